@@ -111,7 +111,7 @@ PLAIN = ./cmd/... ./docs ./examples/... ./internal/ops/cli/... ./internal/compac
 
 # The same for tests of three packages: servers in fake time, simulations, children that are
 # killed or damaged, thousands of turns, megabytes of text.
-SLOW = TestAgreesWithWorker|TestAmplification|TestAnyCheckpoint|TestChangedLedgers|TestContextPages|TestDamagedFile|TestEditsAreBounded|TestFromSnapshotAndFromZero|TestGetLog|TestIdle|TestKill|TestLargeTree|TestLeaseEnds|TestLedgerWaits|TestMaxPayload|TestMessagesOmitted|TestMutated|TestOldEntries|TestOutcomesNeverFull|TestPlanted|TestPoison|TestQuotaOfFleet|TestReaderFetchesTooLarge|TestRebuildIsBounded|TestRecall|TestReplayDiffers|TestSessionReset|TestSimulation|TestSlowTexts|TestSquattedIdle|TestStaleLedgers|TestStopInBacklog|TestStoreIsAMap|TestTooManyEdits
+SLOW = TestAgreesWithWorker|TestAmplification|TestAnyCheckpoint|TestChangedLedgers|TestContextPages|TestDamagedFile|TestEditsAreBounded|TestFromSnapshotAndFromZero|TestGetLog|TestIdle|TestKill|TestLargeTree|TestLeaseEnds|TestLedgerWaits|TestMaxPayload|TestMessagesOmitted|TestMutated|TestOldEntries|TestOutcomesNeverFull|TestPlanted|TestPoison|TestQuotaOfFleet|TestReaderFetchesTooLarge|TestRebuildIsBounded|TestRecall|TestReplayDiffers|TestSessionReset|TestSimulation|TestSlowTexts|TestSquattedIdle|TestStaleLedgers|TestStopInBacklog|TestStoreIsAMap|TestSyncFits|TestSyncLargeMedia|TestSyncManyMedia|TestTooManyEdits
 SLOW_IN = ./client ./internal/broker/... ./internal/kv ./internal/worker ./internal/worker/partition
 
 # Without what debuggers need, a test links in two thirds of the time.
@@ -145,7 +145,7 @@ stress: ## Run make test three times beside four busy processes, then its slowes
 	@go run ./tools/stress $(ARGS)
 
 .PHONY: test-dialects
-test-dialects: ## Translate all real sessions into every dialect, and compact them (COMPACTD_SESSIONS=)
+test-dialects: ## Translate all real sessions into every dialect, and compact them (COMPACTD_SESSIONS=, COMPACTD_MORE_SESSIONS=)
 	@go test ./internal/compaction -count=1 -timeout 20m -run '^TestDialects$$' -v -args -dialects >.dialects.out || { cat .dialects.out; rm .dialects.out; exit 1; }
 	@grep -E '^dialects |SKIPPED' .dialects.out; rm .dialects.out
 

@@ -141,6 +141,13 @@ func (s *Session) bindsThinking() bool {
 	return s.dialect().BindsThinking(events.Model{Provider: m.Provider, Name: m.Name})
 }
 
+// mayBind reports whether the model is none that is known, and may demand the thinking of the
+// open tool loop.
+func (s *Session) mayBind() bool {
+	m := s.config.Model
+	return m != nil && s.dialect().MayBind(events.Model{Provider: m.Provider, Name: m.Name})
+}
+
 // Close ends the subscriptions. Published turns stay in the log, and Open resumes the session.
 func (s *Session) Close() {
 	s.mu.Lock()
@@ -171,7 +178,7 @@ func (s *Session) Context(ctx context.Context) (*History, error) {
 	defer s.mu.Unlock()
 	s.called = s.view.generation
 	return &History{
-		System: json.RawMessage(s.system), Tools: json.RawMessage(s.tools), Messages: public(s.view.messages(s.dialect(), s.bindsThinking())),
+		System: json.RawMessage(s.system), Tools: json.RawMessage(s.tools), Messages: public(s.view.messages(s.dialect(), s.bindsThinking(), s.mayBind())),
 		Format: string(s.dialect()), Generation: s.view.generation, Turn: s.view.last,
 	}, nil
 }

@@ -30,8 +30,8 @@ type Sync struct {
 	Usage   any
 	Refusal any
 	Status  int
-	// OnDivergence is replace (the default), branch or refuse: what becomes of messages that
-	// differ from those of an earlier call.
+	// OnDivergence is auto (the default), replace, branch or refuse: what becomes of messages that
+	// differ from those of an earlier call. See docs/format/wire.md.
 	OnDivergence string
 	// Wait is the most to wait for the decision about new messages. Default 500 ms.
 	Wait time.Duration
@@ -45,9 +45,13 @@ type Synced struct {
 	// Changed: they are others than those of the agent.
 	Changed    bool
 	Generation int64
-	Budget     Budget
-	// Session is the name of the branch that has the conversation, "" where it is none.
+	// Budget is of the call with these messages. Where it is not within budget, no stage could make
+	// the history fit: after a refusal the same call would be refused again.
+	Budget Budget
+	// Session is the name of the branch that has the conversation, "" where it is that of the
+	// request. Branch is what a later call of the conversation may name as [Sync.Branch].
 	Session string
+	Branch  string
 	// Warnings are codes with a text for people.
 	Warnings []Note
 
@@ -164,6 +168,7 @@ func (c *Client) sync(ctx context.Context, w *wireSync, last *Synced) (*events.S
 		w.Prefix = &events.SyncPrefix{Count: last.count, Hash: last.hash}
 		w.Messages = all[last.count:]
 	}
+	w.Messages = c.fold(w, w.Messages)
 	out := &events.SyncResponse{}
 	if err := c.request(ctx, events.SubjectSync, w, out); err != nil {
 		return nil, err
@@ -171,9 +176,20 @@ func (c *Client) sync(ctx context.Context, w *wireSync, last *Synced) (*events.S
 	if out.Need == "" {
 		return out, nil
 	}
-	w.Prefix, w.Messages = nil, all
+	w.Prefix, w.Messages = nil, c.fold(w, all)
 	out = &events.SyncResponse{}
 	return out, c.request(ctx, events.SubjectSync, w, out)
+}
+
+// fold lists messages with references in the place of the oldest media, where the server takes no
+// more in one request. The agent's own messages go out by their index.
+func (c *Client) fold(w *wireSync, messages []events.Raw) []events.Raw {
+	f := events.Format(w.Format)
+	if f == "" && w.Model != nil {
+		f = events.DefaultFormat(&events.Model{Provider: w.Model.Provider, Name: w.Model.Name})
+	}
+	rest := len(w.System) + len(w.Tools) + len(w.Policy) + len(w.Usage)
+	return f.Fold(messages, int(c.nc.MaxPayload())*7/8-rest)
 }
 
 var errParts = errors.New("sync: the parts are none of the history")
@@ -185,7 +201,7 @@ func (s *Sync) apply(r *events.SyncResponse) (*Synced, error) {
 		view: r.View, of: len(s.Messages), count: r.Count, hash: r.Hash,
 	}
 	if r.Session != "" {
-		out.Session = events.SessionName(r.Session)
+		out.Session, out.Branch = events.SessionName(r.Session), r.Branch
 	}
 	for _, w := range r.Warnings {
 		out.Warnings = append(out.Warnings, Note{Code: Code(w.Code), Message: w.Message, Hint: w.Hint})

@@ -74,8 +74,22 @@ func TestSync(t *testing.T) {
 	if err != nil || fits.Generation <= gen || fits.Budget.ContextWindow != 1200 || !fits.Budget.Fits {
 		t.Errorf("after a refusal: %+v, %v", fits, err)
 	}
+	other := Sync{Messages: []any{user("a conversation of another agent, which has nothing of it")}}
+	for range 2 {
+		own, err := c.Sync(ctx, name, other)
+		if err != nil || own.Session == "" || own.Branch == "" {
+			t.Fatalf("another conversation: %+v %v", own, err)
+		}
+		other.Branch, other.Last = own.Branch, own // its session is the same
+		other.Messages = append(other.Messages, &native{"assistant", "It is read.", 0})
+		again, err := c.Sync(ctx, name, other)
+		if err != nil || again.Session != "" || len(again.Messages) != len(other.Messages) || again.Changed {
+			t.Fatalf("its branch by name: %+v %v", again, err)
+		}
+		other = Sync{Messages: other.Messages}
+	}
 	var bad *Error
-	_, err = c.Sync(ctx, name, Sync{Messages: []any{user("a conversation of another agent, which has nothing of it")}})
+	_, err = c.Sync(ctx, name, Sync{OnDivergence: "refuse", Messages: other.Messages})
 	if !errors.As(err, &bad) || bad.Code != "other_history" {
 		t.Errorf("another conversation: %v", err)
 	}

@@ -38,14 +38,24 @@ type offer struct {
 }
 
 // messages is the whole history in a slice of its own. Where the model's thinking is bound to
-// what precedes it, turns that were made under another generation or prompt lose theirs.
-func (v *view) messages(f events.Format, bound bool) []events.Raw {
+// what precedes it, turns that were made under another generation or prompt lose theirs. Of a
+// model that may be an older one, the tool loops keep theirs that are or were open: now, or when
+// the prefix was made.
+func (v *view) messages(f events.Format, bound, mayBind bool) []events.Raw {
+	prompts := func(t own) bool { return mayBind && f.HasPrompt(t.messages) }
+	first, last := slices.IndexFunc(v.own, prompts), len(v.own)
+	for i := range v.own {
+		if prompts(v.own[i]) {
+			last = i
+		}
+	}
 	out := slices.Clone(v.prefix)
 	if bound && v.since > 0 && v.through.Turn <= v.since {
 		out = f.WithoutThinking(v.prefix)
 	}
-	for _, o := range v.own {
-		if bound && (o.generation != v.generation || o.number <= v.since) {
+	for i, o := range v.own {
+		inLoop := mayBind && (first < 0 || i < first || i >= last)
+		if bound && !inLoop && (o.generation != v.generation || o.number <= v.since) {
 			o.messages = f.WithoutThinking(o.messages)
 		}
 		out = append(out, o.messages...)

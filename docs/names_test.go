@@ -153,7 +153,7 @@ func isVariable(t *testing.T, name string) bool {
 	if strings.Contains(read(t, "docs/cli.md"), "`"+name+"`") {
 		return true
 	}
-	if slices.Contains([]string{"COMPACTD_SESSIONS", "COMPACTD_VECTORS"}, name) { // of tests and measuring tools
+	if slices.Contains([]string{"COMPACTD_SESSIONS", "COMPACTD_MORE_SESSIONS", "COMPACTD_VECTORS"}, name) { // of tests and measuring tools
 		return true
 	}
 	env, err := os.ReadFile(filepath.Join(root, "internal", "summarize", "provider", "env.go"))

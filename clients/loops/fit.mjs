@@ -42,13 +42,15 @@ export class Conversation {
   }
 
   async #ask(history, last, more, timeout = this.timeout) {
-    const body = { ...this.config, ...more };
+    const body = { ...this.config, ...(last?.branch && { branch: last.branch }), ...more };
     const signal = AbortSignal.timeout(timeout);
     try {
       let answer = { need: "all" };
       if (last?.count) answer = await this.#post({ ...body, prefix: { count: last.count, hash: last.hash }, messages: history.slice(last.count) }, signal);
       if (answer.need === "all") answer = await this.#post({ ...body, messages: history }, signal);
-      this.#last = { ...answer, texts: history.map((m) => JSON.stringify(m)) };
+      if (history.length && !answer.parts) throw new Error(`${this.url} is no worker`);
+      const branch = [last?.branch, answer.branch].filter(Boolean).join("/"); // where a sub-agent's history is
+      this.#last = { ...answer, branch, texts: history.map((m) => JSON.stringify(m)) };
       this.#patient = true;
       return answer;
     } catch (error) {
@@ -69,4 +71,4 @@ export class Conversation {
   }
 }
 
-const applied = (parts, history) => parts.flatMap((p) => (p.keep ? history.slice(...p.keep) : p.message ? [p.message] : []));
+const applied = (parts = [], history) => parts.flatMap((p) => (p.keep ? history.slice(...p.keep) : p.message ? [p.message] : []));

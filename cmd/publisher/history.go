@@ -67,6 +67,7 @@ func (c *historyCmd) Run(ctx context.Context, f *flags) error {
 	if err != nil || shown == nil {
 		return err
 	}
+	shown.TokensBefore, shown.TokensAfter = e.TokensBefore, e.TokensAfter
 	shown.Title = fmt.Sprintf("%s, generation %d at turn %d, %s", a, e.Generation, e.Through.Turn, diff.Because(e.Reason, e.StagesUsed))
 	return shown.Write(f.screen())
 }

@@ -82,6 +82,7 @@ func (*replayCmd) writeLargest(ctx context.Context, w io.Writer, nc *nats.Conn, 
 	if err != nil || shown == nil {
 		return err
 	}
+	shown.TokensBefore, shown.TokensAfter = g.Before, g.After
 	shown.Title = fmt.Sprintf("One of them: %s, generation %d at turn %d, %s", a.Session, g.Number, g.Turn, diff.Because(g.Reason, g.Stages))
 	fmt.Fprintln(w)
 	return shown.Write(w)

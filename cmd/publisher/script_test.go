@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,7 +29,7 @@ func TestScripts(t *testing.T) {
 		Dir:                 "testdata",
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"until": until, "secure": secure, "trusted": trusted},
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"until": until, "secure": secure, "trusted": trusted, "figures": figures, "shown": shown},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("PATH", bin+string(filepath.ListSeparator)+env.Getenv("PATH"))
 			model := summarizetest.Start(t, func(summarizetest.Prompt) string {
@@ -40,7 +41,9 @@ func TestScripts(t *testing.T) {
 			addr, err := freeport.Address()
 			env.Setenv("ADDR", addr)
 			env.Setenv("URL", "nats://"+addr)
-			return err
+			examples, wrong := filepath.Abs("../../examples/sessions")
+			env.Setenv("EXAMPLES", examples)
+			return errors.Join(err, wrong)
 		},
 	})
 }

@@ -45,6 +45,11 @@ func writeStats(w io.Writer, a events.Address, s *events.StatsResponse) error {
 		summary = "requested"
 	}
 	b := &s.Budget
+	for _, warning := range s.Warnings {
+		if _, err := fmt.Fprintf(w, "%s: %s\n%s\n\n", warning.Code, warning.Message, warning.Hint); err != nil {
+			return err
+		}
+	}
 	return term.Pairs(w,
 		"session", a,
 		"turns", s.Turns,

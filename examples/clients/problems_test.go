@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -29,14 +28,13 @@ type trouble struct {
 // are cut.
 func troubles(t *testing.T) []trouble {
 	t.Helper()
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	away := "http://" + closed.Addr().String()
-	must(t, closed.Close())
-	all := []trouble{{"away", away, new(atomic.Int64)}}
+	all := []trouble{{"away", "http://127.0.0.1:1", new(atomic.Int64)}} // no server has that port
 	for name, answer := range map[string]http.HandlerFunc{
-		"silent":  func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
-		"refuses": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, `{"code":"forbidden","message":"the token is unknown"}`, 401) },
+		"silent": func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
+		"refuses": func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, `{"code":"forbidden","message":"the token is unknown"}`, http.StatusUnauthorized)
+		},
+		"other": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"v":1}`)) },
 		"cut": func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "4000")
 			_, _ = w.Write([]byte(`{"v":1,"parts":[`))

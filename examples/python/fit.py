@@ -18,8 +18,8 @@ def fit(history, timeout=PATIENCE, **more):
             answer = post(os.environ["SYNC"], timeout, model=json.loads(os.environ["MODEL"]), messages=history, form="messages", **more)
             last, patience = {"n": len(history), "messages": answer["messages"]}, PATIENCE
             return answer["messages"], answer.get("retry", True)
-        except (OSError, ValueError, http.client.HTTPException) as problem:
-            away = not isinstance(problem, (urllib.error.HTTPError, ValueError)) or getattr(problem, "code", 0) == 503
+        except (OSError, LookupError, ValueError, http.client.HTTPException) as problem:
+            away = not isinstance(problem, (urllib.error.HTTPError, LookupError, ValueError)) or getattr(problem, "code", 0) == 503
             if not away or time.monotonic() > until:  # a worker that refuses does so again
                 print(problem, problem.read().decode() if hasattr(problem, "read") else "", file=sys.stderr)
                 patience = 0  # until it is back, each call tries once

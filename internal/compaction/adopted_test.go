@@ -150,8 +150,8 @@ func (a *adopted) shrink() {
 // was one.
 func (a *adopted) emitted(c *events.Compacted, v *compaction.View) bool {
 	if !c.Compacted {
-		if c.Code != events.CodeNothingToDo && c.Code != events.CodeNotEnoughMessages {
-			a.t.Fatalf("not compacted: %q", c.Code)
+		if tooLarge := !c.Budget.WithinBudget; tooLarge != (c.Code == events.CodeBudgetExceeded) {
+			a.t.Fatalf("not compacted: %q, %+v", c.Code, c.Budget)
 		}
 		return false
 	}

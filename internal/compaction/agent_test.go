@@ -9,6 +9,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/events/traits"
 	"compactd/internal/events/validate"
 	"compactd/internal/stored"
 )
@@ -36,23 +37,23 @@ type simulated struct {
 	g      *generator
 	format events.Format
 
-	script [][]msg      // the messages to send, a turn each
-	turns  [][]msg      // its turns, by number
-	from   int          // the first turn that is not in base
-	base   []events.Raw // the history of the last outcome it applied
-	gen    int64        // of that outcome
-	joined bool         // its roles alternate, as its provider demands
-	since  uint64       // sequence of its last retraction
-	inbox  []outcome    // emitted, and not applied
-	held   []object     // turns that are late
-	model  object       // of the next turn
-	window int
+	script  [][]msg        // the messages to send, a turn each
+	turns   [][]msg        // its turns, by number
+	from    int            // the first turn that is not in base
+	base    []events.Raw   // the history of the last outcome it applied
+	gen     int64          // of that outcome
+	since   uint64         // sequence of its last retraction
+	demands traits.Demands // of the provider then
+	inbox   []outcome      // emitted, and not applied
+	held    []object       // turns that are late
+	model   object         // of the next turn
+	window  int
 }
 
 type outcome struct {
 	*events.Compacted
 	messages []events.Raw
-	joined   bool
+	demands  traits.Demands
 }
 
 func newSimulated(g *generator, c *compaction.Config) *simulated {
@@ -142,7 +143,7 @@ func (s *simulated) receive(outs []compaction.Outcome) {
 				if err != nil {
 					s.t.Fatal(err)
 				}
-				s.inbox = append(s.inbox, outcome{b, raw, o.View.Alternate})
+				s.inbox = append(s.inbox, outcome{b, raw, o.View.Demands})
 			}
 		case *events.Job:
 			if s.g.odds(70, "summary") {
@@ -167,7 +168,7 @@ func (s *simulated) apply(i int) {
 	o := s.inbox[i]
 	s.inbox = slices.Delete(s.inbox, i, i+1)
 	if o.Generation > s.gen && o.Through.Seq >= s.since {
-		s.base, s.from, s.gen, s.joined = o.messages, int(o.Through.Turn), o.Generation, o.joined
+		s.base, s.from, s.gen, s.demands = o.messages, int(o.Through.Turn), o.Generation, o.demands
 	}
 }
 
@@ -248,7 +249,7 @@ func (s *simulated) check() {
 		return
 	}
 	view, _, _ := s.ledger.View()
-	if s.base != nil && view.Alternate != s.joined { // a model came whose provider has another rule: agents request the context then
+	if s.base != nil && !view.Demands.Equal(s.demands) { // a model came whose provider has another rule: agents request the context then
 		return
 	}
 	raw, err := s.render(view)

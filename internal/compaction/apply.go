@@ -2,6 +2,7 @@ package compaction
 
 import (
 	"bytes"
+	"fmt"
 	"hash/fnv"
 	"io"
 	"slices"
@@ -104,7 +105,7 @@ func (l *Ledger) take(t *Turn, v verdict) {
 		l.retract(t.from)
 	}
 	l.append(t, generation)
-	l.noteUsage(t, 0)
+	l.noteAll(t, 0)
 	// What was parked before the session had a dialect may have been read in another.
 	l.parked = slices.DeleteFunc(l.parked, func(p *Turn) bool { return p.format != l.format })
 	for {
@@ -115,7 +116,7 @@ func (l *Ledger) take(t *Turn, v verdict) {
 		p := l.parked[i]
 		l.parked = slices.Delete(l.parked, i, i+1)
 		l.append(p, p.generation)
-		l.noteUsage(p, l.LastTurn())
+		l.noteAll(p, l.LastTurn())
 	}
 }
 
@@ -126,6 +127,7 @@ func (l *Ledger) retract(k int64) {
 		return
 	}
 	before := l.cache.visible
+	l.noteRetracted(k)
 	l.prompts.retract(k)
 	l.hidden = slices.Clone(l.hidden)    // a fork shares them
 	l.turns = slices.Clip(l.turns[:k-1]) // the next turn must not write into what a fork shares
@@ -183,6 +185,10 @@ func (l *Ledger) append(t *Turn, generation int64) {
 	}
 	before := l.cache.visible
 	l.prompts.add(l.LastTurn(), t, generation)
+	based := t.expect != nil && t.usage != nil // its usage is of a call with its base, as that was
+	if based {
+		l.counted(t)
+	}
 	l.format = t.format
 	if t.system != nil {
 		l.system, l.systemSeq = *t.system, t.Seq
@@ -198,16 +204,15 @@ func (l *Ledger) append(t *Turn, generation int64) {
 		before = l.cache.visible
 	}
 	if other && !bound && l.bindsThinking() {
-		l.prompts.Since = l.LastTurn()
+		l.prompts.Since = t.since(l.LastTurn())
 	}
 	if t.usage != nil {
 		l.overflows = 0
 	}
 	answer := t.answer()
 	for i, e := range t.entries {
-		if i == answer && t.usage != nil {
-			l.accept(t.usage)
-			l.anchor(t.usage, t.generation, l.prompt().Total())
+		if i == answer && t.usage != nil && !based {
+			l.counted(t)
 		}
 		e.Turn = uint32(len(l.turns))
 		if e.Kind == measure.KindCall {
@@ -226,24 +231,48 @@ func (l *Ledger) append(t *Turn, generation int64) {
 	l.floor()
 }
 
-// maxNoted bounds how many problems of its usages are reported to an agent.
+// counted takes the usage of a turn, which is of the input as it is now.
+func (l *Ledger) counted(t *Turn) {
+	if t.generation <= l.Generation() { // an agent cannot have applied what was not published
+		l.accept(t.usage)
+	}
+	l.anchor(t.usage, t.generation, l.prompt().Total())
+}
+
+// maxNoted bounds how many problems of its turns are reported to an agent.
 const maxNoted = 8
 
-// noteUsage notes that a usage could not be read, once for each reason: an agent sends
-// the same shape with every turn. The number is 0 for the turn of the event.
-func (l *Ledger) noteUsage(t *Turn, number int64) {
-	if t.usageProblem == "" {
-		return
+// noteAll notes what is wrong with a turn that is taken. The number is 0 for the turn of the
+// event.
+func (l *Ledger) noteAll(t *Turn, number int64) {
+	if t.usageProblem != "" {
+		l.note(events.Note{Code: events.CodeUsageUnknown, Turn: number, Message: t.usageProblem + "; the turn counts without it", Fields: []string{"usage"}})
 	}
+	if t.model != nil {
+		if text := l.cache.config.unknownModel(&l.model, l.cache.policy); text != "" {
+			l.note(events.Note{Code: events.CodeUnknownModel, Turn: number, Message: text, Fields: []string{"model"}})
+		}
+	}
+}
+
+// note adds a note, once for each text: an agent sends the same with every turn.
+func (l *Ledger) note(n events.Note) {
 	h := fnv.New32a()
-	_, _ = io.WriteString(h, t.usageProblem) // never fails
-	if len(l.notedUsage) == maxNoted || slices.Contains(l.notedUsage, h.Sum32()) {
+	_, _ = io.WriteString(h, n.Message) // never fails
+	if len(l.noted) == maxNoted || slices.Contains(l.noted, h.Sum32()) {
 		return
 	}
-	l.notedUsage = append(slices.Clip(l.notedUsage), h.Sum32()) // a fork shares them
-	l.notes = append(l.notes, events.Note{
-		Code: events.CodeUsageUnknown, Turn: number, Message: t.usageProblem + "; the turn counts without it",
-		Hint: events.Codes[events.CodeUsageUnknown].Hint, Fields: []string{"usage"},
+	l.noted = append(slices.Clip(l.noted), h.Sum32()) // a fork shares them
+	n.Hint = events.Codes[n.Code].Hint
+	l.notes = append(l.notes, n)
+}
+
+// noteWindow notes that a call took more than the window that is known of the model.
+func (l *Ledger) noteWindow() {
+	info := events.Codes[events.CodeWindowRaised]
+	l.notes = append(slices.Clip(l.notes), events.Note{
+		Code: events.CodeWindowRaised, Message: fmt.Sprintf("%s It is %d tokens now.", info.Meaning, l.cache.window), Hint: info.Hint,
+		Fields: []string{"model.context_window"},
 	})
 }
 
@@ -303,7 +332,7 @@ func (l *Ledger) compacted(b *events.Compacted, now int64) {
 	for l.Generation() < b.Generation-1 { // compactions of turns that have left the log
 		l.generations = append(l.generations, generation{From: l.Generation()})
 	}
-	g := generation{Tokens(b.TokensSaved), l.Generation(), b.Through.Turn}
+	g := generation{Saved: Tokens(b.TokensSaved), From: l.Generation(), Through: b.Through.Turn, Seq: Seq(b.CausedBy.Seq)}
 	if b.RewoundTo != nil {
 		g.From = min(*b.RewoundTo, l.Generation())
 	}

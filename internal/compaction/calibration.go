@@ -39,6 +39,9 @@ type calibration struct {
 	Covered Tokens `json:"covered,omitzero"`
 	Fixed   Tokens `json:"fixed,omitzero"`
 	FixedAt Tokens `json:"fixed_at,omitzero"`
+	// Even: the correction is below Fixed, and each token that it covers has the same part of it,
+	// however few they are.
+	Even bool `json:"even,omitzero"`
 
 	// The last anchor: input by the provider, estimate by us, in the view of a
 	// generation. Input is 0 when nothing can be learned from the next one.
@@ -54,10 +57,12 @@ type calibration struct {
 // anchor corrects the estimate by what the provider counted for a call: its input
 // is exact for the view the agent had at its generation. What is estimated from
 // then on is only what follows. at is our estimate of the same input under the
-// view of now; what later compactions saved was still in it. No call can have
-// taken more than the window, whatever its usage.
+// view of now; what later compactions saved was still in it.
 func (l *Ledger) anchor(u *events.Usage, generation int64, at Tokens) {
-	input := min(Tokens(u.Input+u.CacheRead+u.CacheCreate), l.cache.window)
+	input := inputOf(u)
+	if input > l.cache.largest { // of no model that there is
+		input = min(input, l.cache.window)
+	}
 	if input == 0 || generation > l.Generation() {
 		return // an agent cannot have applied what was not published
 	}
@@ -79,7 +84,7 @@ func (c *calibration) count(input, at Tokens) {
 	if c.Covered == 0 || at <= c.FixedAt {
 		c.Fixed, c.FixedAt = max(c.Correction, 0), at
 	}
-	c.Covered = max(at, 1)
+	c.Covered, c.Even = max(at, 1), false
 }
 
 // learn compares what the input has grown by since the last anchor of the same
@@ -88,14 +93,19 @@ func (c *calibration) count(input, at Tokens) {
 // what was taught, stays within them.
 func (c *calibration) learn(input, at Tokens, generation int64) {
 	if grown := at - c.Estimate; c.Input > 0 && c.Generation == generation && grown > 0 {
-		c.Counted += min(max(input-c.Input, leastRatio.Share(grown)), mostRatio.Share(grown))
-		c.Estimated += grown
-		if c.Estimated > memory {
-			c.Counted, c.Estimated = c.Counted/2, c.Estimated/2
-		}
-		c.moveRatio(PPM((trust + c.Counted) * measure.Million / (trust + c.Estimated)))
+		c.grow(input-c.Input, grown)
 	}
 	c.Input, c.Estimate, c.Generation = input, at, generation
+}
+
+// grow takes what a provider counted for content of an estimate.
+func (c *calibration) grow(counted, estimate Tokens) {
+	c.Counted += min(max(counted, leastRatio.Share(estimate)), mostRatio.Share(estimate))
+	c.Estimated += estimate
+	if c.Estimated > memory {
+		c.Counted, c.Estimated = c.Counted/2, c.Estimated/2
+	}
+	c.moveRatio(PPM((trust + c.Counted) * measure.Million / (trust + c.Estimated)))
 }
 
 // moveRatio sets the ratio, unless it changes by too little.
@@ -145,8 +155,12 @@ func (c *calibration) rate(whole bool) PPM {
 	if c.Covered == 0 {
 		return c.ratio()
 	}
-	beyond := PPM(measure.FloorDiv((c.Correction-c.Fixed)*measure.Million, max(c.Covered, trust)))
-	if !whole {
+	over := max(c.Covered, trust)
+	if c.Even {
+		over = c.Covered
+	}
+	beyond := PPM(measure.FloorDiv((c.Correction-c.Fixed)*measure.Million, over))
+	if !whole && !c.Even {
 		beyond = min(beyond, 0)
 	}
 	return min(max(c.ratio()+beyond, leastRatio), mostRatio)
@@ -234,21 +248,73 @@ func (x *limits) input() Tokens {
 	}
 }
 
-// accept takes the usage of a call that a provider took.
+// raise is a window as it is known of a model, or as large as an input that its provider
+// took. The window of a policy is that of its operator, whatever the model takes.
+func (x *limits) raise(window Tokens, p *Policy) Tokens {
+	raised := max(window, x.accepted)
+	if p.WindowTokens > 0 {
+		raised = min(raised, p.WindowTokens)
+	}
+	return max(window, raised)
+}
+
+// accept takes the usage of a call that a provider took. What it refused before is no limit
+// below that. A usage above the window of any model is false.
 func (l *Ledger) accept(u *events.Usage) {
-	input := min(Tokens(u.Input+u.CacheRead+u.CacheCreate), l.cache.config.windowOf(&l.model, l.cache.policy))
-	if input <= l.limits.accepted {
+	input, x, c := inputOf(u), &l.limits, l.cache.config
+	if input > l.cache.largest {
+		input = min(input, c.windowOf(&l.model, l.cache.policy))
+	}
+	if input <= x.accepted {
 		return
 	}
-	if l.limits.accepted = input; l.limits.refused > 0 {
-		l.measureWith(l.cache.policy)
+	was := l.WindowRaised()
+	x.accepted = input
+	if x.stated > 0 {
+		x.stated = max(x.stated, input)
+	}
+	if x.refused > 0 {
+		x.refused = max(x.refused, input)
+	}
+	l.bound()
+	if !was && l.WindowRaised() {
+		l.noteWindow()
 	}
 }
 
-// refusedAt takes a refusal that stated no number, of an input of so many tokens.
-func (l *Ledger) refusedAt(input Tokens) {
-	if l.limits.refused == 0 || input < l.limits.refused {
-		l.limits.refused = input
-		l.measureWith(l.cache.policy)
+// inputOf is the input that a provider counted.
+func inputOf(u *events.Usage) Tokens { return Tokens(u.Input + u.CacheRead + u.CacheCreate) }
+
+// WindowRaised reports whether the session's provider took more input than the window or the
+// input limit that is known of its model.
+func (l *Ledger) WindowRaised() bool {
+	c := l.cache.config
+	if c == nil {
+		return false
 	}
+	window, most := c.windowOf(&l.model, l.cache.policy), measure.InputLimit(l.model.Name)
+	return l.limits.raise(window, l.cache.policy) > window || most > 0 && l.limits.accepted > most
+}
+
+// lower takes an input that was refused. An accepted input that is not below it is the older fact.
+func (x *limits) lower(input Tokens) {
+	if x.accepted >= input {
+		x.accepted = 0
+	}
+	if x.refused == 0 || input < x.refused {
+		x.refused = input
+	}
+}
+
+// refusedAt takes a refusal that stated no limit, of an input of so many tokens.
+func (l *Ledger) refusedAt(input Tokens) {
+	l.limits.lower(input)
+	l.bound()
+}
+
+// statedAt takes the limit that a refusal stated.
+func (l *Ledger) statedAt(limit Tokens) {
+	x := &l.limits
+	x.stated, x.accepted = limit, min(x.accepted, limit)
+	l.bound()
 }

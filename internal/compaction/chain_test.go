@@ -11,6 +11,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/events/dialect"
 	"compactd/internal/stored"
 )
 
@@ -145,6 +146,73 @@ func TestChainVectors(t *testing.T) {
 			if whole.String() != v.Chain[i] {
 				t.Errorf("%s: turn %d: %s, want %s", v.Name, i+1, whole, v.Chain[i])
 			}
+		}
+	}
+}
+
+// A ledger remembers the ends of its history that were retracted last, and its branches, also after
+// it was stored. What the last turns await follows from their entries.
+func TestLineages(t *testing.T) {
+	config, err := compaction.NewConfig(compaction.DefaultPolicy(), compaction.DefaultWindows())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, seq := compaction.NewLedger(events.Address{Tenant: "default", Session: "s"}), compaction.Seq(0)
+	take := func(k events.Kind, data string) {
+		t.Helper()
+		seq++
+		var in compaction.Input
+		if k == events.KindTurn {
+			in, _, err = stored.ReadTurn(config, l, []byte(data), seq)
+		} else {
+			in, err = stored.ReadRequest(k, []byte(data), seq)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if k == events.KindTurn && seq%2 == 0 {
+			compaction.Apply(l, in, nil, config) // as it is replayed
+			return
+		}
+		_, next := compaction.Decide(l, in, config)
+		next.Install(l)
+	}
+	take(events.KindBranch, `{"branch":"early"}`) // it has no turns yet
+	take(events.KindTurn, `{"messages":[{"role":"user","content":"one"}]}`)
+	for i := range 20 {
+		take(events.KindTurn, fmt.Sprintf(`{"turn":2,"replaces_from":2,"messages":[{"role":"user","content":"%d"},{"role":"user","content":"more"}]}`, i%12))
+	}
+	take(events.KindBranch, `{"branch":"s-2"}`)
+	rows, err := stored.Rows(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := stored.ReadLedger(l.Address, rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(l.Retracted(), again.Retracted()); diff != "" || again.Branched() != seq || !again.HasBranch("s-2") || again.HasBranch("early") {
+		t.Errorf("stored and read again: %s", diff)
+	}
+	want := 0
+	for i, r := range l.Retracted() {
+		text := events.OpenAI.DigestOf([]events.Raw{events.Raw(fmt.Sprintf(`{"role":"user","content":"%d"}`, (11+i)%12)), events.Raw(`{"role":"user","content":"more"}`)})
+		if want++; r.Base != l.Chain()[0].Whole || r.Messages != 2 || r.First != text {
+			t.Errorf("end %d: %+v", i, r)
+		}
+	}
+	if want != 8 {
+		t.Errorf("%d ends are remembered", want)
+	}
+	call := `{"role":"assistant","content":null,"tool_calls":[{"id":"%[1]s1","type":"function","function":{"name":"read","arguments":"{}"}},{"id":"%[1]s2","type":"function","function":{"name":"read","arguments":"{}"}}]}`
+	take(events.KindTurn, fmt.Sprintf(`{"messages":[`+call+`]}`, "a"))
+	take(events.KindTurn, `{"messages":[{"role":"tool","tool_call_id":"a1","content":"x"}]}`)
+	take(events.KindTurn, `{"messages":[{"role":"tool","tool_call_id":"a2","content":"x"},{"role":"assistant","content":"Seen."}]}`)
+	take(events.KindTurn, fmt.Sprintf(`{"messages":[`+call+`]}`, "b"))
+	take(events.KindTurn, `{"messages":[{"role":"user","content":"Stop."}]}`)
+	for turn, awaited := range map[int64][]events.Key{2: nil, 3: {dialect.CallKeyOf("a2"), dialect.CallKeyOf("a1")}, 4: {dialect.CallKeyOf("a2")}, 5: nil, 6: {dialect.CallKeyOf("b2"), dialect.CallKeyOf("b1")}, 7: nil} {
+		if diff := cmp.Diff(awaited, l.AwaitedAfter(turn)); diff != "" {
+			t.Errorf("after turn %d: %s", turn, diff)
 		}
 	}
 }

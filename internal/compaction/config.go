@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
@@ -23,6 +24,7 @@ type Config struct {
 	Prices  PriceTable // what models charge, for what a compaction costs and saves
 
 	tenants map[string]*Policy // Tenants, to be shared by ledgers
+	largest Tokens             // of Windows: no model takes more
 	counter Counter            // nil estimates
 	// retention is how long the log keeps an event, in milliseconds; forever for no
 	// bound.
@@ -102,6 +104,7 @@ func (c *Config) build() (*Config, error) {
 		}
 		c.tenants[name] = &p
 	}
+	c.largest = c.Windows.Largest()
 	name := counterEstimate
 	if c.counter != nil {
 		name = c.counter.Name()
@@ -177,6 +180,35 @@ func (c *Config) windowOf(m *events.Model, p *Policy) Tokens {
 	default:
 		return c.Windows.Window(m.Provider, m.Name)
 	}
+}
+
+// UnknownModel is a text about a model whose window is a guess: no table names the model, and
+// neither the model nor the policy of a session states it. It is "" for any other model.
+func (c *Config) UnknownModel(tenant string, override events.Raw, m *events.Model) string {
+	p := c.For(tenant)
+	if with, err := p.With(override); override != nil && err == nil {
+		p = &with
+	}
+	return c.unknownModel(m, p)
+}
+
+func (c *Config) unknownModel(m *events.Model, p *Policy) string {
+	if m.ContextWindow > 0 || p.WindowTokens > 0 {
+		return ""
+	}
+	window, known := c.Windows.Lookup(m.Provider, m.Name)
+	if known {
+		return ""
+	}
+	text := fmt.Sprintf("%s is in no table of models", strings.TrimPrefix(m.Provider+"/"+m.Name, "/"))
+	if m.Name == "" {
+		text = "The session names no model"
+	}
+	text += fmt.Sprintf("; its window is taken to be %d tokens.", window)
+	if near := c.Windows.Nearest(m.Provider, m.Name); near != "" {
+		text += " The nearest known name is " + near + "."
+	}
+	return text
 }
 
 func retentionText(ms int64) int64 {

@@ -1,6 +1,7 @@
 package compaction_test
 
 import (
+	"fmt"
 	"maps"
 
 	"compactd/internal/compaction"
@@ -180,6 +181,43 @@ func answerSummaries(c *vectorCase) any {
 		plan = append(plan, step)
 	}
 	return fields{"plan": plan}
+}
+
+// statesFileCount: for another number of files than there are.
+func statesFileCount(c *vectorCase, _, _ any) bool {
+	var in struct {
+		Files  []any
+		Params filesInput
+	}
+	c.into(&in)
+	return in.Params.FileCount > 0 && in.Params.FileCount != len(in.Files)
+}
+
+// sharesByStated: the recorded targets are shares by the stated number, and ours by that of the
+// files; the files are the same.
+func sharesByStated(c *vectorCase, want, got any) string {
+	var in struct {
+		Files  []any
+		Params filesInput
+	}
+	c.into(&in)
+	l, p, available, _ := in.Params.ask(c.manner)
+	stated, ours := l.SummaryTokens(l.Available(p, available), in.Params.FileCount), l.SummaryTokens(l.Available(p, available), len(in.Files))
+	for _, side := range []struct {
+		plan   any
+		target compaction.Tokens
+	}{{want, stated}, {got, ours}} {
+		steps, _ := at(side.plan, "plan").([]any)
+		if len(steps) != len(in.Files) {
+			return fmt.Sprintf("%d files of %d", len(steps), len(in.Files))
+		}
+		for _, step := range steps {
+			if t, ok := at(step, "targetTokens").(float64); ok && t != float64(side.target) {
+				return fmt.Sprintf("a target of %v, want %d", t, side.target)
+			}
+		}
+	}
+	return ""
 }
 
 // tagInput is what the functions on tags take.

@@ -100,6 +100,75 @@ func speaksOfLength(c *vectorCase, _, _ any) string {
 	return ""
 }
 
+// emptied are the members of an error that are messages, without those that are empty.
+func emptied(v any) (out any, found bool) {
+	m, ok := v.(map[string]any)
+	if !ok {
+		return v, false
+	}
+	kept := map[string]any{}
+	for name, x := range m {
+		is := x
+		if name == "error" || name == "cause" {
+			var inner bool
+			is, inner = emptied(x)
+			found = found || inner
+		}
+		if text, isText := is.(string); isText && text == "" && (name == "message" || name == "error") {
+			found = true
+			continue
+		}
+		kept[name] = is
+	}
+	return kept, found
+}
+
+func hasEmptyMessage(c *vectorCase, _, _ any) bool {
+	_, found := emptied(parsed(c.refusal()))
+	return found
+}
+
+// isWithoutEmpty: what is read of the error without its empty messages.
+func isWithoutEmpty(c *vectorCase, _, got any) string {
+	v, _ := emptied(parsed(c.refusal()))
+	raw, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return mismatch(plain(answerErrorMessage(raw, overflow.Failure{})), got)
+}
+
+// isOutput: input and output are stated, and the output alone leaves no room.
+func isOutput(c *vectorCase, _, _ any) bool {
+	return overflow.Detect(c.refusal(), 0).Class == overflow.ClassOutput
+}
+
+// outputFills: the text states an output of nine tenths of the window or more.
+func outputFills(c *vectorCase, _, _ any) string {
+	f := overflow.Detect(c.refusal(), 0)
+	if f.Limit > 0 && f.Output > 0 && f.Limit-f.Output >= f.Limit/10 {
+		return fmt.Sprintf("an output of %d leaves room in %d", f.Output, f.Limit)
+	}
+	return ""
+}
+
+// lacksDigits: the record has a count that is no number.
+func lacksDigits(_ *vectorCase, want, _ any) bool {
+	d, ok := at(want, "details").(map[string]any)
+	return ok && (d["actualTokens"] == nil || d["budgetTokens"] == nil)
+}
+
+// countsHaveDigits: no count, or those of the text.
+func countsHaveDigits(c *vectorCase, _, got any) string {
+	text := strings.ReplaceAll(string(c.refusal()), ",", "")
+	for _, name := range []string{"actualTokens", "budgetTokens"} {
+		if n, ok := at(at(got, "details"), name).(float64); ok && !strings.Contains(text, strconv.FormatInt(int64(n), 10)) {
+			return fmt.Sprintf("%s is %v", name, n)
+		}
+	}
+	return ""
+}
+
 // isOtherFailure: neither an overflow nor unknown.
 func isOtherFailure(c *vectorCase, _, _ any) bool {
 	f := overflow.Detect(c.refusal(), 0)

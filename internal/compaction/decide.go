@@ -392,9 +392,7 @@ func (d *decision) compact(l *Ledger, b events.Budget, truncate bool) bool {
 	emitted := true
 	switch {
 	case saved > 0 && (worth || !waiting):
-		if body := d.emitPlan(l, plan, reason); !body.Budget.WithinBudget {
-			body.Code = events.CodeBudgetExceeded
-		}
+		d.emitPlan(l, plan, reason)
 	case waiting:
 		emitted = false
 	default:
@@ -452,6 +450,9 @@ func (d *decision) emitPlan(l *Ledger, plan budgeted, reason events.Reason) *eve
 	body.TokensBefore, body.TokensAfter = int64(before), body.Budget.EstimatedInput
 	body.TokensSaved = body.TokensBefore - body.TokensAfter
 	body.StagesUsed, body.Stages, body.Edits, body.Cache = plan.Used, stages, plan.Edits, cache
+	if !body.Budget.WithinBudget && reason != events.ReasonRewind { // which is as it was requested
+		body.Exceeded()
+	}
 	d.emit(events.KindCompacted, func(h events.Header) any { body.Header = h; return body })
 	d.outs[len(d.outs)-1].View = l.viewOf(plan.Entries, body.Generation)
 	return body
@@ -463,6 +464,9 @@ func (d *decision) emitUnchanged(l *Ledger, reason events.Reason, code events.Co
 	body.Code = code
 	body.TokensBefore = body.Budget.EstimatedInput
 	body.TokensAfter = body.TokensBefore
+	if !body.Budget.WithinBudget && reason != events.ReasonManual && reason != events.ReasonRewind { // which state why nothing was done
+		body.Exceeded()
+	}
 	d.emit(events.KindCompacted, func(h events.Header) any { body.Header = h; return body })
 	return body
 }

@@ -3,6 +3,7 @@ package compaction_test
 import (
 	"flag"
 	"fmt"
+	"os"
 	"testing"
 
 	"compactd/internal/compaction"
@@ -13,6 +14,24 @@ import (
 
 var allDialects = flag.Bool("dialects", false, "translate all real sessions into every dialect, not three")
 
+// moreSessions are those of the directory that COMPACTD_MORE_SESSIONS names, of any format that
+// `worker replay` reads.
+func moreSessions(t *testing.T) (out []transcript.Session) {
+	dir := os.Getenv("COMPACTD_MORE_SESSIONS")
+	if dir == "" {
+		return nil
+	}
+	source, err := transcript.Open(transcript.Auto, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for s := range source.Sessions(func(err error) { t.Log(err) }) {
+		out = append(out, s)
+	}
+	t.Logf("%d sessions of COMPACTD_MORE_SESSIONS", len(out))
+	return out
+}
+
 // Real sessions in every dialect, at three windows, with summaries: each published history
 // is valid for its provider. `make test-dialects` takes all sessions.
 func TestDialects(t *testing.T) {
@@ -20,6 +39,7 @@ func TestDialects(t *testing.T) {
 	if !*allDialects {
 		all = []transcript.Session{all[0], all[len(all)/2], all[len(all)-1]}
 	}
+	all = append(all, moreSessions(t)...)
 	sessions, compactions, invalid := 0, 0, 0
 	for _, f := range events.Formats() {
 		for _, s := range all {
@@ -28,8 +48,8 @@ func TestDialects(t *testing.T) {
 				t.Fatal(err)
 			}
 			sessions++
-			for _, window := range []int64{8_000, 20_000, 200_000} {
-				n, bad := playDialect(t, in, window)
+			for i, window := range []int64{8_000, 20_000, 200_000} {
+				n, bad := playDialect(t, in, window, []string{"openai", "mistral", "anthropic"}[i])
 				compactions += n
 				invalid += len(bad)
 				for _, v := range bad {
@@ -44,9 +64,9 @@ func TestDialects(t *testing.T) {
 	fmt.Printf("dialects %d sessions %d compactions %d invalid=%d\n", len(events.Formats()), sessions, compactions, invalid)
 }
 
-// playDialect publishes a session to an agent of that window, which answers each other job with
+// playDialect publishes a session to an agent of that window and provider, which answers each other job with
 // a summary, and checks what comes back.
-func playDialect(t *testing.T, s transcript.Session, window int64) (compactions int, bad []string) {
+func playDialect(t *testing.T, s transcript.Session, window int64, provider string) (compactions int, bad []string) {
 	t.Helper()
 	a := newAgent(t, defaultConfig(t))
 	check := func(outs []compaction.Outcome) {
@@ -63,7 +83,7 @@ func playDialect(t *testing.T, s transcript.Session, window int64) (compactions 
 				if err != nil {
 					t.Fatal(err)
 				}
-				for _, v := range validate.Messages(s.Format, raw) {
+				for _, v := range validate.Check(validate.Call{Format: string(s.Format), Demands: o.View.Demands, Messages: raw}) {
 					bad = append(bad, fmt.Sprintf("through turn %d: %s", body.Through.Turn, v))
 				}
 			}
@@ -72,7 +92,7 @@ func playDialect(t *testing.T, s transcript.Session, window int64) (compactions 
 	for i, turn := range s.Turns {
 		in := object{"turn": i + 1, "messages": turn.Messages, "generation": a.ledger.Generation()}
 		if i == 0 {
-			in["format"], in["model"] = s.Format, object{"provider": "openai", "name": "gpt-4o", "context_window": window, "max_output_tokens": window / 8}
+			in["format"], in["model"] = s.Format, object{"provider": provider, "name": "m", "context_window": window, "max_output_tokens": window / 8}
 		}
 		outs := a.publish(in)
 		check(outs)

@@ -76,7 +76,7 @@ func (l *Ledger) Dump() Dump {
 	job.Manual, manual.Model = nil, nil
 	line("job %+v manual %+v model %+v prepared %+v", job, manual, model, deref(l.prepared))
 	line("growth %+v took %v cost %+v", l.growth, l.took, l.cost)
-	line("last turn %d idle %v ages %v noted %v", l.lastTurnAt, l.idleHandled, l.ages, l.notedUsage)
+	line("last turn %d idle %v ages %v noted %v", l.lastTurnAt, l.idleHandled, l.ages, l.noted)
 	line("limits %v overflows %d system at %d tools at %d", l.limits, l.overflows, l.systemSeq, l.toolSeq)
 	for _, p := range l.parked {
 		t, model := *p, events.Model{}

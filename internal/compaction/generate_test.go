@@ -61,7 +61,7 @@ func (g *generator) call() call {
 	}
 	c := call{tool: tool, args: string(raws(in)[0])}
 	if !g.noIDs {
-		c.id = fmt.Sprintf("call_%d", g.calls)
+		c.id = fmt.Sprintf("call%05d", g.calls) // which every provider takes
 	}
 	return c
 }
@@ -216,7 +216,7 @@ func (g *generator) config() *compaction.Config {
 	p.Truncate.Enabled = g.odds(80, "truncate")
 	p.Summarize.Enabled = g.odds(60, "summaries")
 	p.Summarize.CeilingShare = compaction.PPM(rapid.SampledFrom([]int{100_000, 400_000}).Draw(g.T, "ceiling"))
-	p.Summarize.Prepare = compaction.PPM(rapid.SampledFrom([]int{100_000, 700_000, 900_000}).Draw(g.T, "prepare"))
+	p.Summarize.Prepare = compaction.PPM(rapid.SampledFrom([]int{600_001, 700_000, 800_000}).Draw(g.T, "prepare"))
 	p.Deduplicate.Minimum = compaction.PPM(rapid.SampledFrom([]int{1, 300_000}).Draw(g.T, "share"))
 	p.TriggerMode = rapid.SampledFrom([]string{"ratio", "ratio", "tokens", "buffer"}).Draw(g.T, "trigger")
 	p.ThresholdTokens = compaction.Tokens(rapid.SampledFrom([]int{100, 1000}).Draw(g.T, "threshold"))

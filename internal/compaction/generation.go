@@ -18,6 +18,7 @@ type generation struct {
 	From  int64  `json:"from"`  // the generation whose view it changed: the one before, or what a rewind went back to
 	// Through is the last turn that it changed, 0 where that was retracted since.
 	Through int64 `json:"through,omitzero"`
+	Seq     Seq   `json:"seq,omitzero"` // of the event that caused it, 0 where it is not known
 }
 
 // unknown reports whether turns that the generation made smaller were retracted, or have left
@@ -149,6 +150,36 @@ func (l *Ledger) GenerationThrough(generation int64) int64 {
 	return l.generations[generation-1].Through
 }
 
+// GenerationShows is the last turn that the answers under a generation gave otherwise than as it was
+// published: one that it changed, or one that lost its thinking since it was made under another
+// generation. It is 0 where the first is not known any more.
+func (l *Ledger) GenerationShows(generation int64) int64 {
+	through := l.GenerationThrough(generation)
+	if through == 0 || !l.bindsThinking() {
+		return through
+	}
+	last := l.LastTurn()
+	if generation < l.Generation() {
+		next := l.generations[generation].Seq
+		n, _ := slices.BinarySearch(l.TurnSeqs(), next+1)
+		last = min(last, int64(n))
+	}
+	kept := l.prompts.under(generation, last)
+	if n := len(kept); n > 0 && int64(kept[n-1].To) == last {
+		last = int64(kept[n-1].From) - 1
+	}
+	return max(through, last)
+}
+
+// GenerationAt is the generation that the history had once an event was decided.
+func (l *Ledger) GenerationAt(seq Seq) int64 {
+	n := len(l.generations)
+	for n > 0 && l.generations[n-1].Seq > seq {
+		n--
+	}
+	return int64(n)
+}
+
 // Settings are what turns set, and what holds until another one does.
 type Settings struct {
 	Model         events.Model
@@ -163,10 +194,10 @@ func (l *Ledger) Settings() Settings {
 
 // viewOf is the view of entries under a generation, as the session's policy has it rendered.
 func (l *Ledger) viewOf(entries []Entry, generation int64) *View {
+	demands := traits.DemandsOf(l.format, Provider(l.model.Provider), l.model.Name)
 	return &View{
-		Format: l.format, PlaceholderRole: CustomOf(l.cache.policy.Profile).PlaceholderRole,
-		SystemInside: render.SystemInside(l.model.Name), Alternate: l.format == events.OpenAI && traits.Alternates(Provider(l.model.Provider)),
-		Reasons: l.format == events.OpenAI && traits.DemandsReasoning(Provider(l.model.Provider), l.model.Name), Thinking: l.thinkingAt(generation),
+		Format: l.format, PlaceholderRole: CustomOf(l.cache.policy.Profile).PlaceholderRole, SystemInside: render.SystemInside(l.model.Name),
+		Demands: demands, Marks: l.prompts.Marks.System + l.prompts.Marks.Tools, Renamed: stage.Rename(entries, l.format, &demands), Thinking: l.thinkingAt(generation, entries),
 		ByHash: l.cache.policy.NamesHashes(), Entries: entries,
 	}
 }
@@ -178,7 +209,17 @@ type prompts struct {
 	Made   []made      `json:"made,omitzero"`   // in the order of turns, from 0 until the first
 	System measure.Key `json:"system,omitzero"` // of the prompt, 0 for none
 	Tools  measure.Key `json:"tools,omitzero"`
+	Marks  marks       `json:"marks,omitzero"`
 	Since  int64       `json:"since,omitzero"` // the turn that set one of them last, or a model that binds its thinking
+	// Refused is the last turn before the provider refused thinking that is bound to another
+	// history: none up to it is sent again, whatever the model is called.
+	Refused int64 `json:"refused,omitzero"`
+}
+
+// marks are how many marks for the provider's cache the system prompt and the tools have.
+type marks struct {
+	System int `json:"system,omitzero"`
+	Tools  int `json:"tools,omitzero"`
 }
 
 // made is the generation that the turns from a number on were made under.
@@ -199,12 +240,27 @@ func (p *prompts) add(number int64, t *Turn, generation int64) {
 	if generation != last {
 		p.Made = append(p.Made, made{number, generation})
 	}
+	if t.system != nil {
+		p.Marks.System = t.marks.System
+	}
+	if t.tools != nil {
+		p.Marks.Tools = t.marks.Tools
+	}
 	if t.system != nil && t.systemKey != p.System {
-		p.System, p.Since = t.systemKey, number
+		p.System, p.Since = t.systemKey, t.since(number)
 	}
 	if t.tools != nil && t.toolsKey != p.Tools {
-		p.Tools, p.Since = t.toolsKey, number
+		p.Tools, p.Since = t.toolsKey, t.since(number)
 	}
+}
+
+// since is the first turn that was made under what a turn sets: itself, or the next one where it
+// names its base, which its messages were made under.
+func (t *Turn) since(number int64) int64 {
+	if t.expect != nil {
+		return number + 1
+	}
+	return number
 }
 
 // retract drops the turns from a number on. What they set stays in force.
@@ -213,7 +269,7 @@ func (p *prompts) retract(number int64) {
 	if i >= 0 {
 		p.Made = slices.Clip(p.Made[:i]) // a fork shares them
 	}
-	p.Since = min(p.Since, number)
+	p.Since, p.Refused = min(p.Since, number), min(p.Refused, number-1)
 }
 
 // under lists the turns up to last that were made under a generation and the system prompt and
@@ -225,7 +281,7 @@ func (p *prompts) under(generation, last int64) (out []render.Turns) {
 		if i < len(p.Made) {
 			to = p.Made[i].Turn - 1
 		}
-		if from = max(from, p.Since); of == generation && from <= to {
+		if from = max(from, p.Since, p.Refused+1); of == generation && from <= to {
 			out = append(out, render.Turns{From: uint32(from), To: uint32(to)})
 		}
 		if i == len(p.Made) {
@@ -236,13 +292,30 @@ func (p *prompts) under(generation, last int64) (out []render.Turns) {
 }
 
 // bindsThinking reports whether the model's thinking goes only with the history that it was
-// made under.
-func (l *Ledger) bindsThinking() bool { return l.format.BindsThinking(l.model) }
+// made under: by its name, or by what its provider refused.
+func (l *Ledger) bindsThinking() bool {
+	return l.prompts.Refused > 0 || l.format.BindsThinking(l.model)
+}
 
-// thinkingAt is what a history under a generation has of the model's thinking.
-func (l *Ledger) thinkingAt(generation int64) render.Thinking {
+// thinkingAt is what a history under a generation has of the model's thinking. Of a model that
+// may be an older one, the tool loop that was open when the history changed keeps its thinking
+// for as long as the generation lasts, and so does the one that is open now.
+func (l *Ledger) thinkingAt(generation int64, entries []Entry) render.Thinking {
 	if !l.bindsThinking() {
 		return render.Thinking{}
 	}
-	return render.Thinking{Bound: true, Kept: l.prompts.under(generation, l.LastTurn())}
+	out := render.Thinking{Bound: true, Kept: l.prompts.under(generation, l.LastTurn())}
+	if l.format.Thinking(l.model) == traits.Binds {
+		return out
+	}
+	for _, turn := range []int64{l.LastTurn(), l.GenerationThrough(generation)} {
+		loop := render.LoopAt(entries, turn)
+		if refused := (events.Position{Turn: l.prompts.Refused, Index: math.MaxInt64}); loop.From.Compare(refused) < 0 {
+			loop.From = refused
+		}
+		if turn > 0 {
+			out.Loops = append(out.Loops, loop)
+		}
+	}
+	return out
 }

@@ -267,6 +267,7 @@ func (r *recorder) broken(s *session) {
 			msg{role: events.RoleTool, results: []result{{id: a.id, tool: a.tool, text: prose(i, 3)}}})
 		r.turn(object{}, msg{role: events.RoleUser, text: "Hurry."}, msg{role: events.RoleAssistant, text: "Yes."},
 			msg{role: events.RoleTool, results: []result{{id: b.id, tool: b.tool, text: prose(i, 3)}}},
+			msg{role: events.RoleTool, results: []result{{id: a.id, tool: a.tool, text: prose(i, 3)}}},
 			msg{role: events.RoleTool, results: []result{{id: a.id, tool: a.tool, text: "again"}}},
 			msg{role: events.RoleTool, results: []result{{id: "nobody", tool: "read", text: prose(i, 1)}}})
 		r.answer(true)
@@ -282,6 +283,8 @@ func (r *recorder) cleared(s *session) {
 		r.round(60 + i)
 	}
 	r.turn(object{"policy": object{"prune": object{"to_target": false, "protect_tokens": 40000, "micro": object{"every_turn": false, "idle_keep": 1}}}}, msg{role: events.RoleUser, text: "Rest."})
+	r.round(63)
+	r.round(64)
 	r.now += 2 * 60 * 60 * 1000
 	since := object{"since": r.ledger(r.at.Address).LastSeq()}
 	r.send(events.KindIdle, since)
@@ -349,4 +352,6 @@ func (r *recorder) refused() {
 	r.publish(events.KindForget, `{"through":7}`)
 	r.publish(events.KindForget, `{}`)
 	r.publish(events.KindIdle, `{}`)
+	r.publish(events.KindBranch, `{"branch":""}`)
+	r.publish(events.KindBranch, `{"branch":"another"}`)
 }

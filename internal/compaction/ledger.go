@@ -27,6 +27,7 @@ type Ledger struct {
 	toolSeq   Seq          // of the turn that set the tools
 	override  events.Raw   // the session's own policy
 	forkedAt  *Forked      // where it branched off, nil where it did not
+	lineages  lineages     // what its history was before, and its branches
 	prompts   prompts      // what the model's thinking is bound to
 
 	turns       []turnRecord // turns[i] is turn i+1
@@ -48,8 +49,8 @@ type Ledger struct {
 
 	generations []generation // generations[i] is generation i+1
 
-	notedUsage []uint32      // hashes of the problems of usages that were reported: each is reported once
-	notes      []events.Note // about the turns that were taken last; not stored
+	noted []uint32      // hashes of the notes about turns: each is given once
+	notes []events.Note // about the turns that were taken last; not stored
 
 	job      *pendingJob
 	prepared *stage.Summary
@@ -60,6 +61,7 @@ type Ledger struct {
 	took     []int64 // how long the last summaries took, in milliseconds
 
 	changed changed // since it was stored
+	held    int64   // the last turn that stays as it is; of an [Alone], and not stored
 
 	cache budgetCache
 }
@@ -88,6 +90,7 @@ type budgetCache struct {
 	policy     *Policy
 	rate       Rate
 	window     Tokens
+	largest    Tokens // window of any model
 	reserve    Tokens
 	thresholds policy.Thresholds
 	visible    Tokens // the history in view: as emitted up to the last compaction, as it came since
@@ -183,6 +186,7 @@ func (l *Ledger) forkInto(f *Ledger) {
 	*f = *l
 	f.hidden = slices.Clip(l.hidden)
 	f.parked = slices.Clone(l.parked)
+	f.lineages = l.lineages.clip()
 }
 
 // use makes the cache fit a config. All it holds follows from the ledger and the
@@ -210,23 +214,30 @@ func (l *Ledger) measure() {
 func (l *Ledger) measureWith(policy *Policy) {
 	g := &l.cache
 	g.policy = policy
-	profile := Profiles[g.policy.Profile]
-	g.rate = measure.RateOf(profile, l.model.Provider, l.model.Name)
-	g.rate.Recall = g.policy.NamesPlaces()
-	g.window = g.config.windowOf(&l.model, policy)
-	if l.limits.stated > 0 {
-		g.window = min(g.window, l.limits.stated)
+	g.rate = measure.RateOf(Profiles[policy.Profile], l.model.Provider, l.model.Name)
+	g.rate.Recall = policy.NamesPlaces()
+	g.takes = traits.MediaOf(l.model.Provider, l.model.Name, int64(g.config.windowOf(&l.model, policy)))
+	l.bound()
+	l.recount()
+}
+
+// bound recomputes what follows from the window: that of the model, with what providers
+// showed of it. It costs nothing that grows with the session.
+func (l *Ledger) bound() {
+	g, x := &l.cache, &l.limits
+	g.largest = g.config.largest
+	g.window = x.raise(g.config.windowOf(&l.model, g.policy), g.policy)
+	if x.stated > 0 {
+		g.window = min(g.window, x.stated)
 	}
 	g.reserve = g.policy.Reserve(min(OutputReserve(g.window, Tokens(l.model.MaxOutputTokens)), g.window))
-	if most := measure.InputLimit(l.model.Name); most > 0 && profile.Classes && l.model.ContextWindow == 0 && g.policy.WindowTokens == 0 {
-		g.reserve = max(g.reserve, g.window-most)
+	if most := measure.InputLimit(l.model.Name); most > 0 {
+		g.reserve = max(g.reserve, g.window-max(most, x.accepted))
 	}
-	if learnt := l.limits.input(); learnt > 0 {
+	if learnt := x.input(); learnt > 0 {
 		g.window = min(g.window, g.reserve+max(learnt, leastLearnt.Share(g.window-g.reserve)))
 	}
 	g.thresholds = g.policy.Thresholds(g.window, g.reserve)
-	g.takes = traits.MediaOf(l.model.Provider, l.model.Name, int64(g.config.windowOf(&l.model, policy)))
-	l.recount()
 }
 
 // recount sums up what is visible.
@@ -251,7 +262,7 @@ func (l *Ledger) Budget() events.Budget {
 func (l *Ledger) check(p measure.Prompt) events.Budget {
 	g := &l.cache
 	p.Correction = l.corrected(p.Total()) - p.Total()
-	b := policy.CheckBudget(p, g.window, g.reserve, g.policy)
+	b := policy.BudgetOf(p, g.window, g.reserve, g.policy)
 	b.Generation = l.Generation()
 	return b
 }
@@ -283,6 +294,7 @@ func (l *Ledger) appendVisible(out []Entry) []Entry {
 // draft is the history in view under the stages.
 func (l *Ledger) draft() *stage.Draft {
 	d := stage.NewDraft(l.visible(), l.format, l.cache.rate)
+	d.Hold(l.held)
 	d.Pin(l.availableFor(l.cache.thresholds.Target), l.fresh(2))
 	return d
 }
@@ -291,7 +303,7 @@ func (l *Ledger) draft() *stage.Draft {
 func (l *Ledger) history() stage.History {
 	return stage.History{
 		View: l.appendVisible, Format: l.format, Rate: l.cache.rate,
-		Pins: l.availableFor(l.cache.thresholds.Target), Fresh: l.fresh(2),
+		Pins: l.availableFor(l.cache.thresholds.Target), Held: l.held, Fresh: l.fresh(2),
 		Media: l.cache.takes, Refused: l.cache.media.Over(l.cache.takes),
 	}
 }

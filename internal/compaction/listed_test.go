@@ -3,6 +3,8 @@ package compaction_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,6 +13,7 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/testkit/strict"
 )
 
@@ -107,7 +110,8 @@ func unlisted(t *rapid.T, a *agent, v *compaction.View, listed func(measure.Entr
 }
 
 // A call that compactd makes, for a result whose call never came, has reasoning where the provider
-// demands it; elsewhere it has none. A call that the agent sent without stays so.
+// demands it; elsewhere it has none. So has a call that the agent sent without, beside others of a
+// model that thinks.
 func TestMadeCallReasons(t *testing.T) {
 	for provider, model := range map[string]string{"deepseek": "m", "moonshotai": "m", "openrouter": "moonshotai/kimi-k2-thinking", "openai": "m"} {
 		a := newAgent(t, defaultConfig(t))
@@ -136,46 +140,124 @@ func TestMadeCallReasons(t *testing.T) {
 		)
 		a.publish(object{"turn": 2, "messages": sent})
 		view, _, _ = a.ledger.View()
-		if raw, err = a.render(view); err != nil || len(raw) < len(sent) || lines(raw[len(raw)-len(sent):]) != lines(sent) {
-			t.Errorf("%s: %v, the agent's own calls came back as\n%s", provider, err, lines(raw))
+		if raw, err = a.render(view); err != nil || len(raw) < len(sent) {
+			t.Fatalf("%s: %v, the agent's own calls came back as\n%s", provider, err, lines(raw))
+		}
+		tail := raw[len(raw)-len(sent):]
+		if has := strings.Contains(string(tail[3]), `"reasoning_content":" "`); has != (provider != "openai") {
+			t.Errorf("%s: reasoning %t in %s", provider, has, tail[3])
+		}
+		if refused := strict.Refuse(strict.Call{Provider: provider, Model: model, Messages: jsonOf(raw)}); len(refused) > 0 {
+			t.Errorf("%s: %v in\n%s", provider, refused, lines(raw))
+		}
+		if tail[3] = sent[3]; lines(tail) != lines(sent) {
+			t.Errorf("%s: the agent's own messages came back as\n%s", provider, lines(tail))
 		}
 	}
 }
 
 // B11: where roles must alternate, a history in which they do still does so when it is
-// compacted, with a placeholder in front, and each joined message is listed.
+// compacted, with a placeholder in front, in each dialect, and each joined message is listed.
 func TestRolesAlternate(t *testing.T) {
-	for _, provider := range []string{"openai", "mistral", "perplexity", "vllm", "ollama"} {
-		a := newAgent(t, defaultConfig(t))
-		joins, refused, generations := 0, 0, 0
-		for n := 1; n <= 40; n++ {
-			turn := object{
-				"turn": n, "policy": object{"summarize": object{"enabled": false}},
-				"messages": []object{{"role": "user", "content": strings.Repeat("a question of some length ", 30)}, {"role": "assistant", "content": strings.Repeat("an answer ", 40)}},
-			}
-			if n == 1 {
-				turn["model"] = object{"provider": provider, "name": "m", "context_window": 6000, "max_output_tokens": 1000}
-			}
-			for _, o := range a.publish(turn) {
-				if o.View == nil {
-					continue
+	for _, format := range events.Formats() {
+		for _, provider := range []string{"openai", "mistral", "perplexity", "vllm", "ollama"} {
+			a := newAgent(t, defaultConfig(t))
+			joins, generations := 0, 0
+			for n := 1; n <= 40; n++ {
+				turn := object{
+					"turn": n, "policy": object{"summarize": object{"enabled": false}},
+					"messages": messages(format, msg{role: events.RoleUser, text: strings.Repeat("a question of some length ", 30)}, msg{role: events.RoleAssistant, text: strings.Repeat("an answer ", 40)}),
 				}
-				raw, changes, err := compaction.RenderListed(o.View, func(s compaction.Seq) ([]events.Message, error) { return a.texts[s], nil })
-				if err != nil {
-					t.Fatal(err)
+				if n == 1 {
+					turn["format"], turn["model"] = format, object{"provider": provider, "name": "m", "context_window": 6000, "max_output_tokens": 1000}
 				}
-				generations++
-				for _, e := range changes {
-					if e.Op == events.OpJoin {
-						joins++
+				for _, o := range a.publish(turn) {
+					if o.View == nil {
+						continue
+					}
+					raw, changes, err := compaction.RenderListed(o.View, func(s compaction.Seq) ([]events.Message, error) { return a.texts[s], nil })
+					if err != nil {
+						t.Fatal(err)
+					}
+					generations++
+					for _, e := range changes {
+						if e.Op == events.OpJoin {
+							joins++
+						}
+					}
+					next := messages(format, msg{role: events.RoleUser, text: "next"})
+					if bad := strict.Refuse(strict.Call{Format: string(format), Provider: provider, Model: "m", Messages: jsonOf(append(raw, next...))}); len(bad) > 0 {
+						t.Fatalf("%s, %s: %v in\n%s", format, provider, bad, lines(raw))
 					}
 				}
-				refused += len(strict.Refuse(strict.Call{Provider: provider, Model: "m", Messages: append(jsonOf(raw), []byte(`{"role":"user","content":"next"}`))}))
+			}
+			joined := format == events.Anthropic || format == events.Bedrock || provider != "openai" && format != events.Gemini
+			if generations == 0 || joined != (joins > 0) {
+				t.Errorf("%s, %s: %d generations, %d joins", format, provider, generations, joins)
 			}
 		}
-		t.Logf("%s: %d generations, %d joins, %d refused", provider, generations, joins, refused)
-		if generations == 0 || refused > 0 || (provider == "openai") != (joins == 0) {
-			t.Errorf("%s: %d generations, %d joins, %d refused", provider, generations, joins, refused)
+	}
+}
+
+// B11: neighbours of a role become one message whatever members they have beside their content, in
+// each dialect. Of both the words stay, and each member of which one of them has any.
+func TestJoinedMembers(t *testing.T) {
+	with := func(raw events.Raw, members ...string) events.Raw {
+		for i := 0; i < len(members); i += 2 {
+			out, err := codec.WithMember(raw, members[i], events.Raw(members[i+1]))
+			if err != nil {
+				t.Fatal(err)
+			}
+			raw = out
+		}
+		return raw
+	}
+	one := map[string][]string{
+		"none": nil, "undefined": {"x_note", `"note 1"`, "x_one", `1`}, "reasoning_content": {"reasoning_content", `"think 1"`},
+		"reasoning": {"reasoning", `"think 1"`}, "refusal": {"refusal", `"never 1"`}, "reasoning_details": {"reasoning_details", `[{"text":"think 1"}]`},
+	}
+	two := map[string][]string{
+		"none": nil, "undefined": {"x_note", `"note 2"`, "x_two", `2`}, "reasoning_content": {"reasoning_content", `"think 2"`},
+		"reasoning": {"reasoning", `"think 2"`}, "refusal": {"refusal", `"never 2"`}, "reasoning_details": {"reasoning_details", `[{"text":"think 2"}]`},
+		"call": {"reasoning_content", `"think 2"`},
+	}
+	for _, format := range events.Formats() {
+		for _, provider := range []string{"mistral", "perplexity", "vllm", "ollama"} {
+			for first, a := range one {
+				for second, b := range two {
+					if second != "call" && format != events.OpenAI && (len(a) > 0 && a[0] != "x_note" || len(b) > 0 && b[0] != "x_note") || format == events.Responses {
+						continue // the items of one response are several
+					}
+					if second == "call" && format != events.OpenAI {
+						continue
+					}
+					history := messages(format, msg{role: events.RoleUser, text: "hi"}, msg{role: events.RoleAssistant, text: "words 1"}, msg{role: events.RoleAssistant, text: "words 2"}, msg{role: events.RoleUser, text: "go"})
+					if second == "call" {
+						history = messages(format, msg{role: events.RoleUser, text: "hi"}, msg{role: events.RoleAssistant, text: "words 1"},
+							msg{role: events.RoleAssistant, text: "words 2", calls: []call{{id: "call00001", tool: "ls", args: "{}"}}},
+							msg{role: events.RoleTool, results: []result{{id: "call00001", tool: "ls", text: "x"}}}, msg{role: events.RoleAssistant, text: "Done."}, msg{role: events.RoleUser, text: "go"})
+					}
+					history[1], history[2] = with(history[1], a...), with(history[2], b...)
+					g := newAgent(t, defaultConfig(t))
+					g.publish(object{"turn": 1, "format": format, "model": object{"provider": provider, "name": "m", "context_window": 6000, "max_output_tokens": 1000}, "messages": history})
+					raw, changes, err := compaction.RenderListed(g.ledger.ViewAt(0), func(s compaction.Seq) ([]events.Message, error) { return g.texts[s], nil })
+					if err != nil {
+						t.Fatal(err)
+					}
+					what := fmt.Sprintf("%s, %s, %s and %s", format, provider, first, second)
+					if bad := strict.Refuse(strict.Call{Format: string(format), Provider: provider, Model: "m", Messages: jsonOf(raw)}); len(bad) > 0 {
+						t.Errorf("%s: %v in\n%s", what, bad, lines(raw))
+					}
+					if !slices.ContainsFunc(changes, func(e events.Edit) bool { return e.Op == events.OpJoin }) {
+						t.Errorf("%s: no join is listed", what)
+					}
+					for _, want := range []string{"words 1", "words 2", "think 1", "think 2", "never 1", "never 2", `"note 1"`, "x_one", "x_two"} {
+						if has, had := strings.Contains(fmt.Sprintf("%s", raw), want), strings.Contains(fmt.Sprintf("%s", history), want); has != had && (provider != "mistral" || !strings.HasPrefix(want, "think")) {
+							t.Errorf("%s: %s is there %t, was %t in\n%s", what, want, has, had, lines(raw))
+						}
+					}
+				}
+			}
 		}
 	}
 }

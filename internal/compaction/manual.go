@@ -79,7 +79,9 @@ func (d *decision) answerManual(l, call *Ledger, m *events.Manual, means stage.M
 		body.Request = &m.Cause
 		l.generations = append(l.generations, generation{From: l.Generation()})
 		l.resize(stage.NewDraft(plan.Entries, l.format, l.cache.rate).Tokens(), plan.whole())
-		body.Budget = l.Budget()
+		if body.Budget = l.Budget(); !body.Budget.WithinBudget {
+			body.Exceeded()
+		}
 		return
 	}
 	if code == "" {

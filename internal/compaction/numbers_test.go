@@ -98,7 +98,8 @@ func TestWindow(t *testing.T) {
 		{"anthropic", "claude-opus-4-6-20260101", 1000000},
 		{"groq", "llama-3.3-70b-versatile-x", 131072},
 		{"openai", "", 128000},
-		{"no-such-provider", "gpt-4", 128000},
+		{"no-such-provider", "gpt-4", 8192}, // its maker has it
+		{"no-such-provider", "no-such-model", 128000},
 		{"mistral", "mistral-large-latest", 128000}, // as documented: the smaller of the two
 	} {
 		if got := w.Window(c.provider, c.model); got != c.want {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/stage"
 	"compactd/internal/events"
 )
@@ -19,6 +20,12 @@ type Overflow struct {
 	Bytes bool
 	// Media: it is the number of images and pages that was refused, and Limit is of them.
 	Media bool
+	// Thinking: it is thinking that is bound to another history, and the history is to go on
+	// without.
+	Thinking bool
+	// Unrecorded is our estimate of the input, where the call was made with a history that the
+	// session has not: it shows the window alone. 0 for the session's own.
+	Unrecorded Tokens
 	// Refused is why it is no overflow, nil when it is one.
 	Refused error
 }
@@ -31,21 +38,48 @@ func NewOverflow(o Overflow, id string, seq Seq) *Request {
 // overflowed notes what a provider reported: a limit that it stated, or that it showed by
 // the calls it took and refused, holds until the model changes, and its count is that of the history as it was published last.
 func (l *Ledger) overflowed(o *Overflow) {
+	if o.Thinking {
+		l.prompts.Refused = l.LastTurn()
+		return
+	}
 	if m := l.completeModel(o.Model); m != nil && *m != l.model {
 		l.change(m)
 	}
 	if o.Media {
 		return // nothing of the window
 	}
+	if o.Unrecorded > 0 {
+		l.refusedAt(o.unrecorded())
+		return
+	}
 	l.overflows++
 	switch {
 	case o.Limit > 0:
-		l.limits.stated = o.Limit - max(0, min(o.Output-l.cache.reserve, o.Limit/2))
-		l.measureWith(l.cache.policy)
-	case o.Actual == 0 && !o.Bytes:
-		l.refusedAt(l.estimateOf(o))
+		l.statedAt(o.Limit - max(0, min(o.Output-l.cache.reserve, o.Limit/2)))
+	case !o.Bytes:
+		l.refusedAt(l.sizeOf(o))
 	}
-	l.refused(o)
+	if !o.Bytes { // which are no tokens
+		l.refused(o)
+	}
+}
+
+// sizeOf is the input that was refused: as the provider counted it, else by our estimate.
+func (l *Ledger) sizeOf(o *Overflow) Tokens {
+	estimate := l.estimateOf(o)
+	if o.Actual <= 0 {
+		return estimate
+	}
+	return max(min(o.Actual, estimate*maxCounted), l.usage.Least.Ceil(l.prompt().Total()))
+}
+
+// unrecorded is the input that was refused as we count it. A limit below the provider's count is
+// as far below our estimate.
+func (o *Overflow) unrecorded() Tokens {
+	if limit := o.input(); 0 < limit && limit < o.Actual {
+		return max(Tokens(measure.CeilDiv(int64(o.Unrecorded)*int64(limit), int64(o.Actual))), o.Unrecorded/maxCounted)
+	}
+	return o.Unrecorded
 }
 
 // estimateOf is our estimate of the input that was refused.
@@ -75,17 +109,24 @@ func (l *Ledger) completeModel(m *events.Model) *events.Model {
 	return &whole
 }
 
-// refused corrects the estimate of the view that was refused: it took what the
-// provider counted, or more than there was room for, whatever we had thought.
+// refused corrects the estimate of the view that was refused: it took what the provider
+// counted, and more than there was room for, whatever we had thought.
 func (l *Ledger) refused(o *Overflow) {
-	at, later := l.prompt().Total(), l.savedSince(o)
-	count := max(l.estimateOf(o), l.cache.thresholds.Available+1)
-	if o.Actual > 0 {
-		count = min(o.Actual, l.estimateOf(o)*maxCounted)
-	}
+	at, before := l.prompt().Total(), l.usage
+	count := max(l.sizeOf(o), l.cache.thresholds.Available+1) - l.savedSince(o)
 	l.usage.dropAnchor()
-	l.usage.count(count-later, at)
-	l.usage.Covered = 0 // which content took more than was thought is unknown: none is expected to give it back
+	if o.Actual > 0 && before.Estimated == 0 && l.cache.rate.Classes { // nothing else shows what our estimate is worth
+		l.usage.grow(count, at)
+	}
+	l.usage.count(count, at)
+	switch c := &l.usage; {
+	case l.overflows > 1 && c.Correction > 0: // what left did not take its part along: it belongs to none of the content
+		c.Covered = 0
+	case before.Covered == 0: // which content took more than was thought is unknown: each its part
+		c.Even, c.Fixed = true, 0
+	default:
+		c.Even, c.Fixed = true, min(before.Fixed, max(c.Correction, 0))
+	}
 }
 
 // maxCounted bounds the count in a provider's error, as a multiple of our own
@@ -105,20 +146,27 @@ func (d *decision) overflow(l *Ledger, o *Overflow) {
 	}
 	next := l.fork()
 	next.overflowed(o)
-	if o.Media {
+	if o.Thinking { // a generation of its own, whose view has the same texts without thinking
+		d.emitPlan(next, budgeted{Plan: next.history().Plan(0), total: next.cache.thresholds.Target}, events.ReasonOverflow)
+		return
+	}
+	if o.Media || o.Bytes && next.cache.media.Total() > 0 { // most of the bytes are theirs
 		d.refusedMedia(next, o)
 		return
 	}
-	m := &next.cache.thresholds
-	takes := cmp.Or(o.input(), m.Available)
-	target := emergencyTarget(takes, next.overflows)
+	if o.Unrecorded > 0 {
+		d.emitUnchanged(next, events.ReasonOverflow, events.CodeNothingToDo)
+		return
+	}
+	available := next.cache.thresholds.Available
+	refused := next.corrected(next.prompt().Total()) + next.savedSince(o)
+	target := min(emergencyTarget(min(cmp.Or(o.input(), available), refused), next.overflows), available)
 	var job *events.Job
 	if next.maySummarize(d.now) && !next.waitsAtTrigger(d.now) { // as the history is before the plan
 		job = d.planJob(next, events.LaneEmergency)
 	}
 	plan := next.plan(target, stage.Means{Summary: next.prepared, Truncate: true, Exact: true})
 	before, after := next.inputs(&plan)
-	fits := after <= m.Available || after < before && after <= target
 	var body *events.Compacted
 	if after < before {
 		body = d.emitPlan(next, plan, events.ReasonOverflow)
@@ -129,11 +177,11 @@ func (d *decision) overflow(l *Ledger, o *Overflow) {
 		}
 		body = d.emitUnchanged(next, events.ReasonOverflow, code)
 		body.Stages = next.reports(&plan)
+		if o.Bytes && code != events.CodeNewerGeneration { // of which the budget says nothing
+			body.Exceeded()
+		}
 	}
-	if !fits {
-		body.Code = events.CodeBudgetExceeded
-	}
-	if plan.Uses(events.StageTruncate) || !fits {
+	if plan.Uses(events.StageTruncate) || !body.Budget.WithinBudget {
 		d.emitJob(job)
 	}
 	if slices.ContainsFunc(d.outs, isJob) {
@@ -143,23 +191,26 @@ func (d *decision) overflow(l *Ledger, o *Overflow) {
 
 // refusedMedia answers a provider that takes fewer media than it was sent, whatever we know of
 // its limits: the oldest are cleared, down to three quarters of the limit that it stated, or of
-// one below what is in view.
+// one below what is in view; half of them where it takes fewer bytes.
 func (d *decision) refusedMedia(l *Ledger, o *Overflow) {
 	takes, count, newer := l.cache.takes, l.cache.media.Total(), o.Generation >= 0 && o.Generation < l.Generation()
-	if o.Limit > 0 {
+	switch {
+	case o.Bytes:
+		takes.Total = count / 2
+	case o.Limit > 0:
 		takes.Total = int(min(o.Limit, events.MaxTokens))
 	}
-	if !newer && (o.Limit == 0 || takes.Total >= count) {
-		takes.Total = max(count-1, 0)
+	if !newer && !o.Bytes && (o.Limit == 0 || takes.Total >= count) {
+		takes.Total = count - 1
 	}
+	takes.Total = cmp.Or(takes.Total, -1) // none
 	if d.limitMedia(l, takes, false, events.ReasonOverflow) {
 		return
 	}
-	code := events.CodeNothingToDo
-	if newer {
-		code = events.CodeNewerGeneration
+	body := d.emitUnchanged(l, events.ReasonOverflow, events.CodeNewerGeneration)
+	if !newer {
+		body.Exceeded()
 	}
-	d.emitUnchanged(l, events.ReasonOverflow, code)
 }
 
 // input is how much input the provider takes beside the output that had to fit its limit,

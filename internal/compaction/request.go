@@ -13,7 +13,7 @@ type Request struct {
 	Time int64 // of the log, in Unix milliseconds
 
 	kind events.Kind
-	body any // *events.Compact, *events.Rewind, *events.Idle or *Overflow; nil for session.end and session.forget
+	body any // *events.Compact, *events.Rewind, *events.Idle, *events.Branch or *Overflow; nil for session.end and session.forget
 }
 
 // NewCompact makes the request of a session.compact.
@@ -29,6 +29,11 @@ func NewRewind(w *events.Rewind, seq Seq) *Request {
 // NewIdle makes the request of a session.idle.
 func NewIdle(i *events.Idle, seq Seq) *Request {
 	return &Request{Seq: seq, ID: i.ID, kind: events.KindIdle, body: i}
+}
+
+// NewBranch makes the request of a session.branch.
+func NewBranch(b *events.Branch, seq Seq) *Request {
+	return &Request{Seq: seq, ID: b.ID, kind: events.KindBranch, body: b}
 }
 
 // NewEnd makes the request of a session.end.
@@ -47,6 +52,9 @@ func (r *Request) event(a events.Address) (Event, int64) {
 func (d *decision) request(l *Ledger, r *Request) {
 	if r.kind == events.KindForget {
 		d.erase()
+		return
+	}
+	if _, ok := r.body.(*events.Branch); ok { // nobody asks, so nothing is refused
 		return
 	}
 	if l.LastTurn() == 0 {
@@ -78,6 +86,8 @@ func (l *Ledger) answer(r *Request) {
 		l.overflowed(b)
 	case *events.Idle:
 		l.idleHandled = l.idleHandled || Seq(b.Since) == l.LastTurnSeq()
+	case *events.Branch:
+		l.addBranch(b.Branch, r.Seq)
 	case nil: // session.end or session.forget
 		*l = *NewLedger(l.Address)
 	}

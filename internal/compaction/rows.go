@@ -75,6 +75,7 @@ type Header struct {
 	Took        []int64        `json:"took_ms,omitzero"`
 	Noted       []uint32       `json:"noted,omitzero"`
 	Fork        *Forked        `json:"forked_from,omitzero"`
+	Lineages    lineages       `json:"lineages,omitzero"`
 }
 
 type spanRow struct {
@@ -100,6 +101,7 @@ type parkedRow struct {
 	Tools        *measure.Size `json:"tools,omitzero"`
 	SystemKey    measure.Key   `json:"system_key,omitzero"`
 	ToolsKey     measure.Key   `json:"tools_key,omitzero"`
+	Marks        marks         `json:"marks,omitzero"`
 	Override     events.Raw    `json:"override,omitzero"`
 	Entries      []byte        `json:"measured,omitzero"`
 	OldEntries   []byte        `json:"entries,omitzero"` // of rules 3
@@ -152,7 +154,7 @@ func (l *Ledger) Header() *Header {
 		System: l.system, Tools: l.tools, SystemSeq: l.systemSeq, ToolSeq: l.toolSeq,
 		Override: l.override, Prompts: l.prompts, CompactedTo: l.compactedTo, Level: l.level, LastTurnAt: l.lastTurnAt, IdleHandled: l.idleHandled, Ages: l.ages, Attempted: l.attempted, WhileOpen: l.whileOpen, BlockedAt: l.blockedAt,
 		Generations: l.generations, Edits: len(l.edits), Usage: l.usage, Stated: l.limits.stated, Accepted: l.limits.accepted, Refused: l.limits.refused, Overflows: l.overflows,
-		Job: l.job, Prepared: l.prepared, Breaker: l.breaker, Noted: l.notedUsage, Fork: l.forkedAt,
+		Job: l.job, Prepared: l.prepared, Breaker: l.breaker, Noted: l.noted, Fork: l.forkedAt, Lineages: l.lineages,
 		Regret: l.regret, Cost: l.cost, Growth: l.growth.rows(), GrownAt: l.growth.last, Took: l.took,
 	}
 	for _, s := range l.hidden {
@@ -160,7 +162,7 @@ func (l *Ledger) Header() *Header {
 	}
 	for _, t := range l.parked {
 		p := parkedRow{
-			t.Seq, t.ID, t.Time, t.number, t.from, t.digest, t.settings, t.model, t.format, t.system, t.tools, t.systemKey, t.toolsKey, t.override,
+			t.Seq, t.ID, t.Time, t.number, t.from, t.digest, t.settings, t.model, t.format, t.system, t.tools, t.systemKey, t.toolsKey, t.marks, t.override,
 			[]byte{},
 			nil,
 			t.usage, t.generation, t.usageProblem, t.fork,
@@ -185,12 +187,12 @@ func Restore(a events.Address, h *Header, rows []Row) (*Ledger, error) {
 		byName[r.Name] = r.Data
 	}
 	l.model, l.format, l.override, l.compactedTo = h.Model, h.Format, h.Override, h.CompactedTo
-	l.prompts, l.forkedAt = h.Prompts, h.Fork
+	l.prompts, l.forkedAt, l.lineages = h.Prompts, h.Fork, h.Lineages
 	l.system, l.tools, l.systemSeq, l.toolSeq = h.System, h.Tools, h.SystemSeq, h.ToolSeq
 	l.generations, l.level, l.lastTurnAt, l.idleHandled, l.ages = h.Generations, h.Level, h.LastTurnAt, h.IdleHandled, h.Ages
 	l.attempted, l.whileOpen, l.blockedAt = h.Attempted, h.WhileOpen, h.BlockedAt
 	l.usage, l.limits, l.overflows = h.Usage, limits{h.Stated, h.Accepted, h.Refused}, h.Overflows
-	l.job, l.prepared, l.breaker, l.notedUsage = h.Job, h.Prepared, h.Breaker, h.Noted
+	l.job, l.prepared, l.breaker, l.noted = h.Job, h.Prepared, h.Breaker, h.Noted
 	l.regret, l.cost = h.Regret, h.Cost
 	l.growth, l.took = growthOf(h.Growth, h.GrownAt), h.Took
 	for _, s := range h.Hidden {
@@ -208,7 +210,7 @@ func Restore(a events.Address, h *Header, rows []Row) (*Ledger, error) {
 			p.Seq, p.ID, p.Time, p.Number, p.From,
 			identity{p.Digest, p.Hash},
 			messagesOf(entries), nil, p.Fork,
-			p.Model, p.Format, p.System, p.Tools, p.Override, p.SystemKey, p.ToolsKey,
+			p.Model, p.Format, p.System, p.Tools, p.Override, p.SystemKey, p.ToolsKey, p.Marks,
 			entries, p.Usage,
 			events.Usage{},
 			p.Generation, p.UsageProblem, nil,

@@ -24,7 +24,7 @@ func sameMeasured(t fataler, c *compaction.Config, l *compaction.Ledger, data []
 		}
 		return
 	}
-	read.Digest, read.Settings = scanned.Digest, scanned.Settings
+	read.Digest, read.Settings, read.SystemKey, read.ToolsKey = scanned.Digest, scanned.Settings, scanned.SystemKey, scanned.ToolsKey
 	all := cmp.Exporter(func(reflect.Type) bool { return true })
 	if d := cmp.Diff(c.Turn(l, read, seq), c.Turn(l, scanned, seq), all); d != "" {
 		t.Fatalf("%s: (-read +scanned)\n%s", data, d)

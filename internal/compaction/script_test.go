@@ -372,6 +372,9 @@ func options(line string) (string, map[string]string) {
 }
 
 func padded(text string, opt map[string]string, r compaction.Rate) string {
+	if n, err := strconv.Atoi(opt["units"]); err == nil { // of one character
+		return text + strings.Repeat(cmp.Or(opt["of"], "x"), n)
+	}
 	if opt["tokens"] == "" {
 		return text
 	}
@@ -396,6 +399,9 @@ func (s *script) call(line string) (call, map[string]string) {
 		if n, err := strconv.Atoi(opt[k]); err == nil {
 			in[k] = n
 		}
+	}
+	if opt["command"] != "" {
+		in["command"] = strings.ReplaceAll(opt["command"], "!", " ")
 	}
 	s.called++
 	c := call{id: opt["id"], tool: tool, args: string(raws(in)[0])}

@@ -115,7 +115,7 @@ type calledTurn struct {
 }
 
 func newCaller(t fataler, f events.Format, c *compaction.Config, window int, odds func(int, string) bool) *caller {
-	a := &caller{agent: newAgent(t, c), format: f, window: window, odds: odds, system: "You help.", tools: "[]", provider: string(f)}
+	a := &caller{agent: newAgent(t, c), format: f, window: window, odds: odds, system: "You help.", tools: `[{"name":"t0"}]`, provider: string(f)}
 	if f == events.OpenAI {
 		switch {
 		case odds(30, "openrouter"):

@@ -38,6 +38,7 @@ const (
 	CodeTooManyParked   Code = "too_many_parked"
 	CodeTooManyEdits    Code = "too_many_edits"
 	CodeUsageUnknown    Code = "usage_unknown"
+	CodeUnknownModel    Code = "unknown_model"
 	CodeInternal        Code = "internal"
 	CodeSessionReset    Code = "session_reset"
 
@@ -60,7 +61,10 @@ const (
 	CodeUnstableHistory Code = "unstable_history"
 	CodeLate            Code = "late"
 	CodeUsageUnbound    Code = "usage_unbound"
+	CodeWindowRaised    Code = "window_raised"
+	CodeRefusedUnbound  Code = "refused_unbound"
 	CodeBoundThinking   Code = "bound_thinking"
+	CodeMessagesDropped Code = "messages_dropped"
 )
 
 // CodeInfo describes a code to people.
@@ -100,6 +104,7 @@ var Codes = map[Code]CodeInfo{
 	CodeTooManyParked:   {true, "64 turns wait for a missing one already.", "Resync with replaces_from."},
 	CodeTooManyEdits:    {true, "The session was rewound and compacted by hand so often that its edits are many times its messages.", "Send the whole history again with replaces_from 1."},
 	CodeUsageUnknown:    {false, "The usage could not be read; the turn counts without it.", "Send usage as the provider or the SDK gave it for the last call; docs/format/wire.md lists the shapes that are read."},
+	CodeUnknownModel:    {false, "No table knows the model, so that its window is a guess.", "Correct model.provider and model.name, state model.context_window, or have the operator add the window under windows; docs/format/policy.md has the table."},
 	CodeInternal:        {true, "A defect of the worker kept it from handling this event.", "Report it with the sequence; the session goes on without the event."},
 
 	CodeSessionReset: {true, "The worker can no longer use its state of this session; the session begins again, at generation 0.", "Send the whole history again with replaces_from 1."},
@@ -117,12 +122,15 @@ var Codes = map[Code]CodeInfo{
 	CodeAborted:            {false, "The request has become obsolete: turns were retracted, or another request took its place.", "Request it again if it is still wanted."},
 	CodeBudgetExceeded:     {false, "No stage could make the next call fit.", "Shorten the system prompt, the tools or the last messages, see budget.breakdown, or use a model with a larger window."},
 	CodeBoundThinking:      {true, "The provider refused thinking that is bound to another history than the one before it; a shorter history would not solve that.", "Drop thinking and redacted_thinking from your own turns that were made under an older generation, or before system prompt or tools changed, and send the call again; see bound_thinking in docs/format/wire.md."},
-	CodeOtherHistory:       {true, "The history has nothing in common with that of the session, which goes on.", "Give each conversation a session of its own; name that of a sub-agent with branch. To begin the session again, end it first."},
-	CodeDiverged:           {true, "The history is another one than the session has, and on_diverge is refuse.", "Send the history again with on_diverge replace, or branch."},
+	CodeOtherHistory:       {true, "The first message of the history is another one than that of the session, and on_diverge is refuse.", "Send the history again with on_diverge auto, replace or branch, or give the conversation a session of its own."},
+	CodeDiverged:           {true, "The history is another one than the session has, and on_diverge is refuse.", "Send the history again with on_diverge auto, replace or branch."},
 	CodeEditedView:         {false, "The history has messages of compactd that were changed; it went into a branch, since the originals are behind them.", "Keep your own history, and apply the parts to it for each call; or go on, the answer names the branch."},
-	CodeUnstableHistory:    {false, "A message of the history is another one in each request; nothing is published until it stays, and the history goes out as it is.", "Send the message that the text names with the same members each time; times and ids belong into members that are no content."},
+	CodeUnstableHistory:    {false, "A message of the history is another one in each request; nothing is published until it stays, and the history is fitted by itself.", "Send the message that the text names with the same members each time; times and ids belong into members that are no content."},
 	CodeLate:               {false, "The turn was not decided in time; the answer rests on what was decided before.", "Go on. A larger wait_ms waits longer."},
-	CodeUsageUnbound:       {false, "The usage was counted for another view than the last one, and is ignored.", "Send usage with the view of the answer that the call was made with."},
+	CodeMessagesDropped:    {false, "Messages without any content, or that the provider would refuse, are not sent.", "Leave them out of the history, or give them content that the dialect defines."},
+	CodeUsageUnbound:       {false, "The usage was counted for another view than the last one, or for another number of messages, and is ignored.", "Send usage with the view of the answer that the call was made with, and as count the messages of that call. Leave out the usage of any other call."},
+	CodeRefusedUnbound:     {false, "The view that was refused is none of this history, and the refusal is ignored.", "Send refused with the view of the answer that the call was made with; send it again if the next call is refused."},
+	CodeWindowRaised:       {false, "The provider took an input above the window that is known of the model; the session's window is as large as that input until a refusal shows otherwise.", "State the window of the model in model.context_window, or in the worker's table of windows."},
 	CodeNotOverflow:        {true, "A shorter history would not solve the error; the text names its class.", "Do what the text says; see docs/format/wire.md for the classes."},
 }
 

@@ -30,6 +30,9 @@ type Scanned struct {
 	// Settings is the identity of everything else that belongs to the turn's content: the
 	// model, the policy, the system prompt, the tools, and what it replaces.
 	Settings Key
+	// SystemKey and ToolsKey are the identities of system prompt and tools, 0 where the turn has
+	// none; see [SettingKey].
+	SystemKey, ToolsKey Key
 	// Fault is what refuses the turn, unless it was taken before: see [Format.Complete].
 	Fault error
 
@@ -154,12 +157,12 @@ func (d *Decoder) fill(f *turnFields, session Format) bool {
 		return env.countOf("", name, v, low, MaxNumber)
 	}
 	version := number("v", f.v, 1)
-	if version != 0 && version != Version && version != VersionExpect {
-		return false
-	}
 	if f.expect != nil || f.fork != nil {
 		env.fields = []codec.Member{{Name: "expect", Value: f.expect}, {Name: "forked_from", Value: f.fork}}
 		t.Expect, t.Fork = env.expect(), env.fork()
+	}
+	if based := t.Expect != nil || t.Fork != nil; version != 0 && version != Version && (version != VersionExpect || !based) {
+		return false
 	}
 	switch id := codec.TextBytes(f.id); {
 	case f.id == nil || f.id.Kind() == 'n':
@@ -356,10 +359,14 @@ func (d *Decoder) hashSettings(known *knownModel) {
 		part("policy", d.canonical(t.Policy))
 	}
 	if t.System != nil {
-		part("system", d.canonical(t.System))
+		canonical := d.canonical(t.System)
+		part("system", canonical)
+		t.SystemKey = KeyOf(canonical)
 	}
 	if t.Tools != nil {
-		part("tools", d.canonical(t.Tools))
+		canonical := d.canonical(t.Tools)
+		part("tools", canonical)
+		t.ToolsKey = KeyOf(canonical)
 	}
 	if d.settings, t.Settings = b, KeyOf(b); known != nil {
 		known.settings = t.Settings
@@ -379,26 +386,18 @@ func appendModel(b []byte, m *Model) []byte {
 func (d *Decoder) canonical(raw Raw) []byte {
 	d.scan.Reset()
 	d.scan.Write()
-	w := d.scan.Walk(raw)
-	element := func(key []byte) {
-		if string(key) == dialect.CacheControl {
-			w.Omit()
-		} else {
-			w.Value()
-		}
-	}
-	if w.Kind() == '[' {
-		w.Array(func() {
-			if w.Kind() == '{' {
-				w.Object(element)
-			} else {
-				w.Value()
-			}
-		})
-	} else {
-		w.Value()
-	}
+	w := dialect.Reader{Walker: d.scan.Walk(raw)}
+	w.Setting()
 	return d.scan.Canonical()
+}
+
+// SettingKey is the identity of a system prompt, of tools or of a policy, 0 for none. They are
+// JSON without half surrogates, as [DecodeTurn] returns it.
+func SettingKey(raw Raw) Key {
+	if raw == nil {
+		return 0
+	}
+	return KeyOf(new(Decoder).canonical(raw))
 }
 
 // OldHash is the identity of a turn's content as ledgers had it up to rules 3. Those that

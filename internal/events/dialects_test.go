@@ -95,7 +95,7 @@ func TestFixturesAreRead(t *testing.T) {
 		},
 		Bedrock: {
 			`user: text "Read a.go."`, `assistant: thinking "The file.", text "I read it.", call read_file id=tooluse_1` + args,
-			`user: result id=tooluse_1 "package a", other`, `user: image`, `user: image, text "And this?"`,
+			`user: result id=tooluse_1 "package a"`, `user: image`, `user: image, text "And this?"`,
 			`assistant: other, other, call look id=t3 args={}, thinking`, `user: result id=t3 "{\"a\":1}\nb" images=1 failed`, `assistant: text "Done."`,
 		},
 		AISDK: {

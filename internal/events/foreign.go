@@ -24,6 +24,7 @@ type kin struct {
 var kindred = []kin{
 	{what: "a UIMessage of the AI SDK", format: "ai-sdk", advice: "send what convertToModelMessages makes of it", message: isUIMessage},
 	{what: "a content of Gemini", format: "gemini", message: isGemini, block: isGeminiPart},
+	{what: "an item of OpenAI's Agents SDK", format: Responses, advice: "send the items that its model sends to OpenAI, with call_id and function_call_output", message: isAgentsItem},
 	{what: "an item of OpenAI's Responses", format: "openai-responses", message: isResponsesItem, block: isResponsesBlock},
 	{what: "a message of NeuroLink", format: NeuroLink, message: isNeuroLink},
 	{what: "a message of pi", advice: "convert it to one of the dialects, such as anthropic", message: isPi, block: isPiBlock},
@@ -148,6 +149,14 @@ func isGemini(ms members) bool {
 func isGeminiPart(b members) bool {
 	return b.kind("type") == 0 && b.objects("functionCall", "functionResponse", "inlineData", "fileData", "executableCode", "codeExecutionResult",
 		"function_call", "function_response", "inline_data", "file_data", "executable_code", "code_execution_result")
+}
+
+// isAgentsItem recognises the items of @openai/agents, and the items of a run that hold one.
+// Source: openai-agents-js, packages/agents-core/src/types/protocol.ts and items.ts, 2026-11.
+func isAgentsItem(ms members) bool {
+	kind := ms.text("type")
+	return kind != "" && ms.objects("rawItem", "raw_item", "providerData") || kind != "" && ms.kind("callId") == '"' ||
+		kind == "function_call_result" || kind == "hosted_tool_call" || kind == "computer_call_result"
 }
 
 // isResponsesItem recognises items without a role by the form of their type: there are more of

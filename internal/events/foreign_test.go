@@ -290,3 +290,57 @@ func dialectFixturesOf(f Format) []Raw {
 	msgs, _ := codec.ReadArray(data)
 	return msgs
 }
+
+// A9: items of OpenAI's Agents SDK are refused by name, with what to send in their place. Their
+// ids would be lost, and their calls taken as others.
+func TestAgentsItems(t *testing.T) {
+	for _, f := range []Format{Responses, OpenAI} {
+		for _, raw := range []Raw{
+			Raw(`{"type":"function_call_result","name":"f","callId":"call_1","status":"completed","output":{"type":"text","text":"x"}}`),
+			Raw(`{"type":"function_call","id":"fc_1","callId":"call_1","name":"f","arguments":"{}","status":"completed"}`),
+			Raw(`{"type":"function_call","id":"fc_1","call_id":"call_1","name":"f","arguments":"{}","providerData":{}}`),
+			Raw(`{"type":"message","role":"assistant","content":[{"type":"output_text","text":"x"}],"providerData":{"id":"m"}}`),
+			Raw(`{"type":"tool_call_item","rawItem":{"type":"function_call","callId":"c","name":"f","arguments":"{}"}}`),
+			Raw(`{"type":"tool_call_output_item","raw_item":{"type":"function_call_output","call_id":"c","output":"x"},"output":"x"}`),
+			Raw(`{"type":"hosted_tool_call","name":"web_search_call","arguments":"{}","status":"completed"}`),
+		} {
+			_, err := f.ReadNew([]Raw{raw})
+			if err == nil || CodeOf(err) != CodeForeignDialect || !strings.Contains(err.Error(), "Agents SDK") || !strings.Contains(err.Error(), "openai-responses") {
+				t.Errorf("%s: %s: %v", f, raw, err)
+			}
+		}
+	}
+}
+
+// A9: a member that no dialect defines is content: its message is none without content, is
+// written with it, and counts for it.
+func TestUnknownMembers(t *testing.T) {
+	for f, raw := range map[Format]string{
+		OpenAI:    `{"role":"user","content":"","user_input_multi_content":[{"type":"text","text":"Look at this."}]}`,
+		AISDK:     `{"role":"user","content":"","user_input_multi_content":[{"type":"text","text":"Look at this."}]}`,
+		Responses: `{"role":"user","content":"","parts_of_later":[{"type":"text","text":"Look at this."}]}`,
+		NeuroLink: `{"role":"user","content":"","attachments":[{"name":"a.png"}]}`,
+	} {
+		m, err := f.Read(Raw(raw))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := len(m.Parts); n == 0 || m.Parts[n-1].Kind != PartOther {
+			t.Errorf("%s: %+v", f, m.Parts)
+		}
+		m.Edited = true
+		out, err := f.Write(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, v := range codec.Members(Raw(raw)) {
+			if name != "content" && name != "role" && !strings.Contains(string(out), string(v)) {
+				t.Errorf("%s: %s is written as %s", f, raw, out)
+			}
+		}
+		m, err = f.Read(Raw(strings.Replace(raw, `""`, `"Hi."`, 1)))
+		if err != nil || m.Extra.Units == 0 || len(m.Parts) != 1 {
+			t.Errorf("%s: beside a text: %+v, %v", f, m, err)
+		}
+	}
+}

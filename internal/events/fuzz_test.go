@@ -170,6 +170,9 @@ func FuzzDecodeService(f *testing.F) {
 		invalid(err)
 		_, err = DecodeIdle(data)
 		invalid(err)
+		if b, err := DecodeBranch(data); !invalid(err) && !ValidSession(b.Branch) {
+			t.Fatalf("%+v", b)
+		}
 		for _, k := range append(OutcomeKinds, "job", "none") {
 			if body, err := DecodeOutcome(k, data); err == nil && body == nil {
 				t.Fatalf("a %s is nothing", k)

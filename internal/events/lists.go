@@ -206,6 +206,7 @@ type HistoryEntry struct {
 	Generation     int64         `json:"generation"`
 	Compacted      bool          `json:"compacted"`
 	Code           Code          `json:"code,omitzero"`
+	Retry          *bool         `json:"retry,omitzero"` // as in [Compacted]
 	Reason         Reason        `json:"reason"`
 	Config         string        `json:"config"`
 	CausedBy       Cause         `json:"caused_by"`
@@ -222,17 +223,22 @@ type HistoryEntry struct {
 	// SummaryModel wrote the summary; "" where there is none.
 	SummaryModel string `json:"summary_model,omitzero"`
 	Level        Level  `json:"level"`
+	// Budget has what a history is made of that does not fit; nil where it fits.
+	Budget *Budget `json:"budget,omitzero"`
 }
 
 // Entry is an outcome as a history lists it, stored at a time in Unix milliseconds.
 func (b *Compacted) Entry(stored int64) HistoryEntry {
 	e := HistoryEntry{
-		Time: stored, ID: b.ID, Generation: b.Generation, Compacted: b.Compacted, Code: b.Code, Reason: b.Reason, Config: b.Config,
+		Time: stored, ID: b.ID, Generation: b.Generation, Compacted: b.Compacted, Code: b.Code, Retry: b.Retry, Reason: b.Reason, Config: b.Config,
 		CausedBy: b.CausedBy, Request: b.Request, RewoundTo: b.RewoundTo, Through: b.Through, StagesUsed: b.StagesUsed, Stages: b.Stages,
 		TokensBefore: b.TokensBefore, TokensAfter: b.TokensAfter, AvailableInput: b.AvailableInput, Messages: int64(len(b.Messages)), Level: b.Budget.Level,
 	}
 	if b.Summary != nil {
 		e.SummaryModel = b.Summary.Model
+	}
+	if b.Code == CodeBudgetExceeded {
+		e.Budget = &b.Budget
 	}
 	return e
 }
@@ -316,6 +322,7 @@ type EventResponse struct {
 	Message    string        `json:"message,omitzero"`
 	Hint       string        `json:"hint,omitzero"`
 	Expected   int64         `json:"expected,omitzero"`
+	Retry      *bool         `json:"retry,omitzero"` // false beside budget_exceeded, as in [Compacted]
 	Generation int64         `json:"generation"`
 	Through    Through       `json:"through"`
 	Compaction *HistoryEntry `json:"compaction,omitzero"`

@@ -104,6 +104,11 @@ const (
 	OpPlace  Op = "place"  // a message follows another one, which To names
 	OpOrder  Op = "order"  // the results of a message come before its words
 	OpRole   Op = "role"   // a message of the system is a user's
+	OpRename Op = "rename" // a call or result has another id, since the provider does not take its own, or another call has it
+	OpUnmark Op = "unmark" // a message loses its marks for the provider's cache, which takes no more of them
+	OpBridge Op = "bridge" // a line of the assistant comes before the message, which the provider refuses behind a tool's
+	OpClose  Op = "close"  // a line of a user follows the message, since the provider refuses a history that ends with an assistant's words
+	OpReason Op = "reason" // a call gets a blank reasoning, without which the provider refuses it
 	OpUnbind Op = "unbind" // thinking is left out, of all messages up to To
 )
 
@@ -117,7 +122,7 @@ func (o Op) Repairs() bool {
 // provider's rules of form change.
 func (o Op) Writes() bool {
 	switch o {
-	case OpBlank, OpJoin, OpSplit, OpPlace, OpOrder, OpRole, OpUnbind:
+	case OpBlank, OpJoin, OpSplit, OpPlace, OpOrder, OpRole, OpRename, OpUnmark, OpBridge, OpClose, OpReason, OpUnbind:
 		return true
 	default:
 		return false
@@ -170,12 +175,14 @@ type StageReport struct {
 // Compacted is a session.compacted: the whole effective history up to Through.
 type Compacted struct {
 	Header
-	Generation int64  `json:"generation"`
-	Compacted  bool   `json:"compacted"`
-	Code       Code   `json:"code,omitzero"`
-	Reason     Reason `json:"reason"`
-	Config     string `json:"config"`
-	CausedBy   Cause  `json:"caused_by"`
+	Generation int64 `json:"generation"`
+	Compacted  bool  `json:"compacted"`
+	Code       Code  `json:"code,omitzero"`
+	// Retry is false beside budget_exceeded: the same call would be refused again. Else it is nil.
+	Retry    *bool  `json:"retry,omitzero"`
+	Reason   Reason `json:"reason"`
+	Config   string `json:"config"`
+	CausedBy Cause  `json:"caused_by"`
 	// Request names the session.compact that this answers; nil for any other
 	// reason. A summary may have come in between.
 	Request *Cause `json:"request,omitzero"`
@@ -203,6 +210,11 @@ type Compacted struct {
 	Cache  *CacheBreak `json:"cache,omitzero"`
 	Budget Budget      `json:"budget"`
 	Notes  []Note      `json:"notes,omitzero"`
+}
+
+// Exceeded states that the next call does not fit, and that to send it again solves nothing.
+func (c *Compacted) Exceeded() {
+	c.Code, c.Retry = CodeBudgetExceeded, new(bool)
 }
 
 // CacheBreak is what a compaction does to the cache that the provider keeps of a history, by

@@ -75,6 +75,30 @@ func DecodeIdle(data []byte) (*Idle, error) {
 	return i, env.problems.err()
 }
 
+// Branch is a session.branch: another session of the tenant branched off this one, by a turn with
+// forked_from. Only workers publish it.
+type Branch struct {
+	Header
+	Branch string `json:"branch"` // the id of that session
+}
+
+// DecodeBranch reads the payload of a session.branch. Its error is an [*Invalid].
+func DecodeBranch(data []byte) (*Branch, error) {
+	env, err := decodeEnvelope(data, MaxRequestBytes)
+	if err != nil {
+		return nil, err
+	}
+	b := &Branch{Header: Header{V: Version, ID: env.text("id")}, Branch: env.words("branch", MaxIDLen)}
+	switch {
+	case len(env.problems) > 0:
+	case b.Branch == "":
+		env.problems.add(CodeMissingField, "branch", "is required")
+	case !ValidSession(b.Branch):
+		env.problems.add(CodeBadID, "branch", badSession)
+	}
+	return b, env.problems.err()
+}
+
 // DecodeEnd reads the payload of a session.end, which holds an id at most. Its
 // error is an [*Invalid].
 func DecodeEnd(data []byte) (id string, err error) {
@@ -116,6 +140,12 @@ type Overflow struct {
 	// Generation is the compaction the agent had applied when it made the call; −1
 	// when it is absent, which means the newest.
 	Generation int64 `json:"generation,omitzero"`
+	// Unbind: where it is thinking that was refused, as bound to another history, the history
+	// goes on without it. Else such an error is rejected.
+	Unbind bool `json:"unbind,omitzero"`
+	// Unrecorded is our estimate of a call with a history that the session has not, as a sync
+	// answered it; 0 = a history of the session.
+	Unrecorded int64 `json:"unrecorded,omitzero"`
 }
 
 // DecodeOverflow reads the payload of a session.overflow. Its error is an
@@ -132,8 +162,9 @@ func DecodeOverflow(data []byte) (*Overflow, error) {
 		Error:  env.raw("error", '"', '{', '['),
 		Status: env.count("status", 100, 599),
 		Model:  env.model(),
+		Unbind: env.flag("unbind"),
 
-		Generation: -1,
+		Generation: -1, Unrecorded: env.count("unrecorded", 0, MaxTokens),
 	}
 	if _, ok := env.take("generation"); ok {
 		o.Generation = env.count("generation", 0, MaxNumber)

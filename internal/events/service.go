@@ -109,6 +109,8 @@ type StatsResponse struct {
 	Reruns          int64   `json:"reruns"`           // other calls made again, of which it had taken the results
 	Cost            Cost    `json:"cost,omitzero"`    // absent before anything that has a price
 	Budget          Budget  `json:"budget,omitzero"`  // absent when the session is not known
+
+	Warnings []SyncWarning `json:"warnings,omitzero"` // absent for none
 }
 
 // Cost is what the compactions of a session cost and save by list prices, in billionths of a US

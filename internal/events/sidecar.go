@@ -23,8 +23,8 @@ type CompressConfig struct {
 	SessionID string `json:"session_id,omitzero"` // any name; "" finds the session by its history
 	// Mode ccr states that the model has a tool that takes the hashes of placeholders.
 	Mode string `json:"mode,omitzero"`
-	// Frozen is how many messages are in the provider's cache. What was sent never changes
-	// within a generation, whatever it is.
+	// Frozen is how many messages are in the provider's cache: so many of the first come back
+	// in the same bytes. What was sent never changes within a generation, whatever it is.
 	Frozen int64 `json:"frozen_message_count,omitzero"`
 }
 
@@ -42,7 +42,7 @@ type CompressResponse struct {
 	Ratio        float64       `json:"compression_ratio"` // after by before
 	Hashes       []string      `json:"ccr_hashes"`        // in messages that compactd made
 	Session      string        `json:"session,omitzero"`  // its name; "" where the history belongs to none
-	View         string        `json:"view,omitzero"`     // names what is sent, for usage
+	View         string        `json:"view,omitzero"`     // names what is sent, for usage; "" for what frozen messages keep from being a view
 	Generation   int64         `json:"generation"`
 	Warnings     []SyncWarning `json:"warnings,omitzero"`
 	Code         Code          `json:"code,omitzero"` // why the messages are as they came

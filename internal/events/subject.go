@@ -21,6 +21,7 @@ const (
 	KindRewind   Kind = "rewind"   // return to the view of an earlier generation
 	KindSummary  Kind = "summary"  // what a summarizer wrote; workers only
 	KindIdle     Kind = "idle"     // the session has been idle; workers only
+	KindBranch   Kind = "branch"   // another session branched off this one; workers only
 	KindEnd      Kind = "end"      // the agent is done with the session
 	KindForget   Kind = "forget"   // erase the session; operator only
 )
@@ -40,7 +41,7 @@ const KindErased Kind = "erased"
 // LogKinds lists the kinds of the log in the order of the table above.
 // The stream names them one by one, because session.*.*.* would also catch
 // what the server republishes.
-var LogKinds = []Kind{KindTurn, KindOverflow, KindCompact, KindRewind, KindSummary, KindIdle, KindEnd, KindForget}
+var LogKinds = []Kind{KindTurn, KindOverflow, KindCompact, KindRewind, KindSummary, KindIdle, KindBranch, KindEnd, KindForget}
 
 // OutcomeKinds lists the kinds of outcomes that follow from the log.
 var OutcomeKinds = []Kind{KindCompacted, KindBudget, KindRejected, KindForgotten}

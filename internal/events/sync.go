@@ -2,8 +2,13 @@ package events
 
 import (
 	"cmp"
+	"errors"
+	"io"
+	"strconv"
+	"strings"
 
 	"compactd/internal/events/codec"
+	"compactd/internal/events/media"
 )
 
 // SubjectSync takes the history of an agent as it holds it, and answers what of it to send.
@@ -13,16 +18,31 @@ const SubjectSync = "compactd.sync"
 const (
 	// MaxSyncBytes bounds a request over HTTP; over NATS the server's max_payload does.
 	MaxSyncBytes = 32 << 20
+	// MaxSyncBody bounds the body of one over HTTP as it is sent: see [ReadSync].
+	MaxSyncBody = 8 * MaxSyncBytes
 	// MaxSyncMessages bounds the messages of one request.
 	MaxSyncMessages = 1 << 18
 	maxErrorBytes   = MaxOverflowBytes
 )
+
+// ReadSync reads a body of at most most bytes, where references may stand in the place of its
+// oldest media: see [media.ReadJSON].
+func ReadSync(r io.Reader, most int) ([]byte, error) {
+	data, err := media.ReadJSON(r, most)
+	if errors.Is(err, media.ErrTooLarge) {
+		return nil, NewInvalid(CodeTooLarge, "", "the body "+err.Error())
+	}
+	return data, err
+}
 
 // Divergence is what a sync does with a history that is another one than the session has.
 type Divergence string
 
 // What a sync does with another history.
 const (
+	// DivergeAuto replaces behind a common beginning. A lineage that comes back after it was
+	// retracted is a branch, and so is a history with nothing in common.
+	DivergeAuto    Divergence = "auto"
 	DivergeReplace Divergence = "replace" // the turns from the first difference on are retracted
 	DivergeBranch  Divergence = "branch"  // it becomes a session of its own
 	DivergeRefuse  Divergence = "refuse"  // nothing is published
@@ -56,10 +76,13 @@ type SyncRequest struct {
 	Messages     []Raw        `json:"messages"`            // the whole history, or what is behind the prefix
 	Usage        *SyncUsage   `json:"-"`                   // of the last call; it travels in its provider's shape
 	Refused      *SyncRefused `json:"refused,omitzero"`    // the last call, where its provider refused it as too long
-	OnDivergence Divergence   `json:"on_diverge,omitzero"` // absent: replace
+	OnDivergence Divergence   `json:"on_diverge,omitzero"` // absent: auto
 	WaitMS       *int64       `json:"wait_ms,omitzero"`    // the most to wait for the decision, in milliseconds; nil is 500
 	DryRun       bool         `json:"dry_run,omitzero"`    // nothing is published
 	Form         Form         `json:"form,omitzero"`       // absent: parts
+	// Frozen is how many of the first messages come back as they are, whatever the session has in
+	// their place; with form parts alone.
+	Frozen int64 `json:"frozen,omitzero"`
 	// Fork is where a branch begins that another worker found; agents leave it out.
 	Fork *Fork `json:"forked_from,omitzero"`
 }
@@ -72,8 +95,9 @@ type SyncPrefix struct {
 
 // SyncUsage is what a provider counted for the call that was made with a view.
 type SyncUsage struct {
-	View string
-	Raw  Raw // with the fields view and count, which no provider has
+	View  string
+	Count int64 // messages of that call, 0 where it is not stated: of the history, or of what was sent of it
+	Raw   Raw   // without view and count, which no provider has
 }
 
 // SyncRefused is a call that a provider refused as too long.
@@ -87,17 +111,22 @@ type SyncRefused struct {
 type SyncResponse struct {
 	V       int    `json:"v"`
 	Need    string `json:"need,omitzero"`    // all: the prefix is not known here, send the whole history
+	Code    Code   `json:"code,omitzero"`    // budget_exceeded: a call with what is sent does not fit
+	Retry   *bool  `json:"retry,omitzero"`   // false beside it: the same call would be refused again
 	Session string `json:"session,omitzero"` // that the history belongs to, where it is not that of the request: a branch
+	Branch  string `json:"branch,omitzero"`  // its name, for a request that means it
 
-	Turns      int64         `json:"turns"` // of the session, that the history begins with
-	Known      int64         `json:"known"` // messages that the session had before
-	Count      int64         `json:"count"` // messages of the history; with hash the prefix of a later request
-	Hash       Digest        `json:"hash"`  // of the session with this history
-	View       string        `json:"view"`  // names what is sent, for usage and refused
+	Turns      int64         `json:"turns"`    // of the session, that the history begins with
+	Known      int64         `json:"known"`    // messages that the session had before
+	Count      int64         `json:"count"`    // messages of the history; with hash the prefix of a later request
+	Hash       Digest        `json:"hash"`     // of the session with this history
+	Recorded   bool          `json:"recorded"` // false: nothing of the history is published, what is sent follows from the request alone
+	View       string        `json:"view"`     // names what is sent, for usage and refused; "" where it would be the one that was refused
 	Generation int64         `json:"generation"`
-	Through    Through       `json:"through"` // the last turn that the answer rests on
-	Changed    bool          `json:"changed"` // false: the history goes out as it is
-	Budget     Budget        `json:"budget"`  // of a call with what is sent
+	Through    Through       `json:"through"`         // the last turn that the answer rests on
+	Changed    bool          `json:"changed"`         // false: the history goes out as it is
+	Budget     Budget        `json:"budget"`          // of a call with what is sent
+	Stages     []StageReport `json:"stages,omitzero"` // that were tried after a refusal, where what is sent does not fit
 	Warnings   []SyncWarning `json:"warnings"`
 	Parts      []SyncPart    `json:"parts,omitzero"`
 	Messages   []Raw         `json:"messages,omitzero"` // in place of parts, for form messages
@@ -111,6 +140,16 @@ type SyncWarning struct {
 	Code    Code   `json:"code"`
 	Message string `json:"message"`
 	Hint    string `json:"hint"`
+}
+
+// WarningOf is the warning of a code, with a detail behind its meaning unless that is "".
+func WarningOf(code Code, detail string) SyncWarning {
+	info := Codes[code]
+	w := SyncWarning{Code: code, Message: info.Meaning, Hint: info.Hint}
+	if detail != "" {
+		w.Message += " " + detail
+	}
+	return w
 }
 
 // SyncPart is one piece of what to send. One of keep, drop, message and edit is set. The
@@ -145,7 +184,11 @@ func (r *SyncRequest) Encode() ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		usage = codec.WriteObject(codec.SetMember(ms, "view", codec.Quote(u.View)))
+		ms = codec.SetMember(ms, "view", codec.Quote(u.View))
+		if u.Count > 0 {
+			ms = codec.SetMember(ms, "count", Raw(strconv.FormatInt(u.Count, 10)))
+		}
+		usage = codec.WriteObject(ms)
 	}
 	return Marshal(struct {
 		*SyncRequest
@@ -169,7 +212,15 @@ func BranchID(session, branch string) string {
 	if id, err := SessionID(SessionName(session) + "/" + branch); err == nil {
 		return id
 	}
-	return "br-" + digestOf([]byte(session+"/"+branch)).String()
+	return longBranch + digestOf([]byte(SessionName(session)+"/"+branch)).String()
+}
+
+// longBranch is what the id of a branch begins with whose name is longer than one may be.
+const longBranch = "br-"
+
+// IsBranch reports whether an id is one that a branch of a session has.
+func IsBranch(session, id string) bool {
+	return strings.HasPrefix(SessionName(id), SessionName(session)+"/") || strings.HasPrefix(id, longBranch)
 }
 
 // DecodeSyncRequest reads the payload of a compactd.sync. Its error is an [*Invalid]. It
@@ -184,13 +235,13 @@ func DecodeSyncRequest(data []byte) (*SyncRequest, error) {
 		V: Version, Tenant: a.Tenant, Session: a.Session, Branch: env.text("branch"),
 		Model: env.model(), Format: Format(env.text("format")), System: env.raw("system", '"', '['), Tools: env.raw("tools", '['),
 		Policy: env.raw("policy", '{'), Prefix: env.prefix(), Usage: env.syncUsage(), Refused: env.refused(),
-		OnDivergence: Divergence(cmp.Or(env.text("on_diverge"), string(DivergeReplace))), WaitMS: env.wait(),
-		DryRun: env.flag("dry_run"), Form: Form(cmp.Or(env.text("form"), string(FormParts))), Fork: env.fork(),
+		OnDivergence: Divergence(cmp.Or(env.text("on_diverge"), string(DivergeAuto))), WaitMS: env.wait(),
+		DryRun: env.flag("dry_run"), Frozen: env.count("frozen", 0, MaxNumber), Form: Form(cmp.Or(env.text("form"), string(FormParts))), Fork: env.fork(),
 	}
 	switch r.OnDivergence {
-	case DivergeReplace, DivergeBranch, DivergeRefuse:
+	case DivergeAuto, DivergeReplace, DivergeBranch, DivergeRefuse:
 	default:
-		env.problems.add(CodeBadType, "on_diverge", "is none of replace, branch, refuse")
+		env.problems.add(CodeBadType, "on_diverge", "is none of auto, replace, branch, refuse")
 	}
 	if r.Form != FormParts && r.Form != FormMessages {
 		env.problems.add(CodeBadType, "form", "is none of parts, messages")
@@ -237,7 +288,7 @@ func (e *envelope) syncUsage() *SyncUsage {
 		case "view":
 			u.View = e.textOf("usage.", f.Name, f.Value)
 		case "count":
-			e.countOf("usage.", f.Name, f.Value, 0, MaxNumber)
+			u.Count = e.countOf("usage.", f.Name, f.Value, 0, MaxNumber)
 		default:
 			rest = append(rest, f)
 		}
@@ -261,7 +312,9 @@ func (e *envelope) refused() *SyncRefused {
 		case "view":
 			r.View = e.textOf("refused.", f.Name, f.Value)
 		case "status":
-			r.Status = e.countOf("refused.", f.Name, f.Value, 100, 599)
+			if n, ok := codec.Integer(f.Value); !ok || n != 0 { // clients have 0 where there was no answer
+				r.Status = e.countOf("refused.", f.Name, f.Value, 100, 599)
+			}
 		case "error":
 			if r.Error = codec.Clean(f.Value); len(r.Error) > maxErrorBytes {
 				e.problems.add(CodeTooLarge, "refused.error", "has more than %d bytes", maxErrorBytes)

@@ -2,33 +2,49 @@ package events
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 
+	"compactd/internal/events/models"
 	"compactd/internal/events/traits"
 )
 
-// BindsThinking reports whether the thinking of a session's model goes only with the history
-// that it was made under; see [traits.BindsThinking]. Without a provider it is that of the
-// dialect. Claude is served in other dialects too: in Converse by Bedrock, in chat completions by
-// OpenRouter, and by the AI SDK.
-func (f Format) BindsThinking(m Model) bool {
+// Thinking states whether the thinking of a session's model goes only with the history that it
+// was made under; see [traits.Thinking]. Claude is served in other dialects too: in Converse by
+// Bedrock, in chat completions by OpenRouter, and by the AI SDK. In its own dialect, and in
+// Converse, a model whose name shows no maker may be Claude whoever serves it.
+func (f Format) Thinking(m Model) traits.Binding {
 	switch f {
-	case Anthropic:
-		if m.Provider == "" {
-			m.Provider = string(Anthropic)
-		}
-	case Bedrock:
-		if m.Name == "" { // it may be Claude
-			return true
-		}
-	case OpenAI, AISDK:
-		if m.Provider == "" {
+	case Anthropic, Bedrock:
+		if p := models.Provider(m.Provider); !slices.Contains(ownModels, p) {
 			m.Provider = string(f)
 		}
+	case OpenAI, AISDK:
+		m.Provider = cmp.Or(m.Provider, string(f))
 	default:
-		return false
+		return traits.Free
 	}
-	return traits.BindsThinking(m.Provider, m.Name)
+	return traits.Thinking(m.Provider, m.Name)
+}
+
+// ownModels are the providers that have an API in Anthropic's dialect and models of their own
+// alone.
+var ownModels = []string{"deepseek", "minimax", "moonshot", "qwen", "xai", "xiaomi", "zhipu"}
+
+// BindsThinking reports whether the thinking of a session's model is bound, or may be; see
+// [Format.Thinking].
+func (f Format) BindsThinking(m Model) bool { return f.Thinking(m) != traits.Free }
+
+// MayBind reports whether the model is none that is known: its thinking may be bound, and that of
+// the open tool loop may be demanded.
+func (f Format) MayBind(m Model) bool { return f.Thinking(m) == traits.MayBind }
+
+// HasPrompt reports whether the user wrote one of some messages: it ends a tool loop.
+func (f Format) HasPrompt(messages []Raw) bool {
+	return slices.ContainsFunc(messages, func(raw Raw) bool {
+		m, err := f.Read(raw)
+		return err == nil && m.Role == RoleUser && !slices.ContainsFunc(m.Parts, func(p Part) bool { return p.Kind == PartResult })
+	})
 }
 
 // thinks are words of every message that has thinking: types of blocks, and members.

@@ -9,8 +9,8 @@ import (
 // Version is the version of the wire contract.
 const Version = 1
 
-// VersionExpect is the version of a session.turn that may name its base, see [Expect]: a worker
-// that would not heed the base refuses the turn.
+// VersionExpect is the version of a session.turn that names its base or where it branched off,
+// see [Expect] and [Fork]: a worker that knows neither refuses the turn.
 const VersionExpect = 2
 
 // Bounds of what an event may hold.
@@ -85,7 +85,7 @@ func DecodeTurn(data []byte) (*Turn, error) {
 		return nil, err
 	}
 	t := &Turn{}
-	env.later = VersionExpect
+	env.based()
 	env.check()
 	env.turn(t)
 	if m, ok := env.take("messages"); !ok {
@@ -164,6 +164,14 @@ func (e *envelope) check() {
 	}
 	if v := e.count("v", 1, MaxNumber); v != 0 && v != Version && v != e.later {
 		e.problems.add(CodeBadVersion, "v", "is %d; this worker speaks %d", v, Version)
+	}
+}
+
+// based lets a turn have the version of those that name a base, if it is one. null is none.
+func (e *envelope) based() {
+	_, base := e.take("expect")
+	if _, fork := e.take("forked_from"); base || fork {
+		e.later = VersionExpect
 	}
 }
 

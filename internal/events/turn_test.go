@@ -98,6 +98,8 @@ func TestDecodeTurnProblems(t *testing.T) {
 		{"no messages", `{}`, CodeMissingField, "messages"},
 		{"messages null", `{"messages":null}`, CodeMissingField, "messages"},
 		{"version 3", `{"v":3,` + m + `}`, CodeBadVersion, "v"},
+		{"version 2 without a base", `{"v":2,` + m + `}`, CodeBadVersion, "v"},
+		{"version 2 with a base that is null", `{"v":2,"expect":null,"forked_from":null,` + m + `}`, CodeBadVersion, "v"},
 		{"base without a digest", `{"v":2,"expect":{"turn":1},` + m + `}`, CodeMissingField, "expect.digest"},
 		{"base with a digest too short", `{"v":2,"expect":{"turn":1,"digest":"00"},` + m + `}`, CodeBadType, "expect.digest"},
 		{"base a number", `{"v":2,"expect":1,` + m + `}`, CodeBadType, "expect"},

@@ -58,6 +58,13 @@ func (e *envelope) usage() (u *Usage, problem string) {
 	return u, ""
 }
 
+// ReadUsage reads what a provider counted, in its own shape; nil where it has none that is known.
+func ReadUsage(raw Raw) *Usage {
+	env := envelope{fields: []codec.Member{{Name: "usage", Value: raw}}}
+	u, _ := env.usage()
+	return u
+}
+
 // read is nil for a shape of no known provider.
 func (c counts) read() *Usage {
 	switch {

@@ -26,8 +26,8 @@ type compiled struct {
 	groups map[string]int // index of each count
 }
 
-// count is a number in digits, with any of the usual separators of thousands.
-const count = `\d{1,3}(?:[,._' ]\d{3})+|\d+`
+// count is a number in digits, with one of the usual separators of thousands.
+const count = `\d{1,3}(?:,\d{3})+|\d{1,3}(?:\.\d{3})+|\d{1,3}(?:_\d{3})+|\d{1,3}(?:'\d{3})+|\d{1,3}(?: \d{3})+|\d+`
 
 // minLimit is the least that is believed to be a window, in tokens. A smaller
 // number has been misread, and to aim for it would leave nothing of a session.

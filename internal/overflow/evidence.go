@@ -192,8 +192,8 @@ func (ev *evidence) counts(overflow bool) (actual, limit compaction.Tokens) {
 }
 
 // Message is the message of an error: a string itself, else its message, with that
-// of its cause, else its error, else the message of its error. ok is false when
-// there is none of these.
+// of its cause, else its error, else the message of its error. An empty one is none. ok is false
+// when there is none of these.
 func Message(err events.Raw) (message string, ok bool) {
 	if s, isText := events.Text(err); isText {
 		return s, s != ""
@@ -202,10 +202,11 @@ func Message(err events.Raw) (message string, ok bool) {
 	if err.Kind() != '{' || events.Unmarshal(err, &object) != nil {
 		return "", false
 	}
-	if s, isText := events.Text(object["message"]); isText && s != "" {
-		if of, hasCause := messageOf(object["cause"]); hasCause {
-			s += " " + of
-		}
+	s, _ := events.Text(object["message"])
+	if of, hasCause := messageOf(object["cause"]); hasCause {
+		s = strings.TrimLeft(s+" "+of, " ")
+	}
+	if s != "" {
 		return s, true
 	}
 	if s, isText := events.Text(object["error"]); isText {

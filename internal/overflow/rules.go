@@ -185,8 +185,8 @@ var limits = compile([]rule{
 
 // comparisons find counts in words of no known provider.
 var comparisons = compile([]rule{
-	{"", "", `\b{actual} tokens? ?[:>] ?{limit}`},
-	{"", "", `\b{actual} ?> ?{limit}`},
-	{"", "", `\b{actual} exceeds {limit}`},
+	{"", "", `\b{actual},* tokens? ?[:>] ?,*{limit}`},
+	{"", "", `\b{actual},* ?> ?,*{limit}`},
+	{"", "", `\b{actual},* exceeds ,*{limit}`},
 	{"", "", `\btokens?\b.*?\({actual} ?/ ?{limit}\)`},
 })

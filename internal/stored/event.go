@@ -41,6 +41,8 @@ func ReadRequest(k events.Kind, data []byte, seq compaction.Seq) (*compaction.Re
 		return request(data, seq, events.DecodeRewind, compaction.NewRewind)
 	case events.KindIdle:
 		return request(data, seq, events.DecodeIdle, compaction.NewIdle)
+	case events.KindBranch:
+		return request(data, seq, events.DecodeBranch, compaction.NewBranch)
 	case events.KindEnd:
 		return request(data, seq, events.DecodeEnd, compaction.NewEnd)
 	case events.KindForget:

@@ -32,7 +32,8 @@
 //   - No secret that [Redact] finds is sent to a model or is in a summary.
 //   - The previous summary is merged by section and by fact, never nested: ten
 //     merges in a row stay within the same shares of MaxUnits. Rules that the
-//     user gave, and that have once been taken, come first in their share.
+//     user gave are carried whole, before all else of the text; a fold names the turns
+//     of those that have no room.
 //   - Text of the history is data: it is never part of the instructions to a model,
 //     its lines cannot pass for those of a prompt, and every piece becomes one line
 //     without control characters, of bounded length, cut between runes. Blocks

@@ -266,8 +266,8 @@ func TestNothingIsInvented(t *testing.T) {
 // quoted returns the pieces of a line that come from messages.
 func quoted(l string) []string {
 	l, ok := strings.CutPrefix(strings.TrimSpace(l), "- ")
-	if !ok {
-		return nil // a heading
+	if !ok || foldLine.MatchString(l) {
+		return nil // a heading, or turns of ours
 	}
 	l = strings.TrimPrefix(turnSuffix.ReplaceAllString(l, ""), "quoted: ")
 	for _, label := range []string{"First: ", "Latest: ", "[ ] "} {
@@ -284,6 +284,8 @@ func quoted(l string) []string {
 	}
 	return out
 }
+
+var foldLine = regexp.MustCompile(`^\d+ more, recall turns? ([\d, -]+)`)
 
 // A cut text keeps to its bound, ends in an ellipsis, and is cut between runes.
 func TestClip(t *testing.T) {

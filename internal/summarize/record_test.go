@@ -2,8 +2,11 @@ package summarize_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"compactd/internal/events"
 	"compactd/internal/summarize"
@@ -146,5 +149,61 @@ func checkRecord(t *testing.T, record []events.RecordLine, most int) {
 	}
 	if n > most || n < most/2 {
 		t.Errorf("%d units of at most %d", n, most)
+	}
+}
+
+// C6: files that harnesses read and change by a shell, a patch or an editor are in the record,
+// relative ones too, and what only looks like a file is not.
+func TestRecordOfShellAndPatches(t *testing.T) {
+	var messages []summarize.Message
+	for i, c := range []struct{ tool, args string }{
+		{"bash", `{"command":"cat src/app.py && sed -i 's/a/b/' src/changed.py && pytest > out.log"}`},
+		{"exec_command", `{"cmd":"head -20 README.md; mv docs/old.md docs/new.md","workdir":"/repo"}`},
+		{"apply_patch", `"*** Begin Patch\n*** Update File: lib/a.rs\n@@\n*** Add File: lib/b.rs\n+x\n*** End Patch"`},
+		{"str_replace_based_edit_tool", `{"command":"view","path":"/abs/viewed.go"}`},
+		{"str_replace_based_edit_tool", `{"command":"insert","path":"/abs/inserted.go","insert_line":3}`},
+		{"read_many_files", `{"paths":["m/one.ts","m/two.ts"]}`},
+		{"bash", `{"command":"curl https://example.com/no.txt --max-time 5; grep -rn 'x > no.txt' . ; cat <<EOF\ncat no.txt\nEOF"}`},
+	} {
+		messages = append(messages, summarize.Message{Turn: int64(i + 1), Message: events.Message{Role: events.RoleAssistant, Parts: []events.Part{
+			{Kind: events.PartCall, CallID: c.tool + string(rune('a'+i)), Tool: c.tool, Args: events.Raw(c.args)},
+		}}})
+	}
+	got := map[events.RecordKind][]string{}
+	for _, r := range extract.Record(summarize.Input{Messages: messages, MaxUnits: 20_000}) {
+		got[r.Kind] = append(got[r.Kind], r.Text)
+	}
+	for _, all := range got {
+		slices.Sort(all)
+	}
+	if diff := cmp.Diff([]string{"/abs/inserted.go", "docs/new.md", "docs/old.md", "lib/a.rs", "lib/b.rs", "out.log", "src/changed.py"}, got[events.RecordPathChanged]); diff != "" {
+		t.Errorf("changed: %s", diff)
+	}
+	if diff := cmp.Diff([]string{"/abs/viewed.go", "README.md", "m/one.ts", "m/two.ts", "src/app.py"}, got[events.RecordPathRead]); diff != "" {
+		t.Errorf("read: %s", diff)
+	}
+}
+
+// An agent without tools writes its command into its words, and the next message has the output.
+func TestRecordOfShellBlocks(t *testing.T) {
+	say := func(turn int64, role events.Role, text string) summarize.Message {
+		return summarize.Message{Turn: turn, Message: events.Message{Role: role, Parts: []events.Part{{Kind: events.PartText, Text: text}}}}
+	}
+	record := extract.Record(summarize.Input{MaxUnits: 20_000, Messages: []summarize.Message{
+		say(1, events.RoleUser, "Mend it."),
+		say(2, events.RoleAssistant, "THOUGHT: look.\n\n```bash\ncat src/a.py && sed -i 's/x/y/' src/b.py\n```"),
+		say(3, events.RoleUser, "<returncode>0</returncode>\n<output>\nx\n</output>"),
+		say(4, events.RoleAssistant, "```mswea_bash_command\ncat src/missing.py\n```"),
+		say(5, events.RoleUser, "<returncode>1</returncode>\n<output>\ncat: src/missing.py: No such file or directory\n</output>"),
+		say(6, events.RoleAssistant, "You could run this:\n```bash\nrm src/c.py\n```"),
+		say(7, events.RoleUser, "No, I will not."),
+	}})
+	if !hasLine(record, events.RecordPathRead, "src/a.py") || !hasLine(record, events.RecordPathChanged, "src/b.py") {
+		t.Errorf("files are missing: %s", recordText(record))
+	}
+	for _, r := range record {
+		if (r.Kind == events.RecordPathRead || r.Kind == events.RecordPathChanged) && (r.Text == "src/missing.py" || r.Text == "src/c.py") {
+			t.Errorf("%+v was not there", r)
+		}
 	}
 }

@@ -102,25 +102,79 @@ func (h *History) MatchPrefix(chain []events.Link, prefix events.Digest) (k Know
 
 // View is what an earlier answer gave for the first turns of a session.
 type View struct {
-	Messages []events.Raw
+	Messages []events.Raw  // as they were recorded
 	Digest   events.Digest // of Messages
 	Turns    int
+	// sent is the digest with placeholders for media of which only the hash was kept; zero where
+	// there are none.
+	sent events.Digest
 }
 
 // NewView returns the view of so many turns, without the instructions that it begins with.
 func NewView(f events.Format, messages []events.Raw, turns int) View {
 	messages = messages[Read(f, messages, 0).Lead:]
-	return View{messages, f.DigestOf(messages), turns}
+	v := View{Messages: messages, Digest: f.DigestOf(messages), Turns: turns}
+	if sent := withPlaceholders(f, messages); !slices.EqualFunc(sent, messages, func(a, b events.Raw) bool { return bytes.Equal(a, b) }) {
+		v.sent = f.DigestOf(sent)
+	}
+	return v
+}
+
+// withPlaceholders lists messages with placeholders for large media.
+func withPlaceholders(f events.Format, messages []events.Raw) []events.Raw {
+	out := make([]events.Raw, len(messages))
+	for i, m := range messages {
+		out[i] = f.Sendable(f.Record(m, events.MaxTurnBytes))
+	}
+	return out
+}
+
+// is reports whether messages are a view: each medium that is large is there, or its placeholder.
+func (v *View) is(f events.Format, messages []events.Raw) bool {
+	return f.DigestOf(messages) == v.Digest || v.sent != events.Digest{} && f.DigestOf(withPlaceholders(f, messages)) == v.sent
 }
 
 // MatchView compares a history with one that begins with a view.
 func (h *History) MatchView(chain []events.Link, v View) (k Known, ok bool) {
 	n := len(v.Messages)
-	if n == 0 || h.Before > 0 || v.Turns == 0 || v.Turns > len(chain) || h.Lead+n > h.Len() || h.digest(h.Lead, h.Lead+n) != v.Digest {
+	if n == 0 || h.Before > 0 || v.Turns == 0 || v.Turns > len(chain) || h.Lead+n > h.Len() || !v.is(h.Format, h.From(h.Lead)[:n]) {
 		return k, false
 	}
 	at := h.Lead + n
 	return h.follow(chain, Known{Turns: v.Turns, At: at, Shift: at - int(chain[v.Turns-1].End), View: n}), true
+}
+
+// Fits reports whether the messages that were sent go on behind a prefix that awaits the results
+// of some calls, by the keys of their ids: each result has a call, and nothing else comes before
+// the results that the prefix awaits.
+func (h *History) Fits(awaited []events.Key) bool {
+	open, owed := slices.Clone(awaited), len(awaited)
+	for _, raw := range h.Messages {
+		m, err := h.Format.Read(raw)
+		if err != nil {
+			return true // it is refused for itself
+		}
+		results := 0
+		for i := range m.Parts {
+			p := &m.Parts[i]
+			key := p.CallKey()
+			switch p.Kind {
+			case events.PartCall:
+				open = append(open, key)
+			case events.PartResult:
+				at := slices.IndexFunc(open, func(k events.Key) bool { return k == key || k == 0 || key == 0 })
+				if at < 0 {
+					return false
+				}
+				open, results = slices.Delete(open, at, at+1), results+1
+			}
+		}
+		if results == 0 && owed > 0 {
+			return false
+		}
+		owed -= results
+	}
+	return true
 }
 
 // leastBytes is the least size of a message that a history is recognised by: shorter ones occur
@@ -210,11 +264,34 @@ func Member(a, b events.Raw) string {
 	return ""
 }
 
+// Until is the history without the messages from an index on.
+func (h *History) Until(i int) *History {
+	out := *h
+	out.Messages = h.Messages[:i-h.Before]
+	return &out
+}
+
+// TurnEnd is the index behind the turn that begins at an index: what a model answers, and all up
+// to its next answer.
+func TurnEnd(messages []events.Message, from int) int {
+	for from < len(messages) && messages[from].Role == events.RoleAssistant {
+		from++
+	}
+	for from < len(messages) && messages[from].Role != events.RoleAssistant {
+		from++
+	}
+	return from
+}
+
 // Split cuts the messages from an index on into turns of at most most bytes. A turn ends
 // where no call awaits its result, if there is such a place in it. Without messages there is
-// one turn without any. A message that is larger alone is an error.
+// one turn without any. Large media are recorded by their hash, see [events.Format.Record]; a
+// message that is larger alone even so is an error.
 func (h *History) Split(from, most int) ([][]events.Raw, error) {
-	all := h.From(from)
+	all := slices.Clone(h.From(from))
+	for i := range all {
+		all[i] = h.Format.Record(all[i], most)
+	}
 	total := 0
 	for i, m := range all {
 		if len(m) > most {

@@ -177,3 +177,42 @@ func Apply(history []events.Raw, parts []events.SyncPart) []events.Raw {
 	}
 	return out
 }
+
+// Freeze returns parts that leave the first n messages of a history as they are: all that
+// parts change behind them, but nothing that takes the place of one of them.
+func Freeze(parts []events.SyncPart, n int) []events.SyncPart {
+	out := Keep(n)
+	skipped := false // the message before: so is what was added behind it
+	for _, p := range parts {
+		at := rangeOf(&p)
+		from := max(at[0], int64(n))
+		skipped = p.InPlaceOf != nil && (at[0] < int64(n) || skipped && at[0] == at[1])
+		switch {
+		case !skipped && at[0] == from:
+			out = append(out, p)
+		case from < at[1] && p.Edit == nil:
+			out = append(out, events.SyncPart{Keep: &events.SyncRange{from, at[1]}})
+		}
+	}
+	return out
+}
+
+// Holds reports whether parts leave the first n messages of a history as they are, with nothing
+// between them.
+func Holds(parts []events.SyncPart, n int) bool {
+	return n == 0 || len(parts) > 0 && parts[0].Keep != nil && parts[0].Keep[1] >= int64(n)
+}
+
+// rangeOf are the messages that a part is about.
+func rangeOf(p *events.SyncPart) events.SyncRange {
+	switch {
+	case p.Keep != nil:
+		return *p.Keep
+	case p.Drop != nil:
+		return *p.Drop
+	case p.Edit != nil:
+		return events.SyncRange{*p.Edit, *p.Edit + 1}
+	default:
+		return *p.InPlaceOf
+	}
+}

@@ -36,7 +36,8 @@ func (e *edge) follow(session, after string) (received <-chan sse, stop func()) 
 // follow is the same at any address; where nothing answers it is an error.
 func follow(t *testing.T, addr, session, after string) (received <-chan sse, stop func(), err error) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+addr+"/v1/sessions/default/"+session+"/events", http.NoBody)
+	session, query, _ := strings.Cut(session, "?")
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+addr+"/v1/sessions/default/"+session+"/events?"+query, http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}

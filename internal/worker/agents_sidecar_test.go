@@ -11,6 +11,7 @@ import (
 
 	"compactd/internal/events"
 	"compactd/internal/events/schema/schematest"
+	"compactd/internal/events/validate"
 	"compactd/internal/worker"
 )
 
@@ -331,4 +332,68 @@ func TestSidecarUsage(t *testing.T) {
 	if err := r.stop(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// bytesOf is the size of messages.
+func bytesOf[M ~[]byte](list []M) (n int64) {
+	for _, m := range list {
+		n += int64(len(m))
+	}
+	return n
+}
+
+// Frozen messages come back in the same bytes, whatever the session has in their place, and what is
+// behind them is made to fit. The answer stays a valid history; where the frozen messages do not
+// fit it says so.
+func TestSidecarFrozen(t *testing.T) {
+	t.Parallel()
+	env := newEnv(t, t.TempDir())
+	r, e := env.runEdge()
+	a := &syncAgent{t: t}
+	a.add("user", "Why does it fail? "+strings.Repeat("It must not. ", 9))
+	for n := range 20 {
+		a.call(n, 90)
+	}
+	last := len(a.history)
+	for n := range 4 {
+		a.call(last+n, 40)
+	}
+	cut, over := false, false
+	for frozen := range len(a.history) + 3 {
+		body, err := json.Marshal(map[string]any{
+			"messages": a.history, "model": "gpt-4", "config": map[string]any{"session_id": "frozen", "frozen_message_count": frozen},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		status, text := e.do(defaultToken, "POST", "/v1/compress", string(body))
+		var out events.CompressResponse
+		if err := events.Unmarshal([]byte(text), &out); err != nil || status != 200 || out.Code != "" {
+			t.Fatalf("%d %s", status, text)
+		}
+		if n := min(frozen, len(a.history)); !beginsWith(out.Messages, a.history[:n]) {
+			t.Fatalf("%d frozen messages come back changed: %s", frozen, text)
+		}
+		if problems := validate.Messages(events.OpenAI, out.Messages); len(problems) > 0 {
+			t.Errorf("%d frozen: %v", frozen, problems)
+		}
+		warned := slices.ContainsFunc(out.Warnings, func(w events.SyncWarning) bool { return w.Code == events.CodeBudgetExceeded })
+		if most := int64(5324); warned && out.TokensAfter < most-100 || !warned && out.TokensAfter > most {
+			t.Errorf("%d frozen: %d tokens, warned %t: %+v", frozen, out.TokensAfter, warned, out.Warnings)
+		}
+		if share := out.TokensBefore * bytesOf(a.history[:min(frozen, len(a.history))]) / bytesOf(a.history); warned && share < 4000 || out.View == "" {
+			t.Errorf("%d frozen, of %d tokens: %d tokens, view %q, %+v", frozen, share, out.TokensAfter, out.View, out.Warnings)
+		}
+		if _, again := e.do(defaultToken, "POST", "/v1/compress", string(body)); again != text {
+			t.Errorf("%d frozen: the same request has another answer", frozen)
+		}
+		cut, over = cut || frozen > 2 && out.TokensSaved > 0, over || warned
+	}
+	if !cut || !over {
+		t.Errorf("some frozen histories are cut: %t, some do not fit: %t", cut, over)
+	}
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	e.stop()
 }

@@ -473,7 +473,7 @@ func conflicts() []hostile {
 	add("an old number, other content", "conflict", numbered(1, "d"), events.CodeTurnConflict)
 	add("replaces beyond the end", "conflict", `{"replaces_from":9,"messages":[`+goodMessage+`]}`, events.CodeOutOfRange)
 	add("another dialect", "conflict", `{"turn":3,"format":"anthropic","messages":[`+goodMessage+`]}`, events.CodeFormatChanged)
-	add("another dialect by its model", "conflict", `{"turn":3,"model":{"provider":"anthropic","name":"x"},"messages":[`+goodMessage+`]}`, "")
+	add("another dialect by its model", "conflict", `{"turn":3,"model":{"provider":"anthropic","name":"claude-opus-4-6"},"messages":[`+goodMessage+`]}`, "")
 	add("retracts a turn", "conflict", `{"replaces_from":2,"messages":[`+goodMessage+`]}`, "")
 	add("begins again in another dialect", "conflict", `{"replaces_from":1,"format":"neurolink","messages":[`+goodMessage+`]}`, "")
 

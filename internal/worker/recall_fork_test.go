@@ -31,30 +31,30 @@ func TestRecallFromAncestors(t *testing.T) {
 	second := env.start("b", counting("b"))
 	<-second.worker.Ready()
 	publish := func(session string, n int, fork, text string) {
-		env.publish(events.KindTurn, session, fmt.Appendf(nil, `{"v":2,"turn":%d%s,"messages":[{"role":"user","content":%q}]}`, n, fork, text))
+		env.publish(events.KindTurn, session, fmt.Appendf(nil, `{"turn":%d%s,"messages":[{"role":"user","content":%q}]}`, n, fork, text))
 	}
 	// root 1..6 ── middle 1..2 behind 5 ── leaf 1 behind 2
 	for n := 1; n <= 6; n++ {
 		publish("root", n, "", fmt.Sprintf("needle of root %d", n))
 	}
-	publish("middle", 1, `,"forked_from":{"session":"root","turn":5}`, "needle of middle 1")
+	publish("middle", 1, `,"v":2,"forked_from":{"session":"root","turn":5}`, "needle of middle 1")
 	publish("middle", 2, "", "needle of middle 2")
-	publish("leaf", 1, `,"forked_from":{"session":"middle","turn":2}`, "needle of leaf 1")
+	publish("leaf", 1, `,"v":2,"forked_from":{"session":"middle","turn":2}`, "needle of leaf 1")
 	publish("root", 7, "", "needle of root 7")
 	publish("middle", 3, "", "needle of middle 3")
 	// One that states that it branched off where it is an ancestor itself.
-	publish("late", 1, `,"forked_from":{"session":"early","turn":9}`, "needle of late 1")
-	publish("early", 1, `,"forked_from":{"session":"late","turn":1}`, "needle of early 1")
-	publish("alone", 1, `,"forked_from":{"session":"root","turn":0}`, "needle of alone 1")
+	publish("late", 1, `,"v":2,"forked_from":{"session":"early","turn":9}`, "needle of late 1")
+	publish("early", 1, `,"v":2,"forked_from":{"session":"late","turn":1}`, "needle of early 1")
+	publish("alone", 1, `,"v":2,"forked_from":{"session":"root","turn":0}`, "needle of alone 1")
 	publish("base", 1, "", "needle of base 1")
 	publish("base", 2, "", "needle of base 2")
-	publish("again", 1, `,"forked_from":{"session":"base","turn":2}`, "needle of again")
+	publish("again", 1, `,"v":2,"forked_from":{"session":"base","turn":2}`, "needle of again")
 	publish("again", 1, `,"replaces_from":1`, "needle of again 1") // stays a branch of what was there
 	publish("base", 2, `,"replaces_from":2`, "needle of another base 2")
 	for n := 1; n <= events.DefaultHits; n++ {
 		fork := ""
 		if n == 1 {
-			fork = `,"forked_from":{"session":"root","turn":5}`
+			fork = `,"v":2,"forked_from":{"session":"root","turn":5}`
 		}
 		publish("ten", n, fork, "needle of ten")
 	}

@@ -73,6 +73,7 @@ func TestPayloadsMatchSchemas(t *testing.T) {
 		{events.KindRewind, "s2", `{"id":"back-1","generation":0}`},
 		{events.KindOverflow, "s2", `{"id":"o1","status":400,"error":"prompt is too long: 20000 tokens > 16000 maximum"}`},
 		{events.KindIdle, "s3", fmt.Sprintf(`{"v":1,"id":"i1","since":%d}`, last)},
+		{events.KindBranch, "s3", `{"v":1,"id":"b1","branch":"s4"}`},
 		{events.KindEnd, "s3", `{"id":"e1"}`},
 		{events.KindForget, "s1", `{"id":"f1"}`},
 	} {

@@ -58,7 +58,7 @@ func TestSyncCases(t *testing.T) {
 		kept := a.history
 		a.history = nil
 		a.add("user", "You are a sub-agent. Look for the cause in the package retry, and in nothing else than that.")
-		a.wantRefused(events.CodeOtherHistory, "")
+		a.wantRefused(events.CodeOtherHistory, `,"on_diverge":"refuse"`)
 		a.sync(0, `,"branch":"research"`) // a sub-agent
 		if id, _ := events.SessionID("other/research"); a.last.Session != "" && a.last.Session != id || env.turnsOf(id) != 1 {
 			t.Errorf("%+v", a.last)
@@ -73,9 +73,12 @@ func TestSyncCases(t *testing.T) {
 		n := len(a.history)
 		a.history = append([]events.Raw{events.Raw(`{"role":"user","content":"A summary of mine: it fails in retry.go."}`)}, a.history[n-2:]...)
 		a.grow(1)
-		a.wantContext()
-		if got := env.lineage(a.session); len(got) != len(a.history) {
-			t.Errorf("the session has %d messages of %d", len(got), len(a.history))
+		branch := a.last.Session
+		if got := env.lineage(branch); len(got) != len(a.history) || len(env.lineage(a.session)) != n {
+			t.Errorf("the branch has %d messages of %d, and the session %d", len(got), len(a.history), len(env.lineage(a.session)))
+		}
+		if fork := env.forkOf(branch); fork == nil || fork.Session != a.session || fork.Turn != 4 {
+			t.Errorf("it branched off %+v", fork)
 		}
 	})
 	t.Run("an output cut on arrival", func(t *testing.T) { // B14
@@ -106,6 +109,19 @@ func TestSyncCases(t *testing.T) {
 			t.Errorf("with its own preview: %.400s", a.sent[2])
 		}
 		a.wantContext()
+	})
+	t.Run("members that no dialect defines", func(t *testing.T) {
+		a := agent(t, "unknown")
+		a.grow(2)
+		a.history = append(a.history, events.Raw(`{"role":"user","content":"","user_input_multi_content":[{"type":"text","text":"Look at this."}]}`))
+		a.sync(0, "")
+		if n := len(a.sent); n != len(a.history) || string(a.sent[n-1]) != string(a.history[n-1]) || len(a.last.Warnings) > 0 {
+			t.Errorf("%+v: %s", a.last, a.sent[n-1])
+		}
+		a.history = append(a.history, events.Raw(`{"role":"user","content":" "}`))
+		a.grow(1)
+		a.wantWarning(events.CodeMessagesDropped)
+		a.sync(0, `,"refused":{"status":0,"error":"prompt is too long"}`)
 	})
 	t.Run("refuse", func(t *testing.T) {
 		a := agent(t, "refuse")
@@ -189,12 +205,12 @@ func TestSyncCases(t *testing.T) {
 		a := agent(t, "unstable")
 		a.grow(2)
 		for i := range 4 {
-			a.history[0] = events.Raw(fmt.Sprintf(`{"role":"user","content":"Why does it fail?","now":%d}`, i))
+			a.history[1] = events.Raw(fmt.Sprintf(`{"role":"user","content":"Why does it fail?","now":%d}`, i))
 			a.call(50+i, 20)
 			a.sync(0, "")
 		}
 		a.wantWarning(events.CodeUnstableHistory)
-		if w := a.last.Warnings[0]; !strings.Contains(w.Message, `"now"`) || a.last.Changed {
+		if w := a.last.Warnings[0]; !strings.Contains(w.Message, `"now"`) || a.last.Recorded {
 			t.Errorf("%+v", a.last)
 		}
 	})
@@ -247,8 +263,9 @@ func TestSyncCases(t *testing.T) {
 		e := env.edge(r.worker, nil)
 		body := `{"model":{"provider":"openai","name":"gpt-4o"},"messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"` + strings.Repeat("long ", 2<<20) + `"}]}`
 		status, text := e.do(defaultToken, "POST", "/v1/sessions/default/chat%2F1/sync", body)
-		if status != http.StatusRequestEntityTooLarge || !strings.Contains(text, "of a turn") {
-			t.Errorf("%d %.300s", status, text)
+		var large events.SyncResponse
+		if err := events.Unmarshal([]byte(text), &large); err != nil || status != 200 || large.Recorded || !large.Budget.WithinBudget || large.Warnings[0].Code != events.CodeTooLarge {
+			t.Errorf("%d %.300s: %v", status, text, err)
 		}
 		body = strings.Replace(body, strings.Repeat("long ", 2<<20), "short", 1)
 		status, text = e.do(defaultToken, "POST", "/v1/sessions/default/chat%2F1/sync?form=messages", body)

@@ -44,20 +44,40 @@ func command(out io.Writer) error {
 		}
 		paths = []string{dir}
 	}
-	var all []stretch
-	for _, path := range paths {
-		sessions, err := transcript.ReadThinking(path)
-		if err != nil {
-			return err
-		}
-		for _, s := range sessions {
-			all = append(all, stretches(s)...)
-		}
+	all, err := read(out, paths)
+	if err != nil {
+		return err
 	}
 	if len(all) == 0 {
 		return fmt.Errorf("no session of %v has a usage", paths)
 	}
 	return report(out, all)
+}
+
+// read returns the stretches of all sessions. What cannot be used is a line.
+func read(out io.Writer, paths []string) (all []stretch, err error) {
+	source, err := transcript.Open(transcript.Auto, paths...)
+	if err != nil {
+		return nil, err
+	}
+	source.Thinking = true
+	sessions := 0
+	for s := range source.Sessions(func(err error) { fmt.Fprintf(out, "left out: %v\n", err) }) {
+		sessions++
+		of := stretches(s)
+		if len(of) == 0 {
+			fmt.Fprintf(out, "left out: %s: no usage\n", s.Name)
+		}
+		for _, x := range of {
+			if _, err := estimators()[0].measure(x); err != nil {
+				fmt.Fprintf(out, "left out: %s: %v\n", x.name, err)
+				continue
+			}
+			all = append(all, x)
+		}
+	}
+	fmt.Fprintf(out, "%d sessions, %d files that are no transcripts\n", sessions, source.Unknown)
+	return all, nil
 }
 
 // report prints a table of all estimators, and one of ours by stretch.

@@ -14,9 +14,6 @@ import (
 // oursName is the estimator of the preset default.
 const oursName = "ours"
 
-// window is that of the recorded agents.
-const window = 200_000
-
 // lags are how many calls after a usage the estimate is looked at.
 var lags = [...]int{1, 20, 60}
 
@@ -63,14 +60,14 @@ func (e estimator) measure(s stretch) (errors, error) {
 	if err != nil {
 		return errors{}, err
 	}
-	r := reader{config: c, seq: 1}
+	r := reader{config: c, stretch: &s, seq: 1}
 	steps := make([]step, len(s.calls))
 	for i, call := range s.calls {
 		if steps[i], err = r.step(call, i == 0); err != nil {
 			return errors{}, err
 		}
 	}
-	return run{c, steps}.errors()
+	return run{c, &s, steps}.errors()
 }
 
 // step is a call as turns.
@@ -81,8 +78,9 @@ type step struct {
 
 // reader makes turns of one session.
 type reader struct {
-	config *compaction.Config
-	seq    compaction.Seq
+	config  *compaction.Config
+	stretch *stretch
+	seq     compaction.Seq
 }
 
 type payload struct {
@@ -110,9 +108,9 @@ func (r *reader) step(c call, first bool) (s step, err error) {
 }
 
 func (r *reader) turn(messages []events.Raw, input int64, first bool) (*compaction.Turn, error) {
-	p := payload{V: events.Version, Format: events.Anthropic, Messages: slices.Concat([]events.Raw{}, messages)}
+	p := payload{V: events.Version, Format: r.stretch.format, Messages: slices.Concat([]events.Raw{}, messages)}
 	if first {
-		p.Model = &events.Model{Provider: "anthropic", Name: "claude-opus-4-6", ContextWindow: window}
+		p.Model = &r.stretch.model
 	}
 	if input > 0 {
 		p.Usage = &usage{input}
@@ -133,8 +131,9 @@ var address = events.Address{Tenant: "default", Session: "s"}
 
 // run compares the estimates of a ledger with what the provider counted.
 type run struct {
-	config *compaction.Config
-	steps  []step
+	config  *compaction.Config
+	stretch *stretch
+	steps   []step
 }
 
 func (r run) errors() (out errors, err error) {
@@ -186,7 +185,7 @@ func (r run) take(l *compaction.Ledger, t *compaction.Turn) { compaction.Apply(l
 
 // trigger is where the default policy compacts.
 func (r run) trigger() int64 {
-	p := r.config.Policy
+	p, window := r.config.Policy, r.stretch.window()
 	available := window - compaction.OutputReserve(window, 0)
 	return int64(available) * int64(p.Threshold) / 1_000_000
 }

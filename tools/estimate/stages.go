@@ -33,7 +33,7 @@ func (e estimator) afterStages(s stretch) (map[events.Stage]sample, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := reader{config: c, seq: 1}
+	r := reader{config: c, stretch: &s, seq: 1}
 	l := compaction.NewLedger(address)
 	out := map[events.Stage]sample{}
 	var seen counted
@@ -66,7 +66,7 @@ func (e estimator) compact(l *compaction.Ledger, name events.Stage, seen *counte
 	if l, err = stored.ReadLedger(address, rows); err != nil {
 		return err
 	}
-	c, err := e.only(name, seen.total())
+	c, err := e.only(name, seen.total(), r.stretch.window())
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func (e estimator) compact(l *compaction.Ledger, name events.Stage, seen *counte
 		return nil
 	}
 	after, _, _ := l.View()
-	rate := compaction.NewRate(compaction.Profiles[e.profile], "anthropic")
+	rate := compaction.RateOf(compaction.Profiles[e.profile], r.stretch.model.Provider, r.stretch.model.Name)
 	x := out[name]
 	x.add(estimate(l), seen.without(before, after, &rate))
 	out[name] = x
@@ -98,7 +98,7 @@ func (e estimator) compact(l *compaction.Ledger, name events.Stage, seen *counte
 }
 
 // only is the config of a policy with one stage, whose target is half of an input.
-func (e estimator) only(name events.Stage, input int64) (*compaction.Config, error) {
+func (e estimator) only(name events.Stage, input int64, window compaction.Tokens) (*compaction.Config, error) {
 	p := compaction.DefaultPolicy()
 	p.Profile = e.profile
 	p.Restore.Enabled = false
@@ -106,7 +106,7 @@ func (e estimator) only(name events.Stage, input int64) (*compaction.Config, err
 	p.Summarize.Enabled, p.Truncate.Enabled = name == events.StageSummarize, name == events.StageTruncate
 	p.Prune.ProtectTokens, p.Prune.MinimumTokens, p.Deduplicate.Minimum = 10_000, 1, 1
 	p.WindowTokens = window
-	available := window - int64(compaction.OutputReserve(window, 0))
+	available := int64(window - compaction.OutputReserve(window, 0))
 	p.Target = compaction.PPM(min(max(input*500_000/available, 1), int64(p.Threshold)-1))
 	return compaction.NewConfig(p, compaction.DefaultWindows())
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 
+	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/ops/transcript"
 )
@@ -16,9 +17,21 @@ type call struct {
 
 // stretch is a part of a session during which nothing left the history.
 type stretch struct {
-	name  string
-	calls []call // the first has an input
+	name   string
+	format events.Format
+	model  events.Model
+	calls  []call // the first has an input
 }
+
+// window is that of the model, or what the recording shows that it had.
+func (s *stretch) window() compaction.Tokens {
+	if w := s.model.ContextWindow; w > 0 {
+		return compaction.Tokens(w)
+	}
+	return windows.Window(s.model.Provider, s.model.Name)
+}
+
+var windows = compaction.DefaultWindows()
 
 // stretches cuts a session where the recorded agent compacted. What is before the
 // first usage of a stretch is in the parts that are not known.
@@ -27,7 +40,14 @@ func stretches(s transcript.Session) []stretch {
 	var pending []events.Raw
 	n := 0
 	next := true
+	var model events.Model
 	for _, t := range s.Turns {
+		if in, err := events.DecodeTurn(t.Payload); err == nil && in.Model != nil {
+			if next = next || in.Model.Name != model.Name; next { // another one counts otherwise
+				pending = nil
+			}
+			model = *in.Model
+		}
 		if t.Restarted {
 			next, pending = true, nil
 		}
@@ -42,7 +62,7 @@ func stretches(s transcript.Session) []stretch {
 		case next && t.Input > 0:
 			n++
 			c.sent = nil
-			out = append(out, stretch{fmt.Sprintf("%s/%d", s.Name, n), []call{c}})
+			out = append(out, stretch{fmt.Sprintf("%s/%d", s.Name, n), s.Format, model, []call{c}})
 			next = false
 		case !next:
 			at := &out[len(out)-1]

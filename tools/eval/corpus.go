@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -62,38 +61,36 @@ func readCorpora(o options, p printer) ([]*corpus, error) {
 	if o.real == "" {
 		p.note("NO REAL SESSIONS: set COMPACTD_SESSIONS to a directory of transcripts. What follows is of the examples alone.")
 	} else {
-		c, err := readCorpus("real", o.real, o.sessions)
+		c, err := readCorpus("real", o.real, o.sessions, p)
 		if err != nil {
 			return nil, err
 		}
 		out = append(out, c)
 	}
-	c, err := readCorpus("examples", o.examples, o.sessions)
+	c, err := readCorpus("examples", o.examples, o.sessions, p)
 	if err != nil {
 		return nil, err
 	}
 	return append(out, c), nil
 }
 
-// readCorpus reads the first n sessions of a directory, 0 for all.
-func readCorpus(name, dir string, n int) (*corpus, error) {
-	if _, err := os.Stat(dir); err != nil {
-		return nil, err
-	}
-	all, err := transcript.Read(dir)
+// readCorpus reads the first n sessions of a directory, 0 for all. One that cannot be read is a
+// note.
+func readCorpus(name, dir string, n int, p printer) (*corpus, error) {
+	source, err := transcript.Open(transcript.Auto, dir)
 	if err != nil {
 		return nil, err
 	}
-	if n > 0 {
-		all = all[:min(n, len(all))]
-	}
 	c := &corpus{name: name}
-	for _, s := range all {
+	for s := range source.Sessions(func(err error) { p.note("left out: %v", err) }) {
 		r, err := record(s, true)
 		if err != nil {
-			return nil, fmt.Errorf("session %s: %w", s.Name, err)
+			p.note("left out: session %s: %v", s.Name, err)
+			continue
 		}
-		c.sessions = append(c.sessions, r)
+		if c.sessions = append(c.sessions, r); len(c.sessions) == n {
+			break
+		}
 	}
 	return c, nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"regexp"
 	"strings"
 	"testing"
@@ -44,7 +45,7 @@ func TestMeasure(t *testing.T) {
 // An empty summary retains no facts: the measure of a history does not count facts that are not in
 // it.
 func TestEmptySummaryRetainsNothing(t *testing.T) {
-	c, err := readCorpus("examples", "../../examples/sessions", 1)
+	c, err := readCorpus("examples", "../../examples/sessions", 1, printer{io.Discard})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +72,7 @@ func TestEmptySummaryRetainsNothing(t *testing.T) {
 // A history that keeps everything keeps all that was needed later, and the same size cut
 // from the newest is all of it.
 func TestNeededOfWholeHistory(t *testing.T) {
-	c, err := readCorpus("examples", "../../examples/sessions", 1)
+	c, err := readCorpus("examples", "../../examples/sessions", 1, printer{io.Discard})
 	if err != nil {
 		t.Fatal(err)
 	}

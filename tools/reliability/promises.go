@@ -37,7 +37,7 @@ var Promises = []Promise{
 		shown("TestFaultKills", "B", "outcomes>0", "different=0"),
 		shown("TestFaultSimulation", "B", "outcomes>0", "summaries>0", "violations=0"),
 	}},
-	{"P5", "nothing original is destroyed", []Shown{
+	{"P5", "nothing original is destroyed; of media recorded by their hash, the hash is kept", []Shown{
 		shown("TestFaultOriginals", "B", "messages>0", "generations>0", "different=0"),
 	}},
 	{"P6", "a stale owner changes nothing", []Shown{

@@ -86,11 +86,12 @@ func show(ctx context.Context, s *session) error {
 			return err
 		}
 	}
-	stored, err := s.resync(ctx)
+	history, err := s.history()
 	if err != nil {
 		return err
 	}
-	history, err := s.history()
+	held := s.held
+	stored, err := s.resync(ctx)
 	if err != nil {
 		return err
 	}
@@ -100,12 +101,12 @@ func show(ctx context.Context, s *session) error {
 		Stored     int  `json:"stored"` // the newest generation in OUTCOMES
 		Messages   int  `json:"messages"`
 		Valid      bool `json:"history_valid"`
-	}{len(s.turns), s.held.Generation, stored, len(history), valid(history, turns)})
+	}{len(s.turns), held.Generation, stored, len(history), valid(history, turns)})
 	if err != nil {
 		return err
 	}
 	fmt.Printf("%s\n", line)
-	if s.held.Generation == 0 {
+	if held.Generation == 0 {
 		return errors.New("no compaction was published")
 	}
 	return nil

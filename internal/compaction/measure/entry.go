@@ -126,7 +126,7 @@ type Entry struct {
 	Call    Key    // call id of a call or result; of a placeholder the end of its range; of a restored result the place of its call
 	Tool    Key    // name of the tool
 	Path    Key    // file that a read reads, or that a call writes
-	Variant Key    // the read's other arguments; 0 reads the whole file; of a restored result the sequence of its call; of another call its arguments, 0 if they are long
+	Variant Key    // the read's other arguments; 0 reads the whole file; of a restored result the sequence of its call; of another call its arguments, 0 if they are long; of another result with an id its text
 	Turn    uint32 // number of the turn, from 1
 	Index   uint32 // of the message in its turn
 	Part    uint32 // first part in its message
@@ -199,6 +199,11 @@ func (e *Entry) SameMessage(x *Entry) bool {
 		return false
 	}
 	return e.Seq == x.Seq && e.Index == x.Index && (e.Kind == KindTruncation) == (x.Kind == KindTruncation)
+}
+
+// Called reports whether an entry is a call, or a result with a placeholder call, under an id.
+func (e *Entry) Called() bool {
+	return e.Call != 0 && !e.Flags.Has(FlagEmpty) && (e.Kind == KindCall || e.Kind == KindResult && e.Flags.Has(FlagCall))
 }
 
 // NeedsText reports whether a rendering of the entry needs more than its message as it came.
@@ -346,7 +351,7 @@ func (c MediaCount) Total() int { return c.Images + c.Pages }
 
 // Over reports whether a provider refuses so many media.
 func (c MediaCount) Over(m traits.Media) bool {
-	return m.Total > 0 && c.Total() > m.Total || m.Documents > 0 && c.Documents > m.Documents || c.TooLarge(m)
+	return m.Total != 0 && c.Total() > max(m.Total, 0) || m.Documents > 0 && c.Documents > m.Documents || c.TooLarge(m)
 }
 
 // TooLarge reports whether it refuses some for their size, since they are so many.
@@ -380,6 +385,9 @@ func (e *Entry) content() int64 {
 	}
 	return int64(e.Text)
 }
+
+// TextBytes are those of the text of a result in UTF-8, of which every unit has one at least.
+func (e *Entry) TextBytes() int64 { return int64(max(e.Bytes, e.Text)) }
 
 // Size is the number of UTF-16 units of text, or of a call's arguments, that are in view.
 func (e *Entry) Size() int64 {

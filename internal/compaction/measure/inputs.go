@@ -38,9 +38,10 @@ func InputLimit(model string) Tokens {
 }
 
 // Tokenizer is the provider as which a model of a provider counts: Claude counts as
-// Claude wherever it runs, and any other model as its provider's.
+// Claude wherever it runs, and any other model as its provider's, where that is known.
 func Tokenizer(provider, model string) string {
-	if maker := models.Maker(model); maker == "anthropic" && cmp.Or(Provider(provider), maker) != "bedrock" {
+	maker := models.Maker(model)
+	if maker == "anthropic" && cmp.Or(Provider(provider), maker) != "bedrock" || maker != "" && !models.KnownProvider(provider) {
 		return maker
 	}
 	return provider

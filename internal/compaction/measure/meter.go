@@ -121,6 +121,13 @@ func (by Meter) Measure(out []Entry, m *events.Message, at Entry) []Entry {
 		at.Kind, at.Flags = KindWords, FlagFirst|FlagEmpty|pin
 		out = append(out, at)
 	}
+	if m.Extra.Units > 0 {
+		beside := first
+		for beside+1 < len(out) && out[beside].Kind == KindResult { // which may be cleared
+			beside++
+		}
+		out[beside].addJSON(m.Extra)
+	}
 	return out
 }
 
@@ -201,6 +208,7 @@ func (by Meter) result(e *Entry, p *events.Part) {
 		e.Flags |= FlagThinking
 	}
 	if e.Call != 0 {
+		e.Variant = p.ContentKey()
 		return // its call has arguments, and they name the file
 	}
 	if path, _, _ := p.File(); len(path) > 0 {
@@ -209,12 +217,8 @@ func (by Meter) result(e *Entry, p *events.Part) {
 }
 
 // path notes which file an entry reads.
-func (by Meter) path(e *Entry, path []byte, variant Key) {
-	s := weigh.Text(path)
-	if by.Counter != nil {
-		s = by.Text(string(path))
-	}
-	if s.Units <= maxPathUnits {
+func (by Meter) path(e *Entry, path string, variant Key) {
+	if s := by.Text(path); s.Units <= maxPathUnits {
 		e.Flags |= FlagRead
 		e.Path, e.Variant, e.PathUnits, e.PathBase = events.KeyOf(path), variant, uint16(s.Units), uint16(s.Base)
 	}

@@ -15,6 +15,9 @@ const (
 	MediaText    = "[Image cleared]"    // no longer than ClearText
 	DocumentText = "[Document cleared]" // likewise
 	AnswerText   = "[Tool result unavailable - conversation was compacted]"
+	CloseText    = "[Continue]"
+	BridgeText   = "[Tool results received]"
+	ApartText    = "[Received]" // between two messages of the user
 	TruncateText = "[Earlier conversation history was truncated to fit within context limits]"
 
 	DedupeHead   = "[File "

@@ -17,8 +17,8 @@ type Profile struct {
 	PerTool         Tokens // for each call and each result
 	PerImage        Tokens
 
-	// The estimate is base × (provider × MarginPercent / 100 + AddPercent) / 100,
-	// and a third more for a profile with AddThird.
+	// The estimate is base × (provider × MarginPercent / 100 + AddPercent) / 100. A profile
+	// with AddThird counts a third more of everything, framing and images included.
 	MarginPercent, AddPercent int64
 	AddThird                  bool
 	ByProvider                bool // whether multiplier and framing of the provider count
@@ -70,6 +70,9 @@ func NewRate(p Profile, provider string) Rate {
 	}
 	r := Rate{Profile: p, times: percent*p.MarginPercent + p.AddPercent*100, of: 10_000}
 	if p.AddThird {
+		for _, framing := range []*Tokens{&r.PerMessage, &r.PerConversation, &r.PerTool, &r.PerImage} {
+			*framing = Tokens(CeilDiv(int64(*framing)*4, 3))
+		}
 		r.times, r.of = r.times*4, r.of*3
 	}
 	return r

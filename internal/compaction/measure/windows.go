@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"cmp"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -116,25 +117,64 @@ func mustWindows(data []byte) Windows {
 // Window returns the context window of a model: that of its exact name, else of the longest
 // name in the table that begins it, else the provider's default, else 128,000. A name is that
 // of the provider, or where it is longer the one that the maker of the model has for it. The
-// provider may be spelled in any way.
+// provider may be spelled in any way. A default gives way to a smaller window that the model's
+// maker has for it.
 func (w Windows) Window(provider, model string) Tokens {
+	t, _ := w.Lookup(provider, model)
+	return t
+}
+
+// Lookup is Window, and reports whether the window is known: by a name, or a default that was
+// set over the tables of this package. Any other default is a guess.
+func (w Windows) Lookup(provider, model string) (t Tokens, known bool) {
 	table := w[Provider(provider)]
 	if t, ok := table[model]; ok && model != "" {
-		return t
+		return t, true
 	}
 	name := longest(table, model)
-	if _, ok := table[allOthers]; !ok {
-		if made := longest(w[anywhere], models.Canonical(model)); len(made) > len(name) {
-			return w[anywhere][made]
+	t, set := table[allOthers]
+	if made := longest(w[anywhere], models.Canonical(model)); !set && len(made) > len(name) {
+		return w[anywhere][made], strings.ContainsAny(made, "0123456789-") // else it is that of a family
+	}
+	switch {
+	case name != "":
+		return table[name], true
+	case set:
+		return t, true
+	}
+	return w.smallest(table, model)
+}
+
+// smallest is the window of a model that the table of its provider does not have: the
+// provider's default, or a smaller one that its maker has, or of a name that the model's begins.
+func (w Windows) smallest(table map[string]Tokens, model string) (t Tokens, known bool) {
+	t, ok := table[providerDefault]
+	if !ok {
+		t = defaultWindow
+	}
+	name, made := models.Canonical(model), w[models.Maker(model)]
+	if w[anywhere] == nil || name == "" { // a table of the reference
+		return t, false
+	}
+	if own := longest(made, name); own != "" && made[own] <= t {
+		return made[own], true
+	}
+	for k := range w.known("") {
+		if strings.HasPrefix(models.Canonical(k.model), name) {
+			t = min(t, w[k.provider][k.model])
 		}
 	}
-	if name == "" {
-		name = providerDefault
+	return min(t, cmp.Or(made[providerDefault], t)), false
+}
+
+// Largest is the largest window in the table: no model is known to take more.
+func (w Windows) Largest() (most Tokens) {
+	for _, provider := range slices.Sorted(maps.Keys(w)) {
+		for _, model := range slices.Sorted(maps.Keys(w[provider])) {
+			most = max(most, w[provider][model])
+		}
 	}
-	if t, ok := table[name]; ok {
-		return t
-	}
-	return defaultWindow
+	return most
 }
 
 // longest is the longest name in a provider's table that begins a model's, "" for none.

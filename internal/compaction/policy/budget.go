@@ -5,10 +5,14 @@ import (
 	"compactd/internal/events"
 )
 
-// CheckBudget compares a prompt with the available input, window − reserve, and
-// with the places that the policy sets.
+// CheckBudget is [BudgetOf] with what the policy leaves of an output reserve.
 func CheckBudget(p measure.Prompt, window, reserve measure.Tokens, policy *Policy) events.Budget {
-	reserve = policy.Reserve(reserve)
+	return BudgetOf(p, window, policy.Reserve(reserve), policy)
+}
+
+// BudgetOf compares a prompt with the available input, window − reserve, and with the places
+// that the policy sets.
+func BudgetOf(p measure.Prompt, window, reserve measure.Tokens, policy *Policy) events.Budget {
 	total, m := p.Total(), policy.Thresholds(window, reserve)
 	available := m.Available
 	b := events.Budget{

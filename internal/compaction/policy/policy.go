@@ -3,11 +3,13 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // Policy is when and how far a session is compacted.
@@ -92,21 +94,74 @@ func (p *Policy) NamesPlaces() bool {
 func (p *Policy) NamesHashes() bool { return p.RecallNotice && p.Recall == recallHash }
 
 // Set returns the policy with the fields of a JSON object set, objects field by
-// field, lists as a whole. It may not validate. Unknown and duplicate fields, and
-// wrong types, are errors.
+// field, lists as a whole. Null switches a group off that has a switch. A preparation that the object leaves alone moves between the target
+// and the threshold that it sets. The policy may not validate. Unknown and duplicate fields,
+// and wrong types, are errors.
 func (p Policy) Set(object events.Raw) (Policy, error) {
-	p.Prune.ProtectedTools = slices.Clone(p.Prune.ProtectedTools)
-	p.Prune.Micro.Tools = slices.Clone(p.Prune.Micro.Tools)
-	p.Restore.SkillTools = slices.Clone(p.Restore.SkillTools)
-	p.Pins = slices.Clone(p.Pins)
-	p.Locked = slices.Clone(p.Locked)
-	if err := events.UnmarshalStrict(object, &p); err != nil { //nolint:forbidigo // which fields are set depends on the text, and what they are set over on the config
-		return p, fmt.Errorf("set policy: %w", err)
+	out, fit, err := p.set(object)
+	fit(&out)
+	return out, err
+}
+
+// set is Set but for the preparation: fit moves that.
+func (p Policy) set(object events.Raw) (out Policy, fit func(*Policy), err error) {
+	out = p
+	out.Prune.ProtectedTools = slices.Clone(p.Prune.ProtectedTools)
+	out.Prune.Micro.Tools = slices.Clone(p.Prune.Micro.Tools)
+	out.Restore.SkillTools = slices.Clone(p.Restore.SkillTools)
+	out.Pins = slices.Clone(p.Pins)
+	out.Locked = slices.Clone(p.Locked)
+	out.Summarize.Prepare = unset
+	if err = events.UnmarshalStrict(withoutNull("", object), &out); err != nil { //nolint:forbidigo // which fields are set depends on the text, and what they are set over on the config
+		err = fmt.Errorf("set policy: %w", err)
 	}
-	if len(p.Pins) == 0 {
-		p.Pins = nil
+	fit = func(*Policy) {}
+	if out.Summarize.Prepare == unset {
+		out.Summarize.Prepare = p.Summarize.Prepare
+		fit = func(x *Policy) { x.fitPrepare(p.preparesNone()) }
 	}
-	return p, nil
+	if len(out.Pins) == 0 {
+		out.Pins = nil
+	}
+	return out, fit, err
+}
+
+// withoutNull has null for a group with a switch, such as a stage, switch it off.
+func withoutNull(path string, object events.Raw) events.Raw {
+	ms, err := codec.ReadObject(object)
+	if err != nil {
+		return object
+	}
+	for i, x := range ms {
+		at := strings.TrimPrefix(path+"."+x.Name, ".")
+		switch {
+		case x.Value.Kind() == '{':
+			ms[i].Value = withoutNull(at, x.Value)
+		case x.Value.Kind() == 'n' && slices.Contains(allFields, at+".enabled"):
+			ms[i].Value = events.Raw(`{"enabled":false}`)
+		}
+	}
+	return codec.WriteObject(ms)
+}
+
+// unset is no share that JSON can set.
+const unset measure.PPM = math.MinInt64
+
+// preparesNone reports whether no summary is requested before the threshold.
+func (p *Policy) preparesNone() bool { return p.Summarize.Prepare >= p.Threshold }
+
+// spans reports whether there is room between target and threshold.
+func (p *Policy) spans() bool { return p.Target < p.Threshold && p.Threshold <= measure.Million }
+
+// fitPrepare moves the preparation to the middle between target and threshold, where it is not
+// between them, and to the threshold where it is off.
+func (p *Policy) fitPrepare(off bool) {
+	switch {
+	case off:
+		p.Summarize.Prepare = min(p.Threshold, measure.Million)
+	case p.spans() && (p.Summarize.Prepare <= p.Target || p.preparesNone()):
+		p.Summarize.Prepare = p.Target + (p.Threshold-p.Target+1)/2
+	}
 }
 
 // With is Set for a policy that came over the wire: a result that does not
@@ -121,14 +176,18 @@ func (p Policy) With(object events.Raw) (Policy, error) {
 // object that does not fit the locked fields, and is valid without them, is ignored as
 // a whole.
 func (p Policy) Over(object events.Raw) (out Policy, ignored []string, err error) {
-	sent, err := p.Set(object)
+	sent, fit, err := p.set(object)
 	if err != nil {
 		return sent, nil, events.NewInvalid(events.CodeBadPolicy, "policy", "has an unknown or duplicate field, or one of the wrong type")
 	}
 	out, ignored = sent.restore(&p)
+	if !p.locks("summarize.prepare") {
+		fit(&out)
+	}
 	if err := out.Validate(); err != nil {
-		if len(ignored) > 0 && sent.valid() {
-			return p, p.differences(&sent), nil
+		differ := p.differences(&sent)
+		if fit(&sent); len(ignored) > 0 && sent.valid() {
+			return p, differ, nil
 		}
 		return out, nil, events.NewInvalid(events.CodeBadPolicy, "policy", strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
@@ -139,14 +198,13 @@ func (p Policy) Over(object events.Raw) (out Policy, ignored []string, err error
 // what must be below it brought below: a target at or above it to three quarters
 // of it, a preparation at or above it to the middle between the two.
 func (p Policy) At(trigger measure.PPM) Policy {
+	off := p.preparesNone()
 	p.TriggerMode, p.Threshold = modeRatio, trigger
 	if p.Target >= p.Threshold {
 		p.Target = p.Threshold * 3 / 4
 	}
 	p.Info = min(p.Info, p.Threshold)
-	if p.Summarize.Prepare >= p.Threshold {
-		p.Summarize.Prepare = (p.Target + p.Threshold) / 2
-	}
+	p.fitPrepare(off)
 	return p
 }
 
@@ -183,6 +241,8 @@ func (p Policy) Validate() error {
 	tokens("limit_tokens", p.LimitTokens)
 	check(p.Target < p.Threshold, "target must be below threshold")
 	check(p.Info <= p.Threshold, "info must not be above threshold")
+	check(!p.Summarize.Enabled || !p.spans() || p.Target < p.Summarize.Prepare && p.Summarize.Prepare <= p.Threshold,
+		"summarize.prepare must be above target and not above threshold, at which none is prepared")
 	share("deduplicate.minimum", p.Deduplicate.Minimum)
 	share("truncate.fraction", p.Truncate.Fraction)
 	share("summarize.prepare", p.Summarize.Prepare)

@@ -68,7 +68,7 @@ type ToolOutput struct {
 	// When results are cut: at a compaction, once the agent has answered them, or on
 	// arrival, before it has.
 	When string `json:"when"`
-	// A result of more than MaxBytes is cut to MaxBytes, and one of more than MaxLines to
+	// A result of more than MaxBytes of UTF-8 is cut to MaxBytes, and one of more than MaxLines to
 	// MaxLines, the notice not counted; what follows the last newline is a line too. 0 sets
 	// no limit.
 	MaxBytes int64 `json:"max_bytes"`
@@ -96,17 +96,30 @@ func (p *ToolOutput) Exceeds(e *measure.Entry) bool {
 	return p.MaxBytes+p.MaxLines > 0 && e.Whole() && e.Cuttable() && e.Size() > p.Cut(e).Units
 }
 
-// Cut is the edit that cuts a result to the limits.
+// Cut is the edit that cuts a result to the limits: to as many units as are as large as
+// they allow, at the mean of its text. With the notice it has fewer tokens than the whole: a
+// result that is just above a limit loses more than it exceeds it by, up to half.
 func (p *ToolOutput) Cut(e *measure.Entry) events.Edit {
-	most := int64(e.Text)
+	units, bytes := int64(e.Text), e.TextBytes()
+	most := bytes
 	if p.MaxBytes > 0 {
 		most = min(most, p.MaxBytes)
 	}
 	if lines := e.Newlines() + 1; p.MaxLines > 0 && lines > p.MaxLines {
-		most = min(most, int64(e.Text)*p.MaxLines/lines)
+		most = min(most, bytes*p.MaxLines/lines)
 	}
-	return events.Edit{Units: most + measure.LimitNotice, Direction: string(p.Direction), Lines: p.MaxLines}
+	kept := units
+	if most < bytes {
+		kept = units * most / bytes
+		if less := units - noticeWeighs; less < kept && 2*less >= kept {
+			kept = less
+		}
+	}
+	return events.Edit{Units: kept + measure.LimitNotice, Direction: string(p.Direction), Lines: p.MaxLines}
 }
+
+// noticeWeighs is how many units of the thinnest text weigh as much as the notice of a cut.
+const noticeWeighs = 3 * measure.LimitNotice
 
 func (p ToolOutput) validate() error {
 	var errs []error
@@ -137,7 +150,7 @@ type Deduplicate struct {
 type Summarize struct {
 	Enabled bool `json:"enabled"`
 	// Prepare is the share of the available input at which a summary is requested
-	// in the background. At or above the threshold none is prepared.
+	// in the background. It is above the target; at the threshold none is prepared.
 	Prepare measure.PPM `json:"prepare"`
 	// SummarySeconds is how long a summary takes, until the session has had one. A
 	// summary is requested before Prepare when the history may reach the threshold within

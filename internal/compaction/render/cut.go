@@ -37,8 +37,9 @@ func (r *renderer) cut(parts []events.Part, e *measure.Entry) {
 	}
 }
 
-// limited returns the end or ends of a tool's output that are kept. The ceiling of
-// units holds for bytes as well; most is what the text that stays may weigh.
+// limited returns the end or ends of a tool's output that are kept: no more units than
+// the ceiling has, and no more bytes than so many units have at the mean of the text. most is
+// what the text that stays may weigh.
 func (r *renderer) limited(e *measure.Entry, text string, most int64) string {
 	l := measure.DefaultOutputLimits()
 	room, notice := e.Kept()
@@ -47,8 +48,13 @@ func (r *renderer) limited(e *measure.Entry, text string, most int64) string {
 	if l.MaxLines == 0 {
 		l.MaxLines = math.MaxInt64
 	}
-	return fitWeight(measure.Weigh, room, most+measure.CeilDiv(notice, measure.PlainUnits), func(room int64) string {
-		l.MaxBytes = room
+	most += measure.CeilDiv(notice, measure.PlainUnits)
+	weigh := func(s string) (units, base int64) {
+		units, base = measure.Weigh(s)
+		return units, max(base, measure.CeilDiv(units*most, room+notice)) // too many units are too heavy as well
+	}
+	return fitWeight(weigh, room, most, func(room int64) string {
+		l.MaxBytes = room * e.TextBytes() / max(int64(e.Text), 1)
 		s, _ := measure.LimitOutput(text, l)
 		return s
 	})

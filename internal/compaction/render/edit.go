@@ -1,6 +1,7 @@
 package render
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 
@@ -13,7 +14,10 @@ import (
 // is left.
 func (r *renderer) edited(source *events.Message, from, to int) error {
 	var err error
-	if r.draft, err = r.read(source); err != nil {
+	if r.draft, err = r.read(source); err == nil && len(r.view.Renamed) > 0 {
+		err = r.rename(from, to)
+	}
+	if err != nil {
 		return err
 	}
 	m := &r.draft
@@ -26,7 +30,7 @@ func (r *renderer) edited(source *events.Message, from, to int) error {
 		if err := holdsParts(m, e); err != nil {
 			return err
 		}
-		if e.Flags.Has(measure.FlagEmpty) && (e.Kind == measure.KindResult || e.Flags.Has(measure.FlagThinking)) {
+		if e.Flags.Has(measure.FlagEmpty) && (e.Kind != measure.KindWords || e.Flags.Has(measure.FlagThinking)) {
 			continue
 		}
 		out.holds(e)
@@ -63,7 +67,10 @@ func (r *renderer) edited(source *events.Message, from, to int) error {
 	if out.raw, err = r.write(m, &out); err != nil {
 		return err
 	}
-	out.untouched = !m.Edited && !slices.ContainsFunc(r.parts, isEdited)
+	out.untouched = !m.Edited && !slices.ContainsFunc(r.parts, isEdited) && bytes.Equal(m.Raw, source.Raw)
+	if kept, err := r.withoutReasoning(&out); err != nil || !kept {
+		return err
+	}
 	return r.add(out, answers, calls)
 }
 
@@ -112,6 +119,9 @@ func isNoResult(p events.Part) bool { return p.Kind != events.PartResult }
 func (r *renderer) write(m *events.Message, to *message) (events.Raw, error) {
 	if r.dialect.Strict { // blank texts are refused, and results come first
 		r.parts = slices.DeleteFunc(r.parts, func(p events.Part) bool { return !hasContent(p) })
+		for n := len(r.parts); n > 1 && n < len(m.Parts) && r.parts[n-1].Kind == events.PartThinking; n = len(r.parts) {
+			r.parts = r.parts[:n-1] // what it led to is gone
+		}
 		if !slices.IsSortedFunc(r.parts, byRank) {
 			slices.SortStableFunc(r.parts, byRank)
 			m.Edited = true

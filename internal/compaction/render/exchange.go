@@ -87,7 +87,7 @@ func (r *renderer) flush() error {
 	if !slices.IsSorted(r.ranks) {
 		r.sort()
 	}
-	if r.dialect.Joined != dialect.JoinNone || r.view.Alternate {
+	if r.dialect.Joined != dialect.JoinNone || r.view.Demands.Alternates {
 		if err := r.placeInstructions(); err != nil {
 			return err
 		}
@@ -116,8 +116,8 @@ func (r *renderer) sort() {
 }
 
 func (r *renderer) join() (err error) {
-	n := r.open
-	for i := r.open; i < len(r.out); i++ {
+	n := r.done
+	for i := r.done; i < len(r.out); i++ {
 		switch {
 		case n > 0 && r.joins(&r.out[n-1], &r.out[i]):
 			r.joined(&r.out[n-1], &r.out[i])
@@ -130,7 +130,7 @@ func (r *renderer) join() (err error) {
 		}
 		n++
 	}
-	r.out = r.out[:n]
+	r.out, r.done = r.out[:n], n
 	return nil
 }
 
@@ -144,7 +144,10 @@ func (r *renderer) merge(a, b message) (message, error) {
 	if err != nil {
 		return a, err
 	}
-	m.Parts, m.Edited = append(m.Parts, behind.Parts...), true
+	m.Parts, m.Edited = slices.Concat(m.Parts, behind.Parts), true
+	if m.Raw, err = withMembers(m.Raw, b.raw); err != nil {
+		return a, err
+	}
 	slices.SortStableFunc(m.Parts, byRank)
 	out, err := r.made(a.role, m)
 	if err == nil {
@@ -161,6 +164,45 @@ func (r *renderer) merge(a, b message) (message, error) {
 		}
 	}
 	return out, err
+}
+
+// spoken are members of an assistant's message that say something beside its content: text, or a
+// list of blocks.
+var spoken = []string{"reasoning_content", "reasoning", "refusal", "reasoning_details"}
+
+// withMembers gives a message the members of the one behind it. Of a member that both have the
+// first stays, with the words of the second behind it where it is spoken.
+func withMembers(raw, behind events.Raw) (events.Raw, error) {
+	ms, err := codec.ReadObject(raw)
+	if err != nil {
+		return raw, err
+	}
+	more, err := codec.ReadObject(behind)
+	if err != nil {
+		return raw, err
+	}
+	for _, x := range more {
+		v := codec.Lookup(ms, x.Name)
+		switch {
+		case x.Name == ref: // see withRefs
+		case v.Kind() == 0 || v.Kind() == 'n' || string(v) == `""`:
+			ms = codec.SetMember(ms, x.Name, x.Value)
+		case !slices.Contains(spoken, x.Name):
+		case v.Kind() == '[' && x.Value.Kind() == '[':
+			one, err := codec.ReadArray(v)
+			if err != nil {
+				return raw, err
+			}
+			two, err := codec.ReadArray(x.Value)
+			if err != nil {
+				return raw, err
+			}
+			ms = codec.SetMember(ms, x.Name, codec.WriteArray(append(one, two...)))
+		case v.Kind() == '"' && x.Value.Kind() == '"' && string(x.Value) != `""`:
+			ms = codec.SetMember(ms, x.Name, codec.Quote(string(codec.TextBytes(v))+"\n\n"+string(codec.TextBytes(x.Value))))
+		}
+	}
+	return codec.WriteObject(ms), nil
 }
 
 // ref is the member that belongs to the agent: what is in it comes back.

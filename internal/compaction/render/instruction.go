@@ -35,9 +35,11 @@ func SystemInside(model string) bool {
 
 // awaits reports whether calls at the end of the view await their results.
 func (r *renderer) awaits() bool {
-	if !slices.ContainsFunc(r.out[r.open:], isSystem) || !r.calls() {
-		return false
-	}
+	return slices.ContainsFunc(r.out[r.open:], isSystem) && r.calls() && r.opens()
+}
+
+// opens reports whether any call of the view awaits its result.
+func (r *renderer) opens() bool {
 	if r.pairs == nil {
 		r.pairs = stage.Pair(r.view.Entries, r.view.Format)
 	}
@@ -60,6 +62,7 @@ func (r *renderer) instructAhead() {
 			r.ranks = slices.Insert(r.ranks, 0, speech)
 		}
 	}
+	r.done = min(r.done, r.open)
 	for i := range r.ranks {
 		if isSystem(r.out[r.open+i]) {
 			r.ranks[i] = ahead
@@ -160,26 +163,31 @@ func (r *renderer) asUser(m *message) error {
 // joins. One of the system that holds for a time, or for what it sets beside its words, stays
 // alone.
 func (r *renderer) joins(a, b *message) bool {
+	words := r.view.Demands.Alternates && a.role == measure.RoleUser && !a.results && !b.results
 	switch {
 	case a.role != b.role:
 		return false
-	case r.dialect.Joined == dialect.JoinNone:
-		return a.role == measure.RoleUser && !a.results && !b.results || a.role == measure.RoleAssistant && !aside(b)
-	case r.dialect.Joined != dialect.JoinAll:
-		return a.role == measure.RoleAssistant || a.role == measure.RoleTool
-	default:
+	case r.dialect.Joined == dialect.JoinAll:
 		return plain(a) && plain(b)
+	case r.dialect.Joined == dialect.JoinTools:
+		return words || a.role == measure.RoleAssistant || a.role == measure.RoleTool
+	case r.dialect.Units: // what a model made in one response is several items
+		return words
+	case r.dialect.Exchange == dialect.ByWords: // a call is a message of its own
+		return (words || r.view.Demands.Alternates && a.role == measure.RoleAssistant && !a.calls && !b.calls) && isText(a) && isText(b)
+	default:
+		return words || r.view.Demands.Alternates && a.role == measure.RoleAssistant
 	}
 }
 
-// asides are members of an assistant's message that say something beside its content.
-var asides = []string{"refusal", "audio", "reasoning", "reasoning_content", "reasoning_details", "function_call"}
-
-// aside reports whether a message has such a member: another message cannot take it over.
-func aside(m *message) bool {
-	for name := range events.Members(m.raw) {
-		if slices.Contains(asides, name) {
-			return true
+// isText reports whether the content of a message is a string, as far as it is known.
+func isText(m *message) bool {
+	if m.raw == nil {
+		return true
+	}
+	for name, value := range events.Members(m.raw) {
+		if name == "content" {
+			return value.Kind() == '"'
 		}
 	}
 	return false

@@ -9,16 +9,18 @@ import (
 	"compactd/internal/compaction/stage"
 	"compactd/internal/events"
 	"compactd/internal/events/dialect"
+	"compactd/internal/events/traits"
 )
 
 // View is an effective history in entries, ready to be rendered.
 type View struct {
 	Format          events.Format
-	PlaceholderRole events.Role // of summaries and truncation notices, see [measure.Custom]; "" is the user
-	SystemInside    bool        // the model takes the system's messages within a conversation; see [SystemInside]
-	Alternate       bool        // the provider refuses two messages of the user, or the assistant, in a row; see [traits.Alternates]
-	ByHash          bool        // the model looks originals up by their hash, not by their place
-	Reasons         bool        // the provider demands reasoning beside each call; see [traits.DemandsReasoning]
+	PlaceholderRole events.Role    // of summaries and truncation notices, see [measure.Custom]; "" is the user
+	SystemInside    bool           // the model takes the system's messages within a conversation; see [SystemInside]
+	Demands         traits.Demands // of the provider
+	Marks           int            // for the cache, of system prompt and tools
+	Renamed         stage.Renamed  // calls and results with another id
+	ByHash          bool           // the model looks originals up by their hash, not by their place
 	Thinking        Thinking
 	Entries         []measure.Entry // not to be changed
 }
@@ -37,6 +39,15 @@ func (v *View) Seqs() []measure.Seq {
 	slices.Sort(out)
 	return slices.Compact(out)
 }
+
+// changes reports whether an entry is shown in another form than it came in.
+func (v *View) changes(i int) bool {
+	_, renamed := v.Renamed[i]
+	return v.Entries[i].Op != measure.OpNone || renamed
+}
+
+// NeedsText reports whether a rendering of entry i needs more than its message as it came.
+func (v *View) NeedsText(i int) bool { return v.Entries[i].NeedsText() || v.changes(i) }
 
 // Weight is how many bytes of memory the entries of the view take.
 func (v *View) Weight() int { return len(v.Entries) * measure.HeldEntry }
@@ -126,6 +137,7 @@ type renderer struct {
 	room  events.Raw     // for what is written next
 	out   []message
 	open  int    // in out, where the open exchange begins
+	done  int    // in out, up to where neighbours were joined: placeholders may come before open
 	ranks []rank // of its messages
 
 	changes []events.Edit
@@ -177,7 +189,10 @@ func (r *renderer) render() error {
 	if r.awaits() {
 		r.instructAhead()
 	}
-	return r.flush()
+	if err := r.flush(); err != nil {
+		return err
+	}
+	return r.finish()
 }
 
 // message adds the message of entries from ≤ i < to.
@@ -196,6 +211,9 @@ func (r *renderer) message(from, to int) error {
 		return err
 	}
 	if out, ok := r.untouched(source, from, to); ok {
+		if kept, err := r.withoutReasoning(&out); err != nil || !kept {
+			return err
+		}
 		return r.add(out, nil, nil)
 	}
 	return r.edited(source, from, to)
@@ -211,7 +229,7 @@ func (r *renderer) untouched(source *events.Message, from, to int) (out message,
 		e := &r.view.Entries[i]
 		empty, result := e.Flags.Has(measure.FlagEmpty), e.Kind == measure.KindResult
 		switch {
-		case e.Op != measure.OpNone, e.Part != parts, r.view.Thinking.drops(e), e.Flags.Has(measure.FlagAnswer | measure.FlagCall), empty && (result || strict):
+		case r.view.changes(i), e.Part != parts, r.view.Thinking.drops(e), e.Flags.Has(measure.FlagAnswer | measure.FlagCall), empty && (strict || e.Kind != measure.KindWords):
 			return out, false
 		case strict && (result && other || !result && e.Parts > 1): // one of several may be blank
 			return out, false

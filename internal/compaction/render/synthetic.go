@@ -92,7 +92,7 @@ func (r *renderer) call(e *measure.Entry, source *events.Message) (message, erro
 	}
 	m.ID, m.Timestamp = syntheticID("repair-call-", e), source.TimestampOf()
 	m.Parts = append(m.Parts, events.Part{Kind: events.PartCall, CallID: result.CallID, Tool: tool, Other: result.Raw})
-	if r.view.Reasons {
+	if r.view.Demands.Reasons {
 		m.Parts = append(m.Parts, events.Part{Kind: events.PartThinking, Aside: true, Text: " "})
 	}
 	return r.made(measure.RoleAssistant, m)

@@ -9,17 +9,48 @@ import (
 
 // Thinking is what a history has of its model's thinking. The zero value keeps all of it.
 type Thinking struct {
-	Bound bool    // to what precedes it: without Kept all of it is dropped
+	Bound bool    // to what precedes it: without Kept and Loops all of it is dropped
 	Kept  []Turns // in order
+	Loops []Loop  // tool loops that keep theirs: see [LoopAt]
 }
 
 // Turns is a range of turns, both included.
 type Turns struct{ From, To uint32 }
 
+// Loop is a tool loop: the messages behind From up to To, without both.
+type Loop struct{ From, To events.Position }
+
 // drops reports whether an entry loses its thinking.
 func (t *Thinking) drops(e *measure.Entry) bool {
 	return t.Bound && e.Flags.Has(measure.FlagThinking) &&
-		!slices.ContainsFunc(t.Kept, func(k Turns) bool { return k.From <= e.Turn && e.Turn <= k.To })
+		!slices.ContainsFunc(t.Kept, func(k Turns) bool { return k.From <= e.Turn && e.Turn <= k.To }) &&
+		!slices.ContainsFunc(t.Loops, func(l Loop) bool { return l.has(e.Position()) })
+}
+
+func (l Loop) has(p events.Position) bool { return l.From.Compare(p) < 0 && p.Compare(l.To) < 0 }
+
+// end is behind every message.
+var end = events.Position{Turn: events.MaxNumber + 1}
+
+// LoopAt is the tool loop that is open behind a turn: from what the user wrote last up to what
+// the user writes next. Providers demand the thinking of a loop that is open.
+func LoopAt(entries []measure.Entry, turn int64) Loop {
+	l := Loop{To: end}
+	for from := 0; from < len(entries); {
+		to, prompt := from+1, entries[from].Role == measure.RoleUser && entries[from].Kind == measure.KindWords
+		for ; to < len(entries) && entries[to].SameMessage(&entries[from]); to++ {
+			prompt = prompt && entries[to].Kind == measure.KindWords
+		}
+		if at := measure.MessageOf(entries[from].Position()); prompt {
+			if at.Turn > turn {
+				l.To = at
+				break
+			}
+			l.From = at
+		}
+		from = to
+	}
+	return l
 }
 
 // dropThinking removes the thinking from the parts behind the first n.

@@ -81,9 +81,19 @@ func (d *Draft) coverKept(at int, to events.Position) {
 	d.set(append(out, slices.DeleteFunc(slices.Clone(d.entries[end:]), inRange)...))
 }
 
-// AfterSystem returns where the history begins after the leading system messages.
+// AfterSystem returns where the history begins after the leading system messages, and after the
+// messages that are held, with the results of their calls.
 func (d *Draft) AfterSystem() int {
-	i := 0
+	i := d.holds()
+	if i > 0 {
+		last := -1
+		for _, other := range d.pairing().Other[:i] {
+			last = max(last, int(other))
+		}
+		for i = max(i, last+1); i < len(d.entries) && !d.entries[i].Flags.Has(measure.FlagFirst); {
+			i++
+		}
+	}
 	for i < len(d.entries) && d.entries[i].Role == measure.RoleSystem {
 		i++
 	}

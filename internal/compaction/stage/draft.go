@@ -22,6 +22,7 @@ type Draft struct {
 	pointers int // placeholders that refer to a later read
 	restored int // results that are shown again
 	pinned   bool
+	held     int64 // the last turn of those that stay as they are, 0 for none; see [Draft.Hold]
 	pairs    Pairing
 	paired   bool           // pairs are those of entries
 	repaired measure.Tokens // of all, once repaired
@@ -59,6 +60,23 @@ type changed struct {
 	lines   uint16
 	flags   measure.Flags
 	op      measure.Op
+}
+
+// Hold has the messages up to a turn stay as they are; none of them is edited or hidden.
+func (d *Draft) Hold(through int64) {
+	d.held = through
+	for i := range d.entries[:d.holds()] {
+		d.entries[i].Flags |= measure.FlagPinned
+		d.pinned = true
+	}
+}
+
+// holds counts the entries that are held.
+func (d *Draft) holds() (n int) {
+	for n < len(d.entries) && d.held > 0 && d.entries[n].Kind < measure.KindTruncation && d.entries[n].End().Turn <= d.held {
+		n++
+	}
+	return n
 }
 
 // NewDraft takes over entries.

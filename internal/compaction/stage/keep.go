@@ -25,8 +25,9 @@ func (d *Draft) Pin(target measure.Tokens, fresh measure.Seq) {
 	if !d.pinned {
 		return
 	}
-	kept := d.newest(0, pinShare.Share(target), func(e *measure.Entry) bool { return pinned(*e) })
-	for i := range d.entries {
+	held := d.holds()
+	kept := d.newest(held, pinShare.Share(target), func(e *measure.Entry) bool { return pinned(*e) })
+	for i := held; i < len(d.entries); i++ {
 		if kept == nil || !kept[i] {
 			d.entries[i].Flags &^= measure.FlagPinned
 		}

@@ -32,7 +32,7 @@ func (d *Draft) LimitMedia(m traits.Media, protectedTools []string) bool {
 			c = d.clearMedia(c, protectedTools, func(c, of measure.MediaCount) bool { return of.Images > 0 && c.TooLarge(m) })
 		}
 	}
-	if m.Total > 0 && c.Total() > m.Total {
+	if m.Total != 0 && c.Total() > max(m.Total, 0) {
 		c = d.clearMedia(c, protectedTools, func(c, _ measure.MediaCount) bool { return c.Total() > m.Total-m.Total/mediaSlack })
 	}
 	if m.Documents > 0 && c.Documents > m.Documents {

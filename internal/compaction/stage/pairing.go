@@ -171,7 +171,10 @@ func (c *openCalls) of(i int) int {
 	return c.oldest
 }
 
-func (c *openCalls) open(i int) bool { return c.entries[i].Kind == measure.KindCall && c.other[i] < 0 }
+func (c *openCalls) open(i int) bool {
+	e := &c.entries[i]
+	return e.Kind == measure.KindCall && !e.Flags.Has(measure.FlagEmpty) && c.other[i] < 0
+}
 
 // find returns the oldest open call of a name before position i, or −1.
 func (c *openCalls) find(n name, i int) int {

@@ -72,6 +72,7 @@ type History struct {
 	Format events.Format
 	Rate   measure.Rate
 	Pins   measure.Tokens // the target that pins may take a share of
+	Held   int64          // the last turn of those that stay as they are, 0 for none
 	Fresh  measure.Seq    // the text of what is from before will leave the log
 	Heads  bool           // a failure that is cleared keeps its first line
 	Media  traits.Media   // what the provider takes
@@ -95,19 +96,23 @@ func MakePlan(h History, p *policy.Policy, window measure.Tokens, m Means) Plan 
 		}
 	}
 	stage(p.Prune.Enabled || h.Refused, Step{Name: events.StagePrune, Force: h.Refused, Run: func(d *Draft) {
+		over := func() bool { return p.Prune.Enabled && d.Repaired() > m.Target }
+		if over() {
+			d.ClearOld(&p.Prune.Micro)
+		}
 		media := d.LimitMedia(h.Media, p.Prune.ProtectedTools)
-		if !p.Prune.Enabled || d.Repaired() <= m.Target {
-			return
+		if over() {
+			d.Limit(&p.ToolOutput, p.ToolOutput.OnArrival())
 		}
-		if d.Limit(&p.ToolOutput, p.ToolOutput.OnArrival()) && d.Repaired() <= m.Target {
-			return
-		}
-		if d.ClearOld(&p.Prune.Micro) && d.Repaired() <= m.Target {
+		if !over() {
 			return
 		}
 		d.reduce(p, window, &m)
 		if media && !d.saves(m.Summary) && d.ReduceMedia(m.Target, &p.Prune) { // a summary leaves them behind as it is
 			d.reduce(p, window, &m) // what they alone kept out of reach
+		}
+		if p.Prune.Micro.Enabled && over() {
+			d.ClearOld(&p.Prune.Micro) // reads that cleared placeholders referred to
 		}
 	}})
 	stage(p.Deduplicate.Enabled, Step{Name: events.StageDeduplicate, Run: func(d *Draft) { d.Deduplicate(p.Deduplicate.Minimum) }})
@@ -140,6 +145,7 @@ func (h History) Plan(target measure.Tokens, steps ...Step) Plan {
 	d := drafts.Get().(*Draft)
 	d.format, d.rate, d.room, d.heads = h.Format, h.Rate, h.View(d.room[:0]), h.Heads
 	d.set(d.room)
+	d.Hold(h.Held)
 	d.Pin(h.Pins, h.Fresh)
 	d.before = d.Repaired()
 	plan := Plan{Before: d.before, After: d.before, Messages: d.messages}

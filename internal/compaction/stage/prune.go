@@ -117,8 +117,7 @@ func (d *Draft) prunable(protect measure.Tokens, protectedTools []string) (resul
 }
 
 // Limit cuts results that are larger than the limits of a tool's output: to their
-// bytes and lines. Sizes are measured in units, which are never more than bytes, so
-// what is cut is larger for certain. Where lines are too many, the bytes of as many lines
+// bytes and lines. Where lines are too many, the bytes of as many lines
 // stay as the limit allows, each of the mean length of the result's: how long the last ones
 // are is not measured. Results with images stay, and unless unread is set those that the
 // agent has not answered yet. It reports whether it cut any.

@@ -9,8 +9,8 @@ import (
 	"compactd/internal/events"
 )
 
-// Repair makes the history complete. A result that came too late moves to its
-// call, one that came twice is dropped; a call without a result gets a
+// Repair makes the history complete. A result that came too late or too early moves to its
+// call, one that came twice is dropped, and so is a call that did; a call without a result gets a
 // placeholder result, a result without a call a placeholder call; a placeholder
 // that refers to a read which is no longer in view becomes a cleared result;
 // reasoning that nothing follows is dropped; and where the provider wants a user to begin, a
@@ -18,6 +18,7 @@ import (
 // exchange await their results and stay as they are.
 func (d *Draft) Repair() {
 	d.edit(events.OpClear, d.disowned())
+	d.dropDoubled()
 	d.dropLonely()
 	if d.strays() {
 		d.move(d.lateResults())
@@ -42,7 +43,7 @@ func (d *Draft) Repaired() measure.Tokens {
 
 // repair is Repaired, worked out.
 func (d *Draft) repair() measure.Tokens {
-	if d.strays() || d.lonely() != nil {
+	if d.strays() || d.lonely() != nil || d.doubled() != nil {
 		c := NewDraft(slices.Clone(d.entries), d.format, d.rate)
 		c.Repair()
 		return c.tokens
@@ -126,16 +127,18 @@ func (d *Draft) assistantBegins(i int) bool {
 // awaiting returns where the exchange begins whose calls still await results:
 // the last one, when nothing but results follows its assistant messages. System
 // messages do not count, they are rendered elsewhere.
-func (d *Draft) awaiting() int {
-	last, start := d.pairing().last, len(d.entries)
-	for i := len(d.entries) - 1; i >= last; i-- {
-		e := &d.entries[i]
+func (d *Draft) awaiting() int { return d.pairing().awaiting(d.entries) }
+
+func (p *Pairing) awaiting(entries []measure.Entry) int {
+	start := len(entries)
+	for i := len(entries) - 1; i >= p.last; i-- {
+		e := &entries[i]
 		switch {
 		case e.Flags.Has(measure.FlagEmpty) || e.Role == measure.RoleSystem:
 		case e.Role != measure.RoleAssistant && e.Kind != measure.KindResult:
-			return len(d.entries)
+			return len(entries)
 		default:
-			start = last
+			start = p.last
 		}
 	}
 	return start
@@ -144,41 +147,81 @@ func (d *Draft) awaiting() int {
 // lateResult is a result that is apart from its call.
 type lateResult struct{ result, call int }
 
-// lateResults lists the results that belong to an open call before their exchange. It
-// drops those whose call has a result already or comes later, and of several
-// without a call all but the first, which gets a placeholder call of that id.
-// See docs/adr/0004.
+// lateResults lists the results that belong to an open call before their exchange, or where no call
+// of their id came before, to one behind them that awaits nothing. Of the others those are dropped
+// that are shown under their id already; the rest gets placeholder calls. See docs/adr/0004.
 func (d *Draft) lateResults() []lateResult {
-	other := d.pairing().Other
-	taken := map[measure.Key]bool{} // ids that a call in view has, or a placeholder call will have
+	other, awaiting := d.pairing().Other, d.awaiting()
+	calls := map[measure.Key][]int{} // of each id
+	shown := map[shownResult]bool{}
 	for i := range d.entries {
-		if e := &d.entries[i]; e.Kind == measure.KindCall {
-			taken[e.Call] = true
+		switch e := &d.entries[i]; {
+		case e.Flags.Has(measure.FlagEmpty):
+		case e.Kind == measure.KindCall:
+			calls[e.Call] = append(calls[e.Call], i)
+		case e.Kind == measure.KindResult && other[i] >= 0:
+			shown[shownOf(e)] = true
 		}
 	}
 	var out []lateResult
-	latest := map[measure.Key]int{} // call of each id so far
 	for i := range d.entries {
-		e := &d.entries[i]
-		if e.Kind == measure.KindCall {
-			latest[e.Call] = i
+		if !d.stray(i) {
+			continue
 		}
-		call, known := latest[e.Call]
+		e := &d.entries[i]
+		call := openFor(calls[e.Call], other, i, awaiting)
 		switch {
-		case !d.stray(i):
-		case !known && !taken[e.Call]:
-			taken[e.Call] = true
-		case !known || other[call] >= 0:
-			d.alter(i, func(e *measure.Entry) { e.Flags |= measure.FlagEmpty })
-			d.note(events.OpDrop, i)
-		default:
+		case call >= 0:
 			other[call], other[i] = int32(i), int32(call)
 			to := d.entries[call].Position()
 			d.edits = append(d.edits, events.Edit{Op: events.OpMove, Position: e.Position(), To: &to})
 			out = append(out, lateResult{i, call})
+		case shown[shownOf(e)], shown[shownOf(e).asRead()]:
+			d.alter(i, func(e *measure.Entry) { e.Flags |= measure.FlagEmpty })
+			d.note(events.OpDrop, i)
 		}
+		shown[shownOf(e)] = true
 	}
 	return out
+}
+
+// openFor returns which of the calls of an id a result answers: the last one before it, if that is
+// open, or where there is none, the first behind it that is and awaits nothing; −1 for none.
+func openFor(calls []int, other []int32, result, awaiting int) int {
+	next, _ := slices.BinarySearch(calls, result)
+	if next > 0 {
+		if call := calls[next-1]; other[call] < 0 {
+			return call
+		}
+		return -1
+	}
+	for _, call := range calls {
+		if call < awaiting && other[call] < 0 {
+			return call
+		}
+	}
+	return -1
+}
+
+// shownResult is what a result says under an id, as far as its entry shows it.
+type shownResult struct {
+	call, text               measure.Key
+	units, json, base, bytes uint32
+	images                   uint32
+}
+
+func shownOf(e *measure.Entry) shownResult {
+	s := shownResult{e.Call, e.Variant, e.Text, e.JSON, e.Base, e.Bytes, uint32(e.Images)}
+	if e.Flags.Has(measure.FlagRead) {
+		return s.asRead()
+	}
+	return s
+}
+
+// asRead is what the entry of a result shows whose call reads a file: its sizes alone.
+func (s shownResult) asRead() shownResult {
+	s.text = 0
+	return s
 }
 
 // move puts results behind the assistant's messages that hold their calls.

@@ -133,11 +133,14 @@ func (d *Draft) head(most measure.Tokens) int {
 
 // firstUser returns the end of the first message of the user, start if there is none. It is
 // looked for among the first few messages: an assistant may greet, and a task may come in
-// pieces.
+// pieces. Messages without words are none of them, since they are left out.
 func (d *Draft) firstUser(start int) int {
 	i, few := start, MinMessages
 	skip := func(user bool) {
-		for ; few > 0 && i < len(d.entries) && d.entries[i].Kind != measure.KindTruncation && (d.entries[i].Role == measure.RoleUser) == user; few-- {
+		for few > 0 && i < len(d.entries) && d.entries[i].Kind != measure.KindTruncation && (d.wordless(i) || (d.entries[i].Role == measure.RoleUser) == user) {
+			if !d.wordless(i) {
+				few--
+			}
 			i = d.nextMessage(i)
 		}
 	}
@@ -146,6 +149,12 @@ func (d *Draft) firstUser(start int) int {
 	}
 	skip(true)
 	return i
+}
+
+// wordless reports whether the message at i has one content, which is empty.
+func (d *Draft) wordless(i int) bool {
+	e := &d.entries[i]
+	return e.Kind == measure.KindWords && e.Parts <= 1 && e.Size() == 0 && d.nextMessage(i) == i+1
 }
 
 // firstAnswer returns the end of the assistant's message at i with the results of its

@@ -2,9 +2,7 @@ package codec
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"errors"
 	"slices"
 	"strconv"
@@ -17,10 +15,12 @@ import (
 // [Check] does, and writes the canonical form of what it reads. A Scan is for one
 // goroutine, and is used again after Reset: then it costs no memory.
 //
-// The canonical form c1 is that of RFC 8785, but for four things. Numbers stay as they
+// The canonical form c1 is that of RFC 8785, but for five things. Numbers stay as they
 // are written; of duplicate keys the last counts; half surrogates and bytes that are not
-// UTF-8 are U+FFFD; and the reader of a dialect leaves members out (Omit), replaces ids
-// of calls by their order (CallID) and inline media by their hash (Media).
+// UTF-8 are U+FFFD; a member that is null or an empty list is absent from an object that is
+// read by its members (Object); and the reader of a dialect leaves members out (Omit), keeps
+// them (Keep), replaces ids of calls by their order (CallID) and inline media by their hash
+// (Media).
 type Scan struct {
 	// Odd: half surrogates or bytes that are not UTF-8 were read. Sizes and canonical form
 	// are then those of no text: the caller cleans the value and scans it again.
@@ -30,6 +30,7 @@ type Scan struct {
 	members []member // of the objects that are open
 	write   bool     // the canonical form is written
 	omit    bool     // the value just read is left out
+	keep    bool     // the value just read stays, whatever it is
 	depth   int
 	calls   [][]byte       // ids of calls in the order of their first use
 	order   map[string]int // the same, where there are many
@@ -53,7 +54,7 @@ func (s *Scan) Walk(raw Raw) Walker { return Walker{raw: raw, scan: s} }
 
 // Reset prepares the next value.
 func (s *Scan) Reset() {
-	s.Odd, s.omit, s.depth, s.members = false, false, 0, s.members[:0]
+	s.Odd, s.omit, s.keep, s.depth, s.members = false, false, false, 0, s.members[:0]
 	s.Stop()
 }
 
@@ -108,6 +109,39 @@ func (w *Walker) Omitted() {
 	}
 }
 
+// Keep keeps the value that was just read in the canonical form, also where it is null or an
+// empty list: it is data, such as the result of a tool.
+func (w *Walker) Keep() {
+	if w.scan != nil {
+		w.scan.keep = true
+	}
+}
+
+// Mark is the place of the next value in the canonical form, for Since and Replace.
+func (w *Walker) Mark() int {
+	if w.scan == nil {
+		return 0
+	}
+	return len(w.scan.out)
+}
+
+// Since is the canonical form of what was read since a mark, nil where none is written. It is
+// valid until the next value is read.
+func (w *Walker) Since(mark int) []byte {
+	if w.scan == nil || !w.scan.write {
+		return nil
+	}
+	return w.scan.out[mark:]
+}
+
+// Replace takes b, which may be a part of it, as the canonical form of what was read since a
+// mark.
+func (w *Walker) Replace(mark int, b []byte) {
+	if w.scan != nil && w.scan.write {
+		w.scan.out = append(w.scan.out[:mark], b...)
+	}
+}
+
 // CallID returns the next value, in the canonical form the number of the call: 0 for the
 // first id that was read, 1 for the next other one. An id without text stays.
 func (w *Walker) CallID() Raw {
@@ -147,45 +181,70 @@ func (s *Scan) call(id []byte) int {
 	return i
 }
 
-// base64Prefix ends the head of a data URL.
-var base64Prefix = []byte(";base64,")
-
 // minMedia is the least length of base64 that counts as inline media: shorter strings may
 // be words.
 const minMedia = 64
 
-// Media returns the next value. In the canonical form of a string that is base64, or a
-// data URL of it, the data are the SHA-256 of what they encode.
+// IsBytes reports whether the next value looks like a list of bytes, see [ByteList].
+func (w *Walker) IsBytes() bool {
+	kind := w.Kind()
+	n, indexes, closing := ListHead(w.raw[w.at:])
+	return n > 0 && (kind == '[' || indexes || len(closing) > 1)
+}
+
+// Media returns the next value, which may be inline media. In the canonical form they are their
+// SHA-256: of a string that is base64, or a data URL of it; of a list of bytes; and of a
+// reference, which has it.
 func (w *Walker) Media() Raw {
-	if w.scan == nil || !w.scan.write {
-		return w.Value()
+	kind, start, from := w.Kind(), w.at, 0
+	writes := w.scan != nil && w.scan.write
+	if writes {
+		from = len(w.scan.out)
 	}
-	from := len(w.scan.out)
-	v := w.Value()
-	if v.Kind() != '"' {
+	var v Raw
+	var list []byte
+	if n := 0; kind == '{' || kind == '[' {
+		if list, n = ByteList(w.raw[w.at:]); n > 0 {
+			w.at += n
+			v = w.from(start)
+		}
+	}
+	if v == nil {
+		v = w.Value()
+	}
+	if w.OnMedia != nil && w.err == nil {
+		w.OnMedia(start, w.at)
+	}
+	if !writes {
 		return v
 	}
 	text := TextBytes(v)
-	head, data := []byte(nil), text
-	if bytes.HasPrefix(text, []byte("data:")) {
-		at := bytes.Index(text, base64Prefix)
-		if at < 0 {
-			return v
-		}
-		head, data = text[:at+len(base64Prefix)], text[at+len(base64Prefix):]
+	if list != nil {
+		text = base64.StdEncoding.AppendEncode(nil, list)
+		w.scan.out = AppendQuote(w.scan.out[:from], text)
 	}
-	if len(data) < minMedia {
-		return v
+	if hashed := w.scan.hashed(text); hashed != nil {
+		w.scan.out = AppendQuote(w.scan.out[:from], hashed)
 	}
-	var err error
-	s := w.scan
-	if s.spare, err = base64.RawStdEncoding.AppendDecode(s.spare[:0], bytes.TrimRight(data, "=")); err != nil || bytes.ContainsAny(data, "\r\n") {
-		return v
-	}
-	sum := sha256.Sum256(s.spare)
-	s.spare = hex.AppendEncode(append(append(s.spare[:0], head...), "sha256:"...), sum[:])
-	s.out = AppendQuote(s.out[:from], s.spare)
 	return v
+}
+
+// hashed is a text with the hash in the place of the media in it, nil for a text without any.
+func (s *Scan) hashed(text []byte) []byte {
+	in, ok := InlineOf(text)
+	if !ok || len(in.Data) < minMedia {
+		return nil
+	}
+	if digits, _ := in.Hash(); digits != nil {
+		s.spare = append(append(append(s.spare[:0], in.Head...), hashScheme...), digits...)
+		return s.spare
+	}
+	sum, _, ok := in.Sum()
+	if !ok {
+		return nil
+	}
+	s.spare = AppendHash(append(s.spare[:0], in.Head...), sum)
+	return s.spare
 }
 
 // quoted moves behind the string at w, and writes its canonical form.
@@ -214,7 +273,7 @@ func (w *Walker) scanValue() Raw {
 		raw, _ := w.scanString()
 		return raw
 	case '{':
-		return w.scanObject(func([]byte) { w.scanValue() })
+		return w.scanObject(func([]byte) { w.scanValue(); w.scan.keep = true })
 	case '[':
 		return w.scanArray(func() { w.scanValue() })
 	case '0':
@@ -327,12 +386,15 @@ func (w *Walker) scanObject(read func(key []byte)) Raw {
 		if write {
 			s.out = append(s.out, ':')
 		}
+		value := len(s.out)
 		if read(key); w.err != nil {
 			return nil
 		}
+		absent := s.omit || write && !s.keep && isNothing(s.out[value:])
+		s.omit, s.keep = false, false
 		switch {
-		case s.omit:
-			s.out, s.omit = s.out[:to], false
+		case absent:
+			s.out = s.out[:to]
 		case write:
 			s.out = append(s.out, ',')
 			s.members = append(s.members, member{key, to, len(s.out)})
@@ -368,12 +430,17 @@ func (w *Walker) scanArray(element func()) Raw {
 	}
 	w.at++
 	for more := w.Kind() != ']'; more; {
+		at := len(s.out)
 		if element(); w.err != nil {
 			return nil
 		}
-		if write {
+		switch {
+		case s.omit:
+			s.out = s.out[:at]
+		case write:
 			s.out = append(s.out, ',')
 		}
+		s.omit, s.keep = false, false
 		switch w.Kind() {
 		case ',':
 			w.at++
@@ -390,6 +457,9 @@ func (w *Walker) scanArray(element func()) Raw {
 	}
 	return w.from(start)
 }
+
+// isNothing reports whether a value in its canonical form is null or an empty list.
+func isNothing(v []byte) bool { return string(v) == "null" || string(v) == "[]" }
 
 // close puts the closing bracket of what begins at from in the place of the last comma.
 func (s *Scan) close(from int, bracket byte) {

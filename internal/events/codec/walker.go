@@ -24,6 +24,9 @@ type Walker struct {
 	at   int
 	err  error
 	scan *Scan // nil trusts the input
+
+	// OnMedia is called with the range of each value that may be inline media; nil is not.
+	OnMedia func(from, to int)
 }
 
 // Walk returns a walker of a value.

@@ -11,7 +11,7 @@ import "compactd/internal/events/codec"
 var aiSDK = Dialect{
 	Name: "ai-sdk", Roles: "system, user, assistant, tool",
 	Call: "has a tool-call without toolCallId", Result: "has a tool-result without toolCallId",
-	Joined: JoinTools, Results: RoleTool,
+	Paired: true, Joined: JoinTools, Results: RoleTool,
 	read: readAISDK, append: appendAISDK,
 }
 
@@ -24,6 +24,8 @@ func readAISDK(w *Reader) (Message, error) {
 			role = w.Value()
 		case "content":
 			content, m.Parts = readContent(w, w.room(), readAISDKPart)
+		case "providerOptions", "providerMetadata", "experimental_providerMetadata":
+			w.options()
 		case "tool_call_id": // of chat completions
 			w.odd = true
 			w.Value()
@@ -66,24 +68,27 @@ func readAISDKPart(w *Reader, p *Part) {
 		case "toolName":
 			name = w.Value()
 		case "input", "args":
-			input = w.Value()
+			input = w.data()
 		case "output":
 			w.aiSDKOutput(&answer)
+		case "providerOptions", "providerMetadata", "experimental_providerMetadata":
+			w.options()
 		case "result":
 			v := w.Text()
+			w.Keep()
 			if answer = (Part{}); !w.text(&answer, v) {
 				answer.Text = string(v.Raw)
 			}
 		case "isError":
-			failed = w.Value()
+			failed = w.flag()
 		case "providerExecuted":
-			own = w.Value()
+			own = w.flag()
 		case "image", "data":
 			w.media(p)
 		case "mediaType", "mimeType":
 			w.mediaType(p)
 		default:
-			w.Value()
+			w.rest(key)
 		}
 	})
 	switch string(codec.TextBytes(kind)) {
@@ -127,6 +132,9 @@ func (w *Reader) aiSDKOutput(p *Part) {
 			} else {
 				value = w.Text()
 			}
+			w.Keep()
+		case "providerOptions":
+			w.options()
 		default:
 			w.Value()
 		}
@@ -162,12 +170,14 @@ func readAISDKAnswer(w *Reader, p *Part) {
 			kind = w.Value()
 		case "text":
 			text = w.Text()
-		case "data":
+		case "providerOptions":
+			w.options()
+		case "data", "url":
 			w.media(p)
 		case "mediaType", "mimeType":
 			w.mediaType(p)
 		default:
-			w.Value()
+			w.rest(key)
 		}
 	})
 	switch string(codec.TextBytes(kind)) {

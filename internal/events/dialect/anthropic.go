@@ -5,7 +5,7 @@ import "compactd/internal/events/codec"
 var anthropic = Dialect{
 	Name: "anthropic", Roles: "user, assistant",
 	Call: "has a tool_use without id", Result: "has a tool_result without tool_use_id",
-	UserFirst: true, Joined: JoinAll, SystemByModel: true, Strict: true, Results: RoleUser,
+	Paired: true, UserFirst: true, Joined: JoinAll, SystemByModel: true, Strict: true, Results: RoleUser,
 	read: readAnthropic, append: appendAnthropic, inPlace: true,
 }
 
@@ -59,23 +59,23 @@ func readAnthropicBlock(w *Reader, p *Part) {
 		case "name":
 			name = w.Value()
 		case "input":
-			input = w.Value()
+			input = w.data()
 		case "tool_use_id":
 			answers = w.CallID()
 		case "content":
 			if inner = nil; w.Kind() == '[' {
 				content.Raw, inner = readContent(w, w.innerRoom(), readPlainBlock)
 			} else {
+				mark := w.Mark()
 				content = w.Text()
+				w.sameContent(mark)
 			}
 		case "source":
 			w.media(p)
-		case CacheControl:
-			w.Omit()
 		case "is_error":
-			failed = w.Value()
+			failed = w.flag()
 		default:
-			w.Value()
+			w.rest(key)
 		}
 	})
 	switch string(codec.TextBytes(kind)) {
@@ -100,6 +100,8 @@ func readAnthropicBlock(w *Reader, p *Part) {
 		w.text(p, thinking)
 	case "redacted_thinking":
 		p.Kind = PartThinking
+	case "compaction": // what came before is in it: its message stays
+		p.Locked, w.pin = true, true
 	case "document":
 		p.Kind, p.Papers = PartImage, 1
 	case "image":

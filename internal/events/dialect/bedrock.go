@@ -13,7 +13,7 @@ import (
 var bedrock = Dialect{
 	Name: "bedrock", Roles: "user, assistant",
 	Call: "has a toolUse without toolUseId", Result: "has a toolResult without toolUseId",
-	UserFirst: true, Joined: JoinAll, Strict: true, Results: RoleUser,
+	Paired: true, UserFirst: true, Joined: JoinAll, Strict: true, Results: RoleUser,
 	read: readBedrock, append: appendBedrock,
 }
 
@@ -30,6 +30,7 @@ func readBedrock(w *Reader) (Message, error) {
 			w.other(key)
 		}
 	})
+	m.Parts = foldMarks(m.Parts)
 	switch string(codec.TextBytes(role)) {
 	case "user":
 		m.Role = RoleUser
@@ -37,6 +38,20 @@ func readBedrock(w *Reader) (Message, error) {
 		m.Role = RoleAssistant
 	}
 	return w.complete(m, content.Kind() == '[')
+}
+
+// foldMarks takes a cachePoint as a mark of the part before it: it is no content, and the same
+// message has the same parts with and without it.
+func foldMarks(parts []Part) []Part {
+	out := parts[:0]
+	for _, p := range parts {
+		if n := len(out); n > 0 && p.Kind == PartOther && memberOf(p.Raw, "cachePoint") != nil {
+			out[n-1].Mark = p.Raw
+			continue
+		}
+		out = append(out, p)
+	}
+	return out
 }
 
 // readBedrockBlock reads the block at w. One whose member is unknown is PartOther.
@@ -63,13 +78,11 @@ func readBedrockBlock(w *Reader, p *Part) {
 		case "image", "video", "audio":
 			p.Kind = PartImage
 			w.bedrockMedia(p)
-		case "cachePoint":
-			w.Omit()
 		case "type": // no block of this dialect has one
 			w.odd = true
 			w.Value()
 		default:
-			w.Value()
+			w.rest(key)
 		}
 	})
 }
@@ -85,7 +98,7 @@ func (w *Reader) bedrockUse(p *Part) {
 		case "name":
 			name = w.Value()
 		case "input":
-			input = w.Value()
+			input = w.data()
 		case "type":
 			kind = w.Value()
 		default:
@@ -108,7 +121,9 @@ func (w *Reader) bedrockResult(p *Part) {
 		case "toolUseId":
 			id = w.CallID()
 		case "status":
-			status = w.Value()
+			if status = w.Value(); string(codec.TextBytes(status)) == "success" {
+				w.Omitted() // so is a result without
+			}
 		case "type":
 			kind = w.Value()
 		case "content":
@@ -138,7 +153,7 @@ func readBedrockAnswer(w *Reader, p *Part) {
 				p.Kind = PartText
 			}
 		case "json":
-			json = w.Value()
+			json = w.data()
 		case "document":
 			p.Kind, p.Papers = PartImage, 1
 			w.bedrockMedia(p)
@@ -146,7 +161,7 @@ func readBedrockAnswer(w *Reader, p *Part) {
 			p.Kind = PartImage
 			w.bedrockMedia(p)
 		default:
-			w.Value()
+			w.rest(key)
 		}
 	})
 	if json != nil {
@@ -207,6 +222,14 @@ const documentText = "(document)"
 func isDocument(p Part) bool { return p.Kind == PartImage && memberOf(p.Raw, "document") != nil }
 
 func appendBedrockBlock(out Raw, p *Part) (Raw, error) {
+	out, err := appendUnmarked(out, p)
+	if err == nil && p.Mark != nil {
+		out = append(append(out, ','), p.Mark...)
+	}
+	return out, err
+}
+
+func appendUnmarked(out Raw, p *Part) (Raw, error) {
 	if p.Raw != nil && !p.Edited {
 		return append(out, p.Raw...), nil
 	}

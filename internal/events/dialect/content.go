@@ -3,10 +3,12 @@ package dialect
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strings"
 
 	"compactd/internal/events/codec"
 	"compactd/internal/events/media"
+	"compactd/internal/events/weigh"
 )
 
 // What OpenAI and Anthropic have in common: a content is a string, or an array
@@ -24,14 +26,21 @@ func readContent(w *Reader, parts []Part, block func(*Reader, *Part)) (Raw, []Pa
 		parts = append(parts, Part{})
 		return &parts[len(parts)-1]
 	}
+	mark := w.Mark()
 	if w.Kind() == '[' {
-		raw := w.Array(func() { block(w, next()) })
+		raw := w.Array(func() {
+			mark := w.Mark()
+			block(w, next())
+			w.omitEmpty(mark)
+		})
+		w.sameContent(mark)
 		return raw, parts
 	}
 	text := w.Text()
 	if text.Raw.Kind() == '"' {
 		w.text(next(), text)
 	}
+	w.sameContent(mark)
 	return text.Raw, parts
 }
 
@@ -54,10 +63,8 @@ func readPlainBlock(w *Reader, p *Part) {
 			refusal = w.Text()
 		case "image_url", "source", "input_audio", "file":
 			w.media(p)
-		case CacheControl:
-			w.Omit()
 		default:
-			w.Value()
+			w.rest(key)
 		}
 	})
 	switch string(codec.TextBytes(kind)) {
@@ -81,7 +88,7 @@ const CacheControl = "cache_control"
 // media reads what holds inline media: a URL, or an object with one of the members that
 // the providers put them into.
 func (w *Reader) media(p *Part) {
-	if w.Kind() != '{' {
+	if w.Kind() != '{' || w.IsBytes() {
 		w.inline(p)
 		return
 	}
@@ -90,6 +97,8 @@ func (w *Reader) media(p *Part) {
 		switch string(key) {
 		case "url", "data", "file_data":
 			w.inline(p)
+		case "content": // blocks of a document of Anthropic's
+			w.blocks(nil, readPlainBlock)
 		case "detail":
 			low = w.low()
 		case "media_type", "mimeType", "mime_type":
@@ -137,17 +146,56 @@ func (p *Part) has(x *Part) {
 // for when and by whom it was made are no part of its identity.
 func (w *Reader) other(key []byte) {
 	switch string(key) {
-	case "id", "timestamp", "metadata", CacheControl:
+	case "id", "timestamp", "metadata":
 		w.Omit()
 	case "pin":
 		w.pin = w.Value().Kind() == 't'
-	case "tool_calls", "function_call", "parts", "toolInvocations", "lc":
+	case "ref":
+		w.Value()
+	case "tool_calls", "function_call", "parts", "toolInvocations", "lc", "rawItem", "raw_item", "providerData", "callId":
 		w.odd = true
 		w.Value()
 	default:
-		w.Value()
+		if isCacheMark(key) {
+			w.Omit()
+			return
+		}
+		w.undefined(key)
 	}
 }
+
+// undefined reads a member that the dialect does not define: it is content, of its JSON, unless
+// it says nothing. A number or a word is content beside another one only.
+func (w *Reader) undefined(key []byte) {
+	v := w.Value()
+	if bytes.Equal(key, w.unknownKey) { // of duplicates the last one counts
+		w.unknown = nil
+	}
+	switch string(v) {
+	case "null", "false", `""`, "[]", "{}":
+		return
+	}
+	if k := v.Kind(); w.unknown == nil && (k == '[' || k == '{' || k == '"') {
+		w.unknown, w.unknownKey = v, key
+	}
+	size := weigh.JSON(v)
+	w.extra.Units, w.extra.Base, w.extra.Bytes = w.extra.Units+size.Units, w.extra.Base+size.Base, w.extra.Bytes+size.Bytes
+}
+
+// withUnknown adds what the dialect does not define to a message: as a part of one that has no
+// other content and would be left out, else as its size. A strict provider refuses such members,
+// and a message that has nothing else.
+func (w *Reader) withUnknown(d *Dialect, m *Message) {
+	m.Extra = w.extra
+	if w.unknown == nil || d.Strict || slices.ContainsFunc(m.Parts, hasContent) {
+		return
+	}
+	size := weigh.JSON(w.unknown)
+	m.Extra.Units, m.Extra.Base, m.Extra.Bytes = m.Extra.Units-size.Units, m.Extra.Base-size.Base, m.Extra.Bytes-size.Bytes
+	m.Parts = append(m.Parts, Part{Kind: PartOther, Raw: w.unknown, Locked: true, Aside: true})
+}
+
+func isAside(p Part) bool { return p.Aside }
 
 // answer joins the text blocks of a result and counts its images. A block of another
 // type counts with its JSON: a model reads it as text of some kind.
@@ -246,8 +294,10 @@ func (w *Reader) blocks(parts []Part, block func(*Reader, *Part)) (Raw, []Part) 
 		return w.Value(), nil
 	}
 	raw := w.Array(func() {
+		mark := w.Mark()
 		parts = append(parts, Part{})
 		block(w, &parts[len(parts)-1])
+		w.omitEmpty(mark)
 	})
 	return raw, parts
 }

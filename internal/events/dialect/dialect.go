@@ -3,8 +3,10 @@ package dialect
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"compactd/internal/events/codec"
+	"compactd/internal/events/weigh"
 )
 
 // Dialect describes one dialect: how its messages are read and written,
@@ -34,6 +36,9 @@ type Dialect struct {
 	SystemByModel bool
 	// Results is the role of a message of results that compactd makes.
 	Results Role
+	// Paired: calls and results belong together by their ids, which no two calls of an exchange
+	// share.
+	Paired bool
 	// Anonymous: a call may be without the name of its tool.
 	Anonymous bool
 
@@ -90,9 +95,11 @@ var (
 
 // Read reads the message at w, an object. Its Raw is for the caller to set.
 func (d *Dialect) Read(w *Reader) (Message, error) {
-	w.odd, w.pin = false, false
+	w.odd, w.pin, w.unknown, w.unknownKey, w.extra = false, false, nil, nil, weigh.Size{}
 	m, err := d.read(w)
-	m.Odd, m.Pinned = w.odd, w.pin
+	if m.Odd, m.Pinned = w.odd, w.pin; err == nil && !m.Hidden {
+		w.withUnknown(d, &m)
+	}
 	return m, err
 }
 
@@ -104,6 +111,11 @@ func (d *Dialect) Append(out Raw, m *Message) (Raw, error) {
 		if out, ok := m.splice(out); ok {
 			return out, nil
 		}
+	}
+	if d != &openai && slices.ContainsFunc(m.Parts, isAside) { // its member is in Raw
+		content := *m
+		content.Parts = slices.DeleteFunc(slices.Clone(m.Parts), isAside)
+		m = &content
 	}
 	out, err := d.append(out, m)
 	if err != nil {

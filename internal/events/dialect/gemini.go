@@ -61,7 +61,7 @@ func readGeminiPart(w *Reader, p *Part) {
 				p.Kind = PartText
 			}
 		case "thought":
-			thought = w.Value()
+			thought = w.flag()
 		case "thoughtSignature", "thought_signature":
 			signature = w.Value()
 		case "functionCall", "function_call":
@@ -75,7 +75,7 @@ func readGeminiPart(w *Reader, p *Part) {
 			p.Kind = PartImage
 			w.media(p)
 		default:
-			w.Value()
+			w.rest(key)
 		}
 	})
 	signed := signature.Kind() == '"' && len(signature) > len(`""`)
@@ -94,7 +94,7 @@ func (w *Reader) geminiCall(p *Part) {
 		case "name":
 			name = w.Value()
 		case "args":
-			args = w.Value()
+			args = w.data()
 		default:
 			w.Value()
 		}
@@ -121,6 +121,7 @@ func (w *Reader) geminiResponse(p *Part) {
 		case "response":
 			response = w.fields(func(key []byte) {
 				text, failed = w.Text(), string(key) == "error"
+				w.Keep()
 				members++
 			})
 		case "parts":

@@ -3,6 +3,8 @@ package dialect
 import (
 	"crypto/sha256"
 	"encoding/binary"
+
+	"compactd/internal/events/traits"
 )
 
 // Key represents a name (a call id, a tool, a path) where only equality counts:
@@ -15,6 +17,22 @@ func KeyOf[S string | []byte](name S) Key {
 	if len(name) == 0 {
 		return 0
 	}
-	h := sha256.Sum256([]byte(name))
-	return max(1, Key(binary.BigEndian.Uint64(h[:8])))
+	return keyOf(sha256.Sum256([]byte(name)))
 }
+
+func keyOf(sum [sha256.Size]byte) Key { return max(1, Key(binary.BigEndian.Uint64(sum[:8]))) }
+
+// classBits of a key of a call's id hold its class, so that whether a provider takes the id is
+// known without its text.
+const classBits = traits.IDClasses - 1
+
+// CallKeyOf is [KeyOf] the id of a call.
+func CallKeyOf[S string | []byte](id S) Key {
+	if len(id) == 0 {
+		return 0
+	}
+	return max(KeyOf(id), traits.IDClasses)&^classBits | Key(traits.ClassOf(id))
+}
+
+// IDClass is the class of the id of a call.
+func (k Key) IDClass() traits.IDClass { return traits.IDClass(k & classBits) }

@@ -3,6 +3,7 @@ package dialect
 import (
 	"bytes"
 	"cmp"
+	"crypto/sha256"
 	"strings"
 
 	"compactd/internal/events/codec"
@@ -48,7 +49,8 @@ type Part struct {
 	Papers int         // how many of them are documents: 1 for a document
 	NoID   bool        // a call or result without the id that its dialect requires
 	Locked bool        // its content cannot be another: a signature covers it, or it has no form for a text
-	Aside  bool        // Raw is a member of its message beside the content, as a refusal: it is written with the message; thinking without Raw is reasoning_content
+	Aside  bool        // Raw is a member of its message beside the content, as a refusal: it is written with the message, and so is what its dialect does not define; thinking without Raw is reasoning_content
+	Mark   Raw         // block behind this one that marks what to cache, which is no content: see bedrock.go
 	Other  Raw         // of a call or result that compactd makes: the block of its counterpart
 
 	// Where a message was scanned (see [Decoder]) no text is made: Quoted, the JSON string
@@ -103,6 +105,10 @@ type Message struct {
 	// one: a model is not given it. It has no parts. See [Effective].
 	Hidden bool
 
+	// Extra is the size of the members that the dialect does not define and that no part has:
+	// they are sent with the message.
+	Extra weigh.Size
+
 	// Edited: Parts are other ones than those of Raw. Write builds the message again, with
 	// the other members of Raw as they are.
 	Edited bool
@@ -133,8 +139,23 @@ func (p *Part) Content() string {
 	return s
 }
 
+// ContentKey is the key of the content, which it does not copy.
+func (p *Part) ContentKey() Key {
+	if p.Quoted == nil {
+		return KeyOf(p.Text)
+	}
+	if len(p.Quoted) <= len(`""`) {
+		return 0
+	}
+	h := sha256.New()
+	for piece := range codec.Pieces(p.Quoted) {
+		h.Write(piece)
+	}
+	return keyOf([sha256.Size]byte(h.Sum(nil)))
+}
+
 // CallKey is the key of the call id, whether it was read or scanned.
-func (p *Part) CallKey() Key { return cmp.Or(p.Call, KeyOf(p.CallID)) }
+func (p *Part) CallKey() Key { return cmp.Or(p.Call, CallKeyOf(p.CallID)) }
 
 // Blank reports whether a text is nothing but white space.
 func (p *Part) Blank() bool {

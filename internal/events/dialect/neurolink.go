@@ -80,11 +80,13 @@ func (n *neurolinkMessage) read(w *Reader) {
 		case "role":
 			n.role = w.Value()
 		case "content":
+			mark := w.Mark()
 			n.content = w.Text()
+			w.sameContent(mark)
 		case "tool":
 			n.tool = w.Value()
 		case "args":
-			n.args = w.Value()
+			n.args = w.data()
 		case "toolCallId", "tool_call_id":
 			n.callID = w.CallID()
 		case "metadata":
@@ -95,6 +97,8 @@ func (n *neurolinkMessage) read(w *Reader) {
 			n.failed = success.Kind() == 'f'
 		case "isTruncationMarker":
 			n.replaces = isTrue(w.Value()) || n.replaces
+		case "sessionId", "userId", Condensed.id, Truncated.id: // of the store, not of the message
+			w.Value()
 		case Condensed.parent, Truncated.parent:
 			n.hidden = stringOf(w.Value()) != "" || n.hidden
 		default:
@@ -125,7 +129,7 @@ func memberAt(w *Reader, name string) (v Raw) {
 		return nil
 	}
 	w.Object(func(key []byte) {
-		if x := w.Value(); string(key) == name {
+		if x := w.data(); string(key) == name {
 			v = x
 		}
 	})

@@ -10,7 +10,7 @@ import (
 var openai = Dialect{
 	Name: "openai", Roles: "system, developer, user, assistant, tool",
 	Call: "has tool_calls without id", Result: "is a tool's and has no tool_call_id",
-	Exchange: ByMessage, Results: RoleTool,
+	Paired: true, Exchange: ByMessage, Results: RoleTool,
 	read: readOpenAI, append: appendMembers(writeOpenAI), inPlace: true,
 }
 
@@ -175,10 +175,8 @@ func readOpenAICall(w *Reader) Part {
 			id = w.CallID()
 		case (string(key) == "function" || string(key) == "custom") && w.Kind() == '{':
 			w.Object(function)
-		case string(key) == CacheControl:
-			w.Omit()
 		default:
-			w.Value()
+			w.rest(key)
 		}
 	})
 	w.call(&p, id)

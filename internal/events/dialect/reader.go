@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"compactd/internal/events/codec"
+	"compactd/internal/events/weigh"
 )
 
 // Raw is one JSON value as it came.
@@ -17,6 +18,10 @@ type Reader struct {
 	Into *Lists // nil where it reads
 
 	odd, pin bool // see [Message]
+
+	unknown    Raw        // the first member of the message that its dialect does not define, nil without
+	unknownKey []byte     // its name
+	extra      weigh.Size // of all such members
 }
 
 // text gives a part the text of a JSON string; it is false for any other value.
@@ -103,10 +108,10 @@ func (l *Lists) room() []Part {
 	return l.parts[len(l.parts):]
 }
 
-// key is [KeyOf] the id of a call: a result follows its call.
+// key is [CallKeyOf] the id of a call: a result follows its call.
 func (l *Lists) key(id []byte) Key {
 	if !bytes.Equal(l.id, id) {
-		l.id, l.idKey = append(l.id[:0], id...), KeyOf(id)
+		l.id, l.idKey = append(l.id[:0], id...), CallKeyOf(id)
 	}
 	return l.idKey
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"compactd/internal/events/codec"
+	"compactd/internal/events/weigh"
 )
 
 // responses are the items of OpenAI's Responses API, as input takes them and output has
@@ -19,7 +20,7 @@ import (
 var responses = Dialect{
 	Name: "openai-responses", Roles: "user, assistant, system, developer",
 	Call: "is a call without call_id", Result: "is an output without call_id",
-	Units: true, Results: RoleTool,
+	Paired: true, Units: true, Results: RoleTool,
 	read: readResponses, append: appendMembers(writeResponses),
 }
 
@@ -82,6 +83,9 @@ func readResponses(w *Reader) (Message, error) {
 		return Message{}, ErrNoMessage
 	}
 	kind := string(codec.TextBytes(it.kind))
+	if it.kind != nil && kind != "message" { // its part is the whole item
+		w.unknown, w.extra = nil, weigh.Size{}
+	}
 	switch {
 	case it.kind == nil || kind == "message":
 		return it.message()
@@ -102,10 +106,13 @@ func readResponses(w *Reader) (Message, error) {
 }
 
 func (it *responsesItem) read(w *Reader) Raw {
-	return w.Object(func(key []byte) {
+	mark := w.Mark()
+	raw := w.Object(func(key []byte) {
 		switch string(key) {
 		case "type":
-			it.kind = w.Value()
+			if it.kind = w.Value(); string(it.kind) == `"message"` {
+				w.Omitted() // so is an item with a role alone
+			}
 		case "role":
 			it.role = w.Value()
 		case "content":
@@ -121,10 +128,13 @@ func (it *responsesItem) read(w *Reader) Raw {
 		case "id":
 			it.id = w.Omit()
 		case "status":
-			it.status = w.Value()
+			if it.status = w.Value(); string(codec.TextBytes(it.status)) != "failed" {
+				w.Omitted() // how far the provider is with it
+			}
 		case "result":
 			w.inline(&it.made)
 		case "output":
+			output := w.Mark()
 			switch it.answers = nil; w.Kind() {
 			case '[':
 				it.output.Raw, it.answers = w.blocks(w.innerRoom(), readResponsesBlock)
@@ -137,10 +147,15 @@ func (it *responsesItem) read(w *Reader) Raw {
 			default:
 				it.output = w.Text()
 			}
+			w.sameContent(output)
 		default:
 			w.other(key)
 		}
 	})
+	if string(it.kind) == `"item_reference"` { // its id is all that it has
+		w.Replace(mark, codec.WriteObject([]codec.Member{{Name: "id", Value: codec.Clean(it.id)}, {Name: "type", Value: it.kind}}))
+	}
+	return raw
 }
 
 func (it *responsesItem) message() (Message, error) {
@@ -184,7 +199,7 @@ func readResponsesBlock(w *Reader, p *Part) {
 		case "input_audio":
 			w.media(p)
 		default:
-			w.Value()
+			w.rest(key)
 		}
 	})
 	switch string(codec.TextBytes(kind)) {
@@ -328,7 +343,10 @@ func createResponsesCall(p *Part) []codec.Member {
 }
 
 // blank is a picture of one pixel, in place of the screenshot that a computer_call has to have.
-const blank = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
+const (
+	blankHead = "data:image/png;base64,"
+	blank     = blankHead + "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
+)
 
 // createResponsesOutput makes the output of a call that has none, in the form of its kind.
 func createResponsesOutput(p *Part) []codec.Member {

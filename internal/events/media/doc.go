@@ -3,6 +3,11 @@
 //
 //	media.Of(`"data:image/png;base64,iVBORw0KGgo…"`)   // Shape{Width: 1920, Height: 1080}
 //
+// It makes references to media that are too large to be recorded, and reads them:
+//
+//	ref, ok := media.Refer(raw)    // "sha256:1f…;type=image/png;bytes=5767168;width=1920;height=1080"
+//	data, err := media.ReadJSON(body, 32<<20)
+//
 // # Terms
 //
 //   - A shape is the dimensions of an image in pixels, or the pages of a document; the zero
@@ -11,8 +16,8 @@
 //
 // # Guarantees
 //
-// Functions are pure, and take any input. What is decoded of a value is at most 128 KiB,
-// however large it is.
+// Functions are pure, and take any input. A shape decodes at most 128 KiB of a string, however
+// large it is; a reference decodes all of it, piece by piece.
 //
 // # Concurrency
 //

@@ -74,26 +74,41 @@ const (
 	maxEnd    = 64 << 10
 )
 
-// Of returns the shape of a JSON string that is base64 or a data URL of it.
+// Of returns the shape of a JSON value that is inline media, or a reference to them.
 func Of(raw codec.Raw) Shape {
-	if raw.Kind() != '"' {
+	text, ok := textOf(raw)
+	if !ok {
 		return Shape{}
 	}
-	if len(raw) < len(`""`) {
+	in, ok := codec.InlineOf(text)
+	if !ok {
 		return Shape{}
 	}
-	text := raw[1 : len(raw)-1]
-	if bytes.IndexByte(text, '\\') >= 0 {
-		text = codec.TextBytes(raw)
+	if ref, ok := parse(in); ok {
+		return ref.Shape
 	}
-	if bytes.HasPrefix(text, []byte("data:")) {
-		at := bytes.Index(text[:min(len(text), 256)], []byte(";base64,"))
-		if at < 0 {
-			return Shape{}
+	return input{in.Data}.shape()
+}
+
+// textOf is the text of a JSON value: of a list of bytes their base64.
+func textOf(raw codec.Raw) (text []byte, ok bool) {
+	switch raw.Kind() {
+	case '"':
+		if len(raw) < len(`""`) {
+			return nil, false
 		}
-		text = text[at+len(";base64,"):]
+		if text = raw[1 : len(raw)-1]; bytes.IndexByte(text, '\\') >= 0 {
+			text = codec.TextBytes(raw)
+		}
+		return text, true
+	case '{', '[':
+		list, n := codec.ByteList(raw)
+		return base64.StdEncoding.AppendEncode(nil, list), n > 0
 	}
-	b := input{text}
+	return nil, false
+}
+
+func (b input) shape() Shape {
 	var head [16]byte
 	if b.read(head[:], 0) < 12 {
 		return Shape{}
@@ -138,7 +153,11 @@ func (b input) read(to []byte, at int) int {
 	skip := at % 3
 	text := bytes.TrimRight(b.text[from:min(from+(skip+len(to)+2)/3*4, len(b.text))], "=")
 	out := make([]byte, base64.RawStdEncoding.DecodedLen(len(text)))
-	n, _ := base64.RawStdEncoding.Decode(out, text) // what came before a byte that is none is filled
+	code := base64.RawStdEncoding
+	if bytes.ContainsAny(text, "-_") {
+		code = base64.RawURLEncoding
+	}
+	n, _ := code.Decode(out, text) // what came before a byte that is none is filled
 	if n <= skip {
 		return 0
 	}

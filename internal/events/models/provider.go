@@ -77,6 +77,12 @@ func Provider(provider string) string {
 	return whole
 }
 
+// KnownProvider reports whether a provider has a name here.
+func KnownProvider(provider string) bool {
+	_, ok := spellings[Provider(provider)]
+	return ok
+}
+
 // squeeze drops case, spaces and signs.
 func squeeze(name string) string {
 	return strings.ToLower(strings.Map(func(c rune) rune {

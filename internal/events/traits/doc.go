@@ -1,6 +1,6 @@
 // Package traits owns what providers and models demand beyond the dialect of their messages.
 //
-//	if traits.BindsThinking(model.Provider, model.Name) {
+//	if traits.Thinking(model.Provider, model.Name) != traits.Free {
 //		// thinking goes only with the history that it was made under
 //	}
 //

@@ -2,7 +2,8 @@ package traits
 
 import "strings"
 
-// Media is how many images and documents a provider takes in one request. 0 sets no bound.
+// Media is how many images and documents a provider takes in one request. 0 sets no bound, and a
+// Total below 0 is none.
 type Media struct {
 	Total     int // images, and pages of documents, together
 	Documents int
@@ -45,7 +46,7 @@ const (
 func MediaOf(provider, model string, window int64) (m Media) {
 	p, name := squeeze(provider), strings.ToLower(model)
 	switch {
-	case isClaude(p, name) && p+name != "":
+	case isClaude(name) || p == "anthropic":
 		m = Media{Total: claudeMedia, Many: claudeMany, Side: LargeSide}
 		if window <= smallWindow {
 			m.Total = claudeSmallMedia

@@ -36,3 +36,21 @@ func DemandsReasoning(provider, model string) bool {
 	ofThese := strings.Contains(model, "deepseek") || strings.Contains(model, "kimi")
 	return slices.Contains(reasoned, provider) || ofThese && slices.Contains(passing, provider)
 }
+
+// refusing are the providers of chat completions that refuse members of reasoning in an
+// assistant's message, and which: another model's, of before the session changed its provider.
+//
+// Source, read 2026-11: github.com/Kilo-Org/kilocode/issues/10375 and
+// QwenLM/qwen-code/issues/11045 (Cerebras, "property 'messages.2.assistant.reasoning_content' is
+// unsupported"), tashfeenahmed/freellmapi/issues/1070 and agentjido/req_llm/issues/772 (Groq,
+// reasoning_content and reasoning_details; reasoning is taken by both), charmbracelet/crush/issues/1590
+// and BerriAI/litellm/issues/30835 (Mistral, "Extra inputs are not permitted").
+var refusing = map[string][]string{
+	"groq":      {"reasoning_content", "reasoning_details"},
+	"cerebras":  {"reasoning_content", "reasoning_details"},
+	"mistral":   {"reasoning_content", "reasoning_details", "reasoning"},
+	"mistralai": {"reasoning_content", "reasoning_details", "reasoning"},
+}
+
+// RefusesReasoning lists the members of an assistant's message that a provider refuses.
+func RefusesReasoning(provider string) []string { return refusing[squeeze(provider)] }

@@ -1,6 +1,21 @@
 package traits
 
-import "strings"
+import (
+	"strings"
+
+	"compactd/internal/events/models"
+)
+
+// Binding states whether the thinking of a model goes only with the history that it was made
+// under.
+type Binding uint8
+
+// The bindings.
+const (
+	Free    Binding = iota // it goes with any history
+	MayBind                // of a model that no table names: thinking of the open tool loop may be demanded
+	Binds                  // it is refused behind another history, and nowhere demanded
+)
 
 // version is that of a model, such as 5.1.
 type version struct{ major, minor int }
@@ -30,30 +45,54 @@ var unbound = map[string]version{
 // mythosPreview came before Mythos 5 and has no version.
 const mythosPreview = "mythospreview"
 
-// BindsThinking reports whether the thinking of a model is bound to what precedes it. A model
-// of Anthropic that the table does not name counts as bound, and so does one without a name
-// where the provider is Anthropic or not known.
-func BindsThinking(provider, model string) bool {
+// Thinking states whether the thinking of a model is bound to what precedes it. A model of
+// Anthropic that the table does not name may be, and so may one whose name shows no maker where
+// the provider is Anthropic, Bedrock or not known: an alias, or the ARN of a profile.
+//
+// The models that bind their thinking think adaptively: their API demands no thinking anywhere.
+// Older ones demand that of the open tool loop, where thinking is switched on
+// (platform.claude.com/docs/en/build-with-claude/extended-thinking, read 2026-11: "Expected
+// `thinking` or `redacted_thinking`, but found `tool_use`").
+func Thinking(provider, model string) Binding {
 	name := strings.ToLower(model)
-	if !isClaude(squeeze(provider), name) || strings.Contains(squeeze(name), mythosPreview) {
-		return false
+	if !mayBeClaude(provider, name) || strings.Contains(squeeze(name), mythosPreview) {
+		return Free
 	}
 	family, v, ok := versionOf(name)
-	last, known := unbound[family]
-	return !ok || !known || v.after(last)
+	switch last, known := unbound[family]; {
+	case !ok || !known:
+		return MayBind
+	case v.after(last):
+		return Binds
+	}
+	return Free
 }
 
-// isClaude reports whether a model is one of Anthropic's, wherever it is served.
-func isClaude(provider, model string) bool {
-	if strings.Contains(model, "claude") {
-		return true
-	}
-	for _, family := range []string{"fable", "mythos", "opus", "sonnet", "haiku"} {
+// isClaude reports whether the name of a model, in lower case, is one of Anthropic's.
+func isClaude(model string) bool {
+	for _, family := range []string{"claude", "fable", "mythos", "opus", "sonnet", "haiku"} {
 		if strings.Contains(model, family) {
 			return true
 		}
 	}
-	return provider == "anthropic" || provider == "" && model == ""
+	return false
+}
+
+// mayBeClaude reports whether a model is or may be one of Anthropic's, wherever it is served.
+func mayBeClaude(provider, model string) bool {
+	if isClaude(model) {
+		return true
+	}
+	if models.Maker(model) != "" {
+		return false
+	}
+	switch models.Provider(provider) {
+	case "anthropic", "bedrock":
+		return true
+	case "":
+		return model == ""
+	}
+	return false
 }
 
 // versionOf reads family and version from a name such as claude-3.7-sonnet,

@@ -3,8 +3,8 @@ package traits
 import "testing"
 
 // F4: whose thinking is bound to what precedes it, under the names that providers and gateways
-// give their models. A model of Anthropic that no table names counts as bound.
-func TestBindsThinking(t *testing.T) {
+// give their models. A model that may be Anthropic's, and that no table names, may be bound.
+func TestThinking(t *testing.T) {
 	bound := [][2]string{
 		{"anthropic", "claude-fable-5-1"},
 		{"anthropic", "claude-fable-5-2"},
@@ -21,11 +21,20 @@ func TestBindsThinking(t *testing.T) {
 		{"azure", "Claude-Fable-5.1"},
 		{"anthropic", "claude-fable-6"},
 		{"anthropic", "claude-opus-6-20270101"},
+	}
+	unknown := [][2]string{
 		{"anthropic", "claude-opus-latest"},
 		{"anthropic", "claude-canto-1"},
 		{"anthropic", "m"},
 		{"Anthropic", ""},
 		{"", ""},
+		{"anthropic", "fake-1"},
+		{"azure", "my-claude"},
+		{"litellm", "my-claude"},
+		{"litellm", "team/claude-latest"},
+		{"vertex", "claude-sonnet@latest"},
+		{"bedrock", "arn:aws:bedrock:us-east-1:123456789012:application-inference-profile/a1b2c3d4e5f6"},
+		{"Amazon Bedrock", "arn:aws:bedrock:eu-west-1:123456789012:provisioned-model/x9"},
 	}
 	free := [][2]string{
 		{"anthropic", "claude-fable-5"},
@@ -49,15 +58,16 @@ func TestBindsThinking(t *testing.T) {
 		{"openai", ""},
 		{"moonshot", "kimi-k3"},
 		{"zai", "glm-5"},
+		{"anthropic", "glm-5"},
+		{"bedrock", "us.amazon.nova-pro-v1:0"},
+		{"litellm", "my-deployment"},
+		{"bedrock", "arn:aws:bedrock:us-east-1:123456789012:inference-profile/eu.anthropic.claude-sonnet-4-5-20250929-v1:0"},
 	}
-	for _, m := range bound {
-		if !BindsThinking(m[0], m[1]) {
-			t.Errorf("%s %s counts as free", m[0], m[1])
-		}
-	}
-	for _, m := range free {
-		if BindsThinking(m[0], m[1]) {
-			t.Errorf("%s %s counts as bound", m[0], m[1])
+	for binding, list := range map[Binding][][2]string{Binds: bound, MayBind: unknown, Free: free} {
+		for _, m := range list {
+			if got := Thinking(m[0], m[1]); got != binding {
+				t.Errorf("%s %s: %d, want %d", m[0], m[1], got, binding)
+			}
 		}
 	}
 }

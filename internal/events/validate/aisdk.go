@@ -120,14 +120,22 @@ func (c *checker) aiSDK(messages []codec.Raw) {
 			}
 			continue
 		}
-		for _, id := range calls.ids {
-			if !calls.answered[id] {
-				c.report("call_answered", calls.index, "another role speaks before the result of a call")
-			}
-		}
+		c.aiSDKAnswered(&calls)
 		calls = aiSDKCalls{index: i, answered: map[string]bool{}, approvals: map[string]string{}}
 		for _, p := range parts {
 			c.aiSDKCall(i, p, &calls)
+		}
+	}
+	if c.sent {
+		c.aiSDKAnswered(&calls)
+	}
+}
+
+// aiSDKAnswered is called when another role follows.
+func (c *checker) aiSDKAnswered(calls *aiSDKCalls) {
+	for _, id := range calls.ids {
+		if !calls.answered[id] {
+			c.report("call_answered", calls.index, "another role speaks before the result of a call")
 		}
 	}
 }

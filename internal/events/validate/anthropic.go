@@ -104,13 +104,20 @@ func (c *checker) anthropic(messages []codec.Raw) {
 			}
 			answered[id] = true
 		}
-		awaiting := i == len(messages)-1 && len(now.results) > 0 && !now.other
+		awaiting := !c.sent && i == len(messages)-1 && len(now.results) > 0 && !now.other
 		for _, id := range before.calls {
-			if !awaiting && !slices.Contains(now.results, id) {
+			answered := slices.Contains(now.results, id)
+			if !awaiting && !answered {
 				c.report("call_answered", i-1, "the next message has no result of a tool_use")
+			}
+			if !awaiting || answered { // results of the others come under their ids still
+				c.idTaken(i-1, anthropic, id)
 			}
 		}
 		before = now
+	}
+	if c.sent && len(before.calls) > 0 {
+		c.report("call_answered", len(messages)-1, "there is no result of a tool_use")
 	}
 }
 

@@ -2,7 +2,6 @@ package validate
 
 import (
 	"bytes"
-	"regexp"
 	"slices"
 
 	"compactd/internal/events/codec"
@@ -100,8 +99,6 @@ func readBedrockUse(r *codec.Strict) (u bedrockUseShape) {
 	return u
 }
 
-var bedrockID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
-
 // bedrockMessage is what one message has.
 type bedrockMessage struct {
 	role           string
@@ -111,6 +108,7 @@ type bedrockMessage struct {
 
 func (c *checker) bedrock(messages []codec.Raw) {
 	var before bedrockMessage
+	seen := map[string]bool{}
 	for i, raw := range messages {
 		m := readBedrock(raw)
 		if !c.whole(i, m.bad) {
@@ -126,6 +124,12 @@ func (c *checker) bedrock(messages []codec.Raw) {
 			c.report("roles_alternate", i, "the message before has the same role")
 		}
 		now := c.bedrockContent(i, m)
+		for _, id := range now.calls {
+			if seen[id] {
+				c.report("duplicate_call_id", i, "an earlier toolUse has the same id")
+			}
+			seen[id] = true
+		}
 		for n, id := range now.results {
 			switch {
 			case slices.Contains(now.results[:n], id):
@@ -134,13 +138,20 @@ func (c *checker) bedrock(messages []codec.Raw) {
 				c.report("orphan_result", i, "the message before has no toolUse of this id")
 			}
 		}
-		awaiting := i == len(messages)-1 && len(now.results) > 0 && !now.other
+		awaiting := !c.sent && i == len(messages)-1 && len(now.results) > 0 && !now.other
 		for _, id := range before.calls {
-			if !awaiting && !slices.Contains(now.results, id) {
+			answered := slices.Contains(now.results, id)
+			if !awaiting && !answered {
 				c.report("call_answered", i-1, "the next message has no result of a toolUse")
+			}
+			if !awaiting || answered { // results of the others come under their ids still
+				c.idTaken(i-1, bedrock, id)
 			}
 		}
 		before = now
+	}
+	if c.sent && len(before.calls) > 0 {
+		c.report("call_answered", len(messages)-1, "there is no result of a toolUse")
 	}
 }
 
@@ -168,7 +179,7 @@ func (c *checker) bedrockContent(i int, m bedrockShape) bedrockMessage {
 		case b.use.is && b.use.kind == "":
 			c.bedrockUse(i, b.use, &now)
 		case b.result.is && b.result.kind == "":
-			if !bedrockID.MatchString(b.result.id) || !b.result.content || m.role != "user" {
+			if b.result.id == "" || !b.result.content || m.role != "user" {
 				c.report("bad_shape", i, "a toolResult lacks id or content, or is no user's")
 				continue
 			}
@@ -190,7 +201,7 @@ func (c *checker) bedrockContent(i int, m bedrockShape) bedrockMessage {
 
 func (c *checker) bedrockUse(i int, use bedrockUseShape, now *bedrockMessage) {
 	switch {
-	case !bedrockID.MatchString(use.id) || use.name == "" || use.input != '{' || now.role != "assistant":
+	case use.id == "" || use.name == "" || use.input != '{' || now.role != "assistant":
 		c.report("bad_shape", i, "a toolUse lacks id, name or input, or is no assistant's")
 	case slices.Contains(now.calls, use.id):
 		c.report("duplicate_call_id", i, "two toolUse have the same id")

@@ -16,6 +16,7 @@ type geminiPartShape struct {
 	text           words
 	thought        bool
 	signed         bool
+	skips          bool // its signature is the stand-in
 	call, response geminiNamedShape
 }
 
@@ -41,6 +42,9 @@ func readGemini(raw codec.Raw) (m geminiShape) {
 	return m
 }
 
+// skipsSignature is the documented stand-in for the signature of a call that no model made.
+const skipsSignature = `"skip_thought_signature_validator"`
+
 func readGeminiPart(r *codec.Strict) (p geminiPartShape) {
 	p.bad = readObject(r, func(r *codec.Strict, key []byte) {
 		switch string(key) {
@@ -49,7 +53,9 @@ func readGeminiPart(r *codec.Strict) (p geminiPartShape) {
 		case "thought":
 			p.thought = r.Bool()
 		case "thoughtSignature", "thought_signature":
-			p.signed = p.signed || len(r.Quoted()) > len(`""`)
+			signature := r.Quoted()
+			p.signed = p.signed || len(signature) > len(`""`)
+			p.skips = string(signature) == skipsSignature
 		case "functionCall", "function_call":
 			if n := readGeminiNamed(r); n.is {
 				p.call = n
@@ -104,12 +110,15 @@ func (c *checker) gemini(messages []codec.Raw) {
 		case len(now.calls) > 0 && before.role == "model":
 			c.report("call_follows_user", i, "a content with a functionCall follows another of the model")
 		}
-		c.geminiPairs(i, i == len(messages)-1, before, now)
+		c.geminiPairs(i, !c.sent && i == len(messages)-1, before, now)
 		if now.user {
 			turn = i
 		}
 		signed = signed || now.signed
 		all[i], before = now, now
+	}
+	if n := len(before.calls); c.sent && n > 0 {
+		c.report("call_answered", len(all)-1, "%d functionCalls have no functionResponse", n)
 	}
 	for i := turn; signed && i < len(all); i++ {
 		if all[i].unsigned {
@@ -168,7 +177,7 @@ func (c *checker) geminiPart(i int, p geminiPartShape, now *geminiContent) {
 			c.report("bad_shape", i, "a functionCall has no name, or is not the model's")
 		}
 		now.unsigned = now.unsigned || len(now.calls) == 0 && !p.signed
-		now.signed = now.signed || p.signed
+		now.signed = now.signed || p.signed && !p.skips
 		now.calls = append(now.calls, p.call)
 	case p.response.is:
 		if p.response.name == "" || p.response.response != '{' || now.role == "model" {

@@ -77,12 +77,19 @@ func (c *checker) neurolink(messages []codec.Raw) {
 			}
 		default:
 			c.neurolinkWords(i, m)
-			for _, call := range open {
-				c.report("call_answered", call.index, "no result among the tool messages after it")
-			}
+			c.neurolinkAnswered(open)
 			open = nil
 		}
 		tools = m.role == "tool_call" || m.role == "tool_result"
+	}
+	if c.sent {
+		c.neurolinkAnswered(open)
+	}
+}
+
+func (c *checker) neurolinkAnswered(open []neurolinkCall) {
+	for _, call := range open {
+		c.report("call_answered", call.index, "no result among the tool messages after it")
 	}
 }
 

@@ -121,6 +121,9 @@ func (c *checker) openai(messages []codec.Raw) {
 		c.openaiAnswered(calls)
 		calls = openaiCalls{index: i, ids: c.openaiIDs(i, m), answered: map[string]bool{}}
 	}
+	if c.sent {
+		c.openaiAnswered(calls)
+	}
 }
 
 // openaiContent checks what does not depend on other messages. An empty string

@@ -1,5 +1,7 @@
 package validate
 
+import "strings"
+
 // The histories of validate_test.go in the dialects whose items, contents and parts are not
 // those of chat messages.
 
@@ -62,6 +64,7 @@ func init() {
 			`{"type":"function_call","call_id":"c1","name":"n","arguments":"{}"}`,
 			`{"type":"function_call","call_id":"c1","name":"n","arguments":"{}"}`,
 		}, []string{"duplicate_call_id"}},
+		{"a call_id of 65 characters", []string{`{"type":"function_call","call_id":"` + strings.Repeat("c", 65) + `","name":"n","arguments":"{}"}`, `{"type":"function_call_output","call_id":"` + strings.Repeat("c", 65) + `","output":""}`}, []string{"call_id"}},
 		{"reasoning before a user", []string{
 			`{"type":"reasoning","id":"rs_1","summary":[]}`,
 			`{"role":"user","content":"a"}`,
@@ -150,10 +153,15 @@ func init() {
 		{"a result of nothing", []string{`{"role":"user","content":[{"toolResult":{"toolUseId":"t1","content":[]}}]}`}, []string{"orphan_result"}},
 		{"two results", []string{bUser, bCall, `{"role":"user","content":[{"toolResult":{"toolUseId":"t1","content":[]}},{"toolResult":{"toolUseId":"t1","content":[]}}]}`}, []string{"duplicate_result"}},
 		{"an id twice", []string{bUser, `{"role":"assistant","content":[{"toolUse":{"toolUseId":"t1","name":"n","input":{}}},{"toolUse":{"toolUseId":"t1","name":"n","input":{}}}]}`}, []string{"duplicate_call_id"}},
+		{"an id of before", []string{
+			bUser, bCall, `{"role":"user","content":[{"toolResult":{"toolUseId":"t1","content":[]}}]}`, bCall,
+		}, []string{"duplicate_call_id"}},
 		{"a document alone", []string{`{"role":"user","content":[{"document":{"name":"d","format":"pdf","source":{}}}]}`}, []string{"document_text"}},
 		{"a blank text", []string{`{"role":"user","content":[{"text":"\n"}]}`}, []string{"empty_text"}},
 		{"no blocks", []string{`{"role":"user","content":[]}`}, []string{"empty_content"}},
-		{"an id of another alphabet", []string{bUser, `{"role":"assistant","content":[{"toolUse":{"toolUseId":"t.1","name":"n","input":{}}}]}`}, []string{"bad_shape"}},
+		{"an id of another alphabet", []string{
+			bUser, `{"role":"assistant","content":[{"toolUse":{"toolUseId":"t.1","name":"n","input":{}}}]}`, `{"role":"user","content":[{"toolResult":{"toolUseId":"t.1","content":[]}}]}`,
+		}, []string{"call_id"}},
 		{"two members", []string{`{"role":"user","content":[{"text":"a","type":"text"}]}`}, []string{"bad_shape"}},
 		{"reasoning of nothing", []string{bUser, `{"role":"assistant","content":[{"reasoningContent":{}}]}`}, []string{"bad_shape"}},
 		{"content a string", []string{`{"role":"user","content":"a"}`}, []string{"bad_shape"}},

@@ -77,6 +77,9 @@ func (c *checker) responses(items []codec.Raw) {
 			r.item(i, it)
 		}
 	}
+	if c.sent {
+		r.answered()
+	}
 }
 
 func (r *responsesChecker) item(i int, it responsesShape) {
@@ -202,6 +205,7 @@ func (r *responsesChecker) output(i int, it responsesShape) {
 		r.report("duplicate_result", i, "the call has an output already")
 	default:
 		call.answered = true
+		r.idTaken(i, responses, id)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"compactd/internal/events/codec"
+	"compactd/internal/events/traits"
 )
 
 // Violation is one breach of the rules of a provider.
@@ -29,73 +30,92 @@ const (
 	aiSDK     = "ai-sdk"
 )
 
-// Rules lists what [Messages] checks, by dialect.
-var Rules = map[string][]string{
+// mediaByHash is the rule against media that are recorded by a reference.
+const mediaByHash = "media_by_hash"
+
+// Rule is one demand of an API.
+type Rule struct {
+	Name string
+	Text string // what it demands
+}
+
+// Rules lists what [Messages] checks, by dialect. [Demanded] has what some providers demand
+// beyond.
+var Rules = map[string][]Rule{
 	anthropic: {
-		"bad_shape",         // a message, a block or its fields are not as the API requires
-		"first_is_user",     // a history begins with a user
-		"roles_alternate",   // user and assistant in turns, no other role but the system's
-		"system_place",      // a system message follows a user's, and an assistant's follows it, or nothing
-		"call_answered",     // each tool_use has its tool_result in the next message
-		"results_first",     // tool_results come before all other blocks of their message
-		"orphan_result",     // a tool_result answers a tool_use of the message before it
-		"duplicate_result",  // a tool_use is answered once
-		"duplicate_call_id", // no two tool_use of a history share an id
-		"empty_text",        // a text has more than white space
-		"empty_content",     // a message has a block
+		{"bad_shape", "a message, a block or its fields are not as the API requires"},
+		{"first_is_user", "a history begins with a user"},
+		{"roles_alternate", "user and assistant in turns, no other role but the system's"},
+		{"system_place", "a system message follows a user's, and an assistant's follows it, or nothing"},
+		{"call_answered", "each tool_use has its tool_result in the next message"},
+		{"results_first", "tool_results come before all other blocks of their message"},
+		{"orphan_result", "a tool_result answers a tool_use of the message before it"},
+		{"duplicate_result", "a tool_use is answered once"},
+		{"duplicate_call_id", "no two tool_use of a history share an id"},
+		{"call_id", "the id of a tool_use is of A-Z a-z 0-9 _ -"},
+		{"empty_text", "a text has more than white space"},
+		{"empty_content", "a message has a block"},
+		{mediaByHash, "media are sent as data or by an address, not by their hash"},
 	},
 	openai: {
-		"bad_shape",
-		"call_answered",     // tool messages answer all calls before any other role
-		"orphan_result",     // a tool message answers a call of the assistant before it
-		"duplicate_result",  // a call is answered once
-		"duplicate_call_id", // no two calls of a message share an id
-		"empty_content",     // an assistant message has content or calls
+		{"bad_shape", "a message, a block or its fields are not as the API requires"},
+		{"call_answered", "tool messages answer all calls before any other role"},
+		{"orphan_result", "a tool message answers a call of the assistant before it"},
+		{"duplicate_result", "a call is answered once"},
+		{"duplicate_call_id", "no two calls of a message share an id"},
+		{"empty_content", "an assistant message has content or calls"},
+		{mediaByHash, "media are sent as data or by an address, not by their hash"},
 	},
 	neurolink: {
-		"bad_shape",
-		"call_answered", // each tool_call has a tool_result among the tool messages after it
-		"orphan_result", // each tool_result has a tool_call among the tool messages before it; without id it may follow another one
+		{"bad_shape", "a message, a block or its fields are not as the API requires"},
+		{"call_answered", "each tool_call has a tool_result among the tool messages after it"},
+		{"orphan_result", "each tool_result has a tool_call among the tool messages before it; without id it may follow another one"},
 	},
 	responses: {
-		"bad_shape",
-		"call_answered",      // each call has its output before the model or the user goes on
-		"orphan_result",      // an output answers a call before it, of its kind
-		"duplicate_result",   // a call is answered once
-		"duplicate_call_id",  // no two open calls share a call_id
-		"reasoning_followed", // a reasoning item is followed by one that the model made
+		{"bad_shape", "a message, a block or its fields are not as the API requires"},
+		{"call_answered", "each call has its output before the model or the user goes on"},
+		{"orphan_result", "an output answers a call before it, of its kind"},
+		{"duplicate_result", "a call is answered once"},
+		{"duplicate_call_id", "no two open calls share a call_id"},
+		{"call_id", "a call_id has at most 64 characters"},
+		{"reasoning_followed", "a reasoning item is followed by one that the model made"},
+		{mediaByHash, "media are sent as data or by an address, not by their hash"},
 	},
 	gemini: {
-		"bad_shape",
-		"first_is_user",     // a history begins with a user's content, not with responses
-		"call_answered",     // as many functionResponses follow as there were functionCalls; names are not compared
-		"call_follows_user", // a functionCall follows a content of the user
-		"orphan_result",     // a functionResponse answers a functionCall of the content before it
-		"responses_apart",   // a content of functionResponses has nothing else
-		"signature",         // in the current turn the first functionCall of a step is signed, if any is
-		"empty_text",
-		"empty_content",
+		{"bad_shape", "a message, a block or its fields are not as the API requires"},
+		{"first_is_user", "a history begins with a user's content, not with responses"},
+		{"call_answered", "as many functionResponses follow as there were functionCalls; names are not compared"},
+		{"call_follows_user", "a functionCall follows a content of the user"},
+		{"orphan_result", "a functionResponse answers a functionCall of the content before it"},
+		{"responses_apart", "a content of functionResponses has nothing else"},
+		{"signature", "in the current turn the first functionCall of a step is signed, if any is"},
+		{"empty_text", "a text has more than white space"},
+		{"empty_content", "a message has a block"},
+		{mediaByHash, "media are sent as data or by an address, not by their hash"},
 	},
 	bedrock: {
-		"bad_shape", // also an id that is not 1 to 64 of A-Z a-z 0-9 _ -
-		"first_is_user",
-		"roles_alternate",
-		"call_answered", // each toolUse has its toolResult in the next message
-		"results_first",
-		"orphan_result",
-		"duplicate_result",
-		"duplicate_call_id", // no two toolUse of a message share an id
-		"document_text",     // a document has a text beside it
-		"empty_text",
-		"empty_content",
+		{"bad_shape", "a message, a block or its fields are not as the API requires"},
+		{"first_is_user", "a history begins with a user"},
+		{"roles_alternate", "user and assistant in turns, no other role"},
+		{"call_answered", "each toolUse has its toolResult in the next message"},
+		{"results_first", "tool_results come before all other blocks of their message"},
+		{"orphan_result", "a toolResult answers a toolUse of the message before it"},
+		{"duplicate_result", "a toolUse is answered once"},
+		{"duplicate_call_id", "no two toolUse of a history share an id"},
+		{"call_id", "the id of a toolUse is 1 to 64 of A-Z a-z 0-9 _ -"},
+		{"document_text", "a document has a text beside it"},
+		{"empty_text", "a text has more than white space"},
+		{"empty_content", "a message has a block"},
+		{mediaByHash, "media are sent as data or by an address, not by their hash"},
 	},
 	aiSDK: {
-		"bad_shape",
-		"call_answered", // tool messages answer all calls before any other role
-		"orphan_result",
-		"duplicate_result",
-		"duplicate_call_id", // no two calls of a message share an id
-		"empty_content",
+		{"bad_shape", "a message, a block or its fields are not as the API requires"},
+		{"call_answered", "tool messages answer all calls before any other role"},
+		{"orphan_result", "a tool-result answers a tool-call of the assistant before it"},
+		{"duplicate_result", "a tool-call is answered once"},
+		{"duplicate_call_id", "no two calls of a message share an id"},
+		{"empty_content", "a message has a block"},
+		{mediaByHash, "media are sent as data or by an address, not by their hash"},
 	},
 }
 
@@ -103,8 +123,26 @@ var Rules = map[string][]string{
 // sent to its provider as it is. Calls that are open at the very end, where their results
 // are still to come, are no breach, nor is an empty history.
 func Messages[F ~string](format F, messages []codec.Raw) []Violation {
-	var c checker
-	switch string(format) {
+	return Check(Call{Format: string(format), Messages: messages})
+}
+
+// Call is a history, and what is known of the call that it is for.
+type Call struct {
+	Format   string
+	Demands  traits.Demands // of the provider
+	Messages []codec.Raw
+
+	// Sent: the history goes to the provider as it is, with System and Tools, nil for none. Else
+	// results and messages of a user may follow.
+	Sent          bool
+	System, Tools codec.Raw
+}
+
+// Check returns every breach of the rules of a call's dialect and provider.
+func Check(call Call) []Violation {
+	c := checker{sent: call.Sent}
+	messages := call.Messages
+	switch call.Format {
 	case anthropic:
 		c.anthropic(messages)
 	case openai:
@@ -121,12 +159,18 @@ func Messages[F ~string](format F, messages []codec.Raw) []Violation {
 		c.aiSDK(messages)
 	default:
 		c.report("bad_shape", -1, "the format is unknown")
+		return c.found
 	}
+	c.references(messages)
+	c.demanded(&call)
 	return c.found
 }
 
 // checker collects violations.
-type checker struct{ found []Violation }
+type checker struct {
+	found []Violation
+	sent  bool // calls at the end are open no more
+}
 
 func (c *checker) report(rule string, index int, format string, args ...any) {
 	c.found = append(c.found, Violation{rule, index, fmt.Sprintf(format, args...)})
@@ -138,4 +182,11 @@ func (c *checker) whole(index int, bad bool) bool {
 		c.report("bad_shape", index, "a message or block is not as its dialect has it")
 	}
 	return !bad
+}
+
+// idTaken checks the id of a call that is answered, or passed over.
+func (c *checker) idTaken(index int, dialect, id string) {
+	if !traits.DemandsOf(dialect, "", "").IDs.Takes(traits.ClassOf(id)) {
+		c.report("call_id", index, "the id of a call has signs or a length that the dialect does not take")
+	}
 }

@@ -14,6 +14,9 @@ type Change struct {
 	// Title states which compaction it is.
 	Title         string
 	Before, After []events.Message
+	// TokensBefore and TokensAfter are the whole inputs that were published of, by the provider's
+	// count where it is known; 0 leaves the sums to Count.
+	TokensBefore, TokensAfter int64
 	// Count estimates messages, in tokens.
 	Count func(...events.Message) int64
 	// Recall is the command that prints what went; "" where there is none.

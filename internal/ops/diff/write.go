@@ -30,7 +30,10 @@ var actions = []Action{Kept, Cleared, Deduplicated, Shortened, Summarized, Trunc
 // Write prints before, after, and what went.
 func (c *Change) Write(w io.Writer) error {
 	lines := Lines(c.Before, c.After)
-	before, after := c.Count(c.Before...), c.Count(c.After...)
+	before, after, tokens := c.TokensBefore, c.TokensAfter, exact
+	if before == 0 {
+		before, after, tokens = c.Count(c.Before...), c.Count(c.After...), estimate
+	}
 	if err := term.Wrapped(w, term.Paint(w, term.Strong, c.Title)); err != nil {
 		return err
 	}
@@ -48,8 +51,9 @@ func (c *Change) Write(w io.Writer) error {
 	return c.tail(w, lines)
 }
 
-// tokens is an estimate.
-func tokens(n int64) string { return "~" + humanize.Comma(n) + " tokens" }
+func exact(n int64) string { return humanize.Comma(n) + " tokens" }
+
+func estimate(n int64) string { return "~" + exact(n) }
 
 // went counts what is not as it was.
 func (c *Change) went(lines []Line) string {

@@ -36,7 +36,10 @@ func TestOverflow(t *testing.T) {
 		"turns that the log no longer has": {outcomes: []any{compacted(40, 1500, 500)}, overflow: 40, peak: 1500, saved: 1000},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &SessionReport{sizes: []int{10, 10, 10, 10, 10, 10, 10, 10, 10, 10}}
+			s := &SessionReport{}
+			for range 10 {
+				s.Turn(10)
+			}
 			for _, o := range test.outcomes {
 				s.note(o)
 			}

@@ -214,13 +214,8 @@ func keepBlock(b block) bool {
 	}
 }
 
-// largeWindow is that of Claude's models for long contexts, in tokens.
-const largeWindow = 1_000_000
-
 func (c *claudeChain) recording(in input, name string) *recording {
-	r := &recording{name: in.named(name), format: events.Anthropic, model: events.Model{
-		Provider: "anthropic", Name: claudePrefix, ContextWindow: claudeWindow,
-	}}
+	r := &recording{name: in.named(name), format: events.Anthropic, model: events.Model{Provider: "anthropic", Name: claudePrefix}}
 	for _, s := range c.messages {
 		if s.compaction {
 			r.steps = append(r.steps, step{at: s.at, compaction: true})
@@ -233,9 +228,6 @@ func (c *claudeChain) recording(in input, name string) *recording {
 		if _, err := events.Anthropic.Read(st.messages[0]); err != nil {
 			in.bad(atLine(s.line, err))
 			continue
-		}
-		if u := st.usage; u != nil && u.sane() && u.Input+u.CacheRead+u.CacheWrite > claudeWindow {
-			r.model.ContextWindow = largeWindow
 		}
 		r.steps = append(r.steps, st)
 	}

@@ -97,6 +97,9 @@ type native struct {
 func (s *native) recording(in input) *recording {
 	r := &recording{name: in.named(s.name)}
 	r.format, r.model = s.detect()
+	if w := s.lines[0].Meta.ContextWindow; w > 0 && w <= events.MaxTokens {
+		r.stated = w
+	}
 	for _, l := range s.lines {
 		switch {
 		case l.Kind == "compaction":
@@ -130,25 +133,21 @@ func summaryOf(l line) string {
 	return strings.Join(texts, "\n")
 }
 
-// Models of transcripts that do not say more.
-const (
-	claudePrefix  = "claude"
-	claudeWindow  = 200_000 // what the recorded agents ran with
-	fallbackModel = "gpt-4o"
-)
-
-// detect finds dialect and window: sessions of Claude models go as anthropic,
-// all others as openai.
+// detect finds dialect and model: sessions of Claude models go as anthropic, all others as
+// openai.
 func (s *native) detect() (f events.Format, m events.Model) {
-	f, m = events.OpenAI, events.Model{Provider: "openai", Name: fallbackModel}
+	f, m = events.OpenAI, modelNamed("")
+	named := false
 	for _, l := range s.lines {
-		if strings.HasPrefix(l.Model, claudePrefix) && validModel(l.Model) {
-			f, m = events.Anthropic, events.Model{Provider: "anthropic", Name: l.Model, ContextWindow: claudeWindow}
-			break
+		if !validModel(l.Model) {
+			continue
 		}
-	}
-	if w := s.lines[0].Meta.ContextWindow; w > 0 && w <= events.MaxTokens {
-		m.ContextWindow = w
+		if strings.HasPrefix(l.Model, claudePrefix) {
+			return events.Anthropic, modelNamed(l.Model)
+		}
+		if !named {
+			m, named = modelNamed(l.Model), true
+		}
 	}
 	return f, m
 }

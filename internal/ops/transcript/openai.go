@@ -3,7 +3,6 @@ package transcript
 import (
 	"fmt"
 	"io"
-	"strings"
 
 	"compactd/internal/events"
 )
@@ -80,23 +79,3 @@ func (r *recording) chat(in input, messages []events.Raw) {
 		r.steps = append(r.steps, step{messages: []events.Raw{raw}, answer: m.Role == events.RoleAssistant})
 	}
 }
-
-// modelNamed reads names as they stand in transcripts: gpt-4o, claude-opus-4-1, or
-// provider/model. One that no event may carry is as good as none.
-func modelNamed(name string) events.Model {
-	provider, rest, ok := strings.Cut(name, "/")
-	switch {
-	case !validModel(name):
-		return events.Model{Provider: "openai", Name: fallbackModel}
-	case ok && provider != "" && rest != "":
-		return events.Model{Provider: provider, Name: rest}
-	case strings.HasPrefix(name, claudePrefix):
-		return events.Model{Provider: "anthropic", Name: name}
-	default:
-		return events.Model{Provider: "openai", Name: name}
-	}
-}
-
-// validModel reports whether an event may carry the name of a model or provider: the
-// bounds are those of an id.
-func validModel(name string) bool { return events.ValidEventID(name) }

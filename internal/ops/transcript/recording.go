@@ -14,6 +14,7 @@ type recording struct {
 	name   string
 	format events.Format
 	model  events.Model // of the first turn
+	stated int64        // window, in tokens; 0 where the transcript has none
 	tools  events.Raw   // absent if they were not recorded
 	steps  []step
 
@@ -43,6 +44,9 @@ type lineUsage struct {
 	Output     int64 `json:"output"`
 }
 
+// prompt is the input with what was cached.
+func (u *lineUsage) prompt() int64 { return u.Input + u.CacheRead + u.CacheWrite }
+
 // sane reports whether an event may carry it.
 func (u *lineUsage) sane() bool {
 	return min(u.Input, u.CacheRead, u.CacheWrite, u.Output) >= 0 && max(u.Input, u.CacheRead, u.CacheWrite, u.Output) <= events.MaxTokens
@@ -71,13 +75,15 @@ type anthropicUsage struct {
 
 // session cuts the recording into turns.
 func (r *recording) session(in input) Session {
+	windows := map[string]int64{}
+	r.change(windows, r.model)
 	for _, s := range r.steps {
 		if s.compaction {
 			r.compacted, r.restarted, r.summary = true, true, s.summary
 			continue
 		}
-		if validModel(s.model) {
-			r.model.Name = s.model
+		if validModel(s.model) && s.model != r.model.Name {
+			r.change(windows, modelNamed(s.model))
 		}
 		r.pending = append(r.pending, s.messages...)
 		if s.answer {
@@ -88,6 +94,15 @@ func (r *recording) session(in input) Session {
 		r.turn(in, r.steps[len(r.steps)-1])
 	}
 	return Session{Name: r.name, Format: r.format, Turns: r.turns}
+}
+
+// change is to another model, whose window is looked up once.
+func (r *recording) change(windows map[string]int64, m events.Model) {
+	if _, ok := windows[m.Name]; !ok {
+		windows[m.Name] = r.window(m)
+	}
+	r.model = m
+	r.model.ContextWindow = windows[m.Name]
 }
 
 // turn takes what is pending. What no worker would take is reported and left out.
@@ -117,7 +132,7 @@ func (r *recording) turn(in input, last step) {
 	}
 	t := Turn{ID: p.ID, Number: n, At: last.at, Payload: data, Messages: p.Messages, Restarted: r.restarted, Summary: r.summary}
 	if u := last.usage; u != nil && u.sane() {
-		t.Input = u.Input + u.CacheRead + u.CacheWrite
+		t.Input = u.prompt()
 	}
 	r.turns = append(r.turns, t)
 	r.seenModel, r.restarted, r.summary = r.model, false, ""
@@ -129,9 +144,11 @@ func turnID(session string, n int64) string {
 	return uuid.NewSHA1(turnSpace, fmt.Appendf(nil, "%s\x00%d", session, n)).String()
 }
 
+// usage is what an event says of a call. A call that the stated window cannot take was made
+// with another history than the one which is kept within it.
 func (r *recording) usage(s step) *anthropicUsage {
 	u := s.usage
-	if u == nil || r.compacted || *u == (lineUsage{}) || !u.sane() {
+	if u == nil || r.compacted || *u == (lineUsage{}) || !u.sane() || r.stated > 0 && u.prompt() > r.stated {
 		return nil
 	}
 	return &anthropicUsage{Input: u.Input, CacheCreate: u.CacheWrite, CacheRead: u.CacheRead, Output: u.Output}

@@ -61,7 +61,7 @@ type Source struct {
 	// recorded. See [Session.As].
 	Format events.Format
 
-	thinking bool // without a signature stays
+	Thinking bool // without a signature stays; see [ReadThinking]
 }
 
 type file struct {
@@ -129,7 +129,7 @@ func (s *Source) Sessions(report func(error)) iter.Seq[Session] {
 		names := map[string]int{}
 		for _, f := range s.files {
 			in := input{
-				stem: stem(f.path), thinking: s.thinking, named: func(name string) string { return unique(names, name) },
+				stem: stem(f.path), thinking: s.Thinking, named: func(name string) string { return unique(names, name) },
 				bad: func(err error) { report(fmt.Errorf("%s: %w", f.path, err)) },
 			}
 			for _, session := range in.parse(f.path, f.from.parser(f.path)) {

@@ -44,7 +44,7 @@ func read(path string, thinking bool) (out []Session, failed error) {
 	if err != nil {
 		return nil, err
 	}
-	source.thinking = thinking
+	source.Thinking = thinking
 	for s := range source.Sessions(func(err error) { failed = cmp.Or(failed, err) }) {
 		out = append(out, s)
 	}

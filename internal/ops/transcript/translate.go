@@ -6,13 +6,14 @@ import (
 	"strings"
 
 	"compactd/internal/events"
+	"compactd/internal/events/traits"
 )
 
 // As returns the session in another dialect: the same texts, calls, results and reasoning,
 // each in the form of that dialect, and as many messages as it needs. An image or unknown block
 // becomes a text that names it, messages of the system become the field system where the
-// dialect has no such role, and a call id that was used before gets a number. Turns, numbers and
-// usages stay.
+// dialect has no such role, and a call id that was used before gets a number. One that the dialect
+// refuses becomes another, as [traits.IDs] maps it. Turns, numbers and usages stay.
 func (s Session) As(f events.Format) (Session, error) {
 	if f == s.Format {
 		return s, nil
@@ -100,6 +101,7 @@ func (t *Translator) parts(in *events.Message) events.Message {
 			if t.used[p.CallID]++; t.used[p.CallID] > 1 && p.CallID != "" {
 				made.CallID = fmt.Sprintf("%s_%d", p.CallID, t.used[p.CallID])
 			}
+			made.CallID = t.taken(made.CallID)
 			t.ids[p.CallID] = made.CallID
 			if t.tools[p.CallID] = p.Tool; made.Args.Kind() != '{' {
 				made.Args = must(map[string]any{"input": string(p.Args)})
@@ -109,7 +111,7 @@ func (t *Translator) parts(in *events.Message) events.Message {
 			}
 			thought = nil
 		case events.PartResult:
-			made.CallID = cmp.Or(t.ids[p.CallID], p.CallID)
+			made.CallID = cmp.Or(t.ids[p.CallID], t.taken(p.CallID))
 			if made.Tool == "" {
 				made.Tool = t.tools[p.CallID]
 			}
@@ -124,6 +126,15 @@ func (t *Translator) parts(in *events.Message) events.Message {
 		m.Parts = append(m.Parts, made)
 	}
 	return m
+}
+
+// taken is an id of a call, or another one where the dialect refuses it.
+func (t *Translator) taken(id string) string {
+	ids := traits.DemandsOf(t.to, "", "").IDs
+	if id == "" || ids.Takes(traits.ClassOf(id)) {
+		return id
+	}
+	return ids.Map(id, "")
 }
 
 // thought is a model's reasoning in the form of the dialect, without Raw where there is none.

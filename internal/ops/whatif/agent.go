@@ -32,11 +32,10 @@ func (w *simulation) adapt(e *Event) (*Event, error) {
 }
 
 // withoutUsage is a turn without the usage that was counted for a history which is
-// the recorded one's alone: under a later compaction, or larger than the window, so that no
-// history of this policy comes from it by what was removed.
+// the recorded one's alone: under a later compaction.
 func (w *simulation) withoutUsage(e *Event) (*Event, error) {
 	in, err := events.DecodeTurn(e.Data)
-	if err != nil || in.Generation <= w.shared && !w.ruler.exceeds(in.Usage) {
+	if err != nil || in.Generation <= w.shared {
 		return e, nil //nolint:nilerr // it is rejected, then as now
 	}
 	var fields map[string]events.Raw
@@ -147,10 +146,9 @@ func (w *simulation) swap(b *events.Compacted, v *compaction.View) error {
 	}
 	was := w.ruler.history
 	w.ruler.history = w.ruler.of(history)
-	saved := was - w.ruler.history
-	f.Saved += saved
-	if w.largest != nil && b.RewoundTo == nil && saved > w.largest.saved {
-		if err := w.show(b, saved, history); err != nil {
+	f.taken += was - w.ruler.history
+	if w.largest != nil && b.RewoundTo == nil && b.TokensBefore-b.TokensAfter > w.largest.saved {
+		if err := w.show(b, history); err != nil {
 			return err
 		}
 	}

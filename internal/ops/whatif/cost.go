@@ -67,9 +67,9 @@ func (w *simulation) charge(now int64) {
 	f.Lost += (p.Write - p.Cached) * compaction.Money(lost)
 	f.LostTokens += lost
 	if cold {
-		f.Saved += p.Write * compaction.Money(w.sum.Saved)
+		f.Saved += p.Write * compaction.Money(w.sum.taken)
 	} else {
-		f.Saved += p.Cached * compaction.Money(w.sum.Saved)
+		f.Saved += p.Cached * compaction.Money(w.sum.taken)
 	}
 }
 

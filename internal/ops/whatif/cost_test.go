@@ -26,7 +26,7 @@ func TestCharge(t *testing.T) {
 		w := &simulation{ruler: newRuler(compaction.DefaultPrices()), cache: x.cache, sum: newFigures()}
 		w.ruler.prices, w.ruler.priced = price, true
 		w.ruler.history = 10*k - w.ruler.fixed()
-		w.sum.Saved = x.saved
+		w.sum.taken = x.saved
 		if w.charge(cacheFor.Milliseconds()); w.sum.Costs != x.want {
 			t.Errorf("%s: %+v, not %+v", x.name, w.sum.Costs, x.want)
 		}

@@ -3,12 +3,14 @@ package whatif
 import (
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/ops/extent"
 	"compactd/internal/ops/facts"
 )
 
 // Figures are what became of some sessions under one policy. Tokens are those of
-// the one ruler; a call is counted after each turn, with what its history would
-// have been by then.
+// the one ruler, but for peak, saved and overflow, which are the policy's own, corrected by
+// usage, as its outcomes have them. A call is counted after each turn, with what its history
+// would have been by then.
 type Figures struct {
 	Calls int64 `json:"calls"`
 
@@ -19,7 +21,7 @@ type Figures struct {
 	Nothing int `json:"nothing_to_do"`
 
 	Mean  compaction.Tokens `json:"mean_tokens"` // of a call
-	Peak  compaction.Tokens `json:"peak_tokens"` // of any call
+	Peak  compaction.Tokens `json:"peak_tokens"` // of any outcome
 	Sent  compaction.Tokens `json:"sent_tokens"` // of all calls together
 	Saved compaction.Tokens `json:"saved_tokens"`
 	// Avoided is what all calls together would have carried besides, if nothing had been
@@ -40,7 +42,7 @@ type Figures struct {
 	Reruns  int64 `json:"reruns"`
 
 	// Overflow is the turn with which the history would no longer have fit its model
-	// if nothing had been taken off, by the ruler; 0 is never, and for all sessions
+	// if nothing had been taken off; 0 is never, and for all sessions
 	// together. Overflowing counts the sessions that have one.
 	Overflow    int64 `json:"overflow_turn,omitzero"`
 	Overflowing int   `json:"would_overflow"`
@@ -53,6 +55,16 @@ type Figures struct {
 	// Diverged counts the sessions in which something else was published than was
 	// recorded.
 	Diverged int `json:"diverged_sessions"`
+
+	taken compaction.Tokens // off the history by now, by the ruler
+}
+
+// end takes what was published over the whole of a session.
+func (f *Figures) end(t *extent.Tracker) {
+	f.Peak, f.Saved, f.Overflow = compaction.Tokens(t.Peak()), compaction.Tokens(t.Saved()), t.Overflow()
+	if f.Overflow > 0 {
+		f.Overflowing = 1
+	}
 }
 
 // Summaries are what a policy requests of a summarizer.
@@ -79,14 +91,10 @@ func newFigures() *Figures {
 func (f *Figures) carry(t, available compaction.Tokens) {
 	f.Calls++
 	f.Sent += t
-	f.Avoided += f.Saved
-	f.Peak = max(f.Peak, t)
+	f.Avoided += f.taken
 	f.Mean = f.Sent / compaction.Tokens(f.Calls)
 	if t > available {
 		f.Over++
-	}
-	if f.Overflow == 0 && t+f.Saved > available {
-		f.Overflow, f.Overflowing = f.Calls, 1
 	}
 }
 

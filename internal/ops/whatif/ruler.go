@@ -95,8 +95,3 @@ func (r *ruler) call() compaction.Tokens {
 func (r *ruler) fixed() compaction.Tokens {
 	return r.system + r.tools + r.rate.PerConversation
 }
-
-// exceeds reports whether a usage is that of a call which the window cannot take.
-func (r *ruler) exceeds(u *events.Usage) bool {
-	return u != nil && compaction.Tokens(u.Input+u.CacheRead+u.CacheCreate) > r.window
-}

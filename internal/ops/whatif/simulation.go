@@ -9,6 +9,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/ops/extent"
 	"compactd/internal/ops/facts"
 )
 
@@ -34,6 +35,7 @@ type simulation struct {
 	ruler  *ruler
 	cache  cache
 	sum    *Figures
+	extent extent.Tracker
 
 	largest *Compaction // so far; nil where none is to be kept
 }
@@ -82,7 +84,14 @@ func (w *simulation) run(ctx context.Context) (*Figures, error) {
 			return nil, err
 		}
 	}
-	return w.sum, w.deliver(ctx, math.MaxInt64)
+	if err := w.deliver(ctx, math.MaxInt64); err != nil {
+		return nil, err
+	}
+	if l := w.own.ledger; l.HasTurns() {
+		w.extent.State(l.Through().Turn, l.Budget())
+	}
+	w.sum.end(&w.extent)
+	return w.sum, nil
 }
 
 // pass lets time pass: summaries arrive, and a session that was idle for long gets a
@@ -113,6 +122,12 @@ func (w *simulation) take(e *Event) error {
 	outs := w.own.decide(e, config)
 	w.sum.Rereads, w.sum.Reruns = w.own.again.Rereads, w.own.again.Reruns
 	w.emitted(e, outs)
+	if e.Kind == events.KindTurn {
+		w.extent.Turn(len(e.Data))
+	}
+	for _, o := range outs {
+		w.extent.Note(o.Body)
+	}
 	w.compare(e, outs, generation)
 	if !w.own.ledger.HasTurns() {
 		w.turns, w.ruler.history = nil, 0

@@ -54,7 +54,7 @@ func approvals(in *summarize.Input) []Phrase {
 			case m.Role == events.RoleUser:
 				text, _ := UserText(p.Text)
 				for s := range snippet.Sentences(text) {
-					s = snippet.Head(s, 4*ruleUnits)
+					s = snippet.Head(s, phraseBytes)
 					if lower := snippet.Lowered(s); snippet.Matches(lower, approving) && !snippet.Matches(lower, negations) && len(out) < maxPhrases {
 						out = append(out, Phrase{words: words(s + " " + question)})
 					}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"compactd/internal/events"
+	"compactd/internal/events/toolcall"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/snippet"
 )
@@ -33,6 +34,7 @@ type Digest struct {
 	approved                      []Phrase // what users approved
 	instructions                  []Line   // what the system wrote, word for word
 	rules, decisions, discoveries []Line
+	moreRules                     fold
 	work                          []Line // what the assistant did last
 	files                         []*file
 	failures                      []failure
@@ -51,20 +53,20 @@ type Digest struct {
 // Bounds of one line, in UTF-16 units.
 const (
 	GoalUnits    = 500
-	ruleUnits    = 400
 	requestUnits = 160 // of a request in the course of the task
 	userUnits    = 400 // of a user message in the record
 	commandUnits = 120
 	failureUnits = 160
 	taskUnits    = 200
 	pathUnits    = 1_024 // longer paths are not taken for files
-	lineUnits    = 1_100 // of a line of the previous summary
+	lineUnits    = 1_100 // of a line of the previous summary that is no rule
+	suffixUnits  = 60    // of the turns of a line
 )
 
 const (
-	maxWork         = 3
-	maxRulesMessage = 40 // of one user message, which may be a pasted document
-	maxPhrases      = 4_000
+	maxWork     = 3
+	maxPhrases  = 4_000
+	phraseBytes = 1_600 // of a sentence that are looked at
 )
 
 // Scan reads the messages of a range once.
@@ -88,6 +90,9 @@ func Scan(in *summarize.Input) *Digest {
 			}
 		}
 		s.tools(m)
+		if i+1 < len(in.Messages) {
+			s.block(m, &in.Messages[i+1])
+		}
 	}
 	s.finish()
 	for _, m := range written[max(0, len(written)-maxWork):] {
@@ -158,19 +163,19 @@ func (d *Digest) user(m *summarize.Message) {
 	rules := 0
 	for s := range snippet.Sentences(text) {
 		if len(d.userPhrases) < maxPhrases {
-			d.userPhrases = append(d.userPhrases, PhraseOf(snippet.Head(s, 4*ruleUnits)))
-		}
-		if rules == maxRulesMessage {
-			continue
+			d.userPhrases = append(d.userPhrases, PhraseOf(snippet.Head(s, phraseBytes)))
 		}
 		if strings.HasSuffix(s, "?") || len(s) < 10 {
 			continue
 		}
-		if lower := snippet.Lowered(snippet.Head(s, 4*ruleUnits)); !snippet.Matches(lower, snippet.RuleWords) && !snippet.Matches(lower, snippet.ChoiceWords) {
+		if lower := snippet.Lowered(snippet.Head(s, phraseBytes)); !snippet.Matches(lower, snippet.RuleWords) && !snippet.Matches(lower, snippet.ChoiceWords) {
+			continue
+		}
+		if rules++; rules > maxRulesMessage {
+			d.moreRules = d.moreRules.with(fold{1, [][2]int64{l.Turns}})
 			continue
 		}
 		d.rules = append(d.rules, Line{Text: snippet.Clip(s, ruleUnits), Turns: l.Turns})
-		rules++
 	}
 }
 
@@ -284,15 +289,15 @@ func (d *Digest) list(tasks []task, turn int64) {
 }
 
 // use notes a use of a file.
-func (d *Digest) use(u use, turn int64) {
-	f := d.byPath[u.path]
+func (d *Digest) use(u toolcall.Use, turn int64) {
+	f := d.byPath[u.Path]
 	if f == nil {
-		f = &file{path: u.path}
-		d.byPath[u.path] = f
+		f = &file{path: u.Path}
+		d.byPath[u.Path] = f
 		d.files = append(d.files, f)
 	}
 	span := &f.read
-	if u.changed {
+	if u.Changed {
 		span = &f.changed
 	}
 	*span = JoinTurns(*span, [2]int64{turn, turn})

@@ -8,7 +8,7 @@ import (
 	"compactd/internal/summarize/snippet"
 )
 
-// shares bound the sections, each to parts per thousand of the text and to a
+// shares bound the sections but the rules, which come before all, each to parts per thousand of the text and to a
 // number of lines. What no section has taken goes to those that want more, in
 // the same order: that of how much is lost with a line.
 var shares = [...]struct {
@@ -17,7 +17,6 @@ var shares = [...]struct {
 	lines    int
 }{
 	{Goal, 1_000, 7}, // two requests and what a model wrote
-	{Rules, 400, 80},
 	{tasks, 120, 50},
 	{Next, 100, 3},
 	{work, 100, maxWork},
@@ -27,6 +26,9 @@ var shares = [...]struct {
 	{course, 120, 60},
 	{Discoveries, 80, 30},
 }
+
+// goalFloor is kept free of rules, in units: for what the session is about.
+const goalFloor = 300
 
 // minLine is the least of a line that is worth having.
 const minLine = 24
@@ -42,20 +44,24 @@ type shelf struct {
 }
 
 // Fit returns the text of the sections within room, in units; it is empty when
-// nothing fits. Where not everything does, newer lines go before older ones, and
+// nothing fits. Where not everything does, rules go first, newer lines before older ones, and
 // those with a word of the focus before all others.
 func (s *Sections) Fit(room int, focus []string) string {
 	var shelves [Kinds]*shelf
 	for k := range Kinds {
 		shelves[k] = newShelf(k, s[k], focus)
 	}
+	rules := fitRules(s[Rules], room-min(room/4, goalFloor))
+	shelves[Rules] = newShelf(Rules, rules, nil)
+	shelves[Rules].left = len(rules)
 	for i, l := range shelves[Goal].lines {
 		shelves[Goal].lines[i].Text = snippet.Clip(l.Text, max(minLine, min(room/4, GoalUnits))+len(LatestLabel))
 	}
 	for i, l := range shelves[Next].lines {
 		shelves[Next].lines[i].Text = snippet.Clip(l.Text, max(minLine, min(room/8, snippet.SentenceUnits)))
 	}
-	left := room
+	left := room - shelves[Rules].take(room)
+	room = left
 	for _, share := range shares {
 		f := shelves[share.kind]
 		f.left = share.lines

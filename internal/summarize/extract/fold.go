@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -38,10 +39,18 @@ type fold struct {
 
 var foldLine = regexp.MustCompile(`^(\d{1,9}) more, recall turns? ([\d, -]+)$`)
 
-// parseFold reads the line of a fold.
+// parseFold reads the line of a fold in a record.
 func parseFold(r events.RecordLine) (f fold, ok bool) {
-	m := foldLine.FindStringSubmatch(r.Text)
-	if m == nil || !slices.Contains(foldKinds, r.Kind) {
+	if !slices.Contains(foldKinds, r.Kind) {
+		return f, false
+	}
+	return foldOf(r.Text)
+}
+
+// foldOf reads the text of a fold.
+func foldOf(text string) (f fold, ok bool) {
+	m := foldLine.FindStringSubmatch(text)
+	if m == nil {
 		return f, false
 	}
 	f.count, _ = strconv.Atoi(m[1])
@@ -60,6 +69,15 @@ func parseFold(r events.RecordLine) (f fold, ok bool) {
 	return f, true
 }
 
+// movedTo returns the text of a line that names the turns of another history: what a fold
+// stands for is now in the turn of the message that has it.
+func movedTo(text string, turn int64) string {
+	if f, ok := foldOf(text); ok {
+		text, _ = fold{f.count, [][2]int64{{turn, turn}}}.text(0)
+	}
+	return text
+}
+
 // folds returns those of the previous record.
 func (d *Digest) folds() map[events.RecordKind]fold {
 	out := map[events.RecordKind]fold{}
@@ -75,7 +93,7 @@ func (d *Digest) folds() map[events.RecordKind]fold {
 
 // with unites two folds.
 func (f fold) with(o fold) fold {
-	all := slices.SortedFunc(slices.Values(slices.Concat(f.turns, o.turns)), func(a, b [2]int64) int { return int(a[0] - b[0]) })
+	all := slices.SortedFunc(slices.Values(slices.Concat(f.turns, o.turns)), func(a, b [2]int64) int { return cmp.Compare(a[0], b[0]) })
 	out := fold{count: f.count + o.count}
 	for _, t := range all {
 		if n := len(out.turns); n > 0 && t[0] <= out.turns[n-1][1]+1 {
@@ -89,8 +107,15 @@ func (f fold) with(o fold) fold {
 
 // line is the line of a fold whose turns take at most so many units.
 func (f fold) line(k events.RecordKind, units int) events.RecordLine {
+	text, turns := f.text(units)
+	return events.RecordLine{Kind: k, Text: text, Turns: turns}
+}
+
+// text is that of a fold whose turns take at most so many units, and the turns from the first
+// to the last.
+func (f fold) text(units int) (text string, from [2]int64) {
 	turns := slices.Clone(f.turns)
-	text := func() string {
+	listed := func() string {
 		parts := make([]string, len(turns))
 		for i, t := range turns {
 			if parts[i] = strconv.FormatInt(t[0], 10); t[1] > t[0] {
@@ -99,7 +124,7 @@ func (f fold) line(k events.RecordKind, units int) events.RecordLine {
 		}
 		return strings.Join(parts, ", ")
 	}
-	list := text()
+	list := listed()
 	for len(list) > units && len(turns) > 1 {
 		near := 1
 		for i := range turns {
@@ -109,16 +134,13 @@ func (f fold) line(k events.RecordKind, units int) events.RecordLine {
 		}
 		turns[near-1][1] = turns[near][1]
 		turns = slices.Delete(turns, near, near+1)
-		list = text()
+		list = listed()
 	}
 	word := "turns"
 	if len(turns) == 1 && turns[0][0] == turns[0][1] {
 		word = "turn"
 	}
-	return events.RecordLine{
-		Kind: k, Text: fmt.Sprintf("%d more, recall %s %s", f.count, word, list),
-		Turns: [2]int64{turns[0][0], turns[len(turns)-1][1]},
-	}
+	return fmt.Sprintf("%d more, recall %s %s", f.count, word, list), [2]int64{turns[0][0], turns[len(turns)-1][1]}
 }
 
 // fold makes the lines for what is dropped, and reports whether the record is too long with
@@ -132,7 +154,7 @@ func (f *fitter) fold() bool {
 	for _, k := range foldKinds {
 		x := f.earlier[k]
 		for i := range f.facts {
-			if r := &f.facts[i]; r.Kind == k && r.gone {
+			if r := &f.facts[i]; r.Kind == k && r.gone && !r.ruled {
 				x = x.with(fold{1, [][2]int64{{r.Turns[1], r.Turns[1]}}})
 			}
 		}

@@ -19,7 +19,8 @@ func (d *Digest) Sections() *Sections {
 	}
 	var out Sections
 	out[Goal] = d.goal(old[Goal])
-	out[Rules] = United(old[Rules], d.rules)
+	rules, more := d.userRules()
+	out[Rules] = more.behind(rules)
 	out[decisions] = appended(old[decisions], d.decisions)
 	out[Discoveries] = appended(old[Discoveries], d.discoveries)
 	out[filesUsed] = d.filesUsed(old[filesUsed])

@@ -77,13 +77,13 @@ const foreignLabel = "not from the user: "
 // user, in the words they have, before what a model makes of them. A rule of the
 // model with the same meaning is left out, and one whose words are no user's is none:
 // it is what a file, a page or a tool requested, and marked as such.
-func (d *Digest) RulesOf(old, written []Line) (rules, foreign []Line) {
-	rules = United(old, d.rules)
+func (d *Digest) RulesOf(written []Line) (rules, foreign []Line) {
+	rules, more := d.userRules()
 	known := PhrasesOf(rules)
 	for _, l := range written {
 		o := PhraseOf(l.Text)
 		switch {
-		case anyHolds(known, o, SamePercent):
+		case foldLine.MatchString(l.Text), anyHolds(known, o, SamePercent):
 		case anyHolds(d.userPhrases, o, usersPercent):
 			rules = append(rules, l)
 			known = append(known, o)
@@ -92,27 +92,5 @@ func (d *Digest) RulesOf(old, written []Line) (rules, foreign []Line) {
 			foreign = append(foreign, l)
 		}
 	}
-	return boundedRules(rules), foreign
-}
-
-// maxRules bounds, in units, the rules that a summary by a model carries on, so that a session
-// of weeks has room for its work: the oldest and the newest stay. The record names the turns of
-// the others.
-const maxRules = 1_600
-
-func boundedRules(rules []Line) []Line {
-	cost := func(l Line) int { return snippet.TextCost(l.String()) }
-	left := maxRules
-	for _, l := range rules {
-		left -= cost(l)
-	}
-	for i, used := 0, 0; i < len(rules) && left < 0; {
-		if used += cost(rules[i]); used <= maxRules/2 {
-			i++
-			continue
-		}
-		left += cost(rules[i])
-		rules = slices.Delete(rules, i, i+1)
-	}
-	return rules
+	return more.behind(rules), foreign
 }

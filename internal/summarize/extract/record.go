@@ -27,8 +27,9 @@ const (
 	// less than 2,500 and 4,000 tokens as the default estimator counts for Claude.
 	firstRecord  = 7_000
 	mergedRecord = 12_500
-	// recordPermille is how much of a message a record may take.
-	recordPermille = 710
+	// recordPermille is how much of a message a record may take, and leastPermille how much it
+	// may whatever the rules take.
+	recordPermille, leastPermille = 710, 300
 	// instructionPermille is how much of a record that is too long the system's words may
 	// take: the newest of them.
 	instructionPermille = 750
@@ -48,8 +49,12 @@ func (d *Digest) Record(maxMessage int) []events.RecordLine {
 	if d.Previous != nil {
 		most = mergedRecord
 	}
-	room := min(max(maxMessage*recordPermille/1_000, minRecord), max(maxMessage-summarize.Frame-textFloor, minRecord), most) - summarize.RecordFrame
+	rules, more := d.userRules()
+	text := textFloor + rulesCost(more.behind(rules))
+	least := max(maxMessage*leastPermille/1_000, minRecord)
+	room := min(max(maxMessage*recordPermille/1_000, minRecord), max(maxMessage-summarize.Frame-text, least), most) - summarize.RecordFrame
 	f := newFitter(all, d.folds(), room)
+	f.ruled(rules)
 	f.fit(room * instructionPermille / 1_000)
 	return f.lines()
 }
@@ -122,6 +127,7 @@ type fact struct {
 	fixed bool
 	cost  int
 	gone  bool
+	ruled bool // the message of a user that is a rule of the text, word for word
 }
 
 // fitter makes a record fit: it drops and shortens what can be missed most
@@ -162,6 +168,19 @@ func newFitter(all map[events.RecordKind][]Line, earlier map[events.RecordKind]f
 	return f
 }
 
+// ruled marks the messages of users that are in the text as rules.
+func (f *fitter) ruled(rules []Line) {
+	known := make(map[string]bool, len(rules))
+	for _, l := range rules {
+		known[l.Text] = true
+	}
+	first := f.firstUser()
+	for i := range f.facts {
+		r := &f.facts[i]
+		r.ruled = r.Kind == events.RecordUser && known[r.Text] && r != first
+	}
+}
+
 // shares are how much of a record each kind keeps when all are too long, per thousand of what
 // instructions leave.
 var recordShares = []struct {
@@ -185,6 +204,7 @@ func (f *fitter) drops(instructions int) {
 	f.drop(is(events.RecordPathRead))
 	f.drop(is(events.RecordIdentifier))
 	f.drop(is(events.RecordDecision))
+	f.drop(func(r *fact) bool { return r.ruled })
 	f.cut(events.RecordUser, freshUsers, func(s string) string { return snippet.Clip(s, 160) })
 	f.cut(events.RecordUser, freshUsers, func(s string) string { return snippet.Clip(s, 80) })
 	f.cut(events.RecordFailure, freshFailures, func(s string) string { return shortened(s, commandUnits, 80) })

@@ -1,9 +1,11 @@
 package extract
 
 import (
+	"regexp"
 	"strings"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/snippet"
 )
@@ -32,6 +34,38 @@ func (s *scanner) tools(m *summarize.Message) {
 			s.result(p, m.Turn)
 		}
 	}
+}
+
+// shellBlock is the command of an agent without tools, and observed what begins the message
+// with its output, as mini-swe-agent has them.
+var (
+	shellBlock = regexp.MustCompile("(?s)```(?:mswea_bash_command|bash|sh|shell)[ \\t]*\\r?\\n(.*?)\\n```")
+	observed   = regexp.MustCompile(`^\s*<(?:returncode>(-?\d+)</returncode|output|observation)>`)
+)
+
+// block reads the one command in words of an assistant that the next message has the output of.
+func (s *scanner) block(m, next *summarize.Message) {
+	if m.Role != events.RoleAssistant || next.Role != events.RoleUser || len(next.Parts) == 0 || next.Parts[0].Kind != events.PartText {
+		return
+	}
+	code := observed.FindStringSubmatch(next.Parts[0].Text)
+	var blocks [][]string
+	for i := range m.Parts {
+		switch p := &m.Parts[i]; p.Kind {
+		case events.PartCall:
+			return
+		case events.PartText:
+			blocks = append(blocks, shellBlock.FindAllStringSubmatch(p.Text, 2)...)
+		}
+	}
+	if code == nil || len(blocks) != 1 {
+		return
+	}
+	args := codec.WriteObject([]codec.Member{{Name: "command", Value: codec.Quote(blocks[0][1])}})
+	s.next, s.ended = len(s.calls), false
+	s.call(&events.Part{Kind: events.PartCall, Tool: "bash", Args: args}, m.Turn)
+	s.result(&events.Part{Kind: events.PartResult, Text: next.Parts[0].Text, Failed: code[1] != "" && code[1] != "0"}, next.Turn)
+	s.ended = true
 }
 
 // call notes a call and what it shows before it has a result.
@@ -115,7 +149,7 @@ func (s *scanner) answered(id string) *call {
 // count notes the files of a call: of a failed one, those it used all the same.
 func (s *scanner) count(c *call, done bool) {
 	for _, u := range c.uses {
-		if done || u.certain {
+		if done || u.Certain {
 			s.use(u, c.turn)
 		}
 	}

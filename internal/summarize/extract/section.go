@@ -86,14 +86,16 @@ var suffixes = regexp.MustCompile(` \((?:turns? (\d{1,10})(?:-(\d{1,10}))?(, ` +
 
 // ParseLine reads a line of a text, of any author: without the mark of a list,
 // and with its turns apart. It is empty for what holds no words.
-func ParseLine(s string) Line {
+func ParseLine(s string) Line { return parseLine(s, lineUnits) }
+
+func parseLine(s string, units int) Line {
 	s = strings.TrimSpace(s)
 	if rest, ok := strings.CutPrefix(s, "- "); ok {
 		s = rest
 	} else if rest, ok := strings.CutPrefix(s, "* "); ok {
 		s = rest
 	}
-	l := Line{Text: snippet.Clip(s, lineUnits)}
+	l := Line{Text: snippet.Clip(s, units)}
 	m := suffixes.FindStringSubmatchIndex(l.Text)
 	if m == nil {
 		return l
@@ -126,7 +128,11 @@ func Parse(text string) *Sections {
 		if s == "" || strings.Trim(s, "-=_*`~") == "" {
 			continue
 		}
-		if l := ParseLine(s); l.Text != "" {
+		units := lineUnits
+		if at == Rules {
+			units = ruleUnits + suffixUnits
+		}
+		if l := parseLine(s, units); l.Text != "" {
 			out[at] = append(out[at], l)
 		}
 	}
@@ -161,7 +167,7 @@ func parseMessage(s string, turn int64) *events.Summary {
 		}
 		out.Text += "## " + titles[k] + "\n"
 		for _, l := range lines {
-			l.Turns = [2]int64{turn, turn}
+			l.Text, l.Turns = movedTo(l.Text, turn), [2]int64{turn, turn}
 			out.Text += l.String() + "\n"
 		}
 	}
@@ -171,7 +177,7 @@ func parseMessage(s string, turn int64) *events.Summary {
 			continue
 		}
 		if m := recordLine.FindStringSubmatch(strings.TrimSpace(l)); m != nil {
-			out.Record = append(out.Record, events.RecordLine{Kind: events.RecordKind(m[1]), Text: m[2], Turns: [2]int64{turn, turn}})
+			out.Record = append(out.Record, events.RecordLine{Kind: events.RecordKind(m[1]), Text: movedTo(m[2], turn), Turns: [2]int64{turn, turn}})
 		}
 	}
 	return out

@@ -53,7 +53,7 @@ func (n *promptBuilder) merged(a *answer, from *source) *extract.Sections {
 	}
 	a.Sections[extract.Goal] = before(n.first(old[extract.Goal]), a.Sections[extract.Goal])
 	a.Sections[extract.Next] = before(own[extract.Next], a.Sections[extract.Next])
-	kept, foreign := n.digest.RulesOf(old[extract.Rules], a.Sections[extract.Rules])
+	kept, foreign := n.digest.RulesOf(a.Sections[extract.Rules])
 	a.Sections[extract.Rules] = kept
 	a.Sections[extract.Discoveries] = extract.United(a.Sections[extract.Discoveries], foreign)
 	return &a.Sections

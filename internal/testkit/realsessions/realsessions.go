@@ -4,7 +4,8 @@
 //
 // # Guarantees
 //
-// The directory is the one that COMPACTD_SESSIONS names; there is no default.
+// The directory is the one that COMPACTD_SESSIONS names; there is no default. Tests of the
+// dialects read those of COMPACTD_MORE_SESSIONS too, of any format that worker replay reads.
 //
 // # Concurrency
 //

@@ -9,11 +9,13 @@
 // # Terms
 //
 //   - A refusal is one breach of a rule, with the words of the provider.
-//   - [Rules] is the table of what is refused, with the provider, the source and the date.
+//   - The rules are those of package validate. [Rules] adds what depends on more than a
+//     history: the signatures of thinking, and the window of the model.
 //
 // # Guarantees
 //
-//   - It shares no code with the readers, the writers and the validator of compactd.
+//   - It shares no code with the readers and writers of compactd, but the rules with its
+//     validator: what one refuses the other does.
 //
 // # Concurrency
 //

@@ -47,6 +47,10 @@ func (e *Edge) await(ctx context.Context, s *query.Service, a events.Address, v 
 	event.Decided, event.Accepted = true, out.Accepted
 	event.Code, event.Message, event.Hint, event.Expected = out.Code, out.Message, out.Hint, out.Expected
 	event.Generation, event.Through, event.Compaction = out.Generation, out.Through, out.Compaction
+	if c := out.Compaction; c != nil && c.Code == events.CodeBudgetExceeded {
+		info := events.Codes[c.Code]
+		event.Code, event.Message, event.Hint, event.Retry = c.Code, info.Meaning, info.Hint, c.Retry
+	}
 	if c := out.Compaction; v.answers && c != nil && (c.Compacted || c.Code == events.CodeNewerGeneration) {
 		event.Context, err = historyOf(ctx, s, a)
 	}

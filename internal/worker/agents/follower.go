@@ -33,6 +33,10 @@ type follower struct {
 	at    events.Address
 	part  int    // of the heartbeats
 	after uint64 // what was sent last; owned by the goroutine that writes
+	// branches: it receives those of branches too. family is which sessions are some, of those
+	// that had an outcome; owned by the goroutine that writes.
+	branches bool
+	family   map[string]bool
 
 	// Guarded by the mutex of the hub.
 	token   *token
@@ -53,7 +57,7 @@ func (e *Edge) stream(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	f := &follower{hub: e.hub, at: a, token: tokenOf(r), part: int(parts.Add(1) % heartbeatParts), writing: true}
+	f := &follower{hub: e.hub, at: a, token: tokenOf(r), part: int(parts.Add(1) % heartbeatParts), writing: true, branches: r.URL.Query().Get("branches") == "true"}
 	upTo, err := e.hub.join(r.Context(), f)
 	if err != nil {
 		return err
@@ -136,20 +140,65 @@ func (f *follower) begin(upTo uint64, origin string) {
 
 // catchUp sends what was committed up to a sequence, read one by one.
 func (f *follower) catchUp(upTo uint64) error {
-	for f.after < upTo {
-		m, ok, err := f.hub.next(f.at, f.after+1)
-		if err != nil {
+	var all []*heir
+	if f.after < upTo {
+		var err error
+		if all, err = f.heirs(); err != nil {
 			return err
 		}
-		if !ok || m.Seq > upTo {
+	}
+	for f.after < upTo {
+		var first *heir
+		for _, x := range all {
+			if err := x.read(f); err != nil {
+				return err
+			}
+			if x.found && (first == nil || x.next.Seq < first.next.Seq) {
+				first = x
+			}
+		}
+		if first == nil || first.next.Seq > upTo {
 			break
 		}
-		if err := f.send(m.Seq, m.Subject, m.Data); err != nil {
+		if err := f.send(first.next.Seq, first.next.Subject, first.next.Data); err != nil {
 			return err
 		}
 	}
 	f.after = max(f.after, upTo)
 	return nil
+}
+
+// heir is the session of a follower, or a branch of it, and its next outcome.
+type heir struct {
+	at    events.Address
+	next  stream.LogMessage
+	found bool
+	done  bool
+}
+
+// heirs lists the sessions whose outcomes a follower receives.
+func (f *follower) heirs() ([]*heir, error) {
+	all := []*heir{{at: f.at}}
+	if !f.branches {
+		return all, nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), writeTime)
+	defer cancel()
+	branches, err := branchesOf(ctx, f.hub.js.Conn(), f.at)
+	for _, a := range branches {
+		all = append(all, &heir{at: a})
+	}
+	return all, err
+}
+
+// read finds the next outcome behind what was sent, unless it is known, or there is none.
+func (x *heir) read(f *follower) (err error) {
+	if x.done || x.found && x.next.Seq > f.after {
+		return nil
+	}
+	x.next, x.found, err = f.hub.next(x.at, f.after+1)
+	x.done = !x.found
+	return err
 }
 
 // errOne ends a read after one message.
@@ -242,12 +291,21 @@ func (f *follower) step(seq, at uint64) error {
 // send writes an outcome as one event.
 func (f *follower) send(seq uint64, subject string, payload []byte) error {
 	at, err := events.ParseOutcome(subject)
-	if err != nil || at.Address != f.at {
-		return fmt.Errorf("outcome %d: not of the session", seq)
+	if err != nil {
+		return fmt.Errorf("outcome %d: not of a session", seq)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), writeTime)
+	defer cancel()
+	is, err := f.has(ctx, at.Address)
+	if err != nil {
+		return err
 	}
 	f.after = seq
-	if !followed(at.Kind) || len(payload) == 0 { // overwritten by an erasure
+	if !is || !followed(at.Kind) || len(payload) == 0 { // overwritten by an erasure
 		return nil
+	}
+	if at.Address != f.at {
+		payload = ofBranch(at.Address.Session, payload)
 	}
 	head := "event: " + string(at.Kind) + "\nid: " + strconv.FormatUint(seq, 10) + "\ndata: "
 	return f.write([]byte(head), oneLine(payload), []byte("\n\n"))

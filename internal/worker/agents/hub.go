@@ -115,7 +115,19 @@ func (h *hub) receive(subject string, seq uint64) {
 	if err != nil || !followed(at.Kind) {
 		return
 	}
-	for f := range h.followers[at.Address] {
+	h.give(at.Address, seq, false)
+	for _, a := range above(at.Address) {
+		h.give(a, seq, true)
+	}
+}
+
+// give queues an outcome for the followers of a session, or for those that receive the ones of
+// branches. The caller holds mu.
+func (h *hub) give(a events.Address, seq uint64, ofBranch bool) {
+	for f := range h.followers[a] {
+		if ofBranch && !f.branches {
+			continue
+		}
 		f.queue = append(f.queue, seq)
 		if len(f.queue) > maxQueue { // it reads more slowly than outcomes come
 			h.drop(f)

@@ -31,8 +31,8 @@ func (e *Edge) mcpHandler() http.Handler {
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		a, err := session(r)
-		if err == nil && a.Session != tokenOf(r).session {
-			err = errOtherSession
+		if own := tokenOf(r).session; err == nil && a.Session != own {
+			err = e.branch(r.Context(), events.Address{Tenant: a.Tenant, Session: own}, a)
 		}
 		var done func()
 		if err == nil {
@@ -45,6 +45,17 @@ func (e *Edge) mcpHandler() http.Handler {
 		defer done()
 		h.ServeHTTP(w, r)
 	})
+}
+
+// branch refuses a session that is no branch of the one of a token.
+func (e *Edge) branch(ctx context.Context, of, a events.Address) error {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	is, err := belongs(ctx, e.config.Read, of, a)
+	if err == nil && !is {
+		err = errOtherSession
+	}
+	return err
 }
 
 var errOtherSession = refusal(events.CodeForbidden, "the token is not of this session", "A path of /mcp needs a token with the role session, and that session: other tokens are for the other paths.")

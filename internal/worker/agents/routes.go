@@ -97,22 +97,37 @@ func (e *Edge) bounded(w http.ResponseWriter, r *http.Request, o *query.Operatio
 	if !o.Body || r.Body == http.NoBody {
 		return nil
 	}
-	body, done, err := e.body(w, r, tenant, o.MaxBody())
+	read := plainBody
+	if o.Folds(r) {
+		read = query.FoldedBody
+	}
+	body, done, err := e.bodyBy(read, w, r, tenant, o.MaxBody())
 	if err != nil {
 		return err
 	}
 	done() // the operation counts it from here on
-	r.Body = io.NopCloser(bytes.NewReader(body))
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	return nil
 }
 
 // body reads a body of at most a number of bytes, within bodyTimeout. The memory counts until
 // done.
 func (e *Edge) body(w http.ResponseWriter, r *http.Request, tenant string, most int) (data []byte, done func(), err error) {
-	size := int(min(r.ContentLength, int64(most)+1))
-	if size > most {
+	if r.ContentLength > int64(most) {
 		return nil, nil, errTooLarge
 	}
+	return e.bodyBy(plainBody, w, r, tenant, most)
+}
+
+func plainBody(w http.ResponseWriter, r *http.Request, most int) ([]byte, error) {
+	buffer := bytes.NewBuffer(make([]byte, 0, min(max(r.ContentLength, 0), 64<<10)))
+	_, err := buffer.ReadFrom(http.MaxBytesReader(w, r.Body, int64(most)))
+	return buffer.Bytes(), err
+}
+
+// bodyBy is body with a way to read it.
+func (e *Edge) bodyBy(read query.BodyReader, w http.ResponseWriter, r *http.Request, tenant string, most int) (data []byte, done func(), err error) {
+	size := int(min(r.ContentLength, int64(most)))
 	if size < 0 { // it comes in chunks
 		size = most
 	}
@@ -120,16 +135,17 @@ func (e *Edge) body(w http.ResponseWriter, r *http.Request, tenant string, most 
 		return nil, nil, err
 	}
 	deadline := http.NewResponseController(w)
-	if err = deadline.SetReadDeadline(time.Now().Add(bodyTimeout)); err == nil {
-		buffer := bytes.NewBuffer(make([]byte, 0, min(size, 64<<10)))
-		_, err = buffer.ReadFrom(http.MaxBytesReader(w, r.Body, int64(most)))
-		data = buffer.Bytes()
+	if err = deadline.SetReadDeadline(time.Now().Add(query.BodyTime(r, bodyTimeout))); err == nil {
+		data, err = read(w, r, most)
 		_ = deadline.SetReadDeadline(time.Time{}) // else it would end a long answer
 	}
 	if err != nil {
 		done()
 		if _, large := errors.AsType[*http.MaxBytesError](err); large {
 			return nil, nil, errTooLarge
+		}
+		if events.CodeOf(err) == events.CodeTooLarge {
+			return nil, nil, err
 		}
 		return nil, nil, events.NewInvalid(events.CodeBadJSON, "", "the body ended early, or did not come within "+bodyTimeout.String())
 	}

@@ -51,6 +51,19 @@ func (d *Decider) Process(e Event) (_ []compaction.Outcome, text bool) {
 	return outs, e.Kind == events.KindTurn || e.Kind == events.KindSummary
 }
 
+// ForkedBy is where the session of an event that was processed branched off, if the event is the
+// turn that names it; else nil.
+func (d *Decider) ForkedBy(e Event) *compaction.Forked {
+	k := d.Cache[e.Address]
+	if e.Kind != events.KindTurn || k == nil || k.Ledger == nil {
+		return nil
+	}
+	if f := k.Ledger.ForkedFrom(); f != nil && f.Seq == e.Seq {
+		return f
+	}
+	return nil
+}
+
 // maxEditsBytes bounds the edits of one compaction as JSON. They must be published
 // whole, since a ledger is brought up to date by them, and must fit the smallest
 // max_payload in use, the 1 MiB that is a server's default.

@@ -2,13 +2,20 @@ package partition
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/broker/stream"
+	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
+	"compactd/internal/events"
 	"compactd/internal/worker/decide"
 	"compactd/internal/worker/failpoint"
 	"compactd/internal/worker/observe"
@@ -39,11 +46,11 @@ func (i *intake) consume(ctx context.Context) (stop func(), err error) {
 	from := stream.LogFrom{Partition: i.ID, Seq: uint64(i.ledgers.position().seq) + 1, OnError: i.retrying("read log"), OnFetched: func(seq uint64, why error) {
 		observe.Call(i.set.config.Listener.Fetched, observe.Fetched{Partition: i.ID, Seq: compaction.Seq(seq), Err: why})
 	}}
-	return stream.ConsumeLog(ctx, i.set.js, from, i.receive)
+	return stream.ConsumeLog(ctx, i.set.js, from, func(m jetstream.Msg) { i.receive(ctx, m) })
 }
 
 // receive handles one message of the log.
-func (i *intake) receive(m jetstream.Msg) {
+func (i *intake) receive(ctx context.Context, m jetstream.Msg) {
 	e, at, err := decide.ReadEvent(m)
 	if err != nil {
 		i.fail(err)
@@ -64,6 +71,10 @@ func (i *intake) receive(m jetstream.Msg) {
 	if text && !i.behind.Load() { // a backlog runs through the cache before its sessions come back to it
 		i.set.Payloads.Put(e)
 	}
+	if err := i.retry(ctx, "pass on to branches", func() error { return relate(ctx, family{i.scope}, e, g.forked) }); err != nil {
+		i.queue.close() // nothing behind the event may be committed: the next owner decides it again
+		return
+	}
 	i.queue.push(g, e.Address)
 	if e.Pending == 0 {
 		wakeUp(i.logEmpty)
@@ -81,4 +92,113 @@ func (i *intake) linger(ctx context.Context, committed time.Time) {
 	case <-i.logEmpty:
 	case <-time.After(time.Until(committed.Add(catchUpPause))):
 	}
+}
+
+// A session that branched off another one belongs to it. The log of a session names its branches:
+// whoever decides the turn that begins a branch writes a session.branch into the log of the session
+// that it branched off, which may be of another partition. Whoever decides the end of a session, or
+// that it is forgotten, writes the same for each branch. All of it is stored before the event is
+// committed, so that an owner which takes over after a crash stores what is missing.
+
+// relatives is where the branches of a session are found, and events about them stored. What is
+// stored with an id that was stored before is the same event.
+type relatives interface {
+	branches(ctx context.Context, a events.Address, before compaction.Seq) ([]string, error)
+	publish(ctx context.Context, k events.Kind, a events.Address, id string, body any) error
+}
+
+// relate stores what follows from an event for other sessions of its family.
+func relate(ctx context.Context, f relatives, e decide.Event, forked *compaction.Forked) error {
+	if forked != nil {
+		parent := events.Address{Tenant: e.Address.Tenant, Session: forked.Session}
+		id := fmt.Sprintf("branch-%d-%x", e.Seq, events.KeyOf(e.Address.String()))
+		return f.publish(ctx, events.KindBranch, parent, id, &events.Branch{Header: events.Header{V: events.Version, ID: id}, Branch: e.Address.Session})
+	}
+	if !endsFamily(e) {
+		return nil
+	}
+	branches, err := f.branches(ctx, e.Address, e.Seq)
+	if err != nil {
+		return err
+	}
+	for _, session := range branches {
+		if e.Kind == events.KindEnd && !events.IsBranch(e.Address.Session, session) {
+			continue // a fork that goes on alone
+		}
+		id := familyID(e, session)
+		if err := f.publish(ctx, e.Kind, events.Address{Tenant: e.Address.Tenant, Session: session}, id, &events.Header{V: events.Version, ID: id}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// endsFamily reports whether an event ends the branches of its session too.
+func endsFamily(e decide.Event) bool {
+	if e.Validate() != nil {
+		return false
+	}
+	var err error
+	switch e.Kind {
+	case events.KindEnd:
+		_, err = events.DecodeEnd(e.Data)
+	case events.KindForget:
+		_, err = events.DecodeForget(e.Data)
+	default:
+		return false
+	}
+	return err == nil
+}
+
+const familyPrefix = "family-"
+
+// familyID is the id of an event that follows from another one for a branch. It names the first of
+// them, so that sessions which branched off each other do not end each other for ever.
+func familyID(e decide.Event, session string) string {
+	first := fmt.Sprint(e.Seq)
+	if rest, ok := strings.CutPrefix(e.ID, familyPrefix); ok {
+		first, _, _ = strings.Cut(rest, "-")
+	}
+	return fmt.Sprintf("%s%s-%x", familyPrefix, first, events.KeyOf(e.Address.Tenant+"."+session))
+}
+
+// errLater ends a read at an event.
+var errLater = errors.New("later")
+
+// family is that of the sessions of a partition, in the log.
+type family struct{ scope }
+
+func (f family) branches(ctx context.Context, a events.Address, before compaction.Seq) (out []string, err error) {
+	subject := events.Logged(f.ID, events.KindBranch, a)
+	err = stream.ReadSubject(ctx, f.set.config.Read, topology.LogStream, subject, 1, func(m stream.LogMessage) error {
+		if m.Seq >= uint64(before) {
+			return errLater
+		}
+		if b, err := events.DecodeBranch(m.Data); err == nil && !slices.Contains(out, b.Branch) { // else it was overwritten
+			out = append(out, b.Branch)
+		}
+		return nil
+	})
+	if errors.Is(err, errLater) {
+		err = nil
+	}
+	return out, err
+}
+
+func (f family) publish(ctx context.Context, k events.Kind, a events.Address, id string, body any) error {
+	subject, err := events.Input(k, a)
+	if err != nil {
+		return err
+	}
+	data, err := events.Marshal(body)
+	if err != nil {
+		return err
+	}
+	m := &nats.Msg{Subject: subject, Data: data, Header: nats.Header{nats.MsgIdHdr: {id}}}
+	logged := events.Logged(events.PartitionOf(a, f.set.config.Streams.Partitions), k, a)
+	taken, err := stream.PublishOnce(ctx, f.set.js, m, logged)
+	if taken != nil {
+		f.retrying("pass on to branches")(taken)
+	}
+	return err
 }

@@ -39,7 +39,7 @@ func (l *ledgers) decide(e decide.Event, at time.Time) (g group, text bool, pres
 	defer l.mu.Unlock()
 	outs, text := l.decider.Process(e)
 	l.advance(e, at)
-	g.end, g.repeated = l.decided, l.decider.Repeated
+	g.end, g.repeated, g.forked = l.decided, l.decider.Repeated, l.decider.ForkedBy(e)
 	for _, o := range outs {
 		g.outcomes = append(g.outcomes, emitted{address: e.OutcomeAddress(), outcome: o})
 	}

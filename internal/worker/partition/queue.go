@@ -14,6 +14,7 @@ type group struct {
 	outcomes []emitted
 	end      position
 	repeated measure.Repeated
+	forked   *compaction.Forked // where the event's session branched off, with it; nil where it did not
 }
 
 // emitted is one outcome on its way.

@@ -84,6 +84,8 @@ func (s *simulation) rederive(p int, published map[compaction.Seq][]commitment, 
 	d := decide.New(nil)
 	disks := append(slices.Clone(s.disks[p]), s.current[p].disk)
 	books := map[events.Address]*book{}
+	var forks []decide.Event
+	parents := map[compaction.Seq]events.Address{}
 	for _, e := range s.log {
 		if e.Partition != p {
 			continue
@@ -91,7 +93,15 @@ func (s *simulation) rederive(p int, published map[compaction.Seq][]commitment, 
 		if d.Config = configNamed(configs[e.Seq]); d.Config == nil {
 			return fmt.Errorf("event %d was never committed", e.Seq)
 		}
+		was, err := formerOf(d, e, books[e.Address])
+		if err != nil {
+			return err
+		}
 		outs, text := d.Process(e)
+		if f := d.ForkedBy(e); f != nil {
+			forks = append(forks, e)
+			parents[e.Seq] = events.Address{Tenant: e.Address.Tenant, Session: f.Session}
+		}
 		if text {
 			s.texts[e.Seq] = e
 		}
@@ -108,17 +118,19 @@ func (s *simulation) rederive(p int, published map[compaction.Seq][]commitment, 
 		if books[e.Address] == nil {
 			books[e.Address] = &book{}
 		}
-		before := books[e.Address].messages()
 		books[e.Address].enter(e)
 		if s.lineages == nil {
 			continue
 		}
-		if err := s.wantLineage(e.Address, before, books[e.Address].messages()); err != nil {
+		if err := s.wantLineage(e, was, books[e.Address].messages()); err != nil {
 			return fmt.Errorf("event %d: %w", e.Seq, err)
 		}
 		if err := s.holdAnswers(d, e.Address); err != nil {
 			return err
 		}
+	}
+	if err := s.wantFamilies(p, forks, parents); err != nil {
+		return err
 	}
 	for _, a := range s.agents {
 		if b := books[a.address]; b != nil {

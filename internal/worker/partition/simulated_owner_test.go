@@ -2,6 +2,7 @@ package partition
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"math"
@@ -76,6 +77,7 @@ func (o *owner) open() {
 	}
 	o.committed = marker.seq
 	at := o.disk.at
+	o.disk.forgetful = s.flaw == lineagesLost
 	o.ledgers.begin(o.disk, positionOfFile(at))
 	if at.Cursor > 0 {
 		s.counts.Resumed++
@@ -197,7 +199,9 @@ func (o *owner) decide(e decide.Event) {
 	if s.flaw == outcomeLost && len(g.outcomes) > 0 && s.odds(5) {
 		g.outcomes = nil
 	}
-	o.queue.push(g, e.Address)
+	if relate(context.Background(), simulatedFamily{o}, e, g.forked) == nil {
+		o.queue.push(g, e.Address)
+	}
 }
 
 // commit is committer.commit for the first n groups of the queue; without any it
@@ -427,6 +431,22 @@ func (s *simulation) render(v *compaction.View) []events.Raw {
 type simulatedDisk struct {
 	at   kv.Position
 	rows map[events.Address]map[string][]byte
+
+	forgetful bool // it loses what a ledger remembers of lineages
+}
+
+// withoutLineages is the header of a ledger without them.
+func withoutLineages(data []byte) []byte {
+	var h map[string]events.Raw
+	if err := events.Unmarshal(data, &h); err != nil {
+		panic(err)
+	}
+	delete(h, "lineages")
+	data, err := events.Marshal(h)
+	if err != nil {
+		panic(err)
+	}
+	return data
 }
 
 func newDisk() *simulatedDisk { return &simulatedDisk{rows: map[events.Address]map[string][]byte{}} }
@@ -452,6 +472,9 @@ func (d *simulatedDisk) Release() {}
 func (d *simulatedDisk) Load(a events.Address) ([]compaction.Row, error) {
 	var out []compaction.Row
 	for name, data := range d.rows[a] {
+		if d.forgetful && name == "h" {
+			data = withoutLineages(data)
+		}
 		out = append(out, compaction.Row{Name: name, Data: data})
 	}
 	slices.SortFunc(out, func(a, b compaction.Row) int { return cmp.Compare(a.Name, b.Name) })

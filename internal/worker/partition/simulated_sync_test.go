@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"regexp"
@@ -13,6 +14,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/events/validate"
 	"compactd/internal/syncing"
 	"compactd/internal/worker/decide"
 	"compactd/internal/worker/payload"
@@ -21,7 +23,7 @@ import (
 
 // syncCounts is what syncs did.
 type syncCounts struct {
-	Syncs, Prefixes, Needed, Adopted, Branches, Replaced, Late, LostAnswers, Crashed, Nested, Refused, Others, Compared, Compacted int
+	Syncs, Prefixes, Needed, Adopted, Branches, Replaced, Late, LostAnswers, Crashed, Nested, Refused, Others, Compared, Compacted, Undone, Slid, Alike, Named, Families, Fitted, Held int
 }
 
 // errUnserved is the answer of a worker that has ended.
@@ -46,8 +48,12 @@ type caller struct {
 	made      int            // messages so far
 	prefix    *events.SyncPrefix
 	view      string
-	busy      bool         // it awaits an answer
-	base      []events.Raw // what the first group was made of, where it is a view that was answered
+	busy      bool           // it awaits an answer
+	base      []events.Raw   // what the first group was made of, where it is a view that was answered
+	former    [][]events.Raw // what the history was before it was last changed
+	volatile  string         // where a message is another one in each call: "", middle or tail
+	syncs     int
+	sent      []events.Raw // the history as it was then
 }
 
 // answered is what a sync was answered.
@@ -64,7 +70,7 @@ type answered struct {
 // newSyncSimulation is a simulation with sessions of which all turns are those of syncs.
 func newSyncSimulation(seed uint64, f flaw) *simulation {
 	s := newSimulation(seed, f)
-	s.lineages, s.eventBytes = map[string]map[[sha256.Size]byte]bool{}, 1<<20
+	s.lineages, s.eventBytes, s.explicit = map[string]map[[sha256.Size]byte]bool{}, 1<<20, map[string]bool{}
 	if s.odds(30) {
 		s.eventBytes = 16<<10 + 800 // histories are cut into several turns
 	}
@@ -73,11 +79,15 @@ func newSyncSimulation(seed uint64, f flaw) *simulation {
 		a := newAgent(s, i%len(s.current), fmt.Sprintf("c%d", i))
 		for j := range 1 + s.IntN(3) {
 			c := &caller{a: a, name: fmt.Sprintf("c%d%c", i, 'a'+j), remembers: s.odds(50)}
-			c.onDiverge = []events.Divergence{events.DivergeReplace, events.DivergeReplace, events.DivergeBranch, events.DivergeRefuse}[s.IntN(4)]
+			c.onDiverge = []events.Divergence{events.DivergeAuto, events.DivergeAuto, events.DivergeAuto, events.DivergeReplace, events.DivergeBranch, events.DivergeRefuse}[s.IntN(6)]
 			if j > 0 && s.odds(30) {
 				c.branch = "sub"
 			}
 			a.callers = append(a.callers, c)
+		}
+		if s.odds(25) {
+			a.callers = a.callers[:1]
+			a.callers[0].volatile = []string{"middle", "tail"}[s.IntN(2)]
 		}
 		s.agents = append(s.agents, a)
 	}
@@ -86,6 +96,19 @@ func newSyncSimulation(seed uint64, f flaw) *simulation {
 
 // flat is the history of the caller.
 func (c *caller) flat() []events.Raw { return slices.Concat(c.groups...) }
+
+// now is the history with the message that is another one in each call.
+func (c *caller) now() []events.Raw {
+	flat := c.flat()
+	m := events.Raw(fmt.Sprintf(`{"role":"user","content":"it is call %d of %s:"}`, c.syncs, c.name))
+	switch c.syncs++; {
+	case c.volatile == "middle" && c.base == nil:
+		flat = slices.Insert(flat, min(1, len(flat)), m)
+	case c.volatile == "tail":
+		flat = append(flat, m)
+	}
+	return flat
+}
 
 // lineage is the history without views of compactd.
 func (c *caller) lineage() []events.Raw {
@@ -105,12 +128,14 @@ func (c *caller) step() {
 	c.busy = true
 	defer func() { c.busy = false }()
 	switch n := s.IntN(100); {
-	case len(c.groups) == 0 || n < 55:
+	case len(c.groups) == 0 || n < 55 || c.volatile != "" && n < 90:
 		c.add(1 + s.IntN(3))
-	case n < 65:
+	case n < 62:
+		c.leave()
 		c.keep(s.IntN(len(c.groups)))
 		c.add(1)
-	case n < 70:
+	case n < 67:
+		c.leave()
 		i := s.IntN(len(c.groups))
 		after := c.groups[i+1:]
 		c.keep(i)
@@ -120,12 +145,51 @@ func (c *caller) step() {
 		c.prefix, c.view = nil, ""
 	case n < 79:
 		if other := c.a.callers[s.IntN(len(c.a.callers))]; other != c && other.base == nil {
+			c.leave()
 			c.keep(0)
 			c.groups = slices.Clone(other.groups)
+		}
+	case n < 84:
+		c.goBack()
+	case n < 87: // it keeps only the newest messages
+		if k := 1 + s.IntN(3); k < len(c.groups) && c.base == nil {
+			s.synced.Slid++
+			c.groups, c.prefix = slices.Clone(c.groups[k:]), nil
+			c.add(1)
+		}
+	case n < 90: // a sub-agent with the same end as another caller, or a compaction of its own
+		if other := c.a.callers[s.IntN(len(c.a.callers))]; len(other.groups) > 1 && other.base == nil {
+			s.synced.Alike++
+			end := slices.Clone(other.groups[len(other.groups)-1:])
+			c.leave()
+			c.keep(0)
+			c.add(1)
+			c.groups, c.prefix = append(c.groups, end...), nil
 		}
 	} // else it did not receive the answer, and sends the same again
 	if len(c.groups) > 0 {
 		c.sync()
+	}
+}
+
+// leave remembers the history before it is changed.
+func (c *caller) leave() {
+	if c.former = nil; c.base == nil {
+		c.former = c.groups
+	}
+}
+
+// goBack undoes the last change of the history: two lineages that are used in turn.
+func (c *caller) goBack() {
+	if c.former == nil || c.base != nil {
+		return
+	}
+	c.a.s.synced.Undone++
+	c.groups, c.former = c.former, c.groups
+	c.prefix = nil
+	if c.a.s.odds(50) {
+		c.groups = slices.Clip(c.groups)
+		c.add(1)
 	}
 }
 
@@ -146,6 +210,9 @@ func (c *caller) add(groups int) {
 		c.made++
 		id := fmt.Sprintf("%s:%d;", c.name, c.made)
 		m, _ := c.a.messages(id)
+		if c.made%16 == 9 {
+			m = c.picture(id)
+		}
 		if len(c.groups) == 0 { // calls of two callers may be the same content; a history begins with a prompt
 			m = fmt.Sprintf(`{"role":"user","content":%q}`, c.a.text(id))
 		}
@@ -157,6 +224,21 @@ func (c *caller) add(groups int) {
 	}
 }
 
+// picture is a message with an image that is recorded by its hash, where the largest event is
+// small or the image large.
+func (c *caller) picture(id string) string {
+	size := len(id) * 1000
+	if c.a.s.eventBytes == 1<<20 {
+		size = events.MaxTurnBytes / 14
+	}
+	data := sha256.Sum256([]byte(id))
+	picture := base64.StdEncoding.EncodeToString(bytes.Repeat(data[:30], size/30))
+	return fmt.Sprintf(`{"role":"user","content":[{"type":"text","text":%q},{"type":"image_url","image_url":{"url":"data:image/png;base64,%s"}}]}`, id, picture)
+}
+
+// seen is a message with placeholders for its media: a caller has what the log has not.
+func seen(m events.Raw) events.Raw { return events.OpenAI.Sendable(events.OpenAI.Record(m, 1)) }
+
 // register notes each beginning of a history as one that a session may have.
 func (s *simulation) register(session string, history []events.Raw) {
 	known := s.lineages[session]
@@ -166,7 +248,7 @@ func (s *simulation) register(session string, history []events.Raw) {
 	}
 	sum := [sha256.Size]byte{}
 	for _, m := range history {
-		sum = sha256.Sum256(append(sum[:], m...))
+		sum = sha256.Sum256(append(sum[:], seen(m)...))
 		known[sum] = true
 	}
 }
@@ -175,7 +257,7 @@ func (s *simulation) register(session string, history []events.Raw) {
 func (s *simulation) isLineage(session string, history []events.Raw) bool {
 	sum := [sha256.Size]byte{}
 	for _, m := range history {
-		sum = sha256.Sum256(append(sum[:], m...))
+		sum = sha256.Sum256(append(sum[:], seen(m)...))
 	}
 	return len(history) == 0 || s.lineages[session][sum]
 }
@@ -189,7 +271,7 @@ func rootOf(session string) string {
 // sync has the history answered by a worker, and looks at the answer.
 func (c *caller) sync() {
 	s := c.a.s
-	flat := c.flat()
+	flat := c.now()
 	s.register(c.a.address.Session, flat)
 	s.register(c.a.address.Session, c.lineage())
 	wait := int64(s.IntN(2) * 1000)
@@ -198,6 +280,10 @@ func (c *caller) sync() {
 		Model:        &events.Model{Provider: "openai", Name: "m", ContextWindow: int64(c.a.window), MaxOutputTokens: int64(c.a.window / 5)},
 		OnDivergence: c.onDiverge, WaitMS: &wait, DryRun: s.odds(8),
 	}
+	if c.volatile != "" && c.prefix != nil && (int(c.prefix.Count) > len(flat) || !sameMessages(c.sent[:c.prefix.Count], flat[:c.prefix.Count])) {
+		c.prefix = nil
+	}
+	c.sent = flat
 	if c.remembers && c.prefix != nil {
 		in.Prefix, in.Messages = c.prefix, flat[c.prefix.Count:]
 		if s.flaw == prefixLonger && len(in.Messages) > 1 {
@@ -206,7 +292,7 @@ func (c *caller) sync() {
 		s.synced.Prefixes++
 	}
 	if c.remembers && c.view != "" && s.odds(40) {
-		in.Usage = &events.SyncUsage{View: c.view, Raw: fmt.Appendf(nil, `{"input_tokens":%d}`, 1+s.IntN(c.a.window))}
+		in.Usage = &events.SyncUsage{View: c.view, Count: []int64{0, int64(len(flat)), int64(s.IntN(len(flat) + 1))}[s.IntN(3)], Raw: fmt.Appendf(nil, `{"input_tokens":%d}`, 1+s.IntN(c.a.window))}
 	}
 	if c.view != "" && s.odds(4) {
 		in.Refused = &events.SyncRefused{View: c.view, Status: 400, Error: fmt.Appendf(nil, `"prompt is too long: %d tokens > %d maximum"`, c.a.window+50, c.a.window)}
@@ -268,6 +354,8 @@ func (c *caller) failed(err error) {
 	switch {
 	case !slices.Contains(syncRefusals, code):
 		s.violated("%s: sync: %w", c.name, err)
+	case (code == events.CodeOtherHistory || code == events.CodeDiverged) && c.onDiverge != events.DivergeRefuse:
+		s.violated("%s: on_diverge %s is answered %s", c.name, c.onDiverge, code)
 	case code == events.CodeOtherHistory:
 		s.synced.Others++
 	case code == events.CodeDiverged, code == events.CodeEditedView:
@@ -283,9 +371,20 @@ func (c *caller) receive(in *events.SyncRequest, out *events.SyncResponse, flat 
 		return
 	}
 	applied := syncing.Apply(flat, out.Parts)
+	for _, m := range applied {
+		if events.OpenAI.Dialect().Refers(m) {
+			s.violated("%s is sent a reference: %s", c.name, m)
+		}
+	}
 	c.ownOnly(flat, applied)
 	has := func(code events.Code) bool {
 		return slices.ContainsFunc(out.Warnings, func(w events.SyncWarning) bool { return w.Code == code })
+	}
+	if in.Refused != nil && !in.DryRun && out.View == in.Refused.View {
+		s.violated("%s: the view %s was refused, and is given again", c.name, out.View)
+	}
+	if exceeded := out.Code == events.CodeBudgetExceeded; exceeded != (out.Retry != nil) || exceeded != has(events.CodeBudgetExceeded) || exceeded && out.Budget.WithinBudget {
+		s.violated("%s: code %q, retry %v, %+v", c.name, out.Code, out.Retry, out.Budget)
 	}
 	late := has(events.CodeLate)
 	if late {
@@ -293,13 +392,34 @@ func (c *caller) receive(in *events.SyncRequest, out *events.SyncResponse, flat 
 	}
 	if out.Session != "" && out.Session != in.Address().Session {
 		s.synced.Branches++
+		if out.Branch != "" && events.BranchID(in.Address().Session, out.Branch) != out.Session {
+			s.violated("%s: %s is no branch %s of %s", c.name, out.Session, out.Branch, in.Address().Session)
+		}
 	}
-	if native := !out.Changed && (late || has(events.CodeUnstableHistory)); native {
+	if !out.Recorded {
+		s.synced.Fitted++
+		if bad := validate.Messages(events.OpenAI, applied); len(bad) > 0 {
+			s.violated("%s: %v in %s", c.name, bad, applied)
+		}
+		if !has(events.CodeBudgetExceeded) && !out.Budget.WithinBudget || out.Count > 0 {
+			s.violated("%s: an answer that is not recorded: %+v", c.name, out)
+		}
+		c.prefix = nil
+		if c.view = out.View; in.DryRun {
+			c.view = ""
+		}
+		return
+	}
+	if native := !out.Changed && late; native {
 		return
 	}
 	tail := flat[len(flat):]
-	if in.DryRun || late || out.Turns < out.Through.Turn {
+	switch {
+	case in.DryRun || late || out.Turns < out.Through.Turn:
 		tail = flat[min(int(out.Known), len(flat)):]
+	case out.Count > 0 && int(out.Count) < len(flat):
+		tail = flat[out.Count:]
+		s.synced.Held++
 	}
 	address := in.Address()
 	if out.Session != "" {
@@ -317,7 +437,7 @@ func (c *caller) receive(in *events.SyncRequest, out *events.SyncResponse, flat 
 	if out.Count > 0 && out.Session == "" {
 		c.prefix = &events.SyncPrefix{Count: out.Count, Hash: out.Hash}
 	}
-	if out.Changed && out.Session == "" && out.Turns == out.Through.Turn && s.odds(10) { // it goes on with what it was answered
+	if c.volatile == "" && out.Changed && out.Session == "" && out.Turns == out.Through.Turn && s.odds(10) { // it goes on with what it was answered
 		s.synced.Adopted++
 		c.base = c.lineage()
 		c.groups, c.prefix = [][]events.Raw{applied}, nil
@@ -365,7 +485,7 @@ func (c *caller) ownOnly(flat, applied []events.Raw) {
 }
 
 func sameMessages(a, b []events.Raw) bool {
-	return slices.EqualFunc(a, b, func(x, y events.Raw) bool { return bytes.Equal(x, y) })
+	return slices.EqualFunc(a, b, func(x, y events.Raw) bool { return bytes.Equal(seen(x), seen(y)) })
 }
 
 func asBytes(list []events.Raw) [][]byte {
@@ -429,6 +549,9 @@ func (o *owner) answerSync(c *caller, in *events.SyncRequest) (*events.SyncRespo
 		return nil, err
 	}
 	a := in.Address()
+	if o.s.flaw == otherTaken && in.OnDivergence == events.DivergeAuto {
+		in.OnDivergence = events.DivergeReplace
+	}
 	if o.ended || !in.DryRun && o.busy[a] {
 		return nil, errUnserved
 	}
@@ -445,6 +568,40 @@ func (o *owner) answerSync(c *caller, in *events.SyncRequest) (*events.SyncRespo
 // simulatedHost is an owner as syncs see it. Between any two of its calls other things happen,
 // and it may crash.
 type simulatedHost struct{ o *owner }
+
+// simulatedFamily is the log as an owner sees it that passes an event on to branches.
+type simulatedFamily struct{ o *owner }
+
+func (f simulatedFamily) branches(_ context.Context, a events.Address, before compaction.Seq) (out []string, err error) {
+	if f.o.s.flaw == branchGoesOn {
+		return nil, nil
+	}
+	for _, e := range f.o.s.log[:before-1] {
+		if e.Kind == events.KindBranch && e.Address == a {
+			b, err := events.DecodeBranch(e.Data)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, b.Branch)
+		}
+	}
+	return out, nil
+}
+
+func (f simulatedFamily) publish(_ context.Context, k events.Kind, a events.Address, id string, body any) error {
+	if f.o.s.odds(5) {
+		f.o.crash("while it passes an event on to branches")
+		return errUnserved
+	}
+	if k == events.KindBranch && f.o.s.flaw == branchUnnamed {
+		return nil
+	}
+	data, err := events.Marshal(body)
+	if err == nil {
+		f.o.s.publish(f.o.partition, k, a, id, data)
+	}
+	return err
+}
 
 func (h *simulatedHost) between() error {
 	s, c, dry := h.o.s, h.o.asking, h.o.dry
@@ -510,13 +667,6 @@ func (h *simulatedHost) Turn(_ context.Context, a events.Address, seq compaction
 	if err := h.between(); err != nil {
 		return nil, err
 	}
-	if own := h.o.asking.flat(); h.o.s.flaw == otherTaken && len(own) > 1 {
-		var out []events.Message
-		for _, m := range slices.Backward(own) { // in another order it is no beginning of it
-			out = append(out, events.Message{Raw: m})
-		}
-		return out, nil
-	}
 	return h.text(a, seq)
 }
 
@@ -561,6 +711,10 @@ func (h *simulatedHost) Publish(_ context.Context, k events.Kind, a events.Addre
 	s.publish(h.o.partition, k, a, id, body)
 	if k == events.KindTurn && bytes.Contains(body, []byte(`"replaces_from"`)) {
 		s.synced.Replaced++
+		s.explicit[id] = s.explicit[id] || h.o.asking.onDiverge == events.DivergeReplace
+		if on := h.o.asking.onDiverge; on == events.DivergeRefuse || on == events.DivergeBranch {
+			s.violated("%s: on_diverge %s retracts: %s", h.o.asking.name, on, body)
+		}
 	}
 	if s.flaw == retryAppended && k == events.KindTurn && s.odds(10) {
 		l, err := h.o.ledgers.decider.Ledger(a)
@@ -627,7 +781,12 @@ func (h *simulatedHost) Outcome(ctx context.Context, in *events.OutcomeRequest) 
 			out.Accepted, out.Code, out.Message, out.Hint = !events.Codes[r.Code].Rejects, r.Code, r.Message, r.Hint
 			return out, nil
 		case events.KindCompacted:
-			out.Compaction = &events.HistoryEntry{}
+			var b events.Compacted
+			if err := events.Unmarshal(c.data, &b); err != nil {
+				return nil, err
+			}
+			entry := b.Entry(0)
+			out.Compaction = &entry
 			return out, nil
 		}
 	}
@@ -687,27 +846,92 @@ func (s *simulation) unheld() error {
 	return nil
 }
 
-// wantLineage checks that a session has a history that one caller had, and that no caller took
-// it from another.
-func (s *simulation) wantLineage(a events.Address, before, now []events.Raw) error {
-	if root := rootOf(a.Session); s.lineages[root] != nil && !s.isLineage(root, now) {
-		return fmt.Errorf("%s has a history that no caller had:\n%s", a.Session, now)
+// former is what a session was before an event.
+type former struct {
+	messages  []events.Raw
+	chain     []events.Link
+	retracted []compaction.Retracted
+}
+
+func formerOf(d *decide.Decider, e decide.Event, b *book) (x former, err error) {
+	l, err := d.Ledger(e.Address)
+	if err == nil && b != nil {
+		x.messages, x.chain, x.retracted = b.messages(), l.Chain(), l.Retracted()
 	}
-	if of, by := namesIn(before), namesIn(now); len(of) > 0 && len(by) > 0 && !slices.ContainsFunc(by, func(n string) bool { return slices.Contains(of, n) }) {
-		return fmt.Errorf("%s was that of %v, and is that of %v", a.Session, of, by)
+	return x, err
+}
+
+// wantLineage checks that a session has a history that one caller had, and that it became another
+// one by request alone: its first message stays, and what it remembers as retracted takes its
+// place back from nobody.
+func (s *simulation) wantLineage(e decide.Event, was former, now []events.Raw) error {
+	root := rootOf(e.Address.Session)
+	switch {
+	case s.lineages[root] == nil: // its agent publishes turns
+		return nil
+	case !s.isLineage(root, now):
+		return fmt.Errorf("%s has a history that no caller had:\n%s", e.Address.Session, now)
+	}
+	if s.explicit[e.ID] || len(was.messages) == 0 || len(now) == 0 || e.Kind != events.KindTurn {
+		return nil
+	}
+	if events.OpenAI.DigestOf(was.messages[:1]) != events.OpenAI.DigestOf(now[:1]) {
+		return fmt.Errorf("%s began with\n%s\nand begins with\n%s", e.Address.Session, was.messages[0], now[0])
+	}
+	for _, r := range was.retracted {
+		from, n := -1, int(r.Messages)
+		for i := range was.chain {
+			if i == 0 && r.Base == (events.Digest{}) {
+				from = 0
+			}
+			if was.chain[i].Whole == r.Base {
+				from = int(was.chain[i].End)
+			}
+		}
+		begins := func(list []events.Raw) bool {
+			return from >= 0 && len(list) >= from+n && events.OpenAI.DigestOf(list[from:from+n]) == r.First
+		}
+		if begins(now) && !begins(was.messages) && len(was.messages) >= from+n {
+			return fmt.Errorf("%s: a lineage that came back took the place of another one:\n%s", e.Address.Session, e.Data)
+		}
 	}
 	return nil
 }
 
-var callerName = regexp.MustCompile(`c\d[a-z]:`)
-
-// namesIn lists whose messages a history has.
-func namesIn(history []events.Raw) []string {
-	var out []string
-	for _, m := range history {
-		if n := string(callerName.Find(m)); n != "" && !slices.Contains(out, n) {
-			out = append(out, n)
+// wantFamilies checks that the log names each branch, and that branches end with their session.
+func (s *simulation) wantFamilies(partition int, forks []decide.Event, parents map[compaction.Seq]events.Address) error {
+	if s.counts.EventsLost > 0 {
+		return nil
+	}
+	after := func(e decide.Event, k events.Kind, a events.Address, names string) bool {
+		return slices.ContainsFunc(s.log[e.Seq:], func(x decide.Event) bool {
+			return x.Kind == k && x.Address == a && (names == "" || bytes.Contains(x.Data, []byte(`"`+names+`"`)))
+		})
+	}
+	for _, e := range forks {
+		s.synced.Named++
+		if !after(e, events.KindBranch, parents[e.Seq], e.Address.Session) {
+			return fmt.Errorf("event %d: the log does not name %s as a branch of %s", e.Seq, e.Address.Session, parents[e.Seq].Session)
 		}
 	}
-	return out
+	for _, m := range s.log {
+		if m.Kind != events.KindBranch || m.Partition != partition {
+			continue
+		}
+		b, err := events.DecodeBranch(m.Data)
+		if err != nil {
+			return err
+		}
+		child := events.Address{Tenant: m.Address.Tenant, Session: b.Branch}
+		for _, e := range s.log[m.Seq:] {
+			if e.Kind != events.KindEnd || e.Address != m.Address {
+				continue
+			}
+			s.synced.Families++
+			if !after(e, events.KindEnd, child, "") {
+				return fmt.Errorf("event %d: %s ends, and its branch %s does not", e.Seq, e.Address.Session, b.Branch)
+			}
+		}
+	}
+	return nil
 }

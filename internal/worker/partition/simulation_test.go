@@ -42,6 +42,7 @@ type simulation struct {
 	// of syncs
 	synced     syncCounts
 	lineages   map[string]map[[sha256.Size]byte]bool // histories that callers had, by session; nil without callers
+	explicit   map[string]bool                       // turns of callers that replace, whatever it is
 	answers    []*answered
 	eventBytes int
 	depth      int  // of syncs within syncs
@@ -261,7 +262,7 @@ var simulatedConfigs = sync.OnceValue(func() []*compaction.Config {
 	return []*compaction.Config{
 		policy(`{}`),
 		policy(`{"summarize":{"enabled":false}}`),
-		policy(`{"profile":"seed","threshold":0.6,"target":0.4,"info":0.5,"summarize":{"prepare":0.3}}`),
-		policy(`{"profile":"blocks","threshold":0.5,"target":0.3,"info":0.4,"prune":{"micro":{"enabled":true,"every_turn":true,"from_messages":4,"keep_messages":2,"tools":["read"]}},"summarize":{"prepare":0.2}}`),
+		policy(`{"profile":"seed","threshold":0.6,"target":0.4,"info":0.5,"summarize":{"prepare":0.5}}`),
+		policy(`{"profile":"blocks","threshold":0.5,"target":0.3,"info":0.4,"prune":{"micro":{"enabled":true,"every_turn":true,"from_messages":4,"keep_messages":2,"tools":["read"]}},"summarize":{"prepare":0.4}}`),
 	}
 })

@@ -132,7 +132,8 @@ func (t *Renderer) render(ctx context.Context, ahead *Ahead, a events.Address, v
 	}
 	history, changes, err = compaction.RenderListed(v, func(seq compaction.Seq) ([]events.Message, error) { return messages[seq], nil })
 	if err == nil {
-		err = check(v.Format, history, messages)
+		sendable(v.Format, history)
+		err = check(v, history, messages)
 	}
 	if err != nil {
 		return nil, nil, err
@@ -149,7 +150,15 @@ func (t *Renderer) Turn(ctx context.Context, a events.Address, seq compaction.Se
 	return Texts(have[seq].kind, have[seq].data)
 }
 
-// Sourced is Render that states what each message was made of. own returns the messages of a
+// sendable puts placeholders in the place of media of which only the hash was kept.
+func sendable(f events.Format, history []events.Raw) {
+	for i := range history {
+		history[i] = f.Sendable(history[i])
+	}
+}
+
+// Sourced is Render that states what each message was made of. Its messages are as they were
+// recorded: see [events.Format.Sendable]. own returns the messages of a
 // turn that the caller has, nil for one that is in the log alone. Those without Raw must not be
 // needed; with one of them the history is not validated.
 func (t *Renderer) Sourced(ctx context.Context, a events.Address, v *compaction.View, own func(compaction.Seq) []events.Message) (_ []compaction.Sourced, err error) {
@@ -186,7 +195,8 @@ func (t *Renderer) Sourced(ctx context.Context, a events.Address, v *compaction.
 		partly = partly || out[i].Raw == nil
 	}
 	if changed && !partly { // else it is the caller's own
-		err = check(v.Format, history, messages)
+		sendable(v.Format, history)
+		err = check(v, history, messages)
 	}
 	return out, err
 }

@@ -1,7 +1,6 @@
 package payload
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 
@@ -19,34 +18,46 @@ func (e *InvalidError) Error() string {
 	return fmt.Sprintf("the history is not valid for its provider: %s; %d violations in all", e.Violations[0], len(e.Violations))
 }
 
-// check returns an [*InvalidError] for a history that is not valid, unless the agent sent a
-// message that its provider refuses alone: such a message is kept as it came.
-func check(f events.Format, history []events.Raw, texts map[compaction.Seq][]events.Message) error {
+// check returns an [*InvalidError] for a history that is not valid for its provider, unless each
+// breach is the agent's own: a message that its provider refuses alone is kept as it came, and so
+// is all else of a history with one that nobody can read.
+func check(v *compaction.View, history []events.Raw, texts map[compaction.Seq][]events.Message) error {
 	if len(history) == 0 {
 		return nil // as that of a session whose first turn is parked, which has no format yet
 	}
-	bad := validate.Messages(f, history)
-	if len(bad) == 0 || slices.ContainsFunc(bad, func(v validate.Violation) bool { return sent(v, history, texts) }) {
+	call := validate.Call{Format: string(v.Format), Demands: v.Demands, Messages: history}
+	bad := validate.Check(call)
+	if len(bad) == 0 {
+		return nil
+	}
+	own := ownBreaches(call, texts)
+	if bad = slices.DeleteFunc(bad, func(v validate.Violation) bool { return own[v.Rule] }); len(bad) == 0 || own["bad_shape"] {
 		return nil
 	}
 	return &InvalidError{bad}
 }
 
-// ofOne are the rules that one message can break alone, or by what the agent put beside it: no
-// repair writes those again.
-var ofOne = []string{"bad_shape", "empty_text", "empty_content", "duplicate_call_id", "duplicate_result"}
+// ofOne are the rules that one message can break alone: no repair writes such a message again.
+// What is in it stays in a message that it becomes a part of.
+var ofOne = []string{"bad_shape", "empty_text", "empty_content", "document_text", "reasoning_absent", "final_thinking"}
 
-// sent reports whether a violation is of a message that is as the agent sent it.
-func sent(v validate.Violation, history []events.Raw, texts map[compaction.Seq][]events.Message) bool {
-	if v.Index < 0 || !slices.Contains(ofOne, v.Rule) {
-		return false
-	}
+// ownBreaches are the rules that messages of the agent break alone.
+func ownBreaches(call validate.Call, texts map[compaction.Seq][]events.Message) map[string]bool {
+	own := map[string]bool{}
 	for _, turn := range texts {
-		if slices.ContainsFunc(turn, func(m events.Message) bool { return bytes.Equal(m.Raw, history[v.Index]) }) {
-			return true
+		for _, m := range turn {
+			if m.Raw == nil {
+				continue
+			}
+			call.Messages = []events.Raw{m.Raw}
+			for _, v := range validate.Check(call) {
+				if slices.Contains(ofOne, v.Rule) {
+					own[v.Rule] = true
+				}
+			}
 		}
 	}
-	return false
+	return own
 }
 
 // InvalidNote reports that messages are left out since they are not valid.

@@ -23,6 +23,7 @@ func TestInvalidHistory(t *testing.T) {
 		"valid":            {`{"role":"user","content":"canary"},{"role":"assistant","content":"canary"}`, 0, false},
 		"planted defect":   {`{"role":"user","content":"canary"},{"role":"assistant","content":"canary"}`, 1, true},
 		"the agent's own":  {`{"role":"user","content":[{"canary":1}]},{"role":"assistant","content":"canary"}`, 0, false},
+		"its own, joined":  {`{"role":"user","content":[{"canary":1}]},{"role":"user","content":"canary"},{"role":"assistant","content":"canary"}`, 0, false},
 		"a call of no one": {`{"role":"user","content":"canary"},{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"n","input":{}}]},{"role":"user","content":"canary"}`, 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {

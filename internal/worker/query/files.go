@@ -85,8 +85,8 @@ func (o *originals) pathOf(f *compaction.FileUsage, t *events.Turn) string {
 		return ""
 	}
 	path, _, _ := m.Parts[f.Part].File()
-	if f.Names(string(path)) {
-		return string(path)
+	if f.Names(path) {
+		return path
 	}
 	return ""
 }

@@ -100,10 +100,19 @@ func (h *adapter) body(w http.ResponseWriter, q *http.Request, o *Operation) ([]
 		return nil, ErrBusy
 	}
 	defer h.reads.release()
-	if err := deadline.SetReadDeadline(time.Now().Add(bodyTimeout)); err != nil {
+	if err := deadline.SetReadDeadline(time.Now().Add(BodyTime(q, bodyTimeout))); err != nil {
 		return nil, fmt.Errorf("bound the body: %w", err)
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, q.Body, int64(o.MaxBody())))
+	var body []byte
+	var err error
+	if o.Folds(q) {
+		body, err = FoldedBody(w, q, o.MaxBody())
+	} else {
+		body, err = io.ReadAll(http.MaxBytesReader(w, q.Body, int64(o.MaxBody())))
+	}
+	if events.CodeOf(err) == events.CodeTooLarge {
+		return nil, err
+	}
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
 		return nil, events.NewInvalid(events.CodeTooLarge, "", "the body has more bytes than a request may have")
 	}
@@ -111,6 +120,29 @@ func (h *adapter) body(w http.ResponseWriter, q *http.Request, o *Operation) ([]
 		return nil, events.NewInvalid(events.CodeBadJSON, "", fmt.Sprintf("the body ended early, or did not come within %s", bodyTimeout))
 	}
 	return body, nil
+}
+
+// BodyReader reads a body of at most a number of bytes.
+type BodyReader func(w http.ResponseWriter, r *http.Request, most int) ([]byte, error)
+
+// foldMargin is what a request has beside its body: the fields of the path.
+const foldMargin = 4 << 10
+
+// Folds reports whether a body may be larger than [Operation.MaxBody], and is read by
+// [FoldedBody] then.
+func (o *Operation) Folds(r *http.Request) bool {
+	return o.syncs && (r.ContentLength < 0 || r.ContentLength > int64(o.MaxBody()))
+}
+
+// FoldedBody reads a body whose media count with their references where they would be too large:
+// see [events.ReadSync].
+func FoldedBody(w http.ResponseWriter, r *http.Request, most int) ([]byte, error) {
+	return events.ReadSync(http.MaxBytesReader(w, r.Body, events.MaxSyncBody), most-foldMargin)
+}
+
+// BodyTime is the time that a body has: each [events.MaxSyncBytes] of it has that of a body.
+func BodyTime(r *http.Request, one time.Duration) time.Duration {
+	return one * time.Duration(1+min(max(r.ContentLength, 0), events.MaxSyncBody)/events.MaxSyncBytes)
 }
 
 // Param is a field of a request that is in the query of its address.

@@ -172,6 +172,9 @@ func (o *originals) turn(ctx context.Context, in *events.RecallRequest, limit in
 		return nil, orEnded(ctx, err)
 	}
 	out.Format, out.Turn, out.Seq, out.Messages = o.format, in.Turn, seq, turns[0].Messages
+	for i, m := range out.Messages { // of some media only the hash was kept, which is stated there
+		out.Messages[i] = o.format.Sendable(m)
+	}
 	if in.Index == nil {
 		return out.Paged(in.Page, limit)
 	}

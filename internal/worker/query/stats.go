@@ -25,6 +25,9 @@ func (s *Service) stats(_ context.Context, in *events.StatsRequest) (*events.Sta
 			Through: st.Through, Parked: int64(st.Parked), Prepared: st.Prepared, Waiting: st.Waiting,
 			NeedsCompaction: st.Budget.ShouldCompact, Rereads: st.Repeated.Rereads, Reruns: st.Repeated.Reruns, Cost: st.Cost, Budget: st.Budget,
 		}
+		if st.Unknown != "" {
+			out.Warnings = []events.SyncWarning{events.WarningOf(events.CodeUnknownModel, st.Unknown)}
+		}
 	})
 	return out, cmp.Or(err, bad)
 }

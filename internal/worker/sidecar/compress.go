@@ -157,7 +157,7 @@ func (s *Sidecar) sync(ctx context.Context, tenant, session string, in *events.C
 	wait := decideWait.Milliseconds()
 	request := &events.SyncRequest{
 		V: events.Version, Tenant: tenant, Session: session, Model: events.ModelOf(in.Model), Format: h.format, Messages: in.Messages,
-		Policy: policyOf(in), OnDivergence: events.DivergeRefuse, WaitMS: &wait, Usage: s.usage(ctx, a),
+		Policy: policyOf(in), OnDivergence: events.DivergeRefuse, WaitMS: &wait, Frozen: in.Config.Frozen, Usage: s.usage(ctx, a),
 	}
 	until := time.Now().Add(takeOver)
 	err = retry.Every(takePause).Do(ctx, nil, func() error {

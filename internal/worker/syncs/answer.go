@@ -1,6 +1,7 @@
 package syncs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,19 +50,25 @@ func (x *request) publish(ctx context.Context, st *state, t toPublish) (*syncedT
 	if err != nil {
 		return nil, err
 	}
-	if t.at == x.history.Len() && !set {
+	if t.at >= x.until && !set {
 		return nil, nil //nolint:nilnil // nothing is to be published
 	}
-	first.Generation = st.generation
+	made, err := x.madeUnder(st, t)
+	if err != nil {
+		return nil, err
+	}
 	if u := x.in.Usage; u != nil {
-		if gen, ok := st.viewOf(u.View); ok {
-			first.Generation, first.Usage = gen, u.Raw
-		} else {
+		gen, ok := st.viewOf(u.View)
+		_, fitted := readFitted(u.View)
+		switch {
+		case ok && t.from == 0 && x.counts(ctx, st, gen, u.Count):
+			made, first.Usage = gen, u.Raw
+		case !fitted:
 			x.warn(events.CodeUsageUnbound, "")
 		}
 	}
 	overhead := len(first.System) + len(first.Tools) + len(first.Policy) + len(first.Usage) + turnMargin
-	turns, err := x.history.Split(t.at, min(events.MaxTurnBytes, x.host.MaxBytes())-overhead)
+	turns, err := x.split(t, min(events.MaxTurnBytes, x.host.MaxBytes())-overhead)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +81,7 @@ func (x *request) publish(ctx context.Context, st *state, t toPublish) (*syncedT
 		if i == 0 {
 			turn = first
 		}
-		turn.Number, turn.Messages = base.Turn+1, messages
+		turn.Number, turn.Messages, turn.Generation = base.Turn+1, messages, made
 		if len(st.chain) == 0 || whole(st.chain) || i > 0 {
 			expect := base
 			turn.Expect = &expect
@@ -88,6 +95,9 @@ func (x *request) publish(ctx context.Context, st *state, t toPublish) (*syncedT
 			}
 		}
 		digest := x.format.DigestOf(messages)
+		if turn.Expect == nil && turn.Fork == nil {
+			turn.V = events.Version
+		}
 		turn.ID = x.eventID(&turn, last, digest)
 		body, err := events.Marshal(&turn)
 		if err != nil {
@@ -101,6 +111,19 @@ func (x *request) publish(ctx context.Context, st *state, t toPublish) (*syncedT
 		base = events.Expect{Turn: last.number, Digest: last.whole}
 	}
 	return last, nil
+}
+
+// split cuts what is published into turns of at most so many bytes.
+func (x *request) split(t toPublish, most int) ([][]events.Raw, error) {
+	if t.stable <= t.at || t.stable >= x.until {
+		return x.history.Until(x.until).Split(t.at, most)
+	}
+	stays, err := x.history.Until(t.stable).Split(t.at, most)
+	if err != nil {
+		return nil, err
+	}
+	rest, err := x.history.Until(x.until).Split(t.stable, most)
+	return append(stays, rest...), err
 }
 
 // eventID follows from the session, the base and what is new: a turn that is published
@@ -132,10 +155,10 @@ func (x *request) settings(st *state, t *events.Turn) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if system != nil && events.KeyOf([]byte(system)) != now.System {
+	if system != nil && events.SettingKey(system) != now.System {
 		t.System = system
 	}
-	if tools := x.in.Tools; tools != nil && events.KeyOf([]byte(tools)) != now.Tools {
+	if tools := x.in.Tools; tools != nil && events.SettingKey(tools) != now.Tools {
 		t.Tools = tools
 	}
 	if p := x.in.Policy; p != nil && string(p) != string(now.Policy) {
@@ -196,7 +219,7 @@ func (x *request) fork(ctx context.Context, st *state) (*events.Fork, error) {
 	switch code := codeOf(err); {
 	case err == nil:
 		fork.Turn = out.Turns
-	case code == events.CodeOtherHistory || code == events.CodeFormatChanged: // it has nothing of it
+	case code == events.CodeFormatChanged: // it has nothing of it
 	default:
 		return nil, err
 	}
@@ -210,17 +233,73 @@ func (st *state) viewOf(view string) (generation int64, ok bool) {
 	return generation, err == nil && 0 <= generation && generation <= st.generation && whole == viewDigest(st.base().Digest)
 }
 
+// counts reports whether a call with a view had so many messages, 0 for unknown: as many as the
+// history up to the session's end, or as were sent of it.
+func (x *request) counts(ctx context.Context, st *state, generation, n int64) bool {
+	if x.known.Turns < len(st.chain) {
+		return false // the history has other messages by now
+	}
+	held := int64(x.stable.held(x.address)) // messages at the end, which the call may have had too
+	if own := int64(x.known.At - x.history.Lead); n == 0 || own <= n && n <= own+held || 0 <= n-int64(x.known.At) && n-int64(x.known.At) <= held {
+		return true
+	}
+	view := st.view
+	if generation < st.generation {
+		if err := x.inspect(func(l *compaction.Ledger) { view = l.ViewThrough(generation, int64(len(st.chain))) }); err != nil {
+			return false
+		}
+	}
+	if view == nil {
+		return false
+	}
+	made, err := x.outputs(ctx, st, view, x.known.At, true)
+	sent := int64(len(made))
+	return err == nil && (0 <= n-sent && n-sent <= held || n == sent+int64(x.history.Lead))
+}
+
+// viewName names the view of a session up to a turn, under a generation.
+func viewName(generation int64, whole events.Digest) string {
+	return fmt.Sprintf("%d:%s", generation, viewDigest(whole))
+}
+
+// gave reports whether a view is one of the session as it is, and not of a branch or of what was
+// retracted. Of "" only the history shows which it is.
+func (st *state) gave(view string) bool {
+	_, whole, _ := strings.Cut(view, ":")
+	return view != "" && slices.ContainsFunc(st.chain, func(l events.Link) bool { return viewDigest(l.Whole) == whole })
+}
+
+// refusedHere reports whether the refusal that is to be published is one of the session: of a view
+// of it, of one that no session has, or of the newest.
+func (x *request) refusedHere(st *state) bool {
+	_, fitted := readFitted(x.pending.View)
+	return fitted || x.pending.View == "" || st.gave(x.pending.View)
+}
+
+// refuseHere publishes the refusal of a request, if there is one to publish and the session is its
+// own; the session is then to be read again, which the error says.
+func (x *request) refuseHere(ctx context.Context, st *state) error {
+	switch {
+	case x.pending == nil || len(st.chain) == 0:
+		return nil
+	case x.refusedHere(st):
+		return cmp.Or(x.refuse(ctx, st), error(errStale))
+	}
+	x.warn(events.CodeRefusedUnbound, "")
+	return nil
+}
+
 func viewDigest(whole events.Digest) string { return whole.String()[:16] }
 
 // await waits until a turn is decided, and returns the session as it is then; nil when the
 // time is over. A turn that was refused is an error.
 func (x *request) await(ctx context.Context, t *syncedTurn) (*state, error) {
-	limit := events.Await{Seq: t.seq}.Within(time.Until(x.until))
+	limit := events.Await{Seq: t.seq}.Within(time.Until(x.deadline))
 	err := x.host.AwaitDecided(ctx, x.address, limit)
 	var st *state
 	late := codeOf(err) == events.CodeTurnPending
 	if err == nil {
-		limited, cancel := context.WithDeadline(ctx, x.until.Add(syncWait))
+		limited, cancel := context.WithDeadline(ctx, x.deadline.Add(syncWait))
 		st, err = x.stateOf(limited, x.address)
 		late = err != nil && limited.Err() != nil && ctx.Err() == nil
 		cancel()
@@ -260,7 +339,9 @@ func codeOf(err error) events.Code {
 }
 
 // refuse publishes that a provider refused a call, and waits for the history that fits.
-func (x *request) refuse(ctx context.Context, st *state, r *events.SyncRefused) error {
+func (x *request) refuse(ctx context.Context, st *state) error {
+	r := x.pending
+	x.pending = nil
 	o := struct {
 		V          int           `json:"v"`
 		ID         string        `json:"id"`
@@ -268,15 +349,27 @@ func (x *request) refuse(ctx context.Context, st *state, r *events.SyncRefused) 
 		Status     int64         `json:"status,omitzero"`
 		Model      *events.Model `json:"model,omitzero"`
 		Generation int64         `json:"generation"`
-	}{V: events.Version, Error: r.Error, Status: r.Status, Model: x.in.Model, Generation: st.generation}
-	if gen, _, _ := strings.Cut(r.View, ":"); r.View != "" {
+		Unbind     bool          `json:"unbind"` // thinking that is bound to another history
+		Unrecorded int64         `json:"unrecorded,omitzero"`
+	}{V: events.Version, Unbind: true, Error: r.Error, Status: r.Status, Model: x.in.Model, Generation: st.generation}
+	if v, ok := readFitted(r.View); ok {
+		o.Unrecorded = int64(v.estimate)
+	} else if gen, _, _ := strings.Cut(r.View, ":"); r.View != "" {
 		n, err := strconv.ParseInt(gen, 10, 64)
 		if err != nil || n < 0 || n > st.generation {
 			return events.NewInvalid(events.CodeUnknownGeneration, "refused.view", "is none of this session")
 		}
 		o.Generation = n
 	}
-	name := fmt.Sprintf("refused %s %s %d %d %s", x.address, r.View, o.Generation, r.Status, r.Error)
+	if x.shorter > 0 && o.Unrecorded == 0 {
+		o.Unrecorded = x.shorter
+	}
+	x.refused = cmp.Or(r.View, viewName(st.generation, st.base().Digest))
+	generation := o.Generation
+	if o.Unrecorded > 0 { // its name says all
+		generation = 0
+	}
+	name := fmt.Sprintf("refused %s %s %d %d %s", x.address, r.View, generation, r.Status, r.Error)
 	if r.View == "" {
 		name += viewDigest(st.base().Digest)
 	}
@@ -289,8 +382,8 @@ func (x *request) refuse(ctx context.Context, st *state, r *events.SyncRefused) 
 	if err != nil {
 		return err
 	}
-	until := time.Now().Add(max(refusedWait, time.Until(x.until)))
-	x.until = until
+	until := time.Now().Add(max(refusedWait, time.Until(x.deadline)))
+	x.deadline = until
 	for {
 		err := x.host.AwaitDecided(ctx, x.address, events.Await{Seq: seq}.Within(time.Until(until)))
 		var out *events.OutcomeResponse
@@ -308,6 +401,7 @@ func (x *request) refuse(ctx context.Context, st *state, r *events.SyncRefused) 
 		case !out.Accepted:
 			return &events.ServiceError{V: events.Version, Code: out.Code, Message: out.Message, Hint: out.Hint}
 		case out.Compaction != nil:
+			x.tried = out.Compaction
 			return nil
 		}
 		if err := x.host.Pause(ctx, resultPause); err != nil { // it waits for a summary
@@ -319,27 +413,80 @@ func (x *request) refuse(ctx context.Context, st *state, r *events.SyncRefused) 
 	}
 }
 
+// unchanged makes an answer one that leaves the history as it is, since the one that was rendered is
+// not valid for its provider: that is a defect of this program, and the agent goes on without it.
+// The answer names no view, and no messages that the next request may leave out.
+func (x *request) unchanged(out *events.SyncResponse) *events.SyncResponse {
+	if x.history.Before > 0 && x.in.Form == events.FormMessages {
+		return &events.SyncResponse{
+			V: events.Version, Need: events.NeedAll, Recorded: true, Generation: out.Generation, Through: out.Through, Budget: out.Budget, Warnings: []events.SyncWarning{},
+		}
+	}
+	x.warn(events.CodeInvalidHistory, "")
+	x.budgetAlone(out)
+	x.gave = givenAt{whole: out.Hash} // as it was published: generation 0
+	out.View, out.Count, out.Hash = "", 0, events.Digest{}
+	out.Parts, out.Changed = syncing.Keep(x.history.Len()), false
+	out.Warnings = append([]events.SyncWarning{}, x.warnings...)
+	if x.in.Form == events.FormMessages {
+		out.Parts, out.Messages = nil, x.written(x.in.Messages)
+	}
+	return out
+}
+
 // native is the answer that leaves the history as it is.
 func (x *request) native(st *state, t *syncedTurn) *events.SyncResponse {
 	n := x.history.Len()
 	out := x.response(st, n)
+	x.gave = givenAt{whole: out.Hash} // as it was published: generation 0
 	out.Parts, out.Count, out.Hash = syncing.Keep(n), 0, events.Digest{}
+	x.budgetAlone(out)
 	if t != nil {
-		out.Count, out.Hash = int64(n), t.whole
+		out.Count, out.Hash, x.gave.whole = int64(x.until), t.whole, t.whole
 	}
 	if x.in.Form == events.FormMessages {
-		out.Parts, out.Messages = nil, x.in.Messages
+		out.Parts, out.Messages = nil, x.written(x.in.Messages)
 	}
 	return out
 }
 
 func (x *request) response(st *state, count int) *events.SyncResponse {
 	base := st.base().Digest
+	x.raised = st.raised
 	return &events.SyncResponse{
-		V: events.Version, Known: x.recorded, Count: int64(count), Hash: base, View: fmt.Sprintf("%d:%s", st.generation, viewDigest(base)),
+		V: events.Version, Recorded: true, Known: x.recorded, Count: int64(count), Hash: base, View: viewName(st.generation, base),
 		Turns: int64(x.known.Turns), Generation: st.generation, Through: st.last, Budget: st.budget,
 		Warnings: append([]events.SyncWarning{}, x.warnings...),
 	}
+}
+
+// finish states of an answer that it does not fit, and withholds the name of a view that was
+// refused: it is given once.
+func (x *request) finish(out *events.SyncResponse) {
+	if out.Need != "" {
+		return
+	}
+	if x.raised {
+		out.Warnings = append(out.Warnings, warningOf(events.CodeWindowRaised))
+	}
+	refused := x.refused != "" && out.View == x.refused
+	if refused {
+		out.View = ""
+	}
+	late := slices.ContainsFunc(out.Warnings, func(w events.SyncWarning) bool { return w.Code == events.CodeLate })
+	failed := x.tried != nil && x.tried.Code == events.CodeBudgetExceeded
+	if !out.Budget.WithinBudget || refused && (failed || !out.Recorded) {
+		out.Code, out.Retry = events.CodeBudgetExceeded, &late // then a later request may be answered with what fits
+		out.Warnings = append(out.Warnings, warningOf(out.Code))
+		if failed {
+			out.Stages = x.tried.Stages
+		}
+	}
+}
+
+func warningOf(code events.Code) events.SyncWarning {
+	info := events.Codes[code]
+	return events.SyncWarning{Code: code, Message: info.Meaning, Hint: info.Hint}
 }
 
 // answer states what to send of a history of which the session has the messages before an
@@ -349,57 +496,73 @@ func (x *request) answer(ctx context.Context, st *state, have int) (*events.Sync
 	out := x.response(st, have)
 	view := st.view
 	if k.Turns < len(st.chain) { // the history ends before the session does
-		var err error
-		if view, out.Generation, err = x.viewThrough(k.Turns); err != nil {
+		if err := x.inspect(func(l *compaction.Ledger) { out.Generation = generationBefore(l, k.Turns) }); err != nil {
 			return nil, err
 		}
 		out.Hash = events.Digest{}
 		if k.Turns > 0 {
 			out.Hash = st.chain[k.Turns-1].Whole
 		}
+		out.View = viewName(out.Generation, out.Hash)
 	}
+	x.gave = givenAt{out.Hash, out.Generation}
 	if k.View > 0 { // the messages of the history are not those of the session
 		out.Count, out.Hash = 0, events.Digest{}
 	}
-	outputs := make([]syncing.Output, 0, h.Len())
-	lead := h.Lead
-	if h.Before > 0 {
-		lead = k.Shift
-	}
-	for i := range lead {
-		o := syncing.Output{From: i, To: i + 1, Untouched: true}
-		if i >= h.Before {
-			o.Raw = h.At(i)
+	outputs := x.lead()
+	switch tail := h.From(have); {
+	case len(st.chain) == 0:
+		x.budgetAlone(out)
+		for i := have; i < h.Len(); i++ {
+			outputs = append(outputs, syncing.Output{Raw: h.At(i), From: i, To: i + 1, Untouched: true})
 		}
-		outputs = append(outputs, o)
-	}
-	if view != nil {
-		made, err := x.outputs(ctx, st, view)
+		return out, x.put(out, outputs, nil, nil)
+	case len(tail) > 0 || k.Turns < len(st.chain):
+		messages, err := x.format.ReadAll(tail)
 		if err != nil {
 			return nil, err
 		}
-		outputs = append(outputs, made...)
-	}
-	for i := have; i < h.Len(); i++ {
-		outputs = append(outputs, syncing.Output{Raw: h.At(i), From: i, To: i + 1, Untouched: true})
-	}
-	out.Parts = syncing.Parts(h.Len(), outputs)
-	out.Changed = syncing.Changed(out.Parts, h.Len())
-	if x.in.Form == events.FormMessages {
-		out.Parts, out.Messages = nil, make([]events.Raw, 0, len(outputs))
-		for _, o := range outputs {
-			if o.Raw == nil {
-				return nil, events.NewInvalid(events.CodeOutOfRange, "form", "messages needs the whole history, since it begins with instructions")
+		turns, same := min(k.Turns, len(st.chain)), false
+		if err := x.inspect(func(l *compaction.Ledger) {
+			if same = st.begins(l, turns) && out.Generation <= l.Generation(); same {
+				view, out.Budget = l.WithTail(x.config, out.Generation, int64(turns), messages, tailSeq)
 			}
-			out.Messages = append(out.Messages, o.Raw)
+		}); err != nil {
+			return nil, err
+		}
+		if !same {
+			return nil, errStale
 		}
 	}
-	return out, nil
+	made, err := x.outputs(ctx, st, view, have, true)
+	if err == nil && slices.ContainsFunc(syncing.Parts(h.Len(), slices.Concat(outputs, made)), incomplete) {
+		made, err = x.outputs(ctx, st, view, have, false)
+	}
+	if events.CodeOf(err) == events.CodeInvalidHistory {
+		return x.unchanged(out), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	at := func(turn, index int) int {
+		if turn > len(st.chain) || k.View > 0 {
+			return -1
+		}
+		return k.Index(events.Start(st.chain, turn-1) + index)
+	}
+	return out, x.put(out, append(outputs, made...), view, at)
 }
 
-// outputs renders a view, with the caller's own messages where it has them.
-func (x *request) outputs(ctx context.Context, st *state, view *compaction.View) ([]syncing.Output, error) {
+// incomplete reports whether a part is a message that was not sent: one of the prefix that goes to
+// another place.
+func incomplete(p events.SyncPart) bool { return p.Keep == nil && p.Drop == nil && p.Message == nil }
+
+// outputs renders a view, with the caller's own messages where it has them: those of the session,
+// and from have on those that no log has. Of a prefix it has none, but brief takes the messages that
+// nothing edits without their texts.
+func (x *request) outputs(ctx context.Context, st *state, view *compaction.View, have int, brief bool) ([]syncing.Output, error) {
 	h, k := x.history, x.known
+	turns := min(k.Turns, len(st.chain))
 	viewTurns := 0
 	if k.View > 0 {
 		viewTurns = x.viewTurns(st)
@@ -410,6 +573,9 @@ func (x *request) outputs(ctx context.Context, st *state, view *compaction.View)
 	}
 	edited := editedIn(view)
 	own := func(seq compaction.Seq) []events.Message {
+		if seq == tailSeq {
+			return x.own(have, h.Len())
+		}
 		i, ok := bySeq[seq]
 		if !ok {
 			return nil
@@ -418,16 +584,12 @@ func (x *request) outputs(ctx context.Context, st *state, view *compaction.View)
 		switch {
 		case to > h.Len():
 			return nil
-		case from < h.Before && (edited[seq] || x.in.Form == events.FormMessages):
+		case from < h.Before && (!brief || edited[seq] || x.in.Form == events.FormMessages):
 			return nil
 		case from < h.Before: // the caller has them, and nothing changes them
 			return make([]events.Message, to-from)
 		}
-		out := make([]events.Message, to-from)
-		for j := range out {
-			out[j].Raw = h.At(from + j)
-		}
-		return out
+		return x.own(from, to)
 	}
 	sourced, err := x.host.Sourced(ctx, x.address, view, own)
 	if err != nil && h.Before > 0 { // messages of the prefix that the dialect joins with others
@@ -440,14 +602,19 @@ func (x *request) outputs(ctx context.Context, st *state, view *compaction.View)
 	if err != nil {
 		return nil, err
 	}
+	index := func(at events.Position) int {
+		if int(at.Turn) > turns {
+			return have + int(at.Index)
+		}
+		return k.Index(events.Start(st.chain, int(at.Turn)-1) + int(at.Index))
+	}
 	out := make([]syncing.Output, len(sourced))
 	found := 0
 	for i := range sourced {
 		m := &sourced[i]
 		out[i] = syncing.Output{Raw: m.Raw}
 		if int(m.First.Turn) > viewTurns {
-			out[i].From = k.Index(events.Start(st.chain, int(m.First.Turn)-1) + int(m.First.Index))
-			out[i].To = k.Index(events.Start(st.chain, int(m.Last.Turn)-1)+int(m.Last.Index)) + 1
+			out[i].From, out[i].To = index(m.First), index(m.Last)+1
 			out[i].Untouched = m.Untouched
 		} else if found == i {
 			found++
@@ -459,11 +626,26 @@ func (x *request) outputs(ctx context.Context, st *state, view *compaction.View)
 	return out, nil
 }
 
+// begins reports whether a session still has its first turns.
+func (st *state) begins(l *compaction.Ledger, turns int) bool {
+	seqs := l.TurnSeqs()
+	return len(seqs) > 0 && turns <= len(seqs) && (turns == 0 || seqs[turns-1] == compaction.Seq(st.chain[turns-1].Seq))
+}
+
+// own are the messages of the caller from ≤ i < to.
+func (x *request) own(from, to int) []events.Message {
+	out := make([]events.Message, to-from)
+	for i := range out {
+		out[i].Raw = x.history.At(from + i)
+	}
+	return out
+}
+
 // editedIn lists the turns of a view whose texts its rendering needs.
 func editedIn(v *compaction.View) map[compaction.Seq]bool {
 	out := map[compaction.Seq]bool{}
 	for i := range v.Entries {
-		if v.Entries[i].NeedsText() {
+		if v.NeedsText(i) {
 			out[v.Entries[i].Seq] = true
 			if seq := v.Entries[i].CallSeq(); seq != 0 {
 				out[seq] = true
@@ -494,17 +676,14 @@ func (x *request) inspect(read func(*compaction.Ledger)) error {
 	return err
 }
 
-// viewThrough is the history up to a turn, under the newest generation that has no later one.
-func (x *request) viewThrough(turns int) (view *compaction.View, generation int64, err error) {
-	err = x.inspect(func(l *compaction.Ledger) {
-		for generation = l.Generation(); generation > 0; generation-- {
-			if t := l.GenerationThrough(generation); t > 0 && t <= int64(turns) {
-				break
-			}
+// generationBefore is the newest generation that changed no turn behind a number of them.
+func generationBefore(l *compaction.Ledger, turns int) int64 {
+	for generation := l.Generation(); generation > 0; generation-- {
+		if t := l.GenerationThrough(generation); t > 0 && t <= int64(turns) {
+			return generation
 		}
-		view = l.ViewThrough(generation, int64(turns))
-	})
-	return view, generation, err
+	}
+	return 0
 }
 
 // maxViews is how many generations a history is compared with.
@@ -520,38 +699,51 @@ type givenView struct {
 func (x *request) viewsOf(ctx context.Context, st *state) ([]givenView, error) {
 	var out []givenView
 	for gen := st.generation; gen > max(0, st.generation-maxViews); gen-- {
-		var view *compaction.View
-		var through int64
-		if err := x.inspect(func(l *compaction.Ledger) {
-			if through = l.GenerationThrough(gen); through > 0 {
-				view = l.ViewThrough(gen, through)
-			}
-		}); err != nil {
+		var through, shows int64
+		if err := x.inspect(func(l *compaction.Ledger) { through, shows = l.GenerationThrough(gen), l.GenerationShows(gen) }); err != nil {
 			return nil, err
 		}
-		if view == nil || int(through) > len(st.chain) {
-			continue
-		}
-		key := viewKey{x.address, gen, st.chain[through-1].Whole}
-		v, ok := x.views.get(key)
-		if !ok {
-			sourced, err := x.host.Sourced(ctx, x.address, view, func(compaction.Seq) []events.Message { return nil })
+		for _, turn := range slices.Compact([]int64{shows, through}) { // an answer may end at either
+			v, ok, err := x.viewThrough(ctx, st, gen, turn)
 			if err != nil {
-				continue // its texts are gone, or it is none that was given
+				return nil, err
 			}
-			messages := make([]events.Raw, len(sourced))
-			for i := range sourced {
-				messages[i] = sourced[i].Raw
-				if !sourced[i].Untouched {
-					v.made = append(v.made, sourced[i].Raw)
-				}
+			if ok {
+				out = append(out, v)
 			}
-			v.View = syncing.NewView(x.format, messages, int(through))
-			x.views.put(key, v)
 		}
-		out = append(out, v)
 	}
 	return out, nil
+}
+
+// viewThrough is what a generation gave for the turns up to a number; ok is false where it is not
+// known any more.
+func (x *request) viewThrough(ctx context.Context, st *state, gen, through int64) (v givenView, ok bool, err error) {
+	if through < 1 || int(through) > len(st.chain) {
+		return v, false, nil
+	}
+	key := viewKey{x.address, gen, st.chain[through-1].Whole}
+	if v, ok = x.views.get(key); ok {
+		return v, true, nil
+	}
+	var view *compaction.View
+	if err := x.inspect(func(l *compaction.Ledger) { view = l.ViewThrough(gen, through) }); err != nil {
+		return v, false, err
+	}
+	sourced, err := x.host.Sourced(ctx, x.address, view, func(compaction.Seq) []events.Message { return nil })
+	if err != nil {
+		return v, false, nil //nolint:nilerr // its texts are gone, or it is none that was given
+	}
+	messages := make([]events.Raw, len(sourced))
+	for i := range sourced {
+		messages[i] = sourced[i].Raw
+		if !sourced[i].Untouched {
+			v.made = append(v.made, sourced[i].Raw, x.format.Sendable(sourced[i].Raw))
+		}
+	}
+	v.View = syncing.NewView(x.format, messages, int(through))
+	x.views.put(key, v)
+	return v, true, nil
 }
 
 // viewKey names a view.

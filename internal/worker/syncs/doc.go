@@ -11,15 +11,21 @@
 // # Terms
 //
 // The base of a turn is the session that it was computed on: a number of turns and their digest.
-// A sync is late when its turn was not decided in its time. See docs/adr/0031.
+// A sync is late when its turn was not decided in its time. See docs/adr/0031. A history that is
+// another one in each request is fitted: answered by the request alone, without being recorded.
+// A root is the first message of a history that is no instruction. A branch is a session that has
+// another lineage; its name follows from the history, so that it is found without memory.
 //
 // # Guarantees
 //
 //   - A turn names its base, so that a sync on an older session retracts no turn of another caller.
 //   - Its id follows from session, base and content: a retry, here or at another worker, is the
 //     same event.
-//   - An answer rests on what is committed.
+//   - An answer rests on what is committed, or on its request alone.
+//   - The budget of an answer counts all that is sent, also what no log has.
 //   - A dry run publishes nothing.
+//   - A history takes the place of that of the session as an edit, or by request; never because it
+//     ends alike.
 //
 // The simulation of package partition runs this code with crashes at every step.
 //

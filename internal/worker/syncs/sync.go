@@ -23,8 +23,6 @@ const (
 	resultPause = 20 * time.Millisecond
 	// maxStale is how often a sync begins again when another turn came before its own.
 	maxStale = 3
-	// unstableAfter is how often a history may differ at one index, one time after the other.
-	unstableAfter = 3
 )
 
 // errStale: another turn came before the one of a sync.
@@ -55,7 +53,9 @@ type Syncer struct {
 	config *compaction.Config
 	locks  locks
 	stable stability
+	heads  heads
 	views  views
+	given  given
 }
 
 // New returns a syncer.
@@ -69,8 +69,11 @@ type state struct {
 	generation int64
 	through    int64 // of the generation, 0 where it is not known
 	budget     events.Budget
+	raised     bool // its window is above that of its model, as calls showed
 	last       events.Through
 	view       *compaction.View
+	retracted  []compaction.Retracted
+	branched   uint64 // the event that named the last branch; 0 for none
 }
 
 // base is the session as it is.
@@ -89,9 +92,11 @@ func (s *Syncer) stateOf(ctx context.Context, a events.Address) (*state, error) 
 			return
 		}
 		st.budget = l.Describe(s.config).Budget
+		st.raised = l.WindowRaised()
 		st.chain, st.format, st.settings = l.Chain(), l.Format(), l.Settings()
 		st.generation, st.last = l.Generation(), l.Through()
 		st.through = l.GenerationThrough(st.generation)
+		st.retracted, st.branched = l.Retracted(), uint64(l.Branched())
 		st.view, _, _ = l.View()
 	})
 	if err != nil {
@@ -105,13 +110,20 @@ type request struct {
 	*Syncer
 	in       *events.SyncRequest
 	address  events.Address
-	until    time.Time
+	deadline time.Time
 	history  *syncing.History
 	known    syncing.Known
 	format   events.Format
 	warnings []events.SyncWarning
-	recorded int64  // messages that the session had before
-	ended    uint64 // a turn that began the session, before it ended and is to begin again
+	recorded int64                // messages that the session had before
+	until    int                  // index from which on nothing is published: the end is another one each time
+	pending  *events.SyncRefused  // the refusal that is to be published; nil for none, or once it is
+	refused  string               // the view that the provider refused, "" for none
+	tried    *events.HistoryEntry // what that led to
+	shorter  int64                // our estimate of a history that ends before the session, 0 for any other
+	raised   bool                 // the window is above that of the model, as calls showed
+	ended    uint64               // a turn that began the session, before it ended and is to begin again
+	gave     givenAt
 }
 
 // Answer takes the history of an agent, and answers what of it to send.
@@ -120,7 +132,7 @@ func (s *Syncer) Answer(ctx context.Context, in *events.SyncRequest) (*events.Sy
 	if in.WaitMS != nil {
 		wait = time.Duration(*in.WaitMS) * time.Millisecond
 	}
-	x := &request{Syncer: s, in: in, address: in.Address(), until: time.Now().Add(wait)}
+	x := &request{Syncer: s, in: in, address: in.Address(), deadline: time.Now().Add(wait)}
 	if !in.DryRun { // which publishes nothing; a branch requests it of its parent
 		release, err := s.locks.hold(ctx, x.address)
 		if err != nil {
@@ -128,9 +140,8 @@ func (s *Syncer) Answer(ctx context.Context, in *events.SyncRequest) (*events.Sy
 		}
 		defer release()
 	}
-	refused := in.Refused
-	if in.DryRun {
-		refused = nil
+	if r := in.Refused; r != nil && !in.DryRun {
+		x.pending, x.refused = r, r.View
 	}
 	for try := 0; ; try++ {
 		x.warnings = nil
@@ -138,19 +149,26 @@ func (s *Syncer) Answer(ctx context.Context, in *events.SyncRequest) (*events.Sy
 		if err != nil {
 			return nil, err
 		}
-		if refused != nil && len(st.chain) > 0 {
-			if err := x.refuse(ctx, st, refused); err != nil {
-				return nil, err
-			}
-			refused = nil
-			if st, err = s.stateOf(ctx, x.address); err != nil {
-				return nil, err
-			}
+		if len(st.chain) == 0 {
+			x.heads.forget(x.address)
 		}
 		ended := x.ended
+		unknown := x.unknownModel(st)
 		out, err := x.once(ctx, st)
 		if events.CodeOf(err) == events.CodeStaleBase && (try < maxStale || x.ended > ended) {
 			continue
+		}
+		if err == nil && out.Need == "" && out.Session == "" {
+			out, err = x.freeze(ctx, st, out)
+		}
+		if err == nil && !in.DryRun && x.gave.whole != (events.Digest{}) {
+			x.given.put(x.address, x.gave)
+		}
+		if unknown != "" && err == nil && out.Need == "" && out.Session == "" {
+			out.Warnings = append(out.Warnings, events.WarningOf(events.CodeUnknownModel, unknown))
+		}
+		if err == nil && out.Session == "" {
+			x.finish(out)
 		}
 		return out, err
 	}
@@ -159,17 +177,28 @@ func (s *Syncer) Answer(ctx context.Context, in *events.SyncRequest) (*events.Sy
 // needAll is the answer to a request whose prefix is not known here.
 func needAll(st *state) *events.SyncResponse {
 	return &events.SyncResponse{
-		V: events.Version, Need: events.NeedAll, Generation: st.generation, Through: st.last, Budget: st.budget, Warnings: []events.SyncWarning{},
+		V: events.Version, Need: events.NeedAll, Recorded: true, Generation: st.generation, Through: st.last, Budget: st.budget, Warnings: []events.SyncWarning{},
 	}
 }
 
 func (x *request) warn(code events.Code, detail string) {
-	info := events.Codes[code]
-	w := events.SyncWarning{Code: code, Message: info.Meaning, Hint: info.Hint}
-	if detail != "" {
-		w.Message += " " + detail
+	x.warnings = append(x.warnings, events.WarningOf(code, detail))
+}
+
+// unknownModel is a text about a model that the session did not have before, and whose window
+// is a guess; "" for any other one.
+func (x *request) unknownModel(st *state) string {
+	now, m, override := &st.settings, x.in.Model, x.in.Policy
+	switch {
+	case m == nil && len(st.chain) == 0:
+		m = &now.Model
+	case m == nil, len(st.chain) > 0 && *m == now.Model:
+		return ""
 	}
-	x.warnings = append(x.warnings, w)
+	if override == nil {
+		override = now.Policy
+	}
+	return x.config.UnknownModel(x.address.Tenant, override, m)
 }
 
 // once compares the history with the session, publishes what is new, and answers.
@@ -179,15 +208,19 @@ func (x *request) once(ctx context.Context, st *state) (*events.SyncResponse, er
 	if st.format != "" && x.format != st.format {
 		return nil, events.NewInvalid(events.CodeFormatChanged, "format", "is not "+string(st.format)+", that of the session")
 	}
-	before := 0
+	before, err := 0, error(nil)
 	if in.Prefix != nil {
 		before = int(in.Prefix.Count)
 	}
 	x.history = syncing.Read(x.format, in.Messages, before)
+	x.until = x.history.Len()
 	if before > 0 {
 		var ok bool
-		if x.known, ok = x.history.MatchPrefix(st.chain, in.Prefix.Hash); !ok {
-			return needAll(st), nil
+		if x.known, ok = x.history.MatchPrefix(st.chain, in.Prefix.Hash); ok {
+			ok, err = x.fitsPrefix(st)
+		}
+		if !ok || err != nil {
+			return needAll(st), err
 		}
 	} else {
 		x.known = x.history.Match(st.chain)
@@ -201,16 +234,27 @@ func (x *request) once(ctx context.Context, st *state) (*events.SyncResponse, er
 		t = to
 	}
 	x.recorded = int64(t.at)
-	behind := t.from == 0 && x.known.Turns < len(st.chain) // it ends before the session does
-	if in.DryRun || behind {
+	if in.DryRun {
 		return x.answer(ctx, st, t.at)
 	}
+	x.heads.went(x.address)
+	if t.from == 0 && x.known.Turns < len(st.chain) {
+		return x.behind(ctx, st, t.at)
+	}
+	if err := x.refuseHere(ctx, st); err != nil {
+		return nil, err
+	}
+	x.until = x.stable.until(x.address, x.history, t.at)
 	last, err := x.publish(ctx, st, t)
+	if events.CodeOf(err) == events.CodeTooLarge {
+		x.warn(events.CodeTooLarge, err.Error()) // a message that no turn has room for, without its media
+		return x.fit(ctx, st)
+	}
 	if err != nil {
 		return nil, err
 	}
 	if last == nil { // the session has it all
-		return x.answer(ctx, st, x.history.Len())
+		return x.answerUntil(ctx, st)
 	}
 	decided, err := x.await(ctx, last)
 	if err != nil {
@@ -223,43 +267,37 @@ func (x *request) once(ctx context.Context, st *state) (*events.SyncResponse, er
 		}
 		out, err := x.answer(ctx, st, t.at)
 		if err == nil {
-			out.Count, out.Hash = int64(x.history.Len()), last.whole
+			out.Count, out.Hash, x.gave.whole = int64(x.until), last.whole, last.whole
 		}
 		return out, err
 	}
-	if t.from == 0 {
-		x.stable.extended(x.address)
+	if len(st.chain) == 0 { // the refused call was made without an answer
+		if err := x.refuseHere(ctx, decided); err != nil {
+			return nil, err
+		}
 	}
-	x.known.Turns, x.known.At = int(last.number), x.history.Len()
-	return x.answer(ctx, decided, x.history.Len())
+	x.known.Turns, x.known.At = int(last.number), x.until
+	return x.answerUntil(ctx, decided)
 }
 
 // toPublish is what is to be published: the messages from at on, as the turns from a number on,
-// 0 for the next.
+// 0 for the next. A turn ends at stable, so that all before it stays when the rest is another one
+// the next time.
 type toPublish struct {
-	from int64
-	at   int
+	from   int64
+	at     int
+	stable int
 }
 
 // diverge decides about a history that is another one than the session has. An answer or an
 // error ends the sync.
 func (x *request) diverge(ctx context.Context, st *state) (t toPublish, out *events.SyncResponse, err error) {
-	var made []events.Raw
-	if x.history.Before == 0 {
-		views, err := x.viewsOf(ctx, st)
-		if err != nil {
-			return t, nil, err
-		}
-		for _, v := range views {
-			if k, ok := x.history.MatchView(st.chain, v.View); ok {
-				x.known = k
-				if k.Turns == len(st.chain) || k.At == x.history.Len() {
-					return toPublish{0, k.At}, nil, nil
-				}
-				return toPublish{int64(k.Turns) + 1, k.At}, nil, nil
-			}
-			made = append(made, v.made...)
-		}
+	made, err := x.matchViews(ctx, st)
+	if err != nil {
+		return t, nil, err
+	}
+	if x.known.Turns == len(st.chain) || x.known.At == x.history.Len() {
+		return toPublish{from: 0, at: x.known.At}, nil, nil
 	}
 	turn, err := x.textsOf(ctx, st, x.known.Turns)
 	if err != nil {
@@ -267,13 +305,14 @@ func (x *request) diverge(ctx context.Context, st *state) (t toPublish, out *eve
 	}
 	at := x.known.At + x.history.Common(x.known.At, turn)
 	if at == x.history.Len() { // it ends within a turn: as a history that ends before the session
-		return toPublish{0, x.known.At}, nil, nil
+		return toPublish{from: 0, at: x.known.At}, nil, nil
 	}
-	on := x.in.OnDivergence
+	t = toPublish{int64(x.known.Turns) + 1, x.known.At, at}
+	on, root := x.in.OnDivergence, at == x.history.Lead && x.history.Before == 0 && whole(st.chain)
 	edited := len(made) > 0 && x.history.HasAny(made)
 	switch {
 	case edited && on != events.DivergeRefuse:
-		out, err = x.branch(ctx, st)
+		out, err = x.branch(ctx, st, at)
 		if err == nil {
 			x.warn(events.CodeEditedView, "")
 			out.Warnings = append(out.Warnings, x.warnings...)
@@ -282,22 +321,47 @@ func (x *request) diverge(ctx context.Context, st *state) (t toPublish, out *eve
 	case edited:
 		return t, nil, events.NewInvalid(events.CodeEditedView, "messages", "have messages of compactd that were changed")
 	case on == events.DivergeBranch:
-		out, err = x.branch(ctx, st)
+		out, err = x.branch(ctx, st, at)
 		return t, out, err
-	case at == x.history.Lead && x.history.Before == 0 && whole(st.chain) && !x.worked(ctx, st):
+	case on == events.DivergeRefuse && root:
 		return t, nil, events.NewInvalid(events.CodeOtherHistory, "messages", "have nothing in common with those of the session")
 	case on == events.DivergeRefuse:
 		return t, nil, events.NewInvalid(events.CodeDiverged, "messages", fmt.Sprintf("differ from those of the session from index %d on", at))
+	case on == events.DivergeAuto:
+		if out, err = x.lineage(ctx, st, at, root); out != nil || err != nil {
+			return t, out, err
+		}
 	}
-	if x.history.Len() >= x.known.Index(int(st.chain[len(st.chain)-1].End)) && x.stable.differs(x.address, at) >= unstableAfter {
+	if !x.in.DryRun && x.stable.differs(x.address, x.history, at, x.known.Index(int(st.chain[len(st.chain)-1].End))) {
 		detail := fmt.Sprintf("It is message %d.", at)
 		if i := at - x.known.At; i < len(turn) {
 			detail = fmt.Sprintf("It is member %q of message %d.", syncing.Member(turn[i], x.history.At(at)), at)
 		}
 		x.warn(events.CodeUnstableHistory, detail)
-		return t, x.native(st, nil), nil
+		out, err = x.fit(ctx, st)
+		return t, out, err
 	}
-	return toPublish{int64(x.known.Turns) + 1, x.known.At}, nil, nil
+	return t, nil, nil
+}
+
+// matchViews compares the history with the views of earlier answers. Where it begins with none it
+// returns the messages of compactd that they have.
+func (x *request) matchViews(ctx context.Context, st *state) (made []events.Raw, err error) {
+	if x.history.Before > 0 {
+		return nil, nil
+	}
+	views, err := x.viewsOf(ctx, st)
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range views {
+		if k, ok := x.history.MatchView(st.chain, v.View); ok {
+			x.known = k
+			return nil, nil
+		}
+		made = append(made, v.made...)
+	}
+	return made, nil
 }
 
 // whole reports whether the digests of a chain are known: those of ledgers of 0.1.0 are not.
@@ -321,44 +385,16 @@ func (x *request) textsOf(ctx context.Context, st *state, turn int) ([]events.Ra
 	return out, nil
 }
 
-// lastTurns is how many turns of the end of a session a history is searched for.
-const lastTurns = 4
-
-// worked reports whether the history has work of the last turns of the session.
-func (x *request) worked(ctx context.Context, st *state) bool {
-	for i := len(st.chain) - 1; i >= max(0, len(st.chain)-lastTurns); i-- {
-		if turn, err := x.textsOf(ctx, st, i); err == nil && x.history.HasWork(turn) {
-			return true
-		}
-	}
-	return false
-}
-
-// branch has the branch answer that the history belongs to. Its name follows from where the
-// history differs, so that a later request finds it.
-func (x *request) branch(ctx context.Context, st *state) (*events.SyncResponse, error) {
-	if x.history.Before > 0 {
-		return needAll(st), nil
-	}
-	var at events.Digest
-	if x.known.Turns > 0 {
-		at = st.chain[x.known.Turns-1].Whole
-	}
-	first := x.format.DigestOf(x.history.From(x.known.At)[:1])
-	in := *x.in
-	in.Session, in.Branch = x.address.Session, at.String()[:8]+first.String()[:8]
-	in.Fork = &events.Fork{Session: x.address.Session, Turn: int64(x.known.Turns)}
-	in.OnDivergence, in.Refused = events.DivergeReplace, nil
-	ms := max(time.Until(x.until), 0).Milliseconds()
-	in.WaitMS = &ms
-	return x.other(ctx, &in)
-}
-
 // other has a sync answered about another session.
 func (x *request) other(ctx context.Context, in *events.SyncRequest) (*events.SyncResponse, error) {
 	out, err := x.host.Sync(ctx, in)
 	if err == nil {
-		out.Session = in.Address().Session
+		at := in.Address().Session
+		if id := out.Session; id == "" || id == at {
+			out.Session, out.Branch = at, in.Branch
+		} else if out.Branch = in.Branch + "/" + out.Branch; events.BranchID(in.Session, out.Branch) != id {
+			out.Branch = "" // too long for a name
+		}
 	}
 	return out, err
 }
@@ -395,43 +431,4 @@ func (l *locks) hold(ctx context.Context, a events.Address) (release func(), err
 			return nil, context.Cause(ctx)
 		}
 	}
-}
-
-// stability counts how often the history of a session differed at one index.
-type stability struct {
-	mu sync.Mutex
-	at map[events.Address]*unstable
-}
-
-type unstable struct {
-	index, times int
-	last         time.Time
-}
-
-// Bounds of what is remembered of histories that differ.
-const (
-	maxUnstable   = 10_000
-	unstableReset = 10 * time.Minute
-)
-
-// differs counts one more time, and returns how many there are.
-func (u *stability) differs(a events.Address, index int) int {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.at == nil || len(u.at) >= maxUnstable {
-		u.at = map[events.Address]*unstable{}
-	}
-	x := u.at[a]
-	if x == nil || x.index != index || time.Since(x.last) > unstableReset {
-		x = &unstable{index: index}
-		u.at[a] = x
-	}
-	x.times, x.last = x.times+1, time.Now()
-	return x.times
-}
-
-func (u *stability) extended(a events.Address) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	delete(u.at, a)
 }

@@ -17,7 +17,7 @@ import (
 
 // least are the shortest payloads that a decoder takes.
 var least = map[string]string{
-	"turn": `{"messages":[]}`, "compact": `{}`, "rewind": `{"steps":1}`, "overflow": `{"status":400}`, "end": `{}`, "forget": `{}`, "idle": `{"since":1}`,
+	"turn": `{"messages":[]}`, "compact": `{}`, "rewind": `{"steps":1}`, "overflow": `{"status":400}`, "end": `{}`, "forget": `{}`, "idle": `{"since":1}`, "branch": `{"branch":"s"}`,
 	"summary":        `{"job":"j","text":"t"}`,
 	"attach-request": `{"session":"s","attachments":[]}`,
 	"check-request":  `{"session":"s"}`, "context-request": `{"session":"s"}`, "files-request": `{"session":"s"}`, "history-request": `{"session":"s"}`, "stats-request": `{"session":"s"}`,

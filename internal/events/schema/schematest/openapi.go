@@ -107,7 +107,8 @@ func describeVerbs(verbs []AgentVerb, all map[string]*jsonschema.Schema, paths o
 		"operationId": "events", "summary": "The outcomes of the session, as server-sent events.", "servers": servers, "security": security,
 		"parameters": append(slices.Clone(place),
 			text("header", "Last-Event-ID", false, "Resume after this sequence.", object{"type": "string", "pattern": "^[0-9]+$"}),
-			text("query", "after", false, "The same, for clients that cannot set headers.", object{"type": "integer", "minimum": 0})),
+			text("query", "after", false, "The same, for clients that cannot set headers.", object{"type": "integer", "minimum": 0}),
+			text("query", "branches", false, "The outcomes of branches too, with the id of their session as session.", object{"type": "string", "enum": []string{"true", "false"}})),
 		"responses": refusals(object{"200": stream}, 400, 401, 403, 405, 410, 429, 500, 503),
 	}}
 	return nil

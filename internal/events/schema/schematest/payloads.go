@@ -39,6 +39,7 @@ var payloads = []Payload{
 	in[endPayload]("end", events.DecodeEnd, endRules),
 	in[forgetPayload]("forget", events.DecodeForget, forgetRules),
 	in[events.Idle]("idle", events.DecodeIdle, idleRules),
+	in[events.Branch]("branch", events.DecodeBranch, branchRules),
 	in[events.Summary]("summary", events.DecodeSummary, summaryRules),
 
 	out[events.Compacted]("compacted", with(budgetRules, rules{"summary": required("text"), "summary.usage": required()})),

@@ -124,6 +124,24 @@ func one(any bool, shapes map[string][]string, names ...string) func(*jsonschema
 	}
 }
 
+// noneOr: 0, which is none, or a number in between.
+func noneOr(low, high float64) func(*jsonschema.Schema) {
+	zero := 0.0
+	return func(s *jsonschema.Schema) {
+		s.Minimum, s.Maximum = &zero, &high
+		s.AnyOf = []*jsonschema.Schema{{Maximum: &zero}, {Minimum: &low}}
+	}
+}
+
+// onBase: only a turn that names its base or where it branched off may have the version of one.
+func onBase(s *jsonschema.Schema) {
+	first := float64(events.Version)
+	s.AnyOf = []*jsonschema.Schema{{Properties: map[string]*jsonschema.Schema{"v": {Maximum: &first}}}}
+	for _, name := range []string{"expect", "forked_from"} {
+		s.AnyOf = append(s.AnyOf, &jsonschema.Schema{Required: []string{name}, Properties: map[string]*jsonschema.Schema{name: {Type: "object"}}})
+	}
+}
+
 const (
 	maxName        = 256
 	idPattern      = `^[A-Za-z0-9_-]{1,64}$`
@@ -143,7 +161,7 @@ var (
 	policy = rules{"policy": types("object")}
 
 	turnRules = with(event, model, policy, rules{
-		"": required("messages"), "v": between(events.Version, events.VersionExpect), "generation": between(0, events.MaxNumber),
+		"": both(required("messages"), onBase), "v": between(events.Version, events.VersionExpect), "generation": between(0, events.MaxNumber),
 		"expect": required("digest"), "expect.turn": between(0, events.MaxNumber),
 		"forked_from": required("session"), "forked_from.turn": between(0, events.MaxNumber), "forked_from.session": pattern(sessionPattern),
 		"turn":          both(between(1, events.MaxNumber), described("number of the turn, counted from 1; absent is the next")),
@@ -160,10 +178,12 @@ var (
 		"":      one(true, map[string][]string{"error": {"string", "object", "array"}, "status": {"integer"}}, "error", "status"),
 		"error": types("string", "object", "array"), "status": both(between(100, 599), described("HTTP status")),
 		"generation": both(between(0, events.MaxNumber), described("compaction the agent had applied when it made the call; absent is the newest")),
+		"unrecorded": both(between(0, events.MaxTokens), described("for workers: the estimate of a call with a history that the session has not, as a sync answered it")),
 	})
 	endRules     = with(event, rules{"": described("A session.end: the session is over.")})
 	forgetRules  = with(event, rules{"": closed})
 	idleRules    = with(event, rules{"": required("since"), "since": least(1)})
+	branchRules  = with(event, rules{"": required("branch"), "branch": pattern(sessionPattern)})
 	summaryRules = with(envelope, rules{"": summary})
 
 	budgetRules = rules{"budget": later("percent_left", "trigger_tokens", "target_tokens", "limit_tokens"), "budget.breakdown": later("correction")}
@@ -182,11 +202,11 @@ var (
 	syncRules    = with(address, model, policy, rules{
 		"": required("session", "messages"), "branch": text(maxName), "format": formats, "system": types("string", "array"), "tools": types("array"), "messages[]": objects,
 		"usage":      both(types("object"), described("What the provider counted for the last call, in its shape, with view: that of the answer which the call was made with.")),
-		"on_diverge": oneOf("replace", "branch", "refuse"), "form": oneOf("parts", "messages"),
+		"on_diverge": oneOf("auto", "replace", "branch", "refuse"), "form": oneOf("parts", "messages"), "frozen": between(0, events.MaxNumber),
 		"wait_ms": both(between(0, events.MaxWait.Milliseconds()), described("the most to wait for the decision, in milliseconds; absent is 500")),
 		"prefix":  required("hash"), "prefix.count": between(0, events.MaxNumber),
 		"refused":       one(true, map[string][]string{"error": {"string", "object", "array"}, "status": {"integer"}}, "error", "status"),
-		"refused.error": types("string", "object", "array"), "refused.status": both(between(100, 599), described("HTTP status")), "refused.view": text(maxName),
+		"refused.error": types("string", "object", "array"), "refused.status": both(noneOr(100, 599), described("HTTP status; 0 is none")), "refused.view": text(maxName),
 		"forked_from": required("session"), "forked_from.turn": between(0, events.MaxNumber), "forked_from.session": pattern(sessionPattern),
 	})
 	compressRules = with(envelope, rules{

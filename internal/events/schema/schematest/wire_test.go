@@ -51,7 +51,7 @@ func TestWirePage(t *testing.T) {
 
 // rarely are payloads that the page has in its text, or cut short.
 var rarely = map[string]bool{
-	"end": true, "forget": true, "idle": true, "summary": true, "compacted": true, "erased": true, "event-response": true,
+	"end": true, "forget": true, "idle": true, "branch": true, "summary": true, "compacted": true, "erased": true, "event-response": true,
 	"compress-request": true, "compress-response": true, "usage-request": true, "usage-response": true, "retrieve-response": true, // over HTTP only
 }
 

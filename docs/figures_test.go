@@ -1,0 +1,64 @@
+package docs
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// The figures of README.md are those that the pages of measurements have.
+func TestFigures(t *testing.T) {
+	text := func(name string) string {
+		data, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(strings.Fields(string(data)), " ")
+	}
+	figures := func(page, pattern string) []string {
+		m := regexp.MustCompile(pattern).FindStringSubmatch(text(page))
+		if m == nil {
+			t.Errorf("%s has no %s", page, pattern)
+			return make([]string, 9)
+		}
+		return m[1:]
+	}
+	_, alone, _ := strings.Cut(text("docs/what-if.md"), "## Truncation alone")
+	fact := func(name string) []string {
+		m := regexp.MustCompile(name + ` (\d+)/(\d+) (\d+)/(\d+)`).FindStringSubmatch(alone)
+		if m == nil {
+			t.Fatalf("docs/what-if.md has no %s under truncation alone", name)
+		}
+		return m[1:]
+	}
+	thousandths := func(s string) string {
+		n, err := strconv.ParseFloat(strings.ReplaceAll(s, ",", ""), 64)
+		if err != nil {
+			t.Errorf("%q: %v", s, err)
+		}
+		return strings.TrimSuffix(strconv.FormatFloat(n/1000, 'f', 2, 64), "0")
+	}
+	paths, failures := fact("facts: paths"), fact("facts: failures")
+	latency := figures("docs/performance.md", `\| .latency_2k_p50_ms., ._p99_ms. \| ([\d.]+), ([\d.]+) \|`)
+	turn := figures("docs/performance.md", `\| .turn_cost_10k_over_10. \| [\d.]+: ([\d,]+) over`)
+	plan := figures("docs/performance.md", `.plan_10k_us. [\d,]+ to ([\d,]+)`)
+	pass := figures("docs/performance.md", `.render_1k_us. [\d,]+ to ([\d,]+)`)
+	waits := figures("docs/quality.md", `eval blocked_ms_p99 \d+ <=\d+ met \(the most (\d+) of (\d+) turns\)`)
+	micros, _ := strconv.ParseFloat(strings.ReplaceAll(turn[0], ",", ""), 64)
+	readme := text("README.md")
+	for _, want := range []string{
+		fmt.Sprintf("cut: %s of %s paths, %s of %s failures", paths[2], paths[3], failures[2], failures[3]),
+		fmt.Sprintf("compactd: %s of %s paths, %s of %s failures", paths[0], paths[1], failures[0], failures[1]),
+		fmt.Sprintf("after %s ms, p99 %s ms, at 2,000 turns a second", latency[0], latency[1]),
+		fmt.Sprintf("compactd: %.1f µs a turn, for any length; %s ms a pass; %s ms over 10,000 messages", micros/1000, thousandths(pass[0]), thousandths(plan[0])),
+		fmt.Sprintf("It waited %s ms after each of %s turns", waits[0], strings.ReplaceAll(waits[1], "200196", "200,196")),
+	} {
+		if !strings.Contains(readme, want) {
+			t.Errorf("README.md does not say %q", want)
+		}
+	}
+}

@@ -1,0 +1,175 @@
+package render
+
+import (
+	"errors"
+	"slices"
+
+	"compactd/internal/compaction/measure"
+	"compactd/internal/events"
+	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
+	"compactd/internal/events/traits"
+)
+
+// What a provider demands beyond its dialect is brought about in the messages as they are
+// written; see [traits.Demands].
+
+// errNoText is that of a message without its text, which a demand depends on.
+var errNoText = errors.New("render: the text of a message is not there")
+
+const reasoningContent = "reasoning_content"
+
+// withoutReasoning drops the members of an assistant's message that the provider refuses. It
+// reports whether there is anything else in it.
+func (r *renderer) withoutReasoning(m *message) (kept bool, err error) {
+	if len(r.view.Demands.Drops) == 0 || m.role != measure.RoleAssistant {
+		return true, nil
+	}
+	if m.raw == nil {
+		return true, errNoText
+	}
+	members, err := codec.ReadObject(m.raw)
+	if err != nil {
+		return true, err
+	}
+	left := slices.DeleteFunc(slices.Clone(members), func(x codec.Member) bool { return slices.Contains(r.view.Demands.Drops, x.Name) })
+	if len(left) == len(members) {
+		return true, nil
+	}
+	m.untouched = false
+	m.raw = codec.WriteObject(left)
+	r.note(events.OpUnbind, m)
+	return slices.ContainsFunc(left, func(x codec.Member) bool {
+		empty := x.Value.Kind() == 'n' || string(x.Value) == `""` || string(x.Value) == "[]"
+		return !empty && slices.Contains([]string{"content", "tool_calls", "function_call", "refusal", "audio", "reasoning"}, x.Name)
+	}), nil
+}
+
+// finish makes the history as a whole what the provider demands.
+func (r *renderer) finish() error {
+	r.unmark()
+	r.reason()
+	if err := r.bridge(); err != nil {
+		return err
+	}
+	return r.close()
+}
+
+// bridge puts lines between messages that the provider refuses one behind the other: one of the
+// assistant between a tool's message and a user's, and where roles alternate one of the other role
+// between two that could not be joined. It is the last to see neighbours, so that the order of the
+// repairs before it does not matter.
+func (r *renderer) bridge() error {
+	bridges := r.view.Demands.Bridges && !r.dialect.Units && !r.dialect.Apart
+	if !bridges && !r.view.Demands.Alternates || r.dialect.Joined == dialect.JoinAll {
+		return nil
+	}
+	tool := false
+	for i := 0; i < len(r.out); i++ {
+		m := &r.out[i]
+		role, text := measure.RoleAssistant, ""
+		switch again := r.view.Demands.Alternates && i > 0 && r.out[i-1].role == m.role; {
+		case bridges && tool && m.role == measure.RoleUser && !m.results:
+			text = measure.BridgeText
+		case again && m.role == measure.RoleUser:
+			text = measure.ApartText
+		case again && m.role == measure.RoleAssistant && !r.dialect.Units && (r.dialect.Exchange != dialect.ByWords || !m.calls):
+			role, text = measure.RoleUser, measure.CloseText
+		}
+		if text != "" {
+			made, err := r.made(role, textMessage(speaker[role], text))
+			if err != nil {
+				return err
+			}
+			r.note(events.OpBridge, m)
+			r.out = slices.Insert(r.out, i, made)
+			i++
+		}
+		m = &r.out[i]
+		tool = m.role == measure.RoleTool || m.results || tool && isSystem(*m)
+	}
+	return nil
+}
+
+// speaker are the roles of lines that compactd adds.
+var speaker = map[measure.Role]events.Role{measure.RoleUser: events.RoleUser, measure.RoleAssistant: events.RoleAssistant}
+
+// unmark drops marks for the cache from the oldest messages on, where they are more than the
+// provider takes. Those of messages that the caller has are not known, and are not fewer for it:
+// what is older than one of these loses all.
+func (r *renderer) unmark() {
+	left := traits.MaxMarks - r.view.Marks
+	for i := len(r.out) - 1; i >= 0; i-- {
+		m := &r.out[i]
+		if m.raw == nil {
+			left = 0
+			continue
+		}
+		without, n := dialect.WithoutMarks(m.raw)
+		if n > 0 && n > left {
+			m.raw, m.untouched = without, false
+			r.note(events.OpUnmark, m)
+			left = 0
+			continue
+		}
+		left -= n
+	}
+}
+
+// reason gives calls without reasoning a blank one, where other messages of the agent have some:
+// its model thinks, and the provider refuses the others. See [traits.DemandsReasoning].
+func (r *renderer) reason() {
+	if !r.view.Demands.Reasons || !slices.ContainsFunc(r.out, func(m message) bool { return m.first.Turn > 0 && hasMember(m.raw, reasoningContent) }) {
+		return
+	}
+	for i := range r.out {
+		m := &r.out[i]
+		if m.role != measure.RoleAssistant || !m.calls || m.raw == nil || hasMember(m.raw, reasoningContent) {
+			continue
+		}
+		if raw, err := codec.WithMember(m.raw, reasoningContent, codec.Quote(" ")); err == nil {
+			m.raw, m.untouched = raw, false
+			r.note(events.OpReason, m)
+		}
+	}
+}
+
+func hasMember(raw events.Raw, name string) bool {
+	for key := range events.Members(raw) {
+		if key == name {
+			return true
+		}
+	}
+	return false
+}
+
+// close adds a line of a user behind the words of an assistant, where the last message that came
+// is not the assistant's: its result went to its call, or it was blank.
+func (r *renderer) close() error {
+	last := len(r.out) - 1
+	for last >= 0 && isSystem(r.out[last]) {
+		last--
+	}
+	if !r.view.Demands.NoPrefill || last < 0 || r.out[last].role != measure.RoleAssistant || r.view.endsOnAssistant() || r.opens() {
+		return nil
+	}
+	m, err := r.made(measure.RoleUser, textMessage(events.RoleUser, measure.CloseText))
+	if err != nil {
+		return err
+	}
+	r.note(events.OpClose, &r.out[last])
+	r.out = append(r.out, m)
+	return nil
+}
+
+// endsOnAssistant reports whether the last message that came is an assistant's.
+func (v *View) endsOnAssistant() bool {
+	var last *measure.Entry
+	for i := range v.Entries {
+		e := &v.Entries[i]
+		if e.Kind < measure.KindTruncation && e.Role != measure.RoleSystem && (last == nil || last.Compare(e.Position()) < 0) {
+			last = e
+		}
+	}
+	return last == nil || last.Role == measure.RoleAssistant
+}

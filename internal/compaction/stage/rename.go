@@ -1,0 +1,117 @@
+package stage
+
+import (
+	"slices"
+
+	"compactd/internal/compaction/measure"
+	"compactd/internal/events"
+	"compactd/internal/events/traits"
+)
+
+// A call whose id the provider does not take, or another call has, gets another id, and so does
+// its result. The new id depends on the old one and, for one that comes again, on the place of
+// the call: it is the same in every view with the call before. Calls that await their results
+// keep their ids, since the results still come under them.
+
+// Renamed are calls and results by their position: with the place of a call whose id another
+// one has, without a turn for an id that is not taken.
+type Renamed map[int]events.Position
+
+// Rename finds them in the entries of a repaired history.
+func Rename(entries []measure.Entry, f events.Format, demands *traits.Demands) Renamed {
+	out := Renamed{}
+	scope, seen := -1, map[measure.Key]bool{}
+	starts := exchanges(entries, f)
+	for i := range entries {
+		e := &entries[i]
+		if !e.Called() {
+			continue
+		}
+		if starts[i] != scope && !demands.UniqueIDs {
+			clear(seen)
+		}
+		scope = starts[i]
+		switch {
+		case seen[e.Call] && (demands.UniqueIDs || f.Dialect().Paired):
+			out[i] = e.Position()
+		case !demands.IDs.Takes(e.Call.IDClass()):
+			out[i] = events.Position{}
+		}
+		seen[e.Call] = true
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	p := Pair(entries, f)
+	open := p.awaiting(entries)
+	for i := range entries {
+		at, ok := out[i]
+		switch call := p.Other[i]; {
+		case ok && at.Turn == 0 && i >= open && call < 0 && entries[i].Kind == measure.KindCall:
+			delete(out, i)
+		case entries[i].Kind == measure.KindResult && call >= 0:
+			if at, ok := out[int(call)]; ok {
+				out[i] = at
+			}
+		}
+	}
+	return out
+}
+
+// doubled lists calls that came twice: the same call again in its exchange, under the same id,
+// without a result of its own.
+func (d *Draft) doubled() (out []int) {
+	if !d.format.Dialect().Paired || !slices.ContainsFunc(d.pairing().lone, func(i int) bool { return d.entries[i].Kind == measure.KindCall }) {
+		return nil
+	}
+	starts, other := exchanges(d.entries, d.format), d.pairing().Other
+	type place struct {
+		exchange int
+		call     measure.Key
+	}
+	first := map[place]int{}
+	for i := range d.entries {
+		e := &d.entries[i]
+		if e.Kind != measure.KindCall || e.Call == 0 || e.Flags.Has(measure.FlagEmpty) {
+			continue
+		}
+		at := place{starts[i], e.Call}
+		k, again := first[at]
+		if !again {
+			first[at] = i
+		} else if x := &d.entries[k]; other[i] < 0 && e.Tool == x.Tool && e.Path == x.Path && e.Variant == x.Variant && e.JSON == x.JSON {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// dropDoubled takes calls that came twice out of the history, with the reasoning beside them.
+func (d *Draft) dropDoubled() {
+	for _, i := range d.doubled() {
+		d.alter(i, func(e *measure.Entry) { e.Flags |= measure.FlagEmpty })
+		d.note(events.OpDrop, i)
+		d.dropThoughts(i)
+		d.paired = false
+	}
+}
+
+// dropThoughts takes the reasoning of a call's message out of the history, where the message
+// has no other call.
+func (d *Draft) dropThoughts(call int) {
+	from, to := call, call
+	for from > 0 && d.entries[from-1].SameMessage(&d.entries[call]) {
+		from--
+	}
+	for to < len(d.entries) && d.entries[to].SameMessage(&d.entries[call]) {
+		to++
+	}
+	if slices.ContainsFunc(d.entries[from:to], func(e measure.Entry) bool { return e.Kind == measure.KindCall && !e.Flags.Has(measure.FlagEmpty) }) {
+		return
+	}
+	for i := from; i < to; i++ {
+		if d.entries[i].Flags.Has(measure.FlagThinking) {
+			d.alter(i, func(e *measure.Entry) { e.Flags |= measure.FlagEmpty })
+		}
+	}
+}

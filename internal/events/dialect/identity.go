@@ -1,0 +1,120 @@
+package dialect
+
+import "bytes"
+
+// What two messages of a session may differ in and be the same, beside what package codec
+// leaves out. See docs/format/identity.md.
+
+// isCacheMark reports whether a member marks what a provider is to cache: agents move marks
+// with each call.
+func isCacheMark(key []byte) bool {
+	switch string(key) {
+	case CacheControl, "cacheControl", "cachePoint":
+		return true
+	}
+	return false
+}
+
+// rest reads a member of a block, or of a call, that its dialect does not interpret.
+func (w *Reader) rest(key []byte) {
+	if isCacheMark(key) {
+		w.Omit()
+	} else {
+		w.Value()
+	}
+}
+
+// flag reads a value that is false where it is absent.
+func (w *Reader) flag() Raw {
+	v := w.Value()
+	if v.Kind() == 'f' {
+		w.Omitted()
+	}
+	return v
+}
+
+// data reads a value of a model or a tool, in which nothing is left out.
+func (w *Reader) data() Raw {
+	v := w.Value()
+	w.Keep()
+	return v
+}
+
+// options reads what messages and parts of the AI SDK have for providers.
+func (w *Reader) options() {
+	mark := w.Mark()
+	w.fields(func([]byte) {
+		mark := w.Mark()
+		w.fields(w.rest)
+		w.omitEmpty(mark)
+	})
+	w.omitEmpty(mark)
+}
+
+// omitEmpty leaves out an object of which nothing is left.
+func (w *Reader) omitEmpty(mark int) {
+	if string(w.Since(mark)) == "{}" {
+		w.Omitted()
+	}
+}
+
+// Setting reads a system prompt, tools or a policy for its identity: one text block is the same
+// as its text, and marks of a cache are no content.
+func (w *Reader) Setting() {
+	mark := w.Mark()
+	if w.Kind() != '[' {
+		w.Value()
+		return
+	}
+	w.Array(func() {
+		mark := w.Mark()
+		w.fields(func(key []byte) {
+			if isOptions(key) {
+				w.options()
+			} else {
+				w.rest(key)
+			}
+		})
+		w.omitEmpty(mark)
+	})
+	w.sameContent(mark)
+}
+
+// isOptions reports whether a member is for providers: see options.
+func isOptions(key []byte) bool {
+	switch string(key) {
+	case "providerOptions", "providerMetadata", "experimental_providerMetadata":
+		return true
+	}
+	return false
+}
+
+// sameContent takes a content of one text block, which has nothing beside its text, as that
+// text, and leaves out an empty one. A block with an empty text stays: the message has a part
+// for it, and one without content has none.
+func (w *Reader) sameContent(mark int) {
+	content := w.Since(mark)
+	if text, ok := bytes.CutPrefix(content, []byte(`[{"text":"`)); ok && text[0] != '"' {
+		end := quoted(text)
+		switch string(text[end:]) {
+		case `,"type":"text"}]`, `,"type":"input_text"}]`, `,"type":"output_text"}]`:
+			w.Replace(mark, content[len(content)-len(text)-1:len(content)-len(text)+end])
+		}
+	}
+	if string(w.Since(mark)) == `""` {
+		w.Omitted()
+	}
+}
+
+// quoted is where a JSON string ends that begins before text, behind its quotation mark.
+func quoted(text []byte) int {
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
+	}
+	return len(text)
+}

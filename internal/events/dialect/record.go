@@ -1,0 +1,198 @@
+package dialect
+
+import (
+	"bytes"
+	"encoding/base64"
+	"slices"
+
+	"compactd/internal/events/codec"
+	"compactd/internal/events/media"
+)
+
+// A message that is recorded may have references in the place of large media. One that goes out
+// to a provider never has: see [media.Ref].
+
+// LargeMedia is the size from which media are recorded by a reference, in bytes: pictures that a
+// tool takes of a screen are smaller for the most part, and a turn has room for eleven.
+const LargeMedia = 256 << 10
+
+// LeastMessage, as the most that a message may have, replaces all its media.
+const LeastMessage = 1
+
+// leastMedia is the size below which a reference saves nothing that matters.
+const leastMedia = 4 << 10
+
+// value is a value of a message: raw[from:to].
+type value struct{ from, to int }
+
+// values lists those of a message that may be inline media, in their order.
+func (d *Dialect) values(raw Raw) (out []value) {
+	w := Reader{Walker: codec.Walk(raw)}
+	w.OnMedia = func(from, to int) { out = append(out, value{from, to}) }
+	_, _ = d.Read(&w) // a message that it cannot read has none behind that place
+	return out
+}
+
+// Record returns a message with references in the place of large media, and of smaller ones, the
+// largest first, while it has more than most bytes. Its identity and its price stay.
+func (d *Dialect) Record(raw Raw, most int) Raw {
+	if len(raw) <= min(most, LargeMedia) {
+		return raw
+	}
+	all := d.values(raw)
+	slices.SortStableFunc(all, func(a, b value) int { return (b.to - b.from) - (a.to - a.from) })
+	size := len(raw)
+	var changes []change
+	for _, v := range all {
+		if n := v.to - v.from; n < leastMedia || n/4*3 <= LargeMedia && size <= most {
+			continue
+		}
+		text, ok := media.Refer(raw[v.from:v.to])
+		if !ok {
+			continue
+		}
+		if ref, _ := media.RefOf(text); ref.Bytes <= LargeMedia && size <= most {
+			continue
+		}
+		changes = append(changes, change{v, text})
+		size += len(text) - (v.to - v.from)
+	}
+	return replaced(raw, changes)
+}
+
+// change is another text in the place of a value.
+type change struct {
+	value
+	text Raw
+}
+
+func replaced(raw Raw, changes []change) Raw {
+	if len(changes) == 0 {
+		return raw
+	}
+	slices.SortFunc(changes, func(a, b change) int { return a.from - b.from })
+	var out Raw
+	at := 0
+	for _, c := range changes {
+		if c.from < at { // within the one before, whose block was replaced
+			continue
+		}
+		out = append(append(out, raw[at:c.from]...), c.text...)
+		at = c.to
+	}
+	return append(out, raw[at:]...)
+}
+
+// refs lists the references of a message.
+func (d *Dialect) refs(raw Raw) (out []value, refs []media.Ref) {
+	if !bytes.Contains(raw, []byte("sha256:")) {
+		return nil, nil
+	}
+	for _, v := range d.values(raw) {
+		if r, ok := media.RefOf(raw[v.from:v.to]); ok {
+			out, refs = append(out, v), append(refs, r)
+		}
+	}
+	return out, refs
+}
+
+// Refers reports whether a message has references: no provider takes it.
+func (d *Dialect) Refers(raw Raw) bool {
+	found, _ := d.refs(raw)
+	return len(found) > 0
+}
+
+// Sendable returns a message for a provider: a text stands in the place of each block that is a
+// reference, and where the dialect has no place for a text, a picture of one pixel.
+func (d *Dialect) Sendable(raw Raw) Raw {
+	found, refs := d.refs(raw)
+	if len(found) == 0 {
+		return raw
+	}
+	blocks := blocksOf(raw, found)
+	var changes []change
+	for i, v := range found {
+		text := refs[i].Text()
+		switch b := blocks[i]; {
+		case b.to == 0 && bytes.HasPrefix(raw[v.from:], []byte(`"data:`)):
+			changes = append(changes, change{v, codec.Quote(blank)})
+		case b.to == 0:
+			changes = append(changes, change{v, codec.Quote(blank[len(blankHead):])})
+		case d == &gemini && b.nested: // parts of a functionResponse are files alone
+			changes = append(changes, change{b.value, textFile(text)})
+		default:
+			changes = append(changes, change{b.value, d.textBlock(raw, text)})
+		}
+	}
+	return replaced(raw, changes)
+}
+
+// block is an object that is an element of an array: in every dialect that of a medium.
+type block struct {
+	value
+	nested bool // it is in another one
+}
+
+// blocksOf returns for each value the innermost block that it is in. One without is zero.
+func blocksOf(raw Raw, values []value) []block {
+	type bracket struct {
+		at    int
+		block bool
+	}
+	out := make([]block, len(values))
+	var open []bracket
+	var within []int // values that were passed, and have no block yet
+	next, blocks := 0, 0
+	for i := 0; i < len(raw); i++ {
+		for ; next < len(values) && values[next].from <= i; next++ {
+			within = append(within, next)
+		}
+		switch raw[i] {
+		case '"':
+			w := codec.Walk(raw[i:])
+			i += len(w.Value()) - 1
+		case '{', '[':
+			b := bracket{i, raw[i] == '{' && len(open) > 0 && raw[open[len(open)-1].at] == '['}
+			if open = append(open, b); b.block {
+				blocks++
+			}
+		case '}', ']':
+			last := open[len(open)-1]
+			if open = open[:len(open)-1]; !last.block {
+				continue
+			}
+			blocks--
+			for n := len(within) - 1; n >= 0 && values[within[n]].from > last.at; n-- {
+				out[within[n]] = block{value{last.at, i + 1}, blocks > 0}
+				within = within[:n]
+			}
+		}
+	}
+	return out
+}
+
+// textBlock is a text as a block of a message of the dialect.
+func (d *Dialect) textBlock(raw Raw, text string) Raw {
+	switch d {
+	case &gemini, &bedrock:
+		return codec.WriteObject([]codec.Member{{Name: "text", Value: codec.Quote(text)}})
+	case &responses:
+		role := RoleUser
+		if stringOf(memberOf(raw, "role")) == string(RoleAssistant) {
+			role = RoleAssistant
+		}
+		block, _ := createResponsesBlock(role)(Part{Text: text}) // a text can be made
+		return block
+	default:
+		return textBlock(text)
+	}
+}
+
+// textFile is a text as a file of a functionResponse: the types that it may have are PNG, JPEG,
+// WebP, PDF and text (ai.google.dev/gemini-api/docs/function-calling, November 2026).
+func textFile(text string) Raw {
+	data := codec.WriteObject([]codec.Member{
+		{Name: "mimeType", Value: Raw(`"text/plain"`)}, {Name: "data", Value: codec.Quote(base64.StdEncoding.EncodeToString([]byte(text)))},
+	})
+	return codec.WriteObject([]codec.Member{{Name: "inlineData", Value: data}})
+}

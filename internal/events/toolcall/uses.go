@@ -1,0 +1,318 @@
+package toolcall
+
+import (
+	"slices"
+	"strings"
+
+	"compactd/internal/events/codec"
+)
+
+// Use is one use of a file.
+type Use struct {
+	Path    string
+	Changed bool
+	// Certain: it happened even if the call failed at its end.
+	Certain bool
+}
+
+// Uses lists the files of a call, in the order in which it names them. A tool that is not in
+// the table changes the file that it names if its name has a verb that says so.
+func Uses(tool string, args codec.Raw) (out []Use) {
+	kind := KindOf(tool, args)
+	name := PlainName(base(tool))
+	if kind == Other && slices.ContainsFunc(changeVerbs, func(v string) bool { return strings.Contains(name, v) }) {
+		kind = Writes
+	}
+	add := func(u Use) {
+		if u.Path != "" && !strings.Contains(u.Path, "://") {
+			out = append(out, u)
+		}
+	}
+	switch kind {
+	case Reads:
+		for _, path := range paths(args, nil) {
+			add(Use{Path: path})
+		}
+	case Writes:
+		for _, path := range paths(args, nil) {
+			add(Use{Path: path, Changed: true})
+		}
+		for name, value := range codec.Members(args) {
+			if lookUp(otherPaths, name) {
+				s, _ := codec.Text(value)
+				add(Use{Path: s, Changed: true})
+			}
+			if s, ok := codec.Text(value); ok && lookUp(patchArguments, name) {
+				patch(s, false, add)
+			}
+		}
+		if s, ok := codec.Text(args); ok { // a tool without members
+			patch(s, false, add)
+		}
+	case Shell:
+		run(args, add)
+	}
+	return out
+}
+
+// File is the file of a call as far as a ledger knows it: of a read the file, or the list of
+// its files, and the arguments beside; of any other the first that it changes.
+func File(tool string, args codec.Raw) (path string, rest []string, changes bool) {
+	switch kind := KindOf(tool, args); kind {
+	case Reads:
+		all := paths(args, &rest)
+		slices.Sort(rest)
+		return strings.Join(all, ", "), rest, false
+	case Writes, Shell:
+		for _, u := range Uses(tool, args) {
+			if u.Changed {
+				return u.Path, nil, true
+			}
+		}
+		return "", nil, kind == Writes
+	}
+	return "", nil, false
+}
+
+// paths lists those among the arguments of a call, and puts the other arguments into rest.
+func paths(args codec.Raw, rest *[]string) (out []string) {
+	for name, value := range codec.Members(args) {
+		if value.Kind() == 'n' {
+			continue
+		}
+		switch s, text := codec.Text(value); {
+		case text && s != "" && len(out) == 0 && lookUp(pathArguments, name):
+			at := lineRange(s)
+			if at < len(s) && rest != nil {
+				*rest = append(*rest, s[at:])
+			}
+			out = append(out, s[:at])
+			continue
+		case !text && (lookUp(listArguments, name) || lookUp(pathArguments, name)):
+			if listed := pathsIn(value, 2); len(listed) > 0 {
+				out = append(out, listed...)
+				continue
+			}
+		}
+		if s, _ := codec.Text(value); rest != nil && !lookUp(idleArguments, name) && !(s == "view" && lookUp(commandArguments, name)) {
+			*rest = append(*rest, name+"\x00"+string(value))
+		}
+	}
+	return out
+}
+
+// lineRange is where the lines begin that some harnesses write behind a path, as in
+// main.go:20-40,60; the end of the path for none.
+func lineRange(path string) int {
+	i := strings.LastIndexByte(path, ':')
+	if i <= 1 || i+1 == len(path) || strings.Trim(path[i+1:], "0123456789-,+") != "" {
+		return len(path)
+	}
+	return i
+}
+
+// pathsIn lists the paths of an array of texts, or of objects that have one each.
+func pathsIn(value codec.Raw, depth int) (out []string) {
+	add := func(item codec.Raw) {
+		if s, ok := codec.Text(item); ok && s != "" && !strings.ContainsAny(s, "*?") && !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+	}
+	switch value.Kind() {
+	case '[':
+		items, err := codec.ReadArray(value)
+		if err != nil {
+			return nil
+		}
+		for _, item := range items {
+			if item.Kind() == '"' {
+				add(item)
+				continue
+			}
+			for _, s := range pathsIn(item, depth) {
+				if !slices.Contains(out, s) {
+					out = append(out, s)
+				}
+			}
+		}
+	case '{':
+		for name, v := range codec.Members(value) {
+			switch {
+			case lookUp(pathArguments, name) && v.Kind() == '"':
+				add(v)
+			case v.Kind() == '{' && depth > 0:
+				out = append(out, pathsIn(v, depth-1)...)
+			}
+		}
+	}
+	return out
+}
+
+// patchHeads begin the lines of a patch that name a file.
+var patchHeads = []string{"*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: "}
+
+// patch adds the files of a patch in the form of apply_patch, or of a diff.
+func patch(s string, certain bool, add func(Use)) {
+	if !strings.Contains(s, "*** ") {
+		if strings.Contains(s, "\n+++ ") || strings.HasPrefix(s, "+++ ") {
+			diff(s, certain, add)
+		}
+		return
+	}
+	for l := range strings.Lines(s) {
+		for _, head := range patchHeads {
+			if path, ok := strings.CutPrefix(l, head); ok {
+				add(Use{strings.TrimSpace(path), true, certain})
+			}
+		}
+	}
+}
+
+// diff adds the files of a unified diff.
+func diff(s string, certain bool, add func(Use)) {
+	for l := range strings.Lines(s) {
+		path, ok := strings.CutPrefix(l, "+++ ")
+		path, _, _ = strings.Cut(strings.TrimSpace(path), "\t")
+		if ok && path != "/dev/null" {
+			add(Use{strings.TrimPrefix(path, "b/"), true, certain})
+		}
+	}
+}
+
+// Command is the command line of a call of a shell, "" for none: a text, or an array whose
+// last element is one (["bash", "-lc", "make"]).
+func Command(args codec.Raw) string {
+	if s, ok := codec.Text(args); ok {
+		return s
+	}
+	for name, value := range codec.Members(args) {
+		if !lookUp(commandArguments, name) {
+			continue
+		}
+		if value.Kind() == '{' {
+			return Command(value)
+		}
+		if all := texts(value); len(all) > 0 {
+			return all[len(all)-1]
+		}
+	}
+	return ""
+}
+
+// texts reads a text or an array of texts.
+func texts(value codec.Raw) []string {
+	if s, ok := codec.Text(value); ok {
+		return []string{s}
+	}
+	if value.Kind() != '[' {
+		return nil
+	}
+	items, err := codec.ReadArray(value)
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for _, item := range items {
+		s, ok := codec.Text(item)
+		if !ok {
+			return nil
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// run adds the files of a call of a shell.
+func run(args codec.Raw, add func(Use)) {
+	if s, ok := codec.Text(args); ok { // a text alone: a command, or a program that runs some
+		if strings.Contains(s, "tools.") {
+			program(s, add)
+			return
+		}
+		command(s, 0, add)
+		return
+	}
+	for name, value := range codec.Members(args) {
+		if s, ok := codec.Text(value); ok && name == "input" && strings.Contains(s, "tools.") {
+			program(s, add)
+			continue
+		}
+		if !lookUp(commandArguments, name) {
+			continue
+		}
+		switch s, ok := codec.Text(value); {
+		case ok:
+			command(s, 0, add)
+		case value.Kind() == '{':
+			run(value, add)
+		default:
+			all := texts(value)
+			if PlainName(name) == "commands" { // a line each
+				for _, s := range all {
+					command(s, 0, add)
+				}
+				continue
+			}
+			p := parser{add: add}
+			for _, s := range all {
+				if strings.HasPrefix(s, patchBegin) {
+					patch(s, false, add)
+				}
+				p.words = append(p.words, word{text: s, quoted: true})
+			}
+			p.end(true)
+		}
+	}
+}
+
+// program adds the files of the commands and patches in a program: of Codex, whose tool exec
+// runs scripts such as tools.exec_command({cmd: "make"}).
+func program(s string, add func(Use)) {
+	for i := 0; i < len(s); {
+		if strings.IndexByte("\"'`", s[i]) < 0 {
+			i++
+			continue
+		}
+		text, n := literal(s[i:])
+		if n == 0 {
+			i++
+			continue
+		}
+		before := strings.TrimRight(s[max(0, i-16):i], " \t")
+		key := strings.TrimRight(strings.TrimSuffix(before, ":"), `"'`)
+		switch {
+		case key != before && (strings.HasSuffix(key, "cmd") || strings.HasSuffix(key, "command")):
+			command(text, 0, add)
+		case strings.Contains(text, patchBegin):
+			patch(text, false, add)
+		}
+		i += n
+	}
+}
+
+const patchBegin = "*** Begin Patch"
+
+// literal reads the string of a program that s begins with, and its length with both quotes, 0
+// for none.
+func literal(s string) (text string, n int) {
+	var b strings.Builder
+	for i := 1; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == s[0]:
+			return b.String(), i + 1
+		case c != '\\':
+			b.WriteByte(c)
+		case i+1 < len(s):
+			i++
+			switch s[i] {
+			case 'n':
+				b.WriteByte('\n')
+			case 't':
+				b.WriteByte('\t')
+			default:
+				b.WriteByte(s[i])
+			}
+		}
+	}
+	return "", 0
+}

@@ -1,0 +1,81 @@
+package transcript
+
+import (
+	"cmp"
+	"strings"
+	"sync"
+
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+	"compactd/internal/events/models"
+)
+
+// Models of transcripts that do not say more.
+const (
+	claudePrefix  = "claude"
+	fallbackModel = "gpt-4o"
+)
+
+// standardWindow is that of Claude without a request for a larger one, in tokens.
+const standardWindow = 200_000
+
+var windows = sync.OnceValue(compaction.DefaultWindows)
+
+// window is what the transcript shows of the window that a model of it had, in tokens; 0 leaves
+// it to the table of windows. A call that was larger than the window of the table proves at
+// least its size. An agent that compacts itself and never had a call above the standard window
+// of Claude had no larger one.
+func (r *recording) window(m events.Model) int64 {
+	use, own := r.largest(m.Name), int64(windows().Window(m.Provider, m.Name))
+	switch {
+	case r.stated > 0:
+		return r.stated
+	case use > own:
+		return use
+	case own > standardWindow && use > 0 && use <= standardWindow && models.Maker(m.Name) == "anthropic" && r.compacts():
+		return standardWindow
+	}
+	return 0
+}
+
+// largest is the largest prompt that the provider counted for a model, in tokens.
+func (r *recording) largest(name string) (most int64) {
+	at := r.model.Name
+	for _, s := range r.steps {
+		if validModel(s.model) {
+			at = s.model
+		}
+		if s.usage != nil && s.usage.sane() && at == name {
+			most = max(most, s.usage.prompt())
+		}
+	}
+	return most
+}
+
+// compacts reports whether the recorded agent compacted its history.
+func (r *recording) compacts() bool {
+	for _, s := range r.steps {
+		if s.compaction {
+			return true
+		}
+	}
+	return false
+}
+
+// modelNamed reads names as they stand in transcripts: gpt-4o, claude-opus-4-1, or
+// provider/model. One that no event may carry is as good as none.
+func modelNamed(name string) events.Model {
+	provider, rest, ok := strings.Cut(name, "/")
+	switch {
+	case !validModel(name):
+		return events.Model{Provider: "openai", Name: fallbackModel}
+	case ok && provider != "" && rest != "":
+		return events.Model{Provider: provider, Name: rest}
+	default:
+		return events.Model{Provider: cmp.Or(models.Maker(name), "openai"), Name: name}
+	}
+}
+
+// validModel reports whether an event may carry the name of a model or provider: the
+// bounds are those of an id.
+func validModel(name string) bool { return events.ValidEventID(name) }

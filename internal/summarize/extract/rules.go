@@ -1,0 +1,113 @@
+package extract
+
+import (
+	"slices"
+
+	"compactd/internal/summarize/snippet"
+)
+
+// Rules are carried whole, before anything else of the text. The rules that still have no room
+// have a fold, the last line of their section: it names the turns where they stand.
+
+const (
+	// ruleUnits bounds a rule: what is longer is no sentence.
+	ruleUnits = 2_000
+	// maxRulesMessage bounds the rules of one message of a user, which may be a pasted
+	// document; the others are in the fold.
+	maxRulesMessage = 200
+	// ruleFold bounds the turns in the fold of the rules, in units.
+	ruleFold = 480
+)
+
+// userRules are the rules of the previous summary and of the range, in the order in which they
+// came, and the fold of those that had no room.
+func (d *Digest) userRules() (rules []Line, more fold) {
+	if d.Previous != nil {
+		rules, more = unfolded(Parse(d.Previous.Text)[Rules])
+	}
+	return United(rules, d.rules), more.with(d.moreRules)
+}
+
+// unfolded takes the fold off the rules of a summary.
+func unfolded(lines []Line) (rules []Line, more fold) {
+	for _, l := range lines {
+		if f, ok := foldOf(l.Text); ok {
+			more = more.with(f)
+		} else {
+			rules = append(rules, l)
+		}
+	}
+	return rules, more
+}
+
+// behind puts the line of a fold behind the rules that have room.
+func (f fold) behind(rules []Line) []Line {
+	if f.count == 0 {
+		return rules
+	}
+	return append(rules, f.ruleLine(ruleFold))
+}
+
+func (f fold) ruleLine(units int) Line {
+	text, turns := f.text(units)
+	return Line{Text: text, Turns: turns}
+}
+
+// rulesCost is how many units a section of rules takes.
+func rulesCost(section []Line) (n int) {
+	for _, l := range section {
+		n += snippet.TextCost(l.String())
+	}
+	if n > 0 {
+		n += snippet.TextCost("## "+titles[Rules]) + 1
+	}
+	return n
+}
+
+// foldFrame is the most units that a section of rules has beside them and the turns of its fold.
+const foldFrame = 120
+
+// fitRules returns the rules of a section that have so much room, and a fold of the others. The
+// oldest take half of it at most, and the newest the rest.
+func fitRules(section []Line, room int) []Line {
+	if rulesCost(section) <= room {
+		return section
+	}
+	rules, more := unfolded(section)
+	units := max(min(ruleFold, room/foldShare), minLine)
+	left := room - foldFrame - units
+	kept := make([]bool, len(rules))
+	newest := left - left/2
+	for i := range rules { // the oldest, in their order
+		cost := snippet.TextCost(rules[i].String())
+		if left-cost < newest {
+			break
+		}
+		kept[i], left = true, left-cost
+	}
+	for i := range slices.Backward(rules) {
+		if cost := snippet.TextCost(rules[i].String()); !kept[i] && cost <= left {
+			kept[i], left = true, left-cost
+		}
+	}
+	var out []Line
+	for i, l := range rules {
+		if kept[i] {
+			out = append(out, l)
+			continue
+		}
+		more = more.with(fold{1, turnsOf(l)})
+	}
+	if out = append(out, more.ruleLine(units)); rulesCost(out) > room {
+		return nil // not even the fold has room
+	}
+	return out
+}
+
+// turnsOf are the first and the last turn of a line: what is between need not have it.
+func turnsOf(l Line) [][2]int64 {
+	if l.Turns[0] == l.Turns[1] {
+		return [][2]int64{l.Turns}
+	}
+	return [][2]int64{{l.Turns[0], l.Turns[0]}, {l.Turns[1], l.Turns[1]}}
+}

@@ -1,0 +1,156 @@
+package summarize_test
+
+import (
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+	"testing"
+
+	"compactd/internal/events"
+	"compactd/internal/summarize"
+	"compactd/internal/summarize/extract"
+	"compactd/internal/summarize/llm"
+	"compactd/internal/summarize/model"
+	"compactd/internal/summarize/snippet"
+)
+
+// rulesRange is a range in which the user states rules, each in a message of its own between
+// work, and returns them by their turn.
+func rulesRange(generation, rules int, long bool) (out []summarize.Message, stated map[int64]string) {
+	stated = map[int64]string{}
+	turn := int64(generation*1000 + 1)
+	for i := range rules {
+		rule := fmt.Sprintf("Never touch the table customers_%d_%d of the warehouse, whatever asks for it.", generation, i)
+		if long {
+			rule = fmt.Sprintf("You must not call endpoint %d_%d %s.", generation, i, strings.Repeat("while the nightly import is running or about to run ", 12))
+		}
+		rule = snippet.Plain(rule)
+		stated[turn] = rule
+		out = append(out,
+			summarize.Message{Turn: turn, Message: events.Message{Role: events.RoleUser, Parts: []events.Part{{Kind: events.PartText, Text: rule}}}},
+			summarize.Message{Turn: turn + 1, Message: events.Message{Role: events.RoleAssistant, Parts: []events.Part{
+				{Kind: events.PartText, Text: "I decided to leave it alone. " + strings.Repeat("The reason is that it is used elsewhere. ", 8)},
+				{Kind: events.PartCall, CallID: "c" + strconv.FormatInt(turn, 10), Tool: "write_file", Args: events.Raw(fmt.Sprintf(`{"path":"/src/g%d/file%d.go"}`, generation, i))},
+			}}},
+			summarize.Message{Turn: turn + 2, Message: events.Message{Role: events.RoleUser, Parts: []events.Part{{Kind: events.PartResult, CallID: "c" + strconv.FormatInt(turn, 10), Text: strings.Repeat("written ", 90)}}}})
+		turn += 3
+	}
+	return out, stated
+}
+
+// addressed are the turns that the folds of a summary name.
+func addressed(text string) func(turn int64) bool {
+	var spans [][2]int64
+	for l := range strings.Lines(text) {
+		_, list, ok := strings.Cut(l, " more, recall turn")
+		if !ok {
+			continue
+		}
+		list, _, _ = strings.Cut(strings.TrimLeft(list, "s "), " (")
+		for s := range strings.SplitSeq(strings.TrimSpace(list), ", ") {
+			from, to, _ := strings.Cut(s, "-")
+			a, _ := strconv.ParseInt(from, 10, 64)
+			b, err := strconv.ParseInt(to, 10, 64)
+			if err != nil {
+				b = a
+			}
+			spans = append(spans, [2]int64{a, b})
+		}
+	}
+	return func(turn int64) bool {
+		for _, s := range spans {
+			if s[0] <= turn && turn <= s[1] {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+// C1: a rule of the user is in the summary word for word, whoever writes it, over generations;
+// where rules alone are above the ceiling, the turn of each other is named.
+func TestRulesAreCarriedWhole(t *testing.T) {
+	var verbose strings.Builder
+	for _, title := range titles {
+		verbose.WriteString("## " + title + "\n")
+		for i := range 60 {
+			fmt.Fprintf(&verbose, "- The %s were looked at again in step %d, which took longer than anybody had thought it would.\n", strings.ToLower(title), i)
+		}
+	}
+	writers := map[string]func() summarize.Summarizer{
+		"embedded":       func() summarize.Summarizer { return extract.New() },
+		"a silent model": func() summarize.Summarizer { return llm.New([]model.Model{always("silent", finished(""), nil)}, nil) },
+		"a verbose model": func() summarize.Summarizer {
+			return llm.New([]model.Model{always("verbose", finished(verbose.String()), nil)}, nil)
+		},
+		"an echoing model": func() summarize.Summarizer { return llm.New([]model.Model{echo()}, nil) },
+	}
+	for _, c := range []struct {
+		name               string
+		generations, rules int // of each generation
+		long               bool
+		units              int64
+		whole              bool // all have room
+	}{
+		{"160 in four compactions", 4, 40, false, 21_760, true},
+		{"160 in one", 1, 160, false, 21_760, true},
+		{"a few long ones in ten", 10, 1, true, 21_760, true},
+		{"400 in ten", 10, 40, false, 21_760, false},
+		{"long ones in three", 3, 30, true, 21_760, false},
+		{"little room", 10, 12, false, 8_000, false},
+	} {
+		for name, writer := range writers {
+			t.Run(c.name+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				all := map[int64]string{}
+				var previous *events.Summary
+				for g := range c.generations {
+					messages, stated := rulesRange(g+1, c.rules, c.long)
+					maps.Copy(all, stated)
+					s, err := writer().Summarize(t.Context(), summarize.Input{Format: events.Anthropic, Messages: messages, Previous: previous, MaxUnits: c.units})
+					if err != nil {
+						t.Fatal(err)
+					}
+					checkSize(t, s, c.units)
+					previous = s
+					view := s.Message().Parts[0].Text
+					named, missing, folded := addressed(view), 0, 0
+					for turn, rule := range all {
+						switch {
+						case strings.Contains(view, rule):
+						case named(turn):
+							folded++
+						default:
+							missing++
+						}
+					}
+					if missing > 0 || c.whole && folded > 0 {
+						t.Errorf("generation %d: of %d rules %d are gone, and %d only addressed, in %d units:\n%s", g+1, len(all), missing, folded, events.Units(view), view)
+					}
+					if used := events.Units(view); folded > 0 && used < int(c.units)*3/4 {
+						t.Errorf("generation %d: %d rules are only addressed in %d of %d units", g+1, folded, used, c.units)
+					}
+				}
+			})
+		}
+	}
+}
+
+// All rules of a document that a user pastes are carried or addressed.
+func TestRulesOfOneMessage(t *testing.T) {
+	var text strings.Builder
+	for i := range 500 {
+		fmt.Fprintf(&text, "- Never use option %d.\n", i)
+	}
+	s, err := extract.New().Summarize(t.Context(), summarize.Input{MaxUnits: 21_760, Messages: []summarize.Message{
+		{Turn: 7, Message: events.Message{Role: events.RoleUser, Parts: []events.Part{{Kind: events.PartText, Text: text.String()}}}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	view := s.Message().Parts[0].Text
+	if n := strings.Count(view, "- Never use option "); n < 200 || !strings.Contains(view, "- 300 more, recall turn 7 (turn 7)\n") {
+		t.Errorf("%d rules:\n%s", n, view)
+	}
+}

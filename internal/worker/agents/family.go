@@ -1,0 +1,103 @@
+package agents
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+
+	"compactd/internal/broker/stream"
+	"compactd/internal/broker/topology"
+	"compactd/internal/events"
+)
+
+// belongs reports whether a session is a branch of another one, or of its branches: by its name,
+// and by what the first turns in the log name.
+func belongs(ctx context.Context, nc *nats.Conn, of, a events.Address) (bool, error) {
+	if of.Tenant != a.Tenant || !events.IsBranch(of.Session, a.Session) {
+		return false, nil
+	}
+	for range events.MaxForks {
+		var fork *events.Fork
+		err := stream.ReadSubject(ctx, nc, topology.LogStream, "log.*."+string(events.KindTurn)+"."+a.String(), 1, func(m stream.LogMessage) error {
+			if turn, err := events.DecodeTurn(m.Data); err == nil { // else it was refused
+				fork = turn.Fork
+			}
+			return errOne
+		})
+		switch {
+		case err != nil && !errors.Is(err, errOne):
+			return false, err
+		case fork == nil || fork.Session == of.Session:
+			return fork != nil, nil
+		}
+		a.Session = fork.Session
+	}
+	return false, nil
+}
+
+// branchesOf lists the branches of a session and theirs, as the log names them.
+func branchesOf(ctx context.Context, nc *nats.Conn, a events.Address) (out []events.Address, err error) {
+	for next := []events.Address{a}; len(next) > 0; next = next[1:] {
+		err := stream.ReadSubject(ctx, nc, topology.LogStream, "log.*."+string(events.KindBranch)+"."+next[0].String(), 1, func(m stream.LogMessage) error {
+			b, err := events.DecodeBranch(m.Data)
+			if err != nil { // it was overwritten
+				return nil //nolint:nilerr // what is left of it names nothing
+			}
+			child := events.Address{Tenant: a.Tenant, Session: b.Branch}
+			if child != a && events.IsBranch(a.Session, b.Branch) && !slices.Contains(out, child) {
+				out, next = append(out, child), append(next, child)
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// above lists the sessions whose branch a session may be, by its name.
+func above(a events.Address) (out []events.Address) {
+	name := events.SessionName(a.Session)
+	for i := range name {
+		if name[i] == '/' && i > 0 {
+			if id, err := events.SessionID(name[:i]); err == nil {
+				out = append(out, events.Address{Tenant: a.Tenant, Session: id})
+			}
+		}
+	}
+	return out
+}
+
+// has reports whether the follower receives the outcomes of a session. It is for the goroutine
+// that writes.
+func (f *follower) has(ctx context.Context, a events.Address) (bool, error) {
+	if a == f.at {
+		return true, nil
+	}
+	known, ok := f.family[a.Session]
+	if ok || !f.branches {
+		return known, nil
+	}
+	is, err := belongs(ctx, f.hub.js.Conn(), f.at, a)
+	if err == nil {
+		if f.family == nil || len(f.family) >= maxQueue {
+			f.family = map[string]bool{}
+		}
+		f.family[a.Session] = is
+	}
+	return is, err
+}
+
+// ofBranch is the payload of an outcome with the session that it is about.
+func ofBranch(session string, payload []byte) []byte {
+	body := strings.TrimLeft(string(payload), " \r\n\t{")
+	comma := ","
+	if strings.HasPrefix(body, "}") {
+		comma = ""
+	}
+	return []byte(`{"session":"` + session + `"` + comma + body)
+}

@@ -1,0 +1,80 @@
+package worker_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"compactd/internal/events"
+	"compactd/internal/worker"
+)
+
+// marked is a message with a mark of what to cache, as agents of a dialect put it there.
+func marked(f events.Format, raw events.Raw) events.Raw {
+	s := string(raw)
+	switch f {
+	case events.Bedrock:
+		s = strings.TrimSuffix(s, "]}") + `,{"cachePoint":{"type":"default"}}]}`
+	case events.AISDK:
+		s = strings.TrimSuffix(s, "}") + `,"providerOptions":{"anthropic":{"cacheControl":{"type":"ephemeral"}}}}`
+	default:
+		s = strings.TrimSuffix(s, "}]}") + `,"cache_control":{"type":"ephemeral"}}]}`
+	}
+	return events.Raw(s)
+}
+
+// A7: a mark of a cache that moves with each call changes nothing: no turn is replaced, the
+// messages that were sent stay byte for byte but for the marks, and the system prompt is sent once.
+func TestSyncMarks(t *testing.T) {
+	env := newEnv(t, t.TempDir())
+	env.config = newConfig(t, withoutSummaries())
+	stop := env.run("a", worker.Listener{})
+	for i, f := range []events.Format{events.Anthropic, events.Bedrock, events.AISDK} {
+		a := &thinker{syncAgent: &syncAgent{t: t, env: env, session: fmt.Sprintf("m%d", i)}, format: f, provider: "anthropic", model: "claude-opus-4-8"}
+		text := `[{"type":"text","text":"Read them all."}]`
+		if f == events.Bedrock {
+			text = `[{"text":"Read them all."}]`
+		}
+		plain := []events.Raw{events.Raw(`{"role":"user","content":` + text + `}`)}
+		for step := range 12 {
+			a.history = slices.Clone(plain)
+			a.step()
+			plain = slices.Clone(a.history)
+			for from := range a.history {
+				if last := len(a.history) - 1; from == last || from == last-2 {
+					a.history[from] = marked(f, a.history[from])
+				}
+			}
+			var system string
+			if f == events.Anthropic {
+				system = `,"system":[{"type":"text","text":"Be careful."}]`
+				if step%2 == 1 {
+					system = `,"system":[{"type":"text","text":"Be careful.","cache_control":{"type":"ephemeral"}}]`
+				}
+			}
+			a.sync(system + `,"policy":{"info":0.02,"threshold":0.05,"target":0.03,"prune":{"protect_tokens":200,"minimum_tokens":0}}`)
+			if len(a.last.Warnings) > 0 {
+				t.Fatalf("%s: %+v", f, a.last.Warnings)
+			}
+		}
+		if a.last.Generation == 0 {
+			t.Errorf("%s: nothing was compacted: %+v", f, a.last.Budget)
+		}
+		systems := 0
+		for _, raw := range env.logged(a.session, events.KindTurn) {
+			if strings.Contains(string(raw), "replaces_from") {
+				t.Errorf("%s: a turn was replaced: %.200s", f, raw)
+			}
+			if strings.Contains(string(raw), `"system":`) {
+				systems++
+			}
+		}
+		if systems > 1 {
+			t.Errorf("%s: the system prompt was published %d times", f, systems)
+		}
+	}
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+}

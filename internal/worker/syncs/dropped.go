@@ -1,0 +1,40 @@
+package syncs
+
+import (
+	"fmt"
+	"strings"
+
+	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
+	"compactd/internal/events"
+)
+
+// maxDropped bounds how many messages a warning names.
+const maxDropped = 8
+
+// warnDropped warns of messages that are left out although no compaction hides them: they are
+// empty, or the provider would refuse them. Thinking that goes is no message.
+// at is the index of a message of the view in the history, below 0 for none.
+func (x *request) warnDropped(view *compaction.View, parts []events.SyncPart, at func(turn, index int) int) {
+	visible := map[int]bool{}
+	for i := range view.Entries {
+		e := &view.Entries[i]
+		if e.Kind < measure.KindTruncation && !e.Flags.Has(measure.FlagThinking) && e.Turn > 0 {
+			visible[at(int(e.Turn), int(e.Index))] = true
+		}
+	}
+	var dropped []string
+	for _, p := range parts {
+		if p.Drop == nil {
+			continue
+		}
+		for i := max(int(p.Drop[0]), x.history.Before); i < int(p.Drop[1]) && len(dropped) < maxDropped; i++ {
+			if visible[i] {
+				dropped = append(dropped, fmt.Sprint(i))
+			}
+		}
+	}
+	if len(dropped) > 0 {
+		x.warn(events.CodeMessagesDropped, "They are at index "+strings.Join(dropped, ", ")+".")
+	}
+}

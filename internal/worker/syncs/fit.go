@@ -1,0 +1,377 @@
+package syncs
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+	"compactd/internal/syncing"
+	"compactd/internal/worker/payload"
+)
+
+// tailSeq is the sequence of messages that no log has, behind those that one has.
+const tailSeq compaction.Seq = 1 << 62
+
+// fit answers a history that cannot be recorded by the request alone: nothing of it is
+// published, and the same request has the same answer. The stages decide as about a session
+// whose turns came one by one, so that a history which has grown keeps its beginning.
+func (x *request) fit(ctx context.Context, st *state) (*events.SyncResponse, error) {
+	h := x.history
+	if h.Before > 0 {
+		return needAll(st), nil
+	}
+	messages, err := x.format.ReadAll(h.Messages)
+	if err != nil {
+		return nil, err
+	}
+	other := x.shorter > 0 && x.in.Model != nil && *x.in.Model != st.settings.Model // no call of the session's model
+	if x.pending != nil && len(st.chain) > 0 && x.refusedHere(st) && !other {
+		if err := x.refuse(ctx, st); err != nil {
+			return nil, err
+		}
+	}
+	alone, err := x.alone()
+	if err != nil {
+		return nil, err
+	}
+	tail := x.until
+	alone.Beside(messages[tail:])
+	starts := []int{} // of the turns, and of the tail
+	from := min(int(x.in.Frozen), tail)
+	if from > h.Lead {
+		starts = append(starts, h.Lead)
+		alone.Hold(messages[h.Lead:from])
+	} else {
+		from = x.begin(alone, messages[:tail])
+	}
+	for from < tail {
+		to := syncing.TurnEnd(messages[:tail], from)
+		starts = append(starts, from)
+		alone.Add(messages[from:to])
+		from = to
+	}
+	starts = append(starts, tail)
+	view, budget := alone.End(messages[tail:])
+	outputs, err := x.fitted(ctx, view, starts)
+	out := x.response(st, 0)
+	budget.Generation = out.Generation
+	out.Recorded, out.Hash, out.Budget = false, events.Digest{}, budget
+	if events.CodeOf(err) == events.CodeInvalidHistory {
+		return x.unchanged(out), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	sent := make([]events.Raw, len(outputs))
+	for i := range outputs {
+		sent[i] = outputs[i].Raw
+	}
+	out.View = fittedView{compaction.Tokens(budget.EstimatedInput), alone.Ratio()}.name(x.format, sent)
+	at := func(turn, index int) int {
+		if turn > len(starts) {
+			return -1
+		}
+		return starts[turn-1] + index
+	}
+	return out, x.put(out, outputs, view, at)
+}
+
+// freeze leaves the first messages of the history as they came. Where the session has something
+// else in their place, what is behind them is fitted by the request alone: then the view is none of
+// the session.
+func (x *request) freeze(ctx context.Context, st *state, out *events.SyncResponse) (*events.SyncResponse, error) {
+	frozen := int(min(x.in.Frozen, int64(x.history.Len())))
+	if frozen == 0 || x.history.Before > 0 || !out.Changed || out.Parts == nil || syncing.Holds(out.Parts, frozen) {
+		return out, nil
+	}
+	fitted, err := x.fit(ctx, st)
+	if err != nil {
+		return nil, err
+	}
+	if !syncing.Holds(fitted.Parts, frozen) { // what came is made valid in them too
+		fitted.Parts, fitted.View = syncing.Freeze(fitted.Parts, frozen), ""
+		fitted.Changed = syncing.Changed(fitted.Parts, x.history.Len())
+	}
+	out.View, out.Changed, out.Parts, out.Budget = fitted.View, fitted.Changed, fitted.Parts, fitted.Budget
+	out.Budget.Generation = out.Generation
+	for _, w := range fitted.Warnings {
+		if !slices.Contains(out.Warnings, w) {
+			out.Warnings = append(out.Warnings, w)
+		}
+	}
+	return out, nil
+}
+
+// begin is the index from which on a history is sent. One that does not begin with a prompt has
+// lost its oldest messages, and loses more with each call: where it is too long it is cut at the
+// turn whose digest is the greatest of those that leave enough, so that the next call, which
+// begins later, is mostly cut at the same one.
+func (x *request) begin(alone *compaction.Alone, messages []events.Message) int {
+	lead := x.history.Lead
+	if lead == len(messages) || messages[lead].Role == events.RoleUser && !slices.ContainsFunc(messages[lead].Parts, isResult) {
+		return lead
+	}
+	most := alone.Room()
+	if alone.Cost(messages[lead:]) <= most {
+		return lead
+	}
+	var best events.Digest
+	at, rest := lead, compaction.Tokens(0)
+	for to := len(messages); to > lead; {
+		from := to - 1
+		for from > lead && (messages[from].Role != events.RoleAssistant || messages[from-1].Role == events.RoleAssistant) {
+			from--
+		}
+		if rest += alone.Cost(messages[from:to]); rest > most {
+			break
+		}
+		if d := x.format.DigestOf(x.history.Messages[from : from+1]); rest > most/2 && bytes.Compare(d[:], best[:]) > 0 {
+			best, at = d, from
+		}
+		to = from
+	}
+	return at
+}
+
+func isResult(p events.Part) bool { return p.Kind == events.PartResult }
+
+// behind answers a history that ends before the session does: an older request, or the one before
+// the session is to go on in another way. Where its settings are others than those of the session,
+// where it was refused, or where the session's view of it does not fit, it is fitted alone.
+func (x *request) behind(ctx context.Context, st *state, have int) (*events.SyncResponse, error) {
+	other, err := x.settings(st, &events.Turn{})
+	if err != nil {
+		return nil, err
+	}
+	out, err := x.answer(ctx, st, have)
+	if err != nil {
+		return nil, err
+	}
+	if x.pending == nil && !other && out.Budget.WithinBudget {
+		return out, nil
+	}
+	x.warnings, x.shorter = nil, out.Budget.EstimatedInput
+	return x.fit(ctx, st)
+}
+
+// answerUntil answers a history whose end is not published. Where the two do not fit together, the
+// history is fitted alone.
+func (x *request) answerUntil(ctx context.Context, st *state) (*events.SyncResponse, error) {
+	out, err := x.answer(ctx, st, x.until)
+	if err == nil && x.until < x.history.Len() && !out.Budget.WithinBudget {
+		return x.fit(ctx, st)
+	}
+	return out, err
+}
+
+// alone returns an empty history with what the session and the request show of its model.
+func (x *request) alone() (alone *compaction.Alone, err error) {
+	system, err := x.system()
+	if err != nil {
+		return nil, err
+	}
+	u := &compaction.Unrecorded{Model: x.in.Model, Format: x.format, System: system, Tools: x.in.Tools, Policy: x.in.Policy}
+	if r := x.in.Refused; r != nil {
+		v, _ := readFitted(r.View)
+		if u.Refused = v.estimate; u.Refused == 0 {
+			u.Refused = compaction.Tokens(x.shorter)
+		}
+	}
+	if in := x.in.Usage; in != nil {
+		if v, ok := readFitted(in.View); ok {
+			u.Ratio = v.counted(in.Raw)
+		}
+	}
+	var bad error
+	if err := x.inspect(func(l *compaction.Ledger) { alone, bad = l.Alone(x.config, u) }); err != nil {
+		return nil, err
+	}
+	return alone, bad
+}
+
+// budgetAlone counts a call with the whole history as it is. What cannot be measured leaves the
+// budget of the session.
+func (x *request) budgetAlone(out *events.SyncResponse) {
+	messages, err := x.format.ReadAll(x.history.Messages)
+	if err != nil || x.history.Before > 0 {
+		return
+	}
+	if alone, err := x.alone(); err == nil {
+		out.Budget = alone.Whole(messages[x.history.Lead:])
+		out.Budget.Generation = out.Generation
+	}
+}
+
+// fitted renders the view of a history that no log has. Turn n begins at starts[n-1].
+func (x *request) fitted(ctx context.Context, view *compaction.View, starts []int) ([]syncing.Output, error) {
+	h := x.history
+	starts = append(starts, h.Len())
+	sourced, err := x.host.Sourced(ctx, x.address, view, func(seq compaction.Seq) []events.Message {
+		return x.own(starts[seq-1], starts[seq])
+	})
+	if bad, ok := errors.AsType[*payload.InvalidError](err); ok {
+		return nil, events.NewInvalid(events.CodeInvalidHistory, "", bad.Error())
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := x.lead()
+	for i := range sourced {
+		m := &sourced[i]
+		o := syncing.Output{Raw: m.Raw}
+		if m.First.Turn > 0 {
+			o.From = starts[m.First.Turn-1] + int(m.First.Index)
+			o.To = starts[m.Last.Turn-1] + int(m.Last.Index) + 1
+			o.Untouched = m.Untouched
+		}
+		out = append(out, o)
+	}
+	return out, nil
+}
+
+// lead lists the instructions that the history begins with.
+func (x *request) lead() []syncing.Output {
+	h := x.history
+	lead := h.Lead
+	if h.Before > 0 {
+		lead = x.known.Shift
+	}
+	out := make([]syncing.Output, 0, h.Len())
+	for i := range lead {
+		o := syncing.Output{From: i, To: i + 1, Untouched: true}
+		if i >= h.Before {
+			o.Raw = h.At(i)
+		}
+		out = append(out, o)
+	}
+	return out
+}
+
+// put puts what is sent into an answer, in the form that the request names. at is the index of a
+// message of the view in the history.
+func (x *request) put(out *events.SyncResponse, outputs []syncing.Output, view *compaction.View, at func(turn, index int) int) error {
+	n := x.history.Len()
+	x.sendable(outputs)
+	out.Parts = syncing.Parts(n, outputs)
+	out.Changed = syncing.Changed(out.Parts, n)
+	if view != nil {
+		x.warnDropped(view, out.Parts, at)
+	}
+	out.Warnings = append([]events.SyncWarning{}, x.warnings...)
+	if x.in.Form != events.FormMessages {
+		return nil
+	}
+	out.Parts, out.Messages = nil, make([]events.Raw, 0, len(outputs))
+	for _, o := range outputs {
+		if o.Raw == nil {
+			return events.NewInvalid(events.CodeOutOfRange, "form", "messages needs the whole history, since it begins with instructions")
+		}
+		out.Messages = append(out.Messages, o.Raw)
+	}
+	return nil
+}
+
+// fittedBefore reports whether the request may be about a refused call with a view that no session
+// has.
+func (x *request) fittedBefore() bool {
+	if x.in.Refused == nil {
+		return false
+	}
+	_, ok := readFitted(x.in.Refused.View)
+	return ok || x.in.Refused.View == ""
+}
+
+// sendable prepares outputs for a provider: the caller's own messages where they are whole, and
+// placeholders for media of which only the hash is at hand.
+func (x *request) sendable(outputs []syncing.Output) {
+	h := x.history
+	var at []int // of outputs whose messages are in the answer
+	var list []events.Raw
+	for i := range outputs {
+		o := &outputs[i]
+		if o.Untouched && h.Before <= o.From && o.From < h.Len() {
+			o.Raw = h.At(o.From)
+		}
+		if !o.Untouched || x.in.Form == events.FormMessages {
+			at, list = append(at, i), append(list, o.Raw)
+		} else {
+			o.Raw = x.format.Sendable(o.Raw)
+		}
+	}
+	for i, m := range x.written(list) {
+		outputs[at[i]].Raw = m
+	}
+}
+
+// answerShare is the part of the largest message of the server that the messages of an answer
+// may have, in eighths.
+const answerShare = 7
+
+// written lists messages as an answer has them. Where they are more than one may have, the oldest
+// media are left to placeholders.
+func (x *request) written(messages []events.Raw) []events.Raw {
+	out := slices.Clone(x.format.Fold(messages, x.host.MaxBytes()/8*answerShare))
+	for i, m := range out {
+		out[i] = x.format.Sendable(m)
+	}
+	return out
+}
+
+// fittedView names a view that no session has. It holds our estimate of the input, and the ratio
+// that this was corrected by, so that any worker learns from what the provider answers.
+type fittedView struct {
+	estimate compaction.Tokens
+	ratio    compaction.PPM
+}
+
+const fittedPrefix = "fit"
+
+// name is the view of messages.
+func (v fittedView) name(f events.Format, sent []events.Raw) string {
+	return fmt.Sprintf("%s:%d:%d:%s", fittedPrefix, v.estimate, v.ratio/ratioStep, viewDigest(f.DigestOf(sent)))
+}
+
+// readFitted reads the name of a view; ok is false for one of a session.
+func readFitted(name string) (v fittedView, ok bool) {
+	words := strings.Split(name, ":")
+	if len(words) != 4 || words[0] != fittedPrefix {
+		return v, false
+	}
+	estimate, err := strconv.ParseInt(words[1], 10, 64)
+	tenths, bad := strconv.ParseInt(words[2], 10, 16)
+	if err != nil || bad != nil || estimate < 1 || estimate > events.MaxTokens || tenths < 1 {
+		return v, false
+	}
+	return fittedView{compaction.Tokens(estimate), compaction.PPM(tenths) * ratioStep}, true
+}
+
+const (
+	// ratioStep is what a correction by the count of one call is rounded up to: one that moved
+	// with each call would move what is cut too.
+	ratioStep compaction.PPM = 100_000
+	// ratioKept is the share of an estimate below which a count lowers the correction.
+	ratioKept compaction.PPM = 850_000
+)
+
+// counted is the ratio that a provider's count of the view shows, 0 for none.
+func (v fittedView) counted(usage events.Raw) compaction.PPM {
+	u := events.ReadUsage(usage)
+	if u == nil {
+		return 0
+	}
+	input := compaction.Tokens(u.Input + u.CacheRead + u.CacheCreate)
+	if ratioKept.Share(v.estimate) <= input && input <= v.estimate {
+		return v.ratio
+	}
+	ratio := compaction.PPM(min(input, maxCounted*v.estimate) * compaction.Tokens(v.ratio) / v.estimate)
+	return (ratio + ratioStep - 1) / ratioStep * ratioStep
+}
+
+// maxCounted bounds what a count shows, as a multiple of our estimate.
+const maxCounted = 3

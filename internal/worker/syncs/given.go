@@ -1,0 +1,58 @@
+package syncs
+
+import (
+	"sync"
+
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+)
+
+// given is what the last answer about each session gave: the history up to a turn, named by its
+// digest, under a generation. It is lost with the worker; the log then shows the generation that
+// the turn before had.
+type given struct {
+	mu  sync.Mutex
+	all map[events.Address]givenAt
+}
+
+type givenAt struct {
+	whole      events.Digest
+	generation int64
+}
+
+// maxGiven bounds the sessions that are remembered.
+const maxGiven = 10_000
+
+func (g *given) put(a events.Address, at givenAt) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.all == nil || len(g.all) >= maxGiven {
+		g.all = map[events.Address]givenAt{}
+	}
+	g.all[a] = at
+}
+
+func (g *given) get(a events.Address) givenAt {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.all[a]
+}
+
+// madeUnder is the generation of the history that what is to be published was made under: that
+// of the last answer about the same base, or of the base as it was decided. A compaction may have
+// come since, and then the model's thinking goes with the history before it alone.
+func (x *request) madeUnder(st *state, t toPublish) (generation int64, err error) {
+	turns := len(st.chain)
+	if t.from > 0 {
+		turns = int(t.from) - 1
+	}
+	if turns == 0 {
+		return 0, nil
+	}
+	base := st.chain[turns-1]
+	if last := x.given.get(x.address); last.whole == base.Whole && whole(st.chain) {
+		return min(last.generation, st.generation), nil
+	}
+	err = x.inspect(func(l *compaction.Ledger) { generation = min(l.GenerationAt(compaction.Seq(base.Seq)), st.generation) })
+	return generation, err
+}

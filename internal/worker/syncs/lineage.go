@@ -1,0 +1,237 @@
+package syncs
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+	"compactd/internal/syncing"
+)
+
+// lineage has a branch answer a history that is no edit of the session's: one that the session
+// has a branch for, one that was retracted and comes back, and one with another root, which is
+// its first message that is no instruction. Without an answer it is an edit.
+//
+// A second new root in a row is one that may change in each request: nothing is recorded of it
+// before it comes again.
+func (x *request) lineage(ctx context.Context, st *state, at int, root bool) (*events.SyncResponse, error) {
+	known, err := x.hasBranch(st, at)
+	switch {
+	case err != nil:
+		return nil, err
+	case known, x.retracted(st, at):
+	case !root:
+		return nil, nil //nolint:nilnil // an edit
+	case x.in.DryRun:
+	case x.fittedBefore(): // it comes again for its refusal
+		return x.fit(ctx, st)
+	case !x.heads.settled(x.address, x.history, st.branched > st.last.Seq):
+		return x.fit(ctx, st)
+	}
+	return x.branch(ctx, st, at)
+}
+
+// branchName names the branch that a history belongs to which differs at an index. It follows
+// from the history up to there, so that a later request finds it.
+func (x *request) branchName(st *state, at int) string {
+	first := x.format.DigestOf(x.history.From(x.known.At)[:at+1-x.known.At])
+	if x.known.Turns == 0 && at == x.known.At {
+		return first.String()
+	}
+	var base events.Digest
+	if x.known.Turns > 0 {
+		base = st.chain[x.known.Turns-1].Whole
+	}
+	return base.With(first, at+1-x.known.At).String()
+}
+
+// hasBranch reports whether the session has a branch for the history.
+func (x *request) hasBranch(st *state, at int) (has bool, err error) {
+	id := events.BranchID(x.address.Session, x.branchName(st, at))
+	err = x.inspect(func(l *compaction.Ledger) { has = l.HasBranch(id) })
+	return has || x.heads.branched(x.address, id), err
+}
+
+// retracted reports whether the history is one that the session had before: behind a turn that
+// both have it goes on, over where it differs, as a turn that was retracted.
+func (x *request) retracted(st *state, at int) bool {
+	var base events.Digest
+	for turn := 0; turn <= x.known.Turns; turn++ {
+		from := x.known.Index(events.Start(st.chain, turn))
+		if from >= x.history.Before && slices.ContainsFunc(st.retracted, func(r compaction.Retracted) bool {
+			to := from + int(r.Messages)
+			return r.Base == base && at < to && to <= x.history.Len() && x.format.DigestOf(x.history.From(from)[:r.Messages]) == r.First
+		}) {
+			return true
+		}
+		if turn < len(st.chain) {
+			base = st.chain[turn].Whole
+		}
+	}
+	return false
+}
+
+// fitsPrefix reports whether the messages can be what follows the prefix.
+func (x *request) fitsPrefix(st *state) (bool, error) {
+	if x.known.Shift > 0 && st.settings.System == 0 { // the session has no instructions that the history could begin with
+		return false, nil
+	}
+	turn := int64(0)
+	for turn < int64(x.known.Turns) && x.known.Index(int(st.chain[turn].End)) <= x.history.Before {
+		turn++
+	}
+	var awaited []events.Key
+	err := x.inspect(func(l *compaction.Ledger) { awaited = l.AwaitedAfter(turn) })
+	return x.history.Fits(awaited), err
+}
+
+// branch has the branch answer that the history belongs to.
+func (x *request) branch(ctx context.Context, st *state, at int) (*events.SyncResponse, error) {
+	if x.history.Before > 0 {
+		return needAll(st), nil
+	}
+	fork := &events.Fork{Session: x.address.Session, Turn: int64(x.known.Turns)}
+	if fork.Turn == 0 {
+		fork.Turn = x.keptTurn(ctx, st)
+	}
+	in := *x.in
+	in.Session, in.Branch, in.Fork, in.Refused = x.address.Session, x.branchName(st, at), fork, x.pending
+	in.Format = x.format
+	if in.Model == nil { // it is that of the session, also for a branch
+		in.Model = &st.settings.Model
+	}
+	if in.Policy == nil {
+		in.Policy = st.settings.Policy
+	}
+	ms := max(time.Until(x.deadline), 0).Milliseconds()
+	in.WaitMS = &ms
+	out, err := x.other(ctx, &in)
+	if err == nil && !in.DryRun {
+		x.heads.branch(x.address, in.Address().Session)
+	}
+	return out, err
+}
+
+// lastTurns is how many turns of the end of a session a history is searched for.
+const lastTurns = 4
+
+// keptTurn is the last turn of the session of which a history has work that begins in another
+// way: an agent that compacted its history itself keeps its end. 0 where there is none.
+func (x *request) keptTurn(ctx context.Context, st *state) int64 {
+	for i := len(st.chain) - 1; i >= max(0, len(st.chain)-lastTurns); i-- {
+		if turn, err := x.textsOf(ctx, st, i); err == nil && x.history.HasWork(turn) {
+			return int64(i + 1)
+		}
+	}
+	return 0
+}
+
+// Bounds of what is remembered of roots.
+const (
+	maxHeads   = 10_000 // sessions
+	maxRoots   = 8      // of one session, and of its branches
+	headsReset = 10 * time.Minute
+)
+
+// heads remembers, of each session, which new roots came, and which branches it has that its
+// ledger may not have yet. All of it is a hint: without it a root comes once more before it is
+// a branch.
+type heads struct {
+	mu  sync.Mutex
+	all map[events.Address]*head
+}
+
+type head struct {
+	roots    []root   // that came and are not recorded, the oldest first
+	branches []string // ids, the oldest first
+	row      bool     // the last request had a new root
+	last     time.Time
+}
+
+// root is a history that came with a new root: digests of its first message that is no
+// instruction, and of all its messages from there on.
+type root struct {
+	first, whole events.Digest
+	messages     int
+}
+
+func rootOf(h *syncing.History) root {
+	own := h.From(h.Lead)
+	return root{h.Format.DigestOf(own[:1]), h.Format.DigestOf(own), len(own)}
+}
+
+// begins reports whether a history begins with that one: it came again, or went on.
+func (r *root) begins(h *syncing.History, first events.Digest) bool {
+	own := h.From(h.Lead)
+	return r.first == first && r.messages <= len(own) && h.Format.DigestOf(own[:r.messages]) == r.whole
+}
+
+// of returns what is remembered of a session. The caller holds mu.
+func (h *heads) of(a events.Address) *head {
+	x := h.all[a]
+	if x == nil || time.Since(x.last) > headsReset {
+		if h.all == nil || len(h.all) >= maxHeads {
+			h.all = map[events.Address]*head{}
+		}
+		x = &head{}
+		h.all[a] = x
+	}
+	x.last = time.Now()
+	return x
+}
+
+// settled reports whether a history with a new root is to be recorded: it is the first in a row,
+// or comes again. after: the session has not gone on since its last branch.
+func (h *heads) settled(a events.Address, history *syncing.History, after bool) bool {
+	now := rootOf(history)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	known := h.all[a] != nil
+	x := h.of(a)
+	first := !x.row && !(after && !known)
+	x.row = true
+	if first || slices.ContainsFunc(x.roots, func(r root) bool { return r.begins(history, now.first) }) {
+		return true
+	}
+	x.roots = append(x.roots[max(0, len(x.roots)+1-maxRoots):], now)
+	return false
+}
+
+// branch notes that a branch has answered.
+func (h *heads) branch(a events.Address, id string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	x := h.of(a)
+	if !slices.Contains(x.branches, id) {
+		x.branches = append(x.branches[max(0, len(x.branches)+1-maxRoots):], id)
+		return
+	}
+	x.row = false // it goes on
+}
+
+// branched reports whether a branch has answered lately.
+func (h *heads) branched(a events.Address, id string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	x := h.all[a]
+	return x != nil && slices.Contains(x.branches, id)
+}
+
+// forget drops what is remembered of a session without turns: it has no branches.
+func (h *heads) forget(a events.Address) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.all, a)
+}
+
+// went notes that the session itself went on.
+func (h *heads) went(a events.Address) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if x := h.all[a]; x != nil {
+		x.row = false
+	}
+}

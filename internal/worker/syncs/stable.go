@@ -1,0 +1,170 @@
+package syncs
+
+import (
+	"sync"
+	"time"
+
+	"compactd/internal/events"
+	"compactd/internal/syncing"
+)
+
+const (
+	// unstableAfter is how often a history may differ at one index, one time after the other,
+	// and tailAfter how often at its end.
+	unstableAfter = 3
+	tailAfter     = 2
+	// stableAfter is in how many requests that grow a message must be the same to count as
+	// stable again, and maxStable where that ends: it is twice as many each time that it was not.
+	stableAfter = 2
+	maxStable   = 64
+	// maxTail is how many messages an end that changes may have.
+	maxTail = 4
+
+	// Bounds of what is remembered of histories that differ.
+	maxUnstable   = 10_000
+	unstableReset = 10 * time.Minute
+)
+
+// stability remembers where the histories of sessions differ from request to request. It is a
+// hint: a worker that has none publishes a turn or two that are retracted, and then has it.
+type stability struct {
+	mu sync.Mutex
+	at map[events.Address]*unstable
+}
+
+// unstable is where a history differed last.
+type unstable struct {
+	index int // −1 for nowhere
+	times int // in a row at the index
+	tails int // in a row near the end of the session, each behind the one before
+	tail  int // messages of the end that changes
+	watch watch
+	after int // requests in a row after which it counts as stable
+	last  time.Time
+}
+
+// stays looks at what was watched, and reports whether it is stable again. The next difference
+// shows at once that it is not.
+func (x *unstable) stays(h *syncing.History) bool {
+	if !x.watch.stays(h, x.after) {
+		return false
+	}
+	x.times, x.tails = min(x.times, unstableAfter-1), min(x.tails, tailAfter-1)
+	x.watch, x.after = watch{}, min(2*x.after, maxStable)
+	return true
+}
+
+// watch is a part of a history of which nothing is published, as it was seen last.
+type watch struct {
+	from, to int
+	digest   events.Digest
+	length   int // of the history
+	same     int // requests in a row that were longer and had the same
+}
+
+// stays looks at the part again, and reports whether it was the same so many times.
+func (w *watch) stays(h *syncing.History, after int) bool {
+	if w.to == 0 || w.to > h.Len() || w.from < h.Before {
+		return false
+	}
+	switch grew := h.Len() > w.length; {
+	case w.digestIn(h) != w.digest:
+		w.same = 0
+	case grew:
+		w.same++
+	}
+	return w.same >= after
+}
+
+func (w *watch) digestIn(h *syncing.History) events.Digest {
+	return h.Format.DigestOf(h.From(w.from)[:w.to-w.from])
+}
+
+// set watches the messages from ≤ i < to.
+func (w *watch) set(h *syncing.History, from, to int) {
+	*w = watch{from: from, to: to, length: h.Len(), same: w.same}
+	w.digest = w.digestIn(h)
+}
+
+// of returns what is remembered of a session; u.mu is held.
+func (u *stability) of(a events.Address) *unstable {
+	if u.at == nil || len(u.at) >= maxUnstable {
+		u.at = map[events.Address]*unstable{}
+	}
+	x := u.at[a]
+	if x == nil || time.Since(x.last) > unstableReset {
+		x = &unstable{index: -1, after: stableAfter}
+		u.at[a] = x
+	}
+	x.last = time.Now()
+	return x
+}
+
+// differs notes that a history is another one from an index on, where the session ends at end,
+// and reports whether it does so each time.
+func (u *stability) differs(a events.Address, h *syncing.History, index, end int) bool {
+	if h.Len() < end && index > h.Lead { // it went back
+		return false
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	x := u.of(a)
+	if index != x.index {
+		if end-index > maxTail || h.Len() == end || index < x.index {
+			x.tails, x.tail = 0, 0
+		}
+		if x.tails >= tailAfter { // the session ends before it
+			x.tail = min(x.tail+end-index, 2*maxTail)
+		} else {
+			x.watch = watch{}
+			if end-index <= maxTail && h.Len() > end {
+				x.tails, x.tail = x.tails+1, end-index
+			}
+		}
+		x.index, x.times = index, 0
+	} else {
+		x.tails, x.tail = 0, 0
+	}
+	x.times++
+	if x.times < unstableAfter {
+		return false
+	}
+	if x.stays(h) {
+		return false
+	}
+	x.watch.set(h, index, index+1)
+	return true
+}
+
+// until is the index from which on nothing of a history is to be published, since its end is
+// another one each time. known is where the session ends in it.
+func (u *stability) until(a events.Address, h *syncing.History, known int) int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	n := h.Len()
+	if x := u.at[a]; x == nil || x.tails < tailAfter {
+		return n
+	}
+	x := u.of(a)
+	if x.tails < tailAfter {
+		return n
+	}
+	if x.stays(h) {
+		return n
+	}
+	from := max(known, n-x.tail)
+	if from < n {
+		x.watch.set(h, from, n)
+	}
+	return from
+}
+
+// held is how many messages at the end of a history are not published, as they are others each time.
+func (u *stability) held(a events.Address) int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if x := u.at[a]; x != nil && x.tails >= tailAfter {
+		return x.tail
+	}
+	return 0
+}
