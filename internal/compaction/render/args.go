@@ -15,8 +15,10 @@ const leastString = 64
 
 // cutArgs returns arguments of a call that have at most the units of a trimmed entry:
 // first the longest strings of the JSON come down to one size. Where strings are not what
-// makes the arguments long, the head of their text is the one member that stays.
+// makes the arguments long, the head of their text is the one member that stays. However the
+// arguments are spelt, the same is left of them.
 func cutArgs(e *measure.Entry, args events.Raw) events.Raw {
+	args = codec.Shortest(args)
 	kept, notice := e.Kept()
 	_, base := measure.WeighJSON(args)
 	most := base*kept/max(int64(e.JSON), 1) + measure.CeilDiv(notice, measure.PlainUnits)

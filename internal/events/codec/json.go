@@ -163,6 +163,16 @@ func hasSurrogate(raw []byte) bool {
 	return at >= 0 && (bytes.Contains(raw[at:], []byte(`\ud`)) || bytes.Contains(raw[at:], []byte(`\uD`)))
 }
 
+// Shortest returns valid JSON without white space between its tokens, and its strings with the
+// fewest escapes.
+func Shortest(raw Raw) Raw {
+	out, err := jsontext.AppendFormat(nil, raw, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	if err != nil {
+		return raw
+	}
+	return out
+}
+
 // Quote writes s as a JSON string; broken UTF-8 becomes U+FFFD.
 func Quote(s string) Raw { return AppendQuote(nil, s) }
 

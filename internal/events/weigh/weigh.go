@@ -2,6 +2,7 @@ package weigh
 
 import (
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -169,13 +170,20 @@ func pass[S string | []byte](sum uint64, last class, s S) (uint64, class) {
 }
 
 // JSON measures JSON as a model writes and reads it: an escape in a
-// string weighs as the character it encodes.
+// string weighs as the character it encodes, and one of a character beyond ASCII is no more than
+// that character.
 func JSON[S ~string | ~[]byte](s S) Size {
 	var sum uint64
-	last := newlines
+	last, spelt := newlines, 0 // bytes of escapes beyond those of their characters
 	for i := 0; i < len(s); i++ {
 		c := classOf[s[i]]
 		if s[i] == '\\' && i+1 < len(s) {
+			if char, n := unescape(s[i:]); n > 0 {
+				sum, last = pass(sum, last, char)
+				spelt += n - len(char)
+				i += n - 1
+				continue
+			}
 			i++
 			c = escaped(s[i])
 			sum += 1 << unitShift // of the backslash
@@ -183,7 +191,38 @@ func JSON[S ~string | ~[]byte](s S) Size {
 		sum += steps[last<<4|c]
 		last = c
 	}
-	return size(sum, len(s))
+	return size(sum, len(s)-spelt)
+}
+
+// unescape returns the character beyond ASCII that s begins with as \u escapes, and their length; 0
+// for anything else.
+func unescape[S ~string | ~[]byte](s S) (char string, n int) {
+	r := hexRune(s)
+	if n = 6; utf16.IsSurrogate(r) {
+		if len(s) < 12 {
+			return "", 0
+		}
+		r, n = utf16.DecodeRune(r, hexRune(s[6:])), 12
+	}
+	if r < utf8.RuneSelf || r == utf8.RuneError {
+		return "", 0
+	}
+	return string(r), n
+}
+
+// hexRune reads \uXXXX; it is -1 for anything else.
+func hexRune[S ~string | ~[]byte](s S) (r rune) {
+	if len(s) < 6 || s[0] != '\\' || s[1] != 'u' {
+		return -1
+	}
+	for i := 2; i < 6; i++ {
+		digit := strings.IndexByte("0123456789abcdef", s[i]|0x20)
+		if digit < 0 {
+			return -1
+		}
+		r = r<<4 | rune(digit)
+	}
+	return r
 }
 
 // size takes the two sums of so many bytes apart.
