@@ -86,7 +86,7 @@ func TestFixturesAreRead(t *testing.T) {
 			`assistant: call computer id=call_6 args={"type":"screenshot"}`,
 			`tool: result id=call_6 images=1 locked`,
 			`assistant: call echo id=mcpr_1 args={}`, `tool: result id=mcpr_1 locked`, `assistant: call look id=call_7 args={}`,
-			`tool: result id=call_7 "a picture" images=1`, `assistant: other`, `system: other locked`, `assistant: text "Done."`,
+			`tool: result id=call_7 "a picture" images=1`, `user: text "Listen.", image`, `assistant: other`, `system: other locked`, `assistant: text "Done."`,
 		},
 		Gemini: {
 			`user: text "Read a.go."`, `assistant: call read_file` + args, `tool: result read_file "package a"`, `user: image, text "And this?"`,

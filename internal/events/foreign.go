@@ -83,7 +83,7 @@ func (f Format) kinOfBlocks(content Raw) *kin {
 
 func (f Format) kinOfBlock(raw Raw) *kin {
 	ms, err := codec.ReadObject(raw)
-	if err != nil {
+	if err != nil || f == Responses && members(ms).objects("input_audio") { // as in chat completions
 		return nil
 	}
 	for i := range kindred {

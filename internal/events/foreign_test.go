@@ -87,7 +87,7 @@ func (f Format) takes(raw Raw) bool {
 	case Bedrock: // blocks alone
 		return common(raw) && m.kind("content") == '[' && m.text("role") != "system"
 	case Responses, OpenAI:
-		return common(raw) || m.text("role") == "assistant" && m.first("content").text("type") == "refusal"
+		return common(raw) || f == Responses && strings.Contains(string(raw), `"input_audio"`) || m.text("role") == "assistant" && m.first("content").text("type") == "refusal"
 	}
 	return common(raw)
 }

@@ -2,6 +2,7 @@ package events
 
 import (
 	"iter"
+	"strings"
 
 	"compactd/internal/events/codec"
 	"compactd/internal/events/dialect"
@@ -87,3 +88,26 @@ func Pieces(quoted Raw) iter.Seq[[]byte] { return codec.Pieces(quoted) }
 
 // Units is [codec.Units].
 func Units(s string) int { return codec.Units(s) }
+
+// DisableNulls returns an object whose groups that are null are {"enabled":false} where hasSwitch
+// holds of their path, such as prune.micro; other text stays as it is.
+func DisableNulls(object Raw, hasSwitch func(path string) bool) Raw {
+	return disableNulls("", object, hasSwitch)
+}
+
+func disableNulls(path string, object Raw, hasSwitch func(path string) bool) Raw {
+	ms, err := codec.ReadObject(object)
+	if err != nil {
+		return object
+	}
+	for i, x := range ms {
+		at := strings.TrimPrefix(path+"."+x.Name, ".")
+		switch {
+		case x.Value.Kind() == '{':
+			ms[i].Value = disableNulls(at, x.Value, hasSwitch)
+		case x.Value.Kind() == 'n' && hasSwitch(at):
+			ms[i].Value = Raw(`{"enabled":false}`)
+		}
+	}
+	return codec.WriteObject(ms)
+}

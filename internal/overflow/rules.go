@@ -143,6 +143,7 @@ var outputs = compile([]rule{
 // others are the words of the remaining classes.
 var others = compile([]rule{
 	{Anthropic, ClassThinking, `thinking block\b.*\bbound to (?:a|another) (?:different )?conversation|\bprefix_(?:binding_)?mismatch`},
+	{Anthropic, ClassThinking, `\binvalid .?signature.? in .?(?:redacted_)?thinking|\bredacted_thinking.? blocks? .*\bcannot be modified`},
 	{"", ClassAllowance, `request too large for.*(?:per min|tpm|per day).*limit:? {limit}, requested:? {actual}`},
 	{"", ClassBilling, `insufficient.?(?:quota|balance|credit|funds)|upgrade to a paid|(?:monthly|spend\w*) limit|(?:purchase|buy)\w* (?:more )?credits|余额不足|欠费|credit balance is too low|requires more credits|billing_|payment required|spending limit`},
 	{"", ClassRate, `rate.?limit|too many requests|(?:tokens|requests)[ _]per[ _](?:min|day|hour|second)|per minute|\((?:tpm|tpd|rpm|rpd)\)`},

@@ -9,7 +9,6 @@ import (
 
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
-	"compactd/internal/events/codec"
 )
 
 // Policy is when and how far a session is compacted.
@@ -112,7 +111,7 @@ func (p Policy) set(object events.Raw) (out Policy, fit func(*Policy), err error
 	out.Pins = slices.Clone(p.Pins)
 	out.Locked = slices.Clone(p.Locked)
 	out.Summarize.Prepare = unset
-	if err = events.UnmarshalStrict(withoutNull("", object), &out); err != nil { //nolint:forbidigo // which fields are set depends on the text, and what they are set over on the config
+	if err = events.UnmarshalStrict(events.DisableNulls(object, hasSwitch), &out); err != nil { //nolint:forbidigo // which fields are set depends on the text, and what they are set over on the config
 		err = fmt.Errorf("set policy: %w", err)
 	}
 	fit = func(*Policy) {}
@@ -126,23 +125,8 @@ func (p Policy) set(object events.Raw) (out Policy, fit func(*Policy), err error
 	return out, fit, err
 }
 
-// withoutNull has null for a group with a switch, such as a stage, switch it off.
-func withoutNull(path string, object events.Raw) events.Raw {
-	ms, err := codec.ReadObject(object)
-	if err != nil {
-		return object
-	}
-	for i, x := range ms {
-		at := strings.TrimPrefix(path+"."+x.Name, ".")
-		switch {
-		case x.Value.Kind() == '{':
-			ms[i].Value = withoutNull(at, x.Value)
-		case x.Value.Kind() == 'n' && slices.Contains(allFields, at+".enabled"):
-			ms[i].Value = events.Raw(`{"enabled":false}`)
-		}
-	}
-	return codec.WriteObject(ms)
-}
+// hasSwitch reports whether the field at a path, such as a stage, can be switched off.
+func hasSwitch(path string) bool { return slices.Contains(allFields, path+".enabled") }
 
 // unset is no share that JSON can set.
 const unset measure.PPM = math.MinInt64
