@@ -3,7 +3,7 @@
 /** A conversation at a worker, such as `http://127.0.0.1:8224/v1/sessions/default/chat-42/sync`. */
 export class Conversation {
   #last; // the newest answer, and the texts of the history that it is about
-  #retries = true; // a first failure is retried until `timeout`, the ones after it are not
+  #patient = true; // a first failure is retried until `timeout`, the ones after it are not
 
   /**
    * @param config fields of each request: model, format, system, tools, policy, wait_ms
@@ -51,10 +51,10 @@ export class Conversation {
       if (history.length && !answer.parts) throw new Error(`${this.url} is no worker`);
       const branch = [last?.branch, answer.branch].filter(Boolean).join("/"); // where a sub-agent's history is
       this.#last = { ...answer, branch, texts: history.map((m) => JSON.stringify(m)) };
-      this.#retries = true;
+      this.#patient = true;
       return answer;
     } catch (error) {
-      this.#retries = false;
+      this.#patient = false;
       this.onProblem(error);
     }
   }
@@ -65,7 +65,7 @@ export class Conversation {
       const response = await fetch(this.url, { method: "POST", headers, body: JSON.stringify(body), signal }).catch((error) => error);
       if (response.ok) return response.json();
       const away = response instanceof Error || response.status === 503; // to send the same again is safe
-      if (!away || !this.#retries || signal.aborted) throw response instanceof Error ? response : new Error(`${response.status}: ${await response.text()}`);
+      if (!away || !this.#patient || signal.aborted) throw response instanceof Error ? response : new Error(`${response.status}: ${await response.text()}`);
       await new Promise((resolve) => setTimeout(resolve, 100));
     }
   }

@@ -43,11 +43,11 @@ func TestReadSync(t *testing.T) {
 	if err != nil || !bytes.Equal(same, whole) {
 		t.Fatalf("%d bytes of %d that fit: %v", len(same), len(whole), err)
 	}
-	reduced, err := ReadSync(bytes.NewReader(whole), MaxSyncBytes)
-	if err != nil || len(reduced) > MaxSyncBytes || len(reduced) < MaxSyncBytes/2 {
-		t.Fatalf("%d bytes of %d: %v", len(reduced), len(whole), err)
+	folded, err := ReadSync(bytes.NewReader(whole), MaxSyncBytes)
+	if err != nil || len(folded) > MaxSyncBytes || len(folded) < MaxSyncBytes/2 {
+		t.Fatalf("%d bytes of %d: %v", len(folded), len(whole), err)
 	}
-	was, is := messagesOf(t, whole), messagesOf(t, reduced)
+	was, is := messagesOf(t, whole), messagesOf(t, folded)
 	if Anthropic.DigestOf(was) != Anthropic.DigestOf(is) {
 		t.Error("another identity")
 	}

@@ -58,9 +58,9 @@ func Rename(entries []measure.Entry, f events.Format, demands *traits.Demands) R
 	return out
 }
 
-// repeats lists calls that came twice: the same call again in its exchange, under the same id,
+// doubled lists calls that came twice: the same call again in its exchange, under the same id,
 // without a result of its own.
-func (d *Draft) repeats() (out []int) {
+func (d *Draft) doubled() (out []int) {
 	if !d.format.Dialect().Paired || !slices.ContainsFunc(d.pairing().lone, func(i int) bool { return d.entries[i].Kind == measure.KindCall }) {
 		return nil
 	}
@@ -86,9 +86,9 @@ func (d *Draft) repeats() (out []int) {
 	return out
 }
 
-// dropRepeats takes calls that came twice out of the history, with the reasoning beside them.
-func (d *Draft) dropRepeats() {
-	for _, i := range d.repeats() {
+// dropDoubled takes calls that came twice out of the history, with the reasoning beside them.
+func (d *Draft) dropDoubled() {
+	for _, i := range d.doubled() {
 		d.alter(i, func(e *measure.Entry) { e.Flags |= measure.FlagEmpty })
 		d.note(events.OpDrop, i)
 		d.dropThoughts(i)

@@ -76,7 +76,7 @@ func (d *Dialect) blockWithID(p *Part, id string) Raw {
 	}
 }
 
-// approvalWithID is a part of the AI SDK that requests leave for a call, with the
+// approvalWithID is a part of the AI SDK that asks whether a call may be carried out, with the
 // call's other id.
 func approvalWithID(raw Raw, renamed map[string]string) Raw {
 	if id, ok := renamed[stringOf(memberOf(raw, "toolCallId"))]; ok && blockType(raw) == "tool-approval-request" {

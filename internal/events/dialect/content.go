@@ -165,7 +165,7 @@ func (w *Reader) other(key []byte) {
 }
 
 // undefined reads a member that the dialect does not define: it is content, of its JSON, unless
-// it states nothing. A number or a word is content beside another one only.
+// it says nothing. A number or a word is content beside another one only.
 func (w *Reader) undefined(key []byte) {
 	v := w.Value()
 	if bytes.Equal(key, w.unknownKey) { // of duplicates the last one counts

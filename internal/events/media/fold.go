@@ -20,8 +20,8 @@ var mediaMembers = []string{"data", "url", "image_url", "file_data", "bytes", "i
 
 const longMember = 16 // more than any of them has, with its quotes
 
-// leastReplaced is the least size of media that are replaced when a body is too large, as JSON.
-const leastReplaced = 8 << 10
+// leastFolded is the least size of media that are replaced when a body is too large, as JSON.
+const leastFolded = 8 << 10
 
 // foldSlack is the part of the bound that is free once media were replaced: each time all that
 // was read is moved.
@@ -32,7 +32,7 @@ const foldSlack = 4
 // messages stays. It holds not much more than most bytes at any time. Its errors are [ErrTooLarge]
 // and those of r.
 func ReadJSON(r io.Reader, most int) ([]byte, error) {
-	f := reducer{in: bufio.NewReaderSize(r, 64<<10), most: most}
+	f := folder{in: bufio.NewReaderSize(r, 64<<10), most: most}
 	for {
 		b, err := f.in.Peek(1)
 		if errors.Is(err, io.EOF) {
@@ -47,8 +47,8 @@ func ReadJSON(r io.Reader, most int) ([]byte, error) {
 	}
 }
 
-// reducer is a body that is being read.
-type reducer struct {
+// folder is a body that is being read.
+type folder struct {
 	in   *bufio.Reader
 	most int
 	out  []byte
@@ -61,7 +61,7 @@ type reducer struct {
 type mediaSpan struct{ from, to int }
 
 // next reads a string, a list of bytes, or one byte of anything else.
-func (f *reducer) next(c byte) error {
+func (f *folder) next(c byte) error {
 	switch c {
 	case '"':
 		return f.text()
@@ -85,7 +85,7 @@ func (f *reducer) next(c byte) error {
 }
 
 // text reads a string.
-func (f *reducer) text() error {
+func (f *folder) text() error {
 	isMedia, from := f.key, len(f.all)
 	f.key, f.last = false, nil
 	if isMedia {
@@ -125,9 +125,9 @@ func (f *reducer) text() error {
 }
 
 // close notes the end of the media that were read last.
-func (f *reducer) close() {
+func (f *folder) close() {
 	last := &f.all[len(f.all)-1]
-	if last.to = len(f.out); last.to-last.from < leastReplaced {
+	if last.to = len(f.out); last.to-last.from < leastFolded {
 		f.all = f.all[:len(f.all)-1]
 	}
 }
@@ -166,7 +166,7 @@ func stringEnd(b []byte, start bool) (n int, ends bool) {
 
 // list reads a list of bytes as base64. done is false where the value is none: nothing of it is
 // read then.
-func (f *reducer) list() (done bool, err error) {
+func (f *folder) list() (done bool, err error) {
 	b, _ := f.in.Peek(codec.ListMargin)
 	n, indexes, closing := codec.ListHead(b)
 	if n == 0 || n == len(b) {
@@ -215,7 +215,7 @@ const listGroup = 3 << 10
 
 // restore writes a list that turned out to have other elements as it was, and what follows is
 // read as any JSON.
-func (f *reducer) restore(head []byte, indexes bool, group []byte) error {
+func (f *folder) restore(head []byte, indexes bool, group []byte) error {
 	last := f.all[len(f.all)-1]
 	f.all = f.all[:len(f.all)-1]
 	data, err := base64.StdEncoding.DecodeString(string(f.out[last.from+1:]))
@@ -239,7 +239,7 @@ func (f *reducer) restore(head []byte, indexes bool, group []byte) error {
 }
 
 // put appends what was read, and makes room where it is too much.
-func (f *reducer) put(b []byte) error {
+func (f *folder) put(b []byte) error {
 	if len(f.out)+len(b) > f.most {
 		if f.fold(); len(f.out)+len(b) > f.most {
 			return ErrTooLarge
@@ -253,7 +253,7 @@ func (f *reducer) put(b []byte) error {
 }
 
 // fold replaces the oldest media, until some of the bound is free.
-func (f *reducer) fold() {
+func (f *folder) fold() {
 	want := len(f.out) - (f.most - f.most/foldSlack)
 	to, at, freed := 0, 0, 0 // f.out[:to] is done, f.out[at:] is to come
 	for freed < want && len(f.all) > 0 && f.all[0].to > 0 {

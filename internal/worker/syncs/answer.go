@@ -277,7 +277,7 @@ func (x *request) refusedHere(st *state) bool {
 }
 
 // refuseHere publishes the refusal of a request, if there is one to publish and the session is its
-// own; the session is then to be read again, which the error states.
+// own; the session is then to be read again, which the error says.
 func (x *request) refuseHere(ctx context.Context, st *state) error {
 	switch {
 	case x.pending == nil || len(st.chain) == 0:
@@ -366,7 +366,7 @@ func (x *request) refuse(ctx context.Context, st *state) error {
 	}
 	x.refused = cmp.Or(r.View, viewName(st.generation, st.base().Digest))
 	generation := o.Generation
-	if o.Unrecorded > 0 { // its name has all
+	if o.Unrecorded > 0 { // its name says all
 		generation = 0
 	}
 	name := fmt.Sprintf("refused %s %s %d %d %s", x.address, r.View, generation, r.Status, r.Error)

@@ -150,7 +150,7 @@ func (s *Syncer) Answer(ctx context.Context, in *events.SyncRequest) (*events.Sy
 			return nil, err
 		}
 		if len(st.chain) == 0 {
-			x.heads.reset(x.address)
+			x.heads.forget(x.address)
 		}
 		ended := x.ended
 		unknown := x.unknownModel(st)
