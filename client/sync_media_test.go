@@ -9,7 +9,7 @@ import (
 )
 
 // An agent that has lost its memory sends more images than one request has room for: its session
-// knows them again, and what it sends is its own.
+// recognises them, and what it sends is its own.
 func TestSyncManyMedia(t *testing.T) {
 	env := newEnv(t)
 	env.start(t)

@@ -3,7 +3,7 @@
 /** A conversation at a worker, such as `http://127.0.0.1:8224/v1/sessions/default/chat-42/sync`. */
 export class Conversation {
   #last; // the newest answer, and the texts of the history that it is about
-  #patient = true; // a first failure is retried until `timeout`, the ones after it are not
+  #away = false; // a first failure is retried until `timeout`, the ones after it are not
 
   /**
    * @param config fields of each request: model, format, system, tools, policy, wait_ms
@@ -44,28 +44,29 @@ export class Conversation {
   async #ask(history, last, more, timeout = this.timeout) {
     const body = { ...this.config, ...(last?.branch && { branch: last.branch }), ...more };
     const signal = AbortSignal.timeout(timeout);
+    const again = !this.#away || more?.refused;
     try {
       let answer = { need: "all" };
-      if (last?.count) answer = await this.#post({ ...body, prefix: { count: last.count, hash: last.hash }, messages: history.slice(last.count) }, signal);
-      if (answer.need === "all") answer = await this.#post({ ...body, messages: history }, signal);
+      if (last?.count) answer = await this.#post({ ...body, prefix: { count: last.count, hash: last.hash }, messages: history.slice(last.count) }, signal, again);
+      if (answer.need === "all") answer = await this.#post({ ...body, messages: history }, signal, again);
       if (history.length && !answer.parts) throw new Error(`${this.url} is no worker`);
       const branch = [last?.branch, answer.branch].filter(Boolean).join("/"); // where a sub-agent's history is
       this.#last = { ...answer, branch, texts: history.map((m) => JSON.stringify(m)) };
-      this.#patient = true;
+      this.#away = false;
       return answer;
     } catch (error) {
-      this.#patient = false;
+      this.#away = true;
       this.onProblem(error);
     }
   }
 
-  async #post(body, signal) {
+  async #post(body, signal, again) {
     const headers = { authorization: `Bearer ${this.token}` };
     for (;;) {
       const response = await fetch(this.url, { method: "POST", headers, body: JSON.stringify(body), signal }).catch((error) => error);
       if (response.ok) return response.json();
       const away = response instanceof Error || response.status === 503; // to send the same again is safe
-      if (!away || !this.#patient || signal.aborted) throw response instanceof Error ? response : new Error(`${response.status}: ${await response.text()}`);
+      if (!away || !again || signal.aborted) throw response instanceof Error ? response : new Error(`${response.status}: ${await response.text()}`);
       await new Promise((resolve) => setTimeout(resolve, 100));
     }
   }

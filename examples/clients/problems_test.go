@@ -17,20 +17,20 @@ import (
 	"compactd/internal/events"
 )
 
-// trouble is a worker that is of no use.
-type trouble struct {
-	name  string
-	url   string
-	asked *atomic.Int64
+// failure is a worker that is of no use.
+type failure struct {
+	name     string
+	url      string
+	requests *atomic.Int64
 }
 
-// troubles starts a worker of each kind: away, silent, one that refuses, and one whose answers
+// failures starts a worker of each kind: away, one without an answer, one that refuses, and one whose answers
 // are cut.
-func troubles(t *testing.T) []trouble {
+func failures(t *testing.T) []failure {
 	t.Helper()
-	all := []trouble{{"away", "http://127.0.0.1:1", new(atomic.Int64)}} // no server has that port
+	all := []failure{{"away", "http://127.0.0.1:1", new(atomic.Int64)}} // no server has that port
 	for name, answer := range map[string]http.HandlerFunc{
-		"silent": func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
+		"hangs": func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
 		"refuses": func(w http.ResponseWriter, _ *http.Request) {
 			http.Error(w, `{"code":"forbidden","message":"the token is unknown"}`, http.StatusUnauthorized)
 		},
@@ -40,16 +40,16 @@ func troubles(t *testing.T) []trouble {
 			_, _ = w.Write([]byte(`{"v":1,"parts":[`))
 		},
 	} {
-		asked := new(atomic.Int64)
+		requests := new(atomic.Int64)
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			asked.Add(1)
+			requests.Add(1)
 			// The server sees that its client is gone only once the body was read.
 			var body json.RawMessage
 			_ = json.NewDecoder(r.Body).Decode(&body)
 			answer(w, r)
 		}))
 		t.Cleanup(server.Close)
-		all = append(all, trouble{name, server.URL, asked})
+		all = append(all, failure{name, server.URL, requests})
 	}
 	return all
 }
@@ -69,20 +69,20 @@ func outside(t *testing.T, args []string, env ...string) (string, error) {
 // refusal of its provider ends it with the words of the provider.
 func TestFitWithoutWorker(t *testing.T) {
 	lacksPython(t)
-	for _, w := range troubles(t) {
+	for _, w := range failures(t) {
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
 			for _, c := range []struct {
 				steps   int
 				refused bool
 			}{{2, false}, {40, true}} {
-				if c.refused && w.name == "silent" {
+				if c.refused && w.name == "hangs" {
 					continue // each of the 40 calls waits for two seconds
 				}
 				p := &provider{format: events.OpenAI, model: "gpt-4"}
 				server := httptest.NewServer(p)
 				defer server.Close()
-				before := w.asked.Load()
+				before := w.requests.Load()
 				out, err := outside(t, []string{"python3", "-B", "../python/fit.py"}, "TOKEN=wrong", fmt.Sprint("STEPS=", c.steps),
 					"SYNC="+w.url, "CHAT="+server.URL, `MODEL={"provider":"openai","name":"gpt-4"}`)
 				if c.refused != (err != nil) || c.refused && !strings.Contains(out, "RuntimeError: {\"error\"") {
@@ -91,8 +91,8 @@ func TestFitWithoutWorker(t *testing.T) {
 				if !c.refused && (p.calls != c.steps || len(p.refused) > 0) {
 					t.Errorf("%d calls, refused: %v\n%s", p.calls, p.refused, out)
 				}
-				if asked := w.asked.Load() - before; asked > int64(p.calls)+40 {
-					t.Errorf("%d requests for %d calls", asked, p.calls)
+				if requests := w.requests.Load() - before; requests > int64(p.calls)+40 {
+					t.Errorf("%d requests for %d calls", requests, p.calls)
 				}
 			}
 		})
@@ -119,7 +119,7 @@ console.log(JSON.stringify({ sent, problems, shorter: shorter ?? null }));
 // reported once, and there is no shorter history for a refused call.
 func TestConversationWithoutWorker(t *testing.T) {
 	lacksNode(t)
-	for _, w := range troubles(t) {
+	for _, w := range failures(t) {
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
 			out, err := outside(t, []string{"node", "--input-type=module", "-e", problem}, "SYNC="+w.url)

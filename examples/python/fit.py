@@ -2,27 +2,27 @@
 
 import http.client, json, os, sys, time, urllib.error, urllib.request
 
-PATIENCE, last, patience = 2, {"n": 0, "messages": []}, 2  # seconds that a call waits for a worker that is away
+WAIT, last, wait = 2, {"n": 0, "messages": []}, 2  # seconds in which a worker that is away is tried again
 
 def post(url, timeout, **body):
     request = urllib.request.Request(url, json.dumps(body).encode(), {"Authorization": "Bearer " + os.environ["TOKEN"]})
     with urllib.request.urlopen(request, timeout=timeout) as response:
         return json.load(response)
 
-def fit(history, timeout=PATIENCE, **more):
+def fit(history, timeout=WAIT, **more):
     """What to send, and whether it is an answer: without a worker it is the last one with the messages since."""
-    global last, patience
-    until = time.monotonic() + patience
+    global last, wait
+    until = time.monotonic() + (timeout if "refused" in more else wait)
     while True:
         try:
             answer = post(os.environ["SYNC"], timeout, model=json.loads(os.environ["MODEL"]), messages=history, form="messages", **more)
-            last, patience = {"n": len(history), "messages": answer["messages"]}, PATIENCE
+            last, wait = {"n": len(history), "messages": answer["messages"]}, WAIT
             return answer["messages"], answer.get("retry", True)
         except (OSError, LookupError, ValueError, http.client.HTTPException) as problem:
             away = not isinstance(problem, (urllib.error.HTTPError, LookupError, ValueError)) or getattr(problem, "code", 0) == 503
             if not away or time.monotonic() > until:  # a worker that refuses does so again
                 print(problem, problem.read().decode() if hasattr(problem, "read") else "", file=sys.stderr)
-                patience = 0  # until it is back, each call tries once
+                wait = 0  # until it is back, each call tries once
                 return last["messages"] + history[last["n"]:], False
             time.sleep(0.1)
 

@@ -95,7 +95,7 @@ func repairIsSound(c *vectorCase, want, got any) string {
 		return bad
 	}
 	ours, record := slices.DeleteFunc(listed(got), isBlank), slices.DeleteFunc(listed(want), isBlank)
-	messages := spoken(in.Messages)
+	messages := worded(in.Messages)
 	made := len(ours) - len(messages)
 	if recorded := len(record) - len(messages); made > recorded && violations(want) == "" {
 		return fmt.Sprintf("%d messages are made, %d in the record", made, recorded)
@@ -117,8 +117,8 @@ func isBlank(m any) bool {
 	return isText && strings.TrimSpace(text) == "" && (at(m, "role") == "user" || at(m, "role") == "assistant")
 }
 
-// spoken are the messages that are not blank.
-func spoken(messages []events.Raw) []events.Raw {
+// worded are the messages that are not blank.
+func worded(messages []events.Raw) []events.Raw {
 	return slices.DeleteFunc(slices.Clone(messages), func(raw events.Raw) bool { return isBlank(parsed(raw)) })
 }
 
@@ -146,7 +146,7 @@ func historyIsSound(c *vectorCase, want, got any) string {
 	case target > 0 && record <= target && ours > target && !summarized(got):
 		return fmt.Sprintf("it costs %d of %d tokens; the record costs %d", ours, target, record)
 	}
-	if len(spoken(in.Messages)) > 0 && len(listed(got)) == 0 {
+	if len(worded(in.Messages)) > 0 && len(listed(got)) == 0 {
 		return "nothing is left"
 	}
 	return firstUser(in.Messages, listed(got))
@@ -195,7 +195,7 @@ func smallCompactIsSound(c *vectorCase, want, got any) string {
 
 // sameMessages reports a message that is gone, another or empty.
 func sameMessages(before []events.Raw, after []any) string {
-	before, after = spoken(before), slices.DeleteFunc(slices.Clone(after), isBlank)
+	before, after = worded(before), slices.DeleteFunc(slices.Clone(after), isBlank)
 	if len(after) != len(before) {
 		return fmt.Sprintf("%d messages of %d", len(after), len(before))
 	}

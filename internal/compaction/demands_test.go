@@ -46,7 +46,7 @@ func edits(changes []events.Edit, op events.Op) (n int) {
 
 // Of the marks that an agent moved through a session four stay, those of its system prompt and
 // tools included: the newest. Up to four, a history keeps its bytes.
-func TestCacheMarks(t *testing.T) {
+func TestMostMarks(t *testing.T) {
 	const ephemeral = `{"type":"ephemeral"}`
 	marked := map[events.Format]string{
 		events.Anthropic: `{"role":"user","content":[{"type":"text","text":"a","cache_control":` + ephemeral + `}]}`,

@@ -177,7 +177,7 @@ func (d *decision) overflow(l *Ledger, o *Overflow) {
 		}
 		body = d.emitUnchanged(next, events.ReasonOverflow, code)
 		body.Stages = next.reports(&plan)
-		if o.Bytes && code != events.CodeNewerGeneration { // of which the budget says nothing
+		if o.Bytes && code != events.CodeNewerGeneration { // which the budget does not count
 			body.Exceeded()
 		}
 	}

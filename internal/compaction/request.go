@@ -54,7 +54,7 @@ func (d *decision) request(l *Ledger, r *Request) {
 		d.erase()
 		return
 	}
-	if _, ok := r.body.(*events.Branch); ok { // nobody asks, so nothing is refused
+	if _, ok := r.body.(*events.Branch); ok { // no client waits, so nothing is refused
 		return
 	}
 	if l.LastTurn() == 0 {

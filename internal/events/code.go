@@ -104,7 +104,7 @@ var Codes = map[Code]CodeInfo{
 	CodeTooManyParked:   {true, "64 turns wait for a missing one already.", "Resync with replaces_from."},
 	CodeTooManyEdits:    {true, "The session was rewound and compacted by hand so often that its edits are many times its messages.", "Send the whole history again with replaces_from 1."},
 	CodeUsageUnknown:    {false, "The usage could not be read; the turn counts without it.", "Send usage as the provider or the SDK gave it for the last call; docs/format/wire.md lists the shapes that are read."},
-	CodeUnknownModel:    {false, "No table knows the model, so that its window is a guess.", "Correct model.provider and model.name, state model.context_window, or have the operator add the window under windows; docs/format/policy.md has the table."},
+	CodeUnknownModel:    {false, "No table has the model, so that its window is a guess.", "Correct model.provider and model.name, state model.context_window, or have the operator add the window under windows; docs/format/policy.md has the table."},
 	CodeInternal:        {true, "A defect of the worker kept it from handling this event.", "Report it with the sequence; the session goes on without the event."},
 
 	CodeSessionReset: {true, "The worker can no longer use its state of this session; the session begins again, at generation 0.", "Send the whole history again with replaces_from 1."},

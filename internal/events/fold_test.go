@@ -43,11 +43,11 @@ func TestReadSync(t *testing.T) {
 	if err != nil || !bytes.Equal(same, whole) {
 		t.Fatalf("%d bytes of %d that fit: %v", len(same), len(whole), err)
 	}
-	folded, err := ReadSync(bytes.NewReader(whole), MaxSyncBytes)
-	if err != nil || len(folded) > MaxSyncBytes || len(folded) < MaxSyncBytes/2 {
-		t.Fatalf("%d bytes of %d: %v", len(folded), len(whole), err)
+	hashed, err := ReadSync(bytes.NewReader(whole), MaxSyncBytes)
+	if err != nil || len(hashed) > MaxSyncBytes || len(hashed) < MaxSyncBytes/2 {
+		t.Fatalf("%d bytes of %d: %v", len(hashed), len(whole), err)
 	}
-	was, is := messagesOf(t, whole), messagesOf(t, folded)
+	was, is := messagesOf(t, whole), messagesOf(t, hashed)
 	if Anthropic.DigestOf(was) != Anthropic.DigestOf(is) {
 		t.Error("another identity")
 	}

@@ -146,8 +146,8 @@ func TestRecordKeepsIdentity(t *testing.T) {
 			m := placed(rapid.SampledFrom(mediatest.Places[string(f)]).Draw(t, "place"), data, rapid.IntRange(0, 2).Draw(t, "form"))
 			messages, recorded = append(messages, m), append(recorded, f.Record(m, most))
 		}
-		folded := f.Fold(messages, most)
-		for _, other := range [][]Raw{recorded, folded} {
+		hashed := f.Fold(messages, most)
+		for _, other := range [][]Raw{recorded, hashed} {
 			if f.DigestOf(messages) != f.DigestOf(other) {
 				t.Fatalf("%s, at most %d: another identity", f, most)
 			}

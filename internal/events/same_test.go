@@ -64,7 +64,7 @@ type object = map[string]any
 func twin(t *rapid.T, f Format, m object) object {
 	m = maps.Clone(m)
 	some := func(name string) bool { return rapid.Bool().Draw(t, name) }
-	mark := func(o object) {
+	cacheMark := func(o object) {
 		if some("mark") {
 			o["cache_control"] = object{"type": "ephemeral"}
 		}
@@ -78,7 +78,7 @@ func twin(t *rapid.T, f Format, m object) object {
 			o["providerOptions"] = withMark(o["providerOptions"])
 		}
 	}
-	mark(m)
+	cacheMark(m)
 	if some("id") && m["type"] != "item_reference" {
 		m["id"] = "another"
 	}
@@ -109,7 +109,7 @@ func twin(t *rapid.T, f Format, m object) object {
 	for i := range blocks {
 		if b, ok := blocks[i].(object); ok {
 			b = maps.Clone(b)
-			mark(b)
+			cacheMark(b)
 			blocks[i] = b
 		}
 	}

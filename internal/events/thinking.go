@@ -12,7 +12,7 @@ import (
 // Thinking states whether the thinking of a session's model goes only with the history that it
 // was made under; see [traits.Thinking]. Claude is served in other dialects too: in Converse by
 // Bedrock, in chat completions by OpenRouter, and by the AI SDK. In its own dialect, and in
-// Converse, a model whose name shows no maker may be Claude whoever serves it.
+// Converse, a model whose name shows no maker may be Claude whichever provider serves it.
 func (f Format) Thinking(m Model) traits.Binding {
 	switch f {
 	case Anthropic, Bedrock:

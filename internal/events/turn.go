@@ -10,7 +10,7 @@ import (
 const Version = 1
 
 // VersionExpect is the version of a session.turn that names its base or where it branched off,
-// see [Expect] and [Fork]: a worker that knows neither refuses the turn.
+// see [Expect] and [Fork]: a worker with neither refuses the turn.
 const VersionExpect = 2
 
 // Bounds of what an event may hold.

@@ -186,17 +186,17 @@ func TestRecordOfShellAndPatches(t *testing.T) {
 
 // An agent without tools writes its command into its words, and the next message has the output.
 func TestRecordOfShellBlocks(t *testing.T) {
-	say := func(turn int64, role events.Role, text string) summarize.Message {
+	add := func(turn int64, role events.Role, text string) summarize.Message {
 		return summarize.Message{Turn: turn, Message: events.Message{Role: role, Parts: []events.Part{{Kind: events.PartText, Text: text}}}}
 	}
 	record := extract.Record(summarize.Input{MaxUnits: 20_000, Messages: []summarize.Message{
-		say(1, events.RoleUser, "Mend it."),
-		say(2, events.RoleAssistant, "THOUGHT: look.\n\n```bash\ncat src/a.py && sed -i 's/x/y/' src/b.py\n```"),
-		say(3, events.RoleUser, "<returncode>0</returncode>\n<output>\nx\n</output>"),
-		say(4, events.RoleAssistant, "```mswea_bash_command\ncat src/missing.py\n```"),
-		say(5, events.RoleUser, "<returncode>1</returncode>\n<output>\ncat: src/missing.py: No such file or directory\n</output>"),
-		say(6, events.RoleAssistant, "You could run this:\n```bash\nrm src/c.py\n```"),
-		say(7, events.RoleUser, "No, I will not."),
+		add(1, events.RoleUser, "Fix it."),
+		add(2, events.RoleAssistant, "THOUGHT: look.\n\n```bash\ncat src/a.py && sed -i 's/x/y/' src/b.py\n```"),
+		add(3, events.RoleUser, "<returncode>0</returncode>\n<output>\nx\n</output>"),
+		add(4, events.RoleAssistant, "```mswea_bash_command\ncat src/missing.py\n```"),
+		add(5, events.RoleUser, "<returncode>1</returncode>\n<output>\ncat: src/missing.py: No such file or directory\n</output>"),
+		add(6, events.RoleAssistant, "You could run this:\n```bash\nrm src/c.py\n```"),
+		add(7, events.RoleUser, "No, I will not."),
 	}})
 	if !hasLine(record, events.RecordPathRead, "src/a.py") || !hasLine(record, events.RecordPathChanged, "src/b.py") {
 		t.Errorf("files are missing: %s", recordText(record))

@@ -21,7 +21,7 @@ func rulesRange(generation, rules int, long bool) (out []summarize.Message, stat
 	stated = map[int64]string{}
 	turn := int64(generation*1000 + 1)
 	for i := range rules {
-		rule := fmt.Sprintf("Never touch the table customers_%d_%d of the warehouse, whatever asks for it.", generation, i)
+		rule := fmt.Sprintf("Never touch the table customers_%d_%d of the warehouse, whatever wants it.", generation, i)
 		if long {
 			rule = fmt.Sprintf("You must not call endpoint %d_%d %s.", generation, i, strings.Repeat("while the nightly import is running or about to run ", 12))
 		}
@@ -68,19 +68,19 @@ func addressed(text string) func(turn int64) bool {
 	}
 }
 
-// C1: a rule of the user is in the summary word for word, whoever writes it, over generations;
+// C1: a rule of the user is in the summary word for word, whichever model writes it, over generations;
 // where rules alone are above the ceiling, the turn of each other is named.
 func TestRulesAreCarriedWhole(t *testing.T) {
 	var verbose strings.Builder
 	for _, title := range titles {
 		verbose.WriteString("## " + title + "\n")
 		for i := range 60 {
-			fmt.Fprintf(&verbose, "- The %s were looked at again in step %d, which took longer than anybody had thought it would.\n", strings.ToLower(title), i)
+			fmt.Fprintf(&verbose, "- The %s were looked at again in step %d, which took longer than it had seemed to take.\n", strings.ToLower(title), i)
 		}
 	}
 	writers := map[string]func() summarize.Summarizer{
 		"embedded":       func() summarize.Summarizer { return extract.New() },
-		"a silent model": func() summarize.Summarizer { return llm.New([]model.Model{always("silent", finished(""), nil)}, nil) },
+		"an empty model": func() summarize.Summarizer { return llm.New([]model.Model{always("empty", finished(""), nil)}, nil) },
 		"a verbose model": func() summarize.Summarizer {
 			return llm.New([]model.Model{always("verbose", finished(verbose.String()), nil)}, nil)
 		},
@@ -115,21 +115,21 @@ func TestRulesAreCarriedWhole(t *testing.T) {
 					checkSize(t, s, c.units)
 					previous = s
 					view := s.Message().Parts[0].Text
-					named, missing, folded := addressed(view), 0, 0
+					named, missing, shortened := addressed(view), 0, 0
 					for turn, rule := range all {
 						switch {
 						case strings.Contains(view, rule):
 						case named(turn):
-							folded++
+							shortened++
 						default:
 							missing++
 						}
 					}
-					if missing > 0 || c.whole && folded > 0 {
-						t.Errorf("generation %d: of %d rules %d are gone, and %d only addressed, in %d units:\n%s", g+1, len(all), missing, folded, events.Units(view), view)
+					if missing > 0 || c.whole && shortened > 0 {
+						t.Errorf("generation %d: of %d rules %d are gone, and %d only addressed, in %d units:\n%s", g+1, len(all), missing, shortened, events.Units(view), view)
 					}
-					if used := events.Units(view); folded > 0 && used < int(c.units)*3/4 {
-						t.Errorf("generation %d: %d rules are only addressed in %d of %d units", g+1, folded, used, c.units)
+					if used := events.Units(view); shortened > 0 && used < int(c.units)*3/4 {
+						t.Errorf("generation %d: %d rules are only addressed in %d of %d units", g+1, shortened, used, c.units)
 					}
 				}
 			})

@@ -233,18 +233,13 @@ func (h *History) Common(at int, messages []events.Raw) int {
 	return len(messages)
 }
 
-// HasAny reports whether a history has one of some messages.
-func (h *History) HasAny(messages []events.Raw) bool {
+// Digests are those of each message that was sent.
+func (h *History) Digests() map[events.Digest]bool {
 	have := map[events.Digest]bool{}
-	for _, m := range h.Messages {
-		have[h.Format.DigestOf([]events.Raw{m})] = true
+	for i := range h.Messages {
+		have[h.Format.DigestOf(h.Messages[i:i+1])] = true
 	}
-	for _, m := range messages {
-		if have[h.Format.DigestOf([]events.Raw{m})] {
-			return true
-		}
-	}
-	return false
+	return have
 }
 
 // Member names the first member in which two messages differ, "" for none.

@@ -344,7 +344,7 @@ func bytesOf[M ~[]byte](list []M) (n int64) {
 
 // Frozen messages come back in the same bytes, whatever the session has in their place, and what is
 // behind them is made to fit. The answer stays a valid history; where the frozen messages do not
-// fit it says so.
+// fit it has the code for it.
 func TestSidecarFrozen(t *testing.T) {
 	t.Parallel()
 	env := newEnv(t, t.TempDir())

@@ -88,7 +88,7 @@ var wires = []wire{
 // unrecordable are histories that differ in each call, of so many messages that stay.
 var unrecordable = map[string]func(w *wire, call int, stays []events.Raw) []events.Raw{
 	"head": func(w *wire, call int, stays []events.Raw) []events.Raw {
-		return slices.Concat([]events.Raw{w.user(fmt.Sprintf("It is second %03d. Find out why the service fails, and mend it. It must not fail any more.", call))}, stays)
+		return slices.Concat([]events.Raw{w.user(fmt.Sprintf("It is second %03d. Find out why the service fails, and fix it. It must not fail any more.", call))}, stays)
 	},
 	"middle": func(w *wire, call int, stays []events.Raw) []events.Raw {
 		return slices.Insert(slices.Clone(stays), 1, w.user(fmt.Sprintf("The state of the build at second %03d is the same as before.", call)))

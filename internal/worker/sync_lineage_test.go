@@ -161,7 +161,7 @@ func TestSyncLineages(t *testing.T) {
 			result := events.Raw(`{"role":"tool","tool_call_id":"call_1","content":"the text of the file, which both of them have read just now, the same for both"}`)
 			if id == "" {
 				call = events.Raw(`{"role":"assistant","content":"I have read the text of the file, which both of them have read just now."}`)
-				result = events.Raw(`{"role":"user","content":"Go on, both of you, and tell me all that you find there."}`)
+				result = events.Raw(`{"role":"user","content":"Go on, both of you, and list all that you find there."}`)
 			}
 			a.add("user", "the parent")
 			a.history = append(a.history, call, result)
@@ -391,7 +391,7 @@ func (env *testEnv) awaitBranches(session string, n int) {
 	}
 }
 
-// Whoever follows a session, or has its token, sees its branches, and nothing of another session.
+// A client that follows a session, or has its token, sees its branches, and nothing of another session.
 func TestSyncFamiliesSeen(t *testing.T) {
 	env := newEnv(t, t.TempDir())
 	env.config = newConfig(t, withoutSummaries())

@@ -26,7 +26,7 @@ func marked(f events.Format, raw events.Raw) events.Raw {
 
 // A7: a mark of a cache that moves with each call changes nothing: no turn is replaced, the
 // messages that were sent stay byte for byte but for the marks, and the system prompt is sent once.
-func TestSyncMarks(t *testing.T) {
+func TestSyncWithMarks(t *testing.T) {
 	env := newEnv(t, t.TempDir())
 	env.config = newConfig(t, withoutSummaries())
 	stop := env.run("a", worker.Listener{})

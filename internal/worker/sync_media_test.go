@@ -28,7 +28,7 @@ type mediaAgent struct {
 }
 
 // say adds words of the user or the assistant.
-func (a *mediaAgent) say(role, text string) {
+func (a *mediaAgent) add(role, text string) {
 	quoted, err := json.Marshal(text)
 	if err != nil {
 		a.t.Fatal(err)
@@ -77,8 +77,8 @@ func (a *mediaAgent) sync(query, more string) (events.SyncResponse, []events.Raw
 func (a *mediaAgent) work() (events.SyncResponse, []events.Raw) {
 	a.t.Helper()
 	for i := range 30 {
-		a.say("assistant", strings.Repeat(fmt.Sprintf("answer %d ", i), 700))
-		a.say("user", fmt.Sprintf("question %d", i))
+		a.add("assistant", strings.Repeat(fmt.Sprintf("answer %d ", i), 700))
+		a.add("user", fmt.Sprintf("question %d", i))
 		if out, sent := a.sync("", ""); out.Generation > 0 {
 			return out, sent
 		}
@@ -113,8 +113,8 @@ func TestSyncLargeMedia(t *testing.T) {
 	for _, f := range events.Formats() {
 		for i, place := range userPlaces(f) {
 			a := &mediaAgent{t: t, edge: e, session: fmt.Sprintf("%s-%d", f, i), format: f}
-			a.say("user", "Look at the picture that I send you next.")
-			a.say("assistant", "Send it.")
+			a.add("user", "Look at the picture that I send you next.")
+			a.add("assistant", "Send it.")
 			data, form := small, 1+i%2
 			if i == 0 && (f == events.Anthropic || f == events.OpenAI) {
 				data, form = large, 0
@@ -145,7 +145,7 @@ func TestSyncLargeMedia(t *testing.T) {
 	for _, a := range all {
 		a.edge = e
 		turns := env.turnsOf(a.session)
-		a.say("assistant", "done")
+		a.add("assistant", "done")
 		out, _ := a.sync("", `,"on_diverge":"refuse"`)
 		if n := env.turnsOf(a.session); n != turns+1 || out.Session != "" || out.Count != int64(len(a.history)) {
 			t.Errorf("%s: %d turns, then %d: %+v", a.session, turns, n, out)
@@ -183,14 +183,14 @@ func asBytes(list []events.Raw) (out [][]byte) {
 }
 
 // 40 images of 0.9 MB, all of them in one request after a restart, are taken: a session that has
-// them knows them again, and one that has not is compacted like any other. What is sent is the
+// them recognises them, and one that has not is compacted like any other. What is sent is the
 // agent's own.
 func TestSyncManyMedia(t *testing.T) {
 	env := newEnv(t, t.TempDir())
 	env.config = newConfig(t, withoutSummaries())
 	r, e := env.runEdge()
 	a := &mediaAgent{t: t, edge: e, session: "shots", format: events.Anthropic}
-	a.say("user", "Look at the screen until it is green.")
+	a.add("user", "Look at the screen until it is green.")
 	for i := range 40 {
 		shot := mediatest.In(mediatest.Places["anthropic"][3], mediatest.PNG(t, 900_000+16*i), 0)
 		a.history = append(a.history,
@@ -211,7 +211,7 @@ func TestSyncManyMedia(t *testing.T) {
 	<-r.worker.Ready()
 	a.edge = env.edge(r.worker, nil)
 	turns := env.turnsOf(a.session)
-	a.say("assistant", "It is green.")
+	a.add("assistant", "It is green.")
 	again, _ := a.sync("", `,"on_diverge":"refuse"`)
 	if n := env.turnsOf(a.session); n != turns+1 || again.Known != out.Count || again.Generation < out.Generation {
 		t.Errorf("%d turns, then %d: %+v", turns, n, again)
@@ -236,10 +236,10 @@ func TestSyncViewWithPlaceholders(t *testing.T) {
 		"context": func(session string, _ []events.Raw) []events.Raw { return env.contextOf(session) },
 	} {
 		a := &mediaAgent{t: t, edge: e, session: name, format: events.OpenAI}
-		a.say("user", "Look at the picture that I send you next.")
+		a.add("user", "Look at the picture that I send you next.")
 		for i := range 12 {
-			a.say("assistant", strings.Repeat(fmt.Sprintf("answer %d ", i), 900))
-			a.say("user", fmt.Sprintf("question %d", i))
+			a.add("assistant", strings.Repeat(fmt.Sprintf("answer %d ", i), 900))
+			a.add("user", fmt.Sprintf("question %d", i))
 		}
 		own := events.Raw(mediatest.In(mediatest.Places["openai"][0], mediatest.PNG(t, 600_000), 0))
 		a.history = append(a.history, own)
@@ -249,7 +249,7 @@ func TestSyncViewWithPlaceholders(t *testing.T) {
 		}
 		turns := env.turnsOf(a.session)
 		a.history = held(a.session, inline)
-		a.say("assistant", "A cat.")
+		a.add("assistant", "A cat.")
 		out, _ = a.sync("", `,"on_diverge":"refuse"`)
 		if n := env.turnsOf(a.session); out.Session != "" || n != turns+1 || out.Turns != int64(n) {
 			t.Errorf("%s: %d turns, then %d: %+v", name, turns, n, out)

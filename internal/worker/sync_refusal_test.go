@@ -54,7 +54,7 @@ func TestSyncUnsolvable(t *testing.T) {
 		}
 		a.sync(0, fmt.Sprintf(`%s,"refused":{%s}`, system, failure)) // of the newest view
 		a.wantExceeded(view)
-		a.add("user", "And now?") // what does not fit says so without a refusal, too
+		a.add("user", "And now?") // what does not fit has a code without a refusal, too
 		a.sync(0, system)
 		a.wantExceeded(view)
 		if a.last.View == "" {
@@ -71,7 +71,7 @@ func TestSyncUnsolvable(t *testing.T) {
 }
 
 // An error about bytes teaches nothing of tokens. The oldest media go first; without any, and where
-// nothing can be made shorter, the answer says so.
+// nothing can be made shorter, the answer has the code for it.
 func TestSyncTooManyBytes(t *testing.T) {
 	env := newEnv(t, t.TempDir())
 	env.config = newConfig(t, withoutSummaries())
@@ -232,7 +232,7 @@ func TestSyncRefusalComesFirst(t *testing.T) {
 	}
 }
 
-// An agent that goes back to an earlier message asks with a model, instructions and a refusal of
+// An agent that goes back to an earlier message calls with a model, instructions and a refusal of
 // their own: the answer is for that call, and the session stays as it is.
 func TestSyncShorter(t *testing.T) {
 	env := newEnv(t, t.TempDir())

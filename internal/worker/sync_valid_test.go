@@ -11,7 +11,7 @@ import (
 	"compactd/internal/worker"
 )
 
-// B10, B11: a session lives on whatever its framework does to calls: a sync and the context give
+// B10, B11: a session goes on whatever its framework does to calls: a sync and the context give
 // a history that the provider takes, of messages that came twice, ids that are used again, or
 // that the provider does not take since the session changed it, and results that came late.
 func TestSyncIsValidForItsProvider(t *testing.T) {

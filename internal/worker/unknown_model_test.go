@@ -10,7 +10,7 @@ import (
 	"compactd/internal/worker"
 )
 
-// A8: the window of a model that no table has is a guess. The sync that names the model says so,
+// A8: the window of a model that no table has is a guess. The sync that names the model reports it,
 // the log once in a session, and stats whenever they are requested.
 func TestUnknownModel(t *testing.T) {
 	env := newEnv(t, t.TempDir())

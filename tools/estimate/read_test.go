@@ -18,8 +18,8 @@ func TestRead(t *testing.T) {
 {"session":"used","kind":"message","role":"user","content":[{"type":"text","text":"go on"}]}
 {"session":"used","kind":"message","role":"assistant","model":"gpt-5.5","content":[{"type":"text","text":"done"}],"usage":{"input":300009}}
 `,
-		"silent.jsonl": `{"session":"silent","kind":"message","role":"user","content":[{"type":"text","text":"go"}]}
-{"session":"silent","kind":"message","role":"assistant","model":"gpt-5.5","content":[{"type":"text","text":"done"}]}
+		"uncounted.jsonl": `{"session":"uncounted","kind":"message","role":"user","content":[{"type":"text","text":"go"}]}
+{"session":"uncounted","kind":"message","role":"assistant","model":"gpt-5.5","content":[{"type":"text","text":"done"}]}
 `,
 		"chat.json": `{"model":"gpt-4o","messages":[{"role":"system","content":"be brief"},{"role":"user","content":"go"},{"role":"assistant","content":"done"}]}`,
 		"bad.jsonl": `{"session":"bad","kind":"message","role":"user","content":[{"type":"text","text":"go"}]}
@@ -38,7 +38,7 @@ func TestRead(t *testing.T) {
 	if len(all) != 1 || all[0].name != "used/1" || all[0].window() != 1_050_000 {
 		t.Fatalf("%+v", all)
 	}
-	for _, want := range []string{"left out: silent: no usage", "left out: chat: no usage", "bad.jsonl: line 2", "left out: bad: no usage"} {
+	for _, want := range []string{"left out: uncounted: no usage", "left out: chat: no usage", "bad.jsonl: line 2", "left out: bad: no usage"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("there is no %q in:\n%s", want, &out)
 		}

@@ -166,12 +166,12 @@ func (r *renderer) merge(a, b message) (message, error) {
 	return out, err
 }
 
-// spoken are members of an assistant's message that say something beside its content: text, or a
+// worded are members of an assistant's message that have something beside its content: text, or a
 // list of blocks.
-var spoken = []string{"reasoning_content", "reasoning", "refusal", "reasoning_details"}
+var worded = []string{"reasoning_content", "reasoning", "refusal", "reasoning_details"}
 
 // withMembers gives a message the members of the one behind it. Of a member that both have the
-// first stays, with the words of the second behind it where it is spoken.
+// first stays, with the words of the second behind it where it is worded.
 func withMembers(raw, behind events.Raw) (events.Raw, error) {
 	ms, err := codec.ReadObject(raw)
 	if err != nil {
@@ -187,7 +187,7 @@ func withMembers(raw, behind events.Raw) (events.Raw, error) {
 		case x.Name == ref: // see withRefs
 		case v.Kind() == 0 || v.Kind() == 'n' || string(v) == `""`:
 			ms = codec.SetMember(ms, x.Name, x.Value)
-		case !slices.Contains(spoken, x.Name):
+		case !slices.Contains(worded, x.Name):
 		case v.Kind() == '[' && x.Value.Kind() == '[':
 			one, err := codec.ReadArray(v)
 			if err != nil {

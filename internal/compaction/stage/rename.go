@@ -58,9 +58,9 @@ func Rename(entries []measure.Entry, f events.Format, demands *traits.Demands) R
 	return out
 }
 
-// doubled lists calls that came twice: the same call again in its exchange, under the same id,
+// duplicates lists calls that came twice: the same call again in its exchange, under the same id,
 // without a result of its own.
-func (d *Draft) doubled() (out []int) {
+func (d *Draft) duplicates() (out []int) {
 	if !d.format.Dialect().Paired || !slices.ContainsFunc(d.pairing().lone, func(i int) bool { return d.entries[i].Kind == measure.KindCall }) {
 		return nil
 	}
@@ -86,9 +86,9 @@ func (d *Draft) doubled() (out []int) {
 	return out
 }
 
-// dropDoubled takes calls that came twice out of the history, with the reasoning beside them.
-func (d *Draft) dropDoubled() {
-	for _, i := range d.doubled() {
+// dropDuplicates takes calls that came twice out of the history, with the reasoning beside them.
+func (d *Draft) dropDuplicates() {
+	for _, i := range d.duplicates() {
 		d.alter(i, func(e *measure.Entry) { e.Flags |= measure.FlagEmpty })
 		d.note(events.OpDrop, i)
 		d.dropThoughts(i)

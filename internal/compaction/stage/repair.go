@@ -18,7 +18,7 @@ import (
 // exchange await their results and stay as they are.
 func (d *Draft) Repair() {
 	d.edit(events.OpClear, d.disowned())
-	d.dropDoubled()
+	d.dropDuplicates()
 	d.dropLonely()
 	if d.strays() {
 		d.move(d.lateResults())
@@ -43,7 +43,7 @@ func (d *Draft) Repaired() measure.Tokens {
 
 // repair is Repaired, worked out.
 func (d *Draft) repair() measure.Tokens {
-	if d.strays() || d.lonely() != nil || d.doubled() != nil {
+	if d.strays() || d.lonely() != nil || d.duplicates() != nil {
 		c := NewDraft(slices.Clone(d.entries), d.format, d.rate)
 		c.Repair()
 		return c.tokens
@@ -203,7 +203,7 @@ func openFor(calls []int, other []int32, result, awaiting int) int {
 	return -1
 }
 
-// shownResult is what a result says under an id, as far as its entry shows it.
+// shownResult is what a result contains under an id, as far as its entry shows it.
 type shownResult struct {
 	call, text               measure.Key
 	units, json, base, bytes uint32

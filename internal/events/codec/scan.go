@@ -117,28 +117,28 @@ func (w *Walker) Keep() {
 	}
 }
 
-// Mark is the place of the next value in the canonical form, for Since and Replace.
-func (w *Walker) Mark() int {
+// Position is the place of the next value in the canonical form, for Since and Replace.
+func (w *Walker) Position() int {
 	if w.scan == nil {
 		return 0
 	}
 	return len(w.scan.out)
 }
 
-// Since is the canonical form of what was read since a mark, nil where none is written. It is
+// Since is the canonical form of what was read since a position, nil where none is written. It is
 // valid until the next value is read.
-func (w *Walker) Since(mark int) []byte {
+func (w *Walker) Since(from int) []byte {
 	if w.scan == nil || !w.scan.write {
 		return nil
 	}
-	return w.scan.out[mark:]
+	return w.scan.out[from:]
 }
 
 // Replace takes b, which may be a part of it, as the canonical form of what was read since a
-// mark.
-func (w *Walker) Replace(mark int, b []byte) {
+// position.
+func (w *Walker) Replace(from int, b []byte) {
 	if w.scan != nil && w.scan.write {
-		w.scan.out = append(w.scan.out[:mark], b...)
+		w.scan.out = append(w.scan.out[:from], b...)
 	}
 }
 

@@ -66,9 +66,9 @@ func readAnthropicBlock(w *Reader, p *Part) {
 			if inner = nil; w.Kind() == '[' {
 				content.Raw, inner = readContent(w, w.innerRoom(), readPlainBlock)
 			} else {
-				mark := w.Mark()
+				from := w.Position()
 				content = w.Text()
-				w.sameContent(mark)
+				w.sameContent(from)
 			}
 		case "source":
 			w.media(p)

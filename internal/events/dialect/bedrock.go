@@ -46,7 +46,7 @@ func foldMarks(parts []Part) []Part {
 	out := parts[:0]
 	for _, p := range parts {
 		if n := len(out); n > 0 && p.Kind == PartOther && memberOf(p.Raw, "cachePoint") != nil {
-			out[n-1].Mark = p.Raw
+			out[n-1].CacheMark = p.Raw
 			continue
 		}
 		out = append(out, p)
@@ -223,8 +223,8 @@ func isDocument(p Part) bool { return p.Kind == PartImage && memberOf(p.Raw, "do
 
 func appendBedrockBlock(out Raw, p *Part) (Raw, error) {
 	out, err := appendUnmarked(out, p)
-	if err == nil && p.Mark != nil {
-		out = append(append(out, ','), p.Mark...)
+	if err == nil && p.CacheMark != nil {
+		out = append(append(out, ','), p.CacheMark...)
 	}
 	return out, err
 }

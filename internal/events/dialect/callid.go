@@ -44,8 +44,8 @@ func (d *Dialect) WithCallIDs(m Message, ids map[int]string) (Raw, error) {
 			if p.Kind == PartOther {
 				p.Raw = approvalWithID(p.Raw, renamed)
 			}
-			if list = append(list, p.Raw); p.Mark != nil {
-				list = append(list, p.Mark)
+			if list = append(list, p.Raw); p.CacheMark != nil {
+				list = append(list, p.CacheMark)
 			}
 		}
 		ms = codec.SetMember(ms, content, codec.WriteArray(list))
@@ -76,7 +76,7 @@ func (d *Dialect) blockWithID(p *Part, id string) Raw {
 	}
 }
 
-// approvalWithID is a part of the AI SDK that asks whether a call may be carried out, with the
+// approvalWithID is a part of the AI SDK in which a model requests whether a call may be carried out, with the
 // call's other id.
 func approvalWithID(raw Raw, renamed map[string]string) Raw {
 	if id, ok := renamed[stringOf(memberOf(raw, "toolCallId"))]; ok && blockType(raw) == "tool-approval-request" {

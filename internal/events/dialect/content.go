@@ -26,21 +26,21 @@ func readContent(w *Reader, parts []Part, block func(*Reader, *Part)) (Raw, []Pa
 		parts = append(parts, Part{})
 		return &parts[len(parts)-1]
 	}
-	mark := w.Mark()
+	from := w.Position()
 	if w.Kind() == '[' {
 		raw := w.Array(func() {
-			mark := w.Mark()
+			from := w.Position()
 			block(w, next())
-			w.omitEmpty(mark)
+			w.omitEmpty(from)
 		})
-		w.sameContent(mark)
+		w.sameContent(from)
 		return raw, parts
 	}
 	text := w.Text()
 	if text.Raw.Kind() == '"' {
 		w.text(next(), text)
 	}
-	w.sameContent(mark)
+	w.sameContent(from)
 	return text.Raw, parts
 }
 
@@ -165,7 +165,7 @@ func (w *Reader) other(key []byte) {
 }
 
 // undefined reads a member that the dialect does not define: it is content, of its JSON, unless
-// it says nothing. A number or a word is content beside another one only.
+// it has no content. A number or a word is content beside another one only.
 func (w *Reader) undefined(key []byte) {
 	v := w.Value()
 	if bytes.Equal(key, w.unknownKey) { // of duplicates the last one counts
@@ -294,10 +294,10 @@ func (w *Reader) blocks(parts []Part, block func(*Reader, *Part)) (Raw, []Part) 
 		return w.Value(), nil
 	}
 	raw := w.Array(func() {
-		mark := w.Mark()
+		from := w.Position()
 		parts = append(parts, Part{})
 		block(w, &parts[len(parts)-1])
-		w.omitEmpty(mark)
+		w.omitEmpty(from)
 	})
 	return raw, parts
 }

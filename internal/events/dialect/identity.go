@@ -42,18 +42,18 @@ func (w *Reader) data() Raw {
 
 // options reads what messages and parts of the AI SDK have for providers.
 func (w *Reader) options() {
-	mark := w.Mark()
+	from := w.Position()
 	w.fields(func([]byte) {
-		mark := w.Mark()
+		from := w.Position()
 		w.fields(w.rest)
-		w.omitEmpty(mark)
+		w.omitEmpty(from)
 	})
-	w.omitEmpty(mark)
+	w.omitEmpty(from)
 }
 
 // omitEmpty leaves out an object of which nothing is left.
-func (w *Reader) omitEmpty(mark int) {
-	if string(w.Since(mark)) == "{}" {
+func (w *Reader) omitEmpty(from int) {
+	if string(w.Since(from)) == "{}" {
 		w.Omitted()
 	}
 }
@@ -61,13 +61,13 @@ func (w *Reader) omitEmpty(mark int) {
 // Setting reads a system prompt, tools or a policy for its identity: one text block is the same
 // as its text, and marks of a cache are no content.
 func (w *Reader) Setting() {
-	mark := w.Mark()
+	from := w.Position()
 	if w.Kind() != '[' {
 		w.Value()
 		return
 	}
 	w.Array(func() {
-		mark := w.Mark()
+		from := w.Position()
 		w.fields(func(key []byte) {
 			if isOptions(key) {
 				w.options()
@@ -75,9 +75,9 @@ func (w *Reader) Setting() {
 				w.rest(key)
 			}
 		})
-		w.omitEmpty(mark)
+		w.omitEmpty(from)
 	})
-	w.sameContent(mark)
+	w.sameContent(from)
 }
 
 // isOptions reports whether a member is for providers: see options.
@@ -92,16 +92,16 @@ func isOptions(key []byte) bool {
 // sameContent takes a content of one text block, which has nothing beside its text, as that
 // text, and leaves out an empty one. A block with an empty text stays: the message has a part
 // for it, and one without content has none.
-func (w *Reader) sameContent(mark int) {
-	content := w.Since(mark)
+func (w *Reader) sameContent(from int) {
+	content := w.Since(from)
 	if text, ok := bytes.CutPrefix(content, []byte(`[{"text":"`)); ok && text[0] != '"' {
 		end := quoted(text)
 		switch string(text[end:]) {
 		case `,"type":"text"}]`, `,"type":"input_text"}]`, `,"type":"output_text"}]`:
-			w.Replace(mark, content[len(content)-len(text)-1:len(content)-len(text)+end])
+			w.Replace(from, content[len(content)-len(text)-1:len(content)-len(text)+end])
 		}
 	}
-	if string(w.Since(mark)) == `""` {
+	if string(w.Since(from)) == `""` {
 		w.Omitted()
 	}
 }

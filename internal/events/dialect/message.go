@@ -37,21 +37,21 @@ const (
 
 // Part is the smallest piece of a message that an edit may change.
 type Part struct {
-	Kind   PartKind
-	Failed bool        // a result that the tool marked as an error
-	Edited bool        // Text, of a call Args, replaces the content of Raw
-	Text   string      // text, thinking, or the text of a result; empty for a call
-	Args   Raw         // arguments of a call: a JSON value
-	CallID string      // of a call or result; empty where the dialect gave none
-	Tool   string      // name of the tool, on results too where the message names it
-	Images int         // images and documents inside a result
-	Media  media.Shape // of an image or document, or of those inside a result together
-	Papers int         // how many of them are documents: 1 for a document
-	NoID   bool        // a call or result without the id that its dialect requires
-	Locked bool        // its content cannot be another: a signature covers it, or it has no form for a text
-	Aside  bool        // Raw is a member of its message beside the content, as a refusal: it is written with the message, and so is what its dialect does not define; thinking without Raw is reasoning_content
-	Mark   Raw         // block behind this one that marks what to cache, which is no content: see bedrock.go
-	Other  Raw         // of a call or result that compactd makes: the block of its counterpart
+	Kind      PartKind
+	Failed    bool        // a result that the tool marked as an error
+	Edited    bool        // Text, of a call Args, replaces the content of Raw
+	Text      string      // text, thinking, or the text of a result; empty for a call
+	Args      Raw         // arguments of a call: a JSON value
+	CallID    string      // of a call or result; empty where the dialect gave none
+	Tool      string      // name of the tool, on results too where the message names it
+	Images    int         // images and documents inside a result
+	Media     media.Shape // of an image or document, or of those inside a result together
+	Papers    int         // how many of them are documents: 1 for a document
+	NoID      bool        // a call or result without the id that its dialect requires
+	Locked    bool        // its content cannot be another: a signature covers it, or it has no form for a text
+	Aside     bool        // Raw is a member of its message beside the content, as a refusal: it is written with the message, and so is what its dialect does not define; thinking without Raw is reasoning_content
+	CacheMark Raw         // block behind this one that marks what to cache, which is no content: see bedrock.go
+	Other     Raw         // of a call or result that compactd makes: the block of its counterpart
 
 	// Where a message was scanned (see [Decoder]) no text is made: Quoted, the JSON string
 	// that came, takes the place of Text, with the size of its text, and Call, the key of

@@ -80,9 +80,9 @@ func (n *neurolinkMessage) read(w *Reader) {
 		case "role":
 			n.role = w.Value()
 		case "content":
-			mark := w.Mark()
+			from := w.Position()
 			n.content = w.Text()
-			w.sameContent(mark)
+			w.sameContent(from)
 		case "tool":
 			n.tool = w.Value()
 		case "args":

@@ -106,7 +106,7 @@ func readResponses(w *Reader) (Message, error) {
 }
 
 func (it *responsesItem) read(w *Reader) Raw {
-	mark := w.Mark()
+	from := w.Position()
 	raw := w.Object(func(key []byte) {
 		switch string(key) {
 		case "type":
@@ -134,7 +134,7 @@ func (it *responsesItem) read(w *Reader) Raw {
 		case "result":
 			w.inline(&it.made)
 		case "output":
-			output := w.Mark()
+			output := w.Position()
 			switch it.answers = nil; w.Kind() {
 			case '[':
 				it.output.Raw, it.answers = w.blocks(w.innerRoom(), readResponsesBlock)
@@ -153,7 +153,7 @@ func (it *responsesItem) read(w *Reader) Raw {
 		}
 	})
 	if string(it.kind) == `"item_reference"` { // its id is all that it has
-		w.Replace(mark, codec.WriteObject([]codec.Member{{Name: "id", Value: codec.Clean(it.id)}, {Name: "type", Value: it.kind}}))
+		w.Replace(from, codec.WriteObject([]codec.Member{{Name: "id", Value: codec.Clean(it.id)}, {Name: "type", Value: it.kind}}))
 	}
 	return raw
 }

@@ -20,8 +20,8 @@ var mediaMembers = []string{"data", "url", "image_url", "file_data", "bytes", "i
 
 const longMember = 16 // more than any of them has, with its quotes
 
-// leastFolded is the least size of media that are replaced when a body is too large, as JSON.
-const leastFolded = 8 << 10
+// leastHashed is the least size of media that are replaced when a body is too large, as JSON.
+const leastHashed = 8 << 10
 
 // foldSlack is the part of the bound that is free once media were replaced: each time all that
 // was read is moved.
@@ -32,7 +32,7 @@ const foldSlack = 4
 // messages stays. It holds not much more than most bytes at any time. Its errors are [ErrTooLarge]
 // and those of r.
 func ReadJSON(r io.Reader, most int) ([]byte, error) {
-	f := folder{in: bufio.NewReaderSize(r, 64<<10), most: most}
+	f := folding{in: bufio.NewReaderSize(r, 64<<10), most: most}
 	for {
 		b, err := f.in.Peek(1)
 		if errors.Is(err, io.EOF) {
@@ -47,8 +47,8 @@ func ReadJSON(r io.Reader, most int) ([]byte, error) {
 	}
 }
 
-// folder is a body that is being read.
-type folder struct {
+// folding is a body that is being read.
+type folding struct {
 	in   *bufio.Reader
 	most int
 	out  []byte
@@ -61,7 +61,7 @@ type folder struct {
 type mediaSpan struct{ from, to int }
 
 // next reads a string, a list of bytes, or one byte of anything else.
-func (f *folder) next(c byte) error {
+func (f *folding) next(c byte) error {
 	switch c {
 	case '"':
 		return f.text()
@@ -85,7 +85,7 @@ func (f *folder) next(c byte) error {
 }
 
 // text reads a string.
-func (f *folder) text() error {
+func (f *folding) text() error {
 	isMedia, from := f.key, len(f.all)
 	f.key, f.last = false, nil
 	if isMedia {
@@ -125,9 +125,9 @@ func (f *folder) text() error {
 }
 
 // close notes the end of the media that were read last.
-func (f *folder) close() {
+func (f *folding) close() {
 	last := &f.all[len(f.all)-1]
-	if last.to = len(f.out); last.to-last.from < leastFolded {
+	if last.to = len(f.out); last.to-last.from < leastHashed {
 		f.all = f.all[:len(f.all)-1]
 	}
 }
@@ -166,7 +166,7 @@ func stringEnd(b []byte, start bool) (n int, ends bool) {
 
 // list reads a list of bytes as base64. done is false where the value is none: nothing of it is
 // read then.
-func (f *folder) list() (done bool, err error) {
+func (f *folding) list() (done bool, err error) {
 	b, _ := f.in.Peek(codec.ListMargin)
 	n, indexes, closing := codec.ListHead(b)
 	if n == 0 || n == len(b) {
@@ -215,7 +215,7 @@ const listGroup = 3 << 10
 
 // restore writes a list that turned out to have other elements as it was, and what follows is
 // read as any JSON.
-func (f *folder) restore(head []byte, indexes bool, group []byte) error {
+func (f *folding) restore(head []byte, indexes bool, group []byte) error {
 	last := f.all[len(f.all)-1]
 	f.all = f.all[:len(f.all)-1]
 	data, err := base64.StdEncoding.DecodeString(string(f.out[last.from+1:]))
@@ -239,7 +239,7 @@ func (f *folder) restore(head []byte, indexes bool, group []byte) error {
 }
 
 // put appends what was read, and makes room where it is too much.
-func (f *folder) put(b []byte) error {
+func (f *folding) put(b []byte) error {
 	if len(f.out)+len(b) > f.most {
 		if f.fold(); len(f.out)+len(b) > f.most {
 			return ErrTooLarge
@@ -253,7 +253,7 @@ func (f *folder) put(b []byte) error {
 }
 
 // fold replaces the oldest media, until some of the bound is free.
-func (f *folder) fold() {
+func (f *folding) fold() {
 	want := len(f.out) - (f.most - f.most/foldSlack)
 	to, at, freed := 0, 0, 0 // f.out[:to] is done, f.out[at:] is to come
 	for freed < want && len(f.all) > 0 && f.all[0].to > 0 {

@@ -22,14 +22,14 @@ import (
 func shown(all []toolcall.Use) string {
 	var b strings.Builder
 	for _, u := range all {
-		mark := "R "
+		kind := "R "
 		if u.Changed {
-			mark = "W "
+			kind = "W "
 		}
 		if u.Certain {
-			mark = "W! "
+			kind = "W! "
 		}
-		b.WriteString(mark + u.Path + "\n")
+		b.WriteString(kind + u.Path + "\n")
 	}
 	if b.Len() == 0 {
 		return "none\n"
@@ -41,7 +41,7 @@ func shown(all []toolcall.Use) string {
 //
 //	shell          the files of a command line
 //	call TOOL      of a call with JSON arguments
-//	ledger TOOL    what a ledger knows of it: path, the other arguments, and whether it changes it
+//	ledger TOOL    what a ledger has of it: path, the other arguments, and whether it changes it
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {

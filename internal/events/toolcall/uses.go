@@ -16,7 +16,7 @@ type Use struct {
 }
 
 // Uses lists the files of a call, in the order in which it names them. A tool that is not in
-// the table changes the file that it names if its name has a verb that says so.
+// the table changes the file that it names if its name has a verb of change.
 func Uses(tool string, args codec.Raw) (out []Use) {
 	kind := KindOf(tool, args)
 	name := PlainName(base(tool))
@@ -55,7 +55,7 @@ func Uses(tool string, args codec.Raw) (out []Use) {
 	return out
 }
 
-// File is the file of a call as far as a ledger knows it: of a read the file, or the list of
+// File is the file of a call as far as a ledger has it: of a read the file, or the list of
 // its files, and the arguments beside; of any other the first that it changes.
 func File(tool string, args codec.Raw) (path string, rest []string, changes bool) {
 	switch kind := KindOf(tool, args); kind {

@@ -261,7 +261,7 @@ func (c *checker) reasoned(_ *Call, messages []outline) {
 func (c *checker) unreasoned(call *Call, messages []outline) {
 	for i, m := range messages {
 		if m.role == "assistant" && slices.ContainsFunc(m.reasoning, func(name string) bool { return slices.Contains(call.Demands.Drops, name) }) {
-			c.report("reasoning_refused", i, "the provider knows no such member of reasoning")
+			c.report("reasoning_refused", i, "the provider has no such member of reasoning")
 		}
 	}
 }

@@ -23,7 +23,7 @@ func TestDemanded(t *testing.T) {
 		nResult   = `{"role":"tool_result","content":"x","tool":"n","toolCallId":"call_1"}`
 		bUser     = `{"role":"user","content":[{"text":"a"}]}`
 		bMark     = `{"cachePoint":{"type":"default"}}`
-		mark      = `{"type":"text","text":"a","cache_control":{"type":"ephemeral"}}`
+		cMark     = `{"type":"text","text":"a","cache_control":{"type":"ephemeral"}}`
 		aMark     = `{"type":"text","text":"a","providerOptions":{"anthropic":{"cacheControl":{"type":"ephemeral"}}}}`
 	)
 	plants := map[string]struct {
@@ -46,8 +46,8 @@ func TestDemanded(t *testing.T) {
 		"neurolink duplicate_call_id":      {provider: "bedrock", history: []string{user, nCall, nResult, assistant, nCall, nResult}},
 		"openai reasoning_absent":          {provider: "deepseek", history: []string{user, call, result}},
 		"openai reasoning_refused":         {provider: "groq", history: []string{user, `{"role":"assistant","content":"b","reasoning_content":"c"}`}},
-		"anthropic cache_marks":            {system: `[` + mark + `]`, history: []string{`{"role":"user","content":[` + mark + "," + mark + "," + mark + "," + mark + `]}`}},
-		"openai cache_marks":               {history: []string{`{"role":"user","content":[` + mark + "," + mark + "," + mark + "," + mark + "," + mark + `]}`}},
+		"anthropic cache_marks":            {system: `[` + cMark + `]`, history: []string{`{"role":"user","content":[` + cMark + "," + cMark + "," + cMark + "," + cMark + `]}`}},
+		"openai cache_marks":               {history: []string{`{"role":"user","content":[` + cMark + "," + cMark + "," + cMark + "," + cMark + "," + cMark + `]}`}},
 		"ai-sdk cache_marks":               {history: []string{`{"role":"user","content":[` + aMark + "," + aMark + "," + aMark + "," + aMark + "," + aMark + `]}`}},
 		"bedrock cache_marks":              {history: []string{`{"role":"user","content":[{"text":"a"},` + bMark + "," + bMark + "," + bMark + "," + bMark + "," + bMark + `]}`}},
 		"anthropic final_thinking":         {sent: true, history: []string{user, `{"role":"assistant","content":[{"type":"text","text":"b"},{"type":"thinking","thinking":"x","signature":"s"}]}`, user}},

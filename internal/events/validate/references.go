@@ -21,7 +21,7 @@ var (
 func (c *checker) references(messages []codec.Raw) {
 	for i, raw := range messages {
 		if bytes.Contains(raw, []byte("sha256:")) && codec.Check(raw) == nil && raw.Kind() == '{' && refers(raw) {
-			c.report(mediaByHash, i, "media are a reference, which no provider knows")
+			c.report(mediaByHash, i, "media are a reference, which no provider takes")
 		}
 	}
 }

@@ -144,7 +144,7 @@ func turnID(session string, n int64) string {
 	return uuid.NewSHA1(turnSpace, fmt.Appendf(nil, "%s\x00%d", session, n)).String()
 }
 
-// usage is what an event says of a call. A call that the stated window cannot take was made
+// usage is what an event states of a call. A call that the stated window cannot take was made
 // with another history than the one which is kept within it.
 func (r *recording) usage(s step) *anthropicUsage {
 	u := s.usage

@@ -99,7 +99,7 @@ func (e *Edge) bounded(w http.ResponseWriter, r *http.Request, o *query.Operatio
 	}
 	read := plainBody
 	if o.Folds(r) {
-		read = query.FoldedBody
+		read = query.BodyOfHashes
 	}
 	body, done, err := e.bodyBy(read, w, r, tenant, o.MaxBody())
 	if err != nil {

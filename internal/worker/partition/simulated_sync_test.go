@@ -150,7 +150,7 @@ func (c *caller) step() {
 			c.groups = slices.Clone(other.groups)
 		}
 	case n < 84:
-		c.goBack()
+		c.undo()
 	case n < 87: // it keeps only the newest messages
 		if k := 1 + s.IntN(3); k < len(c.groups) && c.base == nil {
 			s.synced.Slid++
@@ -179,8 +179,8 @@ func (c *caller) leave() {
 	}
 }
 
-// goBack undoes the last change of the history: two lineages that are used in turn.
-func (c *caller) goBack() {
+// undo undoes the last change of the history: two lineages that are used in turn.
+func (c *caller) undo() {
 	if c.former == nil || c.base != nil {
 		return
 	}
@@ -863,7 +863,7 @@ func formerOf(d *decide.Decider, e decide.Event, b *book) (x former, err error) 
 
 // wantLineage checks that a session has a history that one caller had, and that it became another
 // one by request alone: its first message stays, and what it remembers as retracted takes its
-// place back from nobody.
+// place back from no call.
 func (s *simulation) wantLineage(e decide.Event, was former, now []events.Raw) error {
 	root := rootOf(e.Address.Session)
 	switch {

@@ -20,7 +20,7 @@ func (e *InvalidError) Error() string {
 
 // check returns an [*InvalidError] for a history that is not valid for its provider, unless each
 // breach is the agent's own: a message that its provider refuses alone is kept as it came, and so
-// is all else of a history with one that nobody can read.
+// is all else of a history with one that no client can read.
 func check(v *compaction.View, history []events.Raw, texts map[compaction.Seq][]events.Message) error {
 	if len(history) == 0 {
 		return nil // as that of a session whose first turn is parked, which has no format yet

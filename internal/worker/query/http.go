@@ -106,7 +106,7 @@ func (h *adapter) body(w http.ResponseWriter, q *http.Request, o *Operation) ([]
 	var body []byte
 	var err error
 	if o.Folds(q) {
-		body, err = FoldedBody(w, q, o.MaxBody())
+		body, err = BodyOfHashes(w, q, o.MaxBody())
 	} else {
 		body, err = io.ReadAll(http.MaxBytesReader(w, q.Body, int64(o.MaxBody())))
 	}
@@ -129,14 +129,14 @@ type BodyReader func(w http.ResponseWriter, r *http.Request, most int) ([]byte, 
 const foldMargin = 4 << 10
 
 // Folds reports whether a body may be larger than [Operation.MaxBody], and is read by
-// [FoldedBody] then.
+// [BodyOfHashes] then.
 func (o *Operation) Folds(r *http.Request) bool {
 	return o.syncs && (r.ContentLength < 0 || r.ContentLength > int64(o.MaxBody()))
 }
 
-// FoldedBody reads a body whose media count with their references where they would be too large:
+// BodyOfHashes reads a body whose media count with their references where they would be too large:
 // see [events.ReadSync].
-func FoldedBody(w http.ResponseWriter, r *http.Request, most int) ([]byte, error) {
+func BodyOfHashes(w http.ResponseWriter, r *http.Request, most int) ([]byte, error) {
 	return events.ReadSync(http.MaxBytesReader(w, r.Body, events.MaxSyncBody), most-foldMargin)
 }
 

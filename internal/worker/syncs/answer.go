@@ -277,7 +277,7 @@ func (x *request) refusedHere(st *state) bool {
 }
 
 // refuseHere publishes the refusal of a request, if there is one to publish and the session is its
-// own; the session is then to be read again, which the error says.
+// own; the session is then to be read again, as the error states.
 func (x *request) refuseHere(ctx context.Context, st *state) error {
 	switch {
 	case x.pending == nil || len(st.chain) == 0:
@@ -366,7 +366,7 @@ func (x *request) refuse(ctx context.Context, st *state) error {
 	}
 	x.refused = cmp.Or(r.View, viewName(st.generation, st.base().Digest))
 	generation := o.Generation
-	if o.Unrecorded > 0 { // its name says all
+	if o.Unrecorded > 0 { // its name is all of it
 		generation = 0
 	}
 	name := fmt.Sprintf("refused %s %s %d %d %s", x.address, r.View, generation, r.Status, r.Error)
@@ -692,7 +692,14 @@ const maxViews = 4
 // givenView is a view of an earlier answer.
 type givenView struct {
 	syncing.View
-	made []events.Raw // the messages that compactd made or changed
+	made []madeMessage
+}
+
+// madeMessage is a message that compactd made, or changed: of one message of the session, at its
+// place, or of none or several.
+type madeMessage struct {
+	raw events.Raw
+	of  events.Position
 }
 
 // viewsOf renders the views that the newest generations gave.
@@ -738,7 +745,11 @@ func (x *request) viewThrough(ctx context.Context, st *state, gen, through int64
 	for i := range sourced {
 		messages[i] = sourced[i].Raw
 		if !sourced[i].Untouched {
-			v.made = append(v.made, sourced[i].Raw, x.format.Sendable(sourced[i].Raw))
+			of := sourced[i].First
+			if of != sourced[i].Last {
+				of = events.Position{}
+			}
+			v.made = append(v.made, madeMessage{sourced[i].Raw, of}, madeMessage{x.format.Sendable(sourced[i].Raw), of})
 		}
 	}
 	v.View = syncing.NewView(x.format, messages, int(through))

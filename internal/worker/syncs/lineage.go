@@ -28,7 +28,7 @@ func (x *request) lineage(ctx context.Context, st *state, at int, root bool) (*e
 	case x.in.DryRun:
 	case x.fittedBefore(): // it comes again for its refusal
 		return x.fit(ctx, st)
-	case !x.heads.settled(x.address, x.history, st.branched > st.last.Seq):
+	case !x.heads.recorded(x.address, x.history, st.branched > st.last.Seq):
 		return x.fit(ctx, st)
 	}
 	return x.branch(ctx, st, at)
@@ -183,9 +183,9 @@ func (h *heads) of(a events.Address) *head {
 	return x
 }
 
-// settled reports whether a history with a new root is to be recorded: it is the first in a row,
+// recorded reports whether a history with a new root is to be recorded: it is the first in a row,
 // or comes again. after: the session has not gone on since its last branch.
-func (h *heads) settled(a events.Address, history *syncing.History, after bool) bool {
+func (h *heads) recorded(a events.Address, history *syncing.History, after bool) bool {
 	now := rootOf(history)
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -220,8 +220,8 @@ func (h *heads) branched(a events.Address, id string) bool {
 	return x != nil && slices.Contains(x.branches, id)
 }
 
-// forget drops what is remembered of a session without turns: it has no branches.
-func (h *heads) forget(a events.Address) {
+// drop removes what is remembered of a session without turns: it has no branches.
+func (h *heads) drop(a events.Address) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.all, a)

@@ -150,7 +150,7 @@ func (s *Syncer) Answer(ctx context.Context, in *events.SyncRequest) (*events.Sy
 			return nil, err
 		}
 		if len(st.chain) == 0 {
-			x.heads.forget(x.address)
+			x.heads.drop(x.address)
 		}
 		ended := x.ended
 		unknown := x.unknownModel(st)
@@ -206,7 +206,7 @@ func (x *request) once(ctx context.Context, st *state) (*events.SyncResponse, er
 	in := x.in
 	x.format = cmp.Or(in.Format, st.format, events.DefaultFormat(in.Model))
 	if st.format != "" && x.format != st.format {
-		return nil, events.NewInvalid(events.CodeFormatChanged, "format", "is not "+string(st.format)+", that of the session")
+		return x.translated(ctx, st)
 	}
 	before, err := 0, error(nil)
 	if in.Prefix != nil {
@@ -219,7 +219,7 @@ func (x *request) once(ctx context.Context, st *state) (*events.SyncResponse, er
 		if x.known, ok = x.history.MatchPrefix(st.chain, in.Prefix.Hash); ok {
 			ok, err = x.fitsPrefix(st)
 		}
-		if !ok || err != nil {
+		if !ok || err != nil || in.Frozen > 0 || in.Form == events.FormMessages && x.known.Shift > 0 {
 			return needAll(st), err
 		}
 	} else {
@@ -233,8 +233,13 @@ func (x *request) once(ctx context.Context, st *state) (*events.SyncResponse, er
 		}
 		t = to
 	}
+	return x.record(ctx, st, t)
+}
+
+// record publishes what is new, and answers.
+func (x *request) record(ctx context.Context, st *state, t toPublish) (*events.SyncResponse, error) {
 	x.recorded = int64(t.at)
-	if in.DryRun {
+	if x.in.DryRun {
 		return x.answer(ctx, st, t.at)
 	}
 	x.heads.went(x.address)
@@ -280,6 +285,27 @@ func (x *request) once(ctx context.Context, st *state) (*events.SyncResponse, er
 	return x.answerUntil(ctx, decided)
 }
 
+// translated answers a history of another dialect than that of the session: it has another root.
+func (x *request) translated(ctx context.Context, st *state) (*events.SyncResponse, error) {
+	x.history = syncing.Read(x.format, x.in.Messages, 0)
+	x.until = x.history.Len()
+	x.known = syncing.Known{At: x.history.Lead, Shift: x.history.Lead}
+	on := x.in.OnDivergence
+	switch {
+	case x.in.Prefix != nil:
+		return needAll(st), nil
+	case on == events.DivergeRefuse || x.history.Lead == x.history.Len():
+		return nil, events.NewInvalid(events.CodeFormatChanged, "format", "is not "+string(st.format)+", that of the session")
+	case on == events.DivergeBranch:
+		return x.branch(ctx, st, x.history.Lead)
+	case on == events.DivergeReplace && x.in.DryRun:
+		return x.fit(ctx, st)
+	case on == events.DivergeReplace:
+		return x.record(ctx, st, toPublish{1, x.history.Lead, x.history.Lead})
+	}
+	return x.lineage(ctx, st, x.history.Lead, true)
+}
+
 // toPublish is what is to be published: the messages from at on, as the turns from a number on,
 // 0 for the next. A turn ends at stable, so that all before it stays when the rest is another one
 // the next time.
@@ -309,7 +335,10 @@ func (x *request) diverge(ctx context.Context, st *state) (t toPublish, out *eve
 	}
 	t = toPublish{int64(x.known.Turns) + 1, x.known.At, at}
 	on, root := x.in.OnDivergence, at == x.history.Lead && x.history.Before == 0 && whole(st.chain)
-	edited := len(made) > 0 && x.history.HasAny(made)
+	edited, err := x.hasMade(ctx, st, made)
+	if err != nil {
+		return t, nil, err
+	}
 	switch {
 	case edited && on != events.DivergeRefuse:
 		out, err = x.branch(ctx, st, at)
@@ -346,7 +375,7 @@ func (x *request) diverge(ctx context.Context, st *state) (t toPublish, out *eve
 
 // matchViews compares the history with the views of earlier answers. Where it begins with none it
 // returns the messages of compactd that they have.
-func (x *request) matchViews(ctx context.Context, st *state) (made []events.Raw, err error) {
+func (x *request) matchViews(ctx context.Context, st *state) (made []madeMessage, err error) {
 	if x.history.Before > 0 {
 		return nil, nil
 	}
@@ -362,6 +391,33 @@ func (x *request) matchViews(ctx context.Context, st *state) (made []events.Raw,
 		made = append(made, v.made...)
 	}
 	return made, nil
+}
+
+// hasMade reports whether the history has one of some messages that compactd made. One whose ids
+// of calls alone were changed is also the session's own.
+func (x *request) hasMade(ctx context.Context, st *state, made []madeMessage) (bool, error) {
+	if len(made) == 0 {
+		return false, nil
+	}
+	have := x.history.Digests()
+	for _, m := range made {
+		d := x.format.DigestOf([]events.Raw{m.raw})
+		if !have[d] {
+			continue
+		}
+		if m.of.Turn == 0 || m.of.Turn > int64(len(st.chain)) {
+			return true, nil
+		}
+		turn, err := x.textsOf(ctx, st, int(m.of.Turn-1))
+		if err != nil {
+			return false, err
+		}
+		if i := m.of.Index; i >= int64(len(turn)) || x.format.DigestOf(turn[i:i+1]) != d {
+			return true, nil
+		}
+		delete(have, d) // read once
+	}
+	return false, nil
 }
 
 // whole reports whether the digests of a chain are known: those of ledgers of 0.1.0 are not.
