@@ -302,7 +302,7 @@ type Unrecorded struct {
 
 // Alone fits a history that no log has: the decisions of a session whose turns came one by one,
 // so that a longer history is decided about as far as the shorter one was. It makes no
-// summaries, and its placeholders name no places. It is for one goroutine.
+// summaries, and its placeholders name no places. It is for one goroutine. See docs/adr/0045.
 type Alone struct {
 	config *Config
 	ledger *Ledger

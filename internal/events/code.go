@@ -96,7 +96,7 @@ var Codes = map[Code]CodeInfo{
 	CodeMissingCallID:   {true, "A tool call or a tool result has no id, so that they cannot be paired.", "Send the ids as the provider gave them: id and tool_call_id in openai, id and tool_use_id in anthropic. Messages without ids are of the dialect neurolink."},
 	CodeBadPolicy:       {true, "The field policy is not a valid policy.", "See docs/format/policy.md for the settings."},
 	CodePolicyLocked:    {false, "The operator has locked fields of the policy; what the session sent for them is ignored.", "Leave the fields out, or have the operator unlock them."},
-	CodeInvalidHistory:  {false, "A defect of the worker made a history that is not valid for its provider; this compaction is published without its messages.", "Go on with the history that you hold, and report it: a later compaction takes its place."},
+	CodeInvalidHistory:  {false, "A defect of the worker made a history that is not valid for its provider; it is not given out.", "Go on with the history that you hold, and report it: a later compaction takes its place."},
 	CodeOutcomesLimit:   {false, "The compactions of this tenant have filled what it may have stored for now; this one is published without its messages.", "Request the history from compactd.context. Fewer rewinds and compactions by hand, or a higher bound of the operator, bring messages back."},
 	CodeTurnConflict:    {true, "A turn of this number with other content was taken before.", "Continue with the next number, or withdraw the old turns with replaces_from."},
 	CodeStaleBase:       {true, "The session is not at the base that the turn expects: other turns came before it.", "Send the whole history to compactd.sync, or compute the turn again from the session as it is."},

@@ -1,8 +1,13 @@
 package worker_test
 
 import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 
+	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/events/validate"
 	"compactd/internal/worker"
@@ -64,4 +69,44 @@ func TestCompacts(t *testing.T) {
 	if compactions < 2 {
 		t.Errorf("%d compactions in 30 turns of 1,000 tokens in a window of 16,000", compactions)
 	}
+}
+
+// The two turns of session.compacted in docs/format/wire.md have the answer of the page, but for the
+// hash of the config.
+func TestCompactedPage(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "format", "wire.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "\n## session.compacted\n")
+	blocks := regexp.MustCompile("(?s)```(?:json)?\n(.*?)```").FindAllStringSubmatch(section, 3)
+	env := newEnv(t, t.TempDir())
+	env.config = newConfig(t, compaction.DefaultPolicy())
+	stop := env.run("a", worker.Listener{})
+	env.publish(events.KindTurn, "w1", []byte(blocks[0][1]))
+	env.publish(events.KindTurn, "w1", []byte(blocks[1][1]))
+	env.awaitDecided()
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	var got []any
+	for subject, payloads := range env.stored() {
+		if at, err := events.ParseOutcome(subject); err == nil && at.Kind == events.KindCompacted {
+			got = append(got, jsonValues(t, []byte(strings.Join(payloads, "\n")))...)
+		}
+	}
+	want := jsonValues(t, []byte(strings.NewReplacer("{…}", "{}", ",…", "", "\n  …", `"…",`).Replace(blocks[2][1])))
+	if len(got) != 1 || len(want) != 1 {
+		t.Fatalf("%d answers of %d: %v", len(got), len(want), got)
+	}
+	shown, stored := want[0].(map[string]any), got[0].(map[string]any)
+	delete(shown, "config")
+	messages, all := shown["messages"].([]any), stored["messages"].([]any)
+	for i, m := range messages {
+		if m == "…" { // the middle is cut
+			stored["messages"] = append(append(all[:i:i], m), all[len(all)-(len(messages)-i-1):]...)
+		}
+	}
+	wantLike(t, "compacted", shown, stored)
 }

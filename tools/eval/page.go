@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 )
 
@@ -12,12 +13,15 @@ const (
 	pageTo   = "<!-- end of measured -->\n"
 )
 
-// writePage puts what was printed into a page.
+var lost = regexp.MustCompile(`(?m)^# lost: .*\n`)
+
+// writePage puts what was printed into a page, but for what was lost: these are texts of sessions.
 func writePage(path, printed string) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}
+	printed = lost.ReplaceAllString(printed, "")
 	before, rest, ok := strings.Cut(string(data), pageFrom)
 	_, after, end := strings.Cut(rest, pageTo)
 	if !ok || !end {

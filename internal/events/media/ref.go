@@ -13,7 +13,7 @@ import (
 
 // Ref is what is kept of media that are too large to be recorded: their hash, and all that their
 // price needs. It is written in the place of their data, as
-// "sha256:1f…;type=image/png;bytes=5767168;width=1920;height=1080". See docs/format/wire.md.
+// "sha256:1f…;type=image/png;bytes=5767168;width=1920;height=1080". See docs/format/wire.md, docs/adr/0047.
 type Ref struct {
 	Hash    string // SHA-256 of the bytes, in hexadecimal digits
 	Type    string // such as image/png; "" where it is not known

@@ -48,15 +48,16 @@ func (c *cache) cut(first compaction.Tokens) {
 	c.all, c.same = min(c.all, first), min(c.same, first)
 }
 
-// charge counts what the next call costs.
-func (w *simulation) charge(now int64) {
+// charge counts what the next call costs. newest is what the turn before it brought, which no cache
+// had.
+func (w *simulation) charge(now int64, newest compaction.Tokens) {
 	t, c := w.ruler.call(), &w.cache
 	cold := now-c.read > cacheFor.Milliseconds()
 	if cold {
 		c.cut(0)
 	}
 	same := min(c.same, t)
-	lost := min(c.all, t) - same
+	lost := max(min(c.all, t-newest)-same, 0)
 	w.cache = cache{read: now, all: t, same: t}
 	if !w.ruler.priced {
 		return

@@ -12,22 +12,25 @@ func TestCharge(t *testing.T) {
 	const k = 1000
 	price := compaction.Prices{Input: 10, Cached: 1, Write: 12, Output: 50}
 	for _, x := range []struct {
-		name  string
-		cache cache
-		saved compaction.Tokens
-		want  Costs
+		name   string
+		cache  cache
+		saved  compaction.Tokens
+		newest compaction.Tokens
+		want   Costs
 	}{
-		{"the first call", cache{read: -1 << 40}, 0, Costs{Calls: 1, Input: 10 * k * 12}},
-		{"a warm cache", cache{read: 0, all: 8 * k, same: 8 * k}, 0, Costs{Calls: 1, Input: 8*k*1 + 2*k*12}},
-		{"a compaction broke it", cache{read: 0, all: 8 * k, same: 3 * k}, 4 * k, Costs{Calls: 1, Input: 3*k*1 + 7*k*12, Saved: 4 * k, Lost: 5 * k * 11, LostTokens: 5 * k}},
-		{"what is gone is not lost", cache{read: 0, all: 30 * k, same: 3 * k}, 22 * k, Costs{Calls: 1, Input: 3*k*1 + 7*k*12, Saved: 22 * k, Lost: 7 * k * 11, LostTokens: 7 * k}},
-		{"a cold cache loses nothing", cache{read: -1 << 40, all: 8 * k, same: 3 * k}, 4 * k, Costs{Calls: 1, Input: 10 * k * 12, Saved: 4 * k * 12}},
+		{"the first call", cache{read: -1 << 40}, 0, 10 * k, Costs{Calls: 1, Input: 10 * k * 12}},
+		{"a warm cache", cache{read: 0, all: 8 * k, same: 8 * k}, 0, 2 * k, Costs{Calls: 1, Input: 8*k*1 + 2*k*12}},
+		{"a compaction broke it", cache{read: 0, all: 8 * k, same: 3 * k}, 4 * k, 2 * k, Costs{Calls: 1, Input: 3*k*1 + 7*k*12, Saved: 4 * k, Lost: 5 * k * 11, LostTokens: 5 * k}},
+		{"what is gone is not lost", cache{read: 0, all: 30 * k, same: 3 * k}, 22 * k, 0, Costs{Calls: 1, Input: 3*k*1 + 7*k*12, Saved: 22 * k, Lost: 7 * k * 11, LostTokens: 7 * k}},
+		{"nor is what the turn brought", cache{read: 0, all: 30 * k, same: 3 * k}, 22 * k, 2 * k, Costs{Calls: 1, Input: 3*k*1 + 7*k*12, Saved: 22 * k, Lost: 5 * k * 11, LostTokens: 5 * k}},
+		{"nothing is lost where the turn is all that differs", cache{read: 0, all: 30 * k, same: 3 * k}, 22 * k, 8 * k, Costs{Calls: 1, Input: 3*k*1 + 7*k*12, Saved: 22 * k}},
+		{"a cold cache loses nothing", cache{read: -1 << 40, all: 8 * k, same: 3 * k}, 4 * k, 2 * k, Costs{Calls: 1, Input: 10 * k * 12, Saved: 4 * k * 12}},
 	} {
 		w := &simulation{ruler: newRuler(compaction.DefaultPrices()), cache: x.cache, sum: newFigures()}
 		w.ruler.prices, w.ruler.priced = price, true
 		w.ruler.history = 10*k - w.ruler.fixed()
 		w.sum.taken = x.saved
-		if w.charge(cacheFor.Milliseconds()); w.sum.Costs != x.want {
+		if w.charge(cacheFor.Milliseconds(), x.newest); w.sum.Costs != x.want {
 			t.Errorf("%s: %+v, not %+v", x.name, w.sum.Costs, x.want)
 		}
 		if w.cache != (cache{read: cacheFor.Milliseconds(), all: 10 * k, same: 10 * k}) {
@@ -35,7 +38,7 @@ func TestCharge(t *testing.T) {
 		}
 	}
 	w := &simulation{ruler: newRuler(compaction.DefaultPrices()), sum: newFigures()}
-	w.charge(0)
+	w.charge(0, 0)
 	w.chargeSummary(1, 1)
 	if w.sum.Costs != (Costs{}) {
 		t.Errorf("a model without a price costs %+v", w.sum.Costs)

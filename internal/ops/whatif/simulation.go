@@ -176,29 +176,27 @@ func (w *simulation) turn(e *Event, before int64, outs []compaction.Outcome) err
 	}
 	w.remember(number, in.ReplacesFrom, w.own.texts[e.Seq])
 	after := w.own.ledger.LastTurn()
-	switch {
-	case in.ReplacesFrom == 0 && after == before+1 && number == after:
-		if w.ruler.take(in) {
-			w.cache.cut(0)
-		}
-		w.ruler.history += w.ruler.of(w.own.texts[e.Seq])
-	case in.ReplacesFrom > 0 || after != before:
-		if w.ruler.take(in) {
-			w.cache.cut(0)
-		}
+	if in.ReplacesFrom == 0 && after == before { // parked, refused, or there already
+		return w.receive(e, outs)
+	}
+	if w.ruler.take(in) {
+		w.cache.cut(0)
+	}
+	newest := w.ruler.of(w.own.texts[e.Seq])
+	if in.ReplacesFrom == 0 && after == before+1 && number == after {
+		w.ruler.history += newest
+	} else {
 		history, err := w.history()
 		if err != nil {
 			return err
 		}
 		w.ruler.history = w.ruler.of(history)
-		w.cache.cut(w.ruler.call() - w.ruler.of(w.own.texts[e.Seq]))
-	default: // parked, refused, or there already
-		return w.receive(e, outs)
+		w.cache.cut(w.ruler.call() - newest)
 	}
 	if err := w.receive(e, outs); err != nil {
 		return err
 	}
-	w.charge(e.Time)
+	w.charge(e.Time, newest)
 	w.sum.carry(w.ruler.call(), w.ruler.available)
 	if !w.own.ledger.Budget().WithinBudget {
 		w.sum.Blocked++

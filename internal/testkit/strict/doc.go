@@ -10,7 +10,7 @@
 //
 //   - A refusal is one breach of a rule, with the words of the provider.
 //   - The rules are those of package validate. [Rules] adds what depends on more than a
-//     history: the signatures of thinking, and the window of the model.
+//     history: the signatures of thinking, and the number of media that the model takes.
 //
 // # Guarantees
 //

@@ -98,7 +98,7 @@ func (i *intake) linger(ctx context.Context, committed time.Time) {
 // the partition that decides the turn that begins a branch writes a session.branch into the log of the session
 // that it branched off, which may be of another partition. The one that decides the end of a session, or
 // that it is forgotten, writes the same for each branch. All of it is stored before the event is
-// committed, so that an owner which takes over after a crash stores what is missing.
+// committed, so that an owner which takes over after a crash stores what is missing. See docs/adr/0046.
 
 // relatives is where the branches of a session are found, and events about them stored. What is
 // stored with an id that was stored before is the same event.
