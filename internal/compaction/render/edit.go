@@ -24,13 +24,15 @@ func (r *renderer) edited(source *events.Message, from, to int) error {
 	var out message
 	var answers, calls []message
 	var blank []events.Edit
+	parted := false // of what thinking led to
 	r.parts = r.parts[:0]
 	for i := from; i < to; i++ {
 		e := &r.view.Entries[i]
 		if err := holdsParts(m, e); err != nil {
 			return err
 		}
-		if e.Flags.Has(measure.FlagEmpty) && (e.Kind != measure.KindWords || e.Flags.Has(measure.FlagThinking)) {
+		if e.Flags.Has(measure.FlagEmpty) && (e.Kind != measure.KindWords || e.Flags.Has(measure.FlagThinking) || e.HostedHalf() > 0) {
+			parted = parted || e.HostedHalf() > 0
 			continue
 		}
 		out.holds(e)
@@ -53,7 +55,7 @@ func (r *renderer) edited(source *events.Message, from, to int) error {
 			calls = append(calls, c)
 		}
 	}
-	if !slices.ContainsFunc(r.parts, hasContent) {
+	if !slices.ContainsFunc(r.parts, hasContent) || parted && !slices.ContainsFunc(r.parts, says) {
 		r.changes = append(r.changes, blank[:min(len(blank), 1)]...) // the message
 		return nil
 	}
@@ -156,12 +158,28 @@ func isEdited(p events.Part) bool { return p.Edited }
 // hasContent reports whether a part is more than white space.
 func hasContent(p events.Part) bool { return p.Kind != events.PartText || !p.Blank() }
 
+// says reports whether a part is content that thinking may lead to.
+func says(p events.Part) bool { return hasContent(p) && p.Kind != events.PartThinking }
+
 // edit carries out the op of entry i on its parts.
 func (r *renderer) edit(m *events.Message, i int) error {
 	e := &r.view.Entries[i]
 	parts := m.Parts[e.Part : e.Part+e.Parts]
 	if e.Op.Trims() {
 		r.cut(parts, e)
+		return nil
+	}
+	if e.Hosted() && e.Op != measure.OpNone {
+		text := measure.ClearText
+		if e.Op == measure.OpClearOld {
+			text = measure.ClearOldText
+		}
+		if r.view.ByHash {
+			text = e.RecallByHash(events.HostedText(parts), text)
+		} else {
+			text = e.Recall(text)
+		}
+		r.parts = append(r.parts, events.Part{Kind: events.PartText, Text: text, Edited: true})
 		return nil
 	}
 	n := len(r.parts)
