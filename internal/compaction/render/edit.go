@@ -8,6 +8,7 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/stage"
 	"compactd/internal/events"
+	"compactd/internal/events/dialect"
 )
 
 // edited adds the message of entries from ≤ i < to with their edits, unless nothing of it
@@ -161,8 +162,23 @@ func hasContent(p events.Part) bool { return p.Kind != events.PartText || !p.Bla
 // says reports whether a part is content that thinking may lead to.
 func says(p events.Part) bool { return hasContent(p) && p.Kind != events.PartThinking }
 
-// edit carries out the op of entry i on its parts.
+// edit carries out the op of entry i on its parts, and takes the citations from them that refer to
+// what is gone.
 func (r *renderer) edit(m *events.Message, i int) error {
+	n := len(r.parts)
+	if err := r.editParts(m, i); err != nil || !r.view.Uncited[i] {
+		return err
+	}
+	for k := n; k < len(r.parts); k++ {
+		if p := &r.parts[k]; p.Hosted.Kind == events.HostedCites {
+			p.Raw, m.Edited = dialect.WithoutCitations(p.Raw), true
+		}
+	}
+	r.changes = append(r.changes, events.Edit{Op: events.OpUnbind, Position: r.view.Entries[i].Position()})
+	return nil
+}
+
+func (r *renderer) editParts(m *events.Message, i int) error {
 	e := &r.view.Entries[i]
 	parts := m.Parts[e.Part : e.Part+e.Parts]
 	if e.Op.Trims() {
@@ -170,16 +186,7 @@ func (r *renderer) edit(m *events.Message, i int) error {
 		return nil
 	}
 	if e.Hosted() && e.Op != measure.OpNone {
-		text := measure.ClearText
-		if e.Op == measure.OpClearOld {
-			text = measure.ClearOldText
-		}
-		if r.view.ByHash {
-			text = e.RecallByHash(events.HostedText(parts), text)
-		} else {
-			text = e.Recall(text)
-		}
-		r.parts = append(r.parts, events.Part{Kind: events.PartText, Text: text, Edited: true})
+		r.parts = append(r.parts, r.clearedRun(e, parts))
 		return nil
 	}
 	n := len(r.parts)
@@ -206,6 +213,18 @@ func (r *renderer) edit(m *events.Message, i int) error {
 		r.parts[n].SetText(r.recall(e, parts[0].Text, measure.DedupeHead, path, measure.DedupeTail))
 	}
 	return nil
+}
+
+// clearedRun is what stands for calls of the provider's own tools and their results.
+func (r *renderer) clearedRun(e *measure.Entry, parts []events.Part) events.Part {
+	text, original := measure.ClearText, ""
+	if e.Op == measure.OpClearOld {
+		text = measure.ClearOldText
+	}
+	if r.view.ByHash {
+		original = events.HostedText(parts)
+	}
+	return events.Part{Kind: events.PartText, Text: r.recall(e, original, text), Edited: true}
 }
 
 // clearedMedia is what stands for an image or document: any other part stays as it is.

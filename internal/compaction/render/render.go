@@ -20,6 +20,7 @@ type View struct {
 	Demands         traits.Demands // of the provider
 	Marks           int            // for the cache, of system prompt and tools
 	Renamed         stage.Renamed  // calls and results with another id
+	Uncited         stage.Uncited  // words without the citations of what is gone
 	ByHash          bool           // the model looks originals up by their hash, not by their place
 	Thinking        Thinking
 	Entries         []measure.Entry // not to be changed
@@ -43,7 +44,7 @@ func (v *View) Seqs() []measure.Seq {
 // changes reports whether an entry is shown in another form than it came in.
 func (v *View) changes(i int) bool {
 	_, renamed := v.Renamed[i]
-	return v.Entries[i].Op != measure.OpNone || renamed
+	return v.Entries[i].Op != measure.OpNone || renamed || v.Uncited[i]
 }
 
 // NeedsText reports whether a rendering of entry i needs more than its message as it came.

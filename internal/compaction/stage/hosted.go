@@ -22,7 +22,7 @@ func (d *Draft) parted() (out []int) {
 	b := behind{none, none, none, none, none, false}
 	for i := len(d.entries) - 1; i >= 0; i-- {
 		e := &d.entries[i]
-		if e.Flags.Has(measure.FlagEmpty) || e.Role == measure.RoleSystem {
+		if e.Flags.Has(measure.FlagEmpty) {
 			continue
 		}
 		switch pair := int(other[i]); e.HostedHalf() {
@@ -43,8 +43,8 @@ func (d *Draft) parted() (out []int) {
 	return out
 }
 
-// behind is where the nearest entries behind another one are: of the assistant, of anyone else, of a
-// user's words, and of the assistant's answer to the nearest results, with the end of that.
+// behind is where the nearest entries behind another one are: of the assistant, of anyone else, of
+// words of a user or the system, which may be a user's once they are sent, and of the assistant's answer to the nearest results, with the end of that.
 type behind struct {
 	assistant, rest, prompt, answer, end int
 	results                              bool // the nearest are results of the agent's tools
@@ -72,3 +72,38 @@ func (d *Draft) dropParted() {
 		d.paired = false
 	}
 }
+
+// Uncited are words by their position that lose their citations of results of the provider's own
+// tools: it refuses one whose result is not in the history.
+type Uncited map[int]bool
+
+// Uncite finds them. Which results a citation refers to is not known: it is kept where those of its
+// exchange are all there, or nothing of the history before it is gone.
+func Uncite(entries []measure.Entry) (out Uncited) {
+	var here, all cited
+	for i := range entries {
+		e := &entries[i]
+		switch half := e.HostedHalf(); {
+		case e.Flags.Has(measure.FlagEmpty):
+		case e.Kind >= measure.KindTruncation:
+			here, all.gone = cited{}, true
+		case e.Role == measure.RoleUser && e.Kind == measure.KindWords:
+			here = cited{}
+		case e.Hosted() && e.Op == measure.OpNone, half == dialect.HostedResult:
+			here.there, all.there = true, true
+		case e.Hosted():
+			here.gone, all.gone = true, true
+		case e.Cites() && !here.whole() && !all.whole():
+			if out == nil {
+				out = Uncited{}
+			}
+			out[i] = true
+		}
+	}
+	return out
+}
+
+// cited is whether results that may be cited are in view, and whether some are not.
+type cited struct{ there, gone bool }
+
+func (c cited) whole() bool { return c.there && !c.gone }
