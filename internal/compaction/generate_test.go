@@ -110,7 +110,7 @@ func (g *generator) proper() []msg {
 		for range rapid.IntRange(0, 3).Draw(g.T, "exchanges") {
 			out = append(out, g.exchange()...)
 		}
-		if g.hasSystem() && g.odds(25, "instruction") && (g.format != events.Anthropic || out[len(out)-1].role != events.RoleAssistant) {
+		if g.hasSystem() && g.odds(25, "instruction") && len(g.paused) == 0 && (g.format != events.Anthropic || out[len(out)-1].role != events.RoleAssistant) {
 			out = append(out, msg{role: events.RoleSystem, text: g.text()})
 		}
 		if i < rounds-1 || g.odds(50, "answered") {

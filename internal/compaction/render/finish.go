@@ -144,13 +144,14 @@ func hasMember(raw events.Raw, name string) bool {
 }
 
 // close adds a line of a user behind the words of an assistant, where the last message that came
-// is not the assistant's: its result went to its call, or it was blank.
+// is not the assistant's: its result went to its call, or it was blank. A response that paused is
+// continued.
 func (r *renderer) close() error {
 	last := len(r.out) - 1
 	for last >= 0 && isSystem(r.out[last]) {
 		last--
 	}
-	if !r.view.Demands.NoPrefill || last < 0 || r.out[last].role != measure.RoleAssistant || r.view.endsOnAssistant() || r.opens() {
+	if !r.view.Demands.NoPrefill || last < 0 || r.out[last].role != measure.RoleAssistant || r.out[last].paused > 0 || r.view.endsOnAssistant() || r.opens() {
 		return nil
 	}
 	m, err := r.made(measure.RoleUser, textMessage(events.RoleUser, measure.CloseText))
