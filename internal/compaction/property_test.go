@@ -35,7 +35,7 @@ func TestProperHistories(t *testing.T) {
 		for _, turn := range g.turns(history) {
 			w.wholeJobs = !g.noIDs
 			w.publish(turn, func(c *events.Compacted, raw []events.Raw) {
-				w.valid(raw)
+				w.emittedValid(c, raw)
 				w.noRepairs(raw)
 				w.keepsFirstUser(raw)
 				w.keepsOpenCalls(raw)
@@ -53,7 +53,7 @@ func TestAnyHistory(t *testing.T) {
 		g := newGenerator(t)
 		w := newWitness(g)
 		for _, turn := range g.turns(g.anything()) {
-			w.publish(turn, func(_ *events.Compacted, raw []events.Raw) { w.valid(raw) })
+			w.publish(turn, func(c *events.Compacted, raw []events.Raw) { w.emittedValid(c, raw) })
 		}
 	})
 }
@@ -591,7 +591,16 @@ func (w *witness) cutAll(policy *compaction.Policy) {
 
 func (w *witness) valid(raw []events.Raw) {
 	view, _, _ := w.ledger.View()
-	if v := validate.Check(validate.Call{Format: string(view.Format), Demands: view.Demands, Messages: raw}); len(v) > 0 {
+	w.validFor(view.Demands, raw)
+}
+
+// emittedValid checks what was emitted by the demands of the provider that it was made for.
+func (w *witness) emittedValid(c *events.Compacted, raw []events.Raw) {
+	w.validFor(w.demands[c.Generation], raw)
+}
+
+func (w *witness) validFor(demands traits.Demands, raw []events.Raw) {
+	if v := validate.Check(validate.Call{Format: string(w.ledger.Format()), Demands: demands, Messages: raw}); len(v) > 0 {
 		w.t.Fatalf("%v in\n%s", v, lines(raw))
 	}
 }
@@ -738,7 +747,7 @@ func (w *witness) sent() []events.Message {
 func lines(raw []events.Raw) string {
 	var b strings.Builder
 	for i, r := range raw {
-		fmt.Fprintf(&b, "%d %.2000s\n", i, r)
+		fmt.Fprintf(&b, "%d %.200s\n", i, r)
 	}
 	return b.String()
 }
