@@ -23,7 +23,6 @@ type generator struct {
 	past   []call // all there were
 
 	served int      // calls that the provider carried out
-	found  bool     // one has its result
 	paused []served // have none so far
 }
 
@@ -74,7 +73,7 @@ func (g *generator) call() call {
 // calls tools as well may have their results in the next one.
 func (g *generator) serve(m msg) msg {
 	for _, x := range g.paused {
-		x.half, g.found = "result", true
+		x.half = "result"
 		m.served = append(m.served, x)
 	}
 	g.paused = nil
@@ -84,12 +83,11 @@ func (g *generator) serve(m msg) msg {
 		if g.format == events.Anthropic && len(m.calls) > 0 && g.odds(30, "paused") {
 			x.half = "call"
 			g.paused = append(g.paused, x)
-		} else {
-			g.found = true
 		}
 		m.served = append(m.served, x)
 	}
-	m.cites = g.format == events.Anthropic && g.found && m.text != "" && g.odds(40, "cites")
+	found := slices.ContainsFunc(m.served, func(x served) bool { return x.half != "call" })
+	m.cites = g.format == events.Anthropic && found && m.text != "" && g.odds(40, "cites")
 	return m
 }
 
