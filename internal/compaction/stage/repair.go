@@ -24,6 +24,7 @@ func (d *Draft) Repair() {
 	d.dropLonely()
 	if d.strays() {
 		d.move(d.lateResults())
+		d.dropParted() // results may be between the halves now
 	}
 	for i, o := range d.halves() {
 		d.alter(i, func(e *measure.Entry) { *e = e.With(o) })
