@@ -75,6 +75,7 @@ func (g *generator) closed() []msg {
 	for len(h) > 0 && (h[len(h)-1].role != events.RoleAssistant || len(h[len(h)-1].calls) > 0) {
 		h = h[:len(h)-1]
 	}
+	g.paused = nil // what comes after the last answer is not part of it
 	return slices.DeleteFunc(h, func(s msg) bool { return s.role == events.RoleSystem })
 }
 

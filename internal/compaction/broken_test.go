@@ -37,7 +37,7 @@ func TestBrokenHistories(t *testing.T) {
 				model["provider"] = provider
 			}
 			g.extend(turn["messages"].([]events.Raw))
-			w.publish(turn, func(_ *events.Compacted, raw []events.Raw) { w.valid(raw) })
+			w.publish(turn, func(c *events.Compacted, raw []events.Raw) { w.emittedValid(c, raw) })
 		}
 		for generation := range w.ledger.Generation() + 1 {
 			raw, err := w.render(w.ledger.ViewAt(generation))

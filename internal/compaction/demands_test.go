@@ -90,6 +90,38 @@ func TestMostMarks(t *testing.T) {
 	}
 }
 
+// What system prompt and tools leave of the four marks the newest of the messages have, though its
+// message has others before it.
+func TestNewestCacheMark(t *testing.T) {
+	const mark = `"cache_control":{"type":"ephemeral"}`
+	const point = `{"cachePoint":{"type":"default"}}`
+	for f, users := range map[events.Format][2]string{
+		events.Anthropic: {
+			`{"role":"user","content":[{"type":"text","text":"a",` + mark + `},{"type":"text","text":"b",` + mark + `},{"type":"text","text":"c"}]}`,
+			`{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b",` + mark + `},{"type":"text","text":"c"}]}`,
+		},
+		events.Bedrock: {
+			`{"role":"user","content":[{"text":"a"},` + point + `,{"text":"b"},` + point + `,{"text":"c"}]}`,
+			`{"role":"user","content":[{"text":"a"},{"text":"b"},` + point + `,{"text":"c"}]}`,
+		},
+		events.AISDK: {
+			`{"role":"user","content":[{"type":"text","text":"a","providerOptions":{"anthropic":{"cacheControl":{"type":"ephemeral"}}}}],"providerOptions":{"anthropic":{"cacheControl":{"type":"ephemeral"}}}}`,
+			`{"role":"user","content":[{"type":"text","text":"a","providerOptions":{"anthropic":{}}}],"providerOptions":{"anthropic":{"cacheControl":{"type":"ephemeral"}}}}`,
+		},
+	} {
+		settings := object{
+			"system": events.Raw(`[{"type":"text","text":"s",` + mark + `},{"type":"text","text":"s",` + mark + `}]`),
+			"tools":  events.Raw(`[{"name":"n","input_schema":{},` + mark + `}]`),
+		}
+		answer := string(messages(f, msg{role: events.RoleAssistant, text: "b"})[0])
+		next := string(messages(f, msg{role: events.RoleUser, text: "next"})[0])
+		raw, changes := sessionFor(t, f, "anthropic", "claude-opus-5", settings, []string{users[0], answer}, []string{users[0], answer}, []string{next})
+		if string(raw[2]) != users[1] || bytes.Contains(raw[0], []byte("cache")) || edits(changes, events.OpUnmark) != 2 {
+			t.Errorf("%s: %+v in\n%s", f, changes, lines(raw))
+		}
+	}
+}
+
 // A history that a user's side ended ends there for a provider that refuses an assistant's
 // words at the end, though its last result went to its call.
 func TestEndsOnUser(t *testing.T) {

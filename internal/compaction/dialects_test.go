@@ -57,6 +57,11 @@ func (s msg) gemini() []object {
 		return []object{{"role": "user", "parts": responses}}
 	}
 	parts := []object{}
+	for _, x := range s.served {
+		parts = append(parts, x.blocks(
+			object{"executableCode": object{"language": "PYTHON", "code": x.args}},
+			object{"codeExecutionResult": object{"outcome": "OUTCOME_OK", "output": x.text}})...)
+	}
 	if s.text != "" {
 		parts = append(parts, object{"text": s.text})
 	}
@@ -100,6 +105,11 @@ func (s msg) bedrock() []object {
 		role = events.RoleUser
 	}
 	blocks := []object{}
+	for _, x := range s.served {
+		blocks = append(blocks, x.blocks(
+			object{"toolUse": object{"toolUseId": x.id, "name": x.tool, "input": events.Raw(x.args), "type": "server_tool_use"}},
+			object{"toolResult": object{"toolUseId": x.id, "content": []object{{"json": object{"text": x.text}}}, "type": x.tool + "_result"}})...)
+	}
 	if s.role != events.RoleTool && (s.text != "" || len(s.calls)+len(s.results) == 0) {
 		blocks = append(blocks, object{"text": s.text})
 	}
@@ -131,10 +141,16 @@ func (s msg) aiSDK() []object {
 	if s.role == events.RoleTool {
 		return out
 	}
-	if s.role == events.RoleSystem || !s.image && len(s.calls) == 0 {
+	if s.role == events.RoleSystem || !s.image && len(s.calls)+len(s.served) == 0 {
 		return append(out, object{"role": s.role, "content": s.text})
 	}
-	parts := []object{{"type": "text", "text": s.text}}
+	parts := []object{}
+	for _, x := range s.served {
+		parts = append(parts, x.blocks(
+			object{"type": "tool-call", "toolCallId": x.id, "toolName": x.tool, "input": events.Raw(x.args), "providerExecuted": true},
+			object{"type": "tool-result", "toolCallId": x.id, "toolName": x.tool, "output": object{"type": "json", "value": object{"text": x.text}}})...)
+	}
+	parts = append(parts, object{"type": "text", "text": s.text})
 	if s.image {
 		parts = append(parts, object{"type": "image", "image": "https://example.com/a.png"})
 	}

@@ -21,6 +21,9 @@ type generator struct {
 	calls  int
 	open   []call // of the last exchange
 	past   []call // all there were
+
+	served int      // calls that the provider carried out
+	paused []served // have none so far
 }
 
 func newGenerator(t *rapid.T) *generator {
@@ -66,6 +69,28 @@ func (g *generator) call() call {
 	return c
 }
 
+// serve gives a message of the assistant calls that the provider carries out. Those of one that
+// calls tools as well may have their results in the next one.
+func (g *generator) serve(m msg) msg {
+	for _, x := range g.paused {
+		x.half = "result"
+		m.served = append(m.served, x)
+	}
+	g.paused = nil
+	for g.odds(15, "served") && g.format != events.OpenAI && g.format != events.Responses && g.format != events.NeuroLink {
+		g.served++
+		x := served{call: call{fmt.Sprintf("srvtoolu_%d", g.served), "web_search", `{"query":"q"}`}, text: g.text()}
+		if g.format == events.Anthropic && len(m.calls) > 0 && g.odds(30, "paused") {
+			x.half = "call"
+			g.paused = append(g.paused, x)
+		}
+		m.served = append(m.served, x)
+	}
+	found := slices.ContainsFunc(m.served, func(x served) bool { return x.half != "call" })
+	m.cites = g.format == events.Anthropic && found && m.text != "" && g.odds(40, "cites")
+	return m
+}
+
 func (g *generator) result(c call) result {
 	return result{id: c.id, tool: c.tool, text: g.text(), failed: g.odds(10, "failed")}
 }
@@ -83,11 +108,11 @@ func (g *generator) proper() []msg {
 		for range rapid.IntRange(0, 3).Draw(g.T, "exchanges") {
 			out = append(out, g.exchange()...)
 		}
-		if g.hasSystem() && g.odds(25, "instruction") && (g.format != events.Anthropic || out[len(out)-1].role != events.RoleAssistant) {
+		if g.hasSystem() && g.odds(25, "instruction") && len(g.paused) == 0 && (g.format != events.Anthropic || out[len(out)-1].role != events.RoleAssistant) {
 			out = append(out, msg{role: events.RoleSystem, text: g.text()})
 		}
 		if i < rounds-1 || g.odds(50, "answered") {
-			out = append(out, msg{role: events.RoleAssistant, text: g.text()})
+			out = append(out, g.serve(msg{role: events.RoleAssistant, text: g.text()}))
 		}
 	}
 	if g.odds(40, "open") {
@@ -118,6 +143,7 @@ func (g *generator) exchange() []msg {
 	for range rapid.IntRange(1, 3).Draw(g.T, "calls") {
 		a.calls = append(a.calls, g.call())
 	}
+	a = g.serve(a)
 	answered := slices.Clone(a.calls)
 	if !g.noIDs && g.odds(30, "shuffle") {
 		answered = rapid.Permutation(answered).Draw(g.T, "order")
@@ -154,7 +180,7 @@ func (g *generator) thing() msg {
 	case 1, 2:
 		return msg{role: events.RoleUser, text: text}
 	case 3, 4:
-		return msg{role: events.RoleAssistant, text: text}
+		return g.parted(msg{role: events.RoleAssistant, text: text})
 	case 5, 6:
 		a := msg{role: events.RoleAssistant, text: text}
 		for range rapid.IntRange(1, 3).Draw(g.T, "calls") {
@@ -162,7 +188,7 @@ func (g *generator) thing() msg {
 		}
 		g.open = slices.Clone(a.calls)
 		g.past = append(g.past, a.calls...)
-		return a
+		return g.parted(a)
 	}
 	s := msg{role: events.RoleTool}
 	if g.odds(20, "with words") {
@@ -181,6 +207,19 @@ func (g *generator) thing() msg {
 		}
 	}
 	return s
+}
+
+// parted is a message some of whose calls that the provider carries out, or their results, are
+// missing, or come again.
+func (g *generator) parted(m msg) msg {
+	m = g.serve(m)
+	for i := range m.served {
+		if g.odds(20, "parted") {
+			m.served[i].half = rapid.SampledFrom([]string{"", "call", "result"}).Draw(g.T, "half")
+		}
+	}
+	m.cites = m.cites || g.format == events.Anthropic && m.text != "" && g.odds(5, "cites nothing")
+	return m
 }
 
 // turns spreads a history over turns of a session with a small window.

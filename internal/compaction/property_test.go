@@ -35,10 +35,11 @@ func TestProperHistories(t *testing.T) {
 		for _, turn := range g.turns(history) {
 			w.wholeJobs = !g.noIDs
 			w.publish(turn, func(c *events.Compacted, raw []events.Raw) {
-				w.valid(raw)
+				w.emittedValid(c, raw)
 				w.noRepairs(raw)
 				w.keepsFirstUser(raw)
 				w.keepsOpenCalls(raw)
+				w.keepsServed(raw)
 				w.returns(c, raw)
 			})
 			w.original()
@@ -52,7 +53,7 @@ func TestAnyHistory(t *testing.T) {
 		g := newGenerator(t)
 		w := newWitness(g)
 		for _, turn := range g.turns(g.anything()) {
-			w.publish(turn, func(_ *events.Compacted, raw []events.Raw) { w.valid(raw) })
+			w.publish(turn, func(c *events.Compacted, raw []events.Raw) { w.emittedValid(c, raw) })
 		}
 	})
 }
@@ -590,7 +591,16 @@ func (w *witness) cutAll(policy *compaction.Policy) {
 
 func (w *witness) valid(raw []events.Raw) {
 	view, _, _ := w.ledger.View()
-	if v := validate.Check(validate.Call{Format: string(view.Format), Demands: view.Demands, Messages: raw}); len(v) > 0 {
+	w.validFor(view.Demands, raw)
+}
+
+// emittedValid checks what was emitted by the demands of the provider that it was made for.
+func (w *witness) emittedValid(c *events.Compacted, raw []events.Raw) {
+	w.validFor(w.demands[c.Generation], raw)
+}
+
+func (w *witness) validFor(demands traits.Demands, raw []events.Raw) {
+	if v := validate.Check(validate.Call{Format: string(w.ledger.Format()), Demands: demands, Messages: raw}); len(v) > 0 {
 		w.t.Fatalf("%v in\n%s", v, lines(raw))
 	}
 }
@@ -651,7 +661,7 @@ func (w *witness) keepsOpenCalls(raw []events.Raw) {
 	if len(open) == 0 {
 		return
 	}
-	at := slices.IndexFunc(raw, func(r events.Raw) bool { return bytes.Equal(r, open[0]) })
+	at := slices.IndexFunc(raw, func(r events.Raw) bool { return bytes.Equal(uncited(r), uncited(open[0])) })
 	if at < 0 {
 		w.t.Fatalf("no %s in\n%s", open[0], lines(raw))
 	}
@@ -663,6 +673,47 @@ func (w *witness) keepsOpenCalls(raw []events.Raw) {
 			}
 		}
 	}
+}
+
+// uncited is a message without the citations that the generator gives one.
+func uncited(raw events.Raw) events.Raw {
+	return bytes.ReplaceAll(raw, []byte(`"citations":[{"encrypted_index":"aW5kZXg=","type":"web_search_result_location"}],`), nil)
+}
+
+// keepsServed checks that of calls which the provider carries out, and their results, both or none
+// are there, as they came.
+func (w *witness) keepsServed(raw []events.Raw) {
+	came, open := map[string]bool{}, map[events.Key]int{}
+	for _, m := range w.sent() {
+		for _, p := range m.Parts {
+			came[string(p.Raw)] = true
+		}
+	}
+	msgs, _ := w.ledger.Format().ReadAll(raw)
+	for i, m := range msgs {
+		for _, p := range m.Parts {
+			switch p.Hosted.Kind {
+			case events.HostedCall:
+				open[p.Hosted.ID]++
+			case events.HostedResult:
+				open[p.Hosted.ID]--
+			default:
+				continue
+			}
+			if p.Kind == events.PartOther && (!came[string(p.Raw)] || open[p.Hosted.ID] < 0) {
+				w.t.Fatalf("%s did not come, or without its call, in\n%s", p.Raw, lines(raw))
+			}
+		}
+		for id, n := range open {
+			if n > 0 && (i < len(msgs)-2 || w.g.format != events.Anthropic) && !slices.ContainsFunc(msgs[min(i+1, len(msgs)):], func(m events.Message) bool { return hasServed(m, id) }) {
+				w.t.Fatalf("a call is without its result in\n%s", lines(raw))
+			}
+		}
+	}
+}
+
+func hasServed(m events.Message, id events.Key) bool {
+	return slices.ContainsFunc(m.Parts, func(p events.Part) bool { return p.Hosted.Kind == events.HostedResult && p.Hosted.ID == id })
 }
 
 // openMessages are the last messages that call tools whose results are missing.

@@ -17,6 +17,7 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
+	"compactd/internal/events/dialect"
 	"compactd/internal/events/validate"
 	"compactd/internal/stored"
 )
@@ -44,7 +45,9 @@ import (
 // The lines of session, add and turn are messages: system, user and assistant with
 // a text, tokens= and lines=; tool NAME PATH tokens= id= offset= limit= failed, a call and
 // its result; calls NAME PATH; NAME PATH, calls of one message, and result NAME
-// PATH, a result of the oldest call of that description, or of id=.
+// PATH, a result of the oldest call of that description, or of id=; served NAME PATH
+// tokens= id= half= words= cites!, a call that the provider carries out and its result, or one
+// of them, and words behind them, which may cite a result.
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		if filepath.Ext(path) != ".txt" {
@@ -332,6 +335,13 @@ func (s *script) parse(line string, r compaction.Rate) []msg {
 	case "tool":
 		c, opt := s.call(rest)
 		return []msg{{role: events.RoleAssistant, calls: []call{c}}, s.result(c, opt, r)}
+	case "served":
+		c, opt := s.call(rest)
+		m := msg{role: events.RoleAssistant, text: opt["words"], cites: opt["cites"] != "", served: []served{{c, padded("", opt, r), opt["half"]}}}
+		if c.tool == "" {
+			m.served = nil
+		}
+		return []msg{m}
 	case "calls":
 		var calls []call
 		for one := range strings.SplitSeq(rest, ";") {
@@ -723,10 +733,17 @@ func shape(p events.Part) string {
 		return fmt.Sprintf("call %s %s %s", p.CallID, p.Tool, p.Args)
 	case events.PartResult:
 		return fmt.Sprintf("result %s %q", p.CallID, short(p.Text))
+	case events.PartOther:
+		return servedShapes[p.Hosted.Kind]
 	default:
+		if p.Hosted.Kind == events.HostedCites {
+			return fmt.Sprintf("%q with citations", short(p.Text))
+		}
 		return fmt.Sprintf("%q", short(p.Text))
 	}
 }
+
+var servedShapes = map[dialect.HostedKind]string{0: `""`, events.HostedCall: "served call", events.HostedResult: "served result"}
 
 // short keeps the head of a text, placeholders and notices whole.
 func short(s string) string {

@@ -20,6 +20,27 @@ type msg struct {
 	last    bool // results follow the text, as Anthropic does not want it
 	calls   []call
 	results []result
+	served  []served // of an assistant: before its text
+	cites   bool     // the text cites a result of these
+}
+
+// served is a call that the provider carries out, and its result.
+type served struct {
+	call
+	text string
+	half string // "call" or "result" where the other one is not there
+}
+
+// blocks are both, or the one that is there.
+func (s served) blocks(call, result object) []object {
+	switch s.half {
+	case "call":
+		return []object{call}
+	case "result":
+		return []object{result}
+	default:
+		return []object{call, result}
+	}
 }
 
 type call struct{ id, tool, args string }
@@ -68,7 +89,7 @@ func (s msg) anthropic() object {
 	if role == events.RoleTool {
 		role = events.RoleUser
 	}
-	if !s.image && len(s.calls)+len(s.results) == 0 {
+	if !s.image && len(s.calls)+len(s.results)+len(s.served) == 0 && !s.cites {
 		return object{"role": role, "content": s.text}
 	}
 	blocks, results := []object{}, []object{}
@@ -78,8 +99,16 @@ func (s msg) anthropic() object {
 	if !s.last {
 		blocks, results = results, nil
 	}
-	if s.text != "" {
-		blocks = append(blocks, object{"type": "text", "text": s.text})
+	for _, x := range s.served {
+		blocks = append(blocks, x.blocks(
+			object{"type": "server_tool_use", "id": x.id, "name": x.tool, "input": events.Raw(x.args)},
+			object{"type": x.tool + "_tool_result", "tool_use_id": x.id, "content": []object{{"type": x.tool + "_result", "encrypted_content": x.text}}})...)
+	}
+	if text := (object{"type": "text", "text": s.text}); s.text != "" {
+		if s.cites {
+			text["citations"] = []object{{"type": "web_search_result_location", "encrypted_index": "aW5kZXg="}}
+		}
+		blocks = append(blocks, text)
 	}
 	if s.image {
 		blocks = append(blocks, object{"type": "image", "source": object{"type": "url", "url": "https://example.com/a.png"}})

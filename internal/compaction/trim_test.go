@@ -87,13 +87,16 @@ func comesFrom(p, sent events.Part) bool {
 	if p.Text == measure.MediaText && p.Kind == events.PartText && sent.Kind == events.PartImage {
 		return true
 	}
+	if sent.Hosted.Kind > 0 && p.Kind == events.PartText && strings.HasPrefix(p.Text, measure.ClearText) {
+		return true
+	}
 	if p.Kind != sent.Kind || p.CallID != sent.CallID || p.Images != sent.Images || !bytes.Equal(p.Args, sent.Args) {
 		return false
 	}
 	if head, _, ok := strings.Cut(p.Text, "...\n[Content cut to fit"); ok {
 		return strings.HasPrefix(sent.Text, head)
 	}
-	if head, ok := strings.CutSuffix(p.Text, "..."); ok && len(p.Text) < measure.NoticeFrom && p.Kind == sent.Kind {
+	if head, ok := strings.CutSuffix(p.Text, "..."); ok && events.Units(p.Text) < measure.NoticeFrom && p.Kind == sent.Kind {
 		return strings.HasPrefix(sent.Text, head)
 	}
 	if at := limited.FindStringIndex(p.Text); at != nil {

@@ -23,12 +23,12 @@ func historyOf(entries []compaction.Entry, f events.Format, r compaction.Rate) s
 
 // planView is what a plan makes of its entries.
 func planView(p stage.Plan, f events.Format) *compaction.View {
-	return &compaction.View{Format: f, Entries: p.Entries}
+	return &compaction.View{Format: f, Entries: p.Entries, Uncited: stage.Uncite(p.Entries)}
 }
 
 // draftView is what a draft made of its entries.
 func draftView(d *stage.Draft, f events.Format) *compaction.View {
-	return &compaction.View{Format: f, Entries: d.Entries()}
+	return &compaction.View{Format: f, Entries: d.Entries(), Uncited: stage.Uncite(d.Entries())}
 }
 
 // withRole is the view as a profile has it rendered.

@@ -42,6 +42,19 @@ const (
 	PartOther    = dialect.PartOther
 )
 
+// What a part has to do with a tool that the provider carries out; see [dialect.Hosted].
+const (
+	HostedCall   = dialect.HostedCall
+	HostedResult = dialect.HostedResult
+	HostedCites  = dialect.HostedCites
+)
+
+// HostedEnd is [dialect.HostedEnd].
+func HostedEnd(parts []Part, i int) int { return dialect.HostedEnd(parts, i) }
+
+// HostedText is [dialect.HostedText].
+func HostedText(parts []Part) string { return dialect.HostedText(parts) }
+
 // The tags of NeuroLink.
 var (
 	Condensed = dialect.Condensed

@@ -85,7 +85,7 @@ type Op string
 
 // The edits of this version.
 const (
-	OpClear       Op = "clear"       // a tool result, an image or a document becomes a placeholder
+	OpClear       Op = "clear"       // a tool result, with its call where the provider carried it out, an image or a document becomes a placeholder
 	OpClearOld    Op = "clear_old"   // the same by micro-compaction, with a placeholder of its own
 	OpDeduplicate Op = "deduplicate" // a file read points to a later one
 	OpTrim        Op = "trim"        // a content that is too large is cut
@@ -96,7 +96,7 @@ const (
 	OpAnswer      Op = "answer"      // a call without a result gets a placeholder result
 	OpCall        Op = "call"        // a result without a call gets a placeholder call
 	OpMove        Op = "move"        // a late result moves to its call, which To names
-	OpDrop        Op = "drop"        // a result that came twice
+	OpDrop        Op = "drop"        // a result that came twice, or half of a pair of the provider's own tools
 
 	OpBlank  Op = "blank"  // a text of white space is left out
 	OpJoin   Op = "join"   // a message is part of the one before it, which To names
@@ -105,11 +105,11 @@ const (
 	OpOrder  Op = "order"  // the results of a message come before its words
 	OpRole   Op = "role"   // a message of the system is a user's
 	OpRename Op = "rename" // a call or result has another id, since the provider does not take its own, or another call has it
-	OpUnmark Op = "unmark" // a message loses its marks for the provider's cache, which takes no more of them
+	OpUnmark Op = "unmark" // a message loses marks for the provider's cache, which takes no more of them
 	OpBridge Op = "bridge" // a line of the assistant comes before the message, which the provider refuses behind a tool's
 	OpClose  Op = "close"  // a line of a user follows the message, since the provider refuses a history that ends with an assistant's words
 	OpReason Op = "reason" // a call gets a blank reasoning, without which the provider refuses it
-	OpUnbind Op = "unbind" // thinking is left out, of all messages up to To
+	OpUnbind Op = "unbind" // thinking is left out, of all messages up to To, or citations of what is gone
 )
 
 // Repairs reports whether an edit only makes a history valid: it is derived from the

@@ -3,8 +3,10 @@ package measure
 import (
 	"cmp"
 	"math"
+	"slices"
 
 	"compactd/internal/events"
+	"compactd/internal/events/dialect"
 	"compactd/internal/events/media"
 	"compactd/internal/events/traits"
 )
@@ -126,7 +128,7 @@ type Entry struct {
 	Call    Key    // call id of a call or result; of a placeholder the end of its range; of a restored result the place of its call
 	Tool    Key    // name of the tool
 	Path    Key    // file that a read reads, or that a call writes
-	Variant Key    // the read's other arguments; 0 reads the whole file; of a restored result the sequence of its call; of another call its arguments, 0 if they are long; of another result with an id its text
+	Variant Key    // the read's other arguments; 0 reads the whole file; of a restored result the sequence of its call; of another call its arguments, 0 if they are long; of another result with an id its text; of words see [Entry.Hosted]
 	Turn    uint32 // number of the turn, from 1
 	Index   uint32 // of the message in its turn
 	Part    uint32 // first part in its message
@@ -252,6 +254,35 @@ func (e Entry) With(o events.Op) Entry {
 // only a part of it.
 func (e *Entry) Whole() bool {
 	return e.Kind == KindResult && (e.Op == OpNone || e.Op.Trims()) && !e.Flags.Has(FlagThinking)
+}
+
+// Hosted reports whether an entry is a run of calls of the provider's own tools with all their
+// results: it is cleared as a whole. Call is that of the first; Tool, Path and Variant are its
+// tools, as far as they are three.
+func (e *Entry) Hosted() bool { return e.Kind == KindWords && e.Call != 0 && e.Parts > 1 }
+
+// HostedHalf is what an entry has of a pair whose other half is not behind it in its message, 0
+// for anything else.
+func (e *Entry) HostedHalf() dialect.HostedKind {
+	if e.Kind != KindWords || e.Call == 0 || e.Parts > 1 {
+		return 0
+	}
+	return dialect.HostedKind(e.Variant)
+}
+
+// Cites reports whether an entry is words that refer to results of the provider's tools.
+func (e *Entry) Cites() bool {
+	return e.Kind == KindWords && e.Call == 0 && e.Variant == Key(events.HostedCites)
+}
+
+// Clearable reports whether an entry has content that a placeholder can stand for: of tools,
+// whoever carries them out.
+func (e *Entry) Clearable() bool { return e.Whole() || e.Hosted() && e.Op == OpNone }
+
+// Of reports whether a tool is that of an entry, or one of them.
+func (e *Entry) Of(tools []Key) bool {
+	in := func(tool Key) bool { return tool != 0 && slices.Contains(tools, tool) }
+	return in(e.Tool) || e.Hosted() && (in(e.Path) || in(e.Variant))
 }
 
 // Reads reports whether an entry is the content of a file.

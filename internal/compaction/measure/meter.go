@@ -90,7 +90,7 @@ func (by Meter) Measure(out []Entry, m *events.Message, at Entry) []Entry {
 	}
 	at.Role, at.Flags = roleOf(m.Role), FlagFirst|pin
 	first, run := len(out), -1 // run is the open run of words, as an index of out
-	for i := range m.Parts {
+	for i := 0; i < len(m.Parts); i++ {
 		p := &m.Parts[i]
 		e := at
 		e.Part, e.Parts = uint32(i), 1
@@ -103,6 +103,11 @@ func (by Meter) Measure(out []Entry, m *events.Message, at Entry) []Entry {
 			e.Kind, e.Parts = KindWords, 0
 			by.words(&e, p)
 		default:
+			if p.Kind == events.PartOther && p.Hosted.Kind > 0 {
+				by.hosted(&e, m.Parts[i:])
+				i += int(e.Parts) - 1
+				break
+			}
 			if run < 0 {
 				run = len(out)
 				e.Kind, e.Parts = KindWords, 0
@@ -154,7 +159,9 @@ func (by Meter) words(e *Entry, p *events.Part) {
 	}
 	switch p.Kind {
 	case events.PartText:
-		e.addText(by.partText(p))
+		if e.addText(by.partText(p)); p.Hosted.Kind == events.HostedCites {
+			e.Variant = Key(events.HostedCites)
+		}
 		if !p.Blank() {
 			e.Flags &^= FlagEmpty
 		}
@@ -172,6 +179,27 @@ func (by Meter) words(e *Entry, p *events.Part) {
 		e.addJSON(by.json(p.Raw))
 	}
 	e.Flags &^= FlagEmpty
+}
+
+// hosted measures the run of parts of tools of the provider that a list begins with, or, where its
+// calls have no results there, the first part alone.
+func (by Meter) hosted(e *Entry, parts []events.Part) {
+	h := &parts[0].Hosted
+	e.Kind, e.Call, e.Tool, e.Variant = KindWords, h.ID, h.Tool, Key(h.Kind)
+	if n := events.HostedEnd(parts, 0); n > 0 {
+		e.Parts, e.Variant = uint32(n), 0
+	}
+	for i := range e.Parts {
+		p := &parts[i]
+		e.addJSON(by.json(p.Raw))
+		switch tool := p.Hosted.Tool; {
+		case e.Parts == 1 || tool == 0 || tool == e.Tool || tool == e.Path || tool == e.Variant:
+		case e.Path == 0:
+			e.Path = tool
+		default:
+			e.Variant = tool
+		}
+	}
 }
 
 func (by Meter) call(e *Entry, p *events.Part) {

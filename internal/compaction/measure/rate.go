@@ -115,7 +115,7 @@ func (r *Rate) Body(e *Entry) Tokens {
 	switch e.Op {
 	case OpClear, OpClearOld:
 		if e.Kind == KindWords {
-			return r.placeholder(UnitsOf(ClearText), 0, 0)
+			return r.placeholder(e.placeholderUnits(), 0, 0)
 		}
 		return r.PerTool + r.placeholder(e.placeholderUnits(), 0, 0)
 	case OpDeduplicate:

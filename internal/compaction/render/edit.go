@@ -8,6 +8,7 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/stage"
 	"compactd/internal/events"
+	"compactd/internal/events/dialect"
 )
 
 // edited adds the message of entries from ≤ i < to with their edits, unless nothing of it
@@ -24,13 +25,15 @@ func (r *renderer) edited(source *events.Message, from, to int) error {
 	var out message
 	var answers, calls []message
 	var blank []events.Edit
+	parted := false // of what thinking led to
 	r.parts = r.parts[:0]
 	for i := from; i < to; i++ {
 		e := &r.view.Entries[i]
 		if err := holdsParts(m, e); err != nil {
 			return err
 		}
-		if e.Flags.Has(measure.FlagEmpty) && (e.Kind != measure.KindWords || e.Flags.Has(measure.FlagThinking)) {
+		if e.Flags.Has(measure.FlagEmpty) && (e.Kind != measure.KindWords || e.Flags.Has(measure.FlagThinking) || e.HostedHalf() > 0) {
+			parted = parted || e.HostedHalf() > 0
 			continue
 		}
 		out.holds(e)
@@ -53,7 +56,7 @@ func (r *renderer) edited(source *events.Message, from, to int) error {
 			calls = append(calls, c)
 		}
 	}
-	if !slices.ContainsFunc(r.parts, hasContent) {
+	if !slices.ContainsFunc(r.parts, hasContent) || parted && !slices.ContainsFunc(r.parts, says) {
 		r.changes = append(r.changes, blank[:min(len(blank), 1)]...) // the message
 		return nil
 	}
@@ -156,12 +159,34 @@ func isEdited(p events.Part) bool { return p.Edited }
 // hasContent reports whether a part is more than white space.
 func hasContent(p events.Part) bool { return p.Kind != events.PartText || !p.Blank() }
 
-// edit carries out the op of entry i on its parts.
+// says reports whether a part is content that thinking may lead to.
+func says(p events.Part) bool { return hasContent(p) && p.Kind != events.PartThinking }
+
+// edit carries out the op of entry i on its parts, and takes the citations from them that refer to
+// what is gone.
 func (r *renderer) edit(m *events.Message, i int) error {
+	n := len(r.parts)
+	if err := r.editParts(m, i); err != nil || !r.view.Uncited[i] {
+		return err
+	}
+	for k := n; k < len(r.parts); k++ {
+		if p := &r.parts[k]; p.Hosted.Kind == events.HostedCites {
+			p.Raw, m.Edited = dialect.WithoutCitations(p.Raw), true
+		}
+	}
+	r.changes = append(r.changes, events.Edit{Op: events.OpUnbind, Position: r.view.Entries[i].Position()})
+	return nil
+}
+
+func (r *renderer) editParts(m *events.Message, i int) error {
 	e := &r.view.Entries[i]
 	parts := m.Parts[e.Part : e.Part+e.Parts]
 	if e.Op.Trims() {
 		r.cut(parts, e)
+		return nil
+	}
+	if e.Hosted() && e.Op != measure.OpNone {
+		r.parts = append(r.parts, r.clearedRun(e, parts))
 		return nil
 	}
 	n := len(r.parts)
@@ -188,6 +213,18 @@ func (r *renderer) edit(m *events.Message, i int) error {
 		r.parts[n].SetText(r.recall(e, parts[0].Text, measure.DedupeHead, path, measure.DedupeTail))
 	}
 	return nil
+}
+
+// clearedRun is what stands for calls of the provider's own tools and their results.
+func (r *renderer) clearedRun(e *measure.Entry, parts []events.Part) events.Part {
+	text, original := measure.ClearText, ""
+	if e.Op == measure.OpClearOld {
+		text = measure.ClearOldText
+	}
+	if r.view.ByHash {
+		original = events.HostedText(parts)
+	}
+	return events.Part{Kind: events.PartText, Text: r.recall(e, original, text), Edited: true}
 }
 
 // clearedMedia is what stands for an image or document: any other part stays as it is.

@@ -94,25 +94,23 @@ func (r *renderer) bridge() error {
 // speaker are the roles of lines that compactd adds.
 var speaker = map[measure.Role]events.Role{measure.RoleUser: events.RoleUser, measure.RoleAssistant: events.RoleAssistant}
 
-// unmark drops marks for the cache from the oldest messages on, where they are more than the
-// provider takes. Those of messages that the caller has are not known, and are not fewer for it:
-// what is older than one of these loses all.
+// unmark drops marks for the cache from the oldest on, where they are more than the provider
+// takes. Those of messages that the caller has are not known, and are not fewer for it: what is
+// older than one of these loses all.
 func (r *renderer) unmark() {
-	left := traits.MaxMarks - r.view.Marks
+	left := max(traits.MaxMarks-r.view.Marks, 0)
 	for i := len(r.out) - 1; i >= 0; i-- {
 		m := &r.out[i]
 		if m.raw == nil {
 			left = 0
 			continue
 		}
-		without, n := dialect.WithoutMarks(m.raw)
-		if n > 0 && n > left {
-			m.raw, m.untouched = without, false
+		marks := dialect.Marks(m.raw)
+		if kept, n := dialect.NewestMarks(m.raw, left); n > 0 {
+			m.raw, m.untouched = kept, false
 			r.note(events.OpUnmark, m)
-			left = 0
-			continue
 		}
-		left -= n
+		left = max(left-marks, 0)
 	}
 }
 
@@ -144,13 +142,14 @@ func hasMember(raw events.Raw, name string) bool {
 }
 
 // close adds a line of a user behind the words of an assistant, where the last message that came
-// is not the assistant's: its result went to its call, or it was blank.
+// is not the assistant's: its result went to its call, or it was blank. A response that paused is
+// continued.
 func (r *renderer) close() error {
 	last := len(r.out) - 1
 	for last >= 0 && isSystem(r.out[last]) {
 		last--
 	}
-	if !r.view.Demands.NoPrefill || last < 0 || r.out[last].role != measure.RoleAssistant || r.view.endsOnAssistant() || r.opens() {
+	if !r.view.Demands.NoPrefill || last < 0 || r.out[last].role != measure.RoleAssistant || r.out[last].paused > 0 || r.view.endsOnAssistant() || r.opens() {
 		return nil
 	}
 	m, err := r.made(measure.RoleUser, textMessage(events.RoleUser, measure.CloseText))

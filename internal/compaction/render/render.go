@@ -20,6 +20,7 @@ type View struct {
 	Demands         traits.Demands // of the provider
 	Marks           int            // for the cache, of system prompt and tools
 	Renamed         stage.Renamed  // calls and results with another id
+	Uncited         stage.Uncited  // words without the citations of what is gone
 	ByHash          bool           // the model looks originals up by their hash, not by their place
 	Thinking        Thinking
 	Entries         []measure.Entry // not to be changed
@@ -43,7 +44,7 @@ func (v *View) Seqs() []measure.Seq {
 // changes reports whether an entry is shown in another form than it came in.
 func (v *View) changes(i int) bool {
 	_, renamed := v.Renamed[i]
-	return v.Entries[i].Op != measure.OpNone || renamed
+	return v.Entries[i].Op != measure.OpNone || renamed || v.Uncited[i]
 }
 
 // NeedsText reports whether a rendering of entry i needs more than its message as it came.
@@ -148,6 +149,7 @@ type message struct {
 	raw            events.Raw
 	role           measure.Role
 	calls, results bool // it has any
+	paused         int  // calls of the provider's own tools that await their results
 
 	first, last events.Position // the messages of the log that it was made of, without a turn for none
 	untouched   bool            // it is that one message as it came
@@ -254,6 +256,17 @@ func (m *message) holds(e *measure.Entry) {
 	m.role = e.Role
 	m.calls = m.calls || e.Kind == measure.KindCall
 	m.results = m.results || e.Kind == measure.KindResult
+	m.awaits(e.HostedHalf())
+}
+
+// awaits counts a half of a pair of the provider's own tools.
+func (m *message) awaits(half dialect.HostedKind) {
+	switch half {
+	case dialect.HostedCall:
+		m.paused++
+	case dialect.HostedResult:
+		m.paused--
+	}
 }
 
 // lost reports whether parts of a message are at another place, behind their calls.
@@ -336,6 +349,7 @@ func (r *renderer) made(role measure.Role, m events.Message) (message, error) {
 	for i := range m.Parts {
 		out.calls = out.calls || m.Parts[i].Kind == events.PartCall
 		out.results = out.results || m.Parts[i].Kind == events.PartResult
+		out.awaits(m.Parts[i].Hosted.Kind)
 	}
 	return out, nil
 }

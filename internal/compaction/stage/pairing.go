@@ -20,9 +20,11 @@ type Pairing struct {
 	// result, the last result of a call; −1 where there is none. A result pairs with
 	// a call of the same exchange, by id, or where either has none by the tool, or by
 	// order. In neurolink one without id that finds no call belongs to the call or result it
-	// comes behind: nothing contradicts it.
+	// comes behind: nothing contradicts it. A result of a provider's own tool that is in another
+	// message than its call pairs with it by id.
 	Other []int32
 
+	halves   int   // pairs of the provider's own tools that are not together
 	lone     []int // the calls and results that are rendered and have none
 	unpaired int   // how many these are
 	last     int   // where the last exchange begins
@@ -39,9 +41,10 @@ func Pair(entries []measure.Entry, f events.Format) *Pairing {
 // find makes p that of entries.
 func (p *Pairing) find(entries []measure.Entry, f events.Format) {
 	p.Other = slices.Grow(p.Other[:0], len(entries))[:len(entries)]
-	p.lone, p.unpaired, p.last = p.lone[:0], 0, 0
+	p.lone, p.unpaired, p.last, p.halves = p.lone[:0], 0, 0, 0
 	calls := openCalls{entries: entries, other: p.Other}
-	d, before := f.Dialect(), -1 // the entry rendered before
+	var hosted map[measure.Key]int // calls of the provider's own tools that are open
+	d, before := f.Dialect(), -1   // the entry rendered before
 	for i := range entries {
 		e := &entries[i]
 		p.Other[i] = -1
@@ -53,6 +56,13 @@ func (p *Pairing) find(entries []measure.Entry, f events.Format) {
 			p.last = i
 		}
 		switch e.Kind {
+		case measure.KindWords:
+			if half := e.HostedHalf(); half > 0 {
+				if p.halves++; hosted == nil {
+					hosted = map[measure.Key]int{}
+				}
+				p.joinHosted(i, e.Call, half == dialect.HostedCall, hosted)
+			}
 		case measure.KindCall:
 			p.unpaired++
 		case measure.KindResult:
@@ -83,6 +93,16 @@ func (p *Pairing) join(result, call int) {
 		p.unpaired--
 	}
 	p.Other[result], p.Other[call] = int32(call), int32(result)
+}
+
+// joinHosted pairs a result of a provider's own tool with its open call, wherever that is.
+func (p *Pairing) joinHosted(i int, id measure.Key, call bool, open map[measure.Key]int) {
+	if call {
+		open[id] = i
+	} else if at, ok := open[id]; ok {
+		p.Other[i], p.Other[at] = int32(at), int32(i)
+		delete(open, id)
+	}
 }
 
 // follow makes a result belong to what comes before it, if that is of a tool: to

@@ -13,7 +13,8 @@ import (
 // stay whole until protect tokens of them are kept; the one that crosses the
 // bound stays too. So do all results after the last assistant message, which the
 // agent has not read yet, results of protected tools, and a read that the
-// placeholder of another points to. Prune changes nothing when it would save
+// placeholder of another points to. Calls of the provider's own tools are cleared with
+// their results, but for those of the newest exchange. Prune changes nothing when it would save
 // less than minimum.
 func (d *Draft) Prune(protect, minimum measure.Tokens, protectedTools []string) {
 	results, saved := d.prunable(protect, protectedTools)
@@ -91,7 +92,7 @@ const everything measure.Tokens = math.MinInt64
 // prunable lists the results that Prune may clear, oldest first, and what that saves.
 func (d *Draft) prunable(protect measure.Tokens, protectedTools []string) (results []int, saved measure.Tokens) {
 	protected := measure.KeysOf(protectedTools)
-	referred := d.referred()
+	referred, newest := d.referred(), d.newestExchange()
 	d.list = d.list[:0]
 	var kept measure.Tokens
 	unread := true
@@ -100,10 +101,10 @@ func (d *Draft) prunable(protect measure.Tokens, protectedTools []string) (resul
 		if e.Role == measure.RoleAssistant {
 			unread = false
 		}
-		if !e.Whole() || pinned(*e) || slices.Contains(protected, e.Tool) || referred[i] {
+		if !e.Clearable() || pinned(*e) || e.Of(protected) || referred[i] {
 			continue
 		}
-		if unread || kept < protect {
+		if unread || kept < protect || e.Hosted() && i >= newest {
 			kept += d.rate.Body(e)
 			continue
 		}
@@ -163,12 +164,9 @@ func (d *Draft) ClearIdle(p *policy.Micro) bool {
 // results lists the results of tools that still have their content, oldest first.
 func (d *Draft) results(tools []string) []int {
 	var out []int
-	keys := make([]measure.Key, len(tools))
-	for i, t := range tools {
-		keys[i] = measure.KeyOf(t)
-	}
+	keys := measure.KeysOf(tools)
 	for i := range d.entries {
-		if e := &d.entries[i]; e.Whole() && !pinned(*e) && slices.Contains(keys, e.Tool) {
+		if e := &d.entries[i]; e.Clearable() && !pinned(*e) && e.Of(keys) {
 			out = append(out, i)
 		}
 	}
@@ -178,13 +176,13 @@ func (d *Draft) results(tools []string) []int {
 // clearEach clears results, except those that must stay and those whose
 // placeholder would cost as much.
 func (d *Draft) clearEach(results []int) (cleared bool) {
-	referred := d.referred()
+	referred, newest := d.referred(), d.newestExchange()
 	unread := len(d.entries)
 	for unread > 0 && d.entries[unread-1].Role != measure.RoleAssistant {
 		unread--
 	}
 	results = slices.DeleteFunc(results, func(i int) bool {
-		return i >= unread || referred[i] || d.saving(i, events.OpClearOld) <= 0
+		return i >= unread || referred[i] || d.entries[i].Hosted() && i >= newest || d.saving(i, events.OpClearOld) <= 0
 	})
 	d.edit(events.OpClearOld, results)
 	return len(results) > 0

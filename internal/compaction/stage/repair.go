@@ -13,15 +13,18 @@ import (
 // call, one that came twice is dropped, and so is a call that did; a call without a result gets a
 // placeholder result, a result without a call a placeholder call; a placeholder
 // that refers to a read which is no longer in view becomes a cleared result;
-// reasoning that nothing follows is dropped; and where the provider wants a user to begin, a
+// reasoning that nothing follows is dropped, and so is a call of the provider's own tools that it will
+// not answer any more, or a result without such a call; and where the provider wants a user to begin, a
 // truncation notice does. Calls of the last
 // exchange await their results and stay as they are.
 func (d *Draft) Repair() {
 	d.edit(events.OpClear, d.disowned())
+	d.dropParted()
 	d.dropDuplicates()
 	d.dropLonely()
 	if d.strays() {
 		d.move(d.lateResults())
+		d.dropParted() // results may be between the halves now
 	}
 	for i, o := range d.halves() {
 		d.alter(i, func(e *measure.Entry) { *e = e.With(o) })
@@ -43,7 +46,7 @@ func (d *Draft) Repaired() measure.Tokens {
 
 // repair is Repaired, worked out.
 func (d *Draft) repair() measure.Tokens {
-	if d.strays() || d.lonely() != nil || d.duplicates() != nil {
+	if d.strays() || d.lonely() != nil || d.duplicates() != nil || d.parted() != nil {
 		c := NewDraft(slices.Clone(d.entries), d.format, d.rate)
 		c.Repair()
 		return c.tokens

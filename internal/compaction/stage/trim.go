@@ -139,7 +139,7 @@ func (d *Draft) worthMore() func(i int) bool {
 		switch e := &d.entries[i]; {
 		case e.Role == measure.RoleAssistant:
 			unread = i + 1
-			if e.Kind == measure.KindWords && !e.IsMedia() {
+			if e.Kind == measure.KindWords && !e.IsMedia() && e.Call == 0 {
 				answer = i
 			}
 		case e.Kind == measure.KindWords && !e.IsMedia() && e.Role == measure.RoleUser && !e.Flags.Has(measure.FlagEmpty):

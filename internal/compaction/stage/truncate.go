@@ -222,7 +222,7 @@ func (d *Draft) cuts(head int, kept []bool) iter.Seq[cut] {
 				}
 				c.saved += d.costs[i]
 			}
-			if e.Kind == measure.KindCall {
+			if e.Kind == measure.KindCall || e.HostedHalf() > 0 {
 				last = max(last, int(other[i]))
 			}
 			if !e.Flags.Has(measure.FlagEmpty) {

@@ -41,7 +41,7 @@ func readAISDK(w *Reader) (Message, error) {
 	if err == nil && m.Role != RoleTool { // results beside their calls are those of a provider's own tools
 		for i := range m.Parts {
 			if p := &m.Parts[i]; p.Kind == PartResult {
-				*p = Part{Kind: PartOther, Raw: p.Raw}
+				*p = Part{Kind: PartOther, Raw: p.Raw, Hosted: p.Hosted}
 			}
 		}
 	}
@@ -103,6 +103,7 @@ func readAISDKPart(w *Reader, p *Part) {
 		p.Kind = PartImage
 	case "tool-call":
 		if isTrue(own) {
+			w.hosted(p, HostedCall, id, name)
 			return
 		}
 		p.Kind, p.Args = PartCall, input
@@ -114,6 +115,7 @@ func readAISDKPart(w *Reader, p *Part) {
 		p.Kind, p.Raw, p.Failed = PartResult, raw, answer.Failed || isTrue(failed)
 		w.call(p, id)
 		w.tool(p, name)
+		w.hosted(p, HostedResult, id, nil) // where it is beside its call
 	}
 }
 

@@ -1,12 +1,18 @@
 package dialect
 
-import "compactd/internal/events/codec"
+import (
+	"bytes"
+	"strings"
+
+	"compactd/internal/events/codec"
+)
 
 var anthropic = Dialect{
 	Name: "anthropic", Roles: "user, assistant",
 	Call: "has a tool_use without id", Result: "has a tool_result without tool_use_id",
 	Paired: true, UserFirst: true, Joined: JoinAll, SystemByModel: true, Strict: true, Results: RoleUser,
-	read: readAnthropic, append: appendAnthropic, inPlace: true,
+	HostedPairs: true,
+	read:        readAnthropic, append: appendAnthropic, inPlace: true,
 }
 
 // readAnthropic reads a message of Anthropic's messages API. A system message
@@ -46,6 +52,7 @@ func readAnthropicBlock(w *Reader, p *Part) {
 	var kind, id, name, input, answers, failed Raw
 	var text, thinking, content codec.Measured
 	var inner []Part
+	cites := false
 	p.Raw = w.Object(func(key []byte) {
 		switch string(key) {
 		case "type":
@@ -74,15 +81,22 @@ func readAnthropicBlock(w *Reader, p *Part) {
 			w.media(p)
 		case "is_error":
 			failed = w.flag()
+		case "citations":
+			cites = bytes.Contains(w.Value(), []byte(encryptedIndex))
 		default:
 			w.rest(key)
 		}
 	})
-	switch string(codec.TextBytes(kind)) {
+	switch kind := string(codec.TextBytes(kind)); kind {
 	case "text":
 		if w.text(p, text) {
 			p.Kind = PartText
 		}
+		if cites {
+			p.Hosted.Kind = HostedCites
+		}
+	case "server_tool_use", "mcp_tool_use":
+		w.hosted(p, HostedCall, id, name)
 	case "tool_use":
 		p.Kind, p.Args = PartCall, input
 		w.call(p, id)
@@ -106,6 +120,10 @@ func readAnthropicBlock(w *Reader, p *Part) {
 		p.Kind, p.Papers = PartImage, 1
 	case "image":
 		p.Kind = PartImage
+	default:
+		if strings.HasSuffix(kind, "_tool_result") { // web_search_tool_result, mcp_tool_result and so on
+			w.hosted(p, HostedResult, answers, nil)
+		}
 	}
 }
 

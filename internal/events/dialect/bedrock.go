@@ -106,6 +106,7 @@ func (w *Reader) bedrockUse(p *Part) {
 		}
 	})
 	if kind.Kind() == '"' {
+		w.hosted(p, HostedCall, id, name)
 		return
 	}
 	p.Kind, p.Args = PartCall, input
@@ -133,6 +134,7 @@ func (w *Reader) bedrockResult(p *Part) {
 		}
 	})
 	if kind.Kind() == '"' {
+		w.hosted(p, HostedResult, id, nil)
 		return
 	}
 	p.Kind, p.Failed = PartResult, string(codec.TextBytes(status)) == "error"

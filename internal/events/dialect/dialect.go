@@ -39,6 +39,9 @@ type Dialect struct {
 	// Paired: calls and results belong together by their ids, which no two calls of an exchange
 	// share.
 	Paired bool
+	// HostedPairs: a call of a tool that the provider carries out, and its result, are refused
+	// without each other.
+	HostedPairs bool
 	// Anonymous: a call may be without the name of its tool.
 	Anonymous bool
 

@@ -46,6 +46,9 @@ func readGemini(w *Reader) (Message, error) {
 
 func isNoResult(p Part) bool { return p.Kind != PartResult }
 
+// codeExecution names the calls of the tool whose parts have no ids: a result follows its call.
+var codeExecution = Raw(`"code_execution"`)
+
 // readGeminiPart reads the part at w. A signature stays in its part. Words that have one are
 // never edited; of a call, which providers check for the signature alone, the arguments may
 // be cut when nothing else helps.
@@ -68,6 +71,12 @@ func readGeminiPart(w *Reader, p *Part) {
 			w.geminiCall(p)
 		case "functionResponse", "function_response":
 			w.geminiResponse(p)
+		case "executableCode", "executable_code":
+			w.hosted(p, HostedCall, codeExecution, codeExecution)
+			w.Value()
+		case "codeExecutionResult", "code_execution_result":
+			w.hosted(p, HostedResult, codeExecution, nil)
+			w.Value()
 		case "type": // no part of this dialect has one
 			w.odd = true
 			w.Value()
@@ -78,6 +87,9 @@ func readGeminiPart(w *Reader, p *Part) {
 			w.rest(key)
 		}
 	})
+	if signature != nil {
+		p.Hosted = Hosted{}
+	}
 	signed := signature.Kind() == '"' && len(signature) > len(`""`)
 	p.Locked = signed && p.Kind != PartCall
 	if p.Kind == PartText && (isTrue(thought) || signed && p.Blank()) {

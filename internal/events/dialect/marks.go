@@ -17,62 +17,91 @@ var marked = []string{"content", "tool_calls", "tools", "toolResult", "providerO
 
 // Marks counts the marks of a message, of a system prompt or of tools.
 func Marks(raw Raw) int {
-	_, n := WithoutMarks(raw)
+	_, n := NewestMarks(raw, 0)
 	return n
 }
 
-// WithoutMarks returns a message without its marks, and how many these were.
-func WithoutMarks(raw Raw) (out Raw, n int) {
-	if !slices.ContainsFunc(markNames, func(name string) bool { return bytes.Contains(raw, []byte(name)) }) {
+// NewestMarks returns a message with the last of its marks, at most keep of them, and how many
+// others it had.
+func NewestMarks(raw Raw, keep int) (out Raw, dropped int) {
+	k := keeper{left: keep}
+	out = k.value(raw)
+	if k.dropped == 0 {
 		return raw, 0
+	}
+	return out, k.dropped
+}
+
+// keeper walks over the marks of a message from its end on.
+type keeper struct{ left, dropped int }
+
+func (k *keeper) value(raw Raw) Raw {
+	if !slices.ContainsFunc(markNames, func(name string) bool { return bytes.Contains(raw, []byte(name)) }) {
+		return raw
 	}
 	switch raw.Kind() {
 	case '[':
-		return elementsWithoutMarks(raw)
+		return k.elements(raw)
 	case '{':
-		return membersWithoutMarks(raw)
+		return k.members(raw)
 	default:
-		return raw, 0
+		return raw
 	}
 }
 
-func elementsWithoutMarks(raw Raw) (out Raw, n int) {
+func (k *keeper) elements(raw Raw) Raw {
 	list, err := codec.ReadArray(raw)
 	if err != nil {
-		return raw, 0
+		return raw
 	}
-	left := make([]Raw, 0, len(list))
-	for _, x := range list {
-		kept, k := WithoutMarks(x)
-		if n += k; k == 0 || string(kept) != "{}" { // a cachePoint is a block of its own
-			left = append(left, kept)
+	was, left := *k, make([]Raw, 0, len(list))
+	for _, x := range slices.Backward(list) {
+		before := k.dropped
+		if x = k.value(x); k.dropped == before || string(x) != "{}" { // a cachePoint is a block of its own
+			left = append(left, x)
 		}
 	}
-	if n == 0 || len(left) == 0 {
-		return raw, 0
+	if k.dropped == was.dropped {
+		return raw
 	}
-	return codec.WriteArray(left), n
+	if len(left) == 0 {
+		*k = was
+		return raw
+	}
+	slices.Reverse(left)
+	return codec.WriteArray(left)
 }
 
-func membersWithoutMarks(raw Raw) (out Raw, n int) {
+func (k *keeper) members(raw Raw) Raw {
 	members, err := codec.ReadObject(raw)
 	if err != nil {
-		return raw, 0
+		return raw
 	}
-	left := make([]codec.Member, 0, len(members))
-	for _, m := range members {
+	before, left := k.dropped, make([]codec.Member, 0, len(members))
+	own := func(m codec.Member) bool { return slices.Contains(markNames, m.Name) && m.Value.Kind() == '{' }
+	for _, m := range members { // a mark of an object is behind those in it
+		if !own(m) {
+			continue
+		}
+		if k.left > 0 {
+			k.left--
+		} else {
+			k.dropped++
+		}
+	}
+	dropsOwn := k.dropped > before
+	for _, m := range slices.Backward(members) {
 		switch {
-		case slices.Contains(markNames, m.Name) && m.Value.Kind() == '{':
-			n++
+		case dropsOwn && own(m):
 			continue
 		case slices.Contains(marked, m.Name):
-			value, k := WithoutMarks(m.Value)
-			m.Value, n = value, n+k
+			m.Value = k.value(m.Value)
 		}
 		left = append(left, m)
 	}
-	if n == 0 {
-		return raw, 0
+	if k.dropped == before {
+		return raw
 	}
-	return codec.WriteObject(left), n
+	slices.Reverse(left)
+	return codec.WriteObject(left)
 }

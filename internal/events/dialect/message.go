@@ -52,6 +52,7 @@ type Part struct {
 	Aside     bool        // Raw is a member of its message beside the content, as a refusal: it is written with the message, and so is what its dialect does not define; thinking without Raw is reasoning_content
 	CacheMark Raw         // block behind this one that marks what to cache, which is no content: see bedrock.go
 	Other     Raw         // of a call or result that compactd makes: the block of its counterpart
+	Hosted    Hosted      // what it has to do with a tool that the provider carries out: see hosted.go
 
 	// Where a message was scanned (see [Decoder]) no text is made: Quoted, the JSON string
 	// that came, takes the place of Text, with the size of its text, and Call, the key of

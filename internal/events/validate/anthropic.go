@@ -2,6 +2,7 @@ package validate
 
 import (
 	"slices"
+	"strings"
 
 	"compactd/internal/events/codec"
 )
@@ -21,6 +22,7 @@ type anthropicBlockShape struct {
 	id, name  string
 	input     codec.Kind
 	toolUseID string
+	cites     bool // by an encrypted_index
 }
 
 func readAnthropic(raw codec.Raw) (m anthropicShape) {
@@ -56,11 +58,75 @@ func readAnthropicBlock(r *codec.Strict) (b anthropicBlockShape) {
 			b.input = r.Skip()
 		case "tool_use_id":
 			b.toolUseID = r.String()
+		case "citations":
+			b.cites = readCitations(r) || b.cites
 		default:
 			r.Skip()
 		}
 	})
 	return b
+}
+
+// readCitations reports whether one of the citations of a text is by an encrypted_index.
+func readCitations(r *codec.Strict) (by bool) {
+	readContent(r, func() {
+		if r.Kind() != '{' {
+			r.Skip()
+			return
+		}
+		r.Object(func(key []byte) {
+			by = by || string(key) == "encrypted_index"
+			r.Skip()
+		})
+	})
+	return by
+}
+
+// servedTools are calls of the provider's own tools.
+type servedTools struct {
+	open     []served
+	searched bool // a result was seen
+}
+
+type served struct {
+	id    string
+	index int // of its message
+}
+
+// serverBlock checks a block of an assistant: a call of the provider's own tools, the result of
+// one, or a text that refers to one.
+func (c *checker) serverBlock(i int, b anthropicBlockShape, tools *servedTools) {
+	switch {
+	case b.kind == "server_tool_use" || b.kind == "mcp_tool_use":
+		tools.open = append(tools.open, served{b.id, i})
+	case strings.HasSuffix(b.kind, "_tool_result"):
+		tools.searched = true
+		at := slices.IndexFunc(tools.open, func(s served) bool { return s.id == b.toolUseID })
+		if at < 0 {
+			c.report("server_result", i, "a result of a server's tool has no server_tool_use before it")
+			return
+		}
+		tools.open = slices.Delete(tools.open, at, at+1)
+	case b.cites && !tools.searched:
+		c.report("citation", i, "a citation refers to a result that is not there")
+	}
+}
+
+// served checks the calls of the provider's own tools, and their results, in a message.
+func (c *checker) served(i int, m anthropicShape, tools *servedTools) {
+	if m.role == "assistant" {
+		for _, b := range m.blocks {
+			c.serverBlock(i, b, tools)
+		}
+	}
+	results := len(m.blocks) > 0 && !slices.ContainsFunc(m.blocks, func(b anthropicBlockShape) bool { return b.kind != "tool_result" })
+	tools.open = slices.DeleteFunc(tools.open, func(s served) bool {
+		gone := m.role == "assistant" && s.index < i || m.role == "user" && !results
+		if gone {
+			c.report("server_result", s.index, "a server_tool_use has no result")
+		}
+		return gone
+	})
 }
 
 // anthropicTools are the calls and results of one message.
@@ -77,6 +143,7 @@ func (c *checker) anthropic(messages []codec.Raw) {
 		shapes[i] = readAnthropic(raw)
 	}
 	var before anthropicTools
+	var own servedTools
 	for i, m := range shapes {
 		if !c.whole(i, m.bad) {
 			before = anthropicTools{}
@@ -89,6 +156,7 @@ func (c *checker) anthropic(messages []codec.Raw) {
 		c.anthropicRole(i, m.role, before.role)
 		now := anthropicTools{role: m.role}
 		c.anthropicContent(i, m, &now)
+		c.served(i, m, &own)
 		for _, id := range now.calls {
 			if seen[id] {
 				c.report("duplicate_call_id", i, "an earlier tool_use has the same id")

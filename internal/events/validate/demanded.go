@@ -3,6 +3,7 @@ package validate
 import (
 	"bytes"
 	"slices"
+	"strings"
 
 	"compactd/internal/events/codec"
 	"compactd/internal/events/traits"
@@ -99,6 +100,7 @@ type outline struct {
 	results   []string
 	reasoning []string // members of it
 	thinks    bool     // its last block is thinking
+	paused    int      // calls of the provider's own tools without a result
 }
 
 func outlineOf(format string, raw codec.Raw) (o outline) {
@@ -158,6 +160,10 @@ func (o *outline) block(format string, raw codec.Raw) {
 		if use := member(raw, "toolUse"); use != nil {
 			o.calls = append(o.calls, text(member(use, "toolUseId")))
 		}
+	case format == anthropic && (kind == "server_tool_use" || kind == "mcp_tool_use"):
+		o.paused++
+	case format == anthropic && strings.HasSuffix(kind, "_tool_result"):
+		o.paused--
 	case format == anthropic && kind == "tool_use":
 		o.calls = append(o.calls, text(member(raw, "id")))
 	case kind == "tool-result" && o.role == "tool":
@@ -279,7 +285,7 @@ func (c *checker) prefill(_ *Call, messages []outline) {
 	for last >= 0 && messages[last].role == "system" {
 		last--
 	}
-	if last >= 0 && messages[last].role == "assistant" && len(messages[last].calls) == 0 {
+	if last >= 0 && messages[last].role == "assistant" && len(messages[last].calls) == 0 && messages[last].paused <= 0 {
 		c.report("prefill", last, "the last message is the assistant's")
 	}
 }

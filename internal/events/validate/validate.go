@@ -52,6 +52,8 @@ var Rules = map[string][]Rule{
 		{"orphan_result", "a tool_result answers a tool_use of the message before it"},
 		{"duplicate_result", "a tool_use is answered once"},
 		{"duplicate_call_id", "no two tool_use of a history share an id"},
+		{"server_result", "a server_tool_use has its result behind it in its message, or where only tool_results are between in the assistant's next one; no result is without"},
+		{"citation", "a citation by an encrypted_index follows a result of a search"},
 		{"call_id", "the id of a tool_use is of A-Z a-z 0-9 _ -"},
 		{"empty_text", "a text has more than white space"},
 		{"empty_content", "a message has a block"},

@@ -30,6 +30,14 @@ var valid = map[string]map[string][]string{
 			`{"role":"assistant","content":[{"type":"server_tool_use","id":"s1","name":"web_search","input":{}},{"type":"web_search_tool_result","tool_use_id":"s1","content":[]},{"type":"text","text":"d"}]}`,
 			`{"role":"user","content":[{"type":"image","source":{}}]}`,
 		},
+		"results of a server in the next message": {
+			`{"role":"user","content":"a"}`,
+			`{"role":"assistant","content":[{"type":"server_tool_use","id":"s1","name":"code_execution","input":{}},{"type":"tool_use","id":"t1","name":"n","input":{}}]}`,
+			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"x"}]}`,
+			`{"role":"assistant","content":[{"type":"code_execution_tool_result","tool_use_id":"s1","content":{}},{"type":"text","text":"b","citations":[{"type":"web_search_result_location","encrypted_index":"g"},null,{"type":"char_location"}]}]}`,
+			`{"role":"user","content":"a"}`,
+			`{"role":"assistant","content":[{"type":"server_tool_use","id":"s2","name":"web_search","input":{}}]}`,
+		},
 		"calls open at the end": {
 			`{"role":"user","content":"a"}`,
 			`{"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"n","input":{}}]}`,
@@ -131,6 +139,31 @@ var plants = map[string][]planted{
 			`{"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"n","input":{}}]}`,
 			`{"role":"user","content":"never mind"}`,
 		}, []string{"call_answered"}},
+		{"a server's call without its result", []string{
+			`{"role":"user","content":"a"}`,
+			`{"role":"assistant","content":[{"type":"server_tool_use","id":"s1","name":"web_search","input":{}},{"type":"text","text":"b"}]}`,
+			`{"role":"user","content":"c"}`,
+		}, []string{"server_result"}},
+		{"a server's call without its result behind results", []string{
+			`{"role":"user","content":"a"}`,
+			`{"role":"assistant","content":[{"type":"mcp_tool_use","id":"s1","name":"n","input":{}},{"type":"tool_use","id":"t1","name":"n","input":{}}]}`,
+			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"x"}]}`,
+			`{"role":"assistant","content":[{"type":"text","text":"b"}]}`,
+		}, []string{"server_result"}},
+		{"a server's result behind a user's words", []string{
+			`{"role":"user","content":"a"}`,
+			`{"role":"assistant","content":[{"type":"server_tool_use","id":"s1","name":"web_search","input":{}}]}`,
+			`{"role":"user","content":"b"}`,
+			`{"role":"assistant","content":[{"type":"web_search_tool_result","tool_use_id":"s1","content":[]}]}`,
+		}, []string{"server_result", "server_result"}},
+		{"a server's result without its call", []string{
+			`{"role":"user","content":"a"}`,
+			`{"role":"assistant","content":[{"type":"web_fetch_tool_result","tool_use_id":"s1","content":{}},{"type":"server_tool_use","id":"s1","name":"web_fetch","input":{}},{"type":"code_execution_tool_result","tool_use_id":"s1","content":{}}]}`,
+		}, []string{"server_result"}},
+		{"a citation of no result", []string{
+			`{"role":"user","content":"a"}`,
+			`{"role":"assistant","content":[{"type":"text","text":"b","citations":[{"type":"web_search_result_location","encrypted_index":"g"}]}]}`,
+		}, []string{"citation"}},
 		{"text before a result", []string{
 			`{"role":"user","content":"a"}`,
 			`{"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"n","input":{}}]}`,

@@ -54,6 +54,11 @@ func original(messages []events.Raw, seq uint64, hash string) (text, tool string
 			var words strings.Builder
 			for i := range m.Parts {
 				p := &m.Parts[i]
+				if end := events.HostedEnd(m.Parts, i); end > 0 {
+					if text := events.HostedText(m.Parts[i:end]); events.ContentHash(seq, text) == hash {
+						return text, "", true
+					}
+				}
 				if p.Kind != events.PartText && p.Kind != events.PartResult {
 					continue
 				}

@@ -1,0 +1,109 @@
+package stage
+
+import (
+	"slices"
+
+	"compactd/internal/compaction/measure"
+	"compactd/internal/events"
+	"compactd/internal/events/dialect"
+)
+
+// A call of a tool that the provider carries out has its result in the same message, or, where
+// the response paused, in the assistant's next one: nothing but results of the agent's tools may be
+// between them. See [dialect.HostedEnd].
+
+// parted lists the halves of such pairs whose other half is missing or out of reach, though the
+// conversation went on. The provider refuses them.
+func (d *Draft) parted() (out []int) {
+	if !d.format.Dialect().HostedPairs || d.pairing().halves == 0 {
+		return nil
+	}
+	other, none := d.pairing().Other, len(d.entries)
+	b := behind{none, none, none, none, none, false}
+	for i := len(d.entries) - 1; i >= 0; i-- {
+		e := &d.entries[i]
+		if e.Flags.Has(measure.FlagEmpty) {
+			continue
+		}
+		switch pair := int(other[i]); e.HostedHalf() {
+		case dialect.HostedResult:
+			if pair < 0 {
+				out = append(out, i)
+			}
+		case dialect.HostedCall:
+			if pair >= 0 && min(b.prompt, b.end) < pair {
+				out = append(out, i, pair)
+			} else if pair < 0 && min(b.prompt, b.answer) < none {
+				out = append(out, i)
+			}
+		}
+		b.add(i, e)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// behind is where the nearest entries behind another one are: of the assistant, of anyone else, of
+// words of a user or the system, which may be a user's once they are sent, and of the assistant's answer to the nearest results, with the end of that.
+type behind struct {
+	assistant, rest, prompt, answer, end int
+	results                              bool // the nearest are results of the agent's tools
+}
+
+// add goes on to the entry at i, which is rendered.
+func (b *behind) add(i int, e *measure.Entry) {
+	switch {
+	case e.Role == measure.RoleAssistant:
+		b.assistant, b.results = i, false
+		return
+	case e.Kind != measure.KindResult:
+		b.prompt, b.results = i, false
+	case !b.results:
+		b.answer, b.end, b.results = b.assistant, b.rest, true
+	}
+	b.rest = i
+}
+
+// dropParted takes such halves out of the history.
+func (d *Draft) dropParted() {
+	for _, i := range d.parted() {
+		d.alter(i, func(e *measure.Entry) { e.Flags |= measure.FlagEmpty })
+		d.note(events.OpDrop, i)
+		d.paired = false
+	}
+}
+
+// Uncited are words by their position that lose their citations of results of the provider's own
+// tools: it refuses one whose result is not in the history.
+type Uncited map[int]bool
+
+// Uncite finds them. Which results a citation refers to is not known: it is kept where those of its
+// exchange are all there, or nothing of the history before it is gone.
+func Uncite(entries []measure.Entry) (out Uncited) {
+	var here, all cited
+	for i := range entries {
+		e := &entries[i]
+		switch half := e.HostedHalf(); {
+		case e.Flags.Has(measure.FlagEmpty):
+		case e.Kind >= measure.KindTruncation:
+			here, all.gone = cited{}, true
+		case e.Role == measure.RoleUser && e.Kind == measure.KindWords:
+			here = cited{}
+		case e.Hosted() && e.Op == measure.OpNone, half == dialect.HostedResult:
+			here.there, all.there = true, true
+		case e.Hosted():
+			here.gone, all.gone = true, true
+		case e.Cites() && !here.whole() && !all.whole():
+			if out == nil {
+				out = Uncited{}
+			}
+			out[i] = true
+		}
+	}
+	return out
+}
+
+// cited is whether results that may be cited are in view, and whether some are not.
+type cited struct{ there, gone bool }
+
+func (c cited) whole() bool { return c.there && !c.gone }
