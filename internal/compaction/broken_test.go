@@ -96,8 +96,12 @@ func textMember(raw events.Raw) (content events.Raw) {
 func (w *witness) untouched(provider string) {
 	view := w.ledger.ViewAt(0)
 	var sent []events.Raw
-	systems := 0
+	systems, last := 0, events.Role("")
 	for _, m := range w.sent() {
+		if m.Role == last && last == events.RoleAssistant {
+			return // they become one message
+		}
+		last = m.Role
 		blank := !slices.ContainsFunc(m.Parts, func(p events.Part) bool { return p.Kind != events.PartText || !p.Blank() })
 		if sent = append(sent, m.Raw); blank {
 			return // it is left out

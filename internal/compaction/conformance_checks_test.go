@@ -242,7 +242,7 @@ func floored(messages []any, cost compaction.Tokens) string {
 	return ""
 }
 
-// splitIsSound: of more than four messages the newest stays, and no result is parted
+// splitIsSound: of more than four messages the newest stays, and no result is split
 // from the call before it.
 func splitIsSound(c *vectorCase, _, got any) string {
 	var in stageInput
@@ -254,7 +254,7 @@ func splitIsSound(c *vectorCase, _, got any) string {
 	case split >= len(in.Messages):
 		return "nothing stays"
 	case split > 0 && at(parsed(in.Messages[split]), "role") == "tool_result":
-		return "a result is parted from its call"
+		return "a result is split from its call"
 	}
 	return ""
 }

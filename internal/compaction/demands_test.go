@@ -93,12 +93,12 @@ func TestMostMarks(t *testing.T) {
 // What system prompt and tools leave of the four marks the newest of the messages have, though its
 // message has others before it.
 func TestNewestCacheMark(t *testing.T) {
-	const mark = `"cache_control":{"type":"ephemeral"}`
+	const cMark = `"cache_control":{"type":"ephemeral"}`
 	const point = `{"cachePoint":{"type":"default"}}`
 	for f, users := range map[events.Format][2]string{
 		events.Anthropic: {
-			`{"role":"user","content":[{"type":"text","text":"a",` + mark + `},{"type":"text","text":"b",` + mark + `},{"type":"text","text":"c"}]}`,
-			`{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b",` + mark + `},{"type":"text","text":"c"}]}`,
+			`{"role":"user","content":[{"type":"text","text":"a",` + cMark + `},{"type":"text","text":"b",` + cMark + `},{"type":"text","text":"c"}]}`,
+			`{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b",` + cMark + `},{"type":"text","text":"c"}]}`,
 		},
 		events.Bedrock: {
 			`{"role":"user","content":[{"text":"a"},` + point + `,{"text":"b"},` + point + `,{"text":"c"}]}`,
@@ -110,8 +110,8 @@ func TestNewestCacheMark(t *testing.T) {
 		},
 	} {
 		settings := object{
-			"system": events.Raw(`[{"type":"text","text":"s",` + mark + `},{"type":"text","text":"s",` + mark + `}]`),
-			"tools":  events.Raw(`[{"name":"n","input_schema":{},` + mark + `}]`),
+			"system": events.Raw(`[{"type":"text","text":"s",` + cMark + `},{"type":"text","text":"s",` + cMark + `}]`),
+			"tools":  events.Raw(`[{"name":"n","input_schema":{},` + cMark + `}]`),
 		}
 		answer := string(messages(f, msg{role: events.RoleAssistant, text: "b"})[0])
 		next := string(messages(f, msg{role: events.RoleUser, text: "next"})[0])

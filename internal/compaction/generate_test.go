@@ -180,7 +180,7 @@ func (g *generator) thing() msg {
 	case 1, 2:
 		return msg{role: events.RoleUser, text: text}
 	case 3, 4:
-		return g.parted(msg{role: events.RoleAssistant, text: text})
+		return g.split(msg{role: events.RoleAssistant, text: text})
 	case 5, 6:
 		a := msg{role: events.RoleAssistant, text: text}
 		for range rapid.IntRange(1, 3).Draw(g.T, "calls") {
@@ -188,7 +188,7 @@ func (g *generator) thing() msg {
 		}
 		g.open = slices.Clone(a.calls)
 		g.past = append(g.past, a.calls...)
-		return g.parted(a)
+		return g.split(a)
 	}
 	s := msg{role: events.RoleTool}
 	if g.odds(20, "with words") {
@@ -209,12 +209,12 @@ func (g *generator) thing() msg {
 	return s
 }
 
-// parted is a message some of whose calls that the provider carries out, or their results, are
+// split is a message some of whose calls that the provider carries out, or their results, are
 // missing, or come again.
-func (g *generator) parted(m msg) msg {
+func (g *generator) split(m msg) msg {
 	m = g.serve(m)
 	for i := range m.served {
-		if g.odds(20, "parted") {
+		if g.odds(20, "split") {
 			m.served[i].half = rapid.SampledFrom([]string{"", "call", "result"}).Draw(g.T, "half")
 		}
 	}

@@ -610,7 +610,7 @@ func (w *witness) validFor(demands traits.Demands, raw []events.Raw) {
 func (w *witness) noRepairs(raw []events.Raw) {
 	for _, m := range raw {
 		if bytes.Contains(m, []byte(compaction.AnswerText)) || bytes.Contains(m, []byte("[Tool call for")) {
-			w.t.Fatalf("a pair was parted:\n%s", lines(raw))
+			w.t.Fatalf("a pair was split:\n%s", lines(raw))
 		}
 	}
 }

@@ -276,7 +276,7 @@ func (e *Entry) Cites() bool {
 }
 
 // Clearable reports whether an entry has content that a placeholder can stand for: of tools,
-// whoever carries them out.
+// of the client and of the provider.
 func (e *Entry) Clearable() bool { return e.Whole() || e.Hosted() && e.Op == OpNone }
 
 // Of reports whether a tool is that of an entry, or one of them.

@@ -25,7 +25,7 @@ func (r *renderer) edited(source *events.Message, from, to int) error {
 	var out message
 	var answers, calls []message
 	var blank []events.Edit
-	parted := false // of what thinking led to
+	split := false // of what thinking led to
 	r.parts = r.parts[:0]
 	for i := from; i < to; i++ {
 		e := &r.view.Entries[i]
@@ -33,7 +33,7 @@ func (r *renderer) edited(source *events.Message, from, to int) error {
 			return err
 		}
 		if e.Flags.Has(measure.FlagEmpty) && (e.Kind != measure.KindWords || e.Flags.Has(measure.FlagThinking) || e.HostedHalf() > 0) {
-			parted = parted || e.HostedHalf() > 0
+			split = split || e.HostedHalf() > 0
 			continue
 		}
 		out.holds(e)
@@ -56,7 +56,7 @@ func (r *renderer) edited(source *events.Message, from, to int) error {
 			calls = append(calls, c)
 		}
 	}
-	if !slices.ContainsFunc(r.parts, hasContent) || parted && !slices.ContainsFunc(r.parts, says) {
+	if !slices.ContainsFunc(r.parts, hasContent) || split && !slices.ContainsFunc(r.parts, isAnswer) {
 		r.changes = append(r.changes, blank[:min(len(blank), 1)]...) // the message
 		return nil
 	}
@@ -159,8 +159,8 @@ func isEdited(p events.Part) bool { return p.Edited }
 // hasContent reports whether a part is more than white space.
 func hasContent(p events.Part) bool { return p.Kind != events.PartText || !p.Blank() }
 
-// says reports whether a part is content that thinking may lead to.
-func says(p events.Part) bool { return hasContent(p) && p.Kind != events.PartThinking }
+// isAnswer reports whether a part is content, other than thinking.
+func isAnswer(p events.Part) bool { return hasContent(p) && p.Kind != events.PartThinking }
 
 // edit carries out the op of entry i on its parts, and takes the citations from them that refer to
 // what is gone.

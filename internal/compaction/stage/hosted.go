@@ -12,9 +12,9 @@ import (
 // the response paused, in the assistant's next one: nothing but results of the agent's tools may be
 // between them. See [dialect.HostedEnd].
 
-// parted lists the halves of such pairs whose other half is missing or out of reach, though the
+// split lists the halves of such pairs whose other half is missing or out of reach, though the
 // conversation went on. The provider refuses them.
-func (d *Draft) parted() (out []int) {
+func (d *Draft) split() (out []int) {
 	if !d.format.Dialect().HostedPairs || d.pairing().halves == 0 {
 		return nil
 	}
@@ -64,9 +64,9 @@ func (b *behind) add(i int, e *measure.Entry) {
 	b.rest = i
 }
 
-// dropParted takes such halves out of the history.
-func (d *Draft) dropParted() {
-	for _, i := range d.parted() {
+// dropSplit takes such halves out of the history.
+func (d *Draft) dropSplit() {
+	for _, i := range d.split() {
 		d.alter(i, func(e *measure.Entry) { e.Flags |= measure.FlagEmpty })
 		d.note(events.OpDrop, i)
 		d.paired = false

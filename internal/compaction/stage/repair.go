@@ -19,12 +19,12 @@ import (
 // exchange await their results and stay as they are.
 func (d *Draft) Repair() {
 	d.edit(events.OpClear, d.disowned())
-	d.dropParted()
+	d.dropSplit()
 	d.dropDuplicates()
 	d.dropLonely()
 	if d.strays() {
 		d.move(d.lateResults())
-		d.dropParted() // results may be between the halves now
+		d.dropSplit() // results may be between the halves now
 	}
 	for i, o := range d.halves() {
 		d.alter(i, func(e *measure.Entry) { *e = e.With(o) })
@@ -46,7 +46,7 @@ func (d *Draft) Repaired() measure.Tokens {
 
 // repair is Repaired, worked out.
 func (d *Draft) repair() measure.Tokens {
-	if d.strays() || d.lonely() != nil || d.duplicates() != nil || d.parted() != nil {
+	if d.strays() || d.lonely() != nil || d.duplicates() != nil || d.split() != nil {
 		c := NewDraft(slices.Clone(d.entries), d.format, d.rate)
 		c.Repair()
 		return c.tokens

@@ -15,7 +15,7 @@ import (
 // history is at most target tokens; when none is, it cuts the given fraction of
 // the messages after the head, rounded down to an even number, but two of them at
 // least. An even number of messages goes if one message more, or where the fraction
-// decides one less, makes it so; nothing goes where that saves less than the notice costs; a call is never parted from its results, and the
+// decides one less, makes it so; nothing goes where that saves less than the notice costs; a call is never split from its results, and the
 // last exchange stays while its calls may be open. A history of four messages or
 // less stays, unless what a model made cannot be trimmed and leaving it out is enough.
 func (d *Draft) Truncate(target measure.Tokens, fraction measure.PPM) {
