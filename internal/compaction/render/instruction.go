@@ -56,18 +56,33 @@ func (r *renderer) opens() bool {
 // may be between these and the results that the agent appends. Where calls and results
 // are messages of their own, those before belong to it too.
 func (r *renderer) instructAhead() {
+	at := r.resumed()
 	if r.dialect.Exchange == dialect.ByWords {
-		for r.open > 0 && (r.out[r.open-1].calls || r.out[r.open-1].results) {
-			r.open--
-			r.ranks = slices.Insert(r.ranks, 0, speech)
+		for at > 0 && (r.out[at-1].calls || r.out[at-1].results) {
+			at--
 		}
 	}
-	r.done = min(r.done, r.open)
+	r.ranks = slices.Insert(r.ranks, 0, slices.Repeat([]rank{speech}, r.open-at)...)
+	r.open, r.done = at, min(r.done, at)
 	for i := range r.ranks {
 		if isSystem(r.out[r.open+i]) {
 			r.ranks[i] = ahead
 		}
 	}
+}
+
+// resumed returns where the open exchange begins, or the earlier one whose calls of the provider's
+// own tools have their results in it: nobody's words may be between these either.
+func (r *renderer) resumed() int {
+	if !r.dialect.HostedPairs {
+		return r.open
+	}
+	at, n := len(r.out), 0
+	for ; at > 0 && (at > r.open || n > 0); at-- {
+		m := &r.out[at-1]
+		n = max(n-m.paused, 0) + m.resumed
+	}
+	return at
 }
 
 func isSystem(m message) bool { return m.role == measure.RoleSystem }

@@ -149,7 +149,8 @@ type message struct {
 	raw            events.Raw
 	role           measure.Role
 	calls, results bool // it has any
-	paused         int  // calls of the provider's own tools that await their results
+	paused         int  // calls of the provider's own tools whose results are not in it
+	resumed        int  // results of the provider's own tools whose calls are in a message before
 
 	first, last events.Position // the messages of the log that it was made of, without a turn for none
 	untouched   bool            // it is that one message as it came
@@ -261,11 +262,13 @@ func (m *message) holds(e *measure.Entry) {
 
 // awaits counts a half of a pair of the provider's own tools.
 func (m *message) awaits(half dialect.HostedKind) {
-	switch half {
-	case dialect.HostedCall:
+	switch {
+	case half == dialect.HostedCall:
 		m.paused++
-	case dialect.HostedResult:
+	case half == dialect.HostedResult && m.paused > 0:
 		m.paused--
+	case half == dialect.HostedResult:
+		m.resumed++
 	}
 }
 
