@@ -29,6 +29,11 @@ type state struct {
 	marked  bool    // whether there is one
 	digest  int     // end of what digests were looked for in
 	pem     int     // end of the last private key
+	near    int     // behind the beginning of the last word that was looked around
+	call    int     // how far the last call was read
+	webKey  int     // end of the last key in JSON
+	verb    int     // end of the last word for a login
+	around  surroundings
 }
 
 // keyWords are what every name of a secret has a part of.
@@ -42,6 +47,19 @@ func ownUses() []ownUse {
 	return append([]ownUse{
 		{keyWords, (*finder).named},
 		{append(append([]string{}, foreign...), phrases...), (*finder).foreign},
+		{stems, (*finder).stem},
+		{verbs, (*finder).verb},
+		{pins, (*finder).pin},
+		{calls, (*finder).call},
+		{[]string{"<<<"}, (*finder).hereString},
+		{[]string{"echo ", "printf "}, (*finder).echo},
+		{[]string{" -p", " -pw ", " -w "}, (*finder).userAndPassword},
+		{[]string{`send "`, `send -- "`, `sendline("`, `sendline('`}, (*finder).sent},
+		{[]string{`; name="`}, (*finder).formField},
+		{[]string{"@tcp(", "@unix("}, (*finder).dsn},
+		{[]string{"new value:", "new password:", "generated password:"}, (*finder).newValue},
+		{[]string{`"kty"`}, (*finder).webKey},
+		{[]string{"recovery codes", "backup codes", "scratch codes", "recovery code", "backup code", "wiederherstellungscodes", "codes de secours"}, (*finder).codes},
 	}, forms()...)
 }
 
@@ -84,7 +102,11 @@ func (f *finder) named(from, to int) {
 	if n.weight == noSecret {
 		return
 	}
+	found := len(f.found)
 	f.valueOf(&n)
+	if len(f.found) == found {
+		f.near(n.bare, n.to, n.weight)
+	}
 }
 
 // name is a name of a secret in a text.
@@ -121,7 +143,11 @@ func (f *finder) foreign(from, to int) {
 		return // a longer word
 	}
 	f.state.name = to
+	found := len(f.found)
 	f.valueOf(&name{from: from, bare: from, to: to, weight: strong})
+	if len(f.found) == found {
+		f.near(from, to, strong)
+	}
 }
 
 func wordRune(r rune) bool {

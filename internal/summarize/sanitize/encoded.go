@@ -1,0 +1,309 @@
+package sanitize
+
+import (
+	"bytes"
+	"compress/gzip"
+	"compress/zlib"
+	"encoding/base64"
+	"encoding/hex"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// Bounds of what is decoded.
+const (
+	minEncoded  = 20 // bytes that are worth a look
+	minBytes    = 8  // numbers of a list
+	fullLine    = 60 // of lines of base64 that go on in the next
+	maxIndent   = 16 // before the next line
+	maxDepth    = 3  // texts that are written in texts
+	maxUnpacked = 8  // bytes for each of a compressed text
+	maxPacked   = 64 // compressed texts in one text
+	packedWork  = 2 << 10
+)
+
+// hidden collects the texts that are written in another one in some encoding.
+type hidden struct {
+	f      *finder
+	texts  []byte
+	from   []stretch // of each in texts
+	in     []span    // of each in the text that holds it
+	packed int
+}
+
+// encoded returns the texts that are written as base64, as digits of bytes or as their
+// numbers in s.
+func (f *finder) encoded() *hidden {
+	h := &hidden{f: f}
+	h.runs()
+	h.lists()
+	return h
+}
+
+func (h *hidden) add(plain []byte, at span) {
+	from := len(h.texts)
+	h.texts = append(append(h.texts, plain...), "\n\n\n"...)
+	h.from = append(h.from, stretch{from, len(h.texts)})
+	h.in = append(h.in, at)
+	h.f.work += len(plain)
+}
+
+// original are the parts of the text that hold what was found in texts.
+func (h *hidden) original(found []span) (out []span) {
+	k := 0
+	for _, at := range merged(found) {
+		for k < len(h.from) && h.from[k].to <= at.from {
+			k++
+		}
+		if k < len(h.from) {
+			out = append(out, h.in[k])
+		}
+	}
+	return out
+}
+
+var codedByte = classOf(`[A-Za-z0-9+/_-]`)
+
+// runs decodes what is written in one piece, or in lines.
+func (h *hidden) runs() {
+	s := h.f.s
+	for i := 0; i < len(s); {
+		// the last byte of the shortest text first, so that words cost little
+		if k := i + minEncoded - 1; k >= len(s) {
+			break
+		} else if !codedByte.has(s[k]) {
+			i = k + 1
+			h.f.work++
+			continue
+		}
+		start := i
+		for k := i + minEncoded - 1; k > i; k-- {
+			if !codedByte.has(s[k-1]) {
+				start = k
+				break
+			}
+		}
+		end := h.run(start)
+		h.f.work += end - i
+		i = end + 1
+	}
+}
+
+// run decodes the text that begins at a place, and returns its end.
+func (h *hidden) run(start int) int {
+	s := h.f.s
+	var text []byte
+	end := start
+	for {
+		line := end
+		end = skip(s, end, len(s), codedByte)
+		text = append(text, s[line:end]...)
+		next := end
+		if end-line >= fullLine && next < len(s) && (s[next] == '\n' || s[next] == '\r') {
+			if next = skip(s, next+1, maxIndent, anySpace); next < len(s) && codedByte.has(s[next]) {
+				end = next
+				continue
+			}
+		}
+		break
+	}
+	at := span{start, skip(s, end, 2, padding)}
+	if len(text) < minEncoded || h.piece(text, at) || len(text) != end-start {
+		return end
+	}
+	for from := start; from < end; { // base64 with a sign beside it
+		to := skip(s, from, end-from, base64Byte)
+		if to-from >= minEncoded && to-from < end-start {
+			h.piece(text[from-start:to-start], span{from, skip(s, to, 2, padding)})
+		}
+		from = to + 1
+	}
+	return end
+}
+
+var padding = classOf(`[=]`)
+
+// piece adds what a text stands for, if it is a text again.
+func (h *hidden) piece(text []byte, at span) bool {
+	plain := h.decoded(text)
+	if plain == nil {
+		return false
+	}
+	h.add(plain, at)
+	return true
+}
+
+// decoded is what base64 or hexadecimal digits stand for, if it is a text.
+func (h *hidden) decoded(text []byte) []byte {
+	if isHex(string(text[:min(len(text), 64)])) {
+		if digits := text[:len(text)&^1]; len(digits) > 0 {
+			out := make([]byte, len(digits)/2)
+			if n, _ := hex.Decode(out, digits); n >= minEncoded/2 && readable(out[:min(n, 512)]) {
+				return out[:n]
+			}
+		}
+	}
+	enc := base64.RawStdEncoding
+	if bytes.ContainsAny(text, "-_") {
+		enc = base64.RawURLEncoding
+	}
+	text = text[:len(text)-len(text)%4+map[int]int{0: 0, 2: 2, 3: 3}[len(text)%4]]
+	var head [24]byte
+	n, err := enc.Decode(head[:], text[:min(len(text), 24)/4*4])
+	if err != nil || n < 4 || !readable(head[:n]) && !wide(head[:n]) && !packedHead(head[:n]) {
+		return nil
+	}
+	out := make([]byte, enc.DecodedLen(len(text)))
+	n, err = enc.Decode(out, text)
+	if err != nil && n < len(text)/2 {
+		return nil
+	}
+	switch out = out[:n]; {
+	case packedHead(out):
+		return h.unpacked(out)
+	case wide(out[:min(n, 64)]):
+		return narrow(out)
+	case readable(out[:min(n, 512)]):
+		return out
+	}
+	return nil
+}
+
+// wide reports ASCII in units of two bytes, the lower first.
+func wide(b []byte) bool {
+	for i := range b {
+		if i%2 == 1 != (b[i] == 0) {
+			return false
+		}
+	}
+	return true
+}
+
+func narrow(b []byte) []byte {
+	out := b[:0]
+	for i := 0; i < len(b); i += 2 {
+		out = append(out, b[i])
+	}
+	return out
+}
+
+// packedHead reports the beginning of a text that gzip or zlib compressed.
+func packedHead(b []byte) bool {
+	return len(b) > 3 && (b[0] == 0x1f && b[1] == 0x8b && b[2] == 8 || b[0] == 0x78 && (b[1] == 0x9c || b[1] == 0xda || b[1] == 1))
+}
+
+// unpacked is what a text was compressed from, up to some times its size.
+func (h *hidden) unpacked(b []byte) []byte {
+	if h.packed++; h.packed > maxPacked {
+		return nil
+	}
+	h.f.work += packedWork
+	var r io.Reader
+	var err error
+	if b[0] == 0x1f {
+		r, err = gzip.NewReader(bytes.NewReader(b))
+	} else {
+		r, err = zlib.NewReader(bytes.NewReader(b))
+	}
+	if err != nil {
+		return nil
+	}
+	out, _ := io.ReadAll(io.LimitReader(r, int64(maxUnpacked*len(b)))) // one that is cut has a beginning
+	if len(out) == 0 || !readable(out[:min(len(out), 512)]) {
+		return nil
+	}
+	return out
+}
+
+var hexByte = classOf(`[0-9a-fA-F]`)
+
+// lists decodes bytes that are written one by one: 70 61 73 73, 112, 97, 115, or as a dump
+// with offsets.
+func (h *hidden) lists() {
+	s := h.f.s
+	h.f.work += len(s)
+	for i := 0; i < len(s); i++ {
+		if !hexByte.has(s[i]) || i > 0 && wordClass.has(s[i-1]) {
+			continue
+		}
+		if text, end := dump(s, i); len(text) >= minBytes {
+			h.add(text, span{i, end})
+			h.f.work += end - i
+			i = end
+			continue
+		}
+		text, end := numbers(s, i)
+		h.f.work += end - i
+		if len(text) >= minBytes && readable(text) {
+			h.add(text, span{i, end})
+		}
+		i = max(i, end-1)
+	}
+}
+
+// numbers are the bytes of a list that begins at a place.
+func numbers(s string, i int) (text []byte, end int) {
+	base, decimal := 16, false
+	end = i
+	for i < len(s) {
+		if strings.HasPrefix(s[i:], "0x") {
+			i += 2
+		}
+		k := skip(s, i, 4, hexByte)
+		if k-i < 2 || k-i > 3 {
+			return text, max(end, k)
+		}
+		if len(text) == 0 && skip(s, i, 3, digitClass) == k && k < len(s) && s[k] == ',' {
+			base, decimal = 10, true
+		}
+		c, err := strconv.ParseUint(s[i:k], base, 8)
+		if err != nil || !decimal && k-i != 2 {
+			return text, max(end, k)
+		}
+		text, end = append(text, byte(c)), k
+		i = skip(s, k, 1, comma)
+		if i = skip(s, i, 3, anySpace); i == k {
+			return text, end
+		}
+	}
+	return text, end
+}
+
+var comma = classOf(`[,]`)
+
+// dump is the text of the lines of a dump, from its first offset on.
+func dump(s string, i int) (text []byte, end int) {
+	for i < len(s) {
+		k := skip(s, i, 9, hexByte)
+		if k-i < 7 || k-i > 8 || k >= len(s) || s[k] != ':' && s[k] != ' ' {
+			return text, end
+		}
+		k = skip(s, k+1, 2, blank)
+		row := 0
+		for row < 16 {
+			group := skip(s, k, 8, hexByte)
+			if group == k || (group-k)%2 != 0 {
+				break
+			}
+			b, err := hex.DecodeString(s[k:group])
+			if err != nil {
+				break
+			}
+			text, row = append(text, b...), row+len(b)
+			gap := skip(s, group, 2, blank)
+			if k = gap; gap == group || gap-group == 2 && row != 8 {
+				break
+			}
+		}
+		if row == 0 {
+			return text, end
+		}
+		end = k + max(0, strings.IndexByte(s[k:min(len(s), k+80)]+"\n", '\n'))
+		i = end + 1
+		if row < 16 {
+			break
+		}
+	}
+	return text, min(end, len(s))
+}

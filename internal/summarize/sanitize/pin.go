@@ -1,0 +1,72 @@
+package sanitize
+
+import "strings"
+
+// pins stand before a code of a few digits.
+var pins = withCapitals([]string{
+	"pin", "pincode", "door code", "gate code", "access code", "alarm code", "security code", "verification code", "entry code", "unlock code", "passcode", "otp", "one-time", "türcode", "zugangscode", "code pin", "código pin",
+	"code d'accès", "código de acceso", "código de acesso", "codice pin", "kod pin", "pinkod", "пинкод", "пин-код", "пін-код", "пінкод", "пин", "пін", "код доступа", "暗証番号", "pin码", "验证码", "密码", "핀번호", "비밀번호", "rappelpin",
+})
+
+// notPins stand before or behind the word where it is about a part of a device or a version.
+var notPins = wordSet(`gpio led pad digital analog the_ rst reset_ sda scl tx rx d version versions npm numpy dependency dependencies header connector chip cpu thread kernel memory tweet
+	board ic to on out in mode number# release number_of`)
+
+// pin looks for a code of 4 to 8 digits behind the word for one.
+func (f *finder) pin(from, to int) {
+	if f.tokens || f.wordAt(from-1) && f.s[from] < 0x80 && f.s[from-1] != '_' {
+		return
+	}
+	s := f.s
+	end := to
+	for end < min(len(s), to+12) && (identTail.has(s[end]) || s[end] == '\'') {
+		end++
+	}
+	if rest := f.low[to:end]; !pinEnds[rest] {
+		return
+	}
+	before := strings.Fields(f.low[max(0, from-16):from])
+	if len(before) > 0 && notPins[strings.Trim(before[len(before)-1], "_(")] {
+		return
+	}
+	f.work += 48
+	stop := min(f.ahead(end, '\n', 48), len(s))
+	for i := end; i < stop; i++ {
+		switch {
+		case digitClass.has(s[i]):
+			f.code(end, i)
+			return
+		case strings.IndexByte(".;?!)(}{<>[]|", s[i]) >= 0:
+			return
+		}
+	}
+}
+
+var pinEnds = wordSet("s code -code _code _number codes 's nummer kod en codice code's")
+
+func init() { pinEnds[""] = true }
+
+// code notes the digits at a place, if they belong to the word before them.
+func (f *finder) code(from, at int) {
+	s := f.s
+	to := skip(s, at, 9, digitClass)
+	if n := to - at; n < 4 || n > 8 || f.wordAt(to) || s[at-1] == '.' || s[at-1] == '-' || s[at-1] == '/' || to+1 < len(s) && strings.IndexByte(".:-/%", s[to]) >= 0 && digitClass.has(s[to+1]) {
+		return
+	}
+	between := strings.Trim(f.low[from:at], " \t\"'`*:=,")
+	words := strings.Fields(between)
+	if len(words) > 6 || len(words) > 0 && !pinLinks[words[len(words)-1]] && !strings.ContainsAny(f.low[from:at], ":=—") && between[0] < 0x80 {
+		return
+	}
+	if len(words) == 0 && strings.TrimLeft(f.low[from:at], " ") == "" && at-from > 0 && to < len(s) && !strings.ContainsAny(s[to:to+1], "\n\r,.;!#)\"' ") {
+		return
+	}
+	if len(words) == 0 && strings.TrimLeft(f.low[from:at], " ") == "" && strings.HasPrefix(f.low[to:], " is ") {
+		return // pin 4711 is not valid
+	}
+	f.accept(span{at, skip(s, to, 1, hash)})
+}
+
+var hash = classOf(`[#]`)
+
+var pinLinks = wordSet("is ist est es é è är er on je to и это は to_ becomes lautet equals = : was now still sono to: jest olarak là")
