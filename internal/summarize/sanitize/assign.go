@@ -31,6 +31,8 @@ type state struct {
 	pem     int     // end of the last private key
 	near    int     // behind the beginning of the last word that was looked around
 	call    int     // how far the last call was read
+	here    int     // behind the last here-string
+	insert  int     // end of the last insertion
 	webKey  int     // end of the last key in JSON
 	verb    int     // end of the last word for a login
 	around  surroundings
@@ -58,6 +60,9 @@ func ownUses() []ownUse {
 		{[]string{`; name="`}, (*finder).formField},
 		{[]string{"@tcp(", "@unix("}, (*finder).dsn},
 		{[]string{"new value:", "new password:", "generated password:"}, (*finder).newValue},
+		{[]string{"insert into "}, (*finder).inserted},
+		{[]string{"from stdin"}, (*finder).copied},
+		{[]string{"/reset/", "/reset-password/", "/password-reset/", "/magic/", "/magic-link/", "/verify/", "/invite/", "/confirm/", "/activate/", "/unsubscribe/", "?code=", "&code=", "?t=", "?k=", "?key=", "&key=", "#code="}, (*finder).link},
 		{[]string{`"kty"`}, (*finder).webKey},
 		{[]string{"recovery codes", "backup codes", "scratch codes", "recovery code", "backup code", "wiederherstellungscodes", "codes de secours"}, (*finder).codes},
 	}, forms()...)

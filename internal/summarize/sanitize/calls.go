@@ -38,7 +38,7 @@ func (f *finder) call(from, to int) {
 			f.accept(at)
 		case i == 0 && len(literals) > 1 && !f.keyed(word):
 			// the user or the host
-		case shapeOf(text) >= mixed, shapeOf(text) >= numbered && i == len(literals)-1 && i > 0 && i < 3 && strings.Contains(word, "auth"), f.keyed(word) && shapeOf(text) >= chosen:
+		case isAppPassword(text), shapeOf(text) >= mixed, shapeOf(text) >= numbered && i == len(literals)-1 && i > 0 && i < 3 && strings.Contains(word, "auth"), f.keyed(word) && shapeOf(text) >= chosen:
 			f.accept(at)
 		}
 	}
@@ -82,4 +82,17 @@ func (f *finder) literals(from, end int) (out []span) {
 		}
 	}
 	return out
+}
+
+// isAppPassword reports four groups of four small letters, as Google writes a password.
+func isAppPassword(s string) bool {
+	if len(s) != 19 {
+		return false
+	}
+	for i := range len(s) {
+		if i%5 == 4 != (s[i] == ' ') || i%5 != 4 && (s[i] < 'a' || s[i] > 'z') {
+			return false
+		}
+	}
+	return true
 }

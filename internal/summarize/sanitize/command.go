@@ -3,6 +3,7 @@ package sanitize
 import (
 	_ "embed" // the programs
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -124,10 +125,49 @@ func (f *finder) passwords(p program, args []argument) (any bool) {
 			}
 		}
 	}
+	for _, v := range p["nth"] { // verb:number of the argument
+		verb, number, _ := strings.Cut(v, ":")
+		k, _ := strconv.Atoi(number)
+		if words := plainArguments(args); k < len(words) && (verb == "" || words[0].text == verb) {
+			any = f.password(words[k].span) || any
+		}
+	}
+	for _, a := range args {
+		if _, slash := p["slash"]; slash { // user/password@host
+			any = f.behindSlash(a) || any
+		}
+	}
 	if _, last := p["last"]; last && len(bare) > min(1, len(p["verbs"])) {
 		any = f.password(bare[len(bare)-1].span) || any
 	}
 	return any
+}
+
+// plainArguments are those that are no flags.
+func plainArguments(args []argument) (out []argument) {
+	for _, a := range args {
+		if a.text[0] != '-' && (a.text[0] != '/' || strings.HasPrefix(a.text, "//")) {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// behindSlash notes the password of user/password@host.
+func (f *finder) behindSlash(a argument) bool {
+	text := a.text
+	if k := strings.IndexByte(text, '='); k >= 0 && k < strings.IndexByte(text, '/') {
+		text = text[k+1:]
+	}
+	user, rest, ok := strings.Cut(text, "/")
+	if !ok || !simpleWord(user) || rest == "" || rest[0] == '/' {
+		return false
+	}
+	from := a.to - len(rest)
+	if k := strings.LastIndexByte(rest, '@'); k > 0 {
+		rest = rest[:k]
+	}
+	return f.password(span{from, from + len(rest)})
 }
 
 // headerValue notes the value of a header that is named as a key or token.
@@ -162,6 +202,9 @@ func (f *finder) password(at span) bool {
 		at.to--
 	}
 	text := f.s[at.from:at.to]
+	if low := strings.ToLower(text); namesSecret(low) || idleValues[low] {
+		return false
+	}
 	if len(text) < 3 || text[0] != ':' && (placeholder(text) || variable.MatchString(text)) || isReference(text) || strings.HasPrefix(text, "$") {
 		return false
 	}

@@ -32,7 +32,7 @@ var nouns = map[string]weight{
 	"sharedkey": medium, "sid": weak, "sig": medium, "signature": weak, "signingkey": medium, "token": medium, "usertoken": medium, "webhook": weak,
 	"secretstring": strong, "otpauth": medium, "totp": medium, "cookie": weak, "pat": medium, "authorization": medium,
 	"jeton": medium, "geheimnis": medium, "segredo": medium, "secreto": medium, "schlussel": weak,
-	"key": weak,
+	"key": weak, "salt": weak, "keystring": medium, "passwordconfirmation": strong,
 }
 
 // longNouns are those that words may end in, by their last letter, the longest first.
@@ -58,7 +58,7 @@ var keyed = wordSet(`access account admin agent api app application auth aws azu
 // ends may follow the noun in a name; with others it is the name of something else.
 var ends = wordSet(`b64 base base64 bak backup bytes current data decoded default dev development enc encoded env hex key live local main master
 	new old one original plain plaintext preprod prev previous prd primary prod production qa raw read root rw ro sandbox second secondary stage staging
-	str string temp test testing text tmp uat user val value write ssm param parameter variable var override plaintxt clear cleartext`)
+	str string temp test testing text tmp uat user val value write ssm param parameter variable var override plaintxt clear cleartext confirmation confirm again repeat salt`)
 
 // nots are words before the noun that make it no secret, or a count of it.
 var nots = wordSet(`allow avg ban begin bos bot_ bypass cache cached cancel cancellation change check composite compare completion confirm continuation

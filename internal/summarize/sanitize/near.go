@@ -76,6 +76,9 @@ func (f *finder) token(i, to int) int {
 		}
 		return i + 1
 	}
+	if s[i] == '\\' && i+1 < to && letterClass.has(s[i+1]) { // \n
+		return i + 2
+	}
 	if !tokenStart.has(s[i]) {
 		return i + 1
 	}
@@ -107,8 +110,11 @@ var (
 // name of a user.
 func (f *finder) candidate(at span, quoted bool) {
 	s := f.s
-	for !quoted && at.to > at.from && strings.IndexByte(".:?", s[at.to-1]) >= 0 {
+	for !quoted && at.to > at.from && strings.IndexByte(".:?*_", s[at.to-1]) >= 0 {
 		at.to--
+	}
+	for at.from < at.to && (s[at.from] == '*' || s[at.from] == '_') {
+		at.from++
 	}
 	if at.to-at.from < 6 {
 		return
@@ -140,8 +146,8 @@ var stems = withCapitals(strings.Fields(`passwort kennwort passphrase passcode p
 
 // verbs say that a name and a password follow.
 var verbs = withCapitals([]string{
-	"log in", "login", "sign in", "signin", "logged in", "log on", "logon", "unlock", "decrypt", "protected with", "locked with", "authenticate", "anmelde", "melde dich", "melde mich", "einloggen", "logge", "entsperr",
-	"connecte", "connexion", "identifiant", "inicia sesi", "iniciar sesi", "entra con", "ingresa", "accede", "acced", "inlog", "zaloguj", "logowan", "войди", "зайди", "логин", "вход", "увійди", "logga in", "log ind", "přihlas",
+	"log in", "login", "sign in", "signin", "logged in", "log on", "logon", "unlock", "decrypt", "protected with", "locked with", "authenticate", "anmelde", "melde dich", "melde mich", "einloggen", "logge dich", "logge mich", "entsperr",
+	"connecte-", "connectez-", "connecter", "me connecte", "connexion", "identifiant", "inicia sesi", "iniciar sesi", "entra con", "ingresa", "accede", "acced", "inlog", "zaloguj", "logowan", "войди", "зайди", "логин", "вход", "увійди", "logga in", "log ind", "přihlas",
 	"kirjaudu", "giriş", "登录", "登陆", "ログイン", "로그인", "سجل الدخول", "đăng nhập", "masuk", "creds", "credential", "zugangsdaten", "credenciales", "credenciais", "accesso", "inloggegevens", "user/pass", "login/pass", "username", "user name",
 })
 
@@ -155,10 +161,13 @@ var notAfter = wordSet(`hash hashes hashing reset resets field fields policy pol
 
 // near looks for secrets in the sentence around the word for one.
 func (f *finder) near(from, to int, w weight) {
-	if f.tokens || w <= weak || f.state.near == from+1 {
+	if f.tokens || w == noSecret || f.state.near == from+1 || from > 0 && inBase64.has(f.s[from-1]) || to < len(f.s) && inBase64.has(f.s[to]) {
 		return
 	}
 	f.state.near = from + 1
+	if w >= medium {
+		f.adjacentDigits(from, to)
+	}
 	all := f.around(from)
 	f.work += 4 + 2*len(all)
 	if len(all) == 0 || w == strong && notAfter[f.wordBehind(to)] {
@@ -181,6 +190,23 @@ func (f *finder) near(from, to int, w weight) {
 		}
 	}
 }
+
+var inBase64 = classOf(`[/+]`)
+
+// adjacentDigits finds a key of 32 hexadecimal digits or more right behind the word for one.
+func (f *finder) adjacentDigits(from, to int) {
+	if word := f.low[from:to]; !strings.HasSuffix(word, "secret") && !strings.HasSuffix(word, "apikey") && !strings.HasSuffix(word, "password") {
+		return
+	}
+	i := skip(f.s, to, 3, adjacentGap)
+	end := skip(f.s, i, maxName*2, hexByte)
+	f.work += end - to
+	if i > to && end-i >= 32 && !f.wordAt(end) && entropy(f.s[i:end]) > 2.5 {
+		f.accept(span{i, end})
+	}
+}
+
+var adjacentGap = classOf("[ `'\"]")
 
 // accept notes a candidate, once.
 func (f *finder) accept(at span) {
@@ -208,11 +234,25 @@ func (f *finder) linked(c *candidate, between string, behind bool, w weight) boo
 	if code && !c.quoted && strings.Trim(between, " (") != "" {
 		return false
 	}
+	if strings.Contains(between, `\n`) || strings.Contains(between, `\t`) || strings.Contains(between, `\r`) {
+		return false // another line
+	}
 	words := strings.Count(strings.Trim(between, " "), " ")
 	adjacent := strings.Trim(between, " \"'`:*(=0578") == ""
 	want := chosen
 	switch {
-	case code && (w < strong || !behind):
+	case w == weak:
+		if !adjacent || !behind || c.quoted || code || !startsWithWord(f, c.from) {
+			return false
+		}
+		want = mixed
+	case adjacent && behind && c.paired:
+		want = numbered
+	case behind && c.quoted && fallbacks[strings.Trim(between, " \"'`)}]")]:
+		want = chosen
+	case code && !behind:
+		return false
+	case code && w < strong:
 		want = random
 	case code:
 		want = mixed
@@ -232,6 +272,17 @@ func (f *finder) linked(c *candidate, between string, behind bool, w weight) boo
 	}
 	return c.shape >= want
 }
+
+// fallbacks stand between a name and what is taken where it has no value.
+var fallbacks = map[string]bool{"||": true, "??": true, "?:": true, "or": true, "| default": true, "|default": true, "||=": true, ".unwrap_or(": true, ", default=": true}
+
+// startsWithWord reports a line of words and numbers, such as a device is set with.
+func startsWithWord(f *finder, at int) bool {
+	line := f.back(at, '\n', readBefore)
+	return skip(f.low, line, at-line, settingByte) == at
+}
+
+var settingByte = classOf(`[a-z0-9 .-]`)
 
 // withoutParentheses is a text without one remark in parentheses.
 func withoutParentheses(s string) string {
@@ -298,7 +349,7 @@ func (f *finder) stem(from, to int) {
 
 // verb looks behind a word that a login follows.
 func (f *finder) verb(from, to int) {
-	if f.wordAt(from-1) || f.tokens || f.state.verb > from {
+	if f.wordAt(from-1) || f.tokens || f.state.verb > from || to < len(f.s) && letterClass.has(f.s[to]) && english[f.low[from:to]] {
 		return
 	}
 	f.state.verb = to
@@ -311,14 +362,22 @@ func (f *finder) verb(from, to int) {
 		}
 		between := f.s[to:c.from]
 		f.work += 2 * len(between)
-		if strings.ContainsAny(strings.TrimRight(between, " ="), "(){}=;<>[]") || strings.Contains(between, ". ") || isNamed(f.low, c.from) && !c.paired {
+		if strings.ContainsAny(strings.TrimRight(between, " ="), "(){}=;<>[]\\") || strings.Contains(between, ". ") || isNamed(f.low, c.from) && !c.paired {
 			continue
 		}
-		if c.shape == mixed || c.shape >= chosen && (c.quoted || joined(f.low, c.from)) || c.paired && strings.Contains(between, ":") || c.shape >= chosen && (c.paired || c.quoted || joined(f.low, c.from)) {
+		if !c.paired && !opens[f.low[from:to]] && strings.Trim(between, "0123456789 \t\"'`:=*,-/") == "" {
+			continue // the name of a user
+		}
+		if c.shape == mixed || c.shape >= chosen && (c.quoted || joined(f.low, c.from)) || c.paired && strings.ContainsAny(between, ":=") || c.shape >= chosen && (c.paired || c.quoted || joined(f.low, c.from)) {
 			f.accept(c.span)
 		}
 	}
 }
+
+var (
+	english = map[string]bool{"login": true, "log in": true, "signin": true, "sign in": true, "log on": true, "logon": true, "unlock": true, "decrypt": true, "username": true, "user name": true, "authenticate": true}
+	opens   = map[string]bool{"creds": true, "credential": true, "zugangsdaten": true, "inloggegevens": true, "credenciales": true, "credenciais": true, "protected with": true, "locked with": true}
+)
 
 // joined reports a word between two that belong together before a candidate.
 func joined(low string, at int) bool {

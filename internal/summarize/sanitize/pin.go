@@ -50,7 +50,7 @@ func init() { pinEnds[""] = true }
 func (f *finder) code(from, at int) {
 	s := f.s
 	to := skip(s, at, 9, digitClass)
-	if n := to - at; n < 4 || n > 8 || f.wordAt(to) || s[at-1] == '.' || s[at-1] == '-' || s[at-1] == '/' || to+1 < len(s) && strings.IndexByte(".:-/%", s[to]) >= 0 && digitClass.has(s[to+1]) {
+	if n := to - at; n < 4 || n > 8 || f.wordAt(to) || f.wordAt(at-1) || s[at-1] == '.' || s[at-1] == '-' || s[at-1] == '/' || to+1 < len(s) && strings.IndexByte(".:-/%", s[to]) >= 0 && digitClass.has(s[to+1]) {
 		return
 	}
 	between := strings.Trim(f.low[from:at], " \t\"'`*:=,")

@@ -17,6 +17,10 @@ func reads(low string) (found bool) {
 
 // hereString finds what a command reads that a secret is written to: cmd <<< secret.
 func (f *finder) hereString(from, to int) {
+	if from < f.state.here {
+		return
+	}
+	f.state.here = to + 16
 	line := f.back(from, '\n', maxCommand/2)
 	f.work += 2 * (from - line)
 	if f.tokens || !reads(f.low[line:from]) {
@@ -67,7 +71,7 @@ func (f *finder) given(at int) {
 		a.text = a.text[k+1:]
 	}
 	a.text = strings.TrimRight(a.text, ")\"'")
-	if m := mixOf(a.text); len(a.text) < 6 || m.digits+m.signs == 0 || isPathLike(a.text) || strings.ContainsAny(a.text, "<>") {
+	if m := mixOf(a.text); len(a.text) < 6 || m.digits+m.signs == 0 || isPathLike(a.text) || strings.ContainsAny(a.text, "<>=") || strings.Count(a.text, " ") > 3 || strings.Contains(a.text, " ") && strings.Contains(a.text, "$") {
 		return
 	}
 	f.password(span{a.from, a.from + len(a.text)})

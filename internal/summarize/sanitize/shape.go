@@ -27,7 +27,9 @@ func shapeOf(s string) shape {
 	}
 	if m.digits == 0 {
 		if inner := strings.IndexAny(s[1:n-1], "!@#$%^&*?+"); inner >= 0 && m.letters > 3 && m.letters+m.signs == n && strings.Trim(s, "!#*?&+$") == s {
-			return chosen
+			if n >= 8 {
+				return chosen
+			}
 		}
 		return noShape
 	}
@@ -73,13 +75,19 @@ func orderOf(s string) (runs, inner, turns int) {
 
 // notChosen reports what only looks made up.
 func notChosen(s string) bool {
+	if isHex(s) || strings.Contains(s, "%s") || strings.ContainsAny(s[:len(s)-1], ",=") || strings.Contains(s, "..") || holdsVariable(s) {
+		return true
+	}
+	if n := skip(s, 0, len(s), digitClass); n > 0 && n < len(s) && s[n] == ':' {
+		return true // the number of a line
+	}
 	if s[0] == '-' || s[0] == '.' || s[0] == '#' && isHex(s[1:]) || strings.ContainsAny(s, "(){}[]<>|\\;`\"'") || strings.Contains(s, "://") || strings.Contains(s, "::") || strings.Contains(s, "->") {
 		return true
 	}
 	if isHash(s) || isUUID(s) || isPathLike(s) || dashedWords(s) || wordsOnly(s) || strings.HasPrefix(s, "0x") || strings.Count(s, "/") > 1 {
 		return true
 	}
-	if i := strings.IndexByte(s, '@'); i > 0 && strings.IndexByte(s[i:], '.') > 0 || i == 0 || i > 1 && skip(s, 0, i, letterClass) == i {
+	if i := strings.IndexByte(s, '@'); i > 0 && strings.IndexByte(s[i:], '.') > 0 || i == 0 || i > 1 && skip(s, 0, i, pathByte) == i || i > 0 && isHash(s[i+1:]) {
 		return true
 	}
 	low := strings.ToLower(s)
@@ -103,6 +111,14 @@ func notChosen(s string) bool {
 	return measured(low)
 }
 
+var pathByte = classOf(`[A-Za-z/._-]`)
+
+// holdsVariable reports $name, ${name} or $(command) within a text.
+func holdsVariable(s string) bool {
+	i := strings.IndexByte(s, '$')
+	return i >= 0 && i+1 < len(s) && (s[i+1] == '{' || s[i+1] == '(' || i == 0 && letterClass.has(s[1]) && !strings.ContainsAny(s[1:], "0123456789") || i > 0 && s[i-1] == '=')
+}
+
 // parted reports names and numbers with signs between them: v1.2.3-rc1, db-01.internal.
 func parted(s, signs string) bool {
 	parts := 0
@@ -112,8 +128,11 @@ func parted(s, signs string) bool {
 		if k := skip(p, letters, 4, digitClass); k == len(p) {
 			continue
 		}
+		if len(p) <= 3 {
+			continue
+		}
 		digits := skip(p, 0, len(p), digitClass)
-		if k := skip(p, digits, 5, letterClass); digits > 0 && skip(p, k, 3, digitClass) == len(p) {
+		if k := skip(p, digits, 12, letterClass); digits > 0 && skip(p, k, 3, digitClass) == len(p) {
 			continue
 		}
 		return false

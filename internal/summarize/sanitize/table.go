@@ -38,7 +38,7 @@ func (f *finder) table(n *name) {
 	for _, sep := range []string{"|", ",", "\t", ";"} {
 		header := s[line:end]
 		columns := strings.Count(header, sep)
-		if columns == 0 || columns > 60 || sep != "|" && (strings.ContainsAny(header, "(){}=:\"'") || hasEmptyCell(header, sep)) {
+		if columns == 0 || columns > 60 || sep != "|" && (strings.ContainsAny(header, "(){}=:'") || strings.Contains(header, `"`) && !allQuoted(header, columns) || hasEmptyCell(header, sep)) {
 			continue
 		}
 		if line != t.header || t.columns == 0 {
@@ -48,8 +48,45 @@ func (f *finder) table(n *name) {
 		f.column(n, sep, strings.Count(s[line:n.from], sep), columns, end+1)
 		return
 	}
-	f.state.row = line + 1
+	if !f.aligned(n, line, end) {
+		f.state.row = line + 1
+	}
 }
+
+// allQuoted reports a header with a quote around each name.
+func allQuoted(header string, columns int) bool {
+	return strings.HasPrefix(header, `"`) && strings.Count(header, `"`) == 2*(columns+1)
+}
+
+// aligned looks through a column that begins in each row where its name does: it reports
+// whether the name stands in such a header.
+func (f *finder) aligned(n *name, line, end int) bool {
+	s := f.s
+	if n.weight < medium || end >= len(s) || n.bare > line && !strings.HasSuffix(s[line:n.bare], "  ") && !strings.HasSuffix(s[line:n.bare], "\t") || n.to < end && !strings.HasPrefix(s[n.to:], "  ") && s[n.to] != '\r' ||
+		strings.Count(s[line:end], "  ") == 0 || skip(s, line, end-line, headerByte) != end || anySpace.has(s[line]) {
+		return false
+	}
+	which := n.bare - line
+	for at := end + 1; at < len(s) && at < end+maxRows*8; {
+		stop := f.ahead(at, '\n', maxValue)
+		if from := at + which; from < stop && s[from] != ' ' && s[from-1] == ' ' || which == 0 && from < stop {
+			to := from
+			for to < stop && !anySpace.has(s[to]) {
+				to++
+			}
+			if shapeOf(s[from:to]) >= numbered || n.weight == strong {
+				f.cell(n, from, to)
+			}
+			f.work += 3 * (to - from)
+		} else {
+			break
+		}
+		at = stop + 1
+	}
+	return false
+}
+
+var headerByte = classOf(`[A-Za-z0-9_ \t\r()-]`)
 
 // hasEmptyCell reports a column without a name, which no header of a table has: an
 // indented line of code, or an argument and its comma.
@@ -73,6 +110,10 @@ func (f *finder) column(n *name, sep string, which, columns, at int) {
 		}
 		end := f.ahead(at, '\n', maxValue)
 		row := s[at:end]
+		if row != "" && strings.Trim(row, "+-=|: \r") == "" { // a line between rows
+			at = end + 1
+			continue
+		}
 		if strings.Count(row, sep) != columns {
 			return
 		}
