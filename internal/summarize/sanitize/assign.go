@@ -31,6 +31,7 @@ type state struct {
 	pem     int     // end of the last private key
 	near    int     // behind the beginning of the last word that was looked around
 	call    int     // how far the last call was read
+	phrase  int     // behind the last look for words of a wallet
 	here    int     // behind the last here-string
 	insert  int     // end of the last insertion
 	webKey  int     // end of the last key in JSON
@@ -41,7 +42,7 @@ type state struct {
 // keyWords are what every name of a secret has a part of.
 var keyWords = []string{
 	"pass", "pwd", "psw", "pw", "psk", "secret", "token", "key", "auth", "cred", "sig", "sid", "session", "jwt", "dsn", "seed", "mnemonic", "bearer", "cookie", "webhook",
-	"connectionstring", "totp", "_pat", "adgangskode", "contrasen", "geslo", "haslo", "heslo", "jelszo", "katasandi", "kennwort", "losenord", "lozinka",
+	"connectionstring", "communit", "salt", "totp", "_pat", "adgangskode", "contrasen", "geslo", "haslo", "heslo", "jelszo", "katasandi", "kennwort", "losenord", "lozinka",
 	"matkhau", "mdp", "parol", "parool", "salasana", "senha", "sifre", "slaptazodis", "wachtwoord", "zaporka", "clave", "jeton", "geheimnis", "segredo", "fjalekalimi", "schlussel",
 }
 
@@ -60,11 +61,13 @@ func ownUses() []ownUse {
 		{[]string{`; name="`}, (*finder).formField},
 		{[]string{"@tcp(", "@unix("}, (*finder).dsn},
 		{[]string{"new value:", "new password:", "generated password:"}, (*finder).newValue},
+		{[]string{"mnemonic", "seed", "recovery", "phrase", "wallet", " words"}, (*finder).phrase},
+		{[]string{"ugfzc3dvcmq6"}, (*finder).asked},
 		{[]string{"insert into "}, (*finder).inserted},
 		{[]string{"from stdin"}, (*finder).copied},
 		{[]string{"/reset/", "/reset-password/", "/password-reset/", "/magic/", "/magic-link/", "/verify/", "/invite/", "/confirm/", "/activate/", "/unsubscribe/", "?code=", "&code=", "?t=", "?k=", "?key=", "&key=", "#code="}, (*finder).link},
 		{[]string{`"kty"`}, (*finder).webKey},
-		{[]string{"recovery codes", "backup codes", "scratch codes", "recovery code", "backup code", "wiederherstellungscodes", "codes de secours"}, (*finder).codes},
+		{[]string{"recovery codes", "backup codes", "scratch codes", "recovery code", "backup code", "license key", "licence key", "activation code", "activation key", "product key", "registration key", "one-time codes", "wiederherstellungscodes", "codes de secours"}, (*finder).codes},
 	}, forms()...)
 }
 
@@ -129,12 +132,13 @@ func (f *finder) spaced(n *name) weight {
 		return noSecret
 	}
 	start := n.from - 1
-	for start > max(0, n.from-16) && wordClass.has(s[start-1]) {
+	for start > max(0, n.from-16) && identTail.has(s[start-1]) {
 		start--
 	}
 	before := strings.ToLower(s[start : n.from-1])
+	before = before[strings.LastIndexAny(strings.TrimRight(before, "-0123456789"), "-_")+1:]
 	switch {
-	case last == "key" && keyed[before]:
+	case last == "key" && (keyed[before] || keyed[strings.TrimRight(before, "-0123456789")]):
 		return medium
 	case last == "phrase" && (before == "pass" || before == "seed" || before == "recovery"), last == "code" && before == "pass":
 		return strong

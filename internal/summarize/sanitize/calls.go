@@ -8,11 +8,14 @@ import (
 // calls end names of functions that are given a user and a password, or a key, as literals.
 var calls = []string{
 	"auth(", "auth=(", "auth = (", "auth: (", "auth: [", "auth' => ['", "login(", "connect(", "mysqli(", "pdo(", "connection(", "credential(", "credentials(", "pw_set(", "user(", "userpassword(", "wifi.begin(",
-	"securestring(", "securestring ", "wallet(", "toaccount(", "signer(", "hmac(", "hmac.new(", "fernet(", "keyspec(", ".sign(", ".encode(", ".decode(", ".verify(", "keys(", "type(", "fill(", "setkey(", "apikey(", "token(", "sethttpauth(", "secret(", "key(",
+	"securestring(", "securestring ", "wallet(", "toaccount(", "signer(", "hmac(", "hmac.new(", "fernet(", "keyspec(", ".sign(", ".encode(", ".decode(", ".verify(", "keys(", "type(", "fill(", "setkey(", "apikey(", "token(", "sethttpauth(", "secret(", "key(", "fromhex(", "from_hex(", "hex.decodestring(", "unhexlify(", "buffer.from(", "hextobytes(",
 }
 
 // weakCalls take a password only where one is named in the same line.
 var weakCalls = []string{"keys(", "type(", "fill(", "user(", "connection("}
+
+// keyDecoders take a key only where one is named before them.
+var keyDecoders = []string{"fromhex(", "from_hex(", "hex.decodestring(", "unhexlify(", "buffer.from(", "hextobytes("}
 
 // keyCalls take nothing but a key, so that digits alone are one.
 var keyCalls = []string{"wallet(", "toaccount(", "signer(", "fernet(", "keyspec(", "hmac(", "hmac.new(", "apikey(", "setkey("}
@@ -28,13 +31,17 @@ func (f *finder) call(from, to int) {
 	if slices.Contains(weakCalls, word) && !strings.Contains(f.low[max(0, from-readBefore):to], "pass") && !strings.Contains(f.low[max(0, from-readBefore):to], "pw") {
 		return
 	}
+	decoder := slices.Contains(keyDecoders, word)
+	if before := f.low[max(0, from-maxName/2):from]; decoder && !strings.Contains(before, "key") && !strings.Contains(before, "secret") && !strings.Contains(before, "seed") {
+		return
+	}
 	literals := f.literals(to, end)
 	f.work += 2 * (end - to)
 	for i, at := range literals {
 		text := f.s[at.from:at.to]
 		f.work += 3 * len(text)
 		switch {
-		case slices.Contains(keyCalls, word) && isKey(text):
+		case (decoder || slices.Contains(keyCalls, word)) && isKey(text):
 			f.accept(at)
 		case i == 0 && len(literals) > 1 && !f.keyed(word):
 			// the user or the host

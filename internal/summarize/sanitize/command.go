@@ -128,7 +128,7 @@ func (f *finder) passwords(p program, args []argument) (any bool) {
 	for _, v := range p["nth"] { // verb:number of the argument
 		verb, number, _ := strings.Cut(v, ":")
 		k, _ := strconv.Atoi(number)
-		if words := plainArguments(args); k < len(words) && (verb == "" || words[0].text == verb) {
+		if words := plainArguments(args); k < len(words) && (verb == "" || words[0].text == verb) && isMade(words[k].text) {
 			any = f.password(words[k].span) || any
 		}
 	}
@@ -136,6 +136,9 @@ func (f *finder) passwords(p program, args []argument) (any bool) {
 		if _, slash := p["slash"]; slash { // user/password@host
 			any = f.behindSlash(a) || any
 		}
+	}
+	if _, made := p["made"]; made && len(bare) > 0 && isMade(bare[len(bare)-1].text) {
+		any = f.password(bare[len(bare)-1].span) || any
 	}
 	if _, last := p["last"]; last && len(bare) > min(1, len(p["verbs"])) {
 		any = f.password(bare[len(bare)-1].span) || any
@@ -167,8 +170,11 @@ func (f *finder) behindSlash(a argument) bool {
 	if k := strings.LastIndexByte(rest, '@'); k > 0 {
 		rest = rest[:k]
 	}
-	return f.password(span{from, from + len(rest)})
+	return isMade(rest) && f.password(span{from, from + len(rest)})
 }
+
+// isMade reports a text that was made or chosen as a secret.
+func isMade(s string) bool { return shapeOf(s) >= numbered || isUUID(s) || len(s) >= 20 && isHex(s) }
 
 // headerValue notes the value of a header that is named as a key or token.
 func (f *finder) headerValue(at span) bool {

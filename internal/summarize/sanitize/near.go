@@ -20,6 +20,7 @@ type candidate struct {
 	span
 	shape  shape
 	quoted bool
+	head   int  // where the name of its user begins, or it itself
 	paired bool // behind a user's name: bob:secret, bob / secret
 }
 
@@ -119,6 +120,7 @@ func (f *finder) candidate(at span, quoted bool) {
 	if at.to-at.from < 6 {
 		return
 	}
+	head := at.from
 	paired := pairedBefore(s[max(0, at.from-3):at.from])
 	if k := strings.IndexAny(s[at.from:at.to], ":/%"); k > 0 && k < 40 && simpleWord(s[at.from:at.from+k]) && shapeOf(s[at.from+k+1:at.to]) >= chosen && !strings.Contains(s[at.from:at.to], "://") {
 		at.from += k + 1
@@ -126,7 +128,7 @@ func (f *finder) candidate(at span, quoted bool) {
 	}
 	f.work += 3 * (at.to - at.from)
 	if sh := shapeOf(s[at.from:at.to]); sh > noShape {
-		f.state.around.candidates = append(f.state.around.candidates, candidate{at, sh, quoted, paired})
+		f.state.around.candidates = append(f.state.around.candidates, candidate{at, sh, quoted, head, paired})
 	}
 }
 
@@ -178,14 +180,14 @@ func (f *finder) near(from, to int, w weight) {
 		between, behind := "", c.from >= to
 		switch {
 		case behind:
-			between = f.s[to:c.from]
+			between = f.s[to:max(to, c.head)]
 		case c.to <= from:
 			between = f.s[c.to:from]
 		default:
 			continue
 		}
 		f.work += 2 * len(between)
-		if f.linked(c, between, behind, w) {
+		if f.linked(c, between, behind, w, from) {
 			f.accept(c.span)
 		}
 	}
@@ -195,10 +197,18 @@ var inBase64 = classOf(`[/+]`)
 
 // adjacentDigits finds a key of 32 hexadecimal digits or more right behind the word for one.
 func (f *finder) adjacentDigits(from, to int) {
-	if word := f.low[from:to]; !strings.HasSuffix(word, "secret") && !strings.HasSuffix(word, "apikey") && !strings.HasSuffix(word, "password") {
+	if word := f.low[from:to]; !strings.HasSuffix(word, "secret") && !strings.HasSuffix(word, "key") && !strings.HasSuffix(word, "password") {
 		return
 	}
 	i := skip(f.s, to, 3, adjacentGap)
+	if strings.HasPrefix(f.s[i:], "(") {
+		i = min(len(f.s), i+2+max(0, strings.IndexByte(f.s[i:min(len(f.s), i+24)], ')')-1))
+	}
+	for _, link := range []string{"is ", ": ", "= ", "0x"} {
+		if strings.HasPrefix(f.low[skip(f.s, i, 2, blank):], link) {
+			i = skip(f.s, i, 2, blank) + len(link)
+		}
+	}
 	end := skip(f.s, i, maxName*2, hexByte)
 	f.work += end - to
 	if i > to && end-i >= 32 && !f.wordAt(end) && entropy(f.s[i:end]) > 2.5 {
@@ -225,27 +235,26 @@ var nameGap = classOf(`[ _-]`)
 
 // linked reports whether a candidate belongs to a word for a secret, by its shape and what
 // stands between the two.
-func (f *finder) linked(c *candidate, between string, behind bool, w weight) bool {
+func (f *finder) linked(c *candidate, between string, behind bool, w weight, from int) bool {
 	if ends := strings.Contains(between, ". ") || strings.Contains(between, "! ") || strings.Contains(between, "; "); ends || isNamed(f.low, c.from) {
 		return false
 	}
 	between = withoutParentheses(between)
-	code := strings.ContainsAny(between, "(){}=;<>[]")
-	if code && !c.quoted && strings.Trim(between, " (") != "" {
+	adjacent := strings.Trim(between, " \"'`:*(=0578") == ""
+	code := strings.Trim(between, " (") != "" && strings.ContainsAny(between, "(){}=;<>[]")
+	if code && !c.quoted {
 		return false
 	}
 	if strings.Contains(between, `\n`) || strings.Contains(between, `\t`) || strings.Contains(between, `\r`) {
 		return false // another line
 	}
 	words := strings.Count(strings.Trim(between, " "), " ")
-	adjacent := strings.Trim(between, " \"'`:*(=0578") == ""
 	want := chosen
 	switch {
 	case w == weak:
-		if !adjacent || !behind || c.quoted || code || !startsWithWord(f, c.from) {
+		if !behind || c.quoted || len(between) > 24 || !startsWithWord(f, c.head) {
 			return false
 		}
-		want = mixed
 	case adjacent && behind && c.paired:
 		want = numbered
 	case behind && c.quoted && fallbacks[strings.Trim(between, " \"'`)}]")]:
@@ -256,6 +265,7 @@ func (f *finder) linked(c *candidate, between string, behind bool, w weight) boo
 		want = random
 	case code:
 		want = mixed
+	case w == medium && behind && len(between) < 48 && startsWithWord(f, from):
 	case w == medium && adjacent && behind && c.to-c.from >= 12:
 		want = mixed
 	case w == medium && behind && c.to-c.from >= 8 && words < 8 && pinLinks[lastWord(f.low, c.from)]:
@@ -360,13 +370,17 @@ func (f *finder) verb(from, to int) {
 		if c.from < to || c.from > to+80 {
 			continue
 		}
-		between := f.s[to:c.from]
+		between := f.s[to:max(to, c.head)]
 		f.work += 2 * len(between)
 		if strings.ContainsAny(strings.TrimRight(between, " ="), "(){}=;<>[]\\") || strings.Contains(between, ". ") || isNamed(f.low, c.from) && !c.paired {
 			continue
 		}
 		if !c.paired && !opens[f.low[from:to]] && strings.Trim(between, "0123456789 \t\"'`:=*,-/") == "" {
 			continue // the name of a user
+		}
+		if words := strings.Fields(strings.Trim(between, "\"' ")); len(words) == 1 && simpleWord(strings.Trim(words[0], "\"'")) && c.shape >= chosen && strings.HasPrefix(f.low[from:to], "log") && !strings.ContainsAny(between, ",:") {
+			f.accept(c.span) // LOGIN user password
+			continue
 		}
 		if c.shape == mixed || c.shape >= chosen && (c.quoted || joined(f.low, c.from)) || c.paired && strings.ContainsAny(between, ":=") || c.shape >= chosen && (c.paired || c.quoted || joined(f.low, c.from)) {
 			f.accept(c.span)

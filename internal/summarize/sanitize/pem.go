@@ -13,6 +13,7 @@ const (
 )
 
 var (
+	dash       = classOf(`[-]`)
 	base64Byte = classOf(`[A-Za-z0-9+/=]`)
 	digitClass = classOf(`[0-9]`)
 )
@@ -26,10 +27,11 @@ func (f *finder) pemHead(from, to int) {
 	if strings.HasPrefix(f.low[body:], " block") {
 		body += len(" block")
 	}
-	if !strings.HasPrefix(f.s[body:], "-----") {
+	body = skip(f.s, body, 1, blank)
+	if !strings.HasPrefix(f.s[body:], "----") {
 		return
 	}
-	body += 5
+	body = skip(f.s, body, 5, dash)
 	begin := from
 	if k := strings.LastIndex(f.low[max(0, from-112):from], "-----begin"); k >= 0 {
 		begin = max(0, from-112) + k

@@ -70,3 +70,50 @@ func (f *finder) code(from, at int) {
 var hash = classOf(`[#]`)
 
 var pinLinks = wordSet("is ist est es é è är er on je to и это は to_ becomes lautet equals = : was now still sono to: jest olarak là")
+
+// phrase finds the words of a wallet: 12, 15, 18, 21 or 24 of 3 to 8 small letters.
+func (f *finder) phrase(_, to int) {
+	if f.tokens || to < f.state.phrase {
+		return
+	}
+	s := f.s
+	end := min(f.ahead(to, '\n', 280), len(s))
+	f.state.phrase = to + 24
+	f.work += 2 * (end - to)
+	last, from := 0, 0
+	for i, words := to, 0; i < end; {
+		k := skip(s, i, 9, smallLetter)
+		if k-i < 3 || k-i > 8 || proseWords[s[i:k]] {
+			words = 0
+			if i = max(k, i+1); i > to+64 {
+				return
+			}
+			continue
+		}
+		if words == 0 {
+			from = i
+		}
+		words, last = words+1, k
+		gap := skip(s, k, 2, wordGap)
+		if gap == k || gap >= end || !smallLetter.has(s[gap]) {
+			if words >= 12 && words <= 24 && words%3 == 0 {
+				f.accept(span{from, last})
+				return
+			}
+			words = 0
+		}
+		i = max(gap, k)
+	}
+}
+
+var (
+	smallLetter = classOf(`[a-z]`)
+	wordGap     = classOf(`[ ,]`)
+)
+
+// asked finds the answer in the line behind the base64 of "Password:".
+func (f *finder) asked(_, to int) {
+	for _, a := range f.first(skip(f.s, to, 3, anySpace)) {
+		f.password(a.span)
+	}
+}

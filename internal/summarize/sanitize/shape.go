@@ -39,7 +39,7 @@ func shapeOf(s string) shape {
 		return random
 	case runs >= 2 && inner >= 1 && n >= 8, inner >= 1 && m.signs > 0 && m.letters > 2, inner >= 1 && m.digits >= 2 && letterClass.has(s[n-1]), n >= 8 && 3*turns >= n:
 		return mixed
-	case m.digits >= 3, m.signs > 0, inner >= 1 && m.small == m.letters:
+	case m.digits >= 3, m.signs > 0, inner >= 1 && (m.small == m.letters || m.small == m.letters-1 && s[0] >= 'A' && s[0] <= 'Z'):
 		return chosen
 	}
 	return numbered
