@@ -167,6 +167,7 @@ func (f *finder) behindSlash(a argument) bool {
 		return false
 	}
 	from := a.to - len(rest)
+	rest, _, _ = strings.Cut(rest, " ")
 	if k := strings.LastIndexByte(rest, '@'); k > 0 {
 		rest = rest[:k]
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"compress/zlib"
+	"encoding/base32"
 	"encoding/base64"
 	"encoding/hex"
 	"io"
@@ -112,6 +113,7 @@ func (h *hidden) run(start int) int {
 	if len(text) < minEncoded || h.piece(text, at) || len(text) != end-start {
 		return end
 	}
+	h.f.prefixed(span{start, end})
 	for from := start; from < end; { // base64 with a sign beside it
 		to := skip(s, from, end-from, base64Byte)
 		if to-from >= minEncoded && to-from < end-start {
@@ -134,12 +136,21 @@ func (h *hidden) piece(text []byte, at span) bool {
 	return true
 }
 
-// decoded is what base64 or hexadecimal digits stand for, if it is a text.
+var base32Byte = classOf(`[A-Z2-7]`)
+
+// decoded is what base64, base32 or hexadecimal digits stand for, if it is a text.
 func (h *hidden) decoded(text []byte) []byte {
 	if isHex(string(text[:min(len(text), 64)])) {
 		if digits := text[:len(text)&^1]; len(digits) > 0 {
 			out := make([]byte, len(digits)/2)
 			if n, _ := hex.Decode(out, digits); n >= minEncoded/2 && readable(out[:min(n, 512)]) {
+				return out[:n]
+			}
+		}
+	}
+	if skip(string(text[:min(len(text), 64)]), 0, 64, base32Byte) == min(len(text), 64) {
+		if out := make([]byte, len(text)); len(text) >= minEncoded {
+			if n, err := base32.StdEncoding.WithPadding(base32.NoPadding).Decode(out, text); err == nil && readable(out[:min(n, 512)]) {
 				return out[:n]
 			}
 		}
@@ -244,17 +255,18 @@ func (h *hidden) lists() {
 
 // numbers are the bytes of a list that begins at a place.
 func numbers(s string, i int) (text []byte, end int) {
-	base, decimal := 16, false
+	base, decimal, prefixed := 16, false, false
 	end = i
 	for i < len(s) {
 		if strings.HasPrefix(s[i:], "0x") {
 			i += 2
+			prefixed = true
 		}
 		k := skip(s, i, 4, hexByte)
 		if k-i < 2 || k-i > 3 {
 			return text, max(end, k)
 		}
-		if len(text) == 0 && skip(s, i, 3, digitClass) == k && k < len(s) && s[k] == ',' {
+		if len(text) == 0 && !prefixed && skip(s, i, 3, digitClass) == k && k < len(s) && (s[k] == ',' || k-i == 3) {
 			base, decimal = 10, true
 		}
 		c, err := strconv.ParseUint(s[i:k], base, 8)
@@ -262,7 +274,7 @@ func numbers(s string, i int) (text []byte, end int) {
 			return text, max(end, k)
 		}
 		text, end = append(text, byte(c)), k
-		i = skip(s, k, 1, comma)
+		i = skip(s, k, 1, between)
 		if i = skip(s, i, 3, anySpace); i == k {
 			return text, end
 		}
@@ -270,7 +282,7 @@ func numbers(s string, i int) (text []byte, end int) {
 	return text, end
 }
 
-var comma = classOf(`[,]`)
+var between = classOf(`[,:;-]`)
 
 // dump is the text of the lines of a dump, from its first offset on.
 func dump(s string, i int) (text []byte, end int) {
@@ -306,4 +318,26 @@ func dump(s string, i int) (text []byte, end int) {
 		}
 	}
 	return text, min(end, len(s))
+}
+
+// minPrefixed is the least length of a key behind a prefix that no rule has.
+const minPrefixed = 32
+
+// prefixed notes a key with the name of what it is for: abc_live_…
+func (f *finder) prefixed(at span) {
+	text := f.s[at.from:at.to]
+	k := strings.LastIndexAny(text, "_-/+") + 1
+	prefix, key := text[:k], text[k:]
+	f.work += len(text)
+	if len(key) < minPrefixed || len(key) > maxName*2 || len(prefix) < 3 || len(prefix) > 20 || strings.ContainsAny(prefix, "/+") || strings.Trim(prefix, "abcdefghijklmnopqrstuvwxyz0123456789_-") != "" || !letterClass.has(prefix[0]) {
+		return
+	}
+	for _, p := range idPrefixes {
+		if strings.HasPrefix(prefix, p) {
+			return
+		}
+	}
+	if m := mixOf(key); m.digits >= 3 && m.small >= 4 && m.letters-m.small >= 4 && entropy(key) > 4 && !placeholder(text) {
+		f.found = append(f.found, at)
+	}
 }

@@ -13,11 +13,12 @@ const (
 )
 
 // unescape is what stands around the escapes of a text, with each as the character that it
-// is for: %3D, \u003d, \x3d, \075, &#61;, &quot;. It is false for a text without any.
+// is for: %3D, \u003d, \x3d, \075, =3D, &#61;, &quot;. It is false for a text without any.
 func unescape(s string) (Text, bool) {
 	var b strings.Builder
 	t := Text{size: len(s)}
-	done, until := 0, 0 // what was copied, and how far the text around the last escape goes
+	printable := strings.Contains(s, "=3D") // quoted-printable
+	done, until := 0, 0                     // what was copied, and how far the text around the last escape goes
 	plain := func(from, to int) {
 		if from < to {
 			t.runs = append(t.runs, piece{at: b.Len(), from: from, to: to})
@@ -25,7 +26,7 @@ func unescape(s string) (Text, bool) {
 		}
 	}
 	for i := 0; i < len(s); i++ {
-		if s[i] != '%' && s[i] != '\\' && s[i] != '&' {
+		if s[i] != '%' && s[i] != '\\' && s[i] != '&' && (s[i] != '=' || !printable) {
 			continue
 		}
 		c, n := escaped(s[i:min(len(s), i+maxEscaped)])
@@ -76,6 +77,8 @@ func escaped(s string) (byte, int) {
 			i += 2 // of a percent sign
 		}
 		return coded(s, i, i+2, 16, 0)
+	case '=':
+		return coded(s, 1, 3, 16, 0)
 	case '\\':
 		i := skip(s, 0, 8, backslash)
 		if i >= len(s) {

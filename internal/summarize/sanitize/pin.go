@@ -71,7 +71,8 @@ var hash = classOf(`[#]`)
 
 var pinLinks = wordSet("is ist est es é è är er on je to и это は to_ becomes lautet equals = : was now still sono to: jest olarak là")
 
-// phrase finds the words of a wallet: 12, 15, 18, 21 or 24 of 3 to 8 small letters.
+// phrase finds the words of a wallet: 12 to 24 of 3 to 8 small letters, with nothing between them
+// that makes a sentence.
 func (f *finder) phrase(_, to int) {
 	if f.tokens || to < f.state.phrase {
 		return
@@ -81,10 +82,11 @@ func (f *finder) phrase(_, to int) {
 	f.state.phrase = to + 24
 	f.work += 2 * (end - to)
 	last, from := 0, 0
-	for i, words := to, 0; i < end; {
+	for i, words, prose := to, 0, 0; i < end; {
 		k := skip(s, i, 9, smallLetter)
-		if k-i < 3 || k-i > 8 || proseWords[s[i:k]] {
-			words = 0
+		plain := proseWords[s[i:k]]
+		if k-i < 3 || k-i > 8 || plain && words == 0 {
+			words, prose = 0, 0
 			if i = max(k, i+1); i > to+64 {
 				return
 			}
@@ -93,14 +95,16 @@ func (f *finder) phrase(_, to int) {
 		if words == 0 {
 			from = i
 		}
-		words, last = words+1, k
+		if words, last = words+1, k; plain {
+			prose++
+		}
 		gap := skip(s, k, 2, wordGap)
 		if gap == k || gap >= end || !smallLetter.has(s[gap]) {
-			if words >= 12 && words <= 24 && words%3 == 0 {
+			if words >= 12 && words <= 27 && prose <= 1 {
 				f.accept(span{from, last})
 				return
 			}
-			words = 0
+			words, prose = 0, 0
 		}
 		i = max(gap, k)
 	}

@@ -7,7 +7,7 @@ import (
 // readers are parts of commands that read a secret from a pipe or a here-string.
 var readers = newWordFinder([]string{
 	"sudo", "su ", "passwd", "password", "passphrase", "pass ", "login", "kinit", "openconnect", "cryptsetup", "gpg", "openssl", "secret", "token", "credential", "keyring", "keychain", "vault", "auth", "wallet", "unlock", "decrypt", "smb",
-	"vnc", "ldap", "age ", "pinentry", "luks", "env add", "config set", "api_key", "apikey", "api-key", "_key", "pw", "vpn", "ansible-vault", "ykman", "security ", "kdestroy", "rclone", "restic", "borg", "kwallet", "htpasswd", "read -s",
+	"vnc", "ldap", "age ", "pinentry", "luks", "env add", "config set", "api_key", "apikey", "api-key", "_key", "pw", "vpn", "ansible-vault", "ykman", "security ", "kdestroy", "rclone", "restic", "borg", "kwallet", "kdbx", "htpasswd", "read -s",
 })
 
 func reads(low string) (found bool) {

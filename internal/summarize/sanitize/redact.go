@@ -122,15 +122,16 @@ func (r *Redactor) look(ctx context.Context, s string, depth int) ([]span, error
 
 // lookInside finds secrets in what is written in a text with escapes, or in an encoding.
 func (r *Redactor) lookInside(ctx context.Context, f *finder, depth int) (found []span, err error) {
-	used := f.work
+	used, had := f.work, len(f.found)
 	h := f.encoded()
+	found = append(found, f.found[had:]...)
 	r.Work -= f.work - used + len(f.s)
 	if len(h.texts) > 0 {
 		inner, err := r.look(ctx, string(h.texts), depth+1)
 		if err != nil {
 			return nil, err
 		}
-		found = h.original(inner)
+		found = append(found, h.original(inner)...)
 	}
 	if t, ok := unescape(f.s); ok {
 		inner, err := r.look(ctx, t.S, max(depth+1, maxDepth-1))

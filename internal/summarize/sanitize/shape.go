@@ -100,7 +100,7 @@ func notChosen(s string) bool {
 		return true
 	}
 	word := low[:skip(low, 0, len(low), letterClass)]
-	if technical[word] && word != low || technical[low] {
+	if technical[word] && word != low && len(low)-len(word) <= 5 || technical[low] {
 		return true
 	}
 	for _, p := range idPrefixes {

@@ -19,6 +19,9 @@ type tableState struct {
 func (f *finder) table(n *name) {
 	s := f.s
 	line, end := f.line(n.to)
+	if word := f.low[n.bare:n.to]; word == "pass" && end-line < maxValue && (strings.Contains(f.low[line:end], "fail") || strings.Contains(f.low[line:end], "total")) {
+		return // of a test
+	}
 	k := skip(s, n.to, 40, tableGap)
 	if k < end && s[k] == '|' && (k+1 >= len(s) || s[k+1] != '|') {
 		v := skip(s, k+1, 40, tableGap)
