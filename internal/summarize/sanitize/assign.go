@@ -57,6 +57,7 @@ func ownUses() []ownUse {
 		{[]string{"<<<"}, (*finder).hereString},
 		{[]string{"echo ", "printf "}, (*finder).echo},
 		{[]string{" -p", " -pw ", " -w "}, (*finder).userAndPassword},
+		{[]string{"-u ", "--user ", "--user=", "--basic-auth ", "--auth ", "--creds "}, (*finder).userFlag},
 		{[]string{`send "`, `send -- "`, `sendline("`, `sendline('`}, (*finder).sent},
 		{[]string{`; name="`}, (*finder).formField},
 		{[]string{"@tcp(", "@unix("}, (*finder).dsn},

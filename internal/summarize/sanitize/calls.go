@@ -8,7 +8,7 @@ import (
 // calls end names of functions that are given a user and a password, or a key, as literals.
 var calls = []string{
 	"auth(", "auth=(", "auth = (", "auth: (", "auth: [", "auth' => ['", "login(", "connect(", "mysqli(", "pdo(", "connection(", "credential(", "credentials(", "pw_set(", "user(", "userpassword(", "wifi.begin(",
-	"securestring(", "securestring ", "wallet(", "toaccount(", "signer(", "hmac(", "hmac.new(", "fernet(", "keyspec(", ".sign(", ".encode(", ".decode(", ".verify(", "keys(", "type(", "fill(", "setkey(", "apikey(", "token(", "sethttpauth(", "secret(", "key(", "fromhex(", "from_hex(", "hex.decodestring(", "unhexlify(", "buffer.from(", "hextobytes(",
+	"securestring(", "securestring ", "wallet(", "toaccount(", "signer(", "hmac(", "hmac.new(", "fernet(", "keyspec(", ".sign(", ".encode(", ".decode(", ".verify(", "keys(", "type(", "fill(", "setkey(", "apikey(", "token(", "sethttpauth(", "secret(", "key(", "handler(", "authentication(", "hashpw(", "create_user(", "createuser(", "create_superuser(", "twilio(", "fromhex(", "from_hex(", "hex.decodestring(", "unhexlify(", "buffer.from(", "hextobytes(",
 }
 
 // weakCalls take a password only where one is named in the same line.
@@ -37,6 +37,9 @@ func (f *finder) call(from, to int) {
 	}
 	literals := f.literals(to, end)
 	f.work += 2 * (end - to)
+	if strings.Contains(word, "hmac") && len(literals) > 0 && literals[0].from > to+2 {
+		return // the key is no literal
+	}
 	for i, at := range literals {
 		text := f.s[at.from:at.to]
 		f.work += 3 * len(text)
@@ -45,7 +48,7 @@ func (f *finder) call(from, to int) {
 			f.accept(at)
 		case i == 0 && len(literals) > 1 && !f.keyed(word):
 			// the user or the host
-		case isAppPassword(text), shapeOf(text) >= mixed, shapeOf(text) >= numbered && i == len(literals)-1 && i > 0 && i < 3 && strings.Contains(word, "auth"), f.keyed(word) && shapeOf(text) >= chosen:
+		case isAppPassword(text), shapeOf(text) >= mixed, shapeOf(text) >= numbered && i == len(literals)-1 && i > 0 && i < 3 && (strings.Contains(word, "auth") || strings.Contains(word, "user(")), i > 0 && word == "twilio(" && isKey(text), f.keyed(word) && shapeOf(text) >= chosen:
 			f.accept(at)
 		}
 	}
@@ -53,7 +56,7 @@ func (f *finder) call(from, to int) {
 
 // keyed reports a call that is given a secret first.
 func (f *finder) keyed(word string) bool {
-	return word != "type(" && word != "fill(" && !strings.Contains(word, "auth") && !strings.Contains(word, "connect") && word != "login(" && word != "mysqli(" && word != "pdo(" && word != "user("
+	return word != "type(" && word != "fill(" && !strings.Contains(word, "auth") && !strings.Contains(word, "user(") && word != "handler(" && word != "twilio(" && !strings.Contains(word, "connect") && word != "login(" && word != "mysqli(" && word != "pdo(" && word != "user("
 }
 
 // isKey reports the digits of a key of 16 bytes or more, or base64 of one.

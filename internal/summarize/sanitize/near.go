@@ -141,7 +141,7 @@ var userByte = classOf(`[A-Za-z0-9_.@+-]`)
 // stems begin words for a password, a passphrase or a PIN, in many languages and with any
 // ending. Those of ASCII letters are found as names too.
 var stems = withCapitals(strings.Fields(`passwort kennwort passphrase passcode parolă parola пароль парол лозинк гасл пассворд contraseñ contrasen
-	contrasenya contrasinal senha palavra-passe wachtwoord wagwoord adgangskod lösenord passord lykilorð salasan parool parole slaptažod hasło hasł heslo hesl jelszó jelszav
+	contrasenya contrasinal senha palavra-passe wachtwoord wagwoord adgangskod kodeord lösenord passord lykilorð salasan parool parole slaptažod hasło hasł heslo hesl jelszó jelszav
 	geslo zaporka lozink şifre şifrə sifre parol κωδικό συνθηματικ סיסמ סיסמא пінкод пинкод пин-код mdp sandi katalaluan nenosiri pasahitz pasvort fjalëkalim
 	密码 密碼 口令 通行码 パスワード 合言葉 비밀번호 암호 패스워드 पासवर्ड पासफ़्रेज़ পাসওয়ার্ড கடவுச்சொல் รหัสผ่าน รหัสลับ құпиясөз գաղտնաբառ პაროლი گذرواژه رمز السر المرور
 	ລະຫັດຜ່ານ លេខសម្ងាត់`))
@@ -150,7 +150,7 @@ var stems = withCapitals(strings.Fields(`passwort kennwort passphrase passcode p
 var verbs = withCapitals([]string{
 	"log in", "login", "sign in", "signin", "logged in", "log on", "logon", "unlock", "decrypt", "protected with", "locked with", "authenticate", "anmelde", "melde dich", "melde mich", "einloggen", "logge dich", "logge mich", "entsperr",
 	"connecte-", "connectez-", "connecter", "me connecte", "connexion", "identifiant", "inicia sesi", "iniciar sesi", "entra con", "ingresa", "accede", "acced", "inlog", "zaloguj", "logowan", "войди", "зайди", "логин", "вход", "увійди", "logga in", "log ind", "přihlas",
-	"kirjaudu", "giriş", "登录", "登陆", "ログイン", "로그인", "سجل الدخول", "đăng nhập", "masuk", "creds", "credential", "zugangsdaten", "credenciales", "credenciais", "accesso", "inloggegevens", "user/pass", "login/pass", "username", "user name", "user ",
+	"kirjaudu", "giriş", "登录", "登陆", "ログイン", "로그인", "سجل الدخول", "đăng nhập", "masuk", "creds", "credential", "zugangsdaten", "credenciales", "credenciais", "accesso", "inloggegevens", "user/pass", "login/pass", "username", "user name", "user ", "connect with", "connect as",
 })
 
 // notAfter follow the word for a password where the sentence is about something else.
@@ -172,9 +172,10 @@ func (f *finder) near(from, to int, w weight) {
 	}
 	all := f.around(from)
 	f.work += 4 + 2*len(all)
-	if len(all) == 0 || w == strong && notAfter[f.wordBehind(to)] {
+	if len(all) == 0 {
 		return
 	}
+	other := notAfter[f.wordBehind(to)] // the sentence may be about something else
 	for i := range all {
 		c := &all[i]
 		between, behind := "", c.from >= to
@@ -187,7 +188,7 @@ func (f *finder) near(from, to int, w weight) {
 			continue
 		}
 		f.work += 2 * len(between)
-		if f.linked(c, between, behind, w, from) {
+		if (!other || w == strong && c.shape >= mixed && strings.ToLower(f.s[c.from:c.to]) != f.s[c.from:c.to]) && f.linked(c, between, behind, w, from) {
 			f.accept(c.span)
 		}
 	}
@@ -197,7 +198,7 @@ var inBase64 = classOf(`[/+]`)
 
 // adjacentDigits finds a key of 32 hexadecimal digits or more right behind the word for one.
 func (f *finder) adjacentDigits(from, to int) {
-	if word := f.low[from:to]; !strings.HasSuffix(word, "secret") && !strings.HasSuffix(word, "key") && !strings.HasSuffix(word, "password") {
+	if word := f.low[from:to]; !strings.HasSuffix(word, "secret") && !strings.HasSuffix(word, "key") && !strings.HasSuffix(word, "password") && word != "token" {
 		return
 	}
 	i := skip(f.s, to, 3, adjacentGap)
@@ -210,6 +211,9 @@ func (f *finder) adjacentDigits(from, to int) {
 		}
 	}
 	end := skip(f.s, i, maxName*2, hexByte)
+	if end+28 <= len(f.s) && i+36 <= len(f.s) && isUUID(f.s[i:i+36]) {
+		end = i + 36
+	}
 	f.work += end - to
 	if i > to && end-i >= 32 && !f.wordAt(end) && entropy(f.s[i:end]) > 2.5 {
 		f.accept(span{i, end})
@@ -236,12 +240,12 @@ var nameGap = classOf(`[ _-]`)
 // linked reports whether a candidate belongs to a word for a secret, by its shape and what
 // stands between the two.
 func (f *finder) linked(c *candidate, between string, behind bool, w weight, from int) bool {
-	if ends := strings.Contains(between, ". ") || strings.Contains(between, "! ") || strings.Contains(between, "; "); ends || isNamed(f.low, c.from) {
+	if ends := strings.Contains(between, ". ") || strings.Contains(between, "! ") || strings.Contains(between, "; "); ends || isNamed(f.low, c.from, c.shape) {
 		return false
 	}
 	between = withoutParentheses(between)
-	adjacent := strings.Trim(between, " \"'`:*(=0578") == ""
-	code := strings.Trim(between, " (") != "" && strings.ContainsAny(between, "(){}=;<>[]")
+	adjacent := len(between) < 24 && strings.Trim(between, " \"'`:*(=0578.>|;~\u2192\u2014\u2013-") == ""
+	code := !adjacent && strings.ContainsAny(between, "(){}=;<>[]")
 	if code && !c.quoted {
 		return false
 	}
@@ -256,7 +260,6 @@ func (f *finder) linked(c *candidate, between string, behind bool, w weight, fro
 			return false
 		}
 	case adjacent && behind && c.paired:
-		want = numbered
 	case behind && c.quoted && fallbacks[strings.Trim(between, " \"'`)}]")]:
 		want = chosen
 	case code && !behind:
@@ -265,7 +268,7 @@ func (f *finder) linked(c *candidate, between string, behind bool, w weight, fro
 		want = random
 	case code:
 		want = mixed
-	case w == medium && behind && len(between) < 48 && startsWithWord(f, from):
+	case w == medium && behind && len(between) < 48 && c.to-c.from >= 8 && startsWithWord(f, from):
 	case w == medium && adjacent && behind && c.to-c.from >= 12:
 		want = mixed
 	case w == medium && behind && c.to-c.from >= 8 && words < 8 && pinLinks[lastWord(f.low, c.from)]:
@@ -319,7 +322,7 @@ func (f *finder) bare(c *candidate) bool {
 }
 
 // isNamed reports that the word before a candidate says that it is the name of something.
-func isNamed(low string, at int) bool {
+func isNamed(low string, at int, sh shape) bool {
 	end := at
 	for end > 0 && (low[end-1] == ' ' || quoteByte.has(low[end-1])) {
 		end--
@@ -328,13 +331,17 @@ func isNamed(low string, at int) bool {
 	for start > max(0, end-14) && letterClass.has(low[start-1]) {
 		start--
 	}
-	return nameWords[low[start:end]] && end < at
+	word := low[start:end]
+	return end < at && (nameWords[word] || sh < mixed && prepositional[word])
 }
 
 // nameWords stand before names.
-var nameWords = wordSet(`user username login account host server machine database table file branch commit version release issue ticket test on at from via
+var nameWords = wordSet(`user username login account host server machine database table file branch commit version release issue ticket
 	tenant bucket cluster region namespace pod container image tag repo repository project model benutzer utilisateur usuario usuário utente gebruiker пользователь
-	called named ssid address ip in by see id`)
+	called named ssid address ip id`)
+
+// prepositional words stand before names more often than before secrets.
+var prepositional = wordSet(`test on at from via in by see`)
 
 // stem looks around a word for a password.
 func (f *finder) stem(from, to int) {
@@ -372,7 +379,7 @@ func (f *finder) verb(from, to int) {
 		}
 		between := f.s[to:max(to, c.head)]
 		f.work += 2 * len(between)
-		if strings.ContainsAny(strings.TrimRight(between, " ="), "(){}=;<>[]\\") || strings.Contains(between, ". ") || isNamed(f.low, c.from) && !c.paired {
+		if strings.ContainsAny(strings.TrimRight(between, " ="), "(){}=;<>[]\\") || strings.Contains(between, ". ") || isNamed(f.low, c.from, c.shape) && !c.paired {
 			continue
 		}
 		if !c.paired && !opens[f.low[from:to]] && strings.Trim(between, "0123456789 \t\"'`:=*,-/") == "" {
@@ -380,6 +387,9 @@ func (f *finder) verb(from, to int) {
 		}
 		if f.low[from:to] == "user " && (!f.bare(c) || from > 0 && f.s[from-1] != '\n' && f.s[from-1] != ' ' || strings.Contains(between, " ") && strings.Count(between, " ") != 1) {
 			continue
+		}
+		if strings.Trim(between, " \"'`*") == "as" {
+			continue // the name of a user
 		}
 		if words := strings.Fields(strings.Trim(between, "\"' ")); len(words) == 1 && simpleWord(strings.Trim(words[0], "\"'")) && c.shape >= chosen && (strings.HasPrefix(f.low[from:to], "log") || f.low[from:to] == "user ") && !strings.ContainsAny(between, ",:") {
 			f.accept(c.span) // LOGIN user password

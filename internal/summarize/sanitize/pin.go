@@ -4,13 +4,13 @@ import "strings"
 
 // pins stand before a code of a few digits.
 var pins = withCapitals([]string{
-	"pin", "pincode", "door code", "gate code", "access code", "alarm code", "security code", "verification code", "entry code", "unlock code", "passcode", "otp", "one-time", "türcode", "zugangscode", "code pin", "código pin",
+	"pin", "pincode", "door code", "gate code", "access code", "alarm code", "security code", "verification code", "entry code", "unlock code", "passcode", "otp", "one-time", "use code", "enter code", "le code est", "der code ist", "el código es", "il codice è", "o código é", "de code is", "türcode", "zugangscode", "code pin", "código pin",
 	"code d'accès", "código de acceso", "código de acesso", "codice pin", "kod pin", "pinkod", "пинкод", "пин-код", "пін-код", "пінкод", "пин", "пін", "код доступа", "暗証番号", "pin码", "验证码", "密码", "핀번호", "비밀번호", "rappelpin",
 })
 
 // notPins stand before or behind the word where it is about a part of a device or a version.
 var notPins = wordSet(`gpio led pad digital analog the_ rst reset_ sda scl tx rx d version versions npm numpy dependency dependencies header connector chip cpu thread kernel memory tweet
-	board ic to on out in mode number# release number_of`)
+	board ic exit status error response to on out in mode number# release number_of`)
 
 // pin looks for a code of 4 to 8 digits behind the word for one.
 func (f *finder) pin(from, to int) {
@@ -36,7 +36,7 @@ func (f *finder) pin(from, to int) {
 		case digitClass.has(s[i]):
 			f.code(end, i)
 			return
-		case strings.IndexByte(".;?!)(}{<>[]|", s[i]) >= 0:
+		case strings.IndexByte(".;!)(}{<>[]|", s[i]) >= 0:
 			return
 		}
 	}
@@ -69,7 +69,7 @@ func (f *finder) code(from, at int) {
 
 var hash = classOf(`[#]`)
 
-var pinLinks = wordSet("is ist est es é è är er on je to и это は to_ becomes lautet equals = : was now still sono to: jest olarak là")
+var pinLinks = wordSet("number is ist est es é è är er on je to и это は to_ becomes lautet equals = : was now still sono to: jest olarak là")
 
 // phrase finds the words of a wallet: 12 to 24 of 3 to 8 small letters, with nothing between them
 // that makes a sentence.

@@ -6,7 +6,7 @@ import (
 
 // readers are parts of commands that read a secret from a pipe or a here-string.
 var readers = newWordFinder([]string{
-	"sudo", "su ", "passwd", "password", "passphrase", "pass ", "login", "kinit", "openconnect", "cryptsetup", "gpg", "openssl", "secret", "token", "credential", "keyring", "keychain", "vault", "auth", "wallet", "unlock", "decrypt", "smb",
+	"sudo -s", "su ", "passwd", "password", "passphrase", "pass ", "login", "kinit", "openconnect", "cryptsetup", "gpg", "openssl", "secret", "token", "credential", "keyring", "keychain", "vault", "auth", "wallet", "unlock", "decrypt", "smb",
 	"vnc", "ldap", "age ", "pinentry", "luks", "env add", "config set", "api_key", "apikey", "api-key", "_key", "pw", "vpn", "ansible-vault", "ykman", "security ", "kdestroy", "rclone", "restic", "borg", "kwallet", "kdbx", "htpasswd", "read -s",
 })
 
@@ -82,7 +82,7 @@ func (f *finder) userAndPassword(from, to int) {
 	line := f.back(from, '\n', maxCommand/2)
 	before := f.low[line:from]
 	f.work += 2 * len(before)
-	if f.tokens || !strings.Contains(before, " -u") && !strings.Contains(before, "--user") && !strings.Contains(before, " -l ") && !strings.Contains(before, "-uname") || strings.Contains(before, "mkdir") {
+	if f.tokens || !strings.Contains(before, " -u") && !strings.Contains(before, "--user") && !strings.Contains(before, " -l ") && !strings.Contains(before, "-uname") || strings.Contains(before, "mkdir") || strings.Contains(before, "mysql") || strings.Contains(before, "mariadb") {
 		return
 	}
 	at := skip(f.s, to, 1, equals)
@@ -242,3 +242,17 @@ func (f *finder) codes(_, to int) {
 }
 
 var codeGap = classOf("[ \\t\\r\\n,:*•.\"'`\\[|-]")
+
+// userFlag finds -u user:password, whatever the program.
+func (f *finder) userFlag(_, to int) {
+	if f.tokens {
+		return
+	}
+	for _, a := range f.first(to) {
+		user, secret, ok := strings.Cut(a.text, ":")
+		f.work += 4 * len(a.text)
+		if ok && simpleWord(user) && isMade(secret) {
+			f.password(span{a.to - len(secret), a.to})
+		}
+	}
+}

@@ -57,7 +57,7 @@ func (r *rule) set(field, value string) (err error) {
 }
 
 // plains are what a rule may call plain.
-var plains = map[string]func(secret string) bool{"example": example, "unvaried": unvaried}
+var plains = map[string]func(secret string) bool{"example": example, "unvaried": unvaried, "unmixed": unmixed}
 
 // example reports a secret of documentation: its text is marked as one, or repeats itself.
 func example(s string) bool {
@@ -69,4 +69,10 @@ func example(s string) bool {
 func unvaried(s string) bool {
 	m := mixOf(s)
 	return example(s) || m.digits < 2 || m.letters < 4 || entropy(s) < 3.2 || dashedWords(s)
+}
+
+// unmixed reports what is no random text of small and large letters and digits.
+func unmixed(s string) bool {
+	m := mixOf(s)
+	return example(s) || m.digits < 3 || m.small < 6 || m.letters-m.small < 6 || entropy(s) < 4.2
 }

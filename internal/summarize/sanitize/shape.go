@@ -78,6 +78,9 @@ func notChosen(s string) bool {
 	if isHex(s) || strings.Contains(s, "%s") || strings.ContainsAny(s[:len(s)-1], ",=") || strings.Contains(s, "..") || holdsVariable(s) {
 		return true
 	}
+	if i := strings.LastIndexByte(s, ':'); i > 0 && (isHex(strings.ReplaceAll(s, ":", "")) || skip(s, i+1, 5, digitClass) == len(s) && skip(s, 0, i, hostByte) == i) {
+		return true // a fingerprint, or a host and its port
+	}
 	if n := skip(s, 0, len(s), digitClass); n > 0 && n < len(s) && s[n] == ':' {
 		return true // the number of a line
 	}
@@ -110,6 +113,8 @@ func notChosen(s string) bool {
 	}
 	return measured(low)
 }
+
+var hostByte = classOf(`[A-Za-z0-9._-]`)
 
 var pathByte = classOf(`[A-Za-z/._-]`)
 
