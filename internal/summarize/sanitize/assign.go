@@ -42,7 +42,7 @@ type state struct {
 // keyWords are what every name of a secret has a part of.
 var keyWords = []string{
 	"pass", "pwd", "psw", "pw", "psk", "secret", "token", "key", "auth", "cred", "sig", "sid", "session", "jwt", "dsn", "seed", "mnemonic", "bearer", "cookie", "webhook",
-	"connectionstring", "communit", "salt", "totp", "_pat", "adgangskode", "contrasen", "geslo", "haslo", "heslo", "jelszo", "katasandi", "kennwort", "losenord", "lozinka",
+	"connectionstring", "communit", "salt", "authentication", "keymaterial", "totp", "_pat", "adgangskode", "contrasen", "geslo", "haslo", "heslo", "jelszo", "katasandi", "kennwort", "losenord", "lozinka",
 	"matkhau", "mdp", "parol", "parool", "salasana", "senha", "sifre", "slaptazodis", "wachtwoord", "zaporka", "clave", "jeton", "geheimnis", "segredo", "fjalekalimi", "schlussel",
 }
 
@@ -67,6 +67,8 @@ func ownUses() []ownUse {
 		{[]string{"insert into "}, (*finder).inserted},
 		{[]string{"from stdin"}, (*finder).copied},
 		{[]string{"/reset/", "/reset-password/", "/password-reset/", "/magic/", "/magic-link/", "/verify/", "/invite/", "/confirm/", "/activate/", "/unsubscribe/", "?code=", "&code=", "?t=", "?k=", "?key=", "&key=", "#code="}, (*finder).link},
+		{[]string{"@"}, (*finder).userInfo},
+		{[]string{"wifi:"}, (*finder).wifi},
 		{[]string{`"kty"`}, (*finder).webKey},
 		{[]string{"recovery codes", "backup codes", "scratch codes", "recovery code", "backup code", "license key", "licence key", "activation code", "activation key", "product key", "registration key", "one-time codes", "wiederherstellungscodes", "codes de secours"}, (*finder).codes},
 	}, forms()...)
@@ -184,6 +186,10 @@ func (f *finder) readValue(n *name, at int, how syntax) {
 		return
 	}
 	text := f.s[v.from:v.to]
+	if strings.HasPrefix(text, "!!") && v.to < len(f.s) && f.s[v.to] == ' ' { // a tag of YAML
+		f.readValue(n, v.to+1, inLine)
+		return
+	}
 	if i := skip(text, 0, maxName, noSign); how != inQuotes && i > 0 && i < min(maxName, len(text)-2) && (weigh(text[:i]) != noSecret || foreignSet[lowered(text[:i])] || i > 3 && foreignEnd(text[:i])) {
 		f.work += i
 		return // another name with its own value

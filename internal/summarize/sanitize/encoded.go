@@ -303,8 +303,8 @@ func dump(s string, i int) (text []byte, end int) {
 				break
 			}
 			text, row = append(text, b...), row+len(b)
-			gap := skip(s, group, 2, blank)
-			if k = gap; gap == group || gap-group == 2 && row != 8 {
+			gap := skip(s, group, 4, blank)
+			if k = gap; gap == group || gap-group == 2 && row != 8 || gap-group == 3 {
 				break
 			}
 		}

@@ -151,6 +151,7 @@ var verbs = withCapitals([]string{
 	"log in", "login", "sign in", "signin", "logged in", "log on", "logon", "unlock", "decrypt", "protected with", "locked with", "authenticate", "anmelde", "melde dich", "melde mich", "einloggen", "logge dich", "logge mich", "entsperr",
 	"connecte-", "connectez-", "connecter", "me connecte", "connexion", "identifiant", "inicia sesi", "iniciar sesi", "entra con", "ingresa", "accede", "acced", "inlog", "zaloguj", "logowan", "войди", "зайди", "логин", "вход", "увійди", "logga in", "log ind", "přihlas",
 	"kirjaudu", "giriş", "登录", "登陆", "ログイン", "로그인", "سجل الدخول", "đăng nhập", "masuk", "creds", "credential", "zugangsdaten", "credenciales", "credenciais", "accesso", "inloggegevens", "user/pass", "login/pass", "username", "user name", "user ", "connect with", "connect as",
+	"rdp:", "vnc:", "ssh:", "ftp:", "sftp:", "vpn:", "mail:", "imap:", "smtp:", "account:", "konto:", "zugang:", "compte:", "cuenta:", "demo:", "staging:", "prod:", "access:", "acceso:",
 })
 
 // notAfter follow the word for a password where the sentence is about something else.
@@ -384,6 +385,12 @@ func (f *finder) verb(from, to int) {
 		}
 		if !c.paired && !opens[f.low[from:to]] && strings.Trim(between, "0123456789 \t\"'`:=*,-/") == "" {
 			continue // the name of a user
+		}
+		if f.low[to-1] == ':' {
+			if c.paired && c.shape >= chosen {
+				f.accept(c.span)
+			}
+			continue
 		}
 		if f.low[from:to] == "user " && (!f.bare(c) || from > 0 && f.s[from-1] != '\n' && f.s[from-1] != ' ' || strings.Contains(between, " ") && strings.Count(between, " ") != 1) {
 			continue

@@ -256,3 +256,41 @@ func (f *finder) userFlag(_, to int) {
 		}
 	}
 }
+
+// userInfo finds user:password@host without a scheme before it.
+func (f *finder) userInfo(from, to int) {
+	s := f.s
+	if f.tokens || to >= len(s) || !wordClass.has(s[to]) || strings.HasPrefix(s[to:], "sha") {
+		return
+	}
+	start := from
+	for start > max(0, from-maxName) && infoByte.has(s[start-1]) {
+		start--
+	}
+	f.work += from - start + 2
+	k := strings.LastIndexByte(s[start:from], ':')
+	if k < 1 || !userByte.has(s[start+k-1]) {
+		return
+	}
+	f.work += 4 * (from - start)
+	if isMade(s[start+k+1 : from]) {
+		f.password(span{start + k + 1, from})
+	}
+}
+
+var infoByte = classOf(`[A-Za-z0-9_.!#$%^&*+=~?:-]`)
+
+// wifi finds the password of a code that joins a network: WIFI:S:name;P:password;;
+func (f *finder) wifi(_, to int) {
+	end := f.ahead(to, '\n', maxName*2)
+	k := strings.Index(f.s[max(0, to-1):end], ":P:")
+	if m := strings.Index(f.s[to:end], ";P:"); m >= 0 {
+		k = m + 1
+	}
+	if k < 0 {
+		return
+	}
+	v := span{to + k + 2, to + k + 2}
+	v.to += max(0, strings.IndexByte(f.s[v.from:end]+";", ';'))
+	f.password(v)
+}

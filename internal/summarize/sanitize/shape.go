@@ -94,12 +94,12 @@ func notChosen(s string) bool {
 		return true
 	}
 	low := strings.ToLower(s)
-	for _, t := range []string{"oauth2", "sha256", "base64", "utf8", "http2", "sha1", "md5", "i18n", "utf16", "x509", "sha512"} {
+	for _, t := range []string{"&lt", "&gt", "&amp", "&quot", "oauth2", "sha256", "base64", "utf8", "http2", "sha1", "md5", "i18n", "utf16", "x509", "sha512"} {
 		if strings.Contains(low, t) {
 			return true
 		}
 	}
-	if strings.IndexByte(low, '.') >= 0 && parted(low, ".:/-_=,") || strings.IndexByte(low, '_') >= 0 && parted(low, "_.-:/=") || strings.Count(low, "-") > 0 && parted(low, "-:./=") {
+	if strings.IndexByte(low, '.') >= 0 && parted(low, ".:/-_=,") || strings.IndexByte(low, '_') >= 0 && parted(low, "_.-:/=") || strings.IndexAny(low, "-:") > 0 && parted(low, "-:./=") {
 		return true
 	}
 	word := low[:skip(low, 0, len(low), letterClass)]

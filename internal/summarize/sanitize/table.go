@@ -152,7 +152,7 @@ func (f *finder) cell(n *name, from, to int) {
 	if n.weight < strong {
 		how = inQuotes
 	}
-	if isSecret(s[from:to], n.weight, how) {
+	if m := mixOf(s[from:min(to, from+maxRead)]); !isCode(s[from:to], &m) && isSecret(s[from:to], n.weight, how) {
 		f.found = append(f.found, span{from, to})
 	}
 }
