@@ -1,6 +1,9 @@
 package sanitize
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // pins stand before a code of a few digits.
 var pins = withCapitals([]string{
@@ -100,7 +103,7 @@ func (f *finder) phrase(_, to int) {
 		}
 		gap := skip(s, k, 2, wordGap)
 		if gap == k || gap >= end || !smallLetter.has(s[gap]) {
-			if words >= 12 && words <= 27 && prose <= 1 {
+			if words >= 12 && words <= 27 && prose <= 1 && 10*distinct(s[from:last]) >= 9*words {
 				f.accept(span{from, last})
 				return
 			}
@@ -108,6 +111,13 @@ func (f *finder) phrase(_, to int) {
 		}
 		i = max(gap, k)
 	}
+}
+
+// distinct counts the different words of a text.
+func distinct(s string) int {
+	words := strings.Fields(s)
+	slices.Sort(words)
+	return len(slices.Compact(words))
 }
 
 var (
