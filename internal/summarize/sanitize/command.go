@@ -270,3 +270,140 @@ func (f *finder) arguments(from int) ([]argument, int) {
 func (f *finder) quotedInside(i, k int) bool {
 	return k > i && (f.s[i] == '-' || f.s[k-1] == '=' || f.s[k-1] == ':')
 }
+
+// readers are parts of commands that read a secret from a pipe or a here-string.
+var readers = newWordFinder([]string{
+	"sudo -s", "su ", "passwd", "password", "passphrase", "pass ", "login", "kinit", "openconnect", "cryptsetup", "gpg", "openssl", "secret", "token", "credential", "keyring", "keychain", "vault", "auth", "wallet", "unlock", "decrypt", "smb",
+	"vnc", "ldap", "age ", "pinentry", "luks", "env add", "config set", "api_key", "apikey", "api-key", "_key", "pw", "vpn", "ansible-vault", "ykman", "security ", "kdestroy", "rclone", "restic", "borg", "kwallet", "kdbx", "htpasswd", "read -s",
+})
+
+func reads(low string) (found bool) {
+	readers.walk([]byte(low), func(int, int, int) bool { found = true; return false })
+	return found
+}
+
+// hereString finds what a command reads that a secret is written to: cmd <<< secret.
+func (f *finder) hereString(from, to int) {
+	if from < f.state.here {
+		return
+	}
+	f.state.here = to + 16
+	line := f.back(from, '\n', maxCommand/2)
+	f.work += 2 * (from - line)
+	if f.tokens || !reads(f.low[line:from]) {
+		return
+	}
+	f.given(skip(f.s, to, 2, blank))
+}
+
+// echo finds what is written to such a command: echo secret | cmd, <(echo secret).
+func (f *finder) echo(from, to int) {
+	if f.tokens || f.wordAt(from-1) || f.state.piped > from {
+		return
+	}
+	s := f.s
+	at := to
+	for at+2 < len(s) && s[at] == '-' && letterClass.has(s[at+1]) { // -n, -e
+		at = skip(s, skip(s, at+1, 3, letterClass), 2, blank)
+	}
+	if strings.HasPrefix(s[at:], `'%s`) || strings.HasPrefix(s[at:], `"%s`) {
+		at = skip(s, at+3, 8, formatEnd)
+	}
+	end := f.ahead(to, '\n', maxCommand/2)
+	f.work += 4 * (end - to)
+	if from > 1 && s[from-1] == '(' && s[from-2] == '<' {
+		if line := f.back(from, '\n', maxCommand/2); reads(f.low[line:from]) {
+			f.given(at)
+		}
+		return
+	}
+	k := strings.IndexByte(s[to:end], '|')
+	if k < 0 || k+1 < end-to && s[to+k+1] == '|' || !reads(f.low[to+k:end]) {
+		return
+	}
+	f.given(at)
+}
+
+var formatEnd = classOf(`[\\n'" \t]`)
+
+// given notes the argument at a place as a password.
+func (f *finder) given(at int) {
+	args, _ := f.arguments(at)
+	if len(args) == 0 || args[0].from > at+2 {
+		return
+	}
+	a := args[0]
+	if k := strings.LastIndexByte(a.text, ':'); k > 0 && simpleWord(a.text[:k]) && k+4 < len(a.text) { // user:password
+		a.from += k + 1
+		a.text = a.text[k+1:]
+	}
+	a.text = strings.TrimRight(a.text, ")\"'")
+	if m := mixOf(a.text); len(a.text) < 6 || m.digits+m.signs == 0 || isPathLike(a.text) || strings.ContainsAny(a.text, "<>=") || strings.Count(a.text, " ") > 3 || strings.Contains(a.text, " ") && strings.Contains(a.text, "$") {
+		return
+	}
+	f.password(span{a.from, a.from + len(a.text)})
+}
+
+// userAndPassword finds -p password behind -u user, whatever the program.
+func (f *finder) userAndPassword(from, to int) {
+	line := f.back(from, '\n', maxCommand/2)
+	before := f.low[line:from]
+	f.work += 2 * len(before)
+	if f.tokens || !strings.Contains(before, " -u") && !strings.Contains(before, "--user") && !strings.Contains(before, " -l ") && !strings.Contains(before, "-uname") || strings.Contains(before, "mkdir") || strings.Contains(before, "mysql") || strings.Contains(before, "mariadb") {
+		return
+	}
+	at := skip(f.s, to, 1, equals)
+	for _, a := range f.first(at) {
+		if shapeOf(a.text) >= numbered && !strings.Contains(a.text, "/") {
+			f.password(a.span)
+		}
+	}
+}
+
+var equals = classOf(`[= ]`)
+
+// first is the argument at a place, or none.
+func (f *finder) first(at int) []argument {
+	end := min(len(f.s), at+maxName)
+	if k := strings.IndexAny(f.s[at:end], " \t\n|;"); k >= 0 && !quoteByte.has(f.s[at]) {
+		end = at + k
+	}
+	if at >= end {
+		return nil
+	}
+	args, _ := f.arguments(at)
+	return args[:min(len(args), 1)]
+}
+
+// sent finds what a script types where it was asked for a password.
+func (f *finder) sent(from, to int) {
+	before := f.low[max(0, from-readBefore):from]
+	f.work += len(before) + maxName
+	if !strings.Contains(before, "assword") && !strings.Contains(before, "assphrase") && !strings.Contains(before, "pin") {
+		behind := f.low[to:f.ahead(to, '\n', readBefore)]
+		if !strings.Contains(behind, "assword") {
+			return
+		}
+	}
+	v := span{to, to}
+	for v.to < min(len(f.s), to+maxName) && strings.IndexByte("\"\\\n$", f.s[v.to]) < 0 {
+		v.to++
+	}
+	if v.to-v.from >= 4 {
+		f.password(v)
+	}
+}
+
+// userFlag finds -u user:password, whatever the program.
+func (f *finder) userFlag(_, to int) {
+	if f.tokens {
+		return
+	}
+	for _, a := range f.first(to) {
+		user, secret, ok := strings.Cut(a.text, ":")
+		f.work += 4 * len(a.text)
+		if ok && simpleWord(user) && isMade(secret) {
+			f.password(span{a.to - len(secret), a.to})
+		}
+	}
+}

@@ -131,3 +131,29 @@ func (f *finder) asked(_, to int) {
 		f.password(a.span)
 	}
 }
+
+// codes finds the codes that stand in for a second factor.
+func (f *finder) codes(_, to int) {
+	i := skip(f.s, to, 24, codeGap)
+	f.work += 2 * maxRead
+	for n := 0; n < 16 && i < min(len(f.s), to+maxRead); n++ {
+		end, dashes, digits := i, 0, 0
+		for end < min(len(f.s), i+32) && (wordClass.has(f.s[end]) || f.s[end] == '-') {
+			if f.s[end] == '-' {
+				dashes++
+			} else if digitClass.has(f.s[end]) {
+				digits++
+			}
+			end++
+		}
+		if end-i < 6 || dashes == 0 && digits < 2 || dashes > 5 {
+			return
+		}
+		f.accept(span{i, end})
+		if i = skip(f.s, end, 8, codeGap); i == end {
+			return
+		}
+	}
+}
+
+var codeGap = classOf("[ \\t\\r\\n,:*•.\"'`\\[|-]")
