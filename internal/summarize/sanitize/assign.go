@@ -63,7 +63,7 @@ func ownUses() []ownUse {
 		{[]string{"@tcp(", "@unix("}, (*finder).dsn},
 		{[]string{"new value:", "new password:", "generated password:"}, (*finder).newValue},
 		{[]string{"mnemonic", "seed", "recovery", "phrase", "wallet", " words"}, (*finder).phrase},
-		{[]string{"ugfzc3dvcmq6"}, (*finder).asked},
+		{[]string{"ugfzc3dvcmq6"}, (*finder).answered},
 		{[]string{"insert into "}, (*finder).inserted},
 		{[]string{"from stdin"}, (*finder).copied},
 		{[]string{"/reset/", "/reset-password/", "/password-reset/", "/magic/", "/magic-link/", "/verify/", "/invite/", "/confirm/", "/activate/", "/unsubscribe/", "?code=", "&code=", "?t=", "?k=", "?key=", "&key=", "#code="}, (*finder).link},

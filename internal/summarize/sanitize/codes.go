@@ -125,8 +125,8 @@ var (
 	wordGap     = classOf(`[ ,]`)
 )
 
-// asked finds the answer in the line behind the base64 of "Password:".
-func (f *finder) asked(_, to int) {
+// answered finds the answer in the line behind the base64 of "Password:".
+func (f *finder) answered(_, to int) {
 	for _, a := range f.first(skip(f.s, to, 3, anySpace)) {
 		f.password(a.span)
 	}

@@ -375,7 +375,7 @@ func (f *finder) first(at int) []argument {
 	return args[:min(len(args), 1)]
 }
 
-// sent finds what a script types where it was asked for a password.
+// sent finds what a script types at a prompt for a password.
 func (f *finder) sent(from, to int) {
 	before := f.low[max(0, from-readBefore):from]
 	f.work += len(before) + maxName

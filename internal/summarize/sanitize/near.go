@@ -146,7 +146,7 @@ var stems = withCapitals(strings.Fields(`passwort kennwort passphrase passcode p
 	密码 密碼 口令 通行码 パスワード 合言葉 비밀번호 암호 패스워드 पासवर्ड पासफ़्रेज़ পাসওয়ার্ড கடவுச்சொல் รหัสผ่าน รหัสลับ құпиясөз գաղտնաբառ პაროლი گذرواژه رمز السر المرور
 	ລະຫັດຜ່ານ លេខសម្ងាត់`))
 
-// verbs say that a name and a password follow.
+// verbs stand before a name and a password.
 var verbs = withCapitals([]string{
 	"log in", "login", "sign in", "signin", "logged in", "log on", "logon", "unlock", "decrypt", "protected with", "locked with", "authenticate", "anmelde", "melde dich", "melde mich", "einloggen", "logge dich", "logge mich", "entsperr",
 	"connecte-", "connectez-", "connecter", "me connecte", "connexion", "identifiant", "inicia sesi", "iniciar sesi", "entra con", "ingresa", "accede", "acced", "inlog", "zaloguj", "logowan", "войди", "зайди", "логин", "вход", "увійди", "logga in", "log ind", "přihlas",
@@ -322,7 +322,7 @@ func (f *finder) bare(c *candidate) bool {
 	return i >= len(f.s) || f.s[i] == '\n'
 }
 
-// isNamed reports that the word before a candidate says that it is the name of something.
+// isNamed reports that a candidate is the name of something, by the word before it.
 func isNamed(low string, at int, sh shape) bool {
 	end := at
 	for end > 0 && (low[end-1] == ' ' || quoteByte.has(low[end-1])) {

@@ -99,7 +99,7 @@ func notChosen(s string) bool {
 			return true
 		}
 	}
-	if strings.IndexByte(low, '.') >= 0 && parted(low, ".:/-_=,") || strings.IndexByte(low, '_') >= 0 && parted(low, "_.-:/=") || strings.IndexAny(low, "-:") > 0 && parted(low, "-:./=") {
+	if strings.IndexByte(low, '.') >= 0 && namedParts(low, ".:/-_=,") || strings.IndexByte(low, '_') >= 0 && namedParts(low, "_.-:/=") || strings.IndexAny(low, "-:") > 0 && namedParts(low, "-:./=") {
 		return true
 	}
 	word := low[:skip(low, 0, len(low), letterClass)]
@@ -124,8 +124,8 @@ func holdsVariable(s string) bool {
 	return i >= 0 && i+1 < len(s) && (s[i+1] == '{' || s[i+1] == '(' || i == 0 && letterClass.has(s[1]) && !strings.ContainsAny(s[1:], "0123456789") || i > 0 && s[i-1] == '=')
 }
 
-// parted reports names and numbers with signs between them: v1.2.3-rc1, db-01.internal.
-func parted(s, signs string) bool {
+// namedParts reports names and numbers with signs between them: v1.2.3-rc1, db-01.internal.
+func namedParts(s, signs string) bool {
 	parts := 0
 	for p := range strings.FieldsFuncSeq(s, func(r rune) bool { return strings.ContainsRune(signs, r) }) {
 		parts++
