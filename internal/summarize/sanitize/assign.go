@@ -21,21 +21,23 @@ type state struct {
 	command int        // end of the command that was read last
 	row     int        // beginning of the line that is no header of a table
 	table   tableState
-	line    stretch // the last line that was looked up
-	header  int     // end of the last header or cookies
-	piped   int     // what was read last of a pipe
-	pgpass  int     // end of the last line of such
-	keyEnd  stretch // from where to where the next end of a key was looked for
-	marked  bool    // whether there is one
-	digest  int     // end of what digests were looked for in
-	pem     int     // end of the last private key
-	near    int     // behind the beginning of the last word that was looked around
-	call    int     // how far the last call was read
-	phrase  int     // behind the last look for words of a wallet
-	here    int     // behind the last here-string
-	insert  int     // end of the last insertion
-	webKey  int     // end of the last key in JSON
-	verb    int     // end of the last word for a login
+	aligned tableState // the last with columns of spaces
+	copied  int        // end of the rows that COPY gives
+	line    stretch    // the last line that was looked up
+	header  int        // end of the last header or cookies
+	piped   int        // what was read last of a pipe
+	pgpass  int        // end of the last line of such
+	keyEnd  stretch    // from where to where the next end of a key was looked for
+	marked  bool       // whether there is one
+	digest  int        // end of what digests were looked for in
+	pem     int        // end of the last private key
+	near    int        // behind the beginning of the last word that was looked around
+	call    int        // how far the last call was read
+	phrase  int        // behind the last look for words of a wallet
+	here    int        // behind the last here-string
+	insert  int        // end of the last insertion
+	webKey  int        // end of the last key in JSON
+	verb    int        // end of the last word for a login
 	around  surroundings
 }
 

@@ -66,11 +66,15 @@ func allQuoted(header string, columns int) bool {
 // aligned looks through a column that begins in each row where its name does: it reports
 // whether the name stands in such a header.
 func (f *finder) aligned(n *name, line, end int) bool {
-	s := f.s
-	if n.weight < medium || end >= len(s) || n.bare > line && !strings.HasSuffix(s[line:n.bare], "  ") && !strings.HasSuffix(s[line:n.bare], "\t") || n.to < end && !strings.HasPrefix(s[n.to:], "  ") && s[n.to] != '\r' ||
+	s, t := f.s, &f.state.aligned
+	if line < t.end && line != t.header || line == t.header && t.end > 0 && t.columns == maxSecretColumns || n.weight < medium || end >= len(s) || n.bare > line && !strings.HasSuffix(s[line:n.bare], "  ") && !strings.HasSuffix(s[line:n.bare], "\t") || n.to < end && !strings.HasPrefix(s[n.to:], "  ") && s[n.to] != '\r' ||
 		strings.Count(s[line:end], "  ") == 0 || skip(s, line, end-line, headerByte) != end || anySpace.has(s[line]) {
 		return false
 	}
+	if line != t.header || t.end == 0 {
+		*t = tableState{header: line, end: end}
+	}
+	t.columns++
 	which := n.bare - line
 	for at := end + 1; at < len(s) && at < end+maxRows*8; {
 		stop := f.ahead(at, '\n', maxValue)
@@ -87,6 +91,7 @@ func (f *finder) aligned(n *name, line, end int) bool {
 			break
 		}
 		at = stop + 1
+		t.end = max(t.end, at)
 	}
 	return false
 }
@@ -257,6 +262,9 @@ func (f *finder) tuple(i int, columns map[int]weight) int {
 
 // copied finds the values of COPY t (…) FROM stdin in the lines behind it.
 func (f *finder) copied(from, to int) {
+	if from < f.state.copied {
+		return // a row of the last one
+	}
 	line, end := f.line(to)
 	open := strings.LastIndexByte(f.s[line:max(from, line)], '(')
 	shut := strings.LastIndexByte(f.s[line:max(from, line)], ')')
@@ -267,19 +275,25 @@ func (f *finder) copied(from, to int) {
 	if len(columns) == 0 {
 		return
 	}
+	names := 1 + strings.Count(f.s[line+open:line+shut], ",")
 	at := end + 1
+	f.state.copied = at
 	for range maxRows {
 		if at >= len(f.s) || f.s[at] == '\\' {
 			return
 		}
-		stop := f.ahead(at, '\n', maxValue)
+		start, stop := at, f.ahead(at, '\n', maxValue)
+		if strings.Count(f.s[at:stop], "\t") != names-1 {
+			return
+		}
 		for n, cell := range strings.Split(f.s[at:stop], "\t") {
 			if w := columns[n]; w > noSecret && cell != "" && isSecret(cell, w, inQuotes) {
 				f.accept(span{at, at + len(cell)})
 			}
 			at += len(cell) + 1
 		}
-		f.work += 3 * (stop - at)
+		f.work += 6 * (stop + 1 - start)
 		at = stop + 1
+		f.state.copied = at
 	}
 }
