@@ -328,8 +328,8 @@ var formatEnd = classOf(`[\\n'" \t]`)
 
 // given notes the argument at a place as a password.
 func (f *finder) given(at int) {
-	args, _ := f.arguments(at)
-	if len(args) == 0 || args[0].from > at+2 {
+	args := f.first(at)
+	if len(args) == 0 {
 		return
 	}
 	a := args[0]
@@ -364,16 +364,29 @@ var equals = classOf(`[= ]`)
 
 // first is the argument at a place, or none.
 func (f *finder) first(at int) []argument {
-	end := min(len(f.s), at+maxName)
-	if k := strings.IndexAny(f.s[at:end], " \t\n|;"); k >= 0 && !quoteByte.has(f.s[at]) {
-		end = at + k
-	}
-	if at >= end {
+	s := f.s
+	if at >= len(s) {
 		return nil
 	}
-	args, _ := f.arguments(at)
-	return args[:min(len(args), 1)]
+	v := span{at, at}
+	end := min(len(s), at+maxName*2)
+	if quoteByte.has(s[at]) {
+		v.from++
+		for v.to = v.from; v.to < end && s[v.to] != s[at] && s[v.to] != '\n'; v.to++ {
+		}
+	} else {
+		for v.to < end && !argumentEnds.has(s[v.to]) {
+			v.to++
+		}
+	}
+	f.work += v.to - at
+	if v.from == v.to {
+		return nil
+	}
+	return []argument{{v, s[v.from:v.to]}}
 }
+
+var argumentEnds = classOf("[\\s|;\"'`\\\\]")
 
 // sent finds what a script types at a prompt for a password.
 func (f *finder) sent(from, to int) {

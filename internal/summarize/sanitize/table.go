@@ -262,13 +262,14 @@ func (f *finder) tuple(i int, columns map[int]weight) int {
 
 // copied finds the values of COPY t (…) FROM stdin in the lines behind it.
 func (f *finder) copied(from, to int) {
-	if from < f.state.copied {
+	if from < f.state.copied+readAgain/4 && f.state.copied > 0 {
 		return // a row of the last one
 	}
-	line, end := f.line(to)
+	f.state.copied = to
+	line, end := f.back(from, '\n', 2*maxRead), f.ahead(to, '\n', maxRead)
 	open := strings.LastIndexByte(f.s[line:max(from, line)], '(')
 	shut := strings.LastIndexByte(f.s[line:max(from, line)], ')')
-	if open < 0 || shut < open || end-line > maxValue {
+	if open < 0 || shut < open {
 		return
 	}
 	columns := f.secretColumns(line+open+1, line+shut)
