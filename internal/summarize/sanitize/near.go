@@ -10,9 +10,9 @@ import (
 // Bounds of the part of a line that is read around a word for a secret, in bytes.
 const (
 	readBefore    = 120
-	readBehind    = 200
+	readBehind    = 360
 	readAgain     = 80 // at least this far behind the last such word, before it is read again
-	maxCandidates = 16
+	maxCandidates = 24
 )
 
 // candidate is a text in a line that looks like a secret by itself.

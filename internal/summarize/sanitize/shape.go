@@ -18,7 +18,7 @@ const (
 // digests and ids have no shape.
 func shapeOf(s string) shape {
 	n := len(s)
-	if n < 6 || n > maxName*2 || placeholder(s) || notChosen(s) {
+	if n < 6 || n > maxName*2 || skip(s, 0, n, plainByte) == n || placeholder(s) || notChosen(s) {
 		return noShape
 	}
 	m := mixOf(s)
@@ -44,6 +44,9 @@ func shapeOf(s string) shape {
 	}
 	return numbered
 }
+
+// plainByte is in words and names; a secret has others too.
+var plainByte = classOf(`[A-Za-z_./:,;'()"-]`)
 
 // orderOf counts runs of digits, those of them that stand between letters or signs, and how
 // often small and large letters, digits and signs take turns.
