@@ -235,8 +235,8 @@ func (h *hidden) lists() {
 	s := h.f.s
 	h.f.work += len(s)
 	for i := 0; i < len(s); i++ {
-		if !hexByte.has(s[i]) || i > 0 && wordClass.has(s[i-1]) {
-			continue
+		if c := s[i]; c < '0' || c > '9' || i > 0 && wordClass.has(s[i-1]) {
+			continue // the numbers of letters and signs begin with a digit
 		}
 		if text, end := dump(s, i); len(text) >= minBytes {
 			h.add(text, span{i, end})
@@ -363,7 +363,7 @@ func unescape(s string) (Text, bool) {
 		}
 	}
 	for i := 0; i < len(s); i++ {
-		if s[i] != '%' && s[i] != '\\' && s[i] != '&' && (s[i] != '=' || !printable) {
+		if !escapes[s[i]] || s[i] == '=' && !printable {
 			continue
 		}
 		c, n := escaped(s[i:min(len(s), i+maxEscaped)])
@@ -389,6 +389,8 @@ func unescape(s string) (Text, bool) {
 	t.S = b.String()
 	return t, true
 }
+
+var escapes = [256]bool{'%': true, '\\': true, '&': true, '=': true}
 
 // contextOf is where the text before an escape begins that is read with it.
 func contextOf(s string, i, least int) int {
