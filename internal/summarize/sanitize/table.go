@@ -43,6 +43,9 @@ func (f *finder) table(n *name) {
 	for _, sep := range []string{"|", ",", "\t", ";"} {
 		header := s[line:end]
 		columns := strings.Count(header, sep)
+		if columns == 1 && sep == "|" && strings.Trim(header[:strings.IndexByte(header, '|')], " 0123456789") == "" {
+			continue // the number of a line
+		}
 		if columns == 0 || columns > 60 || sep != "|" && (strings.ContainsAny(header, "(){}=:'") || strings.Contains(header, `"`) && !allQuoted(header, columns) || hasEmptyCell(header, sep)) {
 			continue
 		}
