@@ -21,20 +21,30 @@ type state struct {
 	command int        // end of the command that was read last
 	row     int        // beginning of the line that is no header of a table
 	table   tableState
-	line    stretch // the last line that was looked up
-	header  int     // end of the last header or cookies
-	piped   int     // what was read last of a pipe
-	pgpass  int     // end of the last line of such
-	keyEnd  stretch // from where to where the next end of a key was looked for
-	marked  bool    // whether there is one
-	digest  int     // end of what digests were looked for in
-	pem     int     // end of the last private key
+	aligned tableState // the last with columns of spaces
+	copied  int        // end of the rows that COPY gives
+	line    stretch    // the last line that was looked up
+	header  int        // end of the last header or cookies
+	piped   int        // what was read last of a pipe
+	pgpass  int        // end of the last line of such
+	keyEnd  stretch    // from where to where the next end of a key was looked for
+	marked  bool       // whether there is one
+	digest  int        // end of what digests were looked for in
+	pem     int        // end of the last private key
+	near    int        // behind the beginning of the last word that was looked around
+	call    int        // how far the last call was read
+	phrase  int        // behind the last look for words of a wallet
+	here    int        // behind the last here-string
+	insert  int        // end of the last insertion
+	webKey  int        // end of the last key in JSON
+	verb    int        // end of the last word for a login
+	around  surroundings
 }
 
 // keyWords are what every name of a secret has a part of.
 var keyWords = []string{
 	"pass", "pwd", "psw", "pw", "psk", "secret", "token", "key", "auth", "cred", "sig", "sid", "session", "jwt", "dsn", "seed", "mnemonic", "bearer", "cookie", "webhook",
-	"connectionstring", "totp", "_pat", "adgangskode", "contrasen", "geslo", "haslo", "heslo", "jelszo", "katasandi", "kennwort", "losenord", "lozinka",
+	"connectionstring", "communit", "salt", "authentication", "keymaterial", "totp", "_pat", "adgangskode", "contrasen", "geslo", "haslo", "heslo", "jelszo", "katasandi", "kennwort", "losenord", "lozinka",
 	"matkhau", "mdp", "parol", "parool", "salasana", "senha", "sifre", "slaptazodis", "wachtwoord", "zaporka", "clave", "jeton", "geheimnis", "segredo", "fjalekalimi", "schlussel",
 }
 
@@ -42,6 +52,27 @@ func ownUses() []ownUse {
 	return append([]ownUse{
 		{keyWords, (*finder).named},
 		{append(append([]string{}, foreign...), phrases...), (*finder).foreign},
+		{stems, (*finder).stem},
+		{verbs, (*finder).verb},
+		{pins, (*finder).pin},
+		{calls, (*finder).call},
+		{[]string{"<<<"}, (*finder).hereString},
+		{[]string{"echo ", "printf "}, (*finder).echo},
+		{[]string{" -p", " -pw ", " -w "}, (*finder).userAndPassword},
+		{[]string{"-u ", "--user ", "--user=", "--basic-auth ", "--auth ", "--creds "}, (*finder).userFlag},
+		{[]string{`send "`, `send -- "`, `sendline("`, `sendline('`}, (*finder).sent},
+		{[]string{`; name="`}, (*finder).formField},
+		{[]string{"@tcp(", "@unix("}, (*finder).dsn},
+		{[]string{"new value:", "new password:", "generated password:"}, (*finder).newValue},
+		{[]string{"mnemonic", "seed", "recovery", "phrase", "wallet", " words"}, (*finder).phrase},
+		{[]string{"ugfzc3dvcmq6"}, (*finder).answered},
+		{[]string{"insert into "}, (*finder).inserted},
+		{[]string{"from stdin"}, (*finder).copied},
+		{[]string{"/reset/", "/reset-password/", "/password-reset/", "/magic/", "/magic-link/", "/verify/", "/invite/", "/confirm/", "/activate/", "/unsubscribe/", "?code=", "&code=", "?t=", "?k=", "?key=", "&key=", "#code="}, (*finder).link},
+		{[]string{"@"}, (*finder).userInfo},
+		{[]string{"wifi:"}, (*finder).wifi},
+		{[]string{`"kty"`}, (*finder).webKey},
+		{[]string{"recovery codes", "backup codes", "scratch codes", "recovery code", "backup code", "license key", "licence key", "activation code", "activation key", "product key", "registration key", "one-time codes", "wiederherstellungscodes", "codes de secours"}, (*finder).codes},
 	}, forms()...)
 }
 
@@ -84,7 +115,11 @@ func (f *finder) named(from, to int) {
 	if n.weight == noSecret {
 		return
 	}
+	found := len(f.found)
 	f.valueOf(&n)
+	if len(f.found) == found {
+		f.near(n.bare, n.to, n.weight)
+	}
 }
 
 // name is a name of a secret in a text.
@@ -102,12 +137,13 @@ func (f *finder) spaced(n *name) weight {
 		return noSecret
 	}
 	start := n.from - 1
-	for start > max(0, n.from-16) && wordClass.has(s[start-1]) {
+	for start > max(0, n.from-16) && identTail.has(s[start-1]) {
 		start--
 	}
 	before := strings.ToLower(s[start : n.from-1])
+	before = before[strings.LastIndexAny(strings.TrimRight(before, "-0123456789"), "-_")+1:]
 	switch {
-	case last == "key" && keyed[before]:
+	case last == "key" && (keyed[before] || keyed[strings.TrimRight(before, "-0123456789")]):
 		return medium
 	case last == "phrase" && (before == "pass" || before == "seed" || before == "recovery"), last == "code" && before == "pass":
 		return strong
@@ -121,7 +157,11 @@ func (f *finder) foreign(from, to int) {
 		return // a longer word
 	}
 	f.state.name = to
+	found := len(f.found)
 	f.valueOf(&name{from: from, bare: from, to: to, weight: strong})
+	if len(f.found) == found {
+		f.near(from, to, strong)
+	}
 }
 
 func wordRune(r rune) bool {
@@ -148,6 +188,10 @@ func (f *finder) readValue(n *name, at int, how syntax) {
 		return
 	}
 	text := f.s[v.from:v.to]
+	if strings.HasPrefix(text, "!!") && v.to < len(f.s) && f.s[v.to] == ' ' { // a tag of YAML
+		f.readValue(n, v.to+1, inLine)
+		return
+	}
 	if i := skip(text, 0, maxName, noSign); how != inQuotes && i > 0 && i < min(maxName, len(text)-2) && (weigh(text[:i]) != noSecret || foreignSet[lowered(text[:i])] || i > 3 && foreignEnd(text[:i])) {
 		f.work += i
 		return // another name with its own value

@@ -3,6 +3,7 @@ package sanitize
 import (
 	_ "embed" // the programs
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -124,11 +125,57 @@ func (f *finder) passwords(p program, args []argument) (any bool) {
 			}
 		}
 	}
+	for _, v := range p["nth"] { // verb:number of the argument
+		verb, number, _ := strings.Cut(v, ":")
+		k, _ := strconv.Atoi(number)
+		if words := plainArguments(args); k < len(words) && (verb == "" || words[0].text == verb) && isMade(words[k].text) {
+			any = f.password(words[k].span) || any
+		}
+	}
+	for _, a := range args {
+		if _, slash := p["slash"]; slash { // user/password@host
+			any = f.behindSlash(a) || any
+		}
+	}
+	if _, made := p["made"]; made && len(bare) > 0 && isMade(bare[len(bare)-1].text) {
+		any = f.password(bare[len(bare)-1].span) || any
+	}
 	if _, last := p["last"]; last && len(bare) > min(1, len(p["verbs"])) {
 		any = f.password(bare[len(bare)-1].span) || any
 	}
 	return any
 }
+
+// plainArguments are those that are no flags.
+func plainArguments(args []argument) (out []argument) {
+	for _, a := range args {
+		if a.text[0] != '-' && (a.text[0] != '/' || strings.HasPrefix(a.text, "//")) {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// behindSlash notes the password of user/password@host.
+func (f *finder) behindSlash(a argument) bool {
+	text := a.text
+	if k := strings.IndexByte(text, '='); k >= 0 && k < strings.IndexByte(text, '/') {
+		text = text[k+1:]
+	}
+	user, rest, ok := strings.Cut(text, "/")
+	if !ok || !simpleWord(user) || rest == "" || rest[0] == '/' {
+		return false
+	}
+	from := a.to - len(rest)
+	rest, _, _ = strings.Cut(rest, " ")
+	if k := strings.LastIndexByte(rest, '@'); k > 0 {
+		rest = rest[:k]
+	}
+	return isMade(rest) && f.password(span{from, from + len(rest)})
+}
+
+// isMade reports a text that was made or chosen as a secret.
+func isMade(s string) bool { return shapeOf(s) >= numbered || isUUID(s) || len(s) >= 20 && isHex(s) }
 
 // headerValue notes the value of a header that is named as a key or token.
 func (f *finder) headerValue(at span) bool {
@@ -162,6 +209,9 @@ func (f *finder) password(at span) bool {
 		at.to--
 	}
 	text := f.s[at.from:at.to]
+	if low := strings.ToLower(text); namesSecret(low) || idleValues[low] {
+		return false
+	}
 	if len(text) < 3 || text[0] != ':' && (placeholder(text) || variable.MatchString(text)) || isReference(text) || strings.HasPrefix(text, "$") {
 		return false
 	}
@@ -219,4 +269,154 @@ func (f *finder) arguments(from int) ([]argument, int) {
 // quotedInside reports a quote that begins within an argument.
 func (f *finder) quotedInside(i, k int) bool {
 	return k > i && (f.s[i] == '-' || f.s[k-1] == '=' || f.s[k-1] == ':')
+}
+
+// readers are parts of commands that read a secret from a pipe or a here-string.
+var readers = newWordFinder([]string{
+	"sudo -s", "su ", "passwd", "password", "passphrase", "pass ", "login", "kinit", "openconnect", "cryptsetup", "gpg", "openssl", "secret", "token", "credential", "keyring", "keychain", "vault", "auth", "wallet", "unlock", "decrypt", "smb",
+	"vnc", "ldap", "age ", "pinentry", "luks", "env add", "config set", "api_key", "apikey", "api-key", "_key", "pw", "vpn", "ansible-vault", "ykman", "security ", "kdestroy", "rclone", "restic", "borg", "kwallet", "kdbx", "htpasswd", "read -s",
+})
+
+func reads(low string) (found bool) {
+	readers.walk([]byte(low), func(int, int, int) bool { found = true; return false })
+	return found
+}
+
+// hereString finds what a command reads that a secret is written to: cmd <<< secret.
+func (f *finder) hereString(from, to int) {
+	if from < f.state.here {
+		return
+	}
+	f.state.here = to + 16
+	line := f.back(from, '\n', maxCommand/2)
+	f.work += 2 * (from - line)
+	if f.tokens || !reads(f.low[line:from]) {
+		return
+	}
+	f.given(skip(f.s, to, 2, blank))
+}
+
+// echo finds what is written to such a command: echo secret | cmd, <(echo secret).
+func (f *finder) echo(from, to int) {
+	if f.tokens || f.wordAt(from-1) || f.state.piped > from {
+		return
+	}
+	s := f.s
+	at := to
+	for at+2 < len(s) && s[at] == '-' && letterClass.has(s[at+1]) { // -n, -e
+		at = skip(s, skip(s, at+1, 3, letterClass), 2, blank)
+	}
+	if strings.HasPrefix(s[at:], `'%s`) || strings.HasPrefix(s[at:], `"%s`) {
+		at = skip(s, at+3, 8, formatEnd)
+	}
+	end := f.ahead(to, '\n', maxCommand/2)
+	f.work += 4 * (end - to)
+	if from > 1 && s[from-1] == '(' && s[from-2] == '<' {
+		if line := f.back(from, '\n', maxCommand/2); reads(f.low[line:from]) {
+			f.given(at)
+		}
+		return
+	}
+	k := strings.IndexByte(s[to:end], '|')
+	if k < 0 || k+1 < end-to && s[to+k+1] == '|' || !reads(f.low[to+k:end]) {
+		return
+	}
+	f.given(at)
+}
+
+var formatEnd = classOf(`[\\n'" \t]`)
+
+// given notes the argument at a place as a password.
+func (f *finder) given(at int) {
+	args := f.first(at)
+	if len(args) == 0 {
+		return
+	}
+	a := args[0]
+	if k := strings.LastIndexByte(a.text, ':'); k > 0 && simpleWord(a.text[:k]) && k+4 < len(a.text) { // user:password
+		a.from += k + 1
+		a.text = a.text[k+1:]
+	}
+	a.text = strings.TrimRight(a.text, ")\"'")
+	if m := mixOf(a.text); len(a.text) < 6 || m.digits+m.signs == 0 || isPathLike(a.text) || strings.ContainsAny(a.text, "<>=") || strings.Count(a.text, " ") > 3 || strings.Contains(a.text, " ") && strings.Contains(a.text, "$") {
+		return
+	}
+	f.password(span{a.from, a.from + len(a.text)})
+}
+
+// userAndPassword finds -p password behind -u user, whatever the program.
+func (f *finder) userAndPassword(from, to int) {
+	line := f.back(from, '\n', maxCommand/2)
+	before := f.low[line:from]
+	f.work += 2 * len(before)
+	if f.tokens || !strings.Contains(before, " -u") && !strings.Contains(before, "--user") && !strings.Contains(before, " -l ") && !strings.Contains(before, "-uname") || strings.Contains(before, "mkdir") || strings.Contains(before, "mysql") || strings.Contains(before, "mariadb") {
+		return
+	}
+	at := skip(f.s, to, 1, equals)
+	for _, a := range f.first(at) {
+		if shapeOf(a.text) >= numbered && !strings.Contains(a.text, "/") {
+			f.password(a.span)
+		}
+	}
+}
+
+var equals = classOf(`[= ]`)
+
+// first is the argument at a place, or none.
+func (f *finder) first(at int) []argument {
+	s := f.s
+	if at >= len(s) {
+		return nil
+	}
+	v := span{at, at}
+	end := min(len(s), at+maxName*2)
+	if quoteByte.has(s[at]) {
+		v.from++
+		for v.to = v.from; v.to < end && s[v.to] != s[at] && s[v.to] != '\n'; v.to++ {
+		}
+	} else {
+		for v.to < end && !argumentEnds.has(s[v.to]) {
+			v.to++
+		}
+	}
+	f.work += v.to - at
+	if v.from == v.to {
+		return nil
+	}
+	return []argument{{v, s[v.from:v.to]}}
+}
+
+var argumentEnds = classOf("[\\s|;\"'`\\\\]")
+
+// sent finds what a script types at a prompt for a password.
+func (f *finder) sent(from, to int) {
+	before := f.low[max(0, from-readBefore):from]
+	f.work += len(before) + maxName
+	if !strings.Contains(before, "assword") && !strings.Contains(before, "assphrase") && !strings.Contains(before, "pin") {
+		behind := f.low[to:f.ahead(to, '\n', readBefore)]
+		if !strings.Contains(behind, "assword") {
+			return
+		}
+	}
+	v := span{to, to}
+	for v.to < min(len(f.s), to+maxName) && strings.IndexByte("\"\\\n$", f.s[v.to]) < 0 {
+		v.to++
+	}
+	if v.to-v.from >= 4 {
+		f.password(v)
+	}
+}
+
+// userFlag finds -u user:password, whatever the program.
+func (f *finder) userFlag(_, to int) {
+	if f.tokens {
+		return
+	}
+	for _, a := range f.first(to) {
+		user, secret, ok := strings.Cut(a.text, ":")
+		f.work += 4 * len(a.text)
+		if ok && simpleWord(user) && isMade(secret) {
+			f.password(span{a.to - len(secret), a.to})
+		}
+	}
 }

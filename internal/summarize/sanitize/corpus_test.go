@@ -34,22 +34,27 @@ func corpus(t testing.TB, file string) []string {
 		if line == "" || strings.HasPrefix(line, "# ") {
 			continue
 		}
-		h := fnv.New64a()
-		h.Write([]byte(line))
-		seed := h.Sum64()
-		line = madeUp.ReplaceAllStringFunc(line, func(m string) string {
-			p := madeUp.FindStringSubmatch(m)
-			n, _ := strconv.Atoi(p[2])
-			b := make([]byte, n)
-			for i := range b {
-				seed = seed*6364136223846793005 + 1442695040888963407
-				b[i] = sets[p[1]][(seed>>33)%uint64(len(sets[p[1]]))]
-			}
-			return string(b)
-		})
-		out = append(out, strings.NewReplacer(`\n`, "\n", `\t`, "\t", `\\`, `\`, `\u00ad`, "\u00ad", `\u200b`, "\u200b", `\u0303`, "\u0303").Replace(line))
+		out = append(out, unwritten(line))
 	}
 	return out
+}
+
+// unwritten is the text that a line of the corpus stands for.
+func unwritten(line string) string {
+	h := fnv.New64a()
+	h.Write([]byte(line))
+	seed := h.Sum64()
+	line = madeUp.ReplaceAllStringFunc(line, func(m string) string {
+		p := madeUp.FindStringSubmatch(m)
+		n, _ := strconv.Atoi(p[2])
+		b := make([]byte, n)
+		for i := range b {
+			seed = seed*6364136223846793005 + 1442695040888963407
+			b[i] = sets[p[1]][(seed>>33)%uint64(len(sets[p[1]]))]
+		}
+		return string(b)
+	})
+	return strings.NewReplacer(`\n`, "\n", `\r`, "\r", `\t`, "\t", `\\`, `\`, `\u00ad`, "\u00ad", `\u200b`, "\u200b", `\u0303`, "\u0303").Replace(line)
 }
 
 // shown reports whether a good part of a secret is still in a text.

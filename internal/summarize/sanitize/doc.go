@@ -11,13 +11,15 @@
 // stands near: prefixes of tokens, names of passwords and keys, marks of headers,
 // URLs, private keys and commands. At each word the rules that have it look a bounded
 // way around it. The rules are tables in rules/: those of gitleaks, which tools/gitleaks
-// writes, and our own. Tokens that are broken into lines, and what is written as base64,
-// are looked through as well.
+// writes, and our own. A text that has the shape of a secret by itself counts where a word
+// for one stands in its sentence. Tokens that are broken into lines, and what is written
+// with escapes or in an encoding, are looked through as well.
 //
 // # Guarantees
 //
 //   - The time is linear in the text, whatever it is: no byte is looked at more than
-//     [MaxWork] times in one pass, and there are 4 passes at most.
+//     [MaxWork] times in one pass, and there are 4 passes at most. Texts in texts are read
+//     to a depth of 3.
 //   - What is taken out are the bytes of the original that a secret comes from.
 //   - A redacted text has no more UTF-16 units, and redacting it again changes nothing.
 //   - It matches forms and names, not meanings.

@@ -359,3 +359,153 @@ func (f *finder) piped(from, _ int) {
 }
 
 var echoed = regexp.MustCompile(`(?:echo|printf|print)\s+(?:-[a-zA-Z]+\s+)*(?:['"]%s(?:\\n)?['"]\s+)?["']?([^"'|]+?)(?:\\n)?["']?\s*$`)
+
+// formField finds a password that is sent in a form of parts.
+func (f *finder) formField(from, to int) {
+	end := to
+	for end < min(len(f.s), to+maxName) && identByte.has(f.s[end]) {
+		end++
+	}
+	f.work += end - from
+	if end >= len(f.s) || f.s[end] != '"' || weigh(f.s[to:end]) < medium {
+		return
+	}
+	at := end + 1
+	for lines := 0; ; {
+		switch {
+		case strings.HasPrefix(f.s[at:], "\r\n"):
+			at, lines = at+2, lines+1
+		case strings.HasPrefix(f.s[at:], "\n"):
+			at, lines = at+1, lines+1
+		case strings.HasPrefix(f.s[at:], `\r\n`):
+			at, lines = at+4, lines+1
+		case strings.HasPrefix(f.s[at:], `\n`):
+			at, lines = at+2, lines+1
+		case lines == 2:
+			v := span{at, at}
+			for v.to < min(len(f.s), at+maxRead) && strings.IndexByte("\r\n\\", f.s[v.to]) < 0 {
+				v.to++
+			}
+			f.password(v)
+			return
+		default:
+			return
+		}
+		if lines > 2 {
+			return
+		}
+	}
+}
+
+// dsn finds user:password@tcp(host).
+func (f *finder) dsn(from, _ int) {
+	start := from
+	for start > max(0, from-maxName) && !lineEnds.has(f.s[start-1]) {
+		start--
+	}
+	f.work += from - start
+	if k := strings.IndexByte(f.s[start:from], ':'); k > 0 {
+		f.password(span{start + k + 1, from})
+	}
+}
+
+// newValue finds a password on the line behind the message that it was made.
+func (f *finder) newValue(from, to int) {
+	before := f.low[max(0, from-readBefore):from]
+	f.work += len(before)
+	if !strings.Contains(before, "password") && !strings.Contains(before, "secret") && !strings.Contains(before, "token") && !strings.Contains(before, "key") {
+		return
+	}
+	for _, a := range f.first(skip(f.s, to, 3, blank)) {
+		if len(a.text) >= 6 && mixOf(a.text).digits > 0 && !isHash(a.text) {
+			f.password(a.span)
+		}
+	}
+}
+
+// webKey finds the private members of a key in JSON.
+func (f *finder) webKey(from, to int) {
+	begin, end := max(0, from-maxRead), min(len(f.s), to+4*maxRead)
+	if from < f.state.webKey {
+		return
+	}
+	f.state.webKey = end
+	f.work += 4 * (end - begin)
+	for _, m := range []string{`"d"`, `"k"`, `"p"`, `"q"`, `"dp"`, `"dq"`, `"qi"`} {
+		for i := begin; i < end; {
+			k := strings.Index(f.s[i:end], m)
+			if k < 0 {
+				break
+			}
+			i = skip(f.s, i+k+len(m), 6, quoteColon)
+			v := span{i, skip(f.s, i, 2*maxValue, codedByte)}
+			if v.to-v.from >= 20 {
+				f.accept(v)
+			}
+			f.work += v.to - v.from
+			i = max(i, v.to)
+		}
+	}
+}
+
+var quoteColon = classOf(`[": ]`)
+
+// userInfo finds user:password@host without a scheme before it.
+func (f *finder) userInfo(from, to int) {
+	s := f.s
+	if f.tokens || to >= len(s) || !wordClass.has(s[to]) || strings.HasPrefix(s[to:], "sha") {
+		return
+	}
+	start := from
+	for start > max(0, from-maxName) && infoByte.has(s[start-1]) {
+		start--
+	}
+	f.work += from - start + 2
+	k := strings.LastIndexByte(s[start:from], ':')
+	if k < 1 || !userByte.has(s[start+k-1]) {
+		return
+	}
+	f.work += 4 * (from - start)
+	if isMade(s[start+k+1 : from]) {
+		f.password(span{start + k + 1, from})
+	}
+}
+
+var infoByte = classOf(`[A-Za-z0-9_.!#$%^&*+=~?:-]`)
+
+// wifi finds the password of a code that joins a network: WIFI:S:name;P:password;;
+func (f *finder) wifi(_, to int) {
+	end := f.ahead(to, '\n', maxName*2)
+	k := strings.Index(f.s[max(0, to-1):end], ":P:")
+	if m := strings.Index(f.s[to:end], ";P:"); m >= 0 {
+		k = m + 1
+	}
+	if k < 0 {
+		return
+	}
+	v := span{to + k + 2, to + k + 2}
+	v.to += max(0, strings.IndexByte(f.s[v.from:end]+";", ';'))
+	f.password(v)
+}
+
+// link finds the part of a URL that lets in who has it.
+func (f *finder) link(from, to int) {
+	begin := from
+	for begin > max(0, from-readBefore) && !lineEnds.has(f.s[begin-1]) {
+		begin--
+	}
+	end := to
+	for end < min(len(f.s), to+maxRead) && linkByte.has(f.s[end]) {
+		end++
+	}
+	text := f.s[to:end]
+	f.work += from - begin + 4*len(text)
+	if f.tokens || !strings.Contains(f.s[begin:from], "://") && begin == from || len(text) < 20 || placeholder(text) || isUUID(text) && f.s[from] == '/' {
+		return
+	}
+	if isHex(text) && len(text) >= 32 || shapeOf(text) == random {
+		f.accept(span{to, end})
+	}
+}
+
+var linkByte = classOf(`[A-Za-z0-9_.~-]`)

@@ -65,6 +65,10 @@ func hostile() map[string]func(n int) string {
 		"-----BEGIN CERTIFICATE-----\n" + strings.Repeat("MIIB", 16) + "\n", "name: DB_PASSWORD\n  value: ", "\"name\":\"DB_PASSWORD\",\"value\":\"", "the password is ", "password (", "password for a",
 		"key=aaaaaaaaaa", "key=key=", "access=AbCd1234EfGh5678 ", "token = f(", "a" + strings.Repeat("=", 40), strings.Repeat("a", 50) + "key", "key" + strings.Repeat(" ", 20), "密码", "пароль: ", "contraseña=",
 		"sourcegraph ", "sourcegraph 0123456789abcdef0123456789abcdef01234567 ", "private-lines: 9\n", "\" + \"", "a\"\n\"b", "a\nb", "a\\nb", "a\\\nb",
+		"%25", "%2525", "%70", "\\u0070", "\\\\\\\\u0070", "&#112;", "&amp;amp;", "=3D", "70 ", "112, ", "0x70,", "70:", "00000000: 7061 ", "00000000: 7061 7373\n", "H4sIAAAAAAAA/wAAAP//AQAA ", "eJwAAAAAAAAAAAAAAAAAAAAA ", strings.Repeat("MFRGG", 8) + " ",
+		"<<< ", "echo a1b2c3 | ", "<(echo a1b2c3", "-u a:b1c2d3 ", "-u a -p b1c2d3 ", "a:b1c2d3e4@h ", "password a1b2c3d4 ", "a1b2c3d4 password ", "пароль a1b2c3d4 ", "login a1b2c3d4 ", "a1b2c3d4 / b1c2d3e4 ", "token is a1b2c3d4 ",
+		"insert into t (password) values ('a'),", "('password','a'),", "copy t (password) from stdin;\na\n", "PASSWORD  TOKEN\na         b\n", "pin 1234 ", "pin is ", "backup codes a1b2-c3d4 ", "words abc def ghi ", "wallet ", "auth('a','b1c2d3e4')", "wallet('", "(\"", "/reset/" + strings.Repeat("a1B2", 9) + " ",
+		`send "`, `; name="password"` + "\n\n", "\"kty\"", "\"d\":\"", "WIFI:;P:", "@tcp(", "new value: a1b2c3 ", "abc_" + strings.Repeat("aB3d", 9) + " ",
 	} {
 		add(fmt.Sprintf("repeat %.30q", unit), unit)
 	}

@@ -26,13 +26,14 @@ var nouns = map[string]weight{
 	"sifre": strong, "slaptazodis": strong, "wachtwoord": strong, "zaporka": strong, "clave": medium, "fjalekalimi": strong, "pasahitza": strong,
 
 	"apikey": medium, "apitoken": medium, "accesskey": medium, "accesstoken": medium, "accountkey": medium, "auth": medium, "authkey": medium,
-	"authtoken": medium, "bearer": medium, "clientsecret": medium, "connectionstring": medium, "cred": medium, "credential": medium, "creds": medium,
+	"authtoken": medium, "bearer": medium, "clientsecret": medium, "connectionstring": medium, "cred": medium, "credential": medium,
 	"dsn": medium, "encryptionkey": medium, "jwt": medium, "licensekey": medium, "masterkey": medium, "mnemonic": medium, "privatekey": medium,
 	"secret": medium, "secretkey": medium, "seed": weak, "session": weak, "sessionid": medium, "sessionkey": medium, "sessiontoken": medium,
 	"sharedkey": medium, "sid": weak, "sig": medium, "signature": weak, "signingkey": medium, "token": medium, "usertoken": medium, "webhook": weak,
 	"secretstring": strong, "otpauth": medium, "totp": medium, "cookie": weak, "pat": medium, "authorization": medium,
 	"jeton": medium, "geheimnis": medium, "segredo": medium, "secreto": medium, "schlussel": weak,
-	"key": weak,
+	"key": weak, "salt": weak, "keystring": medium, "secretid": medium, "keymaterial": strong, "keycontent": strong, "bindpw": strong, "rootpw": strong, "dbpw": strong, "userpw": strong, "adminpw": strong, "credentials": medium, "creds": medium,
+	"authentication": weak, "community": weak, "rocommunity": medium, "rwcommunity": medium, "passwordconfirmation": strong,
 }
 
 // longNouns are those that words may end in, by their last letter, the longest first.
@@ -53,12 +54,12 @@ var longNouns = func() (by [256][]string) {
 var keyed = wordSet(`access account admin agent api app application auth aws azure bot client consumer crypto decryption deploy dkim
 	encrypt encryption enc function hmac host integration internal jwt license licence management master openai preshared priv private
 	provisioning read registration secret security server service shared sign signing ssh ssl storage stripe subscription tls vault webhook
-	write wrap wrapping anthropic openrouter groq mistral sendgrid mailgun twilio datadog`)
+	write wrap wrapping instrumentation aes hmac wallet wireless wpa wpa2 wpa3 wifi psk wireguard preshared signer deployer minisign age gpg pgp rsa ec anthropic openrouter groq mistral sendgrid mailgun twilio datadog`)
 
 // ends may follow the noun in a name; with others it is the name of something else.
 var ends = wordSet(`b64 base base64 bak backup bytes current data decoded default dev development enc encoded env hex key live local main master
 	new old one original plain plaintext preprod prev previous prd primary prod production qa raw read root rw ro sandbox second secondary stage staging
-	str string temp test testing text tmp uat user val value write ssm param parameter variable var override plaintxt clear cleartext`)
+	str string temp test testing text tmp uat user val value write ssm param parameter variable var override plaintxt clear cleartext confirmation confirm again repeat salt db database mysql postgres redis smtp mail ftp ssh admin api server app`)
 
 // nots are words before the noun that make it no secret, or a count of it.
 var nots = wordSet(`allow avg ban begin bos bot_ bypass cache cached cancel cancellation change check composite compare completion confirm continuation
@@ -168,7 +169,7 @@ var foreign = withCapitals(strings.Fields(`contraseña contrasenya hasło jelsz�
 	密码 密碼 口令 パスワード 暗証番号 비밀번호 암호 סיסמה סיסמא كلمةالمرور मेंपासवर्ड पासवर्ड รหัสผ่าน mậtkhẩu гасло құпиясөз գաղտնաբառ პაროლი fjalëkalimi`))
 
 // phrases are those of several words.
-var phrases = withCapitals([]string{"mot de passe", "kata sandi", "mật khẩu", "كلمة المرور", "كلمة السر", "رمز عبور", "clé d'api", "clé api", "лозинка", "lozinka", "κωδικός πρόσβασης", "ключ api"})
+var phrases = withCapitals([]string{"mot de passe", "kata sandi", "mật khẩu", "كلمة المرور", "كلمة السر", "رمز عبور", "clé d'api", "clé api", "лозинка", "lozinka", "κωδικός πρόσβασης", "ключ api", "api-schlüssel", "clave api", "clave de api", "chave api", "chave de api", "chiave api", "api密钥", "api 密钥", "密钥", "apiキー", "api 키", "api키", "klucz api", "api anahtarı", "秘密鍵", "key content", "schlüsselinhalt", "秘密键"})
 
 func withCapitals(words []string) []string {
 	var out []string

@@ -1,7 +1,6 @@
 package sanitize
 
 import (
-	"encoding/base64"
 	"regexp"
 	"strings"
 )
@@ -14,6 +13,7 @@ const (
 )
 
 var (
+	dash       = classOf(`[-]`)
 	base64Byte = classOf(`[A-Za-z0-9+/=]`)
 	digitClass = classOf(`[0-9]`)
 )
@@ -27,10 +27,11 @@ func (f *finder) pemHead(from, to int) {
 	if strings.HasPrefix(f.low[body:], " block") {
 		body += len(" block")
 	}
-	if !strings.HasPrefix(f.s[body:], "-----") {
+	body = skip(f.s, body, 1, blank)
+	if !strings.HasPrefix(f.s[body:], "----") {
 		return
 	}
-	body += 5
+	body = skip(f.s, body, 5, dash)
 	begin := from
 	if k := strings.LastIndex(f.low[max(0, from-112):from], "-----begin"); k >= 0 {
 		begin = max(0, from-112) + k
@@ -163,80 +164,4 @@ func (f *finder) puttyKey(from, _ int) {
 		f.found = append(f.found, span{from + m[2], from + m[3]})
 		f.state.pem = from + m[3]
 	}
-}
-
-const (
-	minEncoded = 28 // base64 that is worth a look
-	fullLine   = 60 // of lines of base64 that go on in the next
-	maxIndent  = 16 // before the next line
-)
-
-// encoded returns the texts that are written as base64 in s, one after the other,
-// with the place of each in s.
-func (f *finder) encoded() (texts []byte, from []stretch, in []span) {
-	s := f.s
-	for i := 0; i < len(s); {
-		// the last byte of the shortest text first, so that words cost little
-		if k := i + minEncoded - 1; k >= len(s) {
-			break
-		} else if !base64Byte.has(s[k]) {
-			i = k + 1
-			f.work++
-			continue
-		}
-		start := i
-		for k := i + minEncoded - 1; k > i; k-- {
-			if !base64Byte.has(s[k-1]) {
-				start = k
-				break
-			}
-		}
-		var text []byte
-		end := start
-		for {
-			line := end
-			end = skip(s, end, len(s), base64Byte)
-			text = append(text, s[line:end]...)
-			next := end
-			if end-line >= fullLine && next < len(s) && (s[next] == '\n' || s[next] == '\r') {
-				if next = skip(s, next+1, maxIndent, anySpace); next < len(s) && base64Byte.has(s[next]) {
-					end = next
-					continue
-				}
-			}
-			break
-		}
-		f.work += end - i
-		i = end + 1
-		if len(text) < minEncoded {
-			continue
-		}
-		if plain := decoded(text); plain != nil {
-			at := len(texts)
-			texts = append(append(texts, plain...), "\n\n\n"...)
-			from = append(from, stretch{at, len(texts)})
-			in = append(in, span{start, end})
-			f.work += len(plain)
-		}
-	}
-	return texts, from, in
-}
-
-// decoded is what base64 stands for, if it is a text.
-func decoded(text []byte) []byte {
-	for len(text) > 0 && text[len(text)-1] == '=' {
-		text = text[:len(text)-1]
-	}
-	text = text[:len(text)-len(text)%4+map[int]int{0: 0, 2: 2, 3: 3}[len(text)%4]]
-	head := make([]byte, 24)
-	n, err := base64.RawStdEncoding.Decode(head, text[:min(len(text), 24)/4*4])
-	if err != nil || !readable(head[:n]) {
-		return nil
-	}
-	out := make([]byte, base64.RawStdEncoding.DecodedLen(len(text)))
-	n, err = base64.RawStdEncoding.Decode(out, text)
-	if err != nil && n < len(text)/2 || !readable(out[:min(n, 512)]) {
-		return nil
-	}
-	return out[:n]
 }

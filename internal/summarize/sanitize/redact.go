@@ -84,7 +84,7 @@ func (r *Redactor) Joint(ctx context.Context, a, b string) (string, string, erro
 // secrets returns the parts of a text that are secrets, in order and apart.
 func (r *Redactor) secrets(ctx context.Context, s string) ([]span, error) {
 	t := Normalize(s)
-	found, err := r.look(ctx, t.S)
+	found, err := r.look(ctx, t.S, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -95,37 +95,52 @@ func (r *Redactor) secrets(ctx context.Context, s string) ([]span, error) {
 }
 
 // look finds secrets in a normalized text: as it is, with its lines joined, and in
-// what is written in it as base64.
-func (r *Redactor) look(ctx context.Context, s string) ([]span, error) {
+// what is written in it with escapes or in an encoding.
+func (r *Redactor) look(ctx context.Context, s string, depth int) ([]span, error) {
 	f := newFinder(s)
 	if err := r.scan(ctx, f); err != nil {
 		return nil, err
 	}
 	found := f.found
-	lines, err := r.joinedLines(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	for _, at := range lines {
-		if !covers(f.whole, at) {
-			found = append(found, at)
+	if depth == 0 {
+		lines, err := r.joinedLines(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		for _, at := range lines {
+			if !covers(f.whole, at) {
+				found = append(found, at)
+			}
 		}
 	}
-	texts, from, in := f.encoded()
-	if len(texts) == 0 {
+	if depth == maxDepth {
 		return found, nil
 	}
-	inner := newFinder(string(texts))
-	if err := r.scan(ctx, inner); err != nil {
-		return nil, err
-	}
-	k := 0
-	for _, at := range merged(inner.found) {
-		for k < len(from) && from[k].to <= at.from {
-			k++
+	more, err := r.lookInside(ctx, f, depth)
+	return append(found, more...), err
+}
+
+// lookInside finds secrets in what is written in a text with escapes, or in an encoding.
+func (r *Redactor) lookInside(ctx context.Context, f *finder, depth int) (found []span, err error) {
+	used, had := f.work, len(f.found)
+	h := f.encoded()
+	found = append(found, f.found[had:]...)
+	r.Work -= f.work - used + len(f.s)
+	if len(h.texts) > 0 {
+		inner, err := r.look(ctx, string(h.texts), depth+1)
+		if err != nil {
+			return nil, err
 		}
-		if k < len(from) {
-			found = append(found, in[k])
+		found = append(found, h.original(inner)...)
+	}
+	if t, ok := unescape(f.s); ok {
+		inner, err := r.look(ctx, t.S, max(depth+1, maxDepth-1))
+		if err != nil {
+			return nil, err
+		}
+		for _, at := range inner {
+			from, to := t.Original(at.from, at.to)
+			found = append(found, span{from, to})
 		}
 	}
 	return found, nil

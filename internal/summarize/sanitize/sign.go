@@ -64,6 +64,9 @@ func (f *finder) behind(n *name) (int, syntax, bool) {
 	}
 	if v < len(s) && (s[v] == '\n' || s[v] == '\r' || s[v] == '\\' && v+1 < len(s) && s[v+1] == '\n') && (sign == ':' || sign == '=') {
 		w := skip(s, v+1, 40, anySpace)
+		if item := f.item(w); item > 0 && sign == ':' && n.weight > weak {
+			return item, inLine, true
+		}
 		if sign == ':' && w-v < 3 && !closed || w < len(s) && strings.IndexByte("-#}", s[w]) >= 0 {
 			return 0, 0, false // an empty setting
 		}
@@ -89,6 +92,18 @@ func (f *finder) behind(n *name) (int, syntax, bool) {
 		how = inProse
 	}
 	return v, how, true
+}
+
+// item is where the only text of a list's first item begins, 0 for none.
+func (f *finder) item(i int) int {
+	if !strings.HasPrefix(f.s[i:], "- ") {
+		return 0
+	}
+	v := skip(f.s, i+2, 4, blank)
+	if line := f.ahead(v, '\n', 120); strings.ContainsAny(f.s[v:line], ":{ ") {
+		return 0
+	}
+	return v
 }
 
 // signByte begins a sign.

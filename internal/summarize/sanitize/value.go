@@ -38,6 +38,9 @@ func isSecret(v string, w weight, how syntax) bool {
 	if isPathLike(v) || strings.HasPrefix(v, "http://") || strings.HasPrefix(v, "https://") {
 		return false
 	}
+	if how != inQuotes && strings.Count(v, ".") > 1 && strings.Trim(strings.ToLower(v), "abcdefghijklmnopqrstuvwxyz._") == "" {
+		return false // a member
+	}
 	words := m.spaces > 0
 	if words && (how != inQuotes && how != inLine || isProse(v)) {
 		return false

@@ -1,0 +1,421 @@
+package sanitize
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Bounds of the part of a line that is read around a word for a secret, in bytes.
+const (
+	readBefore    = 120
+	readBehind    = 360
+	readAgain     = 80 // at least this far behind the last such word, before it is read again
+	maxCandidates = 24
+)
+
+// candidate is a text in a line that looks like a secret by itself.
+type candidate struct {
+	span
+	shape  shape
+	quoted bool
+	head   int  // where the name of its user begins, or it itself
+	paired bool // behind a user's name: bob:secret, bob / secret
+}
+
+// surroundings are the candidates of the part of a line that was read last.
+type surroundings struct {
+	from, to   int
+	candidates []candidate
+}
+
+// around reads the line around a place.
+func (f *finder) around(at int) []candidate {
+	a := &f.state.around
+	if at >= a.from && (at+readAgain <= a.to || a.to < len(f.s) && at <= a.to && f.s[a.to] == '\n') {
+		return a.candidates
+	}
+	s := f.s
+	from, to := max(0, at-readBefore), min(len(s), at+readBehind)
+	if k := strings.LastIndexByte(s[from:at], '\n'); k >= 0 {
+		from += k + 1
+	}
+	if k := strings.IndexByte(s[at:to], '\n'); k >= 0 {
+		to = at + k
+	}
+	f.work += 6 * (to - from)
+	*a = surroundings{from, to, a.candidates[:0]}
+	for i := from; i < to && len(a.candidates) < maxCandidates; {
+		i = f.token(i, to)
+	}
+	return a.candidates
+}
+
+// token adds the candidate that begins at a place, and returns what is behind it.
+func (f *finder) token(i, to int) int {
+	s := f.s
+	if s[i] >= utf8.RuneSelf {
+		r, w := utf8.DecodeRuneInString(s[i:])
+		if unicode.IsLetter(r) && r < 0x2e80 && r > 0xbf && !unspaced(r) { // a word
+			for i < to && (s[i] >= utf8.RuneSelf || wordClass.has(s[i])) {
+				if r, w = utf8.DecodeRuneInString(s[i:]); r >= utf8.RuneSelf && !unicode.In(r, unicode.L, unicode.M) {
+					break
+				}
+				i += w
+			}
+			return i
+		}
+		return i + w
+	}
+	if quoteByte.has(s[i]) {
+		for k := i + 1; k < min(to, i+100) && s[k] != ' '; k++ {
+			if s[k] == s[i] {
+				f.candidate(span{i + 1, k}, true)
+				return k + 1
+			}
+		}
+		return i + 1
+	}
+	if s[i] == '\\' && i+1 < to && letterClass.has(s[i+1]) { // \n
+		return i + 2
+	}
+	if !tokenStart.has(s[i]) {
+		return i + 1
+	}
+	end := i
+	for end < to && s[end] < utf8.RuneSelf && !tokenEnds.has(s[end]) {
+		end++
+	}
+	if end < to && s[end] >= utf8.RuneSelf {
+		if r, w := utf8.DecodeRuneInString(s[end:]); unicode.IsLetter(r) && r < 0x2e80 && !unspaced(r) {
+			return end + w // the rest is a word, or a part of one
+		}
+	}
+	f.candidate(span{i, end}, false)
+	return max(end, i+1)
+}
+
+// unspaced reports letters of languages that write words without spaces, or a name and its
+// ending with none.
+func unspaced(r rune) bool {
+	return unicode.In(r, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar, unicode.Arabic, unicode.Hebrew, unicode.Devanagari)
+}
+
+var (
+	tokenStart = classOf("[!-~]")
+	tokenEnds  = classOf("[\\s\"'`,;()\\[\\]{}<>|\\\\]")
+)
+
+// candidate keeps a text if it has the shape of a secret: all of it, or what is behind the
+// name of a user.
+func (f *finder) candidate(at span, quoted bool) {
+	s := f.s
+	for !quoted && at.to > at.from && strings.IndexByte(".:?*_", s[at.to-1]) >= 0 {
+		at.to--
+	}
+	for at.from < at.to && (s[at.from] == '*' || s[at.from] == '_') {
+		at.from++
+	}
+	if at.to-at.from < 6 {
+		return
+	}
+	head := at.from
+	paired := pairedBefore(s[max(0, at.from-3):at.from])
+	if k := strings.IndexAny(s[at.from:at.to], ":/%"); k > 0 && k < 40 && simpleWord(s[at.from:at.from+k]) && shapeOf(s[at.from+k+1:at.to]) >= chosen && !strings.Contains(s[at.from:at.to], "://") {
+		at.from += k + 1
+		paired = true
+	}
+	f.work += 3 * (at.to - at.from)
+	if sh := shapeOf(s[at.from:at.to]); sh > noShape {
+		f.state.around.candidates = append(f.state.around.candidates, candidate{at, sh, quoted, head, paired})
+	}
+}
+
+func pairedBefore(s string) bool { return strings.HasSuffix(s, " / ") }
+
+func simpleWord(s string) bool { return s != "" && skip(s, 0, len(s), userByte) == len(s) }
+
+var userByte = classOf(`[A-Za-z0-9_.@+-]`)
+
+// stems begin words for a password, a passphrase or a PIN, in many languages and with any
+// ending. Those of ASCII letters are found as names too.
+var stems = withCapitals(strings.Fields(`passwort kennwort passphrase passcode parolă parola пароль парол лозинк гасл пассворд contraseñ contrasen
+	contrasenya contrasinal senha palavra-passe wachtwoord wagwoord adgangskod kodeord lösenord passord lykilorð salasan parool parole slaptažod hasło hasł heslo hesl jelszó jelszav
+	geslo zaporka lozink şifre şifrə sifre parol κωδικό συνθηματικ סיסמ סיסמא пінкод пинкод пин-код mdp sandi katalaluan nenosiri pasahitz pasvort fjalëkalim
+	密码 密碼 口令 通行码 パスワード 合言葉 비밀번호 암호 패스워드 पासवर्ड पासफ़्रेज़ পাসওয়ার্ড கடவுச்சொல் รหัสผ่าน รหัสลับ құпиясөз գաղտնաբառ პაროლი گذرواژه رمز السر المرور
+	ລະຫັດຜ່ານ លេខសម្ងាត់`))
+
+// verbs stand before a name and a password.
+var verbs = withCapitals([]string{
+	"log in", "login", "sign in", "signin", "logged in", "log on", "logon", "unlock", "decrypt", "protected with", "locked with", "authenticate", "anmelde", "melde dich", "melde mich", "einloggen", "logge dich", "logge mich", "entsperr",
+	"connecte-", "connectez-", "connecter", "me connecte", "connexion", "identifiant", "inicia sesi", "iniciar sesi", "entra con", "ingresa", "accede", "acced", "inlog", "zaloguj", "logowan", "войди", "зайди", "логин", "вход", "увійди", "logga in", "log ind", "přihlas",
+	"kirjaudu", "giriş", "登录", "登陆", "ログイン", "로그인", "سجل الدخول", "đăng nhập", "masuk", "creds", "credential", "zugangsdaten", "credenciales", "credenciais", "accesso", "inloggegevens", "user/pass", "login/pass", "username", "user name", "user ", "connect with", "connect as",
+	"rdp:", "vnc:", "ssh:", "ftp:", "sftp:", "vpn:", "mail:", "imap:", "smtp:", "account:", "konto:", "zugang:", "compte:", "cuenta:", "demo:", "staging:", "prod:", "access:", "acceso:",
+})
+
+// notAfter follow the word for a password where the sentence is about something else.
+var notAfter = wordSet(`hash hashes hashing reset resets field fields policy policies file files manager managers length prompt prompts form forms strength expiry
+	rotation requirements table column columns must should cannot can't may expires expired check checks checker checking validation validator generator store
+	protection protected authentication auth grant flow input box change changes changed_ update page screen dialog handling handler mismatch error errors
+	test tests testing encryption algorithm encoder encoding type tokens token less based parameter param option flag argument variable env attribute property
+	management service api endpoint route recovery-page attempts attempt login-page visibility toggle component hint hints complexity history cracking guess
+	wird muss soll kann darf doit peut debe puede deve deve_ moet mag must_ är_ muß wurde_ hasher utils util helper helpers module class function method`)
+
+// near looks for secrets in the sentence around the word for one.
+func (f *finder) near(from, to int, w weight) {
+	if f.tokens || w == noSecret || f.state.near == from+1 || from > 0 && inBase64.has(f.s[from-1]) || to < len(f.s) && inBase64.has(f.s[to]) {
+		return
+	}
+	f.state.near = from + 1
+	if w >= medium {
+		f.adjacentDigits(from, to)
+	}
+	all := f.around(from)
+	f.work += 4 + 2*len(all)
+	if len(all) == 0 {
+		return
+	}
+	other := notAfter[f.wordBehind(to)] // the sentence may be about something else
+	for i := range all {
+		c := &all[i]
+		between, behind := "", c.from >= to
+		switch {
+		case behind:
+			between = f.s[to:max(to, c.head)]
+		case c.to <= from:
+			between = f.s[c.to:from]
+		default:
+			continue
+		}
+		f.work += 2 * len(between)
+		if (!other || w == strong && c.shape >= mixed && strings.ToLower(f.s[c.from:c.to]) != f.s[c.from:c.to]) && f.linked(c, between, behind, w, from) {
+			f.accept(c.span)
+		}
+	}
+}
+
+var inBase64 = classOf(`[/+]`)
+
+// adjacentDigits finds a key of 32 hexadecimal digits or more right behind the word for one.
+func (f *finder) adjacentDigits(from, to int) {
+	if word := f.low[from:to]; !strings.HasSuffix(word, "secret") && !strings.HasSuffix(word, "key") && !strings.HasSuffix(word, "password") && word != "token" {
+		return
+	}
+	i := skip(f.s, to, 3, adjacentGap)
+	if strings.HasPrefix(f.s[i:], "(") {
+		i = min(len(f.s), i+2+max(0, strings.IndexByte(f.s[i:min(len(f.s), i+24)], ')')-1))
+	}
+	for _, link := range []string{"is ", ": ", "= ", "0x"} {
+		if strings.HasPrefix(f.low[skip(f.s, i, 2, blank):], link) {
+			i = skip(f.s, i, 2, blank) + len(link)
+		}
+	}
+	end := skip(f.s, i, maxName*2, hexByte)
+	if end+28 <= len(f.s) && i+36 <= len(f.s) && isUUID(f.s[i:i+36]) {
+		end = i + 36
+	}
+	f.work += end - to
+	if i > to && end-i >= 32 && !f.wordAt(end) && entropy(f.s[i:end]) > 2.5 {
+		f.accept(span{i, end})
+	}
+}
+
+var adjacentGap = classOf("[ `'\"]")
+
+// accept notes a candidate, once.
+func (f *finder) accept(at span) {
+	if !f.covered(at) {
+		f.found = append(f.found, at)
+	}
+}
+
+// wordBehind is the next word in small letters.
+func (f *finder) wordBehind(i int) string {
+	i = skip(f.s, i, 2, nameGap)
+	return f.low[i:skip(f.s, i, 16, letterClass)]
+}
+
+var nameGap = classOf(`[ _-]`)
+
+// linked reports whether a candidate belongs to a word for a secret, by its shape and what
+// stands between the two.
+func (f *finder) linked(c *candidate, between string, behind bool, w weight, from int) bool {
+	if ends := strings.Contains(between, ". ") || strings.Contains(between, "! ") || strings.Contains(between, "; "); ends || isNamed(f.low, c.from, c.shape) {
+		return false
+	}
+	between = withoutParentheses(between)
+	adjacent := len(between) < 24 && strings.Trim(between, " \"'`:*(=0578.>|;~\u2192\u2014\u2013-") == ""
+	code := !adjacent && strings.ContainsAny(between, "(){}=;<>[]")
+	if code && !c.quoted {
+		return false
+	}
+	if strings.Contains(between, `\n`) || strings.Contains(between, `\t`) || strings.Contains(between, `\r`) {
+		return false // another line
+	}
+	words := strings.Count(strings.Trim(between, " "), " ")
+	want := chosen
+	switch {
+	case w == weak:
+		if !behind || c.quoted || len(between) > 24 || !startsWithWord(f, c.head) {
+			return false
+		}
+	case adjacent && behind && c.paired:
+	case behind && c.quoted && fallbacks[strings.Trim(between, " \"'`)}]")]:
+		want = chosen
+	case code && !behind:
+		return false
+	case code && w < strong:
+		want = random
+	case code:
+		want = mixed
+	case w == medium && behind && len(between) < 48 && c.to-c.from >= 8 && startsWithWord(f, from):
+	case w == medium && adjacent && behind && c.to-c.from >= 12:
+		want = mixed
+	case w == medium && behind && c.to-c.from >= 8 && words < 8 && pinLinks[lastWord(f.low, c.from)]:
+		want = mixed
+	case w == medium:
+		want = random
+	case words > 6 || len(between) > 60:
+		want = mixed
+	case adjacent && behind && !c.quoted && f.bare(c):
+		want = numbered
+	}
+	if !behind && (words > 4 || len(between) > 40) || behind && len(between) > 100 {
+		return false
+	}
+	return c.shape >= want
+}
+
+// fallbacks stand between a name and what is taken where it has no value.
+var fallbacks = map[string]bool{"||": true, "??": true, "?:": true, "or": true, "| default": true, "|default": true, "||=": true, ".unwrap_or(": true, ", default=": true}
+
+// startsWithWord reports a line of words and numbers, such as a device is set with.
+func startsWithWord(f *finder, at int) bool {
+	line := f.back(at, '\n', readBefore)
+	return skip(f.low, line, at-line, settingByte) == at
+}
+
+var settingByte = classOf(`[a-z0-9 .-]`)
+
+// withoutParentheses is a text without one remark in parentheses.
+func withoutParentheses(s string) string {
+	before, rest, ok := strings.Cut(s, "(")
+	if _, behind, closed := strings.Cut(rest, ")"); ok && closed {
+		return before + behind
+	}
+	return s
+}
+
+// lastWord is the word before a place.
+func lastWord(low string, at int) string {
+	fields := strings.Fields(low[max(0, at-14):at])
+	if len(fields) == 0 {
+		return ""
+	}
+	return strings.Trim(fields[len(fields)-1], "\"'`*")
+}
+
+// bare reports that nothing else stands in the rest of the line.
+func (f *finder) bare(c *candidate) bool {
+	i := skip(f.s, c.to, 4, blank)
+	return i >= len(f.s) || f.s[i] == '\n'
+}
+
+// isNamed reports that a candidate is the name of something, by the word before it.
+func isNamed(low string, at int, sh shape) bool {
+	end := at
+	for end > 0 && (low[end-1] == ' ' || quoteByte.has(low[end-1])) {
+		end--
+	}
+	start := end
+	for start > max(0, end-14) && letterClass.has(low[start-1]) {
+		start--
+	}
+	word := low[start:end]
+	return end < at && (nameWords[word] || sh < mixed && prepositional[word])
+}
+
+// nameWords stand before names.
+var nameWords = wordSet(`user username login account host server machine database table file branch commit version release issue ticket
+	tenant bucket cluster region namespace pod container image tag repo repository project model benutzer utilisateur usuario usuário utente gebruiker пользователь
+	called named ssid address ip id`)
+
+// prepositional words stand before names more often than before secrets.
+var prepositional = wordSet(`test on at from via in by see`)
+
+// stem looks around a word for a password.
+func (f *finder) stem(from, to int) {
+	if f.wordAt(from-1) && f.s[from] < utf8.RuneSelf || f.tokens {
+		return
+	}
+	if r, _ := utf8.DecodeLastRuneInString(f.s[:from]); f.s[from] >= utf8.RuneSelf && wordRune(r) {
+		return
+	}
+	end := to
+	for end < min(len(f.s), to+12) && (f.s[end] >= utf8.RuneSelf && f.s[from] < utf8.RuneSelf || letterClass.has(f.s[end]) || f.s[end] == '\'') {
+		end++
+	}
+	if end < len(f.s) && (f.s[end] == '_' || f.s[end] == '(' || f.s[end] == '.' && end+1 < len(f.s) && wordClass.has(f.s[end+1])) {
+		return // code
+	}
+	if letterClass.has(f.s[max(0, end-1)]) && end-to > 4 && f.s[from] < utf8.RuneSelf {
+		return // another word
+	}
+	f.near(from, end, strong)
+}
+
+// verb looks behind a word that a login follows.
+func (f *finder) verb(from, to int) {
+	if f.wordAt(from-1) || f.tokens || f.state.verb > from || to < len(f.s) && letterClass.has(f.s[to]) && english[f.low[from:to]] {
+		return
+	}
+	f.state.verb = to
+	all := f.around(from)
+	f.work += 4 + 2*len(all)
+	for i := range all {
+		c := &all[i]
+		if c.from < to || c.from > to+80 {
+			continue
+		}
+		between := f.s[to:max(to, c.head)]
+		f.work += 2 * len(between)
+		if strings.ContainsAny(strings.TrimRight(between, " ="), "(){}=;<>[]\\") || strings.Contains(between, ". ") || isNamed(f.low, c.from, c.shape) && !c.paired {
+			continue
+		}
+		if !c.paired && !opens[f.low[from:to]] && strings.Trim(between, "0123456789 \t\"'`:=*,-/") == "" {
+			continue // the name of a user
+		}
+		if f.low[to-1] == ':' {
+			if c.paired && c.shape >= chosen {
+				f.accept(c.span)
+			}
+			continue
+		}
+		if f.low[from:to] == "user " && (!f.bare(c) || from > 0 && f.s[from-1] != '\n' && f.s[from-1] != ' ' || strings.Contains(between, " ") && strings.Count(between, " ") != 1) {
+			continue
+		}
+		if strings.Trim(between, " \"'`*") == "as" {
+			continue // the name of a user
+		}
+		if words := strings.Fields(strings.Trim(between, "\"' ")); len(words) == 1 && simpleWord(strings.Trim(words[0], "\"'")) && c.shape >= chosen && (strings.HasPrefix(f.low[from:to], "log") || f.low[from:to] == "user ") && !strings.ContainsAny(between, ",:") {
+			f.accept(c.span) // LOGIN user password
+			continue
+		}
+		if c.shape == mixed || c.shape >= chosen && (c.quoted || joined(f.low, c.from)) || c.paired && strings.ContainsAny(between, ":=") || c.shape >= chosen && (c.paired || c.quoted || joined(f.low, c.from)) {
+			f.accept(c.span)
+		}
+	}
+}
+
+var (
+	english = map[string]bool{"login": true, "log in": true, "signin": true, "sign in": true, "log on": true, "logon": true, "unlock": true, "decrypt": true, "username": true, "user name": true, "authenticate": true}
+	opens   = map[string]bool{"creds": true, "credential": true, "zugangsdaten": true, "inloggegevens": true, "credenciales": true, "credenciais": true, "protected with": true, "locked with": true}
+)
+
+// joined reports a word between two that belong together before a candidate.
+func joined(low string, at int) bool {
+	return slices.Contains(joints, lastWord(low, at))
+}
+
+var joints = strings.Fields("with and / : using it's is mit und avec et con y com e met en с и z i med och og ja ile ve 和 と")
