@@ -72,7 +72,7 @@ func (r *renderer) instructAhead() {
 }
 
 // resumed returns where the open exchange begins, or the earlier one whose calls of the provider's
-// own tools have their results in it: nobody's words may be between these either.
+// own tools have their results in it: no other words may be between these either.
 func (r *renderer) resumed() int {
 	if !r.dialect.HostedPairs {
 		return r.open
