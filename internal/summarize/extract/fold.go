@@ -155,7 +155,7 @@ func (f *fitter) fold() bool {
 		x := f.earlier[k]
 		for i := range f.facts {
 			if r := &f.facts[i]; r.Kind == k && r.gone && !r.ruled {
-				x = x.with(fold{1, [][2]int64{{r.Turns[1], r.Turns[1]}}})
+				x = x.with(fold{1, [][2]int64{{r.Turns[0], r.Turns[0]}, {r.Turns[1], r.Turns[1]}}})
 			}
 		}
 		if x.count > 0 {
