@@ -245,7 +245,8 @@ func (x *request) counts(ctx context.Context, st *state, generation, n int64) bo
 	}
 	view := st.view
 	if generation < st.generation {
-		if err := x.inspect(func(l *compaction.Ledger) { view = l.ViewThrough(generation, int64(len(st.chain))) }); err != nil {
+		var err error
+		if view, err = x.viewUnder(st, generation, int64(len(st.chain))); err != nil {
 			return false
 		}
 	}
@@ -733,8 +734,8 @@ func (x *request) viewThrough(ctx context.Context, st *state, gen, through int64
 	if v, ok = x.views.get(key); ok {
 		return v, true, nil
 	}
-	var view *compaction.View
-	if err := x.inspect(func(l *compaction.Ledger) { view = l.ViewThrough(gen, through) }); err != nil {
+	view, err := x.viewUnder(st, gen, through)
+	if view == nil || err != nil {
 		return v, false, err
 	}
 	sourced, err := x.host.Sourced(ctx, x.address, view, func(compaction.Seq) []events.Message { return nil })
@@ -755,6 +756,17 @@ func (x *request) viewThrough(ctx context.Context, st *state, gen, through int64
 	v.View = syncing.NewView(x.format, messages, int(through))
 	x.views.put(key, v)
 	return v, true, nil
+}
+
+// viewUnder is the history up to a turn as a generation has it, nil where the session has become
+// another one since st was read.
+func (x *request) viewUnder(st *state, generation, turn int64) (view *compaction.View, err error) {
+	err = x.inspect(func(l *compaction.Ledger) {
+		if generation <= l.Generation() && st.begins(l, int(turn)) {
+			view = l.ViewThrough(generation, turn)
+		}
+	})
+	return view, err
 }
 
 // viewKey names a view.
