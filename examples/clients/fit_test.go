@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -38,6 +39,7 @@ func newWorker(t *testing.T, bin string, args ...string) (*worker, string) {
 	w := &worker{t: t, bin: bin, args: append([]string{"--data", filepath.Join(dir, "data"), "--http", "off", "--agents", at, "--agents-tokens", tokens}, args...)}
 	w.start()
 	t.Cleanup(func() { w.kill() })
+	awaitServed(t, at)
 	return w, at
 }
 
@@ -82,11 +84,39 @@ func TestFit(t *testing.T) {
 	}
 	w, at := newWorker(t, buildWorker(t), "--listen", "127.0.0.1:-1")
 	fit(t, &provider{format: events.OpenAI, model: "gpt-4", at: func(call int) {
-		if call == 25 || call == 50 {
+		switch call {
+		case 25, 50:
 			w.kill()
 			w.start()
+		case 27, 52:
+			awaitServed(t, at)
 		}
 	}}, at)
+}
+
+// awaitServed waits until the worker at an address answers for the session: a model takes longer
+// for a few answers than a worker for its start or for the sessions of another one, this one does
+// not.
+func awaitServed(t *testing.T, at string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for ; ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+at+"/v1/sessions/default/fit/context", nil)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		r.Header.Set("Authorization", "Bearer a-token")
+		answer, err := http.DefaultClient.Do(r)
+		if err == nil {
+			_ = answer.Body.Close()
+			if answer.StatusCode == http.StatusOK || answer.StatusCode == http.StatusNotFound {
+				return
+			}
+		}
+	}
+	t.Error("the session is not served within a minute")
 }
 
 // fit runs the agent with a worker whose listener is at an address.
@@ -143,6 +173,8 @@ func TestFitFleet(t *testing.T) {
 		case 45:
 			fleet[2].kill()
 			fleet[2].start()
+		case 17, 32, 47:
+			awaitServed(t, at)
 		}
 	}}
 	fit(t, p, at)

@@ -13,6 +13,7 @@ import (
 
 	"compactd/internal/broker/connect"
 	"compactd/internal/broker/embedded"
+	"compactd/internal/broker/jsapi"
 )
 
 // smallServer is one with room for so many bytes.
@@ -194,9 +195,21 @@ func TestEnsureTogether(t *testing.T) {
 			found = map[int64]int{}
 		)
 		for p := range 8 {
-			js := connectTo(t, srv)
+			nc, err := connect.Open(t.Context(), connect.Options{InProcess: srv})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(nc.Close)
+			js, err := jetstream.New(nc) // its timeout: a request that is lost is made again
+			if err != nil {
+				t.Fatal(err)
+			}
 			all.Go(func() {
-				s, err := Ensure(t.Context(), js, Config{Partitions: p + 1})
+				var s *Streams
+				err := jsapi.AwaitServer(t.Context(), nil, func() (err error) { // as a worker starts
+					s, err = Ensure(t.Context(), js, Config{Partitions: p + 1})
+					return err
+				})
 				if err != nil {
 					t.Error(err)
 					return
