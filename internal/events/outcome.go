@@ -281,22 +281,41 @@ type Rejected struct {
 	Expected int64 `json:"expected,omitzero"`
 }
 
-// Answers returns the sequence of the request that an outcome answers: of the
-// event that led to it, or of the session.compact that has waited for it. A change
-// of level and a job answer nothing: 0.
-func Answers(body any) uint64 {
+// Answers returns the request that an outcome answers: the event that led to it, or the
+// session.compact that has waited for it. A change of level and a job answer nothing: Seq is 0.
+func Answers(body any) Cause {
 	switch b := body.(type) {
 	case *Compacted:
 		if b.Request != nil {
-			return b.Request.Seq
+			return *b.Request
 		}
-		return b.CausedBy.Seq
+		return b.CausedBy
 	case *Rejected:
-		return b.Seq
+		if b.CausedBy.Seq == b.Seq {
+			return b.CausedBy
+		}
+		return Cause{Seq: b.Seq}
 	case *Forgotten:
-		return b.Seq
+		return Cause{Seq: b.Seq}
 	}
-	return 0
+	return Cause{}
+}
+
+// CauseOf names the event at a sequence of the log.
+func CauseOf(seq uint64, event []byte) Cause {
+	var e struct {
+		ID string `json:"id"`
+	}
+	if err := Unmarshal(event, &e); err != nil || !ValidEventID(e.ID) {
+		return Cause{Seq: seq}
+	}
+	return Cause{seq, e.ID}
+}
+
+// Is reports whether two causes are the same event. A log that lost its end has another event
+// at a sequence of one that was lost. An event may be without an id.
+func (c Cause) Is(other Cause) bool {
+	return c.Seq == other.Seq && (c.ID == other.ID || c.ID == "" || other.ID == "")
 }
 
 // DecodeOutcome reads the payload of an outcome of kind k into a *Compacted,

@@ -144,12 +144,12 @@ func (h *History) MatchView(chain []events.Link, v View) (k Known, ok bool) {
 	return h.follow(chain, Known{Turns: v.Turns, At: at, Shift: at - int(chain[v.Turns-1].End), View: n}), true
 }
 
-// Fits reports whether the messages that were sent go on behind a prefix that awaits the results
-// of some calls, by the keys of their ids: each result has a call, and nothing else comes before
-// the results that the prefix awaits.
-func (h *History) Fits(awaited []events.Key) bool {
+// Fits reports whether the messages from an index on can follow others that await the results of
+// some calls, by the keys of their ids: each result has a call, and nothing else comes before the
+// results that are awaited.
+func (h *History) Fits(from int, awaited []events.Key) bool {
 	open, owed := slices.Clone(awaited), len(awaited)
-	for _, raw := range h.Messages {
+	for _, raw := range h.From(from) {
 		m, err := h.Format.Read(raw)
 		if err != nil {
 			return true // it is refused for itself

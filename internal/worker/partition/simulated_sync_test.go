@@ -768,8 +768,15 @@ func (h *simulatedHost) Outcome(ctx context.Context, in *events.OutcomeRequest) 
 	if err != nil || out.Through.Seq == in.Seq {
 		return out, err
 	}
+	if in.Seq > uint64(len(s.log)) {
+		return nil, errUnserved // the log lost it
+	}
+	cause := events.CauseOf(in.Seq, s.log[in.Seq-1].Data)
 	for _, c := range slices.Backward(s.outcomes) {
 		if c.partition != h.o.partition || c.cause != compaction.Seq(in.Seq) || c.address != a {
+			continue
+		}
+		if body, err := events.DecodeOutcome(c.kind, c.data); err != nil || !events.Answers(body).Is(cause) {
 			continue
 		}
 		switch c.kind {

@@ -63,7 +63,7 @@ func (s *Service) outcome(ctx context.Context, in *events.OutcomeRequest) (*even
 
 // published is an event of the log.
 type published struct {
-	seq  uint64
+	events.Cause
 	kind events.Kind
 	time time.Time
 }
@@ -78,7 +78,7 @@ func (s *Service) eventAt(ctx context.Context, a events.Address, seq uint64) (pu
 	if err != nil || at.Address != a {
 		return published{}, events.NewInvalid(events.CodeUnknownTurn, "seq", "is of no event of the session")
 	}
-	return published{seq, at.Kind, stored[0].Time}, nil
+	return published{events.CauseOf(seq, stored[0].Data), at.Kind, stored[0].Time}, nil
 }
 
 // errFound ends a read.
@@ -90,7 +90,7 @@ func (s *Service) answerTo(ctx context.Context, partition int, k events.Kind, a 
 	nc, subject := s.config.Read, events.Outcome(partition, k, a)
 	answers := func(m stream.LogMessage) bool {
 		b, err := events.DecodeOutcome(k, m.Data)
-		if err != nil || events.Answers(b) != e.seq { // or of a version that this one cannot read
+		if err != nil || !events.Answers(b).Is(e.Cause) { // or of a version that this one cannot read
 			return false
 		}
 		body, stored = b, m.Time

@@ -79,13 +79,39 @@ func (x *request) fitsPrefix(st *state) (bool, error) {
 	if x.known.Shift > 0 && st.settings.System == 0 { // the session has no instructions that the history could begin with
 		return false, nil
 	}
-	turn := int64(0)
-	for turn < int64(x.known.Turns) && x.known.Index(int(st.chain[turn].End)) <= x.history.Before {
-		turn++
+	turns := 0
+	for turns < x.known.Turns && x.known.Index(int(st.chain[turns].End)) <= x.history.Before {
+		turns++
 	}
-	var awaited []events.Key
-	err := x.inspect(func(l *compaction.Ledger) { awaited = l.AwaitedAfter(turn) })
-	return x.history.Fits(awaited), err
+	_, fits, err := x.fitsBehind(turns, x.history.Before)
+	return fits, err
+}
+
+// fitsBehind reports whether the messages from an index on can follow the first turns of the
+// session, and which calls these await.
+func (x *request) fitsBehind(turns, at int) (awaited []events.Key, fits bool, err error) {
+	err = x.inspect(func(l *compaction.Ledger) { awaited = l.AwaitedAfter(int64(turns)) })
+	return awaited, x.history.Fits(at, awaited), err
+}
+
+// sameCalls leaves out of what a session has of a history the turns at the end whose calls go by
+// other ids in the session, where the messages behind them have the results: these are results of
+// no call there. ok is false where the calls are in a view of an earlier answer.
+func (x *request) sameCalls(st *state, k syncing.Known) (same syncing.Known, ok bool, err error) {
+	same = k
+	for {
+		awaited, fits, err := x.fitsBehind(same.Turns, same.At)
+		switch first := same.Turns == 0 || k.View > 0 && same.At <= x.history.Lead+k.View; {
+		case fits || err != nil:
+			return same, true, err
+		case len(awaited) == 0: // results that have no call in the history either
+			return k, true, nil
+		case first:
+			return k, k.View == 0, nil
+		}
+		same.Turns--
+		same.At -= int(st.chain[same.Turns].End) - events.Start(st.chain, same.Turns)
+	}
 }
 
 // branch has the branch answer that the history belongs to.

@@ -223,7 +223,9 @@ func (x *request) once(ctx context.Context, st *state) (*events.SyncResponse, er
 			return needAll(st), err
 		}
 	} else {
-		x.known = x.history.Match(st.chain)
+		if x.known, _, err = x.sameCalls(st, x.history.Match(st.chain)); err != nil {
+			return nil, err
+		}
 	}
 	t := toPublish{from: 0, at: x.known.At}
 	if diverged := x.known.Turns < len(st.chain) && x.known.At < x.history.Len(); diverged {
@@ -385,8 +387,10 @@ func (x *request) matchViews(ctx context.Context, st *state) (made []madeMessage
 	}
 	for _, v := range views {
 		if k, ok := x.history.MatchView(st.chain, v.View); ok {
-			x.known = k
-			return nil, nil
+			if k, ok, err = x.sameCalls(st, k); ok || err != nil {
+				x.known = k
+				return nil, err
+			}
 		}
 		made = append(made, v.made...)
 	}
