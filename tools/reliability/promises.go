@@ -123,7 +123,7 @@ var Promises = []Promise{
 	}},
 	{"P22", "a synced session has the history of one caller, each message once", []Shown{
 		shown("TestSyncSimulation", "A", "syncs>0", "in_sync>0", "compared>0", "violations=0"),
-		shown("TestFaultSyncSimulation", "B", "seeds>=14000", "syncs>=20000", "in_sync>0", "interleaved>0", "compared>0", "violations=0"),
+		shown("TestFaultSyncSimulation", "B", "seeds>=20000", "syncs>=20000", "in_sync>0", "interleaved>0", "compared>0", "violations=0"),
 	}},
 	{"P23", "an idle reader of events over HTTP costs the worker at most 20 KB", []Shown{
 		shown("TestAgentsIdleReaders", "A", "connections>=1000", "sse_kb_per_connection<=20"),

@@ -63,6 +63,7 @@ type answered struct {
 	out     *events.SyncResponse
 	applied []events.Raw // what the parts give
 	tail    []events.Raw // of the history, that the session did not have
+	last    []events.Raw // the same, where the answer does not count it: the history begins with a view
 	refused bool         // it may be late with what follows a refused call alone: without a tail
 	held    bool
 }
@@ -413,20 +414,22 @@ func (c *caller) receive(in *events.SyncRequest, out *events.SyncResponse, flat 
 	if native := !out.Changed && late; native {
 		return
 	}
-	tail := flat[len(flat):]
+	tail, last := flat[len(flat):], flat[len(flat):]
 	switch {
 	case in.DryRun || late || out.Turns < out.Through.Turn:
 		tail = flat[min(int(out.Known), len(flat)):]
 	case out.Count > 0 && int(out.Count) < len(flat):
 		tail = flat[out.Count:]
 		s.synced.Held++
+	case out.Count == 0 && c.volatile == "tail":
+		last = flat[len(flat)-1:]
 	}
 	address := in.Address()
 	if out.Session != "" {
 		address.Session = out.Session
 	}
 	s.note("%s: %d of %s, generation %d through %+v, known %d, %d parts", c.name, len(flat), address.Session, out.Generation, out.Through, out.Known, len(out.Parts))
-	s.answers = append(s.answers, &answered{caller: c, address: address, out: out, applied: applied, tail: tail, refused: in.Refused != nil && late})
+	s.answers = append(s.answers, &answered{caller: c, address: address, out: out, applied: applied, tail: tail, last: last, refused: in.Refused != nil && late})
 	if out.Changed {
 		s.synced.Compacted++
 	}
@@ -835,7 +838,7 @@ func (s *simulation) holdAnswers(d *decide.Decider, a events.Address) error {
 		}
 		known := s.render(view)
 		want := slices.Concat(known, x.tail)
-		if x.held = sameMessages(want, x.applied) || x.refused && sameMessages(known, x.applied); !x.held {
+		if x.held = sameMessages(want, x.applied) || sameMessages(slices.Concat(known, x.last), x.applied) || x.refused && sameMessages(known, x.applied); !x.held {
 			s.note("at %+v %s was to be sent\n%s\nand is sent\n%s", l.Through(), x.caller.name, want, x.applied)
 		}
 	}
