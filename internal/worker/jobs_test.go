@@ -185,6 +185,35 @@ func TestSlots(t *testing.T) {
 	}
 }
 
+// A consumer of jobs that was deleted is made again while a job is under way, however long that
+// takes, and its worker goes on with others.
+func TestJobsWithoutConsumer(t *testing.T) {
+	t.Parallel()
+	env := summarizing(t, summarizerFunc(func(ctx context.Context, _ summarize.Input) (*events.Summary, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}))
+	started := make(chan worker.SummaryStarted, 64)
+	stop := env.run("a", worker.Listener{SummaryStarted: func(s worker.SummaryStarted) { started <- s }})
+	request := func(session string) {
+		for k := 1; k <= 8; k++ {
+			env.publish(events.KindTurn, session, bigTurn(k, 100_000, 1_200))
+		}
+		env.publish(events.KindCompact, session, []byte(`{"id":"c"}`))
+	}
+	request("s1")
+	next(t, started, "job")
+	if err := env.js.DeleteConsumer(t.Context(), topology.OutcomesStream, "summarizer-normal"); err != nil {
+		t.Fatal(err)
+	}
+	request("s2")
+	for next(t, started, "job of the other session").Address.Session != "s2" { // the first may come again
+	}
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // wantPending waits until workers have so many jobs of a lane, and so many others wait.
 func (env *testEnv) wantPending(lane events.Lane, working, waiting int) {
 	env.t.Helper()

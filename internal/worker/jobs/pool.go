@@ -62,17 +62,23 @@ func (p *Pool) Run(ctx context.Context) {
 	all.Wait()
 }
 
-// lane works on one lane until ctx ends. A consumer that was deleted, by an
-// operator or with its stream, is made again.
+// lane works on one lane until ctx ends. A consumer that was deleted, by an operator or with its
+// stream, is made again, and jobs under way go on meanwhile.
 func (p *Pool) lane(ctx context.Context, lane events.Lane) {
+	var busy sync.WaitGroup
+	defer busy.Wait()
+	free := make(chan struct{}, laneTerms[lane].slots)
+	tenants := newShares(laneTerms[lane].share)
 	report := func(err error) { p.retrying("read jobs", err) }
-	_ = retry.Every(lanePause).Do(ctx, report, func() error { return p.consume(ctx, lane) }) // ends with ctx alone
+	_ = retry.Every(lanePause).Do(ctx, report, func() error { // ends with ctx alone
+		return p.consume(ctx, lane, free, tenants, busy.Go)
+	})
 }
 
-// consume works on what one consumer delivers, and ends with an error of it. A job is requested
-// only when a slot is free: one that lies in a buffer gives no sign of life,
-// and uses up its deliveries there.
-func (p *Pool) consume(ctx context.Context, lane events.Lane) error {
+// consume has work started on what one consumer delivers, and ends with an error of it. A job is
+// requested only when a slot is free: one that lies in a buffer gives no sign of life, and uses up
+// its deliveries there.
+func (p *Pool) consume(ctx context.Context, lane events.Lane, free chan struct{}, tenants *shares, start func(func())) error {
 	c, err := p.JS.CreateOrUpdateConsumer(ctx, topology.OutcomesStream, jetstream.ConsumerConfig{
 		Durable:       stream.JobConsumer(lane),
 		FilterSubject: events.JobFilter(lane),
@@ -84,15 +90,10 @@ func (p *Pool) consume(ctx context.Context, lane events.Lane) error {
 	if err != nil {
 		return err
 	}
-	free := make(chan struct{}, laneTerms[lane].slots)
-	tenants := newShares(laneTerms[lane].share)
-	var busy sync.WaitGroup
 	defer tenants.drop(func(m jetstream.Msg) { p.ack("give job back", m.NakWithDelay(0)) })
 	renewing, stop := context.WithCancel(ctx)
 	defer stop()
 	go p.renewHeld(renewing, tenants)
-	defer busy.Wait()
-	defer tenants.close() // the other jobs of this lane would wait for all that are held
 	it, err := c.Messages(jetstream.PullMaxMessages(1), jetstream.PullHeartbeat(stream.Heartbeat))
 	if err != nil {
 		return err
@@ -107,6 +108,7 @@ func (p *Pool) consume(ctx context.Context, lane events.Lane) error {
 		}
 		m, err := it.Next()
 		if err != nil {
+			<-free
 			return err
 		}
 		tenant := tenantOf(m)
@@ -117,7 +119,7 @@ func (p *Pool) consume(ctx context.Context, lane events.Lane) error {
 			}
 			continue
 		}
-		busy.Go(func() {
+		start(func() {
 			defer func() { <-free }()
 			p.share(ctx, tenants, tenant, m)
 		})

@@ -26,7 +26,6 @@ type shares struct {
 	held    int
 	bytes   int // of those held
 	ahead   int // of those held: read ahead, or being read
-	closed  bool
 }
 
 // held is a job that waits for a slot of its tenant.
@@ -89,7 +88,7 @@ func (s *shares) each(do func(jetstream.Msg)) {
 func (s *shares) next(tenant string) (jetstream.Msg, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if all := s.waiting[tenant]; len(all) > 0 && !s.closed {
+	if all := s.waiting[tenant]; len(all) > 0 {
 		if s.waiting[tenant] = all[1:]; len(all) == 1 {
 			delete(s.waiting, tenant)
 		}
@@ -105,13 +104,6 @@ func (s *shares) next(tenant string) (jetstream.Msg, bool) {
 		delete(s.working, tenant)
 	}
 	return nil, false
-}
-
-// close lets no further job have a slot.
-func (s *shares) close() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.closed = true
 }
 
 // drop gives up the jobs that wait, and calls back for each.
