@@ -141,7 +141,7 @@ func (f *flags) printAnswer(m *nats.Msg, seq uint64) (answered bool, err error) 
 		return false, err
 	}
 	body, err := events.DecodeOutcome(k, m.Data)
-	if err != nil || events.Answers(body) != seq {
+	if err != nil || events.Answers(body).Seq != seq {
 		return false, err
 	}
 	r, refused := body.(*events.Rejected)

@@ -312,7 +312,7 @@ func CauseOf(seq uint64, event []byte) Cause {
 	return Cause{seq, e.ID}
 }
 
-// Is reports whether two causes are the same event. A log that lost its end has another event
+// Is reports whether two causes are the same event. A truncated log has another event
 // at a sequence of one that was lost. An event may be without an id.
 func (c Cause) Is(other Cause) bool {
 	return c.Seq == other.Seq && (c.ID == other.ID || c.ID == "" || other.ID == "")
