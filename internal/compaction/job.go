@@ -280,7 +280,6 @@ func (l *Ledger) charge(s *events.Summary) {
 
 // lateMerge reports whether the prepared summary gives back what a truncation
 // took: then it is worth having even if it costs a little.
-// See docs/adr/0006.
 func (l *Ledger) lateMerge() bool {
 	if l.prepared == nil {
 		return false

@@ -122,7 +122,7 @@ func (o Op) Direction() Direction {
 
 // Entry is what a ledger keeps of one part of a message: one tool call, one tool
 // result, or a run of everything else. It is 96 bytes.
-// See docs/adr/0001.
+// Parallel results that share a message are cleared one by one.
 type Entry struct {
 	Seq     Seq    // of the turn in the log
 	Call    Key    // call id of a call or result; of a placeholder the end of its range; of a restored result the place of its call

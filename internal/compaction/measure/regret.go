@@ -9,7 +9,6 @@ const maxGone = 64
 // Regret counts what an agent did again after a compaction had taken its result out of view:
 // what would have been needed later. It follows from the log alone. A change of a file makes
 // reading it again no regret, and running any command again neither.
-// See docs/adr/0043.
 type Regret struct {
 	Reads []Key `json:"reads,omitzero"` // files whose contents went, the oldest first
 	Runs  []Key `json:"runs,omitzero"`  // other calls whose results went

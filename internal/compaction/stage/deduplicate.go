@@ -12,7 +12,7 @@ import (
 // replaced, also one that failed, only when a later successful read covers it: the
 // whole file, or the same lines. It changes nothing when the reads it touches, the kept ones
 // included, would not shrink by at least the share minimum.
-// See docs/adr/0002.
+// Agents read large files in pieces, and one piece does not hold another.
 func (d *Draft) Deduplicate(minimum measure.PPM) {
 	kept := make([]bool, len(d.entries))
 	d.list = d.list[:0] // newest first

@@ -7,7 +7,7 @@ import (
 
 // Of what is hidden, some messages stay in view behind the placeholder: those that are
 // pinned, and behind a truncation notice the system's, which a summary has in its record.
-// See docs/adr/0028.
+// An instruction is short, and must not be paraphrased.
 //
 // pinShare is how much of the target pinned messages may take, the newest first, and
 // instructionShare the system's that a truncation would hide. What is beyond is hidden as any

@@ -13,7 +13,6 @@ import (
 // saved that no result of a tool saves: the oldest first, wherever they are. Those of the newest
 // exchange stay, since the agent is at work on them. What is pinned, or the result of a protected
 // tool, goes last, and for the provider's limit alone.
-// See docs/adr/0036.
 
 // mediaSlack is the part of a limit that is free once media were cleared: one more would
 // break the provider's cache again.

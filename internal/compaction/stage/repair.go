@@ -152,7 +152,8 @@ type lateResult struct{ result, call int }
 
 // lateResults lists the results that belong to an open call before their exchange, or where no call
 // of their id came before, to one behind them that awaits nothing. Of the others those are dropped
-// that are shown under their id already; the rest gets placeholder calls. See docs/adr/0004.
+// that are shown under their id already; the rest gets placeholder calls:
+// a result with other content may be that of a call which is lost.
 func (d *Draft) lateResults() []lateResult {
 	other, awaiting := d.pairing().Other, d.awaiting()
 	calls := map[measure.Key][]int{} // of each id

@@ -48,7 +48,6 @@ func (d *Draft) release(target measure.Tokens) {
 }
 
 // restore restores what the policy allows, if the plan has hidden messages.
-// See docs/adr/0009.
 func (d *Draft) restore(m *Means, p *policy.Restore) {
 	if p.Enabled && m.Hidden != nil && d.lastPlaceholder() >= 0 {
 		most := min(d.before-1, m.Restored) // it must not make a history larger
@@ -60,8 +59,8 @@ func (d *Draft) restore(m *Means, p *policy.Restore) {
 // Restore puts what the hidden messages held behind the placeholder that
 // hides them, as words of the user: texts of skills and results of protected tools, and
 // then files, of each kind the newest first, each up to its limit and as far as the
-// history has at most so many tokens: an agent can read a file again, but not a skill
-// (docs/adr/0030). What is in view, or was cleared, does not come back.
+// history has at most so many tokens: an agent can read a file again, but not a skill.
+// What is in view, or was cleared, does not come back.
 func (d *Draft) Restore(all iter.Seq[measure.Entry], p *policy.Restore, skills, files measure.Tokens) {
 	placeholder := d.lastPlaceholder()
 	if placeholder < 0 {

@@ -24,7 +24,6 @@ const (
 )
 
 // trim cuts the content of an entry.
-// See docs/adr/0008.
 func (d *Draft) trim(i int, x events.Edit) {
 	x.Op = events.OpTrim
 	d.change(i, x)

@@ -101,8 +101,6 @@ func choose(cuts iter.Seq[cut], excess measure.Tokens, most int) cut {
 	return best
 }
 
-// See docs/adr/0024.
-//
 // headShare is how much of the target the first exchange may take of what cannot be cut,
 // and leastHead how many tokens it may take whatever the target. A larger one is part of
 // what is too long, and would stay until the session ends.

@@ -7,7 +7,7 @@
 //
 // Most callers use events.Format, which adds the codes of the contract. A new dialect is
 // one file here and one in package validate; CONTRIBUTING.md has the steps. See
-// docs/adr/0025, which replaces docs/adr/0021.
+// docs/adr/0025.
 //
 // # Terms
 //

@@ -16,7 +16,6 @@ import (
 // was, and in which turns it is, so that a recall finds it. A fold is made of the one in
 // the previous record and what is dropped now, and has a bound of its own: where its turns are
 // too many, the nearest become a range.
-// See docs/adr/0038.
 
 // foldKinds are those that have folds.
 var foldKinds = []events.RecordKind{

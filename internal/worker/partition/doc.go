@@ -12,7 +12,7 @@
 //		   │ failed                             ▲
 //		   └────────────────────────────────────┘
 //
-//	  - opening: recovery (docs/adr/0022) takes five steps: 1. open the ledger file; 2. takeOver:
+//	  - opening: recovery takes five steps: 1. open the ledger file; 2. takeOver:
 //	    fence the former owner with the next epoch; 3. findEnd: find whether the log was
 //	    truncated, and roll the marker back; 4. resume: from the file or from a newer snapshot;
 //	    5. replay: apply log and recorded outcomes up to the marker.
