@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -25,6 +26,30 @@ func (c *corpus) long() []*recording {
 	return slices.DeleteFunc(slices.Clone(c.sessions), func(r *recording) bool { return len(r.turns) < shortSession })
 }
 
+// sampled is how many sessions of a corpus the measures take that play each of them many times.
+const sampled = 8
+
+// sample are at most n of the long sessions: in turn one of each repository.
+func (c *corpus) sample(n int) []*recording {
+	byRepository := map[string][]*recording{}
+	var order []string
+	for _, r := range c.long() {
+		if byRepository[r.repository] == nil {
+			order = append(order, r.repository)
+		}
+		byRepository[r.repository] = append(byRepository[r.repository], r)
+	}
+	var out []*recording
+	for round := 0; len(out) < min(n, len(c.long())); round++ {
+		for _, name := range order {
+			if all := byRepository[name]; round < len(all) && len(out) < n {
+				out = append(out, all[round])
+			}
+		}
+	}
+	return out
+}
+
 // shortSession is the number of turns below which a session is left out: one of
 // a few exchanges has nothing that it could lose.
 const shortSession = 40
@@ -36,6 +61,9 @@ type recording struct {
 	turns  []recorded
 
 	session transcript.Session // as it was read
+
+	harness    string // the program that recorded it
+	repository string // sessions of one are never on both sides of a split
 }
 
 // recorded is one turn. It stands in the log at a sequence that leaves room for
@@ -61,38 +89,65 @@ func readCorpora(o options, p printer) ([]*corpus, error) {
 	if o.real == "" {
 		p.note("NO REAL SESSIONS: set COMPACTD_SESSIONS to a directory of transcripts. What follows is of the examples alone.")
 	} else {
-		c, err := readCorpus("real", o.real, o.sessions, p)
+		c, err := readCorpus("real", filepath.SplitList(o.real), o.sessions, p)
 		if err != nil {
 			return nil, err
 		}
 		out = append(out, c)
 	}
-	c, err := readCorpus("examples", o.examples, o.sessions, p)
+	c, err := readCorpus("examples", []string{o.examples}, o.sessions, p)
 	if err != nil {
 		return nil, err
 	}
 	return append(out, c), nil
 }
 
-// readCorpus reads the first n sessions of a directory, 0 for all. One that cannot be read is a
-// note.
-func readCorpus(name, dir string, n int, p printer) (*corpus, error) {
-	source, err := transcript.Open(transcript.Auto, dir)
+// readCorpus reads the first n sessions of directories, 0 for all. One that cannot be read is a
+// note, and so is one that was read before in another form.
+func readCorpus(name string, dirs []string, n int, p printer) (*corpus, error) {
+	source, err := transcript.Open(transcript.Auto, dirs...)
 	if err != nil {
 		return nil, err
 	}
-	c := &corpus{name: name}
+	c, known := &corpus{name: name}, map[string]bool{}
 	for s := range source.Sessions(func(err error) { p.note("left out: %v", err) }) {
 		r, err := record(s, true)
 		if err != nil {
 			p.note("left out: session %s: %v", s.Name, err)
 			continue
 		}
+		calls := r.firstCalls()
+		if calls != "" && known[calls] {
+			p.note("left out: session %s: was read before in another form", s.Name)
+			continue
+		}
+		known[calls] = true
 		if c.sessions = append(c.sessions, r); len(c.sessions) == n {
 			break
 		}
 	}
 	return c, nil
+}
+
+// firstCalls are the ids and arguments of the first calls of a session, "" for none.
+func (r *recording) firstCalls() (out string) {
+	const enough = 8
+	n := 0
+	for _, t := range r.turns {
+		for _, m := range t.messages {
+			for _, p := range m.Parts {
+				if p.Kind != events.PartCall {
+					continue
+				}
+				m.Parts = []events.Part{p}
+				out += p.CallID + "\n" + needs.Text([]events.Message{m})
+				if n++; n == enough {
+					return out
+				}
+			}
+		}
+	}
+	return out
 }
 
 // record reads a session, with instructions planted or as it is.
@@ -115,6 +170,7 @@ func record(s transcript.Session, plant bool) (*recording, error) {
 		}
 		r.turns[i].summary = t.Summary
 	}
+	r.harness, r.repository = harnessOf(r.messages()), repositoryOf(s.Name)
 	return r, nil
 }
 

@@ -29,7 +29,7 @@ func evalDialects(ctx context.Context, c *corpus, p printer) error {
 	for _, f := range append([]events.Format{""}, events.Formats()...) { // as recorded first
 		var all inDialect
 		var largest strings.Builder
-		for _, r := range c.long() {
+		for _, r := range c.sample(sampled) {
 			got, err := r.in(ctx, f, tokens, policy)
 			if err != nil {
 				p.note("left out: %s as %s: %v", r.name, f, err)
@@ -80,8 +80,9 @@ func (r *recording) in(ctx context.Context, f events.Format, tokens *sizes, poli
 		return out, err
 	}
 	s := needs.Read(r.messages())
-	n := &needed{sizes: tokens, common: needs.Common([]*needs.Session{s})}
-	if err := n.measure(ctx, r, s, policy); err != nil {
+	e := &needing{tokens, needs.Common([]*needs.Session{s}), map[*recording]*needs.Session{r: s}}
+	n, err := e.session(ctx, r, policy)
+	if err != nil {
 		return out, err
 	}
 	out[0], out[1] = n.kept[0], n.kept[1]

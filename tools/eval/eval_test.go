@@ -47,7 +47,7 @@ func TestMeasure(t *testing.T) {
 // An empty summary retains no facts: the measure of a history does not count facts that are not in
 // it.
 func TestEmptySummaryRetainsNothing(t *testing.T) {
-	c, err := readCorpus("examples", "../../examples/sessions", 1, printer{io.Discard})
+	c, err := readCorpus("examples", []string{"../../examples/sessions"}, 1, printer{io.Discard})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestEmptySummaryRetainsNothing(t *testing.T) {
 // A history that keeps everything keeps all that was needed later, and the same size cut
 // from the newest is all of it.
 func TestNeededOfWholeHistory(t *testing.T) {
-	c, err := readCorpus("examples", "../../examples/sessions", 1, printer{io.Discard})
+	c, err := readCorpus("examples", []string{"../../examples/sessions"}, 1, printer{io.Discard})
 	if err != nil {
 		t.Fatal(err)
 	}

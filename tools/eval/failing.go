@@ -38,7 +38,7 @@ func evalFailures(ctx context.Context, cs []*corpus, p printer) (err error) {
 		} {
 			var all held
 			each := spread{}
-			for _, r := range c.long() {
+			for _, r := range c.sample(sampled) {
 				h, err := run.play(r)
 				if err != nil {
 					return err

@@ -34,7 +34,7 @@ func evalRetention(ctx context.Context, cs []*corpus, p printer) (err error) {
 		for _, c := range cs {
 			for _, w := range ws {
 				t := totals{shares: make([]facts.Share, len(facts.Kinds)), each: make([]spread, len(facts.Kinds))}
-				for _, r := range c.long() {
+				for _, r := range c.sample(sampled) {
 					all, err := run.run(ctx, r, w.summarizer)
 					if err != nil {
 						return fmt.Errorf("%s: %w", w.name, err)
@@ -108,7 +108,7 @@ func (p printer) kept(name string, t *totals) {
 func evalGrowth(ctx context.Context, c *corpus, p printer) error {
 	worst, of := 0.0, &kept{}
 	same, ofSame := 0.0, &kept{}
-	for _, r := range c.long() {
+	for _, r := range c.sample(sampled) {
 		k, err := retain(ctx, r, extract.New(), tenths(r), 10)
 		if err != nil {
 			return err

@@ -9,9 +9,9 @@
 //
 //	go run ./tools/eval                       # everything, in less than 8 minutes
 //	go run ./tools/eval -run 'retention|growth'
-//	COMPACTD_SESSIONS=/srv/transcripts go run ./tools/eval
+//	COMPACTD_SESSIONS=/srv/transcripts:/srv/more go run ./tools/eval
 //
-// Real sessions are read from the directory that COMPACTD_SESSIONS names, the others
+// Real sessions are read from the directories that COMPACTD_SESSIONS lists, the others
 // from examples/sessions, and the templates of CompactBench from the checkout that COMPACTBENCH
 // names.
 package main
@@ -32,7 +32,7 @@ import (
 type options struct {
 	run            *regexp.Regexp
 	page           string // where what is printed is written too, "" for nowhere
-	real, examples string // directories
+	real, examples string // directories; of real sessions a list
 	compactbench   string // directory of a checkout, "" for none
 	sessions       int    // of each corpus, 0 for all
 

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
@@ -10,39 +11,32 @@ import (
 	"compactd/internal/ops/facts"
 	"compactd/internal/ops/needs"
 	"compactd/internal/summarize/extract"
+	"compactd/tools/harness"
 )
 
-// targets are the shares of the available input that a compaction aims for, with the goals
-// for identifiers and lines.
+// targets are the shares that a compaction aims for, with the goals for identifiers and lines,
+// and for what is missed over what the newest messages of the same size miss.
 var targets = []struct {
 	share         compaction.PPM
 	idents, lines goal
-	missed        goal // over what cutting the oldest misses
+	missed        goal
+	presets       bool // the other presets are measured too
 }{
-	{600_000, atLeast(0.97), atLeast(0.95), atMost(0.25)},
-	{450_000, goal{}, goal{}, goal{}},
-	{300_000, atLeast(0.85), atLeast(0.80), goal{}},
-	{200_000, goal{}, goal{}, goal{}},
-	{120_000, atLeast(0.65), atLeast(0.60), goal{}},
+	{600_000, atLeast(0.92), atLeast(0.90), atMost(0.6), true},
+	{450_000, goal{}, goal{}, goal{}, false},
+	{300_000, goal{}, goal{}, atMost(0.7), true},
+	{200_000, goal{}, goal{}, goal{}, false},
+	{120_000, goal{}, goal{}, atMost(0.75), true},
 }
 
 // evalNeeded prints the share of what agents used after a compaction that the compacted
 // history still has, beside the newest messages cut to the same number of tokens.
 func evalNeeded(ctx context.Context, cs []*corpus, p printer) error {
-	tokens, err := newSizes()
+	e, err := newNeeding(cs)
 	if err != nil {
 		return err
 	}
-	var all []*needs.Session
-	read := map[*recording]*needs.Session{}
-	for _, c := range cs {
-		for _, r := range c.long() {
-			read[r] = needs.Read(r.messages())
-			all = append(all, read[r])
-		}
-	}
-	common := needs.Common(all)
-	if err := evalAgents(ctx, cs[0], tokens, read, common, p); err != nil {
+	if err := evalAgents(ctx, cs[0], e.sizes, e.read, e.common, p); err != nil {
 		return err
 	}
 	for i, c := range cs {
@@ -51,13 +45,14 @@ func evalNeeded(ctx context.Context, cs []*corpus, p printer) error {
 		}
 		for _, t := range targets {
 			for _, preset := range compaction.PresetNames() {
+				if preset != "default" && !t.presets {
+					continue
+				}
 				policy, _ := compaction.Preset(preset)
 				policy.Target = t.share
-				n := &needed{sizes: tokens, common: common}
-				for _, r := range c.long() {
-					if err := n.measure(ctx, r, read[r], policy); err != nil {
-						return err
-					}
+				n, err := e.measure(ctx, c.long(), policy, p)
+				if err != nil {
+					return err
 				}
 				suffix := "/" + number(float64(t.share)/1e6)
 				if i > 0 {
@@ -71,21 +66,108 @@ func evalNeeded(ctx context.Context, cs []*corpus, p printer) error {
 					goals = [3]goal{}
 				}
 				n.print(p, suffix, goals)
+				if preset == "default" && i == 0 && t.presets {
+					n.printGroups(p, suffix)
+				}
 			}
 		}
 	}
 	return nil
 }
 
-// needed are the figures of some sessions under one policy.
-type needed struct {
+// needing is what all measures of needs share.
+type needing struct {
 	sizes  *sizes
 	common map[string]struct{}
+	read   map[*recording]*needs.Session
+}
 
+func newNeeding(cs []*corpus) (*needing, error) {
+	tokens, err := newSizes()
+	if err != nil {
+		return nil, err
+	}
+	e := &needing{sizes: tokens, read: map[*recording]*needs.Session{}}
+	var all []*needs.Session
+	for _, c := range cs {
+		for _, r := range c.long() {
+			e.read[r] = needs.Read(r.messages())
+			all = append(all, e.read[r])
+		}
+	}
+	e.common = needs.Common(all)
+	return e, nil
+}
+
+// windowOf is the window that a session is played in: 200,000 tokens, or where it is short so much
+// less that half of its messages fit beside what its calls had before them.
+func windowOf(r *recording) compaction.Tokens {
+	var history, before int64
+	for i, t := range r.turns {
+		for _, n := range t.tokens {
+			history += n
+		}
+		if input := r.session.Turns[i].Input; before == 0 && input > 0 {
+			before = max(input-history, 0)
+		}
+	}
+	const ofWindow = 650_000 // what the output reserve leaves of it
+	return min(200_000, compaction.Tokens((before+history/2)*1_000_000/ofWindow))
+}
+
+// measure plays sessions under one policy, each in its window.
+func (e *needing) measure(ctx context.Context, sessions []*recording, policy compaction.Policy, p printer) (*needed, error) {
+	n := &needed{}
+	for _, r := range sessions {
+		policy.WindowTokens = windowOf(r)
+		s, err := e.session(ctx, r, policy)
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range s.failures {
+			p.note("no summary: session %s: %v", r.name, f)
+		}
+		n.sessions = append(n.sessions, s)
+	}
+	return n, nil
+}
+
+// needed are the figures of some sessions under one policy.
+type needed struct{ sessions []*session }
+
+// session are those of one.
+type session struct {
+	*recording
 	views, over int            // compactions, and those above their target
 	tokens      int64          // of all views
+	calls       int64          // turns after a compaction
 	kept, cut   [2]facts.Share // identifiers, lines
-	each        [2]spread
+	failures    []error        // of summaries
+}
+
+func (s *session) add(o *session) {
+	s.views, s.over, s.tokens, s.calls = s.views+o.views, s.over+o.over, s.tokens+o.tokens, s.calls+o.calls
+	for i := range s.kept {
+		s.kept[i], s.cut[i] = s.kept[i].Plus(o.kept[i]), s.cut[i].Plus(o.cut[i])
+	}
+}
+
+// total is the sum of those that match.
+func (n *needed) total(match func(*session) bool) *session {
+	all := &session{}
+	for _, s := range n.sessions {
+		if match == nil || match(s) {
+			all.add(s)
+		}
+	}
+	return all
+}
+
+// missedOverCut is how many identifiers, or lines, are missed for each that the newest messages
+// miss; ok is false where those miss none.
+func (s *session) missedOverCut(i int) (ratio float64, ok bool) {
+	missed := s.cut[i].All - s.cut[i].Kept
+	return float64(s.kept[i].All-s.kept[i].Kept) / float64(max(missed, 1)), missed > 0
 }
 
 // view is a history after a compaction.
@@ -96,40 +178,38 @@ type view struct {
 	over  bool // above its target
 }
 
-// measure plays a session, has each summary answered before the next turn, and looks up what
+// session plays a session, has each summary answered before the next turn, and looks up what
 // the calls between two compactions needed in the history after the first.
-func (n *needed) measure(ctx context.Context, r *recording, s *needs.Session, policy compaction.Policy) error {
-	views, err := n.play(ctx, r, policy)
+func (e *needing) session(ctx context.Context, r *recording, policy compaction.Policy) (*session, error) {
+	n := &session{recording: r}
+	views, err := e.play(ctx, n, policy)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var kept, cut [2]facts.Share
+	s := e.read[r]
 	for i, v := range views {
 		stop := s.Len()
 		if i+1 < len(views) {
 			stop = views[i+1].turns
 		}
-		want := s.After(v.turns, stop, n.common)
-		has, baseline := want.In(v.text), want.In(n.sizes.newest(r, v.turns, v.size))
-		n.tokens += v.size
+		want := s.After(v.turns, stop, e.common)
+		has, baseline := want.In(v.text), want.In(e.sizes.newest(r, v.turns, v.size))
+		n.tokens, n.calls = n.tokens+v.size, n.calls+int64(stop-v.turns)
 		if n.views++; v.over {
 			n.over++
 			has = needs.Kept{}
 		}
-		kept[0] = kept[0].Plus(facts.Share{Kept: has.Idents, All: len(want.Idents)})
-		kept[1] = kept[1].Plus(facts.Share{Kept: has.Lines, All: len(want.Lines)})
-		cut[0] = cut[0].Plus(facts.Share{Kept: baseline.Idents, All: len(want.Idents)})
-		cut[1] = cut[1].Plus(facts.Share{Kept: baseline.Lines, All: len(want.Lines)})
+		for k, x := range [2][3]int{{has.Idents, baseline.Idents, len(want.Idents)}, {has.Lines, baseline.Lines, len(want.Lines)}} {
+			n.kept[k] = n.kept[k].Plus(facts.Share{Kept: x[0], All: x[2]})
+			n.cut[k] = n.cut[k].Plus(facts.Share{Kept: x[1], All: x[2]})
+		}
 	}
-	for i, k := range kept {
-		n.kept[i], n.cut[i] = n.kept[i].Plus(k), n.cut[i].Plus(cut[i])
-		n.each[i].add(k)
-	}
-	return nil
+	return n, nil
 }
 
 // play returns the histories after the compactions of a session.
-func (n *needed) play(ctx context.Context, r *recording, policy compaction.Policy) ([]view, error) {
+func (e *needing) play(ctx context.Context, n *session, policy compaction.Policy) ([]view, error) {
+	r := n.recording
 	c, err := compaction.NewConfig(policy, compaction.DefaultWindows())
 	if err != nil {
 		return nil, err
@@ -153,7 +233,7 @@ func (n *needed) play(ctx context.Context, r *recording, policy compaction.Polic
 			for i := b.Through.Turn; i < int64(turns); i++ {
 				history = append(history, r.turns[i].messages...)
 			}
-			v := view{turns: turns, text: needs.Text(history), size: n.sizes.of(history)}
+			v := view{turns: turns, text: needs.Text(history), size: e.sizes.of(history)}
 			v.over = v.size > b.TargetTokens
 			if k := len(views); k > 0 && views[k-1].turns == turns {
 				views = views[:k-1] // another one before the agent's next call
@@ -171,23 +251,75 @@ func (n *needed) play(ctx context.Context, r *recording, policy compaction.Polic
 			j := jobs[0]
 			jobs = jobs[1:]
 			if err := p.summarize(ctx, extract.New(), j, t.at); err != nil {
-				return nil, err
+				n.failures = append(n.failures, err)
+				if err := p.answer(failureOf(j), t.at); err != nil {
+					return nil, err
+				}
 			}
 		}
 	}
 	return views, nil
 }
 
+// failureOf is what the worker publishes when a job has no summary.
+func failureOf(j *events.Job) *events.Summary {
+	return &events.Summary{Header: events.Header{V: events.Version, ID: "summary-" + j.ID}, Job: j.ID, Failure: "no summary"}
+}
+
 func (n *needed) print(p printer, suffix string, goals [3]goal) {
+	all := n.total(nil)
 	for i, what := range []string{"needed_later", "needed_lines"} {
-		if n.kept[i].All == 0 {
-			p.note("%s%s: nothing was needed after the %d compactions", what, suffix, n.views)
+		if all.kept[i].All == 0 {
+			p.note("%s%s: nothing was needed after the %d compactions", what, suffix, all.views)
 			continue
 		}
-		p.line(what+suffix, n.kept[i].Ratio(), goals[i], fmt.Sprintf("%s; %s; %d compactions of %d tokens in the mean, %d above their target", n.kept[i], &n.each[i], n.views, n.tokens/int64(max(n.views, 1)), n.over))
-		p.line(what[:len("needed_later")]+"_cut"+suffix, n.cut[i].Ratio(), goal{}, n.cut[i].String())
-		if missed := n.cut[i].All - n.cut[i].Kept; missed > 0 {
-			p.line(what+"_missed_over_cut"+suffix, float64(n.kept[i].All-n.kept[i].Kept)/float64(missed), goals[2], "")
+		each := spread{}
+		for _, s := range n.sessions {
+			each.add(s.kept[i])
+		}
+		p.line(what+suffix, all.kept[i].Ratio(), goals[i], fmt.Sprintf("%s; %s; %d compactions of %d tokens in the mean, %d above their target", all.kept[i], &each, all.views, all.tokens/int64(max(all.views, 1)), all.over))
+		p.line(what[:len("needed_later")]+"_cut"+suffix, all.cut[i].Ratio(), goal{}, all.cut[i].String())
+		if ratio, ok := all.missedOverCut(i); ok {
+			p.line(what+"_missed_over_cut"+suffix, ratio, goals[2], "")
+		}
+	}
+}
+
+// printGroups prints what is missed of the sessions of each harness, and of each quarter of the
+// sessions by what they keep.
+func (n *needed) printGroups(p printer, suffix string) {
+	for i, what := range []string{"needed_later", "needed_lines"} {
+		var names []string
+		for _, s := range n.sessions {
+			if !slices.Contains(names, s.harness) {
+				names = append(names, s.harness)
+			}
+		}
+		slices.Sort(names)
+		for _, name := range names {
+			count := 0
+			of := n.total(func(s *session) bool {
+				if s.harness == name {
+					count++
+				}
+				return s.harness == name
+			})
+			if of.kept[i].All > 0 {
+				g := goal{}
+				if count >= 3 {
+					g = atLeast(of.cut[i].Ratio())
+				}
+				p.line(what+suffix+"/"+name, of.kept[i].Ratio(), g, fmt.Sprintf("%s; cut %s; %d sessions, %d compactions", of.kept[i], number(of.cut[i].Ratio()), count, of.views))
+			}
+		}
+		var own []float64
+		for _, s := range n.sessions {
+			if s.kept[i].All > 0 {
+				own = append(own, s.kept[i].Ratio())
+			}
+		}
+		if len(own) >= 4 {
+			p.line(what+suffix+"/quartile", harness.Quantile(own, 0.25), goal{}, fmt.Sprintf("of sessions; the median %s, the third %s", number(harness.Quantile(own, 0.5)), number(harness.Quantile(own, 0.75))))
 		}
 	}
 }

@@ -20,11 +20,12 @@ func evalTiming(ctx context.Context, cs []*corpus, drawn int, p printer) error {
 			suffix, goals = "/"+c.name, make([]goal, 4)
 		}
 		policy := compaction.DefaultPolicy()
-		own, err := waitsUnder(ctx, c, policy, 0, modelTime)
+		drawn := min(drawn, max(1, mostTimings/max(1, len(c.timed()))))
+		own, err := waitsOf(ctx, c, policy, 0, modelTime)
 		if err != nil {
 			return err
 		}
-		w, err := waitsUnder(ctx, c, policy, drawn, modelTime)
+		w, err := waitsOf(ctx, c, policy, drawn, modelTime)
 		if err != nil {
 			return err
 		}
@@ -34,7 +35,7 @@ func evalTiming(ctx context.Context, cs []*corpus, drawn int, p printer) error {
 		}
 		old := policy
 		old.Summarize.SummarySeconds = 0
-		fixed, err := waitsUnder(ctx, c, old, drawn, modelTime)
+		fixed, err := waitsOf(ctx, c, old, drawn, modelTime)
 		if err != nil {
 			return err
 		}
@@ -49,7 +50,7 @@ func evalTiming(ctx context.Context, cs []*corpus, drawn int, p printer) error {
 				policy compaction.Policy
 				suffix string
 			}{{policy, ""}, {old, "/at_prepare"}} {
-				w, err := waitsUnder(ctx, c, x.policy, max(drawn/5, 1), model)
+				w, err := waitsOf(ctx, c, x.policy, max(drawn/5, 1), model)
 				if err != nil {
 					return err
 				}
@@ -62,16 +63,11 @@ func evalTiming(ctx context.Context, cs []*corpus, drawn int, p printer) error {
 	return nil
 }
 
+// mostTimings are drawn for all sessions of a corpus together, at most.
+const mostTimings = 800
+
 // modelTimes are those of further models: from a small one to one that thinks.
 var modelTimes = []time.Duration{10 * time.Second, 30 * time.Second, 120 * time.Second, 240 * time.Second}
-
-func waitsUnder(ctx context.Context, c *corpus, p compaction.Policy, drawn int, model time.Duration) (*waits, error) {
-	config, err := compaction.NewConfig(p, compaction.DefaultWindows())
-	if err != nil {
-		return nil, err
-	}
-	return waitsOf(ctx, c, config, drawn, model)
-}
 
 // detail states what a share is made of, and what it cost.
 func (w *waits) detail(c *corpus, runs int) string {

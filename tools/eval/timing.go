@@ -227,15 +227,20 @@ func (c *corpus) timed() []*recording {
 	return slices.DeleteFunc(c.long(), func(r *recording) bool { return !r.timed() })
 }
 
-// waitsOf simulates all sessions of a corpus, at their own timing or at drawn ones, with a model
-// that takes so long.
-func waitsOf(ctx context.Context, c *corpus, config *compaction.Config, drawn int, model time.Duration) (*waits, error) {
+// waitsOf simulates all sessions of a corpus under a policy, each in its window, at their own timing
+// or at drawn ones, with a model that takes so long.
+func waitsOf(ctx context.Context, c *corpus, policy compaction.Policy, drawn int, model time.Duration) (*waits, error) {
 	all := &waits{}
 	var pool []int64
 	for _, r := range c.timed() {
 		pool = append(pool, r.gaps()...)
 	}
 	for _, r := range c.timed() {
+		policy.WindowTokens = windowOf(r)
+		config, err := compaction.NewConfig(policy, compaction.DefaultWindows())
+		if err != nil {
+			return nil, err
+		}
 		for i := range max(1, drawn) {
 			at := ownTiming(r)
 			if drawn > 0 {

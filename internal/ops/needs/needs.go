@@ -3,6 +3,7 @@ package needs
 import (
 	"bytes"
 	"encoding/json"
+	"iter"
 	"regexp"
 	"strings"
 	"unicode"
@@ -13,17 +14,23 @@ import (
 
 // Session is the text of a recorded session.
 type Session struct {
-	turns  []string   // the text of each
-	calls  [][]usage  // of each turn, in order
-	first  string     // message of the user
-	idents stringSet  // of all its texts
-	starts [][]string // of each turn: the text of it before each call
+	turns  []string  // the text of each
+	calls  [][]usage // of each turn, in order
+	first  string    // message of the user
+	idents stringSet // of all its texts
 }
 
 type stringSet map[string]struct{}
 
 // usage is what one call names.
-type usage struct{ idents, lines []string }
+type usage struct{ idents, lines []used }
+
+// used is an identifier or a line, and the last turn whose text contained it before the call, −1
+// for none.
+type used struct {
+	text string
+	last int
+}
 
 // Read takes the messages of each turn of a session.
 func Read(turns [][]events.Message) *Session {
@@ -31,7 +38,6 @@ func Read(turns [][]events.Message) *Session {
 	for _, messages := range turns {
 		var text strings.Builder
 		var calls []usage
-		var starts []string
 		for i := range messages {
 			m := &messages[i]
 			if s.first == "" && m.Role == events.RoleUser {
@@ -40,17 +46,40 @@ func Read(turns [][]events.Message) *Session {
 			before := text.String()
 			for k := range m.Parts {
 				if p := &m.Parts[k]; p.Kind == events.PartCall {
-					calls, starts = append(calls, usageOf(p.Args)), append(starts, before)
+					calls = append(calls, s.place(usageOf(p.Args), before))
 				}
 			}
 			text.WriteString(Text(messages[i : i+1]))
 		}
-		s.turns, s.calls, s.starts = append(s.turns, text.String()), append(s.calls, calls), append(s.starts, starts)
+		s.turns, s.calls = append(s.turns, text.String()), append(s.calls, calls)
 		for _, w := range words.FindAllString(text.String(), -1) {
 			s.idents[trim(w)] = struct{}{}
 		}
 	}
 	return s
+}
+
+// place finds where the texts of a call stood last: in its own turn before it, or in those read so
+// far. What the user began with stood nowhere: the agent has it in any case.
+func (s *Session) place(u usage, before string) usage {
+	for _, x := range []struct {
+		list []used
+		in   func(text, part string) bool
+	}{{u.idents, has}, {u.lines, strings.Contains}} {
+		for i := range x.list {
+			w := &x.list[i]
+			w.last = len(s.turns)
+			for text := before; w.last >= 0 && !x.in(text, w.text); {
+				if w.last--; w.last >= 0 {
+					text = s.turns[w.last]
+				}
+			}
+			if x.in(s.first, w.text) {
+				w.last = -1
+			}
+		}
+	}
+	return u
 }
 
 // Len is the number of turns.
@@ -79,26 +108,21 @@ type Needs struct{ Idents, Lines []string }
 
 // After returns the needs of the calls in turns at to stop, counted from 0 and without
 // stop, of what turns 0 to at contain. Identifiers in common do not count.
-func (s *Session) After(at, stop int, common map[string]struct{}) Needs {
-	before := strings.Join(s.turns[:at], "\n")
-	var since strings.Builder
-	var n Needs
-	for t := at; t < stop; t++ {
-		for i, c := range s.calls[t] {
-			between := since.String() + s.starts[t][i]
+func (s *Session) After(at, stop int, common map[string]struct{}) (n Needs) {
+	needed := func(w used) bool { return 0 <= w.last && w.last < at }
+	for _, calls := range s.calls[at:stop] {
+		for _, c := range calls {
 			for _, w := range c.idents {
-				if _, ok := common[w]; !ok && has(before, w) && !has(s.first, w) && !has(between, w) {
-					n.Idents = append(n.Idents, w)
+				if _, ok := common[w.text]; !ok && needed(w) {
+					n.Idents = append(n.Idents, w.text)
 				}
 			}
 			for _, l := range c.lines {
-				if strings.Contains(before, l) && !strings.Contains(s.first, l) && !strings.Contains(between, l) {
-					n.Lines = append(n.Lines, l)
+				if needed(l) {
+					n.Lines = append(n.Lines, l.text)
 				}
 			}
 		}
-		since.WriteString(s.turns[t])
-		since.WriteByte('\n')
 	}
 	return n
 }
@@ -150,20 +174,27 @@ var specific = regexp.MustCompile(`/|\.[a-z]{1,4}$|[a-z][A-Z]|_|\d`)
 
 func trim(w string) string { return strings.Trim(w, ".:-/") }
 
-// replaced are the arguments that name what an edit takes out.
+// replaced are the arguments that name what an edit takes out, in small letters and without "_":
+// of Claude Code, opencode, pi, OpenHands, Cline, Gemini CLI and others.
 var replaced = map[string]bool{
-	"old_string": true, "oldText": true, "old_text": true, "oldStr": true, "old_str": true, "patch": true,
+	"oldstring": true, "oldtext": true, "oldstr": true, "oldcode": true, "oldcontent": true, "oldsource": true, "search": true,
 }
+
+func plain(name string) string { return strings.ToLower(strings.ReplaceAll(name, "_", "")) }
 
 // leastLine is the length of a line that is unlikely to recur, in bytes.
 const leastLine = 20
 
+// removed stands for what a recording leaves out of a text, such as a secret: the original may
+// have been anything.
+const removed = "REDACTED"
+
 func usageOf(args events.Raw) (u usage) {
 	seen := stringSet{}
-	add := func(list *[]string, s string) {
-		if _, ok := seen[s]; !ok {
+	add := func(list *[]used, s string) {
+		if _, ok := seen[s]; !ok && !strings.Contains(s, removed) {
 			seen[s] = struct{}{}
-			*list = append(*list, s)
+			*list = append(*list, used{text: s})
 		}
 	}
 	for _, s := range stringsIn(args) {
@@ -172,15 +203,53 @@ func usageOf(args events.Raw) (u usage) {
 				add(&u.idents, w)
 			}
 		}
-		if replaced[s.name] {
-			for l := range strings.SplitSeq(s.text, "\n") {
-				if l = strings.TrimSpace(l); len(l) >= leastLine {
-					add(&u.lines, l)
-				}
+		for l := range replacedIn(s) {
+			if l = strings.TrimSpace(l); len(l) >= leastLine {
+				add(&u.lines, l)
 			}
 		}
 	}
 	return u
+}
+
+// replacedIn walks over the lines that a string of arguments takes out of a file, or keeps around
+// what it changes: both must be there word by word.
+func replacedIn(s named) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		switch {
+		case replaced[plain(s.name)]:
+			for l := range strings.SplitSeq(s.text, "\n") {
+				if !yield(l) {
+					return
+				}
+			}
+		case strings.Contains(s.text, "*** Begin Patch"):
+			patched(strings.ReplaceAll(s.text, `\n`, "\n"), "*** Begin Patch", "*** End Patch", yield)
+		case diffHead.MatchString(s.text):
+			patched(s.text, "", "", yield)
+		}
+	}
+}
+
+// diffHead is how the changes of a unified diff begin.
+var diffHead = regexp.MustCompile(`(?m)^@@ -\d+(,\d+)? \+\d+(,\d+)? @@`)
+
+// patched yields the lines of a patch that it takes out or keeps. A program may hold it in a
+// string, where \n stands for the end of a line.
+func patched(text, from, to string, yield func(string) bool) {
+	in := from == ""
+	for l := range strings.SplitSeq(text, "\n") {
+		switch {
+		case from != "" && strings.Contains(l, from):
+			in = true
+		case to != "" && strings.Contains(l, to):
+			in = false
+		case in && (strings.HasPrefix(l, "-") && !strings.HasPrefix(l, "--- ") || strings.HasPrefix(l, " ")):
+			if !yield(l[1:]) {
+				return
+			}
+		}
+	}
 }
 
 // named is a string with the name of the member that it is in.

@@ -2,6 +2,7 @@ package needs_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -60,6 +61,39 @@ func TestAfter(t *testing.T) {
 		if d := cmp.Diff(c.want, got); d != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, d)
 		}
+	}
+}
+
+// Every harness names what an edit takes out in its own way. Of a patch these are the lines that it
+// takes out and those around them, of a program with a patch in a string too.
+func TestLines(t *testing.T) {
+	const was = "\tfunc parseHeader(b []byte) error {\n\treturn decode(b, header)"
+	before := user("main.go has:\n" + was + "\nand a new_line_of_its_own")
+	patch := "*** Begin Patch\n*** Update File: main.go\n@@\n \tfunc parseHeader(b []byte) error {\n-\treturn decode(b, header)\n+and a new_line_of_its_own\n*** End Patch\n"
+	diff := "--- a/main.go\n+++ b/main.go\n@@ -1,2 +1,2 @@\n \tfunc parseHeader(b []byte) error {\n-\treturn decode(b, header)\n+and a new_line_of_its_own\n"
+	for _, args := range []string{
+		fmt.Sprintf(`{"file_path":"m","old_string":%q,"new_string":"and a new_line_of_its_own"}`, was),
+		fmt.Sprintf(`{"filePath":"m","oldString":%q,"newString":"and a new_line_of_its_own"}`, was),
+		fmt.Sprintf(`{"path":"m","edits":[{"oldText":%q,"newText":"and a new_line_of_its_own"}]}`, was),
+		fmt.Sprintf(`{"command":"str_replace","old_str":%q,"new_str":"and a new_line_of_its_own"}`, was),
+		fmt.Sprintf(`{"input":%q}`, patch),
+		fmt.Sprintf(`{"_raw":%q}`, patch),
+		fmt.Sprintf(`{"command":%q}`, "git apply <<'EOF'\n"+diff+"EOF"),
+		fmt.Sprintf(`{"input":%q}`, fmt.Sprintf("const patch = %q; tools.apply_patch(patch)", strings.ReplaceAll(patch, "\t", ""))),
+	} {
+		got := read(t, user("go"), before, call(args)).After(2, 3, nil).Lines
+		if d := cmp.Diff([]string{"func parseHeader(b []byte) error {", "return decode(b, header)"}, got); d != "" {
+			t.Errorf("%s (-want +got):\n%s", args, d)
+		}
+	}
+}
+
+// What a recording has removed from its texts is no need.
+func TestRemoved(t *testing.T) {
+	s := read(t, user("go"), user("key_REDACTED and REDACTED/main.go:\n\tconst token = REDACTED + suffix\nnode_count"),
+		call(`{"old_string":"\tconst token = REDACTED + suffix","x":"key_REDACTED REDACTED/main.go node_count"}`))
+	if d := cmp.Diff(needs.Needs{Idents: []string{"node_count"}}, s.After(2, 3, nil)); d != "" {
+		t.Error(d)
 	}
 }
 

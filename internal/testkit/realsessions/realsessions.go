@@ -4,7 +4,7 @@
 //
 // # Guarantees
 //
-// The directory is the one that COMPACTD_SESSIONS names; there is no default. Tests of the
+// The directory is the first that COMPACTD_SESSIONS lists; there is no default. Tests of the
 // dialects read those of COMPACTD_MORE_SESSIONS too, of any format that worker replay reads.
 //
 // # Concurrency
@@ -19,16 +19,18 @@ package realsessions
 
 import (
 	"os"
+	"path/filepath"
 	"testing"
 )
 
 // Dir is the directory of transcripts. A relative path is relative to the test's package.
 func Dir(t testing.TB) string {
 	t.Helper()
-	dir := os.Getenv("COMPACTD_SESSIONS")
-	if dir == "" {
+	list := filepath.SplitList(os.Getenv("COMPACTD_SESSIONS"))
+	if len(list) == 0 {
 		t.Skip("SKIPPED: no real sessions: set COMPACTD_SESSIONS to a directory of transcripts")
 	}
+	dir := list[0]
 	if _, err := os.Stat(dir); err != nil {
 		t.Fatalf("COMPACTD_SESSIONS: %v", err)
 	}
