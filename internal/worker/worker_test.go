@@ -1,6 +1,7 @@
 package worker_test
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -71,8 +72,8 @@ func TestCompacts(t *testing.T) {
 	}
 }
 
-// The two turns of session.compacted in docs/format/wire.md have the answer of the page, but for the
-// hash of the config.
+// The two turns of testdata/compacted_page.jsonl have the answer of session.compacted in
+// docs/format/wire.md, but for the hash of the config.
 func TestCompactedPage(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "format", "wire.md"))
@@ -80,12 +81,17 @@ func TestCompactedPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, section, _ := strings.Cut(string(page), "\n## session.compacted\n")
-	blocks := regexp.MustCompile("(?s)```(?:json)?\n(.*?)```").FindAllStringSubmatch(section, 3)
+	block := regexp.MustCompile("(?s)```\n(.*?)```").FindStringSubmatch(section)
+	turns, err := os.ReadFile(filepath.Join("testdata", "compacted_page.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	env := newEnv(t, t.TempDir())
 	env.config = newConfig(t, compaction.DefaultPolicy())
 	stop := env.run("a", worker.Listener{})
-	env.publish(events.KindTurn, "w1", []byte(blocks[0][1]))
-	env.publish(events.KindTurn, "w1", []byte(blocks[1][1]))
+	for turn := range bytes.Lines(turns) {
+		env.publish(events.KindTurn, "w1", turn)
+	}
 	env.awaitDecided()
 	if err := stop(); err != nil {
 		t.Fatal(err)
@@ -96,7 +102,7 @@ func TestCompactedPage(t *testing.T) {
 			got = append(got, jsonValues(t, []byte(strings.Join(payloads, "\n")))...)
 		}
 	}
-	want := jsonValues(t, []byte(strings.NewReplacer("{…}", "{}", ",…", "", "\n  …", `"…",`).Replace(blocks[2][1])))
+	want := jsonValues(t, []byte(strings.NewReplacer("{…}", "{}", ",…", "", "\n  …", `"…",`).Replace(block[1])))
 	if len(got) != 1 || len(want) != 1 {
 		t.Fatalf("%d answers of %d: %v", len(got), len(want), got)
 	}

@@ -15,13 +15,17 @@ import (
 
 var headings = regexp.MustCompile(`(?m)^##+ (.+)$`)
 
-// Every payload that docs/format/wire.md shows is one that its section is about: it is
+// Every payload that docs/format/wire.md and streams.md show is one that its section is about: it is
 // valid, and has no field that the contract has not. Those cut short with … are left
 // out.
 func TestWirePage(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "format", "wire.md"))
-	if err != nil {
-		t.Fatal(err)
+	var page []byte
+	for _, name := range []string{"wire.md", "streams.md"} {
+		text, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "format", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		page = append(page, text...)
 	}
 	shown := map[string]bool{}
 	at := headings.FindAllSubmatchIndex(page, -1)
@@ -44,7 +48,7 @@ func TestWirePage(t *testing.T) {
 	}
 	for _, p := range schematest.Payloads() {
 		if !shown[p.Name] && !rarely[p.Name] {
-			t.Errorf("docs/format/wire.md shows no %s", p.Name)
+			t.Errorf("docs/format/wire.md and streams.md show no %s", p.Name)
 		}
 	}
 }
@@ -84,7 +88,7 @@ func about(title, name string) bool {
 		return title == "compactd."+verb || title == "compactd.recall" && strings.HasPrefix(name, "search-")
 	case title == "Refusals":
 		return name == "error"
-	case title == "For builders of tools":
+	case title == "Jobs":
 		return name == "job"
 	default:
 		return name == "turn"
