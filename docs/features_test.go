@@ -11,21 +11,21 @@ import (
 	"testing"
 )
 
-// Every row that a comment of the code cites is in docs/features.md, and
-// each row is there once.
+// Every row that a comment of the code cites is in testdata/features.txt, and each row is
+// there once.
 func TestFeatures(t *testing.T) {
 	rows := map[string]bool{}
-	for _, m := range regexp.MustCompile(`(?m)^\| ([A-Z]\d+b?) \|`).FindAllStringSubmatch(read(t, "docs/features.md"), -1) {
-		if rows[m[1]] {
-			t.Errorf("docs/features.md has the row %s twice", m[1])
+	for _, f := range features(t) {
+		if rows[f.row] {
+			t.Errorf("features.txt has the row %s twice", f.row)
 		}
-		rows[m[1]] = true
+		rows[f.row] = true
 	}
 	cited := 0
 	for place, text := range comments(t) {
 		for _, row := range citation.FindAllString(text, -1) {
 			if cited++; !rows[row] {
-				t.Errorf("%s cites %s, which docs/features.md does not have", place, row)
+				t.Errorf("%s cites %s, which features.txt does not have", place, row)
 			}
 		}
 	}
@@ -36,28 +36,51 @@ func TestFeatures(t *testing.T) {
 
 // Each row names a test that is there.
 func TestFeaturesAreShown(t *testing.T) {
-	page, shown := read(t, "docs/features.md"), map[string]bool{}
-	for _, m := range regexp.MustCompile("(?m)^- ([A-Z]\\d+b?): `(Test\\w+)(?:/([\\w-]+))?` in `([\\w/]+)`$").FindAllStringSubmatch(page, -1) {
-		row, test, script, dir := m[1], m[2], m[3], m[4]
-		shown[row] = true
-		files, err := filepath.Glob(filepath.Join(root, dir, "*_test.go"))
-		if err != nil {
-			t.Fatal(err)
+	for _, f := range features(t) {
+		if len(f.tests) == 0 {
+			t.Errorf("features.txt names no test that shows %s", f.row)
 		}
-		there := slices.ContainsFunc(files, func(f string) bool {
-			rel, err := filepath.Rel(root, f)
-			return err == nil && strings.Contains(read(t, rel), "func "+test+"(")
-		})
-		scripts, err := filepath.Glob(filepath.Join(root, dir, "testdata", script+".txt*"))
-		if !there || err != nil || script != "" && len(scripts) == 0 {
-			t.Errorf("%s: there is no %s/%s in %s", row, test, script, dir)
-		}
-	}
-	for _, m := range regexp.MustCompile(`(?m)^\| ([A-Z]\d+b?) \|`).FindAllStringSubmatch(page, -1) {
-		if !shown[m[1]] {
-			t.Errorf("docs/features.md names no test that shows %s", m[1])
+		for _, m := range f.tests {
+			test, script, dir := m[1], m[2], m[3]
+			files, err := filepath.Glob(filepath.Join(root, dir, "*_test.go"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			there := slices.ContainsFunc(files, func(f string) bool {
+				rel, err := filepath.Rel(root, f)
+				return err == nil && strings.Contains(read(t, rel), "func "+test+"(")
+			})
+			scripts, err := filepath.Glob(filepath.Join(root, dir, "testdata", script+".txt*"))
+			if !there || err != nil || script != "" && len(scripts) == 0 {
+				t.Errorf("%s: there is no %s/%s in %s", f.row, test, script, dir)
+			}
 		}
 	}
+}
+
+// feature is a row of testdata/features.txt.
+type feature struct {
+	row   string
+	tests [][]string // test, script, directory, after the whole line
+}
+
+func features(t *testing.T) (out []feature) {
+	t.Helper()
+	shows := regexp.MustCompile(`^\t(Test\w+)(?:/([\w-]+))? ([\w/]+)$`)
+	head := regexp.MustCompile(`^([A-Z]\d+b?) \S`)
+	for line := range strings.Lines(read(t, "docs/testdata/features.txt")) {
+		line = strings.TrimSuffix(line, "\n")
+		m, test := head.FindStringSubmatch(line), shows.FindStringSubmatch(line)
+		switch {
+		case m != nil:
+			out = append(out, feature{row: m[1]})
+		case test != nil && len(out) > 0:
+			out[len(out)-1].tests = append(out[len(out)-1].tests, test)
+		case line != "" && !strings.HasPrefix(line, "#"):
+			t.Errorf("features.txt: %q is neither a row nor a test", line)
+		}
+	}
+	return out
 }
 
 var citation = regexp.MustCompile(`\b[A-F][1-9]\d?b?\b`)

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// The figures of README.md are those that the pages of measurements have.
+// The figures of docs/comparison.md are those that the pages of measurements have.
 func TestFigures(t *testing.T) {
 	text := func(name string) string {
 		data, err := os.ReadFile(filepath.Join(root, name))
@@ -49,7 +49,7 @@ func TestFigures(t *testing.T) {
 	pass := figures("docs/performance.md", `.render_1k_us. [\d,]+ to ([\d,]+)`)
 	waits := figures("docs/quality.md", `eval blocked_ms_p99 \d+ <=\d+ met \(the most (\d+) of (\d+) turns\)`)
 	micros, _ := strconv.ParseFloat(strings.ReplaceAll(turn[0], ",", ""), 64)
-	readme := text("README.md")
+	comparison := text("docs/comparison.md")
 	for _, want := range []string{
 		fmt.Sprintf("cut: %s of %s paths, %s of %s failures", paths[2], paths[3], failures[2], failures[3]),
 		fmt.Sprintf("compactd: %s of %s paths, %s of %s failures", paths[0], paths[1], failures[0], failures[1]),
@@ -57,8 +57,8 @@ func TestFigures(t *testing.T) {
 		fmt.Sprintf("compactd: %.1f µs a turn, for any length; %s ms a pass; %s ms over 10,000 messages", micros/1000, thousandths(pass[0]), thousandths(plan[0])),
 		fmt.Sprintf("It waited %s ms after each of %s turns", waits[0], strings.ReplaceAll(waits[1], "200196", "200,196")),
 	} {
-		if !strings.Contains(readme, want) {
-			t.Errorf("README.md does not say %q", want)
+		if !strings.Contains(comparison, want) {
+			t.Errorf("docs/comparison.md does not say %q", want)
 		}
 	}
 }

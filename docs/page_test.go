@@ -53,7 +53,10 @@ func pages(t *testing.T) (out []page) {
 	if len(out) < 20 {
 		t.Fatalf("found %d pages", len(out))
 	}
-	return out
+	// The commands of the terminal script print the same in terminals of 80 and 120 columns, in the form of a page.
+	const terminal = "docs/testdata/terminal.txt"
+	text := read(t, terminal)
+	return append(out, page{terminal, text, blocks(text)})
 }
 
 var (

@@ -56,7 +56,7 @@ type details struct {
 	Budget compaction.Tokens `json:"budgetTokens"`
 }
 
-// A deviation is a row of docs/features.md by which our answer differs, with what it
+// A deviation is a row of docs/testdata/features.txt by which our answer differs, with what it
 // has to be instead.
 type deviation struct {
 	row, function, reason string

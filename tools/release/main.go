@@ -7,8 +7,8 @@
 //	go run ./tools/release                         # what `make release` runs
 //	go run ./tools/release -platforms linux/arm64  # one platform
 //
-// The version is that of the newest release in CHANGELOG.md. A tree with changes that
-// are not committed gets the suffix -dirty.
+// The version is that of the newest release in CHANGELOG.md, 0.0.0 before the first. A tree
+// with changes that are not committed gets the suffix -dirty.
 //
 // # Guarantees
 //
@@ -123,13 +123,16 @@ func describe(version string) (*release, error) {
 
 var heading = regexp.MustCompile(`(?m)^## \[?(\d+\.\d+\.\d+[-.\w]*)`)
 
-// newest returns the version of the first release in a changelog.
+// newest returns the version of the first release in a changelog, 0.0.0 if nothing is released.
 func newest(changes string) (string, error) {
 	m := heading.FindStringSubmatch(changes)
-	if m == nil {
-		return "", errors.New("CHANGELOG.md has no heading of a release, such as ## 0.1.0")
+	switch {
+	case m != nil:
+		return m[1], nil
+	case strings.Contains(changes, "\n## Unreleased\n"):
+		return "0.0.0", nil
 	}
-	return m[1], nil
+	return "", errors.New("CHANGELOG.md has no heading of a release, such as ## 0.1.0")
 }
 
 // platform writes archive and bill of materials for one platform.

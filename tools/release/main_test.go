@@ -103,6 +103,7 @@ func TestNewest(t *testing.T) {
 	for text, want := range map[string]string{
 		"# Changelog\n\n## Unreleased\n\n## 0.2.0 (2027-01-01)\n\n## 0.1.0\n": "0.2.0",
 		"## [1.0.0-rc.1] - 2027-01-01\n":                                      "1.0.0-rc.1",
+		"# Changelog\n\n## Unreleased\n":                                      "0.0.0",
 		"# Changelog\n":                                                       "",
 	} {
 		if got, err := newest(text); got != want || (err != nil) != (want == "") {
