@@ -60,32 +60,6 @@ func TestTree(t *testing.T) {
 	}
 }
 
-// Each answer under "Where is …" names a file that declares the symbol.
-func TestWhereIs(t *testing.T) {
-	answers := 0
-	for line := range strings.SplitSeq(architecture(t, "Where is …"), "\n") {
-		cells := strings.Split(line, "|")
-		if len(cells) != 5 || !strings.Contains(cells[2], "`") {
-			continue
-		}
-		answers++
-		file := strings.Trim(cells[2], " `")
-		declared, err := declarations(filepath.Join(root, file))
-		if err != nil {
-			t.Errorf("%s: %v", strings.TrimSpace(cells[1]), err)
-			continue
-		}
-		for _, m := range span.FindAllStringSubmatch(cells[3], -1) {
-			if !slices.Contains(declared, m[1]) {
-				t.Errorf("%s: %s does not declare %s", strings.TrimSpace(cells[1]), file, m[1])
-			}
-		}
-	}
-	if answers < 8 {
-		t.Errorf("found %d answers", answers)
-	}
-}
-
 // The way of a turn has at most fifteen steps. Each begins with a file, and names functions
 // that it declares. None is named twice.
 func TestOneTurn(t *testing.T) {
