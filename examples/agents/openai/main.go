@@ -91,7 +91,6 @@ func (a *agent) run(ctx context.Context, in io.Reader, out io.Writer) error {
 	return lines.Err()
 }
 
-// doc:begin loop
 // ask lets the model speak, and use tools, until it has an answer.
 func (a *agent) ask(ctx context.Context, prompt string) (string, error) {
 	pending := []openai.ChatCompletionMessageParamUnion{openai.UserMessage(prompt)}
@@ -145,8 +144,6 @@ func (a *agent) call(
 		}
 	}
 }
-
-// doc:end loop
 
 // maxFile is how much of a file the model gets, in bytes.
 const maxFile = 8 << 10
