@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"compactd/internal/broker/brokertest"
 	"compactd/internal/broker/commit"
 	"compactd/internal/broker/connect"
 	"compactd/internal/broker/embedded"
@@ -48,13 +49,5 @@ func tamper(ts *testscript.TestScript, neg bool, args []string) {
 	if !found {
 		ts.Fatalf("no outcome holds %s", old)
 	}
-	stream, err := js.Stream(ctx, topology.OutcomesStream)
-	ts.Check(err)
-	ts.Check(js.DeleteStream(ctx, topology.OutcomesStream))
-	_, err = js.CreateStream(ctx, stream.CachedInfo().Config)
-	ts.Check(err)
-	for _, m := range messages {
-		_, err := js.PublishMsg(ctx, m)
-		ts.Check(err)
-	}
+	ts.Check(brokertest.Recommit(ctx, js, commit.HeaderMarker, messages))
 }

@@ -79,8 +79,12 @@ func TestRestartWithAnotherConfig(t *testing.T) {
 		}
 	}
 	for _, c := range []*compaction.Config{before, env.config} {
-		text, err := commit.GetConfig(t.Context(), env.js, c.Hash())
-		if err != nil || string(text) != string(c.Text()) {
+		if err := commit.GetConfig(t.Context(), env.js, c.Hash(), func(text []byte) error {
+			if string(text) != string(c.Text()) {
+				t.Errorf("text of config %s: %s", c.Hash(), text)
+			}
+			return nil
+		}); err != nil {
 			t.Errorf("text of config %s: %v", c.Hash(), err)
 		}
 	}

@@ -227,6 +227,9 @@ func (env *testEnv) onlyConfig() *compaction.Config {
 	env.t.Helper()
 	var found []*compaction.Config
 	err := stream.ReadStream(env.t.Context(), env.js, topology.OutcomesStream, events.Config("*"), 1, 0, func(m jetstream.Msg, _ uint64) error {
+		if string(m.Data()) == plantedText {
+			return nil
+		}
 		c, err := stored.ReadConfig(m.Data())
 		if err == nil && !slices.ContainsFunc(found, func(f *compaction.Config) bool { return f.Hash() == c.Hash() }) {
 			found = append(found, c) // workers that start together may store it twice

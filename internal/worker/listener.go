@@ -26,6 +26,8 @@ type (
 	Snapshotted = observe.Snapshotted
 	// Quarantined is [observe.Quarantined].
 	Quarantined = observe.Quarantined
+	// Foreign is [observe.Foreign].
+	Foreign = observe.Foreign
 	// Compacted is [observe.Compacted].
 	Compacted = observe.Compacted
 	// OutcomesLimited is [observe.OutcomesLimited].

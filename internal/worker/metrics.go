@@ -58,7 +58,7 @@ type metrics struct {
 	summaries, attempts              *prometheus.CounterVec
 	summaryTook                      *prometheus.HistogramVec
 	retries                          *prometheus.CounterVec
-	fetched, failures                prometheus.Counter
+	fetched, failures, foreign       prometheus.Counter
 
 	// Of the last check, not of the listener.
 	served, failed            prometheus.Gauge
@@ -117,6 +117,7 @@ func newMetrics(reg prometheus.Registerer, version string) *metrics {
 		}, []string{labelLane}),
 		retries:      counters("retries_total", "Failures of a step that was tried again.", labelStep),
 		fetched:      counter("events_read_by_sequence_total", "Events that two reads in a row did not bring, and that were read by their sequence."),
+		foreign:      counter("foreign_outcomes_total", "Messages in OUTCOMES that no worker committed, and that were skipped."),
 		failures:     counter("partition_failures_total", "Partitions that ended with an error."),
 		served:       gauge("partitions_served", "Partitions that this worker serves and that are caught up."),
 		failed:       gauge("partitions_failed", "Partitions that ended with an error, and that this worker opens again."),
@@ -189,6 +190,7 @@ func (m *metrics) listener() observe.Listener {
 		ModelCalled: func(e observe.ModelCalled) { m.attempts.WithLabelValues(e.Model, attemptLabel(e.Err)).Inc() },
 		OverQuota:   func(e observe.OverQuota) { m.attempts.WithLabelValues(e.Model, string(model.OverQuota)).Inc() },
 		SummaryDone: m.onSummaryDone,
+		Foreign:     func(e observe.Foreign) { m.foreign.Add(float64(e.Messages)) },
 		Retrying:    func(e observe.Retrying) { m.retries.WithLabelValues(e.Step).Inc() },
 	}
 }

@@ -111,8 +111,14 @@ func TestPartitionFailsAlone(t *testing.T) {
 	t.Parallel()
 	env := newEnv(t, t.TempDir())
 	const bad = 2
-	ack, err := env.js.Publish(t.Context(), events.Outcome(bad, events.KindBudget, events.Address{Tenant: "t", Session: "s"}), []byte("{}"))
-	if err != nil { // an outcome that no worker wrote
+	other, _, err := commit.TakeOver(t.Context(), env.conn, commit.Claim{Partition: bad, Owner: "other", Config: env.config.Hash(), LogCreated: env.streams.Log.Created.UnixNano()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cause := env.publish(events.KindTurn, sessionIn(bad, env.streams.Partitions), turn(1))
+	unknown := commit.Message{Subject: events.Outcome(bad, "unknown", events.Address{Tenant: "t", Session: "s"}), Data: []byte("{}")}
+	marker := commit.Marker{Cursor: cause, Config: env.config.Hash(), LogCreated: env.streams.Log.Created.UnixNano()}
+	if err := other.Commit(t.Context(), []commit.Message{unknown}, marker); err != nil { // of a version that this one does not know
 		t.Fatal(err)
 	}
 	m := newMonitor(t, worker.MonitorConfig{})
@@ -126,7 +132,7 @@ func TestPartitionFailsAlone(t *testing.T) {
 	}
 	r.begin()
 	for range 3 {
-		if e := <-failed; e.Partition != bad || !strings.Contains(e.Err.Error(), "has no marker") {
+		if e := <-failed; e.Partition != bad || !strings.Contains(e.Err.Error(), "unknown") {
 			t.Errorf("partition %d failed with %v", e.Partition, e.Err)
 		}
 	}
@@ -156,7 +162,7 @@ func TestPartitionFailsAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := out.DeleteMsg(t.Context(), ack.Sequence); err != nil {
+	if err := out.DeleteMsg(t.Context(), other.Fence()); err != nil {
 		t.Fatal(err)
 	}
 	if p := <-acquired; p != bad {
@@ -169,7 +175,16 @@ func TestPartitionFailsAlone(t *testing.T) {
 	figures.Print(t, "P20", "partitions", env.streams.Partitions, "failed", 1, "others_stopped", 0, "exits", one(t.Failed()))
 }
 
-// awaitDecided waits until all events of a partition are decided, and their outcomes stored.
+// sessionIn names a session of a partition.
+func sessionIn(partition, partitions int) string {
+	for n := 0; ; n++ {
+		if name := fmt.Sprint("in", n); events.PartitionOf(events.Address{Tenant: "default", Session: name}, partitions) == partition {
+			return name
+		}
+	}
+}
+
+// awaitPartition waits until all events of a partition are decided, and their outcomes stored.
 func (env *testEnv) awaitPartition(partition int) {
 	env.t.Helper()
 	for deadline := time.Now().Add(waitLimit); ; {

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"compactd/internal/broker/brokertest"
 	"compactd/internal/broker/commit"
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
@@ -136,23 +137,14 @@ func (env *testEnv) consumers() (names []string) {
 // rewrite replaces the messages of OUTCOMES by those that change returns.
 func (env *testEnv) rewrite(messages []*nats.Msg, change func(i int, m *nats.Msg) [][]byte) {
 	env.t.Helper()
-	s, err := env.js.Stream(env.t.Context(), topology.OutcomesStream)
-	if err != nil {
-		env.t.Fatal(err)
-	}
-	c := s.CachedInfo().Config
-	if err := env.js.DeleteStream(env.t.Context(), c.Name); err != nil {
-		env.t.Fatal(err)
-	}
-	if _, err := env.js.CreateStream(env.t.Context(), c); err != nil {
-		env.t.Fatal(err)
-	}
+	var all []*nats.Msg
 	for i, m := range messages {
 		for _, data := range change(i, m) {
-			if _, err := env.js.PublishMsg(env.t.Context(), &nats.Msg{Subject: m.Subject, Header: m.Header, Data: data}); err != nil {
-				env.t.Fatal(err)
-			}
+			all = append(all, &nats.Msg{Subject: m.Subject, Header: m.Header, Data: data})
 		}
+	}
+	if err := brokertest.Recommit(env.t.Context(), env.js, commit.HeaderMarker, all); err != nil {
+		env.t.Fatal(err)
 	}
 }
 

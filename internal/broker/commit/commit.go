@@ -42,6 +42,9 @@ type Claim struct {
 	ReplyTimeout time.Duration
 	// OnRetry receives why a commit is tried again. It must not block.
 	OnRetry func(error)
+	// OnForeign receives messages of the partition that belong to no commit, once each as long as
+	// it is owned. It must not block.
+	OnForeign func(Foreign)
 }
 
 // Committer writes the outcomes of one partition as long as it owns it. It is
@@ -52,12 +55,12 @@ type Committer struct {
 	js    jetstream.JetStream // on nc
 	claim Claim
 	epoch uint64
-	fence uint64 // sequence of the last message that is stored for certain
-	last  string // id of the commit that ended there
+	ended Stored // the last commit that is stored for certain
+	fence uint64 // what the next one expects: where that ended, or a foreign message behind it
 }
 
-// TakeOver makes the caller the owner of a partition: it reads the newest marker
-// and commits an empty one with the next epoch and the same cursor, chain and
+// TakeOver makes the caller the owner of a partition: it reads the newest marker,
+// past messages that belong to no commit, and commits an empty one with the next epoch and the same cursor, chain and
 // event. From then on every commit of the former owner is refused. It returns
 // what it found, from which the caller goes on; when raced it tries again, until
 // ctx ends.
@@ -71,14 +74,15 @@ func TakeOver(ctx context.Context, nc *nats.Conn, cl Claim) (*Committer, Stored,
 		return nil, Stored{}, fmt.Errorf("take over partition %d: %w", cl.Partition, err)
 	}
 	var c *Committer
-	var found Stored
+	var found end
 	wait := maxWait(cl.ReplyTimeout)
 	err = jsapi.Retry(ctx, cl.OnRetry, func() error {
 		var err error
-		if found, err = wait.marker(ctx, js, cl.Partition); err != nil {
-			return retryable(err)
+		found, err = wait.end(ctx, js, func(timeout time.Duration) (end, error) { return wholeEnd(ctx, nc, cl.Partition, timeout) })
+		if err != nil {
+			return jsapi.Transient(err)
 		}
-		c = &Committer{nc: nc, js: js, claim: cl, epoch: found.Epoch + 1, fence: found.Seq, last: found.commit}
+		c = &Committer{nc: nc, js: js, claim: cl, epoch: found.Epoch + 1, ended: found.Stored, fence: found.last}
 		m := found.Marker
 		if m.Before = ""; found.Config != cl.Config {
 			m.Before = found.Config
@@ -96,14 +100,15 @@ func TakeOver(ctx context.Context, nc *nats.Conn, cl Claim) (*Committer, Stored,
 	if err != nil {
 		return nil, Stored{}, fmt.Errorf("take over partition %d: %w", cl.Partition, err)
 	}
-	return c, found, nil
+	c.report(found.Foreign)
+	return c, found.Stored, nil
 }
 
 // Epoch is the number of take-overs of the partition, this one included.
 func (c *Committer) Epoch() uint64 { return c.epoch }
 
 // Fence is the sequence in OUTCOMES of the last message committed.
-func (c *Committer) Fence() uint64 { return c.fence }
+func (c *Committer) Fence() uint64 { return c.ended.Seq }
 
 // Commit stores msgs, in order, and the marker, all or nothing. Without messages
 // it stores the marker alone; one message is one plain publish; several are one
@@ -114,7 +119,7 @@ func (c *Committer) Fence() uint64 { return c.fence }
 //
 //   - Wrong last sequence (10071), or no answer: the newest marker decides. It
 //     names this commit: stored. It is the one before this commit: not stored, sent
-//     again with the same fence. It is of another owner or a later epoch:
+//     again, behind what is of no commit. It is of another owner or a later epoch:
 //     [ErrFenced]. Anything else: [ErrDiverged].
 //   - Busy (10163, 10164), batch incomplete (10176), too many batches (10210), no
 //     leader (10008, 10009, 10118, 10194): nothing is stored, sent again.
@@ -144,35 +149,51 @@ func (c *Committer) commit(ctx context.Context, msgs []Message, m Marker) error 
 		if !unknown {
 			var seq uint64
 			if seq, err = c.send(ctx, batch); err == nil {
-				c.fence, c.last = seq, id
+				c.reach(Stored{Marker: m, Seq: seq, commit: id})
 				return nil
 			}
 			if unknown, err = classify(err); !unknown {
 				return err
 			}
 		}
-		found, lerr := wait.marker(ctx, c.js, c.claim.Partition)
+		found, lerr := wait.end(ctx, c.js, func(timeout time.Duration) (end, error) {
+			return endAfter(ctx, c.nc, c.claim.Partition, c.ended, c.fence, timeout)
+		})
 		if lerr != nil {
-			return retryable(lerr)
+			return jsapi.Transient(lerr)
 		}
 		unknown = false
 		return c.resolve(found, id, err)
 	})
 }
 
-// resolve decides from the newest marker whether commit id was stored. cause is
-// why the marker had to be read; nil when it was read before.
-func (c *Committer) resolve(found Stored, id string, cause error) error {
+// resolve decides from how the partition ends whether commit id was stored. cause is
+// why that had to be read; nil when it was read before.
+func (c *Committer) resolve(found end, id string, cause error) error {
 	switch {
 	case found.Seq != 0 && found.commit == id:
-		c.fence, c.last = found.Seq, id
-		return nil
-	case found.Seq == c.fence && found.commit == c.last:
-		return fmt.Errorf("not stored: %w", cmp.Or(cause, jsapi.ErrNoAnswer))
+		c.reach(found.Stored)
+	case found.Seq == c.ended.Seq && found.commit == c.ended.commit && found.last >= c.fence:
+		cause = fmt.Errorf("not stored: %w", cmp.Or(cause, jsapi.ErrNoAnswer))
 	case found.Epoch > c.epoch, found.Epoch == c.epoch && found.Owner != c.claim.Owner:
 		return retry.Final(fmt.Errorf("%w: %s, epoch %d", ErrFenced, found.Owner, found.Epoch))
 	default:
-		return retry.Final(fmt.Errorf("%w: at sequence %d, not %d", ErrDiverged, found.Seq, c.fence))
+		return retry.Final(fmt.Errorf("%w: at sequence %d, not %d", ErrDiverged, found.Seq, c.ended.Seq))
+	}
+	c.fence = found.last // past what is of no commit
+	c.report(found.Foreign)
+	if c.ended.commit == id {
+		return nil
+	}
+	return cause
+}
+
+// reach notes where a commit of this owner ended.
+func (c *Committer) reach(s Stored) { c.ended, c.fence = s, s.Seq }
+
+func (c *Committer) report(f Foreign) {
+	if f.Messages > 0 && c.claim.OnForeign != nil {
+		c.claim.OnForeign(f)
 	}
 }
 
@@ -180,6 +201,7 @@ func (c *Committer) resolve(found Stored, id string, cause error) error {
 // All but the last go without a reply; the last one commits. Every try has a
 // batch id of its own: the server may still hold the messages of the one before.
 func (c *Committer) send(ctx context.Context, batch []*nats.Msg) (uint64, error) {
+	c.setFence(batch)
 	if err := c.fits(batch); err != nil { // the limit may fall with a reconnect
 		return 0, retry.Final(err)
 	}
@@ -187,7 +209,7 @@ func (c *Committer) send(ctx context.Context, batch []*nats.Msg) (uint64, error)
 	if len(batch) > 1 {
 		id := []string{nuid.Next()}
 		for _, m := range batch {
-			m.Header[headerBatchID] = id
+			m.Header[jsapi.HeaderBatchID] = id
 		}
 		for _, m := range batch[:len(batch)-1] {
 			if err := c.nc.PublishMsg(m); err != nil {

@@ -391,26 +391,6 @@ func TestDiverged(t *testing.T) {
 	}
 }
 
-// A message that a client wrote past the fence, or the rest of a purge, is no
-// place to go on from.
-func TestNoMarker(t *testing.T) {
-	w := newEnv(t)
-	c := w.takeOver("me")
-	if _, err := w.JS.Publish(t.Context(), "out.1.budget.t.s", []byte("forged")); err != nil {
-		t.Fatal(err)
-	}
-	var bad *NoMarkerError
-	if _, err := LastMarker(t.Context(), w.NC, 1); !errors.As(err, &bad) {
-		t.Errorf("marker: %v", err)
-	}
-	if err := c.Commit(t.Context(), nil, Marker{}); !errors.As(err, &bad) {
-		t.Errorf("commit: %v", err)
-	}
-	if _, _, err := TakeOver(t.Context(), w.NC, Claim{Partition: 1, Owner: "you"}); !errors.As(err, &bad) {
-		t.Errorf("take-over: %v", err)
-	}
-}
-
 // A full stream refuses the commit as a whole, and takes it when there is room.
 func TestStoreFull(t *testing.T) {
 	w := openEnv(t, t.TempDir(), topology.Config{MaxBytesOutcomes: 64 << 10})
@@ -458,9 +438,9 @@ func TestTooManyBatches(t *testing.T) {
 			t.Fatal(err)
 		}
 		stage := func(id string, seq string, commit bool) {
-			m := &nats.Msg{Subject: "out.9.x", Header: nats.Header{headerBatchID: {id}, headerBatchSeq: {seq}}}
+			m := &nats.Msg{Subject: "out.9.x", Header: nats.Header{jsapi.HeaderBatchID: {id}, jsapi.HeaderBatchSeq: {seq}}}
 			if commit {
-				m.Header[headerBatchCommit] = []string{"1"}
+				m.Header[jsapi.HeaderBatchCommit] = []string{"1"}
 			}
 			if _, err := w.NC.RequestMsg(m, time.Minute); err != nil {
 				t.Error(err)

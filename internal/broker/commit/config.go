@@ -2,6 +2,7 @@ package commit
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/broker/jsapi"
+	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 )
@@ -34,16 +36,32 @@ func PutConfig(ctx context.Context, js jetstream.JetStream, hash string, text []
 	return jsapi.Wrap(err, "put config %s", hash)
 }
 
-// GetConfig reads the text of a config, or returns [ErrNoConfig].
-func GetConfig(ctx context.Context, js jetstream.JetStream, hash string) ([]byte, error) {
+// GetConfig passes the texts that are stored under the hash of a config to read, the newest first,
+// until read takes one: any client may have stored another there, where no accounts forbid it. It returns the first error
+// of read where it takes none, and [ErrNoConfig] where there is none.
+func GetConfig(ctx context.Context, js jetstream.JetStream, hash string, read func(text []byte) error) error {
 	m, err := newestConfig(ctx, js, hash)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return nil, fmt.Errorf("get config %s: %w", hash, ErrNoConfig)
+		return fmt.Errorf("get config %s: %w", hash, ErrNoConfig)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("get config: %w", err)
+		return fmt.Errorf("get config: %w", err)
 	}
-	return m.Data, nil
+	refused := read(m.Data)
+	if refused == nil {
+		return nil
+	}
+	taken := errors.New("taken")
+	err = stream.ReadSubject(ctx, js.Conn(), topology.OutcomesStream, events.Config(hash), 1, func(m stream.LogMessage) error {
+		if read(m.Data) == nil {
+			return taken
+		}
+		return nil
+	})
+	if errors.Is(err, taken) {
+		return nil
+	}
+	return cmp.Or(err, refused)
 }
 
 func newestConfig(ctx context.Context, js jetstream.JetStream, hash string) (*jsapi.StoredMsg, error) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"compactd/internal/broker/topology"
+	"compactd/internal/events"
 )
 
 // A config is stored once as long as it is fresh, read back whole, and cannot be
@@ -20,7 +21,15 @@ func TestConfig(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := GetConfig(t.Context(), w.JS, hash); !errors.Is(err, ErrNoConfig) {
+	get := func(hash string, want ...string) (got string, _ error) {
+		return got, GetConfig(t.Context(), w.JS, hash, func(text []byte) error {
+			if got = string(text); len(want) > 0 && got != want[0] {
+				return errOther
+			}
+			return nil
+		})
+	}
+	if _, err := get(hash); !errors.Is(err, ErrNoConfig) {
 		t.Errorf("before: %v", err)
 	}
 	put("one", 0)
@@ -34,14 +43,21 @@ func TestConfig(t *testing.T) {
 	if n := w.State(topology.OutcomesStream).Last; n != 3 {
 		t.Errorf("stored %d times", n)
 	}
-	if text, err := GetConfig(t.Context(), w.JS, hash); err != nil || string(text) != "two" {
+	if text, err := get(hash); err != nil || text != "two" {
 		t.Errorf("got %q, %v", text, err)
+	}
+	w.foreign(events.Config(hash), "planted", nil)
+	if text, err := get(hash, "two"); err != nil || text != "two" {
+		t.Errorf("behind a planted text: %q, %v", text, err)
+	}
+	if _, err := get(hash, "three"); !errors.Is(err, errOther) {
+		t.Errorf("no text that fits: %v", err)
 	}
 	for _, bad := range []string{"", "a.b.c.d", "*", ">", "a b"} {
 		if err := PutConfig(t.Context(), w.JS, bad, nil, 0); err == nil {
 			t.Errorf("hash %q was taken", bad)
 		}
-		if _, err := GetConfig(t.Context(), w.JS, bad); err == nil || errors.Is(err, ErrNoConfig) {
+		if _, err := get(bad); err == nil || errors.Is(err, ErrNoConfig) {
 			t.Errorf("hash %q: %v", bad, err)
 		}
 	}
@@ -49,3 +65,5 @@ func TestConfig(t *testing.T) {
 		t.Errorf("a config is the marker of partition 0: %+v", s)
 	}
 }
+
+var errOther = errors.New("another text")

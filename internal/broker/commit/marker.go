@@ -11,7 +11,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/broker/jsapi"
-	"compactd/internal/broker/retry"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 )
@@ -62,29 +61,6 @@ type markerText struct {
 	Commit string `json:"commit"`
 }
 
-// LastMarker reads the newest marker of a partition from the leader of OUTCOMES.
-// A last message without marker is an error: a client wrote past the fence, or
-// purged the end of the partition without a marker after it.
-func LastMarker(ctx context.Context, nc *nats.Conn, partition int) (Stored, error) {
-	return lastMarker(ctx, nc, partition, jsapi.Timeout)
-}
-
-func lastMarker(ctx context.Context, nc *nats.Conn, partition int, timeout time.Duration) (Stored, error) {
-	filter := events.OutcomeFilter(partition)
-	msg, err := jsapi.GetWithin(ctx, nc, topology.OutcomesStream, jsapi.GetRequest{LastFor: filter}, timeout)
-	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return Stored{}, nil
-	}
-	if err != nil {
-		return Stored{}, fmt.Errorf("read marker of partition %d: %w", partition, err)
-	}
-	s, err := parseMarker(msg)
-	if err != nil {
-		return Stored{}, fmt.Errorf("read marker of partition %d: %w", partition, err)
-	}
-	return s, nil
-}
-
 // maxMarkerWait bounds how long one try waits for the newest marker. The message
 // that carries it may have 8 MiB, and the way may be slow.
 const maxMarkerWait = 30 * time.Second
@@ -93,22 +69,22 @@ const maxMarkerWait = 30 * time.Second
 // try without an answer.
 type maxWait time.Duration
 
-// marker reads it once a leader answers: a request to an old leader, or to none, would
-// wait for long in vain.
-func (w *maxWait) marker(ctx context.Context, js jetstream.JetStream, partition int) (Stored, error) {
+// end reads how a partition ends, by read, once a leader answers: a request to an old leader, or
+// to none, would wait for long in vain.
+func (w *maxWait) end(ctx context.Context, js jetstream.JetStream, read func(timeout time.Duration) (end, error)) (end, error) {
 	soon, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
 	if _, err := topology.State(soon, js, topology.OutcomesStream); err != nil {
 		if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
 			err = jsapi.ErrNoAnswer
 		}
-		return Stored{}, err
+		return end{}, err
 	}
-	s, err := lastMarker(ctx, js.Conn(), partition, time.Duration(*w))
+	e, err := read(time.Duration(*w))
 	if errors.Is(err, jsapi.ErrNoAnswer) {
 		*w = min(2**w, maxWait(maxMarkerWait))
 	}
-	return s, err
+	return e, err
 }
 
 // ParseMarker reads the marker off a message of OUTCOMES; false when it has none.
@@ -117,41 +93,16 @@ func ParseMarker(h nats.Header) (Marker, bool, error) {
 	return t.Marker, ok, err
 }
 
-// NoMarkerError reports that the newest message of a partition carries no marker.
-type NoMarkerError struct {
-	Seq     uint64 // in OUTCOMES
-	Subject string
-}
-
-func (e *NoMarkerError) Error() string {
-	return fmt.Sprintf("message %d of %s (%s) is the last of its partition and has no marker; it was not written by a worker, or what followed it was purged",
-		e.Seq, topology.OutcomesStream, e.Subject)
-}
-
-// retryable keeps an error of a read worth another try, unless no later try can do better.
-func retryable(err error) error {
-	if _, ok := errors.AsType[*NoMarkerError](err); ok {
-		return retry.Final(err)
-	}
-	return jsapi.Transient(err)
-}
-
-func parseMarker(msg *jsapi.StoredMsg) (Stored, error) {
-	var h nats.Header
-	if len(msg.Header) > 0 {
-		var err error
-		if h, err = nats.DecodeHeadersMsg(msg.Header); err != nil {
-			return Stored{}, fmt.Errorf("message %d: %w", msg.Seq, err)
-		}
-	}
+// markerOf reads the marker off the last message of a partition; false when its headers are not
+// those of the end of a commit.
+func markerOf(msg *jsapi.StoredMsg, partition int) (Stored, bool) {
+	h := msg.Headers()
+	fenced := jsapi.Fenced(h, events.OutcomeFilter(partition))
 	t, ok, err := parseHeader(h)
-	if err != nil {
-		return Stored{}, fmt.Errorf("message %d: %w", msg.Seq, err)
+	if err != nil || !ok || !fenced || jsapi.ParseSeq(jsapi.First(h, jsapi.HeaderFence)) >= msg.Seq {
+		return Stored{}, false
 	}
-	if !ok {
-		return Stored{}, &NoMarkerError{Seq: msg.Seq, Subject: msg.Subject}
-	}
-	return Stored{Marker: t.Marker, Seq: msg.Seq, Time: msg.Time, commit: t.Commit}, nil
+	return Stored{Marker: t.Marker, Seq: msg.Seq, Time: msg.Time, commit: t.Commit}, true
 }
 
 func parseHeader(h nats.Header) (markerText, bool, error) {

@@ -22,7 +22,7 @@ type Message struct {
 	Data    []byte
 }
 
-// batch builds the messages of a commit, once for all tries.
+// batch builds the messages of a commit, once for all tries but for the fence itself.
 func (c *Committer) batch(msgs []Message, t markerText) ([]*nats.Msg, error) {
 	if len(msgs) > MaxBatch {
 		return nil, fmt.Errorf("%d messages are more than %d", len(msgs), MaxBatch)
@@ -42,20 +42,25 @@ func (c *Committer) batch(msgs []Message, t markerText) ([]*nats.Msg, error) {
 		}
 		out[i] = &nats.Msg{Subject: m.Subject, Data: m.Data, Header: nats.Header{}}
 		if len(msgs) > 1 {
-			out[i].Header[headerBatchID] = []string{t.Commit} // as long as the id of any try
-			out[i].Header[headerBatchSeq] = []string{strconv.Itoa(i + 1)}
+			out[i].Header[jsapi.HeaderBatchID] = []string{t.Commit} // as long as the id of any try
+			out[i].Header[jsapi.HeaderBatchSeq] = []string{strconv.Itoa(i + 1)}
 		}
 	}
-	first, last := out[0].Header, out[len(out)-1].Header
-	if !unfenced() {
-		first[jsapi.HeaderFence] = []string{strconv.FormatUint(c.fence, 10)}
-		first[jsapi.HeaderFenceSubject] = []string{filter}
-	}
+	c.setFence(out)
+	last := out[len(out)-1].Header
 	last[HeaderMarker] = []string{text}
 	if len(msgs) > 1 {
-		last[headerBatchCommit] = []string{"1"}
+		last[jsapi.HeaderBatchCommit] = []string{"1"}
 	}
 	return out, nil
+}
+
+// setFence puts the fence on the first message, as it is at this try.
+func (c *Committer) setFence(batch []*nats.Msg) {
+	if !jsapi.Unfenced() {
+		batch[0].Header[jsapi.HeaderFence] = []string{strconv.FormatUint(c.fence, 10)}
+		batch[0].Header[jsapi.HeaderFenceSubject] = []string{events.OutcomeFilter(c.claim.Partition)}
+	}
 }
 
 func (c *Committer) fits(batch []*nats.Msg) error {

@@ -35,9 +35,10 @@ func Pending(ctx context.Context, js jetstream.JetStream, partition int) ([]Eras
 	done := map[events.Address]uint64{}
 	err = stream.ReadStream(ctx, js, topology.OutcomesStream, events.Outcome(partition, events.KindErased, any), 1, 0, func(m jetstream.Msg, _ uint64) error {
 		var e events.Erased
-		at, err := readOutcome(m, &e)
-		done[at] = max(done[at], e.Seq)
-		return err
+		if at, ok := readOutcome(m, &e); ok {
+			done[at] = max(done[at], e.Seq)
+		}
+		return nil
 	})
 	if err != nil {
 		return nil, err
@@ -45,11 +46,11 @@ func Pending(ctx context.Context, js jetstream.JetStream, partition int) ([]Eras
 	var out []Erasure
 	err = stream.ReadStream(ctx, js, topology.OutcomesStream, events.Outcome(partition, events.KindForgotten, any), 1, 0, func(m jetstream.Msg, _ uint64) error {
 		e := Erasure{Partition: partition}
-		var err error
-		if e.Address, err = readOutcome(m, &e.Forgotten); err == nil && e.Seq > done[e.Address] {
+		var ok bool
+		if e.Address, ok = readOutcome(m, &e.Forgotten); ok && e.Seq > done[e.Address] {
 			out = append(dropOf(out, e.Address), e)
 		}
-		return err
+		return nil
 	})
 	return out, err
 }
@@ -64,12 +65,10 @@ func dropOf(es []Erasure, a events.Address) []Erasure {
 	return es
 }
 
-func readOutcome(m jetstream.Msg, body any) (events.Address, error) {
+// readOutcome reads an outcome; false for one that no worker can have written.
+func readOutcome(m jetstream.Msg, body any) (events.Address, bool) {
 	at, err := events.ParseOutcome(m.Subject())
-	if err == nil {
-		err = events.Unmarshal(m.Data(), body)
-	}
-	return at.Address, err
+	return at.Address, err == nil && events.Unmarshal(m.Data(), body) == nil
 }
 
 // Erase overwrites what the streams hold of a session: the events before its

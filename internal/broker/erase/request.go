@@ -95,6 +95,9 @@ func answersTo(ctx context.Context, js jetstream.JetStream, a events.Address) (<
 	out := make(chan jetstream.Msg)
 	ctx, cancel := context.WithCancel(ctx)
 	r.Handle(func(m jetstream.Msg, _ *jetstream.MsgMetadata) error {
+		if !stream.Outcome(m.Subject(), m.Headers()) {
+			return nil
+		}
 		select {
 		case out <- m:
 		case <-ctx.Done():

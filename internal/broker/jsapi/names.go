@@ -1,5 +1,7 @@
 package jsapi
 
+import "github.com/nats-io/nats.go"
+
 // Headers of the server for optimistic concurrency: the last sequence of a subject that a
 // publish expects.
 const (
@@ -7,6 +9,30 @@ const (
 	HeaderFenceSubject = "Nats-Expected-Last-Subject-Sequence-Subject"
 )
 
+// Headers of the server for atomic batches (ADR-50 of NATS). It stores a batch whole, at
+// sequences in a row.
+const (
+	HeaderBatchID     = "Nats-Batch-Id"
+	HeaderBatchSeq    = "Nats-Batch-Sequence" // from 1
+	HeaderBatchCommit = "Nats-Batch-Commit"   // on the last message
+)
+
 // SubjectGet is where one message of a stream is requested from its leader; the name of the
 // stream follows.
 const SubjectGet = "$JS.API.STREAM.MSG.GET."
+
+// First returns the value of a header that the server reads: the first.
+func First(h nats.Header, name string) string {
+	if v := h[name]; len(v) > 0 {
+		return v[0]
+	}
+	return ""
+}
+
+// Fenced reports whether a stored message may be of a commit behind a fence over filter, by its
+// headers alone: the server has checked that fence for it, or for the first message of its
+// atomic batch.
+func Fenced(h nats.Header, filter string) bool {
+	return Unfenced() || First(h, HeaderFence) != "" && First(h, HeaderFenceSubject) == filter ||
+		First(h, HeaderBatchID) != "" && ParseSeq(First(h, HeaderBatchSeq)) > 1
+}

@@ -1,12 +1,15 @@
 package stream
 
 import (
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
 
 	"compactd/internal/broker/jsapi"
 	"compactd/internal/broker/topology"
+	"compactd/internal/events"
 )
 
 // A stored message keeps the headers of its publisher, whatever they are called: those of the
@@ -25,12 +28,28 @@ import (
 //     one that cannot be read) is worth nothing: the leader is read, which answers in JSON
 //     and puts what was stored into strings.
 //   - Nats-Msg-Id of an event: the publisher's own id, checked like one in a payload.
-//   - Compactd-Marker, KV-Operation and Nats-Marker-Reason: read in OUTCOMES, and in the
-//     buckets, where only workers may write. They are never read off an event.
+//   - Nats-Expected-Last-Subject-Sequence, the subject of that, and Nats-Batch-Sequence in
+//     OUTCOMES: the server has checked them. A message without is of no commit; see [Outcome].
+//   - Compactd-Marker, KV-Operation and Nats-Marker-Reason: read in OUTCOMES, at the end of a
+//     commit, and in the buckets. They are never read off an event.
 //   - Nats-Sequence of what OUTCOMES republishes: the last, which the server appended. Only the
 //     server may publish there; where a publisher may too, it may forge all of an outcome.
 //
 // Names are compared as they are: status is no Status.
+
+// Outcome reports whether a message of OUTCOMES may be of a commit by its subject and headers: it
+// is in no partition, as the text of a config, or the server has checked a fence for it. Whether
+// its commit is one, with a marker that continues the one before, shows in the whole of its
+// partition alone.
+func Outcome(subject string, h nats.Header) bool {
+	rest, ok := strings.CutPrefix(subject, outcomes)
+	id, _, _ := strings.Cut(rest, ".")
+	partition, err := strconv.Atoi(id)
+	return !ok || err != nil || jsapi.Fenced(h, events.OutcomeFilter(partition))
+}
+
+// outcomes begins the subjects of OUTCOMES.
+const outcomes = "out."
 
 // lastHeader returns the last value of a header, "" without one.
 func lastHeader(h nats.Header, name string) string {

@@ -33,6 +33,8 @@ type Selection struct {
 	From, UpTo uint64
 	// HeadersOnly leaves the payloads out.
 	HeadersOnly bool
+	// Foreign includes messages of OUTCOMES that are of no commit by their headers ([Outcome]).
+	Foreign bool
 }
 
 // Read is [ReadStream] for a [Selection].
@@ -57,7 +59,7 @@ func readSelection(ctx context.Context, js jetstream.JetStream, s Selection, fn 
 		return err
 	}
 	// The reader sends the first result; the one slot keeps the reader from blocking.
-	b := &boundedRead{r: r, fn: fn, upTo: upTo, copies: state.Replicas, done: make(chan error, 1), drained: make(chan struct{}, 1)}
+	b := &boundedRead{Selection: s, r: r, fn: fn, upTo: upTo, copies: state.Replicas, done: make(chan error, 1), drained: make(chan struct{}, 1)}
 	r.OnError = func(err error) {
 		if errors.Is(err, jetstream.ErrStreamNotFound) {
 			_ = b.end(err)
@@ -74,6 +76,7 @@ func readSelection(ctx context.Context, js jetstream.JetStream, s Selection, fn 
 
 // boundedRead is a read up to a sequence.
 type boundedRead struct {
+	Selection
 	r       *Reader
 	fn      func(jetstream.Msg, uint64) error
 	upTo    uint64
@@ -94,7 +97,7 @@ func (b *boundedRead) end(err error) error {
 // take is the handler of the reader.
 func (b *boundedRead) take(m jetstream.Msg, md *jetstream.MsgMetadata) error {
 	seq := md.Sequence.Stream
-	if seq <= b.upTo {
+	if seq <= b.upTo && b.selects(m) {
 		if err := b.fn(m, seq); err != nil {
 			return b.end(err)
 		}
@@ -140,6 +143,11 @@ func (b *boundedRead) wait(ctx context.Context) error {
 			wakeUp(b.r.behind)
 		}
 	}
+}
+
+// selects reports whether a message that the filters match is passed on.
+func (s *Selection) selects(m jetstream.Msg) bool {
+	return s.Foreign || s.Stream != topology.OutcomesStream || Outcome(m.Subject(), m.Headers())
 }
 
 // wakeUp leaves a token, unless there is one.

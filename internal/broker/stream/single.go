@@ -16,42 +16,57 @@ import (
 // order, and returns at its end. It reads one message after the other from the leader:
 // for the few of one session that is quicker than a consumer, of which a server
 // keeps each for minutes and has a thousand. An error of fn ends the read and is
-// returned. [topology.ErrNoStreams]: no worker has ever run there.
+// returned. Messages of OUTCOMES that are no [Outcome] are left out. [topology.ErrNoStreams]: no
+// worker has ever run there.
 func ReadSubject(ctx context.Context, nc *nats.Conn, stream, filter string, from uint64, fn func(LogMessage) error) error {
 	for {
-		m, err := one(ctx, nc, stream, jsapi.GetRequest{Seq: max(from, 1), NextFor: filter})
+		m, ours, err := one(ctx, nc, stream, jsapi.GetRequest{Seq: max(from, 1), NextFor: filter})
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
 			return nil
 		}
 		if err != nil {
 			return fmt.Errorf("read %s %s: %w", stream, filter, err)
 		}
+		if from = m.Seq + 1; !ours {
+			continue
+		}
 		if err := fn(m); err != nil {
 			return err
 		}
-		from = m.Seq + 1
 	}
 }
 
 // LastOf returns the newest message that filter selects, or an error that is
-// [jetstream.ErrMsgNotFound].
+// [jetstream.ErrMsgNotFound]. Of OUTCOMES it is an [Outcome]: where the newest is none, all that
+// the filter selects are read.
 func LastOf(ctx context.Context, nc *nats.Conn, stream, filter string) (LogMessage, error) {
-	m, err := one(ctx, nc, stream, jsapi.GetRequest{LastFor: filter})
+	m, ours, err := one(ctx, nc, stream, jsapi.GetRequest{LastFor: filter})
+	if err == nil && !ours {
+		m = LogMessage{}
+		err = ReadSubject(ctx, nc, stream, filter, 1, func(found LogMessage) error {
+			m = found
+			return nil
+		})
+		if err == nil && m.Seq == 0 {
+			err = jetstream.ErrMsgNotFound
+		}
+	}
 	if err != nil {
 		return LogMessage{}, fmt.Errorf("read last of %s %s: %w", stream, filter, err)
 	}
 	return m, nil
 }
 
-// one reads a message from the leader, and tries again while there is none.
-func one(ctx context.Context, nc *nats.Conn, stream string, req jsapi.GetRequest) (LogMessage, error) {
-	req.NoHeader = true
+// one reads a message from the leader, and tries again while there is none. It reports whether
+// the message is one of a worker, where that shows.
+func one(ctx context.Context, nc *nats.Conn, stream string, req jsapi.GetRequest) (_ LogMessage, ours bool, _ error) {
+	req.NoHeader = stream != topology.OutcomesStream
 	m, err := jsapi.AwaitFromLeader(ctx, nc, stream, req)
 	if jsapi.HasCode(err, jsapi.CodeStreamNotFound) {
-		return LogMessage{}, topology.ErrNoStreams
+		return LogMessage{}, false, topology.ErrNoStreams
 	}
 	if err != nil {
-		return LogMessage{}, err
+		return LogMessage{}, false, err
 	}
-	return logMessage(m), nil
+	return logMessage(m), req.NoHeader || Outcome(m.Subject, m.Headers()), nil
 }

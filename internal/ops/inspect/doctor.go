@@ -38,7 +38,7 @@ const (
 // Finding is the result of one check.
 type Finding struct {
 	Level   Level  `json:"level"`
-	Check   string `json:"check"` // server, streams, durability, clock, markers, partitions, rejections, snapshots, access, disk, or files
+	Check   string `json:"check"` // server, streams, durability, clock, markers, partitions, rejections, outcomes, snapshots, access, disk, or files
 	Message string `json:"message"`
 	Hint    string `json:"hint,omitzero"` // what to do
 	Figures
@@ -171,6 +171,7 @@ func (d *doctor) server(ctx context.Context) *topology.Streams {
 	d.markers(ctx, s.Streams)
 	d.partitions(ctx, js, s.Streams)
 	d.rejections(ctx, js)
+	d.foreign(ctx, js, s.Streams)
 	d.snapshots(ctx, js, s.Streams)
 	d.access(ctx)
 	return s.Streams
@@ -318,7 +319,7 @@ func (d *doctor) rejections(ctx context.Context, js jetstream.JetStream) {
 		err = stream.ReadStream(ctx, js, topology.OutcomesStream, all, before+1, 0, func(m jetstream.Msg, _ uint64) error {
 			var r events.Rejected
 			if err := events.Unmarshal(m.Data(), &r); err != nil {
-				return err
+				return nil //nolint:nilerr // none of a worker
 			}
 			codes[r.Code]++
 			n, newest = n+1, max(newest, r.Seq)

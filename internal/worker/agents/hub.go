@@ -84,7 +84,7 @@ func (h *hub) open(ctx context.Context) (*stream.Reader, error) {
 		return nil, err
 	}
 	r.Handle(func(m jetstream.Msg, md *jetstream.MsgMetadata) error {
-		h.receive(m.Subject(), md.Sequence.Stream)
+		h.receive(m.Subject(), md.Sequence.Stream, stream.Outcome(m.Subject(), m.Headers()))
 		return nil
 	})
 	h.mu.Lock()
@@ -106,13 +106,13 @@ func (h *hub) truncated(ctx context.Context) bool {
 	return err == nil && state.Last < at
 }
 
-// receive queues an outcome for the followers of its session.
-func (h *hub) receive(subject string, seq uint64) {
+// receive queues an outcome for the followers of its session, if a worker committed it.
+func (h *hub) receive(subject string, seq uint64, ours bool) {
 	at, err := events.ParseOutcome(subject)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.at = seq
-	if err != nil || !followed(at.Kind) {
+	if err != nil || !ours || !followed(at.Kind) {
 		return
 	}
 	h.give(at.Address, seq, false)

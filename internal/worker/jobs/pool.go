@@ -184,6 +184,9 @@ func readDelivery(m jetstream.Msg) (*delivery, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !stream.Outcome(m.Subject(), m.Headers()) {
+		return nil, fmt.Errorf("%s: no worker committed the job", m.Subject())
+	}
 	md, err := m.Metadata()
 	if err != nil {
 		return nil, err

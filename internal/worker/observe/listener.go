@@ -32,6 +32,8 @@ type Listener struct {
 	Snapshotted func(Snapshotted)
 	// Quarantined: the file of a partition failed its checks; it is kept beside, and rebuilt.
 	Quarantined func(Quarantined)
+	// Foreign: messages of a partition in OUTCOMES are of no commit, and were skipped.
+	Foreign func(Foreign)
 	// Compacted: a session.compacted is stored.
 	Compacted func(Compacted)
 	// OutcomesLimited: compactions of a tenant go out without their messages, since it
@@ -138,6 +140,13 @@ type Quarantined struct {
 	Partition int
 	Reason    error
 	Moved     string
+}
+
+// Foreign is messages among the outcomes of a partition that no worker committed.
+type Foreign struct {
+	Partition   int
+	Messages    int
+	First, Last uint64 // sequences in OUTCOMES
 }
 
 // Compacted is one session.compacted; Body has no messages.
@@ -263,6 +272,7 @@ func Tee(ls ...Listener) Listener {
 		t.Checkpointed = both(t.Checkpointed, l.Checkpointed)
 		t.Snapshotted = both(t.Snapshotted, l.Snapshotted)
 		t.Quarantined = both(t.Quarantined, l.Quarantined)
+		t.Foreign = both(t.Foreign, l.Foreign)
 		t.Compacted = both(t.Compacted, l.Compacted)
 		t.OutcomesLimited = both(t.OutcomesLimited, l.OutcomesLimited)
 		t.Rejected = both(t.Rejected, l.Rejected)

@@ -35,6 +35,8 @@ const (
 	fieldCount      = "count"
 	fieldAcquired   = "acquired"
 	fieldRestored   = "from_snapshot"
+	fieldMessages   = "messages"
+	fieldTo         = "to"
 )
 
 // LogListener writes what operators want to read. It logs no text of a
@@ -88,6 +90,10 @@ func LogListener(log zerolog.Logger) Listener {
 		},
 		Quarantined: func(e Quarantined) {
 			log.Warn().Int(fieldPartition, e.Partition).Err(e.Reason).Str(fieldMoved, e.Moved).Msg("ledger file quarantined, rebuilding")
+		},
+		Foreign: func(e Foreign) {
+			log.Warn().Int(fieldPartition, e.Partition).Int(fieldMessages, e.Messages).Uint64(fieldSeq, e.First).Uint64(fieldTo, e.Last).
+				Msg("outcomes that no worker committed were skipped")
 		},
 		Rejected: func(e Rejected) {
 			log.Warn().Int(fieldPartition, e.Partition).Str(fieldTenant, e.Address.Tenant).Str(fieldSession, e.Address.Session).

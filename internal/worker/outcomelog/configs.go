@@ -44,16 +44,23 @@ func (c *ConfigResolver) Get(ctx context.Context, hash string) (*compaction.Conf
 	if err, ok := c.unresolved[hash]; ok {
 		return nil, err
 	}
-	text, err := commit.GetConfig(ctx, c.js, hash)
-	if err != nil && !errors.Is(err, commit.ErrNoConfig) {
-		return nil, err
-	}
-	if err == nil {
-		var found *compaction.Config
-		if found, err = c.parse(text); err == nil {
-			c.resolved[hash] = found
-			return found, nil
+	var refused error
+	err := commit.GetConfig(ctx, c.js, hash, func(text []byte) error {
+		found, err := c.parse(text)
+		if err == nil && found.Hash() != hash {
+			err = fmt.Errorf("a text with the hash %s is stored under it", found.Hash())
 		}
+		if err == nil {
+			c.resolved[hash] = found
+		}
+		refused = err
+		return err
+	})
+	if found, ok := c.resolved[hash]; ok {
+		return found, nil
+	}
+	if err != nil && refused == nil && !errors.Is(err, commit.ErrNoConfig) {
+		return nil, err
 	}
 	c.unresolved[hash] = &UnknownConfigError{hash, err}
 	return nil, c.unresolved[hash]

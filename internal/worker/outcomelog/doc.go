@@ -15,6 +15,6 @@
 //
 // # On failure
 //
-// An outcome that cannot be decoded is an error of [Index.Add], and an [Outcome] with Err of
-// a Reader. An unknown config is an [*UnknownConfigError].
+// Messages that are of no commit ([commit.Assembler]) are skipped. Within a commit, an outcome
+// that cannot be decoded is an error of [Index.Add], and an [Outcome] with Err of a Reader. An unknown config is an [*UnknownConfigError].
 package outcomelog

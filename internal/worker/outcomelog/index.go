@@ -32,42 +32,49 @@ type configEpoch struct {
 	hash string
 }
 
-// ReadIndex reads what a partition has in OUTCOMES between two sequences, both included, with
-// the hashes at the markers or without.
-func ReadIndex(ctx context.Context, js jetstream.JetStream, partition int, from, upTo uint64, chains bool) (*Index, error) {
+// ReadIndex reads what the commits of a partition have in OUTCOMES between two sequences, both
+// included, with the hashes at the markers or without. foreign receives what is of no commit. A
+// commit with an outcome that cannot be read is an error.
+func ReadIndex(ctx context.Context, js jetstream.JetStream, partition int, from, upTo uint64, chains bool, foreign func(commit.Foreign)) (*Index, error) {
 	r := &Index{}
 	if chains {
 		r.Chains = map[compaction.Seq]uint64{}
 	}
-	all := stream.Selection{Stream: topology.OutcomesStream, Filters: []string{events.OutcomeFilter(partition)}, From: from, UpTo: upTo}
-	return r, read(ctx, js, all, func(at events.Location, m jetstream.Msg, _ uint64) error {
-		if err := r.Add(at.Kind, m.Data()); err != nil {
-			return fmt.Errorf("read %s: %w", m.Subject(), err)
-		}
-		return nil
-	}, func(m commit.Marker, _ uint64) { r.ApplyMarker(m) })
-}
-
-// read passes on what is selected of OUTCOMES, in order. A message may be an outcome, a
-// marker or both. What an owner did follows from no event, and is left out.
-func read(ctx context.Context, js jetstream.JetStream, s stream.Selection, outcome func(events.Location, jetstream.Msg, uint64) error, marker func(commit.Marker, uint64)) error {
-	return stream.Read(ctx, js, s, func(m jetstream.Msg, seq uint64) error {
-		if outcome != nil {
-			if at, err := events.ParseOutcome(m.Subject()); err == nil && at.Kind != events.KindErased {
-				if err := outcome(at, m, seq); err != nil {
-					return err
-				}
+	all := stream.Selection{From: from, UpTo: upTo}
+	return r, readCommits(ctx, js, partition, all, foreign, func(c commit.Commit[jetstream.Msg]) error {
+		for _, m := range c.Messages {
+			at, ok := followsEvent(m.Subject())
+			if !ok {
+				continue
+			}
+			if err := r.Add(at.Kind, m.Data()); err != nil {
+				return fmt.Errorf("read %s: %w", m.Subject(), err)
 			}
 		}
-		if marker == nil {
-			return nil
+		if c.Marker != nil {
+			r.ApplyMarker(c.Marker.Marker)
 		}
-		found, ok, err := commit.ParseMarker(m.Headers())
-		if ok {
-			marker(found, seq)
-		}
-		return err
+		return nil
 	})
+}
+
+// readCommits passes on the commits of a partition within a part of OUTCOMES.
+func readCommits(ctx context.Context, js jetstream.JetStream, partition int, part stream.Selection, foreign func(commit.Foreign), fn func(commit.Commit[jetstream.Msg]) error) error {
+	part.Stream, part.Filters, part.Foreign = topology.OutcomesStream, []string{events.OutcomeFilter(partition)}, true
+	a := commit.Assembler[jetstream.Msg]{
+		Partition: partition, Behind: max(part.From, 1) - 1, From: part.From, Stored: commit.IsStored(ctx, js.Conn()), Commit: fn, Foreign: foreign,
+	}
+	if err := stream.Read(ctx, js, part, func(m jetstream.Msg, seq uint64) error { return a.Add(m.Headers(), seq, m) }); err != nil {
+		return err
+	}
+	return a.End()
+}
+
+// followsEvent reads the subject of an outcome; false for one of a marker alone, and for what an
+// owner did, which follows from no event.
+func followsEvent(subject string) (events.Location, bool) {
+	at, err := events.ParseOutcome(subject)
+	return at, err == nil && at.Kind != events.KindErased
 }
 
 // Add takes one outcome.

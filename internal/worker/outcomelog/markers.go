@@ -9,9 +9,7 @@ import (
 
 	"compactd/internal/broker/commit"
 	"compactd/internal/broker/stream"
-	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
-	"compactd/internal/events"
 )
 
 // Markers is how far a partition is decided, which config was in force when, and
@@ -20,6 +18,7 @@ type Markers struct {
 	Index     // without outcomes
 	End       commit.Stored
 	rollbacks []rollback
+	foreign   []commit.Foreign // what is of no commit, in order
 }
 
 // rollback is a marker that lies behind an earlier one: the log was truncated,
@@ -35,6 +34,20 @@ func (h *Markers) superseded(at uint64, cause compaction.Seq) bool {
 	return slices.ContainsFunc(h.rollbacks, func(s rollback) bool { return at < s.at && cause > s.to })
 }
 
+// isForeign reports whether what is stored at a sequence of OUTCOMES is of no commit.
+func (h *Markers) isForeign(at uint64) bool {
+	_, found := slices.BinarySearchFunc(h.foreign, at, func(f commit.Foreign, at uint64) int {
+		switch {
+		case f.Last < at:
+			return -1
+		case f.First > at:
+			return 1
+		}
+		return 0
+	})
+	return found
+}
+
 // ReadMarkers reads the markers of a partition.
 func ReadMarkers(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, partition int) (*Markers, error) {
 	h := &Markers{}
@@ -43,14 +56,18 @@ func ReadMarkers(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, par
 		return h, err
 	}
 	var last compaction.Seq
-	all := stream.Selection{
-		Stream: topology.OutcomesStream, Filters: []string{events.OutcomeFilter(partition)}, UpTo: h.End.Seq, HeadersOnly: true,
-	}
-	return h, read(ctx, js, all, nil, func(marker commit.Marker, seq uint64) {
-		if at := compaction.Seq(marker.Cursor); at < last {
-			h.rollbacks = append(h.rollbacks, rollback{seq, at})
+	foreign := func(f commit.Foreign) { h.foreign = append(h.foreign, f) }
+	all := stream.Selection{UpTo: h.End.Seq, HeadersOnly: true}
+	return h, readCommits(ctx, js, partition, all, foreign, func(c commit.Commit[jetstream.Msg]) error {
+		if c.Marker == nil {
+			return nil
 		}
-		last = compaction.Seq(marker.Cursor)
-		h.ApplyMarker(marker)
+		at := compaction.Seq(c.Marker.Cursor)
+		if at < last {
+			h.rollbacks = append(h.rollbacks, rollback{c.Marker.Seq, at})
+		}
+		last = at
+		h.ApplyMarker(c.Marker.Marker)
+		return nil
 	})
 }

@@ -36,7 +36,11 @@ func NewReader(ctx context.Context, js jetstream.JetStream, s stream.Selection, 
 	go func() {
 		defer close(o.next)
 		var cause compaction.Seq
-		o.done <- read(ctx, js, s, func(at events.Location, m jetstream.Msg, seq uint64) error {
+		o.done <- stream.Read(ctx, js, s, func(m jetstream.Msg, seq uint64) error {
+			at, ok := followsEvent(m.Subject())
+			if !ok || h.isForeign(seq) {
+				return nil
+			}
 			x := Outcome{Subject: m.Subject(), Address: at.Address, Kind: at.Kind, Data: m.Data()}
 			if _, x.Cause, x.Err = decodeOutcome(at.Kind, x.Data); x.Err != nil {
 				x.Cause = cause // about where it was published
@@ -50,7 +54,7 @@ func NewReader(ctx context.Context, js jetstream.JetStream, s stream.Selection, 
 			case <-ctx.Done():
 				return ctx.Err()
 			}
-		}, nil)
+		})
 	}()
 	return o
 }

@@ -186,6 +186,11 @@ func (s scope) retrying(step string) func(error) {
 	}
 }
 
+// foreign reports messages of OUTCOMES that no worker committed.
+func (s scope) foreign(f commit.Foreign) {
+	observe.Call(s.set.config.Listener.Foreign, observe.Foreign{Partition: s.ID, Messages: f.Messages, First: f.First, Last: f.Last})
+}
+
 // marker describes a position in a commit.
 func (s scope) marker(at position) commit.Marker {
 	return commit.Marker{

@@ -56,6 +56,7 @@ func (r *recovery) takeOver(ctx context.Context) (err error) {
 		Partition: r.ID, Owner: r.set.config.Owner, Config: r.set.config.Compaction.Hash(),
 		LogCreated: r.set.config.Streams.Log.Created.UnixNano(),
 		OnRetry:    r.retrying("commit"),
+		OnForeign:  r.foreign,
 	})
 	if err == nil {
 		failpoint.Pass("taken-over")
@@ -152,9 +153,17 @@ func (r *recovery) applyRecorded(ctx context.Context) error {
 		return nil
 	}
 	whole := r.log.First <= r.from.Cursor+1 && (r.from.Cursor == 0 || r.from.Chain != 0)
-	recorded, err := outcomelog.ReadIndex(ctx, r.set.js, r.ID, r.from.Outcomes+1, r.fenced.Fence(), r.truncated)
+	var skipped commit.Foreign // but for those behind the marker, which the take-over reported
+	recorded, err := outcomelog.ReadIndex(ctx, r.set.js, r.ID, r.from.Outcomes+1, r.fenced.Fence(), r.truncated, func(f commit.Foreign) {
+		if f.First < r.found.Seq {
+			skipped.Add(f)
+		}
+	})
 	if err != nil {
 		return err
+	}
+	if skipped.Messages > 0 {
+		r.foreign(skipped)
 	}
 	present := r.set.config.Compaction
 	configs := outcomelog.NewConfigResolver(r.set.js, stored.ConfigReader(present.Counters()...))

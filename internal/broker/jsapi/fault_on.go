@@ -1,6 +1,6 @@
 //go:build faults
 
-package commit
+package jsapi
 
 import (
 	"os"
@@ -10,5 +10,5 @@ import (
 // names it.
 var noFence = os.Getenv("COMPACTD_FAULT") == "no-fence"
 
-// unfenced: commits carry no fence, so that a lease alone keeps owners apart.
-func unfenced() bool { return noFence }
+// Unfenced reports that commits carry no fence, so that a lease alone keeps owners apart.
+func Unfenced() bool { return noFence }

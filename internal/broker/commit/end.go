@@ -1,0 +1,183 @@
+package commit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/broker/jsapi"
+	"compactd/internal/broker/stream"
+	"compactd/internal/broker/topology"
+	"compactd/internal/events"
+)
+
+// end is what a partition ends with.
+type end struct {
+	Stored         // the newest marker
+	last    uint64 // sequence of the last message, foreign or not; 0 for none
+	Foreign        // messages behind the marker
+	all     Foreign
+}
+
+// firstWindow is how many sequences of OUTCOMES are searched for the newest marker at first;
+// windowGrowth times as many at each next try.
+const (
+	firstWindow  = 1 << 10
+	windowGrowth = 16
+)
+
+// LastMarker reads the newest marker of a partition from the leader of OUTCOMES. Messages behind
+// it that belong to no commit are skipped.
+func LastMarker(ctx context.Context, nc *nats.Conn, partition int) (Stored, error) {
+	e, err := quickEnd(ctx, nc, partition, jsapi.Timeout)
+	return e.Stored, err
+}
+
+// quickEnd trusts the headers of the last message where they are those of a commit: no other
+// message is read then.
+func quickEnd(ctx context.Context, nc *nats.Conn, partition int, timeout time.Duration) (end, error) {
+	msg, err := lastMessage(ctx, nc, partition, timeout)
+	if msg == nil || err != nil {
+		return end{}, err
+	}
+	if s, ok := markerOf(msg, partition); ok {
+		return end{Stored: s, last: msg.Seq}, nil
+	}
+	return lastCommit(ctx, nc, partition, msg.Seq)
+}
+
+// wholeEnd checks that the newest marker continues the one before it.
+func wholeEnd(ctx context.Context, nc *nats.Conn, partition int, timeout time.Duration) (end, error) {
+	msg, err := lastMessage(ctx, nc, partition, timeout)
+	if msg == nil || err != nil {
+		return end{}, err
+	}
+	return lastCommit(ctx, nc, partition, msg.Seq)
+}
+
+// endAfter checks that what a partition has behind a marker continues it. All up to a message
+// is known: that of the marker, or a foreign one behind it. The zero end is that the marker is no
+// longer there.
+func endAfter(ctx context.Context, nc *nats.Conn, partition int, known Stored, upTo uint64, timeout time.Duration) (end, error) {
+	msg, err := lastMessage(ctx, nc, partition, timeout)
+	if msg == nil || err != nil || msg.Seq < upTo {
+		return end{}, err
+	}
+	if known.Seq > 0 {
+		at := msg
+		if msg.Seq != known.Seq {
+			at, err = jsapi.GetWithin(ctx, nc, topology.OutcomesStream, jsapi.GetRequest{Seq: known.Seq}, timeout)
+		}
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
+			return end{}, nil
+		}
+		if err != nil {
+			return end{}, err
+		}
+		if t, _, err := parseHeader(at.Headers()); err != nil || t.Commit != known.commit {
+			return end{}, nil //nolint:nilerr // another message has its place
+		}
+	}
+	e, _, err := assembled(ctx, nc, partition, known, upTo, msg.Seq)
+	return e, err
+}
+
+func lastMessage(ctx context.Context, nc *nats.Conn, partition int, timeout time.Duration) (*jsapi.StoredMsg, error) {
+	msg, err := jsapi.GetWithin(ctx, nc, topology.OutcomesStream, jsapi.GetRequest{LastFor: events.OutcomeFilter(partition)}, timeout)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return nil, nil //nolint:nilnil // nothing was ever stored
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read marker of partition %d: %w", partition, err)
+	}
+	return msg, nil
+}
+
+// lastCommit looks for the newest marker from a sequence backwards.
+func lastCommit(ctx context.Context, nc *nats.Conn, partition int, last uint64) (end, error) {
+	for window := uint64(firstWindow); ; window *= windowGrowth {
+		before := last - min(window, last)
+		e, commits, err := assembled(ctx, nc, partition, Stored{}, before, last)
+		if err != nil || commits > 1 || before == 0 { // the first of a window continues nothing that is known
+			return e, err
+		}
+	}
+}
+
+// assembled is how a partition ends that has a marker, by its messages behind one sequence, up
+// to another.
+func assembled(ctx context.Context, nc *nats.Conn, partition int, newest Stored, before, upTo uint64) (e end, commits int, err error) {
+	e = end{Stored: newest, last: upTo}
+	if before >= upTo {
+		return e, 0, nil
+	}
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return end{}, 0, err
+	}
+	a := Assembler[struct{}]{
+		Partition: partition, Newest: newest, From: before + 1, Stored: IsStored(ctx, nc),
+		Foreign: func(f Foreign) { e.Foreign.Add(f); e.all.Add(f) },
+		Commit: func(c Commit[struct{}]) error {
+			if c.Marker != nil {
+				commits++
+				e.Stored, e.Foreign = *c.Marker, Foreign{}
+			}
+			return nil
+		},
+	}
+	if newest.Seq > 0 {
+		a.Behind = before
+	}
+	part := stream.Selection{
+		Stream: topology.OutcomesStream, Filters: []string{events.OutcomeFilter(partition)}, From: before + 1, UpTo: upTo,
+		HeadersOnly: true, Foreign: true,
+	}
+	err = stream.Read(ctx, js, part, func(m jetstream.Msg, seq uint64) error {
+		md, err := m.Metadata()
+		if err != nil {
+			return err
+		}
+		before := e.Stored.Seq
+		if err := a.Add(m.Headers(), seq, struct{}{}); err != nil {
+			return err
+		}
+		if e.Stored.Seq != before {
+			e.Stored.Time = md.Timestamp
+		}
+		return nil
+	})
+	if err == nil {
+		err = a.End()
+	}
+	if err != nil {
+		return end{}, 0, fmt.Errorf("read marker of partition %d: %w", partition, err)
+	}
+	return e, commits, nil
+}
+
+// CountForeign counts the messages of a partition behind a sequence of OUTCOMES that belong to no
+// commit.
+func CountForeign(ctx context.Context, nc *nats.Conn, partition int, after uint64) (Foreign, error) {
+	msg, err := lastMessage(ctx, nc, partition, jsapi.Timeout)
+	if msg == nil || err != nil {
+		return Foreign{}, err
+	}
+	e, _, err := assembled(ctx, nc, partition, Stored{}, after, msg.Seq)
+	return e.all, err
+}
+
+// IsStored reports whether OUTCOMES has a message at a sequence; see [Assembler].
+func IsStored(ctx context.Context, nc *nats.Conn) func(uint64) (bool, error) {
+	return func(seq uint64) (bool, error) {
+		_, err := jsapi.GetFromLeader(ctx, nc, topology.OutcomesStream, jsapi.GetRequest{Seq: seq, NoHeader: true})
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
+			return false, nil
+		}
+		return err == nil, err
+	}
+}
