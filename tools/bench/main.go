@@ -1,17 +1,3 @@
-// Command bench measures how fast compactd is on the machine it runs on. It
-// starts a NATS server of its own in a temporary directory and real workers beside
-// it, and prints a header and lines of the form
-//
-//	bench <name> <value> <unit>
-//
-// Every value is the median of alternating rounds. Machines differ, ratios hold:
-// a ratio is taken within one round, so that both sides saw the same machine.
-//
-//	go run ./tools/bench                      # everything, in less than 4 minutes
-//	go run ./tools/bench -run pipeline -rounds 7
-//	TMPDIR=/mnt/disk go run ./tools/bench     # streams and ledgers on that disk
-//
-// docs/performance.md states what each line means.
 package main
 
 import (
