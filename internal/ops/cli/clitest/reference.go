@@ -11,7 +11,7 @@ import (
 )
 
 // describe is the part of docs/cli.md about a program: its flags, then each command with its
-// arguments, flags and examples.
+// arguments and flags. Examples are in the help alone.
 func describe(app *kong.Application) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "## %s\n\n%s\n\n", app.Name, paragraphs(intro(app.Help)))
@@ -37,9 +37,19 @@ func writeCommand(b *strings.Builder, c *kong.Node) {
 		b.WriteByte('\n')
 	}
 	writeFlags(b, c.Flags)
-	if c.Detail != "" {
-		fmt.Fprintf(b, "%s\n\n", paragraphs(c.Detail))
+	if detail := withoutExamples(c.Detail); detail != "" {
+		fmt.Fprintf(b, "%s\n\n", paragraphs(detail))
 	}
+}
+
+// withoutExamples leaves out the block of examples, which ends with an empty line.
+func withoutExamples(detail string) string {
+	before, examples, found := strings.Cut(detail, "Examples:\n")
+	if !found {
+		return detail
+	}
+	_, after, _ := strings.Cut(examples, "\n\n")
+	return before + after
 }
 
 // paragraphs wraps the lines that are no block.

@@ -58,10 +58,6 @@ Dance; it's fun.
 
 - ´--steps STEPS´ (required): How many.
 
-Examples:
-
-    toy dance --steps 3
-
 It tires.
 `
 	if diff := cmp.Diff(strings.ReplaceAll(want, "´", "`"), describe(app())); diff != "" {
