@@ -163,7 +163,7 @@ soak: ## Run the long tests: kills for SOAK=30m, power loss, memory, frozen owne
 	@scripts/figures soak scripts/soak $(FUZZED)
 
 .PHONY: reliability
-reliability: ## Run all of it and write the table of docs/reliability.md (READ=1: from the last runs)
+reliability: ## Run all of it and write docs/reliability.txt (READ=1: from the last runs)
 	@if [ -z "$(READ)" ]; then \
 		scripts/figures test go test -count=1 $(SHOWING) -run '^($(SHOWN))$$'; \
 		$(MAKE) --no-print-directory test-faults; \

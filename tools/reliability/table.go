@@ -1,16 +1,9 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"unicode/utf8"
-)
-
-// Markers that the generated part of a document stands between.
-const (
-	Begin = "<!-- figures: begin, written by make reliability -->"
-	End   = "<!-- figures: end -->"
 )
 
 // Table writes the promises with the figures that were printed, as a list in
@@ -110,14 +103,4 @@ func code(demands []string) string {
 		return ""
 	}
 	return "demanded `" + strings.Join(demands, "` `") + "`"
-}
-
-// Insert puts text between the markers of a document.
-func Insert(document, text string) (string, error) {
-	before, rest, ok := strings.Cut(document, Begin)
-	_, after, closed := strings.Cut(rest, End)
-	if !ok || !closed {
-		return "", errors.New("the document has no markers: " + Begin + " … " + End)
-	}
-	return before + Begin + "\n\n" + text + "\n" + End + after, nil
 }

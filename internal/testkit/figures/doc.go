@@ -1,5 +1,5 @@
 // Package figures prints what a test of a promise counted. The program tools/reliability
-// reads the lines and writes the table of docs/reliability.md.
+// reads the lines and writes docs/reliability.txt.
 //
 //	figures.Print(t, "P1", "kills", kills, "acks", acks, "lost", lost)
 //
