@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -63,8 +62,6 @@ func TestRefusedOnSight(t *testing.T) {
 		CodeBadMessage: {Messages: []any{"hello"}},
 		CodeOutOfRange: {Messages: []any{user("a")}, ReplacesFrom: 2},
 		CodeTooLarge:   {Messages: []any{user(strings.Repeat("a", events.MaxTurnBytes))}},
-
-		CodeTooManyMessages: {Messages: slices.Repeat([]any{user("a")}, events.MaxTurnMessages+1)},
 
 		"missing_call_id": {Messages: []any{map[string]any{"role": "tool", "content": "x"}}},
 	} {

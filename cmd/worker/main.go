@@ -39,6 +39,7 @@ import (
 	"compactd/internal/summarize/model"
 	"compactd/internal/summarize/provider"
 	"compactd/internal/worker"
+	"compactd/internal/worker/limit"
 )
 
 // version is set by the linker.
@@ -100,7 +101,6 @@ type flags struct {
 	Inspect inspectCmd `cmd:"" help:"Print partitions, owners, cursors, lag and ledger files; changes nothing."`
 	Replay  replayCmd  `cmd:"" help:"Show how recorded sessions would have been compacted, decide a log again and compare, or compare policies; changes nothing."`
 	Doctor  doctorCmd  `cmd:"" help:"Check server, streams, clock, disk and ledger files, with a hint for each problem; changes nothing, and exits with 1 when there is a problem."`
-	Hash    hashCmd    `cmd:"" name:"hash-password" help:"Print the bcrypt hash of a password on standard input, as nats-server takes it."`
 	Ready   readyCmd   `cmd:"" help:"Check whether the worker on --http is ready, and exit with 1 when it is not: a probe."`
 
 	Forget forgetCmd `cmd:"" help:"Erase a session: from the log, the outcomes, the ledgers and their copies. For the operator; it cannot be undone."`
@@ -198,6 +198,9 @@ func newLogger(format string) zerolog.Logger {
 	return zerolog.New(zerolog.ConsoleWriter{Out: os.Stderr, TimeFormat: time.TimeOnly}).With().Timestamp().Logger()
 }
 
+// requestsShare is which part of the memory for the work is for requests: bodies, and answers.
+const requestsShare = 2
+
 type serveCmd struct{}
 
 // Run serves until ctx ends. A signal before it serves is no failure either.
@@ -212,7 +215,7 @@ func (*serveCmd) Run(ctx context.Context, f *flags, log zerolog.Logger) error {
 }
 
 func (f *flags) serve(ctx context.Context, log zerolog.Logger) error {
-	limit := f.limitMemory()
+	memoryShare := f.limitMemory()
 	go memory.Release(ctx)
 	config := f.settings.Config
 	if err := disk.Private(f.Data, f.dataOf("nats"), f.dataOf("ledgers")); err != nil {
@@ -244,7 +247,8 @@ func (f *flags) serve(ctx context.Context, log zerolog.Logger) error {
 	w, err := worker.New(worker.Config{
 		Read: link.read, Commit: link.commit, Publish: publish, Streams: streams, Compaction: config,
 		Dir: f.dataOf("ledgers"), Sync: f.Durability == string(embedded.DurablePower),
-		Memory: limit, MaxLedgers: f.MaxLedgers, OutcomeBytes: int64(f.TenantOutcomesPerHour),
+		Limiter: limit.New(limit.Config{Memory: memoryShare / requestsShare, Registerer: mon.Registerer()}),
+		Memory:  memoryShare, MaxLedgers: f.MaxLedgers, OutcomeBytes: int64(f.TenantOutcomesPerHour),
 		SnapshotEvery: cmp.Or(f.SnapshotEvery, -1), LeaseTTL: f.LeaseTTL, DrainTimeout: f.DrainTimeout, Owner: owner(), Summarizer: f.summarizer(js),
 		Listener: worker.Tee(worker.LogListener(log), mon.listener()), Version: version,
 	})

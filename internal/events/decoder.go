@@ -33,8 +33,7 @@ type Scanned struct {
 	// SystemKey and ToolsKey are the identities of system prompt and tools, 0 where the turn has
 	// none; see [SettingKey].
 	SystemKey, ToolsKey Key
-	// Fault is what refuses the turn, unless it was taken before: see [Format.Complete] and
-	// [MaxTurnMessages].
+	// Fault is what refuses the turn, unless it was taken before: see [Format.Complete].
 	Fault error
 
 	data []byte // that it was decoded from
@@ -69,21 +68,10 @@ type knownModel struct {
 // one that has none yet. It refuses what [DecodeTurn] and [Format.ReadAll] refuse, with
 // the same [*Invalid]. The turn is valid until the next one is decoded.
 func (d *Decoder) Turn(data []byte, session Format) (*Scanned, error) {
-	t := &d.turn
-	if !d.onePass(data, session) {
-		var err error
-		if t, err = d.inSteps(data, session); err != nil {
-			return nil, err
-		}
+	if d.onePass(data, session) {
+		return &d.turn, nil
 	}
-	parts := 0
-	for i := range t.Contents {
-		parts += len(t.Contents[i].Parts)
-	}
-	if bad := tooMany(len(t.Contents), parts); bad != nil {
-		t.Fault = bad
-	}
-	return t, nil
+	return d.inSteps(data, session)
 }
 
 // walk returns the reader, at a value to be scanned.

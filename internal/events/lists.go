@@ -271,6 +271,9 @@ type OutcomeRequest struct {
 	WaitMS *int64 `json:"wait_ms,omitzero"`
 }
 
+// Awaited is what the request waits for.
+func (r *OutcomeRequest) Awaited() Await { return Await{Seq: r.Seq, WaitMS: r.WaitMS} }
+
 // OutcomeResponse is what became of an event that was decided.
 type OutcomeResponse struct {
 	V        int    `json:"v"`

@@ -233,6 +233,15 @@ func (e *envelope) address() Address {
 	return a
 }
 
+// Bytes is how many bytes the history has.
+func (r *ContextResponse) Bytes() int {
+	n := len(r.System) + len(r.Tools)
+	for _, m := range r.Messages {
+		n += len(m)
+	}
+	return n
+}
+
 // Paged splits a whole answer into pages of at most limit bytes each, a page
 // with a single longer value apart, and returns the one of number page, 0 being
 // the first. There is always a first page.
@@ -299,6 +308,9 @@ type Await struct {
 
 // Waits reports whether there is something to wait for.
 func (a Await) Waits() bool { return a.Turn > 0 || a.Seq > 0 }
+
+// Awaited is what a request waits for.
+func (a Await) Awaited() Await { return a }
 
 // Limit is how long to wait.
 func (a Await) Limit() time.Duration {

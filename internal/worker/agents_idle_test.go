@@ -17,6 +17,7 @@ import (
 	"compactd/internal/testkit/figures"
 	"compactd/internal/worker"
 	"compactd/internal/worker/agents"
+	"compactd/internal/worker/limit"
 )
 
 // An idle reader costs at most 20 KB. Bounds hold for a tenant and for all.
@@ -34,7 +35,7 @@ func idleReaders(t *testing.T, readers int) {
 	env := newEnv(t, t.TempDir())
 	r := env.start("a", worker.Listener{})
 	<-r.worker.Ready()
-	e := env.edge(r.worker, func(c *agents.Config) { c.MaxStreams = 2 * readers }) // half of it for a tenant
+	e := env.edge(r.worker, func(c *agents.Config) { c.Limiter = limit.New(limit.Config{Streams: 2 * readers}) }) // half of it for a tenant
 	memory := func() uint64 {
 		runtime.GC()
 		runtime.GC()

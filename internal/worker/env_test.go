@@ -22,6 +22,7 @@ import (
 	"compactd/internal/stored"
 	"compactd/internal/summarize"
 	"compactd/internal/worker"
+	"compactd/internal/worker/limit"
 )
 
 // waitLimit is how long a test waits for what takes milliseconds on an idle machine.
@@ -40,6 +41,7 @@ type testEnv struct {
 	maxAhead     int                  // of the next worker; 0 is the default
 	drainTimeout time.Duration        // of the next worker; 0 is the default
 	summarizer   summarize.Summarizer // of the next worker; nil makes none
+	limiter      *limit.Limiter       // of the next worker
 	markerEvery  time.Duration        // the same; at least 50 ms
 
 	ledgers         string        // directory of the next worker's checkpoints; "" for none
@@ -121,7 +123,8 @@ type running struct {
 func (env *testEnv) start(owner string, l worker.Listener) *running {
 	env.t.Helper()
 	wk, err := worker.New(worker.Config{
-		Read: env.connect(), Commit: env.connect(), Streams: env.streams, Compaction: env.config, Owner: owner, Listener: worker.Tee(l, env.validated()),
+		Limiter: env.limiter,
+		Read:    env.connect(), Commit: env.connect(), Streams: env.streams, Compaction: env.config, Owner: owner, Listener: worker.Tee(l, env.validated()),
 		MarkerEvery: max(env.markerEvery, 50*time.Millisecond), MaxAhead: env.maxAhead,
 		DrainTimeout: env.drainTimeout, Summarizer: env.summarizer, Dir: env.ledgers, CheckpointEvery: env.checkpointEvery, MaxLedgers: env.maxLedgers,
 		LeaseTTL: env.leaseTTL, SnapshotEvery: env.snapshotEvery, CheckpointEvents: env.checkpointEvents,

@@ -127,6 +127,7 @@ func (m *Monitor) guard(next http.Handler) http.Handler {
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("Cross-Origin-Resource-Policy", "same-origin")
+		query.EndChunked(w, r)
 		got := sha256.Sum256([]byte(query.Bearer(r)))
 		switch {
 		case m.config.Token == "" && !loopback(hostOf(r)):

@@ -18,6 +18,7 @@ import (
 	"compactd/internal/summarize"
 	"compactd/internal/worker/fleet"
 	"compactd/internal/worker/jobs"
+	"compactd/internal/worker/limit"
 	"compactd/internal/worker/observe"
 	"compactd/internal/worker/partition"
 	"compactd/internal/worker/query"
@@ -28,6 +29,9 @@ type Config struct {
 	// Read is the connection turns come in on, Commit the one outcomes go out on.
 	// They should be two: a commit must not wait behind a backlog of turns.
 	Read, Commit *nats.Conn
+	// Limiter is what requests share, with those of the listener for agents. Default one with
+	// half of Memory.
+	Limiter *limit.Limiter
 	// Publish is the connection that the turns of syncs go out on, of a user that may publish
 	// what agents publish. Default Read.
 	Publish *nats.Conn
@@ -71,7 +75,7 @@ type Config struct {
 	// Memory is what may be taken, in bytes, by what grows with the work: ledgers, and
 	// what waits at each step. Default 512 MiB.
 	Memory int64
-	// MaxLedgerBytes bounds the memory of ledgers alone. Default a quarter of Memory.
+	// MaxLedgerBytes bounds the memory of ledgers alone. Default a half of Memory.
 	MaxLedgerBytes int
 
 	// OutcomeBytes bounds the bytes of session.compacted that a tenant may have stored
@@ -136,6 +140,9 @@ func New(c Config) (*Worker, error) {
 	}
 	c.Version = cmp.Or(c.Version, "dev")
 	c.Memory = cmp.Or(c.Memory, 512<<20)
+	if c.Limiter == nil {
+		c.Limiter = limit.New(limit.Config{Memory: c.Memory / 2})
+	}
 	c.LeaseTTL = cmp.Or(c.LeaseTTL, 10*time.Second)
 	c.MarkerEvery = cmp.Or(c.MarkerEvery, time.Second)
 	c.DrainTimeout = cmp.Or(c.DrainTimeout, partition.DefaultDrainTimeout)
@@ -166,7 +173,7 @@ func New(c Config) (*Worker, error) {
 func (w *Worker) newService() *query.Service {
 	return query.New(query.Config{
 		Read: w.config.Read, Commit: w.config.Commit, Publish: w.config.Publish, JS: w.js, Partitions: w.parts, Compaction: w.config.Compaction,
-		Summarizer: w.config.Summarizer, Listener: w.config.Listener, Owner: w.config.Owner, Version: w.config.Version,
+		Limiter: w.config.Limiter, Summarizer: w.config.Summarizer, Listener: w.config.Listener, Owner: w.config.Owner, Version: w.config.Version,
 		Ready: w.Ready(), Subscribed: w.ready.Done,
 	})
 }
@@ -184,6 +191,9 @@ func (w *Worker) Service(stopping context.Context) (*query.Service, error) {
 		return nil, query.ErrNotServed
 	}
 }
+
+// Limiter is what requests share.
+func (w *Worker) Limiter() *limit.Limiter { return w.config.Limiter }
 
 // Ready is closed when every partition that this worker should serve is caught up
 // and requests are answered. It stays open when Run ends before that.

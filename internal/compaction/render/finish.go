@@ -65,8 +65,7 @@ func (r *renderer) bridge() error {
 		return nil
 	}
 	tool := false
-	out := make([]message, 0, len(r.out))
-	for i := range r.out {
+	for i := 0; i < len(r.out); i++ {
 		m := &r.out[i]
 		role, text := measure.RoleAssistant, ""
 		switch again := r.view.Demands.Alternates && i > 0 && r.out[i-1].role == m.role; {
@@ -83,12 +82,12 @@ func (r *renderer) bridge() error {
 				return err
 			}
 			r.note(events.OpBridge, m)
-			out = append(out, made)
+			r.out = slices.Insert(r.out, i, made)
+			i++
 		}
-		out = append(out, *m)
+		m = &r.out[i]
 		tool = m.role == measure.RoleTool || m.results || tool && isSystem(*m)
 	}
-	r.out = out
 	return nil
 }
 

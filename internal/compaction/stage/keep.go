@@ -64,17 +64,16 @@ func (d *Draft) instructed(from int, target measure.Tokens) []bool {
 // most tokens in all, each with the messages that its calls and results belong to. It
 // returns nil for none.
 func (d *Draft) newest(from int, most measure.Tokens, want func(*measure.Entry) bool) []bool {
-	var out, seen []bool
-	var results answered
+	var out []bool
 	for i := len(d.entries) - 1; i >= from; i-- {
 		e := &d.entries[i]
-		if e.Kind >= measure.KindTruncation || e.Seq < d.fresh || !want(e) || seen != nil && seen[i] {
+		if e.Kind >= measure.KindTruncation || e.Seq < d.fresh || !want(e) || out != nil && out[i] {
 			continue
 		}
 		if out == nil {
-			out, seen, results = make([]bool, len(d.entries)), make([]bool, len(d.entries)), d.answered()
+			out = make([]bool, len(d.entries))
 		}
-		group := d.group(i, from, seen, results)
+		group := d.group(i, from, out)
 		var cost measure.Tokens
 		for _, k := range group {
 			cost += d.costs[k]
@@ -91,27 +90,27 @@ func (d *Draft) newest(from int, most measure.Tokens, want func(*measure.Entry) 
 }
 
 // group lists the entries, in no order, of the message at i and of those that its calls and
-// results belong to, and marks them as seen.
-func (d *Draft) group(i, from int, seen []bool, results answered) []int {
+// results belong to, without those that are marked already.
+func (d *Draft) group(i, from int, marked []bool) []int {
+	seen := map[int]bool{}
 	var out []int
 	var visit func(i int)
 	visit = func(i int) {
-		if i < from || seen[i] {
+		if seen[i] || marked[i] || i < from {
 			return
 		}
 		for i > from && d.entries[i-1].SameMessage(&d.entries[i]) {
 			i--
 		}
 		for k := i; k < len(d.entries) && d.entries[k].SameMessage(&d.entries[i]); k++ {
-			seen[k] = true
-			out = append(out, k)
+			if !seen[k] && !marked[k] {
+				seen[k] = true
+				out = append(out, k)
+			}
 		}
 		for k := i; k < len(d.entries) && d.entries[k].SameMessage(&d.entries[i]); k++ {
-			if call := int(d.pairing().Other[k]); call >= 0 {
-				visit(call)
-			}
-			for result := results.last[k]; result >= 0; result = results.before[result] {
-				visit(int(result))
+			for _, other := range d.counterparts(k) {
+				visit(other)
 			}
 		}
 	}
@@ -119,20 +118,21 @@ func (d *Draft) group(i, from int, seen []bool, results answered) []int {
 	return out
 }
 
-// answered is the results of calls, which may have several: of each call the last one, and of each
-// result the one before it; −1 for none.
-type answered struct{ last, before []int32 }
-
-func (d *Draft) answered() answered {
-	a := answered{make([]int32, len(d.entries)), make([]int32, len(d.entries))}
+// counterparts lists the results of a call, or the call of a result.
+func (d *Draft) counterparts(i int) []int {
 	other := d.pairing().Other
-	for i := range d.entries {
-		a.last[i], a.before[i] = -1, -1
-		if call := other[i]; d.entries[i].Kind == measure.KindResult && call >= 0 && int(call) < i {
-			a.before[i], a.last[call] = a.last[call], int32(i)
+	if other[i] < 0 {
+		return nil
+	}
+	out := []int{int(other[i])}
+	if d.entries[i].Kind == measure.KindCall { // a call may have several
+		for k := i + 1; k < int(other[i]); k++ {
+			if int(other[k]) == i {
+				out = append(out, k)
+			}
 		}
 	}
-	return a
+	return out
 }
 
 // EndOf is the position of the last message that entries from ≤ i < to represent.

@@ -28,7 +28,7 @@ func Rename(entries []measure.Entry, f events.Format, demands *traits.Demands) R
 			continue
 		}
 		if starts[i] != scope && !demands.UniqueIDs {
-			seen = map[measure.Key]bool{} // to clear one that was large takes as long each time
+			clear(seen)
 		}
 		scope = starts[i]
 		switch {
@@ -88,13 +88,10 @@ func (d *Draft) duplicates() (out []int) {
 
 // dropDuplicates takes calls that came twice out of the history, with the reasoning beside them.
 func (d *Draft) dropDuplicates() {
-	all := d.duplicates()
-	for k, i := range all {
+	for _, i := range d.duplicates() {
 		d.alter(i, func(e *measure.Entry) { e.Flags |= measure.FlagEmpty })
 		d.note(events.OpDrop, i)
-		if last := k+1 == len(all) || !d.entries[all[k+1]].SameMessage(&d.entries[i]); last {
-			d.dropThoughts(i)
-		}
+		d.dropThoughts(i)
 		d.paired = false
 	}
 }

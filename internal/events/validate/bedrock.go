@@ -2,6 +2,7 @@ package validate
 
 import (
 	"bytes"
+	"slices"
 
 	"compactd/internal/events/codec"
 )
@@ -101,7 +102,7 @@ func readBedrockUse(r *codec.Strict) (u bedrockUseShape) {
 // bedrockMessage is what one message has.
 type bedrockMessage struct {
 	role           string
-	calls, results ids
+	calls, results []string
 	other          bool // a block that is no result was seen
 }
 
@@ -123,25 +124,23 @@ func (c *checker) bedrock(messages []codec.Raw) {
 			c.report("roles_alternate", i, "the message before has the same role")
 		}
 		now := c.bedrockContent(i, m)
-		for _, id := range now.calls.list {
+		for _, id := range now.calls {
 			if seen[id] {
 				c.report("duplicate_call_id", i, "an earlier toolUse has the same id")
 			}
 			seen[id] = true
 		}
-		var shown ids
-		for _, id := range now.results.list {
+		for n, id := range now.results {
 			switch {
-			case shown.has(id):
+			case slices.Contains(now.results[:n], id):
 				c.report("duplicate_result", i, "a toolUse has two results")
-			case !before.calls.has(id):
+			case !slices.Contains(before.calls, id):
 				c.report("orphan_result", i, "the message before has no toolUse of this id")
 			}
-			shown.add(id)
 		}
-		awaiting := !c.sent && i == len(messages)-1 && len(now.results.list) > 0 && !now.other
-		for _, id := range before.calls.list {
-			answered := now.results.has(id)
+		awaiting := !c.sent && i == len(messages)-1 && len(now.results) > 0 && !now.other
+		for _, id := range before.calls {
+			answered := slices.Contains(now.results, id)
 			if !awaiting && !answered {
 				c.report("call_answered", i-1, "the next message has no result of a toolUse")
 			}
@@ -151,7 +150,7 @@ func (c *checker) bedrock(messages []codec.Raw) {
 		}
 		before = now
 	}
-	if c.sent && len(before.calls.list) > 0 {
+	if c.sent && len(before.calls) > 0 {
 		c.report("call_answered", len(messages)-1, "there is no result of a toolUse")
 	}
 }
@@ -187,7 +186,7 @@ func (c *checker) bedrockContent(i int, m bedrockShape) bedrockMessage {
 			if late {
 				c.report("results_first", i, "a toolResult follows another block")
 			}
-			now.results.add(b.result.id)
+			now.results = append(now.results, b.result.id)
 		case b.document:
 			document = true
 		case b.empty:
@@ -204,9 +203,9 @@ func (c *checker) bedrockUse(i int, use bedrockUseShape, now *bedrockMessage) {
 	switch {
 	case use.id == "" || use.name == "" || use.input != '{' || now.role != "assistant":
 		c.report("bad_shape", i, "a toolUse lacks id, name or input, or is no assistant's")
-	case now.calls.has(use.id):
+	case slices.Contains(now.calls, use.id):
 		c.report("duplicate_call_id", i, "two toolUse have the same id")
 	default:
-		now.calls.add(use.id)
+		now.calls = append(now.calls, use.id)
 	}
 }

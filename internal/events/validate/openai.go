@@ -1,6 +1,10 @@
 package validate
 
-import "compactd/internal/events/codec"
+import (
+	"slices"
+
+	"compactd/internal/events/codec"
+)
 
 type openaiShape struct {
 	bad       bool
@@ -96,7 +100,7 @@ func readOpenAIName(r *codec.Strict) (n openaiCallName) {
 // functions has no id and goes by its name.
 type openaiCalls struct {
 	index    int
-	ids      ids
+	ids      []string
 	answered map[string]bool
 }
 
@@ -152,9 +156,9 @@ func (c *checker) openaiContent(i int, m openaiShape) {
 }
 
 // openaiIDs returns the ids of an assistant's calls.
-func (c *checker) openaiIDs(i int, m openaiShape) (out ids) {
+func (c *checker) openaiIDs(i int, m openaiShape) (ids []string) {
 	if m.function.is {
-		out.add(functionID + m.function.name)
+		ids = append(ids, functionID+m.function.name)
 	}
 	if m.hasCalls && len(m.calls) == 0 {
 		c.report("bad_shape", i, "tool_calls is empty")
@@ -165,13 +169,13 @@ func (c *checker) openaiIDs(i int, m openaiShape) (out ids) {
 		switch {
 		case call.id == "" || !function && !custom:
 			c.report("bad_shape", i, "a call lacks id, name or arguments")
-		case out.has(call.id):
+		case slices.Contains(ids, call.id):
 			c.report("duplicate_call_id", i, "two calls have the same id")
 		default:
-			out.add(call.id)
+			ids = append(ids, call.id)
 		}
 	}
-	return out
+	return ids
 }
 
 func (c *checker) openaiResult(i int, m openaiShape, calls openaiCalls) {
@@ -182,7 +186,7 @@ func (c *checker) openaiResult(i int, m openaiShape, calls openaiCalls) {
 	switch {
 	case id == "" || id == functionID:
 		c.report("bad_shape", i, "a result names no call")
-	case !calls.ids.has(id):
+	case !slices.Contains(calls.ids, id):
 		c.report("orphan_result", i, "the assistant before has no call of this id")
 	case calls.answered[id]:
 		c.report("duplicate_result", i, "the call has a result already")
@@ -194,7 +198,7 @@ func (c *checker) openaiResult(i int, m openaiShape, calls openaiCalls) {
 // openaiAnswered is called when another role follows: at the end of a history
 // calls may be open.
 func (c *checker) openaiAnswered(calls openaiCalls) {
-	for _, id := range calls.ids.list {
+	for _, id := range calls.ids {
 		if !calls.answered[id] {
 			c.report("call_answered", calls.index, "another role speaks before the result of a call")
 		}

@@ -52,7 +52,7 @@ func (e *Edge) await(ctx context.Context, s *query.Service, a events.Address, v 
 		event.Code, event.Message, event.Hint, event.Retry = c.Code, info.Meaning, info.Hint, c.Retry
 	}
 	if c := out.Compaction; v.answers && c != nil && (c.Compacted || c.Code == events.CodeNewerGeneration) {
-		event.Context, err = historyOf(ctx, s, a)
+		event.Context, err = e.historyOf(ctx, s, a, until)
 	}
 	return err
 }
@@ -84,10 +84,23 @@ func outcomeOf(ctx context.Context, s *query.Service, a events.Address, seq uint
 	return out, request(ctx, s, "outcome", &events.OutcomeRequest{Tenant: a.Tenant, Session: a.Session, Seq: seq, WaitMS: &ms}, out)
 }
 
-// historyOf is the first page of a session's history; its field pages counts all.
-func historyOf(ctx context.Context, s *query.Service, a events.Address) (*events.ContextResponse, error) {
-	out := &events.ContextResponse{}
-	return out, request(ctx, s, "context", &events.ContextRequest{Tenant: a.Tenant, Session: a.Session}, out)
+// historyOf is the first page of a session's history; its field pages counts all. It is nil where
+// the tenant got more of them than it may within the time.
+func (e *Edge) historyOf(ctx context.Context, s *query.Service, a events.Address, until time.Time) (*events.ContextResponse, error) {
+	limited, cancel := context.WithDeadline(ctx, until)
+	defer cancel()
+	count, err := e.limiter.Pace(limited, a.Tenant)
+	if err != nil && ctx.Err() == nil {
+		return nil, nil //nolint:nilnil // the agent requests it
+	}
+	if err != nil {
+		return nil, err
+	}
+	out, err := s.Context(ctx, &events.ContextRequest{Tenant: a.Tenant, Session: a.Session})
+	if err == nil {
+		count(out.Bytes())
+	}
+	return out, err
 }
 
 func request(ctx context.Context, s *query.Service, operation string, in, out any) error {

@@ -19,6 +19,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"compactd/internal/worker/limit"
 	"compactd/internal/worker/query"
 	"compactd/internal/worker/sidecar"
 )
@@ -37,9 +38,8 @@ type Config struct {
 	// Rate is how many requests a second one token may send, twice as many at once.
 	// Default 500.
 	Rate int
-	// MaxStreams bounds the connections that receive events. One tenant gets half of them.
-	// Default 20,000.
-	MaxStreams int
+	// Limiter is what requests share, with those of other listeners. Default one of its own.
+	Limiter *limit.Limiter
 
 	// Version of the program.
 	Version string
@@ -71,8 +71,8 @@ func (c *Config) validate() error {
 	if (c.Cert == "") != (c.Key == "") {
 		errs = append(errs, errors.New("a certificate and its key belong together: name both, or neither"))
 	}
-	if c.Rate < 0 || c.MaxStreams < 0 {
-		errs = append(errs, errors.New("rate and streams must be 1 or more"))
+	if c.Rate < 0 {
+		errs = append(errs, errors.New("rate must be 1 or more"))
 	}
 	if c.Publish == nil || c.Read == nil || c.Partitions < 1 || c.Service == nil {
 		errs = append(errs, errors.New("fields Publish, Read, Partitions and Service are required"))
@@ -83,7 +83,6 @@ func (c *Config) validate() error {
 // Bounds of a connection. No client may hold one for long without events.
 const (
 	headerTimeout  = 5 * time.Second
-	bodyTimeout    = 15 * time.Second
 	answerTimeout  = 30 * time.Second // what a request waits for, and the history that it is answered with
 	maxHeaderBytes = 16 << 10
 	stopTime       = time.Second // of requests under way when the edge stops
@@ -98,7 +97,7 @@ type Edge struct {
 	hub       *hub
 	sidecar   *sidecar.Sidecar
 	metrics   *Metrics
-	tenants   tenants
+	limiter   *limit.Limiter
 
 	reloading sync.Mutex // held while the file is read
 	tokens    atomic.Pointer[tokens]
@@ -109,11 +108,14 @@ func New(c Config) (*Edge, error) {
 	if err := c.validate(); err != nil {
 		return nil, fmt.Errorf("new edge: %w", err)
 	}
-	c.Rate, c.MaxStreams = cmp.Or(c.Rate, 500), cmp.Or(c.MaxStreams, 20_000)
+	c.Rate = cmp.Or(c.Rate, 500)
+	if c.Limiter == nil {
+		c.Limiter = limit.New(limit.Config{})
+	}
 	if c.OnError == nil {
 		c.OnError = func(error) {}
 	}
-	e := &Edge{config: c}
+	e := &Edge{config: c, limiter: c.Limiter}
 	read, err := jetstream.New(c.Read)
 	if err == nil {
 		e.publisher, err = query.NewPublisher(c.Publish, c.Read, c.Partitions, c.OnError)
@@ -124,7 +126,7 @@ func New(c Config) (*Edge, error) {
 	if e.sidecar, err = sidecar.New(sidecar.Config{Conn: c.Read, Service: c.Service, OnError: c.OnError}); err != nil {
 		return nil, fmt.Errorf("new edge: %w", err)
 	}
-	e.hub = newHub(read, c.MaxStreams, c.OnError)
+	e.hub = newHub(read, c.Limiter, c.OnError)
 	first, err := readTokens(c.Tokens, c.Rate, e.burst(), nil)
 	if err != nil {
 		return nil, fmt.Errorf("new edge: %w", err)
@@ -162,7 +164,7 @@ func (e *Edge) Run(ctx context.Context) error {
 	s := &http.Server{
 		Handler:           e.handler(),
 		ReadHeaderTimeout: headerTimeout,
-		ReadTimeout:       headerTimeout + bodyTimeout,
+		ReadTimeout:       headerTimeout, // a body has its own
 		WriteTimeout:      answerTimeout,
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    maxHeaderBytes,

@@ -14,6 +14,7 @@ import (
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
+	"compactd/internal/worker/limit"
 )
 
 // Bounds of a connection that receives events.
@@ -23,7 +24,6 @@ const (
 	writeTime      = 30 * time.Second // of one event: a reader that is slower is cut
 	maxQueue       = 256              // events that wait, by their sequence
 	writeBuffer    = 256 << 10
-	maxCatchUps    = 32 // outcomes that are read at once for readers that come back
 )
 
 // follower is one connection that receives the events of a session. While nothing happens
@@ -39,6 +39,7 @@ type follower struct {
 	family   map[string]bool
 
 	// Guarded by the mutex of the hub.
+	release func() // gives its place back
 	token   *token
 	conn    net.Conn // nil before the connection is taken over
 	queue   []uint64 // outcomes to send
@@ -160,7 +161,14 @@ func (f *follower) catchUp(upTo uint64) error {
 		if first == nil || first.next.Seq > upTo {
 			break
 		}
-		if err := f.send(first.next.Seq, first.next.Subject, first.next.Data); err != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), writeTime)
+		count, err := f.hub.limiter.Pace(ctx, f.at.Tenant)
+		cancel()
+		if err == nil {
+			count(len(first.next.Data))
+			err = f.send(first.next.Seq, first.next.Subject, first.next.Data)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -208,12 +216,11 @@ var errOne = errors.New("one")
 func (h *hub) next(a events.Address, from uint64) (m stream.LogMessage, ok bool, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), writeTime)
 	defer cancel()
-	select {
-	case h.catchUps <- struct{}{}:
-		defer func() { <-h.catchUps }()
-	case <-ctx.Done():
-		return m, false, ctx.Err()
+	release, err := h.limiter.Hold(ctx, limit.CatchUps, limit.Account{Tenant: a.Tenant}, 1)
+	if err != nil {
+		return m, false, err
 	}
+	defer release()
 	err = stream.ReadSubject(ctx, h.js.Conn(), topology.OutcomesStream, "out.*.*."+a.String(), from, func(found stream.LogMessage) error {
 		m, ok = found, true
 		return errOne

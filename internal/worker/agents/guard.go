@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"compactd/internal/events"
+	"compactd/internal/worker/limit"
 	"compactd/internal/worker/query"
 )
 
@@ -19,6 +20,7 @@ func (e *Edge) guard(next http.Handler) http.Handler {
 		h := w.Header()
 		h.Set("Cache-Control", "no-store")
 		h.Set("X-Content-Type-Options", "nosniff")
+		query.EndChunked(w, r)
 		if refused := e.crossOrigin(h, r); refused != nil {
 			query.WriteError(w, refused)
 			return
@@ -40,7 +42,9 @@ func (e *Edge) guard(next http.Handler) http.Handler {
 			h.Set("Retry-After", "1")
 			query.WriteError(w, refusal(events.CodeRateLimited, "the token has sent more than "+strconv.Itoa(e.config.Rate)+" requests a second", "Send fewer, or wait."))
 		default:
-			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), tokenKey{}, t)))
+			op := e.limiter.Begin(limit.Account{Tenant: t.tenant, Part: t.part})
+			defer op.End()
+			next.ServeHTTP(w, r.WithContext(op.With(context.WithValue(r.Context(), tokenKey{}, t))))
 		}
 	})
 }

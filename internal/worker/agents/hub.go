@@ -16,28 +16,26 @@ import (
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
+	"compactd/internal/worker/limit"
 )
 
 // hub reads which outcomes are committed, without their payloads, in the order of OUTCOMES,
 // and wakes the followers of their sessions.
 type hub struct {
 	js      jetstream.JetStream
-	most    int // followers
+	limiter *limit.Limiter
 	onError func(error)
 	payload singleflight.Group // by sequence: followers of one session read an outcome once
-	// catchUps has a place for each outcome that is read for a follower that came back.
-	catchUps chan struct{}
 
 	mu        sync.Mutex // guards the fields below
 	at        uint64     // every outcome up to here is with its followers
 	running   bool       // false: no follower is let in
 	followers map[events.Address]map[*follower]struct{}
-	tenants   map[string]int // followers of each
 	count     int
 }
 
-func newHub(js jetstream.JetStream, most int, onError func(error)) *hub {
-	return &hub{js: js, most: most, onError: onError, catchUps: make(chan struct{}, maxCatchUps), followers: map[events.Address]map[*follower]struct{}{}, tenants: map[string]int{}}
+func newHub(js jetstream.JetStream, l *limit.Limiter, onError func(error)) *hub {
+	return &hub{js: js, limiter: l, onError: onError, followers: map[events.Address]map[*follower]struct{}{}}
 }
 
 // run reads until ctx ends, and begins again when the stream was replaced or truncated. No
@@ -169,17 +167,17 @@ func (h *hub) join(ctx context.Context, f *follower) (at uint64, err error) {
 func (h *hub) add(f *follower) (at uint64, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	switch {
-	case !h.running:
+	if !h.running {
 		return 0, errNotRead
-	case h.count >= h.most || h.tenants[f.at.Tenant] >= max(h.most/2, 1):
+	}
+	var ok bool
+	if f.release, ok = h.limiter.TryHold(limit.Streams, limit.Account{Tenant: f.at.Tenant}, 1); !ok {
 		return 0, errTooMany
 	}
 	if h.followers[f.at] == nil {
 		h.followers[f.at] = map[*follower]struct{}{}
 	}
 	h.followers[f.at][f] = struct{}{}
-	h.tenants[f.at.Tenant]++
 	h.count++
 	return h.at, nil
 }
@@ -200,9 +198,7 @@ func (h *hub) drop(f *follower) {
 	if delete(of, f); len(of) == 0 {
 		delete(h.followers, f.at)
 	}
-	if h.tenants[f.at.Tenant]--; h.tenants[f.at.Tenant] == 0 {
-		delete(h.tenants, f.at.Tenant)
-	}
+	f.release()
 	h.count--
 	if f.conn != nil {
 		_ = f.conn.Close()
@@ -224,13 +220,13 @@ func (h *hub) cutAll() {
 	h.each(h.drop)
 }
 
-// revoke ends the followers whose tokens are no more.
+// revoke ends the followers whose tokens are no more, or may not receive events any more.
 func (h *hub) revoke(now *tokens) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.each(func(f *follower) {
 		t := now.byHash[f.token.hash]
-		if t == nil || !t.mayUse(f.at.Tenant) {
+		if t == nil || t.role == RoleSession || !t.mayUse(f.at.Tenant) {
 			h.drop(f)
 			return
 		}

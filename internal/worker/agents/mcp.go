@@ -1,7 +1,9 @@
 package agents
 
 import (
+	"bytes"
 	"context"
+	"io"
 	"net/http"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 	"compactd/internal/worker/agents/mcpserver"
+	"compactd/internal/worker/limit"
 	"compactd/internal/worker/query"
 )
 
@@ -34,15 +37,19 @@ func (e *Edge) mcpHandler() http.Handler {
 		if own := tokenOf(r).session; err == nil && a.Session != own {
 			err = e.branch(r.Context(), events.Address{Tenant: a.Tenant, Session: own}, a)
 		}
-		var done func()
-		if err == nil {
-			done, err = e.tenants.take(a.Tenant, use{reads: 1})
-		}
 		if err != nil {
 			query.WriteError(w, query.Refusal(err))
 			return
 		}
-		defer done()
+		count(r, a.Tenant)
+		if r.Body != http.NoBody { // places are for requests that are there
+			body, err := query.ReadBody(w, r, limit.Body{Most: events.MaxRequestBytes})
+			if err != nil {
+				query.WriteError(w, query.Refusal(err))
+				return
+			}
+			r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+		}
 		h.ServeHTTP(w, r)
 	})
 }
@@ -86,11 +93,6 @@ func (s *source) Compactions(ctx context.Context, fn func(*events.Compacted) err
 }
 
 func (s *source) Compact(ctx context.Context, focus string) (*events.EventResponse, error) {
-	done, err := s.edge.tenants.take(s.at.Tenant, use{events: 1})
-	if err != nil {
-		return nil, query.Refusal(err)
-	}
-	defer done()
 	event := &events.EventResponse{V: events.Version, ID: uuid.NewString()}
 	body, err := events.Marshal(&events.Compact{ID: event.ID, Focus: focus})
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"compactd/internal/events"
+	"compactd/internal/worker/limit"
 	"compactd/internal/worker/query"
 )
 
@@ -30,7 +31,7 @@ type verb struct {
 }
 
 var verbs = []verb{
-	{"turns", events.KindTurn, events.MaxTurnBytes, decodeID(events.DecodeNewTurn, func(t *events.Turn) string { return t.ID }), false, false},
+	{"turns", events.KindTurn, events.MaxTurnBytes, decodeID(events.DecodeTurn, func(t *events.Turn) string { return t.ID }), false, false},
 	{"overflow", events.KindOverflow, events.MaxOverflowBytes, decodeID(events.DecodeOverflow, func(o *events.Overflow) string { return o.ID }), true, false},
 	{"compact", events.KindCompact, events.MaxRequestBytes, decodeID(events.DecodeCompact, func(c *events.Compact) string { return c.ID }), true, false},
 	{"rewind", events.KindRewind, events.MaxRequestBytes, decodeID(events.DecodeRewind, func(r *events.Rewind) string { return r.ID }), true, false},
@@ -74,11 +75,7 @@ func (e *Edge) publish(w http.ResponseWriter, r *http.Request, v verb) error {
 	if err != nil {
 		return err
 	}
-	done, err := e.tenants.take(a.Tenant, use{events: 1})
-	if err != nil {
-		return err
-	}
-	defer done()
+	count(r, a.Tenant)
 	event, err := e.store(w, r, a, v)
 	if err != nil {
 		return err
@@ -87,6 +84,7 @@ func (e *Edge) publish(w http.ResponseWriter, r *http.Request, v verb) error {
 	if err != nil {
 		return err
 	}
+	limit.Of(r.Context()).Rest()
 	writeEvent(w, status, event)
 	return nil
 }
@@ -136,11 +134,13 @@ func writeEvent(w http.ResponseWriter, status int, event *events.EventResponse) 
 
 // store reads an event, checks it as a worker will, and publishes it.
 func (e *Edge) store(w http.ResponseWriter, r *http.Request, a events.Address, v verb) (*events.EventResponse, error) {
-	body, done, err := e.body(w, r, a.Tenant, v.most)
+	body, err := query.ReadBody(w, r, limit.Body{Most: v.most})
+	if err == nil {
+		err = compute(r.Context(), len(body))
+	}
 	if err != nil {
 		return nil, err
 	}
-	defer done()
 	if len(bytes.TrimSpace(body)) == 0 {
 		body = []byte("{}")
 	}
@@ -162,7 +162,18 @@ func (e *Edge) store(w http.ResponseWriter, r *http.Request, a events.Address, v
 	return event, err
 }
 
+// compute takes a processor for a body of so many bytes, if that is many.
+func compute(ctx context.Context, bytes int) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, query.AnswerTimeout, query.ErrBusy)
+	defer cancel()
+	return limit.Of(ctx).ComputeOver(ctx, bytes)
+}
+
 // deliver publishes an event until it is acknowledged; see [query.Publisher.Deliver].
 func (e *Edge) deliver(ctx context.Context, k events.Kind, a events.Address, id string, body []byte) (seq uint64, duplicate bool, err error) {
-	return e.publisher.Deliver(ctx, k, a, id, body)
+	err = limit.Of(ctx).Idle(ctx, func() (err error) {
+		seq, duplicate, err = e.publisher.Deliver(ctx, k, a, id, body)
+		return err
+	})
+	return seq, duplicate, err
 }

@@ -1,10 +1,12 @@
 package agents
 
 import (
+	"context"
 	"net/http"
 	"strings"
 
 	"compactd/internal/events"
+	"compactd/internal/worker/limit"
 	"compactd/internal/worker/query"
 )
 
@@ -25,16 +27,14 @@ func (e *Edge) compress(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	done, err := e.tenants.take(tenant, use{events: 1})
+	count(r, tenant)
+	body, err := query.ReadBody(w, r, limit.Body{Most: events.MaxSyncBytes})
+	if err == nil {
+		err = compute(r.Context(), len(body))
+	}
 	if err != nil {
 		return err
 	}
-	defer done()
-	body, release, err := e.body(w, r, tenant, events.MaxSyncBytes)
-	if err != nil {
-		return err
-	}
-	defer release()
 	in, err := events.DecodeCompressRequest(body)
 	if err != nil {
 		return err
@@ -47,7 +47,7 @@ func (e *Edge) compress(w http.ResponseWriter, r *http.Request) error {
 	if in.Config.Mode == "" && strings.HasPrefix(strings.ToLower(r.UserAgent()), litellm) {
 		in.Config.Mode = events.ModeRetrieve
 	}
-	return answer(w, e.sidecar.Compress(r.Context(), tenant, in))
+	return answer(r.Context(), w, e.sidecar.Compress(r.Context(), tenant, in))
 }
 
 // usage keeps what a provider counted until the next request of the session.
@@ -56,16 +56,11 @@ func (e *Edge) usage(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	done, err := e.tenants.take(tenant, use{events: 1})
+	count(r, tenant)
+	body, err := query.ReadBody(w, r, limit.Body{Most: events.MaxRequestBytes})
 	if err != nil {
 		return err
 	}
-	defer done()
-	body, release, err := e.body(w, r, tenant, events.MaxRequestBytes)
-	if err != nil {
-		return err
-	}
-	defer release()
 	in, err := events.DecodeUsageRequest(body)
 	if err != nil {
 		return err
@@ -83,22 +78,25 @@ func (e *Edge) usage(w http.ResponseWriter, r *http.Request) error {
 		e.config.OnError(err)
 		return query.ErrBusy
 	}
-	return answer(w, &events.UsageResponse{V: events.Version, Session: in.Session, View: in.View})
+	return answer(r.Context(), w, &events.UsageResponse{V: events.Version, Session: in.Session, View: in.View})
 }
 
 // retrieve answers with the text that a placeholder stands for.
 func (e *Edge) retrieve(w http.ResponseWriter, r *http.Request) error {
 	t := tokenOf(r)
-	done, err := e.tenants.take(t.tenant, use{reads: 1})
+	count(r, t.tenant)
+	ctx, cancel := context.WithTimeoutCause(r.Context(), query.AnswerTimeout, query.ErrBusy)
+	defer cancel()
+	release, err := limit.Of(ctx).Hold(ctx, limit.Reads)
 	if err != nil {
 		return err
 	}
-	defer done()
-	out, err := e.sidecar.Retrieve(r.Context(), t.mayUse, r.PathValue("hash"))
+	defer release()
+	out, err := e.sidecar.Retrieve(ctx, t.mayUse, r.PathValue("hash"))
 	if err != nil {
 		return err
 	}
-	return answer(w, out)
+	return answer(r.Context(), w, out)
 }
 
 // tenantOf is the tenant of a request that names none: that of its token.
@@ -124,8 +122,9 @@ func sessionHeader(r *http.Request) (string, error) {
 	return names[0], nil
 }
 
-func answer(w http.ResponseWriter, v any) error {
+func answer(ctx context.Context, w http.ResponseWriter, v any) error {
 	data, err := events.Marshal(v)
+	limit.Of(ctx).Rest() // a slow reader may follow
 	if err == nil {
 		query.WriteData(w, http.StatusOK, "application/json", data)
 	}

@@ -44,6 +44,7 @@ type token struct {
 	tenant  string // [anyTenant] for an operator
 	session string // the id of the one session; "" for other roles
 	role    Role
+	part    string        // of its tenant, for the limiter
 	expires time.Time     // the zero value is never
 	rate    *rate.Limiter // of its requests; it lasts as long as the token is in the file
 }
@@ -151,6 +152,7 @@ func parseToken(fields []string) (*token, error) {
 		return nil, errors.New("the tenant is not 1 to 64 of A-Z a-z 0-9 _ -")
 	}
 	copy(t.hash[:], sum)
+	t.part = fields[0]
 	if len(fields) == 4 {
 		if t.expires, err = time.Parse(time.RFC3339, fields[3]); err != nil {
 			return nil, errors.New("the time at which the token expires is not like 2027-01-31T00:00:00Z")

@@ -14,17 +14,13 @@ import (
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
 	"compactd/internal/summarize/model"
+	"compactd/internal/worker/limit"
 	"compactd/internal/worker/observe"
 )
 
 // attach answers what of files to send with the next call of a session (B15). Files are
 // read and summarized outside the lock of the partition, and nothing of them is stored.
 func (s *Service) attach(ctx context.Context, in *events.AttachRequest) (*events.AttachResponse, error) {
-	release, err := s.longOf.take(in.Tenant)
-	if err != nil {
-		return nil, err
-	}
-	defer release()
 	next, err := s.pending(in.Address(), &in.NextCall)
 	if err != nil {
 		return nil, err
@@ -105,7 +101,7 @@ func (s *Service) summarizeFiles(ctx context.Context, in *events.AttachRequest, 
 			return err
 		})
 	}
-	if err := all.Wait(); err != nil {
+	if err := limit.Of(ctx).Idle(ctx, all.Wait); err != nil {
 		return nil, err
 	}
 	for i, w := range written {
@@ -140,15 +136,11 @@ func (s *Service) byModel(ctx context.Context, f summarize.File) (*summarize.Fil
 	if !ok {
 		by = extract.New()
 	}
-	release, err := s.summariesOf.await(ctx, f.Tenant)
+	release, err := limit.Of(ctx).Hold(ctx, limit.Models)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	if err := s.summaries.await(ctx); err != nil {
-		return nil, err
-	}
-	defer s.summaries.release()
 	return by.SummarizeFile(ctx, f)
 }
 

@@ -13,12 +13,11 @@ import (
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/worker/limit"
 	"compactd/internal/worker/partition"
 )
 
 const (
-	// maxAwaiting is how many requests may wait for a turn at once.
-	maxAwaiting = 1024
 	// awaitSlice is how long another worker is to wait at once: one that crashes
 	// answers nothing.
 	awaitSlice = 2 * time.Second
@@ -32,50 +31,45 @@ var errTurnPending = events.NewInvalid(events.CodeTurnPending, "", "the turn was
 
 // awaitAndAnswer answers a request when what it waits for is decided, by this worker or
 // by the one that serves the session then.
-func (s *Service) awaitAndAnswer(ctx context.Context, o *Operation, request []byte, w events.Await, alone bool) (data []byte, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, w.Limit()+AnswerTimeout, ErrBusy)
+func (s *Service) awaitAndAnswer(ctx context.Context, o *Operation, c *call, alone bool) (out any, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.wait.Limit()+AnswerTimeout, ErrBusy)
 	defer cancel()
 	defer context.AfterFunc(s.answering, cancel)()
-	end := time.Now().Add(w.Limit())
+	end := time.Now().Add(c.wait.Limit())
 	err = retry.Every(unservedPause).Do(ctx, nil, func() error {
-		data, err = s.tryAwaiting(ctx, o, request, w.Within(max(time.Until(end), 0)), alone)
+		out, err = s.tryAwaiting(ctx, o, c, c.wait.Within(max(time.Until(end), 0)), alone)
 		if again := Refusal(err).Code; alone || time.Until(end) <= 0 || again != events.CodeUnavailable && again != events.CodeTurnPending {
 			return retry.Final(err)
 		}
 		return err
 	})
-	return data, orEnded(ctx, err)
+	return out, orEnded(ctx, err)
 }
 
 // tryAwaiting waits and answers here, or has the worker do so that serves the partition.
-func (s *Service) tryAwaiting(ctx context.Context, o *Operation, request []byte, w events.Await, alone bool) ([]byte, error) {
-	id, elsewhere := s.ownedElsewhere(o, request)
+func (s *Service) tryAwaiting(ctx context.Context, o *Operation, c *call, w events.Await, alone bool) (any, error) {
+	elsewhere := s.elsewhere(c)
 	switch {
 	case elsewhere && alone:
 		return nil, ErrNotServed
 	case elsewhere:
-		request, err := events.WithAwait(request, w.Within(min(w.Limit(), awaitSlice)))
-		if err != nil {
-			return nil, err
-		}
 		ctx, cancel := context.WithTimeoutCause(ctx, awaitSlice+time.Second, ErrBusy)
 		defer cancel()
-		return s.ownerAnswer(ctx, id, o, request)
-	}
-	a, _, err := events.AwaitedBy(request)
-	if err != nil {
-		return nil, err
-	}
-	if err := s.awaitDecided(ctx, a, w); err != nil {
-		return nil, err
-	}
-	if o.slow {
-		if err := s.slots.await(ctx); err != nil {
-			return nil, err
+		sliced := *c
+		sliced.payload = func() ([]byte, error) {
+			request, err := c.payload()
+			if err != nil {
+				return nil, err
+			}
+			return events.WithAwait(request, w.Within(min(w.Limit(), awaitSlice)))
 		}
-		defer s.slots.release()
+		return s.ownerAnswer(ctx, o, &sliced)
 	}
-	return s.answer(ctx, o, request)
+	op := limit.Of(ctx)
+	if err := op.Idle(ctx, func() error { return s.awaitDecided(ctx, events.Address{Tenant: c.tenant, Session: c.session}, w) }); err != nil {
+		return nil, err
+	}
+	return s.run(ctx, o, c)
 }
 
 // awaitDecided waits until an event of a session was decided by this worker.

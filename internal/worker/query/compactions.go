@@ -11,7 +11,11 @@ import (
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/worker/limit"
 )
+
+// historyMemory is what a read of compactions holds: a large one as it is stored, and decoded.
+const historyMemory = 2 * events.MaxOutputBytes
 
 // compactions answers when and why a session was compacted, as the stream of outcomes has
 // it. A tenant may ask, and cannot read the stream.
@@ -25,18 +29,21 @@ func (s *Service) compactions(ctx context.Context, in *events.HistoryRequest) (*
 	}); err != nil {
 		return nil, err
 	}
-	limit := int(cmp.Or(in.Limit, events.MaxHistory))
+	op, most := limit.Of(ctx), int(cmp.Or(in.Limit, events.MaxHistory))
+	if err := op.Work(ctx, historyMemory); err != nil {
+		return nil, orEnded(ctx, err)
+	}
 	subject := events.Outcome(events.PartitionOf(a, s.config.Partitions.Count()), events.KindCompacted, a)
 	err := stream.ReadStream(ctx, s.config.JS, topology.OutcomesStream, subject, 1, 0, func(m jetstream.Msg, _ uint64) error {
 		e, err := entry(m)
 		if err != nil {
 			return nil //nolint:nilerr // none of a worker, or of a version that this one cannot read
 		}
-		if out.Entries = append([]events.HistoryEntry{e}, out.Entries...); len(out.Entries) > limit {
-			out.Entries = out.Entries[:limit]
+		if out.Entries = append([]events.HistoryEntry{e}, out.Entries...); len(out.Entries) > most {
+			out.Entries = out.Entries[:most]
 			out.Older++
 		}
-		return nil
+		return op.Yield(ctx)
 	})
 	if err != nil {
 		return nil, orEnded(ctx, err)

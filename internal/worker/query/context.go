@@ -10,9 +10,21 @@ import (
 	"compactd/internal/broker/retry"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/worker/limit"
 	"compactd/internal/worker/partition"
 	"compactd/internal/worker/payload"
 )
+
+// Context answers with a session's history for code of this process, by way of the worker that
+// serves the session.
+func (s *Service) Context(ctx context.Context, in *events.ContextRequest) (*events.ContextResponse, error) {
+	c := callOf(s, in, (*Service).context, func() ([]byte, error) { return events.Marshal(in) })
+	out, err := s.serve(ctx, s.find("context"), c, false)
+	if err != nil {
+		return nil, s.refuse(err)
+	}
+	return answerAs[events.ContextResponse](out)
+}
 
 // context answers with a session's history.
 func (s *Service) context(ctx context.Context, in *events.ContextRequest) (*events.ContextResponse, error) {
@@ -20,10 +32,12 @@ func (s *Service) context(ctx context.Context, in *events.ContextRequest) (*even
 	var system, tools compaction.Seq
 	var st compaction.Stats
 	var bad error
+	var weight int
 	p, at, err := s.inspect(in.Address(), func(l *compaction.Ledger) {
 		if !l.HasTurns() {
 			return
 		}
+		weight = l.Weight()
 		st, bad = l.Stats(s.config.Compaction, events.Model{})
 		view, system, tools = l.View()
 		if in.Generation != nil && *in.Generation <= st.Generation {
@@ -45,6 +59,9 @@ func (s *Service) context(ctx context.Context, in *events.ContextRequest) (*even
 	}
 	whole.Format, whole.Generation, whole.Through = view.Format, st.Generation, st.Through
 	whole.BoundThinking = view.Thinking.Bound
+	if err := rendering(ctx, max(weight, int(st.Budget.EstimatedInput)*bytesOfToken)); err != nil {
+		return nil, orEnded(ctx, err)
+	}
 	if whole.Messages, err = s.config.Partitions.Payloads.Render(ctx, in.Address(), view); err != nil {
 		if bad, ok := errors.AsType[*payload.InvalidError](err); ok {
 			return nil, events.NewInvalid(events.CodeInvalidHistory, "", bad.Error())
@@ -55,6 +72,21 @@ func (s *Service) context(ctx context.Context, in *events.ContextRequest) (*even
 		return nil, orEnded(ctx, err)
 	}
 	return whole.Paged(in.Page, min(maxAnswerBytes, connect.MaxPayload(s.config.Read)-answerMargin))
+}
+
+// bytesOfToken is about how many bytes of a history a token has, and renderedCopies how often it is
+// in memory while it is rendered: as text of the log, as a message, and in the answer.
+const (
+	bytesOfToken   = 4
+	renderedCopies = 3
+)
+
+// rendering takes what an answer with so many bytes of a history needs, if that is much.
+func rendering(ctx context.Context, bytes int) error {
+	if bytes <= limit.Large {
+		return nil
+	}
+	return limit.Of(ctx).Work(ctx, int64(bytes)*renderedCopies)
 }
 
 // inspect shows the ledger of a session to read, and returns its partition and up to

@@ -1,7 +1,8 @@
 package query
 
 import (
-	"encoding/json"
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -11,33 +12,25 @@ import (
 	"time"
 
 	"compactd/internal/events"
-)
-
-// Bounds of what is done at once over HTTP.
-const (
-	// maxRequests is how many requests are answered.
-	maxRequests = 32
-	// maxBodies is how many bodies are read: at most maxBodies times
-	// [events.MaxCheckBytes] of memory, each for bodyTimeout at most.
-	maxBodies   = 32
-	bodyTimeout = 5 * time.Second
+	"compactd/internal/worker/limit"
 )
 
 // ServeHTTP adds all operations to mux. current is the service that answers, or why there is none
-// now: until there is a worker nothing can answer. wrap is put around each operation; nil is
-// nothing.
+// now: until there is a worker nothing can answer. wrap is put around each operation, and begins
+// the [limit.Operation] of a request; nil is for operators.
 func ServeHTTP(mux *http.ServeMux, current func() (*Service, error), wrap func(*Operation, http.HandlerFunc) http.HandlerFunc) {
-	h := &adapter{current: current, answers: make(places, maxRequests), reads: make(places, maxBodies)}
 	for _, o := range Operations() {
 		if o.syncs && wrap == nil { // for agents, who have tokens
 			continue
 		}
-		answer := func(w http.ResponseWriter, q *http.Request) {
-			if err := h.answer(w, q, &o); err != nil {
+		answer := func(w http.ResponseWriter, r *http.Request) {
+			if err := answerHTTP(w, r, current, &o); err != nil {
 				WriteError(w, Refusal(err))
 			}
 		}
-		if wrap != nil {
+		if wrap == nil {
+			answer = forOperators(current, answer)
+		} else {
 			answer = wrap(&o, answer)
 		}
 		mux.HandleFunc(o.Method+" "+o.Path, answer)
@@ -45,42 +38,34 @@ func ServeHTTP(mux *http.ServeMux, current func() (*Service, error), wrap func(*
 	}
 }
 
-// adapter answers requests over HTTP.
-type adapter struct {
-	current func() (*Service, error)
-	answers places
-	reads   places // of bodies
+// forOperators begins the operation of a request that no token of a tenant sends.
+func forOperators(current func() (*Service, error), answer http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		s, err := current()
+		if err != nil {
+			WriteError(w, Refusal(err))
+			return
+		}
+		op := s.limiter.Begin(limit.Account{Tenant: "*"})
+		defer op.End()
+		answer(w, r.WithContext(op.With(r.Context())))
+	}
 }
 
-// answer writes an answer; after an error nothing is written. A request takes its place when its
-// body is there: bodies that come slowly hold places of their own, and keep no other request
-// from its answer.
-func (h *adapter) answer(w http.ResponseWriter, q *http.Request, o *Operation) error {
-	if _, err := h.current(); err != nil {
-		return err
-	}
-	body, err := h.body(w, q, o)
+// answerHTTP writes an answer; after an error nothing is written.
+func answerHTTP(w http.ResponseWriter, r *http.Request, current func() (*Service, error), o *Operation) error {
+	request, err := o.request(w, r)
 	if err != nil {
 		return err
 	}
-	request, err := o.payload(q, body)
-	if err != nil {
-		return err
-	}
-	if _, waits := o.waitsFor(request); !waits && !o.long { // those that do have a bound of their own
-		if !h.answers.take() {
-			return ErrBusy
-		}
-		defer h.answers.release()
-	}
-	s, err := h.current() // it may have begun to stop
+	s, err := current() // it may have begun to stop
 	if err != nil {
 		return err
 	}
 	if o.long {
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(o.limit() + bodyTimeout)) // else that of the server holds
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(o.limit() + AnswerTimeout)) // else that of the server holds
 	}
-	data, err := s.Answer(q.Context(), o, request)
+	data, err := s.Answer(r.Context(), o, request)
 	if err != nil {
 		return err
 	}
@@ -88,62 +73,94 @@ func (h *adapter) answer(w http.ResponseWriter, q *http.Request, o *Operation) e
 	return nil
 }
 
-// body reads the body of a request that may have one, bounded in bytes and time,
-// in one of a few places.
-func (h *adapter) body(w http.ResponseWriter, q *http.Request, o *Operation) ([]byte, error) {
-	deadline := http.NewResponseController(w)
-	defer func() { _ = deadline.SetReadDeadline(time.Time{}) }() // else it would end a long answer
-	if !o.Body || q.Body == http.NoBody {
-		return nil, nil
+// ReadBody reads the body of a request into memory that counts for its [limit.Operation].
+func ReadBody(w http.ResponseWriter, r *http.Request, b limit.Body) ([]byte, error) {
+	if r.ContentLength > int64(b.Most) && b.Fold == nil {
+		return nil, errTooLarge
 	}
-	if !h.reads.take() {
-		return nil, ErrBusy
-	}
-	defer h.reads.release()
-	if err := deadline.SetReadDeadline(time.Now().Add(BodyTime(q, bodyTimeout))); err != nil {
-		return nil, fmt.Errorf("bound the body: %w", err)
-	}
-	var body []byte
-	var err error
-	if o.Folds(q) {
-		body, err = BodyOfHashes(w, q, o.MaxBody())
-	} else {
-		body, err = io.ReadAll(http.MaxBytesReader(w, q.Body, int64(o.MaxBody())))
-	}
-	if events.CodeOf(err) == events.CodeTooLarge {
-		return nil, err
-	}
+	ctx, cancel := context.WithTimeoutCause(r.Context(), AnswerTimeout, ErrBusy)
+	defer cancel()
+	data, err := limit.Of(ctx).ReadBody(ctx, w, r, b)
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
-		return nil, events.NewInvalid(events.CodeTooLarge, "", "the body has more bytes than a request may have")
+		return nil, errTooLarge
 	}
-	if err != nil {
-		return nil, events.NewInvalid(events.CodeBadJSON, "", fmt.Sprintf("the body ended early, or did not come within %s", bodyTimeout))
+	switch {
+	case err == nil, events.CodeOf(err) == events.CodeTooLarge, errors.Is(err, ErrBusy):
+		return data, err
+	case errors.Is(err, limit.ErrSlow):
+		return nil, events.NewInvalid(events.CodeBadJSON, "", "the body came too slowly")
 	}
-	return body, nil
+	return nil, events.NewInvalid(events.CodeBadJSON, "", "the body ended early")
 }
 
-// BodyReader reads a body of at most a number of bytes.
-type BodyReader func(w http.ResponseWriter, r *http.Request, most int) ([]byte, error)
+var errTooLarge = events.NewInvalid(events.CodeTooLarge, "", "the body has more bytes than it may have")
 
 // foldMargin is what a request has beside its body: the fields of the path.
 const foldMargin = 4 << 10
 
-// Folds reports whether a body may be larger than [Operation.MaxBody], and is read by
-// [BodyOfHashes] then.
-func (o *Operation) Folds(r *http.Request) bool {
-	return o.syncs && (r.ContentLength < 0 || r.ContentLength > int64(o.MaxBody()))
+// request is the payload of a request: what it would be over NATS. The fields of its address stand
+// in the memory before its body, which so is read once. What is wrong with it the decoder
+// reports: a field that comes twice is there twice.
+func (o *Operation) request(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	fields := o.fields(r)
+	if !o.Body || r.Body == http.NoBody {
+		return append(fields, '}'), nil
+	}
+	b := limit.Body{Most: o.MaxBody(), Prefix: fields}
+	if o.syncs { // its media count with their references where they would be too large
+		b.MostSent = events.MaxSyncBody
+		b.Fold = func(in io.Reader, most int) ([]byte, error) { return events.ReadSync(in, most-foldMargin) }
+	}
+	data, err := ReadBody(w, r, b)
+	if err != nil {
+		return nil, err
+	}
+	return joined(data, len(fields))
 }
 
-// BodyOfHashes reads a body whose media count with their references where they would be too large:
-// see [events.ReadSync].
-func BodyOfHashes(w http.ResponseWriter, r *http.Request, most int) ([]byte, error) {
-	return events.ReadSync(http.MaxBytesReader(w, r.Body, events.MaxSyncBody), most-foldMargin)
+// fields are those of the path and the query, as an object that is not closed.
+func (o *Operation) fields(r *http.Request) []byte {
+	out := []byte{'{'}
+	add := func(name string, value []byte) {
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(append(append(out, quoted(name)...), ':'), value...)
+	}
+	for _, name := range o.PathParams() {
+		add(name, quoted(r.PathValue(name)))
+	}
+	query := r.URL.Query()
+	for _, p := range o.Query {
+		for _, value := range query[p.Name] {
+			add(p.Name, p.value(value))
+		}
+	}
+	return out
 }
 
-// BodyTime is the time that a body has: each [events.MaxSyncBytes] of it has that of a body.
-func BodyTime(r *http.Request, one time.Duration) time.Duration {
-	return one * time.Duration(1+min(max(r.ContentLength, 0), events.MaxSyncBody)/events.MaxSyncBytes)
+// joined makes one object of fields and of the object that is behind them, from at on.
+func joined(data []byte, at int) ([]byte, error) {
+	body := bytes.TrimLeft(data[at:], jsonSpace)
+	switch {
+	case len(body) == 0:
+		return append(data, '}'), nil
+	case body[0] != '{':
+		_, _, err := events.AwaitedBy(body)
+		if text, ok := strings.CutPrefix(fmt.Sprint(err), "the payload is an array"); ok {
+			return nil, events.NewInvalid(events.CodeBadJSON, "", "the body is an array"+text)
+		}
+		return nil, events.NewInvalid(events.CodeBadJSON, "", "the body is not one JSON object")
+	}
+	if rest := bytes.TrimLeft(body[1:], jsonSpace); at > 1 && (len(rest) == 0 || rest[0] != '}') {
+		body[0] = ','
+	} else {
+		body[0] = ' '
+	}
+	return data, nil
 }
+
+const jsonSpace = " \t\r\n"
 
 // Param is a field of a request that is in the query of its address.
 type Param struct {
@@ -152,48 +169,6 @@ type Param struct {
 	Text bool
 	// Place is turn.index, for an object with these two.
 	Place bool
-}
-
-// payload is what the request would be over NATS. What is wrong with it
-// the decoder of the payload reports: a field that comes twice is there twice.
-func (o *Operation) payload(q *http.Request, body []byte) ([]byte, error) {
-	var fields []string
-	add := func(name string, value []byte) {
-		fields = append(fields, string(quoted(name))+":"+string(value))
-	}
-	for _, name := range o.PathParams() {
-		add(name, quoted(q.PathValue(name)))
-	}
-	query := q.URL.Query()
-	for _, p := range o.Query {
-		for _, value := range query[p.Name] {
-			add(p.Name, p.value(value))
-		}
-	}
-	members, err := membersOf(body)
-	if err != nil {
-		return nil, err
-	}
-	if members != "" {
-		fields = append(fields, members)
-	}
-	return []byte("{" + strings.Join(fields, ",") + "}"), nil
-}
-
-// membersOf is what is within the braces of an object; nothing of an empty body.
-func membersOf(body []byte) (string, error) {
-	text := strings.TrimSpace(string(body))
-	if text == "" {
-		return "", nil
-	}
-	if !json.Valid(body) || text[0] != '{' {
-		_, _, err := events.AwaitedBy(body)
-		if text, ok := strings.CutPrefix(fmt.Sprint(err), "the payload is an array"); ok {
-			return "", events.NewInvalid(events.CodeBadJSON, "", "the body is an array"+text)
-		}
-		return "", events.NewInvalid(events.CodeBadJSON, "", "the body is not one JSON object")
-	}
-	return strings.TrimSpace(text[1 : len(text)-1]), nil
 }
 
 var (
@@ -216,6 +191,14 @@ func (p *Param) value(s string) []byte {
 func quoted(s string) []byte {
 	data, _ := events.Marshal(strings.ToValidUTF8(s, "\uFFFD")) // of a valid string
 	return data
+}
+
+// EndChunked ends the connection of a request in chunks after its answer. It may have had a length
+// too, which the server removed, and which a proxy before it may have believed: RFC 9112, 6.1.
+func EndChunked(w http.ResponseWriter, r *http.Request) {
+	if len(r.TransferEncoding) > 0 {
+		w.Header().Set("Connection", "close")
+	}
 }
 
 // Bearer is the token of a request, "" where there is none: the only place that it is
@@ -249,8 +232,8 @@ var statuses = map[events.Code]int{
 	events.CodeUnknownTurn: http.StatusNotFound, events.CodeUnknownGeneration: http.StatusNotFound,
 	events.CodeTurnPending: http.StatusGatewayTimeout, events.CodeRateLimited: http.StatusTooManyRequests, events.CodeDuplicateID: http.StatusConflict,
 	events.CodeOtherHistory: http.StatusConflict, events.CodeDiverged: http.StatusConflict, events.CodeEditedView: http.StatusConflict,
-	events.CodeStaleBase: http.StatusConflict, events.CodeTooManyMessages: http.StatusRequestEntityTooLarge,
-	events.CodeTooLarge: http.StatusRequestEntityTooLarge, events.CodeFormatChanged: http.StatusConflict,
+	events.CodeStaleBase: http.StatusConflict,
+	events.CodeTooLarge:  http.StatusRequestEntityTooLarge, events.CodeFormatChanged: http.StatusConflict,
 }
 
 // WriteError writes a refusal, with the status of its code.

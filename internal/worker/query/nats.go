@@ -11,7 +11,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 
+	"compactd/internal/broker/retry"
 	"compactd/internal/events"
+	"compactd/internal/worker/limit"
 )
 
 // Run answers over NATS until ctx ends, and returns when the last answer is given, or until does.
@@ -40,29 +42,24 @@ func (s *Service) Run(ctx, until context.Context) error {
 	if nc := s.config.Read; nc.IsConnected() {
 		_ = nc.FlushTimeout(time.Second) // the server sends no request here any more; if not, the caller waits in vain
 	}
-	for range maxAnswers { // from here on none begins
-		if s.slots.await(until) != nil {
-			break
-		}
-	}
+	_ = retry.Every(stopPause).Until(until, func() (bool, error) { return s.running.Load() == 0, nil }) // those that wait end by themselves
 	return nil
 }
+
+// stopPause is how long a stop waits between two looks at the answers that are under way.
+const stopPause = 5 * time.Millisecond
 
 // add answers an operation on its subject, and, if it is about a session, on those of tenants
 // too, which a server's permissions distinguish.
 func (s *Service) add(ctx context.Context, svc micro.Service, o *Operation) error {
 	meta := micro.WithEndpointMetadata(o.describe())
-	answer := func(r micro.Request) { s.receive(ctx, o, r.Reply(), r.Data(), false) }
+	answer := func(r micro.Request) { s.receive(ctx, o, message{reply: r.Reply(), data: r.Data()}) }
 	err := svc.AddEndpoint(o.Name, micro.HandlerFunc(answer), micro.WithEndpointSubject(o.Subject()), meta)
-	if err != nil || o.partition == nil {
+	if err != nil || o.global {
 		return err
 	}
 	ofTenant := func(r micro.Request) {
-		if err := checkTenant(r); err != nil {
-			s.respond(r.Reply(), nil, err)
-			return
-		}
-		answer(r)
+		s.receive(ctx, o, message{reply: r.Reply(), data: r.Data(), tenant: lastToken(r.Subject())})
 	}
 	return svc.AddEndpoint(o.Name+"-of-tenant", micro.HandlerFunc(ofTenant), micro.WithEndpointSubject(events.OfTenant(o.Subject(), "*")), meta)
 }
@@ -73,21 +70,11 @@ func (s *Service) Subscribe(ctx context.Context, id int) (stop func()) {
 	sub, err := s.config.Read.Subscribe(events.OwnerSubject(id, "*"), func(m *nats.Msg) {
 		o := s.find(lastToken(m.Subject))
 		switch {
-		case o == nil || o.partition == nil || !mayReply(m.Reply):
+		case o == nil || o.global || !mayReply(m.Reply):
 		case m.Header.Get(headerParts) == "":
-			s.receive(ctx, o, m.Reply, m.Data, true)
-		case !s.fetches.take():
-			s.respond(m.Reply, nil, ErrBusy)
+			s.receive(ctx, o, message{reply: m.Reply, data: m.Data, alone: true})
 		default:
-			go func() {
-				defer s.fetches.release()
-				request, err := s.fetch(ctx, m.Header)
-				if err != nil {
-					s.respond(m.Reply, nil, err)
-					return
-				}
-				s.receive(ctx, o, m.Reply, request, true)
-			}()
+			go s.receiveParts(ctx, o, m)
 		}
 	})
 	if err != nil {
@@ -97,25 +84,108 @@ func (s *Service) Subscribe(ctx context.Context, id int) (stop func()) {
 	return func() { _ = sub.Unsubscribe() }
 }
 
+// message is a request over NATS.
+type message struct {
+	reply  string
+	data   []byte
+	tenant string // of its subject, "" for none
+	alone  bool   // it comes from another worker
+}
+
 // receive answers a request: at once, or from a goroutine of its own, so that others of its
 // subscription need not wait.
-func (s *Service) receive(ctx context.Context, o *Operation, reply string, request []byte, alone bool) {
-	if !mayReply(reply) {
+func (s *Service) receive(ctx context.Context, o *Operation, m message) {
+	if !mayReply(m.reply) {
 		return
 	}
-	run, quick, err := s.admit(ctx, o, request, alone)
-	answer := func() {
-		data, err := run()
-		s.respond(reply, data, err)
+	op := s.limiter.Begin(limit.Account{Tenant: m.tenant})
+	ctx = op.With(ctx)
+	if !op.TryRemember(int64(len(m.data)) * limit.PerByte) {
+		s.respond(m.reply, nil, ErrBusy)
+		return
 	}
+	if len(m.data) > limit.Large {
+		go s.reply(ctx, op, o, m, nil)
+		return
+	}
+	c, err := s.decodeFor(ctx, o, m)
 	switch {
 	case err != nil:
-		s.respond(reply, nil, err)
-	case quick:
-		answer()
+		op.End()
+		s.respond(m.reply, nil, err)
+	case s.quick(o, c):
+		s.reply(ctx, op, o, m, c)
 	default:
-		go answer() // it has a place
+		go s.reply(ctx, op, o, m, c)
 	}
+}
+
+// decodeFor decodes a request, which belongs to the tenant and the session that it names from then
+// on. One of a tenant's subject names no other.
+func (s *Service) decodeFor(ctx context.Context, o *Operation, m message) (*call, error) {
+	c, err := s.decode(ctx, o, m.data)
+	tenant := ""
+	switch {
+	case err == nil:
+		tenant = c.tenant
+	case m.tenant == "":
+		return nil, err
+	default: // what is wrong with a request shows nothing to another tenant
+		var unread error
+		if tenant, unread = events.RequestTenant(m.data); unread != nil {
+			return nil, err
+		}
+	}
+	if m.tenant != "" && tenant != m.tenant {
+		return nil, errOtherTenant
+	}
+	if err != nil {
+		return nil, err
+	}
+	limit.Of(ctx).For(limit.Account{Tenant: c.tenant, Part: c.session})
+	return c, nil
+}
+
+// reply answers a request, and ends its operation. A nil call is decoded first.
+func (s *Service) reply(ctx context.Context, op *limit.Operation, o *Operation, m message, c *call) {
+	defer op.End()
+	var data []byte
+	var err error
+	if c == nil {
+		c, err = s.decodeFor(ctx, o, m)
+	}
+	if err == nil {
+		var out any
+		if out, err = s.serve(ctx, o, c, m.alone); err == nil {
+			data, err = s.encode(ctx, out)
+		}
+	}
+	s.respond(m.reply, data, err)
+}
+
+// receiveParts answers a request that another worker offers in parts.
+func (s *Service) receiveParts(ctx context.Context, o *Operation, m *nats.Msg) {
+	limited, cancel := context.WithTimeoutCause(ctx, AnswerTimeout, ErrBusy)
+	defer cancel()
+	op := s.limiter.Begin(limit.Account{})
+	size, release, err := 0, func() {}, error(nil)
+	if size, err = offeredSize(m.Header); err == nil {
+		release, err = op.Hold(limited, limit.Fetches)
+	}
+	if err == nil {
+		defer release()
+		err = op.Remember(limited, int64(size)*limit.PerByte)
+	}
+	var request []byte
+	if err == nil {
+		request, err = s.fetch(limited, m.Header, size)
+	}
+	if err != nil {
+		op.End()
+		s.respond(m.Reply, nil, orEnded(limited, err))
+		return
+	}
+	s.reply(op.With(ctx), op, o, message{reply: m.Reply, data: request, alone: true}, nil)
 }
 
 // respond sends an answer, or refuses it with an error.
@@ -143,16 +213,6 @@ func mayReply(subject string) bool {
 		return false
 	}
 	return root[0] != '$'
-}
-
-// checkTenant refuses a request whose payload names another tenant than the
-// last token of its subject.
-func checkTenant(r micro.Request) error {
-	requested, err := events.RequestTenant(r.Data())
-	if err == nil && requested != lastToken(r.Subject()) {
-		err = errOtherTenant
-	}
-	return err
 }
 
 func lastToken(subject string) string { return subject[strings.LastIndexByte(subject, '.')+1:] }

@@ -23,26 +23,49 @@ type Operation struct {
 	// Responses names the schemas of the answer: it is valid by one of them.
 	Responses []string
 
-	answer func(*Service, context.Context, []byte) (any, error)
-	slow   bool // reads the log: each answer has a slot
-	long   bool // waits for models: such answers have places and a time of their own
-	awaits bool // a request may wait for a turn
-	syncs  bool // publishes: for agents alone, in places of its own
-	// partition returns whose request it is: only the worker that serves the partition
-	// can answer. Nil leaves it to any worker. An error leaves it to any, too: the
-	// answer reports what is wrong.
-	partition func(*Service, []byte) (int, error)
+	decode func(*Service, []byte) (*call, error)
+	slow   bool // reads the log: each answer has a place
+	long   bool // waits for models: such answers have a time of their own
+	syncs  bool // publishes: for agents alone
+	global bool // any worker answers
+}
+
+// call is a request that was decoded.
+type call struct {
+	tenant, session string
+	partition       int // that the worker serves who can answer; -1 is any worker
+	wait            events.Await
+	answer          func(context.Context) (any, error)
+	payload         func() ([]byte, error) // for another worker
+}
+
+// addressed is a request about a session.
+type addressed[Q any] interface {
+	*Q
+	Address() events.Address
 }
 
 // typed answers what a decoder reads.
-func typed[Q, A any](decode func([]byte) (*Q, error), answer func(*Service, context.Context, *Q) (A, error)) func(*Service, context.Context, []byte) (any, error) {
-	return func(s *Service, ctx context.Context, request []byte) (any, error) {
+func typed[Q, A any, P addressed[Q]](decode func([]byte) (*Q, error), answer func(*Service, context.Context, *Q) (A, error)) func(*Service, []byte) (*call, error) {
+	return func(s *Service, request []byte) (*call, error) {
 		in, err := decode(request)
 		if err != nil {
 			return nil, err
 		}
-		return answer(s, ctx, in)
+		return callOf[Q, A, P](s, in, answer, func() ([]byte, error) { return request, nil }), nil
 	}
+}
+
+func callOf[Q, A any, P addressed[Q]](s *Service, in *Q, answer func(*Service, context.Context, *Q) (A, error), payload func() ([]byte, error)) *call {
+	a := P(in).Address()
+	c := &call{
+		tenant: a.Tenant, session: a.Session, partition: events.PartitionOf(a, s.config.Partitions.Count()), payload: payload,
+		answer: func(ctx context.Context) (any, error) { return answer(s, ctx, in) },
+	}
+	if w, ok := any(in).(interface{ Awaited() events.Await }); ok {
+		c.wait = w.Awaited()
+	}
+	return c
 }
 
 // Operations lists what may be requested.
@@ -53,63 +76,57 @@ func Operations() []Operation {
 	return []Operation{
 		{
 			Name: "attach", Method: "POST", Path: session + "/attach", Body: true, Responses: []string{"attach-response"},
-			answer: typed(events.DecodeAttachRequest, (*Service).attach), long: true, partition: (*Service).partitionOf,
+			decode: typed(events.DecodeAttachRequest, (*Service).attach), long: true,
 		},
 		{
 			Name: "health", Method: "GET", Path: "/v1/health", Responses: []string{"health-response"},
-			answer: func(s *Service, _ context.Context, _ []byte) (any, error) { return s.health(), nil },
+			decode: (*Service).decodeHealth, global: true,
 		},
 		{
 			Name: "sessions", Method: "GET", Path: "/v1/sessions", Responses: []string{"sessions-response"},
 			Query:  []Param{{Name: "tenant", Text: true}, {Name: "limit"}, {Name: "after", Text: true}},
-			answer: typed(events.DecodeSessionsRequest, (*Service).sessions), slow: true, partition: (*Service).partitionAfter,
+			decode: (*Service).decodeSessions, slow: true,
 		},
 		{
 			Name: "check", Method: "POST", Path: session + "/check", Body: true, Responses: []string{"check-response"},
-			answer: typed(events.DecodeCheckRequest, (*Service).check), awaits: true, partition: (*Service).partitionOf,
+			decode: typed(events.DecodeCheckRequest, (*Service).check),
 		},
 		{
 			Name: "context", Method: "GET", Path: session + "/context", Responses: []string{"context-response"},
 			Query:  append([]Param{page, {Name: "generation"}}, awaits...),
-			answer: typed(events.DecodeContextRequest, (*Service).context), slow: true, awaits: true, partition: (*Service).partitionOf,
+			decode: typed(events.DecodeContextRequest, (*Service).context), slow: true,
 		},
 		{
 			Name: "files", Method: "GET", Path: session + "/files", Responses: []string{"files-response"},
 			Query:  []Param{page},
-			answer: typed(events.DecodeFilesRequest, (*Service).files), slow: true, partition: (*Service).partitionOf,
+			decode: typed(events.DecodeFilesRequest, (*Service).files), slow: true,
 		},
 		{
 			Name: "history", Method: "GET", Path: session + "/history", Responses: []string{"history-response"},
 			Query:  []Param{{Name: "limit"}},
-			answer: typed(events.DecodeHistoryRequest, (*Service).compactions), slow: true, partition: (*Service).partitionOf,
+			decode: typed(events.DecodeHistoryRequest, (*Service).compactions), slow: true,
 		},
 		{
 			Name: "outcome", Method: "GET", Path: session + "/outcome", Responses: []string{"outcome-response"},
 			Query:  []Param{{Name: "seq"}, {Name: "wait_ms"}},
-			answer: typed(events.DecodeOutcomeRequest, (*Service).outcome), awaits: true, partition: (*Service).partitionOf,
+			decode: typed(events.DecodeOutcomeRequest, (*Service).outcome),
 		},
 		{
 			Name: "recall", Method: "GET", Path: session + "/recall", Responses: []string{"recall-response", "search-response"},
 			Query:  []Param{{Name: "turn"}, {Name: "index"}, page, {Name: "text", Text: true}, {Name: "limit"}, {Name: "before", Place: true}, {Name: "ancestor", Text: true}},
-			answer: typed(events.DecodeRecallRequest, (*Service).recall), slow: true, partition: (*Service).partitionOf,
+			decode: typed(events.DecodeRecallRequest, (*Service).recall), slow: true,
 		},
 		{
 			Name: "stats", Method: "GET", Path: session + "/stats", Responses: []string{"stats-response"},
 			Query:  append([]Param{{Name: "provider", Text: true}, {Name: "model", Text: true}, {Name: "max_output_tokens"}}, awaits...),
-			answer: typed(events.DecodeStatsRequest, (*Service).stats), awaits: true, partition: (*Service).partitionOf,
+			decode: typed(events.DecodeStatsRequest, (*Service).stats),
 		},
 		{
 			Name: "sync", Method: "POST", Path: session + "/sync", Body: true, Responses: []string{"sync-response"},
 			Query:  []Param{{Name: "form", Text: true}},
-			answer: typed(events.DecodeSyncRequest, (*Service).sync), syncs: true, partition: (*Service).syncPartition,
+			decode: typed(events.DecodeSyncRequest, (*Service).sync), syncs: true,
 		},
 	}
-}
-
-// syncPartition is the partition of the session that a sync is about.
-func (s *Service) syncPartition(request []byte) (int, error) {
-	a, err := events.SyncAddress(request)
-	return events.PartitionOf(a, s.config.Partitions.Count()), err
 }
 
 // MaxBody bounds the body of a request over HTTP, in bytes.
@@ -133,7 +150,7 @@ func (o *Operation) Subject() string { return events.ServiceName + "." + o.Name 
 
 // Request names the schema of the payload; "" where none is read.
 func (o *Operation) Request() string {
-	if o.partition == nil {
+	if o.global {
 		return ""
 	}
 	return o.Name + "-request"
@@ -162,13 +179,4 @@ func (o *Operation) describe() map[string]string {
 		out["request"] = schema.ID(request)
 	}
 	return out
-}
-
-// waitsFor reads what a request waits for; not ok is one that is answered as it stands.
-func (o *Operation) waitsFor(request []byte) (events.Await, bool) {
-	if !o.awaits {
-		return events.Await{}, false
-	}
-	_, w, err := events.AwaitedBy(request)
-	return w, err == nil && w.Waits() // the answer reports what is wrong with it
 }

@@ -16,12 +16,16 @@ import (
 	"compactd/internal/broker/stream"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/worker/limit"
 	"compactd/internal/worker/observe"
 )
 
 const (
-	// searchChunk is how many turns are read at once: with the largest turns 32 MiB.
+	// searchChunk is how many turns are read at once, where they are small: about searchBytes.
 	searchChunk = 8
+	searchBytes = 256 << 10
+	// searchMemory is what a search holds: a large turn as it is stored, and decoded.
+	searchMemory = 3 * events.MaxTurnBytes
 	// maxSearched is how many bytes of turns one search reads before it returns where
 	// to go on, a second's work at worst; a little more, since a chunk is read as
 	// a whole. A turn counts as turnCost at least.
@@ -112,10 +116,18 @@ func (s *Service) askParent(ctx context.Context, o *originals, in *events.Recall
 		return err
 	}
 	recall := s.find("recall")
-	if id, elsewhere := s.ownedElsewhere(recall, data); elsewhere {
-		data, err = s.ownerAnswer(ctx, id, recall, data)
+	c, err := recall.decode(s, data)
+	if err != nil {
+		return err
+	}
+	var answer any
+	if s.elsewhere(c) {
+		answer, err = s.ownerAnswer(ctx, recall, c)
 	} else {
-		data, err = s.answer(ctx, recall, data)
+		answer, err = c.answer(ctx)
+	}
+	if err == nil {
+		data, err = s.encode(ctx, answer)
 	}
 	if err != nil {
 		return err
@@ -194,7 +206,17 @@ func (o *originals) read(ctx context.Context, seqs []uint64) ([]*events.Turn, in
 		return nil, 0, fmt.Errorf("recall: %w", err)
 	}
 	size, out := 0, make([]*events.Turn, len(stored))
+	for _, b := range stored {
+		size += len(b.Data)
+	}
+	op := limit.Of(ctx)
+	if err := op.ComputeOver(ctx, size); err != nil {
+		return nil, 0, err
+	}
 	for i, b := range stored {
+		if err := op.Yield(ctx); err != nil {
+			return nil, 0, err
+		}
 		if b.Subject == "" {
 			continue
 		}
@@ -204,7 +226,6 @@ func (o *originals) read(ctx context.Context, seqs []uint64) ([]*events.Turn, in
 		if out[i], err = events.DecodeTurn(b.Data); err != nil {
 			return nil, 0, fmt.Errorf("recall: sequence %d: %w", b.Seq, errors.New(string(events.CodeOf(err))))
 		}
-		size += len(b.Data)
 	}
 	return out, size, nil
 }
@@ -219,7 +240,11 @@ func (o *originals) search(ctx context.Context, in *events.RecallRequest) (*even
 	if in.Before != nil && in.Before.Compare(f.before) < 0 {
 		f.before = *in.Before
 	}
-	for size := 0; ; {
+	op := limit.Of(ctx)
+	if err := op.Work(ctx, searchMemory); err != nil {
+		return nil, orEnded(ctx, err)
+	}
+	for size, chunk := 0, 1; ; {
 		to := int(min(f.before.Turn, int64(len(o.seqs)))) // turn number to is index to-1
 		if f.before.Index == 0 {
 			to = int(f.before.Turn - 1)
@@ -231,12 +256,16 @@ func (o *originals) search(ctx context.Context, in *events.RecallRequest) (*even
 			f.out.Before = &f.before
 			return &f.out, nil
 		}
-		from := max(0, to-searchChunk)
+		from := max(0, to-chunk)
 		n, err := o.searchTurns(ctx, &f, from, to)
+		if err == nil {
+			err = op.Yield(ctx)
+		}
 		if err != nil {
 			return nil, orEnded(ctx, err)
 		}
 		size += n + (to-from)*turnCost
+		chunk = max(1, min(2*chunk, searchChunk, (to-from)*searchBytes/max(n, 1)))
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"compactd/internal/broker/connect"
 	"compactd/internal/events"
+	"compactd/internal/worker/limit"
 )
 
 // A request that is larger than a message of the server is fetched by the worker that answers
@@ -20,27 +21,20 @@ const (
 	headerParts = "Compactd-Parts" // where parts are requested, by their index
 	headerSize  = "Compactd-Size"  // of the whole, in bytes
 	partMargin  = 4 << 10          // of a message, for headers
-	// maxFetches is how many such requests are fetched at once.
-	maxFetches = 4
-	partTime   = 2 * time.Second // for one part
+	partTime    = 2 * time.Second  // for one part
 )
-
-// ownedElsewhere reports whether another worker has to answer, and for which partition. Any
-// worker may receive a request.
-func (s *Service) ownedElsewhere(o *Operation, request []byte) (partition int, yes bool) {
-	if o.partition == nil {
-		return 0, false
-	}
-	id, err := o.partition(s, request)
-	return id, err == nil && s.config.Partitions.At(id) == nil
-}
 
 // ownerAnswer is the answer of the worker that serves a partition; a refusal of it is
 // the error. Where no worker serves the partition, that is the answer.
-func (s *Service) ownerAnswer(ctx context.Context, id int, o *Operation, request []byte) ([]byte, error) {
+func (s *Service) ownerAnswer(ctx context.Context, o *Operation, c *call) (any, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, o.limit(), ErrBusy)
 	defer cancel()
-	m := &nats.Msg{Subject: events.OwnerSubject(id, o.Name), Data: request}
+	request, err := c.payload()
+	if err != nil {
+		return nil, err
+	}
+	limit.Of(ctx).Rest() // the work is that worker's
+	m := &nats.Msg{Subject: events.OwnerSubject(c.partition, o.Name), Data: request}
 	if len(request) > connect.MaxPayload(s.config.Read)-partMargin {
 		stop, err := s.offer(m)
 		if err != nil {
@@ -55,7 +49,7 @@ func (s *Service) ownerAnswer(ctx context.Context, id int, o *Operation, request
 	case err != nil:
 		return nil, ErrNotServed
 	case reply.Header.Get(micro.ErrorCodeHeader) == "":
-		return reply.Data, nil
+		return events.Raw(reply.Data), nil
 	}
 	refused := &events.ServiceError{}
 	if err := events.Unmarshal(reply.Data, refused); err != nil {
@@ -86,15 +80,18 @@ func (s *Service) offer(m *nats.Msg) (stop func(), err error) {
 // errParts: what another worker offers is no request of a size that one may have.
 var errParts = errors.New("the parts of a request are none")
 
-// fetch returns the request that another worker offers.
-func (s *Service) fetch(ctx context.Context, offered nats.Header) ([]byte, error) {
-	place := offered.Get(headerParts)
+// offeredSize is how many bytes a request has that another worker offers.
+func offeredSize(offered nats.Header) (int, error) {
 	size, err := strconv.Atoi(offered.Get(headerSize))
-	if err != nil || size <= 0 || size > events.MaxSyncBytes+partMargin || !mayReply(place) {
-		return nil, errParts
+	if err != nil || size <= 0 || size > events.MaxSyncBytes+partMargin || !mayReply(offered.Get(headerParts)) {
+		return 0, errParts
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, AnswerTimeout, ErrBusy)
-	defer cancel()
+	return size, nil
+}
+
+// fetch returns the request that another worker offers.
+func (s *Service) fetch(ctx context.Context, offered nats.Header, size int) ([]byte, error) {
+	place := offered.Get(headerParts)
 	out := make([]byte, 0, size)
 	for i := 0; len(out) < size; {
 		limited, cancel := context.WithTimeout(ctx, partTime)

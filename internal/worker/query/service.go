@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"compactd/internal/broker/connect"
@@ -12,27 +13,18 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/summarize"
+	"compactd/internal/worker/limit"
 	"compactd/internal/worker/observe"
 	"compactd/internal/worker/partition"
 	"compactd/internal/worker/syncs"
 
 	"github.com/nats-io/nats.go"
-
 	"github.com/nats-io/nats.go/jetstream"
 )
 
 const (
-	// maxAnswers is how many answers may read the log at once.
-	maxAnswers = 8
-	// maxForwards is how many requests may wait for the answer of another worker.
-	maxForwards = 64
-	// maxLong is how many answers may wait for models at once; of these maxSummaries
-	// have a file summarized.
-	maxLong      = 16
+	// maxSummaries is how many files of one request are summarized at once.
 	maxSummaries = 4
-	// Of the two, one tenant has at most three quarters.
-	maxLongOfTenant      = maxLong * 3 / 4
-	maxSummariesOfTenant = maxSummaries * 3 / 4
 	// AnswerTimeout bounds an answer, the wait for its turn included.
 	AnswerTimeout = 10 * time.Second
 	// LongestAnswer bounds one that waits for models.
@@ -49,20 +41,21 @@ const (
 // Why a request is refused; the caller may send it again.
 var (
 	ErrNotServed = errors.New("the partition of this session is not served yet")
-	ErrBusy      = errors.New("the worker could not answer in time")
+	ErrBusy      = limit.ErrBusy
 	ErrStopping  = errors.New("the worker is stopping")
 )
 
 // errOtherTenant: permissions on subjects hold for what is requested.
 var errOtherTenant = errors.New("the request names another tenant than its subject")
 
-// Config describes a [Service]. All fields but Summarizer are required.
+// Config describes a [Service]. All fields but Limiter and Summarizer are required.
 type Config struct {
 	Read, Commit *nats.Conn
 	Publish      *nats.Conn // of a user that may publish what agents publish; nil is Read
 	JS           jetstream.JetStream
 	Partitions   *partition.Set
 	Compaction   *compaction.Config
+	Limiter      *limit.Limiter       // nil is one of its own
 	Summarizer   summarize.Summarizer // of attached files, where it can; nil leaves them to the embedded one
 	Listener     observe.Listener
 	Owner        string          // of the worker
@@ -77,16 +70,8 @@ type Service struct {
 	config     Config
 	operations []Operation
 
-	slots     places // of answers that read the log
-	forwards  places // of requests that are sent to another worker
-	fetches   places // of requests that are larger than a message
-	awaiting  places // of requests that wait for a turn
-	long      places // of answers that may wait for models
-	summaries places // of files that are summarized
-
-	longOf, summariesOf *tenantPlaces // of one tenant
-
-	syncs     places // of syncs
+	limiter   *limit.Limiter
+	running   atomic.Int64 // answers
 	publisher *Publisher
 	syncer    *syncs.Syncer
 	answering context.Context //nolint:containedctx // ends with Run: then no answer is given any more
@@ -95,10 +80,9 @@ type Service struct {
 
 // New returns a service that answers over NATS once it runs.
 func New(c Config) *Service {
-	s := &Service{
-		config: c, operations: Operations(), slots: make(places, maxAnswers), forwards: make(places, maxForwards), fetches: make(places, maxFetches), awaiting: make(places, maxAwaiting),
-		long: make(places, maxLong), summaries: make(places, maxSummaries),
-		longOf: newTenantPlaces(maxLongOfTenant), summariesOf: newTenantPlaces(maxSummariesOfTenant), syncs: make(places, maxSyncs),
+	s := &Service{config: c, operations: Operations(), limiter: c.Limiter}
+	if s.limiter == nil {
+		s.limiter = limit.New(limit.Config{})
 	}
 	var err error
 	if s.publisher, err = NewPublisher(cmp.Or(c.Publish, c.Read), c.Read, c.Partitions.Count(), func(err error) { s.retrying(-1, "publish", err) }); err != nil {
@@ -109,41 +93,8 @@ func New(c Config) *Service {
 	return s
 }
 
-// places bound what is done at once.
-type places chan struct{}
-
-// take is false when all places are taken.
-func (p places) take() bool {
-	select {
-	case p <- struct{}{}:
-		return true
-	default:
-		return false
-	}
-}
-
-// await waits for a place until ctx ends, and returns why it did.
-func (p places) await(ctx context.Context) error {
-	select {
-	case p <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return whyEnded(ctx)
-	}
-}
-
-func (p places) release() { <-p }
-
-// hold takes a place for a task.
-func (p places) hold(t task) (task, error) {
-	if !p.take() {
-		return nil, ErrBusy
-	}
-	return func() ([]byte, error) {
-		defer p.release()
-		return t()
-	}, nil
-}
+// Limiter is what requests share.
+func (s *Service) Limiter() *limit.Limiter { return s.limiter }
 
 // find returns the operation of a name, nil for none.
 func (s *Service) find(name string) *Operation {
@@ -155,24 +106,14 @@ func (s *Service) find(name string) *Operation {
 	return nil
 }
 
-// partitionOf is the partition of the session that a request is about.
-func (s *Service) partitionOf(request []byte) (int, error) {
-	a, err := events.RequestAddress(request)
-	return events.PartitionOf(a, s.config.Partitions.Count()), err
-}
-
 // Answer answers a request, by way of the worker that serves the session if it is another
 // one. Its error is an [*events.ServiceError].
 func (s *Service) Answer(ctx context.Context, o *Operation, request []byte) ([]byte, error) {
-	run, _, err := s.admit(ctx, o, request, false)
-	var answer []byte
-	if err == nil {
-		answer, err = run()
-	}
+	data, err := s.answer(ctx, o, request, false)
 	if err != nil {
 		return nil, s.refuse(err)
 	}
-	return answer, nil
+	return data, nil
 }
 
 // Ask is Answer for the operation of a name, for code of this process.
@@ -184,71 +125,107 @@ func (s *Service) Ask(ctx context.Context, operation string, request []byte) ([]
 	return s.Answer(ctx, o, request)
 }
 
-// task answers one request, once, and gives its place back.
-type task func() ([]byte, error)
-
-// admit takes the place that a request needs while it is answered, and returns what answers
-// it. It is quick where it waits for nothing. Alone keeps it from other workers.
-func (s *Service) admit(ctx context.Context, o *Operation, request []byte, alone bool) (t task, quick bool, err error) {
-	wait, waits := o.waitsFor(request)
-	id, elsewhere := s.ownedElsewhere(o, request)
-	switch {
-	case waits:
-		t, err = s.awaiting.hold(func() ([]byte, error) { return s.awaitAndAnswer(ctx, o, request, wait, alone) })
-		return t, false, err
-	case elsewhere && !alone:
-		t, err = s.forwards.hold(func() ([]byte, error) { return s.ownerAnswer(ctx, id, o, request) })
-		return t, false, err
-	case o.syncs:
-		t, err = s.syncs.hold(func() ([]byte, error) {
-			limited, cancel := context.WithTimeoutCause(ctx, AnswerTimeout, ErrBusy)
-			defer cancel()
-			defer context.AfterFunc(s.answering, cancel)()
-			return s.answer(limited, o, request)
-		})
-		return t, false, err
-	case o.long:
-		t, err = s.long.hold(func() ([]byte, error) {
-			limited, cancel := context.WithTimeoutCause(ctx, o.limit(), ErrBusy)
-			defer cancel()
-			defer context.AfterFunc(s.answering, cancel)()
-			return s.answer(limited, o, request)
-		})
-		return t, false, err
-	case o.slow || len(request) > events.MaxRequestBytes: // others of this operation would wait for it
-		limited, cancel := context.WithTimeoutCause(ctx, AnswerTimeout, ErrBusy)
-		if err := s.slots.await(limited); err != nil {
-			cancel()
-			return nil, false, err
-		}
-		return func() ([]byte, error) {
-			defer cancel()
-			defer s.slots.release()
-			return s.answer(limited, o, request)
-		}, false, nil
-	default:
-		return func() ([]byte, error) { return s.answer(ctx, o, request) }, true, nil
-	}
-}
-
-// answer answers a request here. A panic is an error of this answer alone.
-func (s *Service) answer(ctx context.Context, o *Operation, request []byte) (data []byte, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("answer: panic: %v", r)
-		}
-	}()
-	v, err := o.answer(s, ctx, request)
+// answer decodes a request and answers it. Alone keeps it from other workers.
+func (s *Service) answer(ctx context.Context, o *Operation, request []byte, alone bool) ([]byte, error) {
+	c, err := s.decode(ctx, o, request)
 	if err != nil {
 		return nil, err
 	}
-	if data, err = events.Marshal(v); err != nil {
+	out, err := s.serve(ctx, o, c, alone)
+	if err != nil {
+		return nil, err
+	}
+	return s.encode(ctx, out)
+}
+
+// decode reads a request, a large one in its turn.
+func (s *Service) decode(ctx context.Context, o *Operation, request []byte) (c *call, err error) {
+	defer recovered(&err)
+	limited, cancel := context.WithTimeoutCause(ctx, AnswerTimeout, ErrBusy)
+	defer cancel()
+	if err := limit.Of(ctx).ComputeOver(limited, len(request)); err != nil {
+		return nil, orEnded(limited, err)
+	}
+	return o.decode(s, request)
+}
+
+// encode writes an answer.
+func (s *Service) encode(ctx context.Context, out any) ([]byte, error) {
+	if data, ok := out.(events.Raw); ok { // of another worker
+		return data, nil
+	}
+	data, err := events.Marshal(out)
+	if err != nil {
 		return nil, err
 	}
 	if most := connect.MaxPayload(s.config.Read); len(data) > most {
 		return nil, events.NewInvalid(events.CodeTooLarge, "", fmt.Sprintf("a page with one value of it has %d bytes, more than the %d that the server takes", len(data), most))
 	}
+	limit.Of(ctx).Rest() // a slow reader may follow
 	return data, nil
+}
+
+// anyWorker is the partition of a request that any worker answers.
+const anyWorker = -1
+
+// elsewhere reports whether another worker has to answer.
+func (s *Service) elsewhere(c *call) bool {
+	return c.partition != anyWorker && s.config.Partitions.At(c.partition) == nil
+}
+
+// quick reports whether a request is answered without waiting for anything.
+func (s *Service) quick(o *Operation, c *call) bool {
+	return !c.wait.Waits() && !o.slow && !o.long && !o.syncs && !s.elsewhere(c)
+}
+
+// serve answers a request, with the places that it needs meanwhile. The answer of another worker
+// is an [events.Raw].
+func (s *Service) serve(ctx context.Context, o *Operation, c *call, alone bool) (any, error) {
+	s.running.Add(1)
+	defer s.running.Add(-1)
+	switch op := limit.Of(ctx); {
+	case c.wait.Waits():
+		return held(ctx, op, limit.Waits, func() (any, error) { return s.awaitAndAnswer(ctx, o, c, alone) })
+	case s.elsewhere(c) && !alone:
+		return held(ctx, op, limit.Forwards, func() (any, error) { return s.ownerAnswer(ctx, o, c) })
+	case o.syncs || o.long:
+		limited, cancel := context.WithTimeoutCause(ctx, o.limit(), ErrBusy)
+		defer cancel()
+		defer context.AfterFunc(s.answering, cancel)()
+		return held(limited, op, limit.Waits, func() (any, error) { return s.run(limited, o, c) })
+	default:
+		return s.run(ctx, o, c)
+	}
+}
+
+// held calls fn with a place of a class.
+func held(ctx context.Context, op *limit.Operation, class limit.Class, fn func() (any, error)) (any, error) {
+	limited, cancel := context.WithTimeoutCause(ctx, AnswerTimeout, ErrBusy)
+	defer cancel()
+	release, err := op.Hold(limited, class)
+	if err != nil {
+		return nil, orEnded(limited, err)
+	}
+	defer release()
+	return fn()
+}
+
+// run answers a request here. A panic is an error of this answer alone.
+func (s *Service) run(ctx context.Context, o *Operation, c *call) (out any, err error) {
+	defer recovered(&err)
+	if !o.slow {
+		return c.answer(ctx)
+	}
+	limited, cancel := context.WithTimeoutCause(ctx, AnswerTimeout, ErrBusy)
+	defer cancel()
+	return held(limited, limit.Of(ctx), limit.Reads, func() (any, error) { return c.answer(limited) })
+}
+
+// recovered makes an error of a panic.
+func recovered(err *error) {
+	if r := recover(); r != nil {
+		*err = fmt.Errorf("answer: panic: %v", r)
+	}
 }
 
 // whyEnded returns why the work on an answer ended early.

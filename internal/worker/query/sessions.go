@@ -31,16 +31,21 @@ func (s *Service) sessions(ctx context.Context, in *events.SessionsRequest) (*ev
 	return out, nil
 }
 
-// partitionAfter is the partition that a request for sessions goes on with.
-func (s *Service) partitionAfter(request []byte) (int, error) {
+// decodeSessions reads a request for sessions. It goes on with a partition; one that there is
+// none of any worker refuses.
+func (s *Service) decodeSessions(request []byte) (*call, error) {
 	in, err := events.DecodeSessionsRequest(request)
-	if err == nil && in.After.Partition >= s.config.Partitions.Count() {
-		err = ErrNotServed // no worker does; any worker may answer so
-	}
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	return in.After.Partition, nil
+	c := &call{
+		tenant: in.Tenant, partition: in.After.Partition, payload: func() ([]byte, error) { return request, nil },
+		answer: func(ctx context.Context) (any, error) { return s.sessions(ctx, in) },
+	}
+	if c.partition >= s.config.Partitions.Count() {
+		c.partition = anyWorker
+	}
+	return c, nil
 }
 
 // list adds the sessions of one partition behind a cursor to an answer, up to limit

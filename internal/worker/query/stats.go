@@ -32,6 +32,11 @@ func (s *Service) stats(_ context.Context, in *events.StatsRequest) (*events.Sta
 	return out, cmp.Or(err, bad)
 }
 
+// decodeHealth reads a request for the state of a worker: it has no payload.
+func (s *Service) decodeHealth([]byte) (*call, error) {
+	return &call{partition: anyWorker, answer: func(context.Context) (any, error) { return s.health(), nil }}, nil
+}
+
 // health answers with the state of this worker.
 func (s *Service) health() *events.HealthResponse {
 	out := &events.HealthResponse{

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,10 +9,8 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/worker/limit"
 )
-
-// maxSyncs is how many syncs may be answered at once.
-const maxSyncs = 256
 
 // sync takes the history of an agent, and answers what of it to send.
 func (s *Service) sync(ctx context.Context, in *events.SyncRequest) (*events.SyncResponse, error) {
@@ -24,29 +23,47 @@ func (s *Service) sync(ctx context.Context, in *events.SyncRequest) (*events.Syn
 
 // Sync answers a sync for code of this process, by way of the worker that serves the session.
 func (s *Service) Sync(ctx context.Context, in *events.SyncRequest) (*events.SyncResponse, error) {
-	data, err := in.Encode()
-	if err == nil {
-		data, err = s.Ask(ctx, "sync", data)
-	}
+	whole := *in
+	whole.Tenant = cmp.Or(in.Tenant, events.DefaultTenant)
+	whole.OnDivergence, whole.Form = cmp.Or(in.OnDivergence, events.DivergeAuto), cmp.Or(in.Form, events.FormParts)
+	out, err := s.serve(ctx, s.find("sync"), callOf(s, &whole, (*Service).sync, whole.Encode), false)
 	if err != nil {
-		return nil, err
+		return nil, s.refuse(err)
 	}
-	out := &events.SyncResponse{}
-	if err := events.Unmarshal(data, out); err != nil {
-		return nil, fmt.Errorf("read the answer to a sync: %w", err)
-	}
-	return out, nil
+	return answerAs[events.SyncResponse](out)
 }
 
-// host is what syncs rest on: a [syncs.Host].
+// answerAs returns an answer of this worker as it is, and decodes one of another.
+func answerAs[A any](out any) (*A, error) {
+	switch out := out.(type) {
+	case *A:
+		return out, nil
+	case events.Raw:
+		a := new(A)
+		if err := events.Unmarshal(out, a); err != nil {
+			return nil, fmt.Errorf("read the answer of another worker: %w", err)
+		}
+		return a, nil
+	}
+	return nil, fmt.Errorf("an answer is a %T", out)
+}
+
+// host is what syncs rest on: a [syncs.Host]. A sync that waits holds no processor.
 type host struct{ *Service }
 
 func (h host) Inspect(a events.Address, read func(*compaction.Ledger)) (func(context.Context) error, error) {
-	p, at, err := h.inspect(a, read)
+	weight := 0
+	p, at, err := h.inspect(a, func(l *compaction.Ledger) { weight = l.Weight(); read(l) })
 	if err != nil {
 		return nil, err
 	}
-	return func(ctx context.Context) error { return h.awaitCommitted(ctx, p, a, at) }, nil
+	return func(ctx context.Context) error {
+		op := limit.Of(ctx)
+		if err := op.Idle(ctx, func() error { return h.awaitCommitted(ctx, p, a, at) }); err != nil {
+			return err
+		}
+		return op.ComputeOver(ctx, weight) // it is compared as a whole
+	}, nil
 }
 
 func (h host) Turn(ctx context.Context, a events.Address, seq compaction.Seq) ([]events.Message, error) {
@@ -58,14 +75,18 @@ func (h host) Sourced(ctx context.Context, a events.Address, v *compaction.View,
 }
 
 func (h host) Publish(ctx context.Context, k events.Kind, a events.Address, id string, body []byte) (uint64, error) {
-	seq, _, err := h.publisher.deliver(ctx, k, a, id, body, true)
+	var seq uint64
+	err := limit.Of(ctx).Idle(ctx, func() (err error) {
+		seq, _, err = h.publisher.deliver(ctx, k, a, id, body, true)
+		return err
+	})
 	return seq, err
 }
 
 func (h host) MaxBytes() int { return h.publisher.MaxBytes() }
 
 func (h host) AwaitDecided(ctx context.Context, a events.Address, w events.Await) error {
-	return h.awaitDecided(ctx, a, w)
+	return limit.Of(ctx).Idle(ctx, func() error { return h.awaitDecided(ctx, a, w) })
 }
 
 func (h host) Outcome(ctx context.Context, in *events.OutcomeRequest) (*events.OutcomeResponse, error) {
@@ -73,10 +94,12 @@ func (h host) Outcome(ctx context.Context, in *events.OutcomeRequest) (*events.O
 }
 
 func (h host) Pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return whyEnded(ctx)
-	}
+	return limit.Of(ctx).Idle(ctx, func() error {
+		select {
+		case <-time.After(d):
+			return nil
+		case <-ctx.Done():
+			return whyEnded(ctx)
+		}
+	})
 }

@@ -1,0 +1,274 @@
+package worker_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"compactd/internal/summarize/llm"
+	"compactd/internal/summarize/model"
+	"compactd/internal/summarize/provider"
+	"compactd/internal/summarize/summarizetest"
+	"compactd/internal/worker"
+	"compactd/internal/worker/agents"
+	"compactd/internal/worker/limit"
+)
+
+// limitedEdge is runEdge with a limiter that the worker and the listener share.
+func (env *testEnv) limitedEdge(memory int64) (*running, *edge, *limit.Limiter) {
+	env.t.Helper()
+	l := limit.New(limit.Config{Memory: memory})
+	env.limiter = l
+	r := env.start("a", worker.Listener{})
+	<-r.worker.Ready()
+	return r, env.edge(r.worker, func(c *agents.Config) { c.Limiter = l }), l
+}
+
+// open sends the beginning of a request, and leaves the connection open.
+func (e *edge) open(text string) net.Conn {
+	e.t.Helper()
+	c, err := net.Dial("tcp", e.edge.Addr())
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	e.t.Cleanup(func() { c.Close() })
+	if _, err := io.WriteString(c, text); err != nil {
+		e.t.Fatal(err)
+	}
+	return c
+}
+
+// Requests beyond the places of a tenant wait for their turn. Those that wait for an event hold
+// none: syncs and reads go on meanwhile.
+func TestReadsWaitTheirTurn(t *testing.T) {
+	t.Parallel()
+	env := newEnv(t, t.TempDir())
+	r, e, l := env.limitedEdge(0)
+	for n := 1; n <= 20; n++ {
+		e.post("s", "turns", string(turn(n)))
+	}
+	const path = "/v1/sessions/default/s"
+	for range 40 { // of a turn that does not come
+		e.open("GET " + path + "/context?turn=999&wait_ms=8000 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + defaultToken + "\r\n\r\n")
+	}
+	awaitHeld(t, func() bool { return l.Held(limit.Waits) >= 40 })
+	var all sync.WaitGroup
+	for i := range 40 {
+		all.Go(func() {
+			if status, text := e.do(defaultToken, "GET", path+"/recall?text=turn&limit=100", ""); status != 200 {
+				t.Errorf("recall %d: %d %s", i, status, text)
+			}
+		})
+		all.Go(func() {
+			body := `{"model":{"provider":"openai","name":"gpt-4o"},"messages":[{"role":"user","content":"hi"}]}`
+			if status, text := e.do(defaultToken, "POST", fmt.Sprintf("/v1/sessions/default/own-%d/sync", i), body); status != 200 {
+				t.Errorf("sync %d: %d %s", i, status, text)
+			}
+		})
+	}
+	all.Wait()
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The memory of a body counts until its answer has left, not until it was read.
+func TestMemoryUntilAnswer(t *testing.T) {
+	t.Parallel()
+	env := newEnv(t, t.TempDir())
+	r, e, l := env.limitedEdge(64 << 20)
+	body := `{"turn":999,"wait_ms":8000,"messages":[{"role":"user","content":"` + strings.Repeat("x", 3<<20) + `"}]}`
+	c := e.open(fmt.Sprintf("POST /v1/sessions/default/s/check HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s", defaultToken, len(body), body))
+	awaitHeld(t, func() bool { return l.Held(limit.Waits) > 0 }) // it was decoded, and waits for its turn
+	if held := l.Held(limit.Memory); held < 9<<20 {
+		t.Errorf("%d bytes count for a body of 3 MiB that is decoded", held)
+	}
+	if l.Held(limit.Reads) > 0 {
+		t.Error("a request that waits for a turn holds a place of reads")
+	}
+	if _, err := bufio.NewReader(c).ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	awaitHeld(t, func() bool { return l.Held(limit.Memory) == 0 })
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Connections that send a byte now and then deny no tenant a body, whatever they announce.
+func TestDrippingRequests(t *testing.T) {
+	t.Parallel()
+	env := newEnv(t, t.TempDir())
+	r, e, l := env.limitedEdge(32 << 20)
+	for _, length := range []string{"Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n", "Content-Length: 33000000\r\n\r\n{"} {
+		for range 20 {
+			e.open("POST /v1/compress HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + defaultToken + "\r\n" + length)
+		}
+	}
+	awaitHeld(t, func() bool { return l.Held(limit.Memory) > 0 })
+	for token, tenant := range map[string]string{acmeToken: "acme", defaultToken: "default"} {
+		body := `{"model":"gpt-4o","messages":[{"role":"user","content":"` + strings.Repeat("x", 1<<20) + `"}]}`
+		if status, text := e.do(token, "POST", "/v1/compress", body); status != 200 {
+			t.Errorf("%s: %d %.200s", tenant, status, text)
+		}
+	}
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Bodies of a session's token that do not end leave its tenant its reads.
+func TestUnfinishedBodiesOfSession(t *testing.T) {
+	t.Parallel()
+	env := newEnv(t, t.TempDir())
+	r, e, _ := env.limitedEdge(0)
+	e.write(tokenLine(defaultToken, "default agent") + tokenLine(sessionToken, "default/s session"))
+	if err := e.edge.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	e.post("s", "turns", string(turn(1)))
+	for range 40 {
+		e.open("POST /mcp/default/s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + sessionToken +
+			"\r\nAccept: application/json, text/event-stream\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{")
+	}
+	if status, text := e.do(defaultToken, "GET", "/v1/sessions/default/s/context", ""); status != 200 {
+		t.Errorf("a read of the tenant: %d %s", status, text)
+	}
+	if s, err := e.mcpClient(sessionToken, "default", "s"); err != nil {
+		t.Error(err)
+	} else if text, bad := e.callTool(s, "context_stats", nil); bad {
+		t.Errorf("a tool of the session: %s", text)
+	}
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Tenants that wait for a model that is slow leave others their places.
+func TestAttachBesideSlowModel(t *testing.T) {
+	t.Parallel()
+	fake := summarizetest.Start(t, func(summarizetest.Prompt) string { return "" })
+	fake.Script(summarizetest.Hang)
+	m, err := provider.New(fake.Config(summarizetest.OpenAI))
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := newEnv(t, t.TempDir())
+	env.summarizer = llm.New([]model.Model{m}, nil)
+	r, e, l := env.limitedEdge(0)
+	e.write(tokenLine(defaultToken, "default agent") + tokenLine(acmeToken, "acme agent") + tokenLine(operatorToken, "* operator"))
+	if err := e.edge.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	slow := `{"summary_ms":60000,"provider":"openai","model":"gpt-4","attachments":[` + attachment("a.go", 60_000) + "," + attachment("b.go", 60_000) + `]}`
+	for range 20 {
+		for token, tenant := range map[string]string{acmeToken: "acme", defaultToken: "default"} {
+			e.open(fmt.Sprintf("POST /v1/sessions/%s/s/attach HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s", tenant, token, len(slow), slow))
+		}
+	}
+	awaitHeld(t, func() bool { return l.Held(limit.Models) >= 2 })
+	for i := range 5 {
+		if status, text := e.do(operatorToken, "POST", "/v1/sessions/third/s/attach", `{"attachments":[`+attachment("a.go", 100)+`]}`); status != 200 {
+			t.Errorf("attach %d of a third tenant: %d %s", i, status, text)
+		}
+	}
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A token that becomes one of a session loses its connections that receive events of others.
+func TestTokenOfSessionReceivesNoEvents(t *testing.T) {
+	t.Parallel()
+	env := newEnv(t, t.TempDir())
+	r, e := env.runEdge()
+	c := e.open("GET /v1/sessions/default/s/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + defaultToken + "\r\n\r\n")
+	in := bufio.NewReader(c)
+	for line := ""; !strings.HasPrefix(line, "id:"); {
+		var err error
+		if line, err = in.ReadString('\n'); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e.write(tokenLine(defaultToken, "default/other session"))
+	if err := e.edge.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	_ = c.SetReadDeadline(time.Now().Add(waitLimit))
+	if rest, err := io.ReadAll(in); err != nil {
+		t.Errorf("the connection stays: %q %v", rest, err)
+	}
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Rewinds in a loop are answered with the history until the tenant got much of it; then the agent
+// requests it. None is refused.
+func TestRewindsInLoop(t *testing.T) {
+	t.Parallel()
+	env := newEnv(t, t.TempDir())
+	r, e := env.runEdge()
+	for n := 1; n <= 12; n++ {
+		e.post("s", "turns", fmt.Sprintf(`{"turn":%d,"model":{"provider":"openai","name":"gpt-4.1"},"messages":[{"role":"user","content":"%s"}]}`, n, strings.Repeat("words of a turn ", 16_000)))
+	}
+	if status, got := e.post("s", "compact", `{}`); status != 200 || got.Context == nil {
+		t.Fatalf("compact: %d %+v", status, got)
+	}
+	bytes, without := 0, 0
+	for range 60 {
+		status, text := e.do(defaultToken, "POST", "/v1/sessions/default/s/rewind?wait_ms=100", `{"generation":0}`)
+		if status != 200 && status != 202 {
+			t.Fatalf("rewind: %d %.300s", status, text)
+		}
+		if bytes += len(text); len(text) < 64<<10 {
+			without++
+		}
+	}
+	if bytes > 110<<20 || without == 0 { // 32 MiB at once, and 8 MiB a second
+		t.Errorf("%d bytes for 60 rewinds, %d without the history", bytes, without)
+	}
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A request in chunks, which may have had a length too, is the last one of its connection.
+func TestChunksEndConnection(t *testing.T) {
+	t.Parallel()
+	env := newEnv(t, t.TempDir())
+	r, e := env.runEdge()
+	for _, more := range []string{"", "Content-Length: 5\r\n"} {
+		c := e.open("POST /v1/sessions/default/s/end HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + defaultToken + "\r\n" + more + "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n")
+		_ = c.SetReadDeadline(time.Now().Add(waitLimit))
+		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadAll(resp.Body); err != nil || !resp.Close {
+			t.Errorf("%q: the connection stays open: %v", more, err)
+		}
+		if n, err := c.Read(make([]byte, 1)); n != 0 || err == nil {
+			t.Errorf("%q: the connection stays open", more)
+		}
+	}
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// awaitHeld waits until what is held of a limiter is as wanted.
+func awaitHeld(t *testing.T, reached func() bool) {
+	t.Helper()
+	for end := time.Now().Add(waitLimit); !reached(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the limiter holds something else")
+		}
+	}
+}

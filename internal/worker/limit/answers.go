@@ -1,0 +1,55 @@
+package limit
+
+import (
+	"context"
+	"maps"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// What a tenant gets of answers that are large for small requests: as many bytes at once, and a
+// second.
+const (
+	answerBurst = 32 << 20
+	answerRate  = 8 << 20
+)
+
+// answers paces the bytes of tenants.
+type answers struct {
+	mu       sync.Mutex // guards byTenant
+	byTenant map[string]*rate.Limiter
+}
+
+func (a *answers) of(tenant string) *rate.Limiter {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	r := a.byTenant[tenant]
+	if r != nil {
+		return r
+	}
+	if a.byTenant == nil {
+		a.byTenant = map[string]*rate.Limiter{}
+	}
+	if len(a.byTenant) >= mostIdle {
+		maps.DeleteFunc(a.byTenant, func(_ string, x *rate.Limiter) bool { return x.Tokens() >= answerBurst })
+	}
+	r = rate.NewLimiter(answerRate, answerBurst)
+	a.byTenant[tenant] = r
+	return r
+}
+
+// Pace waits until a tenant may get a large answer that a small request leads to, or until ctx
+// ends, and returns what counts its bytes.
+func (l *Limiter) Pace(ctx context.Context, tenant string) (count func(bytes int), err error) {
+	r := l.answers.of(tenant)
+	if err := r.Wait(ctx); err != nil {
+		return nil, err
+	}
+	return func(bytes int) {
+		if bytes > Large {
+			r.ReserveN(time.Now(), min(bytes, answerBurst))
+		}
+	}, nil
+}

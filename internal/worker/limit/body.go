@@ -1,0 +1,177 @@
+package limit
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"time"
+)
+
+// PerByte is the memory of a byte of a body: as it came, as it was decoded, and in what is
+// published or answered.
+const PerByte = 3
+
+// Times of a body. A client that sends more slowly than leastRate loses its connection.
+const (
+	firstBytes = 10 * time.Second
+	leastRate  = 32 << 10         // bytes a second, behind the first
+	answerTime = 30 * time.Second // from the last byte on
+)
+
+// Body is what a body may have.
+type Body struct {
+	Most int // bytes; more is a [*http.MaxBytesError]
+	// Prefix is put before the body, in the same memory.
+	Prefix []byte
+	// Fold reads a body that may have more bytes than Most into at most so many; nil is none.
+	Fold func(r io.Reader, most int) ([]byte, error)
+	// MostSent bounds the bytes that Fold reads.
+	MostSent int64
+}
+
+// ErrSlow: a body came more slowly than it may.
+var ErrSlow = errors.New("the body came too slowly")
+
+// ReadBody reads the body of a request into memory that counts as it arrives: the first
+// [Large] bytes as they come, then all that the body may have, so that no two bodies wait for each
+// other. The time that it waits for memory is not the client's.
+func (o *Operation) ReadBody(ctx context.Context, w http.ResponseWriter, r *http.Request, b Body) ([]byte, error) {
+	in := &arriving{ctx: ctx, o: o, body: r.Body, deadline: http.NewResponseController(w), began: time.Now(), most: min(r.ContentLength, int64(b.Most))}
+	if r.ContentLength < 0 {
+		in.most = int64(b.Most)
+	}
+	data, err := in.all(w, r, b)
+	in.end(err)
+	return data, err
+}
+
+func (a *arriving) all(w http.ResponseWriter, r *http.Request, b Body) ([]byte, error) {
+	if b.Fold != nil && (r.ContentLength < 0 || r.ContentLength > int64(b.Most)) {
+		a.body = http.MaxBytesReader(w, r.Body, b.MostSent)
+		data, err := b.Fold(a, b.Most)
+		return append(slices.Clip(b.Prefix), data...), err
+	}
+	a.body = http.MaxBytesReader(w, r.Body, int64(b.Most))
+	return a.readAll(b.Prefix, r.ContentLength)
+}
+
+// arriving is a body that is being read.
+type arriving struct {
+	ctx      context.Context //nolint:containedctx // a reader's
+	o        *Operation
+	body     io.Reader
+	deadline *http.ResponseController
+	began    time.Time
+	most     int64 // bytes that it takes when it is there
+
+	read, counted int64
+	leases        []lease
+}
+
+// readAll reads to the end, behind a prefix.
+func (a *arriving) readAll(prefix []byte, length int64) ([]byte, error) {
+	first := min(max(length, minRead), Large)
+	out := append(make([]byte, 0, int64(len(prefix))+first+minRead), prefix...)
+	for {
+		if len(out) == cap(out) {
+			size := 2 * int64(cap(out))
+			if most := int64(len(prefix)) + a.most + minRead; length > 0 || size > most {
+				size = max(most, int64(len(out))+minRead)
+			}
+			out = append(make([]byte, 0, size), out...)
+		}
+		n, err := a.Read(out[len(out):cap(out)])
+		out = out[:len(out)+n]
+		if errors.Is(err, io.EOF) {
+			return out, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// minRead is the least that is read at once.
+const minRead = 512
+
+// Read counts memory before it is filled, and bounds the time.
+func (a *arriving) Read(p []byte) (int, error) {
+	if a.read >= a.counted && a.counted < a.most {
+		if err := a.count(); err != nil {
+			return 0, err
+		}
+	}
+	if a.counted < a.most {
+		p = p[:min(int64(len(p)), a.counted-a.read)]
+	}
+	until := a.began.Add(firstBytes + time.Duration(a.read)*time.Second/leastRate)
+	if err := a.deadline.SetReadDeadline(until); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return 0, err
+	}
+	n, err := a.body.Read(p)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = ErrSlow
+	}
+	a.read += int64(n)
+	return n, err
+}
+
+// firstPart is what counts of a body before it arrives.
+const firstPart = 4 << 10
+
+// count takes the memory of what comes next.
+func (a *arriving) count() error {
+	next := min(max(2*a.counted, firstPart), a.most)
+	if next > Large {
+		next = a.most
+	}
+	n := (next - a.counted) * PerByte
+	if a.o == nil {
+		a.counted = next
+		return nil
+	}
+	if next > Large { // none that waits holds what another one waits for
+		a.release()
+		n = next * PerByte
+	}
+	waits := time.Now()
+	got, err := a.o.limiter.pools[Memory].take(a.ctx, a.o.of, n)
+	if err != nil {
+		return err
+	}
+	a.began = a.began.Add(time.Since(waits))
+	a.leases = append(a.leases, got)
+	a.counted = next
+	return nil
+}
+
+func (a *arriving) release() {
+	for i := range a.leases {
+		a.leases[i].release()
+	}
+	a.leases = a.leases[:0]
+}
+
+// end leaves to the operation what the body has. What remains of a body after an error is not
+// waited for.
+func (a *arriving) end(err error) {
+	until := time.Time{} // else the deadline would end a long answer
+	if err != nil {
+		until = time.Now()
+	}
+	_ = a.deadline.SetReadDeadline(until)
+	_ = a.deadline.SetWriteDeadline(time.Now().Add(answerTime))
+	if a.o == nil {
+		return
+	}
+	left := a.read * PerByte
+	for i := range a.leases {
+		l := &a.leases[i]
+		l.shrink(min(left, l.n))
+		left -= l.n
+	}
+	a.o.memory = append(a.o.memory, a.leases...)
+}

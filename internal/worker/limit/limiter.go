@@ -1,0 +1,142 @@
+package limit
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"runtime"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
+
+// ErrBusy: there was no room in time. The caller may send the same again.
+var ErrBusy = errors.New("the worker could not answer in time")
+
+// Class is something that operations share.
+type Class int
+
+// The classes. Memory is in bytes, Processor in goroutines; the others are in operations.
+const (
+	Memory    Class = iota // bodies, what is decoded of them, and answers
+	Processor              // goroutines that compute for long
+	Reads                  // answers that read the log
+	Waits                  // operations that wait for an event
+	Forwards               // requests that another worker answers
+	Fetches                // requests of other workers that are larger than a message
+	Models                 // files that a model summarizes
+	Streams                // connections that receive events
+	CatchUps               // outcomes that are read for such a connection
+	classes
+)
+
+var names = [classes]string{"memory", "processor", "reads", "waits", "forwards", "fetches", "models", "streams", "catch_ups"}
+
+// Large is how many bytes an operation may have that is small: it decodes and answers at once, and
+// its memory is counted as it grows.
+const Large = 64 << 10
+
+// Config is what there is to share.
+type Config struct {
+	// Memory of operations, in bytes. Default 128 MiB; at least 16 MiB.
+	Memory int64
+	// Streams bounds the connections that receive events. Default 20,000.
+	Streams int
+	// Registerer gets the metrics. Default none.
+	Registerer prometheus.Registerer
+}
+
+// Limiter shares the classes among tenants.
+type Limiter struct {
+	pools   [classes]*pool
+	answers answers
+	metrics metrics
+}
+
+const (
+	defaultMemory = 128 << 20
+	leastMemory   = 16 << 20
+	maxReads      = 16
+	maxWaits      = 4096
+	maxForwards   = 256
+	maxFetches    = 8
+	maxModels     = 4
+	maxCatchUps   = 32
+)
+
+// New returns a limiter in which all is free.
+func New(c Config) *Limiter {
+	l := &Limiter{metrics: newMetrics(c.Registerer)}
+	sizes := [classes]int64{
+		Memory: max(cmp.Or(c.Memory, defaultMemory), leastMemory), Processor: int64(max(runtime.GOMAXPROCS(0)-1, 1)),
+		Reads: maxReads, Waits: maxWaits, Forwards: maxForwards, Fetches: maxFetches, Models: maxModels,
+		Streams: int64(cmp.Or(c.Streams, 20_000)), CatchUps: maxCatchUps,
+	}
+	for class, size := range sizes {
+		small := int64(0)
+		if Class(class) == Memory {
+			small = Large * PerByte
+		}
+		p := newPool(size, small, Class(class) != Processor, Class(class) != Memory)
+		waited := l.metrics.waited.WithLabelValues(names[class])
+		refused := l.metrics.refused.WithLabelValues(names[class])
+		p.onWait = func(d time.Duration, err error) {
+			if waited.Observe(d.Seconds()); err != nil {
+				refused.Inc()
+			}
+		}
+		p.onRefuse = refused.Inc
+		l.pools[class] = p
+	}
+	return l
+}
+
+// metrics are the series of a limiter; docs/operations.md defines each.
+type metrics struct {
+	waited  *prometheus.HistogramVec
+	refused *prometheus.CounterVec
+}
+
+func newMetrics(reg prometheus.Registerer) metrics {
+	if reg != nil {
+		reg = prometheus.WrapRegistererWithPrefix("compactd_limit_", reg)
+	}
+	f := promauto.With(reg)
+	return metrics{
+		waited: f.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "wait_seconds", Help: "How long operations waited that did not get their share at once.", Buckets: prometheus.ExponentialBuckets(0.001, 4, 8),
+		}, []string{"class"}),
+		refused: f.NewCounterVec(prometheus.CounterOpts{Name: "refused_total", Help: "Operations that got no share in time."}, []string{"class"}),
+	}
+}
+
+// Held is how much of a class is taken.
+func (l *Limiter) Held(c Class) int64 {
+	p := l.pools[c]
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.size - p.free
+}
+
+// Begin begins an operation, which ends with End.
+func (l *Limiter) Begin(of Account) *Operation { return &Operation{limiter: l, of: of} }
+
+// TryHold takes n of a class until release, without waiting; false if there is not enough.
+func (l *Limiter) TryHold(c Class, of Account, n int64) (release func(), ok bool) {
+	got, ok := l.pools[c].try(of, n)
+	if !ok {
+		l.pools[c].onRefuse()
+		return nil, false
+	}
+	return got.release, true
+}
+
+// Hold takes n of a class until release, and waits in turn until ctx ends.
+func (l *Limiter) Hold(ctx context.Context, c Class, of Account, n int64) (release func(), err error) {
+	got, err := l.pools[c].take(ctx, of, n)
+	if err != nil {
+		return nil, err
+	}
+	return got.release, nil
+}

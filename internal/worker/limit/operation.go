@@ -1,0 +1,172 @@
+package limit
+
+import (
+	"context"
+	"time"
+)
+
+// Operation is one request, from its first byte until its answer has left. All methods may be
+// called on nil, which has no limits.
+type Operation struct {
+	limiter *Limiter
+	of      Account
+	memory  []lease
+	// processor is held while it computes.
+	processor lease
+	computes  bool
+	slice     time.Time // when the place was taken
+}
+
+// key finds the operation in a context.
+type key struct{}
+
+// With returns a context with the operation.
+func (o *Operation) With(ctx context.Context) context.Context {
+	return context.WithValue(ctx, key{}, o)
+}
+
+// Of is the operation of a context, nil for none.
+func Of(ctx context.Context) *Operation {
+	o, _ := ctx.Value(key{}).(*Operation)
+	return o
+}
+
+// Account is whose operation it is.
+func (o *Operation) Account() Account {
+	if o == nil {
+		return Account{}
+	}
+	return o.of
+}
+
+// For names whose operation it is, once that is known. What it holds stays with the account that it
+// was taken for.
+func (o *Operation) For(of Account) {
+	if o != nil {
+		o.of = of
+	}
+}
+
+// End gives everything back. It may be called again.
+func (o *Operation) End() {
+	if o == nil {
+		return
+	}
+	o.processor.release()
+	o.computes = false
+	for i := range o.memory {
+		o.memory[i].release()
+	}
+	o.memory = nil
+}
+
+// Remember takes n bytes of memory until the end of the operation, and waits in turn until ctx
+// ends. An operation that holds more than little must not call it: two could wait for each other.
+func (o *Operation) Remember(ctx context.Context, n int64) error {
+	if o == nil || n <= 0 {
+		return nil
+	}
+	got, err := o.limiter.pools[Memory].take(ctx, o.of, n)
+	if err == nil {
+		o.memory = append(o.memory, got)
+	}
+	return err
+}
+
+// TryRemember is Remember without waiting.
+func (o *Operation) TryRemember(n int64) bool {
+	if o == nil || n <= 0 {
+		return true
+	}
+	p := o.limiter.pools[Memory]
+	got, ok := p.try(o.of, n)
+	if !ok {
+		p.onRefuse()
+		return false
+	}
+	o.memory = append(o.memory, got)
+	return true
+}
+
+// Hold takes a place of a class until release, and waits in turn until ctx ends. Any goroutine may
+// call it.
+func (o *Operation) Hold(ctx context.Context, c Class) (release func(), err error) {
+	if o == nil {
+		return func() {}, nil
+	}
+	return o.limiter.Hold(ctx, c, o.of, 1)
+}
+
+// slice is how long an operation computes before others get their turn, where it can stop.
+const slice = 5 * time.Millisecond
+
+// Compute takes a processor until the end of the operation, or until Rest. It waits in turn until
+// ctx ends.
+func (o *Operation) Compute(ctx context.Context) (err error) {
+	if o == nil || o.computes {
+		return nil
+	}
+	if o.processor, err = o.limiter.pools[Processor].take(ctx, o.of, 1); err == nil {
+		o.computes, o.slice = true, time.Now()
+	}
+	return err
+}
+
+// Work is Remember and Compute, for work on n bytes of memory.
+func (o *Operation) Work(ctx context.Context, n int64) error {
+	if err := o.Remember(ctx, n); err != nil {
+		return err
+	}
+	return o.Compute(ctx)
+}
+
+// ComputeOver is Compute for work on more than [Large] bytes.
+func (o *Operation) ComputeOver(ctx context.Context, bytes int) error {
+	if bytes <= Large {
+		return nil
+	}
+	return o.Compute(ctx)
+}
+
+// Rest gives the processor back.
+func (o *Operation) Rest() {
+	if o != nil && o.computes {
+		o.computes = false
+		o.processor.release()
+	}
+}
+
+// Yield lets others compute whose turn it is, after a slice of time. Between two calls an
+// operation that computes should do no more work than fits a slice.
+func (o *Operation) Yield(ctx context.Context) error {
+	if o == nil || !o.computes || time.Since(o.slice) < slice {
+		return ctx.Err()
+	}
+	o.Rest()
+	return o.Compute(ctx)
+}
+
+// mostIdleTime is how long a processor is kept for an operation that waits: what it waits for is its
+// own work, such as a turn that is decided.
+const mostIdleTime = 100 * time.Millisecond
+
+// Idle calls wait, and gives the processor back if that takes long.
+func (o *Operation) Idle(ctx context.Context, wait func() error) error {
+	if o == nil || !o.computes {
+		return wait()
+	}
+	held := o.processor
+	o.processor, o.computes = lease{}, false
+	gone := make(chan struct{})
+	timer := time.AfterFunc(mostIdleTime, func() { held.release(); close(gone) })
+	err := wait()
+	if timer.Stop() {
+		o.processor, o.computes = held, true
+		return err
+	}
+	<-gone
+	if err != nil {
+		return err
+	}
+	return o.Compute(ctx)
+}

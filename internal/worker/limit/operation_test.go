@@ -1,0 +1,58 @@
+package limit
+
+import (
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Operations compute in slices, a few at a time; one that waits for long holds no processor.
+func TestCompute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := New(Config{})
+		most := int64(max(runtime.GOMAXPROCS(0)-1, 1))
+		var work sync.WaitGroup
+		for range 8 {
+			work.Go(func() {
+				o := l.Begin(Account{"hostile", "token"})
+				defer o.End()
+				for range 100 {
+					if err := o.Compute(t.Context()); err != nil {
+						t.Error(err)
+					}
+					time.Sleep(slice)
+					if held := l.Held(Processor); held > most {
+						t.Errorf("%d compute at once", held)
+					}
+					if err := o.Yield(t.Context()); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		time.Sleep(10 * slice)
+		began, o := time.Now(), l.Begin(Account{"other", "token"})
+		if err := o.Compute(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if waited := time.Since(began); waited > 2*slice {
+			t.Errorf("another tenant waits %s for its first slice", waited)
+		}
+		if err := o.Idle(t.Context(), func() error {
+			time.Sleep(mostIdleTime + time.Millisecond)
+			if held := l.Held(Processor); held != most { // of the others
+				t.Errorf("%d compute while one waits", held)
+			}
+			return nil
+		}); err != nil {
+			t.Error(err)
+		}
+		o.End()
+		work.Wait()
+		if held := l.Held(Processor); held != 0 {
+			t.Errorf("%d processors are held at the end", held)
+		}
+	})
+}

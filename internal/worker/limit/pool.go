@@ -1,0 +1,328 @@
+package limit
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// Account names whose an operation is: a tenant, and a part of it such as a token or a session; ""
+// is no part of its own.
+type Account struct{ Tenant, Part string }
+
+// pool is what there is of a class.
+type pool struct {
+	size  int64
+	small int64 // what takes at most so much passes those that wait
+	floor bool  // a tenant takes at most as much as it leaves free
+	timed bool  // use is counted in time, else in units
+
+	onWait   func(time.Duration, error)
+	onRefuse func()
+
+	mu      sync.Mutex // guards the fields below
+	free    int64
+	now     int64 // the virtual time: the use of the tenant that was served last
+	tenants map[string]*share
+	waiting int
+}
+
+// share is what a tenant, or a part of one, has of a pool.
+type share struct {
+	held    int64
+	large   int64 // of it, in leases that are not small
+	used    int64 // virtual time, in the pool's units
+	waiting int
+	parts   map[string]*share // of a tenant
+	now     int64             // the virtual time among the parts
+	queue   []*waiter         // of a part
+}
+
+// waiter is an operation that waits for its turn.
+type waiter struct {
+	n     int64
+	ready chan struct{}
+	took  lease
+}
+
+// lease is what an operation holds of a pool.
+type lease struct {
+	pool   *pool
+	of     Account
+	tenant *share
+	part   *share
+	n      int64
+	large  bool
+	since  time.Time
+}
+
+func newPool(size, small int64, floor, timed bool) *pool {
+	return &pool{size: size, small: small, floor: floor, timed: timed, free: size, tenants: map[string]*share{}}
+}
+
+// partShares is how much of what is left to a tenant one of its parts may take.
+const partShares = 3
+
+// fits reports whether a tenant may take n now.
+func (p *pool) fits(t, part *share, named bool, n int64) bool {
+	own, ofPart := p.counted(t, n), p.counted(part, n)
+	switch {
+	case n > p.free:
+		return false
+	case !p.floor || own == 0:
+		return true
+	case own+n > p.free-n:
+		return false
+	case !named || ofPart == 0:
+		return true
+	}
+	most := (own + p.free) / 2 // the tenant's share, while others hold what they do
+	return ofPart+n <= partShares*(most-own-n)
+}
+
+// counted is what counts of a share against n more. Small leases do not wait for large ones, and a
+// large one is let in that is the only one, whatever small ones there are.
+func (p *pool) counted(s *share, n int64) int64 {
+	switch {
+	case n <= p.small:
+		return s.held - s.large
+	case s.large == 0:
+		return 0
+	}
+	return s.held
+}
+
+// add counts n more, or less.
+func (p *pool) add(l *lease, n int64) {
+	p.free -= n
+	for _, s := range []*share{l.tenant, l.part} {
+		if s.held += n; l.large {
+			s.large += n
+		}
+	}
+}
+
+// try takes n if that is possible at once.
+func (p *pool) try(of Account, n int64) (lease, bool) {
+	n = min(n, p.most())
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	t, part := p.of(of)
+	if (p.waiting == 0 || n <= p.small) && p.fits(t, part, of.Part != "", n) {
+		return p.grant(of, t, part, n), true
+	}
+	p.drop(of, t, part)
+	return lease{}, false
+}
+
+// most is the largest lease: a tenant that holds nothing leaves half of a pool with floors.
+func (p *pool) most() int64 {
+	if p.floor {
+		return max(p.size/2, 1)
+	}
+	return p.size
+}
+
+// take waits for n until ctx ends, and returns why it did.
+func (p *pool) take(ctx context.Context, of Account, n int64) (lease, error) {
+	if got, ok := p.try(of, n); ok {
+		return got, nil
+	}
+	began := time.Now()
+	w := p.enqueue(of, min(n, p.most()))
+	var err error
+	select {
+	case <-w.ready:
+	case <-ctx.Done():
+		if p.leave(of, w) {
+			err = context.Cause(ctx)
+		}
+	}
+	p.onWait(time.Since(began), err)
+	return w.took, err
+}
+
+// enqueue adds a waiter, and serves those whose turn it is.
+func (p *pool) enqueue(of Account, n int64) *waiter {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w := &waiter{n: n, ready: make(chan struct{})}
+	t, part := p.of(of)
+	if t.waiting == 0 && t.held == 0 {
+		t.used = max(t.used, p.now)
+	}
+	if part.waiting == 0 && part.held == 0 {
+		part.used = max(part.used, t.now)
+	}
+	part.queue = append(part.queue, w)
+	part.waiting++
+	t.waiting++
+	p.waiting++
+	p.serve()
+	return w
+}
+
+// leave removes a waiter; false means that it was served.
+func (p *pool) leave(of Account, w *waiter) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	t, part := p.of(of)
+	for i, x := range part.queue {
+		if x == w {
+			part.queue = append(part.queue[:i], part.queue[i+1:]...)
+			p.left(t, part)
+			p.drop(of, t, part)
+			p.serve() // it may have kept others waiting
+			return true
+		}
+	}
+	p.drop(of, t, part)
+	return false
+}
+
+func (p *pool) left(t, part *share) {
+	part.waiting--
+	t.waiting--
+	p.waiting--
+}
+
+// serve gives what is free to those that wait, in turn. What a pool has not got for the one whose
+// turn it is, none that is larger than small gets before it.
+func (p *pool) serve() {
+	for p.waiting > 0 && p.free > 0 {
+		of, t, part := p.next()
+		if t == nil {
+			return
+		}
+		w := part.queue[0]
+		part.queue = part.queue[1:]
+		p.left(t, part)
+		w.took = p.grant(of, t, part, w.n)
+		close(w.ready)
+	}
+}
+
+// next is the part whose turn it is, nil for none.
+func (p *pool) next() (of Account, t, part *share) {
+	blocked := int64(-1) // the use of the first that waits for what the pool has not got
+	for name, x := range p.tenants {
+		if x.waiting == 0 || t != nil && (x.used > t.used || x.used == t.used && name > of.Tenant) {
+			continue
+		}
+		own, y, stuck := p.nextPart(x)
+		if stuck && (blocked < 0 || x.used < blocked) {
+			blocked = x.used
+		}
+		if y != nil {
+			of, t, part = Account{name, own}, x, y
+		}
+	}
+	if t != nil && blocked >= 0 && blocked <= t.used && part.queue[0].n > p.small {
+		return of, nil, nil
+	}
+	return of, t, part
+}
+
+// nextPart is the part of a tenant whose turn it is; stuck means that one waits for what the pool
+// has not got, not for what its own tenant holds.
+func (p *pool) nextPart(t *share) (own string, part *share, stuck bool) {
+	for name, x := range t.parts {
+		if x.waiting == 0 || part != nil && (x.used > part.used || x.used == part.used && name > own) {
+			continue
+		}
+		switch n := x.queue[0].n; {
+		case p.fits(t, x, name != "", n):
+			own, part = name, x
+		case n > p.free && p.counted(t, n) == 0:
+			stuck = true
+		}
+	}
+	return own, part, stuck
+}
+
+func (p *pool) grant(of Account, t, part *share, n int64) lease {
+	if t.held == 0 && t.waiting == 0 {
+		t.used = max(t.used, p.now)
+	}
+	if part.held == 0 && part.waiting == 0 {
+		part.used = max(part.used, t.now)
+	}
+	p.now, t.now = max(p.now, t.used), max(t.now, part.used)
+	out := lease{pool: p, of: of, tenant: t, part: part, n: n, large: n > p.small}
+	p.add(&out, n)
+	if p.timed {
+		out.since = time.Now()
+	} else {
+		t.used += n
+		part.used += n
+	}
+	return out
+}
+
+// shrink gives back all but n.
+func (l *lease) shrink(n int64) {
+	if l.pool == nil || n >= l.n {
+		return
+	}
+	p := l.pool
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.add(l, n-l.n)
+	l.n = n
+	p.serve()
+}
+
+// release gives all back. It may be called again.
+func (l *lease) release() {
+	p := l.pool
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l.pool = nil
+	if p.timed {
+		cost := l.n * int64(time.Since(l.since))
+		l.tenant.used += cost
+		l.part.used += cost
+	}
+	p.add(l, -l.n)
+	p.drop(l.of, l.tenant, l.part)
+	p.serve()
+}
+
+// of finds the shares of an account.
+func (p *pool) of(a Account) (t, part *share) {
+	if t = p.tenants[a.Tenant]; t == nil {
+		t = &share{used: p.now, parts: map[string]*share{}}
+		p.tenants[a.Tenant] = t
+	}
+	if part = t.parts[a.Part]; part == nil {
+		part = &share{used: t.now}
+		t.parts[a.Part] = part
+	}
+	return t, part
+}
+
+// Tenants that hold nothing are remembered for the use that they had, up to mostIdle, and up to
+// mostParts of the parts of each.
+const (
+	mostIdle  = 1024
+	mostParts = 16
+)
+
+// drop removes shares that hold nothing, unless their use counts still.
+func (p *pool) drop(a Account, t, part *share) {
+	if part.held == 0 && part.waiting == 0 && (part.used <= t.now || len(t.parts) > mostParts) {
+		delete(t.parts, a.Part)
+	}
+	if t.held > 0 || t.waiting > 0 {
+		return
+	}
+	if len(t.parts) > mostParts {
+		clear(t.parts)
+	}
+	if t.used <= p.now || len(p.tenants) > mostIdle {
+		delete(p.tenants, a.Tenant)
+	}
+}
