@@ -203,9 +203,9 @@ estimate: ## Measure estimates against usages of COMPACTD_SESSIONS (ARGS=FILE…
 	@go run ./tools/estimate $(ARGS)
 
 .PHONY: eval
-eval: ## Measure what is kept, and who waits, in under 8 minutes, and write docs/quality.md (ARGS='-run retention')
-	@go run ./tools/eval -write docs/quality.md $(ARGS)
-	@go run ./tools/plots docs/quality.md docs/quality
+eval: ## Measure what is kept, and who waits, in under 8 minutes, and write docs/quality.txt (ARGS='-run retention')
+	@go run ./tools/eval -write docs/quality.txt $(ARGS)
+	@go run ./tools/plots docs/quality.txt docs/quality
 
 .PHONY: whatif
 whatif: build ## Compare the presets on COMPACTD_SESSIONS (ARGS='--policy mine.yaml')

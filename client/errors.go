@@ -21,6 +21,7 @@ const (
 	CodeForeignDialect     Code = "foreign_dialect"       // a message is of another dialect, which the text names
 	CodeBadPolicy          Code = "bad_policy"            // a setting of Config.Policy
 	CodeTooLarge           Code = "too_large"             // above 4 MiB, or what the server takes
+	CodeTooManyMessages    Code = "too_many_messages"     // more than a turn may have
 	CodeFormatChanged      Code = "format_changed"        // a session keeps its dialect, see Turn.ReplacesFrom
 	CodeOutOfRange         Code = "out_of_range"          // a number that names nothing
 	CodeNotOverflow        Code = "not_overflow"          // a shorter history would not help

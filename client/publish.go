@@ -143,7 +143,7 @@ func (s *Session) check(w *wireTurn) (*message, *events.Turn, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("encode turn: %w", err)
 	}
-	t, err := events.DecodeTurn(payload)
+	t, err := events.DecodeNewTurn(payload)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -62,6 +63,8 @@ func TestRefusedOnSight(t *testing.T) {
 		CodeBadMessage: {Messages: []any{"hello"}},
 		CodeOutOfRange: {Messages: []any{user("a")}, ReplacesFrom: 2},
 		CodeTooLarge:   {Messages: []any{user(strings.Repeat("a", events.MaxTurnBytes))}},
+
+		CodeTooManyMessages: {Messages: slices.Repeat([]any{user("a")}, events.MaxTurnMessages+1)},
 
 		"missing_call_id": {Messages: []any{map[string]any{"role": "tool", "content": "x"}}},
 	} {

@@ -47,7 +47,7 @@ func TestFigures(t *testing.T) {
 	turn := figures("docs/performance.md", `\| .turn_cost_10k_over_10. \| [\d.]+: ([\d,]+) over`)
 	plan := figures("docs/performance.md", `.plan_10k_us. [\d,]+ to ([\d,]+)`)
 	pass := figures("docs/performance.md", `.render_1k_us. [\d,]+ to ([\d,]+)`)
-	waits := figures("docs/quality.md", `eval blocked_ms_p99 \d+ <=\d+ met \(the most (\d+) of (\d+) turns\)`)
+	waits := figures("docs/quality.txt", `eval blocked_ms_p99 \d+ <=\d+ met \(the most (\d+) of (\d+) turns\)`)
 	micros, _ := strconv.ParseFloat(strings.ReplaceAll(turn[0], ",", ""), 64)
 	comparison := text("docs/comparison.md")
 	for _, want := range []string{
@@ -59,6 +59,23 @@ func TestFigures(t *testing.T) {
 	} {
 		if !strings.Contains(comparison, want) {
 			t.Errorf("docs/comparison.md does not say %q", want)
+		}
+	}
+}
+
+// The values of the table of docs/quality.md are those that make eval wrote into quality.txt.
+func TestQualityFigures(t *testing.T) {
+	measured := map[string]string{}
+	for _, m := range regexp.MustCompile(`(?m)^eval (\S+) (\S+)`).FindAllStringSubmatch(read(t, "docs/quality.txt"), -1) {
+		measured[m[1]] = m[2]
+	}
+	rows := regexp.MustCompile("(?m)^\\| [^|]+ \\| `([^`]+)` \\| ([\\d.]+)").FindAllStringSubmatch(read(t, "docs/quality.md"), -1)
+	if len(rows) < 10 {
+		t.Errorf("docs/quality.md has %d rows", len(rows))
+	}
+	for _, m := range rows {
+		if measured[m[1]] != m[2] {
+			t.Errorf("docs/quality.md has %s %s, quality.txt %q", m[1], m[2], measured[m[1]])
 		}
 	}
 }

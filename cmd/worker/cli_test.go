@@ -16,7 +16,7 @@ func TestReference(t *testing.T) { clitest.Reference(t, parser(&flags{}, "json")
 // the files that they name is not looked at.
 func TestExamples(t *testing.T) {
 	t.Chdir(t.TempDir())
-	for _, file := range []string{"worker.creds", "ca.pem"} {
+	for _, file := range []string{"worker.creds", "ca.pem", "nats.conf"} {
 		if err := os.WriteFile(file, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}

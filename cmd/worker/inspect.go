@@ -42,7 +42,8 @@ func (c *inspectCmd) Run(ctx context.Context, f *flags) error {
 }
 
 type doctorCmd struct {
-	JSON bool `env:"COMPACTD_JSON" help:"Print JSON."`
+	JSON  bool     `env:"COMPACTD_JSON" help:"Print JSON."`
+	Files []string `arg:"" optional:"" type:"existingfile" name:"file" help:"Configuration of nats-server, to look for users with an empty password."`
 }
 
 // errProblems: the findings describe them.
@@ -50,7 +51,7 @@ var errProblems = errors.New("there are problems; the findings have hints")
 
 // Run prints what is as it should be and what is not. A problem is a failure.
 func (c *doctorCmd) Run(ctx context.Context, f *flags) error {
-	p := inspect.Target{Data: f.Data}
+	p := inspect.Target{Data: f.Data, ServerFiles: c.Files, Dial: inspect.DialAs(f.With(connect.Options{Name: "compactd worker, looking"}))}
 	p.Conn, p.Unreachable = f.visit(ctx)
 	if e, ok := errors.AsType[*connect.Error](p.Unreachable); ok && e.Cause != connect.CauseServer {
 		p.Hint = strings.TrimSuffix(access.Hint(e), ".")

@@ -101,6 +101,7 @@ type flags struct {
 	Inspect inspectCmd `cmd:"" help:"Print partitions, owners, cursors, lag and ledger files; changes nothing."`
 	Replay  replayCmd  `cmd:"" help:"Show how recorded sessions would have been compacted, decide a log again and compare, or compare policies; changes nothing."`
 	Doctor  doctorCmd  `cmd:"" help:"Check server, streams, clock, disk and ledger files, with a hint for each problem; changes nothing, and exits with 1 when there is a problem."`
+	Hash    hashCmd    `cmd:"" name:"hash-password" help:"Print the bcrypt hash of a password on standard input, as nats-server takes it."`
 	Ready   readyCmd   `cmd:"" help:"Check whether the worker on --http is ready, and exit with 1 when it is not: a probe."`
 
 	Forget forgetCmd `cmd:"" help:"Erase a session: from the log, the outcomes, the ledgers and their copies. For the operator; it cannot be undone."`

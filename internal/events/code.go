@@ -23,6 +23,7 @@ const (
 	CodeUnsupportedKind Code = "unsupported_kind"
 	CodeBadID           Code = "bad_id"
 	CodeTooLarge        Code = "too_large"
+	CodeTooManyMessages Code = "too_many_messages"
 	CodeUnknownFormat   Code = "unknown_format"
 	CodeFormatChanged   Code = "format_changed"
 	CodeBadMessage      Code = "bad_message"
@@ -89,6 +90,7 @@ var Codes = map[Code]CodeInfo{
 	CodeUnsupportedKind: {true, "This worker does not act on this kind of event yet.", "Update the worker; the event stays in the log."},
 	CodeBadID:           {true, "A tenant is not 1 to 64, or a session not 1 to 352, of A-Z a-z 0-9 _ -.", "Use an id of that alphabet in the subject."},
 	CodeTooLarge:        {true, "The event exceeds its size limit.", "Send less per turn; a turn is at most 4 MiB."},
+	CodeTooManyMessages: {true, "The turn has more messages, or contents in them, than a turn may have.", "Send at most 4,096 messages with 16,384 contents a turn: a longer history as several turns, or to compactd.sync, which divides it."},
 	CodeUnknownFormat:   {true, "The field format names no known dialect.", "Use openai, openai-responses, anthropic, gemini, bedrock, ai-sdk or neurolink."},
 	CodeFormatChanged:   {true, "The dialect changed in the middle of a history.", "Send the whole history again with replaces_from 1."},
 	CodeBadMessage:      {true, "A message does not have the shape of its dialect.", "Check format, and the message at the index that the text names."},

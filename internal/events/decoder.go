@@ -33,7 +33,8 @@ type Scanned struct {
 	// SystemKey and ToolsKey are the identities of system prompt and tools, 0 where the turn has
 	// none; see [SettingKey].
 	SystemKey, ToolsKey Key
-	// Fault is what refuses the turn, unless it was taken before: see [Format.Complete].
+	// Fault is what refuses the turn, unless it was taken before: see [Format.Complete] and
+	// [MaxTurnMessages].
 	Fault error
 
 	data []byte // that it was decoded from
@@ -68,10 +69,21 @@ type knownModel struct {
 // one that has none yet. It refuses what [DecodeTurn] and [Format.ReadAll] refuse, with
 // the same [*Invalid]. The turn is valid until the next one is decoded.
 func (d *Decoder) Turn(data []byte, session Format) (*Scanned, error) {
-	if d.onePass(data, session) {
-		return &d.turn, nil
+	t := &d.turn
+	if !d.onePass(data, session) {
+		var err error
+		if t, err = d.inSteps(data, session); err != nil {
+			return nil, err
+		}
 	}
-	return d.inSteps(data, session)
+	parts := 0
+	for i := range t.Contents {
+		parts += len(t.Contents[i].Parts)
+	}
+	if bad := tooMany(len(t.Contents), parts); bad != nil {
+		t.Fault = bad
+	}
+	return t, nil
 }
 
 // walk returns the reader, at a value to be scanned.

@@ -2,6 +2,7 @@ package events
 
 import (
 	"errors"
+	"fmt"
 
 	"compactd/internal/events/codec"
 )
@@ -15,11 +16,16 @@ const VersionExpect = 2
 
 // Bounds of what an event may hold.
 const (
-	MaxTurnBytes   = 4 << 20 // of a whole session.turn
-	MaxTokens      = 1 << 40 // of any token count
-	MaxNumber      = 1 << 31 // of a turn or generation
-	maxNameBytes   = 256     // of an id, a provider or a model
-	MaxOutputBytes = 6 << 20 // of messages in a session.compacted
+	MaxTurnBytes = 4 << 20 // of a whole session.turn
+
+	// MaxTurnMessages and MaxTurnParts bound the messages of a turn, and the contents in them: what
+	// a turn costs grows with their number, and a tiny one takes 29 bytes.
+	MaxTurnMessages = 1 << 12
+	MaxTurnParts    = 1 << 14
+	MaxTokens       = 1 << 40 // of any token count
+	MaxNumber       = 1 << 31 // of a turn or generation
+	maxNameBytes    = 256     // of an id, a provider or a model
+	MaxOutputBytes  = 6 << 20 // of messages in a session.compacted
 )
 
 // Model names the model whose window a session must fit.
@@ -94,6 +100,26 @@ func DecodeTurn(data []byte) (*Turn, error) {
 		env.problems.add(CodeBadType, "messages", "must be an array")
 	}
 	return t, env.problems.err()
+}
+
+// DecodeNewTurn is [DecodeTurn] for a turn that is not stored yet.
+func DecodeNewTurn(data []byte) (*Turn, error) {
+	t, err := DecodeTurn(data)
+	if err != nil {
+		return t, err
+	}
+	return t, tooMany(len(t.Messages), 0)
+}
+
+// tooMany is an [*Invalid] for a turn with so many messages and contents, nil where it may have them.
+func tooMany(messages, parts int) error {
+	switch {
+	case messages > MaxTurnMessages:
+		return NewInvalid(CodeTooManyMessages, "messages", fmt.Sprintf("are %d, more than the %d of a turn", messages, MaxTurnMessages))
+	case parts > MaxTurnParts:
+		return NewInvalid(CodeTooManyMessages, "messages", fmt.Sprintf("have %d contents, more than the %d of a turn", parts, MaxTurnParts))
+	}
+	return nil
 }
 
 // turn reads the fields of a turn but for its messages.

@@ -278,60 +278,86 @@ func TurnEnd(messages []events.Message, from int) int {
 	return from
 }
 
-// Split cuts the messages from an index on into turns of at most most bytes. A turn ends
-// where no call awaits its result, if there is such a place in it. Without messages there is
-// one turn without any. Large media are recorded by their hash, see [events.Format.Record]; a
-// message that is larger alone even so is an error.
+// Split cuts the messages from an index on into turns of at most most bytes, and of as many
+// messages and contents as a turn may have. A turn ends where no call awaits its result, if there is
+// such a place in it. Without messages there is one turn without any. Large media are recorded by
+// their hash, see [events.Format.Record]; a message that is larger alone even so is an error.
 func (h *History) Split(from, most int) ([][]events.Raw, error) {
 	all := slices.Clone(h.From(from))
 	for i := range all {
 		all[i] = h.Format.Record(all[i], most)
 	}
-	total := 0
+	bound := load{most, events.MaxTurnMessages, events.MaxTurnParts}
 	for i, m := range all {
 		if len(m) > most {
 			return nil, events.NewInvalid(events.CodeTooLarge, fmt.Sprintf("messages[%d]", from-h.Before+i), fmt.Sprintf("has %d bytes, more than the %d of a turn", len(m), most))
 		}
-		total += len(m) + 1
 	}
 	read, err := h.Format.ReadAll(all)
 	if err != nil {
 		return nil, err
 	}
-	if total <= most {
-		return [][]events.Raw{all}, nil
+	loads := make([]load, len(all))
+	for i := range all {
+		loads[i] = load{len(all[i]) + 1, 1, len(read[i].Parts)}
+		if n := loads[i].parts; n > bound.parts {
+			return nil, events.NewInvalid(events.CodeTooLarge, fmt.Sprintf("messages[%d]", from-h.Before+i), fmt.Sprintf("has %d contents, more than the %d of a turn", n, bound.parts))
+		}
 	}
 	var out [][]events.Raw
-	open := map[string]int{}
-	awaits := 0
-	begin, size, legal := 0, 0, 0
+	var open waits
+	begin, legal := 0, 0
+	var sum load
 	for i := range all {
-		if size+len(all[i])+1 > most && i > begin {
+		if next := sum.plus(loads[i]); i > begin && next.exceeds(bound) {
 			end := legal
 			if end <= begin {
 				end = i
 			}
 			out = append(out, all[begin:end])
-			begin, size = end, 0
-			for _, m := range all[begin:i] {
-				size += len(m) + 1
+			begin, sum = end, load{}
+			for _, l := range loads[begin:i] {
+				sum = sum.plus(l)
 			}
 		}
-		size += len(all[i]) + 1
-		for j := range read[i].Parts {
-			p := &read[i].Parts[j]
-			switch {
-			case p.Kind == events.PartCall:
-				open[p.CallID]++
-				awaits++
-			case p.Kind == events.PartResult && open[p.CallID] > 0:
-				open[p.CallID]--
-				awaits--
-			}
-		}
-		if awaits == 0 {
+		sum = sum.plus(loads[i])
+		if open.add(&read[i]); open.n == 0 {
 			legal = i + 1
 		}
 	}
 	return append(out, all[begin:]), nil
+}
+
+// load is what messages take of a turn.
+type load struct{ bytes, messages, parts int }
+
+func (l load) plus(m load) load {
+	return load{l.bytes + m.bytes, l.messages + m.messages, l.parts + m.parts}
+}
+
+func (l load) exceeds(most load) bool {
+	return l.bytes > most.bytes || l.messages > most.messages || l.parts > most.parts
+}
+
+// waits counts the calls that await their results.
+type waits struct {
+	of map[string]int // by id
+	n  int
+}
+
+func (w *waits) add(m *events.Message) {
+	for i := range m.Parts {
+		p := &m.Parts[i]
+		switch {
+		case p.Kind == events.PartCall:
+			if w.of == nil {
+				w.of = map[string]int{}
+			}
+			w.of[p.CallID]++
+			w.n++
+		case p.Kind == events.PartResult && w.of[p.CallID] > 0:
+			w.of[p.CallID]--
+			w.n--
+		}
+	}
 }

@@ -3,6 +3,7 @@ package syncing_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -177,6 +178,35 @@ func TestSplit(t *testing.T) {
 			t.Fatalf("a message larger than a turn: %v", err)
 		}
 	})
+}
+
+// Many tiny messages, and messages of many contents, are split into turns of as many as a turn may have.
+func TestSplitMany(t *testing.T) {
+	tiny := events.Raw(`{"role":"user","content":"a"}`)
+	parts := events.Raw(`{"role":"user","content":[` + strings.Repeat(`{"type":"text","text":"a"},`, events.MaxTurnParts/3-1) + `{"type":"text","text":"a"}]}`)
+	call := events.Raw(`{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]}`)
+	answer := events.Raw(`{"role":"tool","tool_call_id":"c","content":"1"}`)
+	for name, test := range map[string]struct {
+		messages []events.Raw
+		want     []int
+	}{
+		"one turn":      {slices.Repeat([]events.Raw{tiny}, events.MaxTurnMessages), []int{events.MaxTurnMessages}},
+		"tiny":          {slices.Repeat([]events.Raw{tiny}, 2*events.MaxTurnMessages+1), []int{events.MaxTurnMessages, events.MaxTurnMessages, 1}},
+		"contents":      {slices.Repeat([]events.Raw{parts}, 7), []int{3, 3, 1}},
+		"before a call": {append(slices.Repeat([]events.Raw{tiny}, events.MaxTurnMessages-1), call, answer), []int{events.MaxTurnMessages - 1, 2}},
+		"within a call": {append(append([]events.Raw{call}, slices.Repeat([]events.Raw{tiny}, events.MaxTurnMessages)...), answer), []int{events.MaxTurnMessages, 2}},
+		"without any":   {nil, []int{0}},
+		"not by itself": {[]events.Raw{events.Raw(strings.Replace(string(parts), "[", "["+strings.Repeat(`{"type":"text","text":"a"},`, events.MaxTurnParts), 1))}, nil},
+	} {
+		turns, err := syncing.Read(events.OpenAI, test.messages, 0).Split(0, 1<<30)
+		var got []int
+		for _, turn := range turns {
+			got = append(got, len(turn))
+		}
+		if !slices.Equal(got, test.want) || test.want == nil && events.CodeOf(err) != events.CodeTooLarge {
+			t.Errorf("%s: turns of %v messages: %v", name, got, err)
+		}
+	}
 }
 
 func TestMember(t *testing.T) {

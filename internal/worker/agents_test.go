@@ -179,6 +179,7 @@ func TestAgentsTurns(t *testing.T) {
 		{"bad json", `{"turn":5,`, nil, 400, events.CodeBadJSON, false},
 		{"bad type", badTurn, nil, 400, events.CodeBadType, false},
 		{"too large", `{"turn":5,"messages":[{"role":"user","content":"` + strings.Repeat("x", events.MaxTurnBytes) + `"}]}`, nil, 413, events.CodeTooLarge, false},
+		{"too many", `{"turn":5,"messages":[` + strings.Repeat(`{"role":"user","content":"x"},`, events.MaxTurnMessages) + `{"role":"user","content":"x"}]}`, nil, 413, events.CodeTooManyMessages, false},
 	} {
 		before := env.logEnd()
 		status, got := e.post("s1", "turns", c.body, c.headers...)

@@ -106,17 +106,14 @@ func TestNeededOfWholeHistory(t *testing.T) {
 	}
 }
 
-// A page has what is measured, and no text of a session.
+// The file has what is measured, and no text of a session.
 func TestPage(t *testing.T) {
-	page := filepath.Join(t.TempDir(), "page.md")
-	if err := os.WriteFile(page, []byte("a\n"+pageFrom+"old\n"+pageTo+"z\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	page := filepath.Join(t.TempDir(), "quality.txt")
 	if err := writePage(page, "eval x 1\n# lost: paths of s: [\"/secret\"]\n# note\n"); err != nil {
 		t.Fatal(err)
 	}
 	got, err := os.ReadFile(page)
-	if want := "a\n" + pageFrom + "```\neval x 1\n# note\n```\n" + pageTo + "z\n"; err != nil || string(got) != want {
+	if want := "eval x 1\n# note\n"; err != nil || string(got) != want {
 		t.Errorf("%v: %s", err, got)
 	}
 }

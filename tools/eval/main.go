@@ -1,19 +1,3 @@
-// Command eval measures how well compactd keeps what matters, and how little it
-// stands in the way. It prints lines of the form
-//
-//	eval <name> <value> [<goal> met|missed] [(<what it is made of>)]
-//
-// and lines of notes that begin with #. A missed goal is no error: the status is 1
-// only when something could not be measured. docs/quality.md states what each line
-// means.
-//
-//	go run ./tools/eval                       # everything, in less than 8 minutes
-//	go run ./tools/eval -run 'retention|growth'
-//	COMPACTD_SESSIONS=/srv/transcripts:/srv/more go run ./tools/eval
-//
-// Real sessions are read from the directories that COMPACTD_SESSIONS lists, the others
-// from examples/sessions, and the templates of CompactBench from the checkout that COMPACTBENCH
-// names.
 package main
 
 import (
@@ -58,7 +42,7 @@ func defaults() options {
 
 func main() {
 	o := defaults()
-	flag.StringVar(&o.page, "write", "", "write what is printed into the `page`, if all is measured on real sessions")
+	flag.StringVar(&o.page, "write", "", "write what is printed into the `file`, if all is measured on real sessions")
 	harness.Main("eval", "groups that match this `regexp`: retention, failures, needed, dialects, week, compactbench, growth, prepared, overflow, outage", func(ctx context.Context, only *regexp.Regexp, dir string) error {
 		o.run = only
 		var out bytes.Buffer

@@ -1,9 +1,9 @@
-// Command plots draws what docs/quality.md reports: needed later over the size of a history,
+// Command plots draws what docs/quality.txt reports: needed later over the size of a history,
 // the size of a summary over the compactions of a week, and the share of prepared summaries
 // over the time that a model takes. It reads the lines that tools/eval prints, so that a page
 // and its plots cannot differ.
 //
-//	go run ./tools/plots docs/quality.md docs/quality
+//	go run ./tools/plots docs/quality.txt docs/quality
 package main
 
 import (

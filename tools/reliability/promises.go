@@ -129,4 +129,8 @@ var Promises = []Promise{
 		shown("TestAgentsIdleReaders", "A", "connections>=1000", "sse_kb_per_connection<=20"),
 		shown("TestFaultAgentsIdleReaders", "B", "connections>=10000", "sse_kb_per_connection<=20"),
 	}},
+	{"P24", "the cost of an operation is linear in the messages of its session", []Shown{
+		shown("TestLinear", "A", "cases>=500", "worst_cpu<=3.2", "worst_bytes<=3.2"),
+		shown("TestFaultLinear", "B", "cases>=3500", "worst_cpu<=3.2", "worst_bytes<=3.2"),
+	}},
 }

@@ -34,14 +34,22 @@ func (r *renderer) joined(before, m *message) {
 }
 
 // placed lists that a message leaves its place for the one at n of the history so far.
-func (r *renderer) placed(m message, n int) {
-	for n--; n >= 0; n-- {
-		if before := &r.out[n]; before.first.Turn > 0 && before.first != m.first {
-			r.noteBehind(events.OpPlace, &m, before)
-			return
+func (r *renderer) placed(m message, n int) { r.placedBehind(m, r.came(m, r.out[:n])) }
+
+// placedBehind lists that a message leaves its place for the one behind another, nil for none.
+func (r *renderer) placedBehind(m message, before *message) { r.noteBehind(events.OpPlace, &m, before) }
+
+// came is the last of some lists of messages, the newest list first, that came, and is not a part
+// of m; nil for none.
+func (r *renderer) came(m message, lists ...[]message) *message {
+	for _, list := range lists {
+		for i := len(list) - 1; i >= 0; i-- {
+			if before := &list[i]; before.first.Turn > 0 && before.first != m.first {
+				return before
+			}
 		}
 	}
-	r.note(events.OpPlace, &m)
+	return nil
 }
 
 // noteUnbound lists the messages that lose their thinking: a run of them, between which no

@@ -22,6 +22,7 @@ func (r *renderer) edited(source *events.Message, from, to int) error {
 		return err
 	}
 	m := &r.draft
+	r.stamped = false
 	var out message
 	var answers, calls []message
 	var blank []events.Edit
@@ -29,7 +30,7 @@ func (r *renderer) edited(source *events.Message, from, to int) error {
 	r.parts = r.parts[:0]
 	for i := from; i < to; i++ {
 		e := &r.view.Entries[i]
-		if err := holdsParts(m, e); err != nil {
+		if err := holdsParts(m.Parts, e); err != nil {
 			return err
 		}
 		if e.Flags.Has(measure.FlagEmpty) && (e.Kind != measure.KindWords || e.Flags.Has(measure.FlagThinking) || e.HostedHalf() > 0) {

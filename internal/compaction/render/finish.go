@@ -65,7 +65,8 @@ func (r *renderer) bridge() error {
 		return nil
 	}
 	tool := false
-	for i := 0; i < len(r.out); i++ {
+	out := make([]message, 0, len(r.out))
+	for i := range r.out {
 		m := &r.out[i]
 		role, text := measure.RoleAssistant, ""
 		switch again := r.view.Demands.Alternates && i > 0 && r.out[i-1].role == m.role; {
@@ -82,12 +83,12 @@ func (r *renderer) bridge() error {
 				return err
 			}
 			r.note(events.OpBridge, m)
-			r.out = slices.Insert(r.out, i, made)
-			i++
+			out = append(out, made)
 		}
-		m = &r.out[i]
+		out = append(out, *m)
 		tool = m.role == measure.RoleTool || m.results || tool && isSystem(*m)
 	}
+	r.out = out
 	return nil
 }
 

@@ -35,7 +35,7 @@ func SystemInside(model string) bool {
 
 // awaits reports whether calls at the end of the view await their results.
 func (r *renderer) awaits() bool {
-	return slices.ContainsFunc(r.out[r.open:], isSystem) && r.calls() && r.opens()
+	return slices.ContainsFunc(r.out[r.open:], isSystem) && r.called && r.opens()
 }
 
 // opens reports whether any call of the view awaits its result.
@@ -96,13 +96,25 @@ func (r *renderer) placeInstructions() error {
 	if r.view.SystemInside {
 		r.instructLast()
 	}
+	before, behind := r.open-1, -1 // neighbours that are not the system's
+	for before >= 0 && isSystem(r.out[before]) {
+		before--
+	}
 	for i := r.open; i < len(r.out); i++ {
 		m := &r.out[i]
-		if !isSystem(*m) || r.view.SystemInside && r.mayInstruct(i) {
-			continue
+		if isSystem(*m) {
+			for behind = max(behind, i); behind < len(r.out) && isSystem(r.out[behind]); {
+				behind++
+			}
+			if r.view.SystemInside && r.mayInstruct(before, behind) {
+				continue
+			}
+			if err := r.asUser(m); err != nil {
+				return err
+			}
 		}
-		if err := r.asUser(m); err != nil {
-			return err
+		if !isSystem(*m) {
+			before = i
 		}
 	}
 	return nil
@@ -136,16 +148,9 @@ func (r *renderer) instructLast() {
 	})
 }
 
-// mayInstruct reports whether a message of the system is between a user's and an
-// assistant's, or the end.
-func (r *renderer) mayInstruct(i int) bool {
-	before, behind := i-1, i+1
-	for before >= 0 && isSystem(r.out[before]) {
-		before--
-	}
-	for behind < len(r.out) && isSystem(r.out[behind]) {
-		behind++
-	}
+// mayInstruct reports whether messages of the system are between a user's and an assistant's, or the
+// end, by the neighbours that are not the system's.
+func (r *renderer) mayInstruct(before, behind int) bool {
 	return before >= 0 && r.out[before].role != measure.RoleAssistant &&
 		(behind == len(r.out) || r.out[behind].role == measure.RoleAssistant)
 }

@@ -16,7 +16,7 @@ func (r *renderer) rename(from, to int) error {
 			continue
 		}
 		e := &r.view.Entries[i]
-		if err := holdsParts(m, e); err != nil {
+		if err := holdsParts(m.Parts, e); err != nil {
 			return err
 		}
 		salt := ""

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sync" //nolint:depguard // a pool of memory alone; no result depends on it
@@ -129,17 +130,27 @@ type renderer struct {
 	texts   Texts
 	dialect *dialect.Dialect
 
-	seq   measure.Seq // of the turn at hand, 0 for none
-	turn  []events.Message
-	draft events.Message // the message at hand, while it is edited
-	parts []events.Part  // that are left of it
-	pairs *stage.Pairing // nil until a placeholder needs it
-	moved map[place]bool // messages that have lost parts to other places
-	room  events.Raw     // for what is written next
-	out   []message
-	open  int    // in out, where the open exchange begins
-	done  int    // in out, up to where neighbours were joined: placeholders may come before open
-	ranks []rank // of its messages
+	seq       measure.Seq // of the turn at hand, 0 for none
+	turn      []events.Message
+	draft     events.Message // the message at hand, while it is edited
+	parts     []events.Part  // that are left of it
+	timestamp events.Raw     // of it, once stamped
+	stamped   bool
+	last      struct { // the message that [renderer.part] read last
+		place
+		parts []events.Part
+	}
+	pairs  *stage.Pairing // nil until a placeholder needs it
+	moved  map[place]bool // messages that have lost parts to other places
+	room   events.Raw     // for what is written next
+	out    []message
+	open   int            // in out, where the open exchange begins
+	done   int            // in out, up to where neighbours were joined: placeholders may come before open
+	ranks  []rank         // of its messages
+	has    [rest + 1]bool // it has messages of these ranks
+	called bool           // it has a call
+	before []message      // placeholder calls with their results, to come before it
+	union  union          // the message at the end of what is done that others become a part of
 
 	changes []events.Edit
 }
@@ -174,7 +185,8 @@ func placeOf(e *measure.Entry) place { return place{e.Seq, e.Index} }
 func (r *renderer) reset() {
 	clear(r.parts[:cap(r.parts)])
 	clear(r.out[:cap(r.out)])
-	*r = renderer{parts: r.parts[:0], out: r.out[:0], ranks: r.ranks[:0]}
+	clear(r.before[:cap(r.before)])
+	*r = renderer{parts: r.parts[:0], out: r.out[:0], ranks: r.ranks[:0], before: r.before[:0]}
 }
 
 func (r *renderer) render() error {
@@ -189,10 +201,14 @@ func (r *renderer) render() error {
 		}
 		from = to
 	}
+	r.placeBefore()
 	if r.awaits() {
+		if err := r.writeUnion(); err != nil {
+			return err
+		}
 		r.instructAhead()
 	}
-	if err := r.flush(); err != nil {
+	if err := cmp.Or(r.flush(), r.writeUnion()); err != nil {
 		return err
 	}
 	return r.finish()
@@ -325,18 +341,21 @@ func (r *renderer) part(e *measure.Entry) (p events.Part, err error) {
 	if err != nil {
 		return p, err
 	}
-	m, err := r.read(source)
-	if err == nil {
-		err = holdsParts(&m, e)
+	if at := placeOf(e); r.last.place != at || r.last.parts == nil {
+		m, err := r.read(source)
+		if err != nil {
+			return p, err
+		}
+		r.last.place, r.last.parts = at, m.Parts
 	}
-	if err != nil {
+	if err := holdsParts(r.last.parts, e); err != nil {
 		return p, err
 	}
-	return m.Parts[e.Part], nil
+	return r.last.parts[e.Part], nil
 }
 
-func holdsParts(m *events.Message, e *measure.Entry) error {
-	if int(e.Part+e.Parts) > len(m.Parts) {
+func holdsParts(parts []events.Part, e *measure.Entry) error {
+	if int(e.Part+e.Parts) > len(parts) {
 		return fmt.Errorf("render turn at %d: it has no part %d of message %d", e.Seq, e.Part, e.Index)
 	}
 	return nil
@@ -349,10 +368,15 @@ func (r *renderer) made(role measure.Role, m events.Message) (message, error) {
 		return message{}, fmt.Errorf("render: %w", err)
 	}
 	out := message{raw: raw, role: role}
-	for i := range m.Parts {
-		out.calls = out.calls || m.Parts[i].Kind == events.PartCall
-		out.results = out.results || m.Parts[i].Kind == events.PartResult
-		out.awaits(m.Parts[i].Hosted.Kind)
-	}
+	out.holdsParts(m.Parts)
 	return out, nil
+}
+
+// holdsParts notes that the message has parts.
+func (m *message) holdsParts(parts []events.Part) {
+	for i := range parts {
+		m.calls = m.calls || parts[i].Kind == events.PartCall
+		m.results = m.results || parts[i].Kind == events.PartResult
+		m.awaits(parts[i].Hosted.Kind)
+	}
 }

@@ -76,7 +76,15 @@ func (r *renderer) result(e *measure.Entry, source *events.Message) (message, er
 	}
 	call := &source.Parts[e.Part]
 	p := events.Part{Kind: events.PartResult, CallID: call.CallID, Tool: call.Tool, Text: measure.AnswerText, Other: call.Raw}
-	return r.made(role, events.Message{Role: as, Parts: []events.Part{p}, ID: syntheticID("repair-result-", e), Timestamp: source.TimestampOf()})
+	return r.made(role, events.Message{Role: as, Parts: []events.Part{p}, ID: syntheticID("repair-result-", e), Timestamp: r.timestampOf(source)})
+}
+
+// timestampOf is the timestamp of the message at hand, which is looked for once.
+func (r *renderer) timestampOf(m *events.Message) events.Raw {
+	if !r.stamped {
+		r.timestamp, r.stamped = m.TimestampOf(), true
+	}
+	return r.timestamp
 }
 
 // unknownTool is the name of a tool whose result does not name it.
@@ -90,7 +98,7 @@ func (r *renderer) call(e *measure.Entry, source *events.Message) (message, erro
 	if !r.dialect.Anonymous { // others refuse a call without a name
 		tool = cmp.Or(tool, unknownTool)
 	}
-	m.ID, m.Timestamp = syntheticID("repair-call-", e), source.TimestampOf()
+	m.ID, m.Timestamp = syntheticID("repair-call-", e), r.timestampOf(source)
 	m.Parts = append(m.Parts, events.Part{Kind: events.PartCall, CallID: result.CallID, Tool: tool, Other: result.Raw})
 	if r.view.Demands.Reasons {
 		m.Parts = append(m.Parts, events.Part{Kind: events.PartThinking, Aside: true, Text: " "})

@@ -2,6 +2,7 @@ package render
 
 import (
 	"slices"
+	"sort"
 
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
@@ -23,8 +24,14 @@ type Loop struct{ From, To events.Position }
 // drops reports whether an entry loses its thinking.
 func (t *Thinking) drops(e *measure.Entry) bool {
 	return t.Bound && e.Flags.Has(measure.FlagThinking) &&
-		!slices.ContainsFunc(t.Kept, func(k Turns) bool { return k.From <= e.Turn && e.Turn <= k.To }) &&
+		!t.keeps(e.Turn) &&
 		!slices.ContainsFunc(t.Loops, func(l Loop) bool { return l.has(e.Position()) })
+}
+
+// keeps reports whether a turn was made under the history.
+func (t *Thinking) keeps(turn uint32) bool {
+	i := sort.Search(len(t.Kept), func(i int) bool { return turn <= t.Kept[i].To })
+	return i < len(t.Kept) && t.Kept[i].From <= turn
 }
 
 func (l Loop) has(p events.Position) bool { return l.From.Compare(p) < 0 && p.Compare(l.To) < 0 }

@@ -64,16 +64,17 @@ func (d *Draft) instructed(from int, target measure.Tokens) []bool {
 // most tokens in all, each with the messages that its calls and results belong to. It
 // returns nil for none.
 func (d *Draft) newest(from int, most measure.Tokens, want func(*measure.Entry) bool) []bool {
-	var out []bool
+	var out, seen []bool
+	var results answered
 	for i := len(d.entries) - 1; i >= from; i-- {
 		e := &d.entries[i]
-		if e.Kind >= measure.KindTruncation || e.Seq < d.fresh || !want(e) || out != nil && out[i] {
+		if e.Kind >= measure.KindTruncation || e.Seq < d.fresh || !want(e) || seen != nil && seen[i] {
 			continue
 		}
 		if out == nil {
-			out = make([]bool, len(d.entries))
+			out, seen, results = make([]bool, len(d.entries)), make([]bool, len(d.entries)), d.answered()
 		}
-		group := d.group(i, from, out)
+		group := d.group(i, from, seen, results)
 		var cost measure.Tokens
 		for _, k := range group {
 			cost += d.costs[k]
@@ -90,27 +91,27 @@ func (d *Draft) newest(from int, most measure.Tokens, want func(*measure.Entry) 
 }
 
 // group lists the entries, in no order, of the message at i and of those that its calls and
-// results belong to, without those that are marked already.
-func (d *Draft) group(i, from int, marked []bool) []int {
-	seen := map[int]bool{}
+// results belong to, and marks them as seen.
+func (d *Draft) group(i, from int, seen []bool, results answered) []int {
 	var out []int
 	var visit func(i int)
 	visit = func(i int) {
-		if seen[i] || marked[i] || i < from {
+		if i < from || seen[i] {
 			return
 		}
 		for i > from && d.entries[i-1].SameMessage(&d.entries[i]) {
 			i--
 		}
 		for k := i; k < len(d.entries) && d.entries[k].SameMessage(&d.entries[i]); k++ {
-			if !seen[k] && !marked[k] {
-				seen[k] = true
-				out = append(out, k)
-			}
+			seen[k] = true
+			out = append(out, k)
 		}
 		for k := i; k < len(d.entries) && d.entries[k].SameMessage(&d.entries[i]); k++ {
-			for _, other := range d.counterparts(k) {
-				visit(other)
+			if call := int(d.pairing().Other[k]); call >= 0 {
+				visit(call)
+			}
+			for result := results.last[k]; result >= 0; result = results.before[result] {
+				visit(int(result))
 			}
 		}
 	}
@@ -118,21 +119,20 @@ func (d *Draft) group(i, from int, marked []bool) []int {
 	return out
 }
 
-// counterparts lists the results of a call, or the call of a result.
-func (d *Draft) counterparts(i int) []int {
+// answered is the results of calls, which may have several: of each call the last one, and of each
+// result the one before it; −1 for none.
+type answered struct{ last, before []int32 }
+
+func (d *Draft) answered() answered {
+	a := answered{make([]int32, len(d.entries)), make([]int32, len(d.entries))}
 	other := d.pairing().Other
-	if other[i] < 0 {
-		return nil
-	}
-	out := []int{int(other[i])}
-	if d.entries[i].Kind == measure.KindCall { // a call may have several
-		for k := i + 1; k < int(other[i]); k++ {
-			if int(other[k]) == i {
-				out = append(out, k)
-			}
+	for i := range d.entries {
+		a.last[i], a.before[i] = -1, -1
+		if call := other[i]; d.entries[i].Kind == measure.KindResult && call >= 0 && int(call) < i {
+			a.before[i], a.last[call] = a.last[call], int32(i)
 		}
 	}
-	return out
+	return a
 }
 
 // EndOf is the position of the last message that entries from ≤ i < to represent.

@@ -28,7 +28,7 @@ func Rename(entries []measure.Entry, f events.Format, demands *traits.Demands) R
 			continue
 		}
 		if starts[i] != scope && !demands.UniqueIDs {
-			clear(seen)
+			seen = map[measure.Key]bool{} // to clear one that was large takes as long each time
 		}
 		scope = starts[i]
 		switch {
@@ -88,10 +88,13 @@ func (d *Draft) duplicates() (out []int) {
 
 // dropDuplicates takes calls that came twice out of the history, with the reasoning beside them.
 func (d *Draft) dropDuplicates() {
-	for _, i := range d.duplicates() {
+	all := d.duplicates()
+	for k, i := range all {
 		d.alter(i, func(e *measure.Entry) { e.Flags |= measure.FlagEmpty })
 		d.note(events.OpDrop, i)
-		d.dropThoughts(i)
+		if last := k+1 == len(all) || !d.entries[all[k+1]].SameMessage(&d.entries[i]); last {
+			d.dropThoughts(i)
+		}
 		d.paired = false
 	}
 }

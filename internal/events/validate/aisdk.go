@@ -94,7 +94,7 @@ func readAISDKOutput(r *codec.Strict) bool {
 // aiSDKCalls are the calls of the last assistant message.
 type aiSDKCalls struct {
 	index     int
-	ids       []string
+	ids       ids
 	answered  map[string]bool
 	approvals map[string]string // call of each approval
 }
@@ -133,7 +133,7 @@ func (c *checker) aiSDK(messages []codec.Raw) {
 
 // aiSDKAnswered is called when another role follows.
 func (c *checker) aiSDKAnswered(calls *aiSDKCalls) {
-	for _, id := range calls.ids {
+	for _, id := range calls.ids.list {
 		if !calls.answered[id] {
 			c.report("call_answered", calls.index, "another role speaks before the result of a call")
 		}
@@ -172,10 +172,10 @@ func (c *checker) aiSDKCall(i int, p aiSDKPartShape, calls *aiSDKCalls) {
 	case p.callID == "" || p.tool == "" || !p.input:
 		c.report("bad_shape", i, "a tool-call lacks id, name or input")
 	case p.own:
-	case slices.Contains(calls.ids, p.callID):
+	case calls.ids.has(p.callID):
 		c.report("duplicate_call_id", i, "two calls have the same id")
 	default:
-		calls.ids = append(calls.ids, p.callID)
+		calls.ids.add(p.callID)
 	}
 }
 
@@ -190,7 +190,7 @@ func (c *checker) aiSDKResult(i int, p aiSDKPartShape, calls *aiSDKCalls) {
 	switch {
 	case id == "" || p.tool == "" || !p.output:
 		c.report("bad_shape", i, "a tool-result lacks id, name or output")
-	case !slices.Contains(calls.ids, id):
+	case !calls.ids.has(id):
 		c.report("orphan_result", i, "the assistant before has no call of this id")
 	case calls.answered[id]:
 		c.report("duplicate_result", i, "the call has a result already")

@@ -84,13 +84,8 @@ func readCitations(r *codec.Strict) (by bool) {
 
 // servedTools are calls of the provider's own tools.
 type servedTools struct {
-	open     []served
+	open     openCalls
 	searched bool // a result was seen
-}
-
-type served struct {
-	id    string
-	index int // of its message
 }
 
 // serverBlock checks a block of an assistant: a call of the provider's own tools, the result of
@@ -98,15 +93,12 @@ type served struct {
 func (c *checker) serverBlock(i int, b anthropicBlockShape, tools *servedTools) {
 	switch {
 	case b.kind == "server_tool_use" || b.kind == "mcp_tool_use":
-		tools.open = append(tools.open, served{b.id, i})
+		tools.open.add(openCall{b.id, i})
 	case strings.HasSuffix(b.kind, "_tool_result"):
 		tools.searched = true
-		at := slices.IndexFunc(tools.open, func(s served) bool { return s.id == b.toolUseID })
-		if at < 0 {
+		if !tools.open.answer(b.toolUseID) {
 			c.report("server_result", i, "a result of a server's tool has no server_tool_use before it")
-			return
 		}
-		tools.open = slices.Delete(tools.open, at, at+1)
 	case b.cites && !tools.searched:
 		c.report("citation", i, "a citation refers to a result that is not there")
 	}
@@ -120,19 +112,24 @@ func (c *checker) served(i int, m anthropicShape, tools *servedTools) {
 		}
 	}
 	results := len(m.blocks) > 0 && !slices.ContainsFunc(m.blocks, func(b anthropicBlockShape) bool { return b.kind != "tool_result" })
-	tools.open = slices.DeleteFunc(tools.open, func(s served) bool {
-		gone := m.role == "assistant" && s.index < i || m.role == "user" && !results
-		if gone {
-			c.report("server_result", s.index, "a server_tool_use has no result")
+	if m.role != "assistant" && (m.role != "user" || results) {
+		return
+	}
+	open := tools.open.open()
+	tools.open = openCalls{}
+	for _, call := range open {
+		if m.role == "assistant" && call.index == i {
+			tools.open.add(call)
+			continue
 		}
-		return gone
-	})
+		c.report("server_result", call.index, "a server_tool_use has no result")
+	}
 }
 
 // anthropicTools are the calls and results of one message.
 type anthropicTools struct {
 	role           string
-	calls, results []string
+	calls, results ids
 	other          bool // a block that is no result was seen
 }
 
@@ -157,24 +154,24 @@ func (c *checker) anthropic(messages []codec.Raw) {
 		now := anthropicTools{role: m.role}
 		c.anthropicContent(i, m, &now)
 		c.served(i, m, &own)
-		for _, id := range now.calls {
+		for _, id := range now.calls.list {
 			if seen[id] {
 				c.report("duplicate_call_id", i, "an earlier tool_use has the same id")
 			}
 			seen[id] = true
 		}
-		for _, id := range now.results {
+		for _, id := range now.results.list {
 			switch {
 			case answered[id]:
 				c.report("duplicate_result", i, "the tool_use has a result already")
-			case !slices.Contains(before.calls, id):
+			case !before.calls.has(id):
 				c.report("orphan_result", i, "the message before has no tool_use of this id")
 			}
 			answered[id] = true
 		}
-		awaiting := !c.sent && i == len(messages)-1 && len(now.results) > 0 && !now.other
-		for _, id := range before.calls {
-			answered := slices.Contains(now.results, id)
+		awaiting := !c.sent && i == len(messages)-1 && len(now.results.list) > 0 && !now.other
+		for _, id := range before.calls.list {
+			answered := now.results.has(id)
 			if !awaiting && !answered {
 				c.report("call_answered", i-1, "the next message has no result of a tool_use")
 			}
@@ -184,7 +181,7 @@ func (c *checker) anthropic(messages []codec.Raw) {
 		}
 		before = now
 	}
-	if c.sent && len(before.calls) > 0 {
+	if c.sent && len(before.calls.list) > 0 {
 		c.report("call_answered", len(messages)-1, "there is no result of a tool_use")
 	}
 }
@@ -253,7 +250,7 @@ func (c *checker) anthropicBlock(i int, b anthropicBlockShape, tools *anthropicT
 			c.report("bad_shape", i, "a tool_use lacks id, name or input, or is no assistant's")
 			return
 		}
-		tools.calls = append(tools.calls, b.id)
+		tools.calls.add(b.id)
 	case "tool_result":
 		if b.toolUseID == "" || tools.role != "user" {
 			c.report("bad_shape", i, "a tool_result lacks tool_use_id, or is no user's")
@@ -262,6 +259,6 @@ func (c *checker) anthropicBlock(i int, b anthropicBlockShape, tools *anthropicT
 		if late {
 			c.report("results_first", i, "a tool_result follows another block")
 		}
-		tools.results = append(tools.results, b.toolUseID)
+		tools.results.add(b.toolUseID)
 	}
 }

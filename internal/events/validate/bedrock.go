@@ -2,7 +2,6 @@ package validate
 
 import (
 	"bytes"
-	"slices"
 
 	"compactd/internal/events/codec"
 )
@@ -102,7 +101,7 @@ func readBedrockUse(r *codec.Strict) (u bedrockUseShape) {
 // bedrockMessage is what one message has.
 type bedrockMessage struct {
 	role           string
-	calls, results []string
+	calls, results ids
 	other          bool // a block that is no result was seen
 }
 
@@ -124,23 +123,25 @@ func (c *checker) bedrock(messages []codec.Raw) {
 			c.report("roles_alternate", i, "the message before has the same role")
 		}
 		now := c.bedrockContent(i, m)
-		for _, id := range now.calls {
+		for _, id := range now.calls.list {
 			if seen[id] {
 				c.report("duplicate_call_id", i, "an earlier toolUse has the same id")
 			}
 			seen[id] = true
 		}
-		for n, id := range now.results {
+		var shown ids
+		for _, id := range now.results.list {
 			switch {
-			case slices.Contains(now.results[:n], id):
+			case shown.has(id):
 				c.report("duplicate_result", i, "a toolUse has two results")
-			case !slices.Contains(before.calls, id):
+			case !before.calls.has(id):
 				c.report("orphan_result", i, "the message before has no toolUse of this id")
 			}
+			shown.add(id)
 		}
-		awaiting := !c.sent && i == len(messages)-1 && len(now.results) > 0 && !now.other
-		for _, id := range before.calls {
-			answered := slices.Contains(now.results, id)
+		awaiting := !c.sent && i == len(messages)-1 && len(now.results.list) > 0 && !now.other
+		for _, id := range before.calls.list {
+			answered := now.results.has(id)
 			if !awaiting && !answered {
 				c.report("call_answered", i-1, "the next message has no result of a toolUse")
 			}
@@ -150,7 +151,7 @@ func (c *checker) bedrock(messages []codec.Raw) {
 		}
 		before = now
 	}
-	if c.sent && len(before.calls) > 0 {
+	if c.sent && len(before.calls.list) > 0 {
 		c.report("call_answered", len(messages)-1, "there is no result of a toolUse")
 	}
 }
@@ -186,7 +187,7 @@ func (c *checker) bedrockContent(i int, m bedrockShape) bedrockMessage {
 			if late {
 				c.report("results_first", i, "a toolResult follows another block")
 			}
-			now.results = append(now.results, b.result.id)
+			now.results.add(b.result.id)
 		case b.document:
 			document = true
 		case b.empty:
@@ -203,9 +204,9 @@ func (c *checker) bedrockUse(i int, use bedrockUseShape, now *bedrockMessage) {
 	switch {
 	case use.id == "" || use.name == "" || use.input != '{' || now.role != "assistant":
 		c.report("bad_shape", i, "a toolUse lacks id, name or input, or is no assistant's")
-	case slices.Contains(now.calls, use.id):
+	case now.calls.has(use.id):
 		c.report("duplicate_call_id", i, "two toolUse have the same id")
 	default:
-		now.calls = append(now.calls, use.id)
+		now.calls.add(use.id)
 	}
 }

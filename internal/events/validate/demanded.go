@@ -222,9 +222,10 @@ func (c *checker) bridged(_ *Call, messages []outline) {
 }
 
 func (c *checker) formed(call *Call, messages []outline) {
+	open := openIn(messages)
 	for i, m := range messages {
 		for _, id := range m.calls {
-			if !call.Sent && open(messages[i+1:], id) { // its result comes under this id still
+			if !call.Sent && open(i, id) { // its result comes under this id still
 				continue
 			}
 			if id != "" && !call.Demands.IDs.Takes(traits.ClassOf(id)) {
@@ -234,14 +235,26 @@ func (c *checker) formed(call *Call, messages []outline) {
 	}
 }
 
-// open reports whether a call awaits its result: nothing but other results are behind it.
-func open(behind []outline, id string) bool {
-	for _, m := range behind {
-		if len(m.results) == 0 && len(m.calls) == 0 || slices.Contains(m.results, id) {
-			return false
+// openIn returns what reports whether a call of a message awaits its result: nothing but other
+// calls and results are behind it.
+func openIn(messages []outline) func(message int, id string) bool {
+	from := len(messages)
+	answered := map[string]int{} // the last message with a result of the id
+	for ; from > 0; from-- {
+		m := &messages[from-1]
+		if len(m.results) == 0 && len(m.calls) == 0 {
+			break
+		}
+		for _, id := range m.results {
+			if _, ok := answered[id]; !ok {
+				answered[id] = from - 1
+			}
 		}
 	}
-	return true
+	return func(message int, id string) bool {
+		last, ok := answered[id]
+		return message+1 >= from && (!ok || last <= message)
+	}
 }
 
 func (c *checker) unique(_ *Call, messages []outline) {

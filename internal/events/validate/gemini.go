@@ -138,12 +138,12 @@ func (c *checker) geminiPairs(i int, last bool, before, now geminiContent) {
 	case open > 0 && len(now.responses) != open && !(last && len(now.responses) > 0 && len(now.responses) < open):
 		c.report("call_answered", i, "the number of functionResponses is not that of the functionCalls before")
 	}
+	var calls ids
+	for _, call := range before.calls {
+		calls.add(call.id)
+	}
 	for _, r := range now.responses {
-		known := open == 0
-		for _, call := range before.calls {
-			known = known || call.id == r.id || call.id == "" || r.id == ""
-		}
-		if !known {
+		if known := open == 0 || r.id == "" || calls.has(r.id) || calls.has(""); !known {
 			c.report("orphan_result", i, "the content before has no functionCall of that id")
 		}
 	}

@@ -2,7 +2,6 @@ package validate
 
 import (
 	"cmp"
-	"slices"
 
 	"compactd/internal/events/codec"
 )
@@ -50,15 +49,9 @@ func readMetadata(r *codec.Strict) (id string) {
 	return id
 }
 
-// neurolinkCall is a call without a result so far; the id may be "".
-type neurolinkCall struct {
-	index int
-	id    string
-}
-
 func (c *checker) neurolink(messages []codec.Raw) {
-	var open []neurolinkCall // of the tool messages since the last other role
-	tools := false           // the message before is one
+	var open openCalls // of the tool messages since the last other role
+	tools := false     // the message before is one
 	for i, raw := range messages {
 		m := readNeuroLink(raw)
 		if !c.whole(i, m.bad) {
@@ -66,29 +59,28 @@ func (c *checker) neurolink(messages []codec.Raw) {
 		}
 		switch m.role {
 		case "tool_call":
-			open = append(open, neurolinkCall{i, neurolinkID(m)})
+			open.add(openCall{neurolinkID(m), i})
 		case "tool_result":
 			id := neurolinkID(m)
-			switch at := answers(open, id); {
-			case at >= 0:
-				open = slices.Delete(open, at, at+1)
+			switch {
+			case answers(&open, id):
 			case id != "" || !tools: // without id, it belongs to the message before it
 				c.report("orphan_result", i, "no call before it is without a result")
 			}
 		default:
 			c.neurolinkWords(i, m)
-			c.neurolinkAnswered(open)
-			open = nil
+			c.neurolinkAnswered(&open)
+			open = openCalls{}
 		}
 		tools = m.role == "tool_call" || m.role == "tool_result"
 	}
 	if c.sent {
-		c.neurolinkAnswered(open)
+		c.neurolinkAnswered(&open)
 	}
 }
 
-func (c *checker) neurolinkAnswered(open []neurolinkCall) {
-	for _, call := range open {
+func (c *checker) neurolinkAnswered(open *openCalls) {
+	for _, call := range open.open() {
 		c.report("call_answered", call.index, "no result among the tool messages after it")
 	}
 }
@@ -102,13 +94,13 @@ func (c *checker) neurolinkWords(i int, m neurolinkShape) {
 	}
 }
 
-// answers returns which open call a result of that id answers, -1 for none: the
-// one of the same id, else the first where one of the two has no id.
-func answers(open []neurolinkCall, id string) int {
-	if i := slices.IndexFunc(open, func(o neurolinkCall) bool { return o.id == id }); i >= 0 {
-		return i
+// answers takes the call away that a result of an id answers, and reports whether there is one: the
+// one of the same id, or the first where one of the two has no id.
+func answers(open *openCalls, id string) bool {
+	if id == "" {
+		return open.answer(id) || open.answerAny()
 	}
-	return slices.IndexFunc(open, func(o neurolinkCall) bool { return o.id == "" || id == "" })
+	return open.answer(id) || open.answer("")
 }
 
 func neurolinkID(m neurolinkShape) string { return cmp.Or(m.toolCallID, m.snakeID, m.metaID) }

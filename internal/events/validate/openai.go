@@ -1,10 +1,6 @@
 package validate
 
-import (
-	"slices"
-
-	"compactd/internal/events/codec"
-)
+import "compactd/internal/events/codec"
 
 type openaiShape struct {
 	bad       bool
@@ -100,7 +96,7 @@ func readOpenAIName(r *codec.Strict) (n openaiCallName) {
 // functions has no id and goes by its name.
 type openaiCalls struct {
 	index    int
-	ids      []string
+	ids      ids
 	answered map[string]bool
 }
 
@@ -156,9 +152,9 @@ func (c *checker) openaiContent(i int, m openaiShape) {
 }
 
 // openaiIDs returns the ids of an assistant's calls.
-func (c *checker) openaiIDs(i int, m openaiShape) (ids []string) {
+func (c *checker) openaiIDs(i int, m openaiShape) (out ids) {
 	if m.function.is {
-		ids = append(ids, functionID+m.function.name)
+		out.add(functionID + m.function.name)
 	}
 	if m.hasCalls && len(m.calls) == 0 {
 		c.report("bad_shape", i, "tool_calls is empty")
@@ -169,13 +165,13 @@ func (c *checker) openaiIDs(i int, m openaiShape) (ids []string) {
 		switch {
 		case call.id == "" || !function && !custom:
 			c.report("bad_shape", i, "a call lacks id, name or arguments")
-		case slices.Contains(ids, call.id):
+		case out.has(call.id):
 			c.report("duplicate_call_id", i, "two calls have the same id")
 		default:
-			ids = append(ids, call.id)
+			out.add(call.id)
 		}
 	}
-	return ids
+	return out
 }
 
 func (c *checker) openaiResult(i int, m openaiShape, calls openaiCalls) {
@@ -186,7 +182,7 @@ func (c *checker) openaiResult(i int, m openaiShape, calls openaiCalls) {
 	switch {
 	case id == "" || id == functionID:
 		c.report("bad_shape", i, "a result names no call")
-	case !slices.Contains(calls.ids, id):
+	case !calls.ids.has(id):
 		c.report("orphan_result", i, "the assistant before has no call of this id")
 	case calls.answered[id]:
 		c.report("duplicate_result", i, "the call has a result already")
@@ -198,7 +194,7 @@ func (c *checker) openaiResult(i int, m openaiShape, calls openaiCalls) {
 // openaiAnswered is called when another role follows: at the end of a history
 // calls may be open.
 func (c *checker) openaiAnswered(calls openaiCalls) {
-	for _, id := range calls.ids {
+	for _, id := range calls.ids.list {
 		if !calls.answered[id] {
 			c.report("call_answered", calls.index, "another role speaks before the result of a call")
 		}

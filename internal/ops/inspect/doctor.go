@@ -38,7 +38,7 @@ const (
 // Finding is the result of one check.
 type Finding struct {
 	Level   Level  `json:"level"`
-	Check   string `json:"check"` // server, streams, durability, clock, markers, partitions, rejections, outcomes, snapshots, access, disk, or files
+	Check   string `json:"check"` // server, streams, durability, clock, markers, partitions, rejections, outcomes, snapshots, access, passwords, disk, or files
 	Message string `json:"message"`
 	Hint    string `json:"hint,omitzero"` // what to do
 	Figures
@@ -73,6 +73,10 @@ type Target struct {
 	Hint string
 	// Data is the worker's data directory.
 	Data string
+	// Dial connects to a server as a user without a password; nil for no check of that. See [DialAs].
+	Dial func(ctx context.Context, url, user string) (*nats.Conn, error)
+	// ServerFiles are configuration files of nats-server.
+	ServerFiles []string
 	// Now is the clock of this machine. Default [time.Now].
 	Now func() time.Time
 }
@@ -106,6 +110,7 @@ func Diagnose(ctx context.Context, p Target) *Diagnosis {
 	} else {
 		streams = d.server(ctx)
 	}
+	d.serverFiles()
 	d.disk(streams)
 	d.files(streams)
 	return &d.Diagnosis
@@ -174,6 +179,7 @@ func (d *doctor) server(ctx context.Context) *topology.Streams {
 	d.foreign(ctx, js, s.Streams)
 	d.snapshots(ctx, js, s.Streams)
 	d.access(ctx)
+	d.passwords(ctx)
 	return s.Streams
 }
 

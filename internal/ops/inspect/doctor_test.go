@@ -333,3 +333,40 @@ func TestDiagnoseTenants(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
+
+// A user whom the server takes without a password is a problem, and named. A server without users is
+// a note.
+func TestDiagnosePasswords(t *testing.T) {
+	run := func(users ...*server.User) *nats.Conn {
+		ns, err := server.NewServer(&server.Options{
+			Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true, MaxPayload: 8 << 20, Users: users,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		go ns.Start()
+		t.Cleanup(ns.Shutdown)
+		if !ns.ReadyForConnections(time.Minute) {
+			t.Fatal("the server does not start")
+		}
+		nc, err := connect.Open(t.Context(), connect.Options{URL: "nats://all:x@" + ns.Addr().String()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(nc.Close)
+		js, err := jetstream.New(nc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ensure(t, js)
+		return nc
+	}
+	all := &server.User{Username: "all", Password: "x"}
+	p := inspect.Target{Dial: inspect.DialAs(connect.Options{User: "all", Password: "x"})}
+	p.Conn = run(all, &server.User{Username: "operator"}, &server.User{Username: "worker", Password: "x"})
+	diagnose(t, p, "passwords: the server takes an empty password of operator")
+	p.Conn = run(all, &server.User{Username: "operator", Password: "x"})
+	diagnose(t, p, "")
+	p.Conn = run()
+	diagnose(t, p, "")
+}

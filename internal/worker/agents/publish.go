@@ -31,7 +31,7 @@ type verb struct {
 }
 
 var verbs = []verb{
-	{"turns", events.KindTurn, events.MaxTurnBytes, decodeID(events.DecodeTurn, func(t *events.Turn) string { return t.ID }), false, false},
+	{"turns", events.KindTurn, events.MaxTurnBytes, decodeID(events.DecodeNewTurn, func(t *events.Turn) string { return t.ID }), false, false},
 	{"overflow", events.KindOverflow, events.MaxOverflowBytes, decodeID(events.DecodeOverflow, func(o *events.Overflow) string { return o.ID }), true, false},
 	{"compact", events.KindCompact, events.MaxRequestBytes, decodeID(events.DecodeCompact, func(c *events.Compact) string { return c.ID }), true, false},
 	{"rewind", events.KindRewind, events.MaxRequestBytes, decodeID(events.DecodeRewind, func(r *events.Rewind) string { return r.ID }), true, false},

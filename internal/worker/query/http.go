@@ -232,8 +232,8 @@ var statuses = map[events.Code]int{
 	events.CodeUnknownTurn: http.StatusNotFound, events.CodeUnknownGeneration: http.StatusNotFound,
 	events.CodeTurnPending: http.StatusGatewayTimeout, events.CodeRateLimited: http.StatusTooManyRequests, events.CodeDuplicateID: http.StatusConflict,
 	events.CodeOtherHistory: http.StatusConflict, events.CodeDiverged: http.StatusConflict, events.CodeEditedView: http.StatusConflict,
-	events.CodeStaleBase: http.StatusConflict,
-	events.CodeTooLarge:  http.StatusRequestEntityTooLarge, events.CodeFormatChanged: http.StatusConflict,
+	events.CodeStaleBase: http.StatusConflict, events.CodeTooManyMessages: http.StatusRequestEntityTooLarge,
+	events.CodeTooLarge: http.StatusRequestEntityTooLarge, events.CodeFormatChanged: http.StatusConflict,
 }
 
 // WriteError writes a refusal, with the status of its code.

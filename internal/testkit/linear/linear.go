@@ -1,0 +1,85 @@
+package linear
+
+import (
+	"math"
+	"runtime"
+	"runtime/metrics"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Cost is what one run took.
+type Cost struct {
+	CPU   time.Duration
+	Bytes uint64 // allocated
+}
+
+// Of returns the least that one of several runs cost.
+func Of(runs int, run func()) Cost {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	cost := Cost{math.MaxInt64, math.MaxUint64}
+	for range runs {
+		allocated, began := allocated(), threadTime()
+		run()
+		cost = least(cost, Cost{threadTime() - began, allocatedSince(allocated)})
+	}
+	return cost
+}
+
+// allocated is how many bytes were allocated since the process began.
+func allocated() uint64 {
+	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
+}
+
+func allocatedSince(before uint64) uint64 { return allocated() - before }
+
+// threadTime is the CPU time of the calling thread.
+func threadTime() time.Duration {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
+		panic(err)
+	}
+	return time.Duration(t.Nano())
+}
+
+// Floors of what an entry costs: below them a cost is that of calls and buffers.
+const (
+	leastCPU   = time.Microsecond
+	leastBytes = 512
+)
+
+// Ratio is what an entry costs in a large input, by that in a small one.
+type Ratio struct{ CPU, Bytes float64 }
+
+// Worst is the greater of the two.
+func (r Ratio) Worst() float64 { return max(r.CPU, r.Bytes) }
+
+// Max has the greater of each.
+func (r Ratio) Max(x Ratio) Ratio { return Ratio{max(r.CPU, x.CPU), max(r.Bytes, x.Bytes)} }
+
+// tries is how often a ratio is measured that is above what it may be: other load of the machine may
+// be the reason.
+const tries = 5
+
+// RatioOf measures the cost of inputs of n entries, 0, and of 4n, 1. One that is above most is measured
+// again, and the least costs count.
+func RatioOf(n int, most float64, cost func(size int) Cost) (r Ratio) {
+	small, large := cost(0), cost(1)
+	for range tries {
+		r = Ratio{
+			float64(large.CPU) / 4 / float64(max(small.CPU, time.Duration(n)*leastCPU)),
+			float64(large.Bytes) / 4 / float64(max(small.Bytes, uint64(n)*leastBytes)),
+		}
+		if r.Worst() <= most {
+			break
+		}
+		small, large = least(small, cost(0)), least(large, cost(1))
+	}
+	return r
+}
+
+func least(a, b Cost) Cost { return Cost{min(a.CPU, b.CPU), min(a.Bytes, b.Bytes)} }
