@@ -55,7 +55,6 @@ func (l *Ledger) waits(now int64) bool {
 }
 
 // waitsAtTrigger reports whether such a job was requested at the trigger.
-// See docs/adr/0005.
 func (l *Ledger) waitsAtTrigger(now int64) bool {
 	return l.waits(now) && l.job.Lane != events.LaneBackground
 }

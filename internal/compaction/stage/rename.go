@@ -11,7 +11,7 @@ import (
 // A call whose id the provider does not take, or another call has, gets another id, and so does
 // its result. The new id depends on the old one and, for one that comes again, on the place of
 // the call: it is the same in every view with the call before. Calls that await their results
-// keep their ids, since the results still come under them. See docs/adr/0048.
+// keep their ids, since the results still come under them.
 
 // Renamed are calls and results by their position: with the place of a call whose id another
 // one has, without a turn for an id that is not taken.

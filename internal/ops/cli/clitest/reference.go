@@ -11,7 +11,7 @@ import (
 )
 
 // describe is the part of docs/cli.md about a program: its flags, then each command with its
-// arguments and flags. Examples are in the help alone.
+// arguments and flags. Usage and examples are in the help alone.
 func describe(app *kong.Application) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "## %s\n\n%s\n\n", app.Name, paragraphs(intro(app.Help)))
@@ -29,7 +29,7 @@ func intro(help string) string {
 }
 
 func writeCommand(b *strings.Builder, c *kong.Node) {
-	fmt.Fprintf(b, "### %s\n\n%s\n\n    %s\n\n", c.FullPath(), wrap(cli.Text(c.Help), ""), cli.Usage(c))
+	fmt.Fprintf(b, "### %s\n\n%s\n\n", c.FullPath(), wrap(cli.Text(c.Help), ""))
 	for _, p := range c.Positional {
 		b.WriteString(wrap("- `"+p.Summary()+"`: "+cli.Text(p.Help), "  ") + "\n")
 	}

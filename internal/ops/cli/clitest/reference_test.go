@@ -44,8 +44,6 @@ A toy.
 
 Sing a song.
 
-    toy sing [<song> ...] [flags]
-
 - ´[<song> ...]´: What to sing.
 
 - ´--voice VOICE´ (default ´low´): The voice (high|low).
@@ -53,8 +51,6 @@ Sing a song.
 ### toy dance
 
 Dance; it's fun.
-
-    toy dance --steps=INT [flags]
 
 - ´--steps STEPS´ (required): How many.
 
