@@ -12,7 +12,6 @@ import (
 )
 
 // generation is what a ledger keeps of one compaction or rewind.
-// See docs/adr/0010.
 type generation struct {
 	Saved Tokens `json:"saved"` // by it; negative for a rewind, 0 where it is unknown
 	From  int64  `json:"from"`  // the generation whose view it changed: the one before, or what a rewind went back to

@@ -14,7 +14,7 @@
 //   - It shares no code with the readers of package events or the repair of package
 //     compaction, so that it can check both: it imports package codec, and the tables of
 //     package traits, which say who demands what. The strict provider of the tests uses the
-//     same rules. See docs/adr/0049.
+//     same rules.
 //   - A violation never quotes the content of a message.
 //   - Each message is read in one pass by the library's decoder, not by the walker of the
 //     readers; nothing of its texts is copied.
