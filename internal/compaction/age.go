@@ -174,3 +174,40 @@ func (d *decision) truncateOld(l *Ledger) {
 		d.emitPlan(l, budgeted{plan, l.availableFor(g.thresholds.Target), g.thresholds.Target}, events.ReasonAge)
 	}
 }
+
+// foldSteps is in how many steps a session above the bound grows by as many again: at each the oldest
+// are hidden again, where calls that were open kept them in view.
+const foldSteps = 8
+
+// mayFold bounds how often a session above its bound of entries is planned for it: when it gets there,
+// when it was compacted, and at steps.
+func (l *Ledger) mayFold(next *Ledger) bool {
+	most := next.cache.policy.MaxEntries
+	if most == 0 || int64(next.cache.entries) <= most {
+		return false
+	}
+	was, now := int64(l.cache.entries), int64(next.cache.entries)
+	step := max(most/foldSteps, 1)
+	return was <= most || was/step != now/step || l.compactedTo == l.entries.n
+}
+
+// folding is the step that hides the oldest of so many entries, none where the policy allows them. Half
+// of what it allows stays, so that it is not due again soon.
+func (l *Ledger) folding(entries int) []stage.Step {
+	most := int(l.cache.policy.MaxEntries)
+	if most == 0 || entries <= most {
+		return nil
+	}
+	return []stage.Step{{Name: events.StageTruncate, Force: true, Run: func(x *stage.Draft) { x.Fold(most / 2) }}}
+}
+
+// fold emits that the oldest messages are hidden, and reports whether any were.
+func (d *decision) fold(l *Ledger) bool {
+	g := &l.cache
+	plan := l.history().Plan(0, l.folding(g.entries)...)
+	if !plan.Uses(events.StageTruncate) {
+		return false
+	}
+	d.emitPlan(l, budgeted{plan, l.availableFor(g.thresholds.Target), g.thresholds.Target}, events.ReasonEntries)
+	return true
+}

@@ -222,6 +222,7 @@ func (l *Ledger) append(t *Turn, generation int64) {
 		l.entries.add(e)
 		l.cache.visible += l.cache.rate.Entry(&e)
 		l.cache.bytes += e.OwnBytes()
+		l.cache.entries++
 		l.cache.media = l.cache.media.Add(e.Count())
 	}
 	if t.from > 0 { // it replaces, or brings a history that grew elsewhere

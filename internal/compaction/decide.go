@@ -207,6 +207,10 @@ func (d *decision) reject(code events.Code, l *Ledger) {
 // it brings the history below its trigger.
 func (d *decision) budget(before, l *Ledger, tooLarge bool) {
 	b := l.Budget()
+	if before.mayFold(l) && d.fold(l) {
+		d.prepare(before, l)
+		return
+	}
 	if l.cache.policy.Enabled {
 		if before.mayLimitMedia(l) && !(b.ShouldCompact && d.mayTry(before, l, b)) && d.limitMedia(l, l.cache.takes, tooLarge, events.ReasonMedia) {
 			d.prepare(before, l)
@@ -241,7 +245,7 @@ func clearOld(x *stage.Draft, p *policy.Policy) { x.ClearOld(&p.Prune.Micro) }
 
 // prepare emits the job of a summary that is made in the background, where one should be.
 func (d *decision) prepare(before, l *Ledger) {
-	if d.mayPrepare(before, l, l.Budget()) {
+	if l.cache.policy.Enabled && d.mayPrepare(before, l, l.Budget()) {
 		d.emitJob(d.planJob(l, events.LaneBackground))
 	}
 }

@@ -75,7 +75,7 @@ func (l *Ledger) Dump() Dump {
 	model := deref(manual.Model)
 	job.Manual, manual.Model = nil, nil
 	line("job %+v manual %+v model %+v prepared %+v", job, manual, model, deref(l.prepared))
-	line("growth %+v took %v cost %+v", l.growth, l.took, l.cost)
+	line("growth %+v took %v cost %+v work %+v entries %d", l.growth, l.took, l.cost, l.work, l.cache.entries)
 	line("last turn %d idle %v ages %v noted %v", l.lastTurnAt, l.idleHandled, l.ages, l.noted)
 	line("limits %v overflows %d system at %d tools at %d", l.limits, l.overflows, l.systemSeq, l.toolSeq)
 	for _, p := range l.parked {

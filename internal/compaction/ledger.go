@@ -60,6 +60,7 @@ type Ledger struct {
 	cost     events.Cost
 	took     []int64 // how long the last summaries took, in milliseconds
 
+	work    work    // that requests took
 	changed changed // since it was stored
 	held    int64   // the last turn that stays as it is; of an [Alone], and not stored
 
@@ -95,6 +96,7 @@ type budgetCache struct {
 	thresholds policy.Thresholds
 	visible    Tokens // the history in view: as emitted up to the last compaction, as it came since
 	bytes      int64  // of the contents in view
+	entries    int    // in view
 	media      measure.MediaCount
 	takes      traits.Media // what the provider takes of them
 }
@@ -246,7 +248,7 @@ func (l *Ledger) recount() {
 	since := len(view) - (l.entries.n - l.compactedTo) // nothing is hidden after the last compaction
 	repaired, fresh := stage.NewDraft(view[:since], l.format, g.rate), stage.NewDraft(view[since:], l.format, g.rate)
 	g.visible = repaired.Repaired() + fresh.Tokens()
-	g.bytes, g.media = measure.BytesOf(view), measure.CountMedia(view)
+	g.bytes, g.media, g.entries = measure.BytesOf(view), measure.CountMedia(view), len(view)
 }
 
 // Budget returns the state of the session's window under the config last used;

@@ -61,6 +61,10 @@ func (d *decision) request(l *Ledger, r *Request) {
 		d.reject(events.CodeUnknownSession, l)
 		return
 	}
+	if !l.mayWork(r) {
+		d.reject(events.CodeTooMuchWork, l)
+		return
+	}
 	switch b := r.body.(type) {
 	case *events.Compact:
 		d.manual(l, b)
@@ -79,6 +83,7 @@ func (d *decision) request(l *Ledger, r *Request) {
 
 // answer takes what a request changes whatever its outcomes.
 func (l *Ledger) answer(r *Request) {
+	l.work = l.worked(r)
 	switch b := r.body.(type) {
 	case *events.Compact:
 		l.breaker = breaker{} // a request by hand tries again
@@ -114,8 +119,9 @@ func (d *decision) rewind(l *Ledger, r *events.Rewind) {
 	}
 	next.generations = append(next.generations, generation{From: to})
 	h := l.history()
-	h.View = func(out []Entry) []Entry { return append(out, next.visibleAt(next.Generation())...) }
-	plan := budgeted{Plan: h.Plan(0), total: next.cache.thresholds.Target}
+	view := next.visibleAt(next.Generation())
+	h.View = func(out []Entry) []Entry { return append(out, view...) }
+	plan := budgeted{Plan: h.Plan(0, next.folding(len(view))...), total: next.cache.thresholds.Target}
 	plan.Before = l.draft().Repaired()
 	next.generations = next.generations[:l.Generation()]
 	d.emitPlan(next, plan, events.ReasonRewind).RewoundTo = &to
@@ -129,4 +135,35 @@ func (d *decision) erase() {
 	d.emit(events.KindForgotten, func(h events.Header) any {
 		return &events.Forgotten{Header: h, Config: d.config.Hash(), CausedBy: d.cause(), Seq: uint64(d.event.Seq)}
 	})
+}
+
+// work is what requests of a session took, in entries that were planned. It flows off with the time
+// of the log.
+type work struct {
+	Entries int64 `json:"entries,omitzero"`
+	At      int64 `json:"at_ms,omitzero"` // when that was, in Unix milliseconds
+}
+
+const (
+	// maxWork is how many entries the rewinds and compactions by hand of a session may plan at once,
+	// and in an hour: 200 of a view of 20,000, a second's work. An event of 16 bytes leads to it.
+	maxWork = 4_000_000
+	workMS  = 3_600_000
+	// leastWork is what a request counts at least.
+	leastWork = 256
+)
+
+// mayWork reports whether the session may have a request planned.
+func (l *Ledger) mayWork(r *Request) bool { return l.worked(r).Entries <= maxWork }
+
+// worked is the work of the session with that of a request.
+func (l *Ledger) worked(r *Request) work {
+	switch r.body.(type) {
+	case *events.Compact, *events.Rewind:
+	default:
+		return l.work
+	}
+	passed := min(max(r.Time-l.work.At, 0), workMS)
+	left := max(l.work.Entries-passed*maxWork/workMS, 0)
+	return work{left + max(int64(l.entries.n+len(l.edits)), leastWork), max(r.Time, l.work.At)}
 }

@@ -70,6 +70,7 @@ type Header struct {
 	Breaker     breaker        `json:"breaker"`
 	Regret      measure.Regret `json:"regret,omitzero"`
 	Cost        events.Cost    `json:"cost,omitzero"`
+	Work        work           `json:"work,omitzero"`
 	Growth      []uint32       `json:"growth,omitzero"`
 	GrownAt     int64          `json:"grown_ms,omitzero"`
 	Took        []int64        `json:"took_ms,omitzero"`
@@ -155,7 +156,7 @@ func (l *Ledger) Header() *Header {
 		Override: l.override, Prompts: l.prompts, CompactedTo: l.compactedTo, Level: l.level, LastTurnAt: l.lastTurnAt, IdleHandled: l.idleHandled, Ages: l.ages, Attempted: l.attempted, WhileOpen: l.whileOpen, BlockedAt: l.blockedAt,
 		Generations: l.generations, Edits: len(l.edits), Usage: l.usage, Stated: l.limits.stated, Accepted: l.limits.accepted, Refused: l.limits.refused, Overflows: l.overflows,
 		Job: l.job, Prepared: l.prepared, Breaker: l.breaker, Noted: l.noted, Fork: l.forkedAt, Lineages: l.lineages,
-		Regret: l.regret, Cost: l.cost, Growth: l.growth.rows(), GrownAt: l.growth.last, Took: l.took,
+		Regret: l.regret, Cost: l.cost, Work: l.work, Growth: l.growth.rows(), GrownAt: l.growth.last, Took: l.took,
 	}
 	for _, s := range l.hidden {
 		h.Hidden = append(h.Hidden, spanRow{s.from, s.to, s.gen, s.seq, s.units})
@@ -193,7 +194,7 @@ func Restore(a events.Address, h *Header, rows []Row) (*Ledger, error) {
 	l.attempted, l.whileOpen, l.blockedAt = h.Attempted, h.WhileOpen, h.BlockedAt
 	l.usage, l.limits, l.overflows = h.Usage, limits{h.Stated, h.Accepted, h.Refused}, h.Overflows
 	l.job, l.prepared, l.breaker, l.noted = h.Job, h.Prepared, h.Breaker, h.Noted
-	l.regret, l.cost = h.Regret, h.Cost
+	l.regret, l.cost, l.work = h.Regret, h.Cost, h.Work
 	l.growth, l.took = growthOf(h.Growth, h.GrownAt), h.Took
 	for _, s := range h.Hidden {
 		if s.From < 0 || s.From >= s.To || s.To > h.Entries {

@@ -38,6 +38,7 @@ const (
 	CodeTurnGap         Code = "turn_gap"
 	CodeTooManyParked   Code = "too_many_parked"
 	CodeTooManyEdits    Code = "too_many_edits"
+	CodeTooMuchWork     Code = "too_much_work"
 	CodeUsageUnknown    Code = "usage_unknown"
 	CodeUnknownModel    Code = "unknown_model"
 	CodeInternal        Code = "internal"
@@ -105,6 +106,7 @@ var Codes = map[Code]CodeInfo{
 	CodeTurnGap:         {false, "Turns are missing before this one; it is parked until they come.", "Send the turn named in expected, or resync with replaces_from."},
 	CodeTooManyParked:   {true, "64 turns wait for a missing one already.", "Resync with replaces_from."},
 	CodeTooManyEdits:    {true, "The session was rewound and compacted by hand so often that its edits are many times its messages.", "Send the whole history again with replaces_from 1."},
+	CodeTooMuchWork:     {true, "Rewinds and compactions by hand exceed the work of an hour.", "Send it again later: the work of an hour flows off with the time."},
 	CodeUsageUnknown:    {false, "The usage could not be read; the turn counts without it.", "Send usage as the provider or the SDK gave it for the last call; docs/format/wire.md lists the shapes that are read."},
 	CodeUnknownModel:    {false, "No table has the model, so that its window is a guess.", "Correct model.provider and model.name, state model.context_window, or have the operator add the window under windows; docs/format/policy.md has the table."},
 	CodeInternal:        {true, "A defect of the worker kept it from handling this event.", "Report it with the sequence; the session goes on without the event."},

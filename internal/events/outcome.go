@@ -28,6 +28,7 @@ const (
 	ReasonEveryTurn  Reason = "every_turn" // the policy clears old results at every turn
 	ReasonArrival    Reason = "arrival"    // the policy cuts results of tools as they come
 	ReasonMedia      Reason = "media"      // there were more images or documents than the provider takes
+	ReasonEntries    Reason = "entries"    // there were more messages in view than the policy allows
 
 	ReasonManual   Reason = "manual"   // a session.compact requested it
 	ReasonOverflow Reason = "overflow" // the provider refused a call as too long

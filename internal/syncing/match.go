@@ -148,7 +148,11 @@ func (h *History) MatchView(chain []events.Link, v View) (k Known, ok bool) {
 // some calls, by the keys of their ids: each result has a call, and nothing else comes before the
 // results that are awaited.
 func (h *History) Fits(from int, awaited []events.Key) bool {
-	open, owed := slices.Clone(awaited), len(awaited)
+	var open openCalls
+	for _, key := range awaited {
+		open.add(key)
+	}
+	owed := len(awaited)
 	for _, raw := range h.From(from) {
 		m, err := h.Format.Read(raw)
 		if err != nil {
@@ -160,13 +164,12 @@ func (h *History) Fits(from int, awaited []events.Key) bool {
 			key := p.CallKey()
 			switch p.Kind {
 			case events.PartCall:
-				open = append(open, key)
+				open.add(key)
 			case events.PartResult:
-				at := slices.IndexFunc(open, func(k events.Key) bool { return k == key || k == 0 || key == 0 })
-				if at < 0 {
+				if !open.answer(key) {
 					return false
 				}
-				open, results = slices.Delete(open, at, at+1), results+1
+				results++
 			}
 		}
 		if results == 0 && owed > 0 {
@@ -177,6 +180,52 @@ func (h *History) Fits(from int, awaited []events.Key) bool {
 	return true
 }
 
+// openCalls are calls that await their results, by the keys of their ids: 0 for one without an id,
+// which any result answers.
+type openCalls struct {
+	answered []bool
+	first    int // all before it are answered
+	byKey    map[events.Key][]int
+}
+
+func (o *openCalls) add(key events.Key) {
+	if o.byKey == nil {
+		o.byKey = map[events.Key][]int{}
+	}
+	o.byKey[key] = append(o.byKey[key], len(o.answered))
+	o.answered = append(o.answered, false)
+}
+
+// answer takes away the oldest call that a result may be of, and reports whether there is one.
+func (o *openCalls) answer(key events.Key) bool {
+	at := min(o.oldest(key), o.oldest(0))
+	if key == 0 {
+		for o.first < len(o.answered) && o.answered[o.first] {
+			o.first++
+		}
+		at = o.first
+	}
+	if at >= len(o.answered) {
+		return false
+	}
+	o.answered[at] = true
+	return true
+}
+
+// oldest is the place of the oldest open call of a key, behind all where there is none.
+func (o *openCalls) oldest(key events.Key) int {
+	list := o.byKey[key]
+	for len(list) > 0 && o.answered[list[0]] {
+		list = list[1:]
+	}
+	if len(list) == 0 {
+		delete(o.byKey, key)
+		return len(o.answered)
+	}
+	o.byKey[key] = list
+	return list[0]
+}
+
 // leastBytes is the least size of a message that a history is recognised by: shorter ones occur
 // in any history.
 const leastBytes = 64
@@ -185,23 +234,16 @@ const leastBytes = 64
 // the same ids of calls: an agent that has compacted its history itself keeps its end. What
 // another agent does alike has other ids.
 func (h *History) HasWork(messages []events.Raw) bool {
-	have := map[events.Digest][]events.Raw{}
+	have := map[likeness]bool{}
 	for _, m := range h.Messages {
-		d := h.Format.DigestOf([]events.Raw{m})
-		have[d] = append(have[d], m)
+		have[h.likeness(m)] = true
 	}
 	for _, m := range messages {
 		if len(m) < leastBytes {
 			continue
 		}
-		ids, work := h.calls(m)
-		if !work {
-			continue
-		}
-		for _, other := range have[h.Format.DigestOf([]events.Raw{m})] {
-			if theirs, _ := h.calls(other); slices.Equal(ids, theirs) {
-				return true
-			}
+		if _, work := h.calls(m); work && have[h.likeness(m)] {
+			return true
 		}
 	}
 	return false

@@ -1,6 +1,7 @@
 package syncing
 
 import (
+	"fmt"
 	"slices"
 
 	"compactd/internal/events"
@@ -141,27 +142,37 @@ func Changed(parts []events.SyncPart, n int) bool {
 // Find notes which messages from ≤ i < to of a history outputs are: the same content and ids of
 // calls, in the same order. Of two calls alike each is answered by a result of its own.
 func Find(h *History, from, to int, outputs []Output) {
-	places := map[events.Digest][]int{}
+	places := map[likeness][]int{}
 	for i := from; i < to; i++ {
-		d := h.digest(i, i+1)
-		places[d] = append(places[d], i)
+		x := h.likeness(h.At(i))
+		places[x] = append(places[x], i)
 	}
 	next := from
 	for i := range outputs {
 		o := &outputs[i]
 		o.From, o.To, o.Untouched = 0, 0, false
-		ids, _ := h.calls(o.Raw)
-		for _, at := range places[h.Format.DigestOf([]events.Raw{o.Raw})] {
-			if at < next {
-				continue
-			}
-			if theirs, _ := h.calls(h.At(at)); slices.Equal(ids, theirs) {
-				o.From, o.To, o.Untouched = at, at+1, true
-				next = at + 1
-				break
-			}
+		x := h.likeness(o.Raw)
+		list := places[x]
+		for len(list) > 0 && list[0] < next {
+			list = list[1:]
+		}
+		if places[x] = list; len(list) > 0 {
+			at := list[0]
+			o.From, o.To, o.Untouched = at, at+1, true
+			next = at + 1
 		}
 	}
+}
+
+// likeness is what two messages have in common that are the same: the content and the ids of calls.
+type likeness struct {
+	content events.Digest
+	ids     string
+}
+
+func (h *History) likeness(raw events.Raw) likeness {
+	ids, _ := h.calls(raw)
+	return likeness{h.Format.DigestOf([]events.Raw{raw}), fmt.Sprintf("%q", ids)}
 }
 
 // Apply returns what parts give of a history.

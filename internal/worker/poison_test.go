@@ -443,9 +443,9 @@ func wrongSizes() []hostile {
 		each("far over", events.CodeTooLarge, fill(7<<20)),
 		each("over, and no JSON", events.CodeTooLarge, strings.Repeat("\x00", events.MaxTurnBytes+1)),
 		each("just as large as allowed", "", fill(events.MaxTurnBytes)),
-		each("100,000 messages", "", tiny),
-		each("30,000 calls", "", `{"messages":[{"role":"assistant","content":null,"tool_calls":[`+strings.Repeat(`{"id":"a"},`, 29_999)+`{"id":"b"}]},`+goodMessage+`]}`),
-		each("30,000 calls without ids", events.CodeMissingCallID, `{"messages":[{"role":"assistant","content":null,"tool_calls":[`+strings.Repeat(`{},`, 29_999)+`{}]},`+goodMessage+`]}`),
+		each("100,000 messages", events.CodeTooManyMessages, tiny),
+		each("16,000 calls", "", `{"messages":[{"role":"assistant","content":null,"tool_calls":[`+strings.Repeat(`{"id":"a"},`, 15_999)+`{"id":"b"}]},`+goodMessage+`]}`),
+		each("16,000 calls without ids", events.CodeMissingCallID, `{"messages":[{"role":"assistant","content":null,"tool_calls":[`+strings.Repeat(`{},`, 15_999)+`{}]},`+goodMessage+`]}`),
 		[]hostile{
 			{name: "a result without id", lasting: true, code: events.CodeMissingCallID, data: `{"messages":[{"role":"tool","content":"` + canary + `"}]}`},
 			{
@@ -453,7 +453,7 @@ func wrongSizes() []hostile {
 				data: `{"format":"anthropic","messages":[{"role":"user","content":[{"type":"tool_result","content":"` + canary + `"}]}]}`,
 			},
 		},
-		each("15,000 results without calls", "", `{"messages":[`+strings.Repeat(`{"role":"tool","tool_call_id":"a","content":"x"},`, 15_000)+goodMessage+`]}`),
+		each("4,000 results without calls", "", `{"messages":[`+strings.Repeat(`{"role":"tool","tool_call_id":"a","content":"x"},`, 4_000)+goodMessage+`]}`),
 	)
 }
 

@@ -42,6 +42,10 @@ type Policy struct {
 	// TriggerMode puts it. The trigger is never above it.
 	LimitTokens measure.Tokens `json:"limit_tokens"`
 	Buffers     Buffers        `json:"buffers"`
+	// MaxEntries bounds the messages in view, with each call and result as one: beyond it the oldest
+	// are hidden behind a truncation notice, whatever they cost. 0, in configs from before it, is no
+	// bound.
+	MaxEntries int64 `json:"max_entries,omitzero"`
 
 	// Recall is how the agent lets its model look up originals, one of hash, mcp, none and tool:
 	// by the hash in a placeholder, over MCP, by a tool of its own over compactd.recall, or not. A notice to
@@ -67,6 +71,12 @@ type Policy struct {
 	// summarize.enabled, or summarize for all of its fields.
 	Locked []string `json:"locked,omitzero"`
 }
+
+// Bounds of MaxEntries: two turns, and what a worker plans in some 20 ms.
+const (
+	leastEntries = 2 * events.MaxTurnMessages
+	mostEntries  = 50_000
+)
 
 // Values of Recall.
 const (
@@ -168,6 +178,9 @@ func (p Policy) Over(object events.Raw) (out Policy, ignored []string, err error
 	if !p.locks("summarize.prepare") {
 		fit(&out)
 	}
+	if out.MaxEntries == 0 { // a session cannot lift the bound
+		out.MaxEntries = p.MaxEntries
+	}
 	if err := out.Validate(); err != nil {
 		differ := p.differences(&sent)
 		if fit(&sent); len(ignored) > 0 && sent.valid() {
@@ -240,6 +253,7 @@ func (p Policy) Validate() error {
 	tokens("summarize.ceiling_tokens", p.Summarize.CeilingTokens)
 	p.Summarize.validate(check)
 	p.Buffers.validate(check)
+	check(p.MaxEntries == 0 || leastEntries <= p.MaxEntries && p.MaxEntries <= mostEntries, "max_entries must be between %d and %d", leastEntries, mostEntries)
 	p.Prune.Micro.validate(check)
 	errs = append(errs, p.ToolOutput.validate(), p.Restore.validate())
 	p.Files.validate(check)

@@ -41,6 +41,7 @@ func Default() Policy {
 			ReserveTokens: 20_000, TriggerTokens: 13_000, BlockingTokens: 3_000,
 			WarningTokens: 20_000, ErrorTokens: 10_000, ScaleBelow: 200_000,
 		},
+		MaxEntries:   20_000,
 		Recall:       recallNone,
 		RecallNotice: true,
 		Prune: Prune{

@@ -27,10 +27,7 @@ func (d *Draft) Truncate(target measure.Tokens, fraction measure.PPM) {
 	if head == len(d.entries) {
 		return
 	}
-	notice := measure.TruncationAt(&d.entries[head])
-	if d.rate.Recall {
-		notice.Text = uint32(measure.UnitsOf(measure.TruncateText + measure.RecallMarker))
-	}
+	notice := d.notice(head)
 	cost := d.rate.Entry(&notice)
 	excess := d.Repaired() + cost - target
 	most := max(2, int(fraction.Share(measure.Tokens(d.messages-messagesOf(d.entries[:head]))))&^1)
@@ -54,6 +51,43 @@ func (d *Draft) TruncateOld(before measure.Seq) {
 			}
 		}
 	})
+}
+
+// Fold hides the oldest messages behind a truncation notice, the first exchange included, until at most
+// most entries are left, or as few as calls that are open allow. Pinned messages stay while they are
+// few.
+func (d *Draft) Fold(most int) {
+	d.hiding(func() {
+		start := d.AfterSystem()
+		kept := d.pins(start)
+		pinned := 0
+		for _, is := range kept {
+			if is {
+				pinned++
+			}
+		}
+		if pinned > most/2 {
+			kept, pinned = nil, 0
+		}
+		end := 0
+		for c := range d.cuts(start, kept) {
+			if end = c.end; len(d.entries)-(end-start)+pinned < most {
+				break
+			}
+		}
+		if end > 0 {
+			d.hide(start, end, d.notice(start), kept)
+		}
+	})
+}
+
+// notice is the truncation notice of messages from a position on.
+func (d *Draft) notice(from int) measure.Entry {
+	out := measure.TruncationAt(&d.entries[from])
+	if d.rate.Recall {
+		out.Text = uint32(measure.UnitsOf(measure.TruncateText + measure.RecallMarker))
+	}
+	return out
 }
 
 // messagesOf counts the messages that entries belong to.

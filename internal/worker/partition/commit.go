@@ -149,7 +149,7 @@ func (c *committer) readAhead(ctx context.Context, queue []group) {
 // wanted appends the views of a group that are rendered, by what is known of their tenants.
 func (c *committer) wanted(all []payload.Wanted, g group) []payload.Wanted {
 	for _, t := range g.outcomes {
-		if v := t.outcome.View; v != nil && c.set.quotas.Over(t.address.Tenant, 1) == "" {
+		if v := t.outcome.View; v != nil && !payload.TooLong(v) && c.set.quotas.Over(t.address.Tenant, 1) == "" {
 			all = append(all, payload.Wanted{Address: t.address, View: v})
 		}
 	}

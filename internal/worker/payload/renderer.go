@@ -243,6 +243,10 @@ func (t *Renderer) Outcome(ctx context.Context, ahead *Ahead, a events.Address, 
 		data, err = events.Marshal(o.Body)
 		return data, "", err
 	}
+	if TooLong(o.View) {
+		data, err = WithoutMessages(c, nil)
+		return data, observe.OmittedSize, err
+	}
 	full := *c
 	messages, changes, cause := t.render(ctx, ahead, a, o.View)
 	if cause == nil {
@@ -269,6 +273,13 @@ func (t *Renderer) Outcome(ctx context.Context, ahead *Ahead, a events.Address, 
 	}
 	return data, omitted, cause
 }
+
+// maxEntries bounds the entries of a view that is rendered for a commit, which others wait for. The
+// policy keeps views far below it, unless calls are open.
+const maxEntries = 1 << 16
+
+// TooLong reports whether a view is not rendered for a commit: an agent reads it in pages.
+func TooLong(v *compaction.View) bool { return len(v.Entries) > maxEntries }
 
 // WithoutMessages writes a compaction without its messages. A note reports that its
 // tenant is over a bound; then the repairs are left out too, which may be many, and

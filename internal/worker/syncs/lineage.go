@@ -99,7 +99,7 @@ func (x *request) fitsBehind(turns, at int) (awaited []events.Key, fits bool, er
 // no call there. ok is false where the calls are in a view of an earlier answer.
 func (x *request) sameCalls(st *state, k syncing.Known) (same syncing.Known, ok bool, err error) {
 	same = k
-	for {
+	for range maxTurnsBack {
 		awaited, fits, err := x.fitsBehind(same.Turns, same.At)
 		switch first := same.Turns == 0 || k.View > 0 && same.At <= x.history.Lead+k.View; {
 		case fits || err != nil:
@@ -112,7 +112,12 @@ func (x *request) sameCalls(st *state, k syncing.Known) (same syncing.Known, ok 
 		same.Turns--
 		same.At -= int(st.chain[same.Turns].End) - events.Start(st.chain, same.Turns)
 	}
+	return k, k.View == 0, nil
 }
+
+// maxTurnsBack bounds the turns in a row that end with calls whose results are not theirs: each of
+// them is compared with all that follows.
+const maxTurnsBack = 64
 
 // branch has the branch answer that the history belongs to.
 func (x *request) branch(ctx context.Context, st *state, at int) (*events.SyncResponse, error) {

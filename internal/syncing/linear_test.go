@@ -1,0 +1,90 @@
+package syncing_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"compactd/internal/events"
+	"compactd/internal/syncing"
+	"compactd/internal/testkit/linear"
+)
+
+func calling(id int) events.Raw {
+	return events.Raw(fmt.Sprintf(`{"role":"assistant","content":"","tool_calls":[{"id":"c%06d","type":"function","function":{"name":"f","arguments":"{}"}}]}`, id))
+}
+
+func answering(id int) events.Raw {
+	return events.Raw(fmt.Sprintf(`{"role":"tool","tool_call_id":"c%06d","content":"1"}`, id))
+}
+
+// histories are those that cost the most where a comparison is not linear.
+var histories = map[string]func(n int) []events.Raw{
+	"alike": func(n int) []events.Raw {
+		return slices.Repeat([]events.Raw{events.Raw(`{"role":"user","content":"a"}`)}, n)
+	},
+	"calls":               func(n int) []events.Raw { return listOf(n, calling) },
+	"calls, then results": func(n int) []events.Raw { return append(listOf(n/2, calling), listOf(n/2, answering)...) },
+	"calls, then results backwards": func(n int) []events.Raw {
+		return append(listOf(n/2, calling), listOf(n/2, func(i int) events.Raw { return answering(n/2 - 1 - i) })...)
+	},
+	"calls of one id": func(n int) []events.Raw {
+		return append(listOf(n/2, func(int) events.Raw { return calling(0) }), listOf(n/2, func(int) events.Raw { return answering(0) })...)
+	},
+}
+
+func listOf(n int, of func(int) events.Raw) (out []events.Raw) {
+	for i := range n {
+		out = append(out, of(i))
+	}
+	return out
+}
+
+// What a sync compares costs as much for each message in a long history as in a short one.
+func TestLinear(t *testing.T) {
+	const n, most = 1000, 2.5
+	for name, of := range histories {
+		var hs [2]*syncing.History
+		var turns [2][]events.Link
+		for i, n := range []int{n, 4 * n} {
+			hs[i] = syncing.Read(events.OpenAI, of(n), 0)
+			var l events.Link
+			for k := range n {
+				l.Digest = events.OpenAI.DigestOf(hs[i].From(k)[:1])
+				l.Whole, l.End = l.Whole.With(l.Digest, 1), l.End+1
+				turns[i] = append(turns[i], l)
+			}
+		}
+		for op, run := range map[string]func(h *syncing.History, chain []events.Link){
+			"match": func(h *syncing.History, chain []events.Link) { h.Match(chain) },
+			"fits":  func(h *syncing.History, _ []events.Link) { h.Fits(0, nil) },
+			"split": func(h *syncing.History, _ []events.Link) {
+				if _, err := h.Split(0, 20_000); err != nil {
+					t.Fatal(err)
+				}
+			},
+			"find": func(h *syncing.History, _ []events.Link) {
+				out := make([]syncing.Output, h.Len())
+				for i := range out {
+					out[i].Raw = h.At(h.Len() - 1 - i)
+				}
+				syncing.Find(h, 0, h.Len(), out)
+			},
+			"parts": func(h *syncing.History, _ []events.Link) {
+				out := make([]syncing.Output, h.Len())
+				for i := range out {
+					out[i] = syncing.Output{Raw: h.At(i), From: i, To: i + 1 + i%3}
+				}
+				syncing.Parts(h.Len()+3, out)
+			},
+			"work": func(h *syncing.History, _ []events.Link) { h.HasWork(h.Messages) },
+		} {
+			r := linear.RatioOf(n, most, func(size int) linear.Cost {
+				return linear.Of(1, func() { run(hs[size], turns[size]) })
+			})
+			if r.Worst() > most {
+				t.Errorf("%s, %s: %v", name, op, r)
+			}
+		}
+	}
+}
