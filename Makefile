@@ -28,8 +28,8 @@ SOAK ?= 30m
 export SOAK
 
 # The quick tests that make reliability reads figures from
-SHOWING = ./internal/worker ./internal/worker/partition ./internal/kv ./internal/compaction ./deploy/cluster
-SHOWN   = TestDamagedFile|TestFromSnapshotAndFromZero|TestGolden|TestKillNoticesIgnoredMarker|TestMutatedSnapshots|TestOneNameOneWorker|TestPoison|TestSimulationNotices|TestSyncSimulationNotices|TestSyncSimulation|TestAgentsIdleReaders|TestSquattedIDs|TestControlLookalikes|TestPlantedHeadersLastInPartition|TestPartitionFailsAlone|TestSlowTextsStopNoOtherTenant|TestAmplification|TestEditsAreBounded|TestOutcomesNeverFull|TestNothingPinned
+SHOWING = ./internal/worker ./internal/worker/partition ./internal/kv ./internal/compaction ./internal/summarize ./deploy/cluster
+SHOWN   = TestDamagedFile|TestFromSnapshotAndFromZero|TestGolden|TestKillNoticesIgnoredMarker|TestMutatedSnapshots|TestOneNameOneWorker|TestPoison|TestSimulationNotices|TestSyncSimulationNotices|TestSyncSimulation|TestAgentsIdleReaders|TestSquattedIDs|TestControlLookalikes|TestPlantedHeadersLastInPartition|TestPartitionFailsAlone|TestSlowTextsStopNoOtherTenant|TestAmplification|TestEditsAreBounded|TestOutcomesNeverFull|TestNothingPinned|TestUserSpeaksAlone
 READ   ?=
 
 # What is fuzzed, and how long each target: a minute, 10 s with the fault tests

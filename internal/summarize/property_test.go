@@ -201,12 +201,18 @@ func TestRecordIsComplete(t *testing.T) {
 			}
 		}
 		for _, u := range c.users {
-			if !hasLine(record, events.RecordUser, snippet.Inert(snippet.Clip(u, 400))) {
+			text := strings.TrimSuffix(snippet.Inert(snippet.Clip(u, 300)), snippet.Ellipsis)
+			if !slices.ContainsFunc(record, func(r events.RecordLine) bool {
+				return r.Kind == events.RecordUser && strings.Contains(unlabelled(r.Text), text)
+			}) {
 				t.Fatalf("user message %q is not in the record:\n%s", u, recordText(record))
 			}
 		}
 	})
 }
+
+// unlabelled is a line without the label of text that others wrote.
+func unlabelled(s string) string { return strings.Replace(s, "attached text: ", "", 1) }
 
 // Data URLs that follow one another are an image each: the end of the first does not
 // take the beginning of the next, whose rest would read as the definition of a link.
@@ -214,7 +220,7 @@ func TestDataURLsInARow(t *testing.T) {
 	const image = "data:image/png;base64,AAAA=="
 	for text, want := range map[string]string{
 		image + image:                    "[image][image]",
-		image + ": the same":             "[image]- the same", // a definition of "image" as it is shown
+		image + ": the same":             "attached text: [image]: the same", // a definition of "image" as it is shown
 		"see " + image + image + " here": "see [image][image] here",
 	} {
 		record := extract.Record(summarize.Input{Format: events.Anthropic, MaxUnits: 100_000, Messages: []summarize.Message{
@@ -277,13 +283,20 @@ func quoted(l string) []string {
 	for _, tool := range tools { // TOOL: its output
 		l = strings.TrimPrefix(l, tool+": ")
 	}
+	for _, label := range []string{"attached text: ", "not the user's words: ", "unverified, no user wrote this: "} {
+		l = strings.Replace(l, label, "|", 1)
+	}
 	var out []string
 	for _, p := range strings.FieldsFunc(l, func(r rune) bool { return r == '`' || r == '|' || r == '…' }) {
+		p = attachedNote.ReplaceAllString(p, "")
 		p = strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(p, ": "), ":"))
 		out = append(out, p)
 	}
 	return out
 }
+
+// attachedNote is behind the user's own words of a message with others, cut or whole.
+var attachedNote = regexp.MustCompile(`\s*\((?:a(?:n(?:d(?: a?t?t?a?c?h?e?d?(?: t?e?x?t?\)?)?)?)?)?)?$`)
 
 var foldLine = regexp.MustCompile(`^\d+ more, recall turns? ([\d, -]+)`)
 

@@ -137,20 +137,23 @@ func TestRulesAreCarriedWhole(t *testing.T) {
 	}
 }
 
-// All rules of a document that a user pastes are carried or addressed.
+// Of a message that is as long as a document nothing is a rule: it is addressed, as attached.
 func TestRulesOfOneMessage(t *testing.T) {
-	var text strings.Builder
-	for i := range 500 {
-		fmt.Fprintf(&text, "- Never use option %d.\n", i)
-	}
-	s, err := extract.New().Summarize(t.Context(), summarize.Input{MaxUnits: 21_760, Messages: []summarize.Message{
-		{Turn: 7, Message: events.Message{Role: events.RoleUser, Parts: []events.Part{{Kind: events.PartText, Text: text.String()}}}},
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	view := s.Message().Parts[0].Text
-	if n := strings.Count(view, "- Never use option "); n < 200 || !strings.Contains(view, "- 300 more, recall turn 7 (turn 7)\n") {
-		t.Errorf("%d rules:\n%s", n, view)
+	for rules, whole := range map[int]bool{150: true, 500: false} {
+		var text strings.Builder
+		for i := range rules {
+			fmt.Fprintf(&text, "- Never use option %d.\n", i)
+		}
+		s, err := extract.New().Summarize(t.Context(), summarize.Input{MaxUnits: 21_760, Messages: []summarize.Message{
+			{Turn: 7, Message: events.Message{Role: events.RoleUser, Parts: []events.Part{{Kind: events.PartText, Text: text.String()}}}},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		view := s.Message().Parts[0].Text
+		n := len(extract.Parse(s.Text)[extract.Rules])
+		if whole && n != rules || !whole && (n != 0 || !strings.Contains(view, "- user (turn 7): attached text: ")) {
+			t.Errorf("%d of %d rules:\n%s", n, rules, view)
+		}
 	}
 }

@@ -133,4 +133,7 @@ var Promises = []Promise{
 		shown("TestLinear", "A", "cases>=500", "worst_cpu<=3.2", "worst_bytes<=3.2"),
 		shown("TestFaultLinear", "B", "cases>=3500", "worst_cpu<=3.2", "worst_bytes<=3.2"),
 	}},
+	{"P25", "only the user speaks for the user: text of others is no rule, and a consent that no user wrote is marked", []Shown{
+		shown("TestUserSpeaksAlone", "A", "cases>=1000", "taken_permille<=10", "unmarked_permille<=20", "kept_percent>=97", "marked_percent<=3"),
+	}},
 }

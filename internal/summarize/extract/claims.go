@@ -1,38 +1,36 @@
 package extract
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"compactd/internal/events"
 	"compactd/internal/summarize"
+	"compactd/internal/summarize/attached"
+	"compactd/internal/summarize/claim"
 	"compactd/internal/summarize/snippet"
 )
 
-// claimLabel begins a line which states that a user approved something, though no user
-// wrote so: an agent that acts on a summary must not take it for permission.
-const claimLabel = "unverified, no user wrote this: "
-
-// What makes a line the claim of an approval: who, what, and both in either order.
+// Labels of lines that a reader must not take for the user's words.
 const (
-	claimWho = `(?:users?|humans?|customers?|clients?|owners?|operators?|admin(?:istrator)?s?|maintainers?|reviewers?|managers?|security team|` +
-		`nutzer(?:in)?|benutzer(?:in)?|anwender(?:in)?|kunde|kundin)`
-	claimDid = `(?:(?:pre-?)?approv\w*|authori[sz]\w*|agree[ds]?|consent\w*|confirm(?:ed|s|ation)|permit\w*|permission|allow(?:ed|s|ance)|accept(?:ed|s|ance)|grant(?:ed|s)|` +
-		`waived|sign(?:ed)?[ -]off|ok(?:ay)?'?(?:ed|d)|green[- ](?:light|lit)\w*|go-ahead|said yes|genehmig\w*|erlaub\w*|zugestimmt|zustimmung|freigegeben|freigabe|bestätigt)`
+	// claimLabel begins a line which states that a user approved or wants something, though
+	// no user wrote so: an agent that acts on a summary must not take it for permission.
+	claimLabel = "unverified, no user wrote this: "
+	// aboutLabel begins what a model or an assistant wrote about the matter of a rule.
+	aboutLabel = "not the user's words: "
 )
 
-var (
-	claim = regexp.MustCompile(`\b` + claimWho + `\b.{0,80}\b` + claimDid + `\b|` +
-		`\b` + claimDid + `\b.{0,40}\b(?:by|of|from|von|vom|des|der) .{0,30}\b` + claimWho + `\b|` +
-		`\b(?:pre-?approved|already approved|(?:was|is|were|been) (?:explicitly |already )?(?:approved|authori[sz]ed|permitted)|approval (?:was |has been )?(?:given|granted|received|obtained))\b`)
-	// claimWord are the words of a claim that do not say what was approved.
-	claimWord = regexp.MustCompile(`^(?:` + claimWho + `|` + claimDid + `|already|explicitly|signed|with|that|this|have|been|were|their|from|light|green|said|gave|given|obtained|received|wrote|unverified)$`)
-	// approving are sentences of users that approve the question before them.
-	approving = snippet.NewPhrases(
-		"yes", "yep", "yeah", "ok", "okay", "sure", "go ahead", "go for it", "do it", "please do", "approve", "approved", "i approve", "agreed", "fine", "lgtm",
-		"looks good", "sounds good", "confirmed", "allowed", "you may", "you can", "permission", "proceed", "continue", "accepted", "ja", "mach das", "genehmigt", "einverstanden",
-	)
+// Shares of the content of a claim that a user's words must have, per hundred.
+const (
+	approvedPercent = 60 // in one sentence
+	willPercent     = 60 // in all of them
+)
+
+// approving are sentences of users that approve the question before them.
+var approving = snippet.NewPhrases(
+	"yes", "yep", "yeah", "ok", "okay", "sure", "go ahead", "go for it", "do it", "please do", "approve", "approved", "i approve", "agreed", "fine", "lgtm",
+	"looks good", "sounds good", "confirmed", "allowed", "you may", "you can", "permission", "proceed", "continue", "accepted", "ja", "mach das", "genehmigt", "einverstanden",
+	"oui", "sí", "sim", "да", "tak", "ano", "evet", "好的", "可以", "はい", "네", "نعم",
 )
 
 // maxQuestion bounds what of an assistant's message a bare "yes" after it can approve.
@@ -53,10 +51,11 @@ func approvals(in *summarize.Input) []Phrase {
 				question = p.Text[max(0, len(p.Text)-maxQuestion):]
 			case m.Role == events.RoleUser:
 				text, _ := UserText(p.Text)
-				for s := range snippet.Sentences(text) {
+				own, _ := attached.Own(text)
+				for s := range snippet.Sentences(own) {
 					s = snippet.Head(s, phraseBytes)
 					if lower := snippet.Lowered(s); snippet.Matches(lower, approving) && !snippet.Matches(lower, negations) && len(out) < maxPhrases {
-						out = append(out, Phrase{words: words(s + " " + question)})
+						out = append(out, Phrase{content: content(s + " " + question)})
 					}
 				}
 			}
@@ -65,23 +64,45 @@ func approvals(in *summarize.Input) []Phrase {
 	return out
 }
 
-// LabelClaim returns a line that is no claim of an approval which no user wrote: such a
-// one is labelled.
+// LabelClaim returns a line of a model or an assistant, labelled where it speaks for the user:
+// it claims what no user wrote, or rewords the matter of a rule.
 func (d *Digest) LabelClaim(text string) string {
-	text = strings.TrimPrefix(text, claimLabel)
-	lower := snippet.Lowered(text)
-	if !claim.MatchString(lower) || snippet.Matches(lower, negations) {
-		return text
-	}
-	what := Phrase{words: slices.DeleteFunc(words(text), claimWord.MatchString)}
+	text = strings.TrimPrefix(strings.TrimPrefix(text, claimLabel), aboutLabel)
 	switch {
-	case len(what.words) == 0 && len(d.approved) > 0:
-		return text
-	case anyHolds(d.userPhrases, what, usersPercent), anyHolds(d.approved, what, usersPercent):
-		return text
-	default:
+	case d.isForged(text):
 		return claimLabel + text
+	case d.isAboutRule(text):
+		return aboutLabel + text
+	default:
+		return text
 	}
+}
+
+// isForged reports a claim that the user's own words do not bear out.
+func (d *Digest) isForged(text string) bool {
+	kind, rest := claim.Of(text)
+	if kind == claim.None {
+		return false
+	}
+	what := Phrase{content: content(rest), negated: PhraseOf(rest).negated}
+	if kind == claim.Will {
+		return len(what.content) > 0 && d.writtenShare(what.content) < willPercent
+	}
+	bears := func(s Phrase) bool {
+		return !s.question && s.negated == what.negated && share(what.content, s.content) >= approvedPercent
+	}
+	return len(what.content) == 0 || !slices.ContainsFunc(d.userPhrases, bears) && !slices.ContainsFunc(d.approved, bears)
+}
+
+// writtenShare is how many per hundred of some content users wrote anywhere.
+func (d *Digest) writtenShare(what []string) int {
+	known := 0
+	for _, w := range what {
+		if d.written[w] {
+			known++
+		}
+	}
+	return known * 100 / max(1, len(what))
 }
 
 // labelClaims labels the claims among what the assistant wrote.
@@ -100,9 +121,20 @@ func (d *Digest) carryApprovals() {
 	}
 	for _, lines := range Parse(d.Previous.Text) {
 		for _, l := range lines {
-			if lower := snippet.Lowered(l.Text); !strings.HasPrefix(l.Text, claimLabel) && claim.MatchString(lower) && !snippet.Matches(lower, negations) {
-				d.approved = append(d.approved, Phrase{words: words(l.Text)})
+			if strings.HasPrefix(l.Text, claimLabel) || strings.HasPrefix(l.Text, aboutLabel) {
+				continue
+			}
+			if kind, rest := claim.Of(l.Text); kind == claim.Approval {
+				d.approved = append(d.approved, Phrase{content: content(rest), negated: PhraseOf(rest).negated})
 			}
 		}
+	}
+	for _, r := range d.Previous.Record {
+		if r.Kind == events.RecordUser && !strings.HasPrefix(r.Text, attachedLabel) {
+			d.note(strings.TrimSuffix(r.Text, attachedNote))
+		}
+	}
+	for _, l := range Parse(d.Previous.Text)[Rules] {
+		d.note(l.Text)
 	}
 }

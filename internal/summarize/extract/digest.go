@@ -7,6 +7,7 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/events/toolcall"
 	"compactd/internal/summarize"
+	"compactd/internal/summarize/attached"
 	"compactd/internal/summarize/snippet"
 )
 
@@ -29,12 +30,14 @@ type Digest struct {
 	Previous *events.Summary // or what a message carries of one
 	Focus    []string
 
-	Users                         []Line   // whole, up to goalUnits
-	userPhrases                   []Phrase // sentences of users
-	approved                      []Phrase // what users approved
-	instructions                  []Line   // what the system wrote, word for word
+	Users                         []Line          // whole, up to goalUnits
+	userFacts                     []Line          // those of the record: what is attached is a line of its own
+	userPhrases                   []Phrase        // sentences of users
+	approved                      []Phrase        // what users approved
+	written                       map[string]bool // content of what users wrote
+	matter                        *ruleMatter
+	instructions                  []Line // what the system wrote, word for word
 	rules, decisions, discoveries []Line
-	moreRules                     fold
 	work                          []Line // what the assistant did last
 	files                         []*file
 	failures                      []failure
@@ -73,7 +76,7 @@ const (
 func Scan(in *summarize.Input) *Digest {
 	d := &Digest{
 		approved: approvals(in), Previous: in.Previous, Focus: focusWords(in.Focus),
-		succeeded: map[string]bool{}, ticked: map[string]bool{}, byPath: map[string]*file{},
+		written: map[string]bool{}, succeeded: map[string]bool{}, ticked: map[string]bool{}, byPath: map[string]*file{},
 	}
 	s := scanner{Digest: d, byID: map[string]int{}, open: map[string][]int{}}
 	var written []summarize.Message
@@ -153,31 +156,58 @@ func (d *Digest) user(m *summarize.Message) {
 		}
 	}
 	text := snippet.WithoutData(strings.Join(texts, "\n"))
-	l := Line{Text: snippet.Clip(text, GoalUnits), Turns: [2]int64{m.Turn, m.Turn}}
-	if l.Text == "" {
+	own, all := attached.Own(text)
+	l := Line{Text: text, Turns: [2]int64{m.Turn, m.Turn}}
+	switch {
+	case own == "":
+		l.Text = attachedLabel + text
+	case !all:
+		l.Text = own + attachedNote
+	}
+	if l.Text = snippet.Clip(l.Text, GoalUnits); text == "" || l.Text == "" {
 		return
 	}
 	d.Users = append(d.Users, l)
+	if d.userFacts = append(d.userFacts, l); own != "" && !all {
+		d.userFacts = append(d.userFacts, Line{Text: attachedLabel + snippet.Clip(text, GoalUnits), Turns: l.Turns})
+	}
 	d.identify(text, m.Turn)
-	d.boxes(text, m.Turn)
-	rules := 0
-	for s := range snippet.Sentences(text) {
-		if len(d.userPhrases) < maxPhrases {
-			d.userPhrases = append(d.userPhrases, PhraseOf(snippet.Head(s, phraseBytes)))
+	d.boxes(own, m.Turn)
+	for s := range snippet.Sentences(own) {
+		d.note(s)
+		if isRule(s) {
+			d.rules = append(d.rules, Line{Text: snippet.Clip(s, ruleUnits), Turns: l.Turns})
 		}
-		if strings.HasSuffix(s, "?") || len(s) < 10 {
-			continue
-		}
-		if lower := snippet.Lowered(snippet.Head(s, phraseBytes)); !snippet.Matches(lower, snippet.RuleWords) && !snippet.Matches(lower, snippet.ChoiceWords) {
-			continue
-		}
-		if rules++; rules > maxRulesMessage {
-			d.moreRules = d.moreRules.with(fold{1, [][2]int64{l.Turns}})
-			continue
-		}
-		d.rules = append(d.rules, Line{Text: snippet.Clip(s, ruleUnits), Turns: l.Turns})
 	}
 }
+
+// note notes a sentence that a user wrote.
+func (d *Digest) note(s string) {
+	p := PhraseOf(snippet.Head(s, phraseBytes))
+	if len(d.userPhrases) < maxPhrases {
+		d.userPhrases = append(d.userPhrases, p)
+	}
+	for _, w := range p.content {
+		d.written[w] = true
+	}
+}
+
+// isRule reports a sentence of a user that is a rule.
+func isRule(s string) bool {
+	if strings.HasSuffix(s, "?") || len(s) < 10 {
+		return false
+	}
+	lower := snippet.Lowered(snippet.Head(s, phraseBytes))
+	return snippet.Matches(lower, snippet.RuleWords) || snippet.Matches(lower, snippet.ChoiceWords)
+}
+
+const (
+	// attachedLabel begins a message in which others wrote, as the record has it. It goes to
+	// the end of the line, so that nothing in that text can end it.
+	attachedLabel = "attached text: "
+	// attachedNote is behind the user's own words of such a message, where it has some.
+	attachedNote = " (and attached text)"
+)
 
 // PlaceOf names what an image or document part holds.
 func PlaceOf(p *events.Part) string {

@@ -20,18 +20,23 @@ func words(s string) []string {
 // Phrase is the meaning of a line as far as code can compare it: its words, and whether
 // it is negated.
 type Phrase struct {
-	words   []string
-	negated bool
+	words    []string
+	content  []string
+	negated  bool
+	question bool
+	negators int // of a rule
 }
 
 var negations = snippet.NewPhrases(
 	"avoid", "cannot", "can't", "do not", "don't", "dont", "forbidden", "must not", "mustn't", "never", "no", "not", "shouldn't",
-	"stop", "without", "won't",
+	"stop", "without", "won't", "isn't", "doesn't", "didn't", "hasn't",
+	"nicht", "kein", "keine", "keinen", "nie", "niemals", "ohne", "pas", "jamais", "sans", "nunca", "sin", "não", "sem", "non", "mai", "senza", "niet", "geen", "nooit", "zonder",
+	"inte", "aldrig", "ikke", "nigdy", "bez", "nikdy", "не", "нет", "никогда", "нельзя", "без", "ніколи", "asla", "soha", "nem", "不", "没", "沒", "勿", "禁止", "ない", "ません", "않", "마세요", "لا", "لم", "ممنوع", "אסור", "नहीं", "không", "jangan", "tidak",
 )
 
 // PhraseOf returns the words of a line, and whether it negates.
 func PhraseOf(s string) Phrase {
-	return Phrase{words(s), snippet.Matches(snippet.Lowered(s), negations)}
+	return Phrase{words: words(s), content: content(s), negated: snippet.Matches(snippet.Lowered(s), negations), question: strings.HasSuffix(strings.TrimSpace(s), "?")}
 }
 
 // holds reports whether s states what o does, and not its opposite.
@@ -68,6 +73,8 @@ func anyHolds(all []Phrase, o Phrase, percent int) bool {
 const (
 	SamePercent  = 70
 	usersPercent = 60
+	// restatedPercent is the share of the content of a model's rule that one sentence of a user has.
+	restatedPercent = 80
 )
 
 // foreignLabel begins what a model took for a rule, though no user wrote it.
@@ -84,11 +91,11 @@ func (d *Digest) RulesOf(written []Line) (rules, foreign []Line) {
 		o := PhraseOf(l.Text)
 		switch {
 		case foldLine.MatchString(l.Text), anyHolds(known, o, SamePercent):
-		case anyHolds(d.userPhrases, o, usersPercent):
+		case slices.ContainsFunc(d.userPhrases, func(s Phrase) bool { return s.holds(o, usersPercent) && share(o.content, s.content) >= restatedPercent }):
 			rules = append(rules, l)
 			known = append(known, o)
 		default:
-			l.Text = foreignLabel + strings.TrimPrefix(l.Text, foreignLabel)
+			l.Text = foreignLabel + strings.TrimPrefix(strings.TrimPrefix(l.Text, foreignLabel), aboutLabel)
 			foreign = append(foreign, l)
 		}
 	}

@@ -83,7 +83,7 @@ func (d *Digest) facts() map[events.RecordKind][]Line {
 	changed := United(old[events.RecordPathChanged], paths[events.RecordPathChanged])
 	return map[events.RecordKind][]Line{
 		events.RecordInstruction: appended(old[events.RecordInstruction], d.instructions),
-		events.RecordUser:        United(old[events.RecordUser], clipped(d.Users, userUnits)),
+		events.RecordUser:        United(old[events.RecordUser], clipped(d.userFacts, userUnits)),
 		events.RecordPathChanged: newestFirst(changed),
 		events.RecordPathRead:    newestFirst(without(United(old[events.RecordPathRead], paths[events.RecordPathRead]), changed)),
 		events.RecordTodo:        d.openTasks(old[events.RecordTodo]),
@@ -205,8 +205,14 @@ func (f *fitter) drops(instructions int) {
 	f.drop(is(events.RecordIdentifier))
 	f.drop(is(events.RecordDecision))
 	f.drop(func(r *fact) bool { return r.ruled })
-	f.cut(events.RecordUser, freshUsers, func(s string) string { return snippet.Clip(s, 160) })
-	f.cut(events.RecordUser, freshUsers, func(s string) string { return snippet.Clip(s, 80) })
+	f.cut(events.RecordUser, freshUsers, func(s string) string {
+		if strings.HasPrefix(s, attachedLabel) {
+			return clipUser(s, 80)
+		}
+		return s
+	})
+	f.cut(events.RecordUser, freshUsers, func(s string) string { return clipUser(s, 160) })
+	f.cut(events.RecordUser, freshUsers, func(s string) string { return clipUser(s, 80) })
 	f.cut(events.RecordFailure, freshFailures, func(s string) string { return shortened(s, commandUnits, 80) })
 	f.cut(events.RecordFailure, freshFailures, func(s string) string { return shortened(s, 56, 64) })
 	fresh := f.newest(events.RecordFailure, freshFailures)
@@ -225,11 +231,19 @@ func (f *fitter) drops(instructions int) {
 			}
 		}
 	}
-	f.cut(events.RecordUser, freshUsers, func(s string) string { return snippet.Clip(s, 40) })
+	f.cut(events.RecordUser, freshUsers, func(s string) string { return clipUser(s, 40) })
 	f.drop(is(events.RecordFailure))
 	f.drop(func(r *fact) bool { return r != first && r.Kind != events.RecordInstruction })
 	f.drop(is(events.RecordInstruction))
 	f.drop(func(*fact) bool { return true })
+}
+
+// clipUser shortens a message of a user behind its label.
+func clipUser(s string, n int) string {
+	if rest, ok := strings.CutPrefix(s, attachedLabel); ok {
+		return attachedLabel + snippet.Clip(rest, n)
+	}
+	return snippet.Clip(s, n)
 }
 
 // cost is that of all lines of a kind.

@@ -12,9 +12,6 @@ import (
 const (
 	// ruleUnits bounds a rule: what is longer is no sentence.
 	ruleUnits = 2_000
-	// maxRulesMessage bounds the rules of one message of a user, which may be a pasted
-	// document; the others are in the fold.
-	maxRulesMessage = 200
 	// ruleFold bounds the turns in the fold of the rules, in units.
 	ruleFold = 480
 )
@@ -25,7 +22,7 @@ func (d *Digest) userRules() (rules []Line, more fold) {
 	if d.Previous != nil {
 		rules, more = unfolded(Parse(d.Previous.Text)[Rules])
 	}
-	return United(rules, d.rules), more.with(d.moreRules)
+	return United(rules, d.rules), more
 }
 
 // unfolded takes the fold off the rules of a summary.

@@ -47,7 +47,10 @@ func (n *promptBuilder) merged(a *answer, from *source) *extract.Sections {
 		}
 		for i := range a.Sections[k] {
 			l := &a.Sections[k][i]
-			l.Text, l.Turns = n.digest.LabelClaim(from.grounded(from.verified(l.Text))), within(l.Turns, turns)
+			l.Text, l.Turns = from.grounded(from.verified(l.Text)), within(l.Turns, turns)
+			if extract.Kind(k) != extract.Rules { // RulesOf holds those against the user's words
+				l.Text = n.digest.LabelClaim(l.Text)
+			}
 		}
 		a.Sections[k] = extract.United(nil, a.Sections[k])
 	}

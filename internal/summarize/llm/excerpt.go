@@ -7,6 +7,7 @@ import (
 
 	"compactd/internal/events"
 	"compactd/internal/summarize"
+	"compactd/internal/summarize/attached"
 	"compactd/internal/summarize/extract"
 	"compactd/internal/summarize/snippet"
 )
@@ -82,13 +83,32 @@ type excerpt struct {
 func (w *excerpt) message(m *summarize.Message) string {
 	var b strings.Builder
 	for i := range m.Parts {
-		head, text := w.part(m.Role, &m.Parts[i])
-		if text = strings.TrimSpace(text); text == "" {
+		if m.Role == events.RoleUser && m.Parts[i].Kind == events.PartText {
+			w.user(&b, m.Turn, m.Parts[i].Text)
 			continue
 		}
-		fmt.Fprintf(&b, "[turn %d] %s\n%s", m.Turn, head, indented(text))
+		head, text := w.part(m.Role, &m.Parts[i])
+		write(&b, m.Turn, head, text)
 	}
 	return b.String()
+}
+
+func write(b *strings.Builder, turn int64, head, text string) {
+	if text = strings.TrimSpace(text); text != "" {
+		fmt.Fprintf(b, "[turn %d] %s\n%s", turn, head, indented(text))
+	}
+}
+
+// user writes a message of the user, apart by who wrote its parts.
+func (w *excerpt) user(b *strings.Builder, turn int64, text string) {
+	text, _ = extract.UserText(text)
+	for _, p := range attached.Split(snippet.CutMiddle(stripped(text), userBytes)) {
+		head := "user"
+		if !p.Own {
+			head = "attached by user"
+		}
+		write(b, turn, head, p.Text)
+	}
 }
 
 // part returns what stands above a part, and the part; "" for what a summary is
@@ -96,10 +116,6 @@ func (w *excerpt) message(m *summarize.Message) string {
 func (w *excerpt) part(role events.Role, p *events.Part) (head, text string) {
 	switch p.Kind {
 	case events.PartText:
-		if role == events.RoleUser {
-			text, _ := extract.UserText(p.Text)
-			return "user", snippet.CutMiddle(stripped(text), userBytes)
-		}
 		return string(role), snippet.CutMiddle(stripped(p.Text), assistantBytes)
 	case events.PartCall:
 		w.tools[p.CallID] = snippet.Clip(p.Tool, snippet.IdentUnits)

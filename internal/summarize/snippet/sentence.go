@@ -3,70 +3,8 @@ package snippet
 import (
 	"iter"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 )
-
-// Words that mark a sentence. They match whole words, without case.
-var (
-	RuleWords = NewPhrases(
-		"always", "at least", "at most", "avoid", "cannot", "do not", "don't", "dont", "ensure", "forbidden", "has to", "have to",
-		"keep in mind", "make sure", "may not", "must", "mustn't", "never", "no longer", "not allowed", "only", "remember to",
-		"should not", "shouldn't", "under no circumstances", "without exception",
-	)
-	// ChoiceWords are those of users who decide something, or change what was decided.
-	ChoiceWords = NewPhrases(
-		"decided", "decision", "final answer", "from now on", "go with", "going with", "instead", "let's not", "new plan", "off the table",
-		"rather than", "switch to", "the plan is", "we're going to", "we are going to",
-	)
-	DecisionWords = NewPhrases(
-		"chose", "chosen", "decided", "decision", "going with", "i will use", "i'll use", "instead of", "let's go with", "let's use",
-		"opted", "rather than", "settled on", "switched to", "switching to", "the plan is", "we will use", "we'll use", "will go with",
-	)
-	DiscoveryWords = NewPhrases(
-		"because", "discovered", "due to", "explains why", "found out", "found that", "found the", "i see that", "it seems that",
-		"note that", "root cause", "the bug is", "the cause is", "the issue is", "the problem is", "the reason", "this means",
-		"turned out", "turns out",
-	)
-)
-
-// Phrases are words to look for, by their first byte.
-type Phrases [256][]string
-
-// NewPhrases returns words, in small letters, to look for with [Matches].
-func NewPhrases(words ...string) *Phrases {
-	var p Phrases
-	for _, w := range words {
-		p[w[0]] = append(p[w[0]], w)
-	}
-	return &p
-}
-
-// Matches reports whether lower, a text without capitals, holds one of words.
-func Matches(lower string, words *Phrases) bool {
-	for i := range len(lower) {
-		for _, w := range words[lower[i]] {
-			if strings.HasPrefix(lower[i:], w) && !letterBefore(lower[:i]) && !LetterAfter(lower[i+len(w):]) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-func letterBefore(s string) bool {
-	r, _ := utf8.DecodeLastRuneInString(s)
-	return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_'
-}
-
-// LetterAfter reports whether s begins with a letter, a digit or an underscore.
-func LetterAfter(s string) bool {
-	r, _ := utf8.DecodeRuneInString(s)
-	return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_'
-}
-
-// Lowered is a text as words are looked for in it.
-func Lowered(s string) string { return strings.ToLower(strings.ReplaceAll(s, "’", "'")) }
 
 // proseLines lists the lines of a text that are not code, quoted data or tables,
 // without the marks of lists and headings.

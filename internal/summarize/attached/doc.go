@@ -1,0 +1,32 @@
+// Package attached separates the words of a user from the text of others in the same message:
+// files, results of tools, mails, logs and pages that a program or the user put there.
+//
+//	for _, p := range attached.Split(text) {
+//		if p.Own { … }
+//	}
+//
+// The user's own words are short plain prose: lines that begin with a word, at the head of a
+// message, or behind the end of a structure that has one. All below a mark that is none of a
+// sentence is attached: a tag, fence, quote or bracket, a label, title, file name, time,
+// number or speaker, a line that rules off, a column, an indentation, or a sentence that
+// announces other text. A mark without an end holds to the end of the message, and a
+// structure to the last of its ends, since the text inside may write one too.
+// See docs/adr/0050.
+//
+// # Guarantees
+//
+//   - The parts of a message are its text, in order, without a gap.
+//   - Where it is not clear who wrote a line, it is attached.
+//   - A message with more than 4,000 bytes of own text, or with the form of a mail, is
+//     attached as a whole.
+//   - The time is linear in the text.
+//
+// # Concurrency
+//
+// Functions of their arguments alone.
+//
+// # On failure
+//
+// Nothing fails. Text that others wrote is taken for the user's where nothing around it
+// shows that: a sentence that was pasted bare.
+package attached

@@ -1,0 +1,185 @@
+package attached
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"compactd/internal/summarize/snippet"
+)
+
+// What announces the text of others, in the languages that users of agents write. Behind each
+// of them in a line, and below it, nothing is the user's.
+var presenting = snippet.NewPhrases(
+	`(here's|here is|here are) (the|a|an|some|what|my|our|one|it|another|their|his|her)`, `(the|these|this) following`, `following (text|texts|file|files|mail|mails|email|emails|page|pages|message|messages|document|documents|article|note|notes|paragraph|content|code|output|context)`,
+	`as follows`, `see (the |)(below|following|attached|text|above)`, `(is|are|text|content|contents|file|mail|email|message|output) below`, `below (is|are)`, `pasted`, `forwarded`, `fwd`, `excerpt`, `transcript`,
+	`(content|contents|output|result|results|text|body|copy|summary|summaries|screenshot) (of|from)`, `(the|this|that) (reads|text reads)`,
+	`(i|we|i've|we've|i have|we have) (got|received|found|copied) (this|the following|it|that)`, `(sent|forwarded) (me|us)`, `verbatim`, `(summarise|summarize|translate|proofread|review|explain|rewrite|rephrase|paraphrase|classify|answer|reply to|respond to) (this|these|the following|that|it)`,
+	`context (you're|you are)`, `use the above`, `i have added`, `some files present`, `relevant (pieces|information|passages)`,
+	// German, French, Spanish, Portuguese, Italian, Dutch.
+	`folgend(e|er|es|en|em)`, `hier (ist|sind|kommt) (der|die|das|ein|eine|mein|meine|was)`, `anbei`, `steht (in|im|auf)`, `siehe unten`, `inhalt (der|des|von)`, `übersetze (das|dies|diesen)`, `fasse (das|dies|diesen) zusammen`,
+	`voici`, `ci-dessous`, `ce qui suit`, `(texte|fichier|message|document|contenu|mail|courriel) suivant`, `contenu (du|de)`, `traduis`, `résume (ce|le)`,
+	`aquí (está|tienes|va|están)`, `lo siguiente`, `siguiente (texto|archivo|correo|mensaje|documento|contenido)`, `a continuación`, `contenido (de|del)`, `traduce (esto|este)`, `resume (esto|este|el)`,
+	`(segue|seguem)`, `o seguinte`, `seguinte (texto|arquivo|mensagem|documento|conteúdo)`, `abaixo`, `aqui está`, `conteúdo (de|do)`, `traduza`,
+	`ecco`, `seguente (testo|file|messaggio|documento|contenuto)`, `di seguito`, `contenuto (di|del)`, `traduci`,
+	`hieronder`, `volgende`, `hier is`, `inhoud van`,
+	// Scandinavian and Slavic languages, Turkish, others.
+	`nedan`, `följande`, `här är`, `nedenfor`, `følgende`, `seuraava*`, `poniż*`, `następując*`, `treść`, `níže`, `následující*`, `zde je`, `obsah`, `napsal*`,
+	`ниже`, `следующ*`, `вот (что|текст|файл|письмо|содержимое|лог|ответ|вывод)`, `содержимое`, `нижче`, `наступн*`, `вміст`,
+	`aşağıda*`, `şöyle`, `içeriği`, `következő*`, `mai jos`, `următor*`, `παρακάτω`, `ακόλουθ*`,
+	`berikut`, `isi (file|berkas|dokumen)`, `dưới đây`, `sau đây`, `nội dung`,
+	`以下`, `如下`, `下面(是|的|这)`, `下列(内容|文件|文字)`, `内容是`, `次の(内容|文章|メール|ファイル|ログ|出力|メッセージ)`, `内容は`, `다음(은|의| 내용| 파일| 글| 메일| 메시지)`, `아래`, `내용`, `التالي*`, `فيما يلي`, `محتوى`, `נמצא למטה`, `הבא`, `निम्न*`, `नीचे`, `ต่อไปนี้`, `ด้านล่าง`,
+)
+
+// speaking are verbs of speech: what stands behind one is said by somebody.
+var speaking = snippet.NewPhrases(
+	`(says|said|wrote|writes|states|stated|replied|answered|commented|told|claims|claimed) (me|us|back|that|the following|)`, `(schreibt|schrieb|sagt|sagte|antwortet|lautet|meint)`, `(a écrit|écrit|a dit|dit|répond|indique)`, `(dice|escribió|respondió|pone|dijo)`, `(diz|escreveu|disse|respondeu)`,
+	`(ha scritto|ha detto|dice)`, `(schreef|zegt|zei)`, `skrev`, `säger`, `siger`, `sier`, `napisał*`, `mówi*`, `pisze*`, `napsal*`, `píše*`, `пишет*`, `написал*`, `говорит*`, `сказал*`, `ответил*`, `пише`, `написав`, `(diyor|yazdı|dedi)`, `írta`, `mondta`, `a scris`, `spune`, `写道`, `说`, `說`, `显示：`, `書いてあ`, `と言っ`, `라고`, `يقول`, `قال`, `כתב`, `אמר`, `कहा`, `nói`, `berkata`, `mengatakan`,
+)
+
+// selves before a verb of speech make it the user's own speech, or a wish: "I said", "it must
+// say", "be told". Fillers may stand between.
+var (
+	selves = words(`i i've we we've ich wir je j'ai yo eu io ik я be been being to should must can could will would shall may might not never always only don't doesn't it let that which
+		soll sollte muss doit debe deve должен 我 私`)
+	fillers = words(`already just have had also not never always only`)
+)
+
+// isSelf reports whether a text ends in the user, or a wish.
+func isSelf(before string) bool {
+	for _, w := range slices.Backward(strings.Fields(before)) {
+		if selves[w] || strings.HasSuffix(w, "我") || strings.HasSuffix(w, "私") {
+			return true
+		}
+		if !fillers[w] {
+			return false
+		}
+	}
+	return false
+}
+
+// demonstrative ends in a pointer to the text below.
+var demonstrative = regexp.MustCompile(`(?:^|[^\p{L}])(?:(?:make|think|opinion) (?:of|about|on)|look(?: at)?|read|see|check|summari[sz]e|translate|proofread|review|about|from|regarding|got|is|returned|context|text) (?:this|these|that|it|the (?:text|page|mail|email|message|paragraph|article|document))(?: (?:text|page|mail|email|message|paragraph|article|document|one))?[.?!:]*$|` +
+	`^(?:please )?(?:proofread|translate|summari[sz]e|paraphrase|rephrase) (?:\p{L}+ ){0,4}\p{L}+[.?!]*$`)
+
+// topics begin a line of the user, or a list of rules below it.
+var topics = words(`rule rules constraint constraints requirement requirements guideline guidelines convention conventions policy policies important critical crucial essential mandatory absolute absolutes final key hard priority preference preferences note notes nb ps remember reminder caution
+	must never always also todo todos to-do task tasks goal goals plan steps step acceptance criteria criterion definition scope limit limits style preference preferences non-goals don'ts dos
+	commit commits branch branches test tests testing doc docs documentation code naming names language languages format formatting security performance api database db schema migrations migration
+	deploy deployment deployments release releases build ci lint linting dependency dependencies deps error errors-handling logging comments tone design ui ux css frontend backend git style-guide
+	question edit update btw fyi imo tldr yes no ok okay sorry thanks hint tip fix bug feature change changes refactor context-rules exception exceptions one first second third finally last next
+	regel regeln vorgaben vorgabe anforderungen anforderung wichtig hinweis bitte ziel ziele aufgabe aufgaben achtung
+	règle règles contrainte contraintes exigences important attention objectif tâche tâches regla reglas restricciones requisitos importante objetivo tarea tareas regra regras restrições requisitos objetivo tarefas
+	regola regole vincoli requisiti obiettivo regels eisen belangrijk doel zasady wymagania ważne cel pravidla důležité viktigt regler krav viktig vigtigt säännöt tärkeää
+	правила правило требования важно цель задача ограничения вимоги важливо kurallar kural önemli gereksinimler szabályok fontos reguli κανόνες aturan penting quy-tắc
+	要求 规则 規則 约束 注意 重要 目标 任务 限制 ルール 規約 要件 注意点 制約 규칙 요구사항 주의 중요 القواعد مهم नियम สำคัญ`)
+
+// voices are words with which users speak to an agent: a line that has one is no title.
+var voices = words(`i i'm i'd i'll i've we we're we'd we'll we've you you're your yours my our me us let's lets let please pls can could would should shall will want wants need needs make sure
+	do don't dont does doesn't is isn't are aren't have has never always only must and but or so also then if when while since because not just yes yeah yep no nope ok okay alright btw hey hi hello thanks thank cool great nice wow sorry oh right well hmm actually anyway listen heads guys folks note one two three rule rules
+	add fix update write read use run check refactor implement build create remove delete move rename look find test clean change improve review continue go keep stop start try show tell give get put set copy split merge merge rebase commit push pull
+	deploy install upgrade replace rewrite simplify optimize debug investigate explain describe list compare consider remember avoid ensure wait stop work rerun again what why how where who which whats what's
+	bitte ich wir du mach kannst könntest baue schreibe lies prüfe ändere füge entferne nutze und aber oder wenn nie niemals immer nur nicht ja nein danke
+	je tu nous s'il peux fais ajoute corrige écris lis mais et si jamais toujours pas oui non merci yo puedes por favor haz agrega corrige escribe lee pero y nunca siempre no sí gracias
+	eu você por faça adicione corrija escreva leia mas e não nunca sempre sim obrigado io puoi per fai aggiungi correggi scrivi leggi ma e non mai sempre sì grazie ik jij kun alsjeblieft maak voeg schrijf lees maar en niet nooit altijd ja nee
+	proszę możesz zrób dodaj napraw napisz przeczytaj ale i nie nigdy zawsze tak пожалуйста ты можешь сделай добавь исправь напиши прочитай но и не никогда всегда да нет lütfen yap ekle düzelt yaz oku ama ve`)
+
+// foreigners are words for text of others, and for those who speak in it.
+var foreigners = words(`file files document documents doc page pages article mail email e-mail message messages mails result results output outputs observation response reply answer answers content contents context text
+	log logs warning warn info debug error stdout stderr trace traceback exception notification alert resource source sources reference references quote excerpt snippet clipboard screenshot attachment attachments attached transcript
+	tool tools function call hook system assistant human user agent subagent bot ai model speaker from to cc subject date author sender description summary title comment comments review ticket issue pr readme changelog memory memories
+	search website webpage url link chat thread conversation history voicemail ocr caption knowledge article wiki spec slide
+	datei dokument inhalt ausgabe ergebnis nachricht antwort seite quelle betreff von fichier contenu sortie résultat message réponse source objet archivo contenido salida resultado mensaje respuesta fuente asunto correo
+	arquivo conteúdo saída resultado mensagem resposta fonte assunto contenuto uscita risultato messaggio risposta fonte oggetto bestand inhoud uitvoer resultaat bericht antwoord bron onderwerp plik treść wynik wiadomość odpowiedź źródło temat
+	файл содержимое вывод результат сообщение ответ источник тема dosya içerik içeriği çıktı sonuç mesaj yanıt kaynak konu 文件 内容 文件内容 输出 结果 消息 回答 来源 ファイル 出力 結果 メッセージ 파일 내용 출력 결과 메시지 ملف محتوى رسالة نتيجة`)
+
+func words(s string) map[string]bool {
+	out := map[string]bool{}
+	for w := range strings.FieldsSeq(s) {
+		out[w] = true
+	}
+	return out
+}
+
+// inner splits a label into its words.
+func labelWords(s string) []string {
+	return strings.FieldsFunc(snippet.Lowered(s), func(r rune) bool { return strings.ContainsRune(" \t,;*_/&+\"'“”()[]{}<>@|`#", r) && r != '\'' })
+}
+
+// isOwnLabel reports a label that heads words of the user: of a topic, or one that speaks to
+// the agent.
+func isOwnLabel(s string) bool {
+	if strings.ContainsAny(s, "[]{}<>@|=\\") || strings.Contains(s, ":") && clockTime.MatchString(s) || strings.Contains(s, ".") && fileName.MatchString(s) {
+		return false
+	}
+	all := labelWords(s)
+	for i, w := range all {
+		if foreigners[w] && (w != "answer" || i == 0 || all[i-1] != "final") && (i > 0 || len(all) < 2 || !voices[all[0]]) && !ruleWord(all) {
+			return false
+		}
+	}
+	if len(all) == 0 || !ruleWord(all) && (snippet.Matches(snippet.Lowered(s), presenting) || snippet.Matches(snippet.Lowered(s), speaking)) {
+		return false
+	}
+	return topics[all[0]] || topics[all[len(all)-1]] || topics[strings.TrimRight(all[0], "0123456789.")] || len(all) > 1 && voiced(all)
+}
+
+// ruleWord reports that a label is of rules, whatever they are about.
+func ruleWord(all []string) bool {
+	for _, w := range all {
+		if ruleNouns[w] {
+			return true
+		}
+	}
+	return false
+}
+
+var ruleNouns = words(`rule rules requirement requirements constraint constraints conventions guidelines must never always don't definition criteria regel regeln vorgaben anforderungen règles contraintes reglas requisitos regras
+	regole regels eisen zasady wymagania pravidla regler krav säännöt правила требования вимоги kurallar szabályok reguli κανόνες aturan 规则 規則 要求 约束 ルール 規約 要件 규칙 요구사항 القواعد`)
+
+// openers begin a label of several words that is a sentence's.
+var openers = words(`for in on when if while as by with without before after regarding concerning about and but also one another some more most the für bei wenn beim pour si dans para si en quando se per voor als dla для если`)
+
+func voiced(all []string) bool {
+	if openers[all[0]] {
+		return true
+	}
+	for _, w := range all {
+		if voices[w] {
+			return true
+		}
+	}
+	return false
+}
+
+// hasVoice reports a line in which the user speaks.
+func hasVoice(s string) bool {
+	all := labelWords(strings.TrimRight(s, ".!?:"))
+	if len(all) == 0 || strings.ContainsAny(s, "<>{}|=") || presentingTitle(all) {
+		return false
+	}
+	for _, w := range all {
+		if voices[w] {
+			return true
+		}
+	}
+	return snippet.Matches(snippet.Lowered(s), snippet.RuleWords)
+}
+
+// presentingTitle reports words that begin as a title does, though they hold a verb.
+func presentingTitle(all []string) bool { return foreigners[all[0]] }
+
+// ownHeading reports the heading of a list of rules.
+func ownHeading(s string) bool {
+	s = strings.TrimLeft(s, "#")
+	if !strings.HasPrefix(s, " ") || strings.Trim(s, " #") == "" || strings.HasSuffix(s, "#") {
+		return false
+	}
+	all := labelWords(s)
+	return len(all) <= 5 && isOwnLabel(strings.TrimSpace(s)) && !noteWord(all)
+}
+
+// noteWord reports a heading that documents have as often as messages of users.
+func noteWord(all []string) bool {
+	return all[0] == "note" || all[0] == "notes" || all[0] == "setup" || all[0] == "docs" || all[0] == "documentation"
+}

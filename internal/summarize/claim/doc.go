@@ -1,0 +1,23 @@
+// Package claim finds sentences that speak for the user: that a person with authority approved
+// something, or wants it.
+//
+//	if k, rest := claim.Of(line); k != claim.None { … }
+//
+// An agent acts on a summary. So a sentence of a model that states a consent is marked unless
+// the user's own words have it, in whatever language it stands.
+//
+// # Guarantees
+//
+//   - Words are those of more than 40 languages; a stem counts with any ending.
+//   - A refusal ("the user did not approve") is no claim. A negation elsewhere in a sentence
+//     does not hide one.
+//   - The time is linear in the line.
+//
+// # Concurrency
+//
+// Functions of their arguments alone.
+//
+// # On failure
+//
+// Nothing fails. A consent in words that are not listed is no claim.
+package claim
