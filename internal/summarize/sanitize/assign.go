@@ -201,6 +201,9 @@ func (f *finder) readValue(n *name, at int, how syntax) {
 	if !secret && n.weight == medium && strings.HasSuffix(f.low[n.bare:n.to], "auth") && len(text) >= 8 && isLogin(text) {
 		secret = true
 	}
+	if !secret && n.weight == weak && strings.HasSuffix(f.s[n.bare:n.to], "_KEY") && len(text) >= 32 && isHex(text) && entropy(text) > 2.5 {
+		secret = true // of the environment of a program
+	}
 	if secret {
 		f.found = append(f.found, v)
 	}

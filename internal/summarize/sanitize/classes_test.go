@@ -171,6 +171,8 @@ func TestClasses(t *testing.T) {
 	}{
 		{"dev.txt", func(class, text, got string) { t.Logf("%s: %q became %q", class, text, got) }},
 		{"heldout.txt", func(string, string, string) {}},
+		{"dev-b.txt", func(class, text, got string) { t.Logf("%s: %q became %q", class, text, got) }},
+		{"heldout-b.txt", func(string, string, string) {}},
 	} {
 		var ordinary, prose, alike count
 		all := classes(t, c.file, c.show)

@@ -175,7 +175,7 @@ func (f *finder) behindSlash(a argument) bool {
 }
 
 // isMade reports a text that was made or chosen as a secret.
-func isMade(s string) bool { return shapeOf(s) >= numbered || isUUID(s) || len(s) >= 20 && isHex(s) }
+func isMade(s string) bool { return shapeOf(s) >= worded || isUUID(s) || len(s) >= 20 && isHex(s) }
 
 // headerValue notes the value of a header that is named as a key or token.
 func (f *finder) headerValue(at span) bool {
@@ -354,7 +354,7 @@ func (f *finder) userAndPassword(from, to int) {
 	}
 	at := skip(f.s, to, 1, equals)
 	for _, a := range f.first(at) {
-		if shapeOf(a.text) >= numbered && !strings.Contains(a.text, "/") {
+		if shapeOf(a.text) >= worded && !strings.Contains(a.text, "/") {
 			f.password(a.span)
 		}
 	}

@@ -54,7 +54,7 @@ var longNouns = func() (by [256][]string) {
 var keyed = wordSet(`access account admin agent api app application auth aws azure bot client consumer crypto decryption deploy dkim
 	encrypt encryption enc function hmac host integration internal jwt license licence management master openai preshared priv private
 	provisioning read registration secret security server service shared sign signing ssh ssl storage stripe subscription tls vault webhook
-	write wrap wrapping instrumentation aes hmac wallet wireless wpa wpa2 wpa3 wifi psk wireguard preshared signer deployer minisign age gpg pgp rsa ec anthropic openrouter groq mistral sendgrid mailgun twilio datadog`)
+	write wrap wrapping instrumentation aes hmac wallet wireless wpa wpa2 wpa3 wifi psk wireguard preshared signer deployer minisign age gpg pgp rsa ec routing ingestion ingest intake kaggle anthropic openrouter groq mistral sendgrid mailgun twilio datadog`)
 
 // ends may follow the noun in a name; with others it is the name of something else.
 var ends = wordSet(`b64 base base64 bak backup bytes current data decoded default dev development enc encoded env hex key live local main master

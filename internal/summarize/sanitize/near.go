@@ -241,6 +241,7 @@ var nameGap = classOf(`[ _-]`)
 // linked reports whether a candidate belongs to a word for a secret, by its shape and what
 // stands between the two.
 func (f *finder) linked(c *candidate, between string, behind bool, w weight, from int) bool {
+	between = strings.Replace(between, "; it", " it", 1)
 	if ends := strings.Contains(between, ". ") || strings.Contains(between, "! ") || strings.Contains(between, "; "); ends || isNamed(f.low, c.from, c.shape) {
 		return false
 	}
@@ -255,6 +256,9 @@ func (f *finder) linked(c *candidate, between string, behind bool, w weight, fro
 	}
 	words := strings.Count(strings.Trim(between, " "), " ")
 	want := chosen
+	if c.shape == worded {
+		return w == strong && !code && len(between) < 60 && (adjacent && behind || behind && equates[lastWord(f.low, c.from)] || !behind && words < 4 && asWords[firstWord(between)])
+	}
 	switch {
 	case w == weak:
 		if !behind || c.quoted || len(between) > 24 || !startsWithWord(f, c.head) {
@@ -341,6 +345,22 @@ var nameWords = wordSet(`user username login account host server machine databas
 	tenant bucket cluster region namespace pod container image tag repo repository project model benutzer utilisateur usuario usuário utente gebruiker пользователь
 	called named ssid address ip id`)
 
+// equates stand between a word for a password and what it is, and asWords between what it is and
+// that word. A name of something else follows other words.
+var (
+	equates = wordSet(`is was it's its be = ist lautet war est était es era é è är er on jest je это olarak use nimm now`)
+	asWords = wordSet(`as als comme como come jako som olarak är ist is`)
+)
+
+// firstWord is the word that a text begins with.
+func firstWord(s string) string {
+	fields := strings.Fields(strings.TrimLeft(s[:min(len(s), 24)], "\"'`*,. "))
+	if len(fields) == 0 {
+		return ""
+	}
+	return strings.ToLower(fields[0])
+}
+
 // prepositional words stand before names more often than before secrets.
 var prepositional = wordSet(`test on at from via in by see`)
 
@@ -402,7 +422,7 @@ func (f *finder) verb(from, to int) {
 			f.accept(c.span) // LOGIN user password
 			continue
 		}
-		if c.shape == mixed || c.shape >= chosen && (c.quoted || joined(f.low, c.from)) || c.paired && strings.ContainsAny(between, ":=") || c.shape >= chosen && (c.paired || c.quoted || joined(f.low, c.from)) {
+		if c.shape == worded && (c.paired || equates[lastWord(f.low, c.from)]) || c.shape == mixed || c.shape >= chosen && (c.quoted || joined(f.low, c.from)) || c.paired && strings.ContainsAny(between, ":=") || c.shape >= chosen && (c.paired || c.quoted || joined(f.low, c.from)) {
 			f.accept(c.span)
 		}
 	}

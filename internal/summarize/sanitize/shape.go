@@ -8,6 +8,7 @@ type shape int
 
 const (
 	noShape  shape = iota
+	worded         // words with a sign between two, and a number: winter-yellow-92
 	numbered       // a word with a number of one or two digits: db1, python3
 	chosen         // a word with more digits or a sign: winter2024, pass!word
 	mixed          // digits between letters, or letters with digits and signs: Tr0ub4dor&3
@@ -18,7 +19,13 @@ const (
 // digests and ids have no shape.
 func shapeOf(s string) shape {
 	n := len(s)
-	if n < 6 || n > maxName*2 || skip(s, 0, n, plainByte) == n || placeholder(s) || notChosen(s) {
+	if n < 6 || n > maxName*2 || skip(s, 0, n, plainByte) == n || placeholder(s) {
+		return noShape
+	}
+	if isPassphrase(s) {
+		return worded
+	}
+	if notChosen(s) {
 		return noShape
 	}
 	m := mixOf(s)

@@ -55,9 +55,9 @@ func isSecret(v string, w weight, how syntax) bool {
 		case inQuotes, inLine:
 			return m.letters+m.digits+m.signs >= 4 && (m.signs > 0 || weigh(v) == noSecret) && !namesSecret(low)
 		case inProse:
-			return n >= 6 && (m.digits > 0 && m.letters > 0 && !wordsOnly(v) || m.signs > 0 && m.letters > 0)
+			return n >= 6 && (m.digits > 0 && m.letters > 0 && (!wordsOnly(v) || isPassphrase(v)) || m.signs > 0 && m.letters > 0)
 		default:
-			return n >= 6 && (m.digits > 0 && m.letters > 0 || m.signs > 0 && m.letters > 2) && !wordsOnly(v)
+			return n >= 6 && (m.digits > 0 && m.letters > 0 || m.signs > 0 && m.letters > 2) && (!wordsOnly(v) || isPassphrase(v))
 		}
 	case medium:
 		if words {
@@ -299,6 +299,44 @@ func dashedWords(s string) bool {
 	}
 	return true
 }
+
+// isPassphrase reports two words or more with a sign between two and a number at the end, in a form
+// that identifiers and names of machines seldom have: winter-yellow-92, Maple_velvet27.
+func isPassphrase(s string) bool {
+	s = strings.TrimRight(s, ".,:!?")
+	if len(s) < 10 || len(s) > maxName || strings.IndexByte("-_", s[len(s)-1]) >= 0 {
+		return false
+	}
+	words, sign, capital := 0, byte(0), false
+	for i := 0; i < len(s); {
+		from := i
+		i = skip(s, i, len(s), letterClass)
+		if i-from < 3 {
+			digits := skip(s, i, 5, digitClass) - i
+			return i == from && words > 1 && i+digits == len(s) && digits > 1 && digits < 5 && (sign == '-' || capital)
+		}
+		word := strings.ToLower(s[from:i])
+		if word[1:] != s[from+1:i] || technical[word] || infrastructure[word] {
+			return false
+		}
+		words, capital = words+1, capital || s[from] < 'a'
+		if i < len(s) && digitClass.has(s[i]) {
+			continue
+		}
+		if i == len(s) || s[i] != '-' && s[i] != '_' || sign != 0 && s[i] != sign {
+			return false
+		}
+		sign = s[i]
+		i++
+	}
+	return false
+}
+
+// infrastructure are words in names of machines, places and versions.
+var infrastructure = wordSet(`server host node prod production staging stage dev test testing cluster worker web app api west east north south central zone
+	region build branch rev revision beta alpha rc snapshot default primary secondary replica master main pod group pool disk volume user users admin svc
+	service backup gateway proxy router switch queue job jobs run task room desk floor utc january february march april june july august september october
+	november december jan feb mar apr jun jul aug sep oct nov dec`)
 
 // pathSegment reports words with a sign behind each but the last, then a number of
 // four digits at most and an ending of a file; up to two of .@~ may stand before.
