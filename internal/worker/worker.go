@@ -238,7 +238,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	if w.config.Summarizer != nil {
 		p := jobs.Pool{
 			NC: w.config.Read, JS: w.js, Texts: w.parts.Payloads.Texts, AheadBytes: partition.JobsShare(w.config.Memory),
-			Summarizer: w.config.Summarizer, Listener: &w.config.Listener,
+			Summarizer: w.config.Summarizer, Listener: &w.config.Listener, Limiter: w.config.Limiter,
 		}
 		g.Go(func() error { p.Run(ctx); return nil })
 	}

@@ -125,7 +125,8 @@ var Promises = []Promise{
 		shown("TestSyncSimulation", "A", "syncs>0", "in_sync>0", "compared>0", "violations=0"),
 		shown("TestFaultSyncSimulation", "B", "seeds>=20000", "syncs>=20000", "in_sync>0", "interleaved>0", "compared>0", "violations=0"),
 	}},
-	{"P23", "an idle reader of events over HTTP costs the worker at most 20 KB", []Shown{
+	{"P23", "one tenant does not slow another, and an idle reader of events costs at most 20 KB", []Shown{
+		shown("TestFaultNoisyTenant", "B", "attacks>=20", "p99_ratio_percent<=200", "p99_ms<=50", "refused=0", "lost=0", "rss_mb<=700"),
 		shown("TestAgentsIdleReaders", "A", "connections>=1000", "sse_kb_per_connection<=20"),
 		shown("TestFaultAgentsIdleReaders", "B", "connections>=10000", "sse_kb_per_connection<=20"),
 	}},

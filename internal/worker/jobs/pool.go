@@ -19,6 +19,7 @@ import (
 	"compactd/internal/summarize/extract"
 	"compactd/internal/summarize/model"
 	"compactd/internal/worker/failpoint"
+	"compactd/internal/worker/limit"
 	"compactd/internal/worker/observe"
 	"compactd/internal/worker/payload"
 )
@@ -51,6 +52,8 @@ type Pool struct {
 	AheadBytes int
 	Summarizer summarize.Summarizer
 	Listener   *observe.Listener
+	// Limiter shares the processors that decode and redact texts; nil is no limit.
+	Limiter *limit.Limiter
 }
 
 // Run works until ctx ends; jobs under way are then given back.
@@ -326,12 +329,16 @@ func (p *Pool) summarize(ctx context.Context, d *delivery) (s *events.Summary, e
 }
 
 // write calls the summarizer. When its time is over, the embedded one writes.
-func (p *Pool) write(ctx context.Context, limit time.Duration, in summarize.Input) (*events.Summary, error) {
-	limited, cancel := context.WithTimeoutCause(ctx, limit, errLimit)
+func (p *Pool) write(ctx context.Context, most time.Duration, in summarize.Input) (*events.Summary, error) {
+	limited, cancel := context.WithTimeoutCause(ctx, most, errLimit)
 	defer cancel()
-	s, err := p.Summarizer.Summarize(limited, in)
+	paced, end := p.Limiter.Paced(limited, limit.Account{Tenant: in.Tenant})
+	defer end()
+	s, err := p.Summarizer.Summarize(paced, in)
 	if err != nil && errors.Is(context.Cause(limited), errLimit) {
-		return extract.New().Summarize(ctx, in)
+		paced, end := p.Limiter.Paced(ctx, limit.Account{Tenant: in.Tenant})
+		defer end()
+		return extract.New().Summarize(paced, in)
 	}
 	return s, err
 }
@@ -369,7 +376,12 @@ func (p *Pool) input(ctx context.Context, d *delivery) (summarize.Input, error) 
 		}
 		stored = stored[1:]
 	}
+	paced, end := p.Limiter.Paced(ctx, limit.Account{Tenant: d.address.Tenant})
+	defer end()
 	for i, b := range stored {
+		if err := paced.Err(); err != nil {
+			return in, err
+		}
 		turn := job.Turn + int64(i)
 		messages, err := payload.ReadMessages(job.Format, b.Data)
 		if err != nil {

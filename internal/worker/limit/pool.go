@@ -202,42 +202,60 @@ func (p *pool) serve() {
 	}
 }
 
-// next is the part whose turn it is, nil for none.
-func (p *pool) next() (of Account, t, part *share) {
-	blocked := int64(-1) // the use of the first that waits for what the pool has not got
-	for name, x := range p.tenants {
-		if x.waiting == 0 || t != nil && (x.used > t.used || x.used == t.used && name > of.Tenant) {
-			continue
-		}
-		own, y, stuck := p.nextPart(x)
-		if stuck && (blocked < 0 || x.used < blocked) {
-			blocked = x.used
-		}
-		if y != nil {
-			of, t, part = Account{name, own}, x, y
-		}
-	}
-	if t != nil && blocked >= 0 && blocked <= t.used && part.queue[0].n > p.small {
-		return of, nil, nil
-	}
-	return of, t, part
+// turn is a place in the order of those that wait: by use, then by name.
+type turn struct {
+	used  int64
+	name  string
+	share *share
 }
 
-// nextPart is the part of a tenant whose turn it is; stuck means that one waits for what the pool
-// has not got, not for what its own tenant holds.
-func (p *pool) nextPart(t *share) (own string, part *share, stuck bool) {
-	for name, x := range t.parts {
-		if x.waiting == 0 || part != nil && (x.used > part.used || x.used == part.used && name > own) {
+// first is the earlier of two turns; one without a share is none.
+func first(a, b turn) turn {
+	if a.share == nil || b.share != nil && (b.used < a.used || b.used == a.used && b.name < a.name) {
+		return b
+	}
+	return a
+}
+
+// next is the part whose turn it is, nil for none.
+func (p *pool) next() (of Account, t, part *share) {
+	var tenant, stuck turn
+	for name, x := range p.tenants {
+		if x.waiting == 0 {
 			continue
 		}
-		switch n := x.queue[0].n; {
-		case p.fits(t, x, name != "", n):
-			own, part = name, x
-		case n > p.free && p.counted(t, n) == 0:
-			stuck = true
+		y, blocks := p.nextPart(x)
+		at := turn{x.used, name, x}
+		if blocks {
+			stuck = first(stuck, at)
+		}
+		if y.share != nil && first(tenant, at) == at {
+			tenant, part, of = at, y.share, Account{name, y.name}
 		}
 	}
-	return own, part, stuck
+	if part == nil || stuck.share != nil && first(stuck, tenant) == stuck && part.queue[0].n > p.small {
+		return Account{}, nil, nil
+	}
+	return of, tenant.share, part
+}
+
+// nextPart is the part of a tenant whose turn it is. It blocks others if the turn is of one that
+// waits for what the pool has not got, and not for what its own tenant holds.
+func (p *pool) nextPart(t *share) (part turn, blocks bool) {
+	var stuck turn
+	for name, x := range t.parts {
+		if x.waiting == 0 {
+			continue
+		}
+		at := turn{x.used, name, x}
+		switch n := x.queue[0].n; {
+		case p.fits(t, x, name != "", n):
+			part = first(part, at)
+		case n > p.free && p.counted(t, n) == 0:
+			stuck = first(stuck, at)
+		}
+	}
+	return part, stuck.share != nil && first(part, stuck) == stuck
 }
 
 func (p *pool) grant(of Account, t, part *share, n int64) lease {

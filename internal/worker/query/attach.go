@@ -122,7 +122,9 @@ func (s *Service) summarizeFile(ctx, models context.Context, f summarize.File) (
 	}()
 	out, err = s.byModel(models, f)
 	if err != nil && models.Err() != nil && ctx.Err() == nil {
-		out, err = extract.New().SummarizeFile(ctx, f)
+		paced, end := s.limiter.Paced(ctx, limit.Of(ctx).Account())
+		defer end()
+		out, err = extract.New().SummarizeFile(paced, f)
 	}
 	if errors.Is(err, summarize.ErrNothing) || errors.Is(err, summarize.ErrNoRoom) || errors.Is(err, summarize.ErrTooMuch) {
 		return nil, nil //nolint:nilnil // nil means: cut it
@@ -141,7 +143,9 @@ func (s *Service) byModel(ctx context.Context, f summarize.File) (*summarize.Fil
 		return nil, err
 	}
 	defer release()
-	return by.SummarizeFile(ctx, f)
+	paced, end := s.limiter.Paced(ctx, limit.Of(ctx).Account())
+	defer end()
+	return by.SummarizeFile(paced, f)
 }
 
 // attempted reports to the listener the result of each model that is tried.
