@@ -460,20 +460,24 @@ func TestSessionResetOnFile(t *testing.T) {
 		}
 		return rows != nil
 	}
-	turn := func(n int, policy string) {
-		env.publish(events.KindTurn, "hostile", unwieldyTurn(n, policy))
-		env.publish(events.KindTurn, "good", bigTurn(n, 10_000, 12_000))
-	}
-	env.serve("a", func() { turn(1, `{"enabled":false}`) })
+	env.serve("a", func() {
+		for n := 1; n < unwieldy; n++ {
+			env.publish(events.KindTurn, "hostile", unwieldyTurn(n, collecting))
+		}
+		env.publish(events.KindTurn, "good", bigTurn(1, 10_000, 12_000))
+	})
 	if !stored() {
 		t.Fatal("the session is not on file")
 	}
-	env.serve("b", func() { turn(2, `{"prune":{"protect_tokens":0,"minimum_tokens":0},"truncate":{"enabled":false}}`) })
+	env.serve("b", func() {
+		env.publish(events.KindTurn, "hostile", unwieldyTurn(unwieldy, clearsUnwieldy))
+		env.publish(events.KindTurn, "good", bigTurn(2, 10_000, 12_000))
+	})
 	if stored() {
 		t.Error("the session is still on file")
 	}
 	env.serve("c", func() {
-		env.publish(events.KindTurn, "hostile", []byte(`{"turn":3,"messages":[]}`))
+		env.publish(events.KindTurn, "hostile", fmt.Appendf(nil, `{"turn":%d,"messages":[]}`, unwieldy+1))
 		env.publish(events.KindTurn, "hostile", []byte(`{"replaces_from":1,"messages":[{"role":"user","content":"sorry"}]}`))
 	})
 	if !stored() {

@@ -134,10 +134,18 @@ func (env *testEnv) wantOmitted(session string, omitted bool) {
 	}
 }
 
+// unwieldy is how many turns it takes until their edits need more bytes than the server of the test
+// accepts. No compaction and no fold comes before.
+const (
+	unwieldy       = 8
+	collecting     = `{"enabled":false,"max_entries":50000}`
+	clearsUnwieldy = `{"max_entries":50000,"prune":{"protect_tokens":0,"minimum_tokens":0},"truncate":{"enabled":false}}`
+)
+
 // unwieldyTurn is a turn with thousands of messages, each of which needs an edit when the
 // session is compacted.
 func unwieldyTurn(n int, policy string) []byte {
-	orphans := strings.Repeat(`{"role":"tool","tool_call_id":"a","content":"x"},`, 15_000)
+	orphans := strings.Repeat(`{"role":"tool","tool_call_id":"a","content":"x"},`, 4_000)
 	clearable := `{"role":"assistant","content":null,"tool_calls":[{"id":"b","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"b","content":"` + strings.Repeat("result ", 100) + `"},`
 	return fmt.Appendf(nil, `{"turn":%d,"policy":%s,"model":{"context_window":100000},"messages":[%s%s{"role":"assistant","content":"done"}]}`, n, policy, clearable, orphans)
 }
@@ -148,11 +156,13 @@ func TestTooManyEdits(t *testing.T) {
 	t.Parallel()
 	env := openEnv(t, embedded.Config{Dir: t.TempDir(), MaxPayload: 1 << 20}, topology.Config{Partitions: 1})
 	r := env.start("a", worker.Listener{})
-	for n, policy := range []string{`{"enabled":false}`, `{"prune":{"protect_tokens":0,"minimum_tokens":0},"truncate":{"enabled":false}}`} {
-		env.publish(events.KindTurn, "hostile", unwieldyTurn(n+1, policy))
-		env.publish(events.KindTurn, "good", bigTurn(n+1, 10_000, 12_000))
+	for n := 1; n < unwieldy; n++ {
+		env.publish(events.KindTurn, "hostile", unwieldyTurn(n, collecting))
 	}
-	env.publish(events.KindTurn, "hostile", []byte(`{"turn":3,"messages":[]}`))
+	env.publish(events.KindTurn, "good", bigTurn(1, 10_000, 12_000))
+	env.publish(events.KindTurn, "hostile", unwieldyTurn(unwieldy, clearsUnwieldy))
+	env.publish(events.KindTurn, "good", bigTurn(2, 10_000, 12_000))
+	env.publish(events.KindTurn, "hostile", fmt.Appendf(nil, `{"turn":%d,"messages":[]}`, unwieldy+1))
 	env.publish(events.KindTurn, "hostile", []byte(`{"replaces_from":1,"messages":[{"role":"user","content":"sorry"}]}`))
 	for n := 3; n <= 8; n++ {
 		env.publish(events.KindTurn, "good", bigTurn(n, 10_000, 12_000))

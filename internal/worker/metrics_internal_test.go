@@ -17,6 +17,7 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/summarize/model"
 	"compactd/internal/worker/agents"
+	"compactd/internal/worker/limit"
 	"compactd/internal/worker/observe"
 )
 
@@ -111,6 +112,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	newMetrics(reg, "v1")
 	agents.NewMetrics(reg, func() int { return 0 })
+	limit.New(limit.Config{Registerer: reg})
 	descs := make(chan *prometheus.Desc, 100)
 	reg.Describe(descs)
 	close(descs)
