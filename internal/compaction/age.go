@@ -162,16 +162,15 @@ func (d *decision) planOld(l *Ledger) *events.Job {
 		n = max(n, 2)
 	}
 	rest := draft.TokensFrom(min(from+n, len(entries)))
-	return d.jobFor(l, draft, jobSpec{lane: events.LaneBackground, recent: rest, ceiling: g.policy.Summarize.Ceiling(g.thresholds.Available), least: 1, old: true})
+	return d.jobFor(l, draft, jobSpec{lane: events.LaneBackground, recent: rest, ceiling: g.policy.Summarize.Ceiling(l.thresholds().Available), least: 1, old: true})
 }
 
 // truncateOld hides what is old behind a truncation notice, the first exchange included.
 func (d *decision) truncateOld(l *Ledger) {
-	g := &l.cache
 	before := l.fresh(2)
 	plan := l.history().Plan(0, stage.Step{Name: events.StageTruncate, Force: true, Run: func(x *stage.Draft) { x.TruncateOld(before) }})
 	if plan.Uses(events.StageTruncate) {
-		d.emitPlan(l, budgeted{plan, l.availableFor(g.thresholds.Target), g.thresholds.Target}, events.ReasonAge)
+		d.emitPlan(l, budgeted{plan, l.availableFor(l.thresholds().Target), l.thresholds().Target}, events.ReasonAge)
 	}
 }
 
@@ -203,11 +202,10 @@ func (l *Ledger) folding(entries int) []stage.Step {
 
 // fold emits that the oldest messages are hidden, and reports whether any were.
 func (d *decision) fold(l *Ledger) bool {
-	g := &l.cache
-	plan := l.history().Plan(0, l.folding(g.entries)...)
+	plan := l.history().Plan(0, l.folding(l.cache.entries)...)
 	if !plan.Uses(events.StageTruncate) {
 		return false
 	}
-	d.emitPlan(l, budgeted{plan, l.availableFor(g.thresholds.Target), g.thresholds.Target}, events.ReasonEntries)
+	d.emitPlan(l, budgeted{plan, l.availableFor(l.thresholds().Target), l.thresholds().Target}, events.ReasonEntries)
 	return true
 }

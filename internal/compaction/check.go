@@ -254,8 +254,8 @@ func (l *Ledger) FileRoom(c *Config, next Pending) (FileRoom, error) {
 		return FileRoom{}, err
 	}
 	p.Correction = l.corrected(p.Total()) - p.Total()
-	g := &l.cache
-	return FileRoom{g.policy.Files, g.policy.Summarize.Provider, g.policy.Summarize.Model, g.rate, p, g.thresholds.Available, g.thresholds.Trigger}, nil
+	g, t := &l.cache, l.thresholdsOf(p)
+	return FileRoom{g.policy.Files, g.policy.Summarize.Provider, g.policy.Summarize.Model, g.rate, p, t.Available, t.Trigger}, nil
 }
 
 // FileLimits are the bounds of files under the policy of the session.
@@ -378,7 +378,7 @@ func (a *Alone) Cost(messages []events.Message) (sum Tokens) {
 // Room is the cost of a history below which nothing is decided.
 func (a *Alone) Room() Tokens {
 	l := a.ledger
-	return l.availableFor(l.cache.thresholds.Trigger-1) - l.cache.rate.PerConversation
+	return l.availableFor(l.thresholds().Trigger-1) - l.cache.rate.PerConversation
 }
 
 // measure lists the entries of a turn.

@@ -162,7 +162,7 @@ func answerThreshold(c *vectorCase) any {
 		p.TriggerMode, p.ThresholdTokens = "tokens", in.SessionOverride
 	}
 	window := c.manner.windows.Window(in.Provider, in.Model)
-	return fields{"tokens": p.Thresholds(window, compaction.OutputReserve(window, 0)).Trigger}
+	return fields{"tokens": p.Thresholds(window, compaction.OutputReserve(window, 0), 0).Trigger}
 }
 
 func answerBudget(c *vectorCase) any {

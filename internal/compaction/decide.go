@@ -217,7 +217,7 @@ func (d *decision) budget(before, l *Ledger, tooLarge bool) {
 			return
 		}
 		switch {
-		case tooLarge && d.cutArrived(l, l.cache.thresholds.Trigger):
+		case tooLarge && d.cutArrived(l, l.thresholds().Trigger):
 			d.prepare(before, l)
 			return
 		case b.ShouldCompact && d.mayTry(before, l, b):
@@ -273,7 +273,7 @@ func (l *Ledger) cutsFrom(from, last int64) bool {
 // the input smaller and brought it below a bound.
 func (d *decision) cutArrived(l *Ledger, below Tokens) bool {
 	limit := stage.Step{Name: events.StagePrune, Run: func(x *stage.Draft) { x.Limit(&l.cache.policy.ToolOutput, true) }}
-	x := budgeted{l.history().Plan(0, limit), l.availableFor(l.cache.thresholds.Target), l.cache.thresholds.Target}
+	x := budgeted{l.history().Plan(0, limit), l.availableFor(l.thresholds().Target), l.thresholds().Target}
 	if before, after := l.inputs(&x); after >= min(before, below) {
 		return false
 	}
@@ -298,7 +298,7 @@ func (d *decision) limitMedia(l *Ledger, takes traits.Media, tooLarge bool, reas
 		}
 		x.LimitMedia(takes, p.Prune.ProtectedTools)
 	}}
-	x := budgeted{l.history().Plan(0, limit), l.availableFor(l.cache.thresholds.Target), l.cache.thresholds.Target}
+	x := budgeted{l.history().Plan(0, limit), l.availableFor(l.thresholds().Target), l.thresholds().Target}
 	if !x.Uses(events.StagePrune) {
 		return false
 	}
@@ -410,9 +410,9 @@ func (d *decision) compact(l *Ledger, b events.Budget, truncate bool) bool {
 func (d *decision) merge(l *Ledger, b events.Budget) {
 	old := l.old(d.now) // what would be kept is old soon, and needed another summary
 	late := old || l.lateMerge()
-	plan := l.plan(l.cache.thresholds.Target, stage.Means{Summary: l.prepared, Force: late, All: old})
+	plan := l.plan(l.thresholds().Target, stage.Means{Summary: l.prepared, Force: late, All: old})
 	before, after := l.inputs(&plan)
-	under := after < l.cache.thresholds.Trigger
+	under := after < l.thresholds().Trigger
 	switch {
 	case plan.Uses(events.StageSummarize) && (after < before || late && under):
 		d.emitPlan(l, plan, events.ReasonBackground)
@@ -434,9 +434,9 @@ func (l *Ledger) plan(total Tokens, m stage.Means) budgeted {
 	m.Files = l.available(total, true) // what hides them takes messages away as a whole
 	m.Skills, m.Restored = m.Files, m.Files
 	if m.Enough = m.Target; !m.Exact {
-		m.Skills = l.available((total+g.thresholds.Trigger)/2, true)
-		m.Enough = max(m.Target, l.availableFor(g.thresholds.Trigger-1))
-		m.Restored = max(m.Files, l.available(g.thresholds.Trigger-1, true))
+		m.Skills = l.available((total+l.thresholds().Trigger)/2, true)
+		m.Enough = max(m.Target, l.availableFor(l.thresholds().Trigger-1))
+		m.Restored = max(m.Files, l.available(l.thresholds().Trigger-1, true))
 	}
 	if !g.policy.Summarize.Enabled { // switched off since it was requested
 		m.Summary = nil
@@ -481,7 +481,7 @@ func (d *decision) compaction(l *Ledger, reason events.Reason) *events.Compacted
 	return &events.Compacted{
 		Generation: l.Generation(), Reason: reason, Config: d.config.Hash(),
 		CausedBy: d.cause(), Through: l.through(), Format: l.format, BoundThinking: l.bindsThinking(),
-		TargetTokens: int64(l.cache.thresholds.Target), AvailableInput: b.AvailableInput,
+		TargetTokens: int64(l.thresholds().Target), AvailableInput: b.AvailableInput,
 		StagesUsed: []events.Stage{}, Stages: []events.StageReport{}, Edits: []events.Edit{}, Budget: b,
 	}
 }
@@ -523,7 +523,7 @@ func (l *Ledger) reports(p *budgeted) []events.StageReport {
 func (d *decision) clear(l *Ledger, reason events.Reason, form func(*stage.Draft, *policy.Policy)) bool {
 	g := &l.cache
 	plan := l.history().Plan(0, stage.Step{Name: events.StagePrune, Run: func(x *stage.Draft) { form(x, g.policy) }})
-	x := budgeted{plan, l.availableFor(g.thresholds.Target), g.thresholds.Target}
+	x := budgeted{plan, l.availableFor(l.thresholds().Target), l.thresholds().Target}
 	if l.saved(&x) <= 0 { // by the provider's count, which need not agree with ours
 		return false
 	}

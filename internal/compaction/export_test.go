@@ -47,7 +47,7 @@ func (l *Ledger) Policy() Policy { return *l.cache.policy }
 // Replan plans once more for a target, without a summary.
 func (l *Ledger) Replan(p *Policy, target Tokens) stage.Plan {
 	return stage.MakePlan(l.history(), p, l.cache.window,
-		stage.Means{Target: target, Truncate: true, Enough: l.availableFor(l.cache.thresholds.Trigger - 1), Hidden: l.restorable, Files: target, Restored: l.availableFor(l.cache.thresholds.Trigger - 1)})
+		stage.Means{Target: target, Truncate: true, Enough: l.availableFor(l.thresholds().Trigger - 1), Hidden: l.restorable, Files: target, Restored: l.availableFor(l.thresholds().Trigger - 1)})
 }
 
 // Media counts the media in view under a config.

@@ -119,7 +119,7 @@ func (l *Ledger) forecasts() bool { return l.cache.policy.Summarize.SummarySecon
 // share of the policy, or may reach the trigger before a summary that is requested now is
 // there. Beside a prepared one no other is due while cheap stages do without.
 func (l *Ledger) preparationDue(input Tokens) bool {
-	t := &l.cache.thresholds
+	t := l.thresholds()
 	switch {
 	case t.Prepare >= t.Trigger:
 		return false // the policy prepares none
@@ -177,7 +177,7 @@ func (l *Ledger) pause(now int64) int64 {
 
 // turnsUntil is how many turns of the mean growth fit between an input and the trigger.
 func (l *Ledger) turnsUntil(input Tokens) int64 {
-	room := max(l.cache.thresholds.Trigger-input, 0)
+	room := max(l.thresholds().Trigger-input, 0)
 	return int64(min(room/max(l.usage.scaled(l.growth.mean()), 1), maxTurnsAhead))
 }
 
@@ -237,7 +237,7 @@ func (b cacheBreak) report() *events.CacheBreak {
 // until the next one than that costs, clears more at once, so that it is not repeated soon: until
 // it pays or a number of turns fit, and never below the least target.
 func (d *decision) planToPay(l *Ledger, m stage.Means) budgeted {
-	t, of := &l.cache.thresholds, &l.cache.policy.Cache
+	t, of := l.thresholds(), &l.cache.policy.Cache
 	plan := l.plan(t.Target, m)
 	if of.Seconds == 0 || t.Least >= t.Target || plan.After > plan.target || plan.Uses(events.StageTruncate) {
 		return plan

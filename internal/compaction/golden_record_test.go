@@ -61,6 +61,7 @@ func newGolden(t *testing.T) *golden {
 	r.large(reader)
 	r.erased()
 	r.refused()
+	r.restored()
 	return g
 }
 
@@ -319,6 +320,18 @@ func (r *recorder) large(s *session) {
 	r.begin(r.at, "openai", 1500)
 	r.turn(object{}, msg{role: events.RoleUser, text: prose(1, 70)})
 	r.send(events.KindCompact, object{})
+}
+
+// restored hides all that a summary covers, so that there is room for files: B17.
+func (r *recorder) restored() {
+	r.at = &session{Address: events.Address{Tenant: "default", Session: "restored"}, format: events.OpenAI}
+	r.begin(r.at, "openai", 16000)
+	r.turn(object{"policy": object{"prune": object{"enabled": false}, "deduplicate": object{"enabled": false}}}, msg{role: events.RoleUser, text: "Go on."})
+	for i := range 8 {
+		r.round(i)
+	}
+	r.send(events.KindCompact, object{"id": "ask-7"}) // which leaves less than the target has room for
+	r.answer(false)
 }
 
 // erased publishes a session.forget while a job is open, later turns as if nothing had

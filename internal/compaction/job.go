@@ -74,11 +74,11 @@ type jobSpec struct {
 // not worth it or under way.
 func (d *decision) planJob(l *Ledger, lane events.Lane) *events.Job {
 	g := &l.cache
-	available := g.thresholds.Available
+	available := l.thresholds().Available
 	w := jobSpec{lane: lane, ceiling: g.policy.Summarize.Ceiling(available), least: retryShare.Share(available)}
-	w.recent = l.availableFor(g.thresholds.Target) - w.ceiling
+	w.recent = l.availableFor(l.thresholds().Target) - w.ceiling
 	if lane == events.LaneBackground { // the history grows until the trigger
-		w.recent -= max(g.thresholds.Trigger-Tokens(l.Budget().EstimatedInput), 0)
+		w.recent -= max(l.thresholds().Trigger-Tokens(l.Budget().EstimatedInput), 0)
 		if l.prepared != nil {
 			w.least = rollShare.Share(available)
 		}
@@ -153,7 +153,7 @@ func (d *decision) underWay(l *Ledger, draft *stage.Draft, start int, ceiling To
 		return 0
 	}
 	after := draft.TokensFrom(end) + ceiling
-	if l.input(after, true) >= l.cache.thresholds.Prepare {
+	if l.input(after, true) >= l.thresholds().Prepare {
 		return 0
 	}
 	return end

@@ -87,18 +87,17 @@ type span struct {
 // budgetCache is what follows from a ledger, its model and a config. It is recomputed
 // when one of them changes, and kept up to date by sums in between.
 type budgetCache struct {
-	config     *Config
-	policy     *Policy
-	rate       Rate
-	window     Tokens
-	largest    Tokens // window of any model
-	reserve    Tokens
-	thresholds policy.Thresholds
-	visible    Tokens // the history in view: as emitted up to the last compaction, as it came since
-	bytes      int64  // of the contents in view
-	entries    int    // in view
-	media      measure.MediaCount
-	takes      traits.Media // what the provider takes of them
+	config  *Config
+	policy  *Policy
+	rate    Rate
+	window  Tokens
+	largest Tokens // window of any model
+	reserve Tokens
+	visible Tokens // the history in view: as emitted up to the last compaction, as it came since
+	bytes   int64  // of the contents in view
+	entries int    // in view
+	media   measure.MediaCount
+	takes   traits.Media // what the provider takes of them
 }
 
 // NewLedger returns the ledger of a session before its first turn.
@@ -239,7 +238,21 @@ func (l *Ledger) bound() {
 	if learnt := x.input(); learnt > 0 {
 		g.window = min(g.window, g.reserve+max(learnt, leastLearnt.Share(g.window-g.reserve)))
 	}
-	g.thresholds = g.policy.Thresholds(g.window, g.reserve)
+}
+
+// thresholds are the places on the way to a full window.
+func (l *Ledger) thresholds() policy.Thresholds { return l.thresholdsOf(l.prompt()) }
+
+// thresholdsOf are those of a prompt.
+func (l *Ledger) thresholdsOf(p measure.Prompt) policy.Thresholds {
+	g := &l.cache
+	return g.policy.Thresholds(g.window, g.reserve, l.fixed(p))
+}
+
+// fixed is what of a prompt no compaction reduces: system prompt and tools, and of what providers
+// counted beyond our estimate the part that belongs to no content.
+func (l *Ledger) fixed(p measure.Prompt) Tokens {
+	return l.usage.scaled(p.System+p.Tools) + l.usage.Fixed
 }
 
 // recount sums up what is visible.
@@ -263,7 +276,7 @@ func (l *Ledger) Budget() events.Budget {
 // check corrects a prompt and compares it with the window.
 func (l *Ledger) check(p measure.Prompt) events.Budget {
 	g := &l.cache
-	p.Correction = l.corrected(p.Total()) - p.Total()
+	p.Correction, p.Fixed = l.corrected(p.Total())-p.Total(), l.fixed(p)
 	b := policy.BudgetOf(p, g.window, g.reserve, g.policy)
 	b.Generation = l.Generation()
 	return b
@@ -297,7 +310,7 @@ func (l *Ledger) appendVisible(out []Entry) []Entry {
 func (l *Ledger) draft() *stage.Draft {
 	d := stage.NewDraft(l.visible(), l.format, l.cache.rate)
 	d.Hold(l.held)
-	d.Pin(l.availableFor(l.cache.thresholds.Target), l.fresh(2))
+	d.Pin(l.availableFor(l.thresholds().Target), l.fresh(2))
 	return d
 }
 
@@ -305,7 +318,7 @@ func (l *Ledger) draft() *stage.Draft {
 func (l *Ledger) history() stage.History {
 	return stage.History{
 		View: l.appendVisible, Format: l.format, Rate: l.cache.rate,
-		Pins: l.availableFor(l.cache.thresholds.Target), Held: l.held, Fresh: l.fresh(2),
+		Pins: l.availableFor(l.thresholds().Target), Held: l.held, Fresh: l.fresh(2),
 		Media: l.cache.takes, Refused: l.cache.media.Over(l.cache.takes),
 	}
 }

@@ -59,10 +59,10 @@ func (d *decision) planManual(l *Ledger, m *events.Manual, focus string) *events
 	}
 	draft := l.draft()
 	draft.DropRestored()
-	ceiling := g.policy.Summarize.Ceiling(g.thresholds.Available)
+	ceiling := g.policy.Summarize.Ceiling(l.thresholds().Available)
 	keep := max(stage.MinMessages, int(measure.CeilDiv(int64(draft.Messages())*int64(g.policy.Summarize.Keep), measure.Million)))
 	newest := draft.TokensFrom(draft.Newest(keep))
-	w := jobSpec{lane: events.LaneNormal, recent: min(l.availableFor(g.thresholds.Target)-ceiling, newest), least: 1, ceiling: ceiling, small: true}
+	w := jobSpec{lane: events.LaneNormal, recent: min(l.availableFor(l.thresholds().Target)-ceiling, newest), least: 1, ceiling: ceiling, small: true}
 	job := d.jobFor(l, draft, w)
 	if job != nil {
 		job.Focus, job.Manual = focus, m
@@ -73,7 +73,7 @@ func (d *decision) planManual(l *Ledger, m *events.Manual, focus string) *events
 // answerManual carries out a request under call, its own settings, and emits the
 // result for l; code is why there is no summary.
 func (d *decision) answerManual(l, call *Ledger, m *events.Manual, means stage.Means, code events.Code) {
-	plan := call.plan(call.cache.thresholds.Target, means)
+	plan := call.plan(call.thresholds().Target, means)
 	if call.saved(&plan) > 0 {
 		body := d.emitPlan(call, plan, events.ReasonManual)
 		body.Request = &m.Cause

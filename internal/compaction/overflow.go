@@ -113,7 +113,7 @@ func (l *Ledger) completeModel(m *events.Model) *events.Model {
 // counted, and more than there was room for, whatever we had thought.
 func (l *Ledger) refused(o *Overflow) {
 	at, before := l.prompt().Total(), l.usage
-	count := max(l.sizeOf(o), l.cache.thresholds.Available+1) - l.savedSince(o)
+	count := max(l.sizeOf(o), l.thresholds().Available+1) - l.savedSince(o)
 	l.usage.dropAnchor()
 	if o.Actual > 0 && before.Estimated == 0 && l.cache.rate.Classes { // nothing else shows what our estimate is worth
 		l.usage.grow(count, at)
@@ -147,7 +147,7 @@ func (d *decision) overflow(l *Ledger, o *Overflow) {
 	next := l.fork()
 	next.overflowed(o)
 	if o.Thinking { // a generation of its own, whose view has the same texts without thinking
-		d.emitPlan(next, budgeted{Plan: next.history().Plan(0), total: next.cache.thresholds.Target}, events.ReasonOverflow)
+		d.emitPlan(next, budgeted{Plan: next.history().Plan(0), total: next.thresholds().Target}, events.ReasonOverflow)
 		return
 	}
 	if o.Media || o.Bytes && next.cache.media.Total() > 0 { // most of the bytes are theirs
@@ -158,7 +158,7 @@ func (d *decision) overflow(l *Ledger, o *Overflow) {
 		d.emitUnchanged(next, events.ReasonOverflow, events.CodeNothingToDo)
 		return
 	}
-	available := next.cache.thresholds.Available
+	available := next.thresholds().Available
 	refused := next.corrected(next.prompt().Total()) + next.savedSince(o)
 	target := min(emergencyTarget(min(cmp.Or(o.input(), available), refused), next.overflows), available)
 	var job *events.Job

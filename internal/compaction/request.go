@@ -121,7 +121,7 @@ func (d *decision) rewind(l *Ledger, r *events.Rewind) {
 	h := l.history()
 	view := next.visibleAt(next.Generation())
 	h.View = func(out []Entry) []Entry { return append(out, view...) }
-	plan := budgeted{Plan: h.Plan(0, next.folding(len(view))...), total: next.cache.thresholds.Target}
+	plan := budgeted{Plan: h.Plan(0, next.folding(len(view))...), total: next.thresholds().Target}
 	plan.Before = l.draft().Repaired()
 	next.generations = next.generations[:l.Generation()]
 	d.emitPlan(next, plan, events.ReasonRewind).RewoundTo = &to

@@ -204,10 +204,7 @@ func TestSyncFits(t *testing.T) {
 					}
 				}
 				t.Logf("prefix kept in %d of 60 calls, changed in %d, unrecorded in %d, %d turns in the log", same, changed, unrecorded, env.turnsOf(a.session))
-				least := 35 // a step is a tenth of the window
-				if name == "window" {
-					least = 30
-				}
+				least := 30                                           // a step is a tenth of the window
 				if w.format == events.Responses && name == "window" { // it is mostly short enough, and begins later in each call
 					least = 0
 				}

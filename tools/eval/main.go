@@ -43,7 +43,7 @@ func defaults() options {
 func main() {
 	o := defaults()
 	flag.StringVar(&o.page, "write", "", "write what is printed into the `file`, if all is measured on real sessions")
-	harness.Main("eval", "groups that match this `regexp`: retention, failures, needed, dialects, week, compactbench, growth, prepared, overflow, outage", func(ctx context.Context, only *regexp.Regexp, dir string) error {
+	harness.Main("eval", "groups that match this `regexp`: retention, failures, needed, fit, dialects, week, compactbench, growth, prepared, overflow, outage", func(ctx context.Context, only *regexp.Regexp, dir string) error {
 		o.run = only
 		var out bytes.Buffer
 		if err := measure(ctx, o, dir, io.MultiWriter(os.Stdout, &out)); err != nil || o.page == "" {
@@ -72,6 +72,7 @@ func measure(ctx context.Context, o options, dir string, out io.Writer) error {
 		{"retention", func() error { return evalRetention(ctx, cs, p) }},
 		{"failures", func() error { return evalFailures(ctx, cs, p) }},
 		{"needed", func() error { return evalNeeded(ctx, cs, p) }},
+		{"fit", func() error { return evalFit(ctx, cs[0], p) }},
 		{"dialects", func() error { return evalDialects(ctx, cs[0], p) }},
 		{"week", func() error { return evalWeek(ctx, cs[0], o.week, p) }},
 		{"compactbench", func() error { return evalCompactBench(ctx, o.compactbench, p) }},

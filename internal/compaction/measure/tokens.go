@@ -78,6 +78,8 @@ type Prompt struct {
 
 	// Correction is what the provider's own count adds to the estimates above.
 	Correction Tokens
+	// Fixed is how many of all these no compaction reduces.
+	Fixed Tokens
 }
 
 // Total is the estimated input of the call.

@@ -13,7 +13,7 @@ func CheckBudget(p measure.Prompt, window, reserve measure.Tokens, policy *Polic
 // BudgetOf compares a prompt with the available input, window − reserve, and with the places
 // that the policy sets.
 func BudgetOf(p measure.Prompt, window, reserve measure.Tokens, policy *Policy) events.Budget {
-	total, m := p.Total(), policy.Thresholds(window, reserve)
+	total, m := p.Total(), policy.Thresholds(window, reserve, p.Fixed)
 	available := m.Available
 	b := events.Budget{
 		ContextWindow:  int64(window),

@@ -29,8 +29,12 @@ type Policy struct {
 	TriggerMode     string         `json:"trigger_mode"`
 	ThresholdTokens measure.Tokens `json:"threshold_tokens"`
 
-	// Threshold is the share of the available input at which compaction runs,
-	// Target the share it aims for, Info the share at which level info begins.
+	// SharesOf is what the shares Threshold, Target, Info and Summarize.Prepare are of: history,
+	// the available input less what no compaction reduces, which counts below all of them, or
+	// input, all that is available. Absent is input.
+	SharesOf string `json:"shares_of"`
+	// Threshold is the share at which compaction runs, Target the share it aims for, Info the
+	// share at which level info begins.
 	Threshold measure.PPM `json:"threshold"`
 	Target    measure.PPM `json:"target"`
 	Info      measure.PPM `json:"info"`
@@ -58,6 +62,7 @@ type Policy struct {
 	// is compared when it comes; what came before the policy stays as it was.
 	Pins measure.Patterns `json:"pins,omitzero"`
 
+	Keep        Keep        `json:"keep"`
 	Prune       Prune       `json:"prune"`
 	Deduplicate Deduplicate `json:"deduplicate"`
 	Summarize   Summarize   `json:"summarize"`
@@ -224,6 +229,7 @@ func (p Policy) Validate() error {
 	}
 	tokens("window_tokens", p.WindowTokens)
 	check(p.TriggerMode == modeRatio || p.TriggerMode == modeTokens || p.TriggerMode == modeBuffer, "trigger_mode must be one of buffer, ratio, tokens")
+	check(p.SharesOf == "" || p.SharesOf == sharesOfHistory || p.SharesOf == sharesOfInput, "shares_of must be one of history, input")
 	tokens("threshold_tokens", p.ThresholdTokens)
 	check(p.TriggerMode != modeTokens || p.ThresholdTokens > 0, "threshold_tokens must be above 0 with trigger_mode tokens")
 	check(p.Recall == "" || p.Recall == recallNone || p.Recall == recallTool || p.Recall == recallMCP || p.Recall == recallHash, "recall must be one of hash, mcp, none, tool")
@@ -258,6 +264,7 @@ func (p Policy) Validate() error {
 	errs = append(errs, p.ToolOutput.validate(), p.Restore.validate())
 	p.Files.validate(check)
 	p.Cache.validate(check)
+	p.Keep.validate(check)
 	for _, path := range p.Locked {
 		check(slices.ContainsFunc(allFields, func(f string) bool { return covers(path, f) }), "locked names %q, which is no field of the policy", path)
 	}

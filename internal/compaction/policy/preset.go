@@ -33,6 +33,7 @@ func Default() Policy {
 		Enabled:      true,
 		Profile:      "default",
 		TriggerMode:  modeRatio,
+		SharesOf:     sharesOfHistory,
 		Threshold:    800_000,
 		Target:       600_000,
 		Info:         600_000,
@@ -44,6 +45,7 @@ func Default() Policy {
 		MaxEntries:   20_000,
 		Recall:       recallNone,
 		RecallNotice: true,
+		Keep:         Keep{Written: 16, Tools: 4, Words: 2, LargeTokens: 4_000, LargeFactor: 3},
 		Prune: Prune{
 			Enabled: true, ProtectTokens: 10_000, MinimumTokens: 20_000, ScaleBelow: 200_000, ToTarget: true,
 			ProtectedTools: []string{"skill"},
@@ -71,6 +73,7 @@ func neurolinkPolicy() Policy {
 	p := Default()
 	p.Profile = "seed"
 	p.RecallNotice = false
+	p.SharesOf = sharesOfInput
 	p.Prune.ProtectTokens, p.Prune.ToTarget = 40_000, false
 	p.Prune.MinimumTokens = measure.CustomOf(p.Profile).MinimumTokens
 	p.Target = 700_000

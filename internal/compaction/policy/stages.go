@@ -138,6 +138,42 @@ func (p ToolOutput) validate() error {
 	return errors.Join(errs...)
 }
 
+// Keep is what a token of a content is worth when a plan chooses what stays: the content with the
+// least worth over its age in turns goes first.
+type Keep struct {
+	Written int64 `json:"written"` // the arguments of a call that changes a file
+	Tools   int64 `json:"tools"`   // results, and the arguments of other calls
+	Words   int64 `json:"words"`   // all else
+	// A result that saves more than LargeTokens is worth a LargeFactor-th of that.
+	LargeTokens measure.Tokens `json:"large_tokens"`
+	LargeFactor int64          `json:"large_factor"`
+}
+
+// Worth is that of a token of an entry, at least 1.
+func (p *Keep) Worth(e *measure.Entry) int64 {
+	switch {
+	case e.Kind == measure.KindCall && e.Path != 0 && !e.Flags.Has(measure.FlagRead):
+		return max(p.Written, 1)
+	case e.Kind == measure.KindCall || e.Kind == measure.KindResult:
+		return max(p.Tools, 1)
+	default:
+		return max(p.Words, 1)
+	}
+}
+
+// mostWorth bounds a worth.
+const mostWorth = 1000
+
+func (p *Keep) validate(check func(ok bool, format string, args ...any)) {
+	for _, f := range []struct {
+		name string
+		v    int64
+	}{{"written", p.Written}, {"tools", p.Tools}, {"words", p.Words}, {"large_factor", p.LargeFactor}} {
+		check(0 < f.v && f.v <= mostWorth, "keep.%s must be between 1 and %d", f.name, mostWorth)
+	}
+	check(0 <= p.LargeTokens && p.LargeTokens <= events.MaxTokens, "keep.large_tokens must be between 0 and %d", int64(events.MaxTokens))
+}
+
 // Deduplicate is the policy of the second stage.
 type Deduplicate struct {
 	Enabled bool `json:"enabled"`

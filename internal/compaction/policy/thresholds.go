@@ -68,8 +68,19 @@ func (p *Policy) Reserve(reserve measure.Tokens) measure.Tokens {
 	return reserve
 }
 
-// Thresholds returns the places for a window and its output reserve.
-func (p *Policy) Thresholds(window, reserve measure.Tokens) Thresholds {
+// What the shares are of.
+const (
+	sharesOfHistory = "history"
+	sharesOfInput   = "input"
+)
+
+// mostFixed is the share of the trigger, or of the available input, that counts as fixed at most:
+// beyond it what providers count beside the messages is taken for content.
+const mostFixed measure.PPM = 500_000
+
+// Thresholds returns the places for a window and its output reserve, of an input with so many
+// tokens that no compaction reduces.
+func (p *Policy) Thresholds(window, reserve, fixed measure.Tokens) Thresholds {
 	m := Thresholds{Available: window - reserve}
 	of, in := m.Available, measure.PPM(measure.Million) // what shares are taken of
 	m.limit = m.Available
@@ -83,15 +94,22 @@ func (p *Policy) Thresholds(window, reserve measure.Tokens) Thresholds {
 	if p.LimitTokens > 0 {
 		m.limit = min(p.LimitTokens, m.Available)
 	}
+	if p.SharesOf != sharesOfHistory {
+		fixed = 0
+	}
 	up := func(share measure.PPM) measure.Tokens {
-		return measure.Tokens(measure.CeilDiv(int64(of)*int64(share), int64(in)))
+		below := min(fixed, mostFixed.Share(of))
+		return below + measure.Tokens(measure.CeilDiv(int64(of-below)*int64(share), int64(in)))
+	}
+	down := func(share measure.PPM) measure.Tokens {
+		below := min(fixed, mostFixed.Share(of))
+		return below + measure.Tokens(int64(of-below)*int64(share)/int64(in))
 	}
 	if most := min(p.ThresholdCap.Share(m.Available), m.limit); up(p.Threshold) > most {
 		of, in = most, p.Threshold
 	}
 	m.Trigger, m.Prepare, m.info = up(p.Threshold), up(p.Summarize.Prepare), up(p.Info)
-	m.Target = measure.Tokens(int64(of) * int64(p.Target) / int64(in))
-	m.Least = measure.Tokens(int64(of) * int64(min(p.Cache.Target, p.Target)) / int64(in))
+	m.Target, m.Least = down(p.Target), down(min(p.Cache.Target, p.Target))
 	p.grade(&m, window)
 	return m
 }

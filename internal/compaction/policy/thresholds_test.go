@@ -154,3 +154,29 @@ func TestBadTriggers(t *testing.T) {
 		}
 	}
 }
+
+// The shares are of what the history can take, which lies above the part that no compaction
+// reduces: their order holds, whatever that part is, and the preset of the reference ignores it.
+func TestRoomForTheHistory(t *testing.T) {
+	tokens, err := policy.Default().With(events.Raw(`{"trigger_mode":"tokens","threshold_tokens":100000}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	reference, _ := policy.Preset("neurolink")
+	for _, c := range []struct {
+		name                            string
+		policy                          policy.Policy
+		fixed, target, prepare, trigger measure.Tokens
+	}{
+		{"none", policy.Default(), 0, 81_600, 95_200, 108_800},
+		{"some", policy.Default(), 48_000, 100_800, 109_600, 118_400},
+		{"most of it", policy.Default(), 130_000, 108_800, 115_600, 122_400},
+		{"trigger in tokens", tokens, 20_000, 80_000, 90_000, 100_000},
+		{"reference", reference, 48_000, 95_200, 108_800, 108_800},
+	} {
+		m := c.policy.Thresholds(200_000, 64_000, c.fixed)
+		if m.Target != c.target || m.Prepare != c.prepare || m.Trigger != c.trigger {
+			t.Errorf("%s: target %d, prepare %d, trigger %d; want %d, %d, %d", c.name, m.Target, m.Prepare, m.Trigger, c.target, c.prepare, c.trigger)
+		}
+	}
+}

@@ -10,20 +10,20 @@ import (
 	"compactd/internal/events"
 )
 
-// What goes first is what is large and old. The burden of a content is its tokens times the
-// square of its age, in turns; a result is cleared, and an exchange hidden behind a
-// summary, in the order of their burdens until the history is at its target. An exchange is
-// no greater burden than the least of its contents: a large result goes before the call that
-// it came from, and an edit with a short result stays for long.
+// What goes first is what is worth least for each of its tokens: a worth by its kind, which the
+// policy states, over its age. A result is cleared, and an exchange hidden behind a summary, in the order of
+// their burdens, the inverse of that, until the history is at its target. An exchange is no
+// greater burden than the least of its contents: an edit stays for long, and a large result goes
+// before the call that it came from.
 // See docs/adr/0042.
 
 const (
 	// youngest is added to an age: what came in the last few turns is about as young.
 	youngest = 7
-	// least is added to tokens: what is smaller saves nothing.
-	leastBurden measure.Tokens = 50
 	// oldest bounds an age, and with it a burden.
 	oldest = 100_000
+	// burdenUnit keeps the quotient of an age and a worth in integers.
+	burdenUnit = 1 << 20
 )
 
 // ages returns for each entry how many turns ago it came, or, where that is more, how many
@@ -46,8 +46,13 @@ func (d *Draft) ages() []uint64 {
 	return out
 }
 
-func burdenOf(tokens measure.Tokens, age uint64) uint64 {
-	return uint64(max(tokens, 0)+leastBurden) * (age + youngest) * (age + youngest)
+// burden is what a token of an entry is to the history, of which it costs so many.
+func (d *Draft) burden(i int, cost measure.Tokens, age uint64) uint64 {
+	n := (age + youngest) * burdenUnit / uint64(d.keep.Worth(&d.entries[i]))
+	if cost > d.keep.LargeTokens {
+		n *= uint64(d.keep.LargeFactor)
+	}
+	return n
 }
 
 // removal is what may go: a result that is cleared, or an exchange that is hidden.
@@ -72,7 +77,7 @@ func inOrder(list []removal) {
 func (d *Draft) clearing(out []removal, results []int, ages []uint64) []removal {
 	for _, i := range results {
 		s := d.clearable(i)
-		out = append(out, removal{burden: burdenOf(s, ages[i]), at: i, saved: s})
+		out = append(out, removal{burden: d.burden(i, s, ages[i]), at: i, saved: s})
 	}
 	return out
 }
@@ -116,8 +121,6 @@ func (d *Draft) exchanged() []int32 {
 // exchange is a message of the assistant with the results of its calls, or another message.
 type exchange struct {
 	cost   measure.Tokens // as it is
-	bare   measure.Tokens // with its results cleared
-	age    uint64         // of its newest content
 	burden uint64         // of the least of its contents
 	stays  bool           // whatever its burden
 	goes   bool
@@ -130,25 +133,30 @@ type use struct {
 	tools   []string       // whose results stay
 }
 
+// protectShare is the share of a target that the newest results may take whatever their burden:
+// where the room is small, others are worth more than the last of them.
+const protectShare measure.PPM = 250_000
+
 // useOf is what a policy chooses by, nil where it does not.
 func useOf(p *policy.Policy, window, target measure.Tokens) *use {
 	if !p.Prune.Enabled || !p.Prune.ToTarget {
 		return nil
 	}
-	return &use{target, p.Prune.Scaled(p.Prune.ProtectTokens, window), p.Prune.ProtectedTools}
+	protect := min(p.Prune.Scaled(p.Prune.ProtectTokens, window), protectShare.Share(max(target, 0)))
+	return &use{target, protect, p.Prune.ProtectedTools}
 }
 
 // reduce clears results until the history is at its target. Where that cannot reach it, it
 // also hides what the summary in view has kept of its range; or else it leaves all to a
 // summary that is ready, or clears all that it may.
 func (d *Draft) reduce(p *policy.Policy, window measure.Tokens, m *Means) {
-	protect, minimum := p.Prune.Scaled(p.Prune.ProtectTokens, window), p.Prune.Scaled(p.Prune.MinimumTokens, window)
+	minimum := p.Prune.Scaled(p.Prune.MinimumTokens, window)
 	by := useOf(p, window, m.Target)
 	if by == nil {
-		d.Prune(protect, minimum, p.Prune.ProtectedTools)
+		d.Prune(p.Prune.Scaled(p.Prune.ProtectTokens, window), minimum, p.Prune.ProtectedTools)
 		return
 	}
-	results, saved := d.prunable(protect, by.tools) // as chooseAgain finds them, too
+	results, saved := d.prunable(by.protect, by.tools) // as chooseAgain finds them, too
 	if saved < d.Repaired()-m.Target {
 		if d.saves(m.Summary) {
 			return
@@ -225,22 +233,14 @@ func (d *Draft) choose(from, to int, by *use, placeholder measure.Tokens, pins [
 	d.exchanges = slices.Grow(d.exchanges[:0], len(d.entries))[:len(d.entries)]
 	all := d.exchanges // by their first entries
 	clear(all)
-	for _, r := range list {
-		all[of[r.at]].bare -= r.saved
-	}
-	may := list // in the order of entries
 	for i := range d.entries {
 		e, x := &d.entries[i], &all[of[i]]
 		if x.cost == 0 {
-			x.age, x.burden = ages[i], math.MaxUint64
+			x.burden = math.MaxUint64
 		}
-		x.cost, x.bare, x.age = x.cost+d.costs[i], x.bare+d.costs[i], min(x.age, ages[i])
-		switch {
-		case len(may) > 0 && may[0].at == i:
-			x.burden = min(x.burden, may[0].burden)
-			may = may[1:]
-		case e.Kind == measure.KindResult:
-			x.burden = min(x.burden, burdenOf(d.clearable(i), ages[i]))
+		x.cost += d.costs[i]
+		if d.costs[i] > 0 {
+			x.burden = min(x.burden, d.burden(i, 0, ages[i]))
 		}
 		x.stays = x.stays || i < from || i >= to || pins != nil && pins[i]
 		x.goes = x.goes || e.Kind >= measure.KindTruncation || e.Role == measure.RoleSystem || e.Seq < d.fresh
@@ -252,7 +252,7 @@ func (d *Draft) choose(from, to int, by *use, placeholder measure.Tokens, pins [
 		case x.goes:
 			total -= x.cost
 		default:
-			list = append(list, removal{burden: min(x.burden, burdenOf(x.bare, x.age)), at: i, hide: true})
+			list = append(list, removal{burden: x.burden, at: i, hide: true})
 		}
 	}
 	inOrder(list)

@@ -36,9 +36,12 @@ func planOf(p *policy.Policy, entries []measure.Entry, less measure.Tokens, s *s
 }
 
 // cleared lists the turns of the calls whose results a plan clears.
-func cleared(p stage.Plan) (out []int64) {
+func cleared(p stage.Plan) []int64 { return edited(p, events.OpClear) }
+
+// edited lists the turns of the calls whose results have one of some edits.
+func edited(p stage.Plan, ops ...events.Op) (out []int64) {
 	for _, x := range p.Edits {
-		if x.Op == events.OpClear {
+		if slices.Contains(ops, x.Op) {
 			out = append(out, x.Turn-1)
 		}
 	}
@@ -55,21 +58,28 @@ func hidden(p stage.Plan, turns int) (out []int64) {
 	return out
 }
 
-// B3: of results the largest and oldest go first, and no more than the target needs.
+// B3: of results the largest and oldest go first, and no more than the target needs: of the last
+// one a part stays.
 func TestBurden(t *testing.T) {
 	p := policy.Default()
 	p.Prune.ProtectTokens, p.Prune.MinimumTokens = 0, 0
-	entries := exchangesOf(1000, 4000, 1000, 1000, 1000, 900, 1000, 1000)
+	entries := exchangesOf(1000, 5000, 1000, 1000, 1000, 900, 1000, 1000)
 	for _, c := range []struct {
 		less measure.Tokens
 		want []int64
 	}{
 		{1, []int64{2}},
 		{3_000, []int64{2}},
-		{4_000, []int64{1, 2}},
-		{5_000, []int64{1, 2, 3}},
+		{5_000, []int64{1, 2}},
+		{6_500, []int64{1, 2, 3}},
 	} {
-		if d := cmp.Diff(c.want, cleared(planOf(&p, entries, c.less, nil))); d != "" {
+		plan := planOf(&p, entries, c.less, nil)
+		if unused := plan.Before - c.less - plan.After; unused < 0 || unused > 250 {
+			t.Errorf("%d tokens less: %d of the target are not used", c.less, unused)
+		}
+		got := edited(plan, events.OpClear, events.OpTrim)
+		slices.Sort(got)
+		if d := cmp.Diff(c.want, got); d != "" {
 			t.Errorf("%d tokens less (-want +got):\n%s", c.less, d)
 		}
 	}
@@ -79,17 +89,33 @@ func TestBurden(t *testing.T) {
 	}
 }
 
+// B3: what a call wrote into a file stays longer than an older result, and words go before both.
+func TestWorth(t *testing.T) {
+	p := policy.Default()
+	p.Prune.ProtectTokens, p.Prune.MinimumTokens, p.Restore.Enabled = 0, 0, false
+	entries := exchangesOf(5, 5, 5, 5, 5, 5, 5, 5)
+	for i := range entries {
+		if e := &entries[i]; e.Kind == measure.KindCall && e.Turn == 2 {
+			e.Path, e.Base, e.JSON = 7, 400, 1600
+		}
+	}
+	s := &stage.Summary{Seq: 100, To: events.Position{Turn: 8, Index: 1}, Units: 4}
+	if d := cmp.Diff([]int64{1, 3}, hidden(planOf(&p, entries, 100, s), 8)); d != "" {
+		t.Errorf("hidden (-want +got):\n%s", d)
+	}
+}
+
 // B6: behind a summary stays what is small or new, as far as there is room.
 func TestSummaryKeeps(t *testing.T) {
 	p := policy.Default()
 	p.Prune.ProtectTokens, p.Prune.MinimumTokens, p.Restore.Enabled = 0, 0, false
-	entries := exchangesOf(5, 4000, 5, 4000, 5, 5, 5, 5)
+	entries := exchangesOf(5, 5000, 5, 5000, 5, 5, 5, 5)
 	s := &stage.Summary{Seq: 100, To: events.Position{Turn: 8, Index: 1}, Units: 400}
-	plan := planOf(&p, entries, 8_010, s)
+	plan := planOf(&p, entries, 10_010, s)
 	if !plan.Uses(events.StageSummarize) {
 		t.Fatalf("no summary is used: %+v", plan.Stages)
 	}
-	if d := cmp.Diff([]int64{1, 2, 4}, hidden(plan, 8)); d != "" {
+	if d := cmp.Diff([]int64{1, 2, 3}, hidden(plan, 8)); d != "" {
 		t.Errorf("hidden (-want +got):\n%s", d)
 	}
 	again := planOf(&p, plan.Entries, 60, nil)
@@ -104,7 +130,7 @@ func TestSummaryKeepsLessOnceMediaAreCleared(t *testing.T) {
 	p := policy.Default()
 	p.Prune.ProtectTokens, p.Prune.MinimumTokens, p.Restore.Enabled = 0, 0, false
 	s := &stage.Summary{Seq: 100, To: events.Position{Turn: 8, Index: 1}, Units: 400}
-	kept := planOf(&p, exchangesOf(5, 4000, 5, 4000, 5, 5, 5, 5), 8_010, s)
+	kept := planOf(&p, exchangesOf(5, 5000, 5, 5000, 5, 5, 5, 5), 10_010, s)
 	if got := len(hidden(kept, 8)); got != 3 {
 		t.Fatalf("%d exchanges are hidden", got)
 	}
@@ -127,7 +153,7 @@ func TestSummaryKeepsLessOnceMediaAreCleared(t *testing.T) {
 func TestFailuresKeepTheirFirstLine(t *testing.T) {
 	p := policy.Default()
 	p.Prune.ProtectTokens, p.Prune.MinimumTokens = 0, 0
-	entries := exchangesOf(1000, 4000, 1000, 1000)
+	entries := exchangesOf(1000, 5000, 1000, 1000)
 	for i := range entries {
 		if entries[i].Kind == measure.KindResult {
 			entries[i].Flags |= measure.FlagFailed

@@ -15,8 +15,8 @@
 // truncation notice is the placeholder of a range that has no summary. A [Step] is a stage
 // of a plan: [History.Plan] takes steps over one draft, and makes a [Plan] of what they did.
 //
-// The burden of a content is its tokens times the square of its age: what has the greatest
-// goes first.
+// The burden of a content is its age over the worth of its kind: what has the greatest goes
+// first.
 //
 // # Order
 //

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 )
 
@@ -32,6 +33,7 @@ type Draft struct {
 
 	fresh measure.Seq // what is from before is not kept in view
 	heads bool        // a failure that is cleared keeps its first line
+	keep  policy.Keep // by which it chooses
 
 	gone [][]measure.Entry // what was hidden, as it was then
 

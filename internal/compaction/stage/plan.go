@@ -75,6 +75,7 @@ type History struct {
 	Held   int64          // the last turn of those that stay as they are, 0 for none
 	Fresh  measure.Seq    // the text of what is from before will leave the log
 	Heads  bool           // a failure that is cleared keeps its first line
+	Keep   policy.Keep    // by which it chooses
 	Media  traits.Media   // what the provider takes
 	// Refused: it refuses the media in view, whatever their tokens.
 	Refused bool
@@ -132,7 +133,7 @@ func MakePlan(h History, p *policy.Policy, window measure.Tokens, m Means) Plan 
 		d.finishTruncate(&m, &p.Prune)
 		d.restore(&m, &p.Restore)
 	}})
-	h.Heads = p.Prune.ToTarget
+	h.Heads, h.Keep = p.Prune.ToTarget, p.Keep
 	return h.Plan(m.Target, steps...)
 }
 
@@ -143,7 +144,7 @@ var drafts = sync.Pool{New: func() any { return new(Draft) }}
 // what is left. What a step did counts only if it made the history smaller.
 func (h History) Plan(target measure.Tokens, steps ...Step) Plan {
 	d := drafts.Get().(*Draft)
-	d.format, d.rate, d.room, d.heads = h.Format, h.Rate, h.View(d.room[:0]), h.Heads
+	d.format, d.rate, d.room, d.heads, d.keep = h.Format, h.Rate, h.View(d.room[:0]), h.Heads, h.Keep
 	d.set(d.room)
 	d.Hold(h.Held)
 	d.Pin(h.Pins, h.Fresh)

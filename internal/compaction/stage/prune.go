@@ -3,6 +3,7 @@ package stage
 import (
 	"math"
 	"slices"
+	"sort"
 
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/policy"
@@ -21,8 +22,8 @@ func (d *Draft) Prune(protect, minimum measure.Tokens, protectedTools []string) 
 	d.prune(results, saved, minimum, everything)
 }
 
-// prune clears of what is prunable until the history is at its target, and minimum is saved: the
-// greatest burdens go first.
+// prune clears of what is prunable until the history is at its target: the greatest burdens go
+// first. Nothing is cleared where all that may go saves less than minimum.
 func (d *Draft) prune(results []int, saved, minimum, target measure.Tokens) {
 	if saved < minimum {
 		return
@@ -34,15 +35,41 @@ func (d *Draft) prune(results []int, saved, minimum, target measure.Tokens) {
 	d.removals = d.clearing(d.removals[:0], results, d.ages())
 	removals := d.removals
 	inOrder(removals)
-	for over := max(d.Repaired()-target, minimum); over > 0 && len(removals) > 0; over = d.Repaired() - target {
+	for over := d.Repaired() - target; over > 0 && len(removals) > 0; over = d.Repaired() - target {
 		d.list = d.list[:0]
 		for ; over > 0 && len(removals) > 0; removals = removals[1:] {
 			over -= removals[0].saved
 			d.list = append(d.list, removals[0].at)
 		}
+		if last := len(d.list) - 1; over < 0 && d.clearInPart(d.list[last], -over) {
+			d.list = d.list[:last]
+		}
 		slices.Sort(d.list)
 		d.clear(d.list) // a repair may have cost what one of them saves
 	}
+}
+
+// leastPart is how many tokens of a result make it worth to keep a part of it.
+const leastPart measure.Tokens = 200
+
+// clearInPart cuts a result that may be cleared so that as much as spare of what that saves stays,
+// and reports whether it did: a part of little is of no use.
+func (d *Draft) clearInPart(i int, spare measure.Tokens) bool {
+	e := &d.entries[i]
+	if _, head := d.headOf(i); spare < leastPart || head || !e.Cuttable() || d.inUnit(e) {
+		return false
+	}
+	most := d.costs[i] - d.clearable(i) + spare
+	fits := func(units int) bool {
+		x := e.TrimTo(int64(units))
+		return d.rate.Entry(&x) <= most
+	}
+	n := sort.Search(int(e.Size()), func(n int) bool { return !fits(n) }) - 1
+	if n < leastTrim {
+		return false
+	}
+	d.trim(i, events.Edit{Units: int64(n)})
+	return true
 }
 
 // failureUnits is how much a failure keeps of its first line when it is cleared.

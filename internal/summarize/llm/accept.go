@@ -48,7 +48,7 @@ func (n *promptBuilder) merged(a *answer, from *source) *extract.Sections {
 		for i := range a.Sections[k] {
 			l := &a.Sections[k][i]
 			l.Text, l.Turns = from.grounded(from.verified(l.Text)), within(l.Turns, turns)
-			if extract.Kind(k) != extract.Rules { // RulesOf holds those against the user's words
+			if k != extract.Rules { // RulesOf holds those against the user's words
 				l.Text = n.digest.LabelClaim(l.Text)
 			}
 		}
