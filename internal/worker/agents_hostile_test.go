@@ -137,7 +137,7 @@ func TestAgentsSmuggling(t *testing.T) {
 	}
 }
 
-// Bodies that are too large are refused before they are read. Those that come slowly keep neither
+// Bodies that are too large are refused before they are read. Slow bodies keep neither
 // other tenants from an answer, nor their own.
 func TestAgentsBodies(t *testing.T) {
 	t.Parallel()

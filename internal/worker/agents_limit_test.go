@@ -44,7 +44,7 @@ func (e *edge) open(text string) net.Conn {
 	return c
 }
 
-// Requests beyond the places of a tenant wait for their turn. Those that wait for an event hold
+// Requests beyond the places of a tenant wait for their turn. Requests that wait for an event hold
 // none: syncs and reads go on meanwhile.
 func TestReadsWaitTheirTurn(t *testing.T) {
 	t.Parallel()
@@ -210,7 +210,7 @@ func TestTokenOfSessionReceivesNoEvents(t *testing.T) {
 }
 
 // Rewinds in a loop are answered with the history until the tenant got much of it; then the agent
-// requests it. None is refused.
+// requests it. The worker refuses no request.
 func TestRewindsInLoop(t *testing.T) {
 	t.Parallel()
 	env := newEnv(t, t.TempDir())

@@ -47,7 +47,7 @@ type Assembler[T any] struct {
 	Newest Stored
 	// Behind is a message of the partition behind that marker, where all up to there is known.
 	Behind uint64
-	// From is the first sequence whose message is given. What a run has before is taken for ours.
+	// From is the first sequence whose message is given. Earlier messages of a run are taken for ours.
 	From uint64
 	// Stored reports whether OUTCOMES has a message at a sequence, of any partition.
 	Stored func(seq uint64) (bool, error)

@@ -2,7 +2,7 @@ package validate
 
 import "slices"
 
-// ids are ids of calls or results, in their order. What it costs to look one up does not grow with
+// ids are ids of calls or results, in their order. The cost of a look-up does not grow with
 // their number.
 type ids struct {
 	list []string

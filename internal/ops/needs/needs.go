@@ -60,7 +60,7 @@ func Read(turns [][]events.Message) *Session {
 }
 
 // place finds where the texts of a call stood last: in its own turn before it, or in those read so
-// far. What the user began with stood nowhere: the agent has it in any case.
+// far. The user's first message does not count: the agent has it in any case.
 func (s *Session) place(u usage, before string) usage {
 	for _, x := range []struct {
 		list []used

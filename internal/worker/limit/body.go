@@ -155,7 +155,7 @@ func (a *arriving) release() {
 	a.leases = a.leases[:0]
 }
 
-// end leaves to the operation what the body has. What remains of a body after an error is not
+// end leaves to the operation what the body has. The rest of a body after an error is not
 // waited for.
 func (a *arriving) end(err error) {
 	until := time.Time{} // else the deadline would end a long answer
