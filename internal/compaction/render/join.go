@@ -90,14 +90,20 @@ type worded struct {
 // wordedMembers are the names of such members of an assistant's message.
 var wordedMembers = []string{"reasoning_content", "reasoning", "refusal", "reasoning_details"}
 
+// readMembers reads a message, and its members.
+func (r *renderer) readMembers(raw events.Raw) (events.Message, []codec.Member, error) {
+	m, err := r.readRaw(raw)
+	if err != nil {
+		return m, nil, err
+	}
+	members, err := codec.ReadObject(raw)
+	return m, members, err
+}
+
 // begin starts with the message at n.
 func (u *union) begin(r *renderer, n int) error {
 	from := &r.out[n]
-	m, err := r.readRaw(from.raw)
-	if err != nil {
-		return err
-	}
-	members, err := codec.ReadObject(from.raw)
+	m, members, err := r.readMembers(from.raw)
 	if err != nil {
 		return err
 	}
@@ -110,11 +116,7 @@ func (u *union) begin(r *renderer, n int) error {
 // add takes a message behind those it has. Of a member that it has already the first stays, with
 // the words of the others behind it where it is worded.
 func (u *union) add(r *renderer, from *message) error {
-	m, err := r.readRaw(from.raw)
-	if err != nil {
-		return err
-	}
-	members, err := codec.ReadObject(from.raw)
+	m, members, err := r.readMembers(from.raw)
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,7 @@ import (
 
 // wordFinder is an automaton of Aho and Corasick that finds words in a text. Its
 // transitions are complete, one look-up for each byte. It is small: bytes that are in no
-// word share a column, and states are two bytes.
+// word share a column, and states are two bytes. See docs/adr/0039.
 type wordFinder struct {
 	columns [256]uint16
 	width   int      // the number of columns

@@ -39,8 +39,8 @@ func (o *Operation) Account() Account {
 	return o.of
 }
 
-// For names whose operation it is, once that is known. What it holds stays with the account that it
-// was taken for.
+// For names whose operation it is, once that is known. Memory and places that it holds
+// stay with the account that they were taken for.
 func (o *Operation) For(of Account) {
 	if o != nil {
 		o.of = of

@@ -186,8 +186,8 @@ func (p *pool) left(t, part *share) {
 	p.waiting--
 }
 
-// serve gives what is free to those that wait, in turn. What a pool has not got for the one whose
-// turn it is, none that is larger than small gets before it.
+// serve gives free room to operations that wait, in turn. While the one whose turn it is needs more
+// than is free, only small ones pass it.
 func (p *pool) serve() {
 	for p.waiting > 0 && p.free > 0 {
 		of, t, part := p.next()

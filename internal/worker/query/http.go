@@ -99,8 +99,8 @@ var errTooLarge = events.NewInvalid(events.CodeTooLarge, "", "the body has more 
 const foldMargin = 4 << 10
 
 // request is the payload of a request: what it would be over NATS. The fields of its address stand
-// in the memory before its body, which so is read once. What is wrong with it the decoder
-// reports: a field that comes twice is there twice.
+// in the memory before its body, which so is read once. The decoder reports its errors: a field that
+// comes twice is there twice.
 func (o *Operation) request(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	fields := o.fields(r)
 	if !o.Body || r.Body == http.NoBody {
