@@ -207,12 +207,13 @@ func (d *decision) reject(code events.Code, l *Ledger) {
 // it brings the history below its trigger.
 func (d *decision) budget(before, l *Ledger, tooLarge bool) {
 	b := l.Budget()
-	if before.mayFold(l) && d.fold(l) {
+	due := l.cache.policy.Enabled && b.ShouldCompact && d.mayTry(before, l, b)
+	if !due && before.mayFold(l) && d.fold(l) { // a compaction comes first: a fold does not look at tokens
 		d.prepare(before, l)
 		return
 	}
 	if l.cache.policy.Enabled {
-		if before.mayLimitMedia(l) && !(b.ShouldCompact && d.mayTry(before, l, b)) && d.limitMedia(l, l.cache.takes, tooLarge, events.ReasonMedia) {
+		if !due && before.mayLimitMedia(l) && d.limitMedia(l, l.cache.takes, tooLarge, events.ReasonMedia) {
 			d.prepare(before, l)
 			return
 		}
@@ -220,7 +221,7 @@ func (d *decision) budget(before, l *Ledger, tooLarge bool) {
 		case tooLarge && d.cutArrived(l, l.thresholds().Trigger):
 			d.prepare(before, l)
 			return
-		case b.ShouldCompact && d.mayTry(before, l, b):
+		case due:
 			if d.compact(l, b, !l.maySummarize(d.now) || b.Level == events.LevelBlocking) {
 				return // it carries the level too
 			}

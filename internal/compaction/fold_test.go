@@ -2,6 +2,7 @@ package compaction_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"compactd/internal/compaction"
@@ -87,12 +88,38 @@ func TestFoldOpenCalls(t *testing.T) {
 	}
 }
 
+// A compaction that is due goes before a fold, which follows with the next turn: the history fits its
+// window after the turn that goes beyond both.
+func TestFoldFollowsCompaction(t *testing.T) {
+	p := compaction.DefaultPolicy()
+	p.MaxEntries = 2 * events.MaxTurnMessages
+	a := newAgent(t, configOf(t, p))
+	model := object{"context_window": 200_000, "max_output_tokens": 64_000}
+	for range 2 {
+		a.publish(object{"messages": messages(events.OpenAI, slices.Repeat([]msg{user(0), assistant(0)}, events.MaxTurnMessages/2-50)...), "model": model})
+	}
+	text := strings.Repeat("word ", 50)
+	outs := a.publish(object{"messages": messages(events.OpenAI, slices.Repeat([]msg{{role: events.RoleUser, text: text}, {role: events.RoleAssistant, text: text}}, events.MaxTurnMessages/2)...)})
+	if b := a.ledger.Budget(); !slices.ContainsFunc(outs, isCompaction) || !b.WithinBudget {
+		t.Errorf("%d of %d tokens after the turn", b.EstimatedInput, b.AvailableInput)
+	}
+	a.publish(object{"messages": messages(events.OpenAI, user(0), assistant(0))})
+	if n := len(a.ledger.Visible()); n > 2*events.MaxTurnMessages {
+		t.Errorf("%d entries in view after the next turn", n)
+	}
+}
+
+func isCompaction(o compaction.Outcome) bool {
+	c, ok := o.Body.(*events.Compacted)
+	return ok && c.Reason != events.ReasonEntries
+}
+
 // A session cannot lift the bound of its operator's policy.
 func TestFoldIsKept(t *testing.T) {
 	p := compaction.DefaultPolicy()
 	for _, field := range []string{`{"max_entries":0}`, `{"max_entries":null}`} {
-		if out, err := p.With(events.Raw(field)); err == nil && out.MaxEntries != p.MaxEntries {
-			t.Errorf("%s: %d", field, out.MaxEntries)
+		if out, err := p.With(events.Raw(field)); err != nil || out.MaxEntries != p.MaxEntries {
+			t.Errorf("%s: %d, %v", field, out.MaxEntries, err)
 		}
 	}
 	for _, field := range []string{`{"max_entries":1}`, `{"max_entries":1000000}`} {

@@ -137,16 +137,16 @@ func (d *decision) erase() {
 	})
 }
 
-// work is what requests of a session took, in entries that were planned. It flows off with the time
-// of the log.
+// work is how many entries requests of a session went through. It flows off with the time of the log.
 type work struct {
 	Entries int64 `json:"entries,omitzero"`
 	At      int64 `json:"at_ms,omitzero"` // when that was, in Unix milliseconds
 }
 
 const (
-	// maxWork is how many entries the rewinds and compactions by hand of a session may plan at once,
-	// and in an hour: 200 of a view of 20,000, a second's work. An event of 16 bytes leads to it.
+	// maxWork is how many entries the rewinds and compactions by hand of a session may go through at
+	// once, and in an hour: 200 requests in a session of 20,000, a second's work. An event of 16 bytes
+	// leads to it. One request is always within it.
 	maxWork = 4_000_000
 	workMS  = 3_600_000
 	// leastWork is what a request counts at least.
@@ -165,5 +165,5 @@ func (l *Ledger) worked(r *Request) work {
 	}
 	passed := min(max(r.Time-l.work.At, 0), workMS)
 	left := max(l.work.Entries-passed*maxWork/workMS, 0)
-	return work{left + max(int64(l.entries.n+len(l.edits)), leastWork), max(r.Time, l.work.At)}
+	return work{left + min(max(int64(l.entries.n+len(l.edits)), leastWork), maxWork), max(r.Time, l.work.At)}
 }
