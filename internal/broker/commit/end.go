@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -158,6 +159,26 @@ func assembled(ctx context.Context, nc *nats.Conn, partition int, newest Stored,
 		return end{}, 0, fmt.Errorf("read marker of partition %d: %w", partition, err)
 	}
 	return e, commits, nil
+}
+
+// MarkerAt reads the marker of a partition that a checkpoint knows at a sequence of OUTCOMES. It is
+// zero where an erasure took it.
+func MarkerAt(ctx context.Context, nc *nats.Conn, partition int, seq uint64) (Stored, error) {
+	if seq == 0 {
+		return Stored{}, nil
+	}
+	msg, err := jsapi.GetFromLeader(ctx, nc, topology.OutcomesStream, jsapi.GetRequest{Seq: seq})
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return Stored{}, nil
+	}
+	if err != nil {
+		return Stored{}, fmt.Errorf("read marker of partition %d: %w", partition, err)
+	}
+	t, ok, err := parseHeader(msg.Headers())
+	if err != nil || !ok || !strings.HasPrefix(msg.Subject, strings.TrimSuffix(events.OutcomeFilter(partition), ">")) {
+		return Stored{}, nil //nolint:nilerr // another message has its place
+	}
+	return Stored{Marker: t.Marker, Seq: msg.Seq, Time: msg.Time, commit: t.Commit}, nil
 }
 
 // CountForeign counts the messages of a partition behind a sequence of OUTCOMES that belong to no

@@ -51,19 +51,23 @@ func only(h nats.Header, names ...string) nats.Header {
 	return out
 }
 
-// assembledOf is what the assembler finds in partition 1: the data of each commit, and how many
-// messages are foreign.
-func (w *env) assembledOf() (commits [][]string, foreign Foreign) {
+// assembledOf is what the assembler finds in partition 1 behind a sequence: the data of each commit,
+// and how many messages are foreign.
+func (w *env) assembledOf(behind uint64) (commits [][]string, foreign Foreign) {
 	w.T.Helper()
+	newest, err := MarkerAt(w.T.Context(), w.NC, 1, behind)
+	if err != nil {
+		w.T.Fatal(err)
+	}
 	a := Assembler[string]{
-		Partition: 1, Stored: IsStored(w.T.Context(), w.NC), Foreign: foreign.Add,
+		Partition: 1, Newest: newest, Behind: behind, From: behind + 1, Stored: IsStored(w.T.Context(), w.NC), Foreign: foreign.Add,
 		Commit: func(c Commit[string]) error {
 			commits = append(commits, c.Messages)
 			return nil
 		},
 	}
-	all := stream.Selection{Stream: topology.OutcomesStream, Filters: []string{events.OutcomeFilter(1)}, Foreign: true}
-	err := stream.Read(w.T.Context(), w.JS, all, func(m jetstream.Msg, seq uint64) error {
+	all := stream.Selection{Stream: topology.OutcomesStream, Filters: []string{events.OutcomeFilter(1)}, From: behind + 1, Foreign: true}
+	err = stream.Read(w.T.Context(), w.JS, all, func(m jetstream.Msg, seq uint64) error {
 		return a.Add(m.Headers(), seq, string(m.Data()))
 	})
 	if err = errors.Join(err, a.End()); err != nil {
@@ -140,7 +144,7 @@ func TestForeign(t *testing.T) {
 	if err := c.Commit(t.Context(), nil, Marker{Cursor: 5}); !errors.Is(err, ErrFenced) {
 		t.Errorf("the former owner: %v", err)
 	}
-	commits, foreign := w.assembledOf()
+	commits, foreign := w.assembledOf(0)
 	if diff := cmp.Diff([][]string{{""}, {""}, {"1"}, {"3", "3", "3"}, {""}, {""}}, commits); diff != "" {
 		t.Errorf("commits (-want +got):\n%s", diff)
 	}
@@ -161,13 +165,14 @@ func TestForeignFence(t *testing.T) {
 		}
 	}
 	commit()
+	border := c.Fence() // of a checkpoint
 	marker := w.headersAt(c.Fence())[HeaderMarker]
 	fenced := func() nats.Header {
 		return nats.Header{jsapi.HeaderFence: {strconv.FormatUint(w.lastOf("out.1.>"), 10)}, jsapi.HeaderFenceSubject: {"out.1.>"}}
 	}
 	older := fmt.Sprintf(`{"cursor":1,"owner":"me","epoch":%d,"commit":"x"}`, c.Epoch()-1)
 	other := fmt.Sprintf(`{"cursor":1,"owner":"you","epoch":%d,"commit":"x"}`, c.Epoch())
-	for _, text := range []string{"", "{", older, other} {
+	for _, text := range []string{older, other, "", "{"} {
 		h := fenced()
 		if text != "" {
 			h[HeaderMarker] = []string{text}
@@ -198,10 +203,12 @@ func TestForeignFence(t *testing.T) {
 		w.foreign(x.last, "batch", h)
 		commit()
 	}
-	for i, text := range func() (all []string) {
-		commits, _ := w.assembledOf()
-		return slices.Concat(commits[1:]...)
-	}() {
+	whole, _ := w.assembledOf(0)
+	behind, _ := w.assembledOf(border)
+	if len(behind) != 7 || !slices.EqualFunc(whole[len(whole)-len(behind):], behind, slices.Equal) {
+		t.Errorf("behind a checkpoint %q, of the whole stream %q", behind, whole)
+	}
+	for i, text := range slices.Concat(whole[1:]...) {
 		if text != "ours" {
 			t.Errorf("%d: %q is taken for ours", i, text)
 		}

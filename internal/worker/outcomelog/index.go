@@ -61,8 +61,12 @@ func ReadIndex(ctx context.Context, js jetstream.JetStream, partition int, from,
 // readCommits passes on the commits of a partition within a part of OUTCOMES.
 func readCommits(ctx context.Context, js jetstream.JetStream, partition int, part stream.Selection, foreign func(commit.Foreign), fn func(commit.Commit[jetstream.Msg]) error) error {
 	part.Stream, part.Filters, part.Foreign = topology.OutcomesStream, []string{events.OutcomeFilter(partition)}, true
+	newest, err := commit.MarkerAt(ctx, js.Conn(), partition, max(part.From, 1)-1)
+	if err != nil {
+		return err
+	}
 	a := commit.Assembler[jetstream.Msg]{
-		Partition: partition, Behind: max(part.From, 1) - 1, From: part.From, Stored: commit.IsStored(ctx, js.Conn()), Commit: fn, Foreign: foreign,
+		Partition: partition, Newest: newest, Behind: max(part.From, 1) - 1, From: part.From, Stored: commit.IsStored(ctx, js.Conn()), Commit: fn, Foreign: foreign,
 	}
 	if err := stream.Read(ctx, js, part, func(m jetstream.Msg, seq uint64) error { return a.Add(m.Headers(), seq, m) }); err != nil {
 		return err
