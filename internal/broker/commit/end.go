@@ -161,7 +161,7 @@ func assembled(ctx context.Context, nc *nats.Conn, partition int, newest Stored,
 	return e, commits, nil
 }
 
-// MarkerAt reads the marker of a partition that a checkpoint knows at a sequence of OUTCOMES. It is
+// MarkerAt reads the marker of a partition that a checkpoint has at a sequence of OUTCOMES. It is
 // zero where an erasure took it.
 func MarkerAt(ctx context.Context, nc *nats.Conn, partition int, seq uint64) (Stored, error) {
 	if seq == 0 {

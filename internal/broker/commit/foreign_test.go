@@ -165,7 +165,7 @@ func TestForeignFence(t *testing.T) {
 		}
 	}
 	commit()
-	border := c.Fence() // of a checkpoint
+	checkpoint := c.Fence()
 	marker := w.headersAt(c.Fence())[HeaderMarker]
 	fenced := func() nats.Header {
 		return nats.Header{jsapi.HeaderFence: {strconv.FormatUint(w.lastOf("out.1.>"), 10)}, jsapi.HeaderFenceSubject: {"out.1.>"}}
@@ -204,7 +204,7 @@ func TestForeignFence(t *testing.T) {
 		commit()
 	}
 	whole, _ := w.assembledOf(0)
-	behind, _ := w.assembledOf(border)
+	behind, _ := w.assembledOf(checkpoint)
 	if len(behind) != 7 || !slices.EqualFunc(whole[len(whole)-len(behind):], behind, slices.Equal) {
 		t.Errorf("behind a checkpoint %q, of the whole stream %q", behind, whole)
 	}
