@@ -13,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"compactd/internal/broker/topology"
+	"compactd/internal/compaction"
 	"compactd/internal/ops/term"
 	"compactd/internal/ops/transcript"
 	"compactd/internal/ops/whatif"
@@ -129,18 +130,38 @@ func (c *replayCmd) playLog(ctx context.Context, f *flags, nc *nats.Conn) error 
 // report has a column for each policy that is named, behind some others, for a log
 // that keeps its events so long.
 func (c *replayCmd) report(f *flags, age time.Duration, columns ...whatif.Policy) (*whatif.Report, error) {
+	var last *compaction.Config // that a baseline is of
 	for _, name := range f.Policy {
-		s, err := f.load(name)
+		p, err := c.column(f, age, name, last)
 		if err != nil {
 			return nil, fmt.Errorf("--policy %s: %w", name, err)
 		}
-		config, err := s.Config.WithRetention(int64(age / time.Second))
-		if err != nil {
-			return nil, fmt.Errorf("--policy %s: %w", name, err)
+		if _, ok := whatif.Baselines[name]; !ok {
+			last = p.Config
 		}
-		columns = append(columns, whatif.Policy{Name: name, Config: config})
+		columns = append(columns, p)
 	}
 	return whatif.NewReport(columns, whatif.Options{Delay: c.SummaryDelay, Largest: !c.compare}), nil
+}
+
+// column is that of a policy, or of a baseline for the policy before it.
+func (c *replayCmd) column(f *flags, age time.Duration, name string, of *compaction.Config) (whatif.Policy, error) {
+	_, baseline := whatif.Baselines[name]
+	if baseline && of != nil {
+		return whatif.Baseline(name, of)
+	}
+	named := name
+	if baseline {
+		named = "default"
+	}
+	s, err := f.load(named)
+	if err != nil {
+		return whatif.Policy{}, err
+	}
+	if of, err = s.Config.WithRetention(int64(age / time.Second)); err == nil && baseline {
+		return whatif.Baseline(name, of)
+	}
+	return whatif.Policy{Name: name, Config: of}, err
 }
 
 func (c *replayCmd) print(f *flags, r *whatif.Report) error {

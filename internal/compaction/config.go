@@ -54,6 +54,13 @@ func NewConfig(p Policy, w Windows) (*Config, error) {
 	return (&Config{Policy: p, Windows: w, Prices: measure.DefaultPrices(), retention: defaultRetention}).build()
 }
 
+// WithPolicy returns the config with another policy, for all tenants.
+func (c *Config) WithPolicy(p Policy) (*Config, error) {
+	out := *c
+	out.Policy, out.Tenants = p, nil
+	return out.build()
+}
+
 // WithTenants returns the config with policies of tenants in place of its own.
 // They are whole: they contain what they take over from the config's policy.
 func (c *Config) WithTenants(tenants map[string]Policy) (*Config, error) {

@@ -20,7 +20,7 @@ import (
 func small() options {
 	o := defaults()
 	o.real, o.examples, o.sessions = "../../examples/sessions", "../../examples/sessions", 2
-	o.compactbench = "testdata/compactbench"
+	o.compactbench, o.compint = "testdata/compactbench", "testdata/compint"
 	o.timings, o.week = 2, 400
 	o.backlog = backlog{rounds: 2, jobs: 50, turns: 20}
 	o.load = load{modes: []summarizetest.Mode{summarizetest.Hang, summarizetest.Redirect}, rounds: 1, sessions: 4, turns: 6, warm: 10, rate: 600}
@@ -35,7 +35,7 @@ func TestMeasure(t *testing.T) {
 	}
 	for _, name := range []string{
 		"retention_paths", "retention_user_messages", "retention_failures", "retention_todos", "retention_instructions", "record_tokens_1", "record_tokens_10",
-		"needed_lines/0.6", "needed_lines_cut/0.6", "needed_lines/0.6/neurolink", "week_growth", "compactbench/1", "compactbench/decision_override/3", "compactbench_cut/1", "week_share_max", "summary_growth_10", "overflow_p99_ms", "outage_latency_ratio", "outage_latency_ratio/hang", "outage_latency_ratio/redirect",
+		"needed_lines/0.6", "needed_lines_cut/0.6", "needed_lines/0.6/neurolink", "week_growth", "compactbench/1", "compactbench/decision_override/3", "compactbench_cut/1", "compint/100000/top/1", "compint/3", "money_cut", "money_none", "week_share_max", "summary_growth_10", "overflow_p99_ms", "outage_latency_ratio", "outage_latency_ratio/hang", "outage_latency_ratio/redirect",
 	} {
 		line := regexp.MustCompile(`(?m)^eval ` + name + ` [0-9.]+( |$)`)
 		if n := len(line.FindAllString(out.String(), -1)); n != 1 {

@@ -18,6 +18,7 @@ type options struct {
 	page           string // where what is printed is written too, "" for nowhere
 	real, examples string // directories; of real sessions a list
 	compactbench   string // directory of a checkout, "" for none
+	compint, kit   string // the same of COMPINT and of the compaction-conformance-kit
 	sessions       int    // of each corpus, 0 for all
 
 	timings int // drawn for each session
@@ -33,6 +34,8 @@ func defaults() options {
 		examples: "examples/sessions",
 
 		compactbench: os.Getenv("COMPACTBENCH"),
+		compint:      os.Getenv("COMPINT"),
+		kit:          os.Getenv("CONFORMANCEKIT"),
 		timings:      200,
 		week:         3_000,
 		backlog:      backlog{rounds: 100, jobs: 10_000, turns: 1_000},
@@ -43,7 +46,7 @@ func defaults() options {
 func main() {
 	o := defaults()
 	flag.StringVar(&o.page, "write", "", "write what is printed into the `file`, if all is measured on real sessions")
-	harness.Main("eval", "groups that match this `regexp`: retention, failures, needed, fit, dialects, week, compactbench, growth, prepared, overflow, outage", func(ctx context.Context, only *regexp.Regexp, dir string) error {
+	harness.Main("eval", "groups that match this `regexp`: retention, money, failures, needed, fit, dialects, week, compactbench, compint, conformance_kit, growth, prepared, overflow, outage", func(ctx context.Context, only *regexp.Regexp, dir string) error {
 		o.run = only
 		var out bytes.Buffer
 		if err := measure(ctx, o, dir, io.MultiWriter(os.Stdout, &out)); err != nil || o.page == "" {
@@ -70,12 +73,15 @@ func measure(ctx context.Context, o options, dir string, out io.Writer) error {
 		run  func() error
 	}{
 		{"retention", func() error { return evalRetention(ctx, cs, p) }},
+		{"money", func() error { return evalMoney(ctx, cs, p) }},
 		{"failures", func() error { return evalFailures(ctx, cs, p) }},
 		{"needed", func() error { return evalNeeded(ctx, cs, p) }},
 		{"fit", func() error { return evalFit(ctx, cs[0], p) }},
 		{"dialects", func() error { return evalDialects(ctx, cs[0], p) }},
 		{"week", func() error { return evalWeek(ctx, cs[0], o.week, p) }},
 		{"compactbench", func() error { return evalCompactBench(ctx, o.compactbench, p) }},
+		{"compint", func() error { return evalCompint(ctx, o.compint, cs, p) }},
+		{"conformance_kit", func() error { return evalKit(ctx, o.kit, p) }},
 		{"growth", func() error { return evalGrowth(ctx, cs[0], p) }},
 		{"prepared", func() error { return evalTiming(ctx, cs, o.timings, p) }},
 		{"overflow", func() error { return evalOverflow(ctx, o.backlog, dir, p) }},

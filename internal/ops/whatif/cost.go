@@ -27,6 +27,9 @@ type Costs struct {
 	LostTokens compaction.Tokens `json:"lost_tokens"`
 }
 
+// All is what calls and summaries cost together: what is lost on caches is in the input.
+func (c *Costs) All() compaction.Money { return c.Input + c.Summaries }
+
 func (c *Costs) add(o *Costs) {
 	c.Calls += o.Calls
 	c.Input += o.Input

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"compactd/internal/compaction"
+	"compactd/internal/events"
 )
 
 // C12: a call pays the price of the cache for what the provider has read within five minutes and
@@ -45,21 +46,33 @@ func TestCharge(t *testing.T) {
 	}
 }
 
-// C12: on recorded sessions a policy that never compacts loses and saves nothing; one that does
-// loses no more of its caches than calls carried.
+// C12: on recorded sessions the baseline that never compacts loses and saves nothing; one that does
+// loses no more of its caches than calls carried. The one that cuts uses the last stage alone, at the
+// same trigger.
 func TestCosts(t *testing.T) {
-	p := compaction.DefaultPolicy()
-	p.Enabled = false
-	c, err := compaction.NewConfig(p, compaction.DefaultWindows())
-	if err != nil {
-		t.Fatal(err)
+	own := preset(t, "default")
+	columns := []Policy{own}
+	for _, name := range []string{"cut", "none"} {
+		b, err := Baseline(name, own.Config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		columns = append(columns, b)
 	}
-	r := report(t, examples(t, "example-rename-flag*"), []Policy{{Name: "none", Config: c}, preset(t, "default")}, 0)
-	none, some := r.Policies[0].Costs, r.Policies[1].Costs
-	if none.Calls == 0 || none.Input <= 0 || none != (Costs{Calls: none.Calls, Input: none.Input}) {
-		t.Errorf("without compactions: %+v", none)
+	r := NewReport(columns, Options{NoFacts: true})
+	for _, s := range examples(t, "example-rename-flag*") {
+		if err := r.Add(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if some.Calls != none.Calls || some.Saved <= 0 || some.Lost <= 0 || some.LostTokens > r.Policies[1].Sent {
-		t.Errorf("with compactions: %+v", some)
+	some, cut, none := r.Policies[0], r.Policies[1], r.Policies[2]
+	if c := none.Costs; c.Calls == 0 || c.Input <= 0 || c != (Costs{Calls: c.Calls, Input: c.Input}) || none.Compactions > 0 {
+		t.Errorf("without compactions: %+v", c)
+	}
+	if c := some.Costs; c.Calls != none.Costs.Calls || c.Saved <= 0 || c.Lost <= 0 || c.LostTokens > some.Sent || c.All() != c.Input+c.Summaries {
+		t.Errorf("with compactions: %+v", c)
+	}
+	if n := cut.Stages[events.StageTruncate]; n == 0 || n != cut.Compactions || len(cut.Stages) != 1 || cut.Summaries.Requested > 0 {
+		t.Errorf("cutting: %d compactions by %v, %d summaries requested", cut.Compactions, cut.Stages, cut.Summaries.Requested)
 	}
 }

@@ -24,6 +24,8 @@ type Options struct {
 	Delay time.Duration
 	// Largest keeps, of the first policy, the compaction that took most off.
 	Largest bool
+	// NoFacts looks for no facts, which takes half of the time.
+	NoFacts bool
 }
 
 // Report compares policies over some sessions.
@@ -36,6 +38,7 @@ type Report struct {
 	Policies       []*Column `json:"policies"`
 
 	delay   int64
+	noFacts bool
 	largest *Compaction
 }
 
@@ -58,7 +61,7 @@ type SessionFigures struct {
 
 // NewReport is a report of no sessions yet.
 func NewReport(policies []Policy, o Options) *Report {
-	r := &Report{SummarySeconds: o.Delay.Seconds(), delay: o.Delay.Milliseconds()}
+	r := &Report{SummarySeconds: o.Delay.Seconds(), delay: o.Delay.Milliseconds(), noFacts: o.NoFacts}
 	if o.Largest {
 		r.largest = &Compaction{}
 	}
@@ -76,6 +79,7 @@ func NewReport(policies []Policy, o Options) *Report {
 func (r *Report) Add(ctx context.Context, s *Session) error {
 	for i, c := range r.Policies {
 		w := newSimulation(s, c.config, r.delay)
+		w.noFacts = r.noFacts
 		if i == 0 {
 			w.largest = r.largest
 		}

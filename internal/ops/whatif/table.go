@@ -106,6 +106,7 @@ func (r *Report) costs(rows []row) []row {
 		row{"  saved by compactions", func(f *Figures) string { return units.Dollars(f.Costs.Saved) }},
 		row{"  lost on caches", func(f *Figures) string { return units.Dollars(f.Costs.Lost) }},
 		row{"cost of summaries", func(f *Figures) string { return units.Dollars(f.Costs.Summaries) }},
+		row{"cost of both", func(f *Figures) string { return units.Dollars(f.Costs.All()) }},
 	)
 	return r.known(rows, "calls without a price", func(f *Figures) int { return int(f.Calls - f.Costs.Calls) })
 }

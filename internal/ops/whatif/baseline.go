@@ -1,0 +1,20 @@
+package whatif
+
+import "compactd/internal/compaction"
+
+// Baselines are columns to compare a policy with, by name: an agent that compacts nothing, and
+// one that cuts its oldest messages at the trigger and down to the target of the policy.
+var Baselines = map[string]func(*compaction.Policy){
+	"none": func(p *compaction.Policy) { p.Enabled = false },
+	"cut": func(p *compaction.Policy) {
+		p.Prune.Enabled, p.Deduplicate.Enabled, p.Summarize.Enabled, p.Restore.Enabled = false, false, false, false
+	},
+}
+
+// Baseline is the column of a name of [Baselines] for the policy of a config.
+func Baseline(name string, c *compaction.Config) (Policy, error) {
+	p := c.Policy
+	Baselines[name](&p)
+	config, err := c.WithPolicy(p)
+	return Policy{Name: name, Config: config}, err
+}
