@@ -1,6 +1,7 @@
 package worker_test
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/summarize/extract"
 	"compactd/internal/worker"
+	"compactd/internal/worker/limit"
 )
 
 const (
@@ -223,6 +225,40 @@ func TestMCPTokens(t *testing.T) {
 		if err := e.edge.Reload(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", line, err)
 		}
+	}
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Tools that a model calls in one request run at once: each is an operation of its own, and all give back their
+// shares.
+func TestMCPBatch(t *testing.T) {
+	t.Parallel()
+	env := newEnv(t, t.TempDir())
+	r, e, l := env.limitedEdge(0)
+	e.write(tokenLine(defaultToken, "default agent") + tokenLine(sessionToken, "default/s1 session"))
+	if err := e.edge.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	for n := 1; n <= 20; n++ {
+		e.post("s1", "turns", string(turn(n)))
+	}
+	const calls = 20
+	batch := make([]string, calls)
+	for i := range batch {
+		batch[i] = fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"search_history","arguments":{"text":"word"}}}`, i)
+		if i%10 == 0 {
+			batch[i] = fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"compact_now","arguments":{"focus":"%d"}}}`, i, i)
+		}
+	}
+	status, text := e.do(sessionToken, "POST", "/mcp/default/s1", "["+strings.Join(batch, ",")+"]",
+		"Accept", "application/json, text/event-stream", "Content-Type", "application/json", "MCP-Protocol-Version", "2025-03-26")
+	if found := strings.Count(text, "turn 20, message 1"); status != 200 || found != calls-2 {
+		t.Errorf("%d, %d of %d searches: %.300s", status, found, calls-2, text)
+	}
+	for _, c := range []limit.Class{limit.Memory, limit.Processor, limit.Reads, limit.Waits} {
+		awaitHeld(t, func() bool { return l.Held(c) == 0 })
 	}
 	if err := r.stop(); err != nil {
 		t.Fatal(err)

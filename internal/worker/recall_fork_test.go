@@ -11,6 +11,7 @@ import (
 
 	"compactd/internal/events"
 	"compactd/internal/worker"
+	"compactd/internal/worker/limit"
 	"compactd/internal/worker/observe"
 )
 
@@ -134,6 +135,45 @@ func TestRecallFromAncestors(t *testing.T) {
 	}
 	for _, r := range []*running{first, second} {
 		if err := r.stop(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A search goes through as many sessions as branched off one another, whichever of two workers serves each, with
+// the memory and the places of one: it waits for nothing that it holds itself.
+func TestSearchHoldsOneShare(t *testing.T) {
+	t.Parallel()
+	env := newEnv(t, t.TempDir())
+	var limits []*limit.Limiter
+	var workers []*running
+	for _, name := range []string{"a", "b"} {
+		env.limiter = limit.New(limit.Config{Memory: 32 << 20})
+		limits = append(limits, env.limiter)
+		workers = append(workers, env.start(name, worker.Listener{}))
+		<-workers[len(workers)-1].worker.Ready()
+	}
+	const depth = 50
+	for n := range depth {
+		fork := ""
+		if n > 0 {
+			fork = fmt.Sprintf(`,"v":2,"forked_from":{"session":"s%d","turn":1}`, n-1)
+		}
+		env.publish(events.KindTurn, fmt.Sprintf("s%d", n), fmt.Appendf(nil, `{"turn":1%s,"messages":[{"role":"user","content":"needle %d"}]}`, fork, n))
+	}
+	env.awaitDecided()
+	var got events.SearchResponse
+	if e := env.request(events.SubjectRecall, fmt.Sprintf(`{"session":"s%d","text":"needle","limit":%d}`, depth-1, events.MaxHits), &got); e != nil || len(got.Hits) != depth {
+		t.Errorf("%d hits in %d sessions: %+v", len(got.Hits), depth, e)
+	}
+	if turn := env.recall(fmt.Sprintf(`{"session":"s%d","turn":1,"ancestor":"s0"}`, depth-1)); len(turn.Messages) != 1 || !strings.Contains(string(turn.Messages[0]), "needle 0") {
+		t.Errorf("the first session: %+v", turn)
+	}
+	for i, l := range limits {
+		awaitHeld(t, func() bool {
+			return l.Held(limit.Memory)+l.Held(limit.Processor)+l.Held(limit.Reads)+l.Held(limit.Forwards) == 0
+		})
+		if err := workers[i].stop(); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -73,7 +73,15 @@ type source struct {
 	at   events.Address
 }
 
+// begin is for one tool: those of a request run at once, and each is an operation of its own.
+func (s *source) begin(ctx context.Context) (_ context.Context, end func()) {
+	op := s.edge.limiter.Begin(limit.Of(ctx).Account())
+	return op.With(ctx), op.End
+}
+
 func (s *source) Ask(ctx context.Context, operation string, in, out any) error {
+	ctx, end := s.begin(ctx)
+	defer end()
 	service, err := s.edge.config.Service()
 	if err != nil {
 		return query.Refusal(err)
@@ -93,6 +101,8 @@ func (s *source) Compactions(ctx context.Context, fn func(*events.Compacted) err
 }
 
 func (s *source) Compact(ctx context.Context, focus string) (*events.EventResponse, error) {
+	ctx, end := s.begin(ctx)
+	defer end()
 	event := &events.EventResponse{V: events.Version, ID: uuid.NewString()}
 	body, err := events.Marshal(&events.Compact{ID: event.ID, Focus: focus})
 	if err != nil {

@@ -4,7 +4,7 @@
 //	l := limit.New(limit.Config{Memory: 128 << 20})
 //	o := l.Begin(limit.Account{Tenant: "acme", Part: token})
 //	defer o.End()
-//	body, err := o.Read(ctx, r, limit.Body{Most: 4 << 20})
+//	body, err := o.ReadBody(ctx, w, r, limit.Body{Most: 4 << 20})
 //	if len(body) > limit.Large {
 //		err = o.Compute(ctx) // one of few goroutines that compute for long
 //	}
@@ -14,10 +14,11 @@
 //
 // A tenant takes at most as much of a class as it leaves free: one alone half, two a third each.
 // A tenant that holds nothing is always let in while anything is free. Within a tenant one part, a
-// token or a session, leaves a quarter of the share to the others. Nothing is refused that can
-// wait: an operation waits in turn until its context ends. The turn is that of the tenant, and
-// within it of the part, that used the least lately, counted in the units of the class: bytes of
-// memory, the time of a processor or a place.
+// token or a session, leaves a quarter of the share to the others. An operation waits in turn until
+// its context ends, except with TryHold and TryRemember, and where 8,192 wait or its tenant has half
+// of the waits that are left. The turn is that of the tenant, and within it of the part, that used the
+// least lately, counted in the units of the class: bytes of memory, the time of a processor or a
+// place. A turn costs the logarithm of those that wait.
 //
 // At most all processors but one compute for long. Small operations never wait for those that do.
 //

@@ -97,6 +97,14 @@ func (o *Operation) Hold(ctx context.Context, c Class) (release func(), err erro
 	return o.limiter.Hold(ctx, c, o.of, 1)
 }
 
+// Borrow is Remember for memory that is given back before the operation ends, by release.
+func (o *Operation) Borrow(ctx context.Context, n int64) (release func(), err error) {
+	if o == nil {
+		return func() {}, nil
+	}
+	return o.limiter.Hold(ctx, Memory, o.of, n)
+}
+
 // slice is how long an operation computes before others get their turn, where it can stop.
 const slice = 5 * time.Millisecond
 

@@ -2,6 +2,7 @@ package limit
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
@@ -25,17 +26,21 @@ type pool struct {
 	now     int64 // the virtual time: the use of the tenant that was served last
 	tenants map[string]*share
 	waiting int
+	orders  [2]order // of tenants with small operations that wait, and with others
 }
 
 // share is what a tenant, or a part of one, has of a pool.
 type share struct {
+	name    string
 	held    int64
 	large   int64 // of it, in leases that are not small
 	used    int64 // virtual time, in the pool's units
 	waiting int
 	parts   map[string]*share // of a tenant
 	now     int64             // the virtual time among the parts
-	queue   []*waiter         // of a part
+	orders  [2]order          // of the parts that wait
+	queues  [2][]*waiter      // of a part
+	places  [2]int            // in orders, from 1 on; 0 for none
 }
 
 // waiter is an operation that waits for its turn.
@@ -64,7 +69,7 @@ func newPool(size, small int64, floor, timed bool) *pool {
 const partShares = 3
 
 // fits reports whether a tenant may take n now.
-func (p *pool) fits(t, part *share, named bool, n int64) bool {
+func (p *pool) fits(t, part *share, n int64) bool {
 	own, ofPart := p.counted(t, n), p.counted(part, n)
 	switch {
 	case n > p.free:
@@ -73,7 +78,7 @@ func (p *pool) fits(t, part *share, named bool, n int64) bool {
 		return true
 	case own+n > p.free-n:
 		return false
-	case !named || ofPart == 0:
+	case part.name == "" || ofPart == 0:
 		return true
 	}
 	most := (own + p.free) / 2 // the tenant's share, while others hold what they do
@@ -108,7 +113,7 @@ func (p *pool) try(of Account, n int64) (lease, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	t, part := p.of(of)
-	if (p.waiting == 0 || n <= p.small) && p.fits(t, part, of.Part != "", n) {
+	if (p.waiting == 0 || n <= p.small) && p.fits(t, part, n) {
 		return p.grant(of, t, part, n), true
 	}
 	p.drop(of, t, part)
@@ -123,13 +128,17 @@ func (p *pool) most() int64 {
 	return p.size
 }
 
-// take waits for n until ctx ends, and returns why it did.
+// take waits for n until ctx ends, and returns why it did. Where too many wait it is ErrBusy.
 func (p *pool) take(ctx context.Context, of Account, n int64) (lease, error) {
 	if got, ok := p.try(of, n); ok {
 		return got, nil
 	}
 	began := time.Now()
 	w := p.enqueue(of, min(n, p.most()))
+	if w == nil {
+		p.onRefuse()
+		return lease{}, ErrBusy
+	}
 	var err error
 	select {
 	case <-w.ready:
@@ -142,22 +151,25 @@ func (p *pool) take(ctx context.Context, of Account, n int64) (lease, error) {
 	return w.took, err
 }
 
-// enqueue adds a waiter, and serves those whose turn it is.
+// mostWaiting bounds the operations that wait for a pool. A tenant has at most as many of them as
+// it leaves to others.
+const mostWaiting = 8192
+
+// enqueue adds a waiter, and serves those whose turn it is; nil where too many wait.
 func (p *pool) enqueue(of Account, n int64) *waiter {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	w := &waiter{n: n, ready: make(chan struct{})}
 	t, part := p.of(of)
-	if t.waiting == 0 && t.held == 0 {
-		t.used = max(t.used, p.now)
+	if left := mostWaiting - p.waiting; left <= 0 || t.waiting > 0 && t.waiting >= left {
+		p.drop(of, t, part)
+		return nil
 	}
-	if part.waiting == 0 && part.held == 0 {
-		part.used = max(part.used, t.now)
-	}
-	part.queue = append(part.queue, w)
-	part.waiting++
-	t.waiting++
-	p.waiting++
+	w := &waiter{n: n, ready: make(chan struct{})}
+	p.wake(t, part)
+	k := p.kind(n)
+	part.queues[k] = append(part.queues[k], w)
+	p.count(t, part, 1)
+	p.place(k, t, part)
 	p.serve()
 	return w
 }
@@ -167,112 +179,61 @@ func (p *pool) leave(of Account, w *waiter) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	t, part := p.of(of)
-	for i, x := range part.queue {
-		if x == w {
-			part.queue = append(part.queue[:i], part.queue[i+1:]...)
-			p.left(t, part)
-			p.drop(of, t, part)
-			p.serve() // it may have kept others waiting
-			return true
-		}
+	k := p.kind(w.n)
+	at := slices.Index(part.queues[k], w)
+	if at >= 0 {
+		part.queues[k] = slices.Delete(part.queues[k], at, at+1)
+		p.count(t, part, -1)
+		p.place(k, t, part)
 	}
 	p.drop(of, t, part)
-	return false
+	if at >= 0 {
+		p.serve() // it may have kept others waiting
+	}
+	return at >= 0
 }
 
-func (p *pool) left(t, part *share) {
-	part.waiting--
-	t.waiting--
-	p.waiting--
+// wake has a share that did nothing begin with the use of those that are served now.
+func (p *pool) wake(t, part *share) {
+	if t.waiting == 0 && t.held == 0 {
+		t.used = max(t.used, p.now)
+	}
+	if part.waiting == 0 && part.held == 0 {
+		part.used = max(part.used, t.now)
+	}
 }
 
-// serve gives free room to operations that wait, in turn. While the one whose turn it is needs more
-// than is free, only small ones pass it.
+func (p *pool) count(t, part *share, n int) {
+	part.waiting += n
+	t.waiting += n
+	p.waiting += n
+}
+
+// serve gives free room to operations that wait, in turn.
 func (p *pool) serve() {
 	for p.waiting > 0 && p.free > 0 {
-		of, t, part := p.next()
+		k, t, part := p.next()
 		if t == nil {
 			return
 		}
-		w := part.queue[0]
-		part.queue = part.queue[1:]
-		p.left(t, part)
-		w.took = p.grant(of, t, part, w.n)
+		w := part.queues[k][0]
+		part.queues[k] = part.queues[k][1:]
+		p.count(t, part, -1)
+		w.took = p.grant(Account{t.name, part.name}, t, part, w.n)
+		p.place(k, t, part)
 		close(w.ready)
 	}
 }
 
-// turn is a place in the order of those that wait: by use, then by name.
-type turn struct {
-	used  int64
-	name  string
-	share *share
-}
-
-// first is the earlier of two turns; one without a share is none.
-func first(a, b turn) turn {
-	if a.share == nil || b.share != nil && (b.used < a.used || b.used == a.used && b.name < a.name) {
-		return b
-	}
-	return a
-}
-
-// next is the part whose turn it is, nil for none.
-func (p *pool) next() (of Account, t, part *share) {
-	var tenant, stuck turn
-	for name, x := range p.tenants {
-		if x.waiting == 0 {
-			continue
-		}
-		y, blocks := p.nextPart(x)
-		at := turn{x.used, name, x}
-		if blocks {
-			stuck = first(stuck, at)
-		}
-		if y.share != nil && first(tenant, at) == at {
-			tenant, part, of = at, y.share, Account{name, y.name}
-		}
-	}
-	if part == nil || stuck.share != nil && first(stuck, tenant) == stuck && part.queue[0].n > p.small {
-		return Account{}, nil, nil
-	}
-	return of, tenant.share, part
-}
-
-// nextPart is the part of a tenant whose turn it is. It blocks others if the turn is of one that
-// waits for what the pool has not got, and not for what its own tenant holds.
-func (p *pool) nextPart(t *share) (part turn, blocks bool) {
-	var stuck turn
-	for name, x := range t.parts {
-		if x.waiting == 0 {
-			continue
-		}
-		at := turn{x.used, name, x}
-		switch n := x.queue[0].n; {
-		case p.fits(t, x, name != "", n):
-			part = first(part, at)
-		case n > p.free && p.counted(t, n) == 0:
-			stuck = first(stuck, at)
-		}
-	}
-	return part, stuck.share != nil && first(part, stuck) == stuck
-}
-
 func (p *pool) grant(of Account, t, part *share, n int64) lease {
-	if t.held == 0 && t.waiting == 0 {
-		t.used = max(t.used, p.now)
-	}
-	if part.held == 0 && part.waiting == 0 {
-		part.used = max(part.used, t.now)
-	}
+	p.wake(t, part)
 	p.now, t.now = max(p.now, t.used), max(t.now, part.used)
 	out := lease{pool: p, of: of, tenant: t, part: part, n: n, large: n > p.small}
 	p.add(&out, n)
 	if p.timed {
 		out.since = time.Now()
 	} else {
-		t.used += n
-		part.used += n
+		p.use(t, part, n)
 	}
 	return out
 }
@@ -300,9 +261,7 @@ func (l *lease) release() {
 	defer p.mu.Unlock()
 	l.pool = nil
 	if p.timed {
-		cost := l.n * int64(time.Since(l.since))
-		l.tenant.used += cost
-		l.part.used += cost
+		p.use(l.tenant, l.part, l.n*int64(time.Since(l.since)))
 	}
 	p.add(l, -l.n)
 	p.drop(l.of, l.tenant, l.part)
@@ -312,11 +271,11 @@ func (l *lease) release() {
 // of finds the shares of an account.
 func (p *pool) of(a Account) (t, part *share) {
 	if t = p.tenants[a.Tenant]; t == nil {
-		t = &share{used: p.now, parts: map[string]*share{}}
+		t = &share{name: a.Tenant, used: p.now, parts: map[string]*share{}}
 		p.tenants[a.Tenant] = t
 	}
 	if part = t.parts[a.Part]; part == nil {
-		part = &share{used: t.now}
+		part = &share{name: a.Part, used: t.now}
 		t.parts[a.Part] = part
 	}
 	return t, part

@@ -119,12 +119,29 @@ func TestLargeLease(t *testing.T) {
 	})
 }
 
+// withinFloor checks that the tenant of a lease that was just taken has at most as much as it leaves free, unless this
+// is its only one of a kind.
+func withinFloor(t *rapid.T, p *pool, held []*lease, got *lease) {
+	own, alone := int64(0), true
+	for _, l := range held {
+		if l.of.Tenant == got.of.Tenant && (got.large || !l.large) {
+			own += l.n
+			alone = alone && (l == got || l.large != got.large)
+		}
+	}
+	if !alone && own > p.free {
+		t.Fatalf("%s holds %d, and leaves %d", got.of.Tenant, own, p.free)
+	}
+}
+
 // Whatever is taken and given back: no more than there is, no tenant beyond what it leaves, nothing
-// lost, and none waits that could be served.
+// lost, none waits that could be served, and a tenant that comes finds something.
 func TestPoolProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.Int64Range(1, 40).Draw(t, "size")
-		p := testPool(size, rapid.Bool().Draw(t, "floor"), false)
+		small := rapid.Int64Range(0, 3).Draw(t, "small")
+		p := newPool(size, small, rapid.Bool().Draw(t, "floor"), false)
+		p.onWait, p.onRefuse = func(time.Duration, error) {}, func() {}
 		var held []*lease
 		waiters := map[*waiter]Account{}
 		collect := func() {
@@ -140,6 +157,7 @@ func TestPoolProperties(t *testing.T) {
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			of := Account{fmt.Sprint(rapid.IntRange(0, 3).Draw(t, "tenant")), fmt.Sprint(rapid.IntRange(0, 2).Draw(t, "part"))}
 			n := rapid.Int64Range(1, 8).Draw(t, "n")
+			before := len(held)
 			switch rapid.IntRange(0, 3).Draw(t, "step") {
 			case 0:
 				if l, ok := p.try(of, n); ok {
@@ -152,6 +170,7 @@ func TestPoolProperties(t *testing.T) {
 					i := rapid.IntRange(0, len(held)-1).Draw(t, "lease")
 					held[i].release()
 					held = slices.Delete(held, i, i+1)
+					before--
 				}
 			case 3:
 				for w, of := range waiters {
@@ -161,16 +180,25 @@ func TestPoolProperties(t *testing.T) {
 					break
 				}
 			}
-			collect()
+			if collect(); p.floor && len(held) == before+1 { // of several each saw more free
+				withinFloor(t, p, held, held[before])
+			}
 			var sum int64
 			for _, l := range held {
 				sum += l.n
 			}
-			if p.free != size-sum || p.free < 0 {
-				t.Fatalf("%d free, %d held of %d", p.free, sum, size)
+			if p.free != size-sum || p.free < 0 || p.waiting != len(waiters) {
+				t.Fatalf("%d free, %d held of %d; %d wait of %d", p.free, sum, size, p.waiting, len(waiters))
 			}
-			if _, tenant, _ := p.next(); tenant != nil {
-				t.Fatal("one waits that could be served")
+			for w, of := range waiters {
+				if tenant, part := p.of(of); len(waiters) == 1 && p.fits(tenant, part, w.n) {
+					t.Fatal("the only one waits that could be served")
+				}
+			}
+			if l, ok := p.try(Account{"new", ""}, 1); ok != (p.free+l.n > 0 && (p.waiting == 0 || small > 0)) {
+				t.Fatalf("a tenant that comes: %v of %d free", ok, p.free)
+			} else {
+				l.release()
 			}
 		}
 		for len(held)+len(waiters) > 0 {
@@ -185,6 +213,52 @@ func TestPoolProperties(t *testing.T) {
 			t.Fatalf("%d of %d free, %d wait", p.free, size, p.waiting)
 		}
 	})
+}
+
+// A turn costs the same, however many wait.
+func TestTurnsOfMany(t *testing.T) {
+	perTurn := func(n int) time.Duration {
+		least := time.Hour
+		for range 5 {
+			p := testPool(1, false, false)
+			first, _ := p.try(Account{"first", ""}, 1)
+			all := make([]*waiter, n)
+			for i := range all {
+				all[i] = p.enqueue(Account{strconv.Itoa(i % 8), fmt.Sprintf("%04d", i)}, 1)
+			}
+			began := time.Now()
+			first.release()
+			for _, w := range all {
+				<-w.ready
+				w.took.release()
+			}
+			least = min(least, time.Since(began))
+		}
+		return least / time.Duration(n)
+	}
+	few, many := perTurn(256), perTurn(4096)
+	if t.Logf("a turn of 4096 costs %.1f times one of 256", float64(many)/float64(few)); many > 4*few {
+		t.Errorf("%v a turn of 4096, %v of 256", many, few)
+	}
+}
+
+// So many wait at most, and a tenant leaves others room among them.
+func TestMostWaiting(t *testing.T) {
+	p := testPool(1, false, true)
+	held, _ := p.try(Account{"a", ""}, 1)
+	waits := map[string]int{}
+	for _, tenant := range []string{"a", "b", "c"} {
+		for p.enqueue(Account{tenant, strconv.Itoa(waits[tenant])}, 1) != nil {
+			waits[tenant]++
+		}
+	}
+	if waits["a"] != mostWaiting/2 || waits["b"] != mostWaiting/4 || waits["c"] != mostWaiting/8 {
+		t.Errorf("%v wait", waits)
+	}
+	if _, err := p.take(t.Context(), Account{"a", ""}, 1); !errors.Is(err, ErrBusy) {
+		t.Errorf("one more: %v", err)
+	}
+	held.release()
 }
 
 // A place costs a small operation less than a microsecond.

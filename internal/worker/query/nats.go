@@ -59,7 +59,7 @@ func (s *Service) add(ctx context.Context, svc micro.Service, o *Operation) erro
 		return err
 	}
 	ofTenant := func(r micro.Request) {
-		s.receive(ctx, o, message{reply: r.Reply(), data: r.Data(), tenant: lastToken(r.Subject())})
+		s.receive(ctx, o, message{reply: r.Reply(), data: r.Data(), of: limit.Account{Tenant: lastToken(r.Subject())}})
 	}
 	return svc.AddEndpoint(o.Name+"-of-tenant", micro.HandlerFunc(ofTenant), micro.WithEndpointSubject(events.OfTenant(o.Subject(), "*")), meta)
 }
@@ -72,7 +72,7 @@ func (s *Service) Subscribe(ctx context.Context, id int) (stop func()) {
 		switch {
 		case o == nil || o.global || !mayReply(m.Reply):
 		case m.Header.Get(headerParts) == "":
-			s.receive(ctx, o, message{reply: m.Reply, data: m.Data, alone: true})
+			s.receive(ctx, o, message{reply: m.Reply, data: m.Data, of: forwarded(m.Header), alone: true})
 		default:
 			go s.receiveParts(ctx, o, m)
 		}
@@ -86,10 +86,10 @@ func (s *Service) Subscribe(ctx context.Context, id int) (stop func()) {
 
 // message is a request over NATS.
 type message struct {
-	reply  string
-	data   []byte
-	tenant string // of its subject, "" for none
-	alone  bool   // it comes from another worker
+	reply string
+	data  []byte
+	of    limit.Account // of its subject, or as another worker states; no tenant for none
+	alone bool          // it comes from another worker
 }
 
 // receive answers a request: at once, or from a goroutine of its own, so that others of its
@@ -98,7 +98,7 @@ func (s *Service) receive(ctx context.Context, o *Operation, m message) {
 	if !mayReply(m.reply) {
 		return
 	}
-	op := s.limiter.Begin(limit.Account{Tenant: m.tenant})
+	op := s.limiter.Begin(m.of)
 	ctx = op.With(ctx)
 	if !op.TryRemember(int64(len(m.data)) * limit.PerByte) {
 		s.respond(m.reply, nil, ErrBusy)
@@ -121,14 +121,14 @@ func (s *Service) receive(ctx context.Context, o *Operation, m message) {
 }
 
 // decodeFor decodes a request, which belongs to the tenant and the session that it names from then
-// on. One of a tenant's subject names no other.
+// on. One of a tenant's subject, or that another worker states, names no other.
 func (s *Service) decodeFor(ctx context.Context, o *Operation, m message) (*call, error) {
 	c, err := s.decode(ctx, o, m.data)
 	tenant := ""
 	switch {
 	case err == nil:
 		tenant = c.tenant
-	case m.tenant == "":
+	case m.of.Tenant == "":
 		return nil, err
 	default: // what is wrong with a request shows nothing to another tenant
 		var unread error
@@ -136,7 +136,7 @@ func (s *Service) decodeFor(ctx context.Context, o *Operation, m message) (*call
 			return nil, err
 		}
 	}
-	if m.tenant != "" && tenant != m.tenant {
+	if m.of.Tenant != "" && tenant != m.of.Tenant {
 		return nil, errOtherTenant
 	}
 	if err != nil {
@@ -167,7 +167,8 @@ func (s *Service) reply(ctx context.Context, op *limit.Operation, o *Operation, 
 func (s *Service) receiveParts(ctx context.Context, o *Operation, m *nats.Msg) {
 	limited, cancel := context.WithTimeoutCause(ctx, AnswerTimeout, ErrBusy)
 	defer cancel()
-	op := s.limiter.Begin(limit.Account{})
+	of := forwarded(m.Header)
+	op := s.limiter.Begin(of)
 	size, release, err := 0, func() {}, error(nil)
 	if size, err = offeredSize(m.Header); err == nil {
 		release, err = op.Hold(limited, limit.Fetches)
@@ -185,7 +186,7 @@ func (s *Service) receiveParts(ctx context.Context, o *Operation, m *nats.Msg) {
 		s.respond(m.Reply, nil, orEnded(limited, err))
 		return
 	}
-	s.reply(op.With(ctx), op, o, message{reply: m.Reply, data: request, alone: true}, nil)
+	s.reply(op.With(ctx), op, o, message{reply: m.Reply, data: request, of: of, alone: true}, nil)
 }
 
 // respond sends an answer, or refuses it with an error.

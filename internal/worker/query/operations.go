@@ -25,6 +25,7 @@ type Operation struct {
 
 	decode func(*Service, []byte) (*call, error)
 	slow   bool // reads the log: each answer has a place
+	steps  bool // takes that place in each of its steps
 	long   bool // waits for models: such answers have a time of their own
 	syncs  bool // publishes: for agents alone
 	global bool // any worker answers
@@ -114,7 +115,7 @@ func Operations() []Operation {
 		{
 			Name: "recall", Method: "GET", Path: session + "/recall", Responses: []string{"recall-response", "search-response"},
 			Query:  []Param{{Name: "turn"}, {Name: "index"}, page, {Name: "text", Text: true}, {Name: "limit"}, {Name: "before", Place: true}, {Name: "ancestor", Text: true}},
-			decode: typed(events.DecodeRecallRequest, (*Service).recall), slow: true,
+			decode: typed(events.DecodeRecallRequest, (*Service).recall), slow: true, steps: true,
 		},
 		{
 			Name: "stats", Method: "GET", Path: session + "/stats", Responses: []string{"stats-response"},

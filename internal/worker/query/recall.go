@@ -55,6 +55,12 @@ func (s *Service) recall(ctx context.Context, in *events.RecallRequest) (any, er
 	}
 }
 
+// reading calls fn with a place for an answer that reads the log. The session that this one branched off is read
+// without one: an operation holds no place that its own later steps wait for.
+func reading[A any](ctx context.Context, fn func() (A, error)) (A, error) {
+	return held(ctx, limit.Of(ctx), limit.Reads, fn)
+}
+
 // turn is a turn of the session, or of an ancestor.
 func (s *Service) turn(ctx context.Context, o *originals, in *events.RecallRequest) (*events.RecallResponse, error) {
 	if in.Ancestor != "" || in.Turn > int64(len(o.seqs)) && o.parent != nil {
@@ -67,7 +73,9 @@ func (s *Service) turn(ctx context.Context, o *originals, in *events.RecallReque
 			return out, err
 		}
 	}
-	return o.turn(ctx, in, min(maxAnswerBytes, connect.MaxPayload(s.config.Read)-answerMargin))
+	return reading(ctx, func() (*events.RecallResponse, error) {
+		return o.turn(ctx, in, min(maxAnswerBytes, connect.MaxPayload(s.config.Read)-answerMargin))
+	})
 }
 
 // search goes through the session, then through its ancestors.
@@ -75,7 +83,8 @@ func (s *Service) search(ctx context.Context, o *originals, in *events.RecallReq
 	out = &events.SearchResponse{V: events.Version, Known: o.known, Hits: []events.Hit{}}
 	rest := *in
 	if in.Ancestor == "" {
-		if out, err = o.search(ctx, in); err != nil || out.Before != nil || o.parent == nil {
+		out, err = reading(ctx, func() (*events.SearchResponse, error) { return o.search(ctx, in) })
+		if err != nil || out.Before != nil || o.parent == nil {
 			return out, err
 		}
 		rest.Before, rest.Limit = nil, cmp.Or(in.Limit, events.DefaultHits)-int64(len(out.Hits))
@@ -100,8 +109,7 @@ func (s *Service) search(ctx context.Context, o *originals, in *events.RecallReq
 }
 
 // askParent sends a request to what the session branched off. Its turns of then are older in
-// the log than the one that names it, so that no session is an ancestor of its own. Where that
-// partition is served here, the request takes no second place for answers.
+// the log than the one that names it, so that no session is an ancestor of its own.
 func (s *Service) askParent(ctx context.Context, o *originals, in *events.RecallRequest, out any) error {
 	request := *in
 	request.Session, request.AsOf = o.parent.Session, &events.AsOf{Turn: o.parent.Turn, Seq: uint64(o.parent.Seq), Depth: 1}
@@ -241,9 +249,15 @@ func (o *originals) search(ctx context.Context, in *events.RecallRequest) (*even
 		f.before = *in.Before
 	}
 	op := limit.Of(ctx)
-	if err := op.Work(ctx, searchMemory); err != nil {
+	release, err := op.Borrow(ctx, searchMemory)
+	if err == nil {
+		defer release()
+		err = op.Compute(ctx)
+	}
+	if err != nil {
 		return nil, orEnded(ctx, err)
 	}
+	defer op.Rest()
 	for size, chunk := 0, 1; ; {
 		to := int(min(f.before.Turn, int64(len(o.seqs)))) // turn number to is index to-1
 		if f.before.Index == 0 {

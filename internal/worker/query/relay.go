@@ -24,6 +24,22 @@ const (
 	partTime    = 2 * time.Second  // for one part
 )
 
+// Whose a request is, so that its memory counts for them before it is decoded. Only workers may publish where these
+// are read; a request that names another tenant than its header is refused.
+const (
+	headerTenant  = "Compactd-Tenant"
+	headerSession = "Compactd-Session"
+)
+
+// forwarded is whose operation a request of another worker is, of no tenant where that is not stated.
+func forwarded(h nats.Header) limit.Account {
+	a := events.Address{Tenant: h.Get(headerTenant), Session: h.Get(headerSession)}
+	if a.Validate() != nil {
+		return limit.Account{}
+	}
+	return limit.Account{Tenant: a.Tenant, Part: a.Session}
+}
+
 // ownerAnswer is the answer of the worker that serves a partition; a refusal of it is
 // the error. Where no worker serves the partition, that is the answer.
 func (s *Service) ownerAnswer(ctx context.Context, o *Operation, c *call) (any, error) {
@@ -34,7 +50,10 @@ func (s *Service) ownerAnswer(ctx context.Context, o *Operation, c *call) (any, 
 		return nil, err
 	}
 	limit.Of(ctx).Rest() // the work is that worker's
-	m := &nats.Msg{Subject: events.OwnerSubject(c.partition, o.Name), Data: request}
+	m := &nats.Msg{
+		Subject: events.OwnerSubject(c.partition, o.Name), Data: request,
+		Header: nats.Header{headerTenant: {c.tenant}, headerSession: {c.session}},
+	}
 	if len(request) > connect.MaxPayload(s.config.Read)-partMargin {
 		stop, err := s.offer(m)
 		if err != nil {
@@ -73,7 +92,9 @@ func (s *Service) offer(m *nats.Msg) (stop func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("offer a request: %w", err)
 	}
-	m.Data, m.Header = nil, nats.Header{headerParts: {place}, headerSize: {strconv.Itoa(len(whole))}}
+	m.Data = nil
+	m.Header.Set(headerParts, place)
+	m.Header.Set(headerSize, strconv.Itoa(len(whole)))
 	return func() { _ = sub.Unsubscribe() }, nil
 }
 

@@ -149,8 +149,9 @@ func (s *Service) decode(ctx context.Context, o *Operation, request []byte) (c *
 	return o.decode(s, request)
 }
 
-// encode writes an answer.
-func (s *Service) encode(ctx context.Context, out any) ([]byte, error) {
+// encode writes an answer. A panic is an error of this answer alone.
+func (s *Service) encode(ctx context.Context, out any) (_ []byte, err error) {
+	defer recovered(&err)
 	if data, ok := out.(events.Raw); ok { // of another worker
 		return data, nil
 	}
@@ -199,12 +200,13 @@ func (s *Service) serve(ctx context.Context, o *Operation, c *call, alone bool) 
 }
 
 // held calls fn with a place of a class.
-func held(ctx context.Context, op *limit.Operation, class limit.Class, fn func() (any, error)) (any, error) {
+func held[A any](ctx context.Context, op *limit.Operation, class limit.Class, fn func() (A, error)) (A, error) {
 	limited, cancel := context.WithTimeoutCause(ctx, AnswerTimeout, ErrBusy)
 	defer cancel()
 	release, err := op.Hold(limited, class)
 	if err != nil {
-		return nil, orEnded(limited, err)
+		var none A
+		return none, orEnded(limited, err)
 	}
 	defer release()
 	return fn()
@@ -218,7 +220,10 @@ func (s *Service) run(ctx context.Context, o *Operation, c *call) (out any, err 
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, AnswerTimeout, ErrBusy)
 	defer cancel()
-	return held(limited, limit.Of(ctx), limit.Reads, func() (any, error) { return c.answer(limited) })
+	if o.steps {
+		return c.answer(limited)
+	}
+	return reading(limited, func() (any, error) { return c.answer(limited) })
 }
 
 // recovered makes an error of a panic.
