@@ -159,7 +159,7 @@ func New(c Config) (*Worker, error) {
 		return nil, fmt.Errorf("new worker: %w", err)
 	}
 	w := &Worker{config: c, js: js, caughtUp: make(chan struct{}), parts: partition.NewSet(js, partition.Config{
-		Read: c.Read, Commit: c.Commit, Streams: c.Streams, Compaction: c.Compaction, Owner: c.Owner, Listener: c.Listener,
+		Read: c.Read, Commit: c.Commit, Streams: c.Streams, Compaction: c.Compaction, Owner: c.Owner, Listener: c.Listener, Limiter: c.Limiter,
 		Dir: c.Dir, Sync: c.Sync, CheckpointEvery: c.CheckpointEvery, CheckpointEvents: c.CheckpointEvents, SnapshotEvery: c.SnapshotEvery,
 		MaxLedgers: c.MaxLedgers, MaxLedgerBytes: c.MaxLedgerBytes, Memory: c.Memory, OutcomeBytes: c.OutcomeBytes,
 		MaxAhead: c.MaxAhead, MarkerEvery: c.MarkerEvery, DrainTimeout: c.DrainTimeout,

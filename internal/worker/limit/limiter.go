@@ -17,7 +17,7 @@ var ErrBusy = errors.New("the worker could not answer in time")
 // Class is something that operations share.
 type Class int
 
-// The classes. Memory is in bytes, Processor in goroutines; the others are in operations.
+// The classes. Memory and Histories are in bytes, Processor in goroutines; the others are in operations.
 const (
 	Memory    Class = iota // bodies, what is decoded of them, and answers
 	Processor              // goroutines that compute for long
@@ -28,10 +28,11 @@ const (
 	Models                 // files that a model summarizes
 	Streams                // connections that receive events
 	CatchUps               // outcomes that are read for such a connection
+	Histories              // that are rendered for commits
 	classes
 )
 
-var names = [classes]string{"memory", "processor", "reads", "waits", "forwards", "fetches", "models", "streams", "catch_ups"}
+var names = [classes]string{"memory", "processor", "reads", "waits", "forwards", "fetches", "models", "streams", "catch_ups", "histories"}
 
 // Large is how many bytes an operation may have that is small: it decodes and answers at once, and
 // its memory is counted as it grows.
@@ -39,7 +40,8 @@ const Large = 64 << 10
 
 // Config is what there is to share.
 type Config struct {
-	// Memory of operations, in bytes. Default 128 MiB; at least 16 MiB.
+	// Memory of operations, in bytes. Default 128 MiB; at least 16 MiB. A quarter as much again is for
+	// histories that are rendered for commits, of which one alone may be larger.
 	Memory int64
 	// Streams bounds the connections that receive events. Default 20,000.
 	Streams int
@@ -68,8 +70,9 @@ const (
 // New returns a limiter in which all is free.
 func New(c Config) *Limiter {
 	l := &Limiter{metrics: newMetrics(c.Registerer)}
+	memory := max(cmp.Or(c.Memory, defaultMemory), leastMemory)
 	sizes := [classes]int64{
-		Memory: max(cmp.Or(c.Memory, defaultMemory), leastMemory), Processor: int64(max(runtime.GOMAXPROCS(0)-1, 1)),
+		Memory: memory, Histories: memory / 4, Processor: int64(max(runtime.GOMAXPROCS(0)-1, 1)),
 		Reads: maxReads, Waits: maxWaits, Forwards: maxForwards, Fetches: maxFetches, Models: maxModels,
 		Streams: int64(cmp.Or(c.Streams, 20_000)), CatchUps: maxCatchUps,
 	}
@@ -78,7 +81,7 @@ func New(c Config) *Limiter {
 		if Class(class) == Memory {
 			small = Large * PerByte
 		}
-		p := newPool(size, small, Class(class) != Processor, Class(class) != Memory)
+		p := newPool(size, small, Class(class) != Processor && Class(class) != Histories, Class(class) != Memory)
 		waited := l.metrics.waited.WithLabelValues(names[class])
 		refused := l.metrics.refused.WithLabelValues(names[class])
 		p.onWait = func(d time.Duration, err error) {

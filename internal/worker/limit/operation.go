@@ -154,26 +154,13 @@ func (o *Operation) Yield(ctx context.Context) error {
 	return o.Compute(ctx)
 }
 
-// mostIdleTime is how long a processor is kept for an operation that waits: what it waits for is its
-// own work, such as a turn that is decided.
-const mostIdleTime = 100 * time.Millisecond
-
-// Idle calls wait, and gives the processor back if that takes long.
+// Idle calls wait, for which it gives the processor back.
 func (o *Operation) Idle(ctx context.Context, wait func() error) error {
 	if o == nil || !o.computes {
 		return wait()
 	}
-	held := o.processor
-	o.processor, o.computes = lease{}, false
-	gone := make(chan struct{})
-	timer := time.AfterFunc(mostIdleTime, func() { held.release(); close(gone) })
-	err := wait()
-	if timer.Stop() {
-		o.processor, o.computes = held, true
-		return err
-	}
-	<-gone
-	if err != nil {
+	o.Rest()
+	if err := wait(); err != nil {
 		return err
 	}
 	return o.Compute(ctx)

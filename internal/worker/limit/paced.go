@@ -18,6 +18,9 @@ func (l *Limiter) Paced(ctx context.Context, of Account) (_ context.Context, end
 	return p, p.end
 }
 
+// pacedIdle is how long a processor is kept for work that may be waiting.
+const pacedIdle = 100 * time.Millisecond
+
 type paced struct {
 	context.Context //nolint:containedctx // it is one
 
@@ -43,7 +46,7 @@ func (p *paced) Err() error {
 	if err != nil {
 		return p.Context.Err() //nolint:wrapcheck // as of any context
 	}
-	p.timer = time.AfterFunc(mostIdleTime, func() {
+	p.timer = time.AfterFunc(pacedIdle, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.op.Rest()

@@ -30,7 +30,7 @@ func TestPaced(t *testing.T) {
 		}
 		o.End()
 		<-done
-		time.Sleep(2 * mostIdleTime)
+		time.Sleep(2 * pacedIdle)
 		if held := l.Held(Processor); held != 0 {
 			t.Errorf("%d processors are held while it waits", held)
 		}

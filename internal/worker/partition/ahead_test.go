@@ -15,6 +15,7 @@ import (
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/worker/limit"
 )
 
 // requested collects the sequences that direct reads of the log request, in order.
@@ -60,7 +61,7 @@ func TestReadAhead(t *testing.T) {
 	t.Parallel()
 	const sessions, rounds, textBytes = 40, 20, 1000
 	env := brokertest.Open(t, t.TempDir(), topology.Config{Partitions: 1})
-	set := NewSet(env.JS, Config{Read: env.NC, Commit: env.NC, Streams: env.Streams, Memory: 1 << 10, OutcomeBytes: -1, MaxAhead: 1 << 10})
+	set := NewSet(env.JS, Config{Read: env.NC, Commit: env.NC, Streams: env.Streams, Memory: 1 << 10, Limiter: limit.New(limit.Config{}), OutcomeBytes: -1, MaxAhead: 1 << 10})
 	fenced, _, err := commit.TakeOver(t.Context(), env.NC, commit.Claim{Owner: "a"})
 	if err != nil {
 		t.Fatal(err)

@@ -188,12 +188,12 @@ func (c *committer) renderOutcome(ctx context.Context, t *emitted) (data []byte,
 		c.retrying("count outcomes")(err)
 	}
 	if t.omitted = q.Over(tenant, 1); t.omitted == "" {
-		var release func()
-		if release, err = c.set.rendering.acquire(ctx, body); err != nil {
+		var end func()
+		if end, err = c.rendering(ctx, body); err != nil {
 			return nil, err
 		}
 		data, t.omitted, err = c.set.Payloads.Outcome(ctx, c.ahead, t.address, t.outcome, connect.MaxPayload(c.set.config.Commit))
-		if release(); data == nil {
+		if end(); data == nil {
 			return nil, err
 		}
 		if bad, ok := errors.AsType[*payload.InvalidError](err); ok {

@@ -4,9 +4,8 @@ import (
 	"context"
 	"time"
 
-	"golang.org/x/sync/semaphore"
-
 	"compactd/internal/events"
+	"compactd/internal/worker/limit"
 )
 
 // How a worker divides its memory. A quarter is for the ledgers of sessions, an eighth
@@ -23,29 +22,23 @@ func payloadsShare(memory int64) uint64 { return uint64(memory / 8) }
 // JobsShare is for texts of summary jobs that are read ahead, in each lane.
 func JobsShare(memory int64) int { return int(max(memory/32, 1<<20)) }
 
-// rendering bounds the histories that are rendered at once. One history alone may be
-// larger.
-type rendering struct {
-	room  *semaphore.Weighted
-	bytes int64
-}
-
-func newRendering(memory int64) *rendering {
-	n := max(memory/8, 1)
-	return &rendering{semaphore.NewWeighted(n), n}
-}
-
 // renderedBytes is about how much memory a token takes while it is rendered: as text of
 // a turn, as a message, and twice in the payload.
 const renderedBytes = 16
 
-// acquire waits until a compaction may be rendered.
-func (r *rendering) acquire(ctx context.Context, c *events.Compacted) (release func(), err error) {
-	n := min(max(c.TokensAfter, 1)*renderedBytes, r.bytes)
-	if err := r.room.Acquire(ctx, n); err != nil {
+// rendering begins the work on a compaction, in turn with that of other partitions and requests.
+func (s scope) rendering(ctx context.Context, c *events.Compacted) (end func(), err error) {
+	bytes, l, commits := max(c.TokensAfter, 1)*renderedBytes, s.set.config.Limiter, limit.Account{Part: "commits"}
+	release, err := l.Hold(ctx, limit.Histories, commits, bytes)
+	if err != nil {
 		return nil, err
 	}
-	return func() { r.room.Release(n) }, nil
+	op := l.Begin(commits)
+	if err := op.ComputeOver(ctx, int(bytes)); err != nil {
+		release()
+		return nil, err
+	}
+	return func() { op.End(); release() }, nil
 }
 
 // partitionShare is at most what a commit gains from, and enough for a few histories.

@@ -14,6 +14,7 @@ import (
 	"compactd/internal/broker/commit"
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
+	"compactd/internal/worker/limit"
 	"compactd/internal/worker/observe"
 	"compactd/internal/worker/payload"
 	"compactd/internal/worker/quota"
@@ -27,6 +28,7 @@ type Config struct {
 	Compaction   *compaction.Config
 	Owner        string
 	Listener     observe.Listener
+	Limiter      *limit.Limiter // shares the processors with requests
 
 	Dir              string
 	Sync             bool
@@ -50,7 +52,6 @@ type Set struct {
 	js        jetstream.JetStream
 	Payloads  *payload.Renderer
 	quotas    *quota.Bounds
-	rendering *rendering
 	snapshots *snapshots
 
 	assigned        []atomic.Bool               // by number: this worker should serve it
@@ -64,7 +65,7 @@ func NewSet(js jetstream.JetStream, c Config) *Set {
 		c.MaxLedgerBytes = ledgersShare(c.Memory)
 	}
 	set := &Set{
-		config: c, js: js, Payloads: payload.NewRenderer(c.Read, payloadsShare(c.Memory)), rendering: newRendering(c.Memory),
+		config: c, js: js, Payloads: payload.NewRenderer(c.Read, payloadsShare(c.Memory)),
 		served:          make([]atomic.Pointer[Partition], c.Streams.Partitions),
 		assigned:        make([]atomic.Bool, c.Streams.Partitions),
 		erasedElsewhere: make([]atomic.Bool, c.Streams.Partitions),

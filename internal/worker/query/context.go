@@ -109,14 +109,19 @@ func (s *Service) inspect(a events.Address, read func(*compaction.Ledger)) (*par
 // awaitCommitted waits until the outcomes that a view rests on are committed: what is
 // only decided may be decided otherwise after a crash, under another config.
 func (s *Service) awaitCommitted(ctx context.Context, p *partition.Partition, a events.Address, seq compaction.Seq) error {
-	err := retry.Every(commitPause).Until(ctx, func() (bool, error) {
-		if p.HasCommitted(a, seq) {
-			return true, nil
-		}
-		if s.config.Partitions.At(p.ID) != p {
-			return false, ErrNotServed
-		}
-		return false, nil
+	if p.HasCommitted(a, seq) {
+		return nil
+	}
+	err := limit.Of(ctx).Idle(ctx, func() error { // the commit may need its processor
+		return retry.Every(commitPause).Until(ctx, func() (bool, error) {
+			if p.HasCommitted(a, seq) {
+				return true, nil
+			}
+			if s.config.Partitions.At(p.ID) != p {
+				return false, ErrNotServed
+			}
+			return false, nil
+		})
 	})
 	return orEnded(ctx, err)
 }

@@ -58,11 +58,10 @@ func (h host) Inspect(a events.Address, read func(*compaction.Ledger)) (func(con
 		return nil, err
 	}
 	return func(ctx context.Context) error {
-		op := limit.Of(ctx)
-		if err := op.Idle(ctx, func() error { return h.awaitCommitted(ctx, p, a, at) }); err != nil {
+		if err := h.awaitCommitted(ctx, p, a, at); err != nil {
 			return err
 		}
-		return op.ComputeOver(ctx, weight) // it is compared as a whole
+		return limit.Of(ctx).ComputeOver(ctx, weight) // it is compared as a whole
 	}, nil
 }
 
