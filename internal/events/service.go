@@ -46,6 +46,8 @@ const (
 	CodeMethodNotAllowed Code = "method_not_allowed"
 	CodeRateLimited      Code = "rate_limited" // the token sends too many requests
 	CodeDuplicateID      Code = "duplicate_id" // the id was used for another event
+	CodeSlowBody         Code = "slow_body"
+	CodeEncodedBody      Code = "encoded_body"
 )
 
 // MaxRequestBytes bounds a request.

@@ -17,6 +17,7 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/worker"
 	"compactd/internal/worker/agents"
+	"compactd/internal/worker/limit"
 )
 
 // raw sends bytes to an edge, and returns the status lines of all answers until the connection
@@ -138,11 +139,11 @@ func TestAgentsSmuggling(t *testing.T) {
 }
 
 // Bodies that are too large are refused before they are read. Slow bodies keep neither
-// other tenants from an answer, nor their own.
+// other tenants from an answer, nor their own, and have memory for what came of them.
 func TestAgentsBodies(t *testing.T) {
 	t.Parallel()
 	env := newEnv(t, t.TempDir())
-	r, e := env.runEdge()
+	r, e, l := env.limitedEdge(0)
 	post := func(token, tenant string, length int) string {
 		c, err := net.Dial("tcp", e.edge.Addr())
 		if err != nil {
@@ -166,6 +167,9 @@ func TestAgentsBodies(t *testing.T) {
 		if got := post(defaultToken, "default", events.MaxTurnBytes); got != "100" {
 			t.Errorf("a body of 4 MiB: %s", got)
 		}
+	}
+	if held := l.Held(limit.Memory); held == 0 || held > 100*limit.PerByte*4<<10 {
+		t.Errorf("%d bytes are held for 100 bodies that have not come", held)
 	}
 	for token, tenant := range map[string]string{acmeToken: "acme", defaultToken: "default"} {
 		if status, text := e.do(token, "POST", "/v1/sessions/"+tenant+"/other/turns", string(turn(1))); status != 200 {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"compactd/internal/worker"
+	"compactd/internal/worker/limit"
 )
 
 // statusOf returns the status of a request with some headers.
@@ -112,7 +113,7 @@ func slowBody(t *testing.T, m *worker.Monitor) string {
 	return strings.TrimSpace(line)
 }
 
-// Requests whose body does not arrive block no other request.
+// Requests whose body does not arrive block no other request, and have memory for what they announce.
 func TestSlowBodies(t *testing.T) {
 	t.Parallel()
 	env := newEnv(t, t.TempDir())
@@ -123,6 +124,9 @@ func TestSlowBodies(t *testing.T) {
 		if line := slowBody(t, m); line != "HTTP/1.1 100 Continue" {
 			t.Errorf("a body that is read: %s", line)
 		}
+	}
+	if held := r.worker.Limiter().Held(limit.Memory); held == 0 || held > 100*10*limit.PerByte {
+		t.Errorf("%d bytes are held for 100 bodies of 10", held)
 	}
 	if got := statusOf(t, m, "GET", "/v1/sessions", http.Header{}); got != http.StatusOK {
 		t.Errorf("with 100 bodies that do not arrive, another request: %d", got)

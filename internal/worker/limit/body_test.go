@@ -1,11 +1,16 @@
 package limit
 
 import (
+	"bufio"
 	"bytes"
+	"context"
 	"errors"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -74,6 +79,43 @@ func TestDrippingBodies(t *testing.T) {
 			t.Errorf("%d bytes are held at the end", held)
 		}
 	})
+}
+
+// A client that sends its whole body before it reads gets the answer, also one that is refused meanwhile.
+func TestRefusedBodyIsAnswered(t *testing.T) {
+	l := New(Config{Memory: 16 << 20})
+	release, _ := l.TryHold(Memory, Account{"acme", "other"}, 8<<20)
+	defer release()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeoutCause(r.Context(), time.Millisecond, ErrBusy)
+		defer cancel()
+		o := l.Begin(Account{"acme", "token"})
+		defer o.End()
+		_, err := o.ReadBody(ctx, w, r, Body{Most: 32 << 20})
+		if !errors.Is(err, ErrBusy) {
+			t.Errorf("%v", err)
+		}
+		if held := l.Held(Memory); held != 8<<20 {
+			t.Errorf("%d bytes are held for a body that is refused", held-8<<20)
+		}
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}))
+	defer server.Close()
+	for range 5 {
+		c, err := net.Dial("tcp", server.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = fmt.Fprintf(c, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", 30<<20, strings.Repeat("x", 30<<20))
+		if err != nil {
+			t.Fatalf("the body is not sent: %v", err)
+		}
+		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil || resp.StatusCode != http.StatusServiceUnavailable {
+			t.Fatalf("%v, %v", resp, err)
+		}
+		c.Close()
+	}
 }
 
 // Bodies that are larger together than their tenant's share wait for each other, and all arrive;

@@ -75,7 +75,12 @@ func answerHTTP(w http.ResponseWriter, r *http.Request, current func() (*Service
 
 // ReadBody reads the body of a request into memory that counts for its [limit.Operation].
 func ReadBody(w http.ResponseWriter, r *http.Request, b limit.Body) ([]byte, error) {
-	if r.ContentLength > int64(b.Most) && b.Fold == nil {
+	switch encoding := r.Header.Get("Content-Encoding"); {
+	case encoding != "" && !strings.EqualFold(encoding, "identity"):
+		limit.Drain(w, r)
+		return nil, errEncoded
+	case r.ContentLength > int64(b.Most) && b.Fold == nil:
+		limit.Drain(w, r)
 		return nil, errTooLarge
 	}
 	ctx, cancel := context.WithTimeoutCause(r.Context(), AnswerTimeout, ErrBusy)
@@ -88,12 +93,16 @@ func ReadBody(w http.ResponseWriter, r *http.Request, b limit.Body) ([]byte, err
 	case err == nil, events.CodeOf(err) == events.CodeTooLarge, errors.Is(err, ErrBusy):
 		return data, err
 	case errors.Is(err, limit.ErrSlow):
-		return nil, events.NewInvalid(events.CodeBadJSON, "", "the body came too slowly")
+		return nil, errSlow
 	}
 	return nil, events.NewInvalid(events.CodeBadJSON, "", "the body ended early")
 }
 
-var errTooLarge = events.NewInvalid(events.CodeTooLarge, "", "the body has more bytes than it may have")
+var (
+	errTooLarge = events.NewInvalid(events.CodeTooLarge, "", "the body has more bytes than it may have")
+	errSlow     = &events.ServiceError{V: events.Version, Code: events.CodeSlowBody, Message: "the body came too slowly", Hint: "Send it within 10 s, and a second more for each 32 KiB."}
+	errEncoded  = &events.ServiceError{V: events.Version, Code: events.CodeEncodedBody, Message: "the body has a Content-Encoding", Hint: "Send the JSON as it is."}
+)
 
 // foldMargin is what a request has beside its body: the fields of the path.
 const foldMargin = 4 << 10
@@ -233,6 +242,7 @@ var statuses = map[events.Code]int{
 	events.CodeTurnPending: http.StatusGatewayTimeout, events.CodeRateLimited: http.StatusTooManyRequests, events.CodeDuplicateID: http.StatusConflict,
 	events.CodeOtherHistory: http.StatusConflict, events.CodeDiverged: http.StatusConflict, events.CodeEditedView: http.StatusConflict,
 	events.CodeStaleBase: http.StatusConflict, events.CodeTooManyMessages: http.StatusRequestEntityTooLarge,
+	events.CodeSlowBody: http.StatusRequestTimeout, events.CodeEncodedBody: http.StatusUnsupportedMediaType,
 	events.CodeTooLarge: http.StatusRequestEntityTooLarge, events.CodeFormatChanged: http.StatusConflict,
 }
 
