@@ -168,7 +168,7 @@ func (l *Ledger) retract(k int64) {
 	l.cache.visible = before
 	l.resize(after, true)
 	if k == 1 { // nothing is left of what was counted
-		l.usage.Correction, l.usage.Covered = 0, 0
+		l.usage.clear()
 	}
 }
 
@@ -186,9 +186,7 @@ func (l *Ledger) append(t *Turn, generation int64) {
 	before := l.cache.visible
 	l.prompts.add(l.LastTurn(), t, generation)
 	based := t.expect != nil && t.usage != nil // its usage is of a call with its base, as that was
-	if based {
-		l.counted(t)
-	}
+	billed := based && l.counted(t)
 	l.format = t.format
 	if t.system != nil {
 		l.system, l.systemSeq = *t.system, t.Seq
@@ -209,10 +207,10 @@ func (l *Ledger) append(t *Turn, generation int64) {
 	if t.usage != nil {
 		l.overflows = 0
 	}
-	answer := t.answer()
+	from, answer := 0, t.answer()
 	for i, e := range t.entries {
 		if i == answer && t.usage != nil && !based {
-			l.counted(t)
+			from, billed = i, l.counted(t)
 		}
 		e.Turn = uint32(len(l.turns))
 		if e.Kind == measure.KindCall {
@@ -228,16 +226,18 @@ func (l *Ledger) append(t *Turn, generation int64) {
 	if t.from > 0 { // it replaces, or brings a history that grew elsewhere
 		before = l.cache.visible
 	}
-	l.growth.add(t.Time, l.cache.visible-before)
+	hidden := l.answers(t, from, billed)
+	l.growth.add(t.Time, l.cache.visible-before+hidden)
 	l.floor()
 }
 
-// counted takes the usage of a turn, which is of the input as it is now.
-func (l *Ledger) counted(t *Turn) {
+// counted takes the usage of a turn, which is of the input as it is now, and reports whether
+// its output is that of an answer to the view of now.
+func (l *Ledger) counted(t *Turn) bool {
 	if t.generation <= l.Generation() { // an agent cannot have applied what was not published
 		l.accept(t.usage)
 	}
-	l.anchor(t.usage, t.generation, l.prompt().Total())
+	return l.anchor(t.usage, t.generation, l.prompt().Total()) && t.generation == l.Generation()
 }
 
 // maxNoted bounds how many problems of its turns are reported to an agent.
@@ -287,15 +287,17 @@ func (l *Ledger) change(m *events.Model) {
 	l.floor()
 }
 
-// answer returns where the last assistant message of the turn begins, the one
-// that the usage was counted for, or −1.
+// answer returns where the last answer of the turn begins, the one that the usage was counted
+// for, or −1. Some dialects have an answer as several messages.
 func (t *Turn) answer() int {
-	for i := len(t.entries) - 1; i >= 0; i-- {
-		if e := &t.entries[i]; e.Role == measure.RoleAssistant && e.Flags.Has(measure.FlagFirst) {
-			return i
-		}
+	at := len(t.entries) - 1
+	for at >= 0 && t.entries[at].Role != measure.RoleAssistant {
+		at--
 	}
-	return -1
+	for at > 0 && t.entries[at-1].Role == measure.RoleAssistant {
+		at--
+	}
+	return at
 }
 
 // compacted carries out the edits of a compaction, or a rewind.

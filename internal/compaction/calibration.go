@@ -15,17 +15,24 @@ const (
 
 	// trust is how many tokens at a ratio of 1 the usages of a session are weighed
 	// against, so that the first few calls do not swing it.
-	trust Tokens = 20_000
+	trust Tokens = 60_000
+	// leastStep and mostStep bound what one call teaches, as shares of what the ratio had
+	// it take: a provider also counts what the agent never published.
+	leastStep PPM = 700_000
+	mostStep  PPM = 1_500_000
 	// hysteresis is the least change of the ratio, as a share of it: a ratio that
 	// moved with every call would move the trigger too.
-	hysteresis PPM = 50_000
+	hysteresis PPM = 10_000
+	// little is how many estimated tokens are too few to show what a token of them costs.
+	little Tokens = 20_000
 	// memory is how many estimated tokens are learned from before what was learned
 	// counts half.
 	memory Tokens = 1_000_000
 )
 
 // calibration is what the usages of a session teach about our estimates: input =
-// ratio × estimate + correction, exact at the last anchor.
+// ratio × estimate + correction, exact at the last anchor. What answers hide since then is in
+// the correction, see [hidden].
 // See docs/adr/0027.
 type calibration struct {
 	Ratio      PPM    `json:"ratio"` // 0 as long as it is 1
@@ -52,53 +59,60 @@ type calibration struct {
 	// What calls had grown by from one anchor to the next, by both.
 	Counted   Tokens `json:"counted"`
 	Estimated Tokens `json:"estimated"`
+
+	Hidden hidden `json:"hidden,omitzero"`
 }
 
 // anchor corrects the estimate by what the provider counted for a call: its input
 // is exact for the view the agent had at its generation. What is estimated from
 // then on is only what follows. at is our estimate of the same input under the
 // view of now; what later compactions saved was still in it.
-func (l *Ledger) anchor(u *events.Usage, generation int64, at Tokens) {
+// It reports whether the usage counts.
+func (l *Ledger) anchor(u *events.Usage, generation int64, at Tokens) bool {
 	input := inputOf(u)
 	if input > l.cache.largest { // of no model that there is
 		input = min(input, l.cache.window)
 	}
 	if input == 0 || generation > l.Generation() {
-		return // an agent cannot have applied what was not published
+		return false // an agent cannot have applied what was not published
 	}
 	if generation == l.Generation() && l.cache.rate.Classes {
 		l.usage.learn(input, at, generation)
 	}
 	for _, g := range l.generations[generation:] {
 		if g.unknown() {
-			return // the view it was counted on has diverged from this one
+			return false // the view it was counted on has diverged from this one
 		}
 		input -= g.Saved
 	}
 	l.usage.count(input, at)
+	return true
 }
 
 // count makes an estimate of the view of now exact.
 func (c *calibration) count(input, at Tokens) {
 	c.Correction = input - c.scaled(at)
-	if c.Covered == 0 || at <= c.FixedAt {
-		c.Fixed, c.FixedAt = max(c.Correction, 0), at
+	if c.Covered == 0 || c.FixedAt == 0 || at <= c.FixedAt {
+		c.Fixed, c.FixedAt = max(c.Correction, 0), max(at, 1)
 	}
 	c.Covered, c.Even = max(at, 1), false
+	c.Hidden.counted()
 }
 
 // learn compares what the input has grown by since the last anchor of the same
-// view with our estimate of it. No call teaches more than the bounds of the ratio,
-// since a provider also counts what the agent never published; so the ratio, a mean of
-// what was taught, stays within them.
+// view with our estimate of it, and with what its answers hide.
 func (c *calibration) learn(input, at Tokens, generation int64) {
 	if grown := at - c.Estimate; c.Input > 0 && c.Generation == generation && grown > 0 {
-		c.grow(input-c.Input, grown)
+		counted := input - c.Input
+		counted -= c.Hidden.learn(counted-c.scaled(grown), grown)
+		least, most := PPM(leastStep.Share(Tokens(c.ratio()))), PPM(mostStep.Share(Tokens(c.ratio())))
+		c.grow(min(max(counted, least.Share(grown)), most.Share(grown)), grown)
 	}
 	c.Input, c.Estimate, c.Generation = input, at, generation
 }
 
-// grow takes what a provider counted for content of an estimate.
+// grow takes what a provider counted for content of an estimate. It teaches no more than the
+// bounds of the ratio, so the ratio, a mean of what was taught, stays within them.
 func (c *calibration) grow(counted, estimate Tokens) {
 	c.Counted += min(max(counted, leastRatio.Share(estimate)), mostRatio.Share(estimate))
 	c.Estimated += estimate
@@ -125,6 +139,12 @@ func (c *calibration) ratio() PPM {
 
 // dropAnchor drops the last anchor: what the next one counts is another history.
 func (c *calibration) dropAnchor() { c.Input = 0 }
+
+// clear drops what was counted for a history of which nothing is left.
+func (c *calibration) clear() {
+	c.Correction, c.Covered, c.FixedAt = 0, 0, 0
+	c.Hidden.counted()
+}
 
 // scaled is an estimate at the ratio, rounded up.
 func (c *calibration) scaled(estimate Tokens) Tokens { return c.ratio().Ceil(estimate) }
@@ -155,11 +175,14 @@ func (c *calibration) rate(whole bool) PPM {
 	if c.Covered == 0 {
 		return c.ratio()
 	}
-	over := max(c.Covered, trust)
-	if c.Even {
+	over, sum := max(c.Covered, little), c.Correction-c.Fixed
+	if c.Even || c.FixedAt == 0 { // nothing was counted: all of it is of answers
 		over = c.Covered
 	}
-	beyond := PPM(measure.FloorDiv((c.Correction-c.Fixed)*measure.Million, over))
+	if c.FixedAt > 0 { // it is of answers that came since
+		sum -= c.Hidden.Added
+	}
+	beyond := PPM(measure.FloorDiv(sum*measure.Million, over))
 	if !whole && !c.Even {
 		beyond = min(beyond, 0)
 	}

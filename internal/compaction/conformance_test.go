@@ -139,15 +139,15 @@ func TestConformance(t *testing.T) {
 			t.Errorf("only %d of %d untagged cases pass without a rule", total.untaggedPassed, total.untagged)
 		}
 		if diff := cmp.Diff(documented(t), report.String()); diff != "" {
-			t.Errorf("testdata/conformance.txt has another report: %s", diff)
+			t.Errorf("testdata/conformance.report has another report: %s", diff)
 		}
 	}
 }
 
-// documented is the report of testdata/conformance.txt.
+// documented is the report of testdata/conformance.report.
 func documented(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile("testdata/conformance.txt")
+	text, err := os.ReadFile("testdata/conformance.report")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -432,17 +432,21 @@ type budgeted struct {
 func (l *Ledger) plan(total Tokens, m stage.Means) budgeted {
 	g := &l.cache
 	m.Target, m.Hidden = l.availableFor(total), l.restorable
-	m.Files = l.available(total, true) // what hides them takes messages away as a whole
-	m.Skills, m.Restored = m.Files, m.Files
+	m.Whole = l.available(total, true)
+	m.Skills, m.WholeEnough = m.Whole, m.Whole
 	if m.Enough = m.Target; !m.Exact {
 		m.Skills = l.available((total+l.thresholds().Trigger)/2, true)
 		m.Enough = max(m.Target, l.availableFor(l.thresholds().Trigger-1))
-		m.Restored = max(m.Files, l.available(l.thresholds().Trigger-1, true))
+		m.WholeEnough = max(m.Whole, l.available(l.thresholds().Trigger-1, true))
 	}
 	if !g.policy.Summarize.Enabled { // switched off since it was requested
 		m.Summary = nil
 	}
-	return budgeted{stage.MakePlan(l.history(), g.policy, g.window, m), m.Target, total}
+	out := budgeted{stage.MakePlan(l.history(), g.policy, g.window, m), m.Target, total}
+	if out.whole() {
+		out.target = m.Whole
+	}
+	return out
 }
 
 // emitPlan emits a compaction by a plan, and brings l to the state after it.

@@ -23,7 +23,11 @@ func init() {
 // Calibration is what usages made of the estimate.
 func (l *Ledger) Calibration() string {
 	c := &l.usage
-	return fmt.Sprintf("ratio=%d.%06d learned %d of %d", c.ratio()/measure.Million, c.ratio()%measure.Million, c.Counted, c.Estimated)
+	out := fmt.Sprintf("ratio=%d.%06d learned %d of %d", c.ratio()/measure.Million, c.ratio()%measure.Million, c.Counted, c.Estimated)
+	if h := &c.Hidden; h.Sum+h.Of+h.Added > 0 {
+		out += fmt.Sprintf("; hidden: %d added, %d of %d stayed, %d in %d answers", h.Added, h.Stayed, h.Of, h.Sum, h.Answers)
+	}
+	return out
 }
 
 // ChunkStart is where chunk c begins.
@@ -47,7 +51,7 @@ func (l *Ledger) Policy() Policy { return *l.cache.policy }
 // Replan plans once more for a target, without a summary.
 func (l *Ledger) Replan(p *Policy, target Tokens) stage.Plan {
 	return stage.MakePlan(l.history(), p, l.cache.window,
-		stage.Means{Target: target, Truncate: true, Enough: l.availableFor(l.thresholds().Trigger - 1), Hidden: l.restorable, Files: target, Restored: l.availableFor(l.thresholds().Trigger - 1)})
+		stage.Means{Target: target, Truncate: true, Enough: l.availableFor(l.thresholds().Trigger - 1), Hidden: l.restorable, Whole: target, WholeEnough: l.availableFor(l.thresholds().Trigger - 1)})
 }
 
 // Media counts the media in view under a config.
@@ -160,7 +164,7 @@ var NewDraft = stage.NewDraft
 // PlanWithSummary runs the stages with a summary at seq, of so many units, of
 // everything up to a message.
 func PlanWithSummary(entries []Entry, f events.Format, r Rate, p *Policy, target Tokens, seq Seq, to events.Position, units int64) stage.Plan {
-	return stage.MakePlan(stage.History{View: func(out []Entry) []Entry { return append(out, entries...) }, Format: f, Rate: r}, p, 0, stage.Means{Target: target, Summary: &stage.Summary{Seq: seq, To: to, Units: units}, Truncate: true})
+	return stage.MakePlan(stage.History{View: func(out []Entry) []Entry { return append(out, entries...) }, Format: f, Rate: r}, p, 0, stage.Means{Target: target, Whole: target, Summary: &stage.Summary{Seq: seq, To: to, Units: units}, Truncate: true})
 }
 
 // Input is what the next call takes with a history of so many tokens, once contents are cleared.

@@ -98,6 +98,7 @@ type budgetCache struct {
 	entries int    // in view
 	media   measure.MediaCount
 	takes   traits.Media // what the provider takes of them
+	hides   bool         // the model hides its thinking
 }
 
 // NewLedger returns the ledger of a session before its first turn.
@@ -218,6 +219,7 @@ func (l *Ledger) measureWith(policy *Policy) {
 	g.rate = measure.RateOf(Profiles[policy.Profile], l.model.Provider, l.model.Name)
 	g.rate.Recall = policy.NamesPlaces()
 	g.takes = traits.MediaOf(l.model.Provider, l.model.Name, int64(g.config.windowOf(&l.model, policy)))
+	g.hides = traits.HidesThinking(l.model.Name)
 	l.bound()
 	l.recount()
 }

@@ -122,7 +122,7 @@ func (l *Ledger) refused(o *Overflow) {
 	switch c := &l.usage; {
 	case l.overflows > 1 && c.Correction > 0: // what left did not take its part along: it belongs to none of the content
 		c.Covered = 0
-	case before.Covered == 0: // which content took more than was thought is unknown: each its part
+	case before.FixedAt == 0: // which content took more than was thought is unknown: each its part
 		c.Even, c.Fixed = true, 0
 	default:
 		c.Even, c.Fixed = true, min(before.Fixed, max(c.Correction, 0))

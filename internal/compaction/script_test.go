@@ -27,7 +27,7 @@ import (
 //
 //	session window= reserve= provider= model= format= ids=off system= tools= policy= profile= locked=
 //	add                     a turn, taken without a decision
-//	turn n= times= from= model= window= reserve= provider= format= policy= usage= input= generation=
+//	turn n= times= from= model= window= reserve= provider= format= policy= usage= input= output= generation=
 //	summary job= units= | summary job= fail      a result; jobs count from 1; by= input= output= what it cost
 //	compact focus= policy= window= reserve= | rewind generation= | rewind steps=
 //	overflow limit= actual= generation= | idle since= | end                what is requested of the session
@@ -286,7 +286,7 @@ func (s *script) set(a args) {
 		}
 	}
 	if n := a.number("input"); n > 0 {
-		s.header["usage"] = object{"input_tokens": n}
+		s.header["usage"] = object{"input_tokens": n, "output_tokens": a.number("output")}
 	}
 	if n := a.number("generation"); n > 0 {
 		s.header["generation"] = n

@@ -13,7 +13,7 @@ import (
 func makePlan(entries []compaction.Entry, f events.Format, r compaction.Rate, p *compaction.Policy,
 	window, target compaction.Tokens,
 ) stage.Plan {
-	return stage.MakePlan(historyOf(entries, f, r), p, window, stage.Means{Target: target, Truncate: true, Enough: target})
+	return stage.MakePlan(historyOf(entries, f, r), p, window, stage.Means{Target: target, Truncate: true, Whole: target, Enough: target, WholeEnough: target})
 }
 
 // historyOf is a history of entries, for a plan.

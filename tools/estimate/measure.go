@@ -70,6 +70,22 @@ func (e estimator) measure(s stretch) (errors, error) {
 	return run{c, &s, steps}.errors()
 }
 
+// fixed is what the first prompt of a session was counted beyond our estimate of its messages.
+func (s *stretch) fixed() (int64, error) {
+	c, err := estimator{profile: "default"}.config()
+	if err != nil {
+		return 0, err
+	}
+	r := reader{config: c, stretch: s, seq: 1}
+	t, err := r.turn(s.opening, nil, true)
+	if err != nil {
+		return 0, err
+	}
+	l := compaction.NewLedger(address)
+	compaction.Apply(l, t, nil, c)
+	return s.calls[0].input - estimate(l), nil
+}
+
 // step is a call as turns.
 type step struct {
 	sent, answer, counted *compaction.Turn // the last with its usage
@@ -92,28 +108,34 @@ type payload struct {
 }
 
 type usage struct {
-	Input int64 `json:"input_tokens"`
+	Input  int64 `json:"input_tokens"`
+	Output int64 `json:"output_tokens"`
 }
 
 func (r *reader) step(c call, first bool) (s step, err error) {
 	s.input = c.input
-	if s.sent, err = r.turn(c.sent, 0, first); err != nil {
+	if s.sent, err = r.turn(c.sent, nil, first); err != nil {
 		return s, err
 	}
-	if s.answer, err = r.turn([]events.Raw{c.answer}, 0, false); err != nil {
+	if s.answer, err = r.turn([]events.Raw{c.answer}, nil, false); err != nil {
 		return s, err
 	}
-	s.counted, err = r.turn([]events.Raw{c.answer}, c.input, false)
+	s.counted, err = r.turn([]events.Raw{c.answer}, c.usage(), false)
 	return s, err
 }
 
-func (r *reader) turn(messages []events.Raw, input int64, first bool) (*compaction.Turn, error) {
-	p := payload{V: events.Version, Format: r.stretch.format, Messages: slices.Concat([]events.Raw{}, messages)}
+// usage is what the provider counted, nil where it reported none.
+func (c *call) usage() *usage {
+	if c.input == 0 {
+		return nil
+	}
+	return &usage{c.input, c.output}
+}
+
+func (r *reader) turn(messages []events.Raw, u *usage, first bool) (*compaction.Turn, error) {
+	p := payload{V: events.Version, Format: r.stretch.format, Messages: slices.Concat([]events.Raw{}, messages), Usage: u}
 	if first {
 		p.Model = &r.stretch.model
-	}
-	if input > 0 {
-		p.Usage = &usage{input}
 	}
 	data, err := events.Marshal(p)
 	if err != nil {

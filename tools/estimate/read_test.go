@@ -43,7 +43,7 @@ func TestRead(t *testing.T) {
 			t.Errorf("there is no %q in:\n%s", want, &out)
 		}
 	}
-	if err := report(&out, all); err != nil {
+	if err := report(&out, all, estimators()); err != nil {
 		t.Error(err)
 	}
 }

@@ -178,14 +178,14 @@ func (c *counted) tokens(v *compaction.View, rate *compaction.Rate) (by []int64,
 }
 
 // reportStages prints the errors right after each stage.
-func reportStages(out io.Writer, all []stretch) error {
+func reportStages(out io.Writer, all []stretch, by []estimator) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprint(w, "estimator\t")
 	for _, name := range stageNames {
 		fmt.Fprintf(w, "after %s\t", name)
 	}
 	fmt.Fprintln(w)
-	for _, e := range estimators() {
+	for _, e := range by {
 		if e.counter != "" {
 			continue
 		}

@@ -13,6 +13,7 @@ import (
 	"compactd/internal/ops/needs"
 	"compactd/internal/ops/transcript"
 	"compactd/internal/stored"
+	"compactd/tools/origin"
 )
 
 // corpus is a directory of transcripts, measured.
@@ -170,7 +171,7 @@ func record(s transcript.Session, plant bool) (*recording, error) {
 		}
 		r.turns[i].summary = t.Summary
 	}
-	r.harness, r.repository = harnessOf(r.messages()), repositoryOf(s.Name)
+	r.harness, r.repository = origin.Harness(r.messages()), origin.Repository(s.Name)
 	return r, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/ops/units"
 	"compactd/internal/ops/whatif"
+	"compactd/tools/origin"
 )
 
 // The goals of money: of all that the default policy costs, over cutting at the same limit, and
@@ -88,7 +89,7 @@ func printMoney(p printer, c *corpus, r *whatif.Report, suffix string, goals [2]
 		if own[i].Costs.Calls == 0 {
 			continue
 		}
-		name := harnessOf(c.sessions[i].messages())
+		name := origin.Harness(c.sessions[i].messages())
 		if each[name] == nil {
 			each[name] = &bill{}
 		}

@@ -161,7 +161,7 @@ func (d *Draft) reduce(p *policy.Policy, window measure.Tokens, m *Means) {
 		if d.saves(m.Summary) {
 			return
 		}
-		by.target = min(by.target, m.Files) // messages leave as a whole
+		by.target = min(by.target, m.Whole) // messages leave as a whole
 		if d.chooseAgain(by) {
 			d.restore(m, &p.Restore)
 			return

@@ -32,7 +32,7 @@ func planOf(p *policy.Policy, entries []measure.Entry, less measure.Tokens, s *s
 		Format: events.Anthropic, Rate: measure.NewRate(measure.Profiles[p.Profile], "openai"),
 	}
 	target := stage.NewDraft(slices.Clone(entries), h.Format, h.Rate).Repaired() - less
-	return stage.MakePlan(h, p, 200_000, stage.Means{Target: target, Enough: target, Files: target, Summary: s})
+	return stage.MakePlan(h, p, 200_000, stage.Means{Target: target, Enough: target, Whole: target, WholeEnough: target, Summary: s})
 }
 
 // cleared lists the turns of the calls whose results a plan clears.

@@ -38,22 +38,34 @@ func (p *Plan) Failure() events.Code {
 // Means is what a plan may use beside the cheap stages.
 type Means struct {
 	Target measure.Tokens // of the history
+	// Whole is the target once the plan has hidden messages: each takes along what its
+	// provider counts beyond its contents.
+	Whole measure.Tokens
 	// Summary is ready to take the place of its range; nil for none. Force uses it
 	// whatever the usage, and All hides all that it covers, though there be room for some.
 	Summary *Summary
 	Force   bool
 	All     bool
 	// Truncate allows the last stage. It cuts contents too while the history is
-	// over Enough: the target, if it is Exact, else just below the trigger.
-	Truncate bool
-	Exact    bool
-	Enough   measure.Tokens
+	// over Enough: the target, if it is Exact, else just below the trigger. WholeEnough is
+	// that once the plan has hidden messages.
+	Truncate            bool
+	Exact               bool
+	Enough, WholeEnough measure.Tokens
 	// Hidden walks over what may be restored where messages were hidden, newest first;
-	// nil for nothing. Files may come back up to Files, which is about the target, texts of
-	// skills up to Skills, that or above, and where the history is near that or above it up to
-	// half of the way to Enough; no text beyond Restored.
-	Hidden                  iter.Seq[measure.Entry]
-	Files, Skills, Restored measure.Tokens
+	// nil for nothing. Files may come back up to Whole, texts of skills up to Skills, that or
+	// above, and where the history is near that or above it up to half of the way to Enough; no
+	// text beyond WholeEnough.
+	Hidden iter.Seq[measure.Entry]
+	Skills measure.Tokens
+}
+
+// bounds are the target and what is enough, after what the plan has done so far.
+func (m *Means) bounds(d *Draft) (target, enough measure.Tokens) {
+	if slices.ContainsFunc(d.edits, hides) {
+		return m.Whole, m.WholeEnough
+	}
+	return m.Target, m.Enough
 }
 
 // Summary is a summary that waits to take the place of its range.
@@ -126,9 +138,12 @@ func MakePlan(h History, p *policy.Policy, window measure.Tokens, m Means) Plan 
 		d.restore(&m, &p.Restore)
 	}})
 	stage(p.Truncate.Enabled && m.Truncate, Step{Name: events.StageTruncate, Run: func(d *Draft) {
+		if target, _ := m.bounds(d); d.Repaired() <= target {
+			return
+		}
 		d.hiding(func() {
 			d.keepPins()
-			d.truncateBehind(m.Target, p.Truncate.Fraction)
+			d.truncateBehind(m.Whole, p.Truncate.Fraction)
 		})
 		d.finishTruncate(&m, &p.Prune)
 		d.restore(&m, &p.Restore)

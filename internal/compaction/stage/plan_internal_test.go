@@ -23,7 +23,7 @@ func TestPlanIsAValue(t *testing.T) {
 				View:   func(out []measure.Entry) []measure.Entry { return append(out, entries...) },
 				Format: events.Anthropic, Rate: measure.NewRate(measure.Profiles[p.Profile], "anthropic"),
 			}
-			return MakePlan(h, &p, 200_000, Means{Target: target, Truncate: true, Enough: target})
+			return MakePlan(h, &p, 200_000, Means{Target: target, Truncate: true, Whole: target, Enough: target, WholeEnough: target})
 		}
 		target := measure.Tokens(rapid.IntRange(0, 3000).Draw(t, "target"))
 		one, other := drawEntries(t, events.Anthropic), drawEntries(t, events.Anthropic)

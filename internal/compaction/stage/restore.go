@@ -50,9 +50,9 @@ func (d *Draft) release(target measure.Tokens) {
 // restore restores what the policy allows, if the plan has hidden messages.
 func (d *Draft) restore(m *Means, p *policy.Restore) {
 	if p.Enabled && m.Hidden != nil && d.lastPlaceholder() >= 0 {
-		most := min(d.before-1, m.Restored) // it must not make a history larger
-		skills := max(m.Files, m.Skills, (d.Repaired()+m.Enough)/2)
-		d.Restore(m.Hidden, p, min(skills, most), min(m.Files, most))
+		most := min(d.before-1, m.WholeEnough) // it must not make a history larger
+		skills := max(m.Whole, m.Skills, (d.Repaired()+m.Enough)/2)
+		d.Restore(m.Hidden, p, min(skills, most), min(m.Whole, most))
 	}
 }
 

@@ -154,13 +154,14 @@ func (d *Draft) worthMore() func(i int) bool {
 // finishTruncate is the end of the last stage: what is restored gives way before contents
 // are cut, and those only while the history is over what is enough.
 func (d *Draft) finishTruncate(m *Means, p *policy.Prune) {
-	if d.Repaired() > m.Enough {
-		d.release(m.Target)
+	target, enough := m.bounds(d)
+	if d.Repaired() > enough {
+		d.release(target)
 	}
-	if d.Repaired() > m.Enough {
-		d.ReduceMedia(m.Target, p)
+	if d.Repaired() > enough {
+		d.ReduceMedia(target, p)
 	}
-	if d.Repaired() > m.Enough {
-		d.Trim(m.Target, m.Enough)
+	if d.Repaired() > enough {
+		d.Trim(target, enough)
 	}
 }

@@ -182,6 +182,13 @@ func (w *Reader) undefined(key []byte) {
 	w.extra.Units, w.extra.Base, w.extra.Bytes = w.extra.Units+size.Units, w.extra.Base+size.Base, w.extra.Bytes+size.Bytes
 }
 
+// beside adds the size of a member that stands beside the content, and that some providers drop: no
+// byte of it is sure to be in a prompt.
+func (w *Reader) beside(v Raw) {
+	size := weigh.JSON(v)
+	w.extra.Units, w.extra.Base = w.extra.Units+size.Units, w.extra.Base+size.Base
+}
+
 // withUnknown adds what the dialect does not define to a message: as a part of one that has no
 // other content and would be left out, else as its size. A strict provider refuses such members,
 // and a message that has nothing else.

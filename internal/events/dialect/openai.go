@@ -53,6 +53,8 @@ func readOpenAI(w *Reader) (Message, error) {
 		}
 		if o.aside != nil && !slices.ContainsFunc(m.Parts, hasContent) {
 			m.Parts = append(m.Parts, Part{Kind: PartOther, Raw: o.aside, Locked: true, Aside: true})
+		} else if o.aside != nil { // it goes back with the message
+			w.beside(o.aside)
 		}
 	case o.content.Kind() != '"' && o.content.Kind() != '[':
 		return m, ErrNoContent

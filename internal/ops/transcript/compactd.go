@@ -156,7 +156,7 @@ func (s *native) messages(f events.Format, l line) []events.Raw {
 	if f == events.Anthropic {
 		return []events.Raw{s.anthropicMessage(l)}
 	}
-	return openaiMessages(l)
+	return openaiMessages(l, s.thinking)
 }
 
 // anthropicMessage keeps the blocks as recorded. Thinking without a signature
@@ -194,10 +194,11 @@ type openaiMessage struct {
 	Content    *string      `json:"content"`
 	ToolCalls  []openaiCall `json:"tool_calls,omitzero"`
 	ToolCallID string       `json:"tool_call_id,omitzero"`
+	Reasoning  string       `json:"reasoning_content,omitzero"`
 }
 
 // openaiMessages makes a tool message of each result, and one message of the rest.
-func openaiMessages(l line) []events.Raw {
+func openaiMessages(l line, thinking bool) []events.Raw {
 	var out []events.Raw
 	var text []string
 	m := openaiMessage{Role: l.Role}
@@ -205,6 +206,10 @@ func openaiMessages(l line) []events.Raw {
 		switch b.Type {
 		case "text":
 			text = append(text, b.Text)
+		case "thinking":
+			if thinking {
+				m.Reasoning += b.Text
+			}
 		case "tool_use":
 			c := openaiCall{ID: b.ID, Type: "function"}
 			c.Function.Name, c.Function.Arguments = b.Name, string(b.Input)

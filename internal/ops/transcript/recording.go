@@ -132,7 +132,7 @@ func (r *recording) turn(in input, last step) {
 	}
 	t := Turn{ID: p.ID, Number: n, At: last.at, Payload: data, Messages: p.Messages, Restarted: r.restarted, Summary: r.summary}
 	if u := last.usage; u != nil && u.sane() {
-		t.Input = u.prompt()
+		t.Input, t.Output = u.prompt(), u.Output
 	}
 	r.turns = append(r.turns, t)
 	r.seenModel, r.restarted, r.summary = r.model, false, ""

@@ -27,6 +27,7 @@ type Turn struct {
 	// out: from the turn with Restarted on, which the recorded agent's own
 	// compaction came before, it counts another history.
 	Input     int64
+	Output    int64 // that it counted for the answer
 	Restarted bool
 	Summary   string // what the recorded agent wrote at that compaction, "" where it is not known
 }

@@ -1,4 +1,4 @@
-package main
+package origin
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 	"compactd/internal/events"
 )
 
-func TestHarnessOf(t *testing.T) {
+func TestHarness(t *testing.T) {
 	for _, c := range []struct{ want, calls string }{
 		{"claude-code", `Bash{"command":"ls"} Edit{"old_string":"a"}`},
 		{"codex", `exec_command{"cmd":"ls"} apply_patch{"input":"p"}`},
@@ -26,18 +26,18 @@ func TestHarnessOf(t *testing.T) {
 			tool, args, _ := strings.Cut(call, "{")
 			m.Parts = append(m.Parts, events.Part{Kind: events.PartCall, Tool: tool, Args: events.Raw("{" + args)})
 		}
-		if got := harnessOf([][]events.Message{{m}}); got != c.want {
+		if got := Harness([][]events.Message{{m}}); got != c.want {
 			t.Errorf("%s: %s, want %s", c.calls, got, c.want)
 		}
 	}
 }
 
-func TestRepositoryOf(t *testing.T) {
+func TestRepository(t *testing.T) {
 	for session, want := range map[string]string{
 		"cc-agent-plugins-0ba4ee097a": "cc-agent-plugins", "cc-258c7280": "cc", "pi-before-compaction": "pi-before-compaction",
 		"mini-django__django-11138": "mini", "example-rename-flag": "example-rename-flag",
 	} {
-		if got := repositoryOf(session); got != want {
+		if got := Repository(session); got != want {
 			t.Errorf("%s", fmt.Sprintf("%s: %s, want %s", session, got, want))
 		}
 	}

@@ -1,4 +1,23 @@
-package main
+// Package origin finds where a recorded session is from: the program that recorded it, and the
+// repository that its agent worked on.
+//
+//	program := origin.Harness(turns)
+//	group := origin.Repository(session.Name)
+//
+// # Guarantees
+//
+// Sessions of one repository have one group, so that a figure can be measured on repositories that
+// nothing was fitted to.
+//
+// # Concurrency
+//
+// The functions are safe for concurrent use.
+//
+// # On failure
+//
+// A program whose tools are not known is "other". A name that ends otherwise than the known ones
+// is a group of its own.
+package origin
 
 import (
 	"regexp"
@@ -26,9 +45,9 @@ var harnesses = []struct {
 	{"openhands", "browser execute_bash execute_ipython_cell file_editor finish str_replace_editor task_tracker terminal think"},
 }
 
-// harnessOf is the harness whose tools explain most of the calls of a session, "other" where none
+// Harness is the harness whose tools explain most of the calls of a session, "other" where none
 // explains half of them.
-func harnessOf(turns [][]events.Message) string {
+func Harness(turns [][]events.Message) string {
 	counts := make([]int, len(harnesses))
 	calls := 0
 	for _, messages := range turns {
@@ -80,7 +99,7 @@ var (
 	instance = regexp.MustCompile(`-[^-]*__.*$`)
 )
 
-// repositoryOf is what the sessions of one repository have in common in their names.
-func repositoryOf(session string) string {
+// Repository is what the sessions of one repository have in common in their names.
+func Repository(session string) string {
 	return instance.ReplaceAllString(numbered.ReplaceAllString(session, ""), "")
 }
