@@ -3,6 +3,7 @@ package linear
 import (
 	"math"
 	"runtime"
+	"runtime/debug"
 	"runtime/metrics"
 	"time"
 
@@ -46,10 +47,11 @@ func threadTime() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// Floors of what an entry costs: below them a cost is that of calls and buffers.
+// Floors of what an entry costs: below them a cost is that of calls, and of buffers that a pool kept or
+// dropped.
 const (
 	leastCPU   = time.Microsecond
-	leastBytes = 512
+	leastBytes = 2 << 10
 )
 
 // Ratio is what an entry costs in a large input, by that in a small one.
@@ -68,6 +70,7 @@ const tries = 5
 // RatioOf measures the cost of inputs of n entries, 0, and of 4n, 1. One that is above most is measured
 // again, and the least costs count.
 func RatioOf(n int, most float64, cost func(size int) Cost) (r Ratio) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // it empties pools
 	small, large := cost(0), cost(1)
 	for range tries {
 		r = Ratio{
