@@ -210,7 +210,7 @@ eval: ## Measure what is kept, and who waits, in under 8 minutes, and write docs
 .PHONY: whatif
 whatif: build ## Compare the presets on COMPACTD_SESSIONS (ARGS='--policy mine.yaml')
 	@if [ -z "$$COMPACTD_SESSIONS" ]; then echo "whatif: set COMPACTD_SESSIONS to a directory of transcripts" >&2; exit 1; fi
-	@bin/worker replay --policy default --policy neurolink --policy claude --policy cut $(ARGS) "$$COMPACTD_SESSIONS"
+	@bin/worker replay --policy default --policy cut --policy neurolink --policy claude $(ARGS) "$$COMPACTD_SESSIONS"
 
 ##@ Keep in order
 

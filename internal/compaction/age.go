@@ -86,9 +86,13 @@ func (c *Config) Expired(lastTurnAt, now int64) bool { return now-lastTurnAt >= 
 func (l *Ledger) Idle(now int64, c *Config) bool {
 	l.use(c)
 	p := l.cache.policy
-	after := p.Prune.Micro.IdleMinutes * 60_000
-	return p.Enabled && p.Prune.Enabled && p.Prune.Micro.Enabled && after > 0 &&
-		l.LastTurn() > 0 && !l.idleHandled && now-l.lastTurnAt >= after
+	if !p.Enabled || !p.Prune.Enabled || l.LastTurn() == 0 || l.idleHandled {
+		return false
+	}
+	if after := p.Prune.IdleAfter(); after > 0 {
+		return now-l.lastTurnAt >= after
+	}
+	return l.coldDue(now)
 }
 
 // LastTurnSeq is the sequence of the last turn. Two session.idle events with the same one

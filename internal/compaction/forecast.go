@@ -181,6 +181,29 @@ func (l *Ledger) turnsUntil(input Tokens) int64 {
 	return int64(min(room/max(l.usage.scaled(l.growth.mean()), 1), maxTurnsAhead))
 }
 
+// dearer is the longest input before each token of a call costs more, where the policy takes account
+// of prices and the model has such a length.
+func (l *Ledger) dearer() Tokens {
+	prices, ok := l.cache.config.Prices.Of(l.model.Name)
+	if !ok || prices.Long == nil || l.cache.policy.Cache.Seconds == 0 || prices.Long.Cached <= prices.Cached {
+		return Tokens(forever)
+	}
+	return prices.Long.Over
+}
+
+// coldDue reports whether the provider has dropped its cache of a history that is above the
+// target of its policy: what is cleared now breaks nothing, and is not written into the cache
+// again.
+// See docs/adr/0054.
+func (l *Ledger) coldDue(now int64) bool {
+	seconds := l.cache.policy.Cache.Seconds
+	if seconds == 0 || now-l.lastTurnAt <= seconds*1000 {
+		return false
+	}
+	b := l.Budget()
+	return measure.Reaches(Tokens(b.EstimatedInput-b.TargetTokens), Tokens(b.AvailableInput), retryShare)
+}
+
 // breaks returns what a plan does to the cache. What the newest turn brought is new either way.
 func (l *Ledger) breaks(p *budgeted, now int64) cacheBreak {
 	before, after := l.inputs(p)

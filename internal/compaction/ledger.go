@@ -93,6 +93,7 @@ type budgetCache struct {
 	window  Tokens
 	largest Tokens // window of any model
 	reserve Tokens
+	dearer  Tokens // from here on each token costs more; see [Ledger.dearer]
 	visible Tokens // the history in view: as emitted up to the last compaction, as it came since
 	bytes   int64  // of the contents in view
 	entries int    // in view
@@ -240,6 +241,7 @@ func (l *Ledger) bound() {
 	if learnt := x.input(); learnt > 0 {
 		g.window = min(g.window, g.reserve+max(learnt, leastLearnt.Share(g.window-g.reserve)))
 	}
+	g.dearer = l.dearer()
 }
 
 // thresholds are the places on the way to a full window.
@@ -248,7 +250,7 @@ func (l *Ledger) thresholds() policy.Thresholds { return l.thresholdsOf(l.prompt
 // thresholdsOf are those of a prompt.
 func (l *Ledger) thresholdsOf(p measure.Prompt) policy.Thresholds {
 	g := &l.cache
-	return g.policy.Thresholds(g.window, g.reserve, l.fixed(p))
+	return g.policy.ThresholdsBelow(g.window, g.reserve, l.fixed(p), g.dearer)
 }
 
 // fixed is what of a prompt no compaction reduces: system prompt and tools, and of what providers
@@ -279,7 +281,8 @@ func (l *Ledger) Budget() events.Budget {
 func (l *Ledger) check(p measure.Prompt) events.Budget {
 	g := &l.cache
 	p.Correction, p.Fixed = l.corrected(p.Total())-p.Total(), l.fixed(p)
-	b := policy.BudgetOf(p, g.window, g.reserve, g.policy)
+	m := l.thresholdsOf(p)
+	b := m.BudgetOf(p, g.window, g.reserve, g.policy)
 	b.Generation = l.Generation()
 	return b
 }

@@ -1,6 +1,7 @@
 package compaction
 
 import (
+	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/policy"
 	"compactd/internal/compaction/stage"
 	"compactd/internal/events"
@@ -74,10 +75,23 @@ func (d *decision) request(l *Ledger, r *Request) {
 		d.overflow(l, b)
 	case *events.Idle:
 		if Seq(b.Since) == l.LastTurnSeq() && l.Idle(d.now, d.config) { // else a turn has come since it was written
-			d.clear(l.fork(), events.ReasonIdle, func(x *stage.Draft, p *policy.Policy) { x.ClearIdle(&p.Prune.Micro) })
+			d.idle(l.fork())
 		}
 	case nil: // the end
 		d.abort(l, l)
+	}
+}
+
+// idle clears what a session whose cache is cold need not send again.
+func (d *decision) idle(l *Ledger) {
+	if l.cache.policy.Prune.IdleAfter() > 0 {
+		d.clear(l, events.ReasonIdle, func(x *stage.Draft, p *policy.Policy) { x.ClearIdle(&p.Prune.Micro) })
+		return
+	}
+	t := l.thresholds()
+	plan := l.plan(t.Target, stage.Means{Summary: l.prepared})
+	if measure.Reaches(l.saved(&plan), t.Available, retryShare) {
+		d.emitPlan(l, plan, events.ReasonIdle)
 	}
 }
 

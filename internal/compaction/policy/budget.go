@@ -7,14 +7,15 @@ import (
 
 // CheckBudget is [BudgetOf] with what the policy leaves of an output reserve.
 func CheckBudget(p measure.Prompt, window, reserve measure.Tokens, policy *Policy) events.Budget {
-	return BudgetOf(p, window, policy.Reserve(reserve), policy)
+	reserve = policy.Reserve(reserve)
+	m := policy.Thresholds(window, reserve, p.Fixed)
+	return m.BudgetOf(p, window, reserve, policy)
 }
 
 // BudgetOf compares a prompt with the available input, window − reserve, and with the places
 // that the policy sets.
-func BudgetOf(p measure.Prompt, window, reserve measure.Tokens, policy *Policy) events.Budget {
-	total, m := p.Total(), policy.Thresholds(window, reserve, p.Fixed)
-	available := m.Available
+func (m *Thresholds) BudgetOf(p measure.Prompt, window, reserve measure.Tokens, policy *Policy) events.Budget {
+	total, available := p.Total(), m.Available
 	b := events.Budget{
 		ContextWindow:  int64(window),
 		OutputReserve:  int64(reserve),
@@ -24,7 +25,7 @@ func BudgetOf(p measure.Prompt, window, reserve measure.Tokens, policy *Policy) 
 		WithinBudget:   total <= available,
 		ShouldCompact:  total >= m.Trigger,
 		Level:          m.level(total),
-		PercentLeft:    policy.percentLeft(&m, total),
+		PercentLeft:    policy.percentLeft(m, total),
 		TriggerTokens:  int64(m.Trigger),
 		TargetTokens:   int64(m.Target),
 		LimitTokens:    int64(m.limit),

@@ -37,6 +37,15 @@ func (p Prune) Scaled(n, window measure.Tokens) measure.Tokens {
 // EveryTurn reports whether results are cleared after every turn.
 func (p *Prune) EveryTurn() bool { return p.Enabled && p.Micro.Enabled && p.Micro.EveryTurn }
 
+// IdleAfter is after how many milliseconds without a turn results of its tools are cleared, 0 for
+// never.
+func (p *Prune) IdleAfter() int64 {
+	if !p.Enabled || !p.Micro.Enabled {
+		return 0
+	}
+	return p.Micro.IdleMinutes * 60_000
+}
+
 // Micro is the policy of micro-compaction: the first step of prune, which
 // clears old results of some tools whatever their size.
 type Micro struct {

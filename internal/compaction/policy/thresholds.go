@@ -81,6 +81,12 @@ const mostFixed measure.PPM = 500_000
 // Thresholds returns the places for a window and its output reserve, of an input with so many
 // tokens that no compaction reduces.
 func (p *Policy) Thresholds(window, reserve, fixed measure.Tokens) Thresholds {
+	return p.ThresholdsBelow(window, reserve, fixed, never)
+}
+
+// ThresholdsBelow is the same with a trigger of at most most, where a longer call costs more for each
+// token. The places below it move with it.
+func (p *Policy) ThresholdsBelow(window, reserve, fixed, most measure.Tokens) Thresholds {
 	m := Thresholds{Available: window - reserve}
 	of, in := m.Available, measure.PPM(measure.Million) // what shares are taken of
 	m.limit = m.Available
@@ -105,7 +111,7 @@ func (p *Policy) Thresholds(window, reserve, fixed measure.Tokens) Thresholds {
 		below := min(fixed, mostFixed.Share(of))
 		return below + measure.Tokens(int64(of-below)*int64(share)/int64(in))
 	}
-	if most := min(p.ThresholdCap.Share(m.Available), m.limit); up(p.Threshold) > most {
+	if most = min(p.ThresholdCap.Share(m.Available), m.limit, most); up(p.Threshold) > most {
 		of, in = most, p.Threshold
 	}
 	m.Trigger, m.Prepare, m.info = up(p.Threshold), up(p.Summarize.Prepare), up(p.Info)
