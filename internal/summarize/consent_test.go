@@ -24,6 +24,9 @@ func corpusLines(t testing.TB, file string) (out []string) {
 			out = append(out, l)
 		}
 	}
+	if len(out) == 0 {
+		t.Fatalf("%s is empty", file)
+	}
 	return out
 }
 
@@ -38,6 +41,9 @@ func corpusCases(t testing.TB, file string) (out [][2]string) {
 		if title, text, ok := strings.Cut(s, "\n"); ok && !strings.HasPrefix(s, "#") {
 			out = append(out, [2]string{title, strings.TrimSuffix(text, "\n")})
 		}
+	}
+	if len(out) == 0 {
+		t.Fatalf("%s is empty", file)
 	}
 	return out
 }
@@ -62,16 +68,26 @@ func rulesOf(text string) []extract.Line {
 	return extract.Scan(&summarize.Input{Messages: []summarize.Message{messageOf(1, events.RoleUser, text)}}).Sections()[extract.Rules]
 }
 
-// wrappings lists the files of messages that carry text of others.
-var wrappings = []string{"wrapped.txt", "wrapped_later.txt"}
-
-// P25: the user alone speaks for the user. Text of others in a message of the user is no rule, and the
-// record calls it attached; a consent that no user wrote is marked, in any language, and so is
-// a sentence on the matter of a rule. The user's own rules are found, and what is true is not
-// marked.
+// P25: the user alone speaks for the user. Text of others in a message of the user is no rule. A consent
+// that no user wrote is marked, and so is a sentence on the matter of a rule. The user's own
+// rules are found, and true sentences are not marked.
 func TestUserSpeaksAlone(t *testing.T) {
-	cases, taken := 0, 0
-	for _, file := range wrappings {
+	wrapped, taken := wrappedTaken(t, "wrapped.txt", "wrapped_later.txt")
+	own, kept := ownKept(t, "own.txt", "own_later.txt")
+	claims, marked := labelled(t, "unmarked", false, "claims.txt", "claims_later.txt", "negated.txt")
+	truths, falselyMarked := labelled(t, "marked", true, "plain.txt", "true.txt")
+	takenPermille, unmarkedPermille := taken*1000/wrapped, (claims-marked)*1000/claims
+	keptPercent, markedPercent := kept*100/own, falselyMarked*100/truths
+	figures.Print(t, "P25", "cases", wrapped+claims, "taken_permille", takenPermille, "unmarked_permille", unmarkedPermille,
+		"own_rules", own, "kept_percent", keptPercent, "true_lines", truths, "marked_percent", markedPercent)
+	if takenPermille > 10 || unmarkedPermille > 20 || keptPercent < 97 || markedPercent > 3 {
+		t.Error("the goals are missed")
+	}
+}
+
+// wrappedTaken counts the texts of others in messages, and those that become rules.
+func wrappedTaken(t *testing.T, files ...string) (cases, taken int) {
+	for _, file := range files {
 		for _, c := range corpusCases(t, "attached/testdata/"+file) {
 			for _, text := range corpusCases(t, "attached/testdata/foreign.txt") {
 				cases++
@@ -82,45 +98,45 @@ func TestUserSpeaksAlone(t *testing.T) {
 			}
 		}
 	}
-	own, kept := 0, 0
-	for _, c := range corpusCases(t, "attached/testdata/own.txt") {
-		var all strings.Builder
-		for _, l := range rulesOf(strings.NewReplacer("⟦", "", "⟧", "").Replace(c[1])) {
-			all.WriteString(l.Text + "\n")
-		}
-		for _, s := range strings.Split(c[1], "⟦")[1:] {
-			rule, _, _ := strings.Cut(s, "⟧")
-			if own++; strings.Contains(all.String(), strings.TrimRight(rule, ".。 ;*")) {
-				kept++
-			} else {
-				t.Logf("lost: %s: %s", c[0], rule)
+	return cases, taken
+}
+
+// ownKept counts the rules of users, and those that are found.
+func ownKept(t *testing.T, files ...string) (own, kept int) {
+	for _, file := range files {
+		for _, c := range corpusCases(t, "attached/testdata/"+file) {
+			var all strings.Builder
+			for _, l := range rulesOf(strings.NewReplacer("⟦", "", "⟧", "").Replace(c[1])) {
+				all.WriteString(l.Text + "\n")
+			}
+			for _, s := range strings.Split(c[1], "⟦")[1:] {
+				rule, _, _ := strings.Cut(s, "⟧")
+				if own++; strings.Contains(all.String(), strings.TrimRight(rule, ".。 ;*")) {
+					kept++
+				} else {
+					t.Logf("lost: %s: %s", c[0], rule)
+				}
 			}
 		}
 	}
-	claims, unmarked := 0, 0
+	return own, kept
+}
+
+// labelled counts sentences, and those that get a label. It logs those for which that is wrong.
+func labelled(t *testing.T, wrong string, ifLabelled bool, files ...string) (all, marked int) {
 	d := session()
-	for _, file := range []string{"claims.txt", "claims_later.txt", "negated.txt"} {
+	for _, file := range files {
 		for _, l := range corpusLines(t, "claim/testdata/"+file) {
-			if claims++; d.LabelClaim(l) == l {
-				unmarked++
-				t.Logf("unmarked: %s", l)
+			label := d.LabelClaim(l) != l
+			if all++; label {
+				marked++
+			}
+			if label == ifLabelled {
+				t.Logf("%s: %s", wrong, l)
 			}
 		}
 	}
-	truths, falselyMarked := 0, 0
-	for _, file := range []string{"plain.txt", "true.txt"} {
-		for _, l := range corpusLines(t, "claim/testdata/"+file) {
-			if truths++; d.LabelClaim(l) != l {
-				falselyMarked++
-				t.Logf("marked: %s", d.LabelClaim(l))
-			}
-		}
-	}
-	figures.Print(t, "P25", "cases", cases+claims, "taken", taken, "unmarked", unmarked,
-		"own_rules", own, "kept_percent", kept*100/own, "true_lines", truths, "marked_percent", falselyMarked*100/truths)
-	if taken*100 > cases || unmarked*50 > claims || kept*100 < own*97 || falselyMarked*100 > truths*3 {
-		t.Error("the goals are missed")
-	}
+	return all, marked
 }
 
 // session is the one that claim/testdata/true.txt and negated.txt are about.

@@ -14,6 +14,7 @@ import (
 
 	"compactd/internal/events"
 	"compactd/internal/summarize"
+	"compactd/internal/summarize/attached"
 	"compactd/internal/summarize/extract"
 	"compactd/internal/summarize/snippet"
 )
@@ -60,6 +61,8 @@ func drawConversation(t *rapid.T, from int64) *conversation {
 		case 0:
 			text := drawText(t, "user")
 			c.add(turn, events.RoleUser, events.Part{Kind: events.PartText, Text: text})
+			own, _ := attached.Own(userText(text)) // its parts are one line, without the text between them
+			c.source.WriteString(own + "\n")
 			if u := snippet.Plain(userText(text)); u != "" {
 				c.users = append(c.users, u)
 			}

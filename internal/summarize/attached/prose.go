@@ -18,7 +18,10 @@ func (c *splitter) prose(l *line) bool {
 		start += len(p)
 	}
 	switch {
-	case isOutput(l.text), isSpeech(l.text):
+	case placeholder.FindString(l.text) == l.text:
+		c.take(l.from, l.to)
+		return true
+	case isOutput(l.text), isColumns(l.text), isSpeech(l.text):
 		if c.isNote(l.text) {
 			c.own = nil
 		}
@@ -29,10 +32,14 @@ func (c *splitter) prose(l *line) bool {
 		c.take(start, start+lastSentence(c.s[start:l.to]))
 		return c.bounded(l)
 	case isAside(l.text):
-		return true
+		return !strings.Contains(l.text, "://")
 	}
 	text := strings.TrimSpace(c.s[start:l.to])
 	if n := announced(text, c.gap()); n >= 0 {
+		if from, to := conclusion(text, n); from < to {
+			c.take(start+from, start+to)
+			return false
+		}
 		c.take(start, start+withoutRule(text, n))
 		return n >= len(text) && c.bounded(l)
 	}
@@ -96,22 +103,31 @@ var (
 	// fileName is a file or an address.
 	fileName = regexp.MustCompile(`(?:^|[\s('"\x60@])(?:https?://\S+|[~.]?/?(?:[\w.-]+/)*[\w-]+\.[a-z][a-z0-9]{0,4})(?:[\s)'"\x60,:;?!]|$)`)
 	// assigned is a line of settings or code, positioned one of a program's output.
-	assigned   = regexp.MustCompile(`^[\w.-]+\s*(?:=|:=|\+=)\s*\S|^[\w./-]+:\d+[:\s]|^\S+@\S+[:~]|^[A-Z]+:\S|^EOF\b|^\w+\(.*\)\s*[{;]?$`)
-	arrow      = regexp.MustCompile(`\s(?:=>|->|→|—>|\|)\s`)
-	dashed     = regexp.MustCompile(`^(.{1,40}?)\s(?:-|–|—)\s`)
-	labelled   = regexp.MustCompile(`^(.{1,60}?)(?:\*{1,2})?(?:: ?\*{1,2}\s|:\s|：)`)
-	clockTime  = regexp.MustCompile(`\b\d{1,2}:\d{2}\b`)
-	ruledOff   = regexp.MustCompile(`^[\p{P}\p{S}]{3,}`)
-	sentenceAt = regexp.MustCompile(`[.!?。！？…;,)؟।]["'”»*_)]*$`)
+	assigned      = regexp.MustCompile(`^[\w.-]+\s*(?:=|:=|\+=)\s*\S|^[\w./-]+:\d+[:\s]|^\S+@\S+[:~]|^[A-Z]+:\S|^EOF\b|^(?:bq|bc|h[1-6]|pre|notextile)\.\.? |^\w+\(.*\)\s*[{;]?$`)
+	arrow         = regexp.MustCompile(`\s(?:=>|->|→|—>|\|)\s`)
+	dashed        = regexp.MustCompile(`^(.{1,40}?)\s(?:-|–|—)\s`)
+	labelled      = regexp.MustCompile(`^(.{1,60}?)(?:\*{1,2})?(?:: ?\*{1,2}\s|:\s|：)`)
+	clockTime     = regexp.MustCompile(`\b\d{1,2}:\d{2}\b`)
+	endsInAddress = regexp.MustCompile(`://\S+$`)
+	columns       = regexp.MustCompile(`[^\s.!?:;,)] {3,}\S|  \||[^\s.!?:;,)]  +\S.*[^\s.!?:;,)]  +\S`)
+	boldLine      = regexp.MustCompile(`^(?:\*\*.*\*\*|__.*__)$`)
+	ruledOff      = regexp.MustCompile(`^[\p{P}\p{S}]{3,}`)
+	sentenceAt    = regexp.MustCompile(`[.!?。！？…;,)؟।]["'”»*_)]*$`)
 )
 
 // isOutput reports a line of a program.
 func isOutput(s string) bool {
-	if strings.ContainsAny(s, "=:@(") && assigned.MatchString(s) || strings.HasPrefix(s, "BEGIN ") || strings.HasPrefix(s, "END ") {
+	if strings.ContainsAny(s, "=:@(.") && assigned.MatchString(s) || strings.HasPrefix(s, "BEGIN ") || strings.HasPrefix(s, "END ") {
 		return true
 	}
 	r, _ := utf8.DecodeRuneInString(s)
 	return !unicode.IsLetter(r) && ruledOff.MatchString(s) && !strings.HasPrefix(s, "...") && !strings.HasPrefix(s, "**")
+}
+
+// isColumns reports a line with gaps that no sentence has: a wide one, or more than one within
+// sentences.
+func isColumns(s string) bool {
+	return strings.Contains(s, "  ") && columns.MatchString(unlisted(s))
 }
 
 // isMapping reports a line that leads from one name to another, which the user may go on below.
@@ -157,10 +173,20 @@ func (c *splitter) isTitle(l *line) bool {
 	case mailGreeting.MatchString(s):
 		m := mailGreeting.FindStringSubmatch(s)
 		return !agentName.MatchString(m[1])
+	case endsInAddress.MatchString(bare):
+		return !hasVoice(s)
 	case sentenceAt.MatchString(bare), c.list:
 		return false
+	case boldLine.MatchString(l.text):
+		return !ruleWord(labelWords(bare)) && !snippet.Matches(snippet.Lowered(s), snippet.RuleWords)
 	}
-	return !hasVoice(s) && !c.wrapped(s)
+	return !hasVoice(s) && !c.wrapped(s) && !c.headsRules(s)
+}
+
+// headsRules reports a heading such as "Constraints" above a list.
+func (c *splitter) headsRules(s string) bool {
+	all := labelWords(s)
+	return len(all) > 0 && len(all) <= 2 && ruleNouns[all[len(all)-1]] && listItem.MatchString(c.ahead().text)
 }
 
 // wrapped reports a line that the next one goes on with.
@@ -215,10 +241,13 @@ func announced(s string, gap bool) int {
 	if gap && demonstrative.MatchString(lower[max(0, len(lower)-pointerBytes):]) {
 		return len(lower)
 	}
+	if m := mentioned(lower); m >= 0 {
+		return m
+	}
 	if m := quoted(s); m >= 0 {
 		return m
 	}
-	return -1
+	return inserted(s)
 }
 
 func isCJK(r rune) bool {
@@ -241,11 +270,20 @@ const quoteWords = 5
 
 var quotation = regexp.MustCompile(`["“«„「『][^"“”«»„」』]*(["”»“」』]|$)`)
 
+// slightQuotation is one in marks that commands and apostrophes have too: it counts if it has a rule.
+var slightQuotation = regexp.MustCompile(`\B'\S.*?(?:'\B|$)|\x60[^\x60]+(?:\x60|$)`)
+
 // quoted returns where a quotation of some length begins, -1 for none.
 func quoted(s string) int {
 	for _, m := range quotation.FindAllStringSubmatchIndex(s, -1) {
 		in := s[m[0]:m[1]]
 		if len(strings.Fields(in)) >= quoteWords || utf8.RuneCountInString(in) > 60 || m[2] == m[3] || isCJKText(in) && utf8.RuneCountInString(in) > 8 {
+			return m[0]
+		}
+	}
+	for _, m := range slightQuotation.FindAllStringIndex(s, -1) {
+		in := s[m[0]:m[1]]
+		if snippet.Matches(snippet.Lowered(in), snippet.RuleWords) && (len(strings.Fields(in)) >= quoteWords || isCJKText(in)) {
 			return m[0]
 		}
 	}

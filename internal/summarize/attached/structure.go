@@ -21,6 +21,8 @@ var (
 	listItem = regexp.MustCompile(`^(?:[-*+•·‣]|\(?\d{1,2}[.)]|\(?[a-z][.)])\s+(?:\[[ xX]\]\s+)?`)
 	// emphasis may stand around a word at the beginning of a line.
 	emphasis = regexp.MustCompile(`^(?:\*{1,3}|_{1,3}|¡|¿|@|#?\(|…|\.{3})?`)
+	// quotedWord is a name in quotation marks that begins a sentence.
+	quotedWord = regexp.MustCompile(`^["“„«「]\s?[^\s"”“»」:,]+(?: [^\s"”“»」:,]+)?\s?["”“»」]\s?`)
 	// counted is a line that begins with a number which counts something.
 	counted = regexp.MustCompile(`^\d{1,4}(?: ?%)? \p{Ll}`)
 	// mailGreeting begins a mail to a person: "Dear team,", "Hi Tom,".
@@ -161,10 +163,14 @@ func beginsProse(s string) bool {
 		return len(p) == len(s) || beginsProse(s[len(p):])
 	}
 	s = s[len(listItem.FindString(s)):]
+	if strings.HasPrefix(s, "– ") && hasVoice(s) { // an item, and no name of an author
+		s = s[len("– "):]
+	}
 	s = s[len(emphasis.FindString(s)):]
 	if s != "" && s[0] == '`' {
 		return strings.Contains(s[1:], "` ")
 	}
+	s = s[len(quotedWord.FindString(s)):]
 	r, _ := utf8.DecodeRuneInString(s)
 	return unicode.IsLetter(r) || counted.MatchString(s)
 }

@@ -113,16 +113,22 @@ func isOwnLabel(s string) bool {
 		return false
 	}
 	all := labelWords(s)
+	if len(all) == 2 && topics[all[0]] && matters[all[1]] {
+		return true
+	}
 	for i, w := range all {
 		if foreigners[w] && (w != "answer" || i == 0 || all[i-1] != "final") && (i > 0 || len(all) < 2 || !voices[all[0]]) && !ruleWord(all) {
 			return false
 		}
 	}
-	if len(all) == 0 || !ruleWord(all) && (snippet.Matches(snippet.Lowered(s), presenting) || snippet.Matches(snippet.Lowered(s), speaking)) {
+	if len(all) == 0 || !ruleWord(all) && (snippet.Matches(snippet.Lowered(s), presenting) || foreignSpeech(snippet.Lowered(s), speaking, true) >= 0) {
 		return false
 	}
 	return topics[all[0]] || topics[all[len(all)-1]] || topics[strings.TrimRight(all[0], "0123456789.")] || len(all) > 1 && voiced(all)
 }
+
+// matters are names of texts that a rule can be about: "Commit messages: never …".
+var matters = words(`messages comments descriptions titles docs errors texts text copy`)
 
 // ruleWord reports that a label is of rules, whatever they are about.
 func ruleWord(all []string) bool {
@@ -183,3 +189,38 @@ func ownHeading(s string) bool {
 func noteWord(all []string) bool {
 	return all[0] == "note" || all[0] == "notes" || all[0] == "setup" || all[0] == "docs" || all[0] == "documentation"
 }
+
+// Names of a text, in the languages that users of agents write most, of texts that others stand
+// in, and of their files.
+var (
+	textNames = strings.Fields(`line lines note notes sentence sentences paragraph paragraphs passage passages message messages comment comments warning warnings instruction instructions remark remarks
+		entry entries hint hints quote quotes statement statements banner banners section sections letter letters memo memos post posts replies reply text texts snippet snippets sign sticker
+		zeile zeilen notiz zettel satz absatz kommentar hinweis nachricht eintrag ligne phrase paragraphe commentaire texte línea nota frase párrafo comentario mensaje texto
+		linha parágrafo comentário mensagem riga paragrafo commento messaggio testo regel zin notitie bericht tekst`)
+	documentNames = strings.Fields(`readme document doc docs file page log mail e-mail email wiki website site article ticket issue pr spec manual handbook guide changelog contributing
+		dokument datei seite handbuch fichier documento archivo página arquivo pagina bestand`)
+	fileEndings = strings.Fields(`md txt rst html pdf docx log json yaml yml`)
+
+	texts     = strings.Join(textNames, "|")
+	documents = strings.Join(documentNames, "|") + `|\S+\.(?:` + strings.Join(fileEndings, "|") + `)`
+	named     = words(strings.Join(slices.Concat(textNames, documentNames, fileEndings), " "))
+)
+
+// Sentences that speak of a text which is not the user's: what follows them is that text.
+var mentions = []*regexp.Regexp{
+	// "I found a note", "the README has a line": having one.
+	regexp.MustCompile(`(?:^|[^\p{L}])(?:has|have|had|contains?|contained|includes?|included|found|got|saw|seen|received|noticed|spotted|discovered|carries|shows|left|there is|there's|there was|gefunden|steht|hat|enthält|gesehen|bekommen|(?:y|il|elle|qui) a|contient|trouvé|reçu|hay|tiene|encontré|recibí|contiene|tem|há|encontrei|recebi|trovato|ricevuto|heeft|bevat|vond)\s` +
+		`(?:(?:an?|the|this|that|one|some|these|two|odd|strange|weird|new|old|short|long|another|eine?n?|der|die|das|diese[rns]?|une?|la|el|una?|uma?|een|de) ){0,3}(?:` + texts + `)(?:$|[^\p{L}])`),
+	// "what does this line mean?"
+	regexp.MustCompile(`(?:this|that|the|diese[rs]?|der|die|das|cette|ce|la|le|esta|este|essa|esse|questa|deze|die) (?:` + texts + `)(?: \p{L}+){0,3} (?:means?|about|for|bedeutet|signifie|dire|significa|betekent)(?:$|[^\p{L}])|(?:bedeutet|heißt|signifie|significa|betekent|quiere decir|quer dizer|vuol dire) (?:diese[rs]?|der|die|das|cette|ce|la|le|esta|este|essa|esse|questa|deze|die) (?:` + texts + `)`),
+	// "the document demands that you do this"
+	regexp.MustCompile(`(?:^|[^\p{L}])(?:` + texts + `|` + documents + `) (?:\p{L}+ly )?(?:demands|wants|asks|tells|insists|instructs|orders|suggests|recommends|requests|urges|verlangt|fordert|will|empfiehlt|demande|exige|veut|recommande|pide|exige|quiere|recomienda|pede|exige|quer|recomenda|chiede|vuole|eist|vraagt)(?:$|[^\p{L}])`),
+	// "I opened CONTRIBUTING.md just now.", alone on its line
+	regexp.MustCompile(`^(?:i|we|i've|we've|i have|we have|ich habe|j'ai|he|ho|eu|ik heb) (?:just |now |also |gerade |soeben )?(?:opened|read|found|got|received|saw|seen|came across|looked at|looked into|geöffnet|gelesen|bekommen|ouvert|lu|reçu|abierto|leído|recibido|abri|li|recebi|aperto|letto|ricevuto)(?: \S+){0,3} (?:` + documents + `)(?: \S+){0,4}[.:!]?$|^ich habe (?:\S+ ){0,3}(?:` + documents + `)(?: \S+){0,3} (?:geöffnet|gelesen|bekommen)[.:!]?$`),
+}
+
+// accordingTo begins a sentence with its source: "According to the runbook, always …".
+var accordingTo = regexp.MustCompile(`^(?:according to|as per|laut|gemäß|selon|d'après|según|segundo|secondo|volgens|zgodnie z|согласно|по словам) [^,:]{1,60}[,:]`)
+
+// relayed is a conclusion of the user from words of a person: "my boss says …, so never …".
+var relayed = regexp.MustCompile(`(?i)^(?:my|our|mein|meine|unser|unsere|mon|ma|notre|mi|nuestro|nuestra|meu|minha|mio|mia|mijn|ons) \p{L}+(?: \p{L}+)? (?:says|said|wants|schreibt|sagt|sagte|dit|dice|diz|disse|zegt|told us)[^.!?:"]*, (?:so|also|daher|deshalb|donc|así que|por eso|então|por isso|quindi|perciò|dus) (?:please )?(never|always|only|don't|do not|you|we|nie|niemals|immer|nur|ne|toujours|nunca|siempre|sempre|non|mai|nooit|altijd)[^.!?]*`)

@@ -1,6 +1,7 @@
 package claim
 
 import (
+	"iter"
 	"regexp"
 	"strings"
 	"unicode"
@@ -17,7 +18,7 @@ type Kind uint8
 const (
 	None     Kind = iota
 	Approval      // consent, by whomever
-	Will          // a wish, decision or statement of a user
+	Will          // a wish, decision, statement or act of a user
 )
 
 // The most bytes between an actor and the act of a claim.
@@ -29,27 +30,46 @@ const (
 // Of returns what a line claims, and the line without the words of the claim.
 func Of(line string) (kind Kind, rest string) {
 	lower := snippet.Lowered(sanitize.Normalize(snippet.StripInvisible(line)).S)
-	f := found{rest: lower}
-	for at := 0; at < len(lower); {
-		from, to := snippet.Find(lower[at:], approvals)
-		if from < 0 {
-			break
-		}
-		from, to = at+from, at+to
-		at = max(to, from+1)
+	f := found{}
+	for from, to := range each(lower, approvals) {
 		if !refused(lower[:from]) {
 			f.add(Approval, from, to)
 		}
 	}
+	for from, to := range each(lower, needless) {
+		if snippet.Matches(lower[max(0, from-questionBytes):from], questions) {
+			f.add(Approval, from, to)
+		}
+	}
+	for from, to := range each(lower, questions) {
+		if unasked.MatchString(lower[max(0, from-questionBytes):from]) && needed.MatchString(lower[to:]) {
+			f.add(Approval, from, to)
+		}
+	}
+	for from, to := range each(lower, orders) {
+		f.add(Will, from, to)
+	}
 	f.acts(lower)
 	return f.kind, f.without(lower)
+}
+
+// each lists where words stand in a text.
+func each(lower string, words *snippet.Phrases) iter.Seq2[int, int] {
+	return func(yield func(int, int) bool) {
+		for at := 0; at < len(lower); {
+			from, to := snippet.Find(lower[at:], words)
+			if from < 0 || !yield(at+from, at+to) {
+				return
+			}
+			at += max(to, from+1)
+		}
+	}
 }
 
 // found is what of a line claims something.
 type found struct {
 	kind  Kind
 	spans [][2]int
-	rest  string
 }
 
 func (f *found) add(k Kind, from, to int) {
@@ -61,13 +81,8 @@ func (f *found) add(k Kind, from, to int) {
 
 // acts finds who did what a user does.
 func (f *found) acts(lower string) {
-	for at := 0; at < len(lower); {
-		from, to := snippet.Find(lower[at:], actors)
-		if from < 0 {
-			return
-		}
-		from, to = at+from, at+to
-		at = max(to, from+1)
+	for from, to := range each(lower, actors) {
+		denied := false
 		for _, x := range []struct {
 			kind  Kind
 			words *snippet.Phrases
@@ -82,10 +97,17 @@ func (f *found) acts(lower string) {
 				}
 				base = around[0]
 			}
-			if i >= 0 && !refused(lower[:base+i]) {
+			switch {
+			case i < 0:
+			case refused(lower[:base+i]), x.kind == Will && inquires(lower[:base+i], lower[base+i:]):
+				denied = true
+			default:
 				f.add(x.kind, from, to)
 				f.add(x.kind, base+i, base+j)
 			}
+		}
+		if !denied && isNamed(lower, from, to) {
+			f.add(Will, from, to)
 		}
 	}
 }
@@ -128,6 +150,11 @@ func refused(before string) bool {
 		return false
 	}
 	return negated.MatchString(before) || awaited.MatchString(before)
+}
+
+// inquires reports a verb of a user who has a question, or may want something.
+func inquires(before, from string) bool {
+	return possible.MatchString(before[max(0, len(before)-20):]) || question.MatchString(from[:min(len(from), 60)])
 }
 
 // awaited ends in words which say that what follows is still to come.

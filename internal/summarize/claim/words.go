@@ -1,14 +1,18 @@
 package claim
 
-import "compactd/internal/summarize/snippet"
+import (
+	"regexp"
+
+	"compactd/internal/summarize/snippet"
+)
 
 // approvals state a consent, whoever gave it.
 var approvals = snippet.NewPhrases(
 	"(approved|pre-approved|preapproved|authorized|authorised|pre-authorized|pre-authorised|sanctioned|ratified|endorsed|greenlit|greenlighted|green-lit|okayed|ok'd|oked|rubber-stamped|waived|consented)",
 	"(approves|authorizes|authorises|endorses|consents|approving)", "(approval|authorization|authorisation|consent|permission|sign-off|signoff|clearance|blessing|go-ahead|green light|greenlight|thumbs up|thumbs-up) (was|is|has been|had been|have been|given|granted|received|obtained|secured|from|by|in hand|on file|came|confirmed|recorded|already|exists|for|to proceed|to deploy)",
 	"(gave|give|gives|given|giving|got|get|have|has|had|received|obtained|granted|with|under|per|by|on) (the|his|her|their|its|your|our|an|a|my|full|explicit|written|verbal|prior|) (approval|authorization|authorisation|consent|permission|sign-off|signoff|clearance|blessing|go-ahead|green light|greenlight|thumbs up|thumbs-up|nod|okay|ok|assent|mandate)",
-	"(signed|signs) off", "(sign-off|signoff) (of|on)", "lgtm", "(was|is|were|been|had|has|have|we|all|everyone|they|as|already|mutually) agreed", "agreed (that|to|on|upon|by)", "(mutual|common) (agreement|consent)", "in agreement", "(no|without|raised no|had no|has no|have no) objection*", "(cleared|free|good|clear|entitled) to (go|proceed|deploy|merge|push|ship|delete|run|release|act)", "cleared for",
-	"(is|are|was|were|be|been|'s|'re) (perfectly|totally|completely|absolutely|) (fine|happy|ok|okay|cool|comfortable|good|on board|onboard) with", "(does not|doesn't|did not|didn't|do not|don't|would not|wouldn't) mind", "go ahead given", "all clear", "nihil obstat", "imprimatur", "with impunity", "carte blanche", "free rein", "free hand", "full authority", "blanket (approval|permission|authority)", "👍", "🆗", "👌",
+	"(approval|authorization|authorisation|consent|permission|sign-off|signoff|clearance|go-ahead): (given|granted|received|obtained|yes|ok)", "(signed|signs) off", "(sign-off|signoff) (of|on)", "lgtm", "permitted", "nod of approval", "(was|is|were|been|had|has|have|we|all|everyone|they|as|already|mutually) agreed", "agreed (that|to|on|upon|by)", "(mutual|common) (agreement|consent)", "in agreement", "(no|without|raised no|had no|has no|have no) objection*", "(cleared|free|good|clear|entitled) to (go|proceed|deploy|merge|push|ship|delete|run|release|act)", "cleared for",
+	"(is|are|was|were|be|been|'s|'re) (perfectly|totally|completely|absolutely|) (fine|happy|ok|okay|cool|comfortable|good|on board|onboard) with", "(does not|doesn't|did not|didn't|do not|don't|would not|wouldn't) mind", "go ahead given", "all clear", "(nobody|no one) (objected|minded|opposed)", "nihil obstat", "imprimatur", "with impunity", "carte blanche", "free rein", "free hand", "full authority", "blanket (approval|permission|authority)", "👍", "🆗", "👌",
 	// German, Dutch, Scandinavian languages, Finnish.
 	"freigabe", "freigegeben", "genehmig*", "erlaubnis", "erlaubt", "zugestimmt", "zustimm*", "einverstand*", "einverstanden", "bewillig*", "abgesegnet", "(grünes|grünem) licht", "autorisiert", "gebilligt", "billigt", "billigung", "vereinbart", "befürwort*", "eingewilligt", "einwillig*", "absegn*", "gutgeheißen", "abgenickt", "(nichts|nix) dagegen", "ermächtig*", "gestattet", "bevollmächtig*",
 	"goedgekeurd", "goedkeur*", "toestemming", "akkoord", "groen licht", "ingestemd", "instem*", "geautoriseerd", "toegestaan", "fiat", "godkän*", "godkjen*", "godkend*", "tillstånd", "tillåt*", "samtyck*", "samtykk*", "tilladelse", "tillatelse", "(grönt|grønt) (ljus|lys)", "klartecken", "medgivande", "bifall*", "tillatt", "tilladt", "samþykk*", "leyfi", "heimil*", "hyväks*", "luvan", "suostu*", "valtuut*", "heaks kiit*", "nõusol*", "kinnita*", "loa", "apstiprin*", "atļauj*", "piekri*", "patvirtin*", "leid*", "sutik*",
@@ -31,13 +35,13 @@ var approvals = snippet.NewPhrases(
 // consents state one beside who gave it.
 var consents = snippet.NewPhrases(
 	"approv*", "(authorize|authorizes|authorise|authorises|authorizing)", "(authorization|authorisation|consent) (of|from|to|for|by)", "(allow|allows|allowed|allowing|permit|permits|permitted|accept|accepts|accepted|grant|grants|granted|confirm|confirms|confirmed|agree|agrees|agreed|okay|okays|ok|oks|bless|blessed|endorse|clears|cleared|sanction|waive|waives|validate|validated|nodded|acquiesced|acceded|assented|concurred|ratifies|vouched|delegated|empowered|entrusted|trusts|welcomed|supports|supported|backed)",
-	"permission", "said (yes|ok|okay|sure|fine|it's ok|it is ok|it was ok|go)", "fine", "happy", "comfortable", "(no|not|doesn't|didn't|does not|did not) (problem|issue|mind|object|care|oppose|objected)", "sign* off", "green*", "go-ahead", "thumbs*", "blessing", "yes", "let us", "lets us", "lifted", "dropped", "withdrew", "revoked", "suspended", "relaxed", "released", "freed", "excused", "exempted", "overr*", "(gave|gives|given) (in|way|free)",
+	"permission", "said (yes|ok|okay|sure|fine|it's ok|it is ok|it was ok|go)", "fine", "happy", "comfortable", "(no|not|doesn't|didn't|does not|did not) (problem|issue|mind|object|care|oppose|objected)", "sign* off", "green*", "go-ahead", "thumbs*", "blessing", "signed", "affirmative", "yes", "let us", "lets us", "lifted", "dropped", "withdrew", "revoked", "suspended", "relaxed", "released", "freed", "excused", "exempted", "overr*", "(gave|gives|given) (in|way|free)",
 	"bestätig*", "akzeptier*", "okay", "gab (sein|ihr) ok", "ja gesagt", "freig*", "accept*", "confirm*", "permett*", "permit*", "d'accord", "ok", "oui", "sí", "sim", "acept*", "aceit*", "conferm*", "accett*", "bevestig*", "geaccepteerd", "bekräft*", "bekreft*", "bekræft*", "accepter*", "potwierdz*", "potvrd*", "подтверд*", "принял*", "підтверд*", "прийня*", "onayla*", "kabul*", "确认", "確認", "说可以", "可以", "接受", "好的", "okと", "よいと", "いいと", "수락", "확인", "괜찮", "قبل*", "أكد*", "אמר כן", "स्वीकार*", "हाँ", "xác nhận", "setuju*", "menerima", "acuerdo", "agrément", "elfogad*", "megerős*", "vahvist*",
 )
 
 // wills state beside a user what the user said, wants or decided.
 var wills = snippet.NewPhrases(
-	"(said|says|told|tells|asked|asks|wants|wanted|want|requested|requests|instructed|instructs|ordered|orders|demanded|demands|decided|decides|insists|insisted|prefers|preferred|chose|chooses|wishes|wished|expects|expected|stated|states|wrote|mentioned|specified|directed|commanded|mandated|declared|announced|promised|suggested|suggests|advised|recommended|intends|intended|needs us|would like|would love|likes|ruled|opted|called for|gave|gives|made clear|explained|emphasised|emphasized|indicated|reiterated|clarified)",
+	"(said|says|told|tells|asked|asks|wants|wanted|want|requested|requests|instructed|instructs|ordered|orders|demanded|demands|decided|decides|insists|insisted|prefers|preferred|chose|chooses|wishes|wished|expects|expected|stated|states|wrote|mentioned|specified|directed|commanded|mandated|declared|announced|promised|suggested|suggests|advised|recommended|intends|intended|needs us|would like|would love|likes|ruled|opted|called for|gave|gives|made clear|explained|emphasised|emphasized|indicated|reiterated|clarified)", "(instruction|instructions|order|orders|directive|directives|demand|wish|verdict|ruling|mandate|command)",
 	"(sagte|sagt|gesagt|will|wollte|möchte|wünscht|bat|gebeten|verlangt|verlangte|fordert|entschied|entschieden|angewiesen|beauftragt)", "(a dit|dit|veut|voulait|demande|a demandé|souhaite|exige|a décidé|préfère)", "(dijo|dice|quiere|quería|pidió|pide|solicitó|exige|decidió|prefiere|ordenó)", "(disse|diz|quer|queria|pediu|pede|solicitou|exige|decidiu|prefere)", "(ha detto|dice|vuole|voleva|ha chiesto|chiede|esige|ha deciso|preferisce)", "(zei|zegt|wil|wilde|vroeg|vraagt|eist|besloot)", "(sa|säger|vill|ville|bad|begärde|krävde|sagde|vil|ønsker|bestämde)", "(powiedział*|mówi|chce|chciał*|prosi*|żąda|zdecydował*)", "(сказал*|говорит|хочет|хотел*|просил*|попросил*|просит|требует|потребовал*|решил*|велел*|поручил*)", "(сказав|сказала|хоче|просив|попросив|вимагає|вирішив*|доручив)", "(söyledi|istiyor|istedi|talep etti|karar verdi|rica etti)",
 	"要求", "希望", "想要", "决定", "指示", "表示", "说", "說", "吩咐", "请求", "と言", "要望", "希望", "指示", "依頼", "求め", "決め", "望ん", "말했", "원합", "원한", "요청", "지시", "결정", "부탁", "قال", "طلب", "يريد", "قرر", "أمر", "אמר", "ביקש", "רוצה", "החליט", "कहा", "चाहता", "चाहते", "माँग", "निर्णय", "บอก", "ต้องการ", "ขอ", "nói", "muốn", "yêu cầu", "quyết định", "berkata", "ingin", "meminta", "memutuskan", "alisema", "anataka",
 )
@@ -45,7 +49,53 @@ var wills = snippet.NewPhrases(
 // actors are those whose consent counts.
 var actors = snippet.NewPhrases(
 	"(user|users|human|humans|customer|customers|client's owner|owner|owners|operator|operators|admin|admins|administrator|administrators|maintainer|maintainers|reviewer|reviewers|manager|managers|management|boss|supervisor|stakeholder|stakeholders|principal|ceo|cto|ciso|vp|legal|compliance|leadership|headquarters|everyone|everybody|the client|our client|team lead|tech lead|product owner|security team|the team|whole team|security|the board|committee|the person|requester|requestor|the author)",
-	"nutzer*", "benutzer*", "anwender*", "kunde", "kunden", "kundin", "chef", "chefin", "inhaber*", "besitzer*", "auftraggeber*", "betreiber*", "vorgesetzte*", "utilisat*", "le client", "la cliente", "du client", "propriét*", "responsable", "usuari*", "cliente", "clientes", "dueñ*", "propietari*", "jefe", "jefa", "utent*", "proprietari*", "capo", "utilizador*", "dono", "chefe", "gebruiker*", "klant", "eigenaar", "baas", "användar*", "ägar*", "kunden", "bruger*", "bruker*", "eier*", "ejer*", "käyttäj*", "asiakas", "omistaj*", "notand*", "kasutaj*", "lietotāj*", "naudotoj*",
+	"nutzer*", "benutzer*", "anwender*", "kunde", "kunden", "kundin", "chef", "chefin", "inhaber*", "besitzer*", "auftraggeber*", "betreiber*", "vorgesetzte*", "utilisat*", "le client", "la cliente", "du client", "propriét*", "responsable", "usuari*", "usuári*", "cliente", "clientes", "dueñ*", "propietari*", "jefe", "jefa", "utent*", "proprietari*", "capo", "utilizador*", "dono", "chefe", "gebruiker*", "klant", "eigenaar", "baas", "användar*", "ägar*", "kunden", "bruger*", "bruker*", "eier*", "ejer*", "käyttäj*", "asiakas", "omistaj*", "notand*", "kasutaj*", "lietotāj*", "naudotoj*",
 	"użytkowni*", "klient*", "właściciel*", "szef*", "uživatel*", "zákazn*", "majitel*", "používate*", "korisni*", "uporabni*", "пользовател*", "заказчик*", "клиент*", "владел*", "начальник*", "руковод*", "администратор*", "користувач*", "замовник*", "клієнт*", "власник*", "потребител*", "корисни*", "карыстальн*", "kullanıcı*", "müşteri*", "sahibi", "yönetici*", "patron", "felhasznál*", "ügyfél*", "tulajdonos*", "utilizator*", "clientul", "proprietarul", "χρήστη*", "πελάτη*", "ιδιοκτήτη*", "përdorues*",
 	"用户", "用戶", "客户", "客戶", "使用者", "主人", "老板", "老闆", "业主", "负责人", "管理员", "领导", "上级", "维护者", "ユーザ", "利用者", "お客", "顧客", "オーナー", "依頼者", "管理者", "上司", "責任者", "사용자", "고객", "유저", "소유자", "관리자", "담당자", "المستخدم*", "العميل*", "المالك*", "المدير*", "המשתמש*", "הלקוח*", "הבעלים", "המנהל", "उपयोगकर्ता*", "ग्राहक*", "यूज़र*", "मालिक*", "ব্যবহারকারী*", "பயனர்*", "వినియోగదారు*", "ผู้ใช้", "ลูกค้า", "เจ้าของ", "người dùng", "khách hàng", "chủ sở hữu", "pengguna", "pelanggan", "pemilik", "mtumiaji", "mteja", "mmiliki", "کاربر*", "مشتری*", "صارف*", "gumagamit", "მომხმარებ*", "օգտատեր*", "пайдаланушы*", "foydalanuvchi*", "istifadəçi*",
+)
+
+var (
+	// leading are words between the beginning of a clause and its subject.
+	leading = set(`the our my this that your his their as and so then also now later finally initially explicitly today earlier afterwards meanwhile decided: yes ok since because but however mid-session both even
+		der die das dem den des unser unsere mein meine und aber auch le la les el los l' il lo gli i o os a as de het en een och og i w z na u notre nuestro nosso il nostro`)
+	// sources are words before those whom a sentence is from.
+	sources = set(`per by with von mit par avec por com da con door przez av af according laut gemäß selon d'après según segons secondo segundo conforme volgens enligt ifølge według podle zdaniem согласно слов göre за`)
+	// everyday is what stands behind a name where a program is described, or a plain act.
+	everyday = regexp.MustCompile(`^(?:'s)?\s*(?:\p{L}+ly |also |then |first |later |now |just |had |has |have |did )?(?:` +
+		// nouns
+		`tables?|ids?|names?|fields?|columns?|records?|rows?|models?|interface|input|story|stories|agents?|accounts?|sessions?|data|base|space|groups?|roles?|profiles?|settings?|messages?|edits?|files?|changes|content|prompts?|lines?|list|events?|flow|side|code|guide|docs|documentation|facing|errors?|experience|manual|precedence|endpoint|service|page|view|object|type|class|struct|library|api|app|schema|store|config|device|key|token|password|email|branch|home|directory|machine|system|locale|language|timezone|` +
+		// acts that ask for nothing
+		`is viewing|is currently|edits|reverts|commits|deletes|creates|clicks|types|enters|opens|sees|runs|makes|made|stashes|stashed|splits|keeps|did|committed|retries|logs|signs|gets|receives|uploads|uploaded|selects|visits|shared|noted|notes|pointed|reported|reports|provided|raised|identified|acknowledged|interrupted|continued|began|started|moved|was|pasted|mentioned|asked (?:me )?(?:about|if|whether|what|how|why|which|where|who|when)|asks (?:about|if|whether|what|how|why)|feedback|follow-up|insight|explains|explained|clarification|clarifications|interactions?|question|questions|can|cannot|may|might|must|should|will|` +
+		`können|kann|sieht|peut|peuvent|voit|puede|pueden|ve|pode|podem|può|possono|kunnen|kan|могут|может|może|mogą|může)(?:$|[^\p{L}])`)
+	// unspacedNoun is a noun of programs behind a name, in scripts without spaces.
+	unspacedNoun = regexp.MustCompile(`^ー?\s?(?:表|名|数据|資料|登录|登入|界面|id|管理|模型|组|组件|权限|信息|列表|认证|端|输入|可以|テーブル|データ|画面|登録|認証|一覧|情報|モデル|入力|ガイド|테이블|이름|목록|인증|정보|화면|모델|입력|들)`)
+)
+
+// roles are names of persons and of parts of programs: with an article they are persons.
+var roles = set(`client human humans reviewer reviewers operator operators admin admins administrator principal legal compliance security supervisor everyone everybody management manager owner`)
+
+// orders state an instruction or an agreement of nobody: who gave it, the user's own words must
+// show.
+var orders = snippet.NewPhrases(
+	"as (requested|instructed|ordered|directed|demanded|wished|desired|commanded)", "(on|upon|by) (request|demand|order)", "(standing|direct|explicit|clear|written|verbal) (order|orders|instruction|instructions)", "(instruction|instructions|order|orders|directive|mandate) (is|are|was|were) (to|that)",
+	"(it|this|that) (was|is|has been|had been) (settled|resolved|ruled|determined|understood|ordered)", "wie (gewünscht|verlangt|angewiesen|beauftragt|besprochen|vereinbart|abgesprochen)", "auf (wunsch|anweisung|anordnung|geheiß)", "comme (demandé|convenu|souhaité)", "à la demande", "sur (ordre|demande)", "según lo (pedido|solicitado|acordado)", "por (orden|indicación)", "a petición", "conforme (solicitado|pedido|combinado)", "a pedido", "come (richiesto|concordato)", "su richiesta", "zoals (gevraagd|afgesproken)", "op verzoek", "på begäran", "zgodnie z (prośbą|poleceniem|życzeniem)", "na (prośbę|polecenie|życzenie)", "на (pokyn|žádost)", "na žádost", "по (просьбе|требованию|указанию|поручению|распоряжению)", "за (вказівкою|проханням)", "isteği üzerine", "talimatıyla", "talebi üzerine",
+	"按要求", "按照要求", "应要求", "遵照指示", "奉命", "ご要望どおり", "ご指示", "依頼どおり", "指示により", "요청대로", "지시에 따라", "بناء على طلب", "بناءً على طلب", "לפי בקשת", "के अनुरोध पर", "के कहने पर", "theo yêu cầu", "atas permintaan", "ตามคำขอ", "ตามคำสั่ง",
+)
+
+// needless says that nobody has to ask any more, near one of questions.
+var (
+	needless = snippet.NewPhrases("(no longer|not|isn't|aren't|never) (needed|required|necessary|mandatory)", "unnecessary", "needless", "superfluous", "optional", "skippable", "can be skipped", "(nicht mehr|nicht länger|nicht) (nötig|erforderlich|notwendig)", "überflüssig", "entfällt", "entfallen", "plus (nécessaire|besoin|requise)", "inutile", "ya no (hace falta|es necesari*)", "innecesari*", "(não é mais|já não é) necess*", "desnecess*", "non (è|serve) più", "niet (meer nodig|nodig)", "overbodig",
+		"nie jest (już potrzebn*|potrzebn*|wymagan*)", "zbędn*", "больше не (нужн*|треб*)", "не требуется", "(gerek|gerekli) (yok|değil)", "gerekmiyor", "不再需要", "无需", "不需要", "不必", "必要ありません", "不要です", "不要に", "필요없", "필요 없", "필요하지 않")
+	questions = snippet.NewPhrases("confirm*", "approv*", "permission", "consent", "sign-off", "signoff", "asking", "authori*", "review", "rückfrage*", "nachfrage*", "bestätigung*", "freigabe*", "zustimmung*", "erlaubnis", "accord", "autoris*", "aprob*", "permiso", "aprov*", "permissão", "conferma", "approvazione", "bevestiging", "toestemming", "potwierdz*", "zgod*", "подтвержд*", "согласован*", "разрешен*", "onay*", "确认", "批准", "许可", "請示", "请示", "確認", "承認", "許可", "확인", "승인", "허락")
+)
+
+// unasked says the same of a question before it.
+var unasked = regexp.MustCompile(`(?:^|[^\p{L}])(?:no|keine|aucune?|ninguna?|nenhuma?|nessuna?|geen|ingen|żadn[ea])\s(?:\p{L}+\s)?$`)
+
+// needed is how a sentence goes on behind a question that nobody has to ask.
+var needed = regexp.MustCompile(`^[^.;:!?]{0,60}(?:^|[^\p{L}])(?:needed|required|necessary|nötig|notwendig|erforderlich|nécessaire|requise?|necesari[oa]|necessári[oa]|necessari[oa]|nodig|nödvändig|potrzebn[ea])`)
+
+var (
+	possible = regexp.MustCompile(`(?:^|\s)(?:may|might)\s(?:also\s|then\s)?$`)
+	question = regexp.MustCompile(`^(?:asked|asks)\s(?:me\s|the agent\s|the user\s)?(?:about|if|whether|what|what's|how|why|which|where|who|when)(?:$|[^\p{L}])`)
 )

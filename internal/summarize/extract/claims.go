@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -20,10 +21,11 @@ const (
 	aboutLabel = "not the user's words: "
 )
 
-// Shares of the content of a claim that a user's words must have, per hundred.
+// Shares of the content of a claim that one sentence of a user has, per hundred.
 const (
-	approvedPercent = 60 // in one sentence
-	willPercent     = 60 // in all of them
+	approvedPercent = 100
+	willPercent     = 60
+	quotedPercent   = 80 // of a line that has a quotation, in which the quoted words count
 )
 
 // approving are sentences of users that approve the question before them.
@@ -38,8 +40,8 @@ const maxQuestion = 2_000
 
 // approvals lists what users approve in a range: the words of the sentence, and those of
 // the message that it answers.
-func approvals(in *summarize.Input) []Phrase {
-	var out []Phrase
+func approvals(in *summarize.Input) []meaning {
+	var out []meaning
 	question := ""
 	for i := range in.Messages {
 		m := &in.Messages[i]
@@ -55,7 +57,8 @@ func approvals(in *summarize.Input) []Phrase {
 				for s := range snippet.Sentences(own) {
 					s = snippet.Head(s, phraseBytes)
 					if lower := snippet.Lowered(s); snippet.Matches(lower, approving) && !snippet.Matches(lower, negations) && len(out) < maxPhrases {
-						out = append(out, Phrase{content: content(s + " " + question)})
+						m := meaningOf(s)
+						out = append(out, m.with(meaningOf(question)))
 					}
 				}
 			}
@@ -78,31 +81,81 @@ func (d *Digest) LabelClaim(text string) string {
 	}
 }
 
-// isForged reports a claim that the user's own words do not bear out.
+// isForged reports a line with a claim that the user's own words do not bear out.
 func (d *Digest) isForged(text string) bool {
+	if kind, _ := claim.Of(text); kind == claim.None {
+		return false
+	}
+	from, at := 0, 0
+	for _, m := range statement.FindAllStringIndex(text, -1) {
+		kind, rest := claim.Of(text[at:m[0]])
+		at = m[1]
+		if kind != claim.None && len(content(rest)) == 0 {
+			continue // what it claims follows
+		}
+		if d.forges(text[from:at]) {
+			return true
+		}
+		from = at
+	}
+	return d.forges(text[from:])
+}
+
+// statement ends a statement of a line: a sentence, a label, or a clause before one of the
+// agent or of a user.
+var statement = regexp.MustCompile(`[.!?]["”']?\s+|[。！？]|\*\*:\s|:\*\*\s|\s[-–—]\s(?:I\s|[Uu]ser\s|[Tt]he user\s)`)
+
+// forges reports a claim that the user's own words do not bear out.
+func (d *Digest) forges(text string) bool {
 	kind, rest := claim.Of(text)
 	if kind == claim.None {
 		return false
 	}
-	what := Phrase{content: content(rest), negated: PhraseOf(rest).negated}
+	what := meaningOf(rest)
 	if kind == claim.Will {
-		return len(what.content) > 0 && d.writtenShare(what.content) < willPercent
+		return len(what.sided) > 0 && !d.willed(&what) && !d.quotes(rest)
 	}
-	bears := func(s Phrase) bool {
-		return !s.question && s.negated == what.negated && share(what.content, s.content) >= approvedPercent
-	}
-	return len(what.content) == 0 || !slices.ContainsFunc(d.userPhrases, bears) && !slices.ContainsFunc(d.approved, bears)
+	return len(what.sided) == 0 || !d.allowed(&what)
 }
 
-// writtenShare is how many per hundred of some content users wrote anywhere.
-func (d *Digest) writtenShare(what []string) int {
-	known := 0
-	for _, w := range what {
-		if d.written[w] {
-			known++
+// meant lists the sentences of users, with their meanings.
+func (d *Digest) meant() []Phrase {
+	for i := range d.userPhrases {
+		if p := &d.userPhrases[i]; p.meaning == nil {
+			m := meaningOf(p.text)
+			p.meaning = &m
 		}
 	}
-	return known * 100 / max(1, len(what))
+	return d.userPhrases
+}
+
+// allowed reports that a sentence of a user has all of a consent, or an answer to a question.
+func (d *Digest) allowed(what *meaning) bool {
+	return slices.ContainsFunc(d.meant(), func(s Phrase) bool { return !s.question && what.borne(s.meaning) >= approvedPercent }) ||
+		slices.ContainsFunc(d.approved, func(m meaning) bool { return what.borne(&m) >= approvedPercent })
+}
+
+// willed reports that a sentence of a user has most of a wish.
+func (d *Digest) willed(what *meaning) bool {
+	return slices.ContainsFunc(d.meant(), func(s Phrase) bool { return what.borne(s.meaning) >= willPercent })
+}
+
+// quotation is text in quotation marks.
+var quotation = regexp.MustCompile(`["“„«「『]([^"“”„«»「」『』]+)["”“»」』]`)
+
+// quotes reports a line that is mostly a quotation of what users wrote, each sentence in one of
+// theirs.
+func (d *Digest) quotes(line string) bool {
+	known := 0
+	for _, m := range quotation.FindAllStringSubmatch(line, -1) {
+		for s := range snippet.Sentences(m[1]) {
+			what := meaningOf(s)
+			if slices.ContainsFunc(d.meant(), func(s Phrase) bool { return what.borne(s.meaning) == 100 }) {
+				known += len(what.sided)
+			}
+		}
+	}
+	return known > 0 && known*100 >= len(meaningOf(line).sided)*quotedPercent
 }
 
 // labelClaims labels the claims among what the assistant wrote.
@@ -125,7 +178,7 @@ func (d *Digest) carryApprovals() {
 				continue
 			}
 			if kind, rest := claim.Of(l.Text); kind == claim.Approval {
-				d.approved = append(d.approved, Phrase{content: content(rest), negated: PhraseOf(rest).negated})
+				d.approved = append(d.approved, meaningOf(rest))
 			}
 		}
 	}

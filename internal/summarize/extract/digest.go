@@ -30,11 +30,10 @@ type Digest struct {
 	Previous *events.Summary // or what a message carries of one
 	Focus    []string
 
-	Users                         []Line          // whole, up to goalUnits
-	userFacts                     []Line          // those of the record: what is attached is a line of its own
-	userPhrases                   []Phrase        // sentences of users
-	approved                      []Phrase        // what users approved
-	written                       map[string]bool // content of what users wrote
+	Users                         []Line    // whole, up to goalUnits
+	userFacts                     []Line    // those of the record: what is attached is a line of its own
+	userPhrases                   []Phrase  // sentences of users
+	approved                      []meaning // what users approved
 	matter                        *ruleMatter
 	instructions                  []Line // what the system wrote, word for word
 	rules, decisions, discoveries []Line
@@ -76,7 +75,7 @@ const (
 func Scan(in *summarize.Input) *Digest {
 	d := &Digest{
 		approved: approvals(in), Previous: in.Previous, Focus: focusWords(in.Focus),
-		written: map[string]bool{}, succeeded: map[string]bool{}, ticked: map[string]bool{}, byPath: map[string]*file{},
+		succeeded: map[string]bool{}, ticked: map[string]bool{}, byPath: map[string]*file{},
 	}
 	s := scanner{Digest: d, byID: map[string]int{}, open: map[string][]int{}}
 	var written []summarize.Message
@@ -183,12 +182,10 @@ func (d *Digest) user(m *summarize.Message) {
 
 // note notes a sentence that a user wrote.
 func (d *Digest) note(s string) {
-	p := PhraseOf(snippet.Head(s, phraseBytes))
 	if len(d.userPhrases) < maxPhrases {
+		p := PhraseOf(snippet.Head(s, phraseBytes))
+		p.text = snippet.Head(s, phraseBytes)
 		d.userPhrases = append(d.userPhrases, p)
-	}
-	for _, w := range p.content {
-		d.written[w] = true
 	}
 }
 

@@ -24,7 +24,9 @@ type Phrase struct {
 	content  []string
 	negated  bool
 	question bool
-	negators int // of a rule
+	negators int      // of a rule
+	text     string   // of a sentence of a user
+	meaning  *meaning // of that text, once a claim is compared with it
 }
 
 var negations = snippet.NewPhrases(

@@ -16,14 +16,14 @@ var (
 		"niemals", "nie", "immer", "auf keinen fall", "keinesfalls", "darf nicht", "dürfen nicht", "darfst nicht", "muss", "müssen", "musst", "nur", "ausschließlich", "unbedingt", "bitte nicht", "verboten", "stets", "keine",
 		"nooit", "altijd", "moet", "moeten", "alleen", "mag niet", "verboden", "aldrig", "alltid", "måste", "endast", "får inte", "aldri", "altid", "må ikke", "skal",
 		// Romance languages.
-		"jamais", "toujours", "doit", "doivent", "il faut", "interdit", "uniquement", "seulement", "nunca", "siempre", "jamás", "debe", "deben", "prohibido", "solo", "sólo", "solamente", "hay que",
+		"jamais", "toujours", "doit", "doivent", "il faut", "interdit", "uniquement", "seulement", "nunca", "siempre", "jamás", "debe", "deben", "debes", "dois", "devez", "prohibido", "solo", "sólo", "solamente", "hay que",
 		"sempre", "deve", "devem", "proibido", "somente", "apenas", "mai", "non deve", "devono", "vietato", "soltanto", "bisogna", "niciodată", "întotdeauna", "trebuie", "numai",
 		// Slavic languages, Turkish, Hungarian, Finnish, Greek.
 		"nigdy", "zawsze", "musi", "muszą", "tylko", "nie wolno", "nikdy", "vždy", "musí", "pouze", "nesmí", "никогда", "всегда", "нельзя", "должен", "должна", "должно", "должны", "только", "запрещено", "обязательно",
 		"ніколи", "завжди", "не можна", "повинен", "повинна", "тільки", "лише", "asla", "her zaman", "daima", "sadece", "yalnızca", "zorunlu", "yasak", "soha", "mindig", "csak", "tilos", "älä", "aina", "koskaan", "täytyy", "ποτέ", "πάντα", "πρέπει", "μόνο",
 		// Languages of Asia and Africa.
 		"不要", "不得", "禁止", "必须", "务必", "永远", "绝不", "切勿", "只能", "总是", "始终", "不准", "必須", "務必", "永遠", "絕不", "總是", "ないでください", "しないで", "絶対", "必ず", "てはいけ", "てはなら", "常に",
-		"절대", "반드시", "항상", "금지", "마세요", "하지 마", "أبدا", "دائما", "يجب", "ممنوع", "فقط", "لا ت", "לעולם", "תמיד", "אסור", "חייב", "कभी नहीं", "हमेशा", "केवल", "jangan", "selalu", "harus", "hanya", "dilarang",
+		"절대", "반드시", "항상", "금지", "마세요", "하지 마", "أبدا", "دائما", "يجب", "ممنوع", "فقط", "لا ت", "לעולם", "תמיד", "אסור", "חייב", "कभी नहीं", "मत", "हमेशा", "केवल", "jangan", "selalu", "harus", "hanya", "dilarang",
 		"không bao giờ", "luôn", "phải", "không được", "ห้าม", "เสมอ", "ต้อง", "kamwe", "daima",
 	)
 	// ChoiceWords are those of users who decide something, or change what was decided.

@@ -1,0 +1,80 @@
+package claim
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// headBytes is how far before a name its clause may begin.
+const headBytes = 60
+
+// isNamed reports that a clause is about a person: the name at [from, to) heads it, or follows a
+// word such as "per". What a program does with users is no such clause: a plural, a
+// part of a name, a noun of programs or an everyday act behind it.
+func isNamed(lower string, from, to int) bool {
+	if !heads(lower[:from]) || strings.HasSuffix(lower[from:to], "users") || roles[lower[from:to]] && !strings.HasSuffix(lower[:from], "the ") {
+		return false
+	}
+	word := wordEnd(lower, to)
+	rest := lower[word:]
+	switch {
+	case utf8.RuneCountInString(lower[to:word]) > 3 && !isUnspaced(lower[from:to]): // a compound
+		return false
+	case rest != "" && strings.IndexByte("-_/.@`", rest[0]) >= 0 && len(rest) > 1 && rest[1] != ' ':
+		return false
+	case isUnspaced(lower[from:to]):
+		return !unspacedNoun.MatchString(lower[to:])
+	}
+	return !everyday.MatchString(rest)
+}
+
+func isUnspaced(s string) bool {
+	r, _ := utf8.DecodeRuneInString(s)
+	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai)
+}
+
+// wordEnd returns where the word ends that goes on at a place.
+func wordEnd(s string, at int) int {
+	for at < len(s) {
+		r, w := utf8.DecodeRuneInString(s[at:])
+		if !unicode.IsLetter(r) && !unicode.IsMark(r) {
+			break
+		}
+		at += w
+	}
+	return at
+}
+
+// heads reports that a text ends where a clause begins, but for an article, an adverb or what
+// names a source ("according to the").
+func heads(before string) bool {
+	cut := len(before) <= headBytes
+	before = before[max(0, len(before)-headBytes):]
+	if i := strings.LastIndexAny(before, ".;:!?,(—–\"*\n。，、：；"); i >= 0 {
+		_, w := utf8.DecodeRuneInString(before[i:])
+		before, cut = before[i+w:], true
+	} else if i := strings.LastIndex(before, " - "); i >= 0 {
+		before, cut = before[i+3:], true
+	}
+	if strings.HasSuffix(before, "-") || strings.HasSuffix(before, "_") || strings.HasSuffix(before, "/") || strings.HasSuffix(before, "<") || strings.HasSuffix(before, "`") {
+		return false
+	}
+	all := strings.Fields(strings.TrimSuffix(before, "l'"))
+	if n := len(all); n > 0 && sources[all[n-1]] || n > 1 && sources[all[n-2]] || n > 2 && sources[all[n-3]] {
+		return true
+	}
+	return cut && len(all) <= 3 && !slices.ContainsFunc(all, func(w string) bool { return !leading[w] && w[0] < 0x80 })
+}
+
+func set(s string) map[string]bool {
+	out := map[string]bool{}
+	for w := range strings.FieldsSeq(s) {
+		out[w] = true
+	}
+	return out
+}
+
+// questionBytes is how far before a needless thing its name stands.
+const questionBytes = 80

@@ -1,0 +1,103 @@
+package extract
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"compactd/internal/summarize/snippet"
+)
+
+// meaning is what sentences are compared by where one must bear out another: their content,
+// each word with its side of the negations.
+type meaning struct {
+	sided    []string // sorted, each ends in its side
+	negators int
+}
+
+// Sides of a word: in a clause without a negation, before the first one, or behind the first,
+// the second and so on.
+const (
+	plainSide  = 'a'
+	beforeSide = 'b'
+	behindSide = 'c'
+	lastSide   = 'f'
+)
+
+// turning ends what a negation reaches, and begins a clause of its own.
+var turning = regexp.MustCompile(`[;:.!?。；：！？]\s|\s[-–—]+\s|\s(?:but|instead|sondern|aber|mais|pero|sino|mas|ma|maar|ale|но|а|ama)\s`)
+
+// meaningOf reads a sentence.
+func meaningOf(s string) (m meaning) {
+	lower := snippet.Lowered(s)
+	from := 0
+	for _, t := range turning.FindAllStringIndex(lower, -1) {
+		m.clause(lower[from:t[0]])
+		from = t[1]
+	}
+	m.clause(lower[from:])
+	slices.Sort(m.sided)
+	m.sided = slices.Compact(m.sided)
+	return m
+}
+
+// clause adds a clause: a comma begins the one that a negation is in.
+func (m *meaning) clause(lower string) {
+	side := byte(plainSide)
+	for {
+		from, to := snippet.Find(lower, negations)
+		if from < 0 {
+			m.add(lower, side)
+			return
+		}
+		before := lower[:from]
+		if side == plainSide {
+			if i := strings.LastIndexByte(before, ','); i >= 0 {
+				m.add(before[:i], plainSide)
+				before = before[i:]
+			}
+			m.add(before, beforeSide)
+			side = behindSide
+		} else {
+			m.add(before, side)
+			side = min(side+1, lastSide)
+		}
+		m.negators++
+		lower = lower[to:]
+	}
+}
+
+func (m *meaning) add(s string, side byte) {
+	for _, w := range content(s) {
+		m.sided = append(m.sided, w+string(side))
+	}
+}
+
+func (m *meaning) with(o meaning) meaning {
+	all := slices.Concat(m.sided, o.sided)
+	slices.Sort(all)
+	return meaning{slices.Compact(all), m.negators + o.negators}
+}
+
+// borne returns how many per hundred of a meaning another one has. A word before a negation is
+// one behind it in other words ("spaces must not be used"), unless another one changes sides too.
+func (m *meaning) borne(by *meaning) int {
+	known, turned := 0, map[byte]bool{}
+	for _, w := range m.sided {
+		if _, ok := slices.BinarySearch(by.sided, w); ok {
+			known++
+			continue
+		}
+		side := w[len(w)-1]
+		if m.negators == by.negators && (side == beforeSide || side == behindSide) {
+			if _, ok := slices.BinarySearch(by.sided, w[:len(w)-1]+string(beforeSide+behindSide-side)); ok {
+				known++
+				turned[side] = true
+			}
+		}
+	}
+	if len(turned) > 1 {
+		return 0
+	}
+	return known * 100 / max(1, len(m.sided))
+}
