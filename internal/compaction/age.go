@@ -155,8 +155,8 @@ func moves(o Outcome) bool {
 }
 
 // planOld returns the job for a summary of what is old or halfway there, so that the
-// next one is not needed soon, and of one entry at least that is no summary. What is
-// restored goes with what hides it.
+// next one is not needed soon, and of one entry at least that is no summary. Restored
+// entries go with what hides them.
 func (d *decision) planOld(l *Ledger) *events.Job {
 	g := &l.cache
 	draft := l.draft()

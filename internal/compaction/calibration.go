@@ -31,8 +31,8 @@ const (
 )
 
 // calibration is what the usages of a session teach about our estimates: input =
-// ratio × estimate + correction, exact at the last anchor. What answers hide since then is in
-// the correction, see [hidden].
+// ratio × estimate + correction, exact at the last anchor. The correction has what answers hide
+// since then, see [hidden].
 // See docs/adr/0027.
 type calibration struct {
 	Ratio      PPM    `json:"ratio"` // 0 as long as it is 1

@@ -44,8 +44,8 @@ type Settings struct {
 	windowPlaces map[string]place
 }
 
-// Load reads the file, if one is named, and puts everything together. What is
-// wrong with the contents is an [*Error].
+// Load reads the file, if one is named, and puts everything together. Wrong
+// contents are an [*Error].
 func Load(o Options) (*Settings, error) {
 	name := cmp.Or(o.Policy, "default")
 	if base, ok := preset(name); ok {

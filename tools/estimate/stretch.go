@@ -60,8 +60,8 @@ func removed(before, after int64) bool {
 	return before-after > max(int64(removedShare.Share(compaction.Tokens(before))), leastRemoved)
 }
 
-// stretches cuts a session where the recorded agent compacted, or removed something. What is
-// before the first usage of a stretch is in the parts that are not known.
+// stretches cuts a session where the recorded agent compacted, or removed something. The parts
+// that are not known have all that is before the first usage of a stretch.
 func stretches(s transcript.Session) []stretch {
 	var out []stretch
 	groups := []string{origin.Harness(messages(s)), origin.Repository(s.Name)}

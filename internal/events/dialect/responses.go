@@ -15,8 +15,8 @@ import (
 //
 // The items that a model made in one response, with the outputs of their calls, are one
 // unit: a reasoning item is refused without the item behind it, and that without its
-// reasoning. So the unit stays or goes as a whole, and only outputs are edited. What is
-// edited loses its id, by which the original would be found again.
+// reasoning. So the unit stays or goes as a whole, and only outputs are edited. An edited
+// item loses its id, by which the original would be found again.
 var responses = Dialect{
 	Name: "openai-responses", Roles: "user, assistant, system, developer",
 	Call: "is a call without call_id", Result: "is an output without call_id",

@@ -84,7 +84,7 @@ func TestRecordedCalls(t *testing.T) {
 	dir := os.Getenv("COMPACTD_SESSIONS")
 	files, _ := filepath.Glob(filepath.Join(dir, "*.jsonl.gz"))
 	if dir == "" || len(files) == 0 {
-		t.Skip("COMPACTD_SESSIONS names no recorded sessions")
+		t.Skip("SKIPPED: COMPACTD_SESSIONS names no recorded sessions")
 	}
 	for _, name := range files {
 		found := map[string]int{}

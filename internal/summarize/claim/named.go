@@ -11,7 +11,7 @@ import (
 const headBytes = 60
 
 // isNamed reports that a clause is about a person: the name at [from, to) heads it, or follows a
-// word such as "per". What a program does with users is no such clause: a plural, a
+// word such as "per". A clause about a program and its users is none: one with a plural, a
 // part of a name, a noun of programs or an everyday act behind it.
 func isNamed(lower string, from, to int) bool {
 	if !heads(lower[:from]) || strings.HasSuffix(lower[from:to], "users") || roles[lower[from:to]] && !strings.HasSuffix(lower[:from], "the ") {

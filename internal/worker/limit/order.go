@@ -15,6 +15,9 @@ func (p *pool) kind(n int64) int {
 	return others
 }
 
+// newOrders returns one of each kind.
+func newOrders() [2]order { return [2]order{{kind: smallOnes}, {kind: others}} }
+
 // order has the shares that wait by their use, then by their name.
 type order struct {
 	kind   int
@@ -76,7 +79,6 @@ func (o *order) first(fn func(*share) bool) {
 
 // place puts a tenant and a part of it where their use is.
 func (p *pool) place(kind int, t, part *share) {
-	t.orders[kind].kind, p.orders[kind].kind = kind, kind
 	t.orders[kind].put(part, len(part.queues[kind]) > 0)
 	p.orders[kind].put(t, t.orders[kind].Len() > 0)
 }

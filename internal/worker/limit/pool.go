@@ -62,7 +62,7 @@ type lease struct {
 }
 
 func newPool(size, small int64, floor, timed bool) *pool {
-	return &pool{size: size, small: small, floor: floor, timed: timed, free: size, tenants: map[string]*share{}}
+	return &pool{size: size, small: small, floor: floor, timed: timed, free: size, tenants: map[string]*share{}, orders: newOrders()}
 }
 
 // partShares is how much of what is left to a tenant one of its parts may take.
@@ -271,7 +271,7 @@ func (l *lease) release() {
 // of finds the shares of an account.
 func (p *pool) of(a Account) (t, part *share) {
 	if t = p.tenants[a.Tenant]; t == nil {
-		t = &share{name: a.Tenant, used: p.now, parts: map[string]*share{}}
+		t = &share{name: a.Tenant, used: p.now, parts: map[string]*share{}, orders: newOrders()}
 		p.tenants[a.Tenant] = t
 	}
 	if part = t.parts[a.Part]; part == nil {

@@ -2,9 +2,11 @@ package partition
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/nats-io/nats.go"
@@ -132,5 +134,49 @@ func TestReadAhead(t *testing.T) {
 			}
 			t.Logf("%d blocks alone, %d together, %d bytes of %d held between commits", alone, together, held, most)
 		})
+	}
+}
+
+// enqueued is a context that calls waits when something waits for its end.
+type enqueued struct {
+	context.Context
+	waits func()
+}
+
+func (e enqueued) Done() <-chan struct{} {
+	e.waits()
+	return e.Context.Done()
+}
+
+// An operation that reads the log has no processor meanwhile: a server that is slow would stop all others.
+func TestReadingNeedsNoProcessor(t *testing.T) {
+	t.Parallel()
+	env := brokertest.Open(t, t.TempDir(), topology.Config{Partitions: 1})
+	l := limit.New(limit.Config{})
+	set := NewSet(env.JS, Config{Read: env.NC, Commit: env.NC, Streams: env.Streams, Memory: 1 << 10, Limiter: l, OutcomeBytes: -1})
+	seq := env.Turn("s", `{"v":1,"messages":[{"role":"user","content":"x"}]}`)
+	reader := l.Begin(limit.Account{Tenant: "a"})
+	defer reader.End()
+	if err := reader.Compute(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for all := true; all; { // the others
+		_, all = l.TryHold(limit.Processor, limit.Account{Tenant: "a"}, 1)
+	}
+	waits, computed := make(chan struct{}), make(chan struct{})
+	go func() {
+		release, err := l.Hold(enqueued{t.Context(), sync.OnceFunc(func() { close(waits) })}, limit.Processor, limit.Account{Tenant: "b"}, 1)
+		if close(computed); err == nil {
+			release()
+		}
+	}()
+	<-waits
+	if _, err := set.Payloads.Turn(reader.With(t.Context()), events.Address{Tenant: "t", Session: "s"}, compaction.Seq(seq)); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-computed: // before the reader had it again
+	default:
+		t.Error("a read of the log holds a processor")
 	}
 }

@@ -189,7 +189,7 @@ func (c *committer) renderOutcome(ctx context.Context, t *emitted) (data []byte,
 	}
 	if t.omitted = q.Over(tenant, 1); t.omitted == "" {
 		var end func()
-		if end, err = c.rendering(ctx, body); err != nil {
+		if ctx, end, err = c.rendering(ctx, body); err != nil {
 			return nil, err
 		}
 		data, t.omitted, err = c.set.Payloads.Outcome(ctx, c.ahead, t.address, t.outcome, connect.MaxPayload(c.set.config.Commit))

@@ -100,8 +100,8 @@ func (i *intake) linger(ctx context.Context, committed time.Time) {
 // that it is forgotten, writes the same for each branch. All of it is stored before the event is
 // committed, so that an owner which takes over after a crash stores what is missing. See docs/adr/0046.
 
-// relatives is where the branches of a session are found, and events about them stored. What is
-// stored with an id that was stored before is the same event.
+// relatives is where the branches of a session are found, and events about them stored. An event
+// with an id that was stored before is the same one.
 type relatives interface {
 	branches(ctx context.Context, a events.Address, before compaction.Seq) ([]string, error)
 	publish(ctx context.Context, k events.Kind, a events.Address, id string, body any) error

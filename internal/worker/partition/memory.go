@@ -26,19 +26,20 @@ func JobsShare(memory int64) int { return int(max(memory/32, 1<<20)) }
 // a turn, as a message, and twice in the payload.
 const renderedBytes = 16
 
-// rendering begins the work on a compaction, in turn with that of other partitions and requests.
-func (s scope) rendering(ctx context.Context, c *events.Compacted) (end func(), err error) {
+// rendering begins the work on a compaction, in turn with that of other partitions and requests. Its
+// operation is that of the context.
+func (s scope) rendering(ctx context.Context, c *events.Compacted) (_ context.Context, end func(), err error) {
 	bytes, l, commits := max(c.TokensAfter, 1)*renderedBytes, s.set.config.Limiter, limit.Account{Part: "commits"}
 	release, err := l.Hold(ctx, limit.Histories, commits, bytes)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	op := l.Begin(commits)
 	if err := op.ComputeOver(ctx, int(bytes)); err != nil {
 		release()
-		return nil, err
+		return nil, nil, err
 	}
-	return func() { op.End(); release() }, nil
+	return op.With(ctx), func() { op.End(); release() }, nil
 }
 
 // partitionShare is at most what a commit gains from, and enough for a few histories.

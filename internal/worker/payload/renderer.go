@@ -15,6 +15,7 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/worker/decide"
+	"compactd/internal/worker/limit"
 	"compactd/internal/worker/observe"
 )
 
@@ -78,7 +79,14 @@ func (t *Renderer) get(ctx context.Context, ahead *Ahead, a events.Address, seqs
 	if ahead == nil { // someone waits
 		texts = stream.NewTexts(t.nc)
 	}
-	stored, err := texts.Get(ctx, missing)
+	if len(missing) == 0 {
+		return have, nil
+	}
+	var stored []stream.LogMessage
+	err := limit.Of(ctx).Idle(ctx, func() (err error) {
+		stored, err = texts.Get(ctx, missing)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
