@@ -8,7 +8,7 @@ import (
 
 // Paced returns a context for work that checks often whether it ended, as redaction does, and has
 // no other place to stop: each Err of it lets others compute first whose turn it is. The processor
-// is given back when Err was not called for a while, as while a model answers, and at end. A nil
+// is given back when Err was not called for a slice, as while a model answers, and at end. A nil
 // limiter has no limits.
 func (l *Limiter) Paced(ctx context.Context, of Account) (_ context.Context, end func()) {
 	if l == nil {
@@ -17,9 +17,6 @@ func (l *Limiter) Paced(ctx context.Context, of Account) (_ context.Context, end
 	p := &paced{Context: ctx, op: l.Begin(of)}
 	return p, p.end
 }
-
-// pacedIdle is how long a processor is kept for work that may be waiting.
-const pacedIdle = 100 * time.Millisecond
 
 type paced struct {
 	context.Context //nolint:containedctx // it is one
@@ -46,7 +43,7 @@ func (p *paced) Err() error {
 	if err != nil {
 		return p.Context.Err() //nolint:wrapcheck // as of any context
 	}
-	p.timer = time.AfterFunc(pacedIdle, func() {
+	p.timer = time.AfterFunc(slice, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.op.Rest()

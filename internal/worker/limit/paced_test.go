@@ -30,7 +30,7 @@ func TestPaced(t *testing.T) {
 		}
 		o.End()
 		<-done
-		time.Sleep(2 * pacedIdle)
+		time.Sleep(2 * slice)
 		if held := l.Held(Processor); held != 0 {
 			t.Errorf("%d processors are held while it waits", held)
 		}
