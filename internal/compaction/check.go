@@ -168,10 +168,17 @@ func (l *Ledger) as(c *Config, want events.Model) (*Ledger, error) {
 
 // ReadPending measures what a request adds to a call, in the dialect of its
 // session. Its error, an [events.Invalid], names the messages that have no shape
-// of that dialect.
+// of that dialect, or reports more contents than a turn may have.
 func (c *Config) ReadPending(in *events.NextCall, format events.Format) (Pending, error) {
 	msgs, err := format.ReadNew(in.Messages)
 	if err != nil {
+		return Pending{}, err
+	}
+	parts := 0
+	for i := range msgs {
+		parts += len(msgs[i].Parts)
+	}
+	if err := events.TooMany(len(msgs), parts); err != nil {
 		return Pending{}, err
 	}
 	by := measure.Meter{Counter: c.counter}

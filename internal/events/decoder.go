@@ -80,7 +80,7 @@ func (d *Decoder) Turn(data []byte, session Format) (*Scanned, error) {
 	for i := range t.Contents {
 		parts += len(t.Contents[i].Parts)
 	}
-	if bad := tooMany(len(t.Contents), parts); bad != nil {
+	if bad := TooMany(len(t.Contents), parts); bad != nil {
 		t.Fault = bad
 	}
 	return t, nil

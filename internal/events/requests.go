@@ -331,6 +331,7 @@ func (e *envelope) nextCall() NextCall {
 		if c.Messages, err = codec.ReadArray(codec.Clean(m)); err != nil {
 			e.problems.add(CodeBadType, "messages", "must be an array")
 		}
+		e.problems.join(TooMany(len(c.Messages), 0))
 	}
 	return c
 }

@@ -108,11 +108,11 @@ func DecodeNewTurn(data []byte) (*Turn, error) {
 	if err != nil {
 		return t, err
 	}
-	return t, tooMany(len(t.Messages), 0)
+	return t, TooMany(len(t.Messages), 0)
 }
 
-// tooMany is an [*Invalid] for a turn with so many messages and contents, nil where it may have them.
-func tooMany(messages, parts int) error {
+// TooMany is an [*Invalid] for a turn with so many messages and contents, nil where it may have them.
+func TooMany(messages, parts int) error {
 	switch {
 	case messages > MaxTurnMessages:
 		return NewInvalid(CodeTooManyMessages, "messages", fmt.Sprintf("are %d, more than the %d of a turn", messages, MaxTurnMessages))

@@ -123,6 +123,9 @@ func TestCheck(t *testing.T) {
 		`,"max_output_tokens":16000`:         events.CodeOutOfRange,
 		`,"messages":[],"messages":[]`:       events.CodeDuplicateKey,
 		`,"attachments":[` + strings.Repeat(`{"bytes":1},`, 100) + `{"bytes":1}]`: events.CodeTooLarge,
+
+		`,"messages":[` + strings.Repeat(`{"role":"user","content":"a"},`, events.MaxTurnMessages) + `{}]`:                                               events.CodeTooManyMessages,
+		`,"messages":[{"role":"user","content":[` + strings.Repeat(`{"type":"text","text":"a"},`, events.MaxTurnParts) + `{"type":"text","text":"a"}]}]`: events.CodeTooManyMessages,
 	} {
 		if e := env.request(events.SubjectCheck, `{"session":"s1"`+in+`}`, nil); e == nil || e.Code != code || e.Hint == "" {
 			t.Errorf("%.60s: got %+v, want %s", in, e, code)

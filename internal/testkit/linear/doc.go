@@ -7,8 +7,9 @@
 //
 // # Guarantees
 //
-// [Of] counts the CPU time of the calling thread, and the bytes that are allocated. The least of
-// several runs counts, so that other load of the machine adds little.
+// [Of] counts the CPU time of the calling thread, [OfProcess] that of all threads, and both count the
+// bytes that are allocated. The least of several runs counts, so that other load of the machine adds
+// little.
 //
 // # Concurrency
 //

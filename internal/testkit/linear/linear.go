@@ -22,11 +22,18 @@ func Of(runs int, run func()) Cost {
 	defer runtime.UnlockOSThread()
 	cost := Cost{math.MaxInt64, math.MaxUint64}
 	for range runs {
-		allocated, began := allocated(), threadTime()
-		run()
-		cost = least(cost, Cost{threadTime() - began, allocatedSince(allocated)})
+		cost = least(cost, costOf(unix.CLOCK_THREAD_CPUTIME_ID, run))
 	}
 	return cost
+}
+
+// OfProcess returns what a run cost that has other goroutines work for it.
+func OfProcess(run func()) Cost { return costOf(unix.CLOCK_PROCESS_CPUTIME_ID, run) }
+
+func costOf(clock int32, run func()) Cost {
+	allocated, began := allocated(), timeOf(clock)
+	run()
+	return Cost{timeOf(clock) - began, allocatedSince(allocated)}
 }
 
 // allocated is how many bytes were allocated since the process began.
@@ -38,10 +45,10 @@ func allocated() uint64 {
 
 func allocatedSince(before uint64) uint64 { return allocated() - before }
 
-// threadTime is the CPU time of the calling thread.
-func threadTime() time.Duration {
+// timeOf is the CPU time of the calling thread, or of the process.
+func timeOf(clock int32) time.Duration {
 	var t unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
+	if err := unix.ClockGettime(clock, &t); err != nil {
 		panic(err)
 	}
 	return time.Duration(t.Nano())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"compactd/internal/broker/stream"
 	"compactd/internal/compaction"
@@ -36,7 +37,7 @@ func (s *Service) files(ctx context.Context, in *events.FilesRequest) (*events.F
 	from := min(int(out.Page-1)*events.FilesPerPage, len(all))
 	all = all[from:min(from+events.FilesPerPage, len(all))]
 	for len(all) > 0 {
-		n := min(searchChunk, len(all))
+		n := ofTurns(all, searchChunk)
 		if err := o.name(ctx, all[:n], out); err != nil {
 			return nil, orEnded(ctx, err)
 		}
@@ -45,21 +46,39 @@ func (s *Service) files(ctx context.Context, in *events.FilesRequest) (*events.F
 	return out, nil
 }
 
-// name adds files to an answer, with the paths that their turns give them.
+// ofTurns counts the files at the beginning that the next so many turns name. A turn may name many, which follow
+// each other.
+func ofTurns(files []compaction.FileUsage, turns int) int {
+	for i := 1; i < len(files); i++ {
+		if files[i].Seq != files[i-1].Seq {
+			if turns--; turns == 0 {
+				return i
+			}
+		}
+	}
+	return len(files)
+}
+
+// name adds files to an answer, with the paths that their turns give them. Each turn is read once.
 func (o *originals) name(ctx context.Context, files []compaction.FileUsage, out *events.FilesResponse) error {
 	seqs := make([]uint64, len(files))
 	for i := range files {
 		seqs[i] = uint64(files[i].Seq)
 	}
-	turns, _, err := o.read(ctx, seqs)
+	seqs = slices.Compact(seqs)
+	read, _, err := o.read(ctx, seqs)
 	if _, gone := errors.AsType[*stream.GoneError](err); gone {
-		turns = make([]*events.Turn, len(files))
+		read = make([]*events.Turn, len(seqs))
 	} else if err != nil {
 		return err
 	}
+	turns := map[compaction.Seq]*events.Turn{}
+	for i, seq := range seqs {
+		turns[compaction.Seq(seq)] = read[i]
+	}
 	for i := range files {
 		f := &files[i]
-		path := o.pathOf(f, turns[i])
+		path := o.pathOf(f, turns[f.Seq])
 		if path == "" || len(path) > maxPathBytes {
 			out.Unnamed++
 			continue
