@@ -139,6 +139,11 @@ var conversations = []conversation{
 			return []msg{{role: events.RoleUser, text: "a", image: true}, assistant(0)}[i%2]
 		})...)
 	}},
+	{"images, and results without calls", func(n int) []msg {
+		return append([]msg{user(0), answering(0)}, repeat(n, func(i int) msg {
+			return []msg{{role: events.RoleUser, text: "a", image: true}, assistant(0)}[i%2]
+		})...)
+	}},
 	{"served", func(n int) []msg {
 		return append([]msg{user(0)}, repeat(n, func(i int) msg {
 			return msg{role: events.RoleAssistant, text: "a", served: []served{{call: call{id: fmt.Sprintf("srvtoolu_%d", i), tool: "web_search", args: `{}`}, text: "x"}}}
@@ -165,22 +170,25 @@ var conversations = []conversation{
 	}},
 }
 
-// sized is a session of a shape, of about n entries.
-func sized(t testing.TB, c *compaction.Config, f events.Format, s conversation, n, perTurn int, window int64) *agent {
-	a := newAgent(t, c)
+// sized are sessions of a shape, of about n entries, one in a window that it never fills and one in a small one.
+func sized(t testing.TB, c *compaction.Config, f events.Format, s conversation, n, perTurn int) map[int64]*agent {
+	agents := map[int64]*agent{wide: newAgent(t, c), narrow: newAgent(t, c)}
 	history := messages(f, s.of(n)...)
-	for i := 0; i < len(history); i += perTurn {
-		turn := object{"messages": history[i:min(len(history), i+perTurn)]}
-		if i == 0 {
-			turn["format"], turn["model"] = f, object{"provider": "x", "name": "x", "context_window": window, "max_output_tokens": 100}
-		}
-		for _, o := range a.publish(turn) {
-			if r, ok := o.Body.(*events.Rejected); ok {
-				_ = r // the dialect has no such messages
+	first := object{"messages": history[:min(len(history), perTurn)], "format": f}
+	for window, a := range agents {
+		first["model"] = object{"provider": "x", "name": "x", "context_window": window, "max_output_tokens": 100}
+		a.publish(first)
+	}
+	for i := perTurn; i < len(history); i += perTurn {
+		turn, err := agents[wide].read(object{"messages": history[i:min(len(history), i+perTurn)]})
+		for _, a := range agents {
+			if a.seq = agents[wide].seq; err == nil { // else the dialect has no such messages
+				a.texts[a.seq] = agents[wide].texts[a.seq]
+				a.do(turn)
 			}
 		}
 	}
-	return a
+	return agents
 }
 
 func (a *agent) request(k events.Kind, body string) compaction.Input {
@@ -349,12 +357,9 @@ func testLinear(t *testing.T, every int) {
 				continue
 			}
 			perTurn := []int{events.MaxTurnMessages, 1}[(i+k)/every%2]
-			agents := map[int64]*[2]*agent{}
+			small, large := sized(t, c, f, s, n, perTurn), sized(t, c, f, s, 4*n, perTurn)
 			for _, op := range operations {
-				if agents[op.window] == nil {
-					agents[op.window] = &[2]*agent{sized(t, c, f, s, n, perTurn, op.window), sized(t, c, f, s, 4*n, perTurn, op.window)}
-				}
-				g := grown{fmt.Sprintf("%s, %s, %d a turn: %s", f, s.name, perTurn, op.name), op, *agents[op.window]}
+				g := grown{fmt.Sprintf("%s, %s, %d a turn: %s", f, s.name, perTurn, op.name), op, [2]*agent{small[op.window], large[op.window]}}
 				if !g.agents[0].ledger.HasTurns() { // the dialect has no such messages
 					continue
 				}

@@ -78,6 +78,7 @@ const tries = 5
 // again, and the least costs count.
 func RatioOf(n int, most float64, cost func(size int) Cost) (r Ratio) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // it empties pools
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(mostMemory))
 	small, large := cost(0), cost(1)
 	for range tries {
 		r = Ratio{
@@ -91,5 +92,8 @@ func RatioOf(n int, most float64, cost func(size int) Cost) (r Ratio) {
 	}
 	return r
 }
+
+// mostMemory is how much memory grows without the collector: what is not linear may allocate without end.
+const mostMemory = 1 << 30
 
 func least(a, b Cost) Cost { return Cost{min(a.CPU, b.CPU), min(a.Bytes, b.Bytes)} }
