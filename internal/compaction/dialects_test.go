@@ -16,8 +16,11 @@ func (s msg) responses() []object {
 	if s.role == events.RoleTool {
 		return out
 	}
-	if s.role == events.RoleAssistant && len(s.calls) > 0 {
+	if s.role == events.RoleAssistant && (s.thought || len(s.calls) > 0) {
 		out = append(out, object{"type": "reasoning", "id": "rs_1", "summary": []object{{"type": "summary_text", "text": "look"}}, "encrypted_content": "gAAA"})
+	}
+	if s.thought {
+		return out
 	}
 	content := []object{}
 	if s.text != "" || s.role == events.RoleUser {

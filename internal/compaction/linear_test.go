@@ -144,6 +144,16 @@ var conversations = []conversation{
 			return []msg{{role: events.RoleUser, text: "a", image: true}, assistant(0)}[i%2]
 		})...)
 	}},
+	{"thoughts that nothing follows", func(n int) []msg {
+		return append([]msg{user(0)}, repeat(n, func(i int) msg {
+			return []msg{{role: events.RoleAssistant, text: "a", thought: true}, user(0)}[i%2]
+		})...)
+	}},
+	{"thoughts that nothing follows, and results without calls", func(n int) []msg {
+		return append([]msg{user(0), answering(0)}, repeat(n, func(i int) msg {
+			return []msg{{role: events.RoleAssistant, text: "a", thought: true}, {role: events.RoleUser, text: "a", image: true}, assistant(0), calling(i)}[i%4]
+		})...)
+	}},
 	{"served", func(n int) []msg {
 		return append([]msg{user(0)}, repeat(n, func(i int) msg {
 			return msg{role: events.RoleAssistant, text: "a", served: []served{{call: call{id: fmt.Sprintf("srvtoolu_%d", i), tool: "web_search", args: `{}`}, text: "x"}}}

@@ -22,6 +22,7 @@ type msg struct {
 	results []result
 	served  []served // of an assistant: before its text
 	cites   bool     // the text cites a result of these
+	thought bool     // of an assistant that was cut off after it: in Responses alone
 }
 
 // served is a call that the provider carries out, and its result.

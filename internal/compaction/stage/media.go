@@ -71,14 +71,14 @@ func (d *Draft) ReduceMedia(target measure.Tokens, p *policy.Prune) (over bool) 
 		return false
 	}
 	list, cleared := d.media(p.ProtectedTools, false), false
-	for over := d.Repaired() - target; over > 0 && len(list) > 0; over = d.Repaired() - target { // a repair goes through all entries
-		for ; over > 0 && len(list) > 0; list = list[1:] {
+	for excess := d.Repaired() - target; excess > 0 && len(list) > 0; excess = d.Repaired() - target { // a repair goes through all entries
+		for ; excess > 0 && len(list) > 0; list = list[1:] {
 			i, was := list[0], d.tokens
 			if d.saving(i, events.OpClear) > 0 {
 				d.change(i, events.Edit{Op: events.OpClear, Units: d.mediaUnits(i)})
 				cleared = true
 			}
-			over -= was - d.tokens
+			excess -= was - d.tokens
 		}
 	}
 	return cleared && d.Repaired() > target

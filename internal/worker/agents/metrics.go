@@ -32,19 +32,39 @@ func NewMetrics(reg prometheus.Registerer, streams func() int) *Metrics {
 // otherRoute is that of a request that was refused before it was routed.
 const otherRoute = "other"
 
-// counted writes an answer, and keeps what is counted of it.
+// counted writes an answer, and counts its request before the client has it.
 type counted struct {
 	http.ResponseWriter
-	route  string
-	status int
+	metrics *Metrics
+	request *http.Request // as it was routed; nil where it was refused before
+	done    bool
 }
 
-// WriteHeader keeps the first status.
+// WriteHeader counts the request by its first status.
 func (c *counted) WriteHeader(status int) {
-	if c.status == 0 {
-		c.status = status
-	}
+	c.count(status)
 	c.ResponseWriter.WriteHeader(status)
+}
+
+// Write is preceded by the status 200, where there is none yet.
+func (c *counted) Write(p []byte) (int, error) {
+	c.count(http.StatusOK)
+	return c.ResponseWriter.Write(p) //nolint:wrapcheck // as of any writer
+}
+
+func (c *counted) count(status int) {
+	if c.done {
+		return
+	}
+	c.done = true
+	route := otherRoute
+	if c.request != nil {
+		route = routeOf(c.request.Pattern)
+	}
+	c.metrics.requests.WithLabelValues(route, resultOf(status)).Inc()
+	if status == http.StatusUnauthorized {
+		c.metrics.refused.Inc()
+	}
 }
 
 // Unwrap lets the controller of the response set deadlines, and take over the connection.
@@ -53,22 +73,19 @@ func (c *counted) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 // count counts the requests that next answers.
 func (m *Metrics) count(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c := &counted{ResponseWriter: w, route: otherRoute}
+		c := &counted{ResponseWriter: w, metrics: m}
 		next.ServeHTTP(c, r)
-		m.requests.WithLabelValues(c.route, resultOf(c.status)).Inc()
-		if c.status == http.StatusUnauthorized {
-			m.refused.Inc()
-		}
+		c.count(http.StatusOK) // without a body
 	})
 }
 
 // routed notes which route a request took.
 func routed(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		mux.ServeHTTP(w, r)
 		if c, ok := w.(*counted); ok {
-			c.route = routeOf(r.Pattern)
+			c.request = r
 		}
+		mux.ServeHTTP(w, r)
 	})
 }
 

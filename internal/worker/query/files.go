@@ -59,26 +59,32 @@ func ofTurns(files []compaction.FileUsage, turns int) int {
 	return len(files)
 }
 
-// name adds files to an answer, with the paths that their turns give them. Each turn is read once.
+// name adds files to an answer, with the paths that their turns give them. Each turn is read once, and a message
+// that names many files too: such files follow each other.
 func (o *originals) name(ctx context.Context, files []compaction.FileUsage, out *events.FilesResponse) error {
 	seqs := make([]uint64, len(files))
 	for i := range files {
 		seqs[i] = uint64(files[i].Seq)
 	}
 	seqs = slices.Compact(seqs)
-	read, _, err := o.read(ctx, seqs)
+	turns, _, err := o.read(ctx, seqs)
 	if _, gone := errors.AsType[*stream.GoneError](err); gone {
-		read = make([]*events.Turn, len(seqs))
+		turns = make([]*events.Turn, len(seqs))
 	} else if err != nil {
 		return err
 	}
-	turns := map[compaction.Seq]*events.Turn{}
-	for i, seq := range seqs {
-		turns[compaction.Seq(seq)] = read[i]
-	}
+	var m events.Message
+	turn := 0
 	for i := range files {
 		f := &files[i]
-		path := o.pathOf(f, turns[f.Seq])
+		next := i > 0 && f.Seq != files[i-1].Seq
+		if next {
+			turn++
+		}
+		if i == 0 || next || f.Index != files[i-1].Index {
+			m = o.message(turns[turn], f.Index)
+		}
+		path := pathOf(f, &m)
 		if path == "" || len(path) > maxPathBytes {
 			out.Unnamed++
 			continue
@@ -94,13 +100,21 @@ func (o *originals) name(ctx context.Context, files []compaction.FileUsage, out 
 	return nil
 }
 
-// pathOf is the path of a file as a turn names it, "" when it does not.
-func (o *originals) pathOf(f *compaction.FileUsage, t *events.Turn) string {
-	if t == nil || f.Index >= len(t.Messages) {
-		return ""
+// message reads a message of a turn; it has no parts where the turn does not hold it.
+func (o *originals) message(t *events.Turn, index int) events.Message {
+	if t == nil || index >= len(t.Messages) {
+		return events.Message{}
 	}
-	m, err := o.format.Read(t.Messages[f.Index])
-	if err != nil || f.Part >= len(m.Parts) {
+	m, err := o.format.Read(t.Messages[index])
+	if err != nil {
+		return events.Message{}
+	}
+	return m
+}
+
+// pathOf is the path of a file as its message names it, "" when it does not.
+func pathOf(f *compaction.FileUsage, m *events.Message) string {
+	if f.Part >= len(m.Parts) {
 		return ""
 	}
 	path, _, _ := m.Parts[f.Part].File()
