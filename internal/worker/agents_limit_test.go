@@ -20,14 +20,45 @@ import (
 	"compactd/internal/worker/limit"
 )
 
+// limiter is one whose changes a test awaits.
+type limiter struct {
+	*limit.Limiter
+	changed chan struct{} // there was one
+}
+
+// limit gives the next worker a limiter.
+func (env *testEnv) limit(c limit.Config) *limiter {
+	changed := make(chan struct{}, 1)
+	c.OnChange = func(limit.Class) {
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
+	}
+	env.limiter = limit.New(c)
+	return &limiter{env.limiter, changed}
+}
+
+// await waits until what is held is as wanted.
+func (l *limiter) await(t *testing.T, reached func() bool) {
+	t.Helper()
+	late := time.After(waitLimit)
+	for !reached() {
+		select {
+		case <-l.changed:
+		case <-late:
+			t.Fatal("the limiter holds something else")
+		}
+	}
+}
+
 // limitedEdge is runEdge with a limiter that the worker and the listener share.
-func (env *testEnv) limitedEdge(memory int64) (*running, *edge, *limit.Limiter) {
+func (env *testEnv) limitedEdge(memory int64) (*running, *edge, *limiter) {
 	env.t.Helper()
-	l := limit.New(limit.Config{Memory: memory})
-	env.limiter = l
+	l := env.limit(limit.Config{Memory: memory})
 	r := env.start("a", worker.Listener{})
 	<-r.worker.Ready()
-	return r, env.edge(r.worker, func(c *agents.Config) { c.Limiter = l }), l
+	return r, env.edge(r.worker, func(c *agents.Config) { c.Limiter = l.Limiter }), l
 }
 
 // open sends the beginning of a request, and leaves the connection open.
@@ -57,7 +88,7 @@ func TestReadsWaitTheirTurn(t *testing.T) {
 	for range 40 { // of a turn that does not come
 		e.open("GET " + path + "/context?turn=999&wait_ms=8000 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + defaultToken + "\r\n\r\n")
 	}
-	awaitHeld(t, func() bool { return l.Held(limit.Waits) >= 40 })
+	l.await(t, func() bool { return l.Held(limit.Waits) >= 40 })
 	var all sync.WaitGroup
 	for i := range 40 {
 		all.Go(func() {
@@ -85,7 +116,7 @@ func TestMemoryUntilAnswer(t *testing.T) {
 	r, e, l := env.limitedEdge(64 << 20)
 	body := `{"turn":999,"wait_ms":8000,"messages":[{"role":"user","content":"` + strings.Repeat("x", 3<<20) + `"}]}`
 	c := e.open(fmt.Sprintf("POST /v1/sessions/default/s/check HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s", defaultToken, len(body), body))
-	awaitHeld(t, func() bool { return l.Held(limit.Waits) > 0 }) // it was decoded, and waits for its turn
+	l.await(t, func() bool { return l.Held(limit.Waits) > 0 }) // it was decoded, and waits for its turn
 	if held := l.Held(limit.Memory); held < 9<<20 {
 		t.Errorf("%d bytes count for a body of 3 MiB that is decoded", held)
 	}
@@ -95,7 +126,7 @@ func TestMemoryUntilAnswer(t *testing.T) {
 	if _, err := bufio.NewReader(c).ReadString('\n'); err != nil {
 		t.Fatal(err)
 	}
-	awaitHeld(t, func() bool { return l.Held(limit.Memory) == 0 })
+	l.await(t, func() bool { return l.Held(limit.Memory) == 0 })
 	if err := r.stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +142,7 @@ func TestDrippingRequests(t *testing.T) {
 			e.open("POST /v1/compress HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + defaultToken + "\r\n" + length)
 		}
 	}
-	awaitHeld(t, func() bool { return l.Held(limit.Memory) > 0 })
+	l.await(t, func() bool { return l.Held(limit.Memory) > 0 })
 	for token, tenant := range map[string]string{acmeToken: "acme", defaultToken: "default"} {
 		body := `{"model":"gpt-4o","messages":[{"role":"user","content":"` + strings.Repeat("x", 1<<20) + `"}]}`
 		if status, text := e.do(token, "POST", "/v1/compress", body); status != 200 {
@@ -172,7 +203,7 @@ func TestAttachBesideSlowModel(t *testing.T) {
 			e.open(fmt.Sprintf("POST /v1/sessions/%s/s/attach HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s", tenant, token, len(slow), slow))
 		}
 	}
-	awaitHeld(t, func() bool { return l.Held(limit.Models) >= 2 })
+	l.await(t, func() bool { return l.Held(limit.Models) >= 2 })
 	for i := range 5 {
 		if status, text := e.do(operatorToken, "POST", "/v1/sessions/third/s/attach", `{"attachments":[`+attachment("a.go", 100)+`]}`); status != 200 {
 			t.Errorf("attach %d of a third tenant: %d %s", i, status, text)
@@ -260,15 +291,5 @@ func TestChunksEndConnection(t *testing.T) {
 	}
 	if err := r.stop(); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// awaitHeld waits until what is held of a limiter is as wanted.
-func awaitHeld(t *testing.T, reached func() bool) {
-	t.Helper()
-	for end := time.Now().Add(waitLimit); !reached(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("the limiter holds something else")
-		}
 	}
 }

@@ -258,7 +258,7 @@ func TestMCPBatch(t *testing.T) {
 		t.Errorf("%d, %d of %d searches: %.300s", status, found, calls-2, text)
 	}
 	for _, c := range []limit.Class{limit.Memory, limit.Processor, limit.Reads, limit.Waits} {
-		awaitHeld(t, func() bool { return l.Held(c) == 0 })
+		l.await(t, func() bool { return l.Held(c) == 0 })
 	}
 	if err := r.stop(); err != nil {
 		t.Fatal(err)

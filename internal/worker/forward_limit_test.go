@@ -47,12 +47,12 @@ func (env *testEnv) offer(tenant, request string, complete bool) (reply *nats.Su
 func TestForwardedRequestsOfTenants(t *testing.T) {
 	t.Parallel()
 	env := newEnv(t, t.TempDir())
-	env.limiter = limit.New(limit.Config{})
+	l := env.limit(limit.Config{})
 	stop := env.run("a", worker.Listener{})
 	for range 20 {
 		env.offer("hostile", strings.Repeat("x", 1000), false)
 	}
-	awaitHeld(t, func() bool { return env.limiter.Held(limit.Fetches) >= 3 })
+	l.await(t, func() bool { return l.Held(limit.Fetches) >= 3 })
 	for tenant, code := range map[string]events.Code{"good": "", "other": events.CodeForbidden} { // the second one's header is not that of its request
 		m, err := env.offer(tenant, `{"tenant":"good","session":"s"}`, true).NextMsg(waitLimit)
 		if err != nil {
@@ -63,7 +63,7 @@ func TestForwardedRequestsOfTenants(t *testing.T) {
 			t.Errorf("%s: %.200s %v", tenant, m.Data, err)
 		}
 	}
-	if held := env.limiter.Held(limit.Fetches); held < 3 {
+	if held := l.Held(limit.Fetches); held < 3 {
 		t.Errorf("%d requests of the other tenant are under way", held)
 	}
 	if err := stop(); err != nil {

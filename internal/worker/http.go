@@ -15,6 +15,7 @@ import (
 
 	"compactd/internal/events"
 	"compactd/internal/events/schema"
+	"compactd/internal/worker/limit"
 	"compactd/internal/worker/query"
 )
 
@@ -73,7 +74,7 @@ func (m *Monitor) handler() http.Handler {
 	})
 	query.ServeHTTP(mux, m.service, nil)
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { query.WriteError(w, errNoPage) })
-	return m.guard(mux)
+	return limit.Drained(m.guard(mux))
 }
 
 // page answers GET and HEAD at a path, and refuses any other method.

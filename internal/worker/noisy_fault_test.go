@@ -29,13 +29,17 @@ func TestFaultNoisyTenant(t *testing.T) {
 	n := newNoisy(t)
 	idle := n.process.memory("VmRSS")
 	for _, a := range noisyAttacks {
-		if a.prepare != nil {
-			a.prepare(n)
-		}
-		for _, tokens := range []int{1, 4} {
-			n.compare(a, tokens)
-		}
+		t.Run(a.name, func(t *testing.T) {
+			n.t = t
+			if a.prepare != nil {
+				a.prepare(n)
+			}
+			for _, tokens := range []int{1, 4} {
+				n.compare(a, tokens)
+			}
+		})
 	}
+	n.t = t
 	lost := n.lost()
 	figures.Print(t, "P23", "attacks", len(n.ratios), "p99_ratio_percent", slices.Max(n.ratios), "p99_ms", slices.Max(n.p99).Milliseconds(),
 		"answers", n.answers, "refused", n.refused, "lost", lost, "memory_mb", noisyMemory, "idle_mb", idle, "rss_mb", n.peak)

@@ -145,11 +145,10 @@ func TestRecallFromAncestors(t *testing.T) {
 func TestSearchHoldsOneShare(t *testing.T) {
 	t.Parallel()
 	env := newEnv(t, t.TempDir())
-	var limits []*limit.Limiter
+	var limits []*limiter
 	var workers []*running
 	for _, name := range []string{"a", "b"} {
-		env.limiter = limit.New(limit.Config{Memory: 32 << 20})
-		limits = append(limits, env.limiter)
+		limits = append(limits, env.limit(limit.Config{Memory: 32 << 20}))
 		workers = append(workers, env.start(name, worker.Listener{}))
 		<-workers[len(workers)-1].worker.Ready()
 	}
@@ -170,7 +169,7 @@ func TestSearchHoldsOneShare(t *testing.T) {
 		t.Errorf("the first session: %+v", turn)
 	}
 	for i, l := range limits {
-		awaitHeld(t, func() bool {
+		l.await(t, func() bool {
 			return l.Held(limit.Memory)+l.Held(limit.Processor)+l.Held(limit.Reads)+l.Held(limit.Forwards) == 0
 		})
 		if err := workers[i].stop(); err != nil {

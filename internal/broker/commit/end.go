@@ -34,21 +34,8 @@ const (
 // LastMarker reads the newest marker of a partition from the leader of OUTCOMES. Messages behind
 // it that belong to no commit are skipped.
 func LastMarker(ctx context.Context, nc *nats.Conn, partition int) (Stored, error) {
-	e, err := quickEnd(ctx, nc, partition, jsapi.Timeout)
+	e, err := wholeEnd(ctx, nc, partition, jsapi.Timeout)
 	return e.Stored, err
-}
-
-// quickEnd trusts the headers of the last message where they are those of a commit: no other
-// message is read then.
-func quickEnd(ctx context.Context, nc *nats.Conn, partition int, timeout time.Duration) (end, error) {
-	msg, err := lastMessage(ctx, nc, partition, timeout)
-	if msg == nil || err != nil {
-		return end{}, err
-	}
-	if s, ok := markerOf(msg, partition); ok {
-		return end{Stored: s, last: msg.Seq}, nil
-	}
-	return lastCommit(ctx, nc, partition, msg.Seq)
 }
 
 // wholeEnd checks that the newest marker continues the one before it.
@@ -188,7 +175,11 @@ func CountForeign(ctx context.Context, nc *nats.Conn, partition int, after uint6
 	if msg == nil || err != nil {
 		return Foreign{}, err
 	}
-	e, _, err := assembled(ctx, nc, partition, Stored{}, after, msg.Seq)
+	before, err := lastCommit(ctx, nc, partition, after)
+	if err != nil {
+		return Foreign{}, err
+	}
+	e, _, err := assembled(ctx, nc, partition, before.Stored, after, msg.Seq)
 	return e.all, err
 }
 

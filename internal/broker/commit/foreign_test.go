@@ -218,6 +218,45 @@ func TestForeignFence(t *testing.T) {
 	}
 }
 
+// Messages at the end of a partition that have its true fence, and a marker of another log or of
+// another owner, are of no commit for all that read its end: the newest marker is
+// ours, and the next commit or owner goes on from there and reports them once.
+func TestForeignFenceLast(t *testing.T) {
+	w := newEnv(t)
+	reported := 0
+	claim := Claim{Partition: 1, Owner: "me", Config: "cfg", LogCreated: 7, OnForeign: func(f Foreign) { reported += f.Messages }}
+	c, _, err := TakeOver(t.Context(), w.Connect(connect.Options{}), claim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, text := range []string{
+		`{"cursor":9,"owner":"me","epoch":%d,"log_created":8,"commit":"x"}`,
+		`{"cursor":9,"owner":"you","epoch":%d,"log_created":7,"commit":"x"}`,
+		`{"cursor":9,"owner":"me","epoch":%d0,"log_created":8,"commit":"x"}`,
+	} {
+		if err := c.Commit(t.Context(), budgets(1, "ours"), Marker{Cursor: uint64(i + 1), Config: "cfg", LogCreated: 7}); err != nil {
+			t.Fatal(err)
+		}
+		h := nats.Header{jsapi.HeaderFence: {strconv.FormatUint(c.Fence(), 10)}, jsapi.HeaderFenceSubject: {"out.1.>"}}
+		h[HeaderMarker] = []string{fmt.Sprintf(text, c.Epoch())}
+		w.foreign("out.1.mark", "", h)
+		if m := w.marker(1); m.Seq != c.Fence() || m.Cursor != uint64(i+1) {
+			t.Errorf("%s: the newest marker is at %d with cursor %d, want %d", h[HeaderMarker], m.Seq, m.Cursor, c.Fence())
+		}
+		if f, err := CountForeign(t.Context(), w.NC, 1, c.Fence()); err != nil || f.Messages != 1 {
+			t.Errorf("%s: %d foreign, %v", h[HeaderMarker], f.Messages, err)
+		}
+	}
+	claim.Owner = "next"
+	next, found, err := TakeOver(t.Context(), w.Connect(connect.Options{}), claim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found.Cursor != 3 || found.Owner != "me" || next.Epoch() != c.Epoch()+1 || reported != 3 {
+		t.Errorf("taken over from %+v, %d reported", found, reported)
+	}
+}
+
 // lastOf is the sequence of the last message of a subject of OUTCOMES.
 func (w *env) lastOf(filter string) uint64 {
 	w.T.Helper()

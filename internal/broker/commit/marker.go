@@ -93,18 +93,6 @@ func ParseMarker(h nats.Header) (Marker, bool, error) {
 	return t.Marker, ok, err
 }
 
-// markerOf reads the marker off the last message of a partition; false when its headers are not
-// those of the end of a commit.
-func markerOf(msg *jsapi.StoredMsg, partition int) (Stored, bool) {
-	h := msg.Headers()
-	fenced := jsapi.Fenced(h, events.OutcomeFilter(partition))
-	t, ok, err := parseHeader(h)
-	if err != nil || !ok || !fenced || jsapi.ParseSeq(jsapi.First(h, jsapi.HeaderFence)) >= msg.Seq {
-		return Stored{}, false
-	}
-	return Stored{Marker: t.Marker, Seq: msg.Seq, Time: msg.Time, commit: t.Commit}, true
-}
-
 func parseHeader(h nats.Header) (markerText, bool, error) {
 	v := h[HeaderMarker]
 	if len(v) == 0 {

@@ -30,7 +30,7 @@ func (e *Edge) handler() http.Handler {
 	})
 	query.ServeHTTP(mux, e.config.Service, e.read)
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { query.WriteError(w, errNoPath) })
-	return e.metrics.count(e.guard(routed(mux)))
+	return limit.Drained(e.metrics.count(e.guard(routed(mux))))
 }
 
 // route answers one method at a path, and refuses any other.

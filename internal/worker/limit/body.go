@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"os"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -46,34 +45,7 @@ func (o *Operation) ReadBody(ctx context.Context, w http.ResponseWriter, r *http
 	}
 	data, err := in.all(w, r, b)
 	in.end(err)
-	if err != nil && !errors.Is(err, ErrSlow) {
-		Drain(w, r)
-	}
 	return data, err
-}
-
-// What is read of a body that is refused.
-const (
-	drainBytes = 64 << 20
-	drainTime  = 5 * time.Second
-)
-
-// Drain reads the rest of a body that is refused, up to a bound, and keeps nothing of it: a client that sends
-// all before it reads loses the answer when its connection is closed meanwhile. One that waits for a 100 Continue
-// sends nothing.
-func Drain(w http.ResponseWriter, r *http.Request) {
-	if strings.EqualFold(r.Header.Get("Expect"), "100-continue") {
-		return
-	}
-	c := http.NewResponseController(w)
-	_ = c.SetReadDeadline(time.Now().Add(drainTime))
-	_, err := io.CopyN(io.Discard, r.Body, drainBytes)
-	until := time.Now() // the server waits for no more of it
-	if errors.Is(err, io.EOF) {
-		until = time.Time{}
-	}
-	_ = c.SetReadDeadline(until)
-	_ = c.SetWriteDeadline(time.Now().Add(answerTime))
 }
 
 func (a *arriving) all(w http.ResponseWriter, r *http.Request, b Body) ([]byte, error) {

@@ -86,7 +86,7 @@ func TestRefusedBodyIsAnswered(t *testing.T) {
 	l := New(Config{Memory: 16 << 20})
 	release, _ := l.TryHold(Memory, Account{"acme", "other"}, 8<<20)
 	defer release()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := httptest.NewServer(Drained(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeoutCause(r.Context(), time.Millisecond, ErrBusy)
 		defer cancel()
 		o := l.Begin(Account{"acme", "token"})
@@ -99,7 +99,7 @@ func TestRefusedBodyIsAnswered(t *testing.T) {
 			t.Errorf("%d bytes are held for a body that is refused", held-8<<20)
 		}
 		w.WriteHeader(http.StatusServiceUnavailable)
-	}))
+	})))
 	defer server.Close()
 	for range 5 {
 		c, err := net.Dial("tcp", server.Listener.Addr().String())

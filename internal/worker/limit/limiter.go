@@ -47,6 +47,9 @@ type Config struct {
 	Streams int
 	// Registerer gets the metrics. Default none.
 	Registerer prometheus.Registerer
+	// OnChange is called when more or less of a class is held. It must neither block nor call the
+	// limiter. Default none.
+	OnChange func(Class)
 }
 
 // Limiter shares the classes among tenants.
@@ -90,6 +93,9 @@ func New(c Config) *Limiter {
 			}
 		}
 		p.onRefuse = refused.Inc
+		if c.OnChange != nil {
+			p.onChange = func() { c.OnChange(Class(class)) }
+		}
 		l.pools[class] = p
 	}
 	return l

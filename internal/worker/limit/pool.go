@@ -20,6 +20,7 @@ type pool struct {
 
 	onWait   func(time.Duration, error)
 	onRefuse func()
+	onChange func() // nil for none; it is called with mu locked
 
 	mu      sync.Mutex // guards the fields below
 	free    int64
@@ -104,6 +105,9 @@ func (p *pool) add(l *lease, n int64) {
 		if s.held += n; l.large {
 			s.large += n
 		}
+	}
+	if p.onChange != nil {
+		p.onChange()
 	}
 }
 

@@ -77,10 +77,8 @@ func answerHTTP(w http.ResponseWriter, r *http.Request, current func() (*Service
 func ReadBody(w http.ResponseWriter, r *http.Request, b limit.Body) ([]byte, error) {
 	switch encoding := r.Header.Get("Content-Encoding"); {
 	case encoding != "" && !strings.EqualFold(encoding, "identity"):
-		limit.Drain(w, r)
 		return nil, errEncoded
 	case r.ContentLength > int64(b.Most) && b.Fold == nil:
-		limit.Drain(w, r)
 		return nil, errTooLarge
 	}
 	ctx, cancel := context.WithTimeoutCause(r.Context(), AnswerTimeout, ErrBusy)

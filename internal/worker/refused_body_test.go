@@ -1,0 +1,101 @@
+package worker_test
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"compactd/internal/worker"
+	"compactd/internal/worker/agents"
+)
+
+// A client that sends its whole body of some MB before it reads gets the answer, whatever
+// refuses it, and whatever of the body was read.
+func TestRefusedWithBody(t *testing.T) {
+	t.Parallel()
+	env := newEnv(t, t.TempDir())
+	r, e := env.runEdge()
+	slow := env.edge(r.worker, func(c *agents.Config) { c.Rate = 1 })
+	e.write(tokenLine(defaultToken, "default agent") + tokenLine(sessionToken, "default/s session"))
+	if err := e.edge.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	open, guarded := newMonitor(t, worker.MonitorConfig{}), newMonitor(t, worker.MonitorConfig{Token: strings.Repeat("t", 32)})
+	const path = "/v1/sessions/default/s"
+	for _, c := range []struct {
+		at, token, method, path, header string
+		status                          int
+	}{
+		{e.edge.Addr(), "nobody", "POST", path + "/sync", "", http.StatusUnauthorized},
+		{e.edge.Addr(), sessionToken, "POST", path + "/sync", "", http.StatusForbidden},
+		{e.edge.Addr(), defaultToken, "POST", "/v1/sessions/acme/s/sync", "", http.StatusForbidden},
+		{e.edge.Addr(), defaultToken, "POST", path + "/forget", "", http.StatusForbidden},
+		{e.edge.Addr(), defaultToken, "POST", path + "/sync", "Origin: https://page.example", http.StatusForbidden},
+		{e.edge.Addr(), defaultToken, "POST", "/mcp/default/s", "", http.StatusForbidden},
+		{e.edge.Addr(), defaultToken, "POST", "/v1/nowhere", "", http.StatusNotFound},
+		{e.edge.Addr(), defaultToken, "POST", "/v1/a//b", "", http.StatusNotFound},
+		{e.edge.Addr(), defaultToken, "GET", path + "/context", "", http.StatusOK},
+		{e.edge.Addr(), defaultToken, "PUT", path + "/sync", "", http.StatusMethodNotAllowed},
+		{e.edge.Addr(), defaultToken, "POST", path + "/turns", "", http.StatusRequestEntityTooLarge},
+		{e.edge.Addr(), defaultToken, "POST", path + "/rewind", "", http.StatusRequestEntityTooLarge},
+		{e.edge.Addr(), sessionToken, "POST", "/mcp/default/s", "", http.StatusRequestEntityTooLarge},
+		{e.edge.Addr(), defaultToken, "POST", path + "/turns?wait_ms=x", "", http.StatusBadRequest},
+		{e.edge.Addr(), defaultToken, "POST", path + "/turns", "Content-Encoding: gzip", http.StatusUnsupportedMediaType},
+		{slow.edge.Addr(), defaultToken, "POST", path + "/sync", "", http.StatusTooManyRequests},
+		{open.Addr(), "", "POST", "/nowhere", "", http.StatusNotFound},
+		{open.Addr(), "", "POST", "/healthz", "", http.StatusMethodNotAllowed},
+		{open.Addr(), "", "POST", "/healthz", "Sec-Fetch-Site: cross-site", http.StatusForbidden},
+		{guarded.Addr(), "other", "POST", "/healthz", "", http.StatusUnauthorized},
+	} {
+		for _, chunked := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%d %s %s %s %t", c.status, c.method, c.path, c.header, chunked), func(t *testing.T) {
+				head := fmt.Sprintf("%s %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nAccept: application/json, text/event-stream\r\nContent-Type: application/json\r\n", c.method, c.path, c.at, c.token)
+				if c.header != "" {
+					head += c.header + "\r\n"
+				}
+				if c.at == slow.edge.Addr() {
+					for status := 0; status != c.status; { // until it has sent as much as it may
+						status, _ = slow.do(c.token, "GET", path+"/stats", "")
+					}
+				}
+				status, err := sendsFirst(t, c.at, head, chunked)
+				if err != nil || status != c.status {
+					t.Errorf("%d, %v", status, err)
+				}
+			})
+		}
+	}
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+var largeBody = bytes.Repeat([]byte{'x'}, 8<<20)
+
+// sendsFirst sends a request with a large body, then reads its status.
+func sendsFirst(t *testing.T, at, head string, chunked bool) (status int, err error) {
+	t.Helper()
+	c, err := net.Dial("tcp", at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(waitLimit))
+	sent := net.Buffers{[]byte(head), fmt.Appendf(nil, "Content-Length: %d\r\n\r\n", len(largeBody)), largeBody}
+	if chunked {
+		sent = net.Buffers{[]byte(head), fmt.Appendf(nil, "Transfer-Encoding: chunked\r\n\r\n%x\r\n", len(largeBody)), largeBody, []byte("\r\n0\r\n\r\n")}
+	}
+	if _, err := sent.WriteTo(c); err != nil {
+		return 0, fmt.Errorf("the body is not sent: %w", err)
+	}
+	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		return 0, err
+	}
+	return resp.StatusCode, resp.Body.Close()
+}
