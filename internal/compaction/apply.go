@@ -32,9 +32,6 @@ func Apply(l *Ledger, e Input, outs []Outcome, c *Config) {
 	switch e := e.(type) {
 	case *Turn:
 		if now = e.Time; !slices.ContainsFunc(outs, rejects) {
-			if slices.ContainsFunc(outs, usageIgnored) {
-				e = e.withoutUsage()
-			}
 			v, _ := l.admit(e)
 			l.take(e, v)
 		}
@@ -68,19 +65,6 @@ func (l *Ledger) carryOut(outs []Outcome, now int64) {
 func rejects(o Outcome) bool {
 	r, ok := o.Body.(*events.Rejected)
 	return ok && events.Codes[r.Code].Rejects
-}
-
-// usageIgnored reports whether an outcome means that the turn counted without its usage, as
-// rules 2 emitted it: outcomes had no notes, and other shapes of usage were read then.
-func usageIgnored(o Outcome) bool {
-	r, ok := o.Body.(*events.Rejected)
-	return ok && r.Code == events.CodeUsageUnknown
-}
-
-func (t *Turn) withoutUsage() *Turn {
-	out := *t
-	out.usage = nil
-	return &out
 }
 
 // take adds a turn that was not denied, as it was admitted: at its place, to the parked

@@ -96,7 +96,7 @@ func TestGoldenApplied(t *testing.T) {
 		if g.rules > compaction.RulesVersion {
 			t.Errorf("%s is of rules to come: these are %d", dir, compaction.RulesVersion)
 		}
-		c := defaultConfig(t) // an old config cannot be read, and is not needed
+		c := defaultConfig(t) // a config of other rules cannot be read, and is not needed
 		if g.rules == compaction.RulesVersion {
 			c = g.parsed(t)
 		}

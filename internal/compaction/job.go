@@ -181,17 +181,14 @@ func (l *Ledger) rangeHash(from, to events.Position) string {
 	}
 	for n := from.Turn; n <= min(to.Turn, l.LastTurn()); n++ {
 		t := &l.turns[n-1]
-		if !t.old() {
-			h.Write(t.digest[:])
-		}
+		h.Write(t.digest[:])
 		put(uint64(t.settings))
 	}
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// addJob notes that a summary was requested. Its range has the hash that turns have here:
-// the one in a job of rules 3 was made of other hashes. A second job for the same range makes
-// the first one more urgent; either result will do.
+// addJob notes that a summary was requested. A second job for the same range makes the first
+// one more urgent; either result will do.
 func (l *Ledger) addJob(b *events.Job, since int64) {
 	j := &pendingJob{
 		IDs: []string{b.ID}, Lane: b.Lane, From: b.From, To: b.To, Hash: l.rangeHash(b.From, b.To),

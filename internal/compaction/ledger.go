@@ -70,7 +70,7 @@ type Ledger struct {
 // turnRecord is what a ledger keeps of one turn.
 type turnRecord struct {
 	identity
-	whole events.Digest // of the session up to the turn, see [events.Digest.With]; zero from a turn on whose digest is not known
+	whole events.Digest // of the session up to the turn, see [events.Digest.With]
 	end   uint32        // messages of the session up to the turn
 	seq   Seq           // in the log
 }
@@ -150,13 +150,7 @@ func (l *Ledger) base() (whole events.Digest, messages uint32) {
 // addTurn adds what is kept of a turn, with so many messages.
 func (l *Ledger) addTurn(x identity, seq Seq, messages uint32) {
 	whole, end := l.base()
-	switch {
-	case x.digest == events.Digest{}, len(l.turns) > 0 && whole == events.Digest{}:
-		whole = events.Digest{}
-	default:
-		whole = whole.With(x.digest, int(messages))
-	}
-	l.turns = append(l.turns, turnRecord{x, whole, end + messages, seq})
+	l.turns = append(l.turns, turnRecord{x, whole.With(x.digest, int(messages)), end + messages, seq})
 }
 
 // Forked is where a session branched off another one. What that one took at Seq or later is

@@ -20,10 +20,8 @@ type Row struct {
 
 // Names of rows: the chunks of entries, turns and edits by number.
 const (
-	rowEntries = "l"
-	oldEntries = "e" // of rules 3, without newlines
-	rowTurns   = "i"
-	oldTurns   = "t" // with the hashes of rules 3
+	rowEntries = "e"
+	rowTurns   = "t"
 	rowEdits   = "m"
 )
 
@@ -104,8 +102,7 @@ type parkedRow struct {
 	ToolsKey     measure.Key   `json:"tools_key,omitzero"`
 	Marks        marks         `json:"marks,omitzero"`
 	Override     events.Raw    `json:"override,omitzero"`
-	Entries      []byte        `json:"measured,omitzero"`
-	OldEntries   []byte        `json:"entries,omitzero"` // of rules 3
+	Entries      []byte        `json:"entries,omitzero"`
 	Usage        *events.Usage `json:"usage,omitzero"`
 	Generation   int64         `json:"generation"`
 	UsageProblem string        `json:"usage_problem,omitzero"`
@@ -165,7 +162,6 @@ func (l *Ledger) Header() *Header {
 		p := parkedRow{
 			t.Seq, t.ID, t.Time, t.number, t.from, t.digest, t.settings, t.model, t.format, t.system, t.tools, t.systemKey, t.toolsKey, t.marks, t.override,
 			[]byte{},
-			nil,
 			t.usage, t.generation, t.usageProblem, t.fork,
 		}
 		for i := range t.entries {
@@ -203,7 +199,7 @@ func Restore(a events.Address, h *Header, rows []Row) (*Ledger, error) {
 		l.hidden = append(l.hidden, span{s.From, s.To, s.Gen, s.Seq, s.Units})
 	}
 	for _, p := range h.Parked {
-		entries, err := entriesOf(p.Entries, p.OldEntries)
+		entries, err := readEntries(p.Entries)
 		if err != nil {
 			return nil, fmt.Errorf("restore ledger: %w", err)
 		}
@@ -233,7 +229,7 @@ const (
 // fill reads entries, turns and edits.
 func (l *Ledger) fill(h *Header, byName map[string][]byte) error {
 	for c := 0; l.entries.n < h.Entries; c++ {
-		entries, err := entriesOf(byName[rowName(rowEntries, c)], byName[rowName(oldEntries, c)])
+		entries, err := readEntries(byName[rowName(rowEntries, c)])
 		if err != nil {
 			return err
 		}
@@ -248,18 +244,15 @@ func (l *Ledger) fill(h *Header, byName map[string][]byte) error {
 	messages := l.messagesPerTurn(h.Turns)
 	for r := 0; len(l.turns) < h.Turns; r++ {
 		b := byName[rowName(rowTurns, r)]
-		want, size := min(turnsPerRow, h.Turns-len(l.turns)), turnBytes
-		if b == nil {
-			b, size = byName[rowName(oldTurns, r)], turnBytes-len(events.Digest{})
-		}
-		if len(b) < want*size {
+		want := min(turnsPerRow, h.Turns-len(l.turns))
+		if len(b) < want*turnBytes {
 			return errRows
 		}
-		for ; want > 0; want, b = want-1, b[size:] {
+		for ; want > 0; want, b = want-1, b[turnBytes:] {
 			var x identity
-			copy(x.digest[:], b[:size-16])
-			x.settings = measure.Key(binary.LittleEndian.Uint64(b[size-16:]))
-			l.addTurn(x, Seq(binary.LittleEndian.Uint64(b[size-8:])), messages[len(l.turns)])
+			settings := b[copy(x.digest[:], b):]
+			x.settings = measure.Key(binary.LittleEndian.Uint64(settings))
+			l.addTurn(x, Seq(binary.LittleEndian.Uint64(settings[8:])), messages[len(l.turns)])
 		}
 	}
 	for r := 0; len(l.edits) < h.Edits; r++ {
@@ -312,11 +305,8 @@ func messagesOf(entries []Entry) uint32 {
 	return 0
 }
 
-// The size of a stored entry, and that of one of rules 3.
-const (
-	entryBytes    = 5*8 + 11*4 + 4*2 + 4
-	oldEntryBytes = entryBytes - 4 - 2
-)
+// entryBytes is the size of a stored entry.
+const entryBytes = 5*8 + 11*4 + 4*2 + 4
 
 func appendEntry(b []byte, e *Entry) []byte {
 	le := binary.LittleEndian
@@ -333,22 +323,13 @@ func appendEntry(b []byte, e *Entry) []byte {
 	return le.AppendUint16(le.AppendUint32(b, e.Extent), e.Pages)
 }
 
-// entriesOf reads entries, or those of rules 3 where there are no others. How many lines the
-// results of those have is unknown, and no reason to cut them.
-func entriesOf(b, old []byte) ([]Entry, error) {
-	if b == nil {
-		return readEntries(old, oldEntryBytes)
-	}
-	return readEntries(b, entryBytes)
-}
-
-func readEntries(b []byte, size int) ([]Entry, error) {
-	if len(b)%size != 0 {
+func readEntries(b []byte) ([]Entry, error) {
+	if len(b)%entryBytes != 0 {
 		return nil, errRows
 	}
-	out := make([]Entry, 0, len(b)/size)
+	out := make([]Entry, 0, len(b)/entryBytes)
 	le := binary.LittleEndian
-	for ; len(b) > 0; b = b[size:] {
+	for ; len(b) > 0; b = b[entryBytes:] {
 		u64 := func(i int) uint64 { return le.Uint64(b[8*i:]) }
 		u32 := func(i int) uint32 { return le.Uint32(b[40+4*i:]) }
 		out = append(out, Entry{
@@ -357,11 +338,8 @@ func readEntries(b []byte, size int) ([]Entry, error) {
 			Base: u32(7), Bytes: u32(8), Ceiling: u32(9),
 			PathUnits: le.Uint16(b[80:]), PathBase: le.Uint16(b[82:]), Lines: le.Uint16(b[84:]),
 			Kind: measure.Kind(b[86]), Role: measure.Role(b[87]), Flags: measure.Flags(b[88]), Op: measure.Op(b[89]),
+			Extent: le.Uint32(b[90:]), Pages: le.Uint16(b[94:]),
 		})
-		if size == entryBytes {
-			e := &out[len(out)-1]
-			e.Extent, e.Pages = le.Uint32(b[90:]), le.Uint16(b[94:])
-		}
 	}
 	return out, nil
 }

@@ -59,9 +59,6 @@ func (c *Config) TurnInto(t *Turn, l *Ledger, in *events.Scanned, seq Seq) *Turn
 		t.counted = *in.Usage
 		t.usage = &t.counted
 	}
-	if l.identityOf(t.number).old() {
-		t.identity = identity{settings: in.OldHash()}
-	}
 	t.entries = slices.Grow(t.entries, mostEntries(in.Contents))
 	for i := range in.Contents {
 		t.entries = by.Measure(t.entries, &in.Contents[i], Entry{Seq: seq, Index: uint32(i)})
@@ -107,12 +104,9 @@ func mostEntries(msgs []events.Message) (n int) {
 // identity is what the content of a turn is compared by: what is sent twice under one
 // number and is equal in it was sent by mistake.
 type identity struct {
-	digest   events.Digest // of the messages; zero where only a hash of rules 3 is known
-	settings measure.Key   // of the rest; that hash
+	digest   events.Digest // of the messages
+	settings measure.Key   // of the rest
 }
-
-// old reports whether all that is known of a turn is its hash under rules 3.
-func (x identity) old() bool { return x.digest == events.Digest{} && x.settings != 0 }
 
 // identityOf is that of a turn taken or parked before, zero without one.
 func (l *Ledger) identityOf(number int64) (x identity) {
@@ -232,8 +226,8 @@ func (l *Ledger) noteRetracted(k int64) {
 		before := &l.turns[k-2]
 		x.Base, x.Messages = before.whole, t.end-before.end
 	}
-	if x.First == (events.Digest{}) || x.Messages == 0 || k > 1 && x.Base == (events.Digest{}) {
-		return // of a ledger of 0.1.0, or there is nothing to recognise it by
+	if x.Messages == 0 {
+		return // there is nothing to recognise it by
 	}
 	l.lineages.Retracted = pushed(l.lineages.Retracted, x, maxRetracted)
 }

@@ -45,7 +45,7 @@ func (d *Digest) UnmarshalText(text []byte) (err error) {
 
 // Link is a turn in the chain of a session: what identifies the session up to it.
 type Link struct {
-	Digest Digest // of the messages of the turn; zero where it is not known
+	Digest Digest // of the messages of the turn
 	Whole  Digest // of the session up to the turn
 	End    uint32 // messages of the session up to the turn
 	Seq    uint64 // of the turn in the log

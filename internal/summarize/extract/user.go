@@ -20,9 +20,6 @@ var intro, recordIntro = func() (string, string) {
 	return strings.TrimSpace(before), after
 }()
 
-// earlierIntro ended the intro in 0.1.0: histories of agents have it.
-const earlierIntro = " Recall any turn to see it."
-
 // injected are the elements that agents put into user messages, and that no user
 // wrote. Names that end like one of injectedEnds count too.
 var injected = map[string]bool{
@@ -55,7 +52,7 @@ func UserText(s string) (text, summary string) {
 		}
 	}
 	if strings.HasPrefix(s, intro) {
-		s = strings.TrimSpace(strings.TrimPrefix(s[len(intro):], earlierIntro))
+		s = strings.TrimSpace(s[len(intro):])
 	}
 	var b strings.Builder
 	open := map[string]bool{} // elements that do not end any more

@@ -73,19 +73,13 @@ func (x *request) publish(ctx context.Context, st *state, t toPublish) (*syncedT
 		return nil, err
 	}
 	base, last := st.base(), &syncedTurn{seq: max(st.last.Seq, x.ended)}
-	if !whole(st.chain) && len(st.chain) > 0 { // of a ledger of 0.1.0: the base has no digest
-		base = events.Expect{}
-	}
 	for i, messages := range turns {
 		turn := syncTurn{V: events.VersionExpect}
 		if i == 0 {
 			turn = first
 		}
-		turn.Number, turn.Messages, turn.Generation = base.Turn+1, messages, made
-		if len(st.chain) == 0 || whole(st.chain) || i > 0 {
-			expect := base
-			turn.Expect = &expect
-		}
+		expect := base
+		turn.Number, turn.Messages, turn.Generation, turn.Expect = base.Turn+1, messages, made, &expect
 		whole := base.Digest
 		if i == 0 && t.from > 0 {
 			turn.Number, turn.ReplacesFrom = t.from, t.from
@@ -95,9 +89,6 @@ func (x *request) publish(ctx context.Context, st *state, t toPublish) (*syncedT
 			}
 		}
 		digest := x.format.DigestOf(messages)
-		if turn.Expect == nil && turn.Fork == nil {
-			turn.V = events.Version
-		}
 		turn.ID = x.eventID(&turn, last, digest)
 		body, err := events.Marshal(&turn)
 		if err != nil {
@@ -134,10 +125,7 @@ func (x *request) eventID(t *syncTurn, base *syncedTurn, digest events.Digest) s
 	if t.Model != nil {
 		model = fmt.Sprint(*t.Model)
 	}
-	name := fmt.Sprintf("sync %s %v %d %d %s %s %x", x.address, t.Expect, base.seq, t.ReplacesFrom, digest, model, events.KeyOf([]byte(set)))
-	if t.Expect != nil {
-		name += fmt.Sprintf(" %d %s", t.Expect.Turn, t.Expect.Digest)
-	}
+	name := fmt.Sprintf("sync %s %d %s %d %d %s %s %x", x.address, t.Expect.Turn, t.Expect.Digest, base.seq, t.ReplacesFrom, digest, model, events.KeyOf([]byte(set)))
 	return uuid.NewSHA1(render.IDNamespace, []byte(name)).String()
 }
 

@@ -50,7 +50,7 @@ func (x *request) madeUnder(st *state, t toPublish) (generation int64, err error
 		return 0, nil
 	}
 	base := st.chain[turns-1]
-	if last := x.given.get(x.address); last.whole == base.Whole && whole(st.chain) {
+	if last := x.given.get(x.address); last.whole == base.Whole {
 		return min(last.generation, st.generation), nil
 	}
 	err = x.inspect(func(l *compaction.Ledger) { generation = min(l.GenerationAt(compaction.Seq(base.Seq)), st.generation) })

@@ -336,7 +336,7 @@ func (x *request) diverge(ctx context.Context, st *state) (t toPublish, out *eve
 		return toPublish{from: 0, at: x.known.At}, nil, nil
 	}
 	t = toPublish{int64(x.known.Turns) + 1, x.known.At, at}
-	on, root := x.in.OnDivergence, at == x.history.Lead && x.history.Before == 0 && whole(st.chain)
+	on, root := x.in.OnDivergence, at == x.history.Lead && x.history.Before == 0
 	edited, err := x.hasMade(ctx, st, made)
 	if err != nil {
 		return t, nil, err
@@ -422,11 +422,6 @@ func (x *request) hasMade(ctx context.Context, st *state, made []madeMessage) (b
 		delete(have, d) // read once
 	}
 	return false, nil
-}
-
-// whole reports whether the digests of a chain are known: those of ledgers of 0.1.0 are not.
-func whole(chain []events.Link) bool {
-	return len(chain) > 0 && chain[len(chain)-1].Whole != events.Digest{}
 }
 
 // textsOf reads the messages of a turn from the log, nil where it is gone.

@@ -8,10 +8,9 @@ import (
 	"compactd/internal/events"
 )
 
-// E6: up to rules 3 a session's id had at most 64 bytes, and events of longer ones were
-// rejected. What was recorded stands: such a turn is not taken when the log is applied again,
-// and the next one of its session, decided now, is the first.
-func TestLongIDsOfRules3(t *testing.T) {
+// E6: a recorded rejection stands. Its turn is not taken when the log is applied again, though
+// today's rules would take it, and the next turn of its session, decided now, is the first.
+func TestRecordedRejection(t *testing.T) {
 	config, err := compaction.NewConfig(compaction.DefaultPolicy(), compaction.DefaultWindows())
 	if err != nil {
 		t.Fatal(err)

@@ -12,14 +12,13 @@ import (
 	"compactd/internal/events/validate"
 )
 
-// E6: an outcome is a fact however old. testdata/rules-1.jsonl is what a
-// worker emitted under rules 1, when levels were four, and outcomes had no
-// request, correction, direction or way back. It is applied unchanged, whatever
-// today's rules would emit: they call the summary stale.
-func TestOutcomesOfRules1(t *testing.T) {
-	recorded := byEvent(readLines[emitted](t, filepath.Join("testdata", "rules-1.jsonl")))
+// E6: an outcome is a fact, whatever rules made it. Under the rules of
+// testdata/recorded.jsonl outcomes have no request, correction, direction or way back.
+// They are applied unchanged: today's rules would call the summary stale.
+func TestRecordedOutcomes(t *testing.T) {
+	recorded := byEvent(readLines[emitted](t, filepath.Join("testdata", "recorded.jsonl")))
 	p := newPlayer(t, defaultConfig(t))
-	at := events.Address{Tenant: "default", Session: "old"}
+	at := events.Address{Tenant: "default", Session: "recorded"}
 	for i, n := range []int{0, 1, 51, 3} { // 51 reads the file of 1
 		body := object{"turn": i + 1, "messages": messages(events.OpenAI, round(n)...), "format": events.OpenAI}
 		e := logged{Seq: compaction.Seq(i + 1), Kind: events.KindTurn, Tenant: at.Tenant, Session: at.Session, Payload: string(raws(body)[0])}
@@ -42,6 +41,30 @@ func TestOutcomesOfRules1(t *testing.T) {
 	p.crash()
 	compaction.Apply(p.ledger(at), nil, nil, p.config) // sums follow from the config
 	sameLedger(t, l.Dump(), p.ledger(at).Dump())
+}
+
+// E6: a turn that was taken stays, though today's rules refuse it: its results have no ids.
+func TestRecordedTurn(t *testing.T) {
+	p := newPlayer(t, defaultConfig(t))
+	at := events.Address{Tenant: "default", Session: "recorded"}
+	turn := logged{
+		Seq: 1, Kind: events.KindTurn, Tenant: at.Tenant, Session: at.Session,
+		Payload: `{"turn":1,"messages":[{"role":"user","content":"one"},{"role":"tool","content":"` + strings.Repeat("x", 400) + `"},{"role":"assistant","content":"a"}]}`,
+	}
+	p.apply(turn, nil)
+	l := p.ledger(at)
+	if l.LastTurn() != 1 || len(l.Entries()) != 3 {
+		t.Errorf("turn %d with %d entries", l.LastTurn(), len(l.Entries()))
+	}
+	view, _, _ := l.View()
+	if raw := p.render(view); len(raw) != 4 { // with a call for the result
+		t.Errorf("%d messages:\n%s", len(raw), lines(raw))
+	}
+	fresh := newPlayer(t, defaultConfig(t))
+	outs, _ := fresh.decide(turn)
+	if r, ok := outs[0].Body.(*events.Rejected); !ok || r.Code != events.CodeMissingCallID || fresh.ledger(at).HasTurns() {
+		t.Errorf("decided %+v", outs)
+	}
 }
 
 // refers is the end of the placeholder of a read that was repeated.
