@@ -25,7 +25,7 @@ const (
 	MaxTokens       = 1 << 40 // of any token count
 	MaxNumber       = 1 << 31 // of a turn or generation
 	maxNameBytes    = 256     // of an id, a provider or a model
-	MaxOutputBytes  = 6 << 20 // of messages in a session.compacted
+	MaxOutputBytes  = 1 << 20 // of messages in a session.compacted
 )
 
 // Model names the model whose window a session must fit.

@@ -320,6 +320,9 @@ func TurnEnd(messages []events.Message, from int) int {
 	return from
 }
 
+// turnBytes is how large a turn of several messages gets: the events of others wait behind it.
+const turnBytes = 512 << 10
+
 // Split cuts the messages from an index on into turns of at most most bytes, and of as many
 // messages and contents as a turn may have. A turn ends where no call awaits its result, if there is
 // such a place in it. Without messages there is one turn without any. Large media are recorded by
@@ -329,7 +332,7 @@ func (h *History) Split(from, most int) ([][]events.Raw, error) {
 	for i := range all {
 		all[i] = h.Format.Record(all[i], most)
 	}
-	bound := load{most, events.MaxTurnMessages, events.MaxTurnParts}
+	bound := load{min(most, turnBytes), events.MaxTurnMessages, events.MaxTurnParts}
 	for i, m := range all {
 		if len(m) > most {
 			return nil, events.NewInvalid(events.CodeTooLarge, fmt.Sprintf("messages[%d]", from-h.Before+i), fmt.Sprintf("has %d bytes, more than the %d of a turn", len(m), most))

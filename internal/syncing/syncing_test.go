@@ -180,6 +180,25 @@ func TestSplit(t *testing.T) {
 	})
 }
 
+// A turn of several messages has at most half a MiB; a larger message is one alone.
+func TestSplitLarge(t *testing.T) {
+	var messages []events.Raw
+	for _, n := range []int{200_000, 200_000, 200_000, 900_000, 10, 300_000, 300_000} {
+		messages = append(messages, events.Raw(fmt.Sprintf(`{"role":"user","content":"%0*d"}`, n, 1)))
+	}
+	turns, err := syncing.Read(events.OpenAI, messages, 0).Split(0, 4<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var counts []int
+	for _, turn := range turns {
+		counts = append(counts, len(turn))
+	}
+	if want := []int{2, 1, 1, 2, 1}; !slices.Equal(counts, want) {
+		t.Errorf("turns of %v messages, want %v", counts, want)
+	}
+}
+
 // Many tiny messages, and messages of many contents, are split into turns of as many as a turn may have.
 func TestSplitMany(t *testing.T) {
 	tiny := events.Raw(`{"role":"user","content":"a"}`)

@@ -6,8 +6,10 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,7 +31,7 @@ type limiter struct {
 // limit gives the next worker a limiter.
 func (env *testEnv) limit(c limit.Config) *limiter {
 	changed := make(chan struct{}, 1)
-	c.OnChange = func(limit.Class) {
+	c.OnChange = func(limit.Class, int64) {
 		select {
 		case changed <- struct{}{}:
 		default:
@@ -129,6 +131,47 @@ func TestMemoryUntilAnswer(t *testing.T) {
 	l.await(t, func() bool { return l.Held(limit.Memory) == 0 })
 	if err := r.stop(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Of large events, and of rewinds of large sessions, no more are undecided at a time than may compute
+// for long, whether their agents wait for the decision or not.
+func TestFewUndecided(t *testing.T) {
+	t.Parallel()
+	env := newEnv(t, t.TempDir())
+	var most atomic.Int64
+	l := limit.New(limit.Config{OnChange: func(c limit.Class, held int64) {
+		for was := most.Load(); c == limit.Undecided && held > was && !most.CompareAndSwap(was, held); was = most.Load() {
+		}
+	}})
+	env.limiter = l
+	r := env.start("a", worker.Listener{})
+	<-r.worker.Ready()
+	e := env.edge(r.worker, func(c *agents.Config) { c.Limiter = l })
+	tiny := strings.TrimSuffix(strings.Repeat(`{"role":"user","content":"x"},`, 4000), ",")
+	var all sync.WaitGroup
+	for s := range 4 {
+		all.Go(func() {
+			for n := range 6 {
+				path := fmt.Sprintf("/v1/sessions/default/s%d/turns?wait_ms=%d", s, 8000*(n%2))
+				if status, text := e.do(defaultToken, "POST", path, fmt.Sprintf(`{"turn":%d,"messages":[%s]}`, n+1, tiny)); status >= 300 {
+					t.Errorf("%d %s", status, text)
+				}
+			}
+			if status, text := e.do(defaultToken, "POST", fmt.Sprintf("/v1/sessions/default/s%d/rewind?wait_ms=8000", s), `{"generation":0}`); status >= 500 {
+				t.Errorf("%d %s", status, text)
+			}
+		})
+	}
+	all.Wait()
+	if got, want := most.Load(), int64(max(runtime.GOMAXPROCS(0)-1, 1)); got < 1 || got > want {
+		t.Errorf("%d are undecided at a time, want 1 to %d", got, want)
+	}
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if held := l.Held(limit.Undecided); held > 0 {
+		t.Errorf("%d places are held by none", held)
 	}
 }
 

@@ -42,15 +42,18 @@ func (env *testEnv) compactions(session string) []events.Compacted {
 	return out
 }
 
-// A history of more than 6 MiB is published without its messages, and the session continues.
-// A smaller one is published whole.
+// A history of more than 1 MiB is published without its messages, and the session continues.
+// A smaller one is published whole, however large the texts are that it has placeholders of.
 func TestMessagesOmitted(t *testing.T) {
 	t.Parallel()
 	env := newEnv(t, t.TempDir())
 	stop := env.run("a", worker.Listener{})
 	for n := 1; n <= 44; n++ {
-		env.publish(events.KindTurn, "large", bigTurn(n, 3_400_000, 550_000))
+		env.publish(events.KindTurn, "large", bigTurn(n, 700_000, 110_000))
 		env.publish(events.KindTurn, "small", bigTurn(n, 10_000, 4_700))
+		env.publish(events.KindTurn, "cleared", fmt.Appendf(nil, `{"v":1,"turn":%d,"model":{"context_window":100000},"messages":[{"role":"user","content":"go on"},`+
+			`{"role":"assistant","content":null,"tool_calls":[{"id":"c%[1]d","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c%[1]d","content":%[2]q}]}`,
+			n, strings.Repeat("result ", 12_000)))
 	}
 	env.awaitDecided()
 	if err := stop(); err != nil {
@@ -58,6 +61,7 @@ func TestMessagesOmitted(t *testing.T) {
 	}
 	env.wantOmitted("large", true)
 	env.wantOmitted("small", false)
+	env.wantOmitted("cleared", false)
 	env.wantRedecided()
 }
 

@@ -3,12 +3,14 @@
 package worker_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -79,7 +81,7 @@ type noisy struct {
 
 func newNoisy(t *testing.T) *noisy {
 	tokens := filepath.Join(t.TempDir(), "tokens")
-	n := &noisy{t: t, at: freePort(t), sent: map[string]int{}, client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}}}
+	n := &noisy{t: t, at: freePort(t), sent: map[string]int{}, client: noisyClient()}
 	lines := tokenLine("good-a", "a agent") + tokenLine("good-b", "b agent") + tokenLine("hostile-session", "hostile/s session")
 	for i := range 4 {
 		lines += tokenLine(fmt.Sprintf("hostile-%d", i), "hostile agent")
@@ -183,19 +185,10 @@ func (n *noisy) compare(a noisyAttack, tokens int) {
 	}
 	for range noisyRounds {
 		before = append(before, n.good(noisyPhase)...)
-		ctx, stop := context.WithCancel(n.t.Context())
-		var attack sync.WaitGroup
-		for i := range a.parallel {
-			attack.Go(func() {
-				for k := 0; ctx.Err() == nil; k++ {
-					a.once(ctx, n, fmt.Sprintf("hostile-%d", i%tokens), i, k)
-				}
-			})
-		}
+		stop := n.attack(a, tokens)
 		time.Sleep(noisyPhase / 6)
 		loud = append(loud, n.good(noisyPhase)...)
 		stop()
-		attack.Wait()
 		time.Sleep(noisyPhase / 6)
 	}
 	without, during := percentile(before, 99), percentile(loud, 99)
@@ -204,6 +197,64 @@ func (n *noisy) compare(a noisyAttack, tokens int) {
 	peak := n.process.memory("VmHWM")
 	n.peak = max(n.peak, peak)
 	n.t.Logf("%s, %d tokens: p50 %s, p99 %s; without it %s, %s; %d MB", a.name, tokens, percentile(loud, 50), during, percentile(before, 50), without, peak)
+}
+
+// attackerOf names what TestNoisyAttacker does: an address, how many tokens it has, and an attack.
+const attackerOf = "COMPACTD_TEST_ATTACKER"
+
+// attack has a process of its own make an attack until stop. It takes no processor that the worker or
+// the good tenants want: in the field it is elsewhere.
+func (n *noisy) attack(a noisyAttack, tokens int) (stop func()) {
+	n.t.Helper()
+	cmd := exec.Command("nice", "-n", "19", os.Args[0], "-test.run=^TestNoisyAttacker$")
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d %s", attackerOf, n.at, tokens, a.name))
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		n.t.Fatal(err)
+	}
+	return func() {
+		in.Close()
+		if err := cmd.Wait(); err != nil {
+			n.t.Errorf("the attacker: %v\n%s", err, out.String())
+		}
+	}
+}
+
+// TestNoisyAttacker is the process of attack, until its input ends. Elsewhere it does nothing.
+func TestNoisyAttacker(t *testing.T) {
+	at, what, _ := strings.Cut(os.Getenv(attackerOf), " ")
+	count, name, _ := strings.Cut(what, " ")
+	known := slices.IndexFunc(noisyAttacks, func(a noisyAttack) bool { return a.name == name })
+	if known < 0 {
+		return
+	}
+	a := noisyAttacks[known]
+	tokens, err := strconv.Atoi(count)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &noisy{t: t, at: at, client: noisyClient()}
+	ctx, stop := context.WithCancel(t.Context())
+	var attack sync.WaitGroup
+	for i := range a.parallel {
+		attack.Go(func() {
+			for k := 0; ctx.Err() == nil; k++ {
+				a.once(ctx, n, fmt.Sprintf("hostile-%d", i%tokens), i, k)
+			}
+		})
+	}
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	stop()
+	attack.Wait()
+}
+
+func noisyClient() *http.Client {
+	return &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}}
 }
 
 // percentile of times, which it sorts.
@@ -257,11 +308,15 @@ var (
 	tinyOnes   = strings.TrimSuffix(strings.Repeat(`{"role":"user","content":"x"},`, 4_000), ",")
 	manyOnes   = `{"messages":[` + strings.TrimSuffix(strings.Repeat(`{"role":"user","content":"x"},`, 110_000), ",") + `]}`
 	largeSync  = `{"model":{"provider":"openai","name":"gpt-4.1"},"messages":[` + strings.TrimSuffix(strings.Repeat(`{"role":"user","content":"`+largeText+`"},`, 29), ",") + `]}`
+	denseTurn  = `{"turn":1,"model":{"provider":"openai","name":"gpt-4.1"},"messages":[` + strings.TrimSuffix(strings.Repeat(`{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"[`+strings.Repeat("1,", 2_000)+`1]"}}]},`, 900), ",") + `]}`
 	largeFiles = `{"attachments":[` + strings.TrimSuffix(strings.Repeat(`{"name":"a.txt","text":"`+largeText[:900_000]+`"},`, 4), ",") + `]}`
 )
 
 var noisyAttacks = []noisyAttack{
 	{"none", 0, nil, nil},
+	{"turns of dense arguments, not awaited", 8, nil, func(ctx context.Context, n *noisy, token string, i, k int) {
+		n.do(ctx, token, "POST", fmt.Sprintf("%sdense-%d-%d/turns", hostilePath, i, k), denseTurn)
+	}},
 	{
 		"rewinds of many tiny messages", 8,
 		func(n *noisy) {

@@ -62,6 +62,18 @@ func (v *View) TextBytes() (n int) {
 	return n
 }
 
+// OwnBytes is about how many bytes of contents the rendered view has: whole ones, and those that are cut.
+func (v *View) OwnBytes() (n int64) {
+	for i := range v.Entries {
+		if e := &v.Entries[i]; e.Op.Trims() {
+			n += e.Size()
+		} else {
+			n += e.OwnBytes()
+		}
+	}
+	return n
+}
+
 // entryEnvelope is what an entry takes of its turn beside text, about: names of fields, ids, and
 // a share of the turn's own fields.
 const entryEnvelope = 128

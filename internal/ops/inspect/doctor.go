@@ -83,7 +83,7 @@ type Target struct {
 
 // Bounds of what is no problem.
 const (
-	minPayload = 8 << 20 // bytes; a history of 6 MiB must fit
+	minPayload = 8 << 20 // bytes; a turn of 4 MiB and a page of an answer must fit
 	maxSkew    = 2 * time.Second
 	longWait   = time.Minute // for an event to be decided
 	lately     = time.Hour   // for rejections

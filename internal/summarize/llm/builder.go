@@ -69,7 +69,7 @@ func (n *promptBuilder) complete(ctx context.Context, m model.Model) (*events.Su
 	var spent events.SummaryUsage
 	for try := 0; ; try++ {
 		p := n.prompt(first, budget, output)
-		r, err := m.Complete(ctx, model.Request{Tenant: n.in.Tenant, System: systemPrompt, User: p, MaxOutputTokens: output})
+		r, err := model.Complete(ctx, m, model.Request{Tenant: n.in.Tenant, System: systemPrompt, User: p, MaxOutputTokens: output})
 		spent = sum(spent, r.Usage)
 		if e, ok := errors.AsType[*model.Error](err); ok && e.Kind == model.TooLong && try < maxRetries && first < len(n.rounds)-1 {
 			first += max(1, (len(n.rounds)-first)*dropPercent/100)

@@ -82,7 +82,7 @@ func completeFile(ctx context.Context, m model.Model, f summarize.File) (*summar
 	var spent events.SummaryUsage
 	for try := 0; ; try++ {
 		p := filePrompt(f, cutTokens(f.Text, budget), output)
-		r, err := m.Complete(ctx, model.Request{Tenant: f.Tenant, System: fileSystemPrompt, User: p, MaxOutputTokens: output})
+		r, err := model.Complete(ctx, m, model.Request{Tenant: f.Tenant, System: fileSystemPrompt, User: p, MaxOutputTokens: output})
 		spent = sum(spent, r.Usage)
 		if e, ok := errors.AsType[*model.Error](err); ok && e.Kind == model.TooLong && try < maxRetries {
 			budget -= budget * dropPercent / 100

@@ -17,6 +17,24 @@ type Model interface {
 	Complete(ctx context.Context, r Request) (Reply, error)
 }
 
+type idle struct{}
+
+// WithIdle returns a context of work that is idle while a model answers: [Complete] has idle call the
+// model.
+func WithIdle(ctx context.Context, call func(answer func())) context.Context {
+	return context.WithValue(ctx, idle{}, call)
+}
+
+// Complete is m.Complete. The work of ctx is idle meanwhile.
+func Complete(ctx context.Context, m Model, r Request) (out Reply, err error) {
+	call, ok := ctx.Value(idle{}).(func(func()))
+	if !ok {
+		return m.Complete(ctx, r)
+	}
+	call(func() { out, err = m.Complete(ctx, r) })
+	return out, err
+}
+
 // Limits are what a model takes and gives, in tokens of its own counting.
 type Limits struct {
 	Window    int64 // input and output together

@@ -171,9 +171,6 @@ func compute(ctx context.Context, bytes int) error {
 
 // deliver publishes an event until it is acknowledged; see [query.Publisher.Deliver].
 func (e *Edge) deliver(ctx context.Context, k events.Kind, a events.Address, id string, body []byte) (seq uint64, duplicate bool, err error) {
-	err = limit.Of(ctx).Idle(ctx, func() (err error) {
-		seq, duplicate, err = e.publisher.Deliver(ctx, k, a, id, body)
-		return err
-	})
-	return seq, duplicate, err
+	s, _ := e.config.Service() // while it has none, the event is stored
+	return e.publisher.Deliver(ctx, s, k, a, id, body)
 }

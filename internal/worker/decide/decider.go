@@ -51,6 +51,15 @@ func (d *Decider) Process(e Event) (_ []compaction.Outcome, text bool) {
 	return outs, e.Kind == events.KindTurn || e.Kind == events.KindSummary
 }
 
+// Bytes is about how many bytes a decision goes through: those of the event, and but for turns, which
+// add to a session, those of its ledger, if that is in memory.
+func (d *Decider) Bytes(e Event) int {
+	if k := d.Cache[e.Address]; k != nil && e.Kind != events.KindTurn {
+		return len(e.Data) + k.weight
+	}
+	return len(e.Data)
+}
+
 // ForkedBy is where the session of an event that was processed branched off, if the event is the
 // turn that names it; else nil.
 func (d *Decider) ForkedBy(e Event) *compaction.Forked {

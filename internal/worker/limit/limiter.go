@@ -29,10 +29,11 @@ const (
 	Streams                // connections that receive events
 	CatchUps               // outcomes that are read for such a connection
 	Histories              // that are rendered for commits
+	Undecided              // events larger than [Large] that a partition has still to decide
 	classes
 )
 
-var names = [classes]string{"memory", "processor", "reads", "waits", "forwards", "fetches", "models", "streams", "catch_ups", "histories"}
+var names = [classes]string{"memory", "processor", "reads", "waits", "forwards", "fetches", "models", "streams", "catch_ups", "histories", "undecided"}
 
 // Large is how many bytes an operation may have that is small: it decodes and answers at once, and
 // its memory is counted as it grows.
@@ -47,9 +48,9 @@ type Config struct {
 	Streams int
 	// Registerer gets the metrics. Default none.
 	Registerer prometheus.Registerer
-	// OnChange is called when more or less of a class is held. It must neither block nor call the
-	// limiter. Default none.
-	OnChange func(Class)
+	// OnChange is called with how much of a class is held, when that changes. It must neither block nor
+	// call the limiter. Default none.
+	OnChange func(c Class, held int64)
 }
 
 // Limiter shares the classes among tenants.
@@ -73,9 +74,9 @@ const (
 // New returns a limiter in which all is free.
 func New(c Config) *Limiter {
 	l := &Limiter{metrics: newMetrics(c.Registerer)}
-	memory := max(cmp.Or(c.Memory, defaultMemory), leastMemory)
+	memory, processors := max(cmp.Or(c.Memory, defaultMemory), leastMemory), int64(max(runtime.GOMAXPROCS(0)-1, 1))
 	sizes := [classes]int64{
-		Memory: memory, Histories: memory / 4, Processor: int64(max(runtime.GOMAXPROCS(0)-1, 1)),
+		Memory: memory, Histories: memory / 4, Processor: processors, Undecided: processors,
 		Reads: maxReads, Waits: maxWaits, Forwards: maxForwards, Fetches: maxFetches, Models: maxModels,
 		Streams: int64(cmp.Or(c.Streams, 20_000)), CatchUps: maxCatchUps,
 	}
@@ -94,7 +95,7 @@ func New(c Config) *Limiter {
 		}
 		p.onRefuse = refused.Inc
 		if c.OnChange != nil {
-			p.onChange = func() { c.OnChange(Class(class)) }
+			p.onChange = func(held int64) { c.OnChange(Class(class), held) }
 		}
 		l.pools[class] = p
 	}

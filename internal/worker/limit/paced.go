@@ -3,19 +3,19 @@ package limit
 import (
 	"context"
 	"sync"
-	"time"
+
+	"compactd/internal/summarize/model"
 )
 
 // Paced returns a context for work that checks often whether it ended, as redaction does, and has
-// no other place to stop: each Err of it lets others compute first whose turn it is. The processor
-// is given back when Err was not called for a slice, as while a model answers, and at end. A nil
-// limiter has no limits.
+// no other place to stop: each Err of it lets others compute first whose turn it is. While a model
+// answers it holds no processor: see [model.WithIdle]. A nil limiter has no limits.
 func (l *Limiter) Paced(ctx context.Context, of Account) (_ context.Context, end func()) {
 	if l == nil {
 		return ctx, func() {}
 	}
 	p := &paced{Context: ctx, op: l.Begin(of)}
-	return p, p.end
+	return model.WithIdle(p, p.idle), p.end
 }
 
 type paced struct {
@@ -23,18 +23,18 @@ type paced struct {
 
 	mu    sync.Mutex // guards the fields below
 	op    *Operation
-	timer *time.Timer // gives the processor back
+	idles int // calls of idle
 }
 
-// Err waits for a turn.
+// Err waits for a turn, but within idle.
 func (p *paced) Err() error {
 	if err := p.Context.Err(); err != nil {
 		return err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.timer != nil {
-		p.timer.Stop()
+	if p.idles > 0 {
+		return nil
 	}
 	err := p.op.Yield(p.Context)
 	if err == nil {
@@ -43,19 +43,25 @@ func (p *paced) Err() error {
 	if err != nil {
 		return p.Context.Err() //nolint:wrapcheck // as of any context
 	}
-	p.timer = time.AfterFunc(slice, func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.op.Rest()
-	})
 	return nil
+}
+
+// idle calls wait without a processor.
+func (p *paced) idle(wait func()) {
+	p.count(1)
+	defer p.count(-1)
+	wait()
+}
+
+func (p *paced) count(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.op.Rest()
+	p.idles += n
 }
 
 func (p *paced) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.timer != nil {
-		p.timer.Stop()
-	}
 	p.op.End()
 }

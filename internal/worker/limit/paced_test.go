@@ -1,10 +1,29 @@
 package limit
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"compactd/internal/summarize/model"
 )
+
+// waiting is a model; its caller holds no processor.
+type waiting struct {
+	*Limiter
+	t *testing.T
+}
+
+func (waiting) Name() string         { return "p/waiting" }
+func (waiting) Limits() model.Limits { return model.Limits{} }
+
+func (w waiting) Complete(ctx context.Context, _ model.Request) (model.Reply, error) {
+	if held := w.Held(Processor); ctx.Err() != nil || held != 0 {
+		w.t.Errorf("%d processors are held while a model answers, %v", held, ctx.Err())
+	}
+	return model.Reply{}, nil
+}
 
 // Work that only reads the state of its context lets others compute, and holds no processor while it waits, nor
 // at its end.
@@ -30,10 +49,7 @@ func TestPaced(t *testing.T) {
 		}
 		o.End()
 		<-done
-		time.Sleep(2 * slice)
-		if held := l.Held(Processor); held != 0 {
-			t.Errorf("%d processors are held while it waits", held)
-		}
+		_, _ = model.Complete(ctx, waiting{l, t}, model.Request{})
 		if ctx.Err() != nil || l.Held(Processor) != 1 {
 			t.Error("it does not go on")
 		}

@@ -11,6 +11,13 @@ import (
 // is no part of its own.
 type Account struct{ Tenant, Part string }
 
+// Partitions is the account of the work that events of all tenants wait for. It counts for a part
+// of what it is.
+var Partitions = Account{Tenant: "*partitions"}
+
+// partitionsCount is the part of the use of [Partitions] that counts.
+const partitionsCount = 4
+
 // pool is what there is of a class.
 type pool struct {
 	size  int64
@@ -20,7 +27,7 @@ type pool struct {
 
 	onWait   func(time.Duration, error)
 	onRefuse func()
-	onChange func() // nil for none; it is called with mu locked
+	onChange func(held int64) // nil for none; it is called with mu locked
 
 	mu      sync.Mutex // guards the fields below
 	free    int64
@@ -107,7 +114,7 @@ func (p *pool) add(l *lease, n int64) {
 		}
 	}
 	if p.onChange != nil {
-		p.onChange()
+		p.onChange(p.size - p.free)
 	}
 }
 
@@ -265,7 +272,11 @@ func (l *lease) release() {
 	defer p.mu.Unlock()
 	l.pool = nil
 	if p.timed {
-		p.use(l.tenant, l.part, l.n*int64(time.Since(l.since)))
+		n := l.n * int64(time.Since(l.since))
+		if l.of == Partitions {
+			n /= partitionsCount
+		}
+		p.use(l.tenant, l.part, n)
 	}
 	p.add(l, -l.n)
 	p.drop(l.of, l.tenant, l.part)

@@ -52,6 +52,35 @@ func TestFloors(t *testing.T) {
 	}
 }
 
+// The time of partitions counts for a quarter: beside a tenant that wants as much they have four of five
+// turns.
+func TestTurnsOfPartitions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := testPool(1, false, true)
+		served := map[Account]int{}
+		var work sync.WaitGroup
+		for _, of := range []Account{{"a", "1"}, Partitions} {
+			for range 50 {
+				work.Go(func() {
+					l, err := p.take(t.Context(), of, 1)
+					if err != nil {
+						t.Error(err)
+					}
+					if served[Partitions] < 40 {
+						served[of]++
+					}
+					time.Sleep(time.Millisecond)
+					l.release()
+				})
+			}
+		}
+		work.Wait()
+		if n := served[Account{"a", "1"}]; n < 8 || n > 12 {
+			t.Errorf("%d turns of a tenant beside 40 of partitions, want 10", n)
+		}
+	})
+}
+
 // A tenant that comes waits for one turn of another one, however many of that one wait: the turn is
 // of the one that used the least.
 func TestTurns(t *testing.T) {

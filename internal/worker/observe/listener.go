@@ -163,7 +163,7 @@ type Compacted struct {
 
 // Reasons of [Compacted.Omitted].
 const (
-	OmittedSize  = "size"         // larger than 6 MiB, or than the server takes
+	OmittedSize  = "size"         // larger than 1 MiB, or than the server takes
 	OmittedText  = "no_text"      // the log does not hold the text any more
 	OmittedHour  = "tenant_hour"  // the tenant has used up its bytes of the hour
 	OmittedBurst = "tenant_burst" // the same of ten minutes

@@ -18,6 +18,7 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/worker/decide"
 	"compactd/internal/worker/failpoint"
+	"compactd/internal/worker/limit"
 	"compactd/internal/worker/observe"
 )
 
@@ -58,7 +59,10 @@ func (i *intake) receive(ctx context.Context, m jetstream.Msg) {
 	}
 	i.behind.Store(e.Pending > backlog)
 	i.queue.awaitMemory()
+	op := i.set.config.Limiter.Begin(limit.Partitions)
+	_ = op.ComputeOver(ctx, i.ledgers.bytes(e)) // where it ends, the event is decided at once
 	g, text, pressure, err := i.ledgers.decide(e, at)
+	op.End()
 	if pressure > 0 {
 		i.queue.pause(pressure > 1)
 		wakeUp(i.queue.filled)

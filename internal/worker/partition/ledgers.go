@@ -46,6 +46,13 @@ func (l *ledgers) decide(e decide.Event, at time.Time) (g group, text bool, pres
 	return g, text, l.memoryPressure(), l.decider.LoadErr
 }
 
+// bytes is [decide.Decider.Bytes].
+func (l *ledgers) bytes(e decide.Event) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.decider.Bytes(e)
+}
+
 // applyRecorded applies an event and what was published about it, decided under config, and
 // returns the position behind it.
 func (l *ledgers) applyRecorded(e decide.Event, at time.Time, config *compaction.Config, outs []compaction.Outcome, report func(error)) (position, error) {

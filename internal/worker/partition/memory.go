@@ -29,12 +29,12 @@ const renderedBytes = 16
 // rendering begins the work on a compaction, in turn with that of other partitions and requests. Its
 // operation is that of the context.
 func (s scope) rendering(ctx context.Context, c *events.Compacted) (_ context.Context, end func(), err error) {
-	bytes, l, commits := max(c.TokensAfter, 1)*renderedBytes, s.set.config.Limiter, limit.Account{Part: "commits"}
-	release, err := l.Hold(ctx, limit.Histories, commits, bytes)
+	bytes, l := max(c.TokensAfter, 1)*renderedBytes, s.set.config.Limiter
+	release, err := l.Hold(ctx, limit.Histories, limit.Partitions, bytes)
 	if err != nil {
 		return nil, nil, err
 	}
-	op := l.Begin(commits)
+	op := l.Begin(limit.Partitions)
 	if err := op.ComputeOver(ctx, int(bytes)); err != nil {
 		release()
 		return nil, nil, err

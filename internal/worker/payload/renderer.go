@@ -282,12 +282,17 @@ func (t *Renderer) Outcome(ctx context.Context, ahead *Ahead, a events.Address, 
 	return data, omitted, cause
 }
 
-// maxEntries bounds the entries of a view that is rendered for a commit, which others wait for. The
-// policy keeps views far below it, unless calls are open.
-const maxEntries = 1 << 16
+// Bounds of a view that is rendered for a commit, which others wait for: its entries, which the policy
+// keeps far below unless calls are open, and the bytes of the turns that are read for it.
+const (
+	maxEntries   = 1 << 16
+	maxTextBytes = 8 * events.MaxOutputBytes
+)
 
 // TooLong reports whether a view is not rendered for a commit: an agent reads it in pages.
-func TooLong(v *compaction.View) bool { return len(v.Entries) > maxEntries }
+func TooLong(v *compaction.View) bool {
+	return len(v.Entries) > maxEntries || v.OwnBytes() > events.MaxOutputBytes || v.TextBytes() > maxTextBytes
+}
 
 // WithoutMessages writes a compaction without its messages. A note reports that its
 // tenant is over a bound; then the repairs are left out too, which may be many, and

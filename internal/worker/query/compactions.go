@@ -15,7 +15,7 @@ import (
 )
 
 // historyMemory is what a read of compactions holds: a large one as it is stored, and decoded.
-const historyMemory = 2 * events.MaxOutputBytes
+const historyMemory = 4 * events.MaxOutputBytes
 
 // compactions answers when and why a session was compacted, as the stream of outcomes has
 // it. A tenant may ask, and cannot read the stream.

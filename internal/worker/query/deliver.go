@@ -15,7 +15,9 @@ import (
 	"compactd/internal/broker/jsapi"
 	"compactd/internal/broker/retry"
 	"compactd/internal/broker/stream"
+	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/worker/limit"
 )
 
 // Publisher stores events for agents. Any goroutine may use it.
@@ -47,13 +49,53 @@ var pauses = retry.Pauses{First: 20 * time.Millisecond, Last: 500 * time.Millise
 // Deliver publishes an event until it is acknowledged. Its message id is its own id, as that
 // of any publisher. The server compares message ids over all tenants: one that another
 // session has used is replaced by one that follows from it and from the session, so that the
-// event is stored, and once however often it is sent.
-func (p *Publisher) Deliver(ctx context.Context, k events.Kind, a events.Address, id string, body []byte) (seq uint64, duplicate bool, err error) {
-	return p.deliver(ctx, k, a, id, body, false)
+// event is stored, and once however often it is sent. The operation of the context holds no processor
+// meanwhile. by is the service of this worker, nil for none: it decides large events one by one.
+func (p *Publisher) Deliver(ctx context.Context, by *Service, k events.Kind, a events.Address, id string, body []byte) (seq uint64, duplicate bool, err error) {
+	return p.paced(ctx, by, k, a, id, body, false)
 }
 
-// deliver is Deliver. An id that follows from what counts of an event names it, whatever else
-// is in it.
+// paced is Deliver. An id that follows from the content of an event names it, whatever else is in it.
+func (p *Publisher) paced(ctx context.Context, by *Service, k events.Kind, a events.Address, id string, body []byte, follows bool) (seq uint64, duplicate bool, err error) {
+	err = limit.Of(ctx).Idle(ctx, func() error {
+		stored, err := by.undecided(ctx, k, a, len(body))
+		if err != nil {
+			return err
+		}
+		seq, duplicate, err = p.deliver(ctx, k, a, id, body, follows)
+		stored(seq)
+		return err
+	})
+	return seq, duplicate, err
+}
+
+// undecided takes a place for an event of so many bytes whose decision takes long, for its size or
+// that of its session, until this worker has decided it or lost the partition. Else a backlog of them
+// could grow before the events of others. stored is called with the sequence of the event, 0 if it is
+// not stored.
+func (s *Service) undecided(ctx context.Context, k events.Kind, a events.Address, bytes int) (stored func(seq uint64), err error) {
+	if s != nil && k != events.KindTurn {
+		_, _, _ = s.inspect(a, func(l *compaction.Ledger) { bytes += l.Weight() }) // of another worker: its own limits
+	}
+	if s == nil || bytes <= limit.Large {
+		return func(uint64) {}, nil
+	}
+	release, err := limit.Of(ctx).Hold(ctx, limit.Undecided)
+	if err != nil {
+		return nil, err
+	}
+	return func(seq uint64) {
+		if seq == 0 {
+			release()
+			return
+		}
+		go func() {
+			defer release()
+			_ = s.awaitDecided(s.answering, a, events.Await{Seq: seq})
+		}()
+	}, nil
+}
+
 func (p *Publisher) deliver(ctx context.Context, k events.Kind, a events.Address, id string, body []byte, follows bool) (seq uint64, duplicate bool, err error) {
 	subject, err := events.Input(k, a)
 	if err != nil {

@@ -146,7 +146,10 @@ func (s *Service) decode(ctx context.Context, o *Operation, request []byte) (c *
 	if err := limit.Of(ctx).ComputeOver(limited, len(request)); err != nil {
 		return nil, orEnded(limited, err)
 	}
-	return o.decode(s, request)
+	if c, err = o.decode(s, request); err != nil {
+		return nil, err
+	}
+	return c, orEnded(limited, limit.Of(ctx).Yield(limited))
 }
 
 // encode writes an answer. A panic is an error of this answer alone.
@@ -154,6 +157,9 @@ func (s *Service) encode(ctx context.Context, out any) (_ []byte, err error) {
 	defer recovered(&err)
 	if data, ok := out.(events.Raw); ok { // of another worker
 		return data, nil
+	}
+	if err := limit.Of(ctx).Yield(ctx); err != nil {
+		return nil, orEnded(ctx, err)
 	}
 	data, err := events.Marshal(out)
 	if err != nil {

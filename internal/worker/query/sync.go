@@ -74,11 +74,7 @@ func (h host) Sourced(ctx context.Context, a events.Address, v *compaction.View,
 }
 
 func (h host) Publish(ctx context.Context, k events.Kind, a events.Address, id string, body []byte) (uint64, error) {
-	var seq uint64
-	err := limit.Of(ctx).Idle(ctx, func() (err error) {
-		seq, _, err = h.publisher.deliver(ctx, k, a, id, body, true)
-		return err
-	})
+	seq, _, err := h.publisher.paced(ctx, h.Service, k, a, id, body, true)
 	return seq, err
 }
 
@@ -91,6 +87,8 @@ func (h host) AwaitDecided(ctx context.Context, a events.Address, w events.Await
 func (h host) Outcome(ctx context.Context, in *events.OutcomeRequest) (*events.OutcomeResponse, error) {
 	return h.outcome(ctx, in)
 }
+
+func (h host) Yield(ctx context.Context) error { return limit.Of(ctx).Yield(ctx) }
 
 func (h host) Pause(ctx context.Context, d time.Duration) error {
 	return limit.Of(ctx).Idle(ctx, func() error {

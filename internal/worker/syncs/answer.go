@@ -89,6 +89,9 @@ func (x *request) publish(ctx context.Context, st *state, t toPublish) (*syncedT
 			}
 		}
 		digest := x.format.DigestOf(messages)
+		if err := x.host.Yield(ctx); err != nil {
+			return nil, err
+		}
 		turn.ID = x.eventID(&turn, last, digest)
 		body, err := events.Marshal(&turn)
 		if err != nil {
@@ -523,12 +526,18 @@ func (x *request) answer(ctx context.Context, st *state, have int) (*events.Sync
 			return nil, errStale
 		}
 	}
+	if err := x.host.Yield(ctx); err != nil {
+		return nil, err
+	}
 	made, err := x.outputs(ctx, st, view, have, true)
 	if err == nil && slices.ContainsFunc(syncing.Parts(h.Len(), slices.Concat(outputs, made)), incomplete) {
 		made, err = x.outputs(ctx, st, view, have, false)
 	}
 	if events.CodeOf(err) == events.CodeInvalidHistory {
 		return x.unchanged(out), nil
+	}
+	if err == nil {
+		err = x.host.Yield(ctx)
 	}
 	if err != nil {
 		return nil, err

@@ -45,6 +45,8 @@ type Host interface {
 	// Sync has a sync answered about another session, by the worker that serves it.
 	Sync(ctx context.Context, in *events.SyncRequest) (*events.SyncResponse, error)
 	Pause(ctx context.Context, d time.Duration) error
+	// Yield lets others compute whose turn it is.
+	Yield(ctx context.Context) error
 }
 
 // Syncer answers syncs about the sessions of a host, one of a session at a time.
@@ -234,6 +236,9 @@ func (x *request) once(ctx context.Context, st *state) (*events.SyncResponse, er
 			return out, err
 		}
 		t = to
+	}
+	if err := x.host.Yield(ctx); err != nil {
+		return nil, err
 	}
 	return x.record(ctx, st, t)
 }
