@@ -15,7 +15,8 @@
 //	}
 //
 // An agent that holds its own history needs no session: [Client.Sync] takes the whole history
-// before each call, and returns what to send.
+// before each call, and returns what to send. [HTTP] does the same without NATS. For the SDK of a
+// provider, package transport sends it with each call.
 //
 //	for {
 //		history = append(history, prompt)

@@ -36,6 +36,8 @@ const (
 	CodeTurnPending        Code = "turn_pending"          // a turn was not applied in time
 	CodeUnknownGeneration  Code = "unknown_generation"    // no such generation
 	CodeUnavailable        Code = "unavailable"           // no worker can answer now
+	CodeUnauthorized       Code = "unauthorized"          // the token is missing or wrong
+	CodeForbidden          Code = "forbidden"             // the token is of another tenant or role
 	CodeGone               Code = "gone"                  // no longer in the log
 	CodeUnacknowledged     Code = "client_unacknowledged" // sent, and no answer came in time
 	CodeDuplicateID        Code = "client_duplicate_id"   // another client copies message ids; nothing was stored

@@ -45,8 +45,10 @@ type Synced struct {
 	// Changed: they are others than those of the agent.
 	Changed    bool
 	Generation int64
-	// Budget is of the call with these messages. Where it is not within budget, no stage could make
-	// the history fit: after a refusal the same call would be refused again.
+	// Code is [CodeBudgetExceeded] where no stage could make the history fit: after a refusal the
+	// same call would be refused again.
+	Code Code
+	// Budget is of the call with these messages.
 	Budget Budget
 	// Session is the name of the branch that has the conversation, "" where it is that of the
 	// request. Branch is what a later call of the conversation may name as [Sync.Branch].
@@ -57,6 +59,7 @@ type Synced struct {
 
 	view  string
 	of    int // messages of the conversation
+	parts []events.SyncPart
 	count int64
 	hash  events.Digest
 	known sum // of the first count messages
@@ -75,42 +78,34 @@ func sumOf(messages []events.Raw) (s sum) {
 	return s
 }
 
+// syncer sends syncs to a worker.
+type syncer struct {
+	most int // bytes of a request
+	send func(ctx context.Context, session string, in *wireSync, out *events.SyncResponse) error
+}
+
 // Sync returns what of a conversation to send, and records what is new of it. It needs no
 // [Session], and no memory: any process may go on with a conversation. It is not for a session
 // that is published by turns at the same time.
 func (c *Client) Sync(ctx context.Context, session string, in Sync) (*Synced, error) {
-	id, err := events.SessionID(session)
-	if err != nil {
-		return nil, typed(err)
-	}
-	set, err := in.settings()
-	if err != nil {
-		return nil, err
-	}
-	messages, err := encodeAll(in.Messages)
-	if err != nil {
-		return nil, err
-	}
-	w := wireSync{
-		V: events.Version, Tenant: c.tenant, Session: id, Branch: in.Branch, settings: *set, OnDivergence: in.OnDivergence,
-		WaitMS: in.Wait.Milliseconds(), Messages: messages,
-	}
-	if w.Messages == nil {
-		w.Messages = []events.Raw{}
-	}
-	if w.Usage, err = in.usage(); err != nil {
-		return nil, err
-	}
-	if in.Refusal != nil || in.Status != 0 {
-		w.Refused = &events.SyncRefused{Status: int64(in.Status)}
-		if w.Refused.Error, err = refusalOf(cmp.Or[any](in.Refusal, "")); err != nil {
-			return nil, err
+	s := syncer{int(c.nc.MaxPayload()), func(ctx context.Context, session string, in *wireSync, out *events.SyncResponse) error {
+		id, err := events.SessionID(session)
+		if err != nil {
+			return typed(err)
 		}
-		if in.Last != nil {
-			w.Refused.View = in.Last.view
-		}
+		in.V, in.Tenant, in.Session = events.Version, c.tenant, id
+		return c.request(ctx, events.SubjectSync, in, out)
+	}}
+	return s.sync(ctx, session, in)
+}
+
+func (c *syncer) sync(ctx context.Context, session string, in Sync) (*Synced, error) {
+	w, err := in.wire()
+	if err != nil {
+		return nil, err
 	}
-	out, err := c.sync(ctx, &w, in.Last)
+	messages := w.Messages
+	out, err := c.exchange(ctx, session, w, in.Last)
 	if err != nil {
 		return nil, err
 	}
@@ -121,11 +116,38 @@ func (c *Client) Sync(ctx context.Context, session string, in Sync) (*Synced, er
 	return fits, err
 }
 
+// wire is the request of a whole conversation.
+func (s *Sync) wire() (*wireSync, error) {
+	set, err := s.settings()
+	if err != nil {
+		return nil, err
+	}
+	w := &wireSync{Branch: s.Branch, settings: *set, OnDivergence: s.OnDivergence, WaitMS: s.Wait.Milliseconds()}
+	if w.Messages, err = encodeAll(s.Messages); err != nil {
+		return nil, err
+	}
+	if w.Messages == nil {
+		w.Messages = []events.Raw{}
+	}
+	if w.Usage, err = s.usage(); err != nil {
+		return nil, err
+	}
+	if s.Refusal == nil && s.Status == 0 {
+		return w, nil
+	}
+	w.Refused = &events.SyncRefused{Status: int64(s.Status)}
+	if s.Last != nil {
+		w.Refused.View = s.Last.view
+	}
+	w.Refused.Error, err = refusalOf(cmp.Or[any](s.Refusal, ""))
+	return w, err
+}
+
 // wireSync is a request of compactd.sync.
 type wireSync struct {
-	V       int    `json:"v"`
-	Tenant  string `json:"tenant"`
-	Session string `json:"session"`
+	V       int    `json:"v,omitzero"` // with tenant and session left out where the path names them
+	Tenant  string `json:"tenant,omitzero"`
+	Session string `json:"session,omitzero"`
 	Branch  string `json:"branch,omitzero"`
 	settings
 	Prefix       *events.SyncPrefix  `json:"prefix,omitzero"`
@@ -156,21 +178,21 @@ func (s *Sync) usage() (events.Raw, error) {
 	return json.Marshal(members)
 }
 
-// sync sends the whole conversation, or the messages behind the last call where the whole is
+// exchange sends the whole conversation, or the messages behind the last call where the whole is
 // more than the server takes and begins with the messages of that call, byte by byte.
-func (c *Client) sync(ctx context.Context, w *wireSync, last *Synced) (*events.SyncResponse, error) {
+func (c *syncer) exchange(ctx context.Context, session string, w *wireSync, last *Synced) (*events.SyncResponse, error) {
 	all, size := w.Messages, 0
 	for _, m := range all {
 		size += len(m)
 	}
-	large := last != nil && last.count > 0 && last.count <= int64(len(all)) && size > int(c.nc.MaxPayload())/2
+	large := last != nil && last.count > 0 && last.count <= int64(len(all)) && size > c.most/2
 	if large && last.known == sumOf(all[:last.count]) {
 		w.Prefix = &events.SyncPrefix{Count: last.count, Hash: last.hash}
 		w.Messages = all[last.count:]
 	}
 	w.Messages = c.fold(w, w.Messages)
 	out := &events.SyncResponse{}
-	if err := c.request(ctx, events.SubjectSync, w, out); err != nil {
+	if err := c.send(ctx, session, w, out); err != nil {
 		return nil, err
 	}
 	if out.Need == "" {
@@ -178,18 +200,18 @@ func (c *Client) sync(ctx context.Context, w *wireSync, last *Synced) (*events.S
 	}
 	w.Prefix, w.Messages = nil, c.fold(w, all)
 	out = &events.SyncResponse{}
-	return out, c.request(ctx, events.SubjectSync, w, out)
+	return out, c.send(ctx, session, w, out)
 }
 
 // fold lists messages with references in the place of the oldest media, where the server takes no
 // more in one request. The agent's own messages go out by their index.
-func (c *Client) fold(w *wireSync, messages []events.Raw) []events.Raw {
+func (c *syncer) fold(w *wireSync, messages []events.Raw) []events.Raw {
 	f := events.Format(w.Format)
 	if f == "" && w.Model != nil {
 		f = events.DefaultFormat(&events.Model{Provider: w.Model.Provider, Name: w.Model.Name})
 	}
 	rest := len(w.System) + len(w.Tools) + len(w.Policy) + len(w.Usage)
-	return f.Fold(messages, int(c.nc.MaxPayload())*7/8-rest)
+	return f.Fold(messages, c.most*7/8-rest)
 }
 
 var errParts = errors.New("sync: the parts are none of the history")
@@ -197,8 +219,8 @@ var errParts = errors.New("sync: the parts are none of the history")
 // apply applies the parts of an answer to the messages of the agent.
 func (s *Sync) apply(r *events.SyncResponse) (*Synced, error) {
 	out := &Synced{
-		Changed: r.Changed, Generation: r.Generation, Budget: budget(r.Budget), Messages: []any{},
-		view: r.View, of: len(s.Messages), count: r.Count, hash: r.Hash,
+		Changed: r.Changed, Generation: r.Generation, Code: Code(r.Code), Budget: budget(r.Budget),
+		view: r.View, of: len(s.Messages), count: r.Count, hash: r.Hash, parts: r.Parts,
 	}
 	if r.Session != "" {
 		out.Session, out.Branch = events.SessionName(r.Session), r.Branch
@@ -206,17 +228,45 @@ func (s *Sync) apply(r *events.SyncResponse) (*Synced, error) {
 	for _, w := range r.Warnings {
 		out.Warnings = append(out.Warnings, Note{Code: Code(w.Code), Message: w.Message, Hint: w.Hint})
 	}
+	var next int64
 	for _, p := range r.Parts {
-		switch {
-		case p.Keep != nil:
-			from, to := p.Keep[0], p.Keep[1]
-			if from < 0 || to < from || to > int64(len(s.Messages)) {
+		for _, of := range []*events.SyncRange{p.Keep, p.Drop, p.InPlaceOf, at(p.Edit)} {
+			if of == nil {
+				continue
+			}
+			if of[0] != next || of[1] < next {
 				return nil, errParts
 			}
-			out.Messages = append(out.Messages, s.Messages[from:to]...)
-		case p.Message != nil:
-			out.Messages = append(out.Messages, json.RawMessage(p.Message))
+			next = of[1]
 		}
 	}
+	if next != int64(len(s.Messages)) {
+		return nil, errParts
+	}
+	out.Messages = out.Extend(s.Messages)
 	return out, nil
+}
+
+// at is the range of an edited message.
+func at(index *int64) *events.SyncRange {
+	if index == nil {
+		return nil
+	}
+	return &events.SyncRange{*index, *index + 1}
+}
+
+// Extend returns what to send of a longer history: the same for the messages that s is about, and
+// those behind them as they are. The caller has compared them: messages begin with those of the
+// Sync. It is for a call that no worker answers in time.
+func (s *Synced) Extend(messages []any) []any {
+	out := []any{}
+	for _, p := range s.parts {
+		switch {
+		case p.Keep != nil:
+			out = append(out, messages[p.Keep[0]:p.Keep[1]]...)
+		case p.Message != nil:
+			out = append(out, json.RawMessage(p.Message))
+		}
+	}
+	return append(out, messages[s.of:]...)
 }

@@ -2,6 +2,7 @@ package agenttest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -38,37 +39,40 @@ func Compactd(t *testing.T) (url string) {
 // to url, HTTP clients to http://addr.
 func WithEdge(t *testing.T, tokens string) (url, addr string) {
 	t.Helper()
-	var end func()
-	url, stop, err := start(t.Context(), t.TempDir(), func(c worker.Config, w *worker.Worker) error {
-		e, err := agents.New(agents.Config{
-			Listen: "127.0.0.1:-1", Tokens: tokens, Publish: c.Read, Read: c.Read, Partitions: c.Streams.Partitions,
-			Service: func() (*query.Service, error) { return w.Service(t.Context()) },
-		})
-		if err != nil {
-			return err
-		}
-		ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-		ended := make(chan error, 1)
-		go func() { ended <- e.Run(ctx) }()
-		end = func() {
-			cancel()
-			if err := <-ended; err != nil {
-				t.Error(err)
-			}
-		}
-		addr = e.Addr()
-		return nil
-	})
+	url, addr, stop, err := StartEdge(t.Context(), t.TempDir(), tokens)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		end()
 		if err := stop(); err != nil {
 			t.Error(err)
 		}
 	})
 	return url, addr
+}
+
+// StartEdge is WithEdge where there is no test: in a directory, until stop is called.
+func StartEdge(ctx context.Context, dir, tokens string) (url, addr string, stop func() error, err error) {
+	var end func() error
+	url, stopWorker, err := start(ctx, dir, func(c worker.Config, w *worker.Worker) error {
+		e, err := agents.New(agents.Config{
+			Listen: "127.0.0.1:-1", Tokens: tokens, Publish: c.Read, Read: c.Read, Partitions: c.Streams.Partitions,
+			Service: func() (*query.Service, error) { return w.Service(ctx) },
+		})
+		if err != nil {
+			return err
+		}
+		run, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		ended := make(chan error, 1)
+		go func() { ended <- e.Run(run) }()
+		end = func() error {
+			cancel()
+			return <-ended
+		}
+		addr = e.Addr()
+		return nil
+	})
+	return url, addr, func() error { return errors.Join(end(), stopWorker()) }, err
 }
 
 // Start is Compactd where there is no test: in a directory, until stop is called.

@@ -40,6 +40,9 @@ func (w *Walker) End() error {
 	return w.err
 }
 
+// Offset is the place in the input behind what was read.
+func (w *Walker) Offset() int { return w.at }
+
 // Failed reports whether there was an error.
 func (w *Walker) Failed() bool { return w.err != nil }
 

@@ -1,0 +1,81 @@
+package client
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"compactd/internal/events"
+)
+
+// HTTP sends syncs to the listener for agents of a worker, without NATS. It is safe for concurrent
+// use.
+type HTTP struct {
+	// URL of the listener, such as http://127.0.0.1:8224.
+	URL string
+	// Token of the role agent.
+	Token string
+	// Tenant of all sessions. Default "default".
+	Tenant string
+	// Client sends the requests. Default [http.DefaultClient].
+	Client *http.Client
+}
+
+// Sync is [Client.Sync] over HTTP: one request, and a second one where the worker needs the whole
+// history. A worker that does not answer is an [*Error] with [CodeUnavailable].
+func (h *HTTP) Sync(ctx context.Context, session string, in Sync) (*Synced, error) {
+	s := syncer{most: events.MaxSyncBytes, send: h.post}
+	return s.sync(ctx, session, in)
+}
+
+func (h *HTTP) post(ctx context.Context, session string, in *wireSync, out *events.SyncResponse) error {
+	body, err := events.Marshal(in)
+	if err != nil {
+		return err
+	}
+	tenant := cmp.Or(h.Tenant, events.DefaultTenant)
+	at := strings.TrimSuffix(h.URL, "/") + "/v1/sessions/" + tenant + "/" + url.PathEscape(session) + "/sync"
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, at, bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("sync: %w", err)
+	}
+	r.Header.Set("Authorization", "Bearer "+h.Token)
+	r.Header.Set("Content-Type", "application/json")
+	answer, err := cmp.Or(h.Client, http.DefaultClient).Do(r)
+	if err != nil {
+		return h.unavailable(err.Error())
+	}
+	defer func() { _ = answer.Body.Close() }()
+	data, err := io.ReadAll(io.LimitReader(answer.Body, events.MaxSyncBytes))
+	if err != nil {
+		return h.unavailable(err.Error())
+	}
+	if answer.StatusCode != http.StatusOK {
+		return h.refused(answer.StatusCode, data)
+	}
+	if events.Unmarshal(data, out) != nil || out.Need == "" && out.Parts == nil && len(in.Messages) > 0 {
+		return h.unavailable("the answer is none of a worker")
+	}
+	return nil
+}
+
+// refused is the error of an answer.
+func (h *HTTP) refused(status int, data []byte) error {
+	e := &events.ServiceError{}
+	if events.Unmarshal(data, e) == nil && e.Code != "" {
+		return fmt.Errorf("sync: %w", typed(e))
+	}
+	if status == http.StatusUnauthorized {
+		return newError(CodeUnauthorized, "the token is missing or wrong", "Check the token, and its tenant in the file of tokens.")
+	}
+	return h.unavailable(http.StatusText(status))
+}
+
+func (h *HTTP) unavailable(message string) error {
+	return newError(CodeUnavailable, "no worker answers at "+h.URL+": "+message, "Start one with: worker --agents HOST:PORT --agents-tokens FILE")
+}

@@ -1,0 +1,169 @@
+package transport
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+
+	"compactd/internal/events"
+	"compactd/internal/events/codec"
+)
+
+// Bounds of what is read before the caller reads, and of one line of a stream.
+const (
+	mostHeld = 64 << 10
+	mostJSON = 4 << 20
+	mostLine = 1 << 20
+)
+
+// answer is the body of a response. Its bytes pass as they are; it reads the usage in them, and
+// the refusal that may come in the place of content.
+type answer struct {
+	io.ReadCloser
+	status int
+	stream bool
+	held   []byte // read, and not yet by the caller
+	err    error  // behind what is held
+
+	line    []byte // of a stream, as far as it has come
+	counts  []codec.Member
+	content bool                  // of a stream, or its refusal, has come
+	refusal events.Raw            // nil for none
+	usage   func(json.RawMessage) // takes the counts; nil before watch
+}
+
+// inspect reads the beginning of a response: a refusal, the whole of an answer that is no stream,
+// or a stream up to its first content.
+func inspect(r *http.Response) *answer {
+	a := &answer{ReadCloser: r.Body, status: r.StatusCode}
+	r.Body = a
+	encoded := r.Header.Get("Content-Encoding") != ""
+	switch r.StatusCode {
+	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
+		a.hold(mostHeld)
+		a.refusal = append(events.Raw{}, a.held...)
+	case http.StatusOK:
+		a.stream = !encoded && strings.HasPrefix(r.Header.Get("Content-Type"), "text/event-stream")
+		if a.stream {
+			a.hold(mostHeld)
+			a.status = 0 // that of a refusal
+		} else if a.hold(mostJSON); !encoded {
+			a.count(a.held)
+		}
+	}
+	return a
+}
+
+// hold reads up to the first content of a stream, the end, or about most bytes.
+func (a *answer) hold(most int) {
+	for a.err == nil && !a.content && len(a.held) < most {
+		var n int
+		a.held = slices.Grow(a.held, 4<<10)
+		n, a.err = a.fill(a.held[len(a.held):cap(a.held)])
+		a.held = a.held[:len(a.held)+n]
+	}
+}
+
+// Read returns what is held, and then what comes.
+func (a *answer) Read(p []byte) (int, error) {
+	if len(a.held) > 0 {
+		n := copy(p, a.held)
+		a.held = a.held[n:]
+		return n, nil
+	}
+	if a.err != nil {
+		return 0, a.err
+	}
+	return a.fill(p)
+}
+
+func (a *answer) fill(p []byte) (int, error) {
+	n, err := a.ReadCloser.Read(p)
+	if !a.stream {
+		return n, err
+	}
+	for part := range bytes.Lines(p[:n]) {
+		a.line = append(a.line, part[:min(len(part), mostLine-len(a.line))]...)
+		if part[len(part)-1] == '\n' {
+			if data, ok := bytes.CutPrefix(a.line, []byte("data:")); ok {
+				a.event(bytes.TrimSpace(data))
+			}
+			a.line = a.line[:0]
+		}
+	}
+	return n, err
+}
+
+// event reads an event of a stream.
+func (a *answer) event(data events.Raw) {
+	if !a.content {
+		event, err := codec.ReadObject(data)
+		if isError(event) {
+			a.refusal = bytes.Clone(data)
+		}
+		a.content = a.refusal != nil || err != nil || !isPreamble(event)
+	}
+	if bytes.Contains(data, []byte(`"usage"`)) {
+		a.count(data)
+	}
+}
+
+// count adds the usage in an answer or an event to that of earlier events.
+func (a *answer) count(data events.Raw) {
+	if codec.Check(data) != nil {
+		return
+	}
+	ms, _ := codec.ReadObject(data)
+	for _, inner := range []string{"response", "message"} {
+		if of, err := codec.ReadObject(codec.Lookup(ms, inner)); err == nil {
+			ms = of
+		}
+	}
+	added, _ := codec.ReadObject(codec.Lookup(ms, "usage"))
+	for _, m := range added {
+		a.counts = codec.SetMember(a.counts, m.Name, bytes.Clone(m.Value))
+	}
+	a.report()
+}
+
+// watch passes the usage on, once it is read.
+func (a *answer) watch(usage func(json.RawMessage)) {
+	a.usage = usage
+	a.report()
+}
+
+func (a *answer) report() {
+	if a.usage != nil && a.counts != nil {
+		a.usage(json.RawMessage(codec.WriteObject(a.counts)))
+	}
+}
+
+// isError reports whether an event is the error of a provider.
+func isError(event []codec.Member) bool {
+	kind, _ := codec.Text(codec.Lookup(event, "type"))
+	return kind == "error" || kind == "response.failed" || kind == "" && isSet(codec.Lookup(event, "error"))
+}
+
+// isPreamble reports whether an event comes before content: an error may still follow it.
+func isPreamble(event []codec.Member) bool {
+	switch kind, _ := codec.Text(codec.Lookup(event, "type")); kind {
+	case "response.created", "response.in_progress", "response.queued", "message_start", "ping":
+		return true
+	case "":
+		choices, err := codec.ReadArray(codec.Lookup(event, "choices"))
+		return err == nil && !slices.ContainsFunc(choices, hasContent)
+	}
+	return false
+}
+
+// hasContent reports whether a choice of chat completions has more than the role.
+func hasContent(choice codec.Raw) bool {
+	ms, _ := codec.ReadObject(choice)
+	delta, _ := codec.ReadObject(codec.Lookup(ms, "delta"))
+	return isSet(codec.Lookup(ms, "finish_reason")) || slices.ContainsFunc(delta, func(m codec.Member) bool {
+		return m.Name != "role" && isSet(m.Value) && string(m.Value) != `""`
+	})
+}

@@ -1,0 +1,146 @@
+package transport
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+
+	"compactd/client"
+	"compactd/internal/events"
+	"compactd/internal/events/codec"
+)
+
+// api is a kind of request with a history.
+type api struct {
+	path             string // the end of it
+	format           events.Format
+	provider         string
+	messages, system string   // members of the body; "" where the messages contain it
+	output           []string // members with the most tokens of an answer
+}
+
+var apis = []api{
+	{"/chat/completions", events.OpenAI, "openai", "messages", "", []string{"max_completion_tokens", "max_tokens"}},
+	{"/responses", events.Responses, "openai", "input", "instructions", []string{"max_output_tokens"}},
+	{"/messages", events.Anthropic, "anthropic", "messages", "system", []string{"max_tokens"}},
+}
+
+// apiOf returns the kind of a request; nil where its body must not change.
+func apiOf(r *http.Request) *api {
+	signed := strings.HasPrefix(r.Header.Get("Authorization"), "AWS4-HMAC")
+	if r.Method != http.MethodPost || r.Body == nil || signed || r.Header.Get("Content-Encoding") != "" || r.ContentLength > events.MaxSyncBytes {
+		return nil
+	}
+	for i := range apis {
+		if strings.HasSuffix(r.URL.Path, apis[i].path) {
+			return &apis[i]
+		}
+	}
+	return nil
+}
+
+// call is a request of a model, with its history.
+type call struct {
+	*api
+	request  *http.Request
+	session  string
+	body     []byte
+	members  map[string]events.Raw // parts of body
+	messages []any                 // each a [json.RawMessage], a part of body; nil where there is no history
+	from, to int                   // of their array in body
+	model    client.Model
+
+	sums  [][sha256.Size]byte // of the first n messages, by n
+	setup [sha256.Size]byte   // of model, instructions and tools
+}
+
+// read reads the body of a request.
+func read(r *http.Request, a *api, session string, set client.Model) (*call, error) {
+	body, err := io.ReadAll(r.Body)
+	if closed := r.Body.Close(); err == nil {
+		err = closed
+	}
+	c := &call{api: a, request: r, session: session, body: body, members: map[string]events.Raw{}}
+	if err != nil || !c.parse() || isSet(c.members["previous_response_id"]) || isSet(c.members["conversation"]) {
+		return c, err
+	}
+	messages, _ := codec.ReadArray(c.members[a.messages])
+	c.sums = append(c.sums, sha256.Sum256([]byte(a.format)))
+	for i, m := range messages {
+		c.messages = append(c.messages, json.RawMessage(m))
+		c.sums = append(c.sums, sha256.Sum256(append(c.sums[i][:], m...)))
+	}
+	c.model = c.modelOf(set)
+	c.setup = sha256.Sum256(bytes.Join([][]byte{[]byte(c.model.Name), c.members[a.system], c.members["tools"]}, []byte{0}))
+	return c, nil
+}
+
+// parse finds the members of the body, each once, and where the messages are.
+func (c *call) parse() bool {
+	if codec.Check(c.body) != nil {
+		return false
+	}
+	w, once := codec.Walk(c.body), true
+	w.Object(func(key []byte) {
+		name, v := string(key), w.Value()
+		once = once && c.members[name] == nil
+		if c.members[name] = v; name == c.api.messages {
+			c.to = w.Offset()
+			c.from = c.to - len(v)
+		}
+	})
+	return w.End() == nil && once
+}
+
+func isSet(v events.Raw) bool { return v != nil && v.Kind() != 'n' }
+
+// modelOf is the model of the call, where the settings name no other. Azure has it in the path.
+func (c *call) modelOf(set client.Model) client.Model {
+	name, _ := codec.Text(c.members["model"])
+	_, path, _ := strings.Cut(c.request.URL.Path, "/deployments/")
+	deployment, _, _ := strings.Cut(path, "/")
+	set.Provider, set.Name = cmp.Or(set.Provider, c.provider), cmp.Or(set.Name, name, deployment)
+	for _, member := range c.output {
+		n, _ := codec.Integer(c.members[member])
+		set.MaxOutputTokens = cmp.Or(set.MaxOutputTokens, n)
+	}
+	return set
+}
+
+// sync is the request to a worker, behind the last answer; nil for none.
+func (c *call) sync(last *record, policy any) client.Sync {
+	in := client.Sync{Messages: c.messages, Config: client.Config{Format: string(c.format), Model: c.model, Policy: policy}}
+	if v := c.members[c.api.system]; isSet(v) {
+		in.System = v
+	}
+	if v := c.members["tools"]; isSet(v) {
+		in.Tools = v
+	}
+	if last != nil {
+		in.Last = last.synced
+	}
+	return in
+}
+
+// with is the body with other messages.
+func (c *call) with(messages []any) []byte {
+	raws := make([][]byte, len(messages))
+	for i, m := range messages {
+		raws[i] = m.(json.RawMessage)
+	}
+	array := bytes.Join(raws, []byte{','})
+	return bytes.Join([][]byte{c.body[:c.from], {'['}, array, {']'}, c.body[c.to:]}, nil)
+}
+
+// send sends the request with a body.
+func (c *call) send(base http.RoundTripper, body []byte) (*http.Response, error) {
+	r := c.request.WithContext(c.request.Context()) // a copy
+	r.ContentLength = int64(len(body))
+	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	r.Body, _ = r.GetBody()
+	return base.RoundTrip(r)
+}

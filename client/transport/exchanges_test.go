@@ -1,0 +1,24 @@
+package transport_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"compactd/client"
+	"compactd/client/transport"
+	"compactd/internal/testkit/exchanges"
+)
+
+// The transport does what clients/conformance demands of every adapter.
+func TestExchanges(t *testing.T) {
+	exchanges.Run(t, "../../clients/conformance/exchanges", func(s exchanges.Setup) http.RoundTripper {
+		o := s.Options
+		return transport.New(transport.Config{
+			Worker: &client.HTTP{URL: s.Worker, Token: s.Token}, Session: o.Session, Model: client.Model(o.Model),
+			Wait:        time.Duration(o.WaitMS) * time.Millisecond,
+			OnProblem:   func(n client.Note) { s.OnProblem(string(n.Code)) },
+			OnCompacted: func(_ string, f *client.Synced) { s.OnCompacted(f.Generation) },
+		})
+	})
+}

@@ -1,0 +1,74 @@
+package transport
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"slices"
+	"sync"
+
+	"compactd/client"
+)
+
+// remembered is how many conversations are remembered.
+const remembered = 256
+
+// record is the last answer of a conversation.
+type record struct {
+	session    string
+	count      int // messages that it is about
+	sum, setup [sha256.Size]byte
+	synced     *client.Synced  // without its messages
+	bytes      int             // of the body that was sent
+	usage      json.RawMessage // of its call, until it is sent; guarded by memory.mu
+}
+
+func (r *record) generation() int64 {
+	if r == nil {
+		return 0
+	}
+	return r.synced.Generation
+}
+
+// memory has the records, the newest at the end.
+type memory struct {
+	mu      sync.Mutex // guards records
+	records []*record
+}
+
+// find returns the record of the longest history that the call's begins with, and the usage that
+// was not sent; nil for none.
+func (m *memory) find(c *call) (last *record, usage json.RawMessage) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, r := range m.records {
+		if r.session == c.session && r.count < len(c.sums) && r.sum == c.sums[r.count] && (last == nil || r.count >= last.count) {
+			last = r
+		}
+	}
+	if last != nil {
+		usage, last.usage = last.usage, nil
+	}
+	return last, usage
+}
+
+// put remembers an answer in the place of the one before it.
+func (m *memory) put(c *call, last *record, s *client.Synced, bytes int) *record {
+	kept := *s
+	kept.Messages = nil // they are the caller's
+	n := len(c.messages)
+	r := &record{session: c.session, count: n, sum: c.sums[n], setup: c.setup, synced: &kept, bytes: bytes}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.records = slices.DeleteFunc(m.records, func(o *record) bool { return o == last })
+	m.records = append(m.records[max(0, len(m.records)-remembered+1):], r)
+	return r
+}
+
+// usageOf returns where the usage of a call goes.
+func (m *memory) usageOf(r *record) func(json.RawMessage) {
+	return func(usage json.RawMessage) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		r.usage = usage
+	}
+}
