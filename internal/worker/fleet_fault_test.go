@@ -207,8 +207,27 @@ func (f *workerFleet) begin() {
 // end stops agents and workers gracefully, and checks what is stored.
 func (f *workerFleet) end() {
 	f.t.Helper()
+	acks, received := f.finish()
+	if f.cluster != nil {
+		f.auditStreams(f.streamsEnv(), acks, received)
+		return
+	}
+	f.nc.Close()
+	f.server.Stop()
+	f.audit(f.t, f.dir, acks, received)
+}
+
+// streamsEnv reads the streams of the running server.
+func (f *workerFleet) streamsEnv() *testEnv {
+	return &testEnv{t: f.t, conn: f.nc, js: f.js, streams: f.streams}
+}
+
+// finish stops agents and workers gracefully, with the whole log decided, and returns what the agents
+// and the subscriber have.
+func (f *workerFleet) finish() (acks []ack, received []*nats.Msg) {
+	f.t.Helper()
 	f.sub.await(f.sub.count() + 1)
-	acks := f.agents.stop()
+	acks = f.agents.stop()
 	for f.stopWorkers(); f.undecided() > 0; f.stopWorkers() { // a summary may be published as they stop
 		for _, p := range f.workers {
 			p.start()
@@ -216,14 +235,7 @@ func (f *workerFleet) end() {
 		f.awaitBalance()
 	}
 	f.checkEpochs()
-	received := f.sub.stop()
-	if f.cluster != nil {
-		f.auditStreams(&testEnv{t: f.t, conn: f.nc, js: f.js, streams: f.streams}, acks, received)
-		return
-	}
-	f.nc.Close()
-	f.server.Stop()
-	f.audit(f.t, f.dir, acks, received)
+	return acks, f.sub.stop()
 }
 
 // stopWorkers stops all workers once the log is decided.

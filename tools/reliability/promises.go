@@ -67,6 +67,7 @@ var Promises = []Promise{
 		shown("TestFaultKills", "B", "outcomes>0", "different=0"),
 		shown("TestFromSnapshotAndFromZero", "A", "rows>0", "different=0"),
 		shown("TestFaultSnapshots", "B", "kills>=30", "restored>=20", "lost=0", "twice=0", "missing=0", "parts_left=0"),
+		shown("TestFaultMixedVersions", "B", "replaced>=9", "handed_over>=9", "undecided=0", "lost=0", "twice=0", "different=0", "violations=0"),
 		shown("TestGolden", "A", "outcomes>0", "different=0"),
 	}},
 	{"P11", "a damaged ledger file never gives wrong output", []Shown{
