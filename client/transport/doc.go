@@ -23,9 +23,9 @@
 //   - A worker that does not answer costs a call at most [Config].Wait, and a refused call six
 //     seconds. After three failures no worker is requested for [Config].RetryAfter.
 //   - Without a worker the last answer is sent with the messages since, where instructions, tools
-//     and model are the same; else the caller's own history. If it exceeds the window of the last
-//     answer, the oldest turns are left out: instructions and the first prompt stay, and calls
-//     stay with their results.
+//     and model are the same; else the caller's own history. If it exceeds nine tenths of the
+//     window of the last answer, the oldest turns are left out: instructions and the first prompt
+//     stay, and calls stay with their results.
 //   - No error of compactd reaches the caller of RoundTrip. [Config].OnProblem gets each code once
 //     until a worker answers.
 //

@@ -29,6 +29,16 @@ func (r *record) generation() int64 {
 	return r.synced.Generation
 }
 
+// room is how many bytes of a body fit into the window, 0 where it is not known. A tenth is left
+// free, because it is an estimate.
+func (r *record) room() int {
+	b := r.synced.Budget
+	if b.EstimatedInput == 0 {
+		return 0
+	}
+	return int(int64(r.bytes) * b.AvailableInput / b.EstimatedInput * 9 / 10)
+}
+
 // memory has the records, the newest at the end.
 type memory struct {
 	mu      sync.Mutex // guards records

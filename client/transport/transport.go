@@ -236,14 +236,13 @@ func (t *Transport) without(c *call, last *record) attempt {
 		messages = last.synced.Extend(c.messages)
 		body = c.with(messages)
 	}
-	b := last.synced.Budget
-	if b.EstimatedInput == 0 || int64(len(body)) <= int64(last.bytes)*b.AvailableInput/b.EstimatedInput {
+	most := last.room()
+	if most == 0 || len(body) <= most {
 		return attempt{body: body}
 	}
-	most := int(int64(last.bytes)*b.AvailableInput/b.EstimatedInput) - (len(c.body) - (c.to - c.from))
 	t.report(client.Note{
 		Code: CodeCut, Message: "the history exceeds the window, and no worker answers: its oldest turns are left out",
 		Hint: "Start a worker. Nothing is lost: its next answer is made of the whole history.",
 	})
-	return attempt{body: c.with(c.cut(messages, most))}
+	return attempt{body: c.with(c.cut(messages, most-(len(c.body)-(c.to-c.from))))}
 }
