@@ -5,5 +5,6 @@
 //	url := agenttest.Compactd(t)
 //
 // The model checks every call as its provider would: a history that is not valid, or
-// longer than its window, is refused with the provider's own text.
+// longer than its window, is refused with the provider's own text. [Strict] also checks what
+// depends on earlier answers, such as signatures of thinking.
 package agenttest

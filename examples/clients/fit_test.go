@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"compactd/examples/agenttest"
 	"compactd/internal/broker/embedded"
 	"compactd/internal/events"
 	"compactd/internal/testkit/freeport"
@@ -83,7 +84,7 @@ func TestFit(t *testing.T) {
 		t.Errorf("the agent has %d lines", lines)
 	}
 	w, at := newWorker(t, buildWorker(t), "--listen", "127.0.0.1:-1")
-	fit(t, &provider{format: events.OpenAI, model: "gpt-4", at: func(call int) {
+	fit(t, &agenttest.Strict{Format: events.OpenAI, Model: "gpt-4", At: func(call int) {
 		switch call {
 		case 25, 50:
 			w.kill()
@@ -120,7 +121,7 @@ func awaitServed(t *testing.T, at string) {
 }
 
 // fit runs the agent with a worker whose listener is at an address.
-func fit(t *testing.T, p *provider, at string) {
+func fit(t *testing.T, p *agenttest.Strict, at string) {
 	t.Helper()
 	server := httptest.NewServer(p)
 	defer server.Close()
@@ -128,15 +129,14 @@ func fit(t *testing.T, p *provider, at string) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "python3", "-B", "../python/fit.py")
 	cmd.Env = append(os.Environ(), "TOKEN=a-token", "STEPS=60", "SYNC=http://"+at+"/v1/sessions/default/fit/sync", "CHAT="+server.URL,
-		fmt.Sprintf(`MODEL={"provider":"openai","name":"gpt-4","context_window":%d,"max_output_tokens":%d}`, modelWindow, modelOutput))
+		fmt.Sprintf(`MODEL={"provider":"openai","name":"gpt-4","context_window":%d,"max_output_tokens":%d}`, agenttest.StrictWindow, agenttest.StrictOutput))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	fmt.Printf("%s: %d calls, %d refused, at most %d tokens of %d\n", t.Name(), p.calls, len(p.refused), p.most, modelWindow)
-	if p.calls != 60 || len(p.refused) > 0 || p.most < modelWindow/2 {
-		t.Errorf("%d calls, refused: %v", p.calls, p.refused)
+	r := p.Result()
+	fmt.Printf("%s: %d calls, %d refused, at most %d tokens of %d\n", t.Name(), r.Calls, len(r.Refused), r.Most, agenttest.StrictWindow)
+	if r.Calls != 60 || len(r.Refused) > 0 || r.Most < agenttest.StrictWindow/2 {
+		t.Errorf("%d calls, refused: %v", r.Calls, r.Refused)
 	}
 }
 
@@ -166,7 +166,7 @@ func TestFitFleet(t *testing.T) {
 	for i := range fleet {
 		fleet[i], at = newWorker(t, bin, "--nats", broker.ClientURL(), "--lease-ttl", "2s")
 	}
-	p := &provider{format: events.OpenAI, model: "gpt-4", at: func(call int) {
+	p := &agenttest.Strict{Format: events.OpenAI, Model: "gpt-4", At: func(call int) {
 		switch call {
 		case 15, 30:
 			fleet[call/15-1].kill()

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"compactd/examples/agenttest"
 	"compactd/internal/events"
 )
 
@@ -36,23 +37,22 @@ func TestLoops(t *testing.T) {
 	} {
 		t.Run(c.agent, func(t *testing.T) {
 			t.Parallel()
-			p := &provider{format: c.format, model: c.model}
+			p := &agenttest.Strict{Format: c.format, Model: c.model}
 			server := httptest.NewServer(p)
 			defer server.Close()
 			printed := run(t, []string{"node", "../../clients/loops/agents.mjs", c.agent},
 				"TOKEN=a-token", "STEPS=60", "SYNC=http://"+at+"/v1/sessions/default/"+c.agent+"/sync", "PROVIDER="+server.URL+c.base,
-				fmt.Sprintf(`MODEL={"provider":%q,"name":%q,"context_window":%d,"max_output_tokens":%d}`, c.provider, c.model, modelWindow, modelOutput))
+				fmt.Sprintf(`MODEL={"provider":%q,"name":%q,"context_window":%d,"max_output_tokens":%d}`, c.provider, c.model, agenttest.StrictWindow, agenttest.StrictOutput))
 			var got struct {
 				Calls, Own, Made, Changed int
 				Refused                   []string
 			}
 			must(t, json.Unmarshal([]byte(printed), &got))
-			p.mu.Lock()
-			defer p.mu.Unlock()
+			r := p.Result()
 			fmt.Printf("%s: %d calls, %d refused, at most %d tokens of %d; %d native objects sent, %d made, %d changed\n",
-				t.Name(), p.calls, len(p.refused), p.most, modelWindow, got.Own, got.Made, got.Changed)
-			if p.calls != 60 || len(p.refused)+len(got.Refused) > 0 || p.most < modelWindow/2 || got.Made == 0 || got.Own == 0 || got.Changed > 0 {
-				t.Errorf("%+v, refused: %v", got, p.refused)
+				t.Name(), r.Calls, len(r.Refused), r.Most, agenttest.StrictWindow, got.Own, got.Made, got.Changed)
+			if r.Calls != 60 || len(r.Refused)+len(got.Refused) > 0 || r.Most < agenttest.StrictWindow/2 || got.Made == 0 || got.Own == 0 || got.Changed > 0 {
+				t.Errorf("%+v, refused: %v", got, r.Refused)
 			}
 		})
 	}

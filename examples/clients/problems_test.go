@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"compactd/examples/agenttest"
 	"compactd/internal/events"
 )
 
@@ -79,20 +80,21 @@ func TestFitWithoutWorker(t *testing.T) {
 				if c.refused && w.name == "hangs" {
 					continue // each of the 40 calls waits for two seconds
 				}
-				p := &provider{format: events.OpenAI, model: "gpt-4"}
+				p := &agenttest.Strict{Format: events.OpenAI, Model: "gpt-4"}
 				server := httptest.NewServer(p)
 				defer server.Close()
 				before := w.requests.Load()
 				out, err := outside(t, []string{"python3", "-B", "../python/fit.py"}, "TOKEN=wrong", fmt.Sprint("STEPS=", c.steps),
 					"SYNC="+w.url, "CHAT="+server.URL, `MODEL={"provider":"openai","name":"gpt-4"}`)
+				r := p.Result()
 				if c.refused != (err != nil) || c.refused && !strings.Contains(out, "RuntimeError: {\"error\"") {
 					t.Errorf("%d steps: %v\n%s", c.steps, err, out)
 				}
-				if !c.refused && (p.calls != c.steps || len(p.refused) > 0) {
-					t.Errorf("%d calls, refused: %v\n%s", p.calls, p.refused, out)
+				if !c.refused && (r.Calls != c.steps || len(r.Refused) > 0) {
+					t.Errorf("%d calls, refused: %v\n%s", r.Calls, r.Refused, out)
 				}
-				if requests := w.requests.Load() - before; requests > int64(p.calls)+120 { // a refused call tries for eight seconds
-					t.Errorf("%d requests for %d calls", requests, p.calls)
+				if requests := w.requests.Load() - before; requests > int64(r.Calls)+120 { // a refused call tries for eight seconds
+					t.Errorf("%d requests for %d calls", requests, r.Calls)
 				}
 			}
 		})
