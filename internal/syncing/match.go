@@ -321,7 +321,7 @@ func TurnEnd(messages []events.Message, from int) int {
 }
 
 // turnBytes is how large a turn of several messages gets: the events of others wait behind it.
-const turnBytes = 512 << 10
+const turnBytes = 1 << 20
 
 // Split cuts the messages from an index on into turns of at most most bytes, and of as many
 // messages and contents as a turn may have. A turn ends where no call awaits its result, if there is

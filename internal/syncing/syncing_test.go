@@ -180,11 +180,11 @@ func TestSplit(t *testing.T) {
 	})
 }
 
-// A turn of several messages has at most half a MiB; a larger message is one alone.
+// A turn of several messages has at most 1 MiB; a larger message is one alone.
 func TestSplitLarge(t *testing.T) {
 	var messages []events.Raw
-	for _, n := range []int{200_000, 200_000, 200_000, 900_000, 10, 300_000, 300_000} {
-		messages = append(messages, events.Raw(fmt.Sprintf(`{"role":"user","content":"%0*d"}`, n, 1)))
+	for _, n := range []int{400_000, 400_000, 400_000, 1_800_000, 10, 600_000, 600_000} {
+		messages = append(messages, events.Raw(`{"role":"user","content":"`+strings.Repeat("x", n)+`"}`))
 	}
 	turns, err := syncing.Read(events.OpenAI, messages, 0).Split(0, 4<<20)
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"compactd/internal/summarize/quota"
 	"compactd/internal/summarize/summarizetest"
 	"compactd/internal/worker"
+	"compactd/internal/worker/limit"
 )
 
 // attachment is a file with a text of so many bytes, of lines that say something.
@@ -276,6 +277,35 @@ func TestAttachOverHTTP(t *testing.T) {
 			t.Errorf("%d %.300s, want %d", status, body, want)
 		}
 	}
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A request that needs a processor for its size has more files summarized than may be at once, each in
+// its turn.
+func TestAttachManyFiles(t *testing.T) {
+	t.Parallel()
+	env := newEnv(t, t.TempDir())
+	r, e, l := env.limitedEdge(64 << 20)
+	env.publish(events.KindTurn, "s1", turn(1))
+	env.awaitDecided()
+	files := strings.TrimSuffix(strings.Repeat(attachment("b.go", 20_000)+",", 20), ",")
+	status, body := e.do(defaultToken, "POST", "/v1/sessions/default/s1/attach", `{"summary_ms":2000,"attachments":[`+files+`]}`)
+	var got events.AttachResponse
+	if err := events.Unmarshal([]byte(body), &got); status != http.StatusOK || err != nil || len(got.Attachments) != 20 {
+		t.Fatalf("%d %.300s %v", status, body, err)
+	}
+	summarized := 0
+	for _, a := range got.Attachments {
+		if a.Action == events.FileSummarized {
+			summarized++
+		}
+	}
+	if summarized < 5 {
+		t.Errorf("%d files are summarized", summarized)
+	}
+	l.await(t, func() bool { return l.Held(limit.Memory)+l.Held(limit.Models)+l.Held(limit.Processor) == 0 })
 	if err := r.stop(); err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -72,7 +73,11 @@ const (
 )
 
 // Scan reads the messages of a range once.
-func Scan(in *summarize.Input) *Digest {
+func Scan(in *summarize.Input) *Digest { return ScanUntil(context.Background(), in) }
+
+// ScanUntil is Scan. It checks before each message whether ctx ended, where others may compute first;
+// then the digest is of no use.
+func ScanUntil(ctx context.Context, in *summarize.Input) *Digest {
 	d := &Digest{
 		approved: approvals(in), Previous: in.Previous, Focus: focusWords(in.Focus),
 		succeeded: map[string]bool{}, ticked: map[string]bool{}, byPath: map[string]*file{},
@@ -80,6 +85,9 @@ func Scan(in *summarize.Input) *Digest {
 	s := scanner{Digest: d, byID: map[string]int{}, open: map[string][]int{}}
 	var written []summarize.Message
 	for i := range in.Messages {
+		if ctx.Err() != nil {
+			break
+		}
 		m := &in.Messages[i]
 		switch m.Role {
 		case events.RoleSystem:

@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"cmp"
 	"context"
 
 	"compactd/internal/events"
@@ -28,8 +29,8 @@ func (Summarizer) Summarize(ctx context.Context, in summarize.Input) (*events.Su
 	if err != nil {
 		return nil, err
 	}
-	s, err := FromDigest(Scan(&in), in.Limit())
-	if err != nil {
+	s, err := FromDigest(ScanUntil(ctx, &in), in.Limit())
+	if err := cmp.Or(ctx.Err(), err); err != nil {
 		return nil, err
 	}
 	return summarize.RedactSummary(s), nil

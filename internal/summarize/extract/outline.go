@@ -20,6 +20,7 @@ const (
 	outlineUnits = 200 // of one line
 	outlineLines = 100_000
 	leastOutline = 40 // units; less is of no use
+	checkedLines = 64 // between two checks whether the context ended
 )
 
 // SummarizeFile returns an outline of a file: its first lines, headings, declarations and
@@ -29,13 +30,15 @@ func (Summarizer) SummarizeFile(ctx context.Context, f summarize.File) (*summari
 	if err != nil {
 		return nil, err
 	}
-	return Outline(f)
+	return Outline(ctx, f)
 }
 
 // Outline is SummarizeFile for a sanitized file.
-func Outline(f summarize.File) (*summarize.FileSummary, error) {
-	lines := outlineOf(f.Text)
+func Outline(ctx context.Context, f summarize.File) (*summarize.FileSummary, error) {
+	lines := outlineOf(ctx, f.Text)
 	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
 	case len(lines) == 0:
 		return nil, summarize.ErrNothing
 	case f.MaxUnits < leastOutline:
@@ -99,11 +102,11 @@ var (
 
 // outlineOf ranks the lines of a file. Of a line that is far too long its sentences are
 // lines.
-func outlineOf(text string) []outlineLine {
+func outlineOf(ctx context.Context, text string) []outlineLine {
 	var out []outlineLine
 	number, blank := 0, true
 	for raw := range strings.Lines(text) {
-		if number++; number > outlineLines {
+		if number++; number > outlineLines || number%checkedLines == 0 && ctx.Err() != nil {
 			break
 		}
 		raw = strings.TrimRight(raw, "\r\n \t")

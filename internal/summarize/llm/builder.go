@@ -41,8 +41,8 @@ type promptBuilder struct {
 	units  int // of all messages and the previous summary
 }
 
-func newPromptBuilder(in summarize.Input) *promptBuilder {
-	n := &promptBuilder{in: in, digest: extract.Scan(&in), rounds: rounds(&in)}
+func newPromptBuilder(ctx context.Context, in summarize.Input) *promptBuilder {
+	n := &promptBuilder{in: in, digest: extract.ScanUntil(ctx, &in), rounds: rounds(&in)}
 	for i := range in.Messages {
 		for k := range in.Messages[i].Parts {
 			p := &in.Messages[i].Parts[k]

@@ -62,7 +62,7 @@ func (n *Summarizer) SummarizeFile(ctx context.Context, f summarize.File) (*summ
 			return nil, err
 		}
 	}
-	s, err := extract.Outline(f)
+	s, err := extract.Outline(ctx, f)
 	if err != nil {
 		return nil, err
 	}

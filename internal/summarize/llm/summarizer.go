@@ -40,7 +40,7 @@ func (n *Summarizer) Summarize(ctx context.Context, in summarize.Input) (*events
 	if err != nil {
 		return nil, err
 	}
-	t := newPromptBuilder(in)
+	t := newPromptBuilder(ctx, in)
 	if t.digest.Empty() {
 		return nil, summarize.ErrNothing
 	}

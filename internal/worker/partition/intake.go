@@ -18,7 +18,6 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/worker/decide"
 	"compactd/internal/worker/failpoint"
-	"compactd/internal/worker/limit"
 	"compactd/internal/worker/observe"
 )
 
@@ -59,8 +58,7 @@ func (i *intake) receive(ctx context.Context, m jetstream.Msg) {
 	}
 	i.behind.Store(e.Pending > backlog)
 	i.queue.awaitMemory()
-	op := i.set.config.Limiter.Begin(limit.Partitions)
-	_ = op.ComputeOver(ctx, i.ledgers.bytes(e)) // where it ends, the event is decided at once
+	op := i.computing(ctx, i.ledgers.bytes(e))
 	g, text, pressure, err := i.ledgers.decide(e, at)
 	op.End()
 	if pressure > 0 {

@@ -34,12 +34,21 @@ func (s scope) rendering(ctx context.Context, c *events.Compacted) (_ context.Co
 	if err != nil {
 		return nil, nil, err
 	}
-	op := l.Begin(limit.Partitions)
-	if err := op.ComputeOver(ctx, int(bytes)); err != nil {
-		release()
-		return nil, nil, err
-	}
+	op := s.computing(ctx, int(bytes))
 	return op.With(ctx), func() { op.End(); release() }, nil
+}
+
+// turnWait is how long the work of a partition waits for its turn at most: others wait for it. Then it
+// computes beside what has the turn.
+const turnWait = 50 * time.Millisecond
+
+// computing begins work on so many bytes, in its turn if that comes soon.
+func (s scope) computing(ctx context.Context, bytes int) *limit.Operation {
+	ctx, cancel := context.WithTimeout(ctx, turnWait)
+	defer cancel()
+	op := s.set.config.Limiter.Begin(limit.Partitions)
+	_ = op.ComputeOver(ctx, bytes)
+	return op
 }
 
 // partitionShare is at most what a commit gains from, and enough for a few histories.

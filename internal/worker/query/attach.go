@@ -85,23 +85,25 @@ func (s *Service) summarizeFiles(ctx context.Context, in *events.AttachRequest, 
 	written := make([]*summarize.FileSummary, len(plan.Files))
 	models, cancel := context.WithTimeout(ctx, in.SummaryWait())
 	defer cancel()
-	var all errgroup.Group
-	all.SetLimit(maxSummaries)
-	for i := range plan.Files {
-		if plan.Files[i].Target == 0 {
-			continue
+	if err := limit.Of(ctx).Idle(ctx, func() error { // each of them computes in its turn
+		var all errgroup.Group
+		all.SetLimit(maxSummaries)
+		for i := range plan.Files {
+			if plan.Files[i].Target == 0 {
+				continue
+			}
+			f := &in.Attachments[i]
+			file := summarize.File{
+				Name: f.Name, Type: f.Type, Text: *f.Text, MaxUnits: plan.Units(i), Focus: in.Focus, Writer: by,
+				Tenant: in.Tenant, OnAttempt: s.attempted(in.Address()),
+			}
+			all.Go(func() (err error) {
+				written[i], err = s.summarizeFile(ctx, models, file)
+				return err
+			})
 		}
-		f := &in.Attachments[i]
-		file := summarize.File{
-			Name: f.Name, Type: f.Type, Text: *f.Text, MaxUnits: plan.Units(i), Focus: in.Focus, Writer: by,
-			Tenant: in.Tenant, OnAttempt: s.attempted(in.Address()),
-		}
-		all.Go(func() (err error) {
-			written[i], err = s.summarizeFile(ctx, models, file)
-			return err
-		})
-	}
-	if err := limit.Of(ctx).Idle(ctx, all.Wait); err != nil {
+		return all.Wait()
+	}); err != nil {
 		return nil, err
 	}
 	for i, w := range written {
