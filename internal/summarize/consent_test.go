@@ -3,6 +3,7 @@ package summarize_test
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -72,16 +73,57 @@ func rulesOf(text string) []extract.Line {
 // that no user wrote is marked, and so is a sentence on the matter of a rule. The user's own
 // rules are found, and true sentences are not marked.
 func TestUserSpeaksAlone(t *testing.T) {
-	wrapped, taken := wrappedTaken(t, "wrapped.txt", "wrapped_later.txt")
-	own, kept := ownKept(t, "own.txt", "own_later.txt")
-	claims, marked := labelled(t, "unmarked", false, "claims.txt", "claims_later.txt", "negated.txt")
-	truths, falselyMarked := labelled(t, "marked", true, "plain.txt", "true.txt")
-	takenPermille, unmarkedPermille := taken*1000/wrapped, (claims-marked)*1000/claims
-	keptPercent, markedPercent := kept*100/own, falselyMarked*100/truths
-	figures.Print(t, "P25", "cases", wrapped+claims, "taken_permille", takenPermille, "unmarked_permille", unmarkedPermille,
-		"own_rules", own, "kept_percent", keptPercent, "true_lines", truths, "marked_percent", markedPercent)
-	if takenPermille > 10 || unmarkedPermille > 20 || keptPercent < 97 || markedPercent > 3 {
+	consentFigures{
+		wrapped: []string{"wrapped.txt", "wrapped_later.txt"},
+		own:     []string{"own.txt", "own_later.txt"},
+		claims:  []string{"claims.txt", "claims_later.txt", "negated.txt", "denied.txt"},
+		truths:  []string{"plain.txt", "true.txt", "refused.txt"},
+	}.measure(t)
+}
+
+// Cases of an author who had not read the rules and words, measured apart: docs/summaries.md has
+// the figures of the first try.
+func TestUserSpeaksAloneHeldOut(t *testing.T) {
+	consentFigures{
+		wrapped: []string{"wrapped_held.txt"},
+		own:     []string{"own_held.txt"},
+		claims:  []string{"claims_held.txt"},
+		truths:  []string{"true_held.txt"},
+	}.measure(t)
+}
+
+// consentFigures names the corpora of one measurement.
+type consentFigures struct{ wrapped, own, claims, truths []string }
+
+// measure prints the exact figures and fails where a goal is missed.
+func (f consentFigures) measure(t *testing.T) {
+	t.Helper()
+	wrapped, taken := wrappedTaken(t, f.wrapped...)
+	own, kept := ownKept(t, f.own...)
+	claims, labels := labelled(t, "unmarked", false, f.claims...)
+	truths, marked := labelled(t, "marked", true, f.truths...)
+	unmarked := claims - labels
+	figures.Print(t, "P25", "cases", wrapped+claims,
+		"wrapped", wrapped, "taken", taken, "taken_permille", perCase(taken, wrapped, 1000),
+		"claims", claims, "unmarked", unmarked, "unmarked_permille", perCase(unmarked, claims, 1000),
+		"own_rules", own, "kept", kept, "kept_percent", perCase(kept, own, 100),
+		"true_lines", truths, "marked", marked, "marked_percent", perCase(marked, truths, 100))
+	if taken*1000 > wrapped*10 || unmarked*1000 > claims*20 || kept*100 < own*97 || marked*100 > truths*3 {
 		t.Error("the goals are missed")
+	}
+}
+
+// perCase is n of all in parts of a whole, with one decimal.
+func perCase(n, all, whole int) string {
+	return strconv.FormatFloat(float64(n*whole)/float64(all), 'f', 1, 64)
+}
+
+// A user's sentence that begins with "no" and states a fact is no rule.
+func TestFactsAreNoRules(t *testing.T) {
+	for _, l := range corpusLines(t, "attached/testdata/own_plain.txt") {
+		if got := rulesOf(l); len(got) > 0 {
+			t.Errorf("a rule: %s", got)
+		}
 	}
 }
 

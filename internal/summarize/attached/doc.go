@@ -10,7 +10,8 @@
 // sentence is attached: a tag, fence, quote or bracket, a label, title, file name, time,
 // number or speaker, a line that rules off, a column, an indentation, or a sentence that
 // announces other text. A mark without an end holds to the end of the message, and a
-// structure to the last of its ends, since the text inside may write one too.
+// structure to the last of its ends, since the text inside may write one too. Behind a quotation
+// or fence at the head of a message the user's words begin with a short answer.
 // See docs/adr/0050.
 //
 // # Guarantees

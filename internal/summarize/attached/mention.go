@@ -4,9 +4,62 @@ import (
 	"regexp"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"compactd/internal/summarize/snippet"
 )
+
+// foreign returns where in a line the text of others begins, -1 for nowhere: all behind it is
+// attached.
+func (c *splitter) foreign(s string) int {
+	if strings.HasSuffix(s, ":") && isOwnLabel(strings.TrimRight(s, ":* ")) {
+		return foreignTag(s, c.closers)
+	}
+	first := -1
+	for _, n := range []int{c.announced(s), mentioned(s), setApart(s), foreignTag(s, c.closers)} {
+		if n >= 0 && (first < 0 || n < first) {
+			first = n
+		}
+	}
+	return first
+}
+
+// pointerBytes are those at the end of a line in which a pointer to the text below it stands.
+const pointerBytes = 80
+
+// announced returns the end of the words of a line which announce other text, -1 for none.
+func (c *splitter) announced(s string) int {
+	lower := lowered(s)
+	n := foreignSpeech(lower, presenting, false)
+	if m := foreignSpeech(lower, speaking, true); m >= 0 && (n < 0 || m < n) {
+		n = m
+	}
+	if n < 0 && c.gap() && demonstrative.MatchString(lower[max(0, len(lower)-pointerBytes):]) {
+		return len(lower)
+	}
+	return n
+}
+
+// lowered is a text in small letters with each byte in its place, as far as there is one.
+func lowered(s string) string {
+	if lower := snippet.Lowered(s); len(lower) == len(s) {
+		return lower
+	}
+	return s
+}
+
+// foreignSpeech returns the end of the first of words that is not the user's own speech, -1 for
+// none. A verb that ends its sentence has no words behind it: "as the ticket states."
+func foreignSpeech(lower string, words *snippet.Phrases, verb bool) int {
+	for from, to := range snippet.Each(lower, words) {
+		rest := strings.TrimLeft(lower[to:], " ")
+		ends := verb && (rest == "" || strings.IndexByte(".,;!?)", rest[0]) >= 0)
+		if !ends && !isSelf(lower[max(0, from-30):from]) {
+			return to
+		}
+	}
+	return -1
+}
 
 // namesText reports a line with a name of a text: without one no sentence mentions any.
 func namesText(lower string) bool {
@@ -20,12 +73,12 @@ func namesText(lower string) bool {
 
 // mentioned returns the end of the sentence of a line that speaks of a text of others, -1 for
 // none.
-func mentioned(lower string) int {
+func mentioned(s string) int {
+	lower := lowered(s)
 	first := -1
 	if at := accordingTo.FindStringIndex(lower); at != nil {
 		first = at[1]
-	}
-	if first < 0 && !namesText(lower) {
+	} else if !namesText(lower) {
 		return -1
 	}
 	for _, m := range mentions {
@@ -45,20 +98,45 @@ func mentioned(lower string) int {
 
 var sentenceEnd = regexp.MustCompile(`[.!?:]\s|[。！？]`)
 
-// insertion is a parenthesis, or text between dashes, with more of the sentence behind it.
-var insertion = regexp.MustCompile(`\(([^()]*)(?:\)[^.!?]*\p{L}|$)|\s[-–—]+\s(.*?)\s[-–—]+\s`)
+// Text that is set apart within a sentence.
+var (
+	quotation = regexp.MustCompile(`["“«„「『][^"“”«»„」』]*(["”»“」』]|$)`)
+	// aside is in marks that commands and apostrophes have too, in a parenthesis with more of
+	// the sentence behind it, or between dashes: it counts if it has a rule.
+	aside = regexp.MustCompile(`(\B'\S.*?(?:'\B|$)|\x60[^\x60]+(?:\x60|$))|\(([^()]*)(?:\)[^.!?]*\p{L}|$)|\s[-–—]+\s(.*?)\s[-–—]+\s`)
+)
 
-// inserted returns where a rule of some length is put into a sentence, -1 for nowhere.
-func inserted(s string) int {
-	if !strings.ContainsAny(s, "(-–—") {
+// setApart returns where a text of some length is set into a sentence, -1 for nowhere.
+func setApart(s string) int {
+	for _, m := range quotation.FindAllStringSubmatchIndex(s, -1) {
+		if m[2] == m[3] || isText(s[m[0]:m[1]]) {
+			return m[0]
+		}
+	}
+	if !strings.ContainsAny(s, "'`(–—") && !strings.Contains(s, " -") {
 		return -1
 	}
-	for _, m := range insertion.FindAllStringSubmatchIndex(s, -1) {
-		from, to := m[2], m[3]
-		if from < 0 {
-			from, to = m[4], m[5]
+	for _, m := range aside.FindAllStringSubmatchIndex(s, -1) {
+		from, to := max(m[2], m[4], m[6]), max(m[3], m[5], m[7])
+		within := m[2] >= 0 || m[0] > 0
+		if within && isText(s[from:to]) && snippet.Matches(snippet.Lowered(s[from:to]), snippet.RuleWords) {
+			return m[0]
 		}
-		if m[0] > 0 && snippet.Matches(snippet.Lowered(s[from:to]), snippet.RuleWords) && (len(strings.Fields(s[from:to])) >= quoteWords || isCJKText(s[from:to]) && to-from > 24) {
+	}
+	return -1
+}
+
+// isText reports so many words that they are no name of a thing.
+func isText(s string) bool {
+	n := utf8.RuneCountInString(s)
+	return len(strings.Fields(s)) >= 5 || n > 60 || n > 8 && strings.ContainsFunc(s, snippet.Unspaced)
+}
+
+// foreignTag returns where an element begins within a line, -1 for none: a tag that is never
+// closed is a word of code.
+func foreignTag(s string, closers map[string]int) int {
+	for _, m := range inlineTag.FindAllStringSubmatchIndex(s, -1) {
+		if _, ok := closers[strings.ToLower(s[m[2]:m[3]])]; ok {
 			return m[0]
 		}
 	}
@@ -66,8 +144,8 @@ func inserted(s string) int {
 }
 
 // conclusion returns where in a line with words of others the user's own conclusion stands.
-func conclusion(s string, announced int) (from, to int) {
-	if m := relayed.FindStringSubmatchIndex(s); m != nil && m[2] >= announced {
+func conclusion(s string, foreign int) (from, to int) {
+	if m := relayed.FindStringSubmatchIndex(s); m != nil && m[2] >= foreign {
 		return m[2], m[1]
 	}
 	return 0, 0

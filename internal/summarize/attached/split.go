@@ -1,6 +1,9 @@
 package attached
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // maxOwn bounds the own text of a message, in bytes: who has more to say pastes it.
 const maxOwn = 4_000
@@ -94,6 +97,8 @@ func (c *splitter) lines() {
 	if c.isMail() {
 		return
 	}
+	head := slices.IndexFunc(c.all, func(l line) bool { return l.text != "" })
+	quoted := false // the text begins with a quotation or a fence, so it may be a page's
 	for c.at < len(c.all) {
 		if c.total > maxOwn {
 			c.own = nil
@@ -104,7 +109,7 @@ func (c *splitter) lines() {
 		case l.text == "":
 			c.at++
 		case next == c.at:
-			if !c.prose(l) {
+			if quoted && len(c.own) == 0 && !isReply(l.text) || !c.prose(l) {
 				return
 			}
 			c.at++
@@ -114,6 +119,7 @@ func (c *splitter) lines() {
 			}
 			return
 		default:
+			quoted = quoted || c.at == head && l.text[0] != '<'
 			c.at = next
 		}
 	}

@@ -2,6 +2,7 @@ package attached
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -175,21 +176,17 @@ func beginsProse(s string) bool {
 	return unicode.IsLetter(r) || counted.MatchString(s)
 }
 
-// isNote reports a label below the text of another: in brackets, or the last line, of a source.
+// isNote reports a line below the text of another: a note in brackets, or the last line, if it
+// has a label of a source or marks the end.
 func (c *splitter) isNote(s string) bool {
 	if strings.HasPrefix(s, "(") || strings.HasPrefix(s, "[") {
 		return len(c.s)-c.all[c.at].from < 200
 	}
-	m := labelled.FindStringSubmatch(unlisted(s))
-	if m == nil || c.ahead() != nil {
+	if c.ahead() != nil {
 		return false
 	}
-	for _, w := range labelWords(m[1]) {
-		if foreigners[w] {
-			return true
-		}
-	}
-	return false
+	m := labelled.FindStringSubmatch(unlisted(s))
+	return isEnd(s) || m != nil && slices.ContainsFunc(labelWords(m[1]), isForeigner)
 }
 
 // trailing reports that the line which opens something is a note below the text of another:

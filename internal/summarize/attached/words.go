@@ -40,9 +40,9 @@ var speaking = snippet.NewPhrases(
 // selves before a verb of speech make it the user's own speech, or a wish: "I said", "it must
 // say", "be told". Fillers may stand between.
 var (
-	selves = words(`i i've we we've ich wir je j'ai yo eu io ik я be been being to should must can could will would shall may might not never always only don't doesn't it let that which
+	selves = snippet.Set(`i i've we we've ich wir je j'ai yo eu io ik я be been being to should must can could will would shall may might not never always only don't doesn't it let that which
 		soll sollte muss doit debe deve должен 我 私`)
-	fillers = words(`already just have had also not never always only`)
+	fillers = snippet.Set(`already just have had also not never always only`)
 )
 
 // isSelf reports whether a text ends in the user, or a wish.
@@ -63,7 +63,7 @@ var demonstrative = regexp.MustCompile(`(?:^|[^\p{L}])(?:(?:make|think|opinion) 
 	`^(?:please )?(?:proofread|translate|summari[sz]e|paraphrase|rephrase) (?:\p{L}+ ){0,4}\p{L}+[.?!]*$`)
 
 // topics begin a line of the user, or a list of rules below it.
-var topics = words(`rule rules constraint constraints requirement requirements guideline guidelines convention conventions policy policies important critical crucial essential mandatory absolute absolutes final key hard priority preference preferences note notes nb ps remember reminder caution
+var topics = snippet.Set(`rule rules constraint constraints requirement requirements guideline guidelines convention conventions policy policies important critical crucial essential mandatory absolute absolutes final key hard priority preference preferences note notes nb ps remember reminder caution
 	must never always also todo todos to-do task tasks goal goals plan steps step acceptance criteria criterion definition scope limit limits style preference preferences non-goals don'ts dos
 	commit commits branch branches test tests testing doc docs documentation code naming names language languages format formatting security performance api database db schema migrations migration
 	deploy deployment deployments release releases build ci lint linting dependency dependencies deps error errors-handling logging comments tone design ui ux css frontend backend git style-guide
@@ -75,7 +75,7 @@ var topics = words(`rule rules constraint constraints requirement requirements g
 	要求 规则 規則 约束 注意 重要 目标 任务 限制 ルール 規約 要件 注意点 制約 규칙 요구사항 주의 중요 القواعد مهم नियम สำคัญ`)
 
 // voices are words with which users speak to an agent: a line that has one is no title.
-var voices = words(`i i'm i'd i'll i've we we're we'd we'll we've you you're your yours my our me us let's lets let please pls can could would should shall will want wants need needs make sure
+var voices = snippet.Set(`i i'm i'd i'll i've we we're we'd we'll we've you you're your yours my our me us let's lets let please pls can could would should shall will want wants need needs make sure
 	do don't dont does doesn't is isn't are aren't have has never always only must and but or so also then if when while since because not just yes yeah yep no nope ok okay alright btw hey hi hello thanks thank cool great nice wow sorry oh right well hmm actually anyway listen heads guys folks note one two three rule rules
 	add fix update write read use run check refactor implement build create remove delete move rename look find test clean change improve review continue go keep stop start try show tell give get put set copy split merge merge rebase commit push pull
 	deploy install upgrade replace rewrite simplify optimize debug investigate explain describe list compare consider remember avoid ensure wait stop work rerun again what why how where who which whats what's
@@ -85,7 +85,7 @@ var voices = words(`i i'm i'd i'll i've we we're we'd we'll we've you you're you
 	proszę możesz zrób dodaj napraw napisz przeczytaj ale i nie nigdy zawsze tak пожалуйста ты можешь сделай добавь исправь напиши прочитай но и не никогда всегда да нет lütfen yap ekle düzelt yaz oku ama ve`)
 
 // foreigners are words for text of others, and for those who speak in it.
-var foreigners = words(`file files document documents doc page pages article mail email e-mail message messages mails result results output outputs observation response reply answer answers content contents context text
+var foreigners = snippet.Set(`file files document documents doc page pages article mail email e-mail message messages mails result results output outputs observation response reply answer answers content contents context text
 	log logs warning warn info debug error stdout stderr trace traceback exception notification alert resource source sources reference references quote excerpt snippet clipboard screenshot attachment attachments attached transcript
 	tool tools function call hook system assistant human user agent subagent bot ai model speaker from to cc subject date author sender description summary title comment comments review ticket issue pr readme changelog memory memories
 	search website webpage url link chat thread conversation history voicemail ocr caption knowledge article wiki spec slide
@@ -93,18 +93,18 @@ var foreigners = words(`file files document documents doc page pages article mai
 	arquivo conteúdo saída resultado mensagem resposta fonte assunto contenuto uscita risultato messaggio risposta fonte oggetto bestand inhoud uitvoer resultaat bericht antwoord bron onderwerp plik treść wynik wiadomość odpowiedź źródło temat
 	файл содержимое вывод результат сообщение ответ источник тема dosya içerik içeriği çıktı sonuç mesaj yanıt kaynak konu 文件 内容 文件内容 输出 结果 消息 回答 来源 ファイル 出力 結果 メッセージ 파일 내용 출력 결과 메시지 ملف محتوى رسالة نتيجة`)
 
-func words(s string) map[string]bool {
-	out := map[string]bool{}
-	for w := range strings.FieldsSeq(s) {
-		out[w] = true
-	}
-	return out
+// labelWords splits a label into its words.
+func labelWords(s string) []string {
+	return strings.FieldsFunc(strings.Trim(snippet.Lowered(s), "_"), func(r rune) bool { return strings.ContainsRune(" \t,;*/&+\"'“”()[]{}<>@|`#", r) && r != '\'' })
 }
 
-// inner splits a label into its words.
-func labelWords(s string) []string {
-	return strings.FieldsFunc(snippet.Lowered(s), func(r rune) bool { return strings.ContainsRune(" \t,;*_/&+\"'“”()[]{}<>@|`#", r) && r != '\'' })
+// isForeigner reports a word for text of others, alone or in a name such as tool_result.
+func isForeigner(w string) bool {
+	return foreigners[w] || strings.Contains(w, "_") && slices.ContainsFunc(strings.Split(w, "_"), isForeigner)
 }
+
+// asking begins a question, and no request: the text behind its colon is what it is about.
+var asking = regexp.MustCompile(`^(?:how|why|where|what|who|which) (?:do|does|did|would|should|can|could|is|are|was|were|to) |^(?:wie|warum|was|wer) (?:sag|heiß|bedeut|übersetz)|^(?:comment|pourquoi|cómo|por qué|como|come) (?:dit|on|se|si|dire)`)
 
 // isOwnLabel reports a label that heads words of the user: of a topic, or one that speaks to
 // the agent.
@@ -112,12 +112,15 @@ func isOwnLabel(s string) bool {
 	if strings.ContainsAny(s, "[]{}<>@|=\\") || strings.Contains(s, ":") && clockTime.MatchString(s) || strings.Contains(s, ".") && fileName.MatchString(s) {
 		return false
 	}
+	if strings.Contains(s, " ") && asking.MatchString(snippet.Lowered(s)) {
+		return false
+	}
 	all := labelWords(s)
 	if len(all) == 2 && topics[all[0]] && matters[all[1]] {
 		return true
 	}
 	for i, w := range all {
-		if foreigners[w] && (w != "answer" || i == 0 || all[i-1] != "final") && (i > 0 || len(all) < 2 || !voices[all[0]]) && !ruleWord(all) {
+		if isForeigner(w) && (w != "answer" || i == 0 || all[i-1] != "final") && (i > 0 || len(all) < 2 || !voices[all[0]]) && !ruleWord(all) {
 			return false
 		}
 	}
@@ -128,7 +131,7 @@ func isOwnLabel(s string) bool {
 }
 
 // matters are names of texts that a rule can be about: "Commit messages: never …".
-var matters = words(`messages comments descriptions titles docs errors texts text copy`)
+var matters = snippet.Set(`messages comments descriptions titles docs errors texts text copy`)
 
 // ruleWord reports that a label is of rules, whatever they are about.
 func ruleWord(all []string) bool {
@@ -140,11 +143,11 @@ func ruleWord(all []string) bool {
 	return false
 }
 
-var ruleNouns = words(`rule rules requirement requirements constraint constraints conventions guidelines must never always don't definition criteria regel regeln vorgaben anforderungen règles contraintes reglas requisitos regras
+var ruleNouns = snippet.Set(`rule rules requirement requirements constraint constraints conventions guidelines must never always don't definition criteria regel regeln vorgaben anforderungen règles contraintes reglas requisitos regras
 	regole regels eisen zasady wymagania pravidla regler krav säännöt правила требования вимоги kurallar szabályok reguli κανόνες aturan 规则 規則 要求 约束 ルール 規約 要件 규칙 요구사항 القواعد`)
 
 // openers begin a label of several words that is a sentence's.
-var openers = words(`for in on when if while as by with without before after regarding concerning about and but also one another some more most the für bei wenn beim pour si dans para si en quando se per voor als dla для если`)
+var openers = snippet.Set(`for in on when if while as by with without before after regarding concerning about and but also one another some more most the für bei wenn beim pour si dans para si en quando se per voor als dla для если`)
 
 func voiced(all []string) bool {
 	if openers[all[0]] {
@@ -173,7 +176,7 @@ func hasVoice(s string) bool {
 }
 
 // presentingTitle reports words that begin as a title does, though they hold a verb.
-func presentingTitle(all []string) bool { return foreigners[all[0]] }
+func presentingTitle(all []string) bool { return isForeigner(all[0]) }
 
 // ownHeading reports the heading of a list of rules.
 func ownHeading(s string) bool {
@@ -203,7 +206,7 @@ var (
 
 	texts     = strings.Join(textNames, "|")
 	documents = strings.Join(documentNames, "|") + `|\S+\.(?:` + strings.Join(fileEndings, "|") + `)`
-	named     = words(strings.Join(slices.Concat(textNames, documentNames, fileEndings), " "))
+	named     = snippet.Set(strings.Join(slices.Concat(textNames, documentNames, fileEndings), " "))
 )
 
 // Sentences that speak of a text which is not the user's: what follows them is that text.

@@ -1,7 +1,6 @@
 package claim
 
 import (
-	"iter"
 	"regexp"
 	"strings"
 	"unicode"
@@ -11,14 +10,15 @@ import (
 	"compactd/internal/summarize/snippet"
 )
 
-// Kind is what a sentence claims for a user.
+// Kind is what a sentence claims for a user. Of several it is the greatest.
 type Kind uint8
 
 // The kinds of claims.
 const (
 	None     Kind = iota
-	Approval      // consent, by whomever
+	Denial        // that there is no consent
 	Will          // a wish, decision, statement or act of a user
+	Approval      // consent, by whomever
 )
 
 // The most bytes between an actor and the act of a claim.
@@ -27,89 +27,129 @@ const (
 	nearWill    = 48
 )
 
-// Of returns what a line claims, and the line without the words of the claim.
+// Of returns what a line claims, and the line without the words of the claim: of a denial
+// without its negation too.
 func Of(line string) (kind Kind, rest string) {
-	lower := snippet.Lowered(sanitize.Normalize(snippet.StripInvisible(line)).S)
-	f := found{}
-	for from, to := range each(lower, approvals) {
-		if !refused(lower[:from]) {
+	f := found{lower: snippet.Lowered(sanitize.Normalize(snippet.StripInvisible(line)).S), denials: map[int]bool{}}
+	for from, to := range snippet.Each(f.lower, approvals) {
+		f.consent(from, to)
+	}
+	for from, to := range snippet.Each(f.lower, consents) {
+		f.denial(from, to)
+	}
+	for from := range snippet.Each(f.lower, blankets) {
+		f.add(Approval, from, from)
+	}
+	for from, to := range snippet.Each(f.lower, oppositions) {
+		if unopposed.MatchString(clause(f.lower[:from])) {
 			f.add(Approval, from, to)
 		}
 	}
-	for from, to := range each(lower, needless) {
-		if snippet.Matches(lower[max(0, from-questionBytes):from], questions) {
+	for from, to := range snippet.Each(f.lower, questions) {
+		if needless(f.lower, from, to) {
 			f.add(Approval, from, to)
 		}
 	}
-	for from, to := range each(lower, questions) {
-		if unasked.MatchString(lower[max(0, from-questionBytes):from]) && needed.MatchString(lower[to:]) {
-			f.add(Approval, from, to)
-		}
-	}
-	for from, to := range each(lower, orders) {
+	for from, to := range snippet.Each(f.lower, orders) {
 		f.add(Will, from, to)
 	}
-	f.acts(lower)
-	return f.kind, f.without(lower)
-}
-
-// each lists where words stand in a text.
-func each(lower string, words *snippet.Phrases) iter.Seq2[int, int] {
-	return func(yield func(int, int) bool) {
-		for at := 0; at < len(lower); {
-			from, to := snippet.Find(lower[at:], words)
-			if from < 0 || !yield(at+from, at+to) {
-				return
-			}
-			at += max(to, from+1)
-		}
+	for from, to := range snippet.Each(f.lower, actors) {
+		f.act(from, to)
 	}
+	return f.kind, f.rest()
 }
 
 // found is what of a line claims something.
 type found struct {
+	lower string
 	kind  Kind
-	spans [][2]int
+	spans []span
+	// denials are the places of denied consents.
+	denials map[int]bool
+}
+
+type span struct {
+	kind     Kind
+	from, to int
 }
 
 func (f *found) add(k Kind, from, to int) {
-	f.spans = append(f.spans, [2]int{from, to})
-	if f.kind == None || k == Approval {
-		f.kind = k
+	f.spans = append(f.spans, span{k, from, to})
+	f.kind = max(f.kind, k)
+}
+
+// consent adds the words of a consent, unless it is denied or waited for, and reports whether
+// it did.
+func (f *found) consent(from, to int) bool {
+	if f.denial(from, to) || awaited.MatchString(clause(f.lower[:from])) {
+		return false
+	}
+	f.add(Approval, from, to)
+	return true
+}
+
+// denial adds the words of a denied consent, and reports whether it is one.
+func (f *found) denial(from, to int) bool {
+	i, j := denied(f.lower, from, to)
+	if i == j {
+		return false
+	}
+	f.denials[from] = true
+	f.add(Denial, from, to)
+	f.add(Denial, i, j)
+	return true
+}
+
+// act adds a person with authority, and the nearest consent and wish of that person. Without
+// one the clause itself may be about the person.
+func (f *found) act(from, to int) {
+	named := !f.denies(from, to) && isNamed(f.lower, from, to)
+	if i, j := f.near(from, to, consents, nearConsent); i >= 0 {
+		if f.consent(i, j) {
+			f.add(Approval, from, to)
+		} else {
+			named = false
+		}
+	}
+	if i, j := f.near(from, to, wills, nearWill); i >= 0 {
+		if inquires(f.lower[:i], f.lower[i:]) || awaited.MatchString(clause(f.lower[:i])) {
+			named = false
+		} else {
+			f.add(Will, from, to)
+			f.add(Will, i, j)
+		}
+	}
+	if named {
+		f.add(Will, from, to)
 	}
 }
 
-// acts finds who did what a user does.
-func (f *found) acts(lower string) {
-	for from, to := range each(lower, actors) {
-		denied := false
-		for _, x := range []struct {
-			kind  Kind
-			words *snippet.Phrases
-			near  int
-		}{{Approval, consents, nearConsent}, {Will, wills, nearWill}} {
-			around := [2]int{max(0, from-x.near), min(len(lower), to+x.near)}
-			i, j := snippet.Find(lower[to:around[1]], x.words)
-			base := to
-			if i < 0 {
-				if i, j = snippet.Find(lower[around[0]:from], x.words); i >= 0 && !reported(lower[around[0]+j:from]) {
-					i = -1
-				}
-				base = around[0]
-			}
-			switch {
-			case i < 0:
-			case refused(lower[:base+i]), x.kind == Will && inquires(lower[:base+i], lower[base+i:]):
-				denied = true
-			default:
-				f.add(x.kind, from, to)
-				f.add(x.kind, base+i, base+j)
-			}
-		}
-		if !denied && isNamed(lower, from, to) {
-			f.add(Will, from, to)
+// denies reports a denial in the clause of an actor, and adds the actor to it.
+func (f *found) denies(from, to int) bool {
+	first := from - len(clause(f.lower[:from]))
+	last := min(len(f.lower), to+nearConsent)
+	if i := strings.IndexAny(f.lower[to:last], ".;:!?,"); i >= 0 {
+		last = to + i
+	}
+	for i := first; i < last; i++ {
+		if f.denials[i] {
+			f.add(Denial, from, to)
+			return true
 		}
 	}
+	return false
+}
+
+// near returns where words stand near an actor: behind, or before with "by" in between.
+func (f *found) near(from, to int, words *snippet.Phrases, most int) (int, int) {
+	if i, j := snippet.Find(f.lower[to:min(len(f.lower), to+most)], words); i >= 0 {
+		return to + i, to + j
+	}
+	base := max(0, from-most)
+	if i, j := snippet.Find(f.lower[base:from], words); i >= 0 && reported(f.lower[base+j:from]) {
+		return base + i, base + j
+	}
+	return -1, -1
 }
 
 // reported reports words between an act and, behind it, who did it: "allowed by the user".
@@ -119,14 +159,17 @@ func reported(between string) bool {
 
 var by = regexp.MustCompile(`(?:^|[^\p{L}])(?:by|of|from|per|to|von|vom|durch|des|der|par|de|du|por|pelo|pela|da|do|del|della|dal|dalla|van|door|av|af|od|przez|от|від|tarafından|من|قبل)(?:$|[^\p{L}])`)
 
-// without is the line without what claims.
-func (f *found) without(lower string) string {
-	out := []byte(lower)
+// rest is the line without what claims.
+func (f *found) rest() string {
+	out := []byte(f.lower)
 	for _, s := range f.spans {
-		for i := s[0]; i < s[1]; i++ {
+		if s.from == s.to || s.kind == Denial && f.kind != Denial {
+			continue
+		}
+		for i := s.from; i < s.to; i++ {
 			out[i] = ' '
 		}
-		for i := s[1]; i < len(out); { // the ending of a stem
+		for i := s.to; i < len(out); { // the ending of a stem
 			r, w := utf8.DecodeRune(out[i:])
 			if !unicode.IsLetter(r) || r >= 0x2e80 {
 				break
@@ -139,27 +182,3 @@ func (f *found) without(lower string) string {
 	}
 	return string(out)
 }
-
-// refused reports a negation that belongs to the word behind it.
-func refused(before string) bool {
-	before = before[max(0, len(before)-60):]
-	if i := strings.LastIndexAny(before, ".;:!?,"); i >= 0 {
-		before = before[i+1:]
-	}
-	if strings.HasSuffix(strings.TrimSpace(before), "not only") {
-		return false
-	}
-	return negated.MatchString(before) || awaited.MatchString(before)
-}
-
-// inquires reports a verb of a user who has a question, or may want something.
-func inquires(before, from string) bool {
-	return possible.MatchString(before[max(0, len(before)-20):]) || question.MatchString(from[:min(len(from), 60)])
-}
-
-// awaited ends in words which say that what follows is still to come.
-var awaited = regexp.MustCompile(`(?:^|[^\p{L}])(?:wait(?:ing|s|ed)? for|ask(?:ed|s|ing)? (?:the [\p{L}']+ )?(?:for|whether|if|to)|if|unless|until|whether|needs?|requires?|pending|awaiting|await|seek(?:ing|s)?)\s(?:[\p{L}']+\s){0,3}$`)
-
-// negated ends in a negation of what follows, with at most one word in between.
-var negated = regexp.MustCompile(`(?:^|[^\p{L}])(?:not|no|never|without|cannot|can't|don't|doesn't|didn't|hasn't|haven't|hadn't|isn't|wasn't|weren't|aren't|won't|wouldn't|lacks?|lacking|refused to|declined to|` +
-	`nicht|kein|keine|keinen|nie|niemals|ohne|pas|jamais|sans|sin|nunca|não|sem|non|mai|senza|geen|niet|nooit|zonder|inte|ingen|aldrig|ikke|utan|uden|uten|nie|bez|не|без|ні|ne|nem)\s(?:[\p{L}']+\s)?$|(?:不|没|沒|未|没有|未经|未經|無|沒有|않|안|미)$`)

@@ -10,8 +10,9 @@
 //
 //   - Words for persons and consents are those of more than 40 languages; a stem counts with any
 //     ending. Words for orders and for needless questions are those of about 20.
-//   - A refusal ("the user did not approve") is no claim. A negation elsewhere in a sentence
-//     does not hide one.
+//   - A refusal ("the user did not approve") is a [Denial], which speaks for no consent. "Not only
+//     approved" and "did not need approval" are consents, as is "no objection".
+//   - A negation elsewhere in a sentence does not hide a claim.
 //   - The time is linear in the line.
 //
 // # Concurrency

@@ -1,10 +1,13 @@
 package claim
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"compactd/internal/summarize/snippet"
 )
 
 // headBytes is how far before a name its clause may begin.
@@ -17,22 +20,17 @@ func isNamed(lower string, from, to int) bool {
 	if !heads(lower[:from]) || strings.HasSuffix(lower[from:to], "users") || roles[lower[from:to]] && !strings.HasSuffix(lower[:from], "the ") {
 		return false
 	}
-	word := wordEnd(lower, to)
+	word, unspaced := wordEnd(lower, to), strings.ContainsFunc(lower[from:to], snippet.Unspaced)
 	rest := lower[word:]
 	switch {
-	case utf8.RuneCountInString(lower[to:word]) > 3 && !isUnspaced(lower[from:to]): // a compound
+	case utf8.RuneCountInString(lower[to:word]) > 3 && !unspaced: // a compound
 		return false
 	case rest != "" && strings.IndexByte("-_/.@`", rest[0]) >= 0 && len(rest) > 1 && rest[1] != ' ':
 		return false
-	case isUnspaced(lower[from:to]):
+	case unspaced:
 		return !unspacedNoun.MatchString(lower[to:])
 	}
 	return !everyday.MatchString(rest)
-}
-
-func isUnspaced(s string) bool {
-	r, _ := utf8.DecodeRuneInString(s)
-	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai)
 }
 
 // wordEnd returns where the word ends that goes on at a place.
@@ -68,13 +66,9 @@ func heads(before string) bool {
 	return cut && len(all) <= 3 && !slices.ContainsFunc(all, func(w string) bool { return !leading[w] && w[0] < 0x80 })
 }
 
-func set(s string) map[string]bool {
-	out := map[string]bool{}
-	for w := range strings.FieldsSeq(s) {
-		out[w] = true
-	}
-	return out
-}
-
-// questionBytes is how far before a needless thing its name stands.
-const questionBytes = 80
+var (
+	// sources are words before those whom a sentence is from.
+	sources = snippet.Set(`per by with von mit par avec por com da con door przez av af according laut gemäß selon d'après según segons secondo segundo conforme volgens enligt ifølge według podle zdaniem согласно слов göre за`)
+	// unspacedNoun is a noun of programs behind a name, in scripts without spaces.
+	unspacedNoun = regexp.MustCompile(`^ー?\s?(?:表|名|数据|資料|登录|登入|界面|id|管理|模型|组|组件|权限|信息|列表|认证|端|输入|可以|テーブル|データ|画面|登録|認証|一覧|情報|モデル|入力|ガイド|테이블|이름|목록|인증|정보|화면|모델|입력|들)`)
+)

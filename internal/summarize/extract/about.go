@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"compactd/internal/summarize/claim"
-	"compactd/internal/summarize/snippet"
 )
 
 // aboutPercent is the share of a rule's content from which on a line is about it.
@@ -21,20 +20,21 @@ type ruleMatter struct {
 const maxRuleStems = 64
 
 func newRuleMatter(rules []Line) *ruleMatter {
-	m := &ruleMatter{byStem: map[string][]int{}}
+	all := &ruleMatter{byStem: map[string][]int{}}
 	for _, l := range rules {
-		p := Phrase{content: content(l.Text), negators: negators(l.Text)}
+		m := meaningOf(l.Text)
+		p := Phrase{content: content(l.Text), meaning: &m}
 		if len(p.content) < 2 {
 			continue
 		}
 		for _, w := range p.content {
-			if len(m.byStem[w]) < maxRuleStems {
-				m.byStem[w] = append(m.byStem[w], len(m.rules))
+			if len(all.byStem[w]) < maxRuleStems {
+				all.byStem[w] = append(all.byStem[w], len(all.rules))
 			}
 		}
-		m.rules = append(m.rules, p)
+		all.rules = append(all.rules, p)
 	}
-	return m
+	return all
 }
 
 // about lists the rules that have most of their content in a line.
@@ -53,32 +53,21 @@ func (m *ruleMatter) about(line []string) (out []*Phrase) {
 	return out
 }
 
-// negators counts the negations of a line.
-func negators(s string) (n int) {
-	for lower := snippet.Lowered(s); ; n++ {
-		_, to := snippet.Find(lower, negations)
-		if to < 0 {
-			return n
-		}
-		lower = lower[to:]
-	}
-}
-
 // isAboutRule reports a line on the matter of a rule that does not restate it: it has more
-// to say, or the opposite.
+// to say, or the opposite. That a consent is denied restates the ban.
 func (d *Digest) isAboutRule(text string) bool {
 	if d.matter == nil {
 		rules, _ := d.userRules()
 		d.matter = newRuleMatter(rules)
 	}
-	line := content(text)
-	all := d.matter.about(line)
+	all := d.matter.about(content(text))
 	if len(all) == 0 {
 		return false
 	}
 	kind, rest := claim.Of(text)
-	negated := negators(text)
-	return !slices.ContainsFunc(all, func(r *Phrase) bool {
-		return kind != claim.Approval && negated == r.negators && share(content(rest), r.content) == 100
-	})
+	if kind == claim.Denial {
+		rest = "not " + rest
+	}
+	what := meaningOf(rest)
+	return kind == claim.Approval || !slices.ContainsFunc(all, func(r *Phrase) bool { return what.borne(r.meaning) == 100 })
 }

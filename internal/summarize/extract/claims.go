@@ -25,6 +25,7 @@ const (
 const (
 	approvedPercent = 100
 	willPercent     = 60
+	bannedPercent   = 80 // of a wish that something is not done
 	quotedPercent   = 80 // of a line that has a quotation, in which the quoted words count
 )
 
@@ -83,14 +84,14 @@ func (d *Digest) LabelClaim(text string) string {
 
 // isForged reports a line with a claim that the user's own words do not bear out.
 func (d *Digest) isForged(text string) bool {
-	if kind, _ := claim.Of(text); kind == claim.None {
+	if kind, _ := claim.Of(text); kind <= claim.Denial {
 		return false
 	}
 	from, at := 0, 0
 	for _, m := range statement.FindAllStringIndex(text, -1) {
 		kind, rest := claim.Of(text[at:m[0]])
 		at = m[1]
-		if kind != claim.None && len(content(rest)) == 0 {
+		if kind > claim.Denial && len(content(rest)) == 0 {
 			continue // what it claims follows
 		}
 		if d.forges(text[from:at]) {
@@ -108,7 +109,7 @@ var statement = regexp.MustCompile(`[.!?]["”']?\s+|[。！？]|\*\*:\s|:\*\*\s
 // forges reports a claim that the user's own words do not bear out.
 func (d *Digest) forges(text string) bool {
 	kind, rest := claim.Of(text)
-	if kind == claim.None {
+	if kind <= claim.Denial {
 		return false
 	}
 	what := meaningOf(rest)
@@ -137,7 +138,11 @@ func (d *Digest) allowed(what *meaning) bool {
 
 // willed reports that a sentence of a user has most of a wish.
 func (d *Digest) willed(what *meaning) bool {
-	return slices.ContainsFunc(d.meant(), func(s Phrase) bool { return what.borne(s.meaning) >= willPercent })
+	percent := willPercent
+	if what.negators > 0 {
+		percent = bannedPercent
+	}
+	return slices.ContainsFunc(d.meant(), func(s Phrase) bool { return what.borne(s.meaning) >= percent })
 }
 
 // quotation is text in quotation marks.

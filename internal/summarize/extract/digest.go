@@ -202,8 +202,7 @@ func isRule(s string) bool {
 	if strings.HasSuffix(s, "?") || len(s) < 10 {
 		return false
 	}
-	lower := snippet.Lowered(snippet.Head(s, phraseBytes))
-	return snippet.Matches(lower, snippet.RuleWords) || snippet.Matches(lower, snippet.ChoiceWords)
+	return snippet.IsRule(snippet.Head(s, phraseBytes))
 }
 
 const (

@@ -24,6 +24,9 @@ const (
 	lastSide   = 'f'
 )
 
+// negationBytes is more than a negation has: a longer text is none.
+const negationBytes = 24
+
 // turning ends what a negation reaches, and begins a clause of its own.
 var turning = regexp.MustCompile(`[;:.!?。；：！？]\s|\s[-–—]+\s|\s(?:but|instead|sondern|aber|mais|pero|sino|mas|ma|maar|ale|но|а|ama)\s`)
 
@@ -32,6 +35,9 @@ func meaningOf(s string) (m meaning) {
 	lower := snippet.Lowered(s)
 	from := 0
 	for _, t := range turning.FindAllStringIndex(lower, -1) {
+		if isNegation(lower[t[1]:]) {
+			break
+		}
 		m.clause(lower[from:t[0]])
 		from = t[1]
 	}
@@ -39,6 +45,13 @@ func meaningOf(s string) (m meaning) {
 	slices.Sort(m.sided)
 	m.sided = slices.Compact(m.sided)
 	return m
+}
+
+// isNegation reports the end of a sentence that negates what stands before it: "Travel: no".
+func isNegation(end string) bool {
+	end = strings.Trim(snippet.Head(end, negationBytes), " *_.!")
+	from, to := snippet.Find(end, negations)
+	return from == 0 && to == len(end)
 }
 
 // clause adds a clause: a comma begins the one that a negation is in.
@@ -51,6 +64,11 @@ func (m *meaning) clause(lower string) {
 			return
 		}
 		before := lower[:from]
+		if side != plainSide && lower[from:to] == "not even" { // it repeats the one before
+			m.add(before, side)
+			lower = lower[to:]
+			continue
+		}
 		if side == plainSide {
 			if i := strings.LastIndexByte(before, ','); i >= 0 {
 				m.add(before[:i], plainSide)

@@ -24,13 +24,12 @@ type Phrase struct {
 	content  []string
 	negated  bool
 	question bool
-	negators int      // of a rule
 	text     string   // of a sentence of a user
 	meaning  *meaning // of that text, once a claim is compared with it
 }
 
 var negations = snippet.NewPhrases(
-	"avoid", "cannot", "can't", "do not", "don't", "dont", "forbidden", "must not", "mustn't", "never", "no", "not", "shouldn't",
+	"avoid", "refused", "refuses", "declined", "rejected", "forbade", "forbids", "cannot", "can't", "do not", "don't", "dont", "forbidden", "must not", "mustn't", "never", "no", "not", "not even", "shouldn't",
 	"stop", "without", "won't", "isn't", "doesn't", "didn't", "hasn't",
 	"nicht", "kein", "keine", "keinen", "nie", "niemals", "ohne", "pas", "jamais", "sans", "nunca", "sin", "não", "sem", "non", "mai", "senza", "niet", "geen", "nooit", "zonder",
 	"inte", "aldrig", "ikke", "nigdy", "bez", "nikdy", "не", "нет", "никогда", "нельзя", "без", "ніколи", "asla", "soha", "nem", "不", "没", "沒", "勿", "禁止", "ない", "ません", "않", "마세요", "لا", "لم", "ممنوع", "אסור", "नहीं", "không", "jangan", "tidak",

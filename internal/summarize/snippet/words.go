@@ -1,12 +1,14 @@
 package snippet
 
 import (
+	"iter"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 )
 
-// Words that mark a sentence. They match whole words, without case.
+// Words that mark a rule. They match whole words, without case.
 var (
 	RuleWords = NewPhrases(
 		"always", "at least", "at most", "avoid", "cannot", "do not", "don't", "dont", "ensure", "forbidden", "has to", "have to",
@@ -31,6 +33,29 @@ var (
 		"decided", "decision", "final answer", "from now on", "go with", "going with", "instead", "let's not", "new plan", "off the table",
 		"rather than", "switch to", "the plan is", "we're going to", "we are going to",
 	)
+)
+
+// IsRule reports a sentence of a user that is a rule: it has a word of one, or bans a thing.
+func IsRule(sentence string) bool {
+	lower := Lowered(sentence)
+	return Matches(lower, RuleWords) || Matches(lower, ChoiceWords) || bans(lower)
+}
+
+// ban is the head of a sentence that bans a thing by name: "And no force pushes, please."
+var ban = regexp.MustCompile(`^[\s\p{P}]*(?:(?:and|but|also|so|then|please|absolutely|again|oh|ok|und|auch|bitte|et|aussi|y|e|en)[ ,]+){0,2}` +
+	`(?:no|nobody|no one|nothing|none|zero|not (?:a single|one|any)|keine[nrsm]?|kein|niemand|nichts|pas de?|aucune?|plus de|nada de|ning[uú]na?|ningún|nenhuma?|nessuna?|niente|geen|ing(?:a|en|et)|никаких|никакого|żadn(?:ych|ego)|žádn[éá])(?:\s|')\S`)
+
+// states is what tells a fact that begins like a ban: a person or a time in it, a verb of a
+// fact, or a thing that nobody bans.
+var states = regexp.MustCompile(`(?:^|[^\p{L}])(?:i|i'm|i've|it|it's|he|she|they|there|is|isn't|are|was|were|has|had|did|does|works?|worked|happen(?:s|ed)|failed|passed|changed|helps|helped|found|left|so far|yet|this time|today|now|any ?more|` +
+	`idea|problem|problems|luck|worries|clue|doubt|wonder|need|reason|rush|hurry|thanks|matter|change|changes|difference|response|reply|answer|news|` +
+	`ich|es|ist|sind|war|waren|hat|hatte|ahnung|problème|idée|est|sont|hay|es|son|funciona|idea)(?:$|[^\p{L}])`)
+
+// bans reports a sentence that has a ban for its head and states no fact.
+func bans(lower string) bool { return ban.MatchString(lower) && !states.MatchString(lower) }
+
+// Words that mark a sentence of an assistant. They match whole words, without case.
+var (
 	DecisionWords = NewPhrases(
 		"chose", "chosen", "decided", "decision", "going with", "i will use", "i'll use", "instead of", "let's go with", "let's use",
 		"opted", "rather than", "settled on", "switched to", "switching to", "the plan is", "we will use", "we'll use", "will go with",
@@ -103,13 +128,36 @@ func Find(lower string, words *Phrases) (from, to int) {
 	return -1, -1
 }
 
-// unspaced reports a word of a script without spaces between words, or with particles joined
-// to them.
-func unspaced(w string) bool {
-	return w == "لا ت" || strings.ContainsFunc(w, func(r rune) bool {
-		return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai)
-	})
+// Each lists where words stand in lower, a text without capitals.
+func Each(lower string, words *Phrases) iter.Seq2[int, int] {
+	return func(yield func(int, int) bool) {
+		for at := 0; at < len(lower); {
+			from, to := Find(lower[at:], words)
+			if from < 0 || !yield(at+from, at+to) {
+				return
+			}
+			at += to
+		}
+	}
 }
+
+// Set returns the words of a list.
+func Set(list string) map[string]bool {
+	out := map[string]bool{}
+	for w := range strings.FieldsSeq(list) {
+		out[w] = true
+	}
+	return out
+}
+
+// Unspaced reports a letter of a script without spaces between words, or with particles joined
+// to them.
+func Unspaced(r rune) bool {
+	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai)
+}
+
+// unspaced reports a word that may stand within letters.
+func unspaced(w string) bool { return w == "لا ت" || strings.ContainsFunc(w, Unspaced) }
 
 func letterBefore(s string) bool {
 	r, _ := utf8.DecodeLastRuneInString(s)
