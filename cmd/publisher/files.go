@@ -27,7 +27,7 @@ func (c *filesCmd) Run(ctx context.Context, f *flags) error {
 	if err != nil {
 		return err
 	}
-	return f.showKnown(all.Known, a, all, func(w io.Writer) error { return writeFiles(w, a, all) })
+	return f.showKnown(all.Known, a, all, func(w io.Writer) error { return writeFiles(w, all) })
 }
 
 // files joins all pages. A file that moves while they are read, since a turn has
@@ -50,7 +50,7 @@ func files(ctx context.Context, nc *nats.Conn, in events.FilesRequest) (*events.
 	return all, nil
 }
 
-func writeFiles(w io.Writer, a events.Address, r *events.FilesResponse) error {
+func writeFiles(w io.Writer, r *events.FilesResponse) error {
 	t := term.NewTable(w, term.Column{Name: "FILE", Min: 20}, term.Column{Name: "KIND"}, term.Column{Name: "TURNS"},
 		term.Column{Name: "READS", Right: true}, term.Column{Name: "CHANGES", Right: true}, term.Column{Name: "RESTORABLE", Drop: 1})
 	for _, x := range r.Files {

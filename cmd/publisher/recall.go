@@ -37,7 +37,7 @@ func (c *recallCmd) Run(ctx context.Context, f *flags) error {
 	if err != nil {
 		return err
 	}
-	return f.showKnown(whole.Known, a, whole, func(w io.Writer) error { return writeRecalled(w, a, whole) })
+	return f.showKnown(whole.Known, a, whole, func(w io.Writer) error { return writeRecalled(w, whole) })
 }
 
 // recall joins all pages of a turn.
@@ -75,7 +75,7 @@ func (c *recallCmd) search(ctx context.Context, f *flags, nc *nats.Conn, in even
 		}
 		in.Before, in.Ancestor = all.Before, all.Ancestor
 	}
-	return f.showKnown(all.Known, in.Address(), all, func(w io.Writer) error { return writeHits(w, in.Address(), &all) })
+	return f.showKnown(all.Known, in.Address(), all, func(w io.Writer) error { return writeHits(w, &all) })
 }
 
 // of names an ancestor before a place of it.
@@ -87,7 +87,7 @@ func of(ancestor string) string {
 }
 
 // writeRecalled writes the texts of messages as they are.
-func writeRecalled(w io.Writer, a events.Address, r *events.RecallResponse) error {
+func writeRecalled(w io.Writer, r *events.RecallResponse) error {
 	messages, err := r.Format.ReadAll(r.Messages)
 	if err != nil {
 		return fmt.Errorf("read the messages: %w", err)
@@ -124,7 +124,7 @@ func whole(p *events.Part) string {
 }
 
 // writeHits writes a line for each message found.
-func writeHits(w io.Writer, a events.Address, s *events.SearchResponse) error {
+func writeHits(w io.Writer, s *events.SearchResponse) error {
 	t := term.NewTable(w, term.Column{}, term.Column{}, term.Column{}, term.Column{Min: 20})
 	for _, h := range s.Hits {
 		t.Row(of(h.Ancestor)+fmt.Sprintf("turn %d", h.Turn), fmt.Sprintf("message %d", h.Index), h.Role, h.Excerpt)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"compactd/internal/compaction"
@@ -250,7 +251,7 @@ func (s *simulated) check() {
 		return
 	}
 	view, _, _ := s.ledger.View()
-	if s.base != nil && !view.Demands.Equal(s.demands) { // a model came whose provider has another rule: agents request the context then
+	if s.base != nil && !cmp.Equal(view.Demands, s.demands) { // a model came whose provider has another rule: agents request the context then
 		return
 	}
 	raw, err := s.render(view)

@@ -8,7 +8,6 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
-	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 	"compactd/internal/stored"
 )
@@ -129,7 +128,7 @@ func TestAt(t *testing.T) {
 			if err := p.Validate(); err != nil {
 				t.Errorf("at %d: %v", share, err)
 			}
-			if b := policy.CheckBudget(measure.Prompt{History: 1_000_000}, 1_000_000, 0, &p); !b.ShouldCompact {
+			if b := checkBudget(measure.Prompt{History: 1_000_000}, 1_000_000, 0, &p); !b.ShouldCompact {
 				t.Errorf("at %d: %+v", share, b)
 			}
 			if p.Summarize.Prepare > p.Threshold {

@@ -6,7 +6,6 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
-	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 )
 
@@ -187,7 +186,7 @@ func answerBudget(c *vectorCase) any {
 		own.Threshold = compaction.PPM(*in.CompactionThreshold*1e6 + 0.5)
 	}
 	window := c.manner.windows.Window(in.Provider, in.Model)
-	b := policy.CheckBudget(p, window, compaction.OutputReserve(window, in.MaxTokens), &own)
+	b := checkBudget(p, window, compaction.OutputReserve(window, in.MaxTokens), &own)
 	return fields{
 		"withinBudget": b.WithinBudget, "shouldCompact": b.ShouldCompact, "usageRatio": float64(b.UsagePPM) / 1e6,
 		"estimatedInputTokens": b.EstimatedInput, "availableInputTokens": b.AvailableInput,

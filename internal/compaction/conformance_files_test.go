@@ -7,6 +7,7 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/testkit/tags"
 )
 
 func init() {
@@ -20,10 +21,10 @@ func init() {
 		"shouldSummarizeFiles":         answerNeedSummaries,
 		"planFileSummarization":        answerSummaries,
 		"getEffectiveHistory":          answerEffective,
-		"tagForCondensation":           answerHide(events.Condensed),
-		"tagForTruncation":             answerHide(events.Truncated),
-		"removeCondensationTags":       answerShow(events.Condensed),
-		"removeTruncationTags":         answerShow(events.Truncated),
+		"tagForCondensation":           answerHide(tags.Condensed),
+		"tagForTruncation":             answerHide(tags.Truncated),
+		"removeCondensationTags":       answerShow(tags.Condensed),
+		"removeTruncationTags":         answerShow(tags.Truncated),
 	})
 }
 
@@ -230,10 +231,10 @@ type tagInput struct {
 func answerEffective(c *vectorCase) any {
 	var in tagInput
 	c.into(&in)
-	return fields{"messages": asJSON(events.Effective(in.Messages))}
+	return fields{"messages": asJSON(tags.Effective(in.Messages))}
 }
 
-func answerHide(tag events.Tag) func(*vectorCase) any {
+func answerHide(tag tags.Tag) func(*vectorCase) any {
 	return func(c *vectorCase) any {
 		var in tagInput
 		c.into(&in)
@@ -241,7 +242,7 @@ func answerHide(tag events.Tag) func(*vectorCase) any {
 	}
 }
 
-func answerShow(tag events.Tag) func(*vectorCase) any {
+func answerShow(tag tags.Tag) func(*vectorCase) any {
 	return func(c *vectorCase) any {
 		var in tagInput
 		c.into(&in)

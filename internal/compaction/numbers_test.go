@@ -154,7 +154,7 @@ func TestCheckBudget(t *testing.T) {
 		}
 		own := withoutSummaries()
 		own.Threshold = max(own.Threshold, c.trigger)
-		b := policy.CheckBudget(p, c.window, compaction.OutputReserve(c.window, c.maxOutput), &own)
+		b := checkBudget(p, c.window, compaction.OutputReserve(c.window, c.maxOutput), &own)
 		if b.EstimatedInput != c.total || b.AvailableInput != c.available || p.History != c.history ||
 			b.WithinBudget != c.within || b.ShouldCompact != c.compact {
 			t.Errorf("%s: %+v", c.name, b)

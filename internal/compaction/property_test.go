@@ -297,7 +297,7 @@ func (w *witness) returns(c *events.Compacted, raw []events.Raw) {
 		w.g.Fatalf("%s: %d of %d with code %q", c.Reason, c.Budget.EstimatedInput, c.Budget.AvailableInput, c.Code)
 	}
 	w.emitted[c.Generation] = raw
-	if c.RewoundTo == nil || !w.demands[*c.RewoundTo].Equal(w.demands[c.Generation]) {
+	if c.RewoundTo == nil || !cmp.Equal(w.demands[*c.RewoundTo], w.demands[c.Generation]) {
 		return
 	}
 	old := w.emitted[*c.RewoundTo]

@@ -233,11 +233,18 @@ func (a args) check() string {
 			return err.Error()
 		}
 	}
-	b := policy.CheckBudget(measure.Prompt{
+	b := checkBudget(measure.Prompt{
 		System: a.tokens("system"), History: a.tokens("history"), Current: a.tokens("current"),
 		Tools: a.tokens("tools"), Files: a.tokens("files"),
 	}, a.tokens("window"), a.tokens("reserve"), &p)
 	return fmt.Sprintf("%s within=%v compact=%v", budgetLine(b), b.WithinBudget, b.ShouldCompact)
+}
+
+// checkBudget is the budget with what the policy leaves of an output reserve.
+func checkBudget(p measure.Prompt, window, reserve measure.Tokens, policy *policy.Policy) events.Budget {
+	reserve = policy.Reserve(reserve)
+	m := policy.Thresholds(window, reserve, p.Fixed)
+	return m.BudgetOf(p, window, reserve, policy)
 }
 
 func budgetLine(b events.Budget) string {

@@ -12,6 +12,7 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/events/validate"
+	"compactd/internal/testkit/tags"
 )
 
 // B12: a running history of NeuroLink that hides messages behind its own summary
@@ -33,7 +34,7 @@ func TestAdoptTaggedHistory(t *testing.T) {
 		a.publish(object{"turn": 1, "replaces_from": 1, "format": "neurolink", "messages": messages})
 		return a
 	}
-	whole, effective := adopt(history), adopt(events.Effective(history))
+	whole, effective := adopt(history), adopt(tags.Effective(history))
 	if got, want := whole.ledger.Budget(), effective.ledger.Budget(); got != want {
 		t.Errorf("budget %+v, want %+v", got, want)
 	}
@@ -173,8 +174,8 @@ func TestMarkedSummary(t *testing.T) {
 
 		// Tagged by the agent: the originals behind the name of the summary.
 		tail := len(history) - at0 - 1
-		stored := append(events.Condensed.Hide(before[:len(before)-tail], at0, len(before), id), history[at0:]...)
-		if d := cmp.Diff(lines(history), lines(events.Effective(stored))); d != "" {
+		stored := append(tags.Condensed.Hide(before[:len(before)-tail], at0, len(before), id), history[at0:]...)
+		if d := cmp.Diff(lines(history), lines(tags.Effective(stored))); d != "" {
 			t.Errorf("the effective history: %s", d)
 		}
 		adopted := newAgent(t, configOf(t, withoutSummaries()))
@@ -183,7 +184,7 @@ func TestMarkedSummary(t *testing.T) {
 		if got, err := adopted.render(v); err != nil || lines(got) != lines(history) {
 			t.Errorf("adopted: %v\n%s\nwant\n%s", err, lines(got), lines(history))
 		}
-		if d := cmp.Diff(lines(before[at0:len(before)-tail]), lines(events.Condensed.Show(stored, id)[at0:len(before)-tail])); d != "" {
+		if d := cmp.Diff(lines(before[at0:len(before)-tail]), lines(tags.Condensed.Show(stored, id)[at0:len(before)-tail])); d != "" {
 			t.Errorf("shown again: %s", d)
 		}
 	}

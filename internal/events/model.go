@@ -18,8 +18,6 @@ type (
 	PartKind = dialect.PartKind
 	// Role is the author of a message.
 	Role = dialect.Role
-	// Tag is a way in which NeuroLink hides messages; see [dialect.Tag].
-	Tag = dialect.Tag
 	// Key represents a name where only equality counts; see [dialect.Key].
 	Key = dialect.Key
 )
@@ -55,17 +53,8 @@ func HostedEnd(parts []Part, i int) int { return dialect.HostedEnd(parts, i) }
 // HostedText is [dialect.HostedText].
 func HostedText(parts []Part) string { return dialect.HostedText(parts) }
 
-// The tags of NeuroLink.
-var (
-	Condensed = dialect.Condensed
-	Truncated = dialect.Truncated
-)
-
 // KeyOf is [dialect.KeyOf].
 func KeyOf[S string | []byte](name S) Key { return dialect.KeyOf(name) }
-
-// Effective is [dialect.Effective].
-func Effective(history []Raw) []Raw { return dialect.Effective(history) }
 
 // PathRead is [dialect.PathRead].
 func PathRead(tool string, args Raw) string { return dialect.PathRead(tool, args) }
@@ -95,9 +84,6 @@ func Members(raw Raw) iter.Seq2[string, Raw] { return codec.Members(raw) }
 
 // Text is [codec.Text].
 func Text(raw Raw) (s string, ok bool) { return codec.Text(raw) }
-
-// Pieces is [codec.Pieces].
-func Pieces(quoted Raw) iter.Seq[[]byte] { return codec.Pieces(quoted) }
 
 // Units is [codec.Units].
 func Units(s string) int { return codec.Units(s) }

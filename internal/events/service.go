@@ -171,15 +171,6 @@ func (r *StatsRequest) RequestedModel() Model {
 	return Model{Provider: r.Provider, Name: r.Model, MaxOutputTokens: r.MaxOutputTokens}
 }
 
-// RequestAddress names the session of any request.
-func RequestAddress(request []byte) (Address, error) {
-	env, err := decodeEnvelope(request, MaxSyncBytes) // the most of any
-	if err != nil {
-		return Address{}, err
-	}
-	return env.address(), env.problems.err()
-}
-
 // RequestTenant names the tenant of any request.
 func RequestTenant(request []byte) (string, error) {
 	env, err := decodeEnvelope(request, MaxSyncBytes)

@@ -196,17 +196,6 @@ func (r *SyncRequest) Encode() ([]byte, error) {
 	}{r, usage})
 }
 
-// SyncAddress names the session of a sync.
-func SyncAddress(request []byte) (Address, error) {
-	env, err := decodeEnvelope(request, MaxSyncBytes)
-	if err != nil {
-		return Address{}, err
-	}
-	a := env.address()
-	r := SyncRequest{Tenant: a.Tenant, Session: a.Session, Branch: env.text("branch")}
-	return r.Address(), env.problems.err()
-}
-
 // BranchID is the id of a branch of a session.
 func BranchID(session, branch string) string {
 	if id, err := SessionID(SessionName(session) + "/" + branch); err == nil {

@@ -39,7 +39,7 @@ func BenchmarkCheckpoint(b *testing.B) {
 				}
 			}
 			b.ReportMetric(float64(len(changes))*float64(b.N)/b.Elapsed().Seconds(), "rows/s")
-			b.ReportMetric(float64(s.Stats().Bytes)/(1<<20), "file-MB")
+			b.ReportMetric(float64(fileBytes(b, s))/(1<<20), "file-MB")
 		})
 	}
 }
@@ -67,7 +67,7 @@ func BenchmarkOpen(b *testing.B) {
 			if err := s.Close(); err != nil {
 				b.Fatal(err)
 			}
-			bytes := s.Stats().Bytes
+			bytes := fileBytes(b, s)
 			for b.Loop() {
 				s, set, err := Open(s.opt)
 				if err != nil || set != nil {

@@ -69,7 +69,7 @@ func list(tx *bolt.Tx, prefix, seek []byte, n int) (out []events.Address, err er
 	}
 	cur := b.Cursor()
 	for k, v := cur.Seek(seek); k != nil && bytes.HasPrefix(k, prefix) && len(out) < n; k, v = cur.Seek(seek) {
-		a, _, err := splitKey(k)
+		a, err := addressOf(k)
 		if err == nil {
 			_, err = verifyValue(k, v) // the checksum covers the key
 		}

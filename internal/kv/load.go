@@ -177,7 +177,7 @@ func (w *sweep) next(tx *bolt.Tx) (a events.Address, rows []compaction.Row, err 
 	if w.k == nil {
 		return a, nil, w.check()
 	}
-	if a, _, err = splitKey(w.k); err != nil {
+	if a, err = addressOf(w.k); err != nil {
 		return a, nil, err
 	}
 	prefix := []byte(prefixOf(a))

@@ -158,7 +158,7 @@ func makeBase(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%d sessions, %d rows, %d pages", len(m), m.rows(), s.Stats().Bytes/pageSize)
+	t.Logf("%d sessions, %d rows, %d pages", len(m), m.rows(), fileBytes(t, s)/pageSize)
 }
 
 func damageOptions(dir string) Options {

@@ -46,16 +46,15 @@ func checksum(key, data []byte) uint32 {
 // prefixOf returns what all keys of a session begin with.
 func prefixOf(a events.Address) string { return a.String() + "\x00" }
 
-// splitKey returns the address and the name in a key, and an error for what no
-// checkpoint ever wrote.
-func splitKey(key []byte) (events.Address, string, error) {
+// addressOf returns the address in a key, and an error for what no checkpoint ever wrote.
+func addressOf(key []byte) (events.Address, error) {
 	address, name, ok := bytes.Cut(key, []byte{0})
 	tenant, session, ok2 := bytes.Cut(address, []byte{'.'})
 	a := events.Address{Tenant: string(tenant), Session: string(session)}
 	if !ok || !ok2 || a.Validate() != nil || !validName(string(name)) {
-		return events.Address{}, "", fmt.Errorf("%q is no key", key)
+		return events.Address{}, fmt.Errorf("%q is no key", key)
 	}
-	return a, string(name), nil
+	return a, nil
 }
 
 func validName(s string) bool {

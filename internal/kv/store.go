@@ -166,25 +166,6 @@ func (s *Store) Sessions() int {
 	return len(s.index.sessions)
 }
 
-// Stats are figures for metrics and people.
-type Stats struct {
-	Bytes    int64  // size of the file; it never shrinks
-	Rows     uint64 // of all ledgers
-	Sessions int
-}
-
-// Stats returns the figures as of the last checkpoint.
-func (s *Store) Stats() Stats {
-	st := Stats{Sessions: s.Sessions()}
-	if info, err := os.Stat(s.opt.Path); err == nil {
-		st.Bytes = info.Size()
-	}
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	st.Rows = s.head.rows
-	return st
-}
-
 // Close puts everything on disk, flags the file as closed and releases it. The
 // file is released even when there is an error; then the next Open takes it for
 // one that was left open. Closing twice is fine.

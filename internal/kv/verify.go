@@ -94,7 +94,7 @@ func (v *verified) readRows(p *pages, entries map[string][]byte) error {
 			return damaged("%w", err)
 		}
 		if len(prefix) == 0 || !bytes.HasPrefix(key, prefix) {
-			if _, _, err := splitKey(key); err != nil {
+			if _, err := addressOf(key); err != nil {
 				return damaged("%w", err)
 			}
 			v.index.add(prefix, session)

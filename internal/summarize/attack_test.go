@@ -16,6 +16,7 @@ import (
 	"compactd/internal/summarize/extract"
 	"compactd/internal/summarize/llm"
 	"compactd/internal/summarize/model"
+	"compactd/internal/summarize/summarizetest"
 )
 
 // otherCanary is what another session sent the same model in confidence.
@@ -155,7 +156,7 @@ func withstood(t *testing.T, pos string, in summarize.Input, s *events.Summary) 
 			fail("the record has lost %q", pin)
 		}
 	}
-	if diff := cmp.Diff(extract.Record(in), s.Record); diff != "" {
+	if diff := cmp.Diff(summarizetest.Record(in), s.Record); diff != "" {
 		fail("the record is not that of code: %s", diff)
 	}
 	for _, form := range roleForms {

@@ -9,6 +9,7 @@ import (
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
 	"compactd/internal/summarize/llm"
+	"compactd/internal/summarize/summarizetest"
 )
 
 // instruct is a range whose messages of the system instruct the agent.
@@ -58,7 +59,7 @@ func TestNewestInstructionsStay(t *testing.T) {
 	for n := range 200 {
 		orders = append(orders, orderOf(1, n))
 	}
-	record := extract.Record(summarize.Input{Format: events.OpenAI, Messages: instruct(busyRange(1, 300), orders...), MaxUnits: 12_000})
+	record := summarizetest.Record(summarize.Input{Format: events.OpenAI, Messages: instruct(busyRange(1, 300), orders...), MaxUnits: 12_000})
 	var got []string
 	users := 0
 	for _, l := range record {
@@ -76,7 +77,7 @@ func TestNewestInstructionsStay(t *testing.T) {
 	if want := orders[len(orders)-len(got):]; strings.Join(got, "|") != strings.Join(want, "|") {
 		t.Errorf("got %q", got)
 	}
-	long := extract.Record(summarize.Input{Format: events.OpenAI, Messages: instruct(busyRange(1, 60), strings.Repeat("a very long order ", 5_000)), MaxUnits: 12_000})
+	long := summarizetest.Record(summarize.Input{Format: events.OpenAI, Messages: instruct(busyRange(1, 60), strings.Repeat("a very long order ", 5_000)), MaxUnits: 12_000})
 	if long[0].Kind != events.RecordInstruction || !strings.HasSuffix(long[0].Text, "…") || len(long) < 3 {
 		t.Errorf("%d facts, the first %.60q", len(long), long[0].Text)
 	}

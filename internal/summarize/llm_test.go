@@ -17,6 +17,7 @@ import (
 	"compactd/internal/summarize/extract"
 	"compactd/internal/summarize/llm"
 	"compactd/internal/summarize/model"
+	"compactd/internal/summarize/summarizetest"
 )
 
 func useModels(models ...model.Model) *llm.Summarizer { return llm.New(models, nil) }
@@ -34,7 +35,7 @@ func TestLLMUsesTheModel(t *testing.T) {
 	if got.Model != "fake/echo" || got.Prompt != llm.PromptVersion || got.Usage.Input != 1_000 {
 		t.Errorf("model %q, prompt %q, usage %v", got.Model, got.Prompt, got.Usage)
 	}
-	if diff := cmp.Diff(extract.Record(in), got.Record); diff != "" {
+	if diff := cmp.Diff(summarizetest.Record(in), got.Record); diff != "" {
 		t.Errorf("not the record that code makes:\n%s", diff)
 	}
 	if !strings.Contains(got.Text, "- I decided to do step 19 of range 1 in two parts.") {

@@ -9,6 +9,7 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
+	"compactd/internal/summarize/summarizetest"
 )
 
 // busyRange is a range with something for every section, all of it new.
@@ -106,7 +107,7 @@ func TestRecordDropsInOrder(t *testing.T) {
 			}}})
 		}
 		got := map[events.RecordKind]int{}
-		for _, r := range extract.Record(summarize.Input{Messages: msgs, MaxUnits: limit}) {
+		for _, r := range summarizetest.Record(summarize.Input{Messages: msgs, MaxUnits: limit}) {
 			if !strings.Contains(r.Text, " more, recall turn") {
 				got[r.Kind]++
 			}

@@ -17,6 +17,7 @@ import (
 	"compactd/internal/summarize/attached"
 	"compactd/internal/summarize/extract"
 	"compactd/internal/summarize/snippet"
+	"compactd/internal/summarize/summarizetest"
 )
 
 // pieces of which messages are made: plain, hostile, and what the summarizer
@@ -197,7 +198,7 @@ func checkSize(t interface{ Fatalf(string, ...any) }, s *events.Summary, limit i
 func TestRecordIsComplete(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawConversation(t, 1)
-		record := extract.Record(c.input(nil, 100_000))
+		record := summarizetest.Record(c.input(nil, 100_000))
 		for _, p := range c.changed {
 			if !hasLine(record, events.RecordPathChanged, p) {
 				t.Fatalf("changed %q is not in the record:\n%s", p, recordText(record))
@@ -226,7 +227,7 @@ func TestDataURLsInARow(t *testing.T) {
 		image + ": the same":             "attached text: [image]: the same", // a definition of "image" as it is shown
 		"see " + image + image + " here": "see [image][image] here",
 	} {
-		record := extract.Record(summarize.Input{Format: events.Anthropic, MaxUnits: 100_000, Messages: []summarize.Message{
+		record := summarizetest.Record(summarize.Input{Format: events.Anthropic, MaxUnits: 100_000, Messages: []summarize.Message{
 			{Turn: 1, Message: events.Message{Role: events.RoleUser, Parts: []events.Part{{Kind: events.PartText, Text: text}}}},
 		}})
 		if !hasLine(record, events.RecordUser, want) {

@@ -10,7 +10,7 @@ import (
 
 	"compactd/internal/events"
 	"compactd/internal/summarize"
-	"compactd/internal/summarize/extract"
+	"compactd/internal/summarize/summarizetest"
 )
 
 // busy is a range with more facts than a record holds: what a user wants, what an
@@ -45,9 +45,9 @@ func busy(first, turns int) []summarize.Message {
 func TestRecordBounds(t *testing.T) {
 	const room = 200_000
 	in := summarize.Input{Format: events.Anthropic, Messages: busy(1, 20), MaxUnits: room}
-	one := extract.Record(in)
+	one := summarizetest.Record(in)
 	checkRecord(t, one, 7_000)
-	next := extract.Record(summarize.Input{
+	next := summarizetest.Record(summarize.Input{
 		Format: events.Anthropic, Messages: busy(21, 15), MaxUnits: room,
 		Previous: &events.Summary{Text: "x", Record: one},
 	})
@@ -71,7 +71,7 @@ func TestFolds(t *testing.T) {
 	var previous *events.Summary
 	for first := 1; first <= 15*turns; first += turns {
 		in := summarize.Input{Format: events.Anthropic, Messages: busy(first, turns), MaxUnits: 12_000, Previous: previous}
-		previous = &events.Summary{Text: "x", Record: extract.Record(in)}
+		previous = &events.Summary{Text: "x", Record: summarizetest.Record(in)}
 		checkRecord(t, previous.Record, 8_520)
 		for _, k := range []struct {
 			kind events.RecordKind
@@ -133,12 +133,12 @@ func TestUnmarkedFailures(t *testing.T) {
 		{Turn: 1, Index: 1, Message: events.Message{Role: events.RoleAssistant, Parts: []events.Part{{Kind: events.PartCall, CallID: "1", Tool: "book", Args: events.Raw(`{"id":7}`)}}}},
 		{Turn: 2, Message: events.Message{Role: events.RoleTool, Parts: []events.Part{{Kind: events.PartResult, CallID: "1", Text: "Error: no such flight"}}}},
 	}}
-	for _, l := range extract.Record(in) {
+	for _, l := range summarizetest.Record(in) {
 		if l.Kind == events.RecordFailure && strings.Contains(l.Text, "Error: no such flight") {
 			return
 		}
 	}
-	t.Errorf("the record has no failure: %v", extract.Record(in))
+	t.Errorf("the record has no failure: %v", summarizetest.Record(in))
 }
 
 func checkRecord(t *testing.T, record []events.RecordLine, most int) {
@@ -170,7 +170,7 @@ func TestRecordOfShellAndPatches(t *testing.T) {
 		}}})
 	}
 	got := map[events.RecordKind][]string{}
-	for _, r := range extract.Record(summarize.Input{Messages: messages, MaxUnits: 20_000}) {
+	for _, r := range summarizetest.Record(summarize.Input{Messages: messages, MaxUnits: 20_000}) {
 		got[r.Kind] = append(got[r.Kind], r.Text)
 	}
 	for _, all := range got {
@@ -189,7 +189,7 @@ func TestRecordOfShellBlocks(t *testing.T) {
 	add := func(turn int64, role events.Role, text string) summarize.Message {
 		return summarize.Message{Turn: turn, Message: events.Message{Role: role, Parts: []events.Part{{Kind: events.PartText, Text: text}}}}
 	}
-	record := extract.Record(summarize.Input{MaxUnits: 20_000, Messages: []summarize.Message{
+	record := summarizetest.Record(summarize.Input{MaxUnits: 20_000, Messages: []summarize.Message{
 		add(1, events.RoleUser, "Fix it."),
 		add(2, events.RoleAssistant, "THOUGHT: look.\n\n```bash\ncat src/a.py && sed -i 's/x/y/' src/b.py\n```"),
 		add(3, events.RoleUser, "<returncode>0</returncode>\n<output>\nx\n</output>"),

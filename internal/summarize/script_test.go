@@ -13,6 +13,7 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
+	"compactd/internal/summarize/summarizetest"
 )
 
 // The scripts under testdata show what becomes of small conversations; go test
@@ -55,7 +56,7 @@ func TestScripts(t *testing.T) {
 			}
 			in.Messages = scriptMessages(t, in.Format, d.Input)
 			if d.Cmd == "record" {
-				return recordText(extract.Record(in))
+				return recordText(summarizetest.Record(in))
 			}
 			s, err := extract.New().Summarize(t.Context(), in)
 			switch {

@@ -12,6 +12,7 @@ import (
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
 	"compactd/internal/summarize/model"
+	"compactd/internal/summarize/summarizetest"
 )
 
 // places are where a secret may stand in a history.
@@ -106,7 +107,7 @@ func TestSecretsInArguments(t *testing.T) {
 		in := summarize.Input{MaxUnits: 20_000, Messages: []summarize.Message{{Turn: 1, Message: events.Message{
 			Role: events.RoleAssistant, Parts: []events.Part{{Kind: events.PartCall, CallID: "a", Tool: "Write", Args: events.Raw(c.args)}},
 		}}}}
-		if !hasLine(extract.Record(in), events.RecordPathChanged, c.path) {
+		if !hasLine(summarizetest.Record(in), events.RecordPathChanged, c.path) {
 			t.Errorf("%.80s: the path is lost", c.args)
 		}
 	}

@@ -19,7 +19,7 @@ import (
 // Another tenant still has its model.
 func TestTenantOverQuota(t *testing.T) {
 	first, second := echo(), echo()
-	q := quota.New(quota.Limits{CallsPerMinute: 1, TokensPerHour: 1_000_000}, quota.InMemory())
+	q := quota.New(quota.Limits{CallsPerMinute: 1, TokensPerHour: 1_000_000}, summarizetest.InMemory())
 	n := llm.New([]model.Model{q.Guard(first), q.Guard(second)}, nil)
 	var attempts []summarize.Attempt
 	ask := func(tenant string) *events.Summary {

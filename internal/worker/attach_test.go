@@ -163,7 +163,7 @@ func TestAttachByModel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q := quota.New(quota.Limits{CallsPerMinute: 1}, quota.InMemory())
+	q := quota.New(quota.Limits{CallsPerMinute: 1}, summarizetest.InMemory())
 	env := newEnv(t, t.TempDir())
 	env.summarizer = llm.New([]model.Model{q.Guard(m)}, nil)
 	var mu sync.Mutex

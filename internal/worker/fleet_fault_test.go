@@ -22,6 +22,7 @@ import (
 	"compactd/internal/broker/embedded"
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
+	"compactd/internal/events"
 	"compactd/internal/testkit/cluster"
 	"compactd/internal/testkit/figures"
 )
@@ -276,8 +277,12 @@ func (f *workerFleet) checkEpochs() {
 	f.t.Helper()
 	newest := map[string]uint64{} // by partition
 	err := stream.ReadStream(f.t.Context(), f.js, topology.OutcomesStream, "out.>", 1, 0, func(m jetstream.Msg, seq uint64) error {
-		marker, ok, err := commit.ParseMarker(m.Headers())
-		if err != nil || !ok {
+		var marker commit.Marker
+		text := m.Headers().Get(commit.HeaderMarker)
+		if text == "" {
+			return nil
+		}
+		if err := events.Unmarshal([]byte(text), &marker); err != nil {
 			return err
 		}
 		partition := strings.Split(m.Subject(), ".")[1]

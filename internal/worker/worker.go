@@ -87,7 +87,7 @@ type Config struct {
 	// marker. Default 1 s.
 	MarkerEvery time.Duration
 	// DrainTimeout bounds a stop: the last commits, checkpoints and snapshots, and the
-	// release of the leases. Default [DefaultDrainTimeout].
+	// release of the leases. Default [partition.DefaultDrainTimeout].
 	DrainTimeout time.Duration
 	// MaxAhead is how many events with outcomes may be decided and not yet
 	// committed, in each partition. Default 4,096.
@@ -113,14 +113,6 @@ func (c *Config) validate() error {
 	}
 	return errors.Join(errs...)
 }
-
-// DefaultDrainTimeout is how long a stop may take, from the end of Run's context to the end
-// of Run.
-const DefaultDrainTimeout = partition.DefaultDrainTimeout
-
-// ErrDrain: the stop ran out of time. No turn is lost; what is not committed is decided
-// again at the next start.
-var ErrDrain = partition.ErrDrain
 
 // Worker serves its share of the partitions of one log: all of them, when it is
 // alone.
@@ -200,7 +192,7 @@ func (w *Worker) Limiter() *limit.Limiter { return w.config.Limiter }
 func (w *Worker) Ready() <-chan struct{} { return w.caughtUp }
 
 // Run serves until ctx ends, then stops reading, commits what is decided, hands
-// its partitions over, and returns nil, all of it within DrainTimeout; [ErrDrain] means
+// its partitions over, and returns nil, all of it within DrainTimeout; [partition.ErrDrain] means
 // that there was no time to commit everything. Any other end is an error. That another
 // worker takes over a partition is none.
 func (w *Worker) Run(ctx context.Context) error {

@@ -68,7 +68,7 @@ func TestCommit(t *testing.T) {
 }
 
 // Who reads OUTCOMES in order finds the markers where commits ended, only there.
-func TestParseMarker(t *testing.T) {
+func TestParseHeader(t *testing.T) {
 	w := newEnv(t)
 	c := w.takeOver("me")
 	for i, n := range []int{3, 1} {
@@ -78,7 +78,7 @@ func TestParseMarker(t *testing.T) {
 	}
 	got := map[uint64]uint64{}
 	err := stream.ReadStream(t.Context(), w.JS, topology.OutcomesStream, events.OutcomeFilter(1), 0, 0, func(m jetstream.Msg, seq uint64) error {
-		marker, ok, err := ParseMarker(m.Headers())
+		marker, ok, err := parseHeader(m.Headers())
 		if ok {
 			got[seq] = marker.Cursor
 		}
@@ -87,7 +87,7 @@ func TestParseMarker(t *testing.T) {
 	if diff := cmp.Diff(map[uint64]uint64{1: 0, 4: 10, 5: 11}, got); diff != "" || err != nil {
 		t.Errorf("%v %s", err, diff)
 	}
-	if _, _, err := ParseMarker(nats.Header{HeaderMarker: {"{"}}); err == nil {
+	if _, _, err := parseHeader(nats.Header{HeaderMarker: {"{"}}); err == nil {
 		t.Error("a broken marker was read")
 	}
 }

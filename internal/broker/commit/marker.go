@@ -87,12 +87,7 @@ func (w *maxWait) end(ctx context.Context, js jetstream.JetStream, read func(tim
 	return e, err
 }
 
-// ParseMarker reads the marker off a message of OUTCOMES; false when it has none.
-func ParseMarker(h nats.Header) (Marker, bool, error) {
-	t, ok, err := parseHeader(h)
-	return t.Marker, ok, err
-}
-
+// parseHeader reads the marker off a message of OUTCOMES; false when it has none.
 func parseHeader(h nats.Header) (markerText, bool, error) {
 	v := h[HeaderMarker]
 	if len(v) == 0 {

@@ -5,13 +5,6 @@ import (
 	"compactd/internal/events"
 )
 
-// CheckBudget is [BudgetOf] with what the policy leaves of an output reserve.
-func CheckBudget(p measure.Prompt, window, reserve measure.Tokens, policy *Policy) events.Budget {
-	reserve = policy.Reserve(reserve)
-	m := policy.Thresholds(window, reserve, p.Fixed)
-	return m.BudgetOf(p, window, reserve, policy)
-}
-
 // BudgetOf compares a prompt with the available input, window − reserve, and with the places
 // that the policy sets.
 func (m *Thresholds) BudgetOf(p measure.Prompt, window, reserve measure.Tokens, policy *Policy) events.Budget {

@@ -12,6 +12,13 @@ import (
 	"compactd/internal/events"
 )
 
+// checkBudget is the budget with what the policy leaves of an output reserve.
+func checkBudget(p measure.Prompt, window, reserve measure.Tokens, policy *policy.Policy) events.Budget {
+	reserve = policy.Reserve(reserve)
+	m := policy.Thresholds(window, reserve, p.Fixed)
+	return m.BudgetOf(p, window, reserve, policy)
+}
+
 // The three ways to set the trigger (A11), and where each level begins (A12): a
 // level lasts until the next one; -1 is one that is not emitted.
 func TestTriggers(t *testing.T) {
@@ -61,7 +68,7 @@ func TestTriggers(t *testing.T) {
 					continue
 				}
 				for _, at := range []measure.Tokens{x.from - 1, x.from} {
-					b := policy.CheckBudget(measure.Prompt{History: at}, c.window, c.reserve, &p)
+					b := checkBudget(measure.Prompt{History: at}, c.window, c.reserve, &p)
 					if b.AvailableInput != int64(c.available) {
 						t.Fatalf("available input is %d, want %d", b.AvailableInput, c.available)
 					}
@@ -99,7 +106,7 @@ func TestPercentLeft(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := policy.CheckBudget(measure.Prompt{History: c.history}, 200_000, 64_000, &p).PercentLeft; got != c.want {
+		if got := checkBudget(measure.Prompt{History: c.history}, 200_000, 64_000, &p).PercentLeft; got != c.want {
 			t.Errorf("%s at %d: %d %%, want %d %%", c.policy, c.history, got, c.want)
 		}
 	}
@@ -127,7 +134,7 @@ func TestLevelsRise(t *testing.T) {
 		slices.Sort(inputs)
 		last := 0
 		for _, in := range inputs {
-			b := policy.CheckBudget(measure.Prompt{History: in}, window, reserve, &p)
+			b := checkBudget(measure.Prompt{History: in}, window, reserve, &p)
 			now := slices.Index(order, b.Level)
 			if now < last {
 				t.Fatalf("%+v: at %d the level is %s, and was %s below", p, in, b.Level, order[last])

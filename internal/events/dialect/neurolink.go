@@ -97,9 +97,9 @@ func (n *neurolinkMessage) read(w *Reader) {
 			n.failed = success.Kind() == 'f'
 		case "isTruncationMarker":
 			n.replaces = isTrue(w.Value()) || n.replaces
-		case "sessionId", "userId", Condensed.id, Truncated.id: // of the store, not of the message
+		case "sessionId", "userId", "condenseId", "truncationId": // of the store, not of the message
 			w.Value()
-		case Condensed.parent, Truncated.parent:
+		case "condenseParent", "truncationParent":
 			n.hidden = stringOf(w.Value()) != "" || n.hidden
 		default:
 			w.other(key)
@@ -226,10 +226,10 @@ func createNeuroLink(m Message, content Raw, tool *Part) []codec.Member {
 		ms = append(ms, codec.Member{Name: "timestamp", Value: m.Timestamp})
 	}
 	if m.Condensation != "" {
-		ms = append(ms, codec.Member{Name: Condensed.id, Value: codec.Quote(m.Condensation)}, codec.Member{Name: "metadata", Value: Raw(`{"isSummary":true}`)})
+		ms = append(ms, codec.Member{Name: "condenseId", Value: codec.Quote(m.Condensation)}, codec.Member{Name: "metadata", Value: Raw(`{"isSummary":true}`)})
 	}
 	if m.Truncation != "" {
-		ms = append(ms, codec.Member{Name: Truncated.id, Value: codec.Quote(m.Truncation)}, codec.Member{Name: "isTruncationMarker", Value: Raw(`true`)})
+		ms = append(ms, codec.Member{Name: "truncationId", Value: codec.Quote(m.Truncation)}, codec.Member{Name: "isTruncationMarker", Value: Raw(`true`)})
 	}
 	if tool == nil {
 		return ms

@@ -1,7 +1,5 @@
 package traits
 
-import "slices"
-
 // alternating are the providers of chat completions that refuse two messages of the user, or
 // of the assistant, one after the other.
 //
@@ -11,6 +9,3 @@ import "slices"
 // alternate user/assistant/user/assistant/...". Those of other models behind these two take
 // joined messages too.
 var alternating = []string{"mistral", "mistralai", "perplexity", "vllm", "ollama"}
-
-// Alternates reports whether a provider refuses two messages of one role in a row.
-func Alternates(provider string) bool { return slices.Contains(alternating, squeeze(provider)) }

@@ -8,7 +8,7 @@ func TestAlternates(t *testing.T) {
 		"mistral": true, "Mistral AI": true, "perplexity": true, "vLLM": true, "ollama": true,
 		"openai": false, "": false, "azure": false, "deepseek": false,
 	} {
-		if Alternates(provider) != want {
+		if DemandsOf("openai", provider, "").Alternates != want {
 			t.Errorf("%q: %t", provider, !want)
 		}
 	}

@@ -9,19 +9,13 @@ import (
 // table serves all: the renderer makes histories by it, package validate checks them by it, and
 // so does the strict provider of the tests.
 type Demands struct {
-	Alternates bool     // refuses two messages of the user, or of the assistant, in a row; see [Alternates]
+	Alternates bool     // refuses two messages of the user, or of the assistant, in a row
 	Reasons    bool     // refuses calls without reasoning; see [DemandsReasoning]
 	Drops      []string // members of an assistant's message that it refuses; see [RefusesReasoning]
 	IDs        IDs      // of calls
 	UniqueIDs  bool     // refuses an id that another call of the history has
 	Bridges    bool     // refuses a user's message behind a tool's; see [Bridges]
 	NoPrefill  bool     // refuses a history that ends with an assistant's words; see [RefusesPrefill]
-}
-
-// Equal reports whether two providers demand the same.
-func (d Demands) Equal(x Demands) bool {
-	same := slices.Equal(d.Drops, x.Drops)
-	return same && d.Alternates == x.Alternates && d.Reasons == x.Reasons && d.IDs == x.IDs && d.UniqueIDs == x.UniqueIDs && d.Bridges == x.Bridges && d.NoPrefill == x.NoPrefill
 }
 
 // MaxMarks is how many marks for a provider's cache a call may have, those of its system prompt

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // The ids that providers take, and those that they take in the place of others: the same for the
@@ -63,7 +65,7 @@ func TestDemandsOf(t *testing.T) {
 		{"ai-sdk", "bedrock", "us.anthropic.claude-opus-5-v1:0"}: {IDs: IDs{Plain: true, Max: 64}, UniqueIDs: true, NoPrefill: true},
 		{"neurolink", "ollama", "llama-4"}:                       {Alternates: true},
 	} {
-		if got := DemandsOf(call[0], call[1], call[2]); !got.Equal(want) {
+		if got := DemandsOf(call[0], call[1], call[2]); !cmp.Equal(want, got) {
 			t.Errorf("%q: %+v, want %+v", call, got, want)
 		}
 	}

@@ -2,7 +2,7 @@
 // tasks from the messages themselves, without a model, a key or a network.
 //
 //	s, err := extract.New().Summarize(ctx, in)
-//	facts := extract.Record(in) // the record alone
+//	facts := extract.Scan(&in).Record(in.Limit()) // the record alone
 //
 // A summary has two parts. The text has ten sections ([Sections]), from the goal to the
 // next step. The record is a list of facts: user messages, paths, tasks, failures,

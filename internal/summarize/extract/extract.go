@@ -49,15 +49,3 @@ func FromDigest(d *Digest, maxMessage int) (*events.Summary, error) {
 	}
 	return &events.Summary{Text: text, Record: record, Model: Model, Prompt: Prompt}, nil
 }
-
-// Record returns the facts of a range, merged with those of the previous
-// summary, without secrets. It needs no model and takes at most half of MaxUnits,
-// less where that would leave the text no room, and never more than about 2,500
-// tokens, 4,000 where it continues another.
-func Record(in summarize.Input) []events.RecordLine {
-	in, err := summarize.SanitizeInput(context.Background(), in)
-	if err != nil {
-		return nil // the context never ends
-	}
-	return summarize.RedactSummary(&events.Summary{Record: Scan(&in).Record(in.Limit())}).Record
-}

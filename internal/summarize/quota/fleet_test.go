@@ -13,6 +13,7 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/summarize/model"
 	"compactd/internal/summarize/quota"
+	"compactd/internal/summarize/summarizetest"
 )
 
 // E7: the workers of a fleet share what a tenant may use, and it is not given back when they
@@ -107,7 +108,7 @@ func (a *away) Load(ctx context.Context, tenant string) ([]byte, uint64, error) 
 // E7: while the store is away no model is called, and what was used meanwhile is counted
 // later.
 func TestStoreAway(t *testing.T) {
-	store := &away{Store: quota.InMemory(), err: errors.New("no response from stream")}
+	store := &away{Store: summarizetest.InMemory(), err: errors.New("no response from stream")}
 	f := &fake{usage: events.SummaryUsage{Input: 1_200}}
 	q := quota.New(quota.Limits{CallsPerMinute: 100, TokensPerHour: 1_000}, store)
 	m := q.Guard(f)

@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"container/list"
 	"context"
 	"errors"
 	"fmt"
@@ -36,7 +37,7 @@ type Quota struct {
 	store  Store
 
 	mu     sync.Mutex // guards owners
-	owners *recent[*tenant]
+	owners recent
 }
 
 // tenant is what this worker has of a tenant.
@@ -49,7 +50,7 @@ type tenant struct {
 
 // New returns a quota that counts in a store.
 func New(l Limits, s Store) *Quota {
-	return &Quota{limits: l, store: s, owners: newRecent[*tenant]()}
+	return &Quota{limits: l, store: s, owners: recent{map[string]*list.Element{}, list.New()}}
 }
 
 // Guard returns m for those who have something left: Complete is on the account of
@@ -68,11 +69,7 @@ func (q *Quota) of(name string) *tenant {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	t := q.owners.of(name)
-	if *t == nil {
-		*t = &tenant{name: name}
-	}
-	return *t
+	return q.owners.of(name)
 }
 
 // The reasons why a call is refused.

@@ -14,6 +14,7 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/summarize/model"
 	"compactd/internal/summarize/quota"
+	"compactd/internal/summarize/summarizetest"
 )
 
 // fake takes some time for each answer, and states what it cost.
@@ -64,7 +65,7 @@ func TestShares(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				m := quota.New(c.limits, quota.InMemory()).Guard(&c.model)
+				m := quota.New(c.limits, summarizetest.InMemory()).Guard(&c.model)
 				for i, r := range strings.ReplaceAll(c.script, " ", "") {
 					switch r {
 					case '+':
@@ -98,7 +99,7 @@ func TestNeverMore(t *testing.T) {
 		var bad error
 		synctest.Test(t, func(t *testing.T) {
 			f := &fake{usage: events.SummaryUsage{Input: usage}, takes: time.Second}
-			m := quota.New(limits, quota.InMemory()).Guard(f)
+			m := quota.New(limits, summarizetest.InMemory()).Guard(f)
 			var at []time.Time
 			for _, p := range pauses {
 				time.Sleep(time.Duration(p) * time.Second)
@@ -131,33 +132,11 @@ func tooMany(at []time.Time, l quota.Limits, usage int64) error {
 	return nil
 }
 
-// Tenants without number take a bounded memory: the one whose last call is oldest is
-// dropped first, one that keeps calling never.
-func TestManyTenants(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := quota.New(quota.Limits{CallsPerMinute: 1}, quota.InMemory()).Guard(&fake{})
-		for _, tenant := range []string{"busy", "idle"} {
-			if !ask(t, m, tenant) {
-				t.Fatal("a first call is refused")
-			}
-		}
-		for n := range 10_000 {
-			ask(t, m, fmt.Sprint("t", n))
-			if ask(t, m, "busy") {
-				t.Fatalf("dropped after %d others", n)
-			}
-		}
-		if !ask(t, m, "idle") {
-			t.Error("10,000 others later it is still known: nothing is bounded")
-		}
-	})
-}
-
 // A tenant without a call left is refused at once, and the model does not receive it.
 func TestRefusedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{takes: time.Minute}
-		m := quota.New(quota.Limits{CallsPerMinute: 1, TokensPerHour: 1}, quota.InMemory()).Guard(f)
+		m := quota.New(quota.Limits{CallsPerMinute: 1, TokensPerHour: 1}, summarizetest.InMemory()).Guard(f)
 		ask(t, m, "a")
 		began := time.Now()
 		_, err := m.Complete(t.Context(), model.Request{Tenant: "a"})
