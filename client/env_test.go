@@ -20,6 +20,7 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/summarize/extract"
 	"compactd/internal/worker"
+	"compactd/internal/worker/observe"
 )
 
 // waitLimit is how long a test waits for what takes milliseconds on an idle machine.
@@ -98,7 +99,7 @@ func (env *testEnv) start(t tester) {
 	read, commit := env.connect(t), env.connect(t)
 	wk, err := worker.New(worker.Config{
 		Read: read, Commit: commit, Streams: env.streams, Compaction: env.config, Owner: "w", Summarizer: extract.New(), MarkerEvery: 20 * time.Millisecond,
-		Listener: worker.Listener{Compacted: func(e worker.Compacted) {
+		Listener: observe.Listener{Compacted: func(e observe.Compacted) {
 			if e.Invalid != nil {
 				t.Errorf("session %s, generation %d: %v", e.Address, e.Body.Generation, e.Invalid)
 			}

@@ -40,6 +40,7 @@ import (
 	"compactd/internal/summarize/provider"
 	"compactd/internal/worker"
 	"compactd/internal/worker/limit"
+	"compactd/internal/worker/observe"
 )
 
 // version is set by the linker.
@@ -251,7 +252,7 @@ func (f *flags) serve(ctx context.Context, log zerolog.Logger) error {
 		Limiter: limit.New(limit.Config{Memory: memoryShare / requestsShare, Registerer: mon.Registerer()}),
 		Memory:  memoryShare, MaxLedgers: f.MaxLedgers, OutcomeBytes: int64(f.TenantOutcomesPerHour),
 		SnapshotEvery: cmp.Or(f.SnapshotEvery, -1), LeaseTTL: f.LeaseTTL, DrainTimeout: f.DrainTimeout, Owner: owner(), Summarizer: f.summarizer(js),
-		Listener: worker.Tee(worker.LogListener(log), mon.listener()), Version: version,
+		Listener: observe.Tee(observe.LogListener(log), mon.listener()), Version: version,
 	})
 	if err != nil {
 		return err

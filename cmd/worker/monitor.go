@@ -15,6 +15,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"compactd/internal/worker"
+	"compactd/internal/worker/observe"
 )
 
 // defaultHTTP may be in use by another worker of this machine, or by a server's
@@ -84,9 +85,9 @@ func portHint(err error) string {
 }
 
 // listener passes the events of the worker to the monitor.
-func (m monitor) listener() worker.Listener {
+func (m monitor) listener() observe.Listener {
 	if m.Monitor == nil {
-		return worker.Listener{}
+		return observe.Listener{}
 	}
 	return m.Listener()
 }

@@ -23,6 +23,7 @@ import (
 	"compactd/internal/ops/inspect"
 	"compactd/internal/summarize/extract"
 	"compactd/internal/worker"
+	"compactd/internal/worker/observe"
 )
 
 // waitLimit bounds every wait for an answer.
@@ -177,7 +178,7 @@ type aWorker struct {
 	js      jetstream.JetStream
 	streams *topology.Streams
 	stop    func()
-	written chan worker.SummaryDone // the first one
+	written chan observe.SummaryDone // the first one
 }
 
 func startWorker(t testing.TB, url string, replicas int) *aWorker {
@@ -187,7 +188,7 @@ func startWorker(t testing.TB, url string, replicas int) *aWorker {
 
 func startOwner(t testing.TB, url, owner string, top topology.Config) *aWorker {
 	t.Helper()
-	w := &aWorker{refusals: refusals{t: t}, written: make(chan worker.SummaryDone, 1)}
+	w := &aWorker{refusals: refusals{t: t}, written: make(chan observe.SummaryDone, 1)}
 	read := w.connect(url, "worker")
 	w.js = newJS(t, read)
 	var err error
@@ -204,9 +205,9 @@ func startOwner(t testing.TB, url, owner string, top topology.Config) *aWorker {
 	wk, err := worker.New(worker.Config{
 		Read: read, Commit: w.connect(url, "worker"), Streams: w.streams, Compaction: config, Owner: owner, Dir: t.TempDir(),
 		MarkerEvery: 50 * time.Millisecond, LeaseTTL: 2 * time.Second, SnapshotEvery: time.Second, Summarizer: extract.New(),
-		Listener: worker.Listener{
-			Retrying: func(i worker.Retrying) { w.add(fmt.Errorf("%s: %w", i.Step, i.Err)) },
-			SummaryDone: func(d worker.SummaryDone) {
+		Listener: observe.Listener{
+			Retrying: func(i observe.Retrying) { w.add(fmt.Errorf("%s: %w", i.Step, i.Err)) },
+			SummaryDone: func(d observe.SummaryDone) {
 				select {
 				case w.written <- d:
 				default:

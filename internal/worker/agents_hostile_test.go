@@ -15,9 +15,9 @@ import (
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
-	"compactd/internal/worker"
 	"compactd/internal/worker/agents"
 	"compactd/internal/worker/limit"
+	"compactd/internal/worker/observe"
 )
 
 // raw sends bytes to an edge, and returns the status lines of all answers until the connection
@@ -186,7 +186,7 @@ func TestAgentsBodies(t *testing.T) {
 func TestAgentsRateAndOrigins(t *testing.T) {
 	t.Parallel()
 	env := newEnv(t, t.TempDir())
-	r := env.start("a", worker.Listener{})
+	r := env.start("a", observe.Listener{})
 	<-r.worker.Ready()
 	e := env.edge(r.worker, func(c *agents.Config) { c.Rate, c.Origins = 1, []string{"https://app.example"} })
 	for _, c := range []struct {

@@ -15,9 +15,9 @@ import (
 	"testing"
 
 	"compactd/internal/testkit/figures"
-	"compactd/internal/worker"
 	"compactd/internal/worker/agents"
 	"compactd/internal/worker/limit"
+	"compactd/internal/worker/observe"
 )
 
 // An idle reader costs at most 20 KB. Bounds hold for a tenant and for all.
@@ -33,7 +33,7 @@ func idleReaders(t *testing.T, readers int) {
 		t.Skipf("SKIPPED: %d readers need more files than may be open: %v", readers, err)
 	}
 	env := newEnv(t, t.TempDir())
-	r := env.start("a", worker.Listener{})
+	r := env.start("a", observe.Listener{})
 	<-r.worker.Ready()
 	e := env.edge(r.worker, func(c *agents.Config) { c.Limiter = limit.New(limit.Config{Streams: 2 * readers}) }) // half of it for a tenant
 	memory := func() uint64 {

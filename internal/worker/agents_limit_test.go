@@ -17,9 +17,9 @@ import (
 	"compactd/internal/summarize/model"
 	"compactd/internal/summarize/provider"
 	"compactd/internal/summarize/summarizetest"
-	"compactd/internal/worker"
 	"compactd/internal/worker/agents"
 	"compactd/internal/worker/limit"
+	"compactd/internal/worker/observe"
 )
 
 // limiter is one whose changes a test awaits.
@@ -58,7 +58,7 @@ func (l *limiter) await(t *testing.T, reached func() bool) {
 func (env *testEnv) limitedEdge(memory int64) (*running, *edge, *limiter) {
 	env.t.Helper()
 	l := env.limit(limit.Config{Memory: memory})
-	r := env.start("a", worker.Listener{})
+	r := env.start("a", observe.Listener{})
 	<-r.worker.Ready()
 	return r, env.edge(r.worker, func(c *agents.Config) { c.Limiter = l.Limiter }), l
 }
@@ -145,7 +145,7 @@ func TestFewUndecided(t *testing.T) {
 		}
 	}})
 	env.limiter = l
-	r := env.start("a", worker.Listener{})
+	r := env.start("a", observe.Listener{})
 	<-r.worker.Ready()
 	e := env.edge(r.worker, func(c *agents.Config) { c.Limiter = l })
 	tiny := strings.TrimSuffix(strings.Repeat(`{"role":"user","content":"x"},`, 4000), ",")

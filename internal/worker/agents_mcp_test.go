@@ -12,8 +12,8 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/summarize/extract"
-	"compactd/internal/worker"
 	"compactd/internal/worker/limit"
+	"compactd/internal/worker/observe"
 )
 
 const (
@@ -59,8 +59,8 @@ func TestMCP(t *testing.T) {
 	t.Parallel()
 	env := newEnv(t, t.TempDir())
 	env.config, env.summarizer = newConfig(t, compaction.DefaultPolicy()), extract.New()
-	summarized := make(chan worker.SummaryDone, 64)
-	r := env.start("a", worker.Listener{SummaryDone: func(d worker.SummaryDone) { summarized <- d }})
+	summarized := make(chan observe.SummaryDone, 64)
+	r := env.start("a", observe.Listener{SummaryDone: func(d observe.SummaryDone) { summarized <- d }})
 	<-r.worker.Ready()
 	e := env.edge(r.worker, nil)
 	const odd = "thread 7/a"

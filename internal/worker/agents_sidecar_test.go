@@ -12,7 +12,7 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/events/schema/schematest"
 	"compactd/internal/events/validate"
-	"compactd/internal/worker"
+	"compactd/internal/worker/observe"
 )
 
 // guardrail calls compress as LiteLLM's guardrail does: the messages, the model and a token,
@@ -174,14 +174,14 @@ func TestSidecar(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.stop()
-	second := env.start("b", worker.Listener{})
+	second := env.start("b", observe.Listener{})
 	<-second.worker.Ready()
 	e = env.edge(second.worker, nil)
 	for _, a := range all {
 		a.e = e
 	}
 	again("after a restart")
-	third := env.start("c", worker.Listener{})
+	third := env.start("c", observe.Listener{})
 	<-third.worker.Ready()
 	elsewhere := env.edge(third.worker, nil)
 	for _, a := range all {

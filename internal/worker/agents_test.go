@@ -21,6 +21,7 @@ import (
 	"compactd/internal/events/schema/schematest"
 	"compactd/internal/worker"
 	"compactd/internal/worker/agents"
+	"compactd/internal/worker/observe"
 	"compactd/internal/worker/query"
 )
 
@@ -138,7 +139,7 @@ func (e *edge) post(session, verb, body string, headers ...string) (int, events.
 // runEdge starts a worker and a listener for agents.
 func (env *testEnv) runEdge() (*running, *edge) {
 	env.t.Helper()
-	r := env.start("a", worker.Listener{})
+	r := env.start("a", observe.Listener{})
 	<-r.worker.Ready()
 	return r, env.edge(r.worker, nil)
 }
@@ -237,7 +238,7 @@ func TestAgentsVerbs(t *testing.T) {
 func TestAgentsPending(t *testing.T) {
 	t.Parallel()
 	env := newEnv(t, t.TempDir())
-	r := env.start("a", worker.Listener{})
+	r := env.start("a", observe.Listener{})
 	<-r.worker.Ready()
 	e := env.edge(r.worker, nil)
 	if err := r.stop(); err != nil {
@@ -247,7 +248,7 @@ func TestAgentsPending(t *testing.T) {
 	if status != 202 || got.Decided || got.Code != events.CodeTurnPending || got.Seq != env.logEnd() {
 		t.Errorf("%d %+v", status, got)
 	}
-	r = env.start("b", worker.Listener{})
+	r = env.start("b", observe.Listener{})
 	<-r.worker.Ready()
 	e = env.edge(r.worker, nil)
 	status, text := e.do(defaultToken, "GET", fmt.Sprintf("/v1/sessions/default/s1/outcome?seq=%d", got.Seq), "")

@@ -16,8 +16,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"compactd/internal/testkit/certs"
-	"compactd/internal/worker"
 	"compactd/internal/worker/agents"
+	"compactd/internal/worker/observe"
 )
 
 // Over TLS a turn is taken and its events arrive; the certificate is read again when it
@@ -43,7 +43,7 @@ func TestAgentsTLS(t *testing.T) {
 		return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true}}
 	}
 	env := newEnv(t, t.TempDir())
-	r := env.start("a", worker.Listener{})
+	r := env.start("a", observe.Listener{})
 	<-r.worker.Ready()
 	client := trusted("ca-1")
 	e := env.edge(r.worker, func(c *agents.Config) {
@@ -135,7 +135,7 @@ func TestAgentsStreamTokenExpires(t *testing.T) {
 func TestAgentsMetrics(t *testing.T) {
 	t.Parallel()
 	env := newEnv(t, t.TempDir())
-	r := env.start("a", worker.Listener{})
+	r := env.start("a", observe.Listener{})
 	<-r.worker.Ready()
 	reg := prometheus.NewRegistry()
 	e := env.edge(r.worker, func(c *agents.Config) { c.Registerer = reg })

@@ -18,6 +18,7 @@ import (
 	"compactd/internal/summarize/summarizetest"
 	"compactd/internal/worker"
 	"compactd/internal/worker/limit"
+	"compactd/internal/worker/observe"
 )
 
 // attachment is a file with a text of so many bytes, of lines that say something.
@@ -62,7 +63,7 @@ func (env *testEnv) wantAttached(out events.AttachResponse, actions ...events.Fi
 func TestAttach(t *testing.T) {
 	t.Parallel()
 	env := newEnv(t, t.TempDir())
-	stop := env.run("a", worker.Listener{})
+	stop := env.run("a", observe.Listener{})
 	env.publish(events.KindTurn, "s1", turn(1)) // a window of 16,000: 10,400 are available
 	env.awaitDecided()
 	before := env.stats("s1")
@@ -115,7 +116,7 @@ func TestAttach(t *testing.T) {
 func TestAttachRefused(t *testing.T) {
 	t.Parallel()
 	env := newEnv(t, t.TempDir())
-	stop := env.run("a", worker.Listener{})
+	stop := env.run("a", observe.Listener{})
 	env.publish(events.KindTurn, "s1", turn(1))
 	env.awaitDecided()
 	const one = `{"text":"x"}`
@@ -168,15 +169,15 @@ func TestAttachByModel(t *testing.T) {
 	env.summarizer = llm.New([]model.Model{q.Guard(m)}, nil)
 	var mu sync.Mutex
 	var called, refused int
-	stop := env.run("a", worker.Listener{
-		ModelCalled: func(e worker.ModelCalled) {
+	stop := env.run("a", observe.Listener{
+		ModelCalled: func(e observe.ModelCalled) {
 			mu.Lock()
 			defer mu.Unlock()
 			if called++; e.Err != nil || e.Address.Session != "s1" {
 				t.Errorf("called: %+v", e)
 			}
 		},
-		OverQuota: func(worker.OverQuota) { mu.Lock(); defer mu.Unlock(); refused++ },
+		OverQuota: func(observe.OverQuota) { mu.Lock(); defer mu.Unlock(); refused++ },
 	})
 	env.publish(events.KindTurn, "s1", turn(1))
 	env.awaitDecided()
@@ -229,7 +230,7 @@ func TestAttachWithoutModel(t *testing.T) {
 	}
 	env := newEnv(t, t.TempDir())
 	env.summarizer = llm.New([]model.Model{m}, nil)
-	stop := env.run("a", worker.Listener{})
+	stop := env.run("a", observe.Listener{})
 	env.publish(events.KindTurn, "s1", turn(1))
 	env.awaitDecided()
 	out, e := env.attach("s1", `,"summary_ms":50`, attachment("a.go", 60_000), attachment("b.go", 60_000))

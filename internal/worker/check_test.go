@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"compactd/internal/events"
-	"compactd/internal/worker"
+	"compactd/internal/worker/observe"
 )
 
 // check requests whether a call fits, and fails the test on a refusal.
@@ -36,7 +36,7 @@ func (env *testEnv) stats(session string) events.StatsResponse {
 func TestCheckMatchesStats(t *testing.T) {
 	t.Parallel()
 	env := newEnv(t, t.TempDir())
-	stop := env.run("a", worker.Listener{})
+	stop := env.run("a", observe.Listener{})
 	const model = `"provider":"openai","model":"gpt-4o","context_window":16000`
 	for n := 1; n <= 3; n++ {
 		data := turn(n)
@@ -75,7 +75,7 @@ func TestCheckMatchesStats(t *testing.T) {
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	env := newEnv(t, t.TempDir())
-	stop := env.run("a", worker.Listener{})
+	stop := env.run("a", observe.Listener{})
 	env.publish(events.KindTurn, "s1", turn(1))
 	env.awaitDecided()
 	bare := env.check("s1", "")

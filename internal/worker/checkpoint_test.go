@@ -15,39 +15,39 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/kv"
-	"compactd/internal/worker"
+	"compactd/internal/worker/observe"
 )
 
 // ledgerEvents counts what the listener of a worker receives about ledgers and their files.
 type ledgerEvents struct {
-	checkpointed func(worker.Checkpointed) // called under mu; may be nil
+	checkpointed func(observe.Checkpointed) // called under mu; may be nil
 
 	mu                             sync.Mutex // guards the fields below
 	replayed, checkpoints, evicted int
-	quarantined                    []worker.Quarantined
+	quarantined                    []observe.Quarantined
 	failed                         []error
 }
 
-func (seen *ledgerEvents) listener() worker.Listener {
-	return worker.Listener{
-		PartitionAcquired: func(a worker.PartitionAcquired) {
+func (seen *ledgerEvents) listener() observe.Listener {
+	return observe.Listener{
+		PartitionAcquired: func(a observe.PartitionAcquired) {
 			seen.mu.Lock()
 			defer seen.mu.Unlock()
 			seen.replayed += a.Replayed
 		},
-		PartitionFailed: func(l worker.PartitionFailed) {
+		PartitionFailed: func(l observe.PartitionFailed) {
 			seen.mu.Lock()
 			defer seen.mu.Unlock()
 			seen.failed = append(seen.failed, l.Err)
 		},
-		PartitionReleased: func(l worker.PartitionReleased) {
+		PartitionReleased: func(l observe.PartitionReleased) {
 			seen.mu.Lock()
 			defer seen.mu.Unlock()
 			if l.Err != nil {
 				seen.failed = append(seen.failed, l.Err)
 			}
 		},
-		Checkpointed: func(c worker.Checkpointed) {
+		Checkpointed: func(c observe.Checkpointed) {
 			seen.mu.Lock()
 			defer seen.mu.Unlock()
 			seen.checkpoints++
@@ -56,7 +56,7 @@ func (seen *ledgerEvents) listener() worker.Listener {
 				seen.checkpointed(c)
 			}
 		},
-		Quarantined: func(s worker.Quarantined) {
+		Quarantined: func(s observe.Quarantined) {
 			seen.mu.Lock()
 			defer seen.mu.Unlock()
 			seen.quarantined = append(seen.quarantined, s)
@@ -138,7 +138,7 @@ func TestAnyCheckpointWillDo(t *testing.T) {
 	files := map[int][]string{} // copies by partition
 	seen := &ledgerEvents{}
 	keep := t.TempDir()
-	seen.checkpointed = func(c worker.Checkpointed) { // nothing is written meanwhile
+	seen.checkpointed = func(c observe.Checkpointed) { // nothing is written meanwhile
 		to := filepath.Join(keep, fmt.Sprintf("p%d-%d.db", c.Partition, c.Cursor))
 		copyFile(t, filepath.Join(env.ledgers, fmt.Sprintf("p%d.db", c.Partition)), to)
 		files[c.Partition] = append(files[c.Partition], to)

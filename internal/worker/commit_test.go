@@ -13,7 +13,7 @@ import (
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
-	"compactd/internal/worker"
+	"compactd/internal/worker/observe"
 )
 
 // publishAll publishes turn n of some sessions.
@@ -29,7 +29,7 @@ func TestRestartWithAnotherConfig(t *testing.T) {
 	t.Parallel()
 	env := newEnv(t, t.TempDir())
 	before := env.config
-	stop := env.run("a", worker.Listener{})
+	stop := env.run("a", observe.Listener{})
 	for n := 1; n <= 12; n++ {
 		env.publishAll(6, n)
 	}
@@ -42,7 +42,7 @@ func TestRestartWithAnotherConfig(t *testing.T) {
 	p := withoutSummaries()
 	p.Threshold, p.Target, p.Info = 600_000, 300_000, 500_000
 	env.config = newConfig(t, p)
-	stop = env.run("b", worker.Listener{})
+	stop = env.run("b", observe.Listener{})
 	for n := 13; n <= 24; n++ {
 		env.publishAll(6, n)
 	}
@@ -99,7 +99,7 @@ func TestPartitions(t *testing.T) {
 		if env.streams.Partitions != p {
 			t.Fatalf("%d partitions, not %d", env.streams.Partitions, p)
 		}
-		stop := env.run("a", worker.Listener{})
+		stop := env.run("a", observe.Listener{})
 		for n := 1; n <= 15; n++ {
 			env.publishAll(10, n)
 		}
@@ -134,7 +134,7 @@ func TestStopInBacklog(t *testing.T) {
 			env.publishAll(8, n)
 		}
 		committed := make(chan struct{}, 4096)
-		r := env.start("a", worker.Listener{Committed: func(worker.Committed) { committed <- struct{}{} }})
+		r := env.start("a", observe.Listener{Committed: func(observe.Committed) { committed <- struct{}{} }})
 		for range 4 {
 			select {
 			case <-committed:
@@ -146,7 +146,7 @@ func TestStopInBacklog(t *testing.T) {
 			t.Fatalf("stopped in a backlog: %v", err)
 		}
 		env.wantUpToMarkers()
-		stop := env.run("b", worker.Listener{})
+		stop := env.run("b", observe.Listener{})
 		env.awaitDecided()
 		if err := stop(); err != nil {
 			t.Fatal(err)
@@ -161,8 +161,8 @@ func TestStopWritesMarkers(t *testing.T) {
 	t.Parallel()
 	env := newEnv(t, t.TempDir())
 	env.markerEvery = time.Hour
-	applied := make(chan worker.Applied, 64)
-	stop := env.run("a", worker.Listener{Applied: func(f worker.Applied) { applied <- f }})
+	applied := make(chan observe.Applied, 64)
+	stop := env.run("a", observe.Listener{Applied: func(f observe.Applied) { applied <- f }})
 	for n := 1; n <= 8; n++ {
 		env.publish(events.KindTurn, fmt.Sprintf("s%d", n), []byte(`{"messages":[{"role":"user","content":"hi"}]}`))
 	}
@@ -230,8 +230,8 @@ func TestMarkerIsNotAhead(t *testing.T) {
 		}
 	}
 	<-js.PublishAsyncComplete()
-	var commits []worker.Committed // of one partition: by one goroutine
-	stop := env.run("a", worker.Listener{Committed: func(c worker.Committed) { commits = append(commits, c) }})
+	var commits []observe.Committed // of one partition: by one goroutine
+	stop := env.run("a", observe.Listener{Committed: func(c observe.Committed) { commits = append(commits, c) }})
 	env.awaitDecided()
 	if err := stop(); err != nil {
 		t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
-	"compactd/internal/worker"
+	"compactd/internal/worker/observe"
 )
 
 // A worker with another config continues from a checkpoint as it does from the log alone:
@@ -23,7 +23,7 @@ func TestAnotherConfigFromTheLog(t *testing.T) {
 	for i, dir := range []string{t.TempDir(), ""} {
 		env := newEnv(t, t.TempDir())
 		env.ledgers = dir
-		stop := env.run("a", worker.Listener{})
+		stop := env.run("a", observe.Listener{})
 		for n := 1; n <= 6; n++ {
 			env.publish(events.KindTurn, "s", usageTurn(n))
 		}
@@ -32,7 +32,7 @@ func TestAnotherConfigFromTheLog(t *testing.T) {
 			t.Fatal(err)
 		}
 		env.config = newConfig(t, next)
-		stop = env.run("b", worker.Listener{Retrying: noRetry(t)})
+		stop = env.run("b", observe.Listener{Retrying: noRetry(t)})
 		for n := 7; n <= 20; n++ {
 			env.publish(events.KindTurn, "s", usageTurn(n))
 		}
@@ -52,7 +52,7 @@ func TestAnotherConfigFromTheLog(t *testing.T) {
 func TestConfigIsGone(t *testing.T) {
 	t.Parallel()
 	env := newEnv(t, t.TempDir())
-	stop := env.run("a", worker.Listener{})
+	stop := env.run("a", observe.Listener{})
 	env.publish(events.KindTurn, "s", usageTurn(1))
 	env.awaitDecided()
 	if err := stop(); err != nil {
@@ -74,7 +74,7 @@ func TestConfigIsGone(t *testing.T) {
 	p.Profile = "seed"
 	env.config = newConfig(t, p)
 	reported := make(chan error, 8)
-	if err := env.run("b", worker.Listener{Retrying: func(e worker.Retrying) { reported <- e.Err }})(); err != nil {
+	if err := env.run("b", observe.Listener{Retrying: func(e observe.Retrying) { reported <- e.Err }})(); err != nil {
 		t.Fatal(err)
 	}
 	close(reported)

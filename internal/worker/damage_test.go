@@ -14,7 +14,7 @@ import (
 	"compactd/internal/broker/embedded"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
-	"compactd/internal/worker"
+	"compactd/internal/worker/observe"
 )
 
 // publishAndDecide publishes turns from ≤ n < to of four sessions on a server in dir, has a
@@ -28,7 +28,7 @@ func publishAndDecide(t *testing.T, dir, owner string, from, to, flavour int) ma
 			if err := stop(); err != nil {
 				t.Fatal(err)
 			}
-		}(env.run(owner, worker.Listener{}))
+		}(env.run(owner, observe.Listener{}))
 	}
 	for n := from; n < to; n++ {
 		for s := range 4 {
@@ -101,8 +101,8 @@ func testLogTruncated(t *testing.T, upTo int) {
 	replaceLog(t, dir, before)
 
 	env := newEnv(t, dir)
-	retries := make(chan worker.Retrying, 64)
-	stop := env.run("c", worker.Listener{Retrying: func(i worker.Retrying) { retries <- i }})
+	retries := make(chan observe.Retrying, 64)
+	stop := env.run("c", observe.Listener{Retrying: func(i observe.Retrying) { retries <- i }})
 	reported := false
 	for range len(retries) {
 		i := <-retries
@@ -180,10 +180,10 @@ func TestLogHasOtherEvents(t *testing.T) {
 	publishAndDecide(t, dir, "b", 12, 20, 20)
 	replaceLog(t, dir, other)
 	env := newEnv(t, dir)
-	failed := make(chan worker.PartitionFailed, 100)
-	r := env.start("refused", worker.Listener{
-		PartitionFailed:   func(e worker.PartitionFailed) { failed <- e },
-		PartitionAcquired: func(e worker.PartitionAcquired) { t.Errorf("partition %d takes turns", e.Partition) },
+	failed := make(chan observe.PartitionFailed, 100)
+	r := env.start("refused", observe.Listener{
+		PartitionFailed:   func(e observe.PartitionFailed) { failed <- e },
+		PartitionAcquired: func(e observe.PartitionAcquired) { t.Errorf("partition %d takes turns", e.Partition) },
 	})
 	for range 2 * env.streams.Partitions { // each is tried again
 		select {
@@ -230,7 +230,7 @@ func TestLogRecreated(t *testing.T) {
 // wantRefused wants a worker's Run to end with an error that contains text.
 func (env *testEnv) wantRefused(text string) {
 	env.t.Helper()
-	r := env.start("refused", worker.Listener{})
+	r := env.start("refused", observe.Listener{})
 	select {
 	case err := <-r.done:
 		if err == nil || !strings.Contains(err.Error(), text) {
@@ -247,8 +247,8 @@ func TestStoreFull(t *testing.T) {
 	t.Parallel()
 	env := openEnv(t, embedded.Config{Dir: t.TempDir()}, topology.Config{Partitions: 4, MaxBytesOutcomes: 200 << 10})
 	env.outcomeBytes = -1 // or the quota of a tenant would leave room
-	retries := make(chan worker.Retrying, 1024)
-	stop := env.run("a", worker.Listener{Retrying: func(i worker.Retrying) { retries <- i }})
+	retries := make(chan observe.Retrying, 1024)
+	stop := env.run("a", observe.Listener{Retrying: func(i observe.Retrying) { retries <- i }})
 	deadline := time.After(waitLimit)
 	n := 1
 	for full := false; !full; n++ {
@@ -282,7 +282,7 @@ func TestStopWithFullStore(t *testing.T) {
 	env := openEnv(t, embedded.Config{Dir: t.TempDir()}, topology.Config{Partitions: 1, MaxBytesOutcomes: 100 << 10})
 	env.drainTimeout, env.outcomeBytes = 100*time.Millisecond, -1
 	full := make(chan struct{}, 1024)
-	stop := env.run("a", worker.Listener{Retrying: func(i worker.Retrying) {
+	stop := env.run("a", observe.Listener{Retrying: func(i observe.Retrying) {
 		if _, ok := errors.AsType[*commit.StoreFullError](i.Err); ok {
 			full <- struct{}{}
 		}
@@ -304,7 +304,7 @@ func TestStopWithFullStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	env.drainTimeout = 0
-	stop = env.run("b", worker.Listener{})
+	stop = env.run("b", observe.Listener{})
 	env.awaitDecided()
 	if err := stop(); err != nil {
 		t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 	"compactd/internal/testkit/figures"
-	"compactd/internal/worker"
+	"compactd/internal/worker/observe"
 )
 
 // P3: turns that overtake each other or are published again, within the server's duplicate
@@ -25,7 +25,7 @@ func TestFaultDuplicates(t *testing.T) {
 	const sessions, turns = 30, 60
 	env := newEnv(t, t.TempDir())
 	env.rememberIDs(100 * time.Millisecond)
-	stop := env.run("a", worker.Listener{})
+	stop := env.run("a", observe.Listener{})
 	d := disorder{testEnv: env, rnd: rand.New(rand.NewPCG(3, 1))}
 	for n := 1; n <= turns; n++ {
 		for s := range sessions {

@@ -23,6 +23,7 @@ import (
 	"compactd/internal/summarize"
 	"compactd/internal/worker"
 	"compactd/internal/worker/limit"
+	"compactd/internal/worker/observe"
 )
 
 // waitLimit is how long a test waits for what takes milliseconds on an idle machine.
@@ -120,11 +121,11 @@ type running struct {
 }
 
 // start starts a worker.
-func (env *testEnv) start(owner string, l worker.Listener) *running {
+func (env *testEnv) start(owner string, l observe.Listener) *running {
 	env.t.Helper()
 	wk, err := worker.New(worker.Config{
 		Limiter: env.limiter,
-		Read:    env.connect(), Commit: env.connect(), Streams: env.streams, Compaction: env.config, Owner: owner, Listener: worker.Tee(l, env.validated()),
+		Read:    env.connect(), Commit: env.connect(), Streams: env.streams, Compaction: env.config, Owner: owner, Listener: observe.Tee(l, env.validated()),
 		MarkerEvery: max(env.markerEvery, 50*time.Millisecond), MaxAhead: env.maxAhead,
 		DrainTimeout: env.drainTimeout, Summarizer: env.summarizer, Dir: env.ledgers, CheckpointEvery: env.checkpointEvery, MaxLedgers: env.maxLedgers,
 		LeaseTTL: env.leaseTTL, SnapshotEvery: env.snapshotEvery, CheckpointEvents: env.checkpointEvents,
@@ -141,8 +142,8 @@ func (env *testEnv) start(owner string, l worker.Listener) *running {
 }
 
 // validated fails the test when a history is not valid for its provider.
-func (env *testEnv) validated() worker.Listener {
-	return worker.Listener{Compacted: func(e worker.Compacted) {
+func (env *testEnv) validated() observe.Listener {
+	return observe.Listener{Compacted: func(e observe.Compacted) {
 		if e.Invalid != nil {
 			env.t.Errorf("session %s, generation %d: %v", e.Address, e.Body.Generation, e.Invalid)
 		}
@@ -156,7 +157,7 @@ func (r *running) stop() error {
 }
 
 // run starts a worker, waits until it is ready, and returns how to stop it.
-func (env *testEnv) run(owner string, l worker.Listener) (stop func() error) {
+func (env *testEnv) run(owner string, l observe.Listener) (stop func() error) {
 	env.t.Helper()
 	r := env.start(owner, l)
 	select {

@@ -21,8 +21,8 @@ import (
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 	"compactd/internal/testkit/figures"
-	"compactd/internal/worker"
 	"compactd/internal/worker/failpoint"
+	"compactd/internal/worker/observe"
 )
 
 // random is a kill at a random moment, in a plan of failpoints.
@@ -339,9 +339,9 @@ func (f *faults) resume(t *testing.T, data string, again bool) (outcomes map[pla
 	}
 	before := env.outcomesBySession()
 	var n atomic.Int64
-	stop := env.run("next", worker.Listener{
-		PartitionAcquired: func(a worker.PartitionAcquired) { n.Add(int64(a.Replayed)) },
-		Quarantined:       func(s worker.Quarantined) { t.Errorf("ledger file quarantined: %v", s.Reason) },
+	stop := env.run("next", observe.Listener{
+		PartitionAcquired: func(a observe.PartitionAcquired) { n.Add(int64(a.Replayed)) },
+		Quarantined:       func(s observe.Quarantined) { t.Errorf("ledger file quarantined: %v", s.Reason) },
 	})
 	env.awaitDecided()
 	if err := stop(); err != nil {

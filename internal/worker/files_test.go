@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"compactd/internal/events"
-	"compactd/internal/worker"
+	"compactd/internal/worker/observe"
 )
 
 // calls is a session.turn of an Anthropic agent with tool calls, given as tool:path, and
@@ -39,7 +39,7 @@ func (env *testEnv) files(session string, page int) events.FilesResponse {
 func TestFiles(t *testing.T) {
 	t.Parallel()
 	env := newEnv(t, t.TempDir())
-	stop := env.run("a", worker.Listener{})
+	stop := env.run("a", observe.Listener{})
 	env.publish(events.KindTurn, "s1", calls(1, "read_file:/a.go", "read_file:/b.go", "bash:/no-file"))
 	env.publish(events.KindTurn, "s1", calls(2, "write_file:/a.go", "read_file:/c.go", "edit:/long/"+strings.Repeat("x", 5_000)))
 	env.publish(events.KindTurn, "s1", calls(3, "read_file:/b.go"))
@@ -82,7 +82,7 @@ func TestFiles(t *testing.T) {
 func TestFilesPages(t *testing.T) {
 	t.Parallel()
 	env := newEnv(t, t.TempDir())
-	stop := env.run("a", worker.Listener{})
+	stop := env.run("a", observe.Listener{})
 	var want []string
 	first := uint64(0)
 	for n := 1; n <= 5; n++ {

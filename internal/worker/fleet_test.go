@@ -18,7 +18,7 @@ import (
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 	"compactd/internal/testkit/figures"
-	"compactd/internal/worker"
+	"compactd/internal/worker/observe"
 )
 
 // ownership records which partitions each worker of a test serves.
@@ -28,38 +28,38 @@ type ownership struct {
 
 	mu          sync.Mutex // guards the fields below
 	held        map[string]map[int]bool
-	acquired    map[string][]worker.PartitionAcquired
-	released    map[string][]worker.PartitionReleased
+	acquired    map[string][]observe.PartitionAcquired
+	released    map[string][]observe.PartitionReleased
 	quarantined []error
 }
 
 func newOwnership(t *testing.T) *ownership {
 	return &ownership{
 		t: t, more: make(chan struct{}, 1), held: map[string]map[int]bool{},
-		acquired: map[string][]worker.PartitionAcquired{}, released: map[string][]worker.PartitionReleased{},
+		acquired: map[string][]observe.PartitionAcquired{}, released: map[string][]observe.PartitionReleased{},
 	}
 }
 
 // listener records what the worker of a name acquires and releases.
-func (owners *ownership) listener(name string) worker.Listener {
+func (owners *ownership) listener(name string) observe.Listener {
 	owners.record(func() { owners.held[name] = map[int]bool{} })
-	return worker.Listener{
-		PartitionAcquired: func(e worker.PartitionAcquired) {
+	return observe.Listener{
+		PartitionAcquired: func(e observe.PartitionAcquired) {
 			owners.record(func() { owners.held[name][e.Partition], owners.acquired[name] = true, append(owners.acquired[name], e) })
 		},
-		PartitionFailed: func(e worker.PartitionFailed) {
+		PartitionFailed: func(e observe.PartitionFailed) {
 			owners.record(func() {
 				delete(owners.held[name], e.Partition)
-				owners.released[name] = append(owners.released[name], worker.PartitionReleased{Partition: e.Partition, Err: e.Err})
+				owners.released[name] = append(owners.released[name], observe.PartitionReleased{Partition: e.Partition, Err: e.Err})
 			})
 		},
-		PartitionReleased: func(e worker.PartitionReleased) {
+		PartitionReleased: func(e observe.PartitionReleased) {
 			owners.record(func() {
 				delete(owners.held[name], e.Partition)
 				owners.released[name] = append(owners.released[name], e)
 			})
 		},
-		Quarantined: func(e worker.Quarantined) {
+		Quarantined: func(e observe.Quarantined) {
 			owners.record(func() { owners.quarantined = append(owners.quarantined, e.Reason) })
 		},
 	}
@@ -183,7 +183,7 @@ func TestManyTakeOvers(t *testing.T) {
 	for i := range 6 {
 		name := fmt.Sprintf("w%d", i)
 		committed := make(chan struct{}, 1)
-		workers = append(workers, env.start(name, worker.Tee(owners.listener(name), worker.Listener{Committed: func(c worker.Committed) {
+		workers = append(workers, env.start(name, observe.Tee(owners.listener(name), observe.Listener{Committed: func(c observe.Committed) {
 			if c.Outcomes > 0 {
 				select {
 				case committed <- struct{}{}:

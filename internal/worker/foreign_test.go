@@ -18,6 +18,7 @@ import (
 	"compactd/internal/testkit/plant"
 	"compactd/internal/worker"
 	"compactd/internal/worker/audit"
+	"compactd/internal/worker/observe"
 )
 
 // intruder stores messages among the outcomes of partition 0, as anyone can on a server without
@@ -94,11 +95,11 @@ func TestForeignOutcomes(t *testing.T) {
 	x := &intruder{env: env, raw: raw}
 	var reported, acquired atomic.Int64
 	m := newMonitor(t, worker.MonitorConfig{})
-	listener := worker.Tee(m.Listener(), worker.Listener{
-		Foreign:           func(e worker.Foreign) { reported.Add(int64(e.Messages)) },
-		PartitionFailed:   func(e worker.PartitionFailed) { t.Errorf("failed: %v", e.Err) },
-		PartitionAcquired: func(worker.PartitionAcquired) { acquired.Add(1) },
-		PartitionReleased: func(e worker.PartitionReleased) {
+	listener := observe.Tee(m.Listener(), observe.Listener{
+		Foreign:           func(e observe.Foreign) { reported.Add(int64(e.Messages)) },
+		PartitionFailed:   func(e observe.PartitionFailed) { t.Errorf("failed: %v", e.Err) },
+		PartitionAcquired: func(observe.PartitionAcquired) { acquired.Add(1) },
+		PartitionReleased: func(e observe.PartitionReleased) {
 			if e.Err != nil {
 				t.Errorf("released: %v", e.Err)
 			}

@@ -24,7 +24,7 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
-	"compactd/internal/worker"
+	"compactd/internal/worker/observe"
 )
 
 // victim is the session that is erased, and secret a text of it that must not remain.
@@ -120,8 +120,8 @@ func (env *testEnv) awaitSummaries() {
 
 // noRetry fails a test whose worker retries a step. A missed heartbeat is no failure: a
 // server on a busy machine is late with it.
-func noRetry(t *testing.T) func(worker.Retrying) {
-	return func(e worker.Retrying) {
+func noRetry(t *testing.T) func(observe.Retrying) {
+	return func(e observe.Retrying) {
 		if !errors.Is(e.Err, jetstream.ErrNoHeartbeat) {
 			t.Errorf("%s: %v", e.Step, e.Err)
 		}
@@ -137,7 +137,7 @@ func TestForget(t *testing.T) {
 	env := newEnv(t, dir)
 	env.ledgers, env.checkpointEvery = t.TempDir(), 1
 	env.config, env.summarizer = newConfig(t, compaction.DefaultPolicy()), extract.New()
-	stop := env.run("a", worker.Listener{})
+	stop := env.run("a", observe.Listener{})
 	for n := 1; n <= 12; n++ {
 		env.rounds(6, n, n+1)()
 		env.publish(events.KindTurn, victim, secretTurn(n))
@@ -173,7 +173,7 @@ func TestForget(t *testing.T) {
 	ledgers := env.ledgers
 	for i, dir := range []string{"", ledgers} { // from zero, and from checkpoints
 		env.ledgers = dir
-		stop = env.run([]string{"b", "c"}[i], worker.Listener{Retrying: noRetry(t)})
+		stop = env.run([]string{"b", "c"}[i], observe.Listener{Retrying: noRetry(t)})
 		env.rounds(6, 13+6*i, 19+6*i)()
 		env.publish(events.KindTurn, victim, []byte(`{"turn":13,"messages":[{"role":"user","content":"still there?"}]}`))
 		env.publish(events.KindTurn, victim, []byte(`{"replaces_from":1,"messages":[{"role":"user","content":"again"}]}`))
@@ -206,7 +206,7 @@ func TestForgetWhileSummarized(t *testing.T) {
 		<-goOn
 		return extract.New().Summarize(ctx, in)
 	})
-	stop := env.run("a", worker.Listener{})
+	stop := env.run("a", observe.Listener{})
 	for n := 1; n <= 12; n++ {
 		env.publish(events.KindTurn, victim, secretTurn(n))
 	}
@@ -254,9 +254,9 @@ func TestForgetBeforeSummarized(t *testing.T) {
 		return nil, &summarize.RetryAfterError{After: time.Millisecond, Err: errors.New("busy")}
 	})
 	last := make(chan compaction.Seq, 1) // no event after it is read
-	l := worker.Listener{
-		SummaryStarted: func(e worker.SummaryStarted) { started <- e.Attempt },
-		Applied: func(e worker.Applied) {
+	l := observe.Listener{
+		SummaryStarted: func(e observe.SummaryStarted) { started <- e.Attempt },
+		Applied: func(e observe.Applied) {
 			select {
 			case seq := <-last:
 				if last <- seq; e.Seq >= seq {
@@ -321,7 +321,7 @@ func TestForgetKeepsConfigs(t *testing.T) {
 		first := env.config
 		for run, c := range []*compaction.Config{first, newConfig(t, later), newConfig(t, later)} {
 			env.config = c
-			stop := env.run(fmt.Sprintf("run-%d", run), worker.Listener{Retrying: noRetry(t)})
+			stop := env.run(fmt.Sprintf("run-%d", run), observe.Listener{Retrying: noRetry(t)})
 			switch run {
 			case 0:
 				for n := 1; n <= 6; n++ {
@@ -408,7 +408,7 @@ func TestHandOverDuringErasure(t *testing.T) {
 	env.ledgers, env.checkpointEvery = t.TempDir(), 1
 	env.leaseTTL = time.Hour // a slow worker loses no partition before its hand-over
 	owners, stuck, goOn := newOwnership(t), make(chan int, 4), make(chan struct{})
-	a := env.start("a", worker.Tee(owners.listener("a"), worker.Listener{Retrying: func(e worker.Retrying) {
+	a := env.start("a", observe.Tee(owners.listener("a"), observe.Listener{Retrying: func(e observe.Retrying) {
 		if e.Step == "erase session" {
 			stuck <- e.Partition
 			<-goOn
@@ -449,7 +449,7 @@ func TestForgetDuringHandOver(t *testing.T) {
 	old, owners := t.TempDir(), newOwnership(t)
 	env.ledgers = old
 	writing, goOn := make(chan int, 4), make(chan struct{})
-	a := env.start("a", worker.Tee(owners.listener("a"), worker.Listener{Checkpointed: func(e worker.Checkpointed) {
+	a := env.start("a", observe.Tee(owners.listener("a"), observe.Listener{Checkpointed: func(e observe.Checkpointed) {
 		writing <- e.Partition
 		<-goOn
 	}}))
@@ -503,7 +503,7 @@ func TestForgetUnserved(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	env := newEnv(t, dir)
-	stop := env.run("a", worker.Listener{})
+	stop := env.run("a", observe.Listener{})
 	env.publish(events.KindTurn, victim, secretTurn(1))
 	env.awaitDecided()
 	if err := stop(); err != nil {
@@ -526,7 +526,7 @@ func TestForgetUnserved(t *testing.T) {
 	if unserved, ok := errors.AsType[*erase.NotErasedError](next(t, failed, "error")); !ok || unserved.Seq != 2 {
 		t.Errorf("without a worker: %v", unserved)
 	}
-	stop = env.run("b", worker.Listener{})
+	stop = env.run("b", observe.Listener{})
 	done, err := erase.Request(t.Context(), env.js, a, "second")
 	if err != nil || done.Seq != 3 {
 		t.Fatalf("with a worker: %+v, %v", done, err)

@@ -9,8 +9,8 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"compactd/internal/events"
-	"compactd/internal/worker"
 	"compactd/internal/worker/limit"
+	"compactd/internal/worker/observe"
 )
 
 // offer sends a request as another worker does that offers it in parts, of a tenant. Parts are given out only of one
@@ -48,7 +48,7 @@ func TestForwardedRequestsOfTenants(t *testing.T) {
 	t.Parallel()
 	env := newEnv(t, t.TempDir())
 	l := env.limit(limit.Config{})
-	stop := env.run("a", worker.Listener{})
+	stop := env.run("a", observe.Listener{})
 	for range 20 {
 		env.offer("hostile", strings.Repeat("x", 1000), false)
 	}
@@ -77,7 +77,7 @@ func TestForwardedRequestsName(t *testing.T) {
 	env := newEnv(t, t.TempDir())
 	var stops []func() error
 	for _, name := range []string{"a", "b"} {
-		stops = append(stops, env.run(name, worker.Listener{}))
+		stops = append(stops, env.run(name, observe.Listener{}))
 	}
 	seen, err := env.conn.SubscribeSync("compactd.p.*.check")
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/testkit/plant"
 	"compactd/internal/worker"
+	"compactd/internal/worker/observe"
 )
 
 // fuzzTarget is a worker on a log of one partition, in which good sessions continue beside any
@@ -82,8 +83,8 @@ func (s *fuzzTarget) worker(tb testing.TB, owner string) (stop func() error) {
 	tb.Helper()
 	wk, err := worker.New(worker.Config{
 		Read: s.connect(), Commit: s.connect(), Streams: s.streams, Compaction: s.config, Owner: owner, LeaseTTL: time.Second,
-		Listener: worker.Listener{
-			Applied: func(e worker.Applied) {
+		Listener: observe.Listener{
+			Applied: func(e observe.Applied) {
 				s.applied.Store(uint64(e.Seq))
 				select {
 				case s.wake <- struct{}{}:

@@ -10,7 +10,7 @@ import (
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
-	"compactd/internal/worker"
+	"compactd/internal/worker/observe"
 )
 
 func (env *testEnv) entries(session string, limit int) events.HistoryResponse {
@@ -27,7 +27,7 @@ func (env *testEnv) entries(session string, limit int) events.HistoryResponse {
 func TestHistory(t *testing.T) {
 	t.Parallel()
 	env := newEnv(t, t.TempDir())
-	stop := env.run("a", worker.Listener{})
+	stop := env.run("a", observe.Listener{})
 	for _, session := range []string{"s1", "s2"} {
 		env.publish(events.KindTurn, session, calls(1, "read_file:/a.go", "read_file:/b.go"))
 		env.publish(events.KindCompact, session, []byte(`{"id":"now"}`))

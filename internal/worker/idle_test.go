@@ -15,14 +15,14 @@ import (
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
-	"compactd/internal/worker"
+	"compactd/internal/worker/observe"
 )
 
 // B4: a session that has been idle for an hour has a cold cache at the provider: its old results
 // are cleared before the next call, once.
 func TestIdleSession(t *testing.T) {
 	inIdleEnv(t, func(t *testing.T, env *testEnv, received chan *nats.Msg) {
-		stop := env.run("a", worker.Listener{})
+		stop := env.run("a", observe.Listener{})
 		env.publish(events.KindTurn, "s", toolTurn(8))
 		time.Sleep(50 * time.Minute)
 		if len(received) > 0 {
@@ -110,7 +110,7 @@ func testIdleOutOfMemory(t *testing.T, next string, maxLedgers int) {
 	const sessions = 30
 	inIdleEnv(t, func(t *testing.T, env *testEnv, received chan *nats.Msg) {
 		env.ledgers, env.maxLedgers = t.TempDir(), maxLedgers
-		stop := env.run("a", worker.Listener{})
+		stop := env.run("a", observe.Listener{})
 		for i := range sessions {
 			env.publish(events.KindTurn, fmt.Sprintf("s%d", i), toolTurn(8))
 		}
@@ -122,7 +122,7 @@ func testIdleOutOfMemory(t *testing.T, next string, maxLedgers int) {
 			if next != "a" {
 				env.ledgers = t.TempDir()
 			}
-			stop = env.run(next, worker.Listener{})
+			stop = env.run(next, observe.Listener{})
 		}
 		time.Sleep(40 * time.Minute)
 		if len(received) > 0 {

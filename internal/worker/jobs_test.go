@@ -20,7 +20,7 @@ import (
 	"compactd/internal/summarize/model"
 	"compactd/internal/summarize/provider"
 	"compactd/internal/summarize/summarizetest"
-	"compactd/internal/worker"
+	"compactd/internal/worker/observe"
 )
 
 // summarizing returns an environment whose sessions are summarized.
@@ -82,7 +82,7 @@ func (f summarizerFunc) Summarize(ctx context.Context, in summarize.Input) (*eve
 func TestJobOfCrashedWorkers(t *testing.T) {
 	t.Parallel()
 	env := summarizing(t, nil)
-	stop := env.run("a", worker.Listener{})
+	stop := env.run("a", observe.Listener{})
 	env.fill("s1", events.LaneBackground)
 	if err := stop(); err != nil {
 		t.Fatal(err)
@@ -121,8 +121,8 @@ func TestJobOfCrashedWorkers(t *testing.T) {
 		t.Error("a job at which five workers crashed is tried again")
 		return nil, summarize.ErrNothing
 	})
-	done := make(chan worker.SummaryDone, 64)
-	stop = env.run("b", worker.Listener{SummaryDone: func(d worker.SummaryDone) { done <- d }})
+	done := make(chan observe.SummaryDone, 64)
+	stop = env.run("b", observe.Listener{SummaryDone: func(d observe.SummaryDone) { done <- d }})
 	if d := next(t, done, "result of the job"); d.Failure != "dead" || d.Attempt != 6 || d.Model != "" {
 		t.Errorf("%+v", d)
 	}
@@ -153,8 +153,8 @@ func TestSlots(t *testing.T) {
 			return nil, ctx.Err()
 		}
 	}))
-	started := make(chan worker.SummaryStarted, 64)
-	stop := env.run("a", worker.Listener{SummaryStarted: func(s worker.SummaryStarted) { started <- s }})
+	started := make(chan observe.SummaryStarted, 64)
+	stop := env.run("a", observe.Listener{SummaryStarted: func(s observe.SummaryStarted) { started <- s }})
 	for n := range 7 {
 		session := fmt.Sprint("s", n)
 		for k := 1; k <= 8; k++ {
@@ -193,8 +193,8 @@ func TestJobsWithoutConsumer(t *testing.T) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}))
-	started := make(chan worker.SummaryStarted, 64)
-	stop := env.run("a", worker.Listener{SummaryStarted: func(s worker.SummaryStarted) { started <- s }})
+	started := make(chan observe.SummaryStarted, 64)
+	stop := env.run("a", observe.Listener{SummaryStarted: func(s observe.SummaryStarted) { started <- s }})
 	request := func(session string) {
 		for k := 1; k <= 8; k++ {
 			env.publish(events.KindTurn, session, bigTurn(k, 100_000, 1_200))
@@ -247,11 +247,11 @@ func TestBusyModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	env := summarizing(t, llm.New([]model.Model{m}, nil))
-	delayed, done, called := make(chan worker.SummaryDelayed, 64), make(chan worker.SummaryDone, 64), make(chan worker.ModelCalled, 64)
-	stop := env.run("a", worker.Listener{
-		SummaryDelayed: func(d worker.SummaryDelayed) { delayed <- d },
-		SummaryDone:    func(d worker.SummaryDone) { done <- d },
-		ModelCalled:    func(a worker.ModelCalled) { called <- a },
+	delayed, done, called := make(chan observe.SummaryDelayed, 64), make(chan observe.SummaryDone, 64), make(chan observe.ModelCalled, 64)
+	stop := env.run("a", observe.Listener{
+		SummaryDelayed: func(d observe.SummaryDelayed) { delayed <- d },
+		SummaryDone:    func(d observe.SummaryDone) { done <- d },
+		ModelCalled:    func(a observe.ModelCalled) { called <- a },
 	})
 	env.fill("s1", events.LaneBackground)
 	if d := next(t, delayed, "delay"); d.Pause != time.Second || d.Attempt != 1 || d.Lane != events.LaneBackground {

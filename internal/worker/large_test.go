@@ -9,7 +9,7 @@ import (
 	"compactd/internal/broker/embedded"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
-	"compactd/internal/worker"
+	"compactd/internal/worker/observe"
 )
 
 // bigTurn is turn n of a session with a window of that many tokens: one exchange with a text
@@ -47,7 +47,7 @@ func (env *testEnv) compactions(session string) []events.Compacted {
 func TestMessagesOmitted(t *testing.T) {
 	t.Parallel()
 	env := newEnv(t, t.TempDir())
-	stop := env.run("a", worker.Listener{})
+	stop := env.run("a", observe.Listener{})
 	for n := 1; n <= 44; n++ {
 		env.publish(events.KindTurn, "large", bigTurn(n, 700_000, 110_000))
 		env.publish(events.KindTurn, "small", bigTurn(n, 10_000, 4_700))
@@ -92,7 +92,7 @@ func clearedTurns(n int) [][]byte {
 func TestMaxPayload(t *testing.T) {
 	t.Parallel()
 	env := openEnv(t, embedded.Config{Dir: t.TempDir(), MaxPayload: 256 << 10}, topology.Config{Partitions: 4})
-	stop := env.run("a", worker.Listener{})
+	stop := env.run("a", observe.Listener{})
 	for n := 1; n <= 16; n++ {
 		env.publish(events.KindTurn, "large", bigTurn(n, 200_000, 100_000))
 		env.publish(events.KindTurn, "small", bigTurn(n, 10_000, 6_000))
@@ -159,7 +159,7 @@ func unwieldyTurn(n int, policy string) []byte {
 func TestTooManyEdits(t *testing.T) {
 	t.Parallel()
 	env := openEnv(t, embedded.Config{Dir: t.TempDir(), MaxPayload: 1 << 20}, topology.Config{Partitions: 1})
-	r := env.start("a", worker.Listener{})
+	r := env.start("a", observe.Listener{})
 	for n := 1; n < unwieldy; n++ {
 		env.publish(events.KindTurn, "hostile", unwieldyTurn(n, collecting))
 	}

@@ -12,7 +12,7 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/testkit/figures"
 	"compactd/internal/testkit/linear"
-	"compactd/internal/worker"
+	"compactd/internal/worker/observe"
 )
 
 // linearEnv is a worker whose requests are measured.
@@ -26,7 +26,7 @@ type linearEnv struct {
 func newLinearEnv(t *testing.T) *linearEnv {
 	t.Helper()
 	env := newEnv(t, t.TempDir())
-	r := env.start("a", worker.Listener{})
+	r := env.start("a", observe.Listener{})
 	<-r.worker.Ready()
 	e := env.edge(r.worker, nil)
 	e.write(tokenLine(defaultToken, "default agent"))

@@ -23,6 +23,7 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/summarize/llm"
 	"compactd/internal/worker"
+	"compactd/internal/worker/observe"
 )
 
 // newMonitor starts a monitor on a free port of loopback.
@@ -126,7 +127,7 @@ type monitored struct {
 }
 
 // prepare makes a worker on connections of its own, and does not run it.
-func (env *testEnv) prepare(url string, l worker.Listener) *monitored {
+func (env *testEnv) prepare(url string, l observe.Listener) *monitored {
 	env.t.Helper()
 	connect := env.connect
 	if url != "" {
@@ -224,8 +225,8 @@ func TestReadyzStreamFull(t *testing.T) {
 // are a partition that ended with an error, and one that cannot write.
 func TestReadyzPartitions(t *testing.T) {
 	env := newEnv(t, t.TempDir())
-	r := env.prepare("", worker.Listener{}) // and never run
-	watch := func(c worker.MonitorConfig) (*worker.Monitor, worker.Listener) {
+	r := env.prepare("", observe.Listener{}) // and never run
+	watch := func(c worker.MonitorConfig) (*worker.Monitor, observe.Listener) {
 		m := newMonitor(t, c)
 		if err := m.Watch(r.worker, nil); err != nil {
 			t.Fatal(err)
@@ -236,16 +237,16 @@ func TestReadyzPartitions(t *testing.T) {
 	p := events.PartitionOf(events.Address{Tenant: "default", Session: "s1"}, 4)
 
 	m, l := watch(worker.MonitorConfig{MaxLag: time.Nanosecond})
-	l.PartitionAcquired(worker.PartitionAcquired{Partition: p})
-	l.PartitionAcquired(worker.PartitionAcquired{Partition: (p + 1) % 4})
+	l.PartitionAcquired(observe.PartitionAcquired{Partition: p})
+	l.PartitionAcquired(observe.PartitionAcquired{Partition: (p + 1) % 4})
 	failed, got := readyz(t, m)
 	if !slices.Equal(failed, []string{"started", "lag"}) || len(got.Problems) != 2 {
 		t.Errorf("too old: %+v", got)
 	}
 
 	m, l = watch(worker.MonitorConfig{MaxLagEvents: 5})
-	l.PartitionAcquired(worker.PartitionAcquired{Partition: p})
-	l.Applied(worker.Applied{Partition: p, Kind: events.KindTurn, Pending: 6})
+	l.PartitionAcquired(observe.PartitionAcquired{Partition: p})
+	l.Applied(observe.Applied{Partition: p, Kind: events.KindTurn, Pending: 6})
 	if failed, got = readyz(t, m); !slices.Equal(failed, []string{"started", "lag"}) {
 		t.Errorf("too many: %+v", got)
 	}
@@ -254,13 +255,13 @@ func TestReadyzPartitions(t *testing.T) {
 	}
 
 	m, l = watch(worker.MonitorConfig{})
-	l.PartitionAcquired(worker.PartitionAcquired{Partition: p})
-	l.PartitionFailed(worker.PartitionFailed{Partition: p, Err: errors.New("ledger of acme/s1: " + canary)})
-	l.PartitionReleased(worker.PartitionReleased{Partition: (p + 1) % 4, Err: fmt.Errorf("commit: %w", commit.ErrFenced)}) // another worker has it now
+	l.PartitionAcquired(observe.PartitionAcquired{Partition: p})
+	l.PartitionFailed(observe.PartitionFailed{Partition: p, Err: errors.New("ledger of acme/s1: " + canary)})
+	l.PartitionReleased(observe.PartitionReleased{Partition: (p + 1) % 4, Err: fmt.Errorf("commit: %w", commit.ErrFenced)}) // another worker has it now
 	full := &commit.StoreFullError{Code: 10077, Reason: "maximum bytes exceeded"}
-	l.Retrying(worker.Retrying{Partition: (p + 2) % 4, Step: "commit", Err: full})
-	l.Retrying(worker.Retrying{Partition: (p + 3) % 4, Step: "commit", Err: full})
-	l.Committed(worker.Committed{Partition: (p + 3) % 4})
+	l.Retrying(observe.Retrying{Partition: (p + 2) % 4, Step: "commit", Err: full})
+	l.Retrying(observe.Retrying{Partition: (p + 3) % 4, Step: "commit", Err: full})
+	l.Committed(observe.Committed{Partition: (p + 3) % 4})
 	_, got = readyz(t, m)
 	slices.SortFunc(got.Problems, func(a, b worker.Problem) int { return strings.Compare(a.Check, b.Check) })
 	want := []worker.Problem{

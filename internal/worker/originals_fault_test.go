@@ -12,7 +12,7 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/summarize/extract"
 	"compactd/internal/testkit/figures"
-	"compactd/internal/worker"
+	"compactd/internal/worker/observe"
 )
 
 // P5: however often sessions were pruned, summarized and truncated, the history as it was
@@ -23,7 +23,7 @@ func TestFaultOriginals(t *testing.T) {
 	const sessions, turns = 9, 30
 	env := newEnv(t, t.TempDir())
 	env.ledgers, env.config, env.summarizer = t.TempDir(), newConfig(t, compaction.DefaultPolicy()), extract.New()
-	stop := env.run("a", worker.Listener{})
+	stop := env.run("a", observe.Listener{})
 	for n := 1; n <= turns; n++ {
 		for s := range sessions {
 			env.publish(events.KindTurn, fmt.Sprintf("s%d", s), agentTurn(s+12, n))
@@ -37,7 +37,7 @@ func TestFaultOriginals(t *testing.T) {
 	if err := os.RemoveAll(env.ledgers); err != nil {
 		t.Fatal(err)
 	}
-	stop = env.run("b", worker.Listener{})
+	stop = env.run("b", observe.Listener{})
 	o := originals{testEnv: env}
 	for s := range sessions {
 		o.check(fmt.Sprintf("s%d", s), s+12, turns)

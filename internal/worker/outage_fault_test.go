@@ -17,7 +17,7 @@ import (
 	"compactd/internal/summarize/provider"
 	"compactd/internal/summarize/summarizetest"
 	"compactd/internal/testkit/figures"
-	"compactd/internal/worker"
+	"compactd/internal/worker/observe"
 )
 
 const (
@@ -34,7 +34,7 @@ type outage struct {
 	over      int // compactions after which the next call would not fit
 }
 
-func (o *outage) see(c worker.Compacted) {
+func (o *outage) see(c observe.Compacted) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if b := c.Body; b.Compacted {
@@ -77,7 +77,7 @@ func TestFaultOutages(t *testing.T) {
 			env := newEnv(t, t.TempDir())
 			env.config = newConfig(t, compaction.DefaultPolicy())
 			env.summarizer = llm.New([]model.Model{m}, nil)
-			stop := env.run("a", worker.Listener{Compacted: o.see})
+			stop := env.run("a", observe.Listener{Compacted: o.see})
 			for n := 1; n <= outageTurns; n++ {
 				for k := range outageSessions {
 					env.publish(events.KindTurn, fmt.Sprintf("s%d", k), turn(n))

@@ -8,7 +8,7 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"compactd/internal/events"
-	"compactd/internal/worker"
+	"compactd/internal/worker/observe"
 )
 
 // outcomeOf requests what became of an event, and returns the code of a refusal beside it.
@@ -29,7 +29,7 @@ func (env *testEnv) outcomeOf(session string, seq uint64) (out events.OutcomeRes
 func TestOutcome(t *testing.T) {
 	t.Parallel()
 	env := newEnv(t, t.TempDir())
-	stop := env.run("a", worker.Listener{})
+	stop := env.run("a", observe.Listener{})
 	var first uint64
 	for n := 1; n <= 6; n++ {
 		seq := env.publish(events.KindTurn, "s1", turn(n))

@@ -16,6 +16,7 @@ import (
 	"compactd/internal/testkit/figures"
 	"compactd/internal/testkit/plant"
 	"compactd/internal/worker"
+	"compactd/internal/worker/observe"
 )
 
 // Hostile actors, control-message look-alikes: empty messages that look like the server's own
@@ -23,7 +24,7 @@ import (
 func TestControlLookalikes(t *testing.T) {
 	t.Parallel()
 	env := openEnv(t, embedded.Config{Dir: t.TempDir(), Listen: "-1"}, topology.Config{Partitions: 1})
-	stop := env.run("w", worker.Listener{Fetched: func(e worker.Fetched) { t.Errorf("event %d was not read at once: %v", e.Seq, e.Err) }})
+	stop := env.run("w", observe.Listener{Fetched: func(e observe.Fetched) { t.Errorf("event %d was not read at once: %v", e.Seq, e.Err) }})
 	c, err := plant.Dial(env.server.ClientURL(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +47,7 @@ func TestControlLookalikes(t *testing.T) {
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	if err := env.run("next", worker.Listener{})(); err != nil { // reads the outcomes
+	if err := env.run("next", observe.Listener{})(); err != nil { // reads the outcomes
 		t.Error(err)
 	}
 	count := len(planted)
@@ -81,9 +82,9 @@ func TestPlantedHeadersLastInPartition(t *testing.T) {
 	}
 	defer c.Close()
 	for i, b := range plant.Answers() {
-		stop := env.run(fmt.Sprintf("w%d", i), worker.Listener{
-			PartitionFailed: func(e worker.PartitionFailed) { t.Errorf("before %s: %v", b.Name, e.Err) },
-			PartitionReleased: func(e worker.PartitionReleased) {
+		stop := env.run(fmt.Sprintf("w%d", i), observe.Listener{
+			PartitionFailed: func(e observe.PartitionFailed) { t.Errorf("before %s: %v", b.Name, e.Err) },
+			PartitionReleased: func(e observe.PartitionReleased) {
 				if e.Err != nil {
 					t.Errorf("before %s: %v", b.Name, e.Err)
 				}
@@ -122,10 +123,10 @@ func TestPartitionFailsAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := newMonitor(t, worker.MonitorConfig{})
-	failed, acquired := make(chan worker.PartitionFailed, 1000), make(chan int, 100)
-	r := env.prepare("", worker.Tee(m.Listener(), worker.Listener{
-		PartitionFailed:   func(e worker.PartitionFailed) { failed <- e },
-		PartitionAcquired: func(e worker.PartitionAcquired) { acquired <- e.Partition },
+	failed, acquired := make(chan observe.PartitionFailed, 1000), make(chan int, 100)
+	r := env.prepare("", observe.Tee(m.Listener(), observe.Listener{
+		PartitionFailed:   func(e observe.PartitionFailed) { failed <- e },
+		PartitionAcquired: func(e observe.PartitionAcquired) { acquired <- e.Partition },
 	}))
 	if err := m.Watch(r.worker, nil); err != nil {
 		t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 	"compactd/internal/testkit/figures"
-	"compactd/internal/worker"
+	"compactd/internal/worker/observe"
 )
 
 // canary is in the content of every hostile event. It must not appear in a log, nor in a
@@ -40,7 +40,7 @@ func TestPoison(t *testing.T) {
 	clean, poisoned := newEnv(t, t.TempDir()), newEnv(t, t.TempDir())
 	poisoned.addSubject("session.bogus.*.*")
 
-	stop := clean.run("clean", worker.Listener{})
+	stop := clean.run("clean", observe.Listener{})
 	for n := 1; n <= goodTurns; n++ {
 		clean.publishGood(n)
 	}
@@ -50,7 +50,7 @@ func TestPoison(t *testing.T) {
 	}
 
 	var log bytes.Buffer
-	stop = poisoned.run("poisoned", worker.LogListener(zerolog.New(zerolog.SyncWriter(&log))))
+	stop = poisoned.run("poisoned", observe.LogListener(zerolog.New(zerolog.SyncWriter(&log))))
 	all := hostiles()
 	want := map[uint64]hostile{}
 	for n := 1; n <= goodTurns; n++ {

@@ -8,7 +8,7 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/summarize/extract"
-	"compactd/internal/worker"
+	"compactd/internal/worker/observe"
 )
 
 // Jobs are read again after their consumers were deleted.
@@ -18,14 +18,14 @@ func TestDeletedConsumers(t *testing.T) {
 	env.config = newConfig(t, compaction.DefaultPolicy())
 	env.summarizer = extract.New()
 	lanes := make(chan struct{}, 16)
-	done := make(chan worker.SummaryDone, 1024)
-	stop := env.run("a", worker.Listener{
-		Retrying: func(i worker.Retrying) {
+	done := make(chan observe.SummaryDone, 1024)
+	stop := env.run("a", observe.Listener{
+		Retrying: func(i observe.Retrying) {
 			if i.Step == "read jobs" {
 				lanes <- struct{}{}
 			}
 		},
-		SummaryDone: func(d worker.SummaryDone) { done <- d },
+		SummaryDone: func(d observe.SummaryDone) { done <- d },
 	})
 	n := 0
 	summarized := func() {

@@ -14,8 +14,8 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/testkit/figures"
-	"compactd/internal/worker"
 	"compactd/internal/worker/audit"
+	"compactd/internal/worker/observe"
 )
 
 // publishOf publishes for a tenant.
@@ -72,16 +72,16 @@ type omissions struct {
 	limits map[string]int
 }
 
-func (o *omissions) listener() worker.Listener {
-	return worker.Listener{
-		Compacted: func(e worker.Compacted) {
+func (o *omissions) listener() observe.Listener {
+	return observe.Listener{
+		Compacted: func(e observe.Compacted) {
 			if e.Omitted != "" {
 				o.mu.Lock()
 				defer o.mu.Unlock()
 				o.of[e.Address.Tenant+" "+e.Omitted]++
 			}
 		},
-		OutcomesLimited: func(e worker.OutcomesLimited) {
+		OutcomesLimited: func(e observe.OutcomesLimited) {
 			o.mu.Lock()
 			defer o.mu.Unlock()
 			o.limits[e.Tenant]++
@@ -190,7 +190,7 @@ func TestOutcomesNeverFull(t *testing.T) {
 	env.outcomeBytes = 1 << 40
 	seen := omissions{of: map[string]int{}, limits: map[string]int{}}
 	l := seen.listener()
-	l.Retrying = func(e worker.Retrying) { t.Errorf("%s: %v", e.Step, e.Err) }
+	l.Retrying = func(e observe.Retrying) { t.Errorf("%s: %v", e.Step, e.Err) }
 	stop := env.run("a", l)
 	for n := 1; n <= 12; n++ {
 		env.publishOf("evil", events.KindTurn, "s", bigTurn(n, 130_000, 40_000))
@@ -230,7 +230,7 @@ func TestEditsAreBounded(t *testing.T) {
 	t.Parallel()
 	const results, cycles = 400, 60
 	env := newEnv(t, t.TempDir())
-	stop := env.run("a", worker.Listener{})
+	stop := env.run("a", observe.Listener{})
 	for _, data := range clearedTurns(results) {
 		env.publishOf("evil", events.KindTurn, "s", data)
 	}

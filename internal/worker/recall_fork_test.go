@@ -10,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"compactd/internal/events"
-	"compactd/internal/worker"
 	"compactd/internal/worker/limit"
 	"compactd/internal/worker/observe"
 )
@@ -22,7 +21,7 @@ func TestRecallFromAncestors(t *testing.T) {
 	env := newEnv(t, t.TempDir())
 	owners := newOwnership(t)
 	var recalled atomic.Int64
-	counting := func(name string) worker.Listener {
+	counting := func(name string) observe.Listener {
 		l := owners.listener(name)
 		l.Recalled = func(observe.Recalled) { recalled.Add(1) }
 		return l
@@ -149,7 +148,7 @@ func TestSearchHoldsOneShare(t *testing.T) {
 	var workers []*running
 	for _, name := range []string{"a", "b"} {
 		limits = append(limits, env.limit(limit.Config{Memory: 32 << 20}))
-		workers = append(workers, env.start(name, worker.Listener{}))
+		workers = append(workers, env.start(name, observe.Listener{}))
 		<-workers[len(workers)-1].worker.Ready()
 	}
 	const depth = 50

@@ -13,7 +13,7 @@ import (
 	"compactd/internal/broker/embedded"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
-	"compactd/internal/worker"
+	"compactd/internal/worker/observe"
 )
 
 // recall requests originals and fails the test on a refusal.
@@ -58,7 +58,7 @@ func TestRecall(t *testing.T) {
 	t.Parallel()
 	env := newEnv(t, t.TempDir())
 	env.ledgers = t.TempDir()
-	stop := env.run("a", worker.Listener{})
+	stop := env.run("a", observe.Listener{})
 	var turns [][]byte
 	for n := 1; n <= 24; n++ {
 		turns = append(turns, turn(n))
@@ -83,7 +83,7 @@ func TestRecall(t *testing.T) {
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	stop = env.run("b", worker.Listener{})
+	stop = env.run("b", observe.Listener{})
 	env.wantRecalled("s1", again)
 	for in, want := range map[string]events.Code{
 		`{"session":"s1","turn":23}`:                                      events.CodeUnknownTurn, // retracted
@@ -128,7 +128,7 @@ func TestRecallPages(t *testing.T) {
 	t.Parallel()
 	const maxPayload = 256 << 10
 	env := openEnv(t, embedded.Config{Dir: t.TempDir(), MaxPayload: maxPayload}, topology.Config{Partitions: 2})
-	stop := env.run("a", worker.Listener{})
+	stop := env.run("a", observe.Listener{})
 	var messages []string
 	for i := range 24 {
 		messages = append(messages, fmt.Sprintf(`{"role":"user","content":"%d %s"}`, i, strings.Repeat("lorem ", 1_700)))
@@ -158,7 +158,7 @@ func TestRecallPages(t *testing.T) {
 func TestRecallOfCutOutput(t *testing.T) {
 	t.Parallel()
 	env := newEnv(t, t.TempDir())
-	stop := env.run("a", worker.Listener{})
+	stop := env.run("a", observe.Listener{})
 	output := "first line of the output\n" + strings.Repeat("line of the output\n", 6_000) + "last line"
 	tool := fmt.Sprintf(`{"role":"tool","tool_call_id":"c1","content":%q}`, output)
 	env.publish(events.KindTurn, "s", turn(1))
@@ -192,7 +192,7 @@ func TestRecallOfCutOutput(t *testing.T) {
 func TestRecallOfOutputCutOnArrival(t *testing.T) {
 	t.Parallel()
 	env := newEnv(t, t.TempDir())
-	stop := env.run("a", worker.Listener{})
+	stop := env.run("a", observe.Listener{})
 	tool := fmt.Sprintf(`{"role":"tool","tool_call_id":"c1","content":%q}`, "first line\n"+strings.Repeat("line\n", 3_000)+"last line")
 	env.publish(events.KindTurn, "s", []byte(`{"turn":1,"policy":{"tool_output":{"when":"arrival"}},"messages":[{"role":"user","content":"run it"},`+
 		`{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"run","arguments":"{}"}}]},`+tool+`]}`))
@@ -219,7 +219,7 @@ func TestRecallOfOutputCutOnArrival(t *testing.T) {
 func TestSearch(t *testing.T) {
 	t.Parallel()
 	env := newEnv(t, t.TempDir())
-	stop := env.run("a", worker.Listener{})
+	stop := env.run("a", observe.Listener{})
 	words := []string{"Needle", "nEEDLE (x)", "hay", "", "STRASSE needle needle", "straw"}
 	var want []events.Position // newest first
 	for n := 1; n <= 37; n++ {
@@ -281,7 +281,7 @@ func (env *testEnv) searchAll(text string, limit int) []events.Position {
 func TestRecallOfGone(t *testing.T) {
 	t.Parallel()
 	env := newEnv(t, t.TempDir())
-	stop := env.run("a", worker.Listener{})
+	stop := env.run("a", observe.Listener{})
 	for n := 1; n <= 12; n++ {
 		env.publish(events.KindTurn, "s", bigTurn(n, 1_000_000, 600))
 	}

@@ -17,8 +17,8 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/summarize/extract"
-	"compactd/internal/worker"
 	"compactd/internal/worker/audit"
+	"compactd/internal/worker/observe"
 )
 
 // newReplayEnv returns an environment with two sessions, decided under two configs, one after the
@@ -27,7 +27,7 @@ func newReplayEnv(t *testing.T) *testEnv {
 	env := newEnv(t, t.TempDir())
 	env.summarizer = extract.New()
 	env.config = newConfig(t, compaction.DefaultPolicy())
-	stop := env.run("a", worker.Listener{})
+	stop := env.run("a", observe.Listener{})
 	for n := 1; n <= 20; n++ {
 		env.publish(events.KindTurn, "s1", turn(n))
 		if n == 10 {
@@ -43,7 +43,7 @@ func newReplayEnv(t *testing.T) *testEnv {
 	p := withoutSummaries()
 	p.Profile = "seed"
 	env.config = newConfig(t, p)
-	stop = env.run("b", worker.Listener{})
+	stop = env.run("b", observe.Listener{})
 	for n := 1; n <= 20; n++ {
 		env.publish(events.KindTurn, "s2", usageTurn(n))
 		env.publish(events.KindTurn, "s1", turn(20+n))
@@ -278,7 +278,7 @@ func TestReplayLeavesOut(t *testing.T) {
 func TestReplayErased(t *testing.T) {
 	t.Parallel()
 	env := newEnv(t, t.TempDir())
-	stop := env.run("a", worker.Listener{})
+	stop := env.run("a", observe.Listener{})
 	for n := 1; n <= 20; n++ {
 		env.publish(events.KindTurn, "s1", usageTurn(n))
 		env.publish(events.KindTurn, "s2", usageTurn(n))
@@ -290,7 +290,7 @@ func TestReplayErased(t *testing.T) {
 	p := withoutSummaries()
 	p.Profile = "seed"
 	env.config = newConfig(t, p)
-	stop = env.run("b", worker.Listener{})
+	stop = env.run("b", observe.Listener{})
 	erased := env.publish(events.KindForget, "s2", []byte(`{"v":1,"id":"f"}`))
 	env.publish(events.KindTurn, "s2", usageTurn(1))
 	for n := 21; n <= 40; n++ {

@@ -18,7 +18,7 @@ import (
 	"compactd/internal/events/validate"
 	"compactd/internal/kv"
 	"compactd/internal/summarize/extract"
-	"compactd/internal/worker"
+	"compactd/internal/worker/observe"
 )
 
 // withRetention runs a test in fake time, in an environment whose streams store messages for 100
@@ -75,7 +75,7 @@ func TestIdlePartitionIsRenewed(t *testing.T) {
 			t.Fatalf("the age of the streams is %s", env.streams.MaxAge)
 		}
 		var released []error
-		stop := env.run("a", worker.Listener{PartitionReleased: func(e worker.PartitionReleased) { released = append(released, e.Err) }})
+		stop := env.run("a", observe.Listener{PartitionReleased: func(e observe.PartitionReleased) { released = append(released, e.Err) }})
 		seq := env.publish(events.KindTurn, "s", turn(1))
 		first := time.Now()
 		time.Sleep(3 * 100 * time.Minute)
@@ -119,7 +119,7 @@ func TestIdlePartitionIsRenewed(t *testing.T) {
 func TestOldEntriesAreCondensed(t *testing.T) {
 	withRetention(t, func(t *testing.T, env *testEnv, received chan *nats.Msg) {
 		env.config, env.summarizer = newConfig(t, compaction.DefaultPolicy()), extract.New()
-		stop := env.run("a", worker.Listener{})
+		stop := env.run("a", observe.Listener{})
 		generations := int64(0)
 		for n := 1; n <= 40; n++ {
 			text := strings.Repeat(fmt.Sprintf("word %d ", n), 30)
@@ -156,7 +156,7 @@ func TestOldEntriesAreCondensed(t *testing.T) {
 // carry replaces_from 1. A session with a turn before that continues.
 func TestIdleLedgerIsDropped(t *testing.T) {
 	withRetention(t, func(t *testing.T, env *testEnv, received chan *nats.Msg) {
-		stop := env.run("a", worker.Listener{})
+		stop := env.run("a", observe.Listener{})
 		env.publish(events.KindTurn, "s", turn(1))
 		time.Sleep(99 * time.Minute)
 		env.publish(events.KindTurn, "s", turn(2))
@@ -204,7 +204,7 @@ func TestLedgerWaitsForUnreadTurn(t *testing.T) {
 	withRetention(t, func(t *testing.T, env *testEnv, received chan *nats.Msg) {
 		var last compaction.Seq // no event after 2 is read until goOn
 		goOn := make(chan struct{})
-		stop := env.run("a", worker.Listener{Applied: func(e worker.Applied) {
+		stop := env.run("a", observe.Listener{Applied: func(e observe.Applied) {
 			if last = e.Seq; last == 2 {
 				<-goOn
 			}

@@ -15,7 +15,7 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/events/schema/schematest"
 	"compactd/internal/summarize/extract"
-	"compactd/internal/worker"
+	"compactd/internal/worker/observe"
 	"compactd/internal/worker/query"
 )
 
@@ -50,8 +50,8 @@ func TestPayloadsMatchSchemas(t *testing.T) {
 	t.Parallel()
 	env := newEnv(t, t.TempDir())
 	env.config, env.summarizer = newConfig(t, compaction.DefaultPolicy()), extract.New()
-	summarized := make(chan worker.SummaryDone, 64)
-	stop := env.run("a", worker.Listener{SummaryDone: func(e worker.SummaryDone) { summarized <- e }})
+	summarized := make(chan observe.SummaryDone, 64)
+	stop := env.run("a", observe.Listener{SummaryDone: func(e observe.SummaryDone) { summarized <- e }})
 	env.publish(events.KindTurn, "s1", turn(1))
 	for n := 1; n <= 24; n++ {
 		env.publish(events.KindTurn, "s2", turn(n))

@@ -19,7 +19,7 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/events/schema"
 	"compactd/internal/events/validate"
-	"compactd/internal/worker"
+	"compactd/internal/worker/observe"
 )
 
 // request sends a request to the service. A refusal is returned; anything else that is not an
@@ -91,7 +91,7 @@ func (env *testEnv) wantContext(session string, turns [][]byte) events.ContextRe
 func TestContext(t *testing.T) {
 	t.Parallel()
 	env := newEnv(t, t.TempDir())
-	stop := env.run("a", worker.Listener{})
+	stop := env.run("a", observe.Listener{})
 	const system, tools = `"be\u0020brief"`, `[{"name":"f","n":1.0}]`
 	turns := [][]byte{[]byte(strings.Replace(string(turn(1)), `"messages"`, `"system":`+system+`,"messages"`, 1))}
 	for n := 2; n <= 22; n++ {
@@ -116,7 +116,7 @@ func TestContext(t *testing.T) {
 	if _, err := env.conn.Request(events.SubjectContext, []byte(`{"session":"s1"}`), time.Second); err == nil {
 		t.Error("a request is answered without a worker")
 	}
-	stop = env.run("b", worker.Listener{})
+	stop = env.run("b", observe.Listener{})
 	if diff := cmp.Diff(before, env.wantContext("s1", turns)); diff != "" {
 		t.Errorf("after a restart: %s", diff)
 	}
@@ -131,7 +131,7 @@ func TestContextPages(t *testing.T) {
 	t.Parallel()
 	const maxPayload = 256 << 10
 	env := openEnv(t, embedded.Config{Dir: t.TempDir(), MaxPayload: maxPayload}, topology.Config{Partitions: 2})
-	stop := env.run("a", worker.Listener{})
+	stop := env.run("a", observe.Listener{})
 	first := strings.Replace(string(bigTurn(1, 3_400_000, 60_000)), `"messages"`, fmt.Sprintf(`"system":%q,"tools":[%q],"messages"`, strings.Repeat("s", 100_000), strings.Repeat("t", 50_000)), 1)
 	turns := [][]byte{[]byte(first)}
 	for n := 2; n <= 12; n++ {
@@ -187,7 +187,7 @@ func TestContextPages(t *testing.T) {
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	env := newEnv(t, t.TempDir())
-	stop := env.run("a", worker.Listener{})
+	stop := env.run("a", observe.Listener{})
 	for _, in := range []string{`{"session":"unknown"}`, `{"v":1,"tenant":"default","session":"unknown","page":7,"later":true}`} {
 		var c events.ContextResponse
 		if e := env.request(events.SubjectContext, in, &c); e != nil || c.Known || len(c.Messages) != 0 || c.V != events.Version {
@@ -254,7 +254,7 @@ func TestRequests(t *testing.T) {
 func TestStats(t *testing.T) {
 	t.Parallel()
 	env := newEnv(t, t.TempDir())
-	stop := env.run("a", worker.Listener{})
+	stop := env.run("a", observe.Listener{})
 	for n := 1; n <= 20; n++ {
 		env.publish(events.KindTurn, "s1", turn(n))
 	}
@@ -305,7 +305,7 @@ func TestStats(t *testing.T) {
 func TestDiscovery(t *testing.T) {
 	t.Parallel()
 	env := newEnv(t, t.TempDir())
-	stop := env.run("a", worker.Listener{})
+	stop := env.run("a", observe.Listener{})
 	var info micro.Info
 	if e := env.request("$SRV.INFO."+events.ServiceName, "", &info); e != nil {
 		t.Fatal(e)
@@ -375,7 +375,7 @@ func TestDiscovery(t *testing.T) {
 func TestForeignReply(t *testing.T) {
 	t.Parallel()
 	env := newEnv(t, t.TempDir())
-	stop := env.run("a", worker.Listener{})
+	stop := env.run("a", observe.Listener{})
 	for _, reply := range []string{"session.turn.default.s1", "out.0.mark", "out.1.compacted.default.s1", "$JS.API.STREAM.DELETE.SESSIONS"} {
 		for _, subject := range []string{events.SubjectCheck, events.SubjectContext, events.OfTenant(events.SubjectContext, "default"), events.SubjectRecall, events.SubjectStats, events.SubjectHealth} {
 			if err := env.conn.PublishRequest(subject, reply, []byte(`{"session":"s1"}`)); err != nil {
@@ -399,7 +399,7 @@ func TestForeignReply(t *testing.T) {
 func TestRequestsChangeNothing(t *testing.T) {
 	t.Parallel()
 	env := newEnv(t, t.TempDir())
-	stop := env.run("a", worker.Listener{})
+	stop := env.run("a", observe.Listener{})
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -14,7 +14,7 @@ import (
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
 	"compactd/internal/testkit/figures"
-	"compactd/internal/worker"
+	"compactd/internal/worker/observe"
 )
 
 // slowTexts are texts that take long to redact.
@@ -58,14 +58,14 @@ func TestSlowTextsStopNoOtherTenant(t *testing.T) {
 		}
 		return extract.New().Summarize(ctx, in)
 	}))
-	started, done := make(chan worker.SummaryStarted, 1024), make(chan worker.SummaryDone, 1024)
-	stop := env.run("a", worker.Listener{
-		SummaryStarted: func(s worker.SummaryStarted) {
+	started, done := make(chan observe.SummaryStarted, 1024), make(chan observe.SummaryDone, 1024)
+	stop := env.run("a", observe.Listener{
+		SummaryStarted: func(s observe.SummaryStarted) {
 			if s.Address.Tenant == hostile && s.Lane == events.LaneBackground {
 				started <- s
 			}
 		},
-		SummaryDone: func(d worker.SummaryDone) {
+		SummaryDone: func(d observe.SummaryDone) {
 			if d.Lane == events.LaneBackground {
 				done <- d
 			}

@@ -21,7 +21,7 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/testkit/figures"
-	"compactd/internal/worker"
+	"compactd/internal/worker/observe"
 )
 
 // snapshotEvents records what the listener of a worker receives about snapshots.
@@ -30,26 +30,26 @@ type snapshotEvents struct {
 	more chan struct{}
 
 	mu       sync.Mutex // guards the fields below
-	stored   map[int]worker.Snapshotted
+	stored   map[int]observe.Snapshotted
 	restored map[int]compaction.Seq // cursors of the restored snapshots, by partition
 	retries  []error
 }
 
 func newSnapshotEvents() *snapshotEvents {
-	return &snapshotEvents{more: make(chan struct{}, 1), stored: map[int]worker.Snapshotted{}, restored: map[int]compaction.Seq{}}
+	return &snapshotEvents{more: make(chan struct{}, 1), stored: map[int]observe.Snapshotted{}, restored: map[int]compaction.Seq{}}
 }
 
-func (seen *snapshotEvents) listener() worker.Listener {
-	return worker.Tee(seen.ledgerEvents.listener(), worker.Listener{
-		Snapshotted: func(s worker.Snapshotted) { seen.record(func() { seen.stored[s.Partition] = s }) },
-		PartitionAcquired: func(a worker.PartitionAcquired) {
+func (seen *snapshotEvents) listener() observe.Listener {
+	return observe.Tee(seen.ledgerEvents.listener(), observe.Listener{
+		Snapshotted: func(s observe.Snapshotted) { seen.record(func() { seen.stored[s.Partition] = s }) },
+		PartitionAcquired: func(a observe.PartitionAcquired) {
 			seen.record(func() {
 				if a.Snapshot > 0 {
 					seen.restored[a.Partition] = a.Snapshot
 				}
 			})
 		},
-		Retrying: func(i worker.Retrying) {
+		Retrying: func(i observe.Retrying) {
 			seen.record(func() { seen.retries = append(seen.retries, fmt.Errorf("%s: %w", i.Step, i.Err)) })
 		},
 	})
@@ -293,7 +293,7 @@ func TestRebuildIsBounded(t *testing.T) {
 
 	env.ledgers = t.TempDir()
 	reached, stopped := make(chan struct{}, 1), make(chan struct{})
-	seen := &ledgerEvents{checkpointed: func(worker.Checkpointed) {
+	seen := &ledgerEvents{checkpointed: func(observe.Checkpointed) {
 		select {
 		case reached <- struct{}{}:
 		default:
@@ -350,7 +350,7 @@ func TestHandOverWithSnapshot(t *testing.T) {
 			env := openEnv(t, embedded.Config{Dir: t.TempDir()}, topology.Config{Partitions: 1})
 			env.ledgers, env.checkpointEvery, env.checkpointEvents = t.TempDir(), time.Millisecond, 200
 			stored := make(chan struct{})
-			first := env.start("a", worker.Listener{Checkpointed: func(c worker.Checkpointed) {
+			first := env.start("a", observe.Listener{Checkpointed: func(c observe.Checkpointed) {
 				if int(c.Cursor) == turns {
 					close(stored)
 				}
@@ -482,7 +482,7 @@ func TestStaleOwnerTakesNoSnapshot(t *testing.T) {
 	env.ledgers, env.checkpointEvery, env.snapshotEvery = t.TempDir(), time.Millisecond, time.Millisecond
 	env.leaseTTL = time.Hour // it does not renew its leases meanwhile
 	seen, released := newSnapshotEvents(), make(chan error, 10)
-	stop := env.run("a", worker.Tee(seen.listener(), worker.Listener{PartitionReleased: func(e worker.PartitionReleased) { released <- e.Err }}))
+	stop := env.run("a", observe.Tee(seen.listener(), observe.Listener{PartitionReleased: func(e observe.PartitionReleased) { released <- e.Err }}))
 	for i := range 16 {
 		env.publish(events.KindTurn, fmt.Sprintf("s%d", i), turn(1))
 	}

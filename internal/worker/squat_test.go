@@ -19,7 +19,7 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
-	"compactd/internal/worker"
+	"compactd/internal/worker/observe"
 )
 
 // squat publishes a turn of another tenant under a message id, which the server then treats as
@@ -56,11 +56,11 @@ func TestSquattedSummary(t *testing.T) {
 			return nil, ctx.Err()
 		}
 	}))
-	started, done, taken := make(chan worker.SummaryStarted, 64), make(chan worker.SummaryDone, 64), make(chan error, 64)
-	stop := env.run("a", worker.Listener{
-		SummaryStarted: func(s worker.SummaryStarted) { started <- s },
-		SummaryDone:    func(d worker.SummaryDone) { done <- d },
-		Retrying:       func(i worker.Retrying) { taken <- i.Err },
+	started, done, taken := make(chan observe.SummaryStarted, 64), make(chan observe.SummaryDone, 64), make(chan error, 64)
+	stop := env.run("a", observe.Listener{
+		SummaryStarted: func(s observe.SummaryStarted) { started <- s },
+		SummaryDone:    func(d observe.SummaryDone) { done <- d },
+		Retrying:       func(i observe.Retrying) { taken <- i.Err },
 	})
 	env.fill("s1", events.LaneBackground)
 	job := next(t, started, "job").Job
@@ -135,7 +135,7 @@ func TestSquattedIdle(t *testing.T) {
 		policy, _ := compaction.Preset("claude")
 		policy.Summarize.Enabled = false
 		env.config, env.markerEvery, env.leaseTTL = newConfig(t, policy), time.Minute, time.Hour // few renewals in hours
-		stop := env.run("a", worker.Listener{})
+		stop := env.run("a", observe.Listener{})
 		env.publish(events.KindTurn, "s", toolTurn(8))
 		time.Sleep(58 * time.Minute)
 		for range 20 * 60 {

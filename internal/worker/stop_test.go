@@ -17,6 +17,7 @@ import (
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 	"compactd/internal/worker"
+	"compactd/internal/worker/observe"
 	"compactd/internal/worker/partition"
 )
 
@@ -38,14 +39,14 @@ func TestStopWithoutBroker(t *testing.T) {
 				var (
 					mu       sync.Mutex // guards the fields below
 					stopping bool
-					late     []worker.Retrying // renewals after the stop began
+					late     []observe.Retrying // renewals after the stop began
 				)
 				waiting := make(chan int, 1000) // partitions with outcomes to commit
 				wk, err := worker.New(worker.Config{
 					Read: read.connect(t), Commit: commit.connect(t), Streams: env.streams, Compaction: env.config, Owner: "a", Dir: ledgers,
-					Listener: worker.Listener{
-						Applied: func(f worker.Applied) { waiting <- f.Partition },
-						Retrying: func(i worker.Retrying) {
+					Listener: observe.Listener{
+						Applied: func(f observe.Applied) { waiting <- f.Partition },
+						Retrying: func(i observe.Retrying) {
 							mu.Lock()
 							defer mu.Unlock()
 							if stopping && (i.Step == "renew lease" || i.Step == "heartbeat") {

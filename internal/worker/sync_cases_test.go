@@ -10,7 +10,7 @@ import (
 
 	"compactd/internal/events"
 	"compactd/internal/events/schema/schematest"
-	"compactd/internal/worker"
+	"compactd/internal/worker/observe"
 )
 
 // grow lets an agent work until its history was compacted.
@@ -47,7 +47,7 @@ func (a *syncAgent) wantWarning(code events.Code) {
 func TestSyncCases(t *testing.T) {
 	env := newEnv(t, t.TempDir())
 	env.config = newConfig(t, withoutSummaries())
-	r := env.start("a", worker.Listener{})
+	r := env.start("a", observe.Listener{})
 	<-r.worker.Ready()
 	agent := func(t *testing.T, session string) *syncAgent {
 		return &syncAgent{t: t, env: env, session: session}

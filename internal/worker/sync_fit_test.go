@@ -13,7 +13,7 @@ import (
 	"compactd/internal/events/validate"
 	"compactd/internal/syncing"
 	"compactd/internal/testkit/strict"
-	"compactd/internal/worker"
+	"compactd/internal/worker/observe"
 )
 
 // wire writes the messages of one dialect.
@@ -166,7 +166,7 @@ func (w *wire) tokens(messages []events.Raw) (n int64) {
 func TestSyncFits(t *testing.T) {
 	env := newEnv(t, t.TempDir())
 	env.config = newConfig(t, withoutSummaries())
-	r := env.start("a", worker.Listener{})
+	r := env.start("a", observe.Listener{})
 	<-r.worker.Ready()
 	for name, history := range unrecordable {
 		for _, w := range wires {
@@ -227,7 +227,7 @@ func TestSyncFits(t *testing.T) {
 func TestSyncFitRestarts(t *testing.T) {
 	env := newEnv(t, t.TempDir())
 	env.config = newConfig(t, withoutSummaries())
-	stop := env.run("a", worker.Listener{})
+	stop := env.run("a", observe.Listener{})
 	w := &wires[0]
 	for _, name := range []string{"head", "middle", "tail"} {
 		a := &fitAgent{syncAgent: syncAgent{t: t, env: env, session: name}, wire: w, window: 16_384}
@@ -255,7 +255,7 @@ func TestSyncFitRestarts(t *testing.T) {
 				if err := stop(); err != nil {
 					t.Fatal(err)
 				}
-				stop = env.run("b"+name, worker.Listener{})
+				stop = env.run("b"+name, observe.Listener{})
 			}
 			id := fmt.Sprintf("call_%d", i)
 			stays = append(append(stays, w.call(id)...), w.result(id, strings.Repeat(fmt.Sprintf("line %d of the log. ", i), 100+i%7*20)))
@@ -277,7 +277,7 @@ func TestSyncFitRestarts(t *testing.T) {
 func TestSyncFitRefused(t *testing.T) {
 	env := newEnv(t, t.TempDir())
 	env.config = newConfig(t, withoutSummaries())
-	r := env.start("a", worker.Listener{})
+	r := env.start("a", observe.Listener{})
 	<-r.worker.Ready()
 	w := &wires[0]
 	for name, refusal := range map[string]string{

@@ -9,7 +9,7 @@ import (
 
 	"compactd/internal/events"
 	"compactd/internal/syncing"
-	"compactd/internal/worker"
+	"compactd/internal/worker/observe"
 )
 
 // forkOf is where a session branched off by its first turn in the log.
@@ -71,7 +71,7 @@ func (a *syncAgent) fits() {
 func TestSyncLineages(t *testing.T) {
 	env := newEnv(t, t.TempDir())
 	env.config = newConfig(t, withoutSummaries())
-	stop := env.run("a", worker.Listener{})
+	stop := env.run("a", observe.Listener{})
 	agent := func(t *testing.T, session string, steps int) *syncAgent {
 		a := &syncAgent{t: t, env: env, session: session}
 		a.grow(steps)
@@ -262,7 +262,7 @@ func TestSyncLineages(t *testing.T) {
 			if err := stop(); err != nil {
 				t.Fatal(err)
 			}
-			stop = env.run(fmt.Sprintf("memory-%d", i), worker.Listener{})
+			stop = env.run(fmt.Sprintf("memory-%d", i), observe.Listener{})
 		}
 		env.wantHistory(a.holder(), one)
 		env.wantHistory(b.holder(), other)
@@ -312,7 +312,7 @@ func TestSyncFamilies(t *testing.T) {
 		t.Run(string(kind), func(t *testing.T) {
 			env := newEnv(t, t.TempDir())
 			env.config = newConfig(t, withoutSummaries())
-			stop := env.run("a", worker.Listener{})
+			stop := env.run("a", observe.Listener{})
 			alone := &syncAgent{t: t, env: env, session: "b64-cy9vdGhlcg"} // s/other, which is no branch
 			alone.grow(1)
 			a := &syncAgent{t: t, env: env, session: "s"}
@@ -395,7 +395,7 @@ func (env *testEnv) awaitBranches(session string, n int) {
 func TestSyncFamiliesSeen(t *testing.T) {
 	env := newEnv(t, t.TempDir())
 	env.config = newConfig(t, withoutSummaries())
-	r := env.start("a", worker.Listener{})
+	r := env.start("a", observe.Listener{})
 	<-r.worker.Ready()
 	e := env.edge(r.worker, nil)
 	e.write(tokenLine(defaultToken, "default agent") + tokenLine(sessionToken, "default/s session"))

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"compactd/internal/events"
-	"compactd/internal/worker"
+	"compactd/internal/worker/observe"
 )
 
 // marked is a message with a mark of what to cache, as agents of a dialect put it there.
@@ -29,7 +29,7 @@ func marked(f events.Format, raw events.Raw) events.Raw {
 func TestSyncWithMarks(t *testing.T) {
 	env := newEnv(t, t.TempDir())
 	env.config = newConfig(t, withoutSummaries())
-	stop := env.run("a", worker.Listener{})
+	stop := env.run("a", observe.Listener{})
 	for i, f := range []events.Format{events.Anthropic, events.Bedrock, events.AISDK} {
 		a := &thinker{syncAgent: &syncAgent{t: t, env: env, session: fmt.Sprintf("m%d", i)}, format: f, provider: "anthropic", model: "claude-opus-4-8"}
 		text := `[{"type":"text","text":"Read them all."}]`

@@ -14,8 +14,8 @@ import (
 	"compactd/internal/events/validate"
 	"compactd/internal/syncing"
 	"compactd/internal/testkit/mediatest"
-	"compactd/internal/worker"
 	"compactd/internal/worker/audit"
+	"compactd/internal/worker/observe"
 )
 
 // mediaAgent is an agent of any dialect that sends its history over HTTP.
@@ -139,7 +139,7 @@ func TestSyncLargeMedia(t *testing.T) {
 	if err := r.stop(); err != nil {
 		t.Fatal(err)
 	}
-	r = env.start("b", worker.Listener{})
+	r = env.start("b", observe.Listener{})
 	<-r.worker.Ready()
 	e = env.edge(r.worker, nil)
 	for _, a := range all {
@@ -207,7 +207,7 @@ func TestSyncManyMedia(t *testing.T) {
 	if err := r.stop(); err != nil {
 		t.Fatal(err)
 	}
-	r = env.start("b", worker.Listener{})
+	r = env.start("b", observe.Listener{})
 	<-r.worker.Ready()
 	a.edge = env.edge(r.worker, nil)
 	turns := env.turnsOf(a.session)

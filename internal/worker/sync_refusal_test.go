@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"compactd/internal/events"
-	"compactd/internal/worker"
+	"compactd/internal/worker/observe"
 )
 
 func (a *syncAgent) warned(code events.Code) bool {
@@ -75,7 +75,7 @@ func TestSyncUnsolvable(t *testing.T) {
 func TestSyncTooManyBytes(t *testing.T) {
 	env := newEnv(t, t.TempDir())
 	env.config = newConfig(t, withoutSummaries())
-	r := env.start("a", worker.Listener{})
+	r := env.start("a", observe.Listener{})
 	<-r.worker.Ready()
 	const large = `"refused":{"status":413,"error":"request_too_large"}`
 	a := &syncAgent{t: t, env: env, session: "bytes"}
@@ -103,7 +103,7 @@ func TestSyncTooManyBytes(t *testing.T) {
 func TestSyncUsageOfAnotherCall(t *testing.T) {
 	env := newEnv(t, t.TempDir())
 	env.config = newConfig(t, withoutSummaries())
-	r := env.start("a", worker.Listener{})
+	r := env.start("a", observe.Listener{})
 	<-r.worker.Ready()
 	usage := func(view string, count int) string {
 		out := `,"usage":{"prompt_tokens":2100,"completion_tokens":10`
@@ -191,7 +191,7 @@ func TestSyncUsageOfAnotherCall(t *testing.T) {
 func TestSyncRefusalOfAnotherHistory(t *testing.T) {
 	env := newEnv(t, t.TempDir())
 	env.config = newConfig(t, withoutSummaries())
-	r := env.start("a", worker.Listener{})
+	r := env.start("a", observe.Listener{})
 	<-r.worker.Ready()
 	a := &syncAgent{t: t, env: env, session: "parent"}
 	a.grow(3)
@@ -213,7 +213,7 @@ func TestSyncRefusalOfAnotherHistory(t *testing.T) {
 func TestSyncRefusalComesFirst(t *testing.T) {
 	env := newEnv(t, t.TempDir())
 	env.config = newConfig(t, withoutSummaries())
-	r := env.start("a", worker.Listener{})
+	r := env.start("a", observe.Listener{})
 	<-r.worker.Ready()
 	a := &syncAgent{t: t, env: env, session: "first"}
 	for i := range 8 {
@@ -237,7 +237,7 @@ func TestSyncRefusalComesFirst(t *testing.T) {
 func TestSyncShorter(t *testing.T) {
 	env := newEnv(t, t.TempDir())
 	env.config = newConfig(t, withoutSummaries())
-	r := env.start("a", worker.Listener{})
+	r := env.start("a", observe.Listener{})
 	<-r.worker.Ready()
 	begin := func(t *testing.T, name string) *syncAgent {
 		a := &syncAgent{t: t, env: env, session: name}

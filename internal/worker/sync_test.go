@@ -17,7 +17,7 @@ import (
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 	"compactd/internal/syncing"
-	"compactd/internal/worker"
+	"compactd/internal/worker/observe"
 )
 
 // syncAgent is an agent that holds a history of its own, and applies parts to it for each call.
@@ -152,7 +152,7 @@ func (env *testEnv) contextOf(session string) []events.Raw {
 func TestSyncTakeOver(t *testing.T) {
 	env := newEnv(t, t.TempDir())
 	env.config = newConfig(t, withoutSummaries())
-	stop := env.run("a", worker.Listener{})
+	stop := env.run("a", observe.Listener{})
 	var all []*syncAgent
 	for i := range 4 {
 		a := &syncAgent{t: t, env: env, session: fmt.Sprintf("s%d", i)}
@@ -172,7 +172,7 @@ func TestSyncTakeOver(t *testing.T) {
 			if err := stop(); err != nil {
 				t.Fatal(err)
 			}
-			stop = env.run(fmt.Sprintf("w%d", round), worker.Listener{})
+			stop = env.run(fmt.Sprintf("w%d", round), observe.Listener{})
 		}
 		calls.Wait()
 		for _, a := range all {
@@ -235,7 +235,7 @@ func (env *testEnv) logged(session string, k events.Kind) (out [][]byte) {
 func TestSync(t *testing.T) {
 	env := newEnv(t, t.TempDir())
 	env.config = newConfig(t, withoutSummaries())
-	stop := env.run("a", worker.Listener{})
+	stop := env.run("a", observe.Listener{})
 	for seed := range uint64(6) {
 		rng := rand.New(rand.NewPCG(seed, 7))
 		a := &syncAgent{t: t, env: env, session: fmt.Sprintf("s%d", seed)}

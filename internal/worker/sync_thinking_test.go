@@ -8,7 +8,7 @@ import (
 
 	"compactd/internal/events"
 	"compactd/internal/syncing"
-	"compactd/internal/worker"
+	"compactd/internal/worker/observe"
 )
 
 // thinker is an agent whose model thinks before each call of a tool.
@@ -100,7 +100,7 @@ func (a *thinker) want(what string, steps ...int) {
 func TestSyncThinking(t *testing.T) {
 	env := newEnv(t, t.TempDir())
 	env.config = newConfig(t, withoutSummaries())
-	r := env.start("a", worker.Listener{})
+	r := env.start("a", observe.Listener{})
 	<-r.worker.Ready()
 	n := 0
 	agent := func(f events.Format, provider, model string) *thinker {
@@ -189,7 +189,7 @@ func TestSyncThinking(t *testing.T) {
 	if err := r.stop(); err != nil {
 		t.Fatal(err)
 	}
-	r = env.start("b", worker.Listener{})
+	r = env.start("b", observe.Listener{})
 	<-r.worker.Ready()
 	for _, a := range all {
 		a.step() // made under generation 1, but generation 2 is there now
@@ -207,7 +207,7 @@ func TestSyncThinking(t *testing.T) {
 func TestSyncThinkingAdopted(t *testing.T) {
 	env := newEnv(t, t.TempDir())
 	env.config = newConfig(t, withoutSummaries())
-	r := env.start("a", worker.Listener{})
+	r := env.start("a", observe.Listener{})
 	<-r.worker.Ready()
 	a := &thinker{syncAgent: &syncAgent{t: t, env: env, session: "adopted"}, format: events.Anthropic, provider: "anthropic", model: "claude-opus-5-5"}
 	a.history = []events.Raw{events.Raw(`{"role":"user","content":"Read them all."}`)}

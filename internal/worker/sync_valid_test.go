@@ -8,7 +8,7 @@ import (
 
 	"compactd/internal/events"
 	"compactd/internal/testkit/strict"
-	"compactd/internal/worker"
+	"compactd/internal/worker/observe"
 )
 
 // B10, B11: a session goes on whatever its framework does to calls: a sync and the context give
@@ -17,7 +17,7 @@ import (
 func TestSyncIsValidForItsProvider(t *testing.T) {
 	env := newEnv(t, t.TempDir())
 	env.config = newConfig(t, withoutSummaries())
-	r := env.start("a", worker.Listener{})
+	r := env.start("a", observe.Listener{})
 	<-r.worker.Ready()
 	long := "call_" + strings.Repeat("a", 24) + "|fc_" + strings.Repeat("b", 50)
 	for _, c := range []struct{ format, provider, model string }{

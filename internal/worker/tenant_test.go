@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"compactd/internal/events"
-	"compactd/internal/worker"
+	"compactd/internal/worker/observe"
 )
 
 // Hostile actors: a request on a subject with a tenant is answered for that tenant only, as on the
@@ -14,7 +14,7 @@ import (
 func TestTenantSubjects(t *testing.T) {
 	t.Parallel()
 	env := newEnv(t, t.TempDir())
-	stop := env.run("a", worker.Listener{})
+	stop := env.run("a", observe.Listener{})
 	env.publish(events.KindTurn, "s1", turn(1))
 	env.awaitDecided()
 	var plain, own events.StatsResponse

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"compactd/internal/events"
-	"compactd/internal/worker"
+	"compactd/internal/worker/observe"
 )
 
 // A8: the window of a model that no table has is a guess. The sync that names the model reports it,
@@ -16,7 +16,7 @@ func TestUnknownModel(t *testing.T) {
 	env := newEnv(t, t.TempDir())
 	env.config = newConfig(t, withoutSummaries())
 	var noted atomic.Int64
-	r := env.start("a", worker.Listener{Noted: func(e worker.Noted) {
+	r := env.start("a", observe.Listener{Noted: func(e observe.Noted) {
 		if e.Note.Code == events.CodeUnknownModel {
 			noted.Add(1)
 		}

@@ -11,7 +11,7 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/events/validate"
-	"compactd/internal/worker"
+	"compactd/internal/worker/observe"
 )
 
 // A session that outgrows its window is compacted again and again, across a restart of the
@@ -22,7 +22,7 @@ func TestCompacts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stop := env.run("a", worker.Listener{})
+	stop := env.run("a", observe.Listener{})
 	for n := 1; n <= 20; n++ {
 		env.publish(events.KindTurn, "s1", turn(n))
 	}
@@ -33,7 +33,7 @@ func TestCompacts(t *testing.T) {
 	for n := 21; n <= 30; n++ {
 		env.publish(events.KindTurn, "s1", turn(n))
 	}
-	stop = env.run("b", worker.Listener{})
+	stop = env.run("b", observe.Listener{})
 	env.awaitDecided()
 	if err := stop(); err != nil {
 		t.Fatal(err)
@@ -88,7 +88,7 @@ func TestCompactedPage(t *testing.T) {
 	}
 	env := newEnv(t, t.TempDir())
 	env.config = newConfig(t, compaction.DefaultPolicy())
-	stop := env.run("a", worker.Listener{})
+	stop := env.run("a", observe.Listener{})
 	for turn := range bytes.Lines(turns) {
 		env.publish(events.KindTurn, "w1", turn)
 	}

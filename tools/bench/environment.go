@@ -12,6 +12,7 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/summarize/extract"
 	"compactd/internal/worker"
+	"compactd/internal/worker/observe"
 	"compactd/tools/harness"
 )
 
@@ -24,7 +25,7 @@ func openEnvironment(ctx context.Context, dir string) (environment, error) {
 }
 
 // serve starts a worker; ledgers is the directory of its checkpoints, "" for none.
-func (e environment) serve(ctx context.Context, c *compaction.Config, ledgers string, l worker.Listener) (*harness.Worker, error) {
+func (e environment) serve(ctx context.Context, c *compaction.Config, ledgers string, l observe.Listener) (*harness.Worker, error) {
 	return e.Serve(ctx, worker.Config{Compaction: c, Summarizer: extract.New(), Listener: l, Dir: ledgers})
 }
 

@@ -15,7 +15,7 @@ import (
 
 	"compactd/internal/broker/retry"
 	"compactd/internal/events"
-	"compactd/internal/worker"
+	"compactd/internal/worker/observe"
 	"compactd/tools/harness"
 )
 
@@ -65,7 +65,7 @@ func syncs(ctx context.Context, dir string, o options) (all syncsDone, err error
 		return all, err
 	}
 	defer e.Close()
-	s, err := e.serve(ctx, c, filepath.Join(dir, "ledgers"), worker.Listener{})
+	s, err := e.serve(ctx, c, filepath.Join(dir, "ledgers"), observe.Listener{})
 	if err != nil {
 		return all, err
 	}

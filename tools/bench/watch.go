@@ -4,7 +4,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"compactd/internal/worker"
+	"compactd/internal/worker/observe"
 )
 
 // watch follows a worker until it has decided n turns and stored all their outcomes.
@@ -20,15 +20,15 @@ type watch struct {
 
 func newWatch(n int) *watch { return &watch{n: int64(n), done: make(chan struct{})} }
 
-func (w *watch) listener() worker.Listener {
-	return worker.Listener{
-		Applied: func(f worker.Applied) {
+func (w *watch) listener() observe.Listener {
+	return observe.Listener{
+		Applied: func(f observe.Applied) {
 			w.emitted.Add(int64(f.Outcomes)) // before applied: at the last turn it is whole
 			if w.applied.Add(1) >= w.n {
 				w.check()
 			}
 		},
-		Committed: func(c worker.Committed) {
+		Committed: func(c observe.Committed) {
 			if c.Outcomes == 0 {
 				return
 			}
@@ -37,8 +37,8 @@ func (w *watch) listener() worker.Listener {
 			w.stored.Add(int64(c.Outcomes))
 			w.check()
 		},
-		PartitionAcquired: func(a worker.PartitionAcquired) { w.replayed.Add(int64(a.Replayed)) },
-		Checkpointed:      func(worker.Checkpointed) { w.checkpoints.Add(1) },
+		PartitionAcquired: func(a observe.PartitionAcquired) { w.replayed.Add(int64(a.Replayed)) },
+		Checkpointed:      func(observe.Checkpointed) { w.checkpoints.Add(1) },
 	}
 }
 

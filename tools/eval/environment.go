@@ -14,6 +14,7 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/summarize"
 	"compactd/internal/worker"
+	"compactd/internal/worker/observe"
 	"compactd/tools/harness"
 )
 
@@ -24,7 +25,7 @@ type environment struct {
 }
 
 // openEnvironment starts a server and a worker, and waits until it takes turns.
-func openEnvironment(ctx context.Context, dir string, s summarize.Summarizer, l worker.Listener) (*environment, error) {
+func openEnvironment(ctx context.Context, dir string, s summarize.Summarizer, l observe.Listener) (*environment, error) {
 	server, err := harness.Start(ctx, dir, "eval")
 	if err != nil {
 		return nil, err

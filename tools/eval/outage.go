@@ -19,7 +19,7 @@ import (
 	"compactd/internal/summarize/model"
 	"compactd/internal/summarize/provider"
 	"compactd/internal/summarize/summarizetest"
-	"compactd/internal/worker"
+	"compactd/internal/worker/observe"
 	"compactd/tools/harness"
 )
 
@@ -140,8 +140,8 @@ func latencies(ctx context.Context, l load, mode summarizetest.Mode, dir string)
 		return nil, err
 	}
 	applied, received := newClock(), newClock()
-	w, err := openEnvironment(ctx, dir, llm.New([]model.Model{m}, nil), worker.Listener{
-		Applied: func(f worker.Applied) { applied.note(uint64(f.Seq)) },
+	w, err := openEnvironment(ctx, dir, llm.New([]model.Model{m}, nil), observe.Listener{
+		Applied: func(f observe.Applied) { applied.note(uint64(f.Seq)) },
 	})
 	if err != nil {
 		return nil, err

@@ -17,7 +17,7 @@ import (
 	"compactd/internal/summarize/model"
 	"compactd/internal/summarize/provider"
 	"compactd/internal/summarize/summarizetest"
-	"compactd/internal/worker"
+	"compactd/internal/worker/observe"
 	"compactd/tools/harness"
 )
 
@@ -56,8 +56,8 @@ func evalOverflow(ctx context.Context, c backlog, dir string, p printer) (err er
 	}
 	w := &overflows{backlog: c}
 	w.name()
-	w.environment, err = openEnvironment(ctx, filepath.Join(dir, "overflow"), llm.New([]model.Model{m}, nil), worker.Listener{
-		Applied: func(f worker.Applied) {
+	w.environment, err = openEnvironment(ctx, filepath.Join(dir, "overflow"), llm.New([]model.Model{m}, nil), observe.Listener{
+		Applied: func(f observe.Applied) {
 			if f.Partition == w.busy {
 				w.hold.RLock()
 				defer w.hold.RUnlock()
