@@ -12,12 +12,17 @@ import (
 
 	"compactd/internal/broker/connect"
 	"compactd/internal/broker/jsapi"
+	"compactd/internal/broker/retry"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 )
 
-// retryFor is how long an event without an answer is sent again, as an agent would.
-const retryFor = time.Minute
+const (
+	// retryFor is how long an event without an answer is sent again, as an agent would.
+	retryFor = time.Minute
+	// retryPause is between two tries; a reconnect takes about as long.
+	retryPause = 100 * time.Millisecond
+)
 
 // CodeDuplicateID names a [*DuplicateError] to programs.
 const CodeDuplicateID events.Code = "client_duplicate_id"
@@ -37,20 +42,21 @@ func (e *DuplicateError) Error() string {
 // Persist publishes an event until it is acknowledged, for a minute at most: under
 // one id it is stored once, however often it is sent. A duplicate of a first try is a
 // [*DuplicateError]; one that follows a try without an answer is that try.
-func Persist(ctx context.Context, js jetstream.JetStream, k events.Kind, a events.Address, id string, payload []byte) (*jetstream.PubAck, error) {
+func Persist(ctx context.Context, js jetstream.JetStream, k events.Kind, a events.Address, id string, payload []byte) (ack *jetstream.PubAck, err error) {
 	until, unknown := time.Now().Add(retryFor), false
-	for {
-		ack, err := Publish(ctx, js, k, a, id, payload)
+	_ = retry.Every(retryPause).Do(ctx, nil, func() error { // err has more
+		ack, err = Publish(ctx, js, k, a, id, payload)
 		taken, repeated := errors.AsType[*DuplicateError](err)
-		if repeated && unknown {
-			return &jetstream.PubAck{Stream: topology.LogStream, Sequence: taken.Seq, Duplicate: true}, nil
+		switch {
+		case repeated && unknown:
+			ack, err = &jetstream.PubAck{Stream: topology.LogStream, Sequence: taken.Seq, Duplicate: true}, nil
+		case err != nil && time.Now().Before(until) && (unanswered(err) || jsapi.InProcess(err)):
+			unknown = unknown || !noStream(err) && !jsapi.InProcess(err)
+			return err
 		}
-		if err == nil || ctx.Err() != nil || time.Now().After(until) || !unanswered(err) && !jsapi.InProcess(err) {
-			return ack, err
-		}
-		unknown = unknown || !noStream(err) && !jsapi.InProcess(err)
-		time.Sleep(100 * time.Millisecond) // a reconnect takes about as long
-	}
+		return retry.Final(err)
+	})
+	return ack, err
 }
 
 // space is the namespace of message ids.
