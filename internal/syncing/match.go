@@ -78,7 +78,7 @@ func (h *History) follow(chain []events.Link, k Known) Known {
 	for ; k.Turns < len(chain); k.Turns++ {
 		l := &chain[k.Turns]
 		n := int(l.End) - events.Start(chain, k.Turns)
-		if k.At+n > h.Len() || l.Whole == (events.Digest{}) || h.digest(k.At, k.At+n) != l.Digest {
+		if k.At+n > h.Len() || h.digest(k.At, k.At+n) != l.Digest {
 			return k
 		}
 		k.At += n
@@ -90,10 +90,7 @@ func (h *History) follow(chain []events.Link, k Known) Known {
 // found by the digest of the session up to it; else ok is false.
 func (h *History) MatchPrefix(chain []events.Link, prefix events.Digest) (k Known, ok bool) {
 	for i, l := range slices.Backward(chain) {
-		if l.Whole != prefix || prefix == (events.Digest{}) {
-			continue
-		}
-		if shift := h.Before - int(l.End); shift >= 0 {
+		if shift := h.Before - int(l.End); l.Whole == prefix && shift >= 0 {
 			return h.follow(chain, Known{Turns: i + 1, At: h.Before, Shift: shift}), true
 		}
 	}
