@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -24,7 +23,8 @@ const answerPause = 100 * time.Millisecond
 func (e *Edge) await(ctx context.Context, s *query.Service, a events.Address, v verb, event *events.EventResponse, until time.Time) error {
 	var out *events.OutcomeResponse
 	err := retry.Every(answerPause).Do(ctx, nil, func() (err error) {
-		if out, err = outcomeOf(ctx, s, a, event.Seq, max(time.Until(until), 0)); err != nil {
+		wait := max(time.Until(until), 0).Milliseconds()
+		if out, err = s.Outcome(ctx, &events.OutcomeRequest{Tenant: a.Tenant, Session: a.Session, Seq: event.Seq, WaitMS: &wait}); err != nil {
 			return retry.Final(err)
 		}
 		if v.answers && out.Accepted && out.Compaction == nil && time.Now().Before(until) {
@@ -78,12 +78,6 @@ func (e *Edge) erased(ctx context.Context, a events.Address, seq uint64) (*event
 	return nil, nil //nolint:nilnil // it is of an earlier one
 }
 
-func outcomeOf(ctx context.Context, s *query.Service, a events.Address, seq uint64, wait time.Duration) (*events.OutcomeResponse, error) {
-	ms := wait.Milliseconds()
-	out := &events.OutcomeResponse{}
-	return out, request(ctx, s, "outcome", &events.OutcomeRequest{Tenant: a.Tenant, Session: a.Session, Seq: seq, WaitMS: &ms}, out)
-}
-
 // historyOf is the first page of a session's history; its field pages counts all. It is nil where
 // the tenant got more of them than it may within the time.
 func (e *Edge) historyOf(ctx context.Context, s *query.Service, a events.Address, until time.Time) (*events.ContextResponse, error) {
@@ -101,19 +95,4 @@ func (e *Edge) historyOf(ctx context.Context, s *query.Service, a events.Address
 		count(out.Bytes())
 	}
 	return out, err
-}
-
-func request(ctx context.Context, s *query.Service, operation string, in, out any) error {
-	data, err := events.Marshal(in)
-	if err != nil {
-		return fmt.Errorf("request %s: %w", operation, err)
-	}
-	answer, err := s.Ask(ctx, operation, data)
-	if err != nil {
-		return err
-	}
-	if err := events.Unmarshal(answer, out); err != nil {
-		return fmt.Errorf("read the answer to %s: %w", operation, err)
-	}
-	return nil
 }

@@ -3,6 +3,7 @@ package agents
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"time"
@@ -86,7 +87,18 @@ func (s *source) Ask(ctx context.Context, operation string, in, out any) error {
 	if err != nil {
 		return query.Refusal(err)
 	}
-	return request(ctx, service, operation, in, out)
+	data, err := events.Marshal(in)
+	if err != nil {
+		return fmt.Errorf("request %s: %w", operation, err)
+	}
+	answer, err := service.Ask(ctx, operation, data)
+	if err != nil {
+		return err
+	}
+	if err := events.Unmarshal(answer, out); err != nil {
+		return fmt.Errorf("read the answer to %s: %w", operation, err)
+	}
+	return nil
 }
 
 func (s *source) Compactions(ctx context.Context, fn func(*events.Compacted) error) error {

@@ -18,12 +18,7 @@ import (
 // Context answers with a session's history for code of this process, by way of the worker that
 // serves the session.
 func (s *Service) Context(ctx context.Context, in *events.ContextRequest) (*events.ContextResponse, error) {
-	c := callOf(s, in, (*Service).context, func() ([]byte, error) { return events.Marshal(in) })
-	out, err := s.serve(ctx, s.find("context"), c, false)
-	if err != nil {
-		return nil, s.refuse(err)
-	}
-	return answerAs[events.ContextResponse](out)
+	return ask(ctx, s, "context", in, (*Service).context, func() ([]byte, error) { return events.Marshal(in) })
 }
 
 // context answers with a session's history.

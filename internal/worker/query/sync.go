@@ -26,15 +26,16 @@ func (s *Service) Sync(ctx context.Context, in *events.SyncRequest) (*events.Syn
 	whole := *in
 	whole.Tenant = cmp.Or(in.Tenant, events.DefaultTenant)
 	whole.OnDivergence, whole.Form = cmp.Or(in.OnDivergence, events.DivergeAuto), cmp.Or(in.Form, events.FormParts)
-	out, err := s.serve(ctx, s.find("sync"), callOf(s, &whole, (*Service).sync, whole.Encode), false)
+	return ask(ctx, s, "sync", &whole, (*Service).sync, whole.Encode)
+}
+
+// ask answers a typed request for code of this process. It returns an answer of this worker as it
+// is, and decodes one of another.
+func ask[Q, A any, P addressed[Q]](ctx context.Context, s *Service, name string, in *Q, answer func(*Service, context.Context, *Q) (*A, error), payload func() ([]byte, error)) (*A, error) {
+	out, err := s.serve(ctx, s.find(name), callOf[Q, *A, P](s, in, answer, payload), false)
 	if err != nil {
 		return nil, s.refuse(err)
 	}
-	return answerAs[events.SyncResponse](out)
-}
-
-// answerAs returns an answer of this worker as it is, and decodes one of another.
-func answerAs[A any](out any) (*A, error) {
 	switch out := out.(type) {
 	case *A:
 		return out, nil
