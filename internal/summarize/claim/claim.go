@@ -25,6 +25,7 @@ const (
 const (
 	nearConsent = 120
 	nearWill    = 48
+	nearSpeech  = 24 // of who is addressed
 )
 
 // Of returns what a line claims, and the line without the words of the claim: of a denial
@@ -55,6 +56,11 @@ func Of(line string) (kind Kind, rest string) {
 	}
 	for from, to := range snippet.Each(f.lower, actors) {
 		f.act(from, to)
+	}
+	for from, to := range snippet.Each(f.lower, addressed) {
+		if !strings.HasPrefix(f.lower[to:], " will ") { // which is German for a wish
+			f.acts(from, to, nearSpeech, nearSpeech, false)
+		}
 	}
 	return f.kind, f.rest()
 }
@@ -103,7 +109,11 @@ func (f *found) denial(from, to int) bool {
 // act adds a person with authority, and the nearest consent and wish of that person. Without
 // one the clause itself may be about the person.
 func (f *found) act(from, to int) {
-	named := !f.denies(from, to) && isNamed(f.lower, from, to)
+	f.acts(from, to, nearConsent, nearWill, !f.denies(from, to) && isNamed(f.lower, from, to))
+}
+
+// acts is act for a person whose words stand so near. named is whether the clause is about the person.
+func (f *found) acts(from, to, nearConsent, nearWill int, named bool) {
 	if i, j := f.near(from, to, consents, nearConsent); i >= 0 {
 		if f.consent(i, j) {
 			f.add(Approval, from, to)

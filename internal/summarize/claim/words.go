@@ -54,10 +54,16 @@ var actors = snippet.NewPhrases(
 	"用户", "用戶", "客户", "客戶", "使用者", "主人", "老板", "老闆", "业主", "负责人", "管理员", "领导", "上级", "维护者", "ユーザ", "利用者", "お客", "顧客", "オーナー", "依頼者", "管理者", "上司", "責任者", "사용자", "고객", "유저", "소유자", "관리자", "담당자", "المستخدم*", "العميل*", "المالك*", "المدير*", "המשתמש*", "הלקוח*", "הבעלים", "המנהל", "उपयोगकर्ता*", "ग्राहक*", "यूज़र*", "मालिक*", "ব্যবহারকারী*", "பயனர்*", "వినియోగదారు*", "ผู้ใช้", "ลูกค้า", "เจ้าของ", "người dùng", "khách hàng", "chủ sở hữu", "pengguna", "pelanggan", "pemilik", "mtumiaji", "mteja", "mmiliki", "کاربر*", "مشتری*", "صارف*", "gumagamit", "მომხმარებ*", "օգտատեր*", "пайдаланушы*", "foydalanuvchi*", "istifadəçi*",
 )
 
+// addressed are the user in the words of an agent that speaks to the user.
+var addressed = snippet.NewPhrases(
+	"(you|you've|you'd)", "your (earlier|own|clear|explicit|last|first|)", "du", "ihr habt", "tu (m'as|as)", "vous (m'avez|avez)", "usted", "tú", "você", "ты", "вы", "ти", "ви", "sen", "siz", "你", "您", "あなた", "당신",
+)
+
 // orders state an instruction or an agreement of nobody: who gave it, the user's own words must
 // show.
 var orders = snippet.NewPhrases(
 	"as (requested|instructed|ordered|directed|demanded|wished|desired|commanded)", "(on|upon|by) (request|demand|order)", "(standing|direct|explicit|clear|written|verbal) (order|orders|instruction|instructions)", "(instruction|instructions|order|orders|directive|mandate) (is|are|was|were) (to|that)",
+	"(i|we) (was|were|am|are) (told|asked|instructed|ordered|directed|allowed|permitted|cleared|entitled|free)", "(was|were|has been|is) (granted|accepted|decided together)", "(settled|agreed) on", "(me|nos) (dijiste|pediste|dijo|pidió)", "(mi|ci) (hai|ha) (detto|chiesto|dato)",
 	"(it|this|that) (was|is|has been|had been) (settled|resolved|ruled|determined|understood|ordered)", "wie (gewünscht|verlangt|angewiesen|beauftragt|besprochen|vereinbart|abgesprochen)", "auf (wunsch|anweisung|anordnung|geheiß)", "comme (demandé|convenu|souhaité)", "à la demande", "sur (ordre|demande)", "según lo (pedido|solicitado|acordado)", "por (orden|indicación)", "a petición", "conforme (solicitado|pedido|combinado)", "a pedido", "come (richiesto|concordato)", "su richiesta", "zoals (gevraagd|afgesproken)", "op verzoek", "på begäran", "zgodnie z (prośbą|poleceniem|życzeniem)", "na (prośbę|polecenie|życzenie)", "на (pokyn|žádost)", "na žádost", "по (просьбе|требованию|указанию|поручению|распоряжению)", "за (вказівкою|проханням)", "isteği üzerine", "talimatıyla", "talebi üzerine",
 	"按要求", "按照要求", "应要求", "遵照指示", "奉命", "ご要望どおり", "ご指示", "依頼どおり", "指示により", "요청대로", "지시에 따라", "بناء على طلب", "بناءً على طلب", "לפי בקשת", "के अनुरोध पर", "के कहने पर", "theo yêu cầu", "atas permintaan", "ตามคำขอ", "ตามคำสั่ง",
 )
