@@ -257,6 +257,10 @@ func TestMCPBatch(t *testing.T) {
 	if found := strings.Count(text, "turn 20, message 1"); status != 200 || found != calls-2 {
 		t.Errorf("%d, %d of %d searches: %.300s", status, found, calls-2, text)
 	}
+	large := "[" + strings.Repeat(batch[1]+",", 2*calls) + batch[1] + "]"
+	if status, text := e.do(sessionToken, "POST", "/mcp/default/s1", large, "Accept", "application/json, text/event-stream", "Content-Type", "application/json"); status != 413 || !strings.Contains(text, `"too_large"`) {
+		t.Errorf("a batch of %d requests: %d %.300s", 2*calls+1, status, text)
+	}
 	for _, c := range []limit.Class{limit.Memory, limit.Processor, limit.Reads, limit.Waits} {
 		l.await(t, func() bool { return l.Held(c) == 0 })
 	}

@@ -14,6 +14,7 @@ import (
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/worker/agents/mcpserver"
 	"compactd/internal/worker/limit"
 	"compactd/internal/worker/query"
@@ -45,6 +46,9 @@ func (e *Edge) mcpHandler() http.Handler {
 		count(r, a.Tenant)
 		if r.Body != http.NoBody { // places are for requests that are there
 			body, err := query.ReadBody(w, r, limit.Body{Most: events.MaxRequestBytes})
+			if err == nil {
+				err = checkBatch(body)
+			}
 			if err != nil {
 				query.WriteError(w, query.Refusal(err))
 				return
@@ -53,6 +57,16 @@ func (e *Edge) mcpHandler() http.Handler {
 		}
 		h.ServeHTTP(w, r)
 	})
+}
+
+// maxBatch bounds the requests in one body: the answers of all are in memory until the last is there.
+const maxBatch = 32
+
+func checkBatch(body []byte) error {
+	if all, err := codec.ReadArray(body); err == nil && len(all) > maxBatch {
+		return events.NewInvalid(events.CodeTooLarge, "", fmt.Sprintf("the batch has %d requests, more than the %d that one may have", len(all), maxBatch))
+	}
+	return nil
 }
 
 // branch refuses a session that is no branch of the one of a token.
