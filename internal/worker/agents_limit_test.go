@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"compactd/internal/events"
 	"compactd/internal/summarize/llm"
 	"compactd/internal/summarize/model"
 	"compactd/internal/summarize/provider"
@@ -172,6 +173,26 @@ func TestFewUndecided(t *testing.T) {
 	}
 	if held := l.Held(limit.Undecided); held > 0 {
 		t.Errorf("%d places are held by none", held)
+	}
+}
+
+// A partition whose processors are taken decides a large event without one, soon: the events of
+// others wait behind it.
+func TestPartitionGoesOn(t *testing.T) {
+	t.Parallel()
+	env := newEnv(t, t.TempDir())
+	l := env.limit(limit.Config{})
+	r := env.start("a", observe.Listener{})
+	<-r.worker.Ready()
+	release, err := l.Hold(t.Context(), limit.Processor, limit.Account{Tenant: "other"}, int64(runtime.GOMAXPROCS(0)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	env.publish(events.KindTurn, "s1", bigTurn(1, 1_000_000, 200_000))
+	env.awaitDecided()
+	release()
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
 	}
 }
 

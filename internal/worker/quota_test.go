@@ -65,6 +65,29 @@ func (env *testEnv) outcomesOf(tenant string) (c tenantOutcomes) {
 	return c
 }
 
+// Compactions of a history that is too long to be rendered count for their tenant too: their edits are
+// stored.
+func TestLongHistoriesAreCharged(t *testing.T) {
+	t.Parallel()
+	env := newEnv(t, t.TempDir())
+	env.config = newConfig(t, withoutPrune())
+	env.outcomeBytes = 64 << 10
+	stop := env.run("a", observe.Listener{})
+	for n := 1; n <= 44; n++ {
+		env.publishOf("t", events.KindTurn, "s", bigTurn(n, 700_000, 110_000))
+	}
+	for i := range 200 {
+		env.publishOf("t", events.KindRewind, "s", fmt.Appendf(nil, `{"generation":%d}`, i%2))
+	}
+	env.awaitDecided()
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	if got := env.outcomesOf("t"); got.whole > 0 || got.bytes < 64<<10 || got.noted == 0 {
+		t.Errorf("%+v: want outcomes without messages, and then notes of the limit", got)
+	}
+}
+
 // omissions counts what a listener receives about omitted messages.
 type omissions struct {
 	mu     sync.Mutex // guards the fields below

@@ -37,7 +37,7 @@ func isOutput(s string) bool {
 
 // isEnd reports a line in which a text ends.
 func isEnd(s string) bool {
-	return strings.IndexByte("])>*-", s[len(s)-1]) >= 0 && lastLine.MatchString(s)
+	return s != "" && strings.IndexByte("])>*-", s[len(s)-1]) >= 0 && lastLine.MatchString(s)
 }
 
 // isColumns reports a line with bars or gaps that no sentence has: a wide one, or more than one

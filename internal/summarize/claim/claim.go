@@ -112,16 +112,17 @@ func (f *found) act(from, to int) {
 	f.acts(from, to, nearConsent, nearWill, !f.denies(from, to) && isNamed(f.lower, from, to))
 }
 
-// acts is act for a person whose words stand so near. named is whether the clause is about the person.
-func (f *found) acts(from, to, nearConsent, nearWill int, named bool) {
-	if i, j := f.near(from, to, consents, nearConsent); i >= 0 {
+// acts is act for a person whose consent and wish are within so many bytes. named is whether the
+// clause is about the person.
+func (f *found) acts(from, to, consent, will int, named bool) {
+	if i, j := f.near(from, to, consents, consent); i >= 0 {
 		if f.consent(i, j) {
 			f.add(Approval, from, to)
 		} else {
 			named = false
 		}
 	}
-	if i, j := f.near(from, to, wills, nearWill); i >= 0 {
+	if i, j := f.near(from, to, wills, will); i >= 0 {
 		if inquires(f.lower[:i], f.lower[i:]) || awaited.MatchString(clause(f.lower[:i])) {
 			named = false
 		} else {

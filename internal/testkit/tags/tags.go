@@ -47,8 +47,8 @@ func Effective(history []codec.Raw) []codec.Raw {
 }
 
 // Hide tags the messages from ≤ i < to as hidden behind id; bounds beyond the
-// history are moved to its ends. What was hidden behind another id of the tag is
-// now behind this one.
+// history are moved to its ends. Messages that were hidden behind another id of the tag are
+// behind this one then.
 func (t Tag) Hide(history []codec.Raw, from, to int, id string) []codec.Raw {
 	out := append([]codec.Raw(nil), history...)
 	for i := max(from, 0); i < min(to, len(out)); i++ {

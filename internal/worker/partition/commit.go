@@ -180,17 +180,19 @@ func (c *committer) render(ctx context.Context, g group) (*batch, error) {
 func (c *committer) renderOutcome(ctx context.Context, t *emitted) (data []byte, err error) {
 	body, ok := t.outcome.Body.(*events.Compacted)
 	q, tenant := c.set.quotas, t.address.Tenant
-	if !ok || t.outcome.View == nil || payload.TooLong(t.outcome.View) {
-		data, t.omitted, err = c.set.Payloads.Outcome(ctx, c.ahead, t.address, t.outcome, connect.MaxPayload(c.set.config.Commit))
+	if !ok || t.outcome.View == nil {
+		data, _, err = c.set.Payloads.Outcome(ctx, c.ahead, t.address, t.outcome, connect.MaxPayload(c.set.config.Commit))
 		return data, err
 	}
 	if err := q.Serve(ctx, c.ID, c.fence()); err != nil {
 		c.retrying("count outcomes")(err)
 	}
 	if t.omitted = q.Over(tenant, 1); t.omitted == "" {
-		var end func()
-		if ctx, end, err = c.rendering(ctx, body); err != nil {
-			return nil, err
+		end := func() {}
+		if !payload.TooLong(t.outcome.View) { // else nothing is rendered
+			if ctx, end, err = c.rendering(ctx, body); err != nil {
+				return nil, err
+			}
 		}
 		data, t.omitted, err = c.set.Payloads.Outcome(ctx, c.ahead, t.address, t.outcome, connect.MaxPayload(c.set.config.Commit))
 		if end(); data == nil {
