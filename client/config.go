@@ -72,12 +72,22 @@ func (c *Config) settings() (*settings, error) {
 	return out, nil
 }
 
+// dialect is that of messages without a session.
+func (s *settings) dialect() events.Format {
+	if s.Format != "" {
+		return events.Format(s.Format)
+	}
+	return events.DefaultFormat((*events.Model)(s.Model))
+}
+
 // encode writes a value as JSON on one line, nil as nothing. What is JSON already
 // keeps its strings and numbers.
 func encode(v any) (events.Raw, error) {
 	switch v := v.(type) {
 	case nil:
 		return nil, nil
+	case encoded:
+		return events.Raw(v), nil
 	case json.RawMessage:
 		return compact(v)
 	case events.Raw:

@@ -14,16 +14,10 @@
 //		err = s.Publish(ctx, client.Turn{Messages: []any{prompt, answer}, Usage: usage})
 //	}
 //
-// An agent that holds its own history needs no session: [Client.Sync] takes the whole history
-// before each call, and returns what to send. [HTTP] does the same without NATS. For the SDK of a
-// provider, package transport sends it with each call.
-//
-//	for {
-//		history = append(history, prompt)
-//		last, err := c.Sync(ctx, "chat-42", client.Sync{Config: config, Messages: history, Last: last, Usage: usage})
-//		answer, err := call(last.Messages)
-//		history = append(history, answer)
-//	}
+// An agent that holds its own history needs no session. For the SDK of a provider, package
+// transport fits the history of each request. A [Conversation] does so for messages of any type:
+// it takes the whole history before each call, and returns what to send. Both go on without a
+// worker. [Client.Sync] and [HTTP.Sync] are the request below them, over NATS and HTTP.
 //
 // Messages are those of the provider, in its own JSON: pass values that marshal to
 // them; they come back as [encoding/json.RawMessage]. examples/agents has whole agents

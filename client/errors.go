@@ -43,6 +43,8 @@ const (
 	CodeDuplicateID        Code = "client_duplicate_id"   // another client copies message ids; nothing was stored
 	CodeClosed             Code = "client_closed"         // the session was closed
 	CodeForgotten          Code = "client_forgotten"      // an operator has erased the session
+	CodeCut                Code = "client_cut"            // no worker answered, and the oldest turns were left out
+	CodeCodec              Code = "client_codec"          // a message could not be converted; the agent's own history was sent
 )
 
 // Error makes a Code something that errors.Is finds.

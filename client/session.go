@@ -2,6 +2,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -193,14 +194,7 @@ func public(in []events.Raw) []json.RawMessage {
 
 // dialect is that of the messages of the session, or of its first turn.
 func (s *Session) dialect() events.Format {
-	switch {
-	case s.format != "":
-		return s.format
-	case s.config.Format != "":
-		return events.Format(s.config.Format)
-	default:
-		return events.DefaultFormat((*events.Model)(s.config.Model))
-	}
+	return cmp.Or(s.format, s.config.dialect())
 }
 
 // needsResync reports whether session and log must be brought together before the

@@ -206,12 +206,8 @@ func (c *syncer) exchange(ctx context.Context, session string, w *wireSync, last
 // fold lists messages with references in the place of the oldest media, where the server takes no
 // more in one request. The agent's own messages go out by their index.
 func (c *syncer) fold(w *wireSync, messages []events.Raw) []events.Raw {
-	f := events.Format(w.Format)
-	if f == "" && w.Model != nil {
-		f = events.DefaultFormat(&events.Model{Provider: w.Model.Provider, Name: w.Model.Name})
-	}
 	rest := len(w.System) + len(w.Tools) + len(w.Policy) + len(w.Usage)
-	return f.Fold(messages, c.most*7/8-rest)
+	return w.dialect().Fold(messages, c.most*7/8-rest)
 }
 
 var errParts = errors.New("sync: the parts are none of the history")
@@ -243,7 +239,14 @@ func (s *Sync) apply(r *events.SyncResponse) (*Synced, error) {
 	if next != int64(len(s.Messages)) {
 		return nil, errParts
 	}
-	out.Messages = out.Extend(s.Messages)
+	out.Messages = []any{}
+	for _, p := range out.extend(len(s.Messages)) {
+		if p.message == nil {
+			out.Messages = append(out.Messages, s.Messages[p.own])
+		} else {
+			out.Messages = append(out.Messages, json.RawMessage(p.message))
+		}
+	}
 	return out, nil
 }
 
@@ -253,20 +256,4 @@ func at(index *int64) *events.SyncRange {
 		return nil
 	}
 	return &events.SyncRange{*index, *index + 1}
-}
-
-// Extend returns what to send of a longer history: the same for the messages that s is about, and
-// those behind them as they are. The caller has compared them: messages begin with those of the
-// Sync. It is for a call that no worker answers in time.
-func (s *Synced) Extend(messages []any) []any {
-	out := []any{}
-	for _, p := range s.parts {
-		switch {
-		case p.Keep != nil:
-			out = append(out, messages[p.Keep[0]:p.Keep[1]]...)
-		case p.Message != nil:
-			out = append(out, json.RawMessage(p.Message))
-		}
-	}
-	return append(out, messages[s.of:]...)
 }

@@ -30,9 +30,9 @@ type answer struct {
 
 	line    []byte // of a stream, as far as it has come
 	counts  []codec.Member
-	content bool                  // of a stream, or its refusal, has come
-	refusal events.Raw            // nil for none
-	usage   func(json.RawMessage) // takes the counts; nil before watch
+	content bool       // of a stream, or its refusal, has come
+	refusal events.Raw // nil for none
+	usage   func(any)  // takes the counts; nil before watch
 }
 
 // inspect reads the beginning of a response: a refusal, the whole of an answer that is no stream,
@@ -55,6 +55,14 @@ func inspect(r *http.Response) *answer {
 		}
 	}
 	return a
+}
+
+// refused is the refusal as [client.Fitted] takes it.
+func (a *answer) refused() any {
+	if a.refusal == nil {
+		return nil
+	}
+	return []byte(a.refusal)
 }
 
 // hold reads up to the first content of a stream, the end, or about most bytes.
@@ -130,7 +138,7 @@ func (a *answer) count(data events.Raw) {
 }
 
 // watch passes the usage on, once it is read.
-func (a *answer) watch(usage func(json.RawMessage)) {
+func (a *answer) watch(usage func(any)) {
 	a.usage = usage
 	a.report()
 }

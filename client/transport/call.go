@@ -3,7 +3,6 @@ package transport
 import (
 	"bytes"
 	"cmp"
-	"crypto/sha256"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -47,35 +46,26 @@ func apiOf(r *http.Request) *api {
 type call struct {
 	*api
 	request  *http.Request
-	session  string
 	body     []byte
 	members  map[string]events.Raw // parts of body
-	messages []any                 // each a [json.RawMessage], a part of body; nil where there is no history
+	messages []json.RawMessage     // parts of body; nil where there is no history
 	from, to int                   // of their array in body
-	model    client.Model
-
-	sums  [][sha256.Size]byte // of the first n messages, by n
-	setup [sha256.Size]byte   // of model, instructions and tools
 }
 
 // read reads the body of a request.
-func read(r *http.Request, a *api, session string, set client.Model) (*call, error) {
+func read(r *http.Request, a *api) (*call, error) {
 	body, err := io.ReadAll(r.Body)
 	if closed := r.Body.Close(); err == nil {
 		err = closed
 	}
-	c := &call{api: a, request: r, session: session, body: body, members: map[string]events.Raw{}}
+	c := &call{api: a, request: r, body: body, members: map[string]events.Raw{}}
 	if err != nil || !c.parse() || isSet(c.members["previous_response_id"]) || isSet(c.members["conversation"]) {
 		return c, err
 	}
 	messages, _ := codec.ReadArray(c.members[a.messages])
-	c.sums = append(c.sums, sha256.Sum256([]byte(a.format)))
-	for i, m := range messages {
+	for _, m := range messages {
 		c.messages = append(c.messages, json.RawMessage(m))
-		c.sums = append(c.sums, sha256.Sum256(append(c.sums[i][:], m...)))
 	}
-	c.model = c.modelOf(set)
-	c.setup = sha256.Sum256(bytes.Join([][]byte{[]byte(c.model.Name), c.members[a.system], c.members["tools"]}, []byte{0}))
 	return c, nil
 }
 
@@ -111,26 +101,26 @@ func (c *call) modelOf(set client.Model) client.Model {
 	return set
 }
 
-// sync is the request to a worker, behind the last answer; nil for none.
-func (c *call) sync(last *record, policy any) client.Sync {
-	in := client.Sync{Messages: c.messages, Config: client.Config{Format: string(c.format), Model: c.model, Policy: policy}}
+// config is what the body has besides the messages.
+func (c *call) config(set client.Config) client.Config {
+	set.Format, set.Model = string(c.format), c.modelOf(set.Model)
 	if v := c.members[c.api.system]; isSet(v) {
-		in.System = v
+		set.System = v
 	}
 	if v := c.members["tools"]; isSet(v) {
-		in.Tools = v
+		set.Tools = v
 	}
-	if last != nil {
-		in.Last = last.synced
-	}
-	return in
+	return set
 }
 
-// with is the body with other messages.
-func (c *call) with(messages []any) []byte {
-	raws := make([][]byte, len(messages))
-	for i, m := range messages {
-		raws[i] = m.(json.RawMessage)
+// with is the body with what is to be sent of the messages.
+func (c *call) with(f *client.Fitted[json.RawMessage]) []byte {
+	if !f.Changed {
+		return c.body
+	}
+	raws := make([][]byte, len(f.Messages))
+	for i, m := range f.Messages {
+		raws[i] = m
 	}
 	array := bytes.Join(raws, []byte{','})
 	return bytes.Join([][]byte{c.body[:c.from], {'['}, array, {']'}, c.body[c.to:]}, nil)

@@ -26,11 +26,11 @@ func Example() {
 	defer stop()
 	provider := httptest.NewServer(http.HandlerFunc(answer))
 	defer provider.Close()
-	model := client.Model{ContextWindow: 4000, MaxOutputTokens: 500} // that the table of windows lacks
+	config := client.Config{Model: client.Model{ContextWindow: 4000, MaxOutputTokens: 500}} // that the table of windows lacks
 
 	// doc:begin three
-	worker := &client.HTTP{URL: url, Token: token}
-	t := transport.New(transport.Config{Worker: worker, Session: "chat-42", Model: model})
+	fitter := client.NewFitter(client.FitterConfig{Worker: &client.HTTP{URL: url, Token: token}})
+	t := &transport.Transport{Fitter: fitter, Session: "chat-42", Config: config}
 	sdk := &http.Client{Transport: t} // option.WithHTTPClient(sdk)
 	// doc:end three
 

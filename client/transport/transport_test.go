@@ -36,6 +36,10 @@ func (w *fakeWorker) Sync(_ context.Context, session string, in client.Sync) (*c
 
 func newFakeWorker() *fakeWorker { return &fakeWorker{sessions: make(chan string, 1000)} }
 
+func newTransport(c client.FitterConfig) *transport.Transport {
+	return &transport.Transport{Fitter: client.NewFitter(c), Session: "s"}
+}
+
 // post sends a request, and returns the status of its response.
 func post(ctx context.Context, t *testing.T, to http.RoundTripper, url, body string) int {
 	t.Helper()
@@ -67,7 +71,7 @@ func newProvider(t *testing.T) string {
 func TestCircuit(t *testing.T) {
 	url, w := newProvider(t), newFakeWorker()
 	w.away.Store(true)
-	to := transport.New(transport.Config{Worker: w, Session: "s", RetryAfter: waitLimit})
+	to := newTransport(client.FitterConfig{Worker: w, RetryAfter: waitLimit})
 	for range 20 {
 		post(t.Context(), t, to, url, hi)
 	}
@@ -77,7 +81,7 @@ func TestCircuit(t *testing.T) {
 
 	w = newFakeWorker()
 	w.away.Store(true)
-	to = transport.New(transport.Config{Worker: w, Session: "s", RetryAfter: time.Millisecond})
+	to = newTransport(client.FitterConfig{Worker: w, RetryAfter: time.Millisecond})
 	for range 3 {
 		post(t.Context(), t, to, url, hi)
 	}
@@ -92,7 +96,7 @@ func TestCircuit(t *testing.T) {
 // The context of a request names its session, before the settings do.
 func TestWithSession(t *testing.T) {
 	url, w := newProvider(t), newFakeWorker()
-	to := transport.New(transport.Config{Worker: w, Session: "s"})
+	to := newTransport(client.FitterConfig{Worker: w})
 	post(t.Context(), t, to, url, hi)
 	post(transport.WithSession(t.Context(), "other"), t, to, url, hi)
 	if first, second := <-w.sessions, <-w.sessions; first != "s" || second != "other" {
@@ -103,7 +107,7 @@ func TestWithSession(t *testing.T) {
 // Many sessions and sub-agents may use a transport at once.
 func TestConcurrent(t *testing.T) {
 	url, w := newProvider(t), newFakeWorker()
-	to := transport.New(transport.Config{Worker: w, Session: "s"})
+	to := newTransport(client.FitterConfig{Worker: w})
 	done := make(chan struct{})
 	for range 8 {
 		go func() {

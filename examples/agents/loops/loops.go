@@ -2,8 +2,8 @@
 // the objects of an SDK, and sends it with each call. The HTTP client that they get fits it into
 // the window of the model.
 //
-//	worker := &client.HTTP{URL: url, Token: token}
-//	t := transport.New(transport.Config{Worker: worker, Session: "chat-42"})
+//	fitter := client.NewFitter(client.FitterConfig{Worker: &client.HTTP{URL: url, Token: token}})
+//	t := &transport.Transport{Fitter: fitter, Session: "chat-42"}
 //	history, err := loops.Chat(ctx, openai.NewClient(option.WithHTTPClient(&http.Client{Transport: t})), "gpt-4o", 60)
 package loops
 

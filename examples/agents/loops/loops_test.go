@@ -78,7 +78,7 @@ func (r *recorder) RoundTrip(in *http.Request) (*http.Response, error) {
 
 // absent is a worker that does not answer the requests 20 to 40.
 type absent struct {
-	transport.Worker
+	client.Worker
 	requests atomic.Int64
 }
 
@@ -114,7 +114,7 @@ func TestLoops(t *testing.T) {
 		}{{"known", agenttest.StrictWindow}, {"refused", 3 * agenttest.StrictWindow}, {"away", agenttest.StrictWindow}} {
 			t.Run(c.name+"/"+run.name, func(t *testing.T) {
 				t.Parallel()
-				var worker transport.Worker = &client.HTTP{URL: "http://" + addr, Token: "a-token"}
+				var worker client.Worker = &client.HTTP{URL: "http://" + addr, Token: "a-token"}
 				if run.name == "away" {
 					worker = &absent{Worker: worker}
 				}
@@ -122,18 +122,19 @@ func TestLoops(t *testing.T) {
 				server := httptest.NewServer(p)
 				defer server.Close()
 				compactions, cuts := 0, 0
-				own := &recorder{to: transport.New(transport.Config{
-					Worker: worker, Session: t.Name(), Wait: time.Minute, RetryAfter: time.Nanosecond,
-					Model:       client.Model{ContextWindow: run.window, MaxOutputTokens: agenttest.StrictOutput},
+				fitter := client.NewFitter(client.FitterConfig{
+					Worker: worker, Wait: time.Minute, RetryAfter: time.Nanosecond,
 					OnCompacted: func(string, *client.Synced) { compactions++ },
 					OnProblem: func(n client.Note) {
-						if n.Code == transport.CodeCut {
+						if n.Code == client.CodeCut {
 							cuts++
 						} else if run.name != "away" {
 							t.Errorf("%s: %s", n.Code, n.Message)
 						}
 					},
-				})}
+				})
+				model := client.Model{ContextWindow: run.window, MaxOutputTokens: agenttest.StrictOutput}
+				own := &recorder{to: &transport.Transport{Fitter: fitter, Session: t.Name(), Config: client.Config{Model: model}}}
 				if err := c.run(t.Context(), &http.Client{Transport: own}, server.URL, c.model); err != nil {
 					t.Error(err)
 				}

@@ -1,9 +1,12 @@
-// Package exchanges runs the suite of clients/conformance/exchanges: it is the worker and the
-// provider of an adapter, over HTTP, and compares what the adapter sends and returns.
+// Package exchanges runs the suite of clients/conformance: it is the worker and the provider of an
+// adapter, over HTTP, and compares what the adapter sends and returns.
 //
 //	exchanges.Run(t, "../../clients/conformance/exchanges", func(s exchanges.Setup) http.RoundTripper {
-//		return transport.New(transport.Config{Worker: &client.HTTP{URL: s.Worker, Token: s.Token}, Session: s.Options.Session})
+//		fitter := client.NewFitter(client.FitterConfig{Worker: &client.HTTP{URL: s.Worker, Token: s.Token}})
+//		return &transport.Transport{Fitter: fitter, Session: s.Options.Session}
 //	})
+//
+// RunCore does so for code that holds messages of its own type.
 //
 // clients/conformance/README.md describes the files. An adapter of another language is run by a
 // RoundTripper that passes the request to its process.

@@ -7,11 +7,11 @@ import (
 	"testing"
 )
 
-const dir = "../../../clients/conformance/exchanges"
+const dir = "../../../clients/conformance"
 
 // Each file can be read, and what it sends to the worker and from it is JSON.
 func TestFiles(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(dir, "*.txt"))
+	files, err := filepath.Glob(filepath.Join(dir, "*", "*.txt"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%d files: %v", len(files), err)
 	}
@@ -34,9 +34,9 @@ func TestFiles(t *testing.T) {
 
 // Without an adapter a request that none may change passes.
 func TestRun(t *testing.T) {
-	s, err := read(filepath.Join(dir, "passes.txt"))
+	s, err := read(filepath.Join(dir, "exchanges", "passes.txt"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	newPlayer(t, s, func(Setup) http.RoundTripper { return http.DefaultTransport }).run(s)
+	newPlayer(t, s, func(Setup) actor { return wire{http.DefaultTransport} }).run(s)
 }

@@ -41,8 +41,19 @@ const (
 	key   = "Bearer a-provider-key" // in each request of an agent that has no other
 )
 
-// Run runs each file of a directory against an adapter.
+// Run runs each file of a directory against a wire adapter.
 func Run(t *testing.T, dir string, start func(Setup) http.RoundTripper) {
+	t.Helper()
+	runFiles(t, dir, func(s Setup) actor { return wire{start(s)} })
+}
+
+// actor is an agent with its adapter.
+type actor interface {
+	// act does what a step begins with, and compares what comes of it.
+	act(ctx context.Context, p *player)
+}
+
+func runFiles(t *testing.T, dir string, start func(Setup) actor) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.txt"))
 	if err != nil || len(files) == 0 {
@@ -66,7 +77,7 @@ type player struct {
 	worker   *httptest.Server
 	provider *httptest.Server
 	setup    Setup
-	start    func(Setup) http.RoundTripper
+	start    func(Setup) actor
 
 	mu        sync.Mutex // guards the fields below
 	step      *step
@@ -78,7 +89,7 @@ type player struct {
 	compacted []int64
 }
 
-func newPlayer(t *testing.T, s *script, start func(Setup) http.RoundTripper) *player {
+func newPlayer(t *testing.T, s *script, start func(Setup) actor) *player {
 	t.Helper()
 	p := &player{t: t, start: start, known: map[string][]json.RawMessage{}}
 	p.worker, p.provider = httptest.NewServer(http.HandlerFunc(p.serveWorker)), httptest.NewServer(http.HandlerFunc(p.serveProvider))
@@ -103,15 +114,17 @@ func newPlayer(t *testing.T, s *script, start func(Setup) http.RoundTripper) *pl
 
 func (p *player) run(s *script) {
 	p.t.Helper()
-	adapter := p.start(p.setup)
+	agent := p.start(p.setup)
 	for i := range s.steps {
 		if s.steps[i].restart {
-			adapter = p.start(p.setup)
+			agent = p.start(p.setup)
 		}
+		ctx, cancel := context.WithTimeout(p.t.Context(), time.Minute)
 		p.mu.Lock()
-		p.step, p.at, p.problems, p.compacted = &s.steps[i], 0, nil, nil
+		p.step, p.at, p.problems, p.compacted, p.abort = &s.steps[i], 0, nil, nil, cancel
 		p.mu.Unlock()
-		p.request(adapter)
+		agent.act(ctx, p)
+		cancel()
 		p.finish()
 		if p.t.Failed() {
 			return
@@ -119,11 +132,12 @@ func (p *player) run(s *script) {
 	}
 }
 
-// request sends the request of the step, and compares the response.
-func (p *player) request(adapter http.RoundTripper) {
+// wire is an agent behind a wire adapter.
+type wire struct{ adapter http.RoundTripper }
+
+// act sends the request of the step, and compares the response.
+func (a wire) act(ctx context.Context, p *player) {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.t.Context(), time.Minute)
-	defer cancel()
 	in := p.step.request.message()
 	method, path, _ := strings.Cut(in.first, " ")
 	r, err := http.NewRequestWithContext(ctx, method, p.provider.URL+path, strings.NewReader(in.body))
@@ -134,10 +148,7 @@ func (p *player) request(adapter http.RoundTripper) {
 	if r.Header.Get("Authorization") == "" {
 		r.Header.Set("Authorization", key)
 	}
-	p.mu.Lock()
-	p.abort = cancel
-	p.mu.Unlock()
-	answer, err := adapter.RoundTrip(r)
+	answer, err := a.adapter.RoundTrip(r)
 	want, _ := p.step.result("response")
 	if err != nil {
 		if trim(want.text) != "error" {

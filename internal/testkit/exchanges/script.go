@@ -20,10 +20,10 @@ func (s section) String() string { return fmt.Sprintf("section %d, %s", s.number
 
 // step is a request of an agent, with all that follows from it.
 type step struct {
-	request section
+	request section   // or fit, refused, used
 	restart bool      // the adapter has lost its memory
 	events  []section // sync, answer, provider, responds, chunk, in their order
-	results []section // response, problems, compacted
+	results []section // response, fitted, problems, compacted
 }
 
 // script is a file.
@@ -35,8 +35,11 @@ type script struct {
 
 var kinds = map[string]bool{
 	"sync": true, "answer": true, "provider": true, "responds": true, "chunk": true, "cut": true,
-	"response": false, "problems": false, "compacted": false,
+	"response": false, "fitted": false, "problems": false, "compacted": false,
 }
+
+// beginnings are sections that begin a step.
+var beginnings = map[string]bool{"request": true, "fit": true, "refused": true, "used": true}
 
 // read reads a file.
 func read(path string) (*script, error) {
@@ -55,7 +58,7 @@ func read(path string) (*script, error) {
 			s.options = sec.text
 		case f.Name == "restart":
 			restart = true
-		case f.Name == "request":
+		case beginnings[f.Name]:
 			s.steps = append(s.steps, step{request: sec, restart: restart})
 			restart = false
 		case !known || len(s.steps) == 0:

@@ -1,12 +1,8 @@
-package transport
+package client
 
 import (
-	"crypto/sha256"
-	"encoding/json"
 	"slices"
 	"sync"
-
-	"compactd/client"
 )
 
 // remembered is how many conversations are remembered.
@@ -14,12 +10,12 @@ const remembered = 256
 
 // record is the last answer of a conversation.
 type record struct {
-	session    string
-	count      int // messages that it is about
-	sum, setup [sha256.Size]byte
-	synced     *client.Synced  // without its messages
-	bytes      int             // of the body that was sent
-	usage      json.RawMessage // of its call, until it is sent; guarded by memory.mu
+	session, branch string
+	count           int // messages that it is about
+	sum, setup      sum
+	synced          *Synced // without its messages
+	bytes           int     // that were sent
+	usage           any     // of its call, until it is sent; guarded by memory.mu
 }
 
 func (r *record) generation() int64 {
@@ -29,7 +25,7 @@ func (r *record) generation() int64 {
 	return r.synced.Generation
 }
 
-// room is how many bytes of a body fit into the window, 0 where it is not known. A tenth is left
+// room is how many bytes of a call fit into the window, 0 where it is not known. A tenth is left
 // free, because it is an estimate.
 func (r *record) room() int {
 	b := r.synced.Budget
@@ -47,11 +43,12 @@ type memory struct {
 
 // find returns the record of the longest history that the call's begins with, and the usage that
 // was not sent; nil for none.
-func (m *memory) find(c *call) (last *record, usage json.RawMessage) {
+func (m *memory) find(c *modelCall) (last *record, usage any) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, r := range m.records {
-		if r.session == c.session && r.count < len(c.sums) && r.sum == c.sums[r.count] && (last == nil || r.count >= last.count) {
+		known := r.session == c.session && r.branch == c.branch && r.count < len(c.sums) && r.sum == c.sums[r.count]
+		if known && (last == nil || r.count >= last.count) {
 			last = r
 		}
 	}
@@ -62,11 +59,11 @@ func (m *memory) find(c *call) (last *record, usage json.RawMessage) {
 }
 
 // put remembers an answer in the place of the one before it.
-func (m *memory) put(c *call, last *record, s *client.Synced, bytes int) *record {
+func (m *memory) put(c *modelCall, last *record, s *Synced, bytes int) *record {
 	kept := *s
 	kept.Messages = nil // they are the caller's
 	n := len(c.messages)
-	r := &record{session: c.session, count: n, sum: c.sums[n], setup: c.setup, synced: &kept, bytes: bytes}
+	r := &record{session: c.session, branch: c.branch, count: n, sum: c.sums[n], setup: c.setup, synced: &kept, bytes: bytes}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.records = slices.DeleteFunc(m.records, func(o *record) bool { return o == last })
@@ -74,11 +71,9 @@ func (m *memory) put(c *call, last *record, s *client.Synced, bytes int) *record
 	return r
 }
 
-// usageOf returns where the usage of a call goes.
-func (m *memory) usageOf(r *record) func(json.RawMessage) {
-	return func(usage json.RawMessage) {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		r.usage = usage
-	}
+// count remembers the usage of a call.
+func (m *memory) count(r *record, usage any) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r.usage = usage
 }

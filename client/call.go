@@ -1,0 +1,186 @@
+package client
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"slices"
+
+	"compactd/internal/events"
+)
+
+type raw = events.Raw
+
+// encoded is JSON on one line, which [encode] takes as it is.
+type encoded events.Raw
+
+// modelCall is a history that is about to be sent, as the provider gets it.
+type modelCall struct {
+	session  string
+	branch   string
+	config   Config
+	format   events.Format
+	messages []raw
+	rest     int // bytes of instructions and tools
+
+	sums  []sum // of the first n messages, by n
+	setup sum   // of model, instructions and tools
+}
+
+func newModelCall(session, branch string, config Config, messages []raw) (*modelCall, error) {
+	set, err := config.settings()
+	if err != nil {
+		return nil, err
+	}
+	c := &modelCall{
+		session: session, branch: branch, config: config, format: set.dialect(), messages: messages,
+		rest: len(set.System) + len(set.Tools),
+		sums: []sum{sha256.Sum256([]byte(set.dialect()))}, setup: sumOf([]raw{raw(config.Model.Name), set.System, set.Tools}),
+	}
+	for i, m := range messages {
+		c.sums = append(c.sums, sha256.Sum256(slices.Concat(c.sums[i][:], m)))
+	}
+	return c, nil
+}
+
+// sync is the request to a worker, behind the last answer; nil for none.
+func (c *modelCall) sync(last *record) Sync {
+	in := Sync{Config: c.config, Branch: c.branch}
+	for _, m := range c.messages {
+		in.Messages = append(in.Messages, encoded(m))
+	}
+	if last != nil {
+		in.Last = last.synced
+	}
+	return in
+}
+
+// of is a message as it is sent.
+func (c *modelCall) of(p piece) raw {
+	if p.message != nil {
+		return p.message
+	}
+	return c.messages[p.own]
+}
+
+// size is how many bytes are sent with the pieces.
+func (c *modelCall) size(pieces []piece) int {
+	n := c.rest
+	for _, p := range pieces {
+		n += len(c.of(p)) + 1
+	}
+	return n
+}
+
+func (c *modelCall) equal(a, b []piece) bool {
+	return slices.EqualFunc(a, b, func(a, b piece) bool { return bytes.Equal(c.of(a), c.of(b)) })
+}
+
+// kept appends the caller's own messages of a range.
+func kept(to []piece, from, until int) []piece {
+	for i := from; i < until; i++ {
+		to = append(to, piece{own: i})
+	}
+	return to
+}
+
+// extend lists what to send of a longer history: the same for the messages that s is about, and
+// those behind them as they are.
+func (s *Synced) extend(messages int) []piece {
+	if !s.Changed {
+		return kept(nil, 0, messages)
+	}
+	var out []piece
+	for _, p := range s.parts {
+		switch {
+		case p.Keep != nil:
+			out = kept(out, int(p.Keep[0]), int(p.Keep[1]))
+		case p.Edit != nil:
+			out = append(out, piece{int(*p.Edit), p.Message})
+		case p.Message != nil:
+			out = append(out, piece{-1, p.Message})
+		}
+	}
+	return kept(out, s.of, messages)
+}
+
+// cut returns the instructions, the first prompt, and the newest turns that have most bytes
+// together; where no whole turn fits, the newest calls with their results.
+func (c *modelCall) cut(pieces []piece, most int) []piece {
+	read := make([]events.Message, len(pieces))
+	for i, p := range pieces {
+		m, err := c.format.Read(c.of(p))
+		if err != nil {
+			return pieces
+		}
+		read[i] = m
+	}
+	head := slices.IndexFunc(read, isPrompt) + 1
+	room := most - c.size(pieces[:head])
+	prompts, all := starts(read, head)
+	for _, from := range slices.Concat(prompts, all) {
+		if c.size(pieces[from:])-c.rest <= room {
+			return c.bound(slices.Concat(pieces[:head], pieces[from:]))
+		}
+	}
+	if len(all) == 0 {
+		return pieces
+	}
+	return c.bound(slices.Concat(pieces[:head], pieces[all[len(all)-1]:]))
+}
+
+// starts lists where a history may go on behind its head: at prompts, and at all places without an
+// open call.
+func starts(read []events.Message, head int) (prompts, all []int) {
+	open := map[string]bool{}
+	for i, m := range read {
+		answers := slices.ContainsFunc(m.Parts, func(p events.Part) bool { return p.Kind == events.PartResult })
+		if i >= head && len(open) == 0 && !answers && !isReasoning(read[i-1]) {
+			all = append(all, i)
+			if isPrompt(m) {
+				prompts = append(prompts, i)
+			}
+		}
+		for _, p := range m.Parts {
+			switch p.Kind {
+			case events.PartCall:
+				open[p.CallID] = true
+			case events.PartResult:
+				delete(open, p.CallID)
+			}
+		}
+	}
+	return prompts, all
+}
+
+func isPrompt(m events.Message) bool {
+	return m.Role == events.RoleUser && !slices.ContainsFunc(m.Parts, func(p events.Part) bool { return p.Kind == events.PartResult })
+}
+
+// isReasoning reports whether a message is an item of reasoning, which belongs to the next one.
+func isReasoning(m events.Message) bool {
+	return len(m.Parts) > 0 && !slices.ContainsFunc(m.Parts, func(p events.Part) bool { return p.Kind != events.PartThinking })
+}
+
+// bound leaves thinking out where the model accepts it with the history alone that it was made
+// under. A model that is not known keeps that of its open tool loop.
+func (c *modelCall) bound(pieces []piece) (out []piece) {
+	m := events.Model{Provider: c.config.Model.Provider, Name: c.config.Model.Name}
+	if !c.format.BindsThinking(m) {
+		return pieces
+	}
+	loop := len(pieces)
+	for i, p := range pieces {
+		if c.format.MayBind(m) && c.format.HasPrompt([]raw{c.of(p)}) {
+			loop = i
+		}
+	}
+	for _, p := range pieces[:loop] {
+		for _, left := range c.format.WithoutThinking([]raw{c.of(p)}) {
+			if !bytes.Equal(left, c.of(p)) {
+				p.message = left
+			}
+			out = append(out, p)
+		}
+	}
+	return append(out, pieces[loop:]...)
+}

@@ -1,0 +1,151 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// Conversation keeps a history of messages of type M inside a window, for agents and frameworks
+// that hold objects with more in them than the provider gets. Messages that are kept are the
+// caller's own objects. It has no state, and no error of compactd reaches its caller.
+//
+//	c := client.Conversation[*Message]{Fitter: fitter, Session: "chat-42", Codec: codec}
+//	sent := c.Fit(ctx, history)
+//	answer, err := call(sent.Messages)
+//	if again, ok := sent.Refused(ctx, err, status); ok {
+//		sent = again
+//		answer, err = call(sent.Messages)
+//	}
+//	sent.Used(answer.Usage)
+type Conversation[M any] struct {
+	// Fitter is required. One serves many conversations.
+	Fitter *Fitter
+	// Session names the conversation, and Branch that of a sub-agent in it; see [Sync].
+	Session, Branch string
+	// Config is of the next call. OnCompaction and OnNote are not called.
+	Config Config
+	// Codec converts messages. Default: their own methods for JSON.
+	Codec Codec[M]
+}
+
+// Codec converts between the messages of an agent and those of its provider.
+type Codec[M any] struct {
+	// To returns a value that marshals to the message as the provider gets it.
+	To func(M) (any, error)
+	// From returns a message that compactd made. Own is the caller's message that it is an edit of,
+	// nil where there is none: what the provider does not get should be copied from it.
+	From func(message json.RawMessage, own *M) (M, error)
+}
+
+// Fitted is what to send with one call.
+type Fitted[M any] struct {
+	Messages []M
+	// Changed: they are others than those of the caller.
+	Changed bool
+	// Budget is of the call with these messages; zero where no worker answered.
+	Budget Budget
+
+	of     *Conversation[M]
+	own    []M
+	call   *modelCall
+	sent   fitting
+	second bool // after a refusal
+}
+
+// Fit returns what of a whole history, with its new prompt, to send. The caller keeps its history.
+func (c *Conversation[M]) Fit(ctx context.Context, history []M) *Fitted[M] {
+	f := &Fitted[M]{Messages: history, of: c, own: history}
+	messages := make([]raw, len(history))
+	for i, m := range history {
+		var err error
+		if messages[i], err = c.encode(m); err != nil {
+			return f.failed(fmt.Errorf("message %d: %w", i, err))
+		}
+	}
+	var err error
+	if f.call, err = newModelCall(c.Session, c.Branch, c.Config, messages); err != nil {
+		return f.failed(err)
+	}
+	return f.with(c.Fitter.fit(ctx, f.call))
+}
+
+// Refused returns what to send instead, once, after the provider refused the call as too long;
+// refusal and status are those of [Session.Overflow]. It is false for any other refusal, for the
+// second of a call, and where nothing shorter would be accepted: the refusal is the agent's to
+// handle.
+func (f *Fitted[M]) Refused(ctx context.Context, refusal any, status int) (*Fitted[M], bool) {
+	if refusal == nil || f.second {
+		return nil, false
+	}
+	again, ok := f.of.Fitter.shorter(ctx, f.call, f.sent, refusal, status)
+	if !ok {
+		return nil, false
+	}
+	next := &Fitted[M]{Messages: f.own, of: f.of, own: f.own, call: f.call, second: true}
+	return next.with(again), true
+}
+
+// Used takes what the provider counted for the call, a value that marshals to its shape.
+func (f *Fitted[M]) Used(usage any) {
+	if f.sent.record == nil {
+		return
+	}
+	counts, err := encode(usage)
+	if err != nil {
+		f.failed(err)
+	} else if counts != nil {
+		f.of.Fitter.memory.count(f.sent.record, counts)
+	}
+}
+
+// with converts what to send.
+func (f *Fitted[M]) with(sent fitting) *Fitted[M] {
+	out := make([]M, len(sent.pieces))
+	for i, p := range sent.pieces {
+		if p.message == nil {
+			out[i] = f.own[p.own]
+			continue
+		}
+		var own *M
+		if p.own >= 0 {
+			own = &f.own[p.own]
+		}
+		var err error
+		if out[i], err = f.of.decode(p.message, own); err != nil {
+			return f.failed(err)
+		}
+	}
+	f.Messages, f.Changed, f.sent = out, sent.changed(len(f.own)), sent
+	if sent.record != nil {
+		f.Budget = sent.record.synced.Budget
+	}
+	return f
+}
+
+// failed reports a message that could not be converted: the caller's own are sent.
+func (f *Fitted[M]) failed(err error) *Fitted[M] {
+	f.of.Fitter.report(Note{Code: CodeCodec, Message: err.Error(), Hint: "Correct the codec of the conversation."})
+	return f
+}
+
+func (c *Conversation[M]) encode(m M) (message raw, err error) {
+	var v any = m
+	if c.Codec.To != nil {
+		if v, err = c.Codec.To(m); err != nil {
+			return nil, err
+		}
+	}
+	if message, err = encode(v); err == nil && message == nil {
+		err = errors.New("it is nil")
+	}
+	return message, err
+}
+
+func (c *Conversation[M]) decode(message raw, own *M) (m M, err error) {
+	if c.Codec.From != nil {
+		return c.Codec.From(json.RawMessage(message), own)
+	}
+	return m, json.Unmarshal(message, &m)
+}

@@ -1,0 +1,93 @@
+package client_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"compactd/client"
+	"compactd/internal/testkit/exchanges"
+)
+
+type wireMessage struct {
+	Role    string `json:"role"`
+	Content string `json:"content"`
+}
+
+var codec = client.Codec[*exchanges.Native]{
+	To: func(m *exchanges.Native) (any, error) {
+		if m.Role == "" {
+			return nil, errors.New("no role")
+		}
+		return wireMessage{m.Role, m.Text}, nil
+	},
+	From: func(message json.RawMessage, own **exchanges.Native) (*exchanges.Native, error) {
+		var m wireMessage
+		if err := json.Unmarshal(message, &m); err != nil {
+			return nil, err
+		}
+		out := &exchanges.Native{Role: m.Role, Text: m.Content}
+		if own != nil {
+			out.Note = (*own).Note
+		}
+		return out, nil
+	},
+}
+
+// conversation makes a [client.Conversation] one of the suite.
+type conversation struct {
+	client.Conversation[*exchanges.Native]
+}
+
+func (c *conversation) Fit(ctx context.Context, history []*exchanges.Native) exchanges.Sent {
+	return sent{c.Conversation.Fit(ctx, history)}
+}
+
+type sent struct {
+	of *client.Fitted[*exchanges.Native]
+}
+
+func (s sent) Messages() []*exchanges.Native { return s.of.Messages }
+
+func (s sent) Refused(ctx context.Context, refusal string, status int) (exchanges.Sent, bool) {
+	again, ok := s.of.Refused(ctx, refusal, status)
+	return sent{again}, ok
+}
+
+func (s sent) Used(usage json.RawMessage) { s.of.Used(usage) }
+
+// A conversation does what clients/conformance demands of the core of every adapter.
+func TestConversation(t *testing.T) {
+	exchanges.RunCore(t, "../clients/conformance/core", func(s exchanges.Setup) exchanges.Conversation {
+		return &conversation{client.Conversation[*exchanges.Native]{
+			Fitter: client.NewFitter(client.FitterConfig{
+				Worker: &client.HTTP{URL: s.Worker, Token: s.Token}, Wait: time.Duration(s.Options.WaitMS) * time.Millisecond,
+				OnProblem:   func(n client.Note) { s.OnProblem(string(n.Code)) },
+				OnCompacted: func(_ string, f *client.Synced) { s.OnCompacted(f.Generation) },
+			}),
+			Session: s.Options.Session, Codec: codec,
+		}}
+	})
+}
+
+// A message that the codec refuses is reported, and the agent sends its own history.
+func TestConversationCodec(t *testing.T) {
+	var problems []client.Code
+	c := client.Conversation[*exchanges.Native]{
+		Fitter: client.NewFitter(client.FitterConfig{
+			Worker: &client.HTTP{URL: "http://127.0.0.1:0"}, OnProblem: func(n client.Note) { problems = append(problems, n.Code) },
+		}),
+		Session: "s", Codec: codec,
+	}
+	history := []*exchanges.Native{{Role: "user", Text: "a"}, {}}
+	got := c.Fit(t.Context(), history)
+	got.Used(map[string]int{"prompt_tokens": 1})
+	if _, ok := got.Refused(t.Context(), "too long", 400); ok || got.Changed || len(got.Messages) != 2 || got.Messages[1] != history[1] {
+		t.Errorf("%+v", got)
+	}
+	if len(problems) != 1 || problems[0] != client.CodeCodec {
+		t.Errorf("problems: %v", problems)
+	}
+}

@@ -1,0 +1,193 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sony/gobreaker/v2"
+)
+
+// Worker answers what of a history to send: an [*HTTP], or a [*Client] over NATS.
+type Worker interface {
+	Sync(ctx context.Context, session string, in Sync) (*Synced, error)
+}
+
+// FitterConfig has the settings of a [Fitter].
+type FitterConfig struct {
+	// Worker is required.
+	Worker Worker
+	// Wait is the most that a call waits for a worker. Default 500 ms.
+	Wait time.Duration
+	// RetryAfter is the time without requests to a worker after three failures. Default 5 s.
+	RetryAfter time.Duration
+	// OnProblem is called when a worker does not answer or refuses, and with warnings of its
+	// answers, for logs and the user. It gets each code once until a worker answers. Must not block.
+	OnProblem func(Note)
+	// OnCompacted is called with the first answer of a new generation of a session. Its Budget is
+	// that of the shorter history. Must not block.
+	OnCompacted func(session string, s *Synced)
+}
+
+const (
+	failures    = 3               // in a row, after which no worker is requested
+	refusedWait = 6 * time.Second // a worker decides for five
+	mostWait    = 8 * time.Second // that a worker accepts
+)
+
+// Fitter fits the histories of calls into windows, for a [Conversation] or for package transport.
+// It fails open:
+//
+//   - A worker that does not answer costs a call at most [FitterConfig].Wait, and a refused call
+//     six seconds. After three failures no worker is requested for [FitterConfig].RetryAfter.
+//   - Without a worker the last answer is sent with the messages since, where instructions, tools
+//     and model are the same; else the caller's own history. If it exceeds nine tenths of the
+//     window of the last answer, the oldest turns are left out: instructions and the first prompt
+//     stay, and calls stay with their results.
+//
+// It is safe for concurrent use, by many sessions and by sub-agents of one. It remembers the last
+// answers of 256 conversations; one that is not remembered costs its prefix and usage alone.
+type Fitter struct {
+	config  FitterConfig
+	breaker *gobreaker.CircuitBreaker[*Synced]
+	memory  memory
+	seen    sync.Map // codes of the problems that were reported since a worker answered
+}
+
+// NewFitter returns a fitter.
+func NewFitter(c FitterConfig) *Fitter {
+	c.Wait = cmp.Or(c.Wait, 500*time.Millisecond)
+	c.RetryAfter = cmp.Or(c.RetryAfter, 5*time.Second)
+	if c.OnProblem == nil {
+		c.OnProblem = func(Note) {}
+	}
+	if c.OnCompacted == nil {
+		c.OnCompacted = func(string, *Synced) {}
+	}
+	return &Fitter{
+		config: c,
+		breaker: gobreaker.NewCircuitBreaker[*Synced](gobreaker.Settings{
+			Timeout:      c.RetryAfter,
+			ReadyToTrip:  func(n gobreaker.Counts) bool { return n.ConsecutiveFailures >= failures },
+			IsSuccessful: func(err error) bool { return err == nil || !away(err) },
+			IsExcluded:   func(err error) bool { return errors.Is(err, errAborted) },
+		}),
+	}
+}
+
+// fitting is what to send of a call.
+type fitting struct {
+	pieces []piece
+	record *record // of the answer that it was made of; nil where no worker answered
+}
+
+// piece is a message to send: the caller's own, one that was made of it, or one that was added.
+type piece struct {
+	own     int // index of the caller's message; -1 where there is none
+	message raw // nil for the caller's own as it is
+}
+
+// changed reports whether something else is sent than n messages of the caller.
+func (f *fitting) changed(n int) bool {
+	return len(f.pieces) != n || slices.ContainsFunc(f.pieces, func(p piece) bool { return p.message != nil })
+}
+
+// fit returns what of a history to send.
+func (f *Fitter) fit(ctx context.Context, c *modelCall) fitting {
+	last, usage := f.memory.find(c)
+	in := c.sync(last)
+	in.Wait = min(f.config.Wait*3/4, mostWait) // so that a late answer comes before the call is given up
+	in.Usage = usage
+	s, err := f.ask(ctx, c, f.config.Wait, in)
+	if err != nil {
+		return f.without(c, last)
+	}
+	return f.answered(c, last, s)
+}
+
+// shorter returns what to send after a refusal; ok is false without one, or where it would be
+// refused again.
+func (f *Fitter) shorter(ctx context.Context, c *modelCall, sent fitting, refusal any, status int) (again fitting, ok bool) {
+	if sent.record == nil {
+		return fitting{}, false
+	}
+	in := c.sync(sent.record)
+	in.Refusal, in.Status = refusal, status
+	s, err := f.ask(ctx, c, refusedWait, in)
+	if err != nil {
+		return fitting{}, false
+	}
+	again = f.answered(c, sent.record, s)
+	return again, s.Code == "" && !c.equal(again.pieces, sent.pieces)
+}
+
+var errAborted = errors.New("the caller's context ended")
+
+// ask requests a worker, unless too many requests failed, and reports why there is no answer.
+func (f *Fitter) ask(caller context.Context, c *modelCall, limit time.Duration, in Sync) (*Synced, error) {
+	return f.breaker.Execute(func() (*Synced, error) {
+		ctx, cancel := context.WithTimeout(caller, limit)
+		defer cancel()
+		s, err := f.config.Worker.Sync(ctx, c.session, in)
+		switch {
+		case err != nil && caller.Err() != nil:
+			return nil, errAborted
+		case err != nil && !errors.Is(err, CodeNotOverflow):
+			f.report(noteOf(err))
+		}
+		return s, err
+	})
+}
+
+func noteOf(err error) Note {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return Note{Code: e.Code, Message: e.Message, Hint: e.Hint}
+	}
+	return Note{Code: CodeUnavailable, Message: err.Error()}
+}
+
+// report passes a problem on: each code once until a worker answers.
+func (f *Fitter) report(n Note) {
+	if _, seen := f.seen.LoadOrStore(n.Code, true); !seen {
+		f.config.OnProblem(n)
+	}
+}
+
+// away reports whether an error means that the worker cannot answer the next request either.
+func away(err error) bool {
+	code := noteOf(err).Code
+	return code == CodeUnavailable || code == CodeUnauthorized || code == CodeForbidden
+}
+
+// answered remembers an answer, and returns what to send of it.
+func (f *Fitter) answered(c *modelCall, last *record, s *Synced) fitting {
+	f.seen.Clear()
+	for _, w := range s.Warnings {
+		f.report(w)
+	}
+	if s.Generation > last.generation() {
+		f.config.OnCompacted(c.session, s)
+	}
+	pieces := s.extend(len(c.messages))
+	return fitting{pieces, f.memory.put(c, last, s, c.size(pieces))}
+}
+
+// without returns what to send when no worker answers.
+func (f *Fitter) without(c *modelCall, last *record) fitting {
+	if last == nil || last.setup != c.setup {
+		return fitting{pieces: kept(nil, 0, len(c.messages))}
+	}
+	pieces := last.synced.extend(len(c.messages))
+	most := last.room()
+	if most == 0 || c.size(pieces) <= most {
+		return fitting{pieces: pieces}
+	}
+	f.report(Note{
+		Code: CodeCut, Message: "the history exceeds the window, and no worker answers: its oldest turns are left out",
+		Hint: "Start a worker. Nothing is lost: its next answer is made of the whole history.",
+	})
+	return fitting{pieces: c.cut(pieces, most)}
+}
