@@ -178,12 +178,16 @@ func (a *agent) fork(t *rapid.T) {
 	if len(a.ends) == 0 || !a.whole(len(a.ends)) || rapid.IntRange(0, 3).Draw(t, "rarely") > 0 {
 		return // it begins with generation 0
 	}
-	a.name = a.env.name()
-	before := history(t, a.s)
-	f, err := a.s.Fork(context.Background(), a.name, Config{})
-	if err != nil {
+	before, branch := history(t, a.s), a.env.name()
+	in := Sync{Config: small, Branch: branch, Wait: mostWait}
+	for _, m := range before.Messages {
+		in.Messages = append(in.Messages, m)
+	}
+	if _, err := a.c.Sync(context.Background(), a.name, in); err != nil {
 		t.Fatal(err)
 	}
+	a.name += "/" + branch
+	f := a.env.open(t, a.c, a.name, Config{})
 	copied := history(t, f)
 	if diff := cmp.Diff(payloads(before.Messages), payloads(copied.Messages)); diff != "" && history(t, a.s).Generation == before.Generation && copied.Generation == 0 {
 		t.Fatalf("the fork begins with another history (-session +fork):\n%s", diff)

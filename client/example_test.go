@@ -72,7 +72,7 @@ func ask([]any) (answer json.RawMessage, usage any) { return call(nil) }
 var config = client.Config{Model: client.Model{Provider: "openai", Name: "gpt-4o"}}
 
 // An answer is made again, and a second conversation goes on from there.
-func ExampleSession_Fork() {
+func ExampleSync_branch() {
 	ctx := context.Background()
 	url, stop := start(ctx)
 	defer stop()
@@ -86,7 +86,15 @@ func ExampleSession_Fork() {
 	must(s.Publish(ctx, client.Turn{ReplacesFrom: 2})) // takes turn 2 back
 	must(s.Publish(ctx, client.Turn{Messages: []any{message("user", "Another."), message("assistant", "Red.")}}))
 
-	f, err := s.Fork(ctx, "chat-42-b", client.Config{})
+	h, err := s.Context(ctx)
+	must(err)
+	branch := client.Sync{Config: config, Branch: "b"}
+	for _, m := range h.Messages {
+		branch.Messages = append(branch.Messages, m)
+	}
+	_, err = c.Sync(ctx, "chat-42", branch)
+	must(err)
+	f, err := c.Open(ctx, "chat-42/b", config)
 	must(err)
 	must(f.Publish(ctx, client.Turn{Messages: []any{message("user", "A third.")}}))
 	for _, session := range []*client.Session{s, f} {

@@ -63,7 +63,6 @@ type wireTurn struct {
 	Policy       events.Raw   `json:"policy,omitzero"`
 	Messages     []events.Raw `json:"messages"`
 	Usage        events.Raw   `json:"usage,omitzero"`
-	Fork         *events.Fork `json:"forked_from,omitzero"`
 }
 
 // Publish appends a turn, and returns when it is stored. A turn that no worker would
@@ -123,9 +122,6 @@ func (s *Session) compose(messages []events.Raw, usage events.Raw, from int64) *
 	}
 	if from > 0 {
 		w.Turn, w.ReplacesFrom = from, from
-	}
-	if w.Turn == 1 && s.forked != nil {
-		w.V, w.Fork = events.VersionExpect, s.forked
 	}
 	if s.sent != s.config {
 		c := s.config

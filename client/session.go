@@ -29,9 +29,8 @@ type Session struct {
 
 	mu       sync.Mutex // guards the fields below
 	state    state
-	config   *settings    // of the agent
-	forked   *events.Fork // of which session it is a fork, nil for none
-	sent     *settings    // those that the last acknowledged turn carried; nil for none
+	config   *settings // of the agent
+	sent     *settings // those that the last acknowledged turn carried; nil for none
 	format   events.Format
 	system   events.Raw
 	tools    events.Raw
