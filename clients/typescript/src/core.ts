@@ -1,0 +1,159 @@
+import type { SyncResponse } from "./api.js";
+import { Circuit } from "./circuit.js";
+import { cut } from "./cut.js";
+import { setupOf, sizeOf, type History, type Model } from "./history.js";
+import { object } from "./json.js";
+import { extend, Memory, roomOf, type Answer } from "./memory.js";
+import { request, type Problem, type Synced } from "./worker.js";
+
+/** Settings of an adapter. */
+export interface Options {
+  /** Where the listener of a worker for agents is, such as http://127.0.0.1:8224. */
+  url: string;
+  /** A token of the role agent. */
+  token: string;
+  /** The tenant of all sessions. Default "default". */
+  tenant?: string;
+  /**
+   * The name of the conversation, or a function that returns the one of the current request. Names
+   * of {@link withSession} come first. A request without a name passes unchanged.
+   */
+  session?: string | (() => string | undefined);
+  /** What the requests do not contain, such as the window. Absent members are read from the request. */
+  model?: Model;
+  /** Settings of the sessions; see docs/format/wire.md. */
+  policy?: object;
+  /** The most that a call waits for a worker, in milliseconds. Default 500. */
+  waitMs?: number;
+  /** The time without requests to a worker after three failures, in milliseconds. Default 5000. */
+  retryAfterMs?: number;
+  /** Called when a worker does not answer or refuses, and with warnings of its answers: each code once until a worker answers. What it throws is ignored. */
+  onProblem?: (problem: Problem) => void;
+  /** Called with the first answer of a new generation of a session. Its budget is that of the shorter history. What it throws is ignored. */
+  onCompacted?: (session: string, answer: SyncResponse) => void;
+}
+
+/** What is sent of a history: its own array where nothing changed. */
+export interface Attempt {
+  messages: string[];
+  answer?: Answer; // absent where no worker answered
+}
+
+/** A provider's refusal: its status, 0 in a stream, and its text. */
+export interface Refusal {
+  status: number;
+  text: string;
+}
+
+const refusedWaitMs = 6000; // a worker decides for five seconds
+const mostWaitMs = 8000; // that a worker accepts
+
+/** Fits histories into windows. */
+export class Core {
+  readonly #options: Options;
+  readonly #waitMs: number;
+  readonly #memory = new Memory();
+  readonly #circuit: Circuit;
+  readonly #reported = new Set<string>(); // codes, until a worker answers
+
+  constructor(options: Options) {
+    this.#options = options;
+    this.#waitMs = options.waitMs ?? 500;
+    this.#circuit = new Circuit(options.retryAfterMs ?? 5000);
+  }
+
+  /** What of a history to send. */
+  async fit(h: History, signal?: AbortSignal | null): Promise<Attempt> {
+    const last = this.#memory.find(h);
+    const usage = last?.usage && { ...last.usage, view: last.sync.view, count: last.count };
+    delete last?.usage; // it is sent once
+    const waitMs = Math.min(Math.floor(this.#waitMs * 0.75), mostWaitMs); // so that a late answer comes before the call is given up
+    const synced = await this.#ask(h, this.#waitMs, { usage, wait_ms: waitMs }, signal);
+    return synced ? this.#answered(h, last, synced) : this.#without(h, last);
+  }
+
+  /** What to send after a refusal; undefined where it would be refused again. */
+  async shorter(h: History, sent: Attempt, { status, text }: Refusal, signal?: AbortSignal | null): Promise<Attempt | undefined> {
+    if (!sent.answer) return undefined;
+    const refused = { view: sent.answer.sync.view, status: status || undefined, error: errorOf(text) };
+    const synced = await this.#ask(h, refusedWaitMs, { refused }, signal);
+    if (!synced) return undefined;
+    const again = this.#answered(h, sent.answer, synced);
+    const same = again.messages.join() === sent.messages.join();
+    return synced.sync.code || same ? undefined : again;
+  }
+
+  /** The answer of a worker; undefined for none. */
+  async #ask(h: History, limitMs: number, more: object, signal?: AbortSignal | null): Promise<Synced | undefined> {
+    if (!this.#circuit.enter()) return undefined;
+    const { url, token, tenant = "default", policy } = this.#options;
+    const settings = { format: h.format, model: h.model, policy, ...more };
+    const body = object([
+      ...Object.entries(settings).map(([name, value]) => [name, JSON.stringify(value)] as const),
+      ["system", h.system],
+      ["tools", h.tools],
+      ["messages", `[${h.messages.join()}]`],
+    ]);
+    const limit = AbortSignal.timeout(limitMs);
+    try {
+      const synced = await request({ url, token, tenant }, h.session, body, h.messages.length, signal ? AbortSignal.any([limit, signal]) : limit);
+      this.#circuit.succeeded();
+      return synced;
+    } catch (error) {
+      if (signal?.aborted) return undefined;
+      const problem = error as Problem;
+      const away = ["unavailable", "unauthorized", "forbidden"].includes(problem.code); // the next request would fail too
+      if (away) this.#circuit.failed();
+      else this.#circuit.succeeded();
+      if (problem.code !== "not_overflow") this.#report(problem);
+      return undefined;
+    }
+  }
+
+  #answered(h: History, last: Answer | undefined, { sync, made }: Synced): Attempt {
+    this.#reported.clear();
+    for (const warning of sync.warnings ?? []) this.#report(warning);
+    if ((sync.generation ?? 0) > (last?.sync.generation ?? 0)) ignoreErrors(() => this.#options.onCompacted?.(h.session, sync));
+    const answer = this.#memory.put(h, last, sync, made);
+    const messages = sync.changed ? extend(answer, h.messages) : h.messages;
+    answer.bytes = h.size + sizeOf(messages);
+    return { messages, answer };
+  }
+
+  /** What to send when no worker answers. */
+  #without(h: History, last?: Answer): Attempt {
+    if (last?.setup !== setupOf(h)) return { messages: h.messages };
+    const messages = last.sync.changed ? extend(last, h.messages) : h.messages;
+    const room = roomOf(last);
+    if (room === undefined || h.size + sizeOf(messages) <= room) return { messages };
+    this.#report({
+      code: "client_cut",
+      message: "the history exceeds the window, and no worker answers: its oldest turns are left out",
+      hint: "Start a worker. Nothing is lost: its next answer is made of the whole history.",
+    });
+    return { messages: cut(h, messages, room - h.size) };
+  }
+
+  #report(problem: Problem) {
+    if (this.#reported.has(problem.code)) return;
+    this.#reported.add(problem.code);
+    ignoreErrors(() => this.#options.onProblem?.(problem));
+  }
+}
+
+/** Calls a function of the user, whose errors must not end the call of the agent. */
+function ignoreErrors(call: () => void) {
+  try {
+    call();
+  } catch {}
+}
+
+/** The error of a provider, an object or a text. */
+function errorOf(text: string): unknown {
+  try {
+    const error = JSON.parse(text) as unknown;
+    return typeof error === "object" && error ? error : text;
+  } catch {
+    return text;
+  }
+}

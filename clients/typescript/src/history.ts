@@ -1,0 +1,38 @@
+import { createHash } from "node:crypto";
+import type { SyncRequest } from "./api.js";
+
+export type Format = NonNullable<SyncRequest["format"]>;
+export type Model = NonNullable<SyncRequest["model"]>;
+
+/** What a request sends to a model, as texts of JSON. */
+export interface History {
+  session: string;
+  format: Format;
+  model: Model;
+  system?: string;
+  tools?: string;
+  messages: string[];
+  size: number; // bytes of the request beside its messages
+}
+
+/** Digests of the first n messages, for some n in ascending order. */
+export function digests(h: History, counts: Iterable<number>): Map<number, string> {
+  const found = new Map<number, string>();
+  const hash = createHash("sha256").update(h.format);
+  let at = 0;
+  for (const n of counts) {
+    for (; at < n; at++) hash.update(h.messages[at]!).update(",");
+    found.set(n, hash.copy().digest("base64"));
+  }
+  return found;
+}
+
+/** A digest of model, instructions and tools. */
+export function setupOf(h: History): string {
+  return createHash("sha256").update([h.model.name, h.system, h.tools].join("\0")).digest("base64");
+}
+
+/** The bytes of an array of messages. */
+export function sizeOf(messages: string[]): number {
+  return messages.reduce((n, m) => n + Buffer.byteLength(m) + 1, 1);
+}

@@ -1,0 +1,51 @@
+import type { SyncResponse } from "./api.js";
+import { digests, setupOf, type History } from "./history.js";
+
+const remembered = 256; // conversations
+
+/** The last answer of a conversation. */
+export interface Answer {
+  session: string;
+  format: string;
+  count: number; // messages that it is about
+  digest: string; // of them
+  setup: string;
+  sync: SyncResponse;
+  made: (string | undefined)[]; // the texts of its messages, by part
+  bytes: number; // of the request that was sent
+  usage?: object; // of its call, until it is sent
+}
+
+/** The answers of conversations, the newest at the end. */
+export class Memory {
+  #answers: Answer[] = [];
+
+  /** The answer about the longest history that this one begins with. */
+  find(h: History): Answer | undefined {
+    const own = this.#answers.filter((a) => a.session === h.session && a.format === h.format && a.count <= h.messages.length);
+    own.sort((a, b) => a.count - b.count); // of equal ones the newest stays last
+    const known = digests(h, own.map((a) => a.count));
+    return own.findLast((a) => known.get(a.count) === a.digest);
+  }
+
+  /** Remembers an answer in the place of the one before it. */
+  put(h: History, last: Answer | undefined, sync: SyncResponse, made: Answer["made"]): Answer {
+    const count = h.messages.length;
+    const digest = digests(h, [count]).get(count)!;
+    const answer = { session: h.session, format: h.format, count, digest, setup: setupOf(h), sync, made, bytes: 0 };
+    this.#answers = [...this.#answers.filter((other) => other !== last), answer].slice(-remembered);
+    return answer;
+  }
+}
+
+/** The messages to send of a history that begins with the one of an answer. */
+export function extend(a: Answer, messages: string[]): string[] {
+  const sent = (a.sync.parts ?? []).flatMap((p, i) => (p.keep ? messages.slice(...p.keep) : (a.made[i] ?? [])));
+  return [...sent, ...messages.slice(a.count)];
+}
+
+/** How many bytes of a request fit into the window; undefined where that is not known. A tenth is left free, because it is an estimate. */
+export function roomOf(a: Answer): number | undefined {
+  const { available_input_tokens: available, estimated_input_tokens: estimated } = a.sync.budget;
+  return estimated > 0 ? Math.floor(((a.bytes * available) / estimated) * 0.9) : undefined;
+}

@@ -1,0 +1,75 @@
+import type { SyncResponse, WorkerError } from "./api.js";
+import { elements, members, parse } from "./json.js";
+
+/** A problem of compactd, which its user may want to see. */
+export interface Problem {
+  code: string;
+  message: string;
+  hint: string;
+}
+
+/** An answer of a worker, and the texts of the messages in it, by part. */
+export interface Synced {
+  sync: SyncResponse;
+  made: (string | undefined)[];
+}
+
+/** Where a worker is. */
+export interface Address {
+  url: string;
+  token: string;
+  tenant: string;
+}
+
+/** Sends a history to a worker. It throws a Problem. */
+export async function request(at: Address, session: string, body: string, count: number, signal: AbortSignal): Promise<Synced> {
+  const url = `${at.url.replace(/\/$/, "")}/v1/sessions/${at.tenant}/${encodeURIComponent(session)}/sync`;
+  const headers = { authorization: `Bearer ${at.token}`, "content-type": "application/json" };
+  let status: number, text: string;
+  try {
+    const response = await fetch(url, { method: "POST", headers, body, signal });
+    status = response.status;
+    text = await response.text();
+  } catch (error) {
+    throw unavailable(at, String((error as Error).cause ?? error));
+  }
+  if (status !== 200) throw refused(at, status, text);
+  const sync = parse(text) as SyncResponse | undefined;
+  if (!sync || !covers(sync, count)) throw unavailable(at, "the answer is none of a worker");
+  return { sync, made: madeOf(text) };
+}
+
+/** Whether the parts of an answer are about each message of a history once, in their order. */
+function covers({ parts }: SyncResponse, count: number): boolean {
+  let next = 0;
+  for (const p of parts ?? []) {
+    for (const range of [p.keep, p.drop, p.stands_for, p.edit == null ? null : [p.edit, p.edit + 1]]) {
+      if (!range) continue;
+      if (range[0] !== next || range[1]! < next) return false;
+      next = range[1]!;
+    }
+  }
+  return next === count;
+}
+
+function madeOf(answer: string): Synced["made"] {
+  const parts = members(answer)?.get("parts");
+  return parts?.startsWith("[") ? elements(parts).map((part) => members(part)?.get("message")) : [];
+}
+
+function refused(at: Address, status: number, text: string): Problem {
+  const error = parse(text) as Partial<WorkerError> | undefined;
+  if (error?.code) return { code: error.code, message: error.message ?? "", hint: error.hint ?? "" };
+  if (status === 401) {
+    return { code: "unauthorized", message: "the token is missing or wrong", hint: "Check the token, and its tenant in the file of tokens." };
+  }
+  return unavailable(at, `HTTP status ${status}`);
+}
+
+function unavailable(at: Address, message: string): Problem {
+  return {
+    code: "unavailable",
+    message: `no worker answers at ${at.url}: ${message}`,
+    hint: "Start one with: worker --agents HOST:PORT --agents-tokens FILE",
+  };
+}

@@ -1,0 +1,180 @@
+// Runs the files of clients/conformance/exchanges: it is the worker and the provider of an adapter,
+// and compares what the adapter sends and returns. ../conformance/README.md describes the files.
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { readFile } from "node:fs/promises";
+import { createServer } from "node:http";
+
+const token = "a-token";
+const key = "Bearer a-provider-key"; // in each request of an agent that has no other
+const during = ["sync", "answer", "provider", "responds", "chunk", "cut"];
+
+/** Reads a file: its options, and its requests with what follows from each. */
+export async function read(file) {
+  const text = await readFile(file, "utf8");
+  const sections = [...text.matchAll(/^-- (\S+) --\n([^]*?)(?=^-- \S+ --\n|$(?![^]))/gm)].map(([, name, text], i) => ({ name, text, number: i + 1 }));
+  const script = { options: {}, steps: [] };
+  let restart = false;
+  for (const s of sections) {
+    const step = script.steps.at(-1);
+    if (s.name === "options") script.options = JSON.parse(s.text);
+    else if (s.name === "restart") restart = true;
+    else if (s.name === "request") {
+      script.steps.push({ request: message(s), restart, events: [], results: {} });
+      restart = false;
+    } else if (during.includes(s.name)) step.events.push(s);
+    else step.results[s.name] = trim(s.text);
+  }
+  assert(script.steps.length > 0, `${file} has no request`);
+  return script;
+}
+
+const trim = (text) => text.replace(/\n$/, "");
+
+/** A section with a head: a first line, headers, and a body behind an empty line. */
+function message({ text, number }) {
+  const at = text.indexOf("\n\n");
+  const [first, ...lines] = trim(at < 0 ? text : text.slice(0, at)).split("\n");
+  const headers = Object.fromEntries([["Content-Type", "application/json"], ...lines.map((line) => line.split(": "))]);
+  return { first, headers, body: at < 0 ? "" : trim(text.slice(at + 2)), status: /^\d+$/.test(first) ? Number(first) : 0, number };
+}
+
+/** Plays a file against an adapter; start returns a fetch. */
+export async function play(script, start) {
+  const state = { failures: [], step: undefined, at: 0, responded: "", problems: [], compacted: [], abort: undefined, ended: undefined };
+  const worker = await listen((request, response, body) => serveWorker(state, request, response, body));
+  const provider = await listen((request, response, body) => serveProvider(state, request, response, body));
+  const setup = {
+    url: worker.url, token, session: script.options.session, model: script.options.model,
+    waitMs: script.options.wait_ms ?? 60_000, // so that a slow machine is not a slow worker
+    onProblem: ({ code }) => state.problems.push(code),
+    onCompacted: (_, { generation }) => state.compacted.push(generation),
+  };
+  try {
+    let fetch = start(setup);
+    for (const step of script.steps) {
+      if (step.restart) fetch = start(setup);
+      Object.assign(state, { step, at: 0, problems: [], compacted: [] });
+      await request(state, fetch, provider.url);
+      await state.ended; // a request to the worker that has no answer
+      const { events, results, request: { number } } = step;
+      assert.deepEqual(state.failures, []);
+      assert.equal(state.at, events.length, `section ${events[state.at]?.number}, ${events[state.at]?.name}, has not come`);
+      assert.deepEqual(state.problems, results.problems?.split(/\s+/) ?? [], `problems of section ${number}`);
+      assert.equal(state.compacted.join(" "), results.compacted ?? "", `compacted of section ${number}`);
+    }
+  } finally {
+    for (const server of [worker, provider]) server.close();
+  }
+}
+
+async function request(state, fetch, url) {
+  const { request: { first, headers, body, number }, results } = state.step;
+  const [method, path] = first.split(" ");
+  const abort = new AbortController();
+  state.abort = () => abort.abort();
+  const expected = results.response && !["same", "error"].includes(results.response) ? message({ text: results.response }) : undefined;
+  let response;
+  try {
+    response = await fetch(url + path, { method, headers: { Authorization: key, ...headers }, body, signal: abort.signal });
+  } catch (error) {
+    return assert.equal(results.response, "error", `section ${number}: ${error.stack}`);
+  }
+  assert.notEqual(results.response, "error", `section ${number} succeeds`);
+  const got = await textOf(response);
+  assert.deepEqual(state.failures, []);
+  assert.equal(got, expected?.body ?? state.responded, `response of section ${number}`);
+  if (expected) assert.equal(response.status, expected.status);
+}
+
+async function textOf(response) {
+  const parts = [];
+  const text = () => Buffer.concat(parts).toString();
+  try {
+    for await (const part of response.body ?? []) parts.push(part);
+  } catch {
+    return text() + "<cut>";
+  }
+  return text();
+}
+
+/** The next event, which must be of a kind. */
+function next(state, kind) {
+  const event = state.step.events[state.at];
+  if (event?.name !== kind) return undefined;
+  state.at++;
+  return event;
+}
+
+/** Takes a request to one side: what is expected of it, and its answer. */
+function come(state, response, kind, reply) {
+  const want = next(state, kind);
+  const answer = want && next(state, reply);
+  if (answer) return { want, answer };
+  state.failures.push(`section ${state.step.request.number}: a request to the ${kind} was not expected`);
+  response.writeHead(501).end();
+}
+
+/** Records an assertion that fails in a server, where no test sees it. */
+function check(state, assertion) {
+  try {
+    assertion();
+  } catch (error) {
+    state.failures.push(error.message);
+  }
+}
+
+function serveWorker(state, request, response, body) {
+  const { want, answer } = come(state, response, "sync", "answer") ?? {};
+  if (!want) return;
+  check(state, () => {
+    const [, tenant, session] = /^\/v1\/sessions\/([^/]+)\/([^/]+)\/sync$/.exec(request.url);
+    const got = { ...JSON.parse(body), tenant, session: decodeURIComponent(session) };
+    assert.equal(request.headers.authorization, `Bearer ${token}`);
+    assert.equal(got.prefix, undefined); // this adapter sends none
+    for (const [member, value] of Object.entries(JSON.parse(want.text))) assert.deepEqual(got[member] ?? null, value, `section ${want.number}: ${member}`);
+  });
+  const { status, body: text } = message(answer);
+  if (["abort", "hang"].includes(trim(answer.text))) state.ended = once(response, "close");
+  switch (trim(answer.text)) {
+    case "away":
+      return request.socket.destroy();
+    case "abort":
+      return state.abort();
+    case "hang":
+      return;
+  }
+  response.writeHead(status || 200).end(status ? text : trim(answer.text));
+}
+
+async function serveProvider(state, request, response, body) {
+  const { want, answer } = come(state, response, "provider", "responds") ?? {};
+  if (!want) return;
+  const { first, headers, body: own } = state.step.request;
+  check(state, () => {
+    const expected = trim(want.text);
+    assert.equal(body, expected === "same" ? own : expected, `section ${want.number}`);
+    assert.equal(request.url, first.split(" ")[1]);
+    for (const [name, value] of Object.entries({ Authorization: key, ...headers })) assert.equal(request.headers[name.toLowerCase()], value);
+  });
+  const { status, headers: sent, body: start } = message(answer);
+  const parts = [start];
+  for (let chunk; (chunk = next(state, "chunk")); ) parts.push(chunk.text);
+  const cut = !!next(state, "cut");
+  state.responded = parts.join("") + (cut ? "<cut>" : "");
+  response.writeHead(status, sent);
+  response.flushHeaders();
+  for (const part of parts) await new Promise((written) => response.write(part, written));
+  if (cut) request.socket.destroy();
+  else response.end();
+}
+
+async function listen(serve) {
+  const server = createServer(async (request, response) => {
+    const parts = [];
+    for await (const part of request) parts.push(part);
+    await serve(request, response, Buffer.concat(parts).toString());
+  });
+  await new Promise((listens) => server.listen(0, "127.0.0.1", listens));
+  return { url: `http://127.0.0.1:${server.address().port}`, close: () => (server.close(), server.closeAllConnections()) };
+}

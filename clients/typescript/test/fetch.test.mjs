@@ -1,0 +1,120 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import { after, test } from "node:test";
+import { compactd, withSession } from "../dist/index.js";
+
+const hi = '{"model":"m", "messages":[{"role":"user","content":"Größe"}]}';
+
+/** Starts a server until the end of the tests. */
+async function serve(handler) {
+  const server = createServer(async (request, response) => {
+    const parts = [];
+    for await (const part of request) parts.push(part);
+    handler(request, response, Buffer.concat(parts).toString());
+  });
+  await new Promise((listens) => server.listen(0, "127.0.0.1", listens));
+  after(() => (server.close(), server.closeAllConnections()));
+  return `http://127.0.0.1:${server.address().port}`;
+}
+
+/** A worker that keeps each history, or is away. */
+async function newWorker() {
+  const worker = { requests: 0, away: false, sessions: [] };
+  worker.url = await serve((request, response, body) => {
+    worker.requests++;
+    worker.sessions.push(decodeURIComponent(request.url.split("/").at(-2)));
+    if (worker.away) return response.writeHead(503).end('{"code":"unavailable","message":"m"}');
+    const count = JSON.parse(body).messages.length;
+    response.end(JSON.stringify({ v: 1, count, hash: "ab", view: "0:ab", changed: false, parts: [{ keep: [0, count] }], warnings: [], budget: {} }));
+  });
+  return worker;
+}
+
+const echo = () => serve((_, response, body) => response.end(body));
+const post = { method: "POST", body: hi, headers: { "content-type": "application/json", "content-length": String(Buffer.byteLength(hi)) } };
+const settings = (worker) => ({ url: worker.url, token: "t", session: "s", waitMs: 60_000 });
+
+// A body may be a text, bytes, or that of a Request.
+test("bodies", async () => {
+  const worker = await newWorker();
+  const url = `${await echo()}/v1/chat/completions`;
+  const fetch = compactd(settings(worker));
+  for (const args of [[url, post], [new URL(url), { ...post, body: Buffer.from(hi) }], [new Request(url, post)], [new Request(url, { method: "POST" }), { body: hi }]]) {
+    const response = await fetch(...args);
+    assert.equal(await response.text(), hi);
+    assert.equal(response.url, url);
+    assert.equal(response.status, 200);
+  }
+  assert.equal(worker.requests, 4);
+});
+
+// After three failures no worker is requested, until the time to try again has come: then one
+// request finds out that it is back.
+test("circuit", async () => {
+  const worker = await newWorker();
+  const url = `${await echo()}/v1/chat/completions`;
+  worker.away = true;
+  let fetch = compactd({ ...settings(worker), retryAfterMs: 60_000 });
+  for (let i = 0; i < 20; i++) assert.equal(await (await fetch(url, post)).text(), hi);
+  assert.equal(worker.requests, 3);
+
+  fetch = compactd({ ...settings(worker), retryAfterMs: 1 });
+  for (let i = 0; i < 3; i++) await fetch(url, post);
+  worker.away = false;
+  for (const until = Date.now() + 60_000; worker.requests < 8; await fetch(url, post)) assert(Date.now() < until);
+});
+
+// withSession names the session of a request, before the settings do.
+test("sessions", async () => {
+  const worker = await newWorker();
+  const url = `${await echo()}/v1/chat/completions`;
+  let session = "a";
+  const fetch = compactd({ ...settings(worker), session: () => session });
+  await fetch(url, post);
+  session = undefined;
+  await fetch(url, post);
+  await Promise.all(["b", "c"].map((name) => withSession(name, () => fetch(url, post))));
+  assert.deepEqual(worker.sessions.sort(), ["a", "b", "c"]);
+});
+
+// An error of a callback does not reach the agent.
+test("callbacks that throw", async () => {
+  const worker = await newWorker();
+  worker.away = true;
+  const onProblem = () => assert.fail("of the user");
+  const response = await compactd({ ...settings(worker), onProblem })(`${await echo()}/v1/chat/completions`, post);
+  assert.equal(await response.text(), hi);
+});
+
+// A stream that its reader cancels ends at the provider.
+test("cancel", async () => {
+  const worker = await newWorker();
+  let ended;
+  const url = await serve((_, response) => {
+    ended = once(response, "close");
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    response.write('data: {"choices":[{"delta":{"content":"a"}}]}\n\n');
+  });
+  const response = await compactd(settings(worker))(`${url}/v1/chat/completions`, post);
+  for await (const part of response.body) {
+    assert.match(Buffer.from(part).toString(), /content/);
+    break;
+  }
+  await ended;
+});
+
+// Requests that cannot be read, and messages of no dialect, are matters of the SDK and the provider.
+test("requests that are none", async () => {
+  const worker = await newWorker();
+  const url = await echo();
+  const fetch = compactd(settings(worker));
+  await assert.rejects(fetch("/v1/chat/completions", post), TypeError);
+  const odd = '{"messages":[null,1,{"role":"assistant","tool_calls":{}},{"content":[null,{"type":"text"}]}]}';
+  for (const path of ["/v1/chat/completions", "/v1/messages"]) {
+    assert.equal(await (await fetch(url + path, { method: "POST", body: odd })).text(), odd);
+  }
+  const request = new Request(`${url}/v1/chat/completions`, post);
+  await request.text();
+  await assert.rejects(fetch(request), TypeError);
+});
