@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"time"
 
 	"compactd/client"
 	"compactd/examples/agenttest"
@@ -38,6 +39,49 @@ func Example() {
 	must(err)
 	fmt.Println(h.Turn, "turns,", len(h.Messages), "messages")
 	// Output: 2 turns, 4 messages
+}
+
+// An agent with messages of its own type gets its own objects back, as far as they are kept.
+func ExampleConversation() {
+	ctx := context.Background()
+	url, stop := start(ctx)
+	defer stop()
+	worker, err := client.Connect(ctx, client.Options{URL: url})
+	must(err)
+	defer worker.Close()
+
+	// doc:begin conversation
+	fitter := client.NewFitter(client.FitterConfig{Worker: worker, OnProblem: func(n client.Note) { log.Println(n.Code, n.Message) }})
+	c := client.Conversation[*note]{Fitter: fitter, Session: "chat-42", Config: config}
+	var history []*note
+	for _, prompt := range []string{"Hello", "Go on"} {
+		history = append(history, &note{Role: "user", Content: prompt})
+		sent := c.Fit(ctx, history)
+		answer, usage, err := complete(sent.Messages) // your provider
+		if again, ok := sent.Refused(ctx, err, http.StatusBadRequest); ok {
+			sent = again
+			answer, usage, err = complete(sent.Messages)
+		}
+		must(err)
+		sent.Used(usage)
+		history = append(history, answer)
+	}
+	// doc:end conversation
+
+	fmt.Println(len(history), "messages,", history[0] == c.Fit(ctx, history).Messages[0])
+	// Output: 4 messages, true
+}
+
+// note is a message with a member that no provider gets.
+type note struct {
+	Role    string    `json:"role"`
+	Content string    `json:"content"`
+	At      time.Time `json:"-"`
+}
+
+// complete is a model that accepts any length.
+func complete([]*note) (answer *note, usage any, err error) {
+	return &note{Role: "assistant", Content: "Hello.", At: time.Now()}, map[string]int{"prompt_tokens": 12}, nil
 }
 
 // An agent that holds its own history sends it before each call.
