@@ -95,15 +95,19 @@ func checkRegion(t *testing.T, p page, b block) {
 		t.Errorf("%s:%d: the comment above does not say where this code is from", p.path, b.line)
 		return
 	}
-	_, rest, begun := strings.Cut(read(t, m[1]), "// doc:begin "+m[2]+"\n")
-	code, _, ended := strings.Cut(rest, "// doc:end "+m[2]+"\n")
+	sign, indent := "// ", "\t"
+	if filepath.Ext(m[1]) == ".py" {
+		sign, indent = "# ", "    "
+	}
+	_, rest, begun := strings.Cut(read(t, m[1]), sign+"doc:begin "+m[2]+"\n")
+	code, _, ended := strings.Cut(rest, sign+"doc:end "+m[2]+"\n")
 	if !begun || !ended {
 		t.Errorf("%s:%d: %s has no part %s", p.path, b.line, m[1], m[2])
 		return
 	}
-	code = strings.TrimRight(code, "\n\t") + "\n"
-	if strings.HasPrefix(code, "\t") { // a part of a function
-		code = strings.ReplaceAll("\n"+code, "\n\t", "\n")[1:]
+	code = strings.TrimRight(code, "\n\t ") + "\n"
+	if strings.HasPrefix(code, indent) { // a part of a function
+		code = strings.ReplaceAll("\n"+code, "\n"+indent, "\n")[1:]
 	}
 	if code != b.text {
 		t.Errorf("%s:%d: %s has\n%s", p.path, b.line, m[1], code)

@@ -6,8 +6,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
-	"slices"
-	"strings"
 	"testing"
 
 	"compactd/examples/agenttest"
@@ -19,7 +17,7 @@ import (
 // where compactd made a message: no call is refused, and no object is changed.
 func TestLoops(t *testing.T) {
 	if lacks := loopsLack(t); lacks != "" {
-		if slices.Contains(strings.Split(*need, ","), "typescript") {
+		if needed("typescript") {
 			t.Fatal(lacks)
 		}
 		fmt.Printf("\n** THE AGENTS ON SDKS WERE NOT RUN: %s\n\n", lacks)

@@ -19,7 +19,7 @@ import (
 // and is refused with a wrong token and at the session of another token.
 func TestMCPClient(t *testing.T) {
 	if lacks := mcpLacks(t); lacks != "" {
-		if slices.Contains(strings.Split(*need, ","), "typescript") {
+		if needed("typescript") {
 			t.Fatal(lacks)
 		}
 		fmt.Printf("\n** THE MCP CLIENT WAS NOT RUN: %s\n\n", lacks)

@@ -8,7 +8,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -192,7 +191,7 @@ func lacksNode(t *testing.T) {
 	if exec.CommandContext(t.Context(), "node", "--version").Run() == nil {
 		return
 	}
-	if slices.Contains(strings.Split(*need, ","), "typescript") {
+	if needed("typescript") {
 		t.Fatal("it needs node 20 or newer")
 	}
 	fmt.Printf("\n** THE CLASS IN JAVASCRIPT WAS NOT RUN: it needs node 20 or newer\n\n")

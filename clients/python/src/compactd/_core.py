@@ -1,0 +1,291 @@
+"""Everything of a transport but its requests: what to request, and what follows from the answers."""
+
+import contextlib
+import contextvars
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypedDict
+from urllib.parse import quote
+
+from compactd import _json
+from compactd._answer import Answer, refusal
+from compactd._call import Api, Call
+from compactd._cut import cut
+from compactd._memory import Memory, Record, Synced
+
+CUT = "client_cut"
+"""No worker answered, the history exceeded the window, and its oldest turns were left out."""
+
+FAILURES = 3  # in a row, after which no worker is requested
+REFUSED_WAIT = 6.0  # a worker decides for five
+MOST_WAIT = 8.0  # that a worker accepts
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Why a worker did not answer, or a warning of its answer: a stable code, and texts for people."""
+
+    code: str
+    message: str = ""
+    hint: str = ""
+
+
+@dataclass(frozen=True)
+class Compaction:
+    """The first answer of a new generation of a session. Its budget is that of the shorter history."""
+
+    session: str
+    generation: int
+    budget: Mapping[str, Any]
+
+
+_session: contextvars.ContextVar[str | None] = contextvars.ContextVar("compactd_session")
+
+
+@contextlib.contextmanager
+def session(name: str | None) -> Iterator[None]:
+    """Name the conversation of the requests inside the with block; None lets them pass unchanged."""
+    token = _session.set(name)
+    try:
+        yield
+    finally:
+        _session.reset(token)
+
+
+class Options(TypedDict, total=False):
+    """The options of every transport."""
+
+    tenant: str  # of all sessions; default "default"
+    model: Mapping[str, Any]  # what the requests do not contain, such as {"context_window": 200_000}
+    policy: Any  # settings of the sessions, see docs/format/policy.md
+    wait: float  # the most seconds that a call waits for a worker; default 0.5
+    retry_after: float  # seconds without requests to a worker after three failures; default 5
+    on_problem: Callable[[Problem], object]  # a worker does not answer or refuses, or its answer has a warning
+    on_compacted: Callable[[Compaction], object]
+
+
+class Ask(NamedTuple):
+    """A request to a worker. An answer that takes longer than seconds is an error."""
+
+    url: str
+    headers: dict[str, str]
+    body: bytes
+    seconds: float
+
+
+Reply = tuple[int, bytes] | Exception | None  # status and body; None where no worker is requested
+
+
+class Attempt(NamedTuple):
+    """What is sent of a history. The record is None where no worker answered."""
+
+    body: bytes
+    record: Record | None
+
+
+class Core:
+    """The state of a transport."""
+
+    def __init__(
+        self,
+        url: str,
+        token: str,
+        session: str | None,
+        *,
+        tenant: str = "default",
+        model: Mapping[str, Any] | None = None,
+        policy: Any = None,
+        wait: float = 0.5,
+        retry_after: float = 5.0,
+        on_problem: Callable[[Problem], object] = lambda _: None,
+        on_compacted: Callable[[Compaction], object] = lambda _: None,
+    ):
+        self._url, self._named, self._model, self._wait = url, session, model or {}, wait
+        self._sessions = f"{url.rstrip('/')}/v1/sessions/{tenant}"
+        self._headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        self._policy = {} if policy is None else {"policy": json.dumps(policy)}
+        self._on_problem, self._on_compacted = on_problem, on_compacted
+        self._memory = Memory()
+        self._circuit = _Circuit(retry_after)
+        self._seen: set[str] = set()  # codes of the problems that were reported since a worker answered
+        json.dumps(self._model)  # what is no JSON is an error here, and none of a call
+
+    def session(self) -> str | None:
+        """Return the name of the conversation of a request that is made now."""
+        return _session.get(self._named)
+
+    def call(self, api: Api, session: str, path: str, body: bytes) -> Call | None:
+        """Read a request, None where it passes unchanged."""
+        try:
+            return Call(api, session, path, body, self._model)
+        except (ValueError, RecursionError):
+            return None
+
+    def fit(self, call: Call) -> tuple[Ask | None, Record | None]:
+        """Return what to request of a worker before a call, None for nothing, and the record of the last call."""
+        last, usage = self._memory.find(call)
+        seconds = self._wait
+        members = {"wait_ms": str(int(min(seconds * 3 / 4, MOST_WAIT) * 1000))}  # an answer comes before it is given up
+        if last and usage:
+            members["usage"] = json.dumps({**usage, "view": last.synced.view, "count": last.count})
+        return self._ask(call, members, seconds), last
+
+    def fitted(self, call: Call, last: Record | None, reply: Reply) -> Attempt:
+        """Return what to send of a history, whatever a worker replied."""
+        synced = self._answer(call, reply)
+        if synced is None:
+            return Attempt(self._without(call, last), None)
+        return self._answered(call, last, synced)
+
+    def refused(self, call: Call, sent: Attempt, answer: Answer) -> Ask | None:
+        """Return what to request after a call that was sent, None where it was not refused."""
+        if answer.refusal is None or sent.record is None:
+            return None
+        status = {"status": str(answer.status)} if answer.status else {}
+        view = {"view": json.dumps(sent.record.synced.view)} if sent.record.synced.view else {}
+        return self._ask(call, {"refused": _object({**view, **status, "error": refusal(answer.refusal)})}, REFUSED_WAIT)
+
+    def shorter(self, call: Call, sent: Attempt, reply: Reply) -> Attempt | None:
+        """Return what to send after a refusal, None where it would be refused again."""
+        synced = self._answer(call, reply)
+        if synced is None:
+            return None
+        again = self._answered(call, sent.record, synced)
+        return again if not synced.code and again.body != sent.body else None
+
+    def _ask(self, call: Call, members: dict[str, str], seconds: float) -> Ask | None:
+        if not self._circuit.allows():
+            return None
+        of = {
+            "format": json.dumps(call.api.format),
+            "model": json.dumps(call.model),
+            **call.settings(),
+            **self._policy,
+            **members,
+        }
+        body = _object({**of, "messages": f"[{','.join(m.text for m in call.messages)}]"})
+        url = f"{self._sessions}/{quote(call.session, safe='', errors='replace')}/sync"
+        return Ask(url, self._headers, body.encode(), seconds)
+
+    def _answer(self, call: Call, reply: Reply) -> Synced | None:
+        """Read a reply, and report why it is none."""
+        if reply is None:
+            return None
+        try:
+            return self._read(call, reply)
+        except _Refused as e:
+            problem = e.problem
+        except Exception as e:  # whatever a worker sends, the agent goes on
+            problem = Problem("unavailable", f"no worker answers at {self._url}: {e!r}", _START)
+        away = problem.code in ("unavailable", "unauthorized", "forbidden")
+        self._circuit.report(answered=not away)
+        if problem.code != "not_overflow":
+            self._report(problem)
+        return None
+
+    def _read(self, call: Call, reply: tuple[int, bytes] | Exception) -> Synced:
+        if isinstance(reply, Exception):
+            raise reply
+        status, body = reply
+        if status != 200:
+            raise _Refused(_problem(status, body))
+        synced = Synced(body.decode(), len(call.messages))
+        self._circuit.report(answered=True)
+        return synced
+
+    def _report(self, problem: Problem) -> None:
+        """Pass a problem on: each code once until a worker answers."""
+        if problem.code in self._seen:
+            return
+        self._seen.add(problem.code)
+        self._on_problem(problem)
+
+    def _answered(self, call: Call, last: Record | None, synced: Synced) -> Attempt:
+        """Remember an answer, and return what to send of it."""
+        body = call.with_messages(synced.extend(call.messages)) if synced.changed else call.body
+        record = Record(call, synced, len(body))
+        self._memory.put(last, record)
+        self._seen.clear()
+        for w in synced.warnings:
+            self._report(_problem_of(w))
+        if synced.generation > (last.synced.generation if last else 0):
+            self._on_compacted(Compaction(call.session, synced.generation, synced.budget))
+        return Attempt(body, record)
+
+    def _without(self, call: Call, last: Record | None) -> bytes:
+        """Return what to send when no worker answers."""
+        if last is None or last.setup != call.setup:
+            return call.body
+        messages = last.synced.extend(call.messages) if last.synced.changed else call.messages
+        body = call.with_messages(messages) if last.synced.changed else call.body
+        most = last.room()
+        if not most or len(body) <= most:
+            return body
+        self._report(
+            Problem(
+                CUT, "the history exceeds the window, and no worker answers: its oldest turns are left out", _RETURN
+            )
+        )
+        try:
+            return call.with_messages(cut(call, messages, most - call.around()))
+        except (AttributeError, KeyError, TypeError, ValueError):  # of a message that has another shape
+            return body
+
+
+_START = "Start one with: worker --agents HOST:PORT --agents-tokens FILE"
+_RETURN = "Start a worker. Nothing is lost: its next answer is made of the whole history."
+
+
+class _Refused(Exception):
+    def __init__(self, problem: Problem):
+        super().__init__(problem.code)
+        self.problem = problem
+
+
+class _Circuit:
+    """Lets no request through for a while after failures in a row, and then one."""
+
+    def __init__(self, retry_after: float):
+        self._lock = threading.Lock()  # guards the fields below
+        self._failures = 0
+        self._until = 0.0
+        self._retry_after = retry_after
+
+    def allows(self) -> bool:
+        with self._lock:
+            if self._failures < FAILURES:
+                return True
+            now = time.monotonic()
+            if now < self._until:
+                return False
+            self._until = now + self._retry_after
+            return True
+
+    def report(self, *, answered: bool) -> None:
+        with self._lock:
+            self._failures = 0 if answered else self._failures + 1
+            self._until = time.monotonic() + self._retry_after
+
+
+def _object(members: dict[str, str]) -> str:
+    return "{" + ",".join(f'"{name}":{text}' for name, text in members.items()) + "}"
+
+
+def _problem(status: int, body: bytes) -> Problem:
+    """Return the refusal of a worker."""
+    with contextlib.suppress(ValueError, RecursionError):
+        error = _json.read(body.decode())
+        if isinstance(error, dict) and error.get("code"):
+            return _problem_of(error)
+    if status == 401:
+        return Problem(
+            "unauthorized", "the token is missing or wrong", "Check the token, and its tenant in the file of tokens."
+        )
+    return Problem("unavailable", f"no worker answers: status {status}", _START)
+
+
+def _problem_of(error: Mapping[str, Any]) -> Problem:
+    return Problem(str(error.get("code") or ""), str(error.get("message") or ""), str(error.get("hint") or ""))

@@ -1,0 +1,107 @@
+"""Cuts a history where no worker answers: crude, and valid."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from compactd._call import Call
+from compactd._json import Object, Value
+
+
+def cut(call: Call, messages: list[Value], most: int) -> list[Value]:
+    """Return the instructions, the first prompt, and the newest turns that have most bytes together.
+
+    Where no whole turn fits, it returns the newest calls with their results.
+    """
+    head = next((i + 1 for i, m in enumerate(messages) if _is_prompt(m.data)), 0)
+    starts = list(_starts(messages, head))
+    if not starts:
+        return messages
+    sizes = [len(m.text.encode()) + 1 for m in messages]
+    room = most - sum(sizes[:head])
+    prompts = [i for i in starts if _is_prompt(messages[i].data)]
+    start = next((i for i in prompts + starts if sum(sizes[i:]) <= room), starts[-1])
+    return _without_thinking(call, messages[:head] + messages[start:])
+
+
+def _starts(messages: list[Value], head: int) -> Iterator[int]:
+    """List where a history may go on behind its head: at all places without an open call.
+
+    An item of reasoning belongs to the next one.
+    """
+    open_calls: set[str] = set()
+    for i, m in enumerate(messages):
+        calls, results = _pairs(m.data)
+        if i >= head and not open_calls and not results and (i == 0 or not _is_reasoning(messages[i - 1].data)):
+            yield i
+        open_calls = (open_calls | calls) - results
+
+
+def _blocks(message: Any) -> list[dict[str, Any]]:
+    content = message.get("content") if isinstance(message, dict) else None
+    return [b for b in content if isinstance(b, dict)] if isinstance(content, list) else []
+
+
+def _pairs(message: Any) -> tuple[set[str], set[str]]:
+    """Return the ids of the calls in a message, and of the results."""
+    if not isinstance(message, dict):
+        return set(), set()
+    kind, role = str(message.get("type") or ""), message.get("role")
+    calls = [b.get("id") for b in message.get("tool_calls") or ()] + [
+        b.get("id") for b in _blocks(message) if b.get("type") == "tool_use"
+    ]
+    results = [b.get("tool_use_id") for b in _blocks(message) if b.get("type") == "tool_result"]
+    if message.get("function_call"):  # the older form of calls, without ids
+        calls.append("")
+    if role in ("tool", "function"):
+        results.append(message.get("tool_call_id"))
+    if kind.endswith("_call") and message.get("call_id"):  # without, its provider has made it
+        calls.append(message["call_id"])
+    elif kind == "mcp_approval_request":
+        calls.append(message.get("id"))
+    elif kind.endswith("_output") or kind == "mcp_approval_response":
+        results.append(message.get("call_id") or message.get("approval_request_id") or message.get("id"))
+    return {str(c or "") for c in calls}, {str(r or "") for r in results}
+
+
+def _is_prompt(message: Any) -> bool:
+    return isinstance(message, dict) and message.get("role") == "user" and not _pairs(message)[1]
+
+
+def _is_reasoning(message: Any) -> bool:
+    return isinstance(message, dict) and message.get("type") == "reasoning"
+
+
+THINKING = ("thinking", "redacted_thinking")
+
+
+def _without_thinking(call: Call, messages: list[Value]) -> list[Value]:
+    """Leave out thinking whose signature covers the messages before it: the model may refuse it.
+
+    A model whose thinking is enabled by the request, not adaptive, demands that of its open loop.
+    """
+    thinking = call.object.data("thinking")
+    demanded = isinstance(thinking, dict) and thinking.get("type") == "enabled"
+    loop = max((i for i, m in enumerate(messages) if _is_prompt(m.data)), default=0) if demanded else len(messages)
+    kept = [_stripped(call, m) for m in messages[:loop]]
+    return [m for m in kept if m is not None] + messages[loop:]
+
+
+def _stripped(call: Call, m: Value) -> Value | None:
+    """Return a message without thinking, itself where it has none, None where nothing is left."""
+    if (
+        call.api.format == "openai"
+        and "claude" in str(call.model.get("name")).lower()
+        and "reasoning_details" in m.data
+    ):
+        members = Object(m.text).members.items()
+        return Value(
+            m.data, "{" + ",".join(f"{json.dumps(k)}:{v.text}" for k, v in members if k != "reasoning_details") + "}"
+        )
+    if not any(b.get("type") in THINKING for b in _blocks(m.data)):
+        return m
+    message = Object(m.text, "content")
+    kept = [b for b in message.data("content") if b.data.get("type") not in THINKING]
+    if all(b.data.get("type") == "text" and not b.data.get("text", "").strip() for b in kept):
+        return None
+    return Value({**m.data, "content": [b.data for b in kept]}, message.replace("content", [b.text for b in kept]))

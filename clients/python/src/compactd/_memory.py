@@ -1,0 +1,101 @@
+"""The last answers of conversations."""
+
+import threading
+from typing import Any
+
+from compactd._call import Call
+from compactd._json import Object, Value
+
+REMEMBERED = 256  # conversations
+
+
+class Synced:
+    """An answer of a worker, whose parts cover the history."""
+
+    def __init__(self, text: str, of: int):
+        """Read the answer for a history of so many messages. Raises ValueError where it is none."""
+        answer = Object(text, "parts")
+        if not isinstance(answer.data("parts"), list):
+            raise ValueError("the answer is none of a worker")
+        self.of = of
+        self.view = str(answer.data("view") or "")
+        self.code = str(answer.data("code") or "")
+        self.changed = bool(answer.data("changed"))
+        self.generation = int(answer.data("generation") or 0)
+        self.budget: dict[str, Any] = dict(answer.data("budget") or {})
+        self.available = int(self.budget.get("available_input_tokens") or 0)
+        self.estimated = int(self.budget.get("estimated_input_tokens") or 0)
+        self.warnings: list[dict[str, Any]] = [dict(w) for w in answer.data("warnings") or ()]
+        self.parts: list[tuple[int, int] | Value] = []  # ranges that are kept, and messages
+        at = 0
+        for part in answer.data("parts"):
+            at = self._part(part.text, at)
+        if at != of:
+            raise ValueError("the parts are none of the history")
+
+    def _part(self, text: str, at: int) -> int:
+        """Add a part of the history from a place on, and return the place behind it."""
+        part = Object(text)
+        edit, first = part.data("edit"), at
+        ranges: list[Any] = [part.data(name) for name in ("keep", "drop", "stands_for")]
+        ranges.append(None if edit is None else [edit, edit + 1])
+        for start, end in (r for r in ranges if r is not None):
+            if start != at or type(end) is not int or end < start:
+                raise ValueError("the parts are none of the history")
+            at = end
+        if part.data("keep"):
+            self.parts.append((first, at))
+        elif part.data("message") is not None:
+            self.parts.append(part.members["message"])
+        return at
+
+    def extend(self, messages: list[Value]) -> list[Value]:
+        """Return what to send of a history that begins with the messages of the call."""
+        out: list[Value] = []
+        for part in self.parts:
+            out += [part] if isinstance(part, Value) else messages[part[0] : part[1]]
+        return out + messages[self.of :]
+
+
+class Record:
+    """The last answer of a conversation, and how large the body was that was sent."""
+
+    def __init__(self, call: Call, synced: Synced, size: int):
+        self.session, self.setup = call.session, call.setup
+        self.count, self.sum = len(call.messages), call.sums[-1]
+        self.synced, self.size = synced, size
+        self.usage: dict[str, Any] | None = None  # of its call, until it is sent
+
+    def room(self) -> int:
+        """Return how many bytes of a body fit into the window, 0 where it is not known.
+
+        A tenth is left free, because it is an estimate.
+        """
+        estimated = self.synced.estimated
+        return self.size * self.synced.available // estimated * 9 // 10 if estimated else 0
+
+
+class Memory:
+    """The records, the newest at the end."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()  # guards the records
+        self._records: list[Record] = []
+
+    def find(self, call: Call) -> tuple[Record | None, dict[str, Any] | None]:
+        """Return the record of the longest history that the call's begins with, and its unsent usage."""
+        with self._lock:
+            last = None
+            for r in self._records:
+                known = r.session == call.session and r.count < len(call.sums) and r.sum == call.sums[r.count]
+                if known and (last is None or r.count >= last.count):
+                    last = r
+            if last is None:
+                return None, None
+            usage, last.usage = last.usage, None
+            return last, usage
+
+    def put(self, last: Record | None, new: Record) -> None:
+        """Remember an answer in the place of the one before it."""
+        with self._lock:
+            self._records = [r for r in self._records if r is not last][1 - REMEMBERED :] + [new]

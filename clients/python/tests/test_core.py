@@ -1,0 +1,332 @@
+"""What the exchanges do not show: the circuit, sessions, encodings, threads, hostile answers, cuts."""
+
+import gzip
+import json
+import random
+import threading
+import time
+import unittest
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+from unittest import mock
+
+from exchanges import MINUTE, Handler, serve
+
+import compactd
+import compactd.urllib
+from compactd import _call, _cut
+from compactd._json import Object
+
+HI: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
+
+
+def keep(r: Handler) -> None:
+    """Answer as a worker that changes nothing."""
+    n = len(json.loads(r.body)["messages"])
+    r.answer(
+        200,
+        {},
+        [
+            json.dumps(
+                {"v": 1, "count": n, "view": "0:aa", "parts": [{"keep": [0, n]}], "warnings": [], "budget": {}}
+            ).encode()
+        ],
+    )
+
+
+def away(r: Handler) -> None:
+    r.drop()
+
+
+class Sides:
+    """A worker and a provider that count their requests, and an agent's opener."""
+
+    def __init__(self) -> None:
+        self.worker: Callable[[Handler], None] = keep
+        self.provider: Callable[[Handler], None] = lambda r: r.answer(200, {}, [b"{}"])
+        self.to_worker: list[Any] = []
+        self.to_provider: list[Handler] = []
+        self.worker_url = self.provider_url = ""
+        self.handler: compactd.urllib.Handler | None = None
+
+    def open(self, **options: Any) -> None:
+        self.close()
+        options = {"session": "s", "wait": MINUTE, "retry_after": MINUTE, **options}
+        self.handler = compactd.urllib.Handler(self.worker_url, "a-token", **options)
+        self.opener = urllib.request.build_opener(self.handler)
+
+    def close(self) -> None:
+        if self.handler:
+            self.handler.close()
+
+    def post(self, body: Any = HI, **headers: str) -> bytes:
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        r = urllib.request.Request(self.provider_url + "/v1/chat/completions", data, headers)
+        with self.opener.open(r, timeout=MINUTE) as response:
+            return response.read()  # type: ignore[no-any-return]
+
+
+@contextmanager
+def sides() -> Iterator[Sides]:
+    s = Sides()
+
+    def worker(r: Handler) -> None:
+        s.to_worker.append((r.path, json.loads(r.body)))
+        s.worker(r)
+
+    def provider(r: Handler) -> None:
+        s.to_provider.append(r)
+        s.provider(r)
+
+    with ExitStack() as stack:
+        s.worker_url, s.provider_url = stack.enter_context(serve(worker)), stack.enter_context(serve(provider))
+        s.open()
+        yield s
+        s.close()
+
+
+class TestCore(unittest.TestCase):
+    def test_circuit(self) -> None:
+        """After three failures no worker is requested, until one request finds out that it is back."""
+        with sides() as s:
+            s.worker = away
+            for _ in range(20):
+                s.post()
+            self.assertEqual(3, len(s.to_worker))
+            s.open(retry_after=0.001)
+            for _ in range(3):
+                s.post()
+            s.worker, until = keep, time.monotonic() + MINUTE
+            while len(s.to_worker) < 9 and time.monotonic() < until:
+                s.post()
+            self.assertEqual(9, len(s.to_worker))
+
+    def test_session(self) -> None:
+        """A with block names the session of the requests inside it, in its thread alone."""
+        with sides() as s:
+            s.post()
+            with compactd.session("chat/7"):
+                s.post()
+                thread = threading.Thread(target=s.post)
+                thread.start()
+                thread.join()
+                with compactd.session(None):
+                    s.post()
+            paths = [path for path, _ in s.to_worker]
+        self.assertEqual([f"/v1/sessions/default/{name}/sync" for name in ("s", "chat%2F7", "s")], paths)
+        self.assertEqual(4, len(s.to_provider))
+
+    def test_gzip(self) -> None:
+        """Usage and refusals are read in compressed responses, whose bytes pass as they are."""
+        too_long = {"error": {"message": "too long"}}
+        with sides() as s:
+            data = gzip.compress(json.dumps({"usage": {"prompt_tokens": 7}}).encode())
+            s.provider = lambda r: r.answer(200, {"Content-Encoding": "gzip"}, [data])
+            self.assertEqual(data, s.post(**{"Accept-Encoding": "gzip, deflate, br, zstd"}))
+            self.assertEqual("gzip", s.to_provider[0].headers["Accept-Encoding"])
+            s.provider = lambda r: r.answer(
+                400, {"Content-Encoding": "gzip"}, [gzip.compress(json.dumps(too_long).encode())]
+            )
+            with self.assertRaises(urllib.error.HTTPError) as e:
+                s.post({**HI, "messages": HI["messages"] * 2})
+            self.assertEqual(too_long, json.loads(gzip.decompress(e.exception.read())))
+        usage, refused = s.to_worker[1][1]["usage"], s.to_worker[2][1]["refused"]
+        self.assertEqual({"view": "0:aa", "count": 1, "prompt_tokens": 7}, usage)
+        self.assertEqual({"view": "0:aa", "status": 400, "error": too_long}, refused)
+
+    def test_large(self) -> None:
+        """A stream of preambles is held for 64 KiB at most, and a large refusal reaches the caller whole."""
+        with sides() as s:
+            go = threading.Event()
+
+            def provider(r: Handler) -> None:
+                def parts() -> Iterator[bytes]:
+                    yield b'data: {"choices":[]}\n\n' * 4000
+                    go.wait(MINUTE)
+                    yield b"data: [DONE]\n\n"
+
+                r.answer(200, {"Content-Type": "text/event-stream"}, parts())  # type: ignore[arg-type]
+
+            s.provider = provider
+            r = urllib.request.Request(s.provider_url + "/v1/chat/completions", json.dumps(HI).encode())
+            with s.opener.open(r, timeout=MINUTE) as response:
+                go.set()
+                self.assertEqual(22 * 4000 + 14, len(response.read()))
+            s.provider = lambda r: r.answer(400, {}, [b"x" * 300_000])
+            with self.assertRaises(urllib.error.HTTPError) as e:
+                s.post()
+            self.assertEqual(300_000, len(e.exception.read()))
+        self.assertTrue(64 << 10 <= len(s.to_worker[-1][1]["refused"]["error"]) <= 128 << 10)
+
+    def test_threads(self) -> None:
+        """Many threads and sub-agents use one handler."""
+        with sides() as s:
+
+            def agent(name: str) -> None:
+                messages = [{"role": "user", "content": name}]
+                for _ in range(20):
+                    s.post({"model": "m", "messages": messages})
+                    messages.append({"role": "assistant", "content": name})
+
+            s.provider = lambda r: r.answer(
+                200, {}, [json.dumps({"usage": {"of": json.loads(r.body)["messages"][0]["content"]}}).encode()]
+            )
+            threads = [threading.Thread(target=agent, args=(f"agent {i}",)) for i in range(8)]
+            for t in threads:
+                t.start()
+            for t in threads:
+                t.join()
+        self.assertEqual(160, len(s.to_worker))
+        for _, sync in s.to_worker:
+            if len(sync["messages"]) > 1:
+                self.assertEqual(sync["usage"]["of"], sync["messages"][0]["content"])
+                self.assertEqual(sync["usage"]["count"], len(sync["messages"]) - 1)
+
+    def test_hostile_answers(self) -> None:
+        """Whatever a worker answers, the agent's call is made."""
+        part: list[Any] = [
+            1,
+            "a",
+            [],
+            {},
+            {"keep": 1},
+            {"keep": [0]},
+            {"keep": [0, "1"]},
+            {"keep": [0, 1.5]},
+            {"keep": [1, 0]},
+            {"edit": "a"},
+        ]
+        answers = [{"parts": [p], "changed": True} for p in part]
+        more: list[dict[str, Any]] = [
+            {"budget": [1], "warnings": 5, "generation": "x"},
+            {"warnings": ["a"]},
+            {"budget": {"estimated_input_tokens": "many"}},
+        ]
+        answers += [{"parts": [{"keep": [0, 1]}], "changed": True, **m} for m in more]
+        texts = [json.dumps(b).encode() for b in answers] + [
+            b"",
+            b"[]",
+            b"\xff",
+            b"[" * 100_000,
+            b'{"parts":[{"keep":[0,1]}]} x',
+        ]
+        problems: list[compactd.Problem] = []
+        with sides() as s:
+            for text in texts:
+                s.open(on_problem=problems.append)
+                s.worker = lambda r, text=text: r.answer(200, {}, [text])  # type: ignore[misc]
+                s.post()
+        self.assertEqual(["unavailable"] * len(texts), [p.code for p in problems])
+        self.assertEqual([json.dumps(HI).encode()] * len(texts), [r.body for r in s.to_provider])
+
+    def test_settings(self) -> None:
+        """What is no JSON is an error of the constructor, and none of a call."""
+        with self.assertRaises(TypeError):
+            compactd.urllib.Handler("http://127.0.0.1", "t", "s", policy=object())
+        with self.assertRaises(TypeError):
+            compactd.urllib.Handler("http://127.0.0.1", "t", "s", waits=3)  # type: ignore[call-arg]
+
+    def test_callback_raises(self) -> None:
+        """An error of the agent's own function is the agent's, and no connection stays open for it."""
+        with sides() as s:
+            s.open(on_problem=mock.Mock(side_effect=LookupError))
+            s.worker = away
+            with self.assertRaises(LookupError):
+                s.post()
+            s.post()
+
+
+def texts(rng: random.Random, depth: int = 0) -> str:
+    """Return a JSON value with white space and escapes."""
+    space = rng.choice(["", "", " ", "\n\t", "\r\n"])
+    kind = rng.randrange(8 if depth < 4 else 5)
+    if kind < 5:
+        return (
+            space
+            + rng.choice(
+                ['"a"', '"\\u00e9\\n"', '"é"', "-0", "1e2", "12345678901234567890", "true", "null", '"]},"', "0.10"]
+            )
+            + space
+        )
+    items = [texts(rng, depth + 1) for _ in range(rng.randrange(4))]
+    if kind < 7:
+        return f"{space}[{','.join(items)}{space if items else ''}]"
+    return f"{space}{{{','.join(f'{space}{json.dumps(str(i))}{space}:{t}' for i, t in enumerate(items))}}}"
+
+
+class TestJSON(unittest.TestCase):
+    def test_values(self) -> None:
+        """The texts of values are parts of the whole, and have their data."""
+        rng = random.Random(1)
+        for _ in range(2000):
+            elements = [texts(rng) for _ in range(rng.randrange(4))]
+            text = f' {{"before":{texts(rng)},"list":[{",".join(elements)}] , "after":{texts(rng)}}}\n'
+            o = Object(text, "list")
+            for name, data in json.loads(text).items():
+                got = o.members[name]
+                self.assertEqual(data, json.loads(got.text))
+                self.assertEqual(data, [e.data for e in got.data] if name == "list" else got.data)
+            self.assertEqual([e.strip() for e in elements], [e.text for e in o.data("list")])
+            self.assertEqual(text, o.replace("list", elements))
+
+    def test_no_json(self) -> None:
+        """What is no JSON is refused, in part and in whole."""
+        text = '{"a":1,"list":[{"b":[1,2]},3]}'
+        bad = [text[:i] for i in range(len(text))] + [
+            text + "x",
+            "[]",
+            '{"a":NaN}',
+            '{"a":1,"a":2}',
+            '{"a":1,}',
+            '{"list":[1,]}',
+            "{1:2}",
+            '{"a":"\n"}',
+        ]
+        for t in bad:
+            with self.subTest(t), self.assertRaises(ValueError):
+                Object(t, "list")
+
+
+class TestCut(unittest.TestCase):
+    def test_properties(self) -> None:
+        """A cut keeps the instructions and the first prompt, whole pairs, and the newest messages; it fits where it can."""
+        rng = random.Random(1)
+        for _ in range(500):
+            history = make(rng)
+            body = json.dumps({"model": "m", "messages": history}).encode()
+            call = _call.Call(_call.APIS[0], "s", "/v1/chat/completions", body, {})
+            most = rng.randrange(len(body))
+            got = [m.data for m in _cut.cut(call, call.messages, most)]
+            self.assertEqual(history[:2], got[:2])
+            self.assertEqual(history[len(history) - len(got) + 2 :], got[2:])
+            called: set[str] = set()
+            for m in got:
+                if m["role"] == "tool":
+                    self.assertIn(m["tool_call_id"], called)
+                called |= {c["id"] for c in m.get("tool_calls", ())}
+            size = sum(len(json.dumps(m)) + 1 for m in got)
+            newest = 1 + next(i for i, m in enumerate(reversed(history)) if m["role"] != "tool")
+            if size > most:
+                self.assertLessEqual(len(got), 2 + newest)
+
+
+def make(rng: random.Random) -> list[dict[str, Any]]:
+    history: list[dict[str, Any]] = [{"role": "system", "content": "S"}, {"role": "user", "content": "first"}]
+    for i in range(rng.randrange(1, 12)):
+        ids = [f"c{i}.{n}" for n in range(rng.randrange(3))]
+        calls = [{"id": c, "type": "function", "function": {"name": "f", "arguments": "{}"}} for c in ids]
+        history.append(
+            {"role": "assistant", "content": None, "tool_calls": calls}
+            if calls
+            else {"role": "assistant", "content": "b"}
+        )
+        history += [{"role": "tool", "tool_call_id": c, "content": "x" * rng.randrange(200)} for c in ids]
+        if not calls:
+            history.append({"role": "user", "content": "y" * rng.randrange(200)})
+    return history
+
+
+if __name__ == "__main__":
+    unittest.main()
