@@ -21,7 +21,7 @@
 //
 // Messages are those of the provider, in its own JSON: pass values that marshal to
 // them; they come back as [encoding/json.RawMessage]. examples/agents has whole agents
-// on the SDKs of OpenAI and Anthropic.
+// behind package transport.
 //
 // # Terms
 //

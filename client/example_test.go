@@ -16,7 +16,7 @@ import (
 )
 
 // An agent: what Context returns is what the next call should get, and what the call
-// appended is published. examples/agents has whole ones, with tools and overflows.
+// appended is published.
 func Example() {
 	ctx := context.Background()
 	url, stop := start(ctx)

@@ -2,13 +2,17 @@ package agenttest
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"compactd/client"
 	"compactd/internal/broker/connect"
 	"compactd/internal/broker/embedded"
 	"compactd/internal/broker/topology"
@@ -49,6 +53,18 @@ func WithEdge(t *testing.T, tokens string) (url, addr string) {
 		}
 	})
 	return url, addr
+}
+
+// HTTP is WithEdge as the agents of package transport and of [client.Conversation] use it.
+func HTTP(t *testing.T) *client.HTTP {
+	t.Helper()
+	const token = "a-token"
+	tokens := filepath.Join(t.TempDir(), "tokens")
+	if err := os.WriteFile(tokens, fmt.Appendf(nil, "%x default agent\n", sha256.Sum256([]byte(token))), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, addr := WithEdge(t, tokens)
+	return &client.HTTP{URL: "http://" + addr, Token: token}
 }
 
 // StartEdge is WithEdge where there is no test: in a directory, until stop is called.

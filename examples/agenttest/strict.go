@@ -1,15 +1,16 @@
 package agenttest
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 
 	"compactd/internal/events"
 	"compactd/internal/events/validate"
+	"compactd/internal/ops/fakemodel"
 	"compactd/internal/testkit/strict"
 )
 
@@ -19,13 +20,18 @@ const (
 	StrictOutput = 1_024
 )
 
-// Strict is a provider with a model that takes 16,384 tokens, and histories that are valid. Each
-// answer is one call of a tool, behind reasoning where the wire format has it.
+// Strict is a provider that takes valid histories alone, up to the window of its model. Each answer
+// calls tools, behind reasoning where the wire format has it.
 type Strict struct {
 	Format events.Format
 	Model  string
-	At     func(call int) // is called before each call, nil for none
+	Window int            // tokens; 0 is [StrictWindow]
+	Uses   int            // of tools in an answer; 0 is one
+	Talks  bool           // every second answer is a text
+	At     func(call int) // is called before each call is answered, nil for none
 
+	once   sync.Once
+	model  fakemodel.Model
 	mu     sync.Mutex // guards result
 	result Result
 }
@@ -46,44 +52,39 @@ func (p *Strict) Result() Result {
 }
 
 func (p *Strict) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	var in struct{ Messages, Input []json.RawMessage }
-	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
-	history := slices.Concat(in.Messages, in.Input)
+	p.once.Do(func() {
+		p.model = fakemodel.Model{
+			Window: cmp.Or(p.Window, StrictWindow), Output: StrictOutput, Refuse: p.check, Answer: p.answer, OnCall: p.received,
+		}
+	})
+	p.model.ServeHTTP(w, r)
+}
+
+func (p *Strict) received(c *fakemodel.Call) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.result.Calls++
-	if p.At != nil {
-		p.At(p.result.Calls)
-	}
-	tokens := 0
-	for _, m := range history {
-		tokens += len(m)/4 + 4
-	}
-	p.result.Most = max(p.result.Most, tokens)
-	refused := p.check(history)
-	w.Header().Set("Content-Type", "application/json")
-	if len(refused) == 0 && tokens > StrictWindow-StrictOutput {
+	p.result.Most = max(p.result.Most, c.Tokens)
+	switch {
+	case c.TooLong:
 		p.result.TooLong++
-		refused = []string{fmt.Sprintf("This model's maximum context length is %d tokens. However, your messages resulted in %d tokens.",
-			StrictWindow-StrictOutput, tokens)}
+		p.result.Refused = append(p.result.Refused, fmt.Sprintf("call %d: %d tokens", c.Number, c.Tokens))
+	case len(c.Refused) > 0:
+		p.result.Refused = append(p.result.Refused, fmt.Sprintf("call %d: %v", c.Number, c.Refused))
 	}
-	if len(refused) > 0 {
-		p.result.Refused = append(p.result.Refused, fmt.Sprintf("call %d: %v", p.result.Calls, refused))
-		w.WriteHeader(http.StatusBadRequest)
-		write(w, object{"error": object{"type": "invalid_request_error", "message": strings.Join(refused, "; ")}})
-		return
+	if p.At != nil {
+		p.At(c.Number)
 	}
-	write(w, p.answer(history, tokens))
 }
 
 // check returns what the provider would refuse.
-func (p *Strict) check(history []json.RawMessage) (refused []string) {
+func (p *Strict) check(c *fakemodel.Call) (refused []string) {
+	if c.Format != p.Format {
+		return []string{fmt.Sprintf("this is no call of %s", p.Format)}
+	}
 	if p.Format == events.Responses {
-		items := make([]events.Raw, len(history))
-		for i, item := range history {
+		items := make([]events.Raw, len(c.Messages))
+		for i, item := range c.Messages {
 			items[i] = events.Raw(item)
 		}
 		for _, v := range validate.Messages(p.Format, items) {
@@ -91,45 +92,31 @@ func (p *Strict) check(history []json.RawMessage) (refused []string) {
 		}
 		return refused
 	}
-	for _, bad := range strict.Refuse(p.call(history)) {
+	for _, bad := range strict.Refuse(p.call(c)) {
 		refused = append(refused, bad.String())
 	}
 	return refused
 }
 
-func (p *Strict) call(history []json.RawMessage) strict.Call {
-	return strict.Call{Provider: string(p.Format), Model: p.Model, Messages: history}
+func (p *Strict) call(c *fakemodel.Call) strict.Call {
+	return strict.Call{Provider: string(p.Format), Model: p.Model, System: c.System, Tools: c.Tools, Messages: c.Messages}
 }
 
-// answer calls a tool for a file.
-func (p *Strict) answer(history []json.RawMessage, tokens int) object {
-	id, arguments := fmt.Sprint("call_", p.result.Calls), fmt.Sprintf(`{"path":"f%d.go"}`, p.result.Calls)
+// answer reads files.
+func (p *Strict) answer(c *fakemodel.Call) (a fakemodel.Answer) {
+	if p.Talks && c.Number%2 == 0 {
+		return fakemodel.Answer{Text: fmt.Sprintf("Answer %d. ", c.Number) + strings.Repeat("There is more to say about it. ", 32)}
+	}
 	switch p.Format {
 	case events.Responses:
-		return object{
-			"id": fmt.Sprint("resp_", p.result.Calls), "object": "response", "status": "completed", "model": p.Model,
-			"usage": object{"input_tokens": tokens, "output_tokens": 30, "total_tokens": tokens + 30},
-			"output": []object{
-				{"type": "reasoning", "id": fmt.Sprint("rs_", p.result.Calls), "summary": []object{}, "encrypted_content": fmt.Sprintf("%0200d", p.result.Calls)},
-				{"type": "function_call", "id": fmt.Sprint("fc_", p.result.Calls), "call_id": id, "name": "read_file", "arguments": arguments, "status": "completed"},
-			},
-		}
+		a.Thinking = json.RawMessage(fmt.Sprintf(`{"type":"reasoning","id":"rs_%d","summary":[],"encrypted_content":"%0200d"}`, c.Number, c.Number))
 	case events.Anthropic:
-		return object{
-			"id": fmt.Sprint("msg_", p.result.Calls), "type": "message", "role": "assistant", "model": p.Model, "stop_reason": "tool_use",
-			"usage": object{"input_tokens": tokens, "output_tokens": 30},
-			"content": []any{
-				strict.Think(p.call(history), "The next file may say why."),
-				object{"type": "tool_use", "id": id, "name": "read_file", "input": json.RawMessage(arguments)},
-			},
-		}
+		a.Thinking = strict.Think(p.call(c), "The next file may say why.")
 	}
-	return object{
-		"id": fmt.Sprint("chatcmpl-", p.result.Calls), "object": "chat.completion", "model": p.Model,
-		"usage": object{"prompt_tokens": tokens, "completion_tokens": 30, "total_tokens": tokens + 30},
-		"choices": []object{{"index": 0, "finish_reason": "tool_calls", "message": object{
-			"role": "assistant", "content": nil,
-			"tool_calls": []object{{"id": id, "type": "function", "function": object{"name": "read_file", "arguments": arguments}}},
-		}}},
+	for i := range max(p.Uses, 1) {
+		a.Uses = append(a.Uses, fakemodel.Use{
+			ID: fmt.Sprintf("call_%d_%d", c.Number, i), Name: "read_file", Arguments: fmt.Sprintf(`{"path":"f%d.go"}`, c.Number+i),
+		})
 	}
+	return a
 }

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -57,13 +58,34 @@ func (w *worker) kill() {
 	_ = w.cmd.Wait()
 }
 
-// buildWorker builds the program.
+// programs is a directory for what is built once for all tests.
+var programs string
+
+func TestMain(m *testing.M) {
+	var err error
+	if programs, err = os.MkdirTemp("", "compactd-clients-"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(programs)
+	os.Exit(code)
+}
+
+var built = sync.OnceValues(func() (string, error) {
+	bin := filepath.Join(programs, "worker")
+	out, err := exec.Command("go", "build", "-buildvcs=false", "-o", bin, "compactd/cmd/worker").CombinedOutput() //nolint:noctx // it is for all tests
+	if err != nil {
+		return "", fmt.Errorf("build: %w\n%s", err, out)
+	}
+	return bin, nil
+})
+
+// buildWorker returns where the program is.
 func buildWorker(t *testing.T) string {
 	t.Helper()
-	bin := filepath.Join(t.TempDir(), "worker")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", bin, "compactd/cmd/worker").CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
+	bin, err := built()
+	must(t, err)
 	return bin
 }
 
@@ -127,7 +149,7 @@ func fit(t *testing.T, p *agenttest.Strict, at string) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "python3", "-B", "../python/fit.py")
-	cmd.Env = append(os.Environ(), "TOKEN=a-token", "STEPS=60", "SYNC=http://"+at+"/v1/sessions/default/fit/sync", "CHAT="+server.URL,
+	cmd.Env = append(os.Environ(), "TOKEN=a-token", "STEPS=60", "SYNC=http://"+at+"/v1/sessions/default/fit/sync", "CHAT="+server.URL+"/v1/chat/completions",
 		fmt.Sprintf(`MODEL={"provider":"openai","name":"gpt-4","context_window":%d,"max_output_tokens":%d}`, agenttest.StrictWindow, agenttest.StrictOutput))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -84,7 +84,7 @@ func TestFitWithoutWorker(t *testing.T) {
 				defer server.Close()
 				before := w.requests.Load()
 				out, err := outside(t, []string{"python3", "-B", "../python/fit.py"}, "TOKEN=wrong", fmt.Sprint("STEPS=", c.steps),
-					"SYNC="+w.url, "CHAT="+server.URL, `MODEL={"provider":"openai","name":"gpt-4"}`)
+					"SYNC="+w.url, "CHAT="+server.URL+"/v1/chat/completions", `MODEL={"provider":"openai","name":"gpt-4"}`)
 				r := p.Result()
 				if c.refused != (err != nil) || c.refused && !strings.Contains(out, "RuntimeError: {\"error\"") {
 					t.Errorf("%d steps: %v\n%s", c.steps, err, out)

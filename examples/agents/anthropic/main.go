@@ -1,8 +1,8 @@
-// Command anthropic is a whole agent on anthropic-sdk-go and compactd's client: it answers what
-// it reads from standard input, line by line, and may read files of the directory it
-// runs in. Its conversation goes on where it ended, on any machine.
+// Command anthropic is a whole agent on anthropic-sdk-go: it answers what it reads from standard input, line
+// by line, and may read files of the directory it runs in. Three lines of start keep its history
+// inside the window of its model.
 //
-//	export ANTHROPIC_API_KEY=… NATS_URL=nats://127.0.0.1:4222
+//	export ANTHROPIC_API_KEY=… COMPACTD_URL=http://127.0.0.1:8224 COMPACTD_TOKEN=…
 //	cd examples/agents && go run ./anthropic -session chat-42
 package main
 
@@ -11,7 +11,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -21,17 +20,18 @@ import (
 	"os"
 
 	"github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/packages/param"
+	"github.com/anthropics/anthropic-sdk-go/option"
 
 	"compactd/client"
+	"compactd/client/transport"
 )
 
 // agent is a conversation with a model.
 type agent struct {
-	model   anthropic.Client // ANTHROPIC_API_KEY and ANTHROPIC_BASE_URL
-	name    string           // of the model
-	session *client.Session
+	model   anthropic.Client
+	name    string // of the model
 	files   fs.FS
+	history []anthropic.MessageParam
 }
 
 // maxOutput is what an answer may have, in tokens.
@@ -48,33 +48,25 @@ func main() {
 	session := flag.String("session", "anthropic-example", "name of the conversation")
 	name := flag.String("model", "claude-sonnet-4-20250514", "model to ask")
 	flag.Parse()
-	if err := start(context.Background(), *session, *name); err != nil {
+	a := start(&client.HTTP{URL: os.Getenv("COMPACTD_URL"), Token: os.Getenv("COMPACTD_TOKEN")}, *session, client.Model{Name: *name})
+	if err := a.run(context.Background(), os.Stdin, os.Stdout); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func start(ctx context.Context, session, name string) error {
-	c, err := client.Connect(ctx, client.Options{URL: os.Getenv("NATS_URL")})
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	s, err := open(ctx, c, session, client.Model{Provider: "anthropic", Name: name, MaxOutputTokens: maxOutput})
-	if err != nil {
-		return err
-	}
-	a := &agent{model: anthropic.NewClient(), name: name, session: s, files: os.DirFS(".")}
-	return a.run(ctx, os.Stdin, os.Stdout)
+// start begins a conversation. Options are those of the SDK.
+func start(worker client.Worker, session string, model client.Model, options ...option.RequestOption) *agent {
+	fitter := client.NewFitter(client.FitterConfig{Worker: worker, OnProblem: problem, OnCompacted: compacted})
+	t := &transport.Transport{Fitter: fitter, Session: session, Config: client.Config{Model: model}}
+	options = append(options, option.WithHTTPClient(&http.Client{Transport: t}))
+	return &agent{model: anthropic.NewClient(options...), name: model.Name, files: os.DirFS(".")}
 }
 
-// open begins a conversation, or goes on with it.
-func open(ctx context.Context, c *client.Client, name string, model client.Model) (*client.Session, error) {
-	return c.Open(ctx, name, client.Config{
-		Model: model, System: system, Tools: tools,
-		OnCompaction: func(c client.Compaction) {
-			log.Printf("compacted (%s): %d to %d tokens", c.Reason, c.TokensBefore, c.TokensAfter)
-		},
-	})
+// problem and compacted are for the display of the agent.
+func problem(n client.Note) { log.Printf("%s: %s", n.Code, n.Message) }
+
+func compacted(_ string, s *client.Synced) {
+	log.Printf("compacted: %d of %d tokens are used", s.Budget.EstimatedInput, s.Budget.AvailableInput)
 }
 
 // run answers line by line.
@@ -91,57 +83,30 @@ func (a *agent) run(ctx context.Context, in io.Reader, out io.Writer) error {
 }
 
 // ask lets the model speak, and use tools, until it has an answer.
-func (a *agent) ask(ctx context.Context, prompt string) (text string, err error) {
-	pending := anthropic.NewUserMessage(anthropic.NewTextBlock(prompt))
+func (a *agent) ask(ctx context.Context, prompt string) (string, error) {
+	a.history = append(a.history, anthropic.NewUserMessage(anthropic.NewTextBlock(prompt)))
 	for {
-		answer, err := a.call(ctx, pending)
+		answer, err := a.model.Messages.New(ctx, anthropic.MessageNewParams{
+			Model: a.name, MaxTokens: maxOutput, System: system, Tools: tools, Messages: a.history,
+		})
 		if err != nil {
 			return "", err
 		}
-		// A turn is what was appended since the last one.
-		err = a.session.Publish(ctx, client.Turn{Messages: []any{pending, answer.ToParam()}, Usage: answer.Usage})
-		if err != nil {
-			return "", err
-		}
+		a.history = append(a.history, answer.ToParam())
+		text := ""
 		var results []anthropic.ContentBlockParamUnion
 		for _, block := range answer.Content {
-			switch b := block.AsAny().(type) {
-			case anthropic.TextBlock:
-				text = b.Text
-			case anthropic.ToolUseBlock:
-				results = append(results, anthropic.NewToolResultBlock(b.ID, a.use(b.Input), false))
+			switch block.Type {
+			case "text":
+				text = block.Text
+			case "tool_use":
+				results = append(results, anthropic.NewToolResultBlock(block.ID, a.use(block.Input), false))
 			}
 		}
-		if results == nil {
+		if len(results) == 0 {
 			return text, nil
 		}
-		pending = anthropic.NewUserMessage(results...)
-	}
-}
-
-// call sends the history with what is new. What is too long is reported, and sent
-// again when it is shorter.
-func (a *agent) call(ctx context.Context, pending anthropic.MessageParam) (*anthropic.Message, error) {
-	for {
-		h, err := a.session.Context(ctx)
-		if err != nil {
-			return nil, err
-		}
-		var messages []anthropic.MessageParam
-		for _, m := range h.Messages {
-			messages = append(messages, param.Override[anthropic.MessageParam](m))
-		}
-		answer, err := a.model.Messages.New(ctx, anthropic.MessageNewParams{
-			Model: a.name, MaxTokens: maxOutput, System: system, Messages: append(messages, pending), Tools: tools,
-		})
-		var refusal *anthropic.Error
-		if !errors.As(err, &refusal) ||
-			refusal.StatusCode != http.StatusBadRequest && refusal.StatusCode != http.StatusRequestEntityTooLarge {
-			return answer, err
-		}
-		if _, err := a.session.Overflow(ctx, refusal, refusal.StatusCode); err != nil {
-			return nil, err // it was no overflow, or nothing can be made shorter
-		}
+		a.history = append(a.history, anthropic.NewUserMessage(results...))
 	}
 }
 

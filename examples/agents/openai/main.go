@@ -1,8 +1,8 @@
-// Command openai is a whole agent on openai-go and compactd's client: it answers what
-// it reads from standard input, line by line, and may read files of the directory it
-// runs in. Its conversation goes on where it ended, on any machine.
+// Command openai is a whole agent on openai-go: it answers what it reads from standard input, line
+// by line, and may read files of the directory it runs in. Three lines of start keep its history
+// inside the window of its model.
 //
-//	export OPENAI_API_KEY=… NATS_URL=nats://127.0.0.1:4222
+//	export OPENAI_API_KEY=… COMPACTD_URL=http://127.0.0.1:8224 COMPACTD_TOKEN=…
 //	cd examples/agents && go run ./openai -session chat-42
 package main
 
@@ -11,7 +11,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -21,20 +20,19 @@ import (
 	"os"
 
 	"github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/packages/param"
+	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/shared"
 
 	"compactd/client"
+	"compactd/client/transport"
 )
-
-const system = "You are a careful engineer. Read a file before you speak of it."
 
 // agent is a conversation with a model.
 type agent struct {
-	model   openai.Client // OPENAI_API_KEY and OPENAI_BASE_URL
-	name    string        // of the model
-	session *client.Session
+	model   openai.Client
+	name    string // of the model
 	files   fs.FS
+	history []openai.ChatCompletionMessageParamUnion
 }
 
 var tools = []openai.ChatCompletionToolUnionParam{openai.ChatCompletionFunctionTool(shared.FunctionDefinitionParam{
@@ -49,33 +47,28 @@ func main() {
 	session := flag.String("session", "openai-example", "name of the conversation")
 	name := flag.String("model", "gpt-4o", "model to ask")
 	flag.Parse()
-	if err := start(context.Background(), *session, *name); err != nil {
+	a := start(&client.HTTP{URL: os.Getenv("COMPACTD_URL"), Token: os.Getenv("COMPACTD_TOKEN")}, *session, client.Model{Name: *name})
+	if err := a.run(context.Background(), os.Stdin, os.Stdout); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func start(ctx context.Context, session, name string) error {
-	c, err := client.Connect(ctx, client.Options{URL: os.Getenv("NATS_URL")})
-	if err != nil {
-		return err
+// start begins a conversation. Options are those of the SDK.
+func start(worker client.Worker, session string, model client.Model, options ...option.RequestOption) *agent {
+	fitter := client.NewFitter(client.FitterConfig{Worker: worker, OnProblem: problem, OnCompacted: compacted})
+	t := &transport.Transport{Fitter: fitter, Session: session, Config: client.Config{Model: model}}
+	options = append(options, option.WithHTTPClient(&http.Client{Transport: t}))
+	return &agent{
+		model: openai.NewClient(options...), name: model.Name, files: os.DirFS("."),
+		history: []openai.ChatCompletionMessageParamUnion{openai.SystemMessage("You are a careful engineer. Read a file before you speak of it.")},
 	}
-	defer c.Close()
-	s, err := open(ctx, c, session, client.Model{Provider: "openai", Name: name})
-	if err != nil {
-		return err
-	}
-	a := &agent{model: openai.NewClient(), name: name, session: s, files: os.DirFS(".")}
-	return a.run(ctx, os.Stdin, os.Stdout)
 }
 
-// open begins a conversation, or goes on with it.
-func open(ctx context.Context, c *client.Client, name string, model client.Model) (*client.Session, error) {
-	return c.Open(ctx, name, client.Config{
-		Model: model, System: system, Tools: tools,
-		OnCompaction: func(c client.Compaction) {
-			log.Printf("compacted (%s): %d to %d tokens", c.Reason, c.TokensBefore, c.TokensAfter)
-		},
-	})
+// problem and compacted are for the display of the agent.
+func problem(n client.Note) { log.Printf("%s: %s", n.Code, n.Message) }
+
+func compacted(_ string, s *client.Synced) {
+	log.Printf("compacted: %d of %d tokens are used", s.Budget.EstimatedInput, s.Budget.AvailableInput)
 }
 
 // run answers line by line.
@@ -93,54 +86,19 @@ func (a *agent) run(ctx context.Context, in io.Reader, out io.Writer) error {
 
 // ask lets the model speak, and use tools, until it has an answer.
 func (a *agent) ask(ctx context.Context, prompt string) (string, error) {
-	pending := []openai.ChatCompletionMessageParamUnion{openai.UserMessage(prompt)}
+	a.history = append(a.history, openai.UserMessage(prompt))
 	for {
-		answer, err := a.call(ctx, pending)
+		answer, err := a.model.Chat.Completions.New(ctx, openai.ChatCompletionNewParams{Model: a.name, Messages: a.history, Tools: tools})
 		if err != nil {
 			return "", err
 		}
 		message := answer.Choices[0].Message
-		turn := client.Turn{Usage: answer.Usage} // what was appended since the last one
-		for _, m := range append(pending, message.ToParam()) {
-			turn.Messages = append(turn.Messages, m)
-		}
-		if err := a.session.Publish(ctx, turn); err != nil {
-			return "", err
-		}
+		a.history = append(a.history, message.ToParam())
 		if len(message.ToolCalls) == 0 {
 			return message.Content, nil
 		}
-		pending = nil
 		for _, c := range message.ToolCalls {
-			pending = append(pending, openai.ToolMessage(a.use(c.Function.Arguments), c.ID))
-		}
-	}
-}
-
-// call sends the history with what is new. What is too long is reported, and sent
-// again when it is shorter.
-func (a *agent) call(
-	ctx context.Context, pending []openai.ChatCompletionMessageParamUnion,
-) (*openai.ChatCompletion, error) {
-	for {
-		h, err := a.session.Context(ctx)
-		if err != nil {
-			return nil, err
-		}
-		messages := []openai.ChatCompletionMessageParamUnion{openai.SystemMessage(system)}
-		for _, m := range h.Messages {
-			messages = append(messages, param.Override[openai.ChatCompletionMessageParamUnion](m))
-		}
-		answer, err := a.model.Chat.Completions.New(ctx, openai.ChatCompletionNewParams{
-			Model: a.name, Messages: append(messages, pending...), Tools: tools,
-		})
-		var refusal *openai.Error
-		if !errors.As(err, &refusal) ||
-			refusal.StatusCode != http.StatusBadRequest && refusal.StatusCode != http.StatusRequestEntityTooLarge {
-			return answer, err
-		}
-		if _, err := a.session.Overflow(ctx, refusal, refusal.StatusCode); err != nil {
-			return nil, err // it was no overflow, or nothing can be made shorter
+			a.history = append(a.history, openai.ToolMessage(a.use(c.Function.Arguments), c.ID))
 		}
 	}
 }
