@@ -106,10 +106,10 @@ func TestNeededOfWholeHistory(t *testing.T) {
 	}
 }
 
-// The file has what is measured, and no text of a session.
+// The file has what is measured, and no text or file of a session.
 func TestPage(t *testing.T) {
 	page := filepath.Join(t.TempDir(), "quality.txt")
-	if err := writePage(page, "eval x 1\n# lost: paths of s: [\"/secret\"]\n# note\n"); err != nil {
+	if err := writePage(page, "eval x 1\n# lost: paths of s: [\"/secret\"]\n# left out: /secret: no session\n# note\n"); err != nil {
 		t.Fatal(err)
 	}
 	got, err := os.ReadFile(page)

@@ -5,9 +5,9 @@ import (
 	"regexp"
 )
 
-var lost = regexp.MustCompile(`(?m)^# lost: .*\n`)
+var private = regexp.MustCompile(`(?m)^# (lost|left out): .*\n`)
 
-// writePage writes what was printed, but for what was lost: these are texts of sessions.
+// writePage writes what was printed, but for texts of sessions and the names of their files.
 func writePage(path, printed string) error {
-	return os.WriteFile(path, []byte(lost.ReplaceAllString(printed, "")), 0o644)
+	return os.WriteFile(path, []byte(private.ReplaceAllString(printed, "")), 0o644)
 }

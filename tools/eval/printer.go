@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 
 	"compactd/tools/harness"
@@ -30,7 +31,7 @@ func (g goal) String() string {
 	if g.least {
 		op = ">="
 	}
-	return op + strconv.FormatFloat(g.bound, 'f', -1, 64)
+	return op + strconv.FormatFloat(math.Round(g.bound*1000)/1000, 'f', -1, 64)
 }
 
 // printer writes results.
