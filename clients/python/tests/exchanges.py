@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-DIRECTORY = Path(__file__).parents[2] / "conformance" / "exchanges"
+DIRECTORY = Path(__file__).parents[2] / "conformance"
 TOKEN, KEY = "a-token", "Bearer a-provider-key"
 MINUTE = 60
 DURING = ("sync", "answer", "provider", "responds", "chunk", "cut")
-RESULTS = ("response", "problems", "compacted")
+RESULTS = ("response", "fitted", "problems", "compacted")
+BEGINNINGS = ("request", "fit", "refused", "used")
 
 
 @dataclass
@@ -41,7 +42,7 @@ class Section:
 
 @dataclass
 class Step:
-    request: Section
+    begin: Section
     restart: bool
     events: list[Section] = field(default_factory=list)
     results: dict[str, Section] = field(default_factory=dict)
@@ -60,7 +61,7 @@ def read(path: Path) -> tuple[dict[str, Any], list[Step]]:
             options = json.loads(section.text)
         elif section.name == "restart":
             restart = True
-        elif section.name == "request":
+        elif section.name in BEGINNINGS:
             steps.append(Step(section, restart))
             restart = False
         elif section.name in DURING:
@@ -91,28 +92,56 @@ class Response:
     cut: bool = False
 
 
-class Adapter:
-    """An adapter that is tested."""
+class Agent:
+    """An agent behind something that is tested."""
 
     def __init__(self, url: str, session: str | None, **options: Any):
         raise NotImplementedError
 
-    def send(self, method: str, url: str, headers: dict[str, str], body: bytes) -> Response:
-        """Send a request of an agent. Raises any exception where it fails."""
+    def act(self, player: "Player", provider: str) -> None:
+        """Do what a step begins with, and compare what comes of it."""
         raise NotImplementedError
 
     def abort(self) -> None:
-        """Abort the request, from another thread: send must raise."""
+        """Abort the request of the step, from another thread."""
         raise NotImplementedError
 
     def close(self) -> None:
         raise NotImplementedError
 
 
+class Adapter(Agent):
+    """An agent behind a wire adapter."""
+
+    def send(self, method: str, url: str, headers: dict[str, str], body: bytes) -> Response:
+        """Send a request of an agent. Raises any exception where it fails."""
+        raise NotImplementedError
+
+    def act(self, player: "Player", provider: str) -> None:
+        """Send the request of the step, and compare the response."""
+        step = player.step
+        first, headers, body = step.begin.message()
+        method, _, path = first.partition(" ")
+        want = step.result("response")
+        try:
+            got = self.send(method, provider + path, {"Authorization": KEY, **headers}, body.encode())
+        except (Exception, KeyboardInterrupt, asyncio.CancelledError) as e:
+            if want != "error":
+                player.errors.append(f"{step.begin}: {e!r}")
+            return
+        text = got.body.decode() + ("<cut>" if got.cut else "")
+        if want not in ("", "same"):
+            status, _, body = step.results["response"].message()
+            if (got.status, text) != (int(status), body):
+                player.errors.append(f"{step.begin}: {got.status}\n{text}\nwant {status}\n{body}")
+        elif text != player.responded:
+            player.errors.append(f"{step.begin}:\n{text}\nwant\n{player.responded}")
+
+
 class Player:
     """The worker and the provider of an adapter, for one file."""
 
-    def __init__(self, path: Path, start: Callable[..., Adapter]):
+    def __init__(self, path: Path, start: Callable[..., Agent]):
         self.options, self.steps = read(path)
         self.start = start
         self.lock = threading.Condition()  # guards the fields below
@@ -127,55 +156,37 @@ class Player:
     def run(self) -> list[str]:
         """Run the file, and return what differs from it."""
         with serve(self.serve_worker) as worker, serve(self.serve_provider) as provider:
-            self.adapter = self.new(worker)
+            self.agent = self.new(worker)
             for step in self.steps:
                 if step.restart:
-                    self.adapter.close()
-                    self.adapter = self.new(worker)
+                    self.agent.close()
+                    self.agent = self.new(worker)
                 with self.lock:
                     self.step, self.at, self.problems, self.compacted = step, 0, [], []
-                self.request(provider)
+                self.agent.act(self, provider)
                 self.finish()
                 if self.errors:
                     break
-            self.adapter.close()
+            self.agent.close()
         return self.errors
 
-    def new(self, worker: str) -> Adapter:
+    def new(self, worker: str) -> Agent:
         wait = self.options.get("wait_ms", MINUTE * 1000) / 1000
         return self.start(
             worker, self.options.get("session"), token=TOKEN, wait=wait, model=self.options.get("model"),
             on_problem=lambda p: self.problems.append(p.code), on_compacted=lambda c: self.compacted.append(c.generation),
         )  # fmt: skip
 
-    def request(self, provider: str) -> None:
-        first, headers, body = self.step.request.message()
-        method, _, path = first.partition(" ")
-        want = self.step.result("response")
-        try:
-            got = self.adapter.send(method, provider + path, {"Authorization": KEY, **headers}, body.encode())
-        except (Exception, KeyboardInterrupt, asyncio.CancelledError) as e:
-            if want != "error":
-                self.errors.append(f"{self.step.request}: {e!r}")
-            return
-        text = got.body.decode() + ("<cut>" if got.cut else "")
-        if want not in ("", "same"):
-            status, _, body = self.step.results["response"].message()
-            if (got.status, text) != (int(status), body):
-                self.errors.append(f"{self.step.request}: {got.status}\n{text}\nwant {status}\n{body}")
-        elif text != self.responded:
-            self.errors.append(f"{self.step.request}:\n{text}\nwant\n{self.responded}")
-
     def finish(self) -> None:
         with self.lock:
             if not self.lock.wait_for(lambda: not self.busy, MINUTE):
-                self.errors.append(f"{self.step.request}: a request goes on")
+                self.errors.append(f"{self.step.begin}: a request goes on")
             if self.at < len(self.step.events):
                 self.errors.append(f"{self.step.events[self.at]} has not come")
         if self.problems != self.step.result("problems").split():
-            self.errors.append(f"{self.step.request}: problems are {self.problems}")
+            self.errors.append(f"{self.step.begin}: problems are {self.problems}")
         if " ".join(map(str, self.compacted)) != self.step.result("compacted"):
-            self.errors.append(f"{self.step.request}: compacted are {self.compacted}")
+            self.errors.append(f"{self.step.begin}: compacted are {self.compacted}")
 
     def next(self, kind: str) -> Section | None:
         if self.at >= len(self.step.events) or self.step.events[self.at].name != kind:
@@ -192,7 +203,7 @@ class Player:
             answer = self.next(reply) if want else None
         try:
             if want is None or answer is None:
-                self.errors.append(f"{self.step.request}: a request to the {kind} was not expected")
+                self.errors.append(f"{self.step.begin}: a request to the {kind} was not expected")
                 r.answer(501, {}, [b""])
             else:
                 yield want, answer
@@ -206,7 +217,7 @@ class Player:
             self.compare_sync(want, r)
             text = answer.text.removesuffix("\n")
             if text == "abort":
-                self.adapter.abort()
+                self.agent.abort()
             if text in ("abort", "hang") and not r.ends():
                 self.errors.append(f"{answer}: the request goes on")
             elif text in ("abort", "hang", "away"):
@@ -248,7 +259,7 @@ class Player:
 
     def compare_call(self, want: Section, r: "Handler") -> None:
         """Compare a request to the provider: its body by bytes, its headers with those of the agent."""
-        first, headers, body = self.step.request.message()
+        first, headers, body = self.step.begin.message()
         expected = want.text.removesuffix("\n")
         if r.body.decode() != (body if expected == "same" else expected):
             self.errors.append(f"{want}:\n{r.body.decode()}\nwant\n{expected}")

@@ -1,5 +1,6 @@
 """What the exchanges do not show: the circuit, sessions, encodings, threads, hostile answers, cuts."""
 
+import asyncio
 import gzip
 import json
 import random
@@ -228,6 +229,35 @@ class TestCore(unittest.TestCase):
         with self.assertRaises(TypeError):
             compactd.urllib.Handler("http://127.0.0.1", "t", "s", waits=3)  # type: ignore[call-arg]
 
+    def test_conversation(self) -> None:
+        """The methods for asyncio are the same, and what a codec cannot convert is sent as it is."""
+
+        async def agent(url: str) -> tuple[Any, Any]:
+            c = compactd.Conversation[Any](
+                url, "t", "s", format="openai", to=to, wait=MINUTE, on_problem=problems.append
+            )
+            sent = await c.afit(HI["messages"], model={"name": "m"}, system="S", tools=[])
+            sent.used({"prompt_tokens": 7})
+            again = await sent.arefused({"message": "too long"}, 400)
+            sent.used({"prompt_tokens": {7}})
+            bad = await c.afit([...])
+            c.close()
+            return again, bad.messages
+
+        def to(m: Any) -> Any:
+            return m["role"] and m
+
+        problems: list[compactd.Problem] = []
+        with sides() as s:
+            again, bad = asyncio.run(agent(s.worker_url))
+        self.assertIsNone(again)  # the same would be sent again
+        self.assertEqual([...], bad)
+        self.assertEqual(["client_codec"], [p.code for p in problems])
+        self.assertEqual("S", s.to_worker[0][1]["system"])
+        self.assertEqual(
+            {"view": "0:aa", "status": 400, "error": {"message": "too long"}}, s.to_worker[1][1]["refused"]
+        )
+
     def test_callback_raises(self) -> None:
         """An error of the agent's own function is the agent's, and no connection stays open for it."""
         with sides() as s:
@@ -298,7 +328,8 @@ class TestCut(unittest.TestCase):
             body = json.dumps({"model": "m", "messages": history}).encode()
             call = _call.Call(_call.APIS[0], "s", "/v1/chat/completions", body, {})
             most = rng.randrange(len(body))
-            got = [m.data for m in _cut.cut(call, call.messages, most)]
+            pieces = call.kept(0, len(history))
+            got = [p.value.data for p in _cut.cut(call, pieces, most)]
             self.assertEqual(history[:2], got[:2])
             self.assertEqual(history[len(history) - len(got) + 2 :], got[2:])
             called: set[str] = set()

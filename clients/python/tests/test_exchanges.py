@@ -2,6 +2,7 @@
 
 import asyncio
 import http.client
+import json
 import signal
 import sys
 import threading
@@ -11,7 +12,7 @@ import urllib.request
 from typing import Any
 
 import exchanges
-from exchanges import Adapter, Response
+from exchanges import Adapter, Agent, Player, Response
 
 import compactd.urllib
 
@@ -106,14 +107,61 @@ class AsyncHttpx(Adapter):
         self.loop.close()
 
 
+Native = dict[str, str]
+
+
+class Core(Agent):
+    """An agent with messages of its own type: a role, a text, and a note that no provider gets."""
+
+    def __init__(self, url: str, session: str | None, **options: Any):
+        self.conversation = compactd.Conversation[Native](
+            url, session=session, format="openai", to=self.to, made=self.made, **options
+        )
+
+        self.sent: compactd.Fitted[Native]
+
+    def to(self, m: Native) -> Any:
+        return {"role": m["role"], "content": m["text"]}
+
+    def made(self, m: Any, own: Native | None) -> Native:
+        note = {"note": own["note"]} if own and "note" in own else {}
+        return {"role": m["role"], "text": m["content"], **note}
+
+    def act(self, player: Player, _: str) -> None:
+        step = player.step
+        given, again = json.loads(step.begin.text), None
+        if step.begin.name == "used":
+            self.sent.used(given)
+            return
+        if step.begin.name == "fit":
+            self.history, self.before = given, json.dumps(given)
+            again = self.sent = self.conversation.fit(given)
+        elif again := self.sent.refused(given["error"], given["status"]):
+            self.sent = again
+        got = "none"
+        if again:
+            own = {id(m): i for i, m in enumerate(self.history)}
+            got = json.dumps([own.get(id(m), m) for m in again.messages], separators=(",", ":"))
+        if got != step.result("fitted"):
+            player.errors.append(f"{step.begin}:\n{got}\nwant\n{step.result('fitted')}")
+        if json.dumps(self.history) != self.before:
+            player.errors.append(f"{step.begin}: the agent's own messages are others now")
+
+    def close(self) -> None:
+        self.conversation.close()
+
+
 class TestExchanges(unittest.TestCase):
-    def run_all(self, start: type[Adapter]) -> None:
-        files = sorted(exchanges.DIRECTORY.glob("*.txt"))
+    def run_all(self, start: type[Agent], directory: str = "exchanges") -> None:
+        files = sorted((exchanges.DIRECTORY / directory).glob("*.txt"))
         self.assertTrue(files)
         for path in files:
             with self.subTest(path.stem):
-                self.assertEqual([], exchanges.Player(path, start).run())
+                self.assertEqual([], Player(path, start).run())
         print(f"exchanges {start.__name__}: {len(files)} files")
+
+    def test_core(self) -> None:
+        self.run_all(Core, "core")
 
     def test_urllib(self) -> None:
         self.run_all(Urllib)

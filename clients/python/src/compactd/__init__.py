@@ -8,7 +8,8 @@ provider. The agent keeps its SDK, its loop and its whole history:
 
     client = OpenAI(http_client=httpx.Client(transport=compactd.httpx.Transport(url, token, session)))
 
-compactd.httpx has AsyncTransport for asyncio too; compactd.urllib is for agents without packages.
+compactd.httpx has AsyncTransport for asyncio too; compactd.urllib is for agents without packages, and
+Conversation for frameworks with messages of their own type.
 
 The path of a request and the array of messages in its body name it: chat completions and Responses
 of OpenAI, and Anthropic's messages. Any other request passes unchanged: also one without a session,
@@ -35,7 +36,8 @@ A transport may be used by many threads, tasks and sessions. It remembers the la
 conversations; one that is not remembered costs its usage alone.
 """
 
+from compactd._conversation import Conversation, Fitted
 from compactd._core import CUT, Compaction, Options, Problem, session
 
-__all__ = ["CUT", "Compaction", "Options", "Problem", "session"]
+__all__ = ["CUT", "Compaction", "Conversation", "Fitted", "Options", "Problem", "session"]
 __version__ = "0.1.0"

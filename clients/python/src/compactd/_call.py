@@ -37,50 +37,83 @@ def api_of(method: str, path: str, header: Callable[[str], str | None]) -> Api |
     return next((api for api in APIS if path.endswith(api.path)), None)
 
 
-class Call:
-    """A request of a model: what its body has, and digests of its history."""
+class History:
+    """A history that is about to be sent, as the provider gets it."""
+
+    def __init__(
+        self,
+        session: str,
+        format: str,
+        model: dict[str, Any],
+        system: str,
+        tools: str,
+        messages: list[Value],
+        thinking: Any,
+    ):
+        """Take the parts of a request; system and tools are JSON, "" where it has none."""
+        self.session, self.format, self.model, self.messages = session, format, model, messages
+        members = {"system": system, "tools": tools}
+        self.settings = {name: text for name, text in members.items() if text not in ("", "null")}
+        # A model whose thinking is enabled, and not adaptive, demands that of its open tool loop.
+        self.demands_thinking = isinstance(thinking, dict) and thinking.get("type") == "enabled"
+        self.sums = [hashlib.sha256(format.encode()).digest()]  # of the first n messages, by n
+        for m in messages:
+            self.sums.append(hashlib.sha256(self.sums[-1] + m.text.encode()).digest())
+        setup = "\0".join((str(model.get("name", "")), system, tools))
+        self.setup = hashlib.sha256(setup.encode(errors="replace")).digest()
+        self._rest = len(system.encode()) + len(tools.encode())
+
+    def size(self, pieces: list["Piece"]) -> int:
+        """Return how many bytes are sent with some messages, instructions and tools included."""
+        return self._rest + sum(len(p.value.text.encode()) + 1 for p in pieces)
+
+    def kept(self, start: int, end: int) -> list["Piece"]:
+        """Return the caller's own messages of a range."""
+        return [Piece(self.messages[i], i) for i in range(start, end)]
+
+
+class Piece(NamedTuple):
+    """A message to send: the caller's own, one that was made of it, or one that was added."""
+
+    value: Value
+    own: int | None  # index of the caller's message
+    made: bool = False
+
+
+class Call(History):
+    """A request of a model: its history, and the rest of its body."""
 
     def __init__(self, api: Api, session: str, path: str, body: bytes, settings: Mapping[str, Any]):
         """Read a body. Raises ValueError where it has no history to send."""
-        self.api, self.session, self.body = api, session, body
-        self.object = Object(body.decode(), api.messages)
-        messages = self.object.data(api.messages)
-        at_provider = (
-            self.object.data("previous_response_id") is not None or self.object.data("conversation") is not None
-        )
+        self._body, self._messages, self._object = body, api.messages, Object(body.decode(), api.messages)
+        data = self._object.data
+        messages = data(api.messages)
+        at_provider = data("previous_response_id") is not None or data("conversation") is not None
         if not messages or not isinstance(messages, list) or at_provider:
             raise ValueError("no history")
-        self.messages: list[Value] = messages
-        self.model = self._model(path, settings)
-        self.sums = [hashlib.sha256(api.format.encode()).digest()]  # of the first n messages, by n
-        for m in messages:
-            self.sums.append(hashlib.sha256(self.sums[-1] + m.text.encode()).digest())
-        setup = [str(self.model.get("name", "")), self._text(api.system), self._text("tools")]
-        self.setup = hashlib.sha256("\0".join(setup).encode(errors="replace")).digest()
+        text = self._object.text_of
+        super().__init__(
+            session,
+            api.format,
+            self._model(api, path, settings),
+            text(api.system),
+            text("tools"),
+            messages,
+            data("thinking"),
+        )
 
-    def _text(self, member: str) -> str:
-        return self.object.members[member].text if member in self.object.members else ""
-
-    def _model(self, path: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    def _model(self, api: Api, path: str, settings: Mapping[str, Any]) -> dict[str, Any]:
         """Return the model of the call, where the settings name no other. Azure has it in the path."""
-        name = self.object.data("model")
+        name = self._object.data("model")
         deployment = unquote(path).partition("/deployments/")[2].partition("/")[0]
-        model = {"provider": self.api.provider, "name": name if isinstance(name, str) and name else deployment}
-        for member in reversed(self.api.output):
-            if type(n := self.object.data(member)) is int:
+        model = {"provider": api.provider, "name": name if isinstance(name, str) and name else deployment}
+        for member in reversed(api.output):
+            if type(n := self._object.data(member)) is int:
                 model["max_output_tokens"] = n
         return {k: v for k, v in {**model, **settings}.items() if v}
 
-    def settings(self) -> dict[str, str]:
-        """Return system and tools as members of a sync, in their own text."""
-        members = {"system": self._text(self.api.system), "tools": self._text("tools")}
-        return {name: text for name, text in members.items() if text not in ("", "null")}
-
-    def with_messages(self, messages: list[Value]) -> bytes:
-        """Return the body with other messages."""
-        return self.object.replace(self.api.messages, [m.text for m in messages]).encode()
-
-    def around(self) -> int:
-        """Return how many bytes the body has around the array of messages."""
-        start, end = self.object.places[self.api.messages]
-        return len(self.body) - len(self.object.text[start:end].encode())
+    def with_pieces(self, pieces: list[Piece]) -> bytes:
+        """Return the body with some messages: as it came where they are the caller's own."""
+        if len(pieces) == len(self.messages) and not any(p.made for p in pieces):
+            return self._body
+        return self._object.replace(self._messages, [p.value.text for p in pieces]).encode()

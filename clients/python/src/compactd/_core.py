@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, TypedDict
 from urllib.parse import quote
 
 from compactd import _json
-from compactd._answer import Answer, refusal
-from compactd._call import Api, Call
+from compactd._answer import refusal
+from compactd._call import Api, Call, History, Piece
 from compactd._cut import cut
 from compactd._memory import Memory, Record, Synced
 
@@ -82,7 +82,7 @@ Reply = tuple[int, bytes] | Exception | None  # status and body; None where no w
 class Attempt(NamedTuple):
     """What is sent of a history. The record is None where no worker answered."""
 
-    body: bytes
+    pieces: list[Piece]
     record: Record | None
 
 
@@ -124,115 +124,114 @@ class Core:
         except (ValueError, RecursionError):
             return None
 
-    def fit(self, call: Call) -> tuple[Ask | None, Record | None]:
+    def fit(self, history: History) -> tuple[Ask | None, Record | None]:
         """Return what to request of a worker before a call, None for nothing, and the record of the last call."""
-        last, usage = self._memory.find(call)
+        last, usage = self._memory.find(history)
         seconds = self._wait
         members = {"wait_ms": str(int(min(seconds * 3 / 4, MOST_WAIT) * 1000))}  # an answer comes before it is given up
         if last and usage:
             members["usage"] = json.dumps({**usage, "view": last.synced.view, "count": last.count})
-        return self._ask(call, members, seconds), last
+        return self._ask(history, members, seconds), last
 
-    def fitted(self, call: Call, last: Record | None, reply: Reply) -> Attempt:
+    def fitted(self, history: History, last: Record | None, reply: Reply) -> Attempt:
         """Return what to send of a history, whatever a worker replied."""
-        synced = self._answer(call, reply)
+        synced = self._answer(history, reply)
         if synced is None:
-            return Attempt(self._without(call, last), None)
-        return self._answered(call, last, synced)
+            return Attempt(self._without(history, last), None)
+        return self._answered(history, last, synced)
 
-    def refused(self, call: Call, sent: Attempt, answer: Answer) -> Ask | None:
+    def refused(self, history: History, sent: Attempt, error: str | None, status: int) -> Ask | None:
         """Return what to request after a call that was sent, None where it was not refused."""
-        if answer.refusal is None or sent.record is None:
+        if error is None or sent.record is None:
             return None
-        status = {"status": str(answer.status)} if answer.status else {}
         view = {"view": json.dumps(sent.record.synced.view)} if sent.record.synced.view else {}
-        return self._ask(call, {"refused": _object({**view, **status, "error": refusal(answer.refusal)})}, REFUSED_WAIT)
+        number = {"status": str(status)} if status else {}
+        return self._ask(history, {"refused": _object({**view, **number, "error": refusal(error)})}, REFUSED_WAIT)
 
-    def shorter(self, call: Call, sent: Attempt, reply: Reply) -> Attempt | None:
+    def shorter(self, history: History, sent: Attempt, reply: Reply) -> Attempt | None:
         """Return what to send after a refusal, None where it would be refused again."""
-        synced = self._answer(call, reply)
+        synced = self._answer(history, reply)
         if synced is None:
             return None
-        again = self._answered(call, sent.record, synced)
-        return again if not synced.code and again.body != sent.body else None
+        again = self._answered(history, sent.record, synced)
+        same = [p.value.text for p in again.pieces] == [p.value.text for p in sent.pieces]
+        return None if same or synced.code else again
 
-    def _ask(self, call: Call, members: dict[str, str], seconds: float) -> Ask | None:
+    def _ask(self, history: History, members: dict[str, str], seconds: float) -> Ask | None:
         if not self._circuit.allows():
             return None
         of = {
-            "format": json.dumps(call.api.format),
-            "model": json.dumps(call.model),
-            **call.settings(),
+            "format": json.dumps(history.format),
+            "model": json.dumps(history.model),
+            **history.settings,
             **self._policy,
             **members,
         }
-        body = _object({**of, "messages": f"[{','.join(m.text for m in call.messages)}]"})
-        url = f"{self._sessions}/{quote(call.session, safe='', errors='replace')}/sync"
+        body = _object({**of, "messages": f"[{','.join(m.text for m in history.messages)}]"})
+        url = f"{self._sessions}/{quote(history.session, safe='', errors='replace')}/sync"
         return Ask(url, self._headers, body.encode(), seconds)
 
-    def _answer(self, call: Call, reply: Reply) -> Synced | None:
+    def _answer(self, history: History, reply: Reply) -> Synced | None:
         """Read a reply, and report why it is none."""
         if reply is None:
             return None
         try:
-            return self._read(call, reply)
+            return self._read(history, reply)
         except _Refused as e:
             problem = e.problem
         except Exception as e:  # whatever a worker sends, the agent goes on
-            problem = Problem("unavailable", f"no worker answers at {self._url}: {e!r}", _START)
+            problem = Problem("unavailable", f"no worker answers at {self._url}: {str(e) or repr(e)}", _START)
         away = problem.code in ("unavailable", "unauthorized", "forbidden")
         self._circuit.report(answered=not away)
         if problem.code != "not_overflow":
-            self._report(problem)
+            self.report(problem)
         return None
 
-    def _read(self, call: Call, reply: tuple[int, bytes] | Exception) -> Synced:
+    def _read(self, history: History, reply: tuple[int, bytes] | Exception) -> Synced:
         if isinstance(reply, Exception):
             raise reply
         status, body = reply
         if status != 200:
             raise _Refused(_problem(status, body))
-        synced = Synced(body.decode(), len(call.messages))
+        synced = Synced(body.decode(), len(history.messages))
         self._circuit.report(answered=True)
         return synced
 
-    def _report(self, problem: Problem) -> None:
+    def report(self, problem: Problem) -> None:
         """Pass a problem on: each code once until a worker answers."""
         if problem.code in self._seen:
             return
         self._seen.add(problem.code)
         self._on_problem(problem)
 
-    def _answered(self, call: Call, last: Record | None, synced: Synced) -> Attempt:
+    def _answered(self, history: History, last: Record | None, synced: Synced) -> Attempt:
         """Remember an answer, and return what to send of it."""
-        body = call.with_messages(synced.extend(call.messages)) if synced.changed else call.body
-        record = Record(call, synced, len(body))
+        pieces = synced.extend(history)
+        record = Record(history, synced, history.size(pieces))
         self._memory.put(last, record)
         self._seen.clear()
         for w in synced.warnings:
-            self._report(_problem_of(w))
+            self.report(_problem_of(w))
         if synced.generation > (last.synced.generation if last else 0):
-            self._on_compacted(Compaction(call.session, synced.generation, synced.budget))
-        return Attempt(body, record)
+            self._on_compacted(Compaction(history.session, synced.generation, synced.budget))
+        return Attempt(pieces, record)
 
-    def _without(self, call: Call, last: Record | None) -> bytes:
+    def _without(self, history: History, last: Record | None) -> list[Piece]:
         """Return what to send when no worker answers."""
-        if last is None or last.setup != call.setup:
-            return call.body
-        messages = last.synced.extend(call.messages) if last.synced.changed else call.messages
-        body = call.with_messages(messages) if last.synced.changed else call.body
-        most = last.room()
-        if not most or len(body) <= most:
-            return body
-        self._report(
+        if last is None or last.setup != history.setup:
+            return history.kept(0, len(history.messages))
+        pieces, most = last.synced.extend(history), last.room()
+        if not most or history.size(pieces) <= most:
+            return pieces
+        self.report(
             Problem(
                 CUT, "the history exceeds the window, and no worker answers: its oldest turns are left out", _RETURN
             )
         )
         try:
-            return call.with_messages(cut(call, messages, most - call.around()))
+            return cut(history, pieces, most)
         except (AttributeError, KeyError, TypeError, ValueError):  # of a message that has another shape
-            return body
+            return pieces
 
 
 _START = "Start one with: worker --agents HOST:PORT --agents-tokens FILE"

@@ -4,35 +4,35 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from compactd._call import Call
+from compactd._call import History, Piece
 from compactd._json import Object, Value
 
 
-def cut(call: Call, messages: list[Value], most: int) -> list[Value]:
+def cut(history: History, pieces: list[Piece], most: int) -> list[Piece]:
     """Return the instructions, the first prompt, and the newest turns that have most bytes together.
 
     Where no whole turn fits, it returns the newest calls with their results.
     """
-    head = next((i + 1 for i, m in enumerate(messages) if _is_prompt(m.data)), 0)
+    messages = [p.value.data for p in pieces]
+    head = next((i + 1 for i, m in enumerate(messages) if _is_prompt(m)), 0)
     starts = list(_starts(messages, head))
     if not starts:
-        return messages
-    sizes = [len(m.text.encode()) + 1 for m in messages]
-    room = most - sum(sizes[:head])
-    prompts = [i for i in starts if _is_prompt(messages[i].data)]
-    start = next((i for i in prompts + starts if sum(sizes[i:]) <= room), starts[-1])
-    return _without_thinking(call, messages[:head] + messages[start:])
+        return pieces
+    room = most - history.size(pieces[:head])
+    prompts = [i for i in starts if _is_prompt(messages[i])]
+    fitting = (i for i in prompts + starts if history.size(pieces[i:]) - history.size([]) <= room)
+    return _without_thinking(history, pieces[:head] + pieces[next(fitting, starts[-1]) :])
 
 
-def _starts(messages: list[Value], head: int) -> Iterator[int]:
+def _starts(messages: list[Any], head: int) -> Iterator[int]:
     """List where a history may go on behind its head: at all places without an open call.
 
     An item of reasoning belongs to the next one.
     """
     open_calls: set[str] = set()
     for i, m in enumerate(messages):
-        calls, results = _pairs(m.data)
-        if i >= head and not open_calls and not results and (i == 0 or not _is_reasoning(messages[i - 1].data)):
+        calls, results = _pairs(m)
+        if i >= head and not open_calls and not results and (i == 0 or not _is_reasoning(messages[i - 1])):
             yield i
         open_calls = (open_calls | calls) - results
 
@@ -75,29 +75,26 @@ def _is_reasoning(message: Any) -> bool:
 THINKING = ("thinking", "redacted_thinking")
 
 
-def _without_thinking(call: Call, messages: list[Value]) -> list[Value]:
-    """Leave out thinking whose signature covers the messages before it: the model may refuse it.
+def _without_thinking(history: History, pieces: list[Piece]) -> list[Piece]:
+    """Leave out thinking whose signature covers the messages before it: the model may refuse it."""
+    loop = len(pieces)
+    if history.demands_thinking:
+        loop = max((i for i, p in enumerate(pieces) if _is_prompt(p.value.data)), default=0)
+    kept: list[Piece] = []
+    for p in pieces[:loop]:
+        value = _stripped(history, p.value)
+        if value is not None:
+            kept.append(p if value is p.value else Piece(value, p.own, made=True))
+    return kept + pieces[loop:]
 
-    A model whose thinking is enabled by the request, not adaptive, demands that of its open loop.
-    """
-    thinking = call.object.data("thinking")
-    demanded = isinstance(thinking, dict) and thinking.get("type") == "enabled"
-    loop = max((i for i, m in enumerate(messages) if _is_prompt(m.data)), default=0) if demanded else len(messages)
-    kept = [_stripped(call, m) for m in messages[:loop]]
-    return [m for m in kept if m is not None] + messages[loop:]
 
-
-def _stripped(call: Call, m: Value) -> Value | None:
+def _stripped(history: History, m: Value) -> Value | None:
     """Return a message without thinking, itself where it has none, None where nothing is left."""
-    if (
-        call.api.format == "openai"
-        and "claude" in str(call.model.get("name")).lower()
-        and "reasoning_details" in m.data
-    ):
+    claude = history.format == "openai" and "claude" in str(history.model.get("name")).lower()
+    if claude and "reasoning_details" in m.data:
         members = Object(m.text).members.items()
-        return Value(
-            m.data, "{" + ",".join(f"{json.dumps(k)}:{v.text}" for k, v in members if k != "reasoning_details") + "}"
-        )
+        text = ",".join(f"{json.dumps(k)}:{v.text}" for k, v in members if k != "reasoning_details")
+        return Value(m.data, "{" + text + "}")
     if not any(b.get("type") in THINKING for b in _blocks(m.data)):
         return m
     message = Object(m.text, "content")

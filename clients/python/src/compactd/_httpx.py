@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any
 
 from compactd._answer import Answer, accepted
-from compactd._call import api_of
+from compactd._call import Call, api_of
 from compactd._core import Ask, Attempt, Core, Options, Reply
 from compactd._worker import Worker
 
@@ -51,11 +51,11 @@ class Transport:
             return self._base.handle_request(request)
         ask, last = self._core.fit(call)
         sent = self._core.fitted(call, last, self._worker.post(ask))
-        response, body = self._send(request, sent)
+        response, body = self._send(request, call, sent)
         if body is None:
             return response
         try:
-            ask = self._core.refused(call, sent, body.answer)
+            ask = self._core.refused(call, sent, body.answer.refusal, body.answer.status)
             again = self._core.shorter(call, sent, self._worker.post(ask))
         except BaseException:
             response.close()
@@ -63,14 +63,14 @@ class Transport:
         if again is not None:
             response.close()
             sent = again
-            response, body = self._send(request, sent)
+            response, body = self._send(request, call, sent)
             assert body is not None  # a worker answered
         body.answer.watch(sent.record)
         return response
 
-    def _send(self, request: httpx.Request, sent: Attempt) -> tuple[httpx.Response, Stream | None]:
+    def _send(self, request: httpx.Request, call: Call, sent: Attempt) -> tuple[httpx.Response, Stream | None]:
         """Send a request with another body. The stream is None where no worker answered."""
-        response = self._base.handle_request(_with(self._library, request, sent.body))
+        response = self._base.handle_request(_with(self._library, request, call.with_pieces(sent.pieces)))
         if sent.record is None:
             return response, None
         stream = self._stream(response.stream, Answer(response.status_code, response.headers.get))
@@ -125,11 +125,11 @@ class AsyncTransport:
             return await self._base.handle_async_request(request)
         ask, last = self._core.fit(call)
         sent = self._core.fitted(call, last, await self._post(ask))
-        response, body = await self._send(request, sent)
+        response, body = await self._send(request, call, sent)
         if body is None:
             return response
         try:
-            ask = self._core.refused(call, sent, body.answer)
+            ask = self._core.refused(call, sent, body.answer.refusal, body.answer.status)
             again = self._core.shorter(call, sent, await self._post(ask))
         except BaseException:
             await response.aclose()
@@ -137,7 +137,7 @@ class AsyncTransport:
         if again is not None:
             await response.aclose()
             sent = again
-            response, body = await self._send(request, sent)
+            response, body = await self._send(request, call, sent)
             assert body is not None  # a worker answered
         body.answer.watch(sent.record)
         return response
@@ -152,9 +152,11 @@ class AsyncTransport:
         except Exception as e:  # the agent goes on without
             return e
 
-    async def _send(self, request: httpx.Request, sent: Attempt) -> tuple[httpx.Response, AsyncStream | None]:
+    async def _send(
+        self, request: httpx.Request, call: Call, sent: Attempt
+    ) -> tuple[httpx.Response, AsyncStream | None]:
         """Send a request with another body. The stream is None where no worker answered."""
-        response = await self._base.handle_async_request(_with(self._library, request, sent.body))
+        response = await self._base.handle_async_request(_with(self._library, request, call.with_pieces(sent.pieces)))
         if sent.record is None:
             return response, None
         stream = self._stream(response.stream, Answer(response.status_code, response.headers.get))

@@ -53,6 +53,10 @@ class Object:
         """Return the data of a member, None where it is absent."""
         return self.members[name].data if name in self.members else None
 
+    def text_of(self, name: str) -> str:
+        """Return the text of a member, "" where it is absent."""
+        return self.members[name].text if name in self.members else ""
+
     def replace(self, name: str, elements: list[str]) -> str:
         """Return the text with other elements in the array of a member."""
         start, end = self.places[name]

@@ -3,7 +3,7 @@
 import threading
 from typing import Any
 
-from compactd._call import Call
+from compactd._call import History, Piece
 from compactd._json import Object, Value
 
 REMEMBERED = 256  # conversations
@@ -26,7 +26,7 @@ class Synced:
         self.available = int(self.budget.get("available_input_tokens") or 0)
         self.estimated = int(self.budget.get("estimated_input_tokens") or 0)
         self.warnings: list[dict[str, Any]] = [dict(w) for w in answer.data("warnings") or ()]
-        self.parts: list[tuple[int, int] | Value] = []  # ranges that are kept, and messages
+        self._parts: list[tuple[int, int] | tuple[Value, int | None]] = []  # ranges that are kept, and messages
         at = 0
         for part in answer.data("parts"):
             at = self._part(part.text, at)
@@ -44,30 +44,36 @@ class Synced:
                 raise ValueError("the parts are none of the history")
             at = end
         if part.data("keep"):
-            self.parts.append((first, at))
+            self._parts.append((first, at))
         elif part.data("message") is not None:
-            self.parts.append(part.members["message"])
+            self._parts.append((part.members["message"], edit))
         return at
 
-    def extend(self, messages: list[Value]) -> list[Value]:
+    def extend(self, history: History) -> list[Piece]:
         """Return what to send of a history that begins with the messages of the call."""
-        out: list[Value] = []
-        for part in self.parts:
-            out += [part] if isinstance(part, Value) else messages[part[0] : part[1]]
-        return out + messages[self.of :]
+        n = len(history.messages)
+        if not self.changed:
+            return history.kept(0, n)
+        out: list[Piece] = []
+        for first, second in self._parts:
+            if isinstance(first, Value):
+                out.append(Piece(first, second, made=True))
+            else:
+                out += history.kept(first, second or 0)
+        return out + history.kept(self.of, n)
 
 
 class Record:
-    """The last answer of a conversation, and how large the body was that was sent."""
+    """The last answer of a conversation, and how many bytes were sent."""
 
-    def __init__(self, call: Call, synced: Synced, size: int):
-        self.session, self.setup = call.session, call.setup
-        self.count, self.sum = len(call.messages), call.sums[-1]
+    def __init__(self, history: History, synced: Synced, size: int):
+        self.session, self.setup = history.session, history.setup
+        self.count, self.sum = len(history.messages), history.sums[-1]
         self.synced, self.size = synced, size
         self.usage: dict[str, Any] | None = None  # of its call, until it is sent
 
     def room(self) -> int:
-        """Return how many bytes of a body fit into the window, 0 where it is not known.
+        """Return how many bytes fit into the window, 0 where it is not known.
 
         A tenth is left free, because it is an estimate.
         """
@@ -82,12 +88,12 @@ class Memory:
         self._lock = threading.Lock()  # guards the records
         self._records: list[Record] = []
 
-    def find(self, call: Call) -> tuple[Record | None, dict[str, Any] | None]:
-        """Return the record of the longest history that the call's begins with, and its unsent usage."""
+    def find(self, history: History) -> tuple[Record | None, dict[str, Any] | None]:
+        """Return the record of the longest history that a history begins with, and its unsent usage."""
         with self._lock:
             last = None
             for r in self._records:
-                known = r.session == call.session and r.count < len(call.sums) and r.sum == call.sums[r.count]
+                known = r.session == history.session and r.count < len(history.sums) and r.sum == history.sums[r.count]
                 if known and (last is None or r.count >= last.count):
                     last = r
             if last is None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from compactd._answer import Answer, accepted
-from compactd._call import api_of
+from compactd._call import Call, api_of
 from compactd._core import Attempt, Core, Options
 from compactd._worker import Worker
 
@@ -62,11 +62,11 @@ class Handler(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
             return base(req)
         ask, last = self._core.fit(call)
         sent = self._core.fitted(call, last, self._worker.post(ask))
-        response, body = _send(base, req, sent)
+        response, body = _send(base, req, call, sent)
         if body is None:
             return response
         try:
-            ask = self._core.refused(call, sent, body.answer)
+            ask = self._core.refused(call, sent, body.answer.refusal, body.answer.status)
             again = self._core.shorter(call, sent, self._worker.post(ask))
         except BaseException:
             body.close()
@@ -74,7 +74,7 @@ class Handler(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
         if again is not None:
             body.close()
             sent = again
-            response, body = _send(base, req, sent)
+            response, body = _send(base, req, call, sent)
             assert body is not None  # a worker answered
         body.answer.watch(sent.record)
         info = urllib.response.addinfourl(io.BufferedReader(body), response.headers, response.url, response.status)
@@ -82,12 +82,12 @@ class Handler(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
         return info
 
 
-def _send(base: _Open, req: urllib.request.Request, sent: Attempt) -> tuple[Any, _Body | None]:
+def _send(base: _Open, req: urllib.request.Request, call: Call, sent: Attempt) -> tuple[Any, _Body | None]:
     """Send a request with another body. The body of its response is None where no worker answered."""
     r = copy.copy(req)
     r.headers, r.unredirected_hdrs = dict(req.headers), dict(req.unredirected_hdrs)
-    r.data = sent.body
-    r.add_unredirected_header("Content-length", str(len(sent.body)))
+    r.data = call.with_pieces(sent.pieces)
+    r.add_unredirected_header("Content-length", str(len(r.data)))
     if encodings := req.get_header("Accept-encoding"):
         r.add_header("Accept-encoding", accepted(encodings))
     response = base(r)
