@@ -84,35 +84,6 @@ func complete([]*note) (answer *note, usage any, err error) {
 	return &note{Role: "assistant", Content: "Hello.", At: time.Now()}, map[string]int{"prompt_tokens": 12}, nil
 }
 
-// An agent that holds its own history sends it before each call.
-func ExampleClient_Sync() {
-	ctx := context.Background()
-	url, stop := start(ctx)
-	defer stop()
-	c, err := client.Connect(ctx, client.Options{URL: url})
-	must(err)
-
-	// doc:begin sync
-	var history []any // your own messages, of any type that marshals to those of your provider
-	var last *client.Synced
-	var usage any
-	for _, prompt := range prompts {
-		history = append(history, prompt)
-		last, err = c.Sync(ctx, "chat-42", client.Sync{Config: config, Messages: history, Last: last, Usage: usage})
-		must(err)
-		var answer any
-		answer, usage = ask(last.Messages) // your provider
-		history = append(history, answer)
-	}
-	// doc:end sync
-
-	fmt.Println(len(history), "messages,", len(last.Messages), "sent")
-	// Output: 4 messages, 3 sent
-}
-
-// ask is a model that gets an agent's own messages.
-func ask([]any) (answer json.RawMessage, usage any) { return call(nil) }
-
 var config = client.Config{Model: client.Model{Provider: "openai", Name: "gpt-4o"}}
 
 // An answer is made again, and a second conversation goes on from there.

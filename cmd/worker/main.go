@@ -99,6 +99,8 @@ type flags struct {
 	Serve      serveCmd  `cmd:"" default:"withargs" help:"Serve sessions; this is what worker does without a command."`
 	ShowPolicy policyCmd `cmd:"" name:"policy" help:"Print the policy in force, and where each value comes from."`
 
+	Try tryCmd `cmd:"" help:"Serve a fake model with a small window, and compactd in front of it, to see compactions with an agent of your own."`
+
 	Inspect inspectCmd `cmd:"" help:"Print partitions, owners, cursors, lag and ledger files; changes nothing."`
 	Replay  replayCmd  `cmd:"" help:"Show how recorded sessions would have been compacted, decide a log again and compare, or compare policies; changes nothing."`
 	Doctor  doctorCmd  `cmd:"" help:"Check server, streams, clock, disk and ledger files, with a hint for each problem; changes nothing, and exits with 1 when there is a problem."`
@@ -113,6 +115,8 @@ type flags struct {
 	models   []model.Model        // of --summarizer, set by Validate
 
 	tokenInArgs bool // --http-token is on the command line; set by Validate
+
+	onReady func(agents string) // is called with the address of the listener for agents; nil for none
 }
 
 // help is what --help prints beside the flags: of the program, and of each command.
@@ -274,7 +278,9 @@ func (f *flags) serve(ctx context.Context, log zerolog.Logger) error {
 			}
 			log.Info().Fields(at).Str("nats", link.shown).Int("partitions", streams.Partitions).Str("config", config.Hash()).
 				Str("summarizer", modelNames(f.models)).Str("http", mon.addr()).Str("version", version).Msg("ready")
-			if f.LogFormat == "console" {
+			if f.onReady != nil {
+				f.onReady(agentsAddr)
+			} else if f.LogFormat == "console" {
 				f.printTry(os.Stderr, os.Args[0], link.shown, mon.addr())
 			}
 		case <-ctx.Done():
