@@ -187,8 +187,8 @@ sdk-test: ## Compare model providers with their official SDKs, and test the agen
 	@for m in $(SDK_MODULES); do (cd $$m && go test $(ARGS) ./...) || exit 1; done
 
 .PHONY: clients
-clients: ## Run the example agents in Go and TypeScript; none may be left out for want of Node
-	@scripts/check-clients
+clients: ## Run agents on SDKs and other clients, none left out for want of Node, and write docs/clients.txt
+	@scripts/check-clients --write
 
 .PHONY: bench
 bench: ## Measure speed and memory in under 4 minutes (ARGS='-run pipeline -rounds 7')

@@ -85,7 +85,7 @@ func (p *provider) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.generation == p.under && !p.absent {
+	if p.generation == p.under {
 		same := true
 		for i, m := range p.sent {
 			p.bytes += len(m)
