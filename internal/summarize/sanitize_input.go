@@ -36,6 +36,7 @@ func (c *inputSanitizer) redact(s string) string {
 func SanitizeInput(ctx context.Context, in Input) (Input, error) {
 	c := &inputSanitizer{ctx: ctx, redactor: sanitize.Redactor{Work: jobWork}}
 	in.Messages = slices.Clone(in.Messages)
+	question := ""
 	for i := range in.Messages {
 		if err := ctx.Err(); err != nil {
 			return in, err
@@ -45,6 +46,9 @@ func SanitizeInput(ctx context.Context, in Input) (Input, error) {
 		for k := range m.Parts {
 			p := &m.Parts[k]
 			p.Text = c.sanitizeText(p.Text)
+			if m.Role == events.RoleUser && p.Kind == events.PartText {
+				p.Text = c.answer(question, p.Text)
+			}
 			p.Args = c.sanitizeArgs(p.Args)
 			p.Tool = c.sanitizeText(p.Tool)
 		}
@@ -52,12 +56,59 @@ func SanitizeInput(ctx context.Context, in Input) (Input, error) {
 		if c.err != nil {
 			return in, c.err
 		}
+		question = lastText(m)
 	}
 	if in.Previous != nil {
 		in.Previous = RedactSummary(in.Previous)
 	}
 	in.Focus = c.sanitizeText(in.Focus)
+	c.redactKnown(&in)
 	return in, cmp.Or(c.err, ctx.Err())
+}
+
+// answer redacts the answer to a question for a secret.
+func (c *inputSanitizer) answer(question, text string) string {
+	if c.err != nil || question == "" {
+		return text
+	}
+	text, c.err = c.redactor.Answer(c.ctx, question, text)
+	return text
+}
+
+// lastText is what an assistant ends a message with.
+func lastText(m *Message) string {
+	if n := len(m.Parts); m.Role == events.RoleAssistant && n > 0 && m.Parts[n-1].Kind == events.PartText {
+		return m.Parts[n-1].Text
+	}
+	return ""
+}
+
+// redactKnown takes out what any of the texts calls a secret where it stands without its name. The
+// parts and the previous summary are copies already.
+func (c *inputSanitizer) redactKnown(in *Input) {
+	known := c.redactor.Known()
+	if known == nil {
+		return
+	}
+	for i := range in.Messages {
+		parts := in.Messages[i].Parts
+		for k := range parts {
+			p := &parts[k]
+			p.Text, p.Tool = known.Replace(p.Text), known.Replace(p.Tool)
+			if args := known.Replace(string(p.Args)); args != string(p.Args) {
+				if p.Args = events.Raw(args); !isJSON(p.Args) {
+					p.Args = quote(secretPlace)
+				}
+			}
+		}
+	}
+	in.Focus = known.Replace(in.Focus)
+	if in.Previous != nil {
+		in.Previous.Text = known.Replace(in.Previous.Text)
+		for i := range in.Previous.Record {
+			in.Previous.Record[i].Text = known.Replace(in.Previous.Record[i].Text)
+		}
+	}
 }
 
 // jointBytes is how much of each text is looked at for a secret that goes on in the

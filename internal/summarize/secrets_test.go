@@ -155,3 +155,60 @@ func TestLLMAnyAnswer(t *testing.T) {
 		}
 	})
 }
+
+// A secret that one message names stays out of every other one, and of what a call was given; so
+// does the answer to a question for it. A word that was a password is a word elsewhere.
+func TestNamedSecretsStayOut(t *testing.T) {
+	made, token := random(61, alnum, 13)+"7q", random(62, hexed, 24)
+	in := summarize.Input{
+		Focus: "why " + made + " failed", MaxUnits: 20_000,
+		Previous: &events.Summary{Text: "## Decisions\n- try " + made + " (turn 1)\n", Record: []events.RecordLine{{Kind: events.RecordDecision, Text: "try " + made, Turns: [2]int64{1, 1}}}},
+		Messages: []summarize.Message{
+			messageOf(2, events.RoleUser, "I typed "+made+" and it failed."),
+			messageOf(2, events.RoleAssistant, "What is the password?"),
+			messageOf(3, events.RoleUser, "password="+made+" and password=development"),
+			messageOf(3, events.RoleAssistant, "The development server takes it. Please send me the API key, too."),
+			messageOf(4, events.RoleUser, "here you go: "+token),
+			{Turn: 4, Message: events.Message{Role: events.RoleAssistant, Parts: []events.Part{
+				{Kind: events.PartCall, CallID: "a", Tool: "Bash", Args: events.Raw(`{"command":"./try ` + token + `","path":"a.go"}`)},
+			}}},
+		},
+	}
+	got, err := summarize.SanitizeInput(t.Context(), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := json.Marshal([]any{got.Messages, got.Previous, got.Focus})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := string(raw); leaks(text, made) || leaks(text, token) || !strings.Contains(text, "The development server takes it.") || !strings.Contains(text, "a.go") {
+		t.Errorf("it became %s", text)
+	}
+	if in.Previous.Text != "## Decisions\n- try "+made+" (turn 1)\n" {
+		t.Error("the input was changed")
+	}
+}
+
+// An answer to another question is no secret, nor is a long one.
+func TestAnswersStay(t *testing.T) {
+	token := random(63, alnum, 16) + "8"
+	for _, c := range [][2]string{
+		{"Which build failed?", token},
+		{"I rotated the token. Which build failed?", token},
+		{"The token is rotated.", "take build " + token},
+		{"What is the token limit?", "128k"},
+		{"What is the password?", "It is in the vault."},
+		{"Is the password wrong?", "no, see commit 4f3c2a9d81b07e65aa12"},
+		{"What is the password?", strings.Repeat("I will look it up, see page "+token+". ", 9)},
+	} {
+		in := summarize.Input{Messages: []summarize.Message{messageOf(1, events.RoleAssistant, c[0]), messageOf(2, events.RoleUser, c[1])}}
+		got, err := summarize.SanitizeInput(t.Context(), in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := got.Messages[1].Parts[0].Text; text != c[1] {
+			t.Errorf("%q became %q", c, text)
+		}
+	}
+}

@@ -32,19 +32,22 @@ type state struct {
 	digest  int        // end of what digests were looked for in
 	pem     int        // end of the last private key
 	near    int        // behind the beginning of the last word that was looked around
+	weight  weight     // of that word
 	call    int        // how far the last call was read
 	phrase  int        // behind the last look for words of a wallet
 	here    int        // behind the last here-string
 	insert  int        // end of the last insertion
 	webKey  int        // end of the last key in JSON
 	verb    int        // end of the last word for a login
+	flag    int        // behind the last flag for a value
+	updated int        // behind the last condition of a statement
 	around  surroundings
 }
 
 // keyWords are what every name of a secret has a part of.
 var keyWords = []string{
 	"pass", "pwd", "psw", "pw", "psk", "secret", "token", "key", "auth", "cred", "sig", "sid", "session", "jwt", "dsn", "seed", "mnemonic", "bearer", "cookie", "webhook",
-	"connectionstring", "communit", "salt", "authentication", "keymaterial", "totp", "_pat", "adgangskode", "contrasen", "geslo", "haslo", "heslo", "jelszo", "katasandi", "kennwort", "losenord", "lozinka",
+	"connectionstring", "communit", "salt", "authentication", "keymaterial", "verifier", "license", "sessid", "totp", "_pat", "adgangskode", "contrasen", "geslo", "haslo", "heslo", "jelszo", "katasandi", "kennwort", "losenord", "lozinka",
 	"matkhau", "mdp", "parol", "parool", "salasana", "senha", "sifre", "slaptazodis", "wachtwoord", "zaporka", "clave", "jeton", "geheimnis", "segredo", "fjalekalimi", "schlussel",
 }
 
@@ -53,12 +56,17 @@ func ownUses() []ownUse {
 		{keyWords, (*finder).named},
 		{append(append([]string{}, foreign...), phrases...), (*finder).foreign},
 		{stems, (*finder).stem},
+		{tokenWords, (*finder).tokenWord},
+		{qualifiedWords, (*finder).qualified},
 		{verbs, (*finder).verb},
 		{pins, (*finder).pin},
 		{calls, (*finder).call},
 		{[]string{"<<<"}, (*finder).hereString},
 		{[]string{"echo ", "printf "}, (*finder).echo},
 		{[]string{" -p", " -pw ", " -w "}, (*finder).userAndPassword},
+		{[]string{"--value ", "--value=", "--body ", "--secret-string "}, (*finder).valueFlag},
+		{[]string{"oracle:thin:", " /user:"}, (*finder).besideUser},
+		{[]string{"where "}, (*finder).updated},
 		{[]string{"-u ", "--user ", "--user=", "--basic-auth ", "--auth ", "--creds "}, (*finder).userFlag},
 		{[]string{`send "`, `send -- "`, `sendline("`, `sendline('`}, (*finder).sent},
 		{[]string{`; name="`}, (*finder).formField},
@@ -109,6 +117,9 @@ func (f *finder) named(from, to int) {
 	if n.weight <= weak && s[n.bare:end] != "" {
 		n.weight = max(n.weight, f.spaced(&n))
 	}
+	if n.weight == noSecret && !n.flag && f.low[n.bare:end] == "secret_id" {
+		n.weight = medium // of a role; as a flag it names what is stored
+	}
 	if f.low[n.bare:end] == "signature" && (start == 0 || s[start-1] != '?' && s[start-1] != '&') {
 		n.weight = noSecret // outside a URL it proves a text, and opens nothing
 	}
@@ -117,6 +128,9 @@ func (f *finder) named(from, to int) {
 	}
 	found := len(f.found)
 	f.valueOf(&n)
+	if len(f.found) == found && n.weight >= medium {
+		f.below(n.to)
+	}
 	if len(f.found) == found {
 		f.near(n.bare, n.to, n.weight)
 	}

@@ -173,6 +173,8 @@ func TestClasses(t *testing.T) {
 		{"heldout.txt", func(string, string, string) {}},
 		{"dev-b.txt", func(class, text, got string) { t.Logf("%s: %q became %q", class, text, got) }},
 		{"heldout-b.txt", func(string, string, string) {}},
+		{"dev-c.txt", func(class, text, got string) { t.Logf("%s: %q became %q", class, text, got) }},
+		{"heldout-c.txt", func(string, string, string) {}},
 	} {
 		var ordinary, prose, alike count
 		all := classes(t, c.file, c.show)

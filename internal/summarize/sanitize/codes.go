@@ -6,7 +6,7 @@ import (
 )
 
 // pins stand before a code of a few digits.
-var pins = withCapitals([]string{
+var pins = withCapital([]string{
 	"pin", "pincode", "door code", "gate code", "access code", "alarm code", "security code", "verification code", "entry code", "unlock code", "passcode", "otp", "one-time", "use code", "enter code", "le code est", "der code ist", "el código es", "il codice è", "o código é", "de code is", "türcode", "zugangscode", "code pin", "código pin",
 	"code d'accès", "código de acceso", "código de acesso", "codice pin", "kod pin", "pinkod", "пинкод", "пин-код", "пін-код", "пінкод", "пин", "пін", "код доступа", "暗証番号", "pin码", "验证码", "密码", "핀번호", "비밀번호", "rappelpin",
 })
@@ -32,6 +32,7 @@ func (f *finder) pin(from, to int) {
 	if len(before) > 0 && notPins[strings.Trim(before[len(before)-1], "_(")] {
 		return
 	}
+	f.near(from, end, medium)
 	f.work += 48
 	stop := min(f.ahead(end, '\n', 48), len(s))
 	for i := end; i < stop; i++ {

@@ -137,8 +137,12 @@ func (f *finder) passwords(p program, args []argument) (any bool) {
 			any = f.behindSlash(a) || any
 		}
 	}
-	if _, made := p["made"]; made && len(bare) > 0 && isMade(bare[len(bare)-1].text) {
-		any = f.password(bare[len(bare)-1].span) || any
+	if _, made := p["made"]; made && len(bare) > 0 {
+		last := bare[len(bare)-1]
+		if user, rest, ok := strings.Cut(last.text, ":"); ok && simpleWord(user) {
+			last.text, last.from = rest, last.to-len(rest)
+		}
+		any = isMade(last.text) && f.password(last.span) || any
 	}
 	if _, last := p["last"]; last && len(bare) > min(1, len(p["verbs"])) {
 		any = f.password(bare[len(bare)-1].span) || any
@@ -277,11 +281,6 @@ var readers = newWordFinder([]string{
 	"vnc", "ldap", "age ", "pinentry", "luks", "env add", "config set", "api_key", "apikey", "api-key", "_key", "pw", "vpn", "ansible-vault", "ykman", "security ", "kdestroy", "rclone", "restic", "borg", "kwallet", "kdbx", "htpasswd", "read -s",
 })
 
-func reads(low string) (found bool) {
-	readers.walk([]byte(low), func(int, int, int) bool { found = true; return false })
-	return found
-}
-
 // hereString finds what a command reads that a secret is written to: cmd <<< secret.
 func (f *finder) hereString(from, to int) {
 	if from < f.state.here {
@@ -290,7 +289,7 @@ func (f *finder) hereString(from, to int) {
 	f.state.here = to + 16
 	line := f.back(from, '\n', maxCommand/2)
 	f.work += 2 * (from - line)
-	if f.tokens || !reads(f.low[line:from]) {
+	if f.tokens || !readers.matches(f.bytes[line:from]) {
 		return
 	}
 	f.given(skip(f.s, to, 2, blank))
@@ -311,14 +310,14 @@ func (f *finder) echo(from, to int) {
 	}
 	end := f.ahead(to, '\n', maxCommand/2)
 	f.work += 4 * (end - to)
-	if from > 1 && s[from-1] == '(' && s[from-2] == '<' {
-		if line := f.back(from, '\n', maxCommand/2); reads(f.low[line:from]) {
+	if from > 1 && (s[from-1] == '(' && s[from-2] == '<' || quoteByte.has(s[from-1])) { // of a command in quotes
+		if line := f.back(from, '\n', maxCommand/2); readers.matches(f.bytes[line:from]) && (s[from-1] == '(' || strings.Contains(f.low[line:from], "command")) {
 			f.given(at)
 		}
 		return
 	}
 	k := strings.IndexByte(s[to:end], '|')
-	if k < 0 || k+1 < end-to && s[to+k+1] == '|' || !reads(f.low[to+k:end]) {
+	if k < 0 || k+1 < end-to && s[to+k+1] == '|' || !readers.matches(f.bytes[to+k:end]) {
 		return
 	}
 	f.given(at)
@@ -349,7 +348,7 @@ func (f *finder) userAndPassword(from, to int) {
 	line := f.back(from, '\n', maxCommand/2)
 	before := f.low[line:from]
 	f.work += 2 * len(before)
-	if f.tokens || !strings.Contains(before, " -u") && !strings.Contains(before, "--user") && !strings.Contains(before, " -l ") && !strings.Contains(before, "-uname") || strings.Contains(before, "mkdir") || strings.Contains(before, "mysql") || strings.Contains(before, "mariadb") {
+	if f.tokens || !strings.Contains(before, " -u") && !strings.Contains(before, "--user") && !strings.Contains(before, " -l ") && !strings.Contains(before, "-uname") && !strings.Contains(before, "cn=") || strings.Contains(before, "mkdir") || strings.Contains(before, "mysql") || strings.Contains(before, "mariadb") {
 		return
 	}
 	at := skip(f.s, to, 1, equals)
@@ -418,5 +417,66 @@ func (f *finder) userFlag(_, to int) {
 		if ok && simpleWord(user) && isMade(secret) {
 			f.password(span{a.to - len(secret), a.to})
 		}
+	}
+}
+
+// valueFlag finds the value of a flag of a command that has a word for a secret.
+func (f *finder) valueFlag(from, to int) {
+	if f.tokens || from < f.state.flag {
+		return
+	}
+	f.state.flag = to + 16
+	line := f.back(from, '\n', maxCommand/2)
+	f.work += 2 * (from - line)
+	if readers.matches(f.bytes[line:from]) {
+		f.given(to)
+	}
+}
+
+// besideUser finds the password beside the name of a user: jdbc:oracle:thin:jo/secret@host,
+// /user:jo secret.
+func (f *finder) besideUser(_, to int) {
+	args, _ := f.arguments(to)
+	f.work += 2 * maxCommand
+	switch {
+	case f.tokens || len(args) == 0:
+	case f.behindSlash(args[0]):
+	case len(args) > 1 && f.s[to-len("/user:")] == '/' && isMade(args[1].text):
+		f.password(args[1].span)
+	}
+}
+
+// updated finds the value that a statement sets where a name is that of a secret.
+func (f *finder) updated(from, to int) {
+	if f.tokens || from < f.state.updated {
+		return
+	}
+	f.state.updated = to + readAgain
+	end, line := f.ahead(to, '\n', readBefore), f.back(from, '\n', readBefore)
+	f.work += 2 * (end - line)
+	named, set := f.literals(to, end), strings.Index(f.low[line:from], "set ")
+	if set < 0 || len(named) != 1 || weigh(f.s[named[0].from:named[0].to]) < medium {
+		return
+	}
+	if values := f.literals(line+set, from); len(values) == 1 {
+		f.password(values[0])
+	}
+}
+
+// below finds a secret that has the line behind the name of it for itself: "Your new token:".
+func (f *finder) below(to int) {
+	s := f.s
+	end := f.ahead(to, '\n', maxName)
+	if f.tokens || end >= len(s) || end == to || strings.TrimRight(s[to:end], " \r")[max(0, len(strings.TrimRight(s[to:end], " \r"))-1):] != ":" || strings.ContainsAny(s[to:end], "{}<>[]=\"") {
+		return
+	}
+	from := skip(s, end, 12, anySpace)
+	v := span{from, skip(s, from, maxName*2, tokenStart)}
+	f.work += v.to - end
+	if k := skip(s, v.to, 4, blank); v.from == v.to || k < len(s) && s[k] != '\n' && s[k] != '\r' {
+		return
+	}
+	if sh := shapeOf(s[v.from:v.to]); sh == opaque || sh > numbered || sh == numbered && digitsOf(s[v.from:v.to]) > 1 {
+		f.accept(v)
 	}
 }

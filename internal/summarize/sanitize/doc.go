@@ -4,6 +4,7 @@
 //	clean := sanitize.Redact(text)
 //	r := sanitize.Redactor{Work: budget} // for the texts of one job
 //	clean, err := r.Redact(ctx, text)
+//	known := r.Known()                   // replaces what was found where it stands again
 //	t := sanitize.Normalize(text)        // NFKC, invisible characters out
 //	from, to := t.Original(3, 7)         // bytes of text that t.S[3:7] comes from
 //
@@ -12,7 +13,8 @@
 // URLs, private keys and commands. At each word the rules that have it look a bounded
 // way around it. The rules are tables in rules/: those of gitleaks, which tools/gitleaks
 // writes, and our own. A text that has the shape of a secret by itself counts where a word
-// for one stands in its sentence. Tokens that are broken into lines, and what is written
+// for one stands in its sentence, and digests, ids and words with a number where a clause
+// calls them one. Tokens that are broken into lines, and what is written
 // with escapes or in an encoding, are looked through as well.
 //
 // # Guarantees
@@ -22,6 +24,7 @@
 //     to a depth of 3.
 //   - What is taken out are the bytes of the original that a secret comes from.
 //   - A redacted text has no more UTF-16 units, and redacting it again changes nothing.
+//   - A Redactor remembers 512 secrets of 128 bytes at most.
 //   - It matches forms and names, not meanings.
 //
 // # Concurrency

@@ -159,7 +159,7 @@ func (f *finder) separator(at, i int) bool {
 
 // calls end names of functions that are given a user and a password, or a key, as literals.
 var calls = []string{
-	"auth(", "auth=(", "auth = (", "auth: (", "auth: [", "auth' => ['", "login(", "connect(", "mysqli(", "pdo(", "connection(", "credential(", "credentials(", "pw_set(", "user(", "userpassword(", "wifi.begin(",
+	"auth(", "authenticate(", "auth=(", "auth = (", "auth: (", "auth: [", "auth' => ['", "login(", "connect(", "mysqli(", "pdo(", "connection(", "credential(", "credentials(", "pw_set(", "user(", "userpassword(", "wifi.begin(",
 	"securestring(", "securestring ", "wallet(", "toaccount(", "signer(", "hmac(", "hmac.new(", "fernet(", "keyspec(", ".sign(", ".encode(", ".decode(", ".verify(", "keys(", "type(", "fill(", "setkey(", "apikey(", "token(", "sethttpauth(", "secret(", "key(", "handler(", "authentication(", "hashpw(", "create_user(", "createuser(", "create_superuser(", "twilio(", "fromhex(", "from_hex(", "hex.decodestring(", "unhexlify(", "buffer.from(", "hextobytes(",
 }
 
@@ -200,7 +200,7 @@ func (f *finder) call(from, to int) {
 			f.accept(at)
 		case i == 0 && len(literals) > 1 && !f.keyed(word):
 			// the user or the host
-		case isAppPassword(text), shapeOf(text) >= mixed, shapeOf(text) >= numbered && i == len(literals)-1 && i > 0 && i < 3 && (strings.Contains(word, "auth") || strings.Contains(word, "user(")), i > 0 && word == "twilio(" && isKey(text), f.keyed(word) && shapeOf(text) >= chosen:
+		case isAppPassword(text), shapeOf(text) >= mixed, i == len(literals)-1 && i > 0 && i < 3 && (strings.Contains(word, "auth") || strings.Contains(word, "user(") || word == "login(") && (shapeOf(text) >= numbered || isOpaque(text)), i > 0 && word == "twilio(" && isKey(text), f.keyed(word) && shapeOf(text) >= chosen:
 			f.accept(at)
 		}
 	}

@@ -3,6 +3,8 @@ package sanitize
 import (
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // weight is how much a name suggests a secret value.
@@ -33,7 +35,7 @@ var nouns = map[string]weight{
 	"secretstring": strong, "otpauth": medium, "totp": medium, "cookie": weak, "pat": medium, "authorization": medium,
 	"jeton": medium, "geheimnis": medium, "segredo": medium, "secreto": medium, "schlussel": weak,
 	"key": weak, "salt": weak, "keystring": medium, "secretid": medium, "keymaterial": strong, "keycontent": strong, "bindpw": strong, "rootpw": strong, "dbpw": strong, "userpw": strong, "adminpw": strong, "credentials": medium, "creds": medium,
-	"authentication": weak, "community": weak, "rocommunity": medium, "rwcommunity": medium, "passwordconfirmation": strong,
+	"authentication": weak, "verifier": weak, "license": weak, "phpsessid": weak, "jsessionid": weak, "community": weak, "rocommunity": medium, "rwcommunity": medium, "passwordconfirmation": strong,
 }
 
 // longNouns are those that words may end in, by their last letter, the longest first.
@@ -53,7 +55,7 @@ var longNouns = func() (by [256][]string) {
 // keyed are words before "key" that make it a secret.
 var keyed = wordSet(`access account admin agent api app application auth aws azure bot client consumer crypto decryption deploy dkim
 	encrypt encryption enc function hmac host integration internal jwt license licence management master openai preshared priv private
-	provisioning read registration secret security server service shared sign signing ssh ssl storage stripe subscription tls vault webhook
+	provisioning read recovery registration secret security server service shared sign signing ssh ssl storage stripe subscription tls vault webhook
 	write wrap wrapping instrumentation aes hmac wallet wireless wpa wpa2 wpa3 wifi psk wireguard preshared signer deployer minisign age gpg pgp rsa ec routing ingestion ingest intake kaggle anthropic openrouter groq mistral sendgrid mailgun twilio datadog`)
 
 // ends may follow the noun in a name; with others it is the name of something else.
@@ -169,14 +171,25 @@ var foreign = withCapitals(strings.Fields(`contraseña contrasenya hasło jelsz�
 	密码 密碼 口令 パスワード 暗証番号 비밀번호 암호 סיסמה סיסמא كلمةالمرور मेंपासवर्ड पासवर्ड รหัสผ่าน mậtkhẩu гасло құпиясөз գաղտնաբառ პაროლი fjalëkalimi`))
 
 // phrases are those of several words.
-var phrases = withCapitals([]string{"mot de passe", "kata sandi", "mật khẩu", "كلمة المرور", "كلمة السر", "رمز عبور", "clé d'api", "clé api", "лозинка", "lozinka", "κωδικός πρόσβασης", "ключ api", "api-schlüssel", "clave api", "clave de api", "chave api", "chave de api", "chiave api", "api密钥", "api 密钥", "密钥", "apiキー", "api 키", "api키", "klucz api", "api anahtarı", "秘密鍵", "key content", "schlüsselinhalt", "秘密键"})
+var phrases = withCapital([]string{"mot de passe", "kata sandi", "mật khẩu", "كلمة المرور", "كلمة السر", "رمز عبور", "clé d'api", "clé api", "лозинка", "lozinka", "κωδικός πρόσβασης", "ключ api", "api-schlüssel", "clave api", "clave de api", "chave api", "chave de api", "chiave api", "api密钥", "api 密钥", "密钥", "apiキー", "api 키", "api키", "klucz api", "api anahtarı", "秘密鍵", "key content", "schlüsselinhalt", "秘密键"})
 
+// withCapitals are words as they stand in sentences and in headings. What is ASCII needs one form.
 func withCapitals(words []string) []string {
-	var out []string
+	out := withCapital(words)
 	for _, w := range words {
-		r := []rune(w)
-		for _, form := range []string{w, strings.ToUpper(string(r[:1])) + string(r[1:]), strings.ToUpper(w)} {
-			if form = lowered(form); !slices.Contains(out, form) {
+		if form := lowered(strings.ToUpper(w)); !slices.Contains(out, form) {
+			out = append(out, form)
+		}
+	}
+	return out
+}
+
+// withCapital are words as they stand in sentences.
+func withCapital(words []string) (out []string) {
+	for _, w := range words {
+		r, n := utf8.DecodeRuneInString(w)
+		for _, form := range []string{w, lowered(string(unicode.ToUpper(r)) + w[n:])} {
+			if !slices.Contains(out, form) {
 				out = append(out, form)
 			}
 		}

@@ -117,7 +117,7 @@ func (f *finder) candidate(at span, quoted bool) {
 	for at.from < at.to && (s[at.from] == '*' || s[at.from] == '_') {
 		at.from++
 	}
-	if at.to-at.from < 6 {
+	if at.to-at.from < 5 {
 		return
 	}
 	head := at.from
@@ -130,6 +130,11 @@ func (f *finder) candidate(at span, quoted bool) {
 	if sh := shapeOf(s[at.from:at.to]); sh > noShape {
 		f.state.around.candidates = append(f.state.around.candidates, candidate{at, sh, quoted, head, paired})
 	}
+}
+
+// named reports a text that is a secret where words say so: a digest, an id, or a word with two digits.
+func (c *candidate) named(s string) bool {
+	return c.shape > counted && (c.shape != numbered || digitsOf(s[c.from:c.to]) > 1)
 }
 
 func pairedBefore(s string) bool { return strings.HasSuffix(s, " / ") }
@@ -147,7 +152,7 @@ var stems = withCapitals(strings.Fields(`passwort kennwort passphrase passcode p
 	ລະຫັດຜ່ານ លេខសម្ងាត់`))
 
 // verbs stand before a name and a password.
-var verbs = withCapitals([]string{
+var verbs = withCapital([]string{
 	"log in", "login", "sign in", "signin", "logged in", "log on", "logon", "unlock", "decrypt", "protected with", "locked with", "authenticate", "anmelde", "melde dich", "melde mich", "einloggen", "logge dich", "logge mich", "entsperr",
 	"connecte-", "connectez-", "connecter", "me connecte", "connexion", "identifiant", "inicia sesi", "iniciar sesi", "entra con", "ingresa", "accede", "acced", "inlog", "zaloguj", "logowan", "войди", "зайди", "логин", "вход", "увійди", "logga in", "log ind", "přihlas",
 	"kirjaudu", "giriş", "登录", "登陆", "ログイン", "로그인", "سجل الدخول", "đăng nhập", "masuk", "creds", "credential", "zugangsdaten", "credenciales", "credenciais", "accesso", "inloggegevens", "user/pass", "login/pass", "username", "user name", "user ", "connect with", "connect as",
@@ -162,12 +167,22 @@ var notAfter = wordSet(`hash hashes hashing reset resets field fields policy pol
 	management service api endpoint route recovery-page attempts attempt login-page visibility toggle component hint hints complexity history cracking guess
 	wird muss soll kann darf doit peut debe puede deve deve_ moet mag must_ är_ muß wurde_ hasher utils util helper helpers module class function method`)
 
+// maxEnding bounds the letters of an ending.
+const maxEnding = 12
+
 // near looks for secrets in the sentence around the word for one.
 func (f *finder) near(from, to int, w weight) {
-	if f.tokens || w == noSecret || f.state.near == from+1 || from > 0 && inBase64.has(f.s[from-1]) || to < len(f.s) && inBase64.has(f.s[to]) {
+	if f.tokens || w == noSecret || f.state.near == from+1 && f.state.weight >= w || from > 0 && inBase64.has(f.s[from-1]) || to < len(f.s) && inBase64.has(f.s[to]) {
 		return
 	}
-	f.state.near = from + 1
+	f.state.near, f.state.weight = from+1, w
+	for last := min(len(f.s), to+maxName/2); to < last && f.s[to] >= utf8.RuneSelf; { // the ending of the word
+		r, n := utf8.DecodeRuneInString(f.s[to:])
+		if !wordRune(r) || unspaced(r) {
+			break
+		}
+		to = skip(f.s, to+n, maxEnding, letterClass)
+	}
 	if w >= medium {
 		f.adjacentDigits(from, to)
 	}
@@ -176,7 +191,7 @@ func (f *finder) near(from, to int, w weight) {
 	if len(all) == 0 {
 		return
 	}
-	other := notAfter[f.wordBehind(to)] // the sentence may be about something else
+	other := notAfter[f.wordBehind(to)] && !strings.HasPrefix(f.low[to:], " should be ") // the sentence may be about something else
 	for i := range all {
 		c := &all[i]
 		between, behind := "", c.from >= to
@@ -189,7 +204,7 @@ func (f *finder) near(from, to int, w weight) {
 			continue
 		}
 		f.work += 2 * len(between)
-		if (!other || w == strong && c.shape >= mixed && strings.ToLower(f.s[c.from:c.to]) != f.s[c.from:c.to]) && f.linked(c, between, behind, w, from) {
+		if (!other || w == strong && c.shape >= mixed && strings.ToLower(f.s[c.from:c.to]) != f.s[c.from:c.to]) && f.linked(c, between, behind, w, span{from, to}) {
 			f.accept(c.span)
 		}
 	}
@@ -240,12 +255,18 @@ var nameGap = classOf(`[ _-]`)
 
 // linked reports whether a candidate belongs to a word for a secret, by its shape and what
 // stands between the two.
-func (f *finder) linked(c *candidate, between string, behind bool, w weight, from int) bool {
+func (f *finder) linked(c *candidate, between string, behind bool, w weight, word span) bool {
 	between = strings.Replace(between, "; it", " it", 1)
-	if ends := strings.Contains(between, ". ") || strings.Contains(between, "! ") || strings.Contains(between, "; "); ends || isNamed(f.low, c.from, c.shape) {
+	if ends := strings.Contains(between, ". ") || strings.Contains(between, "! ") || strings.Contains(between, "; "); ends || !behind && isNamed(f.low, c.from, c.shape) {
 		return false
 	}
 	between = withoutParentheses(between)
+	if f.equated(c, between, behind, w, word) {
+		return true
+	}
+	if c.shape <= opaque || behind && isNamed(f.low, c.from, c.shape) {
+		return false
+	}
 	adjacent := len(between) < 24 && strings.Trim(between, " \"'`:*(=0578.>|;~\u2192\u2014\u2013-") == ""
 	code := !adjacent && strings.ContainsAny(between, "(){}=;<>[]")
 	if code && !c.quoted {
@@ -273,7 +294,7 @@ func (f *finder) linked(c *candidate, between string, behind bool, w weight, fro
 		want = random
 	case code:
 		want = mixed
-	case w == medium && behind && len(between) < 48 && c.to-c.from >= 8 && startsWithWord(f, from):
+	case w == medium && behind && len(between) < 48 && c.to-c.from >= 8 && startsWithWord(f, word.from):
 	case w == medium && adjacent && behind && c.to-c.from >= 12:
 		want = mixed
 	case w == medium && behind && c.to-c.from >= 8 && words < 8 && pinLinks[lastWord(f.low, c.from)]:
@@ -290,6 +311,129 @@ func (f *finder) linked(c *candidate, between string, behind bool, w weight, fro
 	}
 	return c.shape >= want
 }
+
+// A clause that calls a text a secret counts for more than the shape of that text: "the token of
+// the sandbox is X", "X als Passwort". Then a digest, an id, or a word with a number is one too.
+
+// Bounds of such a clause.
+const (
+	callBytes  = 90 // between the word for a secret and the text
+	callWords  = 10
+	asWordsMax = 4  // between a text and the word for a secret behind it
+	keptBefore = 40 // where the verb of a change is looked for
+)
+
+// equated reports that a clause calls a candidate a secret.
+func (f *finder) equated(c *candidate, between string, behind bool, w weight, word span) bool {
+	between = strings.Replace(between, "->", "→", 1)
+	if w < medium || len(between) > callBytes || strings.ContainsAny(between, "(){}<>[]\n\\") || w == medium && c.shape != counted && !c.named(f.s) {
+		return false
+	}
+	if w == medium && c.shape == counted { // "the token count is 40000" counts tokens
+		link := strings.Trim(between, " ")
+		return behind && (equates[link] || !strings.Contains(link, " ") && hasAny(link, particles, strings.HasSuffix))
+	}
+	if !behind {
+		first := firstWord(between)
+		return strings.Count(strings.TrimSpace(between), " ") < asWordsMax &&
+			(asWords[first] || hasAny(between, particles, strings.HasPrefix) || forWords[first] && takes[lastWord(f.low, c.from)])
+	}
+	before := strings.TrimRight(between, " \"'`*_„“«")
+	if before == "" {
+		return (w == strong && c.shape != counted || strings.Contains(f.low[word.from:word.to], "secret")) && f.closes(c)
+	}
+	if strings.Count(before, " ") >= callWords {
+		return false
+	}
+	if strings.IndexByte(":=>", before[len(before)-1]) >= 0 || hasAny(before, dashes, strings.HasSuffix) {
+		return strings.IndexByte(before, '=') == strings.LastIndexByte(before, '=')
+	}
+	if hasAny(before, particles, strings.HasSuffix) {
+		return true
+	}
+	link := strings.ToLower(before[strings.LastIndexAny(before, " ,")+1:])
+	if link == "to" { // of what was changed; in Polish a copula
+		return hasAny(f.low[max(0, c.from-callBytes-keptBefore):c.from], changes, strings.Contains)
+	}
+	return equates[link]
+}
+
+// closes reports that a clause ends behind a candidate, or a word of no Latin script.
+func (f *finder) closes(c *candidate) bool {
+	i := skip(f.s, c.to, 3, closing)
+	return i >= len(f.s) || f.s[i] == '\n' || f.s[i] >= 0xd0 || i > c.to && f.s[i-1] != ' '
+}
+
+var closing = classOf("[ \"'`.,;!?)]")
+
+// hasAny reports that a relation holds between a text and one of others.
+func hasAny(s string, all []string, holds func(s, part string) bool) bool {
+	for _, part := range all {
+		if holds(s, part) {
+			return true
+		}
+	}
+	return false
+}
+
+func digitsOf(s string) (n int) {
+	for i := range len(s) {
+		if digitClass.has(s[i]) {
+			n++
+		}
+	}
+	return n
+}
+
+var (
+	dashes  = []string{"—", "–", " -", "→"}
+	changes = []string{"set ", "chang", "updat", "rotat", "switch", " do "}
+	// takes stand before a text that is to be used for something, and forWords behind it.
+	takes    = wordSet("use using take try type enter nimm verwende utilise usa gebruik använd bruk")
+	forWords = wordSet("for für pour para per voor för til")
+	// particles join a name and its value in scripts without spaces.
+	particles = strings.Fields("是 为 為 作为 作為 当作 當作 当 成 叫 用 は が を に として なら 은 는 이 가 을 를 로 으로 को คือ")
+	// qualifiers make a word for a key or a code one for a secret.
+	qualifiers = newWordFinder(strings.Fields("api secret secrèt secrét geheim segret segred hemlig salai tajn tajem gizli секрет таємн 秘密 비밀 سر access acces accè acceso acesso accesso zugang zugriff toegang åtkomst adgang tilgang dostęp přístup доступ erişim truy akses pääsy 访问 訪問 アクセス 액세스 وصول unlock entsperr door wifi wlan wi-fi gate entry webhook واجهة"))
+	// tokenWords are words for a token, and qualifiedWords for a key or a code.
+	tokenWords     = withCapital(strings.Fields("令牌 トークン 토큰 токен жетон टोकन טוקן توكن โทเค็น パス tokenu tokenem secret_id secret-id"))
+	qualifiedWords = withCapital(strings.Fields("schlüssel nyckel nøkkel nøgle sleutel clé clef chave chiave klucz klíč kľúč ključ ключ kulcs avain anahtar κλειδί مفتاح מפתח कुंजी 密钥 密鑰 金鑰 钥匙 キー 키 khóa kunci clave code código codice codigo kod kode код コード 코드 κωδικ رمز"))
+)
+
+// tokenWord looks around a word for a token.
+func (f *finder) tokenWord(from, to int) { f.calling(from, to, true) }
+
+// qualified looks around a word for a key or a code, if a qualifier stands beside it.
+func (f *finder) qualified(from, to int) { f.calling(from, to, false) }
+
+// calling looks around a word for a secret that has any ending of its language.
+func (f *finder) calling(from, to int, plain bool) {
+	if f.tokens {
+		return
+	}
+	start, end := from, to
+	for start > max(0, from-maxName/2) && (letterClass.has(f.s[start-1]) || f.s[start-1] == '-') {
+		start--
+	}
+	for end < min(len(f.s), to+6) && letterClass.has(f.s[end]) {
+		end++
+	}
+	window := f.bytes[max(0, start-asideBytes):min(len(f.s), end+asideBytes)]
+	if start < from { // a compound
+		window = f.bytes[start:end]
+	}
+	f.work += 2 * len(window)
+	if !plain && !qualifiers.matches(window) || end < len(f.s) && strings.IndexByte("_(", f.s[end]) >= 0 {
+		return
+	}
+	if r, _ := utf8.DecodeLastRuneInString(f.s[:start]); f.s[from] >= utf8.RuneSelf && start == from && wordRune(r) {
+		return // the end of another word
+	}
+	f.near(from, end, medium)
+}
+
+// asideBytes is how far from a word for a key or code a qualifier may stand.
+const asideBytes = 24
 
 // fallbacks stand between a name and what is taken where it has no value.
 var fallbacks = map[string]bool{"||": true, "??": true, "?:": true, "or": true, "| default": true, "|default": true, "||=": true, ".unwrap_or(": true, ", default=": true}
@@ -348,8 +492,8 @@ var nameWords = wordSet(`user username login account host server machine databas
 // equates stand between a word for a password and what it is, and asWords between what it is and
 // that word. A name of something else follows other words.
 var (
-	equates = wordSet(`is was it's its be = ist lautet war est était es era é è är er on jest je это olarak use nimm now`)
-	asWords = wordSet(`as als comme como come jako som olarak är ist is`)
+	equates = wordSet(`is was were it's its be being become becomes reads = ist lautet heißt wird war sei est était es son era será é è sono são är er on je jest są brzmi to_ je byl este e είναι εἶναι это является теперь равен now ahora agora jetzt maintenant nu ora adesso olarak use nimm salasanana ay ni adalah ialah là คือ הוא היא هو هي है होगा és bitte`)
+	asWords = wordSet(`as als comme como come jako som olarak är ist is was est es é è er jest är это как в_качестве sebagai làm como per als_ da ca mint से के`)
 )
 
 // firstWord is the word that a text begins with.
@@ -407,7 +551,7 @@ func (f *finder) verb(from, to int) {
 			continue // the name of a user
 		}
 		if f.low[to-1] == ':' {
-			if c.paired && c.shape >= chosen {
+			if c.paired && c.named(f.s) {
 				f.accept(c.span)
 			}
 			continue
@@ -422,7 +566,7 @@ func (f *finder) verb(from, to int) {
 			f.accept(c.span) // LOGIN user password
 			continue
 		}
-		if c.shape == worded && (c.paired || equates[lastWord(f.low, c.from)]) || c.shape == mixed || c.shape >= chosen && (c.quoted || joined(f.low, c.from)) || c.paired && strings.ContainsAny(between, ":=") || c.shape >= chosen && (c.paired || c.quoted || joined(f.low, c.from)) {
+		if c.shape == mixed || c.named(f.s) && (c.paired || c.shape != worded && joined(f.low, c.from)) || c.shape == worded && equates[lastWord(f.low, c.from)] || c.shape >= chosen && c.quoted {
 			f.accept(c.span)
 		}
 	}

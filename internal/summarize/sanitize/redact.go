@@ -2,8 +2,10 @@ package sanitize
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"compactd/internal/events"
@@ -28,6 +30,8 @@ type Redactor struct {
 	// Work is what is left, in bytes that are looked at. Every byte of a text is
 	// looked at [MaxWork] times at most, and in ordinary text 5 to 10 times.
 	Work int
+
+	known map[string]bool // secrets found so far
 }
 
 // Redact replaces the secrets in a text. The error is that of ctx, which is looked
@@ -41,6 +45,7 @@ func (r *Redactor) Redact(ctx context.Context, s string) (string, error) {
 		if len(found) == 0 {
 			break
 		}
+		r.learn(s, found)
 		next := masked(s, found)
 		if next == s {
 			break
@@ -67,6 +72,7 @@ func (r *Redactor) Joint(ctx context.Context, a, b string) (string, string, erro
 	if err != nil {
 		return a, b, err
 	}
+	r.learn(a+b, found)
 	var first, second []span
 	for _, at := range found {
 		switch {
@@ -80,6 +86,104 @@ func (r *Redactor) Joint(ctx context.Context, a, b string) (string, string, erro
 	}
 	return masked(a, first), masked(b, second), nil
 }
+
+// Bounds of what a Redactor remembers.
+const (
+	maxKnown   = 512 // secrets
+	leastKnown = 6   // bytes
+	mostKnown  = 128
+)
+
+// learn remembers the secrets that were found in a text. A plain word is a secret where it is
+// called one, and a word elsewhere.
+func (r *Redactor) learn(s string, found []span) {
+	for _, at := range found {
+		v := s[at.from:at.to]
+		if len(r.known) == maxKnown || len(v) < leastKnown || len(v) > mostKnown || !isDistinct(v) {
+			continue
+		}
+		if r.known == nil {
+			r.known = map[string]bool{}
+		}
+		r.known[v] = true
+	}
+}
+
+// isDistinct reports a text that means nothing else where it stands again.
+func isDistinct(v string) bool {
+	if sh := shapeOf(v); sh > counted {
+		return sh != numbered || digitsOf(v) > 1
+	}
+	return len(v) >= 16 && digitsOf(v) > 1 && entropy(v) > 3 && !strings.ContainsAny(v, " \n")
+}
+
+// Known replaces the secrets found so far wherever they stand in a text; it is nil for none.
+// It holds 512 of 128 bytes at most, and its work is linear in a text.
+func (r *Redactor) Known() *strings.Replacer {
+	if len(r.known) == 0 {
+		return nil
+	}
+	all := make([]string, 0, len(r.known))
+	for v := range r.known {
+		all = append(all, v)
+	}
+	slices.SortFunc(all, func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b)) })
+	var pairs []string
+	for _, v := range all {
+		pairs = append(pairs, v, mask(v))
+	}
+	return strings.NewReplacer(pairs...)
+}
+
+// Bounds of a question for a secret and of its answer, in bytes.
+const (
+	questionBytes = 240
+	answerBytes   = 160
+)
+
+// probe has the shape of a secret: a question that makes it one is for one.
+const probe = "xK7q2ZvT9wLb"
+
+// Answer redacts a short text that answers a question for a secret: the secret alone, or
+// the secret beside a few words.
+func (r *Redactor) Answer(ctx context.Context, question, answer string) (string, error) {
+	if len(answer) > answerBytes || strings.Contains(strings.TrimSpace(answer), "\n") {
+		return answer, nil
+	}
+	question = strings.TrimSpace(question)
+	question = question[max(0, len(question)-questionBytes):]
+	named := strings.TrimRight(question, " ?？؟.。!:\"'*")
+	from := strings.LastIndexAny(named, ".!?\n") + 1
+	if named = named[from:]; !requests(question[from:]) {
+		return answer, nil
+	}
+	named += ": " + probe
+	found, err := r.secrets(ctx, named)
+	if err != nil || !slices.ContainsFunc(found, func(at span) bool { return at.to > len(named)-len(probe) }) {
+		return answer, err
+	}
+	f := newFinder(answer)
+	var given []span
+	for i := 0; i < len(answer); {
+		i = f.token(i, len(answer))
+	}
+	for _, c := range f.state.around.candidates {
+		if isDistinct(answer[c.from:c.to]) && !isNamed(f.low, c.from, c.shape) {
+			given = append(given, c.span)
+		}
+	}
+	r.Work -= f.work + len(answer)
+	r.learn(answer, given)
+	return masked(answer, given), nil
+}
+
+// requests reports a question, or a request.
+func requests(sentence string) bool {
+	return strings.ContainsAny(sentence, "?？؟") || hasAny(lowered(sentence), requestWords, strings.Contains)
+}
+
+// requestWords are stems of words in a request to hand over something.
+var requestWords = append(strings.Fields("please send give provide paste enter share need type bitte brauche schick gib nenn envoie donne fourni besoin envía manda dame dime necesito envie diga preciso mandami dammi serve stuur geef nodig skicka behöver podaj wyślij potrzeb pošli zadej пришли дай укажи введи нуж надішли gönder ver lütfen gerek 请 請 告诉 给我 發給 发给 ください 教えて 알려 주세요 보내 أرسل أعطني שלח भेज gửi kirim"), "me the")
 
 // secrets returns the parts of a text that are secrets, in order and apart.
 func (r *Redactor) secrets(ctx context.Context, s string) ([]span, error) {

@@ -8,6 +8,8 @@ type shape int
 
 const (
 	noShape  shape = iota
+	counted        // a number of 5 to 10 digits
+	opaque         // digits of a digest or an id, which only a word can call a secret
 	worded         // words with a sign between two, and a number: winter-yellow-92
 	numbered       // a word with a number of one or two digits: db1, python3
 	chosen         // a word with more digits or a sign: winter2024, pass!word
@@ -19,13 +21,24 @@ const (
 // digests and ids have no shape.
 func shapeOf(s string) shape {
 	n := len(s)
-	if n < 6 || n > maxName*2 || skip(s, 0, n, plainByte) == n || placeholder(s) {
+	if n < 5 || n > maxName*2 || placeholder(s) {
+		return noShape
+	}
+	if skip(s, 0, 11, digitClass) == n {
+		return counted
+	}
+	if letters := skip(s, 0, n, letterClass) == n; letters && n >= 10 && isTangled(s) {
+		return opaque
+	} else if n < 6 || letters || skip(s, 0, n, plainByte) == n {
 		return noShape
 	}
 	if isPassphrase(s) {
 		return worded
 	}
-	if notChosen(s) {
+	if isOpaque(s) {
+		return opaque
+	}
+	if isHex(s) || isHash(s) || notChosen(s) {
 		return noShape
 	}
 	m := mixOf(s)
@@ -50,6 +63,17 @@ func shapeOf(s string) shape {
 		return chosen
 	}
 	return numbered
+}
+
+// isTangled reports letters whose capitals begin no words.
+func isTangled(s string) bool {
+	_, _, turns := orderOf(s)
+	return 3*turns >= len(s) && !camelWords(s)
+}
+
+// isOpaque reports a UUID, or 16 hexadecimal digits and more.
+func isOpaque(s string) bool {
+	return isUUID(s) || len(s) >= 16 && len(s) <= maxName && isHex(s) && strings.Trim(s, "0123456789") != "" && entropy(s) > 2.5
 }
 
 // plainByte is in words and names; a secret has others too.
@@ -85,7 +109,7 @@ func orderOf(s string) (runs, inner, turns int) {
 
 // notChosen reports what only looks made up.
 func notChosen(s string) bool {
-	if isHex(s) || strings.Contains(s, "%s") || strings.ContainsAny(s[:len(s)-1], ",=") || strings.Contains(s, "..") || holdsVariable(s) {
+	if strings.Contains(s, "%s") || strings.ContainsAny(s[:len(s)-1], ",=") || strings.Contains(s, "..") || holdsVariable(s) {
 		return true
 	}
 	if i := strings.LastIndexByte(s, ':'); i > 0 && (isHex(strings.ReplaceAll(s, ":", "")) || skip(s, i+1, 5, digitClass) == len(s) && skip(s, 0, i, hostByte) == i) {
@@ -97,7 +121,7 @@ func notChosen(s string) bool {
 	if s[0] == '-' || s[0] == '.' || s[0] == '#' && isHex(s[1:]) || strings.ContainsAny(s, "(){}[]<>|\\;`\"'") || strings.Contains(s, "://") || strings.Contains(s, "::") || strings.Contains(s, "->") {
 		return true
 	}
-	if isHash(s) || isUUID(s) || isPathLike(s) || dashedWords(s) || wordsOnly(s) || strings.HasPrefix(s, "0x") || strings.Count(s, "/") > 1 {
+	if isPathLike(s) || dashedWords(s) || wordsOnly(s) || strings.HasPrefix(s, "0x") || strings.Count(s, "/") > 1 {
 		return true
 	}
 	if i := strings.IndexByte(s, '@'); i > 0 && strings.IndexByte(s[i:], '.') > 0 || i == 0 || i > 1 && skip(s, 0, i, pathByte) == i || i > 0 && isHash(s[i+1:]) {
@@ -165,7 +189,7 @@ func measured(low string) bool {
 }
 
 // technical are names that have digits.
-var technical = wordSet(`sha md aes des utf base node nodejs python py go java jdk jre postgres postgresql pg mysql mariadb redis mongo http https ipv oauth ed rsa
+var technical = wordSet(`gpio sha md aes des utf base node nodejs python py go java jdk jre postgres postgresql pg mysql mariadb redis mongo http https ipv oauth ed rsa
 	ecdsa secp pbkdf argon bcrypt scrypt win windows linux ubuntu debian alpine arm amd x86 cp iso rfc tls ssl ssh smtp pop imap ldap log utf8mb4 latin gcc clang
 	php ruby perl rust swift kotlin vue angular react next webpack es ecmascript html css sql sqlite oracle db2 vp h264 mp jpeg base64 base32 hs rs ps hmac
 	sha256 sha512 sha1 md5 crc xxhash murmur blake blake2b chacha poly1305 curve x25519 x509 pkcs p256 totp hotp k8s kubernetes i18n l10n a11y oauth2 openid

@@ -46,7 +46,7 @@ func isSecret(v string, w weight, how syntax) bool {
 		return false
 	}
 	low := strings.ToLower(v)
-	if idleValues[strings.Trim(low, " :.,!?*")] {
+	if idleValues[strings.Trim(low, " :.,!?*")] || m.digits+m.signs == 0 && hasAny(low, idleStems, strings.HasPrefix) {
 		return false
 	}
 	switch w {
@@ -134,12 +134,7 @@ func placeholder(v string) bool {
 			low[i] = c + 'a' - 'A'
 		}
 	}
-	found := false
-	placeFinder.walk(low, func(int, int, int) bool {
-		found = true
-		return false
-	})
-	if found {
+	if placeFinder.matches(low) {
 		return true
 	}
 	if strings.IndexByte("$%@{<[_#:?&", v[0]) >= 0 && variable.MatchString(v) {
@@ -204,6 +199,10 @@ var idleValues = wordSet(`string str text varchar char password passwort passwd 
 	passwordinput secretstr securestring pathlike prompt interactive manual passphrase credentials ask deny allow all always once unauthorized forbidden
 	failed failure ok okay error success denied accepted rejected revoked rotated verified unverified here there below above
 	contraseña contrasena senha mot kennwort пароль 密码 密碼 パスワード 비밀번호 обязателен requis requerida erforderlich obligatoire falsch`)
+
+// idleStems begin words for what is required, in many languages, and for the field of a form.
+var idleStems = strings.Fields(`oblig obrig obblig requer requir requis richiest necess erforder pflicht verplicht vereist krävs kräver påkrev påkræv pakoll vaaditt wymag povinn
+	zadej vyžad kötelező zorunlu gerekli обов обязат требу потріб задолж υποχρεωτ απαιτ campo champ feld veld pole поле необход مطلوب إلزامي נדרש חובה आवश्यक अनिवार्य 必 必須 필수 bắt wajib จำเป็น`)
 
 // proseWords are words of sentences; a phrase for a password has none of them.
 var proseWords = wordSet(`a an are at be been but by can cannot confirm contain contains could do does don't enter field for forgot from has have

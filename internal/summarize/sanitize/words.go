@@ -101,3 +101,9 @@ func (f *wordFinder) walk(text []byte, found func(last, length, word int) bool) 
 		}
 	}
 }
+
+// matches reports whether a text has one of the words.
+func (f *wordFinder) matches(text []byte) (found bool) {
+	f.walk(text, func(int, int, int) bool { found = true; return false })
+	return found
+}
