@@ -35,29 +35,38 @@ func held() (cycles, bytes uint64) {
 	return s[0].Value.Uint64(), s[1].Value.Uint64() - s[2].Value.Uint64()
 }
 
-// relief is when the collector may be forced again.
-var relief struct {
-	sync.Mutex
-	next time.Time
+// objects is how many bytes are in use, or were when the collector last looked.
+func objects() int64 {
+	s := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	metrics.Read(s)
+	return int64(s[0].Value.Uint64()) //nolint:gosec // less than the machine has
 }
 
-// Relieve reports whether the process is more than a quarter above its limit. It then lets the
-// collector run to its end first, for half of the time at most: under load, blocks that an
-// embedded server has read would gather faster than they are collected.
+// reliefStep is how much more than the collector left is there when it is forced again.
+const reliefStep = 64 << 20
+
+// relief is how much the collector left when it was forced.
+var relief struct {
+	sync.Mutex
+	left int64
+}
+
+// Relieve reports whether the process has more than its limit in use. It then lets the collector run to its
+// end first, in each [reliefStep] once: under load, blocks that an embedded server has read would gather
+// faster than they are collected.
 func Relieve() bool {
 	limit := debug.SetMemoryLimit(-1)
-	if limit == math.MaxInt64 {
-		return false
-	}
-	if _, bytes := held(); bytes <= uint64(limit)+uint64(limit)/4 {
+	if limit == math.MaxInt64 || objects() <= limit {
 		return false
 	}
 	relief.Lock()
 	defer relief.Unlock()
-	if began := time.Now(); began.After(relief.next) {
-		runtime.GC()
-		relief.next = time.Now().Add(time.Since(began))
+	now := objects()
+	if relief.left = min(relief.left, now); now < relief.left+reliefStep {
+		return true
 	}
+	runtime.GC()
+	relief.left = objects()
 	return true
 }
 

@@ -205,6 +205,7 @@ func (g *getter) accept(msg *nats.Msg) error {
 		return err
 	}
 	drop := g.take(i, lm)
+	g.line.relieve()
 	g.left -= g.line.finish(g, i, drop, max(len(lm.Data), 1))
 	g.resends, g.pause = 0, g.line.pause
 	return nil

@@ -10,6 +10,7 @@ import (
 
 	"compactd/internal/broker/jsapi"
 	"compactd/internal/broker/topology"
+	"compactd/internal/memory"
 )
 
 // ReadSubject calls fn for what filter selects of a stream from a sequence on, in
@@ -60,6 +61,7 @@ func LastOf(ctx context.Context, nc *nats.Conn, stream, filter string) (LogMessa
 // one reads a message from the leader, and tries again while there is none. It reports whether
 // the message is one of a worker, where that shows.
 func one(ctx context.Context, nc *nats.Conn, stream string, req jsapi.GetRequest) (_ LogMessage, ours bool, _ error) {
+	memory.Relieve()
 	req.NoHeader = stream != topology.OutcomesStream
 	m, err := jsapi.AwaitFromLeader(ctx, nc, stream, req)
 	if jsapi.HasCode(err, jsapi.CodeStreamNotFound) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -30,8 +31,9 @@ const (
 // fit into the server's memory are others when the next session is read. In a sweep each
 // block is read once, for everyone. See docs/adr/0032.
 type Texts struct {
-	nc    *nats.Conn
-	pause time.Duration // see firstResend
+	nc     *nats.Conn
+	pause  time.Duration // see firstResend
+	scarce atomic.Bool   // memory was short before the newest request
 
 	mu       sync.Mutex // guards the fields below, and those that getter names
 	callers  []*getter  // that have something to request
@@ -118,6 +120,7 @@ func (t *Texts) each(ctx context.Context, seqs []uint64, take func(int, LogMessa
 		return nil, err
 	}
 	defer g.sub.Unsubscribe()
+	t.relieve()
 	t.join(g)
 	defer t.leave(g)
 	err = g.run(ctx)
@@ -188,10 +191,14 @@ func (t *Texts) begin(sweep uint64) {
 	t.big /= 2 // one large text does not narrow the window for ever
 }
 
+// relieve makes room before a request: an embedded server reads up to 8 MiB around each event. The caller does
+// not hold mu.
+func (t *Texts) relieve() { t.scarce.Store(memory.Relieve()) }
+
 // window is how many reads may be in flight. The caller holds mu.
 func (t *Texts) window() int {
 	switch {
-	case memory.Relieve(): // an embedded server reads up to 8 MiB around each event
+	case t.scarce.Load():
 		return leastInFlight
 	case t.big == 0:
 		return firstInFlight
