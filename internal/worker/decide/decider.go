@@ -36,9 +36,16 @@ func New(c *compaction.Config) *Decider {
 	return &Decider{Config: c, Cache: map[events.Address]*Entry{}}
 }
 
+// largeEvent is how many bytes an event may have whose buffers are kept for the next one. Those of an event
+// take up to ten times as much.
+const largeEvent = 256 << 10
+
 // Process decides an event and applies it. It reports whether the event holds text
 // that a view may show.
 func (d *Decider) Process(e Event) (_ []compaction.Outcome, text bool) {
+	if len(e.Data) > largeEvent {
+		defer d.shrink()
+	}
 	d.Repeated = measure.Repeated{}
 	k, err := d.open(e)
 	if err != nil {
@@ -93,6 +100,9 @@ func unwieldy(o compaction.Outcome) bool {
 
 // ApplyRecorded applies an event and what was published about it before.
 func (d *Decider) ApplyRecorded(e Event, outs []compaction.Outcome) (err error) {
+	if len(e.Data) > largeEvent {
+		defer d.shrink()
+	}
 	k, err := d.open(e)
 	if err != nil {
 		return nil // as now, so then

@@ -173,14 +173,13 @@ func (d *Decider) Evict(n, bytes int) int {
 }
 
 // EvictUnused lets every ledger that is stored leave memory if none was used since the call
-// before. A session whose idleness is still to be noticed stays. What was needed to read
-// and to decide is given back too: large turns leave large buffers.
+// before. A session whose idleness is still to be noticed stays. The buffers go too.
 func (d *Decider) EvictUnused() {
 	unused := d.clock == d.seen
 	if d.seen = d.clock; !unused || d.Store == nil {
 		return
 	}
-	d.decoder, d.turn, d.next = events.Decoder{}, compaction.Turn{}, compaction.Next{}
+	d.shrink()
 	stay := map[events.Address]*Entry{} // a map that is emptied would not shrink
 	d.Weight = 0
 	for a, k := range d.Cache {
@@ -191,6 +190,11 @@ func (d *Decider) EvictUnused() {
 	}
 	d.Cache = stay
 	d.Store.Release()
+}
+
+// shrink gives back the buffers that an event was read and decided with.
+func (d *Decider) shrink() {
+	d.decoder, d.turn, d.next = events.Decoder{}, compaction.Turn{}, compaction.Next{}
 }
 
 // Sessions names at most n sessions of a tenant behind one, in order: those in memory
