@@ -62,7 +62,7 @@ func (f *flags) startEdge(ctx context.Context, log zerolog.Logger, l *link, publ
 	e := edge{}
 	e.Edge, err = agents.New(agents.Config{
 		Listen: f.Agents, Tokens: string(f.AgentsTokens), Cert: string(f.AgentsTLSCert), Key: string(f.AgentsTLSKey),
-		Origins: f.AgentsOrigin, Rate: f.AgentsRate, Version: version, Registerer: reg, Publish: publish, Read: l.read, Partitions: partitions, Limiter: w.Limiter(),
+		Origins: f.AgentsOrigin, Rate: f.AgentsRate, Version: version, Registerer: reg, Publish: publish, Read: l.answers, Partitions: partitions, Limiter: w.Limiter(),
 		Service: func() (*query.Service, error) { return w.Service(ctx) },
 		OnError: func(err error) { log.Warn().Err(err).Msg("agents") },
 	})

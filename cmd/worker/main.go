@@ -251,7 +251,7 @@ func (f *flags) serve(ctx context.Context, log zerolog.Logger) error {
 	}
 	defer closePublish()
 	w, err := worker.New(worker.Config{
-		Read: link.read, Commit: link.commit, Publish: publish, Streams: streams, Compaction: config,
+		Read: link.read, Commit: link.commit, Texts: link.texts, Answers: link.answers, Publish: publish, Streams: streams, Compaction: config,
 		Dir: f.dataOf("ledgers"), Sync: f.Durability == string(embedded.DurablePower),
 		Limiter: limit.New(limit.Config{Memory: memoryShare / requestsShare, Registerer: mon.Registerer()}),
 		Memory:  memoryShare, MaxLedgers: f.MaxLedgers, OutcomeBytes: int64(f.TenantOutcomesPerHour),
@@ -373,11 +373,12 @@ func (f *flags) priced(c *compaction.Config) (*compaction.Config, error) {
 
 // link is how this process reaches the server.
 type link struct {
-	server       *embedded.Server // nil when it is not embedded
-	read, commit *nats.Conn
-	shown        string // the address, without passwords
-	topology     topology.Config
-	closing      atomic.Bool
+	server   *embedded.Server // nil when it is not embedded
+	shown    string           // the address, without passwords
+	topology topology.Config
+	closing  atomic.Bool
+
+	read, commit, texts, answers *nats.Conn // see worker.Config
 }
 
 func (f *flags) connect(ctx context.Context, log zerolog.Logger) (*link, error) {
@@ -406,22 +407,26 @@ func (f *flags) connect(ctx context.Context, log zerolog.Logger) (*link, error) 
 		l.topology.CreateBytes = s.StreamBytes()
 	}
 	l.shown = cmp.Or(l.shown, o.Target())
-	var errs [2]error
-	l.read, errs[0] = connect.Open(ctx, o)
-	l.commit, errs[1] = connect.Open(ctx, o)
-	if err := errors.Join(errs[:]...); err != nil {
-		l.close()
-		return nil, fmt.Errorf("%w (without --nats and NATS_URL a server is embedded)", cmp.Or(errs[0], errs[1]))
+	for _, nc := range l.connections() {
+		var err error
+		if *nc, err = connect.Open(ctx, o); err != nil {
+			l.close()
+			return nil, fmt.Errorf("%w (without --nats and NATS_URL a server is embedded)", err)
+		}
 	}
 	return l, nil
+}
+
+func (l *link) connections() []**nats.Conn {
+	return []**nats.Conn{&l.read, &l.commit, &l.texts, &l.answers}
 }
 
 // close ends the connections before the server, so that none tries to come back.
 func (l *link) close() {
 	l.closing.Store(true)
-	for _, nc := range []*nats.Conn{l.read, l.commit} {
-		if nc != nil {
-			nc.Close()
+	for _, nc := range l.connections() {
+		if *nc != nil {
+			(*nc).Close()
 		}
 	}
 	if l.server != nil {

@@ -276,6 +276,16 @@ func TestSyncCases(t *testing.T) {
 		if err := schematest.Validate("sync-response", []byte(text)); err != nil {
 			t.Error(err)
 		}
+		body = `{"model":{"provider":"openai","name":"gpt-4o","context_window":100000000},"messages":[` + strings.Repeat(`{"role":"user","content":"`+strings.Repeat("word ", 600<<10)+`"},`, 3) + `{"role":"user","content":"go on"}]}`
+		status, text = e.do(defaultToken, "POST", "/v1/sessions/default/large/sync?form=messages", body)
+		var refused events.ServiceError
+		if err := events.Unmarshal([]byte(text), &refused); err != nil || status != http.StatusRequestEntityTooLarge || !strings.Contains(refused.Hint, "form parts") {
+			t.Errorf("messages of more bytes than a message: %d %.300s: %v", status, text, err)
+		}
+		if status, text = e.do(defaultToken, "POST", "/v1/sessions/default/large/sync", body); status != 200 {
+			t.Errorf("the same as parts: %d %.300s", status, text)
+		}
+		body = `{"model":{"provider":"openai","name":"gpt-4o"},"messages":[]}`
 		if status, text := e.do(acmeToken, "POST", "/v1/sessions/default/chat%2F1/sync", body); status != http.StatusForbidden {
 			t.Errorf("another tenant: %d %s", status, text)
 		}

@@ -29,6 +29,10 @@ type Config struct {
 	// Read is the connection turns come in on, Commit the one outcomes go out on.
 	// They should be two: a commit must not wait behind a backlog of turns.
 	Read, Commit *nats.Conn
+	// Texts is the connection that reads texts of histories and summaries, and Answers the one
+	// that reads what requests are answered with. Each should be one of its own: a server works off the
+	// requests of a connection in order, and reads a block of 8 MiB for each text. Default Read.
+	Texts, Answers *nats.Conn
 	// Limiter is what requests share, with those of the listener for agents. Default one with
 	// half of Memory.
 	Limiter *limit.Limiter
@@ -132,6 +136,7 @@ func New(c Config) (*Worker, error) {
 	}
 	c.Version = cmp.Or(c.Version, "dev")
 	c.Memory = cmp.Or(c.Memory, 512<<20)
+	c.Texts, c.Answers = cmp.Or(c.Texts, c.Read), cmp.Or(c.Answers, c.Read)
 	if c.Limiter == nil {
 		c.Limiter = limit.New(limit.Config{Memory: c.Memory / 2})
 	}
@@ -151,7 +156,7 @@ func New(c Config) (*Worker, error) {
 		return nil, fmt.Errorf("new worker: %w", err)
 	}
 	w := &Worker{config: c, js: js, caughtUp: make(chan struct{}), parts: partition.NewSet(js, partition.Config{
-		Read: c.Read, Commit: c.Commit, Streams: c.Streams, Compaction: c.Compaction, Owner: c.Owner, Listener: c.Listener, Limiter: c.Limiter,
+		Read: c.Read, Commit: c.Commit, Texts: c.Texts, Streams: c.Streams, Compaction: c.Compaction, Owner: c.Owner, Listener: c.Listener, Limiter: c.Limiter,
 		Dir: c.Dir, Sync: c.Sync, CheckpointEvery: c.CheckpointEvery, CheckpointEvents: c.CheckpointEvents, SnapshotEvery: c.SnapshotEvery,
 		MaxLedgers: c.MaxLedgers, MaxLedgerBytes: c.MaxLedgerBytes, Memory: c.Memory, OutcomeBytes: c.OutcomeBytes,
 		MaxAhead: c.MaxAhead, MarkerEvery: c.MarkerEvery, DrainTimeout: c.DrainTimeout,
@@ -164,7 +169,7 @@ func New(c Config) (*Worker, error) {
 
 func (w *Worker) newService() *query.Service {
 	return query.New(query.Config{
-		Read: w.config.Read, Commit: w.config.Commit, Publish: w.config.Publish, JS: w.js, Partitions: w.parts, Compaction: w.config.Compaction,
+		Read: w.config.Read, Commit: w.config.Commit, Answers: w.config.Answers, Publish: w.config.Publish, JS: w.js, Partitions: w.parts, Compaction: w.config.Compaction,
 		Limiter: w.config.Limiter, Summarizer: w.config.Summarizer, Listener: w.config.Listener, Owner: w.config.Owner, Version: w.config.Version,
 		Ready: w.Ready(), Subscribed: w.ready.Done,
 	})
@@ -229,7 +234,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	g.Go(func() error { w.parts.Run(ctx); return nil })
 	if w.config.Summarizer != nil {
 		p := jobs.Pool{
-			NC: w.config.Read, JS: w.js, Texts: w.parts.Payloads.Texts, AheadBytes: partition.JobsShare(w.config.Memory),
+			NC: w.config.Texts, JS: w.js, Texts: w.parts.Payloads.Texts, AheadBytes: partition.JobsShare(w.config.Memory),
 			Summarizer: w.config.Summarizer, Listener: &w.config.Listener, Limiter: w.config.Limiter,
 		}
 		g.Go(func() error { p.Run(ctx); return nil })

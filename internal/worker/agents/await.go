@@ -64,7 +64,9 @@ var errNoAnswer = events.NewInvalid(events.CodeTurnPending, "", "what the event 
 // while it is under way.
 func (e *Edge) erased(ctx context.Context, a events.Address, seq uint64) (*events.Erased, error) {
 	subject := events.Outcome(events.PartitionOf(a, e.config.Partitions), events.KindErased, a)
-	m, err := stream.LastOf(ctx, e.config.Read, topology.OutcomesStream, subject)
+	m, err := query.Reading(ctx, func() (stream.LogMessage, error) {
+		return stream.LastOf(ctx, e.config.Read, topology.OutcomesStream, subject)
+	})
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return nil, nil //nolint:nilnil // it is under way
 	}

@@ -74,7 +74,7 @@ func above(a events.Address) (out []events.Address) {
 
 // has reports whether the follower receives the outcomes of a session. It is for the goroutine
 // that writes.
-func (f *follower) has(ctx context.Context, a events.Address) (bool, error) {
+func (f *follower) has(a events.Address) (is bool, err error) {
 	if a == f.at {
 		return true, nil
 	}
@@ -82,7 +82,10 @@ func (f *follower) has(ctx context.Context, a events.Address) (bool, error) {
 	if ok || !f.branches {
 		return known, nil
 	}
-	is, err := belongs(ctx, f.hub.js.Conn(), f.at, a)
+	err = f.hub.reading(f.at.Tenant, func(ctx context.Context) (err error) {
+		is, err = belongs(ctx, f.hub.js.Conn(), f.at, a)
+		return err
+	})
 	if err == nil {
 		if f.family == nil || len(f.family) >= maxQueue {
 			f.family = map[string]bool{}

@@ -190,12 +190,13 @@ func (f *follower) heirs() ([]*heir, error) {
 	if !f.branches {
 		return all, nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), writeTime)
-	defer cancel()
-	branches, err := branchesOf(ctx, f.hub.js.Conn(), f.at)
-	for _, a := range branches {
-		all = append(all, &heir{at: a})
-	}
+	err := f.hub.reading(f.at.Tenant, func(ctx context.Context) error {
+		branches, err := branchesOf(ctx, f.hub.js.Conn(), f.at)
+		for _, a := range branches {
+			all = append(all, &heir{at: a})
+		}
+		return err
+	})
 	return all, err
 }
 
@@ -214,21 +215,28 @@ var errOne = errors.New("one")
 
 // next reads the first outcome of a session from a sequence on.
 func (h *hub) next(a events.Address, from uint64) (m stream.LogMessage, ok bool, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), writeTime)
-	defer cancel()
-	release, err := h.limiter.Hold(ctx, limit.CatchUps, limit.Account{Tenant: a.Tenant}, 1)
-	if err != nil {
-		return m, false, err
-	}
-	defer release()
-	err = stream.ReadSubject(ctx, h.js.Conn(), topology.OutcomesStream, "out.*.*."+a.String(), from, func(found stream.LogMessage) error {
-		m, ok = found, true
-		return errOne
+	err = h.reading(a.Tenant, func(ctx context.Context) error {
+		return stream.ReadSubject(ctx, h.js.Conn(), topology.OutcomesStream, "out.*.*."+a.String(), from, func(found stream.LogMessage) error {
+			m, ok = found, true
+			return errOne
+		})
 	})
 	if errors.Is(err, errOne) {
 		err = nil
 	}
 	return m, ok, err
+}
+
+// reading calls fn with a place for followers that read the log.
+func (h *hub) reading(tenant string, fn func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), writeTime)
+	defer cancel()
+	release, err := h.limiter.Hold(ctx, limit.CatchUps, limit.Account{Tenant: tenant}, 1)
+	if err != nil {
+		return err
+	}
+	defer release()
+	return fn(ctx)
 }
 
 // wake lets a goroutine send what is due. The caller holds the mutex of the hub.
@@ -301,9 +309,7 @@ func (f *follower) send(seq uint64, subject string, payload []byte) error {
 	if err != nil {
 		return fmt.Errorf("outcome %d: not of a session", seq)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), writeTime)
-	defer cancel()
-	is, err := f.has(ctx, at.Address)
+	is, err := f.has(at.Address)
 	if err != nil {
 		return err
 	}

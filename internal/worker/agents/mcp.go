@@ -73,7 +73,7 @@ func checkBatch(body []byte) error {
 func (e *Edge) branch(ctx context.Context, of, a events.Address) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	is, err := belongs(ctx, e.config.Read, of, a)
+	is, err := query.Reading(ctx, func() (bool, error) { return belongs(ctx, e.config.Read, of, a) })
 	if err == nil && !is {
 		err = errOtherSession
 	}
@@ -116,6 +116,13 @@ func (s *source) Ask(ctx context.Context, operation string, in, out any) error {
 }
 
 func (s *source) Compactions(ctx context.Context, fn func(*events.Compacted) error) error {
+	ctx, end := s.begin(ctx)
+	defer end()
+	_, err := query.Reading(ctx, func() (any, error) { return nil, s.compactions(ctx, fn) })
+	return err
+}
+
+func (s *source) compactions(ctx context.Context, fn func(*events.Compacted) error) error {
 	subject := events.Outcome(events.PartitionOf(s.at, s.edge.config.Partitions), events.KindCompacted, s.at)
 	return stream.ReadSubject(ctx, s.edge.config.Read, topology.OutcomesStream, subject, 1, func(m stream.LogMessage) error {
 		body, err := events.DecodeOutcome(events.KindCompacted, m.Data)

@@ -87,12 +87,9 @@ func (e *Edge) retrieve(w http.ResponseWriter, r *http.Request) error {
 	count(r, t.tenant)
 	ctx, cancel := context.WithTimeoutCause(r.Context(), query.AnswerTimeout, query.ErrBusy)
 	defer cancel()
-	release, err := limit.Of(ctx).Hold(ctx, limit.Reads)
-	if err != nil {
-		return err
-	}
-	defer release()
-	out, err := e.sidecar.Retrieve(ctx, t.mayUse, r.PathValue("hash"))
+	out, err := query.Reading(ctx, func() (*events.RetrieveResponse, error) {
+		return e.sidecar.Retrieve(ctx, t.mayUse, r.PathValue("hash"))
+	})
 	if err != nil {
 		return err
 	}

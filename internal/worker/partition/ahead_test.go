@@ -63,7 +63,7 @@ func TestReadAhead(t *testing.T) {
 	t.Parallel()
 	const sessions, rounds, textBytes = 40, 20, 1000
 	env := brokertest.Open(t, t.TempDir(), topology.Config{Partitions: 1})
-	set := NewSet(env.JS, Config{Read: env.NC, Commit: env.NC, Streams: env.Streams, Memory: 1 << 10, Limiter: limit.New(limit.Config{}), OutcomeBytes: -1, MaxAhead: 1 << 10})
+	set := NewSet(env.JS, Config{Read: env.NC, Commit: env.NC, Texts: env.NC, Streams: env.Streams, Memory: 1 << 10, Limiter: limit.New(limit.Config{}), OutcomeBytes: -1, MaxAhead: 1 << 10})
 	fenced, _, err := commit.TakeOver(t.Context(), env.NC, commit.Claim{Owner: "a"})
 	if err != nil {
 		t.Fatal(err)
@@ -153,7 +153,7 @@ func TestReadingNeedsNoProcessor(t *testing.T) {
 	t.Parallel()
 	env := brokertest.Open(t, t.TempDir(), topology.Config{Partitions: 1})
 	l := limit.New(limit.Config{})
-	set := NewSet(env.JS, Config{Read: env.NC, Commit: env.NC, Streams: env.Streams, Memory: 1 << 10, Limiter: l, OutcomeBytes: -1})
+	set := NewSet(env.JS, Config{Read: env.NC, Commit: env.NC, Texts: env.NC, Streams: env.Streams, Memory: 1 << 10, Limiter: l, OutcomeBytes: -1})
 	seq := env.Turn("s", `{"v":1,"messages":[{"role":"user","content":"x"}]}`)
 	reader := l.Begin(limit.Account{Tenant: "a"})
 	defer reader.End()

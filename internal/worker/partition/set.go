@@ -24,6 +24,7 @@ import (
 // it has too.
 type Config struct {
 	Read, Commit *nats.Conn
+	Texts        *nats.Conn // reads texts of histories
 	Streams      *topology.Streams
 	Compaction   *compaction.Config
 	Owner        string
@@ -65,7 +66,7 @@ func NewSet(js jetstream.JetStream, c Config) *Set {
 		c.MaxLedgerBytes = ledgersShare(c.Memory)
 	}
 	set := &Set{
-		config: c, js: js, Payloads: payload.NewRenderer(c.Read, payloadsShare(c.Memory)),
+		config: c, js: js, Payloads: payload.NewRenderer(c.Texts, payloadsShare(c.Memory)),
 		served:          make([]atomic.Pointer[Partition], c.Streams.Partitions),
 		assigned:        make([]atomic.Bool, c.Streams.Partitions),
 		erasedElsewhere: make([]atomic.Bool, c.Streams.Partitions),

@@ -132,11 +132,15 @@ func (s *Service) awaitMove(ctx context.Context, p *partition.Partition, a event
 
 // refusedBefore reports whether the turn of a number was refused after the last turn
 // that was taken, as the refusals say that are stored.
-func (s *Service) refusedBefore(ctx context.Context, p *partition.Partition, a events.Address, turn int64, at compaction.Seq, last events.Through) (refused bool, err error) {
+func (s *Service) refusedBefore(ctx context.Context, p *partition.Partition, a events.Address, turn int64, at compaction.Seq, last events.Through) (bool, error) {
 	if err := s.awaitCommitted(ctx, p, a, at); err != nil {
 		return false, err
 	}
-	nc, subject := s.config.Read, events.Outcome(p.ID, events.KindRejected, a)
+	return Reading(ctx, func() (bool, error) { return s.refusedSince(ctx, p.ID, a, turn, at, last) })
+}
+
+func (s *Service) refusedSince(ctx context.Context, partition int, a events.Address, turn int64, at compaction.Seq, last events.Through) (refused bool, err error) {
+	nc, subject := s.config.Answers, events.Outcome(partition, events.KindRejected, a)
 	m, err := stream.LastOf(ctx, nc, topology.OutcomesStream, subject)
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound):
@@ -159,7 +163,7 @@ func (s *Service) refusedBefore(ctx context.Context, p *partition.Partition, a e
 	if err != nil || !refused {
 		return false, orEnded(ctx, err)
 	}
-	newest, err := stream.LastOf(ctx, nc, topology.LogStream, events.Logged(p.ID, events.KindTurn, a))
+	newest, err := stream.LastOf(ctx, nc, topology.LogStream, events.Logged(partition, events.KindTurn, a))
 	if err != nil {
 		return false, orEnded(ctx, err)
 	}
@@ -179,7 +183,7 @@ func rejectionIn(data []byte) *events.Rejected {
 // numberOf is the number of a turn in the log; 0 for one that has none, -1 for one that
 // cannot be read or is gone.
 func (s *Service) numberOf(ctx context.Context, seq uint64) (int64, error) {
-	stored, err := stream.GetLog(ctx, s.config.Read, []uint64{seq})
+	stored, err := stream.GetLog(ctx, s.config.Answers, []uint64{seq})
 	if _, gone := errors.AsType[*stream.GoneError](err); gone || err == nil && len(stored) == 0 {
 		return -1, nil
 	}

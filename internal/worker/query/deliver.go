@@ -122,7 +122,7 @@ func boundID(a events.Address, k events.Kind, id string) string {
 // isCopy reports whether what the server takes an event for is that event, sent before. It is
 // an error if it is another event of the session.
 func (p *Publisher) isCopy(ctx context.Context, k events.Kind, a events.Address, seq uint64, body []byte, follows bool) (bool, error) {
-	stored, err := stream.GetLog(ctx, p.read, []uint64{seq})
+	stored, err := Reading(ctx, func() ([]stream.LogMessage, error) { return stream.GetLog(ctx, p.read, []uint64{seq}) })
 	if _, gone := errors.AsType[*stream.GoneError](err); gone {
 		return false, nil
 	}

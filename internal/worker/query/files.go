@@ -18,7 +18,7 @@ const maxPathBytes = 4 << 10
 // their paths, which are read from the log.
 func (s *Service) files(ctx context.Context, in *events.FilesRequest) (*events.FilesResponse, error) {
 	out := &events.FilesResponse{V: events.Version, Files: []events.File{}, Page: max(in.Page, 1), Pages: 1}
-	o := &originals{nc: s.config.Read, address: in.Address()}
+	o := &originals{nc: s.config.Answers, address: in.Address()}
 	var all []compaction.FileUsage
 	if _, _, err := s.inspect(o.address, func(l *compaction.Ledger) {
 		if out.Known = l.HasTurns(); out.Known {

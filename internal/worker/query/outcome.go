@@ -42,29 +42,34 @@ func (s *Service) outcome(ctx context.Context, in *events.OutcomeRequest) (*even
 		out.Kind = events.KindTurn
 		return out, nil
 	}
-	e, err := s.eventAt(ctx, a, in.Seq)
+	return Reading(ctx, func() (*events.OutcomeResponse, error) { return out, s.readOutcome(ctx, p.ID, a, out) })
+}
+
+// readOutcome adds what is stored about an event.
+func (s *Service) readOutcome(ctx context.Context, partition int, a events.Address, out *events.OutcomeResponse) error {
+	e, err := s.eventAt(ctx, a, out.Seq)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	out.Kind = e.kind
-	body, _, err := s.answerTo(ctx, p.ID, events.KindRejected, a, e)
+	body, _, err := s.answerTo(ctx, partition, events.KindRejected, a, e)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if r, ok := body.(*events.Rejected); ok {
 		out.Accepted = !events.Codes[r.Code].Rejects
 		out.Code, out.Message, out.Hint, out.Expected = r.Code, r.Message, r.Hint, r.Expected
-		return out, nil
+		return nil
 	}
 	if e.kind == events.KindTurn || e.kind == events.KindEnd {
-		return out, nil
+		return nil
 	}
-	body, stored, err := s.answerTo(ctx, p.ID, events.KindCompacted, a, e)
+	body, stored, err := s.answerTo(ctx, partition, events.KindCompacted, a, e)
 	if c, ok := body.(*events.Compacted); ok {
 		entry := c.Entry(stored.UnixMilli())
 		out.Compaction = &entry
 	}
-	return out, err
+	return err
 }
 
 // published is an event of the log.
@@ -76,7 +81,7 @@ type published struct {
 
 // eventAt returns the event of a session at a sequence.
 func (s *Service) eventAt(ctx context.Context, a events.Address, seq uint64) (published, error) {
-	stored, err := stream.GetLog(ctx, s.config.Read, []uint64{seq})
+	stored, err := stream.GetLog(ctx, s.config.Answers, []uint64{seq})
 	if err != nil {
 		return published{}, orEnded(ctx, err)
 	}
@@ -93,7 +98,7 @@ var errFound = errors.New("found")
 // answerTo returns the outcome of a kind that answers an event, and when it was stored; nil
 // where there is none. Mostly it is the newest one.
 func (s *Service) answerTo(ctx context.Context, partition int, k events.Kind, a events.Address, e published) (body any, stored time.Time, err error) {
-	nc, subject := s.config.Read, events.Outcome(partition, k, a)
+	nc, subject := s.config.Answers, events.Outcome(partition, k, a)
 	answers := func(m stream.LogMessage) bool {
 		b, err := events.DecodeOutcome(k, m.Data)
 		if err != nil || !events.Answers(b).Is(e.Cause) { // or of a version that this one cannot read

@@ -55,9 +55,9 @@ func (s *Service) recall(ctx context.Context, in *events.RecallRequest) (any, er
 	}
 }
 
-// reading calls fn with a place for an answer that reads the log. The session that this one branched off is read
+// Reading calls fn with a place for an answer that reads the log. The session that this one branched off is read
 // without one: an operation holds no place that its own later steps wait for.
-func reading[A any](ctx context.Context, fn func() (A, error)) (A, error) {
+func Reading[A any](ctx context.Context, fn func() (A, error)) (A, error) {
 	return held(ctx, limit.Of(ctx), limit.Reads, fn)
 }
 
@@ -73,7 +73,7 @@ func (s *Service) turn(ctx context.Context, o *originals, in *events.RecallReque
 			return out, err
 		}
 	}
-	return reading(ctx, func() (*events.RecallResponse, error) {
+	return Reading(ctx, func() (*events.RecallResponse, error) {
 		return o.turn(ctx, in, min(maxAnswerBytes, connect.MaxPayload(s.config.Read)-answerMargin))
 	})
 }
@@ -83,7 +83,7 @@ func (s *Service) search(ctx context.Context, o *originals, in *events.RecallReq
 	out = &events.SearchResponse{V: events.Version, Known: o.known, Hits: []events.Hit{}}
 	rest := *in
 	if in.Ancestor == "" {
-		out, err = reading(ctx, func() (*events.SearchResponse, error) { return o.search(ctx, in) })
+		out, err = Reading(ctx, func() (*events.SearchResponse, error) { return o.search(ctx, in) })
 		if err != nil || out.Before != nil || o.parent == nil {
 			return out, err
 		}
@@ -157,7 +157,7 @@ type originals struct {
 // another one branched off it.
 func (s *Service) originals(ctx context.Context, in *events.RecallRequest) (*originals, error) {
 	a := in.Address()
-	o := &originals{nc: s.config.Read, address: a}
+	o := &originals{nc: s.config.Answers, address: a}
 	p, at, err := s.inspect(a, func(l *compaction.Ledger) {
 		o.known, o.format, o.seqs, o.parent = l.HasTurns(), l.Format(), l.TurnSeqs(), l.ForkedFrom()
 	})

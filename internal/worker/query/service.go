@@ -48,9 +48,10 @@ var (
 // errOtherTenant: permissions on subjects hold for what is requested.
 var errOtherTenant = errors.New("the request names another tenant than its subject")
 
-// Config describes a [Service]. All fields but Limiter and Summarizer are required.
+// Config describes a [Service]. All fields but Publish, Limiter and Summarizer are required.
 type Config struct {
 	Read, Commit *nats.Conn
+	Answers      *nats.Conn // reads what answers need
 	Publish      *nats.Conn // of a user that may publish what agents publish; nil is Read
 	JS           jetstream.JetStream
 	Partitions   *partition.Set
@@ -85,7 +86,7 @@ func New(c Config) *Service {
 		s.limiter = limit.New(limit.Config{})
 	}
 	var err error
-	if s.publisher, err = NewPublisher(cmp.Or(c.Publish, c.Read), c.Read, c.Partitions.Count(), func(err error) { s.retrying(-1, "publish", err) }); err != nil {
+	if s.publisher, err = NewPublisher(cmp.Or(c.Publish, c.Read), c.Answers, c.Partitions.Count(), func(err error) { s.retrying(-1, "publish", err) }); err != nil {
 		s.retrying(-1, "publish", err) // of options that are constant
 	}
 	s.syncer = syncs.New(host{s}, c.Compaction)
@@ -166,10 +167,19 @@ func (s *Service) encode(ctx context.Context, out any) (_ []byte, err error) {
 		return nil, err
 	}
 	if most := connect.MaxPayload(s.config.Read); len(data) > most {
-		return nil, events.NewInvalid(events.CodeTooLarge, "", fmt.Sprintf("a page with one value of it has %d bytes, more than the %d that the server takes", len(data), most))
+		return nil, tooLarge(out, len(data), most)
 	}
 	limit.Of(ctx).Rest() // a slow reader may follow
 	return data, nil
+}
+
+// tooLarge refuses an answer of more bytes than a message may have.
+func tooLarge(out any, bytes, most int) error {
+	e := refusalOf(events.CodeTooLarge, fmt.Sprintf("the answer has %d bytes, more than the %d of a message", bytes, most), "Raise max_payload of the server: one value is larger than a page.")
+	if _, synced := out.(*events.SyncResponse); synced {
+		e.Hint = "Send the same sync with the form parts, which repeats no message that you have; this one was recorded."
+	}
+	return e
 }
 
 // anyWorker is the partition of a request that any worker answers.
@@ -229,7 +239,7 @@ func (s *Service) run(ctx context.Context, o *Operation, c *call) (out any, err 
 	if o.steps {
 		return c.answer(limited)
 	}
-	return reading(limited, func() (any, error) { return c.answer(limited) })
+	return Reading(limited, func() (any, error) { return c.answer(limited) })
 }
 
 // recovered makes an error of a panic.
