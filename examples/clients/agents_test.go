@@ -34,6 +34,7 @@ var agents = map[string]func(t *testing.T) (command []string, lacks string){
 // Every agent publishes 24 turns, takes the outcomes, requests what it missed, and holds
 // a history that is valid and shorter than what it published.
 func TestAgents(t *testing.T) {
+	t.Parallel()
 	for name := range strings.SplitSeq(*need, ",") {
 		if name != "" && name != "httpx" && agents[name] == nil {
 			t.Errorf("-need %s: there is no such agent", name)
@@ -60,6 +61,7 @@ func TestAgents(t *testing.T) {
 // An agent whose message ids are copied on their way ends with an error at the first
 // turn that was not stored; it does not go on without it.
 func TestCopiedIDs(t *testing.T) {
+	t.Parallel()
 	url := agenttest.Compactd(t)
 	nc, err := nats.Connect(url)
 	must(t, err)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"flag"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -61,8 +62,13 @@ func (w *worker) kill() {
 // programs is a directory for what is built once for all tests.
 var programs string
 
+// Agents wait more than they work: they run side by side, whatever the processors are.
 func TestMain(m *testing.M) {
-	var err error
+	flag.Parse()
+	err := flag.Set("test.parallel", "6")
+	if err != nil {
+		panic(err)
+	}
 	if programs, err = os.MkdirTemp("", "compactd-clients-"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -92,6 +98,7 @@ func buildWorker(t *testing.T) string {
 // An agent in 45 lines of Python, without any package, makes 60 steps of 700 tokens each in a
 // window of 16,384: no call is refused, also when the worker is killed and started again.
 func TestFit(t *testing.T) {
+	t.Parallel()
 	lacksPython(t)
 	text, err := os.ReadFile("../python/fit.py")
 	must(t, err)
@@ -177,6 +184,7 @@ func lacksPython(t *testing.T) {
 // The same in a fleet of three: the workers are killed one after the other, the last of them is
 // the agent's own and comes back.
 func TestFitFleet(t *testing.T) {
+	t.Parallel()
 	lacksPython(t)
 	broker, err := embedded.Start(embedded.Config{Dir: t.TempDir(), Listen: "-1"})
 	must(t, err)

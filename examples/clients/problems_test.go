@@ -68,6 +68,7 @@ func outside(t *testing.T, args []string, env ...string) (string, error) {
 // Without a worker the agent in Python sends its own history, and does not ask in a loop. A
 // refusal of its provider ends it with the words of the provider.
 func TestFitWithoutWorker(t *testing.T) {
+	t.Parallel()
 	lacksPython(t)
 	for _, w := range failures(t) {
 		t.Run(w.name, func(t *testing.T) {
@@ -119,6 +120,7 @@ console.log(JSON.stringify({ sent, problems, shorter: shorter ?? null }));
 // The class in JavaScript never throws: what it returns is the history itself, each problem is
 // reported once, and there is no shorter history for a refused call.
 func TestConversationWithoutWorker(t *testing.T) {
+	t.Parallel()
 	lacksNode(t)
 	for _, w := range failures(t) {
 		t.Run(w.name, func(t *testing.T) {
@@ -168,6 +170,7 @@ console.log(JSON.stringify(has));
 
 // An agent that edits messages behind its last answer is understood: the session has the edit.
 func TestConversationEdited(t *testing.T) {
+	t.Parallel()
 	lacksNode(t)
 	_, at := newWorker(t, buildWorker(t), "--listen", "127.0.0.1:-1")
 	out, err := outside(t, []string{"node", "--input-type=module", "-e", edited}, "SYNC=http://"+at+"/v1/sessions/default/edited/sync")

@@ -38,6 +38,7 @@ func python(t *testing.T, need string, modules ...string) string {
 // The Python package passes its own tests: the exchanges of clients/conformance through each of its
 // transports, none left out.
 func TestPythonPackage(t *testing.T) {
+	t.Parallel()
 	path := python(t, "httpx", "httpx")
 	cmd := exec.CommandContext(t.Context(), path, "-B", "-W", "error::ResourceWarning", "-m", "unittest", "discover", "-s", "../../clients/python/tests")
 	cmd.Env = append(os.Environ(), "PYTHONPATH=../../clients/python/src")
@@ -74,6 +75,7 @@ assert any(name.endswith("py.typed") for name, _ in names(f"again/{wheel}"))
 // The package is built without a network, and installed into an environment without any other. An
 // agent on the lines of its README makes twenty calls there; its SDK needs httpx of the system.
 func TestPythonWheel(t *testing.T) {
+	t.Parallel()
 	path := python(t, "httpx", "httpx", "setuptools", "wheel", "pip")
 	dir := t.TempDir()
 	must(t, os.CopyFS(filepath.Join(dir, "source"), os.DirFS("../../clients/python")))

@@ -103,6 +103,7 @@ func (s *seen) sdk(c client.FitterConfig, at, token, session string) *http.Clien
 // A worker that is killed, and one that is stopped, cost an agent no call, also with a full window.
 // It is used again once it is back.
 func TestTransportOutages(t *testing.T) {
+	t.Parallel()
 	for _, outage := range []struct {
 		name        string
 		begin, end  func(*worker)
@@ -155,6 +156,7 @@ func signalled(s syscall.Signal) func(*worker) {
 // A wrong token is one callback and three requests. A call that is aborted while a worker is
 // requested ends at once, and the provider does not get it.
 func TestTransportRefused(t *testing.T) {
+	t.Parallel()
 	_, at := newWorker(t, buildWorker(t), "--listen", "127.0.0.1:-1")
 	p := &agenttest.Strict{Format: events.OpenAI, Model: "gpt-4"}
 	provider := httptest.NewServer(p)
@@ -178,6 +180,7 @@ func TestTransportRefused(t *testing.T) {
 // An agent edits its history, loses its memory, and shares the session with agents of its own: no
 // call is refused, and no call has messages of two agents.
 func TestTransportLife(t *testing.T) {
+	t.Parallel()
 	_, at := newWorker(t, buildWorker(t), "--listen", "127.0.0.1:-1")
 	p := &agenttest.Strict{Format: events.OpenAI, Model: "gpt-4"}
 	mixed := 0
