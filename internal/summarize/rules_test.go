@@ -157,3 +157,49 @@ func TestRulesOfOneMessage(t *testing.T) {
 		}
 	}
 }
+
+// A rule is one by the grammar of its sentence: true rules in many languages are found, and facts
+// are none. The held out halves are of the same author, and no code was written for their cases.
+func TestRulesByGrammar(t *testing.T) {
+	for _, half := range []string{"", "_held"} {
+		t.Run("half"+half, func(t *testing.T) {
+			rules, lost := sentencesLost(t, "rules"+half+".txt")
+			atMost(t, "rules lost", lost, rules, 4)
+			facts, taken := sentencesTaken(t, "facts"+half+".txt")
+			atMost(t, "facts taken", taken, facts, 15)
+		})
+	}
+	plain, taken := sentencesTaken(t, "plain.txt")
+	atMost(t, "plain sentences taken", taken, plain, 4)
+}
+
+// atMost logs a figure, and fails where it is more than a share of all.
+func atMost(t *testing.T, what string, n, all, percent int) {
+	t.Helper()
+	t.Logf("%s: %d of %d", what, n, all)
+	if n*100 > all*percent {
+		t.Errorf("%s: %d of %d, want at most %d %%", what, n, all, percent)
+	}
+}
+
+// sentencesLost counts the rules of a corpus, one a line, and those that are not found.
+func sentencesLost(t *testing.T, file string) (all, lost int) {
+	for _, l := range corpusLines(t, "attached/testdata/"+file) {
+		if all++; len(rulesOf(l)) == 0 {
+			lost++
+			t.Logf("lost: %s", l)
+		}
+	}
+	return all, lost
+}
+
+// sentencesTaken counts sentences that are no rules, one a line, and those that are taken for one.
+func sentencesTaken(t *testing.T, file string) (all, taken int) {
+	for _, l := range corpusLines(t, "attached/testdata/"+file) {
+		if all++; len(rulesOf(l)) > 0 {
+			taken++
+			t.Logf("taken: %s", l)
+		}
+	}
+	return all, taken
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"compactd/internal/events"
 	"compactd/internal/events/toolcall"
@@ -199,7 +200,7 @@ func (d *Digest) note(s string) {
 
 // isRule reports a sentence of a user that is a rule.
 func isRule(s string) bool {
-	if strings.HasSuffix(s, "?") || len(s) < 10 {
+	if r, _ := utf8.DecodeLastRuneInString(s); strings.ContainsRune("?？؟", r) || len(s) < 10 {
 		return false
 	}
 	return snippet.IsRule(snippet.Head(s, phraseBytes))
