@@ -12,6 +12,9 @@ import (
 // foreign returns where in a line the text of others begins, -1 for nowhere: all behind it is
 // attached.
 func (c *splitter) foreign(s string) int {
+	if c.pointsBelow(s) {
+		return len(s)
+	}
 	if strings.HasSuffix(s, ":") && isOwnLabel(strings.TrimRight(s, ":* ")) {
 		return foreignTag(s, c.closers)
 	}

@@ -17,7 +17,9 @@ type Part struct {
 // Split returns the parts of a message of a user.
 func Split(s string) []Part {
 	c := newSplitter(s)
+	c.at = c.answered()
 	c.lines()
+	c.disown()
 	return c.parts()
 }
 
@@ -125,11 +127,22 @@ func (c *splitter) lines() {
 	}
 }
 
-// parts puts the spans in order, with what is between them.
-func (c *splitter) parts() []Part {
+// disown takes from the user the words of a program, and those that the user has a question about.
+func (c *splitter) disown() {
 	if c.total > maxOwn {
 		c.own = nil
 	}
+	for i, x := range c.own {
+		text := strings.TrimSpace(c.s[x.from:x.to])
+		if isProgram(text) || i > 0 && i == len(c.own)-1 && judged.MatchString(lowered(text)) {
+			c.own = nil
+			return
+		}
+	}
+}
+
+// parts puts the spans in order, with what is between them.
+func (c *splitter) parts() []Part {
 	var out []Part
 	kept := 0
 	add := func(text string, own bool) {

@@ -20,8 +20,8 @@ var (
 	attribution = regexp.MustCompile(`^(?:[—–―~]|--)\s?\S`)
 	// listItem begins an item of a list.
 	listItem = regexp.MustCompile(`^(?:[-*+•·‣]|\(?\d{1,2}[.)]|\(?[a-z][.)])\s+(?:\[[ xX]\]\s+)?`)
-	// emphasis may stand around a word at the beginning of a line.
-	emphasis = regexp.MustCompile(`^(?:\*{1,3}|_{1,3}|¡|¿|@|#?\(|…|\.{3})?`)
+	// emphasis may stand around a word at the beginning of a line, and a command before it.
+	emphasis = regexp.MustCompile(`^(?:\*{1,3}|_{1,3}|¡|¿|@|#?\(|…|\.{3}|/[a-z][\w-]*\s)?`)
 	// quotedWord is a name in quotation marks that begins a sentence.
 	quotedWord = regexp.MustCompile(`^["“„«「]\s?[^\s"”“»」:,]+(?: [^\s"”“»」:,]+)?\s?["”“»」]\s?`)
 	// counted is a line that begins with a number which counts something.

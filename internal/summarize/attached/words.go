@@ -84,6 +84,13 @@ var voices = snippet.Set(`i i'm i'd i'll i've we we're we'd we'll we've you you'
 	eu você por faça adicione corrija escreva leia mas e não nunca sempre sim obrigado io puoi per fai aggiungi correggi scrivi leggi ma e non mai sempre sì grazie ik jij kun alsjeblieft maak voeg schrijf lees maar en niet nooit altijd ja nee
 	proszę możesz zrób dodaj napraw napisz przeczytaj ale i nie nigdy zawsze tak пожалуйста ты можешь сделай добавь исправь напиши прочитай но и не никогда всегда да нет lütfen yap ekle düzelt yaz oku ama ve`)
 
+// requests begin an order to the agent in the languages and scripts that voices has no verbs of.
+var requests = snippet.NewPhrases(
+	"shorten", "translate", "korrigier*", "beheb*", "reparier*", "implementier*", "erstell*", "erweiter*", "corrig*", "répar*", "rends", "mets", "passe", "change*", "enlève*", "ajout*", "implément*", "arregl*", "implement*", "añad*", "cre(a|e|i)", "consert*", "corrij*", "adicion*", "aggiust*", "sistema", "aggiung*", "herstel*", "repareer",
+	"napraw*", "popraw*", "zaimplement*", "исправ*", "почин*", "добав*", "реализу*", "виправ*", "додай*", "поправ*", "oprav*", "přid*", "poprav*", "dodaj*", "javíts*", "adaug*", "repar*", "διόρθω*", "πρόσθε*", "düzelt*", "rätta", "lägg", "fiks*", "legg", "tilføj", "korjaa", "lisää",
+	"修复", "修改", "修正", "添加", "增加", "实现", "优化", "重构", "写一", "直して", "追加して", "実装して", "作って", "고쳐", "수정해", "추가해", "만들어", "أصلح", "أضف", "תקן", "הוסף", "ठीक कर*", "जोड़*", "sửa", "thêm", "perbaiki", "tambahkan", "แก้", "เพิ่ม",
+)
+
 // foreigners are words for text of others, and for those who speak in it.
 var foreigners = snippet.Set(`file files document documents doc page pages article mail email e-mail message messages mails result results output outputs observation response reply answer answers content contents context text
 	log logs warning warn info debug error stdout stderr trace traceback exception notification alert resource source sources reference references quote excerpt snippet clipboard screenshot attachment attachments attached transcript
@@ -172,7 +179,8 @@ func hasVoice(s string) bool {
 			return true
 		}
 	}
-	return snippet.Matches(snippet.Lowered(s), snippet.RuleWords)
+	lower := snippet.Lowered(s)
+	return snippet.Matches(lower, requests) || snippet.Matches(lower, snippet.RuleWords)
 }
 
 // presentingTitle reports words that begin as a title does, though they hold a verb.
@@ -218,6 +226,8 @@ var mentions = []*regexp.Regexp{
 	regexp.MustCompile(`(?:this|that|the|diese[rs]?|der|die|das|cette|ce|la|le|esta|este|essa|esse|questa|deze|die) (?:` + texts + `)(?: \p{L}+){0,3} (?:means?|about|for|bedeutet|signifie|dire|significa|betekent)(?:$|[^\p{L}])|(?:bedeutet|heißt|signifie|significa|betekent|quiere decir|quer dizer|vuol dire) (?:diese[rs]?|der|die|das|cette|ce|la|le|esta|este|essa|esse|questa|deze|die) (?:` + texts + `)`),
 	// "the document demands that you do this"
 	regexp.MustCompile(`(?:^|[^\p{L}])(?:` + texts + `|` + documents + `) (?:\p{L}+ly )?(?:demands|wants|asks|tells|insists|instructs|orders|suggests|recommends|requests|urges|verlangt|fordert|will|empfiehlt|demande|exige|veut|recommande|pide|exige|quiere|recomienda|pede|exige|quer|recomenda|chiede|vuole|eist|vraagt)(?:$|[^\p{L}])`),
+	// "From the manual, page 12.", alone on its line
+	regexp.MustCompile(`^(?:from|aus|du|dal|del|da|do|uit) (?:the |our |dem |der |unserem |het )?(?:` + documents + `)(?:, \p{L}+\.? ?\d+)?[.:]?$`),
 	// "I opened CONTRIBUTING.md just now.", alone on its line
 	regexp.MustCompile(`^(?:i|we|i've|we've|i have|we have|ich habe|j'ai|he|ho|eu|ik heb) (?:just |now |also |gerade |soeben )?(?:opened|read|found|got|received|saw|seen|came across|looked at|looked into|geöffnet|gelesen|bekommen|ouvert|lu|reçu|abierto|leído|recibido|abri|li|recebi|aperto|letto|ricevuto)(?: \S+){0,3} (?:` + documents + `)(?: \S+){0,4}[.:!]?$|^ich habe (?:\S+ ){0,3}(?:` + documents + `)(?: \S+){0,3} (?:geöffnet|gelesen|bekommen)[.:!]?$`),
 }

@@ -7,7 +7,6 @@ import (
 
 	"compactd/internal/events"
 	"compactd/internal/summarize"
-	"compactd/internal/summarize/attached"
 	"compactd/internal/summarize/claim"
 	"compactd/internal/summarize/snippet"
 )
@@ -54,7 +53,7 @@ func approvals(in *summarize.Input) []meaning {
 				question = p.Text[max(0, len(p.Text)-maxQuestion):]
 			case m.Role == events.RoleUser:
 				text, _ := UserText(p.Text)
-				own, _ := attached.Own(text)
+				own, _ := ownText(m, text)
 				for s := range snippet.Sentences(own) {
 					s = snippet.Head(s, phraseBytes)
 					if lower := snippet.Lowered(s); snippet.Matches(lower, approving) && !snippet.Matches(lower, negations) && len(out) < maxPhrases {

@@ -9,7 +9,6 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/events/toolcall"
 	"compactd/internal/summarize"
-	"compactd/internal/summarize/attached"
 	"compactd/internal/summarize/snippet"
 )
 
@@ -164,7 +163,7 @@ func (d *Digest) user(m *summarize.Message) {
 		}
 	}
 	text := snippet.WithoutData(strings.Join(texts, "\n"))
-	own, all := attached.Own(text)
+	own, all := ownText(m, text)
 	l := Line{Text: text, Turns: [2]int64{m.Turn, m.Turn}}
 	switch {
 	case own == "":

@@ -1,10 +1,14 @@
 package extract
 
 import (
+	"bytes"
+	"regexp"
 	"strings"
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/summarize"
+	"compactd/internal/summarize/attached"
 	"compactd/internal/summarize/snippet"
 )
 
@@ -97,6 +101,22 @@ func UserText(s string) (text, summary string) {
 	}
 	b.WriteString(s[kept:])
 	return strings.TrimSpace(b.String()), summary
+}
+
+// machineName is the member "name" of a message that a program wrote.
+var machineName = regexp.MustCompile(`(?i)(?:^|[^a-z])(?:bot|agent|subagent|tool|system|assistant|ai|llm|hook|ci|function|linter|scanner|runner|orchestrator|supervisor)(?:$|[^a-z])`)
+
+// ownText returns the words of the user alone in the text of m, and whether they are all there
+// is. A message with the name of a program has none.
+func ownText(m *summarize.Message, text string) (own string, all bool) {
+	if bytes.Contains(m.Raw, []byte(`"name"`)) {
+		for name, v := range events.Members(m.Raw) {
+			if s, _ := events.Text(v); name == "name" && machineName.MatchString(s) {
+				return "", text == ""
+			}
+		}
+	}
+	return attached.Own(text)
 }
 
 func isInjected(name string) bool {

@@ -1,0 +1,75 @@
+package attached
+
+import (
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"compactd/internal/summarize/snippet"
+)
+
+// isProgram reports words that a program wrote.
+func isProgram(s string) bool {
+	lower := snippet.Lowered(s)
+	return snippet.Matches(lower, programWords) && (program.MatchString(lower) || reported.MatchString(lower) && addressed.MatchString(lower))
+}
+
+// maxPointer is the length of the longest line that points to the text below it, in runes.
+const maxPointer = 80
+
+// maxDeictic is how many words a line has at most that names its text by "this" alone.
+const maxDeictic = 9
+
+// pointsBelow reports a first paragraph of one short line that points to the text below it.
+func (c *splitter) pointsBelow(s string) bool {
+	if len(c.own) > 0 || !c.gap() || c.ahead() == nil || utf8.RuneCountInString(s) > maxPointer {
+		return false
+	}
+	lower := strings.Trim(lowered(s), " .:!?：。！？…")
+	switch {
+	case pointer.MatchString(lower):
+		return true
+	case strings.HasSuffix(s, "?") || strings.HasSuffix(s, "？"):
+		if opinion.MatchString(lower) {
+			return true
+		}
+	case told.MatchString(lower):
+		return !self.MatchString(lower)
+	}
+	return len(strings.Fields(lower)) <= maxDeictic && deictic.MatchString(lower) && !worked.MatchString(lower) && !snippet.IsRule(s)
+}
+
+// answered returns the line with the user's words in a message of a program whose form has a
+// place for them, 0 for none: an answer to a question of the agent, a request below the state
+// of an editor. The last such place counts, since the text before it may hold one.
+func (c *splitter) answered() int {
+	if len(c.all) == 0 {
+		return 0
+	}
+	switch head := c.all[0].text; {
+	case questionResult.MatchString(head):
+		for i := range c.all[:min(len(c.all), answerLines)] {
+			if ownElement.MatchString(c.all[i].text) {
+				return i
+			}
+		}
+	case head == editorState:
+		for i := len(c.all) - 1; i > 0; i-- {
+			if requestBelow.MatchString(c.all[i].text) {
+				return i + 1
+			}
+		}
+	}
+	return 0
+}
+
+const (
+	editorState = "# Context from my IDE setup:"
+	answerLines = 5
+)
+
+var (
+	questionResult = regexp.MustCompile(`^\[(?:attempt_completion|ask_followup_question|plan_mode_respond|new_task)(?: for '.*')?\] Result:$`)
+	ownElement     = regexp.MustCompile(`^<(?:feedback|answer|user_message)>`)
+	requestBelow   = regexp.MustCompile(`^## My request for \w+:$`)
+)
