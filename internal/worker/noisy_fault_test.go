@@ -361,6 +361,12 @@ var noisyAttacks = []noisyAttack{
 	{"rewinds of a large history", 8, nil, func(ctx context.Context, n *noisy, token string, _, _ int) {
 		n.do(ctx, token, "POST", hostilePath+"search/rewind", `{"generation":0}`)
 	}},
+	{"requests that are abandoned", 256, nil, func(ctx context.Context, n *noisy, token string, i, k int) {
+		limited, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+		defer cancel()
+		paths := []string{"search/context?turn=99&wait_ms=8000", "search/outcome?seq=1&wait_ms=8000", "search/context?page=2"}
+		n.do(limited, token, "GET", hostilePath+paths[(i+k)%len(paths)], "")
+	}},
 	{"events from the beginning", 8, nil, func(ctx context.Context, n *noisy, token string, _, _ int) {
 		ctx, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
