@@ -20,7 +20,6 @@ package memory
 
 import (
 	"context"
-	"math"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
@@ -51,22 +50,21 @@ var relief struct {
 	left int64
 }
 
-// Relieve reports whether the process has more than its limit in use. It then lets the collector run to its
-// end first, in each [reliefStep] once: under load, blocks that an embedded server has read would gather
-// faster than they are collected.
+// Relieve reports whether the process has more than half of its limit in use. Above the limit it lets the
+// collector run to its end first, in each [reliefStep] once: under load, blocks that an embedded server has read
+// would gather faster than they are collected.
 func Relieve() bool {
 	limit := debug.SetMemoryLimit(-1)
-	if limit == math.MaxInt64 || objects() <= limit {
-		return false
+	if used := objects(); used <= limit {
+		return used > limit/2
 	}
 	relief.Lock()
 	defer relief.Unlock()
 	now := objects()
-	if relief.left = min(relief.left, now); now < relief.left+reliefStep {
-		return true
+	if relief.left = min(relief.left, now); now >= relief.left+reliefStep {
+		runtime.GC()
+		relief.left = objects()
 	}
-	runtime.GC()
-	relief.left = objects()
 	return true
 }
 
