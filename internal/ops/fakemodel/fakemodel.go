@@ -61,6 +61,11 @@ const mostBody = 32 << 20
 // ServeHTTP answers a call by its path.
 func (m *Model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	format := formatOf(r.URL.Path)
+	if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/models") {
+		w.Header().Set("Content-Type", "application/json")
+		write(w, object{"object": "list", "data": []object{{"id": "fake", "object": "model", "created": 1_700_000_000, "owned_by": "compactd"}}})
+		return
+	}
 	if r.Method != http.MethodPost || format == "" {
 		w.WriteHeader(http.StatusNotFound)
 		write(w, object{"error": object{"type": "not_found_error", "message": "This model has chat/completions, responses and messages."}})

@@ -53,6 +53,15 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// Agents list the models before they call one.
+func TestModels(t *testing.T) {
+	w := httptest.NewRecorder()
+	newModel().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/models", http.NoBody))
+	if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), `"id":"fake"`) {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
 // What is too long, not valid, no JSON or no call of a model is refused, in this order of causes:
 // a history that is not valid has no length.
 func TestRefusals(t *testing.T) {
@@ -73,7 +82,7 @@ func TestRefusals(t *testing.T) {
 	if status, _ := post(t, m, "/v1/chat/completions", `{"messages":[{"role":"tool","tool_call_id":"x","content":"y"}]}`); status != http.StatusBadRequest || seen.Len() == 0 {
 		t.Errorf("%d %s", status, &seen)
 	}
-	if status, _ := post(t, m, "/v1/models", ""); status != http.StatusNotFound {
+	if status, _ := post(t, m, "/v1/embeddings", ""); status != http.StatusNotFound {
 		t.Error(status)
 	}
 }
