@@ -22,7 +22,7 @@ type modelCall struct {
 	messages []raw
 	rest     int // bytes of instructions and tools
 
-	sums  []sum // of the first n messages, by n
+	sums  []sum // of the content of the first n messages, by n: marks of a cache move
 	setup sum   // of model, instructions and tools
 }
 
@@ -36,8 +36,9 @@ func newModelCall(session, branch string, config Config, messages []raw) (*model
 		rest: len(set.System) + len(set.Tools),
 		sums: []sum{sha256.Sum256([]byte(set.dialect()))}, setup: sumOf([]raw{raw(config.Model.Name), set.System, set.Tools}),
 	}
-	for i, m := range messages {
-		c.sums = append(c.sums, sha256.Sum256(slices.Concat(c.sums[i][:], m)))
+	for i := range messages {
+		digest := c.format.DigestOf(messages[i : i+1])
+		c.sums = append(c.sums, sha256.Sum256(slices.Concat(c.sums[i][:], digest[:])))
 	}
 	return c, nil
 }

@@ -49,7 +49,8 @@ const (
 //     stay, and calls stay with their results.
 //
 // It is safe for concurrent use, by many sessions and by sub-agents of one. It remembers the last
-// answers of 256 conversations; one that is not remembered costs its prefix and usage alone.
+// answers of 256 conversations by their content, without the marks of a cache; one that is not
+// remembered costs its prefix and usage alone.
 type Fitter struct {
 	config  FitterConfig
 	breaker *gobreaker.CircuitBreaker[*Synced]

@@ -134,6 +134,7 @@ func Messages(ctx context.Context, c anthropic.Client, t Task) ([]anthropic.Mess
 	}
 	history := []anthropic.MessageParam{anthropic.NewUserMessage(content...)}
 	for i := range t.Steps {
+		breakpoint(history)
 		answer, err := t.message(ctx, c, anthropic.MessageNewParams{Model: t.Model, MaxTokens: 1024, Messages: history})
 		if err != nil {
 			return history, err
@@ -147,6 +148,19 @@ func Messages(ctx context.Context, c anthropic.Client, t Task) ([]anthropic.Mess
 		history = append(history, answer.ToParam(), anthropic.NewUserMessage(results...))
 	}
 	return history, nil
+}
+
+// breakpoint puts the cache of the provider behind the newest message, where it was behind an older one.
+func breakpoint(history []anthropic.MessageParam) {
+	for i, m := range history {
+		block := &m.Content[len(m.Content)-1]
+		if control := block.GetCacheControl(); control != nil {
+			*control = anthropic.CacheControlEphemeralParam{}
+			if i == len(history)-1 {
+				*control = anthropic.NewCacheControlEphemeralParam()
+			}
+		}
+	}
 }
 
 func (t *Task) message(ctx context.Context, c anthropic.Client, params anthropic.MessageNewParams) (*anthropic.Message, error) {

@@ -98,6 +98,7 @@ func (p *provider) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
+// historyOf returns the messages of a request, without the marks of a cache.
 func historyOf(r *http.Request) ([]json.RawMessage, error) {
 	body, err := r.GetBody()
 	if err != nil {
@@ -105,7 +106,11 @@ func historyOf(r *http.Request) ([]json.RawMessage, error) {
 	}
 	var sent struct{ Messages, Input []json.RawMessage }
 	err = json.NewDecoder(body).Decode(&sent)
-	return slices.Concat(sent.Messages, sent.Input), err
+	history := slices.Concat(sent.Messages, sent.Input)
+	for i, m := range history { // marks move
+		history[i] = bytes.ReplaceAll(m, []byte(`"cache_control":{"type":"ephemeral"},`), nil)
+	}
+	return history, err
 }
 
 // prefixKept is the share of bytes that begin the next call too.

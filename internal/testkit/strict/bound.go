@@ -166,10 +166,10 @@ func (b *block) canonical() []byte {
 	return canonical(b.raw)
 }
 
-// canonical is a value without marks for caches, if it has any.
+// canonical is a value without marks for caches, its members in one order.
 func canonical(raw json.RawMessage) []byte {
 	var m map[string]json.RawMessage
-	if !bytes.Contains(raw, []byte("cache_control")) || json.Unmarshal(raw, &m) != nil {
+	if json.Unmarshal(raw, &m) != nil {
 		return raw
 	}
 	delete(m, "cache_control")
