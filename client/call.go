@@ -10,6 +10,9 @@ import (
 
 type raw = events.Raw
 
+// sum identifies a history by its content.
+type sum [sha256.Size]byte
+
 // encoded is JSON on one line, which [encode] takes as it is.
 type encoded events.Raw
 
@@ -34,7 +37,7 @@ func newModelCall(session, branch string, config Config, messages []raw) (*model
 	c := &modelCall{
 		session: session, branch: branch, config: config, format: set.dialect(), messages: messages,
 		rest: len(set.System) + len(set.Tools),
-		sums: []sum{sha256.Sum256([]byte(set.dialect()))}, setup: sumOf([]raw{raw(config.Model.Name), set.System, set.Tools}),
+		sums: []sum{sha256.Sum256([]byte(set.dialect()))}, setup: sha256.Sum256(bytes.Join([][]byte{[]byte(config.Model.Name), set.System, set.Tools}, []byte{0})),
 	}
 	for i := range messages {
 		digest := c.format.DigestOf(messages[i : i+1])

@@ -3,7 +3,6 @@ package client
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -62,20 +61,7 @@ type Synced struct {
 	parts []events.SyncPart
 	count int64
 	hash  events.Digest
-	known sum // of the first count messages
-}
-
-// sum identifies messages by their encoding.
-type sum [sha256.Size]byte
-
-func sumOf(messages []events.Raw) (s sum) {
-	h := sha256.New()
-	for _, m := range messages {
-		h.Write(m)
-		h.Write([]byte{0}) // which no JSON has
-	}
-	h.Sum(s[:0])
-	return s
+	known events.Digest // of the first count messages; zero where a whole history is small
 }
 
 // syncer sends syncs to a worker.
@@ -110,8 +96,8 @@ func (c *syncer) sync(ctx context.Context, session string, in Sync) (*Synced, er
 		return nil, err
 	}
 	fits, err := in.apply(out)
-	if err == nil && fits.count <= int64(len(messages)) {
-		fits.known = sumOf(messages[:fits.count])
+	if err == nil && fits.count <= int64(len(messages)) && sizeOf(messages) > c.most/8 {
+		fits.known = w.dialect().DigestOf(messages[:fits.count])
 	}
 	return fits, err
 }
@@ -178,15 +164,19 @@ func (s *Sync) usage() (events.Raw, error) {
 	return json.Marshal(members)
 }
 
-// exchange sends the whole conversation, or the messages behind the last call where the whole is
-// more than the server takes and begins with the messages of that call, byte by byte.
-func (c *syncer) exchange(ctx context.Context, session string, w *wireSync, last *Synced) (*events.SyncResponse, error) {
-	all, size := w.Messages, 0
-	for _, m := range all {
-		size += len(m)
+func sizeOf(messages []events.Raw) (n int) {
+	for _, m := range messages {
+		n += len(m)
 	}
-	large := last != nil && last.count > 0 && last.count <= int64(len(all)) && size > c.most/2
-	if large && last.known == sumOf(all[:last.count]) {
+	return n
+}
+
+// exchange sends the whole conversation, or the messages behind the last call where the whole is
+// more than the server takes and begins with the content of that call.
+func (c *syncer) exchange(ctx context.Context, session string, w *wireSync, last *Synced) (*events.SyncResponse, error) {
+	all := w.Messages
+	large := last != nil && last.count > 0 && last.count <= int64(len(all)) && sizeOf(all) > c.most/2
+	if large && last.known == w.dialect().DigestOf(all[:last.count]) {
 		w.Prefix = &events.SyncPrefix{Count: last.count, Hash: last.hash}
 		w.Messages = all[last.count:]
 	}

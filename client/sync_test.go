@@ -134,3 +134,24 @@ func TestSyncEdited(t *testing.T) {
 		t.Errorf("the session has %.60s", got)
 	}
 }
+
+// The same for an agent that marks its newest message for a cache: known messages are not sent again.
+func TestSyncMarked(t *testing.T) {
+	env := newEnvOf(t, embedded.Config{MaxPayload: 128 << 10})
+	env.start(t)
+	c := env.client(t)
+	defer c.Close()
+	in := Sync{Config: Config{Model: Model{Provider: "anthropic", Name: "claude-3-5-haiku"}}, Wait: 8e9}
+	text := func(cache string) any {
+		return json.RawMessage(fmt.Sprintf(`{"role":"user","content":[{"type":"text","text":"%d %s"%s}]}`, len(in.Messages)/2, words(2000), cache))
+	}
+	for step := range 20 {
+		in.Messages = append(in.Messages, text(`,"cache_control":{"type":"ephemeral"}`))
+		var err error
+		if in.Last, err = c.Sync(t.Context(), "marked", in); err != nil {
+			t.Fatalf("step %d: %v", step, err)
+		}
+		in.Messages[len(in.Messages)-1] = text("")
+		in.Messages = append(in.Messages, assistant("It is done."))
+	}
+}
