@@ -1,4 +1,5 @@
-import { type Format, type History, type Model } from "./history.js";
+import type { Attempt } from "./core.js";
+import type { Format, History, Model } from "./history.js";
 import { elements, parse, spans } from "./json.js";
 
 /** A kind of request with a history. */
@@ -22,8 +23,8 @@ const mostBytes = 32 << 20; // of a request to a worker
 /** A request of a model, with its history. */
 export interface Call extends Omit<History, "session"> {
   signal?: AbortSignal | null;
-  /** Sends the request, with other messages than its own where they are given. */
-  send(messages?: string[]): Promise<Response>;
+  /** Sends the request with some messages. */
+  send(attempt: Attempt): Promise<Response>;
 }
 
 /** Reads a request; undefined where its body must not change. */
@@ -50,10 +51,10 @@ export async function read(base: typeof fetch, input: string | URL | Request, in
     messages: elements(array),
     size: Buffer.byteLength(before) + Buffer.byteLength(after),
     signal: init?.signal ?? request?.signal,
-    send(messages) {
-      if (!messages) return base(input, request ? { ...init, body } : init);
+    send({ pieces, changed }) {
+      if (!changed) return base(input, request ? { ...init, body } : init);
       headers.delete("content-length"); // some SDKs write that of their own body
-      return base(input, { ...init, headers, body: `${before}[${messages.join()}]${after}` });
+      return base(input, { ...init, headers, body: `${before}[${pieces.map((p) => p.text).join()}]${after}` });
     },
   };
 }

@@ -1,7 +1,7 @@
 import type { SyncResponse } from "./api.js";
 import { Circuit } from "./circuit.js";
 import { cut } from "./cut.js";
-import { setupOf, sizeOf, type History, type Model } from "./history.js";
+import { kept, setupOf, sizeOf, type History, type Model, type Piece } from "./history.js";
 import { object } from "./json.js";
 import { extend, Memory, roomOf, type Answer } from "./memory.js";
 import { request, type Problem, type Synced } from "./worker.js";
@@ -33,9 +33,10 @@ export interface Options {
   onCompacted?: (session: string, answer: SyncResponse) => void;
 }
 
-/** What is sent of a history: its own array where nothing changed. */
+/** What is sent of a history. */
 export interface Attempt {
-  messages: string[];
+  pieces: Piece[];
+  changed: boolean; // they are others than the caller's
   answer?: Answer; // absent where no worker answered
 }
 
@@ -79,8 +80,8 @@ export class Core {
     const synced = await this.#ask(h, refusedWaitMs, { refused }, signal);
     if (!synced) return undefined;
     const again = this.#answered(h, sent.answer, synced);
-    const same = again.messages.join() === sent.messages.join();
-    return synced.sync.code || same ? undefined : again;
+    const texts = ({ pieces }: Attempt) => pieces.map((p) => p.text).join();
+    return synced.sync.code || texts(again) === texts(sent) ? undefined : again;
   }
 
   /** The answer of a worker; undefined for none. */
@@ -105,40 +106,47 @@ export class Core {
       const away = ["unavailable", "unauthorized", "forbidden"].includes(problem.code); // the next request would fail too
       if (away) this.#circuit.failed();
       else this.#circuit.succeeded();
-      if (problem.code !== "not_overflow") this.#report(problem);
+      if (problem.code !== "not_overflow") this.report(problem);
       return undefined;
     }
   }
 
   #answered(h: History, last: Answer | undefined, { sync, made }: Synced): Attempt {
     this.#reported.clear();
-    for (const warning of sync.warnings ?? []) this.#report(warning);
+    for (const warning of sync.warnings ?? []) this.report(warning);
     if ((sync.generation ?? 0) > (last?.sync.generation ?? 0)) ignoreErrors(() => this.#options.onCompacted?.(h.session, sync));
     const answer = this.#memory.put(h, last, sync, made);
-    const messages = sync.changed ? extend(answer, h.messages) : h.messages;
-    answer.bytes = h.size + sizeOf(messages);
-    return { messages, answer };
+    const attempt = attemptOf(h, answer);
+    answer.bytes = sizeOf(h, attempt.pieces);
+    return { ...attempt, answer };
   }
 
   /** What to send when no worker answers. */
   #without(h: History, last?: Answer): Attempt {
-    if (last?.setup !== setupOf(h)) return { messages: h.messages };
-    const messages = last.sync.changed ? extend(last, h.messages) : h.messages;
-    const room = roomOf(last);
-    if (room === undefined || h.size + sizeOf(messages) <= room) return { messages };
-    this.#report({
+    const known = last?.setup === setupOf(h) ? last : undefined;
+    const attempt = attemptOf(h, known);
+    const room = known && roomOf(known);
+    if (room === undefined || sizeOf(h, attempt.pieces) <= room) return attempt;
+    this.report({
       code: "client_cut",
       message: "the history exceeds the window, and no worker answers: its oldest turns are left out",
       hint: "Start a worker. Nothing is lost: its next answer is made of the whole history.",
     });
-    return { messages: cut(h, messages, room - h.size) };
+    return { pieces: cut(h, attempt.pieces, room), changed: true };
   }
 
-  #report(problem: Problem) {
+  /** Calls onProblem, with each code once until a worker answers. */
+  report(problem: Problem) {
     if (this.#reported.has(problem.code)) return;
     this.#reported.add(problem.code);
     ignoreErrors(() => this.#options.onProblem?.(problem));
   }
+}
+
+/** What an answer makes of a history that begins with the one it is about. */
+function attemptOf(h: History, answer?: Answer): Attempt {
+  if (!answer?.sync.changed) return { pieces: kept(h.messages), changed: false };
+  return { pieces: extend(answer, h.messages), changed: true };
 }
 
 /** Calls a function of the user, whose errors must not end the call of the agent. */

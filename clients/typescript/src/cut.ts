@@ -1,4 +1,4 @@
-import type { History, Model } from "./history.js";
+import { sizeOf, type History, type Model, type Piece } from "./history.js";
 import { elements, members, object, parse } from "./json.js";
 
 /** What of a message decides where a history may be cut. */
@@ -13,15 +13,13 @@ interface Outline {
  * The instructions, the first prompt, and the newest turns that have most bytes together; where no
  * whole turn fits, the newest calls with their results.
  */
-export function cut(h: History, messages: string[], most: number): string[] {
-  const outlines = messages.map((m) => outline(h.format, JSON.parse(m)));
+export function cut(h: History, pieces: Piece[], most: number): Piece[] {
+  const outlines = pieces.map((p) => outline(h.format, JSON.parse(p.text)));
   const head = outlines.findIndex((o) => o.prompt) + 1;
-  const bytes = messages.map((m) => Buffer.byteLength(m) + 1);
-  const size = (from: number, to: number) => bytes.slice(from, to).reduce((a, b) => a + b, 0);
-  const room = most - size(0, head);
   const { prompts, all } = starts(outlines, head);
-  const from = [...prompts, ...all].find((i) => size(i, messages.length) <= room) ?? all.at(-1);
-  return from === undefined ? messages : bound(h, [...messages.slice(0, head), ...messages.slice(from)]);
+  const from = (i: number) => [...pieces.slice(0, head), ...pieces.slice(i)];
+  const start = [...prompts, ...all].find((i) => sizeOf(h, from(i)) <= most) ?? all.at(-1);
+  return start === undefined ? pieces : bound(h, from(start));
 }
 
 /** Where a history may go on behind its head: at prompts, and at all places without an open call. */
@@ -74,11 +72,11 @@ function outline(format: History["format"], message: any): Outline {
  * Leaves thinking out where the model accepts it with the history alone that it was made under.
  * A model that is not known keeps that of its open tool loop.
  */
-function bound(h: History, messages: string[]): string[] {
+function bound(h: History, pieces: Piece[]): Piece[] {
   const binding = bindingOf(h.format, h.model);
-  if (binding === "free") return messages;
-  const loop = binding === "binds" ? messages.length : messages.findLastIndex((m) => outline(h.format, JSON.parse(m)).prompt);
-  return messages.flatMap((m, i) => (i < loop ? withoutThinking(m) : m));
+  if (binding === "free") return pieces;
+  const loop = binding === "binds" ? pieces.length : pieces.findLastIndex((p) => outline(h.format, JSON.parse(p.text)).prompt);
+  return pieces.flatMap(({ text, own }, i) => (i < loop ? withoutThinking(text) : [text]).map((text) => ({ text, own })));
 }
 
 /** The last version of each family of Claude whose thinking goes with any history; see internal/events/traits. */

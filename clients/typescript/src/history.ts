@@ -15,6 +15,17 @@ export interface History {
   size: number; // bytes of the request beside its messages
 }
 
+/** A message to send: its text, and the position of the caller's own that it is or was made of. */
+export interface Piece {
+  text: string;
+  own?: number;
+}
+
+/** The caller's own messages from a position on. */
+export function kept(messages: string[], from = 0, to = messages.length): Piece[] {
+  return messages.slice(from, to).map((text, i) => ({ text, own: from + i }));
+}
+
 /** Digests of the first n messages, for some n in ascending order. */
 export function digests(h: History, counts: Iterable<number>): Map<number, string> {
   const found = new Map<number, string>();
@@ -32,7 +43,7 @@ export function setupOf(h: History): string {
   return createHash("sha256").update([h.model.name, h.system, h.tools].join("\0")).digest("base64");
 }
 
-/** The bytes of an array of messages. */
-export function sizeOf(messages: string[]): number {
-  return messages.reduce((n, m) => n + Buffer.byteLength(m) + 1, 1);
+/** The bytes of a request with some messages. */
+export function sizeOf(h: History, pieces: Piece[]): number {
+  return pieces.reduce((n, { text }) => n + Buffer.byteLength(text) + 1, h.size);
 }

@@ -1,5 +1,5 @@
 import type { SyncResponse } from "./api.js";
-import { digests, setupOf, type History } from "./history.js";
+import { digests, kept, setupOf, type History, type Piece } from "./history.js";
 
 const remembered = 256; // conversations
 
@@ -38,10 +38,14 @@ export class Memory {
   }
 }
 
-/** The messages to send of a history that begins with the one of an answer. */
-export function extend(a: Answer, messages: string[]): string[] {
-  const sent = (a.sync.parts ?? []).flatMap((p, i) => (p.keep ? messages.slice(...p.keep) : (a.made[i] ?? [])));
-  return [...sent, ...messages.slice(a.count)];
+/** What to send of a history that begins with the one of an answer. */
+export function extend(a: Answer, messages: string[]): Piece[] {
+  const sent = (a.sync.parts ?? []).flatMap((p, i): Piece[] => {
+    const text = a.made[i];
+    if (p.keep) return kept(messages, ...p.keep);
+    return text === undefined ? [] : [{ text, own: p.edit ?? undefined }];
+  });
+  return [...sent, ...kept(messages, a.count)];
 }
 
 /** How many bytes of a request fit into the window; undefined where that is not known. A tenth is left free, because it is an estimate. */

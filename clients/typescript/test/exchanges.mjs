@@ -1,5 +1,5 @@
-// Runs the files of clients/conformance/exchanges: it is the worker and the provider of an adapter,
-// and compares what the adapter sends and returns. ../conformance/README.md describes the files.
+// Runs the files of clients/conformance: it is the agent, the worker and the provider of an adapter, and
+// compares what the adapter sends and returns. ../conformance/README.md describes the files.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { readFile } from "node:fs/promises";
@@ -7,6 +7,7 @@ import { createServer } from "node:http";
 
 const token = "a-token";
 const key = "Bearer a-provider-key"; // in each request of an agent that has no other
+const actions = ["request", "fit", "refused", "used"];
 const during = ["sync", "answer", "provider", "responds", "chunk", "cut"];
 
 /** Reads a file: its options, and its requests with what follows from each. */
@@ -19,13 +20,13 @@ export async function read(file) {
     const step = script.steps.at(-1);
     if (s.name === "options") script.options = JSON.parse(s.text);
     else if (s.name === "restart") restart = true;
-    else if (s.name === "request") {
-      script.steps.push({ request: message(s), restart, events: [], results: {} });
+    else if (actions.includes(s.name)) {
+      script.steps.push({ action: s, restart, events: [], results: {} });
       restart = false;
     } else if (during.includes(s.name)) step.events.push(s);
     else step.results[s.name] = trim(s.text);
   }
-  assert(script.steps.length > 0, `${file} has no request`);
+  assert(script.steps.length > 0, `${file} has no step`);
   return script;
 }
 
@@ -39,7 +40,7 @@ function message({ text, number }) {
   return { first, headers, body: at < 0 ? "" : trim(text.slice(at + 2)), status: /^\d+$/.test(first) ? Number(first) : 0, number };
 }
 
-/** Plays a file against an adapter; start returns a fetch. */
+/** Plays a file against an adapter; start returns a fetch, or a Conversation for files of the core. */
 export async function play(script, start) {
   const state = { failures: [], step: undefined, at: 0, responded: "", problems: [], compacted: [], abort: undefined, ended: undefined };
   const worker = await listen((request, response, body) => serveWorker(state, request, response, body));
@@ -51,13 +52,14 @@ export async function play(script, start) {
     onCompacted: (_, { generation }) => state.compacted.push(generation),
   };
   try {
-    let fetch = start(setup);
+    let adapter = start(setup);
     for (const step of script.steps) {
-      if (step.restart) fetch = start(setup);
+      if (step.restart) adapter = start(setup);
       Object.assign(state, { step, at: 0, problems: [], compacted: [] });
-      await request(state, fetch, provider.url);
+      if (step.action.name === "request") await request(state, adapter, provider.url);
+      else await actCore(state, adapter);
       await state.ended; // a request to the worker that has no answer
-      const { events, results, request: { number } } = step;
+      const { events, results, action: { number } } = step;
       assert.deepEqual(state.failures, []);
       assert.equal(state.at, events.length, `section ${events[state.at]?.number}, ${events[state.at]?.name}, has not come`);
       assert.deepEqual(state.problems, results.problems?.split(/\s+/) ?? [], `problems of section ${number}`);
@@ -69,7 +71,8 @@ export async function play(script, start) {
 }
 
 async function request(state, fetch, url) {
-  const { request: { first, headers, body, number }, results } = state.step;
+  const { action, results } = state.step;
+  const { first, headers, body, number } = message(action);
   const [method, path] = first.split(" ");
   const abort = new AbortController();
   state.abort = () => abort.abort();
@@ -85,6 +88,31 @@ async function request(state, fetch, url) {
   assert.deepEqual(state.failures, []);
   assert.equal(got, expected?.body ?? state.responded, `response of section ${number}`);
   if (expected) assert.equal(response.status, expected.status);
+}
+
+/** The codec of the agent of the core: a provider gets role and content, which is the text. */
+export const codec = {
+  to: ({ role, text }) => ({ role, content: text }),
+  from: ({ role, content }, own) => ({ role, text: content, ...(own?.note && { note: own.note }) }),
+};
+
+/** Does what a step of the core is about: fit, refused or used. */
+async function actCore(state, conversation) {
+  const { action: { name, text, number }, results } = state.step;
+  const value = JSON.parse(text);
+  let sent;
+  if (name === "used") return state.sent.used(value);
+  if (name === "fit") {
+    state.history = value;
+    sent = await conversation.fit(value);
+    assert.equal(JSON.stringify(value), JSON.stringify(JSON.parse(text)), `section ${number}: the agent's own messages are others now`);
+  } else {
+    sent = await state.sent.refused(value.error, value.status);
+  }
+  assert.deepEqual(state.failures, []);
+  const own = (m) => (state.history.includes(m) ? state.history.indexOf(m) : m);
+  assert.equal(sent ? JSON.stringify(sent.messages.map(own)) : "none", results.fitted, `fitted of section ${number}`);
+  state.sent = sent ?? state.sent;
 }
 
 async function textOf(response) {
@@ -111,7 +139,7 @@ function come(state, response, kind, reply) {
   const want = next(state, kind);
   const answer = want && next(state, reply);
   if (answer) return { want, answer };
-  state.failures.push(`section ${state.step.request.number}: a request to the ${kind} was not expected`);
+  state.failures.push(`section ${state.step.action.number}: a request to the ${kind} was not expected`);
   response.writeHead(501).end();
 }
 
@@ -150,7 +178,7 @@ function serveWorker(state, request, response, body) {
 async function serveProvider(state, request, response, body) {
   const { want, answer } = come(state, response, "provider", "responds") ?? {};
   if (!want) return;
-  const { first, headers, body: own } = state.step.request;
+  const { first, headers, body: own } = message(state.step.action);
   check(state, () => {
     const expected = trim(want.text);
     assert.equal(body, expected === "same" ? own : expected, `section ${want.number}`);
