@@ -1,77 +1,145 @@
-// Three agents on the SDKs of providers. Each holds its history in the objects of its SDK, and
-// fits it into the window before each call.
-//
-//   node agents.mjs chat|responses|anthropic
-//
-// Environment: SYNC, TOKEN, MODEL (as in a turn), PROVIDER (its base URL), STEPS. It prints a line
-// of JSON: the calls, those that were refused, and the objects that are no longer what they were.
+// Agents on SDKs and frameworks. Each makes steps until its model calls no tool, and holds its history in
+// objects of its own. All that it has of compactd is the fetch that it gets, or the middleware.
 
-import OpenAI from "openai";
-import Anthropic from "@anthropic-ai/sdk";
-import { Conversation } from "./fit.mjs";
+const task = "Find out why the client never gives up, and read every file.";
+const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+const parameters = { type: "object", properties: { path: { type: "string" } }, required: ["path"], additionalProperties: false };
 
-const { SYNC, TOKEN, PROVIDER, STEPS = "60" } = process.env;
-const model = JSON.parse(process.env.MODEL);
-const result = (step) => `line ${step} of it. `.repeat(200);
-const openai = () => new OpenAI({ apiKey: "none", baseURL: PROVIDER, maxRetries: 0 });
+/** What the tool returns: most results are long. */
+const readFile = ({ path }) => `line of ${path}. `.repeat(/^f\d*[05]/.test(path) ? 20 : 200);
 
-const agents = {
-  chat: {
-    format: "openai",
-    async step(history, fit, step) {
-      const answer = await openai().chat.completions.create({ model: model.name, messages: await fit() });
-      const { message } = answer.choices[0];
-      history.push(message, ...message.tool_calls.map((c) => ({ role: "tool", tool_call_id: c.id, content: result(step) })));
-      return answer.usage;
-    },
-  },
-  responses: {
-    format: "openai-responses",
-    async step(history, fit, step) {
-      const answer = await openai().responses.create({ model: model.name, input: await fit(), store: false, include: ["reasoning.encrypted_content"] });
-      const calls = answer.output.filter((item) => item.type === "function_call");
-      history.push(...answer.output, ...calls.map((c) => ({ type: "function_call_output", call_id: c.call_id, output: result(step) })));
-      return answer.usage;
-    },
-  },
-  anthropic: {
-    format: "anthropic",
-    async step(history, fit, step) {
-      const anthropic = new Anthropic({ apiKey: "none", baseURL: PROVIDER, maxRetries: 0 });
-      const thinking = { type: "enabled", budget_tokens: 1024 };
-      const answer = await anthropic.messages.create({ model: model.name, max_tokens: 2048, thinking, messages: await fit() });
-      const calls = answer.content.filter((block) => block.type === "tool_use");
-      history.push({ role: answer.role, content: answer.content });
-      history.push({ role: "user", content: calls.map((c) => ({ type: "tool_result", tool_use_id: c.id, content: result(step) })) });
-      return answer.usage;
-    },
-  },
-};
+async function openai({ url, fetch }) {
+  const { default: OpenAI } = await import("openai");
+  return new OpenAI({ apiKey: "none", baseURL: `${url}/v1`, maxRetries: 0, fetch });
+}
 
-const agent = agents[process.argv[2]];
-const conversation = new Conversation(SYNC, TOKEN, { model, format: agent.format, wait_ms: 8000 });
-const history = [{ role: "user", content: "Find out why the client never gives up, and read every file." }];
-const before = []; // each object as it was when it was first sent
-const report = { calls: 0, refused: [], own: 0, made: 0, changed: 0 };
-let usage;
+async function anthropic({ url, fetch }) {
+  const { default: Anthropic } = await import("@anthropic-ai/sdk");
+  return new Anthropic({ apiKey: "none", baseURL: url, maxRetries: 0, fetch });
+}
 
-for (let step = 0; step < Number(STEPS); step++) {
-  const counted = (sent) => {
-    const own = sent.filter((m) => history.includes(m)).length;
-    report.own += own;
-    report.made += sent.length - own;
-    return sent;
-  };
-  for (const m of history.slice(before.length)) before.push(JSON.stringify(m));
-  try {
-    report.calls++;
-    usage = await agent.step(history, async () => counted(await conversation.fit(history, usage)), step);
-  } catch (error) {
-    report.refused.push(String(error));
-    const shorter = await conversation.refused(history, error); // a refusal for length is answered by a history that fits
-    if (!shorter) break;
-    usage = await agent.step(history, () => counted(shorter), step);
+async function chat(env) {
+  const client = await openai(env);
+  const image = { type: "image_url", image_url: { url: `data:image/png;base64,${pixel}` } };
+  const messages = [{ role: "user", content: [{ type: "text", text: task }, image] }];
+  for (;;) {
+    const request = { model: env.model, messages };
+    const message = env.stream
+      ? await client.chat.completions.stream({ ...request, stream_options: { include_usage: true } }).finalMessage()
+      : (await client.chat.completions.create(request)).choices[0].message;
+    messages.push(message);
+    if (!message.tool_calls?.length) return;
+    for (const c of message.tool_calls) messages.push({ role: "tool", tool_call_id: c.id, content: readFile(JSON.parse(c.function.arguments)) });
   }
 }
-report.changed = before.filter((text, i) => JSON.stringify(history[i]) !== text).length;
-console.log(JSON.stringify(report));
+
+async function responses(env) {
+  const client = await openai(env);
+  const image = { type: "input_image", image_url: `data:image/png;base64,${pixel}`, detail: "auto" };
+  const input = [{ role: "user", content: [{ type: "input_text", text: task }, image] }];
+  for (;;) {
+    const request = { model: env.model, input, store: false, include: ["reasoning.encrypted_content"] };
+    const { output } = env.stream ? await client.responses.stream(request).finalResponse() : await client.responses.create(request);
+    input.push(...output);
+    const calls = output.filter((item) => item.type === "function_call");
+    if (calls.length === 0) return;
+    for (const c of calls) input.push({ type: "function_call_output", call_id: c.call_id, output: readFile(JSON.parse(c.arguments)) });
+  }
+}
+
+async function messages(env) {
+  const client = await anthropic(env);
+  const image = { type: "image", source: { type: "base64", media_type: "image/png", data: pixel } };
+  const messages = [{ role: "user", content: [{ type: "text", text: task }, image] }];
+  for (;;) {
+    const request = { model: env.model, max_tokens: 1024, thinking: { type: "adaptive" }, messages };
+    const { role, content } = env.stream ? await client.messages.stream(request).finalMessage() : await client.messages.create(request);
+    messages.push({ role, content });
+    const calls = content.filter((block) => block.type === "tool_use");
+    if (calls.length === 0) return;
+    messages.push({ role: "user", content: calls.map((c) => ({ type: "tool_result", tool_use_id: c.id, content: readFile(c.input) })) });
+  }
+}
+
+/** An agent on a major version of the AI SDK, with a model of a provider. */
+const aiSDK = (major, wire) => async (env) => {
+  const ai = await import(`ai${major}`);
+  const isClaude = wire === "messages";
+  const module = await import(`ai${major}-${isClaude ? "anthropic" : "openai"}`);
+  const provider = isClaude
+    ? module.createAnthropic({ apiKey: "none", baseURL: `${env.url}/v1`, fetch: env.fetch })
+    : module.createOpenAI({ apiKey: "none", baseURL: `${env.url}/v1`, fetch: env.fetch });
+  const model = isClaude ? provider(env.model) : provider[wire](env.model);
+  const request = {
+    model: env.middleware ? ai.wrapLanguageModel({ model, middleware: env.middleware }) : model,
+    messages: [{ role: "user", content: [{ type: "text", text: task }, { type: "image", image: Buffer.from(pixel, "base64") }] }],
+    tools: { read_file: ai.tool({ description: "Reads a file.", inputSchema: ai.jsonSchema(parameters), execute: readFile }) },
+    stopWhen: ai.stepCountIs(1000),
+    maxRetries: 0,
+    providerOptions: { openai: { store: false, include: ["reasoning.encrypted_content"] } },
+    onError() {}, // it is thrown below
+  };
+  const result = env.stream ? ai.streamText(request) : await ai.generateText(request);
+  await result.steps;
+};
+
+const agentsSDK = (wire) => async (env) => {
+  const { Agent, OpenAIChatCompletionsModel, OpenAIResponsesModel, run, setTracingDisabled, tool } = await import("@openai/agents");
+  setTracingDisabled(true);
+  const Model = wire === "chat" ? OpenAIChatCompletionsModel : OpenAIResponsesModel;
+  const agent = new Agent({
+    name: "reader",
+    instructions: "Be brief.",
+    model: new Model(await openai(env), env.model),
+    modelSettings: wire === "chat" ? {} : { store: false, providerData: { include: ["reasoning.encrypted_content"] } },
+    tools: [tool({ name: "read_file", description: "Reads a file.", parameters, strict: true, execute: readFile })],
+  });
+  const result = await run(agent, task, { maxTurns: 1000, stream: env.stream });
+  if (env.stream) await result.completed;
+};
+
+const langchain = (wire) => async (env) => {
+  const { createAgent, tool } = await import("langchain");
+  const { ChatOpenAI } = await import("@langchain/openai");
+  const { ChatAnthropic } = await import("@langchain/anthropic");
+  const settings = { model: env.model, apiKey: "none", maxRetries: 0 };
+  const model = wire === "messages"
+    ? new ChatAnthropic({ ...settings, maxTokens: 1024, anthropicApiUrl: env.url, clientOptions: { fetch: env.fetch } })
+    : new ChatOpenAI({ ...settings, useResponsesApi: wire === "responses", zdrEnabled: true, configuration: { baseURL: `${env.url}/v1`, fetch: env.fetch } });
+  const agent = createAgent({ model, tools: [tool(readFile, { name: "read_file", description: "Reads a file.", schema: parameters })] });
+  const input = { messages: [{ role: "user", content: task }] };
+  if (!env.stream) return agent.invoke(input, { recursionLimit: 1000 });
+  for await (const _ of await agent.stream(input, { recursionLimit: 1000, streamMode: "messages" }));
+};
+
+// pi takes no fetch: the global one is replaced.
+async function pi(env) {
+  const { Agent } = await import("@earendil-works/pi-agent-core");
+  const model = {
+    id: env.model, name: env.model, api: "openai-completions", provider: "openai", baseUrl: `${env.url}/v1`,
+    reasoning: false, input: ["text"], cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }, contextWindow: 16384, maxTokens: 1024,
+  };
+  const execute = async (_, args) => ({ content: [{ type: "text", text: readFile(args) }], details: {} });
+  const tools = [{ name: "read_file", label: "Read", description: "Reads a file.", parameters, execute }];
+  const agent = new Agent({ initialState: { systemPrompt: "Be brief.", model, tools }, getApiKey: () => "none" });
+  globalThis.fetch = env.fetch;
+  await agent.prompt(task);
+  if (agent.state.errorMessage) throw new Error(agent.state.errorMessage);
+}
+
+/** The agents, with the package that each is on. */
+export const agents = {
+  "openai/chat": { on: "openai", wire: "chat", run: chat },
+  "openai/responses": { on: "openai", wire: "responses", run: responses },
+  "anthropic-sdk": { on: "@anthropic-ai/sdk", wire: "messages", run: messages },
+  "openai-agents/chat": { on: "@openai/agents", wire: "chat", run: agentsSDK("chat") },
+  "openai-agents/responses": { on: "@openai/agents", wire: "responses", run: agentsSDK("responses") },
+  "langchain/chat": { on: "langchain", wire: "chat", run: langchain("chat") },
+  "langchain/responses": { on: "langchain", wire: "responses", run: langchain("responses") },
+  "langchain/messages": { on: "langchain", wire: "messages", run: langchain("messages") },
+  pi: { on: "@earendil-works/pi-agent-core", wire: "chat", run: pi },
+};
+for (const major of [5, 6, 7]) {
+  for (const wire of ["chat", "responses", "messages"]) agents[`ai-${major}/${wire}`] = { on: `ai${major}`, wire, run: aiSDK(major, wire) };
+  for (const wire of ["chat", "messages"]) agents[`ai-${major}/${wire}/middleware`] = { on: `ai${major}`, wire, run: aiSDK(major, wire), middleware: true };
+}

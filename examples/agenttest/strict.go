@@ -28,6 +28,7 @@ type Strict struct {
 	Window int            // tokens; 0 is [StrictWindow]
 	Uses   int            // of tools in an answer; 0 is one
 	Talks  bool           // every second answer is a text
+	Steps  int            // answers with calls of tools, and then a text; 0 is without end
 	At     func(call int) // is called before each call is answered, nil for none
 
 	once   sync.Once
@@ -102,10 +103,19 @@ func (p *Strict) call(c *fakemodel.Call) strict.Call {
 	return strict.Call{Provider: string(p.Format), Model: p.Model, System: c.System, Tools: c.Tools, Messages: c.Messages}
 }
 
+// answered is how many calls were answered, with the present one.
+func (p *Strict) answered() int {
+	r := p.Result()
+	return r.Calls - len(r.Refused)
+}
+
 // answer reads files.
 func (p *Strict) answer(c *fakemodel.Call) (a fakemodel.Answer) {
 	if p.Talks && c.Number%2 == 0 {
 		return fakemodel.Answer{Text: fmt.Sprintf("Answer %d. ", c.Number) + strings.Repeat("There is more to say about it. ", 32)}
+	}
+	if p.Steps > 0 && p.answered() > p.Steps {
+		return fakemodel.Answer{Text: "Done."}
 	}
 	switch p.Format {
 	case events.Responses:

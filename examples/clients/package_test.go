@@ -1,6 +1,7 @@
 package clients
 
 import (
+	"context"
 	"crypto/sha256"
 	"fmt"
 	"net/http/httptest"
@@ -8,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"compactd/examples/agenttest"
@@ -17,8 +19,10 @@ import (
 // The package for JavaScript passes its own tests, and the exchanges of clients/conformance. Its
 // tarball works in an empty project, with the lines of its README.
 func TestPackage(t *testing.T) {
+	t.Parallel()
 	lacksPackage(t)
-	const dir = "../../clients/typescript"
+	must(t, buildPackage())
+	const dir = packageDir
 	fmt.Printf("%s: %s\n", t.Name(), summaryOf(run(t, []string{"npm", "test", "--prefix", dir})))
 
 	project := t.TempDir()
@@ -57,6 +61,17 @@ func summaryOf(printed string) string {
 	}
 	return strings.Join(numbers, ", ")
 }
+
+const packageDir = "../../clients/typescript"
+
+// buildPackage compiles the package, once for all tests: later builds find nothing to do.
+var buildPackage = sync.OnceValue(func() error {
+	out, err := exec.CommandContext(context.Background(), "npm", "run", "build", "--prefix", packageDir).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("build: %w\n%s", err, out)
+	}
+	return nil
+})
 
 // lacksPackage skips the test where the package cannot be built.
 func lacksPackage(t *testing.T) {

@@ -101,93 +101,6 @@ func TestFitWithoutWorker(t *testing.T) {
 	}
 }
 
-// problem is a program on fit.mjs: it prints what it sends in each of three calls, and what a
-// refused one would.
-const problem = `
-import { Conversation } from "../../clients/loops/fit.mjs";
-let problems = 0;
-const conversation = new Conversation(process.env.SYNC, "wrong", {}, { timeout: 300, onProblem: () => problems++ });
-const history = [], sent = [];
-for (let i = 0; i < 3; i++) {
-  history.push({ role: "user", content: "question " + i });
-  sent.push((await conversation.fit(history, { prompt_tokens: 3 })).map((m) => m.content));
-  history.push({ role: "assistant", content: "answer " + i });
-}
-const shorter = await conversation.refused(history, { status: 400, message: "too long" });
-console.log(JSON.stringify({ sent, problems, shorter: shorter ?? null }));
-`
-
-// The class in JavaScript never throws: what it returns is the history itself, each problem is
-// reported once, and there is no shorter history for a refused call.
-func TestConversationWithoutWorker(t *testing.T) {
-	t.Parallel()
-	lacksNode(t)
-	for _, w := range failures(t) {
-		t.Run(w.name, func(t *testing.T) {
-			t.Parallel()
-			out, err := outside(t, []string{"node", "--input-type=module", "-e", problem}, "SYNC="+w.url)
-			var got struct {
-				Sent     [][]string
-				Problems int
-				Shorter  any
-			}
-			if err == nil {
-				err = json.Unmarshal([]byte(out), &got)
-			}
-			if err != nil {
-				t.Fatalf("%v\n%s", err, out)
-			}
-			if len(got.Sent) != 3 || len(got.Sent[2]) != 5 || got.Problems != 4 || got.Shorter != nil {
-				t.Errorf("%s", out)
-			}
-		})
-	}
-}
-
-// edited is a program on fit.mjs that changes what it has sent before, and prints what the
-// session has then.
-const edited = `
-import { Conversation } from "../../clients/loops/fit.mjs";
-const config = { model: { provider: "openai", name: "gpt-4" }, wait_ms: 8000 };
-const fit = async (conversation) => {
-  await conversation.fit(history);
-  const response = await fetch(process.env.SYNC.replace("/sync", "/context"), { headers: { authorization: "Bearer a-token" } });
-  return (await response.json()).messages.map((m) => m.content);
-};
-const conversation = new Conversation(process.env.SYNC, "a-token", config, { timeout: 30000, onProblem: (e) => { throw e; } });
-const history = [], has = [];
-for (let i = 0; i < 6; i++) {
-  history.push({ role: "user", content: "question " + i }, { role: "assistant", content: "answer " + i });
-  await fit(conversation);
-}
-history[2].content = "EDITED"; // in place
-has.push(await fit(conversation));
-history.splice(4, 2);
-history.push({ role: "user", content: "and now?" });
-has.push(await fit(conversation));
-console.log(JSON.stringify(has));
-`
-
-// An agent that edits messages behind its last answer is understood: the session has the edit.
-func TestConversationEdited(t *testing.T) {
-	t.Parallel()
-	lacksNode(t)
-	_, at := newWorker(t, buildWorker(t), "--listen", "127.0.0.1:-1")
-	out, err := outside(t, []string{"node", "--input-type=module", "-e", edited}, "SYNC=http://"+at+"/v1/sessions/default/edited/sync")
-	var has [][]string
-	if err == nil {
-		err = json.Unmarshal([]byte(out), &has)
-	}
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	for i, want := range []int{12, 11} {
-		if len(has[i]) != want || has[i][2] != "EDITED" {
-			t.Errorf("after edit %d the session has %q", i, has[i])
-		}
-	}
-}
-
 // lacksNode skips the test where there is no Node.
 func lacksNode(t *testing.T) {
 	t.Helper()
@@ -197,6 +110,6 @@ func lacksNode(t *testing.T) {
 	if needed("typescript") {
 		t.Fatal("it needs node 20 or newer")
 	}
-	fmt.Printf("\n** THE CLASS IN JAVASCRIPT WAS NOT RUN: it needs node 20 or newer\n\n")
+	fmt.Printf("\n** THE PACKAGE FOR JAVASCRIPT WAS NOT RUN: it needs node 20 or newer\n\n")
 	t.Skip("SKIPPED: it needs node 20 or newer")
 }

@@ -4,7 +4,7 @@ import { cut } from "./cut.js";
 import { kept, setupOf, sizeOf, type History, type Model, type Piece } from "./history.js";
 import { object } from "./json.js";
 import { extend, Memory, roomOf, type Answer } from "./memory.js";
-import { request, type Problem, type Synced } from "./worker.js";
+import { request, type Address, type Problem, type Synced } from "./worker.js";
 
 /** Settings of an adapter. */
 export interface Options {
@@ -52,6 +52,7 @@ const mostWaitMs = 8000; // that a worker accepts
 /** Fits histories into windows. */
 export class Core {
   readonly #options: Options;
+  readonly #worker: Address;
   readonly #waitMs: number;
   readonly #memory = new Memory();
   readonly #circuit: Circuit;
@@ -59,6 +60,8 @@ export class Core {
 
   constructor(options: Options) {
     this.#options = options;
+    const { url, token, tenant = "default" } = options;
+    this.#worker = { url, token, tenant, fetch: globalThis.fetch };
     this.#waitMs = options.waitMs ?? 500;
     this.#circuit = new Circuit(options.retryAfterMs ?? 5000);
   }
@@ -87,8 +90,7 @@ export class Core {
   /** The answer of a worker; undefined for none. */
   async #ask(h: History, limitMs: number, more: object, signal?: AbortSignal | null): Promise<Synced | undefined> {
     if (!this.#circuit.enter()) return undefined;
-    const { url, token, tenant = "default", policy } = this.#options;
-    const settings = { format: h.format, model: h.model, policy, ...more };
+    const settings = { format: h.format, model: h.model, policy: this.#options.policy, ...more };
     const body = object([
       ...Object.entries(settings).map(([name, value]) => [name, JSON.stringify(value)] as const),
       ["system", h.system],
@@ -97,7 +99,7 @@ export class Core {
     ]);
     const limit = AbortSignal.timeout(limitMs);
     try {
-      const synced = await request({ url, token, tenant }, h.session, body, h.messages.length, signal ? AbortSignal.any([limit, signal]) : limit);
+      const synced = await request(this.#worker, h.session, body, h.messages.length, signal ? AbortSignal.any([limit, signal]) : limit);
       this.#circuit.succeeded();
       return synced;
     } catch (error) {

@@ -9,11 +9,15 @@ interface Outline {
   results: string[];
 }
 
+/** The dialects of histories that can be cut. */
+const cuttable: (string | null)[] = ["openai", "openai-responses", "anthropic", "ai-sdk"];
+
 /**
  * The instructions, the first prompt, and the newest turns that have most bytes together; where no
- * whole turn fits, the newest calls with their results.
+ * whole turn fits, the newest calls with their results. A history of another dialect stays whole.
  */
 export function cut(h: History, pieces: Piece[], most: number): Piece[] {
+  if (!cuttable.includes(h.format)) return pieces;
   const outlines = pieces.map((p) => outline(h.format, JSON.parse(p.text)));
   const head = outlines.findIndex((o) => o.prompt) + 1;
   const { prompts, all } = starts(outlines, head);
@@ -59,6 +63,12 @@ function outline(format: History["format"], message: any): Outline {
       const calls = blocks.filter((b) => b?.type === "tool_use").map((b) => b.id);
       return { prompt: m.role === "user" && results.length === 0, reasoning: false, calls, results };
     }
+    case "ai-sdk": {
+      const parts = list(m.content);
+      const ids = (type: string) => parts.filter((p) => p?.type === type && !p.providerExecuted).map((p) => p.toolCallId);
+      const [calls, results] = m.role === "tool" ? [[], ids("tool-result")] : [ids("tool-call"), []];
+      return { prompt: m.role === "user", reasoning: false, calls, results };
+    }
     default: {
       const calls = list(m.tool_calls).map((c) => c?.id);
       if (m.function_call) calls.push(m.function_call.name);
@@ -84,7 +94,8 @@ const unbound: Record<string, number> = { fable: 5, mythos: 5, opus: 5, sonnet: 
 
 function bindingOf(format: History["format"], model: Model): "free" | "may" | "binds" {
   const name = model.name?.toLowerCase() ?? "";
-  if (!/claude|fable|mythos|opus|sonnet|haiku/.test(name)) return format === "anthropic" ? "may" : "free";
+  const isAnthropic = format === "anthropic" || /anthropic|bedrock/.test(model.provider ?? "");
+  if (!/claude|fable|mythos|opus|sonnet|haiku/.test(name)) return isAnthropic ? "may" : "free";
   if (/mythos.?preview/.test(name)) return "free";
   const [, family, major, minor = "0"] = /([a-z]+)[^a-z0-9]+v?(\d\d?)(?![a-z0-9])(?:[^a-z0-9]+v?(\d\d?)(?![a-z0-9]))?/.exec(name.replace(/^.*?claude/, "claude")) ?? [];
   const last = unbound[family ?? ""];
@@ -100,7 +111,7 @@ function withoutThinking(message: string): string[] {
   const content = all.get("content");
   if (!content?.startsWith("[")) return details ? [object(all)] : [message];
   const blocks = elements(content);
-  const rest = blocks.filter((b) => !/^(redacted_)?thinking$/.test(parse(b)?.type));
+  const rest = blocks.filter((b) => !/^((redacted_)?thinking|reasoning)$/.test(parse(b)?.type));
   if (rest.length === blocks.length && !details) return [message];
   const kept = rest.filter((b) => parse(b)?.type !== "text" || parse(b).text?.trim());
   return kept.length ? [object(all.set("content", `[${kept.join()}]`))] : [];

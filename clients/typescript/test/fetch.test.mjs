@@ -1,22 +1,10 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { createServer } from "node:http";
-import { after, test } from "node:test";
+import { test } from "node:test";
 import { compactd, withSession } from "../dist/index.js";
+import { serve } from "./serve.mjs";
 
 const hi = '{"model":"m", "messages":[{"role":"user","content":"Größe"}]}';
-
-/** Starts a server until the end of the tests. */
-async function serve(handler) {
-  const server = createServer(async (request, response) => {
-    const parts = [];
-    for await (const part of request) parts.push(part);
-    handler(request, response, Buffer.concat(parts).toString());
-  });
-  await new Promise((listens) => server.listen(0, "127.0.0.1", listens));
-  after(() => (server.close(), server.closeAllConnections()));
-  return `http://127.0.0.1:${server.address().port}`;
-}
 
 /** A worker that keeps each history, or is away. */
 async function newWorker() {

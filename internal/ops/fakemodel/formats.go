@@ -3,6 +3,7 @@ package fakemodel
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 )
 
 func (c *Call) id(kind string) string { return fmt.Sprintf("%s%d", kind, c.Number) }
@@ -97,16 +98,37 @@ func (c *Call) responseStream(a Answer) (out []object) {
 	event("response.created", object{"response": c.responseObject(a, "in_progress", []any{})})
 	items := c.items(a)
 	for i, item := range items {
-		event("response.output_item.added", object{"output_index": i, "item": item})
+		event("response.output_item.added", object{"output_index": i, "item": begun(item)})
 		if o, ok := item.(object); ok && o["type"] == "message" {
-			for _, part := range pieces(a.Text) {
-				event("response.output_text.delta", object{"output_index": i, "content_index": 0, "item_id": o["id"], "delta": part})
+			part := func(member string, v any) object {
+				return object{"output_index": i, "content_index": 0, "item_id": o["id"], member: v}
 			}
+			event("response.content_part.added", part("part", object{"type": "output_text", "text": "", "annotations": []any{}}))
+			for _, piece := range pieces(a.Text) {
+				event("response.output_text.delta", part("delta", piece))
+			}
+			event("response.output_text.done", part("text", a.Text))
 		}
 		event("response.output_item.done", object{"output_index": i, "item": item})
 	}
 	event("response.completed", object{"response": c.responseObject(a, "completed", items)})
 	return out
+}
+
+// begun is an item as a stream begins it.
+func begun(item any) any {
+	o, ok := item.(object)
+	if !ok {
+		return item
+	}
+	o = maps.Clone(o)
+	o["status"] = "in_progress"
+	for member, empty := range map[string]any{"content": []any{}, "arguments": ""} {
+		if o[member] != nil {
+			o[member] = empty
+		}
+	}
+	return o
 }
 
 // message is an answer of Anthropic.
@@ -135,6 +157,14 @@ func (a *Answer) stop() string {
 	return "end_turn"
 }
 
+// thinkingStream is a block of thinking as a stream begins it, and what it adds.
+func thinkingStream(block json.RawMessage) (begin, text, signature object) {
+	var b struct{ Type, Thinking, Signature string }
+	_ = json.Unmarshal(block, &b)
+	return object{"type": b.Type, "thinking": "", "signature": ""}, object{"type": "thinking_delta", "thinking": b.Thinking},
+		object{"type": "signature_delta", "signature": b.Signature}
+}
+
 func (c *Call) messageStream(a Answer) (out []object) {
 	start := c.message(Answer{})
 	start["stop_reason"] = nil
@@ -149,7 +179,8 @@ func (c *Call) messageStream(a Answer) (out []object) {
 		index++
 	}
 	if a.Thinking != nil {
-		block(a.Thinking)
+		begin, text, signature := thinkingStream(a.Thinking)
+		block(begin, text, signature)
 	}
 	var parts []object
 	for _, part := range pieces(a.Text) {

@@ -1,0 +1,69 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { compactdMiddleware } from "../dist/ai-sdk.js";
+import { serve } from "./serve.mjs";
+
+const user = (text) => ({ role: "user", content: [{ type: "text", text }], providerOptions: { own: text } });
+const prompt = [user("a"), user("b"), user("c")];
+const tooLong = { message: "prompt is too long: 210000 tokens > 200000 maximum" };
+
+/** A worker that leaves out the first two messages of a refused call, and keeps its requests. */
+async function newWorker() {
+  const requests = [];
+  const url = await serve((_, response, body) => {
+    const request = JSON.parse(body);
+    requests.push(request);
+    const parts = request.refused ? [{ message: { role: "user", content: "[Summary]" }, stands_for: [0, 2] }, { keep: [2, 3] }] : [{ keep: [0, 3] }];
+    const view = request.refused ? "1:ab" : "0:ab";
+    response.end(JSON.stringify({ v: 1, count: 3, hash: "ab", view, generation: 0, changed: !!request.refused, parts, warnings: [], budget: {} }));
+  });
+  return { requests, middleware: compactdMiddleware({ url, token: "t", session: "s", waitMs: 60_000 }) };
+}
+
+/** A model that streams some parts for its first call and others for the next ones. */
+function newModel(first, ...others) {
+  const prompts = [];
+  const streams = [first, ...others];
+  const doStream = async ({ prompt }) => {
+    prompts.push(prompt);
+    const parts = streams.shift();
+    if (!Array.isArray(parts)) throw parts;
+    return { stream: ReadableStream.from(parts), request: 1 };
+  };
+  const doGenerate = async (params) => ({ content: await partsOf(await doStream(params)), usage: { inputTokens: 7 } });
+  return { provider: "google.generative-ai", modelId: "gemini-3", doStream, doGenerate, prompts };
+}
+
+const partsOf = async ({ stream }) => {
+  const parts = [];
+  for await (const part of stream) parts.push(part);
+  return parts;
+};
+const answer = [{ type: "stream-start" }, { type: "text-delta", delta: "d" }, { type: "finish", usage: { inputTokens: 5 } }];
+
+// A refusal, before a stream or in it before its first content, is answered by a shorter history. What
+// is kept are the framework's own objects, and the usage belongs to the history that was sent.
+for (const [name, refusal] of Object.entries({ before: Object.assign(new Error(), { statusCode: 400, responseBody: JSON.stringify(tooLong) }), within: [{ type: "stream-start" }, { type: "error", error: tooLong }] })) {
+  test(`refused ${name} a stream`, async () => {
+    const { requests, middleware } = await newWorker();
+    const model = newModel(refusal, answer, answer);
+    const params = { prompt, maxOutputTokens: 9 };
+    assert.deepEqual(await partsOf(await middleware.wrapStream({ model, params })), answer);
+    assert.deepEqual(model.prompts, [prompt, [{ role: "user", content: [{ type: "text", text: "[Summary]" }] }, prompt[2]]]);
+    assert.equal(model.prompts[1][1], prompt[2]);
+    assert.deepEqual(requests[0].model, { provider: "google", name: "gemini-3", max_output_tokens: 9 });
+    assert.deepEqual(requests[1].refused.error, tooLong);
+    await middleware.wrapStream({ model, params });
+    assert.deepEqual(requests[2].usage, { inputTokens: 5, view: "1:ab", count: 3 });
+  });
+}
+
+// Any other error is the framework's to handle.
+test("other errors", async () => {
+  const { requests, middleware } = await newWorker();
+  const error = Object.assign(new Error("slow down"), { statusCode: 429 });
+  await assert.rejects(middleware.wrapGenerate({ model: newModel(error), params: { prompt } }), error);
+  const late = [{ type: "text-delta", delta: "d" }, { type: "error", error: tooLong }];
+  assert.deepEqual(await partsOf(await middleware.wrapStream({ model: newModel(late), params: { prompt } })), late);
+  assert.equal(requests.length, 2);
+});
