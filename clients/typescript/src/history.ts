@@ -32,10 +32,26 @@ export function digests(h: History, counts: Iterable<number>): Map<number, strin
   const hash = createHash("sha256").update(h.format);
   let at = 0;
   for (const n of counts) {
-    for (; at < n; at++) hash.update(h.messages[at]!).update(",");
+    for (; at < n; at++) hash.update(contentOf(h.messages[at]!)).update(",");
     found.set(n, hash.copy().digest("base64"));
   }
   return found;
+}
+
+/** Leaves out marks for a cache, and the options of the AI SDK that had nothing else. */
+function withoutMarks(name: string, value: any): unknown {
+  if (name === "cache_control" || name === "cacheControl") return undefined;
+  const isEmpty = name === "providerOptions" && Object.values(value ?? {}).every((v) => JSON.stringify(v) === "{}");
+  return isEmpty ? undefined : value;
+}
+
+/** A message without marks for a cache, which agents move with each call; one block of text is its text. */
+function contentOf(message: string): string {
+  if (!/cache_?control|"content":\[\{"type":"text"/i.test(message)) return message;
+  const { content, ...rest } = JSON.parse(message, withoutMarks);
+  const [block, ...others] = Array.isArray(content) ? content : [];
+  const isText = block?.type === "text" && others.length === 0 && Object.keys(block).length === 2;
+  return JSON.stringify({ ...rest, content: isText ? block.text : content });
 }
 
 /** A digest of model, instructions and tools. */
