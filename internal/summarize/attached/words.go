@@ -87,8 +87,8 @@ var voices = snippet.Set(`i i'm i'd i'll i've we we're we'd we'll we've you you'
 // requests begin an order to the agent in the languages and scripts that voices has no verbs of.
 var requests = snippet.NewPhrases(
 	"shorten", "translate", "korrigier*", "beheb*", "reparier*", "implementier*", "erstell*", "erweiter*", "corrig*", "répar*", "rends", "mets", "passe", "change*", "enlève*", "ajout*", "implément*", "arregl*", "implement*", "añad*", "cre(a|e|i)", "consert*", "corrij*", "adicion*", "aggiust*", "sistema", "aggiung*", "herstel*", "repareer",
-	"napraw*", "popraw*", "zaimplement*", "исправ*", "почин*", "добав*", "реализу*", "виправ*", "додай*", "поправ*", "oprav*", "přid*", "poprav*", "dodaj*", "javíts*", "adaug*", "repar*", "διόρθω*", "πρόσθε*", "düzelt*", "rätta", "lägg", "fiks*", "legg", "tilføj", "korjaa", "lisää",
-	"修复", "修改", "修正", "添加", "增加", "实现", "优化", "重构", "写一", "直して", "追加して", "実装して", "作って", "고쳐", "수정해", "추가해", "만들어", "أصلح", "أضف", "תקן", "הוסף", "ठीक कर*", "जोड़*", "sửa", "thêm", "perbaiki", "tambahkan", "แก้", "เพิ่ม",
+	"napraw*", "popraw*", "zaimplement*", "исправ*", "перепи*", "передела*", "сделай*", "напиши*", "почин*", "добав*", "реализу*", "виправ*", "додай*", "поправ*", "oprav*", "přid*", "poprav*", "dodaj*", "javíts*", "adaug*", "repar*", "διόρθω*", "πρόσθε*", "düzelt*", "rätta", "lägg", "fiks*", "legg", "tilføj", "korjaa", "lisää",
+	"修复", "修改", "改成", "改为", "换成", "修正", "添加", "增加", "实现", "优化", "重构", "写一", "直して", "追加して", "実装して", "作って", "고쳐", "수정해", "추가해", "만들어", "أصلح", "أضف", "תקן", "הוסף", "ठीक कर*", "जोड़*", "sửa", "thêm", "perbaiki", "tambahkan", "แก้", "เพิ่ม",
 )
 
 // foreigners are words for text of others, and for those who speak in it.

@@ -29,8 +29,12 @@ func hasRuleWord(lower string) bool {
 		}
 	}
 	if Matches(lower, happened.cues) {
+		first, _, _ := strings.Cut(lower, " ")
+		subject := subjects[first] && !Matches(lower, modals)
 		lower = happened.form.ReplaceAllStringFunc(lower, func(s string) string {
-			if words := strings.Fields(s); normWords[words[0]] || wishWords[words[len(words)-1]] {
+			words := strings.Fields(s)
+			before, verb := words[0], strings.TrimRight(words[len(words)-1], ".,;!")
+			if normWords[before] || wishWords[verb] || !failing[verb] && !subject && !subjects[before] {
 				return s
 			}
 			return " "

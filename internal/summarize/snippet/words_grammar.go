@@ -40,7 +40,7 @@ var heads = negations{
 // lasts end a clause that forbids, unless the word before them states a fact.
 var lasts = negations{
 	{not: newShapes(`silme dokunma değiştirme kullanma yapma ekleme yazma kurma çalıştırma dağıtma bozma taşıma açma kapatma gönderme yükleme düzenleme güncelleme kaldırma oluşturma başlatma pushlama commitleme birleştirme atlama bırakma unutma
-		-mayın -meyin -mayınız -meyiniz -mayalım -ştirme -ştırma`), facts: newShapes("bir bu hızlı iyi")},
+		-mayın -meyin -mayınız -meyiniz -mayalım -lama -leme -tırma -tirme -türme -turma -dırma -dirme -ştirme -ştırma`), facts: newShapes("bir bu hızlı iyi ollama llama")},
 	{not: newShapes("न मत करें- ना"), facts: newShapes("")},
 	{not: newShapes("না নেই- নয়"), facts: newShapes("করছে জানি হচ্ছে পারছি পাচ্ছি বুঝি করে হয় চলছে বুঝছি")},
 	{not: newShapes("-ாதே -ாதீர்கள் வேண்டாம் கூடாது"), facts: newShapes("")},
@@ -56,7 +56,7 @@ var bansBehind = negations{
 		newShapes(`lädt startet läuft geht klappt stimmt funktioniert passt existiert kompiliert baut hängt weiterhin hilft reicht laufen gehen starten klappen`),
 	},
 	{newShapes("niet niets geen niemand"), newShapes(`dat dit het ik je jij hij ze zij we wij jullie de een mijn nu vandaag hier daar dan nog waarom als omdat maar ook zo dus weet kan heb ben zie snap begrijp vind wil was waren had wilde kon denk ja nee die er wat wie waar hoe alles in op bij met van is zijn tests -t -en`), newShapes(`werkt lukt start bouwt laadt helpt klopt draait werken`)},
-	{newShapes("inte inget ingen inga ikke intet ingenting"), newShapes(`det detta den de jag du han hon vi ni jeg hun i det den dette nu idag här där då ännu än varför varför hvorfor om men också så alltså vet ved kan har är er ser förstår forstår förstod var hade kunde vill vil ville tror tänker skjønner ja nej nei som vad hva hvad allt alt här her der tester -ade -de -ar -ker -rer -ger -ter virker fungerar fungerer går gick gik gjør gör kommer står finns finnes findes`), newShapes(`-ar -er går vet är har kan`)},
+	{newShapes("inte inget ingen inga ikke intet ingenting"), newShapes(`det detta den de jag du han hon vi ni jeg hun i det den dette nu idag här där då ännu än varför varför hvorfor om men också så alltså vet ved kan har är er ser förstår forstår förstod var hade kunde vill vil ville tror tänker skjønner ja nej nei som vad hva hvad allt alt här her der tester -ade -de -ar -ker -rer -ger -ter virker fungerar fungerer går gick gik kommer står finns finnes findes`), newShapes(`-ar -er går vet är har kan`)},
 	{newShapes("pas rien aucun aucune plus jamais"), newShapes(`je j'ai tu il elle on nous vous ils elles ce c'est cela ça ca ici alors mais encore toujours sais vois peux veux comprends marche fonctionne pourquoi si que qui le la les un une des mon ma mes en de du y a est non oui même presque surtout et ou où au aux dans par pour sur avec les -ent -ait -é -ons -s'est`), newShapes("marche fonctionne passe va démarre charge")},
 	{newShapes("no nothing none"), newShapes(`i i'm i've it it's he she they we you there there's this that these those the a an my our your his her its their is are was were has have had does do did can could will would should there in on at of for with by from to if when since because as so now still has got gets found saw see sees seen says said
 		why what who which how where almost practically basically apparently really obviously probably yes no oh well nope sorry not only unfortunately actually tests absolutely with or just then maybe -ed -s -ly -ing`), newShapes("has have is are was were had got shows show")},

@@ -10,6 +10,8 @@ var pairs = []pair{
 	{beforeWords, askWords},
 	{beforeWords, consentWords},
 	{withoutWords, consentWords},
+	{NewPhrases("require*", "need", "needs", "bedarf", "bedürfen", "braucht", "nécessite*", "requier*", "requer*", "richied*", "vereist*"), consentWords},
+	{NewPhrases("we", "wir", "nous", "on"), NewPhrases("in (this|our) (repo|repository|project|codebase|team)", "in diesem (repo|projekt)", "dans ce (dépôt|projet)")},
 	// "Leave it as it is", "keep it under 200 lines".
 	{
 		NewPhrases("leave", "leaving", "left", "keep", "hold", "stay*", "remain*", "lass", "lasst", "lassen", "laisse*", "deja", "deje", "deixe*", "lascia*", "laat", "låt", "zostaw*", "nech"),
@@ -26,7 +28,7 @@ var pairs = []pair{
 	{NewPhrases("i (want|need)", "i would like"), NewPhrases("to (stay|remain|be|keep)")},
 	// "Answer in French", "max 50 characters".
 	{
-		NewPhrases("answer", "reply", "respond", "antworte", "réponds", "responde", "responda", "rispondi", "antwoord", "write (all|every|everything|each)", "commit message*"),
+		NewPhrases("answer", "reply", "respond", "antworte", "réponds", "responde", "responda", "rispondi", "antwoord", "write", "schreib*", "écri*", "escrib*", "escrev*", "scriv*", "schrijf", "commit message*"),
 		NewPhrases("briefly", "concisely", "shortly", "tersely", "kurz", "knapp", "brièvement", "brevemente", "kort", "in (english|german|french|spanish|italian|dutch|polish|russian|chinese|japanese|korean|portuguese|the imperative)", "auf (deutsch|englisch)", "en (français|anglais|español|inglés)", "em (português|inglês)", "in (italiano|inglese|het nederlands|het engels)"),
 	},
 	{NewPhrases("max", "max.", "maximum"), NewPhrases("0*", "1*", "2*", "3*", "4*", "5*", "6*", "7*", "8*", "9*")},
@@ -53,7 +55,7 @@ var (
 	withoutWords = NewPhrases("without", "unless", "until", "ohne", "sans", "sin", "sense", "sem", "senza", "zonder", "bez", "без", "uden", "uten", "utan", "ilman", "nélkül", "fără", "χωρίς", "olmadan", "sormadan", "almadan", "بدون", "دون", "בלי", "ללא",
 		"बिना", "ছাড়া", "เว้นแต่", "mà không có", "chưa", "tanpa", "nang wala*", "bila", "未经", "未經", "没有我", "なしに", "なしで", "なく", "없이", "nisam", "brez", "be", "ilma")
 	consentWords = NewPhrases(
-		"(my|our|prior|explicit) (ok|okay|consent|permission|approval|approving|go-ahead|say-so|review|sign-off|signoff|confirmation|blessing|word|yes|knowledge|agreement)", "asking", "permission", "approval", "consent", "i say so", "i (ask|request|approve|confirm|agree)", "telling me",
+		"(my|our|prior|explicit) (ok|okay|consent|permission|approval|approving|go-ahead|say-so|review|sign-off|signoff|confirmation|blessing|word|yes|knowledge|agreement)", "asking", "permission", "approval", "consent", "i say so", "i (ask|request|approve|confirm|agree)", "telling me", "(me|mich|zu|att|å|at) (demander|fragen|fråga|spørre|spørge|vragen)", "chiederm*", "спроса", "спрашивая", "întreb*",
 		"freigabe", "zustimmung", "erlaubnis", "genehmigung", "einwilligung", "mein (ok|okay|wissen)", "bestätigung", "rückfrage", "rücksprache", "absprache", "accord", "permission", "autorisation", "feu vert", "aval", "permiso", "permís", "aprobación", "autorización", "preguntar*", "consentimiento", "consultar*",
 		"aprovação", "autorização", "permissão", "perguntar", "consentimento", "permesso", "consenso", "approvazione", "autorizzazione", "chiedere", "toestemming", "goedkeuring", "akkoord", "overleg", "zgod*", "pozwoleni*", "pytania", "согласи*", "разрешени*", "ведома", "одобрени*", "згод*", "дозвол*", "souhlas*", "svolen*", "súhlas*",
 		"engedély*", "jóváhagyás*", "acord*", "permisiune*", "aprobare*", "lov", "godkännande", "tillåtelse", "tillatelse", "tilladelse", "godkendelse", "godkjenning", "lupaa", "suostumus*", "άδεια", "έγκριση", "onay*", "izn*", "sormadan", "موافق*", "إذن*", "אישור*", "רשות*", "अनुमति", "पूछे", "অনুমতি", "izin", "pahintulot", "同意", "许可", "允许", "許可", "承認", "確認", "허락", "승인", "동의", "odobrenj*", "дозвол*", "dovoljenj*",
