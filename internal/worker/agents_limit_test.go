@@ -112,6 +112,43 @@ func TestReadsWaitTheirTurn(t *testing.T) {
 	}
 }
 
+// A request waits for memory before it has a place of reads: those that have memory may wait for such a place.
+func TestReadsWaitForNoMemory(t *testing.T) {
+	t.Parallel()
+	env := newEnv(t, t.TempDir())
+	r, e, l := env.limitedEdge(16 << 20)
+	const path = "/v1/sessions/default/s"
+	e.post("s", "turns", `{"messages":[{"role":"user","content":"`+strings.Repeat("words ", 50_000)+`"}]}`)
+	var taken []func()
+	for n := int64(8 << 20); n > limit.Large; n /= 2 {
+		if release, ok := l.TryHold(limit.Memory, limit.Account{Tenant: fmt.Sprint(n)}, n); ok {
+			taken = append(taken, release)
+		}
+	}
+	var all sync.WaitGroup
+	for _, what := range []string{"/recall?text=nowhere", "/history", "/context"} {
+		all.Go(func() {
+			if status, text := e.do(defaultToken, "GET", path+what, ""); status != 200 {
+				t.Errorf("%s: %d %.200s", what, status, text)
+			}
+		})
+	}
+	for range 30 {
+		pause(t, 10*time.Millisecond)
+		if held := l.Held(limit.Reads); held > 0 {
+			t.Errorf("%d places of reads are held while there is no memory", held)
+			break
+		}
+	}
+	for _, release := range taken {
+		release()
+	}
+	all.Wait()
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // The memory of a body counts until its answer has left, not until it was read.
 func TestMemoryUntilAnswer(t *testing.T) {
 	t.Parallel()

@@ -70,7 +70,8 @@ func LastUntil(ctx context.Context, js jetstream.JetStream, stream string, at ti
 	if err != nil {
 		return 0, fmt.Errorf("find the end of %s at %s: %w", stream, at, err)
 	}
-	// A new consumer is at the message before the first that it delivers.
+	// A new consumer is at the message before the first that it delivers. It ends by itself too.
+	_ = js.DeleteConsumer(ctx, stream, c.CachedInfo().Name)
 	return c.CachedInfo().Delivered.Stream, nil
 }
 

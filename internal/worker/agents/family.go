@@ -82,7 +82,7 @@ func (f *follower) has(a events.Address) (is bool, err error) {
 	if ok || !f.branches {
 		return known, nil
 	}
-	err = f.hub.reading(f.at.Tenant, func(ctx context.Context) (err error) {
+	err = f.reading(func(ctx context.Context) (err error) {
 		is, err = belongs(ctx, f.hub.js.Conn(), f.at, a)
 		return err
 	})

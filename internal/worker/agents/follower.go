@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"strconv"
 	"time"
 
@@ -190,7 +191,7 @@ func (f *follower) heirs() ([]*heir, error) {
 	if !f.branches {
 		return all, nil
 	}
-	err := f.hub.reading(f.at.Tenant, func(ctx context.Context) error {
+	err := f.reading(func(ctx context.Context) error {
 		branches, err := branchesOf(ctx, f.hub.js.Conn(), f.at)
 		for _, a := range branches {
 			all = append(all, &heir{at: a})
@@ -205,7 +206,7 @@ func (x *heir) read(f *follower) (err error) {
 	if x.done || x.found && x.next.Seq > f.after {
 		return nil
 	}
-	x.next, x.found, err = f.hub.next(x.at, f.after+1)
+	x.next, x.found, err = f.next(x.at, f.after+1)
 	x.done = !x.found
 	return err
 }
@@ -214,9 +215,9 @@ func (x *heir) read(f *follower) (err error) {
 var errOne = errors.New("one")
 
 // next reads the first outcome of a session from a sequence on.
-func (h *hub) next(a events.Address, from uint64) (m stream.LogMessage, ok bool, err error) {
-	err = h.reading(a.Tenant, func(ctx context.Context) error {
-		return stream.ReadSubject(ctx, h.js.Conn(), topology.OutcomesStream, "out.*.*."+a.String(), from, func(found stream.LogMessage) error {
+func (f *follower) next(a events.Address, from uint64) (m stream.LogMessage, ok bool, err error) {
+	err = f.reading(func(ctx context.Context) error {
+		return stream.ReadSubject(ctx, f.hub.js.Conn(), topology.OutcomesStream, "out.*.*."+a.String(), from, func(found stream.LogMessage) error {
 			m, ok = found, true
 			return errOne
 		})
@@ -227,16 +228,28 @@ func (h *hub) next(a events.Address, from uint64) (m stream.LogMessage, ok bool,
 	return m, ok, err
 }
 
-// reading calls fn with a place for followers that read the log.
-func (h *hub) reading(tenant string, fn func(context.Context) error) error {
+// reading calls fn with a place for followers that read the log, unless the client is gone by then.
+func (f *follower) reading(fn func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), writeTime)
 	defer cancel()
-	release, err := h.limiter.Hold(ctx, limit.CatchUps, limit.Account{Tenant: tenant}, 1)
+	release, err := f.hub.limiter.Hold(ctx, limit.CatchUps, limit.Account{Tenant: f.at.Tenant}, 1)
 	if err != nil {
 		return err
 	}
 	defer release()
+	if f.gone() {
+		return errClientGone
+	}
 	return fn(ctx)
+}
+
+var errClientGone = errors.New("the client ended the connection")
+
+// gone reports whether the client has ended the connection, on which it sends nothing.
+func (f *follower) gone() bool {
+	_ = f.conn.SetReadDeadline(time.Now().Add(time.Millisecond))
+	_, err := f.conn.Read(make([]byte, 1))
+	return err != nil && !errors.Is(err, os.ErrDeadlineExceeded)
 }
 
 // wake lets a goroutine send what is due. The caller holds the mutex of the hub.

@@ -80,6 +80,7 @@ func (e *Edge) publish(w http.ResponseWriter, r *http.Request, v verb) error {
 	if err != nil {
 		return err
 	}
+	limit.Of(r.Context()).Free() // of the body, before memory for a history
 	status, err := e.answered(r.Context(), a, v, event, time.Now().Add(wait))
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -17,10 +18,11 @@ var ErrBusy = errors.New("the worker could not answer in time")
 // Class is something that operations share.
 type Class int
 
-// The classes. Memory and Histories are in bytes, Processor in goroutines; the others are in operations.
+// The classes. Memory and Histories are in bytes, Processor and Quick in goroutines; the others are in operations.
 const (
 	Memory    Class = iota // bodies, what is decoded of them, and answers
 	Processor              // goroutines that compute for long
+	Quick                  // goroutines that compute for a moment
 	Reads                  // answers that read the log
 	Waits                  // operations that wait for an event
 	Forwards               // requests that another worker answers
@@ -33,10 +35,10 @@ const (
 	classes
 )
 
-var names = [classes]string{"memory", "processor", "reads", "waits", "forwards", "fetches", "models", "streams", "catch_ups", "histories", "undecided"}
+var names = [classes]string{"memory", "processor", "quick", "reads", "waits", "forwards", "fetches", "models", "streams", "catch_ups", "histories", "undecided"}
 
-// Large is how many bytes an operation may have that is small: it decodes and answers at once, and
-// its memory is counted as it grows.
+// Large is how many bytes an operation may have that is small: it computes for a moment, and its memory is
+// counted as it grows.
 const Large = 64 << 10
 
 // Config is what there is to share.
@@ -76,7 +78,7 @@ func New(c Config) *Limiter {
 	l := &Limiter{metrics: newMetrics(c.Registerer)}
 	memory, processors := max(cmp.Or(c.Memory, defaultMemory), leastMemory), int64(max(runtime.GOMAXPROCS(0)-1, 1))
 	sizes := [classes]int64{
-		Memory: memory, Histories: memory / 4, Processor: processors, Undecided: processors,
+		Memory: memory, Histories: memory / 4, Processor: processors, Undecided: processors, Quick: 2 * int64(runtime.GOMAXPROCS(0)),
 		Reads: maxReads, Waits: maxWaits, Forwards: maxForwards, Fetches: maxFetches, Models: maxModels,
 		Streams: int64(cmp.Or(c.Streams, 20_000)), CatchUps: maxCatchUps,
 	}
@@ -85,7 +87,8 @@ func New(c Config) *Limiter {
 		if Class(class) == Memory {
 			small = Large * PerByte
 		}
-		p := newPool(size, small, Class(class) != Processor && Class(class) != Histories, Class(class) != Memory)
+		floor := !slices.Contains([]Class{Processor, Quick, Histories}, Class(class))
+		p := newPool(size, small, floor, Class(class) != Memory)
 		waited := l.metrics.waited.WithLabelValues(names[class])
 		refused := l.metrics.refused.WithLabelValues(names[class])
 		p.onWait = func(d time.Duration, err error) {

@@ -11,9 +11,10 @@ type Operation struct {
 	limiter *Limiter
 	of      Account
 	memory  []lease
-	// processor is held while it computes.
+	// processor is held while it computes: of Processor, or of Quick.
 	processor lease
 	computes  bool
+	class     Class
 	slice     time.Time // when the place was taken
 }
 
@@ -52,8 +53,15 @@ func (o *Operation) End() {
 	if o == nil {
 		return
 	}
-	o.processor.release()
-	o.computes = false
+	o.Rest()
+	o.Free()
+}
+
+// Free gives back memory that is not needed any more, before the operation ends.
+func (o *Operation) Free() {
+	if o == nil {
+		return
+	}
 	for i := range o.memory {
 		o.memory[i].release()
 	}
@@ -61,11 +69,13 @@ func (o *Operation) End() {
 }
 
 // Remember takes n bytes of memory until the end of the operation, and waits in turn until ctx
-// ends. An operation that holds more than little must not call it: two could wait for each other.
+// ends, without a processor. An operation that holds more than little, or a place of Reads, must not call it: two
+// could wait for each other.
 func (o *Operation) Remember(ctx context.Context, n int64) error {
 	if o == nil || n <= 0 {
 		return nil
 	}
+	o.Rest()
 	got, err := o.limiter.pools[Memory].take(ctx, o.of, n)
 	if err == nil {
 		o.memory = append(o.memory, got)
@@ -102,6 +112,7 @@ func (o *Operation) Borrow(ctx context.Context, n int64) (release func(), err er
 	if o == nil {
 		return func() {}, nil
 	}
+	o.Rest()
 	return o.limiter.Hold(ctx, Memory, o.of, n)
 }
 
@@ -110,12 +121,15 @@ const slice = 5 * time.Millisecond
 
 // Compute takes a processor until the end of the operation, or until Rest. It waits in turn until
 // ctx ends.
-func (o *Operation) Compute(ctx context.Context) (err error) {
-	if o == nil || o.computes {
+func (o *Operation) Compute(ctx context.Context) error { return o.compute(ctx, Processor) }
+
+func (o *Operation) compute(ctx context.Context, c Class) (err error) {
+	if o == nil || o.computes && (o.class == Processor || c == Quick) {
 		return nil
 	}
-	if o.processor, err = o.limiter.pools[Processor].take(ctx, o.of, 1); err == nil {
-		o.computes, o.slice = true, time.Now()
+	o.Rest()
+	if o.processor, err = o.limiter.pools[c].take(ctx, o.of, 1); err == nil {
+		o.computes, o.class, o.slice = true, c, time.Now()
 	}
 	return err
 }
@@ -128,10 +142,11 @@ func (o *Operation) Work(ctx context.Context, n int64) error {
 	return o.Compute(ctx)
 }
 
-// ComputeOver is Compute for work on more than [Large] bytes.
+// ComputeOver is Compute for work on some bytes. That on at most [Large] takes a place of Quick: few bytes may
+// have thousands of messages.
 func (o *Operation) ComputeOver(ctx context.Context, bytes int) error {
 	if bytes <= Large {
-		return nil
+		return o.compute(ctx, Quick)
 	}
 	return o.Compute(ctx)
 }
@@ -151,7 +166,7 @@ func (o *Operation) Yield(ctx context.Context) error {
 		return ctx.Err()
 	}
 	o.Rest()
-	return o.Compute(ctx)
+	return o.compute(ctx, o.class)
 }
 
 // Idle calls wait, for which it gives the processor back.
@@ -163,5 +178,5 @@ func (o *Operation) Idle(ctx context.Context, wait func() error) error {
 	if err := wait(); err != nil {
 		return err
 	}
-	return o.Compute(ctx)
+	return o.compute(ctx, o.class)
 }

@@ -56,3 +56,44 @@ func TestCompute(t *testing.T) {
 		}
 	})
 }
+
+// Work on few bytes has places of its own, a few at a time, and leaves them for longer work.
+func TestComputeOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := New(Config{})
+		most := int64(2 * runtime.GOMAXPROCS(0))
+		var work sync.WaitGroup
+		for range 100 {
+			work.Go(func() {
+				o := l.Begin(Account{"hostile", "token"})
+				defer o.End()
+				if err := o.ComputeOver(t.Context(), 100); err != nil {
+					t.Error(err)
+				}
+				time.Sleep(slice)
+				if held := l.Held(Quick); held > most {
+					t.Errorf("%d compute at once", held)
+				}
+			})
+		}
+		time.Sleep(slice / 2)
+		began, o := time.Now(), l.Begin(Account{"other", "token"})
+		if err := o.ComputeOver(t.Context(), 100); err != nil {
+			t.Error(err)
+		}
+		if waited := time.Since(began); waited > slice {
+			t.Errorf("another tenant waits %s", waited)
+		}
+		work.Wait()
+		if err := o.ComputeOver(t.Context(), Large+1); err != nil || l.Held(Quick) != 0 || l.Held(Processor) != 1 {
+			t.Errorf("%v, %d and %d places are held for longer work", err, l.Held(Quick), l.Held(Processor))
+		}
+		if err := o.Remember(t.Context(), Large+1); err != nil || l.Held(Processor) != 0 {
+			t.Errorf("%v, and a processor is held behind memory", err)
+		}
+		if o.Free(); l.Held(Memory) != 0 {
+			t.Errorf("%d bytes are held", l.Held(Memory))
+		}
+		o.End()
+	})
+}

@@ -47,7 +47,9 @@ func (s scope) computing(ctx context.Context, bytes int) *limit.Operation {
 	ctx, cancel := context.WithTimeout(ctx, turnWait)
 	defer cancel()
 	op := s.set.config.Limiter.Begin(limit.Partitions)
-	_ = op.ComputeOver(ctx, bytes)
+	if bytes > limit.Large {
+		_ = op.Compute(ctx)
+	}
 	return op
 }
 

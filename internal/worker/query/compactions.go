@@ -29,12 +29,24 @@ func (s *Service) compactions(ctx context.Context, in *events.HistoryRequest) (*
 	}); err != nil {
 		return nil, err
 	}
-	op, most := limit.Of(ctx), int(cmp.Or(in.Limit, events.MaxHistory))
-	if err := op.Work(ctx, historyMemory); err != nil {
+	release, err := limit.Of(ctx).Borrow(ctx, historyMemory)
+	if err != nil {
 		return nil, orEnded(ctx, err)
 	}
+	defer release()
+	return Reading(ctx, func() (*events.HistoryResponse, error) {
+		return out, orEnded(ctx, s.readCompactions(ctx, a, int(cmp.Or(in.Limit, events.MaxHistory)), out))
+	})
+}
+
+// readCompactions adds the newest of a session to an answer.
+func (s *Service) readCompactions(ctx context.Context, a events.Address, most int, out *events.HistoryResponse) error {
+	op := limit.Of(ctx)
+	if err := op.Compute(ctx); err != nil {
+		return err
+	}
 	subject := events.Outcome(events.PartitionOf(a, s.config.Partitions.Count()), events.KindCompacted, a)
-	err := stream.ReadStream(ctx, s.config.JS, topology.OutcomesStream, subject, 1, 0, func(m jetstream.Msg, _ uint64) error {
+	return stream.ReadStream(ctx, s.config.JS, topology.OutcomesStream, subject, 1, 0, func(m jetstream.Msg, _ uint64) error {
 		e, err := entry(m)
 		if err != nil {
 			return nil //nolint:nilerr // none of a worker, or of a version that this one cannot read
@@ -45,10 +57,6 @@ func (s *Service) compactions(ctx context.Context, in *events.HistoryRequest) (*
 		}
 		return op.Yield(ctx)
 	})
-	if err != nil {
-		return nil, orEnded(ctx, err)
-	}
-	return out, nil
 }
 
 func entry(m jetstream.Msg) (e events.HistoryEntry, err error) {

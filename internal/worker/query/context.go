@@ -57,16 +57,22 @@ func (s *Service) context(ctx context.Context, in *events.ContextRequest) (*even
 	if err := rendering(ctx, max(weight, int(st.Budget.EstimatedInput)*bytesOfToken)); err != nil {
 		return nil, orEnded(ctx, err)
 	}
-	if whole.Messages, err = s.config.Partitions.Payloads.Render(ctx, in.Address(), view); err != nil {
-		if bad, ok := errors.AsType[*payload.InvalidError](err); ok {
-			return nil, events.NewInvalid(events.CodeInvalidHistory, "", bad.Error())
-		}
-		return nil, orEnded(ctx, err)
-	}
-	if whole.System, whole.Tools, err = s.config.Partitions.Payloads.Prompt(ctx, in.Address(), system, tools); err != nil {
-		return nil, orEnded(ctx, err)
+	if _, err := Reading(ctx, func() (any, error) { return nil, s.render(ctx, in.Address(), view, system, tools, whole) }); err != nil {
+		return nil, err
 	}
 	return whole.Paged(in.Page, min(maxAnswerBytes, connect.MaxPayload(s.config.Read)-answerMargin))
+}
+
+// render reads the texts of a view, and of its instructions and tools, into an answer.
+func (s *Service) render(ctx context.Context, a events.Address, view *compaction.View, system, tools compaction.Seq, whole *events.ContextResponse) (err error) {
+	if whole.Messages, err = s.config.Partitions.Payloads.Render(ctx, a, view); err != nil {
+		if bad, ok := errors.AsType[*payload.InvalidError](err); ok {
+			return events.NewInvalid(events.CodeInvalidHistory, "", bad.Error())
+		}
+		return orEnded(ctx, err)
+	}
+	whole.System, whole.Tools, err = s.config.Partitions.Payloads.Prompt(ctx, a, system, tools)
+	return orEnded(ctx, err)
 }
 
 // bytesOfToken is about how many bytes of a history a token has, and renderedCopies how often it is

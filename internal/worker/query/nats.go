@@ -92,8 +92,7 @@ type message struct {
 	alone bool          // it comes from another worker
 }
 
-// receive answers a request: at once, or from a goroutine of its own, so that others of its
-// subscription need not wait.
+// receive answers a request from a goroutine of its own, so that others of its subscription need not wait.
 func (s *Service) receive(ctx context.Context, o *Operation, m message) {
 	if !mayReply(m.reply) {
 		return
@@ -104,20 +103,7 @@ func (s *Service) receive(ctx context.Context, o *Operation, m message) {
 		s.respond(m.reply, nil, ErrBusy)
 		return
 	}
-	if len(m.data) > limit.Large {
-		go s.reply(ctx, op, o, m, nil)
-		return
-	}
-	c, err := s.decodeFor(ctx, o, m)
-	switch {
-	case err != nil:
-		op.End()
-		s.respond(m.reply, nil, err)
-	case s.quick(o, c):
-		s.reply(ctx, op, o, m, c)
-	default:
-		go s.reply(ctx, op, o, m, c)
-	}
+	go s.reply(ctx, op, o, m)
 }
 
 // decodeFor decodes a request, which belongs to the tenant and the session that it names from then
@@ -146,14 +132,11 @@ func (s *Service) decodeFor(ctx context.Context, o *Operation, m message) (*call
 	return c, nil
 }
 
-// reply answers a request, and ends its operation. A nil call is decoded first.
-func (s *Service) reply(ctx context.Context, op *limit.Operation, o *Operation, m message, c *call) {
+// reply answers a request, and ends its operation.
+func (s *Service) reply(ctx context.Context, op *limit.Operation, o *Operation, m message) {
 	defer op.End()
 	var data []byte
-	var err error
-	if c == nil {
-		c, err = s.decodeFor(ctx, o, m)
-	}
+	c, err := s.decodeFor(ctx, o, m)
 	if err == nil {
 		var out any
 		if out, err = s.serve(ctx, o, c, m.alone); err == nil {
@@ -186,7 +169,7 @@ func (s *Service) receiveParts(ctx context.Context, o *Operation, m *nats.Msg) {
 		s.respond(m.Reply, nil, orEnded(limited, err))
 		return
 	}
-	s.reply(op.With(ctx), op, o, message{reply: m.Reply, data: request, of: of, alone: true}, nil)
+	s.reply(op.With(ctx), op, o, message{reply: m.Reply, data: request, of: of, alone: true})
 }
 
 // respond sends an answer, or refuses it with an error.

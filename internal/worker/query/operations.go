@@ -25,7 +25,7 @@ type Operation struct {
 
 	decode func(*Service, []byte) (*call, error)
 	slow   bool // reads the log: each answer has a place
-	steps  bool // takes that place in each of its steps
+	steps  bool // takes that place itself, after memory: who has a place waits for no memory
 	long   bool // waits for models: such answers have a time of their own
 	syncs  bool // publishes: for agents alone
 	global bool // any worker answers
@@ -95,7 +95,7 @@ func Operations() []Operation {
 		{
 			Name: "context", Method: "GET", Path: session + "/context", Responses: []string{"context-response"},
 			Query:  append([]Param{page, {Name: "generation"}}, awaits...),
-			decode: typed(events.DecodeContextRequest, (*Service).context), slow: true,
+			decode: typed(events.DecodeContextRequest, (*Service).context), slow: true, steps: true,
 		},
 		{
 			Name: "files", Method: "GET", Path: session + "/files", Responses: []string{"files-response"},
@@ -105,7 +105,7 @@ func Operations() []Operation {
 		{
 			Name: "history", Method: "GET", Path: session + "/history", Responses: []string{"history-response"},
 			Query:  []Param{{Name: "limit"}},
-			decode: typed(events.DecodeHistoryRequest, (*Service).compactions), slow: true,
+			decode: typed(events.DecodeHistoryRequest, (*Service).compactions), slow: true, steps: true,
 		},
 		{
 			Name: "outcome", Method: "GET", Path: session + "/outcome", Responses: []string{"outcome-response"},

@@ -83,7 +83,7 @@ func (s *Service) search(ctx context.Context, o *originals, in *events.RecallReq
 	out = &events.SearchResponse{V: events.Version, Known: o.known, Hits: []events.Hit{}}
 	rest := *in
 	if in.Ancestor == "" {
-		out, err = Reading(ctx, func() (*events.SearchResponse, error) { return o.search(ctx, in) })
+		out, err = o.searchOwn(ctx, in)
 		if err != nil || out.Before != nil || o.parent == nil {
 			return out, err
 		}
@@ -208,7 +208,12 @@ func (o *originals) turn(ctx context.Context, in *events.RecallRequest, limit in
 // read returns turns of the session, nil for those that the log does not hold, and
 // how many bytes they have. Without any it is a [*stream.GoneError].
 func (o *originals) read(ctx context.Context, seqs []uint64) ([]*events.Turn, int, error) {
-	stored, err := stream.GetLog(ctx, o.nc, seqs)
+	op := limit.Of(ctx)
+	var stored []stream.LogMessage
+	err := op.Idle(ctx, func() (err error) {
+		stored, err = stream.GetLog(ctx, o.nc, seqs)
+		return err
+	})
 	gone, some := errors.AsType[*stream.GoneError](err)
 	if err != nil && (!some || len(gone.Seqs) == len(seqs)) {
 		return nil, 0, fmt.Errorf("recall: %w", err)
@@ -217,7 +222,6 @@ func (o *originals) read(ctx context.Context, seqs []uint64) ([]*events.Turn, in
 	for _, b := range stored {
 		size += len(b.Data)
 	}
-	op := limit.Of(ctx)
 	if err := op.ComputeOver(ctx, size); err != nil {
 		return nil, 0, err
 	}
@@ -238,6 +242,16 @@ func (o *originals) read(ctx context.Context, seqs []uint64) ([]*events.Turn, in
 	return out, size, nil
 }
 
+// searchOwn searches with the memory and the place for it.
+func (o *originals) searchOwn(ctx context.Context, in *events.RecallRequest) (*events.SearchResponse, error) {
+	release, err := limit.Of(ctx).Borrow(ctx, searchMemory)
+	if err != nil {
+		return nil, orEnded(ctx, err)
+	}
+	defer release()
+	return Reading(ctx, func() (*events.SearchResponse, error) { return o.search(ctx, in) })
+}
+
 // search looks for a text, newest message first, until it has enough or has read
 // enough.
 func (o *originals) search(ctx context.Context, in *events.RecallRequest) (*events.SearchResponse, error) {
@@ -249,12 +263,7 @@ func (o *originals) search(ctx context.Context, in *events.RecallRequest) (*even
 		f.before = *in.Before
 	}
 	op := limit.Of(ctx)
-	release, err := op.Borrow(ctx, searchMemory)
-	if err == nil {
-		defer release()
-		err = op.Compute(ctx)
-	}
-	if err != nil {
+	if err := op.Compute(ctx); err != nil {
 		return nil, orEnded(ctx, err)
 	}
 	defer op.Rest()

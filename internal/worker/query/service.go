@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"compactd/internal/broker/connect"
+	"compactd/internal/broker/jsapi"
 	"compactd/internal/broker/stream"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
@@ -139,7 +140,7 @@ func (s *Service) answer(ctx context.Context, o *Operation, request []byte, alon
 	return s.encode(ctx, out)
 }
 
-// decode reads a request, a large one in its turn.
+// decode reads a request in its turn.
 func (s *Service) decode(ctx context.Context, o *Operation, request []byte) (c *call, err error) {
 	defer recovered(&err)
 	limited, cancel := context.WithTimeoutCause(ctx, AnswerTimeout, ErrBusy)
@@ -190,11 +191,6 @@ func (s *Service) elsewhere(c *call) bool {
 	return c.partition != anyWorker && s.config.Partitions.At(c.partition) == nil
 }
 
-// quick reports whether a request is answered without waiting for anything.
-func (s *Service) quick(o *Operation, c *call) bool {
-	return !c.wait.Waits() && !o.slow && !o.long && !o.syncs && !s.elsewhere(c)
-}
-
 // serve answers a request, with the places that it needs meanwhile. The answer of another worker
 // is an [events.Raw].
 func (s *Service) serve(ctx context.Context, o *Operation, c *call, alone bool) (any, error) {
@@ -215,10 +211,12 @@ func (s *Service) serve(ctx context.Context, o *Operation, c *call, alone bool) 
 	}
 }
 
-// held calls fn with a place of a class.
+// held calls fn with a place of a class. A processor is given back before, or those that have a place could wait
+// for it.
 func held[A any](ctx context.Context, op *limit.Operation, class limit.Class, fn func() (A, error)) (A, error) {
 	limited, cancel := context.WithTimeoutCause(ctx, AnswerTimeout, ErrBusy)
 	defer cancel()
+	op.Rest()
 	release, err := op.Hold(limited, class)
 	if err != nil {
 		var none A
@@ -291,6 +289,8 @@ func Refusal(err error) *events.ServiceError {
 		e.Code, e.Message, e.Hint = events.CodeForbidden, err.Error(), "Name the tenant of the subject in the payload too."
 	case invalid:
 		e.Code, e.Message, e.Hint = bad.Code(), bad.Error(), bad.Hint()
+	case jsapi.Unreachable(err), errors.As(err, new(*jetstream.APIError)):
+		e.Code, e.Message, e.Hint = events.CodeUnavailable, "the server of the streams gives no answer now", "Ask again in a moment."
 	case errors.Is(err, ErrNotServed), errors.Is(err, ErrBusy), errors.Is(err, ErrStopping):
 		e.Code, e.Message, e.Hint = events.CodeUnavailable, err.Error(), "Ask again in a moment."
 	case gone:

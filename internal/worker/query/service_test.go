@@ -1,11 +1,16 @@
 package query
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"testing"
 
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/events"
 	"compactd/internal/worker/limit"
 )
 
@@ -18,6 +23,16 @@ func TestEncodePanics(t *testing.T) {
 	data, err := (&Service{}).encode(t.Context(), defect{})
 	if err == nil || data != nil {
 		t.Errorf("%s, %v", data, err)
+	}
+}
+
+// What the server of the streams refuses is no defect of the worker.
+func TestRefusalOfTheServer(t *testing.T) {
+	full := fmt.Errorf("find the end: %w", &jetstream.APIError{Code: 400, ErrorCode: 10026, Description: "maximum consumers limit reached"})
+	for _, err := range []error{full, nats.ErrTimeout} {
+		if got := Refusal(err).Code; got != events.CodeUnavailable {
+			t.Errorf("%v is %s", err, got)
+		}
 	}
 }
 
