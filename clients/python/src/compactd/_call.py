@@ -1,6 +1,7 @@
 """Requests of a model, with their histories."""
 
 import hashlib
+import json
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import unquote
@@ -56,9 +57,10 @@ class History:
         self.settings = {name: text for name, text in members.items() if text not in ("", "null")}
         # A model whose thinking is enabled, and not adaptive, demands that of its open tool loop.
         self.demands_thinking = isinstance(thinking, dict) and thinking.get("type") == "enabled"
-        self.sums = [hashlib.sha256(format.encode()).digest()]  # of the first n messages, by n
+        self.sums = [hashlib.sha256(format.encode()).digest()]  # of the content of the first n messages, by n
         for m in messages:
-            self.sums.append(hashlib.sha256(self.sums[-1] + m.text.encode()).digest())
+            content = _content(m).encode(errors="surrogatepass")
+            self.sums.append(hashlib.sha256(self.sums[-1] + content).digest())
         setup = "\0".join((str(model.get("name", "")), system, tools))
         self.setup = hashlib.sha256(setup.encode(errors="replace")).digest()
         self._rest = len(system.encode()) + len(tools.encode())
@@ -70,6 +72,24 @@ class History:
     def kept(self, start: int, end: int) -> list["Piece"]:
         """Return the caller's own messages of a range."""
         return [Piece(self.messages[i], i) for i in range(start, end)]
+
+
+def _content(m: Value) -> str:
+    """Return a message without marks for a cache, which agents move with each call; one block of text is its text."""
+    blocks = m.data.get("content") if isinstance(m.data, dict) else None
+    if "cache_control" not in m.text and not (isinstance(blocks, list) and len(blocks) == 1):
+        return m.text
+    data = _unmarked(m.data)
+    block = data["content"][0] if isinstance(blocks, list) and len(blocks) == 1 else None
+    if isinstance(block, dict) and block.keys() == {"type", "text"} and block["type"] == "text":
+        data["content"] = block["text"]
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+
+
+def _unmarked(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _unmarked(v) for k, v in value.items() if k != "cache_control"}
+    return [_unmarked(v) for v in value] if isinstance(value, list) else value
 
 
 class Piece(NamedTuple):
