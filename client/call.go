@@ -138,7 +138,7 @@ func starts(read []events.Message, head int) (prompts, all []int) {
 	open := map[string]bool{}
 	for i, m := range read {
 		answers := slices.ContainsFunc(m.Parts, func(p events.Part) bool { return p.Kind == events.PartResult })
-		if i >= head && len(open) == 0 && !answers && !isReasoning(read[i-1]) {
+		if i >= head && len(open) == 0 && !answers && (i == 0 || !isReasoning(read[i-1])) {
 			all = append(all, i)
 			if isPrompt(m) {
 				prompts = append(prompts, i)
