@@ -1,6 +1,7 @@
 package summarize_test
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -240,4 +241,48 @@ func TestModelSpeaksForTheUser(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, s.Text)
 		}
 	}
+}
+
+// P25: beside a user's own words, whatever is permitted that they ban, and consents of others or on a
+// condition, are marked; sentences about the users of a program and true ones are not.
+func TestClaimsBesideWords(t *testing.T) {
+	besides(t, "")
+}
+
+// The halves of these sentences that no word was written for.
+func TestClaimsBesideWordsHeldOut(t *testing.T) {
+	besides(t, "_held")
+}
+
+func besides(t *testing.T, half string) {
+	t.Helper()
+	forged, marks := beside(t, "forged"+half, "unmarked", false)
+	harmless, marked := beside(t, "harmless"+half, "marked", true)
+	borne, denied := beside(t, "borne"+half, "marked", true)
+	unmarked := forged - marks
+	t.Logf("unmarked %d of %d forged, marked %d of %d harmless and %d of %d true", unmarked, forged, marked, harmless, denied, borne)
+	if unmarked*10 > forged || marked*100 > 12*harmless || denied*3 > borne {
+		t.Error("the goals are missed")
+	}
+}
+
+// beside counts sentences behind the words of a user, and those that get a label.
+func beside(t *testing.T, file, wrong string, ifLabelled bool) (all, labels int) {
+	t.Helper()
+	for _, l := range corpusLines(t, "claim/testdata/"+file+".txt") {
+		words, sentence, _ := strings.Cut(l, "⇒")
+		if words = strings.TrimSpace(words); words == "" || sentence == "" {
+			words = cmp.Or(words, "Look at the parser.")
+		}
+		sentence = strings.TrimSpace(cmp.Or(sentence, l))
+		d := extract.Scan(&summarize.Input{Messages: []summarize.Message{messageOf(1, events.RoleUser, words), messageOf(1, events.RoleAssistant, "It is read.")}})
+		label := d.LabelClaim(sentence) != sentence
+		if all++; label {
+			labels++
+		}
+		if label == ifLabelled && !strings.HasSuffix(file, "_held") {
+			t.Logf("%s: %s", wrong, l)
+		}
+	}
+	return all, labels
 }

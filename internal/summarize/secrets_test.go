@@ -198,6 +198,7 @@ func TestAnswersStay(t *testing.T) {
 		{"I rotated the token. Which build failed?", token},
 		{"The token is rotated.", "take build " + token},
 		{"What is the token limit?", "128k"},
+		{"You must never change the API.", token},
 		{"What is the password?", "It is in the vault."},
 		{"Is the password wrong?", "no, see commit 4f3c2a9d81b07e65aa12"},
 		{"What is the password?", strings.Repeat("I will look it up, see page "+token+". ", 9)},

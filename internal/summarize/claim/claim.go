@@ -31,12 +31,24 @@ const (
 // Of returns what a line claims, and the line without the words of the claim: of a denial
 // without its negation too.
 func Of(line string) (kind Kind, rest string) {
-	f := found{lower: snippet.Lowered(sanitize.Normalize(snippet.StripInvisible(line)).S), denials: map[int]bool{}}
+	text := sanitize.Normalize(snippet.StripInvisible(line)).S
+	f := found{text: snippet.Lowered(text), lower: snippet.Lowered(withoutCode(text)), denials: map[int]bool{}}
+	if len(f.text) != len(f.lower) {
+		f.lower = f.text // a capital has another length than its small letter
+	}
 	for from, to := range snippet.Each(f.lower, approvals) {
 		f.consent(from, to)
 	}
 	for from, to := range snippet.Each(f.lower, consents) {
 		f.denial(from, to)
+	}
+	for from := range snippet.Each(f.lower, licenceHeads) {
+		if n := len(licences.FindString(snippet.Head(f.lower[from:], licensed))); n > 0 {
+			f.consent(from, from+n)
+		}
+	}
+	if i := strings.Index(f.lower, licensedEnding); i >= 0 {
+		f.consent(i, i+len(licensedEnding))
 	}
 	for from := range snippet.Each(f.lower, blankets) {
 		f.add(Approval, from, from)
@@ -52,10 +64,14 @@ func Of(line string) (kind Kind, rest string) {
 		}
 	}
 	for from, to := range snippet.Each(f.lower, orders) {
-		f.add(Will, from, to)
+		if !ofProgram(f.lower, from, to) {
+			f.add(Will, from, to)
+		}
 	}
 	for from, to := range snippet.Each(f.lower, actors) {
-		f.act(from, to)
+		if !anyone.MatchString(clause(f.lower[:from])) && !ofCode(f.lower, from, to) {
+			f.act(from, to)
+		}
 	}
 	for from, to := range snippet.Each(f.lower, addressed) {
 		if !strings.HasPrefix(f.lower[to:], " will ") { // which is German for a wish
@@ -67,7 +83,8 @@ func Of(line string) (kind Kind, rest string) {
 
 // found is what of a line claims something.
 type found struct {
-	lower string
+	text  string // in small letters
+	lower string // the same with its code blanked
 	kind  Kind
 	spans []span
 	// denials are the places of denied consents.
@@ -87,7 +104,7 @@ func (f *found) add(k Kind, from, to int) {
 // consent adds the words of a consent, unless it is denied or waited for, and reports whether
 // it did.
 func (f *found) consent(from, to int) bool {
-	if f.denial(from, to) || awaited.MatchString(clause(f.lower[:from])) {
+	if f.denial(from, to) || awaited.MatchString(clause(f.lower[:from])) || ofProgram(f.lower, from, to) {
 		return false
 	}
 	f.add(Approval, from, to)
@@ -118,7 +135,7 @@ func (f *found) acts(from, to, consent, will int, named bool) {
 	if i, j := f.near(from, to, consents, consent); i >= 0 {
 		if f.consent(i, j) {
 			f.add(Approval, from, to)
-		} else {
+		} else if !ofProgram(f.lower, i, j) {
 			named = false
 		}
 	}
@@ -172,7 +189,7 @@ var by = regexp.MustCompile(`(?:^|[^\p{L}])(?:by|of|from|per|to|von|vom|durch|de
 
 // rest is the line without what claims.
 func (f *found) rest() string {
-	out := []byte(f.lower)
+	out := []byte(f.text)
 	for _, s := range f.spans {
 		if s.from == s.to || s.kind == Denial && f.kind != Denial {
 			continue

@@ -2,6 +2,7 @@ package claim
 
 import (
 	"regexp"
+	"strings"
 
 	"compactd/internal/summarize/snippet"
 )
@@ -41,7 +42,7 @@ var consents = snippet.NewPhrases(
 
 // wills state beside a user what the user said, wants or decided.
 var wills = snippet.NewPhrases(
-	"(said|says|told|tells|asked|asks|wants|wanted|want|requested|requests|instructed|instructs|ordered|orders|demanded|demands|decided|decides|insists|insisted|prefers|preferred|chose|chooses|wishes|wished|expects|expected|stated|states|wrote|mentioned|specified|directed|commanded|mandated|declared|announced|promised|suggested|suggests|advised|recommended|intends|intended|needs us|would like|would love|likes|ruled|opted|called for|gave|gives|made clear|explained|emphasised|emphasized|indicated|reiterated|clarified)", "(instruction|instructions|order|orders|directive|directives|demand|wish|verdict|ruling|mandate|command)",
+	"(said|says|told|tells|asked|asks|wants|wanted|want|requested|requests|instructed|instructs|ordered|orders|demanded|demands|decided|decides|insists|insisted|prefers|preferred|chose|chooses|wishes|wished|expects|expected|stated|states|wrote|mentioned|specified|directed|commanded|mandated|declared|announced|promised|suggested|suggests|advised|recommended|intends|intended|needs us|would like|would love|likes|ruled|opted|called for|gave|gives|made clear|explained|emphasised|emphasized|indicated|reiterated|clarified|corrected|corrects)", "(instruction|instructions|order|orders|directive|directives|demand|wish|verdict|ruling|mandate|command)",
 	"(sagte|sagt|gesagt|will|wollte|möchte|wünscht|bat|gebeten|verlangt|verlangte|fordert|entschied|entschieden|angewiesen|beauftragt)", "(a dit|dit|veut|voulait|demande|a demandé|souhaite|exige|a décidé|préfère)", "(dijo|dice|quiere|quería|pidió|pide|solicitó|exige|decidió|prefiere|ordenó)", "(disse|diz|quer|queria|pediu|pede|solicitou|exige|decidiu|prefere)", "(ha detto|dice|vuole|voleva|ha chiesto|chiede|esige|ha deciso|preferisce)", "(zei|zegt|wil|wilde|vroeg|vraagt|eist|besloot)", "(sa|säger|vill|ville|bad|begärde|krävde|sagde|vil|ønsker|bestämde)", "(powiedział*|mówi|chce|chciał*|prosi*|żąda|zdecydował*)", "(сказал*|говорит|хочет|хотел*|просил*|попросил*|просит|требует|потребовал*|решил*|велел*|поручил*)", "(сказав|сказала|хоче|просив|попросив|вимагає|вирішив*|доручив)", "(söyledi|istiyor|istedi|talep etti|karar verdi|rica etti)",
 	"要求", "希望", "想要", "决定", "指示", "表示", "说", "說", "吩咐", "请求", "と言", "要望", "依頼", "求め", "決め", "望ん", "말했", "원합", "원한", "요청", "지시", "결정", "부탁", "قال", "طلب", "يريد", "قرر", "أمر", "אמר", "ביקש", "רוצה", "החליט", "कहा", "चाहता", "चाहते", "माँग", "निर्णय", "บอก", "ต้องการ", "ขอ", "nói", "muốn", "yêu cầu", "quyết định", "berkata", "ingin", "meminta", "memutuskan", "alisema", "anataka",
 )
@@ -90,7 +91,7 @@ var (
 	// everyday is what stands behind a name where a program is described, or a plain act.
 	everyday = regexp.MustCompile(`^(?:'s)?\s*(?:\p{L}+ly |also |then |first |later |now |just |had |has |have |did )?(?:of (?:the|an?|this|each|every) |no |an? )?(?:` +
 		// nouns
-		`tables?|ids?|names?|fields?|columns?|records?|rows?|models?|interface|input|story|stories|agents?|accounts?|sessions?|data|base|space|groups?|roles?|profiles?|settings?|messages?|edits?|files?|changes|content|prompts?|lines?|list|events?|flow|side|code|guide|docs|documentation|facing|errors?|experience|manual|precedence|endpoint|service|page|view|object|type|class|struct|library|api|app|schema|store|config|device|key|token|password|email|branch|home|directory|machine|system|locale|language|timezone|retry|retries|` +
+		`modules?|services?|carts?|avatars?|fights?|factory|controller|component|seed|repository|query|handler|count|limit|tables?|ids?|names?|fields?|columns?|records?|rows?|models?|interface|input|story|stories|agents?|accounts?|sessions?|data|base|space|groups?|roles?|profiles?|settings?|messages?|edits?|files?|changes|content|prompts?|lines?|list|events?|flow|side|code|guide|docs|documentation|facing|errors?|experience|manual|precedence|endpoint|service|page|view|object|type|class|struct|library|api|app|schema|store|config|device|key|token|password|email|branch|home|directory|machine|system|locale|language|timezone|retry|retries|` +
 		// acts that ask for nothing
 		`is viewing|is currently|edits|reverts|commits|deletes|creates|clicks|types|enters|opens|sees|runs|makes|made|stashes|stashed|splits|keeps|did|committed|retries|logs|signs|gets|receives|uploads|uploaded|selects|visits|shared|noted|notes|pointed|reported|reports|provided|raised|identified|acknowledged|interrupted|continued|began|started|moved|was|pasted|mentioned|asked (?:me )?(?:about|if|whether|what|how|why|which|where|who|when)|asks (?:about|if|whether|what|how|why)|feedback|follow-up|insight|explains|explained|clarification|clarifications|interactions?|question|questions|can|cannot|may|might|must|should|will|` +
 		`können|kann|sieht|peut|peuvent|voit|puede|pueden|ve|pode|podem|può|possono|kunnen|kan|могут|может|może|mogą|může)(?:$|[^\p{L}])`)
@@ -101,4 +102,88 @@ var (
 	// unopposed ends in a negation of what follows, of which nobody is the subject.
 	unopposed = regexp.MustCompile(`(?:^|[^\p{L}])(?:not|no|nobody|none|never|without|nothing|\p{L}+n't)\s(?:[\p{L}']+\s){0,4}$`)
 	question  = regexp.MustCompile(`^(?:asked|asks)\s(?:me\s|the agent\s|the user\s)?(?:about|if|whether|what|what's|how|why|which|where|who|when)(?:$|[^\p{L}])`)
+)
+
+// licences state a consent of nobody by name: that the agents may do a thing, or that somebody
+// said yes, confirmed that it may be done, or let it pass.
+var licences = regexp.MustCompile(`^(?:(?:` + strings.Join([]string{
+	`(?:we|i) (?:may|are allowed to|am allowed to|were allowed to|got to)`, `(?:said|says|told (?:us|me)|replied|answered)(?: that)?(?: (?:it is|it's|it was|we|i|you))? (?:yes|ok|okay|fine|sure|can|may|could)`,
+	`confirmed(?: that(?: \S+){1,6} (?:can|may)|:)`, `(?:has|have|had) (?:blessed|okayed|cleared|approved|signed)`, `(?:waved|waves|nodded|signed|passed) (?:[^.;:!?,]{1,40} )?(?:through|off)`, `given a pass`, `the (?:nod|green light|go)`, `(?:cool with|(?:fine|okay|ok) by) (?:them|him|her|the \p{L}+|it|this|that|\p{L}+ing)`,
+	`(?:permission|sign-off|signoff|approval|clearance|consent|go-ahead|okay|ok|go) (?:to|for|on) [^.;:!?]{1,60}: *(?:yes|ok|okay|granted|given|done|complete|received|obtained)`, `(?:sign-off|signoff|approval|permission|consent): *(?:complete|done|yes|granted|given|received|obtained)`,
+	`no (?:need|reason) to ask`, `(?:at|by|on|upon|per) (?:the |an? |explicit )*(?:user|client|customer|owner|boss|manager|admin|operator)s?'?s? (?:explicit |express )?(?:request|wish|order|behest|demand|instruction|desire|command)`, `(?:by|on) (?:order|request|behest) of (?:the )?(?:user|client|customer|owner|boss|manager|admin|operator)`,
+	`(?:requirement|request|order|wish|demand|instruction)s? (?:from|of|by) (?:the )?(?:user|client|customer|owner|boss|manager)`, `(?:user|client|customer|owner|boss) (?:requirement|request|order|wish|demand|instruction|permission|approval)s?:`,
+	`(?:wir dürfen|ich darf|man darf|auf (?:bitte|wunsch|anweisung|geheiß) (?:des|der|vom|von)|d(?:as|er|ie) (?:okay|ok|go|freigabe|erlaubnis|zusage)(?: (?:zum|zur|für|von) [^.;:!?]{1,60})? (?:kam|kommt|ist da|liegt vor|steht)|es wurde bestätigt, dass)`,
+	`(?:nous pouvons|on peut|on a le droit|on (?:nous|m')a dit (?:oui|que)|c'est confirmé|à la demande d[eu])`, `(?:podemos|(?:nos|me) dijeron que sí|(?:nos|me) (?:han dicho|dijeron)|a petición d)`, `(?:temos permissão|disseram que sim|a pedido d[oa])`, `(?:possiamo|ci hanno detto|su richiesta d)`,
+	`(?:we mogen|ik mag|op verzoek van)`, `(?:vi får|jag får|vi kan|vi må|på begäran av)`, `(?:możemy|wolno nam|na prośbę)`, `(?:můžeme|smíme)`, `(?:нам можно|мне можно|можем|мне сказали, что|нам сказали, что|по просьбе|добро на|добро [^.;:!?]{0,40}(?:получено|есть|дали))`, `(?:нам можна|можемо)`, `(?:saamme|voimme)`,
+	`(?:يمكننا|لدينا الضوء|سمحوا|قالوا)`, `(?:מותר לנו|אמרו לנו)`, `(?:chúng (?:tôi|ta) (?:có thể|được phép))`, `(?:kami|kita) (?:boleh|bisa|dapat)`,
+}, "|") + `)(?:$|[^\p{L}])|(?:我们|我們|咱们|我)(?:现在|現在)?(?:可以|能|得以)|[说說](?:[^。，]{0,6})?(?:可以|没问题|沒問題|行)|(?:ても|で)(?:よい|いい|良い)(?:と|って)|のokが|okが出|(?:해|어|아|여|워)도 (?:된다|좋다|괜찮다)(?:고|는))`)
+
+// licensed is how far a licence may reach, in bytes.
+const licensed = 200
+
+// licenceHeads begin one.
+var licenceHeads = snippet.NewPhrases("(we|i) (may|am|are|were|got|mogen)", "said", "says", "told", "replied", "answered", "confirmed", "confirmed that", "(has|have|had) (blessed|okayed|cleared|approved|signed)", "waved", "waves", "nodded", "signed", "passed", "given a pass", "the (nod|green light|go)", "cool with", "(fine|okay|ok) by", "(permission|sign-off|signoff|approval|clearance|consent|go-ahead|okay|ok|go) (to|for|on)", "(sign-off|signoff|approval|permission|consent)", "no (need|reason)",
+	"(at|by|on|upon|per) (the|an|explicit|user*|client*|customer*|owner*|boss*|manager*|admin*|operator*|order|request|behest)", "(requirement|requirements|request|requests|order|orders|wish|wishes|demand|demands|instruction|instructions) (from|of|by)", "(user|client|customer|owner|boss) (requirement*|request*|order*|wish*|demand*|instruction*|permission*|approval*)",
+	"wir dürfen", "(ich|man) darf", "auf (bitte|wunsch|anweisung|geheiß)", "(das|der|die) (okay|ok|go|freigabe|erlaubnis|zusage)", "es wurde", "nous pouvons", "on (peut|a|nous|m'a)", "c'est", "à la", "podemos", "(nos|me) (dijeron|han)", "a (petición|pedido)", "temos", "disseram", "possiamo", "ci hanno", "su richiesta", "ik mag", "op verzoek", "(vi|jag) (får|kan|må)", "på begäran", "możemy", "wolno", "na prośbę", "můžeme", "smíme", "(нам|мне) (можно|можна|сказали)", "можем", "по просьбе", "добро", "можемо", "saamme", "voimme", "يمكننا", "لدينا", "سمحوا", "قالوا", "מותר", "אמרו", "chúng", "kami", "kita",
+	"我们", "我們", "咱们", "我", "说", "說", "てもよ", "てもい", "ても良", "でよ", "でい", "で良", "のok", "ok", "해도", "어도", "아도", "여도", "워도")
+
+// licensedEnding ends a verb that says in Turkish what we may do.
+const licensedEnding = "biliriz"
+
+var (
+	// lifts end a ban or a duty.
+	lifts = snippet.NewPhrases(
+		"(no longer|not|n't|hardly|never) (a |an |any |)(problem|issue|risk|harm|off limits|off-limits|forbidden|banned|prohibited|required|needed|necessary|mandatory|binding|protected|frozen|restricted|applies|apply|applicable|in force|in effect|valid|needs|have to|has to|need to)", "no longer", "any more", "anymore", "lifted", "ended", "expired", "obsolete", "outdated", "waived", "dropped", "relaxed", "void", "moot", "superseded", "overridden", "only for (last|this) (week|time|sprint|release)", "was only", "were only", "used to",
+		"optional", "skippable", "nicety", "nice to have", "harmless", "poses no", "fair game", "up for grabs", "free to", "open for", "can wait", "without (a |any |)(question|questions|asking|review|notice|approval)", "no (question|questions|approval|confirmation|review|need)", "right away", "ask later", "exempt*", "exception*", "unless", "instead of asking",
+		"nicht mehr", "nicht länger", "kein* (problem|risiko)", "aufgehoben", "entfällt", "hinfällig", "überholt", "ohne rückfrage*", "darf weg", "kann weg", "freigegeben", "erledigt",
+		"ne (plus|pose)", "plus (interdit*|protégé*|nécessaire*|obligatoire*|besoin)", "levé*", "désormais", "sans (demander|poser)", "ya no", "ya se puede", "levantad*", "sin preguntar", "não é mais", "já pode", "liberad*", "non è più", "ora", "niet meer", "opgeheven", "inte längre", "ikke længere", "ikke lenger", "już (nie|można)", "zniesion*", "už (lze|není|ne)", "zrušen*",
+		"больше не", "снят*", "отменен*", "отменён*", "можно", "теперь можно", "более не", "більше не", "тепер можна", "можна", "знято", "artık", "már nem", "már", "feloldva", "enää", "voi nyt",
+		"不再", "解除", "取消", "已经可以", "随意", "隨意", "没有问题", "没问题", "沒問題", "没关系", "无需", "無需", "不必", "放开", "现在可以", "現在可以", "もう", "問題ない", "問題ありません", "大丈夫", "解除", "不要になった", "構わない", "かまわない", "더 이상", "해제", "괜찮", "이제", "문제없", "문제 없", "لم يعد", "الآن", "قابل", "رفع", "עכשיו", "כבר לא", "अब", "giờ", "không còn", "sekarang", "tidak lagi", "แล้ว", "ได้",
+	)
+	// permits allow something, unless they are negated.
+	permits = snippet.NewPhrases(
+		"may", "can", "could", "might", "allow*", "permit*", "permissible", "acceptable", "accept*", "tolerable", "tolera*", "fine", "ok", "okay", "all right", "alright", "welcome", "safe", "safely", "good to", "possible", "editable", "writable", "deletable", "free", "ready (to|for)", "will be", "goes", "go out", "wait", "approved", "happily", "feel free",
+		"kann", "können", "darf", "dürfen", "erlaubt", "zulässig", "möglich", "okay", "in ordnung", "geht", "unkritisch", "peut", "peuvent", "pouvons", "(permis|permise|permises)", "autoris*", "acceptable*", "possible*", "puede*", "pueden", "podemos", "permitid*", "pode", "podem", "permitid*", "può", "possono", "permess*", "modificabile", "mag", "mogen", "kan", "toegestaan", "får", "kan", "går bra", "tillåt*", "må", "tilladt", "tillatt", "można", "dozwolon*", "wolno", "lze", "může*", "povolen*", "môže*", "može*", "dovoljen*", "можем", "можете", "разреш*", "допустим*", "дозволен*", "може*", "lehet", "szabad", "-ható", "voi", "saa", "sallit*", "poate", "permis", "μπορ*", "επιτρέπ*",
+		"可以", "允许", "允許", "能", "てもよ", "てもい", "でもよ", "でもい", "できる", "可能", "てよい", "ても", "해도", "어도", "아도", "여도", "워도", "가능", "수 있", "يمكن", "مسموح", "يجوز", "אפשר", "מותר", "ניתן", "सकता", "सकते", "सकती", "có thể", "được phép", "boleh", "bisa", "dapat", "สามารถ",
+	)
+	// abilities are words whose ending says that something may be done, where it is no word of its own.
+	abilities = regexp.MustCompile(`\p{L}{3,}(?:[ıiuü]l|n)?(?:abilir|ebilir|ylebilir|ható|hető)`)
+	// clearances say in the order "now … may" that something changed.
+	clearances = regexp.MustCompile(`(?:^|\s)(?:jetzt|nun|maintenant|ahora|agora|adesso|nu|teraz|nyní|теперь|тепер|şimdi|now)(?:$|[\s.,])`)
+	// denials negate a permission beside them.
+	denials = regexp.MustCompile(`(?:^|[^\p{L}])(?:not|never|n't|\p{L}+n't|cannot|no|none|only|nicht|nie|niemals|kein\p{L}*|ne|pas|jamais|no|nunca|não|non|mai|niet|nooit|geen|inte|aldrig|ikke|aldri|nie|nigdy|ne|nikdy|не|нельзя|никогда|не|ні|nem|soha|ei|älä|değil|لا|لن|ليس|אסור|לא|नहीं|không|đừng|jangan|tidak)(?:$|[^\p{L}])|不|禁|勿|ない|いけ|なら|ません|않|마세|안\s|못|ไม่|ห้าม`)
+)
+
+// identifiers are names in code: calls, members of calls, names of two or three parts.
+var identifiers = regexp.MustCompile(`[\p{L}_$][\w$]*(?:(?:\.|::|->)[\w$]+)*\(|\b[A-Za-z]+(?:_[A-Za-z]+){1,2}\b|\b[A-Za-z]?[a-z]+[A-Z]\w*\b|\b[A-Z][a-z]+(?:\.[a-z]\w*)+\b`)
+
+// programs are nouns of what runs, and of what it works on.
+const programs = `server|servers|replica|replicas|broker|peer|peers|compiler|linter|parser|validator|scheduler|job|jobs|worker|workers|bot|proxy|firewall|filter|policy|engine|gateway|router|balancer|endpoint|api|apis|interface|schema|type|types|checker|check|test|tests|suite|build|pipeline|ci|handshake|protocol|` +
+	`lock|lease|flag|header|field|column|form|page|browser|database|cache|queue|consumer|consumers|producer|driver|kernel|library|function|method|module|service|services|script|hook|handler|middleware|cors|node|nodes|leader|follower|token|retry|invoice|order|orders|request|requests|refund|step|everything|regex|` +
+	`nachtjob|bestellungen|rechnungen|schnittstelle|dienst|feld|formular|serveur|serveurs|interface|service|fonction|servidor|servidores|servicio|función|serviço|função|servizio|funzione|usługa|serwer|сервер|серверы|сервис|функция|sunucu`
+
+var (
+	// programSubject is a clause whose subject is a program, up to a verb of it.
+	programSubject = regexp.MustCompile(`^\W*(?:(?:the|a|an|both|all|each|every|its|this|our|der|die|das|le|la|les|el|los|las|o|os|il|de|het) |l')?(?:[\p{L}\w/.-]+ ){0,2}?(?:` + programs + `)(?: (?:now|also|then|only|always|\p{L}+ly))? ?$|(?:接口|服务器|服務器|函数|系统|客户端|伺服器|サーバー?|関数|クライアント|システム|서버|함수|시스템|클라이언트|الخادم|השרת)(?:は|が|는|은|이|가|\s)?$`)
+	// byProgram is who did it, behind a consent.
+	byProgram = regexp.MustCompile(`^\s?by (?:the |an? )?(?:[\p{L}'-]+ ){0,2}(?:` + programs + `)(?:$|[^\p{L}])`)
+	// ready is a word for what was approved before its noun.
+	ready = regexp.MustCompile(`^(?:approved|allowed|accepted|authorized|confirmed|freigegebene|genehmigte) (?:` + programs + `) (?:are|is|get|gets|go|goes|have|has|land|landen|move|moves|werden|wird)(?:$|[^\p{L}])`)
+	// anyone ends before a person in general: each user, when the user …
+	anyone = regexp.MustCompile(`(?:^|[^\p{L}])(?:an?|any|each|every|several|many|both|\d+|one|two|three|some|of|to|(?:when|whenever|if|once|lets|asks|that|where|while|until) (?:the|an?|any|each))\s$`)
+	// present is a verb of what a program does, behind the word for a client, an owner, or more than one.
+	present = regexp.MustCompile(`^(?:'s)? (?:[\p{L}]+ly |now |then |also |always |never )?(?:(?:http|web|redis|sql|rest|api|grpc|mqtt|smtp|tcp) )?(?:[a-z]+s|\p{Latin}+(?:t|nt|a|an|am|e|en|ar|er|as|ren|ą)|ي\p{Arabic}+|\p{Cyrillic}+(?:ет|ит|ют|ят|ется|ится|ются|ятся))(?:$|[^\p{L}])`)
+	// several are words for more than one person with whom a program has to do, or for a part of one.
+	several = regexp.MustCompile(`^(?:users|humans|customers|owners|clients|usuarios|usuários|clientes|utilisateurs|utenti|gebruikers|użytkowni(?:cy|ków|kami)|пользователи|пользователей|клиенты|користувачі|kullanıcılar|användare|brugere|brukere|benutzer|nutzer|kunden|kundi)$|^(?:the client|client|cliente|le client|klient|klienten|клиент|клієнт|العميل|owner|operator|boss|admin|manager)`)
+)
+
+var (
+	// client is a person or a program.
+	client = regexp.MustCompile(`client|klient|клиент|клієнт|العميل`)
+	// personal are present verbs of persons.
+	personal = regexp.MustCompile(`^\s(?:\p{L}+ly |now |also )?(?:is|are|was|has|agrees|approves|permits|will|hat|haben|est|sont|es|son|är|est|согласен|согласна|accepte|acepta|aceita|accetta|akceptiert|bestätigt|godkänner|akceptuje|zgadza|подтверждает|принимает|разрешает|يوافق|يسمح)(?:$|[^\p{L}])`)
+	// parts are what a program has of a person, and what it does with one.
+	parts = regexp.MustCompile(`^\s[=<>+*/%!&|]+\s|^'s \p{L}+ (?:is|are|has|have|gets|was) (?:\p{L}+ed|in|at|on|the|a|an|not)(?:$|[^\p{L}])|^ (?:of|von|de|du|del|do|di) (?:(?:the|an?|each|el|la|le|o|il|der|dem|des) )?(?:` + programs + `|row|file|record|table|key)(?:$|[^\p{L}])|^ (?:\p{L}+ )?se \p{L}+`)
+	// place says where in the data somebody is.
+	place = regexp.MustCompile(`^ (?:in|i|im|w|en|em|nel|dans|без|из|в|without|with|ohne|sin|sem|sans|utan|bez) `)
 )

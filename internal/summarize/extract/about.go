@@ -24,7 +24,7 @@ func newRuleMatter(rules []Line) *ruleMatter {
 	for _, l := range rules {
 		m := meaningOf(l.Text)
 		p := Phrase{content: content(l.Text), meaning: &m}
-		if len(p.content) < 2 {
+		if len(p.content) == 0 {
 			continue
 		}
 		for _, w := range p.content {
@@ -37,20 +37,23 @@ func newRuleMatter(rules []Line) *ruleMatter {
 	return all
 }
 
-// about lists the rules that have most of their content in a line.
-func (m *ruleMatter) about(line []string) (out []*Phrase) {
-	hits := map[int]int{}
+// about lists the rules that have most of their content in a line, and reports whether the line
+// has what any rule is about.
+func (m *ruleMatter) about(line []string) (most []*Phrase, touches bool) {
+	hits, rare := map[int]int{}, map[int]bool{}
 	for _, w := range line {
 		for _, i := range m.byStem[w] {
 			hits[i]++
+			rare[i] = rare[i] || !commonStems[w]
 		}
 	}
 	for i, n := range hits {
 		if n >= 2 && n*100 >= len(m.rules[i].content)*aboutPercent {
-			out = append(out, &m.rules[i])
+			most = append(most, &m.rules[i])
 		}
+		touches = touches || n >= 2 || rare[i]
 	}
-	return out
+	return most, touches
 }
 
 // isAboutRule reports a line on the matter of a rule that does not restate it: it has more
@@ -60,11 +63,11 @@ func (d *Digest) isAboutRule(text string) bool {
 		rules, _ := d.userRules()
 		d.matter = newRuleMatter(rules)
 	}
-	all := d.matter.about(content(text))
-	if len(all) == 0 {
-		return false
-	}
+	all, touches := d.matter.about(content(text))
 	kind, rest := claim.Of(text)
+	if len(all) == 0 {
+		return touches && kind <= claim.Denial && claim.Lifts(text) // a user's consent is borne out
+	}
 	if kind == claim.Denial {
 		rest = "not " + rest
 	}

@@ -23,6 +23,7 @@ const (
 // Shares of the content of a claim that one sentence of a user has, per hundred.
 const (
 	approvedPercent = 100
+	unspacedPercent = 60 // of pairs of characters
 	willPercent     = 60
 	bannedPercent   = 80 // of a wish that something is not done
 	quotedPercent   = 80 // of a line that has a quotation, in which the quoted words count
@@ -56,7 +57,7 @@ func approvals(in *summarize.Input) []meaning {
 				own, _ := ownText(m, text)
 				for s := range snippet.Sentences(own) {
 					s = snippet.Head(s, phraseBytes)
-					if lower := snippet.Lowered(s); snippet.Matches(lower, approving) && !snippet.Matches(lower, negations) && len(out) < maxPhrases {
+					if lower := snippet.Lowered(s); snippet.Matches(lower, approving) && !snippet.Matches(lower, negations) && isOwnConsent(lower, false) && len(out) < maxPhrases {
 						m := meaningOf(s)
 						out = append(out, m.with(meaningOf(question)))
 					}
@@ -115,7 +116,7 @@ func (d *Digest) forges(text string) bool {
 	if kind == claim.Will {
 		return len(what.sided) > 0 && !d.willed(&what) && !d.quotes(rest)
 	}
-	return len(what.sided) == 0 || !d.allowed(&what)
+	return len(what.sided) == 0 || !d.allowed(&what, conditional.MatchString(snippet.Lowered(text)))
 }
 
 // meant lists the sentences of users, with their meanings.
@@ -129,10 +130,21 @@ func (d *Digest) meant() []Phrase {
 	return d.userPhrases
 }
 
-// allowed reports that a sentence of a user has all of a consent, or an answer to a question.
-func (d *Digest) allowed(what *meaning) bool {
-	return slices.ContainsFunc(d.meant(), func(s Phrase) bool { return !s.question && what.borne(s.meaning) >= approvedPercent }) ||
-		slices.ContainsFunc(d.approved, func(m meaning) bool { return what.borne(&m) >= approvedPercent })
+// allowed reports that a sentence of a user has all of a consent, or an answer to a question. A
+// consent on a condition bears out none without, and that of others none of the user.
+func (d *Digest) allowed(what *meaning, onCondition bool) bool {
+	percent := approvedPercent
+	if what.isUnspaced() {
+		percent = unspacedPercent
+	}
+	return slices.ContainsFunc(d.meant(), func(s Phrase) bool {
+		return !s.question && what.borne(s.meaning) >= percent && isOwnConsent(snippet.Lowered(s.text), onCondition)
+	}) || slices.ContainsFunc(d.approved, func(m meaning) bool { return what.borne(&m) >= percent })
+}
+
+// isOwnConsent reports a sentence of a user that gives a consent itself.
+func isOwnConsent(lower string, onCondition bool) bool {
+	return (onCondition || !conditional.MatchString(polite.ReplaceAllString(lower, ""))) && (!ofOthers.MatchString(lower) || own.MatchString(lower))
 }
 
 // willed reports that a sentence of a user has most of a wish.

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"compactd/internal/summarize/snippet"
 )
@@ -89,6 +90,18 @@ func (m *meaning) add(s string, side byte) {
 	for _, w := range content(s) {
 		m.sided = append(m.sided, w+string(side))
 	}
+}
+
+// isUnspaced reports a sentence most of whose content is pairs of characters. Particles and endings
+// make some of them.
+func (m *meaning) isUnspaced() bool {
+	n := 0
+	for _, w := range m.sided {
+		if r, _ := utf8.DecodeRuneInString(w); snippet.Unspaced(r) {
+			n++
+		}
+	}
+	return 2*n > len(m.sided)
 }
 
 func (m *meaning) with(o meaning) meaning {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"compactd/internal/events"
 )
@@ -141,8 +142,8 @@ const (
 	answerBytes   = 160
 )
 
-// probe has the shape of a secret: a question that makes it one is for one.
-const probe = "xK7q2ZvT9wLb"
+// probe is a secret where words say so: a question that makes it one is for one.
+const probe = "kitten4499"
 
 // Answer redacts a short text that answers a question for a secret: the secret alone, or
 // the secret beside a few words.
@@ -179,11 +180,13 @@ func (r *Redactor) Answer(ctx context.Context, question, answer string) (string,
 
 // requests reports a question, or a request.
 func requests(sentence string) bool {
-	return strings.ContainsAny(sentence, "?？؟") || hasAny(lowered(sentence), requestWords, strings.Contains)
+	return strings.ContainsAny(sentence, "?？؟") || hasAny(" "+lowered(sentence), requestWords, func(s, word string) bool {
+		return strings.Contains(s, word) && (word[0] >= utf8.RuneSelf || strings.Contains(s, " "+word))
+	})
 }
 
 // requestWords are stems of words in a request to hand over something.
-var requestWords = append(strings.Fields("please send give provide paste enter share need type bitte brauche schick gib nenn envoie donne fourni besoin envía manda dame dime necesito envie diga preciso mandami dammi serve stuur geef nodig skicka behöver podaj wyślij potrzeb pošli zadej пришли дай укажи введи нуж надішли gönder ver lütfen gerek 请 請 告诉 给我 發給 发给 ください 教えて 알려 주세요 보내 أرسل أعطني שלח भेज gửi kirim"), "me the")
+var requestWords = append(strings.Fields("please send give provide paste enter share need type bitte brauche schick gib nenn envoie donne fourni besoin envía manda dame dime necesito envie diga preciso mandami dammi serve stuur geef nodig skicka behöver podaj wyślij potrzeb pošli zadej пришли дай укажи введи нуж надішли gönder lütfen gerek 请 請 告诉 给我 發給 发给 ください 教えて 알려 주세요 보내 أرسل أعطني שלח भेज gửi kirim"), "me the")
 
 // secrets returns the parts of a text that are secrets, in order and apart.
 func (r *Redactor) secrets(ctx context.Context, s string) ([]span, error) {
