@@ -202,7 +202,7 @@ func (k *killing) auditStreams(env *testEnv, acks []ack, received []*nats.Msg) {
 	k.compareReceived(stored, received)
 	env.purgeOutcomes()
 	env.config = env.onlyConfig()
-	redecided := bySession(env.redecided(limited(stored)...))
+	redecided := bySession(env.redecided())
 	for _, a := range slices.SortedFunc(maps.Keys(merged(redecided, stored)), func(a, b place) int { return strings.Compare(a.String(), b.String()) }) {
 		k.outcomes += len(stored[a])
 		for _, o := range stored[a] {
@@ -332,19 +332,6 @@ func (k *killing) compareOutcomes(a place, redecided, stored []outcome) {
 
 // outcome is one outcome, as it is stored or as it was decided again.
 type outcome struct{ subject, id, data string }
-
-// limited lists the outcomes without the messages of a tenant whose histories took long: how long is no matter of
-// the log, and no decision depends on it.
-func limited(stored map[place][]outcome) (ids []string) {
-	for _, all := range stored {
-		for _, o := range all {
-			if strings.Contains(o.data, `"code":"`+string(events.CodeOutcomesLimit)+`"`) {
-				ids = append(ids, o.id)
-			}
-		}
-	}
-	return ids
-}
 
 func newOutcome(subject string, data []byte) outcome {
 	var h events.Header
