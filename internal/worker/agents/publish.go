@@ -137,7 +137,7 @@ func writeEvent(w http.ResponseWriter, status int, event *events.EventResponse) 
 func (e *Edge) store(w http.ResponseWriter, r *http.Request, a events.Address, v verb) (*events.EventResponse, error) {
 	body, err := query.ReadBody(w, r, limit.Body{Most: v.most})
 	if err == nil {
-		err = compute(r.Context(), len(body))
+		err = compute(r.Context(), limit.Weight(body))
 	}
 	if err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -40,6 +41,12 @@ var names = [classes]string{"memory", "processor", "quick", "reads", "waits", "f
 // Large is how many bytes an operation may have that is small: it computes for a moment, and its memory is
 // counted as it grows.
 const Large = 64 << 10
+
+// objectBytes is how many bytes of text an object costs as much as.
+const objectBytes = 64
+
+// Weight is how many bytes a text of JSON counts for, by its size and its objects: 60 KB may have 2,000 messages.
+func Weight(data []byte) int { return len(data) + objectBytes*bytes.Count(data, []byte{'{'}) }
 
 // Config is what there is to share.
 type Config struct {

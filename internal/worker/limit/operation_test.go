@@ -2,6 +2,7 @@ package limit
 
 import (
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -96,4 +97,11 @@ func TestComputeOver(t *testing.T) {
 		}
 		o.End()
 	})
+}
+
+// Many small messages weigh as much as a long text.
+func TestWeight(t *testing.T) {
+	if many, long := Weight([]byte(strings.Repeat(`{"role":"user","content":"a"},`, 1_100))), Weight([]byte(strings.Repeat("a", 60_000))); many <= Large || long > Large {
+		t.Errorf("1,100 messages weigh %d, and 60,000 characters %d", many, long)
+	}
 }

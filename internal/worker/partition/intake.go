@@ -18,6 +18,7 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/worker/decide"
 	"compactd/internal/worker/failpoint"
+	"compactd/internal/worker/limit"
 	"compactd/internal/worker/observe"
 )
 
@@ -58,7 +59,7 @@ func (i *intake) receive(ctx context.Context, m jetstream.Msg) {
 	}
 	i.behind.Store(e.Pending > backlog)
 	i.queue.awaitMemory()
-	op := i.computing(ctx, i.ledgers.bytes(e))
+	op := i.computing(ctx, i.ledgers.bytes(e)+limit.Weight(e.Data)-len(e.Data))
 	g, text, pressure, err := i.ledgers.decide(e, at)
 	op.End()
 	if pressure > 0 {

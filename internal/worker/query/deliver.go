@@ -58,7 +58,7 @@ func (p *Publisher) Deliver(ctx context.Context, by *Service, k events.Kind, a e
 // paced is Deliver. An id that follows from the content of an event names it, whatever else is in it.
 func (p *Publisher) paced(ctx context.Context, by *Service, k events.Kind, a events.Address, id string, body []byte, follows bool) (seq uint64, duplicate bool, err error) {
 	err = limit.Of(ctx).Idle(ctx, func() error {
-		stored, err := by.undecided(ctx, k, a, len(body))
+		stored, err := by.undecided(ctx, k, a, limit.Weight(body))
 		if err != nil {
 			return err
 		}

@@ -145,7 +145,7 @@ func (s *Service) decode(ctx context.Context, o *Operation, request []byte) (c *
 	defer recovered(&err)
 	limited, cancel := context.WithTimeoutCause(ctx, AnswerTimeout, ErrBusy)
 	defer cancel()
-	if err := limit.Of(ctx).ComputeOver(limited, len(request)); err != nil {
+	if err := limit.Of(ctx).ComputeOver(limited, limit.Weight(request)); err != nil {
 		return nil, orEnded(limited, err)
 	}
 	if c, err = o.decode(s, request); err != nil {
