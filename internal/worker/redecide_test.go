@@ -1,8 +1,6 @@
 package worker_test
 
 import (
-	"strings"
-
 	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/broker/connect"
@@ -14,16 +12,9 @@ import (
 )
 
 // redecided decides the log again under the config and returns the outcomes, partition by
-// partition, in the order of a commit. Of what is recorded it reads which are without the messages of a tenant whose
-// histories took long: how long is no matter of the log, and no decision depends on it.
+// partition, in the order of a commit. It reads no recorded outcome.
 func (env *testEnv) redecided() []outcome {
 	env.t.Helper()
-	limited := map[string]bool{}
-	for _, all := range env.outcomesBySession() {
-		for _, o := range all {
-			limited[o.id] = strings.Contains(o.data, `"code":"`+string(events.CodeOutcomesLimit)+`"`)
-		}
-	}
 	ctx := env.t.Context()
 	var out []outcome
 	renderer := payload.NewRenderer(env.conn, 64<<20)
@@ -43,15 +34,7 @@ func (env *testEnv) redecided() []outcome {
 				if err != nil {
 					return err
 				}
-				again := newOutcome(decide.SubjectOf(p, e.OutcomeAddress(), o), data)
-				if c, ok := o.Body.(*events.Compacted); ok && limited[again.id] {
-					data, err := payload.WithoutMessages(c, payload.LimitNote())
-					if err != nil {
-						return err
-					}
-					again.data = string(data)
-				}
-				out = append(out, again)
+				out = append(out, newOutcome(decide.SubjectOf(p, e.OutcomeAddress(), o), data))
 			}
 			return nil
 		})

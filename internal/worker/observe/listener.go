@@ -154,7 +154,8 @@ type Compacted struct {
 	Partition int
 	Address   events.Address
 	Body      *events.Compacted
-	// Omitted is why its messages were left out, "" if they were not.
+	// Omitted is why its messages were left out: size, no_text, tenant_hour,
+	// tenant_burst, tenant_share or invalid; "" if they were not.
 	Omitted string
 	// Invalid is what is wrong with the messages, without their content; nil if nothing is.
 	Invalid error
@@ -167,7 +168,6 @@ const (
 	OmittedHour  = "tenant_hour"  // the tenant has used up its bytes of the hour
 	OmittedBurst = "tenant_burst" // the same of ten minutes
 	OmittedShare = "tenant_share" // the tenant holds its share of OUTCOMES
-	OmittedTime  = "tenant_time"  // others of the partition wait, and the tenant's histories have taken long
 
 	OmittedInvalid = "invalid" // not valid for its provider: a defect
 )

@@ -18,7 +18,6 @@ import (
 	"compactd/internal/worker/failpoint"
 	"compactd/internal/worker/observe"
 	"compactd/internal/worker/payload"
-	"compactd/internal/worker/quota"
 )
 
 // committer renders what is queued, and commits it behind the fence, one commit at a time.
@@ -35,7 +34,6 @@ type committer struct {
 	markedAt  time.Time
 	carried   *batch         // the next group, rendered, that did not fit the last commit; nil for none
 	ahead     *payload.Ahead // texts of the groups at the head of the queue
-	times     quota.Times
 }
 
 // begin makes the owner of a fence commit what follows a marker.
@@ -129,40 +127,8 @@ func (c *committer) batch(ctx context.Context) (batch, error) {
 	return b, nil
 }
 
-// renderTime is the longest that the outcomes of a tenant are rendered at once while others use the partition.
-const renderTime = 2 * time.Second
-
-// timed calls fn within the time that a tenant has for its outcomes while others use the partition: they wait
-// behind. over means that the time was not enough.
-func (c *committer) timed(ctx context.Context, tenant string, fn func(context.Context) error) (over bool, err error) {
-	shared, delayed := c.queue.isShared(tenant)
-	if !shared {
-		return false, fn(ctx)
-	}
-	began, most := time.Now(), renderTime
-	if delayed {
-		most = c.times.Left(tenant)
-	}
-	limited, cancel := context.WithTimeout(ctx, most)
-	defer cancel()
-	err = fn(limited)
-	c.times.Spend(tenant, time.Since(began))
-	return err != nil && limited.Err() != nil && ctx.Err() == nil, err
-}
-
-// omits is why outcomes of a tenant have no messages now, "" if they have some.
-func (c *committer) omits(tenant string) string {
-	if reason := c.set.quotas.Over(tenant, 1); reason != "" {
-		return reason
-	}
-	if _, delayed := c.queue.isShared(tenant); delayed && c.times.Left(tenant) <= 0 {
-		return observe.OmittedTime
-	}
-	return ""
-}
-
 // readAhead reads the texts of the first of some groups, unless they were read, and those of
-// as many of its tenant behind it as a commit may have bytes: all of them in one sweep over the log, where
+// as many behind it as a commit may have bytes: all of them in one sweep over the log, where
 // each of them alone would be one.
 func (c *committer) readAhead(ctx context.Context, queue []group) {
 	missing := func(w payload.Wanted) bool { return !c.ahead.Has(w.View) }
@@ -170,24 +136,20 @@ func (c *committer) readAhead(ctx context.Context, queue []group) {
 		return
 	}
 	var wanted []payload.Wanted
-	tenant := queue[0].tenant()
-	for i, expected := 0, 0; i < len(queue) && expected <= c.allowance && queue[i].tenant() == tenant; i++ {
+	for i, expected := 0, 0; i < len(queue) && expected <= c.allowance; i++ {
 		from := len(wanted)
 		wanted = c.wanted(wanted, queue[i])
 		for _, w := range wanted[from:] {
 			expected += w.View.TextBytes()
 		}
 	}
-	_, _ = c.timed(ctx, tenant, func(ctx context.Context) error {
-		c.ahead = c.set.Payloads.ReadAhead(ctx, c.ahead, wanted, c.allowance)
-		return nil
-	})
+	c.ahead = c.set.Payloads.ReadAhead(ctx, c.ahead, wanted, c.allowance)
 }
 
 // wanted appends the views of a group that are rendered, by what is known of their tenants.
 func (c *committer) wanted(all []payload.Wanted, g group) []payload.Wanted {
 	for _, t := range g.outcomes {
-		if v := t.outcome.View; v != nil && !payload.TooLong(v) && c.omits(t.address.Tenant) == "" {
+		if v := t.outcome.View; v != nil && !payload.TooLong(v) && c.set.quotas.Over(t.address.Tenant, 1) == "" {
 			all = append(all, payload.Wanted{Address: t.address, View: v})
 		}
 	}
@@ -225,18 +187,18 @@ func (c *committer) renderOutcome(ctx context.Context, t *emitted) (data []byte,
 	if err := q.Serve(ctx, c.ID, c.fence()); err != nil {
 		c.retrying("count outcomes")(err)
 	}
-	if t.omitted = c.omits(tenant); t.omitted == "" {
-		var over bool
-		over, err = c.timed(ctx, tenant, func(ctx context.Context) (err error) {
-			data, t.omitted, err = c.renderHistory(ctx, t, body)
-			return err
-		})
-		switch bad, invalid := errors.AsType[*payload.InvalidError](err); {
-		case over:
-			t.omitted, err = observe.OmittedTime, nil
-		case data == nil:
+	if t.omitted = q.Over(tenant, 1); t.omitted == "" {
+		end := func() {}
+		if !payload.TooLong(t.outcome.View) { // else nothing is rendered
+			if ctx, end, err = c.rendering(ctx, body); err != nil {
+				return nil, err
+			}
+		}
+		data, t.omitted, err = c.set.Payloads.Outcome(ctx, c.ahead, t.address, t.outcome, connect.MaxPayload(c.set.config.Commit))
+		if end(); data == nil {
 			return nil, err
-		case invalid:
+		}
+		if bad, ok := errors.AsType[*payload.InvalidError](err); ok {
 			t.invalid, err = bad, nil
 		}
 		if t.omitted == "" {
@@ -250,19 +212,6 @@ func (c *committer) renderOutcome(ctx context.Context, t *emitted) (data []byte,
 	}
 	q.Charge(c.ID, tenant, int64(len(data)))
 	return data, err
-}
-
-// renderHistory writes the payload of a compaction with its history. Of one that is too long nothing is rendered.
-func (c *committer) renderHistory(ctx context.Context, t *emitted, body *events.Compacted) (data []byte, omitted string, err error) {
-	if !payload.TooLong(t.outcome.View) {
-		turn, end, err := c.rendering(ctx, body)
-		if err != nil {
-			return nil, "", err
-		}
-		defer end()
-		ctx = turn
-	}
-	return c.set.Payloads.Outcome(ctx, c.ahead, t.address, t.outcome, connect.MaxPayload(c.set.config.Commit))
 }
 
 // commit stores a batch and takes it off the queue. It waits while the store is full.

@@ -3,7 +3,6 @@ package partition
 import (
 	"slices"
 	"sync"
-	"time"
 
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
@@ -13,7 +12,6 @@ import (
 // group is what is emitted about one event.
 type group struct {
 	outcomes []emitted
-	at       time.Time // when it was decided
 	end      position
 	repeated measure.Repeated
 	forked   *compaction.Forked // where the event's session branched off, with it; nil where it did not
@@ -25,14 +23,6 @@ type emitted struct {
 	outcome compaction.Outcome
 	omitted string // why its messages are left out, "" if they are not
 	invalid error  // what is wrong with them, nil if nothing is
-}
-
-// tenant is that of the event, "" for one without outcomes.
-func (g *group) tenant() string {
-	if len(g.outcomes) == 0 {
-		return ""
-	}
-	return g.outcomes[0].address.Tenant
 }
 
 // weight is about how many bytes of memory the group takes until it is committed.
@@ -61,43 +51,6 @@ type queue struct {
 	paused  bool     // nothing more is decided before ledgers have left memory
 	closed  bool
 	waiters map[events.Address]*waiters
-	users   [2]user   // the tenants whose events came last, the newest first
-	full    time.Time // since when an event waits for space, zero if none does
-}
-
-// user is a tenant with events in the partition.
-type user struct {
-	tenant string
-	last   time.Time
-}
-
-// sharedFor is how long a partition is shared after an event of another tenant, and longWait how long an event
-// or an outcome waits for those before it until it is delayed.
-const (
-	sharedFor = 10 * time.Second
-	longWait  = time.Second
-)
-
-// isShared reports whether other tenants than one use the partition, by its newest events: while the queue is
-// full, no later ones are known. delayed means that they wait for long.
-func (q *queue) isShared(tenant string) (shared, delayed bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	late := time.Now().Add(-longWait)
-	delayed = !q.full.IsZero() && q.full.Before(late)
-	for i := 0; i < len(q.groups) && !delayed && q.groups[i].at.Before(late); i++ {
-		delayed = q.groups[i].tenant() != tenant
-	}
-	shared = slices.ContainsFunc(q.users[:], func(u user) bool { return u.tenant != tenant && q.users[0].last.Sub(u.last) < sharedFor })
-	return shared, shared && delayed
-}
-
-// use notes an event of a tenant. The caller holds mu.
-func (q *queue) use(tenant string) {
-	if q.users[0].tenant != tenant {
-		q.users[1] = q.users[0]
-	}
-	q.users[0] = user{tenant, time.Now()}
 }
 
 func newQueue(maxGroups, maxBytes int) *queue {
@@ -118,13 +71,9 @@ func (q *queue) begin(at position) {
 func (q *queue) push(g group, a events.Address) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.use(a.Tenant)
-	g.at = time.Now()
 	for (len(q.groups) >= q.maxGroups || q.bytes > q.maxBytes) && !q.closed {
-		q.full = g.at
 		q.space.Wait()
 	}
-	q.full = time.Time{}
 	if q.closed {
 		return
 	}

@@ -1,5 +1,5 @@
 // Package quota bounds the bytes of session.compacted that one tenant may store: in an hour,
-// in ten minutes, and as a share of OUTCOMES; and how long they are rendered while others wait.
+// in ten minutes, and as a share of OUTCOMES.
 //
 //	q := quota.New(quota.Config{JS: js, Partitions: 8, Assigned: assigned, Held: held, Most: most, Limited: report})
 //	if reason := q.Over(tenant, bytes); reason != "" { /* publish without messages */ }
@@ -17,7 +17,7 @@
 //
 // # Concurrency
 //
-// [Bounds] is shared by all partitions of a worker; a mutex guards it. [Times] belong to a partition.
+// [Bounds] is shared by all partitions of a worker; a mutex guards it.
 //
 // # On failure
 //

@@ -21,7 +21,6 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/stored"
-	"compactd/internal/worker/audit"
 	"compactd/internal/worker/decide"
 	"compactd/internal/worker/outcomelog"
 	"compactd/internal/worker/payload"
@@ -161,10 +160,7 @@ func (p *partition) decide(ctx context.Context, e decide.Event) error {
 		return nil
 	}
 	for i, o := range outs {
-		data, err := audit.OmittedAs(o, []byte(want[i].data)) // how long histories take is no matter of the log
-		if data == nil && err == nil {
-			data, _, err = p.texts.Outcome(ctx, nil, e.OutcomeAddress(), o, connect.MaxPayload(p.nc))
-		}
+		data, _, err := p.texts.Outcome(ctx, nil, e.OutcomeAddress(), o, connect.MaxPayload(p.nc))
 		if err != nil {
 			return err
 		}
