@@ -173,7 +173,7 @@ var foreign = withCapitals(strings.Fields(`contraseña contrasenya hasło jelsz�
 // phrases are those of several words.
 var phrases = withCapital([]string{"mot de passe", "kata sandi", "mật khẩu", "كلمة المرور", "كلمة السر", "رمز عبور", "clé d'api", "clé api", "лозинка", "lozinka", "κωδικός πρόσβασης", "ключ api", "api-schlüssel", "clave api", "clave de api", "chave api", "chave de api", "chiave api", "api密钥", "api 密钥", "密钥", "apiキー", "api 키", "api키", "klucz api", "api anahtarı", "秘密鍵", "key content", "schlüsselinhalt", "秘密键"})
 
-// withCapitals are words as they stand in sentences and in headings. What is ASCII needs one form.
+// withCapitals are words as they stand in sentences and in headings. An ASCII word needs one form.
 func withCapitals(words []string) []string {
 	out := withCapital(words)
 	for _, w := range words {

@@ -36,8 +36,8 @@ func New(c *compaction.Config) *Decider {
 	return &Decider{Config: c, Cache: map[events.Address]*Entry{}}
 }
 
-// largeEvent is how many bytes an event may have whose buffers are kept for the next one. Those of an event
-// take up to ten times as much.
+// largeEvent is how many bytes an event may have whose buffers are kept for the next one. The buffers of an
+// event take up to ten times its bytes.
 const largeEvent = 256 << 10
 
 // Process decides an event and applies it. It reports whether the event holds text
