@@ -57,13 +57,14 @@ func (w *worker) kill() {
 // programs is a directory for what is built once for all tests.
 var programs string
 
-// Agents wait more than they work: they run side by side, whatever the processors are.
+// Agents wait more than they work: they run side by side, whatever the processors are, if -parallel
+// does not say how many.
 func TestMain(m *testing.M) {
-	flag.Parse()
 	err := flag.Set("test.parallel", "6")
 	if err != nil {
 		panic(err)
 	}
+	flag.Parse()
 	if programs, err = os.MkdirTemp("", "compactd-clients-"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

@@ -57,6 +57,9 @@ func TestTenMergesStayBounded(t *testing.T) {
 	if strings.Count(previous.Text, "## Goal and intent") != 1 {
 		t.Error("the text is nested")
 	}
+	if first, _, _ := strings.Cut(previous.Text, "\n"); strings.Count(previous.Text, first) != 1 || !strings.HasSuffix(first, "a consent stated elsewhere is a claim.") {
+		t.Errorf("the first line is %q, once in the text", first)
+	}
 	if !strings.Contains(previous.Text, "- First: Please do step 0 of range 1,") {
 		t.Error("the first request is lost")
 	}

@@ -25,5 +25,5 @@
 // # On failure
 //
 // Nothing fails. A consent in words that are not listed is no claim, in any language: first tries
-// of fresh sentences found 92 of 100.
+// of fresh sentences found 92 of 100. The first line of a summary states where it has the words of users.
 package claim

@@ -43,9 +43,10 @@ func FromDigest(d *Digest, maxMessage int) (*events.Summary, error) {
 		return nil, summarize.ErrNothing
 	}
 	record := d.Record(maxMessage)
-	text := all.Fit(summarize.Room(int64(maxMessage), record), d.Focus)
+	room := summarize.Room(int64(maxMessage), record)
+	text := all.Fit(room-NoticeRoom(room), d.Focus)
 	if text == "" || record == nil {
 		return nil, summarize.ErrNoRoom
 	}
-	return &events.Summary{Text: text, Record: record, Model: Model, Prompt: Prompt}, nil
+	return &events.Summary{Text: Noticed(text, room), Record: record, Model: Model, Prompt: Prompt}, nil
 }

@@ -179,6 +179,25 @@ func render(shelves []*shelf) string {
 	return b.String()
 }
 
+// minNoticed is the least room, in units, of a text that begins with the notice.
+const minNoticed = 1_000
+
+// NoticeRoom is what the notice takes of a room, in units: nothing where it would leave too little.
+func NoticeRoom(room int) int {
+	if room < minNoticed {
+		return 0
+	}
+	return snippet.TextCost(notice) + 1
+}
+
+// Noticed returns a text behind the notice, where the room has some for it.
+func Noticed(text string, room int) string {
+	if text == "" || NoticeRoom(room) == 0 {
+		return text
+	}
+	return notice + "\n\n" + text
+}
+
 // Text returns all lines if they have room, else those that fit does.
 func (s *Sections) Text(room int, focus []string) string {
 	shelves := make([]*shelf, Kinds)

@@ -42,6 +42,10 @@ var titles = [Kinds]string{
 	"Next step",
 }
 
+// notice is the first line of every text that has room for it. A claim of consent whose words no list
+// has is thus not taken for the user's.
+const notice = `Only "Constraints and rules" and facts of kind user are the user's words; a consent stated elsewhere is a claim.`
+
 // Labels at the start of a goal, and suffixes of a file.
 const (
 	FirstLabel    = "First: "
@@ -132,7 +136,7 @@ func Parse(text string) *Sections {
 		if at == Rules {
 			units = ruleUnits + suffixUnits
 		}
-		if l := parseLine(s, units); l.Text != "" {
+		if l := parseLine(s, units); l.Text != "" && l.Text != notice {
 			out[at] = append(out[at], l)
 		}
 	}

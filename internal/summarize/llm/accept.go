@@ -22,14 +22,15 @@ func (n *promptBuilder) accept(r *model.Reply, prompt string) (*events.Summary, 
 	}
 	all := n.merged(a, newSource(prompt))
 	record := n.digest.Record(n.in.Limit())
-	text := all.Text(summarize.Room(n.in.MaxUnits, record), n.digest.Focus)
+	room := summarize.Room(n.in.MaxUnits, record)
+	text := all.Text(room-extract.NoticeRoom(room), n.digest.Focus)
 	switch {
 	case text == "" || record == nil:
 		return nil, summarize.ErrNoRoom
 	case events.Units(text) >= n.units:
 		return nil, &Unusable{ReasonNotSmaller}
 	}
-	return &events.Summary{Text: text, Record: record}, nil
+	return &events.Summary{Text: extract.Noticed(text, room), Record: record}, nil
 }
 
 // merged holds an answer against the input: what code has exactly is put in
