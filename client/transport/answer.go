@@ -27,8 +27,10 @@ type answer struct {
 	stream bool
 	held   []byte // read, and not yet by the caller
 	err    error  // behind what is held
+	gunzip *gunzip
+	decode func([]byte) // passes the text of the next bytes to read; nil where that is not needed
 
-	line    []byte // of a stream, as far as it has come
+	text    []byte // of an answer that is no stream, or of a line, as far as it has come
 	counts  []codec.Member
 	content bool       // of a stream, or its refusal, has come
 	refusal events.Raw // nil for none
@@ -40,20 +42,29 @@ type answer struct {
 func inspect(r *http.Response) *answer {
 	a := &answer{ReadCloser: r.Body, status: r.StatusCode}
 	r.Body = a
-	encoded := r.Header.Get("Content-Encoding") != ""
+	switch r.Header.Get("Content-Encoding") {
+	case "", "identity":
+		a.decode = a.read
+	case "gzip":
+		a.gunzip = newGunzip(a.read)
+		a.decode = a.gunzip.feed
+	default: // which the request did not accept
+		return a
+	}
 	switch r.StatusCode {
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
 		a.hold(mostHeld)
-		a.refusal = append(events.Raw{}, a.held...)
+		a.refusal = append(events.Raw{}, a.text...)
 	case http.StatusOK:
-		a.stream = !encoded && strings.HasPrefix(r.Header.Get("Content-Type"), "text/event-stream")
-		if a.stream {
+		if a.stream = strings.HasPrefix(r.Header.Get("Content-Type"), "text/event-stream"); a.stream {
 			a.hold(mostHeld)
 			a.status = 0 // that of a refusal
-		} else if a.hold(mostJSON); !encoded {
-			a.count(a.held)
+			return a
 		}
+		a.hold(mostJSON)
+		a.count(a.text)
 	}
+	a.decode, a.text = nil, nil
 	return a
 }
 
@@ -88,21 +99,37 @@ func (a *answer) Read(p []byte) (int, error) {
 	return a.fill(p)
 }
 
+// Close also ends the reading of what is compressed.
+func (a *answer) Close() error {
+	if a.gunzip != nil {
+		a.gunzip.end()
+	}
+	return a.ReadCloser.Close()
+}
+
 func (a *answer) fill(p []byte) (int, error) {
 	n, err := a.ReadCloser.Read(p)
-	if !a.stream {
-		return n, err
-	}
-	for part := range bytes.Lines(p[:n]) {
-		a.line = append(a.line, part[:min(len(part), mostLine-len(a.line))]...)
-		if part[len(part)-1] == '\n' {
-			if data, ok := bytes.CutPrefix(a.line, []byte("data:")); ok {
-				a.event(bytes.TrimSpace(data))
-			}
-			a.line = a.line[:0]
-		}
+	if a.decode != nil {
+		a.decode(p[:n])
 	}
 	return n, err
+}
+
+// read reads the next part of the text.
+func (a *answer) read(p []byte) {
+	if !a.stream {
+		a.text = append(a.text, p[:min(len(p), mostJSON-len(a.text))]...)
+		return
+	}
+	for part := range bytes.Lines(p) {
+		a.text = append(a.text, part[:min(len(part), mostLine-len(a.text))]...)
+		if part[len(part)-1] == '\n' {
+			if data, ok := bytes.CutPrefix(a.text, []byte("data:")); ok {
+				a.event(bytes.TrimSpace(data))
+			}
+			a.text = a.text[:0]
+		}
+	}
 }
 
 // event reads an event of a stream.

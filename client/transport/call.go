@@ -126,9 +126,15 @@ func (c *call) with(f *client.Fitted[json.RawMessage]) []byte {
 	return bytes.Join([][]byte{c.body[:c.from], {'['}, array, {']'}, c.body[c.to:]}, nil)
 }
 
-// send sends the request with a body.
+// send sends the request with a body. Of the encodings that it accepts remain those that can be
+// read here.
 func (c *call) send(base http.RoundTripper, body []byte) (*http.Response, error) {
-	r := c.request.WithContext(c.request.Context()) // a copy
+	r := c.request.Clone(c.request.Context())
+	if encodings := strings.Join(r.Header.Values("Accept-Encoding"), ","); strings.Contains(encodings, "gzip") {
+		r.Header.Set("Accept-Encoding", "gzip")
+	} else if encodings != "" {
+		r.Header.Set("Accept-Encoding", "identity")
+	}
 	r.ContentLength = int64(len(body))
 	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	r.Body, _ = r.GetBody()

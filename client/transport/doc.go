@@ -14,9 +14,11 @@
 // # Guarantees
 //
 //   - Only the array of messages changes. Messages that are kept are the caller's own bytes, and
-//     so is the rest of the body. A history that compactd does not change is sent as it came.
-//   - Bytes of an answer are never changed. A stream is held back until its first event with
-//     content, at most 64 KiB, because a provider may refuse a call inside a stream.
+//     so is the rest of the body. A history that compactd does not change is sent as it came. Of
+//     the encodings that a request accepts, gzip alone goes to the provider.
+//   - Bytes of an answer are never changed, compressed ones included. A stream is held back until
+//     its first event with content, at most 64 KiB, because a provider may refuse a call inside a
+//     stream.
 //   - A call that the provider refused as too long is sent once more, with a shorter history.
 //     Where there is none, or after a second refusal, the caller gets the provider's answer.
 //   - Without a worker a call goes on as documented at [client.Fitter]. No error of compactd reaches the

@@ -5,6 +5,7 @@ import contextlib
 import json
 import sys
 import threading
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -129,13 +130,13 @@ class Adapter(Agent):
             if want != "error":
                 player.errors.append(f"{step.begin}: {e!r}")
             return
-        text = got.body.decode() + ("<cut>" if got.cut else "")
+        data = got.body + (b"<cut>" if got.cut else b"")
         if want not in ("", "same"):
-            status, _, body = step.results["response"].message()
-            if (got.status, text) != (int(status), body):
-                player.errors.append(f"{step.begin}: {got.status}\n{text}\nwant {status}\n{body}")
-        elif text != player.responded:
-            player.errors.append(f"{step.begin}:\n{text}\nwant\n{player.responded}")
+            status, _, text = step.results["response"].message()
+            if (got.status, data) != (int(status), text.encode()):
+                player.errors.append(f"{step.begin}: {got.status}\n{data!r}\nwant {status}\n{text}")
+        elif data != player.responded:
+            player.errors.append(f"{step.begin}:\n{data!r}\nwant\n{player.responded!r}")
 
 
 class Player:
@@ -147,7 +148,7 @@ class Player:
         self.lock = threading.Condition()  # guards the fields below
         self.at = self.busy = 0
         self.step = self.steps[0]
-        self.responded = ""
+        self.responded = b""
         self.known: dict[str, list[Any]] = {}
         self.problems: list[str] = []
         self.compacted: list[int] = []
@@ -250,16 +251,23 @@ class Player:
         with contextlib.suppress(RuntimeError), self.request_of(r, "provider", "responds") as (want, answer):
             self.compare_call(want, r)
             status, headers, body = answer.message()
-            parts = [body]
+            parts = [body.encode()]
             while chunk := self.next("chunk"):
-                parts.append(chunk.text)
+                parts.append(chunk.text.encode())
+            if headers.get("Content-Encoding") == "gzip":
+                parts = compress(parts)
             cut = self.next("cut") is not None
-            self.responded = "".join(parts) + ("<cut>" if cut else "")
-            r.answer(int(status), headers, [p.encode() for p in parts], cut=cut)
+            self.responded = b"".join(parts) + (b"<cut>" if cut else b"")
+            r.answer(int(status), headers, parts, cut=cut)
 
     def compare_call(self, want: Section, r: "Handler") -> None:
-        """Compare a request to the provider: its body by bytes, its headers with those of the agent."""
+        """Compare a request to the provider: its body by bytes, its headers with those of the agent.
+
+        Of the encodings that the agent accepts it has those that can be read with the standard library.
+        """
         first, headers, body = self.step.begin.message()
+        if encodings := headers.get("Accept-Encoding"):
+            headers["Accept-Encoding"] = "gzip" if "gzip" in encodings else "identity"
         expected = want.text.removesuffix("\n")
         if r.body.decode() != (body if expected == "same" else expected):
             self.errors.append(f"{want}:\n{r.body.decode()}\nwant\n{expected}")
@@ -268,6 +276,13 @@ class Player:
         for name, value in {"Authorization": KEY, **headers}.items():
             if r.headers[name] != value:
                 self.errors.append(f"{want}: {name} is {r.headers[name]}")
+
+
+def compress(parts: list[bytes]) -> list[bytes]:
+    """Return the parts of a body in gzip, each of which can be read when it has come."""
+    z = zlib.compressobj(wbits=31)
+    out = [z.compress(p) + z.flush(zlib.Z_SYNC_FLUSH) for p in parts]
+    return [*out[:-1], out[-1] + z.flush()]
 
 
 class Handler(BaseHTTPRequestHandler):

@@ -1,7 +1,6 @@
-"""What the exchanges do not show: the circuit, sessions, encodings, threads, hostile answers, cuts."""
+"""What the exchanges do not show: the circuit, sessions, threads, hostile answers, cuts."""
 
 import asyncio
-import gzip
 import json
 import random
 import threading
@@ -118,24 +117,6 @@ class TestCore(unittest.TestCase):
             paths = [path for path, _ in s.to_worker]
         self.assertEqual([f"/v1/sessions/default/{name}/sync" for name in ("s", "chat%2F7", "s")], paths)
         self.assertEqual(4, len(s.to_provider))
-
-    def test_gzip(self) -> None:
-        """Usage and refusals are read in compressed responses, whose bytes pass as they are."""
-        too_long = {"error": {"message": "too long"}}
-        with sides() as s:
-            data = gzip.compress(json.dumps({"usage": {"prompt_tokens": 7}}).encode())
-            s.provider = lambda r: r.answer(200, {"Content-Encoding": "gzip"}, [data])
-            self.assertEqual(data, s.post(**{"Accept-Encoding": "gzip, deflate, br, zstd"}))
-            self.assertEqual("gzip", s.to_provider[0].headers["Accept-Encoding"])
-            s.provider = lambda r: r.answer(
-                400, {"Content-Encoding": "gzip"}, [gzip.compress(json.dumps(too_long).encode())]
-            )
-            with self.assertRaises(urllib.error.HTTPError) as e:
-                s.post({**HI, "messages": HI["messages"] * 2})
-            self.assertEqual(too_long, json.loads(gzip.decompress(e.exception.read())))
-        usage, refused = s.to_worker[1][1]["usage"], s.to_worker[2][1]["refused"]
-        self.assertEqual({"view": "0:aa", "count": 1, "prompt_tokens": 7}, usage)
-        self.assertEqual({"view": "0:aa", "status": 400, "error": too_long}, refused)
 
     def test_moving_marks(self) -> None:
         """A mark for a cache that moves from message to message changes no content: the usage is sent."""

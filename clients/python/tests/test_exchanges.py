@@ -67,7 +67,7 @@ class Httpx(Blocking):
         got = b""
         with self.client.stream(method, url, headers=headers, content=body, timeout=exchanges.MINUTE) as response:
             try:
-                for part in response.iter_bytes():
+                for part in response.iter_raw():
                     got += part
             except httpx.RemoteProtocolError:
                 return Response(response.status_code, got, cut=True)
@@ -93,7 +93,7 @@ class AsyncHttpx(Adapter):
         got = b""
         async with self.client.stream(method, url, headers=headers, content=body, timeout=exchanges.MINUTE) as response:
             try:
-                async for part in response.aiter_bytes():
+                async for part in response.aiter_raw():
                     got += part
             except httpx.RemoteProtocolError:
                 return Response(response.status_code, got, cut=True)

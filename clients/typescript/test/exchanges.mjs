@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import { createServer } from "node:http";
+import { constants, createGzip } from "node:zlib";
 
 const token = "a-token";
 const key = "Bearer a-provider-key"; // in each request of an agent that has no other
@@ -192,9 +193,12 @@ async function serveProvider(state, request, response, body) {
   state.responded = parts.join("") + (cut ? "<cut>" : "");
   response.writeHead(status, sent);
   response.flushHeaders();
-  for (const part of parts) await new Promise((written) => response.write(part, written));
+  const gzip = sent["Content-Encoding"] === "gzip" && createGzip({ flush: constants.Z_SYNC_FLUSH }); // a fetch decompresses it
+  const to = gzip || response;
+  if (gzip) gzip.pipe(response);
+  for (const part of parts) await new Promise((written) => to.write(part, written));
   if (cut) request.socket.destroy();
-  else response.end();
+  else to.end();
 }
 
 async function listen(serve) {

@@ -1,6 +1,8 @@
 package exchanges
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -316,6 +318,9 @@ func (p *player) serveProvider(w http.ResponseWriter, r *http.Request) {
 	for chunk, ok := p.next("chunk"); ok; chunk, ok = p.next("chunk") {
 		parts = append(parts, chunk.text)
 	}
+	if m.header.Get("Content-Encoding") == "gzip" {
+		parts = compress(parts)
+	}
 	_, cut := p.next("cut")
 	p.responded = strings.Join(parts, "")
 	if cut {
@@ -335,8 +340,23 @@ func (p *player) serveProvider(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// compress returns the parts of a body in gzip, each of which can be read when it has come.
+func compress(parts []string) (out []string) {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	for i, part := range parts {
+		_, _ = io.WriteString(z, part)
+		if _ = z.Flush(); i == len(parts)-1 {
+			_ = z.Close()
+		}
+		out = append(out, b.String())
+		b.Reset()
+	}
+	return out
+}
+
 // compareCall compares a request to the provider: its body by bytes, its headers with those of the
-// agent.
+// agent, of which it accepts the encodings that Go can read.
 func (p *player) compareCall(want section, r *http.Request, got string) {
 	in := p.step.request.message()
 	_, path, _ := strings.Cut(in.first, " ")
@@ -349,6 +369,11 @@ func (p *player) compareCall(want section, r *http.Request, got string) {
 	}
 	if r.URL.RequestURI() != path {
 		p.t.Errorf("%s: the path is %s, want %s", want, r.URL.RequestURI(), path)
+	}
+	if encodings := in.header.Get("Accept-Encoding"); strings.Contains(encodings, "gzip") {
+		in.header.Set("Accept-Encoding", "gzip")
+	} else if encodings != "" {
+		in.header.Set("Accept-Encoding", "identity")
 	}
 	for name := range in.header {
 		if r.Header.Get(name) != in.header.Get(name) {
