@@ -124,31 +124,3 @@ func TestConcurrent(t *testing.T) {
 		t.Errorf("%d requests", n)
 	}
 }
-
-// usages takes the usage of each request.
-type usages []any
-
-func (u *usages) Sync(_ context.Context, _ string, in client.Sync) (*client.Synced, error) {
-	*u = append(*u, in.Usage)
-	return &client.Synced{Messages: in.Messages}, nil
-}
-
-// A mark of a cache that moves from message to message changes no content: the usage of the call
-// before is sent.
-func TestMovingMarks(t *testing.T) {
-	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, `{"usage":{"prompt_tokens":7}}`)
-	}))
-	defer provider.Close()
-	const (
-		first  = `{"role":"user","content":[{"type":"text","text":"a"}]}`
-		marked = `{"role":"user","content":[{"type":"text","text":"a","cache_control":{"type":"ephemeral"}}]}`
-	)
-	var u usages
-	to := newTransport(client.FitterConfig{Worker: &u})
-	post(t.Context(), t, to, provider.URL, `{"model":"m","messages":[`+marked+`]}`)
-	post(t.Context(), t, to, provider.URL, `{"model":"m","messages":[`+first+`,`+marked+`]}`)
-	if len(u) != 2 || u[0] != nil || u[1] == nil {
-		t.Errorf("the usages are %v", u)
-	}
-}

@@ -118,23 +118,6 @@ class TestCore(unittest.TestCase):
         self.assertEqual([f"/v1/sessions/default/{name}/sync" for name in ("s", "chat%2F7", "s")], paths)
         self.assertEqual(4, len(s.to_provider))
 
-    def test_moving_marks(self) -> None:
-        """A mark for a cache that moves from message to message changes no content: the usage is sent."""
-        cached = {"cache_control": {"type": "ephemeral"}}
-        forms: list[Any] = [
-            "a",
-            [{"type": "text", "text": "a"}],
-            [{"type": "text", "text": "a", **cached}],
-        ]
-        for i, form in enumerate(forms):
-            with self.subTest(i), sides() as s:
-                s.provider = lambda r: r.answer(200, {}, [b'{"usage":{"prompt_tokens":7}}'])
-                first = {"role": "user", "content": forms[2]}
-                s.post(json.dumps({"model": "m", "messages": [first]}, separators=(",", ":")).encode())
-                messages = [{"role": "user", "content": form}, {"role": "user", "content": forms[2]}]
-                s.post(json.dumps({"model": "m", "messages": messages}, separators=(",", ":")).encode())
-                self.assertEqual({"view": "0:aa", "count": 1, "prompt_tokens": 7}, s.to_worker[1][1]["usage"])
-
     def test_large(self) -> None:
         """A stream of preambles is held for 64 KiB at most, and a large refusal reaches the caller whole."""
         with sides() as s:

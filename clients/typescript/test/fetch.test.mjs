@@ -8,11 +8,10 @@ const hi = '{"model":"m", "messages":[{"role":"user","content":"Größe"}]}';
 
 /** A worker that keeps each history, or is away. */
 async function newWorker() {
-  const worker = { requests: 0, away: false, sessions: [], usages: [] };
+  const worker = { requests: 0, away: false, sessions: [] };
   worker.url = await serve((request, response, body) => {
     worker.requests++;
     worker.sessions.push(decodeURIComponent(request.url.split("/").at(-2)));
-    worker.usages.push(JSON.parse(body).usage);
     if (worker.away) return response.writeHead(503).end('{"code":"unavailable","message":"m"}');
     const count = JSON.parse(body).messages.length;
     response.end(JSON.stringify({ v: 1, count, hash: "ab", view: "0:ab", changed: false, parts: [{ keep: [0, count] }], warnings: [], budget: {} }));
@@ -106,22 +105,4 @@ test("requests that are none", async () => {
   const request = new Request(`${url}/v1/chat/completions`, post);
   await request.text();
   await assert.rejects(fetch(request), TypeError);
-});
-
-// A mark for the provider's cache that moves with each call makes no other history: the usage of the
-// call before goes with the next one.
-test("cache marks that move", async () => {
-  const worker = await newWorker();
-  const url = `${await serve((_, response) => response.end('{"usage":{"input_tokens":5}}'))}/v1/messages`;
-  const fetch = compactd(settings(worker));
-  const cache_control = { type: "ephemeral" };
-  const contents = ["a", [{ type: "text", text: "b" }], [{ type: "tool_result", tool_use_id: "t", content: "c" }], "d"];
-  for (let n = 1; n <= contents.length; n++) {
-    const messages = contents.slice(0, n).map((content) => ({ role: "user", content }));
-    const last = messages[n - 1];
-    const blocks = typeof last.content === "string" ? [{ type: "text", text: last.content }] : last.content;
-    messages[n - 1] = { role: "user", content: blocks.map((block) => ({ ...block, cache_control })) };
-    await (await fetch(url, { method: "POST", body: JSON.stringify({ messages }) })).text();
-  }
-  assert.deepEqual(worker.usages.map((usage) => usage?.count), [undefined, 1, 2, 3]);
 });
