@@ -107,29 +107,48 @@ func (s *Synced) extend(messages int) []piece {
 	return kept(out, s.of, messages)
 }
 
-// cut returns the instructions, the first prompt, and the newest turns that have most bytes
-// together; where no whole turn fits, the newest calls with their results.
+// cut returns the instructions, the first prompt, and the newest turns. Where these exceed most
+// bytes, the oldest are left out until half of the room is free: the calls that follow append to
+// the same messages, and the provider's cache holds. Where no whole turn fits, it goes on at a call.
 func (c *modelCall) cut(pieces []piece, most int) []piece {
 	read := make([]events.Message, len(pieces))
+	upTo := make([]int, len(pieces)+1) // bytes of the first n pieces
 	for i, p := range pieces {
 		m, err := c.format.Read(c.of(p))
 		if err != nil {
 			return pieces
 		}
-		read[i] = m
+		read[i], upTo[i+1] = m, upTo[i]+len(c.of(p))+1
 	}
 	head := slices.IndexFunc(read, isPrompt) + 1
-	room := most - c.size(pieces[:head])
 	prompts, all := starts(read, head)
-	for _, from := range slices.Concat(prompts, all) {
-		if c.size(pieces[from:])-c.rest <= room {
-			return c.bound(slices.Concat(pieces[:head], pieces[from:]))
+	from, room := head, most-c.rest-upTo[head]
+	for end := range upTo { // a longer history begins with the cuts of a shorter one
+		if end > from && upTo[end]-upTo[from] > room {
+			from = next(prompts, all, upTo[:end+1], from, room)
 		}
 	}
-	if len(all) == 0 {
-		return pieces
+	return c.bound(slices.Concat(pieces[:head], pieces[from:]))
+}
+
+// next is where a history goes on that exceeds the room: at the oldest place behind from with half
+// of the room free, else where it fits, else at the newest.
+func next(prompts, all, upTo []int, from, room int) int {
+	end := len(upTo) - 1
+	for _, places := range [][]int{prompts, all} {
+		for _, most := range []int{room / 2, room} {
+			fits := func(i int) bool { return i > from && i < end && upTo[end]-upTo[i] <= most }
+			if at := slices.IndexFunc(places, fits); at >= 0 {
+				return places[at]
+			}
+		}
 	}
-	return c.bound(slices.Concat(pieces[:head], pieces[all[len(all)-1]:]))
+	for _, i := range slices.Backward(all) {
+		if i < end {
+			return max(from, i)
+		}
+	}
+	return from
 }
 
 // starts lists where a history may go on behind its head: at prompts, and at all places without an

@@ -45,7 +45,8 @@ const (
 //     six seconds. After three failures no worker is requested for [FitterConfig].RetryAfter.
 //   - Without a worker the last answer is sent with the messages since, where instructions, tools
 //     and model are the same; else the caller's own history. If it exceeds nine tenths of the
-//     window of the last answer, the oldest turns are left out: instructions and the first prompt
+//     window of the last answer, the oldest turns are left out until half of the room is free, so
+//     that the calls that follow append to the same messages: instructions and the first prompt
 //     stay, and calls stay with their results.
 //
 // It is safe for concurrent use, by many sessions and by sub-agents of one. It remembers the last

@@ -1,4 +1,4 @@
-import { sizeOf, type History, type Model, type Piece } from "./history.js";
+import type { History, Model, Piece } from "./history.js";
 import { elements, members, object, parse } from "./json.js";
 
 /** What of a message decides where a history may be cut. */
@@ -13,17 +13,28 @@ interface Outline {
 const cuttable: (string | null)[] = ["openai", "openai-responses", "anthropic", "ai-sdk"];
 
 /**
- * The instructions, the first prompt, and the newest turns that have most bytes together; where no
- * whole turn fits, the newest calls with their results. A history of another dialect stays whole.
+ * The instructions, the first prompt, and the newest turns. Where these exceed most bytes, the oldest
+ * are left out until half of the room is free: the calls that follow append to the same messages, and
+ * the provider's cache holds. Where no whole turn fits, it goes on at a call. A history of another
+ * dialect stays whole.
  */
 export function cut(h: History, pieces: Piece[], most: number): Piece[] {
   if (!cuttable.includes(h.format)) return pieces;
   const outlines = pieces.map((p) => outline(h.format, JSON.parse(p.text)));
   const head = outlines.findIndex((o) => o.prompt) + 1;
   const { prompts, all } = starts(outlines, head);
-  const from = (i: number) => [...pieces.slice(0, head), ...pieces.slice(i)];
-  const start = [...prompts, ...all].find((i) => sizeOf(h, from(i)) <= most) ?? all.at(-1);
-  return start === undefined ? pieces : bound(h, from(start));
+  const size = (from: number, to: number) => upTo[to]! - upTo[from]!;
+  const upTo = [0]; // bytes of the first n pieces
+  for (const { text } of pieces) upTo.push(upTo.at(-1)! + Buffer.byteLength(text) + 1);
+  const room = most - h.size - upTo[head]!;
+  let from = head;
+  for (let end = head + 1; end <= pieces.length; end++) {
+    if (size(from, end) <= room) continue; // a longer history begins with the cuts of a shorter one
+    const behind = (of: number[]) => of.filter((i) => i > from && i < end);
+    const fitting = (of: number[]) => behind(of).find((i) => size(i, end) <= room / 2) ?? behind(of).find((i) => size(i, end) <= room);
+    from = fitting(prompts) ?? fitting(all) ?? behind(all).at(-1) ?? from;
+  }
+  return bound(h, [...pieces.slice(0, head), ...pieces.slice(from)]);
 }
 
 /** Where a history may go on behind its head: at prompts, and at all places without an open call. */

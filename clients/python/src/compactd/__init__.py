@@ -28,8 +28,9 @@ Guarantees:
   three failures no worker is requested for five seconds.
 - Without a worker the last answer is sent with the messages since, where instructions, tools and
   model are the same; else the caller's own history. If it exceeds nine tenths of the window of the
-  last answer, the oldest turns are left out: instructions and the first prompt stay, and calls stay
-  with their results.
+  last answer, the oldest turns are left out until half of the room is free, so that the calls that
+  follow append to the same messages: instructions and the first prompt stay, and calls stay with
+  their results.
 - No error of compactd reaches the caller. on_problem gets each code once until a worker answers.
 
 A transport may be used by many threads, tasks and sessions. It remembers the last answers of 256

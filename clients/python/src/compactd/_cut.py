@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from itertools import accumulate
 from typing import Any
 
 from compactd._call import History, Piece
@@ -9,19 +10,25 @@ from compactd._json import Object, Value
 
 
 def cut(history: History, pieces: list[Piece], most: int) -> list[Piece]:
-    """Return the instructions, the first prompt, and the newest turns that have most bytes together.
+    """Return the instructions, the first prompt, and the newest turns.
 
-    Where no whole turn fits, it returns the newest calls with their results.
+    Where these exceed most bytes, the oldest are left out until half of the room is free: the calls that
+    follow append to the same messages, and the provider's cache holds. Where no whole turn fits, it goes
+    on at a call.
     """
     messages = [p.value.data for p in pieces]
     head = next((i + 1 for i, m in enumerate(messages) if _is_prompt(m)), 0)
     starts = list(_starts(messages, head))
-    if not starts:
-        return pieces
-    room = most - history.size(pieces[:head])
     prompts = [i for i in starts if _is_prompt(messages[i])]
-    fitting = (i for i in prompts + starts if history.size(pieces[i:]) - history.size([]) <= room)
-    return _without_thinking(history, pieces[:head] + pieces[next(fitting, starts[-1]) :])
+    up_to = list(accumulate((len(p.value.text.encode()) + 1 for p in pieces), initial=0))  # bytes of the first n
+    room = most - history.size(pieces[:head])
+    start = head
+    for end in range(head, len(pieces) + 1):
+        if up_to[end] - up_to[start] > room:  # a longer history begins with the cuts of a shorter one
+            behind = [[i for i in places if start < i < end] for places in (prompts, starts)]
+            fitting = (i for places in behind for n in (room // 2, room) for i in places if up_to[end] - up_to[i] <= n)
+            start = next(fitting, max(behind[1], default=start))
+    return _without_thinking(history, pieces[:head] + pieces[start:])
 
 
 def _starts(messages: list[Any], head: int) -> Iterator[int]:
