@@ -23,7 +23,8 @@ type modelCall struct {
 	config   Config
 	format   events.Format
 	messages []raw
-	rest     int // bytes of instructions and tools
+	rest     int  // bytes of instructions and tools
+	dry      bool // nothing is recorded
 
 	sums  []sum // of the content of the first n messages, by n: marks of a cache move
 	setup sum   // of model, instructions and tools
@@ -48,7 +49,7 @@ func newModelCall(session, branch string, config Config, messages []raw) (*model
 
 // sync is the request to a worker, behind the last answer; nil for none.
 func (c *modelCall) sync(last *record) Sync {
-	in := Sync{Config: c.config, Branch: c.branch}
+	in := Sync{Config: c.config, Branch: c.branch, DryRun: c.dry}
 	for _, m := range c.messages {
 		in.Messages = append(in.Messages, encoded(m))
 	}

@@ -26,6 +26,8 @@ type Conversation[M any] struct {
 	Session, Branch string
 	// Config is of the next call. OnCompaction and OnNote are not called.
 	Config Config
+	// DryRun: nothing is recorded, and no call follows; to count tokens.
+	DryRun bool
 	// Codec converts messages. Default: their own methods for JSON.
 	Codec Codec[M]
 }
@@ -44,8 +46,9 @@ type Fitted[M any] struct {
 	Messages []M
 	// Changed: they are others than those of the caller.
 	Changed bool
-	// Budget is of the call with these messages; zero where no worker answered.
-	Budget Budget
+	// Generation and Budget are of the call with these messages; zero where no worker answered.
+	Generation int64
+	Budget     Budget
 
 	of     *Conversation[M]
 	own    []M
@@ -68,6 +71,7 @@ func (c *Conversation[M]) Fit(ctx context.Context, history []M) *Fitted[M] {
 	if f.call, err = newModelCall(c.Session, c.Branch, c.Config, messages); err != nil {
 		return f.failed(err)
 	}
+	f.call.dry = c.DryRun
 	return f.with(c.Fitter.fit(ctx, f.call))
 }
 
@@ -119,7 +123,7 @@ func (f *Fitted[M]) with(sent fitting) *Fitted[M] {
 	}
 	f.Messages, f.Changed, f.sent = out, sent.changed(len(f.own)), sent
 	if sent.record != nil {
-		f.Budget = sent.record.synced.Budget
+		f.Generation, f.Budget = sent.record.synced.Generation, sent.record.synced.Budget
 	}
 	return f
 }

@@ -24,6 +24,8 @@ type FitterConfig struct {
 	Wait time.Duration
 	// RetryAfter is the time without requests to a worker after three failures. Default 5 s.
 	RetryAfter time.Duration
+	// Remembered is how many conversations are remembered. Default 256.
+	Remembered int
 	// OnProblem is called when a worker does not answer or refuses, and with warnings of its
 	// answers, for logs and the user. It gets each code once until a worker answers. Must not block.
 	OnProblem func(Note)
@@ -50,7 +52,7 @@ const (
 //     stay, and calls stay with their results.
 //
 // It is safe for concurrent use, by many sessions and by sub-agents of one. It remembers the last
-// answers of 256 conversations by their content, without the marks of a cache; one that is not
+// answers of conversations by their content, without the marks of a cache; one that is not
 // remembered costs its prefix and usage alone.
 type Fitter struct {
 	config  FitterConfig
@@ -63,6 +65,7 @@ type Fitter struct {
 func NewFitter(c FitterConfig) *Fitter {
 	c.Wait = cmp.Or(c.Wait, 500*time.Millisecond)
 	c.RetryAfter = cmp.Or(c.RetryAfter, 5*time.Second)
+	c.Remembered = cmp.Or(c.Remembered, 256)
 	if c.OnProblem == nil {
 		c.OnProblem = func(Note) {}
 	}
@@ -71,6 +74,7 @@ func NewFitter(c FitterConfig) *Fitter {
 	}
 	return &Fitter{
 		config: c,
+		memory: memory{most: c.Remembered},
 		breaker: gobreaker.NewCircuitBreaker[*Synced](gobreaker.Settings{
 			Timeout:      c.RetryAfter,
 			ReadyToTrip:  func(n gobreaker.Counts) bool { return n.ConsecutiveFailures >= failures },
@@ -174,7 +178,11 @@ func (f *Fitter) answered(c *modelCall, last *record, s *Synced) fitting {
 		f.config.OnCompacted(c.session, s)
 	}
 	pieces := s.extend(len(c.messages))
-	return fitting{pieces, f.memory.put(c, last, s, c.size(pieces))}
+	r := recordOf(c, s, c.size(pieces))
+	if !c.dry {
+		f.memory.put(r, last)
+	}
+	return fitting{pieces, r}
 }
 
 // without returns what to send when no worker answers.

@@ -5,9 +5,6 @@ import (
 	"sync"
 )
 
-// remembered is how many conversations are remembered.
-const remembered = 256
-
 // record is the last answer of a conversation.
 type record struct {
 	session, branch string
@@ -37,6 +34,7 @@ func (r *record) room() int {
 
 // memory has the records, the newest at the end.
 type memory struct {
+	most    int
 	mu      sync.Mutex // guards records
 	records []*record
 }
@@ -52,23 +50,26 @@ func (m *memory) find(c *modelCall) (last *record, usage any) {
 			last = r
 		}
 	}
-	if last != nil {
+	if last != nil && !c.dry {
 		usage, last.usage = last.usage, nil
 	}
 	return last, usage
 }
 
-// put remembers an answer in the place of the one before it.
-func (m *memory) put(c *modelCall, last *record, s *Synced, bytes int) *record {
+// recordOf is the record of an answer to a call, for which so many bytes are sent.
+func recordOf(c *modelCall, s *Synced, bytes int) *record {
 	kept := *s
 	kept.Messages = nil // they are the caller's
 	n := len(c.messages)
-	r := &record{session: c.session, branch: c.branch, count: n, sum: c.sums[n], setup: c.setup, synced: &kept, bytes: bytes}
+	return &record{session: c.session, branch: c.branch, count: n, sum: c.sums[n], setup: c.setup, synced: &kept, bytes: bytes}
+}
+
+// put remembers a record in the place of the one before it.
+func (m *memory) put(r, last *record) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.records = slices.DeleteFunc(m.records, func(o *record) bool { return o == last })
-	m.records = append(m.records[max(0, len(m.records)-remembered+1):], r)
-	return r
+	m.records = append(m.records[max(0, len(m.records)-m.most+1):], r)
 }
 
 // count remembers the usage of a call.

@@ -34,6 +34,8 @@ type Sync struct {
 	OnDivergence string
 	// Wait is the most to wait for the decision about new messages. Default 500 ms.
 	Wait time.Duration
+	// DryRun: nothing is recorded.
+	DryRun bool
 }
 
 // Synced is what to send with the next call.
@@ -108,7 +110,7 @@ func (s *Sync) wire() (*wireSync, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &wireSync{Branch: s.Branch, settings: *set, OnDivergence: s.OnDivergence, WaitMS: s.Wait.Milliseconds()}
+	w := &wireSync{Branch: s.Branch, settings: *set, OnDivergence: s.OnDivergence, WaitMS: s.Wait.Milliseconds(), DryRun: s.DryRun}
 	if w.Messages, err = encodeAll(s.Messages); err != nil {
 		return nil, err
 	}
@@ -142,6 +144,7 @@ type wireSync struct {
 	Refused      *events.SyncRefused `json:"refused,omitzero"`
 	OnDivergence string              `json:"on_diverge,omitzero"`
 	WaitMS       int64               `json:"wait_ms,omitzero"`
+	DryRun       bool                `json:"dry_run,omitzero"`
 }
 
 // usage is the usage of the last call, with its view.

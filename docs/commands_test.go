@@ -28,6 +28,7 @@ func TestMain(m *testing.M) {
 // notRun are the reasons why a block is not run; a comment above it names one.
 var notRun = map[string]string{
 	"a cluster":  "the tests of deploy/cluster run these files on real servers",
+	"an agent":   "it has to be installed; the tests of cmd/worker run others in its place",
 	"a terminal": "it prompts there; how-to.md runs the same with --yes",
 }
 

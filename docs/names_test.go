@@ -99,7 +99,7 @@ func reference(t *testing.T) map[string]map[string]bool {
 
 // Variables, metrics, make targets and paths that pages name are there.
 func TestNames(t *testing.T) {
-	metrics := read(t, "docs/operations.md") // TestMetricsAreDocumented holds its table to the code
+	metrics := read(t, "docs/operations.md") + read(t, "docs/gateway.md") // TestMetricsAreDocumented holds their tables to the code
 	makefile := read(t, "Makefile")
 	for _, p := range pages(t) {
 		for _, v := range variable.FindAllString(p.text, -1) {

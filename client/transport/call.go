@@ -20,12 +20,14 @@ type api struct {
 	provider         string
 	messages, system string   // members of the body; "" where the messages contain it
 	output           []string // members with the most tokens of an answer
+	counts           bool     // no model answers: tokens are counted
 }
 
 var apis = []api{
-	{"/chat/completions", events.OpenAI, "openai", "messages", "", []string{"max_completion_tokens", "max_tokens"}},
-	{"/responses", events.Responses, "openai", "input", "instructions", []string{"max_output_tokens"}},
-	{"/messages", events.Anthropic, "anthropic", "messages", "system", []string{"max_tokens"}},
+	{path: "/chat/completions", format: events.OpenAI, provider: "openai", messages: "messages", output: []string{"max_completion_tokens", "max_tokens"}},
+	{path: "/responses", format: events.Responses, provider: "openai", messages: "input", system: "instructions", output: []string{"max_output_tokens"}},
+	{path: "/messages", format: events.Anthropic, provider: "anthropic", messages: "messages", system: "system", output: []string{"max_tokens"}},
+	{path: "/messages/count_tokens", format: events.Anthropic, provider: "anthropic", messages: "messages", system: "system", counts: true},
 }
 
 // apiOf returns the kind of a request; nil where its body must not change.
@@ -50,15 +52,20 @@ type call struct {
 	members  map[string]events.Raw // parts of body
 	messages []json.RawMessage     // parts of body; nil where there is no history
 	from, to int                   // of their array in body
+	rest     io.ReadCloser         // of a body that is too large to read; nil for none
 }
 
 // read reads the body of a request.
 func read(r *http.Request, a *api) (*call, error) {
-	body, err := io.ReadAll(r.Body)
+	body, err := io.ReadAll(io.LimitReader(r.Body, events.MaxSyncBytes+1))
+	c := &call{api: a, request: r, body: body, members: map[string]events.Raw{}}
+	if err == nil && len(body) > events.MaxSyncBytes { // it came without its length
+		c.rest = r.Body
+		return c, nil
+	}
 	if closed := r.Body.Close(); err == nil {
 		err = closed
 	}
-	c := &call{api: a, request: r, body: body, members: map[string]events.Raw{}}
 	if err != nil || !c.parse() || isSet(c.members["previous_response_id"]) || isSet(c.members["conversation"]) {
 		return c, err
 	}
@@ -130,6 +137,10 @@ func (c *call) with(f *client.Fitted[json.RawMessage]) []byte {
 // read here.
 func (c *call) send(base http.RoundTripper, body []byte) (*http.Response, error) {
 	r := c.request.Clone(c.request.Context())
+	if c.rest != nil {
+		r.Body = whole{io.MultiReader(bytes.NewReader(body), c.rest), c.rest}
+		return base.RoundTrip(r)
+	}
 	if encodings := strings.Join(r.Header.Values("Accept-Encoding"), ","); strings.Contains(encodings, "gzip") {
 		r.Header.Set("Accept-Encoding", "gzip")
 	} else if encodings != "" {
@@ -139,4 +150,10 @@ func (c *call) send(base http.RoundTripper, body []byte) (*http.Response, error)
 	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	r.Body, _ = r.GetBody()
 	return base.RoundTrip(r)
+}
+
+// whole is a body that was read in part.
+type whole struct {
+	io.Reader
+	io.Closer
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"time"
 
 	"compactd/client"
 )
@@ -14,52 +15,111 @@ type Transport struct {
 	// Fitter is required.
 	Fitter *client.Fitter
 	// Session names the conversation of requests whose context names none; see [WithSession].
-	// Without both a request passes unchanged.
 	Session string
+	// SessionOf names the conversation of a request in the place of Session; nil for none. A request
+	// without any name passes unchanged.
+	SessionOf func(*Call) string
 	// Config has what the requests do not contain, such as the window of the model. A zero field is
 	// read from the request.
 	Config client.Config
+	// Audit: each history is recorded, and sent as it came. A [Report] has what would have been saved.
+	Audit bool
+	// CountTokens: requests that count tokens (…/messages/count_tokens) get what a call would send, too.
+	CountTokens bool
 	// Base sends the requests. Default [http.DefaultTransport].
 	Base http.RoundTripper
 }
 
-type sessionKey struct{}
+// Call is a request of a model, with its history.
+type Call struct {
+	Header http.Header
+	// Format is the dialect of the messages; see [client.Config].
+	Format string
+	// Body has the members of the request, and Messages the history among them. Read only.
+	Body     map[string]json.RawMessage
+	Messages []json.RawMessage
+}
+
+// Report is what became of a request.
+type Report struct {
+	// Session has the conversation; "" where the request passed unchanged.
+	Session    string
+	Generation int64
+	// Changed: the provider got other messages than those of the caller, which saved an estimated
+	// number of tokens.
+	Changed bool
+	Saved   int64
+	// Refused: the provider refused the call as too long, and it was sent once more.
+	Refused bool
+	// Took is the time that the call waited for a worker.
+	Took time.Duration
+}
+
+type (
+	sessionKey struct{}
+	reportKey  struct{}
+)
 
 // WithSession names the conversation of the requests that are made with the context.
 func WithSession(ctx context.Context, session string) context.Context {
 	return context.WithValue(ctx, sessionKey{}, session)
 }
 
-func (t *Transport) session(ctx context.Context) string {
-	if s, ok := ctx.Value(sessionKey{}).(string); ok {
+// WithReport has the report of the request that is made with the context written to r, before
+// RoundTrip returns.
+func WithReport(ctx context.Context, r *Report) context.Context {
+	return context.WithValue(ctx, reportKey{}, r)
+}
+
+// session is the name of a call's conversation.
+func (t *Transport) session(c *call) string {
+	if s, ok := c.request.Context().Value(sessionKey{}).(string); ok {
 		return s
 	}
-	return t.Session
+	if t.SessionOf == nil {
+		return t.Session
+	}
+	of := Call{Header: c.request.Header, Format: string(c.format), Body: map[string]json.RawMessage{}, Messages: c.messages}
+	for name, v := range c.members {
+		of.Body[name] = json.RawMessage(v)
+	}
+	return t.SessionOf(&of)
 }
 
 // RoundTrip sends a request to its provider, with the messages that a worker answered. Its errors
 // are those of Base.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	base := cmp.Or(t.Base, http.DefaultTransport)
-	session, api := t.session(r.Context()), apiOf(r)
-	if session == "" || api == nil {
+	api := apiOf(r)
+	if api == nil || api.counts && !t.CountTokens {
 		return base.RoundTrip(r)
 	}
 	c, err := read(r, api)
 	if err != nil {
 		return nil, err
 	}
-	if c.messages == nil {
+	session := ""
+	if c.messages != nil {
+		session = t.session(c)
+	}
+	if session == "" {
 		return c.send(base, c.body)
 	}
-	conversation := client.Conversation[json.RawMessage]{Fitter: t.Fitter, Session: session, Config: c.config(t.Config)}
+	conversation := client.Conversation[json.RawMessage]{Fitter: t.Fitter, Session: session, Config: c.config(t.Config), DryRun: api.counts}
+	began := time.Now()
 	sent := conversation.Fit(r.Context(), c.messages)
+	report, _ := r.Context().Value(reportKey{}).(*Report)
+	report = cmp.Or(report, &Report{})
+	*report = c.report(session, sent, time.Since(began))
 	if err := context.Cause(r.Context()); err != nil {
 		return nil, err
 	}
+	if t.Audit {
+		return c.send(base, c.body)
+	}
 	response, err := c.send(base, c.with(sent))
-	if err != nil {
-		return nil, err
+	if err != nil || api.counts {
+		return response, err
 	}
 	first := inspect(response)
 	again, ok := sent.Refused(r.Context(), first.refused(), first.status)
@@ -68,9 +128,29 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return response, nil
 	}
 	_ = first.Close()
+	*report = c.report(session, again, time.Since(began))
+	report.Refused = true
 	response, err = c.send(base, c.with(again))
 	if err == nil {
 		inspect(response).watch(again.Used)
 	}
 	return response, err
+}
+
+// report is that of what is sent.
+func (c *call) report(session string, f *client.Fitted[json.RawMessage], took time.Duration) Report {
+	r := Report{Session: session, Generation: f.Generation, Changed: f.Changed, Took: took}
+	own, sent := sizeOf(c.messages), sizeOf(f.Messages)
+	rest := len(c.body) - (c.to - c.from)
+	if own > sent { // the estimate of the call has so many tokens for so many bytes
+		r.Saved = f.Budget.EstimatedInput * int64(own-sent) / int64(sent+rest)
+	}
+	return r
+}
+
+func sizeOf(messages []json.RawMessage) (n int) {
+	for _, m := range messages {
+		n += len(m)
+	}
+	return n
 }

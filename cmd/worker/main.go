@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strings"
@@ -99,6 +100,10 @@ type flags struct {
 	Serve      serveCmd  `cmd:"" default:"withargs" help:"Serve sessions; this is what worker does without a command."`
 	ShowPolicy policyCmd `cmd:"" name:"policy" help:"Print the policy in force, and where each value comes from."`
 
+	Gateway gatewayCmd `cmd:"" help:"Serve agents that change their base URL alone: in front of their providers, and with a worker in the same process."`
+
+	Run runCmd `cmd:"" help:"Run an agent behind a gateway of its own, and print what that saved."`
+
 	Try tryCmd `cmd:"" help:"Serve a fake model with a small window, and compactd in front of it, to see compactions with an agent of your own."`
 
 	Inspect inspectCmd `cmd:"" help:"Print partitions, owners, cursors, lag and ledger files; changes nothing."`
@@ -115,6 +120,8 @@ type flags struct {
 	models   []model.Model        // of --summarizer, set by Validate
 
 	tokenInArgs bool // --http-token is on the command line; set by Validate
+
+	dataGiven bool // --data is not the default; set by Validate
 
 	onReady func(agents string) // is called with the address of the listener for agents; nil for none
 }
@@ -158,6 +165,9 @@ func main() {
 	cmd.BindTo(ctx, (*context.Context)(nil))
 	err = cmd.Run(&f, log)
 	stop()
+	if ended, ok := errors.AsType[*exec.ExitError](err); ok { // the agent has printed why
+		os.Exit(max(ended.ExitCode(), 1))
+	}
 	if err != nil {
 		report(log, cmd.Command() == "serve", err)
 		if _, unknown := errors.AsType[*unknownError](err); unknown {
@@ -294,6 +304,7 @@ func (f *flags) dataOf(name string) string { return filepath.Join(f.Data, name) 
 
 // Validate finds wrong usage that kong cannot find.
 func (f *flags) Validate(k *kong.Context) error {
+	f.dataGiven = explicit(k, "data") || os.Getenv("COMPACTD_DATA") != ""
 	if err := f.chooseServer(k); err != nil {
 		return err
 	}

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,17 +18,53 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"compactd/internal/ops/fakemodel"
 	"compactd/internal/summarize/summarizetest"
 	"compactd/internal/testkit/freeport"
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"worker": main, "compactd-worker": main}) // as built, and as installed
+	testscript.Main(m, map[string]func(){"worker": main, "compactd-worker": main, "agent": agent}) // as built, and as installed
+}
+
+// agent makes calls of the model at OPENAI_BASE_URL, prints how many of its messages the last one
+// had, and exits with 7.
+func agent() {
+	type answer struct {
+		Choices []struct{ Message struct{ Content string } }
+	}
+	var history []map[string]string
+	var out answer
+	for range 20 {
+		out = answer{}
+		history = append(history, map[string]string{"role": "user", "content": "And then?"})
+		body, _ := json.Marshal(map[string]any{"model": "any", "messages": history})
+		r, err := http.Post(os.Getenv("OPENAI_BASE_URL")+"/chat/completions", "application/json", bytes.NewReader(body)) //nolint:noctx // it is a program of its own
+		if err == nil {
+			err = json.NewDecoder(r.Body).Decode(&out)
+			_ = r.Body.Close()
+		}
+		if err != nil || len(out.Choices) == 0 {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		history = append(history, map[string]string{"role": "assistant", "content": out.Choices[0].Message.Content})
+	}
+	fmt.Println(out.Choices[0].Message.Content[:20])
+	os.Exit(7)
+}
+
+// newModel is a model with a small window, whose answers begin with the number of messages.
+func newModel() *httptest.Server {
+	return httptest.NewServer(&fakemodel.Model{Window: 4096, Output: 256, Answer: func(c *fakemodel.Call) fakemodel.Answer {
+		return fakemodel.Answer{Text: fmt.Sprintf("%3d of 39 messages. ", len(c.Messages)) + strings.Repeat("There is more to say about it. ", 40)}
+	}})
 }
 
 // The scripts show what an operator sees. $ADDR is a free address, $EXAMPLES the
 // directory of example sessions. $MODEL and
-// $DOWN are a provider of models that works, and one that fails every call.
+// $DOWN are a provider of models that works, and one that fails every call; $LLM is a model with a
+// small window for agents.
 func TestScripts(t *testing.T) {
 	bin := t.TempDir()
 	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", filepath.Join(bin, "publisher"), "compactd/cmd/publisher")
@@ -52,6 +91,9 @@ func TestScripts(t *testing.T) {
 			down.Script(summarizetest.ServerError)
 			env.Setenv("MODEL", good.URL())
 			env.Setenv("DOWN", down.URL())
+			llm := newModel()
+			env.Defer(llm.Close)
+			env.Setenv("LLM", llm.URL)
 			return err
 		},
 	})

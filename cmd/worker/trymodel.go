@@ -2,7 +2,7 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
+	"crypto/rand"
 	"fmt"
 	"io"
 	"net"
@@ -14,13 +14,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/rs/zerolog"
-	"golang.org/x/sync/errgroup"
 
 	"compactd/client"
 	"compactd/client/transport"
-	"compactd/internal/ops/access"
 	"compactd/internal/ops/fakemodel"
 )
 
@@ -43,31 +40,17 @@ func (c *tryCmd) run(ctx context.Context, f *flags, log zerolog.Logger, out io.W
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	token, tokens := uuid.NewString(), filepath.Join(dir, "tokens")
-	if err := os.WriteFile(tokens, fmt.Appendf(nil, "%x default agent\n", sha256.Sum256([]byte(token))), 0o600); err != nil {
-		return err
-	}
 	listener, err := net.Listen("tcp", strings.Replace(c.Model, ":-1", ":0", 1)) //nolint:noctx // it is there before ctx matters
 	if err != nil {
 		return fmt.Errorf("--model: %w", err)
 	}
-	ready := make(chan string, 1)
+	token := rand.Text()
 	f.NATS, f.Listen, f.HTTP, f.Data = "", "127.0.0.1:-1", "off", filepath.Join(dir, "data")
-	f.agentsFlags = agentsFlags{Agents: "127.0.0.1:-1", AgentsTokens: access.File(tokens), AgentsRate: f.AgentsRate}
-	f.onReady = func(agents string) { ready <- agents }
-
-	running, ctx := errgroup.WithContext(ctx)
-	running.Go(func() error { return f.serve(ctx, log) })
-	running.Go(func() error {
-		defer func() { _ = listener.Close() }()
-		select {
-		case agents := <-ready:
-			return c.serve(ctx, listener, &client.HTTP{URL: "http://" + agents, Token: token}, out)
-		case <-ctx.Done():
-			return nil
-		}
-	})
-	return running.Wait()
+	if err := f.listenFor(token, filepath.Join(dir, "tokens")); err != nil {
+		return err
+	}
+	return f.beside(ctx, log, token, func(ctx context.Context, w *client.HTTP) error { return c.serve(ctx, listener, w, out) },
+		func() { _ = listener.Close() })
 }
 
 // serve answers calls of agents, with compactd in front of the model and without.
@@ -98,13 +81,7 @@ func (c *tryCmd) serve(ctx context.Context, listener net.Listener, worker *clien
 or put the three lines of docs/clients.md into it, and start it with
   COMPACTD_URL=%s COMPACTD_TOKEN=%s OPENAI_BASE_URL=%s/v1 OPENAI_API_KEY=none
 `, c.Window, at, at, worker.URL, worker.Token, target)
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
-	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
-	defer stop()
-	if err := server.Serve(listener); ctx.Err() == nil {
-		return err
-	}
-	return nil
+	return serveUntil(ctx, listener, mux)
 }
 
 // answer fills a twelfth of the window, so that a compaction comes soon.

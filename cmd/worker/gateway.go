@@ -1,0 +1,323 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/rs/zerolog"
+	"golang.org/x/sync/errgroup"
+
+	"compactd/client"
+	"compactd/client/transport"
+	"compactd/internal/disk"
+	"compactd/internal/gateway"
+	"compactd/internal/ops/access"
+)
+
+// gatewayFlags are those of a gateway.
+type gatewayFlags struct {
+	Upstream        map[string]string `env:"COMPACTD_UPSTREAM" placeholder:"NAME=URL" help:"Base URL of a provider without the path of its API; a request to /to/NAME/… goes there, any other to anthropic or openai. Can be repeated (anthropic=https://api.anthropic.com and openai=https://api.openai.com)."`
+	Worker          string            `env:"COMPACTD_URL" placeholder:"URL" help:"Listener for agents (--agents) of a worker. Absent: this process is a worker, too."`
+	WorkerToken     string            `env:"COMPACTD_TOKEN" placeholder:"TOKEN" help:"Token of the role agent for --worker. All gateways of a fleet need the same one: it is the key of the hashes in their sessions."`
+	WorkerTokenFile access.File       `env:"COMPACTD_TOKEN_FILE" placeholder:"FILE" help:"File that holds the token of --worker-token and nothing else."`
+	Budget          time.Duration     `env:"COMPACTD_BUDGET" default:"50ms" placeholder:"TIME" help:"The most that a call waits for a worker; then it is sent without (${default})."`
+	Audit           bool              `env:"COMPACTD_AUDIT" help:"Measure what would be saved, and send each call as it came."`
+	Principal       string            `env:"COMPACTD_PRINCIPAL" placeholder:"HEADER" help:"Header that names who sends a request, which a proxy in front has to set. Absent: the credential, and the user that the request names."`
+	Window          int64             `env:"COMPACTD_WINDOW" placeholder:"TOKENS" help:"Window of every model. Absent: that of the table of models."`
+}
+
+type gatewayCmd struct {
+	Gateway string `env:"COMPACTD_GATEWAY" default:"127.0.0.1:8787" placeholder:"HOST:PORT" help:"Where agents send their requests; port -1 picks a free one (${default})."`
+	gatewayFlags
+}
+
+// Run serves until ctx ends.
+func (c *gatewayCmd) Run(ctx context.Context, f *flags, log zerolog.Logger) error {
+	return c.serve(ctx, f, log, c.Gateway, func(addr string) {
+		log.Info().Str("gateway", addr).Strs("upstreams", slices.Sorted(maps.Keys(c.Upstream))).Bool("audit", c.Audit).Msg("gateway ready")
+		if f.LogFormat == "console" {
+			fmt.Fprintf(os.Stderr, "try: ANTHROPIC_BASE_URL=http://%[1]s claude\ntry: OPENAI_BASE_URL=http://%[1]s/v1 YOUR-AGENT\n", reachable(addr))
+		}
+	}, &savings{})
+}
+
+// defaultUpstreams are the providers that no flag names.
+var defaultUpstreams = map[string]string{"anthropic": "https://api.anthropic.com", "openai": "https://api.openai.com"}
+
+// serve listens, calls ready, and serves until ctx ends.
+func (c *gatewayFlags) serve(ctx context.Context, f *flags, log zerolog.Logger, at string, ready func(addr string), s *savings) error {
+	upstreams, err := c.upstreams()
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", strings.Replace(at, ":-1", ":0", 1)) //nolint:noctx // it is there before ctx matters
+	if err != nil {
+		return fmt.Errorf("--gateway: %w", err)
+	}
+	registry := prometheus.NewRegistry()
+	return c.withWorker(ctx, f, log, func(ctx context.Context, w *client.HTTP) error {
+		secret := sha256.Sum256([]byte("gateway " + w.Token))
+		g, err := gateway.New(gateway.Config{
+			Upstreams: upstreams, Worker: w, Secret: secret[:], Budget: c.Budget, Audit: c.Audit, Principal: c.Principal,
+			Model: client.Model{ContextWindow: c.Window}, Registerer: registry,
+			OnProblem: func(n client.Note) {
+				s.problems.Add(1)
+				log.Warn().Str("code", string(n.Code)).Str("hint", n.Hint).Msg(n.Message)
+			},
+			OnCompacted: func(session string, to *client.Synced) {
+				s.compactions.Add(1)
+				log.Info().Str("session", session).Int64("generation", to.Generation).Int64("estimated_input_tokens", to.Budget.EstimatedInput).Msg("compacted")
+			},
+			OnSaved: s.add,
+		})
+		if err != nil {
+			return err
+		}
+		mux := http.NewServeMux()
+		mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
+		mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+		mux.Handle("/", g)
+		ready(listener.Addr().String())
+		return serveUntil(ctx, listener, mux)
+	}, func() { _ = listener.Close() })
+}
+
+// upstreams are the URLs of the flags, and of the providers that they do not name.
+func (c *gatewayFlags) upstreams() (map[string]*url.URL, error) {
+	all := maps.Clone(defaultUpstreams)
+	maps.Copy(all, c.Upstream)
+	c.Upstream = all
+	out := map[string]*url.URL{}
+	for name, text := range all {
+		u, err := url.Parse(strings.TrimSuffix(text, "/"))
+		if err != nil {
+			return nil, fmt.Errorf("--upstream %s: %w", name, err)
+		}
+		out[name] = u
+	}
+	return out, nil
+}
+
+// withWorker calls serve with a worker: that of --worker, or this process, whose worker then ends
+// with it. closed is called where there is none.
+func (c *gatewayFlags) withWorker(ctx context.Context, f *flags, log zerolog.Logger, serve func(context.Context, *client.HTTP) error, closed func()) error {
+	token := c.WorkerToken
+	if c.WorkerTokenFile != "" {
+		text, err := os.ReadFile(string(c.WorkerTokenFile))
+		if err != nil {
+			return fmt.Errorf("--worker-token-file: %w", err)
+		}
+		token = strings.TrimSpace(string(text))
+	}
+	switch {
+	case c.Worker != "" && token == "":
+		return errors.New("--worker needs --worker-token or --worker-token-file, a token of the role agent")
+	case c.Worker != "":
+		return serve(ctx, &client.HTTP{URL: c.Worker, Token: token})
+	case !f.off() && token == "":
+		return errors.New("--agents with a gateway in the same process needs --worker-token, one of the tokens of --agents-tokens")
+	case f.off():
+		var err error
+		if token, err = f.ownToken(); err != nil {
+			return err
+		}
+	}
+	return f.beside(ctx, log, token, serve, closed)
+}
+
+// ownToken is the token of a gateway with a worker of its own, the same after each start, in a
+// listener for agents that has no other.
+func (f *flags) ownToken() (string, error) {
+	if err := cmp.Or(disk.Private(f.Data), os.MkdirAll(f.Data, 0o700)); err != nil {
+		return "", fmt.Errorf("--data: %w", err)
+	}
+	file := f.dataOf("gateway.token")
+	text, err := os.ReadFile(file)
+	if errors.Is(err, os.ErrNotExist) {
+		text = []byte(rand.Text())
+		err = os.WriteFile(file, text, 0o600)
+	}
+	if err != nil {
+		return "", fmt.Errorf("--data: %w", err)
+	}
+	token := string(text)
+	return token, f.listenFor(token, f.dataOf("gateway.tokens"))
+}
+
+// listenFor sets a listener for agents on a free port, whose file has one token.
+func (f *flags) listenFor(token, file string) error {
+	sum := sha256.Sum256([]byte(token))
+	if err := os.WriteFile(file, []byte(hex.EncodeToString(sum[:])+" default agent\n"), 0o600); err != nil {
+		return err
+	}
+	f.agentsFlags = agentsFlags{Agents: "127.0.0.1:-1", AgentsTokens: access.File(file), AgentsRate: 1 << 20}
+	return nil
+}
+
+// beside runs the worker of this process, and serve with it, until one of them ends. closed is
+// called where serve was not.
+func (f *flags) beside(ctx context.Context, log zerolog.Logger, token string, serve func(context.Context, *client.HTTP) error, closed func()) error {
+	ready := make(chan string, 1)
+	f.onReady = func(agents string) { ready <- agents }
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var running errgroup.Group
+	running.Go(func() error {
+		defer cancel()
+		if err := f.serve(ctx, log); err != nil && ctx.Err() == nil {
+			return err
+		}
+		return nil
+	})
+	running.Go(func() error {
+		defer cancel()
+		select {
+		case agents := <-ready:
+			return serve(ctx, &client.HTTP{URL: "http://" + agents, Token: token})
+		case <-ctx.Done():
+			closed()
+			return nil
+		}
+	})
+	return running.Wait()
+}
+
+// serveUntil answers requests until ctx ends, and then those that are under way for some seconds.
+func serveUntil(ctx context.Context, listener net.Listener, handler http.Handler) error {
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute}
+	ended := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(ended)
+		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
+		defer cancel()
+		if server.Shutdown(late) != nil {
+			_ = server.Close()
+		}
+	})
+	err := server.Serve(listener)
+	if stop() {
+		return err
+	}
+	<-ended
+	return nil
+}
+
+// stopTime is how long a stop waits for answers that are under way.
+const stopTime = 5 * time.Second
+
+// savings is what a gateway did.
+type savings struct {
+	calls, tokens, compactions, problems atomic.Int64
+}
+
+func (s *savings) add(r transport.Report) {
+	s.calls.Add(1)
+	s.tokens.Add(r.Saved)
+}
+
+// runCmd runs an agent behind a gateway of its own.
+type runCmd struct {
+	gatewayFlags
+	Command []string `arg:"" passthrough:"" placeholder:"COMMAND" help:"The agent, with its arguments."`
+}
+
+// Run returns when the agent ends, with its exit code.
+func (c *runCmd) Run(ctx context.Context, f *flags, log zerolog.Logger) error {
+	return c.run(ctx, f, log.Level(zerolog.ErrorLevel), os.Stderr)
+}
+
+func (c *runCmd) run(ctx context.Context, f *flags, log zerolog.Logger, out io.Writer) error {
+	if c.Command[0] == "--" {
+		c.Command = c.Command[1:]
+	}
+	if len(c.Command) == 0 {
+		return errors.New("run needs a command: worker run -- claude")
+	}
+	c.presentUpstreams()
+	if !f.dataGiven {
+		dir, err := stateDir()
+		if err != nil {
+			return err
+		}
+		f.Data = dir
+	}
+	f.Listen, f.HTTP = "127.0.0.1:-1", "off"
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var s savings
+	var agent chan error // nil until it is started
+	err := c.serve(ctx, f, log, "127.0.0.1:-1", func(addr string) {
+		agent = make(chan error, 1)
+		go func() {
+			defer cancel()
+			agent <- c.agent(ctx, addr).Run()
+		}()
+	}, &s)
+	if agent == nil {
+		return err
+	}
+	err = cmp.Or(<-agent, err)
+	fmt.Fprintf(out, "compactd: %d calls were shorter, by an estimated %d tokens in all; %d compactions, %d problems\n",
+		s.calls.Load(), s.tokens.Load(), s.compactions.Load(), s.problems.Load())
+	return err
+}
+
+// presentUpstreams are those that the agent would have had without compactd.
+func (c *runCmd) presentUpstreams() {
+	for name, variable := range map[string]string{"anthropic": "ANTHROPIC_BASE_URL", "openai": "OPENAI_BASE_URL"} {
+		if at := os.Getenv(variable); at != "" && c.Upstream[name] == "" {
+			if c.Upstream == nil {
+				c.Upstream = map[string]string{}
+			}
+			c.Upstream[name] = strings.TrimSuffix(strings.TrimSuffix(at, "/"), "/v1")
+		}
+	}
+}
+
+// agent is the command, with the base URLs that known agents read. It gets the signals of the
+// terminal itself.
+func (c *runCmd) agent(ctx context.Context, addr string) *exec.Cmd {
+	at := "http://" + addr
+	args := c.Command[1:]
+	if filepath.Base(c.Command[0]) == "codex" {
+		args = append([]string{"-c", fmt.Sprintf("openai_base_url=%q", at+"/v1")}, args...)
+	}
+	cmd := exec.CommandContext(ctx, c.Command[0], args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.Env = append(os.Environ(), "ANTHROPIC_BASE_URL="+at, "OPENAI_BASE_URL="+at+"/v1", "OPENAI_API_BASE="+at+"/v1")
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = stopTime
+	return cmd
+}
+
+// stateDir is where the sessions of agents are kept that run on this machine.
+func stateDir() (string, error) {
+	if dir := os.Getenv("XDG_STATE_HOME"); dir != "" {
+		return filepath.Join(dir, "compactd"), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(home, ".local", "state", "compactd"), nil
+}

@@ -1,0 +1,37 @@
+// Package gateway keeps the calls of agents inside the windows of their models, for agents that can
+// change their base URL alone: a reverse proxy around package client/transport.
+//
+//	g, err := gateway.New(gateway.Config{
+//		Upstreams: map[string]*url.URL{"anthropic": anthropic, "openai": openai},
+//		Worker:    &client.HTTP{URL: "http://127.0.0.1:8224", Token: token}, Secret: secret,
+//	})
+//	err = http.ListenAndServe("127.0.0.1:8787", g)
+//
+//	agent ── POST /v1/messages ──► gateway ── sync ──► worker
+//	                                  └── the messages that fit ──► upstream
+//
+// Terms: an upstream is a provider that requests go to. A principal is who sends them: the value of
+// a header that the operator names, else a credential. A hint is the name that an agent gives to its
+// conversation.
+//
+// # Guarantees
+//
+//   - Those of package transport: the messages alone are changed, bytes of answers never, and a call
+//     that is refused as too long is sent once more before the first byte of its answer.
+//   - A hint is no proof. A conversation goes on where its messages begin with all that is known of
+//     it; another one with the same hint is a branch. Principals share no conversation.
+//   - A turn is recorded with the call after it, as the agent kept it. A history of one prompt is not
+//     recorded: titles and probes of agents make no sessions.
+//   - No credential is stored, logged or counted. A session has a hash of it, with a secret as the
+//     key.
+//   - Without a worker a call is sent as documented at client.Fitter.
+//
+// # Concurrency
+//
+// A [Gateway] is safe for concurrent use. Several behind a balancer need the same secret.
+//
+// # On failure
+//
+// An upstream that does not answer is 502, in the form of its errors. When an agent goes away, its
+// requests to worker and upstream end.
+package gateway

@@ -1,0 +1,207 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log"
+	"maps"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"compactd/client"
+	"compactd/client/transport"
+)
+
+// Config has the settings of a [Gateway].
+type Config struct {
+	// Upstreams are the base URLs of providers, by name, without the path of an API. A request to
+	// /to/NAME/… goes to the one of that name; any other to "anthropic" or "openai", by its path.
+	Upstreams map[string]*url.URL
+	// Worker is required.
+	Worker client.Worker
+	// Secret is the key of the hashes of principals; the same for all gateways of a fleet.
+	Secret []byte
+	// Budget is the most that a call waits for a worker. Default 50 ms.
+	Budget time.Duration
+	// Audit: what would be saved is measured, and calls are sent as they came.
+	Audit bool
+	// Principal is the header that names who sends a request, such as that of a proxy which
+	// authenticates users. Default: the credential, with the user that the request names.
+	Principal string
+	// Model has what holds for all models, such as a window. Zero fields are read from requests.
+	Model client.Model
+	// Base sends the requests. Default [http.DefaultTransport].
+	Base http.RoundTripper
+	// OnProblem and OnCompacted are as in [client.FitterConfig]. OnSaved is called with the report of
+	// each call that was shorter than its history, or would be. They must not block.
+	OnProblem   func(client.Note)
+	OnCompacted func(session string, s *client.Synced)
+	OnSaved     func(transport.Report)
+	// Registerer takes the metrics; nil for none.
+	Registerer prometheus.Registerer
+}
+
+// Gateway is an [http.Handler] that agents use in the place of their provider.
+type Gateway struct {
+	config  Config
+	metrics *metrics
+	proxy   *httputil.ReverseProxy
+}
+
+// remembered is how many conversations a gateway remembers.
+const remembered = 2048
+
+// New returns a gateway.
+func New(c Config) (*Gateway, error) {
+	if len(c.Upstreams) == 0 || c.Worker == nil || len(c.Secret) == 0 {
+		return nil, errors.New("gateway: upstreams, worker and secret are required")
+	}
+	for name, u := range c.Upstreams {
+		if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+			return nil, fmt.Errorf("gateway: upstream %s: %s is no URL with http or https and a host", name, u.Redacted())
+		}
+	}
+	c.Budget = cmp.Or(c.Budget, 50*time.Millisecond)
+	if c.OnProblem == nil {
+		c.OnProblem = func(client.Note) {}
+	}
+	if c.OnCompacted == nil {
+		c.OnCompacted = func(string, *client.Synced) {}
+	}
+	if c.OnSaved == nil {
+		c.OnSaved = func(transport.Report) {}
+	}
+	g := &Gateway{config: c, metrics: newMetrics(c.Registerer)}
+	g.proxy = &httputil.ReverseProxy{
+		Rewrite:        g.rewrite,
+		FlushInterval:  -1, // streams
+		ModifyResponse: g.report,
+		ErrorHandler:   g.failed,
+		ErrorLog:       log.New(discard{}, "", 0), // failed has them
+		Transport: &transport.Transport{
+			Fitter: client.NewFitter(client.FitterConfig{
+				Worker: c.Worker, Wait: c.Budget, Remembered: remembered,
+				OnProblem: func(n client.Note) {
+					g.metrics.problems.WithLabelValues(string(n.Code)).Inc()
+					c.OnProblem(n)
+				},
+				OnCompacted: func(session string, s *client.Synced) {
+					g.metrics.compactions.Inc()
+					c.OnCompacted(session, s)
+				},
+			}),
+			SessionOf: g.sessionOf, Config: client.Config{Model: c.Model}, Audit: c.Audit, CountTokens: true,
+			Base: ownHeadersOut{cmp.Or(c.Base, http.DefaultTransport)},
+		},
+	}
+	return g, nil
+}
+
+// ServeHTTP passes a request on.
+func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	name, path := g.route(r)
+	if name == "" {
+		names := strings.Join(slices.Sorted(maps.Keys(g.config.Upstreams)), ", ")
+		refuse(w, http.StatusNotFound, "no upstream for "+r.URL.Path+": set the base URL to this one with the path of the provider's, or with /to/NAME before it; the names are "+names)
+		return
+	}
+	u := *r.URL
+	u.Path, u.RawPath = path, ""
+	of := &request{upstream: g.config.Upstreams[name], began: time.Now()}
+	ctx := context.WithValue(r.Context(), requestKey{}, of)
+	r = r.WithContext(transport.WithReport(ctx, &of.report))
+	r.URL = &u
+	g.proxy.ServeHTTP(w, r)
+}
+
+type requestKey struct{}
+
+// request is one that passes.
+type request struct {
+	upstream *url.URL
+	began    time.Time
+	report   transport.Report
+}
+
+func requestOf(r *http.Request) *request {
+	of, _ := r.Context().Value(requestKey{}).(*request)
+	return of
+}
+
+// route returns the name of the upstream of a request, "" for none, and the path there.
+func (g *Gateway) route(r *http.Request) (name, path string) {
+	if named, ok := strings.CutPrefix(r.URL.Path, "/to/"); ok {
+		first, rest, _ := strings.Cut(named, "/")
+		if _, ok := g.config.Upstreams[first]; ok {
+			return first, "/" + rest
+		}
+		return "", ""
+	}
+	name = "openai"
+	if r.Header.Get("Anthropic-Version") != "" || strings.HasSuffix(r.URL.Path, "/messages") || strings.HasSuffix(r.URL.Path, "/count_tokens") {
+		name = "anthropic"
+	}
+	if _, ok := g.config.Upstreams[name]; ok {
+		return name, r.URL.Path
+	}
+	return "", ""
+}
+
+func (g *Gateway) rewrite(r *httputil.ProxyRequest) {
+	r.SetURL(requestOf(r.In).upstream)
+}
+
+// report adds headers with what was done.
+func (g *Gateway) report(r *http.Response) error {
+	of := requestOf(r.Request)
+	g.metrics.count(&of.report, r.StatusCode)
+	if of.report.Session == "" {
+		return nil
+	}
+	r.Header.Set("X-Compactd-Generation", strconv.FormatInt(of.report.Generation, 10))
+	r.Header.Set("X-Compactd-Changed", strconv.FormatBool(of.report.Changed && !g.config.Audit))
+	r.Header.Set("X-Compactd-Saved", strconv.FormatInt(of.report.Saved, 10))
+	if of.report.Saved > 0 {
+		g.config.OnSaved(of.report)
+	}
+	return nil
+}
+
+// failed answers for an upstream that did not.
+func (g *Gateway) failed(w http.ResponseWriter, r *http.Request, err error) {
+	of := requestOf(r)
+	g.metrics.count(&of.report, http.StatusBadGateway)
+	if r.Context().Err() == nil {
+		g.config.OnProblem(client.Note{Code: "upstream", Message: of.upstream.Host + " does not answer: " + err.Error(), Hint: "Check --upstream, and the network."})
+	}
+	refuse(w, http.StatusBadGateway, of.upstream.Host+" does not answer: "+err.Error())
+}
+
+// refuse answers as providers do.
+func refuse(w http.ResponseWriter, status int, message string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(map[string]any{"type": "error", "error": map[string]any{"type": "api_error", "code": "compactd_gateway", "message": message}})
+}
+
+// ownHeadersOut sends requests without the headers that are for a gateway.
+type ownHeadersOut struct{ base http.RoundTripper }
+
+func (o ownHeadersOut) RoundTrip(r *http.Request) (*http.Response, error) {
+	r.Header.Del(sessionHeader)
+	return o.base.RoundTrip(r)
+}
+
+type discard struct{}
+
+func (discard) Write(p []byte) (int, error) { return len(p), nil }

@@ -1,0 +1,361 @@
+package gateway_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"compactd/client"
+	"compactd/examples/agenttest"
+	"compactd/internal/gateway"
+	"compactd/internal/ops/fakemodel"
+)
+
+const window = 4096
+
+// newGateway starts a gateway in front of a provider.
+func newGateway(t *testing.T, upstream string, c gateway.Config) (at string) {
+	t.Helper()
+	u, err := url.Parse(upstream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Upstreams, c.Secret = map[string]*url.URL{"openai": u, "anthropic": u}, []byte("secret")
+	if c.Budget == 0 {
+		c.Budget = time.Minute // a slow machine is no slow worker
+	}
+	g, err := gateway.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(g)
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// newModel starts a model, and returns what it received.
+func newModel(t *testing.T) (at string, calls func() []*fakemodel.Call) {
+	t.Helper()
+	var mu sync.Mutex
+	var all []*fakemodel.Call
+	m := &fakemodel.Model{
+		Window: window, Output: 256,
+		Answer: func(c *fakemodel.Call) fakemodel.Answer {
+			return fakemodel.Answer{Text: fmt.Sprintf("Answer %d. ", c.Number) + strings.Repeat("There is more to say about it. ", 40)}
+		},
+		OnCall: func(c *fakemodel.Call) { mu.Lock(); defer mu.Unlock(); all = append(all, c) },
+	}
+	server := httptest.NewServer(m)
+	t.Cleanup(server.Close)
+	return server.URL, func() []*fakemodel.Call { mu.Lock(); defer mu.Unlock(); return all }
+}
+
+// chat is an agent with a history.
+type chat struct {
+	t       *testing.T
+	at      string
+	header  map[string]string
+	history []map[string]string
+}
+
+// ask makes one call, and returns the header of its answer.
+func (c *chat) ask(prompt string) http.Header {
+	c.t.Helper()
+	c.history = append(c.history, map[string]string{"role": "user", "content": prompt})
+	var out struct {
+		Choices []struct{ Message struct{ Content string } }
+	}
+	header := c.post("/v1/chat/completions", map[string]any{"model": "a-model", "messages": c.history}, &out)
+	if len(out.Choices) != 1 {
+		c.t.Fatalf("%d choices", len(out.Choices))
+	}
+	c.history = append(c.history, map[string]string{"role": "assistant", "content": out.Choices[0].Message.Content})
+	return header
+}
+
+func (c *chat) post(path string, body, out any) http.Header {
+	c.t.Helper()
+	data, err := json.Marshal(body)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	r, err := http.NewRequestWithContext(c.t.Context(), http.MethodPost, c.at+path, bytes.NewReader(data))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for name, v := range c.header {
+		r.Header.Set(name, v)
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode != http.StatusOK {
+		c.t.Fatalf("%s: %s, %v", answer.Status, text, err)
+	}
+	if err := json.Unmarshal(text, out); err != nil {
+		c.t.Fatal(err)
+	}
+	return answer.Header
+}
+
+// An agent that names nothing is kept inside the window, and sees what was done in headers.
+func TestCompacts(t *testing.T) {
+	model, calls := newModel(t)
+	agent := &chat{t: t, at: newGateway(t, model, gateway.Config{Worker: agenttest.HTTP(t), Model: client.Model{ContextWindow: window, MaxOutputTokens: 256}})}
+	if h := agent.ask("A title?"); h.Get("X-Compactd-Generation") != "" {
+		t.Errorf("one prompt is recorded: %v", h)
+	}
+	var last http.Header
+	for i := range 30 {
+		last = agent.ask(fmt.Sprintf("And number %d?", i))
+	}
+	if last.Get("X-Compactd-Changed") != "true" || last.Get("X-Compactd-Generation") == "0" || len(last.Get("X-Compactd-Saved")) < 4 {
+		t.Errorf("the last answer has %v", last)
+	}
+	for _, c := range calls() {
+		if c.TooLong || len(c.Refused) > 0 {
+			t.Errorf("call %d: %d tokens, %v", c.Number, c.Tokens, c.Refused)
+		}
+	}
+}
+
+// An audit changes nothing, and reports the tokens that would be saved.
+func TestAudit(t *testing.T) {
+	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var in struct{ Messages []json.RawMessage }
+		if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+			t.Error(err)
+		}
+		fmt.Fprintf(w, `{"choices":[{"message":{"content":"%d messages%s"}}]}`, len(in.Messages), strings.Repeat(" and more", 200))
+	}))
+	defer provider.Close()
+	agent := &chat{t: t, at: newGateway(t, provider.URL, gateway.Config{Worker: agenttest.HTTP(t), Audit: true, Model: client.Model{ContextWindow: window, MaxOutputTokens: 256}})}
+	var last http.Header
+	for range 20 {
+		last = agent.ask("And then?")
+	}
+	if got := agent.history[39]["content"]; !strings.HasPrefix(got, "39 messages") {
+		t.Errorf("the last call had %.20s", got)
+	}
+	if last.Get("X-Compactd-Changed") != "false" || len(last.Get("X-Compactd-Saved")) < 4 {
+		t.Errorf("the last answer has %v", last)
+	}
+}
+
+// Tokens are counted of what a call would send, and a count records nothing.
+func TestCountTokens(t *testing.T) {
+	model, _ := newModel(t)
+	var counted []int
+	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		if strings.HasSuffix(r.URL.Path, "/count_tokens") {
+			counted = append(counted, len(body))
+			fmt.Fprintf(w, `{"input_tokens":%d}`, len(body)/4)
+			return
+		}
+		to, err := http.NewRequestWithContext(r.Context(), r.Method, model+r.URL.Path, bytes.NewReader(body))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		answer, err := http.DefaultClient.Do(to)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer func() { _ = answer.Body.Close() }()
+		w.WriteHeader(answer.StatusCode)
+		_, _ = io.Copy(w, answer.Body)
+	}))
+	defer provider.Close()
+	agent := &chat{t: t, at: newGateway(t, provider.URL, gateway.Config{Worker: agenttest.HTTP(t), Model: client.Model{ContextWindow: window, MaxOutputTokens: 256}})}
+	request := func() map[string]any {
+		return map[string]any{"model": "claude-sonnet-4-5", "max_tokens": 256, "messages": agent.history}
+	}
+	for range 20 {
+		agent.history = append(agent.history, map[string]string{"role": "user", "content": "And then?"})
+		var out struct{ Content []struct{ Text string } }
+		agent.post("/v1/messages", request(), &out)
+		agent.history = append(agent.history, map[string]string{"role": "assistant", "content": out.Content[0].Text})
+	}
+	agent.history = append(agent.history, map[string]string{"role": "user", "content": "How long is it?"})
+	for range 2 {
+		var out struct {
+			Tokens int `json:"input_tokens"`
+		}
+		agent.post("/v1/messages/count_tokens", request(), &out)
+		if whole, err := json.Marshal(request()); err != nil || len(counted) == 0 || counted[len(counted)-1]*2 > len(whole) {
+			t.Errorf("counted %v of %d bytes, %v", counted, len(whole), err)
+		}
+	}
+}
+
+// named calls report the session that they are recorded in.
+type recorder struct {
+	mu       sync.Mutex
+	sessions []string
+}
+
+var errNone = errors.New("no worker")
+
+func (r *recorder) Sync(_ context.Context, session string, _ client.Sync) (*client.Synced, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.sessions = append(r.sessions, session)
+	return nil, errNone
+}
+
+// Calls are of one conversation where principal and hint are, or principal and first prompt.
+func TestSessions(t *testing.T) {
+	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "{}") }))
+	defer provider.Close()
+	text := func(role, s string) map[string]any { return map[string]any{"role": role, "content": s} }
+	first := []any{text("system", "It is Monday."), text("user", "a"), text("assistant", "b"), text("user", "c")}
+	longer := append([]any{text("system", "It is Tuesday.")}, append(first[1:], text("assistant", "d"), text("user", "e"))...)
+	other := []any{text("user", "A"), text("assistant", "b"), text("user", "c")}
+	key := map[string]string{"Authorization": "Bearer sk-very-secret"}
+	with := func(more ...string) map[string]string {
+		h := maps.Clone(key)
+		for i := 0; i < len(more); i += 2 {
+			h[more[i]] = more[i+1]
+		}
+		return h
+	}
+	body := func(messages []any, more ...any) map[string]any {
+		b := map[string]any{"model": "m", "messages": messages}
+		for i := 0; i < len(more); i += 2 {
+			b[more[i].(string)] = more[i+1]
+		}
+		return b
+	}
+	claude := func(id string) map[string]any { return map[string]any{"user_id": id} }
+	for _, c := range []struct {
+		name           string
+		principal      string
+		header, second map[string]string
+		body, after    map[string]any
+		same           bool
+	}{
+		{"a longer history", "", key, key, body(first), body(longer), true},
+		{"another first prompt", "", key, key, body(first), body(other), false},
+		{"another credential", "", key, map[string]string{"X-Api-Key": "sk-other"}, body(first), body(first), false},
+		{"another user of a credential", "", key, key, body(first, "user", "u1"), body(first, "user", "u2"), false},
+		{"another cache key", "", key, key, body(first, "prompt_cache_key", "k1"), body(first, "prompt_cache_key", "k2"), false},
+		{"a hint", "", with("X-Session-Id", "1"), with("X-Session-Id", "1"), body(first), body(other), true},
+		{"other hints", "", with("X-Session-Id", "1"), with("X-Session-Id", "2"), body(first), body(first), false},
+		{"a hint of another credential", "", with("session_id", "1"), map[string]string{"session_id": "1"}, body(first), body(first), false},
+		{"a hint that is no plain name", "", with("session_id", "a b/ü"), with("session_id", "a b/ü"), body(first), body(other), true},
+		{"Claude Code", "", key, key, body(first, "metadata", claude("user_1_account_2_session_3")), body(other, "metadata", claude("user_1_account_2_session_3")), true},
+		{"its JSON", "", key, key, body(first, "metadata", claude(`{"device_id":"1","session_id":"3"}`)), body(other, "metadata", claude(`{"device_id":"1","session_id":"3"}`)), true},
+		{"its sub-agent", "", with("X-Claude-Code-Session-Id", "3"), with("X-Claude-Code-Session-Id", "3", "X-Claude-Code-Agent-Id", "4"), body(first), body(first), false},
+		{"users of an application", "", key, key, body(first, "metadata", claude("u1")), body(first, "metadata", claude("u2")), false},
+		{"a header of the operator", "X-User", with("X-User", "u1"), map[string]string{"X-User": "u1"}, body(first), body(longer), true},
+		{"two of them", "X-User", with("X-User", "u1"), with("X-User", "u2"), body(first), body(first), false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var r recorder
+			at := newGateway(t, provider.URL, gateway.Config{Worker: &r, Principal: c.principal})
+			var out any
+			(&chat{t: t, at: at, header: c.header}).post("/v1/chat/completions", c.body, &out)
+			(&chat{t: t, at: at, header: c.second}).post("/v1/chat/completions", c.after, &out)
+			if len(r.sessions) != 2 || (r.sessions[0] == r.sessions[1]) != c.same {
+				t.Errorf("sessions %q, want one: %t", r.sessions, c.same)
+			}
+			if strings.Contains(strings.Join(r.sessions, " "), "secret") {
+				t.Errorf("a credential is in %q", r.sessions)
+			}
+		})
+	}
+}
+
+// An upstream gets what an agent sent, but for the headers of gateways.
+func TestPasses(t *testing.T) {
+	body := `{"messages": [ {"role":"user","content":"` + strings.Repeat("x", 33<<20) + `"},{"role":"assistant","content":"y"},{"role":"user","content":"z"} ]}`
+	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got, err := io.ReadAll(r.Body)
+		if err != nil || string(got) != body || r.Header.Get("X-Compactd-Session") != "" || r.Header.Get("X-Forwarded-For") != "" {
+			t.Errorf("%d bytes, %v, %v", len(got), err, r.Header)
+		}
+		w.Header().Set("Retry-After", "7")
+		w.WriteHeader(http.StatusTooManyRequests)
+	}))
+	defer provider.Close()
+	at := newGateway(t, provider.URL, gateway.Config{Worker: &recorder{}})
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, at+"/to/openai/v1/chat/completions", io.MultiReader(strings.NewReader(body))) // without a length
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("X-Compactd-Session", "1")
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = answer.Body.Close()
+	if answer.StatusCode != http.StatusTooManyRequests || answer.Header.Get("Retry-After") != "7" {
+		t.Errorf("%s, %v", answer.Status, answer.Header)
+	}
+}
+
+// What no upstream answers is an error in the form of providers.
+func TestUpstreamIsAway(t *testing.T) {
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	at := newGateway(t, gone.URL, gateway.Config{Worker: &recorder{}})
+	for path, want := range map[string]int{"/v1/messages": http.StatusBadGateway, "/to/none/v1/messages": http.StatusNotFound} {
+		answer, err := http.Post(at+path, "application/json", strings.NewReader("{}")) //nolint:noctx // it is a test
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out struct {
+			Error struct{ Code, Message string }
+		}
+		if err := json.NewDecoder(answer.Body).Decode(&out); err != nil || answer.StatusCode != want || out.Error.Code != "compactd_gateway" || out.Error.Message == "" {
+			t.Errorf("%s: %s, %+v, %v", path, answer.Status, out, err)
+		}
+		_ = answer.Body.Close()
+	}
+}
+
+// docs/gateway.md has every metric.
+func TestMetricsAreDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../docs/gateway.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	registry := prometheus.NewRegistry()
+	at := newGateway(t, "http://127.0.0.1:1", gateway.Config{Worker: &recorder{}, Registerer: registry})
+	answer, err := http.Post(at+"/v1/models", "", nil) //nolint:noctx // it is a test
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = answer.Body.Close()
+	families, err := registry.Gather()
+	if err != nil || len(families) < 4 {
+		t.Fatalf("%d metrics, %v", len(families), err)
+	}
+	for _, f := range families {
+		if !strings.Contains(string(page), "| `"+f.GetName()+"`") {
+			t.Errorf("%s is not in docs/gateway.md", f.GetName())
+		}
+	}
+}
