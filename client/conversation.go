@@ -130,7 +130,7 @@ func (f *Fitted[M]) with(sent fitting) *Fitted[M] {
 
 // failed reports a message that could not be converted: the caller's own are sent.
 func (f *Fitted[M]) failed(err error) *Fitted[M] {
-	f.of.Fitter.report(Note{Code: CodeCodec, Message: err.Error(), Hint: "Correct the codec of the conversation."})
+	f.of.Fitter.report(f.of.Session, Note{Code: CodeCodec, Message: err.Error(), Hint: "Correct the codec of the conversation."})
 	return f
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/sony/gobreaker/v2"
@@ -27,7 +26,8 @@ type FitterConfig struct {
 	// Remembered is how many conversations are remembered. Default 256.
 	Remembered int
 	// OnProblem is called when a worker does not answer or refuses, and with warnings of its
-	// answers, for logs and the user. It gets each code once until a worker answers. Must not block.
+	// answers, for logs and the user. It gets each code of a session once, until an answer for the
+	// session is without it. Must not block.
 	OnProblem func(Note)
 	// OnCompacted is called with the first answer of a new generation of a session. Its Budget is
 	// that of the shorter history. Must not block.
@@ -55,10 +55,10 @@ const (
 // answers of conversations by their content, without the marks of a cache; one that is not
 // remembered costs its prefix and usage alone.
 type Fitter struct {
-	config  FitterConfig
-	breaker *gobreaker.CircuitBreaker[*Synced]
-	memory  memory
-	seen    sync.Map // codes of the problems that were reported since a worker answered
+	config   FitterConfig
+	breaker  *gobreaker.CircuitBreaker[*Synced]
+	memory   memory
+	problems problems
 }
 
 // NewFitter returns a fitter.
@@ -78,7 +78,7 @@ func NewFitter(c FitterConfig) *Fitter {
 		breaker: gobreaker.NewCircuitBreaker[*Synced](gobreaker.Settings{
 			Timeout:      c.RetryAfter,
 			ReadyToTrip:  func(n gobreaker.Counts) bool { return n.ConsecutiveFailures >= failures },
-			IsSuccessful: func(err error) bool { return err == nil || !away(err) },
+			IsSuccessful: func(err error) bool { return err == nil || !isAway(noteOf(err).Code) },
 			IsExcluded:   func(err error) bool { return errors.Is(err, errAborted) },
 		}),
 	}
@@ -142,7 +142,7 @@ func (f *Fitter) ask(caller context.Context, c *modelCall, limit time.Duration, 
 		case err != nil && caller.Err() != nil:
 			return nil, errAborted
 		case err != nil && !errors.Is(err, CodeNotOverflow):
-			f.report(noteOf(err))
+			f.report(c.session, noteOf(err))
 		}
 		return s, err
 	})
@@ -155,24 +155,26 @@ func noteOf(err error) Note {
 	return Note{Code: CodeUnavailable, Message: err.Error()}
 }
 
-// report passes a problem on: each code once until a worker answers.
-func (f *Fitter) report(n Note) {
-	if _, seen := f.seen.LoadOrStore(n.Code, true); !seen {
+// report passes a problem on, once until it is over.
+func (f *Fitter) report(session string, n Note) {
+	if isAway(n.Code) {
+		session = ""
+	}
+	if f.problems.begin(session, n.Code) {
 		f.config.OnProblem(n)
 	}
 }
 
-// away reports whether an error means that the worker cannot answer the next request either.
-func away(err error) bool {
-	code := noteOf(err).Code
+// isAway reports whether an error means that the worker cannot answer the next request either.
+func isAway(code Code) bool {
 	return code == CodeUnavailable || code == CodeUnauthorized || code == CodeForbidden
 }
 
 // answered remembers an answer, and returns what to send of it.
 func (f *Fitter) answered(c *modelCall, last *record, s *Synced) fitting {
-	f.seen.Clear()
+	f.problems.answered(c.session, s.Warnings)
 	for _, w := range s.Warnings {
-		f.report(w)
+		f.report(c.session, w)
 	}
 	if s.Generation > last.generation() {
 		f.config.OnCompacted(c.session, s)
@@ -195,7 +197,7 @@ func (f *Fitter) without(c *modelCall, last *record) fitting {
 	if most == 0 || c.size(pieces) <= most {
 		return fitting{pieces: pieces}
 	}
-	f.report(Note{
+	f.report(c.session, Note{
 		Code: CodeCut, Message: "the history exceeds the window, and no worker answers: its oldest turns are left out",
 		Hint: "Start a worker. Nothing is lost: its next answer is made of the whole history.",
 	})

@@ -78,3 +78,40 @@ func (m *memory) count(r *record, usage any) {
 	defer m.mu.Unlock()
 	r.usage = usage
 }
+
+// mostProblems is how many problems are remembered.
+const mostProblems = 256
+
+// problem is one of a session, or of all, which have the name "".
+type problem struct {
+	session string
+	code    Code
+}
+
+// problems are those that were reported, and are not over.
+type problems struct {
+	mu   sync.Mutex // guards seen
+	seen []problem  // the newest at the end
+}
+
+// begin reports whether a problem is new.
+func (p *problems) begin(session string, code Code) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at := problem{session, code}
+	if slices.Contains(p.seen, at) {
+		return false
+	}
+	p.seen = append(p.seen[max(0, len(p.seen)-mostProblems+1):], at)
+	return true
+}
+
+// answered ends the problems of a session, but for the warnings of its answer, and those of all.
+func (p *problems) answered(session string, warnings []Note) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.seen = slices.DeleteFunc(p.seen, func(at problem) bool {
+		remains := slices.ContainsFunc(warnings, func(w Note) bool { return w.Code == at.code })
+		return at.session == "" || at.session == session && !remains
+	})
+}

@@ -73,7 +73,7 @@ export class Conversation<M> {
       const size = Buffer.byteLength(texts.system ?? "") + Buffer.byteLength(texts.tools ?? "");
       return { session, format: this.options.format, model: { ...model, ...this.options.model }, ...texts, messages, size };
     } catch (error) {
-      this.#failed(error);
+      this.#failed(session, error);
       return undefined;
     }
   }
@@ -86,13 +86,13 @@ export class Conversation<M> {
       });
       return { messages, changed };
     } catch (error) {
-      this.#failed(error);
+      this.#failed(h.session, error);
       return { messages: own, changed: false };
     }
   }
 
-  #failed(error: unknown) {
-    this.#core.report({ code: "client_codec", message: String(error), hint: "Correct the codec of the conversation." });
+  #failed(session: string, error: unknown) {
+    this.#core.report(session, { code: "client_codec", message: String(error), hint: "Correct the codec of the conversation." });
   }
 }
 

@@ -3,7 +3,7 @@ import { Circuit } from "./circuit.js";
 import { cut } from "./cut.js";
 import { kept, setupOf, sizeOf, type History, type Model, type Piece } from "./history.js";
 import { object } from "./json.js";
-import { extend, Memory, roomOf, type Answer } from "./memory.js";
+import { extend, Memory, remembered, roomOf, type Answer } from "./memory.js";
 import { request, type Address, type Problem, type Synced } from "./worker.js";
 
 /** Settings of an adapter. */
@@ -27,7 +27,7 @@ export interface Options {
   waitMs?: number;
   /** The time without requests to a worker after three failures, in milliseconds. Default 5000. */
   retryAfterMs?: number;
-  /** Called when a worker does not answer or refuses, and with warnings of its answers: each code once until a worker answers. What it throws is ignored. */
+  /** Called when a worker does not answer or refuses, and with warnings of its answers: each code of a session once, until an answer for the session is without it. What it throws is ignored. */
   onProblem?: (problem: Problem) => void;
   /** Called with the first answer of a new generation of a session. Its budget is that of the shorter history. What it throws is ignored. */
   onCompacted?: (session: string, answer: SyncResponse) => void;
@@ -56,7 +56,7 @@ export class Core {
   readonly #waitMs: number;
   readonly #memory = new Memory();
   readonly #circuit: Circuit;
-  readonly #reported = new Set<string>(); // codes, until a worker answers
+  #problems: { session: string; code: string }[] = []; // that were reported, and are not over; the session "" is all
 
   constructor(options: Options) {
     this.#options = options;
@@ -105,17 +105,17 @@ export class Core {
     } catch (error) {
       if (signal?.aborted) return undefined;
       const problem = error as Problem;
-      const away = ["unavailable", "unauthorized", "forbidden"].includes(problem.code); // the next request would fail too
-      if (away) this.#circuit.failed();
+      if (isAway(problem)) this.#circuit.failed();
       else this.#circuit.succeeded();
-      if (problem.code !== "not_overflow") this.report(problem);
+      if (problem.code !== "not_overflow") this.report(h.session, problem);
       return undefined;
     }
   }
 
   #answered(h: History, last: Answer | undefined, { sync, made }: Synced): Attempt {
-    this.#reported.clear();
-    for (const warning of sync.warnings ?? []) this.report(warning);
+    const warnings = sync.warnings ?? [];
+    this.#problems = this.#problems.filter(({ session, code }) => session && (session !== h.session || warnings.some((w) => w.code === code)));
+    for (const warning of warnings) this.report(h.session, warning);
     if ((sync.generation ?? 0) > (last?.sync.generation ?? 0)) ignoreErrors(() => this.#options.onCompacted?.(h.session, sync));
     const answer = this.#memory.put(h, last, sync, made);
     const attempt = attemptOf(h, answer);
@@ -129,7 +129,7 @@ export class Core {
     const attempt = attemptOf(h, known);
     const room = known && roomOf(known);
     if (room === undefined || sizeOf(h, attempt.pieces) <= room) return attempt;
-    this.report({
+    this.report(h.session, {
       code: "client_cut",
       message: "the history exceeds the window, and no worker answers: its oldest turns are left out",
       hint: "Start a worker. Nothing is lost: its next answer is made of the whole history.",
@@ -137,12 +137,19 @@ export class Core {
     return { pieces: cut(h, attempt.pieces, room), changed: true };
   }
 
-  /** Calls onProblem, with each code once until a worker answers. */
-  report(problem: Problem) {
-    if (this.#reported.has(problem.code)) return;
-    this.#reported.add(problem.code);
+  /** Calls onProblem, once until the problem is over. */
+  report(of: string, problem: Problem) {
+    const { code } = problem;
+    const session = isAway(problem) ? "" : of;
+    if (this.#problems.some((p) => p.session === session && p.code === code)) return;
+    this.#problems = [...this.#problems, { session, code }].slice(-remembered);
     ignoreErrors(() => this.#options.onProblem?.(problem));
   }
+}
+
+/** Whether a problem means that the next request would fail too. */
+function isAway({ code }: Problem): boolean {
+  return ["unavailable", "unauthorized", "forbidden"].includes(code);
 }
 
 /** What an answer makes of a history that begins with the one it is about. */

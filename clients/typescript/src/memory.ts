@@ -1,7 +1,7 @@
 import type { SyncResponse } from "./api.js";
 import { digests, kept, setupOf, type History, type Piece } from "./history.js";
 
-const remembered = 256; // conversations
+export const remembered = 256; // conversations
 
 /** The last answer of a conversation. */
 export interface Answer {

@@ -31,7 +31,8 @@ Guarantees:
   last answer, the oldest turns are left out until half of the room is free, so that the calls that
   follow append to the same messages: instructions and the first prompt stay, and calls stay with
   their results.
-- No error of compactd reaches the caller. on_problem gets each code once until a worker answers.
+- No error of compactd reaches the caller. on_problem gets each code of a session once, until an
+  answer for the session is without it.
 
 A transport may be used by many threads, tasks and sessions. It remembers the last answers of 256
 conversations; one that is not remembered costs its usage alone.

@@ -115,7 +115,8 @@ class Conversation(Generic[M]):
             return list(own)
 
     def _failed(self, e: Exception) -> None:
-        self._core.report(Problem("client_codec", str(e) or repr(e), "Correct to and made of the conversation."))
+        session = self._core.session() or ""
+        self._core.report(session, Problem("client_codec", str(e) or repr(e), "Correct to and made of the conversation."))
 
     def close(self) -> None:
         """Close the connections to the worker."""

@@ -14,7 +14,7 @@ from compactd import _json
 from compactd._answer import refusal
 from compactd._call import Api, Call, History, Piece
 from compactd._cut import cut
-from compactd._memory import Memory, Record, Synced
+from compactd._memory import REMEMBERED, Memory, Record, Synced
 
 CUT = "client_cut"
 """No worker answered, the history exceeded the window, and its oldest turns were left out."""
@@ -110,7 +110,7 @@ class Core:
         self._on_problem, self._on_compacted = on_problem, on_compacted
         self._memory = Memory()
         self._circuit = _Circuit(retry_after)
-        self._seen: set[str] = set()  # codes of the problems that were reported since a worker answered
+        self._seen: list[tuple[str, str]] = []  # session and code of problems that were reported and are not over
         json.dumps(self._model)  # what is no JSON is an error here, and none of a call
 
     def session(self) -> str | None:
@@ -181,10 +181,9 @@ class Core:
             problem = e.problem
         except Exception as e:  # whatever a worker sends, the agent goes on
             problem = Problem("unavailable", f"no worker answers at {self._url}: {str(e) or repr(e)}", _START)
-        away = problem.code in ("unavailable", "unauthorized", "forbidden")
-        self._circuit.report(answered=not away)
+        self._circuit.report(answered=problem.code not in _AWAY)
         if problem.code != "not_overflow":
-            self.report(problem)
+            self.report(history.session, problem)
         return None
 
     def _read(self, history: History, reply: tuple[int, bytes] | Exception) -> Synced:
@@ -197,11 +196,12 @@ class Core:
         self._circuit.report(answered=True)
         return synced
 
-    def report(self, problem: Problem) -> None:
-        """Pass a problem on: each code once until a worker answers."""
-        if problem.code in self._seen:
+    def report(self, session: str, problem: Problem) -> None:
+        """Pass a problem on, once until it is over."""
+        of = ("" if problem.code in _AWAY else session, problem.code)
+        if of in self._seen:
             return
-        self._seen.add(problem.code)
+        self._seen = [*self._seen, of][-REMEMBERED:]
         self._on_problem(problem)
 
     def _answered(self, history: History, last: Record | None, synced: Synced) -> Attempt:
@@ -209,9 +209,11 @@ class Core:
         pieces = synced.extend(history)
         record = Record(history, synced, history.size(pieces))
         self._memory.put(last, record)
-        self._seen.clear()
-        for w in synced.warnings:
-            self.report(_problem_of(w))
+        warnings = [_problem_of(w) for w in synced.warnings]
+        codes = {w.code for w in warnings}
+        self._seen = [(s, c) for s, c in self._seen if s and (s != history.session or c in codes)]
+        for w in warnings:
+            self.report(history.session, w)
         if synced.generation > (last.synced.generation if last else 0):
             self._on_compacted(Compaction(history.session, synced.generation, synced.budget))
         return Attempt(pieces, record)
@@ -223,17 +225,15 @@ class Core:
         pieces, most = last.synced.extend(history), last.room()
         if not most or history.size(pieces) <= most:
             return pieces
-        self.report(
-            Problem(
-                CUT, "the history exceeds the window, and no worker answers: its oldest turns are left out", _RETURN
-            )
-        )
+        text = "the history exceeds the window, and no worker answers: its oldest turns are left out"
+        self.report(history.session, Problem(CUT, text, _RETURN))
         try:
             return cut(history, pieces, most)
         except (AttributeError, KeyError, TypeError, ValueError):  # of a message that has another shape
             return pieces
 
 
+_AWAY = ("unavailable", "unauthorized", "forbidden")  # the next request would fail too, of any session
 _START = "Start one with: worker --agents HOST:PORT --agents-tokens FILE"
 _RETURN = "Start a worker. Nothing is lost: its next answer is made of the whole history."
 
