@@ -34,8 +34,8 @@ var wires = map[string]struct {
 
 // Agents on SDKs and frameworks make 60 steps behind the package, against a provider that validates
 // each request, in a window of 16,384 tokens; with streams and a window that is stated too large, so
-// that calls are refused as too long; and without a worker for a third of the steps. No refusal
-// reaches an agent, and its messages stay as they were.
+// that calls are refused as too long; without a worker for a third of the steps; and with one that is
+// killed twice. No refusal reaches an agent, and its messages stay as they were.
 func TestLoops(t *testing.T) {
 	lacksLoops(t)
 	must(t, buildPackage())
@@ -53,14 +53,17 @@ func TestLoops(t *testing.T) {
 		for _, c := range []struct {
 			name, stream string
 			window       int
-		}{{"whole", "", agenttest.StrictWindow}, {"refused", "1", 3 * agenttest.StrictWindow}, {"away", "1", agenttest.StrictWindow}} {
+		}{{"whole", "", agenttest.StrictWindow}, {"refused", "1", 3 * agenttest.StrictWindow}, {"away", "1", agenttest.StrictWindow}, {"killed", "1", agenttest.StrictWindow}} {
 			t.Run(a.Name+"/"+c.name, func(t *testing.T) {
 				t.Parallel()
 				w, worker := wires[a.Wire], "http://"+at
-				if c.name == "away" {
-					worker = absent(t, worker)
-				}
 				p := &agenttest.Strict{Format: w.format, Model: w.model, Steps: steps, Uses: 2}
+				switch c.name {
+				case "away":
+					worker = absent(t, worker)
+				case "killed":
+					worker, p.At = restarted(t)
+				}
 				server := httptest.NewServer(p)
 				defer server.Close()
 				printed := run(t, []string{"node", loops, a.Name}, "WORKER="+worker, "TOKEN=a-token", "PROVIDER="+server.URL, "STREAM="+c.stream, "SESSION="+t.Name(),
@@ -103,8 +106,8 @@ func checkLoop(t *testing.T, printed string, r agenttest.Result, kind string) {
 	fmt.Printf("client %s version=%s steps=%d compactions=%d overflows=%d refusals=%d changed=%d lines=%d p50_ms=%g p99_ms=%g prefix_kept=%.2f\n",
 		strings.TrimPrefix(t.Name(), "TestLoops/"), got.Version, made-1, got.Compactions, r.TooLong, refusals, got.Changed, lines, got.P50, got.P99, got.Prefix)
 	cut := slices.ContainsFunc(got.Problems, func(p string) bool { return strings.HasPrefix(p, "client_cut") })
-	problems := len(got.Problems) > 0 && kind != "away"
-	if made != steps+1 || got.Compactions == 0 || refusals > 0 || got.Changed > 0 || got.Error != "" || problems || got.Prefix < 0.99 && !cut || (r.TooLong > 0) != (kind == "refused") || cut != (kind == "away") {
+	problems := (len(got.Problems) > 0) != (kind == "away" || kind == "killed")
+	if made != steps+1 || got.Compactions == 0 || refusals > 0 || got.Changed > 0 || got.Error != "" || problems || got.Prefix < 0.99 && !cut || (r.TooLong > 0) != (kind == "refused") || cut != (kind == "away") && kind != "killed" {
 		t.Errorf("%s\nrefused: %v", printed, r.Refused)
 	}
 }

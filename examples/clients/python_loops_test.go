@@ -87,9 +87,9 @@ func (l pythonLine) cut() bool {
 
 // Agents in Python make 60 steps against a provider that validates each request, in a window of
 // 16,384 tokens: on requests of the SDKs and without any package, with streams and two calls of
-// tools at once; with a window that is stated too large, so that calls are refused as too long; and
-// without a worker for a third of the steps. No refusal reaches an agent, and its messages stay as
-// they were.
+// tools at once; with a window that is stated too large, so that calls are refused as too long;
+// without a worker for a third of the steps; and with one that is killed twice. No refusal reaches an
+// agent, and its messages stay as they were.
 func TestPythonLoops(t *testing.T) {
 	t.Parallel()
 	if !needed("httpx") {
@@ -102,17 +102,21 @@ func TestPythonLoops(t *testing.T) {
 			"mixed":   {uses: 2, environ: []string{"STREAM=1"}},
 			"refused": {window: 3 * agenttest.StrictWindow},
 			"away":    {},
+			"killed":  {environ: []string{"STREAM=1"}},
 		} {
 			t.Run(agent+"/"+name, func(t *testing.T) {
 				t.Parallel()
 				r.agent, r.worker = agent, "http://"+at
-				if name == "away" {
+				switch name {
+				case "away":
 					r.worker = pythonOutage(t, r.worker)
+				case "killed":
+					r.worker, r.at = restarted(t)
 				}
 				line := r.run(t, path)
 				line.check(t, "client python/"+agent+"/"+name)
-				away := name == "away"
-				if line.cut() != away || (len(line.Problems) > 0) != away || line.Prefix < 0.99 && !away || (line.provider.TooLong > 0) != (name == "refused") {
+				away, killed := name == "away", name == "killed"
+				if line.cut() != away && !killed || (len(line.Problems) > 0) != (away || killed) || line.Prefix < 0.99 && !line.cut() || (line.provider.TooLong > 0) != (name == "refused") {
 					t.Errorf("problems: %q", line.Problems)
 				}
 			})
@@ -143,29 +147,7 @@ func pythonOutage(t *testing.T, worker string) string {
 	return server.URL
 }
 
-// A worker that is killed and away for a third of the steps costs no call: the last answer is sent
-// with the messages since, and its oldest turns are left out when they exceed the window. Then the
-// worker is back, and killed once more.
-func TestPythonAway(t *testing.T) {
-	t.Parallel()
-	path := python(t, "httpx")
-	w, at := newWorker(t, buildWorker(t), "--listen", "127.0.0.1:-1")
-	line := pythonRun{agent: "urllib", worker: "http://" + at, session: "fit", at: func(call int) {
-		switch call {
-		case 15, 50:
-			w.kill()
-		case 35, 51:
-			w.start()
-			awaitServed(t, at)
-		}
-	}}.run(t, path)
-	line.check(t, t.Name()+":")
-	if !line.cut() || line.provider.TooLong > 0 {
-		t.Errorf("problems: %q", line.Problems)
-	}
-}
-
-// The same in a fleet of three: the workers are killed one after the other, the last of them is
+// The same in a fleet of three workers: these are killed one after the other, the last of them is
 // the agent's own and comes back.
 func TestPythonFleet(t *testing.T) {
 	t.Parallel()

@@ -54,6 +54,27 @@ func (w *worker) kill() {
 	_ = w.cmd.Wait()
 }
 
+// restarted starts a worker that is killed and started again at a call, and killed a second time for
+// some calls: at is for each call of a provider.
+func restarted(t *testing.T) (url string, at func(call int)) {
+	t.Helper()
+	w, addr := newWorker(t, buildWorker(t), "--listen", "127.0.0.1:-1")
+	return "http://" + addr, func(call int) {
+		switch call {
+		case 20:
+			w.kill()
+			w.start()
+		case 40:
+			w.kill()
+		case 45:
+			w.start()
+			awaitServed(t, addr)
+		case 22:
+			awaitServed(t, addr)
+		}
+	}
+}
+
 // programs is a directory for what is built once for all tests.
 var programs string
 
