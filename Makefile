@@ -190,6 +190,10 @@ sdk-test: ## Compare model providers with their official SDKs, and test the agen
 clients: ## Run agents on SDKs and other clients, none left out for want of Node, and write docs/clients.txt
 	@scripts/check-clients --write
 
+.PHONY: gateway
+gateway: ## Run the same agents with a base URL alone, behind a gateway, and write docs/gateway.txt
+	@scripts/check-clients --gateway
+
 .PHONY: bench
 bench: ## Measure speed and memory in under 4 minutes (ARGS='-run pipeline -rounds 7')
 	@go run ./tools/bench $(ARGS)

@@ -102,8 +102,9 @@ func (c *call) modelOf(set client.Model) client.Model {
 	deployment, _, _ := strings.Cut(path, "/")
 	set.Provider, set.Name = cmp.Or(set.Provider, c.provider), cmp.Or(set.Name, name, deployment)
 	for _, member := range c.output {
-		n, _ := codec.Integer(c.members[member])
-		set.MaxOutputTokens = cmp.Or(set.MaxOutputTokens, n)
+		if n, _ := codec.Integer(c.members[member]); set.ContextWindow == 0 || n < set.ContextWindow { // else it says nothing about the answer
+			set.MaxOutputTokens = cmp.Or(set.MaxOutputTokens, n)
+		}
 	}
 	return set
 }

@@ -8,14 +8,14 @@ const parameters = { type: "object", properties: { path: { type: "string" } }, r
 /** What the tool returns: most results are long. */
 const readFile = ({ path }) => `line of ${path}. `.repeat(/^f\d*[05]/.test(path) ? 20 : 200);
 
-async function openai({ url, fetch }) {
+async function openai({ url, fetch, retries }) {
   const { default: OpenAI } = await import("openai");
-  return new OpenAI({ apiKey: "none", baseURL: `${url}/v1`, maxRetries: 0, fetch });
+  return new OpenAI({ apiKey: "none", baseURL: `${url}/v1`, maxRetries: retries, fetch });
 }
 
-async function anthropic({ url, fetch }) {
+async function anthropic({ url, fetch, retries }) {
   const { default: Anthropic } = await import("@anthropic-ai/sdk");
-  return new Anthropic({ apiKey: "none", baseURL: url, maxRetries: 0, fetch });
+  return new Anthropic({ apiKey: "none", baseURL: url, maxRetries: retries, fetch });
 }
 
 async function chat(env) {
@@ -75,7 +75,7 @@ const aiSDK = (major, wire) => async (env) => {
     messages: [{ role: "user", content: [{ type: "text", text: task }, { type: "image", image: Buffer.from(pixel, "base64") }] }],
     tools: { read_file: ai.tool({ description: "Reads a file.", inputSchema: ai.jsonSchema(parameters), execute: readFile }) },
     stopWhen: ai.stepCountIs(1000),
-    maxRetries: 0,
+    maxRetries: env.retries,
     providerOptions: { openai: { store: false, include: ["reasoning.encrypted_content"] } },
     onError() {}, // it is thrown below
   };
@@ -102,7 +102,7 @@ const langchain = (wire) => async (env) => {
   const { createAgent, tool } = await import("langchain");
   const { ChatOpenAI } = await import("@langchain/openai");
   const { ChatAnthropic } = await import("@langchain/anthropic");
-  const settings = { model: env.model, apiKey: "none", maxRetries: 0 };
+  const settings = { model: env.model, apiKey: "none", maxRetries: env.retries };
   const model = wire === "messages"
     ? new ChatAnthropic({ ...settings, maxTokens: 1024, anthropicApiUrl: env.url, clientOptions: { fetch: env.fetch } })
     : new ChatOpenAI({ ...settings, useResponsesApi: wire === "responses", zdrEnabled: true, configuration: { baseURL: `${env.url}/v1`, fetch: env.fetch } });

@@ -2,7 +2,9 @@
 //
 //   node run.mjs --list | NAME
 //
-// Environment: WORKER, TOKEN, SESSION, PROVIDER (its URL), MODEL (as in a turn), STREAM (1 or nothing).
+// Environment: WORKER, TOKEN, SESSION, PROVIDER (its URL), MODEL (as in a turn), STREAM (1 or nothing),
+// RETRIES of calls that nobody answers. Without WORKER the provider is a gateway, and the agent has nothing
+// of compactd.
 
 import { readFile } from "node:fs/promises";
 import { compactd } from "compactd";
@@ -43,12 +45,12 @@ const messagesOf = (body) => JSON.parse(body).messages ?? JSON.parse(body).input
 /** The value that a share of some numbers is not above. */
 function quantile(values, share) {
   const sorted = values.toSorted((a, b) => a - b);
-  return Number(sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))].toFixed(1));
+  return Number(sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]?.toFixed(1));
 }
 
 async function main(name) {
   const { on, run, middleware } = agents[name];
-  const { WORKER: url, TOKEN: token, SESSION, PROVIDER, MODEL, STREAM } = process.env;
+  const { WORKER: url, TOKEN: token, SESSION, PROVIDER, MODEL, STREAM, RETRIES } = process.env;
   const model = JSON.parse(MODEL);
   const recorder = new Recorder();
   const problems = [];
@@ -63,9 +65,18 @@ async function main(name) {
     recorder.sent(messagesOf(init.body));
     return base(input, init);
   };
-  const fitted = compactd({ ...options, fetch: provider });
+  const generations = {}; // as a gateway says, by the number that the provider gave to the call
+  const gateway = async (input, init) => {
+    const began = performance.timeOrigin + performance.now();
+    const headers = new Headers(init.headers);
+    headers.set("x-began", began.toFixed(3));
+    const response = await base(input, { ...init, headers });
+    if (response.ok) generations[response.headers.get("x-call")] = Number(response.headers.get("x-compactd-generation"));
+    return response;
+  };
+  const fitted = url ? compactd({ ...options, fetch: provider }) : gateway;
   const env = {
-    url: PROVIDER, model: model.name, stream: !!STREAM,
+    url: PROVIDER, model: model.name, stream: !!STREAM, retries: Number(RETRIES ?? 0),
     fetch: (input, init) => {
       recorder.began(messagesOf(init.body));
       return fitted(input, init);
@@ -78,13 +89,13 @@ async function main(name) {
   }
   const error = await run(env).then(() => undefined, String);
   const { compactions, changed, waits, same } = recorder;
-  const report = { version, compactions, changed, problems, error, p50: quantile(waits, 0.5), p99: quantile(waits, 0.99), prefix: same.bytes / same.of };
+  const report = { version, compactions, changed, problems, error, generations, p50: quantile(waits, 0.5), p99: quantile(waits, 0.99), prefix: same.bytes / same.of };
   console.log(JSON.stringify(report));
 }
 
 if (process.argv[2] === "--list") {
   const missing = (on) => readFile(new URL(`node_modules/${on}/package.json`, import.meta.url)).then(() => false, () => true);
-  console.log(JSON.stringify(await Promise.all(Object.entries(agents).map(async ([name, { on, wire }]) => ({ name, wire, on, missing: await missing(on) })))));
+  console.log(JSON.stringify(await Promise.all(Object.entries(agents).map(async ([name, { on, wire, middleware }]) => ({ name, wire, on, middleware, missing: await missing(on) })))));
 } else {
   await main(process.argv[2]);
 }
