@@ -3,7 +3,7 @@
 //   node run.mjs --list | NAME
 //
 // Environment: WORKER, TOKEN, SESSION, PROVIDER (its URL), MODEL (as in a turn), STREAM (1 or nothing),
-// RETRIES of calls that nobody answers. Without WORKER the provider is a gateway, and the agent has nothing
+// RETRIES of a call without an answer. Without WORKER the provider is a gateway, and the agent has nothing
 // of compactd.
 
 import { readFile } from "node:fs/promises";
@@ -65,7 +65,7 @@ async function main(name) {
     recorder.sent(messagesOf(init.body));
     return base(input, init);
   };
-  const generations = {}; // as a gateway says, by the number that the provider gave to the call
+  const generations = {}; // as reported by the gateway, by the number that the provider gave to the call
   const gateway = async (input, init) => {
     const began = performance.timeOrigin + performance.now();
     const headers = new Headers(init.headers);

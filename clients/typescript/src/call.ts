@@ -63,7 +63,7 @@ export async function read(base: typeof fetch, input: string | URL | Request, in
 function modelOf(api: API, body: any, path: string, set?: Model): Model {
   const deployment = /\/deployments\/([^/]+)/.exec(path)?.[1];
   const name = typeof body.model === "string" && body.model ? body.model : deployment;
-  const most = set?.context_window || Infinity; // what is more says nothing about the answer
+  const most = set?.context_window || Infinity; // a larger number is no reserve
   const max_output_tokens = api.output.map((member) => body[member]).find((n) => Number.isInteger(n) && n > 0 && n < most);
   return { provider: api.provider, name, max_output_tokens, ...set };
 }

@@ -127,7 +127,7 @@ class Call(History):
         name = self._object.data("model")
         deployment = unquote(path).partition("/deployments/")[2].partition("/")[0]
         model = {"provider": api.provider, "name": name if isinstance(name, str) and name else deployment}
-        most = settings.get("context_window") or float("inf")  # what is more says nothing about the answer
+        most = settings.get("context_window") or float("inf")  # a larger number is no reserve
         for member in reversed(api.output):
             if type(n := self._object.data(member)) is int and n < most:
                 model["max_output_tokens"] = n
