@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import queue
 import random
 import threading
 import time
@@ -238,6 +239,35 @@ class TestCore(unittest.TestCase):
         self.assertEqual(
             {"view": "0:aa", "status": 400, "error": {"message": "too long"}}, s.to_worker[1][1]["refused"]
         )
+
+    def test_cancelled(self) -> None:
+        """A call that is cancelled ends its request, and is no problem of the worker."""
+
+        async def agent(url: str) -> None:
+            c = compactd.Conversation[Any](url, "t", "s", format="openai", wait=MINUTE, on_problem=problems.append)
+            loop, arrived = asyncio.get_running_loop(), asyncio.Event()
+
+            def worker(r: Handler) -> None:
+                loop.call_soon_threadsafe(arrived.set)
+                ended.put(r.ends())
+                r.drop()
+
+            s.worker = worker
+            task = asyncio.create_task(c.afit(HI["messages"]))
+            await arrived.wait()
+            task.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await task
+            s.worker = keep
+            await c.afit(HI["messages"])
+            c.close()
+
+        problems: list[compactd.Problem] = []
+        ended: queue.Queue[bool] = queue.Queue()
+        with sides() as s:
+            asyncio.run(agent(s.worker_url))
+            self.assertTrue(ended.get(timeout=MINUTE))
+        self.assertEqual([], problems)
 
     def test_callback_raises(self) -> None:
         """An error of the agent's own function is the agent's, and no connection stays open for it."""

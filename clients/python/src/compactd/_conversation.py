@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from compactd._call import History
 from compactd._core import Attempt, Core, Options, Problem
 from compactd._json import Value
-from compactd._worker import Worker
+from compactd._worker import Worker, in_thread
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -40,7 +39,8 @@ class Conversation(Generic[M]):
             answer = call(sent.messages)
         sent.used(answer["usage"])
 
-    afit and arefused are the same for asyncio, in a thread. No error of compactd reaches the agent.
+    afit and arefused are the same for asyncio, in a thread. Where they are cancelled, the request to the
+    worker ends. No error of compactd reaches the agent.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Conversation(Generic[M]):
 
     async def afit(self, history: Sequence[M], **call: Any) -> Fitted[M]:
         """Return what fit returns."""
-        return await asyncio.to_thread(self.fit, history, **call)
+        return await in_thread(self.fit, history, **call)
 
     def _read(
         self, history: Sequence[M], model: dict[str, Any], system: Any, tools: Any, thinking: Any
@@ -166,7 +166,7 @@ class Fitted(Generic[M]):
 
     async def arefused(self, error: Any, status: int = 0) -> Fitted[M] | None:
         """Return what refused returns."""
-        return await asyncio.to_thread(self.refused, error, status)
+        return await in_thread(self.refused, error, status)
 
     def used(self, usage: Mapping[str, Any]) -> None:
         """Take what the provider counted for the call."""

@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any
 
-from compactd._answer import Answer, accepted
-from compactd._call import Call, api_of
-from compactd._core import Ask, Attempt, Core, Options, Reply
+from compactd._answer import accepted
+from compactd._call import api_of
+from compactd._core import Ask, Core, Options, Reply
+from compactd._exchange import Body, exchange, run
 from compactd._worker import Worker
 
 if TYPE_CHECKING:
@@ -16,14 +17,36 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-class Transport:
+class _Transport:
+    """A transport, but for its requests."""
+
+    _library: Any
+    _stream: Any
+    _core: Core
+    _read: Any  # the body of a request
+    _send: Any  # a request to the provider
+    _post: Any  # a request to a worker
+
+    async def _handle(self, request: httpx.Request) -> Any:
+        path, session = request.url.path, self._core.session()
+        api = api_of(request.method, path, request.headers.get)
+        call = self._core.call(api, session, path, await self._read(request)) if api and session else None
+        if call is None:
+            return await self._send(request)
+
+        async def send(body: bytes) -> Any:
+            response = await self._send(_with(self._library, request, body))
+            response.stream = self._stream(response)
+            return response.stream
+
+        return await exchange(self._core, call, self._post, send)
+
+
+class Transport(_Transport):
     """Sends the requests of an httpx.Client with the messages that a worker answered.
 
     It may be used by many threads.
     """
-
-    _library: Any
-    _stream: Any
 
     def __init__(
         self,
@@ -44,43 +67,17 @@ class Transport:
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request. Its errors are those of base."""
-        path, session = request.url.path, self._core.session()
-        api = api_of(request.method, path, request.headers.get)
-        call = self._core.call(api, session, path, request.read()) if api and session else None
-        if call is None:
-            return self._base.handle_request(request)
-        ask, last = self._core.fit(call)
-        sent = self._core.fitted(call, last, self._worker.post(ask))
-        response, body = self._send(request, call, sent)
-        if body is None:
-            return response
-        try:
-            ask = self._core.refused(call, sent, body.answer.refusal, body.answer.status)
-            again = self._core.shorter(call, sent, self._worker.post(ask))
-        except BaseException:
-            response.close()
-            raise
-        if again is not None:
-            response.close()
-            sent = again
-            response, body = self._send(request, call, sent)
-            assert body is not None  # a worker answered
-        body.answer.watch(sent.record)
+        response: httpx.Response = run(self._handle(request))
         return response
 
-    def _send(self, request: httpx.Request, call: Call, sent: Attempt) -> tuple[httpx.Response, Stream | None]:
-        """Send a request with another body. The stream is None where no worker answered."""
-        response = self._base.handle_request(_with(self._library, request, call.with_pieces(sent.pieces)))
-        if sent.record is None:
-            return response, None
-        stream = self._stream(response.stream, Answer(response.status_code, response.headers.get))
-        response.stream = stream
-        try:
-            stream.hold()
-        except BaseException:
-            stream.close()
-            raise
-        return response, stream
+    async def _read(self, request: httpx.Request) -> bytes:
+        return request.read()
+
+    async def _send(self, request: httpx.Request) -> httpx.Response:
+        return self._base.handle_request(request)
+
+    async def _post(self, ask: Ask | None) -> Reply:
+        return self._worker.post(ask)
 
     def close(self) -> None:
         """Close base, and the connections to the worker."""
@@ -88,14 +85,11 @@ class Transport:
         self._base.close()
 
 
-class AsyncTransport:
+class AsyncTransport(_Transport):
     """Sends the requests of an httpx.AsyncClient with the messages that a worker answered.
 
     It may be used by many tasks of asyncio. Where a request is cancelled, that to the worker ends.
     """
-
-    _library: Any
-    _stream: Any
 
     def __init__(
         self,
@@ -118,29 +112,14 @@ class AsyncTransport:
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request. Its errors are those of base."""
-        path, session = request.url.path, self._core.session()
-        api = api_of(request.method, path, request.headers.get)
-        call = self._core.call(api, session, path, await request.aread()) if api and session else None
-        if call is None:
-            return await self._base.handle_async_request(request)
-        ask, last = self._core.fit(call)
-        sent = self._core.fitted(call, last, await self._post(ask))
-        response, body = await self._send(request, call, sent)
-        if body is None:
-            return response
-        try:
-            ask = self._core.refused(call, sent, body.answer.refusal, body.answer.status)
-            again = self._core.shorter(call, sent, await self._post(ask))
-        except BaseException:
-            await response.aclose()
-            raise
-        if again is not None:
-            await response.aclose()
-            sent = again
-            response, body = await self._send(request, call, sent)
-            assert body is not None  # a worker answered
-        body.answer.watch(sent.record)
+        response: httpx.Response = await self._handle(request)
         return response
+
+    async def _read(self, request: httpx.Request) -> bytes:
+        return await request.aread()
+
+    async def _send(self, request: httpx.Request) -> httpx.Response:
+        return await self._base.handle_async_request(request)
 
     async def _post(self, ask: Ask | None) -> Reply:
         if ask is None:
@@ -151,22 +130,6 @@ class AsyncTransport:
             return r.status_code, r.content
         except Exception as e:  # the agent goes on without
             return e
-
-    async def _send(
-        self, request: httpx.Request, call: Call, sent: Attempt
-    ) -> tuple[httpx.Response, AsyncStream | None]:
-        """Send a request with another body. The stream is None where no worker answered."""
-        response = await self._base.handle_async_request(_with(self._library, request, call.with_pieces(sent.pieces)))
-        if sent.record is None:
-            return response, None
-        stream = self._stream(response.stream, Answer(response.status_code, response.headers.get))
-        response.stream = stream
-        try:
-            await stream.hold()
-        except BaseException:
-            await stream.aclose()
-            raise
-        return response, stream
 
     async def aclose(self) -> None:
         """Close base, and the connections to the worker."""
@@ -186,63 +149,41 @@ def _with(library: Any, request: httpx.Request, body: bytes) -> httpx.Request:
     return made
 
 
-class Stream:
-    """The body of a response, held back until it is known to be no refusal."""
+class Stream(Body):
+    def __init__(self, response: httpx.Response):
+        super().__init__(response, response.status_code)
+        self._stream: Any = response.stream
+        self._chunks = iter(self._stream)
 
-    def __init__(self, stream: httpx.SyncByteStream, answer: Answer):
-        self.answer = answer
-        self._stream, self._chunks = stream, iter(stream)
-        self._held: list[bytes] = []
-        self._error: Exception | None = None
+    async def chunk(self) -> bytes | None:
+        return next(self._chunks, None)
 
-    def hold(self) -> None:
-        try:
-            while self.answer.holds and (chunk := next(self._chunks, None)) is not None:
-                self._held.append(chunk)
-                self.answer.feed(chunk)
-        except Exception as e:  # for the caller, when it has read so far
-            self._error = e
-        self.answer.end()
+    async def end(self) -> None:
+        self.close()
 
     def __iter__(self) -> Iterator[bytes]:
-        while self._held:
-            yield self._held.pop(0)
-        if self._error is not None:
-            raise self._error
-        for chunk in self._chunks:
-            self.answer.feed(chunk)
+        while (chunk := run(self.next())) is not None:
             yield chunk
 
     def close(self) -> None:
         self._stream.close()
 
 
-class AsyncStream:
-    """As Stream."""
+class AsyncStream(Body):
+    def __init__(self, response: httpx.Response):
+        super().__init__(response, response.status_code)
+        self._stream: Any = response.stream
+        self._chunks = aiter(self._stream)
 
-    def __init__(self, stream: httpx.AsyncByteStream, answer: Answer):
-        self.answer = answer
-        self._stream, self._chunks = stream, aiter(stream)
-        self._held: list[bytes] = []
-        self._error: Exception | None = None
+    async def chunk(self) -> bytes | None:
+        return await anext(self._chunks, None)
 
-    async def hold(self) -> None:
-        try:
-            while self.answer.holds and (chunk := await anext(self._chunks, None)) is not None:
-                self._held.append(chunk)
-                self.answer.feed(chunk)
-        except Exception as e:  # for the caller, when it has read so far
-            self._error = e
-        self.answer.end()
+    async def end(self) -> None:
+        await self._stream.aclose()
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        while self._held:
-            yield self._held.pop(0)
-        if self._error is not None:
-            raise self._error
-        async for chunk in self._chunks:
-            self.answer.feed(chunk)
+        while (chunk := await self.next()) is not None:
             yield chunk
 
     async def aclose(self) -> None:
-        await self._stream.aclose()
+        await self.end()

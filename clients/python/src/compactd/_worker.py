@@ -1,10 +1,20 @@
 """Requests to a worker, with the standard library."""
 
+import asyncio
+import contextlib
+import contextvars
 import http.client
 import selectors
+import socket
+import threading
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
 from compactd._core import Ask, Reply
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class Worker:
@@ -17,17 +27,21 @@ class Worker:
         """Return the reply, or the error in its place: the agent goes on without."""
         if ask is None:
             return None
-        url = urlsplit(ask.url)
+        url, task = urlsplit(ask.url), _task.get(None)
         connection = None
         try:
             connection = self._open(url.scheme, url.netloc, ask.seconds)
+            if task:
+                task.begin(connection)
             connection.request("POST", url.path, ask.body, ask.headers)
             response = connection.getresponse()
             reply = response.status, response.read()
+            if task:
+                task.end()
         except BaseException as e:
             if connection:
                 connection.close()
-            if isinstance(e, Exception):
+            if isinstance(e, Exception) and not (task and task.cancelled):
                 return e
             raise
         self._idle.append(connection)
@@ -40,14 +54,56 @@ class Worker:
                 connection.sock.settimeout(seconds)
                 return connection
             connection.close()
-        if scheme == "https":
-            return http.client.HTTPSConnection(host, timeout=seconds)
-        return http.client.HTTPConnection(host, timeout=seconds)
+        https = scheme == "https"
+        connection = (http.client.HTTPSConnection if https else http.client.HTTPConnection)(host, timeout=seconds)
+        connection.connect()
+        return connection
 
     def close(self) -> None:
         """Close the connections."""
         while self._idle:
             self._idle.pop().close()
+
+
+async def in_thread(call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Make a call in a thread. When it is cancelled, its request to a worker ends."""
+    task = _Task()
+    token = _task.set(task)
+    try:
+        return await asyncio.to_thread(call, *args, **kwargs)
+    except asyncio.CancelledError:
+        task.cancel()
+        raise
+    finally:
+        _task.reset(token)
+
+
+class _Task:
+    """A call in a thread, and the connection of its request."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()  # guards the fields below
+        self._connection: http.client.HTTPConnection | None = None
+        self.cancelled = False
+
+    def begin(self, connection: http.client.HTTPConnection | None) -> None:
+        with self._lock:
+            self._connection = connection
+            if self.cancelled:
+                raise asyncio.CancelledError
+
+    def end(self) -> None:
+        self.begin(None)
+
+    def cancel(self) -> None:
+        with self._lock:
+            self.cancelled = True
+            if self._connection and self._connection.sock:
+                with contextlib.suppress(OSError):  # the worker has ended it
+                    self._connection.sock.shutdown(socket.SHUT_RDWR)
+
+
+_task: contextvars.ContextVar[_Task] = contextvars.ContextVar("compactd_task")
 
 
 def _ended(connection: http.client.HTTPConnection) -> bool:

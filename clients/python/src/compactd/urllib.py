@@ -16,9 +16,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-from compactd._answer import Answer, accepted
-from compactd._call import Call, api_of
-from compactd._core import Attempt, Core, Options
+from compactd._answer import accepted
+from compactd._call import api_of
+from compactd._core import Ask, Core, Options, Reply
+from compactd._exchange import Body, exchange, run
 from compactd._worker import Worker
 
 if TYPE_CHECKING:
@@ -60,82 +61,52 @@ class Handler(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
         )
         if call is None:
             return base(req)
-        ask, last = self._core.fit(call)
-        sent = self._core.fitted(call, last, self._worker.post(ask))
-        response, body = _send(base, req, call, sent)
-        if body is None:
-            return response
-        try:
-            ask = self._core.refused(call, sent, body.answer.refusal, body.answer.status)
-            again = self._core.shorter(call, sent, self._worker.post(ask))
-        except BaseException:
-            body.close()
-            raise
-        if again is not None:
-            body.close()
-            sent = again
-            response, body = _send(base, req, call, sent)
-            assert body is not None  # a worker answered
-        body.answer.watch(sent.record)
-        info = urllib.response.addinfourl(io.BufferedReader(body), response.headers, response.url, response.status)
-        info.msg = response.msg  # type: ignore[attr-defined]  # that openers read
-        return info
+
+        async def post(ask: Ask | None) -> Reply:
+            return self._worker.post(ask)
+
+        async def send(body: bytes) -> Body:
+            return _Body(base(_with(req, body)))
+
+        return run(exchange(self._core, call, post, send))
 
 
-def _send(base: _Open, req: urllib.request.Request, call: Call, sent: Attempt) -> tuple[Any, _Body | None]:
-    """Send a request with another body. The body of its response is None where no worker answered."""
+def _with(req: urllib.request.Request, body: bytes) -> urllib.request.Request:
     r = copy.copy(req)
     r.headers, r.unredirected_hdrs = dict(req.headers), dict(req.unredirected_hdrs)
-    r.data = call.with_pieces(sent.pieces)
-    r.add_unredirected_header("Content-length", str(len(r.data)))
+    r.data = body
+    r.add_unredirected_header("Content-length", str(len(body)))
     if encodings := req.get_header("Accept-encoding"):
         r.add_header("Accept-encoding", accepted(encodings))
-    response = base(r)
-    return response, None if sent.record is None else _Body(response)
+    return r
 
 
-class _Body(io.RawIOBase):
-    """The body of a response, held back until it is known to be no refusal."""
+class _Body(Body, io.RawIOBase):
+    """The body of a response, and the response with this body."""
 
-    def __init__(self, response: http.client.HTTPResponse):
-        self.answer = Answer(response.status, response.headers.get)
-        self._response = response
-        self._held = bytearray()
-        self._error: Exception | None = None
-        try:
-            while self.answer.holds:
-                self._hold()
-        except BaseException:
-            response.close()
-            raise
+    def __init__(self, r: Any):
+        super().__init__(r, r.status)
+        self._response, self._rest = r, b""
+        self.response = urllib.response.addinfourl(io.BufferedReader(self), r.headers, r.url, r.status)
+        self.response.msg = r.msg  # type: ignore[attr-defined]  # that openers read
 
-    def _hold(self) -> None:
-        try:
-            chunk = self._next(64 << 10)
-        except Exception as e:  # for the caller, when it has read so far
-            self._error = e
-            chunk = b""
-        self._held += chunk
-        if not chunk:
-            self.answer.end()
-
-    def _next(self, most: int) -> bytes:
-        chunk = self._response.read1(most)
+    async def chunk(self) -> bytes | None:
+        chunk: bytes = self._response.read1(64 << 10)
         if not chunk and self._response.length:
             raise http.client.IncompleteRead(b"", self._response.length)
-        self.answer.feed(chunk)
-        return chunk
+        return chunk or None
+
+    async def end(self) -> None:
+        self.close()
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        if not self._held and self._error is not None:
-            raise self._error
-        chunk = self._held[: len(buffer)] or self._next(len(buffer))
-        del self._held[: len(chunk)]
-        buffer[: len(chunk)] = chunk
-        return len(chunk)
+        data = self._rest or run(self.next()) or b""
+        n = min(len(buffer), len(data))
+        buffer[:n], self._rest = data[:n], data[n:]
+        return n
 
     def close(self) -> None:
         self._response.close()
