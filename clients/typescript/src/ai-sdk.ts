@@ -1,14 +1,22 @@
 import { Conversation } from "./conversation.js";
 import type { Options } from "./core.js";
 
-/** Messages of a prompt have parts; those that compactd made may have a text. Bytes go out as base64. */
+/** Messages of a prompt have parts; those that compactd made may have a text. */
 const codec = {
-  to: (message: any) => JSON.parse(JSON.stringify(message, (_, v) => (v instanceof Uint8Array ? Buffer.from(v).toString("base64") : v))),
+  to: withText,
   from({ content, ...message }: any, own?: any) {
     const isText = typeof content === "string" && message.role !== "system";
     return { ...own, ...message, content: isText ? [{ type: "text", text: content }] : content };
   },
 };
+
+/** A value of JSON with its bytes as base64; a Buffer would be a list of numbers. */
+function withText(value: any): any {
+  if (value instanceof Uint8Array) return Buffer.from(value).toString("base64");
+  if (Array.isArray(value)) return value.map(withText);
+  if (typeof value !== "object" || value === null || typeof value.toJSON === "function") return value;
+  return Object.fromEntries(Object.entries(value).map(([name, v]) => [name, withText(v)]));
+}
 
 type Call = (model: any, params: any, used: (usage: object) => void) => Promise<any>;
 

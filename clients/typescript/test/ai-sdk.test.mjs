@@ -67,3 +67,14 @@ test("other errors", async () => {
   assert.deepEqual(await partsOf(await middleware.wrapStream({ model: newModel(late), params: { prompt } })), late);
   assert.equal(requests.length, 2);
 });
+
+// Bytes of a file are base64 for a worker, those of a Buffer too; the model gets its own object.
+test("bytes", async () => {
+  const { requests, middleware } = await newWorker();
+  const model = newModel(answer);
+  const bytes = [Buffer.from("abc"), new Uint8Array([97, 98, 99]), new URL("https://example.com/a.png")];
+  const prompt = bytes.map((data) => ({ role: "user", content: [{ type: "file", mediaType: "image/png", data }] }));
+  await middleware.wrapGenerate({ model, params: { prompt } });
+  assert.deepEqual(requests[0].messages.map((m) => m.content[0].data), ["YWJj", "YWJj", "https://example.com/a.png"]);
+  assert.equal(model.prompts[0][0].content[0].data, bytes[0]);
+});
