@@ -71,7 +71,7 @@ func ownUses() []ownUse {
 		{[]string{`send "`, `send -- "`, `sendline("`, `sendline('`}, (*finder).sent},
 		{[]string{`; name="`}, (*finder).formField},
 		{[]string{"@tcp(", "@unix("}, (*finder).dsn},
-		{[]string{"new value:", "new password:", "generated password:"}, (*finder).newValue},
+		{[]string{"new value:", "new password:", "generated password:", "generated for "}, (*finder).newValue},
 		{[]string{"mnemonic", "seed", "recovery", "phrase", "wallet", " words"}, (*finder).phrase},
 		{[]string{"ugfzc3dvcmq6"}, (*finder).answered},
 		{[]string{"insert into "}, (*finder).inserted},
@@ -114,6 +114,9 @@ func (f *finder) named(from, to int) {
 	dashes := len(s[start:end]) - len(strings.TrimLeft(s[start:end], "-"))
 	n := name{from: start, bare: start + dashes, to: end, flag: dashes > 0}
 	n.weight = weigh(s[n.bare:end])
+	if n.from == n.bare && f.ordered(&n) {
+		return
+	}
 	if n.weight <= weak && s[n.bare:end] != "" {
 		n.weight = max(n.weight, f.spaced(&n))
 	}
@@ -134,6 +137,20 @@ func (f *finder) named(from, to int) {
 	if len(f.found) == found {
 		f.near(n.bare, n.to, n.weight)
 	}
+}
+
+// ordered finds what a command sets a secret to whose name begins with a verb: set-initial-password X.
+func (f *finder) ordered(n *name) bool {
+	verb, rest, _ := strings.Cut(f.low[n.bare:n.to], "-")
+	if verb != "set" && verb != "reset" && verb != "change" || weigh(rest[strings.LastIndexByte(rest, '-')+1:]) != strong {
+		return false
+	}
+	args, _ := f.arguments(n.to)
+	f.work += maxCommand
+	if len(args) != 1 || len(args[0].text) < 6 || strings.Trim(args[0].text, "abcdefghijklmnopqrstuvwxyz.-/") == "" || args[0].text[0] == '-' {
+		return false
+	}
+	return f.password(args[0].span)
 }
 
 // name is a name of a secret in a text.
@@ -194,6 +211,12 @@ func (f *finder) valueOf(n *name) {
 
 // readValue reads the value at a place.
 func (f *finder) readValue(n *name, at int, how syntax) {
+	if m := objectHead.FindStringSubmatchIndex(f.s[at:min(len(f.s), at+maxRead)]); m != nil {
+		if m[2] >= 0 {
+			f.readValue(n, at+m[1], inLine)
+		}
+		return // the names of its members are none
+	}
 	v, how := f.literal(at, how)
 	if v.to-v.from > maxValue {
 		v.to = v.from + maxValue
@@ -228,6 +251,8 @@ var noSign = classOf(`[^=:]`)
 var (
 	// valueSeparator stands between a name that is a value itself and the value it is for.
 	valueSeparator = regexp.MustCompile(`^[\\"'\x60]{0,8}(?:\s{0,3},\s{0,20}|\s{0,3}\r?\n[ \t]{0,20}|\s{1,3})(?:\{\s{0,8})?[\\"'\x60]{0,8}(?i:value|val|default|defaultvalue|secretstring|content|data|plaintext)[\\"'\x60]{0,8}\s{0,3}(?::|=>|=)\s{0,4}`)
+	// objectHead begins an object with the value among its members.
+	objectHead = regexp.MustCompile(`^\{\s{0,20}["']\w{1,30}["']\s{0,3}:([^{}]{0,160}?["']value["']\s{0,3}:\s{0,4})?`)
 	// elementSeparator stands between the name in an attribute or element and its text.
 	elementSeparator = regexp.MustCompile(`^(?:[\\"']{1,4}(?:\s{1,4}[\w:.-]{1,30}=(?:"[^"<>]{0,40}"|'[^'<>]{0,40}')){0,3}\s{0,3}>|</(?:key|name|string|dt|th|td|b|strong|label)>\s{0,20}:?\s{0,20}<(?:string|value|dd|td|code|b|data|kbd|pre|span)>)\s{0,20}`)
 	proseSeparator   = regexp.MustCompile(`^[*_"'\x60]{0,3}(?:\s{0,2}(?:for|of|to|on|de|für|für den)\s[\w@.'/ -]{1,40}?)?(?:\s{0,2}\([^()\n]{0,40}\))?[*_]{0,3}(?:\s{0,3}:[*_]{0,3}\s{0,4}|\s{1,3}(?:is now|is|was|will be|set to|ist|lautet|est|es|é|è|är|er|on|jest|je|это|equals|to|as|=)\s{0,2}:?\s{1,4}|\s{0,2}(?:是|为|は|は、|의|=)\s{0,3})`)

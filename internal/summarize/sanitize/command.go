@@ -179,7 +179,9 @@ func (f *finder) behindSlash(a argument) bool {
 }
 
 // isMade reports a text that was made or chosen as a secret.
-func isMade(s string) bool { return shapeOf(s) >= worded || isUUID(s) || len(s) >= 20 && isHex(s) }
+func isMade(s string) bool {
+	return shapeOf(s) >= worded || isJoined(s) || isUUID(s) || len(s) >= 20 && isHex(s)
+}
 
 // headerValue notes the value of a header that is named as a key or token.
 func (f *finder) headerValue(at span) bool {
@@ -292,7 +294,11 @@ func (f *finder) hereString(from, to int) {
 	if f.tokens || !readers.matches(f.bytes[line:from]) {
 		return
 	}
-	f.given(skip(f.s, to, 2, blank))
+	at := skip(f.s, to, 2, blank)
+	if strings.HasPrefix(f.s[at:], "$'") {
+		at++
+	}
+	f.given(at)
 }
 
 // echo finds what is written to such a command: echo secret | cmd, <(echo secret).
@@ -353,7 +359,7 @@ func (f *finder) userAndPassword(from, to int) {
 	}
 	at := skip(f.s, to, 1, equals)
 	for _, a := range f.first(at) {
-		if shapeOf(a.text) >= worded && !strings.Contains(a.text, "/") {
+		if (shapeOf(a.text) >= worded || isProper(a.text)) && !strings.Contains(a.text, "/") {
 			f.password(a.span)
 		}
 	}

@@ -13,8 +13,8 @@
 // URLs, private keys and commands. At each word the rules that have it look a bounded
 // way around it. The rules are tables in rules/: those of gitleaks, which tools/gitleaks
 // writes, and our own. A text that has the shape of a secret by itself counts where a word
-// for one stands in its sentence, and digests, ids and words with a number where a clause
-// calls them one. Tokens that are broken into lines, and what is written
+// for one stands in its sentence, and digests, ids and words with a number, or joined by signs,
+// where a clause calls them one. Tokens that are broken into lines, and what is written
 // with escapes or in an encoding, are looked through as well.
 //
 // # Guarantees

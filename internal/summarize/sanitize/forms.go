@@ -411,15 +411,20 @@ func (f *finder) dsn(from, _ int) {
 
 // newValue finds a password on the line behind the message that it was made.
 func (f *finder) newValue(from, to int) {
-	before := f.low[max(0, from-readBefore):from]
-	f.work += len(before)
+	before := f.low[max(0, from-readBefore):to]
+	f.work += 2 * len(before)
+	if f.low[to-1] != ':' { // password is generated for root@localhost: X
+		k := strings.Index(f.low[to:f.ahead(to, '\n', maxName)], ": ")
+		if to += k + 1; k < 0 {
+			return
+		}
+	}
 	if !strings.Contains(before, "password") && !strings.Contains(before, "secret") && !strings.Contains(before, "token") && !strings.Contains(before, "key") {
 		return
 	}
-	for _, a := range f.first(skip(f.s, to, 3, blank)) {
-		if len(a.text) >= 6 && mixOf(a.text).digits > 0 && !isHash(a.text) {
-			f.password(a.span)
-		}
+	from = skip(f.s, to, 3, blank)
+	if to = skip(f.s, from, maxName, tokenStart); to-from >= 6 && digitsOf(f.s[from:to]) > 0 && !isHash(f.s[from:to]) {
+		f.password(span{from, to})
 	}
 }
 

@@ -115,6 +115,9 @@ func (f *finder) unquoted(at int, how syntax) span {
 	}
 	scanned := i
 	for i < min(len(s), at+maxValue) {
+		if how == inProse && s[i] >= 0xe3 {
+			break // no letter of a password: the sentence goes on without a space
+		}
 		if ends.has(s[i]) {
 			switch {
 			case s[i] == '<' && i == at, i == at && s[i] == '&', i > at && (s[i] == '"' || s[i] == '\'' || s[i] == '<' || s[i] == '>') && how == inLine && i+1 < len(s) && !lineEnds.has(s[i+1]) && s[i+1] != ',' && s[i+1] != ']' && s[i+1] != '}' && s[i+1] != '/' && s[i+1] != ')' && s[i+1] != ';':
@@ -200,7 +203,7 @@ func (f *finder) call(from, to int) {
 			f.accept(at)
 		case i == 0 && len(literals) > 1 && !f.keyed(word):
 			// the user or the host
-		case isAppPassword(text), shapeOf(text) >= mixed, i == len(literals)-1 && i > 0 && i < 3 && (strings.Contains(word, "auth") || strings.Contains(word, "user(") || word == "login(") && (shapeOf(text) >= numbered || isOpaque(text)), i > 0 && word == "twilio(" && isKey(text), f.keyed(word) && shapeOf(text) >= chosen:
+		case isAppPassword(text), shapeOf(text) >= mixed, i > 0 && isProper(text), i == len(literals)-1 && i > 0 && i < 3 && (strings.Contains(word, "auth") || strings.Contains(word, "user(") || word == "login(") && (shapeOf(text) >= numbered || isOpaque(text)), i > 0 && word == "twilio(" && isKey(text), f.keyed(word) && shapeOf(text) >= chosen:
 			f.accept(at)
 		}
 	}

@@ -98,6 +98,10 @@ func weigh(name string) weight {
 			w = weak // a plural counts more often than it names
 		}
 	}
+	for k := n - 2; !ok && k >= max(0, n-3); k-- { // pass_phrase, mot_de_passe
+		w, ok = nouns[strings.Join(words[k:n], "")]
+		ok = ok && w == strong
+	}
 	if !ok {
 		if last, w = endsInNoun(last); w == noSecret {
 			return noSecret

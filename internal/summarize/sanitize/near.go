@@ -127,7 +127,11 @@ func (f *finder) candidate(at span, quoted bool) {
 		paired = true
 	}
 	f.work += 3 * (at.to - at.from)
-	if sh := shapeOf(s[at.from:at.to]); sh > noShape {
+	sh := shapeOf(s[at.from:at.to])
+	if sh == noShape && isJoined(s[at.from:at.to]) {
+		sh = hyphened
+	}
+	if sh > noShape {
 		f.state.around.candidates = append(f.state.around.candidates, candidate{at, sh, quoted, head, paired})
 	}
 }
@@ -326,7 +330,7 @@ const (
 // equated reports that a clause calls a candidate a secret.
 func (f *finder) equated(c *candidate, between string, behind bool, w weight, word span) bool {
 	between = strings.Replace(between, "->", "→", 1)
-	if w < medium || len(between) > callBytes || strings.ContainsAny(between, "(){}<>[]\n\\") || w == medium && c.shape != counted && !c.named(f.s) {
+	if w < medium || len(between) > callBytes || strings.ContainsAny(between, "(){}<>[]\n\\") || w == medium && c.shape != counted && !c.named(f.s) && !isProper(f.s[c.from:c.to]) {
 		return false
 	}
 	if w == medium && c.shape == counted { // "the token count is 40000" counts tokens
@@ -339,20 +343,27 @@ func (f *finder) equated(c *candidate, between string, behind bool, w weight, wo
 			(asWords[first] || hasAny(between, particles, strings.HasPrefix) || forWords[first] && takes[lastWord(f.low, c.from)])
 	}
 	before := strings.TrimRight(between, " \"'`*_„“«")
-	if before == "" {
-		return (w == strong && c.shape != counted || strings.Contains(f.low[word.from:word.to], "secret")) && f.closes(c)
+	switch {
+	case before == "," && c.shape > counted && strings.HasPrefix(f.s[c.to:], ", "): // the token, X, …
+		return true
+	case before == "" || before == "," && c.quoted:
+		called := w == strong && c.shape != counted || strings.Contains(f.low[word.from:word.to], "secret") || c.shape == opaque && strings.HasSuffix(f.low[word.from:word.to], "token")
+		return called && (c.shape != hyphened || isProper(f.s[c.from:c.to])) && f.closes(c)
 	}
 	if strings.Count(before, " ") >= callWords {
 		return false
 	}
 	if strings.IndexByte(":=>", before[len(before)-1]) >= 0 || hasAny(before, dashes, strings.HasSuffix) {
+		if first := firstWord(before); c.shape == hyphened && strings.Contains(before, " ") && (utf8.RuneCountInString(first) > 4 || first == "name") {
+			return false // no preposition: something else is named
+		}
 		return strings.IndexByte(before, '=') == strings.LastIndexByte(before, '=')
 	}
 	if hasAny(before, particles, strings.HasSuffix) {
 		return true
 	}
 	link := strings.ToLower(before[strings.LastIndexAny(before, " ,")+1:])
-	if link == "to" { // of what was changed; in Polish a copula
+	if link == "to" || link == "from" { // of what was changed; in Polish a copula
 		return hasAny(f.low[max(0, c.from-callBytes-keptBefore):c.from], changes, strings.Contains)
 	}
 	return equates[link]
@@ -492,7 +503,7 @@ var nameWords = wordSet(`user username login account host server machine databas
 // equates stand between a word for a password and what it is, and asWords between what it is and
 // that word. A name of something else follows other words.
 var (
-	equates = wordSet(`is was were it's its be being become becomes reads = ist lautet heißt wird war sei est était es son era será é è sono são är er on je jest są brzmi to_ je byl este e είναι εἶναι это является теперь равен now ahora agora jetzt maintenant nu ora adesso olarak use nimm salasanana ay ni adalah ialah là คือ הוא היא هو هي है होगा és bitte`)
+	equates = wordSet(`is was were 's it's its be being become becomes reads = ist lautet heißt wird war sei est était es son era será é è sono são är er on je jest są brzmi to_ je byl este e είναι εἶναι это является теперь равен now ahora agora jetzt maintenant nu ora adesso olarak use nimm salasanana ay ni adalah ialah là คือ הוא היא هو هي है होगा és bitte`)
 	asWords = wordSet(`as als comme como come jako som olarak är ist is was est es é è er jest är это как в_качестве sebagai làm como per als_ da ca mint से के`)
 )
 

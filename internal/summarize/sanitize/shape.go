@@ -8,6 +8,7 @@ type shape int
 
 const (
 	noShape  shape = iota
+	hyphened       // words with signs between them, and a digit: what a name looks like too
 	counted        // a number of 5 to 10 digits
 	opaque         // digits of a digest or an id, which only a word can call a secret
 	worded         // words with a sign between two, and a number: winter-yellow-92

@@ -55,9 +55,9 @@ func isSecret(v string, w weight, how syntax) bool {
 		case inQuotes, inLine:
 			return m.letters+m.digits+m.signs >= 4 && (m.signs > 0 || weigh(v) == noSecret) && !namesSecret(low)
 		case inProse:
-			return n >= 6 && (m.digits > 0 && m.letters > 0 && (!wordsOnly(v) || isPassphrase(v)) || m.signs > 0 && m.letters > 0)
+			return n >= 6 && (m.digits > 0 && m.letters > 0 && (!wordsOnly(v) || isPassphrase(v) || isJoined(v)) || m.signs > 0 && m.letters > 0)
 		default:
-			return n >= 6 && (m.digits > 0 && m.letters > 0 || m.signs > 0 && m.letters > 2) && (!wordsOnly(v) || isPassphrase(v))
+			return n >= 6 && (m.digits > 0 && m.letters > 0 || m.signs > 0 && m.letters > 2) && (!wordsOnly(v) || isPassphrase(v) || isProper(v))
 		}
 	case medium:
 		if words {
@@ -299,37 +299,55 @@ func dashedWords(s string) bool {
 	return true
 }
 
-// isPassphrase reports two words or more with a sign between two and a number at the end, in a form
-// that identifiers and names of machines seldom have: winter-yellow-92, Maple_velvet27.
+// isPassphrase reports joined words with a number of two to four digits at the end, in a form that
+// identifiers and names of machines seldom have: winter-yellow-92, Maple_velvet27.
 func isPassphrase(s string) bool {
 	s = strings.TrimRight(s, ".,:!?")
-	if len(s) < 10 || len(s) > maxName || strings.IndexByte("-_", s[len(s)-1]) >= 0 {
+	words := strings.TrimRight(s, "0123456789")
+	n := len(s) - len(words)
+	if len(s) < 10 || n < 2 || n > 4 || digitsOf(words) > 0 || strings.Contains(words, ".") || strings.Contains(words, "_") && (strings.Contains(words, "-") || strings.ToLower(words) == words) {
 		return false
 	}
-	words, sign, capital := 0, byte(0), false
-	for i := 0; i < len(s); {
-		from := i
-		i = skip(s, i, len(s), letterClass)
-		if i-from < 3 {
-			digits := skip(s, i, 5, digitClass) - i
-			return i == from && words > 1 && i+digits == len(s) && digits > 1 && digits < 5 && (sign == '-' || capital)
-		}
-		word := strings.ToLower(s[from:i])
-		if word[1:] != s[from+1:i] || technical[word] || infrastructure[word] {
+	for w := range strings.FieldsFuncSeq(words, func(r rune) bool { return r == '-' || r == '_' }) {
+		if len(w) < 3 || strings.ToLower(w[1:]) != w[1:] {
 			return false
 		}
-		words, capital = words+1, capital || s[from] < 'a'
-		if i < len(s) && digitClass.has(s[i]) {
-			continue
-		}
-		if i == len(s) || s[i] != '-' && s[i] != '_' || sign != 0 && s[i] != sign {
-			return false
-		}
-		sign = s[i]
-		i++
 	}
-	return false
+	return isJoined(s)
 }
+
+// isJoined reports words with a sign between two, and a digit, of which none is a word of programs or
+// for a secret: Harbor-Light7, lime.kiln.88. Four words need no digit. A place that names a secret
+// makes it one; elsewhere it is a name.
+func isJoined(s string) bool {
+	s = strings.TrimRight(s, ".,:!?")
+	if len(s) < 8 || len(s) > maxName || strings.ToUpper(s) == s {
+		return false
+	}
+	parts := strings.FieldsFunc(s, func(r rune) bool { return r == '-' || r == '_' || r == '.' })
+	letters, at, long := 0, 0, true
+	for _, p := range parts {
+		bare := strings.Trim(p, "0123456789")
+		word := strings.ToLower(bare)
+		if skip(p, 0, len(p), alnumByte) != len(p) || technical[word] || technical[strings.ToLower(p)] || infrastructure[word] || idleValues[bare] || proseWords[bare] || nots[bare] || nouns[word] > weak {
+			return false
+		}
+		letters, at, long = letters+len(bare), at+len(p)+1, long && len(bare) > 3
+	}
+	if at != len(s)+1 || len(parts) < 2 || letters < 4 {
+		return false
+	}
+	last := parts[len(parts)-1]
+	if s[len(s)-len(last)-1] == '.' && skip(last, 0, len(last), letterClass) == len(last) {
+		return false // a member, or the ending of a file
+	}
+	return digitsOf(s) > 0 || long && len(parts) > 3
+}
+
+var alnumByte = classOf(`[A-Za-z0-9]`)
+
+// isProper reports joined words with a capital and a digit, which few identifiers have.
+func isProper(s string) bool { return digitsOf(s) > 0 && strings.ToLower(s) != s && isJoined(s) }
 
 // infrastructure are words in names of machines, places and versions.
 var infrastructure = wordSet(`server host node prod production staging stage dev test testing cluster worker web app api west east north south central zone
