@@ -9,10 +9,11 @@
 // message, or behind the end of a structure that has one. All below a mark that is none of a
 // sentence is attached: a tag, fence, quote or bracket, a label, title, file name, time,
 // number or speaker, a line that rules off, a column, an indentation, or a sentence that
-// announces other text. So is a message with the sentence of a program: one about the user as
-// another person, or about the agent's calls, steps and conversation. A mark without an end holds to the end of the message, and a
-// structure to the last of its ends, since the text inside may write one too. Behind a quotation
-// or fence at the head of a message the user's words begin with a short answer.
+// announces other text, or requests a translation or an opinion of it. So is a message with the
+// sentence of a program: one about the user as another person, or about the agent's calls, steps
+// and conversation, or about the form of its answers. A mark without an end holds to the end of
+// the message, and a structure to the last of its ends, since the text inside may write one too.
+// Behind a quotation or fence at the head of a message the user's words begin with a short answer.
 // See docs/adr/0050.
 //
 // # Guarantees

@@ -33,6 +33,9 @@ const pointerBytes = 80
 // announced returns the end of the words of a line which announce other text, -1 for none.
 func (c *splitter) announced(s string) int {
 	lower := lowered(s)
+	if at := endsOrder.FindStringIndex(lower); at != nil && len(c.own) == 0 && at[0] <= pointerBytes && ordered.MatchString(lower[:at[0]]) {
+		return at[1]
+	}
 	n := foreignSpeech(lower, presenting, false)
 	if m := foreignSpeech(lower, speaking, true); m >= 0 && (n < 0 || m < n) {
 		n = m
@@ -42,6 +45,9 @@ func (c *splitter) announced(s string) int {
 	}
 	return n
 }
+
+// endsOrder ends the first clause of a line that is an order or a question.
+var endsOrder = regexp.MustCompile(`\s?[:?：？]\s*`)
 
 // lowered is a text in small letters with each byte in its place, as far as there is one.
 func lowered(s string) string {

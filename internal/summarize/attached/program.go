@@ -11,7 +11,7 @@ import (
 // isProgram reports words that a program wrote.
 func isProgram(s string) bool {
 	lower := snippet.Lowered(s)
-	return snippet.Matches(lower, programWords) && (program.MatchString(lower) || reported.MatchString(lower) && addressed.MatchString(lower))
+	return snippet.Matches(lower, programWords) && (program.MatchString(lower) || scheduled.MatchString(lower) || machine.MatchString(lower) && !firstPerson.MatchString(lower) || reported.MatchString(lower) && addressed.MatchString(lower))
 }
 
 // maxPointer is the length of the longest line that points to the text below it, in runes.
@@ -22,11 +22,15 @@ const maxDeictic = 9
 
 // pointsBelow reports a first paragraph of one short line that points to the text below it.
 func (c *splitter) pointsBelow(s string) bool {
-	if len(c.own) > 0 || !c.gap() || c.ahead() == nil || utf8.RuneCountInString(s) > maxPointer {
+	if len(c.own) > 0 || c.ahead() == nil || utf8.RuneCountInString(s) > maxPointer {
 		return false
 	}
 	lower := strings.Trim(lowered(s), " .:!?：。！？…")
 	switch {
+	case !c.gap():
+		return told.MatchString(lower) && !self.MatchString(lower)
+	case ordered.MatchString(lower):
+		return true
 	case pointer.MatchString(lower):
 		return true
 	case strings.HasSuffix(s, "?") || strings.HasSuffix(s, "？"):

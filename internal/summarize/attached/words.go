@@ -13,11 +13,12 @@ import (
 var presenting = snippet.NewPhrases(
 	`(here's|here is|here are) (the|a|an|some|what|my|our|one|it|another|their|his|her)`, `(the|these|this) following`, `following (text|texts|file|files|mail|mails|email|emails|page|pages|message|messages|document|documents|article|note|notes|paragraph|content|code|output|context)`,
 	`as follows`, `see (the |)(below|following|attached|text|above)`, `(is|are|text|content|contents|file|mail|email|message|output) below`, `below (is|are)`, `pasted`, `forwarded`, `fwd`, `excerpt`, `transcript`,
-	`(content|contents|output|result|results|text|body|copy|summary|summaries|screenshot) (of|from)`, `(the|this|that) (reads|text reads)`,
+	`(content|contents|output|result|results|text|body|copy|summary|summaries|screenshot) (of|from)`, `(the|this|that) (reads|text reads)`, `(sign|label|note|banner|card|poster|sticker|letter) reads`, `(ticket|mail|email|readme|docs|documentation|wiki|page|issue|letter|manual|note|contract) it says`, `complains with`,
+	`(turn|make|convert|rework) (this|that|it) (into|) (a|an|) (haiku|poem|song|limerick|story|mail|email|letter|tweet|post|memo|headline|slogan|paragraph|sentence|bullets|bullet points|verse)`,
 	`(i|we|i've|we've|i have|we have) (got|received|found|copied) (this|the following|it|that)`, `(sent|forwarded) (me|us)`, `verbatim`, `(summarise|summarize|translate|proofread|review|explain|rewrite|rephrase|paraphrase|classify|answer|reply to|respond to) (this|these|the following|that|it)`,
 	`context (you're|you are)`, `use the above`, `i have added`, `some files present`, `relevant (pieces|information|passages)`,
 	// German, French, Spanish, Portuguese, Italian, Dutch.
-	`folgend(e|er|es|en|em)`, `hier (ist|sind|kommt) (der|die|das|ein|eine|mein|meine|was)`, `anbei`, `steht (in|im|auf)`, `siehe unten`, `inhalt (der|des|von)`, `übersetze (das|dies|diesen)`, `fasse (das|dies|diesen) zusammen`,
+	`folgend(e|er|es|en|em)`, `hier (der|die|das) (text|mail|nachricht|antwort|brief|hinweis|auszug|meldung)`, `hier (ist|sind|kommt) (der|die|das|ein|eine|mein|meine|was)`, `anbei`, `steht (in|im|auf)`, `siehe unten`, `inhalt (der|des|von)`, `übersetze (das|dies|diesen)`, `fasse (das|dies|diesen) zusammen`,
 	`voici`, `ci-dessous`, `ce qui suit`, `(texte|fichier|message|document|contenu|mail|courriel) suivant`, `contenu (du|de)`, `traduis`, `résume (ce|le)`,
 	`aquí (está|tienes|va|están)`, `lo siguiente`, `siguiente (texto|archivo|correo|mensaje|documento|contenido)`, `a continuación`, `contenido (de|del)`, `traduce (esto|este)`, `resume (esto|este|el)`,
 	`(segue|seguem)`, `o seguinte`, `seguinte (texto|arquivo|mensagem|documento|conteúdo)`, `abaixo`, `aqui está`, `conteúdo (de|do)`, `traduza`,
@@ -33,8 +34,8 @@ var presenting = snippet.NewPhrases(
 
 // speaking are verbs of speech: what stands behind one is said by somebody.
 var speaking = snippet.NewPhrases(
-	`(says|said|wrote|writes|states|stated|replied|answered|commented|told|claims|claimed) (me|us|back|that|the following|)`, `(schreibt|schrieb|sagt|sagte|antwortet|lautet|meint)`, `(a écrit|écrit|a dit|dit|répond|indique)`, `(dice|escribió|respondió|pone|dijo)`, `(diz|escreveu|disse|respondeu)`,
-	`(ha scritto|ha detto|dice)`, `(schreef|zegt|zei)`, `skrev`, `säger`, `siger`, `sier`, `napisał*`, `mówi*`, `pisze*`, `napsal*`, `píše*`, `пишет*`, `написал*`, `говорит*`, `сказал*`, `ответил*`, `пише`, `написав`, `(diyor|yazdı|dedi)`, `írta`, `mondta`, `a scris`, `spune`, `写道`, `说`, `說`, `显示：`, `書いてあ`, `と言っ`, `라고`, `يقول`, `قال`, `כתב`, `אמר`, `कहा`, `nói`, `berkata`, `mengatakan`,
+	`(says|said|wrote|writes|states|stated|replied|answered|commented|told|claims|claimed) (me|us|back|that|the following|)`, `(schreibt|schrieb|schrieben|sagt|sagte|sagten|antwortet|antwortete|antworteten|lautet|meint)`, `(a|ont) (écrit|dit|répondu|envoyé)`, `(écrit|dit|répond|indique)`, `(dice|dijo|dijeron|escribió|escribieron|respondió|respondieron|contestó|contestaron|mandaron|enviaron|pone)`, `(diz|escreveu|escreveram|disse|disseram|respondeu|responderam|mandaram|enviaram)`,
+	`(ha|hanno) (scritto|detto|risposto|mandato)`, `(schreef|schreven|zegt|zei|antwoordde|antwoordden|stuurde)`, `skrev`, `säger`, `siger`, `sier`, `napisał*`, `odpisał*`, `odpowiedział*`, `przysłał*`, `mówi*`, `pisze*`, `napsal*`, `píše*`, `пишет*`, `написал*`, `говорит*`, `сказал*`, `ответил*`, `пише`, `написав`, `(diyor|yazdı|dedi)`, `írta`, `mondta`, `a scris`, `spune`, `写道`, `说`, `說`, `显示：`, `書いてあ`, `と言っ`, `라고`, `يقول`, `قال`, `כתב`, `אמר`, `कहा`, `nói`, `berkata`, `mengatakan`,
 )
 
 // selves before a verb of speech make it the user's own speech, or a wish: "I said", "it must
@@ -107,8 +108,11 @@ func labelWords(s string) []string {
 
 // isForeigner reports a word for text of others, alone or in a name such as tool_result.
 func isForeigner(w string) bool {
-	return foreigners[w] || strings.Contains(w, "_") && slices.ContainsFunc(strings.Split(w, "_"), isForeigner)
+	return foreigners[w] || strings.HasPrefix(w, "dokumenta") && w != "dokumentation" || strings.Contains(w, "_") && slices.ContainsFunc(strings.Split(w, "_"), isForeigner)
 }
+
+// likened is speech that the user repeats: "as you said".
+var likened = regexp.MustCompile(`(?:^|[^\p{L}])(?:as|like|wie|comme|como|come|zoals|jak|как) (?:i|we|you|ich|wir|du|je|tu|yo|tú|ik|я|мы|ты)(?:$|[^\p{L}])`)
 
 // asking begins a question, and no request: the text behind its colon is what it is about.
 var asking = regexp.MustCompile(`^(?:how|why|where|what|who|which) (?:do|does|did|would|should|can|could|is|are|was|were|to) |^(?:wie|warum|was|wer) (?:sag|heiß|bedeut|übersetz)|^(?:comment|pourquoi|cómo|por qué|como|come) (?:dit|on|se|si|dire)`)
@@ -131,7 +135,7 @@ func isOwnLabel(s string) bool {
 			return false
 		}
 	}
-	if len(all) == 0 || !ruleWord(all) && (snippet.Matches(snippet.Lowered(s), presenting) || foreignSpeech(snippet.Lowered(s), speaking, true) >= 0) {
+	if len(all) == 0 || !ruleWord(all) && (snippet.Matches(snippet.Lowered(s), presenting) || foreignSpeech(snippet.Lowered(s), speaking, false) >= 0 && !likened.MatchString(snippet.Lowered(s))) {
 		return false
 	}
 	return topics[all[0]] || topics[all[len(all)-1]] || topics[strings.TrimRight(all[0], "0123456789.")] || len(all) > 1 && voiced(all)

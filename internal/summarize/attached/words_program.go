@@ -8,7 +8,9 @@ import (
 
 // programWords are in each sentence that [program] finds.
 var programWords = snippet.NewPhrases("user", "user's", "conversation", "session", "context", "response*", "your (edit|task|todo|message|last|previous|latest|output|turn)", "maximum number", "limit", "budget", "tool", "tools", "automated", "task resumption", "mode", "you did not", "assistant", "automatically", "human", "interaction", "llm", "model", "linter",
-	"agent", "subagent", "system reminder", "from the system", "on disk", "above files", "has not been read", "timed out", "background", "search", "reflections", "loop")
+	"agent", "subagent", "system reminder", "from the system", "on disk", "above files", "has not been read", "timed out", "background", "search", "reflections", "loop",
+	"action", "actions", "iterations", "in a row", "backticks", "formatted", "terminate", "scheduled", "title", "handoff", "checkpoint", "final",
+	"nobody", "no one", "unattended", "attempt", "attempts", "steps", "turns", "tokens", "remaining", "this (message|reminder|notice|instruction|prompt)", "goal", "so far", "sandbox", "hook", "harness", "your previous", "your last", "messages", "todo")
 
 // program finds sentences that programs write in the role of the user: about the user as
 // another person, or about the agent's calls, answers, steps and conversation.
@@ -30,6 +32,26 @@ var program = regexp.MustCompile(`(?:^|[^\p{L}])(?:` +
 	`the llm did not|reflections allowed|has not been read yet|timed out after \d|background (?:command|task|process|job) .{1,60}(?:completed|finished|exited|failed)|subagent (?:has )?(?:finished|returned|report)|your (?:todo|task) list (?:still|has \d|is empty)|incomplete todos|` +
 	`the model (?:returned|produced) an? (?:empty|invalid)|potential loop|(?:search|replace) (?:block|section) must|don't consider the above files|finish the interaction|linter found errors after your` +
 	`)(?:$|[^\p{L}])`)
+
+// machine finds lines in the format of a program, without a first person: what the reader did, how its
+// output has to look, how much is left, and who reads next.
+var machine = regexp.MustCompile(`(?:^|[^\p{L}])(?:` +
+	`you (?:have )?(?:called|used|repeated|made) .{1,60} (?:in a row|consecutive(?:ly)?)|your (?:\p{L}+ )?(?:output|response|reply|answer|message) (?:was|is) (?:malformed|invalid|(?:not|in)(?:correctly| properly| correctly)? (?:formatted|valid|parsed)|not formatted)|` +
+	`exactly (?:one|1) (?:action|command|code block|bash block|tool call|thought)|found \d+ actions?|one (?:discussion|thought) and one (?:command|action|observation)|in triple backticks|` +
+	`(?:maximum|max)(?: allowed)? (?:number of )?(?:iterations|steps|turns|tool calls|retries) (?:was |were |has been |have been )?(?:reached|exceeded|used)[.!;:,]|(?:step|turn|iteration|token|time) (?:limit|budget) (?:was |is |has been )?(?:reached|exceeded|exhausted|used up)[.!;:,]|you must now (?:give|provide|produce|write|return) (?:the|your|a) final (?:answer|output|response)|` +
+	`(?:handoff|hand-off) summary|context checkpoint|checkpoint compaction|another (?:llm|model|agent|assistant) (?:that|who|which) (?:will|can|is going to) (?:resume|continue|take)|(?:title|summary|name) for this (?:chat|conversation|session|thread)|reply terminate|(?:completion|finish|submit|final answer|exit) tool|` +
+	`(?:running|operating|working) (?:in|under) (?:an? )?(?:\p{L}+[ ,-]+){1,3}mode|(?:running|executed|started) (?:as|in) an? (?:unattended|non-interactive|automated|background|scheduled) |(?:nobody|no one|no (?:human|user|operator)) (?:is|will be) (?:available|present|there|watching|around|able)|` +
+	`(?:\d+|no|few|two|three) (?:more )?(?:steps|turns|iterations|tokens|attempts|tool calls|messages|retries|requests) (?:are )?(?:left|remain(?:ing)?)|you (?:have )?used \d+|\d+ ?% of (?:your|the) (?:context|budget|tokens|limit)|(?:reached|hit|exceeded) (?:the|its|your) (?:\p{L}+ ){0,3}(?:limit|budget|quota|maximum|cap)|` +
+	`you (?:have not|haven't|did not|didn't) (?:yet )?(?:use|call|provide|produce|include|return|complete|update|mark|finish)(?:d|ed)? (?:an?|any|the|your|all) (?:\p{L}+ )?(?:tools?|todos?|todo list|plan|response|answer|action|summary|block|items)|` +
+	`the next (?:model|assistant) instance|(?:acknowledge|mention|reveal|respond to|reply to|repeat) this (?:message|reminder|notice|instruction|prompt|checkpoint)|(?:active|current|assigned) (?:thread|session) goal|working towards? the (?:\p{L}+ ){1,3}goal|(?:conversation|session|chat|work) so far|(?:sandbox|hook|harness|guardrail|orchestrator|runtime) (?:has )?(?:rejected|blocked|denied|stopped|refused|reported|returned|feedback)|` +
+	`(?:this is a|started by a) scheduled (?:run|job|task|execution)` +
+	`)(?:$|[^\p{L}])`)
+
+// scheduled begins the message of a timer.
+var scheduled = regexp.MustCompile(`^scheduled (?:run|job|task|execution)`)
+
+// firstPerson is a word of who writes.
+var firstPerson = regexp.MustCompile(`(?:^|[^\p{L}])(?:i|i'm|i'd|i've|i'll|me|my|mine|we|we're|we've|us|our|let's)(?:$|[^\p{L}])`)
 
 // reported is a state of the user, in a message that addresses the agent: its author is neither.
 var (
