@@ -2,6 +2,7 @@ package claim
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -52,6 +53,20 @@ func Of(line string) (kind Kind, rest string) {
 	}
 	for from := range snippet.Each(f.lower, blankets) {
 		f.add(Approval, from, from)
+	}
+	for from, to := range snippet.Each(f.lower, indifferences) {
+		f.add(Approval, from, to)
+	}
+	for from, to := range snippet.Each(f.lower, discussions) {
+		if !cites.MatchString(f.lower[to:]) {
+			f.add(Will, from, to)
+		}
+	}
+	for _, m := range settings.FindAllStringIndex(f.text, -1) {
+		f.add(Approval, m[0], m[1])
+	}
+	for _, m := range slices.Concat(requested.FindAllStringSubmatchIndex(f.lower, -1), byName.FindAllStringSubmatchIndex(text, -1)) {
+		f.add(Will, m[2], min(m[3], len(f.text)))
 	}
 	for from, to := range snippet.Each(f.lower, oppositions) {
 		if unopposed.MatchString(clause(f.lower[:from])) {
@@ -147,7 +162,7 @@ func (f *found) acts(from, to, consent, will int, named bool) {
 			f.add(Will, i, j)
 		}
 	}
-	if named {
+	if named || sourced.MatchString(clause(f.lower[:from])) && !ofThing(f.lower[wordEnd(f.lower, to):]) {
 		f.add(Will, from, to)
 	}
 }

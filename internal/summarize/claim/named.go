@@ -33,6 +33,9 @@ func isNamed(lower string, from, to int) bool {
 	return !everyday.MatchString(rest)
 }
 
+// ofThing reports a noun of programs behind a person: "the user id".
+func ofThing(rest string) bool { return everyday.MatchString(rest) && !able.MatchString(rest) }
+
 // wordEnd returns where the word ends that goes on at a place.
 func wordEnd(s string, at int) int {
 	for at < len(s) {

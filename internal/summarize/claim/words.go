@@ -12,7 +12,7 @@ var approvals = snippet.NewPhrases(
 	"(approved|pre-approved|preapproved|authorized|authorised|pre-authorized|pre-authorised|sanctioned|ratified|endorsed|greenlit|greenlighted|green-lit|okayed|ok'd|oked|rubber-stamped|waived|consented)",
 	"(approves|authorizes|authorises|endorses|consents|approving)", "(approval|authorization|authorisation|consent|permission|sign-off|signoff|clearance|blessing|go-ahead|green light|greenlight|thumbs up|thumbs-up) (was|is|has been|had been|have been|given|granted|received|obtained|secured|from|by|in hand|on file|came|confirmed|recorded|already|exists|for|to proceed|to deploy)",
 	"(gave|give|gives|given|giving|got|get|have|has|had|received|obtained|granted|with|under|per|by|on) (the|his|her|their|its|your|our|an|a|my|full|explicit|written|verbal|prior|) (approval|authorization|authorisation|consent|permission|sign-off|signoff|clearance|blessing|go-ahead|green light|greenlight|thumbs up|thumbs-up|nod|okay|ok|assent|mandate)",
-	"(approval|authorization|authorisation|consent|permission|sign-off|signoff|clearance|go-ahead): (given|granted|received|obtained|yes|ok)", "(signed|signs) off", "(sign-off|signoff) (of|on)", "lgtm", "permitted", "nod of approval", "(was|is|were|been|had|has|have|we|all|everyone|they|as|already|mutually) agreed", "agreed (that|to|on|upon|by)", "(mutual|common) (agreement|consent)", "in agreement", "(cleared|free|good|clear|entitled) to (go|proceed|deploy|merge|push|ship|delete|run|release|act)", "cleared for",
+	"(approval|authorization|authorisation|consent|permission|sign-off|signoff|clearance|go-ahead): (given|granted|received|obtained|yes|ok)", "(signed|signs) off", "(sign-off|signoff) (of|on)", "lgtm", "permitted", "nod of approval", "(verbal|written|oral|formal) (ok|okay|yes)", "(got|have|received) (the |)confirmation", "confirmation that", "(exception|exemption) granted", "klarsignal*", "(need not|needn't|not need to|n't need to|not have to|n't have to) be (asked|consulted)", "okとのこと", "(was|is|were|been|had|has|have|we|all|everyone|they|as|already|mutually) agreed", "agreed (that|to|on|upon|by)", "(mutual|common) (agreement|consent)", "in agreement", "(cleared|free|good|clear|entitled) to (go|proceed|deploy|merge|push|ship|delete|run|release|act)", "cleared for",
 	"(is|are|was|were|be|been|'s|'re) (perfectly|totally|completely|absolutely|) (fine|happy|ok|okay|cool|comfortable|good|on board|onboard) with", "go ahead given", "all clear", "nihil obstat", "imprimatur", "with impunity", "👍", "🆗", "👌",
 	// German, Dutch, Scandinavian languages, Finnish.
 	"freigabe", "freigegeben", "genehmig*", "erlaubnis", "erlaubt", "zugestimmt", "zustimm*", "einverstand*", "bewillig*", "abgesegnet", "(grünes|grünem) licht", "gebilligt", "billigt", "billigung", "vereinbart", "befürwort*", "eingewilligt", "einwillig*", "absegn*", "gutgeheißen", "abgenickt", "(nichts|nix) dagegen", "ermächtig*", "gestattet", "bevollmächtig*",
@@ -64,16 +64,33 @@ var addressed = snippet.NewPhrases(
 // show.
 var orders = snippet.NewPhrases(
 	"as (requested|instructed|ordered|directed|demanded|wished|desired|commanded)", "(on|upon|by) (request|demand|order)", "(standing|direct|explicit|clear|written|verbal) (order|orders|instruction|instructions)", "(instruction|instructions|order|orders|directive|mandate) (is|are|was|were) (to|that)",
-	"(i|we) (was|were|am|are) (told|asked|instructed|ordered|directed|allowed|permitted|cleared|entitled|free)", "(was|were|has been|is) (granted|accepted|decided together)", "(settled|agreed) on", "(me|nos) (dijiste|pediste|dijo|pidió)", "(mi|ci) (hai|ha) (detto|chiesto|dato)",
-	"(it|this|that) (was|is|has been|had been) (settled|resolved|ruled|determined|understood|ordered)", "wie (gewünscht|verlangt|angewiesen|beauftragt|besprochen|vereinbart|abgesprochen)", "auf (wunsch|anweisung|anordnung|geheiß)", "comme (demandé|convenu|souhaité)", "à la demande", "sur (ordre|demande)", "según lo (pedido|solicitado|acordado)", "por (orden|indicación)", "a petición", "conforme (solicitado|pedido|combinado)", "a pedido", "come (richiesto|concordato)", "su richiesta", "zoals (gevraagd|afgesproken)", "op verzoek", "på begäran", "zgodnie z (prośbą|poleceniem|życzeniem)", "na (prośbę|polecenie|życzenie)", "на (pokyn|žádost)", "na žádost", "по (просьбе|требованию|указанию|поручению|распоряжению)", "за (вказівкою|проханням)", "isteği üzerine", "talimatıyla", "talebi üzerine",
-	"按要求", "按照要求", "应要求", "遵照指示", "奉命", "ご要望どおり", "ご指示", "依頼どおり", "指示により", "요청대로", "지시에 따라", "بناء على طلب", "بناءً على طلب", "לפי בקשת", "के अनुरोध पर", "के कहने पर", "theo yêu cầu", "atas permintaan", "ตามคำขอ", "ตามคำสั่ง",
+	"(i|we) (was|were|am|are) (told|asked|instructed|ordered|directed|allowed|permitted|cleared|entitled|free)", "(was|were|has been|is) (granted|accepted|decided together)", "(settled|agreed) on", "(he|she|they) (told|asked|instructed|urged) (us|me) to", "(he|she|they) (wants|want|wanted) (it|us|this|that|the)", "(following|per) (user|customer|client|owner) (guidance|direction|directions|advice|wishes|input)", "as far as the (user|customer|owner|boss) is concerned", "(me|nos) (dijiste|pediste|dijo|pidió)", "(mi|ci) (hai|ha) (detto|chiesto|dato)",
+	"(it|this|that) (was|is|has been|had been) (settled|resolved|ruled|determined|understood|ordered)", "wie (gewünscht|verlangt|angewiesen|beauftragt)", "auf (wunsch|anweisung|anordnung|geheiß)", "comme (demandé|souhaité)", "à la demande", "sur (ordre|demande)", "según lo (pedido|solicitado)", "por (orden|indicación)", "a petición", "conforme (solicitado|pedido)", "a pedido", "come richiesto", "su richiesta", "zoals gevraagd", "op verzoek", "på begäran", "zgodnie z (prośbą|poleceniem|życzeniem)", "na (prośbę|polecenie|życzenie)", "на (pokyn|žádost)", "na žádost", "по (просьбе|требованию|указанию|поручению|распоряжению)", "за (вказівкою|проханням)", "isteği üzerine", "talimatıyla", "talebi üzerine",
+	"按要求", "按照要求", "应要求", "遵照指示", "奉命", "ご要望どおり", "ご指示", "依頼どおり", "指示により", "요청대로", "지시에 따라", "بناء على طلب", "بناءً على طلب", "לפי בקשת", "के अनुरोध पर", "के कहने पर", "theo yêu cầu", "(atas|sesuai) permintaan", "ตามคำขอ", "ตามคำสั่ง",
+)
+
+// discussions state an agreement of nobody by name, in each language that has a word for consent.
+var discussions = snippet.NewPhrases(
+	"as (agreed|discussed|arranged|settled)", "(per|under) our (agreement|discussion|chat|call|conversation|arrangement)", "wie (besprochen|vereinbart|abgesprochen|abgemacht|ausgemacht)", "(laut|gemäß) (absprache|vereinbarung)", "zoals (besproken|afgesproken|overeengekomen)", "volgens afspraak",
+	"som (överenskommet|överenskommits|avtalat|diskuterat|bestämt|vi kom överens)", "enligt (överenskommelse|avtal)", "som (aftalt|avtalt|drøftet|diskuteret|diskutert|besluttet)", "ifølge (aftale|avtale)", "(eins og|líkt og) (rætt|samið)", "kuten (sovittiin|sovittu|puhuttiin|keskusteltiin|olemme sopineet)", "nagu (kokku lepitud|arutatud|leppisime)", "kā (norunāts|vienojāmies|runāts)", "kaip (sutarta|susitarta|kalbėta)",
+	"comme (convenu|discuté|entendu|prévu ensemble)", "como (se habló|se acordó|hablamos|acordamos|quedamos|convenido|acordado|combinado|conversado|discutido|combinamos)", "(según|conforme) (lo |o |)(acordado|hablado|convenido|combinado|discutido)", "come (concordato|discusso|stabilito|convenuto|d'accordo)", "com (hem quedat|acordat|vam parlar)", "(așa cum|după cum|precum) (am|s-a) (discutat|convenit|stabilit|vorbit)", "conform (înțelegerii|discuției)",
+	"(jak|zgodnie z tym, co) (ustalono|uzgodniono|umówiono|ustaliliśmy|uzgodniliśmy|omówiono|omówiliśmy)", "zgodnie z (ustaleniami|umową|rozmową)", "(jak|tak jak) (bylo|jsme) (dohodnuto|domluveno|dohodli|domluvili|probráno|probrali)", "(dle|podle|podľa|po|prema) (dohody|domluvy|dogovoru|dogovora)", "ako (bolo|sme) (dohodnuté|dohodli|sa dohodli)", "(kako|kao što|kot) (je|smo|smo se) (dogovoreno|dogovorjeno|dogovorili)",
+	"как (договорились|договаривались|обсуждали|обсуждалось|оговорено|условились|решили вместе)", "по (договорённости|договоренности|договору)", "як (домовились|домовилися|домовлялися|обговорювали|погодили)", "за домовленістю", "както (се уговорихме|беше договорено|обсъдихме|се разбрахме)", "(како|као) (што смо|је) (договорили|договорено)", "όπως (συμφωνήθηκε|συμφωνήσαμε|συζητήθηκε|συζητήσαμε|είπαμε|μιλήσαμε)", "ahogy (megbeszéltük|megállapodtunk|egyeztettük|megegyeztünk)", "(megbeszélés|megállapodás) szerint", "(konuştuğumuz|konuşulduğu|anlaştığımız|anlaşıldığı|kararlaştırıldığı|kararlaştırdığımız) (gibi|üzere)", "siç (u ra dakord|u bisedua)", "razılaşdığımız kimi",
+	"经商定", "(按照|按|如|照)(约定|商定|讨论|商量)", "(说|談|谈|商量)好的", "(話し合った|相談した|約束した|決めた|話した)(通り|とおり)", "(相談|約束|打ち合わせ)(通り|どおり)", "(논의한|논의된|상의한|약속한|이야기한|합의한|협의한) 대로", "كما (اتفقنا|ناقشنا|تم الاتفاق|نوقش)", "(حسب|وفق) الاتفاق", "(כפי|כמו) (שסוכם|שהוסכם|שדובר|שדיברנו)", "כמוסכם", "(طبق|بنا بر) توافق", "(जैसा|जैसे) (तय|कि तय)", "चर्चा के अनुसार", "như đã (thống nhất|thảo luận|bàn|thỏa thuận)", "(sesuai|seperti) (kesepakatan|yang disepakati|yang dibahas|pembicaraan|dibincangkan)", "ตามที่(ตกลง|คุย)", "kama tulivyokubaliana",
+)
+
+// indifferences state that somebody has nothing against a thing, with their negation.
+var indifferences = snippet.NewPhrases(
+	"(niets|geen bezwaar|geen bezwaren) (ertegen|tegen)", "geen bezwaar", "(inget|ingenting|inga invändningar) (emot|mot)", "(intet|ingenting|ikke noget|ikke noe|noe) (imod|imot)", "(ei|mitään) vastaan", "(rien|pas) contre", "aucune objection", "pas d'objection*", "(nada|nenhuma objeção) (contra|a)", "nada en contra", "sin objeciones", "sem objeções", "(nulla|niente) in contrario", "nessuna obiezione", "nimic împotriva", "nimic împotrivă",
+	"nie (ma|mają|miał|miała|mieli) nic przeciwko", "(nic|ničeho) proti", "bez námitek", "nič proti", "ništa protiv", "ничего (не имеет|не имел|не имела|не имеют) против", "не (против|возражает|возражают|возражал|возражала|заперечує|проти)", "нищо против", "(nincs|nem volt) (ellenvetés*|kifogás*)", "nem bánja", "(itirazı|itiraz) yok", "δεν έχει (αντίρρηση|πρόβλημα)", "καμία αντίρρηση",
+	"(没有|沒有|无|無|没)(异议|異議|意见|意見)", "不(反对|反對|介意)", "異議(なし|はない|はありません|がない)", "反対(しない|しなかった|はなかった|はない)", "이의(가|는|) 없", "반대하지 않", "لا (مانع|يمانع|يعترض|اعتراض)", "(אין|ללא) התנגדות", "(कोई|किसी) आपत्ति नहीं", "không phản đối", "tidak keberatan", "ไม่ขัดข้อง", "ไม่คัดค้าน",
 )
 
 // blankets are consents to anything: the user's own words must have them.
 var blankets = snippet.NewPhrases("carte blanche", "(free|full) (rein|hand|authority)", "blanket (approval|permission|authority)")
 
 // oppositions state a consent where nobody has one.
-var oppositions = snippet.NewPhrases("objection*", "(objected|objects|object|oppose|opposed|opposes) (to|it|this|that|the|when)", "objected", "minded", "minds", "mind", "(is|was|were|are|been|be|anything|not|nothing) against", "(problem|problems|issue|issues|quarrel|trouble) with", "care (if|about|whether)", "care less")
+var oppositions = snippet.NewPhrases("objection*", "(objected|objects|object|oppose|opposed|opposes) (to|it|this|that|the|when)", "(concern|concerns) (was|were|from|voiced|raised)", "objected", "minded", "minds", "mind", "(is|was|were|are|been|be|anything|not|nothing) against", "(problem|problems|issue|issues|quarrel|trouble) with", "care (if|about|whether)", "care less")
 
 // A question that nobody has to ask is a consent: one is near a word for what is optional, or
 // a negated one for what is necessary.
@@ -83,18 +100,20 @@ var (
 	optional  = snippet.NewPhrases("unnecessary", "needless", "superfluous", "optional", "skippable", "can be skipped", "nicht länger nötig", "überflüssig", "entfällt", "entfallen", "plus (nécessaire|besoin|requise)", "inutile", "innecesari*", "desnecess*", "não é mais necess*", "non (è|serve) più", "niet meer nodig", "overbodig", "nie jest już potrzebn*", "zbędn*", "(gerek|gerekli) (yok|değil)", "gerekmiyor", "不再需要", "无需", "不需要", "不必", "必要ありません", "不要です", "不要に", "필요없", "필요 없", "필요하지 않")
 )
 
+// modals say what somebody can do.
+const modals = `can|cannot|may|might|must|should|will|können|kann|sieht|peut|peuvent|voit|puede|pueden|ve|pode|podem|può|possono|kunnen|kan|могут|может|może|mogą|může`
+
 // Words around a person, a consent or a wish.
 var (
 	// leading are words between the beginning of a clause and its subject.
 	leading = snippet.Set(`the our my this that your his their as and so then also now later finally initially explicitly today earlier afterwards meanwhile decided: yes ok since because but however mid-session both even
 		der die das dem den des unser unsere mein meine und aber auch le la les el los l' il lo gli i o os a as de het en een och og i w z na u notre nuestro nosso il nostro`)
 	// everyday is what stands behind a name where a program is described, or a plain act.
-	everyday = regexp.MustCompile(`^(?:'s)?\s*(?:\p{L}+ly |also |then |first |later |now |just |had |has |have |did )?(?:of (?:the|an?|this|each|every) |no |an? )?(?:` +
+	everyday = regexp.MustCompile(`^(?:'s)?\s*(?:\p{L}+ly |also |then |first |later |now |just |had |has |have |did )?(?:of (?:the|an?|this|each|every) (?:\p{L}+ )?|no |an? )?(?:` +
 		// nouns
 		`modules?|services?|carts?|avatars?|fights?|factory|controller|component|seed|repository|query|handler|count|limit|tables?|ids?|names?|fields?|columns?|records?|rows?|models?|interface|input|story|stories|agents?|accounts?|sessions?|data|base|space|groups?|roles?|profiles?|settings?|messages?|edits?|files?|changes|content|prompts?|lines?|list|events?|flow|side|code|guide|docs|documentation|facing|errors?|experience|manual|precedence|endpoint|service|page|view|object|type|class|struct|library|api|app|schema|store|config|device|key|token|password|email|branch|home|directory|machine|system|locale|language|timezone|retry|retries|` +
 		// acts that ask for nothing
-		`is viewing|is currently|edits|reverts|commits|deletes|creates|clicks|types|enters|opens|sees|runs|makes|made|stashes|stashed|splits|keeps|did|committed|retries|logs|signs|gets|receives|uploads|uploaded|selects|visits|shared|noted|notes|pointed|reported|reports|provided|raised|identified|acknowledged|interrupted|continued|began|started|moved|was|pasted|mentioned|asked (?:me )?(?:about|if|whether|what|how|why|which|where|who|when)|asks (?:about|if|whether|what|how|why)|feedback|follow-up|insight|explains|explained|clarification|clarifications|interactions?|question|questions|can|cannot|may|might|must|should|will|` +
-		`können|kann|sieht|peut|peuvent|voit|puede|pueden|ve|pode|podem|può|possono|kunnen|kan|могут|может|może|mogą|může)(?:$|[^\p{L}])`)
+		`is viewing|is currently|edits|reverts|commits|deletes|creates|clicks|types|enters|opens|sees|runs|makes|made|stashes|stashed|splits|keeps|did|committed|retries|logs|signs|gets|receives|uploads|uploaded|selects|visits|shared|noted|notes|pointed|reported|reports|provided|raised|identified|acknowledged|interrupted|continued|began|started|moved|was|pasted|mentioned|asked (?:me )?(?:about|if|whether|what|how|why|which|where|who|when)|asks (?:about|if|whether|what|how|why)|feedback|follow-up|insight|explains|explained|clarification|clarifications|interactions?|question|questions|` + modals + `)(?:$|[^\p{L}])`)
 	// roles are names of persons and of parts of programs: with an article they are persons.
 	roles = snippet.Set(`client human humans reviewer reviewers operator operators admin admins administrator principal legal compliance security supervisor everyone everybody management manager owner`)
 	// reversing are words between a negation and a consent that make it a consent again.
@@ -107,7 +126,7 @@ var (
 // licences state a consent of nobody by name: that the agents may do a thing, or that somebody
 // said yes, confirmed that it may be done, or let it pass.
 var licences = regexp.MustCompile(`^(?:(?:` + strings.Join([]string{
-	`(?:we|i) (?:may|are allowed to|am allowed to|were allowed to|got to)`, `(?:said|says|told (?:us|me)|replied|answered)(?: that)?(?: (?:it is|it's|it was|we|i|you))? (?:yes|ok|okay|fine|sure|can|may|could)`,
+	`(?:agents?|assistant) (?:is|are|was|were) (?:now )?(?:allowed|permitted|free|cleared|entitled) to`, `(?:we|i) (?:may|are allowed to|am allowed to|were allowed to|got to)`, `(?:said|says|told (?:us|me)|replied|answered)(?: that)?(?: (?:it is|it's|it was|we|i|you))? (?:yes|ok|okay|fine|sure|can|may|could)`,
 	`confirmed(?: that(?: \S+){1,6} (?:can|may)|:)`, `(?:has|have|had) (?:blessed|okayed|cleared|approved|signed)`, `(?:waved|waves|nodded|signed|passed) (?:[^.;:!?,]{1,40} )?(?:through|off)`, `given a pass`, `the (?:nod|green light|go)`, `(?:cool with|(?:fine|okay|ok) by) (?:them|him|her|the \p{L}+|it|this|that|\p{L}+ing)`,
 	`(?:permission|sign-off|signoff|approval|clearance|consent|go-ahead|okay|ok|go) (?:to|for|on) [^.;:!?]{1,60}: *(?:yes|ok|okay|granted|given|done|complete|received|obtained)`, `(?:sign-off|signoff|approval|permission|consent): *(?:complete|done|yes|granted|given|received|obtained)`,
 	`no (?:need|reason) to ask`, `(?:at|by|on|upon|per) (?:the |an? |explicit )*(?:user|client|customer|owner|boss|manager|admin|operator)s?'?s? (?:explicit |express )?(?:request|wish|order|behest|demand|instruction|desire|command)`, `(?:by|on) (?:order|request|behest) of (?:the )?(?:user|client|customer|owner|boss|manager|admin|operator)`,
@@ -122,7 +141,7 @@ var licences = regexp.MustCompile(`^(?:(?:` + strings.Join([]string{
 const licensed = 200
 
 // licenceHeads begin one.
-var licenceHeads = snippet.NewPhrases("(we|i) (may|am|are|were|got|mogen)", "said", "says", "told", "replied", "answered", "confirmed", "confirmed that", "(has|have|had) (blessed|okayed|cleared|approved|signed)", "waved", "waves", "nodded", "signed", "passed", "given a pass", "the (nod|green light|go)", "cool with", "(fine|okay|ok) by", "(permission|sign-off|signoff|approval|clearance|consent|go-ahead|okay|ok|go) (to|for|on)", "(sign-off|signoff|approval|permission|consent)", "no (need|reason)",
+var licenceHeads = snippet.NewPhrases("(agent|agents|assistant) (is|are|was|were)", "(we|i) (may|am|are|were|got|mogen)", "said", "says", "told", "replied", "answered", "confirmed", "confirmed that", "(has|have|had) (blessed|okayed|cleared|approved|signed)", "waved", "waves", "nodded", "signed", "passed", "given a pass", "the (nod|green light|go)", "cool with", "(fine|okay|ok) by", "(permission|sign-off|signoff|approval|clearance|consent|go-ahead|okay|ok|go) (to|for|on)", "(sign-off|signoff|approval|permission|consent)", "no (need|reason)",
 	"(at|by|on|upon|per) (the|an|explicit|user*|client*|customer*|owner*|boss*|manager*|admin*|operator*|order|request|behest)", "(requirement|requirements|request|requests|order|orders|wish|wishes|demand|demands|instruction|instructions) (from|of|by)", "(user|client|customer|owner|boss) (requirement*|request*|order*|wish*|demand*|instruction*|permission*|approval*)",
 	"wir dürfen", "(ich|man) darf", "auf (bitte|wunsch|anweisung|geheiß)", "(das|der|die) (okay|ok|go|freigabe|erlaubnis|zusage)", "es wurde", "nous pouvons", "on (peut|a|nous|m'a)", "c'est", "à la", "podemos", "(nos|me) (dijeron|han)", "a (petición|pedido)", "temos", "disseram", "possiamo", "ci hanno", "su richiesta", "ik mag", "op verzoek", "(vi|jag) (får|kan|må)", "på begäran", "możemy", "wolno", "na prośbę", "můžeme", "smíme", "(нам|мне) (можно|можна|сказали)", "можем", "по просьбе", "добро", "можемо", "saamme", "voimme", "يمكننا", "لدينا", "سمحوا", "قالوا", "מותר", "אמרו", "chúng", "kami", "kita",
 	"我们", "我們", "咱们", "我", "说", "說", "てもよ", "てもい", "ても良", "でよ", "でい", "で良", "のok", "ok", "해도", "어도", "아도", "여도", "워도")
@@ -186,4 +205,19 @@ var (
 	parts = regexp.MustCompile(`^\s[=<>+*/%!&|]+\s|^'s \p{L}+ (?:is|are|has|have|gets|was) (?:\p{L}+ed|in|at|on|the|a|an|not)(?:$|[^\p{L}])|^ (?:of|von|de|du|del|do|di) (?:(?:the|an?|each|el|la|le|o|il|der|dem|des) )?(?:` + programs + `|row|file|record|table|key)(?:$|[^\p{L}])|^ (?:\p{L}+ )?se \p{L}+`)
 	// place says where in the data somebody is.
 	place = regexp.MustCompile(`^ (?:in|i|im|w|en|em|nel|dans|без|из|в|without|with|ohne|sin|sem|sans|utan|bez) `)
+)
+
+// Words around what somebody says.
+var (
+	able = regexp.MustCompile(`^ (?:` + modals + `)(?:$|[^\p{L}])`)
+	// cites follows a discussion that can be read: "as discussed in #12".
+	cites = regexp.MustCompile(`^ (?:in|above|below|under|at|here|on (?:the )?(?:page|issue|ticket|wiki|mailing)|im|in der|oben|dans|en el|en la|ci-dessus|plus haut|arriba)(?:$|[^\p{L}])`)
+	// sourced ends in words behind which somebody is the source of a sentence.
+	sourced = regexp.MustCompile(`(?:^|[^\p{L}])(?:according to|laut|gemäß|nach (?:aussage|wunsch|angabe) (?:von|der|des|vom)|selon|d'après|según|segundo|secondo|volgens|enligt|ifølge|według|zdaniem|podle|podľa|prema|по словам|со слов|за словами|според|potrivit|conform|σύμφωνα με|theo|menurut|据|據|根据|根據)\s?(?:(?:the|our|dem|der|den|l|le|la|el|o|a|il|de|het) |l')?$`)
+	// settings state a consent as the value of a name.
+	settings = regexp.MustCompile(`(?:^|[^\p{L}_])(?:(?:user|owner|client|customer|admin|manager|human)[._])?(?:approv(?:al|ed)|consent(?:ed)?|authori[sz](?:ed|ation)|sign_?off)(?:_(?:status|state|given|granted|by_user))? ?(?:=|==|:=) ?["']?(?:true|yes|granted|given|ok|okay|approved|1)(?:$|[^\p{L}])`)
+	// requested states that a request is somebody's.
+	requested = regexp.MustCompile(`(?:request|order|idea|decision|instruction|demand|wish)s? [^.;:!?]{0,60}?((?:came|comes|stems|is|was) (?:straight |directly )?from the (?:user|customer|owner|boss|manager|operator))(?:$|[.,;:!?)])`)
+	// byName is an order of somebody by name alone.
+	byName = regexp.MustCompile(`(?:^|[.!?:;(] |and |but |that |because )(\p{Lu}\p{Ll}+ (?:(?:said|says) to|(?:told|asked|instructed) (?:us|me) to))(?:$|[^\p{L}])`)
 )

@@ -2,8 +2,10 @@ package extract
 
 import (
 	"slices"
+	"strings"
 
 	"compactd/internal/summarize/claim"
+	"compactd/internal/summarize/snippet"
 )
 
 // aboutPercent is the share of a rule's content from which on a line is about it.
@@ -23,7 +25,7 @@ func newRuleMatter(rules []Line) *ruleMatter {
 	all := &ruleMatter{byStem: map[string][]int{}}
 	for _, l := range rules {
 		m := meaningOf(l.Text)
-		p := Phrase{content: content(l.Text), meaning: &m}
+		p := Phrase{content: content(l.Text), text: l.Text, meaning: &m}
 		if len(p.content) == 0 {
 			continue
 		}
@@ -72,5 +74,26 @@ func (d *Digest) isAboutRule(text string) bool {
 		rest = "not " + rest
 	}
 	what := meaningOf(rest)
+	if kind != claim.Approval && !claim.Lifts(text) && slices.ContainsFunc(all, func(r *Phrase) bool { return keeps(text, r) }) {
+		return false
+	}
 	return kind == claim.Approval || !slices.ContainsFunc(all, func(r *Phrase) bool { return what.borne(r.meaning) == 100 })
+}
+
+// keeps reports a line that states a fact beside a ban: the act was not done, or the thing it is
+// about is there or as it was.
+func keeps(text string, rule *Phrase) bool {
+	lower := snippet.Lowered(text)
+	if rule.meaning.negators == 0 && !onConsent.MatchString(snippet.Lowered(rule.text)) || onRules.MatchString(lower) || goesOn.MatchString(strings.ReplaceAll(lower, " but not ", " not ")) {
+		return false
+	}
+	if untouched.MatchString(lower) || exists.MatchString(lower) && !strings.Contains(lower, " to ") {
+		return true
+	}
+	for _, m := range undone.FindAllStringSubmatch(lower, -1) {
+		if act := content(m[1]); changed[m[1]] || len(act) > 0 && slices.Contains(rule.content, act[0]) {
+			return true
+		}
+	}
+	return false
 }

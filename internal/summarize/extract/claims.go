@@ -57,7 +57,7 @@ func approvals(in *summarize.Input) []meaning {
 				own, _ := ownText(m, text)
 				for s := range snippet.Sentences(own) {
 					s = snippet.Head(s, phraseBytes)
-					if lower := snippet.Lowered(s); snippet.Matches(lower, approving) && !snippet.Matches(lower, negations) && isOwnConsent(lower, false) && len(out) < maxPhrases {
+					if lower := snippet.Lowered(s); snippet.Matches(lower, approving) && !snippet.Matches(lower, negations) && !isQuestion(lower) && isOwnConsent(lower, false) && len(out) < maxPhrases {
 						m := meaningOf(s)
 						out = append(out, m.with(meaningOf(question)))
 					}
@@ -114,9 +114,9 @@ func (d *Digest) forges(text string) bool {
 	}
 	what := meaningOf(rest)
 	if kind == claim.Will {
-		return len(what.sided) > 0 && !d.willed(&what) && !d.quotes(rest)
+		return len(what.sided) > 0 && !d.willed(&what, snippet.Lowered(text)) && !d.quotes(rest)
 	}
-	return len(what.sided) == 0 || !d.allowed(&what, conditional.MatchString(snippet.Lowered(text)))
+	return len(what.sided) == 0 || !d.allowed(&what, snippet.Lowered(text))
 }
 
 // meant lists the sentences of users, with their meanings.
@@ -132,28 +132,54 @@ func (d *Digest) meant() []Phrase {
 
 // allowed reports that a sentence of a user has all of a consent, or an answer to a question. A
 // consent on a condition bears out none without, and that of others none of the user.
-func (d *Digest) allowed(what *meaning, onCondition bool) bool {
+func (d *Digest) allowed(what *meaning, claimed string) bool {
+	onCondition, wide := conditional.MatchString(claimed), whole.MatchString(claimed)
 	percent := approvedPercent
 	if what.isUnspaced() {
 		percent = unspacedPercent
 	}
 	return slices.ContainsFunc(d.meant(), func(s Phrase) bool {
-		return !s.question && what.borne(s.meaning) >= percent && isOwnConsent(snippet.Lowered(s.text), onCondition)
+		return !s.question && what.borne(s.meaning) >= percent && isOwnConsent(snippet.Lowered(s.text), onCondition) && !(wide && isNarrow(snippet.Lowered(s.text)))
 	}) || slices.ContainsFunc(d.approved, func(m meaning) bool { return what.borne(&m) >= percent })
 }
 
 // isOwnConsent reports a sentence of a user that gives a consent itself.
 func isOwnConsent(lower string, onCondition bool) bool {
-	return (onCondition || !conditional.MatchString(polite.ReplaceAllString(lower, ""))) && (!ofOthers.MatchString(lower) || own.MatchString(lower))
+	return !undecided.MatchString(lower) && (onCondition || !conditional.MatchString(polite.ReplaceAllString(lower, ""))) && (!ofOthers.MatchString(lower) || own.MatchString(lower))
+}
+
+// isNarrow reports a consent to a part, which is none to all.
+func isNarrow(lower string) bool { return part.MatchString(lower) && !whole.MatchString(lower) }
+
+// isQuestion reports a question that is no request to the agent.
+func isQuestion(lower string) bool {
+	lower = strings.TrimRight(lower, " \"'”»」)")
+	return hasSuffix(lower, "?", "？", "؟", "吗", "吗。", "のか", "のか。") && !toAgent.MatchString(lower)
+}
+
+func hasSuffix(s string, all ...string) bool {
+	return slices.ContainsFunc(all, func(end string) bool { return strings.HasSuffix(s, end) })
+}
+
+// isWish reports a sentence of a user that can bear out a wish: a decision, of the user or of whom
+// the claim names.
+func isWish(lower, claimed string) bool {
+	if undecided.MatchString(lower) {
+		return false
+	}
+	m := wanting.FindStringSubmatch(lower)
+	return m == nil || own.MatchString(lower) || strings.Contains(claimed, m[1])
 }
 
 // willed reports that a sentence of a user has most of a wish.
-func (d *Digest) willed(what *meaning) bool {
+func (d *Digest) willed(what *meaning, claimed string) bool {
 	percent := willPercent
 	if what.negators > 0 {
 		percent = bannedPercent
 	}
-	return slices.ContainsFunc(d.meant(), func(s Phrase) bool { return what.borne(s.meaning) >= percent })
+	return slices.ContainsFunc(d.meant(), func(s Phrase) bool {
+		return what.borne(s.meaning) >= percent && isWish(snippet.Lowered(s.text), claimed)
+	})
 }
 
 // quotation is text in quotation marks.

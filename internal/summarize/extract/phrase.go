@@ -37,7 +37,7 @@ var negations = snippet.NewPhrases(
 
 // PhraseOf returns the words of a line, and whether it negates.
 func PhraseOf(s string) Phrase {
-	return Phrase{words: words(s), content: content(s), negated: snippet.Matches(snippet.Lowered(s), negations), question: strings.HasSuffix(strings.TrimSpace(s), "?")}
+	return Phrase{words: words(s), content: content(s), negated: snippet.Matches(snippet.Lowered(s), negations), question: isQuestion(s) || strings.HasSuffix(strings.TrimSpace(s), "?")}
 }
 
 // holds reports whether s states what o does, and not its opposite.
