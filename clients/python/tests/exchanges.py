@@ -244,7 +244,7 @@ class Player:
         """Return a request with the messages that its prefix stands for."""
         request: dict[str, Any] = json.loads(body)
         if prefix := request.pop("prefix", None):
-            request["messages"] = self.known[prefix["hash"]] + request["messages"]
+            request["messages"] = self.known[prefix["hash"]][: prefix["count"]] + request["messages"]
         return request
 
     def serve_provider(self, r: "Handler") -> None:

@@ -72,7 +72,7 @@ export class Core {
     const usage = last?.usage && { ...last.usage, view: last.sync.view, count: last.count };
     delete last?.usage; // it is sent once
     const waitMs = Math.min(Math.floor(this.#waitMs * 0.75), mostWaitMs); // so that a late answer comes before the call is given up
-    const synced = await this.#ask(h, this.#waitMs, { usage, wait_ms: waitMs }, signal);
+    const synced = await this.#ask(h, this.#waitMs, { usage, wait_ms: waitMs }, signal, last);
     return synced ? this.#answered(h, last, synced) : this.#without(h, last);
   }
 
@@ -87,19 +87,18 @@ export class Core {
     return synced.sync.code || texts(again) === texts(sent) ? undefined : again;
   }
 
-  /** The answer of a worker; undefined for none. */
-  async #ask(h: History, limitMs: number, more: object, signal?: AbortSignal | null): Promise<Synced | undefined> {
+  /** The answer of a worker; undefined for none. It has the messages of the last answer already. */
+  async #ask(h: History, limitMs: number, more: object, signal?: AbortSignal | null, last?: Answer): Promise<Synced | undefined> {
     if (!this.#circuit.enter()) return undefined;
-    const settings = { format: h.format, model: h.model, policy: this.#options.policy, ...more };
-    const body = object([
-      ...Object.entries(settings).map(([name, value]) => [name, JSON.stringify(value)] as const),
-      ["system", h.system],
-      ["tools", h.tools],
-      ["messages", `[${h.messages.join()}]`],
-    ]);
-    const limit = AbortSignal.timeout(limitMs);
+    const settings = Object.entries({ format: h.format, model: h.model, policy: this.#options.policy, ...more });
+    const members = [...settings.map(([name, value]) => [name, JSON.stringify(value)] as const), ["system", h.system], ["tools", h.tools]] as const;
+    const limit = signal ? AbortSignal.any([AbortSignal.timeout(limitMs), signal]) : AbortSignal.timeout(limitMs);
+    const send = (prefix?: { count: number; hash: string }) => {
+      const messages = `[${h.messages.slice(prefix?.count).join()}]`;
+      return request(this.#worker, h.session, object([...members, ["prefix", JSON.stringify(prefix)], ["messages", messages]]), h.messages.length, limit);
+    };
     try {
-      const synced = await request(this.#worker, h.session, body, h.messages.length, signal ? AbortSignal.any([limit, signal]) : limit);
+      const synced = (await send(prefixOf(last))) ?? (await send());
       this.#circuit.succeeded();
       return synced;
     } catch (error) {
@@ -150,6 +149,12 @@ export class Core {
 /** Whether a problem means that the next request would fail too. */
 function isAway({ code }: Problem): boolean {
   return ["unavailable", "unauthorized", "forbidden"].includes(code);
+}
+
+/** The messages that a worker has with an answer, where these are in the session and in none of its branches. */
+function prefixOf(last?: Answer): { count: number; hash: string } | undefined {
+  const { count = 0, hash = "", session = "" } = last?.sync ?? {};
+  return count > 0 && !session ? { count, hash } : undefined;
 }
 
 /** What an answer makes of a history that begins with the one it is about. */

@@ -22,8 +22,8 @@ export interface Address {
   fetch: typeof fetch; // the one below compactd, also where compactd is the global one
 }
 
-/** Sends a history to a worker. It throws a Problem. */
-export async function request(at: Address, session: string, body: string, count: number, signal: AbortSignal): Promise<Synced> {
+/** Sends a history of some messages to a worker; undefined where it needs those behind a prefix. It throws a Problem. */
+export async function request(at: Address, session: string, body: string, count: number, signal: AbortSignal): Promise<Synced | undefined> {
   const url = `${at.url.replace(/\/$/, "")}/v1/sessions/${at.tenant}/${encodeURIComponent(session)}/sync`;
   const headers = { authorization: `Bearer ${at.token}`, "content-type": "application/json" };
   let status: number, text: string;
@@ -36,6 +36,7 @@ export async function request(at: Address, session: string, body: string, count:
   }
   if (status !== 200) throw refused(at, status, text);
   const sync = parse(text) as SyncResponse | undefined;
+  if (sync?.need) return undefined;
   if (!sync || !covers(sync, count)) throw unavailable(at, "the answer is none of a worker");
   return { sync, made: madeOf(text) };
 }

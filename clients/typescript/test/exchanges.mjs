@@ -43,7 +43,7 @@ function message({ text, number }) {
 
 /** Plays a file against an adapter; start returns a fetch, or a Conversation for files of the core. */
 export async function play(script, start) {
-  const state = { failures: [], step: undefined, at: 0, responded: "", problems: [], compacted: [], abort: undefined, ended: undefined };
+  const state = { failures: [], step: undefined, at: 0, responded: "", problems: [], compacted: [], known: new Map(), abort: undefined, ended: undefined };
   const worker = await listen((request, response, body) => serveWorker(state, request, response, body));
   const provider = await listen((request, response, body) => serveProvider(state, request, response, body));
   const setup = {
@@ -158,9 +158,8 @@ function serveWorker(state, request, response, body) {
   if (!want) return;
   check(state, () => {
     const [, tenant, session] = /^\/v1\/sessions\/([^/]+)\/([^/]+)\/sync$/.exec(request.url);
-    const got = { ...JSON.parse(body), tenant, session: decodeURIComponent(session) };
+    const got = { ...whole(state, JSON.parse(body)), tenant, session: decodeURIComponent(session) };
     assert.equal(request.headers.authorization, `Bearer ${token}`);
-    assert.equal(got.prefix, undefined); // this adapter sends none
     for (const [member, value] of Object.entries(JSON.parse(want.text))) assert.deepEqual(got[member] ?? null, value, `section ${want.number}: ${member}`);
   });
   const { status, body: text } = message(answer);
@@ -173,7 +172,13 @@ function serveWorker(state, request, response, body) {
     case "hang":
       return;
   }
+  if (!status) state.known.set(JSON.parse(answer.text).hash, whole(state, JSON.parse(body)).messages);
   response.writeHead(status || 200).end(status ? text : trim(answer.text));
+}
+
+/** A request with the messages that its prefix stands for. */
+function whole({ known }, { prefix, ...request }) {
+  return prefix ? { ...request, messages: [...known.get(prefix.hash).slice(0, prefix.count), ...request.messages] } : request;
 }
 
 async function serveProvider(state, request, response, body) {

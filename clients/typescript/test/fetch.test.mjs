@@ -106,3 +106,24 @@ test("requests that are none", async () => {
   await request.text();
   await assert.rejects(fetch(request), TypeError);
 });
+
+// Messages that a worker has are not sent again; where it needs them, the whole history is.
+test("prefix", async () => {
+  const requests = [];
+  const url = await serve((_, response, body) => {
+    const { prefix, messages } = JSON.parse(body);
+    requests.push([prefix?.count ?? 0, messages.length]);
+    if (requests.length === 3) return response.end('{"v":1,"need":"all"}');
+    const count = (prefix?.count ?? 0) + messages.length;
+    response.end(JSON.stringify({ v: 1, count, hash: "ab", view: "0:ab", changed: false, parts: [{ keep: [0, count] }], warnings: [], budget: {} }));
+  });
+  const fetch = compactd(settings({ url }));
+  const provider = `${await echo()}/v1/chat/completions`;
+  for (let n = 1; n <= 4; n++) {
+    const body = JSON.stringify({ messages: ["a", "b", "c", "d"].slice(0, n).map((content) => ({ role: "user", content })) });
+    assert.equal(await (await fetch(provider, { method: "POST", body })).text(), body);
+  }
+  const edited = JSON.stringify({ messages: ["a", "x", "c", "d", "e"].map((content) => ({ role: "user", content })) });
+  await fetch(provider, { method: "POST", body: edited });
+  assert.deepEqual(requests, [[0, 1], [1, 1], [2, 1], [0, 3], [3, 1], [0, 5]]);
+});

@@ -275,7 +275,8 @@ func (p *player) compareSync(want section, r *http.Request, data []byte) {
 func (p *player) whole(data []byte) []byte {
 	var in struct {
 		Prefix *struct {
-			Hash string `json:"hash"`
+			Count int    `json:"count"`
+			Hash  string `json:"hash"`
 		} `json:"prefix"`
 		Messages []json.RawMessage `json:"messages"`
 	}
@@ -283,7 +284,7 @@ func (p *player) whole(data []byte) []byte {
 	if json.Unmarshal(data, &in) != nil || json.Unmarshal(data, &members) != nil || in.Prefix == nil {
 		return data
 	}
-	members["messages"], _ = json.Marshal(slices.Concat(p.known[in.Prefix.Hash], in.Messages))
+	members["messages"], _ = json.Marshal(slices.Concat(p.known[in.Prefix.Hash][:in.Prefix.Count], in.Messages))
 	delete(members, "prefix")
 	out, _ := json.Marshal(members)
 	return out
