@@ -37,6 +37,8 @@ const (
 	CodeForbidden Code = "forbidden"
 	// CodeUnavailable: no worker can answer now; try again in a moment.
 	CodeUnavailable Code = "unavailable"
+	// CodeStorageLimit: the tenant holds as much of the log as it may; nothing is stored.
+	CodeStorageLimit Code = "storage_limit"
 	// CodeGone: a text that the answer needs is no longer in the log.
 	CodeGone Code = "gone"
 

@@ -46,3 +46,16 @@ func CompactedBytes(ctx context.Context, js jetstream.JetStream, upTo uint64) (m
 	err := ReadCompactionSizes(ctx, js, 1, upTo, func(c CompactionSize) { held[c.Tenant] += c.Bytes })
 	return held, err
 }
+
+// ReadLogSizes passes on the tenant and the size of each event of SESSIONS up to a sequence, without
+// reading the payloads.
+func ReadLogSizes(ctx context.Context, js jetstream.JetStream, upTo uint64, fn func(tenant string, bytes int64)) error {
+	s := Selection{Stream: topology.LogStream, From: 1, UpTo: upTo, HeadersOnly: true}
+	return Read(ctx, js, s, func(m jetstream.Msg, _ uint64) error {
+		if at, err := events.ParseLog(m.Subject()); err == nil {
+			bytes, _ := strconv.ParseInt(m.Headers().Get(nats.MsgSize), 10, 64)
+			fn(at.Address.Tenant, max(bytes, 0))
+		}
+		return nil
+	})
+}

@@ -44,12 +44,23 @@ func bucketConfig(name, description string, replicas int) jetstream.KeyValueConf
 	}
 }
 
+// mostPrefixes is the most that the bucket of prefixes holds, of about 170 bytes each; then the oldest
+// go. A history without a name whose prefix is gone begins a new session.
+const mostPrefixes = 1 << 20
+
 // ensureBucket makes a bucket, or checks the one that is there.
 func ensureBucket(ctx context.Context, js jetstream.JetStream, c jetstream.KeyValueConfig) ([]Mismatch, error) {
 	_, err := js.CreateKeyValue(ctx, c)
 	s, err := created(ctx, js, "bucket "+c.Bucket, StreamOf(c.Bucket), err)
 	if err != nil {
 		return nil, err
+	}
+	config := s.CachedInfo().Config
+	if c.Bucket == PrefixesBucket && config.MaxMsgs != mostPrefixes {
+		config.MaxMsgs, config.Discard = mostPrefixes, jetstream.DiscardOld
+		if s, err = js.UpdateStream(ctx, config); err != nil {
+			return nil, jsapi.Wrap(err, "bound %s", config.Name)
+		}
 	}
 	return checkBucket(s.CachedInfo().Config), nil
 }

@@ -118,6 +118,29 @@ func TestEnsureUpdates(t *testing.T) {
 	}
 }
 
+// The bucket of prefixes drops its oldest keys instead of growing, also where it was made without a bound.
+func TestPrefixesAreBounded(t *testing.T) {
+	w := brokertest.New(t)
+	name := topology.StreamOf(topology.PrefixesBucket)
+	for range 2 {
+		s, err := w.JS.Stream(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := s.CachedInfo().Config
+		if c.MaxMsgs <= 0 || c.Discard != jetstream.DiscardOld {
+			t.Errorf("the bucket holds %d keys, and then %s", c.MaxMsgs, c.Discard)
+		}
+		c.MaxMsgs, c.Discard = -1, jetstream.DiscardNew
+		if _, err := w.JS.UpdateStream(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := topology.Ensure(t.Context(), w.JS, topology.Config{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // Streams that cannot serve are refused with every reason at once.
 func TestEnsureMismatch(t *testing.T) {
 	srv, err := embedded.Start(embedded.Config{Dir: t.TempDir()})

@@ -53,6 +53,7 @@ type Set struct {
 	js        jetstream.JetStream
 	Payloads  *payload.Renderer
 	quotas    *quota.Bounds
+	Log       *quota.Log
 	snapshots *snapshots
 
 	assigned        []atomic.Bool               // by number: this worker should serve it
@@ -72,6 +73,7 @@ func NewSet(js jetstream.JetStream, c Config) *Set {
 		erasedElsewhere: make([]atomic.Bool, c.Streams.Partitions),
 	}
 	set.snapshots = newSnapshots(set)
+	set.Log = quota.NewLog(js, int64(c.Streams.Log.Bytes), c.Streams.Log.MaxBytes)
 	set.quotas = quota.New(quota.Config{
 		JS: js, PerHour: c.OutcomeBytes, Partitions: c.Streams.Partitions, Assigned: set.share,
 		Held: int64(c.Streams.Outcomes.Bytes), Most: c.Streams.Outcomes.MaxBytes,
@@ -123,11 +125,12 @@ func (set *Set) Join(ctx context.Context) (stop func(), err error) {
 }
 
 // Run does what concerns all partitions until ctx ends: it renews the config, follows how
-// full OUTCOMES is, gives memory back, and takes snapshots.
+// full the streams are, gives memory back, and takes snapshots.
 func (set *Set) Run(ctx context.Context) {
 	var all sync.WaitGroup
 	all.Go(func() { set.renewConfig(ctx) })
 	all.Go(func() { set.quotas.Run(ctx) })
+	all.Go(func() { set.Log.Run(ctx) })
 	all.Go(func() { set.releaseUnused(ctx) })
 	if set.snapshots.enabled() {
 		all.Go(func() { set.snapshots.run(ctx) })

@@ -57,13 +57,19 @@ func (p *Publisher) Deliver(ctx context.Context, by *Service, k events.Kind, a e
 
 // paced is Deliver. An id that follows from the content of an event names it, whatever else is in it.
 func (p *Publisher) paced(ctx context.Context, by *Service, k events.Kind, a events.Address, id string, body []byte, follows bool) (seq uint64, duplicate bool, err error) {
+	if by != nil && !by.config.Partitions.Log.Fits(k, a.Tenant, len(body)) {
+		return 0, false, refusalOf(events.CodeStorageLimit, "the tenant holds as much of the log as others leave it",
+			"Send it again when older turns have expired. The operator can raise --max-bytes, or erase sessions.")
+	}
 	err = limit.Of(ctx).Idle(ctx, func() error {
 		stored, err := by.undecided(ctx, k, a, limit.Weight(body))
 		if err != nil {
 			return err
 		}
 		seq, duplicate, err = p.deliver(ctx, k, a, id, body, follows)
-		stored(seq)
+		if stored(seq); by != nil && seq > 0 && !duplicate {
+			by.config.Partitions.Log.Stored(a.Tenant, len(body))
+		}
 		return err
 	})
 	return seq, duplicate, err

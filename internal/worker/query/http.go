@@ -234,6 +234,7 @@ func WrongMethod(allowed string) http.HandlerFunc {
 // understood.
 var statuses = map[events.Code]int{
 	events.CodeUnavailable: http.StatusServiceUnavailable, events.CodeGone: http.StatusGone, events.CodeInternal: http.StatusInternalServerError,
+	events.CodeStorageLimit: http.StatusInsufficientStorage,
 	events.CodeUnauthorized: http.StatusUnauthorized, events.CodeForbidden: http.StatusForbidden,
 	events.CodeNotFound: http.StatusNotFound, events.CodeMethodNotAllowed: http.StatusMethodNotAllowed,
 	events.CodeUnknownTurn: http.StatusNotFound, events.CodeUnknownGeneration: http.StatusNotFound,
