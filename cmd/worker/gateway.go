@@ -34,26 +34,26 @@ import (
 	"compactd/internal/ops/access"
 )
 
-// gatewayFlags are those of a gateway.
+// gatewayFlags are those of every gateway.
 type gatewayFlags struct {
-	Upstream        map[string]string `env:"COMPACTD_UPSTREAM" placeholder:"NAME=URL" help:"Base URL of a provider without the path of its API; a request to /to/NAME/… goes there, any other to anthropic or openai. Can be repeated (anthropic=https://api.anthropic.com and openai=https://api.openai.com)."`
-	Worker          string            `env:"COMPACTD_URL" placeholder:"URL" help:"Listener for agents (--agents) of a worker. Absent: this process is a worker, too."`
-	WorkerToken     string            `env:"COMPACTD_TOKEN" placeholder:"TOKEN" help:"Token of the role agent for --worker. All gateways of a fleet need the same one: it is the key of the hashes in their sessions."`
-	WorkerTokenFile access.File       `env:"COMPACTD_TOKEN_FILE" placeholder:"FILE" help:"File that holds the token of --worker-token and nothing else."`
-	Budget          time.Duration     `env:"COMPACTD_BUDGET" default:"50ms" placeholder:"TIME" help:"The most that a call waits for a worker; then it is sent without (${default})."`
-	Audit           bool              `env:"COMPACTD_AUDIT" help:"Measure what would be saved, and send each call as it came."`
-	Principal       string            `env:"COMPACTD_PRINCIPAL" placeholder:"HEADER" help:"Header that names who sends a request, which a proxy in front has to set. Absent: the credential, and the user that the request names."`
-	Window          int64             `env:"COMPACTD_WINDOW" placeholder:"TOKENS" help:"Window of every model. Absent: that of the table of models."`
+	Upstream map[string]string `env:"COMPACTD_UPSTREAM" placeholder:"NAME=URL" help:"Base URL of a provider without the path of its API; a request to /to/NAME/… goes there, any other to anthropic or openai. Can be repeated (anthropic=https://api.anthropic.com and openai=https://api.openai.com)."`
+	Budget   time.Duration     `env:"COMPACTD_BUDGET" default:"50ms" placeholder:"TIME" help:"The most that a call waits for a worker; then it is sent without (${default})."`
+	Audit    bool              `env:"COMPACTD_AUDIT" help:"Measure what would be saved, and send each call as it came."`
+	Window   int64             `env:"COMPACTD_WINDOW" placeholder:"TOKENS" help:"Window of every model. Absent: that of the table of models."`
 }
 
 type gatewayCmd struct {
 	Gateway string `env:"COMPACTD_GATEWAY" default:"127.0.0.1:8787" placeholder:"HOST:PORT" help:"Where agents send their requests; port -1 picks a free one (${default})."`
 	gatewayFlags
+	Principal       string      `env:"COMPACTD_PRINCIPAL" placeholder:"HEADER" help:"Header that names who sends a request, which a proxy in front has to set. Absent: the credential, and the user that the request names."`
+	Worker          string      `env:"COMPACTD_URL" placeholder:"URL" help:"Listener for agents (--agents) of a worker. Absent: this process is a worker, too."`
+	WorkerToken     string      `env:"COMPACTD_TOKEN" placeholder:"TOKEN" help:"Token of the role agent for --worker. All gateways of a fleet need the same one: it is the key of the hashes in their sessions."`
+	WorkerTokenFile access.File `env:"COMPACTD_TOKEN_FILE" placeholder:"FILE" help:"File that holds the token of --worker-token and nothing else."`
 }
 
 // Run serves until ctx ends.
 func (c *gatewayCmd) Run(ctx context.Context, f *flags, log zerolog.Logger) error {
-	return c.serve(ctx, f, log, c.Gateway, func(addr string) {
+	return c.serve(ctx, f, log, func(addr string) {
 		log.Info().Str("gateway", addr).Strs("upstreams", slices.Sorted(maps.Keys(c.Upstream))).Bool("audit", c.Audit).Msg("gateway ready")
 		if f.LogFormat == "console" {
 			fmt.Fprintf(os.Stderr, "try: ANTHROPIC_BASE_URL=http://%[1]s claude\ntry: OPENAI_BASE_URL=http://%[1]s/v1 YOUR-AGENT\n", reachable(addr))
@@ -65,12 +65,12 @@ func (c *gatewayCmd) Run(ctx context.Context, f *flags, log zerolog.Logger) erro
 var defaultUpstreams = map[string]string{"anthropic": "https://api.anthropic.com", "openai": "https://api.openai.com"}
 
 // serve listens, calls ready, and serves until ctx ends.
-func (c *gatewayFlags) serve(ctx context.Context, f *flags, log zerolog.Logger, at string, ready func(addr string), s *savings) error {
+func (c *gatewayCmd) serve(ctx context.Context, f *flags, log zerolog.Logger, ready func(addr string), s *savings) error {
 	upstreams, err := c.upstreams()
 	if err != nil {
 		return err
 	}
-	listener, err := net.Listen("tcp", strings.Replace(at, ":-1", ":0", 1)) //nolint:noctx // it is there before ctx matters
+	listener, err := net.Listen("tcp", strings.Replace(c.Gateway, ":-1", ":0", 1)) //nolint:noctx // it is there before ctx matters
 	if err != nil {
 		return fmt.Errorf("--gateway: %w", err)
 	}
@@ -120,7 +120,7 @@ func (c *gatewayFlags) upstreams() (map[string]*url.URL, error) {
 
 // withWorker calls serve with a worker: that of --worker, or this process, whose worker then ends
 // with it. closed is called where there is none.
-func (c *gatewayFlags) withWorker(ctx context.Context, f *flags, log zerolog.Logger, serve func(context.Context, *client.HTTP) error, closed func()) error {
+func (c *gatewayCmd) withWorker(ctx context.Context, f *flags, log zerolog.Logger, serve func(context.Context, *client.HTTP) error, closed func()) error {
 	token := c.WorkerToken
 	if c.WorkerTokenFile != "" {
 		text, err := os.ReadFile(string(c.WorkerTokenFile))
@@ -266,7 +266,8 @@ func (c *runCmd) run(ctx context.Context, f *flags, log zerolog.Logger, out io.W
 	defer cancel()
 	var s savings
 	var agent chan error // nil until it is started
-	err := c.serve(ctx, f, log, "127.0.0.1:-1", func(addr string) {
+	gateway := gatewayCmd{Gateway: "127.0.0.1:-1", gatewayFlags: c.gatewayFlags}
+	err := gateway.serve(ctx, f, log, func(addr string) {
 		agent = make(chan error, 1)
 		go func() {
 			defer cancel()
