@@ -105,6 +105,7 @@ func (f *fitting) changed(n int) bool {
 func (f *Fitter) fit(ctx context.Context, c *modelCall) fitting {
 	last, usage := f.memory.find(c)
 	in := c.sync(last)
+	in.begins = last != nil
 	in.Wait = min(f.config.Wait*3/4, mostWait) // so that a late answer comes before the call is given up
 	in.Usage = usage
 	s, err := f.ask(ctx, c, f.config.Wait, in)

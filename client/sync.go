@@ -36,6 +36,8 @@ type Sync struct {
 	Wait time.Duration
 	// DryRun: nothing is recorded.
 	DryRun bool
+
+	begins bool // the messages begin with those of Last, by content
 }
 
 // Synced is what to send with the next call.
@@ -93,7 +95,7 @@ func (c *syncer) sync(ctx context.Context, session string, in Sync) (*Synced, er
 		return nil, err
 	}
 	messages := w.Messages
-	out, err := c.exchange(ctx, session, w, in.Last)
+	out, err := c.exchange(ctx, session, w, &in)
 	if err != nil {
 		return nil, err
 	}
@@ -174,14 +176,12 @@ func sizeOf(messages []events.Raw) (n int) {
 	return n
 }
 
-// exchange sends the whole conversation, or the messages behind the last call where the whole is
-// more than the server takes and begins with the content of that call.
-func (c *syncer) exchange(ctx context.Context, session string, w *wireSync, last *Synced) (*events.SyncResponse, error) {
+// exchange sends the messages behind the last call, or the whole conversation.
+func (c *syncer) exchange(ctx context.Context, session string, w *wireSync, in *Sync) (*events.SyncResponse, error) {
 	all := w.Messages
-	large := last != nil && last.count > 0 && last.count <= int64(len(all)) && sizeOf(all) > c.most/2
-	if large && last.known == w.dialect().DigestOf(all[:last.count]) {
-		w.Prefix = &events.SyncPrefix{Count: last.count, Hash: last.hash}
-		w.Messages = all[last.count:]
+	if c.hasPrefix(w, in) {
+		w.Prefix = &events.SyncPrefix{Count: in.Last.count, Hash: in.Last.hash}
+		w.Messages = all[in.Last.count:]
 	}
 	w.Messages = c.fold(w, w.Messages)
 	out := &events.SyncResponse{}
@@ -194,6 +194,19 @@ func (c *syncer) exchange(ctx context.Context, session string, w *wireSync, last
 	w.Prefix, w.Messages = nil, c.fold(w, all)
 	out = &events.SyncResponse{}
 	return out, c.send(ctx, session, w, out)
+}
+
+// hasPrefix reports whether the conversation begins with the content of the last call. Where its
+// caller has not compared that, it is compared for what is more than the server takes.
+func (c *syncer) hasPrefix(w *wireSync, in *Sync) bool {
+	last, all := in.Last, w.Messages
+	if last == nil || last.count == 0 || last.count > int64(len(all)) {
+		return false
+	}
+	if in.begins && last.Session == "" { // a session lacks what its branches have
+		return true
+	}
+	return sizeOf(all) > c.most/2 && last.known == w.dialect().DigestOf(all[:last.count])
 }
 
 // fold lists messages with references in the place of the oldest media, where the server takes no
