@@ -35,7 +35,7 @@ Guarantees:
   answer for the session is without it.
 
 A transport may be used by many threads, tasks and sessions. It remembers the last answers of 256
-conversations; one that is not remembered costs its usage alone.
+conversations; one that is not remembered costs its prefix and usage alone.
 """
 
 from compactd._conversation import Conversation, Fitted

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from compactd._call import History
 from compactd._core import Attempt, Core, Options, Problem
+from compactd._exchange import fit, run
 from compactd._json import Value
 from compactd._worker import Worker, in_thread
 
@@ -80,8 +81,7 @@ class Conversation(Generic[M]):
         h = self._read(history, {**(model or {}), **self._model}, system, tools, thinking)
         if h is None:
             return Fitted(self, None, history, None)
-        ask, last = self._core.fit(h)
-        return Fitted(self, h, history, self._core.fitted(h, last, self._worker.post(ask)))
+        return Fitted(self, h, history, run(fit(self._core, h, self._worker.apost)))
 
     async def afit(self, history: Sequence[M], **call: Any) -> Fitted[M]:
         """Return what fit returns."""

@@ -74,6 +74,17 @@ class Ask(NamedTuple):
     headers: dict[str, str]
     body: bytes
     seconds: float
+    whole: Callable[[], "Ask"] | None = None  # the same with the messages behind a prefix, None without one
+
+    def again(self, reply: "Reply") -> "Ask | None":
+        """Return what to request after a reply: the whole, where a worker needs it."""
+        if self.whole is None or not isinstance(reply, tuple) or b'"need"' not in reply[1]:
+            return None
+        with contextlib.suppress(ValueError, RecursionError):
+            answer = _json.read(reply[1].decode())
+            if isinstance(answer, dict) and answer.get("need"):
+                return self.whole()
+        return None
 
 
 Reply = tuple[int, bytes] | Exception | None  # status and body; None where no worker is requested
@@ -131,7 +142,7 @@ class Core:
         members = {"wait_ms": str(int(min(seconds * 3 / 4, MOST_WAIT) * 1000))}  # an answer comes before it is given up
         if last and usage:
             members["usage"] = json.dumps({**usage, "view": last.synced.view, "count": last.count})
-        return self._ask(history, members, seconds), last
+        return self._ask(history, members, seconds, last.synced if last else None), last
 
     def fitted(self, history: History, last: Record | None, reply: Reply) -> Attempt:
         """Return what to send of a history, whatever a worker replied."""
@@ -157,7 +168,8 @@ class Core:
         same = [p.value.text for p in again.pieces] == [p.value.text for p in sent.pieces]
         return None if same or synced.code else again
 
-    def _ask(self, history: History, members: dict[str, str], seconds: float) -> Ask | None:
+    def _ask(self, history: History, members: dict[str, str], seconds: float, last: Synced | None = None) -> Ask | None:
+        """Return a request, None for nothing. A worker has the messages of the last answer already."""
         if not self._circuit.allows():
             return None
         of = {
@@ -167,9 +179,17 @@ class Core:
             **self._policy,
             **members,
         }
-        body = _object({**of, "messages": f"[{','.join(m.text for m in history.messages)}]"})
         url = f"{self._sessions}/{quote(history.session, safe='', errors='replace')}/sync"
-        return Ask(url, self._headers, body.encode(), seconds)
+
+        def ask(known: int, prefix: dict[str, str], whole: Callable[[], Ask] | None) -> Ask:
+            messages = ",".join(m.text for m in history.messages[known:])
+            body = _object({**of, **prefix, "messages": f"[{messages}]"})
+            return Ask(url, self._headers, body.encode(), seconds, whole)
+
+        if last is None or last.known == 0:
+            return ask(0, {}, None)
+        prefix = {"prefix": json.dumps({"count": last.known, "hash": last.hash})}
+        return ask(last.known, prefix, lambda: ask(0, {}, None))
 
     def _answer(self, history: History, reply: Reply) -> Synced | None:
         """Read a reply, and report why it is none."""

@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 from compactd._answer import Answer
-from compactd._call import Call
-from compactd._core import Ask, Core, Reply
+from compactd._call import Call, History
+from compactd._core import Ask, Attempt, Core, Reply
 
 
 class Body:
@@ -45,15 +45,21 @@ class Body:
         return chunk
 
 
-async def exchange(
-    core: Core,
-    call: Call,
-    post: Callable[[Ask | None], Awaitable[Reply]],
-    send: Callable[[bytes], Awaitable[Body]],
-) -> Any:
-    """Return the response to a call. post requests a worker, send the provider with a body."""
-    ask, last = core.fit(call)
-    sent = core.fitted(call, last, await post(ask))
+Post = Callable[[Ask | None], Awaitable[Reply]]  # requests a worker
+
+
+async def fit(core: Core, history: History, post: Post) -> Attempt:
+    """Return what to send of a history."""
+    ask, last = core.fit(history)
+    reply = await post(ask)
+    if ask and (whole := ask.again(reply)):
+        reply = await post(whole)
+    return core.fitted(history, last, reply)
+
+
+async def exchange(core: Core, call: Call, post: Post, send: Callable[[bytes], Awaitable[Body]]) -> Any:
+    """Return the response to a call. send sends a body to the provider."""
+    sent = await fit(core, call, post)
     body = await send(call.with_pieces(sent.pieces))
     try:
         await body.hold()

@@ -64,6 +64,7 @@ class Transport(_Transport):
         self._core = Core(url, token, session, **options)
         self._base = base or self._library.HTTPTransport()
         self._worker = Worker()
+        self._post = self._worker.apost
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request. Its errors are those of base."""
@@ -75,9 +76,6 @@ class Transport(_Transport):
 
     async def _send(self, request: httpx.Request) -> httpx.Response:
         return self._base.handle_request(request)
-
-    async def _post(self, ask: Ask | None) -> Reply:
-        return self._worker.post(ask)
 
     def close(self) -> None:
         """Close base, and the connections to the worker."""

@@ -19,6 +19,9 @@ class Synced:
             raise ValueError("the answer is none of a worker")
         self.of = of
         self.view = str(answer.data("view") or "")
+        self.hash = str(answer.data("hash") or "")
+        known = int(answer.data("count") or 0)  # messages that a later request may leave out; a branch has its own
+        self.known = known if 0 < known <= of and self.hash and not answer.data("session") else 0
         self.code = str(answer.data("code") or "")
         self.changed = bool(answer.data("changed"))
         self.generation = int(answer.data("generation") or 0)

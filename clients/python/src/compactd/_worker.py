@@ -47,6 +47,10 @@ class Worker:
         self._idle.append(connection)
         return reply
 
+    async def apost(self, ask: Ask | None) -> Reply:
+        """Return what post returns; it waits for nothing."""
+        return self.post(ask)
+
     def _open(self, scheme: str, host: str, seconds: float) -> http.client.HTTPConnection:
         while self._idle:
             connection = self._idle.pop()

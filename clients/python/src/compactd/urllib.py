@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 
 from compactd._answer import accepted
 from compactd._call import api_of
-from compactd._core import Ask, Core, Options, Reply
+from compactd._core import Core, Options
 from compactd._exchange import Body, exchange, run
 from compactd._worker import Worker
 
@@ -62,13 +62,10 @@ class Handler(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
         if call is None:
             return base(req)
 
-        async def post(ask: Ask | None) -> Reply:
-            return self._worker.post(ask)
-
         async def send(body: bytes) -> Body:
             return _Body(base(_with(req, body)))
 
-        return run(exchange(self._core, call, post, send))
+        return run(exchange(self._core, call, self._worker.apost, send))
 
 
 def _with(req: urllib.request.Request, body: bytes) -> urllib.request.Request:
