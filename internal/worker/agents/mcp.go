@@ -32,7 +32,7 @@ func (e *Edge) mcpHandler() http.Handler {
 		if err != nil { // it was checked
 			return nil
 		}
-		return mcpserver.New(e.config.Version, a, &source{e, a})
+		return mcpserver.New(e.config.Version, a, &source{e, a, r.Context()})
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		a, err := session(r)
@@ -84,14 +84,18 @@ var errOtherSession = refusal(events.CodeForbidden, "the token is not of this se
 
 // source reads a session for its model.
 type source struct {
-	edge *Edge
-	at   events.Address
+	edge    *Edge
+	at      events.Address
+	request context.Context //nolint:containedctx // of the HTTP request, whose end the contexts of its tools do not see
 }
 
-// begin is for one tool: those of a request run at once, and each is an operation of its own.
+// begin is for one tool: those of a request run at once, and each is an operation of its own, which
+// ends with the request.
 func (s *source) begin(ctx context.Context) (_ context.Context, end func()) {
-	op := s.edge.limiter.Begin(limit.Of(ctx).Account())
-	return op.With(ctx), op.End
+	op := s.edge.limiter.Begin(limit.Of(s.request).Account())
+	ctx, cancel := context.WithCancel(op.With(ctx))
+	stop := context.AfterFunc(s.request, cancel)
+	return ctx, func() { stop(); cancel(); op.End() }
 }
 
 func (s *source) Ask(ctx context.Context, operation string, in, out any) error {
