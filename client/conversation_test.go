@@ -4,6 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -70,6 +75,43 @@ func TestConversation(t *testing.T) {
 			Session: s.Options.Session, Codec: codec,
 		}}
 	})
+}
+
+// Messages that a worker has are not sent again, but for those with media that it may have by their
+// hash alone; where it needs them, the whole history is.
+func TestConversationPrefix(t *testing.T) {
+	var requests [][2]int
+	worker := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var in struct {
+			Prefix   struct{ Count int }
+			Messages []any
+		}
+		if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+			t.Error(err)
+		}
+		requests = append(requests, [2]int{in.Prefix.Count, len(in.Messages)})
+		if len(requests) == 3 {
+			fmt.Fprint(w, `{"v":1,"need":"all"}`)
+			return
+		}
+		n := in.Prefix.Count + len(in.Messages)
+		fmt.Fprintf(w, `{"v":1,"count":%d,"hash":"abababababababababababababababab","view":"0:ab","parts":[{"keep":[0,%d]}],"warnings":[],"budget":{}}`, n, n)
+	}))
+	defer worker.Close()
+	c := client.Conversation[wireMessage]{
+		Fitter:  client.NewFitter(client.FitterConfig{Worker: &client.HTTP{URL: worker.URL}, Wait: time.Minute}),
+		Session: "s",
+	}
+	var history []wireMessage
+	for _, text := range []string{"a", "b", "c", strings.Repeat("d", 256<<10), "e"} {
+		history = append(history, wireMessage{"user", text})
+		c.Fit(t.Context(), history)
+	}
+	history[0].Content = "edited"
+	c.Fit(t.Context(), history)
+	if want := [][2]int{{0, 1}, {1, 1}, {2, 1}, {0, 3}, {3, 1}, {0, 5}, {0, 5}}; !slices.Equal(requests, want) {
+		t.Errorf("prefixes and messages: %v, want %v", requests, want)
+	}
 }
 
 // A message that the codec refuses is reported, and the agent sends its own history.

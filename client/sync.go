@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"compactd/internal/events"
@@ -196,6 +197,9 @@ func (c *syncer) exchange(ctx context.Context, session string, w *wireSync, in *
 	return out, c.send(ctx, session, w, out)
 }
 
+// largeMessage is the size from which a worker may have the media of a message by their hash alone.
+const largeMessage = 256 << 10
+
 // hasPrefix reports whether the conversation begins with the content of the last call. Where its
 // caller has not compared that, it is compared for what is more than the server takes.
 func (c *syncer) hasPrefix(w *wireSync, in *Sync) bool {
@@ -203,7 +207,8 @@ func (c *syncer) hasPrefix(w *wireSync, in *Sync) bool {
 	if last == nil || last.count == 0 || last.count > int64(len(all)) {
 		return false
 	}
-	if in.begins && last.Session == "" { // a session lacks what its branches have
+	isLarge := func(m events.Raw) bool { return len(m) > largeMessage }
+	if in.begins && last.Session == "" && !slices.ContainsFunc(all[:last.count], isLarge) { // a session lacks what its branches have
 		return true
 	}
 	return sizeOf(all) > c.most/2 && last.known == w.dialect().DigestOf(all[:last.count])

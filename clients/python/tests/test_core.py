@@ -270,7 +270,7 @@ class TestCore(unittest.TestCase):
         self.assertEqual([], problems)
 
     def test_prefix(self) -> None:
-        """Messages that a worker has are not sent again; where it needs them, the whole history is."""
+        """Messages that a worker has are not sent again, but for large ones; where it needs them, the whole is."""
 
         def worker(r: Handler) -> None:
             if len(s.to_worker) == 3:
@@ -279,14 +279,14 @@ class TestCore(unittest.TestCase):
             n = sync.get("prefix", {}).get("count", 0) + len(sync["messages"])
             r.answer(200, {}, [json.dumps({"v": 1, "count": n, "hash": "ab", "parts": [{"keep": [0, n]}]}).encode()])
 
-        messages = [{"role": "user", "content": text} for text in "abcd"]
+        messages = [{"role": "user", "content": text} for text in ("a", "b", "c", "d" * (256 << 10), "e")]
         with sides() as s:
             s.worker = worker
-            for n in range(1, 5):
+            for n in range(1, 6):
                 s.post({"model": "m", "messages": messages[:n]})
-            s.post({"model": "m", "messages": [messages[0], *messages]})
+            s.post({"model": "m", "messages": [messages[1], *messages[1:]]})
             sent = [(sync.get("prefix", {}).get("count", 0), len(sync["messages"])) for _, sync in s.to_worker]
-        self.assertEqual([(0, 1), (1, 1), (2, 1), (0, 3), (3, 1), (0, 5)], sent)
+        self.assertEqual([(0, 1), (1, 1), (2, 1), (0, 3), (3, 1), (0, 5), (0, 5)], sent)
 
     def test_callback_raises(self) -> None:
         """An error of the agent's own function is the agent's, and no connection stays open for it."""

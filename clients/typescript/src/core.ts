@@ -87,7 +87,7 @@ export class Core {
     return synced.sync.code || texts(again) === texts(sent) ? undefined : again;
   }
 
-  /** The answer of a worker; undefined for none. It has the messages of the last answer already. */
+  /** The answer of a worker, which has the messages of its last answer; undefined for none. */
   async #ask(h: History, limitMs: number, more: object, signal?: AbortSignal | null, last?: Answer): Promise<Synced | undefined> {
     if (!this.#circuit.enter()) return undefined;
     const settings = Object.entries({ format: h.format, model: h.model, policy: this.#options.policy, ...more });
@@ -98,7 +98,7 @@ export class Core {
       return request(this.#worker, h.session, object([...members, ["prefix", JSON.stringify(prefix)], ["messages", messages]]), h.messages.length, limit);
     };
     try {
-      const synced = (await send(prefixOf(last))) ?? (await send());
+      const synced = (await send(prefixOf(h, last))) ?? (await send());
       this.#circuit.succeeded();
       return synced;
     } catch (error) {
@@ -151,10 +151,13 @@ function isAway({ code }: Problem): boolean {
   return ["unavailable", "unauthorized", "forbidden"].includes(code);
 }
 
+const largeMessage = 256 << 10; // whose media a worker may have by their hash alone
+
 /** The messages that a worker has with an answer, where these are in the session and in none of its branches. */
-function prefixOf(last?: Answer): { count: number; hash: string } | undefined {
+function prefixOf(h: History, last?: Answer): { count: number; hash: string } | undefined {
   const { count = 0, hash = "", session = "" } = last?.sync ?? {};
-  return count > 0 && !session ? { count, hash } : undefined;
+  const isKnown = count > 0 && !session && h.messages.slice(0, count).every((m) => m.length <= largeMessage);
+  return isKnown ? { count, hash } : undefined;
 }
 
 /** What an answer makes of a history that begins with the one it is about. */

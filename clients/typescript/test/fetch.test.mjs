@@ -107,7 +107,8 @@ test("requests that are none", async () => {
   await assert.rejects(fetch(request), TypeError);
 });
 
-// Messages that a worker has are not sent again; where it needs them, the whole history is.
+// Messages that a worker has are not sent again, but for those with media that it may have by their hash
+// alone; where it needs them, the whole history is.
 test("prefix", async () => {
   const requests = [];
   const url = await serve((_, response, body) => {
@@ -119,11 +120,13 @@ test("prefix", async () => {
   });
   const fetch = compactd(settings({ url }));
   const provider = `${await echo()}/v1/chat/completions`;
-  for (let n = 1; n <= 4; n++) {
-    const body = JSON.stringify({ messages: ["a", "b", "c", "d"].slice(0, n).map((content) => ({ role: "user", content })) });
+  const contents = ["a", "b", "c", "d".repeat(256 << 10), "e"];
+  const send = async (n) => {
+    const body = JSON.stringify({ messages: contents.slice(0, n).map((content) => ({ role: "user", content })) });
     assert.equal(await (await fetch(provider, { method: "POST", body })).text(), body);
-  }
-  const edited = JSON.stringify({ messages: ["a", "x", "c", "d", "e"].map((content) => ({ role: "user", content })) });
-  await fetch(provider, { method: "POST", body: edited });
-  assert.deepEqual(requests, [[0, 1], [1, 1], [2, 1], [0, 3], [3, 1], [0, 5]]);
+  };
+  for (let n = 1; n <= 5; n++) await send(n);
+  contents[0] = "edited";
+  await send(5);
+  assert.deepEqual(requests, [[0, 1], [1, 1], [2, 1], [0, 3], [3, 1], [0, 5], [0, 5]]);
 });

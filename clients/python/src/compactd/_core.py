@@ -22,6 +22,7 @@ CUT = "client_cut"
 FAILURES = 3  # in a row, after which no worker is requested
 REFUSED_WAIT = 6.0  # a worker decides for five
 MOST_WAIT = 8.0  # that a worker accepts
+LARGE = 256 << 10  # characters of a message, whose media a worker may have by their hash alone
 
 
 @dataclass(frozen=True)
@@ -169,7 +170,7 @@ class Core:
         return None if same or synced.code else again
 
     def _ask(self, history: History, members: dict[str, str], seconds: float, last: Synced | None = None) -> Ask | None:
-        """Return a request, None for nothing. A worker has the messages of the last answer already."""
+        """Return a request, None for nothing. A worker has the messages of its last answer."""
         if not self._circuit.allows():
             return None
         of = {
@@ -186,7 +187,7 @@ class Core:
             body = _object({**of, **prefix, "messages": f"[{messages}]"})
             return Ask(url, self._headers, body.encode(), seconds, whole)
 
-        if last is None or last.known == 0:
+        if last is None or last.known == 0 or any(len(m.text) > LARGE for m in history.messages[: last.known]):
             return ask(0, {}, None)
         prefix = {"prefix": json.dumps({"count": last.known, "hash": last.hash})}
         return ask(last.known, prefix, lambda: ask(0, {}, None))
