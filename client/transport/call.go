@@ -134,18 +134,26 @@ func (c *call) with(f *client.Fitted[json.RawMessage]) []byte {
 	return bytes.Join([][]byte{c.body[:c.from], {'['}, array, {']'}, c.body[c.to:]}, nil)
 }
 
-// send sends the request with a body. Of the encodings that it accepts remain those that can be
-// read here.
+// narrow leaves of the encodings that the request accepts those that can be read here.
+func (c *call) narrow() {
+	encodings := strings.Join(c.request.Header.Values("Accept-Encoding"), ",")
+	if encodings == "" {
+		return
+	}
+	c.request = c.request.Clone(c.request.Context())
+	if strings.Contains(encodings, "gzip") {
+		c.request.Header.Set("Accept-Encoding", "gzip")
+	} else {
+		c.request.Header.Set("Accept-Encoding", "identity")
+	}
+}
+
+// send sends the request with a body.
 func (c *call) send(base http.RoundTripper, body []byte) (*http.Response, error) {
-	r := c.request.Clone(c.request.Context())
+	r := c.request.WithContext(c.request.Context()) // a copy
 	if c.rest != nil {
 		r.Body = whole{io.MultiReader(bytes.NewReader(body), c.rest), c.rest}
 		return base.RoundTrip(r)
-	}
-	if encodings := strings.Join(r.Header.Values("Accept-Encoding"), ","); strings.Contains(encodings, "gzip") {
-		r.Header.Set("Accept-Encoding", "gzip")
-	} else if encodings != "" {
-		r.Header.Set("Accept-Encoding", "identity")
 	}
 	r.ContentLength = int64(len(body))
 	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }

@@ -114,12 +114,16 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := context.Cause(r.Context()); err != nil {
 		return nil, err
 	}
-	if t.Audit {
+	switch {
+	case t.Audit:
 		return c.send(base, c.body)
+	case api.counts:
+		return c.send(base, c.with(sent))
 	}
+	c.narrow()
 	response, err := c.send(base, c.with(sent))
-	if err != nil || api.counts {
-		return response, err
+	if err != nil {
+		return nil, err
 	}
 	first := inspect(response)
 	again, ok := sent.Refused(r.Context(), first.refused(), first.status)

@@ -124,3 +124,27 @@ func TestConcurrent(t *testing.T) {
 		t.Errorf("%d requests", n)
 	}
 }
+
+// A request without a session accepts the encodings of its caller, as its response is not read.
+func TestEncodings(t *testing.T) {
+	accepted := make(chan string, 2)
+	provider := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { accepted <- r.Header.Get("Accept-Encoding") }))
+	defer provider.Close()
+	to := newTransport(client.FitterConfig{Worker: newFakeWorker()})
+	for _, want := range []string{"gzip", "br, gzip"} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, provider.URL+"/v1/chat/completions", strings.NewReader(hi))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Accept-Encoding", "br, gzip")
+		answer, err := to.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = answer.Body.Close()
+		if got := <-accepted; got != want || r.Header.Get("Accept-Encoding") != "br, gzip" {
+			t.Errorf("session %q: the provider may send %q, want %q", to.Session, got, want)
+		}
+		to.Session = ""
+	}
+}
