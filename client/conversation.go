@@ -92,15 +92,21 @@ func (f *Fitted[M]) Refused(ctx context.Context, refusal any, status int) (*Fitt
 }
 
 // Used takes what the provider counted for the call, a value that marshals to its shape.
-func (f *Fitted[M]) Used(usage any) {
-	if f.sent.record == nil {
-		return
-	}
-	counts, err := encode(usage)
-	if err != nil {
-		f.failed(err)
-	} else if counts != nil {
-		f.of.Fitter.memory.count(f.sent.record, counts)
+func (f *Fitted[M]) Used(usage any) { f.Counter()(usage) }
+
+// Counter returns Used, for an answer that goes on for long: it keeps no message.
+func (f *Fitted[M]) Counter() func(usage any) {
+	fitter, session, of := f.of.Fitter, f.of.Session, f.sent.record
+	return func(usage any) {
+		if of == nil {
+			return
+		}
+		counts, err := encode(usage)
+		if err != nil {
+			fitter.failed(session, err)
+		} else if counts != nil {
+			fitter.memory.count(of, counts)
+		}
 	}
 }
 
@@ -130,8 +136,12 @@ func (f *Fitted[M]) with(sent fitting) *Fitted[M] {
 
 // failed reports a message that could not be converted: the caller's own are sent.
 func (f *Fitted[M]) failed(err error) *Fitted[M] {
-	f.of.Fitter.report(f.of.Session, Note{Code: CodeCodec, Message: err.Error(), Hint: "Correct the codec of the conversation."})
+	f.of.Fitter.failed(f.of.Session, err)
 	return f
+}
+
+func (f *Fitter) failed(session string, err error) {
+	f.report(session, Note{Code: CodeCodec, Message: err.Error(), Hint: "Correct the codec of the conversation."})
 }
 
 func (c *Conversation[M]) encode(m M) (message raw, err error) {

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 
 	"compactd/client"
 	"compactd/internal/events"
@@ -148,17 +150,52 @@ func (c *call) narrow() {
 	}
 }
 
-// send sends the request with a body.
+// send sends the request with a body, which is kept until the answer begins.
 func (c *call) send(base http.RoundTripper, body []byte) (*http.Response, error) {
 	r := c.request.WithContext(c.request.Context()) // a copy
 	if c.rest != nil {
 		r.Body = whole{io.MultiReader(bytes.NewReader(body), c.rest), c.rest}
 		return base.RoundTrip(r)
 	}
-	r.ContentLength = int64(len(body))
-	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
-	r.Body, _ = r.GetBody()
+	p := &payload{data: body}
+	r.ContentLength, r.GetBody = int64(len(body)), p.open
+	r.Body, _ = p.open()
+	defer p.drop()
 	return base.RoundTrip(r)
+}
+
+// payload is a body until it is dropped. A stream may go on for hours, and its request with it.
+type payload struct {
+	mu   sync.Mutex // guards data
+	data []byte
+}
+
+var errAnswered = errors.New("the request was answered")
+
+func (p *payload) open() (io.ReadCloser, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.data == nil {
+		return nil, errAnswered
+	}
+	return io.NopCloser(&forgetful{bytes.NewReader(p.data)}), nil
+}
+
+func (p *payload) drop() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.data = nil
+}
+
+// forgetful is a reader that has nothing at its end.
+type forgetful struct{ of *bytes.Reader }
+
+func (f *forgetful) Read(b []byte) (int, error) {
+	n, err := f.of.Read(b)
+	if f.of.Len() == 0 {
+		f.of = bytes.NewReader(nil)
+	}
+	return n, err
 }
 
 // whole is a body that was read in part.

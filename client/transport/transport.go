@@ -128,7 +128,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	first := inspect(response)
 	again, ok := sent.Refused(r.Context(), first.refused(), first.status)
 	if !ok {
-		first.watch(sent.Used)
+		first.watch(sent.Counter())
 		return response, nil
 	}
 	_ = first.Close()
@@ -136,7 +136,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	report.Refused = true
 	response, err = c.send(base, c.with(again))
 	if err == nil {
-		inspect(response).watch(again.Used)
+		inspect(response).watch(again.Counter())
 	}
 	return response, err
 }

@@ -109,18 +109,16 @@ func New(c Config) (*Gateway, error) {
 
 // ServeHTTP passes a request on.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	name, path := g.route(r)
+	name, at := g.route(r)
 	if name == "" {
 		names := strings.Join(slices.Sorted(maps.Keys(g.config.Upstreams)), ", ")
 		refuse(w, http.StatusNotFound, "no upstream for "+r.URL.Path+": set the base URL to this one with the path of the provider's, or with /to/NAME before it; the names are "+names)
 		return
 	}
-	u := *r.URL
-	u.Path, u.RawPath = path, ""
 	of := &request{upstream: g.config.Upstreams[name], began: time.Now()}
 	ctx := context.WithValue(r.Context(), requestKey{}, of)
 	r = r.WithContext(transport.WithReport(ctx, &of.report))
-	r.URL = &u
+	r.URL = at
 	g.proxy.ServeHTTP(w, r)
 }
 
@@ -138,27 +136,30 @@ func requestOf(r *http.Request) *request {
 	return of
 }
 
-// route returns the name of the upstream of a request, "" for none, and the path there.
-func (g *Gateway) route(r *http.Request) (name, path string) {
+// route returns the name of the upstream of a request, "" for none, and the URL there without a host.
+func (g *Gateway) route(r *http.Request) (name string, at *url.URL) {
 	if named, ok := strings.CutPrefix(r.URL.Path, "/to/"); ok {
-		first, rest, _ := strings.Cut(named, "/")
-		if _, ok := g.config.Upstreams[first]; ok {
-			return first, "/" + rest
+		name, _, _ = strings.Cut(named, "/")
+		if _, ok := g.config.Upstreams[name]; !ok {
+			return "", nil
 		}
-		return "", ""
+		u := *r.URL
+		u.Path, u.RawPath = strings.TrimPrefix(u.Path, "/to/"+name), strings.TrimPrefix(u.RawPath, "/to/"+name)
+		return name, &u
 	}
 	name = "openai"
 	if r.Header.Get("Anthropic-Version") != "" || strings.HasSuffix(r.URL.Path, "/messages") || strings.HasSuffix(r.URL.Path, "/count_tokens") {
 		name = "anthropic"
 	}
-	if _, ok := g.config.Upstreams[name]; ok {
-		return name, r.URL.Path
+	if _, ok := g.config.Upstreams[name]; !ok {
+		return "", nil
 	}
-	return "", ""
+	return name, r.URL
 }
 
 func (g *Gateway) rewrite(r *httputil.ProxyRequest) {
 	r.SetURL(requestOf(r.In).upstream)
+	r.Out.URL.RawQuery = r.In.URL.RawQuery // as it came, also where Go cannot parse it
 }
 
 // report adds headers with what was done.

@@ -316,6 +316,33 @@ func TestPasses(t *testing.T) {
 	}
 }
 
+// The path and the query of a request are sent as they came.
+func TestPaths(t *testing.T) {
+	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.RequestURI) }))
+	defer provider.Close()
+	at := newGateway(t, provider.URL, gateway.Config{Worker: &recorder{}})
+	for path, want := range map[string]string{
+		"/v1/models/org%2Fname":           "/v1/models/org%2Fname",
+		"/v1/models?a=1;b=%zz&c":          "/v1/models?a=1;b=%zz&c",
+		"/to/openai/v1/files/a%2Fb?x=%20": "/v1/files/a%2Fb?x=%20",
+		"/to/openai/v1//x/":               "/v1//x/",
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, at, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.URL.Opaque = strings.TrimPrefix(at, "http:") + path
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(answer.Body)
+		if _ = answer.Body.Close(); err != nil || string(got) != want {
+			t.Errorf("%s: %q, %v", path, got, err)
+		}
+	}
+}
+
 // What no upstream answers is an error in the form of providers.
 func TestUpstreamIsAway(t *testing.T) {
 	gone := httptest.NewServer(nil)
