@@ -53,7 +53,7 @@ func TestPythonPackage(t *testing.T) {
 	}
 }
 
-// needed reports whether -need names an agent, or httpx.
+// needed reports whether -need names an agent, httpx, or what is measured on a quiet machine alone.
 func needed(name string) bool { return slices.Contains(strings.Split(*need, ","), name) }
 
 // build builds the package twice, the second time from its source distribution.

@@ -136,6 +136,38 @@ func TestCompacts(t *testing.T) {
 	}
 }
 
+// Gateways behind a balancer serve one conversation in turn, and its calls begin with the same bytes
+// until a compaction.
+func TestReplicas(t *testing.T) {
+	model, calls := newModel(t)
+	config := gateway.Config{Worker: agenttest.HTTP(t), Model: client.Model{ContextWindow: window, MaxOutputTokens: 256}}
+	replicas := []string{newGateway(t, model, config), newGateway(t, model, config)}
+	agent := &chat{t: t}
+	var generations []string
+	for i := range 30 {
+		agent.at = replicas[i%2]
+		generations = append(generations, agent.ask(fmt.Sprintf("And number %d?", i)).Get("X-Compactd-Generation"))
+	}
+	all, kept := calls(), 0
+	for i, c := range all {
+		if c.TooLong || len(c.Refused) > 0 {
+			t.Errorf("call %d: %d tokens, %v", c.Number, c.Tokens, c.Refused)
+		}
+		if i == 0 || generations[i] != generations[i-1] {
+			continue
+		}
+		kept++
+		for k, m := range all[i-1].Messages {
+			if !bytes.Equal(m, c.Messages[k]) {
+				t.Errorf("call %d has another message %d: %s, before %s", c.Number, k, c.Messages[k], m)
+			}
+		}
+	}
+	if kept < 10 || generations[29] == "0" || generations[29] == "" {
+		t.Errorf("generations %v", generations)
+	}
+}
+
 // An audit changes nothing, and reports the tokens that would be saved.
 func TestAudit(t *testing.T) {
 	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
