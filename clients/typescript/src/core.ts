@@ -68,12 +68,12 @@ export class Core {
 
   /** What of a history to send. */
   async fit(h: History, signal?: AbortSignal | null): Promise<Attempt> {
-    const last = this.#memory.find(h);
+    const { last, digest } = this.#memory.find(h);
     const usage = last?.usage && { ...last.usage, view: last.sync.view, count: last.count };
     delete last?.usage; // it is sent once
     const waitMs = Math.min(Math.floor(this.#waitMs * 0.75), mostWaitMs); // so that a late answer comes before the call is given up
     const synced = await this.#ask(h, this.#waitMs, { usage, wait_ms: waitMs }, signal, last);
-    return synced ? this.#answered(h, last, synced) : this.#without(h, last);
+    return synced ? this.#answered(h, digest, last, synced) : this.#without(h, last);
   }
 
   /** What to send after a refusal; undefined where it would be refused again. */
@@ -82,7 +82,7 @@ export class Core {
     const refused = { view: sent.answer.sync.view, status: status || undefined, error: errorOf(text) };
     const synced = await this.#ask(h, refusedWaitMs, { refused }, signal);
     if (!synced) return undefined;
-    const again = this.#answered(h, sent.answer, synced);
+    const again = this.#answered(h, sent.answer.digest, sent.answer, synced);
     const texts = ({ pieces }: Attempt) => pieces.map((p) => p.text).join();
     return synced.sync.code || texts(again) === texts(sent) ? undefined : again;
   }
@@ -111,12 +111,12 @@ export class Core {
     }
   }
 
-  #answered(h: History, last: Answer | undefined, { sync, made }: Synced): Attempt {
+  #answered(h: History, digest: string, last: Answer | undefined, { sync, made }: Synced): Attempt {
     const warnings = sync.warnings ?? [];
     this.#problems = this.#problems.filter(({ session, code }) => session && (session !== h.session || warnings.some((w) => w.code === code)));
     for (const warning of warnings) this.report(h.session, warning);
     if ((sync.generation ?? 0) > (last?.sync.generation ?? 0)) ignoreErrors(() => this.#options.onCompacted?.(h.session, sync));
-    const answer = this.#memory.put(h, last, sync, made);
+    const answer = this.#memory.put(h, digest, last, sync, made);
     const attempt = attemptOf(h, answer);
     answer.bytes = sizeOf(h, attempt.pieces);
     return { ...attempt, answer };

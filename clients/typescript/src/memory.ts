@@ -20,19 +20,18 @@ export interface Answer {
 export class Memory {
   #answers: Answer[] = [];
 
-  /** The answer about the longest history that this one begins with. */
-  find(h: History): Answer | undefined {
-    const own = this.#answers.filter((a) => a.session === h.session && a.format === h.format && a.count <= h.messages.length);
+  /** The answer about the longest history that this one begins with, and the digest of this one. */
+  find(h: History): { last?: Answer; digest: string } {
+    const { length } = h.messages;
+    const own = this.#answers.filter((a) => a.session === h.session && a.format === h.format && a.count <= length);
     own.sort((a, b) => a.count - b.count); // of equal ones the newest stays last
-    const known = digests(h, own.map((a) => a.count));
-    return own.findLast((a) => known.get(a.count) === a.digest);
+    const known = digests(h, [...own.map((a) => a.count), length]);
+    return { last: own.findLast((a) => known.get(a.count) === a.digest), digest: known.get(length)! };
   }
 
-  /** Remembers an answer in the place of the one before it. */
-  put(h: History, last: Answer | undefined, sync: SyncResponse, made: Answer["made"]): Answer {
-    const count = h.messages.length;
-    const digest = digests(h, [count]).get(count)!;
-    const answer = { session: h.session, format: h.format, count, digest, setup: setupOf(h), sync, made, bytes: 0 };
+  /** Remembers an answer about a history with some digest in the place of the one before it. */
+  put(h: History, digest: string, last: Answer | undefined, sync: SyncResponse, made: Answer["made"]): Answer {
+    const answer = { session: h.session, format: h.format, count: h.messages.length, digest, setup: setupOf(h), sync, made, bytes: 0 };
     this.#answers = [...this.#answers.filter((other) => other !== last), answer].slice(-remembered);
     return answer;
   }
