@@ -1,8 +1,10 @@
 package clients
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -86,6 +88,11 @@ func absent(t *testing.T, worker string) string {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
 		}
+		data, err := io.ReadAll(r.Body) // an answer that comes before its end is read would be cut
+		if err != nil {
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(data))
 		proxy.ServeHTTP(w, r)
 	}))
 	t.Cleanup(server.Close)

@@ -1,18 +1,12 @@
 package clients
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"compactd/examples/agenttest"
@@ -109,7 +103,7 @@ func TestPythonLoops(t *testing.T) {
 				r.agent, r.worker = agent, "http://"+at
 				switch name {
 				case "away":
-					r.worker = pythonOutage(t, r.worker)
+					r.worker = absent(t, r.worker)
 				case "killed":
 					r.worker, r.at = restarted(t)
 				}
@@ -124,30 +118,7 @@ func TestPythonLoops(t *testing.T) {
 	}
 }
 
-// pythonOutage is a worker that does not answer the requests 20 to 40.
-func pythonOutage(t *testing.T, worker string) string {
-	t.Helper()
-	at, err := url.Parse(worker)
-	must(t, err)
-	var requests atomic.Int64
-	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(at) }}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if n := requests.Add(1); n >= 20 && n < 40 {
-			w.WriteHeader(http.StatusServiceUnavailable)
-			return
-		}
-		data, err := io.ReadAll(r.Body) // an answer that comes before its end is read would be cut
-		if err != nil {
-			return
-		}
-		r.Body = io.NopCloser(bytes.NewReader(data))
-		proxy.ServeHTTP(w, r)
-	}))
-	t.Cleanup(server.Close)
-	return server.URL
-}
-
-// The same in a fleet of three workers: these are killed one after the other, the last of them is
+// The same in a fleet of three: the workers are killed one after the other, and the last of them is
 // the agent's own and comes back.
 func TestPythonFleet(t *testing.T) {
 	t.Parallel()
