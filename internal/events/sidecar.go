@@ -12,10 +12,13 @@ const SessionHeader = "X-Headroom-Session-Id"
 
 // CompressRequest is a history that a gateway is about to send to a model.
 type CompressRequest struct {
-	V        int            `json:"v,omitzero"`
-	Model    string         `json:"model,omitzero"` // its name, perhaps as PROVIDER/NAME
-	Messages []Raw          `json:"messages"`       // the whole history
-	Config   CompressConfig `json:"config,omitzero"`
+	V        int    `json:"v,omitzero"`
+	Model    string `json:"model,omitzero"` // its name, perhaps as PROVIDER/NAME
+	Messages []Raw  `json:"messages"`       // the whole history
+	// TokenBudget overrides the window of the model, in tokens; 0 is its own.
+	TokenBudget int64          `json:"token_budget,omitzero"`
+	Config      CompressConfig `json:"config,omitzero"`
+	Native      Format         `json:"-"` // of messages that show none; "" is OpenAI
 }
 
 // CompressConfig are the options of a request to compress.
@@ -39,10 +42,11 @@ type CompressResponse struct {
 	TokensBefore int64         `json:"tokens_before"` // estimates
 	TokensAfter  int64         `json:"tokens_after"`
 	TokensSaved  int64         `json:"tokens_saved"`
-	Ratio        float64       `json:"compression_ratio"` // after by before
-	Hashes       []string      `json:"ccr_hashes"`        // in messages that compactd made
-	Session      string        `json:"session,omitzero"`  // its name; "" where the history belongs to none
-	View         string        `json:"view,omitzero"`     // names what is sent, for usage; "" for what frozen messages keep from being a view
+	Ratio        float64       `json:"compression_ratio"`  // after by before
+	Transforms   []string      `json:"transforms_applied"` // names the generation; empty where the messages are as they came
+	Hashes       []string      `json:"ccr_hashes"`         // in messages that compactd made
+	Session      string        `json:"session,omitzero"`   // its name; "" where the history belongs to none
+	View         string        `json:"view,omitzero"`      // names what is sent, for usage; "" for what frozen messages keep from being a view
 	Generation   int64         `json:"generation"`
 	Warnings     []SyncWarning `json:"warnings,omitzero"`
 	Code         Code          `json:"code,omitzero"` // why the messages are as they came
@@ -81,7 +85,7 @@ func DecodeCompressRequest(data []byte) (*CompressRequest, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &CompressRequest{V: Version, Model: env.text("model"), Messages: env.messages()}
+	r := &CompressRequest{V: Version, Model: env.text("model"), Messages: env.messages(), TokenBudget: env.count("token_budget", 0, MaxTokens)}
 	ms, _ := env.object("config")
 	for _, f := range ms {
 		if f.Value.Kind() == 'n' {
@@ -138,14 +142,14 @@ func (e *envelope) messages() []Raw {
 }
 
 // FormatOf is the dialect of messages that name none: of the first that is recognised, else
-// that of OpenAI's chat completions, which gateways convert to.
-func FormatOf(messages []Raw) Format {
+// native, else that of OpenAI's chat completions, which gateways convert to.
+func FormatOf(messages []Raw, native Format) Format {
 	for _, m := range messages {
 		if k := OpenAI.kinOf(m); k != nil && k.advice == "" && k.format.Known() {
 			return k.format
 		}
 	}
-	return OpenAI
+	return cmp.Or(native, OpenAI)
 }
 
 // ModelOf is the model of a name as gateways have them, perhaps as PROVIDER/NAME; nil for "".

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"compactd/internal/events"
+	"compactd/internal/events/models"
 	"compactd/internal/worker/limit"
 	"compactd/internal/worker/query"
 )
@@ -47,7 +48,18 @@ func (e *Edge) compress(w http.ResponseWriter, r *http.Request) error {
 	if in.Config.Mode == "" && strings.HasPrefix(strings.ToLower(r.UserAgent()), litellm) {
 		in.Config.Mode = events.ModeRetrieve
 	}
+	in.Native = nativeOf(r, in.Model)
 	return answer(r.Context(), w, e.sidecar.Compress(r.Context(), tenant, in))
+}
+
+// nativeOf is the dialect of messages that show none, "" for the usual one: agentgateway sends
+// those of the provider, and may forward the provider's headers.
+func nativeOf(r *http.Request, model string) events.Format {
+	agentgateway := r.Header.Get("X-Agw-Compression-Version") != ""
+	if r.Header.Get("Anthropic-Version") != "" || agentgateway && models.Maker(model) == "anthropic" {
+		return events.Anthropic
+	}
+	return ""
 }
 
 // usage keeps what a provider counted until the next request of the session.

@@ -54,11 +54,11 @@ func New(c Config) (*Sidecar, error) {
 
 // Compress answers what of a history to send. It does not fail: see [events.CompressResponse].
 func (s *Sidecar) Compress(ctx context.Context, tenant string, in *events.CompressRequest) *events.CompressResponse {
-	out := &events.CompressResponse{V: events.Version, Messages: in.Messages, Hashes: []string{}}
+	out := &events.CompressResponse{V: events.Version, Messages: in.Messages, Transforms: []string{}, Hashes: []string{}}
 	if out.Messages == nil {
 		out.Messages = []events.Raw{}
 	}
-	h, err := read(events.FormatOf(in.Messages), scopeOf(in), in.Messages)
+	h, err := read(events.FormatOf(in.Messages, in.Native), scopeOf(in), in.Messages)
 	if err == nil {
 		out.TokensBefore = h.tokens(in.Messages)
 		out.TokensAfter = out.TokensBefore
@@ -119,6 +119,7 @@ func (s *Sidecar) compress(ctx context.Context, tenant string, in *events.Compre
 	}
 	out.Messages = syncing.Apply(in.Messages, answer.Parts)
 	out.TokensAfter = h.tokens(out.Messages)
+	out.Transforms = []string{fmt.Sprintf("compactd:generation:%d", answer.Generation)}
 	out.Hashes = hashesOf(answer.Parts)
 	s.rememberView(ctx, tenant, session, in, h.format, out.Messages)
 	return nil
@@ -156,7 +157,7 @@ func (s *Sidecar) sync(ctx context.Context, tenant, session string, in *events.C
 	a := events.Address{Tenant: tenant, Session: session}
 	wait := decideWait.Milliseconds()
 	request := &events.SyncRequest{
-		V: events.Version, Tenant: tenant, Session: session, Model: events.ModelOf(in.Model), Format: h.format, Messages: in.Messages,
+		V: events.Version, Tenant: tenant, Session: session, Model: modelOf(in), Format: h.format, Messages: in.Messages,
 		Policy: policyOf(in), OnDivergence: events.DivergeRefuse, WaitMS: &wait, Frozen: in.Config.Frozen, Usage: s.usage(ctx, a),
 	}
 	until := time.Now().Add(takeOver)
@@ -176,6 +177,15 @@ func (s *Sidecar) sync(ctx context.Context, tenant, session string, in *events.C
 		}
 	}
 	return answer, err
+}
+
+// modelOf is the model of a request, with the window that the request sets.
+func modelOf(in *events.CompressRequest) *events.Model {
+	m := events.ModelOf(in.Model)
+	if m != nil {
+		m.ContextWindow = in.TokenBudget
+	}
+	return m
 }
 
 // policyOf is what a session needs whose model looks originals up.

@@ -1,6 +1,6 @@
 // Package sidecar answers gateways that have histories compressed before they call a model: the
-// contract of LiteLLM, Portkey and Kong. It is a caller of sync with what that contract lacks:
-// the session.
+// contract of LiteLLM, agentgateway, Portkey and Kong. It is a caller of sync with what that
+// contract lacks: the session.
 //
 //	s, err := sidecar.New(sidecar.Config{Conn: nc, Sync: …})
 //	out := s.Compress(ctx, "acme", request)

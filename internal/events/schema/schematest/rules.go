@@ -212,6 +212,7 @@ var (
 	compressRules = with(envelope, rules{
 		"": required("messages"), "model": text(maxName), "messages[]": objects, "config": types("object"),
 		"config.session_id": text(maxName), "config.mode": text(maxName), "config.frozen_message_count": between(0, events.MaxNumber),
+		"token_budget": between(0, events.MaxTokens),
 	})
 	usageRules = with(envelope, rules{
 		"": required("view", "usage"), "session": both(text(maxName), described("absent is the one of the header X-Headroom-Session-Id")),
