@@ -17,7 +17,7 @@ import (
 	"compactd/internal/events/validate"
 )
 
-// caller is what a gateway sends, read from its own source: testdata/gateways/*.json.
+// caller is what a gateway sends, by its source or manual: testdata/gateways/*.json.
 type caller struct {
 	Source  string
 	Headers map[string]string
