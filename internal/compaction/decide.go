@@ -439,6 +439,7 @@ func (l *Ledger) plan(total Tokens, m stage.Means) budgeted {
 		m.Enough = max(m.Target, l.availableFor(l.thresholds().Trigger-1))
 		m.WholeEnough = max(m.Whole, l.available(l.thresholds().Trigger-1, true))
 	}
+	m.Least = l.least(total)
 	if !g.policy.Summarize.Enabled { // switched off since it was requested
 		m.Summary = nil
 	}
@@ -447,6 +448,18 @@ func (l *Ledger) plan(total Tokens, m stage.Means) budgeted {
 		out.target = m.Whole
 	}
 	return out
+}
+
+// leastShare is the share of what the history can take that a choice leaves of it.
+const leastShare PPM = 250_000
+
+// least is how much of the history a choice leaves, as we estimate it: the target, or leastShare
+// if that is less. What a provider counts beside the messages may put the target out of reach,
+// and to clear all of them would not bring it nearer by much.
+func (l *Ledger) least(total Tokens) Tokens {
+	fixed := l.fixed(l.prompt())
+	room := min(total-fixed, leastShare.Share(l.thresholds().Available-fixed))
+	return measure.FloorDiv(room*measure.Million, Tokens(l.usage.ratio())) + l.leading()
 }
 
 // emitPlan emits a compaction by a plan, and brings l to the state after it.

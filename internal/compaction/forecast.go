@@ -18,7 +18,7 @@ const (
 	growthSteps = 32
 	// burstFactor is how much faster than the fastest of them it takes the next for: a
 	// few turns do not show the worst.
-	burstFactor = 2
+	burstFactor = 3
 	// enoughUnused is after how many compactions that did without a prepared summary no
 	// other is prepared beside it: cheap stages are enough.
 	enoughUnused = 2

@@ -75,7 +75,7 @@ type jobSpec struct {
 func (d *decision) planJob(l *Ledger, lane events.Lane) *events.Job {
 	g := &l.cache
 	available := l.thresholds().Available
-	w := jobSpec{lane: lane, ceiling: g.policy.Summarize.Ceiling(available), least: retryShare.Share(available)}
+	w := jobSpec{lane: lane, ceiling: g.policy.Ceiling(available), least: retryShare.Share(available)}
 	w.recent = l.availableFor(l.thresholds().Target) - w.ceiling
 	if lane == events.LaneBackground { // the history grows until the trigger
 		w.recent -= max(l.thresholds().Trigger-Tokens(l.Budget().EstimatedInput), 0)

@@ -247,10 +247,25 @@ func (l *Ledger) thresholdsOf(p measure.Prompt) policy.Thresholds {
 	return g.policy.ThresholdsBelow(g.window, g.reserve, l.fixed(p), g.dearer)
 }
 
-// fixed is what of a prompt no compaction reduces: system prompt and tools, and of what providers
+// fixed is what of a prompt no compaction reduces: system prompt, leading system messages and tools, and of what providers
 // counted beyond our estimate the part that belongs to no content.
 func (l *Ledger) fixed(p measure.Prompt) Tokens {
-	return l.usage.scaled(p.System+p.Tools) + l.usage.Fixed
+	return l.usage.scaled(p.System+p.Tools+l.leading()) + l.usage.Fixed
+}
+
+// mostLeading bounds the entries that count as leading: a turn must not cost what is in view.
+const mostLeading = 64
+
+// leading is what the leading system messages cost.
+func (l *Ledger) leading() (sum Tokens) {
+	for i := range min(l.entries.n, mostLeading) {
+		e := l.entries.at(i)
+		if e.Role != measure.RoleSystem {
+			break
+		}
+		sum += l.cache.rate.Entry(e)
+	}
+	return sum
 }
 
 // recount sums up what is visible.

@@ -66,7 +66,8 @@
 //     further name the policy is the default preset, with /claude or /neurolink that
 //     preset. The embedded summarizer answers before the next turn.
 //   - _cut is the newest messages cut to the same number of tokens, counted by o200k. The
-//     oldest of them is cut, not left out. _missed_over_cut divides the misses of the
+//     oldest of them is cut, not left out. _cut_below_system is the same beside the system
+//     messages that a session begins with, which an agent that cuts keeps. _missed_over_cut divides the misses of the
 //     policy by those of the cut.
 //   - A history of more tokens than its target counts as one that has nothing. An
 //     identifier that a fifth of the sessions contain, two at least, does not count.

@@ -142,13 +142,14 @@ type session struct {
 	tokens      int64          // of all views
 	calls       int64          // turns after a compaction
 	kept, cut   [2]facts.Share // identifiers, lines
+	below       [2]facts.Share // of the newest messages below the leading system messages
 	failures    []error        // of summaries
 }
 
 func (s *session) add(o *session) {
 	s.views, s.over, s.tokens, s.calls = s.views+o.views, s.over+o.over, s.tokens+o.tokens, s.calls+o.calls
 	for i := range s.kept {
-		s.kept[i], s.cut[i] = s.kept[i].Plus(o.kept[i]), s.cut[i].Plus(o.cut[i])
+		s.kept[i], s.cut[i], s.below[i] = s.kept[i].Plus(o.kept[i]), s.cut[i].Plus(o.cut[i]), s.below[i].Plus(o.below[i])
 	}
 }
 
@@ -175,7 +176,8 @@ type view struct {
 	turns int // in the log by then
 	text  string
 	size  int64
-	over  bool // above its target
+	fixed int64 // of it, leading system messages
+	over  bool  // above its target
 }
 
 // session plays a session, has each summary answered before the next turn, and looks up what
@@ -193,15 +195,16 @@ func (e *needing) session(ctx context.Context, r *recording, policy compaction.P
 			stop = views[i+1].turns
 		}
 		want := s.After(v.turns, stop, e.common)
-		has, baseline := want.In(v.text), want.In(e.sizes.newest(r, v.turns, v.size))
+		has, baseline, below := want.In(v.text), want.In(e.sizes.newest(r, v.turns, v.size)), want.In(e.sizes.newest(r, v.turns, v.size-v.fixed))
 		n.tokens, n.calls = n.tokens+v.size, n.calls+int64(stop-v.turns)
 		if n.views++; v.over {
 			n.over++
 			has = needs.Kept{}
 		}
-		for k, x := range [2][3]int{{has.Idents, baseline.Idents, len(want.Idents)}, {has.Lines, baseline.Lines, len(want.Lines)}} {
-			n.kept[k] = n.kept[k].Plus(facts.Share{Kept: x[0], All: x[2]})
-			n.cut[k] = n.cut[k].Plus(facts.Share{Kept: x[1], All: x[2]})
+		for k, all := range [2]int{len(want.Idents), len(want.Lines)} {
+			n.kept[k] = n.kept[k].Plus(facts.Share{Kept: [2]int{has.Idents, has.Lines}[k], All: all})
+			n.cut[k] = n.cut[k].Plus(facts.Share{Kept: [2]int{baseline.Idents, baseline.Lines}[k], All: all})
+			n.below[k] = n.below[k].Plus(facts.Share{Kept: [2]int{below.Idents, below.Lines}[k], All: all})
 		}
 	}
 	return n, nil
@@ -233,7 +236,7 @@ func (e *needing) play(ctx context.Context, n *session, policy compaction.Policy
 			for i := b.Through.Turn; i < int64(turns); i++ {
 				history = append(history, r.turns[i].messages...)
 			}
-			v := view{turns: turns, text: needs.Text(history), size: e.sizes.of(history)}
+			v := view{turns: turns, text: needs.Text(history), size: e.sizes.of(history), fixed: e.sizes.of(leading(history))}
 			v.over = v.size > b.TargetTokens
 			if k := len(views); k > 0 && views[k-1].turns == turns {
 				views = views[:k-1] // another one before the agent's next call
@@ -261,6 +264,16 @@ func (e *needing) play(ctx context.Context, n *session, policy compaction.Policy
 	return views, nil
 }
 
+// leading are the system messages that a history begins with.
+func leading(history []events.Message) []events.Message {
+	for i := range history {
+		if history[i].Role != events.RoleSystem {
+			return history[:i]
+		}
+	}
+	return history
+}
+
 // failureOf is what the worker publishes when a job has no summary.
 func failureOf(j *events.Job) *events.Summary {
 	return &events.Summary{Header: events.Header{V: events.Version, ID: "summary-" + j.ID}, Job: j.ID, Failure: "no summary"}
@@ -279,6 +292,7 @@ func (n *needed) print(p printer, suffix string, goals [3]goal) {
 		}
 		p.line(what+suffix, all.kept[i].Ratio(), goals[i], fmt.Sprintf("%s; %s; %d compactions of %d tokens in the mean, %d above their target", all.kept[i], &each, all.views, all.tokens/int64(max(all.views, 1)), all.over))
 		p.line(what[:len("needed_later")]+"_cut"+suffix, all.cut[i].Ratio(), goal{}, all.cut[i].String())
+		p.line(what[:len("needed_later")]+"_cut_below_system"+suffix, all.below[i].Ratio(), goal{}, all.below[i].String())
 		if ratio, ok := all.missedOverCut(i); ok {
 			p.line(what+"_missed_over_cut"+suffix, ratio, goals[2], "")
 		}

@@ -151,7 +151,7 @@ func (p ToolOutput) validate() error {
 // least worth over its age in turns goes first.
 type Keep struct {
 	Written int64 `json:"written"` // the arguments of a call that changes a file
-	Tools   int64 `json:"tools"`   // results, and the arguments of other calls
+	Tools   int64 `json:"tools"`   // results, twice that where they are of a file, and the arguments of other calls
 	Words   int64 `json:"words"`   // all else
 	// A result that saves more than LargeTokens is worth a LargeFactor-th of that.
 	LargeTokens measure.Tokens `json:"large_tokens"`
@@ -163,6 +163,8 @@ func (p *Keep) Worth(e *measure.Entry) int64 {
 	switch {
 	case e.Kind == measure.KindCall && e.Path != 0 && !e.Flags.Has(measure.FlagRead):
 		return max(p.Written, 1)
+	case e.Kind == measure.KindResult && e.Path != 0: // its lines are edited next
+		return max(2*p.Tools, 1)
 	case e.Kind == measure.KindCall || e.Kind == measure.KindResult:
 		return max(p.Tools, 1)
 	default:
@@ -249,6 +251,18 @@ const leastCeiling measure.Tokens = 2_000
 func (p *Summarize) Ceiling(available measure.Tokens) measure.Tokens {
 	return min(p.CeilingTokens, max(p.CeilingShare.Share(available), min(leastCeiling, available/10)))
 }
+
+// Ceiling is what a summary may cost for a target: that of [Summarize.Ceiling] from wholeTarget of the
+// trigger on, and in proportion less below it, since the newest messages share the room.
+func (p *Policy) Ceiling(available measure.Tokens) measure.Tokens {
+	most := p.Summarize.Ceiling(available)
+	share := min(measure.Million*int64(p.Target)/int64(p.Threshold), wholeTarget)
+	return max(most*measure.Tokens(share)/wholeTarget, min(most, leastCeiling/2))
+}
+
+// wholeTarget is the least target, as a share of the trigger, at which a summary has all that it
+// may cost.
+const wholeTarget = 750_000
 
 // Cache is how far a compaction takes the cache into account that a provider keeps of a
 // history, and that is lost from the first message on that changes.

@@ -86,6 +86,30 @@ func TestTriggers(t *testing.T) {
 	}
 }
 
+// A summary has a smaller part of a smaller target, but never more than its policy allows.
+func TestCeiling(t *testing.T) {
+	for _, c := range []struct {
+		policy          string
+		available, want measure.Tokens
+	}{
+		{`{}`, 136_000, 5_440},
+		{`{"threshold":0.9,"target":0.8}`, 136_000, 5_440},
+		{`{"target":0.3}`, 136_000, 2_720},
+		{`{"target":0.12}`, 136_000, 1_088},
+		{`{"target":0.01}`, 136_000, 1_000},
+		{`{"target":0.01,"summarize":{"ceiling_tokens":500}}`, 136_000, 500},
+		{`{"target":0.3}`, 4_000, 400},
+	} {
+		p, err := policy.Default().With(events.Raw(c.policy))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := p.Ceiling(c.available); got != c.want {
+			t.Errorf("%s of %d: %d tokens, want %d", c.policy, c.available, got, c.want)
+		}
+	}
+}
+
 // What is left is emitted in percent of the way to the trigger (A12), where nothing
 // is compacted of the way to the end of the input.
 func TestPercentLeft(t *testing.T) {

@@ -133,16 +133,17 @@ type use struct {
 	tools   []string       // whose results stay
 }
 
-// protectShare is the share of a target that the newest results may take whatever their burden:
-// where the room is small, others are worth more than the last of them.
-const protectShare measure.PPM = 250_000
+// protectShare times the share that the policy aims for is the part of a target that the newest
+// results may take whatever their burden: where the room is small, others are worth more than the
+// last of them.
+const protectShare measure.PPM = 400_000
 
 // useOf is what a policy chooses by, nil where it does not.
 func useOf(p *policy.Policy, window, target measure.Tokens) *use {
 	if !p.Prune.Enabled || !p.Prune.ToTarget {
 		return nil
 	}
-	protect := min(p.Prune.Scaled(p.Prune.ProtectTokens, window), protectShare.Share(max(target, 0)))
+	protect := min(p.Prune.Scaled(p.Prune.ProtectTokens, window), protectShare.Share(p.Target.Share(max(target, 0))))
 	return &use{target, protect, p.Prune.ProtectedTools}
 }
 
@@ -161,9 +162,9 @@ func (d *Draft) reduce(p *policy.Policy, window measure.Tokens, m *Means) {
 		if d.saves(m.Summary) {
 			return
 		}
-		by.target = min(by.target, m.Whole) // messages leave as a whole
+		by = useOf(p, window, m.chosen())
 		if d.chooseAgain(by) {
-			d.restore(m, &p.Restore)
+			d.restoreBeside(m, p.Restore)
 			return
 		}
 	}
@@ -190,7 +191,7 @@ func (d *Draft) chooseAgain(by *use) bool {
 		return false
 	}
 	from := d.AfterSystem()
-	if _, _, enough := d.choose(from, end, by, d.costs[from], d.pins(from)); !enough {
+	if !d.choose(from, end, by, d.costs[from], d.pins(from)).enough {
 		return false
 	}
 	d.hiding(func() { d.condense(&s, by) })
@@ -223,10 +224,18 @@ func (d *Draft) truncateBehind(target measure.Tokens, fraction measure.PPM) {
 	d.Truncate(target, fraction)
 }
 
+// choice is what stays in view of a history.
+type choice struct {
+	keep    []bool         // entries behind the placeholder
+	cleared []int          // results, oldest first
+	last    int            // of them the least burden, -1 where an exchange is that
+	spare   measure.Tokens // how much more fits
+	enough  bool           // the history is at its target
+}
+
 // choose decides what of the entries from ≤ i < to stays behind a placeholder of so many
-// tokens, and which results are cleared, so that the history is at its target; enough reports
-// whether it is. pins stay.
-func (d *Draft) choose(from, to int, by *use, placeholder measure.Tokens, pins []bool) (keep []bool, cleared []int, enough bool) {
+// tokens, and which results are cleared, so that the history is at its target. pins stay.
+func (d *Draft) choose(from, to int, by *use, placeholder measure.Tokens, pins []bool) choice {
 	ages, of, target := d.ages(), d.exchanged(), by.target-placeholder
 	results, _ := d.prunable(by.protect, by.tools)
 	list := d.clearing(d.removals[:0], results, ages)
@@ -257,6 +266,7 @@ func (d *Draft) choose(from, to int, by *use, placeholder measure.Tokens, pins [
 	}
 	inOrder(list)
 	d.removals = list
+	c := choice{last: -1}
 	for _, r := range list {
 		if total <= target {
 			break
@@ -265,18 +275,27 @@ func (d *Draft) choose(from, to int, by *use, placeholder measure.Tokens, pins [
 		switch {
 		case r.hide:
 			total -= x.cost
-			x.goes = true
+			x.goes, c.last = true, -1
 		case x.stays || !x.goes:
 			total, x.cost = total-r.saved, x.cost-r.saved
-			cleared = append(cleared, r.at)
+			c.cleared, c.last = append(c.cleared, r.at), r.at
 		}
 	}
-	keep = make([]bool, len(d.entries))
+	c.keep = make([]bool, len(d.entries))
 	for i := from; i < to; i++ {
 		x := &all[of[i]]
-		keep[i] = x.stays || !x.goes
+		c.keep[i] = x.stays || !x.goes
 	}
-	cleared = slices.DeleteFunc(cleared, func(i int) bool { return i >= from && i < to && !keep[i] })
-	slices.Sort(cleared)
-	return keep, cleared, total <= target
+	c.cleared = slices.DeleteFunc(c.cleared, func(i int) bool { return i >= from && i < to && !c.keep[i] })
+	slices.Sort(c.cleared)
+	c.spare, c.enough = target-total, total <= target
+	return c
+}
+
+// clearChosen clears the results of a choice; of the last one a part stays.
+func (d *Draft) clearChosen(c *choice) {
+	if c.last >= 0 && d.clearInPart(c.last, c.spare) {
+		c.cleared = slices.DeleteFunc(c.cleared, func(i int) bool { return i == c.last })
+	}
+	d.clear(c.cleared)
 }

@@ -105,6 +105,48 @@ func TestWorth(t *testing.T) {
 	}
 }
 
+// B3: a result of a file stays longer than others of its age.
+func TestFilesStay(t *testing.T) {
+	p := policy.Default()
+	p.Prune.ProtectTokens, p.Prune.MinimumTokens = 0, 0
+	entries := exchangesOf(1000, 1000, 1000, 1000)
+	for i := range entries {
+		if e := &entries[i]; e.Kind == measure.KindResult && e.Turn == 2 {
+			e.Path = 7
+		}
+	}
+	if d := cmp.Diff([]int64{2}, edited(planOf(&p, entries, 800, nil), events.OpClear, events.OpTrim)); d != "" {
+		t.Errorf("cleared (-want +got):\n%s", d)
+	}
+}
+
+// B6: where the target is out of reach, the least stays of what a summary covers, unless a truncation
+// follows.
+func TestLeastStays(t *testing.T) {
+	p := policy.Default()
+	p.Prune.ProtectTokens, p.Prune.MinimumTokens, p.Restore.Enabled = 0, 0, false
+	entries := exchangesOf(1000, 1000, 1000, 1000, 1000, 1000, 1000, 1000)
+	s := &stage.Summary{Seq: 100, To: events.Position{Turn: 8, Index: 1}, Units: 400}
+	h := stage.History{
+		View:   func(out []measure.Entry) []measure.Entry { return append(out, entries...) },
+		Format: events.Anthropic, Rate: measure.NewRate(measure.Profiles[p.Profile], "openai"),
+	}
+	for _, c := range []struct {
+		means       stage.Means
+		least, most measure.Tokens
+	}{
+		{stage.Means{Target: 100, Whole: 100, Least: 4_000, WholeEnough: 6_000}, 3_000, 4_000},
+		{stage.Means{Target: 100, Whole: 100, Least: 4_000, WholeEnough: 2_000}, 1_000, 2_000},
+		{stage.Means{Target: 100, Whole: 5_000, Least: 4_000, WholeEnough: 6_000}, 4_000, 5_000},
+		{stage.Means{Target: 100, Whole: 100, Least: 4_000, WholeEnough: 6_000, Truncate: true}, 0, 2_000},
+	} {
+		c.means.Summary = s
+		if after := stage.MakePlan(h, &p, 200_000, c.means).After; after < c.least || after > c.most {
+			t.Errorf("%d tokens are left for %+v, want %d to %d", after, c.means, c.least, c.most)
+		}
+	}
+}
+
 // B6: behind a summary stays what is small or new, as far as there is room.
 func TestSummaryKeeps(t *testing.T) {
 	p := policy.Default()

@@ -26,9 +26,9 @@ func (d *Draft) condense(s *Summary, by *use) {
 	e, to := s.entry(), s.To
 	kept := d.pins(from)
 	if by != nil {
-		var cleared []int
-		kept, cleared, _ = d.choose(from, end, by, d.rate.Entry(&e), kept)
-		d.clear(cleared)
+		c := d.choose(from, end, by, d.rate.Entry(&e), kept)
+		d.clearChosen(&c)
+		kept = c.keep
 	}
 	n := len(d.edits)
 	d.hide(from, end, e, kept)

@@ -41,6 +41,9 @@ type Means struct {
 	// Whole is the target once the plan has hidden messages: each takes along what its
 	// provider counts beyond its contents.
 	Whole measure.Tokens
+	// Least is what a choice of what stays leaves of the history, though Whole be less, up to
+	// WholeEnough; not with Truncate.
+	Least measure.Tokens
 	// Summary is ready to take the place of its range; nil for none. Force uses it
 	// whatever the usage, and All hides all that it covers, though there be room for some.
 	Summary *Summary
@@ -58,6 +61,15 @@ type Means struct {
 	// text beyond WholeEnough.
 	Hidden iter.Seq[measure.Entry]
 	Skills measure.Tokens
+}
+
+// chosen is the target of a choice, which hides messages. One that is followed by a truncation has
+// no least.
+func (m *Means) chosen() measure.Tokens {
+	if m.Truncate {
+		return m.Whole
+	}
+	return max(m.Whole, min(m.Least, m.WholeEnough))
 }
 
 // bounds are the target and what is enough, after what the plan has done so far.
@@ -130,12 +142,16 @@ func MakePlan(h History, p *policy.Policy, window measure.Tokens, m Means) Plan 
 	}})
 	stage(p.Deduplicate.Enabled, Step{Name: events.StageDeduplicate, Run: func(d *Draft) { d.Deduplicate(p.Deduplicate.Minimum) }})
 	stage(m.Summary != nil, Step{events.StageSummarize, m.Force, func(d *Draft) {
-		by := useOf(p, window, m.Target)
+		by := useOf(p, window, m.chosen())
 		if m.All {
 			by = nil
 		}
 		d.hiding(func() { d.condense(m.Summary, by) })
-		d.restore(&m, &p.Restore)
+		if by == nil {
+			d.restore(&m, &p.Restore)
+		} else {
+			d.restoreBeside(&m, p.Restore)
+		}
 	}})
 	stage(p.Truncate.Enabled && m.Truncate, Step{Name: events.StageTruncate, Run: func(d *Draft) {
 		if target, _ := m.bounds(d); d.Repaired() <= target {

@@ -56,6 +56,16 @@ func (d *Draft) restore(m *Means, p *policy.Restore) {
 	}
 }
 
+// filesShare is the share of a history that files may take which come back beside what was chosen
+// to stay: that is newer.
+const filesShare measure.PPM = 50_000
+
+// restoreBeside is restore behind a choice of what stays.
+func (d *Draft) restoreBeside(m *Means, p policy.Restore) {
+	p.TotalTokens = min(p.TotalTokens, filesShare.Share(max(m.Whole, 0)))
+	d.restore(m, &p)
+}
+
 // Restore puts what the hidden messages held behind the placeholder that
 // hides them, as words of the user: texts of skills and results of protected tools, and
 // then files, of each kind the newest first, each up to its limit and as far as the
