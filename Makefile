@@ -115,7 +115,7 @@ SLOW = TestAgreesWithWorker|TestAmplification|TestAnyCheckpoint|TestChangedLedge
 SLOW_IN = ./client ./internal/broker/... ./internal/kv ./internal/worker ./internal/worker/partition
 
 # Without what debuggers need, a test links in two thirds of the time.
-TEST = go test -ldflags=-w $(ARGS)
+TEST = go test -timeout 30m -ldflags=-w $(ARGS)
 
 # A process with the race detector sleeps a second before it ends.
 test race: export GORACE = atexit_sleep_ms=10

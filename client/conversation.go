@@ -80,7 +80,7 @@ func (c *Conversation[M]) Fit(ctx context.Context, history []M) *Fitted[M] {
 // second of a call, and where nothing shorter would be accepted: the refusal is the agent's to
 // handle.
 func (f *Fitted[M]) Refused(ctx context.Context, refusal any, status int) (*Fitted[M], bool) {
-	if refusal == nil || f.second {
+	if refusal == nil || f.second || f.call == nil {
 		return nil, false
 	}
 	again, ok := f.of.Fitter.shorter(ctx, f.call, f.sent, refusal, status)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/sony/gobreaker/v2"
@@ -44,7 +45,7 @@ const (
 // It fails open:
 //
 //   - A worker that does not answer costs a call at most [FitterConfig].Wait, and a refused call
-//     six seconds. After three failures no worker is requested for [FitterConfig].RetryAfter.
+//     six seconds. After three failures of a session no worker is requested for [FitterConfig].RetryAfter.
 //   - Without a worker the last answer is sent with the messages since, where instructions, tools
 //     and model are the same; else the caller's own history. If it exceeds nine tenths of the
 //     window of the last answer, the oldest turns are left out until half of the room is free, so
@@ -56,9 +57,11 @@ const (
 // remembered costs its prefix and usage alone.
 type Fitter struct {
 	config   FitterConfig
-	breaker  *gobreaker.CircuitBreaker[*Synced]
 	memory   memory
 	problems problems
+
+	mu       sync.Mutex // guards breakers
+	breakers map[string]*gobreaker.CircuitBreaker[*Synced]
 }
 
 // NewFitter returns a fitter.
@@ -72,22 +75,14 @@ func NewFitter(c FitterConfig) *Fitter {
 	if c.OnCompacted == nil {
 		c.OnCompacted = func(string, *Synced) {}
 	}
-	return &Fitter{
-		config: c,
-		memory: memory{most: c.Remembered},
-		breaker: gobreaker.NewCircuitBreaker[*Synced](gobreaker.Settings{
-			Timeout:      c.RetryAfter,
-			ReadyToTrip:  func(n gobreaker.Counts) bool { return n.ConsecutiveFailures >= failures },
-			IsSuccessful: func(err error) bool { return err == nil || !isAway(noteOf(err).Code) },
-			IsExcluded:   func(err error) bool { return errors.Is(err, errAborted) },
-		}),
-	}
+	return &Fitter{config: c, memory: memory{most: c.Remembered}, breakers: map[string]*gobreaker.CircuitBreaker[*Synced]{}}
 }
 
 // fitting is what to send of a call.
 type fitting struct {
 	pieces []piece
 	record *record // of the answer that it was made of; nil where no worker answered
+	late   bool    // a worker may answer when it has more time
 }
 
 // piece is a message to send: the caller's own, one that was made of it, or one that was added.
@@ -110,7 +105,9 @@ func (f *Fitter) fit(ctx context.Context, c *modelCall) fitting {
 	in.Usage = usage
 	s, err := f.ask(ctx, c, f.config.Wait, in)
 	if err != nil {
-		return f.without(c, last)
+		sent := f.without(c, last)
+		sent.late = errors.Is(err, errLate)
+		return sent
 	}
 	return f.answered(c, last, s)
 }
@@ -118,7 +115,7 @@ func (f *Fitter) fit(ctx context.Context, c *modelCall) fitting {
 // shorter returns what to send after a refusal; ok is false without one, or where it would be
 // refused again.
 func (f *Fitter) shorter(ctx context.Context, c *modelCall, sent fitting, refusal any, status int) (again fitting, ok bool) {
-	if sent.record == nil {
+	if sent.record == nil && !sent.late {
 		return fitting{}, false
 	}
 	in := c.sync(sent.record)
@@ -131,22 +128,51 @@ func (f *Fitter) shorter(ctx context.Context, c *modelCall, sent fitting, refusa
 	return again, s.Code == "" && !c.equal(again.pieces, sent.pieces)
 }
 
-var errAborted = errors.New("the caller's context ended")
+var (
+	errAborted = errors.New("the caller's context ended")
+	errLate    = newError(CodeUnavailable, "the worker is late", "Wait longer for it, or give it more processors.")
+)
 
-// ask requests a worker, unless too many requests failed, and reports why there is no answer.
+// ask requests a worker, unless too many requests of the session failed.
 func (f *Fitter) ask(caller context.Context, c *modelCall, limit time.Duration, in Sync) (*Synced, error) {
-	return f.breaker.Execute(func() (*Synced, error) {
-		ctx, cancel := context.WithTimeout(caller, limit)
-		defer cancel()
-		s, err := f.config.Worker.Sync(ctx, c.session, in)
-		switch {
-		case err != nil && caller.Err() != nil:
-			return nil, errAborted
-		case err != nil && !errors.Is(err, CodeNotOverflow):
-			f.report(c.session, noteOf(err))
+	return f.breakerOf(c.session).Execute(func() (*Synced, error) { return f.request(caller, c, limit, in) })
+}
+
+// request requests a worker, and reports why there is no answer.
+func (f *Fitter) request(caller context.Context, c *modelCall, limit time.Duration, in Sync) (*Synced, error) {
+	ctx, cancel := context.WithTimeout(caller, limit)
+	defer cancel()
+	s, err := f.config.Worker.Sync(ctx, c.session, in)
+	switch {
+	case err != nil && caller.Err() != nil:
+		return nil, errAborted
+	case err != nil && ctx.Err() != nil:
+		err = errLate
+		f.report(c.session, noteOf(err))
+	case err != nil && !errors.Is(err, CodeNotOverflow):
+		f.report(c.session, noteOf(err))
+	}
+	return s, err
+}
+
+// breakerOf is the breaker of a session: another one may be served while its large history is late.
+func (f *Fitter) breakerOf(session string) *gobreaker.CircuitBreaker[*Synced] {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	b := f.breakers[session]
+	if b == nil {
+		if len(f.breakers) >= f.config.Remembered {
+			clear(f.breakers)
 		}
-		return s, err
-	})
+		b = gobreaker.NewCircuitBreaker[*Synced](gobreaker.Settings{
+			Timeout:      f.config.RetryAfter,
+			ReadyToTrip:  func(n gobreaker.Counts) bool { return n.ConsecutiveFailures >= failures },
+			IsSuccessful: func(err error) bool { return err == nil || !isAway(noteOf(err).Code) },
+			IsExcluded:   func(err error) bool { return errors.Is(err, errAborted) },
+		})
+		f.breakers[session] = b
+	}
+	return b
 }
 
 func noteOf(err error) Note {
@@ -185,7 +211,7 @@ func (f *Fitter) answered(c *modelCall, last *record, s *Synced) fitting {
 	if !c.dry {
 		f.memory.put(r, last)
 	}
-	return fitting{pieces, r}
+	return fitting{pieces: pieces, record: r}
 }
 
 // without returns what to send when no worker answers.

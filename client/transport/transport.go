@@ -51,6 +51,8 @@ type Report struct {
 	Saved   int64
 	// Refused: the provider refused the call as too long, and it was sent once more.
 	Refused bool
+	// Alone: no worker answered in time.
+	Alone bool
 	// Took is the time that the call waited for a worker.
 	Took time.Duration
 }
@@ -143,7 +145,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // report is that of what is sent.
 func (c *call) report(session string, f *client.Fitted[json.RawMessage], took time.Duration) Report {
-	r := Report{Session: session, Generation: f.Generation, Changed: f.Changed, Took: took}
+	r := Report{Session: session, Generation: f.Generation, Changed: f.Changed, Took: took, Alone: f.Budget == (client.Budget{})}
 	own, sent := sizeOf(c.messages), sizeOf(f.Messages)
 	rest := len(c.body) - (c.to - c.from)
 	if own > sent { // the estimate of the call has so many tokens for so many bytes

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	stdlog "log"
 	"maps"
 	"net"
 	"net/http"
@@ -17,6 +18,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -26,6 +28,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
 
 	"compactd/client"
 	"compactd/client/transport"
@@ -75,8 +78,10 @@ func (c *gatewayCmd) serve(ctx context.Context, f *flags, log zerolog.Logger, re
 		return fmt.Errorf("--gateway: %w", err)
 	}
 	registry := prometheus.NewRegistry()
+	stdlog.SetOutput(io.Discard) // net/http logs bytes of answers there
 	return c.withWorker(ctx, f, log, func(ctx context.Context, w *client.HTTP) error {
 		secret := sha256.Sum256([]byte("gateway " + w.Token))
+		w.Client = &http.Client{Transport: gateway.Direct()}
 		g, err := gateway.New(gateway.Config{
 			Upstreams: upstreams, Worker: w, Secret: secret[:], Budget: c.Budget, Audit: c.Audit, Principal: c.Principal,
 			Model: client.Model{ContextWindow: c.Window}, Registerer: registry,
@@ -93,12 +98,18 @@ func (c *gatewayCmd) serve(ctx context.Context, f *flags, log zerolog.Logger, re
 		if err != nil {
 			return err
 		}
-		mux := http.NewServeMux()
-		mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
-		mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-		mux.Handle("/", g)
+		metrics := promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 		ready(listener.Addr().String())
-		return serveUntil(ctx, listener, mux)
+		return serveUntil(ctx, listener, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			switch r.URL.Path { // a mux would redirect paths of providers
+			case "/healthz":
+				_, _ = io.WriteString(w, "ok\n")
+			case "/metrics":
+				metrics.ServeHTTP(w, r)
+			default:
+				g.ServeHTTP(w, r)
+			}
+		}))
 	}, func() { _ = listener.Close() })
 }
 
@@ -253,12 +264,13 @@ func (c *runCmd) run(ctx context.Context, f *flags, log zerolog.Logger, out io.W
 	if len(c.Command) == 0 {
 		return errors.New("run needs a command: worker run -- claude")
 	}
-	c.presentUpstreams()
+	bases := c.bases()
 	if !f.dataGiven {
-		dir, err := stateDir()
+		dir, done, err := stateDir()
 		if err != nil {
 			return err
 		}
+		defer done()
 		f.Data = dir
 	}
 	f.Listen, f.HTTP = "127.0.0.1:-1", "off"
@@ -271,7 +283,7 @@ func (c *runCmd) run(ctx context.Context, f *flags, log zerolog.Logger, out io.W
 		agent = make(chan error, 1)
 		go func() {
 			defer cancel()
-			agent <- c.agent(ctx, addr).Run()
+			agent <- c.agent(ctx, "http://"+addr, bases).Run()
 		}()
 	}, &s)
 	if agent == nil {
@@ -283,42 +295,62 @@ func (c *runCmd) run(ctx context.Context, f *flags, log zerolog.Logger, out io.W
 	return err
 }
 
-// presentUpstreams are those that the agent would have had without compactd.
-func (c *runCmd) presentUpstreams() {
+// bases are the paths of base URLs for the agent, by variable. A base URL that the agent would have had
+// without compactd is an upstream.
+func (c *runCmd) bases() map[string]string {
+	out := map[string]string{"ANTHROPIC_BASE_URL": "", "OPENAI_BASE_URL": "/v1"}
 	for name, variable := range map[string]string{"anthropic": "ANTHROPIC_BASE_URL", "openai": "OPENAI_BASE_URL"} {
 		if at := os.Getenv(variable); at != "" && c.Upstream[name] == "" {
 			if c.Upstream == nil {
 				c.Upstream = map[string]string{}
 			}
-			c.Upstream[name] = strings.TrimSuffix(strings.TrimSuffix(at, "/"), "/v1")
+			c.Upstream[name], out[variable] = at, "/to/"+name
 		}
 	}
+	return out
 }
 
 // agent is the command, with the base URLs that known agents read. It gets the signals of the
 // terminal itself.
-func (c *runCmd) agent(ctx context.Context, addr string) *exec.Cmd {
-	at := "http://" + addr
+func (c *runCmd) agent(ctx context.Context, at string, bases map[string]string) *exec.Cmd {
 	args := c.Command[1:]
 	if filepath.Base(c.Command[0]) == "codex" {
-		args = append([]string{"-c", fmt.Sprintf("openai_base_url=%q", at+"/v1")}, args...)
+		args = append([]string{"-c", fmt.Sprintf("openai_base_url=%q", at+bases["OPENAI_BASE_URL"])}, args...)
 	}
 	cmd := exec.CommandContext(ctx, c.Command[0], args...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	cmd.Env = append(os.Environ(), "ANTHROPIC_BASE_URL="+at, "OPENAI_BASE_URL="+at+"/v1", "OPENAI_API_BASE="+at+"/v1")
+	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Env = os.Stdin, os.Stdout, os.Stderr, os.Environ()
+	for name, path := range bases {
+		cmd.Env = append(cmd.Env, name+"="+at+path)
+	}
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = stopTime
 	return cmd
 }
 
-// stateDir is where the sessions of agents are kept that run on this machine.
-func stateDir() (string, error) {
-	if dir := os.Getenv("XDG_STATE_HOME"); dir != "" {
-		return filepath.Join(dir, "compactd"), nil
+// mostRuns is how many agents run at once with their sessions kept.
+const mostRuns = 64
+
+// stateDir returns a directory for the sessions of agents on this machine that no other run has, until
+// done. Without a place for it they are in a temporary one.
+func stateDir() (dir string, done func(), err error) {
+	state := os.Getenv("XDG_STATE_HOME")
+	if home, err := os.UserHomeDir(); state == "" && err == nil {
+		state = filepath.Join(home, ".local", "state")
 	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return "", err
+	for i := range mostRuns {
+		dir := filepath.Join(state, "compactd", strconv.Itoa(i))
+		if state == "" || os.MkdirAll(dir, 0o700) != nil {
+			break
+		}
+		file, err := os.OpenFile(filepath.Join(dir, "run.lock"), os.O_CREATE|os.O_RDWR, 0o600)
+		if err != nil {
+			break
+		}
+		if unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
+			return dir, func() { _ = file.Close() }, nil
+		}
+		_ = file.Close()
 	}
-	return filepath.Join(home, ".local", "state", "compactd"), nil
+	dir, err = os.MkdirTemp("", "compactd-run-")
+	return dir, func() { _ = os.RemoveAll(dir) }, err
 }

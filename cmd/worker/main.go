@@ -166,7 +166,10 @@ func main() {
 	err = cmd.Run(&f, log)
 	stop()
 	if ended, ok := errors.AsType[*exec.ExitError](err); ok { // the agent has printed why
-		os.Exit(max(ended.ExitCode(), 1))
+		if status, ok := ended.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+			os.Exit(128 + int(status.Signal()))
+		}
+		os.Exit(ended.ExitCode())
 	}
 	if err != nil {
 		report(log, cmd.Command() == "serve", err)

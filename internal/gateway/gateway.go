@@ -40,7 +40,7 @@ type Config struct {
 	Principal string
 	// Model has what holds for all models, such as a window. Zero fields are read from requests.
 	Model client.Model
-	// Base sends the requests. Default [http.DefaultTransport].
+	// Base sends the requests. Default [Direct].
 	Base http.RoundTripper
 	// OnProblem and OnCompacted are as in [client.FitterConfig]. OnSaved is called with the report of
 	// each call that was shorter than its history, or would be. They must not block.
@@ -101,10 +101,18 @@ func New(c Config) (*Gateway, error) {
 				},
 			}),
 			SessionOf: g.sessionOf, Config: client.Config{Model: c.Model}, Audit: c.Audit, CountTokens: true,
-			Base: ownHeadersOut{cmp.Or(c.Base, http.DefaultTransport)},
+			Base: ownHeadersOut{cmp.Or(c.Base, http.RoundTripper(Direct()))},
 		},
 	}
 	return g, nil
+}
+
+// Direct returns a transport for many requests to few hosts, which changes no body.
+func Direct() *http.Transport {
+	return &http.Transport{
+		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, DisableCompression: true,
+		MaxIdleConnsPerHost: 1024, IdleConnTimeout: 90 * time.Second, TLSHandshakeTimeout: 10 * time.Second,
+	}
 }
 
 // ServeHTTP passes a request on.
@@ -113,6 +121,10 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if name == "" {
 		names := strings.Join(slices.Sorted(maps.Keys(g.config.Upstreams)), ", ")
 		refuse(w, http.StatusNotFound, "no upstream for "+r.URL.Path+": set the base URL to this one with the path of the provider's, or with /to/NAME before it; the names are "+names)
+		return
+	}
+	if r.Header.Get("Upgrade") != "" && strings.HasSuffix(r.URL.Path, "/responses") {
+		refuse(w, http.StatusUpgradeRequired, "calls over a WebSocket are not served here: send them as requests") // agents then do
 		return
 	}
 	of := &request{upstream: g.config.Upstreams[name], began: time.Now()}
@@ -138,23 +150,36 @@ func requestOf(r *http.Request) *request {
 
 // route returns the name of the upstream of a request, "" for none, and the URL there without a host.
 func (g *Gateway) route(r *http.Request) (name string, at *url.URL) {
-	if named, ok := strings.CutPrefix(r.URL.Path, "/to/"); ok {
+	u := *r.URL
+	if named, ok := strings.CutPrefix(u.Path, "/to/"); ok {
 		name, _, _ = strings.Cut(named, "/")
-		if _, ok := g.config.Upstreams[name]; !ok {
-			return "", nil
-		}
-		u := *r.URL
 		u.Path, u.RawPath = strings.TrimPrefix(u.Path, "/to/"+name), strings.TrimPrefix(u.RawPath, "/to/"+name)
-		return name, &u
+	} else {
+		name = "openai"
+		if r.Header.Get("Anthropic-Version") != "" || strings.HasSuffix(u.Path, "/messages") || strings.HasSuffix(u.Path, "/count_tokens") {
+			name = "anthropic"
+		}
+		u.Path, u.RawPath = versioned(u.Path), versioned(u.RawPath)
 	}
-	name = "openai"
-	if r.Header.Get("Anthropic-Version") != "" || strings.HasSuffix(r.URL.Path, "/messages") || strings.HasSuffix(r.URL.Path, "/count_tokens") {
-		name = "anthropic"
-	}
-	if _, ok := g.config.Upstreams[name]; !ok {
+	if g.config.Upstreams[name] == nil {
 		return "", nil
 	}
-	return name, r.URL
+	return name, &u
+}
+
+// calls are the paths of calls behind the version of an API.
+var calls = []string{"/chat/completions", "/responses", "/messages", "/messages/count_tokens"}
+
+// versioned is a path with the version of the API once: some agents have it in their base URL, and
+// others add it.
+func versioned(path string) string {
+	if slices.Contains(calls, path) {
+		return "/v1" + path
+	}
+	if rest, ok := strings.CutPrefix(path, "/v1/v1/"); ok {
+		return "/v1/" + rest
+	}
+	return path
 }
 
 func (g *Gateway) rewrite(r *httputil.ProxyRequest) {
@@ -166,10 +191,17 @@ func (g *Gateway) rewrite(r *httputil.ProxyRequest) {
 func (g *Gateway) report(r *http.Response) error {
 	of := requestOf(r.Request)
 	g.metrics.count(&of.report, r.StatusCode)
+	for name := range r.Header { // an upstream may be a gateway, too
+		if strings.HasPrefix(name, "X-Compactd-") {
+			r.Header.Del(name)
+		}
+	}
 	if of.report.Session == "" {
 		return nil
 	}
-	r.Header.Set("X-Compactd-Generation", strconv.FormatInt(of.report.Generation, 10))
+	if !of.report.Alone {
+		r.Header.Set("X-Compactd-Generation", strconv.FormatInt(of.report.Generation, 10))
+	}
 	r.Header.Set("X-Compactd-Changed", strconv.FormatBool(of.report.Changed && !g.config.Audit))
 	r.Header.Set("X-Compactd-Saved", strconv.FormatInt(of.report.Saved, 10))
 	if of.report.Saved > 0 {

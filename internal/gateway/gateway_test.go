@@ -168,6 +168,62 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
+// late is a worker that answers after a refusal alone in time.
+type late struct{ client.Worker }
+
+func (l late) Sync(ctx context.Context, session string, in client.Sync) (*client.Synced, error) {
+	if in.Refusal == nil {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return l.Worker.Sync(ctx, session, in)
+}
+
+// A call that was sent whole, because the worker was late, and refused as too long is sent again.
+func TestLateWorker(t *testing.T) {
+	model, calls := newModel(t)
+	c := gateway.Config{Worker: late{agenttest.HTTP(t)}, Budget: time.Millisecond, Model: client.Model{ContextWindow: window, MaxOutputTokens: 256}}
+	agent := &chat{t: t, at: newGateway(t, model, c)}
+	for range 20 {
+		agent.history = append(agent.history, map[string]string{"role": "user", "content": "And then?"},
+			map[string]string{"role": "assistant", "content": strings.Repeat("There is more to say about it. ", 40)})
+	}
+	agent.ask("And now?")
+	if all := calls(); len(all) != 2 || !all[0].TooLong || all[1].TooLong {
+		t.Errorf("%d calls", len(all))
+	}
+}
+
+// The load of one conversation leaves the breakers of others closed.
+func TestLateConversation(t *testing.T) {
+	model, _ := newModel(t)
+	c := gateway.Config{Worker: lateOf{agenttest.HTTP(t), "-slow"}, Budget: 30 * time.Second, Model: client.Model{ContextWindow: window, MaxOutputTokens: 256}}
+	at := newGateway(t, model, c)
+	slow := &chat{t: t, at: at, header: map[string]string{"X-Compactd-Session": "slow"}}
+	good := &chat{t: t, at: at, header: map[string]string{"X-Compactd-Session": "good"}}
+	for range 5 {
+		if h := slow.ask("And then?"); h.Get("X-Compactd-Generation") != "" {
+			t.Errorf("a worker answered: %v", h)
+		}
+	}
+	if h := good.ask("And then?"); h.Get("X-Compactd-Generation") == "" {
+		t.Errorf("no worker answered: %v", h)
+	}
+}
+
+// lateOf is a worker that is away for a session.
+type lateOf struct {
+	client.Worker
+	suffix string
+}
+
+func (l lateOf) Sync(ctx context.Context, session string, in client.Sync) (*client.Synced, error) {
+	if strings.HasSuffix(session, l.suffix) {
+		return nil, &client.Error{Code: client.CodeUnavailable}
+	}
+	return l.Worker.Sync(ctx, session, in)
+}
+
 // An audit changes nothing, and reports the tokens that would be saved.
 func TestAudit(t *testing.T) {
 	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -358,6 +414,8 @@ func TestPaths(t *testing.T) {
 		"/v1/models?a=1;b=%zz&c":          "/v1/models?a=1;b=%zz&c",
 		"/to/openai/v1/files/a%2Fb?x=%20": "/v1/files/a%2Fb?x=%20",
 		"/to/openai/v1//x/":               "/v1//x/",
+		"/messages":                       "/v1/messages", // with a base URL that lacks the version
+		"/v1/v1/models":                   "/v1/models",
 	} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, at, nil)
 		if err != nil {
@@ -372,6 +430,24 @@ func TestPaths(t *testing.T) {
 		if _ = answer.Body.Close(); err != nil || string(got) != want {
 			t.Errorf("%s: %q, %v", path, got, err)
 		}
+	}
+}
+
+// A call over a WebSocket is refused, so that its agent sends requests.
+func TestWebSocket(t *testing.T) {
+	at := newGateway(t, "http://127.0.0.1:1", gateway.Config{Worker: &recorder{}})
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, at+"/v1/responses", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Connection", "Upgrade")
+	r.Header.Set("Upgrade", "websocket")
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _ = answer.Body.Close(); answer.StatusCode != http.StatusUpgradeRequired {
+		t.Error(answer.Status)
 	}
 }
 

@@ -39,6 +39,8 @@ func newMetrics(to prometheus.Registerer) *metrics {
 func (m *metrics) count(r *transport.Report, status int) {
 	kind := "passed"
 	switch {
+	case r.Alone:
+		kind = "alone"
 	case r.Changed:
 		kind = "changed"
 	case r.Session != "":
