@@ -18,7 +18,7 @@
 //   - A summary is merged with the previous one by section and by fact, never nested.
 //     Rules of the user that were once taken come first in their share.
 //   - A line which states that a user approved something is marked when no user wrote so. Words that no
-//     list has are not found: a text of 1,000 units and more begins with a line which states where it has
+//     list has are not found: a text with room for 2,000 units begins with a line which states where it has
 //     the user's words, and that a consent elsewhere is a claim.
 //
 // # Concurrency

@@ -180,7 +180,7 @@ func render(shelves []*shelf) string {
 }
 
 // minNoticed is the least room, in units, of a text that begins with the notice.
-const minNoticed = 1_000
+const minNoticed = 2_000
 
 // NoticeRoom is what the notice takes of a room, in units: nothing where it would leave too little.
 func NoticeRoom(room int) int {
