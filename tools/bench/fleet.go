@@ -158,10 +158,12 @@ func (f *fleet) windows(share compaction.PPM, first, last int) compaction.Window
 // lean is the config under which a session gets one outcome in its 100 turns: it
 // passes level info, a session.budget of about 700 bytes. Of the default policy
 // only the share at which that level begins is changed, so that a session is far
-// from any other outcome.
+// from any other outcome, and summaries are off: turns come so fast that the forecast
+// would request one.
 func (f *fleet) lean() (*compaction.Config, error) {
 	p := compaction.DefaultPolicy()
 	p.Info = 50_000
+	p.Summarize.Enabled = false
 	return compaction.NewConfig(p, f.windows(p.Info, 11, 99))
 }
 
