@@ -24,6 +24,7 @@ import (
 // refusal reaches an agent.
 func TestGateway(t *testing.T) {
 	lacksLoops(t)
+	must(t, buildPackage())
 	var agents []struct {
 		Name, Wire, On      string
 		Missing, Middleware bool
