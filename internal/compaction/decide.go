@@ -454,8 +454,8 @@ func (l *Ledger) plan(total Tokens, m stage.Means) budgeted {
 const leastShare PPM = 250_000
 
 // least is how much of the history a choice leaves, as we estimate it: the target, or leastShare
-// if that is less. What a provider counts beside the messages may put the target out of reach,
-// and to clear all of them would not bring it nearer by much.
+// if that is less. A provider may count so much beside the messages that the target is out of
+// reach: clearing all of them would bring it little nearer.
 func (l *Ledger) least(total Tokens) Tokens {
 	fixed := l.fixed(l.prompt())
 	room := min(total-fixed, leastShare.Share(l.thresholds().Available-fixed))

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log"
 	"maps"
 	"net/http"
@@ -87,7 +88,7 @@ func New(c Config) (*Gateway, error) {
 		FlushInterval:  -1, // streams
 		ModifyResponse: g.report,
 		ErrorHandler:   g.failed,
-		ErrorLog:       log.New(discard{}, "", 0), // failed has them
+		ErrorLog:       log.New(io.Discard, "", 0), // failed has them
 		Transport: &transport.Transport{
 			Fitter: client.NewFitter(client.FitterConfig{
 				Worker: c.Worker, Wait: c.Budget, Remembered: remembered,
@@ -127,7 +128,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusUpgradeRequired, "calls over a WebSocket are not served here: send them as requests") // agents then do
 		return
 	}
-	of := &request{upstream: g.config.Upstreams[name], began: time.Now()}
+	of := &request{upstream: g.config.Upstreams[name]}
 	ctx := context.WithValue(r.Context(), requestKey{}, of)
 	r = r.WithContext(transport.WithReport(ctx, &of.report))
 	r.URL = at
@@ -139,7 +140,6 @@ type requestKey struct{}
 // request is one that passes.
 type request struct {
 	upstream *url.URL
-	began    time.Time
 	report   transport.Report
 }
 
@@ -183,8 +183,12 @@ func versioned(path string) string {
 }
 
 func (g *Gateway) rewrite(r *httputil.ProxyRequest) {
-	r.SetURL(requestOf(r.In).upstream)
+	of := requestOf(r.In).upstream
+	r.SetURL(of)
 	r.Out.URL.RawQuery = r.In.URL.RawQuery // as it came, also where Go cannot parse it
+	if own := of.RawQuery; own != "" {
+		r.Out.URL.RawQuery = strings.TrimSuffix(own+"&"+r.In.URL.RawQuery, "&")
+	}
 }
 
 // report adds headers with what was done.
@@ -234,7 +238,3 @@ func (o ownHeadersOut) RoundTrip(r *http.Request) (*http.Response, error) {
 	r.Header.Del(sessionHeader)
 	return o.base.RoundTrip(r)
 }
-
-type discard struct{}
-
-func (discard) Write(p []byte) (int, error) { return len(p), nil }

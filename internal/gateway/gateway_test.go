@@ -408,7 +408,7 @@ func TestPasses(t *testing.T) {
 func TestPaths(t *testing.T) {
 	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.RequestURI) }))
 	defer provider.Close()
-	at := newGateway(t, provider.URL, gateway.Config{Worker: &recorder{}})
+	plain, azure := newGateway(t, provider.URL, gateway.Config{Worker: &recorder{}}), newGateway(t, provider.URL+"/openai/deployments/d?api-version=1", gateway.Config{Worker: &recorder{}})
 	for path, want := range map[string]string{
 		"/v1/models/org%2Fname":           "/v1/models/org%2Fname",
 		"/v1/models?a=1;b=%zz&c":          "/v1/models?a=1;b=%zz&c",
@@ -416,7 +416,13 @@ func TestPaths(t *testing.T) {
 		"/to/openai/v1//x/":               "/v1//x/",
 		"/messages":                       "/v1/messages", // with a base URL that lacks the version
 		"/v1/v1/models":                   "/v1/models",
+		"/to/openai/chat/completions":     "/openai/deployments/d/chat/completions?api-version=1", // of azure
+		"/to/openai/x?a=%zz":              "/openai/deployments/d/x?api-version=1&a=%zz",
 	} {
+		at := plain
+		if strings.HasPrefix(want, "/openai/") {
+			at = azure
+		}
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, at, nil)
 		if err != nil {
 			t.Fatal(err)

@@ -33,8 +33,7 @@ func ReadCompactionSizes(ctx context.Context, js jetstream.JetStream, from, upTo
 		if err != nil {
 			return err
 		}
-		bytes, _ := strconv.ParseInt(m.Headers().Get(nats.MsgSize), 10, 64)
-		fn(CompactionSize{at.Partition, at.Address.Tenant, max(bytes, 0), md.Timestamp})
+		fn(CompactionSize{at.Partition, at.Address.Tenant, sizeOf(m), md.Timestamp})
 		return nil
 	})
 }
@@ -53,9 +52,14 @@ func ReadLogSizes(ctx context.Context, js jetstream.JetStream, upTo uint64, fn f
 	s := Selection{Stream: topology.LogStream, From: 1, UpTo: upTo, HeadersOnly: true}
 	return Read(ctx, js, s, func(m jetstream.Msg, _ uint64) error {
 		if at, err := events.ParseLog(m.Subject()); err == nil {
-			bytes, _ := strconv.ParseInt(m.Headers().Get(nats.MsgSize), 10, 64)
-			fn(at.Address.Tenant, max(bytes, 0))
+			fn(at.Address.Tenant, sizeOf(m))
 		}
 		return nil
 	})
+}
+
+// sizeOf is the size of the payload of a message that came without it.
+func sizeOf(m jetstream.Msg) int64 {
+	bytes, _ := strconv.ParseInt(m.Headers().Get(nats.MsgSize), 10, 64)
+	return max(bytes, 0)
 }

@@ -33,21 +33,10 @@ func NewLog(js jetstream.JetStream, held, most int64) *Log {
 }
 
 // Run keeps up with what SESSIONS holds until ctx ends.
-func (l *Log) Run(ctx context.Context) {
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
-	for {
-		l.look(ctx)
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-	}
-}
+func (l *Log) Run(ctx context.Context) { keepLooking(ctx, l.look) }
 
-// look reads how full SESSIONS is, and, when a tenant may be over its share, who holds it. What cannot
-// be read now is read at the next look.
+// look reads how full SESSIONS is, and, when a tenant may be over its share, who holds it. A
+// failed reading is tried again at the next look.
 func (l *Log) look(ctx context.Context) {
 	l.mu.Lock()
 	before := l.added

@@ -159,11 +159,14 @@ func New(c Config) *Bounds {
 }
 
 // Run keeps up with what OUTCOMES holds until ctx ends.
-func (q *Bounds) Run(ctx context.Context) {
+func (q *Bounds) Run(ctx context.Context) { keepLooking(ctx, q.look) }
+
+// keepLooking looks again and again until ctx ends.
+func keepLooking(ctx context.Context, look func(context.Context)) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
-		q.look(ctx)
+		look(ctx)
 		select {
 		case <-ctx.Done():
 			return
