@@ -228,7 +228,7 @@ func (l *Ledger) bound() {
 	if x.stated > 0 {
 		g.window = min(g.window, x.stated)
 	}
-	g.reserve = g.policy.Reserve(min(OutputReserve(g.window, Tokens(l.model.MaxOutputTokens)), g.window))
+	g.reserve = g.policy.Reserve(min(l.outputReserve(), g.window))
 	if most := measure.InputLimit(l.model.Name); most > 0 {
 		g.reserve = max(g.reserve, g.window-max(most, x.accepted))
 	}
@@ -236,6 +236,21 @@ func (l *Ledger) bound() {
 		g.window = min(g.window, g.reserve+max(learnt, leastLearnt.Share(g.window-g.reserve)))
 	}
 	g.dearer = l.dearer()
+}
+
+// leastOutput is the share of a limit that a provider stated which stays for the answer, where it takes
+// calls that leave less than the usual share.
+const leastOutput PPM = 100_000
+
+// outputReserve is what a call leaves for the answer: the longest one that it names, else a share of the
+// window.
+func (l *Ledger) outputReserve() Tokens {
+	window, named, x := l.cache.window, Tokens(l.model.MaxOutputTokens), &l.limits
+	reserve := OutputReserve(window, named)
+	if named == 0 && x.stated > 0 && x.accepted > window-reserve {
+		return min(reserve, leastOutput.Share(window))
+	}
+	return reserve
 }
 
 // thresholds are the places on the way to a full window.
