@@ -112,8 +112,7 @@ func (f *Fitter) fit(ctx context.Context, c *modelCall) fitting {
 	return f.answered(c, last, s)
 }
 
-// shorter returns what to send after a refusal; ok is false without one, or where it would be
-// refused again.
+// shorter returns what to send after a refusal; ok is false without one, or where it is no shorter.
 func (f *Fitter) shorter(ctx context.Context, c *modelCall, sent fitting, refusal any, status int) (again fitting, ok bool) {
 	if sent.record == nil && !sent.late {
 		return fitting{}, false
@@ -125,7 +124,10 @@ func (f *Fitter) shorter(ctx context.Context, c *modelCall, sent fitting, refusa
 		return fitting{}, false
 	}
 	again = f.answered(c, sent.record, s)
-	return again, s.Code == "" && !c.equal(again.pieces, sent.pieces)
+	if s.Code != "" { // too long by estimate, which a provider need not share
+		return again, c.size(again.pieces) < c.size(sent.pieces)
+	}
+	return again, !c.equal(again.pieces, sent.pieces)
 }
 
 var (

@@ -83,8 +83,9 @@ export class Core {
     const synced = await this.#ask(h, refusedWaitMs, { refused }, signal);
     if (!synced) return undefined;
     const again = this.#answered(h, sent.answer.digest, sent.answer, synced);
+    if (synced.sync.code) return sizeOf(h, again.pieces) < sizeOf(h, sent.pieces) ? again : undefined; // too long by estimate
     const texts = ({ pieces }: Attempt) => pieces.map((p) => p.text).join();
-    return synced.sync.code || texts(again) === texts(sent) ? undefined : again;
+    return texts(again) === texts(sent) ? undefined : again;
   }
 
   /** The answer of a worker, which has the messages of its last answer; undefined for none. */

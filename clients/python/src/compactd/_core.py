@@ -166,8 +166,10 @@ class Core:
         if synced is None:
             return None
         again = self._answered(history, sent.record, synced)
+        if synced.code:  # too long by estimate, which a provider need not share
+            return again if history.size(again.pieces) < history.size(sent.pieces) else None
         same = [p.value.text for p in again.pieces] == [p.value.text for p in sent.pieces]
-        return None if same or synced.code else again
+        return None if same else again
 
     def _ask(self, history: History, members: dict[str, str], seconds: float, last: Synced | None = None) -> Ask | None:
         """Return a request, None for nothing. A worker has the messages of its last answer."""
