@@ -1,6 +1,10 @@
 package sanitize
 
-import "strings"
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
 
 // shape is how much a text by itself looks like something that was chosen or made as a
 // secret.
@@ -200,3 +204,143 @@ var technical = wordSet(`gpio sha md aes des utf base node nodejs python py go j
 
 // idPrefixes begin ids that open nothing.
 var idPrefixes = []string{"toolu_", "call_", "msg_", "chatcmpl-", "resp_", "req_", "run_", "evt_", "cus_", "price_", "pk_", "prod_", "sub_", "ch_", "pi_", "rs_", "fc_", "thread_", "asst_", "file-", "i-0", "vpc-", "subnet-", "sg-", "sha256-", "sha512-", "sha384-", "cve-", "h1:", "arn:", "urn:", "x86_"}
+
+// Bounds of the part of a line that is read around a word for a secret, in bytes.
+const (
+	readBefore    = 120
+	readBehind    = 360
+	readAgain     = 80 // at least this far behind the last such word, before it is read again
+	maxCandidates = 24
+)
+
+// candidate is a text in a line that looks like a secret by itself.
+type candidate struct {
+	span
+	shape  shape
+	quoted bool
+	head   int  // where the name of its user begins, or it itself
+	paired bool // behind a user's name: bob:secret, bob / secret
+}
+
+// surroundings are the candidates of the part of a line that was read last.
+type surroundings struct {
+	from, to   int
+	candidates []candidate
+}
+
+// around reads the line around a place.
+func (f *finder) around(at int) []candidate {
+	a := &f.state.around
+	if at >= a.from && (at+readAgain <= a.to || a.to < len(f.s) && at <= a.to && f.s[a.to] == '\n') {
+		return a.candidates
+	}
+	s := f.s
+	from, to := max(0, at-readBefore), min(len(s), at+readBehind)
+	if k := strings.LastIndexByte(s[from:at], '\n'); k >= 0 {
+		from += k + 1
+	}
+	if k := strings.IndexByte(s[at:to], '\n'); k >= 0 {
+		to = at + k
+	}
+	f.work += 6 * (to - from)
+	*a = surroundings{from, to, a.candidates[:0]}
+	for i := from; i < to && len(a.candidates) < maxCandidates; {
+		i = f.token(i, to)
+	}
+	return a.candidates
+}
+
+// token adds the candidate that begins at a place, and returns what is behind it.
+func (f *finder) token(i, to int) int {
+	s := f.s
+	if s[i] >= utf8.RuneSelf {
+		r, w := utf8.DecodeRuneInString(s[i:])
+		if unicode.IsLetter(r) && r < 0x2e80 && r > 0xbf && !unspaced(r) { // a word
+			for i < to && (s[i] >= utf8.RuneSelf || wordClass.has(s[i])) {
+				if r, w = utf8.DecodeRuneInString(s[i:]); r >= utf8.RuneSelf && !unicode.In(r, unicode.L, unicode.M) {
+					break
+				}
+				i += w
+			}
+			return i
+		}
+		return i + w
+	}
+	if quoteByte.has(s[i]) {
+		for k := i + 1; k < min(to, i+100) && s[k] != ' '; k++ {
+			if s[k] == s[i] {
+				f.candidate(span{i + 1, k}, true)
+				return k + 1
+			}
+		}
+		return i + 1
+	}
+	if s[i] == '\\' && i+1 < to && letterClass.has(s[i+1]) { // \n
+		return i + 2
+	}
+	if !tokenStart.has(s[i]) {
+		return i + 1
+	}
+	end := i
+	for end < to && s[end] < utf8.RuneSelf && !tokenEnds.has(s[end]) {
+		end++
+	}
+	if end < to && s[end] >= utf8.RuneSelf {
+		if r, w := utf8.DecodeRuneInString(s[end:]); unicode.IsLetter(r) && r < 0x2e80 && !unspaced(r) {
+			return end + w // the rest is a word, or a part of one
+		}
+	}
+	f.candidate(span{i, end}, false)
+	return max(end, i+1)
+}
+
+// unspaced reports letters of languages that write words without spaces, or a name and its
+// ending with none.
+func unspaced(r rune) bool {
+	return unicode.In(r, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar, unicode.Arabic, unicode.Hebrew, unicode.Devanagari)
+}
+
+var (
+	tokenStart = classOf("[!-~]")
+	tokenEnds  = classOf("[\\s\"'`,;()\\[\\]{}<>|\\\\]")
+)
+
+// candidate keeps a text if it has the shape of a secret: all of it, or what is behind the
+// name of a user.
+func (f *finder) candidate(at span, quoted bool) {
+	s := f.s
+	for !quoted && at.to > at.from && strings.IndexByte(".:?*_", s[at.to-1]) >= 0 {
+		at.to--
+	}
+	for at.from < at.to && (s[at.from] == '*' || s[at.from] == '_') {
+		at.from++
+	}
+	if at.to-at.from < 5 {
+		return
+	}
+	head := at.from
+	paired := pairedBefore(s[max(0, at.from-3):at.from])
+	if k := strings.IndexAny(s[at.from:at.to], ":/%"); k > 0 && k < 40 && simpleWord(s[at.from:at.from+k]) && shapeOf(s[at.from+k+1:at.to]) >= chosen && !strings.Contains(s[at.from:at.to], "://") {
+		at.from += k + 1
+		paired = true
+	}
+	f.work += 3 * (at.to - at.from)
+	sh := shapeOf(s[at.from:at.to])
+	if sh == noShape && isJoined(s[at.from:at.to]) {
+		sh = hyphened
+	}
+	if sh > noShape {
+		f.state.around.candidates = append(f.state.around.candidates, candidate{at, sh, quoted, head, paired})
+	}
+}
+
+// named reports a text that is a secret where words say so: a digest, an id, or a word with two digits.
+func (c *candidate) named(s string) bool {
+	return c.shape > counted && (c.shape != numbered || digitsOf(s[c.from:c.to]) > 1)
+}
+
+func pairedBefore(s string) bool { return strings.HasSuffix(s, " / ") }
+
+func simpleWord(s string) bool { return s != "" && skip(s, 0, len(s), userByte) == len(s) }
+
+var userByte = classOf(`[A-Za-z0-9_.@+-]`)

@@ -1,0 +1,333 @@
+package events
+
+import (
+	"time"
+
+	"compactd/internal/events/codec"
+)
+
+// SubjectCheck compares the next call of a session with its window, before it is
+// made.
+const SubjectCheck = "compactd.check"
+
+// Bounds of a check.
+const (
+	// MaxCheckBytes bounds a request: the messages may be those of a whole turn.
+	MaxCheckBytes = MaxTurnBytes
+	// MaxAttachments is how many attachments it may name.
+	MaxAttachments = 100
+)
+
+// CheckRequest checks whether the next call fits: the current history, and what is to be
+// added to it. An absent field has the value of the session.
+type CheckRequest struct {
+	V       int    `json:"v,omitzero"`
+	Tenant  string `json:"tenant,omitzero"` // absent: [DefaultTenant]
+	Session string `json:"session"`
+
+	NextCall
+	// Attachments are files of which only type and size are known.
+	Attachments []Attachment `json:"attachments,omitzero"`
+	Await
+}
+
+// NextCall is the next call of a session, before it is made: what is absent is as the
+// session has it.
+type NextCall struct {
+	// The model of the call; a provider without a model is its default.
+	Provider        string `json:"provider,omitzero"`
+	Model           string `json:"model,omitzero"`
+	MaxOutputTokens int64  `json:"max_output_tokens,omitzero"`
+	ContextWindow   int64  `json:"context_window,omitzero"`
+
+	// Format is the dialect of Messages where the session has none yet; absent is
+	// the provider's.
+	Format Format `json:"format,omitzero"`
+	// Messages and Tokens are to be added: messages are measured as those of a turn
+	// are, tokens are the caller's own count.
+	Messages []Raw `json:"messages,omitzero"`
+	Tokens   int64 `json:"tokens,omitzero"`
+	// System and Tools take the place of the session's.
+	System Raw `json:"system,omitzero"`
+	Tools  Raw `json:"tools,omitzero"`
+}
+
+// RequestedModel is the model of the call.
+func (c *NextCall) RequestedModel() Model {
+	return Model{Provider: c.Provider, Name: c.Model, MaxOutputTokens: c.MaxOutputTokens, ContextWindow: c.ContextWindow}
+}
+
+// Attachment is a file that may be sent along.
+type Attachment struct {
+	Type  string `json:"type,omitzero"` // pdf, docx, xlsx, pptx, svg, image, audio, video, archive; others are text
+	Bytes int64  `json:"bytes"`
+}
+
+// CheckResponse is the budget of the next call.
+type CheckResponse struct {
+	V               int     `json:"v"`
+	Known           bool    `json:"known"`            // false: the answer is for a first call
+	Fits            bool    `json:"fits"`             // as budget.within_budget
+	Level           Level   `json:"level"`            // as budget.level
+	Room            int64   `json:"room_tokens"`      // available − estimated input; negative by what is too much
+	Added           int64   `json:"added_tokens"`     // what the request adds, uncorrected
+	NeedsCompaction bool    `json:"needs_compaction"` // as budget.should_compact
+	Generation      int64   `json:"generation"`
+	Through         Through `json:"through"`
+	Budget          Budget  `json:"budget"` // of the call
+	// Attachments are the costs of those in the request, and whether to send each: the
+	// smallest first, as long as they fit the share for files.
+	Attachments []AttachmentCost `json:"attachments,omitzero"`
+}
+
+// AttachmentCost is what one attachment costs.
+type AttachmentCost struct {
+	Tokens int64 `json:"tokens"`
+	Send   bool  `json:"send"`
+}
+
+// Address names the session of the request.
+func (r *CheckRequest) Address() Address { return Address{r.Tenant, r.Session} }
+
+// DecodeCheckRequest reads the payload of a compactd.check. Its error is an
+// [*Invalid]. The request holds parts of data, which must not change afterwards.
+func DecodeCheckRequest(data []byte) (*CheckRequest, error) {
+	env, err := decodeEnvelope(data, MaxCheckBytes)
+	if err != nil {
+		return nil, err
+	}
+	a := env.address()
+	r := &CheckRequest{
+		V: Version, Tenant: a.Tenant, Session: a.Session, NextCall: env.nextCall(),
+		Attachments: env.attachments("attachments"), Await: env.await(),
+	}
+	return r, env.problems.err()
+}
+
+// nextCall reads the fields of a call.
+func (e *envelope) nextCall() NextCall {
+	c := NextCall{
+		Provider: e.text("provider"), Model: e.text("model"), MaxOutputTokens: e.count("max_output_tokens", 1, MaxTokens),
+		ContextWindow: e.count("context_window", 1, MaxTokens), Format: Format(e.text("format")),
+		Tokens: e.count("tokens", 0, MaxTokens), System: e.raw("system", '"', '['), Tools: e.raw("tools", '['),
+	}
+	if c.Format != "" && !c.Format.Known() {
+		e.problems.join(unknownFormat())
+	}
+	if m, ok := e.take("messages"); ok {
+		var err error
+		if c.Messages, err = codec.ReadArray(codec.Clean(m)); err != nil {
+			e.problems.add(CodeBadType, "messages", "must be an array")
+		}
+		e.problems.join(TooMany(len(c.Messages), 0))
+	}
+	return c
+}
+
+// attachments reads an array of objects with type and bytes.
+func (e *envelope) attachments(name string) []Attachment {
+	list, ok := e.list(name, MaxAttachments)
+	if !ok {
+		return nil
+	}
+	out := make([]Attachment, 0, len(list))
+	for _, raw := range list {
+		out = append(out, e.attachment(name, raw))
+	}
+	return out
+}
+
+// list reads an array of at most so many values, ok is false without one.
+func (e *envelope) list(name string, most int) (list []Raw, ok bool) {
+	v, ok := e.take(name)
+	if !ok {
+		return nil, false
+	}
+	list, err := codec.ReadArray(v)
+	if err != nil {
+		e.problems.add(CodeBadType, name, "must be an array")
+	} else if len(list) > most {
+		e.problems.add(CodeTooLarge, name, "are more than %d", most)
+		return nil, false
+	}
+	return list, true
+}
+
+func (e *envelope) attachment(name string, raw Raw) (out Attachment) {
+	ms, err := codec.ReadObject(raw)
+	if err != nil {
+		e.problems.add(CodeBadType, name, "must hold objects")
+		return out
+	}
+	if kind := codec.Lookup(ms, "type"); kind != nil && kind.Kind() != 'n' {
+		out.Type = e.textOf(name+".", "type", kind)
+	}
+	if n := codec.Lookup(ms, "bytes"); n == nil || n.Kind() == 'n' {
+		e.problems.add(CodeMissingField, name+".bytes", "is required")
+	} else {
+		out.Bytes = e.countOf(name+".", "bytes", n, 0, MaxTokens)
+	}
+	return out
+}
+
+// SubjectAttach decides what of files enters the next call of a session, before they are
+// in its history.
+const SubjectAttach = "compactd.attach"
+
+// How long an attach may wait for models to summarize files, by default and at most. Then
+// the embedded summarizer writes.
+const (
+	DefaultSummaryWait = 20 * time.Second
+	MaxSummaryWait     = time.Minute
+)
+
+// AttachRequest is about files that are to enter the next call.
+type AttachRequest struct {
+	V       int    `json:"v,omitzero"`
+	Tenant  string `json:"tenant,omitzero"` // absent: [DefaultTenant]
+	Session string `json:"session"`
+
+	NextCall
+	// Attachments are the files.
+	Attachments []AttachedFile `json:"attachments"`
+	// Policy has fields of the policy for this request alone.
+	Policy Raw `json:"policy,omitzero"`
+	// Focus is what summaries of files shall keep in mind.
+	Focus string `json:"focus,omitzero"`
+	// SummaryMS is the most to wait for models, in milliseconds; nil is
+	// [DefaultSummaryWait], 0 has the embedded summarizer write at once.
+	SummaryMS *int64 `json:"summary_ms,omitzero"`
+}
+
+// AttachedFile is one file.
+type AttachedFile struct {
+	Name string `json:"name,omitzero"` // for notices
+	Type string `json:"type,omitzero"` // as that of an [Attachment]
+	// Text is the file as text, or its beginning; nil for a file of which only type and
+	// size are known.
+	Text *string `json:"text,omitzero"`
+	// Bytes is the size of the whole file; absent is that of Text.
+	Bytes int64 `json:"bytes,omitzero"`
+}
+
+// FileAction is what is done with a file.
+type FileAction string
+
+// What is done with files.
+const (
+	FileWhole      FileAction = "whole"    // it enters as it is
+	FilePreview    FileAction = "preview"  // its first characters enter, since it is very large
+	FileCut        FileAction = "cut"      // its beginning enters
+	FileSummarized FileAction = "summary"  // a summary enters
+	FileLeftOut    FileAction = "left_out" // nothing enters; the text is a notice for the user
+)
+
+// AttachResponse has what to send of each file.
+type AttachResponse struct {
+	V          int     `json:"v"`
+	Known      bool    `json:"known"` // false: the answer is for a first call
+	Fits       bool    `json:"fits"`  // as budget.within_budget
+	Level      Level   `json:"level"` // as budget.level
+	Generation int64   `json:"generation"`
+	Through    Through `json:"through"`
+	Budget     Budget  `json:"budget"`             // of the call with what enters of the files
+	FileBudget int64   `json:"file_budget_tokens"` // what the files may cost together
+	// Attachments are those of the request, in their order.
+	Attachments []AttachedText `json:"attachments"`
+}
+
+// AttachedText is what of one file to send.
+type AttachedText struct {
+	Name   string     `json:"name,omitzero"`
+	Action FileAction `json:"action"`
+	// Text is what to send; of a file that was left out a notice for the user, and absent
+	// for one that came without text.
+	Text        string `json:"text,omitzero"`
+	Tokens      int64  `json:"tokens"`       // what enters
+	WholeTokens int64  `json:"whole_tokens"` // what the whole file would cost
+	// Model and Usage are those of a summary; "embedded" needs no model.
+	Model string       `json:"model,omitzero"`
+	Usage SummaryUsage `json:"usage,omitzero"`
+}
+
+// Address names the session of the request.
+func (r *AttachRequest) Address() Address { return Address{r.Tenant, r.Session} }
+
+// SummaryWait is how long models may take.
+func (r *AttachRequest) SummaryWait() time.Duration {
+	if r.SummaryMS == nil {
+		return DefaultSummaryWait
+	}
+	return time.Duration(*r.SummaryMS) * time.Millisecond
+}
+
+// DecodeAttachRequest reads the payload of a compactd.attach. Its error is an
+// [*Invalid]. The request holds parts of data, which must not change afterwards.
+func DecodeAttachRequest(data []byte) (*AttachRequest, error) {
+	env, err := decodeEnvelope(data, MaxCheckBytes)
+	if err != nil {
+		return nil, err
+	}
+	a := env.address()
+	r := &AttachRequest{
+		V: Version, Tenant: a.Tenant, Session: a.Session, NextCall: env.nextCall(),
+		Attachments: env.attachedFiles("attachments"), Policy: env.raw("policy", '{'), Focus: env.words("focus", MaxFocusBytes),
+	}
+	if _, ok := env.take("summary_ms"); ok {
+		ms := env.count("summary_ms", 0, MaxSummaryWait.Milliseconds())
+		r.SummaryMS = &ms
+	}
+	return r, env.problems.err()
+}
+
+func (e *envelope) attachedFiles(name string) []AttachedFile {
+	list, ok := e.list(name, MaxAttachments)
+	if _, given := e.take(name); !given {
+		e.problems.add(CodeMissingField, name, "is required")
+	}
+	if !ok {
+		return nil
+	}
+	out := make([]AttachedFile, 0, len(list))
+	for _, raw := range list {
+		out = append(out, e.attachedFile(name, raw))
+	}
+	return out
+}
+
+func (e *envelope) attachedFile(name string, raw Raw) (out AttachedFile) {
+	ms, err := codec.ReadObject(raw)
+	if err != nil {
+		e.problems.add(CodeBadType, name, "must hold objects")
+		return out
+	}
+	sized := false
+	for _, m := range ms {
+		if m.Value.Kind() == 'n' {
+			continue
+		}
+		switch m.Name {
+		case "name":
+			out.Name = e.textOf(name+".", "name", m.Value)
+		case "type":
+			out.Type = e.textOf(name+".", "type", m.Value)
+		case "bytes":
+			out.Bytes, sized = e.countOf(name+".", "bytes", m.Value, 0, MaxTokens), true
+		case "text":
+			if text, ok := codec.Text(codec.Clean(m.Value)); ok {
+				out.Text = &text
+			} else {
+				e.problems.add(CodeBadType, name+".text", "must be a string")
+			}
+		}
+	}
+	switch {
+	case out.Text == nil && !sized:
+		e.problems.add(CodeMissingField, name+".bytes", "or text is required")
+	case out.Text != nil && !sized:
+		out.Bytes = int64(len(*out.Text))
+	case out.Text != nil && out.Bytes < int64(len(*out.Text)):
+		e.problems.add(CodeOutOfRange, name+".bytes", "is less than text has")
+	}
+	return out
+}

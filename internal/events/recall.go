@@ -1,0 +1,192 @@
+package events
+
+import (
+	"math"
+
+	"compactd/internal/events/codec"
+)
+
+// SubjectRecall returns originals: what was published, whatever a compaction has
+// made of it.
+const SubjectRecall = "compactd.recall"
+
+// Bounds of a search.
+const (
+	// MaxSearchBytes bounds the text to search for.
+	MaxSearchBytes = 1 << 10
+	// MaxHits is the most messages that one search finds.
+	MaxHits = 100
+	// DefaultHits is how many it finds when the request names none.
+	DefaultHits = 10
+)
+
+// RecallRequest requests the messages of a turn, or those that contain a text.
+type RecallRequest struct {
+	V       int    `json:"v,omitzero"`
+	Tenant  string `json:"tenant,omitzero"` // absent: [DefaultTenant]
+	Session string `json:"session"`
+
+	// Turn and Index are the place of a message, as notices, edits and records name
+	// it; without Index the whole turn is meant, in pages.
+	Turn  int64  `json:"turn,omitzero"`
+	Index *int64 `json:"index,omitzero"`
+	Page  int64  `json:"page,omitzero"` // from 1; absent is 1
+
+	// Text is to be found literally, in upper or lower case, in texts, calls and
+	// results of messages older than Before; nil begins with the newest.
+	Text   string    `json:"text,omitzero"`
+	Limit  int64     `json:"limit,omitzero"` // messages to find; absent is [DefaultHits]
+	Before *Position `json:"before,omitzero"`
+
+	// Ancestor is a session that Session branched off, and whose messages are meant: as a
+	// hit or an answer names it.
+	Ancestor string `json:"ancestor,omitzero"`
+	// AsOf is for workers, which send requests for an ancestor to each other; nil else.
+	AsOf *AsOf `json:"as_of,omitzero"`
+}
+
+// AsOf is the state of a session when another one branched off it: its turns up to Turn that
+// are stored before Seq.
+type AsOf struct {
+	Turn  int64  `json:"turn"`
+	Seq   uint64 `json:"seq"`
+	Depth int64  `json:"depth,omitzero"` // how many sessions branched off one another up to here, at most [MaxForks]
+}
+
+// MaxForks bounds how many sessions back a recall looks.
+const MaxForks = 64
+
+// RecallResponse holds originals of one turn, as they were published.
+type RecallResponse struct {
+	V        int    `json:"v"`
+	Known    bool   `json:"known"`             // false: no turn of the session was taken or parked
+	Ancestor string `json:"ancestor,omitzero"` // that has the turn, where it is not the session itself
+	Format   Format `json:"format,omitzero"`
+	Turn     int64  `json:"turn"`
+	Index    int64  `json:"index"` // of the first of Messages
+	Seq      uint64 `json:"seq"`   // of the turn in the log
+	Messages []Raw  `json:"messages"`
+	Page     int64  `json:"page"`
+	Pages    int64  `json:"pages"`
+}
+
+// SearchResponse lists messages that hold a text, newest first.
+type SearchResponse struct {
+	V     int   `json:"v"`
+	Known bool  `json:"known"`
+	Hits  []Hit `json:"hits"`
+	// Before is where to go on, in Ancestor where that is set: older messages were not
+	// searched. Nil means that all were.
+	Before   *Position `json:"before,omitzero"`
+	Ancestor string    `json:"ancestor,omitzero"`
+	// Gone counts turns that are no longer in the log.
+	Gone int64 `json:"gone,omitzero"`
+}
+
+// Hit is a message that holds a text.
+type Hit struct {
+	Ancestor string `json:"ancestor,omitzero"` // that has it, where it is not the session itself
+	Turn     int64  `json:"turn"`
+	Index    int64  `json:"index"`
+	Role     Role   `json:"role"`
+	Excerpt  string `json:"excerpt"` // around the first place, with "…" where it was cut
+}
+
+// Address names the session of the request.
+func (r *RecallRequest) Address() Address { return Address{r.Tenant, r.Session} }
+
+// DecodeRecallRequest reads the payload of a compactd.recall. Its error is an
+// [*Invalid].
+func DecodeRecallRequest(data []byte) (*RecallRequest, error) {
+	env, err := decodeEnvelope(data, MaxRequestBytes)
+	if err != nil {
+		return nil, err
+	}
+	a := env.address()
+	r := &RecallRequest{
+		V: Version, Tenant: a.Tenant, Session: a.Session,
+		Turn: env.count("turn", 1, MaxNumber), Page: env.count("page", 1, MaxNumber),
+		Text: env.words("text", MaxSearchBytes), Limit: env.count("limit", 1, MaxHits), Before: env.position("before"),
+		Ancestor: env.id("ancestor"), AsOf: env.asOf(),
+	}
+	if _, ok := env.take("ancestor"); ok && !ValidSession(r.Ancestor) {
+		env.problems.add(CodeBadID, "ancestor", badSession)
+	}
+	if _, ok := env.take("index"); ok {
+		n := env.count("index", 0, MaxNumber)
+		r.Index = &n
+	}
+	_, turn := env.take("turn")
+	if _, text := env.take("text"); turn == text {
+		env.problems.add(CodeMissingField, "turn", "or text is required, not both")
+	} else if text && r.Text == "" {
+		env.problems.add(CodeMissingField, "text", "is empty")
+	}
+	return r, env.problems.err()
+}
+
+// position reads an object with turn and index.
+func (e *envelope) position(name string) *Position {
+	p := &Position{}
+	if !e.numbers(name, "turn", member{"turn", &p.Turn, 1, MaxNumber}, member{"index", &p.Index, 0, MaxNumber}) {
+		return nil
+	}
+	return p
+}
+
+// asOf reads the field as_of, which workers send.
+func (e *envelope) asOf() *AsOf {
+	a, seq := &AsOf{}, int64(0)
+	if !e.numbers("as_of", "seq", member{"turn", &a.Turn, 0, MaxNumber}, member{"seq", &seq, 1, math.MaxInt64}, member{"depth", &a.Depth, 0, MaxForks}) {
+		return nil
+	}
+	a.Seq = uint64(seq)
+	return a
+}
+
+// member is a whole number of an object, between two.
+type member struct {
+	name      string
+	value     *int64
+	low, high int64
+}
+
+// numbers reads an object whose members are numbers, one of them required.
+func (e *envelope) numbers(name, required string, members ...member) bool {
+	v, ok := e.take(name)
+	if !ok {
+		return false
+	}
+	fields, err := codec.ReadObject(v)
+	if err != nil {
+		e.problems.add(CodeBadType, name, "must be an object")
+		return false
+	}
+	found := false
+	for _, f := range fields {
+		for _, m := range members {
+			if m.name == f.Name {
+				*m.value = e.countOf(name+".", f.Name, f.Value, m.low, m.high)
+				found = found || f.Name == required
+			}
+		}
+	}
+	if !found {
+		e.problems.add(CodeMissingField, name+"."+required, "is required")
+	}
+	return true
+}
+
+// Paged returns one page of a whole answer, as [ContextResponse.Paged] does.
+func (r *RecallResponse) Paged(page int64, limit int) (*RecallResponse, error) {
+	starts := pageStarts(r.Messages, limit-envelopeBytes)
+	n := int64(len(starts))
+	if page = max(page, 1); page > n {
+		return nil, invalidf(CodeOutOfRange, "page", "must be between 1 and %d", n)
+	}
+	starts = append(starts, len(r.Messages))
+	out := *r
+	out.Page, out.Pages, out.Index = page, n, r.Index+int64(starts[page-1])
+	out.Messages = r.Messages[starts[page-1]:starts[page]]
+	return &out, nil
+}

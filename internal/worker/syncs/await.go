@@ -1,0 +1,56 @@
+package syncs
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"compactd/internal/events"
+)
+
+// await waits until a turn is decided, and returns the session as it is then; nil when the
+// time is over. A turn that was refused is an error.
+func (x *request) await(ctx context.Context, t *syncedTurn) (*state, error) {
+	limit := events.Await{Seq: t.seq}.Within(time.Until(x.deadline))
+	err := x.host.AwaitDecided(ctx, x.address, limit)
+	var st *state
+	late := codeOf(err) == events.CodeTurnPending
+	if err == nil {
+		limited, cancel := context.WithDeadline(ctx, x.deadline.Add(syncWait))
+		st, err = x.stateOf(limited, x.address)
+		late = err != nil && limited.Err() != nil && ctx.Err() == nil
+		cancel()
+	}
+	switch {
+	case late:
+		return nil, nil //nolint:nilnil // it is late
+	case err != nil:
+		return nil, err
+	}
+	if n := int(t.number); n <= len(st.chain) && st.chain[n-1].Whole == t.whole {
+		return st, nil
+	}
+	out, err := x.host.Outcome(ctx, &events.OutcomeRequest{Tenant: x.address.Tenant, Session: x.address.Session, Seq: t.seq})
+	switch {
+	case err != nil:
+		return nil, err
+	case out.Accepted && len(st.chain) == 0: // a turn of the same id, of the session before it ended
+		x.ended = t.seq
+		return nil, errStale
+	case out.Accepted, out.Code == events.CodeStaleBase, out.Code == events.CodeTurnConflict:
+		return nil, errStale // other turns came in between, before it or after it
+	default:
+		return nil, &events.ServiceError{V: events.Version, Code: out.Code, Message: out.Message, Hint: out.Hint}
+	}
+}
+
+// codeOf is the code of an error, also of one that another worker answered; "" for none.
+func codeOf(err error) events.Code {
+	if err == nil {
+		return ""
+	}
+	if e, ok := errors.AsType[*events.ServiceError](err); ok {
+		return e.Code
+	}
+	return events.CodeOf(err)
+}

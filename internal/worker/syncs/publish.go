@@ -1,0 +1,209 @@
+package syncs
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"compactd/internal/compaction/render"
+	"compactd/internal/events"
+)
+
+// syncTurn is a turn of a sync, as it is published.
+type syncTurn struct {
+	V int `json:"v"`
+	events.Turn
+	Usage events.Raw `json:"usage,omitzero"`
+}
+
+// syncedTurn is the last turn that a sync has published.
+type syncedTurn struct {
+	seq    uint64
+	number int64
+	whole  events.Digest // of the session up to it
+}
+
+// turnMargin is what the fields of a turn may take beside its messages, system prompt and tools.
+const turnMargin = 16 << 10
+
+// publish stores what is new as turns on the base that the history was compared with; nil
+// is nothing.
+func (x *request) publish(ctx context.Context, st *state, t toPublish) (*syncedTurn, error) {
+	first := syncTurn{V: events.VersionExpect}
+	fork, err := x.fork(ctx, st)
+	if err != nil {
+		return nil, err
+	}
+	first.Fork = fork
+	set, err := x.settings(st, &first.Turn)
+	if err != nil {
+		return nil, err
+	}
+	if t.at >= x.until && !set {
+		return nil, nil //nolint:nilnil // nothing is to be published
+	}
+	made, err := x.madeUnder(st, t)
+	if err != nil {
+		return nil, err
+	}
+	if u := x.in.Usage; u != nil {
+		gen, ok := st.viewOf(u.View)
+		_, fitted := readFitted(u.View)
+		switch {
+		case ok && t.from == 0 && x.counts(ctx, st, gen, u.Count):
+			made, first.Usage = gen, u.Raw
+		case !fitted:
+			x.warn(events.CodeUsageUnbound, "")
+		}
+	}
+	overhead := len(first.System) + len(first.Tools) + len(first.Policy) + len(first.Usage) + turnMargin
+	turns, err := x.split(t, min(events.MaxTurnBytes, x.host.MaxBytes())-overhead)
+	if err != nil {
+		return nil, err
+	}
+	base, last := st.base(), &syncedTurn{seq: max(st.last.Seq, x.ended)}
+	for i, messages := range turns {
+		turn := syncTurn{V: events.VersionExpect}
+		if i == 0 {
+			turn = first
+		}
+		expect := base
+		turn.Number, turn.Messages, turn.Generation, turn.Expect = base.Turn+1, messages, made, &expect
+		whole := base.Digest
+		if i == 0 && t.from > 0 {
+			turn.Number, turn.ReplacesFrom = t.from, t.from
+			whole = events.Digest{}
+			if t.from > 1 {
+				whole = st.chain[t.from-2].Whole
+			}
+		}
+		digest := x.format.DigestOf(messages)
+		if err := x.host.Yield(ctx); err != nil {
+			return nil, err
+		}
+		turn.ID = x.eventID(&turn, last, digest)
+		body, err := events.Marshal(&turn)
+		if err != nil {
+			return nil, err
+		}
+		seq, err := x.host.Publish(ctx, events.KindTurn, x.address, turn.ID, body)
+		if err != nil {
+			return nil, err
+		}
+		last = &syncedTurn{seq, turn.Number, whole.With(digest, len(messages))}
+		base = events.Expect{Turn: last.number, Digest: last.whole}
+	}
+	return last, nil
+}
+
+// split cuts what is published into turns of at most so many bytes.
+func (x *request) split(t toPublish, most int) ([][]events.Raw, error) {
+	if t.stable <= t.at || t.stable >= x.until {
+		return x.history.Until(x.until).Split(t.at, most)
+	}
+	stays, err := x.history.Until(t.stable).Split(t.at, most)
+	if err != nil {
+		return nil, err
+	}
+	rest, err := x.history.Until(x.until).Split(t.stable, most)
+	return append(stays, rest...), err
+}
+
+// eventID follows from the session, the base and what is new: a turn that is published
+// again, here or by another worker, is the same event.
+func (x *request) eventID(t *syncTurn, base *syncedTurn, digest events.Digest) string {
+	set := slices.Concat(t.System, t.Tools, t.Policy)
+	model := ""
+	if t.Model != nil {
+		model = fmt.Sprint(*t.Model)
+	}
+	name := fmt.Sprintf("sync %s %d %s %d %d %s %s %x", x.address, t.Expect.Turn, t.Expect.Digest, base.seq, t.ReplacesFrom, digest, model, events.KeyOf([]byte(set)))
+	return uuid.NewSHA1(render.IDNamespace, []byte(name)).String()
+}
+
+// settings puts into a turn what the request sets and the session has otherwise, and reports
+// whether there is anything.
+func (x *request) settings(st *state, t *events.Turn) (bool, error) {
+	now := &st.settings
+	if m := x.in.Model; m != nil && (*m != now.Model || len(st.chain) == 0) {
+		t.Model = m
+	}
+	if st.format == "" {
+		t.Format = x.format
+	}
+	system, err := x.system()
+	if err != nil {
+		return false, err
+	}
+	if system != nil && events.SettingKey(system) != now.System {
+		t.System = system
+	}
+	if tools := x.in.Tools; tools != nil && events.SettingKey(tools) != now.Tools {
+		t.Tools = tools
+	}
+	if p := x.in.Policy; p != nil && string(p) != string(now.Policy) {
+		t.Policy = p
+	}
+	return t.Model != nil && len(st.chain) > 0 || t.System != nil || t.Tools != nil || t.Policy != nil, nil
+}
+
+// system is the system prompt: that of the request with the instructions that the history
+// begins with.
+func (x *request) system() (events.Raw, error) {
+	if x.history.Lead == 0 || x.history.Before > 0 {
+		return x.in.System, nil
+	}
+	var blocks []any
+	var texts []string
+	switch s := x.in.System; {
+	case s == nil:
+	case s.Kind() == '[':
+		if err := events.Unmarshal(s, &blocks); err != nil {
+			return nil, events.NewInvalid(events.CodeBadType, "system", "is not a list of blocks")
+		}
+	default:
+		words, _ := events.Text(s)
+		texts = append(texts, words)
+	}
+	for _, raw := range x.history.Messages[:x.history.Lead] {
+		m, err := x.format.Read(raw)
+		if err != nil {
+			return nil, err
+		}
+		for i := range m.Parts {
+			texts = append(texts, m.Parts[i].Text)
+		}
+	}
+	if len(texts) == 1 && blocks == nil {
+		return events.Marshal(texts[0])
+	}
+	for _, s := range texts {
+		blocks = append(blocks, map[string]string{"type": "text", "text": s})
+	}
+	return events.Marshal(blocks)
+}
+
+// fork is where a session branches off that has no turns yet, nil for nowhere.
+func (x *request) fork(ctx context.Context, st *state) (*events.Fork, error) {
+	if len(st.chain) > 0 || x.in.Branch == "" {
+		return nil, nil //nolint:nilnil // no branch, or one that is there
+	}
+	if x.in.Fork != nil {
+		return x.in.Fork, nil
+	}
+	fork := &events.Fork{Session: x.in.Session}
+	parent := *x.in
+	none := int64(0)
+	parent.Branch, parent.DryRun, parent.WaitMS, parent.Refused, parent.Usage, parent.OnDivergence = "", true, &none, nil, nil, events.DivergeReplace
+	out, err := x.other(ctx, &parent)
+	switch code := codeOf(err); {
+	case err == nil:
+		fork.Turn = out.Turns
+	case code == events.CodeFormatChanged: // it has nothing of it
+	default:
+		return nil, err
+	}
+	return fork, nil
+}

@@ -1,0 +1,211 @@
+package syncs
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+	"compactd/internal/syncing"
+)
+
+// viewOf is the generation of a view, if that was the last one that the session gave.
+func (st *state) viewOf(view string) (generation int64, ok bool) {
+	gen, whole, _ := strings.Cut(view, ":")
+	generation, err := strconv.ParseInt(gen, 10, 64)
+	return generation, err == nil && 0 <= generation && generation <= st.generation && whole == viewDigest(st.base().Digest)
+}
+
+// counts reports whether a call with a view had so many messages, 0 for unknown: as many as the
+// history up to the session's end, or as were sent of it.
+func (x *request) counts(ctx context.Context, st *state, generation, n int64) bool {
+	if x.known.Turns < len(st.chain) {
+		return false // the history has other messages by now
+	}
+	held := int64(x.stable.held(x.address)) // messages at the end, which the call may have had too
+	if own := int64(x.known.At - x.history.Lead); n == 0 || own <= n && n <= own+held || 0 <= n-int64(x.known.At) && n-int64(x.known.At) <= held {
+		return true
+	}
+	view := st.view
+	if generation < st.generation {
+		var err error
+		if view, err = x.viewUnder(st, generation, int64(len(st.chain))); err != nil {
+			return false
+		}
+	}
+	if view == nil {
+		return false
+	}
+	made, err := x.outputs(ctx, st, view, x.known.At, true)
+	sent := int64(len(made))
+	return err == nil && (0 <= n-sent && n-sent <= held || n == sent+int64(x.history.Lead))
+}
+
+// viewName names the view of a session up to a turn, under a generation.
+func viewName(generation int64, whole events.Digest) string {
+	return fmt.Sprintf("%d:%s", generation, viewDigest(whole))
+}
+
+// gave reports whether a view is one of the session as it is, and not of a branch or of what was
+// retracted. Of "" only the history shows which it is.
+func (st *state) gave(view string) bool {
+	_, whole, _ := strings.Cut(view, ":")
+	return view != "" && slices.ContainsFunc(st.chain, func(l events.Link) bool { return viewDigest(l.Whole) == whole })
+}
+
+func viewDigest(whole events.Digest) string { return whole.String()[:16] }
+
+// begins reports whether a session still has its first turns.
+func (st *state) begins(l *compaction.Ledger, turns int) bool {
+	seqs := l.TurnSeqs()
+	return len(seqs) > 0 && turns <= len(seqs) && (turns == 0 || seqs[turns-1] == compaction.Seq(st.chain[turns-1].Seq))
+}
+
+// viewTurns are the turns that a view of the caller takes the place of.
+func (x *request) viewTurns(st *state) int {
+	end := x.history.Lead + x.known.View - x.known.Shift // messages of the session
+	for i := range st.chain {
+		if int(st.chain[i].End) >= end {
+			return i + 1
+		}
+	}
+	return len(st.chain)
+}
+
+// inspect shows the ledger of the session under the config: one that was loaded since it was
+// last read has no sums yet, which a view needs.
+func (x *request) inspect(read func(*compaction.Ledger)) error {
+	_, err := x.host.Inspect(x.address, func(l *compaction.Ledger) {
+		l.Describe(x.config)
+		read(l)
+	})
+	return err
+}
+
+// generationBefore is the newest generation that changed no turn behind a number of them.
+func generationBefore(l *compaction.Ledger, turns int) int64 {
+	for generation := l.Generation(); generation > 0; generation-- {
+		if t := l.GenerationThrough(generation); t > 0 && t <= int64(turns) {
+			return generation
+		}
+	}
+	return 0
+}
+
+// maxViews is how many generations a history is compared with.
+const maxViews = 4
+
+// givenView is a view of an earlier answer.
+type givenView struct {
+	syncing.View
+	made []madeMessage
+}
+
+// madeMessage is a message that compactd made, or changed: of one message of the session, at its
+// place, or of none or several.
+type madeMessage struct {
+	raw events.Raw
+	of  events.Position
+}
+
+// viewsOf renders the views that the newest generations gave.
+func (x *request) viewsOf(ctx context.Context, st *state) ([]givenView, error) {
+	var out []givenView
+	for gen := st.generation; gen > max(0, st.generation-maxViews); gen-- {
+		var through, shows int64
+		if err := x.inspect(func(l *compaction.Ledger) { through, shows = l.GenerationThrough(gen), l.GenerationShows(gen) }); err != nil {
+			return nil, err
+		}
+		for _, turn := range slices.Compact([]int64{shows, through}) { // an answer may end at either
+			v, ok, err := x.viewThrough(ctx, st, gen, turn)
+			if err != nil {
+				return nil, err
+			}
+			if ok {
+				out = append(out, v)
+			}
+		}
+	}
+	return out, nil
+}
+
+// viewThrough is what a generation gave for the turns up to a number; ok is false where it is not
+// known any more.
+func (x *request) viewThrough(ctx context.Context, st *state, gen, through int64) (v givenView, ok bool, err error) {
+	if through < 1 || int(through) > len(st.chain) {
+		return v, false, nil
+	}
+	key := viewKey{x.address, gen, st.chain[through-1].Whole}
+	if v, ok = x.views.get(key); ok {
+		return v, true, nil
+	}
+	view, err := x.viewUnder(st, gen, through)
+	if view == nil || err != nil {
+		return v, false, err
+	}
+	sourced, err := x.host.Sourced(ctx, x.address, view, func(compaction.Seq) []events.Message { return nil })
+	if err != nil {
+		return v, false, nil //nolint:nilerr // its texts are gone, or it is none that was given
+	}
+	messages := make([]events.Raw, len(sourced))
+	for i := range sourced {
+		messages[i] = sourced[i].Raw
+		if !sourced[i].Untouched {
+			of := sourced[i].First
+			if of != sourced[i].Last {
+				of = events.Position{}
+			}
+			v.made = append(v.made, madeMessage{sourced[i].Raw, of}, madeMessage{x.format.Sendable(sourced[i].Raw), of})
+		}
+	}
+	v.View = syncing.NewView(x.format, messages, int(through))
+	x.views.put(key, v)
+	return v, true, nil
+}
+
+// viewUnder is the history up to a turn as a generation has it, nil where the session has become
+// another one since st was read.
+func (x *request) viewUnder(st *state, generation, turn int64) (view *compaction.View, err error) {
+	err = x.inspect(func(l *compaction.Ledger) {
+		if generation <= l.Generation() && st.begins(l, int(turn)) {
+			view = l.ViewThrough(generation, turn)
+		}
+	})
+	return view, err
+}
+
+// viewKey names a view.
+type viewKey struct {
+	events.Address
+	generation int64
+	whole      events.Digest
+}
+
+// maxViewCache is how many views are remembered.
+const maxViewCache = 256
+
+// views are those that were compared lately.
+type views struct {
+	mu  sync.Mutex
+	all map[viewKey]givenView
+}
+
+func (c *views) get(k viewKey) (givenView, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	v, ok := c.all[k]
+	return v, ok
+}
+
+func (c *views) put(k viewKey, v givenView) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.all == nil || len(c.all) >= maxViewCache {
+		c.all = map[viewKey]givenView{}
+	}
+	c.all[k] = v
+}
