@@ -16,7 +16,7 @@ type Model struct {
 	// Name is looked up in the table of windows.
 	Name string `json:"name"`
 	// MaxOutputTokens is kept free for the answer; 0 is 35 % of the window, at most
-	// 64,000.
+	// 64,000, and less beside a large system prompt and tools.
 	MaxOutputTokens int64 `json:"max_output_tokens,omitzero"`
 	// ContextWindow in tokens; 0 is that of the table.
 	ContextWindow int64 `json:"context_window,omitzero"`

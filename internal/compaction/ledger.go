@@ -92,7 +92,8 @@ type budgetCache struct {
 	rate    Rate
 	window  Tokens
 	largest Tokens // window of any model
-	reserve Tokens
+	reserve Tokens // less is enough beside much that is fixed, down to least
+	least   Tokens
 	dearer  Tokens // from here on each token costs more; see [Ledger.dearer]
 	visible Tokens // the history in view: as emitted up to the last compaction, as it came since
 	bytes   int64  // of the contents in view
@@ -228,29 +229,20 @@ func (l *Ledger) bound() {
 	if x.stated > 0 {
 		g.window = min(g.window, x.stated)
 	}
-	g.reserve = g.policy.Reserve(min(l.outputReserve(), g.window))
+	g.reserve = g.policy.Reserve(min(OutputReserve(g.window, Tokens(l.model.MaxOutputTokens)), g.window))
+	g.least = 0
 	if most := measure.InputLimit(l.model.Name); most > 0 {
-		g.reserve = max(g.reserve, g.window-max(most, x.accepted))
+		g.least = g.window - max(most, x.accepted)
+		g.reserve = max(g.reserve, g.least)
 	}
 	if learnt := x.input(); learnt > 0 {
 		g.window = min(g.window, g.reserve+max(learnt, leastLearnt.Share(g.window-g.reserve)))
+		g.least = g.reserve
+	}
+	if l.model.MaxOutputTokens > 0 {
+		g.least = g.reserve
 	}
 	g.dearer = l.dearer()
-}
-
-// leastOutput is the share of a limit that a provider stated which stays for the answer, where it takes
-// calls that leave less than the usual share.
-const leastOutput PPM = 100_000
-
-// outputReserve is what a call leaves for the answer: the longest one that it names, else a share of the
-// window.
-func (l *Ledger) outputReserve() Tokens {
-	window, named, x := l.cache.window, Tokens(l.model.MaxOutputTokens), &l.limits
-	reserve := OutputReserve(window, named)
-	if named == 0 && x.stated > 0 && x.accepted > window-reserve {
-		return min(reserve, leastOutput.Share(window))
-	}
-	return reserve
 }
 
 // thresholds are the places on the way to a full window.
@@ -259,7 +251,8 @@ func (l *Ledger) thresholds() policy.Thresholds { return l.thresholdsOf(l.prompt
 // thresholdsOf are those of a prompt.
 func (l *Ledger) thresholdsOf(p measure.Prompt) policy.Thresholds {
 	g := &l.cache
-	return g.policy.ThresholdsBelow(g.window, g.reserve, l.fixed(p), g.dearer)
+	fixed := l.fixed(p)
+	return g.policy.ThresholdsBelow(g.window, max(g.least, g.policy.ReserveBeside(fixed, g.window, g.reserve)), fixed, g.dearer)
 }
 
 // fixed is what of a prompt no compaction reduces: system prompt, leading system messages and tools, and of what providers
@@ -306,7 +299,7 @@ func (l *Ledger) check(p measure.Prompt) events.Budget {
 	g := &l.cache
 	p.Correction, p.Fixed = l.corrected(p.Total())-p.Total(), l.fixed(p)
 	m := l.thresholdsOf(p)
-	b := m.BudgetOf(p, g.window, g.reserve, g.policy)
+	b := m.BudgetOf(p, g.window, g.policy)
 	b.Generation = l.Generation()
 	return b
 }

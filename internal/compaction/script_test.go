@@ -244,7 +244,7 @@ func (a args) check() string {
 func checkBudget(p measure.Prompt, window, reserve measure.Tokens, policy *policy.Policy) events.Budget {
 	reserve = policy.Reserve(reserve)
 	m := policy.Thresholds(window, reserve, p.Fixed)
-	return m.BudgetOf(p, window, reserve, policy)
+	return m.BudgetOf(p, window, policy)
 }
 
 func budgetLine(b events.Budget) string {

@@ -5,13 +5,12 @@ import (
 	"compactd/internal/events"
 )
 
-// BudgetOf compares a prompt with the available input, window − reserve, and with the places
-// that the policy sets.
-func (m *Thresholds) BudgetOf(p measure.Prompt, window, reserve measure.Tokens, policy *Policy) events.Budget {
+// BudgetOf compares a prompt with the available input, and with the places that the policy sets.
+func (m *Thresholds) BudgetOf(p measure.Prompt, window measure.Tokens, policy *Policy) events.Budget {
 	total, available := p.Total(), m.Available
 	b := events.Budget{
 		ContextWindow:  int64(window),
-		OutputReserve:  int64(reserve),
+		OutputReserve:  int64(window - available),
 		AvailableInput: int64(available),
 		EstimatedInput: int64(total),
 		UsagePPM:       int64(usage(total, available)),

@@ -68,6 +68,18 @@ func (p *Policy) Reserve(reserve measure.Tokens) measure.Tokens {
 	return reserve
 }
 
+// leastReserve is the share of a window that stays for the answer beside much that is fixed.
+const leastReserve measure.PPM = 100_000
+
+// ReserveBeside is a reserve that no call states, beside so many tokens that no compaction reduces: the
+// history gets at least as much of what they leave.
+func (p *Policy) ReserveBeside(fixed, window, reserve measure.Tokens) measure.Tokens {
+	if p.SharesOf != sharesOfHistory {
+		return reserve
+	}
+	return min(reserve, max((window-fixed)/2, leastReserve.Share(window)))
+}
+
 // What the shares are of.
 const (
 	sharesOfHistory = "history"

@@ -16,7 +16,7 @@ import (
 func checkBudget(p measure.Prompt, window, reserve measure.Tokens, policy *policy.Policy) events.Budget {
 	reserve = policy.Reserve(reserve)
 	m := policy.Thresholds(window, reserve, p.Fixed)
-	return m.BudgetOf(p, window, reserve, policy)
+	return m.BudgetOf(p, window, policy)
 }
 
 // The three ways to set the trigger (A11), and where each level begins (A12): a
