@@ -7,8 +7,8 @@
 // # Guarantees
 //
 //   - Every command in a block marked sh is run, in the order of its page, in a directory
-//     of its own, beside a worker where the page starts one. What a machine may lack,
-//     or what takes minutes, has a reason in commands_test.go.
+//     of its own, beside a worker where the page starts one. A command that needs
+//     minutes, or a program that a machine may lack, has a reason in commands_test.go.
 //   - A block marked output is what the block above it printed, figures aside.
 //   - Code is that of a file that is compiled and tested; YAML is a policy, JSON is JSON.
 //   - Links and anchors lead somewhere. Flags, commands, variables, metrics, make

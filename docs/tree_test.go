@@ -18,7 +18,7 @@ import (
 const mostFiles = 20
 
 // The tree of docs/architecture.md has every directory of the product with Go code, and
-// no other. None has more than mostFiles.
+// no other. Each has at most mostFiles.
 func TestTree(t *testing.T) {
 	files := map[string]int{}
 	section := architecture(t, "The tree")
@@ -61,7 +61,7 @@ func TestTree(t *testing.T) {
 }
 
 // The way of a turn has at most fifteen steps. Each begins with a file, and names functions
-// that it declares. None is named twice.
+// that it declares. Each is named once.
 func TestOneTurn(t *testing.T) {
 	steps := regexp.MustCompile(`(?m)^(\d+)\. `).Split(architecture(t, "One turn, step by step"), -1)[1:]
 	if len(steps) < 8 || len(steps) > 15 {

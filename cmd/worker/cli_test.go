@@ -12,8 +12,8 @@ import (
 // docs/cli.md has every command and flag.
 func TestReference(t *testing.T) { clitest.Reference(t, parser(&flags{}, "json").Model) }
 
-// Every command has examples, and all of them are read without an error. What is in
-// the files that they name is not looked at.
+// Every command has examples, and all of them are read without an error. Contents of
+// the files that they name are not read.
 func TestExamples(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, file := range []string{"worker.creds", "ca.pem", "nats.conf"} {

@@ -23,7 +23,7 @@ import (
 // errInvalid is a defect.
 var errInvalid = errors.New("some histories are not valid for their provider, which is a defect; please report it with the session")
 
-// playFiles compares policies on transcripts. What cannot be read is reported.
+// playFiles compares policies on transcripts. Unreadable lines are reported.
 func (c *replayCmd) playFiles(ctx context.Context, f *flags, log zerolog.Logger) error {
 	r, err := c.report(f, topology.DefaultMaxAge)
 	if err != nil {

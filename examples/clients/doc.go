@@ -1,6 +1,6 @@
 // Package clients tests the agents that need nothing of compactd but a NATS client or HTTP:
-// each runs against a worker, in its own language. Those on the SDKs of providers have a model
-// that refuses what its provider would refuse.
+// each runs against a worker, in its own language. The agents on SDKs of providers have a
+// model that refuses as its provider would.
 //
 //	go test ./examples/clients -v                    # those that this machine can run
 //	go test ./examples/clients -need go,typescript   # these have to

@@ -12,7 +12,7 @@ import (
 )
 
 // A history that no log has fits, however its turns grow, keeps what was decided about a shorter
-// one, and leaves room for its tail. What was shown of a model's window holds for it.
+// one, and leaves room for its tail. A window that calls have shown holds for it.
 func TestAlone(t *testing.T) {
 	config, err := compaction.NewConfig(compaction.DefaultPolicy(), compaction.DefaultWindows())
 	if err != nil {

@@ -24,8 +24,8 @@ type Outcome struct {
 }
 
 // Apply brings a ledger up to date with an event and the outcomes that were recorded for
-// it, years ago or by another version. It decides nothing. What was decided a moment ago
-// is installed instead; see [Decide].
+// it, years ago or by another version. It decides nothing. A decision of this moment is
+// installed instead; see [Decide].
 func Apply(l *Ledger, e Input, outs []Outcome, c *Config) {
 	l.use(c)
 	var now int64

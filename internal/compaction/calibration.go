@@ -63,11 +63,10 @@ type calibration struct {
 	Hidden hidden `json:"hidden,omitzero"`
 }
 
-// anchor corrects the estimate by what the provider counted for a call: its input
-// is exact for the view the agent had at its generation. What is estimated from
-// then on is only what follows. at is our estimate of the same input under the
-// view of now; what later compactions saved was still in it.
-// It reports whether the usage counts.
+// anchor corrects the estimate by what the provider counted for a call: its input is
+// exact for the view the agent had at its generation. From then on only later content
+// is estimated. at is our estimate of the same input under the view of now; what later
+// compactions saved was still in it. It reports whether the usage counts.
 func (l *Ledger) anchor(u *events.Usage, generation int64, at Tokens) bool {
 	input := inputOf(u)
 	if input > l.cache.largest { // of no model that there is
@@ -167,10 +166,10 @@ func (l *Ledger) floor() {
 }
 
 // rate is what a token of our estimate costs of the content that the correction covers,
-// when messages leave as a whole or, false, when only their contents are cleared. What a
-// provider counted beyond our estimate may be something beside the contents, such as a
-// reminder that was not published: it leaves with its message only. Little content does not
-// move the rate far: what is beyond the estimate need not belong to it.
+// when messages leave as a whole or, false, when only their contents are cleared. A count
+// beyond our estimate may be of something beside the contents, such as a reminder that was
+// not published: it leaves with its message only. Little content does not move the rate
+// far: what is beyond the estimate need not belong to it.
 func (c *calibration) rate(whole bool) PPM {
 	if c.Covered == 0 {
 		return c.ratio()
@@ -190,8 +189,8 @@ func (c *calibration) rate(whole bool) PPM {
 }
 
 // moved is by how much the input shrinks where the history becomes so many estimated tokens
-// smaller; both are negative where it grows again. What is removed is first of all content
-// that the correction covers, since what came after the last count is newer.
+// smaller; both are negative where it grows again. Content that the correction covers is
+// removed first, since all after the last count is newer.
 func (c *calibration) moved(removed Tokens, whole bool) Tokens {
 	covered := min(removed, c.Covered)
 	return c.rate(whole).Share(covered) + c.ratio().Share(removed-covered)
@@ -281,7 +280,7 @@ func (x *limits) raise(window Tokens, p *Policy) Tokens {
 	return max(window, raised)
 }
 
-// accept takes the usage of a call that a provider took. What it refused before is no limit
+// accept takes the usage of a call that a provider took. An earlier refusal is no limit
 // below that. A usage above the window of any model is false.
 func (l *Ledger) accept(u *events.Usage) {
 	input, x, c := inputOf(u), &l.limits, l.cache.config

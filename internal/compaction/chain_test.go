@@ -151,7 +151,7 @@ func TestChainVectors(t *testing.T) {
 }
 
 // A ledger remembers the ends of its history that were retracted last, and its branches, also after
-// it was stored. What the last turns await follows from their entries.
+// it was stored. Awaited results of the last turns follow from their entries.
 func TestLineages(t *testing.T) {
 	config, err := compaction.NewConfig(compaction.DefaultPolicy(), compaction.DefaultWindows())
 	if err != nil {

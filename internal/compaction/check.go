@@ -136,8 +136,8 @@ func (l *Ledger) withPolicy(c *Config, fields events.Raw) (*Ledger, error) {
 	return f, nil
 }
 
-// as returns the ledger as it would be with another model, to be read only. What
-// was counted for one model does not hold for another.
+// as returns the ledger as it would be with another model, to be read only. A count for
+// one model does not hold for another.
 func (l *Ledger) as(c *Config, want events.Model) (*Ledger, error) {
 	l.use(c)
 	m := l.model
@@ -297,7 +297,7 @@ func (next Pending) WithFiles(t Tokens) Pending {
 	return next
 }
 
-// Unrecorded describes a history that no log has. What is absent is the session's.
+// Unrecorded describes a history that no log has. An absent field is the session's.
 type Unrecorded struct {
 	Model         *events.Model
 	Format        events.Format

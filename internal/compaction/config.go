@@ -69,8 +69,8 @@ func (c *Config) WithTenants(tenants map[string]Policy) (*Config, error) {
 	return out.build()
 }
 
-// WithCounter returns the config with tokens counted by a counter, nil to
-// estimate them. What a ledger holds already stays as it was counted.
+// WithCounter returns the config with tokens counted by a counter, nil to estimate
+// them. Entries of a ledger stay as they were counted.
 func (c *Config) WithCounter(by Counter) (*Config, error) {
 	out := *c
 	out.counter = by

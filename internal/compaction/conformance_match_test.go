@@ -26,7 +26,7 @@ func (c *vectorCase) resolved() any {
 	return want
 }
 
-// matcher compares a record with an answer. What differs from run to run is a
+// matcher compares a record with an answer. A value that differs from run to run is a
 // placeholder in the record: the same UUID stands wherever {{uuid1}} does.
 type matcher struct{ bound map[string]string }
 

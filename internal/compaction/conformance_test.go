@@ -86,8 +86,8 @@ func (c *vectorCase) excused() bool {
 	})
 }
 
-// leastPermille of our own cases without a tag give the recorded answer. What keeps it
-// from more are the rules of the table, each of which a row demands.
+// leastPermille of our own cases without a tag give the recorded answer. The others
+// differ by the rules of the table, each of which a row demands.
 const leastPermille = 850
 
 // The answers of the product's own stages, compared with what the reference system

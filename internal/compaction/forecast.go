@@ -204,7 +204,7 @@ func (l *Ledger) coldDue(now int64) bool {
 	return measure.Reaches(Tokens(b.EstimatedInput-b.TargetTokens), Tokens(b.AvailableInput), retryShare)
 }
 
-// breaks returns what a plan does to the cache. What the newest turn brought is new either way.
+// breaks returns what a plan does to the cache. The newest turn is new either way.
 func (l *Ledger) breaks(p *budgeted, now int64) cacheBreak {
 	before, after := l.inputs(p)
 	b := cacheBreak{saved: before - after, turns: l.turnsUntil(after), cold: l.pause(now) > l.cache.policy.Cache.Seconds*1000}

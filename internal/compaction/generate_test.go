@@ -69,8 +69,8 @@ func (g *generator) call() call {
 	return c
 }
 
-// serve gives a message of the assistant calls that the provider carries out. Those of one that
-// calls tools as well may have their results in the next one.
+// serve gives a message of the assistant calls that the provider carries out. Where it calls
+// tools as well, their results may be in the next one.
 func (g *generator) serve(m msg) msg {
 	for _, x := range g.paused {
 		x.half = "result"

@@ -262,7 +262,7 @@ func (t *Turn) since(number int64) int64 {
 	return number
 }
 
-// retract drops the turns from a number on. What they set stays in force.
+// retract drops the turns from a number on. Their settings stay in force.
 func (p *prompts) retract(number int64) {
 	i := slices.IndexFunc(p.Made, func(m made) bool { return m.Turn >= number })
 	if i >= 0 {

@@ -154,7 +154,7 @@ func (l *Ledger) addTurn(x identity, seq Seq, messages uint32) {
 	l.turns = append(l.turns, turnRecord{x, whole.With(x.digest, int(messages)), end + messages, seq})
 }
 
-// Forked is where a session branched off another one. What that one took at Seq or later is
+// Forked is where a session branched off another one. Turns of that one at Seq or later are
 // no part of the history that the two share.
 type Forked struct {
 	events.Fork

@@ -52,10 +52,10 @@ func (p *countingProvider) refusal(input compaction.Tokens) *compaction.Overflow
 	return o
 }
 
-// A5, B2, D4, D5: whatever a provider counts, and whether it states numbers or not, each
-// refusal is followed by a smaller history, and soon by one that is taken: the first one where it
-// counts the same multiple of our estimate for all content. What is above the available input
-// has the code for it. Refusals do not go on with the session.
+// A5, B2, D4, D5: whatever a provider counts, and whether it states numbers or not, each refusal
+// is followed by a smaller history, and soon by one that is taken: the first one where it counts
+// the same multiple of our estimate for all content. A history above the available input has the
+// code for it. Refusals do not go on with the session.
 func TestRefusals(t *testing.T) {
 	config := configOf(t, withoutSummaries())
 	rapid.Check(t, func(t *rapid.T) {

@@ -265,7 +265,7 @@ func (a *agent) render(v *compaction.View) ([]events.Raw, error) {
 	return render(a.t, v, a.texts)
 }
 
-// render writes a view from texts. Those that are unread give the same.
+// render writes a view from texts. Unread texts give the same.
 func render(t fataler, v *compaction.View, texts map[compaction.Seq][]events.Message) ([]events.Raw, error) {
 	out, err := compaction.Render(v, func(s compaction.Seq) ([]events.Message, error) { return texts[s], nil })
 	if err != nil {

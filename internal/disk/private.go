@@ -23,7 +23,7 @@ func (e *ExposedError) Hint() string {
 }
 
 // Private returns an [*ExposedError] for the first of some directories that users other
-// than its owner and group may enter. Those that do not exist are passed over.
+// than its owner and group may enter. Directories that do not exist are passed over.
 func Private(paths ...string) error {
 	for _, path := range paths {
 		info, err := os.Stat(path)

@@ -392,8 +392,8 @@ func appendModel(b []byte, m *Model) []byte {
 	return strconv.AppendInt(b, m.ContextWindow, 10)
 }
 
-// canonical is the canonical form of a system prompt, of tools or of a policy. What a
-// block or a tool has about caching is no part of it.
+// canonical is the canonical form of a system prompt, of tools or of a policy. Marks of
+// a cache in a block or a tool are no part of it.
 func (d *Decoder) canonical(raw Raw) []byte {
 	d.scan.Reset()
 	d.scan.Write()

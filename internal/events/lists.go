@@ -317,8 +317,8 @@ type EventResponse struct {
 	Seq uint64 `json:"seq"` // of the event in the log
 	// Duplicate: the same event was stored before, under Seq.
 	Duplicate bool `json:"duplicate,omitzero"`
-	// Decided is false when the time was over: then Code is turn_pending. What follows is as
-	// in [OutcomeResponse].
+	// Decided is false when the time was over: then Code is turn_pending. The other fields
+	// are those of [OutcomeResponse].
 	Decided    bool          `json:"decided"`
 	Accepted   bool          `json:"accepted"`
 	Code       Code          `json:"code,omitzero"`

@@ -118,7 +118,7 @@ type StatsResponse struct {
 }
 
 // Cost is what the compactions of a session cost and save by list prices, in billionths of a US
-// dollar. What no known model has done is not in it.
+// dollar. Work of unknown models is not in it.
 type Cost struct {
 	Lost      int64 `json:"lost_nano_usd"`      // on caches that compactions broke
 	Saved     int64 `json:"saved_nano_usd"`     // on the input of calls until the next compaction of each

@@ -27,7 +27,7 @@ type CompressConfig struct {
 	// Mode ccr states that the model has a tool that takes the hashes of placeholders.
 	Mode string `json:"mode,omitzero"`
 	// Frozen is how many messages are in the provider's cache: so many of the first come back
-	// in the same bytes. What was sent never changes within a generation, whatever it is.
+	// in the same bytes. Sent messages never change within a generation, whatever it is.
 	Frozen int64 `json:"frozen_message_count,omitzero"`
 }
 

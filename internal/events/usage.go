@@ -12,8 +12,8 @@ import (
 // when all counts are zero, and when it cannot be read: a usage makes the figures
 // better and never costs the turn. problem is then the reason, without any of its values.
 //
-// Shapes are recognised by the names of their fields. What each means was read in
-// these places, in November 2026:
+// Shapes are recognised by the names of their fields. Their meanings are from these
+// places, read in November 2026:
 //   - Anthropic: docs.anthropic.com, prompt caching. input_tokens is without the cache.
 //   - OpenAI: platform.openai.com, prompt caching. Cached tokens are part of the input,
 //     in chat completions and in responses.

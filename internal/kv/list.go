@@ -11,11 +11,11 @@ import (
 	"compactd/internal/events"
 )
 
-// List names at most n sessions of a tenant that have a ledger, in order, those
-// behind the session after; "" begins with the first. It reads one row of each, and
-// nothing that lists which there should be: in a file that was damaged since it was
-// opened some may be missing, until Load or a checkpoint notices. What it does notice
-// is a [*DamagedError].
+// List names at most n sessions of a tenant that have a ledger, in order, those behind
+// the session after; "" begins with the first. It reads one row of each, and nothing
+// that lists which there should be: in a file that was damaged since it was opened some
+// may be missing, until Load or a checkpoint notices. Damage that it notices is a
+// [*DamagedError].
 func (s *Store) List(tenant, after string, n int) ([]string, error) {
 	seek := []byte(tenant + ".")
 	if after != "" {

@@ -220,7 +220,7 @@ func (s *Store) damage(a events.Address, err error) error {
 	return s.broken
 }
 
-// view calls fn with one state of the file. What bbolt panics over is an error.
+// view calls fn with one state of the file. A panic of bbolt is an error.
 func (s *Store) view(fn func(*bolt.Tx) error) error {
 	err := guard(func() error { return s.db.View(fn) })
 	if errors.Is(err, berrors.ErrDatabaseNotOpen) {

@@ -155,9 +155,9 @@ func (ev *evidence) classify() Failure {
 	return Failure{Class: ClassUnknown}
 }
 
-// tooLongAt returns where a sentence begins that states in general words that an input is
-// too long, -1 without one. What a colon separates is looked at apart too: agents and gateways
-// put their own words before it.
+// tooLongAt returns where a sentence begins that states in general words that an input is too
+// long, -1 without one. Text between colons is examined apart too: agents and gateways put
+// their own words before it.
 func tooLongAt(text string) int {
 	for at := 0; at < len(text); {
 		end := len(text)

@@ -24,9 +24,9 @@ const (
 	maxElements = 4 // of an array
 )
 
-// Members of an error that are read, in this order, whatever made it: providers,
-// their proxies and SDKs. What was sent (request, headers, prompt) is not
-// among them: it holds words of the user.
+// Members of an error that are read, in this order, whatever made it: providers, their
+// proxies and SDKs. Members with the request, its headers or the prompt are not among
+// them: they hold words of the user.
 var (
 	textMembers = []string{
 		"message", "Message", "errorMessage", "error_msg", "msg", "detail", "title", "error", "Error", "errors", "lastError", "innererror",

@@ -35,8 +35,8 @@
 // # Guarantees
 //
 // Nothing is ignored: unknown and duplicate keys, wrong types, values out of range,
-// aliases and further documents are errors, all of them reported at once. What Write
-// prints is a file with the same meaning.
+// aliases and further documents are errors, all of them reported at once. Write prints
+// a file with the same meaning.
 //
 // # Concurrency
 //

@@ -27,7 +27,8 @@ type Options struct {
 	// Disable switches automatic compaction off.
 	Disable bool
 	// Lock holds paths of fields, or of groups of them, that sessions cannot set,
-	// beside those that the file locks. What the options above set is locked too.
+	// beside those that the file locks. Fields that the options above set are locked
+	// too.
 	Lock []string
 	// Unlock holds paths that sessions can set all the same.
 	Unlock []string

@@ -18,8 +18,8 @@
 //
 // # Guarantees
 //
-// All functions are pure: the same bytes give the same value. What [Rows] wrote,
-// [ReadLedger] reads to an equal ledger.
+// All functions are pure: the same bytes give the same value. [ReadLedger] reads the
+// output of [Rows] to an equal ledger.
 //
 // # Concurrency
 //
@@ -29,6 +29,6 @@
 // # On failure
 //
 // An event that is malformed is an [events.Invalid] with a stable code. A config or a
-// header that cannot be read is an error that names it. What follows is decided by the
-// caller: a worker takes the ledger file as damaged.
+// header that cannot be read is an error that names it. The caller decides the
+// consequence: a worker takes the ledger file as damaged.
 package stored

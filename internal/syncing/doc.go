@@ -6,8 +6,8 @@
 //	turns, err := h.Split(known.At, most)         // what is to be published
 //	parts := syncing.Parts(h.Len(), outputs)      // what of it to send
 //
-// The package owns the matching and the parts. What to publish, and the view that is sent, is
-// for the caller.
+// The package owns the matching and the parts. The caller decides which turns to publish, and
+// which view to send.
 //
 // # Terms
 //

@@ -228,8 +228,8 @@ func (o *openCalls) oldest(key events.Key) int {
 const leastBytes = 64
 
 // HasWork reports whether a history has one of some messages of an assistant or a tool, with
-// the same ids of calls: an agent that has compacted its history itself keeps its end. What
-// another agent does alike has other ids.
+// the same ids of calls: an agent that has compacted its history itself keeps its end. Equal
+// work of another agent has other ids.
 func (h *History) HasWork(messages []events.Raw) bool {
 	have := map[likeness]bool{}
 	for _, m := range h.Messages {

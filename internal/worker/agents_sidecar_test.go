@@ -75,8 +75,8 @@ func beginsWith(messages, head []events.Raw) bool {
 
 // A gateway that names no session gets of each conversation what fits, with the same bytes of
 // its prefix until the next generation: before and after a restart, and from another worker.
-// Conversations that begin alike, and those of another tenant, are apart. What placeholders
-// stand for is retrieved by their hash, by its tenant alone.
+// Conversations that begin alike, and those of another tenant, are apart. The original of a
+// placeholder is retrieved by its hash, by its tenant alone.
 func TestSidecar(t *testing.T) {
 	t.Parallel()
 	env := newEnv(t, t.TempDir())
@@ -203,9 +203,9 @@ func TestSidecar(t *testing.T) {
 	}
 }
 
-// What is no request to compress is refused with a code and a hint. What compactd cannot do is
-// no failure of the call: the messages come back as they were sent. No client gets an original of
-// another tenant, or by a hash that was made up.
+// A body that is no request to compress is refused with a code and a hint. A failure of compactd
+// is no failure of the call: the messages come back as they were sent. No client gets an original
+// of another tenant, or by a hash that was made up.
 func TestSidecarHostile(t *testing.T) {
 	t.Parallel()
 	env := newEnv(t, t.TempDir())

@@ -325,7 +325,7 @@ func (env *testEnv) logEnd() uint64 {
 }
 
 // An operator erases a session over HTTP, and is answered when it is done. Agents may not, also
-// not their own. What was erased is not retrieved any more.
+// not their own. An erased text is not retrieved any more.
 func TestAgentsForget(t *testing.T) {
 	t.Parallel()
 	env := newEnv(t, t.TempDir())

@@ -57,9 +57,9 @@ func (env *testEnv) wantAttached(out events.AttachResponse, actions ...events.Fi
 	}
 }
 
-// B15: files that fit are sent whole. What is too much is summarized by the embedded
-// summarizer, or cut in proportion, or left out where only sizes are known, the smallest
-// first. Of one above the preview size the beginning is sent. Nothing changes the session.
+// B15: files that fit are sent whole. Others are summarized by the embedded summarizer, or
+// cut in proportion, or left out where only sizes are known, the smallest first. Of one
+// above the preview size the beginning is sent. Nothing changes the session.
 func TestAttach(t *testing.T) {
 	t.Parallel()
 	env := newEnv(t, t.TempDir())

@@ -20,7 +20,7 @@ import (
 )
 
 // P14: a worker takes a million turns of ten thousand sessions, some with outputs of 900 KB,
-// and compacts every session, under a limit of 256 MiB. What it holds is bounded, and given
+// and compacts every session, under a limit of 256 MiB. Its memory is bounded, and given
 // back after the load. SOAK_TURNS sets a smaller number of turns.
 func TestSoakMemory(t *testing.T) {
 	turns := 1_000_000

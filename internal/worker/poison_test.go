@@ -34,7 +34,7 @@ type hostile struct {
 const anyRejection events.Code = "any"
 
 // Hostile events among good sessions are rejected with the right code, under their sequence,
-// and change nothing for other sessions. None of their content is logged or sent back.
+// and change nothing for other sessions. Their content is neither logged nor sent back.
 func TestPoison(t *testing.T) {
 	t.Parallel()
 	clean, poisoned := newEnv(t, t.TempDir()), newEnv(t, t.TempDir())

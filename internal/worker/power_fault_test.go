@@ -144,8 +144,8 @@ const (
 	ext4NoLogFlush = 2
 )
 
-// volume is an ext4 file system in a file. What was synced to it survives losePower, since the
-// file's own pages stay.
+// volume is an ext4 file system in a file. Synced data survives losePower, since the file's
+// own pages stay.
 type volume struct {
 	t          *testing.T
 	image, dir string

@@ -204,8 +204,8 @@ func (env *testEnv) wantReplayed() {
 }
 
 // One tenant cannot fill OUTCOMES: near the limit of the stream, compactions of the tenant that
-// has stored most are published without messages. Those of another tenant are published whole,
-// and no commit is refused.
+// has stored most are published without messages. Compactions of another tenant are published
+// whole, and no commit is refused.
 func TestOutcomesNeverFull(t *testing.T) {
 	t.Parallel()
 	env := openEnv(t, embedded.Config{Dir: t.TempDir()}, topology.Config{Partitions: 4, MaxBytesOutcomes: 24 << 20})

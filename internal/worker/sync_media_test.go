@@ -183,8 +183,8 @@ func asBytes(list []events.Raw) (out [][]byte) {
 }
 
 // 40 images of 0.9 MB, all of them in one request after a restart, are taken: a session that has
-// them recognises them, and one that has not is compacted like any other. What is sent is the
-// agent's own.
+// them recognises them, and one that has not is compacted like any other. The messages to send
+// are the agent's own.
 func TestSyncManyMedia(t *testing.T) {
 	env := newEnv(t, t.TempDir())
 	env.config = newConfig(t, withoutSummaries())

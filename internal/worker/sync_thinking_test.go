@@ -96,7 +96,7 @@ func (a *thinker) want(what string, steps ...int) {
 
 // A6: a turn keeps its thinking exactly when it was made under the history that is sent, without
 // a view too, and after another worker took over. Of a model that may demand it the open tool
-// loop keeps its thinking. What a provider refuses is not sent again.
+// loop keeps its thinking. Refused thinking is not sent again.
 func TestSyncThinking(t *testing.T) {
 	env := newEnv(t, t.TempDir())
 	env.config = newConfig(t, withoutSummaries())

@@ -53,7 +53,7 @@ func main() {
 	})
 }
 
-// measure runs what is wanted. What looks at the heap comes first, as the server
+// measure runs what is wanted. Measurements of the heap come first, as the server
 // shares it.
 func measure(ctx context.Context, o options, dir string, out io.Writer) error {
 	f, err := newFleet(o.turns)

@@ -110,8 +110,8 @@ func TestSample(t *testing.T) {
 }
 
 // A5: on real sessions the estimate right after a compaction by any stage, before the next
-// usage, stays within what docs/estimation.md has as reached, with some room. What usages
-// corrected for content that is gone must not be left in it.
+// usage, stays within what docs/estimation.md has as reached, with some room. Corrections
+// for content that is gone must not be left in it.
 func TestGoalsAfterStages(t *testing.T) {
 	sessions, err := transcript.ReadThinking(realsessions.Dir(t))
 	if err != nil {

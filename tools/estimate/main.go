@@ -64,7 +64,7 @@ func command(out io.Writer) error {
 	return report(out, all, by)
 }
 
-// read returns the stretches of all sessions. What cannot be used is a line.
+// read returns the stretches of all sessions. Each unusable session is a line.
 func read(out io.Writer, paths []string) (all []stretch, err error) {
 	source, err := transcript.Open(transcript.Auto, paths...)
 	if err != nil {

@@ -25,9 +25,9 @@ const summaryUnits = 4000
 
 // afterStages measures the estimate right after a compaction by one stage, without a usage
 // of the view that it leaves. It compacts before every tenth call of a stretch, right after
-// the usage of the call before. What the provider would have counted is what it counted for
-// the next prompt, less what is gone: of each growth of its count the share that left our
-// estimate of the same messages. What a stage wrote itself counts as estimated.
+// the usage of the call before. The provider's count is taken as that of the next prompt,
+// less the removed content: of each growth of its count the share that left our estimate of
+// the same messages. Text that a stage wrote counts as estimated.
 func (e estimator) afterStages(s stretch) (map[events.Stage]sample, error) {
 	c, err := e.config()
 	if err != nil {

@@ -25,9 +25,9 @@ import (
 // The templates of CompactBench (github.com/compactbench/compactbench, Apache-2.0, read on
 // 2026-11-23) hide what must be kept among turns about other things, and check answers for
 // strings. It has a model answer questions; here the history is searched itself, so that no
-// model's memory or luck counts. What must be absent from an answer is no question to a history:
-// those items are left out, and counted. Names and distractors are ours, and distractors are as
-// long as turns of agents are: a dozen words need no compaction.
+// model's memory or luck counts. Items about what an answer must not have are no question to a
+// history: they are left out, and counted. Names and distractors are ours, and distractors are
+// as long as turns of agents are: a dozen words need no compaction.
 
 // benchTemplate is a file of CompactBench, as far as it is used.
 type benchTemplate struct {

@@ -50,8 +50,8 @@ func week(all []*recording, turns int) (*recording, error) {
 	return out, nil
 }
 
-// What is new in each round of a week, in the payload of a turn. What agents put into the
-// messages of users begins otherwise.
+// The parts of a turn's payload that are new in each round of a week. Texts that agents
+// put into the messages of users begin otherwise.
 var (
 	absolute = regexp.MustCompile(`":\s*"/[a-zA-Z]`)
 	worded   = regexp.MustCompile(`"role":\s*"user","content":(?:\[\{"type":\s*"text","text":)?\s*"[a-zAD-Z]`)

@@ -51,8 +51,8 @@ func (f *Figures) value(key string) (string, bool) {
 // operators are tried in this order: the longer ones first.
 var operators = []string{">=", "<=", "=", ">"}
 
-// Meets reports whether the line has what is demanded, as "kills>=200". What is not a
-// number is compared as text, and only with =.
+// Meets reports whether the line has what is demanded, as "kills>=200". Any other value
+// is compared as text, and only with =.
 func (f *Figures) Meets(demand string) (bool, error) {
 	for _, op := range operators {
 		key, want, ok := strings.Cut(demand, op)

@@ -38,7 +38,7 @@ type rule struct {
 	pattern    *regexp.Regexp
 	suggestion string
 	unless     *regexp.Regexp // a context in which the word is right; nil for none
-	in         string         // a glob of the only files in which the word is wrong; empty for all
+	in         []string       // globs of the only files in which the word is wrong; none for all
 }
 
 // exception is a file that may use a word.
@@ -51,7 +51,7 @@ type exception struct {
 //
 //	skip GLOB
 //	except GLOB WORD: reason
-//	SCOPE[,SCOPE…] PATTERN -> suggestion [in GLOB] [unless PATTERN]
+//	SCOPE[,SCOPE…] PATTERN -> suggestion [in GLOB[,GLOB…]] [unless PATTERN]
 //
 // A pattern is a regular expression, matched without regard to case. A space in it
 // matches any white space. An identifier is matched as its words: logTold is "log told".
@@ -109,7 +109,7 @@ func (l *list) add(line string) error {
 		}
 	}
 	if before, glob, found := strings.Cut(suggestion, " in "); found {
-		suggestion, r.in = before, strings.TrimSpace(glob)
+		suggestion, r.in = before, strings.Split(strings.TrimSpace(glob), ",")
 	}
 	r.suggestion = strings.TrimSpace(suggestion)
 	r.pattern, err = compile(pattern)
@@ -121,8 +121,10 @@ func compile(pattern string) (*regexp.Regexp, error) {
 	return regexp.Compile("(?i)" + strings.ReplaceAll(strings.TrimSpace(pattern), " ", `\s+`))
 }
 
-func (l *list) skips(file string) bool {
-	return slices.ContainsFunc(l.skipped, func(glob string) bool { return matches(glob, file) })
+func (l *list) skips(file string) bool { return matchesAny(l.skipped, file) }
+
+func matchesAny(globs []string, file string) bool {
+	return slices.ContainsFunc(globs, func(glob string) bool { return matches(glob, file) })
 }
 
 // matches reports whether a file's path, or a directory above it, matches a glob. The
@@ -144,7 +146,7 @@ func matches(glob, file string) bool {
 // check finds the words of the list in the pieces of a file.
 func (l *list) check(file string, pieces []piece) (out []finding) {
 	for _, r := range l.rules {
-		if r.in != "" && !matches(r.in, file) {
+		if len(r.in) > 0 && !matchesAny(r.in, file) {
 			continue
 		}
 		for _, p := range pieces {

@@ -59,7 +59,7 @@ func TestPlanted(t *testing.T) {
 func TestAllowed(t *testing.T) {
 	l, err := parseList("skip **/testdata\nexcept b.md folder: a quotation\n" +
 		`text \bset aside\b -> quarantine` + "\n" + `prose,comment \bforget\b -> erase unless session\.forget` + "\n" +
-		`prose \btold\b -> emit in docs` + "\n" + `prose \bfolder\b -> directory`)
+		`prose \btold\b -> emit in docs,README.md` + "\n" + `prose \bfolder\b -> directory`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,6 +73,7 @@ func TestAllowed(t *testing.T) {
 		{"a.md", "unforgettable asides", 0},
 		{"a.md", "it is told", 0},
 		{"docs/a.md", "it is told", 1},
+		{"README.md", "it is told", 1},
 		{"a.md", "a folder", 1},
 		{"b.md", "a folder", 0},
 	} {

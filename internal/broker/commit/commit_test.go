@@ -136,8 +136,8 @@ func TestRepublish(t *testing.T) {
 	}
 }
 
-// The largest commits pass: 900 messages, and bodies up to the server's limit to
-// the byte. What is over is refused before anything is sent.
+// The largest commits pass: 900 messages, and bodies up to the server's limit to the
+// byte. A larger one is refused before anything is sent.
 func TestCommitLimits(t *testing.T) {
 	t.Parallel()
 	w := newEnv(t)

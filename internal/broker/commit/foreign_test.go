@@ -286,8 +286,8 @@ func TestForeignMany(t *testing.T) {
 	}
 }
 
-// Commits are found whatever is stored between them, and whatever an erasure takes of them. What
-// it leaves is of a commit still.
+// Commits are found whatever is stored between them, and whatever an erasure takes of them. The
+// rest still belongs to its commit.
 func TestAssemblerProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		type stored struct {

@@ -1,7 +1,7 @@
 // Package retry calls an operation again, with pauses, until it succeeds. It is the one loop of
 // this kind in broker, worker and client, over cenkalti/backoff; only a partition that failed is
-// opened again by its own rule (worker/fleet). What calls it is called by no other such loop: a
-// read that waits out an election waits in one place.
+// opened again by its own rule (worker/fleet). Loops are never nested: a read that waits out an
+// election waits in one place.
 //
 //	err := retry.Every(time.Second).Do(ctx, report, func() error {
 //		err := write()

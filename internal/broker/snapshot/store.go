@@ -26,8 +26,8 @@ var (
 	// ErrSnapshotGone: a snapshot is not whole any more. A newer one has taken its
 	// place, it was erased, or its bytes are not those that were put.
 	ErrGone = errors.New("the snapshot is not whole: it was replaced, erased, or damaged")
-	// ErrSnapshotMoved: another owner put a snapshot, or all were erased, since an
-	// upload began. What was uploaded is removed.
+	// ErrMoved: another owner put a snapshot, or all were erased, since an
+	// upload began. The upload is removed.
 	ErrMoved = errors.New("snapshots of the partition changed since the upload began")
 )
 
@@ -159,9 +159,9 @@ func metaSubject(partition int) string {
 	return "$O." + topology.SnapshotsBucket + ".M." + base64.URLEncoding.EncodeToString([]byte(snapshotName(partition)))
 }
 
-// chunksPrefix begins the subject of every chunk. What follows is the name of the
-// object, which begins with that of the snapshot and a dash: so parts of an upload
-// that was given up are found by their partition.
+// chunksPrefix begins the subject of every chunk. Behind it is the name of the object,
+// which begins with that of the snapshot and a dash: so parts of an upload that was
+// given up are found by their partition.
 const chunksPrefix = "$O." + topology.SnapshotsBucket + ".C."
 
 func chunkSubject(object string) string { return chunksPrefix + object }

@@ -16,8 +16,8 @@
 //	            └───────────┴───────────────────────┘ next consumer, after the last message
 //
 // A [Reader] has one consumer after the other. Each begins after the last message that passed the
-// order filter, and may be placed on another node. What two consumers in a row do not deliver is
-// read from the leader by its sequence.
+// order filter, and may be placed on another node. A message that two consumers in a row do not
+// deliver is read from the leader by its sequence.
 //
 // # Guarantees
 //

@@ -21,7 +21,7 @@ const (
 	// pullTime is when the server gives up a pull that it has nothing more for.
 	pullTime = 30 * time.Second
 	// maxRefusals is how many pulls in a row may end since the next message is larger than
-	// what is left of their bytes. Those under way with others may be nearly used up; of so
+	// what is left of their bytes. Pulls may be nearly used up by other messages; of so
 	// many some were new, and the message fits into none.
 	maxRefusals = 8
 )

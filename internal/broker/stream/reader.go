@@ -24,9 +24,8 @@ import (
 // that stops the reading waits too. Here every try has a name of its own, and may be placed
 // elsewhere.
 //
-// A consumer reads from one copy of the stream, which may be behind the others. What it
-// delivers is stored for good; that it has no more to deliver means only how far that copy
-// has come.
+// A consumer reads from one copy of the stream, which may be behind the others. A message
+// that it delivers is stored for good; its end is only the end of that copy.
 //
 // A message that two consumers in a row did not bring is read from the leader by its
 // sequence: no message stops the reading.
@@ -198,7 +197,7 @@ func (r *Reader) consume(ctx context.Context, cons jetstream.Consumer, status <-
 }
 
 // isStuck reports whether another consumer delivered nothing at the place where the one
-// before it did. What is wrong with the link or with the consumer's node is another matter.
+// before it did. A defect of the link or of the consumer's node does not count.
 func (r *Reader) isStuck(why error) bool {
 	for _, other := range []error{
 		errReconnected, errEnd, jetstream.ErrNoHeartbeat, jetstream.ErrConsumerDeleted, jetstream.ErrConsumerLeadershipChanged,

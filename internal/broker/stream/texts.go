@@ -23,8 +23,8 @@ const (
 	bytesInFlight = 24 << 20
 )
 
-// Texts reads events of the log by sequence, for many callers at once. What all of them want
-// is requested in sweeps, in the order of the log.
+// Texts reads events of the log by sequence, for many callers at once. Their requests are
+// joined in sweeps, in the order of the log.
 //
 // A server reads a whole block of its file around each event, up to 8 MiB. The turns of a
 // session are in as many blocks as all sessions have filled meanwhile, and the few blocks that
@@ -68,9 +68,9 @@ func (t *Texts) Get(ctx context.Context, seqs []uint64) ([]LogMessage, error) {
 // heldMessage is what a message takes in memory beside its payload, about.
 const heldMessage = 256
 
-// GetGroups reads groups of events together. What it returns has at most limit bytes, or is the
-// first group alone: while it is more, the last group is given up. So is a group of which the
-// log does not hold everything. What was given up is nil.
+// GetGroups reads groups of events together. The result has at most limit bytes, or is the
+// first group alone: while it is larger, the last group is given up. So is a group of which the
+// log does not hold everything. A group that was given up is nil.
 func (t *Texts) GetGroups(ctx context.Context, groups [][]uint64, limit int) ([][]LogMessage, error) {
 	out, begin := make([][]LogMessage, len(groups)), make([]int, len(groups)+1)
 	var seqs []uint64

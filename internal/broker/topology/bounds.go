@@ -121,8 +121,8 @@ func shrinkLog(ctx context.Context, js jetstream.JetStream, s jetstream.Stream) 
 }
 
 // accountLimit is the largest bound of a stream that the account's limits allow, when log and
-// OUTCOMES get the same; 0 when the account has none. What the server itself has left is
-// visible only from what it refuses.
+// OUTCOMES get the same; 0 when the account has none. The server shows the room that it has
+// itself only by its refusals.
 func accountLimit(ctx context.Context, js jetstream.JetStream, replicas int) (int64, error) {
 	info, err := js.AccountInfo(ctx)
 	if err != nil {

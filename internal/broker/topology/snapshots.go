@@ -14,7 +14,7 @@ const SnapshotsBucket = "SNAPSHOTS"
 // SnapshotsStream is what the object store is made of.
 const SnapshotsStream = "OBJ_" + SnapshotsBucket
 
-// snapshotsConfig is the object store. What is older than the log is of no use.
+// snapshotsConfig is the object store. A snapshot older than the log is of no use.
 func snapshotsConfig(maxAge time.Duration, replicas int) jetstream.ObjectStoreConfig {
 	return jetstream.ObjectStoreConfig{
 		Bucket: SnapshotsBucket, Description: "compactd: copies of ledger files",

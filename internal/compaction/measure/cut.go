@@ -17,9 +17,9 @@ const ellipsis = "..."
 // first character of each.
 var sentenceEnds = []string{"\n", ". ", "! ", "? ", "。", "！", "？"}
 
-// maxCluster bounds, in bytes, how far back the beginning of a grapheme is looked
-// for. What people call a character has at most some forty bytes; one that is
-// longer was made to be, and is cut between runes.
+// maxCluster bounds, in bytes, how far back the beginning of a grapheme is looked for.
+// A character of a language has at most some forty bytes; a longer one was made to be,
+// and is cut between runes.
 const maxCluster = 256
 
 // Cut returns text if it costs at most budget tokens of prose, else its head with

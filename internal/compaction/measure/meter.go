@@ -252,8 +252,8 @@ func (by Meter) path(e *Entry, path string, variant Key) {
 	}
 }
 
-// addText and addJSON put the size of another text into an entry. What an entry
-// holds is bounded by its event.
+// addText and addJSON put the size of another text into an entry. An entry is bounded
+// by its event.
 func (e *Entry) addText(s Size) {
 	e.Text += uint32(s.Units)
 	e.Base += uint32(s.Base)

@@ -18,8 +18,8 @@ const (
 
 // OutputLimits bounds what one tool may put into a history.
 type OutputLimits struct {
-	// MaxBytes and MaxLines are what is kept at most, the notice not counted. What
-	// follows the last newline is a line too, even if it is empty.
+	// MaxBytes and MaxLines are what is kept at most, the notice not counted. Text
+	// behind the last newline is a line too, even if it is empty.
 	MaxBytes, MaxLines int64
 	// Keep is the end that is kept; any other value than head or both is tail.
 	Keep Direction

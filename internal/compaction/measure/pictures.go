@@ -19,9 +19,9 @@ type pictures struct {
 
 // How families count. Sources, read on 2026-11-23:
 //   - claude: platform.claude.com/docs/en/build-with-claude/vision (squares of 28 pixels; 2,576
-//     pixels and 4,784 squares since Opus 4.7, else 1,568 of both). What one costs beside its
-//     squares, and a page, is measured: 2,768 and 1,625 for 1920×1080, 2,347 and 2,115 for a
-//     page of text (count_tokens of Claude 5.5 and Haiku 4.5).
+//     pixels and 4,784 squares since Opus 4.7, else 1,568 of both). The cost of one beside its
+//     squares, and that of a page, are measured: 2,768 and 1,625 for 1920×1080, 2,347 and 2,115
+//     for a page of text (count_tokens of Claude 5.5 and Haiku 4.5).
 //   - gemini: ai.google.dev/gemini-api/docs/media-resolution (Gemini 3: at most 1,120 for an
 //     image, 560 for a page; measured 1,101 for 1920×1080, 561 for a page) and /docs/tokens
 //     (before: 258 for each 768×768, and for a page).

@@ -185,7 +185,7 @@ func (r *Rate) Ceiling(units int64) Tokens {
 }
 
 // trimmedCost is the ceiling of an entry whose text is cut, framing of its message
-// excluded. What stays of the text counts as its share of the whole.
+// excluded. The rest of the text counts as its share of the whole.
 func (r *Rate) trimmedCost(e *Entry) Tokens {
 	t, per, name := r.media(e), r.TextUnits, int64(0)
 	switch e.Kind {

@@ -59,8 +59,8 @@ func listFields() (out []string) {
 	return out
 }
 
-// Fields lists the paths of the fields that a path covers: its own, or those of
-// the group that it names. None is a path of neither.
+// Fields lists the paths of the fields that a path covers: its own, or those of the
+// group that it names. A path of neither has no fields.
 func Fields(path string) (out []string) {
 	for _, field := range allFields {
 		if covers(path, field) {

@@ -96,8 +96,8 @@ func (r *renderer) bridge() error {
 var speaker = map[measure.Role]events.Role{measure.RoleUser: events.RoleUser, measure.RoleAssistant: events.RoleAssistant}
 
 // unmark drops marks for the cache from the oldest on, where they are more than the provider
-// takes. Those of messages that the caller has are not known, and are not fewer for it: what is
-// older than one of these loses all.
+// takes. Marks of messages that only the caller has are unknown: any older message loses all of
+// its marks.
 func (r *renderer) unmark() {
 	left := max(traits.MaxMarks-r.view.Marks, 0)
 	for i := len(r.out) - 1; i >= 0; i-- {

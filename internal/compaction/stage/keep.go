@@ -10,8 +10,8 @@ import (
 // An instruction is short, and must not be paraphrased.
 //
 // pinShare is how much of the target pinned messages may take, the newest first, and
-// instructionShare the system's that a truncation would hide. What is beyond is hidden as any
-// other message: nothing keeps a session above its window.
+// instructionShare the system's that a truncation would hide. A message beyond is hidden as
+// any other: nothing keeps a session above its window.
 const (
 	pinShare         measure.PPM = 500_000
 	instructionShare measure.PPM = 250_000

@@ -9,10 +9,10 @@ import (
 	"compactd/internal/events/traits"
 )
 
-// Media are cleared where the provider takes no more of them, and where tokens have to be
-// saved that no result of a tool saves: the oldest first, wherever they are. Those of the newest
-// exchange stay, since the agent is at work on them. What is pinned, or the result of a protected
-// tool, goes last, and for the provider's limit alone.
+// Media are cleared where the provider takes no more of them, and where tokens have to be saved
+// that no result of a tool saves: the oldest first, wherever they are. Media of the newest
+// exchange stay, since the agent is at work on them. Pinned messages and results of protected
+// tools lose theirs last, and for the provider's limit alone.
 
 // mediaSlack is the part of a limit that is free once media were cleared: one more would
 // break the provider's cache again.

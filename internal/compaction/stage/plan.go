@@ -172,7 +172,7 @@ func MakePlan(h History, p *policy.Policy, window measure.Tokens, m Means) Plan 
 var drafts = sync.Pool{New: func() any { return new(Draft) }}
 
 // Plan runs steps in their order, each only while the history is over a target, and repairs
-// what is left. What a step did counts only if it made the history smaller.
+// what is left. A step counts only if it made the history smaller.
 func (h History) Plan(target measure.Tokens, steps ...Step) Plan {
 	d := drafts.Get().(*Draft)
 	d.format, d.rate, d.room, d.heads, d.keep = h.Format, h.Rate, h.View(d.room[:0]), h.Heads, h.Keep

@@ -143,8 +143,8 @@ const (
 	leastHead measure.Tokens = 3_000
 )
 
-// head returns the number of entries at the front that are never cut: see Truncate. What
-// stays beside the system's messages costs at most most tokens, as far as it cannot be cut.
+// head returns the number of entries at the front that are never cut: see Truncate. Beside
+// the system's messages it costs at most most tokens, as far as it cannot be cut.
 func (d *Draft) head(most measure.Tokens) int {
 	start := d.AfterSystem()
 	summaries := start
@@ -230,7 +230,7 @@ func (d *Draft) nextMessage(i int) int {
 
 // cuts walks over where a truncation from head may end: at a message's boundary, not
 // within the last exchange while its calls may be open, with something left, not between a
-// call and its result, and not among what an earlier placeholder covers. What is kept does
+// call and its result, and not among what an earlier placeholder covers. Kept entries do
 // not count.
 func (d *Draft) cuts(head int, kept []bool) iter.Seq[cut] {
 	return func(yield func(cut) bool) {

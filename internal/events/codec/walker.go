@@ -14,11 +14,11 @@ var (
 	errSyntax    = errors.New("not JSON")
 )
 
-// Walker reads one JSON value in a single pass. What it returns are parts of
-// the input, never copies: the input must not change afterwards. It trusts the
-// input to be JSON, as [Check] reports: it reads what is between the requested values,
-// and not the values themselves. After an error its methods do nothing. A Walker that
-// does not escape costs no memory.
+// Walker reads one JSON value in a single pass. It returns parts of the input, never
+// copies: the input must not change afterwards. It trusts the input to be JSON, as
+// [Check] reports: it reads what is between the requested values, and not the values
+// themselves. After an error its methods do nothing. A Walker that does not escape
+// costs no memory.
 type Walker struct {
 	raw  Raw
 	at   int

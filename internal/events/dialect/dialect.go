@@ -9,8 +9,8 @@ import (
 	"compactd/internal/events/weigh"
 )
 
-// Dialect describes one dialect: how its messages are read and written,
-// and how they form a history. What a valid history is stands in package validate.
+// Dialect describes one dialect: how its messages are read and written, and how they
+// form a history. Package validate has the rules of a valid history.
 type Dialect struct {
 	Name  string // on the wire
 	Roles string // that its messages have, for messages to people

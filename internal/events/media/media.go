@@ -135,7 +135,7 @@ func shape(width, height int) Shape {
 	return Shape{Width: uint16(min(width, math.MaxUint16)), Height: uint16(min(height, math.MaxUint16))}
 }
 
-// input is base64 that is decoded where it is read. What has line breaks in it is not read
+// input is base64 that is decoded where it is read. Base64 with line breaks is not read
 // beyond them.
 type input struct{ text []byte }
 

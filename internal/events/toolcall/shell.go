@@ -290,7 +290,7 @@ func isPath(s string) bool {
 	return true
 }
 
-// end ends a simple command. What a command did that is not the last happened even if the
+// end ends a simple command. Effects of all commands but the last happened even if the
 // command line failed.
 func (p *parser) end(last bool) {
 	words := p.words

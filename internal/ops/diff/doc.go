@@ -4,8 +4,8 @@
 //	err := c.Write(os.Stdout)
 //
 // Messages that a compaction leaves as they are, and those of which it replaces only the
-// text of a tool result, are found again by their bytes or the ids of their calls. What
-// is found nowhere went: into the summary or the marker that stands in its place.
+// text of a tool result, are found again by their bytes or the ids of their calls. A
+// message that is not found is gone: into the summary or the marker in its place.
 //
 // # Guarantees
 //

@@ -10,9 +10,9 @@
 //
 // # Guarantees
 //
-// It shares no code with the stages that it measures. What the first message of the user
-// contains, and what stood in the messages between the compaction and the call, does not
-// count: the agent could take it from there.
+// It shares no code with the stages that it measures. Contents of the user's first
+// message, and of the messages between the compaction and the call, do not count: the
+// agent could take them from there.
 //
 // # Concurrency
 //

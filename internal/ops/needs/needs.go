@@ -255,7 +255,8 @@ func patched(text, from, to string, yield func(string) bool) {
 // named is a string with the name of the member that it is in.
 type named struct{ name, text string }
 
-// stringsIn returns the strings of a JSON value, in their order. What is no JSON is one.
+// stringsIn returns the strings of a JSON value, in their order. Text that is no JSON is
+// one.
 func stringsIn(raw events.Raw) (out []named) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	type level struct {

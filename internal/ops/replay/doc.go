@@ -15,8 +15,8 @@
 //
 //   - A session's turns go out one after the other, each after the answer to the
 //     one before; sessions go out side by side.
-//   - The report counts what is stored in OUTCOMES. What a plain subscription received
-//     is compared with it; what was not delivered is an error.
+//   - The report counts what is stored in OUTCOMES. The outcomes of a plain
+//     subscription are compared with it; an undelivered one is an error.
 //   - Where a history would have overflowed without compactd is an estimate: what
 //     was saved is added to what the workers published, turn by turn.
 //   - Every compacted history is checked by [validate.Messages], and in a load every

@@ -105,7 +105,8 @@ func (r *recording) change(windows map[string]int64, m events.Model) {
 	r.model.ContextWindow = windows[m.Name]
 }
 
-// turn takes what is pending. What no worker would take is reported and left out.
+// turn takes what is pending. A turn that no worker would take is reported and left
+// out.
 func (r *recording) turn(in input, last step) {
 	n := int64(len(r.turns)) + 1
 	p := payload{

@@ -32,7 +32,7 @@ type Turn struct {
 	Summary   string // what the recorded agent wrote at that compaction, "" where it is not known
 }
 
-// Read reads a file in the format compactd, or all of a directory. What cannot be read is
+// Read reads a file in the format compactd, or all of a directory. An unreadable line is
 // an error.
 func Read(path string) ([]Session, error) { return read(path, false) }
 

@@ -38,8 +38,8 @@ func List[T ~string](names []T) string {
 
 const day = 24 * time.Hour
 
-// Span is a time such as 30d, 1h30m, 12s or 40ms. What is smaller than the second of
-// its units is rounded down.
+// Span is a time such as 30d, 1h30m, 12s or 40ms. It has two units, and the rest is
+// rounded down.
 func Span(d time.Duration) string {
 	if d < 0 {
 		return "-" + Span(-d)

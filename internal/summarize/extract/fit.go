@@ -8,9 +8,9 @@ import (
 	"compactd/internal/summarize/snippet"
 )
 
-// shares bound the sections but the rules, which come before all, each to parts per thousand of the text and to a
-// number of lines. What no section has taken goes to those that want more, in
-// the same order: that of how much is lost with a line.
+// shares bound the sections but the rules, which come before all, each to parts per thousand of the text and
+// to a number of lines. Room that no section has taken goes to others, in the same order: that of how much is
+// lost with a line.
 var shares = [...]struct {
 	kind     Kind
 	permille int

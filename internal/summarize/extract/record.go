@@ -130,9 +130,8 @@ type fact struct {
 	ruled bool // the message of a user that is a rule of the text, word for word
 }
 
-// fitter makes a record fit: it drops and shortens what can be missed most
-// easily first. What it drops of some kinds has a fold: a line
-// names its turns.
+// fitter makes a record fit: it drops and shortens what can be missed most easily
+// first. Dropped lines of some kinds have a fold: a line names their turns.
 type fitter struct {
 	facts []fact // in the order of the record
 	age   []int  // oldest first

@@ -116,8 +116,8 @@ func parseLine(s string, units int) Line {
 	return l
 }
 
-// Parse reads the text of a summary by its headings. What stands under none of
-// ours goes to the discoveries.
+// Parse reads the text of a summary by its headings. Text under any other heading goes
+// to the discoveries.
 func Parse(text string) *Sections {
 	var out Sections
 	at := Discoveries

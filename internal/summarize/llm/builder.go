@@ -99,8 +99,8 @@ func (n *promptBuilder) newest(budget int64) int {
 	return min(first, max(0, len(n.rounds)-1))
 }
 
-// prompt shows the rounds from first on. What came before them is shown as the
-// embedded summarizer condenses it, merged with the previous summary.
+// prompt shows the rounds from first on. Older rounds are shown as the embedded
+// summarizer condenses them, merged with the previous summary.
 func (n *promptBuilder) prompt(first int, budget, output int64) string {
 	p := prompt{earlier: n.earlier(first, budget/4), focus: n.in.Focus, words: n.words(output)}
 	var history strings.Builder

@@ -15,8 +15,8 @@ import (
 	"compactd/internal/summarize/model"
 )
 
-// completer is one call to a provider, in its wire format. What its transport returns
-// is a [*model.Error]; any other error is an answer in a shape that was not expected.
+// completer is one call to a provider, in its wire format. An error of its transport is
+// a [*model.Error]; any other error is an answer in an unexpected shape.
 type completer interface {
 	complete(ctx context.Context, r model.Request) (model.Reply, error)
 }

@@ -58,8 +58,8 @@ type Config struct {
 	Timeout time.Duration
 	// Attempts is how often to ask in all, 1 to 10; 0 is 3.
 	Attempts int
-	// Backoff is the pause before the second attempt; it doubles up to 30 s,
-	// ±50 %. What the provider requests comes on top. 0 is 1 s.
+	// Backoff is the pause before the second attempt; it doubles up to 30 s, ±50 %. A
+	// pause that the provider requests comes on top. 0 is 1 s.
 	Backoff time.Duration
 	// BreakAfter failures in a row stop the calls for BreakFor, then one is let
 	// through to see. 0 are 5 and 1 minute.

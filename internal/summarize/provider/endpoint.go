@@ -25,7 +25,7 @@ type endpoint struct {
 	authorize func(req *http.Request, body []byte) error
 }
 
-// newEndpoint joins path to the base URL. What path needs escaped is escaped already.
+// newEndpoint joins path to the base URL. The path is escaped already.
 func newEndpoint(c Config, p preset, path string) (*endpoint, error) {
 	u, err := url.JoinPath(c.BaseURL, path)
 	if err != nil {
@@ -65,8 +65,8 @@ func (e *endpoint) post(ctx context.Context, request, answer any) error {
 	return events.UnmarshalLenient(data, answer)
 }
 
-// tokens is a count of tokens in an answer. What is no number counts 0: no answer is
-// worth less because its usage cannot be read.
+// tokens is a count of tokens in an answer. Any other value counts 0: an answer is used
+// though its usage cannot be read.
 type tokens int64
 
 // UnmarshalJSON implements json.Unmarshaler. It does not fail.

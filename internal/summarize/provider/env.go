@@ -41,7 +41,7 @@ func Open(list string, getenv func(string) string) ([]model.Model, error) {
 	return models, nil
 }
 
-// FromEnv is the configs that [Open] makes models of. Those without an error are
+// FromEnv is the configs that [Open] makes models of. Configs without an error are
 // returned beside the error.
 func FromEnv(list string, getenv func(string) string) ([]Config, error) {
 	var configs []Config

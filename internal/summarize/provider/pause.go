@@ -32,8 +32,8 @@ func newPause(all context.Context, c Config) *pause {
 	return &pause{exponential: e, left: c.Attempts - 1, deadline: deadline}
 }
 
-// NextBackOff implements [backoff.BackOff]. What the provider requests is a least;
-// the exponential part is added, so that workers do not come back all at once.
+// NextBackOff implements [backoff.BackOff]. The pause that the provider requests is a
+// least; the exponential part is added, so that workers do not come back all at once.
 func (p *pause) NextBackOff() time.Duration {
 	if p.left <= 0 || !passing(p.last) {
 		return backoff.Stop

@@ -8,10 +8,10 @@
 //
 // # Guarantees
 //
-//   - No more calls reach the models than CallsPerMinute at once, and as many again
-//     in each minute, for each tenant. What one tenant uses is not taken from another.
-//   - While a tenant owes tokens, no call is made for it. What calls under way use
-//     beyond the share is owed, for a week at most, and paid off with time.
+//   - No more calls reach the models than CallsPerMinute at once, and as many again in
+//     each minute, for each tenant. The use of one tenant is not taken from another.
+//   - While a tenant owes tokens, no call is made for it. Tokens that calls under way
+//     use beyond the share are owed, for a week at most, and paid off with time.
 //   - A call over quota is refused at once, with a [*model.Error] of kind
 //     [model.OverQuota], and costs nothing.
 //   - A call reads the store once and writes it twice, more often only where other workers

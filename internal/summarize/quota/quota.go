@@ -108,7 +108,7 @@ func (q *Quota) charge(ctx context.Context, t *tenant, tokens int64) {
 }
 
 // update changes what a tenant has used, by what it owes and by change, which reports whether
-// that is to be written. What change returns is the result once that is done.
+// that is to be written. The error of change is the result once that is done.
 func (q *Quota) update(ctx context.Context, t *tenant, change func(u *used, now int64) (write bool, err error)) error {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()

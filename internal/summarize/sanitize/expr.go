@@ -8,10 +8,10 @@ import (
 )
 
 // Expressions of rules are matched by a small machine of our own: they are lists of
-// alternatives, each a chain of runs of bytes of a class. What it does at one place
-// is bounded by the length of the chain, not by that of the text: where a run of a
-// class ends is looked up once for all places in it. Package regexp would need its
-// time at each place again.
+// alternatives, each a chain of runs of bytes of a class. Its work at one place is
+// bounded by the length of the chain, not by that of the text: where a run of a class
+// ends is looked up once for all places in it. Package regexp would need its time at
+// each place again.
 
 // class is a set of bytes.
 type class [4]uint64

@@ -121,9 +121,9 @@ func cpu() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// rate is how many MB of a text are redacted in a second of processor time: the best
-// of some tries, since other programs take caches from this one. What is collected
-// then is part of it.
+// rate is how many MB of a text are redacted in a second of processor time: the best of
+// some tries, since other programs take caches from this one. The collection of garbage
+// is part of it.
 func rate(text string, tries int, least time.Duration) float64 {
 	best := 0.0
 	for range tries {

@@ -7,7 +7,7 @@ import (
 )
 
 // stems begin words for a password, a passphrase or a PIN, in many languages and with any
-// ending. Those of ASCII letters are found as names too.
+// ending. Stems of ASCII letters are found as names too.
 var stems = withCapitals(strings.Fields(`passwort kennwort passphrase passcode parolă parola пароль парол лозинк гасл пассворд contraseñ contrasen
 	contrasenya contrasinal senha palavra-passe wachtwoord wagwoord adgangskod kodeord lösenord passord lykilorð salasan parool parole slaptažod hasło hasł heslo hesl jelszó jelszav
 	geslo zaporka lozink şifre şifrə sifre parol κωδικό συνθηματικ סיסמ סיסמא пінкод пинкод пин-код mdp sandi katalaluan nenosiri pasahitz pasvort fjalëkalim

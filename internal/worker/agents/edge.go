@@ -193,7 +193,7 @@ func (e *Edge) Run(ctx context.Context) error {
 	return nil
 }
 
-// watchTokens reads the tokens again when their file changes. What is wrong with it is
+// watchTokens reads the tokens again when their file changes. An error in it is
 // reported once.
 func (e *Edge) watchTokens(ctx context.Context) {
 	tick := time.NewTicker(reloadEvery)

@@ -12,7 +12,8 @@ import (
 // sessionPath is what the paths about a session begin with.
 const sessionPath = "/v1/sessions/{tenant}/{session}"
 
-// handler routes. What is read is answered by the operations of package query, as over NATS.
+// handler routes. Requests that only read are answered by the operations of package query,
+// as over NATS.
 func (e *Edge) handler() http.Handler {
 	mux := http.NewServeMux()
 	for _, v := range verbs {

@@ -9,7 +9,7 @@
 //
 // # Guarantees
 //
-// It reads only, and may run beside workers. What they commit after the call is not read.
+// It reads only, and may run beside workers. Commits after the call are not read.
 //
 // # Concurrency
 //

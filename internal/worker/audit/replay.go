@@ -210,8 +210,8 @@ func (r *replayer) undecidable(s *session, why *outcomelog.UnknownConfigError) {
 	r.out.Undecidable[why.Error()]++
 }
 
-// missing reports outcomes recorded about events before seq that the log does not
-// hold. What is older than the log has aged away.
+// missing reports outcomes recorded about events before seq that the log does not hold.
+// Outcomes older than the log have aged away.
 func (r *replayer) missing(ctx context.Context, seq compaction.Seq) error {
 	gone, err := r.outcomes.Before(ctx, seq)
 	for _, o := range gone {

@@ -334,10 +334,10 @@ func (f *Fleet) release(t *heldLease) {
 	f.bestEffort(t.lease.Partition, "release lease", func(ctx context.Context) error { return f.leases.Release(ctx, t.lease) })
 }
 
-// finish gives up the lease of a partition that is no longer served. A partition
-// that another worker took over is no failure, nor what a hand-over could not
-// commit in time: the next owner decides it again. One that could not be opened for
-// want of a server is opened later. What else comes here, before the end, ends the worker.
+// finish gives up the lease of a partition that is no longer served. A partition that
+// another worker took over is no failure, nor what a hand-over could not commit in time:
+// the next owner decides it again. One that could not be opened for want of a server is
+// opened later. Any other error, before the end, ends the worker.
 func (f *Fleet) finish(e ending) error {
 	f.release(f.held[e.partition])
 	f.heldAt[e.partition] = max(f.heldAt[e.partition], f.held[e.partition].lease.Revision())
@@ -353,7 +353,7 @@ func (f *Fleet) finish(e ending) error {
 	}
 }
 
-// bestEffortTime bounds a release. What it would end expires by itself, later.
+// bestEffortTime bounds a release. The lease would expire by itself, later.
 const bestEffortTime = time.Second
 
 // bestEffort sends one message of a release. During a stop it does not wait for the answer, except

@@ -72,7 +72,7 @@ func (s *shares) hold(tenant string, m jetstream.Msg) bool {
 	return true
 }
 
-// each calls back for each job that waits. None gets a slot meanwhile.
+// each calls back for each job that waits. No job gets a slot meanwhile.
 func (s *shares) each(do func(jetstream.Msg)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

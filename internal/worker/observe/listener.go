@@ -100,8 +100,8 @@ type Applied struct {
 	Repeated  measure.Repeated
 }
 
-// Fetched is one event that was read by its sequence. What it is decides what becomes of it,
-// as of any other.
+// Fetched is one event that was read by its sequence. It is processed by its kind, as any
+// other.
 type Fetched struct {
 	Partition int
 	Seq       compaction.Seq

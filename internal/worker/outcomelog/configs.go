@@ -11,8 +11,8 @@ import (
 	"compactd/internal/compaction"
 )
 
-// ConfigResolver reads the configs that were in force before, by their hash. What a ledger
-// learns from usages and overflows depends on the config its event was decided under, so
+// ConfigResolver reads the configs that were in force before, by their hash. A ledger
+// learns from usages and overflows by the config that its event was decided under, so
 // under any other it would not be the ledger of the worker that decided.
 type ConfigResolver struct {
 	js         jetstream.JetStream

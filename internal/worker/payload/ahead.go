@@ -19,8 +19,8 @@ type Wanted struct {
 
 // ReadAhead reads the texts of views in one sweep over the log, instead of one sweep for each:
 // see [stream.Texts]. It holds limit bytes of them at most, beside those of one view. While they
-// are more, or would be by what the ledgers know of them, views at the end are left out. What
-// it has not got is read when it is rendered, and fails there. What was read ahead before is
+// are more, or would be by what the ledgers know of them, views at the end are left out. A view
+// that is left out is read when it is rendered, and fails there. Texts of an earlier call are
 // used, and dropped.
 func (t *Renderer) ReadAhead(ctx context.Context, before *Ahead, wanted []Wanted, limit int) *Ahead {
 	t.used.Store(true)

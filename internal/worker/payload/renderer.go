@@ -22,8 +22,8 @@ import (
 // Renderer reads events from the log by sequence, behind a cache of recent ones. It
 // is shared by all partitions.
 type Renderer struct {
-	// Texts reads what is rendered for commits, in the order of the log. What someone waits
-	// for is read beside it.
+	// Texts reads what is rendered for commits, in the order of the log. Texts for a
+	// waiting caller are read beside it.
 	Texts *stream.Texts
 	nc    *nats.Conn
 	cache *otter.Cache[compaction.Seq, entry]
@@ -166,9 +166,9 @@ func sendable(f events.Format, history []events.Raw) {
 }
 
 // Sourced is Render that states what each message was made of. Its messages are as they were
-// recorded: see [events.Format.Sendable]. own returns the messages of a
-// turn that the caller has, nil for one that is in the log alone. Those without Raw must not be
-// needed; with one of them the history is not validated.
+// recorded: see [events.Format.Sendable]. own returns the messages of a turn that the caller
+// has, nil for one that is in the log alone. Messages without Raw must not be needed; with one
+// of them the history is not validated.
 func (t *Renderer) Sourced(ctx context.Context, a events.Address, v *compaction.View, own func(compaction.Seq) []events.Message) (_ []compaction.Sourced, err error) {
 	defer func() {
 		if r := recover(); r != nil {

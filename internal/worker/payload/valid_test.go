@@ -12,8 +12,8 @@ import (
 )
 
 // B11: a history that is not valid for its provider is not published, and the reason quotes
-// nothing of it. Here the defect is a view without its first message. What an agent sent itself
-// is published as it came.
+// nothing of it. Here the defect is a view without its first message. A message that an agent
+// sent is published as it came.
 func TestInvalidHistory(t *testing.T) {
 	for name, test := range map[string]struct {
 		messages string

@@ -12,8 +12,8 @@
 //
 // No decision depends on a bound: a compaction over one is published without its messages.
 // A new owner of a partition reads back the last hour, so neither a restart nor a hand-over
-// begins a new one. Tenants are counted within a bound, and none too low. What is rendered
-// counts as held until a reading of OUTCOMES that began after its commit.
+// begins a new one. Tenants are counted within a bound, and none too low. Rendered bytes
+// count as held until a reading of OUTCOMES that began after their commit.
 //
 // # Concurrency
 //

@@ -26,11 +26,10 @@ import (
 //     takes four fifths of the stream at most, two take four ninths each, and some is
 //     left for those who need little.
 //
-// Beyond them compactions of the tenant are published without their messages. What counts is what
-// OUTCOMES holds: a new owner of a partition reads back the sizes of the last hour, so
-// neither a restart nor a hand-over begins a new one. This is part of rendering, as
-// the size limit of an outcome is: no decision depends on it, and the outcome records
-// it.
+// Beyond them compactions of the tenant are published without their messages. The bytes that
+// OUTCOMES holds count: a new owner of a partition reads back the sizes of the last hour, so
+// neither a restart nor a hand-over begins a new one. This is part of rendering, as the size
+// limit of an outcome is: no decision depends on it, and the outcome records it.
 
 const (
 	quotaWindow = time.Hour
@@ -176,7 +175,7 @@ func keepLooking(ctx context.Context, look func(context.Context)) {
 }
 
 // look reads how full OUTCOMES is, and, when it is so full that a tenant may be over
-// its share, who holds it. What cannot be read now is read at the next look.
+// its share, who holds it. A failed read is repeated at the next look.
 func (q *Bounds) look(ctx context.Context) {
 	stored := q.beginRead()
 	state, err := topology.State(ctx, q.js, topology.OutcomesStream)
@@ -260,8 +259,8 @@ func (q *Bounds) Serve(ctx context.Context, partition int, fence uint64) error {
 	return nil
 }
 
-// Release leaves the counting of a partition to another worker. What it has had stored
-// so far goes on counting.
+// Release leaves the counting of a partition to another worker. Its bytes so far go on
+// counting.
 func (q *Bounds) Release(partition int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

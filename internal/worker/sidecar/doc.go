@@ -15,7 +15,7 @@
 //   - A history is answered for a session whose turns are all in it, or a session of its own.
 //     Two conversations share one only as long as they are equal, but for their instructions.
 //   - A session is found again by any worker, after any restart, for two weeks after its last
-//     request. What is sent of a prefix changes with a generation alone.
+//     request. A sent prefix changes with a generation alone.
 //   - Tenants are apart: digests and sessions are looked up for one, and an original of
 //     another is as unknown as one that never was.
 //   - A failure gives the history back as it came.

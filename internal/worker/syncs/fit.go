@@ -195,8 +195,8 @@ func (x *request) alone() (alone *compaction.Alone, err error) {
 	return alone, bad
 }
 
-// budgetAlone counts a call with the whole history as it is. What cannot be measured leaves the
-// budget of the session.
+// budgetAlone counts a call with the whole history as it is. Where the call cannot be measured,
+// the budget stays that of the session.
 func (x *request) budgetAlone(out *events.SyncResponse) {
 	messages, err := x.format.ReadAll(x.history.Messages)
 	if err != nil || x.history.Before > 0 {

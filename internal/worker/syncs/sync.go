@@ -28,8 +28,8 @@ const (
 // errStale: another turn came before the one of a sync.
 var errStale = events.NewInvalid(events.CodeStaleBase, "", "other turns of the session come all the time")
 
-// Host is the worker that serves a session. What Publish stores with an id that it has stored
-// before is the same event, and seq is that one's.
+// Host is the worker that serves a session. An event that Publish stores again with its id is
+// the same event, with the same seq.
 type Host interface {
 	// Inspect shows a ledger to read, and returns a function that waits until all it rests on is
 	// committed. read must not keep the ledger.

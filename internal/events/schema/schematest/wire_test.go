@@ -16,8 +16,7 @@ import (
 var headings = regexp.MustCompile(`(?m)^##+ (.+)$`)
 
 // Every payload that docs/format/wire.md and streams.md show is one that its section is about: it is
-// valid, and has no field that the contract has not. Those cut short with … are left
-// out.
+// valid, and has no field that the contract has not. Payloads cut short with … are left out.
 func TestWirePage(t *testing.T) {
 	var page []byte
 	for _, name := range []string{"wire.md", "streams.md"} {

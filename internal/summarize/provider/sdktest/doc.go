@@ -6,7 +6,7 @@
 //
 // Both sides call the same server. Requests have to agree in method, path, headers of
 // access and body; the body is decoded into the SDK's own types too, and nothing of it
-// may get lost there. What the SDK's types marshal, answers and errors, has to mean the
+// may get lost there. Answers and errors that the SDK's types marshal have to mean the
 // same to both sides.
 //
 // A new version of an SDK that fails here shows what changed in an API.
