@@ -16,6 +16,7 @@ import (
 	"compactd/internal/compaction/stage"
 	"compactd/internal/events"
 	"compactd/internal/events/codec"
+	"compactd/internal/events/dialect"
 	"compactd/internal/events/traits"
 	"compactd/internal/events/validate"
 	"compactd/internal/stored"
@@ -693,9 +694,9 @@ func (w *witness) keepsServed(raw []events.Raw) {
 	for i, m := range msgs {
 		for _, p := range m.Parts {
 			switch p.Hosted.Kind {
-			case events.HostedCall:
+			case dialect.HostedCall:
 				open[p.Hosted.ID]++
-			case events.HostedResult:
+			case dialect.HostedResult:
 				open[p.Hosted.ID]--
 			default:
 				continue
@@ -713,7 +714,7 @@ func (w *witness) keepsServed(raw []events.Raw) {
 }
 
 func hasServed(m events.Message, id events.Key) bool {
-	return slices.ContainsFunc(m.Parts, func(p events.Part) bool { return p.Hosted.Kind == events.HostedResult && p.Hosted.ID == id })
+	return slices.ContainsFunc(m.Parts, func(p events.Part) bool { return p.Hosted.Kind == dialect.HostedResult && p.Hosted.ID == id })
 }
 
 // openMessages are the last messages that call tools whose results are missing.

@@ -750,7 +750,7 @@ func shape(p events.Part) string {
 	}
 }
 
-var servedShapes = map[dialect.HostedKind]string{0: `""`, events.HostedCall: "served call", events.HostedResult: "served result"}
+var servedShapes = map[dialect.HostedKind]string{0: `""`, dialect.HostedCall: "served call", dialect.HostedResult: "served result"}
 
 // short keeps the head of a text, placeholders and notices whole.
 func short(s string) string {

@@ -53,7 +53,7 @@ func TestReadAnthropic(t *testing.T) {
 			`{"role":"user","content":[{"type":"image","source":{}},{"type":"server_tool_use","id":"x"},{"text":"no type"},{"type":"text","text":7},"bare",5,null]}`,
 			Message{Role: RoleUser, Parts: []Part{
 				{Kind: PartImage, Raw: Raw(`{"type":"image","source":{}}`)},
-				{Kind: PartOther, Raw: Raw(`{"type":"server_tool_use","id":"x"}`), Hosted: dialect.Hosted{Kind: HostedCall, ID: dialect.CallKeyOf("x")}},
+				{Kind: PartOther, Raw: Raw(`{"type":"server_tool_use","id":"x"}`), Hosted: dialect.Hosted{Kind: dialect.HostedCall, ID: dialect.CallKeyOf("x")}},
 				{Kind: PartOther, Raw: Raw(`{"text":"no type"}`)},
 				{Kind: PartOther, Raw: Raw(`{"type":"text","text":7}`)},
 				{Kind: PartOther, Raw: Raw(`"bare"`)},

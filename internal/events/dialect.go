@@ -223,12 +223,8 @@ const (
 	PartOther    = dialect.PartOther
 )
 
-// What a part has to do with a tool that the provider carries out; see [dialect.Hosted].
-const (
-	HostedCall   = dialect.HostedCall
-	HostedResult = dialect.HostedResult
-	HostedCites  = dialect.HostedCites
-)
+// HostedCites is [dialect.HostedCites].
+const HostedCites = dialect.HostedCites
 
 // HostedEnd is [dialect.HostedEnd].
 func HostedEnd(parts []Part, i int) int { return dialect.HostedEnd(parts, i) }

@@ -47,10 +47,9 @@ const (
 
 // classInfo is what is true of a class.
 type classInfo struct {
-	overflow  bool
-	retryable bool        // the same call may pass later
-	advice    string      // what to do instead of a compaction
-	code      events.Code // of the refusal, "" for [events.CodeNotOverflow]
+	overflow bool
+	advice   string      // what to do instead of a compaction
+	code     events.Code // of the refusal, "" for [events.CodeNotOverflow]
 }
 
 // classes is the one table of classes.
@@ -60,12 +59,12 @@ var classes = map[Class]classInfo{
 	ClassBytes:     {overflow: true},
 	ClassMedia:     {overflow: true},
 	ClassOutput:    {advice: "send a smaller maximum output"},
-	ClassRate:      {retryable: true, advice: "wait, then send the same call"},
+	ClassRate:      {advice: "wait, then send the same call"},
 	ClassAllowance: {advice: "one call exceeds the allowance of a minute; send fewer tokens or raise the allowance"},
 	ClassBilling:   {advice: "the account needs credit or a larger quota"},
 	ClassAuth:      {advice: "check the key and its permissions"},
 	ClassFilter:    {advice: "a content filter refused the input; change it"},
-	ClassServer:    {retryable: true, advice: "wait, then send the same call"},
+	ClassServer:    {advice: "wait, then send the same call"},
 	ClassThinking:  {advice: "drop thinking from the turns that were made before the history was replaced", code: events.CodeBoundThinking},
 	ClassInvalid:   {advice: "the request has the wrong form; correct it"},
 	ClassUnknown:   {advice: "its text is unknown"},
@@ -73,7 +72,3 @@ var classes = map[Class]classInfo{
 
 // Overflow reports whether a shorter input repairs the refusal.
 func (c Class) Overflow() bool { return classes[c].overflow }
-
-// Retryable reports whether the same call, unchanged, may pass later. An
-// overflow is not retryable: it needs a compaction first.
-func (c Class) Retryable() bool { return classes[c].retryable }

@@ -111,8 +111,5 @@ func describe(f Failure) string {
 			fmt.Fprintf(&b, " %s=%d", n.name, n.n)
 		}
 	}
-	if f.Class.Retryable() {
-		b.WriteString(" retryable")
-	}
 	return b.String() + "\n"
 }

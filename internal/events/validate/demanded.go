@@ -9,11 +9,11 @@ import (
 	"compactd/internal/events/traits"
 )
 
-// DemandedRule is one that only some providers of a dialect have, or that is of a call as a
-// whole. Who has it, and since when, stands in the table of package traits.
-type DemandedRule struct {
-	Rule
-	Dialects []string
+// demandedRule is one that only some providers of a dialect have, or that is of a call as a
+// whole. The table of package traits has these providers, and since when.
+type demandedRule struct {
+	name     string
+	dialects []string
 	of       func(*Call) bool
 	check    func(*checker, *Call, []outline)
 }
@@ -21,55 +21,62 @@ type DemandedRule struct {
 // chat are the dialects that many providers take.
 var chat = []string{openai, aiSDK, neurolink}
 
-// Demanded lists these rules.
-var Demanded = []DemandedRule{
+// demanded lists these rules.
+var demanded = []demandedRule{
+	// no two messages of the user, or of the assistant, in a row
 	{
-		Rule{"roles_alternate", "no two messages of the user, or of the assistant, in a row"},
-		append([]string{responses}, chat...),
+		"roles_alternate", append([]string{responses}, chat...),
 		func(c *Call) bool { return c.Demands.Alternates }, (*checker).alternating,
 	},
+	// a message of the assistant is between a tool's and a user's
 	{
-		Rule{"user_after_tool", "a message of the assistant is between a tool's and a user's"},
-		chat,
+		"user_after_tool", chat,
 		func(c *Call) bool { return c.Demands.Bridges }, (*checker).bridged,
 	},
+	// an id of a call has the length and signs that the provider takes
 	{
-		Rule{"call_id", "an id of a call has the length and signs that the provider takes"},
-		chat,
+		"call_id", chat,
 		func(c *Call) bool { return c.Demands.IDs != traits.IDs{} }, (*checker).formed,
 	},
+	// no two calls of a history share an id
 	{
-		Rule{"duplicate_call_id", "no two calls of a history share an id"},
+		"duplicate_call_id",
 		[]string{aiSDK, neurolink},
 		func(c *Call) bool { return c.Demands.UniqueIDs }, (*checker).unique,
 	},
+	// a call has the reasoning_content that it came with
 	{
-		Rule{"reasoning_absent", "a call has the reasoning_content that it came with"},
+		"reasoning_absent",
 		[]string{openai},
 		func(c *Call) bool { return c.Demands.Reasons }, (*checker).reasoned,
 	},
+	// an assistant's message has no member of reasoning that the provider does not know
 	{
-		Rule{"reasoning_refused", "an assistant's message has no member of reasoning that the provider does not know"},
+		"reasoning_refused",
 		[]string{openai},
 		func(c *Call) bool { return len(c.Demands.Drops) > 0 }, (*checker).unreasoned,
 	},
+	// at most four marks for the provider's cache, with those of system prompt and tools
 	{
-		Rule{"cache_marks", "at most four marks for the provider's cache, with those of system prompt and tools"},
+		"cache_marks",
 		[]string{anthropic, bedrock, openai, aiSDK},
 		func(c *Call) bool { return true }, (*checker).marks,
 	},
+	// thinking is not the last block of a message
 	{
-		Rule{"final_thinking", "thinking is not the last block of a message"},
+		"final_thinking",
 		[]string{anthropic, bedrock},
 		func(c *Call) bool { return c.Sent }, (*checker).finalThinking,
 	},
+	// a call does not end with words of the assistant
 	{
-		Rule{"prefill", "a call does not end with words of the assistant"},
+		"prefill",
 		[]string{anthropic, bedrock, openai, aiSDK, neurolink, gemini},
 		func(c *Call) bool { return c.Sent && c.Demands.NoPrefill }, (*checker).prefill,
 	},
+	// tools are defined while there are calls of tools
 	{
-		Rule{"tools_absent", "tools are defined while there are calls of tools"},
+		"tools_absent",
 		[]string{bedrock},
 		func(c *Call) bool { return c.Sent }, (*checker).tools,
 	},
@@ -78,12 +85,12 @@ var Demanded = []DemandedRule{
 // demanded checks the rules of the provider.
 func (c *checker) demanded(call *Call) {
 	var read []outline
-	for i := range Demanded {
-		r := &Demanded[i]
-		if !slices.Contains(r.Dialects, call.Format) || !r.of(call) {
+	for i := range demanded {
+		r := &demanded[i]
+		if !slices.Contains(r.dialects, call.Format) || !r.of(call) {
 			continue
 		}
-		if read == nil && r.Name != "cache_marks" {
+		if read == nil && r.name != "cache_marks" {
 			read = make([]outline, len(call.Messages))
 			for i, raw := range call.Messages {
 				read[i] = outlineOf(call.Format, raw)

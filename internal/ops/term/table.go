@@ -62,9 +62,6 @@ func cells(n int, values []any) []string {
 	return row
 }
 
-// Len counts the rows.
-func (t *Table) Len() int { return len(t.rows) }
-
 // Flush writes the table.
 func (t *Table) Flush() error {
 	natural := make([]int, len(t.columns))

@@ -85,7 +85,7 @@ func (f *finder) header(from, to int) {
 		end++
 	}
 	name := f.low[from:end]
-	if strings.HasPrefix(name, "authorization_") || strings.HasPrefix(name, "x-csrf") && false {
+	if strings.HasPrefix(name, "authorization_") {
 		return
 	}
 	i := end
