@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/broker/request"
+	"compactd/internal/broker/retry"
 	"compactd/internal/events"
 	"compactd/internal/ops/replay"
 )
@@ -22,12 +23,8 @@ type watcher struct {
 	received chan *nats.Msg
 	turn     *events.Turn // nil: the end
 	result   result
-	notes    []events.Note // beside the outcome of the turn
 	// denied: the server does not let this user send requests or subscribe.
 	denied *atomic.Bool
-
-	stats   *events.StatsResponse // the newest; nil while no worker has answered
-	decided time.Time             // when the session was first seen beyond the event
 }
 
 // optionalToAwait are the rights that following needs beside publishing, as the server's
@@ -65,72 +62,111 @@ func newWatcher(nc *nats.Conn, a events.Address, denied *atomic.Bool) (*watcher,
 }
 
 const (
-	pollEvery   = 20 * time.Millisecond
-	pollTimeout = time.Second // of one request; a worker answers in milliseconds
-	// grace is how long a refusal may be on its way when a later turn of the session
-	// was taken.
+	pollEvery = 20 * time.Millisecond
+	// awaitSlice is the most that a worker waits at once, and answerTimeout what the answer takes
+	// beyond that; a worker answers in milliseconds.
+	awaitSlice    = 500 * time.Millisecond
+	answerTimeout = time.Second
+	// grace is how long a note may be on its way when its turn was taken.
 	grace = 250 * time.Millisecond
-	// unansweredGrace is the same for a turn that leads to no outcome.
-	unansweredGrace = time.Second
 )
 
-// await waits until the turn is taken, parked or refused, and fills in its result. A
-// turn that is taken leads to no outcome of its own, so the state of the session is
-// requested from the workers.
+// await waits until the event is taken, parked or refused, and fills in its result. The error is
+// a refusal.
 func (w *watcher) await(ctx context.Context, limit time.Duration) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, errNoAnswer)
 	defer cancel()
-	tick := time.NewTicker(pollEvery)
-	defer tick.Stop()
-	for {
-		if w.poll(ctx) {
-			return nil
+	var out events.OutcomeResponse
+	var s events.StatsResponse
+	wait, answered := min(awaitSlice, limit/4).Milliseconds(), false
+	err := retry.Every(pollEvery).Do(ctx, nil, func() error {
+		err := w.ask(ctx, events.SubjectOutcome, events.OutcomeRequest{V: events.Version, Tenant: w.at.Tenant, Session: w.at.Session, Seq: w.result.Seq, WaitMS: &wait}, &out)
+		answered = answered || err == nil || request.Refused(err, events.CodeTurnPending)
+		if err == nil {
+			err = w.ask(ctx, events.SubjectStats, events.StatsRequest{V: events.Version, Tenant: w.at.Tenant, Session: w.at.Session}, &s)
 		}
 		if w.denied.Load() {
-			w.result.Note = "its result is unknown: the server does not let this user send requests and receive outcomes"
-			return nil
+			return retry.Final(err)
 		}
-		select {
-		case <-ctx.Done():
-			if cause := context.Cause(ctx); !errors.Is(cause, errNoAnswer) {
-				return cause
-			}
-			w.giveUp(limit)
-			return nil
-		case m := <-w.received:
-			if done, err := w.receive(m); done || err != nil {
-				return err
-			}
-		case <-tick.C:
-		}
+		return err // no worker serves the session now, or none has decided the event
+	})
+	switch {
+	case w.denied.Load():
+		w.result.Note = "its result is unknown: the server does not let this user send requests and receive outcomes"
+		return nil
+	case err != nil && errors.Is(context.Cause(ctx), errNoAnswer):
+		w.giveUp(limit, answered)
+		return nil
+	case err != nil:
+		return context.Cause(ctx)
+	case !out.Accepted:
+		return &refusedError{&events.Rejected{Kind: out.Kind, Seq: out.Seq, Code: out.Code, Message: out.Message, Hint: out.Hint}}
+	case w.turn == nil:
+		w.result.State, w.result.Note = stateTaken, "the session is over, and its next turn begins a new one"
+		return nil
+	case out.Code == events.CodeTurnGap:
+		w.result.State, w.result.Code, w.result.Note, w.result.Hint = stateParked, out.Code, out.Message, out.Hint
+		return nil
+	case s.Through.Seq < w.result.Seq:
+		w.unanswered(&s)
+		return nil
 	}
+	return w.taken(ctx, &s)
 }
 
-// receive reports whether an outcome decides the turn. The error is a refusal.
-func (w *watcher) receive(m *nats.Msg) (decided bool, err error) {
+// ask sends a request about the session to the workers.
+func (w *watcher) ask(ctx context.Context, subject string, in, out any) error {
+	return request.SendWithin(ctx, w.nc, awaitSlice+answerTimeout, events.OfTenant(subject, w.at.Tenant), in, out)
+}
+
+// taken fills in the result of a turn that was taken, with the notes of its outcomes.
+func (w *watcher) taken(ctx context.Context, s *events.StatsResponse) error {
+	r := result{Seq: w.result.Seq, ID: w.result.ID, State: stateTaken, Turn: s.Through.Turn, Generation: s.Generation}
+	if s.Through.Seq > r.Seq && w.turn.Number > 0 {
+		r.Turn = w.turn.Number
+	}
+	r.Level, r.Input, r.Available = s.Budget.Level, s.Budget.EstimatedInput, s.Budget.AvailableInput
+	if p := w.turn.UsageProblem; p != "" { // noted once in a session
+		c := events.CodeUsageUnknown
+		r.Code, r.Note, r.Hint = c, string(c)+": "+p+"; the turn counts without it.", events.Codes[c].Hint
+	}
+	notes, err := w.notes(ctx)
+	for _, n := range notes {
+		r.Code, r.Note, r.Hint = n.Code, noteText(n), n.Hint
+	}
+	w.result = r
+	return err
+}
+
+// notes reads the notes of the outcomes that the turn led to. One about its policy is awaited.
+func (w *watcher) notes(ctx context.Context) (out []events.Note, err error) {
+	late := time.After(grace)
+	for len(w.received) > 0 || w.turn.Policy != nil && len(out) == 0 {
+		select {
+		case <-ctx.Done():
+			return out, nil
+		case <-late:
+			return out, nil
+		case m := <-w.received:
+			body, err := decodeOutcome(m)
+			if err != nil {
+				return out, err
+			}
+			if causeOf(body) == w.result.Seq {
+				out = append(out, events.NotesOf(body)...)
+			}
+		}
+	}
+	return out, nil
+}
+
+// decodeOutcome reads an outcome that was received.
+func decodeOutcome(m *nats.Msg) (any, error) {
 	k, _, err := events.ParsePublished(m.Subject)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	body, err := events.DecodeOutcome(k, m.Data)
-	if err != nil {
-		return false, err
-	}
-	if causeOf(body) == w.result.Seq {
-		w.notes = append(w.notes, events.NotesOf(body)...)
-	}
-	r, ok := body.(*events.Rejected)
-	switch {
-	case !ok || r.Seq != w.result.Seq:
-		return false, nil
-	case events.Codes[r.Code].Rejects:
-		return true, &refusedError{r}
-	case r.Code == events.CodeTurnGap:
-		w.result.State, w.result.Code, w.result.Note, w.result.Hint = stateParked, r.Code, r.Message, r.Hint
-		return true, nil
-	default: // taken all the same; the stats will show it
-		return false, nil
-	}
+	return events.DecodeOutcome(k, m.Data)
 }
 
 // causeOf is the sequence of the event that an outcome with notes follows from.
@@ -144,87 +180,27 @@ func causeOf(body any) uint64 {
 	return 0
 }
 
-// poll reports whether the session shows that the turn was taken.
-func (w *watcher) poll(ctx context.Context) bool {
-	var s events.StatsResponse
-	in := events.StatsRequest{V: events.Version, Tenant: w.at.Tenant, Session: w.at.Session}
-	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
-	defer cancel()
-	if err := request.Send(ctx, w.nc, events.OfTenant(events.SubjectStats, w.at.Tenant), in, &s); err != nil {
-		return false // no worker serves the session now
-	}
-	w.stats = &s
-	if w.turn == nil {
-		return w.ended()
-	}
-	if !s.Known || s.Through.Seq < w.result.Seq {
-		return w.unanswered() && w.unrefused(unansweredGrace)
-	}
-	if s.Through.Seq > w.result.Seq && !w.unrefused(grace) { // by another agent
-		return false
-	}
-	if w.turn.Policy != nil && len(w.notes) == 0 && !w.unrefused(grace) { // a note may be on its way
-		return false
-	}
-	w.result = result{Seq: w.result.Seq, ID: w.result.ID, State: stateTaken, Turn: s.Through.Turn, Generation: s.Generation}
-	if s.Through.Seq > w.result.Seq && w.turn.Number > 0 {
-		w.result.Turn = w.turn.Number
-	}
-	w.result.Level, w.result.Input, w.result.Available = s.Budget.Level, s.Budget.EstimatedInput, s.Budget.AvailableInput
-	if p := w.turn.UsageProblem; p != "" { // noted once in a session
-		c := events.CodeUsageUnknown
-		w.result.Code, w.result.Note, w.result.Hint = c, string(c)+": "+p+"; the turn counts without it.", events.Codes[c].Hint
-	}
-	for _, n := range w.notes {
-		w.result.Code, w.result.Note, w.result.Hint = n.Code, noteText(n), n.Hint
-	}
-	return true
-}
-
-// ended reports whether nothing is left of the session that was ended.
-func (w *watcher) ended() bool {
-	if w.stats.Known || !w.unrefused(grace) {
-		return false
-	}
-	w.result.State, w.result.Note = stateTaken, "the session is over, and its next turn begins a new one"
-	return true
-}
-
-// unrefused reports whether a refusal would have come by now: so long after the session
-// was first seen with the event applied.
-func (w *watcher) unrefused(after time.Duration) bool {
-	if w.decided.IsZero() {
-		w.decided = time.Now()
-	}
-	return time.Since(w.decided) >= after
-}
-
-// unanswered reports whether the turn leads to no outcome unless it is refused: a
-// duplicate, or one that is parked behind others. It fills in the result.
-func (w *watcher) unanswered() bool {
-	s, n := w.stats, w.turn.Number
-	switch {
-	case !s.Known || n == 0:
-		return false
-	case n <= s.Through.Turn && w.turn.ReplacesFrom == 0:
-		w.result.State, w.result.Note = stateDuplicate, fmt.Sprintf("turn %d was taken before; the same content again changes nothing", n)
-	case s.Parked > 0 && n > s.Through.Turn+1:
+// unanswered fills in the result of a turn that leads to no outcome: a duplicate, or one that is
+// parked behind others.
+func (w *watcher) unanswered(s *events.StatsResponse) {
+	switch n := w.turn.Number; {
+	case n == 0:
+		w.result.State, w.result.Note = stateTaken, "the session has ended since"
+	case n > s.Through.Turn+1:
 		w.result.State, w.result.Note = stateParked, fmt.Sprintf("turns from %d on are missing before it", s.Through.Turn+1)
 		w.result.Hint = events.Codes[events.CodeTurnGap].Hint
 	default:
-		return false
+		w.result.State, w.result.Note = stateDuplicate, fmt.Sprintf("turn %d was taken before; the same content again changes nothing", n)
 	}
-	return true
 }
 
 // giveUp fills in the result when the time is over.
-func (w *watcher) giveUp(limit time.Duration) {
-	switch {
-	case w.stats == nil:
-		w.result.Note = fmt.Sprintf("no worker has answered within %s, so it is not applied yet", limit)
-		w.result.Hint = "It is applied when a worker runs on this server: worker --nats URL."
-	case w.result.State == stateStored: // else it is a duplicate or parked, as far as the stats show
+func (w *watcher) giveUp(limit time.Duration, answered bool) {
+	if answered {
 		w.result.Note = fmt.Sprintf("no worker has applied it within %s", limit)
 		w.result.Hint = "publisher watch shows its outcome."
+		return
 	}
+	w.result.Note = fmt.Sprintf("no worker has answered within %s, so it is not applied yet", limit)
+	w.result.Hint = "It is applied when a worker runs on this server: worker --nats URL."
 }

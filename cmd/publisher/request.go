@@ -136,11 +136,7 @@ func (f *flags) request(ctx context.Context, k events.Kind, session, id string, 
 
 // printAnswer prints an outcome if it answers the event at a sequence.
 func (f *flags) printAnswer(m *nats.Msg, seq uint64) (answered bool, err error) {
-	k, _, err := events.ParsePublished(m.Subject)
-	if err != nil {
-		return false, err
-	}
-	body, err := events.DecodeOutcome(k, m.Data)
+	body, err := decodeOutcome(m)
 	if err != nil || events.Answers(body).Seq != seq {
 		return false, err
 	}
