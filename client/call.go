@@ -67,14 +67,47 @@ func (c *modelCall) of(p piece) raw {
 	return c.messages[p.own]
 }
 
-// size is how many bytes are sent with the pieces.
+// size is the weight of what is sent with the pieces.
 func (c *modelCall) size(pieces []piece) int {
 	n := c.rest
 	for _, p := range pieces {
-		n += len(c.of(p)) + 1
+		n += weight(c.of(p)) + 1
 	}
 	return n
 }
+
+// mediumWeight is what an image, a sound or a document counts, in bytes: about a thousand tokens.
+const mediumWeight = 4 << 10
+
+// weight is how many bytes of a message count for the window: those of a medium are no measure.
+func weight(m raw) int {
+	n := len(m)
+	if n <= mediumWeight {
+		return n
+	}
+	for s := range bytes.SplitSeq(m, []byte{'"'}) { // strings, and what is between them
+		if len(s) > mediumWeight && isMedium(s) {
+			n -= len(s) - mediumWeight
+		}
+	}
+	return n
+}
+
+// isMedium reports whether a string is base64, also behind the head of a data URL.
+func isMedium(s []byte) bool {
+	if head, data, found := bytes.Cut(s, []byte{','}); found && bytes.HasPrefix(head, []byte("data:")) {
+		s = data
+	}
+	return !slices.ContainsFunc(s, func(b byte) bool { return !isBase64[b] })
+}
+
+// isBase64 has the bytes of base64, in both alphabets.
+var isBase64 = func() (is [256]bool) {
+	for _, b := range []byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_=") {
+		is[b] = true
+	}
+	return is
+}()
 
 func (c *modelCall) equal(a, b []piece) bool {
 	return slices.EqualFunc(a, b, func(a, b piece) bool { return bytes.Equal(c.of(a), c.of(b)) })
@@ -119,7 +152,7 @@ func (c *modelCall) cut(pieces []piece, most int) []piece {
 		if err != nil {
 			return pieces
 		}
-		read[i], upTo[i+1] = m, upTo[i]+len(c.of(p))+1
+		read[i], upTo[i+1] = m, upTo[i]+weight(c.of(p))+1
 	}
 	head := slices.IndexFunc(read, isPrompt) + 1
 	prompts, all := starts(read, head)

@@ -1,4 +1,4 @@
-import type { History, Model, Piece } from "./history.js";
+import { weightOf, type History, type Model, type Piece } from "./history.js";
 import { elements, members, object, parse } from "./json.js";
 
 /** What of a message decides where a history may be cut. */
@@ -25,7 +25,7 @@ export function cut(h: History, pieces: Piece[], most: number): Piece[] {
   const { prompts, all } = starts(outlines, head);
   const size = (from: number, to: number) => upTo[to]! - upTo[from]!;
   const upTo = [0]; // bytes of the first n pieces
-  for (const { text } of pieces) upTo.push(upTo.at(-1)! + Buffer.byteLength(text) + 1);
+  for (const { text } of pieces) upTo.push(upTo.at(-1)! + weightOf(text) + 1);
   const room = most - h.size - upTo[head]!;
   let from = head;
   for (let end = head + 1; end <= pieces.length; end++) {

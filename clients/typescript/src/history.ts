@@ -59,7 +59,17 @@ export function setupOf(h: History): string {
   return createHash("sha256").update([h.model.name, h.system, h.tools].join("\0")).digest("base64");
 }
 
-/** The bytes of a request with some messages. */
+const mediumWeight = 4096; // of an image, a sound or a document, in bytes: about a thousand tokens
+const media = /"(?:data:[^",\\]*,)?([\w+/=-]{4097,})"/g; // base64
+
+/** How many bytes of a message count for the window: those of a medium are no measure. */
+export function weightOf(text: string): number {
+  const size = Buffer.byteLength(text);
+  if (size <= mediumWeight) return size;
+  return [...text.matchAll(media)].reduce((n, [, data]) => n - data!.length + mediumWeight, size);
+}
+
+/** The weight of a request with some messages. */
 export function sizeOf(h: History, pieces: Piece[]): number {
-  return pieces.reduce((n, { text }) => n + Buffer.byteLength(text) + 1, h.size);
+  return pieces.reduce((n, { text }) => n + weightOf(text) + 1, h.size);
 }

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import unquote
@@ -66,12 +67,24 @@ class History:
         self._rest = len(system.encode()) + len(tools.encode())
 
     def size(self, pieces: list["Piece"]) -> int:
-        """Return how many bytes are sent with some messages, instructions and tools included."""
-        return self._rest + sum(len(p.value.text.encode()) + 1 for p in pieces)
+        """Return the weight of some messages, instructions and tools included."""
+        return self._rest + sum(weight(p.value.text) + 1 for p in pieces)
 
     def kept(self, start: int, end: int) -> list["Piece"]:
         """Return the caller's own messages of a range."""
         return [Piece(self.messages[i], i) for i in range(start, end)]
+
+
+_MEDIUM = 4096  # bytes that an image, a sound or a document counts: about a thousand tokens
+_media = re.compile(r'"(?:data:[^",\\]*,)?([A-Za-z0-9+/=_-]{4097,})"')  # base64
+
+
+def weight(text: str) -> int:
+    """Return how many bytes of a message count for the window: those of a medium are no measure."""
+    size = len(text.encode(errors="surrogatepass"))
+    if size <= _MEDIUM:
+        return size
+    return size - sum(m.end(1) - m.start(1) - _MEDIUM for m in _media.finditer(text))
 
 
 def _content(m: Value) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import accumulate
 from typing import Any
 
-from compactd._call import History, Piece
+from compactd._call import History, Piece, weight
 from compactd._json import Object, Value
 
 
@@ -20,7 +20,7 @@ def cut(history: History, pieces: list[Piece], most: int) -> list[Piece]:
     head = next((i + 1 for i, m in enumerate(messages) if _is_prompt(m)), 0)
     starts = list(_starts(messages, head))
     prompts = [i for i in starts if _is_prompt(messages[i])]
-    up_to = list(accumulate((len(p.value.text.encode()) + 1 for p in pieces), initial=0))  # bytes of the first n
+    up_to = list(accumulate((weight(p.value.text) + 1 for p in pieces), initial=0))  # bytes of the first n
     room = most - history.size(pieces[:head])
     start = head
     for end in range(head, len(pieces) + 1):
