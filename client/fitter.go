@@ -22,7 +22,7 @@ type FitterConfig struct {
 	Worker Worker
 	// Wait is the most that a call waits for a worker. Default 500 ms.
 	Wait time.Duration
-	// RetryAfter is the time without requests to a worker after three failures. Default 5 s.
+	// RetryAfter is the time without requests to a worker after three failures of a session. Default 5 s.
 	RetryAfter time.Duration
 	// Remembered is how many conversations are remembered. Default 256.
 	Remembered int
@@ -50,7 +50,7 @@ const (
 //     and model are the same; else the caller's own history. If it exceeds nine tenths of the
 //     window of the last answer, the oldest turns are left out until half of the room is free, so
 //     that the calls that follow append to the same messages: instructions and the first prompt
-//     stay, and calls stay with their results.
+//     stay, and calls stay with their results. An image counts as a thousand tokens.
 //
 // It is safe for concurrent use, by many sessions and by sub-agents of one. It remembers the last
 // answers of conversations by their content, without the marks of a cache; one that is not

@@ -9,7 +9,8 @@ import time
 import unittest
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from itertools import repeat
 from typing import Any
 from unittest import mock
 
@@ -203,6 +204,22 @@ class TestCore(unittest.TestCase):
                 s.post()
         self.assertEqual(["unavailable"] * len(texts), [p.code for p in problems])
         self.assertEqual([json.dumps(HI).encode()] * len(texts), [r.body for r in s.to_provider])
+
+    def test_endless_answers(self) -> None:
+        """An answer that does not end costs a call the wait at most, and no more than its bound is read."""
+        problems: list[compactd.Problem] = []
+        with sides() as s:
+            for part, wait in ((b" ", 0.2), (b" " * (1 << 20), MINUTE)):
+
+                def worker(r: Handler, part: bytes = part) -> None:
+                    with suppress(OSError):
+                        r.answer(200, {}, repeat(part))  # type: ignore[arg-type]
+                    r.drop()
+
+                s.open(on_problem=problems.append, wait=wait)
+                s.worker = worker
+                s.post()
+        self.assertEqual(["timed out", "the answer is too large"], [p.message.split(": ")[-1] for p in problems])
 
     def test_settings(self) -> None:
         """What is no JSON is an error of the constructor, and none of a call."""

@@ -18,14 +18,14 @@ export interface Options {
    * The name of the conversation, or a function that returns the one of the current request. Names
    * of {@link withSession} come first. A request without a name passes unchanged.
    */
-  session?: string | (() => string | undefined);
+  session?: string | (() => string | undefined | Promise<string | undefined>);
   /** What the requests do not contain, such as the window. Absent members are read from the request. */
   model?: Model;
   /** Settings of the sessions; see docs/format/wire.md. */
   policy?: object;
   /** The most that a call waits for a worker, in milliseconds. Default 500. */
   waitMs?: number;
-  /** The time without requests to a worker after three failures, in milliseconds. Default 5000. */
+  /** The time without requests to a worker after three failures of a session, in milliseconds. Default 5000. */
   retryAfterMs?: number;
   /** Called when a worker does not answer or refuses, and with warnings of its answers: each code of a session once, until an answer for the session is without it. What it throws is ignored. */
   onProblem?: (problem: Problem) => void;
@@ -38,6 +38,7 @@ export interface Attempt {
   pieces: Piece[];
   changed: boolean; // they are others than the caller's
   answer?: Answer; // absent where no worker answered
+  late?: boolean; // a worker may answer when it has more time
 }
 
 /** A provider's refusal: its status, 0 in a stream, and its text. */
@@ -55,7 +56,7 @@ export class Core {
   readonly #worker: Address;
   readonly #waitMs: number;
   readonly #memory = new Memory();
-  readonly #circuit: Circuit;
+  readonly #circuits = new Map<string, Circuit>(); // of sessions: others are served while a large history is late
   #problems: { session: string; code: string }[] = []; // that were reported, and are not over; the session "" is all
 
   constructor(options: Options) {
@@ -63,7 +64,6 @@ export class Core {
     const { url, token, tenant = "default" } = options;
     this.#worker = { url, token, tenant, fetch: globalThis.fetch };
     this.#waitMs = options.waitMs ?? 500;
-    this.#circuit = new Circuit(options.retryAfterMs ?? 5000);
   }
 
   /** What of a history to send. */
@@ -73,24 +73,26 @@ export class Core {
     delete last?.usage; // it is sent once
     const waitMs = Math.min(Math.floor(this.#waitMs * 0.75), mostWaitMs); // so that a late answer comes before the call is given up
     const synced = await this.#ask(h, this.#waitMs, { usage, wait_ms: waitMs }, signal, last);
-    return synced ? this.#answered(h, digest, last, synced) : this.#without(h, last);
+    return typeof synced === "object" ? this.#answered(h, digest, last, synced) : { ...this.#without(h, last), late: synced === "late" };
   }
 
   /** What to send after a refusal; undefined where it would be refused again. */
   async shorter(h: History, sent: Attempt, { status, text }: Refusal, signal?: AbortSignal | null): Promise<Attempt | undefined> {
-    if (!sent.answer) return undefined;
-    const refused = { view: sent.answer.sync.view, status: status || undefined, error: errorOf(text) };
+    const { answer, late } = sent;
+    if (!answer && !late) return undefined;
+    const refused = { view: answer?.sync.view, status: status || undefined, error: errorOf(text) };
     const synced = await this.#ask(h, refusedWaitMs, { refused }, signal);
-    if (!synced) return undefined;
-    const again = this.#answered(h, sent.answer.digest, sent.answer, synced);
+    if (typeof synced !== "object") return undefined;
+    const again = this.#answered(h, answer?.digest ?? this.#memory.find(h).digest, answer, synced);
     if (synced.sync.code) return sizeOf(h, again.pieces) < sizeOf(h, sent.pieces) ? again : undefined; // too long by estimate
     const texts = ({ pieces }: Attempt) => pieces.map((p) => p.text).join();
     return texts(again) === texts(sent) ? undefined : again;
   }
 
   /** The answer of a worker, which has the messages of its last answer; undefined for none. */
-  async #ask(h: History, limitMs: number, more: object, signal?: AbortSignal | null, last?: Answer): Promise<Synced | undefined> {
-    if (!this.#circuit.enter()) return undefined;
+  async #ask(h: History, limitMs: number, more: object, signal?: AbortSignal | null, last?: Answer): Promise<Synced | "late" | undefined> {
+    const circuit = this.#circuitOf(h.session);
+    if (!circuit.enter()) return undefined;
     const settings = Object.entries({ format: h.format, model: h.model, policy: this.#options.policy, ...more });
     const members = [...settings.map(([name, value]) => [name, JSON.stringify(value)] as const), ["system", h.system], ["tools", h.tools]] as const;
     const limit = signal ? AbortSignal.any([AbortSignal.timeout(limitMs), signal]) : AbortSignal.timeout(limitMs);
@@ -100,20 +102,29 @@ export class Core {
     };
     try {
       const synced = (await send(prefixOf(h, last))) ?? (await send());
-      this.#circuit.succeeded();
+      circuit.succeeded();
       return synced;
     } catch (error) {
       if (signal?.aborted) return undefined;
       const problem = error as Problem;
-      if (isAway(problem)) this.#circuit.failed();
-      else this.#circuit.succeeded();
+      if (isAway(problem)) circuit.failed();
+      else circuit.succeeded();
       if (problem.code !== "not_overflow") this.report(h.session, problem);
-      return undefined;
+      return limit.aborted ? "late" : undefined;
     }
   }
 
+  #circuitOf(session: string): Circuit {
+    let circuit = this.#circuits.get(session);
+    if (!circuit) {
+      if (this.#circuits.size >= remembered) this.#circuits.clear();
+      this.#circuits.set(session, (circuit = new Circuit(this.#options.retryAfterMs ?? 5000)));
+    }
+    return circuit;
+  }
+
   #answered(h: History, digest: string, last: Answer | undefined, { sync, made }: Synced): Attempt {
-    const warnings = sync.warnings ?? [];
+    const { warnings } = sync;
     this.#problems = this.#problems.filter(({ session, code }) => session && (session !== h.session || warnings.some((w) => w.code === code)));
     for (const warning of warnings) this.report(h.session, warning);
     if ((sync.generation ?? 0) > (last?.sync.generation ?? 0)) ignoreErrors(() => this.#options.onCompacted?.(h.session, sync));
@@ -167,10 +178,10 @@ function attemptOf(h: History, answer?: Answer): Attempt {
   return { pieces: extend(answer, h.messages), changed: true };
 }
 
-/** Calls a function of the user, whose errors must not end the call of the agent. */
-function ignoreErrors(call: () => void) {
+/** Calls a function of the user, whose errors, and those of its promise, must not end the agent. */
+function ignoreErrors(call: () => unknown) {
   try {
-    call();
+    Promise.resolve(call()).catch(() => {});
   } catch {}
 }
 

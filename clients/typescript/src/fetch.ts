@@ -15,15 +15,15 @@ export function compactd(options: Options & { /** Sends the requests. Default th
   const base = options.fetch ?? globalThis.fetch;
   const core = new Core(options);
   return async (input, init) => {
-    const session = sessionOf(options);
+    const session = await sessionOf(options);
     const call = session ? await read(base, input, init, options.model).catch(() => undefined) : undefined; // base has the error
     if (!session || !call) return base(input, init);
     const h = { ...call, session };
     const send = async (attempt: Attempt): Promise<Inspected> => {
       call.signal?.throwIfAborted();
       const response = await call.send(attempt);
-      const { answer } = attempt;
-      return answer ? inspect(response, (usage) => (answer.usage = usage)) : { response, cancel: async () => {} };
+      const { answer, late } = attempt;
+      return answer || late ? inspect(response, (usage) => answer && (answer.usage = usage)) : { response, cancel: async () => {} };
     };
     const sent = await core.fit(h, call.signal);
     const first = await send(sent);

@@ -17,7 +17,7 @@ export interface Inspected {
  * Reads the beginning of a response: a refusal, the whole of an answer that is no stream, or a
  * stream up to its first content. The usage is read while the bytes pass.
  */
-export async function inspect(r: Response, onUsage: (usage: object) => void): Promise<Inspected> {
+export async function inspect(r: Response, onUsage: (usage: object) => unknown): Promise<Inspected> {
   const isRefusal = [400, 413, 422].includes(r.status);
   if ((!isRefusal && r.status !== 200) || typeof r.body?.getReader !== "function") {
     const refusal = isRefusal && !r.body ? { status: r.status, text: "" } : undefined;
@@ -100,7 +100,7 @@ class Events {
   readonly #decoder = new TextDecoder();
   #line = "";
 
-  constructor(readonly onUsage: (usage: object) => void) {}
+  constructor(readonly onUsage: (usage: object) => unknown) {}
 
   read(chunk: Uint8Array) {
     const lines = this.#decoder.decode(chunk, { stream: true }).split("\n");
@@ -124,7 +124,7 @@ class Events {
 }
 
 /** Adds the usage in an answer or an event to that of earlier events. */
-function addUsage(counts: object, event: any, onUsage: (usage: object) => void) {
+function addUsage(counts: object, event: any, onUsage: (usage: object) => unknown) {
   const usage = (event?.response ?? event?.message ?? event)?.usage;
   if (typeof usage === "object" && usage) onUsage(Object.assign(counts, usage));
 }

@@ -9,6 +9,6 @@ export function withSession<T>(session: string, run: () => T): T {
 }
 
 /** The name of the conversation of the current request. */
-export function sessionOf({ session }: Options): string | undefined {
+export function sessionOf({ session }: Options): string | undefined | Promise<string | undefined> {
   return sessions.getStore() ?? (typeof session === "function" ? session() : session);
 }

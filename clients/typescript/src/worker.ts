@@ -30,15 +30,35 @@ export async function request(at: Address, session: string, body: string, count:
   try {
     const response = await at.fetch(url, { method: "POST", headers, body, signal });
     status = response.status;
-    text = await response.text();
+    text = await textOf(response);
   } catch (error) {
     throw unavailable(at, String((error as Error).cause ?? error));
   }
   if (status !== 200) throw refused(at, status, text);
   const sync = parse(text) as SyncResponse | undefined;
   if (sync?.need) return undefined;
-  if (!sync || !covers(sync, count)) throw unavailable(at, "the answer is none of a worker");
-  return { sync, made: madeOf(text) };
+  const answer = { warnings: [], budget: {}, ...sync } as unknown as SyncResponse;
+  if (!isAnswer(answer) || !covers(answer, count)) throw unavailable(at, "the answer is none of a worker");
+  return { sync: answer, made: madeOf(text) };
+}
+
+const largest = 32 << 20; // bytes of an answer
+
+async function textOf({ body }: Response): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of body ?? []) {
+    if ((size += chunk.length) > largest) throw new Error("the answer is too large");
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString();
+}
+
+const isObject = (value: unknown) => typeof value === "object" && value !== null;
+const isList = (value: unknown) => Array.isArray(value) && value.every(isObject);
+
+function isAnswer({ parts, warnings, budget }: SyncResponse): boolean {
+  return isList(parts) && isList(warnings) && isObject(budget);
 }
 
 /** Whether the parts of an answer are about each message of a history once, in their order. */

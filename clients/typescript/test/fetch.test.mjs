@@ -63,16 +63,49 @@ test("sessions", async () => {
   session = undefined;
   await fetch(url, post);
   await Promise.all(["b", "c"].map((name) => withSession(name, () => fetch(url, post))));
-  assert.deepEqual(worker.sessions.sort(), ["a", "b", "c"]);
+  session = Promise.resolve("d");
+  await fetch(url, post);
+  assert.deepEqual(worker.sessions.sort(), ["a", "b", "c", "d"]);
 });
 
-// An error of a callback does not reach the agent.
+// An error of a callback does not reach the agent, and that of its promise does not end the process.
 test("callbacks that throw", async () => {
   const worker = await newWorker();
   worker.away = true;
-  const onProblem = () => assert.fail("of the user");
-  const response = await compactd({ ...settings(worker), onProblem })(`${await echo()}/v1/chat/completions`, post);
-  assert.equal(await response.text(), hi);
+  for (const onProblem of [() => assert.fail("of the user"), async () => assert.fail("of the user")]) {
+    const response = await compactd({ ...settings(worker), onProblem })(`${await echo()}/v1/chat/completions`, post);
+    assert.equal(await response.text(), hi);
+  }
+});
+
+// Whatever a worker answers, the agent's call is made. An answer without an end is not read to it.
+test("hostile answers", async () => {
+  const keep = { keep: [0, 1] };
+  const parts = [1, "a", null, { keep: 1 }, { keep: [0] }, { keep: [0, "1"] }, { keep: [1, 0] }, { edit: "a" }].map((part) => ({ parts: [part] }));
+  const answers = [{}, { parts: {} }, { parts: "a" }, ...parts, ...[5, [null], "a"].map((warnings) => ({ parts: [keep], warnings })), { parts: [keep], budget: null }];
+  const texts = [...answers.map((a) => JSON.stringify({ changed: true, ...a })), "", "5", "null", "[]", "[".repeat(100_000)];
+  let answer;
+  const url = await serve((_, response) => answer(response));
+  const provider = `${await echo()}/v1/chat/completions`;
+  const problemOf = async (waitMs) => {
+    const problems = [];
+    const response = await compactd({ ...settings({ url }), waitMs, onProblem: (p) => problems.push(p) })(provider, post);
+    assert.equal(await response.text(), hi);
+    assert.deepEqual(problems.map((p) => p.code), ["unavailable"]);
+    return problems[0].message;
+  };
+  for (const text of texts) {
+    answer = (response) => response.end(text);
+    assert.match(await problemOf(60_000), /none of a worker/);
+  }
+  const part = Buffer.alloc(1 << 20, " ");
+  answer = function write(response) {
+    while (!response.destroyed && response.write(part));
+    if (!response.destroyed) response.once("drain", () => write(response));
+  };
+  assert.match(await problemOf(60_000), /too large/);
+  answer = (response) => response.write(" ");
+  assert.match(await problemOf(100), /Timeout/);
 });
 
 // A stream that its reader cancels ends at the provider.

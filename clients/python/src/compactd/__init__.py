@@ -25,12 +25,12 @@ Guarantees:
 - A call that the provider refused as too long is sent once more, with a shorter history. Where there
   is none, or after a second refusal, the caller gets the provider's answer.
 - A worker that does not answer costs a call the wait at most, and a refused call six seconds. After
-  three failures no worker is requested for five seconds.
+  three failures of a session no worker is requested for five seconds.
 - Without a worker the last answer is sent with the messages since, where instructions, tools and
   model are the same; else the caller's own history. If it exceeds nine tenths of the window of the
   last answer, the oldest turns are left out until half of the room is free, so that the calls that
   follow append to the same messages: instructions and the first prompt stay, and calls stay with
-  their results.
+  their results. An image counts as a thousand tokens.
 - No error of compactd reaches the caller. on_problem gets each code of a session once, until an
   answer for the session is without it.
 

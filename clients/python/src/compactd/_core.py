@@ -63,7 +63,7 @@ class Options(TypedDict, total=False):
     model: Mapping[str, Any]  # what the requests do not contain, such as {"context_window": 200_000}
     policy: Any  # settings of the sessions, see docs/format/policy.md
     wait: float  # the most seconds that a call waits for a worker; default 0.5
-    retry_after: float  # seconds without requests to a worker after three failures; default 5
+    retry_after: float  # seconds without requests to a worker after three failures of a session; default 5
     on_problem: Callable[[Problem], object]  # a worker does not answer or refuses, or its answer has a warning
     on_compacted: Callable[[Compaction], object]
 
@@ -96,6 +96,7 @@ class Attempt(NamedTuple):
 
     pieces: list[Piece]
     record: Record | None
+    late: bool = False  # a worker may answer when it has more time
 
 
 class Core:
@@ -121,13 +122,14 @@ class Core:
         self._policy = {} if policy is None else {"policy": json.dumps(policy)}
         self._on_problem, self._on_compacted = on_problem, on_compacted
         self._memory = Memory()
-        self._circuit = _Circuit(retry_after)
+        self._circuits = _Circuits(retry_after)
         self._seen: list[tuple[str, str]] = []  # session and code of problems that were reported and are not over
         json.dumps(self._model)  # what is no JSON is an error here, and none of a call
 
     def session(self) -> str | None:
         """Return the name of the conversation of a request that is made now."""
-        return _session.get(self._named)
+        name = _session.get(self._named)
+        return None if name is None else str(name)
 
     def call(self, api: Api, session: str, path: str, body: bytes) -> Call | None:
         """Read a request, None where it passes unchanged."""
@@ -149,14 +151,14 @@ class Core:
         """Return what to send of a history, whatever a worker replied."""
         synced = self._answer(history, reply)
         if synced is None:
-            return Attempt(self._without(history, last), None)
+            return Attempt(self._without(history, last), None, isinstance(reply, TimeoutError))
         return self._answered(history, last, synced)
 
     def refused(self, history: History, sent: Attempt, error: str | None, status: int) -> Ask | None:
         """Return what to request after a call that was sent, None where it was not refused."""
-        if error is None or sent.record is None:
+        if error is None or not (sent.record or sent.late):
             return None
-        view = {"view": json.dumps(sent.record.synced.view)} if sent.record.synced.view else {}
+        view = {"view": json.dumps(sent.record.synced.view)} if sent.record and sent.record.synced.view else {}
         number = {"status": str(status)} if status else {}
         return self._ask(history, {"refused": _object({**view, **number, "error": refusal(error)})}, REFUSED_WAIT)
 
@@ -173,7 +175,7 @@ class Core:
 
     def _ask(self, history: History, members: dict[str, str], seconds: float, last: Synced | None = None) -> Ask | None:
         """Return a request, None for nothing. A worker has the messages of its last answer."""
-        if not self._circuit.allows():
+        if not self._circuits.of(history.session).allows():
             return None
         of = {
             "format": json.dumps(history.format),
@@ -204,7 +206,7 @@ class Core:
             problem = e.problem
         except Exception as e:  # whatever a worker sends, the agent goes on
             problem = Problem("unavailable", f"no worker answers at {self._url}: {str(e) or repr(e)}", _START)
-        self._circuit.report(answered=problem.code not in _AWAY)
+        self._circuits.of(history.session).report(answered=problem.code not in _AWAY)
         if problem.code != "not_overflow":
             self.report(history.session, problem)
         return None
@@ -216,7 +218,7 @@ class Core:
         if status != 200:
             raise _Refused(_problem(status, body))
         synced = Synced(body.decode(), len(history.messages))
-        self._circuit.report(answered=True)
+        self._circuits.of(history.session).report(answered=True)
         return synced
 
     def report(self, session: str, problem: Problem) -> None:
@@ -290,6 +292,21 @@ class _Circuit:
         with self._lock:
             self._failures = 0 if answered else self._failures + 1
             self._until = time.monotonic() + self._retry_after
+
+
+class _Circuits:
+    """The circuits of sessions: others are served while a large history of one is late."""
+
+    def __init__(self, retry_after: float):
+        self._lock = threading.Lock()  # guards the circuits
+        self._circuits: dict[str, _Circuit] = {}
+        self._retry_after = retry_after
+
+    def of(self, session: str) -> _Circuit:
+        with self._lock:
+            if session not in self._circuits and len(self._circuits) >= REMEMBERED:
+                self._circuits.clear()
+            return self._circuits.setdefault(session, _Circuit(self._retry_after))
 
 
 def _object(members: dict[str, str]) -> str:

@@ -10,7 +10,7 @@ from compactd._answer import accepted
 from compactd._call import api_of
 from compactd._core import Ask, Core, Options, Reply
 from compactd._exchange import Body, exchange, run
-from compactd._worker import Worker
+from compactd._worker import Worker, bounded
 
 if TYPE_CHECKING:
     import httpx
@@ -123,11 +123,21 @@ class AsyncTransport(_Transport):
         if ask is None:
             return None
         try:
-            request = self._worker.post(ask.url, content=ask.body, headers=ask.headers, timeout=ask.seconds)
-            r = await asyncio.wait_for(request, ask.seconds)
-            return r.status_code, r.content
+            return await asyncio.wait_for(self._answer(ask), ask.seconds)
+        except (asyncio.TimeoutError, self._library.TimeoutException):
+            return TimeoutError("timed out")
         except Exception as e:  # the agent goes on without
             return e
+
+    async def _answer(self, ask: Ask) -> Reply:
+        content = bytearray()
+        async with self._worker.stream(
+            "POST", ask.url, content=ask.body, headers=ask.headers, timeout=ask.seconds
+        ) as r:
+            async for chunk in r.aiter_bytes():
+                content += chunk
+                bounded(content)
+        return r.status_code, bytes(content)
 
     async def aclose(self) -> None:
         """Close base, and the connections to the worker."""

@@ -4,17 +4,23 @@ import asyncio
 import contextlib
 import contextvars
 import http.client
+import io
 import selectors
 import socket
 import threading
+import time
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from functools import partial
+from typing import Any, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
 from compactd._core import Ask, Reply
 
+LARGEST = 32 << 20  # bytes of an answer
+
 P = ParamSpec("P")
 R = TypeVar("R")
+B = TypeVar("B", bytes, bytearray)
 
 
 class Worker:
@@ -27,15 +33,16 @@ class Worker:
         """Return the reply, or the error in its place: the agent goes on without."""
         if ask is None:
             return None
-        url, task = urlsplit(ask.url), _task.get(None)
+        url, task, deadline = urlsplit(ask.url), _task.get(None), time.monotonic() + ask.seconds
         connection = None
         try:
             connection = self._open(url.scheme, url.netloc, ask.seconds)
             if task:
                 task.begin(connection)
+            connection.response_class = partial(_Response, deadline=deadline)
             connection.request("POST", url.path, ask.body, ask.headers)
             response = connection.getresponse()
-            reply = response.status, response.read()
+            reply = response.status, bounded(response.read(LARGEST + 1))
             if task:
                 task.end()
         except BaseException as e:
@@ -67,6 +74,39 @@ class Worker:
         """Close the connections."""
         while self._idle:
             self._idle.pop().close()
+
+
+def bounded(body: B) -> B:
+    """Return the beginning of an answer. Raises ValueError where it is too large for one of a worker."""
+    if len(body) > LARGEST:
+        raise ValueError("the answer is too large")
+    return body
+
+
+class _Response(http.client.HTTPResponse):
+    """A response that has come whole at a deadline, however slowly its bytes come."""
+
+    def __init__(self, sock: socket.socket, *args: Any, deadline: float, **kwargs: Any):
+        super().__init__(sock, *args, **kwargs)
+        self.fp: Any = io.BufferedReader(_Until(deadline, sock, self.fp.detach()))
+
+
+class _Until(io.RawIOBase):
+    """The bytes of a socket until a deadline."""
+
+    def __init__(self, deadline: float, sock: socket.socket, raw: io.RawIOBase):
+        self._deadline, self._sock, self._raw = deadline, sock, raw
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        self._sock.settimeout(max(self._deadline - time.monotonic(), 1e-6))  # 0 is no timeout
+        return self._raw.readinto(buffer)
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
 
 
 async def in_thread(call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
