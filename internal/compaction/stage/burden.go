@@ -126,7 +126,7 @@ type exchange struct {
 	goes   bool
 }
 
-// use is by what a plan chooses.
+// use has the bounds of a plan's choice.
 type use struct {
 	target  measure.Tokens
 	protect measure.Tokens // of the newest results, which stay

@@ -55,7 +55,7 @@ type Fleet struct {
 	wanted     map[int]bool
 	held       map[int]*heldLease
 	heldAt     map[int]uint64 // the revision of the lease that this process held last
-	coolDown   map[int]bool   // were lost; not before the next beat, or two could take one from each other without end
+	coolDown   map[int]bool   // lost since the last beat: two workers could take them from each other forever
 	isReady    bool
 	stop       partition.StopTime
 	shutting   bool
@@ -213,7 +213,7 @@ func (f *Fleet) reportReady() {
 // nothing: the view shows when it is free. It returns false when the server cannot be
 // reached: the next lease would wait in vain too, while those held must be renewed.
 func (f *Fleet) acquire(ctx context.Context, id int) bool {
-	limited, cancel := context.WithTimeout(ctx, f.config.LeaseTTL/3) // as in keep, which waits for it
+	limited, cancel := context.WithTimeout(ctx, f.config.LeaseTTL/3) // a longer one would delay the next renewal
 	defer cancel()
 	lease, err := f.leases.Acquire(limited, id, coord.Holder{Member: f.self.Name, Owner: f.self.Owner})
 	if err != nil {

@@ -14,70 +14,70 @@ import (
 // unchanged makes an answer one that leaves the history as it is, since the one that was rendered is
 // not valid for its provider: that is a defect of this program, and the agent goes on without it.
 // The answer names no view, and no messages that the next request may leave out.
-func (x *request) unchanged(out *events.SyncResponse) *events.SyncResponse {
-	if x.history.Before > 0 && x.in.Form == events.FormMessages {
+func (r *request) unchanged(out *events.SyncResponse) *events.SyncResponse {
+	if r.history.Before > 0 && r.in.Form == events.FormMessages {
 		return &events.SyncResponse{
 			V: events.Version, Need: events.NeedAll, Recorded: true, Generation: out.Generation, Through: out.Through, Budget: out.Budget, Warnings: []events.SyncWarning{},
 		}
 	}
-	x.warn(events.CodeInvalidHistory, "")
-	x.budgetAlone(out)
-	x.gave = givenAt{whole: out.Hash} // as it was published: generation 0
+	r.warn(events.CodeInvalidHistory, "")
+	r.budgetAlone(out)
+	r.gave = givenAt{whole: out.Hash} // as it was published: generation 0
 	out.View, out.Count, out.Hash = "", 0, events.Digest{}
-	out.Parts, out.Changed = syncing.Keep(x.history.Len()), false
-	out.Warnings = append([]events.SyncWarning{}, x.warnings...)
-	if x.in.Form == events.FormMessages {
-		out.Parts, out.Messages = nil, x.written(x.in.Messages)
+	out.Parts, out.Changed = syncing.Keep(r.history.Len()), false
+	out.Warnings = append([]events.SyncWarning{}, r.warnings...)
+	if r.in.Form == events.FormMessages {
+		out.Parts, out.Messages = nil, r.written(r.in.Messages)
 	}
 	return out
 }
 
-// native is the answer that leaves the history as it is.
-func (x *request) native(st *state, t *syncedTurn) *events.SyncResponse {
-	n := x.history.Len()
-	out := x.response(st, n)
-	x.gave = givenAt{whole: out.Hash} // as it was published: generation 0
+// keepAll is the answer that leaves the history as it is.
+func (r *request) keepAll(st *state, t *syncedTurn) *events.SyncResponse {
+	n := r.history.Len()
+	out := r.response(st, n)
+	r.gave = givenAt{whole: out.Hash} // as it was published: generation 0
 	out.Parts, out.Count, out.Hash = syncing.Keep(n), 0, events.Digest{}
-	x.budgetAlone(out)
+	r.budgetAlone(out)
 	if t != nil {
-		out.Count, out.Hash, x.gave.whole = int64(x.until), t.whole, t.whole
+		out.Count, out.Hash, r.gave.whole = int64(r.until), t.whole, t.whole
 	}
-	if x.in.Form == events.FormMessages {
-		out.Parts, out.Messages = nil, x.written(x.in.Messages)
+	if r.in.Form == events.FormMessages {
+		out.Parts, out.Messages = nil, r.written(r.in.Messages)
 	}
 	return out
 }
 
-func (x *request) response(st *state, count int) *events.SyncResponse {
+func (r *request) response(st *state, count int) *events.SyncResponse {
 	base := st.base().Digest
-	x.raised = st.raised
+	r.raised = st.raised
 	return &events.SyncResponse{
-		V: events.Version, Recorded: true, Known: x.recorded, Count: int64(count), Hash: base, View: viewName(st.generation, base),
-		Turns: int64(x.known.Turns), Generation: st.generation, Through: st.last, Budget: st.budget,
-		Warnings: append([]events.SyncWarning{}, x.warnings...),
+		V: events.Version, Recorded: true, Known: r.recorded, Count: int64(count), Hash: base, View: viewName(st.generation, base),
+		Turns: int64(r.known.Turns), Generation: st.generation, Through: st.last, Budget: st.budget,
+		Warnings: append([]events.SyncWarning{}, r.warnings...),
 	}
 }
 
 // finish states of an answer that it does not fit, and withholds the name of a view that was
 // refused: it is given once.
-func (x *request) finish(out *events.SyncResponse) {
+func (r *request) finish(out *events.SyncResponse) {
 	if out.Need != "" {
 		return
 	}
-	if x.raised {
+	if r.raised {
 		out.Warnings = append(out.Warnings, warningOf(events.CodeWindowRaised))
 	}
-	refused := x.refused != "" && out.View == x.refused
+	refused := r.refused != "" && out.View == r.refused
 	if refused {
 		out.View = ""
 	}
 	late := slices.ContainsFunc(out.Warnings, func(w events.SyncWarning) bool { return w.Code == events.CodeLate })
-	failed := x.tried != nil && x.tried.Code == events.CodeBudgetExceeded
+	failed := r.tried != nil && r.tried.Code == events.CodeBudgetExceeded
 	if !out.Budget.WithinBudget || refused && (failed || !out.Recorded) {
 		out.Code, out.Retry = events.CodeBudgetExceeded, &late // then a later request may be answered with what fits
 		out.Warnings = append(out.Warnings, warningOf(out.Code))
 		if failed {
-			out.Stages = x.tried.Stages
+			out.Stages = r.tried.Stages
 		}
 	}
 }
@@ -89,12 +89,12 @@ func warningOf(code events.Code) events.SyncWarning {
 
 // answer states what to send of a history of which the session has the messages before an
 // index; what follows is kept.
-func (x *request) answer(ctx context.Context, st *state, have int) (*events.SyncResponse, error) {
-	h, k := x.history, x.known
-	out := x.response(st, have)
+func (r *request) answer(ctx context.Context, st *state, have int) (*events.SyncResponse, error) {
+	h, k := r.history, r.known
+	out := r.response(st, have)
 	view := st.view
 	if k.Turns < len(st.chain) { // the history ends before the session does
-		if err := x.inspect(func(l *compaction.Ledger) { out.Generation = generationBefore(l, k.Turns) }); err != nil {
+		if err := r.inspect(func(l *compaction.Ledger) { out.Generation = generationBefore(l, k.Turns) }); err != nil {
 			return nil, err
 		}
 		out.Hash = events.Digest{}
@@ -103,27 +103,27 @@ func (x *request) answer(ctx context.Context, st *state, have int) (*events.Sync
 		}
 		out.View = viewName(out.Generation, out.Hash)
 	}
-	x.gave = givenAt{out.Hash, out.Generation}
+	r.gave = givenAt{out.Hash, out.Generation}
 	if k.View > 0 { // the messages of the history are not those of the session
 		out.Count, out.Hash = 0, events.Digest{}
 	}
-	outputs := x.lead()
+	outputs := r.lead()
 	switch tail := h.From(have); {
 	case len(st.chain) == 0:
-		x.budgetAlone(out)
+		r.budgetAlone(out)
 		for i := have; i < h.Len(); i++ {
 			outputs = append(outputs, syncing.Output{Raw: h.At(i), From: i, To: i + 1, Untouched: true})
 		}
-		return out, x.put(out, outputs, nil, nil)
+		return out, r.put(out, outputs, nil, nil)
 	case len(tail) > 0 || k.Turns < len(st.chain):
-		messages, err := x.format.ReadAll(tail)
+		messages, err := r.format.ReadAll(tail)
 		if err != nil {
 			return nil, err
 		}
 		turns, same := min(k.Turns, len(st.chain)), false
-		if err := x.inspect(func(l *compaction.Ledger) {
+		if err := r.inspect(func(l *compaction.Ledger) {
 			if same = st.begins(l, turns) && out.Generation <= l.Generation(); same {
-				view, out.Budget = l.WithTail(x.config, out.Generation, int64(turns), messages, tailSeq)
+				view, out.Budget = l.WithTail(r.config, out.Generation, int64(turns), messages, tailSeq)
 			}
 		}); err != nil {
 			return nil, err
@@ -132,18 +132,18 @@ func (x *request) answer(ctx context.Context, st *state, have int) (*events.Sync
 			return nil, errStale
 		}
 	}
-	if err := x.host.Yield(ctx); err != nil {
+	if err := r.host.Yield(ctx); err != nil {
 		return nil, err
 	}
-	made, err := x.outputs(ctx, st, view, have, true)
+	made, err := r.outputs(ctx, st, view, have, true)
 	if err == nil && slices.ContainsFunc(syncing.Parts(h.Len(), slices.Concat(outputs, made)), incomplete) {
-		made, err = x.outputs(ctx, st, view, have, false)
+		made, err = r.outputs(ctx, st, view, have, false)
 	}
 	if events.CodeOf(err) == events.CodeInvalidHistory {
-		return x.unchanged(out), nil
+		return r.unchanged(out), nil
 	}
 	if err == nil {
-		err = x.host.Yield(ctx)
+		err = r.host.Yield(ctx)
 	}
 	if err != nil {
 		return nil, err
@@ -154,7 +154,7 @@ func (x *request) answer(ctx context.Context, st *state, have int) (*events.Sync
 		}
 		return k.Index(events.Start(st.chain, turn-1) + index)
 	}
-	return out, x.put(out, append(outputs, made...), view, at)
+	return out, r.put(out, append(outputs, made...), view, at)
 }
 
 // incomplete reports whether a part is a message that was not sent: one of the prefix that goes to
@@ -164,12 +164,12 @@ func incomplete(p events.SyncPart) bool { return p.Keep == nil && p.Drop == nil 
 // outputs renders a view, with the caller's own messages where it has them: those of the session,
 // and from have on those that no log has. Of a prefix it has none, but brief takes the messages that
 // nothing edits without their texts.
-func (x *request) outputs(ctx context.Context, st *state, view *compaction.View, have int, brief bool) ([]syncing.Output, error) {
-	h, k := x.history, x.known
+func (r *request) outputs(ctx context.Context, st *state, view *compaction.View, have int, brief bool) ([]syncing.Output, error) {
+	h, k := r.history, r.known
 	turns := min(k.Turns, len(st.chain))
 	viewTurns := 0
 	if k.View > 0 {
-		viewTurns = x.viewTurns(st)
+		viewTurns = r.viewTurns(st)
 	}
 	bySeq := make(map[compaction.Seq]int, len(st.chain))
 	for i := viewTurns; i < min(k.Turns, len(st.chain)); i++ {
@@ -178,7 +178,7 @@ func (x *request) outputs(ctx context.Context, st *state, view *compaction.View,
 	edited := editedIn(view)
 	own := func(seq compaction.Seq) []events.Message {
 		if seq == tailSeq {
-			return x.own(have, h.Len())
+			return r.own(have, h.Len())
 		}
 		i, ok := bySeq[seq]
 		if !ok {
@@ -188,17 +188,17 @@ func (x *request) outputs(ctx context.Context, st *state, view *compaction.View,
 		switch {
 		case to > h.Len():
 			return nil
-		case from < h.Before && (!brief || edited[seq] || x.in.Form == events.FormMessages):
+		case from < h.Before && (!brief || edited[seq] || r.in.Form == events.FormMessages):
 			return nil
 		case from < h.Before: // the caller has them, and nothing changes them
 			return make([]events.Message, to-from)
 		}
-		return x.own(from, to)
+		return r.own(from, to)
 	}
-	sourced, err := x.host.Sourced(ctx, x.address, view, own)
+	sourced, err := r.host.Sourced(ctx, r.address, view, own)
 	if err != nil && h.Before > 0 { // messages of the prefix that the dialect joins with others
 		clear(bySeq)
-		sourced, err = x.host.Sourced(ctx, x.address, view, own)
+		sourced, err = r.host.Sourced(ctx, r.address, view, own)
 	}
 	if bad, ok := errors.AsType[*payload.InvalidError](err); ok {
 		return nil, events.NewInvalid(events.CodeInvalidHistory, "", bad.Error())
@@ -231,10 +231,10 @@ func (x *request) outputs(ctx context.Context, st *state, view *compaction.View,
 }
 
 // own are the messages of the caller from ≤ i < to.
-func (x *request) own(from, to int) []events.Message {
+func (r *request) own(from, to int) []events.Message {
 	out := make([]events.Message, to-from)
 	for i := range out {
-		out[i].Raw = x.history.At(from + i)
+		out[i].Raw = r.history.At(from + i)
 	}
 	return out
 }

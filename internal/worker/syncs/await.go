@@ -10,14 +10,14 @@ import (
 
 // await waits until a turn is decided, and returns the session as it is then; nil when the
 // time is over. A turn that was refused is an error.
-func (x *request) await(ctx context.Context, t *syncedTurn) (*state, error) {
-	limit := events.Await{Seq: t.seq}.Within(time.Until(x.deadline))
-	err := x.host.AwaitDecided(ctx, x.address, limit)
+func (r *request) await(ctx context.Context, t *syncedTurn) (*state, error) {
+	limit := events.Await{Seq: t.seq}.Within(time.Until(r.deadline))
+	err := r.host.AwaitDecided(ctx, r.address, limit)
 	var st *state
 	late := codeOf(err) == events.CodeTurnPending
 	if err == nil {
-		limited, cancel := context.WithDeadline(ctx, x.deadline.Add(syncWait))
-		st, err = x.stateOf(limited, x.address)
+		limited, cancel := context.WithDeadline(ctx, r.deadline.Add(syncWait))
+		st, err = r.stateOf(limited, r.address)
 		late = err != nil && limited.Err() != nil && ctx.Err() == nil
 		cancel()
 	}
@@ -30,12 +30,12 @@ func (x *request) await(ctx context.Context, t *syncedTurn) (*state, error) {
 	if n := int(t.number); n <= len(st.chain) && st.chain[n-1].Whole == t.whole {
 		return st, nil
 	}
-	out, err := x.host.Outcome(ctx, &events.OutcomeRequest{Tenant: x.address.Tenant, Session: x.address.Session, Seq: t.seq})
+	out, err := r.host.Outcome(ctx, &events.OutcomeRequest{Tenant: r.address.Tenant, Session: r.address.Session, Seq: t.seq})
 	switch {
 	case err != nil:
 		return nil, err
 	case out.Accepted && len(st.chain) == 0: // a turn of the same id, of the session before it ended
-		x.ended = t.seq
+		r.ended = t.seq
 		return nil, errStale
 	case out.Accepted, out.Code == events.CodeStaleBase, out.Code == events.CodeTurnConflict:
 		return nil, errStale // other turns came in between, before it or after it

@@ -15,7 +15,7 @@ const maxDropped = 8
 // warnDropped warns of messages that are left out although no compaction hides them: they are
 // empty, or the provider would refuse them. Thinking that goes is no message.
 // at is the index of a message of the view in the history, below 0 for none.
-func (x *request) warnDropped(view *compaction.View, parts []events.SyncPart, at func(turn, index int) int) {
+func (r *request) warnDropped(view *compaction.View, parts []events.SyncPart, at func(turn, index int) int) {
 	visible := map[int]bool{}
 	for i := range view.Entries {
 		e := &view.Entries[i]
@@ -28,13 +28,13 @@ func (x *request) warnDropped(view *compaction.View, parts []events.SyncPart, at
 		if p.Drop == nil {
 			continue
 		}
-		for i := max(int(p.Drop[0]), x.history.Before); i < int(p.Drop[1]) && len(dropped) < maxDropped; i++ {
+		for i := max(int(p.Drop[0]), r.history.Before); i < int(p.Drop[1]) && len(dropped) < maxDropped; i++ {
 			if visible[i] {
 				dropped = append(dropped, fmt.Sprint(i))
 			}
 		}
 	}
 	if len(dropped) > 0 {
-		x.warn(events.CodeMessagesDropped, "They are at index "+strings.Join(dropped, ", ")+".")
+		r.warn(events.CodeMessagesDropped, "They are at index "+strings.Join(dropped, ", ")+".")
 	}
 }

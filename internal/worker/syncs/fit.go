@@ -21,34 +21,34 @@ const tailSeq compaction.Seq = 1 << 62
 // fit answers a history that cannot be recorded by the request alone: nothing of it is
 // published, and the same request has the same answer. The stages decide as about a session
 // whose turns came one by one, so that a history which has grown keeps its beginning.
-func (x *request) fit(ctx context.Context, st *state) (*events.SyncResponse, error) {
-	h := x.history
+func (r *request) fit(ctx context.Context, st *state) (*events.SyncResponse, error) {
+	h := r.history
 	if h.Before > 0 {
 		return needAll(st), nil
 	}
-	messages, err := x.format.ReadAll(h.Messages)
+	messages, err := r.format.ReadAll(h.Messages)
 	if err != nil {
 		return nil, err
 	}
-	other := x.shorter > 0 && x.in.Model != nil && *x.in.Model != st.settings.Model // no call of the session's model
-	if x.pending != nil && len(st.chain) > 0 && x.refusedHere(st) && !other {
-		if err := x.refuse(ctx, st); err != nil {
+	other := r.shorter > 0 && r.in.Model != nil && *r.in.Model != st.settings.Model // no call of the session's model
+	if r.pending != nil && len(st.chain) > 0 && r.refusedHere(st) && !other {
+		if err := r.refuse(ctx, st); err != nil {
 			return nil, err
 		}
 	}
-	alone, err := x.alone()
+	alone, err := r.alone()
 	if err != nil {
 		return nil, err
 	}
-	tail := x.until
+	tail := r.until
 	alone.Beside(messages[tail:])
 	starts := []int{} // of the turns, and of the tail
-	from := min(int(x.in.Frozen), tail)
+	from := min(int(r.in.Frozen), tail)
 	if from > h.Lead {
 		starts = append(starts, h.Lead)
 		alone.Hold(messages[h.Lead:from])
 	} else {
-		from = x.begin(alone, messages[:tail])
+		from = r.begin(alone, messages[:tail])
 	}
 	for from < tail {
 		to := syncing.TurnEnd(messages[:tail], from)
@@ -58,12 +58,12 @@ func (x *request) fit(ctx context.Context, st *state) (*events.SyncResponse, err
 	}
 	starts = append(starts, tail)
 	view, budget := alone.End(messages[tail:])
-	outputs, err := x.fitted(ctx, view, starts)
-	out := x.response(st, 0)
+	outputs, err := r.fitted(ctx, view, starts)
+	out := r.response(st, 0)
 	budget.Generation = out.Generation
 	out.Recorded, out.Hash, out.Budget = false, events.Digest{}, budget
 	if events.CodeOf(err) == events.CodeInvalidHistory {
-		return x.unchanged(out), nil
+		return r.unchanged(out), nil
 	}
 	if err != nil {
 		return nil, err
@@ -72,31 +72,31 @@ func (x *request) fit(ctx context.Context, st *state) (*events.SyncResponse, err
 	for i := range outputs {
 		sent[i] = outputs[i].Raw
 	}
-	out.View = fittedView{compaction.Tokens(budget.EstimatedInput), alone.Ratio()}.name(x.format, sent)
+	out.View = fittedView{compaction.Tokens(budget.EstimatedInput), alone.Ratio()}.name(r.format, sent)
 	at := func(turn, index int) int {
 		if turn > len(starts) {
 			return -1
 		}
 		return starts[turn-1] + index
 	}
-	return out, x.put(out, outputs, view, at)
+	return out, r.put(out, outputs, view, at)
 }
 
 // freeze leaves the first messages of the history as they came. Where the session has something
 // else in their place, what is behind them is fitted by the request alone: then the view is none of
 // the session.
-func (x *request) freeze(ctx context.Context, st *state, out *events.SyncResponse) (*events.SyncResponse, error) {
-	frozen := int(min(x.in.Frozen, int64(x.history.Len())))
-	if frozen == 0 || x.history.Before > 0 || !out.Changed || out.Parts == nil || syncing.Holds(out.Parts, frozen) {
+func (r *request) freeze(ctx context.Context, st *state, out *events.SyncResponse) (*events.SyncResponse, error) {
+	frozen := int(min(r.in.Frozen, int64(r.history.Len())))
+	if frozen == 0 || r.history.Before > 0 || !out.Changed || out.Parts == nil || syncing.Holds(out.Parts, frozen) {
 		return out, nil
 	}
-	fitted, err := x.fit(ctx, st)
+	fitted, err := r.fit(ctx, st)
 	if err != nil {
 		return nil, err
 	}
 	if !syncing.Holds(fitted.Parts, frozen) { // what came is made valid in them too
 		fitted.Parts, fitted.View = syncing.Freeze(fitted.Parts, frozen), ""
-		fitted.Changed = syncing.Changed(fitted.Parts, x.history.Len())
+		fitted.Changed = syncing.Changed(fitted.Parts, r.history.Len())
 	}
 	out.View, out.Changed, out.Parts, out.Budget = fitted.View, fitted.Changed, fitted.Parts, fitted.Budget
 	out.Budget.Generation = out.Generation
@@ -112,8 +112,8 @@ func (x *request) freeze(ctx context.Context, st *state, out *events.SyncRespons
 // lost its oldest messages, and loses more with each call: where it is too long it is cut at the
 // turn whose digest is the greatest of those that leave enough, so that the next call, which
 // begins later, is mostly cut at the same one.
-func (x *request) begin(alone *compaction.Alone, messages []events.Message) int {
-	lead := x.history.Lead
+func (r *request) begin(alone *compaction.Alone, messages []events.Message) int {
+	lead := r.history.Lead
 	if lead == len(messages) || messages[lead].Role == events.RoleUser && !slices.ContainsFunc(messages[lead].Parts, isResult) {
 		return lead
 	}
@@ -131,7 +131,7 @@ func (x *request) begin(alone *compaction.Alone, messages []events.Message) int 
 		if rest += alone.Cost(messages[from:to]); rest > most {
 			break
 		}
-		if d := x.format.DigestOf(x.history.Messages[from : from+1]); rest > most/2 && bytes.Compare(d[:], best[:]) > 0 {
+		if d := r.format.DigestOf(r.history.Messages[from : from+1]); rest > most/2 && bytes.Compare(d[:], best[:]) > 0 {
 			best, at = d, from
 		}
 		to = from
@@ -144,52 +144,52 @@ func isResult(p events.Part) bool { return p.Kind == events.PartResult }
 // behind answers a history that ends before the session does: an older request, or the one before
 // the session is to go on in another way. Where its settings are others than those of the session,
 // where it was refused, or where the session's view of it does not fit, it is fitted alone.
-func (x *request) behind(ctx context.Context, st *state, have int) (*events.SyncResponse, error) {
-	other, err := x.settings(st, &events.Turn{})
+func (r *request) behind(ctx context.Context, st *state, have int) (*events.SyncResponse, error) {
+	other, err := r.settings(st, &events.Turn{})
 	if err != nil {
 		return nil, err
 	}
-	out, err := x.answer(ctx, st, have)
+	out, err := r.answer(ctx, st, have)
 	if err != nil {
 		return nil, err
 	}
-	if x.pending == nil && !other && out.Budget.WithinBudget {
+	if r.pending == nil && !other && out.Budget.WithinBudget {
 		return out, nil
 	}
-	x.warnings, x.shorter = nil, out.Budget.EstimatedInput
-	return x.fit(ctx, st)
+	r.warnings, r.shorter = nil, out.Budget.EstimatedInput
+	return r.fit(ctx, st)
 }
 
 // answerUntil answers a history whose end is not published. Where the two do not fit together, the
 // history is fitted alone.
-func (x *request) answerUntil(ctx context.Context, st *state) (*events.SyncResponse, error) {
-	out, err := x.answer(ctx, st, x.until)
-	if err == nil && x.until < x.history.Len() && !out.Budget.WithinBudget {
-		return x.fit(ctx, st)
+func (r *request) answerUntil(ctx context.Context, st *state) (*events.SyncResponse, error) {
+	out, err := r.answer(ctx, st, r.until)
+	if err == nil && r.until < r.history.Len() && !out.Budget.WithinBudget {
+		return r.fit(ctx, st)
 	}
 	return out, err
 }
 
 // alone returns an empty history with what the session and the request show of its model.
-func (x *request) alone() (alone *compaction.Alone, err error) {
-	system, err := x.system()
+func (r *request) alone() (alone *compaction.Alone, err error) {
+	system, err := r.system()
 	if err != nil {
 		return nil, err
 	}
-	u := &compaction.Unrecorded{Model: x.in.Model, Format: x.format, System: system, Tools: x.in.Tools, Policy: x.in.Policy}
-	if r := x.in.Refused; r != nil {
-		v, _ := readFitted(r.View)
+	u := &compaction.Unrecorded{Model: r.in.Model, Format: r.format, System: system, Tools: r.in.Tools, Policy: r.in.Policy}
+	if refused := r.in.Refused; refused != nil {
+		v, _ := readFitted(refused.View)
 		if u.Refused = v.estimate; u.Refused == 0 {
-			u.Refused = compaction.Tokens(x.shorter)
+			u.Refused = compaction.Tokens(r.shorter)
 		}
 	}
-	if in := x.in.Usage; in != nil {
+	if in := r.in.Usage; in != nil {
 		if v, ok := readFitted(in.View); ok {
 			u.Ratio = v.counted(in.Raw)
 		}
 	}
 	var bad error
-	if err := x.inspect(func(l *compaction.Ledger) { alone, bad = l.Alone(x.config, u) }); err != nil {
+	if err := r.inspect(func(l *compaction.Ledger) { alone, bad = l.Alone(r.config, u) }); err != nil {
 		return nil, err
 	}
 	return alone, bad
@@ -197,23 +197,23 @@ func (x *request) alone() (alone *compaction.Alone, err error) {
 
 // budgetAlone counts a call with the whole history as it is. Where the call cannot be measured,
 // the budget stays that of the session.
-func (x *request) budgetAlone(out *events.SyncResponse) {
-	messages, err := x.format.ReadAll(x.history.Messages)
-	if err != nil || x.history.Before > 0 {
+func (r *request) budgetAlone(out *events.SyncResponse) {
+	messages, err := r.format.ReadAll(r.history.Messages)
+	if err != nil || r.history.Before > 0 {
 		return
 	}
-	if alone, err := x.alone(); err == nil {
-		out.Budget = alone.Whole(messages[x.history.Lead:])
+	if alone, err := r.alone(); err == nil {
+		out.Budget = alone.Whole(messages[r.history.Lead:])
 		out.Budget.Generation = out.Generation
 	}
 }
 
 // fitted renders the view of a history that no log has. Turn n begins at starts[n-1].
-func (x *request) fitted(ctx context.Context, view *compaction.View, starts []int) ([]syncing.Output, error) {
-	h := x.history
+func (r *request) fitted(ctx context.Context, view *compaction.View, starts []int) ([]syncing.Output, error) {
+	h := r.history
 	starts = append(starts, h.Len())
-	sourced, err := x.host.Sourced(ctx, x.address, view, func(seq compaction.Seq) []events.Message {
-		return x.own(starts[seq-1], starts[seq])
+	sourced, err := r.host.Sourced(ctx, r.address, view, func(seq compaction.Seq) []events.Message {
+		return r.own(starts[seq-1], starts[seq])
 	})
 	if bad, ok := errors.AsType[*payload.InvalidError](err); ok {
 		return nil, events.NewInvalid(events.CodeInvalidHistory, "", bad.Error())
@@ -221,7 +221,7 @@ func (x *request) fitted(ctx context.Context, view *compaction.View, starts []in
 	if err != nil {
 		return nil, err
 	}
-	out := x.lead()
+	out := r.lead()
 	for i := range sourced {
 		m := &sourced[i]
 		o := syncing.Output{Raw: m.Raw}
@@ -236,11 +236,11 @@ func (x *request) fitted(ctx context.Context, view *compaction.View, starts []in
 }
 
 // lead lists the instructions that the history begins with.
-func (x *request) lead() []syncing.Output {
-	h := x.history
+func (r *request) lead() []syncing.Output {
+	h := r.history
 	lead := h.Lead
 	if h.Before > 0 {
-		lead = x.known.Shift
+		lead = r.known.Shift
 	}
 	out := make([]syncing.Output, 0, h.Len())
 	for i := range lead {
@@ -255,16 +255,16 @@ func (x *request) lead() []syncing.Output {
 
 // put puts what is sent into an answer, in the form that the request names. at is the index of a
 // message of the view in the history.
-func (x *request) put(out *events.SyncResponse, outputs []syncing.Output, view *compaction.View, at func(turn, index int) int) error {
-	n := x.history.Len()
-	x.sendable(outputs)
+func (r *request) put(out *events.SyncResponse, outputs []syncing.Output, view *compaction.View, at func(turn, index int) int) error {
+	n := r.history.Len()
+	r.sendable(outputs)
 	out.Parts = syncing.Parts(n, outputs)
 	out.Changed = syncing.Changed(out.Parts, n)
 	if view != nil {
-		x.warnDropped(view, out.Parts, at)
+		r.warnDropped(view, out.Parts, at)
 	}
-	out.Warnings = append([]events.SyncWarning{}, x.warnings...)
-	if x.in.Form != events.FormMessages {
+	out.Warnings = append([]events.SyncWarning{}, r.warnings...)
+	if r.in.Form != events.FormMessages {
 		return nil
 	}
 	out.Parts, out.Messages = nil, make([]events.Raw, 0, len(outputs))
@@ -279,18 +279,18 @@ func (x *request) put(out *events.SyncResponse, outputs []syncing.Output, view *
 
 // fittedBefore reports whether the request may be about a refused call with a view that no session
 // has.
-func (x *request) fittedBefore() bool {
-	if x.in.Refused == nil {
+func (r *request) fittedBefore() bool {
+	if r.in.Refused == nil {
 		return false
 	}
-	_, ok := readFitted(x.in.Refused.View)
-	return ok || x.in.Refused.View == ""
+	_, ok := readFitted(r.in.Refused.View)
+	return ok || r.in.Refused.View == ""
 }
 
 // sendable prepares outputs for a provider: the caller's own messages where they are whole, and
 // placeholders for media of which only the hash is at hand.
-func (x *request) sendable(outputs []syncing.Output) {
-	h := x.history
+func (r *request) sendable(outputs []syncing.Output) {
+	h := r.history
 	var at []int // of outputs whose messages are in the answer
 	var list []events.Raw
 	for i := range outputs {
@@ -298,13 +298,13 @@ func (x *request) sendable(outputs []syncing.Output) {
 		if o.Untouched && h.Before <= o.From && o.From < h.Len() {
 			o.Raw = h.At(o.From)
 		}
-		if !o.Untouched || x.in.Form == events.FormMessages {
+		if !o.Untouched || r.in.Form == events.FormMessages {
 			at, list = append(at, i), append(list, o.Raw)
 		} else {
-			o.Raw = x.format.Sendable(o.Raw)
+			o.Raw = r.format.Sendable(o.Raw)
 		}
 	}
-	for i, m := range x.written(list) {
+	for i, m := range r.written(list) {
 		outputs[at[i]].Raw = m
 	}
 }
@@ -315,10 +315,10 @@ const answerShare = 7
 
 // written lists messages as an answer has them. Where they are more than one may have, the oldest
 // media are left to placeholders.
-func (x *request) written(messages []events.Raw) []events.Raw {
-	out := slices.Clone(x.format.Fold(messages, x.host.MaxBytes()/8*answerShare))
+func (r *request) written(messages []events.Raw) []events.Raw {
+	out := slices.Clone(r.format.Fold(messages, r.host.MaxBytes()/8*answerShare))
 	for i, m := range out {
-		out[i] = x.format.Sendable(m)
+		out[i] = r.format.Sendable(m)
 	}
 	return out
 }

@@ -41,7 +41,7 @@ func (g *given) get(a events.Address) givenAt {
 // madeUnder is the generation of the history that what is to be published was made under: that
 // of the last answer about the same base, or of the base as it was decided. A compaction may have
 // come since, and then the model's thinking goes with the history before it alone.
-func (x *request) madeUnder(st *state, t toPublish) (generation int64, err error) {
+func (r *request) madeUnder(st *state, t unpublished) (generation int64, err error) {
 	turns := len(st.chain)
 	if t.from > 0 {
 		turns = int(t.from) - 1
@@ -50,9 +50,9 @@ func (x *request) madeUnder(st *state, t toPublish) (generation int64, err error
 		return 0, nil
 	}
 	base := st.chain[turns-1]
-	if last := x.given.get(x.address); last.whole == base.Whole {
+	if last := r.given.get(r.address); last.whole == base.Whole {
 		return min(last.generation, st.generation), nil
 	}
-	err = x.inspect(func(l *compaction.Ledger) { generation = min(l.GenerationAt(compaction.Seq(base.Seq)), st.generation) })
+	err = r.inspect(func(l *compaction.Ledger) { generation = min(l.GenerationAt(compaction.Seq(base.Seq)), st.generation) })
 	return generation, err
 }

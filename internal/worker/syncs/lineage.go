@@ -17,53 +17,53 @@ import (
 //
 // A second new root in a row is one that may change in each request: nothing is recorded of it
 // before it comes again.
-func (x *request) lineage(ctx context.Context, st *state, at int, root bool) (*events.SyncResponse, error) {
-	known, err := x.hasBranch(st, at)
+func (r *request) lineage(ctx context.Context, st *state, at int, root bool) (*events.SyncResponse, error) {
+	known, err := r.hasBranch(st, at)
 	switch {
 	case err != nil:
 		return nil, err
-	case known, x.retracted(st, at):
+	case known, r.retracted(st, at):
 	case !root:
 		return nil, nil //nolint:nilnil // an edit
-	case x.in.DryRun:
-	case x.fittedBefore(): // it comes again for its refusal
-		return x.fit(ctx, st)
-	case !x.heads.recorded(x.address, x.history, st.branched > st.last.Seq):
-		return x.fit(ctx, st)
+	case r.in.DryRun:
+	case r.fittedBefore(): // it comes again for its refusal
+		return r.fit(ctx, st)
+	case !r.heads.recorded(r.address, r.history, st.branched > st.last.Seq):
+		return r.fit(ctx, st)
 	}
-	return x.branch(ctx, st, at)
+	return r.branch(ctx, st, at)
 }
 
 // branchName names the branch that a history belongs to which differs at an index. It follows
 // from the history up to there, so that a later request finds it.
-func (x *request) branchName(st *state, at int) string {
-	first := x.format.DigestOf(x.history.From(x.known.At)[:at+1-x.known.At])
-	if x.known.Turns == 0 && at == x.known.At {
+func (r *request) branchName(st *state, at int) string {
+	first := r.format.DigestOf(r.history.From(r.known.At)[:at+1-r.known.At])
+	if r.known.Turns == 0 && at == r.known.At {
 		return first.String()
 	}
 	var base events.Digest
-	if x.known.Turns > 0 {
-		base = st.chain[x.known.Turns-1].Whole
+	if r.known.Turns > 0 {
+		base = st.chain[r.known.Turns-1].Whole
 	}
-	return base.With(first, at+1-x.known.At).String()
+	return base.With(first, at+1-r.known.At).String()
 }
 
 // hasBranch reports whether the session has a branch for the history.
-func (x *request) hasBranch(st *state, at int) (has bool, err error) {
-	id := events.BranchID(x.address.Session, x.branchName(st, at))
-	err = x.inspect(func(l *compaction.Ledger) { has = l.HasBranch(id) })
-	return has || x.heads.branched(x.address, id), err
+func (r *request) hasBranch(st *state, at int) (has bool, err error) {
+	id := events.BranchID(r.address.Session, r.branchName(st, at))
+	err = r.inspect(func(l *compaction.Ledger) { has = l.HasBranch(id) })
+	return has || r.heads.branched(r.address, id), err
 }
 
 // retracted reports whether the history is one that the session had before: behind a turn that
 // both have it goes on, over where it differs, as a turn that was retracted.
-func (x *request) retracted(st *state, at int) bool {
+func (r *request) retracted(st *state, at int) bool {
 	var base events.Digest
-	for turn := 0; turn <= x.known.Turns; turn++ {
-		from := x.known.Index(events.Start(st.chain, turn))
-		if from >= x.history.Before && slices.ContainsFunc(st.retracted, func(r compaction.Retracted) bool {
-			to := from + int(r.Messages)
-			return r.Base == base && at < to && to <= x.history.Len() && x.format.DigestOf(x.history.From(from)[:r.Messages]) == r.First
+	for turn := 0; turn <= r.known.Turns; turn++ {
+		from := r.known.Index(events.Start(st.chain, turn))
+		if from >= r.history.Before && slices.ContainsFunc(st.retracted, func(was compaction.Retracted) bool {
+			to := from + int(was.Messages)
+			return was.Base == base && at < to && to <= r.history.Len() && r.format.DigestOf(r.history.From(from)[:was.Messages]) == was.First
 		}) {
 			return true
 		}
@@ -75,33 +75,33 @@ func (x *request) retracted(st *state, at int) bool {
 }
 
 // fitsPrefix reports whether the messages can be what follows the prefix.
-func (x *request) fitsPrefix(st *state) (bool, error) {
-	if x.known.Shift > 0 && st.settings.System == 0 { // the session has no instructions that the history could begin with
+func (r *request) fitsPrefix(st *state) (bool, error) {
+	if r.known.Shift > 0 && st.settings.System == 0 { // the session has no instructions that the history could begin with
 		return false, nil
 	}
 	turns := 0
-	for turns < x.known.Turns && x.known.Index(int(st.chain[turns].End)) <= x.history.Before {
+	for turns < r.known.Turns && r.known.Index(int(st.chain[turns].End)) <= r.history.Before {
 		turns++
 	}
-	_, fits, err := x.fitsBehind(turns, x.history.Before)
+	_, fits, err := r.fitsBehind(turns, r.history.Before)
 	return fits, err
 }
 
 // fitsBehind reports whether the messages from an index on can follow the first turns of the
 // session, and which calls these await.
-func (x *request) fitsBehind(turns, at int) (awaited []events.Key, fits bool, err error) {
-	err = x.inspect(func(l *compaction.Ledger) { awaited = l.AwaitedAfter(int64(turns)) })
-	return awaited, x.history.Fits(at, awaited), err
+func (r *request) fitsBehind(turns, at int) (awaited []events.Key, fits bool, err error) {
+	err = r.inspect(func(l *compaction.Ledger) { awaited = l.AwaitedAfter(int64(turns)) })
+	return awaited, r.history.Fits(at, awaited), err
 }
 
 // sameCalls leaves out of what a session has of a history the turns at the end whose calls go by
 // other ids in the session, where the messages behind them have the results: these are results of
 // no call there. ok is false where the calls are in a view of an earlier answer.
-func (x *request) sameCalls(st *state, k syncing.Known) (same syncing.Known, ok bool, err error) {
+func (r *request) sameCalls(st *state, k syncing.Known) (same syncing.Known, ok bool, err error) {
 	same = k
 	for range maxTurnsBack {
-		awaited, fits, err := x.fitsBehind(same.Turns, same.At)
-		switch first := same.Turns == 0 || k.View > 0 && same.At <= x.history.Lead+k.View; {
+		awaited, fits, err := r.fitsBehind(same.Turns, same.At)
+		switch first := same.Turns == 0 || k.View > 0 && same.At <= r.history.Lead+k.View; {
 		case fits || err != nil:
 			return same, true, err
 		case len(awaited) == 0: // results that have no call in the history either
@@ -120,28 +120,28 @@ func (x *request) sameCalls(st *state, k syncing.Known) (same syncing.Known, ok 
 const maxTurnsBack = 64
 
 // branch has the branch answer that the history belongs to.
-func (x *request) branch(ctx context.Context, st *state, at int) (*events.SyncResponse, error) {
-	if x.history.Before > 0 {
+func (r *request) branch(ctx context.Context, st *state, at int) (*events.SyncResponse, error) {
+	if r.history.Before > 0 {
 		return needAll(st), nil
 	}
-	fork := &events.Fork{Session: x.address.Session, Turn: int64(x.known.Turns)}
+	fork := &events.Fork{Session: r.address.Session, Turn: int64(r.known.Turns)}
 	if fork.Turn == 0 {
-		fork.Turn = x.keptTurn(ctx, st)
+		fork.Turn = r.keptTurn(ctx, st)
 	}
-	in := *x.in
-	in.Session, in.Branch, in.Fork, in.Refused = x.address.Session, x.branchName(st, at), fork, x.pending
-	in.Format = x.format
+	in := *r.in
+	in.Session, in.Branch, in.Fork, in.Refused = r.address.Session, r.branchName(st, at), fork, r.pending
+	in.Format = r.format
 	if in.Model == nil { // it is that of the session, also for a branch
 		in.Model = &st.settings.Model
 	}
 	if in.Policy == nil {
 		in.Policy = st.settings.Policy
 	}
-	ms := max(time.Until(x.deadline), 0).Milliseconds()
+	ms := max(time.Until(r.deadline), 0).Milliseconds()
 	in.WaitMS = &ms
-	out, err := x.other(ctx, &in)
+	out, err := r.other(ctx, &in)
 	if err == nil && !in.DryRun {
-		x.heads.branch(x.address, in.Address().Session)
+		r.heads.branch(r.address, in.Address().Session)
 	}
 	return out, err
 }
@@ -151,9 +151,9 @@ const lastTurns = 4
 
 // keptTurn is the last turn of the session of which a history has work that begins in another
 // way: an agent that compacted its history itself keeps its end. 0 where there is none.
-func (x *request) keptTurn(ctx context.Context, st *state) int64 {
+func (r *request) keptTurn(ctx context.Context, st *state) int64 {
 	for i := len(st.chain) - 1; i >= max(0, len(st.chain)-lastTurns); i-- {
-		if turn, err := x.textsOf(ctx, st, i); err == nil && x.history.HasWork(turn) {
+		if turn, err := r.textsOf(ctx, st, i); err == nil && r.history.HasWork(turn) {
 			return int64(i + 1)
 		}
 	}

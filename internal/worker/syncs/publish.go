@@ -30,40 +30,40 @@ const turnMargin = 16 << 10
 
 // publish stores what is new as turns on the base that the history was compared with; nil
 // is nothing.
-func (x *request) publish(ctx context.Context, st *state, t toPublish) (*syncedTurn, error) {
+func (r *request) publish(ctx context.Context, st *state, t unpublished) (*syncedTurn, error) {
 	first := syncTurn{V: events.VersionExpect}
-	fork, err := x.fork(ctx, st)
+	fork, err := r.fork(ctx, st)
 	if err != nil {
 		return nil, err
 	}
 	first.Fork = fork
-	set, err := x.settings(st, &first.Turn)
+	set, err := r.settings(st, &first.Turn)
 	if err != nil {
 		return nil, err
 	}
-	if t.at >= x.until && !set {
+	if t.at >= r.until && !set {
 		return nil, nil //nolint:nilnil // nothing is to be published
 	}
-	made, err := x.madeUnder(st, t)
+	made, err := r.madeUnder(st, t)
 	if err != nil {
 		return nil, err
 	}
-	if u := x.in.Usage; u != nil {
+	if u := r.in.Usage; u != nil {
 		gen, ok := st.viewOf(u.View)
 		_, fitted := readFitted(u.View)
 		switch {
-		case ok && t.from == 0 && x.counts(ctx, st, gen, u.Count):
+		case ok && t.from == 0 && r.counts(ctx, st, gen, u.Count):
 			made, first.Usage = gen, u.Raw
 		case !fitted:
-			x.warn(events.CodeUsageUnbound, "")
+			r.warn(events.CodeUsageUnbound, "")
 		}
 	}
 	overhead := len(first.System) + len(first.Tools) + len(first.Policy) + len(first.Usage) + turnMargin
-	turns, err := x.split(t, min(events.MaxTurnBytes, x.host.MaxBytes())-overhead)
+	turns, err := r.split(t, min(events.MaxTurnBytes, r.host.MaxBytes())-overhead)
 	if err != nil {
 		return nil, err
 	}
-	base, last := st.base(), &syncedTurn{seq: max(st.last.Seq, x.ended)}
+	base, last := st.base(), &syncedTurn{seq: max(st.last.Seq, r.ended)}
 	for i, messages := range turns {
 		turn := syncTurn{V: events.VersionExpect}
 		if i == 0 {
@@ -79,16 +79,16 @@ func (x *request) publish(ctx context.Context, st *state, t toPublish) (*syncedT
 				whole = st.chain[t.from-2].Whole
 			}
 		}
-		digest := x.format.DigestOf(messages)
-		if err := x.host.Yield(ctx); err != nil {
+		digest := r.format.DigestOf(messages)
+		if err := r.host.Yield(ctx); err != nil {
 			return nil, err
 		}
-		turn.ID = x.eventID(&turn, last, digest)
+		turn.ID = r.eventID(&turn, last, digest)
 		body, err := events.Marshal(&turn)
 		if err != nil {
 			return nil, err
 		}
-		seq, err := x.host.Publish(ctx, events.KindTurn, x.address, turn.ID, body)
+		seq, err := r.host.Publish(ctx, events.KindTurn, r.address, turn.ID, body)
 		if err != nil {
 			return nil, err
 		}
@@ -99,51 +99,51 @@ func (x *request) publish(ctx context.Context, st *state, t toPublish) (*syncedT
 }
 
 // split cuts what is published into turns of at most so many bytes.
-func (x *request) split(t toPublish, most int) ([][]events.Raw, error) {
-	if t.stable <= t.at || t.stable >= x.until {
-		return x.history.Until(x.until).Split(t.at, most)
+func (r *request) split(t unpublished, most int) ([][]events.Raw, error) {
+	if t.stable <= t.at || t.stable >= r.until {
+		return r.history.Until(r.until).Split(t.at, most)
 	}
-	stays, err := x.history.Until(t.stable).Split(t.at, most)
+	stays, err := r.history.Until(t.stable).Split(t.at, most)
 	if err != nil {
 		return nil, err
 	}
-	rest, err := x.history.Until(x.until).Split(t.stable, most)
+	rest, err := r.history.Until(r.until).Split(t.stable, most)
 	return append(stays, rest...), err
 }
 
 // eventID follows from the session, the base and what is new: a turn that is published
 // again, here or by another worker, is the same event.
-func (x *request) eventID(t *syncTurn, base *syncedTurn, digest events.Digest) string {
+func (r *request) eventID(t *syncTurn, base *syncedTurn, digest events.Digest) string {
 	set := slices.Concat(t.System, t.Tools, t.Policy)
 	model := ""
 	if t.Model != nil {
 		model = fmt.Sprint(*t.Model)
 	}
-	name := fmt.Sprintf("sync %s %d %s %d %d %s %s %x", x.address, t.Expect.Turn, t.Expect.Digest, base.seq, t.ReplacesFrom, digest, model, events.KeyOf([]byte(set)))
+	name := fmt.Sprintf("sync %s %d %s %d %d %s %s %x", r.address, t.Expect.Turn, t.Expect.Digest, base.seq, t.ReplacesFrom, digest, model, events.KeyOf([]byte(set)))
 	return uuid.NewSHA1(render.IDNamespace, []byte(name)).String()
 }
 
 // settings puts into a turn what the request sets and the session has otherwise, and reports
 // whether there is anything.
-func (x *request) settings(st *state, t *events.Turn) (bool, error) {
+func (r *request) settings(st *state, t *events.Turn) (bool, error) {
 	now := &st.settings
-	if m := x.in.Model; m != nil && (*m != now.Model || len(st.chain) == 0) {
+	if m := r.in.Model; m != nil && (*m != now.Model || len(st.chain) == 0) {
 		t.Model = m
 	}
 	if st.format == "" {
-		t.Format = x.format
+		t.Format = r.format
 	}
-	system, err := x.system()
+	system, err := r.system()
 	if err != nil {
 		return false, err
 	}
 	if system != nil && events.SettingKey(system) != now.System {
 		t.System = system
 	}
-	if tools := x.in.Tools; tools != nil && events.SettingKey(tools) != now.Tools {
+	if tools := r.in.Tools; tools != nil && events.SettingKey(tools) != now.Tools {
 		t.Tools = tools
 	}
-	if p := x.in.Policy; p != nil && string(p) != string(now.Policy) {
+	if p := r.in.Policy; p != nil && string(p) != string(now.Policy) {
 		t.Policy = p
 	}
 	return t.Model != nil && len(st.chain) > 0 || t.System != nil || t.Tools != nil || t.Policy != nil, nil
@@ -151,13 +151,13 @@ func (x *request) settings(st *state, t *events.Turn) (bool, error) {
 
 // system is the system prompt: that of the request with the instructions that the history
 // begins with.
-func (x *request) system() (events.Raw, error) {
-	if x.history.Lead == 0 || x.history.Before > 0 {
-		return x.in.System, nil
+func (r *request) system() (events.Raw, error) {
+	if r.history.Lead == 0 || r.history.Before > 0 {
+		return r.in.System, nil
 	}
 	var blocks []any
 	var texts []string
-	switch s := x.in.System; {
+	switch s := r.in.System; {
 	case s == nil:
 	case s.Kind() == '[':
 		if err := events.Unmarshal(s, &blocks); err != nil {
@@ -167,8 +167,8 @@ func (x *request) system() (events.Raw, error) {
 		words, _ := events.Text(s)
 		texts = append(texts, words)
 	}
-	for _, raw := range x.history.Messages[:x.history.Lead] {
-		m, err := x.format.Read(raw)
+	for _, raw := range r.history.Messages[:r.history.Lead] {
+		m, err := r.format.Read(raw)
 		if err != nil {
 			return nil, err
 		}
@@ -186,18 +186,18 @@ func (x *request) system() (events.Raw, error) {
 }
 
 // fork is where a session branches off that has no turns yet, nil for nowhere.
-func (x *request) fork(ctx context.Context, st *state) (*events.Fork, error) {
-	if len(st.chain) > 0 || x.in.Branch == "" {
+func (r *request) fork(ctx context.Context, st *state) (*events.Fork, error) {
+	if len(st.chain) > 0 || r.in.Branch == "" {
 		return nil, nil //nolint:nilnil // no branch, or one that is there
 	}
-	if x.in.Fork != nil {
-		return x.in.Fork, nil
+	if r.in.Fork != nil {
+		return r.in.Fork, nil
 	}
-	fork := &events.Fork{Session: x.in.Session}
-	parent := *x.in
+	fork := &events.Fork{Session: r.in.Session}
+	parent := *r.in
 	none := int64(0)
 	parent.Branch, parent.DryRun, parent.WaitMS, parent.Refused, parent.Usage, parent.OnDivergence = "", true, &none, nil, nil, events.DivergeReplace
-	out, err := x.other(ctx, &parent)
+	out, err := r.other(ctx, &parent)
 	switch code := codeOf(err); {
 	case err == nil:
 		fork.Turn = out.Turns

@@ -26,7 +26,7 @@ const (
 )
 
 // errStale: another turn came before the one of a sync.
-var errStale = events.NewInvalid(events.CodeStaleBase, "", "other turns of the session come all the time")
+var errStale = events.NewInvalid(events.CodeStaleBase, "", "other turns of the session came first in every try")
 
 // Host is the worker that serves a session. An event that Publish stores again with its id is
 // the same event, with the same seq.
@@ -39,7 +39,7 @@ type Host interface {
 	Sourced(ctx context.Context, a events.Address, v *compaction.View, own func(compaction.Seq) []events.Message) ([]compaction.Sourced, error)
 	Publish(ctx context.Context, k events.Kind, a events.Address, id string, body []byte) (seq uint64, err error)
 	MaxBytes() int // of an event
-	// AwaitDecided waits for an event; an error with the code turn_pending is that the time is over.
+	// AwaitDecided waits until an event is decided. The code turn_pending means that the time is over.
 	AwaitDecided(ctx context.Context, a events.Address, w events.Await) error
 	Outcome(ctx context.Context, in *events.OutcomeRequest) (*events.OutcomeResponse, error)
 	// Sync has a sync answered about another session, by the worker that serves it.
@@ -156,7 +156,7 @@ func (s *Syncer) Answer(ctx context.Context, in *events.SyncRequest) (*events.Sy
 		}
 		ended := x.ended
 		unknown := x.unknownModel(st)
-		out, err := x.once(ctx, st)
+		out, err := x.attempt(ctx, st)
 		if events.CodeOf(err) == events.CodeStaleBase && (try < maxStale || x.ended > ended) {
 			continue
 		}
@@ -183,14 +183,14 @@ func needAll(st *state) *events.SyncResponse {
 	}
 }
 
-func (x *request) warn(code events.Code, detail string) {
-	x.warnings = append(x.warnings, events.WarningOf(code, detail))
+func (r *request) warn(code events.Code, detail string) {
+	r.warnings = append(r.warnings, events.WarningOf(code, detail))
 }
 
 // unknownModel is a text about a model that the session did not have before, and whose window
 // is a guess; "" for any other one.
-func (x *request) unknownModel(st *state) string {
-	now, m, override := &st.settings, x.in.Model, x.in.Policy
+func (r *request) unknownModel(st *state) string {
+	now, m, override := &st.settings, r.in.Model, r.in.Policy
 	switch {
 	case m == nil && len(st.chain) == 0:
 		m = &now.Model
@@ -200,123 +200,123 @@ func (x *request) unknownModel(st *state) string {
 	if override == nil {
 		override = now.Policy
 	}
-	return x.config.UnknownModel(x.address.Tenant, override, m)
+	return r.config.UnknownModel(r.address.Tenant, override, m)
 }
 
-// once compares the history with the session, publishes what is new, and answers.
-func (x *request) once(ctx context.Context, st *state) (*events.SyncResponse, error) {
-	in := x.in
-	x.format = cmp.Or(in.Format, st.format, events.DefaultFormat(in.Model))
-	if st.format != "" && x.format != st.format {
-		return x.translated(ctx, st)
+// attempt compares the history with the session, publishes what is new, and answers.
+func (r *request) attempt(ctx context.Context, st *state) (*events.SyncResponse, error) {
+	in := r.in
+	r.format = cmp.Or(in.Format, st.format, events.DefaultFormat(in.Model))
+	if st.format != "" && r.format != st.format {
+		return r.translated(ctx, st)
 	}
 	before, err := 0, error(nil)
 	if in.Prefix != nil {
 		before = int(in.Prefix.Count)
 	}
-	x.history = syncing.Read(x.format, in.Messages, before)
-	x.until = x.history.Len()
+	r.history = syncing.Read(r.format, in.Messages, before)
+	r.until = r.history.Len()
 	if before > 0 {
 		var ok bool
-		if x.known, ok = x.history.MatchPrefix(st.chain, in.Prefix.Hash); ok {
-			ok, err = x.fitsPrefix(st)
+		if r.known, ok = r.history.MatchPrefix(st.chain, in.Prefix.Hash); ok {
+			ok, err = r.fitsPrefix(st)
 		}
-		if !ok || err != nil || in.Frozen > 0 || in.Form == events.FormMessages && x.known.Shift > 0 {
+		if !ok || err != nil || in.Frozen > 0 || in.Form == events.FormMessages && r.known.Shift > 0 {
 			return needAll(st), err
 		}
 	} else {
-		if x.known, _, err = x.sameCalls(st, x.history.Match(st.chain)); err != nil {
+		if r.known, _, err = r.sameCalls(st, r.history.Match(st.chain)); err != nil {
 			return nil, err
 		}
 	}
-	t := toPublish{from: 0, at: x.known.At}
-	if diverged := x.known.Turns < len(st.chain) && x.known.At < x.history.Len(); diverged {
-		to, out, err := x.diverge(ctx, st)
+	t := unpublished{from: 0, at: r.known.At}
+	if diverged := r.known.Turns < len(st.chain) && r.known.At < r.history.Len(); diverged {
+		to, out, err := r.diverge(ctx, st)
 		if out != nil || err != nil {
 			return out, err
 		}
 		t = to
 	}
-	if err := x.host.Yield(ctx); err != nil {
+	if err := r.host.Yield(ctx); err != nil {
 		return nil, err
 	}
-	return x.record(ctx, st, t)
+	return r.record(ctx, st, t)
 }
 
 // record publishes what is new, and answers.
-func (x *request) record(ctx context.Context, st *state, t toPublish) (*events.SyncResponse, error) {
-	x.recorded = int64(t.at)
-	if x.in.DryRun {
-		return x.answer(ctx, st, t.at)
+func (r *request) record(ctx context.Context, st *state, t unpublished) (*events.SyncResponse, error) {
+	r.recorded = int64(t.at)
+	if r.in.DryRun {
+		return r.answer(ctx, st, t.at)
 	}
-	x.heads.went(x.address)
-	if t.from == 0 && x.known.Turns < len(st.chain) {
-		return x.behind(ctx, st, t.at)
+	r.heads.went(r.address)
+	if t.from == 0 && r.known.Turns < len(st.chain) {
+		return r.behind(ctx, st, t.at)
 	}
-	if err := x.refuseHere(ctx, st); err != nil {
+	if err := r.refuseHere(ctx, st); err != nil {
 		return nil, err
 	}
-	x.until = x.stable.until(x.address, x.history, t.at)
-	last, err := x.publish(ctx, st, t)
+	r.until = r.stable.until(r.address, r.history, t.at)
+	last, err := r.publish(ctx, st, t)
 	if events.CodeOf(err) == events.CodeTooLarge {
-		x.warn(events.CodeTooLarge, err.Error()) // a message that no turn has room for, without its media
-		return x.fit(ctx, st)
+		r.warn(events.CodeTooLarge, err.Error()) // a message that no turn has room for, without its media
+		return r.fit(ctx, st)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if last == nil { // the session has it all
-		return x.answerUntil(ctx, st)
+		return r.answerUntil(ctx, st)
 	}
-	decided, err := x.await(ctx, last)
+	decided, err := r.await(ctx, last)
 	if err != nil {
 		return nil, err
 	}
 	if decided == nil {
-		x.warn(events.CodeLate, "")
+		r.warn(events.CodeLate, "")
 		if t.from > 0 { // what the session had is no beginning of the history
-			return x.native(st, last), nil
+			return r.keepAll(st, last), nil
 		}
-		out, err := x.answer(ctx, st, t.at)
+		out, err := r.answer(ctx, st, t.at)
 		if err == nil {
-			out.Count, out.Hash, x.gave.whole = int64(x.until), last.whole, last.whole
+			out.Count, out.Hash, r.gave.whole = int64(r.until), last.whole, last.whole
 		}
 		return out, err
 	}
 	if len(st.chain) == 0 { // the refused call was made without an answer
-		if err := x.refuseHere(ctx, decided); err != nil {
+		if err := r.refuseHere(ctx, decided); err != nil {
 			return nil, err
 		}
 	}
-	x.known.Turns, x.known.At = int(last.number), x.until
-	return x.answerUntil(ctx, decided)
+	r.known.Turns, r.known.At = int(last.number), r.until
+	return r.answerUntil(ctx, decided)
 }
 
 // translated answers a history of another dialect than that of the session: it has another root.
-func (x *request) translated(ctx context.Context, st *state) (*events.SyncResponse, error) {
-	x.history = syncing.Read(x.format, x.in.Messages, 0)
-	x.until = x.history.Len()
-	x.known = syncing.Known{At: x.history.Lead, Shift: x.history.Lead}
-	on := x.in.OnDivergence
+func (r *request) translated(ctx context.Context, st *state) (*events.SyncResponse, error) {
+	r.history = syncing.Read(r.format, r.in.Messages, 0)
+	r.until = r.history.Len()
+	r.known = syncing.Known{At: r.history.Lead, Shift: r.history.Lead}
+	on := r.in.OnDivergence
 	switch {
-	case x.in.Prefix != nil:
+	case r.in.Prefix != nil:
 		return needAll(st), nil
-	case on == events.DivergeRefuse || x.history.Lead == x.history.Len():
+	case on == events.DivergeRefuse || r.history.Lead == r.history.Len():
 		return nil, events.NewInvalid(events.CodeFormatChanged, "format", "is not "+string(st.format)+", that of the session")
 	case on == events.DivergeBranch:
-		return x.branch(ctx, st, x.history.Lead)
-	case on == events.DivergeReplace && x.in.DryRun:
-		return x.fit(ctx, st)
+		return r.branch(ctx, st, r.history.Lead)
+	case on == events.DivergeReplace && r.in.DryRun:
+		return r.fit(ctx, st)
 	case on == events.DivergeReplace:
-		return x.record(ctx, st, toPublish{1, x.history.Lead, x.history.Lead})
+		return r.record(ctx, st, unpublished{1, r.history.Lead, r.history.Lead})
 	}
-	return x.lineage(ctx, st, x.history.Lead, true)
+	return r.lineage(ctx, st, r.history.Lead, true)
 }
 
-// toPublish is what is to be published: the messages from at on, as the turns from a number on,
-// 0 for the next. A turn ends at stable, so that all before it stays when the rest is another one
-// the next time.
-type toPublish struct {
+// unpublished is the part of a history to publish: the messages from at on, as the turns from a
+// number on, 0 for the next. A turn ends at stable, so that all before it stays when the rest is
+// another one the next time.
+type unpublished struct {
 	from   int64
 	at     int
 	stable int
@@ -324,57 +324,57 @@ type toPublish struct {
 
 // diverge decides about a history that is another one than the session has. An answer or an
 // error ends the sync.
-func (x *request) diverge(ctx context.Context, st *state) (t toPublish, out *events.SyncResponse, err error) {
-	made, err := x.matchViews(ctx, st)
+func (r *request) diverge(ctx context.Context, st *state) (t unpublished, out *events.SyncResponse, err error) {
+	made, err := r.matchViews(ctx, st)
 	if err != nil {
 		return t, nil, err
 	}
-	if x.known.Turns == len(st.chain) || x.known.At == x.history.Len() {
-		return toPublish{from: 0, at: x.known.At}, nil, nil
+	if r.known.Turns == len(st.chain) || r.known.At == r.history.Len() {
+		return unpublished{from: 0, at: r.known.At}, nil, nil
 	}
-	turn, err := x.textsOf(ctx, st, x.known.Turns)
+	turn, err := r.textsOf(ctx, st, r.known.Turns)
 	if err != nil {
 		return t, nil, err
 	}
-	at := x.known.At + x.history.Common(x.known.At, turn)
-	if at == x.history.Len() { // it ends within a turn: as a history that ends before the session
-		return toPublish{from: 0, at: x.known.At}, nil, nil
+	at := r.known.At + r.history.Common(r.known.At, turn)
+	if at == r.history.Len() { // it ends within a turn: as a history that ends before the session
+		return unpublished{from: 0, at: r.known.At}, nil, nil
 	}
-	t = toPublish{int64(x.known.Turns) + 1, x.known.At, at}
-	on, root := x.in.OnDivergence, at == x.history.Lead && x.history.Before == 0
-	edited, err := x.hasMade(ctx, st, made)
+	t = unpublished{int64(r.known.Turns) + 1, r.known.At, at}
+	on, root := r.in.OnDivergence, at == r.history.Lead && r.history.Before == 0
+	edited, err := r.hasMade(ctx, st, made)
 	if err != nil {
 		return t, nil, err
 	}
 	switch {
 	case edited && on != events.DivergeRefuse:
-		out, err = x.branch(ctx, st, at)
+		out, err = r.branch(ctx, st, at)
 		if err == nil {
-			x.warn(events.CodeEditedView, "")
-			out.Warnings = append(out.Warnings, x.warnings...)
+			r.warn(events.CodeEditedView, "")
+			out.Warnings = append(out.Warnings, r.warnings...)
 		}
 		return t, out, err
 	case edited:
 		return t, nil, events.NewInvalid(events.CodeEditedView, "messages", "have messages of compactd that were changed")
 	case on == events.DivergeBranch:
-		out, err = x.branch(ctx, st, at)
+		out, err = r.branch(ctx, st, at)
 		return t, out, err
 	case on == events.DivergeRefuse && root:
 		return t, nil, events.NewInvalid(events.CodeOtherHistory, "messages", "have nothing in common with those of the session")
 	case on == events.DivergeRefuse:
 		return t, nil, events.NewInvalid(events.CodeDiverged, "messages", fmt.Sprintf("differ from those of the session from index %d on", at))
 	case on == events.DivergeAuto:
-		if out, err = x.lineage(ctx, st, at, root); out != nil || err != nil {
+		if out, err = r.lineage(ctx, st, at, root); out != nil || err != nil {
 			return t, out, err
 		}
 	}
-	if !x.in.DryRun && x.stable.differs(x.address, x.history, at, x.known.Index(int(st.chain[len(st.chain)-1].End))) {
+	if !r.in.DryRun && r.stable.differs(r.address, r.history, at, r.known.Index(int(st.chain[len(st.chain)-1].End))) {
 		detail := fmt.Sprintf("It is message %d.", at)
-		if i := at - x.known.At; i < len(turn) {
-			detail = fmt.Sprintf("It is member %q of message %d.", syncing.Member(turn[i], x.history.At(at)), at)
+		if i := at - r.known.At; i < len(turn) {
+			detail = fmt.Sprintf("It is member %q of message %d.", syncing.Member(turn[i], r.history.At(at)), at)
 		}
-		x.warn(events.CodeUnstableHistory, detail)
-		out, err = x.fit(ctx, st)
+		r.warn(events.CodeUnstableHistory, detail)
+		out, err = r.fit(ctx, st)
 		return t, out, err
 	}
 	return t, nil, nil
@@ -382,18 +382,18 @@ func (x *request) diverge(ctx context.Context, st *state) (t toPublish, out *eve
 
 // matchViews compares the history with the views of earlier answers. Where it begins with none it
 // returns the messages of compactd that they have.
-func (x *request) matchViews(ctx context.Context, st *state) (made []madeMessage, err error) {
-	if x.history.Before > 0 {
+func (r *request) matchViews(ctx context.Context, st *state) (made []madeMessage, err error) {
+	if r.history.Before > 0 {
 		return nil, nil
 	}
-	views, err := x.viewsOf(ctx, st)
+	views, err := r.viewsOf(ctx, st)
 	if err != nil {
 		return nil, err
 	}
 	for _, v := range views {
-		if k, ok := x.history.MatchView(st.chain, v.View); ok {
-			if k, ok, err = x.sameCalls(st, k); ok || err != nil {
-				x.known = k
+		if k, ok := r.history.MatchView(st.chain, v.View); ok {
+			if k, ok, err = r.sameCalls(st, k); ok || err != nil {
+				r.known = k
 				return nil, err
 			}
 		}
@@ -404,24 +404,24 @@ func (x *request) matchViews(ctx context.Context, st *state) (made []madeMessage
 
 // hasMade reports whether the history has one of some messages that compactd made. One whose ids
 // of calls alone were changed is also the session's own.
-func (x *request) hasMade(ctx context.Context, st *state, made []madeMessage) (bool, error) {
+func (r *request) hasMade(ctx context.Context, st *state, made []madeMessage) (bool, error) {
 	if len(made) == 0 {
 		return false, nil
 	}
-	have := x.history.Digests()
+	have := r.history.Digests()
 	for _, m := range made {
-		d := x.format.DigestOf([]events.Raw{m.raw})
+		d := r.format.DigestOf([]events.Raw{m.raw})
 		if !have[d] {
 			continue
 		}
 		if m.of.Turn == 0 || m.of.Turn > int64(len(st.chain)) {
 			return true, nil
 		}
-		turn, err := x.textsOf(ctx, st, int(m.of.Turn-1))
+		turn, err := r.textsOf(ctx, st, int(m.of.Turn-1))
 		if err != nil {
 			return false, err
 		}
-		if i := m.of.Index; i >= int64(len(turn)) || x.format.DigestOf(turn[i:i+1]) != d {
+		if i := m.of.Index; i >= int64(len(turn)) || r.format.DigestOf(turn[i:i+1]) != d {
 			return true, nil
 		}
 		delete(have, d) // read once
@@ -430,8 +430,8 @@ func (x *request) hasMade(ctx context.Context, st *state, made []madeMessage) (b
 }
 
 // textsOf reads the messages of a turn from the log, nil where it is gone.
-func (x *request) textsOf(ctx context.Context, st *state, turn int) ([]events.Raw, error) {
-	read, err := x.host.Turn(ctx, x.address, compaction.Seq(st.chain[turn].Seq))
+func (r *request) textsOf(ctx context.Context, st *state, turn int) ([]events.Raw, error) {
+	read, err := r.host.Turn(ctx, r.address, compaction.Seq(st.chain[turn].Seq))
 	if _, gone := errors.AsType[*stream.GoneError](err); gone {
 		return nil, nil
 	}
@@ -446,8 +446,8 @@ func (x *request) textsOf(ctx context.Context, st *state, turn int) ([]events.Ra
 }
 
 // other has a sync answered about another session.
-func (x *request) other(ctx context.Context, in *events.SyncRequest) (*events.SyncResponse, error) {
-	out, err := x.host.Sync(ctx, in)
+func (r *request) other(ctx context.Context, in *events.SyncRequest) (*events.SyncResponse, error) {
+	out, err := r.host.Sync(ctx, in)
 	if err == nil {
 		at := in.Address().Session
 		if id := out.Session; id == "" || id == at {

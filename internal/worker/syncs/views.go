@@ -22,27 +22,27 @@ func (st *state) viewOf(view string) (generation int64, ok bool) {
 
 // counts reports whether a call with a view had so many messages, 0 for unknown: as many as the
 // history up to the session's end, or as were sent of it.
-func (x *request) counts(ctx context.Context, st *state, generation, n int64) bool {
-	if x.known.Turns < len(st.chain) {
+func (r *request) counts(ctx context.Context, st *state, generation, n int64) bool {
+	if r.known.Turns < len(st.chain) {
 		return false // the history has other messages by now
 	}
-	held := int64(x.stable.held(x.address)) // messages at the end, which the call may have had too
-	if own := int64(x.known.At - x.history.Lead); n == 0 || own <= n && n <= own+held || 0 <= n-int64(x.known.At) && n-int64(x.known.At) <= held {
+	held := int64(r.stable.held(r.address)) // messages at the end, which the call may have had too
+	if own := int64(r.known.At - r.history.Lead); n == 0 || own <= n && n <= own+held || 0 <= n-int64(r.known.At) && n-int64(r.known.At) <= held {
 		return true
 	}
 	view := st.view
 	if generation < st.generation {
 		var err error
-		if view, err = x.viewUnder(st, generation, int64(len(st.chain))); err != nil {
+		if view, err = r.viewUnder(st, generation, int64(len(st.chain))); err != nil {
 			return false
 		}
 	}
 	if view == nil {
 		return false
 	}
-	made, err := x.outputs(ctx, st, view, x.known.At, true)
+	made, err := r.outputs(ctx, st, view, r.known.At, true)
 	sent := int64(len(made))
-	return err == nil && (0 <= n-sent && n-sent <= held || n == sent+int64(x.history.Lead))
+	return err == nil && (0 <= n-sent && n-sent <= held || n == sent+int64(r.history.Lead))
 }
 
 // viewName names the view of a session up to a turn, under a generation.
@@ -66,8 +66,8 @@ func (st *state) begins(l *compaction.Ledger, turns int) bool {
 }
 
 // viewTurns are the turns that a view of the caller takes the place of.
-func (x *request) viewTurns(st *state) int {
-	end := x.history.Lead + x.known.View - x.known.Shift // messages of the session
+func (r *request) viewTurns(st *state) int {
+	end := r.history.Lead + r.known.View - r.known.Shift // messages of the session
 	for i := range st.chain {
 		if int(st.chain[i].End) >= end {
 			return i + 1
@@ -78,9 +78,9 @@ func (x *request) viewTurns(st *state) int {
 
 // inspect shows the ledger of the session under the config: one that was loaded since it was
 // last read has no sums yet, which a view needs.
-func (x *request) inspect(read func(*compaction.Ledger)) error {
-	_, err := x.host.Inspect(x.address, func(l *compaction.Ledger) {
-		l.Describe(x.config)
+func (r *request) inspect(read func(*compaction.Ledger)) error {
+	_, err := r.host.Inspect(r.address, func(l *compaction.Ledger) {
+		l.Describe(r.config)
 		read(l)
 	})
 	return err
@@ -113,15 +113,15 @@ type madeMessage struct {
 }
 
 // viewsOf renders the views that the newest generations gave.
-func (x *request) viewsOf(ctx context.Context, st *state) ([]givenView, error) {
+func (r *request) viewsOf(ctx context.Context, st *state) ([]givenView, error) {
 	var out []givenView
 	for gen := st.generation; gen > max(0, st.generation-maxViews); gen-- {
 		var through, shows int64
-		if err := x.inspect(func(l *compaction.Ledger) { through, shows = l.GenerationThrough(gen), l.GenerationShows(gen) }); err != nil {
+		if err := r.inspect(func(l *compaction.Ledger) { through, shows = l.GenerationThrough(gen), l.GenerationShows(gen) }); err != nil {
 			return nil, err
 		}
 		for _, turn := range slices.Compact([]int64{shows, through}) { // an answer may end at either
-			v, ok, err := x.viewThrough(ctx, st, gen, turn)
+			v, ok, err := r.viewThrough(ctx, st, gen, turn)
 			if err != nil {
 				return nil, err
 			}
@@ -135,19 +135,19 @@ func (x *request) viewsOf(ctx context.Context, st *state) ([]givenView, error) {
 
 // viewThrough is what a generation gave for the turns up to a number; ok is false where it is not
 // known any more.
-func (x *request) viewThrough(ctx context.Context, st *state, gen, through int64) (v givenView, ok bool, err error) {
+func (r *request) viewThrough(ctx context.Context, st *state, gen, through int64) (v givenView, ok bool, err error) {
 	if through < 1 || int(through) > len(st.chain) {
 		return v, false, nil
 	}
-	key := viewKey{x.address, gen, st.chain[through-1].Whole}
-	if v, ok = x.views.get(key); ok {
+	key := viewKey{r.address, gen, st.chain[through-1].Whole}
+	if v, ok = r.views.get(key); ok {
 		return v, true, nil
 	}
-	view, err := x.viewUnder(st, gen, through)
+	view, err := r.viewUnder(st, gen, through)
 	if view == nil || err != nil {
 		return v, false, err
 	}
-	sourced, err := x.host.Sourced(ctx, x.address, view, func(compaction.Seq) []events.Message { return nil })
+	sourced, err := r.host.Sourced(ctx, r.address, view, func(compaction.Seq) []events.Message { return nil })
 	if err != nil {
 		return v, false, nil //nolint:nilerr // its texts are gone, or it is none that was given
 	}
@@ -159,18 +159,18 @@ func (x *request) viewThrough(ctx context.Context, st *state, gen, through int64
 			if of != sourced[i].Last {
 				of = events.Position{}
 			}
-			v.made = append(v.made, madeMessage{sourced[i].Raw, of}, madeMessage{x.format.Sendable(sourced[i].Raw), of})
+			v.made = append(v.made, madeMessage{sourced[i].Raw, of}, madeMessage{r.format.Sendable(sourced[i].Raw), of})
 		}
 	}
-	v.View = syncing.NewView(x.format, messages, int(through))
-	x.views.put(key, v)
+	v.View = syncing.NewView(r.format, messages, int(through))
+	r.views.put(key, v)
 	return v, true, nil
 }
 
 // viewUnder is the history up to a turn as a generation has it, nil where the session has become
 // another one since st was read.
-func (x *request) viewUnder(st *state, generation, turn int64) (view *compaction.View, err error) {
-	err = x.inspect(func(l *compaction.Ledger) {
+func (r *request) viewUnder(st *state, generation, turn int64) (view *compaction.View, err error) {
+	err = r.inspect(func(l *compaction.Ledger) {
 		if generation <= l.Generation() && st.begins(l, int(turn)) {
 			view = l.ViewThrough(generation, turn)
 		}
