@@ -107,6 +107,8 @@ func (n *noisy) do(ctx context.Context, token, method, path, body string) (statu
 		return 0, 0
 	}
 	r.Header.Set("Authorization", "Bearer "+token)
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	r.Header.Set("Content-Type", "application/json")
 	resp, err := n.client.Do(r)
 	if err != nil {
 		return 0, 0
@@ -303,6 +305,19 @@ func (n *noisy) drip(ctx context.Context, head, bytes string) {
 	}
 }
 
+// unread sends requests, and reads no answer, until ctx ends.
+func (n *noisy) unread(ctx context.Context, requests string) {
+	c, err := net.Dial("tcp", n.at)
+	if err != nil {
+		return
+	}
+	defer c.Close()
+	defer context.AfterFunc(ctx, func() { c.Close() })()
+	if _, err := io.WriteString(c, requests); err == nil {
+		<-ctx.Done()
+	}
+}
+
 var (
 	largeText  = strings.Repeat("words of a large message. ", 40_000) // 1 MB
 	tinyOnes   = strings.TrimSuffix(strings.Repeat(`{"role":"user","content":"x"},`, 4_000), ",")
@@ -310,6 +325,18 @@ var (
 	largeSync  = `{"model":{"provider":"openai","name":"gpt-4.1"},"messages":[` + strings.TrimSuffix(strings.Repeat(`{"role":"user","content":"`+largeText+`"},`, 29), ",") + `]}`
 	denseTurn  = `{"turn":1,"model":{"provider":"openai","name":"gpt-4.1"},"messages":[` + strings.TrimSuffix(strings.Repeat(`{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"[`+strings.Repeat("1,", 2_000)+`1]"}}]},`, 900), ",") + `]}`
 	largeFiles = `{"attachments":[` + strings.TrimSuffix(strings.Repeat(`{"name":"a.txt","text":"`+largeText[:900_000]+`"},`, 4), ",") + `]}`
+)
+
+var (
+	smallSync = `{"model":{"provider":"openai","name":"gpt-4.1"},"wait_ms":0,"messages":[` + tinyOnes[:57_000/30*30-1] + `]}`
+	halves    = `{"turn":1,"model":{"provider":"openai","name":"gpt-4.1"},"messages":[{"role":"user","content":"` + strings.Repeat(`\ud800`, 600_000) + `"}]}`
+	resources = func() string {
+		var all []string
+		for id := range 32 {
+			all = append(all, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"resources/read","params":{"uri":"compactd://session/generation/0"}}`, id))
+		}
+		return "[" + strings.Join(all, ",") + "]"
+	}()
 )
 
 var noisyAttacks = []noisyAttack{
@@ -367,6 +394,40 @@ var noisyAttacks = []noisyAttack{
 		paths := []string{"search/context?turn=99&wait_ms=8000", "search/outcome?seq=1&wait_ms=8000", "search/context?page=2"}
 		n.do(limited, token, "GET", hostilePath+paths[(i+k)%len(paths)], "")
 	}},
+	{"syncs just below 64 KiB", 128, nil, func(ctx context.Context, n *noisy, token string, i, k int) {
+		n.do(ctx, token, "POST", fmt.Sprintf("%ssmall-%d-%d/sync", hostilePath, i, k), smallSync)
+	}},
+	{"syncs that publish nothing", 128, nil, func(ctx context.Context, n *noisy, token string, i, _ int) {
+		n.do(ctx, token, "POST", fmt.Sprintf("%sdry-%d/sync", hostilePath, i), strings.Replace(smallSync, "{", `{"dry_run":true,`, 1))
+	}},
+	{"nameless histories", 64, nil, func(ctx context.Context, n *noisy, token string, i, k int) {
+		n.do(ctx, token, "POST", "/v1/compress", fmt.Sprintf(`{"model":"gpt-4o","messages":[{"role":"user","content":"%d-%d"},{"role":"assistant","content":"x"},%s]}`, i, k, tinyOnes[:50_000/30*30-1]))
+	}},
+	{"budgets for other models", 128, nil, func(ctx context.Context, n *noisy, token string, i, k int) {
+		name := fmt.Sprintf("%d-%d", i, k)
+		if i%2 == 0 {
+			n.do(ctx, token, "GET", hostilePath+"tiny/stats?provider=p"+name+"&model=m"+name, "")
+		} else {
+			n.do(ctx, token, "POST", hostilePath+"tiny/check", fmt.Sprintf(`{"provider":"p","model":"m%s","context_window":1000,"messages":[]}`, name))
+		}
+	}},
+	{"large answers that stay unread", 100, nil, func(ctx context.Context, n *noisy, token string, _, _ int) {
+		n.unread(ctx, strings.Repeat("GET "+hostilePath+"search/context HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+token+"\r\n\r\n", 1_000))
+	}},
+	{"texts of half surrogates", 8, nil, func(ctx context.Context, n *noisy, token string, i, k int) {
+		n.do(ctx, token, "POST", fmt.Sprintf("%shalves-%d-%d/turns", hostilePath, i, k), halves)
+	}},
+	{
+		"resources of a session, 32 a request", 48,
+		func(n *noisy) {
+			for turn := 1; turn <= 4; turn++ {
+				n.hostile("s/turns?wait_ms=8000", fmt.Sprintf(`{"turn":%d,"model":{"provider":"openai","name":"gpt-4.1"},"messages":[%s]}`, turn, tinyOnes))
+			}
+		},
+		func(ctx context.Context, n *noisy, _ string, _, _ int) {
+			n.do(ctx, "hostile-session", "POST", "/mcp/hostile/s", resources)
+		},
+	},
 	{"events from the beginning", 8, nil, func(ctx context.Context, n *noisy, token string, _, _ int) {
 		ctx, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
