@@ -277,7 +277,7 @@ func thinkingOf(m events.Message) (out []string) {
 func (a *adopted) returns() {
 	a.seq++
 	r := a.reader(events.KindRewind, object{"generation": 0})()
-	view, _, _ := a.ledger.View()
+	view := a.ledger.View()
 	outs, _ := compaction.Decide(a.ledger, r, a.config)
 	for _, o := range outs {
 		if o.View != nil {

@@ -250,7 +250,7 @@ func (s *simulated) check() {
 	if s.gen != s.ledger.Generation() || len(s.held) > 0 || len(s.turns) == 0 {
 		return
 	}
-	view, _, _ := s.ledger.View()
+	view := s.ledger.View()
 	if s.base != nil && !cmp.Equal(view.Demands, s.demands) { // a model came whose provider has another rule: agents request the context then
 		return
 	}

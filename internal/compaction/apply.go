@@ -205,6 +205,9 @@ func (l *Ledger) append(t *Turn, generation int64) {
 		l.cache.visible += l.cache.rate.Entry(&e)
 		l.cache.bytes += e.OwnBytes()
 		l.cache.entries++
+		if e.Flags.Has(measure.FlagFirst) {
+			l.cache.heads++
+		}
 		l.cache.media = l.cache.media.Add(e.Count())
 	}
 	if t.from > 0 { // it replaces, or brings a history that grew elsewhere

@@ -221,7 +221,7 @@ func TestCallIDs(t *testing.T) {
 				sent = append(sent, turn...)
 				a.publish(object{"turn": i + 1, "format": f, "messages": turn, "model": object{"provider": provider, "name": "m", "context_window": 100_000, "max_output_tokens": 1000}})
 			}
-			view, _, _ := a.ledger.View()
+			view := a.ledger.View()
 			raw, err := a.render(view)
 			if err != nil {
 				t.Fatal(err)

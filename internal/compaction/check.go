@@ -42,7 +42,7 @@ func (l *Ledger) Stats(c *Config, want events.Model) (Stats, error) {
 		unknown = c.unknownModel(&l.model, l.cache.policy)
 	}
 	return Stats{
-		Budget: l.Budget(), Messages: l.draft().Messages(),
+		Budget: l.Budget(), Messages: l.cache.heads,
 		Turns: l.LastTurn(), Generation: l.Generation(), Through: l.through(), Parked: len(l.parked),
 		Prepared: l.prepared != nil, Waiting: l.job != nil, Repeated: l.Repeated(), Cost: l.cost,
 		Unknown: unknown,

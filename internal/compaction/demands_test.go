@@ -27,7 +27,7 @@ func sessionFor(t *testing.T, f events.Format, provider, model string, settings 
 		maps.Copy(turn, settings)
 		a.publish(turn)
 	}
-	view, _, _ := a.ledger.View()
+	view := a.ledger.View()
 	raw, changes, err := compaction.RenderListed(view, func(s compaction.Seq) ([]events.Message, error) { return a.texts[s], nil })
 	if err != nil {
 		t.Fatal(err)

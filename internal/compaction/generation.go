@@ -118,11 +118,12 @@ func (l *Ledger) rewind() {
 	l.job, l.prepared = nil, nil
 }
 
-// View returns the current effective history, repaired, and the sequences of
-// the turns that hold the system prompt and the tools, 0 if there are none.
-func (l *Ledger) View() (v *View, system, tools Seq) {
-	return l.ViewAt(l.Generation()), l.systemSeq, l.toolSeq
-}
+// View returns the current effective history, repaired.
+func (l *Ledger) View() *View { return l.ViewAt(l.Generation()) }
+
+// Prompt returns the sequences of the turns that hold the system prompt and the tools, 0 if there
+// are none.
+func (l *Ledger) Prompt() (system, tools Seq) { return l.systemSeq, l.toolSeq }
 
 // ViewAt returns the history as a generation would have it, with every turn taken
 // since, repaired. The generation is 0, the history as it was published, to that

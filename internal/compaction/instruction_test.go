@@ -51,7 +51,7 @@ func keepInstructions(t *testing.T, f events.Format, model string, inside bool) 
 			"turn": n, "format": f, "generation": a.ledger.Generation(), "messages": messages(f, turn...),
 			"model": object{"provider": "openai", "name": model, "context_window": 5_000},
 		})
-		view, _, _ := a.ledger.View()
+		view := a.ledger.View()
 		raw, err := a.render(view)
 		if err != nil {
 			t.Fatal(err)

@@ -98,6 +98,7 @@ type budgetCache struct {
 	visible Tokens // the history in view: as emitted up to the last compaction, as it came since
 	bytes   int64  // of the contents in view
 	entries int    // in view
+	heads   int    // of messages in view
 	media   measure.MediaCount
 	takes   traits.Media // what the provider takes of them
 	hides   bool         // the model hides its thinking
@@ -282,7 +283,7 @@ func (l *Ledger) recount() {
 	since := len(view) - (l.entries.n - l.compactedTo) // nothing is hidden after the last compaction
 	repaired, fresh := stage.NewDraft(view[:since], l.format, g.rate), stage.NewDraft(view[since:], l.format, g.rate)
 	g.visible = repaired.Repaired() + fresh.Tokens()
-	g.bytes, g.media, g.entries = measure.BytesOf(view), measure.CountMedia(view), len(view)
+	g.bytes, g.media, g.entries, g.heads = measure.BytesOf(view), measure.CountMedia(view), len(view), repaired.Messages()+fresh.Messages()
 }
 
 // Budget returns the state of the session's window under the config last used;

@@ -292,11 +292,11 @@ var operations = []operation{
 		return func() {}
 	}},
 	{"compact narrow", narrow, func(a *agent) func() { return a.decideOnly(a.request(events.KindCompact, `{"v":1}`)) }},
-	{"view", wide, func(a *agent) func() { return func() { v, _, _ := a.ledger.View(); v.Seqs() } }},
-	{"render", wide, func(a *agent) func() { v, _, _ := a.ledger.View(); return a.rendering(v) }},
-	{"render narrow", narrow, func(a *agent) func() { v, _, _ := a.ledger.View(); return a.rendering(v) }},
+	{"view", wide, func(a *agent) func() { return func() { v := a.ledger.View(); v.Seqs() } }},
+	{"render", wide, func(a *agent) func() { v := a.ledger.View(); return a.rendering(v) }},
+	{"render narrow", narrow, func(a *agent) func() { v := a.ledger.View(); return a.rendering(v) }},
 	{"validate", wide, func(a *agent) func() {
-		v, _, _ := a.ledger.View()
+		v := a.ledger.View()
 		texts := a.unread()
 		out, err := compaction.Render(v, func(s compaction.Seq) ([]events.Message, error) { return texts[s], nil })
 		if err != nil {
@@ -307,7 +307,7 @@ var operations = []operation{
 		}
 	}},
 	{"validate all demands", wide, func(a *agent) func() {
-		v, _, _ := a.ledger.View()
+		v := a.ledger.View()
 		var all []events.Raw
 		for _, s := range v.Seqs() {
 			for _, m := range a.texts[s] {

@@ -119,7 +119,7 @@ func TestMadeCallReasons(t *testing.T) {
 			"turn": 1, "model": object{"provider": provider, "name": model},
 			"messages": []object{{"role": "user", "content": "go on"}, {"role": "tool", "tool_call_id": "c1", "content": "a result"}, {"role": "assistant", "content": "done"}},
 		})
-		view, _, _ := a.ledger.View()
+		view := a.ledger.View()
 		raw, err := a.render(view)
 		if err != nil {
 			t.Fatal(err)
@@ -139,7 +139,7 @@ func TestMadeCallReasons(t *testing.T) {
 			object{"role": "tool", "tool_call_id": "c3", "content": "x"},
 		)
 		a.publish(object{"turn": 2, "messages": sent})
-		view, _, _ = a.ledger.View()
+		view = a.ledger.View()
 		if raw, err = a.render(view); err != nil || len(raw) < len(sent) {
 			t.Fatalf("%s: %v, the agent's own calls came back as\n%s", provider, err, lines(raw))
 		}

@@ -103,7 +103,7 @@ func TestMediaLimits(t *testing.T) {
 						cleared++
 					}
 				}
-				view, _, _ := a.ledger.View()
+				view := a.ledger.View()
 				raw, err := a.render(view)
 				if err != nil {
 					t.Fatal(err)
@@ -192,7 +192,7 @@ func TestMediaSaveTokens(t *testing.T) {
 						t.Errorf("turn %d: %d tokens, target %d", n, body.TokensAfter, body.TargetTokens)
 					}
 				}
-				view, _, _ := a.ledger.View()
+				view := a.ledger.View()
 				raw, err := a.render(view)
 				if err != nil {
 					t.Fatal(err)

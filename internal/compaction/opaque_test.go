@@ -39,7 +39,7 @@ func keepsOpaque(t *testing.T, format events.Format, opaque []events.Raw, block 
 				next.Install(a.ledger)
 			}
 		}
-		view, _, _ := a.ledger.View()
+		view := a.ledger.View()
 		out, err := a.render(view)
 		if err != nil {
 			t.Fatal(err)

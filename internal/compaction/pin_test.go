@@ -58,7 +58,7 @@ func pinnedStays(t *testing.T, summaries bool, by string) {
 				next.Install(a.ledger)
 			}
 		}
-		view, _, _ := a.ledger.View()
+		view := a.ledger.View()
 		raw, err := a.render(view)
 		if err != nil {
 			t.Fatal(err)

@@ -55,7 +55,7 @@ func largeCall(t *testing.T, f events.Format, before int, args string) {
 			return
 		}
 		generation = a.ledger.Generation()
-		view, _, _ := a.ledger.View()
+		view := a.ledger.View()
 		rendered, err := a.render(view)
 		if err != nil {
 			t.Fatal(err)

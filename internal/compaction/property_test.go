@@ -591,7 +591,7 @@ func (w *witness) cutAll(policy *compaction.Policy) {
 }
 
 func (w *witness) valid(raw []events.Raw) {
-	view, _, _ := w.ledger.View()
+	view := w.ledger.View()
 	w.validFor(view.Demands, raw)
 }
 

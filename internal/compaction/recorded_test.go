@@ -56,7 +56,7 @@ func TestRecordedTurn(t *testing.T) {
 	if l.LastTurn() != 1 || len(l.Entries()) != 3 {
 		t.Errorf("turn %d with %d entries", l.LastTurn(), len(l.Entries()))
 	}
-	view, _, _ := l.View()
+	view := l.View()
 	if raw := p.render(view); len(raw) != 4 { // with a call for the result
 		t.Errorf("%d messages:\n%s", len(raw), lines(raw))
 	}

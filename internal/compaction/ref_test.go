@@ -42,7 +42,7 @@ func TestRefComesBack(t *testing.T) {
 					"model": object{"provider": provider, "name": "m", "context_window": 12_000, "max_output_tokens": 1000},
 				})
 			}
-			view, _, _ := a.ledger.View()
+			view := a.ledger.View()
 			raw, err := a.render(view)
 			if err != nil {
 				t.Fatal(err)

@@ -51,7 +51,7 @@ func TestRefusedMedia(t *testing.T) {
 	}
 	images := func() (n int) {
 		t.Helper()
-		view, _, _ := a.ledger.View()
+		view := a.ledger.View()
 		raw, err := a.render(view)
 		if err != nil {
 			t.Fatal(err)

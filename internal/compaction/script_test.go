@@ -156,7 +156,7 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 	case "render":
 		return s.rendered()
 	case "view":
-		s.view, _, _ = s.ledger.View()
+		s.view = s.ledger.View()
 		if d.HasArg("generation") {
 			s.view = s.ledger.ViewAt(a.number("generation"))
 		}

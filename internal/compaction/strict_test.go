@@ -342,7 +342,7 @@ func (a *caller) between() {
 			a.base, a.from, a.gen = o.messages, o.Through.Turn, o.Generation
 		}
 	case a.odds(5, "resume"): // from what a worker has
-		view, _, _ := a.ledger.View()
+		view := a.ledger.View()
 		raw, err := a.render(view)
 		if err != nil {
 			a.t.Fatal(err)

@@ -39,7 +39,7 @@ func TestAdoptTaggedHistory(t *testing.T) {
 		t.Errorf("budget %+v, want %+v", got, want)
 	}
 	rendered := func(a *agent) []events.Raw {
-		v, _, _ := a.ledger.View()
+		v := a.ledger.View()
 		out, err := a.render(v)
 		if err != nil {
 			t.Fatal(err)
@@ -87,7 +87,7 @@ func TestMarkedMarker(t *testing.T) {
 		turn := filled(r, 95)
 		turn["format"] = c.format
 		a.publish(turn)
-		v, _, _ := a.ledger.View()
+		v := a.ledger.View()
 		history, err := a.render(v)
 		if err != nil {
 			t.Fatal(err)
@@ -125,7 +125,7 @@ func TestMarkedSummary(t *testing.T) {
 		policy.Summarize.Enabled, policy.Prune.Enabled, policy.Deduplicate.Enabled = true, false, false
 		a := newAgent(t, configOf(t, policy))
 		before := a.summarizeTalk(c.format)
-		v, _, _ := a.ledger.View()
+		v := a.ledger.View()
 		history, err := a.render(v)
 		if err != nil {
 			t.Fatal(err)
@@ -180,7 +180,7 @@ func TestMarkedSummary(t *testing.T) {
 		}
 		adopted := newAgent(t, configOf(t, withoutSummaries()))
 		adopted.publish(object{"turn": 1, "replaces_from": 1, "format": c.format, "messages": stored})
-		v, _, _ = adopted.ledger.View()
+		v = adopted.ledger.View()
 		if got, err := adopted.render(v); err != nil || lines(got) != lines(history) {
 			t.Errorf("adopted: %v\n%s\nwant\n%s", err, lines(got), lines(history))
 		}
@@ -212,7 +212,7 @@ func (a *agent) summarizeTalk(f events.Format) (published []events.Raw) {
 				next.Install(a.ledger)
 			}
 		}
-		if v, _, _ := a.ledger.View(); slices.ContainsFunc(v.Entries, func(e compaction.Entry) bool { return e.Kind == measure.KindSummary }) {
+		if v := a.ledger.View(); slices.ContainsFunc(v.Entries, func(e compaction.Entry) bool { return e.Kind == measure.KindSummary }) {
 			return published
 		}
 		outs = add(object{}, round(i+1)...)

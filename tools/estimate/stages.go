@@ -71,7 +71,7 @@ func (e estimator) compact(l *compaction.Ledger, name events.Stage, seen *counte
 		return err
 	}
 	l.Describe(c)
-	before, _, _ := l.View()
+	before := l.View()
 	r.seq++
 	q, err := stored.ReadRequest(events.KindCompact, []byte(`{"v":1}`), r.seq)
 	if err != nil {
@@ -89,7 +89,7 @@ func (e estimator) compact(l *compaction.Ledger, name events.Stage, seen *counte
 	if l.Generation() == 0 {
 		return nil
 	}
-	after, _, _ := l.View()
+	after := l.View()
 	rate := compaction.RateOf(compaction.Profiles[e.profile], r.stretch.model.Provider, r.stretch.model.Name)
 	x := out[name]
 	x.add(estimate(l), seen.without(before, after, &rate))

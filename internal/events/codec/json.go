@@ -2,6 +2,7 @@ package codec
 
 import (
 	"bytes"
+	"encoding/hex"
 	"errors"
 	"iter"
 	"math"
@@ -149,11 +150,11 @@ func escaped(b []byte) rune {
 	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
 		return -1
 	}
-	n, err := strconv.ParseUint(string(b[2:6]), 16, 16)
-	if err != nil {
+	var n [2]byte
+	if _, err := hex.Decode(n[:], b[2:6]); err != nil {
 		return -1
 	}
-	return rune(n)
+	return rune(n[0])<<8 | rune(n[1])
 }
 
 // hasSurrogate may be true without one: \ud000 to \ud7ff are whole characters. Most

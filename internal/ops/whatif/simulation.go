@@ -231,7 +231,7 @@ func (w *simulation) history() ([]events.Message, error) {
 	if w.own.ledger.LastTurn() == 0 {
 		return nil, nil
 	}
-	v, _, _ := w.own.ledger.View()
+	v := w.own.ledger.View()
 	_, history, err := w.own.render(v)
 	return history, err
 }

@@ -31,7 +31,7 @@ func (e *Edge) compress(w http.ResponseWriter, r *http.Request) error {
 	count(r, tenant)
 	body, err := query.ReadBody(w, r, limit.Body{Most: events.MaxSyncBytes})
 	if err == nil {
-		err = compute(r.Context(), len(body))
+		err = compute(r.Context(), limit.Weight(body))
 	}
 	if err != nil {
 		return err

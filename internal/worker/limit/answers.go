@@ -9,20 +9,16 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// What a tenant gets of answers that are large for small requests: as many bytes at once, and a
-// second.
-const (
-	answerBurst = 32 << 20
-	answerRate  = 8 << 20
-)
+// rates are the rates of tenants, each with its own burst.
+type rates struct {
+	each  rate.Limit
+	burst int
 
-// answers paces the bytes of tenants.
-type answers struct {
 	mu       sync.Mutex // guards byTenant
 	byTenant map[string]*rate.Limiter
 }
 
-func (a *answers) of(tenant string) *rate.Limiter {
+func (a *rates) of(tenant string) *rate.Limiter {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	r := a.byTenant[tenant]
@@ -33,12 +29,19 @@ func (a *answers) of(tenant string) *rate.Limiter {
 		a.byTenant = map[string]*rate.Limiter{}
 	}
 	if len(a.byTenant) >= mostIdle {
-		maps.DeleteFunc(a.byTenant, func(_ string, x *rate.Limiter) bool { return x.Tokens() >= answerBurst })
+		maps.DeleteFunc(a.byTenant, func(_ string, x *rate.Limiter) bool { return x.Tokens() >= float64(a.burst) })
 	}
-	r = rate.NewLimiter(answerRate, answerBurst)
+	r = rate.NewLimiter(a.each, a.burst)
 	a.byTenant[tenant] = r
 	return r
 }
+
+// What a tenant gets of answers that are large for small requests: as many bytes at once, and a
+// second.
+const (
+	answerBurst = 32 << 20
+	answerRate  = 8 << 20
+)
 
 // Pace waits until a tenant may get a large answer that a small request leads to, or until ctx
 // ends, and returns what counts its bytes.

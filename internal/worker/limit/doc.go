@@ -20,8 +20,9 @@
 // least lately, counted in the units of the class: bytes of memory, the time of a processor or a
 // place. A turn costs the logarithm of those that wait.
 //
-// At most all processors but one compute for long. Small operations never wait for those that do: twice as many
-// places as there are processors are theirs. An operation waits for memory before it has a place of reads, and for
+// At most all processors but one compute for long. Small operations do not wait for those that do: twice as many
+// places as there are processors are theirs. A tenant that computes more than a sixteenth of the time of all
+// processors in them, while others compute, waits its turn as with large ones. An operation waits for memory before it has a place of reads, and for
 // either without a processor, so that none waits for another that waits for it.
 //
 // docs/adr/0052 has the reasons.

@@ -65,7 +65,8 @@ type Config struct {
 // Limiter shares the classes among tenants.
 type Limiter struct {
 	pools   [classes]*pool
-	answers answers
+	answers rates
+	moments moments
 	metrics metrics
 }
 
@@ -82,7 +83,7 @@ const (
 
 // New returns a limiter in which all is free.
 func New(c Config) *Limiter {
-	l := &Limiter{metrics: newMetrics(c.Registerer)}
+	l := &Limiter{metrics: newMetrics(c.Registerer), answers: rates{each: answerRate, burst: answerBurst}, moments: newMoments()}
 	memory, processors := max(cmp.Or(c.Memory, defaultMemory), leastMemory), int64(max(runtime.GOMAXPROCS(0)-1, 1))
 	sizes := [classes]int64{
 		Memory: memory, Histories: memory / 4, Processor: processors, Undecided: processors, Quick: 2 * int64(runtime.GOMAXPROCS(0)),

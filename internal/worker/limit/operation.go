@@ -128,22 +128,17 @@ func (o *Operation) compute(ctx context.Context, c Class) (err error) {
 		return nil
 	}
 	o.Rest()
+	if c == Quick && o.limiter.moments.spent(o.of.Tenant, time.Now()) {
+		c = Processor
+	}
 	if o.processor, err = o.limiter.pools[c].take(ctx, o.of, 1); err == nil {
 		o.computes, o.class, o.slice = true, c, time.Now()
 	}
 	return err
 }
 
-// Work is Remember and Compute, for work on n bytes of memory.
-func (o *Operation) Work(ctx context.Context, n int64) error {
-	if err := o.Remember(ctx, n); err != nil {
-		return err
-	}
-	return o.Compute(ctx)
-}
-
 // ComputeOver is Compute for work on some bytes. That on at most [Large] takes a place of Quick: few bytes may
-// have thousands of messages.
+// have thousands of messages. A tenant that computed for long in Quick waits its turn for a processor instead.
 func (o *Operation) ComputeOver(ctx context.Context, bytes int) error {
 	if bytes <= Large {
 		return o.compute(ctx, Quick)
@@ -153,9 +148,13 @@ func (o *Operation) ComputeOver(ctx context.Context, bytes int) error {
 
 // Rest gives the processor back.
 func (o *Operation) Rest() {
-	if o != nil && o.computes {
-		o.computes = false
-		o.processor.release()
+	if o == nil || !o.computes {
+		return
+	}
+	o.computes = false
+	o.processor.release()
+	if now := time.Now(); o.class == Quick {
+		o.limiter.moments.spend(o.of.Tenant, now.Sub(o.slice), now)
 	}
 }
 

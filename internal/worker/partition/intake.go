@@ -60,7 +60,9 @@ func (i *intake) receive(ctx context.Context, m jetstream.Msg) {
 	i.behind.Store(e.Pending > backlog)
 	i.queue.awaitMemory()
 	op := i.computing(ctx, i.ledgers.bytes(e)+limit.Weight(e.Data)-len(e.Data))
+	began := time.Now()
 	g, text, pressure, err := i.ledgers.decide(e, at)
+	i.set.config.Limiter.Spend(e.Address.Tenant, time.Since(began))
 	op.End()
 	if pressure > 0 {
 		i.queue.pause(pressure > 1)

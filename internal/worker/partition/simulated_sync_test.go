@@ -832,7 +832,7 @@ func (s *simulation) holdAnswers(d *decide.Decider, a events.Address) error {
 		if l.Through() != x.out.Through {
 			continue
 		}
-		view, _, _ := l.View()
+		view := l.View()
 		if x.out.Turns < l.LastTurn() {
 			view = l.ViewThrough(x.out.Generation, x.out.Turns)
 		} else if l.Generation() != x.out.Generation {

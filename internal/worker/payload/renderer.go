@@ -118,11 +118,11 @@ func (t *Renderer) keep(a events.Address, m stream.LogMessage) (entry, error) {
 
 // Render writes a view of the session a, and validates it: see [InvalidError].
 func (t *Renderer) Render(ctx context.Context, a events.Address, v *compaction.View) ([]events.Raw, error) {
-	messages, _, err := t.render(ctx, nil, a, v)
+	messages, _, err := t.render(ctx, nil, a, v, limit.Of(ctx).Yield)
 	return messages, err
 }
 
-func (t *Renderer) render(ctx context.Context, ahead *Ahead, a events.Address, v *compaction.View) (history []events.Raw, changes []events.Edit, err error) {
+func (t *Renderer) render(ctx context.Context, ahead *Ahead, a events.Address, v *compaction.View, yield func(context.Context) error) (history []events.Raw, changes []events.Edit, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("render: panic: %v", r)
@@ -134,11 +134,14 @@ func (t *Renderer) render(ctx context.Context, ahead *Ahead, a events.Address, v
 	}
 	messages := make(map[compaction.Seq][]events.Message, len(have))
 	for seq, e := range have {
+		if err := yield(ctx); err != nil {
+			return nil, nil, err
+		}
 		if messages[seq], err = Texts(e.kind, e.data); err != nil {
 			return nil, nil, fmt.Errorf("render: sequence %d: %w", seq, err)
 		}
 	}
-	history, changes, err = compaction.RenderListed(v, func(seq compaction.Seq) ([]events.Message, error) { return messages[seq], nil })
+	history, changes, err = compaction.RenderListed(v, func(seq compaction.Seq) ([]events.Message, error) { return messages[seq], yield(ctx) })
 	if err == nil {
 		sendable(v.Format, history)
 		err = check(v, history, messages)
@@ -256,7 +259,7 @@ func (t *Renderer) Outcome(ctx context.Context, ahead *Ahead, a events.Address, 
 		return data, observe.OmittedSize, err
 	}
 	full := *c
-	messages, changes, cause := t.render(ctx, ahead, a, o.View)
+	messages, changes, cause := t.render(ctx, ahead, a, o.View, func(context.Context) error { return nil }) // events of others wait for it
 	if cause == nil {
 		full.Edits = append(slices.Clip(c.Edits), changes...)
 		full.Summary, cause = t.summary(ctx, ahead, a, c)

@@ -21,46 +21,62 @@ func (s *Service) Context(ctx context.Context, in *events.ContextRequest) (*even
 	return ask(ctx, s, "context", in, (*Service).context, func() ([]byte, error) { return events.Marshal(in) })
 }
 
-// context answers with a session's history.
+// context answers with a session's history. The memory for it is there before the view is copied.
 func (s *Service) context(ctx context.Context, in *events.ContextRequest) (*events.ContextResponse, error) {
-	var view *compaction.View
-	var system, tools compaction.Seq
-	var st compaction.Stats
-	var bad error
-	var weight int
-	p, at, err := s.inspect(in.Address(), func(l *compaction.Ledger) {
-		if !l.HasTurns() {
-			return
-		}
-		weight = l.Weight()
-		st, bad = l.Stats(s.config.Compaction, events.Model{})
-		view, system, tools = l.View()
-		if in.Generation != nil && *in.Generation <= st.Generation {
-			view, st.Generation = l.ViewAt(*in.Generation), *in.Generation
-		}
-	})
-	if err := cmp.Or(err, bad); err != nil {
+	weight, tokens := 0, int64(0)
+	if _, _, err := s.inspect(in.Address(), func(l *compaction.Ledger) {
+		weight, tokens = l.Weight(), l.Describe(s.config.Compaction).Budget.EstimatedInput
+	}); err != nil {
 		return nil, err
 	}
-	if view != nil && in.Generation != nil && *in.Generation != st.Generation {
-		return nil, events.NewInvalid(events.CodeUnknownGeneration, "generation", fmt.Sprintf("must be between 0 and %d", st.Generation))
+	bytes := max(weight, int(tokens)*bytesOfToken)
+	if bytes > limit.Large {
+		if err := limit.Of(ctx).Remember(ctx, int64(bytes)*renderedCopies); err != nil {
+			return nil, orEnded(ctx, err)
+		}
 	}
-	whole := &events.ContextResponse{V: events.Version, Known: view != nil, Page: 1, Pages: 1}
-	if !whole.Known {
-		return whole, nil
-	}
-	if err := s.awaitCommitted(ctx, p, in.Address(), at); err != nil {
-		return nil, err
-	}
-	whole.Format, whole.Generation, whole.Through = view.Format, st.Generation, st.Through
-	whole.BoundThinking = view.Thinking.Bound
-	if err := rendering(ctx, max(weight, int(st.Budget.EstimatedInput)*bytesOfToken)); err != nil {
+	if err := limit.Of(ctx).ComputeOver(ctx, bytes); err != nil {
 		return nil, orEnded(ctx, err)
 	}
-	if _, err := Reading(ctx, func() (any, error) { return nil, s.render(ctx, in.Address(), view, system, tools, whole) }); err != nil {
+	whole, read, err := s.view(ctx, in)
+	if err != nil || !whole.Known {
+		return whole, err
+	}
+	if _, err := Reading(ctx, func() (any, error) {
+		if err := limit.Of(ctx).ComputeOver(ctx, bytes); err != nil {
+			return nil, orEnded(ctx, err)
+		}
+		return nil, read(whole)
+	}); err != nil {
 		return nil, err
 	}
 	return whole.Paged(in.Page, min(maxAnswerBytes, connect.MaxPayload(s.config.Read)-answerMargin))
+}
+
+// view returns an answer without texts, once all that it rests on is committed, and what reads them into it.
+func (s *Service) view(ctx context.Context, in *events.ContextRequest) (*events.ContextResponse, func(*events.ContextResponse) error, error) {
+	whole := &events.ContextResponse{V: events.Version, Page: 1, Pages: 1}
+	var v *compaction.View
+	var system, tools compaction.Seq
+	p, at, err := s.inspect(in.Address(), func(l *compaction.Ledger) {
+		if whole.Known = l.HasTurns(); !whole.Known {
+			return
+		}
+		l.Describe(s.config.Compaction)
+		whole.Generation, whole.Through = l.Generation(), l.Through()
+		system, tools = l.Prompt()
+		if g := cmp.Or(in.Generation, &whole.Generation); *g <= whole.Generation {
+			v, whole.Generation = l.ViewAt(*g), *g
+		}
+	})
+	switch {
+	case err != nil || !whole.Known:
+		return whole, nil, err
+	case v == nil:
+		return nil, nil, events.NewInvalid(events.CodeUnknownGeneration, "generation", fmt.Sprintf("must be between 0 and %d", whole.Generation))
+	}
+	whole.Format, whole.BoundThinking = v.Format, v.Thinking.Bound
+	return whole, func(out *events.ContextResponse) error { return s.render(ctx, in.Address(), v, system, tools, out) }, s.awaitCommitted(ctx, p, in.Address(), at)
 }
 
 // render reads the texts of a view, and of its instructions and tools, into an answer.
@@ -81,14 +97,6 @@ const (
 	bytesOfToken   = 4
 	renderedCopies = 3
 )
-
-// rendering takes what an answer with so many bytes of a history needs, if that is much.
-func rendering(ctx context.Context, bytes int) error {
-	if bytes <= limit.Large {
-		return nil
-	}
-	return limit.Of(ctx).Work(ctx, int64(bytes)*renderedCopies)
-}
 
 // inspect shows the ledger of a session to read, and returns its partition and up to
 // which event it holds. read must not keep the ledger.

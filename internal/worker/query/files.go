@@ -9,6 +9,7 @@ import (
 	"compactd/internal/broker/stream"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/worker/limit"
 )
 
 // maxPathBytes bounds a path that is returned.
@@ -20,6 +21,9 @@ func (s *Service) files(ctx context.Context, in *events.FilesRequest) (*events.F
 	out := &events.FilesResponse{V: events.Version, Files: []events.File{}, Page: max(in.Page, 1), Pages: 1}
 	o := &originals{nc: s.config.Answers, address: in.Address()}
 	var all []compaction.FileUsage
+	if err := limit.Of(ctx).ComputeOver(ctx, 0); err != nil {
+		return nil, orEnded(ctx, err)
+	}
 	if _, _, err := s.inspect(o.address, func(l *compaction.Ledger) {
 		if out.Known = l.HasTurns(); out.Known {
 			all, o.format, out.Through = l.Files(s.config.Compaction), l.Format(), l.Through()

@@ -55,10 +55,12 @@ func (s *Service) recall(ctx context.Context, in *events.RecallRequest) (any, er
 	}
 }
 
-// Reading calls fn with a place for an answer that reads the log. The session that this one branched off is read
+// Reading calls fn with a place for an answer that reads the log, and without a processor. The session that this one branched off is read
 // without one: an operation holds no place that its own later steps wait for.
 func Reading[A any](ctx context.Context, fn func() (A, error)) (A, error) {
-	return held(ctx, limit.Of(ctx), limit.Reads, fn)
+	op := limit.Of(ctx)
+	op.Rest()
+	return held(ctx, op, limit.Reads, fn)
 }
 
 // turn is a turn of the session, or of an ancestor.

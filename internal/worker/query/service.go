@@ -211,18 +211,21 @@ func (s *Service) serve(ctx context.Context, o *Operation, c *call, alone bool) 
 	}
 }
 
-// held calls fn with a place of a class. A processor is given back before, or those that have a place could wait
-// for it.
+// held calls fn with a place of a class, for which it waits without a processor: those that have a place could wait
+// for that.
 func held[A any](ctx context.Context, op *limit.Operation, class limit.Class, fn func() (A, error)) (A, error) {
 	limited, cancel := context.WithTimeoutCause(ctx, AnswerTimeout, ErrBusy)
 	defer cancel()
-	op.Rest()
-	release, err := op.Hold(limited, class)
+	release := func() {}
+	err := op.Idle(limited, func() (err error) {
+		release, err = op.Hold(limited, class)
+		return err
+	})
+	defer release()
 	if err != nil {
 		var none A
 		return none, orEnded(limited, err)
 	}
-	defer release()
 	return fn()
 }
 

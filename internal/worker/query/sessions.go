@@ -8,6 +8,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/worker/limit"
 	"compactd/internal/worker/partition"
 )
 
@@ -48,14 +49,18 @@ func (s *Service) decodeSessions(request []byte) (*call, error) {
 	return c, nil
 }
 
-// list adds the sessions of one partition behind a cursor to an answer, up to limit
+// list adds the sessions of one partition behind a cursor to an answer, up to most
 // in all, and reports whether there are more: After is then where they begin.
-func (s *Service) list(ctx context.Context, at events.SessionsCursor, limit int, out *events.SessionsResponse) (full bool, err error) {
+func (s *Service) list(ctx context.Context, at events.SessionsCursor, most int, out *events.SessionsResponse) (full bool, err error) {
 	p := s.config.Partitions.At(at.Partition)
 	if p == nil {
 		return false, ErrNotServed
 	}
-	names, err := p.Sessions(out.Tenant, at.Session, limit-len(out.Sessions)+1)
+	op := limit.Of(ctx)
+	if err := op.ComputeOver(ctx, 0); err != nil {
+		return false, orEnded(ctx, err)
+	}
+	names, err := p.Sessions(out.Tenant, at.Session, most-len(out.Sessions)+1)
 	if errors.Is(err, partition.ErrNotServing) {
 		err = ErrNotServed
 	}
@@ -63,12 +68,12 @@ func (s *Service) list(ctx context.Context, at events.SessionsCursor, limit int,
 		return false, err
 	}
 	for _, name := range names {
-		if len(out.Sessions) == limit {
+		if len(out.Sessions) == most {
 			out.After = &at
 			return true, nil
 		}
-		if ctx.Err() != nil {
-			return false, whyEnded(ctx)
+		if err := op.Yield(ctx); err != nil {
+			return false, orEnded(ctx, err)
 		}
 		if err := s.summarize(events.Address{Tenant: out.Tenant, Session: name}, out); err != nil {
 			return false, err

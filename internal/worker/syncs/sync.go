@@ -99,7 +99,7 @@ func (s *Syncer) stateOf(ctx context.Context, a events.Address) (*state, error) 
 		st.generation, st.last = l.Generation(), l.Through()
 		st.through = l.GenerationThrough(st.generation)
 		st.retracted, st.branched = l.Retracted(), uint64(l.Branched())
-		st.view, _, _ = l.View()
+		st.view = l.View()
 	})
 	if err != nil {
 		return nil, err
