@@ -4,11 +4,13 @@ import asyncio
 import copy
 import gzip
 import json
+import os
 import sys
 import unittest
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
+from unittest import mock
 
 from exchanges import Handler, serve
 
@@ -127,6 +129,25 @@ class TestSDK(unittest.TestCase):
         with sides() as (url, provider, syncs, calls):
             asyncio.run(agent(url, provider))
         self.check(syncs, calls, {"prompt_tokens": 7})
+
+    def test_proxy(self) -> None:
+        """A proxy of the environment has the requests to a provider, but for hosts without, and none to a worker."""
+
+        async def post(url: str, to: str) -> None:
+            transport = compactd.httpx.AsyncTransport(url, "a-token", "s")
+            async with httpx.AsyncClient(transport=transport) as client:
+                await client.post(to, json={"messages": HISTORY})
+
+        with sides() as (url, provider, syncs, calls), serve(lambda r: r.answer(200, {}, [b"{}"])) as direct:
+            path = "/v1/chat/completions"
+            there = {"http_proxy": provider, "HTTP_PROXY": provider, "no_proxy": "localhost", "NO_PROXY": "localhost"}
+            with mock.patch.dict(os.environ, there):
+                for to in ("http://provider.invalid", direct.replace("127.0.0.1", "localhost")):
+                    with httpx.Client(transport=compactd.httpx.Transport(url, "a-token", "s")) as client:
+                        client.post(to + path, json={"messages": HISTORY})
+                    asyncio.run(post(url, to + path))
+        self.assertEqual(["http://provider.invalid" + path] * 2, [c.path for c in calls])
+        self.assertEqual([HISTORY] * 4, [s["messages"] for s in syncs])
 
     def test_httpx2(self) -> None:
         """compactd.httpx2 is the same on httpx2, which has the interface of httpx."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import TYPE_CHECKING, Any
+from urllib.request import getproxies, proxy_bypass
 
 from compactd._answer import accepted
 from compactd._call import api_of
@@ -59,10 +60,11 @@ class Transport(_Transport):
     ):
         """Fit the requests of a session, by a worker at a URL. See compactd.Options.
 
-        base sends them; default HTTPTransport(). Settings of TLS, proxies and limits are its own.
+        base sends them; default HTTPTransport(), with the proxies of the environment. Settings of TLS,
+        proxies and limits are its own.
         """
         self._core = Core(url, token, session, **options)
-        self._base = base or self._library.HTTPTransport()
+        self._bases = _Bases(base, self._library.HTTPTransport, self._library.Proxy)
         self._worker = Worker()
         self._post = self._worker.apost
 
@@ -75,12 +77,14 @@ class Transport(_Transport):
         return request.read()
 
     async def _send(self, request: httpx.Request) -> httpx.Response:
-        return self._base.handle_request(request)
+        response: httpx.Response = self._bases.of(request.url).handle_request(request)
+        return response
 
     def close(self) -> None:
         """Close base, and the connections to the worker."""
         self._worker.close()
-        self._base.close()
+        for base in self._bases.made():
+            base.close()
 
 
 class AsyncTransport(_Transport):
@@ -100,13 +104,15 @@ class AsyncTransport(_Transport):
     ):
         """Fit the requests of a session, by a worker at a URL. See compactd.Options.
 
-        base sends them; default AsyncHTTPTransport(). Settings of TLS, proxies and limits are its own.
+        base sends them; default AsyncHTTPTransport(), with the proxies of the environment. Settings of TLS,
+        proxies and limits are its own.
         """
         self._core = Core(url, token, session, **options)
-        self._base = base or self._library.AsyncHTTPTransport()
+        self._bases = _Bases(base, self._library.AsyncHTTPTransport, self._library.Proxy)
         limits = self._library.Limits(max_connections=None, max_keepalive_connections=20)
         verify = url.startswith("https")  # certificates take 30 ms to read
-        self._worker = self._library.AsyncClient(limits=limits, verify=verify)
+        direct = {"http://": None, "https://": None}  # a proxy of the environment is for providers
+        self._worker = self._library.AsyncClient(limits=limits, verify=verify, mounts=direct)
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request. Its errors are those of base."""
@@ -117,7 +123,8 @@ class AsyncTransport(_Transport):
         return await request.aread()
 
     async def _send(self, request: httpx.Request) -> httpx.Response:
-        return await self._base.handle_async_request(request)
+        response: httpx.Response = await self._bases.of(request.url).handle_async_request(request)
+        return response
 
     async def _post(self, ask: Ask | None) -> Reply:
         if ask is None:
@@ -142,7 +149,39 @@ class AsyncTransport(_Transport):
     async def aclose(self) -> None:
         """Close base, and the connections to the worker."""
         await self._worker.aclose()
-        await self._base.aclose()
+        for base in self._bases.made():
+            await base.aclose()
+
+
+class _Bases:
+    """The transport that sends requests: the one that was given, or one for each proxy of the environment.
+
+    A client that has a transport of its own does not read them.
+    """
+
+    def __init__(self, given: Any, make: Callable[..., Any], proxy: Callable[[str], Any]):
+        self._given, self._make, self._proxy = given, make, proxy
+        self._made: dict[str, Any] = {} if given else {"": make()}
+
+    def of(self, url: httpx.URL) -> Any:
+        if self._given:
+            return self._given
+        name = _proxy_of(url.scheme, url.netloc.decode("ascii"))
+        if name not in self._made:
+            self._made.setdefault(name, self._make(proxy=self._proxy(name)))
+        return self._made[name]
+
+    def made(self) -> list[Any]:
+        return [self._given] if self._given else list(self._made.values())
+
+
+def _proxy_of(scheme: str, host: str) -> str:
+    """Return the URL of the proxy of the environment for a host, "" for none."""
+    proxies = getproxies()
+    name = proxies.get(scheme) or proxies.get("all") or ""
+    if not name or proxy_bypass(host):
+        return ""
+    return name if "://" in name else f"http://{name}"
 
 
 def _with(library: Any, request: httpx.Request, body: bytes) -> httpx.Request:
