@@ -30,6 +30,7 @@ import (
 	"compactd/internal/broker/embedded"
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/disk"
 	"compactd/internal/exact"
 	"compactd/internal/memory"
@@ -375,7 +376,7 @@ func (f *flags) priced(c *compaction.Config) (*compaction.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--prices: %w", err)
 	}
-	prices, err := compaction.ReadPrices(data)
+	prices, err := measure.ReadPrices(data)
 	if err == nil {
 		c, err = c.WithPrices(prices)
 	}

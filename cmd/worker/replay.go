@@ -21,6 +21,7 @@ import (
 	"compactd/internal/broker/connect"
 	"compactd/internal/broker/embedded"
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/exact"
 	"compactd/internal/ops/term"
@@ -158,7 +159,7 @@ func (f *flags) reader(ctx context.Context) (nc *nats.Conn, done func(), err err
 }
 
 // counters are those that a config may name.
-func counters() (out []compaction.Counter, err error) {
+func counters() (out []measure.Counter, err error) {
 	for _, name := range []string{"o200k", "cl100k"} {
 		by, err := exact.New(name)
 		if err != nil {

@@ -16,6 +16,7 @@ import (
 
 	"compactd/examples/sessions"
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/events/validate"
 	"compactd/internal/ops/transcript"
@@ -85,7 +86,7 @@ func TestFiles(t *testing.T) {
 // estimate is what a session costs without any compaction, by the profile seed.
 func estimate(t *testing.T, s transcript.Session) (sum compaction.Tokens) {
 	t.Helper()
-	rate := compaction.NewRate(compaction.Profiles["seed"], "anthropic")
+	rate := measure.NewRate(measure.Profiles["seed"], "anthropic")
 	for _, tn := range s.Turns {
 		msgs, err := s.Format.ReadAll(tn.Messages)
 		if err != nil {

@@ -318,7 +318,7 @@ func (a *adopted) bytesOf(raw []events.Raw) (out []string) {
 	}
 	for _, m := range msgs {
 		for _, p := range m.Parts {
-			if p.Text != compaction.AnswerText {
+			if p.Text != measure.AnswerText {
 				out = append(out, fmt.Sprintf("%s %s %s", m.Role, p.Text, p.Raw))
 			}
 		}

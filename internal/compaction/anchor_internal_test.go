@@ -17,7 +17,7 @@ func TestRoomIsInverseOfInput(t *testing.T) {
 		p := DefaultPolicy()
 		l := &Ledger{system: measure.Size{Units: rapid.Int64Range(0, 4000).Draw(t, "system")}}
 		l.entries.add(Entry{Parts: 1})
-		l.cache.policy, l.cache.rate = &p, NewRate(Profiles["seed"], "openai")
+		l.cache.policy, l.cache.rate = &p, measure.NewRate(measure.Profiles["seed"], "openai")
 		l.cache.visible = Tokens(rapid.Int64Range(0, 1_000_000).Draw(t, "visible"))
 		l.usage = calibration{
 			Ratio:      PPM(rapid.Int64Range(int64(leastRatio), int64(mostRatio)).Draw(t, "ratio")),
@@ -51,7 +51,7 @@ func TestCorrectionGoesWithContent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := DefaultPolicy()
 		l := &Ledger{}
-		l.cache.policy, l.cache.rate = &p, NewRate(Profiles["default"], "openai")
+		l.cache.policy, l.cache.rate = &p, measure.NewRate(measure.Profiles["default"], "openai")
 		l.cache.window = 1 << 30
 		unpublished := Tokens(rapid.Int64Range(0, 40_000).Draw(t, "unpublished"))
 		factor := PPM(rapid.Int64Range(int64(leastRatio), int64(mostRatio)).Draw(t, "factor"))

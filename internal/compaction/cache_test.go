@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 )
 
@@ -86,7 +87,7 @@ func firstCompaction(t *testing.T, a *agent, model string, lines int, pause int6
 // C12: prices of a file take the place of those of the same models, and are part of the config.
 func TestConfigPrices(t *testing.T) {
 	c := defaultConfig(t)
-	over, err := compaction.ReadPrices([]byte(`{"my-model":{"input":10,"cached":1,"write":12,"output":50}}`))
+	over, err := measure.ReadPrices([]byte(`{"my-model":{"input":10,"cached":1,"write":12,"output":50}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,10 +101,10 @@ func TestConfigPrices(t *testing.T) {
 	if _, ok := c.Prices.Of("my-model-2"); ok || c.Hash() == mine.Hash() {
 		t.Error("the config itself has changed, or its hash has not")
 	}
-	if _, err := c.WithPrices(compaction.PriceTable{"x": {Input: -1}}); err == nil {
+	if _, err := c.WithPrices(measure.PriceTable{"x": {Input: -1}}); err == nil {
 		t.Error("a negative price is taken")
 	}
-	if _, err := compaction.ReadPrices([]byte(`{"x":{"inputs":1}}`)); err == nil {
+	if _, err := measure.ReadPrices([]byte(`{"x":{"inputs":1}}`)); err == nil {
 		t.Error("an unknown field is taken")
 	}
 }

@@ -145,7 +145,7 @@ func (l *Ledger) as(c *Config, want events.Model) (*Ledger, error) {
 	if want.Provider+want.Name == "" {
 		m.Name = l.model.Name
 	}
-	same := Provider(m.Provider) == Provider(l.model.Provider) && m.Name == l.model.Name
+	same := measure.Provider(m.Provider) == measure.Provider(l.model.Provider) && m.Name == l.model.Name
 	if !same {
 		m.MaxOutputTokens, m.ContextWindow = 0, 0
 	}
@@ -204,7 +204,7 @@ func (l *Ledger) measured(p *measure.Prompt, next *Pending) {
 		p.System = r.Sized(*next.system) + r.PerMessage
 	}
 	if next.tools != nil {
-		p.Tools = CustomOf(l.cache.policy.Profile).Measured(*r, *next.tools)
+		p.Tools = measure.CustomOf(l.cache.policy.Profile).Measured(*r, *next.tools)
 	}
 	for i := range next.added {
 		p.Current += r.Entry(&next.added[i])
@@ -247,7 +247,7 @@ type FileRoom struct {
 	// Provider and Model are who may summarize files; see [policy.Summarize].
 	Provider, Model string
 
-	rate      Rate
+	rate      measure.Rate
 	prompt    measure.Prompt // of the call without files, corrected
 	available Tokens
 	trigger   Tokens

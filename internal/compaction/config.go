@@ -20,12 +20,12 @@ const RulesVersion = 8
 type Config struct {
 	Policy  Policy
 	Tenants map[string]Policy // whole policies of tenants that have their own
-	Windows Windows
-	Prices  PriceTable // what models charge, for what a compaction costs and saves
+	Windows measure.Windows
+	Prices  measure.PriceTable // what models charge, for what a compaction costs and saves
 
 	tenants map[string]*Policy // Tenants, to be shared by ledgers
 	largest Tokens             // of Windows: no model takes more
-	counter Counter            // nil estimates
+	counter measure.Counter    // nil estimates
 	// retention is how long the log keeps an event, in milliseconds; forever for no
 	// bound.
 	retention int64
@@ -35,12 +35,12 @@ type Config struct {
 
 // ConfigText is the form in which a config is stored and hashed.
 type ConfigText struct {
-	Rules   int               `json:"rules"`
-	Counter string            `json:"counter"`
-	Policy  Policy            `json:"policy"`
-	Tenants map[string]Policy `json:"tenants,omitzero"`
-	Windows Windows           `json:"windows"`
-	Prices  PriceTable        `json:"prices,omitzero"`
+	Rules   int                `json:"rules"`
+	Counter string             `json:"counter"`
+	Policy  Policy             `json:"policy"`
+	Tenants map[string]Policy  `json:"tenants,omitzero"`
+	Windows measure.Windows    `json:"windows"`
+	Prices  measure.PriceTable `json:"prices,omitzero"`
 	// Retention is in seconds, -1 for no bound; absent is 30 days.
 	Retention int64 `json:"retention_seconds,omitzero"`
 }
@@ -50,7 +50,7 @@ const counterEstimate = "estimate"
 
 // NewConfig validates the policy and returns the config with its hash. Tokens are
 // estimated, unless WithCounter names who counts them.
-func NewConfig(p Policy, w Windows) (*Config, error) {
+func NewConfig(p Policy, w measure.Windows) (*Config, error) {
 	return (&Config{Policy: p, Windows: w, Prices: measure.DefaultPrices(), retention: defaultRetention}).build()
 }
 
@@ -71,7 +71,7 @@ func (c *Config) WithTenants(tenants map[string]Policy) (*Config, error) {
 
 // WithCounter returns the config with tokens counted by a counter, nil to estimate
 // them. Entries of a ledger stay as they were counted.
-func (c *Config) WithCounter(by Counter) (*Config, error) {
+func (c *Config) WithCounter(by measure.Counter) (*Config, error) {
 	out := *c
 	out.counter = by
 	return out.build()
@@ -89,7 +89,7 @@ func (c *Config) WithRetention(seconds int64) (*Config, error) {
 }
 
 // WithPrices returns the config with prices in place of those of the same models.
-func (c *Config) WithPrices(over PriceTable) (*Config, error) {
+func (c *Config) WithPrices(over measure.PriceTable) (*Config, error) {
 	out := *c
 	var err error
 	if out.Prices, err = c.Prices.With(over); err != nil {
@@ -136,8 +136,8 @@ func (c *Config) For(tenant string) *Policy {
 // ConfigOf returns the config of a text, which may name one of the given counters. It
 // refuses another counter, and rules of another version: this binary would decide
 // otherwise.
-func ConfigOf(t *ConfigText, counters ...Counter) (*Config, error) {
-	i := slices.IndexFunc(counters, func(c Counter) bool { return c.Name() == t.Counter })
+func ConfigOf(t *ConfigText, counters ...measure.Counter) (*Config, error) {
+	i := slices.IndexFunc(counters, func(c measure.Counter) bool { return c.Name() == t.Counter })
 	if t.Rules != RulesVersion || t.Counter != counterEstimate && i < 0 {
 		return nil, fmt.Errorf("read config: rules %d with counter %q; this binary has rules %d, and no counter of another name than it was given",
 			t.Rules, t.Counter, RulesVersion)
@@ -150,11 +150,11 @@ func ConfigOf(t *ConfigText, counters ...Counter) (*Config, error) {
 }
 
 // Counters is the counter of the config, none if it estimates.
-func (c *Config) Counters() []Counter {
+func (c *Config) Counters() []measure.Counter {
 	if c.counter == nil {
 		return nil
 	}
-	return []Counter{c.counter}
+	return []measure.Counter{c.counter}
 }
 
 // Hash names the config: 16 hexadecimal digits.

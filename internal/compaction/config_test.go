@@ -8,6 +8,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 	"compactd/internal/stored"
 )
@@ -15,12 +16,12 @@ import (
 // Every preset is a policy that validates, and none is another (A1, A11).
 func TestPresets(t *testing.T) {
 	want := []string{"claude", "default", "neurolink"}
-	if d := gocmp.Diff(want, compaction.PresetNames()); d != "" {
+	if d := gocmp.Diff(want, policy.PresetNames()); d != "" {
 		t.Error(d)
 	}
 	hashes := map[string]string{}
 	for _, name := range want {
-		p, ok := compaction.Preset(name)
+		p, ok := policy.Preset(name)
 		if !ok {
 			t.Fatalf("%s is no preset", name)
 		}
@@ -30,7 +31,7 @@ func TestPresets(t *testing.T) {
 		}
 		hashes[c.Hash()] = name
 	}
-	if _, ok := compaction.Preset("cloud"); ok {
+	if _, ok := policy.Preset("cloud"); ok {
 		t.Error("cloud is a preset")
 	}
 }
@@ -121,7 +122,7 @@ func TestListsAreNotShared(t *testing.T) {
 
 // A trigger given as a share keeps the places below it in order.
 func TestAt(t *testing.T) {
-	claude, _ := compaction.Preset("claude")
+	claude, _ := policy.Preset("claude")
 	for _, base := range []compaction.Policy{compaction.DefaultPolicy(), claude} {
 		for _, share := range []compaction.PPM{1_000_000, 900_000, 800_000, 600_000, 500_000, 10_000, 2} {
 			p := base.At(share)

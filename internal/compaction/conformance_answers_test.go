@@ -13,12 +13,12 @@ import (
 // (row A1): a profile with its customs.
 type manner struct {
 	release, profile string
-	windows          compaction.Windows
+	windows          measure.Windows
 	measure.Custom
 }
 
 func newManner(release, profile string) *manner {
-	c := compaction.CustomOf(profile)
+	c := measure.CustomOf(profile)
 	return &manner{release, profile, c.Windows(), c}
 }
 
@@ -28,8 +28,8 @@ var (
 	mannerOfDefault = newManner("default", "default")
 )
 
-func (m *manner) rate(provider string) compaction.Rate {
-	return compaction.NewRate(compaction.Profiles[m.profile], provider)
+func (m *manner) rate(provider string) measure.Rate {
+	return measure.NewRate(measure.Profiles[m.profile], provider)
 }
 
 // fields is an answer, in the words of the record.
@@ -97,7 +97,7 @@ func answerEstimateMessages(c *vectorCase) any {
 }
 
 // history estimates messages, framing included; without any there is no framing.
-func history(messages []events.Raw, r compaction.Rate) compaction.Tokens {
+func history(messages []events.Raw, r measure.Rate) compaction.Tokens {
 	if len(messages) == 0 {
 		return 0
 	}
@@ -135,13 +135,13 @@ func answerWindow(c *vectorCase) any {
 
 func answerReserve(c *vectorCase) any {
 	in := c.input()
-	return fields{"tokens": compaction.OutputReserve(in.ContextWindow, in.MaxTokens)}
+	return fields{"tokens": measure.OutputReserve(in.ContextWindow, in.MaxTokens)}
 }
 
 // available is the window of a model less its output reserve.
 func (in *input) available(m *manner) compaction.Tokens {
 	window := m.windows.Window(in.Provider, in.Model)
-	return window - compaction.OutputReserve(window, in.MaxTokens)
+	return window - measure.OutputReserve(window, in.MaxTokens)
 }
 
 func answerAvailable(c *vectorCase) any {
@@ -161,7 +161,7 @@ func answerThreshold(c *vectorCase) any {
 		p.TriggerMode, p.ThresholdTokens = "tokens", in.SessionOverride
 	}
 	window := c.manner.windows.Window(in.Provider, in.Model)
-	return fields{"tokens": p.Thresholds(window, compaction.OutputReserve(window, 0), 0).Trigger}
+	return fields{"tokens": p.Thresholds(window, measure.OutputReserve(window, 0), 0).Trigger}
 }
 
 func answerBudget(c *vectorCase) any {
@@ -186,7 +186,7 @@ func answerBudget(c *vectorCase) any {
 		own.Threshold = compaction.PPM(*in.CompactionThreshold*1e6 + 0.5)
 	}
 	window := c.manner.windows.Window(in.Provider, in.Model)
-	b := checkBudget(p, window, compaction.OutputReserve(window, in.MaxTokens), &own)
+	b := checkBudget(p, window, measure.OutputReserve(window, in.MaxTokens), &own)
 	return fields{
 		"withinBudget": b.WithinBudget, "shouldCompact": b.ShouldCompact, "usageRatio": float64(b.UsagePPM) / 1e6,
 		"estimatedInputTokens": b.EstimatedInput, "availableInputTokens": b.AvailableInput,
@@ -198,7 +198,7 @@ func answerBudget(c *vectorCase) any {
 }
 
 // tool estimates the definition of a tool.
-func (m *manner) tool(r compaction.Rate, definition json.RawMessage) compaction.Tokens {
+func (m *manner) tool(r measure.Rate, definition json.RawMessage) compaction.Tokens {
 	var b bytes.Buffer
 	if err := json.Compact(&b, definition); err != nil {
 		panic(err)

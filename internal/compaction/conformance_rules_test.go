@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 )
 
@@ -143,7 +144,7 @@ func isNamesake(c *vectorCase, want, _ any) bool {
 
 // isAnswerOfNamesake: what the provider has under the name by which both know it.
 func isAnswerOfNamesake(c *vectorCase, _, got any) string {
-	return mismatch(plain(answers[c.function](c.renamed(compaction.Provider))), got)
+	return mismatch(plain(answers[c.function](c.renamed(measure.Provider))), got)
 }
 
 // statesMore: a number of tokens was stated for the trigger that is above the available
@@ -215,7 +216,7 @@ func clearsShort(c *vectorCase, want, _ any) bool {
 
 func shortResult(m events.Raw) bool {
 	text, _ := at(parsed(m), "content").(string)
-	return at(parsed(m), "role") == "tool_result" && len(text) <= len(compaction.ClearText)
+	return at(parsed(m), "role") == "tool_result" && len(text) <= len(measure.ClearText)
 }
 
 func keepsShort(c *vectorCase, want, got any) string {

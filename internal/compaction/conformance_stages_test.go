@@ -238,7 +238,7 @@ func answerSplit(c *vectorCase) any {
 		TargetRecentTokens float64
 	}
 	c.into(&in)
-	r := compaction.NewRate(compaction.Profile{TextUnits: 4, ResultUnits: 4, MarginPercent: 125}, "")
+	r := measure.NewRate(measure.Profile{TextUnits: 4, ResultUnits: 4, MarginPercent: 125}, "")
 	entries := entriesOf(in.Messages)
 	d := compaction.NewDraft(entries, events.NeuroLink, r)
 	total, split := d.Tokens(), 0

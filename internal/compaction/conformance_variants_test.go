@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 )
 
@@ -17,7 +18,7 @@ import (
 // its records. They give records for inputs that were not recorded.
 
 // modelPrune lists the results that the reference clears, and what that saves.
-func modelPrune(messages []events.Raw, protect, minimum compaction.Tokens, tools []string, r compaction.Rate) (cleared []int, saved compaction.Tokens) {
+func modelPrune(messages []events.Raw, protect, minimum compaction.Tokens, tools []string, r measure.Rate) (cleared []int, saved compaction.Tokens) {
 	var kept compaction.Tokens
 	for i, raw := range slices.Backward(messages) {
 		m := parsed(raw)
@@ -31,9 +32,9 @@ func modelPrune(messages []events.Raw, protect, minimum compaction.Tokens, tools
 			kept += cost
 			continue
 		}
-		if text != compaction.ClearText {
+		if text != measure.ClearText {
 			cleared = append(cleared, i)
-			saved += cost - r.Text(size(compaction.ClearText))
+			saved += cost - r.Text(size(measure.ClearText))
 		}
 	}
 	if saved < minimum {
@@ -49,7 +50,7 @@ func differsFromPrune(c *vectorCase) string {
 	cleared, saved := modelPrune(in.Messages, or(in.Config.ProtectTokens, 40_000), minimum, or(in.Config.ProtectedTools, []string{"skill"}), c.manner.rate(in.Config.Provider))
 	got := plain(answerPrune(c))
 	for i, m := range listed(got) {
-		if is := at(m, "content") == compaction.ClearText && at(parsed(in.Messages[i]), "content") != compaction.ClearText; is != slices.Contains(cleared, i) {
+		if is := at(m, "content") == measure.ClearText && at(parsed(in.Messages[i]), "content") != measure.ClearText; is != slices.Contains(cleared, i) {
 			return fmt.Sprintf("message %d of %d: cleared %v", i, len(in.Messages), is)
 		}
 	}

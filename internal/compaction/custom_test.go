@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/events/validate"
 )
@@ -14,7 +15,7 @@ import (
 // the default takes the smaller of two; the newer release has its own.
 func TestCustomWindows(t *testing.T) {
 	for profile, want := range map[string]compaction.Tokens{"default": 400_000, "blocks": 400_000, "seed": 1_047_576, "current": 400_000} {
-		if got := compaction.CustomOf(profile).Windows().Window("openai", "gpt-5"); got != want {
+		if got := measure.CustomOf(profile).Windows().Window("openai", "gpt-5"); got != want {
 			t.Errorf("%s: gpt-5 has %d tokens, want %d", profile, got, want)
 		}
 	}
@@ -43,8 +44,8 @@ func TestWindowsOfNamesakes(t *testing.T) {
 // margin; ours has no margin.
 func TestCustomTools(t *testing.T) {
 	for profile, want := range map[string]compaction.Tokens{"seed": 100, "current": 128, "default": 123} {
-		r := compaction.NewRate(compaction.Profiles[profile], "anthropic")
-		if got := compaction.CustomOf(profile).Tools(r, 400); got != want {
+		r := measure.NewRate(measure.Profiles[profile], "anthropic")
+		if got := measure.CustomOf(profile).Tools(r, 400); got != want {
 			t.Errorf("%s: %d tokens, want %d", profile, got, want)
 		}
 	}
@@ -79,7 +80,7 @@ func TestCustomPlaceholders(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		i := slices.IndexFunc(raws, func(m events.Raw) bool { return strings.Contains(string(m), compaction.TruncateText) })
+		i := slices.IndexFunc(raws, func(m events.Raw) bool { return strings.Contains(string(m), measure.TruncateText) })
 		if role := at(parsed(raws[i]), "role"); i == 0 || role != test.role {
 			t.Errorf("%s, %s: the notice is message %d of role %v", test.profile, test.format, i, role)
 		}

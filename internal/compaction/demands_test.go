@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"compactd/internal/compaction"
+	renderer "compactd/internal/compaction/render"
 	"compactd/internal/events"
 	"compactd/internal/testkit/strict"
 )
@@ -28,7 +29,7 @@ func sessionFor(t *testing.T, f events.Format, provider, model string, settings 
 		a.publish(turn)
 	}
 	view := a.ledger.View()
-	raw, changes, err := compaction.RenderListed(view, func(s compaction.Seq) ([]events.Message, error) { return a.texts[s], nil })
+	raw, changes, err := renderer.Render(view, func(s compaction.Seq) ([]events.Message, error) { return a.texts[s], nil })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,9 +15,9 @@ import (
 // plain is a profile for scripts: 4 units a token wherever they stand, with
 // seed's margin, so that a script is about its stage and not about an estimate.
 func init() {
-	p := Profiles["seed"]
+	p := measure.Profiles["seed"]
 	p.JSONUnits = 2
-	Profiles["plain"] = p
+	measure.Profiles["plain"] = p
 }
 
 // Calibration is what usages made of the estimate.
@@ -40,7 +40,7 @@ func (l *Ledger) AwaitsResults() bool { return l.awaitsResults() }
 func (l *Ledger) Visible() []Entry { return l.visible() }
 
 // Rate is the rate in use.
-func (l *Ledger) Rate() Rate { return l.cache.rate }
+func (l *Ledger) Rate() measure.Rate { return l.cache.rate }
 
 // Window is the window in use.
 func (l *Ledger) Window() Tokens { return l.cache.window }
@@ -163,7 +163,7 @@ var NewDraft = stage.NewDraft
 
 // PlanWithSummary runs the stages with a summary at seq, of so many units, of
 // everything up to a message.
-func PlanWithSummary(entries []Entry, f events.Format, r Rate, p *Policy, target Tokens, seq Seq, to events.Position, units int64) stage.Plan {
+func PlanWithSummary(entries []Entry, f events.Format, r measure.Rate, p *Policy, target Tokens, seq Seq, to events.Position, units int64) stage.Plan {
 	return stage.MakePlan(stage.History{View: func(out []Entry) []Entry { return append(out, entries...) }, Format: f, Rate: r}, p, 0, stage.Means{Target: target, Whole: target, Summary: &stage.Summary{Seq: seq, To: to, Units: units}, Truncate: true})
 }
 

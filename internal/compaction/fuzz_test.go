@@ -102,9 +102,9 @@ func FuzzMeasure(f *testing.F) {
 				t.Fatalf("entry %d: %+v", i, e)
 			}
 			parts += int(e.Parts)
-			for _, profile := range compaction.Profiles {
+			for _, profile := range measure.Profiles {
 				for _, provider := range []string{"anthropic", "mistral", ""} {
-					if r := compaction.NewRate(profile, provider); r.Body(&e) < 0 || r.Entry(&e) < r.Body(&e) {
+					if r := measure.NewRate(profile, provider); r.Body(&e) < 0 || r.Entry(&e) < r.Body(&e) {
 						t.Fatalf("%s: %d tokens, %d with framing", provider, r.Body(&e), r.Entry(&e))
 					}
 				}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 )
 
@@ -70,7 +71,7 @@ func goldenPolicies(t *testing.T) *compaction.Config {
 	t.Helper()
 	tenants := map[string]compaction.Policy{}
 	for name, preset := range map[string]string{"reference": "neurolink", "claude": "claude"} {
-		p, ok := compaction.Preset(preset)
+		p, ok := policy.Preset(preset)
 		if !ok {
 			t.Fatalf("no preset %s", preset)
 		}

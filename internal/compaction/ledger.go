@@ -89,7 +89,7 @@ type span struct {
 type budgetCache struct {
 	config  *Config
 	policy  *Policy
-	rate    Rate
+	rate    measure.Rate
 	window  Tokens
 	largest Tokens // window of any model
 	reserve Tokens // less is enough beside much that is fixed, down to least
@@ -213,7 +213,7 @@ func (l *Ledger) measure() {
 func (l *Ledger) measureWith(policy *Policy) {
 	g := &l.cache
 	g.policy = policy
-	g.rate = measure.RateOf(Profiles[policy.Profile], l.model.Provider, l.model.Name)
+	g.rate = measure.RateOf(measure.Profiles[policy.Profile], l.model.Provider, l.model.Name)
 	g.rate.Recall = policy.NamesPlaces()
 	g.takes = traits.MediaOf(l.model.Provider, l.model.Name, int64(g.config.windowOf(&l.model, policy)))
 	g.hides = traits.HidesThinking(l.model.Name)
@@ -230,7 +230,7 @@ func (l *Ledger) bound() {
 	if x.stated > 0 {
 		g.window = min(g.window, x.stated)
 	}
-	g.reserve = g.policy.Reserve(min(OutputReserve(g.window, Tokens(l.model.MaxOutputTokens)), g.window))
+	g.reserve = g.policy.Reserve(min(measure.OutputReserve(g.window, Tokens(l.model.MaxOutputTokens)), g.window))
 	g.least = 0
 	if most := measure.InputLimit(l.model.Name); most > 0 {
 		g.least = g.window - max(most, x.accepted)
@@ -310,7 +310,7 @@ func (l *Ledger) prompt() measure.Prompt {
 	g := &l.cache
 	p := measure.Prompt{
 		History: g.visible + g.rate.PerConversation,
-		Tools:   CustomOf(g.policy.Profile).Measured(g.rate, l.tools),
+		Tools:   measure.CustomOf(g.policy.Profile).Measured(g.rate, l.tools),
 	}
 	if l.entries.n == 0 {
 		p.History = 0

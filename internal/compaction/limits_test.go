@@ -6,6 +6,7 @@ import (
 	"pgregory.net/rapid"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 )
 
@@ -15,7 +16,7 @@ type numberlessProvider struct {
 	permille int64 // of our estimate, that it counts
 }
 
-func (p *numberlessProvider) count(history []events.Raw, r compaction.Rate) int64 {
+func (p *numberlessProvider) count(history []events.Raw, r measure.Rate) int64 {
 	var sum compaction.Tokens
 	msgs, err := events.Anthropic.ReadAll(history)
 	if err != nil {
@@ -38,7 +39,7 @@ func TestRefusalWithoutNumber(t *testing.T) {
 		usage := rapid.Bool().Draw(t, "usage")
 		a := newAgent(t, config)
 		model := object{"provider": "anthropic", "name": "claude-sonnet-4", "context_window": 200_000, "max_output_tokens": 8_000}
-		r := compaction.NewRate(compaction.Profiles["default"], "anthropic")
+		r := measure.NewRate(measure.Profiles["default"], "anthropic")
 		history := messages(events.Anthropic, msg{role: "user", text: "Begin."})
 		a.publish(object{"turn": 1, "model": model, "messages": history})
 		apply := func(outs []compaction.Outcome) {

@@ -12,6 +12,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
+	renderer "compactd/internal/compaction/render"
 	"compactd/internal/events"
 	"compactd/internal/events/codec"
 	"compactd/internal/testkit/strict"
@@ -31,7 +32,7 @@ func TestEveryChangeIsListed(t *testing.T) {
 		for _, turn := range g.turns(history) {
 			for _, o := range a.publish(turn) {
 				if c, ok := o.Body.(*events.Compacted); ok && o.View != nil {
-					_, changes, err := compaction.RenderListed(o.View, func(s compaction.Seq) ([]events.Message, error) { return a.texts[s], nil })
+					_, changes, err := renderer.Render(o.View, func(s compaction.Seq) ([]events.Message, error) { return a.texts[s], nil })
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -175,7 +176,7 @@ func TestRolesAlternate(t *testing.T) {
 					if o.View == nil {
 						continue
 					}
-					raw, changes, err := compaction.RenderListed(o.View, func(s compaction.Seq) ([]events.Message, error) { return a.texts[s], nil })
+					raw, changes, err := renderer.Render(o.View, func(s compaction.Seq) ([]events.Message, error) { return a.texts[s], nil })
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -240,7 +241,7 @@ func TestJoinedMembers(t *testing.T) {
 					history[1], history[2] = with(history[1], a...), with(history[2], b...)
 					g := newAgent(t, defaultConfig(t))
 					g.publish(object{"turn": 1, "format": format, "model": object{"provider": provider, "name": "m", "context_window": 6000, "max_output_tokens": 1000}, "messages": history})
-					raw, changes, err := compaction.RenderListed(g.ledger.ViewAt(0), func(s compaction.Seq) ([]events.Message, error) { return g.texts[s], nil })
+					raw, changes, err := renderer.Render(g.ledger.ViewAt(0), func(s compaction.Seq) ([]events.Message, error) { return g.texts[s], nil })
 					if err != nil {
 						t.Fatal(err)
 					}

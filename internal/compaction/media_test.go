@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 )
 
@@ -52,7 +53,7 @@ func TestMediaCountBySize(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		r := compaction.RateOf(compaction.Profiles["default"], c.provider, c.model)
+		r := measure.RateOf(measure.Profiles["default"], c.provider, c.model)
 		var got compaction.Tokens
 		for _, e := range compaction.Measure(m, compaction.Entry{}) {
 			got += r.Body(&e)

@@ -34,7 +34,7 @@ func TestEstimate(t *testing.T) {
 		{"litellm", strings.Repeat("0", 1000), 288},
 		{"anthropic", strings.Repeat("x", 60000), 21218},
 	} {
-		r := compaction.NewRate(compaction.Profiles["seed"], c.provider)
+		r := measure.NewRate(measure.Profiles["seed"], c.provider)
 		if got := r.Text(int64(events.Units(c.text))); got != c.want {
 			t.Errorf("%s %.20q: %d tokens, want %d", c.provider, c.text, got, c.want)
 		}
@@ -47,7 +47,7 @@ func TestImages(t *testing.T) {
 	for i := range m.Parts {
 		m.Parts[i].Kind = events.PartImage
 	}
-	r := compaction.NewRate(compaction.Profiles["seed"], "openai")
+	r := measure.NewRate(measure.Profiles["seed"], "openai")
 	var sum compaction.Tokens
 	for _, e := range compaction.Measure(m, compaction.Entry{}) {
 		sum += r.Entry(&e)
@@ -73,7 +73,7 @@ func TestOutputReserve(t *testing.T) {
 		{10, 100, 100},
 		{127000, -7, 44450},
 	} {
-		if got := compaction.OutputReserve(c.window, c.maxOutput); got != c.want {
+		if got := measure.OutputReserve(c.window, c.maxOutput); got != c.want {
 			t.Errorf("window %d, output %d: %d, want %d", c.window, c.maxOutput, got, c.want)
 		}
 	}
@@ -134,7 +134,7 @@ func TestCheckBudget(t *testing.T) {
 		{"rand-8", "bedrock", 200000, 0, 0, 0, 0, 82, []int64{133, 0, 0, 2535, 2530, 53, 627, 161, 286, 702}, nil, 2640, 136000, 2558, true, false},
 		{"rand-11", "azure", 8192, 7000, 0, 422, 239, 0, []int64{117, 0, 80, 143, 62, 88, 142, 128}, nil, 479, 1192, 280, true, false},
 	} {
-		r := compaction.NewRate(compaction.Profiles["seed"], c.provider)
+		r := measure.NewRate(measure.Profiles["seed"], c.provider)
 		framed := func(units int64) compaction.Tokens {
 			if units == 0 {
 				return 0
@@ -154,7 +154,7 @@ func TestCheckBudget(t *testing.T) {
 		}
 		own := withoutSummaries()
 		own.Threshold = max(own.Threshold, c.trigger)
-		b := checkBudget(p, c.window, compaction.OutputReserve(c.window, c.maxOutput), &own)
+		b := checkBudget(p, c.window, measure.OutputReserve(c.window, c.maxOutput), &own)
 		if b.EstimatedInput != c.total || b.AvailableInput != c.available || p.History != c.history ||
 			b.WithinBudget != c.within || b.ShouldCompact != c.compact {
 			t.Errorf("%s: %+v", c.name, b)
@@ -180,7 +180,7 @@ func TestPrune(t *testing.T) {
 	boundary := tools(4000, "http_get", "bash", "read_file")
 	boundary[6].units = 4028
 	cleared := tools(900, "list_dir", "run_tests", "run_tests", "grep")
-	cleared[2].units = len(compaction.ClearText)
+	cleared[2].units = len(measure.ClearText)
 	for _, c := range []struct {
 		name, provider   string
 		protect, minimum compaction.Tokens
@@ -277,7 +277,7 @@ func TestPrune(t *testing.T) {
 		own := withoutSummaries()
 		own.Prune = policy.Prune{Enabled: true, ProtectTokens: c.protect, MinimumTokens: c.minimum, ProtectedTools: c.protected}
 		own.Deduplicate.Enabled, own.Truncate.Enabled = false, false
-		rate := compaction.NewRate(compaction.Profiles["seed"], c.provider)
+		rate := measure.NewRate(measure.Profiles["seed"], c.provider)
 		plan := makePlan(entries, events.NeuroLink, rate, &own, 128000, 0)
 		var clears []int64
 		for _, e := range plan.Edits {

@@ -499,7 +499,7 @@ func (w *witness) apart() (n int) {
 	return n
 }
 
-func tokensOf(t fataler, f events.Format, r compaction.Rate, raw []events.Raw) compaction.Tokens {
+func tokensOf(t fataler, f events.Format, r measure.Rate, raw []events.Raw) compaction.Tokens {
 	msgs, err := f.ReadAll(raw)
 	if err != nil {
 		t.Fatalf("read back: %v", err)
@@ -610,7 +610,7 @@ func (w *witness) validFor(demands traits.Demands, raw []events.Raw) {
 // result.
 func (w *witness) noRepairs(raw []events.Raw) {
 	for _, m := range raw {
-		if bytes.Contains(m, []byte(compaction.AnswerText)) || bytes.Contains(m, []byte("[Tool call for")) {
+		if bytes.Contains(m, []byte(measure.AnswerText)) || bytes.Contains(m, []byte("[Tool call for")) {
 			w.t.Fatalf("a pair was split:\n%s", lines(raw))
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/events/validate"
 )
@@ -33,7 +34,7 @@ func TestRecordedOutcomes(t *testing.T) {
 		t.Errorf("generation %d, turn %d", l.Generation(), l.LastTurn())
 	}
 	for gen, want := range [][]string{
-		{}, {compaction.ClearText, refers}, {compaction.ClearText, compaction.TruncateText}, {"They read two files."},
+		{}, {measure.ClearText, refers}, {measure.ClearText, measure.TruncateText}, {"They read two files."},
 	} {
 		p.shows(l.ViewAt(int64(gen)), want)
 	}
@@ -79,7 +80,7 @@ func (p *player) shows(v *compaction.View, texts []string) {
 		p.t.Fatalf("%v in\n%s", bad, lines(raw))
 	}
 	text := fmt.Sprintf("%s", raw)
-	for _, s := range []string{compaction.ClearText, compaction.TruncateText, refers, "They read two files."} {
+	for _, s := range []string{measure.ClearText, measure.TruncateText, refers, "They read two files."} {
 		want := 0
 		if slices.Contains(texts, s) {
 			want = 1

@@ -41,7 +41,7 @@ func TestParallelCallsStayWhole(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			d := compaction.NewDraft(measured(msgs), format, compaction.NewRate(compaction.Profiles["default"], ""))
+			d := compaction.NewDraft(measured(msgs), format, measure.NewRate(measure.Profiles["default"], ""))
 			d.Repair()
 			got, err := compaction.Render(draftView(d, format), func(compaction.Seq) ([]events.Message, error) { return msgs, nil })
 			if err != nil {
@@ -82,7 +82,7 @@ func TestWordsAreNoPath(t *testing.T) {
 				{Kind: events.PartResult, Tool: "search", Text: text + long},
 			}})
 		}
-		d := compaction.NewDraft(measured(history), events.NeuroLink, compaction.NewRate(compaction.Profiles["default"], ""))
+		d := compaction.NewDraft(measured(history), events.NeuroLink, measure.NewRate(measure.Profiles["default"], ""))
 		if d.Deduplicate(0); len(d.Edits()) > 0 {
 			t.Errorf("%q: %+v", text, d.Edits())
 		}
@@ -96,7 +96,7 @@ func TestArgumentsCount(t *testing.T) {
 		{Kind: events.PartCall, Tool: "write_file", Args: events.Raw(`{"content":"` + strings.Repeat("func f() {} ", 4_000) + `"}`)},
 	}}
 	cost := func(profile string) compaction.Tokens {
-		r := compaction.NewRate(compaction.Profiles[profile], "openai")
+		r := measure.NewRate(measure.Profiles[profile], "openai")
 		return r.Entry(&measured([]events.Message{m})[0])
 	}
 	if seed := cost("seed"); seed > 10 {
@@ -144,7 +144,7 @@ func TestSomethingStays(t *testing.T) {
 		}
 		p := withoutSummaries()
 		target := compaction.Tokens(rapid.Int64Range(-10, 50).Draw(t, "target"))
-		plan := makePlan(measured(msgs), format, compaction.NewRate(compaction.Profiles["default"], ""), &p, 1000, target)
+		plan := makePlan(measured(msgs), format, measure.NewRate(measure.Profiles["default"], ""), &p, 1000, target)
 		got, err := compaction.Render(planView(plan, format), func(compaction.Seq) ([]events.Message, error) { return msgs, nil })
 		if err != nil || len(got) == 0 {
 			t.Fatalf("%d messages of %d: %v", len(got), len(msgs), err)
@@ -158,7 +158,7 @@ func TestSomethingStays(t *testing.T) {
 func TestNoDeadZone(t *testing.T) {
 	for percent := int64(80); percent <= 100; percent++ {
 		a := newAgent(t, configOf(t, withoutSummaries()))
-		r := compaction.NewRate(compaction.Profiles["default"], "openai")
+		r := measure.NewRate(measure.Profiles["default"], "openai")
 		if early := compactions(a.publish(filled(r, 78))); len(early) > 0 {
 			t.Fatalf("already at 78 %%: %+v", early)
 		}
@@ -172,7 +172,7 @@ func TestNoDeadZone(t *testing.T) {
 
 // filled is a turn that fills a window with room for 10,000 tokens of input
 // to about so many percent, in many messages.
-func filled(r compaction.Rate, percent int64) object {
+func filled(r measure.Rate, percent int64) object {
 	list := []msg{{role: events.RoleUser, text: "Begin."}}
 	for range 19 {
 		list = append(list,
@@ -200,7 +200,7 @@ func compactions(outs []compaction.Outcome) (out []*events.Compacted) {
 // does so again before every call.
 func TestCompactionPersists(t *testing.T) {
 	a := newAgent(t, configOf(t, withoutSummaries()))
-	r := compaction.NewRate(compaction.Profiles["default"], "openai")
+	r := measure.NewRate(measure.Profiles["default"], "openai")
 	outs := compactions(a.publish(filled(r, 95)))
 	if len(outs) != 1 || !outs[0].Compacted {
 		t.Fatalf("%+v", outs)

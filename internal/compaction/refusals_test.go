@@ -15,7 +15,7 @@ import (
 // countingProvider takes inputs up to a limit, and counts something else than we estimate: one
 // multiple for early messages, which begin with early, and another one for later messages.
 type countingProvider struct {
-	rate                  compaction.Rate
+	rate                  measure.Rate
 	limit                 compaction.Tokens
 	early, late           int64 // permille of our estimate
 	statesLimit, statesIs bool
@@ -60,7 +60,7 @@ func TestRefusals(t *testing.T) {
 	config := configOf(t, withoutSummaries())
 	rapid.Check(t, func(t *rapid.T) {
 		p := &countingProvider{
-			rate:        compaction.NewRate(compaction.Profiles["default"], "anthropic"),
+			rate:        measure.NewRate(measure.Profiles["default"], "anthropic"),
 			limit:       compaction.Tokens(rapid.IntRange(12_000, 120_000).Draw(t, "limit")),
 			early:       rapid.Int64Range(600, 1_600).Draw(t, "early"),
 			statesLimit: rapid.Bool().Draw(t, "states limit"), statesIs: rapid.Bool().Draw(t, "states count"),
@@ -147,8 +147,8 @@ func TestInputWithinLimits(t *testing.T) {
 	models["openai"]["gpt-5-2025-08-07"], models["azure"]["gpt-6.2-sol"], models["openrouter"]["openai/gpt-5.5"] = 400_000, 1_050_000, 1_050_000
 	for _, preset := range policy.PresetNames() {
 		for _, mode := range []string{"ratio", "tokens", "buffer"} {
-			for profile := range compaction.Profiles {
-				p, _ := compaction.Preset(preset)
+			for profile := range measure.Profiles {
+				p, _ := policy.Preset(preset)
 				p.TriggerMode, p.ThresholdTokens, p.Profile = mode, 100_000_000, profile
 				config := configOf(t, p)
 				for provider, names := range models {

@@ -79,7 +79,7 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 	case "window":
 		return a.window()
 	case "reserve":
-		return fmt.Sprint(compaction.OutputReserve(a.tokens("window"), a.tokens("max")))
+		return fmt.Sprint(measure.OutputReserve(a.tokens("window"), a.tokens("max")))
 	case "check":
 		return a.check()
 	case "session":
@@ -197,7 +197,7 @@ func (a args) number(key string) int64 {
 func (a args) tokens(key string) compaction.Tokens { return compaction.Tokens(a.number(key)) }
 
 func (a args) estimate() string {
-	r := compaction.NewRate(compaction.Profiles[a.text("profile")], a.text("provider"))
+	r := measure.NewRate(measure.Profiles[a.text("profile")], a.text("provider"))
 	var out []string
 	for line := range strings.Lines(a.d.Input) {
 		line = strings.TrimSuffix(line, "\n")
@@ -208,7 +208,7 @@ func (a args) estimate() string {
 
 // window looks a model up, over a table of overrides.
 func (a args) window() string {
-	var over compaction.Windows
+	var over measure.Windows
 	if v := a.text("over"); v != "" {
 		if err := events.Unmarshal([]byte(v), &over); err != nil {
 			a.t.Fatalf("%s: %v", a.d.Pos, err)
@@ -307,13 +307,13 @@ func (s *script) set(a args) {
 }
 
 // rate is that of the next turn.
-func (s *script) rate() compaction.Rate {
+func (s *script) rate() measure.Rate {
 	if m, ok := s.header["model"].(object); ok {
 		provider, _ := m["provider"].(string)
-		return compaction.NewRate(compaction.Profiles[s.config.Policy.Profile], provider)
+		return measure.NewRate(measure.Profiles[s.config.Policy.Profile], provider)
 	}
 	if s.ledger.LastTurn() == 0 {
-		return compaction.NewRate(compaction.Profiles[s.config.Policy.Profile], "")
+		return measure.NewRate(measure.Profiles[s.config.Policy.Profile], "")
 	}
 	return s.ledger.Rate()
 }
@@ -336,7 +336,7 @@ func (s *script) next(lines string) object {
 }
 
 // parse reads one line of the script.
-func (s *script) parse(line string, r compaction.Rate) []msg {
+func (s *script) parse(line string, r measure.Rate) []msg {
 	verb, rest, _ := strings.Cut(line, " ")
 	switch verb {
 	case "tool":
@@ -388,7 +388,7 @@ func options(line string) (string, map[string]string) {
 	return strings.Join(text, " "), opt
 }
 
-func padded(text string, opt map[string]string, r compaction.Rate) string {
+func padded(text string, opt map[string]string, r measure.Rate) string {
 	if n, err := strconv.Atoi(opt["units"]); err == nil { // of one character
 		return text + strings.Repeat(cmp.Or(opt["of"], "x"), n)
 	}
@@ -428,7 +428,7 @@ func (s *script) call(line string) (call, map[string]string) {
 	return c, opt
 }
 
-func (s *script) result(c call, opt map[string]string, r compaction.Rate) msg {
+func (s *script) result(c call, opt map[string]string, r measure.Rate) msg {
 	return msg{role: events.RoleTool, results: []result{
 		{id: c.id, tool: c.tool, text: padded("", opt, r), failed: opt["failed"] != ""},
 	}}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/stored"
 )
@@ -295,7 +296,7 @@ func messages(f events.Format, list ...msg) []events.Raw {
 }
 
 // words is a text of so many tokens: the longest, of those that have a head.
-func words(r compaction.Rate, tokens compaction.Tokens, head string) string {
+func words(r measure.Rate, tokens compaction.Tokens, head string) string {
 	text := func(n int) string { return head + strings.Repeat("word ", n/5+1)[:n] }
 	if !r.Classes {
 		text = func(n int) string { return head + strings.Repeat("x", n) }

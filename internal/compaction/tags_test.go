@@ -83,7 +83,7 @@ func TestMarkedMarker(t *testing.T) {
 		{events.OpenAI, false},
 	} {
 		a := newAgent(t, configOf(t, withoutSummaries()))
-		r := compaction.NewRate(compaction.Profiles["default"], "openai")
+		r := measure.NewRate(measure.Profiles["default"], "openai")
 		turn := filled(r, 95)
 		turn["format"] = c.format
 		a.publish(turn)
@@ -94,7 +94,7 @@ func TestMarkedMarker(t *testing.T) {
 		}
 		found := 0
 		for _, m := range history {
-			if text, _ := at(parsed(m), "content").(string); !strings.HasPrefix(text, compaction.TruncateText) {
+			if text, _ := at(parsed(m), "content").(string); !strings.HasPrefix(text, measure.TruncateText) {
 				continue
 			}
 			found++

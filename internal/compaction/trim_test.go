@@ -70,7 +70,7 @@ func inOrder(t *rapid.T, a *agent, f events.Format, raw []events.Raw) {
 	}
 	for _, m := range msgs {
 		for _, p := range m.Parts {
-			if p.Kind == events.PartText && strings.HasPrefix(p.Text, compaction.TruncateText) {
+			if p.Kind == events.PartText && strings.HasPrefix(p.Text, measure.TruncateText) {
 				continue
 			}
 			at := slices.IndexFunc(sent, func(s events.Part) bool { return comesFrom(p, s) })

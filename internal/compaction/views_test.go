@@ -10,14 +10,14 @@ import (
 )
 
 // makePlan plans for a target, with every stage but a summary.
-func makePlan(entries []compaction.Entry, f events.Format, r compaction.Rate, p *compaction.Policy,
+func makePlan(entries []compaction.Entry, f events.Format, r measure.Rate, p *compaction.Policy,
 	window, target compaction.Tokens,
 ) stage.Plan {
 	return stage.MakePlan(historyOf(entries, f, r), p, window, stage.Means{Target: target, Truncate: true, Whole: target, Enough: target, WholeEnough: target})
 }
 
 // historyOf is a history of entries, for a plan.
-func historyOf(entries []compaction.Entry, f events.Format, r compaction.Rate) stage.History {
+func historyOf(entries []compaction.Entry, f events.Format, r measure.Rate) stage.History {
 	return stage.History{View: func(out []compaction.Entry) []compaction.Entry { return append(out, entries...) }, Format: f, Rate: r}
 }
 

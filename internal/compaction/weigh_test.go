@@ -30,7 +30,7 @@ func TestMeasureSizes(t *testing.T) {
 		if floor := (len(s) + 7) / 8; int(e.Base) < floor {
 			t.Fatalf("%d tokens of %d bytes", e.Base, len(s))
 		}
-		r := compaction.NewRate(compaction.Profiles["default"], "openai")
+		r := measure.NewRate(measure.Profiles["default"], "openai")
 		if n := r.Count(s); n > r.Ceiling(int64(e.Text)) {
 			t.Fatalf("%d tokens, over the ceiling of %d units", n, e.Text)
 		}

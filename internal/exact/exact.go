@@ -15,7 +15,7 @@ var tables = map[string]func() *codec.Codec{
 	"cl100k": codec.NewCl100kBase,
 }
 
-// Counter counts tokens by one table. It is a compaction.Counter.
+// Counter counts tokens by one table. It is a measure.Counter.
 type Counter struct {
 	name  string
 	codec *codec.Codec

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/exact"
 	"compactd/internal/stored"
 )
@@ -121,7 +122,7 @@ func BenchmarkCount(b *testing.B) {
 func TestCeilings(t *testing.T) {
 	for _, name := range []string{"o200k", "cl100k"} {
 		c := counter(t, name)
-		for _, text := range []string{compaction.ClearText, compaction.ClearOldText, compaction.AnswerText, compaction.TruncateText} {
+		for _, text := range []string{measure.ClearText, measure.ClearOldText, measure.AnswerText, measure.TruncateText} {
 			if n, most := c.Count(text), int64(len(text)+2)/3; n > most {
 				t.Errorf("%s: %q takes %d tokens, counted as %d", name, text, n, most)
 			}

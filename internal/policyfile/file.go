@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 )
 
@@ -16,7 +18,7 @@ type file struct {
 	locked  locks
 	tenants []entry
 
-	windows      compaction.Windows
+	windows      measure.Windows
 	windowPlaces map[string]place
 }
 
@@ -44,23 +46,23 @@ func (f *file) split(all []entry) {
 // presetName reads the name of a preset, "" if it is none.
 func (r *reader) presetName(e entry, prefix string) string {
 	name := e.value.GetToken().Value
-	if _, ok := compaction.Preset(name); ok {
+	if _, ok := policy.Preset(name); ok {
 		return name
 	}
-	r.problems.add(e.at, "%spreset %q must be one of %s", prefix, name, strings.Join(compaction.PresetNames(), ", "))
+	r.problems.add(e.at, "%spreset %q must be one of %s", prefix, name, strings.Join(policy.PresetNames(), ", "))
 	return ""
 }
 
 // readWindows reads provider, model, tokens.
 func (f *file) readWindows(providers []entry) {
-	f.windows, f.windowPlaces = compaction.Windows{}, map[string]place{}
+	f.windows, f.windowPlaces = measure.Windows{}, map[string]place{}
 	seen := map[string]string{}
 	for _, p := range providers {
-		if other, ok := seen[compaction.Provider(p.key)]; ok {
+		if other, ok := seen[measure.Provider(p.key)]; ok {
 			f.reader.problems.add(p.at, "windows.%s is the provider %s again; put them together", p.key, other)
 			continue
 		}
-		seen[compaction.Provider(p.key)] = p.key
+		seen[measure.Provider(p.key)] = p.key
 		path := "windows." + p.key
 		models := map[string]compaction.Tokens{}
 		for _, m := range f.reader.entries(p.value, path) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 )
 
@@ -20,7 +21,7 @@ type layers struct {
 
 // preset is the lowest layer.
 func preset(name string) (layers, bool) {
-	p, ok := compaction.Preset(name)
+	p, ok := policy.Preset(name)
 	l := layers{policy: p, places: map[string]place{}}
 	for _, x := range leaves(&p) {
 		l.places[x.path] = place{source: "preset " + name, preset: true}

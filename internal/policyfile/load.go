@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
 )
 
 // maxFile bounds a file, in bytes.
@@ -41,7 +43,7 @@ type Settings struct {
 
 	worker       layers
 	tenants      map[string]layers
-	windows      compaction.Windows // that take the place of the table's
+	windows      measure.Windows // that take the place of the table's
 	windowPlaces map[string]place
 }
 
@@ -54,7 +56,7 @@ func Load(o Options) (*Settings, error) {
 	}
 	data, err := readFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s is neither a file nor a preset; the presets are %s", name, strings.Join(compaction.PresetNames(), ", "))
+		return nil, fmt.Errorf("%s is neither a file nor a preset; the presets are %s", name, strings.Join(policy.PresetNames(), ", "))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read policy: %w", err)
@@ -108,7 +110,7 @@ func build(f *file, worker layers, o Options) (*Settings, error) {
 		f.readTenants(s, flags, found)
 		s.windows, s.windowPlaces = f.windows, f.windowPlaces
 	}
-	table, err := compaction.CustomOf(s.worker.policy.Profile).Windows().With(s.windows)
+	table, err := measure.CustomOf(s.worker.policy.Profile).Windows().With(s.windows)
 	for _, err := range all(err) {
 		found.add(placeOf(err.Error(), s.windowPlaces), "%s", err)
 	}
@@ -119,7 +121,7 @@ func build(f *file, worker layers, o Options) (*Settings, error) {
 }
 
 // build makes the config.
-func (s *Settings) build(table compaction.Windows) error {
+func (s *Settings) build(table measure.Windows) error {
 	c, err := compaction.NewConfig(s.worker.policy, table)
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/policy"
 )
 
 // locks are the fields that sessions cannot set, each by its path, and where that is
@@ -17,7 +18,7 @@ type locks map[string]place
 
 // add locks what a path covers.
 func (k locks) add(path string, at place, prefix string, found *problems) {
-	fields := compaction.PolicyFields(path)
+	fields := policy.Fields(path)
 	if len(fields) == 0 {
 		text := prefix + path + " is no field of the policy"
 		if meant := nearest(path, paths()); meant != "" {

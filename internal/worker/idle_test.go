@@ -13,7 +13,7 @@ import (
 
 	"compactd/internal/broker/embedded"
 	"compactd/internal/broker/topology"
-	"compactd/internal/compaction"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 	"compactd/internal/worker/observe"
 )
@@ -56,7 +56,7 @@ func inIdleEnv(t *testing.T, run func(t *testing.T, env *testEnv, received chan 
 	synctest.Test(t, func(t *testing.T) {
 		env := openEnv(t, embedded.Config{Dir: dir, Durability: embedded.DurablePower}, topology.Config{Partitions: 1}) // without a sync each second
 		defer env.stop()
-		policy, ok := compaction.Preset("claude")
+		policy, ok := policy.Preset("claude")
 		if !ok {
 			t.Fatal("no preset claude")
 		}

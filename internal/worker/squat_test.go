@@ -15,7 +15,7 @@ import (
 	"compactd/internal/broker/embedded"
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
-	"compactd/internal/compaction"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
@@ -132,7 +132,7 @@ func TestSquattedIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		env := openEnv(t, embedded.Config{Dir: dir, Durability: embedded.DurablePower}, topology.Config{Partitions: 1})
 		defer env.stop()
-		policy, _ := compaction.Preset("claude")
+		policy, _ := policy.Preset("claude")
 		policy.Summarize.Enabled = false
 		env.config, env.markerEvery, env.leaseTTL = newConfig(t, policy), time.Minute, time.Hour // few renewals in hours
 		stop := env.run("a", observe.Listener{})

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/events/validate"
 	"compactd/internal/syncing"
@@ -148,7 +149,7 @@ func (a *fitAgent) sync(more string) events.SyncResponse {
 
 // tokens is our estimate of messages.
 func (w *wire) tokens(messages []events.Raw) (n int64) {
-	rate := compaction.RateOf(compaction.Profiles["default"], w.provider, w.model)
+	rate := measure.RateOf(measure.Profiles["default"], w.provider, w.model)
 	for _, raw := range messages {
 		m, err := w.format.Read(raw)
 		if err != nil {

@@ -10,7 +10,7 @@ import (
 func TestMeasure(t *testing.T) {
 	var out strings.Builder
 	o := options{rounds: 1, turns: 500, blocks: 1, sessions: 10, idle: 100}
-	if err := measure(t.Context(), o, t.TempDir(), &out); err != nil {
+	if err := measureAll(t.Context(), o, t.TempDir(), &out); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{linePipeline, lineFull, lineRebuild, lineTurn, lineMeasure, linePlan, lineP50, lineP99, lineSync, lineEntry, lineIdle, lineRestart, lineScaling, lineCost + "_worker", lineCost + "_server", lineIngest, lineDecode + "_mb_s", lineDecode + "_gemini_over_anthropic", "rebuild_snapshot_over_log"} {

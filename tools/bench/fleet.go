@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/stored"
 )
@@ -145,7 +146,7 @@ func modelOf(class int) string { return fmt.Sprintf("bench-%02d", class) }
 
 // windows gives every class the window in which a session takes the share of its
 // input at a turn of its own, spread evenly from turn first to turn last.
-func (f *fleet) windows(share compaction.PPM, first, last int) compaction.Windows {
+func (f *fleet) windows(share compaction.PPM, first, last int) measure.Windows {
 	w := compaction.DefaultWindows()
 	for c := range classes {
 		turn := float64(first) + float64(last-first)*float64(c)/classes

@@ -49,13 +49,13 @@ func main() {
 	flag.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile of the drain of pipeline_over_floor in each round to `file`.0, .1, …")
 	harness.Main("bench", "lines that match this `regexp`", func(ctx context.Context, only *regexp.Regexp, dir string) error {
 		o.run = only
-		return measure(ctx, o, dir, os.Stdout)
+		return measureAll(ctx, o, dir, os.Stdout)
 	})
 }
 
-// measure runs what is wanted. Measurements of the heap come first, as the server
+// measureAll runs what is wanted. Measurements of the heap come first, as the server
 // shares it.
-func measure(ctx context.Context, o options, dir string, out io.Writer) error {
+func measureAll(ctx context.Context, o options, dir string, out io.Writer) error {
 	f, err := newFleet(o.turns)
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/stored"
 	"compactd/tools/harness"
@@ -37,7 +38,7 @@ func measurePlan(f *fleet, o options, p printer) error {
 	if err != nil {
 		return err
 	}
-	rate := compaction.NewRate(compaction.Profiles[policy.Profile], "anthropic")
+	rate := measure.NewRate(measure.Profiles[policy.Profile], "anthropic")
 	floor := func() error { return estimate(slices.Clone(entries), rate) }
 	work := func() error {
 		outs, _ := compaction.Decide(l, last, c)
@@ -96,7 +97,7 @@ func (f *fleet) entries(n int) ([]compaction.Entry, error) {
 }
 
 // estimate adds up entries.
-func estimate(entries []compaction.Entry, r compaction.Rate) error {
+func estimate(entries []compaction.Entry, r measure.Rate) error {
 	var sum compaction.Tokens
 	for i := range entries {
 		sum += r.Entry(&entries[i])

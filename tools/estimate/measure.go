@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/exact"
 	"compactd/internal/stored"
@@ -26,10 +27,10 @@ type estimator struct {
 
 // rough is the rule of an agent that takes 4 characters for a token, and 2 in a
 // result of a tool.
-var rough = compaction.Profile{TextUnits: 4, ResultUnits: 2, JSONUnits: 4, MarginPercent: 100}
+var rough = measure.Profile{TextUnits: 4, ResultUnits: 2, JSONUnits: 4, MarginPercent: 100}
 
 func estimators() []estimator {
-	compaction.Profiles["rough"] = rough
+	measure.Profiles["rough"] = rough
 	return []estimator{
 		{"seed", "seed", ""},
 		{"current", "current", ""},
@@ -208,7 +209,7 @@ func (r run) take(l *compaction.Ledger, t *compaction.Turn) { compaction.Apply(l
 // trigger is where the default policy compacts.
 func (r run) trigger() int64 {
 	p, window := r.config.Policy, r.stretch.window()
-	available := window - compaction.OutputReserve(window, 0)
+	available := window - measure.OutputReserve(window, 0)
 	return int64(available) * int64(p.Threshold) / 1_000_000
 }
 

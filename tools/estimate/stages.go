@@ -90,7 +90,7 @@ func (e estimator) compact(l *compaction.Ledger, name events.Stage, seen *counte
 		return nil
 	}
 	after := l.View()
-	rate := compaction.RateOf(compaction.Profiles[e.profile], r.stretch.model.Provider, r.stretch.model.Name)
+	rate := measure.RateOf(measure.Profiles[e.profile], r.stretch.model.Provider, r.stretch.model.Name)
 	x := out[name]
 	x.add(estimate(l), seen.without(before, after, &rate))
 	out[name] = x
@@ -106,7 +106,7 @@ func (e estimator) only(name events.Stage, input int64, window compaction.Tokens
 	p.Summarize.Enabled, p.Truncate.Enabled = name == events.StageSummarize, name == events.StageTruncate
 	p.Prune.ProtectTokens, p.Prune.MinimumTokens, p.Deduplicate.Minimum = 10_000, 1, 1
 	p.WindowTokens = window
-	available := int64(window - compaction.OutputReserve(window, 0))
+	available := int64(window - measure.OutputReserve(window, 0))
 	p.Target = compaction.PPM(min(max(input*500_000/available, 1), int64(p.Threshold)-1))
 	return compaction.NewConfig(p, compaction.DefaultWindows())
 }
@@ -147,7 +147,7 @@ func (c *counted) add(input int64, l *compaction.Ledger) {
 func (c *counted) total() int64 { return c.input[len(c.input)-1] }
 
 // without is the count of the last prompt with one view in place of another.
-func (c *counted) without(before, after *compaction.View, rate *compaction.Rate) int64 {
+func (c *counted) without(before, after *compaction.View, rate *measure.Rate) int64 {
 	was, _ := c.tokens(before, rate)
 	is, added := c.tokens(after, rate)
 	left := c.input[0] + added
@@ -163,7 +163,7 @@ func (c *counted) without(before, after *compaction.View, rate *compaction.Rate)
 
 // tokens estimates the entries of a view by the growth that they are of, and those that no
 // turn has: summaries and truncation notices.
-func (c *counted) tokens(v *compaction.View, rate *compaction.Rate) (by []int64, added int64) {
+func (c *counted) tokens(v *compaction.View, rate *measure.Rate) (by []int64, added int64) {
 	by = make([]int64, len(c.turn))
 	for i := range v.Entries {
 		e := &v.Entries[i]

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/ops/facts"
 	"compactd/internal/ops/needs"
@@ -204,7 +205,7 @@ func instructed(payload []byte, turn, of int) ([]byte, error) {
 const planted = 8
 
 // estimate is how the default policy counts for Claude.
-var estimate = compaction.NewRate(compaction.Profiles["default"], "anthropic")
+var estimate = measure.NewRate(measure.Profiles["default"], "anthropic")
 
 // add reads the next turn.
 func (r *recording) add(payload []byte, at int64) error {

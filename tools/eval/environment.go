@@ -11,6 +11,7 @@ import (
 	"compactd/internal/broker/commit"
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/summarize"
 	"compactd/internal/worker"
@@ -76,7 +77,7 @@ func (e *environment) send(k events.Kind, session string, data []byte) (jetstrea
 // for a model with a window.
 func turnOf(window, messages, tokens int) []byte {
 	const word = "tokens "
-	rate := compaction.NewRate(compaction.Profiles["default"], "openai")
+	rate := measure.NewRate(measure.Profiles["default"], "openai")
 	list := make([]map[string]string, messages)
 	for i := range list {
 		role := "user"

@@ -30,7 +30,7 @@ func small() options {
 // Everything that is measured can be measured: each line is there, once.
 func TestMeasure(t *testing.T) {
 	var out strings.Builder
-	if err := measure(t.Context(), small(), t.TempDir(), &out); err != nil {
+	if err := measureAll(t.Context(), small(), t.TempDir(), &out); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{

@@ -49,7 +49,7 @@ func main() {
 	harness.Main("eval", "groups that match this `regexp`: retention, money, failures, needed, fit, dialects, week, compactbench, compint, conformance_kit, growth, prepared, overflow, outage", func(ctx context.Context, only *regexp.Regexp, dir string) error {
 		o.run = only
 		var out bytes.Buffer
-		if err := measure(ctx, o, dir, io.MultiWriter(os.Stdout, &out)); err != nil || o.page == "" {
+		if err := measureAll(ctx, o, dir, io.MultiWriter(os.Stdout, &out)); err != nil || o.page == "" {
 			return err
 		}
 		if o.real == "" || only.String() != "" {
@@ -60,8 +60,8 @@ func main() {
 	})
 }
 
-// measure runs what is wanted.
-func measure(ctx context.Context, o options, dir string, out io.Writer) error {
+// measureAll runs what is wanted.
+func measureAll(ctx context.Context, o options, dir string, out io.Writer) error {
 	p := printer{out}
 	p.header()
 	cs, err := readCorpora(o, p)

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/ops/units"
 	"compactd/internal/ops/whatif"
 	"compactd/tools/origin"
@@ -21,7 +22,7 @@ var (
 
 // bill is what some sessions cost under a policy and under the baselines.
 type bill struct {
-	own, cut, none, summaries, lost compaction.Money
+	own, cut, none, summaries, lost measure.Money
 	sessions                        int
 }
 
@@ -32,7 +33,7 @@ func (b *bill) add(own, cut, none *whatif.Costs) {
 }
 
 // line prints the cost over that of a baseline.
-func (b *bill) line(p printer, name string, base compaction.Money, than string, g goal) {
+func (b *bill) line(p printer, name string, base measure.Money, than string, g goal) {
 	if base == 0 {
 		return
 	}

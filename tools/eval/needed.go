@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 	"compactd/internal/exact"
 	"compactd/internal/ops/facts"
@@ -44,11 +45,11 @@ func evalNeeded(ctx context.Context, cs []*corpus, p printer) error {
 			continue
 		}
 		for _, t := range targets {
-			for _, preset := range compaction.PresetNames() {
+			for _, preset := range policy.PresetNames() {
 				if preset != "default" && !t.presets {
 					continue
 				}
-				policy, _ := compaction.Preset(preset)
+				policy, _ := policy.Preset(preset)
 				policy.Target = t.share
 				n, err := e.measure(ctx, c.long(), policy, p)
 				if err != nil {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/ops/facts"
 	"compactd/internal/summarize"
@@ -101,7 +102,7 @@ func sizeOf(s *events.Summary) int { return events.Units(s.Message().Parts[0].Te
 func recordTokens(s *events.Summary) int64 {
 	without := *s
 	without.Record = nil
-	rate := compaction.NewRate(compaction.Profiles["default"], "anthropic")
+	rate := measure.NewRate(measure.Profiles["default"], "anthropic")
 	return int64(rate.Text(int64(sizeOf(s) - sizeOf(&without))))
 }
 

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 )
 
@@ -182,7 +182,7 @@ func action(before, after *events.Message) Action {
 		is := after.Parts[k].Text
 		switch {
 		case before.Parts[k].Text == is:
-		case strings.HasPrefix(is, compaction.ClearText), strings.HasPrefix(is, compaction.ClearOldText):
+		case strings.HasPrefix(is, measure.ClearText), strings.HasPrefix(is, measure.ClearOldText):
 			return Cleared
 		case strings.HasPrefix(is, "[File ") && strings.Contains(is, " - refer to latest read below]"):
 			out = Deduplicated
@@ -200,7 +200,7 @@ func actionOfNew(m *events.Message) Action {
 		case p.Kind != events.PartText:
 		case strings.Contains(p.Text, "\n<condensed-summary>\n"):
 			return Summary
-		case strings.HasPrefix(p.Text, compaction.TruncateText):
+		case strings.HasPrefix(p.Text, measure.TruncateText):
 			return Marker
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/ops/term"
 	"compactd/internal/ops/units"
@@ -76,7 +77,7 @@ func Estimate(f events.Format) func(...events.Message) int64 {
 	if f == events.Anthropic {
 		provider = "anthropic"
 	}
-	rate := compaction.NewRate(compaction.Profiles["default"], provider)
+	rate := measure.NewRate(measure.Profiles["default"], provider)
 	return func(messages ...events.Message) int64 {
 		var t compaction.Tokens
 		for _, m := range messages {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 )
 
@@ -17,18 +18,18 @@ const cacheFor = 5 * time.Minute
 type Costs struct {
 	Calls int64 `json:"priced_calls"`
 
-	Input     compaction.Money `json:"input"`     // of calls: what they read of caches, and what they read and put there
-	Summaries compaction.Money `json:"summaries"` // made by the model of the session
+	Input     measure.Money `json:"input"`     // of calls: what they read of caches, and what they read and put there
+	Summaries measure.Money `json:"summaries"` // made by the model of the session
 	// Saved is what calls would have cost besides, if nothing had been taken off.
-	Saved compaction.Money `json:"saved"`
+	Saved measure.Money `json:"saved"`
 	// Lost is what calls cost besides, because a compaction changed what the provider had in
 	// its cache, and LostTokens are those that were read again.
-	Lost       compaction.Money  `json:"lost"`
+	Lost       measure.Money     `json:"lost"`
 	LostTokens compaction.Tokens `json:"lost_tokens"`
 }
 
 // All is what calls and summaries cost together: what is lost on caches is in the input.
-func (c *Costs) All() compaction.Money { return c.Input + c.Summaries }
+func (c *Costs) All() measure.Money { return c.Input + c.Summaries }
 
 func (c *Costs) add(o *Costs) {
 	c.Calls += o.Calls
@@ -67,20 +68,20 @@ func (w *simulation) charge(now int64, newest compaction.Tokens) {
 	}
 	p, f := w.ruler.prices.For(t), &w.sum.Costs
 	f.Calls++
-	f.Input += p.Cached*compaction.Money(same) + p.Write*compaction.Money(t-same)
-	f.Lost += (p.Write - p.Cached) * compaction.Money(lost)
+	f.Input += p.Cached*measure.Money(same) + p.Write*measure.Money(t-same)
+	f.Lost += (p.Write - p.Cached) * measure.Money(lost)
 	f.LostTokens += lost
 	if cold {
-		f.Saved += p.Write * compaction.Money(w.sum.taken)
+		f.Saved += p.Write * measure.Money(w.sum.taken)
 	} else {
-		f.Saved += p.Cached * compaction.Money(w.sum.taken)
+		f.Saved += p.Cached * measure.Money(w.sum.taken)
 	}
 }
 
 // chargeSummary counts what a summary costs.
 func (w *simulation) chargeSummary(in, out compaction.Tokens) {
 	if p := w.ruler.prices.For(in); w.ruler.priced {
-		w.sum.Costs.Summaries += p.Input*compaction.Money(in) + p.Output*compaction.Money(out)
+		w.sum.Costs.Summaries += p.Input*measure.Money(in) + p.Output*measure.Money(out)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 )
 
@@ -11,7 +12,7 @@ import (
 // nothing has changed since, and the price of a write for the rest.
 func TestCharge(t *testing.T) {
 	const k = 1000
-	price := compaction.Prices{Input: 10, Cached: 1, Write: 12, Output: 50}
+	price := measure.Prices{Input: 10, Cached: 1, Write: 12, Output: 50}
 	for _, x := range []struct {
 		name   string
 		cache  cache
@@ -27,7 +28,7 @@ func TestCharge(t *testing.T) {
 		{"nothing is lost where the turn is all that differs", cache{read: 0, all: 30 * k, same: 3 * k}, 22 * k, 8 * k, Costs{Calls: 1, Input: 3*k*1 + 7*k*12, Saved: 22 * k}},
 		{"a cold cache loses nothing", cache{read: -1 << 40, all: 8 * k, same: 3 * k}, 4 * k, 2 * k, Costs{Calls: 1, Input: 10 * k * 12, Saved: 4 * k * 12}},
 	} {
-		w := &simulation{ruler: newRuler(compaction.DefaultPrices()), cache: x.cache, sum: newFigures()}
+		w := &simulation{ruler: newRuler(measure.DefaultPrices()), cache: x.cache, sum: newFigures()}
 		w.ruler.prices, w.ruler.priced = price, true
 		w.ruler.history = 10*k - w.ruler.fixed()
 		w.sum.taken = x.saved
@@ -38,7 +39,7 @@ func TestCharge(t *testing.T) {
 			t.Errorf("%s: the cache holds %+v", x.name, w.cache)
 		}
 	}
-	w := &simulation{ruler: newRuler(compaction.DefaultPrices()), sum: newFigures()}
+	w := &simulation{ruler: newRuler(measure.DefaultPrices()), sum: newFigures()}
 	w.charge(0, 0)
 	w.chargeSummary(1, 1)
 	if w.sum.Costs != (Costs{}) {

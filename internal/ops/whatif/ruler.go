@@ -4,29 +4,30 @@ import (
 	"bytes"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 )
 
 // ruler estimates what the next call of a session carries, in the same way for all
 // policies: by the profile default and the default windows.
 type ruler struct {
-	windows compaction.Windows
-	table   compaction.PriceTable
+	windows measure.Windows
+	table   measure.PriceTable
 
-	rate      compaction.Rate
+	rate      measure.Rate
 	window    compaction.Tokens
 	available compaction.Tokens // what a call may carry: the window, less an answer that the agent requests room for
 	system    compaction.Tokens
 	tools     compaction.Tokens
 	history   compaction.Tokens
 
-	prices compaction.Prices
+	prices measure.Prices
 	priced bool // the model has prices
 	name   string
 	fields [2]events.Raw // system and tools, as they were sent last
 }
 
-func newRuler(prices compaction.PriceTable) *ruler {
+func newRuler(prices measure.PriceTable) *ruler {
 	r := &ruler{windows: compaction.DefaultWindows(), table: prices}
 	r.model(&events.Model{})
 	return r
@@ -62,7 +63,7 @@ func (r *ruler) model(m *events.Model) {
 	if window == 0 {
 		window = r.windows.Window(m.Provider, m.Name)
 	}
-	r.rate = compaction.RateOf(compaction.Profiles["default"], m.Provider, m.Name)
+	r.rate = measure.RateOf(measure.Profiles["default"], m.Provider, m.Name)
 	r.window = window
 	r.available = window - compaction.Tokens(m.MaxOutputTokens)
 	r.name = m.Name

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/ops/extent"
 	"compactd/internal/ops/facts"
@@ -52,7 +53,7 @@ type dueJob struct {
 const simulated compaction.Seq = 1 << 48
 
 func newSimulation(s *Session, c *compaction.Config, delay int64) *simulation {
-	prices := compaction.DefaultPrices()
+	prices := measure.DefaultPrices()
 	if c != nil {
 		prices = c.Prices
 	}

@@ -14,6 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 	"compactd/internal/ops/transcript"
 	"compactd/internal/stored"
@@ -21,11 +23,11 @@ import (
 
 func preset(t *testing.T, name string) Policy {
 	t.Helper()
-	p, ok := compaction.Preset(name)
+	p, ok := policy.Preset(name)
 	if !ok {
 		t.Fatalf("there is no preset %s", name)
 	}
-	c, err := compaction.NewConfig(p, compaction.CustomOf(p.Profile).Windows())
+	c, err := compaction.NewConfig(p, measure.CustomOf(p.Profile).Windows())
 	if err != nil {
 		t.Fatal(err)
 	}

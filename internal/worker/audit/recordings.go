@@ -11,6 +11,7 @@ import (
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/worker/decide"
 	"compactd/internal/worker/outcomelog"
@@ -40,7 +41,7 @@ var ErrOlder = errors.New("it began before the log does")
 // each from its first event to the last in the span. A session that cannot be
 // decided again comes with the reason, and without events. It reads only, and
 // holds one session in memory, and the names of all in one partition.
-func Recordings(ctx context.Context, nc *nats.Conn, s Span, counters []compaction.Counter, fn func(Recording, error) error) error {
+func Recordings(ctx context.Context, nc *nats.Conn, s Span, counters []measure.Counter, fn func(Recording, error) error) error {
 	js, err := jetstream.New(nc)
 	if err != nil {
 		return fmt.Errorf("read sessions: %w", err)

@@ -11,6 +11,7 @@ import (
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/stored"
 	"compactd/internal/worker/decide"
@@ -68,7 +69,7 @@ func (r *Replayed) Equal() bool { return r.Differing == 0 && len(r.Undecidable) 
 // recorded config may name.
 //
 // It needs memory for the ledgers of one partition, and 64 MiB for texts.
-func Replay(ctx context.Context, nc *nats.Conn, s Span, counters ...compaction.Counter) (*Replayed, error) {
+func Replay(ctx context.Context, nc *nats.Conn, s Span, counters ...measure.Counter) (*Replayed, error) {
 	js, err := jetstream.New(nc)
 	if err != nil {
 		return nil, fmt.Errorf("replay: %w", err)
@@ -243,6 +244,6 @@ func (r *replayer) differ(s *session, a events.Address, seq compaction.Seq, k ev
 }
 
 // parseWith reads recorded configs that may name one of the counters.
-func parseWith(counters []compaction.Counter) func([]byte) (*compaction.Config, error) {
+func parseWith(counters []measure.Counter) func([]byte) (*compaction.Config, error) {
 	return stored.ConfigReader(counters...)
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 )
 
@@ -30,7 +31,7 @@ func (r rows) write(t *testing.T, d *Decider) (written []*Entry) {
 // yet, or is to be noticed as idle, stays.
 func TestEvictUnused(t *testing.T) {
 	for preset, left := range map[string]int{"default": 0, "claude": 1} { // claude clears the results of idle sessions
-		policy, ok := compaction.Preset(preset)
+		policy, ok := policy.Preset(preset)
 		if !ok {
 			t.Fatalf("no preset %s", preset)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"compactd/internal/broker/stream"
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/render"
 	"compactd/internal/events"
 	"compactd/internal/worker/decide"
 	"compactd/internal/worker/limit"
@@ -141,7 +142,7 @@ func (t *Renderer) render(ctx context.Context, ahead *Ahead, a events.Address, v
 			return nil, nil, fmt.Errorf("render: sequence %d: %w", seq, err)
 		}
 	}
-	history, changes, err = compaction.RenderListed(v, func(seq compaction.Seq) ([]events.Message, error) { return messages[seq], yield(ctx) })
+	history, changes, err = render.Render(v, func(seq compaction.Seq) ([]events.Message, error) { return messages[seq], yield(ctx) })
 	if err == nil {
 		sendable(v.Format, history)
 		err = check(v, history, messages)

@@ -14,6 +14,7 @@ import (
 	"compactd/internal/broker/coord"
 	"compactd/internal/broker/retry"
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/syncing"
 	"compactd/internal/worker/query"
@@ -206,7 +207,7 @@ func scopeOf(in *events.CompressRequest) string {
 
 // tokens estimates messages.
 func (h *history) tokens(messages []events.Raw) (n int64) {
-	rate := compaction.NewRate(compaction.Profiles["default"], string(h.format))
+	rate := measure.NewRate(measure.Profiles["default"], string(h.format))
 	for _, raw := range messages {
 		m, err := h.format.Read(raw)
 		if err != nil {
