@@ -123,6 +123,21 @@ func TestSyncCases(t *testing.T) {
 		a.wantWarning(events.CodeMessagesDropped)
 		a.sync(0, `,"refused":{"status":0,"error":"prompt is too long"}`)
 	})
+	t.Run("nothing but blank messages", func(t *testing.T) {
+		a := agent(t, "blank")
+		a.add("user", "")
+		for range 2 {
+			a.sync(0, "")
+			if a.last.Changed || len(a.sent) != 1 || len(a.last.Warnings) > 0 {
+				t.Errorf("%s: %+v", a.sent, a.last)
+			}
+		}
+		a.add("user", "Hello")
+		a.sync(0, "")
+		if len(a.sent) != 1 || !a.last.Changed {
+			t.Errorf("%s: %+v", a.sent, a.last)
+		}
+	})
 	t.Run("refuse", func(t *testing.T) {
 		a := agent(t, "refuse")
 		a.grow(3)

@@ -242,11 +242,16 @@ func (r *request) lead() []syncing.Output {
 	if h.Before > 0 {
 		lead = r.known.Shift
 	}
-	out := make([]syncing.Output, 0, h.Len())
-	for i := range lead {
+	return r.first(lead)
+}
+
+// first lists messages that the history begins with, as they came.
+func (r *request) first(n int) []syncing.Output {
+	out := make([]syncing.Output, 0, r.history.Len())
+	for i := range n {
 		o := syncing.Output{From: i, To: i + 1, Untouched: true}
-		if i >= h.Before {
-			o.Raw = h.At(i)
+		if i >= r.history.Before {
+			o.Raw = r.history.At(i)
 		}
 		out = append(out, o)
 	}
@@ -257,6 +262,9 @@ func (r *request) lead() []syncing.Output {
 // message of the view in the history.
 func (r *request) put(out *events.SyncResponse, outputs []syncing.Output, view *compaction.View, at func(turn, index int) int) error {
 	n := r.history.Len()
+	if len(outputs) == 0 { // a call without a message is none
+		outputs = r.first(n)
+	}
 	r.sendable(outputs)
 	out.Parts = syncing.Parts(n, outputs)
 	out.Changed = syncing.Changed(out.Parts, n)
