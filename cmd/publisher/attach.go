@@ -20,7 +20,7 @@ import (
 
 type attachCmd struct {
 	callFlags
-	Focus  string        `placeholder:"TEXT" help:"What summaries of files must preserve."`
+	Focus  string        `placeholder:"TEXT" help:"Content that summaries of files must preserve."`
 	Policy string        `placeholder:"JSON" help:"Fields of the policy for this call."`
 	Wait   time.Duration `default:"20s" placeholder:"TIME" help:"How long to wait for models that summarize files, up to 1m (${default}); 0 waits for none."`
 	Text   bool          `help:"Print the texts to send, one after the other, instead of a table."`

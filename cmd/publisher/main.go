@@ -51,7 +51,7 @@ type flags struct {
 
 	Sessions sessionsCmd `cmd:"" help:"List the sessions of the tenant, and how full they are."`
 	Check    checkCmd    `cmd:"" help:"Check whether the next call of a session fits, with what is to be added to it."`
-	Attach   attachCmd   `cmd:"" help:"Print what of files the next call of a session should send: whole, cut, or summarized."`
+	Attach   attachCmd   `cmd:"" help:"Print the files to send with the next call of a session: whole, cut, or summarized."`
 	Files    filesCmd    `cmd:"" help:"List the files that a session has read and changed."`
 
 	Context contextCmd `cmd:"" help:"Print the effective history of a session, as its agent should send it."`

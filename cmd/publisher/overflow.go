@@ -15,7 +15,7 @@ type overflowCmd struct {
 	Provider   string `placeholder:"NAME" help:"Provider of the call, if it is not the session's."`
 	Model      string `placeholder:"NAME" help:"Model of the call, if it is not the session's."`
 	Generation *int64 `placeholder:"N" help:"Compaction that the refused history had; the newest if absent."`
-	File       string `arg:"" optional:"" default:"-" help:"What the provider answered, JSON or text; - is standard input."`
+	File       string `arg:"" optional:"" default:"-" help:"Answer of the provider, JSON or text; - is standard input."`
 	waiting
 }
 

@@ -21,7 +21,7 @@ type waiting struct {
 type compactCmd struct {
 	Session string `required:"" env:"COMPACTD_SESSION" help:"Session to compact."`
 	Policy  string `placeholder:"JSON" help:"Fields of the policy for this call."`
-	Focus   string `arg:"" optional:"" help:"What the summary must preserve."`
+	Focus   string `arg:"" optional:"" help:"Content that the summary must preserve."`
 	waiting
 }
 

@@ -55,7 +55,7 @@ type flags struct {
 
 	Listen     string `env:"COMPACTD_LISTEN" default:"127.0.0.1:4222" placeholder:"HOST:PORT" help:"Client port of the embedded server; port -1 picks a free one (${default}). On the command line it beats NATS_URL."`
 	Data       string `env:"COMPACTD_DATA" default:"data" type:"path" placeholder:"DIR" help:"Directory of the ledgers, and of the embedded server (${default})."`
-	Durability string `env:"COMPACTD_DURABILITY" default:"process" enum:"process,power" help:"What an acknowledged turn survives: a crash of the process, or a power loss too (process|power, default ${default})."`
+	Durability string `env:"COMPACTD_DURABILITY" default:"process" enum:"process,power" help:"Loss that an acknowledged turn survives: a crash of the process, or a power loss too (process|power, default ${default})."`
 	Partitions int    `env:"COMPACTD_PARTITIONS" default:"8" help:"Partitions of a new log; an existing one keeps its own (${default})."`
 
 	Replicas int `env:"COMPACTD_REPLICAS" default:"1" placeholder:"N" help:"Servers of a cluster that hold each new stream, 3 or 5 to survive the loss of one or two; an existing one keeps its own (${default})."`
@@ -88,7 +88,7 @@ type flags struct {
 	TenantOutcomesPerHour hourlyBytes `env:"COMPACTD_TENANT_OUTCOMES_PER_HOUR" placeholder:"SIZE" help:"Bytes of session.compacted that OUTCOMES takes an hour for each tenant, such as 1GiB; beyond them it gets its compactions without messages. off is no bound. Absent: a 64th of the bound of OUTCOMES, 256 MiB at least."`
 
 	HTTP      string `name:"http" env:"COMPACTD_HTTP" default:"${defaultHTTP}" placeholder:"HOST:PORT" help:"Where /healthz, /readyz, /metrics and requests under /v1 are answered; port -1 picks a free one, off is none (${default})."`
-	HTTPToken string `name:"http-token" env:"COMPACTD_HTTP_TOKEN" placeholder:"TOKEN" help:"What a request over HTTP must carry as Authorization: Bearer. Required when --http is not on loopback. Set it in the environment, or in a file: every user of this machine can read a command line."`
+	HTTPToken string `name:"http-token" env:"COMPACTD_HTTP_TOKEN" placeholder:"TOKEN" help:"Token that a request over HTTP must carry as Authorization: Bearer. Required when --http is not on loopback. Set it in the environment, or in a file: every user of this machine can read a command line."`
 
 	HTTPTokenFile access.File `name:"http-token-file" env:"COMPACTD_HTTP_TOKEN_FILE" placeholder:"FILE" help:"File that holds the token of --http-token and nothing else."`
 
