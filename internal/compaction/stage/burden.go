@@ -126,8 +126,8 @@ type exchange struct {
 	goes   bool
 }
 
-// use has the bounds of a plan's choice.
-type use struct {
+// aim is the target of a choice, and the results that stay.
+type aim struct {
 	target  measure.Tokens
 	protect measure.Tokens // of the newest results, which stay
 	tools   []string       // whose results stay
@@ -138,13 +138,13 @@ type use struct {
 // last of them.
 const protectShare measure.PPM = 400_000
 
-// useOf is what a policy chooses by, nil where it does not.
-func useOf(p *policy.Policy, window, target measure.Tokens) *use {
+// aimOf is the aim of a policy, nil where it does not choose.
+func aimOf(p *policy.Policy, window, target measure.Tokens) *aim {
 	if !p.Prune.Enabled || !p.Prune.ToTarget {
 		return nil
 	}
 	protect := min(p.Prune.Scaled(p.Prune.ProtectTokens, window), protectShare.Share(p.Target.Share(max(target, 0))))
-	return &use{target, protect, p.Prune.ProtectedTools}
+	return &aim{target, protect, p.Prune.ProtectedTools}
 }
 
 // reduce clears results until the history is at its target. Where that cannot reach it, it
@@ -152,7 +152,7 @@ func useOf(p *policy.Policy, window, target measure.Tokens) *use {
 // summary that is ready, or clears all that it may.
 func (d *Draft) reduce(p *policy.Policy, window measure.Tokens, m *Means) {
 	minimum := p.Prune.Scaled(p.Prune.MinimumTokens, window)
-	by := useOf(p, window, m.Target)
+	by := aimOf(p, window, m.Target)
 	if by == nil {
 		d.Prune(p.Prune.Scaled(p.Prune.ProtectTokens, window), minimum, p.Prune.ProtectedTools)
 		return
@@ -162,7 +162,7 @@ func (d *Draft) reduce(p *policy.Policy, window measure.Tokens, m *Means) {
 		if d.saves(m.Summary) {
 			return
 		}
-		by = useOf(p, window, m.chosen())
+		by = aimOf(p, window, m.chosen())
 		if d.chooseAgain(by) {
 			d.restoreBeside(m, p.Restore)
 			return
@@ -185,7 +185,7 @@ func (d *Draft) covering() (s Summary, end int, ok bool) {
 
 // chooseAgain chooses once more what stays of the range of the summary in view, and reports
 // whether that brings the history to its target; else it changes nothing.
-func (d *Draft) chooseAgain(by *use) bool {
+func (d *Draft) chooseAgain(by *aim) bool {
 	s, end, ok := d.covering()
 	if !ok {
 		return false
@@ -235,7 +235,7 @@ type choice struct {
 
 // choose decides what of the entries from ≤ i < to stays behind a placeholder of so many
 // tokens, and which results are cleared, so that the history is at its target. pins stay.
-func (d *Draft) choose(from, to int, by *use, placeholder measure.Tokens, pins []bool) choice {
+func (d *Draft) choose(from, to int, by *aim, placeholder measure.Tokens, pins []bool) choice {
 	ages, of, target := d.ages(), d.exchanged(), by.target-placeholder
 	results, _ := d.prunable(by.protect, by.tools)
 	list := d.clearing(d.removals[:0], results, ages)

@@ -17,7 +17,7 @@ func (d *Draft) Condense(seq measure.Seq, to events.Position, units int64) {
 }
 
 // condense is Condense, which keeps and clears what is chosen by use, nil for nothing.
-func (d *Draft) condense(s *Summary, by *use) {
+func (d *Draft) condense(s *Summary, by *aim) {
 	from := d.AfterSystem()
 	end := d.Through(from, s.To)
 	if end == from || end > d.awaiting() {

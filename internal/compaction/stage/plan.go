@@ -142,7 +142,7 @@ func MakePlan(h History, p *policy.Policy, window measure.Tokens, m Means) Plan 
 	}})
 	stage(p.Deduplicate.Enabled, Step{Name: events.StageDeduplicate, Run: func(d *Draft) { d.Deduplicate(p.Deduplicate.Minimum) }})
 	stage(m.Summary != nil, Step{events.StageSummarize, m.Force, func(d *Draft) {
-		by := useOf(p, window, m.chosen())
+		by := aimOf(p, window, m.chosen())
 		if m.All {
 			by = nil
 		}
