@@ -38,56 +38,61 @@ func (s *Service) context(ctx context.Context, in *events.ContextRequest) (*even
 	if err := limit.Of(ctx).ComputeOver(ctx, bytes); err != nil {
 		return nil, orEnded(ctx, err)
 	}
-	whole, read, err := s.view(ctx, in)
-	if err != nil || !whole.Known {
-		return whole, err
+	v, err := s.view(ctx, in)
+	if err != nil || !v.Known {
+		return &v.ContextResponse, err
 	}
 	if _, err := Reading(ctx, func() (any, error) {
 		if err := limit.Of(ctx).ComputeOver(ctx, bytes); err != nil {
 			return nil, orEnded(ctx, err)
 		}
-		return nil, read(whole)
+		return nil, s.render(ctx, in.Address(), &v)
 	}); err != nil {
 		return nil, err
 	}
-	return whole.Paged(in.Page, min(maxAnswerBytes, connect.MaxPayload(s.config.Read)-answerMargin))
+	return v.Paged(in.Page, min(maxAnswerBytes, connect.MaxPayload(s.config.Read)-answerMargin))
 }
 
-// view returns an answer without texts, once all that it rests on is committed, and what reads them into it.
-func (s *Service) view(ctx context.Context, in *events.ContextRequest) (*events.ContextResponse, func(*events.ContextResponse) error, error) {
-	whole := &events.ContextResponse{V: events.Version, Page: 1, Pages: 1}
-	var v *compaction.View
-	var system, tools compaction.Seq
+// unread is an answer whose texts are still to be read.
+type unread struct {
+	events.ContextResponse
+	view          *compaction.View
+	system, tools compaction.Seq // of the turns that hold them
+}
+
+// view returns an answer once all that it rests on is committed.
+func (s *Service) view(ctx context.Context, in *events.ContextRequest) (unread, error) {
+	out := unread{ContextResponse: events.ContextResponse{V: events.Version, Page: 1, Pages: 1}}
 	p, at, err := s.inspect(in.Address(), func(l *compaction.Ledger) {
-		if whole.Known = l.HasTurns(); !whole.Known {
+		if out.Known = l.HasTurns(); !out.Known {
 			return
 		}
 		l.Describe(s.config.Compaction)
-		whole.Generation, whole.Through = l.Generation(), l.Through()
-		system, tools = l.Prompt()
-		if g := cmp.Or(in.Generation, &whole.Generation); *g <= whole.Generation {
-			v, whole.Generation = l.ViewAt(*g), *g
+		out.Generation, out.Through = l.Generation(), l.Through()
+		out.system, out.tools = l.Prompt()
+		if g := cmp.Or(in.Generation, &out.Generation); *g <= out.Generation {
+			out.view, out.Generation = l.ViewAt(*g), *g
 		}
 	})
 	switch {
-	case err != nil || !whole.Known:
-		return whole, nil, err
-	case v == nil:
-		return nil, nil, events.NewInvalid(events.CodeUnknownGeneration, "generation", fmt.Sprintf("must be between 0 and %d", whole.Generation))
+	case err != nil || !out.Known:
+		return out, err
+	case out.view == nil:
+		return out, events.NewInvalid(events.CodeUnknownGeneration, "generation", fmt.Sprintf("must be between 0 and %d", out.Generation))
 	}
-	whole.Format, whole.BoundThinking = v.Format, v.Thinking.Bound
-	return whole, func(out *events.ContextResponse) error { return s.render(ctx, in.Address(), v, system, tools, out) }, s.awaitCommitted(ctx, p, in.Address(), at)
+	out.Format, out.BoundThinking = out.view.Format, out.view.Thinking.Bound
+	return out, s.awaitCommitted(ctx, p, in.Address(), at)
 }
 
 // render reads the texts of a view, and of its instructions and tools, into an answer.
-func (s *Service) render(ctx context.Context, a events.Address, view *compaction.View, system, tools compaction.Seq, whole *events.ContextResponse) (err error) {
-	if whole.Messages, err = s.config.Partitions.Payloads.Render(ctx, a, view); err != nil {
+func (s *Service) render(ctx context.Context, a events.Address, out *unread) (err error) {
+	if out.Messages, err = s.config.Partitions.Payloads.Render(ctx, a, out.view); err != nil {
 		if bad, ok := errors.AsType[*payload.InvalidError](err); ok {
 			return events.NewInvalid(events.CodeInvalidHistory, "", bad.Error())
 		}
 		return orEnded(ctx, err)
 	}
-	whole.System, whole.Tools, err = s.config.Partitions.Payloads.Prompt(ctx, a, system, tools)
+	out.System, out.Tools, err = s.config.Partitions.Payloads.Prompt(ctx, a, out.system, out.tools)
 	return orEnded(ctx, err)
 }
 
