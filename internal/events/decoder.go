@@ -69,7 +69,7 @@ type knownModel struct {
 // the same [*Invalid]. The turn is valid until the next one is decoded.
 func (d *Decoder) Turn(data []byte, session Format) (*Scanned, error) {
 	t := &d.turn
-	if !d.onePass(data, session) {
+	if data = codec.Clean(data); !d.onePass(data, session) {
 		var err error
 		if t, err = d.inSteps(data, session); err != nil {
 			return nil, err
@@ -131,7 +131,7 @@ func (f *turnFields) of(name []byte) *Raw {
 }
 
 // onePass decodes a turn in one pass. It is false for one that needs more: it is not valid,
-// has half surrogates, or its format behind its messages.
+// or has its format behind its messages.
 func (d *Decoder) onePass(data []byte, session Format) bool {
 	if len(data) > MaxTurnBytes {
 		return false
@@ -154,7 +154,7 @@ func (d *Decoder) onePass(data []byte, session Format) bool {
 			*field = w.Value()
 		}
 	})
-	return w.End() == nil && !d.scan.Odd && once && messages == 1 && d.fill(&f, session)
+	return w.End() == nil && once && messages == 1 && d.fill(&f, session)
 }
 
 // fill reads the fields of the turn. It is false if one is not valid.

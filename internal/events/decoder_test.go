@@ -17,7 +17,7 @@ func decodesAlike(t *testing.T, data []byte) {
 	t.Helper()
 	var one, steps Decoder
 	for _, session := range append(Formats(), "") {
-		want, wantErr := steps.inSteps(data, session)
+		want, wantErr := steps.inSteps(codec.Clean(data), session)
 		got, err := one.Turn(data, session)
 		if (err == nil) != (wantErr == nil) || err != nil && err.Error() != wantErr.Error() {
 			t.Fatalf("%q: %v, in steps %v", data, err, wantErr)

@@ -14,6 +14,8 @@ import (
 // [Check] does, and writes the canonical form of what it reads. A Scan is for one
 // goroutine, and is used again after Reset: then it costs no memory.
 //
+// A value has neither half surrogates nor bytes that are not UTF-8: see [Clean].
+//
 // The canonical form c1 is that of RFC 8785, but for five things. Numbers stay as they
 // are written; of duplicate keys the last counts; half surrogates and bytes that are not
 // UTF-8 are U+FFFD; a member that is null or an empty list is absent from an object that is
@@ -21,10 +23,6 @@ import (
 // them (Keep), replaces ids of calls by their order (CallID) and inline media by their hash
 // (Media).
 type Scan struct {
-	// Odd: half surrogates or bytes that are not UTF-8 were read. Sizes and canonical form
-	// are then those of no text: the caller cleans the value and scans it again.
-	Odd bool
-
 	out     []byte   // the canonical form
 	members []member // of the objects that are open
 	write   bool     // the canonical form is written
@@ -53,7 +51,7 @@ func (s *Scan) Walk(raw Raw) Walker { return Walker{raw: raw, scan: s} }
 
 // Reset prepares the next value.
 func (s *Scan) Reset() {
-	s.Odd, s.omit, s.keep, s.depth, s.members = false, false, false, 0, s.members[:0]
+	s.omit, s.keep, s.depth, s.members = false, false, 0, s.members[:0]
 	s.Stop()
 }
 
@@ -253,7 +251,6 @@ func (w *Walker) quoted(q *weigh.Quoted) Raw {
 	}
 	s, raw := w.scan, w.raw[w.at:w.at+q.Len:w.at+q.Len]
 	w.at += q.Len
-	s.Odd = s.Odd || q.Odd
 	switch {
 	case !s.write:
 	case q.Long:

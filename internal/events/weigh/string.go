@@ -9,10 +9,8 @@ import (
 type Quoted struct {
 	// Len is its length in bytes, with both quotes; 0 when it is malformed.
 	Len int
-	// Size is that of the text it encodes, unless Odd.
+	// Size is that of the text it encodes, which has neither half surrogates nor bytes that are not UTF-8.
 	Size Size
-	// Odd: it has half surrogates, or bytes that are not UTF-8.
-	Odd bool
 	// Escaped: it has escape sequences. Long: one of them is not the shortest for its
 	// character, as RFC 8785 has it.
 	Escaped, Long bool
@@ -71,10 +69,7 @@ func String(raw []byte) (q Quoted) {
 		case b < ' ':
 			return q
 		default:
-			r, width := utf8.DecodeRune(raw[i:])
-			if r == utf8.RuneError && width == 1 {
-				q.Odd = true
-			}
+			_, width := utf8.DecodeRune(raw[i:])
 			sum, last = pass(sum, last, raw[i:i+width])
 			i += width
 		}
@@ -122,9 +117,7 @@ func Skip(raw []byte) (q Quoted) {
 		case b < ' ':
 			return q
 		default:
-			r, width := utf8.DecodeRune(raw[i:])
-			q.Odd = q.Odd || r == utf8.RuneError && width == 1
-			i += width
+			i++
 		}
 	}
 	return q
@@ -157,9 +150,7 @@ func (q *Quoted) escape(b []byte) (text []byte, width int) {
 	q.Long, width = true, 6
 	if utf16.IsSurrogate(r) {
 		low, _ := hex4(b[6:])
-		if r = utf16.DecodeRune(r, low); r == utf8.RuneError {
-			q.Odd = true
-		} else {
+		if r = utf16.DecodeRune(r, low); r != utf8.RuneError {
 			width = 12
 		}
 	}
