@@ -153,11 +153,8 @@ func (l *Limiter) TryHold(c Class, of Account, n int64) (release func(), ok bool
 	return got.release, true
 }
 
-// Hold takes n of a class until release, and waits in turn until ctx ends.
+// Hold takes n of a class until release, and waits in turn until ctx ends. After an error release does nothing.
 func (l *Limiter) Hold(ctx context.Context, c Class, of Account, n int64) (release func(), err error) {
 	got, err := l.pools[c].take(ctx, of, n)
-	if err != nil {
-		return nil, err
-	}
-	return got.release, nil
+	return got.release, err
 }

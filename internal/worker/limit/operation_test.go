@@ -1,6 +1,9 @@
 package limit
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"runtime"
 	"strings"
 	"sync"
@@ -103,5 +106,27 @@ func TestComputeOver(t *testing.T) {
 func TestWeight(t *testing.T) {
 	if many, long := Weight([]byte(strings.Repeat(`{"role":"user","content":"a"},`, 1_100))), Weight([]byte(strings.Repeat("a", 60_000))); many <= Large || long > Large {
 		t.Errorf("1,100 messages weigh %d, and 60,000 characters %d", many, long)
+	}
+}
+
+// What an operation did not get may be given back.
+func TestReleaseOfNothing(t *testing.T) {
+	l := New(Config{})
+	for i := range maxReads {
+		release, ok := l.TryHold(Reads, Account{Tenant: fmt.Sprint(i)}, 1)
+		if !ok {
+			t.Fatal("there is no place")
+		}
+		defer release()
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	release, err := l.Begin(Account{Tenant: "acme"}).Hold(ended, Reads)
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	release()
+	if held := l.Held(Reads); held != maxReads {
+		t.Errorf("%d of %d places are held", held, maxReads)
 	}
 }

@@ -192,8 +192,9 @@ func (s *Service) elsewhere(c *call) bool {
 }
 
 // serve answers a request, with the places that it needs meanwhile. The answer of another worker
-// is an [events.Raw].
-func (s *Service) serve(ctx context.Context, o *Operation, c *call, alone bool) (any, error) {
+// is an [events.Raw]. A panic is an error of this answer alone.
+func (s *Service) serve(ctx context.Context, o *Operation, c *call, alone bool) (_ any, err error) {
+	defer recovered(&err)
 	s.running.Add(1)
 	defer s.running.Add(-1)
 	switch op := limit.Of(ctx); {
@@ -229,9 +230,8 @@ func held[A any](ctx context.Context, op *limit.Operation, class limit.Class, fn
 	return fn()
 }
 
-// run answers a request here. A panic is an error of this answer alone.
-func (s *Service) run(ctx context.Context, o *Operation, c *call) (out any, err error) {
-	defer recovered(&err)
+// run answers a request here.
+func (s *Service) run(ctx context.Context, o *Operation, c *call) (any, error) {
 	if !o.slow {
 		return c.answer(ctx)
 	}

@@ -40,6 +40,7 @@ func New(version string, a events.Address, from Source) *mcp.Server {
 		Instructions: "The history of this session is compacted to fit the context window. These tools look up what was removed.",
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}},
 	})
+	s.AddReceivingMiddleware(recovered)
 	v := &viewer{address: a, from: from}
 	for _, t := range tools {
 		s.AddTool(&mcp.Tool{
@@ -55,6 +56,18 @@ func New(version string, a events.Address, from Source) *mcp.Server {
 	}
 	v.addResources(s)
 	return s
+}
+
+// recovered makes an error of a panic, which would end the process: the SDK calls from goroutines of its own.
+func recovered(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, r mcp.Request) (_ mcp.Result, err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				err = fmt.Errorf("%s: panic: %v", method, p)
+			}
+		}()
+		return next(ctx, method, r)
+	}
 }
 
 // viewer reads one session.
