@@ -191,7 +191,7 @@ clients: ## Run agents on SDKs and other clients, none left out for want of Node
 	@scripts/check-clients --write
 
 .PHONY: gateway
-gateway: ## Run the same agents with a base URL alone, behind a gateway, and write docs/gateway.txt
+gateway: ## Run the same agents with a base URL alone, and whole agents from npm, behind a gateway; write docs/gateway.txt
 	@scripts/check-clients --gateway
 
 .PHONY: bench

@@ -30,9 +30,13 @@ type Strict struct {
 	Talks  bool           // every second answer is a text
 	Steps  int            // answers with calls of tools, and then a text; 0 is without end
 	At     func(call int) // is called before each call is answered, nil for none
+	// Use is the call of a tool that the agent has: the tool and its arguments. Calls without tools,
+	// such as those for a title, are then answered with a text and not counted. Default: files are read.
+	Use func(call int) (tool, arguments string)
 
 	once   sync.Once
 	model  fakemodel.Model
+	made   int        // answers with calls of tools; one goroutine at a time answers
 	mu     sync.Mutex // guards result
 	result Result
 }
@@ -61,7 +65,13 @@ func (p *Strict) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.model.ServeHTTP(w, r)
 }
 
+// isAside reports whether a call is none of the agent's loop.
+func (p *Strict) isAside(c *fakemodel.Call) bool { return p.Use != nil && len(c.Tools) == 0 }
+
 func (p *Strict) received(c *fakemodel.Call) {
+	if p.isAside(c) {
+		return
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.result.Calls++
@@ -103,30 +113,36 @@ func (p *Strict) call(c *fakemodel.Call) strict.Call {
 	return strict.Call{Provider: string(p.Format), Model: p.Model, System: c.System, Tools: c.Tools, Messages: c.Messages}
 }
 
-// answered is how many calls were answered, with the present one.
-func (p *Strict) answered() int {
-	r := p.Result()
-	return r.Calls - len(r.Refused)
-}
-
 // answer reads files.
 func (p *Strict) answer(c *fakemodel.Call) (a fakemodel.Answer) {
 	if p.Talks && c.Number%2 == 0 {
 		return fakemodel.Answer{Text: fmt.Sprintf("Answer %d. ", c.Number) + strings.Repeat("There is more to say about it. ", 32)}
 	}
-	if p.Steps > 0 && p.answered() > p.Steps {
+	if p.isAside(c) {
+		return fakemodel.Answer{Text: "A title"}
+	}
+	if p.Steps > 0 && p.made >= p.Steps {
 		return fakemodel.Answer{Text: "Done."}
 	}
+	p.made++
 	switch p.Format {
 	case events.Responses:
 		a.Thinking = json.RawMessage(fmt.Sprintf(`{"type":"reasoning","id":"rs_%d","summary":[],"encrypted_content":"%0200d"}`, c.Number, c.Number))
 	case events.Anthropic:
 		a.Thinking = strict.Think(p.call(c), "The next file may say why.")
 	}
+	use := p.Use
+	if use == nil {
+		use = readFile
+	}
 	for i := range max(p.Uses, 1) {
-		a.Uses = append(a.Uses, fakemodel.Use{
-			ID: fmt.Sprintf("call_%d_%d", c.Number, i), Name: "read_file", Arguments: fmt.Sprintf(`{"path":"f%d.go"}`, c.Number+i),
-		})
+		u := fakemodel.Use{ID: fmt.Sprintf("call_%d_%d", c.Number, i)}
+		u.Name, u.Arguments = use(c.Number + i)
+		a.Uses = append(a.Uses, u)
 	}
 	return a
+}
+
+func readFile(call int) (tool, arguments string) {
+	return "read_file", fmt.Sprintf(`{"path":"f%d.go"}`, call)
 }
