@@ -38,6 +38,7 @@ export function compactdMiddleware(options: Options) {
     return made.result;
   };
   return {
+    specificationVersion: "v3" as any, // which the types of 6 demand, and no version reads
     wrapGenerate: wrap(async (model, params, used) => {
       const result = await model.doGenerate(params);
       used(result.usage);

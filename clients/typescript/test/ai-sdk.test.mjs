@@ -78,3 +78,8 @@ test("bytes", async () => {
   assert.deepEqual(requests[0].messages.map((m) => m.content[0].data), ["YWJj", "YWJj", "https://example.com/a.png"]);
   assert.equal(model.prompts[0][0].content[0].data, bytes[0]);
 });
+
+// The types of AI SDK 6 take no middleware without a version.
+test("version", () => {
+  assert.equal(compactdMiddleware({ url: "", token: "" }).specificationVersion, "v3");
+});
