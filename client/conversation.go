@@ -60,6 +60,9 @@ type Fitted[M any] struct {
 // Fit returns what of a whole history, with its new prompt, to send. The caller keeps its history.
 func (c *Conversation[M]) Fit(ctx context.Context, history []M) *Fitted[M] {
 	f := &Fitted[M]{Messages: history, of: c, own: history}
+	if len(history) == 0 {
+		return f
+	}
 	messages := make([]raw, len(history))
 	for i, m := range history {
 		var err error

@@ -41,7 +41,7 @@ export class Conversation<M> {
   /** What of a whole history, with its new prompt, to send. The agent keeps its history. */
   async fit(history: M[], call: CallOptions = {}): Promise<Fitted<M>> {
     const session = await sessionOf(this.options);
-    const h = session && this.#read(session, history, call);
+    const h = session && history.length > 0 && this.#read(session, history, call);
     if (!h) return { messages: history, changed: false, refused: async () => undefined, used() {} };
     return this.#fitted(h, history, call, await this.#core.fit(h, call.signal), true);
   }

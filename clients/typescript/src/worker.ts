@@ -37,7 +37,7 @@ export async function request(at: Address, session: string, body: string, count:
   if (status !== 200) throw refused(at, status, text);
   const sync = parse(text) as SyncResponse | undefined;
   if (sync?.need) return undefined;
-  const answer = { warnings: [], budget: {}, ...sync } as unknown as SyncResponse;
+  const answer = { parts: [], warnings: [], budget: {}, ...sync } as unknown as SyncResponse;
   if (!isAnswer(answer) || !covers(answer, count)) throw unavailable(at, "the answer is none of a worker");
   return { sync: answer, made: madeOf(text) };
 }
