@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import queue
 import random
 import threading
@@ -167,6 +168,29 @@ class TestCore(unittest.TestCase):
             if len(sync["messages"]) > 1:
                 self.assertEqual(sync["usage"]["of"], sync["messages"][0]["content"])
                 self.assertEqual(sync["usage"]["count"], len(sync["messages"]) - 1)
+
+    @unittest.skipUnless(hasattr(os, "fork"), "no processes are forked here")
+    def test_forked(self) -> None:
+        """A process that was forked has connections of its own: on the same the answers would be mixed."""
+        ports: list[int] = []
+
+        def worker(r: Handler) -> None:
+            ports.append(r.client_address[1])
+            keep(r)
+
+        with sides() as s:
+            s.worker = worker
+            s.post()
+            if not (child := os.fork()):
+                try:
+                    s.post()
+                finally:
+                    os._exit(0)
+            os.waitpid(child, 0)
+            s.post()
+        first, forked, last = ports
+        self.assertEqual(first, last)
+        self.assertNotEqual(first, forked)
 
     def test_hostile_answers(self) -> None:
         """Whatever a worker answers, the agent's call is made."""

@@ -5,6 +5,7 @@ import contextlib
 import contextvars
 import http.client
 import io
+import os
 import selectors
 import socket
 import threading
@@ -28,6 +29,7 @@ class Worker:
 
     def __init__(self) -> None:
         self._idle: list[http.client.HTTPConnection] = []  # pop and append are atomic
+        self._process = os.getpid()
 
     def post(self, ask: Ask | None) -> Reply:
         """Return the reply, or the error in its place: the agent goes on without."""
@@ -59,6 +61,9 @@ class Worker:
         return self.post(ask)
 
     def _open(self, scheme: str, host: str, seconds: float) -> http.client.HTTPConnection:
+        if self._process != os.getpid():  # the process that this one was forked from goes on with the connections
+            self._process = os.getpid()
+            self.close()
         while self._idle:
             connection = self._idle.pop()
             if connection.sock and not _ended(connection):
