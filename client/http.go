@@ -33,35 +33,61 @@ func (h *HTTP) Sync(ctx context.Context, session string, in Sync) (*Synced, erro
 	return s.sync(ctx, session, in)
 }
 
+// Compact has a session compacted now, and returns when that is done: within eight seconds. A
+// compaction that is not decided by then is an [*Error] with [CodeTurnPending], and goes on.
+func (h *HTTP) Compact(ctx context.Context, session string) error {
+	data, err := h.send(ctx, session, "compact?wait_ms=8000", []byte("{}"))
+	if err != nil {
+		return err
+	}
+	var out events.EventResponse
+	if events.Unmarshal(data, &out) != nil || out.Seq == 0 {
+		return h.unavailable("the answer is none of a worker")
+	}
+	if !out.Decided || !out.Accepted {
+		return newError(Code(out.Code), out.Message, out.Hint)
+	}
+	return nil
+}
+
 func (h *HTTP) post(ctx context.Context, session string, in *wireSync, out *events.SyncResponse) error {
 	body, err := events.Marshal(in)
 	if err != nil {
 		return err
 	}
-	tenant := cmp.Or(h.Tenant, events.DefaultTenant)
-	at := strings.TrimSuffix(h.URL, "/") + "/v1/sessions/" + tenant + "/" + url.PathEscape(session) + "/sync"
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, at, bytes.NewReader(body))
+	data, err := h.send(ctx, session, "sync", body)
 	if err != nil {
-		return fmt.Errorf("sync: %w", err)
-	}
-	r.Header.Set("Authorization", "Bearer "+h.Token)
-	r.Header.Set("Content-Type", "application/json")
-	answer, err := cmp.Or(h.Client, http.DefaultClient).Do(r)
-	if err != nil {
-		return h.unavailable(err.Error())
-	}
-	defer func() { _ = answer.Body.Close() }()
-	data, err := io.ReadAll(io.LimitReader(answer.Body, events.MaxSyncBytes))
-	if err != nil {
-		return h.unavailable(err.Error())
-	}
-	if answer.StatusCode != http.StatusOK {
-		return h.refused(answer.StatusCode, data)
+		return err
 	}
 	if events.Unmarshal(data, out) != nil || out.Need == "" && out.Parts == nil && len(in.Messages) > 0 {
 		return h.unavailable("the answer is none of a worker")
 	}
 	return nil
+}
+
+// send makes a request about a session, and returns its answer.
+func (h *HTTP) send(ctx context.Context, session, verb string, body []byte) ([]byte, error) {
+	tenant := cmp.Or(h.Tenant, events.DefaultTenant)
+	at := strings.TrimSuffix(h.URL, "/") + "/v1/sessions/" + tenant + "/" + url.PathEscape(session) + "/" + verb
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, at, bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", verb, err)
+	}
+	r.Header.Set("Authorization", "Bearer "+h.Token)
+	r.Header.Set("Content-Type", "application/json")
+	answer, err := cmp.Or(h.Client, http.DefaultClient).Do(r)
+	if err != nil {
+		return nil, h.unavailable(err.Error())
+	}
+	defer func() { _ = answer.Body.Close() }()
+	data, err := io.ReadAll(io.LimitReader(answer.Body, events.MaxSyncBytes))
+	if err != nil {
+		return nil, h.unavailable(err.Error())
+	}
+	if answer.StatusCode != http.StatusOK && answer.StatusCode != http.StatusAccepted {
+		return nil, h.refused(answer.StatusCode, data)
+	}
+	return data, nil
 }
 
 // refused is the error of an answer.

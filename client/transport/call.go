@@ -72,6 +72,9 @@ func read(r *http.Request, a *api) (*call, error) {
 		return c, err
 	}
 	messages, _ := codec.ReadArray(c.members[a.messages])
+	if n := len(messages); n > 0 && isTrigger(messages[n-1]) {
+		return c, nil
+	}
 	for _, m := range messages {
 		c.messages = append(c.messages, json.RawMessage(m))
 	}
@@ -93,6 +96,13 @@ func (c *call) parse() bool {
 		}
 	})
 	return w.End() == nil && once
+}
+
+// isTrigger reports whether an item has the provider compact the history in front of it.
+func isTrigger(item codec.Raw) bool {
+	ms, _ := codec.ReadObject(item)
+	kind, _ := codec.Text(codec.Lookup(ms, "type"))
+	return kind == "compaction_trigger"
 }
 
 func isSet(v events.Raw) bool { return v != nil && v.Kind() != 'n' }

@@ -9,7 +9,8 @@
 // It reads requests of chat completions and Responses of OpenAI, and of Anthropic's messages, by
 // their path (…/chat/completions, …/responses, …/messages) and the array of messages in their
 // body. Any other request passes unchanged: also one without a session, one with its history at
-// the provider (previous_response_id), and one with a signature over its body (AWS4-HMAC).
+// the provider (previous_response_id), one that has the provider compact it (compaction_trigger),
+// and one with a signature over its body (AWS4-HMAC).
 //
 // # Guarantees
 //

@@ -132,7 +132,9 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx := context.WithValue(r.Context(), requestKey{}, of)
 	r = r.WithContext(transport.WithReport(ctx, &of.report))
 	r.URL = at
-	g.proxy.ServeHTTP(w, r)
+	if !g.compact(w, r, &of.report) {
+		g.proxy.ServeHTTP(w, r)
+	}
 }
 
 type requestKey struct{}
@@ -168,7 +170,7 @@ func (g *Gateway) route(r *http.Request) (name string, at *url.URL) {
 }
 
 // calls are the paths of calls behind the version of an API.
-var calls = []string{"/chat/completions", "/responses", "/messages", "/messages/count_tokens"}
+var calls = []string{"/chat/completions", "/responses", "/responses/compact", "/messages", "/messages/count_tokens"}
 
 // versioned is a path with the version of the API once: some agents have it in their base URL, and
 // others add it.
@@ -203,15 +205,20 @@ func (g *Gateway) report(r *http.Response) error {
 	if of.report.Session == "" {
 		return nil
 	}
-	if !of.report.Alone {
-		r.Header.Set("X-Compactd-Generation", strconv.FormatInt(of.report.Generation, 10))
-	}
-	r.Header.Set("X-Compactd-Changed", strconv.FormatBool(of.report.Changed && !g.config.Audit))
-	r.Header.Set("X-Compactd-Saved", strconv.FormatInt(of.report.Saved, 10))
+	g.describe(r.Header, &of.report)
 	if of.report.Saved > 0 {
 		g.config.OnSaved(of.report)
 	}
 	return nil
+}
+
+// describe adds to the header of an answer what was done.
+func (g *Gateway) describe(h http.Header, of *transport.Report) {
+	if !of.Alone {
+		h.Set("X-Compactd-Generation", strconv.FormatInt(of.Generation, 10))
+	}
+	h.Set("X-Compactd-Changed", strconv.FormatBool(of.Changed && !g.config.Audit))
+	h.Set("X-Compactd-Saved", strconv.FormatInt(of.Saved, 10))
 }
 
 // failed answers for an upstream that did not.

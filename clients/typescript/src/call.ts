@@ -39,6 +39,7 @@ export async function read(base: typeof fetch, input: string | URL | Request, in
   const parsed = body === undefined ? undefined : parse(body);
   const found = isObject(parsed) ? spans(body!) : undefined;
   if (!found || parsed.previous_response_id || parsed.conversation || !parsed[api.messages]?.length) return undefined;
+  if (parsed[api.messages].at?.(-1)?.type === "compaction_trigger") return undefined; // the provider compacts what is in front of it
   const text = (name = "") => (parsed[name] == null ? undefined : body!.slice(...found.get(name)!));
   const array = text(api.messages)!;
   if (!array.startsWith("[")) return undefined;

@@ -105,6 +105,11 @@ def _unmarked(value: Any) -> Any:
     return [_unmarked(v) for v in value] if isinstance(value, list) else value
 
 
+def _is_trigger(message: Any) -> bool:
+    """Return whether an item has the provider compact the history in front of it."""
+    return isinstance(message, dict) and message.get("type") == "compaction_trigger"
+
+
 class Piece(NamedTuple):
     """A message to send: the caller's own, one that was made of it, or one that was added."""
 
@@ -122,7 +127,7 @@ class Call(History):
         data = self._object.data
         messages = data(api.messages)
         at_provider = data("previous_response_id") is not None or data("conversation") is not None
-        if not messages or not isinstance(messages, list) or at_provider:
+        if not messages or not isinstance(messages, list) or at_provider or _is_trigger(messages[-1].data):
             raise ValueError("no history")
         text = self._object.text_of
         super().__init__(
