@@ -192,11 +192,27 @@ func (c *Config) windowOf(m *events.Model, p *Policy) Tokens {
 // UnknownModel is a text about a model whose window is a guess: no table names the model, and
 // neither the model nor the policy of a session states it. It is "" for any other model.
 func (c *Config) UnknownModel(tenant string, override events.Raw, m *events.Model) string {
+	return c.unknownModel(m, c.session(tenant, override))
+}
+
+// Reserved is a model without a longest answer that leaves no room in its window: SDKs send that of a
+// model with a larger one.
+func (c *Config) Reserved(tenant string, override events.Raw, m *events.Model) *events.Model {
+	if m == nil || c.fits("", m, c.session(tenant, override)) == nil {
+		return m
+	}
+	whole := *m
+	whole.MaxOutputTokens = 0
+	return &whole
+}
+
+// session is the policy of a session that overrides that of its tenant.
+func (c *Config) session(tenant string, override events.Raw) *Policy {
 	p := c.For(tenant)
 	if with, err := p.With(override); override != nil && err == nil {
 		p = &with
 	}
-	return c.unknownModel(m, p)
+	return p
 }
 
 func (c *Config) unknownModel(m *events.Model, p *Policy) string {

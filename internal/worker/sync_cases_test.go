@@ -67,6 +67,19 @@ func TestSyncCases(t *testing.T) {
 		a.sync(0, "")
 		a.wantContext()
 	})
+	t.Run("a longest answer above the window", func(t *testing.T) {
+		a := agent(t, "longest")
+		a.add("user", "Why does it fail?")
+		messages, err := events.Marshal(a.history)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := fmt.Sprintf(`{"session":"longest","model":{"provider":"openai","name":"gpt-4","max_output_tokens":128000},"wait_ms":8000,"messages":%s}`, messages)
+		var out events.SyncResponse
+		if err := events.Unmarshal(a.deliver([]byte(in)).Data, &out); err != nil || !out.Recorded || out.Budget.ContextWindow != 8192 || out.Budget.OutputReserve != 2868 {
+			t.Errorf("%+v, %v", out, err)
+		}
+	})
 	t.Run("compacted by its client", func(t *testing.T) {
 		a := agent(t, "own")
 		a.grow(4)

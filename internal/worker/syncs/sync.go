@@ -155,6 +155,7 @@ func (s *Syncer) Answer(ctx context.Context, in *events.SyncRequest) (*events.Sy
 			x.heads.drop(x.address)
 		}
 		ended := x.ended
+		x.reserve(st)
 		unknown := x.unknownModel(st)
 		out, err := x.attempt(ctx, st)
 		if events.CodeOf(err) == events.CodeStaleBase && (try < maxStale || x.ended > ended) {
@@ -201,6 +202,18 @@ func (r *request) unknownModel(st *state) string {
 		override = now.Policy
 	}
 	return r.config.UnknownModel(r.address.Tenant, override, m)
+}
+
+// reserve takes a longest answer that leaves no room in the window for none.
+func (r *request) reserve(st *state) {
+	override := r.in.Policy
+	if override == nil {
+		override = st.settings.Policy
+	}
+	if m := r.config.Reserved(r.address.Tenant, override, r.in.Model); m != r.in.Model {
+		in := *r.in
+		in.Model, r.in = m, &in
+	}
 }
 
 // attempt compares the history with the session, publishes what is new, and answers.
