@@ -264,6 +264,9 @@ func (c *runCmd) run(ctx context.Context, f *flags, log zerolog.Logger, out io.W
 	if len(c.Command) == 0 {
 		return errors.New("run needs a command: worker run -- claude")
 	}
+	if _, err := exec.LookPath(c.Command[0]); err != nil {
+		return err
+	}
 	bases := c.bases()
 	if !f.dataGiven {
 		dir, done, err := stateDir()

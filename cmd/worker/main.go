@@ -174,11 +174,22 @@ func main() {
 	}
 	if err != nil {
 		report(log, cmd.Command() == "serve", err)
-		if _, unknown := errors.AsType[*unknownError](err); unknown {
-			os.Exit(exitUnknown)
-		}
-		os.Exit(1)
+		os.Exit(exitCode(err))
 	}
+}
+
+// exitCode is the exit code of a command that failed: where it starts another one, as that of a shell.
+func exitCode(err error) int {
+	if _, unknown := errors.AsType[*unknownError](err); unknown {
+		return exitUnknown
+	}
+	switch _, isStart := errors.AsType[*exec.Error](err); {
+	case isStart && errors.Is(err, fs.ErrPermission):
+		return 126
+	case isStart:
+		return 127
+	}
+	return 1
 }
 
 // report logs why serving ended, and prints why another command failed.
