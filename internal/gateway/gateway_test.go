@@ -194,6 +194,24 @@ func TestLateWorker(t *testing.T) {
 	}
 }
 
+// A worker that is there and late is reported as that: to start one would not help.
+func TestLateIsNotAway(t *testing.T) {
+	hangs := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		<-r.Context().Done()
+	}))
+	defer hangs.Close()
+	model, _ := newModel(t)
+	problems := make(chan client.Note, 1)
+	c := gateway.Config{Worker: &client.HTTP{URL: hangs.URL, Token: "a-token"}, Budget: time.Millisecond, OnProblem: func(n client.Note) { problems <- n }}
+	agent := &chat{t: t, at: newGateway(t, model, c)}
+	agent.ask("A title?")
+	agent.ask("And then?")
+	if n := <-problems; n.Message != "the worker is late" || strings.Contains(n.Hint, "Start one") {
+		t.Errorf("%+v", n)
+	}
+}
+
 // The load of one conversation leaves the breakers of others closed.
 func TestLateConversation(t *testing.T) {
 	model, _ := newModel(t)
