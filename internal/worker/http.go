@@ -124,23 +124,28 @@ func (m *Monitor) index() index {
 // case: what a browser sends by itself shows where the request comes from.
 func (m *Monitor) guard(next http.Handler) http.Handler {
 	want := sha256.Sum256([]byte(m.config.Token))
+	refusals := limit.NewRefusals()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("Cross-Origin-Resource-Policy", "same-origin")
 		query.EndChunked(w, r)
 		got := sha256.Sum256([]byte(query.Bearer(r)))
+		var refused *events.ServiceError
 		switch {
 		case m.config.Token == "" && !loopback(hostOf(r)):
-			query.WriteError(w, &events.ServiceError{V: events.Version, Code: events.CodeForbidden, Message: "only this machine may ask", Hint: "Ask as 127.0.0.1 or localhost."})
+			refused = &events.ServiceError{V: events.Version, Code: events.CodeForbidden, Message: "only this machine may ask", Hint: "Ask as 127.0.0.1 or localhost."}
 		case crossSite(r):
-			query.WriteError(w, &events.ServiceError{V: events.Version, Code: events.CodeForbidden, Message: "a page of another site may not ask", Hint: "Ask with a program, or from a page of this address: no Origin but its own, and no Sec-Fetch-Site but same-origin or none."})
+			refused = &events.ServiceError{V: events.Version, Code: events.CodeForbidden, Message: "a page of another site may not ask", Hint: "Ask with a program, or from a page of this address: no Origin but its own, and no Sec-Fetch-Site but same-origin or none."}
 		case m.config.Token != "" && subtle.ConstantTimeCompare(got[:], want[:]) == 0:
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			query.WriteError(w, &events.ServiceError{V: events.Version, Code: events.CodeUnauthorized, Message: "a token is required", Hint: "Send one header Authorization: Bearer TOKEN, with the token of the worker (COMPACTD_HTTP_TOKEN or --http-token-file)."})
+			refused = &events.ServiceError{V: events.Version, Code: events.CodeUnauthorized, Message: "a token is required", Hint: "Send one header Authorization: Bearer TOKEN, with the token of the worker (COMPACTD_HTTP_TOKEN or --http-token-file)."}
 		default:
 			next.ServeHTTP(w, r)
+			return
 		}
+		refusals.Await(r.Context(), w)
+		query.WriteError(w, refused)
 	})
 }
 

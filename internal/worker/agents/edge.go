@@ -98,6 +98,7 @@ type Edge struct {
 	sidecar   *sidecar.Sidecar
 	metrics   *Metrics
 	limiter   *limit.Limiter
+	refusals  *limit.Refusals
 
 	reloading sync.Mutex // held while the file is read
 	tokens    atomic.Pointer[tokens]
@@ -115,7 +116,7 @@ func New(c Config) (*Edge, error) {
 	if c.OnError == nil {
 		c.OnError = func(error) {}
 	}
-	e := &Edge{config: c, limiter: c.Limiter}
+	e := &Edge{config: c, limiter: c.Limiter, refusals: limit.NewRefusals()}
 	read, err := jetstream.New(c.Read)
 	if err == nil {
 		e.publisher, err = query.NewPublisher(c.Publish, c.Read, c.Partitions, c.OnError)

@@ -21,32 +21,41 @@ func (e *Edge) guard(next http.Handler) http.Handler {
 		h.Set("Cache-Control", "no-store")
 		h.Set("X-Content-Type-Options", "nosniff")
 		query.EndChunked(w, r)
-		if refused := e.crossOrigin(h, r); refused != nil {
-			query.WriteError(w, refused)
-			return
-		}
-		if r.Method == http.MethodOptions && r.Header.Get("Origin") != "" { // of an allowed page, which sends no token with it
-			w.WriteHeader(http.StatusNoContent)
-			return
-		}
 		t := e.tokens.Load().find(query.Bearer(r), time.Now())
-		switch {
-		case t == nil:
-			h.Set("WWW-Authenticate", "Bearer")
-			query.WriteError(w, refusal(events.CodeUnauthorized, "a token is required that is in the tokens file and has not expired", "Send one header Authorization: Bearer TOKEN."))
-		case !clean(r):
-			query.WriteError(w, errNoPath)
-		case (t.role == RoleSession) != strings.HasPrefix(r.URL.EscapedPath(), mcpPath):
-			query.WriteError(w, errOtherSession)
-		case !t.rate.Allow():
-			h.Set("Retry-After", "1")
-			query.WriteError(w, refusal(events.CodeRateLimited, "the token has sent more than "+strconv.Itoa(e.config.Rate)+" requests a second", "Send fewer, or wait."))
-		default:
+		refused := e.crossOrigin(h, r)
+		allowed := refused == nil && r.Method == http.MethodOptions && r.Header.Get("Origin") != "" // of a page, which sends no token with it
+		if refused == nil && !allowed {
+			refused = e.refuse(h, r, t)
+		}
+		if refused == nil && !allowed {
 			op := e.limiter.Begin(limit.Account{Tenant: t.tenant, Part: t.part})
 			defer op.End()
 			next.ServeHTTP(w, r.WithContext(op.With(context.WithValue(r.Context(), tokenKey{}, t))))
+			return
 		}
+		if e.refusals.Await(r.Context(), w); refused != nil {
+			query.WriteError(w, refused)
+			return
+		}
+		w.WriteHeader(http.StatusNoContent)
 	})
+}
+
+// refuse returns why a request with a token, nil for none, is not let through.
+func (e *Edge) refuse(h http.Header, r *http.Request, t *token) *events.ServiceError {
+	switch {
+	case t == nil:
+		h.Set("WWW-Authenticate", "Bearer")
+		return refusal(events.CodeUnauthorized, "a token is required that is in the tokens file and has not expired", "Send one header Authorization: Bearer TOKEN.")
+	case !clean(r):
+		return errNoPath
+	case (t.role == RoleSession) != strings.HasPrefix(r.URL.EscapedPath(), mcpPath):
+		return errOtherSession
+	case !t.rate.Allow():
+		h.Set("Retry-After", "1")
+		return refusal(events.CodeRateLimited, "the token has sent more than "+strconv.Itoa(e.config.Rate)+" requests a second", "Send fewer, or wait.")
+	}
+	return nil
 }
 
 // tokenKey finds the token in the context of a request that guard let through.

@@ -1,28 +1,33 @@
 package limit
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
 	"strings"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
-// What is read of a body that no handler reads to its end.
+// What is read of a body that no handler reads to its end, and at once and a second of all such bodies.
 const (
 	drainBytes = 64 << 20
 	drainTime  = 5 * time.Second
+	drainPart  = 256 << 10
 )
 
 // Drained reads what next left of a body before the answer begins, up to a bound, and keeps nothing of it: a
 // client that sends all before it reads loses the answer when its connection is closed meanwhile.
 func Drained(next http.Handler) http.Handler {
+	all := rate.NewLimiter(drainBytes, drainBytes)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Body != nil && r.Body != http.NoBody {
 			body := &drain{ReadCloser: r.Body, awaited: strings.EqualFold(r.Header.Get("Expect"), "100-continue")}
 			copied := *r
 			copied.Body = body
-			w, r = &drained{ResponseWriter: w, body: body}, &copied
+			w, r = &drained{ResponseWriter: w, request: r, body: body, all: all}, &copied
 		}
 		next.ServeHTTP(w, r)
 	})
@@ -45,7 +50,9 @@ func (d *drain) Read(p []byte) (int, error) {
 // drained is the answer to such a request. A connection that was taken over has none.
 type drained struct {
 	http.ResponseWriter
-	body *drain
+	request *http.Request
+	body    *drain
+	all     *rate.Limiter // of the bytes of all such bodies
 }
 
 // WriteHeader reads the rest of the body, unless the client was too slow with it.
@@ -53,7 +60,7 @@ func (d *drained) WriteHeader(status int) {
 	if !d.body.ended && !d.body.awaited {
 		c := http.NewResponseController(d.ResponseWriter)
 		_ = c.SetReadDeadline(time.Now().Add(drainTime))
-		_, err := io.CopyN(io.Discard, d.body, drainBytes)
+		err := d.rest()
 		until := time.Now() // the server waits for no more of it
 		if errors.Is(err, io.EOF) {
 			until = time.Time{}
@@ -62,6 +69,22 @@ func (d *drained) WriteHeader(status int) {
 		_ = c.SetWriteDeadline(time.Now().Add(answerTime))
 	}
 	d.ResponseWriter.WriteHeader(status)
+}
+
+// rest reads the body to its end, whose error is [io.EOF], or up to a bound.
+func (d *drained) rest() error {
+	ctx, cancel := context.WithTimeout(d.request.Context(), drainTime)
+	defer cancel()
+	for range drainBytes / drainPart {
+		n, err := io.CopyN(io.Discard, d.body, drainPart)
+		if err == nil {
+			err = d.all.WaitN(ctx, int(n))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Unwrap lets the controller of the response set deadlines, and take over the connection.
