@@ -51,7 +51,7 @@ func TestTryModel(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	if text := <-printed; !strings.Contains(text, "compacted: generation 1") || !strings.Contains(text, "call 20: ") || strings.Contains(text, "refused") {
+	if text := <-printed; !strings.Contains(text, "compacted: generation ") || !strings.Contains(text, "call 20: ") || strings.Contains(text, "refused") {
 		t.Error(text)
 	}
 }
