@@ -17,6 +17,7 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/syncing"
+	"compactd/internal/worker/limit"
 	"compactd/internal/worker/query"
 )
 
@@ -173,7 +174,7 @@ func (s *Sidecar) sync(ctx context.Context, tenant, session string, in *events.C
 		return retry.Final(err)
 	})
 	if err == nil && request.Usage != nil {
-		if err := s.prefixes.DropUsage(ctx, a); err != nil {
+		if err := limit.Of(ctx).Idle(ctx, func() error { return s.prefixes.DropUsage(ctx, a) }); err != nil {
 			s.onError(err)
 		}
 	}
@@ -239,12 +240,12 @@ func (s *Sidecar) SaveUsage(ctx context.Context, a events.Address, in *events.Us
 	if err != nil {
 		return err
 	}
-	return s.prefixes.SaveUsage(ctx, a, data)
+	return limit.Of(ctx).Idle(ctx, func() error { return s.prefixes.SaveUsage(ctx, a, data) })
 }
 
 // usage is what was counted for the last answer of a session, nil for nothing.
 func (s *Sidecar) usage(ctx context.Context, a events.Address) *events.SyncUsage {
-	data, err := s.prefixes.Usage(ctx, a)
+	data, err := idle(ctx, func() ([]byte, error) { return s.prefixes.Usage(ctx, a) })
 	if err != nil {
 		s.onError(err)
 		return nil
@@ -254,6 +255,15 @@ func (s *Sidecar) usage(ctx context.Context, a events.Address) *events.SyncUsage
 		return nil
 	}
 	return &events.SyncUsage{View: in.View, Raw: in.Usage}
+}
+
+// idle calls fn, which waits for the server, without a processor.
+func idle[A any](ctx context.Context, fn func() (A, error)) (out A, err error) {
+	err = limit.Of(ctx).Idle(ctx, func() (err error) {
+		out, err = fn()
+		return err
+	})
+	return out, err
 }
 
 // errNotFound hides why: what another tenant has is as unknown as what never was.

@@ -9,6 +9,7 @@ import (
 	"compactd/internal/broker/coord"
 	"compactd/internal/events"
 	"compactd/internal/syncing"
+	"compactd/internal/worker/limit"
 )
 
 const (
@@ -71,7 +72,7 @@ type found struct {
 // find returns the session that has the longest beginning of a history; its name is "" where
 // none has one.
 func (s *Sidecar) find(ctx context.Context, tenant string, h *history) (found, error) {
-	all, err := s.prefixes.Find(ctx, tenant, h.digests)
+	all, err := idle(ctx, func() (map[events.Digest]coord.Prefix, error) { return s.prefixes.Find(ctx, tenant, h.digests) })
 	if err != nil {
 		return found{}, err
 	}
@@ -89,14 +90,14 @@ func (s *Sidecar) remember(ctx context.Context, tenant, session string, h *histo
 	if len(h.digests) == 0 {
 		return
 	}
-	var err error
-	switch known := at.Session == session; {
-	case !known || at.behind >= maxBehind:
-		err = s.prefixes.Save(ctx, tenant, h.whole(), session)
-	case time.Since(at.Written) >= refreshAfter:
-		err = s.prefixes.Save(ctx, tenant, at.digest, session)
+	digest := h.whole()
+	if known := at.Session == session; known && at.behind < maxBehind {
+		if time.Since(at.Written) < refreshAfter {
+			return
+		}
+		digest = at.digest
 	}
-	if err != nil {
+	if err := limit.Of(ctx).Idle(ctx, func() error { return s.prefixes.Save(ctx, tenant, digest, session) }); err != nil {
 		s.onError(err)
 	}
 }
