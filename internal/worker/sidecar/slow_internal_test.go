@@ -31,10 +31,10 @@ func TestSlowServerHoldsNoProcessor(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer nc.Close()
-	asked := make(chan string, 1000)
+	requests := make(chan string, 1000)
 	if _, err := nc.Subscribe(">", func(m *nats.Msg) { // it never answers
 		if m.Reply != "" {
-			asked <- m.Subject
+			requests <- m.Subject
 		}
 	}); err != nil {
 		t.Fatal(err)
@@ -46,7 +46,7 @@ func TestSlowServerHoldsNoProcessor(t *testing.T) {
 	s := &Sidecar{prefixes: coord.NewPrefixes(js), onError: func(error) {}}
 	at, h := events.Address{Tenant: "acme", Session: "s"}, &history{}
 	h.add(1, events.Digest{1})
-	for name, ask := range map[string]func(context.Context){
+	for name, call := range map[string]func(context.Context){
 		"find":       func(ctx context.Context) { _, _ = s.find(ctx, "acme", h) },
 		"remember":   func(ctx context.Context) { s.remember(ctx, "acme", "s", h, found{}) },
 		"usage":      func(ctx context.Context) { s.usage(ctx, at) },
@@ -66,11 +66,11 @@ func TestSlowServerHoldsNoProcessor(t *testing.T) {
 				t.Fatal(err)
 			}
 			ended := make(chan struct{})
-			go func() { defer close(ended); ask(o.With(ctx)) }()
+			go func() { defer close(ended); call(o.With(ctx)) }()
 			select {
-			case <-asked:
+			case <-requests:
 			case <-ended:
-				t.Fatal("nothing was asked")
+				t.Fatal("there was no request")
 			}
 			end()
 			<-ended
