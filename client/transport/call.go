@@ -114,7 +114,7 @@ func (c *call) modelOf(set client.Model) client.Model {
 	deployment, _, _ := strings.Cut(path, "/")
 	set.Provider, set.Name = cmp.Or(set.Provider, c.provider), cmp.Or(set.Name, name, deployment)
 	for _, member := range c.output {
-		if n, _ := codec.Integer(c.members[member]); set.ContextWindow == 0 || n < set.ContextWindow { // a larger number is no reserve
+		if n, _ := codec.Integer(c.members[member]); n > 0 && (set.ContextWindow == 0 || n < set.ContextWindow) { // a larger number is no reserve
 			set.MaxOutputTokens = cmp.Or(set.MaxOutputTokens, n)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -24,6 +25,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/mattn/go-isatty"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/rs/zerolog"
@@ -277,16 +279,18 @@ func (c *runCmd) run(ctx context.Context, f *flags, log zerolog.Logger, out io.W
 		f.Data = dir
 	}
 	f.Listen, f.HTTP = "127.0.0.1:-1", "off"
-	ctx, cancel := context.WithCancel(ctx)
+	serving, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
+	started := context.AfterFunc(ctx, cancel) // until then a signal ends this process, and from then on the agent
 	var s savings
 	var agent chan error // nil until it is started
 	gateway := gatewayCmd{Gateway: "127.0.0.1:-1", gatewayFlags: c.gatewayFlags}
-	err := gateway.serve(ctx, f, log, func(addr string) {
+	err := gateway.serve(serving, f, log, func(addr string) {
 		agent = make(chan error, 1)
+		started()
 		go func() {
 			defer cancel()
-			agent <- c.agent(ctx, "http://"+addr, bases).Run()
+			agent <- runAlone(c.agent(serving, "http://"+addr, bases))
 		}()
 	}, &s)
 	if agent == nil {
@@ -313,8 +317,28 @@ func (c *runCmd) bases() map[string]string {
 	return out
 }
 
-// agent is the command, with the base URLs that known agents read. It gets the signals of the
-// terminal itself.
+// runAlone runs a command that gets the signals of this process. A terminal sends those of its keys to
+// both.
+func runAlone(cmd *exec.Cmd) error {
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP)
+	defer close(signals)
+	defer signal.Stop(signals)
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	keys := slices.ContainsFunc([]*os.File{os.Stdin, os.Stdout, os.Stderr}, func(f *os.File) bool { return isatty.IsTerminal(f.Fd()) })
+	go func() {
+		for s := range signals {
+			if key := s == syscall.SIGINT || s == syscall.SIGQUIT; !key || !keys {
+				_ = cmd.Process.Signal(s) // it may have ended
+			}
+		}
+	}()
+	return cmd.Wait()
+}
+
+// agent is the command, with the base URLs that known agents read.
 func (c *runCmd) agent(ctx context.Context, at string, bases map[string]string) *exec.Cmd {
 	args := c.Command[1:]
 	if filepath.Base(c.Command[0]) == "codex" {
@@ -325,8 +349,6 @@ func (c *runCmd) agent(ctx context.Context, at string, bases map[string]string) 
 	for name, path := range bases {
 		cmd.Env = append(cmd.Env, name+"="+at+path)
 	}
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	cmd.WaitDelay = stopTime
 	return cmd
 }
 

@@ -164,7 +164,7 @@ func TestPythonWithoutWorker(t *testing.T) {
 				if steps == 2 && (l.Error != "" || of.Calls != 2) || steps == 40 && (!strings.HasPrefix(l.Error, `{"error"`) || of.TooLong != 1 || len(of.Refused) != 1) {
 					t.Errorf("%d steps, %d calls, refused: %v\n%s", steps, of.Calls, of.Refused, l.Error)
 				}
-				if requests := w.requests.Load() - before; len(l.Problems) != 1 || requests > int64(of.Calls+of.TooLong) { // a late one is asked again after a refusal
+				if requests := w.requests.Load() - before; len(l.Problems) != 1 || requests > int64(of.Calls+of.TooLong) { // a late one has a second request after a refusal
 					t.Errorf("%d requests for %d calls, problems: %q", requests, of.Calls, l.Problems)
 				}
 			}

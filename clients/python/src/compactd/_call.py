@@ -147,7 +147,7 @@ class Call(History):
         model = {"provider": api.provider, "name": name if isinstance(name, str) and name else deployment}
         most = settings.get("context_window") or float("inf")  # a larger number is no reserve
         for member in reversed(api.output):
-            if type(n := self._object.data(member)) is int and n < most:
+            if type(n := self._object.data(member)) is int and 0 < n < most:
                 model["max_output_tokens"] = n
         return {k: v for k, v in {**model, **settings}.items() if v}
 
