@@ -183,13 +183,19 @@ func exitCode(err error) int {
 	if _, unknown := errors.AsType[*unknownError](err); unknown {
 		return exitUnknown
 	}
-	switch _, isStart := errors.AsType[*exec.Error](err); {
-	case isStart && errors.Is(err, fs.ErrPermission):
-		return 126
-	case isStart:
+	switch {
+	case !starts(err):
+		return 1
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
 		return 127
 	}
-	return 1
+	return 126
+}
+
+// starts reports whether a command could not be started.
+func starts(err error) bool {
+	_, found := errors.AsType[*exec.Error](err)
+	return found || errors.Is(err, syscall.ENOEXEC)
 }
 
 // report logs why serving ended, and prints why another command failed.
@@ -201,7 +207,7 @@ func report(log zerolog.Logger, serving bool, err error) {
 	if exposed, ok := errors.AsType[*disk.ExposedError](err); ok {
 		hint = exposed.Hint()
 	}
-	if _, file := errors.AsType[*fs.PathError](err); file && hint == "" {
+	if _, file := errors.AsType[*fs.PathError](err); file && hint == "" && !starts(err) {
 		hint = "The files of a worker are in --data: name a directory that this user may write."
 	}
 	if _, small := errors.AsType[*topology.StorageError](err); small && hint == "" {
