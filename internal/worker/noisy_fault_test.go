@@ -370,6 +370,17 @@ var noisyAttacks = []noisyAttack{
 			n.do(ctx, token, "GET", hostilePath+"search/recall?text=nowhere&limit=100", "")
 		},
 	},
+	{
+		"resources of a session, 32 a request", 48,
+		func(n *noisy) {
+			for turn := 1; turn <= 4; turn++ {
+				n.hostile("s/turns?wait_ms=8000", fmt.Sprintf(`{"turn":%d,"model":{"provider":"openai","name":"gpt-4.1"},"messages":[%s]}`, turn, tinyOnes))
+			}
+		},
+		func(ctx context.Context, n *noisy, _ string, _, _ int) {
+			n.do(ctx, "hostile-session", "POST", "/mcp/hostile/s", resources)
+		},
+	},
 	{"large syncs", 14, nil, func(ctx context.Context, n *noisy, token string, i, k int) {
 		n.do(ctx, token, "POST", fmt.Sprintf("%slarge-%d-%d/sync", hostilePath, i, k), largeSync)
 	}},
@@ -417,17 +428,6 @@ var noisyAttacks = []noisyAttack{
 	{"texts of half surrogates", 8, nil, func(ctx context.Context, n *noisy, token string, i, k int) {
 		n.do(ctx, token, "POST", fmt.Sprintf("%shalves-%d-%d/turns", hostilePath, i, k), halves)
 	}},
-	{
-		"resources of a session, 32 a request", 48,
-		func(n *noisy) {
-			for turn := 1; turn <= 4; turn++ {
-				n.hostile("s/turns?wait_ms=8000", fmt.Sprintf(`{"turn":%d,"model":{"provider":"openai","name":"gpt-4.1"},"messages":[%s]}`, turn, tinyOnes))
-			}
-		},
-		func(ctx context.Context, n *noisy, _ string, _, _ int) {
-			n.do(ctx, "hostile-session", "POST", "/mcp/hostile/s", resources)
-		},
-	},
 	{"events from the beginning", 8, nil, func(ctx context.Context, n *noisy, token string, _, _ int) {
 		ctx, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()

@@ -76,14 +76,18 @@ func (p *Publisher) paced(ctx context.Context, by *Service, k events.Kind, a eve
 }
 
 // undecided takes a place for an event of so many bytes whose decision takes long, for its size or
-// that of its session, or whose tenant used its part of the processors, until this worker has decided it or lost the partition, [events.DefaultWait] at
-// most. Else a backlog of them could grow before the events of others. stored is called with the
-// sequence of the event, 0 if it is not stored.
+// that of its session, and for a smaller one of a tenant that used its part of the processors, until this
+// worker has decided it or lost the partition, [events.DefaultWait] at most. Else a backlog of them could
+// grow before the events of others. stored is called with the sequence of the event, 0 if it is not stored.
 func (s *Service) undecided(ctx context.Context, k events.Kind, a events.Address, bytes int) (stored func(seq uint64), err error) {
 	if s != nil && k != events.KindTurn {
 		_, _, _ = s.inspect(a, func(l *compaction.Ledger) { bytes += l.Weight() }) // of another worker: its own limits
 	}
-	if op := limit.Of(ctx); s == nil || bytes <= limit.Large && !op.Spent() {
+	most := limit.Large
+	if limit.Of(ctx).Spent() {
+		most /= 8
+	}
+	if s == nil || bytes <= most {
 		return func(uint64) {}, nil
 	}
 	release, err := limit.Of(ctx).Hold(ctx, limit.Undecided)
