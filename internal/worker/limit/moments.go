@@ -12,6 +12,8 @@ import (
 // that used its part of the processors, and about as much as any other, computes in [Processor] instead,
 // while other tenants compute too.
 type moments struct {
+	processors float64
+
 	mu      sync.Mutex // guards the fields below
 	uses    map[string]use
 	last    string    // the tenant that computed last
@@ -33,7 +35,9 @@ const momentsPart = 16
 // together is how long two tenants count as computing at once.
 const together = time.Second
 
-func newMoments() moments { return moments{uses: map[string]use{}} }
+func newMoments() moments {
+	return moments{processors: float64(runtime.GOMAXPROCS(0)), uses: map[string]use{}}
+}
 
 // Spent reports whether the tenant of an operation computed for long in [Quick] while others did, or others for it.
 func (o *Operation) Spent() bool {
@@ -58,7 +62,7 @@ func (m *moments) spent(tenant string, now time.Time) bool {
 	}
 	m.last, m.at = tenant, now
 	own := m.uses[tenant].now(now)
-	if now.Sub(m.changed) > together || own*momentsPart <= float64(runtime.GOMAXPROCS(0)) {
+	if now.Sub(m.changed) > together || own*momentsPart <= m.processors {
 		return false
 	}
 	for _, u := range m.uses {
@@ -76,6 +80,5 @@ func (m *moments) spend(tenant string, d time.Duration, now time.Time) {
 	if len(m.uses) >= mostIdle {
 		maps.DeleteFunc(m.uses, func(_ string, u use) bool { return u.now(now) < 0.001 })
 	}
-	most := float64(runtime.GOMAXPROCS(0)) // a decision that took long is over after as long
-	m.uses[tenant] = use{min(m.uses[tenant].now(now)+d.Seconds(), most), now}
+	m.uses[tenant] = use{min(m.uses[tenant].now(now)+d.Seconds(), m.processors), now} // what took long is over after as long
 }

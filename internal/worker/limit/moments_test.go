@@ -23,6 +23,7 @@ func computes(t *testing.T, l *Limiter, tenant string, d time.Duration) Class {
 func TestMoments(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(Config{})
+		l.moments.processors = 2
 		for range 1_000 {
 			if computes(t, l, "alone", 10*time.Millisecond) != Quick {
 				t.Fatal("a tenant that is alone waits its turn")
@@ -60,6 +61,7 @@ func TestMoments(t *testing.T) {
 func TestMomentsYield(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(Config{})
+		l.moments.processors = 2
 		computes(t, l, "good", 0)
 		o := l.Begin(Account{Tenant: "hostile"})
 		defer o.End()
@@ -75,6 +77,26 @@ func TestMomentsYield(t *testing.T) {
 		}
 		if o.class != Processor {
 			t.Error("a long operation on few bytes computes beside all others")
+		}
+	})
+}
+
+// Where processors are short all tenants take long: only the one that uses the most waits its turn.
+func TestMomentsOfOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := New(Config{})
+		l.moments.processors = 2
+		for range 300 {
+			l.Spend("hostile", 10*time.Millisecond)
+			l.Spend("good", 4*time.Millisecond)
+			time.Sleep(10 * time.Millisecond)
+		}
+		computes(t, l, "good", 0)
+		if computes(t, l, "hostile", 0) != Processor {
+			t.Error("the tenant that uses the most does not wait")
+		}
+		if computes(t, l, "good", 0) != Quick {
+			t.Error("a tenant that uses less waits too")
 		}
 	})
 }
