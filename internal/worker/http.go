@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"compactd/internal/console"
 	"compactd/internal/events"
 	"compactd/internal/events/schema"
 	"compactd/internal/worker/limit"
@@ -121,10 +122,11 @@ func (m *Monitor) index() index {
 // guard refuses requests without the token. Without a token only programs of this
 // machine may ask, under its own name: a page in a browser here could come under a
 // name of its own that leads to loopback. A page of another site is refused in any
-// case: what a browser sends by itself shows where the request comes from.
+// case: what a browser sends by itself shows where the request comes from. The page of
+// the console holds no data: it needs no token, and may be linked from anywhere.
 func (m *Monitor) guard(next http.Handler) http.Handler {
 	want := sha256.Sum256([]byte(m.config.Token))
-	refusals := limit.NewRefusals()
+	refusals, page := limit.NewRefusals(), console.New()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -135,6 +137,8 @@ func (m *Monitor) guard(next http.Handler) http.Handler {
 		switch {
 		case m.config.Token == "" && !loopback(hostOf(r)):
 			refused = &events.ServiceError{V: events.Version, Code: events.CodeForbidden, Message: "only this machine may ask", Hint: "Ask as 127.0.0.1 or localhost."}
+		case page.Serve(w, r):
+			return
 		case crossSite(r):
 			refused = &events.ServiceError{V: events.Version, Code: events.CodeForbidden, Message: "a page of another site may not ask", Hint: "Ask with a program, or from a page of this address: no Origin but its own, and no Sec-Fetch-Site but same-origin or none."}
 		case m.config.Token != "" && subtle.ConstantTimeCompare(got[:], want[:]) == 0:

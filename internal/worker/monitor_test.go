@@ -329,6 +329,15 @@ func TestHTTPIsGuarded(t *testing.T) {
 			t.Errorf("%s as %q with %q: %d, want %d: %.80s", c.path, c.host, c.token, got, c.want, body)
 		}
 	}
+	browser := http.Header{"Accept": {"text/html"}, "Sec-Fetch-Site": {"cross-site"}}
+	for _, m := range []*worker.Monitor{guarded, open} { // the page holds no data, and a runbook may link to it
+		if got := statusOf(t, m, "GET", "/", browser); got != http.StatusOK {
+			t.Errorf("the page: %d", got)
+		}
+	}
+	if got, _ := get(t, open, "/app.js", "", "rebound.example"); got != http.StatusForbidden {
+		t.Errorf("the page under another name: %d", got)
+	}
 	resp, err := http.Post("http://"+open.Addr()+"/readyz", "text/plain", strings.NewReader("x")) //nolint:noctx // a test of one answer
 	if err != nil {
 		t.Fatal(err)
