@@ -16,7 +16,6 @@ import (
 	"compactd/internal/ops/access"
 	"compactd/internal/worker"
 	"compactd/internal/worker/agents"
-	"compactd/internal/worker/query"
 )
 
 // agentsFlags are those of the listener for agents.
@@ -55,15 +54,14 @@ func (f *flags) forAgents(ctx context.Context, log zerolog.Logger, l *link) (pub
 }
 
 // startEdge takes the port and answers until stop.
-func (f *flags) startEdge(ctx context.Context, log zerolog.Logger, l *link, publish *nats.Conn, w *worker.Worker, reg prometheus.Registerer, partitions int) (stop func(), addr string, err error) {
+func (f *flags) startEdge(ctx context.Context, log zerolog.Logger, w *worker.Worker, reg prometheus.Registerer) (stop func(), addr string, err error) {
 	if f.off() {
 		return func() {}, "", nil
 	}
 	e := edge{}
 	e.Edge, err = agents.New(agents.Config{
 		Listen: f.Agents, Tokens: string(f.AgentsTokens), Cert: string(f.AgentsTLSCert), Key: string(f.AgentsTLSKey),
-		Origins: f.AgentsOrigin, Rate: f.AgentsRate, Version: version, Registerer: reg, Publish: publish, Read: l.answers, Partitions: partitions, Limiter: w.Limiter(),
-		Service: func() (*query.Service, error) { return w.Service(ctx) },
+		Origins: f.AgentsOrigin, Rate: f.AgentsRate, Version: version, Registerer: reg, Service: w.Service(),
 		OnError: func(err error) { log.Warn().Err(err).Msg("agents") },
 	})
 	if err != nil {

@@ -295,7 +295,7 @@ func (f *flags) serve(ctx context.Context, log zerolog.Logger) error {
 	if err := mon.watch(ctx, w); err != nil {
 		return err
 	}
-	stopEdge, agentsAddr, err := f.startEdge(ctx, log, link, publish, w, mon.Registerer(), streams.Partitions)
+	stopEdge, agentsAddr, err := f.startEdge(ctx, log, w, mon.Registerer())
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,6 @@ import (
 	"compactd/internal/summarize/extract"
 	"compactd/internal/worker"
 	"compactd/internal/worker/agents"
-	"compactd/internal/worker/query"
 )
 
 // Compactd runs a worker with an embedded server until the test ends, and returns
@@ -70,11 +69,8 @@ func HTTP(t *testing.T) *client.HTTP {
 // StartEdge is WithEdge where there is no test: in a directory, until stop is called.
 func StartEdge(ctx context.Context, dir, tokens string) (url, addr string, stop func() error, err error) {
 	var end func() error
-	url, stopWorker, err := start(ctx, dir, func(c worker.Config, w *worker.Worker) error {
-		e, err := agents.New(agents.Config{
-			Listen: "127.0.0.1:-1", Tokens: tokens, Publish: c.Read, Read: c.Read, Partitions: c.Streams.Partitions,
-			Service: func() (*query.Service, error) { return w.Service(ctx) },
-		})
+	url, stopWorker, err := start(ctx, dir, func(w *worker.Worker) error {
+		e, err := agents.New(agents.Config{Listen: "127.0.0.1:-1", Tokens: tokens, Service: w.Service()})
 		if err != nil {
 			return err
 		}
@@ -93,11 +89,11 @@ func StartEdge(ctx context.Context, dir, tokens string) (url, addr string, stop 
 
 // Start is Compactd where there is no test: in a directory, until stop is called.
 func Start(ctx context.Context, dir string) (url string, stop func() error, err error) {
-	return start(ctx, dir, func(worker.Config, *worker.Worker) error { return nil })
+	return start(ctx, dir, func(*worker.Worker) error { return nil })
 }
 
 // start runs a worker, and what goes with it.
-func start(ctx context.Context, dir string, beside func(worker.Config, *worker.Worker) error) (url string, stop func() error, err error) {
+func start(ctx context.Context, dir string, beside func(*worker.Worker) error) (url string, stop func() error, err error) {
 	server, err := embedded.Start(embedded.Config{Dir: dir, Listen: "127.0.0.1:-1"})
 	if err != nil {
 		return "", nil, err
@@ -109,7 +105,7 @@ func start(ctx context.Context, dir string, beside func(worker.Config, *worker.W
 	}
 	w, err := worker.New(c)
 	if err == nil {
-		err = beside(c, w)
+		err = beside(w)
 	}
 	if err != nil {
 		server.Stop()

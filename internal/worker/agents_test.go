@@ -22,7 +22,6 @@ import (
 	"compactd/internal/worker"
 	"compactd/internal/worker/agents"
 	"compactd/internal/worker/observe"
-	"compactd/internal/worker/query"
 )
 
 // Tokens of the tests.
@@ -52,8 +51,7 @@ func (env *testEnv) edge(wk *worker.Worker, change func(*agents.Config)) *edge {
 	e.write(tokenLine(defaultToken, "default agent") + "# comment\n\n" + tokenLine(acmeToken, "acme agent 2099-01-01T00:00:00Z") +
 		tokenLine(operatorToken, "* operator") + tokenLine(expiredToken, "default agent 2020-01-01T00:00:00Z"))
 	c := agents.Config{
-		Listen: "127.0.0.1:-1", Tokens: e.tokens, Publish: env.connect(), Read: env.connect(), Partitions: env.streams.Partitions,
-		Rate: 100_000, Service: func() (*query.Service, error) { return wk.Service(env.t.Context()) },
+		Listen: "127.0.0.1:-1", Tokens: e.tokens, Rate: 100_000, Service: wk.Service(),
 		OnError: func(err error) { env.t.Logf("edge: %v", err) },
 	}
 	if change != nil {

@@ -41,7 +41,7 @@ func TestNotServed(t *testing.T) {
 	}
 	w.parts.Assign(0, true)
 	w.parts.Assign(1, true)
-	s := w.newService()
+	s := w.service
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx, t.Context()) }()

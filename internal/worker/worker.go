@@ -149,6 +149,10 @@ func New(c Config) (*Worker, error) {
 	c.MaxLedgers = cmp.Or(c.MaxLedgers, 100_000)
 	c.MaxAhead = cmp.Or(c.MaxAhead, 4096)
 	js, err := jetstream.New(c.Read)
+	var publish jetstream.JetStream
+	if err == nil {
+		publish, err = jetstream.New(cmp.Or(c.Publish, c.Read))
+	}
 	if err == nil {
 		c.Compaction, err = c.Compaction.WithRetention(int64(c.Streams.MaxAge / time.Second))
 	}
@@ -163,31 +167,16 @@ func New(c Config) (*Worker, error) {
 	})}
 	w.ready.Add(2)
 	go func() { w.ready.Wait(); close(w.caughtUp) }()
-	w.service = w.newService()
+	w.service = query.New(query.Config{
+		Read: c.Read, Commit: c.Commit, Answers: c.Answers, Publish: publish, JS: js, Partitions: w.parts, Compaction: c.Compaction,
+		Limiter: c.Limiter, Summarizer: c.Summarizer, Listener: c.Listener, Owner: c.Owner, Version: c.Version,
+		Ready: w.Ready(), Subscribed: w.ready.Done,
+	})
 	return w, nil
 }
 
-func (w *Worker) newService() *query.Service {
-	return query.New(query.Config{
-		Read: w.config.Read, Commit: w.config.Commit, Answers: w.config.Answers, Publish: w.config.Publish, JS: w.js, Partitions: w.parts, Compaction: w.config.Compaction,
-		Limiter: w.config.Limiter, Summarizer: w.config.Summarizer, Listener: w.config.Listener, Owner: w.config.Owner, Version: w.config.Version,
-		Ready: w.Ready(), Subscribed: w.ready.Done,
-	})
-}
-
-// Service answers requests of this process, unless stopping has ended or the worker is not
-// ready yet.
-func (w *Worker) Service(stopping context.Context) (*query.Service, error) {
-	if stopping.Err() != nil {
-		return nil, query.ErrStopping
-	}
-	select {
-	case <-w.caughtUp:
-		return w.service, nil
-	default:
-		return nil, query.ErrNotServed
-	}
-}
+// Service answers requests of this process.
+func (w *Worker) Service() *query.Service { return w.service }
 
 // Limiter is what requests share.
 func (w *Worker) Limiter() *limit.Limiter { return w.config.Limiter }

@@ -15,7 +15,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -38,18 +37,13 @@ type Config struct {
 	// Rate is how many requests a second one token may send, twice as many at once.
 	// Default 500.
 	Rate int
-	// Limiter is what requests share, with those of other listeners. Default one of its own.
+	// Limiter is what requests share, with those of other listeners. Default that of Service.
 	Limiter *limit.Limiter
 
 	// Version of the program.
 	Version string
-	// Publish is the connection of a user that may publish what agents publish, and nothing
-	// else. Read is one that may read the streams.
-	Publish, Read *nats.Conn
-	// Partitions of the log.
-	Partitions int
-	// Service answers requests; its error is why nothing does now.
-	Service func() (*query.Service, error)
+	// Service answers requests.
+	Service *query.Service
 	// Registerer gets the metrics. Default none.
 	Registerer prometheus.Registerer
 	// OnError receives what happens outside of any request, such as a tokens file that
@@ -74,8 +68,8 @@ func (c *Config) validate() error {
 	if c.Rate < 0 {
 		errs = append(errs, errors.New("rate must be 1 or more"))
 	}
-	if c.Publish == nil || c.Read == nil || c.Partitions < 1 || c.Service == nil {
-		errs = append(errs, errors.New("fields Publish, Read, Partitions and Service are required"))
+	if c.Service == nil {
+		errs = append(errs, errors.New("field Service is required"))
 	}
 	return errors.Join(errs...)
 }
@@ -91,14 +85,13 @@ const (
 
 // Edge answers agents over HTTP.
 type Edge struct {
-	config    Config
-	listener  net.Listener
-	publisher *query.Publisher
-	hub       *hub
-	sidecar   *sidecar.Sidecar
-	metrics   *Metrics
-	limiter   *limit.Limiter
-	refusals  *limit.Refusals
+	config   Config
+	listener net.Listener
+	hub      *hub
+	sidecar  *sidecar.Sidecar
+	metrics  *Metrics
+	limiter  *limit.Limiter
+	refusals *limit.Refusals
 
 	reloading sync.Mutex // held while the file is read
 	tokens    atomic.Pointer[tokens]
@@ -110,23 +103,16 @@ func New(c Config) (*Edge, error) {
 		return nil, fmt.Errorf("new edge: %w", err)
 	}
 	c.Rate = cmp.Or(c.Rate, 500)
-	if c.Limiter == nil {
-		c.Limiter = limit.New(limit.Config{})
-	}
+	c.Limiter = cmp.Or(c.Limiter, c.Service.Limiter())
 	if c.OnError == nil {
 		c.OnError = func(error) {}
 	}
 	e := &Edge{config: c, limiter: c.Limiter, refusals: limit.NewRefusals()}
-	read, err := jetstream.New(c.Read)
-	if err == nil {
-		e.publisher, err = query.NewPublisher(c.Publish, c.Read, c.Partitions, c.OnError)
-	}
+	read, err := jetstream.New(c.Service.Answers())
 	if err != nil {
 		return nil, fmt.Errorf("new edge: %w", err)
 	}
-	if e.sidecar, err = sidecar.New(sidecar.Config{Conn: c.Read, Service: c.Service, OnError: c.OnError}); err != nil {
-		return nil, fmt.Errorf("new edge: %w", err)
-	}
+	e.sidecar = sidecar.New(read, c.Service, c.OnError)
 	e.hub = newHub(read, c.Limiter, c.OnError)
 	first, err := readTokens(c.Tokens, c.Rate, e.burst(), nil)
 	if err != nil {

@@ -6,13 +6,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"time"
 
-	"github.com/google/uuid"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"compactd/internal/broker/stream"
-	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 	"compactd/internal/events/codec"
 	"compactd/internal/worker/agents/mcpserver"
@@ -32,7 +28,7 @@ func (e *Edge) mcpHandler() http.Handler {
 		if err != nil { // it was checked
 			return nil
 		}
-		return mcpserver.New(e.config.Version, a, &source{e, a, r.Context()})
+		return mcpserver.New(e.config.Version, a, e.config.Service, func(ctx context.Context) (context.Context, func()) { return e.begin(r.Context(), ctx) })
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		a, err := session(r)
@@ -73,7 +69,7 @@ func checkBatch(body []byte) error {
 func (e *Edge) branch(ctx context.Context, of, a events.Address) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	is, err := query.Reading(ctx, func() (bool, error) { return belongs(ctx, e.config.Read, of, a) })
+	is, err := query.Reading(ctx, func() (bool, error) { return belongs(ctx, e.config.Service.Answers(), of, a) })
 	if err == nil && !is {
 		err = errOtherSession
 	}
@@ -82,76 +78,11 @@ func (e *Edge) branch(ctx context.Context, of, a events.Address) error {
 
 var errOtherSession = refusal(events.CodeForbidden, "the token is not of this session", "A path of /mcp needs a token with the role session, and that session: other tokens are for the other paths.")
 
-// source reads a session for its model.
-type source struct {
-	edge    *Edge
-	at      events.Address
-	request context.Context //nolint:containedctx // of the HTTP request, whose end the contexts of its tools do not see
-}
-
-// begin is for one tool: those of a request run at once, and each is an operation of its own, which
-// ends with the request.
-func (s *source) begin(ctx context.Context) (_ context.Context, end func()) {
-	op := s.edge.limiter.Begin(limit.Of(s.request).Account())
+// begin is for one call of a tool: those of an HTTP request run at once, and each is an operation of its own, which
+// ends with the request. The context of a tool does not see that end.
+func (e *Edge) begin(request, ctx context.Context) (_ context.Context, end func()) {
+	op := e.limiter.Begin(limit.Of(request).Account())
 	ctx, cancel := context.WithCancel(op.With(ctx))
-	stop := context.AfterFunc(s.request, cancel)
+	stop := context.AfterFunc(request, cancel)
 	return ctx, func() { stop(); cancel(); op.End() }
-}
-
-func (s *source) Ask(ctx context.Context, operation string, in, out any) error {
-	ctx, end := s.begin(ctx)
-	defer end()
-	service, err := s.edge.config.Service()
-	if err != nil {
-		return query.Refusal(err)
-	}
-	data, err := events.Marshal(in)
-	if err != nil {
-		return fmt.Errorf("request %s: %w", operation, err)
-	}
-	answer, err := service.Ask(ctx, operation, data)
-	if err != nil {
-		return err
-	}
-	if err := events.Unmarshal(answer, out); err != nil {
-		return fmt.Errorf("read the answer to %s: %w", operation, err)
-	}
-	return nil
-}
-
-func (s *source) Compactions(ctx context.Context, fn func(*events.Compacted) error) error {
-	ctx, end := s.begin(ctx)
-	defer end()
-	_, err := query.Reading(ctx, func() (any, error) { return nil, s.compactions(ctx, fn) })
-	return err
-}
-
-func (s *source) compactions(ctx context.Context, fn func(*events.Compacted) error) error {
-	subject := events.Outcome(events.PartitionOf(s.at, s.edge.config.Partitions), events.KindCompacted, s.at)
-	return stream.ReadSubject(ctx, s.edge.config.Read, topology.OutcomesStream, subject, 1, func(m stream.LogMessage) error {
-		body, err := events.DecodeOutcome(events.KindCompacted, m.Data)
-		if c, ok := body.(*events.Compacted); ok && err == nil { // not overwritten by an erasure
-			return fn(c)
-		}
-		return nil
-	})
-}
-
-func (s *source) Compact(ctx context.Context, focus string) (*events.EventResponse, error) {
-	ctx, end := s.begin(ctx)
-	defer end()
-	event := &events.EventResponse{V: events.Version, ID: uuid.NewString()}
-	body, err := events.Marshal(&events.Compact{ID: event.ID, Focus: focus})
-	if err != nil {
-		return nil, err
-	}
-	v := verbOf(events.KindCompact)
-	if _, err = v.decode(body); err != nil {
-		return nil, err
-	}
-	if event.Seq, event.Duplicate, err = s.edge.deliver(ctx, v.kind, s.at, event.ID, body); err != nil {
-		return nil, err
-	}
-	_, err = s.edge.answered(ctx, s.at, v, event, time.Now().Add(events.DefaultWait))
-	return event, err
 }

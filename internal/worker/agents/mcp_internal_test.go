@@ -13,8 +13,7 @@ func TestToolEndsWithItsRequest(t *testing.T) {
 	o := l.Begin(limit.Account{Tenant: "acme", Part: "token"})
 	defer o.End()
 	request, gone := context.WithCancel(o.With(t.Context()))
-	s := &source{edge: &Edge{limiter: l}, request: request}
-	ctx, end := s.begin(t.Context())
+	ctx, end := (&Edge{limiter: l}).begin(request, t.Context())
 	defer end()
 	if of := limit.Of(ctx).Account(); of != o.Account() || ctx.Err() != nil {
 		t.Errorf("it is of %v, %v", of, ctx.Err())

@@ -29,7 +29,7 @@ func (e *Edge) handler() http.Handler {
 		}
 		return err
 	})
-	query.ServeHTTP(mux, e.config.Service, e.read)
+	query.ServeHTTP(mux, e.config.Service.Serving, e.read)
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { query.WriteError(w, errNoPath) })
 	return limit.Drained(e.metrics.count(e.guard(routed(mux))))
 }

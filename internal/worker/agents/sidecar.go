@@ -29,10 +29,7 @@ func (e *Edge) compress(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	count(r, tenant)
-	body, err := query.ReadBody(w, r, limit.Body{Most: events.MaxSyncBytes})
-	if err == nil {
-		err = compute(r.Context(), limit.Weight(body))
-	}
+	body, err := readComputing(w, r, events.MaxSyncBytes)
 	if err != nil {
 		return err
 	}
@@ -49,7 +46,7 @@ func (e *Edge) compress(w http.ResponseWriter, r *http.Request) error {
 		in.Config.Mode = events.ModeRetrieve
 	}
 	in.Native = nativeOf(r, in.Model)
-	return answer(r.Context(), w, e.sidecar.Compress(r.Context(), tenant, in))
+	return answer(r.Context(), w, http.StatusOK, e.sidecar.Compress(r.Context(), tenant, in))
 }
 
 // nativeOf is the dialect of messages that show none, "" for the usual one: agentgateway sends
@@ -90,7 +87,7 @@ func (e *Edge) usage(w http.ResponseWriter, r *http.Request) error {
 		e.config.OnError(err)
 		return query.ErrBusy
 	}
-	return answer(r.Context(), w, &events.UsageResponse{V: events.Version, Session: in.Session, View: in.View})
+	return answer(r.Context(), w, http.StatusOK, &events.UsageResponse{V: events.Version, Session: in.Session, View: in.View})
 }
 
 // retrieve answers with the text that a placeholder stands for.
@@ -105,7 +102,7 @@ func (e *Edge) retrieve(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return answer(r.Context(), w, out)
+	return answer(r.Context(), w, http.StatusOK, out)
 }
 
 // tenantOf is the tenant of a request that names none: that of its token.
@@ -131,11 +128,11 @@ func sessionHeader(r *http.Request) (string, error) {
 	return names[0], nil
 }
 
-func answer(ctx context.Context, w http.ResponseWriter, v any) error {
+func answer(ctx context.Context, w http.ResponseWriter, status int, v any) error {
 	data, err := events.Marshal(v)
 	limit.Of(ctx).Rest() // a slow reader may follow
 	if err == nil {
-		query.WriteData(w, http.StatusOK, "application/json", data)
+		query.WriteData(w, status, "application/json", data)
 	}
 	return err
 }

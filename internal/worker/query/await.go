@@ -55,15 +55,14 @@ func (s *Service) tryAwaiting(ctx context.Context, o *Operation, c *call, w even
 	case elsewhere:
 		ctx, cancel := context.WithTimeoutCause(ctx, awaitSlice+time.Second, ErrBusy)
 		defer cancel()
-		sliced := *c
-		sliced.payload = func() ([]byte, error) {
-			request, err := c.payload()
-			if err != nil {
-				return nil, err
-			}
-			return events.WithAwait(request, w.Within(min(w.Limit(), awaitSlice)))
+		request, err := c.payload()
+		if err == nil {
+			request, err = events.WithAwait(request, w.Within(min(w.Limit(), awaitSlice)))
 		}
-		return s.ownerAnswer(ctx, o, &sliced)
+		if err != nil {
+			return nil, err
+		}
+		return s.ownerAnswer(ctx, o, c, request)
 	}
 	op := limit.Of(ctx)
 	if err := op.Idle(ctx, func() error { return s.awaitDecided(ctx, events.Address{Tenant: c.tenant, Session: c.session}, w) }); err != nil {

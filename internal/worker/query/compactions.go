@@ -3,9 +3,7 @@ package query
 import (
 	"cmp"
 	"context"
-	"fmt"
-
-	"github.com/nats-io/nats.go/jetstream"
+	"time"
 
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
@@ -29,48 +27,38 @@ func (s *Service) compactions(ctx context.Context, in *events.HistoryRequest) (*
 	}); err != nil {
 		return nil, err
 	}
-	release, err := limit.Of(ctx).Borrow(ctx, historyMemory)
-	if err != nil {
-		return nil, orEnded(ctx, err)
-	}
-	defer release()
-	return Reading(ctx, func() (*events.HistoryResponse, error) {
-		return out, orEnded(ctx, s.readCompactions(ctx, a, int(cmp.Or(in.Limit, events.MaxHistory)), out))
-	})
-}
-
-// readCompactions adds the newest of a session to an answer.
-func (s *Service) readCompactions(ctx context.Context, a events.Address, most int, out *events.HistoryResponse) error {
-	op := limit.Of(ctx)
-	if err := op.Compute(ctx); err != nil {
-		return err
-	}
-	subject := events.Outcome(events.PartitionOf(a, s.config.Partitions.Count()), events.KindCompacted, a)
-	return stream.ReadStream(ctx, s.config.JS, topology.OutcomesStream, subject, 1, 0, func(m jetstream.Msg, _ uint64) error {
-		e, err := entry(m)
-		if err != nil {
-			return nil //nolint:nilerr // none of a worker, or of a version that this one cannot read
-		}
-		if out.Entries = append([]events.HistoryEntry{e}, out.Entries...); len(out.Entries) > most {
+	most := int(cmp.Or(in.Limit, events.MaxHistory))
+	err := s.Compactions(ctx, a, func(c *events.Compacted, stored time.Time) error {
+		if out.Entries = append([]events.HistoryEntry{c.Entry(stored.UnixMilli())}, out.Entries...); len(out.Entries) > most {
 			out.Entries = out.Entries[:most]
 			out.Older++
 		}
-		return op.Yield(ctx)
+		return nil
 	})
+	return out, err
 }
 
-func entry(m jetstream.Msg) (e events.HistoryEntry, err error) {
-	at, err := m.Metadata()
+// Compactions calls fn for each session.compacted of a session that is stored, oldest first.
+func (s *Service) Compactions(ctx context.Context, a events.Address, fn func(c *events.Compacted, stored time.Time) error) error {
+	op := limit.Of(ctx)
+	release, err := op.Borrow(ctx, historyMemory)
 	if err != nil {
-		return e, err
+		return orEnded(ctx, err)
 	}
-	body, err := events.DecodeOutcome(events.KindCompacted, m.Data())
-	if err != nil {
-		return e, err
-	}
-	b, ok := body.(*events.Compacted)
-	if !ok {
-		return e, fmt.Errorf("%s holds no session.compacted", m.Subject())
-	}
-	return b.Entry(at.Timestamp.UnixMilli()), nil
+	defer release()
+	subject := events.Outcome(events.PartitionOf(a, s.config.Partitions.Count()), events.KindCompacted, a)
+	_, err = Reading(ctx, func() (any, error) {
+		return nil, stream.ReadSubject(ctx, s.config.Answers, topology.OutcomesStream, subject, 1, func(m stream.LogMessage) error {
+			if err := op.ComputeOver(ctx, len(m.Data)); err != nil {
+				return err
+			}
+			defer op.Rest() // the next one is waited for
+			body, err := events.DecodeOutcome(events.KindCompacted, m.Data)
+			if c, ok := body.(*events.Compacted); ok && err == nil { // not erased, and of a version that this one can read
+				return fn(c, m.Time)
+			}
+			return nil
+		})
+	})
+	return orEnded(ctx, err)
 }

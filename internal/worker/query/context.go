@@ -15,12 +15,6 @@ import (
 	"compactd/internal/worker/payload"
 )
 
-// Context answers with a session's history for code of this process, by way of the worker that
-// serves the session.
-func (s *Service) Context(ctx context.Context, in *events.ContextRequest) (*events.ContextResponse, error) {
-	return ask(ctx, s, "context", in, (*Service).context, func() ([]byte, error) { return events.Marshal(in) })
-}
-
 // context answers with a session's history. The memory for it is there before the view is copied.
 func (s *Service) context(ctx context.Context, in *events.ContextRequest) (*events.ContextResponse, error) {
 	weight, tokens := 0, int64(0)

@@ -1,6 +1,6 @@
 // Package query answers requests about sessions: context, stats, check, files, history,
 // outcome, recall, sessions and health, over NATS and over HTTP. A sync publishes what it
-// finds new of a history, and answers what to send (package syncs; sync.go, deliver.go).
+// finds new of a history, and answers what to send (package syncs; sync.go, publish.go).
 //
 //	s := query.New(query.Config{…})
 //	err := s.Run(ctx, until)                                                  // over NATS

@@ -65,9 +65,9 @@ func answerHTTP(w http.ResponseWriter, r *http.Request, current func() (*Service
 	if o.long {
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(o.limit() + AnswerTimeout)) // else that of the server holds
 	}
-	data, err := s.Answer(r.Context(), o, request)
+	data, err := s.answer(r.Context(), o, request)
 	if err != nil {
-		return err
+		return s.refuse(err)
 	}
 	WriteData(w, http.StatusOK, "application/json", data)
 	return nil

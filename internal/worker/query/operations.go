@@ -37,7 +37,19 @@ type call struct {
 	partition       int // that the worker serves who can answer; -1 is any worker
 	wait            events.Await
 	answer          func(context.Context) (any, error)
-	payload         func() ([]byte, error) // for another worker
+	in              any    // that answer is about
+	raw             []byte // in as it came, nil for a request of this process
+}
+
+// payload is the request for another worker.
+func (c *call) payload() ([]byte, error) {
+	if c.raw != nil {
+		return c.raw, nil
+	}
+	if in, ok := c.in.(*events.SyncRequest); ok {
+		return in.Encode()
+	}
+	return events.Marshal(c.in)
 }
 
 // addressed is a request about a session.
@@ -53,14 +65,16 @@ func typed[Q, A any, P addressed[Q]](decode func([]byte) (*Q, error), answer fun
 		if err != nil {
 			return nil, err
 		}
-		return callOf[Q, A, P](s, in, answer, func() ([]byte, error) { return request, nil }), nil
+		c := callOf[Q, A, P](s, in, answer)
+		c.raw = request
+		return c, nil
 	}
 }
 
-func callOf[Q, A any, P addressed[Q]](s *Service, in *Q, answer func(*Service, context.Context, *Q) (A, error), payload func() ([]byte, error)) *call {
+func callOf[Q, A any, P addressed[Q]](s *Service, in *Q, answer func(*Service, context.Context, *Q) (A, error)) *call {
 	a := P(in).Address()
 	c := &call{
-		tenant: a.Tenant, session: a.Session, partition: events.PartitionOf(a, s.config.Partitions.Count()), payload: payload,
+		tenant: a.Tenant, session: a.Session, partition: events.PartitionOf(a, s.config.Partitions.Count()), in: in,
 		answer: func(ctx context.Context) (any, error) { return answer(s, ctx, in) },
 	}
 	if w, ok := any(in).(interface{ Awaited() events.Await }); ok {

@@ -18,12 +18,6 @@ import (
 // outcome.
 const clockMargin = time.Minute
 
-// Outcome answers what became of an event for code of this process, by way of the worker that
-// serves the session.
-func (s *Service) Outcome(ctx context.Context, in *events.OutcomeRequest) (*events.OutcomeResponse, error) {
-	return ask(ctx, s, "outcome", in, (*Service).outcome, func() ([]byte, error) { return events.Marshal(in) })
-}
-
 // outcome answers what became of an event that was decided.
 func (s *Service) outcome(ctx context.Context, in *events.OutcomeRequest) (*events.OutcomeResponse, error) {
 	a := in.Address()

@@ -66,8 +66,7 @@ func Reading[A any](ctx context.Context, fn func() (A, error)) (A, error) {
 // turn is a turn of the session, or of an ancestor.
 func (s *Service) turn(ctx context.Context, o *originals, in *events.RecallRequest) (*events.RecallResponse, error) {
 	if in.Ancestor != "" || in.Turn > int64(len(o.seqs)) && o.parent != nil {
-		out := &events.RecallResponse{}
-		err := s.askParent(ctx, o, in, out)
+		out, err := askParent[events.RecallResponse](ctx, s, o, in)
 		if err == nil && out.Known {
 			out.Ancestor = cmp.Or(out.Ancestor, o.parent.Session)
 		}
@@ -95,8 +94,8 @@ func (s *Service) search(ctx context.Context, o *originals, in *events.RecallReq
 			return out, nil
 		}
 	}
-	var more events.SearchResponse
-	if err := s.askParent(ctx, o, &rest, &more); err != nil {
+	more, err := askParent[events.SearchResponse](ctx, s, o, &rest)
+	if err != nil {
 		return nil, err
 	}
 	for _, h := range more.Hits {
@@ -112,7 +111,7 @@ func (s *Service) search(ctx context.Context, o *originals, in *events.RecallReq
 
 // askParent sends a request to what the session branched off. Its turns of then are older in
 // the log than the one that names it, so that no session is an ancestor of its own.
-func (s *Service) askParent(ctx context.Context, o *originals, in *events.RecallRequest, out any) error {
+func askParent[A any](ctx context.Context, s *Service, o *originals, in *events.RecallRequest) (*A, error) {
 	request := *in
 	request.Session, request.AsOf = o.parent.Session, &events.AsOf{Turn: o.parent.Turn, Seq: uint64(o.parent.Seq), Depth: 1}
 	if in.AsOf != nil {
@@ -121,28 +120,15 @@ func (s *Service) askParent(ctx context.Context, o *originals, in *events.Recall
 	if request.Ancestor == request.Session {
 		request.Ancestor = ""
 	}
-	data, err := events.Marshal(&request)
+	c := callOf(s, &request, (*Service).recall)
+	if !s.elsewhere(c) {
+		return received[A](c.answer(ctx))
+	}
+	data, err := c.payload()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	recall := s.find("recall")
-	c, err := recall.decode(s, data)
-	if err != nil {
-		return err
-	}
-	var answer any
-	if s.elsewhere(c) {
-		answer, err = s.ownerAnswer(ctx, recall, c)
-	} else {
-		answer, err = c.answer(ctx)
-	}
-	if err == nil {
-		data, err = s.encode(ctx, answer)
-	}
-	if err != nil {
-		return err
-	}
-	return events.Unmarshal(data, out)
+	return received[A](s.ownerAnswer(ctx, s.find("recall"), c, data))
 }
 
 // originals are the turns of a session as the log has them.

@@ -42,13 +42,9 @@ func forwarded(h nats.Header) limit.Account {
 
 // ownerAnswer is the answer of the worker that serves a partition; a refusal of it is
 // the error. Where no worker serves the partition, that is the answer.
-func (s *Service) ownerAnswer(ctx context.Context, o *Operation, c *call) (any, error) {
+func (s *Service) ownerAnswer(ctx context.Context, o *Operation, c *call, request []byte) (any, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, o.limit(), ErrBusy)
 	defer cancel()
-	request, err := c.payload()
-	if err != nil {
-		return nil, err
-	}
 	limit.Of(ctx).Rest() // the work is that worker's
 	m := &nats.Msg{
 		Subject: events.OwnerSubject(c.partition, o.Name), Data: request,

@@ -1,7 +1,6 @@
 package query
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,11 +48,11 @@ var (
 // errOtherTenant: permissions on subjects hold for what is requested.
 var errOtherTenant = errors.New("the request names another tenant than its subject")
 
-// Config describes a [Service]. All fields but Publish, Limiter and Summarizer are required.
+// Config describes a [Service]. All fields but Limiter and Summarizer are required.
 type Config struct {
 	Read, Commit *nats.Conn
-	Answers      *nats.Conn // reads what answers need
-	Publish      *nats.Conn // of a user that may publish what agents publish; nil is Read
+	Answers      *nats.Conn          // reads what answers need
+	Publish      jetstream.JetStream // of a user that may publish what agents publish
 	JS           jetstream.JetStream
 	Partitions   *partition.Set
 	Compaction   *compaction.Config
@@ -74,7 +73,6 @@ type Service struct {
 
 	limiter   *limit.Limiter
 	running   atomic.Int64 // answers
-	publisher *Publisher
 	syncer    *syncs.Syncer
 	answering context.Context //nolint:containedctx // ends with Run: then no answer is given any more
 	end       context.CancelFunc
@@ -86,10 +84,6 @@ func New(c Config) *Service {
 	if s.limiter == nil {
 		s.limiter = limit.New(limit.Config{})
 	}
-	var err error
-	if s.publisher, err = NewPublisher(cmp.Or(c.Publish, c.Read), c.Answers, c.Partitions.Count(), func(err error) { s.retrying(-1, "publish", err) }); err != nil {
-		s.retrying(-1, "publish", err) // of options that are constant
-	}
 	s.syncer = syncs.New(host{s}, c.Compaction)
 	s.answering, s.end = context.WithCancel(context.Background())
 	return s
@@ -97,6 +91,22 @@ func New(c Config) *Service {
 
 // Limiter is what requests share.
 func (s *Service) Limiter() *limit.Limiter { return s.limiter }
+
+// Answers is the connection that reads what answers need.
+func (s *Service) Answers() *nats.Conn { return s.config.Answers }
+
+// Serving returns the service, unless it has ended or its worker is not ready yet.
+func (s *Service) Serving() (*Service, error) {
+	if s.answering.Err() != nil {
+		return nil, ErrStopping
+	}
+	select {
+	case <-s.config.Ready:
+		return s, nil
+	default:
+		return nil, ErrNotServed
+	}
+}
 
 // find returns the operation of a name, nil for none.
 func (s *Service) find(name string) *Operation {
@@ -108,32 +118,13 @@ func (s *Service) find(name string) *Operation {
 	return nil
 }
 
-// Answer answers a request, by way of the worker that serves the session if it is another
-// one. Its error is an [*events.ServiceError].
-func (s *Service) Answer(ctx context.Context, o *Operation, request []byte) ([]byte, error) {
-	data, err := s.answer(ctx, o, request, false)
-	if err != nil {
-		return nil, s.refuse(err)
-	}
-	return data, nil
-}
-
-// Ask is Answer for the operation of a name, for code of this process.
-func (s *Service) Ask(ctx context.Context, operation string, request []byte) ([]byte, error) {
-	o := s.find(operation)
-	if o == nil {
-		return nil, fmt.Errorf("there is no operation %q", operation)
-	}
-	return s.Answer(ctx, o, request)
-}
-
-// answer decodes a request and answers it. Alone keeps it from other workers.
-func (s *Service) answer(ctx context.Context, o *Operation, request []byte, alone bool) ([]byte, error) {
+// answer answers a request, by way of the worker that serves the session if it is another one.
+func (s *Service) answer(ctx context.Context, o *Operation, request []byte) ([]byte, error) {
 	c, err := s.decode(ctx, o, request)
 	if err != nil {
 		return nil, err
 	}
-	out, err := s.serve(ctx, o, c, alone)
+	out, err := s.serve(ctx, o, c, false)
 	if err != nil {
 		return nil, err
 	}
@@ -201,7 +192,13 @@ func (s *Service) serve(ctx context.Context, o *Operation, c *call, alone bool) 
 	case c.wait.Waits():
 		return held(ctx, op, limit.Waits, func() (any, error) { return s.awaitAndAnswer(ctx, o, c, alone) })
 	case s.elsewhere(c) && !alone:
-		return held(ctx, op, limit.Forwards, func() (any, error) { return s.ownerAnswer(ctx, o, c) })
+		return held(ctx, op, limit.Forwards, func() (any, error) {
+			request, err := c.payload()
+			if err != nil {
+				return nil, err
+			}
+			return s.ownerAnswer(ctx, o, c, request)
+		})
 	case o.syncs || o.long:
 		limited, cancel := context.WithTimeoutCause(ctx, o.limit(), ErrBusy)
 		defer cancel()

@@ -40,7 +40,7 @@ func (s *Service) decodeSessions(request []byte) (*call, error) {
 		return nil, err
 	}
 	c := &call{
-		tenant: in.Tenant, partition: in.After.Partition, payload: func() ([]byte, error) { return request, nil },
+		tenant: in.Tenant, partition: in.After.Partition, raw: request,
 		answer: func(ctx context.Context) (any, error) { return s.sessions(ctx, in) },
 	}
 	if c.partition >= s.config.Partitions.Count() {

@@ -1,10 +1,7 @@
 package query
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"compactd/internal/compaction"
@@ -14,39 +11,8 @@ import (
 
 // sync takes the history of an agent, and answers what of it to send.
 func (s *Service) sync(ctx context.Context, in *events.SyncRequest) (*events.SyncResponse, error) {
-	if s.publisher == nil {
-		return nil, errors.New("the worker has no connection to publish over")
-	}
 	out, err := s.syncer.Answer(ctx, in)
 	return out, orEnded(ctx, err)
-}
-
-// Sync answers a sync for code of this process, by way of the worker that serves the session.
-func (s *Service) Sync(ctx context.Context, in *events.SyncRequest) (*events.SyncResponse, error) {
-	whole := *in
-	whole.Tenant = cmp.Or(in.Tenant, events.DefaultTenant)
-	whole.OnDivergence, whole.Form = cmp.Or(in.OnDivergence, events.DivergeAuto), cmp.Or(in.Form, events.FormParts)
-	return ask(ctx, s, "sync", &whole, (*Service).sync, whole.Encode)
-}
-
-// ask answers a typed request for code of this process. It returns an answer of this worker as it
-// is, and decodes one of another.
-func ask[Q, A any, P addressed[Q]](ctx context.Context, s *Service, name string, in *Q, answer func(*Service, context.Context, *Q) (*A, error), payload func() ([]byte, error)) (*A, error) {
-	out, err := s.serve(ctx, s.find(name), callOf[Q, *A, P](s, in, answer, payload), false)
-	if err != nil {
-		return nil, s.refuse(err)
-	}
-	switch out := out.(type) {
-	case *A:
-		return out, nil
-	case events.Raw:
-		a := new(A)
-		if err := events.Unmarshal(out, a); err != nil {
-			return nil, fmt.Errorf("read the answer of another worker: %w", err)
-		}
-		return a, nil
-	}
-	return nil, fmt.Errorf("an answer is a %T", out)
 }
 
 // host is what syncs rest on: a [syncs.Host]. A sync that waits holds no processor.
@@ -75,11 +41,15 @@ func (h host) Sourced(ctx context.Context, a events.Address, v *compaction.View,
 }
 
 func (h host) Publish(ctx context.Context, k events.Kind, a events.Address, id string, body []byte) (uint64, error) {
-	seq, _, err := h.publisher.paced(ctx, h.Service, k, a, id, body, true)
+	seq, _, err := h.deliver(ctx, k, a, id, body, true)
 	return seq, err
 }
 
-func (h host) MaxBytes() int { return h.publisher.MaxBytes() }
+func (h host) Sync(ctx context.Context, in *events.SyncRequest) (*events.SyncResponse, error) {
+	return received[events.SyncResponse](h.serve(ctx, h.find("sync"), callOf(h.Service, in, (*Service).sync), false))
+}
+
+func (h host) MaxBytes() int { return h.maxEvent() }
 
 func (h host) AwaitDecided(ctx context.Context, a events.Address, w events.Await) error {
 	return limit.Of(ctx).Idle(ctx, func() error { return h.awaitDecided(ctx, a, w) })

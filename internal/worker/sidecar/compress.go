@@ -30,28 +30,18 @@ const (
 	takePause  = 100 * time.Millisecond
 )
 
-// Config describes a [Sidecar]. All fields are required.
-type Config struct {
-	Conn    *nats.Conn // of a user that may read the streams and write the prefixes
-	Service func() (*query.Service, error)
-	OnError func(error) // receives what no request fails for
-}
-
 // Sidecar answers gateways.
 type Sidecar struct {
 	nc       *nats.Conn
 	prefixes *coord.Prefixes
-	service  func() (*query.Service, error)
+	service  *query.Service
 	onError  func(error)
 }
 
-// New returns a sidecar.
-func New(c Config) (*Sidecar, error) {
-	js, err := jetstream.New(c.Conn)
-	if err != nil {
-		return nil, fmt.Errorf("new sidecar: %w", err)
-	}
-	return &Sidecar{c.Conn, coord.NewPrefixes(js), c.Service, c.OnError}, nil
+// New returns a sidecar. Its user may read the streams and write the prefixes. onError receives what no request
+// fails for.
+func New(js jetstream.JetStream, service *query.Service, onError func(error)) *Sidecar {
+	return &Sidecar{js.Conn(), coord.NewPrefixes(js), service, onError}
 }
 
 // Compress answers what of a history to send. It does not fail: see [events.CompressResponse].
@@ -163,11 +153,8 @@ func (s *Sidecar) sync(ctx context.Context, tenant, session string, in *events.C
 		Policy: policyOf(in), OnDivergence: events.DivergeRefuse, WaitMS: &wait, Frozen: in.Config.Frozen, Usage: s.usage(ctx, a),
 	}
 	until := time.Now().Add(takeOver)
-	err = retry.Every(takePause).Do(ctx, nil, func() error {
-		service, err := s.service()
-		if err == nil {
-			answer, err = service.Sync(ctx, request)
-		}
+	err = retry.Every(takePause).Do(ctx, nil, func() (err error) {
+		answer, err = s.service.Sync(ctx, request)
 		if codeOf(err) == events.CodeUnavailable && time.Now().Before(until) {
 			return err
 		}

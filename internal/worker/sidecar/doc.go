@@ -2,7 +2,7 @@
 // contract of LiteLLM, agentgateway, Portkey and Kong. It is a caller of sync with what that
 // contract lacks: the session.
 //
-//	s, err := sidecar.New(sidecar.Config{Conn: nc, Sync: …})
+//	s := sidecar.New(js, service, onError)
 //	out := s.Compress(ctx, "acme", request)
 //	original, err := s.Retrieve(ctx, mayUse, hash)
 //

@@ -1,7 +1,7 @@
 // Package mcpserver shows one session to its model over MCP: a model looks up what a
 // compaction removed from its history.
 //
-//	s := mcpserver.New("0.1.0", address, source)
+//	s := mcpserver.New("0.1.0", address, service, begin)
 //	h := mcpserver.Handler(func(r *http.Request) *mcp.Server { return s })
 //
 // Tools: recall, search_history, what_was_dropped, context_stats, files and compact_now.
@@ -23,6 +23,6 @@
 //
 // # On failure
 //
-// An error of the source is the answer to the call, with its code. An unexpected one names no
+// An error of the service is the answer to the call, with its code. An unexpected one names no
 // detail.
 package mcpserver

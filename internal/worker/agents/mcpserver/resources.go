@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -58,7 +59,7 @@ func (v *viewer) read(kind string, text func(context.Context, string) (string, e
 func (v *viewer) summary(ctx context.Context) (*events.Summary, error) {
 	at := map[int64]*events.Summary{}
 	newest := &events.Summary{Record: []events.RecordLine{}}
-	err := v.from.Compactions(ctx, func(c *events.Compacted) error {
+	err := v.service.Compactions(ctx, v.Address, func(c *events.Compacted, _ time.Time) error {
 		switch {
 		case !c.Compacted:
 			return nil
@@ -79,20 +80,20 @@ func (v *viewer) summary(ctx context.Context) (*events.Summary, error) {
 func (v *viewer) generation(ctx context.Context, uri string) (string, error) {
 	n, page, _ := strings.Cut(strings.TrimPrefix(uri, generationURI), "?page=")
 	generation, err := strconv.ParseInt(n, 10, 64)
-	in := events.ContextRequest{Tenant: v.address.Tenant, Session: v.address.Session, Generation: &generation, Page: 1}
+	in := events.ContextRequest{Tenant: v.Tenant, Session: v.Session, Generation: &generation, Page: 1}
 	if err == nil && page != "" {
 		in.Page, err = strconv.ParseInt(page, 10, 64)
 	}
 	if err != nil {
 		return "", events.NewInvalid(events.CodeOutOfRange, "generation", "and page must be numbers, as in "+generationURI+"3?page=2")
 	}
-	var out events.ContextResponse
-	if err := v.from.Ask(ctx, "context", &in, &out); err != nil {
+	out, err := ask(ctx, &in, events.DecodeContextRequest, v.service.Context)
+	if err != nil {
 		return "", err
 	}
 	if !out.Known {
 		return "", errUnknown
 	}
-	data, err := events.Marshal(&out)
+	data, err := events.Marshal(out)
 	return string(data), err
 }

@@ -10,17 +10,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"compactd/internal/events"
+	"compactd/internal/worker/query"
 )
-
-// Source is where a server reads its session, and requests a compaction.
-type Source interface {
-	// Ask sends one request about the session, as over NATS, and reads the answer.
-	Ask(ctx context.Context, operation string, request, answer any) error
-	// Compactions calls fn for each session.compacted that is stored, oldest first.
-	Compactions(ctx context.Context, fn func(*events.Compacted) error) error
-	// Compact requests a compaction, and returns what became of it.
-	Compact(ctx context.Context, focus string) (*events.EventResponse, error)
-}
 
 // maxRequestBytes bounds a request: the longest is a focus.
 const maxRequestBytes = 64 << 10
@@ -34,14 +25,15 @@ func Handler(open func(*http.Request) *mcp.Server) http.Handler {
 	})
 }
 
-// New returns a server for one session.
-func New(version string, a events.Address, from Source) *mcp.Server {
+// New returns a server for one session, which a service answers about. begin is called for each method, and end after
+// it.
+func New(version string, a events.Address, service *query.Service, begin func(context.Context) (_ context.Context, end func())) *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "compactd", Title: "Session history", Version: version}, &mcp.ServerOptions{
 		Instructions: "The history of this session is compacted to fit the context window. These tools look up what was removed.",
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}},
 	})
-	s.AddReceivingMiddleware(recovered)
-	v := &viewer{address: a, from: from}
+	s.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler { return recovered(begin, next) })
+	v := &viewer{a, service}
 	for _, t := range tools {
 		s.AddTool(&mcp.Tool{
 			Name: t.name, Description: t.description, InputSchema: json.RawMessage(t.schema),
@@ -59,8 +51,10 @@ func New(version string, a events.Address, from Source) *mcp.Server {
 }
 
 // recovered makes an error of a panic, which would end the process: the SDK calls from goroutines of its own.
-func recovered(next mcp.MethodHandler) mcp.MethodHandler {
+func recovered(begin func(context.Context) (context.Context, func()), next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, r mcp.Request) (_ mcp.Result, err error) {
+		ctx, end := begin(ctx)
+		defer end()
 		defer func() {
 			if p := recover(); p != nil {
 				err = fmt.Errorf("%s: panic: %v", method, p)
@@ -72,8 +66,20 @@ func recovered(next mcp.MethodHandler) mcp.MethodHandler {
 
 // viewer reads one session.
 type viewer struct {
-	address events.Address
-	from    Source
+	events.Address
+	service *query.Service
+}
+
+// ask sends a request that its decoder takes.
+func ask[Q, A any](ctx context.Context, in *Q, decode func([]byte) (*Q, error), answer func(context.Context, *Q) (*A, error)) (*A, error) {
+	data, err := events.Marshal(in)
+	if err == nil {
+		in, err = decode(data)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return answer(ctx, in)
 }
 
 // tool is one function that a model may call.

@@ -9,15 +9,11 @@ import (
 	"compactd/internal/events"
 )
 
-// broken is a source with a defect.
-type broken struct{ Source }
-
-func (broken) Ask(context.Context, string, any, any) error { panic("a defect") }
-
 // A panic is an error of one answer, and the server goes on.
 func TestPanicIsAnError(t *testing.T) {
+	begin := func(ctx context.Context) (context.Context, func()) { return ctx, func() {} }
 	server, client := mcp.NewInMemoryTransports()
-	serving, err := New("dev", events.Address{Tenant: "acme", Session: "s"}, broken{}).Connect(t.Context(), server, nil)
+	serving, err := New("dev", events.Address{Tenant: "acme", Session: "s"}, nil, begin).Connect(t.Context(), server, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,10 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/google/uuid"
+
 	"compactd/internal/events"
+	"compactd/internal/worker/query"
 )
 
 // Bounds of what a tool returns.
@@ -70,9 +73,9 @@ func of(ancestor string) string {
 func (v *viewer) recall(ctx context.Context, in *recallArguments) (string, error) {
 	var b strings.Builder
 	for page, pages := int64(1), int64(1); page <= pages; page++ {
-		request := events.RecallRequest{Tenant: v.address.Tenant, Session: v.address.Session, Turn: in.Turn, Index: in.Index, Page: page, Ancestor: in.Session}
-		var out events.RecallResponse
-		if err := v.from.Ask(ctx, "recall", &request, &out); err != nil {
+		request := events.RecallRequest{Tenant: v.Tenant, Session: v.Session, Turn: in.Turn, Index: in.Index, Page: page, Ancestor: in.Session}
+		out, err := ask(ctx, &request, events.DecodeRecallRequest, v.service.Recall)
+		if err != nil {
 			return "", err
 		}
 		if !out.Known {
@@ -148,13 +151,13 @@ func (v *viewer) search(ctx context.Context, in *searchArguments) (string, error
 		limit = events.DefaultHits
 	}
 	var b strings.Builder
-	var out events.SearchResponse
+	out := &events.SearchResponse{}
 	var gone int64
 	found := int64(0)
 	for range maxSearchParts {
-		request := events.RecallRequest{Tenant: v.address.Tenant, Session: v.address.Session, Text: in.Text, Limit: limit - found, Before: out.Before, Ancestor: out.Ancestor}
-		out = events.SearchResponse{}
-		if err := v.from.Ask(ctx, "recall", &request, &out); err != nil {
+		request := events.RecallRequest{Tenant: v.Tenant, Session: v.Session, Text: in.Text, Limit: limit - found, Before: out.Before, Ancestor: out.Ancestor}
+		var err error
+		if out, err = ask(ctx, &request, events.DecodeRecallRequest, v.service.Search); err != nil {
 			return "", err
 		}
 		if !out.Known {
@@ -190,8 +193,8 @@ func bounded(text string) string {
 }
 
 func (v *viewer) stats(ctx context.Context, _ *struct{}) (string, error) {
-	var s events.StatsResponse
-	if err := v.from.Ask(ctx, "stats", &events.StatsRequest{Tenant: v.address.Tenant, Session: v.address.Session}, &s); err != nil {
+	s, err := v.service.Stats(ctx, &events.StatsRequest{Tenant: v.Tenant, Session: v.Session})
+	if err != nil {
 		return "", err
 	}
 	if !s.Known {
@@ -208,8 +211,8 @@ func (v *viewer) files(ctx context.Context, _ *struct{}) (string, error) {
 	last, pages := int64(0), int64(1)
 	for last < min(pages, maxFilePages) && b.Len() < maxTextBytes {
 		last++
-		var out events.FilesResponse
-		if err := v.from.Ask(ctx, "files", &events.FilesRequest{Tenant: v.address.Tenant, Session: v.address.Session, Page: last}, &out); err != nil {
+		out, err := v.service.Files(ctx, &events.FilesRequest{Tenant: v.Tenant, Session: v.Session, Page: last})
+		if err != nil {
 			return "", err
 		}
 		if !out.Known {
@@ -238,7 +241,16 @@ type compactArguments struct {
 }
 
 func (v *viewer) compact(ctx context.Context, in *compactArguments) (string, error) {
-	out, err := v.from.Compact(ctx, in.Focus)
+	event := &query.Event{Address: v.Address, Kind: events.KindCompact, ID: uuid.NewString(), Wait: events.DefaultWait}
+	body, err := events.Marshal(&events.Compact{ID: event.ID, Focus: in.Focus})
+	if err == nil {
+		_, err = events.DecodeCompact(body)
+	}
+	if err != nil {
+		return "", err
+	}
+	event.Body = body
+	out, err := v.service.Publish(ctx, event)
 	switch {
 	case err != nil:
 		return "", err
