@@ -246,6 +246,18 @@ schemas: ## Write internal/events/schema from the structs and routes
 	go test ./internal/events/schema/schematest -run 'TestSchemas$$' -update
 	go test ./internal/worker -run 'TestOpenAPI$$' -update
 
+.PHONY: console
+console: ## Build the page in the browser, internal/console/assets, from console/ (needs npm)
+	@cd console && npm ci --no-fund --no-audit --ignore-scripts --loglevel=error && npm run -s check && npm run -s build
+
+.PHONY: console-check
+console-check: ## Check that internal/console/assets is what console/ makes
+	@scripts/console check
+
+.PHONY: test-console
+test-console: build ## Test the page in Chromium, before a worker with the example sessions (ARGS='-run Keyboard')
+	@scripts/console test $(ARGS)
+
 .PHONY: notices
 notices: ## Write THIRD_PARTY_NOTICES.md, the licences of what the binaries link; after every change of go.mod
 	@go run ./tools/notices

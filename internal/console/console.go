@@ -26,6 +26,7 @@ const index = "index.html"
 // kinds are the content types of files, by the end of the name.
 var kinds = map[string]string{
 	".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml",
+	".txt": "text/plain; charset=utf-8",
 }
 
 // Page is the files as they are served.

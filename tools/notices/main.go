@@ -28,6 +28,9 @@ import (
 
 const file = "THIRD_PARTY_NOTICES.md"
 
+// page has the licences of the packages of npm in the page that worker serves; `make console` writes it.
+const page = "internal/console/assets/licences.txt"
+
 // commands are the programs that are shipped.
 var commands = []string{"./cmd/worker", "./cmd/publisher"}
 
@@ -90,6 +93,11 @@ func notices(ctx context.Context, root string) ([]byte, error) {
 	}) {
 		fmt.Fprintf(&b, "\n## %s\n\n```\n%s\n```\n", strings.Join(users[t], ", "), t)
 	}
+	text, err := os.ReadFile(filepath.Join(root, page))
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(&b, "\n## The page that worker serves\n\n```\n%s\n```\n", bytes.TrimSpace(text))
 	return b.Bytes(), nil
 }
 
