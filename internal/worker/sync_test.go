@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"golang.org/x/sync/errgroup"
 
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
@@ -292,5 +294,26 @@ func TestSync(t *testing.T) {
 	}
 	if err := stop(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Syncs of one session wait for each other without a processor: the one whose turn it is needs one.
+func TestSyncsOfOneSession(t *testing.T) {
+	env := newEnv(t, t.TempDir())
+	stop := env.run("a", observe.Listener{})
+	syncs := 16 * runtime.GOMAXPROCS(0)
+	var all errgroup.Group
+	for i := range syncs {
+		all.Go(func() error {
+			in := fmt.Sprintf(`{"session":"s","on_divergence":"replace","model":{"provider":"openai","name":"gpt-4o"},"messages":[{"role":"user","content":"%d"}]}`, i)
+			m, err := env.conn.Request(events.SubjectSync, []byte(in), waitLimit)
+			if err == nil && m.Header.Get("Nats-Service-Error-Code") != "" {
+				err = errors.New(string(m.Data))
+			}
+			return err
+		})
+	}
+	if err := errors.Join(all.Wait(), stop()); err != nil {
+		t.Error(err)
 	}
 }

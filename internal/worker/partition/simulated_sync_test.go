@@ -10,7 +10,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
@@ -812,7 +811,7 @@ func (h *simulatedHost) Sync(_ context.Context, in *events.SyncRequest) (*events
 
 func (h *simulatedHost) Yield(context.Context) error { return nil }
 
-func (h *simulatedHost) Pause(context.Context, time.Duration) error {
+func (h *simulatedHost) Await(context.Context, <-chan struct{}) error {
 	if h.o.s.odds(30) {
 		return errPending
 	}

@@ -2,7 +2,6 @@ package query
 
 import (
 	"context"
-	"time"
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
@@ -61,10 +60,10 @@ func (h host) Outcome(ctx context.Context, in *events.OutcomeRequest) (*events.O
 
 func (h host) Yield(ctx context.Context) error { return limit.Of(ctx).Yield(ctx) }
 
-func (h host) Pause(ctx context.Context, d time.Duration) error {
+func (h host) Await(ctx context.Context, done <-chan struct{}) error {
 	return limit.Of(ctx).Idle(ctx, func() error {
 		select {
-		case <-time.After(d):
+		case <-done:
 			return nil
 		case <-ctx.Done():
 			return whyEnded(ctx)

@@ -117,7 +117,9 @@ func (r *request) awaitShorter(ctx context.Context, seq uint64) error {
 			r.tried = out.Compaction
 			return nil
 		}
-		if err := r.host.Pause(ctx, resultPause); err != nil { // it waits for a summary
+		paused := make(chan struct{})
+		time.AfterFunc(resultPause, func() { close(paused) })
+		if err := r.host.Await(ctx, paused); err != nil { // it waits for a summary
 			return err
 		}
 		if time.Now().After(until) {

@@ -44,7 +44,8 @@ type Host interface {
 	Outcome(ctx context.Context, in *events.OutcomeRequest) (*events.OutcomeResponse, error)
 	// Sync has a sync answered about another session, by the worker that serves it.
 	Sync(ctx context.Context, in *events.SyncRequest) (*events.SyncResponse, error)
-	Pause(ctx context.Context, d time.Duration) error
+	// Await waits until done is closed, without a processor.
+	Await(ctx context.Context, done <-chan struct{}) error
 	// Yield lets others compute whose turn it is.
 	Yield(ctx context.Context) error
 }
@@ -136,7 +137,7 @@ func (s *Syncer) Answer(ctx context.Context, in *events.SyncRequest) (*events.Sy
 	}
 	x := &request{Syncer: s, in: in, address: in.Address(), deadline: time.Now().Add(wait)}
 	if !in.DryRun { // which publishes nothing; a branch requests it of its parent
-		release, err := s.locks.hold(ctx, x.address)
+		release, err := s.locks.hold(ctx, x.address, s.host.Await)
 		if err != nil {
 			return nil, err
 		}
@@ -478,8 +479,8 @@ type locks struct {
 	held map[events.Address]chan struct{}
 }
 
-// hold waits for its turn.
-func (l *locks) hold(ctx context.Context, a events.Address) (release func(), err error) {
+// hold waits for its turn by await: who has the turn may need a processor of those that wait.
+func (l *locks) hold(ctx context.Context, a events.Address, await func(context.Context, <-chan struct{}) error) (release func(), err error) {
 	for {
 		l.mu.Lock()
 		if l.held == nil {
@@ -498,10 +499,8 @@ func (l *locks) hold(ctx context.Context, a events.Address) (release func(), err
 			}, nil
 		}
 		l.mu.Unlock()
-		select {
-		case <-done:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+		if err := await(ctx, done); err != nil {
+			return nil, err
 		}
 	}
 }
