@@ -1,15 +1,12 @@
 package worker
 
 import (
-	"context"
 	"crypto/sha256"
 	"crypto/subtle"
-	"errors"
 	"net"
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
@@ -20,58 +17,36 @@ import (
 	"compactd/internal/worker/query"
 )
 
-// serveHTTP answers on l until ctx ends. No client may hold a connection for long.
-func serveHTTP(ctx context.Context, l net.Listener, h http.Handler) error {
-	s := &http.Server{
-		Handler:           h,
-		ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout:       5 * time.Second,
-		WriteTimeout:      query.AnswerTimeout + 5*time.Second,
-		IdleTimeout:       time.Minute,
-		MaxHeaderBytes:    16 << 10,
-		BaseContext:       func(net.Listener) context.Context { return ctx },
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- s.Serve(l) }()
-	select {
-	case err := <-ended:
-		return err
-	case <-ctx.Done():
-	}
-	_ = s.Close() // an answer under way may be cut off: the caller requests it again
-	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
-}
-
 // handler routes; there is no pprof.
 func (m *Monitor) handler() http.Handler {
 	mux := http.NewServeMux()
 	for _, path := range []string{"/{$}", "/v1", "/v1/{$}"} {
-		m.page(mux, path, func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, m.index()) })
+		m.page(mux, path, func(w http.ResponseWriter, r *http.Request) error {
+			return query.Write(r.Context(), w, http.StatusOK, m.index())
+		})
 	}
-	m.page(mux, "/healthz", func(w http.ResponseWriter, _ *http.Request) {
-		writeJSON(w, http.StatusOK, map[string]string{"status": "alive"})
+	m.page(mux, "/healthz", func(w http.ResponseWriter, r *http.Request) error {
+		return query.Write(r.Context(), w, http.StatusOK, map[string]string{"status": "alive"})
 	})
-	m.page(mux, "/readyz", func(w http.ResponseWriter, r *http.Request) {
+	m.page(mux, "/readyz", func(w http.ResponseWriter, r *http.Request) error {
 		status := http.StatusOK
 		answer := m.Readiness(r.Context())
 		if !answer.Ready {
 			status = http.StatusServiceUnavailable
 		}
-		writeJSON(w, status, answer)
+		return query.Write(r.Context(), w, status, answer)
 	})
 	collected := promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
-	m.page(mux, "/metrics", func(w http.ResponseWriter, r *http.Request) {
+	m.page(mux, "/metrics", func(w http.ResponseWriter, r *http.Request) error {
 		m.Readiness(r.Context()) // lag and room are as fresh as a check
 		collected.ServeHTTP(w, r)
+		return nil
 	})
-	m.page(mux, "/v1/openapi.json", func(w http.ResponseWriter, _ *http.Request) {
-		writePage(w, "application/json", schema.OpenAPI)
+	m.page(mux, "/v1/openapi.json", func(w http.ResponseWriter, _ *http.Request) error {
+		return writePage(w, "application/json", schema.OpenAPI)
 	})
-	m.page(mux, "/v1/schema/{name}", func(w http.ResponseWriter, q *http.Request) {
-		writePage(w, "application/schema+json", func() ([]byte, error) { return schema.Payload(strings.TrimSuffix(q.PathValue("name"), ".json")) })
+	m.page(mux, "/v1/schema/{name}", func(w http.ResponseWriter, q *http.Request) error {
+		return writePage(w, "application/schema+json", func() ([]byte, error) { return schema.Payload(strings.TrimSuffix(q.PathValue("name"), ".json")) })
 	})
 	query.ServeHTTP(mux, m.service, nil)
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { query.WriteError(w, errNoPage) })
@@ -79,8 +54,8 @@ func (m *Monitor) handler() http.Handler {
 }
 
 // page answers GET and HEAD at a path, and refuses any other method.
-func (m *Monitor) page(mux *http.ServeMux, path string, h http.HandlerFunc) {
-	mux.HandleFunc("GET "+path, h)
+func (m *Monitor) page(mux *http.ServeMux, path string, h query.Handler) {
+	mux.Handle("GET "+path, h)
 	mux.HandleFunc(path, query.WrongMethod("GET, HEAD"))
 }
 
@@ -125,31 +100,22 @@ func (m *Monitor) index() index {
 // case: what a browser sends by itself shows where the request comes from. The page of
 // the console holds no data: it needs no token, and may be linked from anywhere.
 func (m *Monitor) guard(next http.Handler) http.Handler {
-	want := sha256.Sum256([]byte(m.config.Token))
-	refusals, page := limit.NewRefusals(), console.New()
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Cache-Control", "no-store")
-		w.Header().Set("X-Content-Type-Options", "nosniff")
+	want, page := sha256.Sum256([]byte(m.config.Token)), console.New()
+	return query.Guard(func(w http.ResponseWriter, r *http.Request) (http.HandlerFunc, *events.ServiceError) {
 		w.Header().Set("Cross-Origin-Resource-Policy", "same-origin")
-		query.EndChunked(w, r)
 		got := sha256.Sum256([]byte(query.Bearer(r)))
-		var refused *events.ServiceError
 		switch {
 		case m.config.Token == "" && !loopback(hostOf(r)):
-			refused = &events.ServiceError{V: events.Version, Code: events.CodeForbidden, Message: "only this machine may ask", Hint: "Ask as 127.0.0.1 or localhost."}
+			return nil, &events.ServiceError{V: events.Version, Code: events.CodeForbidden, Message: "only this machine may ask", Hint: "Ask as 127.0.0.1 or localhost."}
 		case page.Serve(w, r):
-			return
+			return func(http.ResponseWriter, *http.Request) {}, nil
 		case crossSite(r):
-			refused = &events.ServiceError{V: events.Version, Code: events.CodeForbidden, Message: "a page of another site may not ask", Hint: "Ask with a program, or from a page of this address: no Origin but its own, and no Sec-Fetch-Site but same-origin or none."}
+			return nil, &events.ServiceError{V: events.Version, Code: events.CodeForbidden, Message: "a page of another site may not ask", Hint: "Ask with a program, or from a page of this address: no Origin but its own, and no Sec-Fetch-Site but same-origin or none."}
 		case m.config.Token != "" && subtle.ConstantTimeCompare(got[:], want[:]) == 0:
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			refused = &events.ServiceError{V: events.Version, Code: events.CodeUnauthorized, Message: "a token is required", Hint: "Send one header Authorization: Bearer TOKEN, with the token of the worker (COMPACTD_HTTP_TOKEN or --http-token-file)."}
-		default:
-			next.ServeHTTP(w, r)
-			return
+			return nil, &events.ServiceError{V: events.Version, Code: events.CodeUnauthorized, Message: "a token is required", Hint: "Send one header Authorization: Bearer TOKEN, with the token of the worker (COMPACTD_HTTP_TOKEN or --http-token-file)."}
 		}
-		refusals.Await(r.Context(), w)
-		query.WriteError(w, refused)
+		return next.ServeHTTP, nil
 	})
 }
 
@@ -177,20 +143,11 @@ func hostOf(r *http.Request) string {
 	return strings.Trim(r.Host, "[]")
 }
 
-func writeJSON(w http.ResponseWriter, status int, v any) {
-	data, err := events.Marshal(v)
-	if err != nil {
-		query.WriteError(w, query.Refusal(err))
-		return
-	}
-	query.WriteData(w, status, "application/json", data)
-}
-
-func writePage(w http.ResponseWriter, kind string, read func() ([]byte, error)) {
+func writePage(w http.ResponseWriter, kind string, read func() ([]byte, error)) error {
 	data, err := read()
 	if err != nil {
-		query.WriteError(w, errNoPage)
-		return
+		return errNoPage
 	}
 	query.WriteData(w, http.StatusOK, kind, data)
+	return nil
 }

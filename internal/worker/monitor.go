@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"compactd/internal/worker/observe"
+	"compactd/internal/worker/query"
 )
 
 // MonitorConfig describes a [Monitor].
@@ -41,16 +42,11 @@ const minToken = 16
 
 func (c *MonitorConfig) validate() error {
 	var errs []error
-	host, port, err := net.SplitHostPort(c.Listen)
+	host, at, err := query.ListenAt(c.Listen)
 	if err != nil {
-		errs = append(errs, fmt.Errorf("listen on %q: want host:port, as in 127.0.0.1:8223", c.Listen))
+		errs = append(errs, err)
 	}
-	n, err := strconv.Atoi(cmp.Or(port, "0"))
-	if err != nil || n < -1 || n > 65535 {
-		errs = append(errs, fmt.Errorf("listen on %q: port is not -1 to 65535", c.Listen))
-	}
-	host = cmp.Or(host, "127.0.0.1")
-	c.Listen = net.JoinHostPort(host, strconv.Itoa(max(n, 0)))
+	c.Listen = at
 	if c.Token == "" && !loopback(host) {
 		errs = append(errs, fmt.Errorf("listen on %q: others can reach it: set a token, as COMPACTD_HTTP_TOKEN or with --http-token-file, or listen on 127.0.0.1", c.Listen))
 	}
@@ -140,7 +136,7 @@ func (m *Monitor) Watch(w *Worker, stopping <-chan struct{}) error {
 
 // Run answers requests until ctx ends, and lets go of the port.
 func (m *Monitor) Run(ctx context.Context) error {
-	if err := serveHTTP(ctx, m.listener, m.handler()); err != nil {
+	if err := query.Serve(ctx, m.listener, m.handler()); err != nil {
 		return fmt.Errorf("run monitor: %w", err)
 	}
 	return nil

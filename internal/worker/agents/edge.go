@@ -6,11 +6,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
-	"log"
 	"net"
-	"net/http"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -53,12 +49,11 @@ type Config struct {
 
 func (c *Config) validate() error {
 	var errs []error
-	host, port, err := net.SplitHostPort(c.Listen)
-	n, numErr := strconv.Atoi(cmp.Or(port, "0"))
-	if err != nil || numErr != nil || n < -1 || n > 65535 {
-		errs = append(errs, fmt.Errorf("listen on %q: want host:port, as in 127.0.0.1:8224", c.Listen))
+	_, at, err := query.ListenAt(c.Listen)
+	if err != nil {
+		errs = append(errs, err)
 	}
-	c.Listen = net.JoinHostPort(cmp.Or(host, "127.0.0.1"), strconv.Itoa(max(n, 0)))
+	c.Listen = at
 	if c.Tokens == "" {
 		errs = append(errs, errors.New("a file of tokens is required: every agent needs one"))
 	}
@@ -74,13 +69,9 @@ func (c *Config) validate() error {
 	return errors.Join(errs...)
 }
 
-// Bounds of a connection. No client may hold one for long without events.
 const (
-	headerTimeout  = 5 * time.Second
-	answerTimeout  = 30 * time.Second // what a request waits for, and the history that it is answered with
-	maxHeaderBytes = 16 << 10
-	stopTime       = time.Second // of requests under way when the edge stops
-	reloadEvery    = 2 * time.Second
+	answerTimeout = 30 * time.Second // of a look at the log
+	reloadEvery   = 2 * time.Second
 )
 
 // Edge answers agents over HTTP.
@@ -91,7 +82,6 @@ type Edge struct {
 	sidecar  *sidecar.Sidecar
 	metrics  *Metrics
 	limiter  *limit.Limiter
-	refusals *limit.Refusals
 
 	reloading sync.Mutex // held while the file is read
 	tokens    atomic.Pointer[tokens]
@@ -107,7 +97,7 @@ func New(c Config) (*Edge, error) {
 	if c.OnError == nil {
 		c.OnError = func(error) {}
 	}
-	e := &Edge{config: c, limiter: c.Limiter, refusals: limit.NewRefusals()}
+	e := &Edge{config: c, limiter: c.Limiter}
 	read, err := jetstream.New(c.Service.Answers())
 	if err != nil {
 		return nil, fmt.Errorf("new edge: %w", err)
@@ -148,33 +138,11 @@ func (e *Edge) Reload() error { return e.reload(true) }
 // Run answers requests until ctx ends. Then it ends all connections with events, gives
 // requests under way a second, and lets go of the port.
 func (e *Edge) Run(ctx context.Context) error {
-	s := &http.Server{
-		Handler:           e.handler(),
-		ReadHeaderTimeout: headerTimeout,
-		ReadTimeout:       headerTimeout, // a body has its own
-		WriteTimeout:      answerTimeout,
-		IdleTimeout:       time.Minute,
-		MaxHeaderBytes:    maxHeaderBytes,
-		TLSNextProto:      map[string]func(*http.Server, *tls.Conn, http.Handler){}, // HTTP/1.1: a connection with events is taken over
-		ErrorLog:          log.New(io.Discard, "", 0),                               // of clients that break off
-	}
 	var work sync.WaitGroup
 	work.Go(func() { e.watchTokens(ctx) })
 	work.Go(func() { e.hub.run(ctx) })
 	defer work.Wait()
-	ended := make(chan error, 1)
-	go func() { ended <- s.Serve(e.listener) }()
-	select {
-	case err := <-ended:
-		return fmt.Errorf("run edge: %w", err)
-	case <-ctx.Done():
-	}
-	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
-	defer cancel()
-	if err := s.Shutdown(stop); err != nil {
-		_ = s.Close() // an event under way may be stored: the agent sends it again, with its id
-	}
-	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+	if err := query.Serve(ctx, e.listener, e.handler()); err != nil {
 		return fmt.Errorf("run edge: %w", err)
 	}
 	return nil

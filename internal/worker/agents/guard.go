@@ -16,28 +16,21 @@ import (
 
 // guard lets a request through that a token of the file sends, to a path as it is written.
 func (e *Edge) guard(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return query.Guard(func(w http.ResponseWriter, r *http.Request) (http.HandlerFunc, *events.ServiceError) {
 		h := w.Header()
-		h.Set("Cache-Control", "no-store")
-		h.Set("X-Content-Type-Options", "nosniff")
-		query.EndChunked(w, r)
 		t := e.tokens.Load().find(query.Bearer(r), time.Now())
 		refused := e.crossOrigin(h, r)
-		allowed := refused == nil && r.Method == http.MethodOptions && r.Header.Get("Origin") != "" // of a page, which sends no token with it
-		if refused == nil && !allowed {
-			refused = e.refuse(h, r, t)
+		if refused != nil || r.Method == http.MethodOptions && r.Header.Get("Origin") != "" { // of a page, which sends no token with it
+			return nil, refused
 		}
-		if refused == nil && !allowed {
+		if refused = e.refuse(h, r, t); refused != nil {
+			return nil, refused
+		}
+		return func(w http.ResponseWriter, r *http.Request) {
 			op := e.limiter.Begin(limit.Account{Tenant: t.tenant, Part: t.part})
 			defer op.End()
 			next.ServeHTTP(w, r.WithContext(op.With(context.WithValue(r.Context(), tokenKey{}, t))))
-			return
-		}
-		if e.refusals.Await(r.Context(), w); refused != nil {
-			query.WriteError(w, refused)
-			return
-		}
-		w.WriteHeader(http.StatusNoContent)
+		}, nil
 	})
 }
 

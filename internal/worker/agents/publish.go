@@ -79,7 +79,7 @@ func (e *Edge) publish(w http.ResponseWriter, r *http.Request, v verb) error {
 	case !out.Accepted:
 		status = http.StatusUnprocessableEntity
 	}
-	return answer(r.Context(), w, status, out)
+	return query.Write(r.Context(), w, status, out)
 }
 
 // waitOf is how long a request waits for its outcome.

@@ -17,12 +17,12 @@ const sessionPath = "/v1/sessions/{tenant}/{session}"
 func (e *Edge) handler() http.Handler {
 	mux := http.NewServeMux()
 	for _, v := range verbs {
-		e.route(mux, http.MethodPost, sessionPath+"/"+v.path, func(w http.ResponseWriter, r *http.Request) error { return e.publish(w, r, v) })
+		query.Route(mux, http.MethodPost, sessionPath+"/"+v.path, func(w http.ResponseWriter, r *http.Request) error { return e.publish(w, r, v) })
 	}
-	e.route(mux, http.MethodGet, sessionPath+"/events", e.stream)
+	query.Route(mux, http.MethodGet, sessionPath+"/events", e.stream)
 	e.gateways(mux)
 	mux.Handle(mcpPath+"{tenant}/{session}", e.mcpHandler())
-	e.route(mux, http.MethodGet, "/v1/openapi.json", func(w http.ResponseWriter, _ *http.Request) error {
+	query.Route(mux, http.MethodGet, "/v1/openapi.json", func(w http.ResponseWriter, _ *http.Request) error {
 		data, err := schema.OpenAPI()
 		if err == nil {
 			query.WriteData(w, http.StatusOK, "application/json", data)
@@ -34,26 +34,15 @@ func (e *Edge) handler() http.Handler {
 	return limit.Drained(e.metrics.count(e.guard(routed(mux))))
 }
 
-// route answers one method at a path, and refuses any other.
-func (e *Edge) route(mux *http.ServeMux, method, path string, h func(http.ResponseWriter, *http.Request) error) {
-	mux.HandleFunc(method+" "+path, func(w http.ResponseWriter, r *http.Request) {
-		if err := h(w, r); err != nil {
-			query.WriteError(w, query.Refusal(err))
-		}
-	})
-	mux.HandleFunc(path, query.WrongMethod(method))
-}
-
 // read lets an operation answer about what the token may use, under the id of the session.
-func (e *Edge) read(o *query.Operation, answer http.HandlerFunc) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
+func (e *Edge) read(o *query.Operation, answer query.Handler) query.Handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
 		tenant, err := e.permit(o, r)
 		if err != nil {
-			query.WriteError(w, query.Refusal(err))
-			return
+			return err
 		}
 		count(r, tenant)
-		answer(w, r)
+		return answer(w, r)
 	}
 }
 

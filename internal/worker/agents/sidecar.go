@@ -13,9 +13,9 @@ import (
 
 // gateways adds what gateways call before and after a model: see package sidecar.
 func (e *Edge) gateways(mux *http.ServeMux) {
-	e.route(mux, http.MethodPost, "/v1/compress", e.compress)
-	e.route(mux, http.MethodPost, "/v1/usage", e.usage)
-	e.route(mux, http.MethodGet, "/v1/retrieve/{hash}", e.retrieve)
+	query.Route(mux, http.MethodPost, "/v1/compress", e.compress)
+	query.Route(mux, http.MethodPost, "/v1/usage", e.usage)
+	query.Route(mux, http.MethodGet, "/v1/retrieve/{hash}", e.retrieve)
 }
 
 // litellm is what LiteLLM names itself: its guardrail has a tool that takes hashes, and does
@@ -46,7 +46,7 @@ func (e *Edge) compress(w http.ResponseWriter, r *http.Request) error {
 		in.Config.Mode = events.ModeRetrieve
 	}
 	in.Native = nativeOf(r, in.Model)
-	return answer(r.Context(), w, http.StatusOK, e.sidecar.Compress(r.Context(), tenant, in))
+	return query.Write(r.Context(), w, http.StatusOK, e.sidecar.Compress(r.Context(), tenant, in))
 }
 
 // nativeOf is the dialect of messages that show none, "" for the usual one: agentgateway sends
@@ -87,7 +87,7 @@ func (e *Edge) usage(w http.ResponseWriter, r *http.Request) error {
 		e.config.OnError(err)
 		return query.ErrBusy
 	}
-	return answer(r.Context(), w, http.StatusOK, &events.UsageResponse{V: events.Version, Session: in.Session, View: in.View})
+	return query.Write(r.Context(), w, http.StatusOK, &events.UsageResponse{V: events.Version, Session: in.Session, View: in.View})
 }
 
 // retrieve answers with the text that a placeholder stands for.
@@ -102,7 +102,7 @@ func (e *Edge) retrieve(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return answer(r.Context(), w, http.StatusOK, out)
+	return query.Write(r.Context(), w, http.StatusOK, out)
 }
 
 // tenantOf is the tenant of a request that names none: that of its token.
@@ -126,13 +126,4 @@ func sessionHeader(r *http.Request) (string, error) {
 		return "", nil
 	}
 	return names[0], nil
-}
-
-func answer(ctx context.Context, w http.ResponseWriter, status int, v any) error {
-	data, err := events.Marshal(v)
-	limit.Of(ctx).Rest() // a slow reader may follow
-	if err == nil {
-		query.WriteData(w, status, "application/json", data)
-	}
-	return err
 }

@@ -18,37 +18,31 @@ import (
 // ServeHTTP adds all operations to mux. current is the service that answers, or why there is none
 // now: until there is a worker nothing can answer. wrap is put around each operation, and begins
 // the [limit.Operation] of a request; nil is for operators.
-func ServeHTTP(mux *http.ServeMux, current func() (*Service, error), wrap func(*Operation, http.HandlerFunc) http.HandlerFunc) {
+func ServeHTTP(mux *http.ServeMux, current func() (*Service, error), wrap func(*Operation, Handler) Handler) {
 	for _, o := range Operations() {
 		if o.syncs && wrap == nil { // for agents, who have tokens
 			continue
 		}
-		answer := func(w http.ResponseWriter, r *http.Request) {
-			if err := answerHTTP(w, r, current, &o); err != nil {
-				WriteError(w, Refusal(err))
-			}
-		}
+		answer := func(w http.ResponseWriter, r *http.Request) error { return answerHTTP(w, r, current, &o) }
 		if wrap == nil {
 			answer = forOperators(current, answer)
 		} else {
 			answer = wrap(&o, answer)
 		}
-		mux.HandleFunc(o.Method+" "+o.Path, answer)
-		mux.HandleFunc(o.Path, WrongMethod(o.Method))
+		Route(mux, o.Method, o.Path, answer)
 	}
 }
 
 // forOperators begins the operation of a request that no token of a tenant sends.
-func forOperators(current func() (*Service, error), answer http.HandlerFunc) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
+func forOperators(current func() (*Service, error), answer Handler) Handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
 		s, err := current()
 		if err != nil {
-			WriteError(w, Refusal(err))
-			return
+			return err
 		}
 		op := s.limiter.Begin(limit.Account{Tenant: "*"})
 		defer op.End()
-		answer(w, r.WithContext(op.With(r.Context())))
+		return answer(w, r.WithContext(op.With(r.Context())))
 	}
 }
 
@@ -200,14 +194,6 @@ func quoted(s string) []byte {
 	return data
 }
 
-// EndChunked ends the connection of a request in chunks after its answer. It may have had a length
-// too, which the server removed, and which a proxy before it may have believed: RFC 9112, 6.1.
-func EndChunked(w http.ResponseWriter, r *http.Request) {
-	if len(r.TransferEncoding) > 0 {
-		w.Header().Set("Connection", "close")
-	}
-}
-
 // Bearer is the token of a request, "" where there is none: the only place that it is
 // taken from is one header Authorization with the scheme Bearer.
 func Bearer(r *http.Request) string {
@@ -256,6 +242,16 @@ func WriteError(w http.ResponseWriter, e *events.ServiceError) {
 		status = http.StatusBadRequest
 	}
 	WriteData(w, status, "application/json", data)
+}
+
+// Write writes an answer of this process as JSON.
+func Write(ctx context.Context, w http.ResponseWriter, status int, v any) error {
+	data, err := events.Marshal(v)
+	limit.Of(ctx).Rest() // a slow reader may follow
+	if err == nil {
+		WriteData(w, status, "application/json", data)
+	}
+	return err
 }
 
 // WriteData writes an answer of a content type.
