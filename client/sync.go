@@ -237,7 +237,7 @@ func (s *Sync) apply(r *events.SyncResponse) (*Synced, error) {
 	}
 	var next int64
 	for _, p := range r.Parts {
-		for _, of := range []*events.SyncRange{p.Keep, p.Drop, p.InPlaceOf, at(p.Edit)} {
+		for _, of := range []*events.SyncRange{p.Keep, p.Drop, p.StandsFor, at(p.Edit)} {
 			if of == nil {
 				continue
 			}

@@ -86,16 +86,16 @@ func (c *call) parse() bool {
 	if codec.Check(c.body) != nil {
 		return false
 	}
-	w, once := codec.Walk(c.body), true
+	w, unique := codec.Walk(c.body), true
 	w.Object(func(key []byte) {
 		name, v := string(key), w.Value()
-		once = once && c.members[name] == nil
+		unique = unique && c.members[name] == nil
 		if c.members[name] = v; name == c.api.messages {
 			c.to = w.Offset()
 			c.from = c.to - len(v)
 		}
 	})
-	return w.End() == nil && once
+	return w.End() == nil && unique
 }
 
 // isTrigger reports whether an item has the provider compact the history in front of it.

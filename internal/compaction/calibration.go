@@ -259,21 +259,21 @@ const (
 
 // input is the most input that the provider seems to take, 0 where no call shows it: half
 // the way from the largest that was taken to the smallest that was refused.
-func (x *limits) input() Tokens {
+func (m *limits) input() Tokens {
 	switch {
-	case x.refused == 0:
+	case m.refused == 0:
 		return 0
-	case x.accepted == 0:
-		return unseen.Share(x.refused)
+	case m.accepted == 0:
+		return unseen.Share(m.refused)
 	default:
-		return max(x.accepted, (x.accepted+x.refused)/2)
+		return max(m.accepted, (m.accepted+m.refused)/2)
 	}
 }
 
 // raise is a window as it is known of a model, or as large as an input that its provider
 // took. The window of a policy is that of its operator, whatever the model takes.
-func (x *limits) raise(window Tokens, p *Policy) Tokens {
-	raised := max(window, x.accepted)
+func (m *limits) raise(window Tokens, p *Policy) Tokens {
+	raised := max(window, m.accepted)
 	if p.WindowTokens > 0 {
 		raised = min(raised, p.WindowTokens)
 	}
@@ -319,12 +319,12 @@ func (l *Ledger) WindowRaised() bool {
 }
 
 // lower takes an input that was refused. An accepted input that is not below it is the older fact.
-func (x *limits) lower(input Tokens) {
-	if x.accepted >= input {
-		x.accepted = 0
+func (m *limits) lower(input Tokens) {
+	if m.accepted >= input {
+		m.accepted = 0
 	}
-	if x.refused == 0 || input < x.refused {
-		x.refused = input
+	if m.refused == 0 || input < m.refused {
+		m.refused = input
 	}
 }
 

@@ -204,11 +204,11 @@ type lineages struct {
 }
 
 // IsZero reports whether there is nothing, for its JSON.
-func (x lineages) IsZero() bool { return len(x.Retracted)+len(x.Branches) == 0 }
+func (l lineages) IsZero() bool { return len(l.Retracted)+len(l.Branches) == 0 }
 
-func (x lineages) clip() lineages {
-	x.Retracted, x.Branches = slices.Clip(x.Retracted), slices.Clip(x.Branches)
-	return x
+func (l lineages) clip() lineages {
+	l.Retracted, l.Branches = slices.Clip(l.Retracted), slices.Clip(l.Branches)
+	return l
 }
 
 // Retracted is the end of a history that was retracted, by its first turn.

@@ -139,22 +139,22 @@ func (d *Decoder) onePass(data []byte, session Format) bool {
 	d.others = d.others[:0]
 	d.turn = Scanned{data: data}
 	var f turnFields
-	w, t, messages, once := d.walk(data), &d.turn, 0, true
+	w, t, messages, unique := d.walk(data), &d.turn, 0, true
 	w.Object(func(key []byte) {
 		switch field := f.of(key); {
 		case string(key) == "messages" && w.Kind() == '[':
 			t.Dialect = dialectOf(formatOf(f.format), session, d.modelOf(f.model).model())
 			if messages++; !d.messages(w) {
-				once = false
+				unique = false
 			}
 		case field == nil:
 			d.others = append(d.others, codec.Member{Name: codec.NameOf(key), Value: w.Value()})
 		default:
-			once = once && *field == nil
+			unique = unique && *field == nil
 			*field = w.Value()
 		}
 	})
-	return w.End() == nil && once && messages == 1 && d.fill(&f, session)
+	return w.End() == nil && unique && messages == 1 && d.fill(&f, session)
 }
 
 // fill reads the fields of the turn. It is false if one is not valid.

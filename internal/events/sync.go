@@ -160,8 +160,8 @@ type SyncPart struct {
 	Drop    *SyncRange `json:"drop,omitzero"`    // these are not sent
 	Edit    *int64     `json:"edit,omitzero"`    // this message, with what message has in its place
 	Message Raw        `json:"message,omitzero"` // made by compactd
-	// InPlaceOf are messages in whose place the message is sent, none where it is added.
-	InPlaceOf *SyncRange `json:"stands_for,omitzero"`
+	// StandsFor are messages in whose place the message is sent, none where it is added.
+	StandsFor *SyncRange `json:"stands_for,omitzero"`
 }
 
 // SyncRange is a range of messages.

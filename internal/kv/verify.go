@@ -137,20 +137,20 @@ func newIndex() index {
 	return index{seed: maphash.MakeSeed(), sessions: map[uint64]tally{}}
 }
 
-func (x index) slot(prefix []byte) uint64 { return maphash.Bytes(x.seed, prefix) }
+func (i index) slot(prefix []byte) uint64 { return maphash.Bytes(i.seed, prefix) }
 
-func (x index) add(prefix []byte, t tally) {
+func (i index) add(prefix []byte, t tally) {
 	if t != 0 {
-		x.apply(x.slot(prefix), t)
+		i.apply(i.slot(prefix), t)
 	}
 }
 
 // apply adds a difference; a session without rows is removed.
-func (x index) apply(slot uint64, by tally) {
-	t := x.sessions[slot] + by
+func (i index) apply(slot uint64, by tally) {
+	t := i.sessions[slot] + by
 	if t.rows() == 0 {
-		delete(x.sessions, slot)
+		delete(i.sessions, slot)
 		return
 	}
-	x.sessions[slot] = t
+	i.sessions[slot] = t
 }

@@ -8,11 +8,11 @@ import (
 	"strings"
 	"testing"
 
+	"compactd/internal/align"
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/events/validate"
-	"compactd/internal/syncing"
 	"compactd/internal/testkit/strict"
 	"compactd/internal/worker/observe"
 )
@@ -131,7 +131,7 @@ func (a *fitAgent) sync(more string) events.SyncResponse {
 	if out.Need != "" {
 		a.t.Fatalf("need %s of a whole history", out.Need)
 	}
-	a.sent = syncing.Apply(a.history, out.Parts)
+	a.sent = align.Apply(a.history, out.Parts)
 	if bad := validate.Messages(a.wire.format, a.sent); len(bad) > 0 {
 		a.t.Fatalf("%v\n%s", bad, a.sent)
 	}

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"compactd/internal/align"
 	"compactd/internal/events"
-	"compactd/internal/syncing"
 	"compactd/internal/worker/observe"
 )
 
@@ -63,7 +63,7 @@ func (a *syncAgent) fits() {
 	if !a.last.Budget.WithinBudget {
 		a.t.Errorf("%+v", a.last.Budget)
 	}
-	a.env.wantHistory(a.holder(), a.history[syncing.Read(events.OpenAI, a.history, 0).Lead:])
+	a.env.wantHistory(a.holder(), a.history[align.Read(events.OpenAI, a.history, 0).Lead:])
 }
 
 // A history is never locked out of its session. An edit of any message is taken; nothing that is

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"compactd/internal/align"
 	"compactd/internal/events"
 	"compactd/internal/events/validate"
-	"compactd/internal/syncing"
 	"compactd/internal/testkit/mediatest"
 	"compactd/internal/worker/audit"
 	"compactd/internal/worker/observe"
@@ -65,7 +65,7 @@ func (a *mediaAgent) sync(query, more string) (events.SyncResponse, []events.Raw
 	}
 	sent := out.Messages
 	if query == "" {
-		sent = syncing.Apply(a.history, out.Parts)
+		sent = align.Apply(a.history, out.Parts)
 	}
 	if bad := validate.Messages(a.format, sent); len(bad) > 0 {
 		a.t.Errorf("%s %s: %v", a.format, a.session, bad)

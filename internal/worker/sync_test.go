@@ -15,10 +15,10 @@ import (
 	"github.com/nats-io/nats.go"
 	"golang.org/x/sync/errgroup"
 
+	"compactd/internal/align"
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
-	"compactd/internal/syncing"
 	"compactd/internal/worker/observe"
 )
 
@@ -107,7 +107,7 @@ func (a *syncAgent) sync(from int, more string) {
 		case p.Edit != nil:
 			r = events.SyncRange{*p.Edit, *p.Edit + 1}
 		default:
-			r = *p.InPlaceOf
+			r = *p.StandsFor
 		}
 		if r[0] != at || r[1] < r[0] {
 			a.t.Fatalf("range %v does not begin at %d: %+v", r, at, out.Parts)
@@ -117,14 +117,14 @@ func (a *syncAgent) sync(from int, more string) {
 	if at != int64(len(a.history)) {
 		a.t.Fatalf("parts end at %d of %d messages", at, len(a.history))
 	}
-	a.last, a.sent = out, syncing.Apply(a.history, out.Parts)
+	a.last, a.sent = out, align.Apply(a.history, out.Parts)
 }
 
 // wantContext compares what is sent with what context gives.
 func (a *syncAgent) wantContext() {
 	a.t.Helper()
 	want := a.env.contextOf(a.session)
-	lead := syncing.Read(events.OpenAI, a.sent, 0).Lead
+	lead := align.Read(events.OpenAI, a.sent, 0).Lead
 	if events.OpenAI.DigestOf(want) != events.OpenAI.DigestOf(a.sent[lead:]) {
 		a.t.Fatalf("parts give %d messages, context %d:\n%s\n%s", len(a.sent)-lead, len(want), a.sent, want)
 	}

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"compactd/internal/align"
 	"compactd/internal/events"
-	"compactd/internal/syncing"
 	"compactd/internal/worker/observe"
 )
 
@@ -70,7 +70,7 @@ func (a *thinker) sync(more string) {
 	if err := events.Unmarshal(reply.Data, &a.last); err != nil {
 		a.t.Fatal(err)
 	}
-	a.sent = syncing.Apply(a.history, a.last.Parts)
+	a.sent = align.Apply(a.history, a.last.Parts)
 }
 
 // compact has the history compacted between two calls.

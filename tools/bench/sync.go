@@ -120,12 +120,12 @@ type caller struct {
 }
 
 // begin sends a history of so many bytes, when a worker answers.
-func (x *caller) begin(ctx context.Context, size int) error {
-	for at := 0; at < size; x.turns++ {
-		at += len(x.f.body(x.session, x.turns))
+func (c *caller) begin(ctx context.Context, size int) error {
+	for at := 0; at < size; c.turns++ {
+		at += len(c.f.body(c.session, c.turns))
 	}
 	return retry.Every(10*time.Millisecond).Until(ctx, func() (bool, error) {
-		err := x.sync(ctx, x.history(), `,"wait_ms":8000`)
+		err := c.sync(ctx, c.history(), `,"wait_ms":8000`)
 		if errors.Is(err, nats.ErrNoResponders) {
 			return false, nil
 		}
@@ -134,52 +134,52 @@ func (x *caller) begin(ctx context.Context, size int) error {
 }
 
 // history is all that the agent has.
-func (x *caller) history() string {
+func (c *caller) history() string {
 	messages := []string{question}
-	for i := range x.turns {
-		messages = append(messages, x.f.body(x.session, i))
+	for i := range c.turns {
+		messages = append(messages, c.f.body(c.session, i))
 	}
 	return strings.Join(messages, ",")
 }
 
 // next sends what is new when it is due: an answer with a call, and its result. Where the worker
 // does not know what was before, as after a late answer, it sends all.
-func (x *caller) next(ctx context.Context, due time.Time) error {
-	more := fmt.Sprintf(`,"prefix":{"count":%d,"hash":%q}`, x.last.Count, x.last.Hash)
-	body, known := x.f.body(x.session, x.turns), x.last.Count > 0
-	x.turns++
+func (c *caller) next(ctx context.Context, due time.Time) error {
+	more := fmt.Sprintf(`,"prefix":{"count":%d,"hash":%q}`, c.last.Count, c.last.Hash)
+	body, known := c.f.body(c.session, c.turns), c.last.Count > 0
+	c.turns++
 	time.Sleep(time.Until(due))
 	if known {
-		if err := x.sync(ctx, body, more); err != nil {
+		if err := c.sync(ctx, body, more); err != nil {
 			return err
 		}
 	}
-	if !known || x.last.Need != "" {
-		x.done.whole++
-		if err := x.sync(ctx, x.history(), ""); err != nil {
+	if !known || c.last.Need != "" {
+		c.done.whole++
+		if err := c.sync(ctx, c.history(), ""); err != nil {
 			return err
 		}
 	}
-	x.done.ms = append(x.done.ms, float64(time.Since(due))/float64(time.Millisecond))
-	for _, w := range x.last.Warnings {
+	c.done.ms = append(c.done.ms, float64(time.Since(due))/float64(time.Millisecond))
+	for _, w := range c.last.Warnings {
 		if w.Code == events.CodeLate {
-			x.done.late++
+			c.done.late++
 		}
 	}
 	return nil
 }
 
 // sync sends messages with more fields, in a window that nothing fills.
-func (x *caller) sync(ctx context.Context, messages, more string) error {
+func (c *caller) sync(ctx context.Context, messages, more string) error {
 	in := fmt.Appendf(nil, `{"session":"sync-%d","format":"anthropic","model":{"provider":"anthropic","name":"claude-sonnet-4-20250514","max_output_tokens":%d,"context_window":%d},"messages":[%s]%s}`,
-		x.session, reserve, 1<<30, messages, more)
-	reply, err := x.nc.RequestWithContext(ctx, events.SubjectSync, in)
+		c.session, reserve, 1<<30, messages, more)
+	reply, err := c.nc.RequestWithContext(ctx, events.SubjectSync, in)
 	if err != nil {
 		return err
 	}
 	if code := reply.Header.Get(micro.ErrorCodeHeader); code != "" {
 		return fmt.Errorf("%s: %s", code, reply.Data)
 	}
-	x.last = events.SyncResponse{}
-	return events.Unmarshal(reply.Data, &x.last)
+	c.last = events.SyncResponse{}
+	return events.Unmarshal(reply.Data, &c.last)
 }

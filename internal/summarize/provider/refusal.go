@@ -84,9 +84,9 @@ func refusal(status int, h http.Header, body []byte) *model.Error {
 }
 
 // kind orders the refusals of all providers by what a caller can do about them.
-func (x *explanation) kind(status int) model.Kind {
+func (e *explanation) kind(status int) model.Kind {
 	switch {
-	case status == http.StatusTooManyRequests && x.has("insufficient_quota"):
+	case status == http.StatusTooManyRequests && e.has("insufficient_quota"):
 		return model.Auth // no money left: waiting does not help
 	case status == http.StatusTooManyRequests:
 		return model.RateLimited
@@ -96,12 +96,12 @@ func (x *explanation) kind(status int) model.Kind {
 		return model.Unavailable
 	case status < 400:
 		return model.BadAnswer
-	case x.has("content_filter", "content_policy_violation", "invalid_prompt"), strings.Contains(x.message, "content filtering policy"):
+	case e.has("content_filter", "content_policy_violation", "invalid_prompt"), strings.Contains(e.message, "content filtering policy"):
 		return model.Refused
 	case status == http.StatusUnauthorized, status == http.StatusPaymentRequired, status == http.StatusForbidden,
-		x.has("api_key_invalid"), strings.Contains(x.message, "credit balance"): // Google and Anthropic say so with 400
+		e.has("api_key_invalid"), strings.Contains(e.message, "credit balance"): // Google and Anthropic say so with 400
 		return model.Auth
-	case status == http.StatusRequestEntityTooLarge, x.tooLong():
+	case status == http.StatusRequestEntityTooLarge, e.tooLong():
 		return model.TooLong
 	default:
 		return model.Invalid
@@ -124,19 +124,19 @@ var tooLongWords = []string{
 	"larger than the maximum context", // LiteLLM
 }
 
-func (x *explanation) tooLong() bool {
+func (e *explanation) tooLong() bool {
 	return slices.ContainsFunc(tooLongWords, func(w string) bool {
-		return strings.Contains(x.message, w) || x.has(w)
+		return strings.Contains(e.message, w) || e.has(w)
 	})
 }
 
 // wait is how long the provider wants to be left alone: header or body.
-func (x *explanation) wait(h http.Header) time.Duration {
+func (e *explanation) wait(h http.Header) time.Duration {
 	return cmp.Or(
 		seconds(h.Get("Retry-After-Ms"), time.Millisecond),
 		seconds(h.Get("Retry-After"), time.Second),
 		until(h.Get("Retry-After")),
-		x.retryDelay,
+		e.retryDelay,
 	)
 }
 

@@ -14,9 +14,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"compactd/internal/worker/compress"
 	"compactd/internal/worker/limit"
 	"compactd/internal/worker/query"
-	"compactd/internal/worker/sidecar"
 )
 
 // Config describes an [Edge]. Fields without a default are required.
@@ -76,12 +76,12 @@ const (
 
 // Edge answers agents over HTTP.
 type Edge struct {
-	config   Config
-	listener net.Listener
-	hub      *hub
-	sidecar  *sidecar.Sidecar
-	metrics  *Metrics
-	limiter  *limit.Limiter
+	config     Config
+	listener   net.Listener
+	hub        *hub
+	compressor *compress.Compressor
+	metrics    *Metrics
+	limiter    *limit.Limiter
 
 	reloading sync.Mutex // held while the file is read
 	tokens    atomic.Pointer[tokens]
@@ -102,7 +102,7 @@ func New(c Config) (*Edge, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new edge: %w", err)
 	}
-	e.sidecar = sidecar.New(read, c.Service, c.OnError)
+	e.compressor = compress.New(read, c.Service, c.OnError)
 	e.hub = newHub(read, c.Limiter, c.OnError)
 	first, err := readTokens(c.Tokens, c.Rate, e.burst(), nil)
 	if err != nil {

@@ -202,12 +202,12 @@ func (f *follower) heirs() ([]*heir, error) {
 }
 
 // read finds the next outcome behind what was sent, unless it is known, or there is none.
-func (x *heir) read(f *follower) (err error) {
-	if x.done || x.found && x.next.Seq > f.after {
+func (h *heir) read(f *follower) (err error) {
+	if h.done || h.found && h.next.Seq > f.after {
 		return nil
 	}
-	x.next, x.found, err = f.next(x.at, f.after+1)
-	x.done = !x.found
+	h.next, h.found, err = f.next(h.at, f.after+1)
+	h.done = !h.found
 	return err
 }
 

@@ -11,10 +11,10 @@ import (
 	"slices"
 	"strings"
 
+	"compactd/internal/align"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/events/validate"
-	"compactd/internal/syncing"
 	"compactd/internal/worker/decide"
 	"compactd/internal/worker/payload"
 	"compactd/internal/worker/syncs"
@@ -370,7 +370,7 @@ func (c *caller) receive(in *events.SyncRequest, out *events.SyncResponse, flat 
 		s.violated("%s: %w", c.name, err)
 		return
 	}
-	applied := syncing.Apply(flat, out.Parts)
+	applied := align.Apply(flat, out.Parts)
 	for _, m := range applied {
 		if events.OpenAI.Dialect().Refers(m) {
 			s.violated("%s is sent a reference: %s", c.name, m)
@@ -410,7 +410,7 @@ func (c *caller) receive(in *events.SyncRequest, out *events.SyncResponse, flat 
 		}
 		return
 	}
-	if native := !out.Changed && late; native {
+	if unchanged := !out.Changed && late; unchanged {
 		return
 	}
 	tail, last := flat[len(flat):], flat[len(flat):]
@@ -458,8 +458,8 @@ func wantCovered(parts []events.SyncPart, n int) error {
 			r = *p.Drop
 		case p.Edit != nil:
 			r = events.SyncRange{*p.Edit, *p.Edit + 1}
-		case p.InPlaceOf != nil:
-			r = *p.InPlaceOf
+		case p.StandsFor != nil:
+			r = *p.StandsFor
 		}
 		if r[0] != at || r[1] < r[0] {
 			return fmt.Errorf("a part is of %v, after %d", r, at)
@@ -531,7 +531,7 @@ func (c *caller) compare(o *owner, out *events.SyncResponse, flat []events.Raw) 
 			return
 		}
 	}
-	x, y := syncing.Apply(flat, first.Parts), syncing.Apply(flat, second.Parts)
+	x, y := align.Apply(flat, first.Parts), align.Apply(flat, second.Parts)
 	if first.View != second.View || !sameMessages(x, y) {
 		s.violated("%s: with a prefix the answer is\n%s\nwithout\n%s", c.name, y, x)
 	}

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"slices"
 
+	"compactd/internal/align"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
-	"compactd/internal/syncing"
 	"compactd/internal/worker/payload"
 )
 
@@ -24,7 +24,7 @@ func (r *request) unchanged(out *events.SyncResponse) *events.SyncResponse {
 	r.budgetAlone(out)
 	r.gave = givenAt{whole: out.Hash} // as it was published: generation 0
 	out.View, out.Count, out.Hash = "", 0, events.Digest{}
-	out.Parts, out.Changed = syncing.Keep(r.history.Len()), false
+	out.Parts, out.Changed = align.Keep(r.history.Len()), false
 	out.Warnings = append([]events.SyncWarning{}, r.warnings...)
 	if r.in.Form == events.FormMessages {
 		out.Parts, out.Messages = nil, r.written(r.in.Messages)
@@ -37,7 +37,7 @@ func (r *request) keepAll(st *state, t *syncedTurn) *events.SyncResponse {
 	n := r.history.Len()
 	out := r.response(st, n)
 	r.gave = givenAt{whole: out.Hash} // as it was published: generation 0
-	out.Parts, out.Count, out.Hash = syncing.Keep(n), 0, events.Digest{}
+	out.Parts, out.Count, out.Hash = align.Keep(n), 0, events.Digest{}
 	r.budgetAlone(out)
 	if t != nil {
 		out.Count, out.Hash, r.gave.whole = int64(r.until), t.whole, t.whole
@@ -112,7 +112,7 @@ func (r *request) answer(ctx context.Context, st *state, have int) (*events.Sync
 	case len(st.chain) == 0:
 		r.budgetAlone(out)
 		for i := have; i < h.Len(); i++ {
-			outputs = append(outputs, syncing.Output{Raw: h.At(i), From: i, To: i + 1, Untouched: true})
+			outputs = append(outputs, align.Output{Raw: h.At(i), From: i, To: i + 1, Untouched: true})
 		}
 		return out, r.put(out, outputs, nil, nil)
 	case len(tail) > 0 || k.Turns < len(st.chain):
@@ -136,7 +136,7 @@ func (r *request) answer(ctx context.Context, st *state, have int) (*events.Sync
 		return nil, err
 	}
 	made, err := r.outputs(ctx, st, view, have, true)
-	if err == nil && slices.ContainsFunc(syncing.Parts(h.Len(), slices.Concat(outputs, made)), incomplete) {
+	if err == nil && slices.ContainsFunc(align.Parts(h.Len(), slices.Concat(outputs, made)), incomplete) {
 		made, err = r.outputs(ctx, st, view, have, false)
 	}
 	if events.CodeOf(err) == events.CodeInvalidHistory {
@@ -164,7 +164,7 @@ func incomplete(p events.SyncPart) bool { return p.Keep == nil && p.Drop == nil 
 // outputs renders a view, with the caller's own messages where it has them: those of the session,
 // and from have on those that no log has. Of a prefix it has none, but brief takes the messages that
 // nothing edits without their texts.
-func (r *request) outputs(ctx context.Context, st *state, view *compaction.View, have int, brief bool) ([]syncing.Output, error) {
+func (r *request) outputs(ctx context.Context, st *state, view *compaction.View, have int, brief bool) ([]align.Output, error) {
 	h, k := r.history, r.known
 	turns := min(k.Turns, len(st.chain))
 	viewTurns := 0
@@ -212,11 +212,11 @@ func (r *request) outputs(ctx context.Context, st *state, view *compaction.View,
 		}
 		return k.Index(events.Start(st.chain, int(at.Turn)-1) + int(at.Index))
 	}
-	out := make([]syncing.Output, len(sourced))
+	out := make([]align.Output, len(sourced))
 	found := 0
 	for i := range sourced {
 		m := &sourced[i]
-		out[i] = syncing.Output{Raw: m.Raw}
+		out[i] = align.Output{Raw: m.Raw}
 		if int(m.First.Turn) > viewTurns {
 			out[i].From, out[i].To = index(m.First), index(m.Last)+1
 			out[i].Untouched = m.Untouched
@@ -225,7 +225,7 @@ func (r *request) outputs(ctx context.Context, st *state, view *compaction.View,
 		}
 	}
 	if k.View > 0 {
-		syncing.Find(h, h.Lead, h.Lead+k.View, out[:found])
+		align.Find(h, h.Lead, h.Lead+k.View, out[:found])
 	}
 	return out, nil
 }

@@ -6,7 +6,7 @@
 //	answer, err := s.Answer(ctx, request)
 //
 // The package owns the order of these steps, and what is done when other turns come in between.
-// Matching and parts are package syncing's; ledgers, texts and the log are the [Host]'s.
+// Matching and parts are package align's; ledgers, texts and the log are the [Host]'s.
 //
 // # Terms
 //

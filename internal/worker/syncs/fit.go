@@ -9,9 +9,9 @@ import (
 	"strconv"
 	"strings"
 
+	"compactd/internal/align"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
-	"compactd/internal/syncing"
 	"compactd/internal/worker/payload"
 )
 
@@ -51,7 +51,7 @@ func (r *request) fit(ctx context.Context, st *state) (*events.SyncResponse, err
 		from = r.begin(alone, messages[:tail])
 	}
 	for from < tail {
-		to := syncing.TurnEnd(messages[:tail], from)
+		to := align.TurnEnd(messages[:tail], from)
 		starts = append(starts, from)
 		alone.Add(messages[from:to])
 		from = to
@@ -87,16 +87,16 @@ func (r *request) fit(ctx context.Context, st *state) (*events.SyncResponse, err
 // the session.
 func (r *request) freeze(ctx context.Context, st *state, out *events.SyncResponse) (*events.SyncResponse, error) {
 	frozen := int(min(r.in.Frozen, int64(r.history.Len())))
-	if frozen == 0 || r.history.Before > 0 || !out.Changed || out.Parts == nil || syncing.Holds(out.Parts, frozen) {
+	if frozen == 0 || r.history.Before > 0 || !out.Changed || out.Parts == nil || align.Holds(out.Parts, frozen) {
 		return out, nil
 	}
 	fitted, err := r.fit(ctx, st)
 	if err != nil {
 		return nil, err
 	}
-	if !syncing.Holds(fitted.Parts, frozen) { // what came is made valid in them too
-		fitted.Parts, fitted.View = syncing.Freeze(fitted.Parts, frozen), ""
-		fitted.Changed = syncing.Changed(fitted.Parts, r.history.Len())
+	if !align.Holds(fitted.Parts, frozen) { // what came is made valid in them too
+		fitted.Parts, fitted.View = align.Freeze(fitted.Parts, frozen), ""
+		fitted.Changed = align.Changed(fitted.Parts, r.history.Len())
 	}
 	out.View, out.Changed, out.Parts, out.Budget = fitted.View, fitted.Changed, fitted.Parts, fitted.Budget
 	out.Budget.Generation = out.Generation
@@ -209,7 +209,7 @@ func (r *request) budgetAlone(out *events.SyncResponse) {
 }
 
 // fitted renders the view of a history that no log has. Turn n begins at starts[n-1].
-func (r *request) fitted(ctx context.Context, view *compaction.View, starts []int) ([]syncing.Output, error) {
+func (r *request) fitted(ctx context.Context, view *compaction.View, starts []int) ([]align.Output, error) {
 	h := r.history
 	starts = append(starts, h.Len())
 	sourced, err := r.host.Sourced(ctx, r.address, view, func(seq compaction.Seq) []events.Message {
@@ -224,7 +224,7 @@ func (r *request) fitted(ctx context.Context, view *compaction.View, starts []in
 	out := r.lead()
 	for i := range sourced {
 		m := &sourced[i]
-		o := syncing.Output{Raw: m.Raw}
+		o := align.Output{Raw: m.Raw}
 		if m.First.Turn > 0 {
 			o.From = starts[m.First.Turn-1] + int(m.First.Index)
 			o.To = starts[m.Last.Turn-1] + int(m.Last.Index) + 1
@@ -236,7 +236,7 @@ func (r *request) fitted(ctx context.Context, view *compaction.View, starts []in
 }
 
 // lead lists the instructions that the history begins with.
-func (r *request) lead() []syncing.Output {
+func (r *request) lead() []align.Output {
 	h := r.history
 	lead := h.Lead
 	if h.Before > 0 {
@@ -246,10 +246,10 @@ func (r *request) lead() []syncing.Output {
 }
 
 // first lists messages that the history begins with, as they came.
-func (r *request) first(n int) []syncing.Output {
-	out := make([]syncing.Output, 0, r.history.Len())
+func (r *request) first(n int) []align.Output {
+	out := make([]align.Output, 0, r.history.Len())
 	for i := range n {
-		o := syncing.Output{From: i, To: i + 1, Untouched: true}
+		o := align.Output{From: i, To: i + 1, Untouched: true}
 		if i >= r.history.Before {
 			o.Raw = r.history.At(i)
 		}
@@ -260,14 +260,14 @@ func (r *request) first(n int) []syncing.Output {
 
 // put puts what is sent into an answer, in the form that the request names. at is the index of a
 // message of the view in the history.
-func (r *request) put(out *events.SyncResponse, outputs []syncing.Output, view *compaction.View, at func(turn, index int) int) error {
+func (r *request) put(out *events.SyncResponse, outputs []align.Output, view *compaction.View, at func(turn, index int) int) error {
 	n := r.history.Len()
 	if len(outputs) == 0 { // a call without a message is none
 		outputs = r.first(n)
 	}
 	r.sendable(outputs)
-	out.Parts = syncing.Parts(n, outputs)
-	out.Changed = syncing.Changed(out.Parts, n)
+	out.Parts = align.Parts(n, outputs)
+	out.Changed = align.Changed(out.Parts, n)
 	if view != nil {
 		r.warnDropped(view, out.Parts, at)
 	}
@@ -297,7 +297,7 @@ func (r *request) fittedBefore() bool {
 
 // sendable prepares outputs for a provider: the caller's own messages where they are whole, and
 // placeholders for media of which only the hash is at hand.
-func (r *request) sendable(outputs []syncing.Output) {
+func (r *request) sendable(outputs []align.Output) {
 	h := r.history
 	var at []int // of outputs whose messages are in the answer
 	var list []events.Raw

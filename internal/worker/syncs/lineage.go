@@ -6,9 +6,9 @@ import (
 	"sync"
 	"time"
 
+	"compactd/internal/align"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
-	"compactd/internal/syncing"
 )
 
 // lineage has a branch answer a history that is no edit of the session's: one that the session
@@ -97,7 +97,7 @@ func (r *request) fitsBehind(turns, at int) (awaited []events.Key, fits bool, er
 // sameCalls leaves out of what a session has of a history the turns at the end whose calls go by
 // other ids in the session, where the messages behind them have the results: these are results of
 // no call there. ok is false where the calls are in a view of an earlier answer.
-func (r *request) sameCalls(st *state, k syncing.Known) (same syncing.Known, ok bool, err error) {
+func (r *request) sameCalls(st *state, k align.Known) (same align.Known, ok bool, err error) {
 	same = k
 	for range maxTurnsBack {
 		awaited, fits, err := r.fitsBehind(same.Turns, same.At)
@@ -189,13 +189,13 @@ type root struct {
 	messages     int
 }
 
-func rootOf(h *syncing.History) root {
+func rootOf(h *align.History) root {
 	own := h.From(h.Lead)
 	return root{h.Format.DigestOf(own[:1]), h.Format.DigestOf(own), len(own)}
 }
 
 // begins reports whether a history begins with that one: it came again, or went on.
-func (r *root) begins(h *syncing.History, first events.Digest) bool {
+func (r *root) begins(h *align.History, first events.Digest) bool {
 	own := h.From(h.Lead)
 	return r.first == first && r.messages <= len(own) && h.Format.DigestOf(own[:r.messages]) == r.whole
 }
@@ -216,7 +216,7 @@ func (h *heads) of(a events.Address) *head {
 
 // recorded reports whether a history with a new root is to be recorded: it is the first in a row,
 // or comes again. after: the session has not gone on since its last branch.
-func (h *heads) recorded(a events.Address, history *syncing.History, after bool) bool {
+func (h *heads) recorded(a events.Address, history *align.History, after bool) bool {
 	now := rootOf(history)
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -4,8 +4,8 @@ import (
 	"sync"
 	"time"
 
+	"compactd/internal/align"
 	"compactd/internal/events"
-	"compactd/internal/syncing"
 )
 
 const (
@@ -45,12 +45,12 @@ type unstable struct {
 
 // stays looks at what was watched, and reports whether it is stable again. The next difference
 // shows at once that it is not.
-func (x *unstable) stays(h *syncing.History) bool {
-	if !x.watch.stays(h, x.after) {
+func (u *unstable) stays(h *align.History) bool {
+	if !u.watch.stays(h, u.after) {
 		return false
 	}
-	x.times, x.tails = min(x.times, unstableAfter-1), min(x.tails, tailAfter-1)
-	x.watch, x.after = watch{}, min(2*x.after, maxStable)
+	u.times, u.tails = min(u.times, unstableAfter-1), min(u.tails, tailAfter-1)
+	u.watch, u.after = watch{}, min(2*u.after, maxStable)
 	return true
 }
 
@@ -63,7 +63,7 @@ type watch struct {
 }
 
 // stays looks at the part again, and reports whether it was the same so many times.
-func (w *watch) stays(h *syncing.History, after int) bool {
+func (w *watch) stays(h *align.History, after int) bool {
 	if w.to == 0 || w.to > h.Len() || w.from < h.Before {
 		return false
 	}
@@ -76,12 +76,12 @@ func (w *watch) stays(h *syncing.History, after int) bool {
 	return w.same >= after
 }
 
-func (w *watch) digestIn(h *syncing.History) events.Digest {
+func (w *watch) digestIn(h *align.History) events.Digest {
 	return h.Format.DigestOf(h.From(w.from)[:w.to-w.from])
 }
 
 // set watches the messages from ≤ i < to.
-func (w *watch) set(h *syncing.History, from, to int) {
+func (w *watch) set(h *align.History, from, to int) {
 	*w = watch{from: from, to: to, length: h.Len(), same: w.same}
 	w.digest = w.digestIn(h)
 }
@@ -102,7 +102,7 @@ func (u *stability) of(a events.Address) *unstable {
 
 // differs notes that a history is another one from an index on, where the session ends at end,
 // and reports whether it does so each time.
-func (u *stability) differs(a events.Address, h *syncing.History, index, end int) bool {
+func (u *stability) differs(a events.Address, h *align.History, index, end int) bool {
 	if h.Len() < end && index > h.Lead { // it went back
 		return false
 	}
@@ -138,7 +138,7 @@ func (u *stability) differs(a events.Address, h *syncing.History, index, end int
 
 // until is the index from which on nothing of a history is to be published, since its end is
 // another one each time. known is where the session ends in it.
-func (u *stability) until(a events.Address, h *syncing.History, known int) int {
+func (u *stability) until(a events.Address, h *align.History, known int) int {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	n := h.Len()

@@ -8,10 +8,10 @@ import (
 	"sync"
 	"time"
 
+	"compactd/internal/align"
 	"compactd/internal/broker/stream"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
-	"compactd/internal/syncing"
 )
 
 const (
@@ -114,8 +114,8 @@ type request struct {
 	in       *events.SyncRequest
 	address  events.Address
 	deadline time.Time
-	history  *syncing.History
-	known    syncing.Known
+	history  *align.History
+	known    align.Known
 	format   events.Format
 	warnings []events.SyncWarning
 	recorded int64                // messages that the session had before
@@ -228,7 +228,7 @@ func (r *request) attempt(ctx context.Context, st *state) (*events.SyncResponse,
 	if in.Prefix != nil {
 		before = int(in.Prefix.Count)
 	}
-	r.history = syncing.Read(r.format, in.Messages, before)
+	r.history = align.Read(r.format, in.Messages, before)
 	r.until = r.history.Len()
 	if before > 0 {
 		var ok bool
@@ -308,9 +308,9 @@ func (r *request) record(ctx context.Context, st *state, t unpublished) (*events
 
 // translated answers a history of another dialect than that of the session: it has another root.
 func (r *request) translated(ctx context.Context, st *state) (*events.SyncResponse, error) {
-	r.history = syncing.Read(r.format, r.in.Messages, 0)
+	r.history = align.Read(r.format, r.in.Messages, 0)
 	r.until = r.history.Len()
-	r.known = syncing.Known{At: r.history.Lead, Shift: r.history.Lead}
+	r.known = align.Known{At: r.history.Lead, Shift: r.history.Lead}
 	on := r.in.OnDivergence
 	switch {
 	case r.in.Prefix != nil:
@@ -385,7 +385,7 @@ func (r *request) diverge(ctx context.Context, st *state) (t unpublished, out *e
 	if !r.in.DryRun && r.stable.differs(r.address, r.history, at, r.known.Index(int(st.chain[len(st.chain)-1].End))) {
 		detail := fmt.Sprintf("It is message %d.", at)
 		if i := at - r.known.At; i < len(turn) {
-			detail = fmt.Sprintf("It is member %q of message %d.", syncing.Member(turn[i], r.history.At(at)), at)
+			detail = fmt.Sprintf("It is member %q of message %d.", align.Member(turn[i], r.history.At(at)), at)
 		}
 		r.warn(events.CodeUnstableHistory, detail)
 		out, err = r.fit(ctx, st)

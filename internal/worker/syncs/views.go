@@ -8,9 +8,9 @@ import (
 	"strings"
 	"sync"
 
+	"compactd/internal/align"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
-	"compactd/internal/syncing"
 )
 
 // viewOf is the generation of a view, if that was the last one that the session gave.
@@ -101,7 +101,7 @@ const maxViews = 4
 
 // givenView is a view of an earlier answer.
 type givenView struct {
-	syncing.View
+	align.View
 	made []madeMessage
 }
 
@@ -162,7 +162,7 @@ func (r *request) viewThrough(ctx context.Context, st *state, gen, through int64
 			v.made = append(v.made, madeMessage{sourced[i].Raw, of}, madeMessage{r.format.Sendable(sourced[i].Raw), of})
 		}
 	}
-	v.View = syncing.NewView(r.format, messages, int(through))
+	v.View = align.NewView(r.format, messages, int(through))
 	r.views.put(key, v)
 	return v, true, nil
 }

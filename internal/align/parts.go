@@ -1,4 +1,4 @@
-package syncing
+package align
 
 import (
 	"fmt"
@@ -91,7 +91,7 @@ func (b *builder) gap(outputs []Output, made []group, from, to int) {
 }
 
 func (b *builder) message(o *Output, from, to int) {
-	b.parts = append(b.parts, events.SyncPart{Message: o.Raw, InPlaceOf: span(from, to)})
+	b.parts = append(b.parts, events.SyncPart{Message: o.Raw, StandsFor: span(from, to)})
 }
 
 func (b *builder) drop(from, to int) {
@@ -197,7 +197,7 @@ func Freeze(parts []events.SyncPart, n int) []events.SyncPart {
 	for _, p := range parts {
 		at := rangeOf(&p)
 		from := max(at[0], int64(n))
-		skipped = p.InPlaceOf != nil && (at[0] < int64(n) || skipped && at[0] == at[1])
+		skipped = p.StandsFor != nil && (at[0] < int64(n) || skipped && at[0] == at[1])
 		switch {
 		case !skipped && at[0] == from:
 			out = append(out, p)
@@ -224,6 +224,6 @@ func rangeOf(p *events.SyncPart) events.SyncRange {
 	case p.Edit != nil:
 		return events.SyncRange{*p.Edit, *p.Edit + 1}
 	default:
-		return *p.InPlaceOf
+		return *p.StandsFor
 	}
 }

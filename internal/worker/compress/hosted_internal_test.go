@@ -1,4 +1,4 @@
-package sidecar
+package compress
 
 import (
 	"testing"

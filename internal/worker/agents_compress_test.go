@@ -77,7 +77,7 @@ func beginsWith(messages, head []events.Raw) bool {
 // its prefix until the next generation: before and after a restart, and from another worker.
 // Conversations that begin alike, and those of another tenant, are apart. The original of a
 // placeholder is retrieved by its hash, by its tenant alone.
-func TestSidecar(t *testing.T) {
+func TestCompressHistories(t *testing.T) {
 	t.Parallel()
 	env := newEnv(t, t.TempDir())
 	r, e := env.runEdge()
@@ -206,7 +206,7 @@ func TestSidecar(t *testing.T) {
 // A body that is no request to compress is refused with a code and a hint. A failure of compactd
 // is no failure of the call: the messages come back as they were sent. No client gets an original
 // of another tenant, or by a hash that was made up.
-func TestSidecarHostile(t *testing.T) {
+func TestGatewaysHostile(t *testing.T) {
 	t.Parallel()
 	env := newEnv(t, t.TempDir())
 	r, e := env.runEdge()
@@ -306,7 +306,7 @@ func TestSidecarHostile(t *testing.T) {
 }
 
 // What a provider counted for an answer corrects the estimates of the session.
-func TestSidecarUsage(t *testing.T) {
+func TestGatewaysUsage(t *testing.T) {
 	t.Parallel()
 	env := newEnv(t, t.TempDir())
 	r, e := env.runEdge()
@@ -345,7 +345,7 @@ func bytesOf[M ~[]byte](list []M) (n int64) {
 // Frozen messages come back in the same bytes, whatever the session has in their place, and what is
 // behind them is made to fit. The answer stays a valid history; where the frozen messages do not
 // fit it has the code for it.
-func TestSidecarFrozen(t *testing.T) {
+func TestGatewaysFrozen(t *testing.T) {
 	t.Parallel()
 	env := newEnv(t, t.TempDir())
 	r, e := env.runEdge()

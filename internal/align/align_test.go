@@ -1,4 +1,4 @@
-package syncing_test
+package align_test
 
 import (
 	"fmt"
@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"compactd/internal/align"
 	"compactd/internal/events"
-	"compactd/internal/syncing"
 )
 
 // wantCover fails unless the ranges of parts cover n messages, each once, in order.
@@ -25,8 +25,8 @@ func wantCover(t *rapid.T, n int, parts []events.SyncPart) {
 			r = *p.Drop
 		case p.Edit != nil:
 			r = events.SyncRange{*p.Edit, *p.Edit + 1}
-		case p.InPlaceOf != nil && p.Message != nil:
-			r = *p.InPlaceOf
+		case p.StandsFor != nil && p.Message != nil:
+			r = *p.StandsFor
 		default:
 			t.Fatalf("a part with %d of four", set)
 		}
@@ -49,11 +49,11 @@ func TestParts(t *testing.T) {
 		for i := range history {
 			history[i] = events.Raw(fmt.Sprintf(`{"own":%d}`, i))
 		}
-		var outputs []syncing.Output
+		var outputs []align.Output
 		var want []events.Raw
 		next := 0
 		for i := range rapid.IntRange(0, 14).Draw(t, "outputs") {
-			o := syncing.Output{Raw: events.Raw(fmt.Sprintf(`{"made":%d}`, i))}
+			o := align.Output{Raw: events.Raw(fmt.Sprintf(`{"made":%d}`, i))}
 			if from := next; n > 0 && rapid.IntRange(0, 3).Draw(t, "made") > 0 {
 				if rapid.IntRange(0, 5).Draw(t, "moved") == 0 {
 					from = rapid.IntRange(0, n-1).Draw(t, "from")
@@ -68,12 +68,12 @@ func TestParts(t *testing.T) {
 			}
 			outputs, want = append(outputs, o), append(want, o.Raw)
 		}
-		parts := syncing.Parts(n, outputs)
+		parts := align.Parts(n, outputs)
 		wantCover(t, n, parts)
-		if d := cmp.Diff(fmt.Sprintf("%s", want), fmt.Sprintf("%s", syncing.Apply(history, parts))); d != "" {
+		if d := cmp.Diff(fmt.Sprintf("%s", want), fmt.Sprintf("%s", align.Apply(history, parts))); d != "" {
 			t.Fatalf("parts give something else:\n%s", d)
 		}
-		if keep := syncing.Keep(n); syncing.Changed(keep, n) {
+		if keep := align.Keep(n); align.Changed(keep, n) {
 			t.Fatalf("%+v changes %d messages", keep, n)
 		}
 	})
@@ -125,7 +125,7 @@ func TestMatch(t *testing.T) {
 		for same < len(turns) && len(turns[same]) == 0 { // a turn without messages is in any history
 			same++
 		}
-		h := syncing.Read(f, history, 0)
+		h := align.Read(f, history, 0)
 		k := h.Match(chain)
 		if h.Lead != lead || k.Turns != same || k.At != at || k.Shift != lead {
 			t.Fatalf("lead %d of %d, %+v, want %d turns up to %d", h.Lead, lead, k, same, at)
@@ -133,7 +133,7 @@ func TestMatch(t *testing.T) {
 		if same > 0 {
 			j := rapid.IntRange(1, same).Draw(t, "prefix")
 			before := lead + int(chain[j-1].End)
-			behind := syncing.Read(f, history[before:], before)
+			behind := align.Read(f, history[before:], before)
 			p, ok := behind.MatchPrefix(chain, chain[j-1].Whole)
 			if !ok || p.Turns != same || p.At != at || p.Shift != lead {
 				t.Fatalf("behind %d: %v %+v, want %+v", before, ok, p, k)
@@ -155,7 +155,7 @@ func TestSplit(t *testing.T) {
 				events.Raw(fmt.Sprintf(`{"role":"assistant","content":null,"tool_calls":[{"id":"c%d","type":"function","function":{"name":"f","arguments":"{}"}}]}`, i)),
 				events.Raw(fmt.Sprintf(`{"role":"tool","tool_call_id":"c%d","content":"%0*d"}`, i, rapid.IntRange(1, 300).Draw(t, "size"), 1)))
 		}
-		h := syncing.Read(events.OpenAI, messages, 0)
+		h := align.Read(events.OpenAI, messages, 0)
 		turns, err := h.Split(0, 700)
 		if err != nil {
 			t.Fatal(err)
@@ -186,7 +186,7 @@ func TestSplitLarge(t *testing.T) {
 	for _, n := range []int{400_000, 400_000, 400_000, 1_800_000, 10, 600_000, 600_000} {
 		messages = append(messages, events.Raw(`{"role":"user","content":"`+strings.Repeat("x", n)+`"}`))
 	}
-	turns, err := syncing.Read(events.OpenAI, messages, 0).Split(0, 4<<20)
+	turns, err := align.Read(events.OpenAI, messages, 0).Split(0, 4<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +217,7 @@ func TestSplitMany(t *testing.T) {
 		"without any":   {nil, []int{0}},
 		"not by itself": {[]events.Raw{events.Raw(strings.Replace(string(parts), "[", "["+strings.Repeat(`{"type":"text","text":"a"},`, events.MaxTurnParts), 1))}, nil},
 	} {
-		turns, err := syncing.Read(events.OpenAI, test.messages, 0).Split(0, 1<<30)
+		turns, err := align.Read(events.OpenAI, test.messages, 0).Split(0, 1<<30)
 		var got []int
 		for _, turn := range turns {
 			got = append(got, len(turn))
@@ -232,7 +232,7 @@ func TestMember(t *testing.T) {
 	for _, test := range [][3]string{
 		{`{"a":1,"b":2}`, `{"a":1,"b":3}`, "b"}, {`{"a":1}`, `{"a":1,"time":3}`, "time"}, {`{"a":1,"gone":3}`, `{"a":1}`, "gone"}, {`{"a":1}`, `{"a":1}`, ""},
 	} {
-		if got := syncing.Member(events.Raw(test[0]), events.Raw(test[1])); got != test[2] {
+		if got := align.Member(events.Raw(test[0]), events.Raw(test[1])); got != test[2] {
 			t.Errorf("%v: %q", test, got)
 		}
 	}
@@ -243,9 +243,9 @@ func TestFindByIDs(t *testing.T) {
 	call := func(id string) events.Raw {
 		return events.Raw(`{"role":"assistant","content":"","tool_calls":[{"id":"` + id + `","type":"function","function":{"name":"read","arguments":"{\"path\":\"a.go\"}"}}]}`)
 	}
-	h := syncing.Read(events.OpenAI, []events.Raw{call("a"), events.Raw(`{"role":"tool","tool_call_id":"a","content":"old"}`), call("b")}, 0)
-	out := []syncing.Output{{Raw: call("b")}, {Raw: call("c")}}
-	syncing.Find(h, 0, h.Len(), out)
+	h := align.Read(events.OpenAI, []events.Raw{call("a"), events.Raw(`{"role":"tool","tool_call_id":"a","content":"old"}`), call("b")}, 0)
+	out := []align.Output{{Raw: call("b")}, {Raw: call("c")}}
+	align.Find(h, 0, h.Len(), out)
 	if !out[0].Untouched || out[0].From != 2 || out[1].Untouched {
 		t.Errorf("%+v", out)
 	}

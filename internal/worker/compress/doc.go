@@ -1,8 +1,8 @@
-// Package sidecar answers gateways that have histories compressed before they call a model: the
+// Package compress answers gateways that have histories compressed before they call a model: the
 // contract of LiteLLM, agentgateway, Portkey and Kong. It is a caller of sync with what that
 // contract lacks: the session.
 //
-//	s := sidecar.New(js, service, onError)
+//	s := compress.New(js, service, onError)
 //	out := s.Compress(ctx, "acme", request)
 //	original, err := s.Retrieve(ctx, mayUse, hash)
 //
@@ -22,10 +22,10 @@
 //
 // # Concurrency
 //
-// A [Sidecar] is safe for concurrent use.
+// A [Compressor] is safe for concurrent use.
 //
 // # On failure
 //
 // While no worker serves the session, a request waits some seconds. A digest that could not be
 // written, or has ended, makes the next request begin a session with all of its history.
-package sidecar
+package compress

@@ -1,4 +1,4 @@
-package sidecar
+package compress
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 
 // Retrieve returns the text that a placeholder stands for, of a tenant that the caller may use.
 // The hash has the place, and is right only for the text that is there.
-func (s *Sidecar) Retrieve(ctx context.Context, mayUse func(tenant string) bool, hash string) (*events.RetrieveResponse, error) {
+func (s *Compressor) Retrieve(ctx context.Context, mayUse func(tenant string) bool, hash string) (*events.RetrieveResponse, error) {
 	seq, err := events.SeqOfContent(hash)
 	if err != nil {
 		return nil, events.NewInvalid(events.CodeBadID, "hash", err.Error())

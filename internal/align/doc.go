@@ -1,10 +1,10 @@
-// Package syncing compares the history of an agent with the chain of its session, and states
+// Package align compares the history of an agent with the chain of its session, and states
 // what of it to send.
 //
-//	h := syncing.Read(format, request.Messages, 0)
+//	h := align.Read(format, request.Messages, 0)
 //	known := h.Match(chain)                       // how much the session has of it
 //	turns, err := h.Split(known.At, most)         // what is to be published
-//	parts := syncing.Parts(h.Len(), outputs)      // what of it to send
+//	parts := align.Parts(h.Len(), outputs)      // what of it to send
 //
 // The package owns the matching and the parts. The caller decides which turns to publish, and
 // which view to send.
@@ -31,4 +31,4 @@
 // # On failure
 //
 // An error is an [events.Invalid] about a message of the caller.
-package syncing
+package align

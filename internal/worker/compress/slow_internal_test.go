@@ -1,4 +1,4 @@
-package sidecar
+package compress
 
 import (
 	"context"
@@ -43,7 +43,7 @@ func TestSlowServerHoldsNoProcessor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Sidecar{prefixes: coord.NewPrefixes(js), onError: func(error) {}}
+	s := &Compressor{prefixes: coord.NewPrefixes(js), onError: func(error) {}}
 	at, h := events.Address{Tenant: "acme", Session: "s"}, &history{}
 	h.add(1, events.Digest{1})
 	for name, call := range map[string]func(context.Context){

@@ -1,4 +1,4 @@
-package sidecar
+package compress
 
 import (
 	"cmp"
@@ -11,12 +11,12 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"compactd/internal/align"
 	"compactd/internal/broker/coord"
 	"compactd/internal/broker/retry"
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
-	"compactd/internal/syncing"
 	"compactd/internal/worker/limit"
 	"compactd/internal/worker/query"
 )
@@ -30,27 +30,27 @@ const (
 	takePause  = 100 * time.Millisecond
 )
 
-// Sidecar answers gateways.
-type Sidecar struct {
+// Compressor answers gateways.
+type Compressor struct {
 	nc       *nats.Conn
 	prefixes *coord.Prefixes
 	service  *query.Service
 	onError  func(error)
 }
 
-// New returns a sidecar. Its user may read the streams and write the prefixes. onError receives what no request
+// New returns a compressor. Its user may read the streams and write the prefixes. onError receives what no request
 // fails for.
-func New(js jetstream.JetStream, service *query.Service, onError func(error)) *Sidecar {
-	return &Sidecar{js.Conn(), coord.NewPrefixes(js), service, onError}
+func New(js jetstream.JetStream, service *query.Service, onError func(error)) *Compressor {
+	return &Compressor{js.Conn(), coord.NewPrefixes(js), service, onError}
 }
 
 // Compress answers what of a history to send. It does not fail: see [events.CompressResponse].
-func (s *Sidecar) Compress(ctx context.Context, tenant string, in *events.CompressRequest) *events.CompressResponse {
+func (s *Compressor) Compress(ctx context.Context, tenant string, in *events.CompressRequest) *events.CompressResponse {
 	out := &events.CompressResponse{V: events.Version, Messages: in.Messages, Transforms: []string{}, Hashes: []string{}}
 	if out.Messages == nil {
 		out.Messages = []events.Raw{}
 	}
-	h, err := read(events.FormatOf(in.Messages, in.Native), scopeOf(in), in.Messages)
+	h, err := read(events.FormatOf(in.Messages, in.Fallback), scopeOf(in), in.Messages)
 	if err == nil {
 		out.TokensBefore = h.tokens(in.Messages)
 		out.TokensAfter = out.TokensBefore
@@ -72,7 +72,7 @@ func (s *Sidecar) Compress(ctx context.Context, tenant string, in *events.Compre
 }
 
 // compress has the session of a history answer.
-func (s *Sidecar) compress(ctx context.Context, tenant string, in *events.CompressRequest, h *history, out *events.CompressResponse) error {
+func (s *Compressor) compress(ctx context.Context, tenant string, in *events.CompressRequest, h *history, out *events.CompressResponse) error {
 	name := ""
 	if in.Config.SessionID != "" {
 		id, err := events.SessionID(in.Config.SessionID)
@@ -109,7 +109,7 @@ func (s *Sidecar) compress(ctx context.Context, tenant string, in *events.Compre
 	if !answer.Changed {
 		return nil
 	}
-	out.Messages = syncing.Apply(in.Messages, answer.Parts)
+	out.Messages = align.Apply(in.Messages, answer.Parts)
 	out.TokensAfter = h.tokens(out.Messages)
 	out.Transforms = []string{fmt.Sprintf("compactd:generation:%d", answer.Generation)}
 	out.Hashes = hashesOf(answer.Parts)
@@ -131,7 +131,7 @@ func codeOf(err error) events.Code {
 
 // rememberView notes how a history begins that was sent in place of one: a caller that keeps
 // what it got sends that with its next request.
-func (s *Sidecar) rememberView(ctx context.Context, tenant, session string, in *events.CompressRequest, f events.Format, messages []events.Raw) {
+func (s *Compressor) rememberView(ctx context.Context, tenant, session string, in *events.CompressRequest, f events.Format, messages []events.Raw) {
 	h, err := read(f, scopeOf(in), messages)
 	if err != nil {
 		return // it is none that a caller could send
@@ -145,7 +145,7 @@ func (s *Sidecar) rememberView(ctx context.Context, tenant, session string, in *
 }
 
 // sync has a session take a history. While no worker serves the session it waits.
-func (s *Sidecar) sync(ctx context.Context, tenant, session string, in *events.CompressRequest, h *history) (answer *events.SyncResponse, err error) {
+func (s *Compressor) sync(ctx context.Context, tenant, session string, in *events.CompressRequest, h *history) (answer *events.SyncResponse, err error) {
 	a := events.Address{Tenant: tenant, Session: session}
 	wait := decideWait.Milliseconds()
 	request := &events.SyncRequest{
@@ -222,7 +222,7 @@ func hashesOf(parts []events.SyncPart) []string {
 }
 
 // SaveUsage keeps what a provider counted until the session's next request.
-func (s *Sidecar) SaveUsage(ctx context.Context, a events.Address, in *events.UsageRequest) error {
+func (s *Compressor) SaveUsage(ctx context.Context, a events.Address, in *events.UsageRequest) error {
 	data, err := events.Marshal(in)
 	if err != nil {
 		return err
@@ -231,7 +231,7 @@ func (s *Sidecar) SaveUsage(ctx context.Context, a events.Address, in *events.Us
 }
 
 // usage is what was counted for the last answer of a session, nil for nothing.
-func (s *Sidecar) usage(ctx context.Context, a events.Address) *events.SyncUsage {
+func (s *Compressor) usage(ctx context.Context, a events.Address) *events.SyncUsage {
 	data, err := idle(ctx, func() ([]byte, error) { return s.prefixes.Usage(ctx, a) })
 	if err != nil {
 		s.onError(err)

@@ -11,7 +11,7 @@ import (
 	"compactd/internal/worker/query"
 )
 
-// gateways adds what gateways call before and after a model: see package sidecar.
+// gateways adds what gateways call before and after a model: see package compress.
 func (e *Edge) gateways(mux *http.ServeMux) {
 	query.Route(mux, http.MethodPost, "/v1/compress", e.compress)
 	query.Route(mux, http.MethodPost, "/v1/usage", e.usage)
@@ -45,13 +45,13 @@ func (e *Edge) compress(w http.ResponseWriter, r *http.Request) error {
 	if in.Config.Mode == "" && strings.HasPrefix(strings.ToLower(r.UserAgent()), litellm) {
 		in.Config.Mode = events.ModeRetrieve
 	}
-	in.Native = nativeOf(r, in.Model)
-	return query.Write(r.Context(), w, http.StatusOK, e.sidecar.Compress(r.Context(), tenant, in))
+	in.Fallback = fallbackOf(r, in.Model)
+	return query.Write(r.Context(), w, http.StatusOK, e.compressor.Compress(r.Context(), tenant, in))
 }
 
-// nativeOf is the dialect of messages that show none, "" for the usual one: agentgateway sends
+// fallbackOf is the dialect of messages that show none, "" for the usual one: agentgateway sends
 // those of the provider, and may forward the provider's headers.
-func nativeOf(r *http.Request, model string) events.Format {
+func fallbackOf(r *http.Request, model string) events.Format {
 	agentgateway := r.Header.Get("X-Agw-Compression-Version") != ""
 	if r.Header.Get("Anthropic-Version") != "" || agentgateway && models.Maker(model) == "anthropic" {
 		return events.Anthropic
@@ -83,7 +83,7 @@ func (e *Edge) usage(w http.ResponseWriter, r *http.Request) error {
 	if a.Session, err = events.SessionID(in.Session); err != nil {
 		return err
 	}
-	if err := e.sidecar.SaveUsage(r.Context(), a, in); err != nil {
+	if err := e.compressor.SaveUsage(r.Context(), a, in); err != nil {
 		e.config.OnError(err)
 		return query.ErrBusy
 	}
@@ -97,7 +97,7 @@ func (e *Edge) retrieve(w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := context.WithTimeoutCause(r.Context(), query.AnswerTimeout, query.ErrBusy)
 	defer cancel()
 	out, err := query.Reading(ctx, func() (*events.RetrieveResponse, error) {
-		return e.sidecar.Retrieve(ctx, t.mayUse, r.PathValue("hash"))
+		return e.compressor.Retrieve(ctx, t.mayUse, r.PathValue("hash"))
 	})
 	if err != nil {
 		return err

@@ -1,12 +1,12 @@
-package syncing_test
+package align_test
 
 import (
 	"fmt"
 	"slices"
 	"testing"
 
+	"compactd/internal/align"
 	"compactd/internal/events"
-	"compactd/internal/syncing"
 	"compactd/internal/testkit/linear"
 )
 
@@ -44,10 +44,10 @@ func listOf(n int, of func(int) events.Raw) (out []events.Raw) {
 func TestLinear(t *testing.T) {
 	const n, most = 1000, 2.5
 	for name, of := range histories {
-		var hs [2]*syncing.History
+		var hs [2]*align.History
 		var turns [2][]events.Link
 		for i, n := range []int{n, 4 * n} {
-			hs[i] = syncing.Read(events.OpenAI, of(n), 0)
+			hs[i] = align.Read(events.OpenAI, of(n), 0)
 			var l events.Link
 			for k := range n {
 				l.Digest = events.OpenAI.DigestOf(hs[i].From(k)[:1])
@@ -55,29 +55,29 @@ func TestLinear(t *testing.T) {
 				turns[i] = append(turns[i], l)
 			}
 		}
-		for op, run := range map[string]func(h *syncing.History, chain []events.Link){
-			"match": func(h *syncing.History, chain []events.Link) { h.Match(chain) },
-			"fits":  func(h *syncing.History, _ []events.Link) { h.Fits(0, nil) },
-			"split": func(h *syncing.History, _ []events.Link) {
+		for op, run := range map[string]func(h *align.History, chain []events.Link){
+			"match": func(h *align.History, chain []events.Link) { h.Match(chain) },
+			"fits":  func(h *align.History, _ []events.Link) { h.Fits(0, nil) },
+			"split": func(h *align.History, _ []events.Link) {
 				if _, err := h.Split(0, 20_000); err != nil {
 					t.Fatal(err)
 				}
 			},
-			"find": func(h *syncing.History, _ []events.Link) {
-				out := make([]syncing.Output, h.Len())
+			"find": func(h *align.History, _ []events.Link) {
+				out := make([]align.Output, h.Len())
 				for i := range out {
 					out[i].Raw = h.At(h.Len() - 1 - i)
 				}
-				syncing.Find(h, 0, h.Len(), out)
+				align.Find(h, 0, h.Len(), out)
 			},
-			"parts": func(h *syncing.History, _ []events.Link) {
-				out := make([]syncing.Output, h.Len())
+			"parts": func(h *align.History, _ []events.Link) {
+				out := make([]align.Output, h.Len())
 				for i := range out {
-					out[i] = syncing.Output{Raw: h.At(i), From: i, To: i + 1 + i%3}
+					out[i] = align.Output{Raw: h.At(i), From: i, To: i + 1 + i%3}
 				}
-				syncing.Parts(h.Len()+3, out)
+				align.Parts(h.Len()+3, out)
 			},
-			"work": func(h *syncing.History, _ []events.Link) { h.HasWork(h.Messages) },
+			"work": func(h *align.History, _ []events.Link) { h.HasWork(h.Messages) },
 		} {
 			r := linear.RatioOf(n, most, func(size int) linear.Cost {
 				return linear.Of(1, func() { run(hs[size], turns[size]) })

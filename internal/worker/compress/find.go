@@ -1,4 +1,4 @@
-package sidecar
+package compress
 
 import (
 	"context"
@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
+	"compactd/internal/align"
 	"compactd/internal/broker/coord"
 	"compactd/internal/events"
-	"compactd/internal/syncing"
 	"compactd/internal/worker/limit"
 )
 
@@ -37,7 +37,7 @@ func read(f events.Format, scope string, messages []events.Raw) (*history, error
 	sum := sha256.Sum256([]byte("compactd prefix " + string(f) + " " + scope))
 	d := events.Digest(sum[:len(events.Digest{})])
 	answered, answering := false, false // a model has answered; it does in the message before
-	for i := syncing.Read(f, messages, 0).Lead; i < len(messages); i++ {
+	for i := align.Read(f, messages, 0).Lead; i < len(messages); i++ {
 		m, err := f.Read(messages[i])
 		if err != nil {
 			return nil, err
@@ -71,7 +71,7 @@ type found struct {
 
 // find returns the session that has the longest beginning of a history; its name is "" where
 // none has one.
-func (s *Sidecar) find(ctx context.Context, tenant string, h *history) (found, error) {
+func (s *Compressor) find(ctx context.Context, tenant string, h *history) (found, error) {
 	all, err := idle(ctx, func() (map[events.Digest]coord.Prefix, error) { return s.prefixes.Find(ctx, tenant, h.digests) })
 	if err != nil {
 		return found{}, err
@@ -86,7 +86,7 @@ func (s *Sidecar) find(ctx context.Context, tenant string, h *history) (found, e
 
 // remember notes how the history of a session begins, where that is not known, or will not be
 // for long. It fails silently: the next request begins another session then.
-func (s *Sidecar) remember(ctx context.Context, tenant, session string, h *history, at found) {
+func (s *Compressor) remember(ctx context.Context, tenant, session string, h *history, at found) {
 	if len(h.digests) == 0 {
 		return
 	}
@@ -105,5 +105,5 @@ func (s *Sidecar) remember(ctx context.Context, tenant, session string, h *histo
 // own is the name of a session that begins with a history: a caller that sends the same history
 // again, through any worker, means the same session.
 func (h *history) own() string {
-	return "px-" + h.whole().String() + h.format.DigestOf(h.messages[syncing.Read(h.format, h.messages, 0).Lead:]).String()[:16]
+	return "px-" + h.whole().String() + h.format.DigestOf(h.messages[align.Read(h.format, h.messages, 0).Lead:]).String()[:16]
 }

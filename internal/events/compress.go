@@ -18,7 +18,7 @@ type CompressRequest struct {
 	// TokenBudget overrides the window of the model, in tokens; 0 is its own.
 	TokenBudget int64          `json:"token_budget,omitzero"`
 	Config      CompressConfig `json:"config,omitzero"`
-	Native      Format         `json:"-"` // of messages that show none; "" is OpenAI
+	Fallback    Format         `json:"-"` // of messages that show none; "" is OpenAI
 }
 
 // CompressConfig are the options of a request to compress.
@@ -142,14 +142,14 @@ func (e *envelope) messages() []Raw {
 }
 
 // FormatOf is the dialect of messages that name none: of the first that is recognised, else
-// native, else that of OpenAI's chat completions, which gateways convert to.
-func FormatOf(messages []Raw, native Format) Format {
+// fallback, else that of OpenAI's chat completions, which gateways convert to.
+func FormatOf(messages []Raw, fallback Format) Format {
 	for _, m := range messages {
 		if k := OpenAI.kinOf(m); k != nil && k.advice == "" && k.format.Known() {
 			return k.format
 		}
 	}
-	return cmp.Or(native, OpenAI)
+	return cmp.Or(fallback, OpenAI)
 }
 
 // ModelOf is the model of a name as gateways have them, perhaps as PROVIDER/NAME; nil for "".
