@@ -2,7 +2,6 @@ package codec
 
 import (
 	"bytes"
-	"encoding/hex"
 	"errors"
 	"iter"
 	"math"
@@ -13,6 +12,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"compactd/internal/events/weigh"
 )
 
 // Raw is one JSON value as it came.
@@ -132,29 +133,17 @@ func Clean(raw Raw) Raw {
 // escape returns the length of the escape sequence at the start of b, a whole
 // surrogate pair being one, and whether it is half of such a pair.
 func escape(b []byte) (width int, half bool) {
-	r := escaped(b)
+	r := weigh.Escape(b)
 	switch {
 	case r < 0:
 		return 2, false
 	case !utf16.IsSurrogate(r):
 		return 6, false
-	case utf16.DecodeRune(r, escaped(b[6:])) == utf8.RuneError:
+	case utf16.DecodeRune(r, weigh.Escape(b[6:])) == utf8.RuneError:
 		return 6, true
 	default:
 		return 12, false
 	}
-}
-
-// escaped reads \uXXXX; it is -1 for anything else.
-func escaped(b []byte) rune {
-	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
-		return -1
-	}
-	var n [2]byte
-	if _, err := hex.Decode(n[:], b[2:6]); err != nil {
-		return -1
-	}
-	return rune(n[0])<<8 | rune(n[1])
 }
 
 // hasSurrogate may be true without one: \ud000 to \ud7ff are whole characters. Most
@@ -239,7 +228,7 @@ var plain = func() (t [1 << 8]byte) {
 
 // unescape returns the text of the escape sequence at the start of b, and its length.
 func unescape(b []byte) (text []byte, width int) {
-	r := escaped(b)
+	r := weigh.Escape(b)
 	switch {
 	case len(b) < 2: // no JSON
 		return nil, len(b)
@@ -247,7 +236,7 @@ func unescape(b []byte) (text []byte, width int) {
 		c := int(b[1])
 		return plain[c : c+1], 2
 	case utf16.IsSurrogate(r):
-		r = utf16.DecodeRune(r, escaped(b[6:]))
+		r = utf16.DecodeRune(r, weigh.Escape(b[6:]))
 	}
 	width, _ = escape(b)
 	return utf8.AppendRune(nil, r), width

@@ -143,37 +143,15 @@ func (q *Quoted) escape(b []byte) (text []byte, width int) {
 		q.Long = q.Long || b[1] == '/'
 		return text, 2
 	}
-	r, ok := hex4(b)
-	if !ok {
+	r := Escape(b)
+	if r < 0 {
 		return nil, 0
 	}
 	q.Long, width = true, 6
 	if utf16.IsSurrogate(r) {
-		low, _ := hex4(b[6:])
-		if r = utf16.DecodeRune(r, low); r != utf8.RuneError {
+		if r = utf16.DecodeRune(r, Escape(b[6:])); r != utf8.RuneError {
 			width = 12
 		}
 	}
 	return utf8.AppendRune(q.made[:0], r), width
-}
-
-// hex4 reads \uXXXX.
-func hex4(b []byte) (r rune, ok bool) {
-	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
-		return 0, false
-	}
-	for _, c := range b[2:6] {
-		switch {
-		case '0' <= c && c <= '9':
-			c -= '0'
-		case 'a' <= c && c <= 'f':
-			c -= 'a' - 10
-		case 'A' <= c && c <= 'F':
-			c -= 'A' - 10
-		default:
-			return 0, false
-		}
-		r = r<<4 | rune(c)
-	}
-	return r, true
 }

@@ -197,12 +197,12 @@ func JSON[S ~string | ~[]byte](s S) Size {
 // unescape returns the character beyond ASCII that s begins with as \u escapes, and their length; 0
 // for anything else.
 func unescape[S ~string | ~[]byte](s S) (char string, n int) {
-	r := hexRune(s)
+	r := Escape(s)
 	if n = 6; utf16.IsSurrogate(r) {
 		if len(s) < 12 {
 			return "", 0
 		}
-		r, n = utf16.DecodeRune(r, hexRune(s[6:])), 12
+		r, n = utf16.DecodeRune(r, Escape(s[6:])), 12
 	}
 	if r < utf8.RuneSelf || r == utf8.RuneError {
 		return "", 0
@@ -210,17 +210,24 @@ func unescape[S ~string | ~[]byte](s S) (char string, n int) {
 	return string(r), n
 }
 
-// hexRune reads \uXXXX; it is -1 for anything else.
-func hexRune[S ~string | ~[]byte](s S) (r rune) {
+// Escape reads \uXXXX; it is -1 for anything else.
+func Escape[S ~string | ~[]byte](s S) (r rune) {
 	if len(s) < 6 || s[0] != '\\' || s[1] != 'u' {
 		return -1
 	}
 	for i := 2; i < 6; i++ {
-		digit := strings.IndexByte("0123456789abcdef", s[i]|0x20)
-		if digit < 0 {
+		c := s[i]
+		switch {
+		case '0' <= c && c <= '9':
+			c -= '0'
+		case 'a' <= c && c <= 'f':
+			c -= 'a' - 10
+		case 'A' <= c && c <= 'F':
+			c -= 'A' - 10
+		default:
 			return -1
 		}
-		r = r<<4 | rune(digit)
+		r = r<<4 | rune(c)
 	}
 	return r
 }
