@@ -322,7 +322,7 @@ func (l *Ledger) compacted(b *events.Compacted, now int64) {
 	for l.Generation() < b.Generation-1 { // compactions of turns that have left the log
 		l.generations = append(l.generations, generation{From: l.Generation()})
 	}
-	g := generation{Saved: Tokens(b.TokensSaved), From: l.Generation(), Through: b.Through.Turn, Seq: Seq(b.CausedBy.Seq)}
+	g := generation{Saved: Tokens(b.TokensSaved), From: l.Generation(), Through: b.Through.Turn, Seq: Seq(b.CausedBy.Seq), Reason: b.Reason}
 	if b.RewoundTo != nil {
 		g.From = min(*b.RewoundTo, l.Generation())
 	}

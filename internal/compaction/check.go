@@ -55,12 +55,30 @@ type Overview struct {
 	LastTurnAt int64            // when it was taken or parked, in Unix milliseconds of the log
 	Repeated   measure.Repeated // since its first turn
 	Cost       events.Cost      // since then too
+	Known      bool             // a turn was taken or parked
+	Turns      int64
+	Model      events.Model
+	Growth     Tokens        // that each of the last turns added
+	TurnsLeft  int64         // how many turns of that growth fit below the trigger, [maxTurnsAhead] at most
+	Prepared   bool          // a summary is ready
+	Waiting    bool          // one was requested
+	Reason     events.Reason // of the newest generation, "" where it is not known
+	Saved      Tokens        // that compactions removed
 }
 
 // Describe returns the state of the session under a config, from sums alone.
 func (l *Ledger) Describe(c *Config) Overview {
 	l.use(c)
-	return Overview{l.Budget(), l.lastTurnAt, l.Repeated(), l.cost}
+	o := Overview{
+		Budget: l.Budget(), LastTurnAt: l.lastTurnAt, Repeated: l.Repeated(), Cost: l.cost,
+		Known: l.HasTurns(), Turns: l.LastTurn(), Model: l.model, Growth: l.usage.scaled(l.growth.mean()), Prepared: l.prepared != nil, Waiting: l.job != nil,
+	}
+	o.TurnsLeft = l.turnsUntil(Tokens(o.Budget.EstimatedInput))
+	for i := range l.generations {
+		o.Reason = l.generations[i].Reason
+		o.Saved += max(l.generations[i].Saved, 0)
+	}
+	return o
 }
 
 // Through is the turn boundary that the ledger is at.

@@ -18,6 +18,8 @@ type generation struct {
 	// Through is the last turn that it changed, 0 where that was retracted since.
 	Through int64 `json:"through,omitzero"`
 	Seq     Seq   `json:"seq,omitzero"` // of the event that caused it, 0 where it is not known
+
+	Reason events.Reason `json:"reason,omitzero"` // "" where it is not known
 }
 
 // unknown reports whether turns that the generation made smaller were retracted, or have left

@@ -17,11 +17,18 @@ const (
 // SessionsRequest lists the sessions of a tenant, some at a time.
 type SessionsRequest struct {
 	V      int    `json:"v,omitzero"`
-	Tenant string `json:"tenant,omitzero"` // absent: [DefaultTenant]
+	Tenant string `json:"tenant,omitzero"` // absent: [DefaultTenant]; "*" is any, for operators
 	Limit  int64  `json:"limit,omitzero"`  // sessions to list; absent is [DefaultSessions]
 	// After is where to go on, as the answer before has it; the zero value begins.
 	After SessionsCursor `json:"after,omitzero"`
+	// Ranking lists the sessions of all partitions in one order; without Sort, and of one tenant,
+	// they are listed by partition and name.
+	Ranking
+	Level Level `json:"level,omitzero"` // of those to list; absent is any
 }
+
+// Ranks reports whether the list is in one order over all partitions.
+func (r *SessionsRequest) Ranks() bool { return r.Sort != "" || r.Tenant == AnyTenant }
 
 // SessionsResponse lists sessions by partition and name. There may be fewer than
 // requested, even none, and still more to come: each worker answers for the
@@ -32,6 +39,14 @@ type SessionsResponse struct {
 	Sessions []SessionSummary `json:"sessions"`
 	// After is where to go on; absent when all were listed.
 	After *SessionsCursor `json:"after,omitzero"`
+
+	// Of a list in one order: how many sessions there are, how many match the request, and how
+	// many of those are at each level.
+	Total   int64           `json:"total,omitzero"`
+	Matched int64           `json:"matched,omitzero"`
+	Levels  map[Level]int64 `json:"levels,omitzero"`
+	// Missing are partitions that no worker serves now.
+	Missing []int64 `json:"missing,omitzero"`
 }
 
 // SessionSummary is the state of one session.
@@ -52,6 +67,22 @@ type SessionSummary struct {
 	Rereads int64 `json:"rereads,omitzero"`
 	Reruns  int64 `json:"reruns,omitzero"`
 	Cost    Cost  `json:"cost,omitzero"` // absent before anything that has a price
+
+	// Of a list in one order, and absent else. Thresholds are those of [Budget].
+	Tenant        string `json:"tenant,omitzero"`
+	Provider      string `json:"provider,omitzero"`
+	Model         string `json:"model,omitzero"`
+	ContextWindow int64  `json:"context_window,omitzero"`
+	TriggerTokens int64  `json:"trigger_tokens,omitzero"`
+	TargetTokens  int64  `json:"target_tokens,omitzero"`
+	LimitTokens   int64  `json:"limit_tokens,omitzero"`
+	Growth        int64  `json:"growth_tokens,omitzero"` // that each of the last turns added
+	// TurnsLeft is how many turns of that growth fit below the trigger, 100 at most; nil without growth.
+	TurnsLeft *int64 `json:"turns_left,omitzero"`
+	Prepared  bool   `json:"prepared,omitzero"`     // a summary is ready
+	Waiting   bool   `json:"waiting,omitzero"`      // a summary was requested
+	Reason    Reason `json:"reason,omitzero"`       // of the newest generation
+	Saved     int64  `json:"saved_tokens,omitzero"` // that its compactions removed
 }
 
 // cursorBytes is what a cursor has beside the id of a session.
@@ -62,22 +93,32 @@ const cursorBytes = 16
 type SessionsCursor struct {
 	Partition int
 	Session   string // "" is before the first
+	// Place is that in a list in one order, whose cursors have nothing else.
+	Place Place
 }
 
 // String writes the cursor as it travels.
-func (c SessionsCursor) String() string { return strconv.Itoa(c.Partition) + "." + c.Session }
+func (c SessionsCursor) String() string {
+	if c.Place != (Place{}) {
+		return c.Place.String()
+	}
+	return strconv.Itoa(c.Partition) + "." + c.Session
+}
 
 // MarshalText writes the cursor as it travels.
 func (c SessionsCursor) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
 // UnmarshalText reads what MarshalText wrote. Its error is an [*Invalid].
 func (c *SessionsCursor) UnmarshalText(text []byte) error {
+	if strings.HasPrefix(string(text), placePrefix) {
+		return c.Place.UnmarshalText(text)
+	}
 	partition, session, ok := strings.Cut(string(text), ".")
 	n, err := strconv.ParseUint(partition, 10, 16)
 	if !ok || err != nil || session != "" && !ValidSession(session) {
 		return NewInvalid(CodeOutOfRange, "after", "is none that an answer gave")
 	}
-	*c = SessionsCursor{int(n), session}
+	*c = SessionsCursor{Partition: int(n), Session: session}
 	return nil
 }
 
@@ -88,11 +129,23 @@ func DecodeSessionsRequest(data []byte) (*SessionsRequest, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &SessionsRequest{V: Version, Tenant: env.tenant(), Limit: env.count("limit", 1, MaxSessions)}
-	if after := env.id("after"); after != "" {
-		env.problems.join(r.After.UnmarshalText([]byte(after)))
+	r := &SessionsRequest{
+		V: Version, Tenant: env.tenantOrAny(), Limit: env.count("limit", 1, MaxSessions), Ranking: env.ranking(SessionSorts), Level: choice(env, "level", Levels),
+	}
+	if v, ok := env.take("after"); ok {
+		if after := env.boundedText("", "after", v, MaxIDLen+placeBytes); after != "" {
+			env.problems.join(r.After.UnmarshalText([]byte(after)))
+		}
 	}
 	return r, env.problems.err()
+}
+
+// tenantOrAny is tenant for a request that may be about all.
+func (e *envelope) tenantOrAny() string {
+	if v, ok := e.take("tenant"); ok && string(v) == `"`+AnyTenant+`"` {
+		return AnyTenant
+	}
+	return e.tenant()
 }
 
 // tenant reads the field of that name.

@@ -51,6 +51,9 @@ const (
 	LevelBlocking   Level = "blocking"   // at the hard limit: nothing is waited for
 )
 
+// Levels lists the levels, from empty to full.
+var Levels = []Level{LevelOK, LevelInfo, LevelWarning, LevelError, LevelCompacting, LevelBlocking}
+
 // Breakdown lists the parts of the estimated input, in tokens.
 type Breakdown struct {
 	SystemPrompt    int64 `json:"system_prompt"`

@@ -203,6 +203,9 @@ func Outcome(partition int, k Kind, a Address) string {
 	return "out." + strconv.Itoa(partition) + "." + string(k) + "." + a.String()
 }
 
+// RejectedFilter matches the session.rejected of all partitions.
+const RejectedFilter = "out.*." + string(KindRejected) + ".*.*"
+
 // CompactedFilter selects the compactions of a partition, of all for *.
 func CompactedFilter(partition string) string {
 	return "out." + partition + "." + string(KindCompacted) + ".*.*"

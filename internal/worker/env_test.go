@@ -176,7 +176,13 @@ func turn(n int) []byte {
 
 func (env *testEnv) publish(kind events.Kind, session string, data []byte) uint64 {
 	env.t.Helper()
-	subject, err := events.Input(kind, events.Address{Tenant: "default", Session: session})
+	return env.publishFor("default", kind, session, data)
+}
+
+// publishFor is publish for a tenant.
+func (env *testEnv) publishFor(tenant string, kind events.Kind, session string, data []byte) uint64 {
+	env.t.Helper()
+	subject, err := events.Input(kind, events.Address{Tenant: tenant, Session: session})
 	if err != nil {
 		env.t.Fatal(err)
 	}

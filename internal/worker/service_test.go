@@ -349,7 +349,7 @@ func TestDiscovery(t *testing.T) {
 			t.Fatal(wrong)
 		}
 	}
-	want := map[string]string{"health": "compactd.health"}
+	want := map[string]string{"health": "compactd.health", "tenants": "compactd.tenants"}
 	for _, verb := range []string{"attach", "check", "context", "files", "history", "outcome", "recall", "sessions", "stats", "sync"} {
 		want[verb], want[verb+"-of-tenant"] = "compactd."+verb, "compactd."+verb+".*"
 	}

@@ -60,7 +60,7 @@ func (e *Edge) permit(o *query.Operation, r *http.Request) (tenant string, err e
 		a, err := session(r)
 		r.SetPathValue("session", a.Session)
 		return a.Tenant, err
-	case o.Request() != "": // of a tenant: its sessions
+	case !o.Operators && o.Request() != "": // of a tenant: its sessions
 		values := r.URL.Query()
 		if !values.Has("tenant") && t.role == RoleAgent {
 			values.Set("tenant", t.tenant)

@@ -29,11 +29,13 @@ type Decider struct {
 	LoadErr error  // a ledger could not be loaded: the file cannot be trusted
 
 	Repeated measure.Repeated // by the last event
+
+	described map[events.Address]compaction.Overview // of sessions that are not in Cache
 }
 
 // New returns a decider without ledgers that decides under c.
 func New(c *compaction.Config) *Decider {
-	return &Decider{Config: c, Cache: map[events.Address]*Entry{}}
+	return &Decider{Config: c, Cache: map[events.Address]*Entry{}, described: map[events.Address]compaction.Overview{}}
 }
 
 // largeEvent is how many bytes an event may have whose buffers are kept for the next one. The buffers of an

@@ -88,6 +88,7 @@ func (d *Decider) cache(k *Entry) {
 	if !k.cached {
 		k.cached = true
 		d.Cache[k.address] = k
+		delete(d.described, k.address)
 	}
 	was := k.weight
 	k.weight = 0
@@ -226,4 +227,31 @@ func (d *Decider) Sessions(tenant, after string, n int) ([]string, error) {
 	slices.Sort(names)
 	names = slices.Compact(names)
 	return names[:min(n, len(names))], nil
+}
+
+// maxDescribed bounds the overviews that are kept of sessions which are not in memory.
+const maxDescribed = 5000
+
+// Overview describes a session, and brings no ledger into memory. It keeps what it read: a session that is
+// not in memory does not change.
+func (d *Decider) Overview(a events.Address) (compaction.Overview, error) {
+	if k := d.Cache[a]; k != nil {
+		return k.ledger().Describe(d.Config), nil
+	}
+	if o, ok := d.described[a]; ok || d.Store == nil {
+		return o, nil
+	}
+	rows, err := d.Store.Load(a)
+	if err != nil || rows == nil {
+		return compaction.Overview{}, err
+	}
+	l, err := stored.ReadLedger(a, rows)
+	if err != nil {
+		return compaction.Overview{}, fmt.Errorf("load ledger: %w: %w", kv.ErrDamaged, err)
+	}
+	o := l.Describe(d.Config)
+	if len(d.described) < maxDescribed {
+		d.described[a] = o
+	}
+	return o, nil
 }

@@ -149,7 +149,7 @@ func (c *committer) readAhead(ctx context.Context, queue []group) {
 // wanted appends the views of a group that are rendered, by what is known of their tenants.
 func (c *committer) wanted(all []payload.Wanted, g group) []payload.Wanted {
 	for _, t := range g.outcomes {
-		if v := t.outcome.View; v != nil && !payload.TooLong(v) && c.set.quotas.Over(t.address.Tenant, 1) == "" {
+		if v := t.outcome.View; v != nil && !payload.TooLong(v) && c.set.Quotas.Over(t.address.Tenant, 1) == "" {
 			all = append(all, payload.Wanted{Address: t.address, View: v})
 		}
 	}
@@ -170,7 +170,7 @@ func (c *committer) render(ctx context.Context, g group) (*batch, error) {
 		t.outcome.View = nil
 		r.messages = append(r.messages, commit.Message{Subject: decide.SubjectOf(c.ID, t.address, t.outcome), Data: body})
 		r.bytes += len(body)
-		c.set.quotas.Rendered(c.ID, int64(len(body)))
+		c.set.Quotas.Rendered(c.ID, int64(len(body)))
 	}
 	return r, nil
 }
@@ -179,7 +179,7 @@ func (c *committer) render(ctx context.Context, g group) (*batch, error) {
 // bound.
 func (c *committer) renderOutcome(ctx context.Context, t *emitted) (data []byte, err error) {
 	body, ok := t.outcome.Body.(*events.Compacted)
-	q, tenant := c.set.quotas, t.address.Tenant
+	q, tenant := c.set.Quotas, t.address.Tenant
 	if !ok || t.outcome.View == nil {
 		data, _, err = c.set.Payloads.Outcome(ctx, c.ahead, t.address, t.outcome, connect.MaxPayload(c.set.config.Commit))
 		return data, err
@@ -228,7 +228,7 @@ func (c *committer) commit(ctx context.Context, b batch) error {
 		return err
 	}
 	failpoint.Pass("committed")
-	c.set.quotas.Stored(c.ID, int64(b.bytes))
+	c.set.Quotas.Stored(c.ID, int64(b.bytes))
 	c.committed, c.markedAt = b.end.seq, time.Now()
 	c.queue.remove(b.groups)
 	c.report(b, time.Since(began))

@@ -3,12 +3,16 @@ package partition
 import (
 	"cmp"
 	"errors"
+	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/kv"
 	"compactd/internal/worker/decide"
 )
 
@@ -148,6 +152,73 @@ func (l *ledgers) Inspect(a events.Address, read func(*compaction.Ledger)) (comp
 	read(found)
 	l.evict() // a question may have brought one back
 	return l.decided.seq, nil
+}
+
+// overviewBatch is how many sessions are described at once, while an event waits.
+const overviewBatch = 64
+
+// Overviews calls fn with every session of the partition that has a turn, in no order. It brings no ledger
+// into memory. An error of fn ends it.
+func (l *ledgers) Overviews(fn func(events.Address, *compaction.Overview) error) error {
+	l.mu.Lock()
+	cached := slices.Collect(maps.Keys(l.decider.Cache))
+	store, stored := l.decider.Store.(*kv.Store)
+	l.mu.Unlock()
+	if err := l.overviews(cached, fn); err != nil || !stored {
+		return err
+	}
+	seen := make(map[events.Address]bool, len(cached))
+	for _, a := range cached {
+		seen[a] = true
+	}
+	for last := (events.Address{}); ; {
+		found, err := store.After(last, idleBatch)
+		if err != nil {
+			return fmt.Errorf("list sessions: %w", err)
+		}
+		if len(found) == 0 {
+			return nil
+		}
+		last = found[len(found)-1]
+		if err := l.overviews(slices.DeleteFunc(found, func(a events.Address) bool { return seen[a] }), fn); err != nil {
+			return err
+		}
+	}
+}
+
+// overviews calls fn with sessions, a batch after the other.
+func (l *ledgers) overviews(all []events.Address, fn func(events.Address, *compaction.Overview) error) error {
+	for batch := range slices.Chunk(all, overviewBatch) {
+		described, err := l.describe(batch)
+		if err != nil {
+			return err
+		}
+		for i, a := range batch {
+			if !described[i].Known {
+				continue
+			}
+			if err := fn(a, &described[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (l *ledgers) describe(batch []events.Address) ([]compaction.Overview, error) {
+	out := make([]compaction.Overview, len(batch))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.life.phase() != serving {
+		return nil, ErrNotServing
+	}
+	for i, a := range batch {
+		var err error
+		if out[i], err = l.decider.Overview(a); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
 }
 
 // Sessions names at most n sessions of a tenant behind one, in order.

@@ -52,7 +52,7 @@ type Set struct {
 	config    Config
 	js        jetstream.JetStream
 	Payloads  *payload.Renderer
-	quotas    *quota.Bounds
+	Quotas    *quota.Bounds
 	Log       *quota.Log
 	snapshots *snapshots
 
@@ -74,7 +74,7 @@ func NewSet(js jetstream.JetStream, c Config) *Set {
 	}
 	set.snapshots = newSnapshots(set)
 	set.Log = quota.NewLog(js, int64(c.Streams.Log.Bytes), c.Streams.Log.MaxBytes)
-	set.quotas = quota.New(quota.Config{
+	set.Quotas = quota.New(quota.Config{
 		JS: js, PerHour: c.OutcomeBytes, Partitions: c.Streams.Partitions, Assigned: set.share,
 		Held: int64(c.Streams.Outcomes.Bytes), Most: c.Streams.Outcomes.MaxBytes,
 		Limited: func(e observe.OutcomesLimited) { observe.Call(c.Listener.OutcomesLimited, e) },
@@ -129,7 +129,7 @@ func (set *Set) Join(ctx context.Context) (stop func(), err error) {
 func (set *Set) Run(ctx context.Context) {
 	var all sync.WaitGroup
 	all.Go(func() { set.renewConfig(ctx) })
-	all.Go(func() { set.quotas.Run(ctx) })
+	all.Go(func() { set.Quotas.Run(ctx) })
 	all.Go(func() { set.Log.Run(ctx) })
 	all.Go(func() { set.releaseUnused(ctx) })
 	if set.snapshots.enabled() {

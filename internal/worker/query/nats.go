@@ -55,7 +55,7 @@ func (s *Service) add(ctx context.Context, svc micro.Service, o *Operation) erro
 	meta := micro.WithEndpointMetadata(o.describe())
 	answer := func(r micro.Request) { s.receive(ctx, o, message{reply: r.Reply(), data: r.Data()}) }
 	err := svc.AddEndpoint(o.Name, micro.HandlerFunc(answer), micro.WithEndpointSubject(o.Subject()), meta)
-	if err != nil || o.global {
+	if err != nil || o.global || o.Operators {
 		return err
 	}
 	ofTenant := func(r micro.Request) {

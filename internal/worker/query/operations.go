@@ -20,6 +20,7 @@ type Operation struct {
 	Method, Path string
 	Query        []Param
 	Body         bool // the payload is the body, together with what the path contains
+	Operators    bool // it is about all tenants, and for operators alone
 	// Responses names the schemas of the answer: it is valid by one of them.
 	Responses []string
 
@@ -88,6 +89,7 @@ func Operations() []Operation {
 	const session = "/v1/sessions/{tenant}/{session}"
 	page := Param{Name: "page"}
 	awaits := []Param{{Name: "turn"}, {Name: "seq"}, {Name: "wait_ms"}}
+	ranks := []Param{{Name: "sort", Text: true}, {Name: "order", Text: true}, {Name: "text", Text: true}, {Name: "limit"}, {Name: "after", Text: true}, {Name: "partition"}}
 	return []Operation{
 		{
 			Name: "attach", Method: "POST", Path: session + "/attach", Body: true, Responses: []string{"attach-response"},
@@ -99,8 +101,13 @@ func Operations() []Operation {
 		},
 		{
 			Name: "sessions", Method: "GET", Path: "/v1/sessions", Responses: []string{"sessions-response"},
-			Query:  []Param{{Name: "tenant", Text: true}, {Name: "limit"}, {Name: "after", Text: true}},
-			decode: (*Service).decodeSessions, slow: true,
+			Query:  append([]Param{{Name: "tenant", Text: true}, {Name: "level", Text: true}}, ranks...),
+			decode: (*Service).decodeSessions, slow: true, steps: true,
+		},
+		{
+			Name: "tenants", Method: "GET", Path: "/v1/tenants", Responses: []string{"tenants-response"},
+			Query: ranks, Operators: true,
+			decode: (*Service).decodeTenants, slow: true, steps: true,
 		},
 		{
 			Name: "check", Method: "POST", Path: session + "/check", Body: true, Responses: []string{"check-response"},

@@ -41,7 +41,14 @@ func (s *Service) decodeSessions(request []byte) (*call, error) {
 	}
 	c := &call{
 		tenant: in.Tenant, partition: in.After.Partition, raw: request,
-		answer: func(ctx context.Context) (any, error) { return s.sessions(ctx, in) },
+		answer: func(ctx context.Context) (any, error) {
+			return Reading(ctx, func() (*events.SessionsResponse, error) { return s.sessions(ctx, in) })
+		},
+	}
+	if in.Ranks() {
+		in.Sort = cmp.Or(in.Sort, events.SortFill)
+		c.answer = func(ctx context.Context) (any, error) { return s.rankSessions(ctx, in) }
+		c.partition = s.partitionOf(in.Partition)
 	}
 	if c.partition >= s.config.Partitions.Count() {
 		c.partition = anyWorker

@@ -361,6 +361,26 @@ func (q *Bounds) lately(tenant string) (n, own, slot int64) {
 	return n, own, slot
 }
 
+// LastHour is what a tenant has had stored in the last hour in a partition that this worker counts.
+func (q *Bounds) LastHour(partition int, tenant string) int64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	h := q.hours[partition]
+	if h == nil {
+		return 0
+	}
+	h.advance(slotOf(time.Now()))
+	return h.of(tenant)
+}
+
+// Hourly is what a tenant may have stored in an hour, in all partitions; 0 is no bound.
+func (q *Bounds) Hourly() int64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	all, _ := q.hourly()
+	return max(all, 0)
+}
+
 // hourly is what a tenant may have stored in an hour, and what of it this worker
 // grants, negative for no bound; mu is held.
 func (q *Bounds) hourly() (all, own int64) {

@@ -126,6 +126,7 @@ var summaries = map[string]string{
 	"recall":   "Original messages by their place, or where a text is.",
 	"sessions": "The sessions of a tenant, some at a time.",
 	"stats":    "The state of a session.",
+	"tenants":  "The tenants: sums over their sessions.",
 	"sync":     "The whole history as the agent holds it: what of it to send.",
 }
 

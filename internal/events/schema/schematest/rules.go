@@ -146,6 +146,7 @@ const (
 	maxName        = 256
 	idPattern      = `^[A-Za-z0-9_-]{1,64}$`
 	sessionPattern = `^[A-Za-z0-9_-]{1,352}$`
+	placePattern   = `@-?[0-9]{1,18}\.[A-Za-z0-9_-]{1,64}\.[A-Za-z0-9_-]{0,352}`
 )
 
 var (
@@ -239,7 +240,15 @@ var (
 		"limit": between(1, events.MaxHits), "before": required("turn"), "before.turn": between(1, events.MaxNumber), "before.index": between(0, events.MaxNumber),
 		"ancestor": pattern(sessionPattern), "as_of": required("seq"), "as_of.turn": between(0, events.MaxNumber), "as_of.seq": least(1), "as_of.depth": between(0, events.MaxForks),
 	})
-	sessionsRules = with(envelope, rules{"tenant": pattern(idPattern), "limit": between(1, events.MaxSessions), "after": pattern(`^([0-9]{1,5}\.[A-Za-z0-9_-]{0,352})?$`)})
+	ranked = rules{
+		"order": oneOf("asc", "desc"), "text": longText(events.MaxSearchBytes), "limit": between(1, events.MaxSessions),
+		"partition": between(0, 1<<16-1),
+	}
+	sessionsRules = with(envelope, ranked, rules{
+		"tenant": pattern(`^(\*|[A-Za-z0-9_-]{1,64})$`), "sort": sorts(events.SessionSorts), "level": levels,
+		"after": pattern(`^([0-9]{1,5}\.[A-Za-z0-9_-]{0,352}|` + placePattern + `)?$`),
+	})
+	tenantsRules = with(envelope, ranked, rules{"sort": sorts(events.TenantSorts), "after": pattern(`^(` + placePattern + `)?$`)})
 )
 
 // nullless are fields of one type.
@@ -268,6 +277,15 @@ func oneOf(values ...string) func(*jsonschema.Schema) {
 }
 
 func objects(s *jsonschema.Schema) { s.Type = "object" }
+
+// sorts and levels are the values of a text.
+func sorts(all []events.Sort) func(*jsonschema.Schema) {
+	return oneOf(strings.Fields(strings.Trim(fmt.Sprint(all), "[]"))...)
+}
+
+func levels(s *jsonschema.Schema) {
+	oneOf(strings.Fields(strings.Trim(fmt.Sprint(events.Levels), "[]"))...)(s)
+}
 
 // recall is by place or by text.
 func recall(s *jsonschema.Schema) {

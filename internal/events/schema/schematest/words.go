@@ -107,6 +107,7 @@ func (w *words) types() map[reflect.Type]*jsonschema.Schema {
 	out := map[reflect.Type]*jsonschema.Schema{
 		reflect.TypeFor[events.Raw]():            {},
 		reflect.TypeFor[events.SessionsCursor](): {Type: "string"},
+		reflect.TypeFor[events.Place]():          {Type: "string"},
 		reflect.TypeFor[events.SyncRange]():      {Type: "array", Items: &jsonschema.Schema{Type: "integer"}, MinItems: new(2), MaxItems: new(2)},
 		reflect.TypeFor[events.Digest]():         {Type: "string", Pattern: `^[0-9a-fA-F]{32}$`},
 	}
