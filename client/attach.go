@@ -68,7 +68,7 @@ type AttachedFile struct {
 // files, cut ones, or summaries. It changes nothing; what is sent is published as any
 // message. As Check it counts all turns that this session has published.
 func (s *Session) Attach(ctx context.Context, a Attach) (Attached, error) {
-	in := events.AttachRequest{V: events.Version, Tenant: s.at.Tenant, Session: s.at.Session, Focus: a.Focus, Policy: events.Raw(a.Policy)}
+	in := events.AttachRequest{About: s.at.About(), Focus: a.Focus, Policy: events.Raw(a.Policy)}
 	s.mu.Lock()
 	in.NextCall = s.nextCall()
 	await := events.Await{Seq: s.acked}
@@ -89,7 +89,7 @@ func (s *Session) Attach(ctx context.Context, a Attach) (Attached, error) {
 		return Attached{}, err
 	}
 	if await.Waits() {
-		stats := events.StatsRequest{V: events.Version, Tenant: s.at.Tenant, Session: s.at.Session, Await: await}
+		stats := events.StatsRequest{About: s.at.About(), Await: await}
 		if err := s.c.request(ctx, events.SubjectStats, stats, &events.StatsResponse{}); err != nil {
 			return Attached{}, err
 		}

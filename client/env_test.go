@@ -173,7 +173,7 @@ func (env *testEnv) context(t tester, s *Session, generation int64) *events.Cont
 	}
 	for until := time.Now().Add(waitLimit); ; time.Sleep(time.Millisecond) {
 		out := &events.ContextResponse{}
-		in := events.ContextRequest{V: events.Version, Tenant: s.at.Tenant, Session: s.at.Session, Generation: &generation}
+		in := events.ContextRequest{About: s.at.About(), Generation: &generation}
 		err := s.c.request(context.Background(), events.SubjectContext, in, out)
 		if err == nil && out.Through.Seq >= last {
 			return out

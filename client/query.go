@@ -61,7 +61,7 @@ func (s *Session) Budget() Budget {
 // worker that has not applied the last of them within [events.DefaultWait] answers with
 // CodeTurnPending.
 func (s *Session) Check(ctx context.Context, more ...any) (Budget, error) {
-	in := events.CheckRequest{V: events.Version, Tenant: s.at.Tenant, Session: s.at.Session}
+	in := events.CheckRequest{About: s.at.About()}
 	s.mu.Lock()
 	in.Await = events.Await{Seq: s.acked}
 	in.NextCall = s.nextCall()
@@ -91,7 +91,7 @@ func (s *Session) RecallHit(ctx context.Context, h Hit) ([]json.RawMessage, erro
 }
 
 func (s *Session) recall(ctx context.Context, ancestor string, turn, index int64) ([]json.RawMessage, error) {
-	in := events.RecallRequest{V: events.Version, Tenant: s.at.Tenant, Session: s.at.Session, Turn: turn, Page: 1, Ancestor: ancestor}
+	in := events.RecallRequest{About: s.at.About(), Turn: turn, Page: 1, Ancestor: ancestor}
 	if index >= 0 {
 		in.Index = &index
 	}
@@ -119,7 +119,7 @@ func (s *Session) Search(ctx context.Context, text string, limit int) ([]Hit, er
 	if limit <= 0 {
 		limit = events.DefaultHits
 	}
-	in := events.RecallRequest{V: events.Version, Tenant: s.at.Tenant, Session: s.at.Session, Text: text}
+	in := events.RecallRequest{About: s.at.About(), Text: text}
 	var hits []Hit
 	for {
 		in.Limit = int64(min(limit-len(hits), events.MaxHits))
@@ -138,6 +138,6 @@ func (s *Session) Search(ctx context.Context, text string, limit int) ([]Hit, er
 
 // history joins the pages of a session's history, with what it must contain.
 func (c *Client) history(ctx context.Context, a events.Address, after events.Await) (*events.ContextResponse, error) {
-	h, err := request.History(ctx, c.nc, events.ContextRequest{V: events.Version, Tenant: a.Tenant, Session: a.Session, Await: after})
+	h, err := request.History(ctx, c.nc, events.ContextRequest{About: a.About(), Await: after})
 	return h, refusedBy(events.SubjectContext, err)
 }

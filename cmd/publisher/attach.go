@@ -31,7 +31,7 @@ type attachCmd struct {
 func (c *attachCmd) Run(ctx context.Context, f *flags) error {
 	ms := min(max(c.Wait, 0), events.MaxSummaryWait).Milliseconds()
 	in := events.AttachRequest{
-		V: events.Version, Tenant: f.Tenant, Session: c.Session, Focus: c.Focus, SummaryMS: &ms,
+		About: events.Address{Tenant: f.Tenant, Session: c.Session}.About(), Focus: c.Focus, SummaryMS: &ms,
 		NextCall: c.next(),
 	}
 	if c.Policy != "" {

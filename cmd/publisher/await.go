@@ -80,10 +80,10 @@ func (w *watcher) await(ctx context.Context, limit time.Duration) error {
 	var s events.StatsResponse
 	wait, answered := min(awaitSlice, limit/4).Milliseconds(), false
 	err := retry.Every(pollEvery).Do(ctx, nil, func() error {
-		err := w.ask(ctx, events.SubjectOutcome, events.OutcomeRequest{V: events.Version, Tenant: w.at.Tenant, Session: w.at.Session, Seq: w.result.Seq, WaitMS: &wait}, &out)
+		err := w.ask(ctx, events.SubjectOutcome, events.OutcomeRequest{About: w.at.About(), Seq: w.result.Seq, WaitMS: &wait}, &out)
 		answered = answered || err == nil || request.Refused(err, events.CodeTurnPending)
 		if err == nil {
-			err = w.ask(ctx, events.SubjectStats, events.StatsRequest{V: events.Version, Tenant: w.at.Tenant, Session: w.at.Session}, &s)
+			err = w.ask(ctx, events.SubjectStats, events.StatsRequest{About: w.at.About()}, &s)
 		}
 		if w.denied.Load() {
 			return retry.Final(err)

@@ -38,7 +38,7 @@ var errTooLarge = errors.New("the call does not fit; compact the session, or sen
 // Run prints the answer. A call that does not fit is a failure.
 func (c *checkCmd) Run(ctx context.Context, f *flags) error {
 	in := events.CheckRequest{
-		V: events.Version, Tenant: f.Tenant, Session: c.Session,
+		About:    events.Address{Tenant: f.Tenant, Session: c.Session}.About(),
 		NextCall: c.next(),
 	}
 	if err := c.add(&in); err != nil {

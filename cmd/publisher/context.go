@@ -26,7 +26,7 @@ func (c *contextCmd) Run(ctx context.Context, f *flags) error {
 		return err
 	}
 	defer nc.Close()
-	in := events.ContextRequest{V: events.Version, Tenant: a.Tenant, Session: a.Session, Generation: c.Generation}
+	in := events.ContextRequest{About: a.About(), Generation: c.Generation}
 	if in.Turn = c.Turn; c.Turn != 0 {
 		in.Await = in.Within(c.Wait)
 	}

@@ -23,7 +23,7 @@ func (c *filesCmd) Run(ctx context.Context, f *flags) error {
 		return err
 	}
 	defer nc.Close()
-	all, err := files(ctx, nc, events.FilesRequest{V: events.Version, Tenant: a.Tenant, Session: a.Session})
+	all, err := files(ctx, nc, events.FilesRequest{About: a.About()})
 	if err != nil {
 		return err
 	}

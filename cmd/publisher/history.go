@@ -48,7 +48,7 @@ func (c *historyCmd) Run(ctx context.Context, f *flags) error {
 		return err
 	}
 	defer nc.Close()
-	in := events.HistoryRequest{V: events.Version, Tenant: a.Tenant, Session: a.Session, Limit: c.Limit}
+	in := events.HistoryRequest{About: a.About(), Limit: c.Limit}
 	if c.Show != "" {
 		in.Limit = events.MaxHistory
 	}
@@ -157,7 +157,7 @@ func cause(e *events.HistoryEntry) string {
 func change(ctx context.Context, nc *nats.Conn, a events.Address, generation int64, messages int) (*diff.Change, error) {
 	var sides [2]*events.ContextResponse
 	for i, g := range []int64{generation - 1, generation} {
-		h, err := request.History(ctx, nc, events.ContextRequest{V: events.Version, Tenant: a.Tenant, Session: a.Session, Generation: &g})
+		h, err := request.History(ctx, nc, events.ContextRequest{About: a.About(), Generation: &g})
 		if err != nil || !h.Known {
 			return nil, err
 		}

@@ -29,7 +29,7 @@ func (c *recallCmd) Run(ctx context.Context, f *flags) error {
 		return err
 	}
 	defer nc.Close()
-	in := events.RecallRequest{V: events.Version, Tenant: a.Tenant, Session: a.Session, Turn: c.Turn, Index: c.Index, Text: c.Text}
+	in := events.RecallRequest{About: a.About(), Turn: c.Turn, Index: c.Index, Text: c.Text}
 	if c.Text != "" {
 		return c.search(ctx, f, nc, in)
 	}

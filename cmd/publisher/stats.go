@@ -27,7 +27,7 @@ func (c *statsCmd) Run(ctx context.Context, f *flags) error {
 	defer nc.Close()
 	var s events.StatsResponse
 	in := events.StatsRequest{
-		V: events.Version, Tenant: a.Tenant, Session: a.Session,
+		About:    a.About(),
 		Provider: c.Provider, Model: c.Model, MaxOutputTokens: c.MaxOutputTokens,
 	}
 	if err := request.Send(ctx, nc, events.OfTenant(events.SubjectStats, a.Tenant), in, &s); err != nil {

@@ -21,9 +21,7 @@ const (
 // CheckRequest checks whether the next call fits: the current history, and what is to be
 // added to it. An absent field has the value of the session.
 type CheckRequest struct {
-	V       int    `json:"v,omitzero"`
-	Tenant  string `json:"tenant,omitzero"` // absent: [DefaultTenant]
-	Session string `json:"session"`
+	About
 
 	NextCall
 	// Attachments are files of which only type and size are known.
@@ -86,9 +84,6 @@ type AttachmentCost struct {
 	Send   bool  `json:"send"`
 }
 
-// Address names the session of the request.
-func (r *CheckRequest) Address() Address { return Address{r.Tenant, r.Session} }
-
 // DecodeCheckRequest reads the payload of a compactd.check. Its error is an
 // [*Invalid]. The request holds parts of data, which must not change afterwards.
 func DecodeCheckRequest(data []byte) (*CheckRequest, error) {
@@ -96,9 +91,8 @@ func DecodeCheckRequest(data []byte) (*CheckRequest, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := env.address()
 	r := &CheckRequest{
-		V: Version, Tenant: a.Tenant, Session: a.Session, NextCall: env.nextCall(),
+		About: env.about(), NextCall: env.nextCall(),
 		Attachments: env.attachments("attachments"), Await: env.await(),
 	}
 	return r, env.problems.err()
@@ -183,9 +177,7 @@ const (
 
 // AttachRequest is about files that are to enter the next call.
 type AttachRequest struct {
-	V       int    `json:"v,omitzero"`
-	Tenant  string `json:"tenant,omitzero"` // absent: [DefaultTenant]
-	Session string `json:"session"`
+	About
 
 	NextCall
 	// Attachments are the files.
@@ -250,9 +242,6 @@ type AttachedText struct {
 	Usage SummaryUsage `json:"usage,omitzero"`
 }
 
-// Address names the session of the request.
-func (r *AttachRequest) Address() Address { return Address{r.Tenant, r.Session} }
-
 // SummaryWait is how long models may take.
 func (r *AttachRequest) SummaryWait() time.Duration {
 	if r.SummaryMS == nil {
@@ -268,9 +257,8 @@ func DecodeAttachRequest(data []byte) (*AttachRequest, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := env.address()
 	r := &AttachRequest{
-		V: Version, Tenant: a.Tenant, Session: a.Session, NextCall: env.nextCall(),
+		About: env.about(), NextCall: env.nextCall(),
 		Attachments: env.attachedFiles("attachments"), Policy: env.raw("policy", '{'), Focus: env.words("focus", MaxFocusBytes),
 	}
 	if _, ok := env.take("summary_ms"); ok {

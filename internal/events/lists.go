@@ -169,10 +169,8 @@ const FilesPerPage = 100
 
 // FilesRequest lists the files of a session.
 type FilesRequest struct {
-	V       int    `json:"v,omitzero"`
-	Tenant  string `json:"tenant,omitzero"` // absent: [DefaultTenant]
-	Session string `json:"session"`
-	Page    int64  `json:"page,omitzero"` // from 1; absent is 1
+	About
+	Page int64 `json:"page,omitzero"` // from 1; absent is 1
 }
 
 // FilesResponse lists files, the one used last first, as the calls of tools name
@@ -210,9 +208,6 @@ type File struct {
 	Restorable bool `json:"restorable"`
 }
 
-// Address names the session of the request.
-func (r *FilesRequest) Address() Address { return Address{r.Tenant, r.Session} }
-
 // DecodeFilesRequest reads the payload of a compactd.files. Its error is an
 // [*Invalid].
 func DecodeFilesRequest(data []byte) (*FilesRequest, error) {
@@ -220,8 +215,7 @@ func DecodeFilesRequest(data []byte) (*FilesRequest, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := env.address()
-	return &FilesRequest{V: Version, Tenant: a.Tenant, Session: a.Session, Page: env.count("page", 1, MaxNumber)}, env.problems.err()
+	return &FilesRequest{About: env.about(), Page: env.count("page", 1, MaxNumber)}, env.problems.err()
 }
 
 // SubjectHistory lists when and why the history of a session was changed.
@@ -232,10 +226,8 @@ const MaxHistory = 100
 
 // HistoryRequest lists the compactions and rewinds of a session.
 type HistoryRequest struct {
-	V       int    `json:"v,omitzero"`
-	Tenant  string `json:"tenant,omitzero"` // absent: [DefaultTenant]
-	Session string `json:"session"`
-	Limit   int64  `json:"limit,omitzero"` // absent is [MaxHistory]
+	About
+	Limit int64 `json:"limit,omitzero"` // absent is [MaxHistory]
 }
 
 // HistoryResponse lists what was published as session.compacted, the newest first.
@@ -296,9 +288,6 @@ func (b *Compacted) Entry(stored int64) HistoryEntry {
 	return e
 }
 
-// Address names the session of the request.
-func (r *HistoryRequest) Address() Address { return Address{r.Tenant, r.Session} }
-
 // DecodeHistoryRequest reads the payload of a compactd.history. Its error is an
 // [*Invalid].
 func DecodeHistoryRequest(data []byte) (*HistoryRequest, error) {
@@ -306,8 +295,7 @@ func DecodeHistoryRequest(data []byte) (*HistoryRequest, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := env.address()
-	return &HistoryRequest{V: Version, Tenant: a.Tenant, Session: a.Session, Limit: env.count("limit", 1, MaxHistory)}, env.problems.err()
+	return &HistoryRequest{About: env.about(), Limit: env.count("limit", 1, MaxHistory)}, env.problems.err()
 }
 
 // SubjectOutcome answers what became of one event.
@@ -315,10 +303,8 @@ const SubjectOutcome = "compactd.outcome"
 
 // OutcomeRequest requests what became of an event of a session.
 type OutcomeRequest struct {
-	V       int    `json:"v,omitzero"`
-	Tenant  string `json:"tenant,omitzero"` // absent: [DefaultTenant]
-	Session string `json:"session"`
-	Seq     uint64 `json:"seq"` // of the event, as the acknowledgement of its publish has it
+	About
+	Seq uint64 `json:"seq"` // of the event, as the acknowledgement of its publish has it
 	// WaitMS is the most to wait until the event is decided, in milliseconds; nil is
 	// [DefaultWait].
 	WaitMS *int64 `json:"wait_ms,omitzero"`
@@ -346,9 +332,6 @@ type OutcomeResponse struct {
 	Through    Through       `json:"through"`    // the last turn taken by now
 }
 
-// Address names the session of the request.
-func (r *OutcomeRequest) Address() Address { return Address{r.Tenant, r.Session} }
-
 // DecodeOutcomeRequest reads the payload of a compactd.outcome. Its error is an
 // [*Invalid].
 func DecodeOutcomeRequest(data []byte) (*OutcomeRequest, error) {
@@ -356,11 +339,11 @@ func DecodeOutcomeRequest(data []byte) (*OutcomeRequest, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := env.address()
+	about := env.about()
 	if _, ok := env.take("seq"); !ok {
 		env.problems.add(CodeMissingField, "seq", "is required")
 	}
-	return &OutcomeRequest{V: Version, Tenant: a.Tenant, Session: a.Session, Seq: env.seq(), WaitMS: env.wait()}, env.problems.err()
+	return &OutcomeRequest{About: about, Seq: env.seq(), WaitMS: env.wait()}, env.problems.err()
 }
 
 // EventResponse answers an event that was published over HTTP, and that is stored.

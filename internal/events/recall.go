@@ -22,9 +22,7 @@ const (
 
 // RecallRequest requests the messages of a turn, or those that contain a text.
 type RecallRequest struct {
-	V       int    `json:"v,omitzero"`
-	Tenant  string `json:"tenant,omitzero"` // absent: [DefaultTenant]
-	Session string `json:"session"`
+	About
 
 	// Turn and Index are the place of a message, as notices, edits and records name
 	// it; without Index the whole turn is meant, in pages.
@@ -92,9 +90,6 @@ type Hit struct {
 	Excerpt  string `json:"excerpt"` // around the first place, with "…" where it was cut
 }
 
-// Address names the session of the request.
-func (r *RecallRequest) Address() Address { return Address{r.Tenant, r.Session} }
-
 // DecodeRecallRequest reads the payload of a compactd.recall. Its error is an
 // [*Invalid].
 func DecodeRecallRequest(data []byte) (*RecallRequest, error) {
@@ -102,10 +97,9 @@ func DecodeRecallRequest(data []byte) (*RecallRequest, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := env.address()
 	r := &RecallRequest{
-		V: Version, Tenant: a.Tenant, Session: a.Session,
-		Turn: env.count("turn", 1, MaxNumber), Page: env.count("page", 1, MaxNumber),
+		About: env.about(),
+		Turn:  env.count("turn", 1, MaxNumber), Page: env.count("page", 1, MaxNumber),
 		Text: env.words("text", MaxSearchBytes), Limit: env.count("limit", 1, MaxHits), Before: env.position("before"),
 		Ancestor: env.id("ancestor"), AsOf: env.asOf(),
 	}

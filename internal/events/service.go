@@ -55,12 +55,23 @@ const (
 // MaxRequestBytes bounds a request.
 const MaxRequestBytes = 64 << 10
 
-// ContextRequest requests the effective history of a session.
-type ContextRequest struct {
+// About is the session that a request is about.
+type About struct {
 	V       int    `json:"v,omitzero"`
 	Tenant  string `json:"tenant,omitzero"` // absent: [DefaultTenant]
 	Session string `json:"session"`
-	Page    int64  `json:"page,omitzero"` // from 1; absent is 1
+}
+
+// About names the session for a request.
+func (a Address) About() About { return About{Version, a.Tenant, a.Session} }
+
+// Address names the session of the request.
+func (a About) Address() Address { return Address{a.Tenant, a.Session} }
+
+// ContextRequest requests the effective history of a session.
+type ContextRequest struct {
+	About
+	Page int64 `json:"page,omitzero"` // from 1; absent is 1
 	// Generation selects the history as that generation would have it, with every
 	// turn taken since; nil is the newest, 0 the history as it was published.
 	Generation *int64 `json:"generation,omitzero"`
@@ -87,9 +98,7 @@ type ContextResponse struct {
 // StatsRequest requests the state of a session, with its model or another one: a
 // provider without a model is its default.
 type StatsRequest struct {
-	V       int    `json:"v,omitzero"`
-	Tenant  string `json:"tenant,omitzero"` // absent: [DefaultTenant]
-	Session string `json:"session"`
+	About
 
 	Provider        string `json:"provider,omitzero"` // absent: the session's
 	Model           string `json:"model,omitzero"`
@@ -162,12 +171,6 @@ type ServiceError struct {
 
 func (e *ServiceError) Error() string { return e.Message }
 
-// Address names the session of the request.
-func (r *ContextRequest) Address() Address { return Address{r.Tenant, r.Session} }
-
-// Address names the session of the request.
-func (r *StatsRequest) Address() Address { return Address{r.Tenant, r.Session} }
-
 // RequestedModel is the model of the request.
 func (r *StatsRequest) RequestedModel() Model {
 	return Model{Provider: r.Provider, Name: r.Model, MaxOutputTokens: r.MaxOutputTokens}
@@ -192,8 +195,7 @@ func DecodeContextRequest(data []byte) (*ContextRequest, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := env.address()
-	r := &ContextRequest{V: Version, Tenant: a.Tenant, Session: a.Session, Page: env.count("page", 1, MaxNumber), Await: env.await()}
+	r := &ContextRequest{About: env.about(), Page: env.count("page", 1, MaxNumber), Await: env.await()}
 	if _, ok := env.take("generation"); ok {
 		n := env.count("generation", 0, MaxNumber)
 		r.Generation = &n
@@ -208,17 +210,16 @@ func DecodeStatsRequest(data []byte) (*StatsRequest, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := env.address()
 	return &StatsRequest{
-		V: Version, Tenant: a.Tenant, Session: a.Session,
+		About:    env.about(),
 		Provider: env.text("provider"), Model: env.text("model"), MaxOutputTokens: env.count("max_output_tokens", 1, MaxTokens), Await: env.await(),
 	}, env.problems.err()
 }
 
-// address reads the fields tenant and session.
-func (e *envelope) address() Address {
+// about reads which session a request is about.
+func (e *envelope) about() About {
 	before := len(e.problems)
-	a := Address{Tenant: e.tenant(), Session: e.id("session")}
+	a := About{V: Version, Tenant: e.tenant(), Session: e.id("session")}
 	if _, ok := e.take("session"); !ok {
 		e.problems.add(CodeMissingField, "session", "is required")
 	}
@@ -320,15 +321,6 @@ func (a Await) Within(d time.Duration) Await {
 	ms := max(d.Milliseconds(), 0)
 	a.WaitMS = &ms
 	return a
-}
-
-// AwaitedBy reads what a request waits for, and the session of any request.
-func AwaitedBy(request []byte) (Address, Await, error) {
-	env, err := decodeEnvelope(request, MaxCheckBytes)
-	if err != nil {
-		return Address{}, Await{}, err
-	}
-	return env.address(), env.await(), env.problems.err()
 }
 
 // WithAwait returns a request that waits for something else.

@@ -59,9 +59,7 @@ const (
 
 // SyncRequest is the history of an agent, with the prompt of its next call at the end.
 type SyncRequest struct {
-	V       int    `json:"v,omitzero"`
-	Tenant  string `json:"tenant,omitzero"` // absent: [DefaultTenant]
-	Session string `json:"session"`
+	About
 	// Branch names a session of its own that began as a copy of this one, such as that of a
 	// sub-agent.
 	Branch string `json:"branch,omitzero"`
@@ -219,9 +217,8 @@ func DecodeSyncRequest(data []byte) (*SyncRequest, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := env.address()
 	r := &SyncRequest{
-		V: Version, Tenant: a.Tenant, Session: a.Session, Branch: env.text("branch"),
+		About: env.about(), Branch: env.text("branch"),
 		Model: env.model(), Format: Format(env.text("format")), System: env.raw("system", '"', '['), Tools: env.raw("tools", '['),
 		Policy: env.raw("policy", '{'), Prefix: env.prefix(), Usage: env.syncUsage(), Refused: env.refused(),
 		OnDivergence: Divergence(cmp.Or(env.text("on_diverge"), string(DivergeAuto))), WaitMS: env.wait(),

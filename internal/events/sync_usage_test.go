@@ -8,7 +8,7 @@ import (
 
 // A sync that a worker sends on to another one has the view and the count of its usage.
 func TestSyncUsageIsSentOn(t *testing.T) {
-	in := &events.SyncRequest{Session: "s", Messages: []events.Raw{}, Usage: &events.SyncUsage{View: "1:00", Count: 7, Raw: events.Raw(`{"input_tokens":3}`)}}
+	in := &events.SyncRequest{About: events.About{Session: "s"}, Messages: []events.Raw{}, Usage: &events.SyncUsage{View: "1:00", Count: 7, Raw: events.Raw(`{"input_tokens":3}`)}}
 	data, err := in.Encode()
 	if err != nil {
 		t.Fatal(err)

@@ -30,7 +30,7 @@ func dial(t *testing.T) *nats.Conn {
 
 // Without a worker the error reports that no worker is running.
 func TestNoWorker(t *testing.T) {
-	_, err := request.History(t.Context(), dial(t), events.ContextRequest{Tenant: "default", Session: "s"})
+	_, err := request.History(t.Context(), dial(t), events.ContextRequest{About: events.Address{Tenant: "default", Session: "s"}.About()})
 	if err == nil || !strings.Contains(err.Error(), "no worker is running") {
 		t.Errorf("got %v", err)
 	}
@@ -58,7 +58,7 @@ func TestPagesOfOneState(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := ""
-		if whole, err := request.History(t.Context(), nc, events.ContextRequest{Tenant: "default", Session: "s"}); err != nil {
+		if whole, err := request.History(t.Context(), nc, events.ContextRequest{About: events.Address{Tenant: "default", Session: "s"}.About()}); err != nil {
 			got = err.Error()
 		} else {
 			got = fmt.Sprintf("%s", whole.Messages)

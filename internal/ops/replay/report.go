@@ -107,7 +107,7 @@ func (r *run) report(ctx context.Context) (*Report, error) {
 func (r *run) requestStats(ctx context.Context) (unanswered int) {
 	for i, s := range r.seen {
 		var stats events.StatsResponse
-		in := events.StatsRequest{V: events.Version, Tenant: s.address.Tenant, Session: s.address.Session}
+		in := events.StatsRequest{About: s.address.About()}
 		if err := request.Send(ctx, r.config.Conn, events.OfTenant(events.SubjectStats, in.Tenant), in, &stats); err != nil {
 			return len(r.seen) - i
 		}

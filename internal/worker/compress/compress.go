@@ -149,7 +149,7 @@ func (s *Compressor) sync(ctx context.Context, tenant, session string, in *event
 	a := events.Address{Tenant: tenant, Session: session}
 	wait := decideWait.Milliseconds()
 	request := &events.SyncRequest{
-		V: events.Version, Tenant: tenant, Session: session, Model: modelOf(in), Format: h.format, Messages: in.Messages,
+		About: a.About(), Model: modelOf(in), Format: h.format, Messages: in.Messages,
 		Policy: policyOf(in), OnDivergence: events.DivergeRefuse, WaitMS: &wait, Frozen: in.Config.Frozen, Usage: s.usage(ctx, a),
 	}
 	until := time.Now().Add(takeOver)

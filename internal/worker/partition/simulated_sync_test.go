@@ -276,7 +276,7 @@ func (c *caller) sync() {
 	s.register(c.a.address.Session, c.lineage())
 	wait := int64(s.IntN(2) * 1000)
 	in := &events.SyncRequest{
-		Tenant: c.a.address.Tenant, Session: c.a.address.Session, Branch: c.branch, Format: events.OpenAI, Messages: flat,
+		About: c.a.address.About(), Branch: c.branch, Format: events.OpenAI, Messages: flat,
 		Model:        &events.Model{Provider: "openai", Name: "m", ContextWindow: int64(c.a.window), MaxOutputTokens: int64(c.a.window / 5)},
 		OnDivergence: c.onDiverge, WaitMS: &wait, DryRun: s.odds(8),
 	}
@@ -506,7 +506,7 @@ func (c *caller) compare(o *owner, out *events.SyncResponse, flat []events.Raw) 
 	defer func() { s.alone = false }()
 	none := int64(0)
 	whole := events.SyncRequest{
-		Tenant: c.a.address.Tenant, Session: c.a.address.Session, Branch: c.branch, Format: events.OpenAI, Messages: flat, DryRun: true,
+		About: c.a.address.About(), Branch: c.branch, Format: events.OpenAI, Messages: flat, DryRun: true,
 		WaitMS: &none, OnDivergence: events.DivergeRefuse,
 	}
 	o.syncer = nil

@@ -147,7 +147,7 @@ func joined(data []byte, at int) ([]byte, error) {
 	case len(body) == 0:
 		return append(data, '}'), nil
 	case body[0] != '{':
-		_, _, err := events.AwaitedBy(body)
+		_, err := events.RequestTenant(body)
 		if text, ok := strings.CutPrefix(fmt.Sprint(err), "the payload is an array"); ok {
 			return nil, events.NewInvalid(events.CodeBadJSON, "", "the body is an array"+text)
 		}

@@ -68,7 +68,7 @@ func (s *Service) follow(ctx context.Context, in *Event, event *events.EventResp
 	var out *events.OutcomeResponse
 	err := retry.Every(answerPause).Do(ctx, nil, func() (err error) {
 		wait := max(time.Until(until), 0).Milliseconds()
-		if out, err = s.Outcome(ctx, &events.OutcomeRequest{Tenant: in.Tenant, Session: in.Session, Seq: event.Seq, WaitMS: &wait}); err != nil {
+		if out, err = s.Outcome(ctx, &events.OutcomeRequest{About: in.Address.About(), Seq: event.Seq, WaitMS: &wait}); err != nil {
 			return retry.Final(err)
 		}
 		if compacts && out.Accepted && out.Compaction == nil && time.Now().Before(until) {
@@ -140,7 +140,7 @@ func (s *Service) historyOf(ctx context.Context, a events.Address, until time.Ti
 	if err != nil {
 		return nil, err
 	}
-	out, err := s.Context(ctx, &events.ContextRequest{Tenant: a.Tenant, Session: a.Session})
+	out, err := s.Context(ctx, &events.ContextRequest{About: a.About()})
 	if err == nil {
 		count(out.Bytes())
 	}

@@ -30,7 +30,7 @@ func (r *request) await(ctx context.Context, t *syncedTurn) (*state, error) {
 	if n := int(t.number); n <= len(st.chain) && st.chain[n-1].Whole == t.whole {
 		return st, nil
 	}
-	out, err := r.host.Outcome(ctx, &events.OutcomeRequest{Tenant: r.address.Tenant, Session: r.address.Session, Seq: t.seq})
+	out, err := r.host.Outcome(ctx, &events.OutcomeRequest{About: r.address.About(), Seq: t.seq})
 	switch {
 	case err != nil:
 		return nil, err

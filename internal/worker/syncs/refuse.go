@@ -101,7 +101,7 @@ func (r *request) awaitShorter(ctx context.Context, seq uint64) error {
 		err := r.host.AwaitDecided(ctx, r.address, events.Await{Seq: seq}.Within(time.Until(until)))
 		var out *events.OutcomeResponse
 		if err == nil {
-			out, err = r.host.Outcome(ctx, &events.OutcomeRequest{Tenant: r.address.Tenant, Session: r.address.Session, Seq: seq})
+			out, err = r.host.Outcome(ctx, &events.OutcomeRequest{About: r.address.About(), Seq: seq})
 		}
 		switch {
 		case codeOf(err) == events.CodeTurnPending:

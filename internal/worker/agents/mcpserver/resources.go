@@ -80,7 +80,7 @@ func (v *viewer) summary(ctx context.Context) (*events.Summary, error) {
 func (v *viewer) generation(ctx context.Context, uri string) (string, error) {
 	n, page, _ := strings.Cut(strings.TrimPrefix(uri, generationURI), "?page=")
 	generation, err := strconv.ParseInt(n, 10, 64)
-	in := events.ContextRequest{Tenant: v.Tenant, Session: v.Session, Generation: &generation, Page: 1}
+	in := events.ContextRequest{About: v.About(), Generation: &generation, Page: 1}
 	if err == nil && page != "" {
 		in.Page, err = strconv.ParseInt(page, 10, 64)
 	}

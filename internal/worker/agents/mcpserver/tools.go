@@ -73,7 +73,7 @@ func of(ancestor string) string {
 func (v *viewer) recall(ctx context.Context, in *recallArguments) (string, error) {
 	var b strings.Builder
 	for page, pages := int64(1), int64(1); page <= pages; page++ {
-		request := events.RecallRequest{Tenant: v.Tenant, Session: v.Session, Turn: in.Turn, Index: in.Index, Page: page, Ancestor: in.Session}
+		request := events.RecallRequest{About: v.About(), Turn: in.Turn, Index: in.Index, Page: page, Ancestor: in.Session}
 		out, err := ask(ctx, &request, events.DecodeRecallRequest, v.service.Recall)
 		if err != nil {
 			return "", err
@@ -155,7 +155,7 @@ func (v *viewer) search(ctx context.Context, in *searchArguments) (string, error
 	var gone int64
 	found := int64(0)
 	for range maxSearchParts {
-		request := events.RecallRequest{Tenant: v.Tenant, Session: v.Session, Text: in.Text, Limit: limit - found, Before: out.Before, Ancestor: out.Ancestor}
+		request := events.RecallRequest{About: v.About(), Text: in.Text, Limit: limit - found, Before: out.Before, Ancestor: out.Ancestor}
 		var err error
 		if out, err = ask(ctx, &request, events.DecodeRecallRequest, v.service.Search); err != nil {
 			return "", err
@@ -193,7 +193,7 @@ func bounded(text string) string {
 }
 
 func (v *viewer) stats(ctx context.Context, _ *struct{}) (string, error) {
-	s, err := v.service.Stats(ctx, &events.StatsRequest{Tenant: v.Tenant, Session: v.Session})
+	s, err := v.service.Stats(ctx, &events.StatsRequest{About: v.About()})
 	if err != nil {
 		return "", err
 	}
@@ -211,7 +211,7 @@ func (v *viewer) files(ctx context.Context, _ *struct{}) (string, error) {
 	last, pages := int64(0), int64(1)
 	for last < min(pages, maxFilePages) && b.Len() < maxTextBytes {
 		last++
-		out, err := v.service.Files(ctx, &events.FilesRequest{Tenant: v.Tenant, Session: v.Session, Page: last})
+		out, err := v.service.Files(ctx, &events.FilesRequest{About: v.About(), Page: last})
 		if err != nil {
 			return "", err
 		}
