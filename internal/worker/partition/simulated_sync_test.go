@@ -809,8 +809,6 @@ func (h *simulatedHost) Sync(_ context.Context, in *events.SyncRequest) (*events
 	return h.o.answerSync(h.o.asking, in)
 }
 
-func (h *simulatedHost) Yield(context.Context) error { return nil }
-
 func (h *simulatedHost) Await(context.Context, <-chan struct{}) error {
 	if h.o.s.odds(30) {
 		return errPending

@@ -84,7 +84,7 @@ func New(c Config) *Service {
 	if s.limiter == nil {
 		s.limiter = limit.New(limit.Config{})
 	}
-	s.syncer = syncs.New(host{s}, c.Compaction)
+	s.syncer = syncs.New(host{s, c.Partitions.Payloads}, c.Compaction)
 	s.answering, s.end = context.WithCancel(context.Background())
 	return s
 }

@@ -6,6 +6,7 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/worker/limit"
+	"compactd/internal/worker/payload"
 )
 
 // sync takes the history of an agent, and answers what of it to send.
@@ -15,7 +16,10 @@ func (s *Service) sync(ctx context.Context, in *events.SyncRequest) (*events.Syn
 }
 
 // host is what syncs rest on: a [syncs.Host]. A sync that waits holds no processor.
-type host struct{ *Service }
+type host struct {
+	*Service
+	*payload.Renderer
+}
 
 func (h host) Inspect(a events.Address, read func(*compaction.Ledger)) (func(context.Context) error, error) {
 	weight := 0
@@ -29,14 +33,6 @@ func (h host) Inspect(a events.Address, read func(*compaction.Ledger)) (func(con
 		}
 		return limit.Of(ctx).ComputeOver(ctx, weight) // it is compared as a whole
 	}, nil
-}
-
-func (h host) Turn(ctx context.Context, a events.Address, seq compaction.Seq) ([]events.Message, error) {
-	return h.config.Partitions.Payloads.Turn(ctx, a, seq)
-}
-
-func (h host) Sourced(ctx context.Context, a events.Address, v *compaction.View, own func(compaction.Seq) []events.Message) ([]compaction.Sourced, error) {
-	return h.config.Partitions.Payloads.Sourced(ctx, a, v, own)
 }
 
 func (h host) Publish(ctx context.Context, k events.Kind, a events.Address, id string, body []byte) (uint64, error) {
@@ -57,8 +53,6 @@ func (h host) AwaitDecided(ctx context.Context, a events.Address, w events.Await
 func (h host) Outcome(ctx context.Context, in *events.OutcomeRequest) (*events.OutcomeResponse, error) {
 	return h.outcome(ctx, in)
 }
-
-func (h host) Yield(ctx context.Context) error { return limit.Of(ctx).Yield(ctx) }
 
 func (h host) Await(ctx context.Context, done <-chan struct{}) error {
 	return limit.Of(ctx).Idle(ctx, func() error {

@@ -8,6 +8,7 @@ import (
 	"compactd/internal/align"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/worker/limit"
 	"compactd/internal/worker/payload"
 )
 
@@ -132,7 +133,7 @@ func (r *request) answer(ctx context.Context, st *state, have int) (*events.Sync
 			return nil, errStale
 		}
 	}
-	if err := r.host.Yield(ctx); err != nil {
+	if err := limit.Of(ctx).Yield(ctx); err != nil {
 		return nil, err
 	}
 	made, err := r.outputs(ctx, st, view, have, true)
@@ -143,7 +144,7 @@ func (r *request) answer(ctx context.Context, st *state, have int) (*events.Sync
 		return r.unchanged(out), nil
 	}
 	if err == nil {
-		err = r.host.Yield(ctx)
+		err = limit.Of(ctx).Yield(ctx)
 	}
 	if err != nil {
 		return nil, err

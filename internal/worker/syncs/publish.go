@@ -9,6 +9,7 @@ import (
 
 	"compactd/internal/compaction/render"
 	"compactd/internal/events"
+	"compactd/internal/worker/limit"
 )
 
 // syncTurn is a turn of a sync, as it is published.
@@ -80,7 +81,7 @@ func (r *request) publish(ctx context.Context, st *state, t unpublished) (*synce
 			}
 		}
 		digest := r.format.DigestOf(messages)
-		if err := r.host.Yield(ctx); err != nil {
+		if err := limit.Of(ctx).Yield(ctx); err != nil {
 			return nil, err
 		}
 		turn.ID = r.eventID(&turn, last, digest)

@@ -12,6 +12,7 @@ import (
 	"compactd/internal/broker/stream"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/worker/limit"
 )
 
 const (
@@ -46,8 +47,6 @@ type Host interface {
 	Sync(ctx context.Context, in *events.SyncRequest) (*events.SyncResponse, error)
 	// Await waits until done is closed, without a processor.
 	Await(ctx context.Context, done <-chan struct{}) error
-	// Yield lets others compute whose turn it is.
-	Yield(ctx context.Context) error
 }
 
 // Syncer answers syncs about the sessions of a host, one of a session at a time.
@@ -251,7 +250,7 @@ func (r *request) attempt(ctx context.Context, st *state) (*events.SyncResponse,
 		}
 		t = to
 	}
-	if err := r.host.Yield(ctx); err != nil {
+	if err := limit.Of(ctx).Yield(ctx); err != nil {
 		return nil, err
 	}
 	return r.record(ctx, st, t)
