@@ -20,6 +20,7 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/events/validate"
 	"compactd/internal/ops/transcript"
+	"compactd/internal/ops/transcript/transcripttest"
 	"compactd/internal/stored"
 )
 
@@ -42,7 +43,7 @@ func (e example) file() string { return e.name + ".jsonl.gz" }
 
 func (e example) read(t *testing.T) transcript.Session {
 	t.Helper()
-	all, err := transcript.Read(e.file())
+	all, err := transcripttest.Read(e.file())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/events/validate"
 	"compactd/internal/ops/transcript"
+	"compactd/internal/ops/transcript/transcripttest"
 	"compactd/internal/stored"
 )
 
@@ -46,7 +47,7 @@ func testAdopted(t *testing.T, every uint32) {
 // thinkingSessions are the real sessions with what their models thought.
 func thinkingSessions(t *testing.T) []transcript.Session {
 	t.Helper()
-	return sessionsBy(t, transcript.ReadThinking)
+	return sessionsBy(t, transcripttest.ReadThinking)
 }
 
 // messagesOf lists the messages of a session as their provider takes them.

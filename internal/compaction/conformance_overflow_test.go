@@ -9,6 +9,7 @@ import (
 
 	"compactd/internal/events"
 	"compactd/internal/overflow"
+	"compactd/internal/overflow/overflowtest"
 )
 
 func init() {
@@ -79,7 +80,7 @@ func answerOverflowDetails(_ events.Raw, f overflow.Failure) any {
 }
 
 func answerErrorMessage(raw events.Raw, _ overflow.Failure) any {
-	if m, ok := overflow.Message(raw); ok {
+	if m, ok := overflowtest.Message(raw); ok {
 		return fields{"message": m}
 	}
 	return fields{"message": nil}

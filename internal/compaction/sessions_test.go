@@ -7,6 +7,7 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/events/validate"
 	"compactd/internal/ops/transcript"
+	"compactd/internal/ops/transcript/transcripttest"
 	"compactd/internal/stored"
 	"compactd/internal/testkit/realsessions"
 )
@@ -14,7 +15,7 @@ import (
 // realSessions reads the transcripts that COMPACTD_SESSIONS names.
 func realSessions(t *testing.T) []transcript.Session {
 	t.Helper()
-	return sessionsBy(t, transcript.Read)
+	return sessionsBy(t, transcripttest.Read)
 }
 
 func sessionsBy(t *testing.T, read func(path string) ([]transcript.Session, error)) []transcript.Session {

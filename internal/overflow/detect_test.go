@@ -12,6 +12,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/overflow/overflowtest"
 )
 
 // D2, D3: words that are not the provider's, and numbers that are not counts.
@@ -349,7 +350,7 @@ func FuzzDetect(f *testing.F) {
 			if (got.Refuse() == nil) != got.Overflow() {
 				t.Errorf("%+v is refused: %v", got, got.Refuse())
 			}
-			if m, ok := Message(raw); ok == (m == "") {
+			if m, ok := overflowtest.Message(raw); ok == (m == "") {
 				t.Errorf("message %q, %t", m, ok)
 			}
 		}

@@ -13,6 +13,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/overflow/overflowtest"
 )
 
 // vector is a recorded case: an error and what the reference made of it.
@@ -97,7 +98,7 @@ var answers = map[string]func(raw events.Raw, f Failure) any{
 		return map[string]any{"details": details{f.Actual, f.Limit}}
 	},
 	"extractErrorMessage": func(raw events.Raw, _ Failure) any {
-		if m, ok := Message(raw); ok {
+		if m, ok := overflowtest.Message(raw); ok {
 			return map[string]any{"message": m}
 		}
 		return map[string]any{"message": nil}

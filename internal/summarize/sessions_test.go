@@ -9,6 +9,7 @@ import (
 
 	"compactd/internal/events"
 	"compactd/internal/ops/transcript"
+	"compactd/internal/ops/transcript/transcripttest"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
 	"compactd/internal/summarize/snippet"
@@ -18,7 +19,7 @@ import (
 // realSessions reads the transcripts that COMPACTD_SESSIONS names.
 func realSessions(t testing.TB) []transcript.Session {
 	t.Helper()
-	s, err := transcript.Read(realsessions.Dir(t))
+	s, err := transcripttest.Read(realsessions.Dir(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"compactd/internal/events"
 	"compactd/internal/ops/transcript"
+	"compactd/internal/ops/transcript/transcripttest"
 	"compactd/internal/testkit/realsessions"
 )
 
@@ -13,7 +14,7 @@ import (
 // reached, with some room, and is better than every other that does not count.
 func TestGoals(t *testing.T) {
 	dir := realsessions.Dir(t)
-	sessions, err := transcript.ReadThinking(dir)
+	sessions, err := transcripttest.ReadThinking(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +114,7 @@ func TestSample(t *testing.T) {
 // usage, stays within what docs/estimation.md has as reached, with some room. Corrections
 // for content that is gone must not be left in it.
 func TestGoalsAfterStages(t *testing.T) {
-	sessions, err := transcript.ReadThinking(realsessions.Dir(t))
+	sessions, err := transcripttest.ReadThinking(realsessions.Dir(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,9 +1,6 @@
 // Package transcript reads recorded agent sessions and turns them into the
 // events their agents would have published.
 //
-//	sessions, err := transcript.Read("session.jsonl.gz")
-//	for _, t := range sessions[0].Turns { publish(t.Payload) }
-//
 //	source, err := transcript.Open(transcript.Auto, "/home/me/.claude/projects")
 //	for s := range source.Sessions(report) { … }
 //

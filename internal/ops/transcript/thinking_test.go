@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"compactd/internal/ops/transcript"
+	"compactd/internal/ops/transcript/transcripttest"
 )
 
 // Thinking that was recorded without a signature is in the messages only with ReadThinking,
@@ -22,7 +23,7 @@ func TestThinking(t *testing.T) {
 	for _, c := range []struct {
 		read func(string) ([]transcript.Session, error)
 		want bool
-	}{{transcript.Read, false}, {transcript.ReadThinking, true}} {
+	}{{transcripttest.Read, false}, {transcripttest.ReadThinking, true}} {
 		sessions, err := c.read(path)
 		if err != nil {
 			t.Fatal(err)

@@ -1,7 +1,6 @@
 package transcript
 
 import (
-	"cmp"
 	"time"
 
 	"compactd/internal/events"
@@ -30,24 +29,4 @@ type Turn struct {
 	Output    int64 // that it counted for the answer
 	Restarted bool
 	Summary   string // what the recorded agent wrote at that compaction, "" where it is not known
-}
-
-// Read reads a file in the format compactd, or all of a directory. An unreadable line is
-// an error.
-func Read(path string) ([]Session, error) { return read(path, false) }
-
-// ReadThinking reads as Read does, but keeps thinking whose signature was not
-// recorded. It was part of the prompts, and counts; no provider takes it back.
-func ReadThinking(path string) ([]Session, error) { return read(path, true) }
-
-func read(path string, thinking bool) (out []Session, failed error) {
-	source, err := Open(Compactd, path)
-	if err != nil {
-		return nil, err
-	}
-	source.Thinking = thinking
-	for s := range source.Sessions(func(err error) { failed = cmp.Or(failed, err) }) {
-		out = append(out, s)
-	}
-	return out, failed
 }

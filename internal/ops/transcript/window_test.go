@@ -43,9 +43,9 @@ func TestWindow(t *testing.T) {
 			if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			sessions, err := Read(path)
-			if err != nil || len(sessions) != 1 {
-				t.Fatalf("%d sessions: %v", len(sessions), err)
+			sessions := collect(t, Compactd, path)
+			if len(sessions) != 1 {
+				t.Fatalf("%d sessions", len(sessions))
 			}
 			usages := 0
 			for i, turn := range sessions[0].Turns {

@@ -17,7 +17,7 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
-	"compactd/internal/ops/transcript"
+	"compactd/internal/ops/transcript/transcripttest"
 	"compactd/internal/stored"
 )
 
@@ -41,7 +41,7 @@ func examples(t *testing.T, glob string) (out []*Session) {
 		t.Fatalf("%d files %s: %v", len(files), glob, err)
 	}
 	for _, f := range files {
-		all, err := transcript.Read(f)
+		all, err := transcripttest.Read(f)
 		if err != nil {
 			t.Fatal(err)
 		}

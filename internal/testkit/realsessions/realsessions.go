@@ -1,6 +1,6 @@
 // Package realsessions finds the transcripts of real agents, which are not part of the repository.
 //
-//	sessions, err := transcript.Read(realsessions.Dir(t))
+//	sessions, err := transcripttest.Read(realsessions.Dir(t))
 //
 // # Guarantees
 //
