@@ -166,7 +166,7 @@ func (t *tail) prompt(ctx context.Context, nc *nats.Conn, a events.Address) erro
 	var system, tools events.Raw
 	err := stream.ReadSubject(ctx, nc, topology.LogStream, "log.*."+string(events.KindTurn)+"."+a.String(), 1, func(m stream.LogMessage) error {
 		if m.Seq > t.view.through.Seq {
-			return errBoundary
+			return stream.ErrEnd
 		}
 		if in, err := events.DecodeTurn(m.Data); err == nil {
 			system, tools = or(in.System, system), or(in.Tools, tools)
@@ -174,13 +174,8 @@ func (t *tail) prompt(ctx context.Context, nc *nats.Conn, a events.Address) erro
 		return nil
 	})
 	t.system, t.tools = or(t.system, system), or(t.tools, tools)
-	if errors.Is(err, errBoundary) {
-		return nil
-	}
 	return err
 }
-
-var errBoundary = errors.New("the boundary is reached")
 
 // or is the first of two values that is set.
 func or(a, b events.Raw) events.Raw {

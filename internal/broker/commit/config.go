@@ -51,16 +51,13 @@ func GetConfig(ctx context.Context, js jetstream.JetStream, hash string, read fu
 	if refused == nil {
 		return nil
 	}
-	taken := errors.New("taken")
 	err = stream.ReadSubject(ctx, js.Conn(), topology.OutcomesStream, events.Config(hash), 1, func(m stream.LogMessage) error {
 		if read(m.Data) == nil {
-			return taken
+			refused = nil
+			return stream.ErrEnd
 		}
 		return nil
 	})
-	if errors.Is(err, taken) {
-		return nil
-	}
 	return cmp.Or(err, refused)
 }
 

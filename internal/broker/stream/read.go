@@ -19,7 +19,7 @@ const readIdle = 250 * time.Millisecond
 // ReadStream calls fn for what filter selects of a stream, in order, from
 // sequence from up to and including upTo, and returns when it has come there or
 // to the end of the stream as it was at the call. upTo 0 means that end. A start
-// beyond the end selects nothing. An error of fn ends the read and is returned.
+// beyond the end selects nothing. An error of fn ends the read and is returned, unless it is [ErrEnd].
 func ReadStream(ctx context.Context, js jetstream.JetStream, stream, filter string, from, upTo uint64, fn func(msg jetstream.Msg, seq uint64) error) error {
 	return Read(ctx, js, Selection{Stream: stream, Filters: []string{filter}, From: from, UpTo: upTo}, fn)
 }
@@ -39,7 +39,7 @@ type Selection struct {
 
 // Read is [ReadStream] for a [Selection].
 func Read(ctx context.Context, js jetstream.JetStream, s Selection, fn func(msg jetstream.Msg, seq uint64) error) error {
-	if err := readSelection(ctx, js, s, fn); err != nil {
+	if err := readSelection(ctx, js, s, fn); err != nil && !errors.Is(err, ErrEnd) {
 		return fmt.Errorf("read %s %s: %w", s.Stream, strings.Join(s.Filters, ", "), err)
 	}
 	return nil
@@ -91,7 +91,7 @@ func (b *boundedRead) end(err error) error {
 	case b.done <- err:
 	default:
 	}
-	return cmp.Or(err, errEnd)
+	return cmp.Or(err, ErrEnd)
 }
 
 // take is the handler of the reader.
@@ -157,9 +157,6 @@ func wakeUp(c chan struct{}) {
 	default:
 	}
 }
-
-// errEnd: the whole selection has been read.
-var errEnd = errors.New("end")
 
 // reading is what the consumer of a selection is to begin with.
 func (s Selection) reading() jetstream.ConsumerConfig {

@@ -200,7 +200,7 @@ func (r *Reader) consume(ctx context.Context, cons jetstream.Consumer, status <-
 // before it did. A defect of the link or of the consumer's node does not count.
 func (r *Reader) isStuck(why error) bool {
 	for _, other := range []error{
-		errReconnected, errEnd, jetstream.ErrNoHeartbeat, jetstream.ErrConsumerDeleted, jetstream.ErrConsumerLeadershipChanged,
+		errReconnected, ErrEnd, jetstream.ErrNoHeartbeat, jetstream.ErrConsumerDeleted, jetstream.ErrConsumerLeadershipChanged,
 		jetstream.ErrServerShutdown, nats.ErrNoResponders, nats.ErrConnectionClosed,
 	} {
 		if errors.Is(why, other) {

@@ -17,7 +17,7 @@ import (
 // order, and returns at its end. It reads one message after the other from the leader:
 // for the few of one session that is quicker than a consumer, of which a server
 // keeps each for minutes and has a thousand. An error of fn ends the read and is
-// returned. Messages of OUTCOMES that are no [Outcome] are left out. [topology.ErrNoStreams]: no
+// returned, unless it is [ErrEnd]. Messages of OUTCOMES that are no [Outcome] are left out. [topology.ErrNoStreams]: no
 // worker has ever run there.
 func ReadSubject(ctx context.Context, nc *nats.Conn, stream, filter string, from uint64, fn func(LogMessage) error) error {
 	for {
@@ -31,11 +31,16 @@ func ReadSubject(ctx context.Context, nc *nats.Conn, stream, filter string, from
 		if from = m.Seq + 1; !ours {
 			continue
 		}
-		if err := fn(m); err != nil {
+		if err := fn(m); errors.Is(err, ErrEnd) {
+			return nil
+		} else if err != nil {
 			return err
 		}
 	}
 }
+
+// ErrEnd ends a read without an error.
+var ErrEnd = errors.New("end of the read")
 
 // LastOf returns the newest message that filter selects, or an error that is
 // [jetstream.ErrMsgNotFound]. Of OUTCOMES it is an [Outcome]: where the newest is none, all that

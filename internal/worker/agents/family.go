@@ -2,7 +2,6 @@ package agents
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 
@@ -25,10 +24,10 @@ func belongs(ctx context.Context, nc *nats.Conn, of, a events.Address) (bool, er
 			if turn, err := events.DecodeTurn(m.Data); err == nil { // else it was refused
 				fork = turn.Fork
 			}
-			return errOne
+			return stream.ErrEnd
 		})
 		switch {
-		case err != nil && !errors.Is(err, errOne):
+		case err != nil:
 			return false, err
 		case fork == nil || fork.Session == of.Session:
 			return fork != nil, nil

@@ -211,20 +211,14 @@ func (h *heir) read(f *follower) (err error) {
 	return err
 }
 
-// errOne ends a read after one message.
-var errOne = errors.New("one")
-
 // next reads the first outcome of a session from a sequence on.
 func (f *follower) next(a events.Address, from uint64) (m stream.LogMessage, ok bool, err error) {
 	err = f.reading(func(ctx context.Context) error {
 		return stream.ReadSubject(ctx, f.hub.js.Conn(), topology.OutcomesStream, "out.*.*."+a.String(), from, func(found stream.LogMessage) error {
 			m, ok = found, true
-			return errOne
+			return stream.ErrEnd
 		})
 	})
-	if errors.Is(err, errOne) {
-		err = nil
-	}
 	return m, ok, err
 }
 

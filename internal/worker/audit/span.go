@@ -2,7 +2,6 @@ package audit
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -60,18 +59,13 @@ func (s *Span) read(ctx context.Context, js jetstream.JetStream, log stream.Sele
 			return err
 		}
 		if s.To.before(&e) {
-			return errEnd
+			ended = true
+			return stream.ErrEnd
 		}
 		return fn(e)
 	})
-	if errors.Is(err, errEnd) {
-		return true, nil
-	}
-	return false, err
+	return ended, err
 }
-
-// errEnd ends a read at the end of the span.
-var errEnd = errors.New("end of the span")
 
 // logFilters and outcomeFilters select the span's sessions in a partition.
 func (s *Span) logFilters(partition int) []string {

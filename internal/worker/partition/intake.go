@@ -2,7 +2,6 @@ package partition
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -167,9 +166,6 @@ func familyID(e decide.Event, session string) string {
 	return fmt.Sprintf("%s%s-%x", familyPrefix, first, events.KeyOf(e.Address.Tenant+"."+session))
 }
 
-// errLater ends a read at an event.
-var errLater = errors.New("later")
-
 // family is that of the sessions of a partition, in the log.
 type family struct{ scope }
 
@@ -177,16 +173,13 @@ func (f family) branches(ctx context.Context, a events.Address, before compactio
 	subject := events.Logged(f.ID, events.KindBranch, a)
 	err = stream.ReadSubject(ctx, f.set.config.Read, topology.LogStream, subject, 1, func(m stream.LogMessage) error {
 		if m.Seq >= uint64(before) {
-			return errLater
+			return stream.ErrEnd
 		}
 		if b, err := events.DecodeBranch(m.Data); err == nil && !slices.Contains(out, b.Branch) { // else it was overwritten
 			out = append(out, b.Branch)
 		}
 		return nil
 	})
-	if errors.Is(err, errLater) {
-		err = nil
-	}
 	return out, err
 }
 

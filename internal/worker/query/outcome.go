@@ -86,9 +86,6 @@ func (s *Service) eventAt(ctx context.Context, a events.Address, seq uint64) (pu
 	return published{events.CauseOf(seq, stored[0].Data), at.Kind, stored[0].Time}, nil
 }
 
-// errFound ends a read.
-var errFound = errors.New("found")
-
 // answerTo returns the outcome of a kind that answers an event, and when it was stored; nil
 // where there is none. Mostly it is the newest one.
 func (s *Service) answerTo(ctx context.Context, partition int, k events.Kind, a events.Address, e published) (body any, stored time.Time, err error) {
@@ -116,12 +113,9 @@ func (s *Service) answerTo(ctx context.Context, partition int, k events.Kind, a 
 	}
 	err = stream.ReadSubject(ctx, nc, topology.OutcomesStream, subject, before+1, func(m stream.LogMessage) error {
 		if answers(m) {
-			return errFound
+			return stream.ErrEnd
 		}
 		return nil
 	})
-	if errors.Is(err, errFound) {
-		err = nil
-	}
 	return body, stored, orEnded(ctx, err)
 }
