@@ -27,12 +27,7 @@ type compactCmd struct {
 
 // Run requests a compaction.
 func (c *compactCmd) Run(ctx context.Context, f *flags) error {
-	body := struct {
-		V      int        `json:"v"`
-		ID     string     `json:"id"`
-		Focus  string     `json:"focus,omitzero"`
-		Policy events.Raw `json:"policy,omitzero"`
-	}{V: events.Version, ID: uuid.NewString(), Focus: c.Focus}
+	body := events.Compact{ID: uuid.NewString(), Focus: c.Focus}
 	if c.Policy != "" {
 		body.Policy = events.Raw(c.Policy)
 	}
@@ -55,12 +50,7 @@ type rewindCmd struct {
 
 // Run requests a rewind.
 func (c *rewindCmd) Run(ctx context.Context, f *flags) error {
-	body := struct {
-		V          int    `json:"v"`
-		ID         string `json:"id"`
-		Generation *int64 `json:"generation,omitzero"`
-		Steps      int64  `json:"steps,omitzero"`
-	}{events.Version, uuid.NewString(), c.Generation, c.Steps}
+	body := events.Rewind{ID: uuid.NewString(), Generation: c.Generation, Steps: c.Steps}
 	if c.Generation == nil && c.Steps == 0 {
 		body.Steps = 1
 	}

@@ -4,8 +4,7 @@
 //	e, err := agents.New(agents.Config{Listen: "127.0.0.1:8224", Tokens: "tokens", …})
 //	err = e.Run(ctx)
 //
-//	POST …/turns, overflow, compact, rewind, end ── guard ── publish ──► SESSIONS
-//	                                                           └─ await ◄── the outcome of its sequence
+//	POST …/turns, overflow, compact, rewind, end ── guard ── publish ──► Publish of package query
 //	GET  …/context, history, stats, …            ── guard ── read ────► operations of package query
 //	GET  …/events                                ── guard ── follower ◄── hub ◄── OUTCOMES, in order
 //	POST /mcp/…                                  ── guard ── mcpserver ─► the same operations

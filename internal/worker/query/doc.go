@@ -1,6 +1,7 @@
 // Package query answers requests about sessions: context, stats, check, files, history,
 // outcome, recall, sessions and health, over NATS and over HTTP. A sync publishes what it
-// finds new of a history, and answers what to send (package syncs; sync.go, publish.go).
+// finds new of a history, and answers what to send (package syncs). Code of this process calls
+// the typed functions: Sync, Context, Recall and others (requests.go), and Publish (publish.go).
 //
 //	s := query.New(query.Config{…})
 //	err := s.Run(ctx, until)                                                  // over NATS
@@ -10,9 +11,9 @@
 // its own, with a decoder in package events, and add it to [Operations]: it is then answered
 // over both, described by discovery and in the OpenAPI document.
 //
-//	NATS  (nats.go) ──┐                    ┌─ here, at once or in a slot
-//	owner (nats.go) ──┼─► admit ─► task ───┼─ here, when a turn is decided (await.go)
-//	HTTP  (http.go) ──┘  a place           └─ by the worker that serves the partition (relay.go)
+//	NATS, owner (nats.go) ──► decode ──┐              ┌─ here, at once or in a place
+//	HTTP        (http.go) ──► decode ──┼─► serve ─────┼─ here, when a turn is decided (await.go)
+//	process (requests.go) ─────────────┘              └─ by the worker that serves the partition (relay.go)
 //
 // [Refusal] makes of any error what the caller receives: its code is a header over NATS, and a
 // status over HTTP.
