@@ -287,7 +287,7 @@ func (f *flags) serve(ctx context.Context, log zerolog.Logger) error {
 		Limiter: limit.New(limit.Config{Memory: memoryShare / requestsShare, Registerer: mon.Registerer()}),
 		Memory:  memoryShare, MaxLedgers: f.MaxLedgers, OutcomeBytes: int64(f.TenantOutcomesPerHour),
 		SnapshotEvery: cmp.Or(f.SnapshotEvery, -1), LeaseTTL: f.LeaseTTL, DrainTimeout: f.DrainTimeout, Owner: owner(), Summarizer: f.summarizer(js),
-		Listener: observe.Tee(observe.LogListener(log), mon.listener()), Version: version,
+		Listener: observe.Tee(observe.LogListener(log), mon.listener()), Version: version, HTTP: mon.addr(),
 	})
 	if err != nil {
 		return err

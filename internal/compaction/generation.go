@@ -1,6 +1,7 @@
 package compaction
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -320,4 +321,48 @@ func (l *Ledger) thinkingAt(generation int64, entries []Entry) render.Thinking {
 		}
 	}
 	return out
+}
+
+// Point is the estimated input of the call behind a turn.
+type Point struct {
+	Seq              Seq    // of the turn
+	Added            Tokens // by the turn
+	Input, Published Tokens // with what compactions had removed by then, and without
+}
+
+// Shift is a compaction or rewind on the way.
+type Shift struct {
+	Turn   int64 // the last one before it
+	From   int64 // the generation whose view it changed
+	Saved  Tokens
+	Reason events.Reason
+}
+
+// Timeline returns a point for each turn, and a shift for each generation, the first one first.
+func (l *Ledger) Timeline(c *Config) ([]Point, []Shift) {
+	l.use(c)
+	points, seqs, p := make([]Point, len(l.turns)), l.TurnSeqs(), l.prompt()
+	for i := range l.entries.n {
+		e := *l.entries.at(i)
+		none := editRecord{}
+		none.on(&e)
+		if at := int(e.Turn) - 1; at < len(points) {
+			points[at].Added += l.cache.rate.Entry(&e)
+		}
+	}
+	shifts := make([]Shift, len(l.generations))
+	for i, g := range l.generations {
+		n, _ := slices.BinarySearch(seqs, g.Seq+1)
+		shifts[i] = Shift{cmp.Or(int64(n), g.Through), g.From, g.Saved, g.Reason}
+	}
+	published, saved, next := p.System+p.Tools+l.cache.rate.PerConversation, Tokens(0), 0
+	for i := range points {
+		for ; next < len(shifts) && shifts[next].Turn <= int64(i+1); next++ {
+			saved += shifts[next].Saved
+		}
+		published += points[i].Added
+		points[i].Seq, points[i].Published = seqs[i], l.corrected(published)
+		points[i].Input = max(points[i].Published-saved, 0)
+	}
+	return points, shifts
 }

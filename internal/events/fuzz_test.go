@@ -115,7 +115,7 @@ func FuzzDecodeRequest(f *testing.F) {
 		invalid(err)
 		if s, err := DecodeSummary(data); !invalid(err) {
 			text := s.Message().Parts[0].Text
-			if strings.Count(text, summaryOpen) != 1 || strings.Count(text, summaryClose) != 1 || !strings.HasSuffix(text, summaryClose) {
+			if strings.Count(text, SummaryOpen) != 1 || strings.Count(text, summaryClose) != 1 || !strings.HasSuffix(text, summaryClose) {
 				t.Fatalf("summary %q", text)
 			}
 		}

@@ -165,24 +165,25 @@ func DecodeSummary(data []byte) (*Summary, error) {
 	return &s, p.err()
 }
 
-// The frame of a summary in the message that carries it.
+// The frame of a summary in the message that carries it: SummaryOpen begins its text, and RecordIntro the facts
+// behind it.
 const (
-	summaryOpen  = "<condensed-summary>"
+	SummaryOpen  = "<condensed-summary>"
 	summaryClose = "</condensed-summary>"
 
 	summaryIntro = "The earlier part of this conversation was condensed to fit the context window. " +
 		"The conversation goes on; recent messages follow verbatim."
-	recordIntro = "Facts from the condensed part, with the turns they come from:"
+	RecordIntro = "Facts from the condensed part, with the turns they come from:"
 )
 
 // Message returns the summary as the one user message that agents get.
 func (s *Summary) Message() Message {
 	var b strings.Builder
-	b.WriteString(summaryIntro + "\n\n" + summaryOpen + "\n")
+	b.WriteString(summaryIntro + "\n\n" + SummaryOpen + "\n")
 	b.WriteString(escapeSummary(strings.TrimSpace(s.Text)))
 	b.WriteByte('\n')
 	if len(s.Record) > 0 {
-		b.WriteString("\n" + recordIntro + "\n")
+		b.WriteString("\n" + RecordIntro + "\n")
 		for _, r := range s.Record {
 			b.WriteString("- " + r.String() + "\n")
 		}
@@ -192,7 +193,7 @@ func (s *Summary) Message() Message {
 }
 
 // escapeSummary keeps a text from ending the element around it.
-var escapeSummary = strings.NewReplacer(summaryOpen, "&lt;condensed-summary>", summaryClose, "&lt;/condensed-summary>").Replace
+var escapeSummary = strings.NewReplacer(SummaryOpen, "&lt;condensed-summary>", summaryClose, "&lt;/condensed-summary>").Replace
 
 // String returns the line as it is in the message: one line, but for an instruction, which
 // keeps its own.

@@ -13,6 +13,7 @@ import (
 	"compactd/internal/console"
 	"compactd/internal/events"
 	"compactd/internal/events/schema"
+	"compactd/internal/worker/agents"
 	"compactd/internal/worker/limit"
 	"compactd/internal/worker/query"
 )
@@ -49,6 +50,8 @@ func (m *Monitor) handler() http.Handler {
 		return writePage(w, "application/schema+json", func() ([]byte, error) { return schema.Payload(strings.TrimSuffix(q.PathValue("name"), ".json")) })
 	})
 	query.ServeHTTP(mux, m.service, nil)
+	agents.ServeOperators(mux, m.service)
+	query.Route(mux, http.MethodGet, "/v1/events", m.live)
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { query.WriteError(w, errNoPage) })
 	return limit.Drained(m.guard(mux))
 }

@@ -303,7 +303,7 @@ func TestReadyzIsBounded(t *testing.T) {
 }
 
 // Hostile actors, open metrics: a request needs the token or, where there is none, a host name
-// of this machine. There are no profiles, and no methods that change something.
+// of this machine. There are no profiles.
 func TestHTTPIsGuarded(t *testing.T) {
 	const token = "0123456789abcdef"
 	guarded, open := newMonitor(t, worker.MonitorConfig{Token: token}), newMonitor(t, worker.MonitorConfig{})

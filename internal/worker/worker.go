@@ -57,6 +57,8 @@ type Config struct {
 	Listener observe.Listener
 	// Version of the program, for any caller. Default "dev".
 	Version string
+	// HTTP is the address of the [Monitor], for those who look for this worker's console. Default none.
+	HTTP string
 
 	// Dir is where the ledgers are checkpointed, a file for each partition. ""
 	// rebuilds them from the log at every start.
@@ -135,6 +137,8 @@ func New(c Config) (*Worker, error) {
 		return nil, fmt.Errorf("new worker: %w", err)
 	}
 	c.Version = cmp.Or(c.Version, "dev")
+	board := observe.NewBoard()
+	c.Listener = observe.Tee(c.Listener, board.Listener())
 	c.Memory = cmp.Or(c.Memory, 512<<20)
 	c.Texts, c.Answers = cmp.Or(c.Texts, c.Read), cmp.Or(c.Answers, c.Read)
 	if c.Limiter == nil {
@@ -169,7 +173,7 @@ func New(c Config) (*Worker, error) {
 	go func() { w.ready.Wait(); close(w.caughtUp) }()
 	w.service = query.New(query.Config{
 		Read: c.Read, Commit: c.Commit, Answers: c.Answers, Publish: publish, JS: js, Partitions: w.parts, Compaction: c.Compaction,
-		Limiter: c.Limiter, Summarizer: c.Summarizer, Listener: c.Listener, Owner: c.Owner, Version: c.Version,
+		Limiter: c.Limiter, Summarizer: c.Summarizer, Listener: c.Listener, Owner: c.Owner, HTTP: c.HTTP, Board: board, Version: c.Version,
 		Ready: w.Ready(), Subscribed: w.ready.Done,
 	})
 	return w, nil

@@ -55,7 +55,7 @@ func (e *Edge) stream(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	after, resumes, err := e.resumeAt(r)
+	after, resumes, err := ResumeAt(r, e.hub.js)
 	if err != nil {
 		return err
 	}
@@ -80,8 +80,8 @@ func (e *Edge) stream(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// resumeAt is the sequence after which a reader wants to go on.
-func (e *Edge) resumeAt(r *http.Request) (after uint64, resumes bool, err error) {
+// ResumeAt is the sequence of OUTCOMES after which a reader of events wants to go on.
+func ResumeAt(r *http.Request, js jetstream.JetStream) (after uint64, resumes bool, err error) {
 	text := r.Header.Get("Last-Event-ID")
 	if text == "" {
 		text = r.URL.Query().Get("after")
@@ -93,7 +93,7 @@ func (e *Edge) resumeAt(r *http.Request) (after uint64, resumes bool, err error)
 	if err != nil {
 		return 0, false, events.NewInvalid(events.CodeOutOfRange, "Last-Event-ID", "is none that an event had")
 	}
-	state, err := topology.State(r.Context(), e.hub.js, topology.OutcomesStream)
+	state, err := topology.State(r.Context(), js, topology.OutcomesStream)
 	if err != nil {
 		return 0, false, refusal(events.CodeUnavailable, "the stream of outcomes cannot be read now", "Try again in a moment.")
 	}

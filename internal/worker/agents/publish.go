@@ -59,16 +59,42 @@ func (e *Edge) publish(w http.ResponseWriter, r *http.Request, v verb) error {
 	if v.operator && tokenOf(r).role != RoleOperator {
 		return errForOperators
 	}
+	count(r, a.Tenant)
+	return publish(w, r, e.config.Service, a, v)
+}
+
+// ServeOperators adds the events that operators publish without a token of the tokens file: they compact, rewind and
+// end sessions of any tenant, by their ids.
+func ServeOperators(mux *http.ServeMux, current func() (*query.Service, error)) {
+	for _, v := range verbs {
+		if v.kind != events.KindCompact && v.kind != events.KindRewind && v.kind != events.KindEnd {
+			continue
+		}
+		query.Route(mux, http.MethodPost, sessionPath+"/"+v.path, query.ForOperators(current, func(w http.ResponseWriter, r *http.Request) error {
+			s, err := current()
+			if err != nil {
+				return err
+			}
+			a := events.Address{Tenant: r.PathValue("tenant"), Session: r.PathValue("session")}
+			if err := a.Validate(); err != nil {
+				return err
+			}
+			return publish(w, r, s, a, v)
+		}))
+	}
+}
+
+// publish stores an event of a session, and answers when it is decided.
+func publish(w http.ResponseWriter, r *http.Request, s *query.Service, a events.Address, v verb) error {
 	wait, err := waitOf(r)
 	if err != nil {
 		return err
 	}
-	count(r, a.Tenant)
 	in := &query.Event{Address: a, Kind: v.kind, Wait: wait}
 	if err := read(w, r, v, in); err != nil {
 		return err
 	}
-	out, err := e.config.Service.Publish(r.Context(), in)
+	out, err := s.Publish(r.Context(), in)
 	if err != nil {
 		return err
 	}

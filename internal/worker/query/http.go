@@ -25,7 +25,7 @@ func ServeHTTP(mux *http.ServeMux, current func() (*Service, error), wrap func(*
 		}
 		answer := func(w http.ResponseWriter, r *http.Request) error { return answerHTTP(w, r, current, &o) }
 		if wrap == nil {
-			answer = forOperators(current, answer)
+			answer = ForOperators(current, answer)
 		} else {
 			answer = wrap(&o, answer)
 		}
@@ -33,8 +33,8 @@ func ServeHTTP(mux *http.ServeMux, current func() (*Service, error), wrap func(*
 	}
 }
 
-// forOperators begins the operation of a request that no token of a tenant sends.
-func forOperators(current func() (*Service, error), answer Handler) Handler {
+// ForOperators begins the operation of a request that no token of a tenant sends.
+func ForOperators(current func() (*Service, error), answer Handler) Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		s, err := current()
 		if err != nil {

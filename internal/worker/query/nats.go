@@ -28,6 +28,9 @@ func (s *Service) Run(ctx, until context.Context) error {
 	}
 	defer func() { _ = svc.Stop() }() // fails only on a closed connection, where nothing is left to stop
 	for i := range s.operations {
+		if s.operations[i].HTTPOnly {
+			continue
+		}
 		if err := s.add(ctx, svc, &s.operations[i]); err != nil {
 			return fmt.Errorf("start service: endpoint %s: %w", s.operations[i].Name, err)
 		}

@@ -20,6 +20,7 @@ type Operation struct {
 	Method, Path string
 	Query        []Param
 	Body         bool // the payload is the body, together with what the path contains
+	HTTPOnly     bool // over NATS workers alone request it, of each other
 	Operators    bool // it is about all tenants, and for operators alone
 	// Responses names the schemas of the answer: it is valid by one of them.
 	Responses []string
@@ -105,6 +106,11 @@ func Operations() []Operation {
 			decode: (*Service).decodeSessions, slow: true, steps: true,
 		},
 		{
+			Name: "fleet", Method: "GET", Path: "/v1/fleet", Responses: []string{"fleet-response"},
+			Query: []Param{{Name: "partition"}}, Operators: true, HTTPOnly: true,
+			decode: (*Service).decodeFleet, slow: true, steps: true,
+		},
+		{
 			Name: "tenants", Method: "GET", Path: "/v1/tenants", Responses: []string{"tenants-response"},
 			Query: ranks, Operators: true,
 			decode: (*Service).decodeTenants, slow: true, steps: true,
@@ -137,6 +143,25 @@ func Operations() []Operation {
 			Name: "recall", Method: "GET", Path: session + "/recall", Responses: []string{"recall-response", "search-response"},
 			Query:  []Param{{Name: "turn"}, {Name: "index"}, page, {Name: "text", Text: true}, {Name: "limit"}, {Name: "before", Place: true}, {Name: "ancestor", Text: true}},
 			decode: typed(events.DecodeRecallRequest, (*Service).recall), slow: true, steps: true,
+		},
+		{
+			Name: "timeline", Method: "GET", Path: session + "/timeline", Responses: []string{"timeline-response"},
+			Query: awaits, HTTPOnly: true,
+			decode: typed(events.DecodeContextRequest, (*Service).timeline),
+		},
+		{
+			Name: "changes", Method: "GET", Path: session + "/changes", Responses: []string{"changes-response"},
+			Query: append([]Param{page, {Name: "generation"}}, awaits...), HTTPOnly: true,
+			decode: typed(events.DecodeContextRequest, (*Service).changes), slow: true, steps: true,
+		},
+		{
+			Name: "xray", Method: "GET", Path: session + "/xray", Responses: []string{"xray-response"},
+			Query: append([]Param{{Name: "generation"}}, awaits...), HTTPOnly: true,
+			decode: typed(events.DecodeContextRequest, (*Service).xray), slow: true, steps: true,
+		},
+		{
+			Name: "preview", Method: "POST", Path: session + "/preview", Body: true, HTTPOnly: true, Responses: []string{"preview-response"},
+			decode: typed(events.DecodePreviewRequest, (*Service).preview),
 		},
 		{
 			Name: "stats", Method: "GET", Path: session + "/stats", Responses: []string{"stats-response"},

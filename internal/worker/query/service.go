@@ -60,6 +60,8 @@ type Config struct {
 	Summarizer   summarize.Summarizer // of attached files, where it can; nil leaves them to the embedded one
 	Listener     observe.Listener
 	Owner        string          // of the worker
+	HTTP         string          // address of its console, "" for none
+	Board        *observe.Board  // nil is an empty one
 	Version      string          // of the program
 	Ready        <-chan struct{} // closed when the worker is caught up
 	Subscribed   func()          // called when requests come in from now on
@@ -83,6 +85,9 @@ func New(c Config) *Service {
 	s := &Service{config: c, operations: Operations(), limiter: c.Limiter}
 	if s.limiter == nil {
 		s.limiter = limit.New(limit.Config{})
+	}
+	if s.config.Board == nil {
+		s.config.Board = observe.NewBoard()
 	}
 	s.syncer = syncs.New(host{s, c.Partitions.Payloads}, c.Compaction)
 	s.answering, s.end = context.WithCancel(context.Background())

@@ -126,6 +126,11 @@ var summaries = map[string]string{
 	"recall":   "Original messages by their place, or where a text is.",
 	"sessions": "The sessions of a tenant, some at a time.",
 	"stats":    "The state of a session.",
+	"timeline": "How a session grew, and what its compactions removed.",
+	"changes":  "What a compaction did to each message.",
+	"xray":     "What fills the window of a session.",
+	"preview":  "What a session.compact would do now.",
+	"fleet":    "The workers, and who serves each partition.",
 	"tenants":  "The tenants: sums over their sessions.",
 	"sync":     "The whole history as the agent holds it: what of it to send.",
 }

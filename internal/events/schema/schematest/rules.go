@@ -196,6 +196,7 @@ var (
 	}
 	contextRules = with(address, page, awaits, rules{"generation": between(0, events.MaxNumber)})
 	filesRules   = with(address, page)
+	previewRules = with(address, policy, rules{"focus": longText(events.MaxFocusBytes)})
 	historyRules = with(address, rules{"limit": between(1, events.MaxHistory)})
 	outcomeRules = with(address, rules{"": required("session", "seq"), "seq": least(1), "wait_ms": awaits["wait_ms"]})
 	modelOf      = rules{"provider": text(maxName), "model": text(maxName), "max_output_tokens": between(1, events.MaxTokens)}

@@ -55,6 +55,8 @@ func TestWirePage(t *testing.T) {
 // rarely are payloads that the page has in its text, or cut short.
 var rarely = map[string]bool{
 	"end": true, "forget": true, "idle": true, "branch": true, "summary": true, "compacted": true, "erased": true, "event-response": true,
+	"timeline-request": true, "timeline-response": true, "changes-request": true, "changes-response": true, "xray-request": true, "xray-response": true,
+	"preview-request": true, "preview-response": true, "fleet-request": true, "fleet-response": true,
 	"compress-request": true, "compress-response": true, "usage-request": true, "usage-response": true, "retrieve-response": true, // over HTTP only
 }
 

@@ -1,0 +1,157 @@
+package insight
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+)
+
+// maxText bounds the text of a message in a row, in bytes.
+const maxText = 16 << 10
+
+// Changes pairs the messages before a compaction with those after it, in the order of the history. edits are
+// those of the compaction, and count estimates a message.
+func Changes(f events.Format, before, after []compaction.Sourced, edits []events.Edit, count func(events.Message) int64) []events.Change {
+	p := pairing{format: f, edits: edits, count: count}
+	at, own := map[events.Position]int{}, map[string]int{} // own are of compactd, without a place
+	for i := range before {
+		if before[i].First.Turn > 0 {
+			at[before[i].First] = i
+		} else {
+			own[string(before[i].Raw)] = i
+		}
+	}
+	next := 0
+	for k := range after {
+		i, found := at[after[k].First]
+		if after[k].First.Turn == 0 {
+			i, found = own[string(after[k].Raw)]
+		}
+		if !found || i < next {
+			p.add(nil, &after[k])
+			continue
+		}
+		for ; next < i; next++ {
+			p.add(&before[next], nil)
+		}
+		p.add(&before[i], &after[k])
+		next++
+	}
+	for ; next < len(before); next++ {
+		p.add(&before[next], nil)
+	}
+	return p.rows
+}
+
+// pairing is the rows while they are made.
+type pairing struct {
+	format events.Format
+	edits  []events.Edit
+	count  func(events.Message) int64
+	rows   []events.Change
+}
+
+// add adds the row of a message before, or after, or both.
+func (p *pairing) add(before, after *compaction.Sourced) {
+	c := events.Change{Action: events.ActionRemoved}
+	if after != nil {
+		c.Action, c.Turn, c.Index = events.ActionAdded, after.First.Turn, after.First.Index
+		c.After, c.Role, c.TokensAfter = p.show(after, &c)
+	}
+	if before != nil {
+		c.Turn, c.Index = before.First.Turn, before.First.Index
+		c.Before, c.Role, c.TokensBefore = p.show(before, &c)
+	}
+	switch {
+	case before == nil || after == nil:
+	case bytes.Equal(before.Raw, after.Raw):
+		c.Action, c.After = events.ActionKept, ""
+	default:
+		c.Action = events.ActionChanged
+	}
+	if before != nil && c.Action != events.ActionKept {
+		c.Op = p.op(before.First)
+	}
+	p.rows = append(p.rows, c)
+}
+
+// show is a message as text, and its size.
+func (p *pairing) show(s *compaction.Sourced, c *events.Change) (text string, role events.Role, tokens int64) {
+	m, err := p.format.Read(s.Raw)
+	if err != nil {
+		text = string(s.Raw)
+	} else {
+		text, role, tokens = Text(&m), m.Role, p.count(m)
+	}
+	short := Cut(text, maxText)
+	c.Cut = c.Cut || len(short) < len(text)
+	return short, role, tokens
+}
+
+// op is the edit of a message, that of a range where no other names it.
+func (p *pairing) op(at events.Position) (op events.Op) {
+	for i := range p.edits {
+		e := &p.edits[i]
+		switch {
+		case e.Turn == at.Turn && e.Index == at.Index && (e.To == nil || op == ""):
+			return e.Op
+		case e.To != nil && at.Compare(e.Position) >= 0 && at.Compare(*e.To) <= 0:
+			op = e.Op
+		}
+	}
+	return op
+}
+
+// Text is a message for people: its parts, with an arrow before a call and a result.
+func Text(m *events.Message) string {
+	var out []string
+	for _, p := range m.Parts {
+		out = append(out, partText(&p))
+	}
+	return strings.Join(slices.DeleteFunc(out, func(s string) bool { return s == "" }), "\n\n")
+}
+
+func partText(p *events.Part) string {
+	switch p.Kind {
+	case events.PartCall:
+		return "→ " + p.Tool + " " + string(p.Args)
+	case events.PartResult:
+		return "← " + strings.TrimSpace(p.Tool+"\n") + p.Text
+	case events.PartThinking:
+		return "(thinking) " + p.Text
+	case events.PartImage:
+		return "(image)"
+	}
+	return p.Text
+}
+
+// Cut is the beginning of a text, of at most so many bytes.
+func Cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	for most > 0 && !utf8.RuneStart(text[most]) {
+		most--
+	}
+	return text[:most]
+}
+
+// Pages are where pages of rows begin, of about so many bytes each; the first is 0.
+func Pages(rows []events.Change, limit int) []int {
+	starts, size := []int{0}, 0
+	for i := range rows {
+		n := 2*(len(rows[i].Before)+len(rows[i].After)) + rowBytes // quotes and line ends take two
+		if size > 0 && size+n > limit {
+			starts, size = append(starts, i), 0
+		}
+		size += n
+	}
+	return starts
+}
+
+// rowBytes is about what a row has beside its texts.
+const rowBytes = 200

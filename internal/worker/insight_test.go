@@ -1,0 +1,91 @@
+package worker_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"compactd/internal/events"
+	"compactd/internal/events/schema/schematest"
+	"compactd/internal/worker"
+)
+
+// answerOf requests something of the session s1 over HTTP, and validates the answer by its schema.
+func (env *testEnv) answerOf(m *worker.Monitor, path string, out any) {
+	env.t.Helper()
+	status, body := get(env.t, m, "/v1/sessions/default/s1/"+path, "", "")
+	name, _, _ := strings.Cut(path, "?")
+	if err := schematest.Validate(name+"-response", []byte(body)); err != nil || status != http.StatusOK {
+		env.t.Fatalf("%s: %d %v: %.300s", path, status, err, body)
+	}
+	if err := events.Unmarshal([]byte(body), out); err != nil {
+		env.t.Fatal(err)
+	}
+}
+
+// Of a session that was compacted one sees how it grew, what each compaction did to each message, what
+// fills its window, and what one more would do, which changes nothing.
+func TestInsights(t *testing.T) {
+	t.Parallel()
+	env := newEnv(t, t.TempDir())
+	m := newMonitor(t, worker.MonitorConfig{})
+	r := env.monitored(m, "")
+	<-r.worker.Ready()
+	for n := 1; n <= 24; n++ {
+		env.publish(events.KindTurn, "s1", turn(n))
+	}
+	env.awaitDecided()
+	var x events.XrayResponse
+	env.answerOf(m, "xray", &x)
+	sum := int64(0)
+	for _, k := range x.Kinds {
+		sum += k.Tokens
+	}
+	if !x.Known || !x.Valid || sum != x.Input || len(x.Largest) == 0 {
+		t.Errorf("the window: %+v", x)
+	}
+	var line events.TimelineResponse
+	env.answerOf(m, "timeline", &line)
+	if len(line.Turns) != 24 || int64(len(line.Generations)) != line.Generation || line.Generation == 0 {
+		t.Fatalf("the timeline: %+v", line)
+	}
+	last := line.Turns[23]
+	if last.Published <= last.Input || last.Input <= 0 {
+		t.Errorf("the last turn: %+v", last)
+	}
+	for g := int64(1); g <= line.Generation; g++ {
+		env.wantChanges(m, g)
+	}
+	if status, body := get(t, m, fmt.Sprintf("/v1/sessions/default/s1/changes?generation=%d", line.Generation+1), "", ""); status != http.StatusNotFound {
+		t.Errorf("changes of no generation: %d %s", status, body)
+	}
+	before := env.stats("s1")
+	status, body := post(t, m, "/v1/sessions/default/s1/preview", `{"focus":"the parser"}`)
+	if err := schematest.Validate("preview-response", []byte(body)); err != nil || status != http.StatusOK {
+		t.Errorf("preview: %d %v %s", status, err, body)
+	}
+	if after := env.stats("s1"); after.Generation != before.Generation || after.Waiting != before.Waiting {
+		t.Errorf("a preview changed %+v into %+v", before, after)
+	}
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wantChanges checks that what a compaction did is in the rows.
+func (env *testEnv) wantChanges(m *worker.Monitor, generation int64) {
+	env.t.Helper()
+	var c events.ChangesResponse
+	env.answerOf(m, fmt.Sprintf("changes?generation=%d", generation), &c)
+	count := map[events.Action]int{}
+	for _, r := range c.Rows {
+		count[r.Action]++
+		if r.Action == events.ActionKept && r.TokensBefore != r.TokensAfter || r.Action == events.ActionChanged && (r.Before == r.After || r.Op == "") {
+			env.t.Errorf("generation %d: %+v", generation, r)
+		}
+	}
+	if count[events.ActionChanged]+count[events.ActionRemoved] == 0 || c.After >= c.Before {
+		env.t.Errorf("generation %d: %v, %d to %d tokens", generation, count, c.Before, c.After)
+	}
+}
