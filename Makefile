@@ -180,10 +180,7 @@ SDK_MODULES = internal/summarize/provider/sdktest examples/agents
 # The same for the scanner that the rules of redaction come from
 RULES_MODULE = tools/gitleaks
 
-# The same for the tests in a browser
-BROWSER_MODULE = console/browser
-
-MODULES = $(SDK_MODULES) $(RULES_MODULE) $(BROWSER_MODULE)
+MODULES = $(SDK_MODULES) $(RULES_MODULE)
 
 .PHONY: sdk-test
 sdk-test: ## Compare model providers with their official SDKs, and test the agents on those

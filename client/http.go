@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"compactd/internal/events"
+	"compactd/internal/trace"
 )
 
 // HTTP sends syncs to the listener for agents of a worker, without NATS. It is safe for concurrent
@@ -75,6 +76,9 @@ func (h *HTTP) send(ctx context.Context, session, verb string, body []byte) ([]b
 	}
 	r.Header.Set("Authorization", "Bearer "+h.Token)
 	r.Header.Set("Content-Type", "application/json")
+	if t := trace.Of(ctx); t != "" {
+		r.Header.Set(events.HeaderTrace, string(t))
+	}
 	answer, err := cmp.Or(h.Client, http.DefaultClient).Do(r)
 	if err != nil {
 		return nil, h.unavailable(err.Error())

@@ -14,6 +14,7 @@ import (
 	"compactd/internal/broker/jsapi"
 	"compactd/internal/broker/retry"
 	"compactd/internal/events"
+	"compactd/internal/trace"
 )
 
 // Turn is what was appended to the conversation since the last one. Publish one after
@@ -207,6 +208,8 @@ func (s *Session) deliver(ctx context.Context, m *message) (seq uint64, err erro
 	if err != nil {
 		return 0, typed(err)
 	}
+	ctx, end := trace.Start(ctx, "publish "+string(m.kind), s.at)
+	defer func() { end(err) }()
 	_ = pauses.Do(ctx, nil, func() error { // err has more
 		if seq, err = s.send(ctx, subject, m); retryable(err) && !s.c.nc.IsClosed() {
 			return err
@@ -232,7 +235,9 @@ func (s *Session) send(ctx context.Context, subject string, m *message) (uint64,
 	}
 	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
 	defer cancel()
-	ack, err := s.c.js.PublishMsg(ctx, &nats.Msg{Subject: subject, Data: m.payload, Header: nats.Header{nats.MsgIdHdr: {m.msgID}}})
+	out := &nats.Msg{Subject: subject, Data: m.payload, Header: nats.Header{nats.MsgIdHdr: {m.msgID}}}
+	trace.Set(ctx, out.Header)
+	ack, err := s.c.js.PublishMsg(ctx, out)
 	switch {
 	case err != nil:
 		m.unknown = m.unknown || !notStored(err)

@@ -146,6 +146,11 @@ func (c *gatewayCmd) withWorker(ctx context.Context, f *flags, log zerolog.Logge
 	case c.Worker != "" && token == "":
 		return errors.New("--worker needs --worker-token or --worker-token-file, a token of the role agent")
 	case c.Worker != "":
+		_, stop, err := f.startTraces(ctx, log)
+		if err != nil {
+			return err
+		}
+		defer stop()
 		return serve(ctx, &client.HTTP{URL: c.Worker, Token: token})
 	case !f.off() && token == "":
 		return errors.New("--agents with a gateway in the same process needs --worker-token, one of the tokens of --agents-tokens")

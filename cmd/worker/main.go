@@ -92,6 +92,8 @@ type flags struct {
 
 	HTTPTokenFile access.File `name:"http-token-file" env:"COMPACTD_HTTP_TOKEN_FILE" placeholder:"FILE" help:"File that holds the token of --http-token and nothing else."`
 
+	Traces string `env:"COMPACTD_TRACES" placeholder:"URL" help:"Receiver of spans by OTLP over HTTP, such as http://127.0.0.1:4318, with the headers of OTEL_EXPORTER_OTLP_HEADERS. Absent: OTEL_EXPORTER_OTLP_ENDPOINT, or none."`
+
 	agentsFlags
 
 	LogFormat string           `env:"COMPACTD_LOG_FORMAT" default:"${logFormat}" enum:"console,json" help:"Form of the log (console|json, default ${default})."`
@@ -140,7 +142,7 @@ func parser(f *flags, logFormat string) *kong.Kong {
 		cli.Group{Title: "Streams and files", Flags: []string{"listen", "data", "durability", "partitions", "replicas", "max-bytes", "lease-ttl", "drain-timeout", "snapshot-every", "memory"}},
 		cli.Group{Title: "Policy", Flags: []string{"policy", "set", "compact-threshold", "disable-compaction", "lock", "unlock", "counter", "prices", "max-ledgers"}},
 		cli.Group{Title: "Summaries and tenants", Flags: []string{"summarizer", "tenant-calls-per-minute", "tenant-tokens-per-hour", "tenant-outcomes-per-hour"}},
-		cli.Group{Title: "HTTP", Flags: []string{"http", "http-token", "http-token-file"}},
+		cli.Group{Title: "HTTP and traces", Flags: []string{"http", "http-token", "http-token-file", "traces"}},
 		cli.Group{Title: "Agents over HTTP", Flags: []string{"agents", "agents-tokens", "agents-tls-cert", "agents-tls-key", "agents-origin", "agents-rate", "agents-creds", "agents-user", "agents-password"}})
 }
 
@@ -263,6 +265,11 @@ func (f *flags) serve(ctx context.Context, log zerolog.Logger) error {
 		return err
 	}
 	defer mon.stop()
+	tracer, stopTraces, err := f.startTraces(ctx, log)
+	if err != nil {
+		return err
+	}
+	defer stopTraces()
 	link, err := f.connect(ctx, log)
 	if err != nil {
 		return err
@@ -287,7 +294,7 @@ func (f *flags) serve(ctx context.Context, log zerolog.Logger) error {
 		Limiter: limit.New(limit.Config{Memory: memoryShare / requestsShare, Registerer: mon.Registerer()}),
 		Memory:  memoryShare, MaxLedgers: f.MaxLedgers, OutcomeBytes: int64(f.TenantOutcomesPerHour),
 		SnapshotEvery: cmp.Or(f.SnapshotEvery, -1), LeaseTTL: f.LeaseTTL, DrainTimeout: f.DrainTimeout, Owner: owner(), Summarizer: f.summarizer(js),
-		Listener: observe.Tee(observe.LogListener(log), mon.listener()), Version: version, HTTP: mon.addr(),
+		Listener: observe.Tee(observe.LogListener(log), mon.listener()), Tracer: tracer, Version: version, HTTP: mon.addr(),
 	})
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 
 	"compactd/internal/worker"
 	"compactd/internal/worker/observe"
+	"compactd/internal/worker/tracing"
 )
 
 // defaultHTTP may be in use by another worker of this machine, or by a server's
@@ -105,4 +107,19 @@ func (m monitor) addr() string {
 		return ""
 	}
 	return m.Addr()
+}
+
+// startTraces exports spans until stop, if a receiver is named; else the tracer is nil.
+func (f *flags) startTraces(ctx context.Context, log zerolog.Logger) (t observe.Tracer, stop func(), err error) {
+	to := cmp.Or(f.Traces, os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT"))
+	if to == "" {
+		return nil, func() {}, nil
+	}
+	exported, err := tracing.Start(ctx, tracing.Config{URL: to, Headers: os.Getenv("OTEL_EXPORTER_OTLP_HEADERS"), Version: version, OnError: func(err error) {
+		log.Warn().Err(err).Str("hint", "Is a receiver of OTLP over HTTP running there? Spans that it does not take are lost, and nothing else.").Msg("spans are not exported")
+	}})
+	if err != nil {
+		return nil, nil, fmt.Errorf("--traces: %w", err)
+	}
+	return exported, exported.Stop, nil
 }

@@ -14,8 +14,8 @@ type Listener = (event: LiveEvent) => void
 
 const listeners = new Set<Listener>()
 
-/** Whether events arrive now; 'refused' where the worker has no connection left for them. */
-export const live = store<boolean | 'refused'>(false)
+/** Whether events arrive now. */
+export const live = store(false)
 
 export function listen(listener: Listener): () => void {
   listeners.add(listener)
@@ -39,9 +39,6 @@ export function follow(path: string): void {
 // A connection without a sign of life for this long is taken as lost.
 const idle = 60_000
 
-// A refused connection is tried again after this time; views read again by themselves meanwhile.
-const pause = 10_000
-
 async function read(path: string, own: AbortController): Promise<void> {
   let watchdog: ReturnType<typeof setTimeout> | undefined
   const alive = () => {
@@ -59,11 +56,7 @@ async function read(path: string, own: AbortController): Promise<void> {
       return
     }
     if (!response.ok || !response.body) {
-      if (response.status >= 500) lose()
-      else if (door.get() === 'open') {
-        live.set('refused')
-        setTimeout(() => own === running && void read(path, own), pause)
-      }
+      if (door.get() === 'open') lose()
       return
     }
     live.set(true)
@@ -84,7 +77,7 @@ async function read(path: string, own: AbortController): Promise<void> {
     if (own === running && away.get() === undefined) lose()
   } finally {
     clearTimeout(watchdog)
-    if (own === running && live.get() === true) live.set(false)
+    if (own === running) live.set(false)
   }
 }
 

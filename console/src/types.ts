@@ -217,7 +217,7 @@ export interface TenantRow {
   last_turn_ms?: number
   rejected?: number
   prepared?: number
-  waiting?: number
+  fallbacks?: number
   outcome_bytes_hour?: number
   outcome_bytes_bound?: number
   models?: { model: string; sessions?: number; input_tokens?: number; saved_tokens?: number; cost?: Cost }[]

@@ -270,6 +270,8 @@ type HistoryEntry struct {
 	Level        Level  `json:"level"`
 	// Budget has what a history is made of that does not fit; nil where it fits.
 	Budget *Budget `json:"budget,omitzero"`
+	// Trace is the id of the trace of the event that caused it, 32 hex digits; "" of none.
+	Trace string `json:"trace,omitzero"`
 }
 
 // Entry is an outcome as a history lists it, stored at a time in Unix milliseconds.

@@ -2,6 +2,7 @@ package events
 
 import (
 	"encoding/base64"
+	"encoding/hex"
 	"fmt"
 	"hash/fnv"
 	"slices"
@@ -284,4 +285,41 @@ func PartitionOf(a Address, partitions int) int {
 	h.Write([]byte(a.Tenant))
 	h.Write([]byte(a.Session))
 	return int(h.Sum32() % uint32(partitions))
+}
+
+// HeaderTrace is the header of an event that names its trace. The outcomes and jobs that follow
+// from the event have the same.
+const HeaderTrace = "traceparent"
+
+// Trace is a traceparent of version 00, as W3C Trace Context defines it: an id of 32 hex digits,
+// that of the span above with 16, and two digits of flags. "" is no trace.
+type Trace string
+
+// traceForm is the form of a [Trace]; x is a hex digit.
+const traceForm = "00-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx-xxxxxxxxxxxxxxxx-xx"
+
+// ReadTrace returns the trace of the values of a header; "" where they are none.
+func ReadTrace(values []string) Trace {
+	if len(values) != 1 || len(values[0]) != len(traceForm) {
+		return ""
+	}
+	v := values[0]
+	digits, ok := strings.CutPrefix(v, "00-")
+	digits = strings.ReplaceAll(digits, "-", "")
+	if _, err := hex.DecodeString(digits); err != nil || !ok || v[35] != '-' || v[52] != '-' || len(digits) != len(traceForm)-5 || strings.ToLower(v) != v {
+		return ""
+	}
+	t := Trace(v)
+	if strings.Trim(t.ID(), "0") == "" || strings.Trim(v[36:52], "0") == "" {
+		return ""
+	}
+	return t
+}
+
+// ID is the id of the trace, "" of none.
+func (t Trace) ID() string {
+	if t == "" {
+		return ""
+	}
+	return string(t[3:35])
 }

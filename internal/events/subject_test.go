@@ -226,3 +226,31 @@ func codes(err error) []Code {
 	}
 	return out
 }
+
+func TestReadTrace(t *testing.T) {
+	const valid = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	for _, c := range []struct {
+		name   string
+		values []string
+		id     string
+	}{
+		{"valid", []string{valid}, "0af7651916cd43dd8448eb211c80319c"},
+		{"none", nil, ""},
+		{"twice", []string{valid, valid}, ""},
+		{"empty", []string{""}, ""},
+		{"short", []string{valid[:54]}, ""},
+		{"long", []string{valid + "-1"}, ""},
+		{"later version", []string{"01" + valid[2:]}, ""},
+		{"upper case", []string{"00-0AF7651916CD43DD8448EB211C80319C-b7ad6b7169203331-01"}, ""},
+		{"zero id", []string{"00-00000000000000000000000000000000-b7ad6b7169203331-01"}, ""},
+		{"zero span", []string{"00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01"}, ""},
+		{"no hex", []string{"00-0af7651916cd43dd8448eb211c80319g-b7ad6b7169203331-01"}, ""},
+		{"dashes elsewhere", []string{"00-0af7651916cd43dd8448eb211c80319-cb7ad6b7169203331-01"}, ""},
+		{"more dashes", []string{"00-0af7651916cd43dd8448eb211c8031-c-b7ad6b7169203331-01"[:55]}, ""},
+		{"line break", []string{valid[:53] + "\n1"}, ""},
+	} {
+		if got := ReadTrace(c.values).ID(); got != c.id {
+			t.Errorf("%s: %q, want %q", c.name, got, c.id)
+		}
+	}
+}

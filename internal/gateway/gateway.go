@@ -21,6 +21,8 @@ import (
 
 	"compactd/client"
 	"compactd/client/transport"
+	"compactd/internal/events"
+	"compactd/internal/trace"
 )
 
 // Config has the settings of a [Gateway].
@@ -129,7 +131,10 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	of := &request{upstream: g.config.Upstreams[name]}
-	ctx := context.WithValue(r.Context(), requestKey{}, of)
+	ctx := trace.With(r.Context(), events.ReadTrace(r.Header.Values(events.HeaderTrace)))
+	ctx, end := trace.Start(ctx, "gateway", events.Address{})
+	defer end(nil)
+	ctx = context.WithValue(ctx, requestKey{}, of)
 	r = r.WithContext(transport.WithReport(ctx, &of.report))
 	r.URL = at
 	if !g.compact(w, r, &of.report) {

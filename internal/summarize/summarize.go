@@ -76,6 +76,7 @@ type Summarizer interface {
 type Attempt struct {
 	Model string // [model.Model.Name]
 	Usage events.SummaryUsage
+	Took  time.Duration
 	Err   error // an unusable answer, a [*model.Error], or that of the context; nil for a summary
 }
 

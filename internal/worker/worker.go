@@ -55,6 +55,8 @@ type Config struct {
 	Summarizer summarize.Summarizer
 	// Listener receives what happens. Default none.
 	Listener observe.Listener
+	// Tracer records the steps of events. Default none.
+	Tracer observe.Tracer
 	// Version of the program, for any caller. Default "dev".
 	Version string
 	// HTTP is the address of the [Monitor], for those who look for this worker's console. Default none.
@@ -164,7 +166,7 @@ func New(c Config) (*Worker, error) {
 		return nil, fmt.Errorf("new worker: %w", err)
 	}
 	w := &Worker{config: c, js: js, caughtUp: make(chan struct{}), parts: partition.NewSet(js, partition.Config{
-		Read: c.Read, Commit: c.Commit, Texts: c.Texts, Streams: c.Streams, Compaction: c.Compaction, Owner: c.Owner, Listener: c.Listener, Limiter: c.Limiter,
+		Read: c.Read, Commit: c.Commit, Texts: c.Texts, Streams: c.Streams, Compaction: c.Compaction, Owner: c.Owner, Listener: c.Listener, Tracer: c.Tracer, Limiter: c.Limiter,
 		Dir: c.Dir, Sync: c.Sync, CheckpointEvery: c.CheckpointEvery, CheckpointEvents: c.CheckpointEvents, SnapshotEvery: c.SnapshotEvery,
 		MaxLedgers: c.MaxLedgers, MaxLedgerBytes: c.MaxLedgerBytes, Memory: c.Memory, OutcomeBytes: c.OutcomeBytes,
 		MaxAhead: c.MaxAhead, MarkerEvery: c.MarkerEvery, DrainTimeout: c.DrainTimeout,
@@ -228,7 +230,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	if w.config.Summarizer != nil {
 		p := jobs.Pool{
 			NC: w.config.Texts, JS: w.js, Texts: w.parts.Payloads.Texts, AheadBytes: partition.JobsShare(w.config.Memory),
-			Summarizer: w.config.Summarizer, Listener: &w.config.Listener, Limiter: w.config.Limiter,
+			Summarizer: w.config.Summarizer, Listener: &w.config.Listener, Tracer: w.config.Tracer, Limiter: w.config.Limiter,
 		}
 		g.Go(func() error { p.Run(ctx); return nil })
 	}

@@ -33,7 +33,7 @@ func main() {
 	log.SetFlags(0)
 	log.SetPrefix("build-cost: ")
 	maxRatio := flag.Float64("max-ratio", 2, "fail when the worker costs more than this many times the floor")
-	maxMB := flag.Float64("max-mb", 50, "fail when the worker's binary is larger, in 1,000,000 bytes")
+	maxMB := flag.Float64("max-mb", 54, "fail when the worker's binary is larger, in 1,000,000 bytes")
 	dearest := flag.Int("dearest", 10, "how many packages and modules to list")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

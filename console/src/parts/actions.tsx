@@ -1,4 +1,4 @@
-// Actions of an operator on sessions. Each is confirmed, and states its effect before.
+// What an operator may do to sessions. Each action is confirmed, and says before what it will do.
 import { useEffect, useState } from 'preact/hooks'
 import { Refusal, request } from '../api'
 import { count, some } from '../format'

@@ -116,31 +116,19 @@ function Message({ row, text, tokens, state, parts, original }: MessageProps) {
   )
 }
 
-// The part of a text that is shown at first.
-const shortest = { characters: 900, lines: 14 }
-
-function beginning(text: string): string {
-  const head = text.slice(0, shortest.characters)
-  return head.split('\n', shortest.lines).join('\n')
-}
+const shortest = 900 // characters that are shown at first
 
 /** A text of any length: the beginning, and the rest on request. */
 export function Text({ text, parts }: { text: string; parts?: Part[] | undefined }) {
   const [all, setAll] = useState(false)
-  const head = useMemo(() => beginning(text), [text])
-  const long = head.length < text.length
-  const whole = all || !long
+  const long = text.length > shortest
+  const shown = long && !all ? text.slice(0, shortest) : text
   return (
     <>
-      <pre dir="auto" class={long && all ? 'tall' : undefined} tabIndex={long && all ? 0 : undefined}>{whole ? (parts ? parts.map(marked) : text) : `${head}…`}</pre>
+      <pre dir="auto" tabIndex={all ? 0 : undefined}>{parts && (all || !long) ? parts.map(({ text, kind }, i) => (kind === 'same' ? text : kind === 'ins' ? <ins key={i}>{text}</ins> : <del key={i}>{text}</del>)) : shown}{long && !all && '…'}</pre>
       {long && <button type="button" class="button plain small" aria-expanded={all} onClick={() => setAll(!all)}>{all ? 'Show less' : `Show all ${count(text.length)} characters`}</button>}
     </>
   )
-}
-
-function marked({ text, kind }: Part, i: number) {
-  if (kind === 'same') return text
-  return kind === 'ins' ? <ins key={i}>{text}</ins> : <del key={i}>{text}</del>
 }
 
 // The log keeps the original, byte for byte.

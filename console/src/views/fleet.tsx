@@ -1,7 +1,6 @@
 // The fleet: who serves which partition, how the workers are, and what happened last.
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { ago, bytes, clock, count, percent, some, span } from '../format'
-import { Scroll } from '../parts/scroll'
 import { Loaded, Nothing } from '../parts/state'
 import { useResource } from '../resource'
 import type { Fleet, PartitionRow, WorkerRow } from '../types'
@@ -77,12 +76,12 @@ function Workers({ of }: { of: Fleet }) {
   return (
     <section class="card" aria-label="Workers">
       <header><h2>Workers</h2></header>
-      <Scroll label="Workers">
+      <div class="scroll">
         <table>
           <thead><tr><th scope="col">Worker</th><th scope="col">Status</th><th scope="col" class="num">Partitions</th><th scope="col">CPU</th><th scope="col">Memory</th><th scope="col">Since</th><th scope="col">Version</th><th scope="col">Config</th></tr></thead>
           <tbody>{of.workers.map((w) => <Worker of={w} load={load.get(w.owner)} key={w.owner} />)}</tbody>
         </table>
-      </Scroll>
+      </div>
     </section>
   )
 }
@@ -108,7 +107,7 @@ function Partitions({ of }: { of: Fleet }) {
   return (
     <section class="card" aria-label="Partitions">
       <header><h2>Partitions</h2></header>
-      <Scroll label="Partitions">
+      <div class="scroll">
         <table>
           <thead>
             <tr>
@@ -129,7 +128,7 @@ function Partitions({ of }: { of: Fleet }) {
             ))}
           </tbody>
         </table>
-      </Scroll>
+      </div>
     </section>
   )
 }

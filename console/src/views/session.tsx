@@ -98,9 +98,8 @@ function Head({ tenant, session, stats, timeline }: { tenant: string; session: s
       <dl class="facts">
         <div class="fact-wide">
           <dt>Input of the next call</dt>
-          <dd>{count(budget?.estimated_input_tokens)} <small>of {count(budget?.available_input_tokens)} tokens, {percent((budget?.usage_ppm ?? 0) / 1e6)}</small>
-            {budget && <Fill tokens={budget.estimated_input_tokens} available={budget.available_input_tokens} trigger={budget.trigger_tokens} target={budget.target_tokens} />}
-          </dd>
+          <dd>{count(budget?.estimated_input_tokens)} <small>of {count(budget?.available_input_tokens)} tokens, {percent((budget?.usage_ppm ?? 0) / 1e6)}</small></dd>
+          {budget && <Fill tokens={budget.estimated_input_tokens} available={budget.available_input_tokens} trigger={budget.trigger_tokens} target={budget.target_tokens} />}
         </div>
         <div><dt>Turns</dt><dd>{count(stats.turns ?? 0)} <small>{some(stats.messages ?? 0, 'message')}</small></dd></div>
         <div><dt>Compactions</dt><dd>{count(stats.generation ?? 0)}</dd></div>

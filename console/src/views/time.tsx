@@ -6,7 +6,6 @@ import type { LiveEvent } from '../live'
 import { RewindDialog } from '../parts/actions'
 import { Changes, Text } from '../parts/changes'
 import { Plot, type Level } from '../parts/plot'
-import { Scroll } from '../parts/scroll'
 import { Loaded, Nothing } from '../parts/state'
 import { useResource, type Resource } from '../resource'
 import { replaceQuery, useRoute } from '../route'
@@ -159,7 +158,7 @@ function sentence({ entry, from }: Gen, answer: ChangesAnswer | undefined): stri
 
 function Stages({ entry }: { entry: Compaction }) {
   return (
-    <Scroll label="Stages">
+    <div class="scroll">
       <table>
         <thead><tr><th scope="col">Stage</th><th scope="col">Effect</th><th scope="col" class="num">Edits</th><th scope="col" class="num">Before</th><th scope="col" class="num">After</th><th scope="col" class="num">Saved</th></tr></thead>
         <tbody>
@@ -171,7 +170,7 @@ function Stages({ entry }: { entry: Compaction }) {
           ))}
         </tbody>
       </table>
-    </Scroll>
+    </div>
   )
 }
 

@@ -1,9 +1,8 @@
-// Another policy on this session, replayed.
+// What another policy would have done with this session.
 import { useMemo, useState } from 'preact/hooks'
 import { Refusal, request } from '../api'
 import { count, money } from '../format'
 import { Plot, type Level, type Line } from '../parts/plot'
-import { Scroll } from '../parts/scroll'
 import { Nothing } from '../parts/state'
 import type { Stats, Timeline, WhatIf } from '../types'
 
@@ -82,7 +81,7 @@ function Comparison({ policies, timeline }: { policies: Policies; timeline: Time
     <section class="card" aria-label="Comparison">
       <header><h2>Comparison</h2>{plotted && <span class="small muted plot-key">{policies.slice(0, lines.length).map((p, i) => <span key={p.name}><i class={`key-${i}`} />{p.name}</span>)}</span>}</header>
       {plotted && <div class="body"><Plot label="Tokens turn by turn under each policy" height={240} x={plotted.x} lines={plotted.lines} levels={levels} /></div>}
-      <Scroll label="Policies">
+      <div class="scroll">
         <table>
           <thead><tr><th scope="col">Policy</th><th scope="col">Mean and peak of a call</th><th scope="col" class="num">Mean</th><th scope="col" class="num">Peak</th><th scope="col" class="num">Compactions</th><th scope="col" class="num">Saved</th><th scope="col" class="num">Cost</th><th scope="col" class="num">Read again</th><th scope="col">Fits</th></tr></thead>
           <tbody>
@@ -98,7 +97,7 @@ function Comparison({ policies, timeline }: { policies: Policies; timeline: Time
             ))}
           </tbody>
         </table>
-      </Scroll>
+      </div>
     </section>
   )
 }

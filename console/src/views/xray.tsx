@@ -1,9 +1,8 @@
-// The parts of the window, now and before the last compaction.
+// What fills the window, now and before the last compaction.
 import { useState } from 'preact/hooks'
 import { count, percent, some } from '../format'
 import type { LiveEvent } from '../live'
 import { Text } from '../parts/changes'
-import { Scroll } from '../parts/scroll'
 import { Loaded } from '../parts/state'
 import { useResource } from '../resource'
 import type { Recall, Stats, Xray, XrayKind } from '../types'
@@ -75,7 +74,7 @@ function Kinds({ now, before }: { now: Xray; before: Xray | undefined }) {
   return (
     <section class="card" aria-label="By kind">
       <header><h2>By kind</h2></header>
-      <Scroll label="By kind">
+      <div class="scroll">
         <table>
           <thead><tr><th scope="col">Kind</th><th scope="col" class="num">Count</th><th scope="col" class="num">Tokens</th><th scope="col" class="num">Share</th>{before && <th scope="col" class="num">Before</th>}</tr></thead>
           <tbody>
@@ -88,7 +87,7 @@ function Kinds({ now, before }: { now: Xray; before: Xray | undefined }) {
             ))}
           </tbody>
         </table>
-      </Scroll>
+      </div>
     </section>
   )
 }
@@ -115,7 +114,7 @@ function Largest({ base, of }: { base: string; of: Xray }) {
   return (
     <section class="card" aria-label="Largest entries">
       <header><h2>Largest entries</h2></header>
-      <Scroll label="Largest entries">
+      <div class="scroll">
         <table>
           <thead><tr><th scope="col">Kind</th><th scope="col">Place</th><th scope="col" class="num">Tokens</th><th scope="col" class="num">Share</th><th scope="col">Beginning</th></tr></thead>
           <tbody>
@@ -129,7 +128,7 @@ function Largest({ base, of }: { base: string; of: Xray }) {
             ))}
           </tbody>
         </table>
-      </Scroll>
+      </div>
       {shown !== undefined && entries[shown]?.turn !== undefined && <Original key={shown} base={base} turn={entries[shown].turn} index={entries[shown].index ?? 0} />}
     </section>
   )

@@ -20,6 +20,7 @@ const MaxBatch = 900
 type Message struct {
 	Subject string
 	Data    []byte
+	Trace   events.Trace // of the event that it follows from
 }
 
 // batch builds the messages of a commit, once for all tries but for the fence itself.
@@ -41,6 +42,9 @@ func (c *Committer) batch(msgs []Message, t markerText) ([]*nats.Msg, error) {
 			return nil, err
 		}
 		out[i] = &nats.Msg{Subject: m.Subject, Data: m.Data, Header: nats.Header{}}
+		if m.Trace != "" {
+			out[i].Header[events.HeaderTrace] = []string{string(m.Trace)}
+		}
 		if len(msgs) > 1 {
 			out[i].Header[jsapi.HeaderBatchID] = []string{t.Commit} // as long as the id of any try
 			out[i].Header[jsapi.HeaderBatchSeq] = []string{strconv.Itoa(i + 1)}

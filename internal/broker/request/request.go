@@ -22,6 +22,7 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"compactd/internal/events"
+	"compactd/internal/trace"
 )
 
 // requestTimeout is longer than a worker takes for any answer.
@@ -43,7 +44,9 @@ func SendWithin(ctx context.Context, nc *nats.Conn, timeout time.Duration, subje
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	m, err := nc.RequestWithContext(ctx, subject, data)
+	msg := &nats.Msg{Subject: subject, Data: data, Header: nats.Header{}}
+	trace.Set(ctx, msg.Header)
+	m, err := nc.RequestMsgWithContext(ctx, msg)
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
 		return fmt.Errorf("request %s: %w", subject, ErrNoWorker)

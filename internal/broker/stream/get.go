@@ -15,6 +15,7 @@ import (
 
 	"compactd/internal/broker/jsapi"
 	"compactd/internal/broker/topology"
+	"compactd/internal/events"
 )
 
 // firstResend is how long answers may be missing before they are requested again, and
@@ -34,6 +35,7 @@ type LogMessage struct {
 	Subject string
 	Time    time.Time
 	Data    []byte
+	Trace   events.Trace // where it was read with its headers
 }
 
 // GoneError lists sequences that the log does not hold, or no longer.
@@ -224,5 +226,5 @@ func (g *getter) parseLeader(msg *nats.Msg) (LogMessage, error) {
 }
 
 func logMessage(m *jsapi.StoredMsg) LogMessage {
-	return LogMessage{Seq: m.Seq, Subject: m.Subject, Time: m.Time, Data: m.Data}
+	return LogMessage{Seq: m.Seq, Subject: m.Subject, Time: m.Time, Data: m.Data, Trace: events.ReadTrace(m.Headers()[events.HeaderTrace])}
 }

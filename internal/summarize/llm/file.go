@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"compactd/internal/events"
 	"compactd/internal/summarize"
@@ -51,9 +52,10 @@ func (n *Summarizer) SummarizeFile(ctx context.Context, f summarize.File) (*summ
 		if !f.Allows(m.Name()) {
 			continue
 		}
+		began := time.Now()
 		s, usage, err := completeFile(ctx, m, f)
 		spent = sum(spent, usage)
-		f.Report(n.onAttempt, summarize.Attempt{Model: m.Name(), Usage: usage, Err: err})
+		f.Report(n.onAttempt, summarize.Attempt{Model: m.Name(), Usage: usage, Took: time.Since(began), Err: err})
 		if err == nil {
 			s.Usage = spent
 			return s, nil

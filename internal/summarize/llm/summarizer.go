@@ -54,9 +54,10 @@ func (n *Summarizer) Summarize(ctx context.Context, in summarize.Input) (*events
 		if !in.Allows(m.Name()) {
 			continue
 		}
+		began := time.Now()
 		s, usage, err := t.complete(ctx, m)
 		spent = sum(spent, usage)
-		in.Report(n.onAttempt, summarize.Attempt{Model: m.Name(), Usage: usage, Err: err})
+		in.Report(n.onAttempt, summarize.Attempt{Model: m.Name(), Usage: usage, Took: time.Since(began), Err: err})
 		if err == nil {
 			s.Usage = spent
 			return summarize.RedactSummary(s), nil

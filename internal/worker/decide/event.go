@@ -18,7 +18,8 @@ type Event struct {
 	// Pending is how many events of the partition were behind it when it was sent.
 	Pending uint64
 	ID      string // Nats-Msg-Id, "" when the publisher set none
-	Time    int64  // of the log, in Unix milliseconds
+	Trace   events.Trace
+	Time    int64 // of the log, in Unix milliseconds
 	Data    []byte
 }
 
@@ -34,7 +35,7 @@ func ReadEvent(m jetstream.Msg) (Event, time.Time, error) {
 	}
 	e := Event{
 		Location: at, Seq: compaction.Seq(md.Sequence.Stream), Pending: md.NumPending,
-		Time: md.Timestamp.UnixMilli(), Data: m.Data(),
+		Trace: events.ReadTrace(m.Headers()[events.HeaderTrace]), Time: md.Timestamp.UnixMilli(), Data: m.Data(),
 	}
 	if id := m.Headers().Get(nats.MsgIdHdr); events.ValidEventID(id) {
 		e.ID = id

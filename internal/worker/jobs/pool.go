@@ -14,6 +14,7 @@ import (
 	"compactd/internal/broker/retry"
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
+	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
@@ -52,6 +53,7 @@ type Pool struct {
 	AheadBytes int
 	Summarizer summarize.Summarizer
 	Listener   *observe.Listener
+	Tracer     observe.Tracer // nil for none
 	// Limiter shares the processors that decode and redact texts; nil is no limit.
 	Limiter *limit.Limiter
 }
@@ -130,6 +132,16 @@ func (p *Pool) consume(ctx context.Context, lane events.Lane, free chan struct{}
 }
 
 // work handles one delivery of a job: its result is published before the job is
+// did records a step of a job that ends now.
+func (p *Pool) did(d *delivery, step observe.Step) {
+	if p.Tracer == nil || d.trace == "" {
+		return
+	}
+	step.Trace, step.Address, step.Job, step.Kind = d.trace, d.address, d.job.ID, events.KindJob
+	step.Seq, step.Ended = compaction.Seq(d.job.CausedBy.Seq), time.Now()
+	p.Tracer.Did(step)
+}
+
 // acknowledged, so that a crash in between only repeats it. The first result of a
 // job wins.
 func (p *Pool) work(ctx context.Context, m jetstream.Msg) {
@@ -144,6 +156,7 @@ func (p *Pool) work(ctx context.Context, m jetstream.Msg) {
 	observe.Call(p.Listener.SummaryStarted, observe.SummaryStarted{Address: d.address, Lane: d.lane, Job: d.job.ID, Attempt: d.number})
 	began := time.Now()
 	var result *events.Summary
+	defer func() { p.did(d, observe.Step{Name: observe.StepSummarize, Began: began, Err: err}) }()
 	erased, err := erase.LastForget(ctx, p.NC, d.partition, d.address) // before any text is read
 	if err == nil && erased > d.job.CausedBy.Seq {
 		err = erase.ErrErased // what it is to read goes, perhaps later than this
@@ -179,7 +192,8 @@ type delivery struct {
 	job         events.Job
 	number      uint64    // from 1
 	requestedAt time.Time // by the server's clock
-	ahead       *texts    // nil for none
+	trace       events.Trace
+	ahead       *texts // nil for none
 }
 
 func readDelivery(m jetstream.Msg) (*delivery, error) {
@@ -194,7 +208,7 @@ func readDelivery(m jetstream.Msg) (*delivery, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &delivery{partition: at.Partition, address: at.Address, lane: lane, number: md.NumDelivered, requestedAt: md.Timestamp}
+	d := &delivery{partition: at.Partition, address: at.Address, lane: lane, number: md.NumDelivered, requestedAt: md.Timestamp, trace: events.ReadTrace(m.Headers()[events.HeaderTrace])}
 	if m, ok := m.(*aheadMsg); ok {
 		d.ahead = m.read
 	}
@@ -350,6 +364,7 @@ func (p *Pool) attempted(d *delivery) func(summarize.Attempt) {
 			observe.Call(p.Listener.OverQuota, observe.OverQuota{Address: d.address, Lane: d.lane, Job: d.job.ID, Model: a.Model})
 			return
 		}
+		p.did(d, observe.Step{Name: observe.StepChat, Model: a.Model, Usage: a.Usage, Err: a.Err, Began: time.Now().Add(-a.Took)})
 		observe.Call(p.Listener.ModelCalled, observe.ModelCalled{Address: d.address, Lane: d.lane, Job: d.job.ID, Model: a.Model, Usage: a.Usage, Err: a.Err})
 	}
 }
@@ -409,6 +424,9 @@ func (p *Pool) publish(ctx context.Context, d *delivery, s *events.Summary, eras
 	}
 	m := &nats.Msg{Subject: subject, Data: data, Header: nats.Header{}}
 	m.Header.Set(nats.MsgIdHdr, s.Job)
+	if d.trace != "" {
+		m.Header[events.HeaderTrace] = []string{string(d.trace)}
+	}
 	taken, err := erase.PublishUnlessErased(ctx, p.JS, m, d.partition, d.address, erased)
 	if taken != nil {
 		p.retrying("publish summary", taken)

@@ -159,7 +159,7 @@ func (c *committer) wanted(all []payload.Wanted, g group) []payload.Wanted {
 func (c *committer) render(ctx context.Context, g group) (*batch, error) {
 	r := &batch{emitted: slices.Clone(g.outcomes)}
 	for i := range r.emitted {
-		t := &r.emitted[i]
+		t, began := &r.emitted[i], time.Now()
 		body, err := c.renderOutcome(ctx, t)
 		if body == nil {
 			return nil, err
@@ -168,7 +168,8 @@ func (c *committer) render(ctx context.Context, g group) (*batch, error) {
 			c.retrying("render")(err)
 		}
 		t.outcome.View = nil
-		r.messages = append(r.messages, commit.Message{Subject: decide.SubjectOf(c.ID, t.address, t.outcome), Data: body})
+		c.did(t.step(observe.StepRender, began))
+		r.messages = append(r.messages, commit.Message{Subject: decide.SubjectOf(c.ID, t.address, t.outcome), Data: body, Trace: t.trace})
 		r.bytes += len(body)
 		c.set.Quotas.Rendered(c.ID, int64(len(body)))
 	}
@@ -231,15 +232,17 @@ func (c *committer) commit(ctx context.Context, b batch) error {
 	c.set.Quotas.Stored(c.ID, int64(b.bytes))
 	c.committed, c.markedAt = b.end.seq, time.Now()
 	c.queue.remove(b.groups)
-	c.report(b, time.Since(began))
+	c.report(b, began)
 	return nil
 }
 
 // report passes a commit on to the listener, and what it has to erase to the eraser.
-func (c *committer) report(b batch, took time.Duration) {
+func (c *committer) report(b batch, began time.Time) {
 	l := &c.set.config.Listener
-	observe.Call(l.Committed, observe.Committed{Partition: c.ID, Cursor: b.end.seq, Outcomes: len(b.messages), Bytes: b.bytes, Took: took})
-	for _, t := range b.emitted {
+	observe.Call(l.Committed, observe.Committed{Partition: c.ID, Cursor: b.end.seq, Outcomes: len(b.messages), Bytes: b.bytes, Took: time.Since(began)})
+	for i := range b.emitted {
+		t := &b.emitted[i]
+		c.did(t.step(observe.StepCommit, began))
 		for _, n := range events.NotesOf(t.outcome.Body) {
 			observe.Call(l.Noted, observe.Noted{Partition: c.ID, Address: t.address, Note: n})
 		}

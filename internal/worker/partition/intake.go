@@ -56,6 +56,8 @@ func (i *intake) receive(ctx context.Context, m jetstream.Msg) {
 		i.fail(err)
 		return
 	}
+	e.Trace = i.received(e, at)
+	read := time.Now()
 	i.behind.Store(e.Pending > backlog)
 	i.queue.awaitMemory()
 	op := i.computing(ctx, i.ledgers.bytes(e)+limit.Weight(e.Data)-len(e.Data))
@@ -71,6 +73,7 @@ func (i *intake) receive(ctx context.Context, m jetstream.Msg) {
 		i.fail(err)
 		return
 	}
+	i.did(observe.Step{Trace: e.Trace, Name: observe.StepDecide, Address: e.Address, Seq: e.Seq, Kind: e.Kind, Began: read})
 	failpoint.Pass("decided")
 	if text && !i.behind.Load() { // a backlog runs through the cache before its sessions come back to it
 		i.set.Payloads.Put(e)

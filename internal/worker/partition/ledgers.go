@@ -45,7 +45,7 @@ func (l *ledgers) decide(e decide.Event, at time.Time) (g group, text bool, pres
 	l.advance(e, at)
 	g.end, g.repeated, g.forked = l.decided, l.decider.Repeated, l.decider.ForkedBy(e)
 	for _, o := range outs {
-		g.outcomes = append(g.outcomes, emitted{address: e.OutcomeAddress(), outcome: o})
+		g.outcomes = append(g.outcomes, emitted{address: e.OutcomeAddress(), outcome: o, trace: e.Trace, seq: e.Seq})
 	}
 	return g, text, l.memoryPressure(), l.decider.LoadErr
 }

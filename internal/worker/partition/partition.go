@@ -12,6 +12,8 @@ import (
 	"compactd/internal/broker/commit"
 	"compactd/internal/broker/retry"
 	"compactd/internal/compaction"
+	"compactd/internal/events"
+	"compactd/internal/worker/decide"
 	"compactd/internal/worker/failpoint"
 	"compactd/internal/worker/observe"
 )
@@ -183,6 +185,24 @@ func (s scope) retry(ctx context.Context, step string, op func() error) error {
 func (s scope) retrying(step string) func(error) {
 	return func(err error) {
 		observe.Call(s.set.config.Listener.Retrying, observe.Retrying{Partition: s.ID, Step: step, Err: err})
+	}
+}
+
+// received records how long an event was in the log since it was stored, and returns the trace of what
+// follows from it.
+func (s scope) received(e decide.Event, stored time.Time) events.Trace {
+	t := s.set.config.Tracer
+	if t == nil {
+		return e.Trace
+	}
+	return t.Received(observe.Step{Trace: e.Trace, Name: observe.StepQueue, Address: e.Address, Seq: e.Seq, Kind: e.Kind, Began: stored, Ended: time.Now()})
+}
+
+// did records a step that ends now.
+func (s scope) did(step observe.Step) {
+	if t := s.set.config.Tracer; t != nil && step.Trace != "" {
+		step.Ended = time.Now()
+		t.Did(step)
 	}
 }
 

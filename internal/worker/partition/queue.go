@@ -3,10 +3,12 @@ package partition
 import (
 	"slices"
 	"sync"
+	"time"
 
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/worker/observe"
 )
 
 // group is what is emitted about one event.
@@ -21,8 +23,10 @@ type group struct {
 type emitted struct {
 	address events.Address
 	outcome compaction.Outcome
-	omitted string // why its messages are left out, "" if they are not
-	invalid error  // what is wrong with them, nil if nothing is
+	trace   events.Trace   // of the event that it follows from
+	seq     compaction.Seq // of that event
+	omitted string         // why its messages are left out, "" if they are not
+	invalid error          // what is wrong with them, nil if nothing is
 }
 
 // weight is about how many bytes of memory the group takes until it is committed.
@@ -34,6 +38,11 @@ func (g *group) weight() (n int) {
 		}
 	}
 	return n
+}
+
+// step is one of the outcome, which began earlier.
+func (t *emitted) step(name string, began time.Time) observe.Step {
+	return observe.Step{Trace: t.trace, Name: name, Address: t.address, Seq: t.seq, Kind: t.outcome.Kind, Began: began, Err: t.invalid}
 }
 
 // queue holds what is decided and not yet committed. Intake fills it, the committer empties

@@ -29,6 +29,7 @@ type Config struct {
 	Compaction   *compaction.Config
 	Owner        string
 	Listener     observe.Listener
+	Tracer       observe.Tracer // nil for none
 	Limiter      *limit.Limiter // shares the processors with requests
 
 	Dir              string

@@ -34,8 +34,10 @@ func (s *Service) compactions(ctx context.Context, in *events.HistoryRequest) (*
 		return nil, err
 	}
 	most := int(cmp.Or(in.Limit, events.MaxHistory))
-	err := s.Compactions(ctx, a, func(c *events.Compacted, stored time.Time) error {
-		if out.Entries = append([]events.HistoryEntry{c.Entry(stored.UnixMilli())}, out.Entries...); len(out.Entries) > most {
+	err := s.Compactions(ctx, a, func(c *events.Compacted, stored time.Time, t events.Trace) error {
+		e := c.Entry(stored.UnixMilli())
+		e.Trace = t.ID()
+		if out.Entries = append([]events.HistoryEntry{e}, out.Entries...); len(out.Entries) > most {
 			out.Entries = out.Entries[:most]
 			out.Older++
 		}
@@ -45,7 +47,7 @@ func (s *Service) compactions(ctx context.Context, in *events.HistoryRequest) (*
 }
 
 // Compactions calls fn for each session.compacted of a session that is stored, oldest first.
-func (s *Service) Compactions(ctx context.Context, a events.Address, fn func(c *events.Compacted, stored time.Time) error) error {
+func (s *Service) Compactions(ctx context.Context, a events.Address, fn func(c *events.Compacted, stored time.Time, t events.Trace) error) error {
 	op := limit.Of(ctx)
 	release, err := op.Borrow(ctx, historyMemory)
 	if err != nil {
@@ -61,7 +63,7 @@ func (s *Service) Compactions(ctx context.Context, a events.Address, fn func(c *
 			defer op.Rest() // the next one is waited for
 			body, err := events.DecodeOutcome(events.KindCompacted, m.Data)
 			if c, ok := body.(*events.Compacted); ok && err == nil { // not erased, and of a version that this one can read
-				return fn(c, m.Time)
+				return fn(c, m.Time, m.Trace)
 			}
 			return nil
 		})
@@ -169,7 +171,7 @@ const changesPage = 512 << 10
 func (s *Service) changes(ctx context.Context, in *events.ContextRequest) (*events.ChangesResponse, error) {
 	out := &events.ChangesResponse{V: events.Version, Rows: []events.Change{}, Page: 1, Pages: 1}
 	var published events.Compacted // before memory is held for texts
-	if err := s.Compactions(ctx, in.Address(), func(c *events.Compacted, _ time.Time) error {
+	if err := s.Compactions(ctx, in.Address(), func(c *events.Compacted, _ time.Time, _ events.Trace) error {
 		if c.Compacted && (in.Generation == nil || *in.Generation == c.Generation) {
 			published = events.Compacted{Generation: c.Generation, Edits: c.Edits, Summary: c.Summary}
 		}

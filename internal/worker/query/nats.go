@@ -13,6 +13,7 @@ import (
 
 	"compactd/internal/broker/retry"
 	"compactd/internal/events"
+	"compactd/internal/trace"
 	"compactd/internal/worker/limit"
 )
 
@@ -56,13 +57,15 @@ const stopPause = 5 * time.Millisecond
 // too, which a server's permissions distinguish.
 func (s *Service) add(ctx context.Context, svc micro.Service, o *Operation) error {
 	meta := micro.WithEndpointMetadata(o.describe())
-	answer := func(r micro.Request) { s.receive(ctx, o, message{reply: r.Reply(), data: r.Data()}) }
+	answer := func(r micro.Request) {
+		s.receive(ctx, o, message{reply: r.Reply(), data: r.Data(), header: nats.Header(r.Headers())})
+	}
 	err := svc.AddEndpoint(o.Name, micro.HandlerFunc(answer), micro.WithEndpointSubject(o.Subject()), meta)
 	if err != nil || o.global || o.Operators {
 		return err
 	}
 	ofTenant := func(r micro.Request) {
-		s.receive(ctx, o, message{reply: r.Reply(), data: r.Data(), of: limit.Account{Tenant: lastToken(r.Subject())}})
+		s.receive(ctx, o, message{reply: r.Reply(), data: r.Data(), header: nats.Header(r.Headers()), of: limit.Account{Tenant: lastToken(r.Subject())}})
 	}
 	return svc.AddEndpoint(o.Name+"-of-tenant", micro.HandlerFunc(ofTenant), micro.WithEndpointSubject(events.OfTenant(o.Subject(), "*")), meta)
 }
@@ -75,7 +78,7 @@ func (s *Service) Subscribe(ctx context.Context, id int) (stop func()) {
 		switch {
 		case o == nil || o.global || !mayReply(m.Reply):
 		case m.Header.Get(headerParts) == "":
-			s.receive(ctx, o, message{reply: m.Reply, data: m.Data, of: forwarded(m.Header), alone: true})
+			s.receive(ctx, o, message{reply: m.Reply, data: m.Data, header: m.Header, of: forwarded(m.Header), alone: true})
 		default:
 			go s.receiveParts(ctx, o, m)
 		}
@@ -89,10 +92,11 @@ func (s *Service) Subscribe(ctx context.Context, id int) (stop func()) {
 
 // message is a request over NATS.
 type message struct {
-	reply string
-	data  []byte
-	of    limit.Account // of its subject, or as another worker states; no tenant for none
-	alone bool          // it comes from another worker
+	reply  string
+	data   []byte
+	header nats.Header
+	of     limit.Account // of its subject, or as another worker states; no tenant for none
+	alone  bool          // it comes from another worker
 }
 
 // receive answers a request from a goroutine of its own, so that others of its subscription need not wait.
@@ -101,12 +105,17 @@ func (s *Service) receive(ctx context.Context, o *Operation, m message) {
 		return
 	}
 	op := s.limiter.Begin(m.of)
-	ctx = op.With(ctx)
+	ctx = op.With(traced(ctx, m.header))
 	if !op.TryRemember(int64(len(m.data)) * limit.PerByte) {
 		s.respond(m.reply, nil, ErrBusy)
 		return
 	}
 	go s.reply(ctx, op, o, m)
+}
+
+// traced puts the trace of a message into a context.
+func traced(ctx context.Context, h nats.Header) context.Context {
+	return trace.With(ctx, events.ReadTrace(h[events.HeaderTrace]))
 }
 
 // decodeFor decodes a request, which belongs to the tenant and the session that it names from then
@@ -172,7 +181,7 @@ func (s *Service) receiveParts(ctx context.Context, o *Operation, m *nats.Msg) {
 		s.respond(m.Reply, nil, orEnded(limited, err))
 		return
 	}
-	s.reply(op.With(ctx), op, o, message{reply: m.Reply, data: request, of: of, alone: true})
+	s.reply(op.With(traced(ctx, m.Header)), op, o, message{reply: m.Reply, data: request, of: of, alone: true})
 }
 
 // respond sends an answer, or refuses it with an error.

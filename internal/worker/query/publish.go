@@ -19,6 +19,7 @@ import (
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/trace"
 	"compactd/internal/worker/limit"
 )
 
@@ -162,7 +163,9 @@ func (s *Service) deliver(ctx context.Context, k events.Kind, a events.Address, 
 		if err != nil {
 			return err
 		}
+		ctx, end := trace.Start(ctx, "publish "+string(k), a)
 		seq, duplicate, err = s.store(ctx, k, a, id, body, follows)
+		end(err)
 		if stored(seq); seq > 0 && !duplicate {
 			s.config.Partitions.Log.Stored(a.Tenant, len(body))
 		}
@@ -255,7 +258,9 @@ func (s *Service) send(ctx context.Context, subject, msgID string, body []byte) 
 	err = pauses.Do(ctx, nil, func() error {
 		limited, cancel := context.WithTimeout(ctx, tryTimeout)
 		defer cancel()
-		ack, err := s.config.Publish.PublishMsg(limited, &nats.Msg{Subject: subject, Data: body, Header: nats.Header{nats.MsgIdHdr: {msgID}}})
+		m := &nats.Msg{Subject: subject, Data: body, Header: nats.Header{nats.MsgIdHdr: {msgID}}}
+		trace.Set(ctx, m.Header)
+		ack, err := s.config.Publish.PublishMsg(limited, m)
 		if err != nil {
 			if again := jsapi.Unreachable(err) || errors.Is(err, context.DeadlineExceeded); again && ctx.Err() == nil {
 				return err

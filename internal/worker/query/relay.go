@@ -12,6 +12,7 @@ import (
 
 	"compactd/internal/broker/connect"
 	"compactd/internal/events"
+	"compactd/internal/trace"
 	"compactd/internal/worker/limit"
 )
 
@@ -50,6 +51,7 @@ func (s *Service) ownerAnswer(ctx context.Context, o *Operation, c *call, reques
 		Subject: events.OwnerSubject(c.partition, o.Name), Data: request,
 		Header: nats.Header{headerTenant: {c.tenant}, headerSession: {c.session}},
 	}
+	trace.Set(ctx, m.Header)
 	if len(request) > connect.MaxPayload(s.config.Read)-partMargin {
 		stop, err := s.offer(m)
 		if err != nil {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"compactd/internal/events"
+	"compactd/internal/trace"
 	"compactd/internal/worker/limit"
 )
 
@@ -82,7 +83,7 @@ func Guard(admit func(http.ResponseWriter, *http.Request) (answer http.HandlerFu
 		}
 		answer, refused := admit(w, r)
 		if answer != nil {
-			answer(w, r)
+			answer(w, r.WithContext(trace.With(r.Context(), events.ReadTrace(r.Header.Values(events.HeaderTrace)))))
 			return
 		}
 		if refusals.Await(r.Context(), w); refused != nil {

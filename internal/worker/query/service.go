@@ -13,6 +13,7 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/summarize"
+	"compactd/internal/trace"
 	"compactd/internal/worker/limit"
 	"compactd/internal/worker/observe"
 	"compactd/internal/worker/partition"
@@ -193,6 +194,11 @@ func (s *Service) serve(ctx context.Context, o *Operation, c *call, alone bool) 
 	defer recovered(&err)
 	s.running.Add(1)
 	defer s.running.Add(-1)
+	if o.syncs {
+		var end func(error)
+		ctx, end = trace.Start(ctx, o.Name, events.Address{Tenant: c.tenant, Session: c.session})
+		defer func() { end(err) }()
+	}
 	switch op := limit.Of(ctx); {
 	case c.wait.Waits():
 		return held(ctx, op, limit.Waits, func() (any, error) { return s.awaitAndAnswer(ctx, o, c, alone) })

@@ -28,7 +28,7 @@ type droppedArguments struct {
 // dropped lists compactions, newest first: of a list that is cut, the newest are left.
 func (v *viewer) dropped(ctx context.Context, in *droppedArguments) (string, error) {
 	var blocks []string
-	err := v.service.Compactions(ctx, v.Address, func(c *events.Compacted, _ time.Time) error {
+	err := v.service.Compactions(ctx, v.Address, func(c *events.Compacted, _ time.Time, _ events.Trace) error {
 		if c.Compacted && c.Generation > in.Since {
 			blocks = append(blocks, describe(c))
 		}

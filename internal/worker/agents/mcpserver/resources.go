@@ -59,7 +59,7 @@ func (v *viewer) read(kind string, text func(context.Context, string) (string, e
 func (v *viewer) summary(ctx context.Context) (*events.Summary, error) {
 	at := map[int64]*events.Summary{}
 	newest := &events.Summary{Record: []events.RecordLine{}}
-	err := v.service.Compactions(ctx, v.Address, func(c *events.Compacted, _ time.Time) error {
+	err := v.service.Compactions(ctx, v.Address, func(c *events.Compacted, _ time.Time, _ events.Trace) error {
 		switch {
 		case !c.Compacted:
 			return nil
