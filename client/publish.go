@@ -211,10 +211,8 @@ func (s *Session) deliver(ctx context.Context, m *message) (seq uint64, err erro
 	ctx, end := trace.Start(ctx, "publish "+string(m.kind), s.at)
 	defer func() { end(err) }()
 	_ = pauses.Do(ctx, nil, func() error { // err has more
-		if seq, err = s.send(ctx, subject, m); retryable(err) && !s.c.nc.IsClosed() {
-			return err
-		}
-		return retry.Final(err)
+		seq, err = s.send(ctx, subject, m)
+		return retry.When(retryable(err) && !s.c.nc.IsClosed(), err)
 	})
 	if retryable(err) {
 		err = newError(CodeUnacknowledged, "no acknowledgement came in time: "+err.Error(), "Is a NATS server running there, and has a worker ever run on it?")

@@ -58,10 +58,8 @@ func (s *Session) fromWorker(ctx context.Context, streams bool) (*view, *tail, e
 	var t *tail
 	var err error
 	_ = pauses.Do(ctx, nil, func() error { // err has more
-		if v, t, err = s.onceFromWorker(ctx, streams); errors.Is(err, errBelow) {
-			return err
-		}
-		return retry.Final(err)
+		v, t, err = s.onceFromWorker(ctx, streams)
+		return retry.When(errors.Is(err, errBelow), err)
 	})
 	if errors.Is(err, errBelow) {
 		err = newError(CodeUnavailable, "the worker has not applied all turns yet", "Try again in a moment.")

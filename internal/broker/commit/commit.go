@@ -92,10 +92,7 @@ func TakeOver(ctx context.Context, nc *nats.Conn, cl Claim) (*Committer, Stored,
 			m.LogCreated = cl.LogCreated
 		}
 		err = c.commit(ctx, nil, m)
-		if errors.Is(err, ErrFenced) || errors.Is(err, ErrDiverged) {
-			return err // raced: read the marker again
-		}
-		return retry.Final(err)
+		return retry.When(errors.Is(err, ErrFenced) || errors.Is(err, ErrDiverged), err) // raced: read the marker again
 	})
 	if err != nil {
 		return nil, Stored{}, fmt.Errorf("take over partition %d: %w", cl.Partition, err)

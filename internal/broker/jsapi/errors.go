@@ -70,10 +70,7 @@ func Retryable(err error) bool {
 
 // Transient keeps a [Retryable] error worth another try of [Retry], and makes any other final.
 func Transient(err error) error {
-	if Retryable(err) {
-		return err
-	}
-	return retry.Final(err)
+	return retry.When(Retryable(err), err)
 }
 
 // unreachable are the errors of nats.go that reveal nothing about the request.

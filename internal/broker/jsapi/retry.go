@@ -26,10 +26,8 @@ func Retry(ctx context.Context, onRetry func(error), op func() error) error {
 // what calls it does not retry.
 func RetryHedged[T any](ctx context.Context, op func(context.Context) (T, error), drop func(T), again func(error) bool) (got T, err error) {
 	_ = Retry(ctx, nil, func() error { // err has more
-		if got, err = Hedge(ctx, op, drop); err != nil && again(err) {
-			return err
-		}
-		return retry.Final(err)
+		got, err = Hedge(ctx, op, drop)
+		return retry.When(err != nil && again(err), err)
 	})
 	return got, err
 }
@@ -111,10 +109,7 @@ func AwaitServer(ctx context.Context, onWait func(error), op func() error) error
 	_ = Retry(limited, onWait, func() error { // last has more
 		last = op()
 		off := errors.Is(last, jetstream.ErrJetStreamNotEnabled) || errors.Is(last, jetstream.ErrJetStreamNotEnabledForAccount)
-		if ctx.Err() == nil && !off && (Unreachable(last) || HasCode(last, codeNoPeers) && !NoRoom(last)) {
-			return last
-		}
-		return retry.Final(last)
+		return retry.When(ctx.Err() == nil && !off && (Unreachable(last) || HasCode(last, codeNoPeers) && !NoRoom(last)), last)
 	})
 	return last
 }

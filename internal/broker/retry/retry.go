@@ -5,10 +5,7 @@
 //
 //	err := retry.Every(time.Second).Do(ctx, report, func() error {
 //		err := write()
-//		if !isFull(err) {
-//			return retry.Final(err) // nil is success
-//		}
-//		return err
+//		return retry.When(isFull(err), err) // nil is success
 //	})
 package retry
 
@@ -60,6 +57,14 @@ var errNotDone = errors.New("not done yet")
 
 // Final makes an error one that ends the tries; nil stays nil.
 func Final(err error) error { return backoff.Permanent(err) }
+
+// When is an error that ends the tries unless they go on.
+func When(again bool, err error) error {
+	if again {
+		return err
+	}
+	return Final(err)
+}
 
 // IsFinal reports whether an error is one of [Final].
 func IsFinal(err error) bool {

@@ -155,10 +155,8 @@ func (h *hub) join(ctx context.Context, f *follower) (at uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, joinTime)
 	defer cancel()
 	_ = retry.Every(joinPause).Do(ctx, nil, func() error { // err has more
-		if at, err = h.add(f); errors.Is(err, errNotRead) {
-			return err
-		}
-		return retry.Final(err)
+		at, err = h.add(f)
+		return retry.When(errors.Is(err, errNotRead), err)
 	})
 	return at, err
 }

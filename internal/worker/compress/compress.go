@@ -155,10 +155,7 @@ func (s *Compressor) sync(ctx context.Context, tenant, session string, in *event
 	until := time.Now().Add(takeOver)
 	err = retry.Every(takePause).Do(ctx, nil, func() (err error) {
 		answer, err = s.service.Sync(ctx, request)
-		if codeOf(err) == events.CodeUnavailable && time.Now().Before(until) {
-			return err
-		}
-		return retry.Final(err)
+		return retry.When(codeOf(err) == events.CodeUnavailable && time.Now().Before(until), err)
 	})
 	if err == nil && request.Usage != nil {
 		if err := limit.Of(ctx).Idle(ctx, func() error { return s.prefixes.DropUsage(ctx, a) }); err != nil {

@@ -55,10 +55,7 @@ func lockIdentity(ctx context.Context, f *os.File) error {
 	defer cancel()
 	err := retry.Every(identityWait/100).Do(ctx, nil, func() error {
 		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if errors.Is(err, unix.EWOULDBLOCK) || errors.Is(err, unix.EINTR) {
-			return err
-		}
-		return retry.Final(err)
+		return retry.When(errors.Is(err, unix.EWOULDBLOCK) || errors.Is(err, unix.EINTR), err)
 	})
 	if err != nil && ctx.Err() != nil {
 		return kv.ErrInUse

@@ -132,10 +132,8 @@ func (c *checkpointer) write(ctx context.Context, due *checkpoint) error {
 	}
 	if err := c.retry(ctx, "checkpoint", func() error {
 		err := c.file.checkpoint(m, due.changes)
-		if _, damaged := errors.AsType[*kv.DamagedError](err); damaged {
-			return retry.Final(err)
-		}
-		return err
+		_, damaged := errors.AsType[*kv.DamagedError](err)
+		return retry.When(!damaged, err)
 	}); err != nil {
 		return err
 	}

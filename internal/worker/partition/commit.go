@@ -221,10 +221,8 @@ func (c *committer) commit(ctx context.Context, b batch) error {
 	began := time.Now()
 	if err := c.retry(ctx, "commit", func() error {
 		err := c.fenced.Commit(ctx, b.messages, c.marker(b.end))
-		if _, full := errors.AsType[*commit.StoreFullError](err); full {
-			return err
-		}
-		return retry.Final(err)
+		_, full := errors.AsType[*commit.StoreFullError](err)
+		return retry.When(full, err)
 	}); err != nil {
 		return err
 	}

@@ -39,10 +39,8 @@ func (r *recovery) restore(ctx context.Context) error {
 			return retry.Final(err)
 		}
 		err = r.fetch(ctx, found, path)
-		if tries++; errors.Is(err, snapshot.ErrGone) && tries < fetchTries {
-			return err
-		}
-		return retry.Final(err)
+		tries++
+		return retry.When(errors.Is(err, snapshot.ErrGone) && tries < fetchTries, err)
 	})
 	if err != nil && ctx.Err() == nil {
 		r.retrying("restore snapshot")(err)

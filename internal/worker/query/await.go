@@ -38,10 +38,8 @@ func (s *Service) awaitAndAnswer(ctx context.Context, o *Operation, c *call, alo
 	end := time.Now().Add(c.wait.Limit())
 	err = retry.Every(unservedPause).Do(ctx, nil, func() error {
 		out, err = s.tryAwaiting(ctx, o, c, c.wait.Within(max(time.Until(end), 0)), alone)
-		if again := Refusal(err).Code; alone || time.Until(end) <= 0 || again != events.CodeUnavailable && again != events.CodeTurnPending {
-			return retry.Final(err)
-		}
-		return err
+		code := Refusal(err).Code
+		return retry.When(!alone && time.Until(end) > 0 && (code == events.CodeUnavailable || code == events.CodeTurnPending), err)
 	})
 	return out, orEnded(ctx, err)
 }

@@ -262,10 +262,7 @@ func (s *Service) send(ctx context.Context, subject, msgID string, body []byte) 
 		trace.Set(ctx, m.Header)
 		ack, err := s.config.Publish.PublishMsg(limited, m)
 		if err != nil {
-			if again := jsapi.Unreachable(err) || errors.Is(err, context.DeadlineExceeded); again && ctx.Err() == nil {
-				return err
-			}
-			return retry.Final(err)
+			return retry.When(ctx.Err() == nil && (jsapi.Unreachable(err) || errors.Is(err, context.DeadlineExceeded)), err)
 		}
 		seq, duplicate = ack.Sequence, ack.Duplicate
 		return nil
