@@ -87,15 +87,12 @@ type AttachmentCost struct {
 // DecodeCheckRequest reads the payload of a compactd.check. Its error is an
 // [*Invalid]. The request holds parts of data, which must not change afterwards.
 func DecodeCheckRequest(data []byte) (*CheckRequest, error) {
-	env, err := decodeEnvelope(data, MaxCheckBytes)
-	if err != nil {
-		return nil, err
-	}
-	r := &CheckRequest{
-		About: env.about(), NextCall: env.nextCall(),
-		Attachments: env.attachments("attachments"), Await: env.await(),
-	}
-	return r, env.problems.err()
+	return decode(data, MaxCheckBytes, func(env *envelope) *CheckRequest {
+		return &CheckRequest{
+			About: env.about(), NextCall: env.nextCall(),
+			Attachments: env.attachments("attachments"), Await: env.await(),
+		}
+	})
 }
 
 // nextCall reads the fields of a call.
@@ -253,19 +250,17 @@ func (r *AttachRequest) SummaryWait() time.Duration {
 // DecodeAttachRequest reads the payload of a compactd.attach. Its error is an
 // [*Invalid]. The request holds parts of data, which must not change afterwards.
 func DecodeAttachRequest(data []byte) (*AttachRequest, error) {
-	env, err := decodeEnvelope(data, MaxCheckBytes)
-	if err != nil {
-		return nil, err
-	}
-	r := &AttachRequest{
-		About: env.about(), NextCall: env.nextCall(),
-		Attachments: env.attachedFiles("attachments"), Policy: env.raw("policy", '{'), Focus: env.words("focus", MaxFocusBytes),
-	}
-	if _, ok := env.take("summary_ms"); ok {
-		ms := env.count("summary_ms", 0, MaxSummaryWait.Milliseconds())
-		r.SummaryMS = &ms
-	}
-	return r, env.problems.err()
+	return decode(data, MaxCheckBytes, func(env *envelope) *AttachRequest {
+		r := &AttachRequest{
+			About: env.about(), NextCall: env.nextCall(),
+			Attachments: env.attachedFiles("attachments"), Policy: env.raw("policy", '{'), Focus: env.words("focus", MaxFocusBytes),
+		}
+		if _, ok := env.take("summary_ms"); ok {
+			ms := env.count("summary_ms", 0, MaxSummaryWait.Milliseconds())
+			r.SummaryMS = &ms
+		}
+		return r
+	})
 }
 
 func (e *envelope) attachedFiles(name string) []AttachedFile {

@@ -81,42 +81,38 @@ type RetrieveResponse struct {
 // DecodeCompressRequest reads the body of a request to compress. Its error is an [*Invalid]. It
 // holds parts of data, which must not change afterwards.
 func DecodeCompressRequest(data []byte) (*CompressRequest, error) {
-	env, err := decodeEnvelope(data, MaxSyncBytes)
-	if err != nil {
-		return nil, err
-	}
-	r := &CompressRequest{V: Version, Model: env.text("model"), Messages: env.messages(), TokenBudget: env.count("token_budget", 0, MaxTokens)}
-	ms, _ := env.object("config")
-	for _, f := range ms {
-		if f.Value.Kind() == 'n' {
-			continue
+	return decode(data, MaxSyncBytes, func(env *envelope) *CompressRequest {
+		r := &CompressRequest{V: Version, Model: env.text("model"), Messages: env.messages(), TokenBudget: env.count("token_budget", 0, MaxTokens)}
+		ms, _ := env.object("config")
+		for _, f := range ms {
+			if f.Value.Kind() == 'n' {
+				continue
+			}
+			switch f.Name {
+			case "session_id":
+				r.Config.SessionID = env.textOf("config.", f.Name, f.Value)
+			case "mode":
+				r.Config.Mode = env.textOf("config.", f.Name, f.Value)
+			case "frozen_message_count":
+				r.Config.Frozen = env.countOf("config.", f.Name, f.Value, 0, MaxNumber)
+			}
 		}
-		switch f.Name {
-		case "session_id":
-			r.Config.SessionID = env.textOf("config.", f.Name, f.Value)
-		case "mode":
-			r.Config.Mode = env.textOf("config.", f.Name, f.Value)
-		case "frozen_message_count":
-			r.Config.Frozen = env.countOf("config.", f.Name, f.Value, 0, MaxNumber)
-		}
-	}
-	return r, env.problems.err()
+		return r
+	})
 }
 
 // DecodeUsageRequest reads the body of a request with usage. Its error is an [*Invalid].
 func DecodeUsageRequest(data []byte) (*UsageRequest, error) {
-	env, err := decodeEnvelope(data, MaxRequestBytes)
-	if err != nil {
-		return nil, err
-	}
-	r := &UsageRequest{V: Version, Session: env.text("session"), View: env.text("view"), Usage: env.raw("usage", '{')}
-	if r.View == "" {
-		env.problems.add(CodeMissingField, "view", "is required")
-	}
-	if r.Usage == nil {
-		env.problems.add(CodeMissingField, "usage", "is required")
-	}
-	return r, env.problems.err()
+	return decode(data, MaxRequestBytes, func(env *envelope) *UsageRequest {
+		r := &UsageRequest{V: Version, Session: env.text("session"), View: env.text("view"), Usage: env.raw("usage", '{')}
+		if r.View == "" {
+			env.problems.add(CodeMissingField, "view", "is required")
+		}
+		if r.Usage == nil {
+			env.problems.add(CodeMissingField, "usage", "is required")
+		}
+		return r
+	})
 }
 
 // messages reads the required list of messages of a history.

@@ -208,12 +208,9 @@ type ModelSums struct {
 
 // DecodeTenantsRequest reads the payload of a compactd.tenants. Its error is an [*Invalid].
 func DecodeTenantsRequest(data []byte) (*TenantsRequest, error) {
-	env, err := decodeEnvelope(data, MaxRequestBytes)
-	if err != nil {
-		return nil, err
-	}
-	r := &TenantsRequest{V: Version, Ranking: env.ranking(TenantSorts), Limit: env.count("limit", 1, MaxSessions), After: env.place()}
-	return r, env.problems.err()
+	return decode(data, MaxRequestBytes, func(env *envelope) *TenantsRequest {
+		return &TenantsRequest{V: Version, Ranking: env.ranking(TenantSorts), Limit: env.count("limit", 1, MaxSessions), After: env.place()}
+	})
 }
 
 // TimelineResponse is how a session grew, and what its compactions removed. Its request is a
@@ -363,11 +360,9 @@ type PreviewRequest struct {
 
 // DecodePreviewRequest reads the payload of a preview. Its error is an [*Invalid].
 func DecodePreviewRequest(data []byte) (*PreviewRequest, error) {
-	env, err := decodeEnvelope(data, MaxRequestBytes)
-	if err != nil {
-		return nil, err
-	}
-	return &PreviewRequest{About: env.about(), Focus: env.words("focus", MaxFocusBytes), Policy: env.raw("policy", '{')}, env.problems.err()
+	return decode(data, MaxRequestBytes, func(env *envelope) *PreviewRequest {
+		return &PreviewRequest{About: env.about(), Focus: env.words("focus", MaxFocusBytes), Policy: env.raw("policy", '{')}
+	})
 }
 
 // PreviewResponse is what a session.compact would do now. Nothing is changed.
@@ -402,11 +397,9 @@ type FleetRequest struct {
 
 // DecodeFleetRequest reads the payload of a request for the fleet. Its error is an [*Invalid].
 func DecodeFleetRequest(data []byte) (*FleetRequest, error) {
-	env, err := decodeEnvelope(data, MaxRequestBytes)
-	if err != nil {
-		return nil, err
-	}
-	return &FleetRequest{V: Version, Partition: env.ranking(nil).Partition}, env.problems.err()
+	return decode(data, MaxRequestBytes, func(env *envelope) *FleetRequest {
+		return &FleetRequest{V: Version, Partition: env.ranking(nil).Partition}
+	})
 }
 
 // FleetResponse is who serves each partition, and how the workers are.

@@ -125,19 +125,17 @@ func (c *SessionsCursor) UnmarshalText(text []byte) error {
 // DecodeSessionsRequest reads the payload of a compactd.sessions. Its error is an
 // [*Invalid].
 func DecodeSessionsRequest(data []byte) (*SessionsRequest, error) {
-	env, err := decodeEnvelope(data, MaxRequestBytes)
-	if err != nil {
-		return nil, err
-	}
-	r := &SessionsRequest{
-		V: Version, Tenant: env.tenantOrAny(), Limit: env.count("limit", 1, MaxSessions), Ranking: env.ranking(SessionSorts), Level: choice(env, "level", Levels),
-	}
-	if v, ok := env.take("after"); ok {
-		if after := env.boundedText("", "after", v, MaxIDLen+placeBytes); after != "" {
-			env.problems.join(r.After.UnmarshalText([]byte(after)))
+	return decode(data, MaxRequestBytes, func(env *envelope) *SessionsRequest {
+		r := &SessionsRequest{
+			V: Version, Tenant: env.tenantOrAny(), Limit: env.count("limit", 1, MaxSessions), Ranking: env.ranking(SessionSorts), Level: choice(env, "level", Levels),
 		}
-	}
-	return r, env.problems.err()
+		if v, ok := env.take("after"); ok {
+			if after := env.boundedText("", "after", v, MaxIDLen+placeBytes); after != "" {
+				env.problems.join(r.After.UnmarshalText([]byte(after)))
+			}
+		}
+		return r
+	})
 }
 
 // tenantOrAny is tenant for a request that may be about all.
@@ -211,11 +209,9 @@ type File struct {
 // DecodeFilesRequest reads the payload of a compactd.files. Its error is an
 // [*Invalid].
 func DecodeFilesRequest(data []byte) (*FilesRequest, error) {
-	env, err := decodeEnvelope(data, MaxRequestBytes)
-	if err != nil {
-		return nil, err
-	}
-	return &FilesRequest{About: env.about(), Page: env.count("page", 1, MaxNumber)}, env.problems.err()
+	return decode(data, MaxRequestBytes, func(env *envelope) *FilesRequest {
+		return &FilesRequest{About: env.about(), Page: env.count("page", 1, MaxNumber)}
+	})
 }
 
 // SubjectHistory lists when and why the history of a session was changed.
@@ -293,11 +289,9 @@ func (b *Compacted) Entry(stored int64) HistoryEntry {
 // DecodeHistoryRequest reads the payload of a compactd.history. Its error is an
 // [*Invalid].
 func DecodeHistoryRequest(data []byte) (*HistoryRequest, error) {
-	env, err := decodeEnvelope(data, MaxRequestBytes)
-	if err != nil {
-		return nil, err
-	}
-	return &HistoryRequest{About: env.about(), Limit: env.count("limit", 1, MaxHistory)}, env.problems.err()
+	return decode(data, MaxRequestBytes, func(env *envelope) *HistoryRequest {
+		return &HistoryRequest{About: env.about(), Limit: env.count("limit", 1, MaxHistory)}
+	})
 }
 
 // SubjectOutcome answers what became of one event.
@@ -337,15 +331,13 @@ type OutcomeResponse struct {
 // DecodeOutcomeRequest reads the payload of a compactd.outcome. Its error is an
 // [*Invalid].
 func DecodeOutcomeRequest(data []byte) (*OutcomeRequest, error) {
-	env, err := decodeEnvelope(data, MaxRequestBytes)
-	if err != nil {
-		return nil, err
-	}
-	about := env.about()
-	if _, ok := env.take("seq"); !ok {
-		env.problems.add(CodeMissingField, "seq", "is required")
-	}
-	return &OutcomeRequest{About: about, Seq: env.seq(), WaitMS: env.wait()}, env.problems.err()
+	return decode(data, MaxRequestBytes, func(env *envelope) *OutcomeRequest {
+		about := env.about()
+		if _, ok := env.take("seq"); !ok {
+			env.problems.add(CodeMissingField, "seq", "is required")
+		}
+		return &OutcomeRequest{About: about, Seq: env.seq(), WaitMS: env.wait()}
+	})
 }
 
 // EventResponse answers an event that was published over HTTP, and that is stored.

@@ -93,30 +93,28 @@ type Hit struct {
 // DecodeRecallRequest reads the payload of a compactd.recall. Its error is an
 // [*Invalid].
 func DecodeRecallRequest(data []byte) (*RecallRequest, error) {
-	env, err := decodeEnvelope(data, MaxRequestBytes)
-	if err != nil {
-		return nil, err
-	}
-	r := &RecallRequest{
-		About: env.about(),
-		Turn:  env.count("turn", 1, MaxNumber), Page: env.count("page", 1, MaxNumber),
-		Text: env.words("text", MaxSearchBytes), Limit: env.count("limit", 1, MaxHits), Before: env.position("before"),
-		Ancestor: env.id("ancestor"), AsOf: env.asOf(),
-	}
-	if _, ok := env.take("ancestor"); ok && !ValidSession(r.Ancestor) {
-		env.problems.add(CodeBadID, "ancestor", badSession)
-	}
-	if _, ok := env.take("index"); ok {
-		n := env.count("index", 0, MaxNumber)
-		r.Index = &n
-	}
-	_, turn := env.take("turn")
-	if _, text := env.take("text"); turn == text {
-		env.problems.add(CodeMissingField, "turn", "or text is required, not both")
-	} else if text && r.Text == "" {
-		env.problems.add(CodeMissingField, "text", "is empty")
-	}
-	return r, env.problems.err()
+	return decode(data, MaxRequestBytes, func(env *envelope) *RecallRequest {
+		r := &RecallRequest{
+			About: env.about(),
+			Turn:  env.count("turn", 1, MaxNumber), Page: env.count("page", 1, MaxNumber),
+			Text: env.words("text", MaxSearchBytes), Limit: env.count("limit", 1, MaxHits), Before: env.position("before"),
+			Ancestor: env.id("ancestor"), AsOf: env.asOf(),
+		}
+		if _, ok := env.take("ancestor"); ok && !ValidSession(r.Ancestor) {
+			env.problems.add(CodeBadID, "ancestor", badSession)
+		}
+		if _, ok := env.take("index"); ok {
+			n := env.count("index", 0, MaxNumber)
+			r.Index = &n
+		}
+		_, turn := env.take("turn")
+		if _, text := env.take("text"); turn == text {
+			env.problems.add(CodeMissingField, "turn", "or text is required, not both")
+		} else if text && r.Text == "" {
+			env.problems.add(CodeMissingField, "text", "is empty")
+		}
+		return r
+	})
 }
 
 // position reads an object with turn and index.

@@ -21,12 +21,9 @@ type Compact struct {
 
 // DecodeCompact reads the payload of a session.compact. Its error is an [*Invalid].
 func DecodeCompact(data []byte) (*Compact, error) {
-	env, err := decodeEnvelope(data, MaxRequestBytes)
-	if err != nil {
-		return nil, err
-	}
-	c := &Compact{ID: env.text("id"), Focus: env.words("focus", MaxFocusBytes), Model: env.model(), Policy: env.raw("policy", '{')}
-	return c, env.problems.err()
+	return decode(data, MaxRequestBytes, func(env *envelope) *Compact {
+		return &Compact{ID: env.text("id"), Focus: env.words("focus", MaxFocusBytes), Model: env.model(), Policy: env.raw("policy", '{')}
+	})
 }
 
 // Rewind is a session.rewind: return to the view of an earlier generation. One of
@@ -39,20 +36,18 @@ type Rewind struct {
 
 // DecodeRewind reads the payload of a session.rewind. Its error is an [*Invalid].
 func DecodeRewind(data []byte) (*Rewind, error) {
-	env, err := decodeEnvelope(data, MaxRequestBytes)
-	if err != nil {
-		return nil, err
-	}
-	r := &Rewind{ID: env.text("id"), Steps: env.count("steps", 1, MaxNumber)}
-	_, steps := env.take("steps")
-	if _, ok := env.take("generation"); ok {
-		n := env.count("generation", 0, MaxNumber)
-		r.Generation = &n
-	}
-	if (r.Generation != nil) == steps {
-		env.problems.add(CodeMissingField, "generation", "or steps is required, not both")
-	}
-	return r, env.problems.err()
+	return decode(data, MaxRequestBytes, func(env *envelope) *Rewind {
+		r := &Rewind{ID: env.text("id"), Steps: env.count("steps", 1, MaxNumber)}
+		_, steps := env.take("steps")
+		if _, ok := env.take("generation"); ok {
+			n := env.count("generation", 0, MaxNumber)
+			r.Generation = &n
+		}
+		if (r.Generation != nil) == steps {
+			env.problems.add(CodeMissingField, "generation", "or steps is required, not both")
+		}
+		return r
+	})
 }
 
 // Idle is a session.idle: no turn of a session was published since the turn at a
@@ -64,15 +59,13 @@ type Idle struct {
 
 // DecodeIdle reads the payload of a session.idle. Its error is an [*Invalid].
 func DecodeIdle(data []byte) (*Idle, error) {
-	env, err := decodeEnvelope(data, MaxRequestBytes)
-	if err != nil {
-		return nil, err
-	}
-	i := &Idle{Header: Header{V: Version, ID: env.text("id")}, Since: uint64(env.count("since", 1, math.MaxInt64))}
-	if i.Since == 0 && len(env.problems) == 0 {
-		env.problems.add(CodeMissingField, "since", "is required")
-	}
-	return i, env.problems.err()
+	return decode(data, MaxRequestBytes, func(env *envelope) *Idle {
+		i := &Idle{Header: Header{V: Version, ID: env.text("id")}, Since: uint64(env.count("since", 1, math.MaxInt64))}
+		if i.Since == 0 && len(env.problems) == 0 {
+			env.problems.add(CodeMissingField, "since", "is required")
+		}
+		return i
+	})
 }
 
 // Branch is a session.branch: another session of the tenant branched off this one, by a turn with
@@ -84,29 +77,25 @@ type Branch struct {
 
 // DecodeBranch reads the payload of a session.branch. Its error is an [*Invalid].
 func DecodeBranch(data []byte) (*Branch, error) {
-	env, err := decodeEnvelope(data, MaxRequestBytes)
-	if err != nil {
-		return nil, err
-	}
-	b := &Branch{Header: Header{V: Version, ID: env.text("id")}, Branch: env.words("branch", MaxIDLen)}
-	switch {
-	case len(env.problems) > 0:
-	case b.Branch == "":
-		env.problems.add(CodeMissingField, "branch", "is required")
-	case !ValidSession(b.Branch):
-		env.problems.add(CodeBadID, "branch", badSession)
-	}
-	return b, env.problems.err()
+	return decode(data, MaxRequestBytes, func(env *envelope) *Branch {
+		b := &Branch{Header: Header{V: Version, ID: env.text("id")}, Branch: env.words("branch", MaxIDLen)}
+		switch {
+		case len(env.problems) > 0:
+		case b.Branch == "":
+			env.problems.add(CodeMissingField, "branch", "is required")
+		case !ValidSession(b.Branch):
+			env.problems.add(CodeBadID, "branch", badSession)
+		}
+		return b
+	})
 }
 
 // DecodeEnd reads the payload of a session.end, which holds an id at most. Its
 // error is an [*Invalid].
 func DecodeEnd(data []byte) (id string, err error) {
-	env, err := decodeEnvelope(data, MaxRequestBytes)
-	if err != nil {
-		return "", err
-	}
-	return env.text("id"), env.problems.err()
+	return decode(data, MaxRequestBytes, func(env *envelope) string {
+		return env.text("id")
+	})
 }
 
 // words reads a text for people or models, of at most limit bytes.
@@ -205,15 +194,13 @@ type Erased struct {
 // The erasure cannot be undone, so an unknown field is an error. Its
 // error is an [*Invalid].
 func DecodeForget(data []byte) (id string, err error) {
-	env, err := decodeEnvelope(data, MaxRequestBytes)
-	if err != nil {
-		return "", err
-	}
-	for _, f := range env.fields {
-		if f.Name != "v" && f.Name != "id" {
-			env.problems.add(CodeBadType, "", "has a field that session.forget does not know; it erases the whole session")
-			break
+	return decode(data, MaxRequestBytes, func(env *envelope) string {
+		for _, f := range env.fields {
+			if f.Name != "v" && f.Name != "id" {
+				env.problems.add(CodeBadType, "", "has a field that session.forget does not know; it erases the whole session")
+				break
+			}
 		}
-	}
-	return env.text("id"), env.problems.err()
+		return env.text("id")
+	})
 }

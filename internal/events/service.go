@@ -191,16 +191,14 @@ func RequestTenant(request []byte) (string, error) {
 // DecodeContextRequest reads the payload of a compactd.context. Its error is an
 // [*Invalid].
 func DecodeContextRequest(data []byte) (*ContextRequest, error) {
-	env, err := decodeEnvelope(data, MaxRequestBytes)
-	if err != nil {
-		return nil, err
-	}
-	r := &ContextRequest{About: env.about(), Page: env.count("page", 1, MaxNumber), Await: env.await()}
-	if _, ok := env.take("generation"); ok {
-		n := env.count("generation", 0, MaxNumber)
-		r.Generation = &n
-	}
-	return r, env.problems.err()
+	return decode(data, MaxRequestBytes, func(env *envelope) *ContextRequest {
+		r := &ContextRequest{About: env.about(), Page: env.count("page", 1, MaxNumber), Await: env.await()}
+		if _, ok := env.take("generation"); ok {
+			n := env.count("generation", 0, MaxNumber)
+			r.Generation = &n
+		}
+		return r
+	})
 }
 
 // DecodeStatsRequest reads the payload of a compactd.stats. Its error is an

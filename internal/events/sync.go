@@ -213,30 +213,28 @@ func IsBranch(session, id string) bool {
 // DecodeSyncRequest reads the payload of a compactd.sync. Its error is an [*Invalid]. It
 // holds parts of data, which must not change afterwards.
 func DecodeSyncRequest(data []byte) (*SyncRequest, error) {
-	env, err := decodeEnvelope(data, MaxSyncBytes)
-	if err != nil {
-		return nil, err
-	}
-	r := &SyncRequest{
-		About: env.about(), Branch: env.text("branch"),
-		Model: env.model(), Format: Format(env.text("format")), System: env.raw("system", '"', '['), Tools: env.raw("tools", '['),
-		Policy: env.raw("policy", '{'), Prefix: env.prefix(), Usage: env.syncUsage(), Refused: env.refused(),
-		OnDivergence: Divergence(cmp.Or(env.text("on_diverge"), string(DivergeAuto))), WaitMS: env.wait(),
-		DryRun: env.flag("dry_run"), Frozen: env.count("frozen", 0, MaxNumber), Form: Form(cmp.Or(env.text("form"), string(FormParts))), Fork: env.fork(),
-	}
-	switch r.OnDivergence {
-	case DivergeAuto, DivergeReplace, DivergeBranch, DivergeRefuse:
-	default:
-		env.problems.add(CodeBadType, "on_diverge", "is none of auto, replace, branch, refuse")
-	}
-	if r.Form != FormParts && r.Form != FormMessages {
-		env.problems.add(CodeBadType, "form", "is none of parts, messages")
-	}
-	if r.Format != "" && !r.Format.Known() {
-		env.problems.join(unknownFormat())
-	}
-	r.Messages = env.messages()
-	return r, env.problems.err()
+	return decode(data, MaxSyncBytes, func(env *envelope) *SyncRequest {
+		r := &SyncRequest{
+			About: env.about(), Branch: env.text("branch"),
+			Model: env.model(), Format: Format(env.text("format")), System: env.raw("system", '"', '['), Tools: env.raw("tools", '['),
+			Policy: env.raw("policy", '{'), Prefix: env.prefix(), Usage: env.syncUsage(), Refused: env.refused(),
+			OnDivergence: Divergence(cmp.Or(env.text("on_diverge"), string(DivergeAuto))), WaitMS: env.wait(),
+			DryRun: env.flag("dry_run"), Frozen: env.count("frozen", 0, MaxNumber), Form: Form(cmp.Or(env.text("form"), string(FormParts))), Fork: env.fork(),
+		}
+		switch r.OnDivergence {
+		case DivergeAuto, DivergeReplace, DivergeBranch, DivergeRefuse:
+		default:
+			env.problems.add(CodeBadType, "on_diverge", "is none of auto, replace, branch, refuse")
+		}
+		if r.Form != FormParts && r.Form != FormMessages {
+			env.problems.add(CodeBadType, "form", "is none of parts, messages")
+		}
+		if r.Format != "" && !r.Format.Known() {
+			env.problems.join(unknownFormat())
+		}
+		r.Messages = env.messages()
+		return r
+	})
 }
 
 // prefix reads what both sides have.

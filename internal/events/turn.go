@@ -158,6 +158,16 @@ func decodeEnvelope(data []byte, limit int) (*envelope, error) {
 	return e, err
 }
 
+// decode reads a payload of at most limit bytes. Its error is an [*Invalid], beside what could be read.
+func decode[A any](data []byte, limit int, read func(*envelope) A) (out A, err error) {
+	env, err := decodeEnvelope(data, limit)
+	if err != nil {
+		return out, err
+	}
+	out = read(env)
+	return out, env.problems.err()
+}
+
 // openEnvelope is decodeEnvelope without check.
 func openEnvelope(data []byte, limit int) (*envelope, error) {
 	if len(data) > limit {
