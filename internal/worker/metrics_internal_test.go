@@ -111,7 +111,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 	}
 	reg := prometheus.NewRegistry()
 	newMetrics(reg, "v1")
-	agents.NewMetrics(reg, func() int { return 0 })
+	agents.NewMetrics(reg, func() int64 { return 0 })
 	limit.New(limit.Config{Registerer: reg})
 	descs := make(chan *prometheus.Desc, 100)
 	reg.Describe(descs)

@@ -118,7 +118,7 @@ func New(c Config) (*Edge, error) {
 	if e.listener, err = net.Listen("tcp", c.Listen); err != nil {
 		return nil, fmt.Errorf("new edge: %w", err)
 	}
-	e.metrics = NewMetrics(c.Registerer, e.hub.connections)
+	e.metrics = NewMetrics(c.Registerer, func() int64 { return c.Limiter.Held(limit.Streams) })
 	if secure != nil {
 		e.listener = tls.NewListener(e.listener, secure)
 	}

@@ -31,7 +31,6 @@ type hub struct {
 	at        uint64     // every outcome up to here is with its followers
 	running   bool       // false: no follower is let in
 	followers map[events.Address]map[*follower]struct{}
-	count     int
 }
 
 func newHub(js jetstream.JetStream, l *limit.Limiter, onError func(error)) *hub {
@@ -176,15 +175,7 @@ func (h *hub) add(f *follower) (at uint64, err error) {
 		h.followers[f.at] = map[*follower]struct{}{}
 	}
 	h.followers[f.at][f] = struct{}{}
-	h.count++
 	return h.at, nil
-}
-
-// connections is how many followers there are.
-func (h *hub) connections() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.count
 }
 
 // drop ends a follower. The caller holds mu.
@@ -197,7 +188,6 @@ func (h *hub) drop(f *follower) {
 		delete(h.followers, f.at)
 	}
 	f.release()
-	h.count--
 	if f.conn != nil {
 		_ = f.conn.Close()
 	}

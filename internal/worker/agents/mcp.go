@@ -30,14 +30,13 @@ func (e *Edge) mcpHandler() http.Handler {
 		}
 		return mcpserver.New(e.config.Version, a, e.config.Service, func(ctx context.Context) (context.Context, func()) { return e.begin(r.Context(), ctx) })
 	})
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return query.Handler(func(w http.ResponseWriter, r *http.Request) error {
 		a, err := session(r)
 		if own := tokenOf(r).session; err == nil && a.Session != own {
 			err = e.branch(r.Context(), events.Address{Tenant: a.Tenant, Session: own}, a)
 		}
 		if err != nil {
-			query.WriteError(w, query.Refusal(err))
-			return
+			return err
 		}
 		count(r, a.Tenant)
 		if r.Body != http.NoBody { // places are for requests that are there
@@ -46,12 +45,12 @@ func (e *Edge) mcpHandler() http.Handler {
 				err = checkBatch(body)
 			}
 			if err != nil {
-				query.WriteError(w, query.Refusal(err))
-				return
+				return err
 			}
 			r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 		}
 		h.ServeHTTP(w, r)
+		return nil
 	})
 }
 

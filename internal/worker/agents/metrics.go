@@ -17,7 +17,7 @@ type Metrics struct {
 }
 
 // NewMetrics registers the series; nil registers none.
-func NewMetrics(reg prometheus.Registerer, streams func() int) *Metrics {
+func NewMetrics(reg prometheus.Registerer, streams func() int64) *Metrics {
 	if reg != nil {
 		reg = prometheus.WrapRegistererWithPrefix("compactd_agents_", reg)
 	}
