@@ -96,8 +96,8 @@ func (s *Service) offer(m *nats.Msg) (stop func(), err error) {
 	return func() { _ = sub.Unsubscribe() }, nil
 }
 
-// errParts: what another worker offers is no request of a size that one may have.
-var errParts = errors.New("the parts of a request are none")
+// errParts: another worker offered a request of a size that none may have, or without a part.
+var errParts = errors.New("another worker offered a request of a wrong size")
 
 // offeredSize is how many bytes a request has that another worker offers.
 func offeredSize(offered nats.Header) (int, error) {
