@@ -53,9 +53,10 @@ type metrics struct {
 
 	invalid                          prometheus.Counter
 	compactions, stages, tokensSaved *prometheus.CounterVec
+	money                            *prometheus.CounterVec
 	rejected, noted, omitted         *prometheus.CounterVec
 	repeated, recalls                *prometheus.CounterVec
-	summaries, attempts              *prometheus.CounterVec
+	summaries, attempts, modelTokens *prometheus.CounterVec
 	summaryTook                      *prometheus.HistogramVec
 	retries                          *prometheus.CounterVec
 	fetched, failures, foreign       prometheus.Counter
@@ -104,6 +105,7 @@ func newMetrics(reg prometheus.Registerer, version string) *metrics {
 		compactions:   counters("compactions_total", "Compactions published, by result: compacted, or the code of the reason why not.", labelReason, labelResult),
 		stages:        counters("compaction_stages_total", "Stages that took part in compactions.", labelStage, labelReason),
 		tokensSaved:   counters("compaction_saved_tokens_total", "Tokens that compactions removed from histories.", labelReason),
+		money:         counters("compaction_dollars_total", "US dollars by estimate that compactions let calls cost less until the next one, and that they cost in caches.", labelKind),
 		repeated:      counters("repeated_calls_total", "Calls of agents that repeat one whose result a compaction had taken out of view: reads of files, and runs of other tools.", labelKind),
 		recalls:       counters("recalls_total", "Requests for originals of sessions: turns, and searches for a text.", labelKind),
 		rejected:      counters("rejected_total", "Events answered by session.rejected.", labelCode),
@@ -112,6 +114,7 @@ func newMetrics(reg prometheus.Registerer, version string) *metrics {
 		omitted:       counters("messages_omitted_total", "Compactions stored without their messages, by reason.", labelReason),
 		summaries:     counters("summaries_total", "Jobs that got their result: summary, or the failure.", labelLane, labelBy, labelResult),
 		attempts:      counters("model_attempts_total", "Calls of models for summaries: ok, or the kind of failure.", labelModel, labelResult),
+		modelTokens:   counters("model_tokens_total", "Tokens of calls of models for summaries.", labelModel, labelKind),
 		summaryTook: f.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "summary_duration_seconds", Help: "Time from taking a job to its result in the log.", Buckets: prometheus.ExponentialBuckets(.005, 3, 10),
 		}, []string{labelLane}),
@@ -187,7 +190,7 @@ func (m *metrics) listener() observe.Listener {
 		Rejected:    func(e observe.Rejected) { m.rejected.WithLabelValues(codeLabel(e.Body.Code)).Inc() },
 		Noted:       func(e observe.Noted) { m.noted.WithLabelValues(codeLabel(e.Note.Code)).Inc() },
 		Recalled:    m.onRecalled,
-		ModelCalled: func(e observe.ModelCalled) { m.attempts.WithLabelValues(e.Model, attemptLabel(e.Err)).Inc() },
+		ModelCalled: m.onModelCalled,
 		OverQuota:   func(e observe.OverQuota) { m.attempts.WithLabelValues(e.Model, string(model.OverQuota)).Inc() },
 		SummaryDone: m.onSummaryDone,
 		Foreign:     func(e observe.Foreign) { m.foreign.Add(float64(e.Messages)) },
@@ -235,6 +238,19 @@ func (m *metrics) onCompacted(e observe.Compacted) {
 	if saved := e.Body.TokensSaved; saved > 0 { // a rewind brings tokens back
 		m.tokensSaved.WithLabelValues(reason).Add(float64(saved))
 	}
+	if c := e.Body.Cache; c != nil {
+		m.money.WithLabelValues("saved").Add(float64(max(c.Saved, 0)) / nanos)
+		m.money.WithLabelValues("lost").Add(float64(max(c.Lost, 0)) / nanos)
+	}
+}
+
+// nanos is how many billionths of a dollar make one.
+const nanos = 1e9
+
+func (m *metrics) onModelCalled(e observe.ModelCalled) {
+	m.attempts.WithLabelValues(e.Model, attemptLabel(e.Err)).Inc()
+	m.modelTokens.WithLabelValues(e.Model, "input").Add(float64(e.Usage.Input))
+	m.modelTokens.WithLabelValues(e.Model, "output").Add(float64(e.Usage.Output))
 }
 
 func (m *metrics) onSummaryDone(e observe.SummaryDone) {
