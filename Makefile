@@ -180,7 +180,10 @@ SDK_MODULES = internal/summarize/provider/sdktest examples/agents
 # The same for the scanner that the rules of redaction come from
 RULES_MODULE = tools/gitleaks
 
-MODULES = $(SDK_MODULES) $(RULES_MODULE)
+# The same for the tests in a browser
+BROWSER_MODULE = console/browser
+
+MODULES = $(SDK_MODULES) $(RULES_MODULE) $(BROWSER_MODULE)
 
 .PHONY: sdk-test
 sdk-test: ## Compare model providers with their official SDKs, and test the agents on those

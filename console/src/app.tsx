@@ -68,7 +68,7 @@ function Connection({ health }: { health: Health | undefined }) {
   const lost = useStore(away)
   const events = useStore(live)
   const state = useStore(door)
-  const [kind, text] = lost !== undefined ? ['bad', 'Worker away'] : state !== 'open' ? ['warn', 'Token required'] : events ? ['good', 'Live'] : ['warn', 'Connecting']
+  const [kind, text] = lost !== undefined ? ['bad', 'Worker away'] : state !== 'open' ? ['warn', 'Token required'] : events === true ? ['good', 'Live'] : events ? ['warn', 'Polling'] : ['warn', 'Connecting']
   return (
     <div class="state">
       <span role="status" data-state={text}><i class={`dot ${kind}`} aria-hidden="true" />{text}</span>
@@ -90,7 +90,7 @@ function AwayBanner() {
   const seconds = Math.max(0, Math.ceil((until - Date.now()) / 1000))
   return (
     <div class="banner" role="alert">
-      The worker does not answer. What is shown may be old. Next try {seconds ? `in ${seconds} s` : 'now'}.{' '}
+      The worker does not answer. The figures below may be old. Next try {seconds ? `in ${seconds} s` : 'now'}.{' '}
       <button type="button" class="button plain" onClick={probeNow}>Try now</button>
     </div>
   )

@@ -14,8 +14,8 @@ type Listener = (event: LiveEvent) => void
 
 const listeners = new Set<Listener>()
 
-/** Whether events arrive now. */
-export const live = store(false)
+/** Whether events arrive now; 'refused' where the worker has no connection left for them. */
+export const live = store<boolean | 'refused'>(false)
 
 export function listen(listener: Listener): () => void {
   listeners.add(listener)
@@ -29,21 +29,30 @@ let running: AbortController | undefined
 export function follow(path: string): void {
   const begin = () => {
     running?.abort()
+    if (document.hidden) return
     running = new AbortController()
     void read(path, running)
   }
   comeback.follow(begin)
   begin()
+  // A browser has six connections to a worker for all tabs, so one in the background holds none.
+  // Without an event to resume behind, all is read again.
+  document.addEventListener('visibilitychange', () => (document.hidden || last ? begin() : comeback.set(comeback.get() + 1)))
+  addEventListener('pagehide', () => running?.abort())
+  addEventListener('pageshow', (e) => e.persisted && comeback.set(comeback.get() + 1))
 }
 
 // A connection without a sign of life for this long is taken as lost.
 const idle = 60_000
 
+// A refused connection is tried again after this time; views read again by themselves meanwhile.
+const pause = 10_000
+
 async function read(path: string, own: AbortController): Promise<void> {
   let watchdog: ReturnType<typeof setTimeout> | undefined
   const alive = () => {
     clearTimeout(watchdog)
-    watchdog = setTimeout(() => own.abort(), idle)
+    watchdog = setTimeout(() => { own.abort(); lose() }, idle)
   }
   try {
     alive()
@@ -56,7 +65,11 @@ async function read(path: string, own: AbortController): Promise<void> {
       return
     }
     if (!response.ok || !response.body) {
-      if (door.get() === 'open') lose()
+      if (response.status >= 500) lose()
+      else if (door.get() === 'open') {
+        live.set('refused')
+        setTimeout(() => own === running && void read(path, own), pause)
+      }
       return
     }
     live.set(true)
@@ -74,10 +87,10 @@ async function read(path: string, own: AbortController): Promise<void> {
     }
     if (own === running) lose()
   } catch {
-    if (own === running && away.get() === undefined) lose()
+    if (own === running && !own.signal.aborted && away.get() === undefined) lose()
   } finally {
     clearTimeout(watchdog)
-    if (own === running) live.set(false)
+    if (own === running && live.get() === true) live.set(false)
   }
 }
 

@@ -11,7 +11,7 @@ export interface Fleet {
   time_ms: number
   partitions: PartitionRow[]
   workers: WorkerRow[]
-  lanes?: { lane: string; waiting?: number; running?: number }[]
+  lanes?: { lane: string; waiting?: number }[]
   models?: { owner: string; model: string; circuit: string }[]
   feed?: { time_ms: number; owner: string; partition?: number; kind: string; text: string }[]
 }
@@ -138,6 +138,7 @@ export interface Compaction {
   messages?: number
   summary_model?: string
   level?: string
+  trace?: string
 }
 
 export interface History { known: boolean; generation?: number; entries?: Compaction[]; older?: number }
@@ -155,7 +156,7 @@ export interface Timeline {
   target_tokens?: number
   limit_tokens?: number
   turns?: { turn: number; time_ms?: number; seq: number; added_tokens?: number; input_tokens?: number; published_tokens?: number }[]
-  generations?: { generation: number; turn: number; from?: number; saved_tokens?: number; trace?: string }[]
+  generations?: { generation: number; turn: number; from?: number; saved_tokens?: number }[]
 }
 
 export interface Change {
@@ -217,7 +218,7 @@ export interface TenantRow {
   last_turn_ms?: number
   rejected?: number
   prepared?: number
-  fallbacks?: number
+  waiting?: number
   outcome_bytes_hour?: number
   outcome_bytes_bound?: number
   models?: { model: string; sessions?: number; input_tokens?: number; saved_tokens?: number; cost?: Cost }[]
@@ -246,21 +247,5 @@ export interface Preview {
   summary?: { lane?: string; from?: { turn: number; index: number }; to?: { turn: number; index: number }; provider?: string; model?: string }
 }
 
-export interface WhatIf {
-  policies?: {
-    name: string
-    compactions?: number
-    saved_tokens?: number
-    mean_tokens?: number
-    peak_tokens?: number
-    would_overflow?: boolean | number
-    cost_nano_usd?: number
-    stages?: Record<string, number>
-    rereads?: number
-    reruns?: number
-    turns?: { turn: number; input_tokens: number }[]
-  }[]
-}
-
-/** What an event of /v1/events is about; it carries no payload. */
+/** An event of /v1/events: its subject without a payload. */
 export interface Signal { partition: number; tenant?: string; session?: string; time_ms: number; owner?: string; epoch?: number }

@@ -1,4 +1,4 @@
-// What names of the wire mean, in a few words. A name that is not here is shown as it is.
+// Names of the wire in a few words. A name that is not here is shown as it is.
 
 const reasons: Record<string, string> = {
   threshold: 'trigger reached',

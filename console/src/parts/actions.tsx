@@ -1,4 +1,4 @@
-// What an operator may do to sessions. Each action is confirmed, and says before what it will do.
+// Actions of an operator on sessions. Each is confirmed, and states its effect before.
 import { useEffect, useState } from 'preact/hooks'
 import { Refusal, request } from '../api'
 import { count, some } from '../format'

@@ -2,7 +2,7 @@
 import { diffWordsWithSpace } from 'diff'
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { request } from '../api'
-import { count, some } from '../format'
+import { count } from '../format'
 import type { Change, Recall } from '../types'
 import { op } from '../words'
 
@@ -51,7 +51,7 @@ function Kept({ rows, turns }: { rows: Change[]; turns: [number, number] | undef
     <>
       <div class="kept">
         <button type="button" class="button plain" aria-expanded={open} onClick={() => setOpen(!open)}>
-          {open ? 'Hide' : 'Show'} {some(rows.length, 'message')} kept as they were, {count(tokens)} tokens
+          {open ? 'Hide' : 'Show'} {rows.length === 1 ? '1 message kept as it was' : `${count(rows.length)} messages kept as they were`}, {count(tokens)} tokens
         </button>
       </div>
       {open && rows.map((row, i) => <div class="pair one" data-shown={within(row, turns)} key={i}><Message row={row} text={row.before ?? row.after ?? ''} tokens={row.tokens_before} state="same" /></div>)}
@@ -116,19 +116,31 @@ function Message({ row, text, tokens, state, parts, original }: MessageProps) {
   )
 }
 
-const shortest = 900 // characters that are shown at first
+// The part of a text that is shown at first.
+const shortest = { characters: 900, lines: 9 }
+
+function beginning(text: string): string {
+  const head = text.slice(0, shortest.characters)
+  return head.split('\n', shortest.lines).join('\n')
+}
 
 /** A text of any length: the beginning, and the rest on request. */
 export function Text({ text, parts }: { text: string; parts?: Part[] | undefined }) {
   const [all, setAll] = useState(false)
-  const long = text.length > shortest
-  const shown = long && !all ? text.slice(0, shortest) : text
+  const head = useMemo(() => beginning(text), [text])
+  const long = head.length < text.length
+  const whole = all || !long
   return (
     <>
-      <pre dir="auto" tabIndex={all ? 0 : undefined}>{parts && (all || !long) ? parts.map(({ text, kind }, i) => (kind === 'same' ? text : kind === 'ins' ? <ins key={i}>{text}</ins> : <del key={i}>{text}</del>)) : shown}{long && !all && '…'}</pre>
+      <pre dir="auto" class={long && all ? 'tall' : undefined} tabIndex={long && all ? 0 : undefined}>{whole ? (parts ? parts.map(marked) : text) : `${head}…`}</pre>
       {long && <button type="button" class="button plain small" aria-expanded={all} onClick={() => setAll(!all)}>{all ? 'Show less' : `Show all ${count(text.length)} characters`}</button>}
     </>
   )
+}
+
+function marked({ text, kind }: Part, i: number) {
+  if (kind === 'same') return text
+  return kind === 'ins' ? <ins key={i}>{text}</ins> : <del key={i}>{text}</del>
 }
 
 // The log keeps the original, byte for byte.

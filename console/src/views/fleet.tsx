@@ -1,6 +1,7 @@
 // The fleet: who serves which partition, how the workers are, and what happened last.
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { ago, bytes, clock, count, percent, some, span } from '../format'
+import { Scroll } from '../parts/scroll'
 import { Loaded, Nothing } from '../parts/state'
 import { useResource } from '../resource'
 import type { Fleet, PartitionRow, WorkerRow } from '../types'
@@ -76,12 +77,12 @@ function Workers({ of }: { of: Fleet }) {
   return (
     <section class="card" aria-label="Workers">
       <header><h2>Workers</h2></header>
-      <div class="scroll">
+      <Scroll label="Workers">
         <table>
-          <thead><tr><th scope="col">Worker</th><th scope="col">Status</th><th scope="col" class="num">Partitions</th><th scope="col">CPU</th><th scope="col">Memory</th><th scope="col">Since</th><th scope="col">Version</th><th scope="col">Config</th></tr></thead>
+          <thead><tr><th scope="col">Worker</th><th scope="col">Status</th><th scope="col" class="num">Partitions</th><th scope="col">CPU</th><th scope="col">Memory</th><th scope="col">Since</th><th scope="col">Version</th></tr></thead>
           <tbody>{of.workers.map((w) => <Worker of={w} load={load.get(w.owner)} key={w.owner} />)}</tbody>
         </table>
-      </div>
+      </Scroll>
     </section>
   )
 }
@@ -90,24 +91,22 @@ function Worker({ of, load }: { of: WorkerRow; load: number | undefined }) {
   const status = of.answered === false ? 'no answer' : (of.status ?? 'ok')
   return (
     <tr>
-      <td><b>{of.name || of.owner}</b><div class="small muted mono">{of.owner}</div></td>
+      <td class="nowrap"><b>{of.owner}</b></td>
       <td><span class={`tag ${status === 'ok' ? 'good' : status === 'starting' ? 'info' : 'bad'}`}>{status}</span></td>
       <td class="num">{count(of.partitions)}</td>
       <td class="nowrap">{load === undefined ? '–' : percent(load)} <span class="muted small">of {of.cpus ?? '?'}</span></td>
       <td class="nowrap">{bytes(of.memory_bytes)} {of.memory_limit_bytes ? <span class="muted small">of {bytes(of.memory_limit_bytes)}</span> : null}</td>
       <td class="nowrap muted">{ago(of.started_ms)}</td>
-      <td class="mono">{of.version ?? '–'}</td>
-      <td class="mono muted">{of.config?.slice(0, 8) ?? '–'}</td>
+      <td class="mono">{of.version ?? '–'}<div class="small muted" title={of.config}>{of.config && `config ${of.config.slice(0, 8)}`}</div></td>
     </tr>
   )
 }
 
 function Partitions({ of }: { of: Fleet }) {
-  const names = new Map(of.workers.map((w) => [w.owner, w.name || w.owner]))
   return (
     <section class="card" aria-label="Partitions">
       <header><h2>Partitions</h2></header>
-      <div class="scroll">
+      <Scroll label="Partitions">
         <table>
           <thead>
             <tr>
@@ -119,7 +118,7 @@ function Partitions({ of }: { of: Fleet }) {
             {of.partitions.map((p) => (
               <tr key={p.partition}>
                 <td class="num">{p.partition}</td>
-                <td>{p.leased ? (names.get(p.owner ?? '') ?? p.owner) : <span class="tag bad">{p.owner ? 'not served' : 'never served'}</span>}</td>
+                <td class="nowrap">{p.leased ? p.owner : <span class="tag bad">{p.owner ? 'not served' : 'never served'}</span>}</td>
                 <td class="num"><span class={(p.lag_ms ?? 0) > 10_000 ? 'tag bad' : ''}>{span((p.lag_ms ?? 0) / 1000)}</span></td>
                 <td class="num">{count(p.behind ?? 0)}</td><td class="num">{count(p.sessions)}</td><td class="num">{p.lease_age_ms === undefined ? '–' : span(p.lease_age_ms / 1000)}</td>
                 <td class="num">{count(p.epoch)}</td><td class="num">{count(p.cursor ?? 0)}</td><td class="num">{ago(p.checkpoint_ms, of.time_ms)}</td>
@@ -128,7 +127,7 @@ function Partitions({ of }: { of: Fleet }) {
             ))}
           </tbody>
         </table>
-      </div>
+      </Scroll>
     </section>
   )
 }
@@ -138,8 +137,8 @@ function Lanes({ of }: { of: Fleet }) {
     <section class="card" aria-label="Summary jobs">
       <header><h2>Summary jobs</h2></header>
       <table>
-        <thead><tr><th scope="col">Lane</th><th scope="col" class="num">Waiting</th><th scope="col" class="num">Running</th></tr></thead>
-        <tbody>{(of.lanes ?? []).map((l) => <tr key={l.lane}><td>{l.lane}</td><td class="num">{count(l.waiting ?? 0)}</td><td class="num">{count(l.running ?? 0)}</td></tr>)}</tbody>
+        <thead><tr><th scope="col">Lane</th><th scope="col" class="num">Waiting</th></tr></thead>
+        <tbody>{(of.lanes ?? []).map((l) => <tr key={l.lane}><td>{l.lane}</td><td class="num">{count(l.waiting ?? 0)}</td></tr>)}</tbody>
       </table>
       {of.models && of.models.length > 0 && (
         <table>

@@ -1,4 +1,4 @@
-// A session: its state, and the tabs over time, context and what-if.
+// A session: its state, and the tabs over time and context.
 import { useEffect, useState } from 'preact/hooks'
 import { count, money, percent, some } from '../format'
 import { nameOf } from '../names'
@@ -11,10 +11,9 @@ import type { LiveEvent } from '../live'
 import type { Signal, Stats, Timeline } from '../types'
 import { levelTag } from '../words'
 import { TimeTab } from './time'
-import { WhatIfTab } from './whatif'
 import { XrayTab } from './xray'
 
-const tabs: [string, string][] = [['time', 'Over time'], ['context', 'Context'], ['what-if', 'What if']]
+const tabs: [string, string][] = [['time', 'Over time'], ['context', 'Context']]
 
 interface Props { tenant: string; session: string; tab: string }
 
@@ -46,8 +45,7 @@ export function SessionView({ tenant, session, tab }: Props) {
               {tabs.map(([name, text]) => <a href={link(['s', tenant, session, name])} aria-current={tab === name ? 'page' : undefined} key={name}>{text}</a>)}
             </nav>
             {tab === 'context' ? <XrayTab base={base} concerns={concerns} stats={data} />
-              : tab === 'what-if' ? <WhatIfTab base={base} stats={data} timeline={timeline.data} />
-              : <TimeTab base={base} tenant={tenant} session={session} concerns={concerns} timeline={timeline} />}
+              : <TimeTab base={base} tenant={tenant} session={session} concerns={concerns} timeline={timeline} now={data.budget?.estimated_input_tokens} />}
           </>
         )}
       </Loaded>
@@ -98,8 +96,9 @@ function Head({ tenant, session, stats, timeline }: { tenant: string; session: s
       <dl class="facts">
         <div class="fact-wide">
           <dt>Input of the next call</dt>
-          <dd>{count(budget?.estimated_input_tokens)} <small>of {count(budget?.available_input_tokens)} tokens, {percent((budget?.usage_ppm ?? 0) / 1e6)}</small></dd>
-          {budget && <Fill tokens={budget.estimated_input_tokens} available={budget.available_input_tokens} trigger={budget.trigger_tokens} target={budget.target_tokens} />}
+          <dd>{count(budget?.estimated_input_tokens)} <small>of {count(budget?.available_input_tokens)} tokens, {percent((budget?.usage_ppm ?? 0) / 1e6)}</small>
+            {budget && <Fill tokens={budget.estimated_input_tokens} available={budget.available_input_tokens} trigger={budget.trigger_tokens} target={budget.target_tokens} />}
+          </dd>
         </div>
         <div><dt>Turns</dt><dd>{count(stats.turns ?? 0)} <small>{some(stats.messages ?? 0, 'message')}</small></dd></div>
         <div><dt>Compactions</dt><dd>{count(stats.generation ?? 0)}</dd></div>

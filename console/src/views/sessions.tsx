@@ -177,7 +177,10 @@ function Row({ row, picked, pick }: { row: SessionRow; picked: boolean; pick(row
       <span role="cell" class="s-left num">{left}</span>
       <span role="cell" class="s-level"><span class={`tag ${levelTag(row.level)}`}>{row.level ?? 'ok'}</span></span>
       <span role="cell" class="s-gen num">{row.generation ?? 0}</span>
-      <span role="cell" class="s-why clip">{row.waiting ? <span class="tag info">summary under way</span> : row.prepared ? <span class="tag good">summary ready</span> : reason(row.reason)}</span>
+      <span role="cell" class="s-why">
+        <span class="clip">{reason(row.reason)}</span>
+        {(row.waiting || row.prepared) && <span class="clip muted small">{row.waiting ? 'summary under way' : 'summary ready'}</span>}
+      </span>
       <span role="cell" class="s-saved num">{row.saved_tokens ? brief(row.saved_tokens) : '–'}</span>
       <span role="cell" class="s-model clip muted" title={row.model}>{row.model ?? '–'}</span>
       <span role="cell" class="s-last num muted">{ago(row.last_turn_ms)}</span>
@@ -262,7 +265,7 @@ function useSessions({ tenant, sort, level, text }: Filter): Sessions {
   const after = own?.answer.after
   const more = useCallback(() => { if (after) void read(after) }, [read, after])
   return {
-    rows: own?.rows ?? [], total: own?.answer.total, matched: own?.answer.matched, levels: own?.answer.levels ?? {}, missing: own?.answer.missing ?? [],
+    rows: own?.rows ?? [], total: own && (own.answer.total ?? 0), matched: own && (own.answer.matched ?? 0), levels: own?.answer.levels ?? {}, missing: own?.answer.missing ?? [],
     loading, error, more, again,
   }
 }

@@ -1,6 +1,7 @@
 // Tenants: sessions, tokens, money, quota and quality, the largest first.
 import { useState } from 'preact/hooks'
 import { ago, brief, bytes, count, money, percent, some } from '../format'
+import { Scroll } from '../parts/scroll'
 import { Loaded, Nothing } from '../parts/state'
 import { useResource } from '../resource'
 import { link, replaceQuery, useRoute } from '../route'
@@ -38,7 +39,7 @@ const sum = <T,>(all: T[], value: (of: T) => number | undefined): number => all.
 
 function Totals({ of }: { of: TenantRow[] }) {
   const prepared = sum(of, (t) => t.prepared)
-  const fallbacks = sum(of, (t) => t.fallbacks)
+  const waiting = sum(of, (t) => t.waiting)
   const saved = sum(of, (t) => t.cost?.saved_nano_usd)
   return (
     <dl class="facts">
@@ -48,7 +49,7 @@ function Totals({ of }: { of: TenantRow[] }) {
       <div><dt>Money saved</dt><dd>{money(saved)} <small>at list prices</small></dd></div>
       <div><dt>Lost on caches</dt><dd>{money(sum(of, (t) => t.cost?.lost_nano_usd))}</dd></div>
       <div><dt>Spent on summaries</dt><dd>{money(sum(of, (t) => t.cost?.summaries_nano_usd))}</dd></div>
-      <div><dt>Summaries ready in time</dt><dd>{prepared + fallbacks ? percent(prepared / (prepared + fallbacks)) : '–'} <small>{fallbacks ? some(fallbacks, 'fallback') : ''}</small></dd></div>
+      <div><dt>Summaries ready</dt><dd>{count(prepared)} <small>{waiting ? `${count(waiting)} under way` : ''}</small></dd></div>
       <div><dt>Events refused</dt><dd>{count(sum(of, (t) => t.rejected))}</dd></div>
     </dl>
   )
@@ -61,7 +62,7 @@ function Table({ of, sort }: { of: TenantList; sort: string }) {
   const largest = Math.max(1, ...tenants.map((t) => t.input_tokens ?? 0))
   return (
     <section class="card" aria-label="Tenants">
-      <div class="scroll">
+      <Scroll label="Tenants">
         <table>
           <thead>
             <tr>
@@ -76,7 +77,7 @@ function Table({ of, sort }: { of: TenantList; sort: string }) {
             {tenants.map((t) => <Tenant of={t} largest={largest} open={open === t.tenant} toggle={() => setOpen(open === t.tenant ? undefined : t.tenant)} key={t.tenant} />)}
           </tbody>
         </table>
-      </div>
+      </Scroll>
     </section>
   )
 }

@@ -6,15 +6,16 @@ import type { LiveEvent } from '../live'
 import { RewindDialog } from '../parts/actions'
 import { Changes, Text } from '../parts/changes'
 import { Plot, type Level } from '../parts/plot'
+import { Scroll } from '../parts/scroll'
 import { Loaded, Nothing } from '../parts/state'
 import { useResource, type Resource } from '../resource'
 import { replaceQuery, useRoute } from '../route'
 import type { Changes as ChangesAnswer, Change, Compaction, History, RecordLine, Timeline } from '../types'
 import { reason, stage, why } from '../words'
 
-interface Props { base: string; tenant: string; session: string; concerns(event: LiveEvent): boolean; timeline: Resource<Timeline> }
+interface Props { base: string; tenant: string; session: string; concerns(event: LiveEvent): boolean; timeline: Resource<Timeline>; now: number | undefined }
 
-export function TimeTab({ base, tenant, session, concerns, timeline }: Props) {
+export function TimeTab({ base, tenant, session, concerns, timeline, now }: Props) {
   const { query } = useRoute()
   const history = useResource<History>(`${base}/history?limit=100`, { concerns })
   const wanted = Number(query.get('generation') ?? NaN)
@@ -25,7 +26,7 @@ export function TimeTab({ base, tenant, session, concerns, timeline }: Props) {
   return (
     <>
       <section class="card" aria-label="Tokens turn by turn">
-        <Loaded of={timeline}>{(data) => <TokensPlot timeline={data} generations={generations} chosen={chosen?.generation} choose={choose} />}</Loaded>
+        <Loaded of={timeline}>{(data) => <TokensPlot timeline={data} generations={generations} now={now} chosen={chosen?.generation} choose={choose} />}</Loaded>
       </section>
       {generations.length === 0 ? (
         <div class="card"><Nothing title="Not compacted yet.">The first compaction begins at the trigger.</Nothing></div>
@@ -43,13 +44,13 @@ export function TimeTab({ base, tenant, session, concerns, timeline }: Props) {
 }
 
 /** A generation of the timeline, with its entry of the history where the stream still has it. */
-export interface Gen { generation: number; turn: number; from: number; saved: number | undefined; trace: string | undefined; entry: Compaction | undefined }
+export interface Gen { generation: number; turn: number; from: number; saved: number | undefined; entry: Compaction | undefined }
 
 function joined(timeline: Timeline | undefined, history: History | undefined): Gen[] {
   const entries = new Map((history?.entries ?? []).filter((e) => e.compacted).map((e) => [e.generation, e]))
   return (timeline?.generations ?? []).map((g) => {
     const entry = entries.get(g.generation)
-    return { generation: g.generation, turn: g.turn, from: g.from ?? 0, saved: g.saved_tokens ?? (entry && entry.tokens_before - entry.tokens_after), trace: g.trace, entry }
+    return { generation: g.generation, turn: g.turn, from: g.from ?? 0, saved: g.saved_tokens ?? (entry && entry.tokens_before - entry.tokens_after), entry }
   }).reverse()
 }
 
@@ -68,9 +69,11 @@ function Generations({ all, chosen, choose }: { all: Gen[]; chosen: number | und
   )
 }
 
-function TokensPlot({ timeline, generations, chosen, choose }: { timeline: Timeline; generations: Gen[]; chosen: number | undefined; choose(generation: number): void }) {
+interface PlotProps { timeline: Timeline; generations: Gen[]; now: number | undefined; chosen: number | undefined; choose(generation: number): void }
+
+function TokensPlot({ timeline, generations, now, chosen, choose }: PlotProps) {
   const [at, setAt] = useState<number>()
-  const turns = timeline.turns ?? []
+  const turns = useMemo(() => corrected(timeline.turns ?? [], generations, now), [timeline, generations, now])
   const plotted = useMemo(() => {
     const x = turns.map((t) => t.turn)
     const ceiling = 1.5 * Math.max(timeline.context_window ?? 0, ...turns.map((t) => t.input_tokens ?? 0))
@@ -119,6 +122,34 @@ function TokensPlot({ timeline, generations, chosen, choose }: { timeline: Timel
   )
 }
 
+type Turn = NonNullable<Timeline['turns']>[number]
+
+// The timeline has plain estimates. The counts of providers correct them, and are known where the
+// session was compacted, and now: the correction of a turn is between those of its neighbours.
+function corrected(turns: Turn[], generations: Gen[], now: number | undefined): Turn[] {
+  const byTurn = new Map(turns.map((t) => [t.turn, t]))
+  const known = new Map<number, number>()
+  for (const { turn, entry } of [...generations].reverse()) {
+    const plain = byTurn.get(turn)?.input_tokens
+    if (entry && plain) known.set(turn, entry.tokens_after / plain)
+  }
+  const last = turns.at(-1)
+  if (now && last?.input_tokens) known.set(last.turn, now / last.input_tokens)
+  const first = generations.at(-1)
+  const published = first && byTurn.get(first.turn)?.published_tokens
+  const places = [...known].sort(([a], [b]) => a - b)
+  if (first?.entry && published && first.turn > 1) places.unshift([first.turn - 1, first.entry.tokens_before / published])
+  if (!places.length) return turns
+  let i = 0
+  return turns.map((t) => {
+    while (i < places.length - 1 && places[i + 1]![0] <= t.turn) i++
+    const [from, a] = places[i]!
+    const [to, b] = places[Math.min(i + 1, places.length - 1)]!
+    const ratio = t.turn <= from || to === from ? a : a + ((b - a) * (t.turn - from)) / (to - from)
+    return { ...t, input_tokens: Math.round((t.input_tokens ?? 0) * ratio), published_tokens: Math.round((t.published_tokens ?? 0) * ratio), added_tokens: Math.round((t.added_tokens ?? 0) * ratio) }
+  })
+}
+
 function Generation({ base, tenant, session, of, newest }: { base: string; tenant: string; session: string; of: Gen; newest: number }) {
   const [rewind, setRewind] = useState(false)
   const { rows, answer, error, loading, more } = useChanges(`${base}/changes?generation=${of.generation}`)
@@ -137,7 +168,7 @@ function Generation({ base, tenant, session, of, newest }: { base: string; tenan
       <div class="body stack">
         <p>{sentence(of, answer)}</p>
         {entry?.stages && entry.stages.length > 0 && <Stages entry={entry} />}
-        {entry && <Cause entry={entry} trace={of.trace} />}
+        {entry && <Cause entry={entry} />}
         {answer?.summary && <Summary of={answer.summary} show={setTurns} />}
       </div>
       {error ? <Nothing title={error.message}>{error.hint}</Nothing> : <Changes base={base} rows={rows} turns={turns} />}
@@ -158,7 +189,7 @@ function sentence({ entry, from }: Gen, answer: ChangesAnswer | undefined): stri
 
 function Stages({ entry }: { entry: Compaction }) {
   return (
-    <div class="scroll">
+    <Scroll label="Stages">
       <table>
         <thead><tr><th scope="col">Stage</th><th scope="col">Effect</th><th scope="col" class="num">Edits</th><th scope="col" class="num">Before</th><th scope="col" class="num">After</th><th scope="col" class="num">Saved</th></tr></thead>
         <tbody>
@@ -170,16 +201,16 @@ function Stages({ entry }: { entry: Compaction }) {
           ))}
         </tbody>
       </table>
-    </div>
+    </Scroll>
   )
 }
 
-function Cause({ entry, trace }: { entry: Compaction; trace: string | undefined }) {
+function Cause({ entry }: { entry: Compaction }) {
   return (
     <p class="small muted">
       Caused by event {entry.caused_by.seq}, decided under config <span class="mono">{entry.config}</span>
-      {entry.request && <>, requested by event {entry.request.seq}</>}
-      {trace && <>, trace <span class="mono">{trace}</span></>}.
+      {entry.request && `, requested by event ${entry.request.seq}`}
+      {entry.trace && <>, trace <span class="mono">{entry.trace}</span></>}.
     </p>
   )
 }

@@ -1,8 +1,9 @@
-// What fills the window, now and before the last compaction.
+// The parts of the window, now and before the last compaction.
 import { useState } from 'preact/hooks'
 import { count, percent, some } from '../format'
 import type { LiveEvent } from '../live'
 import { Text } from '../parts/changes'
+import { Scroll } from '../parts/scroll'
 import { Loaded } from '../parts/state'
 import { useResource } from '../resource'
 import type { Recall, Stats, Xray, XrayKind } from '../types'
@@ -49,12 +50,13 @@ function Bars({ now, before }: { now: Xray; before: Xray | undefined }) {
 function Bar({ text, of, scale, available }: { text: string; of: Xray; scale: number; available: number }) {
   const kinds = inOrder(of.kinds ?? [])
   const tokens = of.input_tokens ?? 0
+  const by = shrink(kinds, tokens)
   const label = `${text}: ${count(tokens)} tokens, ${percent(tokens / available)}. ${kinds.slice(0, 6).map((k) => `${title(k)} ${count(k.tokens)}`).join(', ')}`
   return (
     <div>
       <p class="small"><b>{text}</b> <span class="muted">{count(tokens)} tokens, {percent(tokens / available)}</span></p>
       <div class="segments" role="img" aria-label={label}>
-        {kinds.map((k, i) => <span class={kindColour(k.kind)} style={{ flexGrow: k.tokens, flexBasis: 0 }} title={`${title(k)}: ${count(k.tokens)} tokens`} key={i} />)}
+        {kinds.map((k, i) => <span class={kindColour(k.kind)} style={{ flexGrow: k.tokens * by, flexBasis: 0 }} title={`${title(k)}: ${count(k.tokens)} tokens`} key={i} />)}
         <span style={{ flexGrow: Math.max(0, scale - tokens), flexBasis: 0 }} title={`Free: ${count(Math.max(0, available - tokens))} tokens`} />
       </div>
     </div>
@@ -66,6 +68,9 @@ const order = ['system', 'tool_definition', 'record', 'summary', 'user', 'assist
 const inOrder = (kinds: XrayKind[]): XrayKind[] =>
   kinds.filter((k) => k.tokens > 0).sort((a, b) => order.indexOf(a.kind) - order.indexOf(b.kind) || b.tokens - a.tokens)
 
+// A negative correction makes all segments smaller.
+const shrink = (kinds: XrayKind[], tokens: number): number => Math.min(1, tokens / kinds.reduce((sum, k) => sum + k.tokens, 1))
+
 function Kinds({ now, before }: { now: Xray; before: Xray | undefined }) {
   const earlier = new Map((before?.kinds ?? []).map((k) => [title(k), k.tokens]))
   const all = now.kinds ?? []
@@ -74,7 +79,7 @@ function Kinds({ now, before }: { now: Xray; before: Xray | undefined }) {
   return (
     <section class="card" aria-label="By kind">
       <header><h2>By kind</h2></header>
-      <div class="scroll">
+      <Scroll label="By kind">
         <table>
           <thead><tr><th scope="col">Kind</th><th scope="col" class="num">Count</th><th scope="col" class="num">Tokens</th><th scope="col" class="num">Share</th>{before && <th scope="col" class="num">Before</th>}</tr></thead>
           <tbody>
@@ -87,7 +92,7 @@ function Kinds({ now, before }: { now: Xray; before: Xray | undefined }) {
             ))}
           </tbody>
         </table>
-      </div>
+      </Scroll>
     </section>
   )
 }
@@ -114,7 +119,7 @@ function Largest({ base, of }: { base: string; of: Xray }) {
   return (
     <section class="card" aria-label="Largest entries">
       <header><h2>Largest entries</h2></header>
-      <div class="scroll">
+      <Scroll label="Largest entries">
         <table>
           <thead><tr><th scope="col">Kind</th><th scope="col">Place</th><th scope="col" class="num">Tokens</th><th scope="col" class="num">Share</th><th scope="col">Beginning</th></tr></thead>
           <tbody>
@@ -128,7 +133,7 @@ function Largest({ base, of }: { base: string; of: Xray }) {
             ))}
           </tbody>
         </table>
-      </div>
+      </Scroll>
       {shown !== undefined && entries[shown]?.turn !== undefined && <Original key={shown} base={base} turn={entries[shown].turn} index={entries[shown].index ?? 0} />}
     </section>
   )

@@ -1,0 +1,135 @@
+package browser
+
+import (
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+)
+
+const example = "example-fix-validator"
+
+// view is one of the views, on a shipped session, with texts that it shows.
+type view struct {
+	name, hash string
+	texts      []string
+}
+
+var views = []view{
+	{"sessions", "#/sessions", []string{"5 sessions", example, "example-rename-flag", "fullest first"}},
+	{"session", "#/s/default/" + example + "?generation=1", []string{"Tokens of the next call, turn by turn", "Generation 1", "Before", "After", "prune"}},
+	{"context", "#/s/default/" + example + "/context", []string{"What fills the window", "By kind", "Largest entries", "valid"}},
+	{"tenants", "#/tenants", []string{"1 tenant", "default", "Tokens saved"}},
+	{"fleet", "#/fleet", []string{"1 worker serves all 4 partitions", "Partitions", "Summary jobs"}},
+}
+
+var sizes = []size{{360, 740, false}, {768, 1024, true}, {1280, 800, false}, {1920, 1080, true}}
+
+// Every view shows the shipped sessions at every size, in light and dark: no part sticks out, the
+// console stays empty, and axe-core finds no violation.
+func TestViews(t *testing.T) {
+	s := startWorker(t, "")
+	s.examples()
+	axe := axeSource(t)
+	for _, v := range views {
+		t.Run(v.name, func(t *testing.T) {
+			p := open(t, s.url, v.hash, desktop)
+			for _, text := range v.texts {
+				p.shows(text)
+			}
+			for _, at := range sizes {
+				p.resize(at)
+				p.wait(fmt.Sprintf("innerWidth === %d", at.width))
+				p.fits()
+				p.accessible(axe)
+			}
+			p.quiet()
+		})
+	}
+}
+
+func axeSource(t *testing.T) string {
+	t.Helper()
+	file := os.Getenv("AXE")
+	if file == "" {
+		return "" // scripts/console has printed why
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// accessible runs axe-core on the page.
+func (p *page) accessible(axe string) {
+	p.t.Helper()
+	if axe == "" {
+		return
+	}
+	eval[bool](p, "("+"window.axe || (() => {"+axe+"})(), true)")
+	found := eval[[]string](p, `axe.run(document, {resultTypes: ['violations'], runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']})
+		.then(r => r.violations.flatMap(v => v.nodes.slice(0, 3).map(n => v.id + ': ' + n.html.slice(0, 160) + ' ' + n.failureSummary.slice(0, 300))))`)
+	for _, f := range found {
+		p.t.Errorf("axe: %s", strings.ReplaceAll(f, "\n", " "))
+	}
+}
+
+// Choosing a generation shows its before and after; the address names it, and leads there again.
+func TestBeforeAndAfter(t *testing.T) {
+	s := startWorker(t, "")
+	s.examples()
+	p := open(t, s.url, "#/s/default/"+example, desktop)
+	p.click("Generation 1")
+	p.wait(`location.hash.endsWith('generation=1')`)
+	p.shows("[Tool result cleared]")
+	p.click("Recall the original")
+	p.shows(`"role"`)
+	p.navigate(eval[string](p, "location.hash"))
+	p.wait(`document.querySelector('.gens [aria-current=true]')?.textContent.includes('Generation 1')`)
+	p.quiet()
+}
+
+// Ten thousand sessions: the document has the rows in view alone, whatever is scrolled to, and every
+// session can be reached.
+func TestManySessions(t *testing.T) {
+	s := startWorker(t, "")
+	s.publish("", "load", "--sessions", "10000", "--turns", "1", "--speed", "0", "--tenants", "5")
+	p := open(t, s.url, "#/sessions", desktop)
+	p.shows("10,000 sessions")
+	rows := func() int { return eval[int](p, `document.querySelectorAll('.rows [role=row]').length`) }
+	most := 0
+	for range 40 {
+		most = max(most, rows())
+		eval[bool](p, `(document.querySelector('.rows').scrollTop = 1e9, true)`)
+		p.wait(`Math.abs(document.querySelector('.rows').scrollTop + document.querySelector('.rows').clientHeight - document.querySelector('.rows').scrollHeight) < 4`)
+		if eval[int](p, `Number(document.querySelector('[role=table]').ariaRowCount)`) > 10_000 {
+			break
+		}
+		p.wait(`document.querySelector('.rows').scrollTop + document.querySelector('.rows').clientHeight < document.querySelector('.rows').scrollHeight - 4`)
+	}
+	if n := eval[int](p, `Number(document.querySelector('[role=table]').ariaRowCount)`); n != 10_001 {
+		t.Errorf("the table has %d rows, want 10,001", n)
+	}
+	if most > 60 {
+		t.Errorf("%d rows were in the document at once", most)
+	}
+	p.fits()
+	p.quiet()
+}
+
+// A name of any characters is an address that leads to its session.
+func TestNames(t *testing.T) {
+	s := startWorker(t, "")
+	name := "Größe 7/a?b#c%d"
+	s.send("default", name, map[string]any{"messages": []any{map[string]string{"role": "user", "content": "hi"}}})
+	p := open(t, s.url, "#/sessions", desktop)
+	p.shows(name)
+	p.click(name)
+	p.wait(`document.querySelector('h1')?.textContent === ` + quoted(name))
+	if hash := eval[string](p, "location.hash"); !strings.HasPrefix(hash, "#/s/default/") || strings.Contains(hash, url.PathEscape(name)) {
+		t.Errorf("the address is %s, which has the id of the session", hash)
+	}
+	p.quiet()
+}
