@@ -37,10 +37,11 @@ FUZZED   := ./internal/events ./internal/events/codec ./internal/compaction ./in
 FUZZTIME ?=
 export FUZZTIME
 
-# What the demo reads: make demo SESSIONS=200 JSON=1
+# What the demo reads: make demo SESSIONS=200 JSON=1 KEEP=1
 SESSIONS ?=
 JSON     ?=
-export SESSIONS JSON
+KEEP     ?=
+export SESSIONS JSON KEEP
 
 # A tool's file name carries its version and Go's, so a change of either builds
 # it again: a linter built with an older Go refuses the code of a newer one.
@@ -85,7 +86,7 @@ install: build ## Install compactd-worker and compactd-publisher into /usr/local
 	install -m 755 bin/publisher $(DESTDIR)$(PREFIX)/bin/compactd-publisher
 
 .PHONY: demo
-demo: build ## Run a worker and a fleet of agents (SESSIONS=n, JSON=1)
+demo: build ## Run a worker and a fleet of agents (SESSIONS=n, JSON=1, KEEP=1)
 	@scripts/demo
 
 .PHONY: release

@@ -50,6 +50,7 @@ type flags struct {
 	End      endCmd      `cmd:"" help:"End a session; its next turn begins a new one."`
 
 	Sessions sessionsCmd `cmd:"" help:"List the sessions of the tenant, and how full they are."`
+	Tenants  tenantsCmd  `cmd:"" help:"List the tenants: their sessions, tokens, money and refusals. For operators."`
 	Check    checkCmd    `cmd:"" help:"Check whether the next call of a session fits, with what is to be added to it."`
 	Attach   attachCmd   `cmd:"" help:"Print the files to send with the next call of a session: whole, cut, or summarized."`
 	Files    filesCmd    `cmd:"" help:"List the files that a session has read and changed."`

@@ -108,6 +108,9 @@ func (a *fleet) write(w io.Writer) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
+	if a.Total == 0 {
+		fmt.Fprintf(w, "(the tenant %s has no session; publisher tenants lists those that have)\n", a.Tenant)
+	}
 	if a.Total > len(a.Sessions) {
 		fmt.Fprintf(w, "(the fullest of %s; --limit N lists more)\n", units.Count(a.Total, "session"))
 	}
@@ -135,4 +138,62 @@ func level(value string) term.Style {
 		return term.Bad
 	}
 	return term.Plain
+}
+
+type tenantsCmd struct {
+	Sort  string `default:"input" enum:"input,sessions,saved,lost,summaries,rejected,last_turn,name" placeholder:"BY" help:"Order of the list (input|sessions|saved|lost|summaries|rejected|last_turn|name, default ${default})."`
+	Limit int64  `default:"100" placeholder:"N" help:"Tenants to list (${default})."`
+}
+
+// Validate finds wrong usage that kong cannot find.
+func (c *tenantsCmd) Validate() error {
+	if c.Limit < 1 {
+		return errors.New("--limit must be 1 or more")
+	}
+	return nil
+}
+
+// Run lists the tenants.
+func (c *tenantsCmd) Run(ctx context.Context, f *flags) error {
+	nc, _, err := f.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	all := tenantList{events.TenantsResponse{Tenants: []events.Tenant{}}}
+	in := events.TenantsRequest{V: events.Version, Ranking: events.Ranking{Sort: events.Sort(c.Sort)}}
+	for left := c.Limit; left > 0; left = c.Limit - int64(len(all.Tenants)) {
+		in.Limit = min(left, events.MaxSessions)
+		var next events.TenantsResponse
+		if err := request.Send(ctx, nc, events.SubjectTenants, in, &next); err != nil {
+			return err
+		}
+		next.Tenants = append(all.Tenants, next.Tenants...)
+		if all.TenantsResponse = next; next.After == nil {
+			break
+		}
+		in.After = *next.After
+	}
+	return f.show(all, all.write)
+}
+
+// tenantList is the tenants as they are printed.
+type tenantList struct{ events.TenantsResponse }
+
+// write prints it for people.
+func (a *tenantList) write(w io.Writer) error {
+	t := term.NewTable(w, term.Column{Name: "TENANT", Min: 10}, term.Column{Name: "SESSIONS", Right: true}, term.Column{Name: "INPUT", Right: true},
+		term.Column{Name: "TOKENS SAVED", Right: true}, term.Column{Name: "SAVED", Right: true, Drop: 1}, term.Column{Name: "LOST", Right: true, Drop: 1},
+		term.Column{Name: "SUMMARIES", Right: true, Drop: 2}, term.Column{Name: "REFUSED", Right: true}, term.Column{Name: "LAST TURN", Drop: 3})
+	for _, x := range a.Tenants {
+		t.Row(x.Tenant, x.Sessions, x.Input, x.Sums.Saved, units.Dollars(x.Cost.Saved), units.Dollars(x.Cost.Lost), units.Dollars(x.Cost.Summaries),
+			x.Rejected, time.UnixMilli(x.LastTurn).UTC().Format(time.DateTime))
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	if more := a.Total - int64(len(a.Tenants)); more > 0 {
+		fmt.Fprintf(w, "(of %s; --limit N lists more)\n", units.Count(int(a.Total), "tenant"))
+	}
+	return nil
 }

@@ -94,6 +94,8 @@ type flags struct {
 
 	Traces string `env:"COMPACTD_TRACES" placeholder:"URL" help:"Receiver of spans by OTLP over HTTP, such as http://127.0.0.1:4318, with the headers of OTEL_EXPORTER_OTLP_HEADERS. Absent: OTEL_EXPORTER_OTLP_ENDPOINT, or none."`
 
+	Open bool `env:"COMPACTD_OPEN" help:"Open the console in a browser once the worker is ready."`
+
 	agentsFlags
 
 	LogFormat string           `env:"COMPACTD_LOG_FORMAT" default:"${logFormat}" enum:"console,json" help:"Form of the log (console|json, default ${default})."`
@@ -142,7 +144,7 @@ func parser(f *flags, logFormat string) *kong.Kong {
 		cli.Group{Title: "Streams and files", Flags: []string{"listen", "data", "durability", "partitions", "replicas", "max-bytes", "lease-ttl", "drain-timeout", "snapshot-every", "memory"}},
 		cli.Group{Title: "Policy", Flags: []string{"policy", "set", "compact-threshold", "disable-compaction", "lock", "unlock", "counter", "prices", "max-ledgers"}},
 		cli.Group{Title: "Summaries and tenants", Flags: []string{"summarizer", "tenant-calls-per-minute", "tenant-tokens-per-hour", "tenant-outcomes-per-hour"}},
-		cli.Group{Title: "HTTP and traces", Flags: []string{"http", "http-token", "http-token-file", "traces"}},
+		cli.Group{Title: "HTTP and traces", Flags: []string{"http", "http-token", "http-token-file", "open", "traces"}},
 		cli.Group{Title: "Agents over HTTP", Flags: []string{"agents", "agents-tokens", "agents-tls-cert", "agents-tls-key", "agents-origin", "agents-rate", "agents-creds", "agents-user", "agents-password"}})
 }
 
@@ -316,6 +318,7 @@ func (f *flags) serve(ctx context.Context, log zerolog.Logger) error {
 			}
 			log.Info().Fields(at).Str("nats", link.shown).Int("partitions", streams.Partitions).Str("config", config.Hash()).
 				Str("summarizer", modelNames(f.models)).Str("http", mon.addr()).Str("version", version).Msg("ready")
+			f.openConsole(log, mon.addr())
 			if f.onReady != nil {
 				f.onReady(agentsAddr)
 			} else if f.LogFormat == "console" {

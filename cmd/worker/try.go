@@ -5,13 +5,17 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
+
+	"github.com/rs/zerolog"
 )
 
 // printTry prints two commands that a person can run against this worker, which is ready
-// and was started as self. They are no log events: a log in JSON has none of them.
+// and was started as self, and where its console is. They are no log events: a log in JSON has none of them.
 func (f *flags) printTry(to io.Writer, self, nats, http string) {
 	publisher := publisherBeside(self)
 	at := append([]string{"--nats", reachableURL(nats)}, f.Args()...)
@@ -20,6 +24,37 @@ func (f *flags) printTry(to io.Writer, self, nats, http string) {
 		second = f.probe(self, reachable(http))
 	}
 	fmt.Fprintf(to, "try: %s\ntry: %s\n", command(append([]string{publisher, "watch"}, at...)), command(second))
+	if http != "" {
+		fmt.Fprintf(to, "console: %s\n", consoleURL(http))
+	}
+}
+
+// consoleURL is where this machine sees the console of a worker that listens on an address.
+func consoleURL(http string) string { return "http://" + reachable(http) + "/" }
+
+// openConsole opens the console in a browser, if that is requested. A failure is logged, with the address.
+func (f *flags) openConsole(log zerolog.Logger, http string) {
+	if !f.Open {
+		return
+	}
+	if http == "" {
+		log.Warn().Msg("--open: there is no console with --http off")
+		return
+	}
+	url, opener := consoleURL(http), []string{"xdg-open"}
+	switch runtime.GOOS {
+	case "darwin":
+		opener = []string{"open"}
+	case "windows":
+		opener = []string{"rundll32", "url.dll,FileProtocolHandler"}
+	}
+	browser := exec.Command(opener[0], append(opener[1:], url)...)
+	if err := browser.Start(); err != nil {
+		log.Warn().Err(err).Str("url", url).Msg("--open: no browser was opened, see the address")
+		return
+	}
+	go func() { _ = browser.Wait() }() // it may outlast the worker
+	log.Info().Str("url", url).Msg("console opened")
 }
 
 // probe is a command that checks whether this worker is ready. Where a token is needed, it

@@ -20,20 +20,20 @@ func TestTry(t *testing.T) {
 			"bin/worker",
 			flags{},
 			"nats://127.0.0.1:4222", "127.0.0.1:8223",
-			"try: bin/publisher watch --nats nats://127.0.0.1:4222\ntry: curl http://127.0.0.1:8223/readyz\n",
+			"try: bin/publisher watch --nats nats://127.0.0.1:4222\ntry: curl http://127.0.0.1:8223/readyz\nconsole: http://127.0.0.1:8223/\n",
 		},
 		{
 			"/usr/bin/compactd-worker",
 			flags{HTTPToken: "canary"},
 			"nats://0.0.0.0:4222", "[::]:8223",
-			"try: /usr/bin/compactd-publisher watch --nats nats://127.0.0.1:4222\ntry: /usr/bin/compactd-worker ready --http 127.0.0.1:8223\n",
+			"try: /usr/bin/compactd-publisher watch --nats nats://127.0.0.1:4222\ntry: /usr/bin/compactd-worker ready --http 127.0.0.1:8223\nconsole: http://127.0.0.1:8223/\n",
 		},
 		{
 			"worker",
 			flags{HTTPToken: "canary", HTTPTokenFile: "the token", Flags: access.Flags{User: "me", Password: "canary", TLSCA: "it's.pem"}},
 			"tls://a:4222,tls://b:4222", "[::1]:8223",
 			`try: publisher watch --nats tls://a:4222,tls://b:4222 --user me --tls-ca 'it'\''s.pem'` + "\n" +
-				`try: worker ready --http '[::1]:8223' --http-token-file 'the token'` + "\n",
+				`try: worker ready --http '[::1]:8223' --http-token-file 'the token'` + "\nconsole: http://[::1]:8223/\n",
 		},
 		{
 			"/opt/my tools/w",
