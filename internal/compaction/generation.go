@@ -361,8 +361,11 @@ func (l *Ledger) Timeline(c *Config) ([]Point, []Shift) {
 			saved += shifts[next].Saved
 		}
 		published += points[i].Added
-		points[i].Seq, points[i].Published = seqs[i], l.corrected(published)
+		points[i].Seq, points[i].Published = seqs[i], l.usage.scaled(published) // what providers counted beside is of now
 		points[i].Input = max(points[i].Published-saved, 0)
+	}
+	if n := len(points); n > 0 {
+		points[n-1].Input = Tokens(l.Budget().EstimatedInput)
 	}
 	return points, shifts
 }

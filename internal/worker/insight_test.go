@@ -51,6 +51,9 @@ func TestInsights(t *testing.T) {
 		t.Fatalf("the timeline: %+v", line)
 	}
 	last := line.Turns[23]
+	if now := env.stats("s1").Budget.EstimatedInput; last.Input != now || line.Turns[0].Input < line.Turns[0].Added {
+		t.Errorf("%d tokens now: the first turn %+v, the last %+v", now, line.Turns[0], last)
+	}
 	if last.Published <= last.Input || last.Input <= 0 {
 		t.Errorf("the last turn: %+v", last)
 	}
