@@ -113,7 +113,7 @@ func TestLimitOutput(t *testing.T) {
 		text := strings.Join(rapid.SliceOf(rapid.SampledFrom([]string{"a", "é", "日", "🚀", "\n", "word ", "\r\n"})).Draw(t, "text"), "")
 		l := measure.OutputLimits{
 			MaxBytes: rapid.Int64Range(0, 60).Draw(t, "bytes"), MaxLines: rapid.Int64Range(0, 8).Draw(t, "lines"),
-			Keep:      rapid.SampledFrom([]measure.Direction{measure.KeepTail, measure.KeepHead, measure.KeepBoth}).Draw(t, "keep"),
+			Keep:      rapid.SampledFrom([]measure.Direction{measure.KeepTail, measure.KeepHead, measure.KeepBoth, measure.KeepLines}).Draw(t, "keep"),
 			HeadShare: compaction.PPM(rapid.Int64Range(0, 1_000_000).Draw(t, "share")),
 		}
 		got, cut := measure.LimitOutput(text, l)

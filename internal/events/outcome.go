@@ -161,9 +161,9 @@ type Edit struct {
 	// restored text has, notices included. A restore without takes an earlier one
 	// back.
 	Units int64 `json:"units,omitzero"`
-	// Direction is which end of a trimmed tool output is kept: tail, head or both,
-	// at most Lines lines of it if that is set. Without, the head is kept, up to the
-	// end of a sentence or line.
+	// Direction is what is kept of a trimmed tool output: tail, head, both, or lines of
+	// each sort, at most Lines lines of it if that is set. Without, the head is kept, up to
+	// the end of a sentence or line.
 	Direction string `json:"direction,omitzero"`
 	Lines     int64  `json:"lines,omitzero"`
 }
@@ -174,6 +174,10 @@ type StageReport struct {
 	TokensBefore int64 `json:"tokens_before"`
 	TokensAfter  int64 `json:"tokens_after"`
 	Edits        int64 `json:"edits"`
+	// Missing are files that calls behind what the stage hid use, and whose content it hid; of them
+	// so many are Restored.
+	Missing  int64 `json:"missing,omitzero"`
+	Restored int64 `json:"restored,omitzero"`
 }
 
 // Compacted is a session.compacted: the whole effective history up to Through.

@@ -82,15 +82,16 @@ const (
 	OpDeduplicate
 	OpClearOld
 	OpRestore // in edit records only
-	OpTrim    // to a ceiling; the four ways to cut a text come one after the other
+	OpTrim    // to a ceiling; four of the ways to cut a text come one after the other
 	opTail
 	opHead
 	opBoth
 	OpKeep // in edit records only
+	opLines
 )
 
 // Trims reports whether an op cuts a text.
-func (o Op) Trims() bool { return o >= OpTrim && o <= opBoth }
+func (o Op) Trims() bool { return o >= OpTrim && o <= opBoth || o == opLines }
 
 // TrimOf returns the op of a trim with a direction.
 func TrimOf(d Direction) Op {
@@ -101,6 +102,8 @@ func TrimOf(d Direction) Op {
 		return opHead
 	case KeepBoth:
 		return opBoth
+	case KeepLines:
+		return opLines
 	default:
 		return OpTrim
 	}
@@ -115,6 +118,8 @@ func (o Op) Direction() Direction {
 		return KeepHead
 	case opBoth:
 		return KeepBoth
+	case opLines:
+		return KeepLines
 	default:
 		return ""
 	}

@@ -14,6 +14,8 @@ const (
 	KeepTail Direction = "tail" // where a build reports what failed
 	KeepHead Direction = "head"
 	KeepBoth Direction = "both"
+	// KeepLines keeps a piece of each end, and between them one line of each shape.
+	KeepLines Direction = "lines"
 )
 
 // OutputLimits bounds what one tool may put into a history.
@@ -21,8 +23,10 @@ type OutputLimits struct {
 	// MaxBytes and MaxLines are what is kept at most, the notice not counted. Text
 	// behind the last newline is a line too, even if it is empty.
 	MaxBytes, MaxLines int64
-	// Keep is the end that is kept; any other value than head or both is tail.
+	// Keep is what is kept; any other value than head, both or lines is the tail.
 	Keep Direction
+	// Named are words for which lines are kept first, under KeepLines.
+	Named []string
 	// HeadShare is the head's part of both limits under KeepBoth; the tail has the
 	// rest.
 	HeadShare PPM
@@ -54,6 +58,11 @@ func LimitOutput(text string, l OutputLimits) (string, bool) {
 		head := headOf(text, lines, bytes)
 		tail := tailOf(text, l.MaxLines-lines, l.MaxBytes-bytes)
 		return head + "\n\n" + l.gap(len(text)-len(head)-len(tail)) + "\n\n" + tail, true
+	case KeepLines:
+		if out, kept := distinct(text, l.MaxLines, l.MaxBytes, l.Named); kept > 0 {
+			return strings.TrimSuffix(out, "\n") + "\n\n" + l.notice(len(text), kept), true
+		}
+		fallthrough // no line has room
 	default:
 		tail := tailOf(text, l.MaxLines, l.MaxBytes)
 		return "\n\n" + l.notice(len(text), len(tail)) + "\n" + tail, true

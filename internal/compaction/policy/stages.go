@@ -82,7 +82,7 @@ type ToolOutput struct {
 	// no limit.
 	MaxBytes int64 `json:"max_bytes"`
 	MaxLines int64 `json:"max_lines"`
-	// Direction is the end that is kept: tail, head or both.
+	// Direction is what is kept: tail, head, both of them, or lines.
 	Direction measure.Direction `json:"direction"`
 }
 
@@ -142,7 +142,7 @@ func (p ToolOutput) validate() error {
 		errs = append(errs, fmt.Errorf("tool_output.max_lines must be between 0 and %d", math.MaxUint16))
 	}
 	if measure.TrimOf(p.Direction) == measure.OpTrim {
-		errs = append(errs, errors.New("tool_output.direction must be one of both, head, tail"))
+		errs = append(errs, errors.New("tool_output.direction must be one of both, head, lines, tail"))
 	}
 	return errors.Join(errs...)
 }

@@ -3,6 +3,8 @@ package render
 import (
 	"cmp"
 	"math"
+	"regexp"
+	"slices"
 
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
@@ -45,6 +47,9 @@ func (r *renderer) limited(e *measure.Entry, text string, most int64) string {
 	room, notice := e.Kept()
 	l.MaxLines, l.Keep = int64(e.Lines), e.Op.Direction()
 	l.Whole = e.LimitNotice(r.hash(e, text))
+	if l.Keep == measure.KeepLines {
+		l.Named = r.named(e)
+	}
 	if l.MaxLines == 0 {
 		l.MaxLines = math.MaxInt64
 	}
@@ -58,6 +63,31 @@ func (r *renderer) limited(e *measure.Entry, text string, most int64) string {
 		s, _ := measure.LimitOutput(text, l)
 		return s
 	})
+}
+
+// maxNamed bounds the words for which lines of an output stay first.
+const maxNamed = 32
+
+var word = regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]{5,}`)
+
+// named are words of the call that a result answers: what it looks for.
+func (r *renderer) named(result *measure.Entry) []string {
+	i := slices.IndexFunc(r.view.Entries, func(e measure.Entry) bool {
+		return e.Kind == measure.KindCall && e.Call == result.Call && e.Call != 0
+	})
+	if i < 0 {
+		return nil
+	}
+	call := &r.view.Entries[i]
+	turn, err := r.texts(call.Seq)
+	if err != nil || int(call.Index) >= len(turn) {
+		return nil
+	}
+	m, err := r.read(&turn[call.Index])
+	if err != nil || int(call.Part) >= len(m.Parts) {
+		return nil
+	}
+	return word.FindAllString(string(m.Parts[call.Part].Args), maxNamed)
 }
 
 // cutText returns the head of a text, at most room units and most tokens of it, with a

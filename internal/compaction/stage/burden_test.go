@@ -166,6 +166,49 @@ func TestSummaryKeeps(t *testing.T) {
 	}
 }
 
+// B16: of files that a summary hides, one that calls behind it use comes back before a newer one, and
+// the stage counts it; one that has no room is counted as missing.
+func TestFilesInUse(t *testing.T) {
+	p := policy.Default()
+	p.Prune.ProtectTokens, p.Prune.MinimumTokens, p.Restore.Files = 0, 0, 1
+	entries := exchangesOf(5000, 5000, 5000, 5, 5)
+	entries[7].Path = 3 // the call of turn 4, behind the summary
+	read := func(turn, file int) measure.Entry {
+		return measure.Entry{
+			Seq: measure.Seq(turn), Turn: uint32(turn), Parts: 1, Kind: measure.KindRestored, Role: measure.RoleUser, Op: measure.OpTrim,
+			Flags: measure.FlagFirst | measure.FlagRead, Path: measure.Key(file), Text: 2_000, Base: 500, Ceiling: 2_200,
+		}
+	}
+	h := stage.History{
+		View:   func(out []measure.Entry) []measure.Entry { return append(out, entries...) },
+		Format: events.Anthropic, Rate: measure.NewRate(measure.Profiles[p.Profile], "openai"),
+	}
+	for _, c := range []struct {
+		target            measure.Tokens
+		back              []int64
+		missing, restored int64
+	}{
+		{20_000, []int64{2}, 1, 1},
+		{100, nil, 1, 0},
+	} {
+		plan := stage.MakePlan(h, &p, 200_000, stage.Means{
+			Target: c.target, Enough: c.target, Whole: c.target, WholeEnough: c.target, Force: true, All: true,
+			Summary: &stage.Summary{Seq: 100, To: events.Position{Turn: 4}, Units: 400},
+			Hidden:  slices.Values([]measure.Entry{read(3, 4), read(2, 3)}),
+		})
+		var back []int64
+		for _, x := range plan.Edits {
+			if x.Op == events.OpRestore {
+				back = append(back, x.Turn)
+			}
+		}
+		last := plan.Stages[len(plan.Stages)-1]
+		if d := cmp.Diff(c.back, back); d != "" || last.Missing != c.missing || last.Restored != c.restored {
+			t.Errorf("target %d (-want +got):\n%s%+v", c.target, d, last)
+		}
+	}
+}
+
 // What a summary has kept is chosen from again once media are cleared: before, the target was out
 // of its reach.
 func TestSummaryKeepsLessOnceMediaAreCleared(t *testing.T) {

@@ -41,6 +41,8 @@ type Draft struct {
 
 	before measure.Tokens // what a plan, or its step, began with
 
+	missing, returned int // files in use that a step took out of view, and those it restored
+
 	// Memory that is used again.
 	room  []measure.Entry     // where a plan begins
 	whole map[measure.Key]int // reads of whole files, by their position from 1

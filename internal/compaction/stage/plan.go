@@ -214,9 +214,11 @@ func (p *Plan) take(d *Draft, s Step) {
 	report := events.StageReport{Name: s.Name, TokensBefore: int64(p.After)}
 	was := d.savepoint()
 	d.before = p.After // what is restored beyond that would undo the step
+	d.missing, d.returned = 0, 0
 	s.Run(d)
 	if after := d.Repaired(); after < p.After || s.Force {
 		p.After = after
+		report.Missing, report.Restored = int64(d.missing), int64(d.returned)
 	} else {
 		d.rollback(was)
 	}

@@ -70,29 +70,38 @@ func (d *Draft) restoreBeside(m *Means, p policy.Restore) {
 // hides them, as words of the user: texts of skills and results of protected tools, and
 // then files, of each kind the newest first, each up to its limit and as far as the
 // history has at most so many tokens: an agent can read a file again, but not a skill.
-// What is in view, or was cleared, does not come back.
+// What is in view, or was cleared, does not come back. Of files those come first that the agent
+// used since: the draft counts how many of them were out of view, and how many came back.
 func (d *Draft) Restore(all iter.Seq[measure.Entry], p *policy.Restore, skills, files measure.Tokens) {
 	placeholder := d.lastPlaceholder()
 	if placeholder < 0 {
 		return
 	}
 	has := d.Repaired()
-	if max(skills, files)-has < d.leastRestored() {
-		return
-	}
-	var texts, reads []measure.Entry
+	var texts, used, reads []measure.Entry
+	inUse := d.inUse(placeholder)
 	for e := range all {
-		if e.Flags.Has(measure.FlagRead) {
-			reads = append(reads, e)
-		} else {
+		switch {
+		case !e.Flags.Has(measure.FlagRead):
 			texts = append(texts, e)
+		case inUse[e.Path]:
+			used = append(used, e)
+		default:
+			reads = append(reads, e)
 		}
 	}
-	out := d.candidates(texts, share{each: p.SkillTokens, left: p.SkillsTotalTokens, count: policy.MaxRestored}, skills-has)
+	out, _ := d.candidates(texts, &share{each: p.SkillTokens, left: p.SkillsTotalTokens, count: policy.MaxRestored}, skills-has)
 	for i := range out {
 		has += d.rate.Entry(&out[i])
 	}
-	out = append(out, d.candidates(reads, share{each: p.FileTokens, left: p.TotalTokens, count: p.Files}, files-has)...)
+	of := share{each: p.FileTokens, left: p.TotalTokens, count: p.Files}
+	back, missing := d.candidates(used, &of, files-has)
+	for i := range back {
+		has += d.rate.Entry(&back[i])
+	}
+	d.missing, d.returned = missing, len(back)
+	more, _ := d.candidates(reads, &of, files-has)
+	out = slices.Concat(out, back, more)
 	if len(out) == 0 {
 		return
 	}
@@ -103,14 +112,24 @@ func (d *Draft) Restore(all iter.Seq[measure.Entry], p *policy.Restore, skills, 
 	}
 }
 
+// inUse are the files that calls behind a placeholder name: what the agent works on now, and may not
+// have read since.
+func (d *Draft) inUse(placeholder int) map[measure.Key]bool {
+	out := map[measure.Key]bool{}
+	end := d.entries[placeholder].End()
+	for i := placeholder + 1; i < len(d.entries); i++ {
+		if e := &d.entries[i]; e.Kind == measure.KindCall && e.Path != 0 && measure.MessageOf(e.Position()).Compare(end) > 0 {
+			out[e.Path] = true
+		}
+	}
+	return out
+}
+
 // candidates lists what is restored of one kind, newest first, within its share and left
-// tokens.
-func (d *Draft) candidates(all []measure.Entry, from share, left measure.Tokens) (out []measure.Entry) {
+// tokens, and counts what is not in view.
+func (d *Draft) candidates(all []measure.Entry, from *share, left measure.Tokens) (out []measure.Entry, missing int) {
 	at := len(d.entries) - 1 // no candidate to come is behind it
 	for _, e := range all {
-		if from.count == 0 || left < d.leastRestored() {
-			return out
-		}
 		place := e.Position()
 		for at >= 0 && (d.entries[at].Kind == measure.KindRestored || d.entries[at].Compare(place) > 0) {
 			at--
@@ -119,12 +138,16 @@ func (d *Draft) candidates(all []measure.Entry, from share, left measure.Tokens)
 		if inView || d.cleared(place) {
 			continue
 		}
+		missing++
+		if from.count == 0 || left < d.leastRestored() {
+			continue
+		}
 		if cost, ok := from.take(d.rate, &e, left); ok {
 			from.count, from.left, left = from.count-1, from.left-cost, left-cost
 			out = append(out, e)
 		}
 	}
-	return out
+	return out, missing
 }
 
 // leastRestored is less than anything that is restored costs.
