@@ -69,6 +69,7 @@
 //     oldest of them is cut, not left out. _cut_below_system is the same beside the system
 //     messages that a session begins with, which an agent that cuts keeps. _missed_over_cut divides the misses of the
 //     policy by those of the cut.
+//   - _by_call is the mean of the calls that need something, each as one: an edit may have forty lines.
 //   - A history of more tokens than its target counts as one that has nothing. An
 //     identifier that a fifth of the sessions contain, two at least, does not count.
 //   - Lines with the name of a harness are of its sessions; /quartile is of the sessions
@@ -78,6 +79,10 @@
 //   - /summary compares summaries alone: at the compactions of the recorded agents, what
 //     they wrote (/agent), the embedded summarizer's and the newest messages (/cut) of no
 //     more tokens. It needs no model, and they had one.
+//
+// folding_needed_later, folding_needed_lines What calls of the next 40 turns use of results of 8,000 bytes
+// and more, and the share of it that each direction of tool_output keeps in a quarter of their bytes. The
+// words of the call, by which lines are kept first, are left out.
 //
 // failures_addressable, failures_verbatim Failures of a session that its history has word
 // by word, and those of which it at least names the turn, for a recall. The summaries are

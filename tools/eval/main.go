@@ -46,7 +46,7 @@ func defaults() options {
 func main() {
 	o := defaults()
 	flag.StringVar(&o.page, "write", "", "write what is printed into the `file`, if all is measured on real sessions")
-	harness.Main("eval", "groups that match this `regexp`: retention, money, failures, needed, fit, dialects, week, compactbench, compint, conformance_kit, growth, prepared, overflow, outage", func(ctx context.Context, only *regexp.Regexp, dir string) error {
+	harness.Main("eval", "groups that match this `regexp`: retention, money, failures, needed, folding, fit, dialects, week, compactbench, compint, conformance_kit, growth, prepared, overflow, outage", func(ctx context.Context, only *regexp.Regexp, dir string) error {
 		o.run = only
 		var out bytes.Buffer
 		if err := measureAll(ctx, o, dir, io.MultiWriter(os.Stdout, &out)); err != nil || o.page == "" {
@@ -76,6 +76,7 @@ func measureAll(ctx context.Context, o options, dir string, out io.Writer) error
 		{"money", func() error { return evalMoney(ctx, cs, p) }},
 		{"failures", func() error { return evalFailures(ctx, cs, p) }},
 		{"needed", func() error { return evalNeeded(ctx, cs, p) }},
+		{"folding", func() error { evalFolding(cs[0], p); return nil }},
 		{"fit", func() error { return evalFit(ctx, cs[0], p) }},
 		{"dialects", func() error { return evalDialects(ctx, cs[0], p) }},
 		{"week", func() error { return evalWeek(ctx, cs[0], o.week, p) }},

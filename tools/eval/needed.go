@@ -144,14 +144,42 @@ type session struct {
 	calls       int64          // turns after a compaction
 	kept, cut   [2]facts.Share // identifiers, lines
 	below       [2]facts.Share // of the newest messages below the leading system messages
-	failures    []error        // of summaries
+	each        [2]byCall
+	failures    []error // of summaries
 }
 
 func (s *session) add(o *session) {
 	s.views, s.over, s.tokens, s.calls = s.views+o.views, s.over+o.over, s.tokens+o.tokens, s.calls+o.calls
 	for i := range s.kept {
 		s.kept[i], s.cut[i], s.below[i] = s.kept[i].Plus(o.kept[i]), s.cut[i].Plus(o.cut[i]), s.below[i].Plus(o.below[i])
+		s.each[i].add(o.each[i])
 	}
+}
+
+// byCall sums up shares in which each call that needs something counts as one, however much it
+// needs: one edit may have forty lines.
+type byCall struct {
+	kept, cut         float64
+	calls, more, less int // more: the policy keeps more than cutting
+}
+
+func (b *byCall) add(o byCall) {
+	b.kept, b.cut, b.calls, b.more, b.less = b.kept+o.kept, b.cut+o.cut, b.calls+o.calls, b.more+o.more, b.less+o.less
+}
+
+// call adds one that needs so many.
+func (b *byCall) call(kept, cut, of int) {
+	if of == 0 {
+		return
+	}
+	one := byCall{kept: float64(kept) / float64(of), cut: float64(cut) / float64(of), calls: 1}
+	switch {
+	case kept > cut:
+		one.more = 1
+	case kept < cut:
+		one.less = 1
+	}
+	b.add(one)
 }
 
 // total is the sum of those that match.
@@ -196,11 +224,17 @@ func (e *needing) session(ctx context.Context, r *recording, policy compaction.P
 			stop = views[i+1].turns
 		}
 		want := s.After(v.turns, stop, e.common)
-		has, baseline, below := want.In(v.text), want.In(e.sizes.newest(r, v.turns, v.size)), want.In(e.sizes.newest(r, v.turns, v.size-v.fixed))
+		cut := e.sizes.newest(r, v.turns, v.size)
+		has, baseline, below := want.In(v.text), want.In(cut), want.In(e.sizes.newest(r, v.turns, v.size-v.fixed))
 		n.tokens, n.calls = n.tokens+v.size, n.calls+int64(stop-v.turns)
 		if n.views++; v.over {
 			n.over++
-			has = needs.Kept{}
+			has, v.text = needs.Kept{}, ""
+		}
+		for one := range s.EachAfter(v.turns, stop, e.common) {
+			kept, left := one.In(v.text), one.In(cut)
+			n.each[0].call(kept.Idents, left.Idents, len(one.Idents))
+			n.each[1].call(kept.Lines, left.Lines, len(one.Lines))
 		}
 		for k, all := range [2]int{len(want.Idents), len(want.Lines)} {
 			n.kept[k] = n.kept[k].Plus(facts.Share{Kept: [2]int{has.Idents, has.Lines}[k], All: all})
@@ -297,6 +331,15 @@ func (n *needed) print(p printer, suffix string, goals [3]goal) {
 		if ratio, ok := all.missedOverCut(i); ok {
 			p.line(what+"_missed_over_cut"+suffix, ratio, goals[2], "")
 		}
+		all.each[i].print(p, what+"_by_call"+suffix)
+	}
+}
+
+func (b *byCall) print(p printer, name string) {
+	n := float64(b.calls)
+	p.line(name, b.kept/n, goal{}, fmt.Sprintf("cut %s; of %d calls the history has more than cutting for %d, less for %d", number(b.cut/n), b.calls, b.more, b.less))
+	if missed := n - b.cut; missed > 0 {
+		p.line(name+"/missed_over_cut", (n-b.kept)/missed, goal{}, "")
 	}
 }
 

@@ -109,22 +109,31 @@ type Needs struct{ Idents, Lines []string }
 // After returns the needs of the calls in turns at to stop, counted from 0 and without
 // stop, of what turns 0 to at contain. Identifiers in common do not count.
 func (s *Session) After(at, stop int, common map[string]struct{}) (n Needs) {
-	needed := func(w used) bool { return 0 <= w.last && w.last < at }
-	for _, calls := range s.calls[at:stop] {
-		for _, c := range calls {
-			for _, w := range c.idents {
-				if _, ok := common[w.text]; !ok && needed(w) {
-					n.Idents = append(n.Idents, w.text)
-				}
+	for one := range s.EachAfter(at, stop, common) {
+		n.Idents, n.Lines = append(n.Idents, one.Idents...), append(n.Lines, one.Lines...)
+	}
+	return n
+}
+
+// EachAfter walks over the same of each call.
+func (s *Session) EachAfter(at, stop int, common map[string]struct{}) iter.Seq[Needs] {
+	needed := func(list []used, but map[string]struct{}) (out []string) {
+		for _, w := range list {
+			if _, ok := but[w.text]; !ok && 0 <= w.last && w.last < at {
+				out = append(out, w.text)
 			}
-			for _, l := range c.lines {
-				if needed(l) {
-					n.Lines = append(n.Lines, l.text)
+		}
+		return out
+	}
+	return func(yield func(Needs) bool) {
+		for _, calls := range s.calls[at:stop] {
+			for _, c := range calls {
+				if !yield(Needs{needed(c.idents, common), needed(c.lines, nil)}) {
+					return
 				}
 			}
 		}
 	}
-	return n
 }
 
 // Kept is how many of some needs a text contains.
