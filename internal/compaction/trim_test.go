@@ -100,9 +100,22 @@ func comesFrom(p, sent events.Part) bool {
 		return strings.HasPrefix(sent.Text, head)
 	}
 	if at := limited.FindStringIndex(p.Text); at != nil {
-		return strings.HasPrefix(sent.Text, p.Text[:at[0]]) && strings.HasSuffix(sent.Text, strings.TrimLeft(p.Text[at[1]:], "\n"))
+		kept, end := p.Text[:at[0]], strings.TrimLeft(p.Text[at[1]:], "\n")
+		return strings.HasPrefix(sent.Text, kept) && strings.HasSuffix(sent.Text, end) || end == "" && hasLines(sent.Text, kept)
 	}
 	return p.Text == sent.Text || p.Kind == events.PartResult && strings.HasPrefix(p.Text, "[")
+}
+
+// hasLines reports whether a text has the lines of another one that has marks where some are left out.
+func hasLines(text, kept string) bool {
+	for part := range strings.SplitSeq(kept, "…\n") {
+		at := strings.Index(text, part)
+		if at < 0 {
+			return false
+		}
+		text = text[at+len(part):]
+	}
+	return true
 }
 
 // limited finds what a limited output reports of it.
