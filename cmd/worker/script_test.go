@@ -137,13 +137,17 @@ func until(ts *testscript.TestScript, neg bool, args []string) {
 // gets the status and the answer.
 func ask(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 3 {
-		ts.Fatalf("usage: ask LOG PATH FILE [TOKEN]")
+		ts.Fatalf("usage: ask LOG PATH FILE [TOKEN [BODY]]")
 	}
 	at := regexp.MustCompile(`"http":"([^"]+)"`).FindStringSubmatch(ts.ReadFile(args[0]))
 	if at == nil {
 		ts.Fatalf("%s has no address", args[0])
 	}
-	r, err := http.NewRequestWithContext(context.Background(), http.MethodGet, "http://"+at[1]+args[1], http.NoBody)
+	method, in := http.MethodGet, io.Reader(http.NoBody)
+	if len(args) > 4 {
+		method, in = http.MethodPost, strings.NewReader(args[4])
+	}
+	r, err := http.NewRequestWithContext(context.Background(), method, "http://"+at[1]+args[1], in)
 	ts.Check(err)
 	if len(args) > 3 {
 		r.Header.Set("Authorization", "Bearer "+args[3])

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,10 +16,13 @@ import (
 
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
+	"compactd/internal/events"
 	"compactd/internal/ops/term"
 	"compactd/internal/ops/transcript"
 	"compactd/internal/ops/whatif"
 	"compactd/internal/worker/audit"
+	"compactd/internal/worker/limit"
+	"compactd/internal/worker/query"
 )
 
 // errInvalid is a defect.
@@ -172,4 +177,88 @@ func (c *replayCmd) print(f *flags, r *whatif.Report) error {
 		return errInvalid
 	}
 	return nil
+}
+
+// Bounds of a request for other policies.
+const (
+	mostWhatIf     = 4        // policies beside the one in force
+	mostWhatIfBody = 16 << 10 // bytes
+	whatIfTime     = 20 * time.Second
+)
+
+// whatIfAnswer compares policies on one session.
+type whatIfAnswer struct {
+	V        int            `json:"v"`
+	Policies []whatIfColumn `json:"policies"`
+}
+
+// whatIfColumn is one policy: the one in force, or that with fields set as by --set.
+type whatIfColumn struct {
+	Set []string `json:"set"`
+	*whatif.Figures
+}
+
+// whatIf decides the turns of a session again, under the policy in force and under others, in the turn of other
+// requests.
+func (f *flags) whatIf(s *query.Service, w http.ResponseWriter, r *http.Request) error {
+	a := events.Address{Tenant: r.PathValue("tenant"), Session: r.PathValue("session")}
+	if err := a.Validate(); err != nil {
+		return err
+	}
+	body, err := query.ReadBody(w, r, limit.Body{Most: mostWhatIfBody})
+	if err != nil {
+		return err
+	}
+	var in struct {
+		Set [][]string `json:"set"`
+	}
+	if err := events.Unmarshal(body, &in); err != nil || len(in.Set) > mostWhatIf {
+		return events.NewInvalid(events.CodeBadType, "set", fmt.Sprintf("is not a list of at most %d lists such as [\"target=0.5\"]", mostWhatIf))
+	}
+	policies, err := f.whatIfPolicies(slices.Concat([][]string{{}}, in.Set))
+	if err != nil {
+		return events.NewInvalid(events.CodeBadPolicy, "set", err.Error())
+	}
+	ctx, cancel := context.WithTimeoutCause(r.Context(), whatIfTime, query.ErrBusy)
+	defer cancel()
+	turns, err := s.Turns(ctx, a)
+	if err != nil {
+		return err
+	}
+	if len(turns) == 0 {
+		return events.NewInvalid(events.CodeUnknownSession, "", "the log has no turn of the session")
+	}
+	session := &whatif.Session{Address: a}
+	for i, m := range turns {
+		session.Events = append(session.Events, whatif.Event{Seq: compaction.Seq(i + 1), Time: m.Time.UnixMilli(), Kind: events.KindTurn, Data: m.Data})
+	}
+	report := whatif.NewReport(policies, whatif.Options{NoFacts: true})
+	paced, end := s.Limiter().Paced(ctx, limit.Of(ctx).Account())
+	err = report.Add(paced, session)
+	end()
+	switch {
+	case ctx.Err() != nil:
+		return query.ErrBusy
+	case err != nil:
+		return err
+	}
+	out := &whatIfAnswer{V: events.Version}
+	for i, c := range report.Policies {
+		out.Policies = append(out.Policies, whatIfColumn{slices.Concat([][]string{{}}, in.Set)[i], &c.Figures})
+	}
+	return query.Write(ctx, w, http.StatusOK, out)
+}
+
+// whatIfPolicies are those of the flags with more fields set.
+func (f *flags) whatIfPolicies(sets [][]string) (out []whatif.Policy, err error) {
+	for _, set := range sets {
+		other := *f
+		other.Set = slices.Concat(f.Set, set)
+		s, err := other.load(f.Policy[0])
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, whatif.Policy{Name: strings.Join(set, " "), Config: s.Config})
+	}
+	return out, nil
 }

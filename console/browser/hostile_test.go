@@ -34,7 +34,7 @@ func TestHostile(t *testing.T) {
 	p := open(t, s.url, "#/sessions", size{width: 360, height: 740})
 	p.wait(`document.querySelector('.rows [role=row] a')`)
 	hash := eval[string](p, `document.querySelector('.rows [role=row] a').getAttribute('href')`)
-	for _, view := range []string{"#/sessions", hash, hash + "/context", "#/tenants", "#/fleet"} {
+	for _, view := range []string{"#/sessions", hash, hash + "/context", hash + "/what-if", "#/tenants", "#/fleet"} {
 		for _, at := range []size{{360, 740, false}, {1280, 800, true}} {
 			p.resize(at)
 			p.navigate(view)

@@ -20,6 +20,7 @@ var views = []view{
 	{"sessions", "#/sessions", []string{"5 sessions", example, "example-rename-flag", "fullest first"}},
 	{"session", "#/s/default/" + example + "?generation=1", []string{"Tokens of the next call, turn by turn", "Generation 1", "Before", "After", "prune"}},
 	{"context", "#/s/default/" + example + "/context", []string{"What fills the window", "By kind", "Largest entries", "valid"}},
+	{"what-if", "#/s/default/" + example + "/what-if", []string{"Another policy on this session", "as now", "target 0.5"}},
 	{"tenants", "#/tenants", []string{"1 tenant", "default", "Tokens saved"}},
 	{"fleet", "#/fleet", []string{"1 worker serves all 4 partitions", "Partitions", "Summary jobs"}},
 }

@@ -247,5 +247,20 @@ export interface Preview {
   summary?: { lane?: string; from?: { turn: number; index: number }; to?: { turn: number; index: number }; provider?: string; model?: string }
 }
 
+/** Answer of POST …/whatif; money is in billionths of a dollar. */
+export interface WhatIf {
+  policies?: {
+    set: string[]
+    compactions: number
+    saved_tokens: number
+    mean_tokens: number
+    peak_tokens: number
+    over_window: number
+    costs: { input: number; summaries: number; lost: number }
+    rereads: number
+    reruns: number
+  }[]
+}
+
 /** An event of /v1/events: its subject without a payload. */
 export interface Signal { partition: number; tenant?: string; session?: string; time_ms: number; owner?: string; epoch?: number }

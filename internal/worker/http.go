@@ -51,6 +51,15 @@ func (m *Monitor) handler() http.Handler {
 	})
 	query.ServeHTTP(mux, m.service, nil)
 	agents.ServeOperators(mux, m.service)
+	if answer := m.config.WhatIf; answer != nil {
+		query.Route(mux, http.MethodPost, "/v1/sessions/{tenant}/{session}/whatif", query.ForOperators(m.service, func(w http.ResponseWriter, r *http.Request) error {
+			s, err := m.service()
+			if err != nil {
+				return err
+			}
+			return answer(s, w, r)
+		}))
+	}
 	query.Route(mux, http.MethodGet, "/v1/events", m.live)
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { query.WriteError(w, errNoPage) })
 	return limit.Drained(m.guard(mux))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -31,6 +32,8 @@ type MonitorConfig struct {
 	Data string
 	// Version of the program. Default "dev".
 	Version string
+	// WhatIf answers a session's turns decided again under other policies. Default none.
+	WhatIf func(*query.Service, http.ResponseWriter, *http.Request) error
 	// MaxLagEvents and MaxLag are how far a partition may be behind while the worker
 	// is ready. Default 10,000 events and 30 s.
 	MaxLagEvents uint64

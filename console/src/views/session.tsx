@@ -1,4 +1,4 @@
-// A session: its state, and the tabs over time and context.
+// A session: its state, and the tabs over time, context and what if.
 import { useEffect, useState } from 'preact/hooks'
 import { count, money, percent, some } from '../format'
 import { nameOf } from '../names'
@@ -11,9 +11,10 @@ import type { LiveEvent } from '../live'
 import type { Signal, Stats, Timeline } from '../types'
 import { levelTag } from '../words'
 import { TimeTab } from './time'
+import { WhatIfTab } from './whatif'
 import { XrayTab } from './xray'
 
-const tabs: [string, string][] = [['time', 'Over time'], ['context', 'Context']]
+const tabs: [string, string][] = [['time', 'Over time'], ['context', 'Context'], ['what-if', 'What if']]
 
 interface Props { tenant: string; session: string; tab: string }
 
@@ -45,6 +46,7 @@ export function SessionView({ tenant, session, tab }: Props) {
               {tabs.map(([name, text]) => <a href={link(['s', tenant, session, name])} aria-current={tab === name ? 'page' : undefined} key={name}>{text}</a>)}
             </nav>
             {tab === 'context' ? <XrayTab base={base} concerns={concerns} stats={data} />
+              : tab === 'what-if' ? <WhatIfTab base={base} />
               : <TimeTab base={base} tenant={tenant} session={session} concerns={concerns} timeline={timeline} now={data.budget?.estimated_input_tokens} />}
           </>
         )}

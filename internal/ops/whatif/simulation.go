@@ -72,6 +72,9 @@ func (w *simulation) run(ctx context.Context) (*Figures, error) {
 	tenths := w.session.tenths()
 	for i := range w.session.Events {
 		e := &w.session.Events[i]
+		if err := ctx.Err(); err != nil { // it may let others compute
+			return nil, err
+		}
 		if err := w.pass(ctx, e.Time); err != nil {
 			return nil, err
 		}

@@ -284,3 +284,27 @@ func (s *Service) preview(_ context.Context, in *events.PreviewRequest) (*events
 	}
 	return out, nil
 }
+
+// mostReplayed bounds the bytes of the turns that one request reads.
+const mostReplayed = 32 << 20
+
+// Turns returns the turns of a session as they were published, oldest first: of more than 32 MiB an error
+// with the code too_large.
+func (s *Service) Turns(ctx context.Context, a events.Address) ([]stream.LogMessage, error) {
+	if err := limit.Of(ctx).Remember(ctx, mostReplayed); err != nil {
+		return nil, orEnded(ctx, err)
+	}
+	var out []stream.LogMessage
+	left := mostReplayed
+	subject := events.Logged(events.PartitionOf(a, s.config.Partitions.Count()), events.KindTurn, a)
+	_, err := Reading(ctx, func() (any, error) {
+		return nil, stream.ReadSubject(ctx, s.config.Answers, topology.LogStream, subject, 1, func(m stream.LogMessage) error {
+			if left -= len(m.Data); left < 0 {
+				return events.NewInvalid(events.CodeTooLarge, "", "the turns of the session have more than 32 MiB")
+			}
+			out = append(out, m)
+			return nil
+		})
+	})
+	return out, orEnded(ctx, err)
+}
