@@ -3,6 +3,7 @@ import { useEffect, useState } from 'preact/hooks'
 import { away, door, hasToken, probeNow, setToken, type Door } from './api'
 import { follow, live } from './live'
 import { useResource } from './resource'
+import { nameOf } from './names'
 import { link, useRoute } from './route'
 import { useStore } from './store'
 import type { Health } from './types'
@@ -20,7 +21,7 @@ export function App() {
   const state = useStore(door)
   const health = useResource<Health>('/v1/health', { every: 15_000 })
   const view = path[0] === 's' ? 'sessions' : (path[0] ?? 'sessions')
-  const title = path[0] === 's' && path[2] ? path[2] : (views.find(([name]) => name === view)?.[1] ?? 'Not found')
+  const title = path[0] === 's' && path[2] ? nameOf(path[2]) : (views.find(([name]) => name === view)?.[1] ?? 'Not found')
   useEffect(() => {
     document.title = `${title.slice(0, 80)} · compactd`
   }, [title])

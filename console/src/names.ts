@@ -1,5 +1,14 @@
+/** A text of an agent on one line: characters that are not seen, or turn the direction, as their codes. */
+export function visible(text: string): string {
+  return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (c) => `\\u{${c.codePointAt(0)!.toString(16)}}`)
+}
+
 /** The name of a session: an id that begins with b64- is the base64url of a name. */
 export function nameOf(session: string): string {
+  return visible(decoded(session))
+}
+
+function decoded(session: string): string {
   if (!session.startsWith('b64-')) return session
   try {
     const binary = atob(session.slice(4).replaceAll('-', '+').replaceAll('_', '/'))

@@ -2,6 +2,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import { Refusal, request } from '../api'
 import { count, some } from '../format'
+import { nameOf, visible } from '../names'
 import type { Context, Decided, Preview, SessionRow } from '../types'
 import { stage } from '../words'
 import { Confirm } from './dialog'
@@ -71,7 +72,8 @@ function PreviewText({ of }: { of: Preview | string | undefined }) {
   return <>Preview: nothing would change. {of.message ?? of.code ?? of.compaction?.code}</>
 }
 
-export function RewindDialog({ tenant, session, close, generation }: Of & { generation: number }) {
+export function RewindDialog({ tenant, session, close, generation: present }: Of & { generation: number }) {
+  const [generation] = useState(present) // the one that it named when it opened, whatever comes meanwhile
   const view = generation === 0 ? 'the history as published' : `the view of generation ${generation}`
   return (
     <Confirm title={generation === 0 ? 'Undo every compaction' : `Rewind to generation ${generation}`} confirm="Rewind" close={close}
@@ -85,7 +87,7 @@ export function RewindDialog({ tenant, session, close, generation }: Of & { gene
 export function EndDialog({ tenant, session, close }: Of) {
   return (
     <Confirm title="End this session" confirm="End session" danger close={close} act={async () => outcome(await act(`${sessionPath(tenant, session)}/end`, {}))}>
-      <p>The session <bdi>{session}</bdi> of <bdi>{tenant}</bdi> ends with its branches, and leaves this list. Its turns stay in the log. An agent that goes on begins a new session with turn 1.</p>
+      <p>The session <bdi>{nameOf(session)}</bdi> of <bdi>{tenant}</bdi> ends with its branches, and leaves this list. Its turns stay in the log. An agent that goes on begins a new session with turn 1.</p>
     </Confirm>
   )
 }
@@ -103,7 +105,7 @@ export function BulkDialog({ bulk, close }: { bulk: Bulk; close(): void }) {
         try {
           outcome(await act(`${sessionPath(row.tenant, row.session)}/${verb}`, {}))
         } catch (err) {
-          refused.push(`${row.name ?? row.session}: ${err instanceof Error ? err.message : err}`)
+          refused.push(`${visible(row.name ?? row.session)}: ${err instanceof Error ? err.message : err}`)
         }
         setDone((n) => n + 1)
       }
@@ -119,7 +121,7 @@ export function BulkDialog({ bulk, close }: { bulk: Bulk; close(): void }) {
           ? 'Each of these sessions ends with its branches. Their turns stay in the log; an agent that goes on begins a new session.'
           : 'The history of each of these sessions becomes shorter, whatever its level. Their agents receive the new histories.'}
       </p>
-      <p class="muted clip">{rows.slice(0, 8).map((row) => row.name ?? row.session).join(', ')}{rows.length > 8 ? ', …' : ''}</p>
+      <p class="muted clip">{rows.slice(0, 8).map((row) => visible(row.name ?? row.session)).join(', ')}{rows.length > 8 ? ', …' : ''}</p>
       {done > 0 && <progress max={rows.length} value={done} aria-label="Progress" />}
     </Confirm>
   )

@@ -1,7 +1,7 @@
 // A session: its state, and the tabs over time, context and what if.
 import { useEffect, useState } from 'preact/hooks'
 import { count, money, percent, some } from '../format'
-import { nameOf } from '../names'
+import { nameOf, visible } from '../names'
 import { CompactDialog, EndDialog, exportHistory, RewindDialog, sessionPath } from '../parts/actions'
 import { Fill } from '../parts/fill'
 import { Loaded, Nothing } from '../parts/state'
@@ -78,7 +78,7 @@ function Head({ tenant, session, stats, timeline }: { tenant: string; session: s
         <div>
           <h1><bdi>{nameOf(session).slice(0, 256)}</bdi></h1>
           <p class="muted small">
-            {model && <>{model} · </>}window {count(budget?.context_window)} tokens · level <span class={`tag ${levelTag(budget?.level)}`}>{budget?.level ?? 'ok'}</span>
+            {model && <><bdi>{visible(model)}</bdi> · </>}window {count(budget?.context_window)} tokens · level <span class={`tag ${levelTag(budget?.level)}`}>{budget?.level ?? 'ok'}</span>
             {stats.waiting && <> <span class="tag info">summary under way</span></>}
             {stats.prepared && <> <span class="tag good">summary ready</span></>}
           </p>

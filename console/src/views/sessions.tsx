@@ -4,6 +4,7 @@ import { Away, comeback, Refusal, request } from '../api'
 import { ago, brief, count, percent, some } from '../format'
 import { listen } from '../live'
 import { useMedia } from '../media'
+import { visible } from '../names'
 import { BulkDialog, type Bulk } from '../parts/actions'
 import { Fill } from '../parts/fill'
 import { Nothing } from '../parts/state'
@@ -155,7 +156,7 @@ function Head({ sort }: { sort: string }) {
 }
 
 function Row({ row, picked, pick }: { row: SessionRow; picked: boolean; pick(row: SessionRow, on: boolean): void }) {
-  const name = row.name ?? row.session
+  const name = visible(row.name ?? row.session)
   const tokens = row.estimated_input_tokens ?? 0
   const available = row.available_input_tokens ?? 0
   const left = row.turns_left === undefined ? '–' : row.turns_left >= 100 ? '100+' : String(row.turns_left)

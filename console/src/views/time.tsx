@@ -61,7 +61,7 @@ function Generations({ all, chosen, choose }: { all: Gen[]; chosen: number | und
         <li key={g.generation}>
           <button type="button" aria-current={g.generation === chosen ? 'true' : undefined} onClick={() => choose(g.generation)}>
             <span class="line"><b>Generation {g.generation}</b><span class="small muted nowrap">{clock(g.entry?.time_ms)}</span></span>
-            <span class="line small"><span class="muted">turn {g.turn}, {reason(g.entry?.reason)}</span>{g.saved !== undefined && <span class="nowrap">−{count(g.saved)}</span>}</span>
+            <span class="line small"><span class="muted">turn {g.turn}, {reason(g.entry?.reason)}</span>{g.saved !== undefined && <span class="nowrap">{g.saved < 0 ? '+' : '−'}{count(Math.abs(g.saved))}</span>}</span>
           </button>
         </li>
       ))}
