@@ -154,6 +154,9 @@ export interface components {
                 tokens_before: number;
                 tokens_after: number;
                 edits: number;
+                /** @description missing are files that calls behind what the stage hid use, and whose content it hid; of them so many are restored. */
+                missing?: number | null;
+                restored?: number | null;
             }[] | null;
             warnings: {
                 code: string;
