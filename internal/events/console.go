@@ -99,7 +99,7 @@ func (p *Place) UnmarshalText(text []byte) error {
 	tenant, session, whole := strings.Cut(name, ".")
 	n, err := strconv.ParseInt(value, 10, 64)
 	if !ok || err != nil || !named || !whole || !ValidID(tenant) || session != "" && !ValidSession(session) {
-		return NewInvalid(CodeOutOfRange, "after", "is none that an answer gave")
+		return NewInvalid(CodeOutOfRange, "after", "is not a cursor of an answer")
 	}
 	*p = Place{n, Address{tenant, session}}
 	return nil

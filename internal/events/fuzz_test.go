@@ -129,7 +129,7 @@ func FuzzDecodeService(f *testing.F) {
 		f.Add(data)
 	}
 	for _, s := range []string{
-		`{"tenant":"t","limit":2,"after":"3.s"}`, `{"after":"65535."}`, `{"after":"-1.x"}`, `{"tenant":"*","after":"1.>"}`, `{"id":"x"}`,
+		`{"tenant":"t","limit":2,"after":"3.s"}`, `{"after":"65535."}`, `{"after":"-1.x"}`, `{"tenant":"*","after":"1.>"}`, `{"tenant":"*"}`, `{"id":"x"}`,
 		`{"session":"s","text":"\ud83d","limit":100,"before":{"turn":1,"index":0}}`, `{"session":"s","turn":1,"index":-1}`,
 		`{"session":"s","page":0}`, `{"session":"s","messages":[{"role":"user"}],"format":"openai","context_window":1}`,
 	} {
@@ -144,7 +144,7 @@ func FuzzDecodeService(f *testing.F) {
 		}
 		if r, err := DecodeSessionsRequest(data); !invalid(err) {
 			var again SessionsCursor
-			if err := again.UnmarshalText([]byte(r.After.String())); err != nil || again != r.After || !ValidID(r.Tenant) || r.Limit < 0 || r.Limit > MaxSessions {
+			if err := again.UnmarshalText([]byte(r.After.String())); err != nil || again != r.After || r.Tenant != AnyTenant && !ValidID(r.Tenant) || r.Limit < 0 || r.Limit > MaxSessions {
 				t.Fatalf("%+v, cursor %+v, %v", r, again, err)
 			}
 		}
@@ -167,6 +167,14 @@ func FuzzDecodeService(f *testing.F) {
 		_, err = DecodeForget(data)
 		invalid(err)
 		_, err = DecodeIdle(data)
+		invalid(err)
+		if r, err := DecodeTenantsRequest(data); !invalid(err) && (r.Limit < 0 || r.Limit > MaxSessions) {
+			t.Fatalf("%+v", r)
+		}
+		if r, err := DecodePreviewRequest(data); !invalid(err) && (len(r.Focus) > MaxFocusBytes || r.Policy != nil && r.Policy.Kind() != '{') {
+			t.Fatalf("%+v", r)
+		}
+		_, err = DecodeFleetRequest(data)
 		invalid(err)
 		if b, err := DecodeBranch(data); !invalid(err) && !ValidSession(b.Branch) {
 			t.Fatalf("%+v", b)

@@ -116,7 +116,7 @@ func (c *SessionsCursor) UnmarshalText(text []byte) error {
 	partition, session, ok := strings.Cut(string(text), ".")
 	n, err := strconv.ParseUint(partition, 10, 16)
 	if !ok || err != nil || session != "" && !ValidSession(session) {
-		return NewInvalid(CodeOutOfRange, "after", "is none that an answer gave")
+		return NewInvalid(CodeOutOfRange, "after", "is not a cursor of an answer")
 	}
 	*c = SessionsCursor{Partition: int(n), Session: session}
 	return nil
