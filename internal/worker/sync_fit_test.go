@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"compactd/internal/align"
-	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/events/validate"
@@ -155,9 +154,7 @@ func (w *wire) tokens(messages []events.Raw) (n int64) {
 		if err != nil {
 			panic(err)
 		}
-		for _, e := range compaction.Measure(m, compaction.Entry{}) {
-			n += int64(rate.Entry(&e))
-		}
+		n += int64(rate.Message(m))
 	}
 	return n
 }

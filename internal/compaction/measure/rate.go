@@ -1,5 +1,7 @@
 package measure
 
+import "compactd/internal/events"
+
 // Profile is one way to estimate tokens. Profiles are data: no stage branches on
 // one. Sizes are UTF-16 code units per token, framing is in tokens.
 type Profile struct {
@@ -94,6 +96,14 @@ func (r Rate) Sized(s Size) Tokens {
 
 // scale applies provider and margin to a base count of tokens, rounded up.
 func (r *Rate) scale(base int64) Tokens { return Tokens(CeilDiv(base*r.times, r.of)) }
+
+// Message estimates a message as it is.
+func (r *Rate) Message(m events.Message) (t Tokens) {
+	for _, e := range Measure(m, Entry{}) {
+		t += r.Entry(&e)
+	}
+	return t
+}
 
 // Entry estimates one visible entry with its edits, framing included.
 func (r *Rate) Entry(e *Entry) Tokens {

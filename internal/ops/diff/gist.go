@@ -81,9 +81,7 @@ func Estimate(f events.Format) func(...events.Message) int64 {
 	return func(messages ...events.Message) int64 {
 		var t compaction.Tokens
 		for _, m := range messages {
-			for _, e := range compaction.Measure(m, compaction.Entry{}) {
-				t += rate.Entry(&e)
-			}
+			t += rate.Message(m)
 		}
 		return int64(t)
 	}

@@ -80,9 +80,7 @@ func (r *ruler) field(raw events.Raw) compaction.Tokens {
 // of estimates some messages.
 func (r *ruler) of(messages []events.Message) (t compaction.Tokens) {
 	for _, m := range messages {
-		for _, e := range compaction.Measure(m, compaction.Entry{}) {
-			t += r.rate.Entry(&e)
-		}
+		t += r.rate.Message(m)
 	}
 	return t
 }

@@ -14,7 +14,6 @@ import (
 	"compactd/internal/align"
 	"compactd/internal/broker/coord"
 	"compactd/internal/broker/retry"
-	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/worker/limit"
@@ -198,9 +197,7 @@ func (h *history) tokens(messages []events.Raw) (n int64) {
 		if err != nil {
 			continue
 		}
-		for _, entry := range compaction.Measure(m, compaction.Entry{}) {
-			n += int64(rate.Entry(&entry))
-		}
+		n += int64(rate.Message(m))
 	}
 	return n
 }

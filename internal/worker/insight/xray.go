@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/events/codec"
@@ -46,10 +45,7 @@ func (x *Xray) Add(m *events.Message, at events.Position) {
 
 // part adds one part of a message.
 func (x *Xray) part(m *events.Message, p *events.Part, at events.Position) {
-	tokens := int64(0)
-	for _, e := range compaction.Measure(events.Message{Role: m.Role, Parts: []events.Part{*p}}, compaction.Entry{}) {
-		tokens += int64(x.rate.Entry(&e))
-	}
+	tokens := int64(x.rate.Message(events.Message{Role: m.Role, Parts: []events.Part{*p}}))
 	n := x.nameOf(m, p)
 	if summary, record, ok := strings.Cut(p.Text, events.RecordIntro); ok && n.kind == events.ContentSummary {
 		facts := tokens * int64(len(record)) / int64(len(summary)+len(record)+1)
@@ -156,7 +152,7 @@ func (x *Xray) cut() {
 	x.largest = x.largest[:min(len(x.largest), maxLargest)]
 }
 
-// Write puts the sums into an answer. What the input has beside them is the correction.
+// Write puts the sums into an answer, and the rest of the input as the correction.
 func (x *Xray) Write(out *events.XrayResponse) {
 	x.sum(name{kind: events.ContentCorrection}, out.Input-x.total, 0)
 	x.cut()
