@@ -74,7 +74,8 @@ func TestAgentsForeignTokens(t *testing.T) {
 		}
 	}
 	for path, want := range map[string]int{
-		"/v1/sessions?tenant=default": 403, "/v1/sessions?tenant=acme&tenant=default": 403, "/v1/sessions": 200, "/v1/health": 403, "/v1/tenants": 403, "/v1/sessions?tenant=*": 403, "/v1/sessions?sort=fill": 200,
+		"/v1/sessions?tenant=default": 403, "/v1/sessions?tenant=acme&tenant=default": 403, "/v1/sessions": 200, "/v1/health": 403, "/v1/tenants": 403, "/v1/fleet": 403,
+		"/v1/sessions/acme/s1/timeline": 403, "/v1/sessions/acme/s1/xray": 403, "/v1/sessions/acme/s1/changes": 403, "/v1/sessions?tenant=*": 403, "/v1/sessions?sort=fill": 200,
 		"/v1/sessions/acme/../default/secret/context": 404, "/v1/sessions/acme//secret/context": 404, "/v1/sessions//default/secret/context": 404,
 		"//v1/sessions/default/secret/context": 404, "/v1/sessions/acme/./secret/context": 404, "/v1/sessions/acme%2F..%2Fdefault/secret/context": 403,
 		"/v1/sessions/acme%2fsecret/context": 404, "/v1/sessions/acme/..%2Fdefault%2Fsecret/context": 200, "/v1/sessions/%64efault/secret/context": 403,

@@ -56,6 +56,8 @@ func count(r *http.Request, tenant string) {
 func (e *Edge) permit(o *query.Operation, r *http.Request) (tenant string, err error) {
 	t := tokenOf(r)
 	switch {
+	case o.Operators && t.role != RoleOperator:
+		return "", errForOperators
 	case len(o.PathParams()) > 0:
 		a, err := session(r)
 		r.SetPathValue("session", a.Session)

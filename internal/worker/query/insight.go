@@ -72,8 +72,11 @@ func (s *Service) Compactions(ctx context.Context, a events.Address, fn func(c *
 }
 
 // timeline answers how a session grew.
-func (s *Service) timeline(_ context.Context, in *events.ContextRequest) (*events.TimelineResponse, error) {
+func (s *Service) timeline(ctx context.Context, in *events.ContextRequest) (*events.TimelineResponse, error) {
 	out := &events.TimelineResponse{V: events.Version, Turns: []events.TimelineTurn{}, Generations: []events.TimelineShift{}}
+	if err := s.computeOver(ctx, in.Address()); err != nil {
+		return nil, err
+	}
 	_, _, err := s.inspect(in.Address(), func(l *compaction.Ledger) {
 		if out.Known = l.HasTurns(); !out.Known {
 			return
@@ -92,6 +95,17 @@ func (s *Service) timeline(_ context.Context, in *events.ContextRequest) (*event
 		}
 	})
 	return out, err
+}
+
+// computeOver takes a processor for work on a whole session, until the operation rests.
+func (s *Service) computeOver(ctx context.Context, a events.Address) error {
+	weight := 0
+	if _, _, err := s.inspect(a, func(l *compaction.Ledger) { weight = l.Weight() }); err != nil {
+		return err
+	}
+	limited, cancel := context.WithTimeoutCause(ctx, AnswerTimeout, ErrBusy)
+	defer cancel()
+	return orEnded(limited, limit.Of(ctx).ComputeOver(limited, weight))
 }
 
 // looked is what an insight is about: views of a session, and how its tokens are estimated.
@@ -142,12 +156,7 @@ func (s *Service) look(ctx context.Context, in *events.ContextRequest, pair bool
 }
 
 // count estimates a message.
-func (x *looked) count(m events.Message) (tokens int64) {
-	for _, e := range compaction.Measure(m, compaction.Entry{}) {
-		tokens += int64(x.rate.Entry(&e))
-	}
-	return tokens
-}
+func (x *looked) count(m events.Message) int64 { return int64(x.rate.Message(m)) }
 
 // sourced renders a view. It is right where its provider would refuse it too.
 func (s *Service) sourced(ctx context.Context, a events.Address, v *compaction.View) (out []compaction.Sourced, invalid *payload.InvalidError, err error) {
@@ -250,7 +259,7 @@ func (s *Service) xray(ctx context.Context, in *events.ContextRequest) (*events.
 }
 
 // preview answers what a session.compact would do.
-func (s *Service) preview(_ context.Context, in *events.PreviewRequest) (*events.PreviewResponse, error) {
+func (s *Service) preview(ctx context.Context, in *events.PreviewRequest) (*events.PreviewResponse, error) {
 	out := &events.PreviewResponse{V: events.Version}
 	body, err := events.Marshal(&events.Compact{Focus: in.Focus, Policy: in.Policy})
 	if err != nil {
@@ -258,6 +267,9 @@ func (s *Service) preview(_ context.Context, in *events.PreviewRequest) (*events
 	}
 	request, err := stored.ReadRequest(events.KindCompact, body, 0)
 	if err != nil {
+		return nil, err
+	}
+	if err := s.computeOver(ctx, in.Address()); err != nil {
 		return nil, err
 	}
 	now := time.Now().UnixMilli()

@@ -21,7 +21,7 @@ type Operation struct {
 	Query        []Param
 	Body         bool // the payload is the body, together with what the path contains
 	HTTPOnly     bool // over NATS workers alone request it, of each other
-	Operators    bool // it is about all tenants, and for operators alone
+	Operators    bool // for operators alone
 	// Responses names the schemas of the answer: it is valid by one of them.
 	Responses []string
 
@@ -146,21 +146,21 @@ func Operations() []Operation {
 		},
 		{
 			Name: "timeline", Method: "GET", Path: session + "/timeline", Responses: []string{"timeline-response"},
-			Query: awaits, HTTPOnly: true,
+			Query: awaits, Operators: true, HTTPOnly: true,
 			decode: typed(events.DecodeContextRequest, (*Service).timeline),
 		},
 		{
 			Name: "changes", Method: "GET", Path: session + "/changes", Responses: []string{"changes-response"},
-			Query: append([]Param{page, {Name: "generation"}}, awaits...), HTTPOnly: true,
+			Query: append([]Param{page, {Name: "generation"}}, awaits...), Operators: true, HTTPOnly: true,
 			decode: typed(events.DecodeContextRequest, (*Service).changes), slow: true, steps: true,
 		},
 		{
 			Name: "xray", Method: "GET", Path: session + "/xray", Responses: []string{"xray-response"},
-			Query: append([]Param{{Name: "generation"}}, awaits...), HTTPOnly: true,
+			Query: append([]Param{{Name: "generation"}}, awaits...), Operators: true, HTTPOnly: true,
 			decode: typed(events.DecodeContextRequest, (*Service).xray), slow: true, steps: true,
 		},
 		{
-			Name: "preview", Method: "POST", Path: session + "/preview", Body: true, HTTPOnly: true, Responses: []string{"preview-response"},
+			Name: "preview", Method: "POST", Path: session + "/preview", Body: true, Operators: true, HTTPOnly: true, Responses: []string{"preview-response"},
 			decode: typed(events.DecodePreviewRequest, (*Service).preview),
 		},
 		{

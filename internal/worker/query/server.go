@@ -70,8 +70,8 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler) error {
 	return nil
 }
 
-// Guard answers requests by what admit returns. Those that it refuses are answered at a bounded rate, as are those
-// of no answer: a page checks by them whether it may send requests.
+// Guard answers requests by the func that admit returns. Refusals have a bounded rate, and so have requests without such
+// a func: a page of a browser checks with them whether it may send others.
 func Guard(admit func(http.ResponseWriter, *http.Request) (answer http.HandlerFunc, refused *events.ServiceError)) http.Handler {
 	refusals := limit.NewRefusals()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
