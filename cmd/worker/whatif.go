@@ -215,7 +215,8 @@ func (f *flags) whatIf(s *query.Service, w http.ResponseWriter, r *http.Request)
 	if err := events.Unmarshal(body, &in); err != nil || len(in.Set) > mostWhatIf {
 		return events.NewInvalid(events.CodeBadType, "set", fmt.Sprintf("is not a list of at most %d lists such as [\"target=0.5\"]", mostWhatIf))
 	}
-	policies, err := f.whatIfPolicies(slices.Concat([][]string{{}}, in.Set))
+	sets := slices.Concat([][]string{{}}, in.Set) // the policy in force comes first
+	policies, err := f.whatIfPolicies(sets)
 	if err != nil {
 		return events.NewInvalid(events.CodeBadPolicy, "set", err.Error())
 	}
@@ -244,7 +245,7 @@ func (f *flags) whatIf(s *query.Service, w http.ResponseWriter, r *http.Request)
 	}
 	out := &whatIfAnswer{V: events.Version}
 	for i, c := range report.Policies {
-		out.Policies = append(out.Policies, whatIfColumn{slices.Concat([][]string{{}}, in.Set)[i], &c.Figures})
+		out.Policies = append(out.Policies, whatIfColumn{sets[i], &c.Figures})
 	}
 	return query.Write(ctx, w, http.StatusOK, out)
 }

@@ -23,7 +23,7 @@ const most = 150 << 10
 // The views look as in the docs; with -pictures they are written there.
 func TestPictures(t *testing.T) {
 	if !*pictures {
-		t.Skip("writes docs/console with -pictures alone")
+		t.Skip("SKIPPED: no check, but what writes docs/console: make test-console ARGS='-run TestPictures -pictures'")
 	}
 	s := startWorker(t, "")
 	s.publish("", "load", "--sessions", "24", "--turns", "30", "--speed", "0", "--tenants", "3", "--tenant", "team", "--name", "agent", "--window", "24000")

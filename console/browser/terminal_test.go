@@ -13,7 +13,7 @@ import (
 // The demo in a terminal, line after line; with -pictures it is written to docs/console.
 func TestTerminal(t *testing.T) {
 	if !*pictures {
-		t.Skip("writes docs/console with -pictures alone")
+		t.Skip("SKIPPED: no check, but what writes docs/console: make test-console ARGS='-run TestTerminal -pictures'")
 	}
 	cmd := exec.Command("scripts/demo")
 	cmd.Dir, cmd.Env = root(t), append(os.Environ(), "COLUMNS=110")

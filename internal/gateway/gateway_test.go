@@ -194,6 +194,34 @@ func TestLateWorker(t *testing.T) {
 	}
 }
 
+// The trace of a call goes to the worker with its sync.
+func TestTraceOfCall(t *testing.T) {
+	const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	worker, passed := agenttest.HTTP(t), make(chan string, 16)
+	worker.Client = &http.Client{Transport: watched(func(r *http.Request) { passed <- r.Header.Get("traceparent") })}
+	model, _ := newModel(t)
+	agent := &chat{t: t, at: newGateway(t, model, gateway.Config{Worker: worker, Model: client.Model{ContextWindow: window, MaxOutputTokens: 256}}), header: map[string]string{"Traceparent": trace}}
+	agent.ask("A title?")
+	agent.ask("And then?")
+	n := len(passed)
+	for range n {
+		if got := <-passed; got != trace {
+			t.Errorf("the worker got the trace %q", got)
+		}
+	}
+	if n == 0 {
+		t.Error("the worker got no sync")
+	}
+}
+
+// watched sees requests before they are sent.
+type watched func(*http.Request)
+
+func (w watched) RoundTrip(r *http.Request) (*http.Response, error) {
+	w(r)
+	return http.DefaultTransport.RoundTrip(r)
+}
+
 // A worker that is there and late is reported as that: to start one would not help.
 func TestLateIsNotAway(t *testing.T) {
 	hangs := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

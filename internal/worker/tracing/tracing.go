@@ -44,16 +44,16 @@ var _ observe.Tracer = (*Tracer)(nil)
 func Start(ctx context.Context, c Config) (*Tracer, error) {
 	u, err := url.Parse(c.URL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, fmt.Errorf("traces: %q is no URL with http or https and a host", c.URL)
+		return nil, fmt.Errorf("%q is no URL with http or https and a host", c.URL)
 	}
 	exporter, err := otlptrace.New(ctx, &receiver{u.JoinPath("v1/traces").String(), c.Headers})
 	if err != nil {
-		return nil, fmt.Errorf("traces: %w", err)
+		return nil, fmt.Errorf("export spans: %w", err)
 	}
 	about, err := resource.New(ctx, resource.WithAttributes(attribute.String("service.name", trace.Scope), attribute.String("service.version", c.Version)),
 		resource.WithFromEnv(), resource.WithTelemetrySDK())
 	if err != nil {
-		return nil, fmt.Errorf("traces: %w", err)
+		return nil, fmt.Errorf("export spans: %w", err)
 	}
 	if c.OnError != nil {
 		otel.SetErrorHandler(otel.ErrorHandlerFunc(c.OnError))
