@@ -118,8 +118,8 @@ func (a *fleet) write(w io.Writer) error {
 		fmt.Fprintf(w, "repeated after compactions: %s of files, %s\n", units.Count(a.Rereads, "read"), units.Count(a.Reruns, "other call"))
 	}
 	if a.Cost != (events.Cost{}) {
-		fmt.Fprintf(w, "saved on input: %s; lost on caches: %s; spent on summaries: %s\n",
-			units.Dollars(a.Cost.Saved), units.Dollars(a.Cost.Lost), units.Dollars(a.Cost.Summaries))
+		fmt.Fprintf(w, "spent: %s on input, %s on summaries\nsaved on input: %s; lost on caches: %s\n",
+			units.Dollars(a.Cost.Input), units.Dollars(a.Cost.Summaries), units.Dollars(a.Cost.Saved), units.Dollars(a.Cost.Lost))
 	}
 	return nil
 }
@@ -141,7 +141,7 @@ func level(value string) term.Style {
 }
 
 type tenantsCmd struct {
-	Sort  string `default:"input" enum:"input,sessions,saved,lost,summaries,rejected,last_turn,name" placeholder:"BY" help:"Order of the list (input|sessions|saved|lost|summaries|rejected|last_turn|name, default ${default})."`
+	Sort  string `default:"input" enum:"input,spent,sessions,saved,lost,summaries,rejected,last_turn,name" placeholder:"BY" help:"Order of the list (input|spent|sessions|saved|lost|summaries|rejected|last_turn|name, default ${default})."`
 	Limit int64  `default:"100" placeholder:"N" help:"Tenants to list (${default})."`
 }
 
@@ -183,10 +183,10 @@ type tenantList struct{ events.TenantsResponse }
 // write prints it for people.
 func (a *tenantList) write(w io.Writer) error {
 	t := term.NewTable(w, term.Column{Name: "TENANT", Min: 10}, term.Column{Name: "SESSIONS", Right: true}, term.Column{Name: "INPUT", Right: true},
-		term.Column{Name: "TOKENS SAVED", Right: true}, term.Column{Name: "SAVED", Right: true, Drop: 1}, term.Column{Name: "LOST", Right: true, Drop: 1},
+		term.Column{Name: "TOKENS SAVED", Right: true}, term.Column{Name: "SPENT", Right: true}, term.Column{Name: "SAVED", Right: true, Drop: 1}, term.Column{Name: "LOST", Right: true, Drop: 1},
 		term.Column{Name: "SUMMARIES", Right: true, Drop: 2}, term.Column{Name: "REFUSED", Right: true}, term.Column{Name: "LAST TURN", Drop: 3})
 	for _, x := range a.Tenants {
-		t.Row(x.Tenant, x.Sessions, x.Input, x.Sums.Saved, units.Dollars(x.Cost.Saved), units.Dollars(x.Cost.Lost), units.Dollars(x.Cost.Summaries),
+		t.Row(x.Tenant, x.Sessions, x.Input, x.Sums.Saved, units.Dollars(x.Cost.Spent()), units.Dollars(x.Cost.Saved), units.Dollars(x.Cost.Lost), units.Dollars(x.Cost.Summaries),
 			x.Rejected, time.UnixMilli(x.LastTurn).UTC().Format(time.DateTime))
 	}
 	if err := t.Flush(); err != nil {

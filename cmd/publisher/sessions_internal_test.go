@@ -12,7 +12,7 @@ func TestFleetSums(t *testing.T) {
 	all := &fleet{Levels: map[events.Level]int{}}
 	one := events.SessionSummary{
 		Session: "s1", EstimatedInput: 10, AvailableInput: 100, Level: events.LevelOK, Rereads: 1, Reruns: 2,
-		Cost: events.Cost{Lost: 1e9, Saved: 3e9, Summaries: 5e9},
+		Cost: events.Cost{Input: 7e9, Lost: 1e9, Saved: 3e9, Summaries: 5e9},
 	}
 	two := one
 	two.Session, two.EstimatedInput = "s2", 20
@@ -24,7 +24,7 @@ func TestFleetSums(t *testing.T) {
 	}
 	for _, want := range []string{
 		"s2 ", "(the fullest of 2 sessions; ", "repeated after compactions: 2 reads of files, 4 other calls\n",
-		"saved on input: $6.00; lost on caches: $2.00; spent on summaries: $10.00\n",
+		"spent: $14.00 on input, $10.00 on summaries\nsaved on input: $6.00; lost on caches: $2.00\n",
 	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())

@@ -191,10 +191,16 @@ func (l *Ledger) append(t *Turn, generation int64) {
 	if t.usage != nil {
 		l.overflows = 0
 	}
+	if t.Time-l.growth.last > l.cache.policy.Cache.Seconds*1000 { // the provider has dropped its cache
+		l.carried = 0
+	}
 	from, answer := 0, t.answer()
 	for i, e := range t.entries {
 		if i == answer && t.usage != nil && !based {
 			from, billed = i, l.counted(t)
+		}
+		if i == answer {
+			l.called(t.usage)
 		}
 		e.Turn = uint32(len(l.turns))
 		if e.Kind == measure.KindCall {
@@ -216,11 +222,13 @@ func (l *Ledger) append(t *Turn, generation int64) {
 	hidden := l.answers(t, from, billed)
 	l.growth.add(t.Time, l.cache.visible-before+hidden)
 	l.floor()
+	l.turns[len(l.turns)-1].input = bounded32(int64(l.corrected(l.prompt().Total())))
 }
 
 // counted takes the usage of a turn, which is of the input as it is now, and reports whether
 // its output is that of an answer to the view of now.
 func (l *Ledger) counted(t *Turn) bool {
+	l.spend(t.usage)
 	if t.generation <= l.Generation() { // an agent cannot have applied what was not published
 		l.accept(t.usage)
 	}
@@ -317,12 +325,19 @@ func (l *Ledger) compacted(b *events.Compacted, now int64) {
 		l.cost.Lost += c.Lost
 		l.cost.Saved += c.Saved
 	}
+	switch {
+	case b.Request != nil || !slices.Contains(b.StagesUsed, events.StageSummarize):
+	case b.Reason == events.ReasonBackground:
+		l.made.Late++
+	default:
+		l.made.Ready++
+	}
 	was := measure.ResultsOf(l.visible())
 	l.compactedTo = l.entries.n
 	for l.Generation() < b.Generation-1 { // compactions of turns that have left the log
 		l.generations = append(l.generations, generation{From: l.Generation()})
 	}
-	g := generation{Saved: Tokens(b.TokensSaved), From: l.Generation(), Through: b.Through.Turn, Seq: Seq(b.CausedBy.Seq), Reason: b.Reason}
+	g := generation{Before: Tokens(b.TokensBefore), Saved: Tokens(b.TokensSaved), From: l.Generation(), Through: b.Through.Turn, Seq: Seq(b.CausedBy.Seq), Reason: b.Reason}
 	if b.RewoundTo != nil {
 		g.From = min(*b.RewoundTo, l.Generation())
 	}

@@ -55,7 +55,8 @@ type Overview struct {
 	LastTurnAt int64            // when it was taken or parked, in Unix milliseconds of the log
 	Repeated   measure.Repeated // since its first turn
 	Cost       events.Cost      // since then too
-	Known      bool             // a turn was taken or parked
+	Summaries  events.SummaryCounts
+	Known      bool // a turn was taken or parked
 	Turns      int64
 	Model      events.Model
 	Growth     Tokens        // that each of the last turns added
@@ -70,7 +71,7 @@ type Overview struct {
 func (l *Ledger) Describe(c *Config) Overview {
 	l.use(c)
 	o := Overview{
-		Budget: l.Budget(), LastTurnAt: l.lastTurnAt, Repeated: l.Repeated(), Cost: l.cost,
+		Budget: l.Budget(), LastTurnAt: l.lastTurnAt, Repeated: l.Repeated(), Cost: l.cost, Summaries: l.made,
 		Known: l.HasTurns(), Turns: l.LastTurn(), Model: l.model, Growth: l.usage.scaled(l.growth.mean()), Prepared: l.prepared != nil, Waiting: l.job != nil,
 	}
 	o.TurnsLeft = l.turnsUntil(Tokens(o.Budget.EstimatedInput))

@@ -181,14 +181,33 @@ func (l *Ledger) turnsUntil(input Tokens) int64 {
 	return int64(min(room/max(l.usage.scaled(l.growth.mean()), 1), maxTurnsAhead))
 }
 
+// spend counts the input of a call at list prices.
+func (l *Ledger) spend(u *events.Usage) {
+	if !l.cache.priced {
+		return
+	}
+	p := l.cache.prices.For(inputOf(u))
+	l.cost.Input += int64(p.Input.Times(Tokens(u.Input)) + p.Cached.Times(Tokens(u.CacheRead)) + p.Write.Times(Tokens(u.CacheCreate)))
+}
+
+// called notes the call that a turn has the answer of. Where it reports no usage, what the call before had is read
+// from the provider's cache, and the rest is written into it.
+func (l *Ledger) called(u *events.Usage) {
+	input := l.corrected(l.prompt().Total())
+	read := min(l.carried, input)
+	if l.carried = input; u == nil {
+		l.spend(&events.Usage{CacheRead: int64(read), CacheCreate: int64(input - read)})
+	}
+}
+
 // dearer is the longest input before each token of a call costs more, where the policy takes account
 // of prices and the model has such a length.
 func (l *Ledger) dearer() Tokens {
-	prices, ok := l.cache.config.Prices.Of(l.model.Name)
-	if !ok || prices.Long == nil || l.cache.policy.Cache.Seconds == 0 || prices.Long.Cached <= prices.Cached {
+	long := l.cache.prices.Long
+	if long == nil || l.cache.policy.Cache.Seconds == 0 || long.Cached <= l.cache.prices.Cached {
 		return Tokens(forever)
 	}
-	return prices.Long.Over
+	return long.Over
 }
 
 // coldDue reports whether the provider has dropped its cache of a history that is above the
@@ -208,8 +227,7 @@ func (l *Ledger) coldDue(now int64) bool {
 func (l *Ledger) breaks(p *budgeted, now int64) cacheBreak {
 	before, after := l.inputs(p)
 	b := cacheBreak{saved: before - after, turns: l.turnsUntil(after), cold: l.pause(now) > l.cache.policy.Cache.Seconds*1000}
-	prices, ok := l.cache.config.Prices.Of(l.model.Name)
-	if b.prices, b.unknown = prices.For(before), !ok; !ok {
+	if b.prices, b.unknown = l.cache.prices.For(before), !l.cache.priced; b.unknown {
 		b.prices = unknownPrices
 	}
 	var first events.Position

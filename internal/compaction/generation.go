@@ -14,8 +14,9 @@ import (
 
 // generation is what a ledger keeps of one compaction or rewind.
 type generation struct {
-	Saved Tokens `json:"saved"` // by it; negative for a rewind, 0 where it is unknown
-	From  int64  `json:"from"`  // the generation whose view it changed: the one before, or what a rewind went back to
+	Before Tokens `json:"before,omitzero"` // the input that it was decided on
+	Saved  Tokens `json:"saved"`           // by it; negative for a rewind, 0 where it is unknown
+	From   int64  `json:"from"`            // the generation whose view it changed: the one before, or what a rewind went back to
 	// Through is the last turn that it changed, 0 where that was retracted since.
 	Through int64 `json:"through,omitzero"`
 	Seq     Seq   `json:"seq,omitzero"` // of the event that caused it, 0 where it is not known
@@ -323,25 +324,26 @@ func (l *Ledger) thinkingAt(generation int64, entries []Entry) render.Thinking {
 	return out
 }
 
-// Point is the estimated input of the call behind a turn.
+// Point is a session when a turn was decided, before what that turn caused.
 type Point struct {
 	Seq              Seq    // of the turn
-	Added            Tokens // by the turn
-	Input, Published Tokens // with what compactions had removed by then, and without
+	Added            Tokens // by the turn, by estimate alone
+	Input, Published Tokens // of its budget, and what that would be if nothing had been compacted
 }
 
 // Shift is a compaction or rewind on the way.
 type Shift struct {
-	Turn   int64 // the last one before it
-	From   int64 // the generation whose view it changed
-	Saved  Tokens
+	Turn   int64  // the last one before it
+	From   int64  // the generation whose view it changed
+	Before Tokens // as it was published
+	Saved  Tokens // 0 where turns that it changed were retracted
 	Reason events.Reason
 }
 
 // Timeline returns a point for each turn, and a shift for each generation, the first one first.
 func (l *Ledger) Timeline(c *Config) ([]Point, []Shift) {
 	l.use(c)
-	points, seqs, p := make([]Point, len(l.turns)), l.TurnSeqs(), l.prompt()
+	points, seqs := make([]Point, len(l.turns)), l.TurnSeqs()
 	for i := range l.entries.n {
 		e := *l.entries.at(i)
 		none := editRecord{}
@@ -353,19 +355,15 @@ func (l *Ledger) Timeline(c *Config) ([]Point, []Shift) {
 	shifts := make([]Shift, len(l.generations))
 	for i, g := range l.generations {
 		n, _ := slices.BinarySearch(seqs, g.Seq+1)
-		shifts[i] = Shift{cmp.Or(int64(n), g.Through), g.From, g.Saved, g.Reason}
+		shifts[i] = Shift{cmp.Or(int64(n), g.Through), g.From, g.Before, g.Saved, g.Reason}
 	}
-	published, saved, next := p.System+p.Tools+l.cache.rate.PerConversation, Tokens(0), 0
+	saved, next := Tokens(0), 0
 	for i := range points {
-		for ; next < len(shifts) && shifts[next].Turn <= int64(i+1); next++ {
+		for ; next < len(shifts) && shifts[next].Turn <= int64(i); next++ {
 			saved += shifts[next].Saved
 		}
-		published += points[i].Added
-		points[i].Seq, points[i].Published = seqs[i], l.usage.scaled(published) // what providers counted beside is of now
-		points[i].Input = max(points[i].Published-saved, 0)
-	}
-	if n := len(points); n > 0 {
-		points[n-1].Input = Tokens(l.Budget().EstimatedInput)
+		input := Tokens(l.turns[i].input)
+		points[i].Seq, points[i].Input, points[i].Published = seqs[i], input, max(input+saved, input)
 	}
 	return points, shifts
 }

@@ -251,6 +251,7 @@ func (l *Ledger) receive(r *Result) {
 	case failed:
 		l.breaker.Failures++
 		l.breaker.Last = r.Time
+		l.made.Failed++
 		l.job = nil
 	case fit:
 		l.breaker.Failures = 0

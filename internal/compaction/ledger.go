@@ -58,6 +58,8 @@ type Ledger struct {
 	growth   growth
 	regret   measure.Regret
 	cost     events.Cost
+	carried  Tokens // by the last call, while the provider may have it in its cache
+	made     events.SummaryCounts
 	took     []int64 // how long the last summaries took, in milliseconds
 
 	work    work    // that requests took
@@ -72,6 +74,7 @@ type turnRecord struct {
 	identity
 	whole events.Digest // of the session up to the turn, see [events.Digest.With]
 	end   uint32        // messages of the session up to the turn
+	input uint32        // as the budget had it when the turn was decided
 	seq   Seq           // in the log
 }
 
@@ -94,6 +97,8 @@ type budgetCache struct {
 	largest Tokens // window of any model
 	reserve Tokens // less is enough beside much that is fixed, down to least
 	least   Tokens
+	prices  measure.Prices
+	priced  bool   // the model has prices
 	dearer  Tokens // from here on each token costs more; see [Ledger.dearer]
 	visible Tokens // the history in view: as emitted up to the last compaction, as it came since
 	bytes   int64  // of the contents in view
@@ -152,7 +157,7 @@ func (l *Ledger) base() (whole events.Digest, messages uint32) {
 // addTurn adds what is kept of a turn, with so many messages.
 func (l *Ledger) addTurn(x identity, seq Seq, messages uint32) {
 	whole, end := l.base()
-	l.turns = append(l.turns, turnRecord{x, whole.With(x.digest, int(messages)), end + messages, seq})
+	l.turns = append(l.turns, turnRecord{x, whole.With(x.digest, int(messages)), end + messages, 0, seq})
 }
 
 // Forked is where a session branched off another one. Turns of that one at Seq or later are
@@ -217,6 +222,7 @@ func (l *Ledger) measureWith(policy *Policy) {
 	g.rate.Recall = policy.NamesPlaces()
 	g.takes = traits.MediaOf(l.model.Provider, l.model.Name, int64(g.config.windowOf(&l.model, policy)))
 	g.hides = traits.HidesThinking(l.model.Name)
+	g.prices, g.priced = g.config.Prices.Of(l.model.Name)
 	l.bound()
 	l.recount()
 }

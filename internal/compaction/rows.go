@@ -36,45 +36,47 @@ type changed struct{ entry, turn, edit int }
 
 // Header is a ledger without its entries, turns and edits, in the form it is stored in.
 type Header struct {
-	Entries     int            `json:"entries"`
-	Turns       int            `json:"turns"`
-	Model       events.Model   `json:"model"`
-	Format      events.Format  `json:"format"`
-	System      measure.Size   `json:"system"`
-	Tools       measure.Size   `json:"tools"`
-	SystemSeq   Seq            `json:"system_seq"`
-	ToolSeq     Seq            `json:"tool_seq"`
-	Override    events.Raw     `json:"override,omitzero"`
-	Prompts     prompts        `json:"prompts,omitzero"`
-	Hidden      []spanRow      `json:"hidden,omitzero"`
-	CompactedTo int            `json:"compacted_to"`
-	Parked      []parkedRow    `json:"parked,omitzero"`
-	Level       events.Level   `json:"level"`
-	LastTurnAt  int64          `json:"last_turn_ms"`
-	IdleHandled bool           `json:"idle_handled"`
-	Ages        []age          `json:"ages,omitzero"`
-	Attempted   Tokens         `json:"attempted"`
-	WhileOpen   bool           `json:"while_open,omitzero"`
-	BlockedAt   int64          `json:"blocked_at,omitzero"`
-	Generations []generation   `json:"generations,omitzero"`
-	Edits       int            `json:"edits"`
-	Usage       calibration    `json:"usage"`
-	Stated      Tokens         `json:"stated"`
-	Accepted    Tokens         `json:"accepted,omitzero"`
-	Refused     Tokens         `json:"refused,omitzero"`
-	Overflows   int64          `json:"overflows"`
-	Job         *pendingJob    `json:"job,omitzero"`
-	Prepared    *stage.Summary `json:"prepared,omitzero"`
-	Breaker     breaker        `json:"breaker"`
-	Regret      measure.Regret `json:"regret,omitzero"`
-	Cost        events.Cost    `json:"cost,omitzero"`
-	Work        work           `json:"work,omitzero"`
-	Growth      []uint32       `json:"growth,omitzero"`
-	GrownAt     int64          `json:"grown_ms,omitzero"`
-	Took        []int64        `json:"took_ms,omitzero"`
-	Noted       []uint32       `json:"noted,omitzero"`
-	Fork        *Forked        `json:"forked_from,omitzero"`
-	Lineages    lineages       `json:"lineages,omitzero"`
+	Entries     int                  `json:"entries"`
+	Turns       int                  `json:"turns"`
+	Model       events.Model         `json:"model"`
+	Format      events.Format        `json:"format"`
+	System      measure.Size         `json:"system"`
+	Tools       measure.Size         `json:"tools"`
+	SystemSeq   Seq                  `json:"system_seq"`
+	ToolSeq     Seq                  `json:"tool_seq"`
+	Override    events.Raw           `json:"override,omitzero"`
+	Prompts     prompts              `json:"prompts,omitzero"`
+	Hidden      []spanRow            `json:"hidden,omitzero"`
+	CompactedTo int                  `json:"compacted_to"`
+	Parked      []parkedRow          `json:"parked,omitzero"`
+	Level       events.Level         `json:"level"`
+	LastTurnAt  int64                `json:"last_turn_ms"`
+	IdleHandled bool                 `json:"idle_handled"`
+	Ages        []age                `json:"ages,omitzero"`
+	Attempted   Tokens               `json:"attempted"`
+	WhileOpen   bool                 `json:"while_open,omitzero"`
+	BlockedAt   int64                `json:"blocked_at,omitzero"`
+	Generations []generation         `json:"generations,omitzero"`
+	Edits       int                  `json:"edits"`
+	Usage       calibration          `json:"usage"`
+	Stated      Tokens               `json:"stated"`
+	Accepted    Tokens               `json:"accepted,omitzero"`
+	Refused     Tokens               `json:"refused,omitzero"`
+	Overflows   int64                `json:"overflows"`
+	Job         *pendingJob          `json:"job,omitzero"`
+	Prepared    *stage.Summary       `json:"prepared,omitzero"`
+	Breaker     breaker              `json:"breaker"`
+	Regret      measure.Regret       `json:"regret,omitzero"`
+	Cost        events.Cost          `json:"cost,omitzero"`
+	Made        events.SummaryCounts `json:"made,omitzero"`
+	Carried     Tokens               `json:"carried,omitzero"`
+	Work        work                 `json:"work,omitzero"`
+	Growth      []uint32             `json:"growth,omitzero"`
+	GrownAt     int64                `json:"grown_ms,omitzero"`
+	Took        []int64              `json:"took_ms,omitzero"`
+	Noted       []uint32             `json:"noted,omitzero"`
+	Fork        *Forked              `json:"forked_from,omitzero"`
+	Lineages    lineages             `json:"lineages,omitzero"`
 }
 
 type spanRow struct {
@@ -123,6 +125,7 @@ func (l *Ledger) Rows() (out []Row) {
 		for _, t := range l.turns[r*turnsPerRow : min((r+1)*turnsPerRow, len(l.turns))] {
 			b = binary.LittleEndian.AppendUint64(append(b, t.digest[:]...), uint64(t.settings))
 			b = binary.LittleEndian.AppendUint64(b, uint64(t.seq))
+			b = binary.LittleEndian.AppendUint32(b, t.input)
 		}
 		out = append(out, Row{rowName(rowTurns, r), b})
 	}
@@ -153,7 +156,7 @@ func (l *Ledger) Header() *Header {
 		Override: l.override, Prompts: l.prompts, CompactedTo: l.compactedTo, Level: l.level, LastTurnAt: l.lastTurnAt, IdleHandled: l.idleHandled, Ages: l.ages, Attempted: l.attempted, WhileOpen: l.whileOpen, BlockedAt: l.blockedAt,
 		Generations: l.generations, Edits: len(l.edits), Usage: l.usage, Stated: l.limits.stated, Accepted: l.limits.accepted, Refused: l.limits.refused, Overflows: l.overflows,
 		Job: l.job, Prepared: l.prepared, Breaker: l.breaker, Noted: l.noted, Fork: l.forkedAt, Lineages: l.lineages,
-		Regret: l.regret, Cost: l.cost, Work: l.work, Growth: l.growth.rows(), GrownAt: l.growth.last, Took: l.took,
+		Regret: l.regret, Cost: l.cost, Made: l.made, Carried: l.carried, Work: l.work, Growth: l.growth.rows(), GrownAt: l.growth.last, Took: l.took,
 	}
 	for _, s := range l.hidden {
 		h.Hidden = append(h.Hidden, spanRow{s.from, s.to, s.gen, s.seq, s.units})
@@ -190,7 +193,7 @@ func Restore(a events.Address, h *Header, rows []Row) (*Ledger, error) {
 	l.attempted, l.whileOpen, l.blockedAt = h.Attempted, h.WhileOpen, h.BlockedAt
 	l.usage, l.limits, l.overflows = h.Usage, limits{h.Stated, h.Accepted, h.Refused}, h.Overflows
 	l.job, l.prepared, l.breaker, l.noted = h.Job, h.Prepared, h.Breaker, h.Noted
-	l.regret, l.cost, l.work = h.Regret, h.Cost, h.Work
+	l.regret, l.cost, l.made, l.carried, l.work = h.Regret, h.Cost, h.Made, h.Carried, h.Work
 	l.growth, l.took = growthOf(h.Growth, h.GrownAt), h.Took
 	for _, s := range h.Hidden {
 		if s.From < 0 || s.From >= s.To || s.To > h.Entries {
@@ -222,7 +225,7 @@ func Restore(a events.Address, h *Header, rows []Row) (*Ledger, error) {
 
 // The sizes of a stored turn and edit.
 const (
-	turnBytes = len(events.Digest{}) + 2*8
+	turnBytes = len(events.Digest{}) + 2*8 + 4
 	editBytes = 3*4 + 2 + 1
 )
 
@@ -253,6 +256,7 @@ func (l *Ledger) fill(h *Header, byName map[string][]byte) error {
 			settings := b[copy(x.digest[:], b):]
 			x.settings = measure.Key(binary.LittleEndian.Uint64(settings))
 			l.addTurn(x, Seq(binary.LittleEndian.Uint64(settings[8:])), messages[len(l.turns)])
+			l.turns[len(l.turns)-1].input = binary.LittleEndian.Uint32(settings[16:])
 		}
 	}
 	for r := 0; len(l.edits) < h.Edits; r++ {

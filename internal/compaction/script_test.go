@@ -145,8 +145,11 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		if st.Repeated != (measure.Repeated{}) {
 			again = fmt.Sprintf(" rereads=%d reruns=%d", st.Repeated.Rereads, st.Repeated.Reruns)
 		}
-		if st.Cost != (events.Cost{}) {
+		if st.Cost.Lost+st.Cost.Saved+st.Cost.Summaries > 0 {
 			again += fmt.Sprintf(" lost=%d saved=%d summaries=%d", st.Cost.Lost, st.Cost.Saved, st.Cost.Summaries)
+		}
+		if made := s.ledger.Describe(s.config).Summaries; made != (events.SummaryCounts{}) {
+			again += fmt.Sprintf(" ready=%d late=%d failed=%d", made.Ready, made.Late, made.Failed)
 		}
 		return fmt.Sprintf("generation=%d messages=%d prepared=%v waiting=%v %s%s", st.Generation, st.Messages, st.Prepared, st.Waiting, s.state(), again)
 	case "pending":

@@ -28,13 +28,14 @@ const (
 	SortSessions   Sort = "sessions"   // of a tenant
 	SortLost       Sort = "lost"       // money on caches, of a tenant
 	SortSummaries  Sort = "summaries"  // money for summaries, of a tenant
+	SortSpent      Sort = "spent"      // money for input and summaries, of a tenant
 	SortRejected   Sort = "rejected"   // events of a tenant that were refused
 )
 
 // SessionSorts and TenantSorts are what each list may be in order of.
 var (
 	SessionSorts = []Sort{SortFill, SortInput, SortTurns, SortGrowth, SortRemaining, SortGeneration, SortLastTurn, SortSaved, SortName}
-	TenantSorts  = []Sort{SortInput, SortSessions, SortSaved, SortLost, SortSummaries, SortRejected, SortLastTurn, SortName}
+	TenantSorts  = []Sort{SortInput, SortSpent, SortSessions, SortSaved, SortLost, SortSummaries, SortRejected, SortLastTurn, SortName}
 )
 
 // Order is the direction of a list.
@@ -190,6 +191,8 @@ type Sums struct {
 	Rereads     int64 `json:"rereads,omitzero"`
 	Reruns      int64 `json:"reruns,omitzero"`
 	Cost        Cost  `json:"cost,omitzero"`
+
+	Summaries SummaryCounts `json:"summaries,omitzero"`
 }
 
 // Plus is both together.
@@ -197,12 +200,13 @@ func (s Sums) Plus(o Sums) Sums {
 	return Sums{
 		s.Sessions + o.Sessions, s.Turns + o.Turns, s.Input + o.Input, s.Saved + o.Saved, s.Generations + o.Generations,
 		s.Prepared + o.Prepared, s.Waiting + o.Waiting, s.Rereads + o.Rereads, s.Reruns + o.Reruns, s.Cost.Plus(o.Cost),
+		s.Summaries.Plus(o.Summaries),
 	}
 }
 
 // ModelSums are those over the sessions with a model.
 type ModelSums struct {
-	Model string `json:"model"` // provider/model
+	Model string `json:"model,omitzero"` // provider/model, "" of sessions whose turns name none
 	Sums
 }
 
@@ -229,24 +233,27 @@ type TimelineResponse struct {
 	TriggerTokens  int64           `json:"trigger_tokens"`
 	TargetTokens   int64           `json:"target_tokens"`
 	LimitTokens    int64           `json:"limit_tokens"`
+	Input          int64           `json:"input_tokens"` // of the next call, as in [Budget]
 	Turns          []TimelineTurn  `json:"turns"`
 	Generations    []TimelineShift `json:"generations"`
 }
 
-// TimelineTurn is the estimated input of the call behind a turn.
+// TimelineTurn is a session when a turn was decided, before the compactions that the turn caused.
 type TimelineTurn struct {
 	Turn      int64  `json:"turn"`
 	Seq       uint64 `json:"seq"`              // in the log
-	Added     int64  `json:"added_tokens"`     // by the turn
-	Input     int64  `json:"input_tokens"`     // with what compactions had removed by then
-	Published int64  `json:"published_tokens"` // without
+	Added     int64  `json:"added_tokens"`     // by the turn, by estimate alone
+	Input     int64  `json:"input_tokens"`     // of the budget then
+	Published int64  `json:"published_tokens"` // what that would have been without compactions
 }
 
 // TimelineShift is a compaction or a rewind.
 type TimelineShift struct {
 	Generation int64  `json:"generation"`
-	Turn       int64  `json:"turn"`         // the last one before it
-	From       int64  `json:"from"`         // the generation whose view it changed
+	Turn       int64  `json:"turn"`          // the last one before it
+	From       int64  `json:"from"`          // the generation whose view it changed
+	Before     int64  `json:"tokens_before"` // as in [Compacted]
+	After      int64  `json:"tokens_after"`
 	Saved      int64  `json:"saved_tokens"` // negative for a rewind
 	Reason     Reason `json:"reason,omitzero"`
 }

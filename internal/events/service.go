@@ -129,14 +129,32 @@ type StatsResponse struct {
 // Cost is what the compactions of a session cost and save by list prices, in billionths of a US
 // dollar. Work of unknown models is not in it.
 type Cost struct {
+	// Input is what calls spent on their input: by the usage of their turns, which has what compactions lost
+	// on caches, and by estimate where a turn has none.
+	Input     int64 `json:"input_nano_usd"`
 	Lost      int64 `json:"lost_nano_usd"`      // on caches that compactions broke
-	Saved     int64 `json:"saved_nano_usd"`     // on the input of calls until the next compaction of each
+	Saved     int64 `json:"saved_nano_usd"`     // on the input of calls until the next compaction of each, before Lost and Summaries are taken off
 	Summaries int64 `json:"summaries_nano_usd"` // spent on summaries
 }
 
+// Spent is the money for input and summaries.
+func (c Cost) Spent() int64 { return c.Input + c.Summaries }
+
 // Plus is both together.
 func (c Cost) Plus(o Cost) Cost {
-	return Cost{c.Lost + o.Lost, c.Saved + o.Saved, c.Summaries + o.Summaries}
+	return Cost{c.Input + o.Input, c.Lost + o.Lost, c.Saved + o.Saved, c.Summaries + o.Summaries}
+}
+
+// SummaryCounts are the summaries of a session since its first turn, without those that a session.compact requested.
+type SummaryCounts struct {
+	Ready  int64 `json:"ready"`  // there when a compaction needed them
+	Late   int64 `json:"late"`   // put in place in the background, behind the compaction that needed them
+	Failed int64 `json:"failed"` // jobs without a usable result: the session went on without a summary
+}
+
+// Plus is both together.
+func (c SummaryCounts) Plus(o SummaryCounts) SummaryCounts {
+	return SummaryCounts{c.Ready + o.Ready, c.Late + o.Late, c.Failed + o.Failed}
 }
 
 // Health is how a worker is.

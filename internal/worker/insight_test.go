@@ -51,7 +51,7 @@ func TestInsights(t *testing.T) {
 		t.Fatalf("the timeline: %+v", line)
 	}
 	last := line.Turns[23]
-	if now := env.stats("s1").Budget.EstimatedInput; last.Input != now || line.Turns[0].Input < line.Turns[0].Added {
+	if now := env.stats("s1").Budget.EstimatedInput; line.Input != now || line.Turns[0].Input < line.Turns[0].Added {
 		t.Errorf("%d tokens now: the first turn %+v, the last %+v", now, line.Turns[0], last)
 	}
 	if last.Published <= last.Input || last.Input <= 0 {

@@ -86,12 +86,13 @@ func (s *Service) timeline(ctx context.Context, in *events.ContextRequest) (*eve
 		out.Provider, out.Model = o.Model.Provider, o.Model.Name
 		out.ContextWindow, out.AvailableInput = o.Budget.ContextWindow, o.Budget.AvailableInput
 		out.TriggerTokens, out.TargetTokens, out.LimitTokens = o.Budget.TriggerTokens, o.Budget.TargetTokens, o.Budget.LimitTokens
+		out.Input = o.Budget.EstimatedInput
 		points, shifts := l.Timeline(s.config.Compaction)
 		for i, p := range points {
 			out.Turns = append(out.Turns, events.TimelineTurn{Turn: int64(i + 1), Seq: uint64(p.Seq), Added: int64(p.Added), Input: int64(p.Input), Published: int64(p.Published)})
 		}
 		for i, g := range shifts {
-			out.Generations = append(out.Generations, events.TimelineShift{Generation: int64(i + 1), Turn: g.Turn, From: g.From, Saved: int64(g.Saved), Reason: g.Reason})
+			out.Generations = append(out.Generations, events.TimelineShift{Generation: int64(i + 1), Turn: g.Turn, From: g.From, Before: int64(g.Before), After: int64(g.Before - g.Saved), Saved: int64(g.Saved), Reason: g.Reason})
 		}
 	})
 	return out, err

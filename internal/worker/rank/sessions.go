@@ -58,7 +58,7 @@ func (r *Sessions) Take(a events.Address, o *compaction.Overview) {
 	if name == a.Session {
 		name = ""
 	}
-	if r.text != "" && !strings.Contains(strings.ToLower(strings.Join([]string{a.Tenant, a.Session, name, o.Model.Provider + "/" + o.Model.Name}, "\n")), r.text) {
+	if r.text != "" && !strings.Contains(strings.ToLower(strings.Join([]string{a.Tenant, a.Session, name, modelName(o.Model)}, "\n")), r.text) {
 		return
 	}
 	r.Matched++

@@ -21,9 +21,12 @@ func (all Tenants) Take(a events.Address, o *compaction.Overview) {
 	sums := sumsOf(o)
 	all.Add(&events.Tenant{
 		Tenant: a.Tenant, LastTurn: o.LastTurnAt, Sums: sums, Levels: map[events.Level]int64{o.Budget.Level: 1},
-		Models: []events.ModelSums{{Model: o.Model.Provider + "/" + o.Model.Name, Sums: sums}},
+		Models: []events.ModelSums{{Model: modelName(o.Model), Sums: sums}},
 	})
 }
+
+// modelName is provider/model, without the part that turns do not name.
+func modelName(m events.Model) string { return strings.Trim(m.Provider+"/"+m.Name, "/") }
 
 func sumsOf(o *compaction.Overview) events.Sums {
 	one := func(is bool) int64 {
@@ -34,7 +37,7 @@ func sumsOf(o *compaction.Overview) events.Sums {
 	}
 	return events.Sums{
 		Sessions: 1, Turns: o.Turns, Input: o.Budget.EstimatedInput, Saved: int64(o.Saved), Generations: o.Budget.Generation,
-		Prepared: one(o.Prepared), Waiting: one(o.Waiting), Rereads: o.Repeated.Rereads, Reruns: o.Repeated.Reruns, Cost: o.Cost,
+		Prepared: one(o.Prepared), Waiting: one(o.Waiting), Rereads: o.Repeated.Rereads, Reruns: o.Repeated.Reruns, Cost: o.Cost, Summaries: o.Summaries,
 	}
 }
 
@@ -98,6 +101,8 @@ func tenantValue(by events.Sort, t *events.Tenant) int64 {
 		return t.Sessions
 	case events.SortSaved:
 		return t.Saved
+	case events.SortSpent:
+		return t.Cost.Spent()
 	case events.SortLost:
 		return t.Cost.Lost
 	case events.SortSummaries:
