@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"compactd/internal/events"
+	"compactd/internal/worker/observe"
 )
 
 // ranked lists all sessions in one order, in pages.
@@ -109,5 +110,41 @@ func (env *testEnv) wantTenants() {
 	}
 	if diff := cmp.Diff(map[string][2]int64{"t0": {10, 1}, "t1": {10, 0}, "t2": {10, 0}}, got); diff != "" {
 		env.t.Errorf("sessions and refusals (-want +got):\n%s", diff)
+	}
+}
+
+// What a tenant had stored in the last hour is counted from the log: a restart begins no new hour.
+func TestHourOutlivesARestart(t *testing.T) {
+	t.Parallel()
+	env := newEnv(t, t.TempDir())
+	first := env.start("a", observe.Listener{})
+	<-first.worker.Ready()
+	for n := 1; n <= 24; n++ {
+		env.publishFor("acme", events.KindTurn, "s1", turn(n))
+	}
+	env.awaitDecided()
+	stored := env.outcomesOf("acme").bytes
+	hour := func() int64 {
+		t.Helper()
+		var out events.TenantsResponse
+		if e := env.request(events.SubjectTenants, `{}`, &out); e != nil || len(out.Tenants) != 1 {
+			t.Fatalf("tenants: %+v %+v", e, out)
+		}
+		return out.Tenants[0].OutcomeBytes
+	}
+	before := hour()
+	if before == 0 || before > stored {
+		t.Errorf("%d bytes of the hour, %d are stored", before, stored)
+	}
+	if err := first.stop(); err != nil {
+		t.Fatal(err)
+	}
+	second := env.start("b", observe.Listener{})
+	<-second.worker.Ready()
+	if after := hour(); after < before {
+		t.Errorf("%d bytes of the hour before a restart, %d behind it", before, after)
+	}
+	if err := second.stop(); err != nil {
+		t.Fatal(err)
 	}
 }

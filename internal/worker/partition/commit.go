@@ -30,6 +30,7 @@ type committer struct {
 	stopped   atomic.Bool // another worker waits for the partition: no commit begins any more
 
 	fenced    *commit.Committer
+	taken     uint64 // sequence in OUTCOMES of the takeover
 	committed compaction.Seq
 	markedAt  time.Time
 	carried   *batch         // the next group, rendered, that did not fit the last commit; nil for none
@@ -38,7 +39,16 @@ type committer struct {
 
 // begin makes the owner of a fence commit what follows a marker.
 func (c *committer) begin(fenced *commit.Committer, marker position) {
-	c.fenced, c.committed, c.markedAt = fenced, marker.seq, time.Now()
+	c.fenced, c.taken, c.committed, c.markedAt = fenced, fenced.Fence(), marker.seq, time.Now()
+}
+
+// ReadHour counts what the last hour brought of compactions, as a bound does at the first one.
+func (p *Partition) ReadHour(ctx context.Context) error {
+	err := p.set.Quotas.Serve(ctx, p.ID, p.committer.taken)
+	if p.set.At(p.ID) != p { // it was released meanwhile
+		p.set.Quotas.Release(p.ID)
+	}
+	return err
 }
 
 // fence is the sequence in OUTCOMES of the last message committed.

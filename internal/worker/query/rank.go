@@ -234,6 +234,11 @@ func (s *Service) tenantsOf(ctx context.Context, in *events.TenantsRequest) (*ev
 	if err != nil {
 		return nil, err
 	}
+	if p := s.config.Partitions.At(int(*in.Partition)); p != nil { // a bound that no compaction has met yet has read nothing
+		if err := p.ReadHour(ctx); err != nil {
+			return nil, orEnded(ctx, err)
+		}
+	}
 	for name, t := range all {
 		t.OutcomeBytes = s.config.Partitions.Quotas.LastHour(int(*in.Partition), name)
 	}

@@ -220,7 +220,7 @@ func (q *Bounds) beginRead() int64 {
 // worker has granted counts where a partition is handed over.
 func (q *Bounds) Serve(ctx context.Context, partition int, fence uint64) error {
 	q.mu.Lock()
-	if q.perHour < 0 || q.own[partition] || q.read >= fence {
+	if q.own[partition] || q.read >= fence {
 		q.own[partition] = true
 		q.mu.Unlock()
 		return nil
