@@ -6,6 +6,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/broker/coord"
+	"compactd/internal/events"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/llm"
 	"compactd/internal/summarize/model"
@@ -22,6 +23,17 @@ func (f *flags) summarizer(js jetstream.JetStream) summarize.Summarizer {
 		guarded[i] = q.Guard(m)
 	}
 	return llm.New(guarded, nil)
+}
+
+// writer is the model that would write the summary of a job; "" is the embedded summarizer.
+func (f *flags) writer(j *events.Job) string {
+	only := summarize.Writer{Provider: j.Provider, Model: j.Model}
+	for _, m := range f.models {
+		if only.Allows(m.Name()) {
+			return m.Name()
+		}
+	}
+	return ""
 }
 
 // modelNames is the order in which a summary is tried.

@@ -20,6 +20,7 @@ import (
 	"compactd/internal/ops/term"
 	"compactd/internal/ops/transcript"
 	"compactd/internal/ops/whatif"
+	"compactd/internal/policyfile"
 	"compactd/internal/worker/audit"
 	"compactd/internal/worker/limit"
 	"compactd/internal/worker/query"
@@ -186,16 +187,10 @@ const (
 	whatIfTime     = 20 * time.Second
 )
 
-// whatIfAnswer compares policies on one session.
+// whatIfAnswer compares policies on one session; the one in force comes first.
 type whatIfAnswer struct {
-	V        int            `json:"v"`
-	Policies []whatIfColumn `json:"policies"`
-}
-
-// whatIfColumn is one policy: the one in force, or that with fields set as by --set.
-type whatIfColumn struct {
-	Set []string `json:"set"`
-	*whatif.Figures
+	V        int              `json:"v"`
+	Policies []*whatif.Choice `json:"policies"`
 }
 
 // whatIf decides the turns of a session again, under the policy in force and under others, in the turn of other
@@ -215,8 +210,8 @@ func (f *flags) whatIf(s *query.Service, w http.ResponseWriter, r *http.Request)
 	if err := events.Unmarshal(body, &in); err != nil || len(in.Set) > mostWhatIf {
 		return events.NewInvalid(events.CodeBadType, "set", fmt.Sprintf("is not a list of at most %d lists such as [\"target=0.5\"]", mostWhatIf))
 	}
-	sets := slices.Concat([][]string{{}}, in.Set) // the policy in force comes first
-	policies, err := f.whatIfPolicies(sets)
+	sets := slices.Concat([][]string{{}}, in.Set)
+	configs, err := whatIfConfigs(f.settings.Config, a.Tenant, sets)
 	if err != nil {
 		return events.NewInvalid(events.CodeBadPolicy, "set", err.Error())
 	}
@@ -233,9 +228,8 @@ func (f *flags) whatIf(s *query.Service, w http.ResponseWriter, r *http.Request)
 	for i, m := range turns {
 		session.Events = append(session.Events, whatif.Event{Seq: compaction.Seq(i + 1), Time: m.Time.UnixMilli(), Kind: events.KindTurn, Data: m.Data})
 	}
-	report := whatif.NewReport(policies, whatif.Options{NoFacts: true})
 	paced, end := s.Limiter().Paced(ctx, limit.Of(ctx).Account())
-	err = report.Add(paced, session)
+	choices, err := whatif.Compare(paced, session, sets, configs, whatif.Options{NoFacts: true, Writer: f.writer})
 	end()
 	switch {
 	case ctx.Err() != nil:
@@ -243,23 +237,23 @@ func (f *flags) whatIf(s *query.Service, w http.ResponseWriter, r *http.Request)
 	case err != nil:
 		return err
 	}
-	out := &whatIfAnswer{V: events.Version}
-	for i, c := range report.Policies {
-		out.Policies = append(out.Policies, whatIfColumn{sets[i], &c.Figures})
-	}
-	return query.Write(ctx, w, http.StatusOK, out)
+	return query.Write(ctx, w, http.StatusOK, &whatIfAnswer{events.Version, choices})
 }
 
-// whatIfPolicies are those of the flags with more fields set.
-func (f *flags) whatIfPolicies(sets [][]string) (out []whatif.Policy, err error) {
+// whatIfConfigs are the config in force with more fields set in the policy of a tenant.
+func whatIfConfigs(now *compaction.Config, tenant string, sets [][]string) (out []*compaction.Config, err error) {
 	for _, set := range sets {
-		other := *f
-		other.Set = slices.Concat(f.Set, set)
-		s, err := other.load(f.Policy[0])
-		if err != nil {
-			return nil, err
+		c := now
+		if len(set) > 0 {
+			p, err := policyfile.Set(*now.For(tenant), set)
+			if err != nil {
+				return nil, err
+			}
+			if c, err = now.WithPolicy(p); err != nil {
+				return nil, err
+			}
 		}
-		out = append(out, whatif.Policy{Name: strings.Join(set, " "), Config: s.Config})
+		out = append(out, c)
 	}
 	return out, nil
 }

@@ -20,7 +20,7 @@ var views = []view{
 	{"sessions", "#/sessions", []string{"5 sessions", example, "example-rename-flag", "fullest first"}},
 	{"session", "#/s/default/" + example + "?generation=1", []string{"Tokens of the next call, turn by turn", "Generation 1", "Before", "After", "prune"}},
 	{"context", "#/s/default/" + example + "/context", []string{"What fills the window", "By kind", "Largest entries", "valid"}},
-	{"what-if", "#/s/default/" + example + "/what-if", []string{"Another policy on this session", "as now", "target 0.5"}},
+	{"what-if", "#/s/default/" + example + "/what-if", []string{"Another policy on this session", "as now", "threshold 0.8, target 0.5", "Summaries cost nothing"}},
 	{"tenants", "#/tenants", []string{"1 tenant", "default", "Tokens saved"}},
 	{"fleet", "#/fleet", []string{"1 worker serves all 4 partitions", "Partitions", "Summary jobs"}},
 }
@@ -89,6 +89,44 @@ func TestBeforeAndAfter(t *testing.T) {
 	p.shows(`"role"`)
 	p.navigate(eval[string](p, "location.hash"))
 	p.wait(`document.querySelector('.gens [aria-current=true]')?.textContent.includes('Generation 1')`)
+	p.quiet()
+}
+
+// What if: each policy states its shares, one is named the cheapest, and one with the shares in force is no row
+// of its own; the address leads to the same comparison.
+func TestWhatIf(t *testing.T) {
+	s := startWorker(t, "")
+	s.examples()
+	p := open(t, s.url, "#/s/default/"+example+"/what-if", desktop)
+	rows := func() []string {
+		return eval[[]string](p, `[...document.querySelectorAll('[aria-label=Comparison] tbody td:first-child')].map(e => e.innerText)`)
+	}
+	p.wait(`document.querySelectorAll('[aria-label=Comparison] tbody tr').length === 3`)
+	cheapest := 0
+	for i, row := range rows() {
+		if !strings.HasPrefix(row, "threshold 0.") || !strings.Contains(row, ", target 0.") || !strings.Contains(row, " tokens, down to ") || strings.Contains(row, "as now") != (i == 0) {
+			t.Errorf("row %d: %q", i, row)
+		}
+		cheapest += strings.Count(row, "cheapest")
+	}
+	if cheapest != 1 {
+		t.Errorf("%d policies are the cheapest", cheapest)
+	}
+	p.wait(`/^(Better: |No better policy)/.test(document.querySelector('.verdict').innerText)`)
+	slide := func(text, value string) {
+		eval[bool](p, `(e => { e.value = `+value+`; return e.dispatchEvent(new Event('input', {bubbles: true})) })([...document.querySelectorAll('label')].find(e => e.innerText.startsWith('`+text+`')).querySelector('input'))`)
+	}
+	slide("Threshold", "0.7")
+	p.click("Compare")
+	p.wait(`document.querySelectorAll('[aria-label=Comparison] tbody tr').length === 4`)
+	if row := rows()[1]; !strings.HasPrefix(row, "threshold 0.7, target 0.6") {
+		t.Errorf("the policy that was chosen: %q", row)
+	}
+	p.navigate(eval[string](p, "location.hash"))
+	p.wait(`document.querySelector('[aria-label=Comparison]')?.innerText.includes('threshold 0.7, target 0.6')`)
+	slide("Threshold", "0.8")
+	p.click("Compare")
+	p.wait(`document.querySelectorAll('[aria-label=Comparison] tbody tr').length === 3`)
 	p.quiet()
 }
 

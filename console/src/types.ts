@@ -247,20 +247,30 @@ export interface Preview {
   summary?: { lane?: string; from?: { turn: number; index: number }; to?: { turn: number; index: number }; provider?: string; model?: string }
 }
 
-/** Answer of POST …/whatif; money is in billionths of a dollar. */
-export interface WhatIf {
-  policies?: {
-    set: string[]
-    compactions: number
-    saved_tokens: number
-    mean_tokens: number
-    peak_tokens: number
-    over_window: number
-    costs: { input: number; summaries: number; lost: number }
-    rereads: number
-    reruns: number
-  }[]
+/** A policy of POST …/whatif, and what would have become of the session; money is in billionths of a dollar. */
+export interface Choice {
+  set: string[]
+  policy: { enabled: boolean; trigger_mode: string; threshold: number; target: number; info: number }
+  available_input_tokens: number
+  trigger_tokens: number
+  target_tokens: number
+  summaries_by: string
+  summaries_unpriced?: boolean
+  calls: number
+  compactions: number
+  saved_tokens: number
+  sent_tokens: number
+  mean_tokens: number
+  peak_tokens: number
+  over_window: number
+  summaries: { made: number }
+  costs: { priced_calls: number; input: number; summaries: number; lost: number }
+  rereads: number
+  reruns: number
 }
+
+/** The policy in force comes first. */
+export interface WhatIf { policies?: Choice[] }
 
 /** An event of /v1/events: its subject without a payload. */
 export interface Signal { partition: number; tenant?: string; session?: string; time_ms: number; owner?: string; epoch?: number }

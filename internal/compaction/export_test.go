@@ -45,9 +45,6 @@ func (l *Ledger) Rate() measure.Rate { return l.cache.rate }
 // Window is the window in use.
 func (l *Ledger) Window() Tokens { return l.cache.window }
 
-// Policy is the policy in use.
-func (l *Ledger) Policy() Policy { return *l.cache.policy }
-
 // Replan plans once more for a target, without a summary.
 func (l *Ledger) Replan(p *Policy, target Tokens) stage.Plan {
 	return stage.MakePlan(l.history(), p, l.cache.window,

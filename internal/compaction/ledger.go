@@ -292,6 +292,15 @@ func (l *Ledger) recount() {
 	g.bytes, g.media, g.entries, g.heads = measure.BytesOf(view), measure.CountMedia(view), len(view), repaired.Messages()+fresh.Messages()
 }
 
+// Policy returns the policy of the session under the config last used, with what the session set
+// itself; before the first config it is empty.
+func (l *Ledger) Policy() Policy {
+	if l.cache.config == nil {
+		return Policy{}
+	}
+	return *l.cache.policy
+}
+
 // Budget returns the state of the session's window under the config last used;
 // before the first config it is empty.
 func (l *Ledger) Budget() events.Budget {

@@ -90,6 +90,20 @@ func parse(name string, data []byte, o Options) (*Settings, error) {
 	return build(f, base, o)
 }
 
+// Set returns a policy with fields set as by --set, which sessions cannot set then. Wrong fields
+// are an [*Error].
+func Set(p compaction.Policy, fields []string) (compaction.Policy, error) {
+	found := &problems{}
+	l := layers{policy: p, places: map[string]place{}, locks: locks{}}
+	for _, path := range p.Locked {
+		l.locks.add(path, place{}, "", found)
+	}
+	l.flags(Options{Set: fields}, found)
+	l.lock(flagLocks{lock: l.set})
+	l.validate("", nil, found)
+	return l.policy, found.err()
+}
+
 // build lays the file's values and the options over a preset.
 func build(f *file, worker layers, o Options) (*Settings, error) {
 	found := &problems{}

@@ -38,7 +38,10 @@ export function SessionView({ tenant, session, tab }: Props) {
       </nav>
       <Loaded of={stats}>
         {(data) => data.known === false ? (
-          <Nothing title="There is no such session."><bdi>{nameOf(session)}</bdi> of tenant <bdi>{tenant}</bdi> has no turn, has ended, or was erased. <a href={link(['sessions'])}>Show all sessions</a></Nothing>
+          <>
+            <h1><bdi>{nameOf(session).slice(0, 256)}</bdi></h1>
+            <div class="card"><Nothing title="There is no such session.">It has no turn, has ended, or was erased. <a href={link(['sessions'])}>Show all sessions</a></Nothing></div>
+          </>
         ) : (
           <>
             <Head tenant={tenant} session={session} stats={data} timeline={timeline.data} />

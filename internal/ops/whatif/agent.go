@@ -94,7 +94,7 @@ func (w *simulation) summary(s *events.Summary) {
 	w.sum.Summaries.Made++
 	w.sum.Summaries.Input += read
 	w.sum.Summaries.Output += written
-	w.chargeSummary(read, written)
+	w.chargeSummary(w.jobs[s.Job], read, written)
 }
 
 // receive does what agents and summarizers do with what they are emitted: they swap the

@@ -19,7 +19,7 @@ type Costs struct {
 	Calls int64 `json:"priced_calls"`
 
 	Input     measure.Money `json:"input"`     // of calls: what they read of caches, and what they read and put there
-	Summaries measure.Money `json:"summaries"` // made by the model of the session
+	Summaries measure.Money `json:"summaries"` // by the prices of their writer, see Options
 	// Saved is what calls would have cost besides, if nothing had been taken off.
 	Saved measure.Money `json:"saved"`
 	// Lost is what calls cost besides, because a compaction changed what the provider had in
@@ -79,8 +79,12 @@ func (w *simulation) charge(now int64, newest compaction.Tokens) {
 }
 
 // chargeSummary counts what a summary costs.
-func (w *simulation) chargeSummary(in, out compaction.Tokens) {
-	if p := w.ruler.prices.For(in); w.ruler.priced {
+func (w *simulation) chargeSummary(j *events.Job, in, out compaction.Tokens) {
+	prices, priced := w.ruler.prices, w.ruler.priced
+	if w.writer != nil {
+		prices, priced = w.ruler.table.Of(w.writer(j))
+	}
+	if p := prices.For(in); priced {
 		w.sum.Costs.Summaries += p.Input*measure.Money(in) + p.Output*measure.Money(out)
 	}
 }

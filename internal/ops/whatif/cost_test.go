@@ -41,7 +41,7 @@ func TestCharge(t *testing.T) {
 	}
 	w := &simulation{ruler: newRuler(measure.DefaultPrices()), sum: newFigures()}
 	w.charge(0, 0)
-	w.chargeSummary(1, 1)
+	w.chargeSummary(&events.Job{}, 1, 1)
 	if w.sum.Costs != (Costs{}) {
 		t.Errorf("a model without a price costs %+v", w.sum.Costs)
 	}

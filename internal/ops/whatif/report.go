@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"compactd/internal/compaction"
+	"compactd/internal/events"
 )
 
 // Recorded is the name of the column that states what was published when the sessions
@@ -26,6 +27,9 @@ type Options struct {
 	Largest bool
 	// NoFacts looks for no facts, which takes half of the time.
 	NoFacts bool
+	// Writer is the model that writes the summary of a job, as provider/model, and whose prices it
+	// has; "" is the embedded summarizer, which costs nothing. Nil: the model of the session.
+	Writer func(*events.Job) string
 }
 
 // Report compares policies over some sessions.
@@ -38,7 +42,7 @@ type Report struct {
 	Policies       []*Column `json:"policies"`
 
 	delay   int64
-	noFacts bool
+	options Options
 	largest *Compaction
 }
 
@@ -57,11 +61,20 @@ type SessionFigures struct {
 	Tenant  string `json:"tenant"`
 	Session string `json:"session"`
 	*Figures
+
+	// End is the session after its last event.
+	End End `json:"-"`
+}
+
+// End is how a session ended under a policy.
+type End struct {
+	Policy compaction.Policy // of the session: with the fields that it set itself
+	Budget events.Budget
 }
 
 // NewReport is a report of no sessions yet.
 func NewReport(policies []Policy, o Options) *Report {
-	r := &Report{SummarySeconds: o.Delay.Seconds(), delay: o.Delay.Milliseconds(), noFacts: o.NoFacts}
+	r := &Report{SummarySeconds: o.Delay.Seconds(), delay: o.Delay.Milliseconds(), options: o}
 	if o.Largest {
 		r.largest = &Compaction{}
 	}
@@ -79,7 +92,7 @@ func NewReport(policies []Policy, o Options) *Report {
 func (r *Report) Add(ctx context.Context, s *Session) error {
 	for i, c := range r.Policies {
 		w := newSimulation(s, c.config, r.delay)
-		w.noFacts = r.noFacts
+		w.noFacts, w.writer = r.options.NoFacts, r.options.Writer
 		if i == 0 {
 			w.largest = r.largest
 		}
@@ -88,7 +101,7 @@ func (r *Report) Add(ctx context.Context, s *Session) error {
 			return fmt.Errorf("play session %s under %s: %w", s.Address, c.Name, err)
 		}
 		c.add(f)
-		c.BySession = append(c.BySession, SessionFigures{s.Address.Tenant, s.Address.Session, f})
+		c.BySession = append(c.BySession, SessionFigures{s.Address.Tenant, s.Address.Session, f, w.end()})
 	}
 	r.Sessions++
 	return nil

@@ -20,6 +20,7 @@ type simulation struct {
 	config  *compaction.Config // nil: each event under its own
 	delay   int64              // of a summary, in milliseconds
 	noFacts bool               // are looked for
+	writer  func(*events.Job) string
 	emitted func(*Event, []compaction.Outcome)
 
 	own  *core
@@ -97,6 +98,12 @@ func (w *simulation) run(ctx context.Context) (*Figures, error) {
 	}
 	w.sum.end(&w.extent)
 	return w.sum, nil
+}
+
+// end is the session as it is now.
+func (w *simulation) end() End {
+	l := w.own.ledger
+	return End{Policy: l.Policy(), Budget: l.Budget()}
 }
 
 // pass lets time pass: summaries arrive, and a session that was idle for long gets a
