@@ -25,6 +25,7 @@ import (
 	"compactd/internal/ops/access"
 	"compactd/internal/ops/cli"
 	"compactd/internal/ops/term"
+	"compactd/internal/ops/transcript"
 )
 
 // version is set by the linker.
@@ -74,8 +75,13 @@ var help embed.FS
 
 // parser reads the command line into f.
 func parser(f *flags) *kong.Kong {
-	return cli.Arrange(kong.Must(f, kong.Name("publisher"), kong.Vars{"version": version}, cli.Help()),
+	return cli.Arrange(kong.Must(f, kong.Name("publisher"), vars(), cli.Help()),
 		help, cli.Connection("nats"))
+}
+
+func vars() kong.Vars {
+	formats := transcript.Formats()
+	return kong.Vars{"version": version, "formats": strings.Join(formats, ","), "formatsBar": strings.Join(formats, "|")}
 }
 
 func main() {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/mattn/go-isatty"
@@ -20,7 +21,7 @@ import (
 
 type replayCmd struct {
 	Files    []string      `arg:"" name:"path" help:"Transcripts, plain or .gz, or directories of them."`
-	From     string        `default:"auto" enum:"auto,compactd,claude-code,openai,swe-agent" placeholder:"FORMAT" help:"Format of the transcripts (auto|compactd|claude-code|openai|swe-agent, default ${default}: by their first line)."`
+	From     string        `default:"auto" enum:"auto,${formats}" placeholder:"FORMAT" help:"Format of the transcripts (auto|${formatsBar}, default ${default}: by their first lines)."`
 	Format   string        `enum:",openai,anthropic,neurolink,openai-responses,gemini,bedrock,ai-sdk" default:"" placeholder:"DIALECT" help:"Publish the sessions in this dialect (openai|anthropic|neurolink|openai-responses|gemini|bedrock|ai-sdk), whatever they were recorded in."`
 	Speed    float64       `help:"Times faster than recorded; 0 does not wait at all (${default})." default:"0"`
 	Gap      time.Duration `help:"Pause between the turns of a session (${default})." default:"0s"`
@@ -40,6 +41,9 @@ func (c *replayCmd) Validate() error {
 // Run replays the files and prints the report.
 func (c *replayCmd) Run(ctx context.Context, f *flags) error {
 	source, err := transcript.Open(transcript.From(c.From), c.Files...)
+	if errors.Is(err, transcript.ErrUnknown) {
+		return fmt.Errorf("%w; --from names it: %s", err, strings.Join(transcript.Formats(), ", "))
+	}
 	if err != nil {
 		return err
 	}

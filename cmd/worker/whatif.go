@@ -43,6 +43,9 @@ func (c *replayCmd) playFiles(ctx context.Context, f *flags, log zerolog.Logger)
 		fmt.Fprintln(screen)
 	}
 	source, err := transcript.Open(transcript.Auto, c.Files...)
+	if errors.Is(err, transcript.ErrUnknown) {
+		return fmt.Errorf("%w; docs/what-if.md has those that are read", err)
+	}
 	if err != nil {
 		return err
 	}

@@ -127,7 +127,10 @@ func (f *claudeFile) name(key string) string {
 }
 
 // claudeChain is one conversation.
-type claudeChain struct{ messages []*claudeEntry }
+type claudeChain struct {
+	messages []*claudeEntry
+	missing
+}
 
 // claudeEntry is one message as the model saw it, or a compaction.
 type claudeEntry struct {
@@ -161,6 +164,9 @@ func (c *claudeChain) add(in input, n int, l *claudeLine) {
 		in.bad(atLine(n, err)) // an empty message is left out
 	}
 	for _, b := range blocks {
+		if b.Type == "thinking" && b.Thinking == "" || b.Type == "redacted_thinking" {
+			c.lacks(missingThinking, 1)
+		}
 		if keepBlock(b) {
 			s.blocks = append(s.blocks, b)
 		}
@@ -231,6 +237,7 @@ func (c *claudeChain) recording(in input, name string) *recording {
 		}
 		r.steps = append(r.steps, st)
 	}
+	r.missing = c.missing
 	return r
 }
 

@@ -36,6 +36,7 @@ type block struct {
 	Input     events.Raw `json:"input"`
 	ToolUseID string     `json:"tool_use_id"`
 	Content   events.Raw `json:"content"`
+	Thinking  string     `json:"thinking"`
 	Signature string     `json:"signature"`
 }
 

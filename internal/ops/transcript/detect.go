@@ -4,36 +4,49 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
-	"os"
-	"path/filepath"
-	"strings"
+	"slices"
 
 	"compactd/internal/events"
+	"compactd/internal/ops/sqlite"
 )
 
-// errUnknown: no format was recognized.
-var errUnknown = errors.New("is no transcript of a known format; name it with --from claude-code, openai, swe-agent or compactd")
+// ErrUnknown: no format was recognized.
+var ErrUnknown = errors.New("no transcript of a known format")
 
 // detect finds the format of a file.
 func detect(path string) (From, error) {
-	if strings.Contains(filepath.Base(path), ".traj") {
-		return SWEAgent, nil
-	}
-	f, err := os.Open(path)
+	f, err := open(path)
 	if err != nil {
 		return "", err
 	}
 	defer f.Close()
-	r, err := unzip(path, f)
+	from := detectIn(f)
+	if from == database {
+		from, err = detectRows(path)
+	}
+	if err == nil && from == "" {
+		err = ErrUnknown
+	}
+	return from, err
+}
+
+// database is a file of SQLite, of any program.
+const database From = "database"
+
+// detectRows finds the format of a database by its tables.
+func detectRows(path string) (From, error) {
+	db, err := sqlite.Open(path)
 	if err != nil {
-		return "", fmt.Errorf("%s: %w", path, err)
+		return "", err
 	}
-	if from := detectIn(r); from != "" {
-		return from, nil
+	defer db.Close()
+	for _, name := range []string{"session", "message", "part"} {
+		if _, err := db.Table(name); err != nil {
+			return "", nil // it is of another program
+		}
 	}
-	return "", fmt.Errorf("%s %w", path, errUnknown)
+	return Opencode, nil
 }
 
 // maxLooked is how many lines are looked at for one that has the format.
@@ -43,6 +56,9 @@ const maxLooked = 10
 // that is known.
 func detectIn(r io.Reader) From {
 	br := bufio.NewReader(r)
+	if begin, _ := br.Peek(len(sqlite.Magic)); string(begin) == sqlite.Magic {
+		return database
+	}
 	var all []byte
 	for range maxLooked {
 		line, err := readLine(br, maxLine)
@@ -66,32 +82,81 @@ func detectValue(data []byte) From {
 	if !raw.IsValid() {
 		return ""
 	}
-	if raw.Kind() == '[' {
-		var items []events.Raw
-		if events.Unmarshal(raw, &items) == nil && len(items) > 0 && has(items[0], "role") {
-			return OpenAI
+	for _, s := range shapes {
+		if s.is(raw) {
+			return s.from
 		}
-		return ""
 	}
-	switch {
-	case has(raw, "session") && has(raw, "kind"):
-		return Compactd
-	case has(raw, "history"), has(raw, "trajectory"):
-		return SWEAgent
-	case has(raw, "messages"):
-		return OpenAI
-	case has(raw, "type") && (has(raw, "sessionId") || has(raw, "uuid") || has(raw, "leafUuid") || has(raw, "messageId")):
-		return ClaudeCode
-	default:
-		return ""
-	}
+	return ""
 }
 
-func has(raw events.Raw, key string) bool {
-	for k := range events.Members(raw) {
-		if k == key {
-			return true
+// shapes are the members by which formats are known; the first that fits counts.
+var shapes = []struct {
+	from From
+	is   func(events.Raw) bool
+}{
+	{Compactd, func(raw events.Raw) bool { return has(raw, "session", "kind") }},
+	{Codex, func(raw events.Raw) bool {
+		return has(raw, "timestamp", "type", "payload") || has(raw, "id", "timestamp", "instructions")
+	}},
+	{Pi, func(raw events.Raw) bool { return is(raw, "session") && has(raw, "id", "cwd") }},
+	{Copilot, func(raw events.Raw) bool { return has(raw, "type", "data", "parentId") && !has(raw, "customType") }},
+	{Gemini, func(raw events.Raw) bool { return has(raw, "sessionId", "projectHash") }},
+	{Gemini, func(raw events.Raw) bool {
+		_, ok := geminiContents(raw)
+		return ok && !has(raw, "toolCall")
+	}},
+	{Opencode, func(raw events.Raw) bool {
+		return has(raw, "id", "title", "time") && (has(raw, "projectID") || has(raw, "directory")) || has(raw, "info", "messages") && has(firstMessage(raw), "info", "parts")
+	}},
+	{MiniSWEAgent, func(raw events.Raw) bool {
+		return has(raw, "trajectory_format", "messages") || has(raw, "info", "messages")
+	}},
+	{SWEAgent, func(raw events.Raw) bool { // Gemini CLI's states for undoing a call have a history too
+		return has(raw, "history") && !has(raw, "toolCall") || has(raw, "trajectory")
+	}},
+	{OpenAI, func(raw events.Raw) bool { return has(raw, "messages") || has(first(raw), "role") }},
+	{ClaudeCode, func(raw events.Raw) bool {
+		return has(raw, "type", "sessionId") || has(raw, "type", "uuid") || has(raw, "type", "leafUuid") || has(raw, "type", "messageId")
+	}},
+}
+
+// firstMessage is the first of an object's messages.
+func firstMessage(raw events.Raw) events.Raw {
+	for k, v := range events.Members(raw) {
+		if k == "messages" {
+			return first(v)
+		}
+	}
+	return nil
+}
+
+// first is the first item of an array, nil without.
+func first(raw events.Raw) events.Raw {
+	var items []events.Raw
+	if raw.Kind() != '[' || events.Unmarshal(raw, &items) != nil || len(items) == 0 {
+		return nil
+	}
+	return items[0]
+}
+
+// is reports whether an object is of this type.
+func is(raw events.Raw, kind string) bool {
+	for k, v := range events.Members(raw) {
+		if text, ok := events.Text(v); k == "type" && ok {
+			return text == kind
 		}
 	}
 	return false
+}
+
+// has reports whether a value is an object with all of these members.
+func has(raw events.Raw, keys ...string) bool {
+	n := 0
+	for k := range events.Members(raw) {
+		if slices.Contains(keys, k) {
+			n++
+		}
+	}
+	return n >= len(keys)
 }

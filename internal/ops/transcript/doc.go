@@ -4,16 +4,21 @@
 //	source, err := transcript.Open(transcript.Auto, "/home/me/.claude/projects")
 //	for s := range source.Sessions(report) { … }
 //
-// Four formats are read, gzip if the name ends in .gz:
+// A file is known by its shape, whatever its name is, and may be compressed by gzip or zstd:
 //
 //   - compactd: JSON Lines, one message per line:
 //     {"session","seq","source","kind":"message|compaction","ts","role",
 //     "content":[{text|thinking|tool_use|tool_result}],"model",
 //     "usage":{input,cache_read,cache_write,output},"meta":{summary,context_window}}
 //   - claude-code: the JSON Lines that Claude Code keeps under ~/.claude/projects.
+//   - codex: rollouts of Codex, under ~/.codex/sessions.
+//   - copilot-cli: events of Copilot CLI, under ~/.copilot/session-state.
+//   - gemini-cli: chats and checkpoints of Gemini CLI, under ~/.gemini/tmp.
+//   - opencode: its database or its files, under ~/.local/share/opencode, and its exports.
+//   - pi: sessions of pi and oh-my-pi, under ~/.pi/agent/sessions and ~/.omp/agent/sessions.
 //   - openai: messages of chat completions, an array or {"messages","tools","model"};
 //     in a .jsonl one such conversation a line.
-//   - swe-agent: trajectories (.traj) of SWE-agent.
+//   - swe-agent, mini-swe-agent: their trajectories.
 //
 // # Guarantees
 //
@@ -25,8 +30,10 @@
 //   - Sessions of one [Source] have different names.
 //   - A line is read into memory up to 64 MiB, a document up to 256 MiB; one file
 //     is held at a time.
-//   - A file is read from its beginning to its end: where its user went back and
-//     tried again, both tries are in the history, one after the other.
+//   - What a program took back is left out, and counted in [Session.Missing], with what
+//     it encrypted or did not keep. Claude Code's sessions are read from their beginning
+//     to their end: where its user went back and tried again, both tries are in the
+//     history, one after the other.
 //
 // # Concurrency
 //
@@ -35,5 +42,5 @@
 // # On failure
 //
 // Errors name the file and the line, or the message in a document. A [Source] reports
-// each, leaves out what it is about, and goes on; [Read] returns the first.
+// the first of each file, leaves out what they are about, and goes on.
 package transcript

@@ -61,6 +61,18 @@ func FuzzOpenAILines(f *testing.F) { fuzzFormat(f, "openai.txt", parseOpenAILine
 
 func FuzzSWEAgent(f *testing.F) { fuzzFormat(f, "sweagent.txt", parseSWEAgent) }
 
+func FuzzMiniSWEAgent(f *testing.F) { fuzzFormat(f, "miniswe.txt", parseMiniSWEAgent) }
+
+func FuzzCodex(f *testing.F) { fuzzFormat(f, "codex.txt", parseCodex) }
+
+func FuzzPi(f *testing.F) { fuzzFormat(f, "pi.txt", parsePi) }
+
+func FuzzCopilot(f *testing.F) { fuzzFormat(f, "copilot.txt", parseCopilot) }
+
+func FuzzGemini(f *testing.F) { fuzzFormat(f, "gemini.txt", parseGemini) }
+
+func FuzzOpencode(f *testing.F) { fuzzFormat(f, "opencode.txt", parseOpencode) }
+
 func FuzzCompactd(f *testing.F) { fuzzFormat(f, "compactd.txt", parseCompactd) }
 
 // Looking for the format of a file ends too.
@@ -68,7 +80,7 @@ func FuzzDetect(f *testing.F) {
 	f.Add([]byte(`{"type":"user","uuid":""}`))
 	f.Add([]byte("[\n{\"role\":1}]"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if from := detectIn(bytes.NewReader(data)); from != "" && endings[from] == nil {
+		if from := detectIn(bytes.NewReader(data)); from != "" && from != database && formats[from].parse == nil {
 			t.Fatalf("detected %q", from)
 		}
 	})

@@ -7,10 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"iter"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/klauspost/compress/zstd"
 )
 
 // Bounds of what is held in memory, in bytes.
@@ -24,45 +27,85 @@ var errLong = errors.New("is too long to be read")
 
 // input is one file to read.
 type input struct {
+	path     string
 	stem     string              // name of the file without its ends, for sessions that have none
 	thinking bool                // without a signature stays
 	named    func(string) string // what a session may be called
 	bad      func(error)         // is called with what is wrong, and left out
+	first    func(string) bool   // reports whether a session of opencode was not read before
 }
 
 // parser reads the sessions of one file.
 type parser func(in input, r io.Reader) []Session
 
-func (in input) parse(path string, p parser) []Session {
-	f, err := os.Open(path)
+func (in input) parse(p parser) []Session {
+	f, err := open(in.path)
 	if err != nil {
 		in.bad(err)
 		return nil
 	}
 	defer f.Close()
-	r, err := unzip(path, f)
+	return p(in, f)
+}
+
+// file is one that is open, and its content without compression.
+type file struct {
+	io.Reader
+	close []func()
+}
+
+// Close closes what open opened.
+func (f *file) Close() {
+	for _, end := range f.close {
+		end()
+	}
+}
+
+// Beginnings of compressed files: RFC 1952 and RFC 8878.
+var (
+	gzipped = []byte{0x1f, 0x8b}
+	zipped  = []byte{0x28, 0xb5, 0x2f, 0xfd} // Codex keeps old rollouts so
+)
+
+// open opens a file. Its first bytes show whether it is compressed. Its errors do not name it.
+func open(path string) (*file, error) {
+	raw, err := os.Open(path)
+	if why, ok := errors.AsType[*fs.PathError](err); ok {
+		return nil, why.Err
+	}
 	if err != nil {
-		in.bad(err)
-		return nil
+		return nil, err
 	}
-	return p(in, r)
+	f := &file{close: []func(){func() { _ = raw.Close() }}}
+	br := bufio.NewReader(raw)
+	begin, _ := br.Peek(len(zipped))
+	switch f.Reader = br; {
+	case bytes.HasPrefix(begin, gzipped):
+		f.Reader, err = gzip.NewReader(br)
+	case bytes.HasPrefix(begin, zipped):
+		var z *zstd.Decoder
+		if z, err = zstd.NewReader(br, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxDocument)); err == nil {
+			f.Reader, f.close = z, append([]func(){z.Close}, f.close...)
+		}
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
 }
 
-func unzip(path string, f io.Reader) (io.Reader, error) {
-	if !strings.HasSuffix(path, ".gz") {
-		return f, nil
-	}
-	return gzip.NewReader(f)
-}
-
-// stem is the name of a file without .gz and the extension.
+// stem is the name of a file without the ends of compression and the extension.
 func stem(path string) string {
-	name := strings.TrimSuffix(filepath.Base(path), ".gz")
+	name := plain(filepath.Base(path))
 	if whole, ok := strings.CutSuffix(name, ".traj.json"); ok {
 		return whole
 	}
 	return strings.TrimSuffix(name, filepath.Ext(name))
 }
+
+// plain is a name without the end of a compression.
+func plain(name string) string { return strings.TrimSuffix(strings.TrimSuffix(name, ".gz"), ".zst") }
 
 // lines yields the lines that are not blank, with their numbers from 1. One beyond
 // most bytes comes as errLong; another error ends the lines. A line may be kept.

@@ -3,6 +3,7 @@ package transcript
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"compactd/internal/events"
 )
@@ -14,8 +15,11 @@ type openaiDocument struct {
 	Tools    events.Raw   `json:"tools"`
 }
 
-// parseOpenAI reads one conversation.
+// parseOpenAI reads one conversation, or one a line where the name is that of lines.
 func parseOpenAI(in input, r io.Reader) (out []Session) {
+	if strings.HasSuffix(plain(in.path), ".jsonl") {
+		return parseOpenAILines(in, r)
+	}
 	data, err := document(r)
 	if err == nil {
 		out, err = in.conversation(data, in.stem)

@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -17,18 +18,46 @@ type recording struct {
 	stated int64        // window, in tokens; 0 where the transcript has none
 	tools  events.Raw   // absent if they were not recorded
 	steps  []step
+	missing
 
-	seenModel events.Model // by the turns so far
-	pending   []events.Raw
-	compacted bool
-	restarted bool // by a compaction since the last turn
-	summary   string
-	turns     []Turn
+	system     string
+	seenSystem string       // by the turns so far
+	seenModel  events.Model // likewise
+	pending    []events.Raw
+	compacted  bool
+	restarted  bool // by a compaction since the last turn
+	summary    string
+	turns      []Turn
+}
+
+// missing counts what the program has not recorded of its prompts, by kind.
+type missing map[string]int
+
+// Kinds of what recordings lack.
+const (
+	missingReasoning  = "encrypted reasoning"
+	missingCompaction = "encrypted compaction"
+	missingThinking   = "hidden thinking"
+	missingMedia      = "image or file"
+	missingItem       = "item of an unknown kind"
+	missingBranch     = "turn that was taken back"
+)
+
+// lacks counts what is missing.
+func (m *missing) lacks(kind string, n int) {
+	if n == 0 {
+		return
+	}
+	if *m == nil {
+		*m = missing{}
+	}
+	(*m)[kind] += n
 }
 
 // step is what a conversation grew by, or where the recorded agent compacted it.
 type step struct {
 	at         time.Time
+	system     string       // prompt; as before if absent
 	messages   []events.Raw // in the dialect of the recording
 	answer     bool         // of the model: a turn ends here
 	model      string       // as before if absent
@@ -85,6 +114,7 @@ func (r *recording) session(in input) Session {
 		if validModel(s.model) && s.model != r.model.Name {
 			r.change(windows, modelNamed(s.model))
 		}
+		r.system = cmp.Or(s.system, r.system)
 		r.pending = append(r.pending, s.messages...)
 		if s.answer {
 			r.turn(in, s)
@@ -93,7 +123,7 @@ func (r *recording) session(in input) Session {
 	if len(r.pending) > 0 { // the agent never answered
 		r.turn(in, r.steps[len(r.steps)-1])
 	}
-	return Session{Name: r.name, Format: r.format, Turns: r.turns}
+	return Session{Name: r.name, Format: r.format, Turns: r.turns, Missing: r.missing}
 }
 
 // change is to another model, whose window is looked up once.
@@ -120,6 +150,9 @@ func (r *recording) turn(in input, last step) {
 	if r.model != r.seenModel {
 		p.Model = &r.model
 	}
+	if r.system != r.seenSystem {
+		p.System = r.system
+	}
 	if n == 1 {
 		p.Tools = r.tools
 	}
@@ -136,7 +169,7 @@ func (r *recording) turn(in input, last step) {
 		t.Input, t.Output = u.prompt(), u.Output
 	}
 	r.turns = append(r.turns, t)
-	r.seenModel, r.restarted, r.summary = r.model, false, ""
+	r.seenModel, r.seenSystem, r.restarted, r.summary = r.model, r.system, false, ""
 }
 
 var turnSpace = uuid.MustParse("0d3c2a3e-5f0c-5b63-9a55-4f4f6d1f7c20")

@@ -2,8 +2,10 @@ package transcript
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -45,6 +47,9 @@ func play(from From, path string) string {
 	var b strings.Builder
 	for session := range s.Sessions(func(err error) { fmt.Fprintf(&b, "reported: %v\n", err) }) {
 		fmt.Fprintf(&b, "session %s, %s\n", session.Name, session.Format)
+		for _, kind := range slices.Sorted(maps.Keys(session.Missing)) {
+			fmt.Fprintf(&b, "missing: %s %d\n", kind, session.Missing[kind])
+		}
 		for _, turn := range session.Turns {
 			decoded, err := events.DecodeTurn(turn.Payload)
 			if err != nil {
@@ -70,6 +75,9 @@ func when(t Turn) string {
 func about(t *events.Turn) (s string) {
 	if t.Model != nil {
 		s += fmt.Sprintf(" model %s/%s %d", t.Model.Provider, t.Model.Name, t.Model.ContextWindow)
+	}
+	if t.System != nil {
+		s += fmt.Sprintf(" system %s", t.System)
 	}
 	if t.Tools != nil {
 		s += fmt.Sprintf(" tools %s", t.Tools)

@@ -20,43 +20,72 @@ type From string
 
 // The formats. Auto looks at each file.
 const (
-	Auto       From = "auto"
-	Compactd   From = "compactd"
-	ClaudeCode From = "claude-code"
-	OpenAI     From = "openai"
-	SWEAgent   From = "swe-agent"
+	Auto         From = "auto"
+	Compactd     From = "compactd"
+	ClaudeCode   From = "claude-code"
+	OpenAI       From = "openai"
+	SWEAgent     From = "swe-agent"
+	MiniSWEAgent From = "mini-swe-agent"
+	Codex        From = "codex"
+	Pi           From = "pi"
+	Copilot      From = "copilot-cli"
+	Gemini       From = "gemini-cli"
+	Opencode     From = "opencode"
 )
 
-// endings are the names, without .gz, that a directory is searched for.
-var endings = map[From][]string{
-	Auto:       {".jsonl", ".json", ".traj"},
-	Compactd:   {".jsonl"},
-	ClaudeCode: {".jsonl"},
-	OpenAI:     {".json", ".jsonl"},
-	SWEAgent:   {".traj", ".traj.json"},
+// format is how sessions of one are found and read.
+type format struct {
+	ends  []string // of names, without the end of a compression, that a directory is searched for
+	parse parser
 }
 
-// parser of a file of this format.
-func (f From) parser(path string) parser {
-	switch f {
-	case ClaudeCode:
-		return parseClaudeCode
-	case OpenAI:
-		if strings.HasSuffix(strings.TrimSuffix(path, ".gz"), ".jsonl") {
-			return parseOpenAILines
-		}
-		return parseOpenAI
-	case SWEAgent:
-		return parseSWEAgent
-	case Auto, Compactd:
+var formats = map[From]format{
+	Compactd:     {[]string{".jsonl"}, parseCompactd},
+	ClaudeCode:   {[]string{".jsonl"}, parseClaudeCode},
+	OpenAI:       {[]string{".json", ".jsonl"}, parseOpenAI},
+	SWEAgent:     {[]string{".traj", ".traj.json"}, parseSWEAgent},
+	Codex:        {[]string{".jsonl"}, parseCodex},
+	Opencode:     {[]string{".json", ".db"}, parseOpencode},
+	Pi:           {[]string{".jsonl"}, parsePi},
+	Copilot:      {[]string{".jsonl"}, parseCopilot},
+	Gemini:       {[]string{".json", ".jsonl"}, parseGemini},
+	MiniSWEAgent: {[]string{".json"}, parseMiniSWEAgent},
+}
+
+// Formats are the names of those that can be read.
+func Formats() (out []string) {
+	for f := range formats {
+		out = append(out, string(f))
 	}
-	return parseCompactd
+	slices.Sort(out)
+	return out
+}
+
+// ends are those that a directory is searched for.
+func (f From) ends() []string {
+	if f != Auto {
+		return formats[f].ends
+	}
+	var out []string
+	for _, format := range formats {
+		out = append(out, format.ends...)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func (f From) described() string {
+	if f == Auto {
+		return "a known format"
+	}
+	return string(f)
 }
 
 // Source is a number of files, whose sessions are read one file at a time.
 type Source struct {
-	files   []file
-	Unknown int // files of the directories that are no transcripts
+	files   []found
+	failed  []error // files and directories that cannot be read
+	Unknown int     // files of the directories that are no transcripts
 	// Format is the dialect that sessions are translated into; "" leaves each as it was
 	// recorded. See [Session.As].
 	Format events.Format
@@ -64,7 +93,8 @@ type Source struct {
 	Thinking bool // without a signature stays; see [ReadThinking]
 }
 
-type file struct {
+// found is a file of a known format.
+type found struct {
 	path string
 	from From
 }
@@ -79,7 +109,7 @@ func Open(from From, paths ...string) (*Source, error) {
 		switch {
 		case err != nil:
 		case info.IsDir():
-			err = s.walk(from, path)
+			s.walk(from, path)
 		default:
 			err = s.add(from, path)
 		}
@@ -87,65 +117,113 @@ func Open(from From, paths ...string) (*Source, error) {
 			return nil, fmt.Errorf("read transcripts: %w", err)
 		}
 		if len(s.files) == before {
-			return nil, fmt.Errorf("read transcripts: %s holds no *%s of %s that can be read", path, strings.Join(endings[from], ", *"), from)
+			return nil, fmt.Errorf("read transcripts: %s holds no transcript: no *%s of %s", path, strings.Join(from.ends(), ", *"), from.described())
 		}
 	}
 	return s, nil
 }
 
-func (s *Source) walk(from From, root string) error {
-	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+// walk adds the files below a directory. One that cannot be read is kept to be reported.
+func (s *Source) walk(from From, root string) {
+	ends := from.ends()
+	_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
-			return err
-		}
-		name := strings.TrimSuffix(path, ".gz")
-		if d.IsDir() || !slices.ContainsFunc(endings[from], func(end string) bool { return strings.HasSuffix(name, end) }) {
+			s.failed = append(s.failed, err)
 			return nil
 		}
-		err = s.add(from, path)
-		if errors.Is(err, errUnknown) {
+		name := plain(path)
+		if d.IsDir() && besideSessions(path) {
+			return fs.SkipDir
+		}
+		if d.IsDir() || !slices.ContainsFunc(ends, func(end string) bool { return strings.HasSuffix(name, end) }) {
+			return nil
+		}
+		switch err := s.add(from, path); {
+		case errors.Is(err, ErrUnknown):
 			s.Unknown++
-			return nil
+		case err != nil:
+			s.failed = append(s.failed, err)
 		}
-		return err
+		return nil
 	})
+}
+
+// besideSessions reports whether a directory has the messages or parts of opencode, which are
+// read with the sessions beside them.
+func besideSessions(path string) bool {
+	if name := filepath.Base(path); name != "message" && name != "part" {
+		return false
+	}
+	_, err := os.Stat(filepath.Join(filepath.Dir(path), "session"))
+	return err == nil
 }
 
 func (s *Source) add(from From, path string) error {
 	if from == Auto {
 		var err error
 		if from, err = detect(path); err != nil {
-			return err
+			return fmt.Errorf("%s: %w", path, err)
 		}
 	}
-	s.files = append(s.files, file{path, from})
+	s.files = append(s.files, found{path, from})
 	return nil
 }
 
 // Sessions reads the files, as often as it is called, always to the same sessions.
-// What cannot be read is reported, with its file and line, and left out.
+// What cannot be read is left out, and reported once for a file: what came first, with its
+// place, and how many more there are.
 func (s *Source) Sessions(report func(error)) iter.Seq[Session] {
 	return func(yield func(Session) bool) {
+		for _, err := range s.failed {
+			report(err)
+		}
 		names := map[string]int{}
 		for _, f := range s.files {
-			in := input{
-				stem: stem(f.path), thinking: s.Thinking, named: func(name string) string { return unique(names, name) },
-				bad: func(err error) { report(fmt.Errorf("%s: %w", f.path, err)) },
-			}
-			for _, session := range in.parse(f.path, f.from.parser(f.path)) {
-				if s.Format != "" {
-					var err error
-					if session, err = session.As(s.Format); err != nil {
-						in.bad(err)
-						continue
-					}
-				}
-				if !yield(session) {
-					return
-				}
+			if !s.read(f, names, report, yield) {
+				return
 			}
 		}
 	}
+}
+
+func (s *Source) read(f found, names map[string]int, report func(error), yield func(Session) bool) bool {
+	var bad []error
+	defer func() {
+		switch n := len(bad) - 1; {
+		case n == 0:
+			report(fmt.Errorf("%s: %w", f.path, bad[0]))
+		case n > 0:
+			report(fmt.Errorf("%s: %w (and %d more)", f.path, bad[0], n))
+		}
+	}()
+	in := input{
+		path: f.path, stem: stem(f.path), thinking: s.Thinking, named: func(name string) string { return unique(names, name) },
+		bad:   func(err error) { bad = append(bad, err) },
+		first: func(id string) bool { return once(names, "/"+id) },
+	}
+	take := func(session Session) bool {
+		var err error
+		if session, err = session.As(cmp.Or(s.Format, session.Format)); err != nil {
+			in.bad(err)
+			return true
+		}
+		return yield(session)
+	}
+	if f.from == Opencode {
+		return streamOpencode(in, take)
+	}
+	for _, session := range in.parse(formats[f.from].parse) {
+		if !take(session) {
+			return false
+		}
+	}
+	return true
+}
+
+// once reports whether a text, which is no name, came for the first time.
+func once(names map[string]int, text string) bool {
+	names[text]++
+	return names[text] == 1
 }
 
 // unique makes a name that may stand in a subject, and that no other session has.

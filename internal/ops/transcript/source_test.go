@@ -3,6 +3,7 @@ package transcript
 import (
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/klauspost/compress/zstd"
 
 	"compactd/internal/events"
 	"compactd/internal/testkit/realsessions"
@@ -123,6 +125,46 @@ func asClaudeCode(t *testing.T, s Session) string {
 	return b.String()
 }
 
+// A file that is compressed is known by its first bytes, and one that cannot be read is reported
+// once, whatever is wrong with it.
+func TestShapes(t *testing.T) {
+	line := `{"messages":[{"role":"user","content":"hi"}]}` + "\n"
+	var packed bytes.Buffer
+	z, err := zstd.NewWriter(&packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := z.Write([]byte(line)); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"a.jsonl.zst": packed.String(), "b.jsonl": packed.String(), "broken.json": "\x1f\x8b", "cut.jsonl.zst": packed.String()[:9], "many.jsonl": line + strings.Repeat("{\n", 9),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	source, err := Open(Auto, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names, reported []string
+	for s := range source.Sessions(func(err error) { reported = append(reported, strings.TrimPrefix(err.Error(), dir+"/")) }) {
+		names = append(names, s.Name)
+	}
+	if diff := cmp.Diff([]string{"a-1", "b-1", "many-1"}, names); diff != "" {
+		t.Errorf("names (-want +got):\n%s", diff)
+	}
+	want := []string{"broken.json: unexpected EOF", "many.jsonl: line 2: jsontext: unexpected EOF after offset 2 (and 8 more)"}
+	if diff := cmp.Diff(want, reported); diff != "" || source.Unknown != 1 {
+		t.Errorf("%d unknown; reported (-want +got):\n%s", source.Unknown, diff)
+	}
+}
+
 // A directory is read with all that lies below it; what is no transcript is counted, and
 // names are unique.
 func TestDirectory(t *testing.T) {
@@ -158,13 +200,49 @@ func TestDirectory(t *testing.T) {
 	}
 }
 
+// opencode's sessions are the same in its files and in its database, and are read once where it
+// has moved them there.
+func TestOpencode(t *testing.T) {
+	files, rows := play(Auto, "testdata/opencode/storage"), play(Auto, "testdata/opencode/opencode.db")
+	want := `session opencode-ses_1, openai
+missing: encrypted reasoning 1
+turn 1 at 16:00:01: model openai/gpt-5.2 0 usage {Input:900 CacheRead:600 CacheCreate:0 Output:47}
+  {"role":"user","content":"Go on."}
+  {"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"read","arguments":"{\"filePath\":\"a\"}"}}]}
+turn 2 at 16:00:01:
+  {"role":"tool","content":"no such file","tool_call_id":"c1"}
+`
+	if diff := cmp.Diff(want, files); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
+	}
+	want += `session opencode-ses_2, openai
+missing: turn that was taken back 1
+turn 1 at 00:00:00: model openai/gpt-4o 0
+  {"role":"user","content":"Kept"}
+reported: testdata/opencode/opencode.db: msg_5: jsontext: invalid character 'o' in literal null (expecting 'u') after offset 1
+`
+	if diff := cmp.Diff(want, rows); diff != "" {
+		t.Errorf("rows (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(want, play(Auto, "testdata/opencode")); diff != "" {
+		t.Errorf("both (-want +got):\n%s", diff)
+	}
+}
+
+// A database of another program is no transcript.
+func TestOtherDatabase(t *testing.T) {
+	if _, err := Open(Auto, "../sqlite/testdata/plain.db"); !errors.Is(err, ErrUnknown) {
+		t.Errorf("got %v", err)
+	}
+}
+
 // What a directory or a file cannot give is messages_.
 func TestNothingToRead(t *testing.T) {
 	dir := t.TempDir()
 	for want, open := range map[string]func() (*Source, error){
-		"no such file":                       func() (*Source, error) { return Open(Auto, filepath.Join(dir, "missing")) },
-		"holds no *.traj, *.traj.json":       func() (*Source, error) { return Open(SWEAgent, dir) },
-		"is no transcript of a known format": func() (*Source, error) { return Open(Auto, "doc.go") },
+		"no such file":                        func() (*Source, error) { return Open(Auto, filepath.Join(dir, "missing")) },
+		"no *.traj, *.traj.json of swe-agent": func() (*Source, error) { return Open(SWEAgent, dir) },
+		"no transcript of a known format":     func() (*Source, error) { return Open(Auto, "doc.go") },
 	} {
 		if _, err := open(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)

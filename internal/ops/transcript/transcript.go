@@ -11,6 +11,10 @@ type Session struct {
 	Name   string
 	Format events.Format
 	Turns  []Turn
+
+	// Missing counts what the recording lacks of the prompts, or has in a form that only the
+	// provider reads, by kind, such as "encrypted reasoning".
+	Missing map[string]int
 }
 
 // Turn is one session.turn.

@@ -19,7 +19,7 @@ func (s Session) As(f events.Format) (Session, error) {
 		return s, nil
 	}
 	t := NewTranslator(s.Format, f)
-	out := Session{Name: s.Name, Format: f}
+	out := Session{Name: s.Name, Format: f, Missing: s.Missing}
 	for _, turn := range s.Turns {
 		messages, err := t.Messages(turn.Messages)
 		if err != nil {
@@ -44,6 +44,9 @@ func (t *Translator) replaced(data []byte, messages []events.Raw) ([]byte, error
 	var p payload
 	if err := events.Unmarshal(data, &p); err != nil {
 		return nil, err
+	}
+	if p.System != "" {
+		t.system = append([]string{p.System}, t.system...)
 	}
 	p.Format, p.Messages, p.System = t.to, messages, strings.Join(t.system, "\n")
 	return events.Marshal(p)

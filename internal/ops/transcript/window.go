@@ -22,14 +22,20 @@ const standardWindow = 200_000
 var windows = sync.OnceValue(compaction.DefaultWindows)
 
 // window is what the transcript shows of the window that a model of it had, in tokens; 0 leaves
-// it to the table of windows. A call that was larger than the window of the table proves at
+// it to the table of windows. A provider that the table does not know sells the window of the
+// maker. A call that was larger than the window of the table proves at
 // least its size. An agent that compacts itself and never had a call above the standard window
 // of Claude had no larger one.
 func (r *recording) window(m events.Model) int64 {
-	use, own := r.largest(m.Name), int64(windows().Window(m.Provider, m.Name))
+	use := r.largest(m.Name)
+	known, ok := windows().Lookup(m.Provider, m.Name)
+	own := int64(known)
+	made, sold := windows().Lookup(models.Maker(m.Name), models.Canonical(m.Name))
 	switch {
 	case r.stated > 0:
 		return r.stated
+	case !ok && sold:
+		return max(use, int64(made))
 	case use > own:
 		return use
 	case own > standardWindow && use > 0 && use <= standardWindow && models.Maker(m.Name) == "anthropic" && r.compacts():
@@ -43,7 +49,7 @@ func (r *recording) largest(name string) (most int64) {
 	at := r.model.Name
 	for _, s := range r.steps {
 		if validModel(s.model) {
-			at = s.model
+			at = modelNamed(s.model).Name
 		}
 		if s.usage != nil && s.usage.sane() && at == name {
 			most = max(most, s.usage.prompt())

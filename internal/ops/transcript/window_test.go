@@ -28,6 +28,7 @@ func TestWindow(t *testing.T) {
 		{name: "the standard one, by its compaction", model: "claude-opus-4-6", uses: []int{167_000}, compacts: true, window: 200_000, usages: 1, provider: "anthropic"},
 		{name: "of another maker", model: "gpt-5.5", uses: []int{243_000}, compacts: true, usages: 1, provider: "openai"},
 		{name: "of no known maker", model: "house-model", uses: []int{90_000, 334_871}, window: 334_871, usages: 2, provider: "openai"},
+		{name: "of the maker", model: "opencode-go/deepseek-v4-flash", uses: []int{130_000}, window: 1_000_000, usages: 1, provider: "opencode-go"},
 		{name: "stated", model: "claude-opus-4-5", uses: []int{9_000, 19_000}, stated: 16_000, window: 16_000, usages: 1, provider: "anthropic"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -4,8 +4,9 @@
 //
 // # Guarantees
 //
-// The directory is the first that COMPACTD_SESSIONS lists; there is no default. Tests of the
-// dialects read those of COMPACTD_MORE_SESSIONS too, of any format that worker replay reads.
+// Each directory is the first that its variable lists; there is no default: COMPACTD_SESSIONS
+// has our own format, COMPACTD_MORE_SESSIONS any that worker replay reads, for tests of the
+// readers and of the dialects.
 //
 // # Concurrency
 //
@@ -26,13 +27,23 @@ import (
 // Dir is the directory of transcripts. A relative path is relative to the test's package.
 func Dir(t testing.TB) string {
 	t.Helper()
-	list := filepath.SplitList(os.Getenv("COMPACTD_SESSIONS"))
+	return first(t, "COMPACTD_SESSIONS")
+}
+
+// More is the directory of transcripts in the formats of programs.
+func More(t testing.TB) string {
+	t.Helper()
+	return first(t, "COMPACTD_MORE_SESSIONS")
+}
+
+func first(t testing.TB, name string) string {
+	t.Helper()
+	list := filepath.SplitList(os.Getenv(name))
 	if len(list) == 0 {
-		t.Skip("SKIPPED: no real sessions: set COMPACTD_SESSIONS to a directory of transcripts")
+		t.Skipf("SKIPPED: no real sessions: set %s to a directory of transcripts", name)
 	}
-	dir := list[0]
-	if _, err := os.Stat(dir); err != nil {
-		t.Fatalf("COMPACTD_SESSIONS: %v", err)
+	if _, err := os.Stat(list[0]); err != nil {
+		t.Fatalf("%s: %v", name, err)
 	}
-	return dir
+	return list[0]
 }

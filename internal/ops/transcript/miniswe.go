@@ -1,0 +1,168 @@
+package transcript
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"compactd/internal/events"
+)
+
+// miniTrajectory is what mini-swe-agent saves: the messages of its model's API, with its own
+// notes on each under extra. Source: github.com/SWE-agent/mini-swe-agent at a83fcae,
+// agents/default.py and models/litellm_response_model.py.
+type miniTrajectory struct {
+	Info struct {
+		Config struct {
+			Model struct {
+				Name string `json:"model_name"`
+			} `json:"model"`
+		} `json:"config"`
+	} `json:"info"`
+	Messages []events.Raw `json:"messages"`
+}
+
+// miniMessage is one of chat completions, or of the Responses API: an item, or a whole response.
+type miniMessage struct {
+	Role      string     `json:"role"`
+	Type      string     `json:"type"`
+	Object    string     `json:"object"`
+	Content   events.Raw `json:"content"`
+	Calls     events.Raw `json:"tool_calls"`
+	CallID    string     `json:"tool_call_id"`
+	Reasoning string     `json:"reasoning_content"`
+	Output    events.Raw `json:"output"` // items of a response, or the text of a call's output
+	Model     string     `json:"model"`
+	Usage     *apiUsage  `json:"usage"`
+	Extra     miniExtra  `json:"extra"`
+}
+
+// miniExtra has the whole answer of the API, or a text where it could not be written.
+type miniExtra struct {
+	Response  events.Raw `json:"response"`
+	Timestamp float64    `json:"timestamp"`
+}
+
+// apiUsage is what OpenAI's APIs count: the second names are those of the Responses API.
+type apiUsage struct {
+	Prompt     int64 `json:"prompt_tokens"`
+	Completion int64 `json:"completion_tokens"`
+	Prompted   struct {
+		Cached int64 `json:"cached_tokens"`
+	} `json:"prompt_tokens_details"`
+	Input  int64 `json:"input_tokens"`
+	Output int64 `json:"output_tokens"`
+	Read   struct {
+		Cached int64 `json:"cached_tokens"`
+	} `json:"input_tokens_details"`
+}
+
+func (u *apiUsage) counted() *lineUsage {
+	if u == nil {
+		return nil
+	}
+	cached := cmp.Or(u.Prompted.Cached, u.Read.Cached)
+	return &lineUsage{Input: cmp.Or(u.Prompt, u.Input) - cached, CacheRead: cached, Output: cmp.Or(u.Completion, u.Output)}
+}
+
+// errNoMessages: an agent that never ran.
+var errNoMessages = errors.New("has no messages")
+
+func parseMiniSWEAgent(in input, r io.Reader) []Session {
+	var t miniTrajectory
+	data, err := document(r)
+	if err == nil {
+		err = events.Unmarshal(data, &t)
+	}
+	if err == nil && len(t.Messages) == 0 {
+		err = errNoMessages
+	}
+	if err != nil {
+		in.bad(err)
+		return nil
+	}
+	rec := &recording{name: in.named(in.stem), format: events.OpenAI}
+	var answered string
+	for i, raw := range t.Messages {
+		var m miniMessage
+		if err := events.Unmarshal(raw, &m); err != nil {
+			in.bad(fmt.Errorf("messages[%d]: %w", i, err))
+			continue
+		}
+		if m.Type != "" || m.Object == "response" {
+			rec.format = events.Responses
+		}
+		s, model := m.step(raw)
+		answered = cmp.Or(answered, model)
+		if _, err := rec.format.ReadAll(s.messages); err != nil {
+			in.bad(fmt.Errorf("messages[%d]: %w", i, err))
+			continue
+		}
+		rec.steps = append(rec.steps, s)
+	}
+	rec.model = modelNamed(cmp.Or(t.Info.Config.Model.Name, answered))
+	return rec.sessions(in)
+}
+
+// step is the message as the API takes it, and the model that its answer names. The last, of
+// role exit, is the agent's own.
+func (m *miniMessage) step(raw events.Raw) (s step, model string) {
+	s = step{answer: m.Role == "assistant" || m.Object == "response", usage: m.Usage.counted()}
+	if m.Extra.Timestamp > 0 {
+		s.at = time.UnixMilli(int64(m.Extra.Timestamp * 1000)).UTC()
+	}
+	var response struct {
+		Model string    `json:"model"`
+		Usage *apiUsage `json:"usage"`
+	}
+	if s.answer && m.Extra.Response.Kind() == '{' && events.Unmarshal(m.Extra.Response, &response) == nil {
+		s.usage, model = cmp.Or(s.usage, response.Usage.counted()), response.Model
+	}
+	switch {
+	case m.Role == "exit":
+	case m.Object == "response":
+		model = m.Model
+		_ = events.Unmarshal(m.Output, &s.messages) // of another kind it has no items
+	case m.Type != "":
+		s.messages = []events.Raw{without(raw, "extra")}
+	default:
+		s.messages = []events.Raw{m.chat()}
+	}
+	return s, model
+}
+
+// chat is the message without what is not sent.
+func (m *miniMessage) chat() events.Raw {
+	out := struct {
+		Role      string     `json:"role"`
+		Content   events.Raw `json:"content"`
+		Calls     events.Raw `json:"tool_calls,omitzero"`
+		CallID    string     `json:"tool_call_id,omitzero"`
+		Reasoning string     `json:"reasoning_content,omitzero"`
+	}{Role: m.Role, Content: m.Content, CallID: m.CallID, Reasoning: m.Reasoning}
+	if out.Content == nil {
+		out.Content = events.Raw("null")
+	}
+	if m.Calls.Kind() == '[' {
+		out.Calls = m.Calls
+	}
+	return must(out)
+}
+
+// without is an object without some members.
+func without(raw events.Raw, keys ...string) events.Raw {
+	out := []byte{'{'}
+	for key, value := range events.Members(raw) {
+		if slices.Contains(keys, key) {
+			continue
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(append(append(out, must(key)...), ':'), value...)
+	}
+	return append(out, '}')
+}
