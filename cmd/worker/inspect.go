@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -52,6 +53,9 @@ var errProblems = errors.New("there are problems; the findings have hints")
 // Run prints what is as it should be and what is not. A problem is a failure.
 func (c *doctorCmd) Run(ctx context.Context, f *flags) error {
 	p := inspect.Target{Data: f.Data, ServerFiles: c.Files, Dial: inspect.DialAs(f.With(connect.Options{Name: "compactd worker, looking"}))}
+	if _, port, err := net.SplitHostPort(f.HTTP); err == nil && port != "-1" {
+		p.HTTP, p.Token = reachable(f.HTTP), f.HTTPToken
+	}
 	p.Conn, p.Unreachable = f.visit(ctx)
 	if e, ok := errors.AsType[*connect.Error](p.Unreachable); ok && e.Cause != connect.CauseServer {
 		p.Hint = strings.TrimSuffix(access.Hint(e), ".")

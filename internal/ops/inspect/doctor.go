@@ -38,7 +38,7 @@ const (
 // Finding is the result of one check.
 type Finding struct {
 	Level   Level  `json:"level"`
-	Check   string `json:"check"` // server, streams, durability, clock, markers, partitions, rejections, outcomes, snapshots, access, passwords, disk, or files
+	Check   string `json:"check"` // as docs/operations.md lists them
 	Message string `json:"message"`
 	Hint    string `json:"hint,omitzero"` // what to do
 	Figures
@@ -77,6 +77,8 @@ type Target struct {
 	Dial func(ctx context.Context, url, user string) (*nats.Conn, error)
 	// ServerFiles are configuration files of nats-server.
 	ServerFiles []string
+	// HTTP is a worker's address for operators, and Token what it takes; "" for no check of that.
+	HTTP, Token string
 	// Now is the clock of this machine. Default [time.Now].
 	Now func() time.Time
 }
@@ -86,7 +88,10 @@ const (
 	minPayload = 8 << 20 // bytes; a turn of 4 MiB and a page of an answer must fit
 	maxSkew    = 2 * time.Second
 	longWait   = time.Minute // for an event to be decided
-	lately     = time.Hour   // for rejections
+	// Workers checkpoint each second and copy every five minutes by default.
+	longCheckpoint = 10 * time.Minute
+	longSnapshot   = time.Hour
+	lately         = time.Hour // for rejections
 	// fileWait is how long a file may be locked before it counts as in use.
 	fileWait = 50 * time.Millisecond
 )
@@ -111,6 +116,7 @@ func Diagnose(ctx context.Context, p Target) *Diagnosis {
 		streams = d.server(ctx)
 	}
 	d.serverFiles()
+	d.directories()
 	d.disk(streams)
 	d.files(streams)
 	return &d.Diagnosis
@@ -180,6 +186,7 @@ func (d *doctor) server(ctx context.Context) *topology.Streams {
 	d.snapshots(ctx, js, s.Streams)
 	d.access(ctx)
 	d.passwords(ctx)
+	d.workers(ctx, js)
 	return s.Streams
 }
 
@@ -282,39 +289,6 @@ func (d *doctor) markers(ctx context.Context, s *topology.Streams) {
 	}
 }
 
-// partitions checks that events are decided. Markers that cannot be read are a finding of
-// their own.
-func (d *doctor) partitions(ctx context.Context, js jetstream.JetStream, s *topology.Streams) {
-	bad := 0
-	for id := range s.Partitions {
-		m, err := commit.LastMarker(ctx, d.Conn, id)
-		if err != nil {
-			bad++
-			continue
-		}
-		first, err := stream.Waiting(ctx, js, id, m.Cursor)
-		if err != nil {
-			d.problem("partitions", "", "%v", err)
-			bad++
-			continue
-		}
-		age := d.Now().Sub(first.Time).Truncate(time.Second)
-		if first.Seq == 0 || age < longWait {
-			continue
-		}
-		bad++
-		hint, who := "start a worker", "no worker serves it"
-		if held, err := leased(ctx, js, id); err == nil && held {
-			hint, who = "its log has `partition failed, opening it again` with the reason, or `retrying`", m.Owner+" does not decide them"
-		}
-		d.problem("partitions", hint, "partition %d: its events wait for %s, the first at sequence %d: %s", id, units.Span(age), first.Seq, who)
-		d.figures(Figures{AgeSeconds: int64(age.Seconds())})
-	}
-	if bad == 0 {
-		d.ok("partitions", "%d are decided up to their ends", s.Partitions)
-	}
-}
-
 // rejections reports the events that were rejected lately. Their sessions are in the log of
 // the workers.
 func (d *doctor) rejections(ctx context.Context, js jetstream.JetStream) {
@@ -361,6 +335,8 @@ func (d *doctor) snapshots(ctx context.Context, js jetstream.JetStream, s *topol
 			d.problem("snapshots", "nothing to do: the next one replaces it", "%v", err)
 		case newest.Marker.LogCreated != s.Log.Created.UnixNano():
 			d.problem("snapshots", "nothing to do: the next one replaces it", "that of partition %d belongs to another log", id)
+		case d.late(ctx, js, id, newest):
+			return
 		default:
 			found, bytes = found+1, bytes+newest.Bytes
 			if newest.Time.Before(oldest) {

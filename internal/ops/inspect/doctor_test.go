@@ -1,8 +1,11 @@
 package inspect_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -41,17 +44,46 @@ func dial(t *testing.T, c embedded.Config) (*nats.Conn, jetstream.JetStream) {
 	return nc, js
 }
 
+// ensure makes the streams, and a worker that holds both partitions.
 func ensure(t *testing.T, js jetstream.JetStream) {
 	t.Helper()
 	if _, err := topology.Ensure(t.Context(), js, topology.Config{Partitions: 2, CreateBytes: 1 << 20}); err != nil {
 		t.Fatal(err)
 	}
+	own(t, js, 0)
+	own(t, js, 1)
+}
+
+func own(t *testing.T, js jetstream.JetStream, id int) *coord.Lease {
+	t.Helper()
+	l, err := coord.NewLeases(js, time.Hour).Acquire(t.Context(), id, coord.Holder{Member: "m", Owner: "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func release(t *testing.T, js jetstream.JetStream, l *coord.Lease) {
+	t.Helper()
+	if err := coord.NewLeases(js, time.Hour).Release(t.Context(), l); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// private is a directory as workers make it.
+func private(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "data")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
 
 // diagnose wants a problem, or none for "".
 func diagnose(t *testing.T, p inspect.Target, problem string) {
 	t.Helper()
-	p.Data = t.TempDir()
+	p.Data = cmp.Or(p.Data, private(t))
 	d := inspect.Diagnose(t.Context(), p)
 	found := problem == ""
 	for _, f := range d.Findings {
@@ -189,9 +221,9 @@ func TestDiagnoseAccess(t *testing.T) {
 	diagnose(t, inspect.Target{Conn: as("all")}, "")
 	diagnose(t, inspect.Target{Conn: as("worker")}, "access: this user may not publish to $KV.PREFIXES.doctor.check")
 	diagnose(t, inspect.Target{Conn: as("reader")}, "")
-	for _, name := range []string{topology.LogStream, "KV_" + topology.LeasesBucket, "KV_" + topology.PrefixesBucket} {
-		if s, err := topology.State(t.Context(), js, name); err != nil || s.Last != 0 {
-			t.Errorf("%s: %v, its last sequence is %d, not 0", name, err, s.Last)
+	for name, last := range map[string]uint64{topology.LogStream: 0, "KV_" + topology.LeasesBucket: 2, "KV_" + topology.PrefixesBucket: 0} {
+		if s, err := topology.State(t.Context(), js, name); err != nil || s.Last != last {
+			t.Errorf("%s: %v, its last sequence is %d, not %d", name, err, s.Last, last)
 		}
 	}
 }
@@ -269,12 +301,14 @@ func TestDiagnosePartitions(t *testing.T) {
 	id := events.PartitionOf(events.Address{Tenant: "acme", Session: "s"}, 2)
 	p := inspect.Target{Conn: nc}
 	diagnose(t, p, "")
+	release(t, js, own(t, js, id))
+	diagnose(t, p, fmt.Sprintf("partitions: 1 of 2 have no owner, and no event of theirs is decided: %d", id))
 	p.Now = func() time.Time { return time.Now().Add(90 * time.Second) }
 	diagnose(t, p, fmt.Sprintf("partitions: partition %d: its events wait for 1m30s, the first at sequence %d: no worker serves it", id, ack.Sequence))
-	if _, err := coord.NewLeases(js, time.Minute).Acquire(t.Context(), id, coord.Holder{Member: "m", Owner: "a"}); err != nil {
-		t.Fatal(err)
-	}
+	own(t, js, id)
 	diagnose(t, p, "does not decide them")
+	p.Now = func() time.Time { return time.Now().Add(29 * 24 * time.Hour) }
+	diagnose(t, p, fmt.Sprintf("expiry: partition %d: the log drops sequence %d in 1d, before it is decided", id, ack.Sequence))
 
 	log, err := topology.State(t.Context(), js, topology.LogStream)
 	if err != nil {
@@ -290,7 +324,7 @@ func TestDiagnosePartitions(t *testing.T) {
 	if err := c.Commit(t.Context(), []commit.Message{rejected, rejected}, commit.Marker{Cursor: ack.Sequence, LogCreated: created}); err != nil {
 		t.Fatal(err)
 	}
-	p.Now, p.Data = nil, t.TempDir()
+	p.Now, p.Data = nil, private(t)
 	want := fmt.Sprintf("2 within 1h, the last of the event at sequence %d: bad_json 2", ack.Sequence)
 	if d := inspect.Diagnose(t.Context(), p); !slices.ContainsFunc(d.Findings, func(f inspect.Finding) bool {
 		return f.Check == "rejections" && f.Level == inspect.LevelNote && strings.HasPrefix(f.Message, want)
@@ -315,7 +349,7 @@ func TestDiagnoseTenants(t *testing.T) {
 		}
 	}
 	note := func() string {
-		d := inspect.Diagnose(t.Context(), inspect.Target{Conn: nc, Data: t.TempDir()})
+		d := inspect.Diagnose(t.Context(), inspect.Target{Conn: nc, Data: private(t)})
 		i := slices.IndexFunc(d.Findings, func(f inspect.Finding) bool { return f.Check == "tenants" })
 		if i < 0 {
 			return ""

@@ -6,12 +6,23 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"compactd/internal/broker/topology"
 	"compactd/internal/disk"
 	"compactd/internal/kv"
 	"compactd/internal/ops/units"
 )
+
+// directories checks who may enter those with conversations.
+func (d *doctor) directories() {
+	err := disk.Private(d.Data, filepath.Join(d.Data, "nats"), filepath.Join(d.Data, "ledgers"))
+	if exposed, ok := errors.AsType[*disk.ExposedError](err); ok {
+		d.problem("directory", strings.TrimSuffix(exposed.Hint(), "."), "%v", err)
+	} else if err != nil {
+		d.problem("directory", "", "%v", err)
+	}
+}
 
 // disk checks the room for ledgers, and for the streams of an embedded server.
 func (d *doctor) disk(s *topology.Streams) {

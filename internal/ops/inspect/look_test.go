@@ -3,10 +3,8 @@ package inspect_test
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"compactd/internal/broker/commit"
-	"compactd/internal/broker/coord"
 	"compactd/internal/broker/embedded"
 	"compactd/internal/ops/inspect"
 )
@@ -33,14 +31,7 @@ func TestLeased(t *testing.T) {
 			t.Errorf("leased %t, want %t and %q:\n%s", got, leased, last, table.String())
 		}
 	}
-	shown(false, "none, last a")
-	lease, err := coord.NewLeases(js, time.Minute).Acquire(t.Context(), 1, coord.Holder{Member: "m", Owner: "a"})
-	if err != nil {
-		t.Fatal(err)
-	}
 	shown(true, "  a")
-	if err := coord.NewLeases(js, time.Minute).Release(t.Context(), lease); err != nil {
-		t.Fatal(err)
-	}
+	release(t, js, own(t, js, 1))
 	shown(false, "none, last a")
 }
