@@ -75,15 +75,21 @@ build: ## Build bin/worker and bin/publisher
 	@mkdir -p bin
 	@go build $(BUILD_FLAGS) -o bin/ ./cmd/worker ./cmd/publisher
 
-.PHONY: man
-man: build ## Write the manual pages into bin/
-	@for p in worker publisher; do bin/$$p man >bin/compactd-$$p.1; done
-
+# The programs know the name they are called by, and print it in what is installed.
 .PHONY: install
-install: build ## Install compactd-worker and compactd-publisher into /usr/local/bin (PREFIX=, DESTDIR=)
-	install -d $(DESTDIR)$(PREFIX)/bin
-	install -m 755 bin/worker $(DESTDIR)$(PREFIX)/bin/compactd-worker
-	install -m 755 bin/publisher $(DESTDIR)$(PREFIX)/bin/compactd-publisher
+install: build ## Install the programs, manual pages, completion and the systemd unit (PREFIX=/usr/local, DESTDIR=)
+	@umask 022; set -e; to='$(DESTDIR)$(PREFIX)'; \
+	mkdir -p "$$to/bin" "$$to/share/man/man1" "$$to/share/bash-completion/completions" "$$to/share/zsh/site-functions" \
+		"$$to/share/fish/vendor_completions.d" "$$to/lib/systemd/system"; \
+	for p in compactd-worker compactd-publisher; do \
+		install -m 755 bin/$${p#compactd-} "$$to/bin/$$p"; \
+		"$$to/bin/$$p" man >"$$to/share/man/man1/$$p.1"; \
+		"$$to/bin/$$p" completion bash >"$$to/share/bash-completion/completions/$$p"; \
+		"$$to/bin/$$p" completion zsh >"$$to/share/zsh/site-functions/_$$p"; \
+		"$$to/bin/$$p" completion fish >"$$to/share/fish/vendor_completions.d/$$p.fish"; \
+	done; \
+	sed 's|/usr/local/bin|$(PREFIX)/bin|' deploy/systemd/compactd-worker.service >"$$to/lib/systemd/system/compactd-worker.service"; \
+	echo "installed below $$to" >&2
 
 .PHONY: demo
 demo: build ## Run a worker and a fleet of agents (SESSIONS=n, JSON=1, KEEP=1)

@@ -13,6 +13,7 @@ import (
 	"compactd/internal/broker/request"
 	"compactd/internal/broker/retry"
 	"compactd/internal/events"
+	"compactd/internal/ops/cli"
 	"compactd/internal/ops/replay"
 )
 
@@ -198,9 +199,9 @@ func (w *watcher) unanswered(s *events.StatsResponse) {
 func (w *watcher) giveUp(limit time.Duration, answered bool) {
 	if answered {
 		w.result.Note = fmt.Sprintf("no worker has applied it within %s", limit)
-		w.result.Hint = "publisher watch shows its outcome."
+		w.result.Hint = cli.Program("publisher") + " watch shows its outcome."
 		return
 	}
 	w.result.Note = fmt.Sprintf("no worker has answered within %s, so it is not applied yet", limit)
-	w.result.Hint = "It is applied when a worker runs on this server: worker --nats URL."
+	w.result.Hint = "It is applied when a worker runs on this server: " + cli.Program("worker") + " --nats URL."
 }

@@ -14,6 +14,7 @@ import (
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 	"compactd/internal/ops/access"
+	"compactd/internal/ops/cli"
 	"compactd/internal/ops/replay"
 )
 
@@ -25,7 +26,7 @@ const (
 	exitUnavailable = 4 // no server, no worker or no answer: it may succeed later
 )
 
-var errNoAnswer = errors.New("no answer came in time; the event is stored, and publisher watch shows its outcome")
+var errNoAnswer = fmt.Errorf("no answer came in time; the event is stored, and %s watch shows its outcome", cli.Program("publisher"))
 
 // refusedError is the rejection of a published event.
 type refusedError struct{ rejected *events.Rejected }
@@ -61,7 +62,7 @@ func failureOf(err error) failure {
 	}
 	if _, ok := errors.AsType[*replay.DuplicateError](err); ok {
 		f.Code, f.exit = replay.CodeDuplicateID, exitRefused
-		f.Hint = "If it was published before, it is stored: publisher stats shows the session. Else give the event another id."
+		f.Hint = "If it was published before, it is stored: " + cli.Program("publisher") + " stats shows the session. Else give the event another id."
 	}
 	switch {
 	case errors.Is(err, context.Canceled):
@@ -69,9 +70,9 @@ func failureOf(err error) failure {
 	case errors.Is(err, nats.ErrPermissionViolation):
 		f.Code, f.Hint, f.exit = events.CodeForbidden, "The server keeps this user to its own tenant: see --tenant and --user, and deploy/cluster for what a tenant may do.", exitRefused
 	case errors.Is(err, request.ErrNoWorker):
-		f.Hint, f.exit = "Start one with: worker --nats URL.", exitUnavailable
+		f.Hint, f.exit = "Start one with: "+cli.Program("worker")+" --nats URL.", exitUnavailable
 	case errors.Is(err, topology.ErrNoStreams), errors.Is(err, jetstream.ErrNoStreamResponse):
-		f.Hint, f.exit = "The first worker that runs on this server makes the streams: worker --nats URL.", exitUnavailable
+		f.Hint, f.exit = "The first worker that runs on this server makes the streams: "+cli.Program("worker")+" --nats URL.", exitUnavailable
 	case errors.Is(err, errNoAnswer), errors.Is(err, nats.ErrNoResponders), errors.Is(err, nats.ErrTimeout), errors.Is(err, context.DeadlineExceeded):
 		f.exit = exitUnavailable
 	}
@@ -83,7 +84,7 @@ func (f *failure) connect(e *connect.Error) {
 	f.Hint = access.Hint(e)
 	switch e.Cause {
 	case connect.CauseServer:
-		f.Hint, f.exit = "A worker has a server of its own: run worker in another terminal, then this again. "+f.Hint, exitUnavailable
+		f.Hint, f.exit = "A worker has a server of its own: run "+cli.Program("worker")+" in another terminal, then this again. "+f.Hint, exitUnavailable
 	case connect.CauseUser:
 		f.Code, f.exit = events.CodeUnauthorized, exitRefused
 	}
@@ -97,7 +98,7 @@ func (f failure) write(w io.Writer, asJSON bool) {
 			return
 		}
 	}
-	fmt.Fprintf(w, "publisher: %s\n", f.Error)
+	fmt.Fprintf(w, "%s: %s\n", cli.Program("publisher"), f.Error)
 	if f.Code != "" {
 		fmt.Fprintf(w, "code: %s\n", f.Code)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"compactd/internal/broker/request"
 	"compactd/internal/events"
+	"compactd/internal/ops/cli"
 	"compactd/internal/ops/diff"
 	"compactd/internal/ops/term"
 )
@@ -61,7 +62,7 @@ func (c *historyCmd) Run(ctx context.Context, f *flags) error {
 	}
 	e := c.entry(&h)
 	if e == nil {
-		return fmt.Errorf("%s has no compaction of that generation among its newest %d; publisher history --session %s lists them", a, events.MaxHistory, a.Session)
+		return fmt.Errorf("%s has no compaction of that generation among its newest %d; %s history --session %s lists them", a, events.MaxHistory, cli.Program("publisher"), a.Session)
 	}
 	shown, err := change(ctx, nc, a, e.Generation, int(e.Messages))
 	if err != nil || shown == nil {
@@ -164,7 +165,7 @@ func change(ctx context.Context, nc *nats.Conn, a events.Address, generation int
 		sides[i] = h
 	}
 	out := &diff.Change{
-		Count: diff.Estimate(sides[1].Format), Recall: fmt.Sprintf("publisher recall --session %s --turn N prints those of a turn.", a.Session),
+		Count: diff.Estimate(sides[1].Format), Recall: fmt.Sprintf("%s recall --session %s --turn N prints those of a turn.", cli.Program("publisher"), a.Session),
 	}
 	for i, into := range []*[]events.Message{&out.Before, &out.After} {
 		if len(sides[i].Messages) == 0 {

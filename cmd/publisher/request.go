@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"compactd/internal/events"
+	"compactd/internal/ops/cli"
 )
 
 // waiting is how a command waits for the answer of a worker.
@@ -107,7 +108,7 @@ func (f *flags) request(ctx context.Context, k events.Kind, session, id string, 
 	}
 	defer w.nc.Close()
 	if timeout == 0 {
-		stored := result{Seq: ack.Sequence, ID: id, State: stateStored, Note: "publisher watch shows its outcome"}
+		stored := result{Seq: ack.Sequence, ID: id, State: stateStored, Note: cli.Program("publisher") + " watch shows its outcome"}
 		return f.show(stored, stored.write)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errNoAnswer)

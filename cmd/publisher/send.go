@@ -10,6 +10,7 @@ import (
 	"github.com/mattn/go-isatty"
 
 	"compactd/internal/events"
+	"compactd/internal/ops/cli"
 )
 
 type sendCmd struct {
@@ -44,7 +45,7 @@ func (c *sendCmd) Run(ctx context.Context, f *flags) error {
 	w.turn, w.result = turn, result{Seq: ack.Sequence, ID: turn.ID, State: stateStored}
 	switch {
 	case c.Wait <= 0:
-		w.result.Note = "publisher watch shows its outcome"
+		w.result.Note = cli.Program("publisher") + " watch shows its outcome"
 	default:
 		if err := w.await(ctx, c.Wait); err != nil {
 			return err

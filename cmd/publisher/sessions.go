@@ -13,6 +13,7 @@ import (
 
 	"compactd/internal/broker/request"
 	"compactd/internal/events"
+	"compactd/internal/ops/cli"
 	"compactd/internal/ops/term"
 	"compactd/internal/ops/units"
 )
@@ -109,7 +110,7 @@ func (a *fleet) write(w io.Writer) error {
 		return err
 	}
 	if a.Total == 0 {
-		fmt.Fprintf(w, "(the tenant %s has no session; publisher tenants lists those that have)\n", a.Tenant)
+		fmt.Fprintf(w, "(the tenant %s has no session; %s tenants lists those that have)\n", a.Tenant, cli.Program("publisher"))
 	}
 	if a.Total > len(a.Sessions) {
 		fmt.Fprintf(w, "(the fullest of %s; --limit N lists more)\n", units.Count(a.Total, "session"))

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"compactd/internal/events"
+	"compactd/internal/ops/cli"
 	"compactd/internal/ops/term"
 )
 
@@ -27,7 +28,7 @@ func (c *watchCmd) Validate() error {
 	case c.Every <= 0 || c.Times < 0:
 		return errors.New("--every must be more than 0, --times 0 or more")
 	case c.Top && c.Session != "*":
-		return errors.New("--top shows all sessions of the tenant; publisher stats --session S shows one")
+		return fmt.Errorf("--top shows all sessions of the tenant; %s stats --session S shows one", cli.Program("publisher"))
 	case !c.Top && c.Times > 0:
 		return errors.New("--times is for --top")
 	}

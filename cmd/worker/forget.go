@@ -16,6 +16,7 @@ import (
 
 	"compactd/internal/broker/erase"
 	"compactd/internal/events"
+	"compactd/internal/ops/cli"
 )
 
 type forgetCmd struct {
@@ -77,7 +78,7 @@ func (e *unknownError) Error() string { return "nothing of " + e.at.String() + "
 
 // Hint names the next step.
 func (e *unknownError) Hint() string {
-	return "Is the name right? publisher sessions lists those of a tenant."
+	return "Is the name right? " + cli.Program("publisher") + " sessions lists those of a tenant."
 }
 
 // confirmed reads the name of the session from the terminal. The end of the input, or of

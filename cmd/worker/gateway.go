@@ -37,6 +37,7 @@ import (
 	"compactd/internal/disk"
 	"compactd/internal/gateway"
 	"compactd/internal/ops/access"
+	"compactd/internal/ops/cli"
 )
 
 // gatewayFlags are those of every gateway.
@@ -269,7 +270,7 @@ func (c *runCmd) run(ctx context.Context, f *flags, log zerolog.Logger, out io.W
 		c.Command = c.Command[1:]
 	}
 	if len(c.Command) == 0 {
-		return errors.New("run needs a command: worker run -- claude")
+		return fmt.Errorf("run needs a command: %s run -- claude", cli.Program("worker"))
 	}
 	if _, err := exec.LookPath(c.Command[0]); err != nil {
 		return err

@@ -225,7 +225,7 @@ func report(log zerolog.Logger, serving bool, err error) {
 		failed.Msg("worker failed")
 		return
 	}
-	fmt.Fprintf(os.Stderr, "worker: %v\n", err)
+	fmt.Fprintf(os.Stderr, "%s: %v\n", cli.Program("worker"), err)
 	if hint != "" {
 		fmt.Fprintf(os.Stderr, "hint: %s\n", hint)
 	}

@@ -6,18 +6,19 @@ import (
 	"net"
 	"net/url"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"runtime"
 	"strings"
 
 	"github.com/rs/zerolog"
+
+	"compactd/internal/ops/cli"
 )
 
 // printTry prints two commands that a person can run against this worker, which is ready
 // and was started as self, and where its console is. They are no log events: a log in JSON has none of them.
 func (f *flags) printTry(to io.Writer, self, nats, http string) {
-	publisher := publisherBeside(self)
+	publisher := cli.Beside(self, "publisher")
 	at := append([]string{"--nats", reachableURL(nats)}, f.Args()...)
 	second := append([]string{publisher, "sessions"}, at...)
 	if http != "" {
@@ -68,16 +69,6 @@ func (f *flags) probe(self, http string) []string {
 	default:
 		return []string{self, "ready", "--http", http}
 	}
-}
-
-// publisherBeside is the publisher as this program was started: packages install both with a prefix.
-func publisherBeside(worker string) string {
-	name := "publisher"
-	if strings.HasPrefix(filepath.Base(worker), "compactd-") {
-		name = "compactd-" + name
-	}
-	dir, _ := filepath.Split(worker) // "" where the shell has found it on its path
-	return dir + name
 }
 
 // reachable is the address at which this machine reaches one that is listened on: loopback

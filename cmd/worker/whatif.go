@@ -17,6 +17,7 @@ import (
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/ops/cli"
 	"compactd/internal/ops/term"
 	"compactd/internal/ops/transcript"
 	"compactd/internal/ops/whatif"
@@ -92,12 +93,12 @@ func (c *replayCmd) printSessions(screen *term.Screen, r *whatif.Report) error {
 
 // writeNext prints commands to try next.
 func (c *replayCmd) writeNext(screen *term.Screen) error {
-	compare := strings.TrimSpace("worker replay --policy default --policy claude " + c.named)
+	compare := strings.TrimSpace(cli.Program("worker") + " replay --policy default --policy claude " + c.named)
 	fmt.Fprintln(screen, "\nNext:")
 	t := term.NewTable(screen, term.Column{}, term.Column{Drop: 1})
 	t.Row("  "+compare, "# compare policies")
-	t.Row("  worker", "# serve your agents")
-	t.Row("  worker replay --help", "# logs, other policies, JSON")
+	t.Row("  "+cli.Program("worker"), "# serve your agents")
+	t.Row("  "+cli.Program("worker")+" replay --help", "# logs, other policies, JSON")
 	return t.Flush()
 }
 

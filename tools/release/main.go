@@ -196,7 +196,8 @@ func (r *release) manuals(dir string) (pages []entry, err error) {
 		return nil, err
 	}
 	for _, p := range programs {
-		text, err := exec.Command(filepath.Join(dir, p), "man").Output()
+		cmd := &exec.Cmd{Path: filepath.Join(dir, p), Args: []string{"compactd-" + p, "man"}} // named as it is installed
+		text, err := cmd.Output()
 		if err != nil {
 			return nil, fmt.Errorf("%s man: %w", p, err)
 		}

@@ -60,6 +60,9 @@ type script struct {
 	levels []level
 }
 
+// function is the name of the program as bash takes one of a function in any of its modes.
+func (s script) function() string { return strings.ReplaceAll(s.name, "-", "_") }
+
 // takesValue reports whether the next word belongs to a flag.
 func takesValue(f *kong.Flag) bool { return !f.IsBool() && !f.IsCounter() }
 
@@ -117,7 +120,7 @@ func (s script) bash() string {
         esac
     done
     case $prev in
-`, s.name, s.paths(), s.valued())
+`, s.function(), s.paths(), s.valued())
 	s.each(func(f *kong.Flag) {
 		if v := values(f); v != nil {
 			fmt.Fprintf(&b, "    --%s) COMPREPLY=($(compgen -W %q -- \"$cur\")); return ;;\n", f.Name, strings.Join(v, " "))
@@ -130,8 +133,8 @@ func (s script) bash() string {
 	fmt.Fprintf(&b, `    esac
     COMPREPLY=($(compgen -W "$words" -- "$cur"))
 }
-complete -o default -F _%[1]s %[1]s
-`, s.name)
+complete -o default -F _%s %s
+`, s.function(), s.name)
 	return b.String()
 }
 

@@ -36,11 +36,13 @@ type Commands struct {
 //go:embed help/*.txt
 var common embed.FS
 
-// Arrange gives the program and its commands the help in texts, a file help/NAME.txt
+// Arrange gives the program the name that it was called by, and it and its commands the help in texts, a file help/NAME.txt
 // each, and puts flags of the program into groups, in their order, behind those that are in
 // none. It panics where there is no such flag, which is a mistake in the program.
 func Arrange(k *kong.Kong, texts fs.FS, groups ...Group) *kong.Kong {
-	explain(&k.Model.Help, texts, k.Model.Name, k.Model.Name)
+	plain := k.Model.Name
+	k.Model.Name = Program(plain)
+	explain(&k.Model.Help, texts, plain, k.Model.Name)
 	for _, c := range k.Model.Children {
 		explain(&c.Detail, common, c.Name, k.Model.Name)
 		explain(&c.Detail, texts, c.Name, k.Model.Name)

@@ -22,7 +22,7 @@ func (*ManCmd) Run(k *kong.Context) error {
 // Man returns the manual page of a program, in roff.
 func Man(app *kong.Application) []byte {
 	var b strings.Builder
-	title := "compactd-" + app.Name
+	title := "compactd-" + strings.TrimPrefix(app.Name, "compactd-")
 	about, examples, _ := strings.Cut(app.Help, "\n\nExamples:\n")
 	examples, codes, _ := strings.Cut(examples, "\n\n")
 	gist, about, _ := strings.Cut(about, "\n\n")

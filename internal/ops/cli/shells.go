@@ -42,6 +42,7 @@ _%[1]s() {
     fi
 }
 compdef _%[1]s %[1]s
+if [ "$funcstack[1]" = "_%[1]s" ]; then _%[1]s "$@"; fi # loaded by compinit
 `, s.name)
 	return b.String()
 }
