@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -14,6 +15,7 @@ import (
 
 	"compactd/internal/broker/connect"
 	"compactd/internal/ops/access"
+	"compactd/internal/ops/cli"
 	"compactd/internal/worker"
 	"compactd/internal/worker/agents"
 )
@@ -21,7 +23,8 @@ import (
 // agentsFlags are those of the listener for agents.
 type agentsFlags struct {
 	Agents         string      `name:"agents" env:"COMPACTD_AGENTS" default:"off" placeholder:"HOST:PORT" help:"Where agents publish and receive over HTTP, each with a token; off is none (${default})."`
-	AgentsTokens   access.File `name:"agents-tokens" env:"COMPACTD_AGENTS_TOKENS" placeholder:"FILE" help:"Who may use --agents: a line for each token, with its SHA-256, tenant, role (agent|operator|session) and perhaps the time at which it expires. Read again when it changes, and at SIGHUP."`
+	AgentsTokens   string      `name:"agents-tokens" env:"COMPACTD_AGENTS_TOKENS" placeholder:"FILE" help:"Who may use --agents: a line for each token, as worker token new writes it, with its SHA-256, tenant, role (agent|operator|session) and perhaps the time at which it expires. Read again when it changes, and at SIGHUP."`
+	AgentsKey      access.File `name:"agents-signing-key" env:"COMPACTD_AGENTS_SIGNING_KEY" placeholder:"FILE" help:"Key of 32 bytes or more, the same for all workers, that signs short-lived tokens of sessions; a tenant's token requests them. Absent: none are signed."`
 	AgentsTLSCert  access.File `name:"agents-tls-cert" env:"COMPACTD_AGENTS_TLS_CERT" placeholder:"FILE" help:"Certificate of --agents, PEM, with --agents-tls-key. Read again when it changes. Absent: no TLS."`
 	AgentsTLSKey   access.File `name:"agents-tls-key" env:"COMPACTD_AGENTS_TLS_KEY" placeholder:"FILE" help:"Key of the certificate of --agents, PEM."`
 	AgentsOrigin   []string    `name:"agents-origin" env:"COMPACTD_AGENTS_ORIGIN" placeholder:"ORIGIN" help:"Origin of pages that may use --agents in a browser, such as https://app.example. Can be repeated. Absent: none."`
@@ -58,9 +61,12 @@ func (f *flags) startEdge(ctx context.Context, log zerolog.Logger, w *worker.Wor
 	if f.off() {
 		return func() {}, "", nil
 	}
+	if f.AgentsTokens == "" {
+		return nil, "", errors.New("--agents needs --agents-tokens FILE: " + cli.Program("worker") + " token new --tenant NAME --agents-tokens FILE writes one")
+	}
 	e := edge{}
 	e.Edge, err = agents.New(agents.Config{
-		Listen: f.Agents, Tokens: string(f.AgentsTokens), Cert: string(f.AgentsTLSCert), Key: string(f.AgentsTLSKey),
+		Listen: f.Agents, Tokens: f.AgentsTokens, SigningKey: string(f.AgentsKey), Cert: string(f.AgentsTLSCert), Key: string(f.AgentsTLSKey),
 		Origins: f.AgentsOrigin, Rate: f.AgentsRate, Version: version, Registerer: reg, Service: w.Service(),
 		OnError: func(err error) { log.Warn().Err(err).Msg("agents") },
 	})

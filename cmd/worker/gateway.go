@@ -189,7 +189,7 @@ func (f *flags) listenFor(token, file string) error {
 	if err := os.WriteFile(file, []byte(hex.EncodeToString(sum[:])+" default agent\n"), 0o600); err != nil {
 		return err
 	}
-	f.agentsFlags = agentsFlags{Agents: "127.0.0.1:-1", AgentsTokens: access.File(file), AgentsRate: 1 << 20}
+	f.agentsFlags = agentsFlags{Agents: "127.0.0.1:-1", AgentsTokens: file, AgentsRate: 1 << 20}
 	return nil
 }
 

@@ -37,6 +37,7 @@ import (
 	"compactd/internal/ops/access"
 	"compactd/internal/ops/cli"
 	"compactd/internal/ops/term"
+	"compactd/internal/ops/tokenfile"
 	"compactd/internal/policyfile"
 	"compactd/internal/summarize/model"
 	"compactd/internal/summarize/provider"
@@ -117,7 +118,8 @@ type flags struct {
 	Hash    hashCmd    `cmd:"" name:"hash-password" help:"Print the bcrypt hash of a password on standard input, as nats-server takes it."`
 	Ready   readyCmd   `cmd:"" help:"Check whether the worker on --http is ready, and exit with 1 when it is not: a probe."`
 
-	Forget forgetCmd `cmd:"" help:"Erase a session: from the log, the outcomes, the ledgers and their copies. For the operator; it cannot be undone."`
+	Token  tokenfile.Commands `cmd:"" help:"Make, list and revoke tokens of agents, models and operators over HTTP, in the file of --agents-tokens."`
+	Forget forgetCmd          `cmd:"" help:"Erase a session: from the log, the outcomes, the ledgers and their copies. For the operator; it cannot be undone."`
 
 	cli.Commands
 
@@ -145,7 +147,7 @@ func parser(f *flags, logFormat string) *kong.Kong {
 		cli.Group{Title: "Policy", Flags: []string{"policy", "set", "compact-threshold", "disable-compaction", "lock", "unlock", "counter", "prices", "max-ledgers"}},
 		cli.Group{Title: "Summaries and tenants", Flags: []string{"summarizer", "tenant-calls-per-minute", "tenant-tokens-per-hour", "tenant-outcomes-per-hour"}},
 		cli.Group{Title: "HTTP and traces", Flags: []string{"http", "http-token", "http-token-file", "open", "traces"}},
-		cli.Group{Title: "Agents over HTTP", Flags: []string{"agents", "agents-tokens", "agents-tls-cert", "agents-tls-key", "agents-origin", "agents-rate", "agents-creds", "agents-user", "agents-password"}})
+		cli.Group{Title: "Agents over HTTP", Flags: []string{"agents", "agents-tokens", "agents-signing-key", "agents-tls-cert", "agents-tls-key", "agents-origin", "agents-rate", "agents-creds", "agents-user", "agents-password"}})
 }
 
 // exitUnknown is the exit code of a command about a session that is not there: the same
@@ -168,6 +170,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	cmd.BindTo(ctx, (*context.Context)(nil))
+	cmd.Bind(tokenfile.Env{File: f.AgentsTokens, Out: term.Open(os.Stdout, f.Color)})
 	err = cmd.Run(&f, log)
 	stop()
 	if ended, ok := errors.AsType[*exec.ExitError](err); ok { // the agent has printed why

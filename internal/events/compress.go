@@ -160,3 +160,11 @@ func ModelOf(name string) *Model {
 	}
 	return &Model{Provider: cmp.Or(models.Maker(name), "openai"), Name: name}
 }
+
+// TokenResponse is a token for the model of a session.
+type TokenResponse struct {
+	V       int    `json:"v"`
+	Token   string `json:"token"`
+	Path    string `json:"path"` // of MCP, on the same listener
+	Expires int64  `json:"expires_ms"`
+}

@@ -12,6 +12,7 @@ import (
 
 	"compactd/internal/events"
 	"compactd/internal/worker"
+	"compactd/internal/worker/agents"
 	"compactd/internal/worker/query"
 )
 
@@ -33,7 +34,11 @@ func TestHTTPPage(t *testing.T) {
 	env.publish(events.KindTurn, "s1", calls(1, "read_file:/repo/retry.go"))
 	env.publish(events.KindTurn, "s1", calls(2, "read_file:/repo/retry.go"))
 	env.awaitDecided()
-	e := env.edge(r.worker, nil)
+	key := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(key, []byte(strings.Repeat("k", 32)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	e := env.edge(r.worker, func(c *agents.Config) { c.SigningKey = key })
 	e.write(tokenLine("0123456789abcdef", "default agent"))
 	if err := e.edge.Reload(); err != nil {
 		t.Fatal(err)

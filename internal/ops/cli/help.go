@@ -37,15 +37,16 @@ type Commands struct {
 var common embed.FS
 
 // Arrange gives the program the name that it was called by, and it and its commands the help in texts, a file help/NAME.txt
-// each, and puts flags of the program into groups, in their order, behind those that are in
+// each, help/NAME-OF-ONE.txt for one of a command, and puts flags of the program into groups, in their order, behind those that are in
 // none. It panics where there is no such flag, which is a mistake in the program.
 func Arrange(k *kong.Kong, texts fs.FS, groups ...Group) *kong.Kong {
 	plain := k.Model.Name
 	k.Model.Name = Program(plain)
 	explain(&k.Model.Help, texts, plain, k.Model.Name)
-	for _, c := range k.Model.Children {
-		explain(&c.Detail, common, c.Name, k.Model.Name)
-		explain(&c.Detail, texts, c.Name, k.Model.Name)
+	for _, c := range k.Model.Leaves(true) {
+		name := strings.ReplaceAll(c.Path(), " ", "-")
+		explain(&c.Detail, common, name, k.Model.Name)
+		explain(&c.Detail, texts, name, k.Model.Name)
 	}
 	var grouped []*kong.Flag
 	for _, g := range groups {

@@ -7,6 +7,7 @@ import (
 
 	"compactd/internal/events"
 	"compactd/internal/events/models"
+	"compactd/internal/tokens"
 	"compactd/internal/worker/limit"
 	"compactd/internal/worker/query"
 )
@@ -93,11 +94,11 @@ func (e *Edge) usage(w http.ResponseWriter, r *http.Request) error {
 // retrieve answers with the text that a placeholder stands for.
 func (e *Edge) retrieve(w http.ResponseWriter, r *http.Request) error {
 	t := tokenOf(r)
-	count(r, t.tenant)
+	count(r, t.Tenant)
 	ctx, cancel := context.WithTimeoutCause(r.Context(), query.AnswerTimeout, query.ErrBusy)
 	defer cancel()
 	out, err := query.Reading(ctx, func() (*events.RetrieveResponse, error) {
-		return e.compressor.Retrieve(ctx, t.mayUse, r.PathValue("hash"))
+		return e.compressor.Retrieve(ctx, t.MayUse, r.PathValue("hash"))
 	})
 	if err != nil {
 		return err
@@ -108,10 +109,10 @@ func (e *Edge) retrieve(w http.ResponseWriter, r *http.Request) error {
 // tenantOf is the tenant of a request that names none: that of its token.
 func tenantOf(r *http.Request) (string, error) {
 	t := tokenOf(r)
-	if t.role != RoleAgent {
+	if t.Role != tokens.RoleAgent {
 		return "", errNoTenant
 	}
-	return t.tenant, nil
+	return t.Tenant, nil
 }
 
 var errNoTenant = refusal(events.CodeForbidden, "the token is of no tenant", "Use a token of the tenant, with the role agent.")

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"compactd/internal/tokens"
 	"compactd/internal/worker/compress"
 	"compactd/internal/worker/limit"
 	"compactd/internal/worker/query"
@@ -25,6 +26,9 @@ type Config struct {
 	Listen string
 	// Tokens is the path of the file with the hashes of the tokens.
 	Tokens string
+	// SigningKey is the path of a file with the key that signs tokens of sessions, the same for all workers.
+	// Default none: no such token is made or taken.
+	SigningKey string
 	// Cert and Key are paths of PEM files; "" is no TLS. They are read again when they change.
 	Cert, Key string
 	// Origins are the pages of browsers that may send requests, as https://app.example.
@@ -55,7 +59,7 @@ func (c *Config) validate() error {
 	}
 	c.Listen = at
 	if c.Tokens == "" {
-		errs = append(errs, errors.New("a file of tokens is required: every agent needs one"))
+		errs = append(errs, errors.New("field Tokens is required: every agent needs a token"))
 	}
 	if (c.Cert == "") != (c.Key == "") {
 		errs = append(errs, errors.New("a certificate and its key belong together: name both, or neither"))
@@ -82,9 +86,10 @@ type Edge struct {
 	compressor *compress.Compressor
 	metrics    *Metrics
 	limiter    *limit.Limiter
+	key        []byte // nil signs nothing
 
 	reloading sync.Mutex // held while the file is read
-	tokens    atomic.Pointer[tokens]
+	tokens    atomic.Pointer[tokenSet]
 }
 
 // New takes the port, and reads tokens and certificate. Requests are answered once Run runs.
@@ -109,6 +114,11 @@ func New(c Config) (*Edge, error) {
 		return nil, fmt.Errorf("new edge: %w", err)
 	}
 	e.tokens.Store(first)
+	if c.SigningKey != "" {
+		if e.key, err = tokens.ReadKey(c.SigningKey); err != nil {
+			return nil, fmt.Errorf("new edge: %w", err)
+		}
+	}
 	var secure *tls.Config
 	if c.Cert != "" {
 		if secure, err = newTLS(c.Cert, c.Key, c.OnError); err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"compactd/internal/events"
+	"compactd/internal/tokens"
 	"compactd/internal/worker/limit"
 	"compactd/internal/worker/query"
 )
@@ -18,7 +19,7 @@ import (
 func (e *Edge) guard(next http.Handler) http.Handler {
 	return query.Guard(func(w http.ResponseWriter, r *http.Request) (http.HandlerFunc, *events.ServiceError) {
 		h := w.Header()
-		t := e.tokens.Load().find(query.Bearer(r), time.Now())
+		t := e.tokens.Load().find(e.key, query.Bearer(r), time.Now())
 		refused := e.crossOrigin(h, r)
 		if refused != nil || r.Method == http.MethodOptions && r.Header.Get("Origin") != "" { // of a page, which sends no token with it
 			return nil, refused
@@ -27,7 +28,7 @@ func (e *Edge) guard(next http.Handler) http.Handler {
 			return nil, refused
 		}
 		return func(w http.ResponseWriter, r *http.Request) {
-			op := e.limiter.Begin(limit.Account{Tenant: t.tenant, Part: t.part})
+			op := e.limiter.Begin(limit.Account{Tenant: t.Tenant, Part: t.part})
 			defer op.End()
 			next.ServeHTTP(w, r.WithContext(op.With(context.WithValue(r.Context(), tokenKey{}, t))))
 		}, nil
@@ -42,7 +43,7 @@ func (e *Edge) refuse(h http.Header, r *http.Request, t *token) *events.ServiceE
 		return refusal(events.CodeUnauthorized, "a token is required that is in the tokens file and has not expired", "Send one header Authorization: Bearer TOKEN.")
 	case !clean(r):
 		return errNoPath
-	case (t.role == RoleSession) != strings.HasPrefix(r.URL.EscapedPath(), mcpPath):
+	case (t.Role == tokens.RoleSession) != strings.HasPrefix(r.URL.EscapedPath(), mcpPath):
 		return errOtherSession
 	case !t.rate.Allow():
 		h.Set("Retry-After", "1")
@@ -86,7 +87,7 @@ func (e *Edge) crossOrigin(h http.Header, r *http.Request) *events.ServiceError 
 // text; the id is what it is published under.
 func session(r *http.Request) (events.Address, error) {
 	a := events.Address{Tenant: r.PathValue("tenant")}
-	if !tokenOf(r).mayUse(a.Tenant) { // before anything is read of it: what exists there is not shown
+	if !tokenOf(r).MayUse(a.Tenant) { // before anything is read of it: what exists there is not shown
 		return a, errOtherTenant
 	}
 	var err error

@@ -16,6 +16,7 @@ import (
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
+	"compactd/internal/tokens"
 	"compactd/internal/worker/limit"
 )
 
@@ -209,12 +210,12 @@ func (h *hub) cutAll() {
 }
 
 // revoke ends the followers whose tokens are no more, or may not receive events any more.
-func (h *hub) revoke(now *tokens) {
+func (h *hub) revoke(now *tokenSet) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.each(func(f *follower) {
-		t := now.byHash[f.token.hash]
-		if t == nil || t.role == RoleSession || !t.mayUse(f.at.Tenant) {
+		t := now.byHash[f.token.Hash]
+		if t == nil || t.Role == tokens.RoleSession || !t.MayUse(f.at.Tenant) {
 			h.drop(f)
 			return
 		}
@@ -230,7 +231,7 @@ func (h *hub) heartbeat(part int) {
 	now := time.Now()
 	h.each(func(f *follower) {
 		switch {
-		case !f.token.valid(now):
+		case !f.token.Valid(now):
 			h.drop(f)
 		case f.part != part:
 		default:

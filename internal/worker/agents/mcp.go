@@ -32,7 +32,7 @@ func (e *Edge) mcpHandler() http.Handler {
 	})
 	return query.Handler(func(w http.ResponseWriter, r *http.Request) error {
 		a, err := session(r)
-		if own := tokenOf(r).session; err == nil && a.Session != own {
+		if own := tokenOf(r).Session; err == nil && a.Session != own {
 			err = e.branch(r.Context(), events.Address{Tenant: a.Tenant, Session: own}, a)
 		}
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"compactd/internal/events"
+	"compactd/internal/tokens"
 	"compactd/internal/worker/limit"
 	"compactd/internal/worker/query"
 )
@@ -56,7 +57,7 @@ func (e *Edge) publish(w http.ResponseWriter, r *http.Request, v verb) error {
 	if err != nil {
 		return err
 	}
-	if v.operator && tokenOf(r).role != RoleOperator {
+	if v.operator && tokenOf(r).Role != tokens.RoleOperator {
 		return errForOperators
 	}
 	count(r, a.Tenant)

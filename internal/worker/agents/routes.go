@@ -5,6 +5,7 @@ import (
 
 	"compactd/internal/events"
 	"compactd/internal/events/schema"
+	"compactd/internal/tokens"
 	"compactd/internal/worker/limit"
 	"compactd/internal/worker/query"
 )
@@ -20,6 +21,7 @@ func (e *Edge) handler() http.Handler {
 		query.Route(mux, http.MethodPost, sessionPath+"/"+v.path, func(w http.ResponseWriter, r *http.Request) error { return e.publish(w, r, v) })
 	}
 	query.Route(mux, http.MethodGet, sessionPath+"/events", e.stream)
+	query.Route(mux, http.MethodPost, sessionPath+"/token", e.mint)
 	e.gateways(mux)
 	mux.Handle(mcpPath+"{tenant}/{session}", e.mcpHandler())
 	query.Route(mux, http.MethodGet, "/v1/openapi.json", func(w http.ResponseWriter, _ *http.Request) error {
@@ -56,7 +58,7 @@ func count(r *http.Request, tenant string) {
 func (e *Edge) permit(o *query.Operation, r *http.Request) (tenant string, err error) {
 	t := tokenOf(r)
 	switch {
-	case o.Operators && t.role != RoleOperator:
+	case o.Operators && t.Role != tokens.RoleOperator:
 		return "", errForOperators
 	case len(o.PathParams()) > 0:
 		a, err := session(r)
@@ -64,20 +66,20 @@ func (e *Edge) permit(o *query.Operation, r *http.Request) (tenant string, err e
 		return a.Tenant, err
 	case !o.Operators && o.Request() != "": // of a tenant: its sessions
 		values := r.URL.Query()
-		if !values.Has("tenant") && t.role == RoleAgent {
-			values.Set("tenant", t.tenant)
+		if !values.Has("tenant") && t.Role == tokens.RoleAgent {
+			values.Set("tenant", t.Tenant)
 		}
 		for _, tenant := range values["tenant"] {
-			if !t.mayUse(tenant) {
+			if !t.MayUse(tenant) {
 				return "", errOtherTenant
 			}
 		}
 		r.URL.RawQuery = values.Encode()
 		return values.Get("tenant"), nil
-	case t.role != RoleOperator:
+	case t.Role != tokens.RoleOperator:
 		return "", errForOperators
 	}
-	return anyTenant, nil
+	return tokens.AnyTenant, nil
 }
 
 var errForOperators = refusal(events.CodeForbidden, "the request is for operators", "Use a token with the role operator.")

@@ -101,6 +101,13 @@ func describeVerbs(verbs []AgentVerb, all map[string]*jsonschema.Schema, paths o
 		about["responses"] = refusals(object{"200": response("The answer.", ref(g.name+"-response"))}, g.refusals...)
 		paths[g.path] = object{g.method: about}
 	}
+	used["token-response"] = true
+	paths[session+"token"] = object{"post": object{
+		"operationId": "token", "summary": "A token of the session for its model, over MCP.", "servers": servers, "security": security,
+		"parameters": append(slices.Clone(place),
+			text("query", "expires_in_s", false, "How long it is in force; an hour by default, and no longer than the token of the request.", object{"type": "integer", "minimum": 60, "maximum": 86400})),
+		"responses": refusals(object{"200": response("The answer.", ref("token-response"))}, 400, 401, 403, 404, 405, 429, 500, 503),
+	}}
 	stream := response("Each outcome has its kind as event, its payload as data, and its sequence as id.", object{"type": "string"})
 	stream["content"] = object{"text/event-stream": object{"schema": object{"type": "string"}}}
 	paths[session+"events"] = object{"get": object{

@@ -90,6 +90,7 @@ var payloads = []Payload{
 	out[events.CompressResponse]("compress-response", nil),
 	out[events.UsageResponse]("usage-response", nil),
 	out[events.RetrieveResponse]("retrieve-response", nil),
+	out[events.TokenResponse]("token-response", nil),
 	out[events.ServiceError]("error", nil),
 }
 

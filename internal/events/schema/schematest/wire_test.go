@@ -57,7 +57,7 @@ var rarely = map[string]bool{
 	"end": true, "forget": true, "idle": true, "branch": true, "summary": true, "compacted": true, "erased": true, "event-response": true,
 	"timeline-request": true, "timeline-response": true, "changes-request": true, "changes-response": true, "xray-request": true, "xray-response": true,
 	"preview-request": true, "preview-response": true, "fleet-request": true, "fleet-response": true,
-	"compress-request": true, "compress-response": true, "usage-request": true, "usage-response": true, "retrieve-response": true, // over HTTP only
+	"compress-request": true, "compress-response": true, "usage-request": true, "usage-response": true, "retrieve-response": true, "token-response": true, // over HTTP only
 }
 
 // shownIn names the payload that an example of a section is.

@@ -2,6 +2,7 @@ package clitest
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -10,6 +11,9 @@ import (
 	"compactd/internal/ops/cli"
 )
 
+// common are the commands of every program, which the page explains once.
+var common = []string{"completion", "man", "help", "version"}
+
 // describe is the part of docs/cli.md about a program: its flags, then each command with its
 // arguments and flags. Usage and examples are in the help alone.
 func describe(app *kong.Application) string {
@@ -17,7 +21,9 @@ func describe(app *kong.Application) string {
 	fmt.Fprintf(&b, "## %s\n\n%s\n\n", app.Name, paragraphs(intro(app.Help)))
 	writeFlags(&b, app.Flags)
 	for _, c := range app.Leaves(true) {
-		writeCommand(&b, c)
+		if !slices.Contains(common, c.Path()) {
+			writeCommand(&b, c)
+		}
 	}
 	return strings.TrimRight(b.String(), "\n") + "\n"
 }

@@ -1,0 +1,61 @@
+package agents
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"compactd/internal/events"
+	"compactd/internal/tokens"
+	"compactd/internal/worker/query"
+)
+
+// How long a token of a session is in force.
+const (
+	defaultExpiry = time.Hour
+	minExpiry     = time.Minute
+	maxExpiry     = 24 * time.Hour
+)
+
+var errNoKey = refusal(events.CodeNotFound, "the worker signs no tokens of sessions", "Start all workers with --agents-signing-key and the same key, or write a line into the tokens file with worker token new --session.")
+
+// mint answers with a token of a session, which depends on the token of the request. docs/adr/0055 has why it is
+// signed and not kept.
+func (e *Edge) mint(w http.ResponseWriter, r *http.Request) error {
+	a, err := session(r)
+	if err != nil {
+		return err
+	}
+	if e.key == nil {
+		return errNoKey
+	}
+	lasts, err := expiryOf(r)
+	if err != nil {
+		return err
+	}
+	own, expires := tokenOf(r), time.Now().Add(lasts)
+	if !own.Expires.IsZero() && own.Expires.Before(expires) {
+		expires = own.Expires
+	}
+	name := strings.TrimSuffix(strings.TrimPrefix(r.URL.EscapedPath(), "/v1/sessions/"), "/token")
+	w.Header().Set("Cache-Control", "no-store")
+	return query.Write(r.Context(), w, http.StatusOK, &events.TokenResponse{
+		V: events.Version, Token: tokens.Sign(e.key, own.Hash, a, expires), Path: mcpPath + name, Expires: expires.Unix() * 1000,
+	})
+}
+
+// expiryOf is how long the token of a request is to be in force.
+func expiryOf(r *http.Request) (time.Duration, error) {
+	text := r.URL.Query().Get("expires_in_s")
+	if text == "" {
+		return defaultExpiry, nil
+	}
+	least, most := int64(minExpiry.Seconds()), int64(maxExpiry.Seconds())
+	s, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || s < least || s > most {
+		return 0, events.NewInvalid(events.CodeOutOfRange, "expires_in_s", fmt.Sprintf("must be between %d and %d", least, most))
+	}
+	return time.Duration(s) * time.Second, nil
+}
