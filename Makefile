@@ -169,6 +169,10 @@ fault-tests:
 soak: ## Run the long tests: kills for SOAK=30m, power loss, memory, frozen owners; fuzz a minute each
 	@scripts/figures soak scripts/soak $(FUZZED)
 
+.PHONY: models
+models: ## Refresh the windows and prices of models from models.dev (FROM=api.json)
+	go run ./tools/models $(if $(FROM),-from $(FROM))
+
 .PHONY: reliability
 reliability: ## Run all of it and write docs/reliability.txt (READ=1: from the last runs)
 	@if [ -z "$(READ)" ]; then \

@@ -78,7 +78,7 @@ type flags struct {
 	Lock              []string `env:"COMPACTD_LOCK" placeholder:"PATH" help:"A field of the policy that sessions cannot set, such as summarize.enabled, or a group. Can be repeated; what the flags above set is locked anyway."`
 	Unlock            []string `env:"COMPACTD_UNLOCK" placeholder:"PATH" help:"A field, or a group, that sessions can set although a flag sets it or the policy locks it."`
 	Counter           string   `env:"COMPACTD_COUNTER" default:"estimate" enum:"estimate,o200k,cl100k" help:"How tokens are counted: estimated, or by a table of OpenAI's, exact for its models and some hundred times slower (estimate|o200k|cl100k, default ${default})."`
-	Prices            string   `env:"COMPACTD_PRICES" type:"path" placeholder:"FILE" help:"Prices of models, in JSON as internal/compaction/measure/prices/prices.json has them, in place of the built-in ones of the same names."`
+	Prices            string   `env:"COMPACTD_PRICES" type:"path" placeholder:"FILE" help:"Prices of models, in JSON as docs/what-if.md shows them, beside or in place of the built-in ones of the same names."`
 	MaxLedgers        int      `env:"COMPACTD_MAX_LEDGERS" default:"100000" placeholder:"N" help:"Sessions held in memory; others are read from disk when they are needed (${default})."`
 
 	Summarizer string `env:"COMPACTD_SUMMARIZER" default:"embedded" placeholder:"LIST" help:"Summarizer: provider/model, several with commas between them, the next when one fails, the embedded summarizer at last (${default}). Keys and more come from COMPACTD_<PROVIDER>_*, see docs/summaries.md."`

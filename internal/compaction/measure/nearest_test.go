@@ -22,7 +22,7 @@ func TestUnknownModels(t *testing.T) {
 		{"anthropic", "claude-new-9", 200_000, false, "anthropic"}, // the window of the family
 		{"my-proxy", "claude-sonet-4-5", 200_000, false, "anthropic/claude-sonnet-4-5-20250929"},
 		{"my-proxy", "gemini-9-ultra", 1_048_576, false, "google-ai"},
-		{"google-ai", "gemma-9", 1_048_576, false, "google-ai"},
+		{"google-ai", "gemma-9", 1_048_576, false, "google-ai/gemma-4-31b-it"},
 
 		{"opnai", "gpt-99", 128_000, false, "openai/gpt-5"},
 		{"openai", "gpt-99", 128_000, false, "openai/gpt-5"},
@@ -30,7 +30,7 @@ func TestUnknownModels(t *testing.T) {
 		{"openai", "gtp-5", 128_000, false, "openai/gpt-5"},
 		{"openai", "gpt5-mini", 128_000, false, "openai/gpt-5-mini"},
 		{"antropic", "calude-opus-4-6", 128_000, false, "anthropic/claude-opus-4-6"},
-		{"", "mistral-7b", 32_768, false, "cloudflare/@cf/mistral/mistral-7b-instruct-v0.2"},
+		{"", "mistral-7b", 8_000, false, "mistral/open-mistral-7b"},
 		{"my-proxy", "mistral-huge", 128_000, false, "mistral/mistral-nemo"},
 		{"my-proxy", "qwen99", 128_000, false, "qwen/qwen3-8b"},
 		{"acme", "house-model", 128_000, false, ""},

@@ -1,7 +1,6 @@
 package measure
 
 import (
-	_ "embed"
 	"errors"
 	"fmt"
 	"maps"
@@ -56,26 +55,8 @@ func (p Prices) For(t Tokens) Prices {
 // without prices is a model that a shorter name of the table must not price.
 type PriceTable map[string]*Prices
 
-// modelPrices are list prices in thousandths of a US dollar for a million tokens, read on
-// 2026-11-23. Sources: platform.claude.com/docs/en/about-claude/pricing and the pages of its
-// models for Claude; github.com/github/docs at 024f6b0, data/tables/copilot/models-and-pricing.yml,
-// which states the prices of the makers, for GPT, Gemini and Grok; GPT-5.6 Sol, which
-// became cheaper since, from github.com/anomalyco/models.dev at 47eabd6, and GPT-6 Astra from it
-// at e2f67ad; GPT-5-Codex from
-// developers.openai.com/api/docs/models/gpt-5-codex; GPT-5.1 and GPT-5.2 from
-// benchlm.ai/blog/posts/openai-api-pricing, which quotes OpenAI.
-//
-//go:embed prices/prices.json
-var modelPrices []byte
-
-// DefaultPrices returns the table of the prices of now.
-func DefaultPrices() PriceTable {
-	var t PriceTable
-	if err := events.UnmarshalStrict(modelPrices, &t); err != nil { //nolint:forbidigo // a table of this package, embedded
-		panic(fmt.Sprintf("compaction: embedded table of prices: %v", err)) // a defect of the build
-	}
-	return t
-}
+// DefaultPrices returns the table of the prices of models.json.
+func DefaultPrices() PriceTable { return catalog().Prices() }
 
 // With returns the table with the prices of another in place of its own. Its error joins one
 // for each bad entry.

@@ -29,31 +29,22 @@ var documentedWindows []byte
 //go:embed windows/current.json
 var currentWindows []byte
 
-// modelWindows are the models of 2026. Sources: github.com/anomalyco/models.dev at f3fc692 of
-// 2026-07-02, for makers' own services and for open models through OpenRouter; for models
-// after that, read on 2026-11-23: platform.claude.com/docs/en/about-claude/models/overview
-// (Opus 5, Sonnet, Haiku and Opus 5.5, Fable 5.1) and developers.openai.com/api/docs/models
-// (GPT-6, of gpt-6.2-sol).
-//
-//go:embed windows/models.json
-var modelWindows []byte
-
-// anywhere is, beside the providers, the table of models by the name that their maker has for
+// Anywhere is, beside the providers, the table of models by the name that their maker has for
 // them: those whose window is the same wherever they run.
-const anywhere = ""
+const Anywhere = ""
 
 // allOthers names, inside a provider's table, a default that was set over the tables of this
 // package: what is known of models anywhere does not go before it.
 const allOthers = ""
 
 // DefaultWindows returns the table the reference documents, filled up from its
-// newer release and with the models of now. Where they differ the smaller window wins: a
+// newer release and with the models of models.json. Where they differ the smaller window wins: a
 // window taken too large loses a session, one taken too small costs a compaction.
 func DefaultWindows() Windows {
 	w := tableOf(documentedWindows)
 	smaller := func(old, now Tokens) Tokens { return min(old, now) }
 	w.join(mustWindows(currentWindows), smaller)
-	w.join(mustWindows(modelWindows), smaller)
+	w.join(catalog().Windows(), smaller)
 	return w
 }
 
@@ -133,8 +124,8 @@ func (w Windows) Lookup(provider, model string) (t Tokens, known bool) {
 	}
 	name := longest(table, model)
 	t, set := table[allOthers]
-	if made := longest(w[anywhere], models.Canonical(model)); !set && len(made) > len(name) {
-		return w[anywhere][made], strings.ContainsAny(made, "0123456789-") // else it is that of a family
+	if made := longest(w[Anywhere], models.Canonical(model)); !set && len(made) > len(name) {
+		return w[Anywhere][made], strings.ContainsAny(made, "0123456789-") // else it is that of a family
 	}
 	switch {
 	case name != "":
@@ -153,7 +144,7 @@ func (w Windows) smallest(table map[string]Tokens, model string) (t Tokens, know
 		t = defaultWindow
 	}
 	name, made := models.Canonical(model), w[models.Maker(model)]
-	if w[anywhere] == nil || name == "" { // a table of the reference
+	if w[Anywhere] == nil || name == "" { // a table of the reference
 		return t, false
 	}
 	if own := longest(made, name); own != "" && made[own] <= t {
