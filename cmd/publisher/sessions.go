@@ -119,8 +119,9 @@ func (a *fleet) write(w io.Writer) error {
 		fmt.Fprintf(w, "repeated after compactions: %s of files, %s\n", units.Count(a.Rereads, "read"), units.Count(a.Reruns, "other call"))
 	}
 	if a.Cost != (events.Cost{}) {
+		money := units.PricedBy(a.Cost.Unpriced)
 		fmt.Fprintf(w, "spent: %s on input, %s on summaries\nsaved on input: %s; lost on caches: %s\n",
-			units.Dollars(a.Cost.Input), units.Dollars(a.Cost.Summaries), units.Dollars(a.Cost.Saved), units.Dollars(a.Cost.Lost))
+			money(a.Cost.Input), money(a.Cost.Summaries), money(a.Cost.Saved), money(a.Cost.Lost))
 	}
 	return nil
 }
@@ -187,7 +188,8 @@ func (a *tenantList) write(w io.Writer) error {
 		term.Column{Name: "TOKENS SAVED", Right: true}, term.Column{Name: "SPENT", Right: true}, term.Column{Name: "SAVED", Right: true, Drop: 1}, term.Column{Name: "LOST", Right: true, Drop: 1},
 		term.Column{Name: "SUMMARIES", Right: true, Drop: 2}, term.Column{Name: "REFUSED", Right: true}, term.Column{Name: "LAST TURN", Drop: 3})
 	for _, x := range a.Tenants {
-		t.Row(x.Tenant, x.Sessions, x.Input, x.Sums.Saved, units.Dollars(x.Cost.Spent()), units.Dollars(x.Cost.Saved), units.Dollars(x.Cost.Lost), units.Dollars(x.Cost.Summaries),
+		money := units.PricedBy(x.Cost.Unpriced)
+		t.Row(x.Tenant, x.Sessions, x.Input, x.Sums.Saved, money(x.Cost.Spent()), money(x.Cost.Saved), money(x.Cost.Lost), money(x.Cost.Summaries),
 			x.Rejected, time.UnixMilli(x.LastTurn).UTC().Format(time.DateTime))
 	}
 	if err := t.Flush(); err != nil {

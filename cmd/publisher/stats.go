@@ -50,6 +50,7 @@ func writeStats(w io.Writer, a events.Address, s *events.StatsResponse) error {
 			return err
 		}
 	}
+	money := units.PricedBy(s.Cost.Unpriced)
 	return term.Pairs(w,
 		"session", a,
 		"turns", s.Turns,
@@ -63,9 +64,9 @@ func writeStats(w io.Writer, a events.Address, s *events.StatsResponse) error {
 		"left to the trigger", fmt.Sprintf("%d %%", b.PercentLeft),
 		"needs compaction", s.NeedsCompaction,
 		"done again", fmt.Sprintf("%d reads, %d other calls", s.Rereads, s.Reruns),
-		"spent on input", units.Dollars(s.Cost.Input),
-		"saved on input", units.Dollars(s.Cost.Saved),
-		"lost on caches", units.Dollars(s.Cost.Lost),
-		"spent on summaries", units.Dollars(s.Cost.Summaries),
+		"spent on input", money(s.Cost.Input),
+		"saved on input", money(s.Cost.Saved),
+		"lost on caches", money(s.Cost.Lost),
+		"spent on summaries", money(s.Cost.Summaries),
 		"summary", summary)
 }

@@ -184,6 +184,7 @@ func (l *Ledger) turnsUntil(input Tokens) int64 {
 // spend counts the input of a call at list prices.
 func (l *Ledger) spend(u *events.Usage) {
 	if !l.cache.priced {
+		l.cost.Unpriced++
 		return
 	}
 	p := l.cache.prices.For(inputOf(u))

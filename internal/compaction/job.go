@@ -266,12 +266,16 @@ func (l *Ledger) receive(r *Result) {
 }
 
 // charge counts what a summary cost, also one that comes too late to be used. The embedded
-// summarizer has no price.
+// summarizer uses no model, and costs nothing.
 func (l *Ledger) charge(s *events.Summary) {
 	in, out := Tokens(s.Usage.Input), Tokens(s.Usage.Output)
-	if p, ok := l.cache.config.Prices.Of(s.Model); ok && in >= 0 && out >= 0 {
+	p, priced := l.cache.config.Prices.Of(s.Model)
+	switch {
+	case priced && in >= 0 && out >= 0:
 		p = p.For(in)
 		l.cost.Summaries += int64(p.Input.Times(in) + p.Output.Times(out))
+	case s.Usage != (events.SummaryUsage{}):
+		l.cost.Unpriced++
 	}
 }
 

@@ -151,6 +151,9 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		if made := s.ledger.Describe(s.config).Summaries; made != (events.SummaryCounts{}) {
 			again += fmt.Sprintf(" ready=%d late=%d failed=%d", made.Ready, made.Late, made.Failed)
 		}
+		if n := st.Cost.Unpriced; n > 0 {
+			again += fmt.Sprintf(" unpriced=%d", n)
+		}
 		return fmt.Sprintf("generation=%d messages=%d prepared=%v waiting=%v %s%s", st.Generation, st.Messages, st.Prepared, st.Waiting, s.state(), again)
 	case "pending":
 		return s.pending(a)

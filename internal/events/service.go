@@ -127,7 +127,7 @@ type StatsResponse struct {
 }
 
 // Cost is what the compactions of a session cost and save by list prices, in billionths of a US
-// dollar. Work of unknown models is not in it.
+// dollar. Work of models without a price is not in the amounts.
 type Cost struct {
 	// Input is what calls spent on their input: by the usage of their turns, which has what compactions lost
 	// on caches, and by estimate where a turn has none.
@@ -135,6 +135,7 @@ type Cost struct {
 	Lost      int64 `json:"lost_nano_usd"`      // on caches that compactions broke
 	Saved     int64 `json:"saved_nano_usd"`     // on the input of calls until the next compaction of each, before Lost and Summaries are taken off
 	Summaries int64 `json:"summaries_nano_usd"` // spent on summaries
+	Unpriced  int64 `json:"unpriced,omitzero"`  // calls and summaries of models without a price
 }
 
 // Spent is the money for input and summaries.
@@ -142,7 +143,7 @@ func (c Cost) Spent() int64 { return c.Input + c.Summaries }
 
 // Plus is both together.
 func (c Cost) Plus(o Cost) Cost {
-	return Cost{c.Input + o.Input, c.Lost + o.Lost, c.Saved + o.Saved, c.Summaries + o.Summaries}
+	return Cost{c.Input + o.Input, c.Lost + o.Lost, c.Saved + o.Saved, c.Summaries + o.Summaries, c.Unpriced + o.Unpriced}
 }
 
 // SummaryCounts are the summaries of a session since its first turn, without those that a session.compact requested.

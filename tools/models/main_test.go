@@ -37,7 +37,7 @@ func TestRefresh(t *testing.T) {
 		"tiers":[{"tier":{"size":200000},"input":6,"output":22.5,"cache_read":0.6,"cache_write":7.5}]}},
 		"claude-opus-4-2-picture":{"limit":{"context":1},"modalities":{"output":["text","image"]},"cost":{"input":3,"output":15}}}}`)
 	provider["openai"] = json.RawMessage(`{"models":{"gpt-9":{` + text + `,"cost":{"input":1,"output":2}}}}`)
-	provider["openrouter"] = json.RawMessage(`{"models":{"openai/gpt-9":{` + text + `},"qwen/qwen9":{` + text + `},"unheard/of":{` + text + `}}}`)
+	provider["openrouter"] = json.RawMessage(`{"models":{"openai/gpt-9":{` + text + `},"qwen/qwen9":{` + text + `},"other/model":{` + text + `}}}`)
 	body, err := json.Marshal(provider)
 	if err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"fmt"
 	"maps"
+	"sync"
 
 	"compactd/internal/events"
 )
@@ -25,13 +26,14 @@ type Source struct {
 //go:embed models.json
 var embedded []byte
 
-func catalog() *Catalog {
+// catalog is models.json, read once.
+var catalog = sync.OnceValue(func() *Catalog {
 	var c Catalog
 	if err := events.UnmarshalStrict(embedded, &c); err != nil { //nolint:forbidigo // a table of this package, embedded
 		panic(fmt.Sprintf("compaction: embedded models.json: %v", err)) // a defect of the build
 	}
 	return &c
-}
+})
 
 // Windows are the windows of all sources.
 func (c *Catalog) Windows() Windows {

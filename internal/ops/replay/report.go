@@ -31,23 +31,23 @@ type Report struct {
 
 // Summary is the report in figures, as one JSON object.
 type Summary struct {
-	Sessions         int     `json:"sessions"`
-	Turns            int     `json:"turns"`
-	Compactions      int     `json:"compactions"`
-	TokensBefore     int64   `json:"tokens_before"`
-	TokensAfter      int64   `json:"tokens_after"`
-	InvalidHistories int     `json:"invalid_histories"`
-	Undelivered      int     `json:"-"` // an error of its own, see Problem
-	Rejected         int     `json:"-"`
-	P50              float64 `json:"p50_ms"`
-	P99              float64 `json:"p99_ms"`
-	TokensSaved      int64   `json:"tokens_saved"`
-	Cost             Cost    `json:"cost,omitzero"`
-	Summaries        int     `json:"summaries"` // compactions that the stage took part in
-	WouldOverflow    int     `json:"would_overflow"`
-	Repeated         int64   `json:"repeated_calls"` // whose results a compaction had taken out of view
-	Duplicates       int     `json:"duplicates"`     // turns sent again under a random id, since the server had theirs
-	Each             []Row   `json:"each"`
+	Sessions         int         `json:"sessions"`
+	Turns            int         `json:"turns"`
+	Compactions      int         `json:"compactions"`
+	TokensBefore     int64       `json:"tokens_before"`
+	TokensAfter      int64       `json:"tokens_after"`
+	InvalidHistories int         `json:"invalid_histories"`
+	Undelivered      int         `json:"-"` // an error of its own, see Problem
+	Rejected         int         `json:"-"`
+	P50              float64     `json:"p50_ms"`
+	P99              float64     `json:"p99_ms"`
+	TokensSaved      int64       `json:"tokens_saved"`
+	Cost             events.Cost `json:"cost,omitzero"`
+	Summaries        int         `json:"summaries"` // compactions that the stage took part in
+	WouldOverflow    int         `json:"would_overflow"`
+	Repeated         int64       `json:"repeated_calls"` // whose results a compaction had taken out of view
+	Duplicates       int         `json:"duplicates"`     // turns sent again under a random id, since the server had theirs
+	Each             []Row       `json:"each"`
 }
 
 // Row is one session in figures.
@@ -59,7 +59,7 @@ type Row struct {
 	Compactions int                  `json:"compactions"`
 	Stages      map[events.Stage]int `json:"stages"`
 	TokensSaved int64                `json:"tokens_saved"`
-	Cost        Cost                 `json:"cost,omitzero"`
+	Cost        events.Cost          `json:"cost,omitzero"`
 	// Overflow is the turn with which the history would not have fit any more without
 	// a compaction, an estimate from the published tokens; 0 is never.
 	Overflow         int64         `json:"overflow_turn"`
@@ -149,7 +149,7 @@ func (r *Report) Summary() Summary {
 		s.Compactions += row.Compactions
 		s.InvalidHistories += row.InvalidHistories
 		s.TokensSaved += row.TokensSaved
-		s.Cost.add(row.Cost)
+		s.Cost = s.Cost.Plus(row.Cost)
 		s.Summaries += row.Stages[events.StageSummarize]
 		if row.Overflow > 0 {
 			s.WouldOverflow++
@@ -166,7 +166,7 @@ func (r *Report) Summary() Summary {
 func (s *SessionReport) row() Row {
 	return Row{
 		Session: s.Name, Turns: s.Turns, Messages: s.Messages, Peak: s.Peak(), Compactions: len(s.Generations), Stages: s.Stages(),
-		TokensSaved: s.Saved(), Cost: s.Cost(), Overflow: s.Overflow(), InvalidHistories: s.Invalid(), Rejected: s.Rejected, Repeated: s.Repeated,
+		TokensSaved: s.Saved(), Cost: s.Cost, Overflow: s.Overflow(), InvalidHistories: s.Invalid(), Rejected: s.Rejected, Repeated: s.Repeated,
 	}
 }
 

@@ -15,6 +15,7 @@ type SessionReport struct {
 	Generations []Generation
 	Rejected    []events.Code
 	Repeated    int64 // calls that repeat one whose result a compaction had taken out of view
+	Cost        events.Cost
 
 	extent.Tracker
 
@@ -30,19 +31,6 @@ type Generation struct {
 	Before, After int64 // tokens
 	Messages      int
 	Violations    []validate.Violation
-	Cost          Cost
-}
-
-// Cost is what compactions cost and save by the prices of their models, in billionths of a US
-// dollar: on caches that they break, and on the calls until the next compaction of each.
-type Cost struct {
-	Lost  int64 `json:"lost_nano_usd"`
-	Saved int64 `json:"saved_nano_usd"`
-}
-
-func (c *Cost) add(o Cost) {
-	c.Lost += o.Lost
-	c.Saved += o.Saved
 }
 
 func newSessionReport(a events.Address, s transcript.Session) *SessionReport {
@@ -72,30 +60,16 @@ func (s *SessionReport) note(body any) *events.Compacted {
 // end takes how the session stood after its last turn.
 func (s *SessionReport) end(stats *events.StatsResponse) {
 	if stats.Known {
-		s.Repeated = stats.Rereads + stats.Reruns
+		s.Repeated, s.Cost = stats.Rereads+stats.Reruns, stats.Cost
 		s.State(stats.Through.Turn, stats.Budget)
 	}
 }
 
 func generation(b *events.Compacted) Generation {
-	var cost Cost
-	if b.Cache != nil {
-		cost = Cost{b.Cache.Lost, b.Cache.Saved}
-	}
 	return Generation{
-		Cost: cost,
-
 		Number: b.Generation, Turn: b.Through.Turn, Reason: b.Reason, Stages: b.StagesUsed, Before: b.TokensBefore, After: b.TokensAfter,
 		Messages: len(b.Messages), Violations: validate.Messages(b.Format, b.Messages),
 	}
-}
-
-// Cost is that of all compactions.
-func (s *SessionReport) Cost() (c Cost) {
-	for _, g := range s.Generations {
-		c.add(g.Cost)
-	}
-	return c
 }
 
 // Stages counts the compactions that each stage took part in.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"compactd/internal/events"
 	"compactd/internal/ops/diff"
 	"compactd/internal/ops/term"
 	"compactd/internal/ops/units"
@@ -82,8 +83,10 @@ func (r *Report) writeSums(w io.Writer) error {
 		units.Count(s.Turns, "turn"), units.Count(s.Compactions, "compaction"), s.InvalidHistories, s.Rejected, s.Undelivered)
 	fmt.Fprintf(&b, "%s saved, %s with a summary, %s would have overflowed\n",
 		units.Count(s.TokensSaved, "token"), units.Count(s.Summaries, "compaction"), units.Count(s.WouldOverflow, "session"))
-	if s.Cost != (Cost{}) {
-		fmt.Fprintf(&b, "%s saved on calls until the next compaction of each, %s lost on caches\n", units.Dollars(s.Cost.Saved), units.Dollars(s.Cost.Lost))
+	if s.Cost != (events.Cost{}) {
+		money := units.PricedBy(s.Cost.Unpriced)
+		fmt.Fprintf(&b, "%s spent on input, %s on summaries; %s saved on calls until the next compaction of each, %s lost on caches\n",
+			money(s.Cost.Input), money(s.Cost.Summaries), money(s.Cost.Saved), money(s.Cost.Lost))
 	}
 	if s.Repeated > 0 {
 		fmt.Fprintf(&b, "%s whose result a compaction had taken out of view\n", units.Count(s.Repeated, "repeated call"))

@@ -27,6 +27,21 @@ func Dollars[T ~int64](n T) string {
 	return fmt.Sprintf("$%.4f", float64(n)/1e9)
 }
 
+// PricedBy formats amounts of work of which so many parts have no known price: an amount of the
+// other parts is the least that it can be.
+func PricedBy(unpriced int64) func(n int64) string {
+	return func(n int64) string {
+		switch {
+		case unpriced == 0:
+			return Dollars(n)
+		case n == 0:
+			return "unknown"
+		default:
+			return "at least " + Dollars(n)
+		}
+	}
+}
+
 // List is names with commas between them.
 func List[T ~string](names []T) string {
 	out := make([]string, len(names))

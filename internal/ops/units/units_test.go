@@ -40,3 +40,15 @@ func TestCount(t *testing.T) {
 		}
 	}
 }
+
+// A part without a known price is never counted as nothing.
+func TestPricedBy(t *testing.T) {
+	for _, x := range []struct {
+		n, unpriced int64
+		want        string
+	}{{0, 0, "$0.0000"}, {1_200_000_000, 0, "$1.20"}, {0, 3, "unknown"}, {1_200_000_000, 1, "at least $1.20"}} {
+		if got := units.PricedBy(x.unpriced)(x.n); got != x.want {
+			t.Errorf("%d, %d without a price: %q, want %q", x.n, x.unpriced, got, x.want)
+		}
+	}
+}
