@@ -38,12 +38,15 @@ func TestInsights(t *testing.T) {
 	env.awaitDecided()
 	var x events.XrayResponse
 	env.answerOf(m, "xray", &x)
-	sum := int64(0)
-	for _, k := range x.Kinds {
-		sum += k.Tokens
-	}
-	if !x.Known || !x.Valid || sum != x.Input || len(x.Largest) == 0 {
+	if !x.Known || !x.Valid || tokensOf(x) != x.Input || x.Input != env.stats("s1").Budget.EstimatedInput || len(x.Largest) == 0 {
 		t.Errorf("the window: %+v", x)
+	}
+	var past events.XrayResponse
+	var history events.HistoryResponse
+	env.answerOf(m, fmt.Sprintf("xray?generation=%d", x.Generation-1), &past)
+	env.answerOf(m, "history?limit=1", &history)
+	if before := history.Entries[0].TokensBefore; past.Input != before || tokensOf(past) != before {
+		t.Errorf("before generation %d: %d tokens, in parts %d, want %d", x.Generation, past.Input, tokensOf(past), before)
 	}
 	var line events.TimelineResponse
 	env.answerOf(m, "timeline", &line)
@@ -74,6 +77,14 @@ func TestInsights(t *testing.T) {
 	if err := r.stop(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// tokensOf is the sum of all kinds.
+func tokensOf(x events.XrayResponse) (sum int64) {
+	for _, k := range x.Kinds {
+		sum += k.Tokens
+	}
+	return sum
 }
 
 // wantChanges checks that what a compaction did is in the rows.

@@ -140,6 +140,9 @@ func (s *Service) look(ctx context.Context, in *events.ContextRequest, pair bool
 			_, shifts := l.Timeline(s.config.Compaction)
 			out.through = cmp.Or(l.GenerationThrough(g), shifts[g-1].Turn)
 			out.earlier, out.view, out.Generation = l.ViewThrough(g-1, out.through), l.ViewThrough(g, out.through), g
+		case g < out.Generation: // as it was before the next one came
+			_, shifts := l.Timeline(s.config.Compaction)
+			out.view, out.Generation = l.ViewThrough(g, cmp.Or(l.GenerationThrough(g+1), shifts[g].Turn)), g
 		default:
 			out.view, out.Generation = l.ViewAt(g), g
 		}
@@ -251,12 +254,26 @@ func (s *Service) xray(ctx context.Context, in *events.ContextRequest) (*events.
 			x.Add(&m, all[i].First)
 		}
 	}
-	out.Input = x.Total()
-	if l.Generation == l.budget.Generation {
-		out.Input = l.budget.EstimatedInput
+	out.Input = l.budget.EstimatedInput
+	if l.Generation < l.budget.Generation {
+		if out.Input, err = s.inputBefore(ctx, in.Address(), l.Generation+1); err != nil {
+			return nil, err
+		}
 	}
+	out.Input = cmp.Or(out.Input, x.Total())
 	x.Write(out)
 	return out, nil
+}
+
+// inputBefore is the input from which a compaction made a generation, 0 when OUTCOMES has it no more.
+func (s *Service) inputBefore(ctx context.Context, a events.Address, generation int64) (tokens int64, err error) {
+	err = s.Compactions(ctx, a, func(c *events.Compacted, _ time.Time, _ events.Trace) error {
+		if c.Compacted && c.Generation == generation {
+			tokens = c.TokensBefore
+		}
+		return nil
+	})
+	return tokens, err
 }
 
 // preview answers what a session.compact would do.
