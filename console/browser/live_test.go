@@ -1,6 +1,8 @@
 package browser
 
 import (
+	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -86,4 +88,43 @@ func TestTokens(t *testing.T) {
 	p.quiet("401")
 	other := open(t, s.url, "#/sessions", desktop)
 	other.shows("Token required")
+}
+
+// A worker with other outcomes than those that the page has seen answers 410: the page reads all again, and goes on.
+func TestGone(t *testing.T) {
+	s := startWorker(t, "")
+	s.examples()
+	p := open(t, s.url, "#/sessions", desktop)
+	p.shows("5 sessions")
+	s.send("default", "s1", turn("hi"))
+	p.shows("6 sessions")
+	s.stop()
+	if err := os.RemoveAll(s.data); err != nil {
+		t.Fatal(err)
+	}
+	s.start(strings.TrimPrefix(s.nats, "nats://"), strings.TrimPrefix(s.url, "http://"))
+	p.shows("There are no sessions yet.")
+	p.shows("Live")
+	s.send("default", "s2", turn("hi"))
+	p.shows("1 session")
+	p.quiet("ERR_", "Failed to load resource")
+}
+
+// How long a compaction takes to show once it is decided. It is printed: a machine may be busy.
+func TestLatency(t *testing.T) {
+	s := startWorker(t, "")
+	s.examples()
+	p := open(t, s.url, "#/s/default/"+example, desktop)
+	p.shows("Live")
+	p.wait(`document.querySelector('.gens li')`)
+	ms := eval[float64](p, `(async () => {
+		const count = () => document.querySelectorAll('.gens li').length, before = count()
+		const shown = new Promise(done => new MutationObserver((_, o) => { if (count() > before) { o.disconnect(); done(performance.now()) } }).observe(document.querySelector('main'), {childList: true, subtree: true}))
+		const answer = await fetch('/v1/sessions/default/`+example+`/compact?wait_ms=8000', {method: 'POST', body: '{}', headers: {'Content-Type': 'application/json'}})
+		await answer.text()
+		const decided = performance.now()
+		return (await shown) - decided
+	})()`)
+	fmt.Printf("console: a compaction shows %.0f ms after the answer that it is decided\n", ms)
+	p.quiet()
 }

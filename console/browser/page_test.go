@@ -126,7 +126,14 @@ func (p *page) navigate(hash string) {
 // wait waits until an expression is true.
 func (p *page) wait(expression string) {
 	p.t.Helper()
-	if _, err := chromedp.Run(p.ctx, chromedp.Poll[bool]("!!("+expression+")", chromedp.WithPollingTimeout(deadline), chromedp.WithPollingInterval(50*time.Millisecond))); err != nil {
+	for {
+		_, err := chromedp.Run(p.ctx, chromedp.Poll[bool]("!!("+expression+")", chromedp.WithPollingTimeout(deadline), chromedp.WithPollingInterval(50*time.Millisecond)))
+		if err == nil {
+			return
+		}
+		if strings.Contains(err.Error(), "Cannot find context") { // the page went on to another document meanwhile
+			continue
+		}
 		p.t.Fatalf("wait for %s: %v\nthe page shows:\n%s", expression, err, p.text())
 	}
 }

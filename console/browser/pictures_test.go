@@ -36,12 +36,16 @@ func TestPictures(t *testing.T) {
 		{"session", "#/s/default/" + example + "?generation=1", size{1280, 1040, false}},
 		{"session-dark", "#/s/default/" + example + "?generation=1", size{1280, 1040, true}},
 		{"context", "#/s/default/" + example + "/context", size{1280, 760, false}},
+		{"what-if", "#/s/default/" + example + "/what-if", size{1280, 780, false}},
 		{"tenants", "#/tenants", size{1280, 480, false}},
 		{"fleet", "#/fleet", size{1280, 620, false}},
 	}
 	for _, shot := range shots {
 		p := open(t, s.url, shot.hash, shot.size)
 		p.shows("Live")
+		if shot.name == "what-if" {
+			p.wait(`document.querySelector('.verdict')`)
+		}
 		if shot.name == "fleet" { // a load needs two answers; the machine has no name in a picture
 			p.wait(`/\d %/.test(document.querySelector('[aria-label=Workers]').innerText)`)
 			eval[bool](p, `(document.querySelectorAll('td.nowrap').forEach(e => { const t = e.querySelector('b')?.firstChild ?? e.firstChild; if (/-\d+-[0-9a-f]{8}$/.test(t?.data)) t.data = 'worker-1-4d1f09a2' }), true)`)

@@ -2,10 +2,14 @@ package browser
 
 import (
 	"fmt"
+	"math"
 	"net/url"
 	"os"
 	"strings"
 	"testing"
+
+	cdp "github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
 )
 
 const example = "example-fix-validator"
@@ -21,7 +25,7 @@ var views = []view{
 	{"session", "#/s/default/" + example + "?generation=1", []string{"Tokens of the next call, turn by turn", "Generation 1", "Before", "After", "prune"}},
 	{"context", "#/s/default/" + example + "/context", []string{"What fills the window", "By kind", "Largest entries", "valid"}},
 	{"what-if", "#/s/default/" + example + "/what-if", []string{"Another policy on this session", "as now", "threshold 0.8, target 0.5", "Summaries cost nothing"}},
-	{"tenants", "#/tenants", []string{"1 tenant", "default", "Tokens saved"}},
+	{"tenants", "#/tenants", []string{"1 tenant", "default", "Spent", "= Net saving"}},
 	{"fleet", "#/fleet", []string{"1 worker serves all 4 partitions", "Partitions", "Summary jobs"}},
 }
 
@@ -44,6 +48,9 @@ func TestViews(t *testing.T) {
 				p.wait(fmt.Sprintf("innerWidth === %d", at.width))
 				p.fits()
 				p.accessible(axe)
+			}
+			if eval[bool](p, `/trigger/i.test(document.body.innerText)`) {
+				t.Error("the view has trigger for the threshold of the policy")
 			}
 			p.quiet()
 		})
@@ -130,6 +137,53 @@ func TestWhatIf(t *testing.T) {
 	p.quiet()
 }
 
+// The context now and before the last compaction have the same rows, and each sums to its input: now that of the
+// budget.
+func TestContext(t *testing.T) {
+	s := startWorker(t, "")
+	s.examples()
+	p := open(t, s.url, "#/s/default/"+example+"/context", desktop)
+	p.wait(`document.querySelector('[aria-label="By kind"] thead')?.innerText.includes('Before')`)
+	column := func(n int) (sum, foot int) {
+		number := `e => Number(e.innerText.replaceAll(',', '').replace('–', '0').replace('−', '-'))`
+		at := fmt.Sprintf(`[...document.querySelectorAll('[aria-label="By kind"] %%s tr')].map(r => r.children[%d]).map(%s)`, n, number)
+		return eval[int](p, fmt.Sprintf(at, "tbody")+`.reduce((a, b) => a + b, 0)`), eval[int](p, fmt.Sprintf(at, "tfoot")+"[0]")
+	}
+	for _, n := range []int{2, 4} {
+		if sum, foot := column(n); sum != foot || sum <= 0 {
+			t.Errorf("column %d has %d tokens together, and %d below", n, sum, foot)
+		}
+	}
+	_, now := column(2)
+	if budget := eval[string](p, `document.querySelector('.fact-wide dd').innerText`); !strings.HasPrefix(strings.ReplaceAll(budget, ",", ""), fmt.Sprint(now, " ")) {
+		t.Errorf("the kinds have %d tokens, the session %q", now, budget)
+	}
+	if n := eval[int](p, `[...document.querySelectorAll('[aria-label="By kind"] tbody tr')].filter(r => r.innerText.startsWith('Correction')).length`); n != 1 {
+		t.Errorf("%d rows of corrections", n)
+	}
+	p.quiet()
+}
+
+// Tenants: the one that spends most comes first, saved less lost and summaries is the net, and models without a name
+// are unknown.
+func TestTenants(t *testing.T) {
+	s := startWorker(t, "")
+	s.send("small", "s1", turn("hi"))
+	s.examples()
+	p := open(t, s.url, "#/tenants", desktop)
+	p.shows("2 tenants")
+	if first := eval[string](p, `document.querySelector('[aria-label=Tenants] tbody a').innerText`); first != "default" {
+		t.Errorf("%s comes first", first)
+	}
+	money := eval[[]float64](p, `[...document.querySelector('[aria-label=Tenants] tbody tr').children].slice(3, 8).map(e => Number(e.innerText.replaceAll('−', '-').replace('$', '')))`)
+	if spent, saved, lost, summaries, net := money[0], money[1], money[2], money[3], money[4]; spent <= 0 || math.Abs(saved-lost-summaries-net) > 0.011 {
+		t.Errorf("money: %v", money)
+	}
+	eval[bool](p, `([...document.querySelectorAll('tbody button')].at(-1).click(), true)`)
+	p.shows("unknown model")
+	p.quiet()
+}
+
 // Ten thousand sessions: the document has the rows in view alone, whatever is scrolled to, and every
 // session can be reached.
 func TestManySessions(t *testing.T) {
@@ -137,6 +191,13 @@ func TestManySessions(t *testing.T) {
 	s.publish("", "load", "--sessions", "10000", "--turns", "1", "--speed", "0", "--tenants", "5")
 	p := open(t, s.url, "#/sessions", desktop)
 	p.shows("10,000 sessions")
+	if _, err := chromedp.Call(p.ctx, cdp.AddScriptToEvaluateOnNewDocument, cdp.AddScriptToEvaluateOnNewDocumentParams{Source: `
+		new MutationObserver((_, o) => { if (document.querySelector('.rows [role=row]')) { o.disconnect(); requestAnimationFrame(() => { window.painted = performance.now() }) } }).observe(document, {childList: true, subtree: true})`}); err != nil {
+		t.Fatal(err)
+	}
+	p.navigate("#/sessions")
+	p.wait(`window.painted`)
+	fmt.Printf("console: the first rows of 10,000 sessions are painted after %.0f ms\n", eval[float64](p, `window.painted`))
 	rows := func() int { return eval[int](p, `document.querySelectorAll('.rows [role=row]').length`) }
 	most := 0
 	for range 40 {

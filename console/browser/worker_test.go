@@ -24,6 +24,7 @@ type server struct {
 	t     *testing.T
 	data  string
 	token string
+	join  string // the server of another worker, in place of one of its own
 	url   string // of the page
 	nats  string
 	cmd   *exec.Cmd
@@ -38,10 +39,23 @@ func startWorker(t *testing.T, token string) *server {
 	return s
 }
 
+// beside starts another worker on the server of s.
+func (s *server) beside() *server {
+	s.t.Helper()
+	other := &server{t: s.t, data: filepath.Join(s.t.TempDir(), "data"), join: s.nats}
+	other.start("", "127.0.0.1:-1")
+	s.t.Cleanup(other.stop)
+	return other
+}
+
 // start runs the process until it is ready.
 func (s *server) start(listen, http string) {
 	s.t.Helper()
-	s.cmd = exec.Command(program(s.t, "worker"), "--data", s.data, "--listen", listen, "--http", http, "--log-format", "json", "--partitions", "4")
+	server := []string{"--listen", listen}
+	if s.join != "" {
+		server = []string{"--nats", s.join}
+	}
+	s.cmd = exec.Command(program(s.t, "worker"), append(server, "--data", s.data, "--http", http, "--log-format", "json", "--partitions", "4")...)
 	for _, v := range os.Environ() { // no setting of another worker
 		if !strings.HasPrefix(v, "COMPACTD_") && !strings.HasPrefix(v, "NATS_URL=") {
 			s.cmd.Env = append(s.cmd.Env, v)

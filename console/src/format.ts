@@ -4,7 +4,7 @@ const whole = new Intl.NumberFormat('en-US')
 const short = new Intl.NumberFormat('en-US', { notation: 'compact', maximumFractionDigits: 1 })
 
 /** 10,589 */
-export const count = (n: number | undefined): string => (n === undefined ? '–' : whole.format(n))
+export const count = (n: number | undefined): string => (n === undefined ? '–' : whole.format(n).replace('-', '−'))
 
 /** 10.6K */
 export const brief = (n: number | undefined): string => (n === undefined ? '–' : short.format(n))
@@ -16,7 +16,7 @@ export const some = (n: number, noun: string): string => `${whole.format(n)} ${n
 export function percent(ratio: number): string {
   const p = ratio * 100
   if (!Number.isFinite(p)) return '–'
-  return `${p > 0 && p < 10 ? p.toFixed(1) : Math.round(p)} %`
+  return `${p > 0 && p < 10 ? p.toFixed(1) : Math.round(p)} %`.replace('-', '−')
 }
 
 /** Billionths of a US dollar. */

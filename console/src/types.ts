@@ -3,7 +3,8 @@
 
 export interface Through { turn?: number; seq?: number }
 
-export interface Cost { lost_nano_usd?: number; saved_nano_usd?: number; summaries_nano_usd?: number }
+/** Billionths of a dollar. Saved is before lost and summaries are taken off; unpriced counts what has no price and is in no amount. */
+export interface Cost { input_nano_usd?: number; lost_nano_usd?: number; saved_nano_usd?: number; summaries_nano_usd?: number; unpriced?: number }
 
 export interface Health { status: string; partitions: number; served: number; version: string; owner: string; config: string }
 
@@ -40,6 +41,8 @@ export interface WorkerRow {
   config?: string
   http?: string
   partitions?: number
+  lag_ms?: number
+  commit_ms?: number
   status?: string
   started_ms?: number
   cpu_ms?: number
@@ -155,8 +158,9 @@ export interface Timeline {
   trigger_tokens?: number
   target_tokens?: number
   limit_tokens?: number
-  turns?: { turn: number; time_ms?: number; seq: number; added_tokens?: number; input_tokens?: number; published_tokens?: number }[]
-  generations?: { generation: number; turn: number; from?: number; saved_tokens?: number }[]
+  input_tokens?: number
+  turns?: { turn: number; seq: number; added_tokens?: number; input_tokens?: number; published_tokens?: number }[]
+  generations?: { generation: number; turn: number; from?: number; tokens_before?: number; tokens_after?: number; saved_tokens?: number; reason?: string }[]
 }
 
 export interface Change {
@@ -204,6 +208,9 @@ export interface Xray {
   violations?: { rule: string; message: string; index?: number }[]
 }
 
+/** Summaries that were there when a compaction needed them, came later, or never. */
+export interface SummaryCounts { ready?: number; late?: number; failed?: number }
+
 export interface TenantRow {
   tenant: string
   sessions?: number
@@ -219,9 +226,10 @@ export interface TenantRow {
   rejected?: number
   prepared?: number
   waiting?: number
+  summaries?: SummaryCounts
   outcome_bytes_hour?: number
   outcome_bytes_bound?: number
-  models?: { model: string; sessions?: number; input_tokens?: number; saved_tokens?: number; cost?: Cost }[]
+  models?: { model?: string; sessions?: number; input_tokens?: number; saved_tokens?: number; cost?: Cost; summaries?: SummaryCounts }[]
 }
 
 export interface TenantList { total?: number; tenants?: TenantRow[]; after?: string; missing?: number[] }

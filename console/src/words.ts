@@ -1,8 +1,8 @@
 // Names of the wire in a few words. A name that is not here is shown as it is.
 
 const reasons: Record<string, string> = {
-  threshold: 'trigger reached',
-  limit: 'window full',
+  threshold: 'threshold reached',
+  limit: 'available input full',
   background: 'summary arrived',
   every_turn: 'clears old results each turn',
   arrival: 'large result cut on arrival',
@@ -17,7 +17,7 @@ const reasons: Record<string, string> = {
 export const reason = (name: string | undefined): string => (name ? (reasons[name] ?? name) : '–')
 
 const sentences: Record<string, string> = {
-  threshold: 'The input reached the trigger.',
+  threshold: 'The input reached the threshold.',
   limit: 'The input reached the available input, so the session was compacted at once.',
   background: 'A summary that was requested earlier arrived and replaced older messages.',
   every_turn: 'The policy clears old results after each turn.',

@@ -79,7 +79,7 @@ export function RewindDialog({ tenant, session, close, generation: present }: Of
     <Confirm title={generation === 0 ? 'Undo every compaction' : `Rewind to generation ${generation}`} confirm="Rewind" close={close}
       act={async () => outcome(await act(`${sessionPath(tenant, session)}/rewind`, { generation }))}>
       <p>The session gets a new generation with {view} and every turn taken since. The agent receives it. A summary under way is dropped.</p>
-      <p class="muted">A history at its trigger is compacted again after it has grown by 5 %.</p>
+      <p class="muted">A history at its threshold is compacted again after it has grown by 5 %.</p>
     </Confirm>
   )
 }

@@ -5,7 +5,7 @@ import { brief } from '../format'
 
 export interface Line { label: string; colour: string; dash?: number[]; fill?: boolean; stepped?: boolean }
 
-/** A level across the plot, such as the trigger. */
+/** A level across the plot, such as the threshold. */
 export interface Level { label: string; value: number; colour: string; dash?: number[] }
 
 /** A place along the x axis, such as a generation, with the fall of the line there. */

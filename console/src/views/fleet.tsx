@@ -1,9 +1,11 @@
 // The fleet: who serves which partition, how the workers are, and what happened last.
 import { useEffect, useRef, useState } from 'preact/hooks'
+import { away } from '../api'
 import { ago, bytes, clock, count, percent, some, span } from '../format'
 import { Scroll } from '../parts/scroll'
 import { Loaded, Nothing } from '../parts/state'
 import { useResource } from '../resource'
+import { useStore } from '../store'
 import type { Fleet, PartitionRow, WorkerRow } from '../types'
 import { feedKind } from '../words'
 
@@ -72,40 +74,77 @@ function useLoad(of: Fleet): Map<string, number> {
   return load
 }
 
+/** A worker, with what of it follows from its partitions. */
+interface Seen extends WorkerRow { lag: number; behind: number; stopped?: boolean }
+
+function seen(w: WorkerRow, partitions: PartitionRow[]): Seen {
+  const own = partitions.filter((p) => p.leased && p.owner === w.owner)
+  return { ...w, lag: w.lag_ms ?? Math.max(0, ...own.map((p) => p.lag_ms ?? 0)), behind: own.reduce((sum, p) => sum + (p.behind ?? 0), 0) }
+}
+
+// The workers, the slowest first, and those that an earlier answer had: they have stopped.
+function useWorkers(of: Fleet): Seen[] {
+  const before = useRef(new Map<string, Seen>())
+  const now = of.workers.map((w) => seen(w, of.partitions))
+  for (const w of now) before.current.set(w.owner, w)
+  const running = new Set(now.map((w) => w.owner))
+  const stopped = [...before.current.values()].filter((w) => !running.has(w.owner)).map((w) => ({ ...w, lag: 0, behind: 0, partitions: 0, stopped: true }))
+  return [...now.sort((a, b) => b.lag - a.lag || (b.commit_ms ?? 0) - (a.commit_ms ?? 0) || a.owner.localeCompare(b.owner)), ...stopped]
+}
+
 function Workers({ of }: { of: Fleet }) {
   const load = useLoad(of)
+  const workers = useWorkers(of)
+  const timed = workers.some((w) => w.commit_ms !== undefined)
   return (
     <section class="card" aria-label="Workers">
-      <header><h2>Workers</h2></header>
+      <header><h2>Workers</h2><span class="small muted">slowest first</span></header>
       <Scroll label="Workers">
         <table>
-          <thead><tr><th scope="col">Worker</th><th scope="col">Status</th><th scope="col" class="num">Partitions</th><th scope="col">CPU</th><th scope="col">Memory</th><th scope="col">Since</th><th scope="col">Version</th></tr></thead>
-          <tbody>{of.workers.map((w) => <Worker of={w} load={load.get(w.owner)} key={w.owner} />)}</tbody>
+          <thead>
+            <tr>
+              <th scope="col">Worker</th><th scope="col">Status</th><th scope="col" class="num">Lag</th><th scope="col" class="num">Behind</th>{timed && <th scope="col" class="num">Commit</th>}<th scope="col" class="num">Partitions</th>
+              <th scope="col" class="num">CPU</th><th scope="col" class="num">Memory</th><th scope="col" class="num">Started</th><th scope="col">Version</th>
+            </tr>
+          </thead>
+          <tbody>{workers.map((w) => <Worker of={w} load={load.get(w.owner)} timed={timed} key={w.owner} />)}</tbody>
         </table>
       </Scroll>
     </section>
   )
 }
 
-function Worker({ of, load }: { of: WorkerRow; load: number | undefined }) {
-  const status = of.answered === false ? 'no answer' : (of.status ?? 'ok')
+const tags: Record<string, string> = { ok: 'good', starting: 'info', stopped: '' }
+
+function Worker({ of, load, timed }: { of: Seen; load: number | undefined; timed: boolean }) {
+  const lost = useStore(away) !== undefined && of.http === location.host // the worker that answers this page
+  const status = of.stopped ? 'stopped' : lost || of.answered === false ? 'no answer' : (of.status ?? 'ok')
   return (
-    <tr>
+    <tr class={of.stopped ? 'stale' : undefined}>
       <td class="nowrap"><b>{of.owner}</b></td>
-      <td><span class={`tag ${status === 'ok' ? 'good' : status === 'starting' ? 'info' : 'bad'}`}>{status}</span></td>
+      <td><span class={`tag ${tags[status] ?? 'bad'}`}>{status}</span></td>
+      <td class="num"><Lag ms={of.lag} /></td>
+      <td class="num">{count(of.behind)}</td>
+      {timed && <td class="num">{of.commit_ms === undefined ? '–' : `${count(Math.round(of.commit_ms))} ms`}</td>}
       <td class="num">{count(of.partitions)}</td>
-      <td class="nowrap">{load === undefined ? '–' : percent(load)} <span class="muted small">of {of.cpus ?? '?'}</span></td>
-      <td class="nowrap">{bytes(of.memory_bytes)} {of.memory_limit_bytes ? <span class="muted small">of {bytes(of.memory_limit_bytes)}</span> : null}</td>
-      <td class="nowrap muted">{ago(of.started_ms)}</td>
-      <td class="mono">{of.version ?? '–'}<div class="small muted" title={of.config}>{of.config && `config ${of.config.slice(0, 8)}`}</div></td>
+      <td class="num">{load === undefined || of.stopped ? '–' : percent(load)} <span class="muted small">of {of.cpus ?? '?'}</span></td>
+      <td class="num">{bytes(of.memory_bytes)} {of.memory_limit_bytes ? <span class="muted small">of {bytes(of.memory_limit_bytes)}</span> : null}</td>
+      <td class="num muted">{ago(of.started_ms)}</td>
+      <td class="mono nowrap">{of.version ?? '–'}<div class="small muted" title={of.config}>{of.config && `config ${of.config.slice(0, 8)}`}</div></td>
     </tr>
   )
 }
 
+const Lag = ({ ms }: { ms: number | undefined }) => <span class={(ms ?? 0) > 10_000 ? 'tag bad' : ''}>{span((ms ?? 0) / 1000)}</span>
+
+// A partition that nobody serves is the slowest.
+const slowest = (a: PartitionRow, b: PartitionRow): number =>
+  Number(a.leased ?? false) - Number(b.leased ?? false) || (b.lag_ms ?? 0) - (a.lag_ms ?? 0) || (b.behind ?? 0) - (a.behind ?? 0) || a.partition - b.partition
+
 function Partitions({ of }: { of: Fleet }) {
   return (
     <section class="card" aria-label="Partitions">
-      <header><h2>Partitions</h2></header>
+      <header><h2>Partitions</h2><span class="small muted">slowest first</span></header>
       <Scroll label="Partitions">
         <table>
           <thead>
@@ -115,11 +154,11 @@ function Partitions({ of }: { of: Fleet }) {
             </tr>
           </thead>
           <tbody>
-            {of.partitions.map((p) => (
+            {[...of.partitions].sort(slowest).map((p) => (
               <tr key={p.partition}>
                 <td class="num">{p.partition}</td>
                 <td class="nowrap">{p.leased ? p.owner : <span class="tag bad">{p.owner ? 'not served' : 'never served'}</span>}</td>
-                <td class="num"><span class={(p.lag_ms ?? 0) > 10_000 ? 'tag bad' : ''}>{span((p.lag_ms ?? 0) / 1000)}</span></td>
+                <td class="num"><Lag ms={p.lag_ms} /></td>
                 <td class="num">{count(p.behind ?? 0)}</td><td class="num">{count(p.sessions)}</td><td class="num">{p.lease_age_ms === undefined ? '–' : span(p.lease_age_ms / 1000)}</td>
                 <td class="num">{count(p.epoch)}</td><td class="num">{count(p.cursor ?? 0)}</td><td class="num">{ago(p.checkpoint_ms, of.time_ms)}</td>
                 <td class="num" title={p.snapshot_bytes ? bytes(p.snapshot_bytes) : undefined}>{ago(p.snapshot_ms, of.time_ms)}</td>

@@ -1,9 +1,10 @@
 // A session: its state, and the tabs over time, context and what if.
 import { useEffect, useState } from 'preact/hooks'
-import { count, money, percent, some } from '../format'
+import { count, percent, some } from '../format'
+import { netParts, netText, spentText } from '../money'
 import { nameOf, visible } from '../names'
 import { CompactDialog, EndDialog, exportHistory, RewindDialog, sessionPath } from '../parts/actions'
-import { Fill } from '../parts/fill'
+import { Fill, FillKey } from '../parts/fill'
 import { Loaded, Nothing } from '../parts/state'
 import { useResource } from '../resource'
 import { link } from '../route'
@@ -50,7 +51,7 @@ export function SessionView({ tenant, session, tab }: Props) {
             </nav>
             {tab === 'context' ? <XrayTab base={base} concerns={concerns} stats={data} />
               : tab === 'what-if' ? <WhatIfTab base={base} />
-              : <TimeTab base={base} tenant={tenant} session={session} concerns={concerns} timeline={timeline} now={data.budget?.estimated_input_tokens} />}
+              : <TimeTab base={base} tenant={tenant} session={session} concerns={concerns} timeline={timeline} />}
           </>
         )}
       </Loaded>
@@ -101,14 +102,16 @@ function Head({ tenant, session, stats, timeline }: { tenant: string; session: s
       <dl class="facts">
         <div class="fact-wide">
           <dt>Input of the next call</dt>
-          <dd>{count(budget?.estimated_input_tokens)} <small>of {count(budget?.available_input_tokens)} tokens, {percent((budget?.usage_ppm ?? 0) / 1e6)}</small>
-            {budget && <Fill tokens={budget.estimated_input_tokens} available={budget.available_input_tokens} trigger={budget.trigger_tokens} target={budget.target_tokens} />}
+          <dd>{count(budget?.estimated_input_tokens)} <small>of {count(budget?.available_input_tokens)} available, {percent((budget?.usage_ppm ?? 0) / 1e6)}</small>
+            {budget && <Fill tokens={budget.estimated_input_tokens} available={budget.available_input_tokens} threshold={budget.trigger_tokens} target={budget.target_tokens} />}
+            {budget && <FillKey threshold={budget.trigger_tokens} target={budget.target_tokens} />}
           </dd>
         </div>
         <div><dt>Turns</dt><dd>{count(stats.turns ?? 0)} <small>{some(stats.messages ?? 0, 'message')}</small></dd></div>
         <div><dt>Compactions</dt><dd>{count(stats.generation ?? 0)}</dd></div>
         <div><dt>Tokens saved</dt><dd>{count(saved)}</dd></div>
-        <div><dt>Money saved</dt><dd>{money(cost?.saved_nano_usd)} <small>{cost?.lost_nano_usd ? `${money(cost.lost_nano_usd)} lost on caches` : ''}</small></dd></div>
+        <div><dt>Spent</dt><dd>{spentText(cost, stats.turns)} <small>at list prices</small></dd></div>
+        <div><dt>Net saving</dt><dd>{netText(cost)} <small>{netParts(cost)}</small></dd></div>
         <div><dt>Read or run again</dt><dd>{count((stats.rereads ?? 0) + (stats.reruns ?? 0))} <small>after a compaction</small></dd></div>
       </dl>
     </>

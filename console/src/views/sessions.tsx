@@ -6,7 +6,7 @@ import { listen } from '../live'
 import { useMedia } from '../media'
 import { visible } from '../names'
 import { BulkDialog, type Bulk } from '../parts/actions'
-import { Fill } from '../parts/fill'
+import { Fill, FillKey } from '../parts/fill'
 import { Nothing } from '../parts/state'
 import { Virtual } from '../parts/virtual'
 import { link, replaceQuery, useRoute } from '../route'
@@ -45,6 +45,7 @@ export function SessionsView() {
         <div>
           <h1>Sessions</h1>
           <p class="muted" role="status">{summary(list)}</p>
+          <p class="small muted">A bar is the share of the available input: the window without the answer. <FillKey /></p>
         </div>
       </div>
       <Filters tenant={tenant} sort={sort} level={level} text={text} levels={list.levels} />
@@ -141,7 +142,7 @@ function Head({ sort }: { sort: string }) {
     <div role="row" class="row head-row" aria-rowindex={1}>
       <span role="columnheader" class="s-pick"><span class="visually-hidden">Select</span></span>
       {cell('s-name', 'name', 'Session')}
-      {cell('s-fill', 'fill', 'Window')}
+      {cell('s-fill', 'fill', 'Of available input')}
       {cell('s-tokens', 'input', 'Tokens', 'num')}
       {cell('s-trend', 'growth', 'A turn', 'num')}
       {cell('s-left', 'remaining', 'Turns left', 'num')}
@@ -170,7 +171,7 @@ function Row({ row, picked, pick }: { row: SessionRow; picked: boolean; pick(row
         <span class="clip muted small"><bdi>{row.tenant}</bdi></span>
       </span>
       <span role="cell" class="s-fill">
-        <Fill tokens={tokens} available={available} trigger={row.trigger_tokens} target={row.target_tokens} />
+        <Fill tokens={tokens} available={available} threshold={row.trigger_tokens} target={row.target_tokens} />
         <span class="num">{percent(tokens / available)}</span>
       </span>
       <span role="cell" class="s-tokens num">{count(tokens)}</span>

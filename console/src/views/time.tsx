@@ -13,9 +13,9 @@ import { replaceQuery, useRoute } from '../route'
 import type { Changes as ChangesAnswer, Change, Compaction, History, RecordLine, Timeline } from '../types'
 import { reason, stage, why } from '../words'
 
-interface Props { base: string; tenant: string; session: string; concerns(event: LiveEvent): boolean; timeline: Resource<Timeline>; now: number | undefined }
+interface Props { base: string; tenant: string; session: string; concerns(event: LiveEvent): boolean; timeline: Resource<Timeline> }
 
-export function TimeTab({ base, tenant, session, concerns, timeline, now }: Props) {
+export function TimeTab({ base, tenant, session, concerns, timeline }: Props) {
   const { query } = useRoute()
   const history = useResource<History>(`${base}/history?limit=100`, { concerns })
   const wanted = Number(query.get('generation') ?? NaN)
@@ -26,10 +26,10 @@ export function TimeTab({ base, tenant, session, concerns, timeline, now }: Prop
   return (
     <>
       <section class="card" aria-label="Tokens turn by turn">
-        <Loaded of={timeline}>{(data) => <TokensPlot timeline={data} generations={generations} now={now} chosen={chosen?.generation} choose={choose} />}</Loaded>
+        <Loaded of={timeline}>{(data) => <TokensPlot timeline={data} generations={generations} chosen={chosen?.generation} choose={choose} />}</Loaded>
       </section>
       {generations.length === 0 ? (
-        <div class="card"><Nothing title="Not compacted yet.">The first compaction begins at the trigger.</Nothing></div>
+        <div class="card"><Nothing title="Not compacted yet.">The first compaction begins at the threshold.</Nothing></div>
       ) : (
         <div class="columns list">
           <section class="card" aria-label="Compactions">
@@ -44,13 +44,13 @@ export function TimeTab({ base, tenant, session, concerns, timeline, now }: Prop
 }
 
 /** A generation of the timeline, with its entry of the history where the stream still has it. */
-export interface Gen { generation: number; turn: number; from: number; saved: number | undefined; entry: Compaction | undefined }
+export interface Gen { generation: number; turn: number; from: number; before: number | undefined; after: number | undefined; saved: number | undefined; entry: Compaction | undefined }
 
 function joined(timeline: Timeline | undefined, history: History | undefined): Gen[] {
   const entries = new Map((history?.entries ?? []).filter((e) => e.compacted).map((e) => [e.generation, e]))
   return (timeline?.generations ?? []).map((g) => {
     const entry = entries.get(g.generation)
-    return { generation: g.generation, turn: g.turn, from: g.from ?? 0, saved: g.saved_tokens ?? (entry && entry.tokens_before - entry.tokens_after), entry }
+    return { generation: g.generation, turn: g.turn, from: g.from ?? 0, before: g.tokens_before, after: g.tokens_after, saved: g.saved_tokens ?? (entry && entry.tokens_before - entry.tokens_after), entry }
   }).reverse()
 }
 
@@ -69,39 +69,39 @@ function Generations({ all, chosen, choose }: { all: Gen[]; chosen: number | und
   )
 }
 
-interface PlotProps { timeline: Timeline; generations: Gen[]; now: number | undefined; chosen: number | undefined; choose(generation: number): void }
+interface PlotProps { timeline: Timeline; generations: Gen[]; chosen: number | undefined; choose(generation: number): void }
 
-function TokensPlot({ timeline, generations, now, chosen, choose }: PlotProps) {
+function TokensPlot({ timeline, generations, chosen, choose }: PlotProps) {
   const [at, setAt] = useState<number>()
-  const turns = useMemo(() => corrected(timeline.turns ?? [], generations, now), [timeline, generations, now])
+  const points = useMemo(() => pointsOf(timeline), [timeline])
   const plotted = useMemo(() => {
-    const x = turns.map((t) => t.turn)
-    const ceiling = 1.5 * Math.max(timeline.context_window ?? 0, ...turns.map((t) => t.input_tokens ?? 0))
+    const ceiling = 1.5 * Math.max(timeline.context_window ?? 0, ...points.map((p) => p.input))
     return {
-      x,
-      input: turns.map((t) => t.input_tokens ?? 0),
-      published: turns.map((t) => ((t.published_tokens ?? 0) <= ceiling ? (t.published_tokens ?? 0) : null)),
+      x: points.map((p) => p.turn),
+      input: points.map((p) => p.input),
+      published: points.map((p) => (p.published <= ceiling ? p.published : null)),
     }
-  }, [turns])
+  }, [points])
   const levels = useMemo((): Level[] => {
     const all: [string, number | undefined, string, number[]?][] = [
       ['window', timeline.context_window, '--muted'], ['available', timeline.available_input_tokens, '--bad'],
-      ['trigger', timeline.trigger_tokens, '--warn', [6, 4]], ['target', timeline.target_tokens, '--good', [2, 4]],
+      ['threshold', timeline.trigger_tokens, '--warn', [6, 4]], ['target', timeline.target_tokens, '--good', [2, 4]],
     ]
     return all.flatMap(([label, value, colour, dash]) => (value ? [{ label, value, colour, ...(dash ? { dash } : {}) }] : []))
   }, [timeline])
   const oldest = useMemo(() => [...generations].reverse(), [generations])
-  const turn = at === undefined ? undefined : turns[at]
-  if (!turns.length) return <Nothing title="No turn is in the log any more." />
+  const point = at === undefined ? undefined : points[at]
+  const last = points.at(-1)
+  if (!last) return <Nothing title="No turn is in the log any more." />
   return (
     <>
       <header>
         <h2>Tokens of the next call, turn by turn</h2>
-        <span class="small muted plot-key"><span><i />sent</span><span><i class="dash" />without compactd</span></span>
+        <span class="small muted plot-key"><span><i />input</span><span><i class="dash" />without compactd</span><span><i class="mark" />compaction</span></span>
       </header>
       <div class="body">
         <Plot
-          label={`Tokens of ${some(turns.length, 'turn')}: now ${count(turns.at(-1)?.input_tokens)}, without compactd ${count(turns.at(-1)?.published_tokens)}; ${some(generations.length, 'compaction')}`}
+          label={`Tokens of ${some(last.turn, 'turn')}: now ${count(last.input)}, without compactd ${count(last.published)}; ${some(generations.length, 'compaction')}`}
           height={260}
           x={plotted.x}
           lines={[
@@ -109,44 +109,28 @@ function TokensPlot({ timeline, generations, now, chosen, choose }: PlotProps) {
             { line: { label: 'sent', colour: '--accent', fill: true }, values: plotted.input },
           ]}
           levels={levels}
-          marks={oldest.map((g) => ({ x: g.turn, from: g.entry?.tokens_before, to: g.entry?.tokens_after, chosen: g.generation === chosen }))}
+          marks={oldest.map((g) => ({ x: g.turn, from: g.before, to: g.after, chosen: g.generation === chosen }))}
           onHover={setAt}
           onMark={(i) => choose(oldest[i]!.generation)}
         />
         <p class="readout">
-          {turn ? `Turn ${turn.turn}, ${clock(turn.time_ms)}: ${count(turn.input_tokens)} tokens, ${count(turn.published_tokens)} without compactd; the turn added ${count(turn.added_tokens)}.`
-            : 'Vertical lines are compactions. Point at a turn for its figures; click near a line to see that compaction.'}
+          {point ? `Turn ${point.turn}: ${count(point.input)} tokens${point.generation ? ` after the compaction to generation ${point.generation}` : ''}, ${count(point.published)} without compactd; the turn added ${count(point.added)}.`
+            : 'Point at a turn for its figures; click near a vertical line to see that compaction.'}
         </p>
       </div>
     </>
   )
 }
 
-type Turn = NonNullable<Timeline['turns']>[number]
+interface Point { turn: number; input: number; published: number; added: number; generation?: number }
 
-// The timeline has plain estimates. The counts of providers correct them, and are known where the
-// session was compacted, and now: the correction of a turn is between those of its neighbours.
-function corrected(turns: Turn[], generations: Gen[], now: number | undefined): Turn[] {
-  const byTurn = new Map(turns.map((t) => [t.turn, t]))
-  const known = new Map<number, number>()
-  for (const { turn, entry } of [...generations].reverse()) {
-    const plain = byTurn.get(turn)?.input_tokens
-    if (entry && plain) known.set(turn, entry.tokens_after / plain)
-  }
-  const last = turns.at(-1)
-  if (now && last?.input_tokens) known.set(last.turn, now / last.input_tokens)
-  const first = generations.at(-1)
-  const published = first && byTurn.get(first.turn)?.published_tokens
-  const places = [...known].sort(([a], [b]) => a - b)
-  if (first?.entry && published && first.turn > 1) places.unshift([first.turn - 1, first.entry.tokens_before / published])
-  if (!places.length) return turns
-  let i = 0
-  return turns.map((t) => {
-    while (i < places.length - 1 && places[i + 1]![0] <= t.turn) i++
-    const [from, a] = places[i]!
-    const [to, b] = places[Math.min(i + 1, places.length - 1)]!
-    const ratio = t.turn <= from || to === from ? a : a + ((b - a) * (t.turn - from)) / (to - from)
-    return { ...t, input_tokens: Math.round((t.input_tokens ?? 0) * ratio), published_tokens: Math.round((t.published_tokens ?? 0) * ratio), added_tokens: Math.round((t.added_tokens ?? 0) * ratio) }
+// A turn has a point before the compactions that it caused, and one behind each of them.
+function pointsOf({ turns = [], generations = [] }: Timeline): Point[] {
+  const byTurn = new Map<number, typeof generations>()
+  for (const g of generations) byTurn.set(g.turn, [...(byTurn.get(g.turn) ?? []), g])
+  return turns.flatMap((t) => {
+    const point: Point = { turn: t.turn, input: t.input_tokens ?? 0, published: t.published_tokens ?? 0, added: t.added_tokens ?? 0 }
+    return [point, ...(byTurn.get(t.turn) ?? []).map((g) => ({ ...point, input: g.tokens_after ?? point.input, generation: g.generation }))]
   })
 }
 

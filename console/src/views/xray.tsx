@@ -1,4 +1,4 @@
-// The parts of the window, now and before the last compaction.
+// The parts of a call, now and before the last compaction.
 import { useState } from 'preact/hooks'
 import { count, percent, some } from '../format'
 import type { LiveEvent } from '../live'
@@ -38,7 +38,7 @@ function Bars({ now, before }: { now: Xray; before: Xray | undefined }) {
   const scale = Math.max(available, now.input_tokens ?? 0, before?.input_tokens ?? 0)
   return (
     <section class="card" aria-label="What fills the window">
-      <header><h2>What fills the window</h2><span class="small muted">of {count(available)} available tokens</span></header>
+      <header><h2>What fills the window</h2><span class="small muted">of {count(available)} tokens of available input: the window without the answer</span></header>
       <div class="body stack">
         <Bar text="Now" of={now} scale={scale} available={available} />
         {before && <Bar text="Before the last compaction" of={before} scale={scale} available={available} />}
@@ -73,7 +73,7 @@ const shrink = (kinds: XrayKind[], tokens: number): number => Math.min(1, tokens
 
 function Kinds({ now, before }: { now: Xray; before: Xray | undefined }) {
   const earlier = new Map((before?.kinds ?? []).map((k) => [title(k), k.tokens]))
-  const all = now.kinds ?? []
+  const all = withCorrection(now.kinds ?? [])
   const gone = (before?.kinds ?? []).filter((k) => !all.some((n) => title(n) === title(k)))
   const total = now.input_tokens || 1
   return (
@@ -91,11 +91,19 @@ function Kinds({ now, before }: { now: Xray; before: Xray | undefined }) {
               </tr>
             ))}
           </tbody>
+          <tfoot>
+            <tr><th scope="row">Input of the call</th><td /><td class="num">{count(now.input_tokens)}</td><td class="num">{percent(1)}</td>{before && <td class="num">{count(before.input_tokens)}</td>}</tr>
+          </tfoot>
         </table>
       </Scroll>
+      <p class="body small muted">The correction is what the provider counted beside the estimates of the other kinds.</p>
     </section>
   )
 }
+
+// The correction has a row even while it is 0, beside that of before.
+const withCorrection = (kinds: XrayKind[]): XrayKind[] =>
+  kinds.some((k) => k.kind === 'correction') ? kinds : [...kinds, { kind: 'correction', tokens: 0 }]
 
 function Validity({ of }: { of: Xray }) {
   const violations = of.violations ?? []
