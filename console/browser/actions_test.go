@@ -16,8 +16,8 @@ func TestBulk(t *testing.T) {
 	pick := func(names ...string) {
 		for _, name := range names {
 			p.wait(`document.querySelector('[aria-label="Select ` + name + `"]')`)
-			eval[bool](p, `(document.querySelector('[aria-label="Select `+name+`"]').click(), true)`)
 		}
+		eval[bool](p, `(`+list(names)+`.forEach(n => document.querySelector('[aria-label="Select ' + n + '"]').click()), true)`)
 	}
 	pick(example, "example-rename-flag")
 	p.shows("2 sessions selected")

@@ -177,3 +177,8 @@ func (p *page) fits() {
 }
 
 func quotedInt(n int) string { return fmt.Sprint(n) }
+
+func list(texts []string) string {
+	data, _ := json.Marshal(texts) // of strings
+	return string(data)
+}

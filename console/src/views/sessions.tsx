@@ -33,10 +33,12 @@ export function SessionsView() {
   const [bulk, setBulk] = useState<Bulk>()
 
   const pick = (row: SessionRow, on: boolean) => {
-    const next = new Map(picked)
-    if (on) next.set(keyOf(row), row)
-    else next.delete(keyOf(row))
-    setPicked(next)
+    setPicked((before) => {
+      const next = new Map(before)
+      if (on) next.set(keyOf(row), row)
+      else next.delete(keyOf(row))
+      return next
+    })
   }
 
   return (

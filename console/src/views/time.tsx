@@ -202,16 +202,19 @@ function Cause({ entry }: { entry: Compaction }) {
 function Summary({ of, show }: { of: NonNullable<ChangesAnswer['summary']>; show(turns: [number, number]): void }) {
   return (
     <div class="stack">
-      <h3>Summary{of.turns && ` of turns ${of.turns[0]} to ${of.turns[1]}`}{of.model && `, by ${of.model}`}</h3>
+      <h3>Summary{of.turns && ` of turns ${of.turns[0]} to ${of.turns[1]}`}{of.model && `, by ${of.model === 'embedded' ? 'the embedded summarizer' : of.model}`}</h3>
       {of.text && <div class="msg new"><Text text={of.text} /></div>}
       {of.record && of.record.length > 0 && (
-        <ul class="record">
-          {of.record.map((line, i) => (
-            <li key={i}>
-              <span class="tag">{line.kind.replaceAll('_', ' ')}</span> <bdi>{line.text}</bdi> <Source line={line} show={show} />
-            </li>
-          ))}
-        </ul>
+        <>
+          <h3>Record of facts, taken from these turns</h3>
+          <ul class="record">
+            {of.record.map((line, i) => (
+              <li key={i}>
+                <span class="tag">{line.kind.replaceAll('_', ' ')}</span> <bdi>{line.text}</bdi> <Source line={line} show={show} />
+              </li>
+            ))}
+          </ul>
+        </>
       )}
     </div>
   )
