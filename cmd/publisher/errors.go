@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -67,6 +68,8 @@ func failureOf(err error) failure {
 	switch {
 	case errors.Is(err, context.Canceled):
 		f.Error = "interrupted; what was published before stays published"
+	case errors.Is(err, nats.ErrPermissionViolation) && strings.Contains(err.Error(), "$JS.API."):
+		f.Code, f.Hint, f.exit = events.CodeForbidden, "The command reads the streams, which no tenant of deploy/cluster may: use a user without bounds, or another server.", exitRefused
 	case errors.Is(err, nats.ErrPermissionViolation):
 		f.Code, f.Hint, f.exit = events.CodeForbidden, "The server keeps this user to its own tenant: see --tenant and --user, and deploy/cluster for what a tenant may do.", exitRefused
 	case errors.Is(err, request.ErrNoWorker):

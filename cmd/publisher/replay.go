@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/schollz/progressbar/v3"
 
+	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 	"compactd/internal/ops/diff"
 	"compactd/internal/ops/replay"
@@ -48,17 +49,22 @@ func (c *replayCmd) Run(ctx context.Context, f *flags) error {
 		return err
 	}
 	source.Format = events.Format(c.Format)
+	f.optional = []string{readStreams}
 	nc, _, err := f.connect(ctx)
 	if err != nil {
 		return err
 	}
 	defer nc.Close()
+	denied, err := deniedStreams(nc)
+	if err != nil {
+		return err
+	}
 	turns, err := c.count(ctx, source)
 	if err != nil {
 		return err
 	}
 	report, err := replay.Run(ctx, replay.Config{
-		Conn: nc, Tenant: f.Tenant, Suffix: c.Suffix, Speed: c.Speed, Gap: c.Gap, Parallel: c.Parallel, Progress: progress(turns),
+		Conn: nc, Tenant: f.Tenant, Suffix: c.Suffix, Speed: c.Speed, Gap: c.Gap, Parallel: c.Parallel, Received: denied, Progress: progress(turns),
 	}, source.Sessions(func(error) {})) // they were reported when they were counted
 	if err != nil {
 		return err
@@ -117,4 +123,19 @@ func progress(turns int) func() {
 	bar := progressbar.NewOptions(turns, progressbar.OptionSetWriter(os.Stderr), progressbar.OptionSetDescription("turns"),
 		progressbar.OptionShowCount(), progressbar.OptionShowIts(), progressbar.OptionClearOnFinish())
 	return func() { _ = bar.Add(1) } // a bar that cannot be drawn must not stop the command
+}
+
+// readStreams is what a user needs to read the streams, which no tenant of deploy/cluster may.
+const readStreams = "$JS.API.STREAM.INFO." + topology.LogStream
+
+// deniedStreams reports whether the server keeps this user from the streams. It answers a ping after a refusal.
+func deniedStreams(nc *nats.Conn) (bool, error) {
+	if err := nc.Publish(readStreams, nil); err != nil {
+		return false, err
+	}
+	if err := nc.Flush(); err != nil {
+		return false, fmt.Errorf("look what this user may do: %w", err)
+	}
+	err := nc.LastError()
+	return errors.Is(err, nats.ErrPermissionViolation) && strings.Contains(err.Error(), readStreams), nil
 }

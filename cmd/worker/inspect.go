@@ -56,6 +56,7 @@ func (c *doctorCmd) Run(ctx context.Context, f *flags) error {
 	if _, port, err := net.SplitHostPort(f.HTTP); err == nil && port != "-1" {
 		p.HTTP, p.Token = reachable(f.HTTP), f.HTTPToken
 	}
+	f.abort = func(error) {} // it is a finding
 	p.Conn, p.Unreachable = f.visit(ctx)
 	if e, ok := errors.AsType[*connect.Error](p.Unreachable); ok && e.Cause != connect.CauseServer {
 		p.Hint = strings.TrimSuffix(access.Hint(e), ".")
@@ -84,11 +85,18 @@ func (f *flags) visit(ctx context.Context) (*nats.Conn, error) {
 		}
 		url = "nats://" + url
 	}
-	nc, err := connect.Open(ctx, f.With(connect.Options{URL: url, Name: "compactd worker, looking"}))
+	nc, err := connect.Open(ctx, f.With(connect.Options{URL: url, Name: "compactd worker, looking", OnError: f.stopIfDenied}))
 	if err != nil && f.NATS == "" {
 		return nil, fmt.Errorf("%w (--listen HOST:PORT is where its worker listens)", err)
 	}
 	return nc, err
+}
+
+// stopIfDenied ends a command when the server does not let it publish or subscribe.
+func (f *flags) stopIfDenied(err error) {
+	if errors.Is(err, nats.ErrPermissionViolation) {
+		f.abort(err)
+	}
 }
 
 func (f *flags) show(asJSON bool, v interface{ Write(io.Writer) error }) error {

@@ -130,6 +130,8 @@ type flags struct {
 
 	dataGiven bool // --data is not the default; set by Validate
 
+	abort func(error) // ends a command whose user lacks a permission
+
 	onReady func(agents string) // is called with the address of the listener for agents; nil for none
 }
 
@@ -169,9 +171,13 @@ func main() {
 	log := newLogger(f.LogFormat)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	ctx, f.abort = context.WithCancelCause(ctx)
 	cmd.BindTo(ctx, (*context.Context)(nil))
 	cmd.Bind(tokenfile.Env{File: f.AgentsTokens, Out: term.Open(os.Stdout, f.Color)})
 	err = cmd.Run(&f, log)
+	if denied := context.Cause(ctx); errors.Is(denied, nats.ErrPermissionViolation) {
+		err = denied // else the command would time out
+	}
 	stop()
 	if ended, ok := errors.AsType[*exec.ExitError](err); ok { // the agent has printed why
 		if status, ok := ended.Sys().(syscall.WaitStatus); ok && status.Signaled() {
@@ -219,6 +225,9 @@ func report(log zerolog.Logger, serving bool, err error) {
 	}
 	if _, small := errors.AsType[*topology.StorageError](err); small && hint == "" {
 		hint = "Lower --max-bytes, or give the server or the account more storage."
+	}
+	if errors.Is(err, nats.ErrPermissionViolation) {
+		hint = "The server keeps this user from it: use the operator's, or a worker's, of deploy/cluster. A tenant sees its sessions with " + cli.Program("publisher") + " sessions."
 	}
 	if serving {
 		failed := log.Error().Err(err)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -34,6 +35,8 @@ type Config struct {
 	Speed float64
 	// Parallel is the number of sessions at once. Default 4.
 	Parallel int
+	// Received keeps to what a tenant may do: outcomes are received and requested, the streams are not read.
+	Received bool
 	// Progress is called after each turn; it may be nil.
 	Progress func()
 }
@@ -50,12 +53,15 @@ func Run(ctx context.Context, c Config, sessions iter.Seq[transcript.Session]) (
 	if err != nil {
 		return nil, fmt.Errorf("replay: %w", err)
 	}
-	streams, err := topology.Describe(ctx, js)
-	if err != nil {
-		return nil, fmt.Errorf("replay: %w", err)
+	r := &run{config: c, js: js, tracker: newTracker(), index: map[events.Address]*SessionReport{}, causes: map[string]uint64{}}
+	kinds := events.OutcomeKinds
+	if !c.Received {
+		kinds = []events.Kind{events.KindCompacted}
+		if r.streams, err = topology.Describe(ctx, js); err != nil {
+			return nil, fmt.Errorf("replay: %w", err)
+		}
 	}
-	r := &run{config: c, js: js, streams: streams, tracker: newTracker()}
-	stop, err := subscribe(c.Conn, []string{c.Tenant}, []events.Kind{events.KindCompacted}, r.receive)
+	stop, err := subscribe(c.Conn, []string{c.Tenant}, kinds, r.receive)
 	defer stop()
 	if err != nil {
 		return nil, fmt.Errorf("replay: %w", err)
@@ -74,9 +80,13 @@ func Run(ctx context.Context, c Config, sessions iter.Seq[transcript.Session]) (
 type run struct {
 	config  Config
 	js      jetstream.JetStream
-	streams *topology.Streams
-	seen    []*SessionReport // by publish, in the order of the sessions
+	streams *topology.Streams // nil where they are not read
+	seen    []*SessionReport  // by publish, in the order of the sessions
 	tracker *tracker
+
+	mu     sync.Mutex // guards index, causes and the reports in it
+	index  map[events.Address]*SessionReport
+	causes map[string]uint64 // of received compactions, by id
 
 	duplicates atomic.Int64 // turns whose id the server had
 }
@@ -88,7 +98,7 @@ func (r *run) publish(ctx context.Context, sessions iter.Seq[transcript.Session]
 		if ctx.Err() != nil {
 			break
 		}
-		r.seen = append(r.seen, newSessionReport(r.address(s), s))
+		report := r.open(s)
 		g.Go(func() error {
 			var before time.Time
 			for _, t := range s.Turns {
@@ -96,7 +106,7 @@ func (r *run) publish(ctx context.Context, sessions iter.Seq[transcript.Session]
 					return err
 				}
 				before = t.At
-				if err := r.send(ctx, s, t); err != nil {
+				if err := r.send(ctx, report, t); err != nil {
 					return fmt.Errorf("session %s, turn %d: %w", s.Name, t.Number, err)
 				}
 			}
@@ -124,9 +134,19 @@ func (r *run) pause(ctx context.Context, before, now time.Time) error {
 	}
 }
 
-func (r *run) send(ctx context.Context, s transcript.Session, t transcript.Turn) error {
+// open adds the report of a session.
+func (r *run) open(s transcript.Session) *SessionReport {
+	out := newSessionReport(events.Address{Tenant: r.config.Tenant, Session: s.Name + r.config.Suffix}, s)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.seen = append(r.seen, out)
+	r.index[out.address] = out
+	return out
+}
+
+func (r *run) send(ctx context.Context, s *SessionReport, t transcript.Turn) error {
 	began := time.Now()
-	a := r.address(s)
+	a := s.address
 	ack, err := Persist(ctx, r.js, events.KindTurn, a, MessageID(a, t.ID), t.Payload)
 	_, repeated := errors.AsType[*DuplicateError](err)
 	if repeated { // of an earlier replay, or of another tenant: workers ignore a turn that they have
@@ -135,7 +155,8 @@ func (r *run) send(ctx context.Context, s transcript.Session, t transcript.Turn)
 	if err != nil {
 		return err
 	}
-	if repeated {
+	if s.last = ack.Sequence; repeated {
+		s.repeated = true
 		r.duplicates.Add(1)
 	}
 	r.tracker.turn(ack.Sequence, began)
@@ -143,17 +164,4 @@ func (r *run) send(ctx context.Context, s transcript.Session, t transcript.Turn)
 		r.config.Progress()
 	}
 	return nil
-}
-
-func (r *run) address(s transcript.Session) events.Address {
-	return events.Address{Tenant: r.config.Tenant, Session: s.Name + r.config.Suffix}
-}
-
-func (r *run) receive(m *nats.Msg) {
-	now := time.Now()
-	var h events.Header
-	if events.Unmarshal(m.Data, &h) != nil {
-		return // counted as undelivered
-	}
-	r.tracker.outcome(h.ID, now)
 }

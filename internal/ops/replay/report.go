@@ -71,18 +71,19 @@ type Row struct {
 
 // report waits for the workers and collects what they published.
 func (r *run) report(ctx context.Context) (*Report, error) {
+	rep := &Report{Sessions: r.seen, Duplicates: int(r.duplicates.Load())}
+	for _, s := range r.seen {
+		rep.Turns += s.Turns
+	}
+	if r.config.Received {
+		return rep, r.awaitReceived(ctx, rep)
+	}
 	if err := r.tracker.decided(ctx, r.js, r.streams.Partitions); err != nil {
 		return nil, err
 	}
-	rep := &Report{Sessions: r.seen, Duplicates: int(r.duplicates.Load())}
-	index := map[events.Address]*SessionReport{}
-	for _, s := range r.seen {
-		rep.Turns += s.Turns
-		index[s.address] = s
-	}
 	causes := map[string]uint64{}
 	first := slices.Min(append(slices.Collect(maps.Keys(r.tracker.sent)), r.tracker.last+1))
-	err := readOutcomes(ctx, r.js, 1, index, func(s *SessionReport, body any) {
+	err := readOutcomes(ctx, r.js, 1, r.index, func(s *SessionReport, body any) {
 		b := s.note(body)
 		if b == nil {
 			return

@@ -19,7 +19,10 @@ type SessionReport struct {
 
 	extent.Tracker
 
-	address events.Address
+	address    events.Address
+	last       uint64 // sequence of its last turn
+	repeated   bool   // the server had one of its turns
+	generation int64  // after its last turn
 }
 
 // Generation is one compaction.
@@ -60,7 +63,7 @@ func (s *SessionReport) note(body any) *events.Compacted {
 // end takes how the session stood after its last turn.
 func (s *SessionReport) end(stats *events.StatsResponse) {
 	if stats.Known {
-		s.Repeated, s.Cost = stats.Rereads+stats.Reruns, stats.Cost
+		s.Repeated, s.Cost, s.generation = stats.Rereads+stats.Reruns, stats.Cost, stats.Generation
 		s.State(stats.Through.Turn, stats.Budget)
 	}
 }

@@ -1,0 +1,56 @@
+package cluster_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The commands of the README work for the users that it names, and a command that is not for a tenant ends at once with the reason.
+func TestCommands(t *testing.T) {
+	bin, err := filepath.Abs(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", bin+"/", "compactd/cmd/worker", "compactd/cmd/publisher").CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	sessions, err := filepath.Abs(filepath.Join("..", "..", "examples", "sessions"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := newDirectory(t)
+	url := f.single()
+	w := startWorker(t, url, 1)
+	run := func(user, program string, args ...string) (string, error) {
+		t.Helper()
+		c := exec.CommandContext(t.Context(), filepath.Join(bin, program), args...)
+		c.Env = append(os.Environ(), "NATS_URL="+url, "COMPACTD_TLS_CA="+filepath.Join("certs", "ca.pem"), "COMPACTD_NATS_USER="+user, "COMPACTD_NATS_PASSWORD="+password(user))
+		out, err := c.CombinedOutput()
+		return string(out), err
+	}
+	check := func(fails bool, want []string, user, program string, args ...string) {
+		t.Helper()
+		out, err := run(user, program, args...)
+		if (err != nil) != fails {
+			t.Errorf("%s as %s: %v\n%s", program, user, err, out)
+		}
+		for _, part := range want {
+			if !strings.Contains(out, part) {
+				t.Errorf("%s as %s prints no %q:\n%s", program, user, part, out)
+			}
+		}
+	}
+	one := filepath.Join(sessions, "example-fix-validator.jsonl.gz")
+	check(false, []string{"example-fix-validator", "1 session, 29 turns, ", "undelivered outcomes 0", "One of them: "}, "acme", "publisher", "--tenant", "acme", "replay", one)
+	check(false, []string{"1 session, 29 turns, 0 compactions", " compactions published before this replay"}, "acme", "publisher", "--tenant", "acme", "replay", one)
+	check(true, []string{"globex", "hint: The server keeps this user to its own tenant"}, "acme", "publisher", "--tenant", "globex", "replay", one)
+	check(true, []string{"STREAM.INFO", "hint: The command reads the streams, which no tenant"}, "acme", "publisher", "--tenant", "acme", "load", "--sessions", "1", "--turns", "1")
+	for _, user := range []string{"acme", "edge"} {
+		check(true, []string{"Permissions Violation", "STREAM.INFO.SESSIONS", "hint: The server keeps this user from it: use the operator's"}, user, "worker", "inspect")
+	}
+	check(false, []string{"PARTITION"}, "operator", "worker", "inspect")
+	w.stop()
+}
