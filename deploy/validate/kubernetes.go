@@ -13,6 +13,7 @@ import (
 	kedav1alpha1 "github.com/kedacore/keda/v2/apis/keda/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -22,7 +23,7 @@ import (
 )
 
 // outside are what worker.yaml has made by hand, since they hold secrets.
-var outside = map[string]bool{"Secret/compactd-worker": true, "ConfigMap/compactd-nats-ca": true}
+var outside = map[string]bool{"Secret/compactd-worker": true, "Secret/compactd-agents": true, "Secret/compactd-agents-tls": true, "ConfigMap/compactd-nats-ca": true}
 
 // checkKubernetes decodes every manifest, unknown and duplicate fields being errors, and
 // checks that what they name is there.
@@ -55,7 +56,7 @@ func checkKubernetes(dir, policy string) (string, error) {
 
 func decode(file string) ([]runtime.Object, error) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, policyv1.AddToScheme, kedav1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, policyv1.AddToScheme, networkingv1.AddToScheme, kedav1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, err
 		}
@@ -97,7 +98,9 @@ func checkNames(found map[string]runtime.Object) error {
 			errs = append(errs, selects(name, o.Spec.Selector, found))
 			errs = append(errs, checkPod(name, &o.Spec, want))
 		case *corev1.Service:
-			errs = append(errs, selects(name, &metav1.LabelSelector{MatchLabels: o.Spec.Selector}, found))
+			errs = append(errs, selects(name, &metav1.LabelSelector{MatchLabels: o.Spec.Selector}, found), checkPorts(name, o, found))
+		case *networkingv1.NetworkPolicy:
+			errs = append(errs, selects(name, &o.Spec.PodSelector, found))
 		case *policyv1.PodDisruptionBudget:
 			errs = append(errs, selects(name, o.Spec.Selector, found))
 		case *kedav1alpha1.ScaledObject:
@@ -109,6 +112,28 @@ func checkNames(found map[string]runtime.Object) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// checkPorts checks that a service leads to ports of the pods.
+func checkPorts(by string, s *corev1.Service, found map[string]runtime.Object) error {
+	named := map[string]bool{}
+	for _, o := range found {
+		set, ok := o.(*appsv1.StatefulSet)
+		if !ok {
+			continue
+		}
+		for _, c := range set.Spec.Template.Spec.Containers {
+			for _, p := range c.Ports {
+				named[p.Name] = true
+			}
+		}
+	}
+	for _, p := range s.Spec.Ports {
+		if !named[p.TargetPort.StrVal] {
+			return fmt.Errorf("%s leads to the port %s, which no container has", by, p.TargetPort.StrVal)
+		}
+	}
+	return nil
 }
 
 func selects(by string, s *metav1.LabelSelector, found map[string]runtime.Object) error {
@@ -133,6 +158,9 @@ func checkPod(by string, set *appsv1.StatefulSetSpec, want func(by, name string)
 		volumes[v.Name] = true
 		if v.ConfigMap != nil {
 			want(by, "ConfigMap/"+v.ConfigMap.Name)
+		}
+		if v.Secret != nil {
+			want(by, "Secret/"+v.Secret.SecretName)
 		}
 	}
 	for i := range set.VolumeClaimTemplates {
