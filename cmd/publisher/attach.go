@@ -15,6 +15,7 @@ import (
 
 	"compactd/internal/broker/request"
 	"compactd/internal/events"
+	"compactd/internal/ops/named"
 	"compactd/internal/ops/term"
 )
 
@@ -31,7 +32,7 @@ type attachCmd struct {
 func (c *attachCmd) Run(ctx context.Context, f *flags) error {
 	ms := min(max(c.Wait, 0), events.MaxSummaryWait).Milliseconds()
 	in := events.AttachRequest{
-		About: events.Address{Tenant: f.Tenant, Session: c.Session}.About(), Focus: c.Focus, SummaryMS: &ms,
+		About: events.Address{Tenant: f.Tenant, Session: string(c.Session)}.About(), Focus: c.Focus, SummaryMS: &ms,
 		NextCall: c.next(),
 	}
 	if c.Policy != "" {
@@ -151,7 +152,7 @@ func writeAttached(w io.Writer, a events.Address, r *events.AttachResponse) erro
 		known = ", of which no turn was taken"
 	}
 	return term.Pairs(w,
-		"session", a.String()+known,
+		"session", named.Show(a)+known,
 		"fits", r.Fits,
 		"level", r.Level,
 		"for files", fmt.Sprintf("%d tokens", r.FileBudget),

@@ -8,17 +8,18 @@ import (
 
 	"compactd/internal/broker/request"
 	"compactd/internal/events"
+	"compactd/internal/ops/named"
 	"compactd/internal/ops/term"
 )
 
 // callFlags describe the next call of a session.
 type callFlags struct {
-	Session         string `required:"" env:"COMPACTD_SESSION" help:"Session to query."`
-	Provider        string `placeholder:"NAME" help:"Provider of the call, if it is not the session's."`
-	Model           string `placeholder:"NAME" help:"Model of the call, if it is not the session's."`
-	MaxOutputTokens int64  `placeholder:"N" help:"So much is reserved for the model's answer."`
-	ContextWindow   int64  `placeholder:"N" help:"Context window of the model, if it is not that of the table."`
-	Tokens          int64  `placeholder:"N" help:"Tokens to be added beside what is sent, by your own count."`
+	Session         named.Session `required:"" env:"COMPACTD_SESSION" help:"Session to query."`
+	Provider        string        `placeholder:"NAME" help:"Provider of the call, if it is not the session's."`
+	Model           string        `placeholder:"NAME" help:"Model of the call, if it is not the session's."`
+	MaxOutputTokens int64         `placeholder:"N" help:"So much is reserved for the model's answer."`
+	ContextWindow   int64         `placeholder:"N" help:"Context window of the model, if it is not that of the table."`
+	Tokens          int64         `placeholder:"N" help:"Tokens to be added beside what is sent, by your own count."`
 }
 
 func (c *callFlags) next() events.NextCall {
@@ -38,7 +39,7 @@ var errTooLarge = errors.New("the call does not fit; compact the session, or sen
 // Run prints the answer. A call that does not fit is a failure.
 func (c *checkCmd) Run(ctx context.Context, f *flags) error {
 	in := events.CheckRequest{
-		About:    events.Address{Tenant: f.Tenant, Session: c.Session}.About(),
+		About:    events.Address{Tenant: f.Tenant, Session: string(c.Session)}.About(),
 		NextCall: c.next(),
 	}
 	if err := c.add(&in); err != nil {
@@ -83,7 +84,7 @@ func writeCheck(w io.Writer, a events.Address, r *events.CheckResponse) error {
 		known = ", of which no turn was taken"
 	}
 	return term.Pairs(w,
-		"session", a.String()+known,
+		"session", named.Show(a)+known,
 		"fits", r.Fits,
 		"level", r.Level,
 		"room", fmt.Sprintf("%d tokens", r.Room),

@@ -9,11 +9,12 @@ import (
 	"compactd/internal/broker/request"
 	"compactd/internal/events"
 	"compactd/internal/ops/diff"
+	"compactd/internal/ops/named"
 	"compactd/internal/ops/term"
 )
 
 type contextCmd struct {
-	Session    string        `required:"" env:"COMPACTD_SESSION" help:"Session to query."`
+	Session    named.Session `required:"" env:"COMPACTD_SESSION" help:"Session to query."`
 	Turn       int64         `placeholder:"N" help:"Wait until turn N was taken or refused, or is parked: the history then has it."`
 	Wait       time.Duration `default:"5s" placeholder:"TIME" help:"How long to wait for --turn, 8s at most (${default})."`
 	Generation *int64        `placeholder:"N" help:"History as generation N has it, with all turns since; 0 is the history as it was published."`
@@ -44,7 +45,7 @@ func writeHistory(w io.Writer, a events.Address, h *events.ContextResponse) erro
 	if err != nil && len(h.Messages) > 0 {
 		return fmt.Errorf("read the messages: %w", err)
 	}
-	fmt.Fprintf(w, "%s: generation %d through turn %d, %d messages\n", a, h.Generation, h.Through.Turn, len(messages))
+	fmt.Fprintf(w, "%s: generation %d through turn %d, %d messages\n", named.Show(a), h.Generation, h.Through.Turn, len(messages))
 	t := term.NewTable(w, term.Column{}, term.Column{Min: 20})
 	if h.System != nil {
 		text, ok := events.Text(h.System)

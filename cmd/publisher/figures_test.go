@@ -62,7 +62,7 @@ func figures(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// shown checks that history --show states the tokens that the newest entry of history has.
+// shown checks that history --generation states the tokens that the newest entry of history has.
 func shown(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: shown HISTORY SHOWN")

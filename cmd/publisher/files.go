@@ -9,11 +9,12 @@ import (
 
 	"compactd/internal/broker/request"
 	"compactd/internal/events"
+	"compactd/internal/ops/named"
 	"compactd/internal/ops/term"
 )
 
 type filesCmd struct {
-	Session string `required:"" env:"COMPACTD_SESSION" help:"Session to query."`
+	Session named.Session `required:"" env:"COMPACTD_SESSION" help:"Session to query."`
 }
 
 // Run lists the files.

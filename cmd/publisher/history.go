@@ -16,15 +16,16 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/ops/cli"
 	"compactd/internal/ops/diff"
+	"compactd/internal/ops/named"
 	"compactd/internal/ops/term"
 )
 
 type historyCmd struct {
-	Session string `required:"" env:"COMPACTD_SESSION" help:"Session to query."`
-	Limit   int64  `default:"20" placeholder:"N" help:"Compactions to list, the newest (${default})."`
-	Show    string `placeholder:"N|newest" help:"Show what generation N, or the newest, changed: message by message."`
+	Session    named.Session `required:"" env:"COMPACTD_SESSION" help:"Session to query."`
+	Limit      int64         `default:"20" placeholder:"N" help:"Compactions to list, the newest (${default})."`
+	Generation string        `placeholder:"N|newest" help:"Show what generation N, or the newest, changed: message by message."`
 
-	generation int64 // of Show; 0 is the newest
+	number int64 // of Generation; 0 is the newest
 }
 
 // Validate finds wrong usage that kong cannot find.
@@ -32,12 +33,12 @@ func (c *historyCmd) Validate() error {
 	switch {
 	case c.Limit < 1 || c.Limit > events.MaxHistory:
 		return fmt.Errorf("--limit must be between 1 and %d", events.MaxHistory)
-	case c.Show == "", c.Show == "newest":
+	case c.Generation == "", c.Generation == "newest":
 		return nil
 	}
 	var err error
-	if c.generation, err = strconv.ParseInt(c.Show, 10, 64); err != nil || c.generation < 1 {
-		return errors.New("--show must be a generation from 1, or newest")
+	if c.number, err = strconv.ParseInt(c.Generation, 10, 64); err != nil || c.number < 1 {
+		return errors.New("--generation must be a generation from 1, or newest")
 	}
 	return nil
 }
@@ -50,26 +51,26 @@ func (c *historyCmd) Run(ctx context.Context, f *flags) error {
 	}
 	defer nc.Close()
 	in := events.HistoryRequest{About: a.About(), Limit: c.Limit}
-	if c.Show != "" {
+	if c.Generation != "" {
 		in.Limit = events.MaxHistory
 	}
 	var h events.HistoryResponse
 	if err := request.Send(ctx, nc, events.OfTenant(events.SubjectHistory, a.Tenant), in, &h); err != nil {
 		return err
 	}
-	if c.Show == "" || f.JSON || !h.Known {
+	if c.Generation == "" || f.JSON || !h.Known {
 		return f.showKnown(h.Known || len(h.Entries) > 0, a, h, func(w io.Writer) error { return writeCompactions(w, a, &h) })
 	}
 	e := c.entry(&h)
 	if e == nil {
-		return fmt.Errorf("%s has no compaction of that generation among its newest %d; %s history --session %s lists them", a, events.MaxHistory, cli.Program("publisher"), a.Session)
+		return fmt.Errorf("%s has no compaction of that generation among its newest %d; %s history --session %s lists them", named.Show(a), events.MaxHistory, cli.Program("publisher"), cli.Word(named.Name(a.Session)))
 	}
 	shown, err := change(ctx, nc, a, e.Generation, int(e.Messages))
 	if err != nil || shown == nil {
 		return err
 	}
 	shown.TokensBefore, shown.TokensAfter = e.TokensBefore, e.TokensAfter
-	shown.Title = fmt.Sprintf("%s, generation %d at turn %d, %s", a, e.Generation, e.Through.Turn, diff.Because(e.Reason, e.StagesUsed))
+	shown.Title = fmt.Sprintf("%s, generation %d at turn %d, %s", named.Show(a), e.Generation, e.Through.Turn, diff.Because(e.Reason, e.StagesUsed))
 	return shown.Write(f.screen())
 }
 
@@ -77,7 +78,7 @@ func (c *historyCmd) Run(ctx context.Context, f *flags) error {
 func (c *historyCmd) entry(h *events.HistoryResponse) *events.HistoryEntry {
 	for i := range h.Entries {
 		e := &h.Entries[i]
-		if e.Compacted && e.RewoundTo == nil && (c.generation == e.Generation || c.generation == 0) {
+		if e.Compacted && e.RewoundTo == nil && (c.number == e.Generation || c.number == 0) {
 			return e
 		}
 	}
@@ -85,7 +86,7 @@ func (c *historyCmd) entry(h *events.HistoryResponse) *events.HistoryEntry {
 }
 
 func writeCompactions(w io.Writer, a events.Address, h *events.HistoryResponse) error {
-	if err := term.Wrapped(w, fmt.Sprintf("%s: generation %d through turn %d", a, h.Generation, h.Through.Turn)); err != nil {
+	if err := term.Wrapped(w, fmt.Sprintf("%s: generation %d through turn %d", named.Show(a), h.Generation, h.Through.Turn)); err != nil {
 		return err
 	}
 	if len(h.Entries) == 0 {
@@ -165,7 +166,7 @@ func change(ctx context.Context, nc *nats.Conn, a events.Address, generation int
 		sides[i] = h
 	}
 	out := &diff.Change{
-		Count: diff.Estimate(sides[1].Format), Recall: fmt.Sprintf("%s recall --session %s --turn N prints those of a turn.", cli.Program("publisher"), a.Session),
+		Count: diff.Estimate(sides[1].Format), Recall: fmt.Sprintf("%s recall --session %s --turn N prints those of a turn.", cli.Program("publisher"), cli.Word(named.Name(a.Session))),
 	}
 	for i, into := range []*[]events.Message{&out.Before, &out.After} {
 		if len(sides[i].Messages) == 0 {

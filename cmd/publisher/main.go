@@ -24,6 +24,7 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/ops/access"
 	"compactd/internal/ops/cli"
+	"compactd/internal/ops/named"
 	"compactd/internal/ops/term"
 	"compactd/internal/ops/transcript"
 )
@@ -135,8 +136,8 @@ func (f *flags) onConnError(err error) {
 }
 
 // about connects to query the workers about a session.
-func (f *flags) about(ctx context.Context, session string) (*nats.Conn, events.Address, error) {
-	a := events.Address{Tenant: f.Tenant, Session: session}
+func (f *flags) about(ctx context.Context, session named.Session) (*nats.Conn, events.Address, error) {
+	a := events.Address{Tenant: f.Tenant, Session: string(session)}
 	if err := a.Validate(); err != nil {
 		return nil, a, err
 	}
@@ -160,7 +161,7 @@ func requireKnown(known bool, a events.Address) error {
 	if known {
 		return nil
 	}
-	return events.NewInvalid(events.CodeUnknownSession, "", a.String()+" is unknown: no turn of it was taken")
+	return events.NewInvalid(events.CodeUnknownSession, "", named.Show(a)+" is unknown: no turn of it was taken")
 }
 
 // showKnown prints the answer about a session. For one that has no turns people get the

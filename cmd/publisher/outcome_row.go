@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"compactd/internal/events"
+	"compactd/internal/ops/named"
 	"compactd/internal/ops/term"
 	"compactd/internal/ops/units"
 )
@@ -59,7 +60,7 @@ func (r tableRow) cells(at time.Time, a events.Address) []any {
 	if r.hasBudget && r.after != r.input {
 		input += fmt.Sprintf(" → %d", r.after)
 	}
-	return []any{at.Local().Format(time.TimeOnly), a.Session, r.kind, generation, turn, input, most, cmp.Or(r.level, "-"), r.note}
+	return []any{at.Local().Format(time.TimeOnly), named.Name(a.Session), r.kind, generation, turn, input, most, cmp.Or(r.level, "-"), r.note}
 }
 
 // tableRowOf describes an outcome.

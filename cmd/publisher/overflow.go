@@ -7,15 +7,16 @@ import (
 	"github.com/google/uuid"
 
 	"compactd/internal/events"
+	"compactd/internal/ops/named"
 )
 
 type overflowCmd struct {
-	Session    string `required:"" env:"COMPACTD_SESSION" help:"Session whose call was refused."`
-	Status     int64  `placeholder:"N" help:"HTTP status of the refusal."`
-	Provider   string `placeholder:"NAME" help:"Provider of the call, if it is not the session's."`
-	Model      string `placeholder:"NAME" help:"Model of the call, if it is not the session's."`
-	Generation *int64 `placeholder:"N" help:"Compaction that the refused history had; the newest if absent."`
-	File       string `arg:"" optional:"" default:"-" help:"Answer of the provider, JSON or text; - is standard input."`
+	Session    named.Session `required:"" env:"COMPACTD_SESSION" help:"Session whose call was refused."`
+	Status     int64         `placeholder:"N" help:"HTTP status of the refusal."`
+	Provider   string        `placeholder:"NAME" help:"Provider of the call, if it is not the session's."`
+	Model      string        `placeholder:"NAME" help:"Model of the call, if it is not the session's."`
+	Generation *int64        `placeholder:"N" help:"Compaction that the refused history had; the newest if absent."`
+	File       string        `arg:"" optional:"" default:"-" help:"Answer of the provider, JSON or text; - is standard input."`
 	waiting
 }
 

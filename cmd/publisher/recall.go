@@ -11,15 +11,16 @@ import (
 
 	"compactd/internal/broker/request"
 	"compactd/internal/events"
+	"compactd/internal/ops/named"
 	"compactd/internal/ops/term"
 )
 
 type recallCmd struct {
-	Session string `required:"" env:"COMPACTD_SESSION" help:"Session to query."`
-	Turn    int64  `placeholder:"N" required:"" xor:"what" help:"Turn whose messages to print."`
-	Index   *int64 `placeholder:"N" help:"Message of the turn, from 0; absent prints all."`
-	Text    string `required:"" xor:"what" help:"Text to find, in upper or lower case."`
-	Limit   int64  `default:"10" help:"Messages to find (${default})."`
+	Session named.Session `required:"" env:"COMPACTD_SESSION" help:"Session to query."`
+	Turn    int64         `placeholder:"N" required:"" xor:"what" help:"Turn whose messages to print."`
+	Index   *int64        `placeholder:"N" help:"Message of the turn, from 0; absent prints all."`
+	Text    string        `required:"" xor:"what" help:"Text to find, in upper or lower case."`
+	Limit   int64         `default:"10" help:"Messages to find (${default})."`
 }
 
 // Run prints originals, or where a text is.

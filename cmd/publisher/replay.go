@@ -16,6 +16,7 @@ import (
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 	"compactd/internal/ops/diff"
+	"compactd/internal/ops/named"
 	"compactd/internal/ops/replay"
 	"compactd/internal/ops/transcript"
 )
@@ -93,7 +94,7 @@ func (*replayCmd) writeLargest(ctx context.Context, w io.Writer, nc *nats.Conn, 
 		return err
 	}
 	shown.TokensBefore, shown.TokensAfter = g.Before, g.After
-	shown.Title = fmt.Sprintf("One of them: %s, generation %d at turn %d, %s", a.Session, g.Number, g.Turn, diff.Because(g.Reason, g.Stages))
+	shown.Title = fmt.Sprintf("One of them: %s, generation %d at turn %d, %s", named.Name(a.Session), g.Number, g.Turn, diff.Because(g.Reason, g.Stages))
 	fmt.Fprintln(w)
 	return shown.Write(w)
 }

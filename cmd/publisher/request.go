@@ -12,6 +12,7 @@ import (
 
 	"compactd/internal/events"
 	"compactd/internal/ops/cli"
+	"compactd/internal/ops/named"
 )
 
 // waiting is how a command waits for the answer of a worker.
@@ -20,9 +21,9 @@ type waiting struct {
 }
 
 type compactCmd struct {
-	Session string `required:"" env:"COMPACTD_SESSION" help:"Session to compact."`
-	Policy  string `placeholder:"JSON" help:"Fields of the policy for this call."`
-	Focus   string `arg:"" optional:"" help:"Content that the summary must preserve."`
+	Session named.Session `required:"" env:"COMPACTD_SESSION" help:"Session to compact."`
+	Policy  string        `placeholder:"JSON" help:"Fields of the policy for this call."`
+	Focus   string        `arg:"" optional:"" help:"Content that the summary must preserve."`
 	waiting
 }
 
@@ -43,9 +44,9 @@ func (c *compactCmd) Run(ctx context.Context, f *flags) error {
 }
 
 type rewindCmd struct {
-	Session    string `required:"" env:"COMPACTD_SESSION" help:"Session to rewind."`
-	Generation *int64 `placeholder:"N" xor:"to" help:"Generation to return to; 0 is the history as it was published."`
-	Steps      int64  `placeholder:"N" xor:"to" help:"Compactions to undo (1)."`
+	Session    named.Session `required:"" env:"COMPACTD_SESSION" help:"Session to rewind."`
+	Generation *int64        `placeholder:"N" xor:"to" help:"Generation to return to; 0 is the history as it was published."`
+	Steps      int64         `placeholder:"N" xor:"to" help:"Compactions to undo (1)."`
 	waiting
 }
 
@@ -66,13 +67,13 @@ func (c *rewindCmd) Run(ctx context.Context, f *flags) error {
 }
 
 type endCmd struct {
-	Session string        `required:"" env:"COMPACTD_SESSION" help:"Session that is over."`
+	Session named.Session `required:"" env:"COMPACTD_SESSION" help:"Session that is over."`
 	Wait    time.Duration `default:"5s" placeholder:"TIME" help:"How long to wait until a worker has ended it, or refused to (${default}); 0 does not wait."`
 }
 
 // Run ends the session. Only a refusal leads to an outcome.
 func (c *endCmd) Run(ctx context.Context, f *flags) error {
-	a := events.Address{Tenant: f.Tenant, Session: c.Session}
+	a := events.Address{Tenant: f.Tenant, Session: string(c.Session)}
 	if err := a.Validate(); err != nil {
 		return err
 	}
@@ -97,8 +98,8 @@ func (c *endCmd) Run(ctx context.Context, f *flags) error {
 }
 
 // request publishes an event and prints the outcome that answers it.
-func (f *flags) request(ctx context.Context, k events.Kind, session, id string, data []byte, timeout time.Duration) error {
-	a := events.Address{Tenant: f.Tenant, Session: session}
+func (f *flags) request(ctx context.Context, k events.Kind, session named.Session, id string, data []byte, timeout time.Duration) error {
+	a := events.Address{Tenant: f.Tenant, Session: string(session)}
 	if err := a.Validate(); err != nil {
 		return err
 	}

@@ -11,17 +11,18 @@ import (
 
 	"compactd/internal/events"
 	"compactd/internal/ops/cli"
+	"compactd/internal/ops/named"
 )
 
 type sendCmd struct {
-	Session string        `required:"" env:"COMPACTD_SESSION" help:"Session of the turn."`
+	Session named.Session `required:"" env:"COMPACTD_SESSION" help:"Session of the turn."`
 	Wait    time.Duration `default:"5s" placeholder:"TIME" help:"How long to wait for a worker to take or refuse the turn (${default}); 0 does not wait."`
 	File    string        `arg:"" optional:"" default:"-" help:"Payload, a JSON object; - is standard input."`
 }
 
 // Run publishes the turn and prints its result.
 func (c *sendCmd) Run(ctx context.Context, f *flags) error {
-	a := events.Address{Tenant: f.Tenant, Session: c.Session}
+	a := events.Address{Tenant: f.Tenant, Session: string(c.Session)}
 	if err := a.Validate(); err != nil {
 		return err
 	}

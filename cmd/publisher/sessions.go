@@ -14,6 +14,7 @@ import (
 	"compactd/internal/broker/request"
 	"compactd/internal/events"
 	"compactd/internal/ops/cli"
+	"compactd/internal/ops/named"
 	"compactd/internal/ops/term"
 	"compactd/internal/ops/units"
 )
@@ -103,7 +104,7 @@ func (a *fleet) write(w io.Writer) error {
 		term.Column{Name: "AVAILABLE", Right: true, Drop: 2}, term.Column{Name: "LEVEL", Style: level}, term.Column{Name: "TURNS", Right: true},
 		term.Column{Name: "GENERATION", Right: true, Drop: 3}, term.Column{Name: "LAST TURN", Drop: 1})
 	for _, x := range a.Sessions {
-		t.Row(x.Session, percent(fill(&x)), x.EstimatedInput, x.AvailableInput, x.Level, x.Turns, x.Generation,
+		t.Row(named.Name(x.Session), percent(fill(&x)), x.EstimatedInput, x.AvailableInput, x.Level, x.Turns, x.Generation,
 			time.UnixMilli(x.LastTurn).UTC().Format(time.DateTime))
 	}
 	if err := t.Flush(); err != nil {

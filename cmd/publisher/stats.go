@@ -7,15 +7,16 @@ import (
 
 	"compactd/internal/broker/request"
 	"compactd/internal/events"
+	"compactd/internal/ops/named"
 	"compactd/internal/ops/term"
 	"compactd/internal/ops/units"
 )
 
 type statsCmd struct {
-	Session         string `required:"" env:"COMPACTD_SESSION" help:"Session to query."`
-	Provider        string `placeholder:"NAME" help:"Answer for a model of this provider; its default without --model."`
-	Model           string `placeholder:"NAME" help:"Answer for this model."`
-	MaxOutputTokens int64  `placeholder:"N" help:"Answer for so much reserved for the model's answer."`
+	Session         named.Session `required:"" env:"COMPACTD_SESSION" help:"Session to query."`
+	Provider        string        `placeholder:"NAME" help:"Answer for a model of this provider; its default without --model."`
+	Model           string        `placeholder:"NAME" help:"Answer for this model."`
+	MaxOutputTokens int64         `placeholder:"N" help:"Answer for so much reserved for the model's answer."`
 }
 
 // Run prints the figures.
@@ -52,7 +53,7 @@ func writeStats(w io.Writer, a events.Address, s *events.StatsResponse) error {
 	}
 	money := units.PricedBy(s.Cost.Unpriced)
 	return term.Pairs(w,
-		"session", a,
+		"session", named.Show(a),
 		"turns", s.Turns,
 		"parked turns", s.Parked,
 		"messages", s.Messages,

@@ -12,6 +12,7 @@ import (
 
 	"compactd/internal/events"
 	"compactd/internal/ops/cli"
+	"compactd/internal/ops/named"
 	"compactd/internal/ops/term"
 )
 
@@ -40,8 +41,15 @@ const flushTimeout = 10 * time.Second
 // Run prints outcomes until ctx ends.
 func (c *watchCmd) Run(ctx context.Context, f *flags) error {
 	a := events.Address{Tenant: f.Tenant, Session: c.Session}
-	if check := (events.Address{Tenant: f.Tenant, Session: strings.Replace(c.Session, "*", events.Unknown, 1)}); check.Validate() != nil {
+	if !events.ValidID(f.Tenant) {
 		return a.Validate()
+	}
+	if c.Session != "*" {
+		var s named.Session
+		if err := s.UnmarshalText([]byte(c.Session)); err != nil {
+			return err
+		}
+		a.Session = string(s)
 	}
 	f.optional = []string{`"session.end.`} // else a row is missing
 	nc, _, err := f.connect(ctx)
@@ -189,7 +197,7 @@ func drawTop(screen *term.Screen, all *fleet, sums *totals) error {
 		term.Column{Name: "INPUT", Right: true}, term.Column{Name: "AVAILABLE", Right: true, Drop: 2}, term.Column{Name: "LEVEL", Style: level},
 		term.Column{Name: "TURNS", Right: true, Drop: 1}, term.Column{Name: "GEN", Right: true, Drop: 3}, term.Column{Name: "IDLE", Right: true})
 	for _, x := range all.Sessions {
-		t.Row(x.Session, percent(fill(&x)), bar(fill(&x)), x.EstimatedInput, x.AvailableInput, x.Level, x.Turns, x.Generation, idle(x.LastTurn))
+		t.Row(named.Name(x.Session), percent(fill(&x)), bar(fill(&x)), x.EstimatedInput, x.AvailableInput, x.Level, x.Turns, x.Generation, idle(x.LastTurn))
 	}
 	if err := t.Flush(); err != nil {
 		return err

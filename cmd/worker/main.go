@@ -186,7 +186,7 @@ func main() {
 		os.Exit(ended.ExitCode())
 	}
 	if err != nil {
-		report(log, cmd.Command() == "serve", err)
+		f.report(log, cmd.Command() == "serve", err)
 		os.Exit(exitCode(err))
 	}
 }
@@ -212,7 +212,7 @@ func starts(err error) bool {
 }
 
 // report logs why serving ended, and prints why another command failed.
-func report(log zerolog.Logger, serving bool, err error) {
+func (f *flags) report(log zerolog.Logger, serving bool, err error) {
 	hint := access.Hint(err)
 	if unknown, ok := errors.AsType[*unknownError](err); ok {
 		hint = unknown.Hint()
@@ -220,7 +220,7 @@ func report(log zerolog.Logger, serving bool, err error) {
 	if exposed, ok := errors.AsType[*disk.ExposedError](err); ok {
 		hint = exposed.Hint()
 	}
-	if _, file := errors.AsType[*fs.PathError](err); file && hint == "" && !starts(err) {
+	if file, ok := errors.AsType[*fs.PathError](err); ok && hint == "" && (strings.HasPrefix(file.Path, f.Data) || strings.HasPrefix(f.Data, file.Path)) {
 		hint = "The files of a worker are in --data: name a directory that this user may write."
 	}
 	if _, small := errors.AsType[*topology.StorageError](err); small && hint == "" {

@@ -24,6 +24,7 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/exact"
+	"compactd/internal/ops/named"
 	"compactd/internal/ops/term"
 	"compactd/internal/ops/units"
 	"compactd/internal/worker/audit"
@@ -32,10 +33,10 @@ import (
 type replayCmd struct {
 	Files []string `arg:"" optional:"" type:"path" help:"Transcripts to play, as of Claude Code, OpenAI chats or SWE-agent, or directories of them; no server is needed. Absent: the log of --nats, or that of --data; where there is none, ~/.claude/projects, or the examples that come with the program."`
 
-	Tenant  string `placeholder:"NAME" help:"Sessions of this tenant only."`
-	Session string `placeholder:"NAME" help:"This session only, of --tenant, or of the tenant default."`
-	From    string `placeholder:"TIME|SEQ" help:"Compare from this event on: a sequence of the log, or a time such as 2026-01-31T15:04:05Z."`
-	To      string `placeholder:"TIME|SEQ" help:"Up to this event, included."`
+	Tenant  string        `placeholder:"NAME" help:"Sessions of this tenant only."`
+	Session named.Session `placeholder:"NAME" help:"This session only, of --tenant, or of the tenant default."`
+	From    string        `placeholder:"TIME|SEQ" help:"Compare from this event on: a sequence of the log, or a time such as 2026-01-31T15:04:05Z."`
+	To      string        `placeholder:"TIME|SEQ" help:"Up to this event, included."`
 
 	SummaryDelay time.Duration `env:"COMPACTD_SUMMARY_DELAY" default:"60s" placeholder:"TIME" help:"With transcripts or --policy: how long a summary takes, in the time of the log (${default})."`
 
@@ -49,15 +50,12 @@ type replayCmd struct {
 
 // Validate finds wrong usage that kong cannot find.
 func (c *replayCmd) Validate() error {
-	c.span = audit.Span{Tenant: c.Tenant, Session: c.Session}
+	c.span = audit.Span{Tenant: c.Tenant, Session: string(c.Session)}
 	if c.Session != "" {
 		c.span.Tenant = cmp.Or(c.Tenant, events.DefaultTenant)
 	}
 	if c.Tenant != "" && !events.ValidID(c.Tenant) {
 		return fmt.Errorf("--tenant is not 1 to %d of A-Z a-z 0-9 _ -", events.MaxTenantLen)
-	}
-	if c.Session != "" && !events.ValidSession(c.Session) {
-		return fmt.Errorf("--session is not 1 to %d of A-Z a-z 0-9 _ -", events.MaxIDLen)
 	}
 	if c.SummaryDelay < 0 {
 		return errors.New("--summary-delay must be 0 or more")
@@ -72,7 +70,7 @@ func (c *replayCmd) Validate() error {
 }
 
 // partOfLog reports whether a part of a log is named.
-func (c *replayCmd) partOfLog() bool { return cmp.Or(c.Tenant, c.Session, c.From, c.To) != "" }
+func (c *replayCmd) partOfLog() bool { return cmp.Or(c.Tenant, string(c.Session), c.From, c.To) != "" }
 
 // place reads a sequence or a time.
 func place(flag, s string) (audit.Place, error) {
@@ -96,7 +94,7 @@ func (c *replayCmd) Run(ctx context.Context, f *flags, k *kong.Context, log zero
 		return err
 	}
 	defer undo()
-	c.compare = named(k, "policy")
+	c.compare = isNamed(k, "policy")
 	if len(c.Files) > 0 {
 		return c.playFiles(ctx, f, log)
 	}
@@ -128,9 +126,9 @@ func (c *replayCmd) Run(ctx context.Context, f *flags, k *kong.Context, log zero
 // errDiffers: the report lists the places.
 var errDiffers = errors.New("some outcomes do not follow from the log; the report lists them. Outcomes that differ were written by another build with the same rules version, or changed since")
 
-// named reports whether a flag is on the command line: a variable of the
+// isNamed reports whether a flag is on the command line: a variable of the
 // environment, which is meant for the worker, compares no policies.
-func named(k *kong.Context, flag string) bool {
+func isNamed(k *kong.Context, flag string) bool {
 	return slices.ContainsFunc(k.Path, func(p *kong.Path) bool { return p.Flag != nil && p.Flag.Name == flag })
 }
 
@@ -200,7 +198,7 @@ func (r replayed) Write(w io.Writer) error {
 	t := term.NewTable(w, term.Column{Name: "SESSION", Min: 16}, term.Column{Name: "SEQ", Right: true}, term.Column{Name: "KIND"},
 		term.Column{Name: "FIELD", Min: 8}, term.Column{Name: "RECORDED", Min: 12}, term.Column{Name: "DECIDED", Min: 12})
 	for _, d := range r.Differences {
-		t.Row(d.Tenant+"."+d.Session, d.Seq, d.Kind, cmp.Or(d.Path, "-"), d.Recorded, d.Decided)
+		t.Row(d.Tenant+"."+named.Name(d.Session), d.Seq, d.Kind, cmp.Or(d.Path, "-"), d.Recorded, d.Decided)
 	}
 	more := r.Differing - len(r.Differences)
 	if err := t.Flush(); err != nil || more == 0 {

@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/url"
 	"os/exec"
-	"regexp"
 	"runtime"
 	"strings"
 
@@ -94,17 +93,7 @@ func reachableURL(addr string) string {
 func command(args []string) string {
 	quoted := make([]string, len(args))
 	for i, a := range args {
-		quoted[i] = quote(a)
+		quoted[i] = cli.Word(a)
 	}
 	return strings.Join(quoted, " ")
-}
-
-var plain = regexp.MustCompile(`^[\w@%+=:,./-]+$`)
-
-// quote makes one word of a text.
-func quote(text string) string {
-	if plain.MatchString(text) {
-		return text
-	}
-	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }

@@ -131,9 +131,25 @@ func (l *layers) validate(prefix string, reported []error, found *problems) {
 	for _, err := range all(l.policy.Validate()) {
 		known := slices.ContainsFunc(reported, func(e error) bool { return e.Error() == err.Error() })
 		if !known {
-			found.add(l.blame(err.Error()), "%s%s", prefix, err)
+			found.add(l.blame(err.Error()), "%s%s%s", prefix, err, l.values(err.Error()))
 		}
 	}
+}
+
+// values are those of the fields that a problem names.
+func (l *layers) values(problem string) string {
+	var out []string
+	for word := range strings.FieldsSeq(problem) {
+		for _, f := range leaves(&l.policy) {
+			if f.path == strings.TrimSuffix(word, ",") {
+				out = append(out, f.path+" "+text(f.value))
+			}
+		}
+	}
+	if out == nil {
+		return ""
+	}
+	return " (" + strings.Join(out, ", ") + ")"
 }
 
 // blame finds where a user wrote one of the fields that a problem names.

@@ -3,6 +3,7 @@ package cli
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 )
 
@@ -19,4 +20,14 @@ func Beside(called, name string) string {
 		}
 	}
 	return dir + name
+}
+
+var plain = regexp.MustCompile(`^[\w@%+=:,./-]+$`)
+
+// Word makes one word of a text, for a command line that is printed.
+func Word(text string) string {
+	if plain.MatchString(text) {
+		return text
+	}
+	return quoted(text)
 }
