@@ -24,7 +24,7 @@ type Compaction struct {
 	// compaction that was done can have a code too: CodeBudgetExceeded.
 	Compacted bool
 	Code      Code
-	// Reason is threshold, limit, background, every_turn, arrival, media, idle, age, manual,
+	// Reason is threshold, limit, background, every_turn, arrival, media, cost, idle, age, manual,
 	// overflow or rewind; Stages are those that changed something.
 	Reason string
 	Stages []string

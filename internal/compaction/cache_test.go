@@ -9,69 +9,66 @@ import (
 	"compactd/internal/events"
 )
 
-// C12: a compaction that would lose more on a warm cache than it saves until the next one
-// clears more at once; one that pays, or whose cache is cold, clears what its target needs. The
-// arithmetic is in the event.
+// C12: in a large window a history is compacted below its trigger once the turns ahead pay for the
+// cache that this breaks. The arithmetic is in the event.
 func TestClearsPay(t *testing.T) {
-	const target, least = 59_400, 49_500
+	const priced = "claude-opus-4-6-20260205"
 	for _, x := range []struct {
 		name   string
-		lines  int   // of each result
+		window int64
 		pause  int64 // in seconds
 		model  string
 		change func(*compaction.Policy)
-		want   int64 // what is aimed for
+		want   events.Reason
 	}{
-		{"fast growth", 600, 5, "claude-sonnet-4-20250514", nil, least},
-		{"no price", 600, 5, "my-model", nil, least},
-		{"slow growth", 30, 5, "claude-sonnet-4-20250514", nil, target},
-		{"cold", 600, 301, "claude-sonnet-4-20250514", nil, target},
-		{"switched off", 600, 5, "claude-sonnet-4-20250514", func(p *compaction.Policy) { p.Cache.Seconds = 0 }, target},
-		{"few turns are enough", 600, 5, "claude-sonnet-4-20250514", func(p *compaction.Policy) { p.Cache.Turns = 1 }, target},
-		{"a lower target", 600, 5, "claude-sonnet-4-20250514", func(p *compaction.Policy) { p.Target = 400_000 }, 39_600},
+		{"large window", 1_000_000, 5, priced, nil, events.ReasonCost},
+		{"no price", 1_000_000, 5, "my-model", nil, events.ReasonCost},
+		{"cold", 1_000_000, 301, priced, nil, events.ReasonCost},
+		{"small window", 100_000, 5, priced, nil, events.ReasonThreshold},
+		{"switched off", 500_000, 5, priced, func(p *compaction.Policy) { p.Cache.History = 0 }, events.ReasonThreshold},
+		{"caches do not count", 500_000, 5, priced, func(p *compaction.Policy) { p.Cache.Seconds = 0 }, events.ReasonThreshold},
+		{"a lower target", 500_000, 5, priced, func(p *compaction.Policy) { p.Target = 100_000 }, events.ReasonThreshold},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			p := withoutSummaries()
-			p.Cache.Turns = 24
 			if x.change != nil {
 				x.change(&p)
 			}
 			a := newAgent(t, configOf(t, p))
-			b := firstCompaction(t, a, x.model, x.lines, x.pause*1000)
-			c := b.Cache
-			if b.TargetTokens != x.want || b.TokensAfter > x.want {
-				t.Errorf("aimed for %d, left %d; want %d", b.TargetTokens, b.TokensAfter, x.want)
+			b := firstCompaction(t, a, x.model, x.window, x.pause*1000)
+			if b.Reason != x.want || b.TokensAfter > b.TargetTokens {
+				t.Fatalf("%s at %d tokens; left %d for a target of %d", b.Reason, b.TokensBefore, b.TokensAfter, b.TargetTokens)
 			}
-			if c == nil || c.KeptTokens <= 0 || c.RewrittenTokens <= 0 || c.KeptTokens+c.RewrittenTokens > b.TokensAfter || c.Turns <= 0 {
+			c, cold := b.Cache, x.pause > 300 || p.Cache.Seconds == 0
+			if c.KeptTokens <= 0 || c.RewrittenTokens <= 0 || c.KeptTokens+c.RewrittenTokens > b.TokensAfter || c.Turns <= 0 || c.Cold != cold {
 				t.Fatalf("cache: %+v, of %d tokens", c, b.TokensAfter)
 			}
-			lost, saved := c.RewrittenTokens*(3750-300), b.TokensSaved*300*c.Turns
-			cold := x.pause > 300
+			lost, saved := c.RewrittenTokens*(6250-500), b.TokensSaved*500*c.Turns
 			if cold {
 				lost = 0
 			}
-			if x.model == "my-model" {
+			if x.model != priced {
 				lost, saved = 0, 0
 			}
-			if x.name == "switched off" {
-				return // then every cache is cold
-			}
-			if c.Cold != cold || c.Lost != lost || c.Saved != saved {
+			if c.Lost != lost || c.Saved != saved {
 				t.Errorf("cache: %+v; want lost %d, saved %d", c, lost, saved)
+			}
+			if b.Reason == events.ReasonCost && (saved < 2*lost || b.TokensBefore >= b.Budget.TriggerTokens || b.TargetTokens >= b.Budget.TargetTokens) {
+				t.Errorf("cleared at %d tokens to save %d for %d", b.TokensBefore, saved, lost)
 			}
 		})
 	}
 }
 
 // firstCompaction publishes turns with a result each until the history is compacted.
-func firstCompaction(t *testing.T, a *agent, model string, lines int, pause int64) *events.Compacted {
+func firstCompaction(t *testing.T, a *agent, model string, window, pause int64) *events.Compacted {
 	t.Helper()
 	for i := range 2000 {
 		m := round(i)
-		m[2].results[0].text = strings.Repeat("a line of words\n", lines)
+		m[2].results[0].text = strings.Repeat("a line of words\n", 600)
 		turn := object{"messages": messages(events.Anthropic, m...)}
 		if i == 0 {
-			turn["model"] = object{"provider": "anthropic", "name": model, "context_window": 100_000, "max_output_tokens": 1000}
+			turn["model"] = object{"provider": "anthropic", "name": model, "context_window": window, "max_output_tokens": 1000}
 		}
 		a.now += pause
 		for _, o := range a.publish(turn) {

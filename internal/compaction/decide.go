@@ -233,6 +233,9 @@ func (d *decision) budget(before, l *Ledger, tooLarge bool) {
 		case l.cache.policy.Prune.EveryTurn() && d.clear(l, events.ReasonEveryTurn, clearOld):
 			d.prepare(before, l)
 			return
+		case l.cache.policy.Prune.Enabled && l.costDue(before, d.now) && d.clearForCost(l):
+			d.prepare(before, l)
+			return
 		default:
 			d.prepare(before, l)
 		}
@@ -378,7 +381,7 @@ func (l *Ledger) through() events.Through {
 // provider's cache, since the summary will break it again; at the hard limit
 // everything is. It reports whether a session.compacted was emitted.
 func (d *decision) compact(l *Ledger, b events.Budget, truncate bool) bool {
-	plan := d.planToPay(l, stage.Means{Summary: l.prepared, Truncate: truncate})
+	plan := l.plan(l.thresholds().Target, stage.Means{Summary: l.prepared, Truncate: truncate})
 	waiting := l.waitsAtTrigger(d.now)
 	over := plan.After > plan.target || plan.Uses(events.StageTruncate)
 	summarized := plan.whole() && !plan.Uses(events.StageTruncate) // by a summary, though what was restored may be above the target

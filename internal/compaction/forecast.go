@@ -134,10 +134,7 @@ func (l *Ledger) preparationDue(input Tokens) bool {
 
 // A compaction breaks the cache that a provider keeps of a history: what follows the first
 // message that it changes is read, and paid for, again.
-// See docs/adr/0041.
-
-// maxTurnsAhead bounds how many turns are expected before the next compaction.
-const maxTurnsAhead = 100
+// See docs/adr/0056.
 
 // unknownPrices are those of a model without a price: a token that is written into the cache
 // costs as much as eleven that are read from it.
@@ -148,7 +145,7 @@ type cacheBreak struct {
 	kept    Tokens // of the next call, in front of what changes
 	again   Tokens // behind it, that the provider had read
 	saved   Tokens // of each call
-	turns   int64  // until the next compaction
+	turns   int64  // that are expected to gain by it
 	cold    bool   // the provider has dropped it by now
 	prices  measure.Prices
 	unknown bool // they are no model's
@@ -175,10 +172,19 @@ func (l *Ledger) pause(now int64) int64 {
 	}
 }
 
+// maxTurnsAhead bounds how many turns are counted up to the trigger.
+const maxTurnsAhead = 100
+
 // turnsUntil is how many turns of the mean growth fit between an input and the trigger.
 func (l *Ledger) turnsUntil(input Tokens) int64 {
 	room := max(l.thresholds().Trigger-input, 0)
 	return int64(min(room/max(l.usage.scaled(l.growth.mean()), 1), maxTurnsAhead))
+}
+
+// turnsAhead is how many turns are expected to gain by what is saved: as many as the history took
+// to grow by it, by the last of them, and at most as many as the session has had.
+func (l *Ledger) turnsAhead(saved Tokens) int64 {
+	return int64(min(max(saved, 0)/max(l.usage.scaled(l.growth.mean()), 1), Tokens(l.LastTurn())))
 }
 
 // spend counts the input of a call at list prices.
@@ -211,8 +217,8 @@ func (l *Ledger) dearer() Tokens {
 	return long.Over
 }
 
-// coldDue reports whether the provider has dropped its cache of a history that is above the
-// target of its policy: what is cleared now breaks nothing, and is not written into the cache
+// coldDue reports whether the provider has dropped its cache of a history that is above what
+// its cost leaves of it: what is cleared now breaks nothing, and is not written into the cache
 // again.
 // See docs/adr/0054.
 func (l *Ledger) coldDue(now int64) bool {
@@ -221,16 +227,23 @@ func (l *Ledger) coldDue(now int64) bool {
 		return false
 	}
 	b := l.Budget()
-	return measure.Reaches(Tokens(b.EstimatedInput-b.TargetTokens), Tokens(b.AvailableInput), retryShare)
+	return measure.Reaches(Tokens(b.EstimatedInput)-l.lean(), Tokens(b.AvailableInput), retryShare)
+}
+
+// priced is a break of the cache of an input.
+func (l *Ledger) priced(input Tokens, now int64) cacheBreak {
+	b := cacheBreak{prices: l.cache.prices.For(input), unknown: !l.cache.priced, cold: l.pause(now) > l.cache.policy.Cache.Seconds*1000}
+	if b.unknown {
+		b.prices = unknownPrices
+	}
+	return b
 }
 
 // breaks returns what a plan does to the cache. The newest turn is new either way.
 func (l *Ledger) breaks(p *budgeted, now int64) cacheBreak {
 	before, after := l.inputs(p)
-	b := cacheBreak{saved: before - after, turns: l.turnsUntil(after), cold: l.pause(now) > l.cache.policy.Cache.Seconds*1000}
-	if b.prices, b.unknown = l.cache.prices.For(before), !l.cache.priced; b.unknown {
-		b.prices = unknownPrices
-	}
+	b := l.priced(before, now)
+	b.saved, b.turns = before-after, l.turnsAhead(before-after)
 	var first events.Position
 	for i := range p.Edits {
 		if at := p.Edits[i].Position; i == 0 || at.Compare(first) < 0 {
@@ -254,7 +267,7 @@ func (l *Ledger) breaks(p *budgeted, now int64) cacheBreak {
 	return b
 }
 
-// lost and gained are what the break costs, and what it saves until the next compaction.
+// lost and gained are what the break costs, and what the turns ahead save.
 func (b *cacheBreak) lost() measure.Money {
 	if b.cold {
 		return 0
@@ -275,37 +288,54 @@ func (b cacheBreak) report() *events.CacheBreak {
 	return out
 }
 
-// planToPay plans a compaction for the target. One that breaks a warm cache, and saves less
-// until the next one than that costs, clears more at once, so that it is not repeated soon: until
-// it pays or a number of turns fit, and never below the least target.
-func (d *decision) planToPay(l *Ledger, m stage.Means) budgeted {
-	t, of := l.thresholds(), &l.cache.policy.Cache
-	plan := l.plan(t.Target, m)
-	if of.Seconds == 0 || t.Least >= t.Target || plan.After > plan.target || plan.Uses(events.StageTruncate) {
-		return plan
+// payBack is how often a break must be paid for: while the history grew, its calls carried half of
+// what is saved now, in the mean, so that they have paid for the break once.
+const payBack = 2
+
+// pays reports whether the turns ahead pay for the break.
+func (b *cacheBreak) pays() bool { return b.gained() > payBack*b.lost() }
+
+// lean is the target of a compaction that only the cost of calls requires: that of the policy, or in
+// large windows less.
+func (l *Ledger) lean() Tokens {
+	of, target := &l.cache.policy.Cache, l.thresholds().Target
+	if of.Seconds == 0 || of.History == 0 {
+		return target
 	}
-	b := l.breaks(&plan, d.now)
-	before, after := l.inputs(&plan)
-	newest := after - b.kept - b.again
-	enough := func(target Tokens) bool {
-		at := b
-		at.saved, at.again, at.turns = before-target, max(target-b.kept-newest, 0), l.turnsUntil(target)
-		return at.turns >= of.Turns || at.gained() >= at.lost()
+	return min(target, l.fixed(l.prompt())+of.History)
+}
+
+// planForCost plans for that target. Below that of the policy a prepared summary stays for the
+// trigger: to use it now costs another one then.
+func (l *Ledger) planForCost() budgeted {
+	lean, m := l.lean(), stage.Means{}
+	if lean == l.thresholds().Target {
+		m.Summary = l.prepared
 	}
-	if enough(after) {
-		return plan
+	return l.plan(lean, m)
+}
+
+// costDue reports whether a session below its trigger is planned for the cost of its calls: they are
+// expected to pay for the break of the cache, and the input has grown by a step, since a plan
+// costs what is in view.
+func (l *Ledger) costDue(before *Ledger, now int64) bool {
+	lean, b := l.lean(), l.Budget()
+	input, step := Tokens(b.EstimatedInput), max(prepareShare.Share(Tokens(b.AvailableInput)), 1)
+	if lean >= min(input, Tokens(b.TargetTokens)) || Tokens(before.Budget().EstimatedInput)/step == input/step {
+		return false
 	}
-	least, most := t.Least, t.Target-1
-	for least < most { // the largest target that is enough
-		if mid := least + (most-least+1)/2; enough(mid) {
-			least = mid
-		} else {
-			most = mid - 1
-		}
+	x := l.priced(input, now)
+	x.saved, x.again, x.turns = input-lean, l.cache.policy.Cache.History, l.turnsAhead(input-lean)
+	return x.pays()
+}
+
+// clearForCost emits what is cleared where the cost of calls requires it, and reports whether that
+// pays.
+func (d *decision) clearForCost(l *Ledger) bool {
+	plan := l.planForCost()
+	if b := l.breaks(&plan, d.now); b.saved <= 0 || !b.pays() {
+		return false
 	}
-	more := l.plan(least, m)
-	if more.After <= more.target && more.After < plan.After && !more.Uses(events.StageTruncate) {
-		return more
-	}
-	return plan
+	d.emitPlan(l, plan, events.ReasonCost)
+	return true
 }

@@ -267,6 +267,7 @@ func (g *generator) config() *compaction.Config {
 	p.ToolOutput.MaxBytes = int64(rapid.SampledFrom([]int{0, 300, 51_200}).Draw(g.T, "output bytes"))
 	p.ToolOutput.MaxLines = int64(rapid.SampledFrom([]int{0, 1, 2_000}).Draw(g.T, "output lines"))
 	p.ToolOutput.When = rapid.SampledFrom([]string{"compaction", "arrival"}).Draw(g.T, "output when")
+	p.Cache.History = rapid.SampledFrom([]compaction.Tokens{0, 200, 2000}).Draw(g.T, "history")
 	p.ToolOutput.Direction = rapid.SampledFrom([]measure.Direction{measure.KeepTail, measure.KeepHead, measure.KeepBoth, measure.KeepLines}).Draw(g.T, "direction")
 	p.Restore.Enabled = g.odds(80, "restore")
 	p.Restore.FileTokens = compaction.Tokens(rapid.SampledFrom([]int{200, 5_000}).Draw(g.T, "restored"))

@@ -41,13 +41,15 @@ func newGolden(t *testing.T) *golden {
 	loop := &session{Address: events.Address{Tenant: "reference", Session: "loop"}, format: events.NeuroLink}
 	shell := &session{Address: events.Address{Tenant: "claude", Session: "shell"}, format: events.Anthropic}
 	reader := &session{Address: events.Address{Tenant: "default", Session: "reader"}, format: events.OpenAI}
+	saver := &session{Address: events.Address{Tenant: "saver", Session: "saver"}, format: events.Anthropic}
 	r.begin(coder, "anthropic", 4000)
 	r.begin(helper, "openai", 4000)
 	r.begin(loop, "google-ai", 4000)
 	r.begin(shell, "anthropic", 6000)
 	r.begin(reader, "mistral", 8000)
+	r.begin(saver, "anthropic", 40_000)
 	for i := range 15 { // all of them at once
-		for _, s := range []*session{coder, helper, loop, shell, reader} {
+		for _, s := range []*session{coder, helper, loop, shell, reader, saver} {
 			r.at = s
 			r.round(i)
 			if i%3 == 2 {
@@ -66,7 +68,7 @@ func newGolden(t *testing.T) *golden {
 	return g
 }
 
-// goldenPolicies has a tenant for every preset.
+// goldenPolicies has a tenant for every preset, and one whose calls soon cost too much.
 func goldenPolicies(t *testing.T) *compaction.Config {
 	t.Helper()
 	tenants := map[string]compaction.Policy{}
@@ -80,6 +82,9 @@ func goldenPolicies(t *testing.T) *compaction.Config {
 		p.Cache.Seconds = 0
 		tenants[name] = p
 	}
+	saver := compaction.DefaultPolicy()
+	saver.Cache.History, saver.Prune.ProtectTokens = 400, 100
+	tenants["saver"] = saver
 	c, err := defaultConfig(t).WithTenants(tenants)
 	if err != nil {
 		t.Fatal(err)

@@ -250,7 +250,7 @@ func (g *golden) covers(t *testing.T) {
 	}
 	for _, r := range []events.Reason{
 		events.ReasonThreshold, events.ReasonLimit, events.ReasonBackground, events.ReasonEveryTurn, events.ReasonArrival,
-		events.ReasonManual, events.ReasonOverflow, events.ReasonIdle, events.ReasonRewind,
+		events.ReasonManual, events.ReasonOverflow, events.ReasonCost, events.ReasonIdle, events.ReasonRewind,
 	} {
 		has(t, all.String(), fmt.Sprintf(`"reason":%q`, r))
 	}

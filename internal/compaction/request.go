@@ -88,9 +88,8 @@ func (d *decision) idle(l *Ledger) {
 		d.clear(l, events.ReasonIdle, func(x *stage.Draft, p *policy.Policy) { x.ClearIdle(&p.Prune.Micro) })
 		return
 	}
-	t := l.thresholds()
-	plan := l.plan(t.Target, stage.Means{Summary: l.prepared})
-	if measure.Reaches(l.saved(&plan), t.Available, retryShare) {
+	plan := l.planForCost()
+	if measure.Reaches(l.saved(&plan), l.thresholds().Available, retryShare) {
 		d.emitPlan(l, plan, events.ReasonIdle)
 	}
 }

@@ -33,6 +33,7 @@ const (
 	ReasonManual   Reason = "manual"   // a session.compact requested it
 	ReasonOverflow Reason = "overflow" // the provider refused a call as too long
 	ReasonAge      Reason = "age"      // what is older will leave the log
+	ReasonCost     Reason = "cost"     // calls cost more than the break of the provider's cache
 	ReasonIdle     Reason = "idle"     // the session was idle, so the provider's cache is cold
 	ReasonRewind   Reason = "rewind"   // a session.rewind requested it
 )
@@ -231,9 +232,9 @@ type CacheBreak struct {
 	KeptTokens      int64 `json:"kept_tokens"`      // of the next call, in front of the first message that changed
 	RewrittenTokens int64 `json:"rewritten_tokens"` // behind it, without the newest turn: read again
 	Cold            bool  `json:"cold,omitzero"`    // the provider has dropped it by now: nothing is lost
-	Turns           int64 `json:"turns"`            // until the next compaction, at the pace of the last turns
-	// Lost is what reading again costs, and Saved what calls cost less until the next
-	// compaction, in billionths of a US dollar; absent for a model without a price.
+	Turns           int64 `json:"turns"`            // expected to gain: as many as the history took to grow by this, of those so far
+	// Lost is what reading again costs, and Saved what calls of these turns cost less, in
+	// billionths of a US dollar; absent for a model without a price.
 	Lost  int64 `json:"lost_nano_usd,omitzero"`
 	Saved int64 `json:"saved_nano_usd,omitzero"`
 }

@@ -62,7 +62,7 @@ func Default() Policy {
 		ToolOutput: defaultOutput(),
 		Restore:    defaultRestore(),
 		Files:      defaultFiles(),
-		Cache:      Cache{Seconds: 300, Turns: 0, Target: 500_000},
+		Cache:      Cache{Seconds: 300, History: 100_000},
 	}
 }
 

@@ -269,17 +269,14 @@ const wholeTarget = 750_000
 type Cache struct {
 	// Seconds is how long a provider keeps what a call has read; 0 takes no account of it.
 	Seconds int64 `json:"seconds"`
-	// A compaction that breaks a warm cache, and saves less until the next one than that
-	// costs, leaves room for Turns turns, but aims for no less than the share Target. With 0
-	// turns it aims for the target of the policy.
-	Turns  int64       `json:"turns"`
-	Target measure.PPM `json:"target"`
+	// History is how many tokens of history a compaction leaves that only the cost of calls
+	// requires; 0: none does.
+	History measure.Tokens `json:"history"`
 }
 
 func (p *Cache) validate(check func(ok bool, format string, args ...any)) {
 	check(0 <= p.Seconds && p.Seconds <= 86_400, "cache.seconds must be between 0 and 86400")
-	check(0 <= p.Turns && p.Turns <= 100, "cache.turns must be between 0 and 100")
-	check(0 < p.Target && p.Target <= measure.Million || p.Seconds == 0 && p.Target == 0, "cache.target must be above 0 and at most 1")
+	check(0 <= p.History && p.History <= events.MaxTokens, "cache.history must be between 0 and %d", int64(events.MaxTokens))
 }
 
 // Truncate is the policy of the last stage.

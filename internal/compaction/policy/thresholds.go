@@ -52,7 +52,6 @@ type Thresholds struct {
 	Trigger   measure.Tokens
 	Prepare   measure.Tokens
 	Target    measure.Tokens // what compaction aims for
-	Least     measure.Tokens // what it aims for where it clears more at once, at least
 
 	compacting, error, warning, info measure.Tokens // where these levels begin
 }
@@ -127,7 +126,7 @@ func (p *Policy) ThresholdsBelow(window, reserve, fixed, most measure.Tokens) Th
 		of, in = most, p.Threshold
 	}
 	m.Trigger, m.Prepare, m.info = up(p.Threshold), up(p.Summarize.Prepare), up(p.Info)
-	m.Target, m.Least = down(p.Target), down(min(p.Cache.Target, p.Target))
+	m.Target = down(p.Target)
 	p.grade(&m, window)
 	return m
 }

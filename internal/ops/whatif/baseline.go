@@ -8,6 +8,7 @@ var Baselines = map[string]func(*compaction.Policy){
 	"none": func(p *compaction.Policy) { p.Enabled = false },
 	"cut": func(p *compaction.Policy) {
 		p.Prune.Enabled, p.Deduplicate.Enabled, p.Summarize.Enabled, p.Restore.Enabled = false, false, false, false
+		p.Cache.History = 0
 	},
 }
 

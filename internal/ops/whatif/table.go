@@ -26,7 +26,7 @@ type row struct {
 // reasons in the order of their rows; those that no policy has are left out.
 var reasons = []events.Reason{
 	events.ReasonThreshold, events.ReasonLimit, events.ReasonBackground, events.ReasonEveryTurn, events.ReasonArrival, events.ReasonMedia,
-	events.ReasonManual, events.ReasonOverflow, events.ReasonIdle, events.ReasonAge, events.ReasonEntries, events.ReasonRewind,
+	events.ReasonManual, events.ReasonOverflow, events.ReasonCost, events.ReasonIdle, events.ReasonAge, events.ReasonEntries, events.ReasonRewind,
 }
 
 // Write prints the policies side by side.
