@@ -34,27 +34,42 @@ func checkKubernetes(dir, policy string) (string, error) {
 	}
 	found := map[string]runtime.Object{}
 	for _, file := range files {
-		objects, err := decode(file)
+		data, err := os.ReadFile(file)
+		if err == nil {
+			err = add(found, data)
+		}
 		if err != nil {
 			return "", fmt.Errorf("%s: %w", file, err)
 		}
-		for _, o := range objects {
-			found[o.GetObjectKind().GroupVersionKind().Kind+"/"+o.(metav1.Object).GetName()] = o
-		}
 	}
-	if err := checkNames(found); err != nil {
+	if err := errors.Join(checkNames(found), writePolicy(found, "compactd-policy", policy)); err != nil {
 		return "", err
-	}
-	if policy != "" {
-		text := found["ConfigMap/compactd-policy"].(*corev1.ConfigMap).Data["policy.yaml"]
-		if err := os.WriteFile(policy, []byte(text), 0o600); err != nil {
-			return "", err
-		}
 	}
 	return fmt.Sprintf("%d objects of %d files", len(found), len(files)), nil
 }
 
-func decode(file string) ([]runtime.Object, error) {
+// writePolicy writes the policy of a ConfigMap into a file; "" is none.
+func writePolicy(found map[string]runtime.Object, name, file string) error {
+	config, ok := found["ConfigMap/"+name].(*corev1.ConfigMap)
+	if !ok {
+		return fmt.Errorf("there is no ConfigMap %s", name)
+	}
+	if file == "" {
+		return nil
+	}
+	return os.WriteFile(file, []byte(config.Data["policy.yaml"]), 0o600)
+}
+
+// add decodes manifests strictly.
+func add(found map[string]runtime.Object, data []byte) error {
+	objects, err := decode(data)
+	for _, o := range objects {
+		found[o.GetObjectKind().GroupVersionKind().Kind+"/"+o.(metav1.Object).GetName()] = o
+	}
+	return err
+}
+
+func decode(data []byte) ([]runtime.Object, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, policyv1.AddToScheme, networkingv1.AddToScheme, kedav1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -62,10 +77,6 @@ func decode(file string) ([]runtime.Object, error) {
 		}
 	}
 	strict := serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
 	var out []runtime.Object
 	for r := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data))); ; {
 		doc, err := r.Read()

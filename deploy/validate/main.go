@@ -1,5 +1,5 @@
 // Command validate checks the files of this directory that no tool of Debian checks: it
-// decodes the manifests for Kubernetes and KEDA strictly into their Go types, loads the
+// decodes the manifests for Kubernetes, KEDA and of the Helm chart, which it lints, strictly into their Go types, loads the
 // compose file against its schema, and parses the Dockerfile as BuildKit does. It has a
 // module of its own, so that compactd links none of this.
 //
@@ -27,6 +27,7 @@ func main() {
 		run  func() (string, error)
 	}{
 		{"kubernetes", func() (string, error) { return checkKubernetes(filepath.Join(root, "kubernetes"), *policy) }},
+		{"helm", func() (string, error) { return checkHelm(filepath.Join(root, "helm", "compactd"), *policy) }},
 		{"compose", func() (string, error) { return checkCompose(filepath.Join(root, "docker", "compose.yaml")) }},
 		{"dockerfile", func() (string, error) { return checkDockerfile(filepath.Join(root, "docker", "Dockerfile")) }},
 	} {
