@@ -3,12 +3,14 @@ package main
 import (
 	"context"
 	"errors"
+	"os"
 	"time"
 
 	"github.com/google/uuid"
 
 	"compactd/internal/events"
 	"compactd/internal/ops/replay"
+	"compactd/internal/ops/term"
 )
 
 type loadCmd struct {
@@ -57,10 +59,13 @@ func (c *loadCmd) Run(ctx context.Context, f *flags) error {
 	if turns == 0 {
 		turns = -1 // the bar shows how many there were
 	}
+	bar := term.NewBar(os.Stderr, "turns", int64(turns), true)
+	defer bar.Done()
 	report, err := replay.Load(ctx, replay.LoadConfig{
 		Conn: nc, Tenant: f.Tenant, Tenants: c.Tenants, Name: name, Sessions: c.Sessions, Turns: c.Turns, Speed: c.Speed, Rate: c.Rate,
-		Duration: c.Duration, Window: c.Window, Format: events.Format(c.Format), Seed: c.Seed, Progress: progress(turns),
+		Duration: c.Duration, Window: c.Window, Format: events.Format(c.Format), Seed: c.Seed, Progress: func() { bar.Add(1) },
 	})
+	bar.Done()
 	if err != nil {
 		return err
 	}

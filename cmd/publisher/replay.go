@@ -9,15 +9,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mattn/go-isatty"
 	"github.com/nats-io/nats.go"
-	"github.com/schollz/progressbar/v3"
 
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 	"compactd/internal/ops/diff"
 	"compactd/internal/ops/named"
 	"compactd/internal/ops/replay"
+	"compactd/internal/ops/term"
 	"compactd/internal/ops/transcript"
 )
 
@@ -64,9 +63,12 @@ func (c *replayCmd) Run(ctx context.Context, f *flags) error {
 	if err != nil {
 		return err
 	}
+	bar := term.NewBar(os.Stderr, "turns", int64(turns), true)
+	defer bar.Done()
 	report, err := replay.Run(ctx, replay.Config{
-		Conn: nc, Tenant: f.Tenant, Suffix: c.Suffix, Speed: c.Speed, Gap: c.Gap, Parallel: c.Parallel, Received: denied, Progress: progress(turns),
+		Conn: nc, Tenant: f.Tenant, Suffix: c.Suffix, Speed: c.Speed, Gap: c.Gap, Parallel: c.Parallel, Received: denied, Progress: func() { bar.Add(1) },
 	}, source.Sessions(func(error) {})) // they were reported when they were counted
+	bar.Done()
 	if err != nil {
 		return err
 	}
@@ -101,12 +103,21 @@ func (*replayCmd) writeLargest(ctx context.Context, w io.Writer, nc *nats.Conn, 
 
 // count reads all once, without keeping it, and reports what cannot be read.
 func (c *replayCmd) count(ctx context.Context, source *transcript.Source) (turns int, err error) {
-	for s := range source.Sessions(func(err error) { fmt.Fprintf(os.Stderr, "publisher: left out: %v\n", err) }) {
+	bar := term.NewBar(os.Stderr, "reading", source.Bytes(), false)
+	defer bar.Done()
+	source.Read = bar.Add
+	defer func() { source.Read = nil }()
+	report := func(err error) {
+		bar.Clear()
+		fmt.Fprintf(os.Stderr, "publisher: left out: %v\n", err)
+	}
+	for s := range source.Sessions(report) {
 		if ctx.Err() != nil {
 			return 0, ctx.Err()
 		}
 		turns += len(s.Turns)
 	}
+	bar.Done()
 	if source.Unknown > 0 {
 		fmt.Fprintf(os.Stderr, "publisher: left out: %d files that are no transcripts\n", source.Unknown)
 	}
@@ -114,16 +125,6 @@ func (c *replayCmd) count(ctx context.Context, source *transcript.Source) (turns
 		return 0, fmt.Errorf("read transcripts: there is no turn of %s in them; --from FORMAT names their format; auto detects it by their first line", c.From)
 	}
 	return turns, nil
-}
-
-// progress shows a bar on a terminal.
-func progress(turns int) func() {
-	if !isatty.IsTerminal(os.Stderr.Fd()) {
-		return nil
-	}
-	bar := progressbar.NewOptions(turns, progressbar.OptionSetWriter(os.Stderr), progressbar.OptionSetDescription("turns"),
-		progressbar.OptionShowCount(), progressbar.OptionShowIts(), progressbar.OptionClearOnFinish())
-	return func() { _ = bar.Add(1) } // a bar that cannot be drawn must not stop the command
 }
 
 // readStreams is what a user needs to read the streams, which no tenant of deploy/cluster may.

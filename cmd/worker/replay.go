@@ -26,12 +26,13 @@ import (
 	"compactd/internal/exact"
 	"compactd/internal/ops/named"
 	"compactd/internal/ops/term"
+	"compactd/internal/ops/transcript"
 	"compactd/internal/ops/units"
 	"compactd/internal/worker/audit"
 )
 
 type replayCmd struct {
-	Files []string `arg:"" optional:"" type:"path" help:"Transcripts to play, as of Claude Code, OpenAI chats or SWE-agent, or directories of them; no server is needed. Absent: the log of --nats, or that of --data; where there is none, ~/.claude/projects, or the examples that come with the program."`
+	Files []string `arg:"" optional:"" type:"path" help:"Transcripts to play, or directories of them; no server is needed. Absent: the log of --nats, or that of --data; where there is none, the sessions of agents on this machine, or the examples that come with the program."`
 
 	Tenant  string        `placeholder:"NAME" help:"Sessions of this tenant only."`
 	Session named.Session `placeholder:"NAME" help:"This session only, of --tenant, or of the tenant default."`
@@ -43,9 +44,10 @@ type replayCmd struct {
 	JSON bool `env:"COMPACTD_JSON" help:"Print JSON."`
 
 	span    audit.Span
-	compare bool   // policies are named
-	note    string // where the transcripts come from, when no path was given
-	named   string // they, as they are written on a command line
+	compare bool               // policies are named
+	note    string             // where the transcripts come from, when no path was given
+	named   []string           // those of the command line
+	source  *transcript.Source // those of this machine, when no path was given
 }
 
 // Validate finds wrong usage that kong cannot find.
@@ -95,7 +97,7 @@ func (c *replayCmd) Run(ctx context.Context, f *flags, k *kong.Context, log zero
 	}
 	defer undo()
 	c.compare = isNamed(k, "policy")
-	if len(c.Files) > 0 {
+	if len(c.Files) > 0 || c.source != nil {
 		return c.playFiles(ctx, f, log)
 	}
 	nc, done, err := f.reader(ctx)

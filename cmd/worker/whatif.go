@@ -20,6 +20,7 @@ import (
 	"compactd/internal/ops/cli"
 	"compactd/internal/ops/term"
 	"compactd/internal/ops/transcript"
+	"compactd/internal/ops/units"
 	"compactd/internal/ops/whatif"
 	"compactd/internal/policyfile"
 	"compactd/internal/worker/audit"
@@ -43,22 +44,28 @@ func (c *replayCmd) playFiles(ctx context.Context, f *flags, log zerolog.Logger)
 		}
 		fmt.Fprintln(screen)
 	}
-	source, err := transcript.Open(transcript.Auto, c.Files...)
-	if errors.Is(err, transcript.ErrUnknown) {
-		return fmt.Errorf("%w; docs/what-if.md has those that are read", err)
-	}
+	source, err := c.open()
 	if err != nil {
 		return err
 	}
-	progress := term.NewProgress(os.Stderr)
-	defer progress.Done()
-	for s := range source.Sessions(func(err error) { log.Warn().Err(err).Msg("left out") }) {
-		progress.Print("playing session %d: %s", r.Sessions+1, s.Name)
+	bar := term.NewBar(os.Stderr, "reading", source.Bytes(), false)
+	defer bar.Done()
+	read := 0
+	source.Read = func(bytes int64) {
+		read++
+		bar.Describe(fmt.Sprintf("%d of %s", read, units.Count(source.Len(), "file")))
+		bar.Add(bytes)
+	}
+	report := func(err error) {
+		bar.Clear()
+		log.Warn().Err(err).Msg("left out")
+	}
+	for s := range source.Sessions(report) {
 		if err := r.Add(ctx, whatif.FromTranscript(s)); err != nil {
 			return err
 		}
 	}
-	progress.Done()
+	bar.Done()
 	if source.Unknown > 0 {
 		log.Warn().Int("files", source.Unknown).Msg("left out: files that are no transcripts")
 	}
@@ -69,6 +76,18 @@ func (c *replayCmd) playFiles(ctx context.Context, f *flags, log zerolog.Logger)
 		return c.print(f, r)
 	}
 	return c.printSessions(screen, r)
+}
+
+// open finds the transcripts.
+func (c *replayCmd) open() (*transcript.Source, error) {
+	if c.source != nil {
+		return c.source, nil
+	}
+	source, err := transcript.Open(transcript.Auto, c.Files...)
+	if errors.Is(err, transcript.ErrUnknown) {
+		return nil, fmt.Errorf("%w; docs/what-if.md has those that are read", err)
+	}
+	return source, err
 }
 
 // printSessions shows how each session would have been compacted, and one compaction.
@@ -93,7 +112,7 @@ func (c *replayCmd) printSessions(screen *term.Screen, r *whatif.Report) error {
 
 // writeNext prints commands to try next.
 func (c *replayCmd) writeNext(screen *term.Screen) error {
-	compare := strings.TrimSpace(cli.Program("worker") + " replay --policy default --policy claude " + c.named)
+	compare := strings.TrimSpace(cli.Program("worker") + " replay --policy default --policy claude " + strings.Join(c.named, " "))
 	fmt.Fprintln(screen, "\nNext:")
 	t := term.NewTable(screen, term.Column{}, term.Column{Drop: 1})
 	t.Row("  "+compare, "# compare policies")

@@ -67,6 +67,8 @@ type Row struct {
 	Rejected         []events.Code `json:"rejected"`
 	// Repeated counts calls that repeat one whose result a compaction had taken out of view.
 	Repeated int64 `json:"repeated_calls"`
+	// Missing counts what the recording lacks, by kind.
+	Missing map[string]int `json:"missing,omitzero"`
 }
 
 // report waits for the workers and collects what they published.
@@ -168,6 +170,7 @@ func (s *SessionReport) row() Row {
 	return Row{
 		Session: s.Name, Turns: s.Turns, Messages: s.Messages, Peak: s.Peak(), Compactions: len(s.Generations), Stages: s.Stages(),
 		TokensSaved: s.Saved(), Cost: s.Cost, Overflow: s.Overflow(), InvalidHistories: s.Invalid(), Rejected: s.Rejected, Repeated: s.Repeated,
+		Missing: s.Missing,
 	}
 }
 

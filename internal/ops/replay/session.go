@@ -16,6 +16,8 @@ type SessionReport struct {
 	Rejected    []events.Code
 	Repeated    int64 // calls that repeat one whose result a compaction had taken out of view
 	Cost        events.Cost
+	// Missing counts what the recording lacks, by kind.
+	Missing map[string]int
 
 	extent.Tracker
 
@@ -37,7 +39,7 @@ type Generation struct {
 }
 
 func newSessionReport(a events.Address, s transcript.Session) *SessionReport {
-	r := &SessionReport{Name: s.Name, Turns: len(s.Turns), address: a}
+	r := &SessionReport{Name: s.Name, Turns: len(s.Turns), Missing: s.Missing, address: a}
 	for _, t := range s.Turns {
 		r.Messages += len(t.Messages)
 		r.Turn(len(t.Payload))

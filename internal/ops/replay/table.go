@@ -9,6 +9,7 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/ops/diff"
 	"compactd/internal/ops/term"
+	"compactd/internal/ops/transcript"
 	"compactd/internal/ops/units"
 )
 
@@ -99,6 +100,13 @@ func (r *Report) writeSums(w io.Writer) error {
 	}
 	if r.Duplicates > 0 {
 		fmt.Fprintf(w, "%s sent again under a random message id: the server had that of an earlier replay, or of another tenant\n", units.Count(r.Duplicates, "turn"))
+	}
+	var gaps transcript.Gaps
+	for _, session := range r.Sessions {
+		gaps.Add(session.Missing)
+	}
+	if missing := gaps.String(); missing != "" {
+		fmt.Fprintln(&b, missing)
 	}
 	if len(r.Latencies) > 0 {
 		fmt.Fprintf(&b, "turn to compacted event: p50 %.1f ms, p99 %.1f ms\n", s.P50, s.P99)

@@ -91,12 +91,26 @@ type Source struct {
 	Format events.Format
 
 	Thinking bool // without a signature stays; see [ReadThinking]
+	// Read is called after each file, with its size on disk; it may be nil.
+	Read func(bytes int64)
+}
+
+// Len is how many files there are.
+func (s *Source) Len() int { return len(s.files) }
+
+// Bytes is the size of the files on disk.
+func (s *Source) Bytes() (sum int64) {
+	for _, f := range s.files {
+		sum += f.size
+	}
+	return sum
 }
 
 // found is a file of a known format.
 type found struct {
 	path string
 	from From
+	size int64
 }
 
 // Open finds the files that paths stand for, directories with all below them. A file
@@ -165,7 +179,11 @@ func (s *Source) add(from From, path string) error {
 			return fmt.Errorf("%s: %w", path, err)
 		}
 	}
-	s.files = append(s.files, found{path, from})
+	var size int64
+	if info, err := os.Stat(path); err == nil {
+		size = info.Size()
+	}
+	s.files = append(s.files, found{path, from, size})
 	return nil
 }
 
@@ -189,6 +207,9 @@ func (s *Source) Sessions(report func(error)) iter.Seq[Session] {
 func (s *Source) read(f found, names map[string]int, report func(error), yield func(Session) bool) bool {
 	var bad []error
 	defer func() {
+		if s.Read != nil {
+			s.Read(f.size)
+		}
 		switch n := len(bad) - 1; {
 		case n == 0:
 			report(fmt.Errorf("%s: %w", f.path, bad[0]))

@@ -1,9 +1,14 @@
 package transcript
 
 import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"compactd/internal/events"
+	"compactd/internal/ops/units"
 )
 
 // Session is one recorded conversation.
@@ -33,4 +38,32 @@ type Turn struct {
 	Output    int64 // that it counted for the answer
 	Restarted bool
 	Summary   string // what the recorded agent wrote at that compaction, "" where it is not known
+}
+
+// Gaps sums what the recordings of some sessions lack. The zero value is of none.
+type Gaps struct {
+	sessions, items map[string]int
+}
+
+// Add adds those of a session; see [Session.Missing].
+func (g *Gaps) Add(missing map[string]int) {
+	if g.items == nil {
+		g.sessions, g.items = map[string]int{}, map[string]int{}
+	}
+	for kind, n := range missing {
+		g.sessions[kind]++
+		g.items[kind] += n
+	}
+}
+
+// String is a sentence, "" where nothing is missing.
+func (g *Gaps) String() string {
+	var out []string
+	for _, kind := range slices.Sorted(maps.Keys(g.items)) {
+		out = append(out, fmt.Sprintf("%s (%d, in %s)", kind, g.items[kind], units.Count(g.sessions[kind], "session")))
+	}
+	if out == nil {
+		return ""
+	}
+	return "The recordings hide or lack: " + strings.Join(out, ", ") + "."
 }

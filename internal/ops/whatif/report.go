@@ -7,6 +7,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/ops/transcript"
 )
 
 // Recorded is the name of the column that states what was published when the sessions
@@ -44,6 +45,7 @@ type Report struct {
 	delay   int64
 	options Options
 	largest *Compaction
+	gaps    transcript.Gaps
 }
 
 // Column is what one policy would have done.
@@ -60,6 +62,8 @@ type Column struct {
 type SessionFigures struct {
 	Tenant  string `json:"tenant"`
 	Session string `json:"session"`
+	// Missing counts what the recording lacks, by kind.
+	Missing map[string]int `json:"missing,omitzero"`
 	*Figures
 
 	// End is the session after its last event.
@@ -101,9 +105,10 @@ func (r *Report) Add(ctx context.Context, s *Session) error {
 			return fmt.Errorf("play session %s under %s: %w", s.Address, c.Name, err)
 		}
 		c.add(f)
-		c.BySession = append(c.BySession, SessionFigures{s.Address.Tenant, s.Address.Session, f, w.end()})
+		c.BySession = append(c.BySession, SessionFigures{s.Address.Tenant, s.Address.Session, s.Missing, f, w.end()})
 	}
 	r.Sessions++
+	r.gaps.Add(s.Missing)
 	return nil
 }
 

@@ -15,6 +15,8 @@ type Session struct {
 	// Decided reports that the events were decided on when they were recorded, each under
 	// its Config.
 	Decided bool
+	// Missing counts what a transcript lacks, by kind; see [transcript.Session].
+	Missing map[string]int
 }
 
 // Event is one message of the log.
@@ -40,7 +42,7 @@ const (
 // A turn without a time comes 10 s after the one before it, and any after a day at
 // most.
 func FromTranscript(t transcript.Session) *Session {
-	s := &Session{Address: events.Address{Tenant: events.DefaultTenant, Session: t.Name}}
+	s := &Session{Address: events.Address{Tenant: events.DefaultTenant, Session: t.Name}, Missing: t.Missing}
 	var now, before int64 // of the log, and of the turn before as it was recorded
 	for i, turn := range t.Turns {
 		at := turn.At.UnixMilli()

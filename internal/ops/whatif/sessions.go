@@ -53,6 +53,9 @@ func (r *Report) writeSums(out io.Writer) error {
 	} else if c.Figures.Compactions > 0 {
 		text += " Every history was valid for its provider."
 	}
+	if missing := r.gaps.String(); missing != "" {
+		text += "\n" + missing
+	}
 	fmt.Fprintln(out)
 	return term.Wrapped(out, text)
 }

@@ -35,6 +35,11 @@ func (r *Report) Write(out io.Writer) error {
 	for _, why := range slices.Sorted(maps.Keys(r.LeftOut)) {
 		fmt.Fprintf(out, "%d left out: %s\n", r.LeftOut[why], why)
 	}
+	if missing := r.gaps.String(); missing != "" {
+		if err := term.Wrapped(out, missing); err != nil {
+			return err
+		}
+	}
 	columns := []term.Column{{Name: "", Min: 12}}
 	for _, c := range r.Policies {
 		columns = append(columns, term.Column{Name: c.Name, Right: true, Min: 8})

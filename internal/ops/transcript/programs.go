@@ -1,0 +1,111 @@
+package transcript
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"compactd/internal/ops/units"
+)
+
+// program is one that leaves its sessions in directories of its user.
+type program struct {
+	name  string
+	paths func(home string) []string // with wildcards
+}
+
+// programs have the directories that each program's own source gives as defaults, and the variables
+// that move them.
+var programs = []program{
+	{"Claude Code", func(home string) []string {
+		return below(dirOf("CLAUDE_CONFIG_DIR", home, ".claude"), "projects")
+	}},
+	{"Codex", func(home string) []string {
+		return below(dirOf("CODEX_HOME", home, ".codex"), "sessions", "archived_sessions")
+	}},
+	{"opencode", func(home string) []string {
+		data := filepath.Join(dirOf("XDG_DATA_HOME", home, ".local", "share"), "opencode")
+		db := cmp.Or(os.Getenv("OPENCODE_DB"), "opencode*.db")
+		if !filepath.IsAbs(db) {
+			db = filepath.Join(data, db)
+		}
+		return append([]string{db}, below(data, "storage")...) // the database first: see Source.Sessions
+	}},
+	{"pi", func(home string) []string {
+		return below(dirOf("PI_CODING_AGENT_DIR", home, ".pi", "agent"), "sessions")
+	}},
+	{"oh-my-pi", func(home string) []string {
+		return below(dirOf("OMP_CODING_AGENT_DIR", home, ".omp", "agent"), "sessions")
+	}},
+	{"Copilot CLI", func(home string) []string {
+		return below(dirOf("COPILOT_HOME", home, ".copilot"), "session-state")
+	}},
+	{"Gemini CLI", func(home string) []string {
+		return below(dirOf("GEMINI_CLI_HOME", home), ".gemini/tmp")
+	}},
+	{"mini-swe-agent", func(home string) []string {
+		config, err := os.UserConfigDir()
+		if err != nil {
+			config = filepath.Join(home, ".config")
+		}
+		return []string{cmp.Or(os.Getenv("MSWEA_GLOBAL_CONFIG_DIR"), filepath.Join(config, "mini-swe-agent"))}
+	}},
+}
+
+// dirOf is the directory that a variable names, or one below the home of the user.
+func dirOf(variable, home string, path ...string) string {
+	return cmp.Or(os.Getenv(variable), filepath.Join(append([]string{home}, path...)...))
+}
+
+func below(dir string, names ...string) (out []string) {
+	for _, name := range names {
+		out = append(out, filepath.Join(dir, name))
+	}
+	return out
+}
+
+// Place is a directory or file that holds sessions of a program.
+type Place struct {
+	Program string
+	Path    string
+	Files   int
+}
+
+// Installed finds the sessions that programs have left on this machine, for this user. The
+// source is of no files where there are none.
+func Installed() (*Source, []Place) {
+	s := &Source{}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return s, nil
+	}
+	var places []Place
+	for _, p := range programs {
+		for _, pattern := range p.paths(home) {
+			paths, _ := filepath.Glob(pattern) // of a bad pattern there are none
+			for _, path := range paths {
+				before := len(s.files)
+				if s.walk(Auto, path); len(s.files) > before {
+					places = append(places, Place{p.name, path, len(s.files) - before})
+				}
+			}
+		}
+	}
+	return s, places
+}
+
+// Describe states the places, with ~ for the home of the user.
+func Describe(places []Place) string {
+	home, _ := os.UserHomeDir()
+	var out []string
+	for _, p := range places {
+		path := p.Path
+		if rest, ok := strings.CutPrefix(path, home+string(filepath.Separator)); ok && home != "" {
+			path = "~" + string(filepath.Separator) + rest
+		}
+		out = append(out, fmt.Sprintf("%s: %s in %s", p.Program, units.Count(p.Files, "file"), path))
+	}
+	return strings.Join(out, "\n")
+}
