@@ -70,7 +70,7 @@ func (c *replayCmd) playFiles(ctx context.Context, f *flags, log zerolog.Logger)
 		log.Warn().Int("files", source.Unknown).Msg("left out: files that are no transcripts")
 	}
 	if r.Sessions == 0 {
-		return errors.New("there is no session in these files; see docs/what-if.md for what is read")
+		return errors.New("there is no session in these files; docs/cli.md has the formats that are read")
 	}
 	if c.compare || c.JSON {
 		return c.print(f, r)
@@ -85,7 +85,7 @@ func (c *replayCmd) open() (*transcript.Source, error) {
 	}
 	source, err := transcript.Open(transcript.Auto, c.Files...)
 	if errors.Is(err, transcript.ErrUnknown) {
-		return nil, fmt.Errorf("%w; docs/what-if.md has those that are read", err)
+		return nil, fmt.Errorf("%w; docs/cli.md has those that are read", err)
 	}
 	return source, err
 }

@@ -119,6 +119,8 @@ func (c *codex) add(l *codexLine) error {
 		c.compacted(l.Timestamp, p.Message)
 	case "event_msg":
 		c.event(l)
+	case "inter_agent_communication", "rollout_reference": // of, or in, another rollout
+		c.rec.lacks(missingItem, 1)
 	case "response_item":
 		return c.item(l.Timestamp, p, l.Payload)
 	}

@@ -149,6 +149,11 @@ func (s *Source) walk(from From, root string) {
 		if d.IsDir() && besideSessions(path) {
 			return fs.SkipDir
 		}
+		if beside, ok := strings.CutSuffix(path, ".zst"); ok {
+			if _, err := os.Stat(beside); err == nil {
+				return nil // Codex is about to delete one of the two
+			}
+		}
 		if d.IsDir() || !slices.ContainsFunc(ends, func(end string) bool { return strings.HasSuffix(name, end) }) {
 			return nil
 		}
