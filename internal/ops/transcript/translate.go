@@ -126,6 +126,10 @@ func (t *Translator) parts(in *events.Message) events.Message {
 		default:
 			made = events.Part{Text: "(" + map[bool]string{true: "image", false: "block"}[p.Kind == events.PartImage] + ")"}
 		}
+		if n := len(m.Parts); n > 0 && in.Role == events.RoleSystem { // the AI SDK takes one text
+			m.Parts[n-1].Text += "\n" + made.Text
+			continue
+		}
 		m.Parts = append(m.Parts, made)
 	}
 	return m

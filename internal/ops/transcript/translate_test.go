@@ -9,6 +9,15 @@ import (
 	"compactd/internal/events/validate"
 )
 
+// Instructions in several blocks are one text, as every dialect takes it.
+func TestTranslateInstructions(t *testing.T) {
+	in := []events.Raw{events.Raw(`{"type":"message","role":"developer","content":[{"type":"input_text","text":"One."},{"type":"input_text","text":"Two."}]}`)}
+	got, err := NewTranslator(events.Responses, events.AISDK).Messages(in)
+	if err != nil || len(got) != 1 || string(got[0]) != `{"role":"system","content":"One.\nTwo."}` {
+		t.Errorf("%s, %v", got, err)
+	}
+}
+
 // A session in any other dialect is valid for its provider, and has the same calls, results
 // and texts.
 func TestTranslate(t *testing.T) {
