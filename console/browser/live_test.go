@@ -37,7 +37,10 @@ func TestLive(t *testing.T) {
 	p.wait(`document.querySelectorAll('.gens li').length > ` + quotedInt(before))
 	p.click("Undo last compaction…")
 	p.click("Rewind")
-	p.shows("Done:")
+	p.wait(`document.querySelector('dialog .outcome')`)
+	if text := eval[string](p, `document.querySelector('dialog .outcome').innerText`); !strings.HasPrefix(text, "Done:") {
+		t.Fatalf("the rewind: %s", text)
+	}
 	p.click("Close")
 	p.wait(`document.querySelectorAll('.gens li').length > ` + quotedInt(before+1))
 	p.click("End…")

@@ -82,6 +82,7 @@ async function read(path: string, own: AbortController): Promise<void> {
       alive()
       for (const event of parse(decoder.decode(value, { stream: true }))) {
         if (event.id) last = event.id
+        if (event.data === undefined) continue // a sign of life
         for (const listener of [...listeners]) listener(event)
       }
     }
@@ -110,7 +111,7 @@ export function parser(): (text: string) => LiveEvent[] {
         if (name === 'data') fields.data += fields.data ? `\n${value}` : value
         else if (name === 'id' || name === 'event') fields[name] = value
       }
-      if (!fields.data) return []
+      if (!fields.data) return fields.id ? [{ id: fields.id, kind: '', data: undefined }] : []
       try {
         return [{ id: fields.id, kind: fields.event, data: JSON.parse(fields.data) as unknown }]
       } catch {

@@ -12,7 +12,7 @@ export interface Fleet {
   time_ms: number
   partitions: PartitionRow[]
   workers: WorkerRow[]
-  lanes?: { lane: string; waiting?: number }[]
+  lanes?: { lane: string; waiting?: number; running?: number }[]
   models?: { owner: string; model: string; circuit: string }[]
   feed?: { time_ms: number; owner: string; partition?: number; kind: string; text: string }[]
 }
@@ -32,7 +32,11 @@ export interface PartitionRow {
   checkpoint_ms?: number
   snapshot_ms?: number
   snapshot_bytes?: number
+  commits?: Commits
 }
+
+/** Commits of the last minute, in microseconds. */
+export interface Commits { count?: number; p50_us?: number; p99_us?: number; longest_us?: number }
 
 export interface WorkerRow {
   owner: string
@@ -42,7 +46,7 @@ export interface WorkerRow {
   http?: string
   partitions?: number
   lag_ms?: number
-  commit_ms?: number
+  commits?: Commits
   status?: string
   started_ms?: number
   cpu_ms?: number

@@ -6,7 +6,7 @@ import { Scroll } from '../parts/scroll'
 import { Loaded, Nothing } from '../parts/state'
 import { useResource } from '../resource'
 import { useStore } from '../store'
-import type { Fleet, PartitionRow, WorkerRow } from '../types'
+import type { Commits, Fleet, PartitionRow, WorkerRow } from '../types'
 import { feedKind } from '../words'
 
 export function FleetView() {
@@ -89,13 +89,12 @@ function useWorkers(of: Fleet): Seen[] {
   for (const w of now) before.current.set(w.owner, w)
   const running = new Set(now.map((w) => w.owner))
   const stopped = [...before.current.values()].filter((w) => !running.has(w.owner)).map((w) => ({ ...w, lag: 0, behind: 0, partitions: 0, stopped: true }))
-  return [...now.sort((a, b) => b.lag - a.lag || (b.commit_ms ?? 0) - (a.commit_ms ?? 0) || a.owner.localeCompare(b.owner)), ...stopped]
+  return [...now.sort((a, b) => b.lag - a.lag || (b.commits?.p99_us ?? 0) - (a.commits?.p99_us ?? 0) || a.owner.localeCompare(b.owner)), ...stopped]
 }
 
 function Workers({ of }: { of: Fleet }) {
   const load = useLoad(of)
   const workers = useWorkers(of)
-  const timed = workers.some((w) => w.commit_ms !== undefined)
   return (
     <section class="card" aria-label="Workers">
       <header><h2>Workers</h2><span class="small muted">slowest first</span></header>
@@ -103,11 +102,11 @@ function Workers({ of }: { of: Fleet }) {
         <table>
           <thead>
             <tr>
-              <th scope="col">Worker</th><th scope="col">Status</th><th scope="col" class="num">Lag</th><th scope="col" class="num">Behind</th>{timed && <th scope="col" class="num">Commit</th>}<th scope="col" class="num">Partitions</th>
+              <th scope="col">Worker</th><th scope="col">Status</th><th scope="col" class="num">Lag</th><th scope="col" class="num">Behind</th><th scope="col" class="num">Commit, 99 %</th><th scope="col" class="num">Partitions</th>
               <th scope="col" class="num">CPU</th><th scope="col" class="num">Memory</th><th scope="col" class="num">Started</th><th scope="col">Version</th>
             </tr>
           </thead>
-          <tbody>{workers.map((w) => <Worker of={w} load={load.get(w.owner)} timed={timed} key={w.owner} />)}</tbody>
+          <tbody>{workers.map((w) => <Worker of={w} load={load.get(w.owner)} key={w.owner} />)}</tbody>
         </table>
       </Scroll>
     </section>
@@ -116,7 +115,7 @@ function Workers({ of }: { of: Fleet }) {
 
 const tags: Record<string, string> = { ok: 'good', starting: 'info', stopped: '' }
 
-function Worker({ of, load, timed }: { of: Seen; load: number | undefined; timed: boolean }) {
+function Worker({ of, load }: { of: Seen; load: number | undefined }) {
   const lost = useStore(away) !== undefined && of.http === location.host // the worker that answers this page
   const status = of.stopped ? 'stopped' : lost || of.answered === false ? 'no answer' : (of.status ?? 'ok')
   return (
@@ -125,7 +124,7 @@ function Worker({ of, load, timed }: { of: Seen; load: number | undefined; timed
       <td><span class={`tag ${tags[status] ?? 'bad'}`}>{status}</span></td>
       <td class="num"><Lag ms={of.lag} /></td>
       <td class="num">{count(of.behind)}</td>
-      {timed && <td class="num">{of.commit_ms === undefined ? '–' : `${count(Math.round(of.commit_ms))} ms`}</td>}
+      <td class="num"><Commit of={of.stopped ? undefined : of.commits} /></td>
       <td class="num">{count(of.partitions)}</td>
       <td class="num">{load === undefined || of.stopped ? '–' : percent(load)} <span class="muted small">of {of.cpus ?? '?'}</span></td>
       <td class="num">{bytes(of.memory_bytes)} {of.memory_limit_bytes ? <span class="muted small">of {bytes(of.memory_limit_bytes)}</span> : null}</td>
@@ -137,9 +136,16 @@ function Worker({ of, load, timed }: { of: Seen; load: number | undefined; timed
 
 const Lag = ({ ms }: { ms: number | undefined }) => <span class={(ms ?? 0) > 10_000 ? 'tag bad' : ''}>{span((ms ?? 0) / 1000)}</span>
 
+// The time that 99 of 100 commits of the last minute took at most.
+function Commit({ of }: { of: Commits | undefined }) {
+  if (!of?.count) return <>–</>
+  const ms = (us: number | undefined) => (us === undefined ? '–' : us < 100_000 ? `${(us / 1000).toFixed(1)} ms` : span(us / 1e6))
+  return <span class={(of.p99_us ?? 0) > 1_000_000 ? 'tag warn' : ''} title={`${some(of.count, 'commit')} in the last minute: half within ${ms(of.p50_us)}, the longest ${ms(of.longest_us)}`}>{ms(of.p99_us)}</span>
+}
+
 // A partition that nobody serves is the slowest.
 const slowest = (a: PartitionRow, b: PartitionRow): number =>
-  Number(a.leased ?? false) - Number(b.leased ?? false) || (b.lag_ms ?? 0) - (a.lag_ms ?? 0) || (b.behind ?? 0) - (a.behind ?? 0) || a.partition - b.partition
+  Number(a.leased ?? false) - Number(b.leased ?? false) || (b.lag_ms ?? 0) - (a.lag_ms ?? 0) || (b.commits?.p99_us ?? 0) - (a.commits?.p99_us ?? 0) || a.partition - b.partition
 
 function Partitions({ of }: { of: Fleet }) {
   return (
@@ -149,7 +155,7 @@ function Partitions({ of }: { of: Fleet }) {
         <table>
           <thead>
             <tr>
-              <th scope="col" class="num">No.</th><th scope="col">Owner</th><th scope="col" class="num">Lag</th><th scope="col" class="num">Behind</th><th scope="col" class="num">Sessions</th><th scope="col" class="num">Lease age</th>
+              <th scope="col" class="num">No.</th><th scope="col">Owner</th><th scope="col" class="num">Lag</th><th scope="col" class="num">Behind</th><th scope="col" class="num">Commit, 99 %</th><th scope="col" class="num">Sessions</th><th scope="col" class="num">Lease age</th>
               <th scope="col" class="num">Epoch</th><th scope="col" class="num">Cursor</th><th scope="col" class="num">Checkpoint</th><th scope="col" class="num">Snapshot</th>
             </tr>
           </thead>
@@ -157,9 +163,9 @@ function Partitions({ of }: { of: Fleet }) {
             {[...of.partitions].sort(slowest).map((p) => (
               <tr key={p.partition}>
                 <td class="num">{p.partition}</td>
-                <td class="nowrap">{p.leased ? p.owner : <span class="tag bad">{p.owner ? 'not served' : 'never served'}</span>}</td>
+                <td class="nowrap">{!p.leased ? <span class="tag bad">{p.owner ? 'not served' : 'never served'}</span> : <>{p.owner}{p.served === false && <> <span class="tag warn">no answer</span></>}</>}</td>
                 <td class="num"><Lag ms={p.lag_ms} /></td>
-                <td class="num">{count(p.behind ?? 0)}</td><td class="num">{count(p.sessions)}</td><td class="num">{p.lease_age_ms === undefined ? '–' : span(p.lease_age_ms / 1000)}</td>
+                <td class="num">{count(p.behind ?? 0)}</td><td class="num"><Commit of={p.commits} /></td><td class="num">{count(p.sessions)}</td><td class="num">{p.lease_age_ms === undefined ? '–' : span(p.lease_age_ms / 1000)}</td>
                 <td class="num">{count(p.epoch)}</td><td class="num">{count(p.cursor ?? 0)}</td><td class="num">{ago(p.checkpoint_ms, of.time_ms)}</td>
                 <td class="num" title={p.snapshot_bytes ? bytes(p.snapshot_bytes) : undefined}>{ago(p.snapshot_ms, of.time_ms)}</td>
               </tr>
@@ -176,8 +182,8 @@ function Lanes({ of }: { of: Fleet }) {
     <section class="card" aria-label="Summary jobs">
       <header><h2>Summary jobs</h2></header>
       <table>
-        <thead><tr><th scope="col">Lane</th><th scope="col" class="num">Waiting</th></tr></thead>
-        <tbody>{(of.lanes ?? []).map((l) => <tr key={l.lane}><td>{l.lane}</td><td class="num">{count(l.waiting ?? 0)}</td></tr>)}</tbody>
+        <thead><tr><th scope="col">Lane</th><th scope="col" class="num">Waiting</th><th scope="col" class="num">Running</th></tr></thead>
+        <tbody>{(of.lanes ?? []).map((l) => <tr key={l.lane}><td>{l.lane}</td><td class="num">{count(l.waiting ?? 0)}</td><td class="num">{count(l.running ?? 0)}</td></tr>)}</tbody>
       </table>
       {of.models && of.models.length > 0 && (
         <table>

@@ -27,6 +27,8 @@ export function SessionView({ tenant, session, tab }: Props) {
   }
   const stats = useResource<Stats>(`${base}/stats`, { concerns, every: 3000 })
   const timeline = useResource<Timeline>(`${base}/timeline`, { concerns })
+  const [action, setAction] = useState<Action>()
+  const close = () => setAction(undefined)
   const through = stats.data?.through?.seq
   useEffect(() => {
     if (through !== undefined) timeline.again() // turns without an outcome
@@ -45,7 +47,7 @@ export function SessionView({ tenant, session, tab }: Props) {
           </>
         ) : (
           <>
-            <Head tenant={tenant} session={session} stats={data} timeline={timeline.data} />
+            <Head tenant={tenant} session={session} stats={data} timeline={timeline.data} open={setAction} />
             <nav class="tabs" aria-label="Session">
               {tabs.map(([name, text]) => <a href={link(['s', tenant, session, name])} aria-current={tab === name ? 'page' : undefined} key={name}>{text}</a>)}
             </nav>
@@ -55,17 +57,19 @@ export function SessionView({ tenant, session, tab }: Props) {
           </>
         )}
       </Loaded>
+      {/* Outside of what is loaded: a dialog states its outcome of a session that has ended, too. */}
+      {action === 'compact' && <CompactDialog tenant={tenant} session={session} close={close} />}
+      {action === 'rewind' && <RewindDialog tenant={tenant} session={session} generation={before(timeline.data)} close={close} />}
+      {action === 'end' && <EndDialog tenant={tenant} session={session} close={close} />}
     </>
   )
 }
 
 type Action = 'compact' | 'rewind' | 'end' | undefined
 
-function Head({ tenant, session, stats, timeline }: { tenant: string; session: string; stats: Stats; timeline: Timeline | undefined }) {
-  const [action, setAction] = useState<Action>()
+function Head({ tenant, session, stats, timeline, open }: { tenant: string; session: string; stats: Stats; timeline: Timeline | undefined; open(action: Action): void }) {
   const [problem, setProblem] = useState('')
   const { budget, cost } = stats
-  const close = () => setAction(undefined)
   const save = async (generation?: number) => {
     setProblem('')
     try {
@@ -88,17 +92,14 @@ function Head({ tenant, session, stats, timeline }: { tenant: string; session: s
           </p>
         </div>
         <div class="actions" role="group" aria-label="Actions">
-          <button type="button" class="button" onClick={() => setAction('compact')}>Compact…</button>
-          <button type="button" class="button" disabled={!stats.generation} onClick={() => setAction('rewind')}>Undo last compaction…</button>
+          <button type="button" class="button" onClick={() => open('compact')}>Compact…</button>
+          <button type="button" class="button" disabled={!stats.generation} onClick={() => open('rewind')}>Undo last compaction…</button>
           <button type="button" class="button" onClick={() => save()}>Export</button>
           <button type="button" class="button" onClick={() => save(0)}>Export as published</button>
-          <button type="button" class="button danger" onClick={() => setAction('end')}>End…</button>
+          <button type="button" class="button danger" onClick={() => open('end')}>End…</button>
         </div>
       </div>
       {problem && <p class="outcome bad" role="alert">{problem}</p>}
-      {action === 'compact' && <CompactDialog tenant={tenant} session={session} close={close} />}
-      {action === 'rewind' && <RewindDialog tenant={tenant} session={session} generation={before(timeline)} close={close} />}
-      {action === 'end' && <EndDialog tenant={tenant} session={session} close={close} />}
       <dl class="facts">
         <div class="fact-wide">
           <dt>Input of the next call</dt>
