@@ -40,7 +40,7 @@ func evalFit(ctx context.Context, c *corpus, p printer) error {
 				return err
 			}
 			policy.Target = t.share
-			n, err := e.measure(ctx, c.sample(3*sampled), policy, p)
+			n, err := e.measure(ctx, c.sample(3*sampled), windowOf, policy, p)
 			if err != nil {
 				return err
 			}

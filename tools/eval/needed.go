@@ -51,7 +51,7 @@ func evalNeeded(ctx context.Context, cs []*corpus, p printer) error {
 				}
 				policy, _ := policy.Preset(preset)
 				policy.Target = t.share
-				n, err := e.measure(ctx, c.long(), policy, p)
+				n, err := e.measure(ctx, c.long(), windowOf, policy, p)
 				if err != nil {
 					return err
 				}
@@ -73,6 +73,18 @@ func evalNeeded(ctx context.Context, cs []*corpus, p printer) error {
 			}
 		}
 	}
+	return e.modelWindows(ctx, cs[0], p)
+}
+
+// modelWindows prints the same under the default policy where each session has the window of its
+// model: large windows are left to the cost of calls.
+func (e *needing) modelWindows(ctx context.Context, c *corpus, p printer) error {
+	none := func(*recording) compaction.Tokens { return 0 }
+	n, err := e.measure(ctx, c.long(), none, compaction.DefaultPolicy(), p)
+	if err != nil {
+		return err
+	}
+	n.print(p, "/0.6/model_windows", [3]goal{})
 	return nil
 }
 
@@ -116,11 +128,11 @@ func windowOf(r *recording) compaction.Tokens {
 	return min(200_000, compaction.Tokens((before+history/2)*1_000_000/ofWindow))
 }
 
-// measure plays sessions under one policy, each in its window.
-func (e *needing) measure(ctx context.Context, sessions []*recording, policy compaction.Policy, p printer) (*needed, error) {
+// measure plays sessions under one policy, each in a window.
+func (e *needing) measure(ctx context.Context, sessions []*recording, window func(*recording) compaction.Tokens, policy compaction.Policy, p printer) (*needed, error) {
 	n := &needed{}
 	for _, r := range sessions {
-		policy.WindowTokens = windowOf(r)
+		policy.WindowTokens = window(r)
 		s, err := e.session(ctx, r, policy)
 		if err != nil {
 			return nil, err

@@ -103,7 +103,7 @@ func needed(lines []line, name, title string) chart {
 	for _, l := range lines {
 		rest, ok := strings.CutPrefix(l.name, name+"/")
 		target, preset, _ := strings.Cut(rest, "/")
-		if _, err := strconv.ParseFloat(target, 64); !ok || err != nil || strings.Contains(rest, "examples") {
+		if _, err := strconv.ParseFloat(target, 64); !ok || err != nil || strings.Contains(rest, "examples") || preset == "model_windows" {
 			continue
 		}
 		if m := size.FindStringSubmatch(l.detail); m != nil {
