@@ -116,6 +116,9 @@ func (a *fleet) write(w io.Writer) error {
 	if a.Total > len(a.Sessions) {
 		fmt.Fprintf(w, "(the fullest of %s; --limit N lists more)\n", units.Count(a.Total, "session"))
 	}
+	if a.Total > 0 {
+		fmt.Fprintln(w, "FULL is of the available input: the window without the part for the answer")
+	}
 	if a.Rereads+a.Reruns > 0 {
 		fmt.Fprintf(w, "repeated after compactions: %s of files, %s\n", units.Count(a.Rereads, "read"), units.Count(a.Reruns, "other call"))
 	}
