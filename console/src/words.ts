@@ -11,6 +11,7 @@ const reasons: Record<string, string> = {
   manual: 'requested',
   overflow: 'provider refused the call',
   age: 'first turns leave the log',
+  cost: 'calls cost more',
   idle: 'idle',
   rewind: 'rewound',
 }
@@ -27,6 +28,7 @@ const sentences: Record<string, string> = {
   manual: 'An agent or an operator requested it.',
   overflow: 'The provider refused a call because it was too long.',
   age: 'The first turns will leave the log soon.',
+  cost: 'Later calls are expected to pay for the cache that this breaks.',
   idle: 'The session was idle for long.',
   rewind: 'An agent or an operator returned to an earlier view.',
 }

@@ -65,8 +65,8 @@
 //   - /0.6 is the target of the policy, as a share of the available input. Without a
 //     further name the policy is the default preset, with /claude or /neurolink that
 //     preset. The embedded summarizer answers before the next turn.
-//   - /model_windows are sessions in the windows of their models, where most compactions are for
-//     the cost of calls. Compactions of idle sessions are not played.
+//   - /model_windows are sessions in the windows of their models, where some are compacted for the
+//     cost of calls. Compactions of idle sessions are not played.
 //   - _cut is the newest messages cut to the same number of tokens, counted by o200k. The
 //     oldest of them is cut, not left out. _cut_below_system is the same beside the system
 //     messages that a session begins with, which an agent that cuts keeps. _missed_over_cut divides the misses of the
