@@ -308,7 +308,7 @@ func (f *flags) serve(ctx context.Context, log zerolog.Logger) error {
 		Limiter: limit.New(limit.Config{Memory: memoryShare / requestsShare, Registerer: mon.Registerer()}),
 		Memory:  memoryShare, MaxLedgers: f.MaxLedgers, OutcomeBytes: int64(f.TenantOutcomesPerHour),
 		SnapshotEvery: cmp.Or(f.SnapshotEvery, -1), LeaseTTL: f.LeaseTTL, DrainTimeout: f.DrainTimeout, Owner: owner(), Summarizer: f.summarizer(js),
-		Listener: observe.Tee(observe.LogListener(log), mon.listener()), Tracer: tracer, Version: version, HTTP: mon.addr(),
+		Listener: observe.Tee(observe.LogListener(log), mon.listener()), Tracer: tracer, Version: version, HTTP: mon.addr(), WhatIf: f.whatIf,
 	})
 	if err != nil {
 		return err

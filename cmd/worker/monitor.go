@@ -39,7 +39,7 @@ func (f *flags) startMonitor(ctx context.Context, log zerolog.Logger) (monitor, 
 		log.Warn().Str("hint", "Set it as COMPACTD_HTTP_TOKEN, or in a file with --http-token-file.").
 			Msg("--http-token is on the command line, where every user of this machine can read it")
 	}
-	c := worker.MonitorConfig{Listen: f.HTTP, Token: f.HTTPToken, Data: f.Data, Version: version, WhatIf: f.whatIf}
+	c := worker.MonitorConfig{Listen: f.HTTP, Token: f.HTTPToken, Data: f.Data, Version: version}
 	m, err := worker.NewMonitor(c)
 	if f.HTTP == defaultHTTP && errors.Is(err, syscall.EADDRINUSE) {
 		c.Listen = net.JoinHostPort("127.0.0.1", "-1")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -203,51 +202,27 @@ func (c *replayCmd) print(f *flags, r *whatif.Report) error {
 	return nil
 }
 
-// Bounds of a request for other policies.
-const (
-	mostWhatIf     = 4        // policies beside the one in force
-	mostWhatIfBody = 16 << 10 // bytes
-	whatIfTime     = 20 * time.Second
-)
-
-// whatIfAnswer compares policies on one session; the one in force comes first.
-type whatIfAnswer struct {
-	V        int              `json:"v"`
-	Policies []*whatif.Choice `json:"policies"`
-}
+// whatIfTime bounds an answer about other policies.
+const whatIfTime = 20 * time.Second
 
 // whatIf decides the turns of a session again, under the policy in force and under others, in the turn of other
 // requests.
-func (f *flags) whatIf(s *query.Service, w http.ResponseWriter, r *http.Request) error {
-	a := events.Address{Tenant: r.PathValue("tenant"), Session: r.PathValue("session")}
-	if err := a.Validate(); err != nil {
-		return err
-	}
-	body, err := query.ReadBody(w, r, limit.Body{Most: mostWhatIfBody})
+func (f *flags) whatIf(ctx context.Context, s *query.Service, in *events.WhatIfRequest) (*events.WhatIfResponse, error) {
+	sets := slices.Concat([][]string{{}}, in.Set) // the policy in force comes first
+	configs, err := whatIfConfigs(f.settings.Config, in.Tenant, sets)
 	if err != nil {
-		return err
+		return nil, events.NewInvalid(events.CodeBadPolicy, "set", err.Error())
 	}
-	var in struct {
-		Set [][]string `json:"set"`
-	}
-	if err := events.Unmarshal(body, &in); err != nil || len(in.Set) > mostWhatIf {
-		return events.NewInvalid(events.CodeBadType, "set", fmt.Sprintf("is not a list of at most %d lists such as [\"target=0.5\"]", mostWhatIf))
-	}
-	sets := slices.Concat([][]string{{}}, in.Set)
-	configs, err := whatIfConfigs(f.settings.Config, a.Tenant, sets)
-	if err != nil {
-		return events.NewInvalid(events.CodeBadPolicy, "set", err.Error())
-	}
-	ctx, cancel := context.WithTimeoutCause(r.Context(), whatIfTime, query.ErrBusy)
+	ctx, cancel := context.WithTimeoutCause(ctx, whatIfTime, query.ErrBusy)
 	defer cancel()
-	turns, err := s.Turns(ctx, a)
+	turns, err := s.Turns(ctx, in.Address())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if len(turns) == 0 {
-		return events.NewInvalid(events.CodeUnknownSession, "", "the log has no turn of the session")
+		return nil, events.NewInvalid(events.CodeUnknownSession, "", "the log has no turn of the session")
 	}
-	session := &whatif.Session{Address: a}
+	session := &whatif.Session{Address: in.Address()}
 	for i, m := range turns {
 		session.Events = append(session.Events, whatif.Event{Seq: compaction.Seq(i + 1), Time: m.Time.UnixMilli(), Kind: events.KindTurn, Data: m.Data})
 	}
@@ -256,11 +231,19 @@ func (f *flags) whatIf(s *query.Service, w http.ResponseWriter, r *http.Request)
 	end()
 	switch {
 	case ctx.Err() != nil:
-		return query.ErrBusy
+		return nil, query.ErrBusy
 	case err != nil:
-		return err
+		return nil, err
 	}
-	return query.Write(ctx, w, http.StatusOK, &whatIfAnswer{events.Version, choices})
+	out := &events.WhatIfResponse{V: events.Version}
+	for _, c := range choices {
+		data, err := events.Marshal(c)
+		if err != nil {
+			return nil, err
+		}
+		out.Policies = append(out.Policies, data)
+	}
+	return out, nil
 }
 
 // whatIfConfigs are the config in force with more fields set in the policy of a tenant.

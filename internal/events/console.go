@@ -368,8 +368,38 @@ type PreviewRequest struct {
 // DecodePreviewRequest reads the payload of a preview. Its error is an [*Invalid].
 func DecodePreviewRequest(data []byte) (*PreviewRequest, error) {
 	return decode(data, MaxRequestBytes, func(env *envelope) *PreviewRequest {
+		env.only("v", "tenant", "session", "focus", "policy")
 		return &PreviewRequest{About: env.about(), Focus: env.words("focus", MaxFocusBytes), Policy: env.raw("policy", '{')}
 	})
+}
+
+// MaxWhatIf bounds the policies that one request compares with the one in force.
+const MaxWhatIf = 4
+
+// WhatIfRequest requests how a session would have gone under other policies.
+type WhatIfRequest struct {
+	About
+	// Set is a list for each policy: fields of the one in force with other values, such as target=0.5.
+	Set [][]string `json:"set"`
+}
+
+// DecodeWhatIfRequest reads the payload of a whatif. Its error is an [*Invalid].
+func DecodeWhatIfRequest(data []byte) (*WhatIfRequest, error) {
+	return decode(data, MaxRequestBytes, func(env *envelope) *WhatIfRequest {
+		env.only("v", "tenant", "session", "set")
+		r := &WhatIfRequest{About: env.about()}
+		if v, ok := env.take("set"); ok && (Unmarshal(v, &r.Set) != nil || len(r.Set) > MaxWhatIf) {
+			env.problems.add(CodeBadType, "set", "is not a list of at most %d lists such as [\"target=0.5\"]", MaxWhatIf)
+		}
+		return r
+	})
+}
+
+// WhatIfResponse is the turns that the log has of a session, decided again.
+type WhatIfResponse struct {
+	V int `json:"v"`
+	// Policies are the figures of each, as worker replay --json has them, with its set; the one in force comes first.
+	Policies []Raw `json:"policies"`
 }
 
 // PreviewResponse is what a session.compact would do now. Nothing is changed.

@@ -171,6 +171,9 @@ func FuzzDecodeService(f *testing.F) {
 		if r, err := DecodeTenantsRequest(data); !invalid(err) && (r.Limit < 0 || r.Limit > MaxSessions) {
 			t.Fatalf("%+v", r)
 		}
+		if r, err := DecodeWhatIfRequest(data); !invalid(err) && len(r.Set) > MaxWhatIf {
+			t.Fatalf("%+v", r)
+		}
 		if r, err := DecodePreviewRequest(data); !invalid(err) && (len(r.Focus) > MaxFocusBytes || r.Policy != nil && r.Policy.Kind() != '{') {
 			t.Fatalf("%+v", r)
 		}

@@ -3,6 +3,8 @@ package events
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"compactd/internal/events/codec"
 )
@@ -223,6 +225,15 @@ func fieldName(s string) string {
 func (e *envelope) take(name string) (Raw, bool) {
 	v := codec.Lookup(e.fields, name)
 	return v, v != nil && v.Kind() != 'n'
+}
+
+// only refuses other fields. It is for requests whose answer would mislead without them.
+func (e *envelope) only(names ...string) {
+	for _, f := range e.fields {
+		if !slices.Contains(names, f.Name) {
+			e.problems.add(CodeBadType, f.Name, "is none of the fields of the request: %s", strings.Join(names, ", "))
+		}
+	}
 }
 
 func (e *envelope) text(name string) string {

@@ -103,7 +103,7 @@ func TestHTTPAnswersAsNATS(t *testing.T) {
 	)
 	statuses := map[string]int{"unknown_turn": 404, "unknown_generation": 404, "format_changed": 409}
 	described := map[string][]int{}
-	for _, op := range operations() {
+	for _, op := range listeners()["openapi-agents.json"].Operations {
 		described[op.Name] = append(op.Refusals, 200)
 	}
 	refused := 0

@@ -14,22 +14,21 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/events/schema"
 	"compactd/internal/worker/agents"
-	"compactd/internal/worker/limit"
 	"compactd/internal/worker/query"
 )
 
-// handler routes; there is no pprof.
-func (m *Monitor) handler() http.Handler {
-	mux := http.NewServeMux()
+// Routes are the requests that are answered; there is no pprof.
+func (m *Monitor) Routes() *query.Mux {
+	mux := &query.Mux{}
 	for _, path := range []string{"/{$}", "/v1", "/v1/{$}"} {
-		m.page(mux, path, func(w http.ResponseWriter, r *http.Request) error {
+		mux.Route(page, path, func(w http.ResponseWriter, r *http.Request) error {
 			return query.Write(r.Context(), w, http.StatusOK, m.index())
 		})
 	}
-	m.page(mux, "/healthz", func(w http.ResponseWriter, r *http.Request) error {
+	mux.Route(page, "/healthz", func(w http.ResponseWriter, r *http.Request) error {
 		return query.Write(r.Context(), w, http.StatusOK, map[string]string{"status": "alive"})
 	})
-	m.page(mux, "/readyz", func(w http.ResponseWriter, r *http.Request) error {
+	mux.Route(page, "/readyz", func(w http.ResponseWriter, r *http.Request) error {
 		status := http.StatusOK
 		answer := m.Readiness(r.Context())
 		if !answer.Ready {
@@ -38,38 +37,26 @@ func (m *Monitor) handler() http.Handler {
 		return query.Write(r.Context(), w, status, answer)
 	})
 	collected := promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
-	m.page(mux, "/metrics", func(w http.ResponseWriter, r *http.Request) error {
+	mux.Route(page, "/metrics", func(w http.ResponseWriter, r *http.Request) error {
 		m.Readiness(r.Context()) // lag and room are as fresh as a check
 		collected.ServeHTTP(w, r)
 		return nil
 	})
-	m.page(mux, "/v1/openapi.json", func(w http.ResponseWriter, _ *http.Request) error {
+	mux.Route(page, "/v1/openapi.json", func(w http.ResponseWriter, _ *http.Request) error {
 		return writePage(w, "application/json", schema.OpenAPI)
 	})
-	m.page(mux, "/v1/schema/{name}", func(w http.ResponseWriter, q *http.Request) error {
+	mux.Route(page, "/v1/schema/{name}", func(w http.ResponseWriter, q *http.Request) error {
 		return writePage(w, "application/schema+json", func() ([]byte, error) { return schema.Payload(strings.TrimSuffix(q.PathValue("name"), ".json")) })
 	})
 	query.ServeHTTP(mux, m.service, nil)
 	agents.ServeOperators(mux, m.service)
-	if answer := m.config.WhatIf; answer != nil {
-		query.Route(mux, http.MethodPost, "/v1/sessions/{tenant}/{session}/whatif", query.ForOperators(m.service, func(w http.ResponseWriter, r *http.Request) error {
-			s, err := m.service()
-			if err != nil {
-				return err
-			}
-			return answer(s, w, r)
-		}))
-	}
-	query.Route(mux, http.MethodGet, "/v1/events", m.live)
+	mux.Route(http.MethodGet, "/v1/events", m.live)
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { query.WriteError(w, errNoPage) })
-	return limit.Drained(m.guard(mux))
+	return mux
 }
 
-// page answers GET and HEAD at a path, and refuses any other method.
-func (m *Monitor) page(mux *http.ServeMux, path string, h query.Handler) {
-	mux.Handle("GET "+path, h)
-	mux.HandleFunc(path, query.WrongMethod("GET, HEAD"))
-}
+// page is the methods of what a browser reads.
+const page = "GET, HEAD"
 
 var errNoPage = &events.ServiceError{V: events.Version, Code: events.CodeNotFound, Message: "there is no such path", Hint: "GET / lists the paths of health, metrics and the API, GET /v1/openapi.json all requests."}
 
@@ -112,14 +99,14 @@ func (m *Monitor) index() index {
 // case: what a browser sends by itself shows where the request comes from. The page of
 // the console holds no data: it needs no token, and may be linked from anywhere.
 func (m *Monitor) guard(next http.Handler) http.Handler {
-	want, page := sha256.Sum256([]byte(m.config.Token)), console.New()
+	want, files := sha256.Sum256([]byte(m.config.Token)), console.New()
 	return query.Guard(func(w http.ResponseWriter, r *http.Request) (http.HandlerFunc, *events.ServiceError) {
 		w.Header().Set("Cross-Origin-Resource-Policy", "same-origin")
 		got := sha256.Sum256([]byte(query.Bearer(r)))
 		switch {
 		case m.config.Token == "" && !loopback(hostOf(r)):
 			return nil, &events.ServiceError{V: events.Version, Code: events.CodeForbidden, Message: "only this machine may ask", Hint: "Ask as 127.0.0.1 or localhost."}
-		case page.Serve(w, r):
+		case files.Serve(w, r):
 			return func(http.ResponseWriter, *http.Request) {}, nil
 		case crossSite(r):
 			return nil, &events.ServiceError{V: events.Version, Code: events.CodeForbidden, Message: "a page of another site may not ask", Hint: "Ask with a program, or from a page of this address: no Origin but its own, and no Sec-Fetch-Site but same-origin or none."}

@@ -63,13 +63,24 @@ func TestInsights(t *testing.T) {
 	for g := int64(1); g <= line.Generation; g++ {
 		env.wantChanges(m, g)
 	}
-	if status, body := get(t, m, fmt.Sprintf("/v1/sessions/default/s1/changes?generation=%d", line.Generation+1), "", ""); status != http.StatusNotFound {
-		t.Errorf("changes of no generation: %d %s", status, body)
+	for _, path := range []string{"changes", "context", "xray"} {
+		for _, g := range []int64{line.Generation + 1, 999} {
+			status, body := get(t, m, fmt.Sprintf("/v1/sessions/default/s1/%s?generation=%d", path, g), "", "")
+			if status != http.StatusNotFound || !strings.Contains(body, string(events.CodeUnknownGeneration)) {
+				t.Errorf("%s of generation %d: %d %.200s", path, g, status, body)
+			}
+		}
 	}
 	before := env.stats("s1")
 	status, body := post(t, m, "/v1/sessions/default/s1/preview", `{"focus":"the parser"}`)
 	if err := schematest.Validate("preview-response", []byte(body)); err != nil || status != http.StatusOK {
 		t.Errorf("preview: %d %v %s", status, err, body)
+	}
+	for path, field := range map[string]string{"preview": "focuss", "whatif": "policies"} {
+		status, body := post(t, m, "/v1/sessions/default/s1/"+path, fmt.Sprintf(`{%q:[]}`, field))
+		if status != http.StatusBadRequest || !strings.Contains(body, field) {
+			t.Errorf("%s with a field %s: %d %s", path, field, status, body)
+		}
 	}
 	if after := env.stats("s1"); after.Generation != before.Generation || after.Waiting != before.Waiting {
 		t.Errorf("a preview changed %+v into %+v", before, after)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -16,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"compactd/internal/worker/limit"
 	"compactd/internal/worker/observe"
 	"compactd/internal/worker/query"
 )
@@ -32,8 +32,6 @@ type MonitorConfig struct {
 	Data string
 	// Version of the program. Default "dev".
 	Version string
-	// WhatIf answers a session's turns decided again under other policies. Default none.
-	WhatIf func(*query.Service, http.ResponseWriter, *http.Request) error
 	// MaxLagEvents and MaxLag are how far a partition may be behind while the worker
 	// is ready. Default 10,000 events and 30 s.
 	MaxLagEvents uint64
@@ -139,7 +137,7 @@ func (m *Monitor) Watch(w *Worker, stopping <-chan struct{}) error {
 
 // Run answers requests until ctx ends, and lets go of the port.
 func (m *Monitor) Run(ctx context.Context) error {
-	if err := query.Serve(ctx, m.listener, m.handler()); err != nil {
+	if err := query.Serve(ctx, m.listener, limit.Drained(m.guard(m.Routes()))); err != nil {
 		return fmt.Errorf("run monitor: %w", err)
 	}
 	return nil

@@ -8,19 +8,21 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/goccy/go-yaml"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"compactd/internal/events"
 	"compactd/internal/events/schema/schematest"
 	"compactd/internal/worker"
 	"compactd/internal/worker/agents"
 	"compactd/internal/worker/query"
 )
 
-var update = flag.Bool("update", false, "write internal/events/schema/openapi.json")
+var update = flag.Bool("update", false, "write internal/events/schema/openapi.json and openapi-agents.json")
 
 // statusesOf lists the statuses of refusals of an operation.
 func statusesOf(name string) []int {
@@ -28,8 +30,12 @@ func statusesOf(name string) []int {
 	switch name {
 	case "context", "outcome", "recall":
 		all = append(all, 404, 410)
+	case "changes", "xray":
+		all = append(all, 404, 410)
 	case "attach", "check":
 		all = append(all, 409, 413)
+	case "preview", "whatif":
+		all = append(all, 413)
 	}
 	if name == "sync" {
 		all = append(all, 404, 409, 410, 413)
@@ -40,7 +46,9 @@ func statusesOf(name string) []int {
 	return all
 }
 
-func operations() (out []schematest.Operation) {
+// listeners are that of operators and that of agents, and the files of their documents.
+func listeners() map[string]schematest.Listener {
+	ours, agent := schematest.Listener{URL: "http://127.0.0.1:8223", Title: "compactd for operators"}, schematest.Listener{URL: "http://127.0.0.1:8224", Title: "compactd for agents", Agents: true, Verbs: agents.Verbs()}
 	for _, o := range query.Operations() {
 		op := schematest.Operation{
 			Method: o.Method, Path: o.Path, Name: o.Name, InPath: o.PathParams(), InQuery: map[string]string{}, Body: o.Body,
@@ -52,51 +60,88 @@ func operations() (out []schematest.Operation) {
 				op.InQuery[p.Name] = `^[0-9]+\.[0-9]+$`
 			}
 		}
-		out = append(out, op)
+		agent.Operations = append(agent.Operations, op)
+		if o.Name != "sync" {
+			ours.Operations = append(ours.Operations, op)
+		}
 	}
-	return out
+	ours.Verbs = map[string]events.Kind{"compact": events.KindCompact, "rewind": events.KindRewind, "end": events.KindEnd}
+	return map[string]schematest.Listener{"openapi.json": ours, "openapi-agents.json": agent}
 }
 
-// agentVerbs are the events that only the listener for agents takes.
-func agentVerbs() (out []schematest.AgentVerb) {
-	for path, kind := range agents.Verbs() {
-		out = append(out, schematest.AgentVerb{Path: path, Kind: kind})
-	}
-	return out
-}
-
-// internal/events/schema/openapi.json is generated from the routes and the schemas, and the
-// worker serves it unchanged. With -update it is written again.
+// The documents in internal/events/schema are generated from the operations and the schemas, and each
+// listener serves its own unchanged. With -update they are written again.
 func TestOpenAPI(t *testing.T) {
 	all, err := schematest.All(filepath.Join("..", "events"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	doc, err := schematest.OpenAPI(operations(), agentVerbs(), all)
-	if err != nil {
-		t.Fatal(err)
-	}
-	data, err := schematest.Text(doc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join("..", "events", "schema", "openapi.json")
-	if *update {
-		if err := os.WriteFile(file, data, 0o600); err != nil {
+	for name, l := range listeners() {
+		doc, err := l.OpenAPI(all)
+		if err != nil {
 			t.Fatal(err)
 		}
+		data, err := schematest.Text(doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join("..", "events", "schema", name)
+		if *update {
+			if err := os.WriteFile(file, data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if old, err := os.ReadFile(file); err != nil || !bytes.Equal(old, data) {
+			t.Errorf("%s is out of date: go test ./internal/worker -run TestOpenAPI -update; %v %s", file, err, cmp.Diff(string(old), string(data)))
+		}
+		wantOpenAPI(t, data)
 	}
-	if old, err := os.ReadFile(file); err != nil || !bytes.Equal(old, data) {
-		t.Errorf("%s is out of date: go test ./internal/worker -run TestOpenAPI -update; %v %s", file, err, cmp.Diff(string(old), string(data)))
-	}
+}
+
+// Each listener answers exactly the requests of the document that it serves, by path and method.
+func TestEveryRouteIsDescribed(t *testing.T) {
+	t.Parallel()
+	env := newEnv(t, t.TempDir())
 	m := newMonitor(t, worker.MonitorConfig{})
-	if status, body := get(t, m, "/v1/openapi.json", "", ""); status != 200 || body != string(data)+"\n" && !*update {
-		t.Errorf("the worker serves %d %.200s", status, body)
+	r := env.monitored(m, "")
+	<-r.worker.Ready()
+	e := env.edge(r.worker, nil)
+	defer e.stop()
+	_, ours := get(t, m, "/v1/openapi.json", "", "")
+	_, agent := e.do(defaultToken, "GET", "/v1/openapi.json", "")
+	for _, x := range []struct {
+		name, document string
+		routes         []string
+	}{{"operators", ours, m.Routes().Routes()}, {"agents", agent, e.edge.Routes().Routes()}} {
+		var doc struct {
+			Paths map[string]map[string]any `json:"paths"`
+		}
+		if err := json.Unmarshal([]byte(x.document), &doc); err != nil {
+			t.Fatalf("%s: %v: %.200s", x.name, err, x.document)
+		}
+		var described, answered []string
+		for path, methods := range doc.Paths {
+			for method := range methods {
+				described = append(described, strings.ToUpper(method)+" "+path)
+			}
+		}
+		for _, route := range x.routes {
+			if strings.Contains(route, " /v1/") && !strings.HasSuffix(route, "{$}") {
+				answered = append(answered, route)
+			}
+		}
+		slices.Sort(described)
+		slices.Sort(answered)
+		if diff := cmp.Diff(answered, described); diff != "" {
+			t.Errorf("%s (-answered +described):\n%s", x.name, diff)
+		}
 	}
 	if status, body := get(t, m, "/v1/schema/check-request", "", ""); status != 200 || !json.Valid([]byte(body)) {
 		t.Errorf("the worker serves %d %.200s", status, body)
 	}
-	wantOpenAPI(t, data)
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // wantOpenAPI checks a document against the meta-schema of OpenAPI 3.1, its schemas

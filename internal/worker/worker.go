@@ -59,6 +59,8 @@ type Config struct {
 	Tracer observe.Tracer
 	// Version of the program, for any caller. Default "dev".
 	Version string
+	// WhatIf compares policies on a session. Default none.
+	WhatIf query.WhatIf
 	// HTTP is the address of the [Monitor], for those who look for this worker's console. Default none.
 	HTTP string
 
@@ -175,7 +177,7 @@ func New(c Config) (*Worker, error) {
 	go func() { w.ready.Wait(); close(w.caughtUp) }()
 	w.service = query.New(query.Config{
 		Read: c.Read, Commit: c.Commit, Answers: c.Answers, Publish: publish, JS: js, Partitions: w.parts, Compaction: c.Compaction,
-		Limiter: c.Limiter, Summarizer: c.Summarizer, Listener: c.Listener, Owner: c.Owner, HTTP: c.HTTP, Board: board, Version: c.Version,
+		Limiter: c.Limiter, Summarizer: c.Summarizer, Listener: c.Listener, Owner: c.Owner, HTTP: c.HTTP, Board: board, WhatIf: c.WhatIf, Version: c.Version,
 		Ready: w.Ready(), Subscribed: w.ready.Done,
 	})
 	return w, nil

@@ -5,7 +5,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import openapiTS, { astToString } from "openapi-typescript";
 
 const withoutExamples = (name, value) => (name === "examples" ? undefined : value);
-const document = JSON.parse(await readFile(new URL("../../../internal/events/schema/openapi.json", import.meta.url), "utf8"), withoutExamples);
+const document = JSON.parse(await readFile(new URL("../../../internal/events/schema/openapi-agents.json", import.meta.url), "utf8"), withoutExamples);
 const request = document.paths["/v1/sessions/{tenant}/{session}/sync"].post.requestBody.content["application/json"].schema;
 const { "sync-response": response, error } = document.components.schemas;
 const schemas = { SyncRequest: request, SyncResponse: response, WorkerError: error };

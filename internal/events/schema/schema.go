@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-//go:embed openapi.json payloads/*.json
+//go:embed openapi.json openapi-agents.json payloads/*.json
 var pages embed.FS
 
 // ID is the $id of a payload's schema, the same as long as the contract has this
@@ -21,5 +21,8 @@ func Payload(name string) ([]byte, error) {
 	return data, nil
 }
 
-// OpenAPI returns the description of the requests over HTTP.
+// OpenAPI returns the description of the requests of operators over HTTP.
 func OpenAPI() ([]byte, error) { return pages.ReadFile("openapi.json") }
+
+// AgentsOpenAPI is that of the listener for agents.
+func AgentsOpenAPI() ([]byte, error) { return pages.ReadFile("openapi-agents.json") }

@@ -13,10 +13,10 @@ import (
 )
 
 // gateways adds what gateways call before and after a model: see package compress.
-func (e *Edge) gateways(mux *http.ServeMux) {
-	query.Route(mux, http.MethodPost, "/v1/compress", e.compress)
-	query.Route(mux, http.MethodPost, "/v1/usage", e.usage)
-	query.Route(mux, http.MethodGet, "/v1/retrieve/{hash}", e.retrieve)
+func (e *Edge) gateways(mux *query.Mux) {
+	mux.Route(http.MethodPost, "/v1/compress", e.compress)
+	mux.Route(http.MethodPost, "/v1/usage", e.usage)
+	mux.Route(http.MethodGet, "/v1/retrieve/{hash}", e.retrieve)
 }
 
 // litellm is what LiteLLM names itself: its guardrail has a tool that takes hashes, and does

@@ -152,7 +152,7 @@ func (e *Edge) Run(ctx context.Context) error {
 	work.Go(func() { e.watchTokens(ctx) })
 	work.Go(func() { e.hub.run(ctx) })
 	defer work.Wait()
-	if err := query.Serve(ctx, e.listener, e.handler()); err != nil {
+	if err := query.Serve(ctx, e.listener, limit.Drained(e.metrics.count(e.guard(routed(e.Routes()))))); err != nil {
 		return fmt.Errorf("run edge: %w", err)
 	}
 	return nil

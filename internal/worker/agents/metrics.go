@@ -80,7 +80,7 @@ func (m *Metrics) count(next http.Handler) http.Handler {
 }
 
 // routed notes which route a request took.
-func routed(mux *http.ServeMux) http.Handler {
+func routed(mux http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c, ok := w.(*counted); ok {
 			c.request = r

@@ -66,12 +66,12 @@ func (e *Edge) publish(w http.ResponseWriter, r *http.Request, v verb) error {
 
 // ServeOperators adds the events that operators publish without a token of the tokens file: they compact, rewind and
 // end sessions of any tenant, by their ids.
-func ServeOperators(mux *http.ServeMux, current func() (*query.Service, error)) {
+func ServeOperators(mux *query.Mux, current func() (*query.Service, error)) {
 	for _, v := range verbs {
 		if v.kind != events.KindCompact && v.kind != events.KindRewind && v.kind != events.KindEnd {
 			continue
 		}
-		query.Route(mux, http.MethodPost, sessionPath+"/"+v.path, query.ForOperators(current, func(w http.ResponseWriter, r *http.Request) error {
+		mux.Route(http.MethodPost, sessionPath+"/"+v.path, query.ForOperators(current, func(w http.ResponseWriter, r *http.Request) error {
 			s, err := current()
 			if err != nil {
 				return err

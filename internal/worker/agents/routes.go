@@ -13,19 +13,18 @@ import (
 // sessionPath is what the paths about a session begin with.
 const sessionPath = "/v1/sessions/{tenant}/{session}"
 
-// handler routes. Requests that only read are answered by the operations of package query,
-// as over NATS.
-func (e *Edge) handler() http.Handler {
-	mux := http.NewServeMux()
+// Routes are the requests that are answered: those that only read by the operations of package query, as over NATS.
+func (e *Edge) Routes() *query.Mux {
+	mux := &query.Mux{}
 	for _, v := range verbs {
-		query.Route(mux, http.MethodPost, sessionPath+"/"+v.path, func(w http.ResponseWriter, r *http.Request) error { return e.publish(w, r, v) })
+		mux.Route(http.MethodPost, sessionPath+"/"+v.path, func(w http.ResponseWriter, r *http.Request) error { return e.publish(w, r, v) })
 	}
-	query.Route(mux, http.MethodGet, sessionPath+"/events", e.stream)
-	query.Route(mux, http.MethodPost, sessionPath+"/token", e.mint)
+	mux.Route(http.MethodGet, sessionPath+"/events", e.stream)
+	mux.Route(http.MethodPost, sessionPath+"/token", e.mint)
 	e.gateways(mux)
 	mux.Handle(mcpPath+"{tenant}/{session}", e.mcpHandler())
-	query.Route(mux, http.MethodGet, "/v1/openapi.json", func(w http.ResponseWriter, _ *http.Request) error {
-		data, err := schema.OpenAPI()
+	mux.Route(http.MethodGet, "/v1/openapi.json", func(w http.ResponseWriter, _ *http.Request) error {
+		data, err := schema.AgentsOpenAPI()
 		if err == nil {
 			query.WriteData(w, http.StatusOK, "application/json", data)
 		}
@@ -33,7 +32,7 @@ func (e *Edge) handler() http.Handler {
 	})
 	query.ServeHTTP(mux, e.config.Service.Serving, e.read)
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { query.WriteError(w, errNoPath) })
-	return limit.Drained(e.metrics.count(e.guard(routed(mux))))
+	return mux
 }
 
 // read lets an operation answer about what the token may use, under the id of the session.

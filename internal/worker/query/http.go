@@ -18,7 +18,7 @@ import (
 // ServeHTTP adds all operations to mux. current is the service that answers, or why there is none
 // now: until there is a worker nothing can answer. wrap is put around each operation, and begins
 // the [limit.Operation] of a request; nil is for operators.
-func ServeHTTP(mux *http.ServeMux, current func() (*Service, error), wrap func(*Operation, Handler) Handler) {
+func ServeHTTP(mux *Mux, current func() (*Service, error), wrap func(*Operation, Handler) Handler) {
 	for _, o := range Operations() {
 		if o.syncs && wrap == nil { // for agents, who have tokens
 			continue
@@ -29,7 +29,7 @@ func ServeHTTP(mux *http.ServeMux, current func() (*Service, error), wrap func(*
 		} else {
 			answer = wrap(&o, answer)
 		}
-		Route(mux, o.Method, o.Path, answer)
+		mux.Route(o.Method, o.Path, answer)
 	}
 }
 

@@ -315,6 +315,19 @@ func (s *Service) preview(ctx context.Context, in *events.PreviewRequest) (*even
 	return out, nil
 }
 
+// WhatIf decides the turns of a session again, under other policies.
+type WhatIf func(context.Context, *Service, *events.WhatIfRequest) (*events.WhatIfResponse, error)
+
+var errNoWhatIf = refusalOf(events.CodeNotFound, "this worker compares no policies", "Ask the program worker.")
+
+// whatIf compares policies on a session.
+func (s *Service) whatIf(ctx context.Context, in *events.WhatIfRequest) (*events.WhatIfResponse, error) {
+	if s.config.WhatIf == nil {
+		return nil, errNoWhatIf
+	}
+	return s.config.WhatIf(ctx, s, in)
+}
+
 // mostReplayed bounds the bytes of the turns that one request reads.
 const mostReplayed = 32 << 20
 

@@ -164,6 +164,10 @@ func Operations() []Operation {
 			decode: typed(events.DecodePreviewRequest, (*Service).preview),
 		},
 		{
+			Name: "whatif", Method: "POST", Path: session + "/whatif", Body: true, Operators: true, HTTPOnly: true, Responses: []string{"whatif-response"},
+			decode: typed(events.DecodeWhatIfRequest, (*Service).whatIf), long: true,
+		},
+		{
 			Name: "stats", Method: "GET", Path: session + "/stats", Responses: []string{"stats-response"},
 			Query:  append([]Param{{Name: "provider", Text: true}, {Name: "model", Text: true}, {Name: "max_output_tokens"}}, awaits...),
 			decode: typed(events.DecodeStatsRequest, (*Service).stats),

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"compactd/internal/events"
@@ -104,8 +105,19 @@ func (h Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// Mux routes requests.
+type Mux struct {
+	http.ServeMux
+	routes []string
+}
+
+// Routes lists what is answered, each as method and path.
+func (m *Mux) Routes() []string { return m.routes }
+
 // Route answers one method at a path, and refuses any other.
-func Route(mux *http.ServeMux, method, path string, h Handler) {
-	mux.Handle(method+" "+path, h)
-	mux.HandleFunc(path, WrongMethod(method))
+func (m *Mux) Route(method, path string, h Handler) {
+	allowed, _, _ := strings.Cut(method, ",") // HEAD is answered as GET
+	m.Handle(allowed+" "+path, h)
+	m.HandleFunc(path, WrongMethod(method))
+	m.routes = append(m.routes, allowed+" "+path)
 }

@@ -63,6 +63,7 @@ type Config struct {
 	Owner        string          // of the worker
 	HTTP         string          // address of its console, "" for none
 	Board        *observe.Board  // nil is an empty one
+	WhatIf       WhatIf          // nil compares no policies
 	Version      string          // of the program
 	Ready        <-chan struct{} // closed when the worker is caught up
 	Subscribed   func()          // called when requests come in from now on

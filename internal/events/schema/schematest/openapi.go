@@ -24,14 +24,16 @@ type Operation struct {
 	Refusals     []int             // statuses of refusals
 }
 
-// AgentVerb is one event that agents publish over HTTP, on a listener of its own.
-type AgentVerb struct {
-	Path string // behind the session
-	Kind events.Kind
+// Listener is one address of a worker, and what it answers there.
+type Listener struct {
+	URL, Title string
+	Operations []Operation
+	Verbs      map[string]events.Kind // events that are published, by their path behind the session
+	Agents     bool                   // it is for agents, who have tokens of their own
 }
 
-// agentSummaries describe what only the listener for agents has.
-var agentSummaries = map[string]string{
+// verbSummaries describe the events that are published over HTTP.
+var verbSummaries = map[string]string{
 	"turns":    "Publish a turn: whether it was taken.",
 	"overflow": "Report that a provider refused a call as too long: the history that fits.",
 	"compact":  "Compact the history now: the history after it.",
@@ -51,49 +53,60 @@ var gatewayPaths = []struct {
 	{"retrieve", "get", "/v1/retrieve/{hash}", "The text that a placeholder stands for.", true, []int{400, 401, 403, 404, 405, 429, 500, 503}},
 }
 
-// describeVerbs adds what only the listener for agents has: its events, and the stream of
-// outcomes.
-func describeVerbs(verbs []AgentVerb, all map[string]*jsonschema.Schema, paths object, used map[string]bool) error {
-	text := func(in, name string, required bool, words string, schema object) object {
-		return object{"name": name, "in": in, "required": required, "description": words, "schema": schema}
+const session = "/v1/sessions/{tenant}/{session}/"
+
+func param(in, name string, required bool, words string, schema object) object {
+	return object{"name": name, "in": in, "required": required, "description": words, "schema": schema}
+}
+
+func refusals(out object, statuses ...int) object {
+	for _, status := range statuses {
+		out[strconv.Itoa(status)] = response("A refusal.", ref("error"))
 	}
-	const session = "/v1/sessions/{tenant}/{session}/"
-	place := []any{
-		text("path", "tenant", true, "The tenant of the token.", object{"type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$"}),
-		text("path", "session", true, "Any text of 1 to 256 bytes of UTF-8.", object{"type": "string", "minLength": 1, "maxLength": 256}),
+	return out
+}
+
+// place is the parameters of a path to a session.
+func (l *Listener) place() []any {
+	name := param("path", "session", true, "The id of the session.", object{"type": "string", "pattern": sessionPattern})
+	if l.Agents {
+		name = param("path", "session", true, "Any text of 1 to 256 bytes of UTF-8.", object{"type": "string", "minLength": 1, "maxLength": 256})
 	}
-	servers, security := []any{object{"url": "http://127.0.0.1:8224", "description": "The listener for agents, --agents."}}, []any{object{"agentToken": []any{}}}
-	refusals := func(out object, statuses ...int) object {
-		for _, status := range statuses {
-			out[strconv.Itoa(status)] = response("A refusal.", ref("error"))
-		}
-		return out
-	}
-	for _, v := range verbs {
-		about, payload := agentSummaries[v.Path], all[string(v.Kind)]
+	return []any{param("path", "tenant", true, "The tenant of the session.", object{"type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$"}), name}
+}
+
+// publish describes the events that are published.
+func (l *Listener) publish(all map[string]*jsonschema.Schema, paths object, used map[string]bool) error {
+	for path, kind := range l.Verbs {
+		about, payload := verbSummaries[path], all[string(kind)]
 		if about == "" || payload == nil {
-			return fmt.Errorf("%s has no summary, or %s no schema", v.Path, v.Kind)
+			return fmt.Errorf("%s has no summary, or %s no schema", path, kind)
 		}
-		used["event-response"], used[string(v.Kind)] = true, true
+		used["event-response"], used[string(kind)] = true, true
 		answer := ref("event-response")
-		paths[session+v.Path] = object{"post": object{
-			"operationId": "publish-" + v.Path, "summary": about, "servers": servers, "security": security,
-			"parameters": append(slices.Clone(place),
-				text("query", "wait_ms", false, "How long the answer waits for the decision.", object{"type": "integer", "minimum": 0, "maximum": events.MaxWait.Milliseconds()}),
-				text("header", "Idempotency-Key", false, "The id of the event, where it has none.", object{"type": "string", "minLength": 1, "maxLength": 256})),
-			"requestBody": object{"content": object{"application/json": object{"schema": ref(string(v.Kind))}}},
+		paths[session+path] = object{"post": object{
+			"operationId": "publish-" + path, "summary": about,
+			"parameters": append(l.place(),
+				param("query", "wait_ms", false, "How long the answer waits for the decision.", object{"type": "integer", "minimum": 0, "maximum": events.MaxWait.Milliseconds()}),
+				param("header", "Idempotency-Key", false, "The id of the event, where it has none.", object{"type": "string", "minLength": 1, "maxLength": 256})),
+			"requestBody": object{"content": object{"application/json": object{"schema": ref(string(kind))}}},
 			"responses": refusals(object{
 				"200": response("The event was taken.", answer), "202": response("It is stored, and not decided yet.", answer),
 				"422": response("It is stored, and was refused.", answer),
 			}, 400, 401, 403, 405, 409, 413, 429, 500, 503),
 		}}
 	}
+	return nil
+}
+
+// gateways describes what gateways call.
+func gateways(paths object, used map[string]bool) {
 	for _, g := range gatewayPaths {
-		about := object{"operationId": g.name, "summary": g.summary, "servers": servers, "security": security}
+		about := object{"operationId": g.name, "summary": g.summary}
 		if g.hash {
-			about["parameters"] = []any{text("path", "hash", true, "That of a placeholder.", object{"type": "string", "pattern": "^[0-9a-f]{24}$"})}
+			about["parameters"] = []any{param("path", "hash", true, "That of a placeholder.", object{"type": "string", "pattern": "^[0-9a-f]{24}$"})}
 		} else {
-			about["parameters"] = []any{text("header", events.SessionHeader, false, "The name of the session, where the body has none.", object{"type": "string", "maxLength": 256})}
+			about["parameters"] = []any{param("header", events.SessionHeader, false, "The name of the session, where the body has none.", object{"type": "string", "maxLength": 256})}
 			about["requestBody"] = object{"content": object{"application/json": object{"schema": ref(g.name + "-request")}}}
 			used[g.name+"-request"] = true
 		}
@@ -101,24 +114,53 @@ func describeVerbs(verbs []AgentVerb, all map[string]*jsonschema.Schema, paths o
 		about["responses"] = refusals(object{"200": response("The answer.", ref(g.name+"-response"))}, g.refusals...)
 		paths[g.path] = object{g.method: about}
 	}
+}
+
+// token describes how an agent gets a token for its model.
+func (l *Listener) token(paths object, used map[string]bool) {
 	used["token-response"] = true
 	paths[session+"token"] = object{"post": object{
-		"operationId": "token", "summary": "A token of the session for its model, over MCP.", "servers": servers, "security": security,
-		"parameters": append(slices.Clone(place),
-			text("query", "expires_in_s", false, "How long it is in force; an hour by default, and no longer than the token of the request.", object{"type": "integer", "minimum": 60, "maximum": 86400})),
+		"operationId": "token", "summary": "A token of the session for its model, over MCP.",
+		"parameters": append(l.place(),
+			param("query", "expires_in_s", false, "How long it is in force; an hour by default, and no longer than the token of the request.", object{"type": "integer", "minimum": 60, "maximum": 86400})),
 		"responses": refusals(object{"200": response("The answer.", ref("token-response"))}, 400, 401, 403, 404, 405, 429, 500, 503),
 	}}
-	stream := response("Each outcome has its kind as event, its payload as data, and its sequence as id.", object{"type": "string"})
-	stream["content"] = object{"text/event-stream": object{"schema": object{"type": "string"}}}
-	paths[session+"events"] = object{"get": object{
-		"operationId": "events", "summary": "The outcomes of the session, as server-sent events.", "servers": servers, "security": security,
-		"parameters": append(slices.Clone(place),
-			text("header", "Last-Event-ID", false, "Resume after this sequence.", object{"type": "string", "pattern": "^[0-9]+$"}),
-			text("query", "after", false, "The same, for clients that cannot set headers.", object{"type": "integer", "minimum": 0}),
-			text("query", "branches", false, "The outcomes of branches too, with the id of their session as session.", object{"type": "string", "enum": []string{"true", "false"}})),
-		"responses": refusals(object{"200": stream}, 400, 401, 403, 405, 410, 429, 500, 503),
+}
+
+// stream describes the outcomes as they come, and pages the documents themselves.
+func (l *Listener) stream(paths object) {
+	path, words := session+"events", "The outcomes of the session, as server-sent events: the kind as event, the payload as data, the sequence as id."
+	parameters := append(l.place(), param("query", "branches", false, "The outcomes of branches too, with the id of their session as session.", object{"type": "string", "enum": []string{"true", "false"}}))
+	if !l.Agents {
+		path, words = "/v1/events", "Outcomes of all sessions as they are stored, as server-sent events without payload; takeover is a new owner of a partition."
+		parameters = []any{
+			param("query", "tenant", false, "Of this tenant alone.", object{"type": "string"}),
+			param("query", "session", false, "Of this session alone.", object{"type": "string"}),
+		}
+	}
+	events := object{"description": words, "content": object{"text/event-stream": object{"schema": object{"type": "string"}}}}
+	paths[path] = object{"get": object{
+		"operationId": "events", "summary": words,
+		"parameters": append(parameters,
+			param("header", "Last-Event-ID", false, "Resume after this sequence.", object{"type": "string", "pattern": "^[0-9]+$"}),
+			param("query", "after", false, "The same, for clients that cannot set headers.", object{"type": "integer", "minimum": 0})),
+		"responses": refusals(object{"200": events}, 400, 401, 403, 405, 410, 429, 500, 503),
 	}}
-	return nil
+}
+
+// pages describes the documents about the requests.
+func (l *Listener) pages(paths object) {
+	document := func(id, words string, parameters ...any) object {
+		out := object{"operationId": id, "summary": words, "responses": refusals(object{"200": response(words, object{"type": "object"})}, 401, 403, 404, 405)}
+		if len(parameters) > 0 {
+			out["parameters"] = parameters
+		}
+		return object{"get": out}
+	}
+	paths["/v1/openapi.json"] = document("openapi", "This document.")
+	if !l.Agents {
+		paths["/v1/schema/{name}"] = document("schema", "The JSON Schema of a payload.", param("path", "name", true, "As turn or check-request.", object{"type": "string"}))
+	}
 }
 
 // summaries describe the operations.
@@ -137,6 +179,7 @@ var summaries = map[string]string{
 	"changes":  "What a compaction did to each message.",
 	"xray":     "What fills the window of a session.",
 	"preview":  "What a session.compact would do now.",
+	"whatif":   "How the session would have gone under other policies.",
 	"fleet":    "The workers, and who serves each partition.",
 	"tenants":  "The tenants: sums over their sessions.",
 	"sync":     "The whole history as the agent holds it: what of it to send.",
@@ -145,19 +188,27 @@ var summaries = map[string]string{
 // object is a JSON object of a document.
 type object = map[string]any
 
-// OpenAPI describes requests over HTTP as OpenAPI 3.1. all are the schemas of [All].
-func OpenAPI(operations []Operation, verbs []AgentVerb, all map[string]*jsonschema.Schema) (map[string]any, error) {
+// OpenAPI describes the requests of a listener as OpenAPI 3.1. all are the schemas of [All].
+func (l *Listener) OpenAPI(all map[string]*jsonschema.Schema) (map[string]any, error) {
 	paths, used := object{}, map[string]bool{"error": true}
-	for _, op := range operations {
+	for _, op := range l.Operations {
 		about, err := op.describe(all, used)
 		if err != nil {
 			return nil, fmt.Errorf("describe %s %s: %w", op.Method, op.Path, err)
 		}
 		paths[op.Path] = object{strings.ToLower(op.Method): about}
 	}
-	if err := describeVerbs(verbs, all, paths, used); err != nil {
+	if err := l.publish(all, paths, used); err != nil {
 		return nil, fmt.Errorf("describe events: %w", err)
 	}
+	token, security := "That of the worker (COMPACTD_HTTP_TOKEN or --http-token-file), in one header Authorization and nowhere else; none is needed on loopback without one.", []any{object{}, object{"token": []any{}}}
+	if l.Agents {
+		gateways(paths, used)
+		l.token(paths, used)
+		token, security = "One of --agents-tokens, in one header Authorization.", []any{object{"token": []any{}}}
+	}
+	l.stream(paths)
+	l.pages(paths)
 	components := object{}
 	for name := range used {
 		components[name] = component(all[name])
@@ -165,15 +216,15 @@ func OpenAPI(operations []Operation, verbs []AgentVerb, all map[string]*jsonsche
 	return object{
 		"openapi": "3.1.0",
 		"info": object{
-			"title": "compactd", "version": strconv.Itoa(events.Version) + ".0.0",
-			"description": "Questions about the sessions of compactd. The answers are those of the NATS service compactd; docs/format/wire.md explains their fields.",
+			"title": l.Title, "version": strconv.Itoa(events.Version) + ".0.0",
+			"description": "docs/format/wire.md explains the fields.",
 		},
-		"servers":  []any{object{"url": "http://127.0.0.1:8223"}},
+		"servers":  []any{object{"url": l.URL}},
 		"paths":    paths,
-		"security": []any{object{}, object{"token": []any{}}},
+		"security": security,
 		"components": object{
 			"schemas":         components,
-			"securitySchemes": object{"agentToken": object{"type": "http", "scheme": "bearer", "description": "One of --agents-tokens, in one header Authorization."}, "token": object{"type": "http", "scheme": "bearer", "description": "That of the worker (COMPACTD_HTTP_TOKEN or --http-token-file), in one header Authorization and nowhere else; none is needed on loopback without one."}},
+			"securitySchemes": object{"token": object{"type": "http", "scheme": "bearer", "description": token}},
 		},
 	}, nil
 }
@@ -234,11 +285,7 @@ func (op *Operation) responses(used map[string]bool) object {
 	if len(answers) > 1 {
 		schema = object{"anyOf": answers}
 	}
-	out := object{"200": response("The answer.", schema)}
-	for _, status := range op.Refusals {
-		out[strconv.Itoa(status)] = response("A refusal.", ref("error"))
-	}
-	return out
+	return refusals(object{"200": response("The answer.", schema)}, op.Refusals...)
 }
 
 func response(words string, schema any) object {

@@ -182,7 +182,7 @@ var (
 		"unrecorded": both(between(0, events.MaxTokens), described("for workers: the estimate of a call with a history that the session has not, as a sync answered it")),
 	})
 	endRules     = with(event, rules{"": described("A session.end: the session is over.")})
-	forgetRules  = with(event, rules{"": closed})
+	forgetRules  = with(event, rules{"": both(described("A session.forget: everything of the session is erased."), closed)})
 	idleRules    = with(event, rules{"": required("since"), "since": least(1)})
 	branchRules  = with(event, rules{"": required("branch"), "branch": pattern(sessionPattern)})
 	summaryRules = with(envelope, rules{"": summary})
@@ -196,7 +196,8 @@ var (
 	}
 	contextRules = with(address, page, awaits, rules{"generation": between(0, events.MaxNumber)})
 	filesRules   = with(address, page)
-	previewRules = with(address, policy, rules{"focus": longText(events.MaxFocusBytes)})
+	previewRules = with(address, policy, rules{"": both(required("session"), closed), "focus": longText(events.MaxFocusBytes)})
+	whatIfRules  = with(address, rules{"": both(required("session"), closed), "set": func(s *jsonschema.Schema) { s.MaxItems = new(events.MaxWhatIf) }})
 	historyRules = with(address, rules{"limit": between(1, events.MaxHistory)})
 	outcomeRules = with(address, rules{"": required("session", "seq"), "seq": least(1), "wait_ms": awaits["wait_ms"]})
 	modelOf      = rules{"provider": text(maxName), "model": text(maxName), "max_output_tokens": between(1, events.MaxTokens)}
@@ -261,9 +262,8 @@ func nullless(typ string, names ...string) map[string][]string {
 	return out
 }
 
-// closed refuses fields that the decoder does not define: an erasure cannot be undone.
+// closed refuses fields that the decoder does not define.
 func closed(s *jsonschema.Schema) {
-	described("A session.forget: everything of the session is erased.")(s)
 	s.AdditionalProperties = &jsonschema.Schema{Not: &jsonschema.Schema{}}
 }
 
