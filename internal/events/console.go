@@ -466,6 +466,16 @@ type FleetPartition struct {
 	Checkpoint int64  `json:"checkpoint_ms,omitzero"`
 	Snapshot   int64  `json:"snapshot_ms,omitzero"`
 	Bytes      int64  `json:"snapshot_bytes,omitzero"`
+
+	Commits *FleetCommits `json:"commits,omitzero"`
+}
+
+// FleetCommits are the commits of the last minute, nil for none. Times are in microseconds.
+type FleetCommits struct {
+	Count   int64 `json:"count"`
+	P50     int64 `json:"p50_us"` // half of them took at most this
+	P99     int64 `json:"p99_us"`
+	Longest int64 `json:"longest_us"`
 }
 
 // FleetWorker is one worker.
@@ -483,12 +493,16 @@ type FleetWorker struct {
 	Memory     int64  `json:"memory_bytes,omitzero"`
 	MaxMemory  int64  `json:"memory_limit_bytes,omitzero"`
 	Answered   bool   `json:"answered"` // false: only its name is known
+
+	Lag     int64         `json:"lag_ms"` // the longest of its partitions
+	Commits *FleetCommits `json:"commits,omitzero"`
 }
 
 // FleetLane is a lane of summary jobs.
 type FleetLane struct {
 	Lane    Lane  `json:"lane"`
 	Waiting int64 `json:"waiting"` // jobs that no summarizer has taken
+	Running int64 `json:"running"` // jobs that one has taken, and not finished
 }
 
 // FleetModel is a model of a worker that was called lately.

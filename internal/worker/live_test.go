@@ -3,13 +3,20 @@ package worker_test
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
+	"github.com/nats-io/nats.go"
+
 	"compactd/internal/events"
 	"compactd/internal/events/schema/schematest"
+	"compactd/internal/summarize"
 	"compactd/internal/worker"
+	"compactd/internal/worker/partition"
+	"compactd/internal/worker/query"
 )
 
 // signalsOf receives the signals of a worker behind a sequence of OUTCOMES, "" for those from now on. It returns when
@@ -125,17 +132,25 @@ func TestFleetIsShown(t *testing.T) {
 	if err := events.Unmarshal([]byte(body), &out); err != nil {
 		t.Fatal(err)
 	}
-	serving := map[string]int{}
+	serving, commits := map[string]int{}, map[string]int64{}
 	for _, p := range out.Partitions {
 		if !p.Served || !p.Leased || p.Epoch == 0 {
 			t.Errorf("partition %+v", p)
 		}
-		serving[p.Owner]++
+		if serving[p.Owner]++; p.Commits != nil {
+			commits[p.Owner] += p.Commits.Count
+		}
+	}
+	if len(commits) == 0 {
+		t.Errorf("no partition has commits of the last minute: %s", body)
 	}
 	if len(out.Partitions) != 4 || len(out.Workers) != 2 || len(serving) != 2 || len(out.Lanes) != 3 || len(out.Feed) == 0 {
 		t.Errorf("the fleet: %s", body)
 	}
 	for _, w := range out.Workers {
+		if c := w.Commits; commits[w.Owner] > 0 && (c == nil || c.Count != commits[w.Owner] || c.P50 <= 0 || c.P50 > c.P99 || c.P99 > c.Longest) {
+			t.Errorf("commits of worker %s: %+v, want %d", w.Name, c, commits[w.Owner])
+		}
 		if !w.Answered || w.Name == "" || w.CPUs == 0 || w.Memory == 0 {
 			t.Errorf("worker %+v", w)
 		}
@@ -144,5 +159,89 @@ func TestFleetIsShown(t *testing.T) {
 		if err := stop(); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// An owner that gives no answer, as a process that is stopped, does not delay the state of the fleet: that is
+// answered before a list of sessions that was requested earlier, with what is known of its partitions.
+func TestFleetWithoutAnOwnersAnswer(t *testing.T) {
+	t.Parallel()
+	env := newEnv(t, t.TempDir())
+	received := make(chan struct{}, 64)
+	for id := range env.streams.Partitions {
+		if _, err := env.conn.Subscribe(events.OwnerSubject(id, "*"), func(*nats.Msg) { received <- struct{}{} }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ready := make(chan struct{})
+	close(ready)
+	s := query.New(query.Config{
+		Read: env.conn, Commit: env.conn, Answers: env.conn, JS: env.js, Owner: "a", Ready: ready,
+		Partitions: partition.NewSet(env.js, partition.Config{Streams: env.streams, Memory: 64 << 20, Texts: env.conn, Compaction: env.config}), Compaction: env.config,
+	})
+	mux := &query.Mux{}
+	query.ServeHTTP(mux, s.Serving, nil)
+	server := httptest.NewServer(mux)
+	defer server.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	listed := make(chan struct{})
+	go func() {
+		defer close(listed)
+		r, _ := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/v1/sessions?sort=fill", http.NoBody)
+		if resp, err := http.DefaultClient.Do(r); err == nil {
+			_ = resp.Body.Close()
+		}
+	}()
+	<-received
+	resp, err := http.Get(server.URL + "/v1/fleet") //nolint:noctx // a test
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var out events.FleetResponse
+	if err := json.NewDecoder(resp.Body).Decode(&out); err != nil || len(out.Partitions) != env.streams.Partitions || len(out.Workers) != 1 {
+		t.Errorf("the fleet: %d %v %+v", resp.StatusCode, err, out)
+	}
+	select {
+	case <-listed:
+		t.Error("the list of sessions came before the fleet")
+	default:
+	}
+	cancel()
+	<-listed
+}
+
+// Of a lane one sees the jobs that wait, and those that a summarizer works on.
+func TestFleetShowsRunningJobs(t *testing.T) {
+	t.Parallel()
+	begun, end := make(chan struct{}, 64), make(chan struct{})
+	env := summarizing(t, summarizerFunc(func(ctx context.Context, _ summarize.Input) (*events.Summary, error) {
+		begun <- struct{}{}
+		select {
+		case <-end:
+		case <-ctx.Done():
+		}
+		return nil, ctx.Err()
+	}))
+	m := newMonitor(t, worker.MonitorConfig{})
+	r := env.monitored(m, "")
+	<-r.worker.Ready()
+	env.fill("s1", events.LaneBackground)
+	next(t, begun, "job")
+	_, body := get(t, m, "/v1/fleet", "", "")
+	var out events.FleetResponse
+	if err := events.Unmarshal([]byte(body), &out); err != nil {
+		t.Fatal(err)
+	}
+	running := int64(0)
+	for _, lane := range out.Lanes {
+		running += lane.Running
+	}
+	if running == 0 {
+		t.Errorf("no lane has a running job: %+v", out.Lanes)
+	}
+	close(end)
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -72,7 +72,6 @@ type Monitor struct {
 	listener net.Listener
 	registry *prometheus.Registry
 	metrics  *metrics
-	progress progress
 	watched  atomic.Pointer[watched]
 
 	mu     sync.Mutex // guards the fields below, and is held for one check
@@ -103,7 +102,6 @@ func NewMonitor(c MonitorConfig) (*Monitor, error) {
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return &Monitor{
 		config: c, listener: l, registry: reg, metrics: newMetrics(reg, cmp.Or(c.Version, "dev")),
-		progress: progress{places: map[int]*place{}},
 	}, nil
 }
 
@@ -120,9 +118,7 @@ func (m *Monitor) Registerer() prometheus.Registerer {
 }
 
 // Listener is what the worker must report of itself ([Config].Listener).
-func (m *Monitor) Listener() observe.Listener {
-	return observe.Tee(m.metrics.listener(), m.progress.listener())
-}
+func (m *Monitor) Listener() observe.Listener { return m.metrics.listener() }
 
 // Watch sets the worker to report on, and the channel that is closed when that worker is to
 // stop: it is ready no more then. Call it once, before the worker's Run.

@@ -225,13 +225,13 @@ func TestReadyzStreamFull(t *testing.T) {
 // are a partition that ended with an error, and one that cannot write.
 func TestReadyzPartitions(t *testing.T) {
 	env := newEnv(t, t.TempDir())
-	r := env.prepare("", observe.Listener{}) // and never run
 	watch := func(c worker.MonitorConfig) (*worker.Monitor, observe.Listener) {
 		m := newMonitor(t, c)
+		r := env.prepare("", observe.Listener{}) // and never run
 		if err := m.Watch(r.worker, nil); err != nil {
 			t.Fatal(err)
 		}
-		return m, m.Listener()
+		return m, r.worker.Board().Listener()
 	}
 	env.publish(events.KindTurn, "s1", turn(1))
 	p := events.PartitionOf(events.Address{Tenant: "default", Session: "s1"}, 4)

@@ -12,6 +12,7 @@ import (
 	"compactd/internal/broker/topology"
 	"compactd/internal/disk"
 	"compactd/internal/events"
+	"compactd/internal/worker/observe"
 )
 
 const (
@@ -71,7 +72,7 @@ func (m *Monitor) Readiness(ctx context.Context) Readiness {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), checkTimeout)
 	defer cancel()
 	r := Readiness{Problems: []Problem{}}
-	places := m.progress.now()
+	places := m.places()
 	m.checkPlaces(&r, places)
 	m.checkDisk(&r)
 	if w := m.watched.Load(); w == nil {
@@ -86,22 +87,30 @@ func (m *Monitor) Readiness(ctx context.Context) Readiness {
 	return r
 }
 
-func (m *Monitor) checkPlaces(r *Readiness, places map[int]place) {
+// places are the partitions that the worker serves or served, none before there is one.
+func (m *Monitor) places() map[int]observe.Partition {
+	if w := m.watched.Load(); w != nil {
+		return w.worker.board.Partitions()
+	}
+	return nil
+}
+
+func (m *Monitor) checkPlaces(r *Readiness, places map[int]observe.Partition) {
 	failed := 0
 	for _, id := range slices.Sorted(maps.Keys(places)) {
 		at := places[id]
 		switch {
-		case at.served:
+		case at.Served:
 			r.Served++
-		case at.failed: // its error may name a session: that is for the log
+		case at.Failed: // its error may name a session: that is for the log
 			failed++
 			r.add(checkPartitions, "partition %d ended with an error and is opened again, see the log of the worker", id)
 		}
-		if !at.served {
+		if !at.Served {
 			m.metrics.drop(id)
 		}
-		if at.full != nil {
-			r.add(checkDisk, "partition %d cannot write: %v", id, at.full)
+		if at.Full != nil {
+			r.add(checkDisk, "partition %d cannot write: %v", id, at.Full)
 		}
 	}
 	m.metrics.served.Set(float64(r.Served))
@@ -123,7 +132,7 @@ func (m *Monitor) checkWorker(r *Readiness, w *watched) {
 
 // checkServer checks what only the server can report. While it misses an answer, what the last
 // check found is good: one that is not answered in time found nothing.
-func (m *Monitor) checkServer(ctx context.Context, r *Readiness, w *watched, places map[int]place) {
+func (m *Monitor) checkServer(ctx context.Context, r *Readiness, w *watched, places map[int]observe.Partition) {
 	if !w.worker.config.Commit.IsConnected() {
 		r.add(checkBroker, "there is no connection to the server")
 		return
@@ -144,7 +153,7 @@ func (m *Monitor) checkServer(ctx context.Context, r *Readiness, w *watched, pla
 }
 
 // queryServer returns the first question that got no good answer.
-func (m *Monitor) queryServer(ctx context.Context, r *Readiness, w *watched, places map[int]place) error {
+func (m *Monitor) queryServer(ctx context.Context, r *Readiness, w *watched, places map[int]observe.Partition) error {
 	if err := topology.Canary(ctx, w.js); err != nil {
 		return fmt.Errorf("the server takes no writes: %w", err)
 	}
@@ -155,7 +164,7 @@ func (m *Monitor) queryServer(ctx context.Context, r *Readiness, w *watched, pla
 		return err
 	}
 	for _, lane := range events.Lanes {
-		if n, err := stream.JobsWaiting(ctx, w.js, lane); err == nil {
+		if n, _, err := stream.Jobs(ctx, w.js, lane); err == nil {
 			m.metrics.jobs.WithLabelValues(string(lane)).Set(float64(n))
 		}
 	}
@@ -177,25 +186,25 @@ func (m *Monitor) checkStreams(ctx context.Context, r *Readiness, w *watched) er
 	return nil
 }
 
-func (m *Monitor) checkLag(ctx context.Context, r *Readiness, w *watched, places map[int]place) error {
+func (m *Monitor) checkLag(ctx context.Context, r *Readiness, w *watched, places map[int]observe.Partition) error {
 	for _, id := range slices.Sorted(maps.Keys(places)) {
 		at := places[id]
-		if !at.served {
+		if !at.Served {
 			continue
 		}
-		oldest, err := stream.Oldest(ctx, w.js, id, uint64(at.cursor))
+		oldest, err := stream.Oldest(ctx, w.js, id, at.Cursor)
 		if err != nil {
 			return err
 		}
 		var age time.Duration
 		if oldest.IsZero() {
-			at.pending = 0
+			at.Behind = 0
 		} else {
 			age = max(time.Since(oldest), 0)
 		}
-		m.metrics.lag(id, at.pending, age)
-		if at.pending > m.config.MaxLagEvents || age > m.config.MaxLag {
-			r.add(checkLag, "partition %d is %d events and %s behind", id, at.pending, age.Round(time.Millisecond))
+		m.metrics.lag(id, at.Behind, age)
+		if at.Behind > m.config.MaxLagEvents || age > m.config.MaxLag {
+			r.add(checkLag, "partition %d is %d events and %s behind", id, at.Behind, age.Round(time.Millisecond))
 		}
 	}
 	return nil

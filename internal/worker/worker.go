@@ -131,6 +131,7 @@ type Worker struct {
 	js       jetstream.JetStream
 	parts    *partition.Set
 	service  *query.Service
+	board    *observe.Board
 	ready    sync.WaitGroup // the fleet until this worker's share is caught up, and the service
 	caughtUp chan struct{}  // closed when ready is done
 }
@@ -167,7 +168,7 @@ func New(c Config) (*Worker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new worker: %w", err)
 	}
-	w := &Worker{config: c, js: js, caughtUp: make(chan struct{}), parts: partition.NewSet(js, partition.Config{
+	w := &Worker{config: c, js: js, board: board, caughtUp: make(chan struct{}), parts: partition.NewSet(js, partition.Config{
 		Read: c.Read, Commit: c.Commit, Texts: c.Texts, Streams: c.Streams, Compaction: c.Compaction, Owner: c.Owner, Listener: c.Listener, Tracer: c.Tracer, Limiter: c.Limiter,
 		Dir: c.Dir, Sync: c.Sync, CheckpointEvery: c.CheckpointEvery, CheckpointEvents: c.CheckpointEvents, SnapshotEvery: c.SnapshotEvery,
 		MaxLedgers: c.MaxLedgers, MaxLedgerBytes: c.MaxLedgerBytes, Memory: c.Memory, OutcomeBytes: c.OutcomeBytes,

@@ -42,17 +42,17 @@ func Waiting(ctx context.Context, js jetstream.JetStream, partition int, cursor 
 	return logMessage(last), nil
 }
 
-// JobsWaiting returns how many jobs of a lane no worker has taken yet; 0 when no
-// worker ever made summaries.
-func JobsWaiting(ctx context.Context, js jetstream.JetStream, lane events.Lane) (uint64, error) {
+// Jobs returns how many jobs of a lane no worker has taken yet, and how many are taken and not
+// finished; 0 when no worker ever made summaries.
+func Jobs(ctx context.Context, js jetstream.JetStream, lane events.Lane) (waiting, running int64, err error) {
 	c, err := js.Consumer(ctx, topology.OutcomesStream, JobConsumer(lane))
 	if errors.Is(err, jetstream.ErrConsumerNotFound) {
-		return 0, nil
+		return 0, 0, nil
 	}
 	if err != nil {
-		return 0, fmt.Errorf("look up jobs of lane %s: %w", lane, err)
+		return 0, 0, fmt.Errorf("look up jobs of lane %s: %w", lane, err)
 	}
-	return c.CachedInfo().NumPending, nil
+	return int64(c.CachedInfo().NumPending), int64(c.CachedInfo().NumAckPending), nil
 }
 
 // JobConsumer is the name of the durable consumer that the jobs of a lane are read

@@ -3,37 +3,98 @@ package observe
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
+	"compactd/internal/broker/commit"
 	"compactd/internal/events"
+	"compactd/internal/kv"
 	"compactd/internal/summarize/model"
 )
 
 // maxNotes is how many notes a board keeps.
 const maxNotes = 64
 
-// Board keeps what a worker shows of itself to the console. Any goroutine may use it.
+// Partition is the last state of a partition that this worker serves or served.
+type Partition struct {
+	events.FleetPartition
+	Failed bool  // it ended with an error, and no worker has taken it over
+	Full   error // the store or the disk has no room for what it wants to write
+
+	commits []commitTime // the newest last
+}
+
+// commitTime is how long a commit took, and when it ended.
+type commitTime struct {
+	at   time.Time
+	took time.Duration
+}
+
+// maxCommits bounds the commits that are remembered of a partition.
+const maxCommits = 512
+
+// Board keeps the state of a worker, for the console and for checks. Any goroutine may use it.
 type Board struct {
 	mu         sync.Mutex // guards the fields below
-	partitions map[int]*events.FleetPartition
+	partitions map[int]*Partition
 	models     map[string]string // circuit of each
 	notes      []events.FleetNote
 }
 
 // NewBoard returns an empty one.
 func NewBoard() *Board {
-	return &Board{partitions: map[int]*events.FleetPartition{}, models: map[string]string{}}
+	return &Board{partitions: map[int]*Partition{}, models: map[string]string{}}
 }
 
-// Partition is what is known of a partition that this worker serves.
+// Partition is what is known of a partition.
 func (b *Board) Partition(id int) events.FleetPartition {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if p := b.partitions[id]; p != nil {
-		return *p
+	p := b.partitions[id]
+	if p == nil {
+		return events.FleetPartition{Partition: int64(id)}
 	}
-	return events.FleetPartition{Partition: int64(id)}
+	out := p.FleetPartition
+	out.Commits = commitsOf(p.commits)
+	return out
+}
+
+// Partitions are those that this worker serves or served, by number.
+func (b *Board) Partitions() map[int]Partition {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	out := make(map[int]Partition, len(b.partitions))
+	for id, p := range b.partitions {
+		out[id] = *p
+	}
+	return out
+}
+
+// Commits are those of the last minute in all partitions.
+func (b *Board) Commits() *events.FleetCommits {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var all []commitTime
+	for _, p := range b.partitions {
+		all = append(all, p.commits...)
+	}
+	return commitsOf(all)
+}
+
+// commitsOf sums up the commits of the last minute, nil for none.
+func commitsOf(all []commitTime) *events.FleetCommits {
+	var took []int64
+	for _, c := range all {
+		if time.Since(c.at) < time.Minute {
+			took = append(took, c.took.Microseconds())
+		}
+	}
+	if len(took) == 0 {
+		return nil
+	}
+	slices.Sort(took)
+	return &events.FleetCommits{Count: int64(len(took)), P50: took[(len(took)-1)/2], P99: took[(len(took)-1)*99/100], Longest: took[len(took)-1]}
 }
 
 // Notes lists what happened lately, the newest last, and Models the circuits of models, by name.
@@ -57,26 +118,40 @@ func (b *Board) Models() (out []events.FleetModel) {
 func (b *Board) Listener() Listener {
 	return Listener{
 		PartitionAcquired: func(e PartitionAcquired) {
-			b.set(e.Partition, func(p *events.FleetPartition) {
-				*p = events.FleetPartition{
+			b.set(e.Partition, func(p *Partition) {
+				*p = Partition{FleetPartition: events.FleetPartition{
 					Partition: int64(e.Partition), Served: true, Epoch: e.Epoch, Cursor: uint64(e.Cursor), Sessions: int64(e.Sessions), Acquired: time.Now().UnixMilli(),
-				}
+				}}
 			})
 			b.note(e.Partition, "acquired", fmt.Sprintf("epoch %d, %d events replayed in %s", e.Epoch, e.Replayed, e.Took.Round(time.Millisecond)))
 		},
 		PartitionReleased: func(e PartitionReleased) {
-			b.set(e.Partition, func(p *events.FleetPartition) { p.Served = false })
+			b.left(e.Partition, e.Err != nil && !errors.Is(e.Err, commit.ErrFenced)) // another worker serves it then
 			b.note(e.Partition, "released", e.Reason)
 		},
-		PartitionFailed: func(e PartitionFailed) { b.note(e.Partition, "failed", "see the log of the worker") }, // its error may name a session
+		PartitionFailed: func(e PartitionFailed) {
+			b.left(e.Partition, true)
+			b.note(e.Partition, "failed", "see the log of the worker") // its error may name a session
+		},
 		Applied: func(e Applied) {
-			b.set(e.Partition, func(p *events.FleetPartition) { p.Behind = e.Pending })
+			b.set(e.Partition, func(p *Partition) { p.Behind = e.Pending })
 		},
 		Committed: func(e Committed) {
-			b.set(e.Partition, func(p *events.FleetPartition) { p.Cursor = uint64(e.Cursor) })
+			b.set(e.Partition, func(p *Partition) {
+				p.Cursor = uint64(e.Cursor)
+				p.commits = append(p.commits[max(len(p.commits)-maxCommits+1, 0):], commitTime{time.Now(), e.Took})
+				if !errors.Is(p.Full, kv.ErrFull) {
+					p.Full = nil
+				}
+			})
 		},
 		Checkpointed: func(e Checkpointed) {
-			b.set(e.Partition, func(p *events.FleetPartition) { p.Checkpoint, p.Sessions = time.Now().UnixMilli(), int64(e.Kept) })
+			b.set(e.Partition, func(p *Partition) {
+				p.Checkpoint, p.Sessions = time.Now().UnixMilli(), int64(e.Kept)
+				if errors.Is(p.Full, kv.ErrFull) {
+					p.Full = nil
+				}
+			})
 		},
 		Quarantined: func(e Quarantined) { b.note(e.Partition, "quarantined", e.Moved) },
 		Foreign: func(e Foreign) {
@@ -89,15 +164,26 @@ func (b *Board) Listener() Listener {
 				b.note(-1, "summary_failed", e.Address.Tenant+": "+e.Failure)
 			}
 		},
-		Retrying: func(e Retrying) { b.note(e.Partition, "retrying", e.Step) },
+		Retrying: func(e Retrying) {
+			_, full := errors.AsType[*commit.StoreFullError](e.Err)
+			if e.Partition >= 0 && (full || errors.Is(e.Err, kv.ErrFull)) {
+				b.set(e.Partition, func(p *Partition) { p.Full = e.Err })
+			}
+			b.note(e.Partition, "retrying", e.Step)
+		},
 	}
 }
 
-func (b *Board) set(id int, change func(*events.FleetPartition)) {
+// left notes that a partition is no longer served.
+func (b *Board) left(id int, failed bool) {
+	b.set(id, func(p *Partition) { p.Served, p.Failed, p.Full, p.commits = false, failed, nil, nil })
+}
+
+func (b *Board) set(id int, change func(*Partition)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.partitions[id] == nil {
-		b.partitions[id] = &events.FleetPartition{Partition: int64(id)}
+		b.partitions[id] = &Partition{FleetPartition: events.FleetPartition{Partition: int64(id)}}
 	}
 	change(b.partitions[id])
 }

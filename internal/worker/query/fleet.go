@@ -23,6 +23,9 @@ import (
 	"compactd/internal/events"
 )
 
+// fleetTime is how long workers have to answer how they are: one that is stopped is shown without.
+const fleetTime = time.Second
+
 // started is when the process began, about.
 var started = time.Now().UnixMilli()
 
@@ -43,7 +46,7 @@ func (s *Service) fleet(ctx context.Context, in *events.FleetRequest) (*events.F
 	if in.Partition != nil {
 		return s.served(ctx, int(*in.Partition))
 	}
-	answers, _, err := gather[events.FleetResponse](ctx, s, "fleet", func(p int64) any { return &events.FleetRequest{Partition: &p} })
+	answers, _, err := gather[events.FleetResponse](ctx, s, "fleet", fleetTime, func(p int64) any { return &events.FleetRequest{Partition: &p} })
 	if err != nil {
 		return nil, err
 	}
@@ -60,10 +63,15 @@ func (s *Service) fleet(ctx context.Context, in *events.FleetRequest) (*events.F
 				return nil, orEnded(ctx, err)
 			}
 			out.Partitions = append(out.Partitions, p)
+			for i := range out.Workers {
+				if w := &out.Workers[i]; w.Owner == p.Owner {
+					w.Lag = max(w.Lag, p.Lag)
+				}
+			}
 		}
 		for _, lane := range events.Lanes {
-			n, _ := stream.JobsWaiting(ctx, s.config.JS, lane) // 0 before the first job
-			out.Lanes = append(out.Lanes, events.FleetLane{Lane: lane, Waiting: int64(n)})
+			waiting, running, _ := stream.Jobs(ctx, s.config.JS, lane) // 0 before the first job
+			out.Lanes = append(out.Lanes, events.FleetLane{Lane: lane, Waiting: waiting, Running: running})
 		}
 		slices.SortStableFunc(out.Feed, func(a, b events.FleetNote) int { return cmp.Compare(b.Time, a.Time) })
 		return out, s.name(ctx, out)
@@ -75,7 +83,7 @@ func (s *Service) self() *events.FleetResponse {
 	h := s.health()
 	w := events.FleetWorker{
 		Owner: h.Owner, Version: h.Version, Config: h.Config, HTTP: s.config.HTTP, Status: h.Status, Partitions: h.Partitions,
-		Started: started, CPUs: int64(runtime.GOMAXPROCS(0)), Answered: true,
+		Started: started, CPUs: int64(runtime.GOMAXPROCS(0)), Answered: true, Commits: s.config.Board.Commits(),
 	}
 	var used unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &used) == nil {

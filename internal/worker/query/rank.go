@@ -19,7 +19,7 @@ import (
 	"compactd/internal/worker/rank"
 )
 
-// gatherTime is how long the owner of a partition has to answer for it.
+// gatherTime is how long the owner of a partition has to answer for its sessions.
 const gatherTime = 5 * time.Second
 
 // partitionOf is the partition that a request is about, [anyWorker] where it is about all, or there is no such.
@@ -31,8 +31,9 @@ func (s *Service) partitionOf(p *int64) int {
 }
 
 // gather answers a request about all partitions: what the owner of each one answers, by partition, and the
-// partitions that none serves now. of is the request about one of them, nil for none.
-func gather[A any](ctx context.Context, s *Service, operation string, of func(partition int64) any) (out []*A, missing []int64, err error) {
+// partitions that none serves now, or whose owner gives no answer within a time. of is the request about one of them,
+// nil for none.
+func gather[A any](ctx context.Context, s *Service, operation string, within time.Duration, of func(partition int64) any) (out []*A, missing []int64, err error) {
 	o := s.find(operation)
 	out = make([]*A, s.config.Partitions.Count())
 	errs := make([]error, len(out))
@@ -53,7 +54,7 @@ func gather[A any](ctx context.Context, s *Service, operation string, of func(pa
 			return nil, nil, err
 		}
 		if s.elsewhere(c) {
-			asking.Go(func() { out[id], errs[id] = ownersAnswer[A](ctx, s, o, c, request, account) })
+			asking.Go(func() { out[id], errs[id] = ownersAnswer[A](ctx, s, o, c, request, within, account) })
 			continue
 		}
 		var answer any
@@ -76,8 +77,8 @@ func gather[A any](ctx context.Context, s *Service, operation string, of func(pa
 
 // ownersAnswer is the answer of another worker. It leaves the operation of the context to the goroutine that
 // answers for other partitions meanwhile.
-func ownersAnswer[A any](ctx context.Context, s *Service, o *Operation, c *call, request []byte, of limit.Account) (*A, error) {
-	ctx, cancel := context.WithTimeoutCause((*limit.Operation)(nil).With(ctx), gatherTime, ErrBusy)
+func ownersAnswer[A any](ctx context.Context, s *Service, o *Operation, c *call, request []byte, within time.Duration, of limit.Account) (*A, error) {
+	ctx, cancel := context.WithTimeoutCause((*limit.Operation)(nil).With(ctx), within, ErrBusy)
 	defer cancel()
 	release, err := s.limiter.Hold(ctx, limit.Forwards, of, 1)
 	if err != nil {
@@ -126,7 +127,7 @@ func (s *Service) rankSessions(ctx context.Context, in *events.SessionsRequest) 
 	if in.Partition != nil {
 		return s.rankPartition(ctx, in)
 	}
-	answers, missing, err := gather[events.SessionsResponse](ctx, s, "sessions", func(p int64) any {
+	answers, missing, err := gather[events.SessionsResponse](ctx, s, "sessions", gatherTime, func(p int64) any {
 		of := *in
 		of.Partition = &p
 		return &of
@@ -204,7 +205,7 @@ func (s *Service) allTenants(ctx context.Context) (all rank.Tenants, missing []i
 		after[i] = &events.Place{}
 	}
 	for slices.ContainsFunc(after, func(p *events.Place) bool { return p != nil }) {
-		answers, without, err := gather[events.TenantsResponse](ctx, s, "tenants", func(p int64) any {
+		answers, without, err := gather[events.TenantsResponse](ctx, s, "tenants", gatherTime, func(p int64) any {
 			if after[p] == nil {
 				return nil
 			}
