@@ -67,7 +67,7 @@ func (f *flags) startEdge(ctx context.Context, log zerolog.Logger, w *worker.Wor
 	e := edge{}
 	e.Edge, err = agents.New(agents.Config{
 		Listen: f.Agents, Tokens: f.AgentsTokens, SigningKey: string(f.AgentsKey), Cert: string(f.AgentsTLSCert), Key: string(f.AgentsTLSKey),
-		Origins: f.AgentsOrigin, Rate: f.AgentsRate, Version: version, Registerer: reg, Service: w.Service(),
+		Origins: f.AgentsOrigin, Rate: f.AgentsRate, Version: version, Registerer: reg, Service: w.Service(), Hub: w.Events(),
 		OnError: func(err error) { log.Warn().Err(err).Msg("agents") },
 	})
 	if err != nil {

@@ -50,7 +50,13 @@ func (m *Monitor) Routes() *query.Mux {
 	})
 	query.ServeHTTP(mux, m.service, nil)
 	agents.ServeOperators(mux, m.service)
-	mux.Route(http.MethodGet, "/v1/events", m.live)
+	mux.Route(http.MethodGet, "/v1/events", func(w http.ResponseWriter, r *http.Request) error {
+		on := m.watched.Load()
+		if on == nil {
+			return query.ErrNotServed
+		}
+		return on.worker.hub.Signals(w, r)
+	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { query.WriteError(w, errNoPage) })
 	return mux
 }

@@ -4,13 +4,19 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
+	"compactd/internal/broker/stream"
+	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 	"compactd/internal/events/schema/schematest"
 	"compactd/internal/summarize"
@@ -111,6 +117,83 @@ func TestConsoleActs(t *testing.T) {
 	if err := r.stop(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// However many operators follow what OUTCOMES gets, one consumer reads it. One that resumes gets what one that stayed
+// got, each once and in order; what is no longer stored is gone.
+func TestSignalsShareAReader(t *testing.T) {
+	t.Parallel()
+	env := newEnv(t, t.TempDir())
+	m := newMonitor(t, worker.MonitorConfig{})
+	r := env.monitored(m, "")
+	<-r.worker.Ready()
+	stayed, stop := signalsOf(t, m, "", "")
+	defer stop()
+	consumers := func() int {
+		t.Helper()
+		s, err := env.js.Stream(t.Context(), topology.OutcomesStream)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.CachedInfo().State.Consumers
+	}
+	before := consumers()
+	for range 8 {
+		_, stop := signalsOf(t, m, "", "")
+		defer stop()
+	}
+	if n := consumers(); n != before {
+		t.Errorf("%d consumers of one operator, %d of nine", before, n)
+	}
+	for n := 1; n <= 30; n++ {
+		env.publish(events.KindTurn, "s1", turn(n))
+	}
+	env.awaitDecided()
+	want := env.compactedSeqs("s1")
+	var ids, data []string
+	for range want {
+		id, text := nextSignal(t, stayed, "compacted")
+		ids, data = append(ids, id), append(data, text)
+	}
+	if !slices.Equal(ids, want) {
+		t.Errorf("the operator that stayed got %v, want %v", ids, want)
+	}
+	for k := range want[1:] {
+		again, stop := signalsOf(t, m, "", ids[k])
+		for i := k + 1; i < len(ids); i++ {
+			if id, text := nextSignal(t, again, "compacted"); id != ids[i] || text != data[i] {
+				t.Fatalf("behind %s: %s %s, want %s %s", ids[k], id, text, ids[i], data[i])
+			}
+		}
+		stop()
+	}
+	s, err := env.js.Stream(t.Context(), topology.OutcomesStream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last, _ := strconv.ParseUint(ids[len(ids)-1], 10, 64)
+	if err := s.Purge(t.Context(), jetstream.WithPurgeSequence(last)); err != nil {
+		t.Fatal(err)
+	}
+	if status, body := get(t, m, "/v1/events?after="+ids[0], "", ""); status != http.StatusGone {
+		t.Errorf("behind what is no longer stored: %d %s", status, body)
+	}
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// compactedSeqs lists the sequences of a session's compactions.
+func (env *testEnv) compactedSeqs(session string) (out []string) {
+	env.t.Helper()
+	err := stream.ReadStream(env.t.Context(), env.js, topology.OutcomesStream, "out.*.compacted.default."+session, 1, 0, func(_ jetstream.Msg, seq uint64) error {
+		out = append(out, strconv.FormatUint(seq, 10))
+		return nil
+	})
+	if err != nil {
+		env.t.Fatal(err)
+	}
+	return out
 }
 
 // The fleet is shown whole by any worker: who serves each partition, and the workers that serve none.
@@ -221,7 +304,7 @@ func TestFleetShowsRunningJobs(t *testing.T) {
 		case <-end:
 		case <-ctx.Done():
 		}
-		return nil, ctx.Err()
+		return nil, errors.New("the test has ended")
 	}))
 	m := newMonitor(t, worker.MonitorConfig{})
 	r := env.monitored(m, "")

@@ -16,6 +16,7 @@ import (
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/summarize"
+	"compactd/internal/worker/agents"
 	"compactd/internal/worker/fleet"
 	"compactd/internal/worker/jobs"
 	"compactd/internal/worker/limit"
@@ -132,6 +133,7 @@ type Worker struct {
 	parts    *partition.Set
 	service  *query.Service
 	board    *observe.Board
+	hub      *agents.Hub
 	ready    sync.WaitGroup // the fleet until this worker's share is caught up, and the service
 	caughtUp chan struct{}  // closed when ready is done
 }
@@ -165,10 +167,14 @@ func New(c Config) (*Worker, error) {
 	if err == nil {
 		c.Compaction, err = c.Compaction.WithRetention(int64(c.Streams.MaxAge / time.Second))
 	}
+	var answers jetstream.JetStream
+	if err == nil {
+		answers, err = jetstream.New(c.Answers)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("new worker: %w", err)
 	}
-	w := &Worker{config: c, js: js, board: board, caughtUp: make(chan struct{}), parts: partition.NewSet(js, partition.Config{
+	w := &Worker{config: c, js: js, board: board, hub: agents.NewHub(answers, c.Limiter), caughtUp: make(chan struct{}), parts: partition.NewSet(js, partition.Config{
 		Read: c.Read, Commit: c.Commit, Texts: c.Texts, Streams: c.Streams, Compaction: c.Compaction, Owner: c.Owner, Listener: c.Listener, Tracer: c.Tracer, Limiter: c.Limiter,
 		Dir: c.Dir, Sync: c.Sync, CheckpointEvery: c.CheckpointEvery, CheckpointEvents: c.CheckpointEvents, SnapshotEvery: c.SnapshotEvery,
 		MaxLedgers: c.MaxLedgers, MaxLedgerBytes: c.MaxLedgerBytes, Memory: c.Memory, OutcomeBytes: c.OutcomeBytes,
@@ -186,6 +192,9 @@ func New(c Config) (*Worker, error) {
 
 // Service answers requests of this process.
 func (w *Worker) Service() *query.Service { return w.service }
+
+// Events reads the outcomes for all who follow them; Run runs it.
+func (w *Worker) Events() *agents.Hub { return w.hub }
 
 // Limiter is what requests share.
 func (w *Worker) Limiter() *limit.Limiter { return w.config.Limiter }
@@ -230,6 +239,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	g.Go(func() error { return f.Run(ctx, stop) })
 	g.Go(func() error { return w.service.Run(ctx, stop.All) })
 	g.Go(func() error { w.parts.Run(ctx); return nil })
+	g.Go(func() error { w.hub.Run(ctx); return nil })
 	if w.config.Summarizer != nil {
 		p := jobs.Pool{
 			NC: w.config.Texts, JS: w.js, Texts: w.parts.Payloads.Texts, AheadBytes: partition.JobsShare(w.config.Memory),

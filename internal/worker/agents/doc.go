@@ -6,7 +6,8 @@
 //
 //	POST …/turns, overflow, compact, rewind, end ── guard ── publish ──► Publish of package query
 //	GET  …/context, history, stats, …            ── guard ── read ────► operations of package query
-//	GET  …/events                                ── guard ── follower ◄── hub ◄── OUTCOMES, in order
+//	GET  …/events                                ── guard ── follower ◄── Hub ◄── OUTCOMES, in order
+//	GET  /v1/events, of operators                 ────────── follower ◄───┘
 //	POST /mcp/…                                  ── guard ── mcpserver ─► the same operations
 //
 // Terms: a token is what a client sends; the file has its SHA-256, the tenant and the role.

@@ -44,6 +44,8 @@ type Config struct {
 	Version string
 	// Service answers requests.
 	Service *query.Service
+	// Hub reads outcomes, while its owner runs it. Default one of its own.
+	Hub *Hub
 	// Registerer gets the metrics. Default none.
 	Registerer prometheus.Registerer
 	// OnError receives what happens outside of any request, such as a tokens file that
@@ -82,7 +84,7 @@ const (
 type Edge struct {
 	config     Config
 	listener   net.Listener
-	hub        *hub
+	hub        *Hub
 	compressor *compress.Compressor
 	metrics    *Metrics
 	limiter    *limit.Limiter
@@ -108,7 +110,9 @@ func New(c Config) (*Edge, error) {
 		return nil, fmt.Errorf("new edge: %w", err)
 	}
 	e.compressor = compress.New(read, c.Service, c.OnError)
-	e.hub = newHub(read, c.Limiter, c.OnError)
+	if e.hub = c.Hub; e.hub == nil {
+		e.hub = NewHub(read, c.Limiter)
+	}
 	first, err := readTokens(c.Tokens, c.Rate, e.burst(), nil)
 	if err != nil {
 		return nil, fmt.Errorf("new edge: %w", err)
@@ -150,8 +154,11 @@ func (e *Edge) Reload() error { return e.reload(true) }
 func (e *Edge) Run(ctx context.Context) error {
 	var work sync.WaitGroup
 	work.Go(func() { e.watchTokens(ctx) })
-	work.Go(func() { e.hub.run(ctx) })
+	if e.config.Hub == nil {
+		work.Go(func() { e.hub.Run(ctx) })
+	}
 	defer work.Wait()
+	defer e.hub.cutAgents()
 	if err := query.Serve(ctx, e.listener, limit.Drained(e.metrics.count(e.guard(routed(e.Routes()))))); err != nil {
 		return fmt.Errorf("run edge: %w", err)
 	}

@@ -27,23 +27,30 @@ const (
 	writeBuffer    = 256 << 10
 )
 
-// follower is one connection that receives the events of a session. While nothing happens
+// event is an outcome to send, by its sequence; line is that of an operator as it is sent.
+type event struct {
+	seq  uint64
+	line []byte
+}
+
+// follower is one connection that receives the events of a session, or of an operator. While nothing happens
 // it has no goroutine and no buffer.
 type follower struct {
-	hub   *hub
-	at    events.Address
-	part  int    // of the heartbeats
-	after uint64 // what was sent last; owned by the goroutine that writes
+	hub   *Hub
+	at    events.Address // of an operator: what it wants, "" is any
+	part  int            // of the heartbeats
+	after uint64         // what was sent last; owned by the goroutine that writes
 	// branches: it receives those of branches too. family is which sessions are some, of those
 	// that had an outcome; owned by the goroutine that writes.
 	branches bool
 	family   map[string]bool
+	operator bool // it receives signals
 
 	// Guarded by the mutex of the hub.
 	release func() // gives its place back
 	token   *token
 	conn    net.Conn // nil before the connection is taken over
-	queue   []uint64 // outcomes to send
+	queue   []event  // to send
 	due     bool     // a sign of life is due
 	writing bool     // a goroutine writes
 }
@@ -67,17 +74,37 @@ func (e *Edge) stream(w http.ResponseWriter, r *http.Request) error {
 	if f.after = upTo; resumes {
 		f.after = after
 	}
+	return f.takeOver(w, upTo)
+}
+
+// takeOver takes the connection of a request from its server, and sends from then on.
+func (f *follower) takeOver(w http.ResponseWriter, upTo uint64) error {
 	origin := w.Header().Get("Access-Control-Allow-Origin")
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
-		e.hub.cut(f)
+		f.hub.cut(f)
 		return fmt.Errorf("take over the connection: %w", err)
 	}
-	if !e.hub.start(f, conn) {
-		return nil // revoked, or the edge stops
+	if f.hub.start(f, conn) { // else it was revoked, or the worker stops
+		go f.begin(upTo, origin)
 	}
-	go f.begin(upTo, origin)
 	return nil
+}
+
+// key is what a follower is found by.
+func (f *follower) key() events.Address {
+	if f.operator {
+		return events.Address{}
+	}
+	return f.at
+}
+
+// tenant is whose places a follower takes.
+func (f *follower) tenant() string {
+	if f.operator {
+		return events.AnyTenant
+	}
+	return f.at.Tenant
 }
 
 // ResumeAt is the sequence of OUTCOMES after which a reader of events wants to go on.
@@ -104,7 +131,7 @@ func ResumeAt(r *http.Request, js jetstream.JetStream) (after uint64, resumes bo
 }
 
 // start gives a follower its connection; false means that it was dropped meanwhile.
-func (h *hub) start(f *follower, conn net.Conn) bool {
+func (h *Hub) start(f *follower, conn net.Conn) bool {
 	_ = conn.SetDeadline(time.Time{})
 	raw := conn
 	if over, ok := conn.(interface{ NetConn() net.Conn }); ok { // TLS
@@ -115,7 +142,7 @@ func (h *hub) start(f *follower, conn net.Conn) bool {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if _, ok := h.followers[f.at][f]; !ok {
+	if _, ok := h.followers[f.key()][f]; !ok {
 		_ = conn.Close()
 		return false
 	}
@@ -130,7 +157,11 @@ func (f *follower) begin(upTo uint64, origin string) {
 		head += "Access-Control-Allow-Origin: " + origin + "\r\nVary: Origin\r\n"
 	}
 	err := f.write([]byte(head + "\r\nretry: 1000\nid: " + strconv.FormatUint(f.after, 10) + "\n\n"))
-	if err == nil {
+	switch {
+	case err != nil:
+	case f.operator:
+		err = f.catchUpSignals(upTo)
+	default:
 		err = f.catchUp(upTo)
 	}
 	if err != nil {
@@ -226,7 +257,7 @@ func (f *follower) next(a events.Address, from uint64) (m stream.LogMessage, ok 
 func (f *follower) reading(fn func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), writeTime)
 	defer cancel()
-	release, err := f.hub.limiter.Hold(ctx, limit.CatchUps, limit.Account{Tenant: f.at.Tenant}, 1)
+	release, err := f.hub.limiter.Hold(ctx, limit.CatchUps, limit.Account{Tenant: f.tenant()}, 1)
 	if err != nil {
 		return err
 	}
@@ -257,11 +288,11 @@ func (f *follower) wake() {
 // drain sends what is due, and ends when there is nothing more.
 func (f *follower) drain() {
 	for {
-		seq, at, more := f.take()
+		e, at, more := f.take()
 		if !more {
 			return
 		}
-		if err := f.step(seq, at); err != nil {
+		if err := f.step(e, at); err != nil {
 			f.hub.cut(f)
 			return
 		}
@@ -270,32 +301,37 @@ func (f *follower) drain() {
 
 // take returns the next outcome to send, or up to where there was none: then a sign of life
 // is due.
-func (f *follower) take() (seq, at uint64, more bool) {
+func (f *follower) take() (e event, at uint64, more bool) {
 	f.hub.mu.Lock()
 	defer f.hub.mu.Unlock()
 	switch {
 	case len(f.queue) > 0:
-		if seq, f.queue = f.queue[0], f.queue[1:]; len(f.queue) == 0 {
+		if e, f.queue = f.queue[0], f.queue[1:]; len(f.queue) == 0 {
 			f.queue = nil
 		}
-		return seq, 0, true
+		return e, 0, true
 	case f.due:
 		f.due = false
-		return 0, f.hub.at, true
+		return e, f.hub.at, true
 	}
 	f.writing = false
-	return 0, 0, false
+	return e, 0, false
 }
 
 // step sends an outcome, or a sign of life. That has the sequence up to which nothing was
 // missed, so that the id of a reader is never so old that its place in the stream is gone.
-func (f *follower) step(seq, at uint64) error {
+func (f *follower) step(e event, at uint64) error {
+	seq := e.seq
 	if seq == 0 {
 		f.after = max(f.after, at)
 		return f.write([]byte("id: " + strconv.FormatUint(f.after, 10) + "\n\n"))
 	}
 	if seq <= f.after { // the reader had it before it came back
 		return nil
+	}
+	if e.line != nil {
+		f.after = seq
+		return f.write(e.line)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), writeTime)
 	defer cancel()

@@ -20,28 +20,34 @@ import (
 	"compactd/internal/worker/limit"
 )
 
-// hub reads which outcomes are committed, without their payloads, in the order of OUTCOMES,
-// and wakes the followers of their sessions.
-type hub struct {
+// Hub reads what OUTCOMES gets, without payloads, in its order, and wakes the followers of agents and of
+// operators. It begins with the first follower: one reader is enough for all.
+type Hub struct {
 	js      jetstream.JetStream
 	limiter *limit.Limiter
-	onError func(error)
 	payload singleflight.Group // by sequence: followers of one session read an outcome once
+	wanted  chan struct{}      // has one once a follower wants in
 
-	mu        sync.Mutex // guards the fields below
-	at        uint64     // every outcome up to here is with its followers
-	running   bool       // false: no follower is let in
-	followers map[events.Address]map[*follower]struct{}
+	mu        sync.Mutex                                // guards the fields below
+	at        uint64                                    // every outcome up to here is with its followers
+	running   bool                                      // false: no follower is let in
+	followers map[events.Address]map[*follower]struct{} // those of operators under no address
+	epochs    epochs
 }
 
-func newHub(js jetstream.JetStream, l *limit.Limiter, onError func(error)) *hub {
-	return &hub{js: js, limiter: l, onError: onError, followers: map[events.Address]map[*follower]struct{}{}}
+// NewHub returns one that reads nothing before Run.
+func NewHub(js jetstream.JetStream, l *limit.Limiter) *Hub {
+	return &Hub{js: js, limiter: l, wanted: make(chan struct{}, 1), followers: map[events.Address]map[*follower]struct{}{}, epochs: epochs{}}
 }
 
-// run reads until ctx ends, and begins again when the stream was replaced or truncated. No
+// Run reads until ctx ends, and begins again when the stream was replaced or truncated. No
 // follower outlasts that, or the end.
-func (h *hub) run(ctx context.Context) {
+func (h *Hub) Run(ctx context.Context) {
 	defer h.cutAll()
+	select {
+	case <-ctx.Done():
+	case <-h.wanted:
+	}
 	ticks := time.NewTicker(heartbeatEvery / heartbeatParts)
 	defer ticks.Stop()
 	for part := 0; ctx.Err() == nil; {
@@ -69,20 +75,20 @@ func (h *hub) run(ctx context.Context) {
 }
 
 // open begins to read at the end of the stream.
-func (h *hub) open(ctx context.Context) (*stream.Reader, error) {
+func (h *Hub) open(ctx context.Context) (*stream.Reader, error) {
 	state, err := topology.State(ctx, h.js, topology.OutcomesStream)
 	if err != nil {
 		return nil, err
 	}
 	r, err := stream.OpenReader(ctx, h.js, topology.OutcomesStream, jetstream.ConsumerConfig{
-		FilterSubject: events.OutcomesFilter, HeadersOnly: true,
+		FilterSubject: allOutcomes, HeadersOnly: true,
 		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: state.Last + 1,
 	})
 	if err != nil {
 		return nil, err
 	}
 	r.Handle(func(m jetstream.Msg, md *jetstream.MsgMetadata) error {
-		h.receive(m.Subject(), md.Sequence.Stream, stream.Outcome(m.Subject(), m.Headers()))
+		h.receive(m, md)
 		return nil
 	})
 	h.mu.Lock()
@@ -94,7 +100,7 @@ func (h *hub) open(ctx context.Context) (*stream.Reader, error) {
 
 // truncated reports whether the stream ends before what was read of it: it was replaced, or
 // was truncated by a power loss. The reader would wait for what comes after that.
-func (h *hub) truncated(ctx context.Context) bool {
+func (h *Hub) truncated(ctx context.Context) bool {
 	limited, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
 	h.mu.Lock()
@@ -104,13 +110,26 @@ func (h *hub) truncated(ctx context.Context) bool {
 	return err == nil && state.Last < at
 }
 
-// receive queues an outcome for the followers of its session, if a worker committed it.
-func (h *hub) receive(subject string, seq uint64, ours bool) {
-	at, err := events.ParseOutcome(subject)
+// receive queues an outcome for the followers of its session, and a signal for operators, if a worker committed it.
+func (h *Hub) receive(m jetstream.Msg, md *jetstream.MsgMetadata) {
+	ours, seq := stream.Outcome(m.Subject(), m.Headers()), md.Sequence.Stream
+	at, err := events.ParseOutcome(m.Subject())
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.at = seq
-	if err != nil || !ours || !followed(at.Kind) {
+	if h.at = seq; !ours {
+		return
+	}
+	if operators := h.followers[events.Address{}]; len(operators) > 0 {
+		if s := h.epochs.read(m, md.Timestamp); s != nil {
+			line := s.line(seq)
+			for f := range operators {
+				if f.wants(s) {
+					h.queue(f, event{seq, line})
+				}
+			}
+		}
+	}
+	if err != nil || !followed(at.Kind) {
 		return
 	}
 	h.give(at.Address, seq, false)
@@ -121,22 +140,30 @@ func (h *hub) receive(subject string, seq uint64, ours bool) {
 
 // give queues an outcome for the followers of a session, or for those that receive the ones of
 // branches. The caller holds mu.
-func (h *hub) give(a events.Address, seq uint64, ofBranch bool) {
+func (h *Hub) give(a events.Address, seq uint64, ofBranch bool) {
 	for f := range h.followers[a] {
 		if ofBranch && !f.branches {
 			continue
 		}
-		f.queue = append(f.queue, seq)
-		if len(f.queue) > maxQueue { // it reads more slowly than outcomes come
-			h.drop(f)
-			continue
-		}
-		f.wake()
+		h.queue(f, event{seq: seq})
 	}
 }
 
+// queue queues an event for a follower. The caller holds mu.
+func (h *Hub) queue(f *follower, e event) {
+	most := maxQueue
+	if f.operator {
+		most = maxSignals
+	}
+	if f.queue = append(f.queue, e); len(f.queue) > most { // it reads more slowly than outcomes come
+		h.drop(f)
+		return
+	}
+	f.wake()
+}
+
 // followed reports whether agents receive a kind, as over NATS.
-func followed(k events.Kind) bool { return k != events.KindErased }
+func followed(k events.Kind) bool { return k != events.KindErased && k != events.KindJob }
 
 // joinTime is how long a follower waits until outcomes are read, and joinPause how long between
 // two tries.
@@ -151,9 +178,13 @@ var errTooMany = refusal(events.CodeRateLimited, "too many connections receive e
 
 // join adds a follower once outcomes are read: at a start, and after the stream was replaced,
 // that takes a moment.
-func (h *hub) join(ctx context.Context, f *follower) (at uint64, err error) {
+func (h *Hub) join(ctx context.Context, f *follower) (at uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, joinTime)
 	defer cancel()
+	select {
+	case h.wanted <- struct{}{}:
+	default:
+	}
 	_ = retry.Every(joinPause).Do(ctx, nil, func() error { // err has more
 		at, err = h.add(f)
 		return retry.When(errors.Is(err, errNotRead), err)
@@ -162,31 +193,31 @@ func (h *hub) join(ctx context.Context, f *follower) (at uint64, err error) {
 }
 
 // add registers a follower: it gets every outcome after the returned sequence.
-func (h *hub) add(f *follower) (at uint64, err error) {
+func (h *Hub) add(f *follower) (at uint64, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !h.running {
 		return 0, errNotRead
 	}
 	var ok bool
-	if f.release, ok = h.limiter.TryHold(limit.Streams, limit.Account{Tenant: f.at.Tenant}, 1); !ok {
+	if f.release, ok = h.limiter.TryHold(limit.Streams, limit.Account{Tenant: f.tenant()}, 1); !ok {
 		return 0, errTooMany
 	}
-	if h.followers[f.at] == nil {
-		h.followers[f.at] = map[*follower]struct{}{}
+	if h.followers[f.key()] == nil {
+		h.followers[f.key()] = map[*follower]struct{}{}
 	}
-	h.followers[f.at][f] = struct{}{}
+	h.followers[f.key()][f] = struct{}{}
 	return h.at, nil
 }
 
 // drop ends a follower. The caller holds mu.
-func (h *hub) drop(f *follower) {
-	of := h.followers[f.at]
+func (h *Hub) drop(f *follower) {
+	of := h.followers[f.key()]
 	if _, ok := of[f]; !ok {
 		return
 	}
 	if delete(of, f); len(of) == 0 {
-		delete(h.followers, f.at)
+		delete(h.followers, f.key())
 	}
 	f.release()
 	if f.conn != nil {
@@ -195,25 +226,39 @@ func (h *hub) drop(f *follower) {
 }
 
 // cut ends a follower.
-func (h *hub) cut(f *follower) {
+func (h *Hub) cut(f *follower) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.drop(f)
 }
 
 // cutAll ends all followers, and lets none in.
-func (h *hub) cutAll() {
+func (h *Hub) cutAll() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.running = false
 	h.each(h.drop)
 }
 
-// revoke ends the followers whose tokens are no more, or may not receive events any more.
-func (h *hub) revoke(now *tokenSet) {
+// cutAgents ends the followers of agents.
+func (h *Hub) cutAgents() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.each(func(f *follower) {
+		if !f.operator {
+			h.drop(f)
+		}
+	})
+}
+
+// revoke ends the followers whose tokens are no more, or may not receive events any more.
+func (h *Hub) revoke(now *tokenSet) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.each(func(f *follower) {
+		if f.operator {
+			return
+		}
 		t := now.byHash[f.token.Hash]
 		if t == nil || t.Role == tokens.RoleSession || !t.MayUse(f.at.Tenant) {
 			h.drop(f)
@@ -225,13 +270,13 @@ func (h *hub) revoke(now *tokenSet) {
 
 // heartbeat lets a part of the idle followers show that they live, and ends all whose tokens
 // have expired.
-func (h *hub) heartbeat(part int) {
+func (h *Hub) heartbeat(part int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := time.Now()
 	h.each(func(f *follower) {
 		switch {
-		case !f.token.Valid(now):
+		case f.token != nil && !f.token.Valid(now):
 			h.drop(f)
 		case f.part != part:
 		default:
@@ -242,7 +287,7 @@ func (h *hub) heartbeat(part int) {
 }
 
 // each calls fn for all followers; fn may drop them. The caller holds mu.
-func (h *hub) each(fn func(*follower)) {
+func (h *Hub) each(fn func(*follower)) {
 	for _, of := range h.followers {
 		for f := range of {
 			fn(f)
@@ -251,7 +296,7 @@ func (h *hub) each(fn func(*follower)) {
 }
 
 // read returns an outcome: from the leader, as it is committed.
-func (h *hub) read(ctx context.Context, seq uint64) (*jsapi.StoredMsg, error) {
+func (h *Hub) read(ctx context.Context, seq uint64) (*jsapi.StoredMsg, error) {
 	v, err, _ := h.payload.Do(fmt.Sprint(seq), func() (any, error) {
 		return jsapi.GetFromLeader(ctx, h.js.Conn(), topology.OutcomesStream, jsapi.GetRequest{Seq: seq, NoHeader: true})
 	})

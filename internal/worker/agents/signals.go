@@ -1,0 +1,121 @@
+package agents
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/broker/commit"
+	"compactd/internal/broker/stream"
+	"compactd/internal/broker/topology"
+	"compactd/internal/events"
+)
+
+// allOutcomes matches all that OUTCOMES has, the ends of commits too.
+const allOutcomes = "out.>"
+
+// maxSignals is how many signals wait for an operator before it is cut, and resumes.
+const maxSignals = 4096
+
+// signal is what an operator's event has: what OUTCOMES got, without its payload.
+type signal struct {
+	kind string
+
+	Partition int    `json:"partition"`
+	Tenant    string `json:"tenant,omitzero"`
+	Session   string `json:"session,omitzero"`
+	Time      int64  `json:"time_ms"`
+	Owner     string `json:"owner,omitzero"` // of a takeover
+	Epoch     uint64 `json:"epoch,omitzero"`
+}
+
+// takeover is the event of a partition with a new owner, or a new epoch of the same one.
+const takeover = "takeover"
+
+// line is the signal as it is sent.
+func (s *signal) line(seq uint64) []byte {
+	data, _ := events.Marshal(s) // of texts and numbers
+	return fmt.Appendf(nil, "event: %s\nid: %d\ndata: %s\n\n", s.kind, seq, data)
+}
+
+// epochs are those of partitions, as far as they were read.
+type epochs map[int]uint64
+
+// read is the signal of a message, nil for none that is shown. The end of a commit shows its owner.
+func (e epochs) read(m jetstream.Msg, stored time.Time) *signal {
+	s := signal{Time: stored.UnixMilli()}
+	if at, err := events.ParseOutcome(m.Subject()); err == nil {
+		s.kind, s.Partition, s.Tenant, s.Session = string(at.Kind), at.Partition, at.Address.Tenant, at.Address.Session
+	}
+	var marker commit.Marker
+	if text := m.Headers().Get(commit.HeaderMarker); text != "" && events.Unmarshal([]byte(text), &marker) == nil && marker.Epoch > 0 {
+		_, rest, _ := strings.Cut(m.Subject(), ".")
+		number, _, _ := strings.Cut(rest, ".")
+		if id, err := strconv.Atoi(number); err == nil {
+			if was, known := e[id]; known && was < marker.Epoch && s.kind == "" {
+				s.kind, s.Partition, s.Owner, s.Epoch = takeover, id, marker.Owner, marker.Epoch
+			}
+			e[id] = max(e[id], marker.Epoch)
+		}
+	}
+	if s.kind == "" {
+		return nil
+	}
+	return &s
+}
+
+// wants reports whether an operator's follower receives a signal.
+func (f *follower) wants(s *signal) bool {
+	return (f.at.Tenant == "" || f.at.Tenant == s.Tenant) && (f.at.Session == "" || f.at.Session == s.Session)
+}
+
+// Signals answers an operator with a signal for each message that OUTCOMES gets, as server-sent events. Their ids are
+// sequences there, after which a reader resumes.
+func (h *Hub) Signals(w http.ResponseWriter, r *http.Request) error {
+	after, resumes, err := ResumeAt(r, h.js)
+	if err != nil {
+		return err
+	}
+	query := r.URL.Query()
+	f := &follower{
+		hub: h, operator: true, at: events.Address{Tenant: query.Get("tenant"), Session: query.Get("session")},
+		part: int(parts.Add(1) % heartbeatParts), writing: true,
+	}
+	upTo, err := h.join(r.Context(), f)
+	if err != nil {
+		return err
+	}
+	if f.after = upTo; resumes {
+		f.after = after
+	}
+	return f.takeOver(w, upTo)
+}
+
+// catchUpSignals sends what was stored up to a sequence.
+func (f *follower) catchUpSignals(upTo uint64) error {
+	if f.after >= upTo {
+		return nil
+	}
+	seen := epochs{}
+	err := f.reading(func(ctx context.Context) error {
+		missed := stream.Selection{Stream: topology.OutcomesStream, Filters: []string{allOutcomes}, From: f.after + 1, UpTo: upTo, HeadersOnly: true}
+		return stream.Read(ctx, f.hub.js, missed, func(m jetstream.Msg, seq uint64) error {
+			md, err := m.Metadata()
+			if err != nil {
+				return fmt.Errorf("read signal: %w", err)
+			}
+			f.after = seq
+			if s := seen.read(m, md.Timestamp); s != nil && f.wants(s) {
+				return f.write(s.line(seq))
+			}
+			return nil
+		})
+	})
+	f.after = max(f.after, upTo)
+	return err
+}
