@@ -17,6 +17,7 @@ func TestFleet(t *testing.T) {
 	if wrong := eval[int](p, `[...document.querySelectorAll('[aria-label=Workers] tbody tr')].filter(r => !/^\d+(\.\d+)? (s|min|h|d)$/.test(r.children[2].innerText)).length`); wrong != 0 {
 		t.Errorf("%d workers have no lag", wrong)
 	}
+	p.wait(`[...document.querySelectorAll("[aria-label=Workers] tbody tr")].some(r => / (ms|s)$/.test(r.children[4].innerText))`) // of a commit
 	other.stop()
 	p.wait(status("stopped") + ` === 1 && ` + status("ok") + ` === 1`)
 	p.shows("1 worker serves all 4 partitions.")
