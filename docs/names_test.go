@@ -18,11 +18,12 @@ func TestCommandsAndFlags(t *testing.T) {
 			words := strings.Fields(line)
 			program := strings.TrimPrefix(words[0], "bin/")
 			verb := program
-			if len(words) > 2 && known[strings.Join(append([]string{program}, words[1:3]...), " ")] != nil {
+			switch {
+			case len(words) > 2 && known[strings.Join(append([]string{program}, words[1:3]...), " ")] != nil:
 				verb += " " + words[1] + " " + words[2]
-			} else if len(words) > 1 && known[program+" "+words[1]] != nil {
+			case len(words) > 1 && known[program+" "+words[1]] != nil:
 				verb += " " + words[1]
-			} else if len(words) > 1 && regexp.MustCompile(`^[a-z]+$`).MatchString(words[1]) {
+			case len(words) > 1 && regexp.MustCompile(`^[a-z]+$`).MatchString(words[1]):
 				t.Errorf("%s: %q: there is no command %s %s", p.path, line, program, words[1])
 			}
 			for _, flag := range flags.FindAllString(line, -1) {

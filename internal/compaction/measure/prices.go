@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 
 	"compactd/internal/events"
 	"compactd/internal/events/models"
@@ -58,7 +57,7 @@ func (p Prices) For(t Tokens) Prices {
 type PriceTable map[string]*Prices
 
 // DefaultPrices returns the table of the prices of models.json.
-func DefaultPrices() PriceTable { return catalog().Prices() }
+func DefaultPrices() PriceTable { return catalog.Prices() }
 
 // With returns the table with the prices of another in place of its own. Its error joins one
 // for each bad entry.
@@ -119,14 +118,14 @@ type Source struct {
 //go:embed models.json
 var embedded []byte
 
-// catalog is models.json, read once.
-var catalog = sync.OnceValue(func() *Catalog {
+// catalog is models.json.
+var catalog = func() *Catalog {
 	var c Catalog
 	if err := events.UnmarshalStrict(embedded, &c); err != nil { //nolint:forbidigo // a table of this package, embedded
 		panic(fmt.Sprintf("compaction: embedded models.json: %v", err)) // a defect of the build
 	}
 	return &c
-})
+}()
 
 // Windows are the windows of all sources.
 func (c *Catalog) Windows() Windows {

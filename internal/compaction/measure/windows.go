@@ -44,7 +44,7 @@ func DefaultWindows() Windows {
 	w := tableOf(documentedWindows)
 	smaller := func(old, now Tokens) Tokens { return min(old, now) }
 	w.join(mustWindows(currentWindows), smaller)
-	w.join(catalog().Windows(), smaller)
+	w.join(catalog.Windows(), smaller)
 	return w
 }
 
