@@ -37,7 +37,7 @@ type Hub struct {
 
 // NewHub returns one that reads nothing before Run.
 func NewHub(js jetstream.JetStream, l *limit.Limiter) *Hub {
-	return &Hub{js: js, limiter: l, wanted: make(chan struct{}, 1), followers: map[events.Address]map[*follower]struct{}{}, epochs: epochs{}}
+	return &Hub{js: js, limiter: l, wanted: make(chan struct{}, 1), followers: map[events.Address]map[*follower]struct{}{}}
 }
 
 // Run reads until ctx ends, and begins again when the stream was replaced or truncated. No
@@ -92,7 +92,7 @@ func (h *Hub) open(ctx context.Context) (*stream.Reader, error) {
 		return nil
 	})
 	h.mu.Lock()
-	h.at, h.running = state.Last, true
+	h.at, h.running, h.epochs = state.Last, true, epochs{}
 	h.mu.Unlock()
 	r.Start()
 	return r, nil
