@@ -104,7 +104,7 @@ type flags struct {
 	Version   kong.VersionFlag `help:"Print the version and exit."`
 
 	Serve      serveCmd  `cmd:"" default:"withargs" help:"Serve sessions; this is what worker does without a command."`
-	ShowPolicy policyCmd `cmd:"" name:"policy" help:"Print the policy in force, and where each value comes from."`
+	ShowPolicy policyCmd `cmd:"" uses:"Policy" name:"policy" help:"Print the policy in force, and where each value comes from."`
 
 	Gateway gatewayCmd `cmd:"" help:"Serve agents that change their base URL alone: in front of their providers, and with a worker in the same process."`
 
@@ -112,14 +112,14 @@ type flags struct {
 
 	Try tryCmd `cmd:"" help:"Serve a fake model with a small window, and compactd in front of it, to see compactions with an agent of your own."`
 
-	Inspect inspectCmd `cmd:"" help:"Print partitions, owners, cursors, lag and ledger files; changes nothing."`
-	Replay  replayCmd  `cmd:"" help:"Show how recorded sessions would have been compacted, decide a log again and compare, or compare policies; changes nothing."`
-	Doctor  doctorCmd  `cmd:"" help:"Check server, streams, clock, disk and ledger files, with a hint for each problem; changes nothing, and exits with 1 when there is a problem."`
-	Hash    hashCmd    `cmd:"" name:"hash-password" help:"Print the bcrypt hash of a password on standard input, as nats-server takes it."`
-	Ready   readyCmd   `cmd:"" help:"Check whether the worker on --http is ready, and exit with 1 when it is not: a probe."`
+	Inspect inspectCmd `cmd:"" uses:"Connection,data,listen" help:"Print partitions, owners, cursors, lag and ledger files; changes nothing."`
+	Replay  replayCmd  `cmd:"" uses:"Connection,Policy,data,listen" help:"Show how recorded sessions would have been compacted, decide a log again and compare, or compare policies; changes nothing."`
+	Doctor  doctorCmd  `cmd:"" uses:"Connection,data,listen,http,http-token,http-token-file" help:"Check server, streams, clock, disk and ledger files, with a hint for each problem; changes nothing, and exits with 1 when there is a problem."`
+	Hash    hashCmd    `cmd:"" uses:"" name:"hash-password" help:"Print the bcrypt hash of a password on standard input, as nats-server takes it."`
+	Ready   readyCmd   `cmd:"" uses:"http,http-token,http-token-file" help:"Check whether the worker on --http is ready, and exit with 1 when it is not: a probe."`
 
-	Token  tokenfile.Commands `cmd:"" help:"Make, list and revoke tokens of agents, models and operators over HTTP, in the file of --agents-tokens."`
-	Forget forgetCmd          `cmd:"" help:"Erase a session: from the log, the outcomes, the ledgers and their copies. For the operator; it cannot be undone."`
+	Token  tokenfile.Commands `cmd:"" uses:"agents-tokens,agents-signing-key" help:"Make, list and revoke tokens of agents, models and operators over HTTP, in the file of --agents-tokens."`
+	Forget forgetCmd          `cmd:"" uses:"Connection,data,listen" help:"Erase a session: from the log, the outcomes, the ledgers and their copies. For the operator; it cannot be undone."`
 
 	cli.Commands
 

@@ -12,9 +12,38 @@ import (
 )
 
 // Help is how help is laid out: the commands, a line each, before the flags, and no line
-// so long that it is hard to read.
+// so long that it is hard to read. Of the program's flags a command with a tag uses shows those
+// that it has in it alone, by name or by title of a group, such as uses:"Connection,data".
 func Help() kong.Option {
-	return kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true, WrapUpperBound: 110})
+	return kong.OptionFunc(func(k *kong.Kong) error {
+		if err := kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true, WrapUpperBound: 110}).Apply(k); err != nil {
+			return err
+		}
+		return kong.Help(func(o kong.HelpOptions, c *kong.Context) error {
+			hidden := hideUnused(c.Model, c.Selected())
+			err := kong.DefaultHelpPrinter(o, c)
+			if err == nil && hidden {
+				_, err = fmt.Fprintf(c.Stdout, "\nFlags of all commands: %s --help\n", c.Model.Name)
+			}
+			return err
+		}).Apply(k)
+	})
+}
+
+// hideUnused hides the grouped flags of a program that a command does not use, and reports whether there are any.
+func hideUnused(app *kong.Application, command *kong.Node) (hidden bool) {
+	for ; command != nil && !command.Tag.Has("uses"); command = command.Parent {
+	}
+	if command == nil {
+		return false
+	}
+	uses := strings.Split(command.Tag.Get("uses"), ",")
+	for _, f := range app.Flags {
+		if f.Group != nil && !slices.Contains(uses, f.Group.Key) && !slices.Contains(uses, f.Name) {
+			f.Hidden, hidden = true, true
+		}
+	}
+	return hidden
 }
 
 // Group is a number of flags of a program, under a title of their own in its help.
@@ -25,10 +54,10 @@ type Group struct {
 
 // Commands are those that every program has.
 type Commands struct {
-	Completion CompletionCmd `cmd:"" help:"Print a completion script for a shell."`
-	Man        ManCmd        `cmd:"" help:"Print the manual page."`
-	HelpOf     HelpCmd       `cmd:"" name:"help" help:"Explain a command."`
-	VersionOf  VersionCmd    `cmd:"" name:"version" help:"Print the version."`
+	Completion CompletionCmd `cmd:"" uses:"" help:"Print a completion script for a shell."`
+	Man        ManCmd        `cmd:"" uses:"" help:"Print the manual page."`
+	HelpOf     HelpCmd       `cmd:"" uses:"" name:"help" help:"Explain a command."`
+	VersionOf  VersionCmd    `cmd:"" uses:"" name:"version" help:"Print the version."`
 }
 
 // common is the help of [Commands].
