@@ -62,7 +62,7 @@ func cells(n int, values []any) []string {
 	return row
 }
 
-// Flush writes the table.
+// Flush writes the table, and names the columns for which it has no room.
 func (t *Table) Flush() error {
 	natural := make([]int, len(t.columns))
 	for i, c := range t.columns {
@@ -76,7 +76,21 @@ func (t *Table) Flush() error {
 	if t.head {
 		rows = append([][]string{names(t.columns)}, rows...)
 	}
-	return t.screen.write(t.columns, widths, rows, t.head)
+	if err := t.screen.write(t.columns, widths, rows, t.head); err != nil {
+		return err
+	}
+	var dropped []string
+	for i, c := range t.columns {
+		if natural[i] > 0 && widths[i] == 0 {
+			dropped = append(dropped, c.Name)
+		}
+	}
+	if dropped == nil {
+		return nil
+	}
+	note := text.Snip("(no room for "+strings.Join(dropped, ", ")+"; --json has all)", t.screen.Width, "…")
+	_, err := fmt.Fprintln(t.screen, note)
+	return err
 }
 
 // Pairs writes names and values in turn, two on a line.

@@ -58,18 +58,21 @@ SESSION                  TURNS  LEVEL
 a-session-with-a-long-…   1117  ok
 日本語の名前です             3  blocking
 it [2Jcannot obey            3  ok
+(no room for LAST TURN; --json has all)
 `,
 		20: `
 SESSION     LEVEL
 a-session…  ok
 日本語の…   blocking
 it [2Jcan…  ok
+(no room for TURNS,…
 `,
 		10: `
 SES…  LEV…
 a-s…  ok
 日…   blo…
 it …  ok
+(no room …
 `,
 	} {
 		if diff := cmp.Diff(strings.TrimPrefix(want, "\n"), drawn(&Screen{Width: width})); diff != "" {
