@@ -195,7 +195,12 @@ type Erased struct {
 // error is an [*Invalid].
 func DecodeForget(data []byte) (id string, err error) {
 	return decode(data, MaxRequestBytes, func(env *envelope) string {
-		env.only("v", "id") // it erases the whole session
+		for _, f := range env.fields {
+			if f.Name != "v" && f.Name != "id" {
+				env.problems.add(CodeBadType, "", "has a field that session.forget does not know; it erases the whole session")
+				break
+			}
+		}
 		return env.text("id")
 	})
 }

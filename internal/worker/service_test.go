@@ -272,7 +272,11 @@ func TestStats(t *testing.T) {
 	history := env.context("s1", 1)
 	want := events.StatsResponse{
 		V: events.Version, Known: true, Turns: 20, Messages: int64(len(history.Messages)), Generation: all[len(all)-1].Generation,
-		Through: history.Through, Parked: 1,
+		Through: history.Through, Parked: 1, Cost: events.Cost{Input: max(s.Cost.Input, 1)},
+	}
+	for _, c := range all {
+		want.Cost.Lost += c.Cache.Lost
+		want.Cost.Saved += c.Cache.Saved
 	}
 	if diff := cmp.Diff(want, s, cmpopts.IgnoreFields(events.StatsResponse{}, "Budget")); diff != "" {
 		t.Error(diff)

@@ -74,7 +74,7 @@ func TestSessions(t *testing.T) {
 			st := env.stats(s.Session)
 			like := events.SessionSummary{
 				Session: s.Session, Turns: st.Turns, EstimatedInput: st.Budget.EstimatedInput, AvailableInput: st.Budget.AvailableInput,
-				Level: st.Budget.Level, Generation: st.Generation, LastTurn: s.LastTurn,
+				Level: st.Budget.Level, Generation: st.Generation, LastTurn: s.LastTurn, Cost: st.Cost,
 			}
 			if diff := cmp.Diff(like, s); diff != "" {
 				t.Errorf("(-stats +listed):\n%s", diff)

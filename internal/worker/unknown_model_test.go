@@ -27,7 +27,7 @@ func TestUnknownModel(t *testing.T) {
 		notes         int64
 	}{
 		{`"model":{"provider":"opnai","name":"gpt-99"}`, "openai/gpt-5.", 1},
-		{`"model":{"name":"mistral-7b"}`, "mistral-7b-instruct", 1},
+		{`"model":{"name":"mistral-7b"}`, "mistral/open-mistral-7b", 1},
 		{`"model":{"provider":"openai","modle":"gpt-5"}`, "names no model", 1},
 		{`"modle":{"provider":"openai","name":"gpt-5"}`, "names no model", 0},
 		{`"model":{"provider":"opnai","name":"gpt-99","context_window":400000}`, "", 0},

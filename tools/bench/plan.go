@@ -26,6 +26,7 @@ func measurePlan(f *fleet, o options, p printer) error {
 	policy := compaction.DefaultPolicy()
 	policy.Summarize.Enabled = false
 	policy.Target = planTarget
+	policy.Cache.History = 0 // else the history is cleared before it is full
 	c, err := compaction.NewConfig(policy, compaction.DefaultWindows())
 	if err != nil {
 		return err
