@@ -64,7 +64,7 @@ type Overview struct {
 	Prepared   bool          // a summary is ready
 	Waiting    bool          // one was requested
 	Reason     events.Reason // of the newest generation, "" where it is not known
-	Saved      Tokens        // that compactions removed
+	Saved      Tokens        // that compactions removed, less what a rewind brought back
 }
 
 // Describe returns the state of the session under a config, from sums alone.
@@ -77,7 +77,7 @@ func (l *Ledger) Describe(c *Config) Overview {
 	o.TurnsLeft = l.turnsUntil(Tokens(o.Budget.EstimatedInput))
 	for i := range l.generations {
 		o.Reason = l.generations[i].Reason
-		o.Saved += max(l.generations[i].Saved, 0)
+		o.Saved += l.generations[i].Saved
 	}
 	return o
 }

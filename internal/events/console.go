@@ -184,7 +184,7 @@ type Sums struct {
 	Sessions    int64 `json:"sessions"`
 	Turns       int64 `json:"turns"`
 	Input       int64 `json:"input_tokens"` // estimated, of the next call of each
-	Saved       int64 `json:"saved_tokens"` // that compactions removed
+	Saved       int64 `json:"saved_tokens"` // that compactions removed, less what rewinds brought back
 	Generations int64 `json:"generations"`
 	Prepared    int64 `json:"prepared"` // sessions with a summary that is ready
 	Waiting     int64 `json:"waiting"`  // sessions that wait for one

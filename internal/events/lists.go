@@ -82,7 +82,7 @@ type SessionSummary struct {
 	Prepared  bool   `json:"prepared,omitzero"`     // a summary is ready
 	Waiting   bool   `json:"waiting,omitzero"`      // a summary was requested
 	Reason    Reason `json:"reason,omitzero"`       // of the newest generation
-	Saved     int64  `json:"saved_tokens,omitzero"` // that its compactions removed
+	Saved     int64  `json:"saved_tokens,omitzero"` // that its compactions removed, less what rewinds brought back
 }
 
 // cursorBytes is what a cursor has beside the id of a session.

@@ -211,6 +211,9 @@ func TestFleetIsShown(t *testing.T) {
 	if err := schematest.Validate("fleet-response", []byte(body)); err != nil || status != http.StatusOK {
 		t.Fatalf("fleet: %d %v %.300s", status, err, body)
 	}
+	if status, refused := get(t, m, "/v1/fleet?partition=4", "", ""); status != http.StatusBadRequest || !strings.Contains(refused, "between 0 and 3") {
+		t.Errorf("a partition that there is not: %d %s", status, refused)
+	}
 	var out events.FleetResponse
 	if err := events.Unmarshal([]byte(body), &out); err != nil {
 		t.Fatal(err)

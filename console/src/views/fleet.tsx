@@ -155,7 +155,7 @@ function Partitions({ of }: { of: Fleet }) {
         <table>
           <thead>
             <tr>
-              <th scope="col" class="num">No.</th><th scope="col">Owner</th><th scope="col" class="num">Lag</th><th scope="col" class="num">Behind</th><th scope="col" class="num">Commit, 99 %</th><th scope="col" class="num">Sessions</th><th scope="col" class="num">Lease age</th>
+              <th scope="col" class="num">No.</th><th scope="col">Owner</th><th scope="col" class="num">Lag</th><th scope="col" class="num">Behind</th><th scope="col" class="num">Commit, 99 %</th><th scope="col" class="num">In memory</th><th scope="col" class="num">Lease age</th>
               <th scope="col" class="num">Epoch</th><th scope="col" class="num">Cursor</th><th scope="col" class="num">Checkpoint</th><th scope="col" class="num">Snapshot</th>
             </tr>
           </thead>

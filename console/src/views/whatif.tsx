@@ -161,7 +161,7 @@ function Comparison({ choices, now }: { choices: Choice[]; now: Choice }) {
           </tbody>
         </table>
       </Scroll>
-      <p class="body small muted">{by === byMoney ? 'Input of all calls at list prices, with what the provider has cached, and summaries. ' : 'No list has the price of this model. '}{priceOf(now)} Requests by hand, rewinds and refusals of the provider are left out.</p>
+      <p class="body small muted">{by === byMoney ? 'Input of all calls at list prices, with what the provider has cached, and summaries. ' : 'No list has the price of this model. '}{priceOf(now)} Every row is decided again with estimated tokens: by the usage that the provider reported, the session may have spent another sum. Requests by hand, rewinds and refusals of the provider are left out.</p>
     </section>
   )
 }

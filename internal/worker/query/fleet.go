@@ -35,6 +35,9 @@ func (s *Service) decodeFleet(request []byte) (*call, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := s.checkPartition(in.Partition); err != nil {
+		return nil, err
+	}
 	return &call{
 		tenant: events.AnyTenant, partition: s.partitionOf(in.Partition), raw: request,
 		answer: func(ctx context.Context) (any, error) { return s.fleet(ctx, in) },

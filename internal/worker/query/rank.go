@@ -30,6 +30,14 @@ func (s *Service) partitionOf(p *int64) int {
 	return int(*p)
 }
 
+// checkPartition refuses one that the log does not have; nil is all of them.
+func (s *Service) checkPartition(p *int64) error {
+	if n := s.config.Partitions.Count(); p != nil && *p >= int64(n) {
+		return events.NewInvalid(events.CodeOutOfRange, "partition", fmt.Sprintf("must be between 0 and %d", n-1))
+	}
+	return nil
+}
+
 // gather answers a request about all partitions: what the owner of each one answers, by partition, and the
 // partitions that none serves now, or whose owner gives no answer within a time. of is the request about one of them,
 // nil for none.
@@ -99,8 +107,8 @@ func ownersAnswer[A any](ctx context.Context, s *Service, o *Operation, c *call,
 
 // overviews calls fn with every session of a partition, in the time of an operation that computes.
 func (s *Service) overviews(ctx context.Context, id int64, fn func(events.Address, *compaction.Overview)) error {
-	if n := s.config.Partitions.Count(); id >= int64(n) {
-		return events.NewInvalid(events.CodeOutOfRange, "partition", fmt.Sprintf("must be between 0 and %d", n-1))
+	if err := s.checkPartition(&id); err != nil {
+		return err
 	}
 	p := s.config.Partitions.At(int(id))
 	if p == nil {
