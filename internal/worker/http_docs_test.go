@@ -57,7 +57,8 @@ func TestHTTPPage(t *testing.T) {
 		wantLike(t, command, jsonValues(t, b[2]), jsonValues(t, out))
 	}
 	for _, route := range query.Operations() {
-		if !strings.Contains(string(page), "| `"+route.Method+" "+route.Path+"` |") {
+		short := strings.Replace(route.Path, "/v1/sessions/{tenant}/{session}/", "…/", 1) // in the table of agents
+		if !strings.Contains(string(page), "| `"+route.Method+" "+route.Path+"` |") && !strings.Contains(string(page), "| `"+route.Method+" "+short+"` |") {
 			t.Errorf("docs/http.md does not have %s %s", route.Method, route.Path)
 		}
 	}
