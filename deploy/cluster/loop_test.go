@@ -142,6 +142,9 @@ type refusals struct {
 // add takes an error unless the server was only slow, or had another write of the same subject in
 // process: what it refuses is also reported to the connection, as a violation of a permission.
 func (r *refusals) add(err error) {
+	if errors.Is(err, nats.ErrNoResponders) { // a cluster that elects a leader; the worker tries again
+		return
+	}
 	if errors.Is(err, context.DeadlineExceeded) || jsapi.HasCode(err, jsapi.CodeWrongLastConstant) {
 		return
 	}
