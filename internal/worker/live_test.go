@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -147,6 +148,13 @@ func TestSignalsShareAReader(t *testing.T) {
 	}
 	for n := 1; n <= 30; n++ {
 		env.publish(events.KindTurn, "s1", turn(n))
+		if n == 20 { // in a partition without events: no worker committed it
+			env.awaitDecided()
+			other := (events.PartitionOf(events.Address{Tenant: "default", Session: "s1"}, 4) + 1) % 4
+			if _, err := env.js.Publish(t.Context(), fmt.Sprintf("out.%d.compacted.default.s1", other), []byte("{}")); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 	env.awaitDecided()
 	want := env.compactedSeqs("s1")

@@ -35,7 +35,7 @@ var errNoFile = errors.New("no file of tokens is named: use --agents-tokens FILE
 type newCmd struct {
 	Tenant  string        `placeholder:"NAME" help:"The tenant whose sessions the token may use."`
 	Session string        `placeholder:"NAME" help:"One session of the tenant, as its agent named it: a token for its model over MCP."`
-	Role    string        `default:"agent" enum:"agent,operator" help:"What the token may do: agent for one tenant, operator for all (agent|operator, default ${default})."`
+	Role    string        `default:"agent" enum:"agent,operator" help:"Rights of the token: agent for one tenant, operator for all (agent|operator, default ${default})."`
 	Expires time.Duration `name:"expires-in" placeholder:"TIME" help:"How long it is in force, such as 720h. Absent: until it is revoked."`
 }
 
