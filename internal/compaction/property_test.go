@@ -566,7 +566,8 @@ func (w *witness) stable(c *events.Compacted) {
 	if history := compaction.Tokens(c.Budget.Breakdown.History) - w.ledger.Rate().PerConversation; reduced && history > target {
 		return
 	}
-	policy.Truncate.Enabled = policy.Truncate.Enabled && !policy.Summarize.Enabled
+	hides := !policy.Summarize.Enabled && c.Reason != events.ReasonCost // which is below the trigger: it hides nothing
+	policy.Truncate.Enabled = policy.Truncate.Enabled && hides
 	policy.Prune.Enabled = policy.Prune.Enabled && !slices.Contains(c.StagesUsed, events.StageDeduplicate)
 	p := w.ledger.Replan(&policy, target)
 	if len(p.Used) > 0 || p.After != p.Before {
