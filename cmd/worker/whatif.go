@@ -32,7 +32,7 @@ var errInvalid = errors.New("some histories are not valid for their provider, wh
 
 // playFiles compares policies on transcripts. Unreadable lines are reported.
 func (c *replayCmd) playFiles(ctx context.Context, f *flags, log zerolog.Logger) error {
-	r, err := c.report(f, topology.DefaultMaxAge)
+	r, err := c.report(f, topology.DefaultMaxAge, nil)
 	if err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func (c *replayCmd) playLog(ctx context.Context, f *flags, nc *nats.Conn) error 
 	if err != nil {
 		return err
 	}
-	r, err := c.report(f, streams.MaxAge, whatif.Policy{Name: whatif.Recorded})
+	r, err := c.report(f, streams.MaxAge, f.writer, whatif.Policy{Name: whatif.Recorded})
 	if err != nil {
 		return err
 	}
@@ -143,11 +143,7 @@ func (c *replayCmd) playLog(ctx context.Context, f *flags, nc *nats.Conn) error 
 			r.LeaveOut(why.Error())
 			return nil
 		}
-		s := &whatif.Session{Address: rec.Address, Decided: true}
-		for _, e := range rec.Events {
-			s.Events = append(s.Events, whatif.Event(e))
-		}
-		return r.Add(ctx, s)
+		return r.Add(ctx, recorded(rec.Address, rec.Events))
 	})
 	if err != nil {
 		return err
@@ -155,9 +151,18 @@ func (c *replayCmd) playLog(ctx context.Context, f *flags, nc *nats.Conn) error 
 	return c.print(f, r)
 }
 
+// recorded is a session of a log.
+func recorded(a events.Address, all []audit.RecordedEvent) *whatif.Session {
+	s := &whatif.Session{Address: a, Decided: true}
+	for _, e := range all {
+		s.Events = append(s.Events, whatif.Event(e))
+	}
+	return s
+}
+
 // report has a column for each policy that is named, behind some others, for a log
 // that keeps its events so long.
-func (c *replayCmd) report(f *flags, age time.Duration, columns ...whatif.Policy) (*whatif.Report, error) {
+func (c *replayCmd) report(f *flags, age time.Duration, writer func(*events.Job) string, columns ...whatif.Policy) (*whatif.Report, error) {
 	var last *compaction.Config // that a baseline is of
 	for _, name := range f.Policy {
 		p, err := c.column(f, age, name, last)
@@ -169,7 +174,7 @@ func (c *replayCmd) report(f *flags, age time.Duration, columns ...whatif.Policy
 		}
 		columns = append(columns, p)
 	}
-	return whatif.NewReport(columns, whatif.Options{Delay: c.SummaryDelay, Largest: !c.compare}), nil
+	return whatif.NewReport(columns, whatif.Options{Delay: c.SummaryDelay, Largest: !c.compare, Writer: writer}), nil
 }
 
 // column is that of a policy, or of a baseline for the policy before it.
@@ -202,32 +207,28 @@ func (c *replayCmd) print(f *flags, r *whatif.Report) error {
 	return nil
 }
 
-// whatIfTime bounds an answer about other policies.
-const whatIfTime = 20 * time.Second
+const (
+	// whatIfTime bounds an answer about other policies, and whatIfBytes the events that it reads.
+	whatIfTime  = 20 * time.Second
+	whatIfBytes = 32 << 20
+)
 
-// whatIf decides the turns of a session again, under the policy in force and under others, in the turn of other
-// requests.
+// whatIf decides a session again, under the policy in force and under others, as replay does, in the turn of
+// other requests.
 func (f *flags) whatIf(ctx context.Context, s *query.Service, in *events.WhatIfRequest) (*events.WhatIfResponse, error) {
 	sets := slices.Concat([][]string{{}}, in.Set) // the policy in force comes first
-	configs, err := whatIfConfigs(f.settings.Config, in.Tenant, sets)
+	configs, err := whatIfConfigs(s.Compaction(), in.Tenant, sets)
 	if err != nil {
 		return nil, events.NewInvalid(events.CodeBadPolicy, "set", err.Error())
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, whatIfTime, query.ErrBusy)
 	defer cancel()
-	turns, err := s.Turns(ctx, in.Address())
+	session, err := lifeOf(ctx, s, in.Address())
 	if err != nil {
 		return nil, err
 	}
-	if len(turns) == 0 {
-		return nil, events.NewInvalid(events.CodeUnknownSession, "", "the log has no turn of the session")
-	}
-	session := &whatif.Session{Address: in.Address()}
-	for i, m := range turns {
-		session.Events = append(session.Events, whatif.Event{Seq: compaction.Seq(i + 1), Time: m.Time.UnixMilli(), Kind: events.KindTurn, Data: m.Data})
-	}
 	paced, end := s.Limiter().Paced(ctx, limit.Of(ctx).Account())
-	choices, err := whatif.Compare(paced, session, sets, configs, whatif.Options{NoFacts: true, Writer: f.writer})
+	choices, err := whatif.Compare(paced, session, sets, configs, whatif.Options{Delay: whatif.Delay, NoFacts: true, Writer: f.writer})
 	end()
 	switch {
 	case ctx.Err() != nil:
@@ -244,6 +245,48 @@ func (f *flags) whatIf(ctx context.Context, s *query.Service, in *events.WhatIfR
 		out.Policies = append(out.Policies, data)
 	}
 	return out, nil
+}
+
+// lifeOf reads what was decided of a session since its name was last used for another one.
+func lifeOf(ctx context.Context, s *query.Service, a events.Address) (*whatif.Session, error) {
+	known, err := counters()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.AwaitMarker(ctx, a); err != nil {
+		return nil, err
+	}
+	if err := limit.Of(ctx).Remember(ctx, whatIfBytes); err != nil {
+		return nil, query.ErrBusy
+	}
+	all, err := query.Reading(ctx, func() (all []audit.RecordedEvent, err error) {
+		span := audit.Span{Tenant: a.Tenant, Session: a.Session, Most: whatIfBytes}
+		err = audit.Recordings(ctx, s.Answers(), span, known, func(rec audit.Recording, why error) error {
+			all = rec.Events
+			return why
+		})
+		return all, err
+	})
+	switch {
+	case ctx.Err() != nil:
+		return nil, query.ErrBusy
+	case errors.Is(err, audit.ErrTooLarge):
+		return nil, events.NewInvalid(events.CodeTooLarge, "", "the events of the session have more than 32 MiB")
+	case errors.Is(err, audit.ErrOlder):
+		return nil, &events.ServiceError{V: events.Version, Code: events.CodeGone, Message: "the session began before the log does", Hint: "Compare policies on a session whose first turn the log has."}
+	case err != nil:
+		return nil, err
+	}
+	for i, e := range slices.Backward(all) {
+		if e.Kind == events.KindEnd || e.Kind == events.KindForget {
+			all = all[i+1:]
+			break
+		}
+	}
+	if len(all) == 0 {
+		return nil, events.NewInvalid(events.CodeUnknownSession, "", "the log has no turn of the session")
+	}
+	return recorded(a, all), nil
 }
 
 // whatIfConfigs are the config in force with more fields set in the policy of a tenant.

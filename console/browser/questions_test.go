@@ -17,7 +17,7 @@ func TestQuestions(t *testing.T) {
 		{"what did its agent lose?", []string{example, "Generation 1"}, []string{"Before", "After", "[Tool result cleared]", "Recall the original"}},
 		{"which worker is slow?", []string{"Fleet"}, []string{"slowest first", "Lag"}},
 		{"which tenant spends most?", []string{"Tenants"}, []string{"Spent ↓", "default"}},
-		{"would a policy with a target of 0.5 be better?", []string{example, "What if"}, []string{"threshold 0.8, target 0.5", "as now", "cheapest"}},
+		{"would a policy with a target of 0.5 be better?", []string{example, "What if"}, []string{"threshold 0.8, target 0.5", "as it was", "cheapest"}},
 	} {
 		t.Run(q.question, func(t *testing.T) {
 			p := open(t, s.url, "", desktop)

@@ -24,7 +24,7 @@ var views = []view{
 	{"sessions", "#/sessions", []string{"5 sessions", example, "example-rename-flag", "fullest first"}},
 	{"session", "#/s/default/" + example + "?generation=1", []string{"Tokens of the next call, turn by turn", "Generation 1", "Before", "After", "prune"}},
 	{"context", "#/s/default/" + example + "/context", []string{"What fills the window", "By kind", "Largest entries", "valid"}},
-	{"what-if", "#/s/default/" + example + "/what-if", []string{"Another policy on this session", "as now", "threshold 0.8, target 0.5", "Summaries cost nothing"}},
+	{"what-if", "#/s/default/" + example + "/what-if", []string{"Another policy on this session", "as it was", "threshold 0.8, target 0.5", "Summaries cost nothing"}},
 	{"tenants", "#/tenants", []string{"1 tenant", "default", "Spent", "= Net saving"}},
 	{"fleet", "#/fleet", []string{"1 worker serves all 4 partitions", "Partitions", "Summary jobs"}},
 }
@@ -111,7 +111,7 @@ func TestWhatIf(t *testing.T) {
 	p.wait(`document.querySelectorAll('[aria-label=Comparison] tbody tr').length === 3`)
 	cheapest := 0
 	for i, row := range rows() {
-		if !strings.HasPrefix(row, "threshold 0.") || !strings.Contains(row, ", target 0.") || !strings.Contains(row, " tokens, down to ") || strings.Contains(row, "as now") != (i == 0) {
+		if !strings.HasPrefix(row, "threshold 0.") || !strings.Contains(row, ", target 0.") || !strings.Contains(row, " tokens, down to ") || strings.Contains(row, "as it was") != (i == 0) {
 			t.Errorf("row %d: %q", i, row)
 		}
 		cheapest += strings.Count(row, "cheapest")

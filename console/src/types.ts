@@ -261,6 +261,7 @@ export interface Preview {
 
 /** A policy of POST …/whatif, and what would have become of the session; money is in billionths of a dollar. */
 export interface Choice {
+  recorded?: boolean
   set: string[]
   policy: { enabled: boolean; trigger_mode: string; threshold: number; target: number; info: number }
   available_input_tokens: number
@@ -276,12 +277,12 @@ export interface Choice {
   peak_tokens: number
   over_window: number
   summaries: { made: number }
-  costs: { priced_calls: number; input: number; summaries: number; lost: number }
+  costs: { priced_calls: number; input: number; summaries: number; lost: number; reported_calls?: number; estimated_calls?: number }
   rereads: number
   reruns: number
 }
 
-/** The policy in force comes first. */
+/** What was recorded comes first; the policy in force has its row where it differs. */
 export interface WhatIf { policies?: Choice[] }
 
 /** An event of /v1/events: its subject without a payload. */

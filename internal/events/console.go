@@ -395,10 +395,10 @@ func DecodeWhatIfRequest(data []byte) (*WhatIfRequest, error) {
 	})
 }
 
-// WhatIfResponse is the turns that the log has of a session, decided again.
+// WhatIfResponse is what the log has of a session, decided again.
 type WhatIfResponse struct {
 	V int `json:"v"`
-	// Policies are the figures of each, as worker replay --json has them, with its set; the one in force comes first.
+	// Policies are the figures of each, as worker replay --json has them, with its set; what was recorded comes first.
 	Policies []Raw `json:"policies"`
 }
 

@@ -97,7 +97,7 @@ const byTokens: Measure = { of: (c) => c.sent_tokens, text: (n) => `${count(n)} 
 
 const measureOf = (choices: Choice[]): Measure => (choices.every((c) => c.costs.priced_calls > 0) ? byMoney : byTokens)
 
-// The best of the policies whose calls fit their model; the one in force where another is no better by half a percent.
+// The best of the policies whose calls fit their model; what was recorded where another is no better by half a percent.
 function bestOf(choices: Choice[], by: Measure): Choice {
   const least = Math.min(...choices.map((c) => c.over_window))
   const fit = choices.filter((c) => c.over_window === least)
@@ -112,12 +112,12 @@ function verdict(choices: Choice[], best: Choice, by: Measure): [string, string]
   if (choices.every((c) => c.compactions === 0)) return ['No difference.', 'None of these policies would have compacted the session: it reached no threshold.']
   if (best !== now) {
     const again = best.rereads + best.reruns - now.rereads - now.reruns
-    const price = again > 0 ? ` The agent would have read or run ${some(again, 'thing')} again that it has now.` : ''
-    return [`Better: ${nameOf(best)}.`, `It would ${by.least}: ${by.text(by.of(best))}, ${difference(by.of(best), by.of(now), by)} than now.${price}`]
+    const price = again > 0 ? ` The agent would have read or run ${some(again, 'thing')} again that it had.` : ''
+    return [`Better: ${nameOf(best)}.`, `It would ${by.least}: ${by.text(by.of(best))}, ${difference(by.of(best), by.of(now), by)} than it did.${price}`]
   }
   const others = choices.slice(1).map((c) => `${nameOf(c)}: ${difference(by.of(c), by.of(now), by)}`)
   if (!others.length) return ['These are the shares in force.', '']
-  return ['No better policy here.', `The one in force would ${by.least}: ${by.text(by.of(now))}. With ${others.join('; with ')}.`]
+  return ['No better policy here.', `As it was: ${by.text(by.of(now))}. With ${others.join('; with ')}.`]
 }
 
 function difference(value: number, now: number, by: Measure): string {
@@ -139,7 +139,7 @@ function Comparison({ choices, now }: { choices: Choice[]; now: Choice }) {
         <table>
           <thead>
             <tr>
-              <th scope="col">Policy</th><th scope="col">{by === byMoney ? 'Cost' : 'Tokens sent'}</th><th scope="col" class="num">Against now</th><th scope="col" class="num">Lost on caches</th><th scope="col" class="num">Summaries</th>
+              <th scope="col">Policy</th><th scope="col">{by === byMoney ? 'Cost' : 'Tokens sent'}</th><th scope="col" class="num">Difference</th><th scope="col" class="num">Lost on caches</th><th scope="col" class="num">Summaries</th>
               <th scope="col" class="num">Compactions</th><th scope="col" class="num">Mean call</th><th scope="col" class="num">Peak</th><th scope="col" class="num">Read or run again</th><th scope="col" class="num">Too large</th>
             </tr>
           </thead>
@@ -147,7 +147,7 @@ function Comparison({ choices, now }: { choices: Choice[]; now: Choice }) {
             {choices.map((c) => (
               <tr key={c.set.join(' ')}>
                 <td class="policy">
-                  <b>{nameOf(c)}</b>{c === now && <> <span class="tag info">as now</span></>}{c === best && choices.length > 1 && <> <span class="tag good">{by.best}</span></>}
+                  <b>{nameOf(c)}</b>{c === now ? <> <span class="tag info">as it was</span></> : !c.set.length && <> <span class="tag info">in force</span></>}{c === best && choices.length > 1 && <> <span class="tag good">{by.best}</span></>}
                   {c.policy.enabled && <div class="small muted">at {count(c.trigger_tokens)} tokens, down to {count(c.target_tokens)}</div>}
                 </td>
                 <td class="meter">{by.text(by.of(c))}<div class="fill thin" aria-hidden="true"><i style={{ width: `${(by.of(c) / most) * 100}%` }} /></div></td>
@@ -161,7 +161,7 @@ function Comparison({ choices, now }: { choices: Choice[]; now: Choice }) {
           </tbody>
         </table>
       </Scroll>
-      <p class="body small muted">{by === byMoney ? 'Input of all calls at list prices, with what the provider has cached, and summaries. ' : 'No list has the price of this model. '}{priceOf(now)} Every row is decided again with estimated tokens: by the usage that the provider reported, the session may have spent another sum. Requests by hand, rewinds and refusals of the provider are left out.</p>
+      <p class="body small muted">{by === byMoney ? 'Input of all calls at list prices, with what the provider has cached, and summaries. ' : 'No list has the price of this model. '}{priceOf(now)} {basisOf(now)} From its first difference on, a row is without rewinds and refusals of the provider.</p>
     </section>
   )
 }
@@ -169,4 +169,11 @@ function Comparison({ choices, now }: { choices: Choice[]; now: Choice }) {
 function priceOf({ summaries_by, summaries_unpriced }: Choice): string {
   if (summaries_by === 'embedded') return 'Summaries cost nothing: the embedded summarizer writes them.'
   return summaries_unpriced ? `Summaries are by ${summaries_by}, whose price no list has; they are not counted.` : `Summaries are by ${summaries_by}, at its list price.`
+}
+
+// On which counts the amounts are.
+function basisOf({ costs: { reported_calls: reported = 0, estimated_calls: estimated = 0 } }: Choice): string {
+  if (!reported) return 'The first row is what was spent, by estimate: no call has a usage of the provider.'
+  const missing = estimated ? `; ${some(estimated, 'call')} without one by estimate` : ''
+  return `The first row is what was spent, by the usage of the provider${missing}. The others are estimates, scaled alike.`
 }

@@ -10,8 +10,9 @@ import (
 
 // Choice is a policy of a comparison on one session, and what would have become of it.
 type Choice struct {
-	// Set holds the fields as by --set; none is the policy in force.
-	Set []string `json:"set"`
+	// Recorded is what was published: the first choice. Set holds the fields as by --set; none is the policy in force.
+	Recorded bool     `json:"recorded,omitzero"`
+	Set      []string `json:"set"`
 	// Equal are further sets of the request with the same result.
 	Equal [][]string `json:"equal,omitzero"`
 
@@ -42,20 +43,24 @@ type Choice struct {
 // Embedded is the writer of summaries that costs nothing.
 const Embedded = "embedded"
 
-// Compare decides a session again under policies: sets[i] names the fields in which configs[i] differs from
-// the config in force. A choice with the result of an earlier one is folded into that.
+// Compare decides a session of a log again under policies: sets[i] names the fields in which configs[i] differs
+// from the config in force. The first choice is the recording. A choice with the result of an earlier one is folded
+// into that.
 func Compare(ctx context.Context, s *Session, sets [][]string, configs []*compaction.Config, o Options) ([]*Choice, error) {
-	var policies []Policy
+	o.Writer = s.writer(o.Writer)
+	policies := []Policy{{Name: Recorded}}
 	for _, c := range configs {
 		policies = append(policies, Policy{Config: c})
 	}
+	sets = append([][]string{{}}, sets...)
+	configs = append([]*compaction.Config{s.Events[len(s.Events)-1].Config}, configs...)
 	r := NewReport(policies, o)
 	if err := r.Add(ctx, s); err != nil {
 		return nil, err
 	}
 	var out []*Choice
 	for i, column := range r.Policies {
-		c := &Choice{Set: sets[i], Figures: &column.Figures, config: configs[i], end: column.BySession[0].End}
+		c := &Choice{Recorded: i == 0, Set: sets[i], Figures: &column.Figures, config: configs[i], end: column.BySession[0].End}
 		if !c.fold(out) {
 			c.describe(o.Writer)
 			out = append(out, c)

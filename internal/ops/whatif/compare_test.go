@@ -1,6 +1,9 @@
 package whatif
 
 import (
+	"bytes"
+	"math"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -9,8 +12,39 @@ import (
 	"compactd/internal/events"
 )
 
-// compare decides the example under objects set over the preset default, with summaries by a writer.
-func compare(t *testing.T, writer string, objects ...string) []*Choice {
+// record is the log of a worker with a config, to which an agent published a session: with its summaries, each by
+// a model and a delay after its request. paid changes the turns.
+func record(t *testing.T, s *Session, c *compaction.Config, model string, paid func(turn map[string]any)) *Session {
+	t.Helper()
+	out := &Session{Address: s.Address, Decided: true}
+	for i := range s.Events {
+		var turn map[string]any
+		if err := events.Unmarshal(s.Events[i].Data, &turn); err != nil {
+			t.Fatal(err)
+		}
+		paid(turn)
+		var err error
+		if s.Events[i].Data, err = events.Marshal(turn); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := newSimulation(s, c, Delay.Milliseconds())
+	w.made, w.noFacts = 1<<20, true // beside those of a simulation of it
+	w.emitted = func(e *Event, _ []compaction.Outcome) {
+		was := *e
+		if was.Config = c; e.Kind == events.KindSummary {
+			was.Data = bytes.Replace(e.Data, []byte(`"model":"embedded"`), []byte(`"model":"`+model+`","usage":{"input_tokens":5000,"output_tokens":700}`), 1)
+		}
+		out.Events = append(out.Events, was)
+	}
+	if _, err := w.run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// compare decides a session under objects set over the preset default, with summaries by a writer.
+func compare(t *testing.T, s *Session, writer string, objects ...string) []*Choice {
 	t.Helper()
 	now := preset(t, "default").Config
 	var configs []*compaction.Config
@@ -27,24 +61,33 @@ func compare(t *testing.T, writer string, objects ...string) []*Choice {
 		}
 		configs = append(configs, c)
 	}
-	out, err := Compare(t.Context(), examples(t, "example-rename-flag*")[0], sets, configs, Options{NoFacts: true, Writer: func(*events.Job) string { return writer }})
+	out, err := Compare(t.Context(), s, sets, configs, Options{NoFacts: true, Writer: func(*events.Job) string { return writer }})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return out
 }
 
-// Each choice states when it compacts and how far, in shares and in tokens; one with the result of an
-// earlier one is folded into it.
+// asRecorded are the turns as they are.
+func asRecorded(map[string]any) {}
+
+// recorded is the example as a worker with the preset default decided it.
+func recorded(t *testing.T, model string, paid func(map[string]any)) *Session {
+	t.Helper()
+	return record(t, examples(t, "example-rename-flag*")[0], preset(t, "default").Config, model, paid)
+}
+
+// What was recorded comes first, and the policy in force is folded into it, as is any with the same result. Each
+// choice states when it compacts and how far, in shares and in tokens.
 func TestCompare(t *testing.T) {
 	same := `{"threshold":0.8,"target":0.6}`
-	got := compare(t, "", `{}`, `{"target":0.5}`, same, `{"enabled":false}`)
+	got := compare(t, recorded(t, "embedded", asRecorded), "", `{}`, `{"target":0.5}`, same, `{"enabled":false}`)
 	if len(got) != 3 {
 		t.Fatalf("got %d choices, want 3", len(got))
 	}
 	now, lower, never := got[0], got[1], got[2]
-	if d := cmp.Diff([][]string{{same}}, now.Equal); d != "" {
-		t.Error(d)
+	if d := cmp.Diff([][]string{{`{}`}, {same}}, now.Equal); d != "" || !now.Recorded || len(now.Set) > 0 || lower.Recorded {
+		t.Error(d, now.Set)
 	}
 	if now.Policy.Threshold != 800_000 || now.Policy.Target != 600_000 || now.Policy.TriggerMode != "ratio" || !now.Policy.Enabled {
 		t.Errorf("now: %+v", now.Policy)
@@ -57,11 +100,13 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// Summaries cost what their writer charges: the embedded summarizer nothing, a model by its list price, and
-// one without a price is named so.
+// Summaries cost what their writer charges: the one of those that were recorded, else the one that would write them.
+// The embedded summarizer costs nothing, and a model without a price is named so.
 func TestCompareWriters(t *testing.T) {
-	cost := func(writer string) *Choice { return compare(t, writer, `{}`)[0] }
-	embedded, dear, cheap, unknown := cost(""), cost("anthropic/claude-opus-4-1"), cost("anthropic/claude-haiku-4-5"), cost("own/model")
+	cost := func(recordedBy, writer string) *Choice {
+		return compare(t, recorded(t, recordedBy, asRecorded), writer, `{"enabled":false}`)[0]
+	}
+	embedded, dear, cheap, unknown := cost("embedded", "own/model"), cost("anthropic/claude-opus-4-1", ""), cost("anthropic/claude-haiku-4-5", ""), cost("own/model", "")
 	if embedded.Summaries.Made == 0 || embedded.Costs.Summaries != 0 || embedded.Writer != "embedded" || embedded.Unpriced {
 		t.Errorf("embedded: %d made by %s for %d", embedded.Summaries.Made, embedded.Writer, embedded.Costs.Summaries)
 	}
@@ -70,5 +115,48 @@ func TestCompareWriters(t *testing.T) {
 	}
 	if unknown.Costs.Summaries != 0 || !unknown.Unpriced {
 		t.Errorf("a model without a price: %d, %v", unknown.Costs.Summaries, unknown.Unpriced)
+	}
+	none := record(t, examples(t, "example-rename-flag*")[0], preset(t, "neurolink").Config, "embedded", asRecorded)
+	none.Events = slices.DeleteFunc(none.Events, func(e Event) bool { return e.Kind == events.KindSummary })
+	if c := compare(t, none, "anthropic/claude-opus-4-1", `{}`); c[len(c)-1].Writer != "anthropic/claude-opus-4-1" || c[len(c)-1].Costs.Summaries <= 0 {
+		t.Errorf("without a recorded summary: %+v", c[len(c)-1])
+	}
+}
+
+// What was recorded costs what workers counted for it, by usage where turns have one, and the estimates of other
+// policies are scaled alike. Where no call has a usage, that is stated.
+func TestComparePaid(t *testing.T) {
+	const model, off = "anthropic/claude-opus-4-1", `{"enabled":false}`
+	twice := func(turn map[string]any) {
+		if u, ok := turn["usage"].(map[string]any); ok {
+			for name, n := range u {
+				u[name] = 2 * n.(float64)
+			}
+		}
+	}
+	without := func(turn map[string]any) { delete(turn, "usage") }
+	for _, x := range []struct {
+		name     string
+		paid     func(map[string]any)
+		reported int64
+	}{{"as it is", asRecorded, 22}, {"twice", twice, 22}, {"without usage", without, 0}} {
+		s := recorded(t, model, x.paid)
+		w := newSimulation(s, nil, 0)
+		if _, err := w.run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		bill, estimate := w.own.ledger.Describe(preset(t, "default").Config).Cost, w.sum.Costs
+		got := compare(t, s, "", `{}`, off)
+		if c := got[0].Costs; int64(c.Input) != bill.Input || int64(c.Summaries) != bill.Summaries || bill.Input == int64(estimate.Input) || c.Reported != x.reported || c.Reported+c.Estimated != 24 {
+			t.Errorf("%s: %+v, and workers counted %+v", x.name, c, bill)
+		}
+		r := NewReport([]Policy{{Name: "off", Config: got[1].config}}, Options{NoFacts: true})
+		if err := r.Add(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		alone := r.Policies[0].Costs // by estimate
+		if want := float64(alone.Input) * float64(bill.Input) / float64(estimate.Input); math.Abs(want-float64(got[1].Costs.Input)) > 1 {
+			t.Errorf("%s: never compacted costs %d, want %f", x.name, got[1].Costs.Input, want)
+		}
 	}
 }

@@ -17,6 +17,7 @@ type core struct {
 	texts   map[compaction.Seq][]events.Message
 	made    map[uint64]*events.Summary // by sequence
 	again   measure.Repeated           // by all that was decided
+	ended   events.Cost                // of sessions of this name that are over
 }
 
 func newCore(a events.Address) *core {
@@ -29,20 +30,28 @@ func newCore(a events.Address) *core {
 // decide decides on an event as a worker does, applies it, and returns what is reported.
 func (c *core) decide(e *Event, config *compaction.Config) []compaction.Outcome {
 	if c.ledger.Expired(e.Time, config) {
-		c.ledger = compaction.NewLedger(c.address)
+		c.begin(c.bill(config))
 	}
 	in, err := c.read(e, config)
 	if err != nil {
 		return compaction.Reject(compaction.Event{Seq: e.Seq, ID: e.ID, Kind: e.Kind, Address: c.address}, err, config)
 	}
-	known, again := c.ledger.HasTurns(), c.ledger.Repeated()
+	known, again, bill := c.ledger.HasTurns(), c.ledger.Repeated(), c.bill(config)
 	outs, next := compaction.Decide(c.ledger, in, config)
 	next.Install(c.ledger)
 	c.again = c.again.Plus(c.ledger.Repeated().Minus(again))
 	if known && !c.ledger.HasTurns() { // it has ended
-		c.ledger = compaction.NewLedger(c.address)
+		c.begin(bill)
 	}
 	return outs
+}
+
+// begin makes room for another session of the name.
+func (c *core) begin(bill events.Cost) { c.ledger, c.ended = compaction.NewLedger(c.address), bill }
+
+// bill is what workers count as the money of all that was decided: by usage, where turns have one.
+func (c *core) bill(config *compaction.Config) events.Cost {
+	return c.ended.Plus(c.ledger.Describe(config).Cost)
 }
 
 // read reads an event, and keeps its text.

@@ -3,6 +3,8 @@ package whatif
 import (
 	"bytes"
 	"fmt"
+	"math"
+	"slices"
 	"time"
 
 	"compactd/internal/compaction"
@@ -26,6 +28,12 @@ type Costs struct {
 	// its cache, and LostTokens are those that were read again.
 	Lost       measure.Money     `json:"lost"`
 	LostTokens compaction.Tokens `json:"lost_tokens"`
+
+	// Of a session of a log, the calls whose usage its turns reported, and those without one. With a usage, the
+	// amounts are what was paid: the estimates of all policies are scaled alike, so that those of what was
+	// recorded are what workers counted.
+	Reported  int64 `json:"reported_calls,omitzero"`
+	Estimated int64 `json:"estimated_calls,omitzero"`
 }
 
 // All is what calls and summaries cost together: what is lost on caches is in the input.
@@ -38,6 +46,37 @@ func (c *Costs) add(o *Costs) {
 	c.Saved += o.Saved
 	c.Lost += o.Lost
 	c.LostTokens += o.LostTokens
+	c.Reported += o.Reported
+	c.Estimated += o.Estimated
+}
+
+// paid is what workers counted as the money of a recorded session, beside our estimate of it.
+type paid struct {
+	bill     events.Cost
+	estimate Costs
+
+	reported, estimated int64 // calls with and without a usage
+}
+
+// scale takes the amounts from the estimate to what was paid. Without a recording they stay estimates.
+func (c *Costs) scale(p *paid) {
+	if p == nil {
+		return
+	}
+	c.Reported, c.Estimated = p.reported, p.estimated
+	input := ratio(p.bill.Input, p.estimate.Input)
+	for _, m := range []*measure.Money{&c.Input, &c.Saved, &c.Lost} {
+		*m = measure.Money(math.Round(float64(*m) * input))
+	}
+	c.Summaries = measure.Money(math.Round(float64(c.Summaries) * ratio(p.bill.Summaries, p.estimate.Summaries)))
+}
+
+// ratio is 1 where there is nothing to compare.
+func ratio(paid int64, estimate measure.Money) float64 {
+	if paid == 0 || estimate == 0 {
+		return 1
+	}
+	return float64(paid) / float64(estimate)
 }
 
 // cache is the beginning of a conversation that its provider has read, by the last call.
@@ -75,6 +114,16 @@ func (w *simulation) charge(now int64, newest compaction.Tokens) {
 		f.Saved += p.Write * measure.Money(w.sum.taken)
 	} else {
 		f.Saved += p.Cached * measure.Money(w.sum.taken)
+	}
+}
+
+// called notes whether the call that a turn has the answer of has a usage.
+func (p *paid) called(t *events.Turn, messages []events.Message) {
+	switch answered := slices.ContainsFunc(messages, func(m events.Message) bool { return m.Role == events.RoleAssistant }); {
+	case answered && t.Usage != nil:
+		p.reported++
+	case answered:
+		p.estimated++
 	}
 }
 

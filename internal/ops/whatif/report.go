@@ -14,6 +14,9 @@ import (
 // were recorded.
 const Recorded = "recorded"
 
+// Delay is how long a summary takes by default.
+const Delay = time.Minute
+
 // Policy is one column of a report. Without a Config it is what was recorded.
 type Policy struct {
 	Name   string
@@ -29,7 +32,8 @@ type Options struct {
 	// NoFacts looks for no facts, which takes half of the time.
 	NoFacts bool
 	// Writer is the model that writes the summary of a job, as provider/model, and whose prices it
-	// has; "" is the embedded summarizer, which costs nothing. Nil: the model of the session.
+	// has; "" is the embedded summarizer, which costs nothing. Nil: the model of the session. A session of a
+	// log with a summary has the writer of that.
 	Writer func(*events.Job) string
 }
 
@@ -94,9 +98,10 @@ func NewReport(policies []Policy, o Options) *Report {
 
 // Add plays a session under each policy.
 func (r *Report) Add(ctx context.Context, s *Session) error {
+	var paid *paid
 	for i, c := range r.Policies {
 		w := newSimulation(s, c.config, r.delay)
-		w.noFacts, w.writer = r.options.NoFacts, r.options.Writer
+		w.noFacts, w.writer = r.options.NoFacts, s.writer(r.options.Writer)
 		if i == 0 {
 			w.largest = r.largest
 		}
@@ -104,6 +109,10 @@ func (r *Report) Add(ctx context.Context, s *Session) error {
 		if err != nil {
 			return fmt.Errorf("play session %s under %s: %w", s.Address, c.Name, err)
 		}
+		if c.config == nil { // in front of the policies that are compared with it
+			paid = w.recorded()
+		}
+		f.Costs.scale(paid)
 		c.add(f)
 		c.BySession = append(c.BySession, SessionFigures{s.Address.Tenant, s.Address.Session, s.Missing, f, w.end()})
 	}

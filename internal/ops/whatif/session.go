@@ -1,6 +1,7 @@
 package whatif
 
 import (
+	"slices"
 	"time"
 
 	"compactd/internal/compaction"
@@ -28,6 +29,24 @@ type Event struct {
 	Data []byte
 	// Config is what the event was decided under; nil for one of a transcript.
 	Config *compaction.Config
+}
+
+// writer is the model that wrote the last summary of a recorded session, else that of otherwise.
+func (s *Session) writer(otherwise func(*events.Job) string) func(*events.Job) string {
+	for _, e := range slices.Backward(s.Events) {
+		if !s.Decided || e.Kind != events.KindSummary {
+			continue
+		}
+		made, err := events.DecodeSummary(e.Data)
+		if err != nil || made.Failure != "" {
+			continue
+		}
+		if made.Model == Embedded {
+			made.Model = ""
+		}
+		return func(*events.Job) string { return made.Model }
+	}
+	return otherwise
 }
 
 // pause is between two turns of a transcript that does not say when they came, and

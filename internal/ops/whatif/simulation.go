@@ -37,6 +37,7 @@ type simulation struct {
 	turns  []facts.Turn
 	ruler  *ruler
 	cache  cache
+	paid   paid
 	sum    *Figures
 	extent extent.Tracker
 
@@ -55,8 +56,11 @@ const simulated compaction.Seq = 1 << 48
 
 func newSimulation(s *Session, c *compaction.Config, delay int64) *simulation {
 	prices := measure.DefaultPrices()
-	if c != nil {
+	switch {
+	case c != nil:
 		prices = c.Prices
+	case len(s.Events) > 0 && s.Events[0].Config != nil:
+		prices = s.Events[len(s.Events)-1].Config.Prices
 	}
 	w := &simulation{
 		session: s, config: c, delay: delay, emitted: func(*Event, []compaction.Outcome) {},
@@ -104,6 +108,12 @@ func (w *simulation) run(ctx context.Context) (*Figures, error) {
 func (w *simulation) end() End {
 	l := w.own.ledger
 	return End{Policy: l.Policy(), Budget: l.Budget()}
+}
+
+// recorded is the money of a session as it was recorded.
+func (w *simulation) recorded() *paid {
+	w.paid.bill, w.paid.estimate = w.own.bill(w.session.Events[len(w.session.Events)-1].Config), w.sum.Costs
+	return &w.paid
 }
 
 // pass lets time pass: summaries arrive, and a session that was idle for long gets a
@@ -194,6 +204,7 @@ func (w *simulation) turn(e *Event, before int64, outs []compaction.Outcome) err
 	if w.ruler.take(in) {
 		w.cache.cut(0)
 	}
+	w.paid.called(in, w.own.texts[e.Seq])
 	newest := w.ruler.of(w.own.texts[e.Seq])
 	if in.ReplacesFrom == 0 && after == before+1 && number == after {
 		w.ruler.history += newest

@@ -31,7 +31,11 @@ var reasons = []events.Reason{
 
 // Write prints the policies side by side.
 func (r *Report) Write(out io.Writer) error {
-	fmt.Fprintf(out, "%s; a summary takes %gs, at the price of the session's model\n", units.Count(r.Sessions, "session"), r.SummarySeconds)
+	of := "the session's model"
+	if r.options.Writer != nil {
+		of = "its writer"
+	}
+	fmt.Fprintf(out, "%s; a summary takes %gs, at the price of %s\n", units.Count(r.Sessions, "session"), r.SummarySeconds, of)
 	for _, why := range slices.Sorted(maps.Keys(r.LeftOut)) {
 		fmt.Fprintf(out, "%d left out: %s\n", r.LeftOut[why], why)
 	}

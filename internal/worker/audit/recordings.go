@@ -37,6 +37,9 @@ type RecordedEvent struct {
 // middle.
 var ErrOlder = errors.New("it began before the log does")
 
+// ErrTooLarge: the events of the session have more bytes than [Span.Most].
+var ErrTooLarge = errors.New("its events are too large")
+
 // Recordings passes on the sessions that have an event in the span, one at a time,
 // each from its first event to the last in the span. A session that cannot be
 // decided again comes with the reason, and without events. It reads only, and
@@ -80,8 +83,8 @@ func (r *recorder) partition(ctx context.Context, p int, h *outcomelog.Markers, 
 		found, err := r.session(ctx, p, a, h)
 		unknown, ok := errors.AsType[*outcomelog.UnknownConfigError](err)
 		switch {
-		case errors.Is(err, ErrOlder):
-			err = fn(Recording{Address: a}, ErrOlder)
+		case errors.Is(err, ErrOlder), errors.Is(err, ErrTooLarge):
+			err = fn(Recording{Address: a}, err)
 		case ok:
 			err = fn(Recording{Address: a}, unknown)
 		case err == nil:
@@ -112,10 +115,13 @@ func (r *recorder) addresses(ctx context.Context, p int, h *outcomelog.Markers) 
 // session reads the events of one session.
 func (r *recorder) session(ctx context.Context, p int, a events.Address, h *outcomelog.Markers) (Recording, error) {
 	out := Recording{Address: a}
-	one := Span{Tenant: a.Tenant, Session: a.Session, To: r.span.To}
+	bytes, one := 0, Span{Tenant: a.Tenant, Session: a.Session, To: r.span.To}
 	_, err := one.read(ctx, r.js, stream.Selection{Filters: one.logFilters(p), UpTo: h.End.Cursor}, func(e decide.Event) error {
 		if len(out.Events) == 0 && r.first > 1 && !begins(e) {
 			return ErrOlder
+		}
+		if bytes += len(e.Data); r.span.Most > 0 && bytes > r.span.Most {
+			return ErrTooLarge
 		}
 		config, err := r.configs.Get(ctx, h.ConfigAt(e.Seq))
 		out.Events = append(out.Events, RecordedEvent{e.Seq, e.ID, e.Time, e.Kind, e.Data, config})

@@ -19,6 +19,8 @@ type Span struct {
 	Session string // of Tenant; "" for all
 	// From and To are the first and the last event; the zero Place is no bound.
 	From, To Place
+	// Most bounds the bytes of the events of a session, for [Recordings]; 0 is no bound.
+	Most int
 }
 
 // Place is an event of the log, by its sequence or by its time.

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"compactd/internal/broker/commit"
+	"compactd/internal/broker/retry"
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
@@ -328,26 +330,21 @@ func (s *Service) whatIf(ctx context.Context, in *events.WhatIfRequest) (*events
 	return s.config.WhatIf(ctx, s, in)
 }
 
-// mostReplayed bounds the bytes of the turns that one request reads.
-const mostReplayed = 32 << 20
+// markerPause is between two looks at the marker of a partition.
+const markerPause = 20 * time.Millisecond
 
-// Turns returns the turns of a session as they were published, oldest first: of more than 32 MiB an error
-// with the code too_large.
-func (s *Service) Turns(ctx context.Context, a events.Address) ([]stream.LogMessage, error) {
-	if err := limit.Of(ctx).Remember(ctx, mostReplayed); err != nil {
-		return nil, orEnded(ctx, err)
+// AwaitMarker waits until the marker of its partition is behind all that was decided of a session, a second at most where the
+// server answers: a reader of the log then finds it.
+func (s *Service) AwaitMarker(ctx context.Context, a events.Address) error {
+	p, at, err := s.inspect(a, func(*compaction.Ledger) {})
+	if err != nil {
+		return err
 	}
-	var out []stream.LogMessage
-	left := mostReplayed
-	subject := events.Logged(events.PartitionOf(a, s.config.Partitions.Count()), events.KindTurn, a)
-	_, err := Reading(ctx, func() (any, error) {
-		return nil, stream.ReadSubject(ctx, s.config.Answers, topology.LogStream, subject, 1, func(m stream.LogMessage) error {
-			if left -= len(m.Data); left < 0 {
-				return events.NewInvalid(events.CodeTooLarge, "", "the turns of the session have more than 32 MiB")
-			}
-			out = append(out, m)
-			return nil
+	err = limit.Of(ctx).Idle(ctx, func() error {
+		return retry.Every(markerPause).Until(ctx, func() (bool, error) {
+			m, err := commit.LastMarker(ctx, s.config.Answers, p.ID)
+			return m.Cursor >= uint64(at), err
 		})
 	})
-	return out, orEnded(ctx, err)
+	return orEnded(ctx, err)
 }

@@ -99,6 +99,9 @@ func New(c Config) *Service {
 // Limiter is what requests share.
 func (s *Service) Limiter() *limit.Limiter { return s.limiter }
 
+// Compaction is the config in force.
+func (s *Service) Compaction() *compaction.Config { return s.config.Compaction }
+
 // Answers is the connection that reads what answers need.
 func (s *Service) Answers() *nats.Conn { return s.config.Answers }
 
