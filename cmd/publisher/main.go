@@ -21,10 +21,12 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/broker/connect"
+	"compactd/internal/broker/request"
 	"compactd/internal/events"
 	"compactd/internal/ops/access"
 	"compactd/internal/ops/cli"
 	"compactd/internal/ops/named"
+	"compactd/internal/ops/policycmd"
 	"compactd/internal/ops/term"
 	"compactd/internal/ops/transcript"
 )
@@ -51,11 +53,13 @@ type flags struct {
 	Overflow overflowCmd `cmd:"" help:"Report that a provider refused a call as too long, and print the answer."`
 	End      endCmd      `cmd:"" help:"End a session; its next turn begins a new one."`
 
-	Sessions sessionsCmd `cmd:"" help:"List the sessions of the tenant, and how full they are."`
-	Tenants  tenantsCmd  `cmd:"" help:"List the tenants: their sessions, tokens, money and refusals. For operators."`
-	Check    checkCmd    `cmd:"" help:"Check whether the next call of a session fits, with what is to be added to it."`
-	Attach   attachCmd   `cmd:"" help:"Print the files to send with the next call of a session: whole, cut, or summarized."`
-	Files    filesCmd    `cmd:"" help:"List the files that a session has read and changed."`
+	Sessions sessionsCmd        `cmd:"" help:"List the sessions of the tenant, and how full they are."`
+	Tenants  tenantsCmd         `cmd:"" help:"List the tenants: their sessions, tokens, money and refusals. For operators."`
+	Policy   policycmd.Commands `cmd:"" help:"Set, print and list the policy of the tenant, which running workers follow. For operators."`
+
+	Check  checkCmd  `cmd:"" help:"Check whether the next call of a session fits, with what is to be added to it."`
+	Attach attachCmd `cmd:"" help:"Print the files to send with the next call of a session: whole, cut, or summarized."`
+	Files  filesCmd  `cmd:"" help:"List the files that a session has read and changed."`
 
 	Context contextCmd `cmd:"" help:"Print the effective history of a session, as its agent should send it."`
 	Recall  recallCmd  `cmd:"" help:"Print original messages of a session, whatever a compaction has made of them, or find a text in them."`
@@ -101,6 +105,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	ctx, f.abort = context.WithCancelCause(ctx)
 	cmd.BindTo(ctx, (*context.Context)(nil))
+	cmd.Bind(policycmd.Env{Tenant: f.Tenant, JSON: f.JSON, Out: f.screen(), Send: f.send})
 	err = cmd.Run(&f)
 	if denied := context.Cause(ctx); errors.Is(denied, nats.ErrPermissionViolation) {
 		err = denied // else the command would time out
@@ -121,6 +126,16 @@ func (f *flags) connect(ctx context.Context) (*nats.Conn, jetstream.JetStream, e
 	}
 	js, err := jetstream.New(nc)
 	return nc, js, err
+}
+
+// send sends one request to the workers, over a connection of its own.
+func (f *flags) send(ctx context.Context, subject string, in, out any) error {
+	nc, _, err := f.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	return request.Send(ctx, nc, subject, in, out)
 }
 
 // stopIfDenied ends the command when the server does not let it publish or subscribe,

@@ -308,7 +308,7 @@ func (f *flags) serve(ctx context.Context, log zerolog.Logger) error {
 		Limiter: limit.New(limit.Config{Memory: memoryShare / requestsShare, Registerer: mon.Registerer()}),
 		Memory:  memoryShare, MaxLedgers: f.MaxLedgers, OutcomeBytes: int64(f.TenantOutcomesPerHour),
 		SnapshotEvery: cmp.Or(f.SnapshotEvery, -1), LeaseTTL: f.LeaseTTL, DrainTimeout: f.DrainTimeout, Owner: owner(), Summarizer: f.summarizer(js),
-		Listener: observe.Tee(observe.LogListener(log), mon.listener()), Tracer: tracer, Version: version, HTTP: mon.addr(), WhatIf: f.whatIf,
+		Listener: observe.Tee(observe.LogListener(log), mon.listener()), Tracer: tracer, Version: version, HTTP: mon.addr(), WhatIf: f.whatIf, Policies: f.lay,
 	})
 	if err != nil {
 		return err
@@ -407,6 +407,15 @@ func (f *flags) load(policy string) (*policyfile.Settings, error) {
 	}
 	s.Config, err = s.Config.WithCounter(by)
 	return s, err
+}
+
+// lay lays what operators set for tenants over the policy of this worker.
+func (f *flags) lay(texts map[string][]byte) (*compaction.Config, map[string]error, error) {
+	s, wrong, err := f.settings.WithTenants(texts)
+	if err != nil {
+		return nil, nil, err
+	}
+	return s.Config, wrong, nil
 }
 
 // priced is a config with the prices of a file.

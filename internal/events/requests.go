@@ -204,3 +204,67 @@ func DecodeForget(data []byte) (id string, err error) {
 		return env.text("id")
 	})
 }
+
+// Subjects of the policies of tenants. They are for operators.
+const (
+	SubjectPolicies = "compactd.policies"
+	SubjectPolicy   = "compactd.policy"
+)
+
+// MaxPolicyBytes bounds the policy of a tenant, as it is written.
+const MaxPolicyBytes = 32 << 10
+
+// PoliciesRequest requests the policy that operators set for a tenant.
+type PoliciesRequest struct {
+	V      int    `json:"v,omitzero"`
+	Tenant string `json:"tenant,omitzero"` // absent: [DefaultTenant]
+	// Hash selects the policy of a revision, or the one that was in force for the tenant under a config; absent is the
+	// last revision.
+	Hash string `json:"hash,omitzero"`
+}
+
+// DecodePoliciesRequest reads the payload of a compactd.policies. Its error is an [*Invalid].
+func DecodePoliciesRequest(data []byte) (*PoliciesRequest, error) {
+	return decode(data, MaxRequestBytes, func(env *envelope) *PoliciesRequest {
+		return &PoliciesRequest{V: Version, Tenant: env.tenant(), Hash: env.text("hash")}
+	})
+}
+
+// PolicyRequest sets the policy of a tenant, without a restart of any worker.
+type PolicyRequest struct {
+	V      int    `json:"v,omitzero"`
+	Tenant string `json:"tenant,omitzero"` // absent: [DefaultTenant]
+	// Policy is like that of one tenant in a policy file, in YAML or JSON; "" removes it.
+	Policy string `json:"policy"`
+}
+
+// DecodePolicyRequest reads the payload of a compactd.policy. Its error is an [*Invalid].
+func DecodePolicyRequest(data []byte) (*PolicyRequest, error) {
+	return decode(data, MaxRequestBytes, func(env *envelope) *PolicyRequest {
+		if _, ok := env.take("policy"); !ok {
+			env.problems.add(CodeMissingField, "policy", "is required; an empty one removes that of the tenant")
+		}
+		return &PolicyRequest{V: Version, Tenant: env.tenant(), Policy: env.words("policy", MaxPolicyBytes)}
+	})
+}
+
+// PoliciesResponse is the policy of a tenant.
+type PoliciesResponse struct {
+	V      int    `json:"v"`
+	Tenant string `json:"tenant"`
+	// Hash is that of Policy, which is as it was written, or all of it in JSON for a config; both are "" where the
+	// tenant has the worker's.
+	Hash   string `json:"hash,omitzero"`
+	Policy string `json:"policy,omitzero"`
+	// Problem is why the worker that answers cannot decide under it, and leaves the tenant with its own.
+	Problem string `json:"problem,omitzero"`
+	Config  string `json:"config"` // hash of what is in force at that worker
+	// Revisions are the last 64, the newest first.
+	Revisions []PolicyRevision `json:"revisions"`
+}
+
+// PolicyRevision is a policy as it was set once; Hash is "" where it was removed.
+type PolicyRevision struct {
+	Hash string `json:"hash,omitzero"`
+	Time int64  `json:"time_ms"`
+}

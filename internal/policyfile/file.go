@@ -78,36 +78,38 @@ func (f *file) readWindows(providers []entry) {
 	}
 }
 
-// readTenants reads the policies of tenants, each over the worker's or over a
-// preset of its own. Its locks take the place of the worker's, but for those of the
-// command line.
-func (f *file) readTenants(s *Settings, flags flagLocks, found *problems) {
-	reported := all(s.worker.policy.Validate())
+// readTenants reads the policies of tenants.
+func (f *file) readTenants(s *Settings) {
 	for _, t := range f.tenants {
 		r := f.reader
 		r.prefix = "tenants." + t.key + "."
 		if !events.ValidID(t.key) {
-			found.add(t.at, "tenants.%s is no tenant: a name is 1 to 64 of A-Z a-z 0-9 _ -", t.key)
+			r.problems.add(t.at, "tenants.%s is no tenant: a name is 1 to 64 of A-Z a-z 0-9 _ -", t.key)
 			continue
 		}
-		l, own := s.worker.clone(), reported
-		fields := r.entries(t.value, "tenants."+t.key)
-		if i := slices.IndexFunc(fields, func(e entry) bool { return e.key == "preset" }); i >= 0 {
-			if name := r.presetName(fields[i], r.prefix); name != "" {
-				l, _ = preset(name)
-				l.locks, own = s.worker.locks, nil
-			}
-			fields = slices.Delete(fields, i, i+1)
-		}
-		fields, locked := r.takeLocks(fields)
-		l.lay(r.policy(fields), found)
-		if locked != nil {
-			l.locks = locked
-		}
-		l.lock(flags)
-		l.validate(r.prefix, own, found)
-		s.tenants[t.key] = l
+		s.tenants[t.key] = s.tenant(r, r.entries(t.value, "tenants."+t.key))
 	}
+}
+
+// tenant reads the policy of a tenant, over the worker's or over a preset of its own. Its locks take the place of
+// the worker's, but for those of the command line.
+func (s *Settings) tenant(r reader, fields []entry) layers {
+	l, reported := s.worker.clone(), all(s.worker.policy.Validate())
+	if i := slices.IndexFunc(fields, func(e entry) bool { return e.key == "preset" }); i >= 0 {
+		if name := r.presetName(fields[i], r.prefix); name != "" {
+			l, _ = preset(name)
+			l.locks, reported = s.worker.locks, nil
+		}
+		fields = slices.Delete(fields, i, i+1)
+	}
+	fields, locked := r.takeLocks(fields)
+	l.lay(r.policy(fields), r.problems)
+	if locked != nil {
+		l.locks = locked
+	}
+	l.lock(s.flags)
+	l.validate(r.prefix, reported, r.problems)
+	return l
 }
 
 // placeOf finds the place of the path that begins a text.

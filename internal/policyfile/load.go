@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"strings"
 
@@ -42,6 +43,7 @@ type Settings struct {
 	Config *compaction.Config
 
 	worker       layers
+	flags        flagLocks
 	tenants      map[string]layers
 	windows      measure.Windows // that take the place of the table's
 	windowPlaces map[string]place
@@ -116,12 +118,12 @@ func build(f *file, worker layers, o Options) (*Settings, error) {
 		worker.locks = f.locked
 	}
 	worker.flags(o, found)
-	flags := o.locks(worker.set, found)
-	worker.lock(flags)
+	s.flags = o.locks(worker.set, found)
+	worker.lock(s.flags)
 	worker.validate("", nil, found)
 	s.worker = worker
 	if f != nil {
-		f.readTenants(s, flags, found)
+		f.readTenants(s)
 		s.windows, s.windowPlaces = f.windows, f.windowPlaces
 	}
 	table, err := measure.CustomOf(s.worker.policy.Profile).Windows().With(s.windows)
@@ -140,13 +142,41 @@ func (s *Settings) build(table measure.Windows) error {
 	if err != nil {
 		return err
 	}
+	s.Config, err = s.config(c)
+	return err
+}
+
+// config is a config with the policies of the tenants.
+func (s *Settings) config(c *compaction.Config) (*compaction.Config, error) {
+	if len(s.tenants) == 0 {
+		return c, nil
+	}
 	tenants := map[string]compaction.Policy{}
 	for name, l := range s.tenants {
 		tenants[name] = l.policy
 	}
-	if len(tenants) > 0 {
-		c, err = c.WithTenants(tenants)
+	return c.WithTenants(tenants)
+}
+
+// WithTenants returns the settings with policies that were written elsewhere, each like that of one tenant in a file,
+// in whose place it is. Wrong ones are left out, each with its [*Error].
+func (s *Settings) WithTenants(texts map[string][]byte) (*Settings, map[string]error, error) {
+	out, wrong := *s, map[string]error{}
+	out.tenants = maps.Clone(s.tenants)
+	for name, text := range texts {
+		r := reader{source: "policy", problems: &problems{}}
+		var fields []entry
+		if body := r.document(text); body != nil {
+			fields = r.entries(body, "the policy")
+		}
+		l := s.tenant(r, fields)
+		if err := r.problems.err(); err != nil {
+			wrong[name] = err
+			continue
+		}
+		out.tenants[name] = l
 	}
-	s.Config = c
-	return err
+	var err error
+	out.Config, err = out.config(s.Config)
+	return &out, wrong, err
 }

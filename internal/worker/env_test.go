@@ -24,6 +24,7 @@ import (
 	"compactd/internal/worker"
 	"compactd/internal/worker/limit"
 	"compactd/internal/worker/observe"
+	"compactd/internal/worker/policies"
 )
 
 // waitLimit is how long a test waits for what takes milliseconds on an idle machine.
@@ -54,6 +55,8 @@ type testEnv struct {
 	outcomeBytes     int64         // the same
 	maxLedgers       int           // the same
 	leaseTTL         time.Duration // the same
+
+	policies policies.Lay // the same
 }
 
 func newEnv(t *testing.T, dir string) *testEnv {
@@ -129,7 +132,7 @@ func (env *testEnv) start(owner string, l observe.Listener) *running {
 		MarkerEvery: max(env.markerEvery, 50*time.Millisecond), MaxAhead: env.maxAhead,
 		DrainTimeout: env.drainTimeout, Summarizer: env.summarizer, Dir: env.ledgers, CheckpointEvery: env.checkpointEvery, MaxLedgers: env.maxLedgers,
 		LeaseTTL: env.leaseTTL, SnapshotEvery: env.snapshotEvery, CheckpointEvents: env.checkpointEvents,
-		MaxLedgerBytes: env.maxLedgerBytes, OutcomeBytes: env.outcomeBytes,
+		MaxLedgerBytes: env.maxLedgerBytes, OutcomeBytes: env.outcomeBytes, Policies: env.policies,
 	})
 	if err != nil {
 		env.t.Fatal(err)

@@ -271,7 +271,7 @@ func TestFleetWithoutAnOwnersAnswer(t *testing.T) {
 	close(ready)
 	s := query.New(query.Config{
 		Read: env.conn, Commit: env.conn, Answers: env.conn, JS: env.js, Owner: "a", Ready: ready,
-		Partitions: partition.NewSet(env.js, partition.Config{Streams: env.streams, Memory: 64 << 20, Texts: env.conn, Compaction: env.config}), Compaction: env.config,
+		Partitions: partition.NewSet(env.js, partition.Config{Streams: env.streams, Memory: 64 << 20, Texts: env.conn, Compaction: env.config}),
 	})
 	mux := &query.Mux{}
 	query.ServeHTTP(mux, s.Serving, nil)

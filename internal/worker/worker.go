@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sync/errgroup"
 
+	"compactd/internal/broker/connect"
 	"compactd/internal/broker/jsapi"
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
@@ -22,6 +23,7 @@ import (
 	"compactd/internal/worker/limit"
 	"compactd/internal/worker/observe"
 	"compactd/internal/worker/partition"
+	"compactd/internal/worker/policies"
 	"compactd/internal/worker/query"
 )
 
@@ -44,6 +46,8 @@ type Config struct {
 	Streams *topology.Streams
 	// Compaction is what decisions depend on beside the log, whose age it gets here.
 	Compaction *compaction.Config
+	// Policies lays what operators set for tenants over Compaction. Default none can be set.
+	Policies policies.Lay
 	// Owner names this worker among all there ever were.
 	Owner string
 	// LeaseTTL is how long the partitions of a worker that crashed stay without an
@@ -134,6 +138,7 @@ type Worker struct {
 	service  *query.Service
 	board    *observe.Board
 	hub      *agents.Hub
+	policies *policies.Policies
 	ready    sync.WaitGroup // the fleet until this worker's share is caught up, and the service
 	caughtUp chan struct{}  // closed when ready is done
 }
@@ -182,9 +187,18 @@ func New(c Config) (*Worker, error) {
 	})}
 	w.ready.Add(2)
 	go func() { w.ready.Wait(); close(w.caughtUp) }()
+	if c.Policies != nil {
+		w.policies = policies.New(policies.Config{
+			JS: js, Lay: c.Policies, Present: w.parts.Compaction, Apply: w.parts.Change,
+			MaxBytes: func() int { return connect.MaxPayload(c.Commit) },
+			Report: func(err error) {
+				observe.Call(c.Listener.Retrying, observe.Retrying{Partition: -1, Step: "follow policies", Err: err})
+			},
+		})
+	}
 	w.service = query.New(query.Config{
-		Read: c.Read, Commit: c.Commit, Answers: c.Answers, Publish: publish, JS: js, Partitions: w.parts, Compaction: c.Compaction,
-		Limiter: c.Limiter, Summarizer: c.Summarizer, Listener: c.Listener, Owner: c.Owner, HTTP: c.HTTP, Board: board, WhatIf: c.WhatIf, Version: c.Version,
+		Read: c.Read, Commit: c.Commit, Answers: c.Answers, Publish: publish, JS: js, Partitions: w.parts,
+		Limiter: c.Limiter, Summarizer: c.Summarizer, Listener: c.Listener, Owner: c.Owner, HTTP: c.HTTP, Board: board, Policies: w.policies, WhatIf: c.WhatIf, Version: c.Version,
 		Ready: w.Ready(), Subscribed: w.ready.Done,
 	})
 	return w, nil
@@ -195,6 +209,9 @@ func (w *Worker) Service() *query.Service { return w.service }
 
 // Events reads the outcomes for all who follow them; Run runs it.
 func (w *Worker) Events() *agents.Hub { return w.hub }
+
+// Compaction is the config in force.
+func (w *Worker) Compaction() *compaction.Config { return w.parts.Compaction() }
 
 // Limiter is what requests share.
 func (w *Worker) Limiter() *limit.Limiter { return w.config.Limiter }
@@ -215,6 +232,12 @@ func (w *Worker) Run(ctx context.Context) error {
 		observe.Call(w.config.Listener.Retrying, observe.Retrying{Partition: -1, Step: "join", Err: err})
 	}, func() error {
 		unsubscribe() // of the try before
+		if w.policies != nil {
+			if err := w.policies.Start(ctx); err != nil {
+				unsubscribe = func() {}
+				return err
+			}
+		}
 		stop, err := w.parts.Join(ctx)
 		if err != nil {
 			unsubscribe = func() {}
@@ -240,6 +263,9 @@ func (w *Worker) Run(ctx context.Context) error {
 	g.Go(func() error { return w.service.Run(ctx, stop.All) })
 	g.Go(func() error { w.parts.Run(ctx); return nil })
 	g.Go(func() error { w.hub.Run(ctx); return nil })
+	if w.policies != nil {
+		g.Go(func() error { w.policies.Run(ctx); return nil })
+	}
 	if w.config.Summarizer != nil {
 		p := jobs.Pool{
 			NC: w.config.Texts, JS: w.js, Texts: w.parts.Payloads.Texts, AheadBytes: partition.JobsShare(w.config.Memory),

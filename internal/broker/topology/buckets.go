@@ -11,7 +11,7 @@ import (
 	"compactd/internal/broker/jsapi"
 )
 
-// Buckets of the workers: which run, which partitions each holds, and what tenants have used.
+// Buckets of the workers: which run, which partitions each holds, what tenants have used, and their policies.
 const (
 	// LeasesBucket has a key for each partition that is held.
 	LeasesBucket = "LEASES"
@@ -21,7 +21,12 @@ const (
 	SharesBucket = "SHARES"
 	// PrefixesBucket has a key for the beginning of each history whose session has no name.
 	PrefixesBucket = "PREFIXES"
+	// PoliciesBucket has a key for each tenant whose policy an operator set, with its last revisions.
+	PoliciesBucket = "POLICIES"
 )
+
+// policyRevisions is how many revisions of a policy are kept, the most that a bucket may have.
+const policyRevisions = 64
 
 // buckets are all of them, with what they are for.
 var buckets = []struct{ name, description string }{
@@ -29,6 +34,15 @@ var buckets = []struct{ name, description string }{
 	{MembersBucket, "compactd: running workers"},
 	{SharesBucket, "compactd: what tenants have used of models"},
 	{PrefixesBucket, "compactd: sessions by how their histories begin"},
+	{PoliciesBucket, "compactd: policies of tenants"},
+}
+
+// historyOf is how many revisions of a key a bucket keeps.
+func historyOf(bucket string) uint8 {
+	if bucket == PoliciesBucket {
+		return policyRevisions
+	}
+	return 1
 }
 
 // DeleteMarkerTTL is how long the server keeps the delete marker of a key. A watch that was
@@ -39,7 +53,7 @@ const DeleteMarkerTTL = time.Hour
 // streams: a server restart must not free every lease.
 func bucketConfig(name, description string, replicas int) jetstream.KeyValueConfig {
 	return jetstream.KeyValueConfig{
-		Bucket: name, Description: description, History: 1,
+		Bucket: name, Description: description, History: historyOf(name),
 		Storage: jetstream.FileStorage, Replicas: replicas, LimitMarkerTTL: DeleteMarkerTTL,
 	}
 }
@@ -62,7 +76,7 @@ func ensureBucket(ctx context.Context, js jetstream.JetStream, c jetstream.KeyVa
 			return nil, jsapi.Wrap(err, "bound %s", config.Name)
 		}
 	}
-	return checkBucket(s.CachedInfo().Config), nil
+	return checkBucket(s.CachedInfo().Config, historyOf(c.Bucket)), nil
 }
 
 // created returns the stream of a bucket that was created with err, or was there.
@@ -78,11 +92,11 @@ func created(ctx context.Context, js jetstream.JetStream, name, stream string, e
 }
 
 // checkBucket finds what would keep leases from ending, or end them early.
-func checkBucket(c jetstream.StreamConfig) []Mismatch {
+func checkBucket(c jetstream.StreamConfig, history uint8) []Mismatch {
 	m := mismatches{stream: c.Name}
 	m.equal("message TTL", c.AllowMsgTTL, true)
 	m.equal("delete markers", c.SubjectDeleteMarkerTTL > 0, true)
-	m.equal("max messages per subject", c.MaxMsgsPerSubject, int64(1))
+	m.equal("max messages per subject", c.MaxMsgsPerSubject, int64(history))
 	m.equal("max age", c.MaxAge, time.Duration(0))
 	return m.list
 }

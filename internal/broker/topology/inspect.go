@@ -75,7 +75,7 @@ func (s *Inspection) inspectBuckets(ctx context.Context, js jetstream.JetStream)
 		}
 		info := one.CachedInfo()
 		s.addBehind(info)
-		m := mismatches{stream: name, list: checkBucket(info.Config)}
+		m := mismatches{stream: name, list: checkBucket(info.Config, historyOf(bucket.name))}
 		m.equal("copies", info.Config.Replicas, s.Replicas[1])
 		s.Mismatches = append(s.Mismatches, m.list...)
 	}

@@ -21,7 +21,8 @@ var written = []string{
 	"$KV." + topology.MembersBucket + ".doctor",
 	"$KV." + topology.SharesBucket + ".doctor",
 	"$KV." + topology.PrefixesBucket + ".doctor.check",
-	"$JS.API.STREAM.CREATE." + topology.StreamOf(topology.PrefixesBucket),
+	"$KV." + topology.PoliciesBucket + ".doctor",
+	"$JS.API.STREAM.CREATE." + topology.StreamOf(topology.PoliciesBucket),
 	"session.turn.doctor.check",
 	"session.overflow.doctor.check",
 }

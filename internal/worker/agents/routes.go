@@ -2,6 +2,7 @@ package agents
 
 import (
 	"net/http"
+	"slices"
 
 	"compactd/internal/events"
 	"compactd/internal/events/schema"
@@ -59,7 +60,7 @@ func (e *Edge) permit(o *query.Operation, r *http.Request) (tenant string, err e
 	switch {
 	case o.Operators && t.Role != tokens.RoleOperator:
 		return "", errForOperators
-	case len(o.PathParams()) > 0:
+	case slices.Contains(o.PathParams(), "session"):
 		a, err := session(r)
 		r.SetPathValue("session", a.Session)
 		return a.Tenant, err

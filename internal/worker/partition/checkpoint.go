@@ -128,7 +128,7 @@ func (c *checkpointer) write(ctx context.Context, due *checkpoint) error {
 	began := time.Now()
 	m := kv.Position{
 		Cursor: uint64(due.end.seq), Chain: due.end.chain, LastID: due.end.id, LastTime: due.end.time,
-		LogCreated: c.set.config.Streams.Log.Created.UnixNano(), Config: c.set.config.Compaction.Hash(), Outcomes: due.outcomes,
+		LogCreated: c.set.config.Streams.Log.Created.UnixNano(), Config: c.set.Compaction().Hash(), Outcomes: due.outcomes,
 	}
 	if err := c.retry(ctx, "checkpoint", func() error {
 		err := c.file.checkpoint(m, due.changes)

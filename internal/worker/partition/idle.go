@@ -81,7 +81,7 @@ func (f *file) idleSession(a events.Address, now int64) (*idleSession, error) {
 		return nil, err
 	}
 	l, err := stored.ReadLedger(a, rows)
-	if err != nil || !l.Idle(now, f.set.config.Compaction) {
+	if err != nil || !l.Idle(now, f.set.Compaction()) {
 		return nil, err
 	}
 	return &idleSession{a, l.LastTurnSeq()}, nil

@@ -32,15 +32,16 @@ type ledgers struct {
 func (l *ledgers) begin(store decide.Store, at position) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.decider, l.decided = decide.New(l.set.config.Compaction), at
+	l.decider, l.decided = decide.New(l.set.Compaction()), at
 	l.decider.Store = store
 }
 
-// decide decides an event and returns what to emit, whether the event holds text that a
+// decide decides an event under the config in force and returns what to emit, whether the event holds text that a
 // view may show, and the memory pressure after it.
 func (l *ledgers) decide(e decide.Event, at time.Time) (g group, text bool, pressure int, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.decider.Config = l.set.Compaction()
 	outs, text := l.decider.Process(e)
 	l.advance(e, at)
 	g.end, g.repeated, g.forked = l.decided, l.decider.Repeated, l.decider.ForkedBy(e)
@@ -74,6 +75,7 @@ func (l *ledgers) applyRecorded(e decide.Event, at time.Time, config *compaction
 func (l *ledgers) advance(e decide.Event, at time.Time) {
 	l.decider.Events++
 	l.decided = positionAfter(l.decided, e, at)
+	l.decided.config = l.decider.Config.Hash()
 	l.ahead.Add(1)
 }
 
@@ -82,8 +84,8 @@ func (l *ledgers) advance(e decide.Event, at time.Time) {
 func (l *ledgers) reach(marker position) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.decider.Config = l.set.config.Compaction
-	l.decided.seq, l.decided.chain = marker.seq, cmp.Or(marker.chain, l.decided.chain)
+	l.decider.Config = l.set.Compaction()
+	l.decided.seq, l.decided.chain, l.decided.config = marker.seq, cmp.Or(marker.chain, l.decided.chain), l.decider.Config.Hash()
 }
 
 // unsnapped is how many events the ledgers are ahead of the newest snapshot.

@@ -1,6 +1,7 @@
 package partition
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -215,7 +216,7 @@ func (s scope) foreign(f commit.Foreign) {
 func (s scope) marker(at position) commit.Marker {
 	return commit.Marker{
 		Cursor: uint64(at.seq), Chain: at.chain, LastID: at.id, LastTime: at.time,
-		Config: s.set.config.Compaction.Hash(), LogCreated: s.set.config.Streams.Log.Created.UnixNano(),
+		Config: cmp.Or(at.config, s.set.Compaction().Hash()), LogCreated: s.set.config.Streams.Log.Created.UnixNano(),
 	}
 }
 

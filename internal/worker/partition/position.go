@@ -19,6 +19,8 @@ type position struct {
 	chain uint64         // hash over all events up to it
 	id    string         // of the event before it
 	time  int64          // of the event before it, in Unix milliseconds
+
+	config string // hash of the config that the event before it was decided under; "" is not known
 }
 
 // positionOfMarker and positionOfFile are where a marker and a checkpoint are.

@@ -11,7 +11,7 @@ import (
 	"compactd/internal/worker/observe"
 )
 
-// group is what is emitted about one event.
+// group is what is emitted about one event. One without outcomes is the end of a config epoch.
 type group struct {
 	outcomes []emitted
 	end      position
@@ -28,6 +28,9 @@ type emitted struct {
 	omitted string         // why its messages are left out, "" if they are not
 	invalid error          // what is wrong with them, nil if nothing is
 }
+
+// endsEpoch reports whether the group is a marker alone: events behind it are decided under another config.
+func (g group) endsEpoch() bool { return len(g.outcomes) == 0 }
 
 // weight is about how many bytes of memory the group takes until it is committed.
 func (g *group) weight() (n int) {
@@ -86,6 +89,10 @@ func (q *queue) push(g group, a events.Address) {
 	if q.closed {
 		return
 	}
+	if q.end.config != g.end.config && q.end.config != "" { // a marker of its own ends the config epoch
+		q.groups = append(q.groups, group{end: q.end})
+		wakeUp(q.filled)
+	}
 	q.end = g.end
 	q.wakeAwaiting(a)
 	q.add(g)
@@ -110,10 +117,15 @@ func (q *queue) add(g group) {
 	}
 }
 
-// head returns what is queued, and the position behind it.
+// head returns what is queued of one config epoch, and the position behind it. The end of an epoch is alone: a commit
+// of its own has no session's message, so that no erasure takes its marker.
 func (q *queue) head() ([]group, position) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if i := slices.IndexFunc(q.groups, group.endsEpoch); i >= 0 {
+		n := max(i, 1)
+		return q.groups[:n], q.groups[n-1].end
+	}
 	return q.groups, q.end
 }
 

@@ -53,7 +53,7 @@ func (r *recovery) openFile(context.Context) error { return r.file.open() }
 // takeOver fences the owner before: no other worker moves the marker any more.
 func (r *recovery) takeOver(ctx context.Context) (err error) {
 	r.fenced, r.found, err = commit.TakeOver(ctx, r.set.config.Commit, commit.Claim{
-		Partition: r.ID, Owner: r.set.config.Owner, Config: r.set.config.Compaction.Hash(),
+		Partition: r.ID, Owner: r.set.config.Owner, Config: r.set.Compaction().Hash(),
 		LogCreated: r.set.config.Streams.Log.Created.UnixNano(),
 		OnRetry:    r.retrying("commit"),
 		OnForeign:  r.foreign,
@@ -165,7 +165,7 @@ func (r *recovery) applyRecorded(ctx context.Context) error {
 	if skipped.Messages > 0 {
 		r.foreign(skipped)
 	}
-	present := r.set.config.Compaction
+	present := r.set.Compaction()
 	configs := outcomelog.NewConfigResolver(r.set.js, stored.ConfigReader(present.Counters()...))
 	err = stream.ReadStream(ctx, r.set.js, topology.LogStream, events.LogFilter(r.ID), r.from.Cursor+1, uint64(r.marker.seq), func(m jetstream.Msg, _ uint64) error {
 		e, at, err := decide.ReadEvent(m)

@@ -7,7 +7,6 @@ import (
 	"math"
 	"time"
 
-	"compactd/internal/broker/commit"
 	"compactd/internal/broker/stream"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
@@ -30,8 +29,7 @@ func (set *Set) renewEvery() time.Duration {
 // with the same config do it once between them.
 func (set *Set) renewConfig(ctx context.Context) {
 	every(ctx, set.renewEvery(), func() {
-		c := set.config.Compaction
-		if err := commit.PutConfig(ctx, set.js, c.Hash(), c.Text(), set.renewEvery()/2); err != nil && ctx.Err() == nil {
+		if err := set.putConfig(ctx, set.Compaction(), set.renewEvery()/2); err != nil && ctx.Err() == nil {
 			scope{-1, set}.retrying("renew config")(err)
 		}
 	})
@@ -77,7 +75,7 @@ func (f *file) expired(at int64) (gone []events.Address, err error) {
 	}
 	err = f.store.Each(func(a events.Address, rows []compaction.Row) error {
 		last, err := stored.LastTurnAt(rows)
-		if err == nil && f.set.config.Compaction.Expired(last, at) {
+		if err == nil && f.set.Compaction().Expired(last, at) {
 			gone = append(gone, a)
 		}
 		return err

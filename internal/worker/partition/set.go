@@ -1,6 +1,7 @@
 package partition
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,6 +57,7 @@ type Set struct {
 	Quotas    *quota.Bounds
 	Log       *quota.Log
 	snapshots *snapshots
+	changed   atomic.Pointer[compaction.Config] // in force in place of that of config; nil before a change
 
 	assigned        []atomic.Bool               // by number: this worker should serve it
 	erasedElsewhere []atomic.Bool               // by number: its file is from before an erasure
@@ -81,6 +83,30 @@ func NewSet(js jetstream.JetStream, c Config) *Set {
 		Limited: func(e observe.OutcomesLimited) { observe.Call(c.Listener.OutcomesLimited, e) },
 	})
 	return set
+}
+
+// Compaction is the config in force.
+func (set *Set) Compaction() *compaction.Config {
+	return cmp.Or(set.changed.Load(), set.config.Compaction)
+}
+
+// Change puts another config in force, once others can read it, from the next event of each partition on. The one
+// before stays readable as long as the log has an event that was decided under it.
+func (set *Set) Change(ctx context.Context, c *compaction.Config) error {
+	before := set.Compaction()
+	c, err := c.WithRetention(int64(set.config.Streams.MaxAge / time.Second))
+	if err != nil || c.Hash() == before.Hash() {
+		return err
+	}
+	if err := errors.Join(set.putConfig(ctx, before, set.renewEvery()/2), set.putConfig(ctx, c, 0)); err != nil {
+		return err
+	}
+	set.changed.Store(c)
+	return nil
+}
+
+func (set *Set) putConfig(ctx context.Context, c *compaction.Config, renew time.Duration) error {
+	return commit.PutConfig(ctx, set.js, c.Hash(), c.Text(), renew)
 }
 
 // Count is the number of partitions of the log.
@@ -111,8 +137,7 @@ func (set *Set) share() (n int) {
 // Join makes the config in force readable for others, and brings the files of the
 // directory up to date with erasures. stop ends the watch for further ones.
 func (set *Set) Join(ctx context.Context) (stop func(), err error) {
-	c := set.config.Compaction
-	if err := commit.PutConfig(ctx, set.js, c.Hash(), c.Text(), 0); err != nil {
+	if err := set.putConfig(ctx, set.Compaction(), 0); err != nil {
 		return nil, err
 	}
 	if stop, err = set.subscribeErasures(); err != nil {

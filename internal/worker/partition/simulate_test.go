@@ -43,6 +43,7 @@ const (
 	presentConfig      flaw = "what was published is applied under the present config"
 	lostEventsReplayed flaw = "what was published about lost events is replayed"
 	lostDiskTaken      flaw = "a disk of lost events is taken"
+	epochsJoined       flaw = "no marker ends a config epoch"
 	outcomeLost        flaw = "an outcome is not queued"
 	editsOmitted       flaw = "edits are left out with the messages"
 )
@@ -50,7 +51,7 @@ const (
 var flaws = []flaw{
 	markerIgnored, checkpointAhead, checkpointOfNow, outcomesSkipped, changeOmitted, unsavedEvicted, dropIgnored,
 	fenceOff, tornBatch, answerGuessed, staleSummaryTaken, rewindsNotReplayed, decidedAgain, presentConfig, lostEventsReplayed, lostDiskTaken,
-	outcomeLost, editsOmitted,
+	outcomeLost, editsOmitted, epochsJoined,
 }
 
 // Whatever crashes, arrives twice, late or from an owner that has lost its partition:
@@ -102,7 +103,7 @@ func simulate(t *testing.T, n uint64) {
 	}
 	figures.Print(t, "P3", "sessions", sum.Sessions, "events", sum.Events, "duplicates", sum.Resent, "after_window", sum.Resent-sum.Duplicates,
 		"gaps", sum.Gaps, "violations", len(failed))
-	figures.Print(t, "P4", "events", sum.Events, "outcomes", sum.Outcomes, "summaries", sum.Summaries, "messages_omitted", sum.Omitted, "violations", len(failed))
+	figures.Print(t, "P4", "events", sum.Events, "outcomes", sum.Outcomes, "summaries", sum.Summaries, "messages_omitted", sum.Omitted, "configs_changed", sum.Reconfigured, "violations", len(failed))
 	figures.Print(t, "P10", "seeds", sum.Seeds, "seeds_per_s", int(perSecond), "cores", runtime.GOMAXPROCS(0), "crashes", sum.Crashes,
 		"takeovers", sum.Takeovers, "checkpoints", sum.Checkpoints, "fenced", sum.Fenced, "violations", len(failed))
 }

@@ -168,11 +168,21 @@ func (o *owner) queued() int {
 	return len(groups)
 }
 
-// read decides the next events.
+// anyConfig is one of the configs that operators set.
+func (s *simulation) anyConfig() *compaction.Config {
+	c := simulatedConfigs()
+	return c[s.IntN(len(c))]
+}
+
+// read decides the next events. The config in force may change before each of them.
 func (o *owner) read(n int) {
 	for e := range o.unread(compaction.Seq(len(o.s.log))) {
 		if n--; n < 0 {
 			return
+		}
+		if o.s.odds(2) {
+			o.set.changed.Store(o.s.anyConfig())
+			o.s.counts.Reconfigured++
 		}
 		o.decide(e)
 	}
@@ -196,6 +206,9 @@ func (o *owner) decide(e decide.Event) {
 	if text {
 		s.texts[e.Seq] = read
 	}
+	if s.flaw == epochsJoined {
+		o.queue.end.config = g.end.config
+	}
 	if s.flaw == outcomeLost && len(g.outcomes) > 0 && s.odds(5) {
 		g.outcomes = nil
 	}
@@ -214,7 +227,7 @@ func (o *owner) commit(n int) {
 		}
 		end = groups[n-1].end
 	}
-	if end.seq <= o.committed {
+	if n == 0 && end.seq <= o.committed {
 		return
 	}
 	var messages []commitment
@@ -269,7 +282,7 @@ func (o *owner) store(messages []commitment, end position, fence uint64) uint64 
 	id := s.commits
 	m := commit.Marker{
 		Cursor: uint64(end.seq), Chain: end.chain, LastID: end.id, LastTime: end.time,
-		Owner: fmt.Sprint("owner ", o.epoch), Epoch: o.epoch, Config: o.set.config.Compaction.Hash(),
+		Owner: fmt.Sprint("owner ", o.epoch), Epoch: o.epoch, Config: cmp.Or(end.config, o.set.Compaction().Hash()),
 	}
 	for {
 		seq, ok := s.store(o.partition, fence, messages, m, id)

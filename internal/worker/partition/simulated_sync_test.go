@@ -540,7 +540,7 @@ func (c *caller) compare(o *owner, out *events.SyncResponse, flat []events.Raw) 
 // answerSync has a worker answer, unless one sync of the session is in the midst of it.
 func (o *owner) answerSync(c *caller, in *events.SyncRequest) (*events.SyncResponse, error) {
 	if o.syncer == nil {
-		o.syncer = syncs.New(&simulatedHost{o: o}, o.set.config.Compaction)
+		o.syncer = syncs.New(&simulatedHost{o: o}, o.set.Compaction)
 		o.busy = map[events.Address]bool{}
 	}
 	data, err := in.Encode()

@@ -54,8 +54,8 @@ type simulation struct {
 // counts is what happened, so that a simulation in which nothing happens is
 // noticed.
 type counts struct {
-	Seeds, Sessions, Events, Resent, Outcomes, Compactions, Rewinds, Summaries, Duplicates, Gaps      int
-	Takeovers, Crashes, Replays, Checkpoints, Resumed, Fenced, LostAcks, Evicted, EventsLost, Omitted int
+	Seeds, Sessions, Events, Resent, Outcomes, Compactions, Rewinds, Summaries, Duplicates, Gaps                    int
+	Takeovers, Crashes, Replays, Checkpoints, Resumed, Fenced, LostAcks, Evicted, EventsLost, Omitted, Reconfigured int
 }
 
 // commitment is one message of OUTCOMES.
@@ -209,8 +209,7 @@ func (s *simulation) takeOver(p int) {
 			s.disks[p] = slices.Delete(s.disks[p], i, i+1)
 		}
 	}
-	c := simulatedConfigs()
-	s.current[p] = newOwner(s, p, c[s.IntN(len(c))], d)
+	s.current[p] = newOwner(s, p, s.anyConfig(), d)
 	s.counts.Takeovers++
 	s.current[p].open()
 }

@@ -28,11 +28,11 @@ func (s *Service) attach(ctx context.Context, in *events.AttachRequest) (*events
 	next = next.WithPolicy(in.Policy)
 	var room compaction.FileRoom
 	var bad error
-	_, _, err = s.inspect(in.Address(), func(l *compaction.Ledger) { room, bad = l.FileRoom(s.config.Compaction, next) })
+	_, _, err = s.inspect(in.Address(), func(l *compaction.Ledger) { room, bad = l.FileRoom(s.config.Partitions.Compaction(), next) })
 	if err := cmp.Or(err, bad); err != nil {
 		return nil, err
 	}
-	plan := s.config.Compaction.PlanFiles(room, in.Attachments)
+	plan := s.config.Partitions.Compaction().PlanFiles(room, in.Attachments)
 	written, err := s.summarizeFiles(ctx, in, plan, summarize.Writer{Provider: room.Provider, Model: room.Model})
 	if err != nil {
 		return nil, orEnded(ctx, err)
@@ -51,7 +51,7 @@ func (s *Service) pending(a events.Address, call *events.NextCall) (compaction.P
 		return compaction.Pending{}, events.NewInvalid(events.CodeFormatChanged, "format", "is not "+string(format)+", that of the session")
 	}
 	model := call.RequestedModel()
-	return s.config.Compaction.ReadPending(call, cmp.Or(format, call.Format, events.DefaultFormat(&model)))
+	return s.config.Partitions.Compaction().ReadPending(call, cmp.Or(format, call.Format, events.DefaultFormat(&model)))
 }
 
 // attached is the answer for a plan, with the budget of the call that sends it.
@@ -72,7 +72,7 @@ func (s *Service) attached(in *events.AttachRequest, next compaction.Pending, pl
 	}
 	var bad error
 	_, _, err := s.inspect(in.Address(), func(l *compaction.Ledger) {
-		out.Budget, bad = l.Check(s.config.Compaction, next.WithFiles(total))
+		out.Budget, bad = l.Check(s.config.Partitions.Compaction(), next.WithFiles(total))
 		out.Known, out.Generation, out.Through = l.HasTurns(), l.Generation(), l.Through()
 	})
 	out.Fits, out.Level = out.Budget.WithinBudget, out.Budget.Level

@@ -19,7 +19,7 @@ import (
 func (s *Service) context(ctx context.Context, in *events.ContextRequest) (*events.ContextResponse, error) {
 	weight, tokens := 0, int64(0)
 	if _, _, err := s.inspect(in.Address(), func(l *compaction.Ledger) {
-		weight, tokens = l.Weight(), l.Describe(s.config.Compaction).Budget.EstimatedInput
+		weight, tokens = l.Weight(), l.Describe(s.config.Partitions.Compaction()).Budget.EstimatedInput
 	}); err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func (s *Service) view(ctx context.Context, in *events.ContextRequest) (unread, 
 		if out.Known = l.HasTurns(); !out.Known {
 			return
 		}
-		l.Describe(s.config.Compaction)
+		l.Describe(s.config.Partitions.Compaction())
 		out.Generation, out.Through = l.Generation(), l.Through()
 		out.system, out.tools = l.Prompt()
 		if g := cmp.Or(in.Generation, &out.Generation); *g <= out.Generation {

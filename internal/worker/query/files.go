@@ -26,7 +26,7 @@ func (s *Service) files(ctx context.Context, in *events.FilesRequest) (*events.F
 	}
 	if _, _, err := s.inspect(o.address, func(l *compaction.Ledger) {
 		if out.Known = l.HasTurns(); out.Known {
-			all, o.format, out.Through = l.Files(s.config.Compaction), l.Format(), l.Through()
+			all, o.format, out.Through = l.Files(s.config.Partitions.Compaction()), l.Format(), l.Through()
 		}
 	}); err != nil {
 		return nil, err

@@ -83,13 +83,13 @@ func (s *Service) timeline(ctx context.Context, in *events.ContextRequest) (*eve
 		if out.Known = l.HasTurns(); !out.Known {
 			return
 		}
-		o := l.Describe(s.config.Compaction)
+		o := l.Describe(s.config.Partitions.Compaction())
 		out.Generation, out.Through, out.Format = l.Generation(), l.Through(), l.Format()
 		out.Provider, out.Model = o.Model.Provider, o.Model.Name
 		out.ContextWindow, out.AvailableInput = o.Budget.ContextWindow, o.Budget.AvailableInput
 		out.TriggerTokens, out.TargetTokens, out.LimitTokens = o.Budget.TriggerTokens, o.Budget.TargetTokens, o.Budget.LimitTokens
 		out.Input = o.Budget.EstimatedInput
-		points, shifts := l.Timeline(s.config.Compaction)
+		points, shifts := l.Timeline(s.config.Partitions.Compaction())
 		for i, p := range points {
 			out.Turns = append(out.Turns, events.TimelineTurn{Turn: int64(i + 1), Seq: uint64(p.Seq), Added: int64(p.Added), Input: int64(p.Input), Published: int64(p.Published)})
 		}
@@ -131,7 +131,7 @@ func (s *Service) look(ctx context.Context, in *events.ContextRequest, pair bool
 		if out.Known = l.HasTurns(); !out.Known {
 			return
 		}
-		o := l.Describe(s.config.Compaction)
+		o := l.Describe(s.config.Partitions.Compaction())
 		out.budget, out.Through, out.Format, out.Generation = o.Budget, l.Through(), l.Format(), l.Generation()
 		out.rate = measure.RateOf(measure.Profiles["default"], o.Model.Provider, o.Model.Name)
 		out.system, out.tools = l.Prompt()
@@ -139,11 +139,11 @@ func (s *Service) look(ctx context.Context, in *events.ContextRequest, pair bool
 		switch {
 		case g > out.Generation || pair && g < 1:
 		case pair:
-			_, shifts := l.Timeline(s.config.Compaction)
+			_, shifts := l.Timeline(s.config.Partitions.Compaction())
 			out.through = cmp.Or(l.GenerationThrough(g), shifts[g-1].Turn)
 			out.earlier, out.view, out.Generation = l.ViewThrough(g-1, out.through), l.ViewThrough(g, out.through), g
 		case g < out.Generation: // as it was before the next one came
-			_, shifts := l.Timeline(s.config.Compaction)
+			_, shifts := l.Timeline(s.config.Partitions.Compaction())
 			out.view, out.Generation = l.ViewThrough(g, cmp.Or(l.GenerationThrough(g+1), shifts[g].Turn)), g
 		default:
 			out.view, out.Generation = l.ViewAt(g), g
@@ -297,7 +297,7 @@ func (s *Service) preview(ctx context.Context, in *events.PreviewRequest) (*even
 	_, _, err = s.inspect(in.Address(), func(l *compaction.Ledger) {
 		if out.Known = l.HasTurns(); out.Known {
 			request.Seq, request.Time = l.LastTurnSeq()+1, now
-			outs, _ = compaction.Decide(l, request, s.config.Compaction)
+			outs, _ = compaction.Decide(l, request, s.config.Partitions.Compaction())
 		}
 	})
 	if out.Accepted = out.Known; err != nil {

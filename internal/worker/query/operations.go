@@ -9,6 +9,7 @@ import (
 
 	"compactd/internal/events"
 	"compactd/internal/events/schema"
+	"compactd/internal/worker/policies"
 )
 
 // Operation is one request that workers answer: over NATS on compactd.<name>, over HTTP by its
@@ -73,6 +74,24 @@ func typed[Q, A any, P addressed[Q]](decode func([]byte) (*Q, error), answer fun
 	}
 }
 
+// byAny has any worker answer a request about policies.
+func byAny[Q, A any](decode func([]byte) (*Q, error), answer func(*policies.Policies, context.Context, *Q) (A, error)) func(*Service, []byte) (*call, error) {
+	return func(s *Service, request []byte) (*call, error) {
+		in, err := decode(request)
+		if err != nil {
+			return nil, err
+		}
+		return &call{tenant: events.AnyTenant, partition: anyWorker, raw: request, answer: func(ctx context.Context) (any, error) {
+			if s.config.Policies == nil {
+				return nil, errNoPolicies
+			}
+			return answer(s.config.Policies, ctx, in)
+		}}, nil
+	}
+}
+
+var errNoPolicies = refusalOf(events.CodeNotFound, "the worker follows no policies of tenants", "Request it of a worker that compactd-worker runs.")
+
 func callOf[Q, A any, P addressed[Q]](s *Service, in *Q, answer func(*Service, context.Context, *Q) (A, error)) *call {
 	a := P(in).Address()
 	c := &call{
@@ -114,6 +133,16 @@ func Operations() []Operation {
 			Name: "tenants", Method: "GET", Path: "/v1/tenants", Responses: []string{"tenants-response"},
 			Query: ranks, Operators: true,
 			decode: (*Service).decodeTenants, slow: true, steps: true,
+		},
+		{
+			Name: "policies", Method: "GET", Path: "/v1/tenants/{tenant}/policies", Responses: []string{"policies-response"},
+			Query: []Param{{Name: "hash", Text: true}}, Operators: true,
+			decode: byAny(events.DecodePoliciesRequest, (*policies.Policies).Get), slow: true,
+		},
+		{
+			Name: "policy", Method: "POST", Path: "/v1/tenants/{tenant}/policy", Body: true, Responses: []string{"policies-response"},
+			Operators: true,
+			decode:    byAny(events.DecodePolicyRequest, (*policies.Policies).Set), slow: true,
 		},
 		{
 			Name: "check", Method: "POST", Path: session + "/check", Body: true, Responses: []string{"check-response"},

@@ -17,6 +17,7 @@ import (
 	"compactd/internal/worker/limit"
 	"compactd/internal/worker/observe"
 	"compactd/internal/worker/partition"
+	"compactd/internal/worker/policies"
 	"compactd/internal/worker/syncs"
 
 	"github.com/nats-io/nats.go"
@@ -56,17 +57,17 @@ type Config struct {
 	Publish      jetstream.JetStream // of a user that may publish what agents publish
 	JS           jetstream.JetStream
 	Partitions   *partition.Set
-	Compaction   *compaction.Config
 	Limiter      *limit.Limiter       // nil is one of its own
 	Summarizer   summarize.Summarizer // of attached files, where it can; nil leaves them to the embedded one
 	Listener     observe.Listener
-	Owner        string          // of the worker
-	HTTP         string          // address of its console, "" for none
-	Board        *observe.Board  // nil is an empty one
-	WhatIf       WhatIf          // nil compares no policies
-	Version      string          // of the program
-	Ready        <-chan struct{} // closed when the worker is caught up
-	Subscribed   func()          // called when requests come in from now on
+	Owner        string             // of the worker
+	HTTP         string             // address of its console, "" for none
+	Board        *observe.Board     // nil is an empty one
+	Policies     *policies.Policies // of tenants; nil follows none
+	WhatIf       WhatIf             // nil compares no policies
+	Version      string             // of the program
+	Ready        <-chan struct{}    // closed when the worker is caught up
+	Subscribed   func()             // called when requests come in from now on
 }
 
 // Service answers requests. It holds a partition's lock only to copy what the
@@ -91,7 +92,7 @@ func New(c Config) *Service {
 	if s.config.Board == nil {
 		s.config.Board = observe.NewBoard()
 	}
-	s.syncer = syncs.New(host{s, c.Partitions.Payloads}, c.Compaction)
+	s.syncer = syncs.New(host{s, c.Partitions.Payloads}, c.Partitions.Compaction)
 	s.answering, s.end = context.WithCancel(context.Background())
 	return s
 }
@@ -100,7 +101,7 @@ func New(c Config) *Service {
 func (s *Service) Limiter() *limit.Limiter { return s.limiter }
 
 // Compaction is the config in force.
-func (s *Service) Compaction() *compaction.Config { return s.config.Compaction }
+func (s *Service) Compaction() *compaction.Config { return s.config.Partitions.Compaction() }
 
 // Answers is the connection that reads what answers need.
 func (s *Service) Answers() *nats.Conn { return s.config.Answers }

@@ -96,7 +96,7 @@ func (s *Service) summarize(a events.Address, out *events.SessionsResponse) erro
 		if !l.HasTurns() {
 			return
 		}
-		st := l.Describe(s.config.Compaction)
+		st := l.Describe(s.config.Partitions.Compaction())
 		out.Sessions = append(out.Sessions, events.SessionSummary{
 			Session: a.Session, Name: nameOf(a.Session), Turns: l.LastTurn(), EstimatedInput: st.Budget.EstimatedInput, AvailableInput: st.Budget.AvailableInput,
 			Level: st.Budget.Level, Generation: l.Generation(), LastTurn: st.LastTurnAt,

@@ -18,7 +18,7 @@ func (s *Service) stats(_ context.Context, in *events.StatsRequest) (*events.Sta
 			return
 		}
 		var st compaction.Stats
-		if st, bad = l.Stats(s.config.Compaction, in.RequestedModel()); bad != nil {
+		if st, bad = l.Stats(s.config.Partitions.Compaction(), in.RequestedModel()); bad != nil {
 			return
 		}
 		*out = events.StatsResponse{
@@ -45,8 +45,8 @@ func (s *Service) check(_ context.Context, in *events.CheckRequest) (*events.Che
 	var limits measure.FileLimits
 	var bad error
 	_, _, err = s.inspect(in.Address(), func(l *compaction.Ledger) {
-		out.Budget, bad = l.Check(s.config.Compaction, next)
-		limits = l.FileLimits(s.config.Compaction)
+		out.Budget, bad = l.Check(s.config.Partitions.Compaction(), next)
+		limits = l.FileLimits(s.config.Partitions.Compaction())
 		out.Known, out.Generation, out.Through = l.HasTurns(), l.Generation(), l.Through()
 	})
 	if err := cmp.Or(err, bad); err != nil {
@@ -71,7 +71,7 @@ func (s *Service) decodeHealth([]byte) (*call, error) {
 func (s *Service) health() *events.HealthResponse {
 	out := &events.HealthResponse{
 		V: events.Version, Status: events.HealthOK,
-		Version: s.config.Version, Owner: s.config.Owner, Config: s.config.Compaction.Hash(),
+		Version: s.config.Version, Owner: s.config.Owner, Config: s.config.Partitions.Compaction().Hash(),
 	}
 	for id := range s.config.Partitions.Count() {
 		if !s.config.Partitions.IsAssigned(id) {

@@ -124,7 +124,7 @@ func (r *request) answer(ctx context.Context, st *state, have int) (*events.Sync
 		turns, same := min(k.Turns, len(st.chain)), false
 		if err := r.inspect(func(l *compaction.Ledger) {
 			if same = st.begins(l, turns) && out.Generation <= l.Generation(); same {
-				view, out.Budget = l.WithTail(r.config, out.Generation, int64(turns), messages, tailSeq)
+				view, out.Budget = l.WithTail(r.config(), out.Generation, int64(turns), messages, tailSeq)
 			}
 		}); err != nil {
 			return nil, err

@@ -189,7 +189,7 @@ func (r *request) alone() (alone *compaction.Alone, err error) {
 		}
 	}
 	var bad error
-	if err := r.inspect(func(l *compaction.Ledger) { alone, bad = l.Alone(r.config, u) }); err != nil {
+	if err := r.inspect(func(l *compaction.Ledger) { alone, bad = l.Alone(r.config(), u) }); err != nil {
 		return nil, err
 	}
 	return alone, bad

@@ -52,7 +52,7 @@ type Host interface {
 // Syncer answers syncs about the sessions of a host, one of a session at a time.
 type Syncer struct {
 	host   Host
-	config *compaction.Config
+	config func() *compaction.Config // in force
 	locks  locks
 	stable stability
 	heads  heads
@@ -60,8 +60,8 @@ type Syncer struct {
 	given  given
 }
 
-// New returns a syncer.
-func New(h Host, c *compaction.Config) *Syncer { return &Syncer{host: h, config: c} }
+// New returns a syncer. c is the config in force.
+func New(h Host, c func() *compaction.Config) *Syncer { return &Syncer{host: h, config: c} }
 
 // state is what a sync needs of a ledger.
 type state struct {
@@ -93,7 +93,7 @@ func (s *Syncer) stateOf(ctx context.Context, a events.Address) (*state, error) 
 		if !l.HasTurns() {
 			return
 		}
-		st.budget = l.Describe(s.config).Budget
+		st.budget = l.Describe(s.config()).Budget
 		st.raised = l.WindowRaised()
 		st.chain, st.format, st.settings = l.Chain(), l.Format(), l.Settings()
 		st.generation, st.last = l.Generation(), l.Through()
@@ -201,7 +201,7 @@ func (r *request) unknownModel(st *state) string {
 	if override == nil {
 		override = now.Policy
 	}
-	return r.config.UnknownModel(r.address.Tenant, override, m)
+	return r.config().UnknownModel(r.address.Tenant, override, m)
 }
 
 // reserve takes a longest answer that leaves no room in the window for none.
@@ -210,7 +210,7 @@ func (r *request) reserve(st *state) {
 	if override == nil {
 		override = st.settings.Policy
 	}
-	if m := r.config.Reserved(r.address.Tenant, override, r.in.Model); m != r.in.Model {
+	if m := r.config().Reserved(r.address.Tenant, override, r.in.Model); m != r.in.Model {
 		in := *r.in
 		in.Model, r.in = m, &in
 	}

@@ -80,7 +80,7 @@ func (r *request) viewTurns(st *state) int {
 // last read has no sums yet, which a view needs.
 func (r *request) inspect(read func(*compaction.Ledger)) error {
 	_, err := r.host.Inspect(r.address, func(l *compaction.Ledger) {
-		l.Describe(r.config)
+		l.Describe(r.config())
 		read(l)
 	})
 	return err

@@ -21,7 +21,7 @@ var least = map[string]string{
 	"summary":        `{"job":"j","text":"t"}`,
 	"attach-request": `{"session":"s","attachments":[]}`,
 	"check-request":  `{"session":"s"}`, "context-request": `{"session":"s"}`, "files-request": `{"session":"s"}`, "history-request": `{"session":"s"}`, "stats-request": `{"session":"s"}`,
-	"recall-request": `{"session":"s","turn":1}`, "outcome-request": `{"session":"s","seq":1}`, "sessions-request": `{}`, "tenants-request": `{}`, "fleet-request": `{}`, "timeline-request": `{"session":"s"}`, "changes-request": `{"session":"s"}`, "xray-request": `{"session":"s"}`, "preview-request": `{"session":"s"}`, "whatif-request": `{"session":"s"}`,
+	"recall-request": `{"session":"s","turn":1}`, "outcome-request": `{"session":"s","seq":1}`, "sessions-request": `{}`, "tenants-request": `{}`, "policies-request": `{}`, "policy-request": `{"policy":""}`, "fleet-request": `{}`, "timeline-request": `{"session":"s"}`, "changes-request": `{"session":"s"}`, "xray-request": `{"session":"s"}`, "preview-request": `{"session":"s"}`, "whatif-request": `{"session":"s"}`,
 	"sync-request": `{"session":"s","messages":[]}`, "compress-request": `{"messages":[]}`, "usage-request": `{"view":"0:a","usage":{}}`,
 }
 

@@ -82,7 +82,7 @@ func TestAsyncAPIInStep(t *testing.T) {
 	want = append(want, "out.{partition}.job.{lane}.{tenant}.{session}")
 	for _, subject := range subjects(t) {
 		want = append(want, subject)
-		if subject != events.SubjectHealth && subject != events.SubjectTenants {
+		if !slices.Contains([]string{events.SubjectHealth, events.SubjectTenants, events.SubjectPolicies, events.SubjectPolicy}, subject) {
 			want = append(want, events.OfTenant(subject, "{tenant}"))
 		}
 	}

@@ -181,6 +181,8 @@ var summaries = map[string]string{
 	"preview":  "What a session.compact would do now.",
 	"whatif":   "How the session would have gone under other policies.",
 	"fleet":    "The workers, and who serves each partition.",
+	"policies": "The policy that operators set for a tenant, and its revisions.",
+	"policy":   "Set the policy of a tenant, which running workers follow.",
 	"tenants":  "The tenants: sums over their sessions.",
 	"sync":     "The whole history as the agent holds it: what of it to send.",
 }

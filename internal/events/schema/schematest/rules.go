@@ -250,7 +250,9 @@ var (
 		"tenant": pattern(`^(\*|[A-Za-z0-9_-]{1,64})$`), "sort": sorts(events.SessionSorts), "level": levels,
 		"after": pattern(`^([0-9]{1,5}\.[A-Za-z0-9_-]{0,352}|` + placePattern + `)?$`),
 	})
-	tenantsRules = with(envelope, ranked, rules{"sort": sorts(events.TenantSorts), "after": pattern(`^(` + placePattern + `)?$`)})
+	policiesRules = with(envelope, rules{"tenant": address["tenant"], "hash": text(maxName)})
+	policyRules   = with(envelope, rules{"": required("policy"), "tenant": address["tenant"], "policy": longText(events.MaxPolicyBytes)})
+	tenantsRules  = with(envelope, ranked, rules{"sort": sorts(events.TenantSorts), "after": pattern(`^(` + placePattern + `)?$`)})
 )
 
 // nullless are fields of one type.

@@ -1,0 +1,213 @@
+package policies
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/broker/commit"
+	"compactd/internal/broker/coord"
+	"compactd/internal/broker/retry"
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+)
+
+// Lay lays policies over the worker's own, by tenant, and returns why it leaves some out.
+type Lay func(texts map[string][]byte) (*compaction.Config, map[string]error, error)
+
+// Config describes [Policies]. All fields are required.
+type Config struct {
+	JS       jetstream.JetStream
+	Lay      Lay
+	Present  func() *compaction.Config // in force
+	Apply    func(context.Context, *compaction.Config) error
+	MaxBytes func() int // of the text of a config
+	Report   func(error)
+}
+
+// Policies follows the bucket.
+type Policies struct {
+	config  Config
+	store   *coord.Policies
+	changed chan struct{} // one slot
+	lost    chan struct{} // one slot: changes may be missed
+
+	mu    sync.Mutex // guards the fields below
+	texts map[string][]byte
+	wrong map[string]error // what is left out of texts
+	stop  func()
+}
+
+// New returns policies that follow nothing before Start.
+func New(c Config) *Policies {
+	return &Policies{config: c, store: coord.NewPolicies(c.JS), changed: make(chan struct{}, 1), lost: make(chan struct{}, 1), stop: func() {}}
+}
+
+// Start puts in force what the bucket has, and begins to follow it.
+func (p *Policies) Start(ctx context.Context) error {
+	texts := map[string][]byte{} // guarded by mu too
+	stop, err := p.store.Watch(ctx, func(tenant string, text []byte) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if texts[tenant] = text; text == nil {
+			delete(texts, tenant)
+		}
+		signal(p.changed)
+	}, func(err error) {
+		p.config.Report(err)
+		signal(p.lost)
+	})
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	p.stop()
+	p.texts, p.stop = texts, stop
+	p.mu.Unlock()
+	return p.apply(ctx)
+}
+
+// Run puts changes in force until ctx ends.
+func (p *Policies) Run(ctx context.Context) {
+	defer func() { p.stop() }()
+	for {
+		step := p.apply
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.lost:
+			step = p.Start
+		case <-p.changed:
+		}
+		_ = retry.Every(time.Second).Do(ctx, p.config.Report, func() error { return step(ctx) }) // ends with ctx alone
+	}
+}
+
+// apply puts in force what was followed.
+func (p *Policies) apply(ctx context.Context) error {
+	p.mu.Lock()
+	texts := maps.Clone(p.texts)
+	p.mu.Unlock()
+	next, wrong, err := p.config.Lay(texts)
+	if err != nil {
+		return fmt.Errorf("lay policies: %w", err)
+	}
+	for _, tenant := range slices.Sorted(maps.Keys(wrong)) {
+		p.config.Report(fmt.Errorf("the policy of tenant %s is left out, and the tenant has the worker's: %w", tenant, wrong[tenant]))
+	}
+	p.mu.Lock()
+	p.wrong = wrong
+	p.mu.Unlock()
+	return p.config.Apply(ctx, next)
+}
+
+// Set stores the policy of a tenant, which a worker could decide under; "" removes it.
+func (p *Policies) Set(ctx context.Context, in *events.PolicyRequest) (*events.PoliciesResponse, error) {
+	text := []byte(in.Policy)
+	if len(text) == 0 {
+		text = nil
+	} else if err := p.check(in.Tenant, text); err != nil {
+		return nil, err
+	}
+	if err := p.store.Save(ctx, in.Tenant, text); err != nil {
+		return nil, err
+	}
+	return p.Get(ctx, &events.PoliciesRequest{Tenant: in.Tenant})
+}
+
+// check refuses a policy that no worker like this one could decide under.
+func (p *Policies) check(tenant string, text []byte) error {
+	p.mu.Lock()
+	texts := maps.Clone(p.texts)
+	p.mu.Unlock()
+	if texts == nil {
+		texts = map[string][]byte{}
+	}
+	texts[tenant] = text
+	next, wrong, err := p.config.Lay(texts)
+	if bad := wrong[tenant]; bad != nil {
+		return events.NewInvalid(events.CodeBadPolicy, "policy", strings.ReplaceAll(bad.Error(), "\n  ", " "))
+	}
+	if err == nil && len(next.Text()) > p.config.MaxBytes() {
+		return events.NewInvalid(events.CodeTooLarge, "policy", "would make the config larger than a message of the server: too many tenants have a policy of their own")
+	}
+	return err
+}
+
+// Get answers with the policy of a tenant and its revisions, the newest first, or with the one of a hash: that of a
+// revision, or of a config.
+func (p *Policies) Get(ctx context.Context, in *events.PoliciesRequest) (*events.PoliciesResponse, error) {
+	all, err := p.store.History(ctx, in.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	out := &events.PoliciesResponse{V: events.Version, Tenant: in.Tenant, Config: p.config.Present().Hash(), Revisions: []events.PolicyRevision{}}
+	for _, r := range slices.Backward(all) {
+		one := events.PolicyRevision{Time: r.Time.UnixMilli()}
+		if len(r.Text) > 0 {
+			one.Hash = coord.PolicyHash(r.Text)
+		}
+		if in.Hash != "" && one.Hash == in.Hash {
+			out.Hash, out.Policy = one.Hash, string(r.Text)
+		}
+		out.Revisions = append(out.Revisions, one)
+	}
+	switch {
+	case in.Hash != "" && out.Hash == "":
+		out.Hash = in.Hash
+		out.Policy, err = p.decidedUnder(ctx, in)
+	case in.Hash == "" && len(all) > 0 && len(all[len(all)-1].Text) > 0:
+		out.Hash, out.Policy = out.Revisions[0].Hash, string(all[len(all)-1].Text)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if bad := p.wrong[in.Tenant]; bad != nil && bytes.Equal(p.texts[in.Tenant], all[len(all)-1].Text) {
+			out.Problem = bad.Error()
+		}
+	}
+	return out, err
+}
+
+// decidedUnder is the whole policy of a tenant under a config, as JSON.
+func (p *Policies) decidedUnder(ctx context.Context, in *events.PoliciesRequest) (policy string, err error) {
+	unknown := &events.ServiceError{
+		V: events.Version, Code: events.CodeNotFound, Message: "the hash is of no policy of " + in.Tenant + " and of no config that OUTCOMES has",
+		Hint: "See the revisions of the tenant, or the field config of an outcome.",
+	}
+	if !events.ValidID(in.Hash) {
+		return "", unknown
+	}
+	err = commit.GetConfig(ctx, p.config.JS, in.Hash, func(text []byte) error {
+		var t struct {
+			Policy  events.Raw            `json:"policy"`
+			Tenants map[string]events.Raw `json:"tenants"`
+		}
+		if err := events.Unmarshal(text, &t); err != nil {
+			return err
+		}
+		policy = string(t.Policy)
+		if own, ok := t.Tenants[in.Tenant]; ok {
+			policy = string(own)
+		}
+		return nil
+	})
+	if errors.Is(err, commit.ErrNoConfig) {
+		err = unknown
+	}
+	return policy, err
+}
+
+// signal fills a channel of one slot.
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
