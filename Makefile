@@ -12,7 +12,7 @@ GOVULNCHECK_VERSION   := v1.8.0
 PREFIX  ?= /usr/local
 DESTDIR ?=
 
-# What to test, and more flags: make test PKG=./internal/events ARGS='-v -run Turn'
+# Packages to test, and more flags: make test PKG=./internal/events ARGS='-v -run Turn'
 PKG  ?= ./...
 ARGS ?=
 
@@ -32,12 +32,12 @@ SHOWING = ./internal/worker ./internal/worker/partition ./internal/kv ./internal
 SHOWN   = TestDamagedFile|TestFromSnapshotAndFromZero|TestGolden|TestKillNoticesIgnoredMarker|TestMutatedSnapshots|TestOneNameOneWorker|TestPoison|TestSimulationNotices|TestSyncSimulationNotices|TestSyncSimulation|TestAgentsIdleReaders|TestSquattedIDs|TestControlLookalikes|TestPlantedHeadersLastInPartition|TestPartitionFailsAlone|TestSlowTextsStopNoOtherTenant|TestAmplification|TestEditsAreBounded|TestOutcomesNeverFull|TestNothingPinned|TestUserSpeaksAlone
 READ   ?=
 
-# What is fuzzed, and how long each target: a minute, 10 s with the fault tests
+# Packages to fuzz, and the time for each target: a minute, 10 s with the fault tests
 FUZZED   := ./internal/events ./internal/events/codec ./internal/compaction ./internal/overflow ./internal/policyfile ./internal/summarize ./internal/ops/transcript
 FUZZTIME ?=
 export FUZZTIME
 
-# What the demo reads: make demo SESSIONS=200 JSON=1 KEEP=1
+# Settings of the demo: make demo SESSIONS=200 JSON=1 KEEP=1
 SESSIONS ?=
 JSON     ?=
 KEEP     ?=

@@ -45,7 +45,7 @@ type Attached struct {
 	Files      []AttachedFile // in their order
 }
 
-// What is done with a file.
+// Actions of a worker on a file.
 const (
 	FileWhole   = string(events.FileWhole)      // it is sent as it is
 	FilePreview = string(events.FilePreview)    // its first characters, since it is very large

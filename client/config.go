@@ -80,7 +80,7 @@ func (s *settings) dialect() events.Format {
 	return events.DefaultFormat((*events.Model)(s.Model))
 }
 
-// encode writes a value as JSON on one line, nil as nothing. What is JSON already
+// encode writes a value as JSON on one line, nil as nothing. A value that is JSON already
 // keeps its strings and numbers.
 func encode(v any) (events.Raw, error) {
 	switch v := v.(type) {

@@ -8,7 +8,7 @@ import (
 	"compactd/internal/events"
 )
 
-// What agents link connects to NATS only: no server, no state, no SDK of
+// The code that agents link connects to NATS only: no server, no state, no SDK of
 // a provider.
 func TestLinksLittle(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()

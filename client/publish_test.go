@@ -52,7 +52,7 @@ func TestPublish(t *testing.T) {
 	}
 }
 
-// What a worker would refuse on sight is an error with its code, and is not sent.
+// An event that a worker would refuse on sight is an error with a code, and is not sent.
 func TestRefusedOnSight(t *testing.T) {
 	t.Parallel()
 	env := newEnv(t)
@@ -199,7 +199,7 @@ func TestConcurrentUse(t *testing.T) {
 	}
 }
 
-// What the workers ignore of a policy reaches the agent as a note, and its turn counts.
+// A setting of a policy that workers ignore reaches the agent as a note, and its turn counts.
 func TestNotes(t *testing.T) {
 	t.Parallel()
 	env := newEnv(t)

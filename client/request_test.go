@@ -96,7 +96,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// What was decided before a session ended does not reach the session that begins again,
+// An outcome from before the end of a session does not reach the session that begins again,
 // however late it is received.
 func TestLateCompactionAfterEnd(t *testing.T) {
 	env := newEnv(t)

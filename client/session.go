@@ -58,7 +58,7 @@ type History struct {
 }
 
 // Open returns the session of that name, 1 to 256 bytes of UTF-8; wire.md describes the id
-// that it becomes. What was published under it is resumed: from a worker if one answers, else
+// that it becomes. Events that were published under it are resumed: from a worker if one answers, else
 // from log and outcomes. Config is published with the next turn.
 func (c *Client) Open(ctx context.Context, name string, config Config) (*Session, error) {
 	id, err := events.SessionID(name)

@@ -49,7 +49,7 @@ func TestCode(t *testing.T) {
 	}
 }
 
-// What is marked to be shown is shown.
+// Code that is marked to be shown is shown.
 func TestMarkedCode(t *testing.T) {
 	var text strings.Builder
 	for _, p := range pages(t) {

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What a page may have: words in a sentence, and columns in a line.
+// Limits of a page: words in a sentence, and columns in a line.
 const (
 	maxWords   = 40
 	maxColumns = 120

@@ -5,7 +5,7 @@ const task = "Find out why the client never gives up, and read every file.";
 const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 const parameters = { type: "object", properties: { path: { type: "string" } }, required: ["path"], additionalProperties: false };
 
-/** What the tool returns: most results are long. */
+/** The result of the tool: most are long. */
 const readFile = ({ path }) => `line of ${path}. `.repeat(/^f\d*[05]/.test(path) ? 20 : 200);
 
 async function openai({ url, fetch, retries }) {

@@ -10,7 +10,7 @@ import { readFile } from "node:fs/promises";
 import { compactd } from "compactd";
 import { agents } from "./agents.mjs";
 
-/** What an agent sends, and what the provider gets of it. */
+/** The requests of an agent, and those that the provider gets. */
 class Recorder {
   compactions = 0;
   changed = 0; // messages that an agent sent otherwise than in the call before

@@ -23,7 +23,7 @@ type attachCmd struct {
 	callFlags
 	Focus  string        `placeholder:"TEXT" help:"Content that summaries of files must preserve."`
 	Policy string        `placeholder:"JSON" help:"Fields of the policy for this call."`
-	Wait   time.Duration `default:"20s" placeholder:"TIME" help:"How long to wait for models that summarize files, up to 1m (${default}); 0 waits for none."`
+	Wait   time.Duration `default:"20s" placeholder:"TIME" help:"How long to wait for models that summarize files, up to 1m (${default}); 0 does not wait."`
 	Text   bool          `help:"Print the texts to send, one after the other, instead of a table."`
 	Files  []string      `arg:"" placeholder:"FILE" help:"Files to attach."`
 }

@@ -17,7 +17,7 @@ type callFlags struct {
 	Session         named.Session `required:"" env:"COMPACTD_SESSION" help:"Session to query."`
 	Provider        string        `placeholder:"NAME" help:"Provider of the call, if it is not the session's."`
 	Model           string        `placeholder:"NAME" help:"Model of the call, if it is not the session's."`
-	MaxOutputTokens int64         `placeholder:"N" help:"So much is reserved for the model's answer."`
+	MaxOutputTokens int64         `placeholder:"N" help:"Tokens reserved for the model's answer."`
 	ContextWindow   int64         `placeholder:"N" help:"Context window of the model, if it is not that of the table."`
 	Tokens          int64         `placeholder:"N" help:"Tokens to be added beside what is sent, by your own count."`
 }

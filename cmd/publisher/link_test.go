@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What publishes for agents connects to NATS only: the
+// The publisher connects to NATS only: the
 // SDKs of model providers, the token tables and the state are the worker's.
 func TestLinksNoProvider(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()

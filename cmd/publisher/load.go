@@ -17,9 +17,9 @@ type loadCmd struct {
 	Sessions int           `default:"20" help:"Agents at once (${default})."`
 	Turns    int           `default:"50" help:"Turns of each; 0 goes on until --duration is over (${default})."`
 	Speed    float64       `default:"100" help:"Times faster than real agents, whose pauses are 1.65 s in the median and 131 s at the 99th percentile; 0 does not wait at all (${default})."`
-	Rate     float64       `default:"0" placeholder:"N" help:"Most turns a second of all agents; 0 is no bound (${default})."`
-	Duration time.Duration `default:"0s" placeholder:"TIME" help:"Stop publishing after this time; 0 is no bound (${default})."`
-	Tenants  int           `default:"1" help:"Spread the sessions over so many tenants, called TENANT-1, TENANT-2 and so on (${default})."`
+	Rate     float64       `default:"0" placeholder:"N" help:"Most turns a second of all agents; 0 sets no bound (${default})."`
+	Duration time.Duration `default:"0s" placeholder:"TIME" help:"Stop publishing after this time; 0 sets no bound (${default})."`
+	Tenants  int           `default:"1" help:"Number of tenants that share the sessions, called TENANT-1, TENANT-2 and so on (${default})."`
 	Window   int64         `default:"32000" placeholder:"TOKENS" help:"Context window of the agents' model: a small one is compacted often (${default})."`
 	Format   string        `enum:"openai,anthropic,neurolink,openai-responses,gemini,bedrock,ai-sdk" default:"anthropic" placeholder:"DIALECT" help:"Dialect of what the agents publish (openai|anthropic|neurolink|openai-responses|gemini|bedrock|ai-sdk, default ${default})."`
 	Seed     uint64        `default:"1" help:"Seed of what the agents publish (${default})."`

@@ -119,10 +119,10 @@ func (c *replayCmd) count(ctx context.Context, source *transcript.Source) (turns
 	}
 	bar.Done()
 	if source.Unknown > 0 {
-		fmt.Fprintf(os.Stderr, "publisher: left out: %d files that are no transcripts\n", source.Unknown)
+		fmt.Fprintf(os.Stderr, "publisher: skipped %d files that are not transcripts\n", source.Unknown)
 	}
 	if turns == 0 {
-		return 0, fmt.Errorf("read transcripts: there is no turn of %s in them; --from FORMAT names their format; auto detects it by their first line", c.From)
+		return 0, fmt.Errorf("read transcripts: no turn of format %s found; --from FORMAT names the format; auto detects it by the first line", c.From)
 	}
 	return turns, nil
 }

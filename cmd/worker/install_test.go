@@ -20,7 +20,7 @@ func run(t *testing.T, name string, args ...string) string {
 	return string(out)
 }
 
-// What make install puts below a directory has one name: usage, hints, examples, manual pages,
+// Each file that make install puts below a directory has one name: usage, hints, examples, manual pages,
 // completion and the unit say it as it is installed.
 func TestInstall(t *testing.T) {
 	if _, err := exec.LookPath("make"); err != nil {

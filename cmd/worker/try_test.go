@@ -7,7 +7,7 @@ import (
 	"compactd/internal/ops/access"
 )
 
-// What is printed to try is a command of a shell, for the programs as they are installed,
+// Each line printed to try is a command of a shell, for the programs as they are installed,
 // with the addresses and the identity of this worker and without its secrets.
 func TestTry(t *testing.T) {
 	for _, c := range []struct {

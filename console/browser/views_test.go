@@ -99,7 +99,7 @@ func TestBeforeAndAfter(t *testing.T) {
 	p.quiet()
 }
 
-// What if: each policy states its shares, one is named the cheapest, and one with the shares in force is no row
+// The what-if: each policy states its shares, one is named the cheapest, and one with the shares in force is no row
 // of its own; the address leads to the same comparison.
 func TestWhatIf(t *testing.T) {
 	s := startWorker(t, "")

@@ -1,11 +1,11 @@
-// What calls cost and compactions saved, in words that say of which. Amounts without a price are in no sum.
+// Costs of calls and savings of compactions, in words that say of which. Amounts without a price are in no sum.
 import { money } from './format'
 import type { Cost } from './types'
 
 /** Money for input and summaries. */
 export const spent = (cost: Cost | undefined): number => (cost?.input_nano_usd ?? 0) + (cost?.summaries_nano_usd ?? 0)
 
-/** What compactions saved, less what they cost. */
+/** The savings of compactions, less their costs. */
 export const net = (cost: Cost | undefined): number => (cost?.saved_nano_usd ?? 0) - (cost?.lost_nano_usd ?? 0) - (cost?.summaries_nano_usd ?? 0)
 
 /** An amount of which some has no price: then it is a lower bound. */

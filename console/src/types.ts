@@ -282,7 +282,7 @@ export interface Choice {
   reruns: number
 }
 
-/** What was recorded comes first; the policy in force has its row where it differs. */
+/** The recorded run comes first; the policy in force has its row where it differs. */
 export interface WhatIf { policies?: Choice[] }
 
 /** An event of /v1/events: its subject without a payload. */

@@ -167,7 +167,7 @@ func typescriptAgent(t *testing.T) ([]string, string) {
 	return []string{"node", filepath.Join(dir, "dist/demo.js")}, ""
 }
 
-// What docs/clients.md calls 70 lines has no more of them, blank ones and comments
+// An agent that docs/clients.md calls 70 lines has no more of them, blank ones and comments
 // aside, nor are they wider than a page.
 func TestLength(t *testing.T) {
 	for _, path := range []string{"../typescript/agent.ts", "../python/agent.py"} {

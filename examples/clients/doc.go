@@ -7,7 +7,7 @@
 //
 // # Guarantees
 //
-//   - What is run is what docs/clients.md shows, and has the number of lines that the page names.
+//   - The agents that run are those of docs/clients.md, and each has the number of lines that the page names.
 //   - An agent that cannot be run is named, with what it lacks; one that -need names
 //     fails the test.
 //   - Nothing is fetched, and nothing written beside the sources: npm installs from its

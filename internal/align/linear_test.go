@@ -40,7 +40,7 @@ func listOf(n int, of func(int) events.Raw) (out []events.Raw) {
 	return out
 }
 
-// What a sync compares costs as much for each message in a long history as in a short one.
+// A comparison of a sync costs as much for each message in a long history as in a short one.
 func TestLinear(t *testing.T) {
 	const n, most = 1000, 2.5
 	for name, of := range histories {

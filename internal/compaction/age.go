@@ -178,8 +178,8 @@ func (d *decision) truncateOld(l *Ledger) {
 	}
 }
 
-// foldSteps is in how many steps a session above the bound grows by as many again: at each the oldest
-// are hidden again, where calls that were open kept them in view.
+// foldSteps divides the bound into the steps by which a session above it grows: at each step a plan
+// hides the oldest entries that open calls had kept in view.
 const foldSteps = 8
 
 // mayFold bounds how often a session above its bound of entries is planned for it: when it gets there,

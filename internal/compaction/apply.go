@@ -90,7 +90,7 @@ func (l *Ledger) take(t *Turn, v verdict) {
 	}
 	l.append(t, generation)
 	l.noteAll(t, 0)
-	// What was parked before the session had a dialect may have been read in another.
+	// A turn parked before the session had a dialect may have been read in another.
 	l.parked = slices.DeleteFunc(l.parked, func(p *Turn) bool { return p.format != l.format })
 	for {
 		i := slices.IndexFunc(l.parked, func(p *Turn) bool { return p.number == l.LastTurn()+1 })

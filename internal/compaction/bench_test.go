@@ -244,6 +244,6 @@ func hostilePlan(t testing.TB, n int) func() {
 	}
 }
 
-// What a hostile history makes a plan do is not the square of its length: that
+// A plan of a hostile history does not cost the square of its length: that
 // would take a minute here.
 func TestHostilePlan(t *testing.T) { hostilePlan(t, 10_000)() }

@@ -56,7 +56,7 @@ type calibration struct {
 	Estimate   Tokens `json:"estimate"`
 	Generation int64  `json:"generation"`
 
-	// What calls had grown by from one anchor to the next, by both.
+	// Growth of calls from one anchor to the next, by both.
 	Counted   Tokens `json:"counted"`
 	Estimated Tokens `json:"estimated"`
 

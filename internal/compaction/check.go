@@ -95,7 +95,7 @@ type Pending struct {
 	Images        int64
 	Tokens        Tokens // that the caller counted, beside all others
 
-	// What [Config.ReadPending] measured; nil as in the session.
+	// Measured by [Config.ReadPending]; nil as in the session.
 	system, tools *measure.Size
 	added         []Entry
 	attached      []measure.File

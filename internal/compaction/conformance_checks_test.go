@@ -11,7 +11,7 @@ import (
 	"compactd/internal/events/validate"
 )
 
-// What our answer has to be where it is not the recorded one. Each check looks at
+// Checks of our answer where it is not the recorded one. Each check looks at
 // the answer alone, and returns what is wrong with it, "" if nothing is.
 
 // cutIsSound: a head of the text with "..." behind, whole runes, within the budget.

@@ -91,7 +91,7 @@ func TestMostMarks(t *testing.T) {
 	}
 }
 
-// What system prompt and tools leave of the four marks the newest of the messages have, though its
+// The newest messages have the marks, of four, that system prompt and tools leave, though one
 // message has others before it.
 func TestNewestCacheMark(t *testing.T) {
 	const cMark = `"cache_control":{"type":"ephemeral"}`

@@ -52,6 +52,6 @@
 //
 // # On failure
 //
-// What is wrong with an event is an [events.Invalid] with a stable code; [Reject] makes an
+// An invalid event is an [events.Invalid] with a stable code; [Reject] makes an
 // outcome of it. Render fails only when the log no longer holds a text.
 package compaction

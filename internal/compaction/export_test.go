@@ -10,7 +10,7 @@ import (
 	"compactd/internal/events"
 )
 
-// What tests see of the package beside its interface.
+// Parts of the package that only tests see.
 
 // plain is a profile for scripts: 4 units a token wherever they stand, with
 // seed's margin, so that a script is about its stage and not about an estimate.

@@ -18,7 +18,7 @@ const maxParked = 64
 type Ledger struct {
 	Address events.Address
 
-	// What holds until a turn changes it.
+	// Set by one turn, until another changes it.
 	model     events.Model
 	format    events.Format
 	system    measure.Size // of the system prompt

@@ -22,7 +22,7 @@ import (
 	"compactd/internal/stored"
 )
 
-// What is emitted about a history that its provider takes is valid as it stands, no
+// The outcome of a history that its provider takes is valid as it stands, no
 // larger than planned, and made of whole pairs; the first user message and calls
 // open at the end are in it byte for byte.
 func TestProperHistories(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"compactd/internal/events"
 )
 
-// What an agent has in the member ref of a message comes back: on messages as they came, on
+// The member ref that an agent puts into a message comes back: on messages as they came, on
 // edited ones, and, in a list, on one that was made of several.
 func TestRefComesBack(t *testing.T) {
 	for _, f := range []events.Format{events.OpenAI, events.Anthropic, events.Bedrock, events.Gemini, events.Responses, events.AISDK, events.NeuroLink} {

@@ -15,7 +15,7 @@ import (
 	"compactd/internal/stored"
 )
 
-// What the reference system gets wrong, each with the right behaviour instead.
+// Errors of the reference system, each with the right behaviour instead.
 
 // B10: calls made in parallel find their results by id, or by their order where
 // there are no ids; repair, for which the reference has neighbours only, leaves

@@ -10,7 +10,7 @@ import (
 // restorable walks over what may be restored, newest first: of each file its latest read,
 // unless the file was changed after it, the results of protected tools, and the texts of
 // skills. Of a skill that was launched again in the same way only the latest text counts.
-// What was cleared before stays cleared.
+// An entry that was cleared before stays cleared.
 func (l *Ledger) restorable(yield func(Entry) bool) {
 	least := max(l.entries.n-maxRestoreLookback, 0)
 	stale := make(map[measure.Key]bool, 128) // files that were read or changed later

@@ -70,7 +70,7 @@ func (p *skillPlayer) look(outs []compaction.Outcome) {
 				continue
 			}
 			p.missing++
-			// What is restored makes no history larger than it was before the stage.
+			// Restored entries make no history larger than it was before the stage.
 			most := c.TokensBefore
 			if n := len(c.Stages); n > 0 {
 				most = c.Stages[n-1].TokensBefore

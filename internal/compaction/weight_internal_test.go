@@ -8,7 +8,7 @@ import (
 	"compactd/internal/events"
 )
 
-// What a ledger weighs follows its parts.
+// The weight of a ledger follows its parts.
 func TestWeight(t *testing.T) {
 	for name, sizes := range map[string][2]uintptr{
 		"entry": {unsafe.Sizeof(Entry{}), measure.HeldEntry},

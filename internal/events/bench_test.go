@@ -14,7 +14,7 @@ var agentTurn = fmt.Appendf(nil, `{"v":1,"id":"0198a3c4-0000-7000-8000-000000000
 	`"usage":{"input_tokens":4,"cache_creation_input_tokens":0,"cache_read_input_tokens":12345,"output_tokens":120}}`,
 	strings.Repeat(`the agent writes \"why\", naïvely `, 9), strings.Repeat(`error: cannot find symbol at line 214\n`, 18))
 
-// What a worker does with the bytes of a turn before it measures them.
+// The work of a worker on the bytes of a turn before it measures them.
 func BenchmarkTurn(b *testing.B) {
 	b.Run("decode", func(b *testing.B) {
 		b.SetBytes(int64(len(agentTurn)))

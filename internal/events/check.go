@@ -202,7 +202,7 @@ type AttachedFile struct {
 // FileAction is what is done with a file.
 type FileAction string
 
-// What is done with files.
+// Actions on files.
 const (
 	FileWhole      FileAction = "whole"    // it enters as it is
 	FilePreview    FileAction = "preview"  // its first characters enter, since it is very large

@@ -14,7 +14,7 @@ const AnyTenant = "*"
 // Sort is by what a list is in order.
 type Sort string
 
-// What lists of sessions and of tenants are in order of; the first is the default of sessions.
+// Orders of lists of sessions and of tenants; the first is the default of sessions.
 const (
 	SortFill       Sort = "fill"       // share of the available input
 	SortInput      Sort = "input"      // estimated input

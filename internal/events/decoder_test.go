@@ -110,7 +110,7 @@ func TestDecoder(t *testing.T) {
 	}
 }
 
-// What agents send is decoded in one pass, without memory but for the id of the event.
+// A turn is decoded in one pass, without memory but for the id of the event.
 func TestOnePass(t *testing.T) {
 	var d Decoder
 	if !d.onePass(agentTurn, "") {
@@ -121,7 +121,7 @@ func TestOnePass(t *testing.T) {
 	}
 }
 
-// What a decoder remembers of one turn does not show in the next.
+// A decoder's memory of one turn does not show in the next.
 func TestDecoderReused(t *testing.T) {
 	var d Decoder
 	var list [][]byte

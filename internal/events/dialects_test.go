@@ -140,7 +140,7 @@ func compact(raw Raw) Raw {
 	return out
 }
 
-// What an edit writes: a text in the place of a result's content, arguments in the place of a
+// An edit writes a text in the place of a result's content, arguments in the place of a
 // call's, in the form of the dialect. Of an item that was edited the id goes.
 func TestEdited(t *testing.T) {
 	for _, test := range []struct {
@@ -199,7 +199,7 @@ func TestEdited(t *testing.T) {
 	}
 }
 
-// What compactd makes: a text of the user, a call for a result that has none, and a result for
+// compactd makes a text of the user, a call for a result that has none, and a result for
 // a call that has none, in the form of its kind. Nothing of it has an id.
 func TestMade(t *testing.T) {
 	text := Message{Role: RoleUser, Parts: []Part{{Text: "a"}}}

@@ -197,8 +197,8 @@ func TestForeignBlocks(t *testing.T) {
 	}
 }
 
-// What a user writes, what a tool answers and what a model sends to a tool is not looked at,
-// though it is the JSON of another dialect.
+// Texts of users, results of tools and arguments of calls are not looked at, though they
+// are the JSON of another dialect.
 func TestForeignTextIsText(t *testing.T) {
 	all := dialectFixtures(t)
 	for _, msgs := range all {
@@ -239,7 +239,7 @@ func TestNoFalseRefusal(t *testing.T) {
 	})
 }
 
-// What providers and servers of a dialect accept beside what is read is no other dialect's.
+// Members that providers and servers of a dialect accept, and compactd ignores, are no other dialect's.
 func TestUnknownBlocksAreKept(t *testing.T) {
 	for f, blocks := range map[Format][]string{
 		OpenAI: {

@@ -2,7 +2,7 @@ package events
 
 import "testing"
 
-// What an outcome quotes of a stranger is written whatever its bytes are, whole.
+// An outcome writes a stranger's bytes whole, whatever they are.
 func TestMarshalOfBrokenText(t *testing.T) {
 	r := Rejected{Code: CodeBadJSON}
 	r.CausedBy.ID = "a\xffb"

@@ -345,7 +345,7 @@ func DecodeOutcome(k Kind, data []byte) (any, error) {
 	case KindJob:
 		v = new(Job)
 	default:
-		return nil, fmt.Errorf("decode outcome: kind %q is none of %v", k, OutcomeKinds)
+		return nil, fmt.Errorf("decode outcome: unknown kind %q; the kinds are %v", k, OutcomeKinds)
 	}
 	if err := Unmarshal(data, v); err != nil {
 		return nil, fmt.Errorf("decode outcome %s: %w", k, err)

@@ -181,7 +181,7 @@ type Erased struct {
 	Header
 	CausedBy Cause  `json:"caused_by"` // the session.forget
 	Seq      uint64 `json:"seq"`       // of it
-	// What was overwritten: events of the log, and outcomes and jobs.
+	// Messages that were overwritten: events of the log, and outcomes and jobs.
 	Events   int64 `json:"events"`
 	Outcomes int64 `json:"outcomes"`
 	// Files is how many quarantined ledger files were removed.

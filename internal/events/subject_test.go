@@ -190,7 +190,7 @@ func TestSubjects(t *testing.T) {
 	}
 }
 
-// What Outcome builds, ParseOutcome reads; the log's form is the same.
+// ParseOutcome reads the subjects that Outcome builds; the log's form is the same.
 func TestSubjectsRoundTrip(t *testing.T) {
 	id := rapid.StringMatching(`[A-Za-z0-9_-]{1,64}`)
 	session := rapid.StringMatching(`[A-Za-z0-9_-]{1,352}`)

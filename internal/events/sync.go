@@ -38,7 +38,7 @@ func ReadSync(r io.Reader, most int) ([]byte, error) {
 // Divergence is what a sync does with a history that is another one than the session has.
 type Divergence string
 
-// What a sync does with another history.
+// Answers of a sync to another history.
 const (
 	// DivergeAuto replaces behind a common beginning. A lineage that comes back after it was
 	// retracted is a branch, and so is a history with nothing in common.

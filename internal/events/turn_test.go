@@ -33,7 +33,7 @@ func TestDecodeTurn(t *testing.T) {
 	}
 }
 
-// What is absent and what is null mean the same: unchanged, or none.
+// Absent and null mean the same: unchanged, or none.
 func TestDecodeTurnDefaults(t *testing.T) {
 	for _, payload := range []string{
 		`{"messages":[]}`,

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// What is no message of any dialect is refused with its index, with what was found and with
-// what to send; what is wrong is never quoted, but for a role in letters.
+// A message of no dialect is refused with its index, with its form and with
+// the form to send; its text is never quoted, but for a role in letters.
 func TestNoMessages(t *testing.T) {
 	for _, test := range []struct {
 		format        Format

@@ -107,7 +107,7 @@ func TestWhole(t *testing.T) {
 	})
 }
 
-// What exact counting costs, in bytes per second.
+// The speed of exact counting, in bytes per second.
 func BenchmarkCount(b *testing.B) {
 	c := counter(b, "o200k")
 	text := strings.Repeat("\tif err := f(x, y[i]); err != nil { // The quick brown fox jumps.\n", 1_000)

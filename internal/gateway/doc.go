@@ -16,7 +16,7 @@
 //
 // # Guarantees
 //
-//   - Those of package transport: the messages alone are changed, bytes of answers never, and a call
+//   - The guarantees of package transport: the messages alone are changed, bytes of answers never, and a call
 //     that is refused as too long is sent once more before the first byte of its answer.
 //   - A hint is no proof. A conversation goes on where its messages begin with all that is known of
 //     it; another one with the same hint is a branch. Principals share no conversation.

@@ -503,7 +503,7 @@ func TestWebSocket(t *testing.T) {
 	}
 }
 
-// What no upstream answers is an error in the form of providers.
+// A request that no upstream answers is an error in the form of providers.
 func TestUpstreamIsAway(t *testing.T) {
 	gone := httptest.NewServer(nil)
 	gone.Close()

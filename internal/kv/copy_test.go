@@ -72,7 +72,7 @@ func hashOf(t *testing.T, s *Store) string {
 	return got.hash(s.Position())
 }
 
-// What cannot be copied leaves no file: a store that is closed or damaged, a call
+// A copy that fails leaves no file: a store that is closed or damaged, a call
 // whose time is over, a directory that is missing.
 func TestCopyFails(t *testing.T) {
 	o := options(t)

@@ -33,7 +33,7 @@
 //   - One file belongs to one process. The lock is the kernel's and ends with the
 //     process.
 //
-// What is not promised: without Options.Sync a power loss loses the file (it is
+// Not promised: without Options.Sync a power loss loses the file (it is
 // quarantined, because another boot left it open). There is no defence against a deliberate
 // change of the file; checksums are not signatures.
 //

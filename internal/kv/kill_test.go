@@ -106,7 +106,7 @@ func fullChild(args []string) error {
 	if at < 10 {
 		return fmt.Errorf("full after %d checkpoints", at)
 	}
-	// What takes no more room can still be written.
+	// A write that takes no more room still succeeds.
 	drop := []Change{{Address: address("s-0"), Drop: true}}
 	if err := s.Checkpoint(positionAt(at+1), drop); err == nil {
 		at++

@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// What this file uses of bbolt's format, version 2: pages of a fixed size, each
+// This file uses a part of bbolt's format, version 2: pages of a fixed size, each
 // with a header of 16 bytes (id, flags, count, overflow), in the byte order of
 // the machine. Two meta pages, written in turn, name the root of a tree.
 const (

@@ -36,7 +36,7 @@ func checkpoint(t *testing.T, s *Store, m Position, changes ...Change) {
 	}
 }
 
-// What the parts of a change do, alone and together.
+// The parts of a change, alone and together.
 func TestCheckpoint(t *testing.T) {
 	a, b := address("a"), address("a-b") // one address begins with the other
 	for _, c := range []struct {
@@ -97,7 +97,7 @@ func TestCheckpoint(t *testing.T) {
 	}
 }
 
-// What cannot be a key changes nothing.
+// A text that cannot be a key changes nothing.
 func TestCheckpointRefuses(t *testing.T) {
 	s := mustOpen(t, options(t))
 	defer s.Abandon()
@@ -179,7 +179,7 @@ func rewriteHead(t *testing.T, path string, change func(*head)) {
 	}
 }
 
-// What gets a file quarantined, and what does not.
+// Files that are quarantined, and files that are not.
 func TestTrust(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -294,7 +294,7 @@ func TestCleanFlag(t *testing.T) {
 	s.Abandon()
 }
 
-// What lets a file be trusted after a power loss is gone from the disk before the
+// The mark that a file may be trusted after a power loss is gone from the disk before the
 // first unsynced write, and there after the last.
 func TestSyncs(t *testing.T) {
 	for _, c := range []struct {

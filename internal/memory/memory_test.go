@@ -39,7 +39,7 @@ func TestRelieve(t *testing.T) {
 	keep = nil
 }
 
-// What was freed goes back to the system while nothing happens.
+// Freed memory goes back to the system while nothing happens.
 func TestRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for range 256 {

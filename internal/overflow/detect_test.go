@@ -267,7 +267,7 @@ func itoa(n int64) string {
 	return itoa(n/10) + itoa(n%10)
 }
 
-// What matters of a long text is at its beginning, as in a body, or at its
+// The error in a long text is at its beginning, as in a body, or at its
 // end, as in a trace of calls.
 func TestLongTexts(t *testing.T) {
 	frames := strings.Repeat("  File \"/app/x.py\", line 7, in f\n", MaxText/20)

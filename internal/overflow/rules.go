@@ -11,7 +11,7 @@ var long = compile([]rule{
 // overflows are the words of providers that refuse a call for its length, the
 // more specific before the general. The first that is found decides. They are
 // compared with text in lower case, with single spaces and without back-quotes.
-// Those marked 000 are the patterns of the reference document, which does not
+// Patterns marked 000 are those of the reference document, which does not
 // always name the provider that writes them today.
 var overflows = compile([]rule{
 	{Anthropic, ClassSum, `input length and max_tokens exceed context limit: {actual} \+ {output} > {limit}`},

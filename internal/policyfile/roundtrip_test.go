@@ -11,7 +11,7 @@ import (
 	"compactd/internal/stored"
 )
 
-// What is printed is a file with the same meaning, for the worker and for a
+// A printed policy is a file with the same meaning, for the worker and for a
 // tenant: each value of a policy can be written and read.
 func TestPrintedIsReadBack(t *testing.T) {
 	for _, text := range []string{

@@ -42,7 +42,7 @@ func config(t *testing.T) *compaction.Config {
 	return c
 }
 
-// What was written of a ledger is read to one that is written to the same bytes.
+// The rows of a ledger are read to a ledger that is written to the same bytes.
 func TestLedger(t *testing.T) {
 	rows, err := stored.Rows(ledger(t))
 	if err != nil || len(rows) != 3 {

@@ -211,7 +211,7 @@ func TestAttachedTextIsNamed(t *testing.T) {
 	}
 }
 
-// What a model writes is marked alike: a forged consent, the reverse of a rule among its rules
+// A model's text is marked alike: a forged consent, the reverse of a rule among its rules
 // and elsewhere, and a rule that stood in attached text.
 func TestModelSpeaksForTheUser(t *testing.T) {
 	in := summarize.Input{MaxUnits: 30_000, Format: events.OpenAI, Messages: []summarize.Message{

@@ -25,7 +25,7 @@
 //   - The embedded summarizer invents nothing: a line of its text is a piece of a
 //     message or of the previous summary, with a mark of ours around it. A section
 //     without lines is left out.
-//   - What a model writes is held against what it was given: the first request, the
+//   - A model's text is checked against its input: the first request, the
 //     user's rules and last words are put there by code, a rule that no user gave is
 //     marked, identifiers and turns that it was not given go, and so does the form
 //     of messages, calls and tags. An answer that is no summary is never used.
@@ -40,7 +40,7 @@
 //     that agents inject into user messages, and what compactd itself wrote, are
 //     not taken for the user's words.
 //
-// What marks a rule, a decision or a discovery are English words; sessions in
+// English words mark a rule, a decision or a discovery; sessions in
 // other languages keep goal, files, errors, tasks, course and record.
 //
 // # Concurrency

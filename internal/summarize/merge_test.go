@@ -99,7 +99,7 @@ func TestMergeKeepsRulesAndChangedPaths(t *testing.T) {
 	}
 }
 
-// What room is short of goes in the order of how much is lost with it.
+// Items without room go in the order of how much is lost with them.
 func TestRecordDropsInOrder(t *testing.T) {
 	var last map[events.RecordKind]int
 	for _, limit := range []int64{60_000, 16_000, 12_000, 9_000, 7_000, 4_000, 2_000, 1_000} {

@@ -337,7 +337,7 @@ func userText(s string) string {
 // turnSuffix names the turns at the end of a line of a summary.
 var turnSuffix = regexp.MustCompile(` \((?:turns? \d{1,10}(?:-\d{1,10})?(?:, later succeeded)?|later succeeded)\)$`)
 
-// What is neutral stays as it is.
+// Neutral text stays as it is.
 func TestNeutralIsIdempotent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		once := snippet.Neutral(drawText(t, "text"))

@@ -64,7 +64,7 @@ func TestRecordBounds(t *testing.T) {
 	}
 }
 
-// What a record has no room for has a fold: one line for each kind names its turns, whatever
+// A record has a fold for items without room: one line for each kind names its turns, whatever
 // the number of summaries, and of each kind the newest are there word by word (C3, C6).
 func TestFolds(t *testing.T) {
 	const turns = 20
@@ -126,7 +126,7 @@ func names(text string, turn int) bool {
 	return false
 }
 
-// What fails without a mark is a failure all the same, if its text begins like one.
+// A result without a mark is a failure all the same, if its text begins like one.
 func TestUnmarkedFailures(t *testing.T) {
 	in := summarize.Input{Format: events.OpenAI, MaxUnits: 8_000, Messages: []summarize.Message{
 		{Turn: 1, Message: events.Message{Role: events.RoleUser, Parts: []events.Part{{Kind: events.PartText, Text: "book it"}}}},

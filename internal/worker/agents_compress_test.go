@@ -305,7 +305,7 @@ func TestGatewaysHostile(t *testing.T) {
 	e.stop()
 }
 
-// What a provider counted for an answer corrects the estimates of the session.
+// A provider's count of an answer corrects the estimates of the session.
 func TestGatewaysUsage(t *testing.T) {
 	t.Parallel()
 	env := newEnv(t, t.TempDir())

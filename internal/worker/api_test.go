@@ -145,7 +145,7 @@ func TestHTTPAnswersAsNATS(t *testing.T) {
 	}
 }
 
-// What is not a request of the service is refused in the same shape, with a hint.
+// A request that the service does not have is refused in the same shape, with a hint.
 func TestHTTPRefusals(t *testing.T) {
 	t.Parallel()
 	m := newMonitor(t, worker.MonitorConfig{})

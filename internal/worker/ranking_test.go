@@ -113,7 +113,7 @@ func (env *testEnv) wantTenants() {
 	}
 }
 
-// What a tenant had stored in the last hour is counted from the log: a restart begins no new hour.
+// The bytes that a tenant stored in the last hour are counted from the log: a restart begins no new hour.
 func TestHourOutlivesARestart(t *testing.T) {
 	t.Parallel()
 	env := newEnv(t, t.TempDir())

@@ -126,7 +126,7 @@ func TestContext(t *testing.T) {
 }
 
 // A history larger than an answer is returned in pages, which together are the whole history.
-// None is empty, and a page beyond the last is refused.
+// No page is empty, and one beyond the last is refused.
 func TestContextPages(t *testing.T) {
 	t.Parallel()
 	const maxPayload = 256 << 10

@@ -43,7 +43,7 @@ func (a *syncAgent) wantWarning(code events.Code) {
 	}
 }
 
-// What a sync does with histories that are not simply longer than before.
+// A sync of histories that are not simply longer than before.
 func TestSyncCases(t *testing.T) {
 	env := newEnv(t, t.TempDir())
 	env.config = newConfig(t, withoutSummaries())

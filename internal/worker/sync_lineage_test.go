@@ -306,7 +306,7 @@ func TestSyncLineages(t *testing.T) {
 	}
 }
 
-// What ends a session, or erases it, does so with its branches, also with those of branches.
+// An event that ends a session, or erases it, does so with its branches, also with those of branches.
 func TestSyncFamilies(t *testing.T) {
 	for _, kind := range []events.Kind{events.KindEnd, events.KindForget} {
 		t.Run(string(kind), func(t *testing.T) {

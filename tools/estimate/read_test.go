@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What cannot be used is a line: a session without usage, a bad line, a file that is no transcript.
+// Each transcript that cannot be used is a line: a session without usage, a bad line, a file that is no transcript.
 // Messages of the system, another dialect and another model are no reason.
 func TestRead(t *testing.T) {
 	dir := t.TempDir()

@@ -12,7 +12,7 @@
 //
 // # On failure
 //
-// What does not happen within [Limit] is [ErrSlow].
+// A wait longer than [Limit] is [ErrSlow].
 package harness
 
 import (

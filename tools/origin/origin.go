@@ -92,7 +92,7 @@ func has(list string, p *events.Part) bool {
 	return false
 }
 
-// What distinguishes the sessions of one repository: a hash or a number at the end of their
+// The sessions of one repository differ in: a hash or a number at the end of their
 // names, or the name of an instance of SWE-bench.
 var (
 	numbered = regexp.MustCompile(`-[0-9a-f]*[0-9][0-9a-f]*$`)

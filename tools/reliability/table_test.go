@@ -16,8 +16,8 @@ import (
 
 const root = "../.."
 
-// What a test printed stands beside it, whether it is enough or not; what did not
-// print anything is missing, and what could not run is skipped.
+// A figure that a test printed stands beside it, whether it is enough or not; a test that printed
+// nothing is missing, and one that could not run is skipped.
 func TestTable(t *testing.T) {
 	printed, err := Read(strings.NewReader(`=== RUN   TestKills
 reliability P1 test=TestKills kills=3 lost=0
@@ -70,7 +70,7 @@ func TestDemands(t *testing.T) {
 	}
 }
 
-// What is printed is read back as it was, blanks aside.
+// Printed figures are read back as they were, blanks aside.
 func TestPrint(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "figures")
 	t.Setenv(figures.FileEnv, path)

@@ -90,6 +90,33 @@ func TestAllowed(t *testing.T) {
 	}
 }
 
+// The list of the repository finds a sentence of a comment without a noun as its subject, in
+// every package and language, at the beginning of a line and behind another sentence.
+func TestSubjects(t *testing.T) {
+	l := repositoryList(t)
+	for _, c := range []struct {
+		file, text string
+		line       int
+	}{
+		{"client/a.go", "package a\n\n// What a file has.\nvar b int\n", 3},
+		{"internal/worker/query/a.go", "package a\n\nfunc b() {\n\t// None is left.\n}\n", 4},
+		{"internal/kv/a_test.go", "package a\n\n// A b has c.\n//\n//   - Those of d have none.\nvar b int\n", 4},
+		{"tools/b/a.go", "package a\n\n// B is c. What is d is e.\nvar b int\n", 3},
+		{"internal/kv/a.go", "package a\n\n/*\nWhat is d.\n*/\nvar b int\n", 3},
+		{"clients/a.ts", "/**\n * What is d.\n */\nlet b\n", 1},
+		{"clients/a.py", "def f():\n    \"\"\"What is d.\"\"\"\n", 2},
+		{"Makefile", "a:\n\n# What is d\nb:\n", 3},
+	} {
+		pieces, err := read(c.file, []byte(c.text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := l.check(c.file, pieces); len(found) != 1 || found[0].line != c.line || found[0].rule.suggestion != "a noun as the subject" {
+			t.Errorf("%s %q: got %v", c.file, c.text, found)
+		}
+	}
+}
+
 // An error of the list names its line.
 func TestListErrors(t *testing.T) {
 	for _, bad := range []string{"speech told -> emit", "prose told", "prose to( -> x", "except a.md told", "except a.md told: "} {
@@ -139,14 +166,7 @@ func TestRun(t *testing.T) {
 
 // The list of the repository is read, and has at most ten exceptions.
 func TestList(t *testing.T) {
-	text, err := os.ReadFile("../../" + listFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := parseList(string(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := repositoryList(t)
 	if len(l.rules) < 40 || len(l.exceptions) > 10 {
 		t.Errorf("%d rules, %d exceptions", len(l.rules), len(l.exceptions))
 	}
@@ -155,4 +175,17 @@ func TestList(t *testing.T) {
 			t.Errorf("%s has no suggestion", r.pattern)
 		}
 	}
+}
+
+func repositoryList(t *testing.T) *list {
+	t.Helper()
+	text, err := os.ReadFile("../../" + listFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := parseList(string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
 }

@@ -68,11 +68,21 @@ func readGo(file string, data []byte) ([]piece, error) {
 		}
 		lines := make([]string, 0, len(c.List))
 		for _, line := range c.List {
-			lines = append(lines, strings.Trim(line.Text, "/*"))
+			lines = append(lines, unmarked(line.Text))
 		}
 		g.pieces = append(g.pieces, piece{comment, set.Position(c.Pos()).Line, strings.Join(lines, "\n")})
 	}
 	return g.pieces, nil
+}
+
+// unmarked returns the lines of a comment without their marks and white space, so that ^ matches the first word.
+func unmarked(comment string) string {
+	lines := strings.Split(comment, "\n")
+	for i, line := range lines {
+		line = strings.TrimPrefix(strings.TrimLeft(line, " \t/*#"), `"""`)
+		lines[i] = strings.TrimRight(line, " \t/*")
+	}
+	return strings.Join(lines, "\n")
 }
 
 type goFile struct {
@@ -255,7 +265,7 @@ func readLines(s string) (out []piece) {
 		if len(comments) == 0 {
 			begin = i + 1
 		}
-		comments = append(comments, note)
+		comments = append(comments, unmarked(note))
 	}
 	flush()
 	return out
@@ -295,7 +305,9 @@ func readCode(s string, l language) (out []piece) {
 		switch kind {
 		case identifier:
 			out = append(out, piece{kind, line, words(s[:n])})
-		case comment, literal:
+		case comment:
+			out = append(out, piece{kind, line, unsnake(unmarked(s[:n]))})
+		case literal:
 			out = append(out, piece{kind, line, unsnake(s[:n])})
 		}
 		line += strings.Count(s[:n], "\n")

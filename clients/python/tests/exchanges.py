@@ -86,7 +86,7 @@ def sections(text: str) -> list[Section]:
 
 @dataclass
 class Response:
-    """What an agent receives; cut is that the body ended with an error."""
+    """The answer that an agent receives; cut: the body ended with an error."""
 
     status: int
     body: bytes

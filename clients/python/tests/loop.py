@@ -117,7 +117,7 @@ class Messages:
 
 
 class Recorder:
-    """What an agent sends, and what the provider gets of it."""
+    """The requests of an agent, and those that the provider gets."""
 
     def __init__(self) -> None:
         self.version = ""  # of the client that is used

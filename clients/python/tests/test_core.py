@@ -1,4 +1,4 @@
-"""What the exchanges do not show: the circuit, sessions, threads, hostile answers, cuts."""
+"""Cases beyond the exchanges: the circuit, sessions, threads, hostile answers, cuts."""
 
 import asyncio
 import json
@@ -246,7 +246,7 @@ class TestCore(unittest.TestCase):
         self.assertEqual(["timed out", "the answer is too large"], [p.message.split(": ")[-1] for p in problems])
 
     def test_settings(self) -> None:
-        """What is no JSON is an error of the constructor, and none of a call."""
+        """The constructor refuses a policy that is no JSON; calls do not."""
         with self.assertRaises(TypeError):
             compactd.urllib.Handler("http://127.0.0.1", "t", "s", policy=object())
         with self.assertRaises(TypeError):
@@ -373,7 +373,7 @@ class TestJSON(unittest.TestCase):
             self.assertEqual(text, o.replace("list", elements))
 
     def test_no_json(self) -> None:
-        """What is no JSON is refused, in part and in whole."""
+        """The reader refuses text that is no JSON, in part and in whole."""
         text = '{"a":1,"list":[{"b":[1,2]},3]}'
         bad = [text[:i] for i in range(len(text))] + [
             text + "x",

@@ -11,7 +11,7 @@ export interface Codec<M> {
   from(message: any, own?: M): M;
 }
 
-/** What belongs to a call beside its history. */
+/** Settings of a call beside its history. */
 export interface CallOptions {
   model?: Model;
   system?: string | unknown[];
@@ -38,7 +38,7 @@ export class Conversation<M> {
     this.#core = new Core(options);
   }
 
-  /** What of a whole history, with its new prompt, to send. The agent keeps its history. */
+  /** Returns the messages of a whole history, with its new prompt, to send. The agent keeps its history. */
   async fit(history: M[], call: CallOptions = {}): Promise<Fitted<M>> {
     const session = await sessionOf(this.options);
     const h = session && history.length > 0 && this.#read(session, history, call);
@@ -96,7 +96,7 @@ export class Conversation<M> {
   }
 }
 
-/** What to send with one call. */
+/** The messages to send with one call. */
 export interface Fitted<M> {
   messages: M[];
   /** They are others than those of the agent. */
@@ -104,7 +104,7 @@ export interface Fitted<M> {
   /** Of the call with these messages; absent where no worker answered. */
   budget?: SyncResponse["budget"];
   /**
-   * What to send instead, once, after the provider refused the call as too long, with its error and
+   * Returns the messages to send instead, once, after the provider refused the call as too long, with its error and
    * the HTTP status. It is undefined for any other refusal, for the second of a call, and where
    * nothing shorter would be accepted: the refusal is the agent's to handle.
    */

@@ -19,7 +19,7 @@ export interface Options {
    * of {@link withSession} come first. A request without a name passes unchanged.
    */
   session?: string | (() => string | undefined | Promise<string | undefined>);
-  /** What the requests do not contain, such as the window. Absent members are read from the request. */
+  /** Facts that the requests do not contain, such as the window. Absent members are read from the request. */
   model?: Model;
   /** Settings of the sessions; see docs/format/wire.md. */
   policy?: object;
@@ -27,13 +27,13 @@ export interface Options {
   waitMs?: number;
   /** The time without requests to a worker after three failures of a session, in milliseconds. Default 5000. */
   retryAfterMs?: number;
-  /** Called when a worker does not answer or refuses, and with warnings of its answers: each code of a session once, until an answer for the session is without it. What it throws is ignored. */
+  /** Called when a worker does not answer or refuses, and with warnings of its answers: each code of a session once, until an answer for the session is without it. Its errors are ignored. */
   onProblem?: (problem: Problem) => void;
-  /** Called with the first answer of a new generation of a session. Its budget is that of the shorter history. What it throws is ignored. */
+  /** Called with the first answer of a new generation of a session. Its budget is that of the shorter history. Its errors are ignored. */
   onCompacted?: (session: string, answer: SyncResponse) => void;
 }
 
-/** What is sent of a history. */
+/** The part of a history that is sent. */
 export interface Attempt {
   pieces: Piece[];
   changed: boolean; // they are others than the caller's
@@ -66,7 +66,7 @@ export class Core {
     this.#waitMs = options.waitMs ?? 500;
   }
 
-  /** What of a history to send. */
+  /** Returns the part of a history to send. */
   async fit(h: History, signal?: AbortSignal | null): Promise<Attempt> {
     const { last, digest } = this.#memory.find(h);
     const usage = last?.usage && { ...last.usage, view: last.sync.view, count: last.count };
@@ -76,7 +76,7 @@ export class Core {
     return typeof synced === "object" ? this.#answered(h, digest, last, synced) : { ...this.#without(h, last), late: synced === "late" };
   }
 
-  /** What to send after a refusal; undefined where it would be refused again. */
+  /** Returns the messages to send after a refusal; undefined where it would be refused again. */
   async shorter(h: History, sent: Attempt, { status, text }: Refusal, signal?: AbortSignal | null): Promise<Attempt | undefined> {
     const { answer, late } = sent;
     if (!answer && !late) return undefined;
@@ -134,7 +134,7 @@ export class Core {
     return { ...attempt, answer };
   }
 
-  /** What to send when no worker answers. */
+  /** Returns the messages to send when no worker answers. */
   #without(h: History, last?: Answer): Attempt {
     const known = last?.setup === setupOf(h) ? last : undefined;
     const attempt = attemptOf(h, known);
@@ -172,7 +172,7 @@ function prefixOf(h: History, last?: Answer): { count: number; hash: string } | 
   return isKnown ? { count, hash } : undefined;
 }
 
-/** What an answer makes of a history that begins with the one it is about. */
+/** Applies an answer to a history that begins with the one it is about. */
 function attemptOf(h: History, answer?: Answer): Attempt {
   if (!answer?.sync.changed) return { pieces: kept(h.messages), changed: false };
   return { pieces: extend(answer, h.messages), changed: true };

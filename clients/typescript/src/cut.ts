@@ -1,7 +1,7 @@
 import { weightOf, type History, type Model, type Piece } from "./history.js";
 import { elements, members, object, parse } from "./json.js";
 
-/** What of a message decides where a history may be cut. */
+/** The facts of a message that decide where a history may be cut. */
 interface Outline {
   prompt: boolean; // the user wrote it
   reasoning: boolean; // it belongs to the next one

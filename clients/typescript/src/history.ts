@@ -4,7 +4,7 @@ import type { SyncRequest } from "./api.js";
 export type Format = NonNullable<SyncRequest["format"]>;
 export type Model = NonNullable<SyncRequest["model"]>;
 
-/** What a request sends to a model, as texts of JSON. */
+/** The history in a request to a model, as texts of JSON. */
 export interface History {
   session: string;
   format: Format;

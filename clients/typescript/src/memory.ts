@@ -37,7 +37,7 @@ export class Memory {
   }
 }
 
-/** What to send of a history that begins with the one of an answer. */
+/** Returns the messages to send of a history that begins with the one of an answer. */
 export function extend(a: Answer, messages: string[]): Piece[] {
   const sent = (a.sync.parts ?? []).flatMap((p, i): Piece[] => {
     const text = a.made[i];

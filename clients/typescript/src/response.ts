@@ -57,7 +57,7 @@ class Body {
     }
   }
 
-  /** What is held, as text. */
+  /** The bytes that are held, as text. */
   text(): string {
     return Buffer.concat(this.#held).toString();
   }

@@ -41,8 +41,8 @@ const partsOf = async ({ stream }) => {
 };
 const answer = [{ type: "stream-start" }, { type: "text-delta", delta: "d" }, { type: "finish", usage: { inputTokens: 5 } }];
 
-// A refusal, before a stream or in it before its first content, is answered by a shorter history. What
-// is kept are the framework's own objects, and the usage belongs to the history that was sent.
+// A refusal, before a stream or in it before its first content, is answered by a shorter history. The kept
+// messages are the framework's own objects, and the usage belongs to the history that was sent.
 for (const [name, refusal] of Object.entries({ before: Object.assign(new Error(), { statusCode: 400, responseBody: JSON.stringify(tooLong) }), within: [{ type: "stream-start" }, { type: "error", error: tooLong }] })) {
   test(`refused ${name} a stream`, async () => {
     const { requests, middleware } = await newWorker();

@@ -13,8 +13,8 @@ import (
 	"compactd/internal/broker/topology"
 )
 
-// Recommit puts messages in the place of all that OUTCOMES holds, as the commits of workers:
-// those of a partition up to one with the header marker are one commit.
+// Recommit replaces the messages of OUTCOMES by others, as commits of workers: the messages of a
+// partition up to one with the header marker are one commit.
 func Recommit(ctx context.Context, js jetstream.JetStream, marker string, messages []*nats.Msg) error {
 	s, err := js.Stream(ctx, topology.OutcomesStream)
 	if err != nil {

@@ -23,7 +23,7 @@ type Wire struct {
 // Fault is what a [Wire] loses.
 type Fault int
 
-// What a [Wire] can lose.
+// Losses of a [Wire].
 const (
 	None        Fault = iota // nothing
 	LoseRequest              // nothing of it gets to the server

@@ -111,7 +111,7 @@ func (c *Committer) Fence() uint64 { return c.ended.Seq }
 // it stores the marker alone; one message is one plain publish; several are one
 // atomic batch, at most [MaxBatch]. Owner and Epoch of m are filled in.
 //
-// What the server refuses for the moment, and what gets no answer, is tried again
+// A commit that the server refuses for the moment, or does not answer, is tried again
 // until ctx ends. How each answer is read:
 //
 //   - Wrong last sequence (10071), or no answer: the newest marker decides. It

@@ -37,8 +37,8 @@ func PutConfig(ctx context.Context, js jetstream.JetStream, hash string, text []
 }
 
 // GetConfig passes the texts that are stored under the hash of a config to read, the newest first,
-// until read takes one: any client may have stored another there, where no accounts forbid it. It returns the first error
-// of read where it takes none, and [ErrNoConfig] where there is none.
+// until read accepts one: without accounts, any client may have stored another text there. It returns
+// the first error of read if read accepts no text, and [ErrNoConfig] if no text is stored.
 func GetConfig(ctx context.Context, js jetstream.JetStream, hash string, read func(text []byte) error) error {
 	m, err := newestConfig(ctx, js, hash)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {

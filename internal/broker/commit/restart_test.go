@@ -8,7 +8,7 @@ import (
 	"compactd/internal/broker/topology"
 )
 
-// What was stored is there after a restart, and streams keep their creation time.
+// A stored message is there after a restart, and streams keep their creation time.
 func TestRestart(t *testing.T) {
 	dir := t.TempDir()
 	w := openEnv(t, dir, topology.Config{Partitions: 4})

@@ -110,7 +110,7 @@ func TestConnectToSlowServer(t *testing.T) {
 	nc.Close()
 }
 
-// What is at a wrong address is named, and what to do: most often the port is another one.
+// The error names the server at a wrong address, and what to do: most often the port is another one.
 func TestConnectToOther(t *testing.T) {
 	serve := func(body string) string {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, body) }))

@@ -39,8 +39,8 @@ type Prefix struct {
 	Written time.Time
 }
 
-// Find returns the sessions of a tenant that have one of some digests. Of very many it looks up
-// the first and the last.
+// Find returns the sessions of a tenant that have one of some digests. Beyond maxPrefixes digests it
+// looks up the first and the last of them.
 func (p *Prefixes) Find(ctx context.Context, tenant string, digests []events.Digest) (map[events.Digest]Prefix, error) {
 	if len(digests) == 0 {
 		return nil, nil

@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// What may succeed later is distinguished from what would not: an answer of the server, a
+// A request that may succeed later is distinguished from one that would not: an answer of the server, a
 // connection that was closed for good, the end of the caller's context.
 func TestUnreachable(t *testing.T) {
 	t.Parallel()

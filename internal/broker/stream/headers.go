@@ -66,7 +66,7 @@ const leastAnswer = len("Nats-Stream: " + topology.LogStream + "\r\n" + "Nats-Su
 // directAnswer reads what a server answers to a Direct Get of a sequence; false when it may not
 // come from the server.
 //
-// What was stored may hold an empty line, where a client stops to read, and before it the
+// A stored header may hold an empty line, where a client stops to read, and before it the
 // values of another message. Then the server's own are among the bytes that were not read,
 // and these are fewer than that.
 func directAnswer(m *nats.Msg, seq uint64) (LogMessage, bool) {

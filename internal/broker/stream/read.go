@@ -129,7 +129,7 @@ func (b *boundedRead) wait(ctx context.Context) error {
 				return nil
 			}
 		case <-ticker.C:
-			// What was pending may have been purged, or aged away: then no message
+			// Pending messages may have been purged, or aged away: then no message
 			// is ever reported as the last.
 			if idle = b.r.order.idle(); !idle {
 				continue

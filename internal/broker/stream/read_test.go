@@ -210,7 +210,7 @@ func TestReadStream(t *testing.T) {
 	}
 }
 
-// What was pending is purged while it is read: the read ends, though no message
+// Pending messages are purged during a read: the read ends, though no message
 // is reported as the last.
 func TestReadStreamPurged(t *testing.T) {
 	t.Parallel()

@@ -11,7 +11,7 @@ import (
 	"compactd/internal/broker/topology"
 )
 
-// What one session has is read in order, from a sequence to the end, and leaves
+// The messages of one session are read in order, from a sequence to the end, and leaves
 // nothing behind on the server.
 func TestReadSubject(t *testing.T) {
 	t.Parallel()

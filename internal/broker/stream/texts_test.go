@@ -168,7 +168,7 @@ func TestSweepEnds(t *testing.T) {
 	}
 }
 
-// What a caller had under way when it was stopped is for the others.
+// A text that a caller was fetching when it was stopped is for the others.
 func TestSweepStopped(t *testing.T) {
 	t.Parallel()
 	l := newSlowLog(t)

@@ -28,7 +28,7 @@ const (
 // policyRevisions is how many revisions of a policy are kept, the most that a bucket may have.
 const policyRevisions = 64
 
-// buckets are all of them, with what they are for.
+// buckets lists every bucket with its purpose.
 var buckets = []struct{ name, description string }{
 	{LeasesBucket, "compactd: who holds which partition"},
 	{MembersBucket, "compactd: running workers"},

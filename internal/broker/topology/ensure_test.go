@@ -189,7 +189,7 @@ func TestEnsureMismatch(t *testing.T) {
 	}
 }
 
-// What the server cannot reserve is refused with a hint; a store limit far above
+// A size that the server cannot reserve is refused with a hint; a store limit far above
 // the disk is none: the server sums up MaxBytes and never looks at the disk.
 func TestReservation(t *testing.T) {
 	for limit, fits := range map[int64]bool{0: true, 30 << 30: false} {

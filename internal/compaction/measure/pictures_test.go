@@ -6,7 +6,7 @@ import (
 	"compactd/internal/events/media"
 )
 
-// What providers publish, and what was measured.
+// Sizes that providers publish, and sizes that were measured.
 func TestPictures(t *testing.T) {
 	screen, square, page := media.Shape{Width: 1920, Height: 1080}, media.Shape{Width: 1000, Height: 1000}, media.Shape{Pages: 1}
 	for _, c := range []struct {

@@ -29,7 +29,7 @@ const (
 	maxPathUnits = 1_024 // longer paths are not taken for files
 )
 
-// What placeholders contain under a policy with a recall notice. Of the range of a
+// Texts of placeholders under a policy with a recall notice. Of the range of a
 // truncation notice only the end is sure, so it names no turns.
 const (
 	RecallHead    = " Recall "

@@ -5,7 +5,7 @@ import (
 	"compactd/internal/events"
 )
 
-// What sets the trigger.
+// Modes: each sets the trigger by another field.
 const (
 	modeRatio  = "ratio"
 	modeTokens = "tokens"
@@ -79,7 +79,7 @@ func (p *Policy) ReserveBeside(fixed, window, reserve measure.Tokens) measure.To
 	return min(reserve, max((window-fixed)/2, leastReserve.Share(window)))
 }
 
-// What the shares are of.
+// Bases of the shares.
 const (
 	sharesOfHistory = "history"
 	sharesOfInput   = "input"

@@ -110,7 +110,7 @@ func TestCeiling(t *testing.T) {
 	}
 }
 
-// What is left is emitted in percent of the way to the trigger (A12), where nothing
+// The remaining room is emitted in percent of the way to the trigger (A12), where nothing
 // is compacted of the way to the end of the input.
 func TestPercentLeft(t *testing.T) {
 	for _, c := range []struct {

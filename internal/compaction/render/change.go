@@ -5,7 +5,7 @@ import (
 	"compactd/internal/events"
 )
 
-// What the provider's rules of form change is known when a history is written. It is listed
+// Changes by the provider's rules of form are known when a history is written. They are listed
 // as edits of the messages that came; what compactd made has no place to name.
 
 // note lists a change of a message, if it came.

@@ -11,7 +11,7 @@ import (
 	"compactd/internal/events/traits"
 )
 
-// What a provider demands beyond its dialect is brought about in the messages as they are
+// A provider's demands beyond its dialect are met in the messages as they are
 // written; see [traits.Demands].
 
 // errNoText is that of a message without its text, which a demand depends on.

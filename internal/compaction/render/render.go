@@ -131,7 +131,7 @@ func (v *View) render(texts Texts, take func(*renderer)) error {
 	return err
 }
 
-// renderers are those that are done: a large history takes large lists.
+// renderers holds finished renderers for use again: a large history takes large lists.
 var renderers = sync.Pool{New: func() any { return new(renderer) }}
 
 // renderer assembles a history exchange by exchange: the assistant's messages,

@@ -10,8 +10,8 @@ import (
 	"compactd/internal/events"
 )
 
-// What goes first is what is worth least for each of its tokens: a worth by its kind, which the
-// policy states, over its age. A result is cleared, and an exchange hidden behind a summary, in the order of
+// The entry that is worth least for each of its tokens goes first: its worth is that of its kind,
+// which the policy states, over its age. A result is cleared, and an exchange hidden behind a summary, in the order of
 // their burdens, the inverse of that, until the history is at its target. An exchange is no
 // greater burden than the least of its contents: an edit stays for long, and a large result goes
 // before the call that it came from.

@@ -209,7 +209,7 @@ func TestFilesInUse(t *testing.T) {
 	}
 }
 
-// What a summary has kept is chosen from again once media are cleared: before, the target was out
+// Entries that a summary kept are candidates again once media are cleared: before, the target was out
 // of its reach.
 func TestSummaryKeepsLessOnceMediaAreCleared(t *testing.T) {
 	p := policy.Default()

@@ -16,7 +16,7 @@ type Draft struct {
 	rate    measure.Rate
 	edits   []events.Edit
 
-	// What follows from entries, so that a stage costs what it changes.
+	// Sums over entries, so that a stage costs only its changes.
 	costs    []measure.Tokens // of each
 	tokens   measure.Tokens   // of all
 	messages int

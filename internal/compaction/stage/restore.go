@@ -70,7 +70,7 @@ func (d *Draft) restoreBeside(m *Means, p policy.Restore) {
 // hides them, as words of the user: texts of skills and results of protected tools, and
 // then files, of each kind the newest first, each up to its limit and as far as the
 // history has at most so many tokens: an agent can read a file again, but not a skill.
-// What is in view, or was cleared, does not come back. Of files those come first that the agent
+// An entry that is in view, or was cleared, does not come back. Files come first that the agent
 // used since: the draft counts how many of them were out of view, and how many came back.
 func (d *Draft) Restore(all iter.Seq[measure.Entry], p *policy.Restore, skills, files measure.Tokens) {
 	placeholder := d.lastPlaceholder()

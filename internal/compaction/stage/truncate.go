@@ -228,10 +228,9 @@ func (d *Draft) nextMessage(i int) int {
 	return k
 }
 
-// cuts walks over where a truncation from head may end: at a message's boundary, not
-// within the last exchange while its calls may be open, with something left, not between a
-// call and its result, and not among what an earlier placeholder covers. Kept entries do
-// not count.
+// cuts yields the places where a truncation from head may end: boundaries of messages that leave
+// something, outside the last exchange while its calls may be open, outside a pair of call and
+// result, and outside the range of an earlier placeholder. Kept entries do not count.
 func (d *Draft) cuts(head int, kept []bool) iter.Seq[cut] {
 	return func(yield func(cut) bool) {
 		var c cut

@@ -36,7 +36,7 @@ func TestClean(t *testing.T) {
 	}
 }
 
-// What was cleaned means what Go's decoder, which replaces too, makes of the
+// Cleaned JSON means what Go's decoder, which replaces too, makes of the
 // original; it is strictly valid; and cleaning it again changes nothing.
 func TestCleanProperties(t *testing.T) {
 	piece := rapid.SampledFrom([]string{`\ud83d`, `\ude00`, `\uD800`, `\u0041`, `\\`, `\"`, `\n`, "a", "é", "😀", "\xff", "\xe4", `u`, `d83d`})

@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What the walker finds in any JSON is what the library finds, down to the last
-// value; and what is no JSON makes it neither panic nor run on.
+// The walker finds in any JSON the same as the library, down to the last
+// value; other bytes make it neither panic nor run on.
 func FuzzWalk(f *testing.F) {
 	files, err := filepath.Glob(filepath.Join("..", "testdata", "v1", "*.json"))
 	if err != nil || len(files) == 0 {

@@ -11,8 +11,8 @@ import (
 	"compactd/internal/events/weigh"
 )
 
-// What OpenAI and Anthropic have in common: a content is a string, or an array
-// of blocks that name their type.
+// OpenAI and Anthropic have one form of content: a string, or an array of blocks
+// that name their type.
 
 var (
 	errCannotMake = errors.New("a part of this kind cannot be made, only kept")
@@ -324,7 +324,7 @@ func appendBlocks(out Raw, parts []Part, block func(Raw, *Part) (Raw, error)) (R
 	return append(out, ']'), nil
 }
 
-// orObject is raw, or where there is none an object.
+// orObject returns raw, or an object where raw is nil.
 func orObject(raw Raw, other ...codec.Member) Raw {
 	if raw != nil {
 		return raw

@@ -88,7 +88,7 @@ func Of[S ~string | []byte](name S) *Dialect {
 	return nil
 }
 
-// What is wrong with a message, as the end of a sentence about it.
+// Defects of a message, as the end of a sentence about it.
 var (
 	ErrNoMessage = errors.New("is not a JSON object")
 	ErrNoRole    = errors.New("has no role that its dialect has")

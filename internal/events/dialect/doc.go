@@ -19,7 +19,7 @@
 //
 // # Guarantees
 //
-//   - What a dialect does not define stays in the Raw of its message or part, and is
+//   - A member that a dialect does not define stays in the Raw of its message or part, and is
 //     written back as it came.
 //   - Nothing panics on bytes that are not JSON.
 //

@@ -2,7 +2,7 @@ package dialect
 
 import "bytes"
 
-// What two messages of a session may differ in and be the same, beside what package codec
+// Members in which two equal messages of a session may differ, beside those that package codec
 // leaves out. See docs/format/identity.md.
 
 // isCacheMark reports whether a member marks what a provider is to cache: agents move marks

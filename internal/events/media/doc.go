@@ -25,6 +25,6 @@
 //
 // # On failure
 //
-// What is no medium that the package reads, is cut off, or lies about its size has the zero
+// A medium of another format, cut off, or with a wrong size in its header has the zero
 // shape: there is no error.
 package media

@@ -44,7 +44,7 @@ func TestIDs(t *testing.T) {
 	}
 }
 
-// What providers demand under the names that SDKs give them.
+// Demands of providers under the names that SDKs give them.
 func TestDemandsOf(t *testing.T) {
 	for call, want := range map[[3]string]Demands{
 		{"anthropic", "", ""}:                                    {IDs: IDs{Plain: true}, UniqueIDs: true},

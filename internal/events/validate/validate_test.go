@@ -334,7 +334,7 @@ func TestUnknownFormat(t *testing.T) {
 	}
 }
 
-// What a check of a history costs, beside one pass of the library over its bytes.
+// The cost of a check of a history, beside one pass of the library over its bytes.
 func BenchmarkMessages(b *testing.B) {
 	text := strings.Repeat(`The quick brown fox, \"quoted\" \u00e9 and a path /usr/lib/x.go:12\n`, 60)
 	histories := map[string][]string{

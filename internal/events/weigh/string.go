@@ -123,8 +123,7 @@ func Skip(raw []byte) (q Quoted) {
 	return q
 }
 
-// single are the escape sequences of two bytes, and what they encode; those that RFC
-// 8785 has are their own.
+// single maps the second byte of an escape sequence of two bytes to the character that it encodes.
 var single = func() (t [256][]byte) {
 	for e, c := range map[byte]string{'"': `"`, '\\': `\`, '/': `/`, 'b': "\b", 'f': "\f", 'n': "\n", 'r': "\r", 't': "\t"} {
 		t[e] = []byte(c)

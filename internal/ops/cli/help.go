@@ -111,7 +111,7 @@ type HelpCmd struct {
 	Command []string `arg:"" optional:"" help:"Command to explain; absent explains the program."`
 }
 
-// Validate finds a command that there is not.
+// Validate refuses an unknown command.
 func (c *HelpCmd) Validate(k *kong.Context) error {
 	trace, err := kong.Trace(k.Kong, c.Command)
 	if err == nil {

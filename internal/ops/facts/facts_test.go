@@ -43,7 +43,7 @@ func turns(t *testing.T) []facts.Turn {
 	}
 }
 
-// What must not be dropped is found up to a position, each fact once.
+// Facts that must not be dropped are found up to a position, each once.
 func TestOf(t *testing.T) {
 	first := &facts.Facts{
 		Paths:    []facts.Probe{{"/src/a.go"}},

@@ -18,5 +18,5 @@
 //
 // # On failure
 //
-// What is no call of a model is answered with 404, or with 400 where it is no JSON.
+// A request that is no call of a model is answered with 404, or with 400 where it is no JSON.
 package fakemodel

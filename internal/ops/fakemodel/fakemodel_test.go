@@ -62,7 +62,7 @@ func TestModels(t *testing.T) {
 	}
 }
 
-// What is too long, not valid, no JSON or no call of a model is refused, in this order of causes:
+// A request that is too long, not valid, no JSON or no call of a model is refused, in this order of causes:
 // a history that is not valid has no length.
 func TestRefusals(t *testing.T) {
 	var seen bytes.Buffer

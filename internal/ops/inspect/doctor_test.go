@@ -243,7 +243,7 @@ func TestDiagnoseFull(t *testing.T) {
 	diagnose(t, inspect.Target{Conn: nc}, "streams: SESSIONS is full: it holds 9.")
 }
 
-// What is behind a marker is counted, partition by partition, and the consumer that
+// Messages behind a marker are counted, partition by partition, and the consumer that
 // counted it is gone.
 func TestLook(t *testing.T) {
 	nc, js := dial(t, embedded.Config{})

@@ -47,8 +47,8 @@ func TestDiagnoseDirectories(t *testing.T) {
 	}
 }
 
-// What was decided an hour ago, and is in no snapshot, is a problem; so is what was decided ten
-// minutes ago, when no checkpoint came since.
+// A decision of an hour ago that is in no snapshot is a problem; so is one of ten
+// minutes ago without a checkpoint since.
 func TestDiagnoseCopies(t *testing.T) {
 	nc, js := dial(t, embedded.Config{})
 	ensure(t, js)

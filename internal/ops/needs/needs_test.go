@@ -88,7 +88,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// What a recording has removed from its texts is no need.
+// A text that a recording has redacted is no need.
 func TestRemoved(t *testing.T) {
 	s := read(t, user("go"), user("key_REDACTED and REDACTED/main.go:\n\tconst token = REDACTED + suffix\nnode_count"),
 		call(`{"old_string":"\tconst token = REDACTED + suffix","x":"key_REDACTED REDACTED/main.go node_count"}`))

@@ -62,7 +62,7 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// What was committed to the log is read, in place of what the file has.
+// Rows that were committed to the log are read in place of those of the file.
 func TestLog(t *testing.T) {
 	if diff := cmp.Diff([]string{"[a new]", "[b two]"}, rows(t, "testdata/log.db", "message", "id", "data")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

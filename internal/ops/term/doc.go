@@ -12,7 +12,7 @@
 //
 // # Guarantees
 //
-//   - What goes to a pipe or a file is whole, unless COLUMNS is in the environment: then
+//   - Output to a pipe or a file is whole, unless COLUMNS is in the environment: then
 //     it is the width, everywhere.
 //   - On a screen with a width no line of a table is longer.
 //   - A cell is one line, and holds nothing that a terminal would obey.

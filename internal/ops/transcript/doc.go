@@ -23,15 +23,15 @@
 // # Guarantees
 //
 //   - A turn is everything up to and including an assistant message.
-//   - What the recorded agent's own compaction wrote is left out: lines of kind
+//   - Text of the recorded agent's own compaction is left out: lines of kind
 //     compaction, messages with meta.summary, and their like. Usage after it is
 //     left out too, since it counts another history than ours.
 //   - Payloads and ids depend on the file alone, so a turn sent twice is one turn.
 //   - Sessions of one [Source] have different names.
 //   - A line is read into memory up to 64 MiB, a document up to 256 MiB; one file
 //     is held at a time.
-//   - What a program took back is left out, and counted in [Session.Missing], with what
-//     it encrypted or did not keep. Claude Code's sessions are read from their beginning
+//   - Lines that a program took back are left out, and counted in [Session.Missing], with those
+//     that it encrypted or did not keep. Claude Code's sessions are read from their beginning
 //     to their end: where its user went back and tried again, both tries are in the
 //     history, one after the other.
 //

@@ -193,7 +193,7 @@ func (s *Source) add(from From, path string) error {
 }
 
 // Sessions reads the files, as often as it is called, always to the same sessions.
-// What cannot be read is left out, and reported once for a file: what came first, with its
+// Lines that cannot be read are left out, and reported once for a file: the first, with its
 // place, and how many more there are.
 func (s *Source) Sessions(report func(error)) iter.Seq[Session] {
 	return func(yield func(Session) bool) {

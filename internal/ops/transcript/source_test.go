@@ -236,7 +236,7 @@ func TestOtherDatabase(t *testing.T) {
 	}
 }
 
-// What a directory or a file cannot give is messages_.
+// A directory or a file that cannot be read is a message.
 func TestNothingToRead(t *testing.T) {
 	dir := t.TempDir()
 	for want, open := range map[string]func() (*Source, error){
@@ -250,7 +250,7 @@ func TestNothingToRead(t *testing.T) {
 	}
 }
 
-// What came before the cut of a file is read, in every format of lines.
+// Lines before the cut of a file are read, in every format of lines.
 func TestCutFile(t *testing.T) {
 	for from, line := range map[From]string{
 		ClaudeCode: `{"type":"user","uuid":"1","message":{"role":"user","content":"hi"}}`,

@@ -27,7 +27,7 @@ type historyItem struct {
 	Answers []string   `json:"tool_call_ids"`
 }
 
-// errNoHistory: what is there is no trajectory, or one of an agent that never ran.
+// errNoHistory: the file is no trajectory, or the agent never ran.
 var errNoHistory = errors.New("has neither history nor trajectory")
 
 // parseSWEAgent reads a trajectory: a session for each of its agents.

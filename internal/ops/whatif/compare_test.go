@@ -77,7 +77,7 @@ func recorded(t *testing.T, model string, paid func(map[string]any)) *Session {
 	return record(t, examples(t, "example-rename-flag*")[0], preset(t, "default").Config, model, paid)
 }
 
-// What was recorded comes first, and the policy in force is folded into it, as is any with the same result. Each
+// The recorded run comes first, and the policy in force is folded into it, as is any with the same result. Each
 // choice states when it compacts and how far, in shares and in tokens.
 func TestCompare(t *testing.T) {
 	same := `{"threshold":0.8,"target":0.6}`
@@ -123,7 +123,7 @@ func TestCompareWriters(t *testing.T) {
 	}
 }
 
-// What was recorded costs what workers counted for it, by usage where turns have one, and the estimates of other
+// The recorded run costs as much as workers counted for it, by usage where turns have one, and the estimates of other
 // policies are scaled alike. Where no call has a usage, that is stated.
 func TestComparePaid(t *testing.T) {
 	const model, off = "anthropic/claude-opus-4-1", `{"enabled":false}`

@@ -80,7 +80,7 @@ func lastSentence(s string) int {
 	}
 }
 
-// replyBytes is the most that the first clause of an answer has.
+// replyBytes is the largest length of the first clause of an answer.
 const replyBytes = 12
 
 // isReply reports a line that answers the quotation above it, with a short clause first:

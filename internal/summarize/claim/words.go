@@ -7,7 +7,7 @@ import (
 	"compactd/internal/summarize/snippet"
 )
 
-// approvals state a consent, whoever gave it.
+// approvals are phrases that state a consent of anyone.
 var approvals = snippet.NewPhrases(
 	"(approved|pre-approved|preapproved|authorized|authorised|pre-authorized|pre-authorised|sanctioned|ratified|endorsed|greenlit|greenlighted|green-lit|okayed|ok'd|oked|rubber-stamped|waived|consented)",
 	"(approves|authorizes|authorises|endorses|consents|approving)", "(approval|authorization|authorisation|consent|permission|sign-off|signoff|clearance|blessing|go-ahead|green light|greenlight|thumbs up|thumbs-up) (was|is|has been|had been|have been|given|granted|received|obtained|secured|from|by|in hand|on file|came|confirmed|recorded|already|exists|for|to proceed|to deploy)",

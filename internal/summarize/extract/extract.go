@@ -8,7 +8,7 @@ import (
 	"compactd/internal/summarize"
 )
 
-// What summaries of [Extractive] say about their origin.
+// Origin of the summaries of [Extractive].
 const (
 	Model  = "embedded"
 	Prompt = "extractive-1" // the version of what is extracted

@@ -13,7 +13,7 @@ type failure struct {
 	key string // of its call
 }
 
-// What ends a failure that the same call has overcome.
+// fixedNote ends a failure that the same call has overcome.
 const fixedNote = "later succeeded"
 
 // failed returns the text of a failed result; ok is false for a success.
@@ -55,7 +55,7 @@ func failed(p *events.Part, c *call) (text string, ok bool) {
 // lineSeparator stands between two lines of one result.
 const lineSeparator = " | "
 
-// What a line is for a failure.
+// Ranks of a line in a failure.
 const (
 	unremarkable = iota
 	symptom      // that there was one

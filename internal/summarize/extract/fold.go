@@ -12,7 +12,7 @@ import (
 	"compactd/internal/summarize"
 )
 
-// What a record has no room for has a fold: one line for each kind states how much more there
+// A record has a fold for items without room: one line for each kind states how much more there
 // was, and in which turns it is, so that a recall finds it. A fold is made of the one in
 // the previous record and what is dropped now, and has a bound of its own: where its turns are
 // too many, the nearest become a range.

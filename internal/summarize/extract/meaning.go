@@ -25,7 +25,7 @@ const (
 	lastSide   = 'f'
 )
 
-// negationBytes is more than a negation has: a longer text is none.
+// negationBytes is more than the length of any negation.
 const negationBytes = 24
 
 // turning ends what a negation reaches, and begins a clause of its own.

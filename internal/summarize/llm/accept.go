@@ -105,7 +105,7 @@ func before(pins, written []extract.Line) []extract.Line {
 	return out
 }
 
-// first is the request that all began with, as it was when it was condensed.
+// first returns the line of the session's first request, as the previous summary condensed it.
 func (n *promptBuilder) first(old []extract.Line) []extract.Line {
 	for _, l := range old {
 		if strings.HasPrefix(l.Text, extract.FirstLabel) {

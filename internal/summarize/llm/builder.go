@@ -14,7 +14,7 @@ import (
 	"compactd/internal/summarize/snippet"
 )
 
-// What is assumed of a model that does not say its limits, in tokens: the window
+// Limits of a model that does not say them, in tokens: the window
 // of unknown models, and an answer that most models can give.
 const (
 	unknownWindow = 128_000

@@ -19,7 +19,7 @@
 //     fit it; redirects are not followed, and no environment variable of a proxy is
 //     read. The clouds' own credentials are the exception: Google's and AWS's
 //     libraries find them, and call the services that issue tokens.
-//   - What is read of an answer is bounded, and so is the time that it takes.
+//   - The bytes read of an answer are bounded, and so is the time.
 //   - Errors hold status, codes and causes: neither keys nor messages of providers,
 //     which may quote keys and prompts.
 //   - A request carries no tools.

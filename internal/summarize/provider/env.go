@@ -22,7 +22,7 @@ const Embedded = "embedded"
 // such as "anthropic/claude-haiku-4-5,ollama/llama3.3". A provider with a default
 // model may stand alone. No models are no error: "" and "embedded" ask for none.
 //
-// What else a provider needs is read by getenv, such as [os.Getenv], from
+// A provider's settings are read by getenv, such as [os.Getenv], from
 // COMPACTD_<PROVIDER>_ and KEY_FILE or KEY, BASE_URL, WINDOW, MAX_OUTPUT, TIMEOUT,
 // ATTEMPT_TIMEOUT, ATTEMPTS, PER_MINUTE, ALLOW_ADDRESSES, PROJECT and LOCATION: the
 // fields of [Config]. Without a key there, the variable is tried that the

@@ -45,7 +45,7 @@ type preset struct {
 	maxTokens bool
 }
 
-// What the models of today have at least; a larger one is reported by Window and MaxOutput.
+// Limits that the models of today have at least; Window and MaxOutput report larger ones.
 var (
 	limitsOpenAI    = model.Limits{Window: 128_000, MaxOutput: 16_384}   // gpt-4o
 	limitsAnthropic = model.Limits{Window: 200_000, MaxOutput: 8_192}    // claude-3-5-haiku

@@ -88,7 +88,7 @@ func TestSockets(t *testing.T) {
 	}
 }
 
-// What services that speak alike expect differently: the name of the
+// Differences between services that speak alike: the name of the
 // bound on output, and the header of the key.
 func TestDifferences(t *testing.T) {
 	for _, want := range []struct {

@@ -53,8 +53,8 @@ func New(l Limits, s Store) *Quota {
 	return &Quota{limits: l, store: s, owners: recent{map[string]*list.Element{}, list.New()}}
 }
 
-// Guard returns m for those who have something left: Complete is on the account of
-// the request's Tenant. Without limits it is m itself.
+// Guard returns m bounded by the quota of each tenant: Complete charges the request's Tenant
+// and fails when nothing is left. Without limits it returns m itself.
 func (q *Quota) Guard(m model.Model) model.Model {
 	if !q.limits.Any() {
 		return m

@@ -22,7 +22,7 @@
 //   - The time is linear in the text, whatever it is: no byte is looked at more than
 //     [MaxWork] times in one pass, and there are 4 passes at most. Texts in texts are read
 //     to a depth of 3.
-//   - What is taken out are the bytes of the original that a secret comes from.
+//   - Redact removes the bytes of the original that a secret comes from.
 //   - A redacted text has no more UTF-16 units, and redacting it again changes nothing.
 //   - A Redactor remembers 512 secrets of 128 bytes at most.
 //   - It matches forms and names, not meanings.

@@ -2,7 +2,7 @@ package sanitize
 
 import "context"
 
-// What tests need of the inside.
+// Inner parts that tests need.
 
 // PathSegment is what a path consists of.
 func PathSegment(s string) bool { return pathSegment(s) }

@@ -10,7 +10,7 @@ import (
 	"compactd/internal/summarize/snippet"
 )
 
-// What loads or runs something where a summary is shown does not; code that looks a
+// Markup that loads or runs something where a summary is shown does not; code that looks a
 // little like it stays. It is looked at as a reader sees it.
 func TestInert(t *testing.T) {
 	for s, want := range map[string]string{

@@ -77,7 +77,7 @@ var fillers = Set(`please pls and but also so then just ok okay oh hey again now
 var ban = regexp.MustCompile(`^[\s\p{P}]*(?:(?:and|but|also|so|then|please|absolutely|again|oh|ok|und|auch|bitte|et|aussi|y|e|en)[ ,]+){0,2}` +
 	`(?:no|nobody|no one|nothing|none|zero|not (?:a single|one|any|a word)|keine[nrsm]?|kein|niemand|nichts|pas de?|aucune?|plus de|nada de|ning[uú]na?|ningún|nenhuma?|nessuna?|niente|geen|ing(?:a|en|et)|никаких|никакого|żadn(?:ych|ego)|žádn[éá])(?:\s|')\S`)
 
-// statesFact is what tells a fact that begins like a ban: a person or a time in it, a verb of a
+// statesFact matches a fact that begins like a ban: a person or a time in it, a verb of a
 // fact, or a thing that nobody bans.
 var statesFact = regexp.MustCompile(`(?:^|[^\p{L}])(?:i|i'm|i've|it|it's|he|she|they|there's|is|isn't|are|was|were|has|had|did|does|works?|worked|happen(?:s|ed)|failed|passed|changed|helps|helped|found|left|so far|yet|this time|today|now|any ?more|` +
 	`idea|problem|problems|luck|worries|clue|doubt|wonder|need|reason|rush|hurry|thanks|matter|change|difference|response|reply|answer|news|` +

@@ -23,5 +23,5 @@
 //
 // # On failure
 //
-// What is no JSON is refused as the provider does.
+// A body that is no JSON is refused as the provider does.
 package strict

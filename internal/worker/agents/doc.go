@@ -32,7 +32,7 @@
 //
 // # On failure
 //
-// What keeps an event from being stored is unavailable, and safe to send again. Tokens and
+// A failure to store an event is unavailable, and the event is safe to send again. Tokens and
 // certificate that cannot be read again leave those of before in force. When OUTCOMES is
 // replaced or truncated, all followers are cut, and come back.
 package agents

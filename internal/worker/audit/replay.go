@@ -21,7 +21,7 @@ import (
 
 // Replayed is what came of deciding a log again.
 type Replayed struct {
-	// What was compared: outcomes, the events and sessions they were published about, and
+	// Numbers of things compared: outcomes, the events and sessions they were published about, and
 	// the configs in force. An event without outcomes counts too.
 	Events   int `json:"events"`
 	Sessions int `json:"sessions"`

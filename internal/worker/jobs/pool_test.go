@@ -131,7 +131,7 @@ func TestKeepAlive(t *testing.T) {
 	})
 }
 
-// What waits for a slot of its tenant is renewed as well, as long as it waits.
+// A job that waits for a slot of its tenant is renewed as well, as long as it waits.
 func TestHeldAreRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, s := Pool{Listener: &observe.Listener{}}, newShares(1)

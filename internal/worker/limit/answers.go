@@ -36,7 +36,7 @@ func (a *rates) of(tenant string) *rate.Limiter {
 	return r
 }
 
-// What a tenant gets of answers that are large for small requests: as many bytes at once, and a
+// A tenant's allowance of answers that are large for small requests: bytes at once, and bytes a
 // second.
 const (
 	answerBurst = 32 << 20

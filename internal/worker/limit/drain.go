@@ -11,7 +11,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// What is read of a body that no handler reads to its end, and at once and a second of all such bodies.
+// Bounds of reading a body that no handler reads to its end: of each, and of all at once and a second.
 const (
 	drainBytes = 64 << 20
 	drainTime  = 5 * time.Second

@@ -109,7 +109,7 @@ func TestWeight(t *testing.T) {
 	}
 }
 
-// What an operation did not get may be given back.
+// Room that an operation did not get may be given back.
 func TestReleaseOfNothing(t *testing.T) {
 	l := New(Config{})
 	for i := range maxReads {

@@ -104,7 +104,7 @@ type batch struct {
 }
 
 // batch renders the head of the queue, up to the bounds of one commit. It ends
-// at the boundary of an event. What does not fit any more is for the next one.
+// at the boundary of an event. The rest is for the next one.
 func (c *committer) batch(ctx context.Context) (batch, error) {
 	queue, end := c.queue.head()
 	b := batch{end: end}

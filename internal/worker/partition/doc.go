@@ -18,7 +18,7 @@
 //	    5. replay: apply log and recorded outcomes up to the marker.
 //	  - serving: events are read, decided and committed, until the context ends or a component
 //	    fails.
-//	  - draining: nothing is read, and requests are refused. What is decided is committed, unless
+//	  - draining: nothing is read, and requests are refused. Decided events are committed, unless
 //	    a component has failed.
 //	  - closed: the last checkpoint is written and the file closed. The lease may be released.
 //

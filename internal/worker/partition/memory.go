@@ -12,8 +12,8 @@ import (
 // for texts that are rendered again soon, and an eighth for histories that are being
 // rendered, of all partitions together. Of each step that events go through, decided,
 // texts read ahead, and rendered for a commit, a partition holds its share of an eighth.
-// What is unread takes up to twice as much as a message may have, in each partition; what
-// remains is for the collector of garbage, summaries, and answers to questions.
+// Unread messages take up to twice the largest message, in each partition; the
+// rest is for the collector of garbage, summaries, and answers to questions.
 
 func ledgersShare(memory int64) int { return int(memory / 4) }
 

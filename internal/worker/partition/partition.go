@@ -142,7 +142,7 @@ func (p *Partition) commitLoop(ctx, work context.Context) error {
 	}
 }
 
-// close leaves the file. What was decided and committed it writes before, if whole; last
+// close leaves the file. Committed decisions it writes before, if whole; last
 // means that no worker is there to go on, and the file becomes a snapshot.
 func (p *Partition) close(ctx context.Context, whole, last bool) (err error) {
 	p.life.enter(closed)

@@ -13,8 +13,8 @@ import (
 	"compactd/internal/stored"
 )
 
-// Log and outcomes keep a message for their age. What has to outlive it, the newest
-// marker of a partition and the config in force, is written again in time; ledgers of
+// Log and outcomes keep a message for their age. The messages that have to outlive it, the newest
+// marker of a partition and the config in force, are written again in time; ledgers of
 // which nothing is left are dropped.
 
 // renewalsPerAge is how often what has to outlive the age is written again.

@@ -78,7 +78,7 @@ func (s *simulation) read(p int) (published map[compaction.Seq][]commitment, con
 }
 
 // rederive decides a partition again in one go, with the config that was in force
-// at each event. What was published must be what results, each disk what the
+// at each event. The published outcomes must be those that result, each disk what the
 // ledgers were at its position, and the ledgers hold every turn once, in order.
 func (s *simulation) rederive(p int, published map[compaction.Seq][]commitment, configs []string) error {
 	d := decide.New(nil)

@@ -15,8 +15,8 @@ import (
 
 // simulation follows from a seed: agents that publish, a log, OUTCOMES with its fence,
 // disks, and owners that crash at any point or have not noticed that they were replaced.
-// What an owner decides, queues, records and collects is the product's code; what replaces
-// NATS, bbolt and goroutines is here.
+// The product's code decides, queues, records and collects; the parts in place of
+// NATS, bbolt and goroutines are here.
 type simulation struct {
 	*rand.Rand
 	flaw  flaw
@@ -215,7 +215,7 @@ func (s *simulation) takeOver(p int) {
 }
 
 // losePower truncates the log, as a server does that did not sync it, and ends
-// with it every owner. What was published about it stays published.
+// with it every owner. Its published outcomes stay published.
 func (s *simulation) losePower() {
 	for _, o := range append(slices.Clone(s.zombies), s.current...) {
 		if o != nil {

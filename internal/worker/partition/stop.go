@@ -37,8 +37,8 @@ func outlive(ctx context.Context, d time.Duration) (context.Context, context.Can
 	return longer, cancel
 }
 
-// ErrReassigned is why ctx ends when another worker is to go on. What is not committed
-// then within handOverTime is left to it: it decides that again, while agents wait
+// ErrReassigned is why ctx ends when another worker is to go on. Events that are not
+// committed within handOverTime are left to it: it decides them again, while agents wait
 // for nothing else.
 var ErrReassigned = errors.New("partition reassigned")
 

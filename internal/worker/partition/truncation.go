@@ -15,7 +15,7 @@ import (
 const (
 	// catchUpTime is how long the log of a cluster may seem to end before what was
 	// decided: a leader that was just elected answers before it has applied all it
-	// has. What is still missing then is lost.
+	// has. Messages still missing then are lost.
 	catchUpTime = 10 * time.Second
 	// catchUpPoll is how often its state is read.
 	catchUpPoll = 100 * time.Millisecond
@@ -63,7 +63,7 @@ func (r *recovery) findTruncation(ctx context.Context) (end uint64, truncated bo
 }
 
 // rollBackMarker moves the marker to the end of what the log still has of what was decided.
-// What was published about the events that are gone stays published; the sequences after it
+// Outcomes of the events that are gone stay published; the sequences after it
 // are decided as the new events they are.
 func (r *recovery) rollBackMarker(ctx context.Context, end uint64) error {
 	r.marker = position{seq: compaction.Seq(end)}

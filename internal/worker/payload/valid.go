@@ -38,7 +38,7 @@ func check(v *compaction.View, history []events.Raw, texts map[compaction.Seq][]
 }
 
 // ofOne are the rules that one message can break alone: no repair writes such a message again.
-// What is in it stays in a message that it becomes a part of.
+// Its content stays in the message that it becomes a part of.
 var ofOne = []string{"bad_shape", "empty_text", "empty_content", "document_text", "reasoning_absent", "final_thinking"}
 
 // ownBreaches are the rules that messages of the agent break alone.

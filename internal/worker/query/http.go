@@ -177,7 +177,7 @@ var (
 	turnIndex = regexp.MustCompile(`^(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)$`)
 )
 
-// value is a parameter as JSON. What is no number stays a text, and is refused as
+// value is a parameter as JSON. A text that is no number stays one, and is refused as
 // one.
 func (p *Param) value(s string) []byte {
 	switch at := turnIndex.FindStringSubmatch(s); {
@@ -212,7 +212,7 @@ func Bearer(r *http.Request) string {
 func WrongMethod(allowed string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Allow", allowed)
-		WriteError(w, &events.ServiceError{V: events.Version, Code: events.CodeMethodNotAllowed, Message: "the path has another method", Hint: "See the header Allow."})
+		WriteError(w, &events.ServiceError{V: events.Version, Code: events.CodeMethodNotAllowed, Message: "the path does not allow this method", Hint: "Use the method in the header Allow."})
 	}
 }
 

@@ -70,8 +70,8 @@ func (s *Service) add(ctx context.Context, svc micro.Service, o *Operation) erro
 	return svc.AddEndpoint(o.Name+"-of-tenant", micro.HandlerFunc(ofTenant), micro.WithEndpointSubject(events.OfTenant(o.Subject(), "*")), meta)
 }
 
-// Subscribe answers other workers about the sessions of a partition, until stop. What
-// keeps it from that is reported, and the others answer that no worker serves it.
+// Subscribe answers other workers about the sessions of a partition, until stop. An
+// error that keeps it from that is reported, and the others answer that no worker serves it.
 func (s *Service) Subscribe(ctx context.Context, id int) (stop func()) {
 	sub, err := s.config.Read.Subscribe(events.OwnerSubject(id, "*"), func(m *nats.Msg) {
 		o := s.find(lastToken(m.Subject))

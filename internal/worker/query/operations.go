@@ -16,7 +16,7 @@ import (
 // method and path.
 type Operation struct {
 	Name string
-	// Method, Path and Query are how the request is made over HTTP. What stands in the path is
+	// Method, Path and Query are how the request is made over HTTP. Parameters in the path are
 	// text.
 	Method, Path string
 	Query        []Param

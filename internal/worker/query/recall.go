@@ -36,8 +36,8 @@ const (
 	excerptBefore, excerptAfter = 80, 240
 )
 
-// recall answers with originals of a session (C8), or with where a text is. What the session
-// has not got is looked for in the one that it branched off, as that was then.
+// recall answers with originals of a session (C8), or with where a text is. A turn that
+// the session has not got is looked for in the one that it branched off, as that was then.
 func (s *Service) recall(ctx context.Context, in *events.RecallRequest) (any, error) {
 	if in.AsOf == nil { // else for a session that branched off, which was counted
 		observe.Call(s.config.Listener.Recalled, observe.Recalled{Address: in.Address(), Search: in.Text != ""})

@@ -26,7 +26,7 @@ func TestEncodePanics(t *testing.T) {
 	}
 }
 
-// What the server of the streams refuses is no defect of the worker.
+// A refusal of the server of the streams is no defect of the worker.
 func TestRefusalOfTheServer(t *testing.T) {
 	full := fmt.Errorf("find the end: %w", &jetstream.APIError{Code: 400, ErrorCode: 10026, Description: "maximum consumers limit reached"})
 	for _, err := range []error{full, nats.ErrTimeout} {

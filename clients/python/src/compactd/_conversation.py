@@ -124,7 +124,7 @@ class Conversation(Generic[M]):
 
 
 class Fitted(Generic[M]):
-    """What to send with one call."""
+    """The messages to send with one call."""
 
     def __init__(
         self,

@@ -92,7 +92,7 @@ Reply = tuple[int, bytes] | Exception | None  # status and body; None where no w
 
 
 class Attempt(NamedTuple):
-    """What is sent of a history. The record is None where no worker answered."""
+    """The part of a history that is sent. The record is None where no worker answered."""
 
     pieces: list[Piece]
     record: Record | None

@@ -1,4 +1,4 @@
-"""What the transports for httpx and for httpx2 have in common: both have one interface."""
+"""Shared code of the transports for httpx and httpx2: both have one interface."""
 
 from __future__ import annotations
 

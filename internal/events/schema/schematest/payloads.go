@@ -110,7 +110,7 @@ func out[T any](name string, r rules) Payload {
 	return Payload{Name: name, Type: reflect.TypeFor[T](), rules: r}
 }
 
-// What travels beside the fields of a struct that a decoder returns.
+// Members beside the fields of a struct that a decoder returns.
 type (
 	versioned struct {
 		V int `json:"v,omitzero"`

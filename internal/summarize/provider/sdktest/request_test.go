@@ -205,7 +205,7 @@ func through(t *testing.T, body []byte, typed any) string {
 	return cmp.Diff(before, after)
 }
 
-// What the suite's server plays means the same to the SDKs: that it plays the providers,
+// The answers of the suite's server mean the same to the SDKs: that it plays the providers,
 // and that both sides read it alike, good answers and refusals.
 func TestModes(t *testing.T) {
 	w := newRecorder(t)

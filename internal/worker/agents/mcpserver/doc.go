@@ -12,7 +12,7 @@
 // # Guarantees
 //
 //   - A server shows the session that it was made for, and no other: no argument names one.
-//   - What a tool returns has at most 24 KiB, or a page of that: a lookup does not fill the
+//   - A tool's result has at most 24 KiB, or a page of that: a lookup does not fill the
 //     window that it is made for.
 //   - Bad arguments and refusals are answered as errors of the tool, with a hint that a model can
 //     act on.
