@@ -100,7 +100,11 @@ func measureDrains(ctx context.Context, f *fleet, o options, dir string, p print
 			restored = append(restored, float64(n)/began.Seconds())
 		}
 		if o.want(lineFull) {
-			d, err := drain(full, "")
+			profile := ""
+			if o.profile != "" {
+				profile = fmt.Sprintf("%s.full.%d", o.profile, round)
+			}
+			d, err := drain(full, profile)
 			if err != nil {
 				return err
 			}

@@ -46,7 +46,7 @@ func main() {
 	flag.IntVar(&o.rounds, "rounds", 3, "alternating rounds; every value is their median")
 	flag.IntVar(&o.turns, "n", 100_000, "turns in the backlog, 100 a session")
 	flag.IntVar(&o.large, "rss-turns", 1_000_000, "turns for rss_mb, 100 a session")
-	flag.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile of the drain of pipeline_over_floor in each round to `file`.0, .1, …")
+	flag.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile of each drain to `file`.0, .1, …, those of whole histories to `file`.full.0, …")
 	harness.Main("bench", "lines that match this `regexp`", func(ctx context.Context, only *regexp.Regexp, dir string) error {
 		o.run = only
 		return measureAll(ctx, o, dir, os.Stdout)

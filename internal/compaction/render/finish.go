@@ -106,12 +106,11 @@ func (r *renderer) unmark() {
 			left = 0
 			continue
 		}
-		marks := dialect.Marks(m.raw)
-		if kept, n := dialect.NewestMarks(m.raw, left); n > 0 {
+		kept, more, dropped := dialect.NewestMarks(m.raw, left)
+		if left = more; dropped > 0 {
 			m.raw, m.untouched = kept, false
 			r.note(events.OpUnmark, m)
 		}
-		left = max(left-marks, 0)
 	}
 }
 

@@ -15,28 +15,31 @@ var markNames = []string{CacheControl, "cacheControl", "cachePoint"}
 // further inside. A tool's arguments are not searched.
 var marked = []string{"content", "tool_calls", "tools", "toolResult", "providerOptions", "anthropic", "bedrock", "openrouter", "openaiCompatible"}
 
+// markStart begins the names of marks in JSON.
+var markStart = []byte(`"cache`)
+
 // Marks counts the marks of a message, of a system prompt or of tools.
 func Marks(raw Raw) int {
-	_, n := NewestMarks(raw, 0)
+	_, _, n := NewestMarks(raw, 0)
 	return n
 }
 
-// NewestMarks returns a message with the last of its marks, at most keep of them, and how many
-// others it had.
-func NewestMarks(raw Raw, keep int) (out Raw, dropped int) {
+// NewestMarks returns a message with the last of its marks, at most keep of them, how many more it
+// might have had, and how many were dropped.
+func NewestMarks(raw Raw, keep int) (out Raw, left, dropped int) {
 	k := keeper{left: keep}
 	out = k.value(raw)
 	if k.dropped == 0 {
-		return raw, 0
+		return raw, k.left, 0
 	}
-	return out, k.dropped
+	return out, k.left, k.dropped
 }
 
 // keeper walks over the marks of a message from its end on.
 type keeper struct{ left, dropped int }
 
 func (k *keeper) value(raw Raw) Raw {
-	if !slices.ContainsFunc(markNames, func(name string) bool { return bytes.Contains(raw, []byte(name)) }) {
+	if !bytes.Contains(raw, markStart) {
 		return raw
 	}
 	switch raw.Kind() {

@@ -72,7 +72,7 @@ func (r Ratio) Max(x Ratio) Ratio { return Ratio{max(r.CPU, x.CPU), max(r.Bytes,
 
 // tries is how often a ratio is measured that is above what it may be: other load of the machine may
 // be the reason.
-const tries = 5
+const tries = 20
 
 // RatioOf measures the cost of inputs of n entries, 0, and of 4n, 1. One that is above most is measured
 // again, and the least costs count.
