@@ -2,7 +2,7 @@
 // starts a NATS server of its own in a temporary directory and real workers beside
 // it, and prints a header and lines of the form
 //
-//	bench <name> <value> <unit>
+//	bench <name> <value> <unit>[ <=<goal> met| <=<goal> missed]
 //
 // Every value is the median of alternating rounds. Machines differ, ratios hold:
 // a ratio is taken within one round, so that both sides saw the same machine.
@@ -55,6 +55,11 @@
 //   - render_1k_us: Decide and Render of such a turn in a session of 1,000 messages of 800
 //     characters, 30 % of them results of tools. Every stage runs, and most messages stay.
 //   - render_1k_over_floor: that, over a copy of the messages that were written.
+//   - pass_1k_us, pass_10k_us: the same work, in sessions of 1,000 and of 10,000 messages, and
+//     pass_1k_over_peer, pass_10k_over_peer: over the time that the compactor of the reference
+//     takes for the same conversation at half its size, without a summary, in node, warmed up.
+//     peer_pass_1k_us, peer_check_1k_us and the like: that time, and of its check before a call.
+//     Only with -peer.
 //   - measure_mb_s, measure_over_floor: text that Measure takes in a second, and its speed
 //     over that of a loop that sums up the same bytes.
 //   - decode_mb_s: turns of the dialect anthropic that are decoded in a second, as a

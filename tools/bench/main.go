@@ -16,6 +16,8 @@ type options struct {
 	run     *regexp.Regexp
 	rounds  int
 	turns   int    // in the backlog
+	peer    string // checkout of the reference, "" for none
+	esbuild string // module that bundles it
 	profile string // begins the names of the drains' CPU profiles, "" for none
 
 	seconds  int // of one round of latency
@@ -46,6 +48,8 @@ func main() {
 	flag.IntVar(&o.rounds, "rounds", 3, "alternating rounds; every value is their median")
 	flag.IntVar(&o.turns, "n", 100_000, "turns in the backlog, 100 a session")
 	flag.IntVar(&o.large, "rss-turns", 1_000_000, "turns for rss_mb, 100 a session")
+	flag.StringVar(&o.peer, "peer", "", "checkout of the reference, @juspay/neurolink, to race against; needs node")
+	flag.StringVar(&o.esbuild, "esbuild", "console/node_modules/esbuild", "module that bundles the reference")
 	flag.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile of each drain to `file`.0, .1, …, those of whole histories to `file`.full.0, …")
 	harness.Main("bench", "lines that match this `regexp`", func(ctx context.Context, only *regexp.Regexp, dir string) error {
 		o.run = only
@@ -73,6 +77,7 @@ func measureAll(ctx context.Context, o options, dir string, out io.Writer) error
 		{[]string{lineDecode}, func() error { return measureDecode(f, o, p) }},
 		{[]string{linePlan}, func() error { return measurePlan(f, o, p) }},
 		{[]string{lineRender}, func() error { return measureRender(o, p) }},
+		{[]string{linePeer}, func() error { return measurePeer(ctx, o, dir, p) }},
 		{[]string{linePipeline, lineFull, lineRebuild}, func() error { return measureDrains(ctx, f, o, dir, p) }},
 		{[]string{lineRestart}, func() error { return measureRestart(ctx, o, dir, p) }},
 		{[]string{lineScaling}, func() error { return measureScaling(ctx, f, o, dir, p) }},

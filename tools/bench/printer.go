@@ -20,6 +20,7 @@ const (
 	lineDecode   = "decode"
 	linePlan     = "plan_10k_us"
 	lineRender   = "render_1k_us"
+	linePeer     = "pass_10k_over_peer"
 	lineP50      = "latency_2k_p50_ms"
 	lineP99      = "latency_2k_p99_ms"
 	lineSync     = "sync_p99_ms"
@@ -30,6 +31,18 @@ const (
 	lineCost     = "cost_cpu_s_per_million_turns"
 	lineIngest   = "ingest_over_drain"
 	lineRSS      = "rss_mb"
+)
+
+// goals are bounds of values, from docs/performance.md: at least of those in atLeast, at most of the others.
+var (
+	atLeast = map[string]float64{
+		linePipeline: 0.80, lineFull: 0.40, lineMeasure: 400,
+		"decode_openai_over_anthropic": 0.7, "decode_gemini_over_anthropic": 0.7, "decode_bedrock_over_anthropic": 0.7,
+	}
+	atMost = map[string]float64{
+		lineTurn: 1.2, "plan_10k_over_floor": 4.5, "render_1k_over_floor": 1.8, "pass_1k_over_peer": 0.33, "pass_10k_over_peer": 0.33,
+		lineP50: 1, lineP99: 8, "sync_p50_ms": 1.5, lineSync: 10, lineIngest: 1.2, lineRSS: 512,
+	}
 )
 
 // printer writes results.
@@ -48,7 +61,24 @@ func (p printer) line(name string, value float64, unit string) {
 	} else if unit == "ratio" || unit == "ms" || unit == "s" || unit == "allocs" {
 		decimals = 2
 	}
-	fmt.Fprintf(p.out, "bench %s %.*f %s\n", name, decimals, value, unit)
+	fmt.Fprintf(p.out, "bench %s %.*f %s%s\n", name, decimals, value, unit, verdict(name, value))
+}
+
+// verdict compares a value with its goal, "" where it has none.
+func verdict(name string, value float64) string {
+	bound, met := ">=", false
+	goal, ok := atLeast[name]
+	if met = value >= goal; !ok {
+		goal, ok = atMost[name]
+		bound, met = "<=", value <= goal
+	}
+	switch {
+	case !ok:
+		return ""
+	case met:
+		return fmt.Sprintf(" %s%v met", bound, goal)
+	}
+	return fmt.Sprintf(" %s%v missed", bound, goal)
 }
 
 // column is the median of one figure of many results.

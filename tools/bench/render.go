@@ -19,47 +19,51 @@ const (
 
 // measureRender decides one turn again and again, and renders what was decided.
 func measureRender(o options, p printer) error {
-	policy := compaction.DefaultPolicy()
-	policy.Summarize.Enabled = false
-	policy.Target = renderTarget
-	c, err := compaction.NewConfig(policy, compaction.DefaultWindows())
+	t, err := newTalk(renderMessages)
 	if err != nil {
-		return err
-	}
-	t, err := newTalk(c)
-	if err != nil {
-		return err
-	}
-	var raws []events.Raw
-	work := func() error {
-		outs, _ := compaction.Decide(t.ledger, t.last, c)
-		if err := planned(outs); err != nil {
-			return err
-		}
-		raws, err = compaction.Render(outs[0].View, func(s compaction.Seq) ([]events.Message, error) { return t.texts[s], nil })
 		return err
 	}
 	floor := func() error {
-		for _, r := range raws {
+		for _, r := range t.raws {
 			bytes.Clone(r)
 		}
 		return nil
 	}
-	return p.race(o, lineRender, work, floor)
+	return p.race(o, lineRender, t.pass, floor)
 }
 
-// talk is a session of 1,000 messages of 800 characters, of which 30 % are results
+// talk is a session of messages of 800 characters, of which 30 % are results
 // of tools. The turn after them brings it to its trigger.
 type talk struct {
+	config *compaction.Config
 	ledger *compaction.Ledger
 	last   *compaction.Turn
 	texts  map[compaction.Seq][]events.Message
+	raws   []events.Raw // that the last pass wrote
 }
 
-func newTalk(c *compaction.Config) (*talk, error) {
+// pass decides the turn, and renders what was decided.
+func (t *talk) pass() error {
+	outs, _ := compaction.Decide(t.ledger, t.last, t.config)
+	err := planned(outs)
+	if err == nil {
+		t.raws, err = compaction.Render(outs[0].View, func(s compaction.Seq) ([]events.Message, error) { return t.texts[s], nil })
+	}
+	return err
+}
+
+func newTalk(messages int) (*talk, error) {
+	policy := compaction.DefaultPolicy()
+	policy.Summarize.Enabled = false
+	policy.Target = renderTarget
+	policy.Cache.History = 0 // else a long history is cleared before it is full
+	c, err := compaction.NewConfig(policy, compaction.DefaultWindows())
+	if err != nil {
+		return nil, err
+	}
 	r := rand.New(rand.NewPCG(3, 4))
 	var turns []string
-	for i := range renderMessages / 10 {
+	for i := range messages / 10 {
 		turns = append(turns, tenMessages(r, i))
 	}
 	turns = append(turns, question)
@@ -73,7 +77,7 @@ func newTalk(c *compaction.Config) (*talk, error) {
 
 // readTalk takes all turns but the last.
 func readTalk(turns []string, window int64, c *compaction.Config) (*talk, error) {
-	t := &talk{ledger: compaction.NewLedger(someone), texts: map[compaction.Seq][]events.Message{}}
+	t := &talk{config: c, ledger: compaction.NewLedger(someone), texts: map[compaction.Seq][]events.Message{}}
 	for i, messages := range turns {
 		seq := compaction.Seq(i + 1)
 		turn, msgs, err := stored.ReadTurn(new(compaction.Config), t.ledger, withWindow(messages, window), seq)
