@@ -210,7 +210,7 @@ gateway: ## Run the same agents with a base URL alone, and whole agents from npm
 
 .PHONY: bench
 bench: ## Measure speed and memory in under 4 minutes (ARGS='-run pipeline -rounds 7', PEER=CHECKOUT of the reference)
-	@$(if $(PEER),npm ci --silent --prefix console && )go run ./tools/bench $(if $(PEER),-peer '$(PEER)') $(ARGS)
+	@$(if $(PEER),npm ci --loglevel=error --prefix console && )go run ./tools/bench $(if $(PEER),-peer '$(PEER)') $(ARGS)
 
 .PHONY: build-cost
 build-cost: ## Measure a cold build of bin/worker in CPU and MB, over the least it can be (10 minutes)

@@ -82,6 +82,7 @@ func measureAll(ctx context.Context, o options, dir string, out io.Writer) error
 		{[]string{lineRestart}, func() error { return measureRestart(ctx, o, dir, p) }},
 		{[]string{lineScaling}, func() error { return measureScaling(ctx, f, o, dir, p) }},
 		{[]string{lineCost, lineIngest}, func() error { return measureCost(ctx, f, o, dir, p) }},
+		{[]string{lineRest}, func() error { return measureRest(ctx, f, o, dir, p) }},
 		{[]string{lineP50, lineP99}, func() error { return measureLatency(ctx, o, dir, p) }},
 		{[]string{lineSync}, func() error { return measureSync(ctx, o, dir, p) }},
 	} {

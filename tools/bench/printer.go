@@ -30,6 +30,7 @@ const (
 	lineScaling  = "workers_2_over_1"
 	lineCost     = "cost_cpu_s_per_million_turns"
 	lineIngest   = "ingest_over_drain"
+	lineRest     = "idle_cpu_percent"
 	lineRSS      = "rss_mb"
 )
 
@@ -41,7 +42,7 @@ var (
 	}
 	atMost = map[string]float64{
 		lineTurn: 1.2, "plan_10k_over_floor": 4.5, "render_1k_over_floor": 1.8, "pass_1k_over_peer": 0.33, "pass_10k_over_peer": 0.33,
-		lineP50: 1, lineP99: 8, "sync_p50_ms": 1.5, lineSync: 10, lineIngest: 1.2, lineRSS: 512,
+		lineP50: 1, lineP99: 8, "sync_p50_ms": 1.5, lineSync: 10, lineIngest: 1.2, lineRest: 0.2, lineRSS: 512,
 	}
 )
 
@@ -58,7 +59,7 @@ func (p printer) line(name string, value float64, unit string) {
 	decimals := 0
 	if strings.HasSuffix(name, "_cpu_us") {
 		decimals = 1
-	} else if unit == "ratio" || unit == "ms" || unit == "s" || unit == "allocs" {
+	} else if unit == "ratio" || unit == "ms" || unit == "s" || unit == "allocs" || unit == "percent" {
 		decimals = 2
 	}
 	fmt.Fprintf(p.out, "bench %s %.*f %s%s\n", name, decimals, value, unit, verdict(name, value))

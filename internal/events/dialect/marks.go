@@ -15,8 +15,8 @@ var markNames = []string{CacheControl, "cacheControl", "cachePoint"}
 // further inside. A tool's arguments are not searched.
 var marked = []string{"content", "tool_calls", "tools", "toolResult", "providerOptions", "anthropic", "bedrock", "openrouter", "openaiCompatible"}
 
-// markStart begins the names of marks in JSON.
-var markStart = []byte(`"cache`)
+// cacheStart begins the name of every mark, in JSON.
+var cacheStart = []byte(`"cache`)
 
 // Marks counts the marks of a message, of a system prompt or of tools.
 func Marks(raw Raw) int {
@@ -39,7 +39,7 @@ func NewestMarks(raw Raw, keep int) (out Raw, left, dropped int) {
 type keeper struct{ left, dropped int }
 
 func (k *keeper) value(raw Raw) Raw {
-	if !bytes.Contains(raw, markStart) {
+	if !bytes.Contains(raw, cacheStart) {
 		return raw
 	}
 	switch raw.Kind() {
