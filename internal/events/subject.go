@@ -132,6 +132,15 @@ func SessionID(name string) (string, error) {
 	return encodedPrefix + base64.RawURLEncoding.EncodeToString([]byte(name)), nil
 }
 
+// SessionOf returns the id of a session that a person named: as its agent did, or by an id that a name has. Its error
+// is an [*Invalid].
+func SessionOf(text string) (string, error) {
+	if ValidSession(text) && SessionName(text) != text { // the id of another name
+		return text, nil
+	}
+	return SessionID(text)
+}
+
 // SessionName returns the name that has an id: what [SessionID] encoded, or the id itself.
 func SessionName(id string) string {
 	encoded, ok := strings.CutPrefix(id, encodedPrefix)

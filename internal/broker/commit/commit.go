@@ -84,6 +84,7 @@ func TakeOver(ctx context.Context, nc *nats.Conn, cl Claim) (*Committer, Stored,
 		}
 		c = &Committer{nc: nc, js: js, claim: cl, epoch: found.Epoch + 1, ended: found.Stored, fence: found.last}
 		m := found.Marker
+		m.Taken = true
 		if m.Before = ""; found.Config != cl.Config {
 			m.Before = found.Config
 		}

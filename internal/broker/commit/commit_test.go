@@ -40,7 +40,7 @@ func TestCommit(t *testing.T) {
 	if found != (Stored{}) || c.Epoch() != 1 {
 		t.Errorf("a fresh partition has %+v, epoch %d", found, c.Epoch())
 	}
-	if diff := cmp.Diff(Marker{Owner: "me", Epoch: 1, Config: "c1", LogCreated: 77}, w.marker(1).Marker); diff != "" {
+	if diff := cmp.Diff(Marker{Owner: "me", Epoch: 1, Config: "c1", LogCreated: 77, Taken: true}, w.marker(1).Marker); diff != "" {
 		t.Errorf("first marker: %s", diff)
 	}
 	for i, n := range []int{0, 1, 2, 7, 1, 0} {

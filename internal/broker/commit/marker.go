@@ -39,6 +39,8 @@ type Marker struct {
 	// LogCreated is when the log that Cursor counts in was created, in Unix
 	// nanoseconds.
 	LogCreated int64 `json:"log_created"`
+	// Taken states that the commit did nothing but take the partition over.
+	Taken bool `json:"taken,omitzero"`
 }
 
 // Stored is the newest marker of a partition. The zero value means that nothing

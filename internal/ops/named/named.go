@@ -12,12 +12,7 @@ type Session string
 
 // UnmarshalText takes a name, or an id that a name has.
 func (s *Session) UnmarshalText(text []byte) error {
-	name := string(text)
-	if events.ValidSession(name) && events.SessionName(name) != name { // the id of another name
-		*s = Session(name)
-		return nil
-	}
-	id, err := events.SessionID(name)
+	id, err := events.SessionOf(string(text))
 	*s = Session(id)
 	return err
 }

@@ -32,7 +32,6 @@ type Hub struct {
 	at        uint64                                    // every outcome up to here is with its followers
 	running   bool                                      // false: no follower is let in
 	followers map[events.Address]map[*follower]struct{} // those of operators under no address
-	epochs    epochs
 }
 
 // NewHub returns one that reads nothing before Run.
@@ -92,7 +91,7 @@ func (h *Hub) open(ctx context.Context) (*stream.Reader, error) {
 		return nil
 	})
 	h.mu.Lock()
-	h.at, h.running, h.epochs = state.Last, true, epochs{}
+	h.at, h.running = state.Last, true
 	h.mu.Unlock()
 	r.Start()
 	return r, nil
@@ -120,7 +119,7 @@ func (h *Hub) receive(m jetstream.Msg, md *jetstream.MsgMetadata) {
 		return
 	}
 	if operators := h.followers[events.Address{}]; len(operators) > 0 {
-		if s := h.epochs.read(m, md.Timestamp); s != nil {
+		if s := signalOf(m, md.Timestamp); s != nil {
 			line := s.line(seq)
 			for f := range operators {
 				if f.wants(s) {

@@ -34,7 +34,7 @@ type signal struct {
 	Epoch     uint64 `json:"epoch,omitzero"`
 }
 
-// takeover is the event of a partition with a new owner, or a new epoch of the same one.
+// takeover is the event of a partition that a worker took over.
 const takeover = "takeover"
 
 // line is the signal as it is sent.
@@ -43,30 +43,25 @@ func (s *signal) line(seq uint64) []byte {
 	return fmt.Appendf(nil, "event: %s\nid: %d\ndata: %s\n\n", s.kind, seq, data)
 }
 
-// epochs are those of partitions, as far as they were read.
-type epochs map[int]uint64
-
-// read is the signal of a message, nil for none that is shown. The end of a commit shows its owner.
-func (e epochs) read(m jetstream.Msg, stored time.Time) *signal {
-	s := signal{Time: stored.UnixMilli()}
+// signalOf is the signal of a message, nil for none that is shown.
+func signalOf(m jetstream.Msg, stored time.Time) *signal {
+	s := &signal{Time: stored.UnixMilli()}
 	if at, err := events.ParseOutcome(m.Subject()); err == nil {
 		s.kind, s.Partition, s.Tenant, s.Session = string(at.Kind), at.Partition, at.Address.Tenant, at.Address.Session
+		return s
 	}
 	var marker commit.Marker
-	if text := m.Headers().Get(commit.HeaderMarker); text != "" && events.Unmarshal([]byte(text), &marker) == nil && marker.Epoch > 0 {
-		_, rest, _ := strings.Cut(m.Subject(), ".")
-		number, _, _ := strings.Cut(rest, ".")
-		if id, err := strconv.Atoi(number); err == nil {
-			if was, known := e[id]; known && was < marker.Epoch && s.kind == "" {
-				s.kind, s.Partition, s.Owner, s.Epoch = takeover, id, marker.Owner, marker.Epoch
-			}
-			e[id] = max(e[id], marker.Epoch)
-		}
-	}
-	if s.kind == "" {
+	if events.Unmarshal([]byte(m.Headers().Get(commit.HeaderMarker)), &marker) != nil || !marker.Taken {
 		return nil
 	}
-	return &s
+	_, rest, _ := strings.Cut(m.Subject(), ".")
+	number, _, _ := strings.Cut(rest, ".")
+	var err error
+	if s.Partition, err = strconv.Atoi(number); err != nil {
+		return nil
+	}
+	s.kind, s.Owner, s.Epoch = takeover, marker.Owner, marker.Epoch
+	return s
 }
 
 // wants reports whether an operator's follower receives a signal.
@@ -82,8 +77,14 @@ func (h *Hub) Signals(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	query := r.URL.Query()
+	at := events.Address{Tenant: query.Get("tenant")}
+	if name := query.Get("session"); name != "" {
+		if at.Session, err = events.SessionOf(name); err != nil {
+			return err
+		}
+	}
 	f := &follower{
-		hub: h, operator: true, at: events.Address{Tenant: query.Get("tenant"), Session: query.Get("session")},
+		hub: h, operator: true, at: at,
 		part: int(parts.Add(1) % heartbeatParts), writing: true,
 	}
 	upTo, err := h.join(r.Context(), f)
@@ -101,7 +102,6 @@ func (f *follower) catchUpSignals(upTo uint64) error {
 	if f.after >= upTo {
 		return nil
 	}
-	seen := epochs{}
 	err := f.reading(func(ctx context.Context) error {
 		missed := stream.Selection{Stream: topology.OutcomesStream, Filters: []string{allOutcomes}, From: f.after + 1, UpTo: upTo, HeadersOnly: true}
 		return stream.Read(ctx, f.hub.js, missed, func(m jetstream.Msg, seq uint64) error {
@@ -110,7 +110,7 @@ func (f *follower) catchUpSignals(upTo uint64) error {
 				return fmt.Errorf("read signal: %w", err)
 			}
 			f.after = seq
-			if s := seen.read(m, md.Timestamp); s != nil && f.wants(s) {
+			if s := signalOf(m, md.Timestamp); s != nil && f.wants(s) {
 				return f.write(s.line(seq))
 			}
 			return nil

@@ -33,12 +33,20 @@ func ServeHTTP(mux *Mux, current func() (*Service, error), wrap func(*Operation,
 	}
 }
 
-// ForOperators begins the operation of a request that no token of a tenant sends.
+// ForOperators begins the operation of a request that no token of a tenant sends. Its path may have the name of a
+// session in place of the id.
 func ForOperators(current func() (*Service, error), answer Handler) Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		s, err := current()
 		if err != nil {
 			return err
+		}
+		if name := r.PathValue("session"); name != "" {
+			id, err := events.SessionOf(name)
+			if err != nil {
+				return err
+			}
+			r.SetPathValue("session", id)
 		}
 		op := s.limiter.Begin(limit.Account{Tenant: "*"})
 		defer op.End()
