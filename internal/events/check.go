@@ -27,6 +27,8 @@ type CheckRequest struct {
 	// Attachments are files of which only type and size are known.
 	Attachments []Attachment `json:"attachments,omitzero"`
 	Await
+
+	Unknown []string `json:"-"` // fields that were ignored
 }
 
 // NextCall is the next call of a session, before it is made: what is absent is as the
@@ -76,6 +78,8 @@ type CheckResponse struct {
 	// Attachments are the costs of those in the request, and whether to send each: the
 	// smallest first, as long as they fit the share for files.
 	Attachments []AttachmentCost `json:"attachments,omitzero"`
+	// Unknown are fields of the request that were ignored.
+	Unknown []string `json:"unknown_fields,omitzero"`
 }
 
 // AttachmentCost is what one attachment costs.
@@ -90,7 +94,7 @@ func DecodeCheckRequest(data []byte) (*CheckRequest, error) {
 	return decode(data, MaxCheckBytes, func(env *envelope) *CheckRequest {
 		return &CheckRequest{
 			About: env.about(), NextCall: env.nextCall(),
-			Attachments: env.attachments("attachments"), Await: env.await(),
+			Attachments: env.attachments("attachments"), Await: env.await(), Unknown: UnknownFields(data, CheckRequest{}),
 		}
 	})
 }

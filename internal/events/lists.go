@@ -364,4 +364,6 @@ type EventResponse struct {
 	Context *ContextResponse `json:"context,omitzero"`
 	// Erased is what an erasure has done.
 	Erased *Erased `json:"erased,omitzero"`
+	// Unknown are fields of the event that were ignored; those of turns are not looked at.
+	Unknown []string `json:"unknown_fields,omitzero"`
 }

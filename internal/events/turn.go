@@ -3,6 +3,7 @@ package events
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -234,6 +235,27 @@ func (e *envelope) only(names ...string) {
 			e.problems.add(CodeBadType, f.Name, "is none of the fields of the request: %s", strings.Join(names, ", "))
 		}
 	}
+}
+
+// UnknownFields names the fields of a payload that the struct of it has none of, at most 8. They are ignored; one may be
+// misspelt.
+func UnknownFields(data []byte, of any) (out []string) {
+	var room [codec.FewMembers]codec.Member
+	all, err := codec.AppendMembers(room[:0], data)
+	if err != nil {
+		return nil
+	}
+	known := map[string]bool{"v": true}
+	for _, f := range reflect.VisibleFields(reflect.TypeOf(of)) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		known[name] = true
+	}
+	for i := range all {
+		if !known[all[i].Name] && len(out) < maxNamed {
+			out = append(out, fieldName(all[i].Name))
+		}
+	}
+	return out
 }
 
 func (e *envelope) text(name string) string {

@@ -21,15 +21,21 @@ type verb struct {
 	most     int                                 // bytes of the payload
 	decode   func([]byte) (id string, err error) // reads the payload as a worker does
 	operator bool                                // it is for operators alone
+	fields   any                                 // the struct of the payload, nil where its fields are not looked at
+}
+
+// idOnly is the payload of an event that has an id and nothing else.
+type idOnly struct {
+	ID string `json:"id"`
 }
 
 var verbs = []verb{
-	{"turns", events.KindTurn, events.MaxTurnBytes, decodeID(events.DecodeNewTurn, func(t *events.Turn) string { return t.ID }), false},
-	{"overflow", events.KindOverflow, events.MaxOverflowBytes, decodeID(events.DecodeOverflow, func(o *events.Overflow) string { return o.ID }), false},
-	{"compact", events.KindCompact, events.MaxRequestBytes, decodeID(events.DecodeCompact, func(c *events.Compact) string { return c.ID }), false},
-	{"rewind", events.KindRewind, events.MaxRequestBytes, decodeID(events.DecodeRewind, func(r *events.Rewind) string { return r.ID }), false},
-	{"end", events.KindEnd, events.MaxRequestBytes, events.DecodeEnd, false},
-	{"forget", events.KindForget, events.MaxRequestBytes, events.DecodeForget, true},
+	{"turns", events.KindTurn, events.MaxTurnBytes, decodeID(events.DecodeNewTurn, func(t *events.Turn) string { return t.ID }), false, nil},
+	{"overflow", events.KindOverflow, events.MaxOverflowBytes, decodeID(events.DecodeOverflow, func(o *events.Overflow) string { return o.ID }), false, events.Overflow{}},
+	{"compact", events.KindCompact, events.MaxRequestBytes, decodeID(events.DecodeCompact, func(c *events.Compact) string { return c.ID }), false, events.Compact{}},
+	{"rewind", events.KindRewind, events.MaxRequestBytes, decodeID(events.DecodeRewind, func(r *events.Rewind) string { return r.ID }), false, events.Rewind{}},
+	{"end", events.KindEnd, events.MaxRequestBytes, events.DecodeEnd, false, idOnly{}},
+	{"forget", events.KindForget, events.MaxRequestBytes, events.DecodeForget, true, nil},
 }
 
 // Verbs lists the events that agents publish, by the last word of the path.
@@ -65,7 +71,7 @@ func (e *Edge) publish(w http.ResponseWriter, r *http.Request, v verb) error {
 }
 
 // ServeOperators adds the events that operators publish without a token of the tokens file: they compact, rewind and
-// end sessions of any tenant, by their ids.
+// end sessions of any tenant.
 func ServeOperators(mux *query.Mux, current func() (*query.Service, error)) {
 	for _, v := range verbs {
 		if v.kind != events.KindCompact && v.kind != events.KindRewind && v.kind != events.KindEnd {
@@ -95,10 +101,15 @@ func publish(w http.ResponseWriter, r *http.Request, s *query.Service, a events.
 	if err := read(w, r, v, in); err != nil {
 		return err
 	}
+	var unknown []string
+	if v.fields != nil {
+		unknown = events.UnknownFields(in.Body, v.fields)
+	}
 	out, err := s.Publish(r.Context(), in)
 	if err != nil {
 		return err
 	}
+	out.Unknown = unknown
 	status := http.StatusOK
 	switch {
 	case !out.Decided:

@@ -41,7 +41,7 @@ func (s *Service) check(_ context.Context, in *events.CheckRequest) (*events.Che
 		return nil, err
 	}
 	next = next.WithAttachments(in.Attachments)
-	out := &events.CheckResponse{V: events.Version}
+	out := &events.CheckResponse{V: events.Version, Unknown: in.Unknown}
 	var limits measure.FileLimits
 	var bad error
 	_, _, err = s.inspect(in.Address(), func(l *compaction.Ledger) {
