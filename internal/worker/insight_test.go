@@ -64,9 +64,13 @@ func TestInsights(t *testing.T) {
 		env.wantChanges(m, g)
 	}
 	for _, path := range []string{"changes", "context", "xray"} {
-		for _, g := range []int64{line.Generation + 1, 999} {
+		none, least := []int64{line.Generation + 1, 999}, 0
+		if path == "changes" {
+			none, least = append(none, 0), 1
+		}
+		for _, g := range none {
 			status, body := get(t, m, fmt.Sprintf("/v1/sessions/default/s1/%s?generation=%d", path, g), "", "")
-			if status != http.StatusNotFound || !strings.Contains(body, string(events.CodeUnknownGeneration)) {
+			if hint := fmt.Sprintf("Name one from %d to %d.", least, line.Generation); status != http.StatusNotFound || !strings.Contains(body, `"unknown_generation"`) || !strings.Contains(body, hint) {
 				t.Errorf("%s of generation %d: %d %.200s", path, g, status, body)
 			}
 		}

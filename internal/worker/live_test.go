@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -100,6 +101,15 @@ func TestConsoleActs(t *testing.T) {
 		t.Errorf("rewind: %+v", out)
 	}
 	act("rewind", `{"generation":99}`, http.StatusUnprocessableEntity)
+	if out := act("compact", `{"v":1,"focuss":"the flag","policy":{"target":0.2}}`, http.StatusOK); !slices.Equal(out.Unknown, []string{"focuss"}) {
+		t.Errorf("a misspelt field: %+v", out)
+	}
+	if status, body := post(t, m, "/v1/sessions/default/s1/check", `{"token":5}`); status != http.StatusOK || !strings.Contains(body, `"unknown_fields":["token"]`) {
+		t.Errorf("check with a misspelt field: %d %s", status, body)
+	}
+	if status, body := post(t, m, "/v1/sessions/default/s1/check", `{"tokens":5}`); status != http.StatusOK || strings.Contains(body, "unknown_fields") {
+		t.Errorf("check: %d %s", status, body)
+	}
 	again, stop := signalsOf(t, m, "", first)
 	if id, _ := nextSignal(t, again, "compacted"); id == first {
 		t.Errorf("%s came again", id)
@@ -191,6 +201,74 @@ func TestSignalsShareAReader(t *testing.T) {
 	}
 }
 
+// Each take-over is a signal of its own, also to an operator that resumes from before the first commit.
+func TestSignalsOfTakeovers(t *testing.T) {
+	t.Parallel()
+	env, owners := newEnv(t, t.TempDir()), newOwnership(t)
+	m := newMonitor(t, worker.MonitorConfig{})
+	first := env.monitored(m, "")
+	<-first.worker.Ready()
+	stayed, stop := signalsOf(t, m, "", "")
+	defer stop()
+	second := env.start("b", owners.listener("b"))
+	<-second.worker.Ready()
+	var ids []string
+	for range 2 { // the share of a worker that joins
+		id, data := nextSignal(t, stayed, "takeover")
+		if ids = append(ids, id); !strings.Contains(data, `"epoch":2`) {
+			t.Errorf("signal %s", data)
+		}
+	}
+	again, stop := signalsOf(t, m, "", "0")
+	defer stop()
+	var all []string
+	for range env.streams.Partitions + 2 {
+		id, _ := nextSignal(t, again, "takeover")
+		all = append(all, id)
+	}
+	if !slices.Equal(all[env.streams.Partitions:], ids) {
+		t.Errorf("resumed from the beginning: %v, and from now on: %v", all, ids)
+	}
+	for _, stop := range []func() error{first.stop, second.stop} {
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// An operator names a session as its agent did, or by its id.
+func TestOperatorsNameSessions(t *testing.T) {
+	t.Parallel()
+	env := newEnv(t, t.TempDir())
+	m := newMonitor(t, worker.MonitorConfig{})
+	r := env.monitored(m, "")
+	<-r.worker.Ready()
+	const name = "chat/42 ü"
+	id, err := events.SessionID(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	env.publish(events.KindTurn, id, turn(1))
+	env.awaitDecided()
+	lines, stop := signalsOf(t, m, "?tenant=default&session="+url.QueryEscape(name), "")
+	defer stop()
+	for _, path := range []string{url.PathEscape(name), id} {
+		if status, body := get(t, m, "/v1/sessions/default/"+path+"/stats", "", ""); status != http.StatusOK || !strings.Contains(body, `"known":true`) {
+			t.Errorf("%s: %d %s", path, status, body)
+		}
+	}
+	if status, body := post(t, m, "/v1/sessions/default/"+url.PathEscape(name)+"/compact", `{}`); status >= 300 {
+		t.Errorf("compact: %d %s", status, body)
+	}
+	nextSignal(t, lines, "compacted")
+	if status, body := get(t, m, "/v1/sessions/default/"+strings.Repeat("a", 300)+"/stats", "", ""); status != http.StatusBadRequest {
+		t.Errorf("no name: %d %s", status, body)
+	}
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // compactedSeqs lists the sequences of a session's compactions.
 func (env *testEnv) compactedSeqs(session string) (out []string) {
 	env.t.Helper()
@@ -267,6 +345,7 @@ func TestFleetWithoutAnOwnersAnswer(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	env.publish(events.KindTurn, "s1", turn(1)) // waits
 	ready := make(chan struct{})
 	close(ready)
 	s := query.New(query.Config{
@@ -295,6 +374,11 @@ func TestFleetWithoutAnOwnersAnswer(t *testing.T) {
 	var out events.FleetResponse
 	if err := json.NewDecoder(resp.Body).Decode(&out); err != nil || len(out.Partitions) != env.streams.Partitions || len(out.Workers) != 1 {
 		t.Errorf("the fleet: %d %v %+v", resp.StatusCode, err, out)
+	}
+	for _, p := range out.Partitions {
+		if waits := p.Partition == int64(events.PartitionOf(events.Address{Tenant: "default", Session: "s1"}, env.streams.Partitions)); waits != (p.Behind == 1 && p.Lag > 0) {
+			t.Errorf("partition %+v", p)
+		}
 	}
 	select {
 	case <-listed:

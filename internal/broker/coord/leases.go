@@ -152,3 +152,19 @@ func readHolder(value []byte) (Holder, error) {
 	err := events.Unmarshal(value, &h)
 	return h, jsapi.Wrap(err, "read lease")
 }
+
+// LeaseAge returns how long ago the lease of a partition was taken or renewed; false where no worker holds it.
+func LeaseAge(ctx context.Context, js jetstream.JetStream, partition int) (age time.Duration, held bool, err error) {
+	bucket, err := js.KeyValue(ctx, topology.LeasesBucket)
+	var lease jetstream.KeyValueEntry
+	if err == nil {
+		lease, err = bucket.Get(ctx, strconv.Itoa(partition))
+	}
+	switch {
+	case errors.Is(err, jetstream.ErrBucketNotFound), errors.Is(err, jetstream.ErrKeyNotFound):
+		return 0, false, nil
+	case err != nil:
+		return 0, false, fmt.Errorf("look up the lease of partition %d: %w", partition, err)
+	}
+	return max(time.Since(lease.Created()), 0), true, nil
+}

@@ -42,6 +42,16 @@ func Waiting(ctx context.Context, js jetstream.JetStream, partition int, cursor 
 	return logMessage(last), nil
 }
 
+// Backlog is what waits behind a cursor of a partition: how many events, and for how long the first of them.
+func Backlog(ctx context.Context, js jetstream.JetStream, partition int, cursor uint64) (behind uint64, lag time.Duration, err error) {
+	oldest, err := Waiting(ctx, js, partition, cursor)
+	if err != nil || oldest.Seq == 0 {
+		return 0, 0, err
+	}
+	behind, err = Behind(ctx, js, partition, cursor)
+	return behind, max(time.Since(oldest.Time), 0), err
+}
+
 // Jobs returns how many jobs of a lane no worker has taken yet, and how many are taken and not
 // finished; 0 when no worker ever made summaries.
 func Jobs(ctx context.Context, js jetstream.JetStream, lane events.Lane) (waiting, running int64, err error) {

@@ -7,12 +7,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/broker/commit"
+	"compactd/internal/broker/coord"
 	"compactd/internal/broker/snapshot"
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
@@ -94,7 +94,7 @@ func Describe(ctx context.Context, js jetstream.JetStream, ledgers string) (*Rep
 		if p.Snapshot, err = snapshotOf(ctx, js, id); err != nil {
 			return nil, fmt.Errorf("inspect: %w", err)
 		}
-		if p.Leased, err = leased(ctx, js, id); err != nil {
+		if _, p.Leased, err = coord.LeaseAge(ctx, js, id); err != nil {
 			return nil, fmt.Errorf("inspect: %w", err)
 		}
 		p.File = fileOf(ledgers, id)
@@ -113,25 +113,9 @@ func look(ctx context.Context, js jetstream.JetStream, id int) (Partition, error
 		return Partition{}, err
 	}
 	p := Partition{Partition: id, Owner: m.Owner, Epoch: m.Epoch, Cursor: m.Cursor, Config: m.Config, Marked: m.Time}
-	oldest, err := stream.Oldest(ctx, js, id, m.Cursor)
-	if err != nil || oldest.IsZero() {
-		return p, err
-	}
-	p.LagMS = max(time.Since(oldest).Milliseconds(), 0)
-	p.Behind, err = stream.Behind(ctx, js, id, m.Cursor)
+	behind, lag, err := stream.Backlog(ctx, js, id, m.Cursor)
+	p.Behind, p.LagMS = behind, lag.Milliseconds()
 	return p, err
-}
-
-// leased reports whether a worker holds the lease of a partition.
-func leased(ctx context.Context, js jetstream.JetStream, id int) (bool, error) {
-	bucket, err := js.KeyValue(ctx, topology.LeasesBucket)
-	if err == nil {
-		_, err = bucket.Get(ctx, strconv.Itoa(id))
-	}
-	if errors.Is(err, jetstream.ErrBucketNotFound) || errors.Is(err, jetstream.ErrKeyNotFound) {
-		return false, nil
-	}
-	return err == nil, err
 }
 
 // snapshotOf is nil where there is none.

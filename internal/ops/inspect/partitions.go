@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/broker/commit"
+	"compactd/internal/broker/coord"
 	"compactd/internal/broker/snapshot"
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
@@ -20,9 +21,9 @@ func (d *doctor) partitions(ctx context.Context, js jetstream.JetStream, s *topo
 	var unowned []string
 	bad := false
 	for id := range s.Partitions {
-		held, err := leased(ctx, js, id)
+		_, held, err := coord.LeaseAge(ctx, js, id)
 		if err != nil {
-			d.problem("partitions", "may this user read the bucket LEASES?", "look up the owner of partition %d: %v", id, err)
+			d.problem("partitions", "may this user read the bucket LEASES?", "%v", err)
 			return
 		}
 		if !held {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 
 	"compactd/internal/broker/connect"
 	"compactd/internal/broker/retry"
@@ -72,7 +71,7 @@ func (s *Service) view(ctx context.Context, in *events.ContextRequest) (unread, 
 	case err != nil || !out.Known:
 		return out, err
 	case out.view == nil:
-		return out, events.NewInvalid(events.CodeUnknownGeneration, "generation", fmt.Sprintf("must be between 0 and %d", out.Generation))
+		return out, unknownGeneration(0, out.Generation)
 	}
 	out.Format, out.BoundThinking = out.view.Format, out.view.Thinking.Bound
 	return out, s.awaitCommitted(ctx, p, in.Address(), at)

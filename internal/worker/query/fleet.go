@@ -9,7 +9,6 @@ import (
 	"runtime/debug"
 	"runtime/metrics"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -19,7 +18,6 @@ import (
 	"compactd/internal/broker/coord"
 	"compactd/internal/broker/snapshot"
 	"compactd/internal/broker/stream"
-	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 )
 
@@ -66,18 +64,24 @@ func (s *Service) fleet(ctx context.Context, in *events.FleetRequest) (*events.F
 				return nil, orEnded(ctx, err)
 			}
 			out.Partitions = append(out.Partitions, p)
-			for i := range out.Workers {
-				if w := &out.Workers[i]; w.Owner == p.Owner {
-					w.Lag = max(w.Lag, p.Lag)
-				}
-			}
 		}
 		for _, lane := range events.Lanes {
 			waiting, running, _ := stream.Jobs(ctx, s.config.JS, lane) // 0 before the first job
 			out.Lanes = append(out.Lanes, events.FleetLane{Lane: lane, Waiting: waiting, Running: running})
 		}
 		slices.SortStableFunc(out.Feed, func(a, b events.FleetNote) int { return cmp.Compare(b.Time, a.Time) })
-		return out, s.name(ctx, out)
+		if err := s.name(ctx, out); err != nil {
+			return nil, err
+		}
+		for i := range out.Workers { // also those that do not answer
+			w := &out.Workers[i]
+			for _, p := range out.Partitions {
+				if w.Owner == p.Owner {
+					w.Lag = max(w.Lag, p.Lag)
+				}
+			}
+		}
+		return out, nil
 	})
 }
 
@@ -117,16 +121,11 @@ func (s *Service) served(ctx context.Context, id int) (*events.FleetResponse, er
 		return nil, ErrNotServed
 	}
 	out, p := s.self(), s.config.Board.Partition(id)
-	oldest, err := stream.Oldest(ctx, s.config.JS, id, p.Cursor)
+	behind, lag, err := stream.Backlog(ctx, s.config.JS, id, p.Cursor)
 	if err != nil {
 		return nil, orEnded(ctx, err)
 	}
-	if p.Behind = 0; !oldest.IsZero() {
-		p.Lag = max(time.Since(oldest).Milliseconds(), 0)
-		if p.Behind, err = stream.Behind(ctx, s.config.JS, id, p.Cursor); err != nil {
-			return nil, orEnded(ctx, err)
-		}
-	}
+	p.Behind, p.Lag = behind, lag.Milliseconds()
 	p.Owner, p.Served = s.config.Owner, true
 	out.Partitions = append(out.Partitions, p)
 	return out, nil
@@ -153,20 +152,17 @@ func (s *Service) stored(ctx context.Context, id int, a *events.FleetResponse) (
 			return p, err
 		}
 		p.Owner, p.Epoch, p.Cursor = m.Owner, m.Epoch, m.Cursor
-		if p.Behind, err = stream.Behind(ctx, s.config.JS, id, m.Cursor); err != nil {
+		behind, lag, err := stream.Backlog(ctx, s.config.JS, id, m.Cursor)
+		if err != nil {
 			return p, err
 		}
+		p.Behind, p.Lag = behind, lag.Milliseconds()
 	}
-	leases, err := s.config.JS.KeyValue(ctx, topology.LeasesBucket)
+	age, held, err := coord.LeaseAge(ctx, s.config.JS, id)
 	if err != nil {
 		return p, err
 	}
-	switch lease, err := leases.Get(ctx, strconv.Itoa(id)); {
-	case err == nil:
-		p.Leased, p.LeaseAge = true, max(time.Since(lease.Created()).Milliseconds(), 0)
-	case !errors.Is(err, jetstream.ErrKeyNotFound):
-		return p, err
-	}
+	p.Leased, p.LeaseAge = held, age.Milliseconds()
 	newest, err := snapshot.New(s.config.JS).Newest(ctx, id)
 	if errors.Is(err, snapshot.ErrNone) || errors.Is(err, jetstream.ErrStreamNotFound) {
 		return p, nil

@@ -118,6 +118,7 @@ type looked struct {
 	through int64            // that turn
 	budget  events.Budget
 	rate    measure.Rate
+	input   int64 // of the call with the view
 }
 
 // look copies the view of a generation, and with pair the one before it, both up to the last turn that the
@@ -144,21 +145,33 @@ func (s *Service) look(ctx context.Context, in *events.ContextRequest, pair bool
 			out.earlier, out.view, out.Generation = l.ViewThrough(g-1, out.through), l.ViewThrough(g, out.through), g
 		case g < out.Generation: // as it was before the next one came
 			_, shifts := l.Timeline(s.config.Partitions.Compaction())
-			out.view, out.Generation = l.ViewThrough(g, cmp.Or(l.GenerationThrough(g+1), shifts[g].Turn)), g
+			out.view, out.Generation, out.input = l.ViewThrough(g, cmp.Or(l.GenerationThrough(g+1), shifts[g].Turn)), g, int64(shifts[g].Before)
 		default:
-			out.view, out.Generation = l.ViewAt(g), g
+			out.view, out.Generation, out.input = l.ViewAt(g), g, o.Budget.EstimatedInput
 		}
 	})
 	switch {
 	case err != nil || !out.Known:
 		return out, err
 	case out.view == nil:
-		return out, events.NewInvalid(events.CodeUnknownGeneration, "generation", fmt.Sprintf("must be at most %d; generation 0 has no compaction", out.Generation))
+		least := int64(0)
+		if pair { // generation 0 is of no compaction
+			least = 1
+		}
+		return out, unknownGeneration(least, out.Generation)
 	}
 	if err := limit.Of(ctx).Remember(ctx, int64(max(weight, out.view.TextBytes()))*2*renderedCopies); err != nil {
 		return out, orEnded(ctx, err)
 	}
 	return out, s.awaitCommitted(ctx, p, in.Address(), at)
+}
+
+// unknownGeneration refuses a generation that the session does not have, or that nothing is known of.
+func unknownGeneration(least, most int64) error {
+	if most < least {
+		return refusalOf(events.CodeUnknownGeneration, "the session was not compacted yet", "Request it once a compaction has made a generation.")
+	}
+	return refusalOf(events.CodeUnknownGeneration, "the session has no such generation", fmt.Sprintf("Name one from %d to %d.", least, most))
 }
 
 // count estimates a message.
@@ -256,26 +269,9 @@ func (s *Service) xray(ctx context.Context, in *events.ContextRequest) (*events.
 			x.Add(&m, all[i].First)
 		}
 	}
-	out.Input = l.budget.EstimatedInput
-	if l.Generation < l.budget.Generation {
-		if out.Input, err = s.inputBefore(ctx, in.Address(), l.Generation+1); err != nil {
-			return nil, err
-		}
-	}
-	out.Input = cmp.Or(out.Input, x.Total())
+	out.Input = cmp.Or(l.input, x.Total())
 	x.Write(out)
 	return out, nil
-}
-
-// inputBefore is the input from which a compaction made a generation, 0 when OUTCOMES has it no more.
-func (s *Service) inputBefore(ctx context.Context, a events.Address, generation int64) (tokens int64, err error) {
-	err = s.Compactions(ctx, a, func(c *events.Compacted, _ time.Time, _ events.Trace) error {
-		if c.Compacted && c.Generation == generation {
-			tokens = c.TokensBefore
-		}
-		return nil
-	})
-	return tokens, err
 }
 
 // preview answers what a session.compact would do.
