@@ -47,7 +47,7 @@ func TestPictures(t *testing.T) {
 			p.wait(`document.querySelector('.verdict')`)
 		}
 		if shot.name == "fleet" { // a load needs two answers; the machine has no name in a picture
-			p.wait(`/\d %/.test(document.querySelector('[aria-label=Workers]').innerText)`)
+			p.wait(`/\d % of \d/.test(document.querySelector('[aria-label=Workers]').innerText)`)
 			eval[bool](p, `(document.querySelectorAll('td.nowrap').forEach(e => { const t = e.querySelector('b')?.firstChild ?? e.firstChild; if (/-\d+-[0-9a-f]{8}$/.test(t?.data)) t.data = 'worker-1-4d1f09a2' }), true)`)
 		}
 		data, err := chromedp.Run(p.ctx, chromedp.CaptureScreenshot())

@@ -233,3 +233,36 @@ func TestNames(t *testing.T) {
 	}
 	p.quiet()
 }
+
+// The money of a session is one amount, above and in the comparison. A generation that it does not have is named, the
+// times have a day, the tokens of messages are put beside those of the input, and rewinds are no compactions.
+func TestSessionIsExact(t *testing.T) {
+	s := startWorker(t, "")
+	s.examples()
+	p := open(t, s.url, "#/s/default/"+example+"?generation=99", desktop)
+	p.shows("This session has no generation 99. The newest, ")
+	p.wait(`/^\d+ \w+, \d\d:\d\d:\d\d$/.test(document.querySelector('.gens .nowrap')?.innerText)`)
+	p.shows("The messages below have ")
+	fact := func(name string) string {
+		return eval[string](p, `[...document.querySelectorAll('.facts > div')].find(e => e.innerText.startsWith('`+name+`')).querySelector('dd').firstChild.data`)
+	}
+	spent, compactions := fact("Spent"), fact("Compactions")
+	p.click("Undo last compaction…")
+	p.click("Rewind")
+	p.shows("and 1 rewind")
+	if got := fact("Compactions"); got != compactions {
+		t.Errorf("%s compactions after a rewind, %s before", got, compactions)
+	}
+	p.navigate("#/s/default/" + example + "/what-if")
+	p.wait(`document.querySelector('[aria-label=Comparison] tbody td:nth-child(2)')?.firstChild.data === ` + fmt.Sprintf("%q", spent))
+	p.quiet()
+}
+
+// The table of tenants has room at 1,280 pixels.
+func TestTenantsFit(t *testing.T) {
+	s := startWorker(t, "")
+	s.publish("", "load", "--sessions", "6", "--turns", "30", "--speed", "0", "--tenants", "3", "--tenant", "team", "--window", "24000")
+	p := open(t, s.url, "#/tenants", desktop)
+	p.shows("team-3")
+	p.wait(`(e => e.scrollWidth <= e.clientWidth)(document.querySelector('[aria-label=Tenants] .scroll'))`)
+}

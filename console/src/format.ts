@@ -55,13 +55,12 @@ export function ago(ms: number | undefined, now = Date.now()): string {
   return seconds < 2 ? 'now' : `${span(Math.round(seconds)).replace('.0', '')} ago`
 }
 
-/** Unix milliseconds as a time of day, with the date when it is another day. */
+/** Unix milliseconds as a day and a time: 28 Nov, 10:42:07, with the year when it is another one. */
 export function clock(ms: number | undefined): string {
   if (!ms) return '–'
   const at = new Date(ms)
-  const today = new Date().toDateString() === at.toDateString()
-  const time = at.toLocaleTimeString('en-GB')
-  return today ? time : `${at.toLocaleDateString('en-CA')} ${time}`
+  const year = at.getFullYear() === new Date().getFullYear() ? {} : { year: 'numeric' as const }
+  return `${at.toLocaleDateString('en-GB', { day: 'numeric', month: 'short', ...year })}, ${at.toLocaleTimeString('en-GB')}`
 }
 
 /** At most n characters of a text, which may hold megabytes. */

@@ -79,6 +79,7 @@ function Head({ tenant, session, stats, timeline, open }: { tenant: string; sess
     }
   }
   const saved = timeline?.generations?.reduce((sum, g) => sum + (g.saved_tokens ?? 0), 0)
+  const rewinds = timeline?.generations?.filter((g) => g.reason === 'rewind').length ?? 0
   const model = timeline?.model ? [timeline.provider, timeline.model].filter(Boolean).join('/') : undefined
   return (
     <>
@@ -109,7 +110,7 @@ function Head({ tenant, session, stats, timeline, open }: { tenant: string; sess
           </dd>
         </div>
         <div><dt>Turns</dt><dd>{count(stats.turns ?? 0)} <small>{some(stats.messages ?? 0, 'message')}</small></dd></div>
-        <div><dt>Compactions</dt><dd>{count(stats.generation ?? 0)}</dd></div>
+        <div><dt>Compactions</dt><dd>{count((stats.generation ?? 0) - rewinds)} {rewinds > 0 && <small>and {some(rewinds, 'rewind')}</small>}</dd></div>
         <div><dt>Tokens saved</dt><dd>{count(saved)}</dd></div>
         <div><dt>Spent</dt><dd>{spentText(cost, stats.turns)} <small>at list prices</small></dd></div>
         <div><dt>Net saving</dt><dd>{netText(cost)} <small>{netParts(cost)}</small></dd></div>

@@ -11,8 +11,8 @@ import type { Cost, SummaryCounts, TenantList, TenantRow } from '../types'
 
 // What each is sorted by on the worker, its name, and whether it is a number.
 const columns: [string, string, boolean][] = [
-  ['name', 'Tenant', false], ['sessions', 'Sessions', true], ['input', 'Tokens', true], ['spent', 'Spent', true], ['', 'Saved', true], ['lost', '− Lost on caches', true],
-  ['summaries', '− Summaries', true], ['', '= Net saving', true], ['', 'Prepared', true], ['', 'Outcomes of the hour', false], ['rejected', 'Refused', true], ['', 'Read again', true], ['last_turn', 'Last turn', true],
+  ['name', 'Tenant', false], ['sessions', 'Sessions', true], ['input', 'Tokens', true], ['spent', 'Spent', true], ['', 'Saved', true], ['lost', '− Lost', true],
+  ['summaries', '− Summaries', true], ['', '= Net saving', true], ['', 'Prepared', true], ['', 'Outcomes, hour', false], ['rejected', 'Refused', true], ['', 'Read again', true], ['last_turn', 'Last turn', true],
 ]
 
 export function TenantsView() {

@@ -20,7 +20,8 @@ export function TimeTab({ base, tenant, session, concerns, timeline }: Props) {
   const history = useResource<History>(`${base}/history?limit=100`, { concerns })
   const wanted = Number(query.get('generation') ?? NaN)
   const generations = useMemo(() => joined(timeline.data, history.data), [timeline.data, history.data])
-  const chosen = generations.find((g) => g.generation === wanted) ?? generations[0]
+  const found = generations.find((g) => g.generation === wanted)
+  const chosen = found ?? generations[0]
   const choose = (generation: number) => replaceQuery({ generation })
 
   return (
@@ -28,12 +29,15 @@ export function TimeTab({ base, tenant, session, concerns, timeline }: Props) {
       <section class="card" aria-label="Tokens turn by turn">
         <Loaded of={timeline}>{(data) => <TokensPlot timeline={data} generations={generations} chosen={chosen?.generation} choose={choose} />}</Loaded>
       </section>
+      {query.has('generation') && !found && timeline.data && (
+        <p class="outcome" role="status">This session has no generation {query.get('generation')!.slice(0, 20)}.{chosen && ` The newest, ${chosen.generation}, is shown.`}</p>
+      )}
       {generations.length === 0 ? (
         <div class="card"><Nothing title="Not compacted yet.">The first compaction begins at the threshold.</Nothing></div>
       ) : (
         <div class="columns list">
           <section class="card" aria-label="Compactions">
-            <header><h2>Compactions</h2><span class="small muted">newest first</span></header>
+            <header><h2>{generations.some(rewound) ? 'Compactions and rewinds' : 'Compactions'}</h2><span class="small muted">newest first</span></header>
             <Generations all={generations} chosen={chosen?.generation} choose={choose} />
           </section>
           {chosen && <Generation key={chosen.generation} base={base} tenant={tenant} session={session} of={chosen} newest={generations[0]!.generation} />}
@@ -44,15 +48,17 @@ export function TimeTab({ base, tenant, session, concerns, timeline }: Props) {
 }
 
 /** A generation of the timeline, with its entry of the history where the stream still has it. */
-export interface Gen { generation: number; turn: number; from: number; before: number | undefined; after: number | undefined; saved: number | undefined; entry: Compaction | undefined }
+export interface Gen { reason: string | undefined; generation: number; turn: number; from: number; before: number | undefined; after: number | undefined; saved: number | undefined; entry: Compaction | undefined }
 
 function joined(timeline: Timeline | undefined, history: History | undefined): Gen[] {
   const entries = new Map((history?.entries ?? []).filter((e) => e.compacted).map((e) => [e.generation, e]))
   return (timeline?.generations ?? []).map((g) => {
     const entry = entries.get(g.generation)
-    return { generation: g.generation, turn: g.turn, from: g.from ?? 0, before: g.tokens_before, after: g.tokens_after, saved: g.saved_tokens ?? (entry && entry.tokens_before - entry.tokens_after), entry }
+    return { reason: entry?.reason ?? g.reason, generation: g.generation, turn: g.turn, from: g.from ?? 0, before: g.tokens_before, after: g.tokens_after, saved: g.saved_tokens ?? (entry && entry.tokens_before - entry.tokens_after), entry }
   }).reverse()
 }
+
+const rewound = (g: Gen): boolean => g.reason === 'rewind'
 
 function Generations({ all, chosen, choose }: { all: Gen[]; chosen: number | undefined; choose(generation: number): void }) {
   return (
@@ -61,7 +67,7 @@ function Generations({ all, chosen, choose }: { all: Gen[]; chosen: number | und
         <li key={g.generation}>
           <button type="button" aria-current={g.generation === chosen ? 'true' : undefined} onClick={() => choose(g.generation)}>
             <span class="line"><b>Generation {g.generation}</b><span class="small muted nowrap">{clock(g.entry?.time_ms)}</span></span>
-            <span class="line small"><span class="muted">turn {g.turn}, {reason(g.entry?.reason)}</span>{g.saved !== undefined && <span class="nowrap">{g.saved < 0 ? '+' : '−'}{count(Math.abs(g.saved))}</span>}</span>
+            <span class="line small"><span class="muted">turn {g.turn}, {reason(g.reason)}</span>{g.saved !== undefined && <span class="nowrap">{g.saved < 0 ? '+' : '−'}{count(Math.abs(g.saved))}</span>}</span>
           </button>
         </li>
       ))}
@@ -101,7 +107,7 @@ function TokensPlot({ timeline, generations, chosen, choose }: PlotProps) {
       </header>
       <div class="body">
         <Plot
-          label={`Tokens of ${some(last.turn, 'turn')}: now ${count(last.input)}, without compactd ${count(last.published)}; ${some(generations.length, 'compaction')}`}
+          label={`Tokens of ${some(last.turn, 'turn')}: now ${count(last.input)}, without compactd ${count(last.published)}; ${some(generations.filter((g) => !rewound(g)).length, 'compaction')}`}
           height={260}
           x={plotted.x}
           lines={[
@@ -153,6 +159,7 @@ function Generation({ base, tenant, session, of, newest }: { base: string; tenan
         <p>{sentence(of, answer)}</p>
         {entry?.stages && entry.stages.length > 0 && <Stages entry={entry} />}
         {entry && <Cause entry={entry} />}
+        {answer && entry && <Basis of={answer} entry={entry} />}
         {answer?.summary && <Summary of={answer.summary} show={setTurns} />}
       </div>
       {error ? <Nothing title={error.message}>{error.hint}</Nothing> : <Changes base={base} rows={rows} turns={turns} />}
@@ -162,13 +169,14 @@ function Generation({ base, tenant, session, of, newest }: { base: string; tenan
   )
 }
 
-function sentence({ entry, from }: Gen, answer: ChangesAnswer | undefined): string {
+function sentence({ entry, from, reason: named }: Gen, answer: ChangesAnswer | undefined): string {
   const before = entry?.tokens_before ?? answer?.tokens_before
   const after = entry?.tokens_after ?? answer?.tokens_after
   const what = entry?.rewound_to !== undefined ? ` It went back to generation ${entry.rewound_to}.` : ''
   const sizes = before !== undefined && after !== undefined ? ` ${count(before)} → ${count(after)} tokens${entry ? `, of ${count(entry.available_input_tokens)} available` : ''}.` : ''
+  const grew = named !== 'rewind' && before !== undefined && after !== undefined && after > before ? ' The history is larger now: the new text is longer than what it replaced.' : ''
   const base = from ? ` It changed the view of generation ${from}.` : ''
-  return `${why(entry?.reason)}${what}${sizes}${entry ? '' : ' The entry has left the stream of outcomes.'}${base}`.trim()
+  return `${why(named)}${what}${sizes}${grew}${entry ? '' : ' The entry has left the stream of outcomes.'}${base}`.trim()
 }
 
 function Stages({ entry }: { entry: Compaction }) {
@@ -195,6 +203,16 @@ function Cause({ entry }: { entry: Compaction }) {
       Caused by event {entry.caused_by.seq}, decided under config <span class="mono">{entry.config}</span>
       {entry.request && `, requested by event ${entry.request.seq}`}
       {entry.trace && <>, trace <span class="mono">{entry.trace}</span></>}.
+    </p>
+  )
+}
+
+// Messages are estimated one by one; the input also has what is beside them.
+function Basis({ of, entry }: { of: ChangesAnswer; entry: Compaction }) {
+  return (
+    <p class="small muted">
+      The messages below have {count(of.tokens_before)} → {count(of.tokens_after)} tokens by estimate. The input of the call has {count(entry.tokens_before)} → {count(entry.tokens_after)}: with
+      system prompt and tools, and corrected by what the provider counted.
     </p>
   )
 }
