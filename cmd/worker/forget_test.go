@@ -5,19 +5,16 @@ import (
 	"io"
 	"strings"
 	"testing"
-
-	"compactd/internal/events"
 )
 
 // A session is erased only when its name is typed.
 func TestConfirmed(t *testing.T) {
-	a := events.Address{Tenant: "acme", Session: "chat-4711"}
 	for typed, want := range map[string]bool{
 		"chat-4711\n": true, "chat-4711\r\n": true, "chat-4711": true,
 		"": false, "\n": false, "y\n": false, "yes\n": false, "acme.chat-4711\n": false, "chat-471\n": false,
 	} {
 		var prompt strings.Builder
-		if got := confirmed(t.Context(), strings.NewReader(typed), io.Writer(&prompt), a); got != want || !strings.Contains(prompt.String(), "acme.chat-4711") {
+		if got := confirmed(t.Context(), strings.NewReader(typed), io.Writer(&prompt), "Everything of acme.chat-4711", "chat-4711"); got != want || !strings.Contains(prompt.String(), "acme.chat-4711") {
 			t.Errorf("%q: %v, after %q", typed, got, prompt.String())
 		}
 	}
@@ -29,7 +26,7 @@ func TestConfirmCancelled(t *testing.T) {
 	defer typing.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if confirmed(ctx, in, io.Discard, events.Address{Tenant: "acme", Session: "chat-4711"}) {
+	if confirmed(ctx, in, io.Discard, "Everything of acme.chat-4711", "chat-4711") {
 		t.Error("confirmed without input")
 	}
 }

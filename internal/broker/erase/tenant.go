@@ -1,0 +1,57 @@
+package erase
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/broker/topology"
+	"compactd/internal/events"
+)
+
+// Any is all tenants, or all partitions.
+const Any = "*"
+
+// Sessions lists the sessions of which the streams hold more than their erasure, by name: those of a tenant, in one
+// partition, that could be erased, also sessions that have ended. An erasure that was cut off is among them.
+func Sessions(ctx context.Context, js jetstream.JetStream, partition, tenant string) ([]events.Address, error) {
+	found := map[events.Address]bool{}
+	for _, of := range []struct {
+		stream, filter string
+		residue        []events.Kind
+	}{
+		{topology.LogStream, "log." + partition + ".*." + tenant + ".*", []events.Kind{events.KindForget}},
+		{topology.OutcomesStream, "out." + partition + ".*." + tenant + ".*", []events.Kind{events.KindForgotten, events.KindErased}},
+	} {
+		s, err := js.Stream(ctx, of.stream)
+		if err != nil {
+			return nil, fmt.Errorf("list sessions of %s: %w", tenant, err)
+		}
+		info, err := s.Info(ctx, jetstream.WithSubjectFilter(of.filter))
+		if err != nil {
+			return nil, fmt.Errorf("list sessions of %s: %w", tenant, err)
+		}
+		for subject := range info.State.Subjects {
+			at, err := parse(of.stream, subject)
+			if err == nil && !slices.Contains(of.residue, at.Kind) && at.Address.Validate() == nil {
+				found[at.Address] = true
+			}
+		}
+	}
+	out := make([]events.Address, 0, len(found))
+	for a := range found {
+		out = append(out, a)
+	}
+	slices.SortFunc(out, func(a, b events.Address) int { return cmp.Compare(a.Session, b.Session) })
+	return out, nil
+}
+
+func parse(stream, subject string) (events.Location, error) {
+	if stream == topology.LogStream {
+		return events.ParseLog(subject)
+	}
+	return events.ParseOutcome(subject)
+}
