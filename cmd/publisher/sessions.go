@@ -183,6 +183,15 @@ func (c *tenantsCmd) Run(ctx context.Context, f *flags) error {
 	return f.show(all, all.write)
 }
 
+// month is what a tenant spent on summaries this month, of its budget.
+func month(t *events.Tenant) string {
+	spent := units.Dollars(t.Month)
+	if t.MonthCents > 0 {
+		spent += " of " + units.Dollars(t.MonthCents*events.NanoPerCent)
+	}
+	return spent
+}
+
 // tenantList is the tenants as they are printed.
 type tenantList struct{ events.TenantsResponse }
 
@@ -190,14 +199,17 @@ type tenantList struct{ events.TenantsResponse }
 func (a *tenantList) write(w io.Writer) error {
 	t := term.NewTable(w, term.Column{Name: "TENANT", Min: 10}, term.Column{Name: "SESSIONS", Right: true}, term.Column{Name: "INPUT", Right: true},
 		term.Column{Name: "TOKENS SAVED", Right: true}, term.Column{Name: "SPENT", Right: true}, term.Column{Name: "SAVED", Right: true, Drop: 1}, term.Column{Name: "LOST", Right: true, Drop: 1},
-		term.Column{Name: "SUMMARIES", Right: true, Drop: 2}, term.Column{Name: "REFUSED", Right: true}, term.Column{Name: "LAST TURN", Drop: 3})
+		term.Column{Name: "SUMMARIES", Right: true, Drop: 2}, term.Column{Name: "MONTH", Right: true, Drop: 2}, term.Column{Name: "REFUSED", Right: true}, term.Column{Name: "LAST TURN", Drop: 3})
 	for _, x := range a.Tenants {
 		money := units.PricedBy(x.Cost.Unpriced)
 		t.Row(x.Tenant, x.Sessions, x.Input, x.Sums.Saved, money(x.Cost.Spent()), money(x.Cost.Saved), money(x.Cost.Lost), money(x.Cost.Summaries),
-			x.Rejected, time.UnixMilli(x.LastTurn).UTC().Format(time.DateTime))
+			month(&x), x.Rejected, time.UnixMilli(x.LastTurn).UTC().Format(time.DateTime))
 	}
 	if err := t.Flush(); err != nil {
 		return err
+	}
+	if slices.ContainsFunc(a.Tenants, func(x events.Tenant) bool { return x.MonthCents > 0 }) {
+		fmt.Fprintln(w, "MONTH is what summaries by models cost this month in UTC, of what they may")
 	}
 	if more := a.Total - int64(len(a.Tenants)); more > 0 {
 		fmt.Fprintf(w, "(of %s; --limit N lists more)\n", units.Count(int(a.Total), "tenant"))

@@ -40,13 +40,16 @@ type breaker struct {
 	Failures int64 `json:"failures"` // failed jobs in a row
 	Thrashes int64 `json:"thrashes"` // compactions in a row that stayed at or above the trigger
 	Last     int64 `json:"last"`     // when it last counted, in Unix milliseconds
+	// Refused is when the tenant had no money left for a summary, in Unix milliseconds; 0 is never. It does not count.
+	Refused int64 `json:"refused,omitzero"`
 }
 
 // maySummarize reports whether summaries are on for the session at a time.
 func (l *Ledger) maySummarize(now int64) bool {
 	p := &l.cache.policy.Summarize
 	open := max(l.breaker.Failures, l.breaker.Thrashes) >= p.Failures
-	return p.Enabled && (!open || now-l.breaker.Last >= p.CooldownSeconds*1000)
+	cooled := func(since int64) bool { return now-since >= p.CooldownSeconds*1000 }
+	return p.Enabled && (!open || cooled(l.breaker.Last)) && (l.breaker.Refused == 0 || cooled(l.breaker.Refused))
 }
 
 // waits reports whether a job is under way whose result may still be used.
@@ -249,12 +252,16 @@ func (l *Ledger) receive(r *Result) {
 	l.charge(r.summary)
 	switch l.matchResult(r) {
 	case failed:
-		l.breaker.Failures++
-		l.breaker.Last = r.Time
+		if r.summary.Failure == events.FailureBudget {
+			l.breaker.Refused = r.Time
+		} else {
+			l.breaker.Failures++
+			l.breaker.Last = r.Time
+		}
 		l.made.Failed++
 		l.job = nil
 	case fit:
-		l.breaker.Failures = 0
+		l.breaker.Failures, l.breaker.Refused = 0, 0
 		made := &stage.Summary{Seq: r.Seq, From: l.job.From, To: l.job.To, Units: r.counted}
 		if l.prepared != nil {
 			made.Unused = l.prepared.Unused
@@ -268,15 +275,9 @@ func (l *Ledger) receive(r *Result) {
 // charge counts what a summary cost, also one that comes too late to be used. The embedded
 // summarizer uses no model, and costs nothing.
 func (l *Ledger) charge(s *events.Summary) {
-	in, out := Tokens(s.Usage.Input), Tokens(s.Usage.Output)
-	p, priced := l.cache.config.Prices.Of(s.Model)
-	switch {
-	case priced && in >= 0 && out >= 0:
-		p = p.For(in)
-		l.cost.Summaries += int64(p.Input.Times(in) + p.Output.Times(out))
-	case s.Usage != (events.SummaryUsage{}):
-		l.cost.Unpriced++
-	}
+	money, unpriced := l.cache.config.Prices.Summary(s)
+	l.cost.Summaries += int64(money)
+	l.cost.Unpriced += unpriced
 }
 
 // lateMerge reports whether the prepared summary gives back what a truncation

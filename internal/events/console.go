@@ -147,6 +147,9 @@ func (e *envelope) place() (p Place) {
 // SubjectTenants lists the tenants of all partitions.
 const SubjectTenants = "compactd.tenants"
 
+// NanoPerCent is a US cent in billionths of a dollar, which amounts of money are in.
+const NanoPerCent = 10_000_000
+
 // TenantsRequest lists tenants, some at a time. It is for operators.
 type TenantsRequest struct {
 	V int `json:"v,omitzero"`
@@ -173,6 +176,10 @@ type Tenant struct {
 	// OutcomeBytes were stored for the tenant in the last hour, and OutcomeBound is how many may be; 0 is no bound.
 	OutcomeBytes int64 `json:"outcome_bytes_hour"`
 	OutcomeBound int64 `json:"outcome_bytes_bound,omitzero"`
+	// Month is what summaries by models cost in this calendar month, in UTC, as far as the log has it, also of sessions
+	// that have ended; MonthCents is how many US cents that may be, 0 is no bound.
+	Month      int64 `json:"month_nano_usd,omitzero"`
+	MonthCents int64 `json:"month_cents_bound,omitzero"`
 	Sums
 	Levels map[Level]int64 `json:"levels"`
 	// Models are the sums of each model, the one with the most input first.

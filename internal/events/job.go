@@ -139,6 +139,9 @@ type Summary struct {
 	Failure string `json:"failure,omitzero"`
 }
 
+// FailureBudget is the failure of a job that no model was called for: the tenant has spent the money of the month.
+const FailureBudget = "budget_spent"
+
 // MaxSummaryBytes bounds a session.summary.
 const MaxSummaryBytes = 1 << 20
 

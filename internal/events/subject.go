@@ -234,6 +234,11 @@ type Location struct {
 	Address   Address
 }
 
+// SummariesFilter matches the summaries of a tenant in the log, of all partitions.
+func SummariesFilter(tenant string) string {
+	return "log.*." + string(KindSummary) + "." + tenant + ".*"
+}
+
 // ParseLog reads log.<p>.<kind>.<tenant>.<session>. The kind and the ids are
 // as they are, valid or not: the error of a bad one is a rejection, not the
 // end of the reader. It fails only for a subject that no transform produced.

@@ -61,6 +61,9 @@ func (in *Input) Limit() int { return int(min(max(in.MaxUnits, 0), maxUnits)) }
 // Writer names the only models that may be called for a summary, "" any.
 type Writer struct{ Provider, Model string }
 
+// NoModel allows none: the embedded summarizer writes.
+var NoModel = Writer{Provider: "embedded"}
+
 // Allows reports whether the model of a name, provider/model, may write the summary.
 func (w Writer) Allows(name string) bool {
 	provider, model, _ := strings.Cut(name, "/")

@@ -56,7 +56,8 @@ type testEnv struct {
 	maxLedgers       int           // the same
 	leaseTTL         time.Duration // the same
 
-	policies policies.Lay // the same
+	policies policies.Lay             // the same
+	writer   func(*events.Job) string // the same
 }
 
 func newEnv(t *testing.T, dir string) *testEnv {
@@ -132,7 +133,7 @@ func (env *testEnv) start(owner string, l observe.Listener) *running {
 		MarkerEvery: max(env.markerEvery, 50*time.Millisecond), MaxAhead: env.maxAhead,
 		DrainTimeout: env.drainTimeout, Summarizer: env.summarizer, Dir: env.ledgers, CheckpointEvery: env.checkpointEvery, MaxLedgers: env.maxLedgers,
 		LeaseTTL: env.leaseTTL, SnapshotEvery: env.snapshotEvery, CheckpointEvents: env.checkpointEvents,
-		MaxLedgerBytes: env.maxLedgerBytes, OutcomeBytes: env.outcomeBytes, Policies: env.policies,
+		MaxLedgerBytes: env.maxLedgerBytes, OutcomeBytes: env.outcomeBytes, Policies: env.policies, Writer: env.writer,
 	})
 	if err != nil {
 		env.t.Fatal(err)

@@ -3,6 +3,7 @@ package worker_test
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -12,6 +13,7 @@ import (
 
 	"compactd/internal/broker/commit"
 	"compactd/internal/broker/embedded"
+	"compactd/internal/broker/erase"
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
@@ -24,13 +26,18 @@ import (
 // withRetention runs a test in fake time, in an environment whose streams store messages for 100
 // minutes.
 func withRetention(t *testing.T, test func(t *testing.T, env *testEnv, received chan *nats.Msg)) {
+	withAge(t, 100*time.Minute, test)
+}
+
+// withAge is withRetention for another age.
+func withAge(t *testing.T, age time.Duration, test func(t *testing.T, env *testEnv, received chan *nats.Msg)) {
 	dir, ledgers := t.TempDir(), t.TempDir()
 	emptyPools()
 	defer emptyPools()
 	holdClock(t)
 	synctest.Test(t, func(t *testing.T) {
 		defer keepClock()()
-		env := openEnv(t, embedded.Config{Dir: dir, Durability: embedded.DurablePower}, topology.Config{Partitions: 1, MaxAge: 100 * time.Minute})
+		env := openEnv(t, embedded.Config{Dir: dir, Durability: embedded.DurablePower}, topology.Config{Partitions: 1, MaxAge: age})
 		defer env.stop()
 		env.markerEvery, env.ledgers, env.checkpointEvery, env.leaseTTL = 30*time.Second, ledgers, 30*time.Second, time.Hour
 		received := make(chan *nats.Msg, 100)
@@ -110,6 +117,42 @@ func TestIdlePartitionIsRenewed(t *testing.T) {
 		env.serveAs("b", seen, func() { env.publish(events.KindTurn, "s", turn(1)) })
 		if again, err := commit.LastMarker(t.Context(), env.conn, 0); err != nil || again.Cursor != seq+1 || again.Epoch != marker.Epoch+1 {
 			t.Errorf("the next owner is at %d in epoch %d after %d in epoch %d; %v", again.Cursor, again.Epoch, marker.Cursor, marker.Epoch, err)
+		}
+	})
+}
+
+// A session of a tenant with a limit is erased once it had no event for so many days, also one that has ended; one that
+// goes on stays, and so do those of other tenants.
+func TestTenantKeepsDays(t *testing.T) {
+	withAge(t, 30*24*time.Hour, func(t *testing.T, env *testEnv, _ chan *nats.Msg) {
+		p := withoutSummaries()
+		p.Limits.IdleDays = 1
+		env.markerEvery, env.checkpointEvery, env.leaseTTL = time.Hour, time.Hour, 24*time.Hour
+		var err error
+		if env.config, err = env.config.WithTenants(map[string]compaction.Policy{"acme": p}); err != nil {
+			t.Fatal(err)
+		}
+		stop := env.run("a", observe.Listener{})
+		for _, session := range []string{"idle", "ended", "alive"} {
+			env.publishOf("acme", events.KindTurn, session, turn(1))
+		}
+		env.publishOf("acme", events.KindEnd, "ended", []byte(`{}`))
+		env.publish(events.KindTurn, "idle", turn(1))
+		time.Sleep(16 * time.Hour)
+		if left, err := erase.Sessions(t.Context(), env.js, erase.Any, "acme"); err != nil || len(left) != 3 {
+			t.Errorf("after 16 hours there are %v; %v", left, err)
+		}
+		env.publishOf("acme", events.KindTurn, "alive", turn(2))
+		time.Sleep(16 * time.Hour)
+		want := []events.Address{{Tenant: "acme", Session: "alive"}}
+		if left, err := erase.Sessions(t.Context(), env.js, erase.Any, "acme"); err != nil || !slices.Equal(left, want) {
+			t.Errorf("after 32 hours there are %v, want %v; %v", left, want, err)
+		}
+		if left, err := erase.Sessions(t.Context(), env.js, erase.Any, "default"); err != nil || len(left) != 1 {
+			t.Errorf("of another tenant there are %v; %v", left, err)
+		}
+		if err := stop(); err != nil {
+			t.Fatal(err)
 		}
 	})
 }

@@ -16,6 +16,8 @@ import (
 	"compactd/internal/broker/jsapi"
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/policy"
+	"compactd/internal/events"
 	"compactd/internal/summarize"
 	"compactd/internal/worker/agents"
 	"compactd/internal/worker/fleet"
@@ -25,6 +27,7 @@ import (
 	"compactd/internal/worker/partition"
 	"compactd/internal/worker/policies"
 	"compactd/internal/worker/query"
+	"compactd/internal/worker/spending"
 )
 
 // Config describes a worker. Fields without a default are required.
@@ -58,6 +61,9 @@ type Config struct {
 	// [summarize.FileSummarizer], on files that are attached. Nil leaves jobs to other
 	// workers, and files to the embedded summarizer.
 	Summarizer summarize.Summarizer
+	// Writer names the model that would write the summary of a job, "" the embedded summarizer. Default that: then
+	// budgets of tenants bound nothing.
+	Writer func(*events.Job) string
 	// Listener receives what happens. Default none.
 	Listener observe.Listener
 	// Tracer records the steps of events. Default none.
@@ -139,6 +145,7 @@ type Worker struct {
 	board    *observe.Board
 	hub      *agents.Hub
 	policies *policies.Policies
+	spending *spending.Spending
 	ready    sync.WaitGroup // the fleet until this worker's share is caught up, and the service
 	caughtUp chan struct{}  // closed when ready is done
 }
@@ -196,9 +203,12 @@ func New(c Config) (*Worker, error) {
 			},
 		})
 	}
+	w.spending = spending.New(spending.Config{JS: answers, Config: w.parts.Compaction, Report: func(err error) {
+		observe.Call(c.Listener.Retrying, observe.Retrying{Partition: -1, Step: "add up spending", Err: err})
+	}})
 	w.service = query.New(query.Config{
 		Read: c.Read, Commit: c.Commit, Answers: c.Answers, Publish: publish, JS: js, Partitions: w.parts,
-		Limiter: c.Limiter, Summarizer: c.Summarizer, Listener: c.Listener, Owner: c.Owner, HTTP: c.HTTP, Board: board, Policies: w.policies, WhatIf: c.WhatIf, Version: c.Version,
+		Limiter: c.Limiter, Summarizer: c.Summarizer, Listener: c.Listener, Owner: c.Owner, HTTP: c.HTTP, Board: board, Policies: w.policies, Spending: w.spending, WhatIf: c.WhatIf, Version: c.Version,
 		Ready: w.Ready(), Subscribed: w.ready.Done,
 	})
 	return w, nil
@@ -263,6 +273,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	g.Go(func() error { return w.service.Run(ctx, stop.All) })
 	g.Go(func() error { w.parts.Run(ctx); return nil })
 	g.Go(func() error { w.hub.Run(ctx); return nil })
+	g.Go(func() error { w.spending.Run(ctx); return nil })
 	if w.policies != nil {
 		g.Go(func() error { w.policies.Run(ctx); return nil })
 	}
@@ -270,6 +281,16 @@ func (w *Worker) Run(ctx context.Context) error {
 		p := jobs.Pool{
 			NC: w.config.Texts, JS: w.js, Texts: w.parts.Payloads.Texts, AheadBytes: partition.JobsShare(w.config.Memory),
 			Summarizer: w.config.Summarizer, Listener: &w.config.Listener, Tracer: w.config.Tracer, Limiter: w.config.Limiter,
+		}
+		limits := func(tenant string) policy.Limits { return w.Compaction().For(tenant).Limits }
+		p.Private = func(tenant string) bool { return limits(tenant).Private }
+		if w.config.Writer != nil {
+			p.Allow = func(ctx context.Context, a events.Address, j *events.Job) error {
+				if limits(a.Tenant).Private { // no model writes
+					return nil
+				}
+				return w.spending.Allow(ctx, a.Tenant, w.config.Writer(j))
+			}
 		}
 		g.Go(func() error { p.Run(ctx); return nil })
 	}

@@ -91,6 +91,20 @@ func ReadPrices(data []byte) (PriceTable, error) {
 	return t, nil
 }
 
+// Summary is what a summary cost, and 1 where that is unknown.
+func (t PriceTable) Summary(s *events.Summary) (money Money, unpriced int64) {
+	in, out := Tokens(s.Usage.Input), Tokens(s.Usage.Output)
+	p, priced := t.Of(s.Model)
+	switch {
+	case priced && in >= 0 && out >= 0:
+		p = p.For(in)
+		return p.Input.Times(in) + p.Output.Times(out), 0
+	case s.Usage != (events.SummaryUsage{}):
+		return 0, 1
+	}
+	return 0, 0
+}
+
 // Of returns the prices of a model: those of the longest name in the table that begins the
 // name of the model. A price is a maker's own; false where none is known.
 func (t PriceTable) Of(model string) (Prices, bool) {

@@ -72,6 +72,9 @@ type Policy struct {
 	Files       Files       `json:"files"`
 	Cache       Cache       `json:"cache"`
 
+	// Limits bound what a tenant gets. They decide nothing in a session, and no session sets them.
+	Limits Limits `json:"limits,omitzero"`
+
 	// Locked are the paths of fields that sessions cannot set, such as
 	// summarize.enabled, or summarize for all of its fields.
 	Locked []string `json:"locked,omitzero"`
@@ -101,11 +104,11 @@ const (
 
 // NamesPlaces reports whether placeholders name the places of their originals.
 func (p *Policy) NamesPlaces() bool {
-	return p.RecallNotice && (p.Recall == recallTool || p.Recall == recallMCP || p.Recall == recallHash)
+	return p.RecallNotice && !p.Limits.Private && (p.Recall == recallTool || p.Recall == recallMCP || p.Recall == recallHash)
 }
 
 // NamesHashes reports whether they have hashes of the originals in their place.
-func (p *Policy) NamesHashes() bool { return p.RecallNotice && p.Recall == recallHash }
+func (p *Policy) NamesHashes() bool { return p.NamesPlaces() && p.Recall == recallHash }
 
 // Set returns the policy with the fields of a JSON object set, objects field by
 // field, lists as a whole. Null switches a group off that has a switch. A preparation that the object leaves alone moves between the target
@@ -182,6 +185,9 @@ func (p Policy) Over(object events.Raw) (out Policy, ignored []string, err error
 	out, ignored = sent.restore(&p)
 	if !p.locks("summarize.prepare") {
 		fit(&out)
+	}
+	if out.Limits != p.Limits {
+		out.Limits, ignored = p.Limits, append(ignored, "limits")
 	}
 	if out.MaxEntries == 0 { // a session cannot lift the bound
 		out.MaxEntries = p.MaxEntries
@@ -265,6 +271,7 @@ func (p Policy) Validate() error {
 	p.Files.validate(check)
 	p.Cache.validate(check)
 	p.Keep.validate(check)
+	p.Limits.validate(check)
 	for _, path := range p.Locked {
 		check(slices.ContainsFunc(allFields, func(f string) bool { return covers(path, f) }), "locked names %q, which is no field of the policy", path)
 	}

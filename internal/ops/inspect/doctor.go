@@ -16,6 +16,7 @@ import (
 
 	"compactd/internal/broker/commit"
 	"compactd/internal/broker/connect"
+	"compactd/internal/broker/request"
 	"compactd/internal/broker/snapshot"
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
@@ -186,6 +187,7 @@ func (d *doctor) server(ctx context.Context) *topology.Streams {
 	d.snapshots(ctx, js, s.Streams)
 	d.access(ctx)
 	d.passwords(ctx)
+	d.budgets(ctx)
 	d.workers(ctx, js)
 	return s.Streams
 }
@@ -232,6 +234,24 @@ func (d *doctor) tenants(ctx context.Context, js jetstream.JetStream, s topology
 	}
 	d.note("tenants", "see outcomes of a tenant in docs/operations.md; messages_omitted in the worker's log names who has reached a bound",
 		"%s is more than %d %% full; most of its compactions are of %s", topology.OutcomesStream, nearlyFull, cmp.Or(strings.Join(most, ", "), "no tenant"))
+}
+
+// budgets names the tenants that have spent their money of the month, as the workers have added it up.
+func (d *doctor) budgets(ctx context.Context) {
+	var out events.TenantsResponse
+	in := events.TenantsRequest{V: events.Version, Ranking: events.Ranking{Sort: events.SortSummaries}, Limit: events.MaxSessions}
+	if request.Send(ctx, d.Conn, events.SubjectTenants, in, &out) != nil {
+		return // without a worker partitions have no owner
+	}
+	var spent []string
+	for _, t := range out.Tenants {
+		if most := t.MonthCents * events.NanoPerCent; most > 0 && t.Month >= most {
+			spent = append(spent, t.Tenant)
+		}
+	}
+	if len(spent) > 0 {
+		d.note("budgets", "raise limits.month_cents of the tenant, see docs/summaries.md", "no model writes summaries this month for %s: the money is spent", strings.Join(spent, ", "))
+	}
 }
 
 // setting is one of a stream as people read it: the times are in Go's form.

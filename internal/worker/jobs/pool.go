@@ -23,6 +23,7 @@ import (
 	"compactd/internal/worker/limit"
 	"compactd/internal/worker/observe"
 	"compactd/internal/worker/payload"
+	"compactd/internal/worker/spending"
 )
 
 const (
@@ -54,6 +55,11 @@ type Pool struct {
 	Summarizer summarize.Summarizer
 	Listener   *observe.Listener
 	Tracer     observe.Tracer // nil for none
+	// Allow returns an error of [spending.ErrSpent] where no model may be called for a job, since the tenant has no money
+	// left; nil allows all.
+	Allow func(context.Context, events.Address, *events.Job) error
+	// Private reports whether no model may read the content of a tenant; nil is of none.
+	Private func(tenant string) bool
 	// Limiter shares the processors that decode and redact texts; nil is no limit.
 	Limiter *limit.Limiter
 }
@@ -298,7 +304,7 @@ func (p *Pool) result(ctx context.Context, d *delivery) (s *events.Summary, err 
 // final reports whether another try would end in the same way.
 func final(err error) bool {
 	_, gone := errors.AsType[*stream.GoneError](err)
-	return gone || errors.Is(err, summarize.ErrNothing) || errors.Is(err, summarize.ErrNoRoom) ||
+	return gone || errors.Is(err, spending.ErrSpent) || errors.Is(err, summarize.ErrNothing) || errors.Is(err, summarize.ErrNoRoom) ||
 		errors.Is(err, summarize.ErrTooMuch) || errors.Is(err, errPanic)
 }
 
@@ -308,6 +314,8 @@ func failureOf(err error) string {
 	switch {
 	case gone:
 		return "source_gone"
+	case errors.Is(err, spending.ErrSpent):
+		return events.FailureBudget
 	case errors.Is(err, errCrashed):
 		return "dead"
 	case errors.Is(err, summarize.ErrNothing):
@@ -334,6 +342,11 @@ func (p *Pool) summarize(ctx context.Context, d *delivery) (s *events.Summary, e
 			s, err = nil, fmt.Errorf("%w: %v", errPanic, r)
 		}
 	}()
+	if p.Allow != nil {
+		if err := p.Allow(ctx, d.address, &d.job); err != nil {
+			return nil, err
+		}
+	}
 	in, err := p.input(ctx, d)
 	if err != nil {
 		return nil, err
@@ -372,6 +385,9 @@ func (p *Pool) attempted(d *delivery) func(summarize.Attempt) {
 func (p *Pool) input(ctx context.Context, d *delivery) (summarize.Input, error) {
 	job := &d.job
 	in := summarize.Input{Format: job.Format, MaxUnits: job.MaxUnits, Focus: job.Focus, Writer: summarize.Writer{Provider: job.Provider, Model: job.Model}}
+	if p.Private != nil && p.Private(d.address.Tenant) {
+		in.Writer = summarize.NoModel
+	}
 	stored := d.ahead.take()
 	if stored == nil {
 		var err error

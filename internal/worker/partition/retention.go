@@ -3,11 +3,21 @@ package partition
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
+	"strconv"
 	"time"
 
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/broker/erase"
+	"compactd/internal/broker/jsapi"
 	"compactd/internal/broker/stream"
+	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/stored"
@@ -15,7 +25,7 @@ import (
 
 // Log and outcomes keep a message for their age. The messages that have to outlive it, the newest
 // marker of a partition and the config in force, are written again in time; ledgers of
-// which nothing is left are dropped.
+// which nothing is left are dropped, and sessions erased that their tenant keeps no longer.
 
 // renewalsPerAge is how often what has to outlive the age is written again.
 const renewalsPerAge = 100
@@ -65,7 +75,10 @@ func (e *eraser) sweep(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return fmt.Errorf("find expired sessions: %w", err)
 	}
-	return e.ledgers.expire(at.UnixMilli(), expired)
+	if err := e.ledgers.expire(at.UnixMilli(), expired); err != nil {
+		return err
+	}
+	return e.retain(ctx, now)
 }
 
 // expired lists the ledgers of the file that have expired.
@@ -102,4 +115,66 @@ func (l *ledgers) expire(at int64, stored []events.Address) error {
 		}
 	}
 	return nil
+}
+
+// retain publishes a session.forget for each session of the partition that had no event for as long as its tenant's
+// limit, also for those that have ended.
+func (e *eraser) retain(ctx context.Context, now time.Time) error {
+	config := e.set.Compaction()
+	tenants := slices.Sorted(maps.Keys(config.Tenants))
+	if config.Policy.Limits.IdleDays > 0 {
+		tenants = []string{erase.Any}
+	}
+	for _, tenant := range tenants {
+		if tenant != erase.Any && config.For(tenant).Limits.IdleDays == 0 {
+			continue
+		}
+		all, err := erase.Sessions(ctx, e.set.js, strconv.Itoa(e.ID), tenant)
+		if err != nil {
+			return err
+		}
+		for _, a := range all {
+			days := config.For(a.Tenant).Limits.IdleDays
+			if days == 0 {
+				continue
+			}
+			if err := e.request(ctx, a, now.AddDate(0, 0, -int(days))); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// request publishes the session.forget of a session whose last event is from before a time. The server stores it only
+// where no event came since.
+func (e *eraser) request(ctx context.Context, a events.Address, before time.Time) error {
+	every := events.Logged(e.ID, "*", a)
+	last, err := stream.LastOf(ctx, e.set.config.Read, topology.LogStream, every)
+	if errors.Is(err, jetstream.ErrMsgNotFound) || err == nil && !last.Time.Before(before) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	subject, err := events.Input(events.KindForget, a)
+	if err != nil {
+		return err
+	}
+	id := fmt.Sprintf("retention-%s-%d", a, last.Seq)
+	data, err := events.Marshal(events.Header{V: events.Version, ID: id})
+	if err != nil {
+		return err
+	}
+	m := &nats.Msg{Subject: subject, Data: data, Header: nats.Header{
+		nats.MsgIdHdr: {id}, jsapi.HeaderFence: {fmt.Sprint(last.Seq)}, jsapi.HeaderFenceSubject: {every},
+	}}
+	taken, err := stream.PublishOnce(ctx, e.set.js, m, events.Logged(e.ID, events.KindForget, a))
+	if taken != nil {
+		e.retrying("request erasure")(taken)
+	}
+	if jsapi.HasCode(err, jsapi.CodeWrongLastSequence, jsapi.CodeWrongLastConstant) {
+		return nil // it goes on
+	}
+	return err
 }

@@ -33,7 +33,11 @@ func (s *Service) attach(ctx context.Context, in *events.AttachRequest) (*events
 		return nil, err
 	}
 	plan := s.config.Partitions.Compaction().PlanFiles(room, in.Attachments)
-	written, err := s.summarizeFiles(ctx, in, plan, summarize.Writer{Provider: room.Provider, Model: room.Model})
+	by := summarize.Writer{Provider: room.Provider, Model: room.Model}
+	if s.Compaction().For(in.Tenant).Limits.Private {
+		by = summarize.NoModel
+	}
+	written, err := s.summarizeFiles(ctx, in, plan, by)
 	if err != nil {
 		return nil, orEnded(ctx, err)
 	}

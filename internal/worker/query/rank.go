@@ -200,6 +200,10 @@ func (s *Service) tenants(ctx context.Context, in *events.TenantsRequest) (*even
 	out := &events.TenantsResponse{V: events.Version, Missing: missing}
 	for name, t := range all {
 		t.Rejected, t.OutcomeBound = rejected[name], s.config.Partitions.Quotas.Hourly()
+		t.MonthCents = s.config.Partitions.Compaction().For(name).Limits.MonthCents
+		if s.config.Spending != nil {
+			t.Month = s.config.Spending.Of(name).Nano
+		}
 	}
 	all.Page(in, out)
 	return out, nil

@@ -42,6 +42,9 @@ func (s *Service) recall(ctx context.Context, in *events.RecallRequest) (any, er
 	if in.AsOf == nil { // else for a session that branched off, which was counted
 		observe.Call(s.config.Listener.Recalled, observe.Recalled{Address: in.Address(), Search: in.Text != ""})
 	}
+	if s.Compaction().For(in.Tenant).Limits.Private {
+		return nil, errPrivate
+	}
 	o, err := s.originals(ctx, in)
 	switch {
 	case err != nil:
@@ -54,6 +57,8 @@ func (s *Service) recall(ctx context.Context, in *events.RecallRequest) (any, er
 		return s.turn(ctx, o, in)
 	}
 }
+
+var errPrivate = refusalOf(events.CodeForbidden, "the policy of the tenant keeps its content out of recall", "Work with what is in view; the operator sets limits.private.")
 
 // Reading calls fn with a place for an answer that reads the log, and without a processor. The session that this one branched off is read
 // without one: an operation holds no place that its own later steps wait for.

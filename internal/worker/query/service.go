@@ -18,6 +18,7 @@ import (
 	"compactd/internal/worker/observe"
 	"compactd/internal/worker/partition"
 	"compactd/internal/worker/policies"
+	"compactd/internal/worker/spending"
 	"compactd/internal/worker/syncs"
 
 	"github.com/nats-io/nats.go"
@@ -64,6 +65,7 @@ type Config struct {
 	HTTP         string             // address of its console, "" for none
 	Board        *observe.Board     // nil is an empty one
 	Policies     *policies.Policies // of tenants; nil follows none
+	Spending     *spending.Spending // of tenants; nil adds up nothing
 	WhatIf       WhatIf             // nil compares no policies
 	Version      string             // of the program
 	Ready        <-chan struct{}    // closed when the worker is caught up

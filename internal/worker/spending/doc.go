@@ -1,0 +1,24 @@
+// Package spending adds up, from the log, what summaries by models cost each tenant in the present calendar month.
+//
+//	s := spending.New(spending.Config{JS: js, Config: parts.Compaction, Report: report})
+//	go s.Run(ctx)
+//	err := s.Allow(ctx, "acme", "anthropic/claude-haiku-4-5") // [ErrSpent] where no money is left
+//
+// # Guarantees
+//
+//   - The sums are those of the events session.summary that the log has of the month, in UTC by the time of the log, at
+//     the prices in force. Nothing else is kept: all workers add up the same, also after a restart.
+//   - Allow counts every summary that was stored before it was called, and no call that is under way: a
+//     budget may be exceeded by what those cost, one for each slot of a lane and worker.
+//
+// An event that has left the log counts no more once a worker starts: where its age is below a month, or its session was
+// erased. Files that are summarized for an agent are no events, and do not count.
+//
+// # Concurrency
+//
+// All of it is safe for concurrent use. Run is for one goroutine.
+//
+// # On failure
+//
+// Where the log cannot be read, Allow waits for it until its context ends.
+package spending

@@ -1,0 +1,175 @@
+package spending
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/broker/jsapi"
+	"compactd/internal/broker/retry"
+	"compactd/internal/broker/stream"
+	"compactd/internal/broker/topology"
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+)
+
+// Config describes a [Spending]. All fields are required.
+type Config struct {
+	JS     jetstream.JetStream
+	Config func() *compaction.Config // in force: prices and limits
+	Report func(error)
+}
+
+// Spending is what tenants have spent this month.
+type Spending struct {
+	config Config
+
+	mu      sync.Mutex // guards the fields below
+	month   string
+	tenants map[string]Sum
+	read    uint64        // sequence in the log of the last summary that was added
+	moved   chan struct{} // closed with the next one
+}
+
+// Sum is what a tenant has spent in a month, in billionths of a US dollar; Unpriced counts summaries without a price.
+type Sum struct{ Nano, Unpriced int64 }
+
+// ErrSpent reports that a tenant has no money left for a call of a model this month.
+var ErrSpent = errors.New("the tenant has spent the money of the month for summaries")
+
+// New returns what has added nothing up before Run.
+func New(c Config) *Spending {
+	return &Spending{config: c, tenants: map[string]Sum{}, moved: make(chan struct{})}
+}
+
+// monthOf is the calendar month of a time.
+func monthOf(t time.Time) string { return t.UTC().Format("2006-01") }
+
+// monthStart is when the month of a time began.
+func monthStart(t time.Time) time.Time {
+	t = t.UTC()
+	return time.Date(t.Year(), t.Month(), 1, 0, 0, 0, 0, time.UTC)
+}
+
+// readPause is how long a reader rests that was lost.
+const readPause = time.Second
+
+// Run follows the summaries of the log until ctx ends.
+func (s *Spending) Run(ctx context.Context) {
+	_ = retry.Every(readPause).Do(ctx, s.config.Report, func() error { return s.follow(ctx) }) // ends with ctx alone
+}
+
+// follow adds up the month until ctx ends or messages may be missing: then all of it is read again.
+func (s *Spending) follow(ctx context.Context) error {
+	start := monthStart(time.Now())
+	r, err := stream.OpenReader(ctx, s.config.JS, topology.LogStream, jetstream.ConsumerConfig{
+		FilterSubjects: []string{events.SummariesFilter(events.AnyTenant)}, DeliverPolicy: jetstream.DeliverByStartTimePolicy, OptStartTime: &start,
+	})
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.month, s.tenants, s.read = monthOf(start), map[string]Sum{}, 0
+	s.mu.Unlock()
+	lost := make(chan error, 1)
+	r.OnError = func(err error) {
+		select {
+		case lost <- err:
+		default:
+		}
+	}
+	r.Handle(func(m jetstream.Msg, md *jetstream.MsgMetadata) error {
+		s.add(m.Subject(), m.Data(), md.Sequence.Stream, md.Timestamp)
+		return nil
+	})
+	r.Start()
+	defer r.Stop()
+	select {
+	case err := <-lost:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// add adds one event.
+func (s *Spending) add(subject string, data []byte, seq uint64, at time.Time) {
+	var sum Sum
+	where, err := events.ParseLog(subject)
+	if err == nil {
+		if made, err := events.DecodeSummary(data); err == nil { // else no worker wrote it
+			money, unpriced := s.config.Config().Prices.Summary(made)
+			sum = Sum{int64(money), unpriced}
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if month := monthOf(at); month > s.month {
+		s.month, s.tenants = month, map[string]Sum{}
+	}
+	if monthOf(at) == s.month && sum != (Sum{}) {
+		before := s.tenants[where.Address.Tenant]
+		s.tenants[where.Address.Tenant] = Sum{before.Nano + sum.Nano, before.Unpriced + sum.Unpriced}
+	}
+	s.read = seq
+	close(s.moved)
+	s.moved = make(chan struct{})
+}
+
+// Of is what a tenant has spent this month, as far as it was added up.
+func (s *Spending) Of(tenant string) Sum {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.month != monthOf(time.Now()) {
+		return Sum{}
+	}
+	return s.tenants[tenant]
+}
+
+// Allow returns [ErrSpent] where a tenant has a budget, and has spent it, or the model has no price; "" is the embedded
+// summarizer, which costs nothing.
+func (s *Spending) Allow(ctx context.Context, tenant, model string) error {
+	config := s.config.Config()
+	cents := config.For(tenant).Limits.MonthCents
+	if cents == 0 || model == "" {
+		return nil
+	}
+	if _, priced := config.Prices.Of(model); !priced {
+		return fmt.Errorf("%w: %s has no price, and the tenant %s has a budget; add one with --prices", ErrSpent, model, tenant)
+	}
+	if err := s.catchUp(ctx, tenant); err != nil {
+		return fmt.Errorf("add up what %s has spent: %w", tenant, err)
+	}
+	if s.Of(tenant).Nano >= cents*events.NanoPerCent {
+		return ErrSpent
+	}
+	return nil
+}
+
+// catchUp waits until the last summary of a tenant that the log has is added.
+func (s *Spending) catchUp(ctx context.Context, tenant string) error {
+	last, err := jsapi.GetFromLeader(ctx, s.config.JS.Conn(), topology.LogStream, jsapi.GetRequest{LastFor: events.SummariesFilter(tenant)})
+	if errors.Is(err, jetstream.ErrMsgNotFound) || err == nil && last.Time.Before(monthStart(time.Now())) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for {
+		s.mu.Lock()
+		read, moved := s.read, s.moved
+		s.mu.Unlock()
+		if read >= last.Seq {
+			return nil
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
