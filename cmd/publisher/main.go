@@ -24,6 +24,7 @@ import (
 	"compactd/internal/broker/request"
 	"compactd/internal/events"
 	"compactd/internal/ops/access"
+	"compactd/internal/ops/auditcmd"
 	"compactd/internal/ops/cli"
 	"compactd/internal/ops/named"
 	"compactd/internal/ops/policycmd"
@@ -56,6 +57,8 @@ type flags struct {
 	Sessions sessionsCmd        `cmd:"" help:"List the sessions of the tenant, and how full they are."`
 	Tenants  tenantsCmd         `cmd:"" help:"List the tenants: their sessions, tokens, money and refusals. For operators."`
 	Policy   policycmd.Commands `cmd:"" help:"Set, print and list the policy of the tenant, which running workers follow. For operators."`
+
+	Audit auditcmd.Command `cmd:"" help:"Print who read content of sessions, and who compacted, rewound and erased them, changed policies or tokens. For operators."`
 
 	Check  checkCmd  `cmd:"" help:"Check whether the next call of a session fits, with what is to be added to it."`
 	Attach attachCmd `cmd:"" help:"Print the files to send with the next call of a session: whole, cut, or summarized."`
@@ -105,6 +108,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	ctx, f.abort = context.WithCancelCause(ctx)
 	cmd.BindTo(ctx, (*context.Context)(nil))
+	cmd.Bind(auditcmd.Env{Open: f.connect, JSON: f.JSON, Out: f.screen()})
 	cmd.Bind(policycmd.Env{Tenant: f.Tenant, JSON: f.JSON, Out: f.screen(), Send: f.send})
 	err = cmd.Run(&f)
 	if denied := context.Cause(ctx); errors.Is(denied, nats.ErrPermissionViolation) {

@@ -268,3 +268,21 @@ type PolicyRevision struct {
 	Hash string `json:"hash,omitzero"`
 	Time int64  `json:"time_ms"`
 }
+
+// AuditEntry is one entry of the audit log: who did what, from where. It has no content.
+type AuditEntry struct {
+	V    int   `json:"v"`
+	Time int64 `json:"time_ms,omitzero"` // of the stream
+	// Action is the request or kind of event, such as context, recall, compact, forget, policy or token_revoked.
+	Action string `json:"action"`
+	// Caller is a token by its id, "operator" for the token of --http, "local" for programs of the worker's machine, "nats"
+	// for a user of the server, which has no names, or "worker".
+	Caller  string `json:"caller"`
+	From    string `json:"from,omitzero"` // address of the connection; "" over NATS
+	Tenant  string `json:"tenant,omitzero"`
+	Session string `json:"session,omitzero"`
+	Seq     uint64 `json:"seq,omitzero"` // of the event in the log
+}
+
+// HeaderCaller is the header of an event that a worker stored for a caller over HTTP: who, and from where.
+const HeaderCaller = "Compactd-Caller"

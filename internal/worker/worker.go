@@ -15,6 +15,7 @@ import (
 	"compactd/internal/broker/connect"
 	"compactd/internal/broker/jsapi"
 	"compactd/internal/broker/topology"
+	"compactd/internal/broker/trail"
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
@@ -186,8 +187,9 @@ func New(c Config) (*Worker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new worker: %w", err)
 	}
+	audit := trail.New(answers)
 	w := &Worker{config: c, js: js, board: board, hub: agents.NewHub(answers, c.Limiter), caughtUp: make(chan struct{}), parts: partition.NewSet(js, partition.Config{
-		Read: c.Read, Commit: c.Commit, Texts: c.Texts, Streams: c.Streams, Compaction: c.Compaction, Owner: c.Owner, Listener: c.Listener, Tracer: c.Tracer, Limiter: c.Limiter,
+		Read: c.Read, Commit: c.Commit, Texts: c.Texts, Streams: c.Streams, Compaction: c.Compaction, Owner: c.Owner, Listener: c.Listener, Tracer: c.Tracer, Limiter: c.Limiter, Trail: audit,
 		Dir: c.Dir, Sync: c.Sync, CheckpointEvery: c.CheckpointEvery, CheckpointEvents: c.CheckpointEvents, SnapshotEvery: c.SnapshotEvery,
 		MaxLedgers: c.MaxLedgers, MaxLedgerBytes: c.MaxLedgerBytes, Memory: c.Memory, OutcomeBytes: c.OutcomeBytes,
 		MaxAhead: c.MaxAhead, MarkerEvery: c.MarkerEvery, DrainTimeout: c.DrainTimeout,
@@ -208,7 +210,7 @@ func New(c Config) (*Worker, error) {
 	}})
 	w.service = query.New(query.Config{
 		Read: c.Read, Commit: c.Commit, Answers: c.Answers, Publish: publish, JS: js, Partitions: w.parts,
-		Limiter: c.Limiter, Summarizer: c.Summarizer, Listener: c.Listener, Owner: c.Owner, HTTP: c.HTTP, Board: board, Policies: w.policies, Spending: w.spending, WhatIf: c.WhatIf, Version: c.Version,
+		Limiter: c.Limiter, Summarizer: c.Summarizer, Listener: c.Listener, Owner: c.Owner, HTTP: c.HTTP, Board: board, Policies: w.policies, Spending: w.spending, Trail: audit, WhatIf: c.WhatIf, Version: c.Version,
 		Ready: w.Ready(), Subscribed: w.ready.Done,
 	})
 	return w, nil

@@ -23,6 +23,7 @@ var written = []string{
 	"$KV." + topology.PrefixesBucket + ".doctor.check",
 	"$KV." + topology.PoliciesBucket + ".doctor",
 	"$JS.API.STREAM.CREATE." + topology.StreamOf(topology.PoliciesBucket),
+	"audit.doctor.check",
 	"session.turn.doctor.check",
 	"session.overflow.doctor.check",
 }

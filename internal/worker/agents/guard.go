@@ -30,7 +30,8 @@ func (e *Edge) guard(next http.Handler) http.Handler {
 		return func(w http.ResponseWriter, r *http.Request) {
 			op := e.limiter.Begin(limit.Account{Tenant: t.Tenant, Part: t.part})
 			defer op.End()
-			next.ServeHTTP(w, r.WithContext(op.With(context.WithValue(r.Context(), tokenKey{}, t))))
+			ctx := query.WithCaller(context.WithValue(r.Context(), tokenKey{}, t), query.Caller{Name: t.name(), From: r.RemoteAddr, Operator: t.Role == tokens.RoleOperator})
+			next.ServeHTTP(w, r.WithContext(op.With(ctx)))
 		}, nil
 	})
 }

@@ -39,6 +39,10 @@ func (e *Edge) mint(w http.ResponseWriter, r *http.Request) error {
 	if !own.Expires.IsZero() && own.Expires.Before(expires) {
 		expires = own.Expires
 	}
+	by := events.AuditEntry{Action: "token_minted", Caller: own.name(), From: r.RemoteAddr, Tenant: a.Tenant, Session: a.Session}
+	if err := e.config.Service.Record(r.Context(), by, ""); err != nil {
+		return err
+	}
 	name := strings.TrimSuffix(strings.TrimPrefix(r.URL.EscapedPath(), "/v1/sessions/"), "/token")
 	w.Header().Set("Cache-Control", "no-store")
 	return query.Write(r.Context(), w, http.StatusOK, &events.TokenResponse{

@@ -2,6 +2,7 @@ package agents
 
 import (
 	"cmp"
+	"context"
 	"crypto/subtle"
 	"fmt"
 	"io/fs"
@@ -10,6 +11,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"compactd/internal/events"
 	"compactd/internal/tokens"
 )
 
@@ -19,6 +21,9 @@ type token struct {
 	part string        // of its tenant, for the limiter
 	rate *rate.Limiter // of its requests; it lasts as long as the token is in the file
 }
+
+// name is what the audit log calls it: by its id, as worker token list does.
+func (t *token) name() string { return "token " + t.Hash.String()[:12] }
 
 // tokenSet are the tokens of one state of the file.
 type tokenSet struct {
@@ -105,5 +110,24 @@ func (e *Edge) reload(always bool) error {
 	}
 	e.tokens.Store(now)
 	e.hub.revoke(now)
+	e.recordChanges(before, now)
 	return nil
+}
+
+// recordChanges puts what changed in the file into the audit log. All workers read the file, and one entry is stored.
+func (e *Edge) recordChanges(before, now *tokenSet) {
+	record := func(what string, t *token) {
+		entry := events.AuditEntry{Action: what, Caller: "tokens file", Tenant: t.Tenant, Session: t.Session, From: t.name()}
+		_ = e.config.Service.Record(context.Background(), entry, what+"-"+t.Hash.String()) // it reports why
+	}
+	for h, t := range now.byHash {
+		if before.byHash[h] == nil {
+			record("token_made", t)
+		}
+	}
+	for h, t := range before.byHash {
+		if now.byHash[h] == nil {
+			record("token_revoked", t)
+		}
+	}
 }

@@ -82,11 +82,34 @@ func (i *intake) receive(ctx context.Context, m jetstream.Msg) {
 		i.queue.close() // nothing behind the event may be committed: the next owner decides it again
 		return
 	}
+	i.record(ctx, e, m.Headers().Get(events.HeaderCaller))
 	i.queue.push(g, e.Address)
 	if e.Pending == 0 {
 		wakeUp(i.logEmpty)
 	}
 	observe.Call(i.set.config.Listener.Applied, observe.Applied{Partition: i.ID, Seq: e.Seq, Kind: e.Kind, Outcomes: len(g.outcomes), Pending: e.Pending, Repeated: g.repeated})
+}
+
+// byHand are the kinds of events that change a session at once.
+var byHand = []events.Kind{events.KindCompact, events.KindRewind, events.KindForget}
+
+// record puts an event of these kinds into the audit log, before its outcome is committed: an owner that
+// takes over after a crash does it again, and one entry is stored. Where it cannot be stored the event goes on.
+func (i *intake) record(ctx context.Context, e decide.Event, caller string) {
+	if i.set.config.Trail == nil || !slices.Contains(byHand, e.Kind) || e.Validate() != nil {
+		return
+	}
+	who, from, known := strings.Cut(caller, ", ")
+	if !known {
+		who, from = "nats", ""
+	}
+	if strings.HasPrefix(e.ID, "retention-") || strings.HasPrefix(e.ID, familyPrefix) {
+		who = "worker"
+	}
+	entry := events.AuditEntry{Action: string(e.Kind), Caller: who, From: from, Tenant: e.Address.Tenant, Session: e.Address.Session, Seq: uint64(e.Seq)}
+	if err := i.set.config.Trail.Record(ctx, entry, fmt.Sprintf("audit-%d-%d", i.set.config.Streams.Log.Created.UnixNano(), e.Seq)); err != nil {
+		i.retrying("record")(err)
+	}
 }
 
 // linger lets outcomes gather after a commit while there is a backlog to read.

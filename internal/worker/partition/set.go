@@ -14,6 +14,7 @@ import (
 
 	"compactd/internal/broker/commit"
 	"compactd/internal/broker/topology"
+	"compactd/internal/broker/trail"
 	"compactd/internal/compaction"
 	"compactd/internal/worker/limit"
 	"compactd/internal/worker/observe"
@@ -31,6 +32,7 @@ type Config struct {
 	Owner        string
 	Listener     observe.Listener
 	Tracer       observe.Tracer // nil for none
+	Trail        *trail.Trail   // of who acts by hand; nil records nothing
 	Limiter      *limit.Limiter // shares the processors with requests
 
 	Dir              string

@@ -33,6 +33,49 @@ func ServeHTTP(mux *Mux, current func() (*Service, error), wrap func(*Operation,
 	}
 }
 
+// Caller is who sends a request over HTTP, and from where.
+type Caller struct {
+	Name, From string
+	Operator   bool // who may read the content of any tenant
+}
+
+type callerKey struct{}
+
+// WithCaller puts who sends a request into its context.
+func WithCaller(ctx context.Context, c Caller) context.Context {
+	return context.WithValue(ctx, callerKey{}, c)
+}
+
+func callerOf(ctx context.Context) (Caller, bool) {
+	c, ok := ctx.Value(callerKey{}).(Caller)
+	return c, ok
+}
+
+// recorded records that an operator reads content, or sets a policy; without the entry nothing is answered.
+func (s *Service) recorded(ctx context.Context, o *Operation, c *call) error {
+	by, ok := callerOf(ctx)
+	if !o.audited || !ok || !by.Operator {
+		return nil
+	}
+	tenant := c.tenant
+	if in, ok := c.in.(*events.PolicyRequest); ok {
+		tenant = in.Tenant
+	}
+	return s.Record(ctx, events.AuditEntry{Action: o.Name, Caller: by.Name, From: by.From, Tenant: tenant, Session: c.session}, "")
+}
+
+// Record stores an entry of the audit log; id is "" for one that no other worker stores too.
+func (s *Service) Record(ctx context.Context, e events.AuditEntry, id string) error {
+	if s.config.Trail == nil {
+		return nil
+	}
+	if err := s.config.Trail.Record(ctx, e, id); err != nil {
+		s.retrying(-1, "record", err)
+		return refusalOf(events.CodeUnavailable, "the audit log takes no entry now", "Ask again in a moment; see worker doctor.")
+	}
+	return nil
+}
+
 // ForOperators begins the operation of a request that no token of a tenant sends. Its path may have the name of a
 // session in place of the id.
 func ForOperators(current func() (*Service, error), answer Handler) Handler {
@@ -50,7 +93,11 @@ func ForOperators(current func() (*Service, error), answer Handler) Handler {
 		}
 		op := s.limiter.Begin(limit.Account{Tenant: "*"})
 		defer op.End()
-		return answer(w, r.WithContext(op.With(r.Context())))
+		who := "local"
+		if Bearer(r) != "" {
+			who = "operator"
+		}
+		return answer(w, r.WithContext(op.With(WithCaller(r.Context(), Caller{who, r.RemoteAddr, true}))))
 	}
 }
 

@@ -149,6 +149,12 @@ func (s *Service) reply(ctx context.Context, op *limit.Operation, o *Operation, 
 	defer op.End()
 	var data []byte
 	c, err := s.decodeFor(ctx, o, m)
+	if m.of.Tenant == "" && !m.alone { // a subject that is for operators, where permissions keep tenants apart
+		ctx = WithCaller(ctx, Caller{Name: "nats", Operator: true})
+	}
+	if err == nil {
+		err = s.recorded(ctx, o, c)
+	}
 	if err == nil {
 		var out any
 		if out, err = s.serve(ctx, o, c, m.alone); err == nil {

@@ -32,6 +32,8 @@ type Operation struct {
 	long   bool // waits for models: such answers have a time of their own
 	syncs  bool // publishes: for agents alone
 	global bool // any worker answers
+
+	audited bool // operators read content, or change what decides
 }
 
 // call is a request that was decoded.
@@ -81,7 +83,7 @@ func byAny[Q, A any](decode func([]byte) (*Q, error), answer func(*policies.Poli
 		if err != nil {
 			return nil, err
 		}
-		return &call{tenant: events.AnyTenant, partition: anyWorker, raw: request, answer: func(ctx context.Context) (any, error) {
+		return &call{tenant: events.AnyTenant, partition: anyWorker, raw: request, in: in, answer: func(ctx context.Context) (any, error) {
 			if s.config.Policies == nil {
 				return nil, errNoPolicies
 			}
@@ -142,7 +144,7 @@ func Operations() []Operation {
 		{
 			Name: "policy", Method: "POST", Path: "/v1/tenants/{tenant}/policy", Body: true, Responses: []string{"policies-response"},
 			Operators: true,
-			decode:    byAny(events.DecodePolicyRequest, (*policies.Policies).Set), slow: true,
+			decode:    byAny(events.DecodePolicyRequest, (*policies.Policies).Set), slow: true, audited: true,
 		},
 		{
 			Name: "check", Method: "POST", Path: session + "/check", Body: true, Responses: []string{"check-response"},
@@ -151,12 +153,12 @@ func Operations() []Operation {
 		{
 			Name: "context", Method: "GET", Path: session + "/context", Responses: []string{"context-response"},
 			Query:  append([]Param{page, {Name: "generation"}}, awaits...),
-			decode: typed(events.DecodeContextRequest, (*Service).context), slow: true, steps: true,
+			decode: typed(events.DecodeContextRequest, (*Service).context), slow: true, steps: true, audited: true,
 		},
 		{
 			Name: "files", Method: "GET", Path: session + "/files", Responses: []string{"files-response"},
 			Query:  []Param{page},
-			decode: typed(events.DecodeFilesRequest, (*Service).files), slow: true,
+			decode: typed(events.DecodeFilesRequest, (*Service).files), slow: true, audited: true,
 		},
 		{
 			Name: "history", Method: "GET", Path: session + "/history", Responses: []string{"history-response"},
@@ -171,7 +173,7 @@ func Operations() []Operation {
 		{
 			Name: "recall", Method: "GET", Path: session + "/recall", Responses: []string{"recall-response", "search-response"},
 			Query:  []Param{{Name: "turn"}, {Name: "index"}, page, {Name: "text", Text: true}, {Name: "limit"}, {Name: "before", Place: true}, {Name: "ancestor", Text: true}},
-			decode: typed(events.DecodeRecallRequest, (*Service).recall), slow: true, steps: true,
+			decode: typed(events.DecodeRecallRequest, (*Service).recall), slow: true, steps: true, audited: true,
 		},
 		{
 			Name: "timeline", Method: "GET", Path: session + "/timeline", Responses: []string{"timeline-response"},
@@ -181,12 +183,12 @@ func Operations() []Operation {
 		{
 			Name: "changes", Method: "GET", Path: session + "/changes", Responses: []string{"changes-response"},
 			Query: append([]Param{page, {Name: "generation"}}, awaits...), Operators: true, HTTPOnly: true,
-			decode: typed(events.DecodeContextRequest, (*Service).changes), slow: true, steps: true,
+			decode: typed(events.DecodeContextRequest, (*Service).changes), slow: true, steps: true, audited: true,
 		},
 		{
 			Name: "xray", Method: "GET", Path: session + "/xray", Responses: []string{"xray-response"},
 			Query: append([]Param{{Name: "generation"}}, awaits...), Operators: true, HTTPOnly: true,
-			decode: typed(events.DecodeContextRequest, (*Service).xray), slow: true, steps: true,
+			decode: typed(events.DecodeContextRequest, (*Service).xray), slow: true, steps: true, audited: true,
 		},
 		{
 			Name: "preview", Method: "POST", Path: session + "/preview", Body: true, Operators: true, HTTPOnly: true, Responses: []string{"preview-response"},

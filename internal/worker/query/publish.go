@@ -260,6 +260,9 @@ func (s *Service) send(ctx context.Context, subject, msgID string, body []byte) 
 		defer cancel()
 		m := &nats.Msg{Subject: subject, Data: body, Header: nats.Header{nats.MsgIdHdr: {msgID}}}
 		trace.Set(ctx, m.Header)
+		if by, ok := callerOf(ctx); ok {
+			m.Header.Set(events.HeaderCaller, by.Name+", "+by.From)
+		}
 		ack, err := s.config.Publish.PublishMsg(limited, m)
 		if err != nil {
 			return retry.When(ctx.Err() == nil && (jsapi.Unreachable(err) || errors.Is(err, context.DeadlineExceeded)), err)

@@ -10,6 +10,7 @@ import (
 	"compactd/internal/broker/connect"
 	"compactd/internal/broker/jsapi"
 	"compactd/internal/broker/stream"
+	"compactd/internal/broker/trail"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/summarize"
@@ -65,6 +66,7 @@ type Config struct {
 	HTTP         string             // address of its console, "" for none
 	Board        *observe.Board     // nil is an empty one
 	Policies     *policies.Policies // of tenants; nil follows none
+	Trail        *trail.Trail       // of operators; nil records nothing
 	Spending     *spending.Spending // of tenants; nil adds up nothing
 	WhatIf       WhatIf             // nil compares no policies
 	Version      string             // of the program
@@ -134,6 +136,9 @@ func (s *Service) find(name string) *Operation {
 // answer answers a request, by way of the worker that serves the session if it is another one.
 func (s *Service) answer(ctx context.Context, o *Operation, request []byte) ([]byte, error) {
 	c, err := s.decode(ctx, o, request)
+	if err == nil {
+		err = s.recorded(ctx, o, c)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,139 @@
+// Package trail is the audit log: who read content of sessions, and who compacted, rewound and erased them, changed
+// policies or tokens. It is a stream of its own, AUDIT, whose messages leave it after a year.
+//
+//	t := trail.New(js, report)
+//	err := t.Record(ctx, events.AuditEntry{Action: "context", Caller: "token 9f9f5111f7b2", Tenant: "acme", Session: "s1"}, "")
+//	err = trail.Read(ctx, js, trail.Selection{Tenant: "acme"}, fn)
+//
+// # Guarantees
+//
+//   - An entry has no content of a session. Clients delete and purge nothing of the stream.
+//   - An entry with an id is stored once, if it is recorded again within the duplicate window of the stream.
+//
+// # Concurrency
+//
+// All of it is safe for concurrent use.
+//
+// # On failure
+//
+// Record returns an error where the entry may not be stored. The caller decides whether it goes on.
+package trail
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/broker/jsapi"
+	"compactd/internal/broker/stream"
+	"compactd/internal/broker/topology"
+	"compactd/internal/events"
+)
+
+const (
+	// Stream has the entries, each under audit.<action>.<tenant>.
+	Stream = "AUDIT"
+
+	maxAge   = 365 * 24 * time.Hour
+	maxBytes = 1 << 30 // about four million entries; then the oldest go
+	// mostOfKind bounds the entries of one kind and tenant, so that no tenant removes those of others by its own.
+	mostOfKind = 100_000
+	recordIn   = 2 * time.Second
+	pause      = 10 * time.Second
+)
+
+// Trail records entries.
+type Trail struct {
+	js     jetstream.JetStream
+	failed atomic.Int64 // until when no entry is tried, in Unix milliseconds
+}
+
+// New returns a trail. The stream is made with the first entry.
+func New(js jetstream.JetStream) *Trail { return &Trail{js: js} }
+
+var errFailed = errors.New("the last entry was not stored")
+
+// Record stores an entry; id is "" for one that is not recorded again. After one that could not be stored it fails at
+// once for a while, so that no caller waits for a server without a right or room.
+func (t *Trail) Record(ctx context.Context, e events.AuditEntry, id string) error {
+	if time.Now().UnixMilli() < t.failed.Load() {
+		return fmt.Errorf("record %s: %w", e.Action, errFailed)
+	}
+	err := t.record(ctx, e, id)
+	if err != nil {
+		t.failed.Store(time.Now().Add(pause).UnixMilli())
+	}
+	return err
+}
+
+func (t *Trail) record(ctx context.Context, e events.AuditEntry, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, recordIn)
+	defer cancel()
+	e.V, e.Tenant = events.Version, cmp.Or(e.Tenant, events.Unknown)
+	data, err := events.Marshal(e)
+	if err != nil {
+		return fmt.Errorf("record %s: %w", e.Action, err)
+	}
+	m := &nats.Msg{Subject: subject(e.Action, e.Tenant), Data: data, Header: nats.Header{}}
+	if id != "" {
+		m.Header.Set(nats.MsgIdHdr, id)
+	}
+	_, err = t.js.PublishMsg(ctx, m, jetstream.WithExpectStream(Stream))
+	if errors.Is(err, jetstream.ErrNoStreamResponse) {
+		if err = t.ensure(ctx); err == nil {
+			_, err = t.js.PublishMsg(ctx, m, jetstream.WithExpectStream(Stream))
+		}
+	}
+	return jsapi.Wrap(err, "record %s", e.Action)
+}
+
+func subject(action, tenant string) string { return "audit." + action + "." + tenant }
+
+func (t *Trail) ensure(ctx context.Context) error {
+	out, err := t.js.Stream(ctx, topology.OutcomesStream)
+	if err != nil {
+		return err
+	}
+	_, err = t.js.CreateStream(ctx, jetstream.StreamConfig{
+		Name: Stream, Description: "compactd: who read and changed what", Subjects: []string{subject("*", "*")},
+		Storage: jetstream.FileStorage, Retention: jetstream.LimitsPolicy, Discard: jetstream.DiscardOld,
+		MaxAge: maxAge, MaxBytes: maxBytes, MaxMsgsPerSubject: mostOfKind, DenyDelete: true, DenyPurge: true, Replicas: out.CachedInfo().Config.Replicas,
+	})
+	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+		return nil
+	}
+	return err
+}
+
+// Selection is which entries are read; an empty field is any.
+type Selection struct {
+	Action, Tenant string
+	Since          time.Time
+}
+
+// Read calls fn with the entries, the oldest first.
+func Read(ctx context.Context, js jetstream.JetStream, s Selection, fn func(events.AuditEntry) error) error {
+	all := stream.Selection{Stream: Stream, Filters: []string{subject(cmp.Or(s.Action, "*"), cmp.Or(s.Tenant, "*"))}}
+	err := stream.Read(ctx, js, all, func(m jetstream.Msg, _ uint64) error {
+		md, err := m.Metadata()
+		if err != nil || md.Timestamp.Before(s.Since) {
+			return err
+		}
+		var e events.AuditEntry
+		if events.Unmarshal(m.Data(), &e) != nil {
+			return nil //nolint:nilerr // no worker wrote it
+		}
+		e.Time = md.Timestamp.UnixMilli()
+		return fn(e)
+	})
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil
+	}
+	return err
+}
