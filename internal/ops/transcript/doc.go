@@ -25,7 +25,8 @@
 //   - A turn is everything up to and including an assistant message.
 //   - Text of the recorded agent's own compaction is left out: lines of kind
 //     compaction, messages with meta.summary, and their like. Usage after it is
-//     left out too, since it counts another history than ours.
+//     left out too, since it counts another history than ours, and so is usage from
+//     where a prompt was a tenth smaller than the one before: something was cleared.
 //   - Payloads and ids depend on the file alone, so a turn sent twice is one turn.
 //   - Sessions of one [Source] have different names.
 //   - A line is read into memory up to 64 MiB, a document up to 256 MiB; one file

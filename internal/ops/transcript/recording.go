@@ -25,7 +25,8 @@ type recording struct {
 	seenModel  events.Model // likewise
 	pending    []events.Raw
 	compacted  bool
-	restarted  bool // by a compaction since the last turn
+	prompt     int64 // of the last call that the model counted
+	restarted  bool  // by a compaction since the last turn
 	summary    string
 	turns      []Turn
 }
@@ -132,7 +133,7 @@ func (r *recording) change(windows map[string]int64, m events.Model) {
 		windows[m.Name] = r.window(m)
 	}
 	r.model = m
-	r.model.ContextWindow = windows[m.Name]
+	r.model.ContextWindow, r.prompt = windows[m.Name], 0 // another model counts otherwise
 }
 
 // turn takes what is pending. A turn that no worker would take is reported and left
@@ -179,14 +180,22 @@ func turnID(session string, n int64) string {
 }
 
 // usage is what an event states of a call. A call that the stated window cannot take was made
-// with another history than the one which is kept within it.
+// with another history than the one which is kept within it, and so was one whose prompt fell:
+// its agent has cleared something.
 func (r *recording) usage(s step) *anthropicUsage {
 	u := s.usage
 	if u == nil || r.compacted || *u == (lineUsage{}) || !u.sane() || r.stated > 0 && u.prompt() > r.stated {
 		return nil
 	}
+	if r.compacted = u.prompt() < r.prompt-r.prompt/fallShare; r.compacted {
+		return nil
+	}
+	r.prompt = u.prompt()
 	return &anthropicUsage{Input: u.Input, CacheCreate: u.CacheWrite, CacheRead: u.CacheRead, Output: u.Output}
 }
+
+// fallShare is the part of a prompt by which the next one may be less: providers leave out thinking.
+const fallShare = 10
 
 // must writes a value whose parts were read from JSON.
 func must(v any) events.Raw {

@@ -11,7 +11,7 @@ import (
 )
 
 // A8, B2: the window of a session is that of its model, or what its calls prove; one that the
-// transcript states holds, and usage above it is not published.
+// transcript states holds, and usage above it is not published. A prompt that fell is of another history.
 func TestWindow(t *testing.T) {
 	for _, c := range []struct {
 		name, model string
@@ -29,6 +29,8 @@ func TestWindow(t *testing.T) {
 		{name: "of another maker", model: "gpt-5.5", uses: []int{243_000}, compacts: true, usages: 1, provider: "openai"},
 		{name: "of no known maker", model: "house-model", uses: []int{90_000, 334_871}, window: 334_871, usages: 2, provider: "openai"},
 		{name: "of the maker", model: "opencode-go/deepseek-v4-flash", uses: []int{130_000}, window: 1_000_000, usages: 1, provider: "opencode-go"},
+		{name: "something was cleared", model: "claude-opus-4-5", uses: []int{150_000, 130_000, 170_000}, usages: 1, provider: "anthropic"},
+		{name: "thinking was left out", model: "claude-opus-4-5", uses: []int{150_000, 140_000}, usages: 2, provider: "anthropic"},
 		{name: "stated", model: "claude-opus-4-5", uses: []int{9_000, 19_000}, stated: 16_000, window: 16_000, usages: 1, provider: "anthropic"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
