@@ -143,6 +143,7 @@ func (d *decision) result(l, next *Ledger, r *Result) {
 		d.compact(next, b, true)
 	case fitness == fit && (urgent || b.ShouldCompact || next.lateMerge() || next.old(d.now)):
 		d.merge(next, b)
+		d.emitNotes(next)
 	}
 }
 
@@ -401,6 +402,10 @@ func (d *decision) compact(l *Ledger, b events.Budget, truncate bool) bool {
 	switch {
 	case saved > 0 && (worth || !waiting):
 		d.emitPlan(l, plan, reason)
+		if !waiting {
+			d.noteTarget(&plan)
+			job = d.nextJob(l, &plan)
+		}
 	case waiting:
 		emitted = false
 	default:
@@ -420,8 +425,17 @@ func (d *decision) merge(l *Ledger, b events.Budget) {
 	switch {
 	case plan.Uses(events.StageSummarize) && (after < before || late && under):
 		d.emitPlan(l, plan, events.ReasonBackground)
+		d.noteTarget(&plan)
+		d.emitJob(d.nextJob(l, &plan))
 	case after < before && b.ShouldCompact: // what was held back for the summary does without it
 		d.emitPlan(l, plan, events.ReasonThreshold)
+	}
+}
+
+// noteTarget notes that what may be removed does not bring the history to its target.
+func (d *decision) noteTarget(plan *budgeted) {
+	if plan.After > plan.target {
+		d.note(events.CodeTargetUnreached)
 	}
 }
 

@@ -76,6 +76,11 @@ type jobSpec struct {
 // planJob returns the job for a summary of what would have to go, nil when it is
 // not worth it or under way.
 func (d *decision) planJob(l *Ledger, lane events.Lane) *events.Job {
+	return d.planJobOf(l, lane, l.draft())
+}
+
+// planJobOf is planJob of a history that l will have in view.
+func (d *decision) planJobOf(l *Ledger, lane events.Lane, draft *stage.Draft) *events.Job {
 	g := &l.cache
 	available := l.thresholds().Available
 	w := jobSpec{lane: lane, ceiling: g.policy.Ceiling(available), least: retryShare.Share(available)}
@@ -86,9 +91,24 @@ func (d *decision) planJob(l *Ledger, lane events.Lane) *events.Job {
 			w.least = rollShare.Share(available)
 		}
 	}
-	draft := l.draft()
 	draft.DropRestored() // the next summary decides again what is restored
 	return d.jobFor(l, draft, w)
+}
+
+// nextJob returns the job for the summary that the next compaction will need, as the history is
+// behind a plan, nil where none is due yet. A turn later it may come too late.
+func (d *decision) nextJob(l *Ledger, plan *budgeted) *events.Job {
+	after := *l
+	if plan.Uses(events.StageSummarize) {
+		after.prepared = nil
+	}
+	b := after.Budget()
+	if b.ShouldCompact || after.waits(d.now) || !after.maySummarize(d.now) || !after.preparationDue(Tokens(b.EstimatedInput)) {
+		return nil
+	}
+	draft := stage.NewDraft(slices.Clone(plan.Entries), l.format, l.cache.rate)
+	draft.Pin(after.availableFor(after.thresholds().Target), after.fresh(2))
+	return d.planJobOf(&after, events.LaneBackground, draft)
 }
 
 // jobFor returns the job for the summary that is wanted of a history.

@@ -56,6 +56,7 @@ const (
 	CodeAborted            Code = "aborted"
 	CodeBudgetExceeded     Code = "budget_exceeded"
 	CodeNotOverflow        Code = "not_overflow"
+	CodeTargetUnreached    Code = "target_unreached"
 
 	CodeOtherHistory    Code = "other_history"
 	CodeDiverged        Code = "diverged"
@@ -125,6 +126,7 @@ var Codes = map[Code]CodeInfo{
 	CodeIncompleteResponse: {false, "The summarizer gave no usable summary.", "Try again, with another focus or model; the session goes on as it was."},
 	CodeAborted:            {false, "The request has become obsolete: turns were retracted, or another request took its place.", "Request it again if it is still wanted."},
 	CodeBudgetExceeded:     {false, "No stage could make the next call fit.", "Shorten the system prompt, the tools or the last messages, see budget.breakdown, or use a model with a larger window."},
+	CodeTargetUnreached:    {false, "The history is above the target of its compaction: no more may be removed.", "Go on, the next call fits. Shorten the system prompt, the tools or the last messages, see budget.breakdown, or raise target."},
 	CodeBoundThinking:      {true, "The provider refused thinking that is bound to another history than the one before it; a shorter history would not solve that.", "Drop thinking and redacted_thinking from your own turns that were made under an older generation, or before system prompt or tools changed, and send the call again; see bound_thinking in docs/format/wire.md."},
 	CodeOtherHistory:       {true, "The first message of the history is another one than that of the session, and on_diverge is refuse.", "Send the history again with on_diverge auto, replace or branch, or give the conversation a session of its own."},
 	CodeDiverged:           {true, "The history is another one than the session has, and on_diverge is refuse.", "Send the history again with on_diverge auto, replace or branch."},

@@ -5,6 +5,7 @@ import (
 	"math"
 	"regexp"
 	"slices"
+	"strings"
 
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
@@ -49,6 +50,9 @@ func (r *renderer) limited(e *measure.Entry, text string, most int64) string {
 	l.Whole = e.LimitNotice(r.hash(e, text))
 	if l.Keep == measure.KeepLines {
 		l.Named = r.named(e)
+	}
+	if l.Keep == measure.KeepHead {
+		text = strings.TrimLeft(text, "\r\n") // an empty line is none of a failure
 	}
 	if l.MaxLines == 0 {
 		l.MaxLines = math.MaxInt64

@@ -106,12 +106,13 @@ func exitLine(l string) bool {
 // shortened is the text of a failure with the first line of its result alone, of so many units,
 // and with so many of the head of its call.
 func shortened(text string, head, line int) string {
-	text, _, _ = strings.Cut(text, lineSeparator)
 	for _, end := range []string{"`: ", ": "} {
-		if h, l, ok := strings.Cut(text, end); ok {
+		if h, l, ok := strings.Cut(text, end); ok { // a call may have what separates lines
+			l, _, _ = strings.Cut(l, lineSeparator)
 			return snippet.Clip(h, head) + end + snippet.Clip(l, line)
 		}
 	}
+	text, _, _ = strings.Cut(text, lineSeparator)
 	return snippet.Clip(text, head+line)
 }
 
