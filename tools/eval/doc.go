@@ -72,8 +72,10 @@
 //     messages that a session begins with, which an agent that cuts keeps. _missed_over_cut divides the misses of the
 //     policy by those of the cut.
 //   - _by_call is the mean of the calls that need something, each as one: an edit may have forty lines.
-//   - A history of more tokens than its target counts as one that has nothing. An
-//     identifier that a fifth of the sessions contain, two at least, does not count.
+//   - A history of more tokens than its target counts as one that has nothing, unless its outcome
+//     states target_unreached. An identifier that a fifth of the sessions contain, two at least, does not count.
+//   - used_since are identifiers that calls behind the range of a summary took from it, and the share
+//     in view once it is in place; _source is the share in view in front of these calls.
 //   - Lines with the name of a harness are of its sessions; /quartile is of the sessions
 //     by what they keep.
 //   - The session is the unit that is sampled, and there are few: in brackets are the
@@ -138,7 +140,7 @@
 // simulated model answers each job after 60 s, with a text of 12,000 units. 200 timings of
 // each session, at most 800 of all, draw every pause between two turns from those of all
 // sessions. Bursts are counted apart: what was there a model's time before the trigger was
-// too little to reach the target by. prepared_misses_own_timing counts the misses at the
+// too little to reach the target by, or the last summary came in that time. prepared_misses_own_timing counts the misses at the
 // recorded times. /at_prepare is the same without a forecast, summary_seconds: 0.
 // summarizer_tokens_ratio compares what summarizers read in the two runs. blocked_ms_p99 is
 // the time after each turn until the next call fits. An agent that always publishes waits

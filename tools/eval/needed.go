@@ -157,11 +157,15 @@ type session struct {
 	kept, cut   [2]facts.Share // identifiers, lines
 	below       [2]facts.Share // of the newest messages below the leading system messages
 	each        [2]byCall
-	failures    []error // of summaries
+	unreached   int         // compactions whose outcome states that its target is out of reach
+	used        facts.Share // identifiers that calls behind the range of a summary took from it, and those in view
+	source      facts.Share // and those that are in view in front of these calls too
+	failures    []error     // of summaries
 }
 
 func (s *session) add(o *session) {
 	s.views, s.over, s.tokens, s.calls = s.views+o.views, s.over+o.over, s.tokens+o.tokens, s.calls+o.calls
+	s.unreached, s.used, s.source = s.unreached+o.unreached, s.used.Plus(o.used), s.source.Plus(o.source)
 	for i := range s.kept {
 		s.kept[i], s.cut[i], s.below[i] = s.kept[i].Plus(o.kept[i]), s.cut[i].Plus(o.cut[i]), s.below[i].Plus(o.below[i])
 		s.each[i].add(o.each[i])
@@ -219,6 +223,8 @@ type view struct {
 	size  int64
 	fixed int64 // of it, leading system messages
 	over  bool  // above its target
+
+	unreached bool // and its outcome states that no more may be removed
 }
 
 // session plays a session, has each summary answered before the next turn, and looks up what
@@ -239,6 +245,9 @@ func (e *needing) session(ctx context.Context, r *recording, policy compaction.P
 		cut := e.sizes.newest(r, v.turns, v.size)
 		has, baseline, below := want.In(v.text), want.In(cut), want.In(e.sizes.newest(r, v.turns, v.size-v.fixed))
 		n.tokens, n.calls = n.tokens+v.size, n.calls+int64(stop-v.turns)
+		if v.unreached {
+			n.unreached++
+		}
 		if n.views++; v.over {
 			n.over++
 			has, v.text = needs.Kept{}, ""
@@ -283,8 +292,12 @@ func (e *needing) play(ctx context.Context, n *session, policy compaction.Policy
 			for i := b.Through.Turn; i < int64(turns); i++ {
 				history = append(history, r.turns[i].messages...)
 			}
+			if edit := condensed(o); edit != nil && edit.To != nil {
+				e.addUsed(n, history, int(edit.To.Turn), turns)
+			}
 			v := view{turns: turns, text: needs.Text(history), size: e.sizes.of(history), fixed: e.sizes.of(leading(history))}
-			v.over = v.size > b.TargetTokens
+			v.unreached = slices.ContainsFunc(b.Notes, func(x events.Note) bool { return x.Code == events.CodeTargetUnreached })
+			v.over = v.size > b.TargetTokens && !v.unreached
 			if k := len(views); k > 0 && views[k-1].turns == turns {
 				views = views[:k-1] // another one before the agent's next call
 			}
@@ -309,6 +322,21 @@ func (e *needing) play(ctx context.Context, n *session, policy compaction.Policy
 		}
 	}
 	return views, nil
+}
+
+// addUsed adds what calls behind the range of a summary took from it, as a history has it.
+func (e *needing) addUsed(n *session, history []events.Message, to, turns int) {
+	tail := 0
+	for _, t := range n.turns[to:turns] {
+		tail += len(t.messages)
+	}
+	want := e.read[n.recording].After(to, turns, e.common)
+	for _, x := range []struct {
+		share   *facts.Share
+		history []events.Message
+	}{{&n.used, history}, {&n.source, history[:max(len(history)-tail, 0)]}} {
+		*x.share = x.share.Plus(facts.Share{Kept: want.In(needs.Text(x.history)).Idents, All: len(want.Idents)})
+	}
 }
 
 // leading are the system messages that a history begins with.
@@ -337,13 +365,17 @@ func (n *needed) print(p printer, suffix string, goals [3]goal) {
 		for _, s := range n.sessions {
 			each.add(s.kept[i])
 		}
-		p.line(what+suffix, all.kept[i].Ratio(), goals[i], fmt.Sprintf("%s; %s; %d compactions of %d tokens in the mean, %d above their target", all.kept[i], &each, all.views, all.tokens/int64(max(all.views, 1)), all.over))
+		p.line(what+suffix, all.kept[i].Ratio(), goals[i], fmt.Sprintf("%s; %s; %d compactions of %d tokens in the mean, %d above their target, %d of targets out of reach", all.kept[i], &each, all.views, all.tokens/int64(max(all.views, 1)), all.over, all.unreached))
 		p.line(what[:len("needed_later")]+"_cut"+suffix, all.cut[i].Ratio(), goal{}, all.cut[i].String())
 		p.line(what[:len("needed_later")]+"_cut_below_system"+suffix, all.below[i].Ratio(), goal{}, all.below[i].String())
 		if ratio, ok := all.missedOverCut(i); ok {
 			p.line(what+"_missed_over_cut"+suffix, ratio, goals[2], "")
 		}
 		all.each[i].print(p, what+"_by_call"+suffix)
+	}
+	if all.used.All > 0 {
+		p.line("used_since"+suffix, all.used.Ratio(), goal{}, all.used.String())
+		p.line("used_since_source"+suffix, all.source.Ratio(), goal{}, all.source.String())
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"compactd/internal/compaction"
+	"compactd/internal/ops/facts"
 	"compactd/tools/harness"
 )
 
@@ -41,6 +42,7 @@ func evalTiming(ctx context.Context, cs []*corpus, drawn int, p printer) error {
 		}
 		p.line("prepared_misses_own_timing"+suffix, float64(own.late-own.bursts), goals[0], own.detail(c, 1))
 		p.line("prepared_share"+suffix, w.share(), goals[1], w.detail(c, drawn))
+		p.line("prepared_share"+suffix+"/with_bursts", facts.Share{Kept: w.ready, All: w.ready + w.late}.Ratio(), goal{}, "")
 		p.line("prepared_share"+suffix+"/at_prepare", fixed.share(), goal{}, fixed.detail(c, drawn))
 		p.line("summarizer_tokens_ratio"+suffix, float64(w.read)/float64(fixed.read), goals[3],
 			fmt.Sprintf("new text, %s over %s tokens a session; with the summaries read again %s over %s",

@@ -19,7 +19,7 @@ const modelTime = 60 * time.Second
 // waits is what agents saw of summaries.
 type waits struct {
 	ready, late int       // compactions that needed a summary: it was there, or had to be requested
-	bursts      int       // of those late: what was there a model's time before was not enough to reach the target
+	bursts      int       // of those late: what was there a model's time before was not enough to reach the target, or the last summary came since
 	read        int64     // tokens of what summarizers read, by the estimator
 	reread      int64     // of earlier summaries, the part of it that is read again
 	blocked     []float64 // of each turn: until its history fitted, in milliseconds
@@ -47,6 +47,7 @@ type simulation struct {
 	model   int64 // milliseconds
 	due     []dueJob
 	turning bool    // a turn is being decided on, not a summary
+	last    int64   // when a summary was put in place last
 	missed  bool    // the compaction under way waits for its summary
 	grown   []size  // what the input would be had nothing been compacted
 	sum     int64   // the last of them
@@ -128,7 +129,7 @@ func (s *simulation) receive(o compaction.Outcome) error {
 		if b.Lane != events.LaneBackground && !s.missed {
 			s.missed = true
 			s.late++
-			if s.burst() {
+			if s.burst() || s.condensed > 0 && s.now-s.last < s.model {
 				s.bursts++
 			}
 		}
@@ -142,6 +143,7 @@ func (s *simulation) receive(o compaction.Outcome) error {
 			return nil
 		}
 		s.condensed++
+		s.last = s.now
 		if s.turning && !s.missed {
 			s.ready++
 		}
