@@ -45,10 +45,12 @@ func (l *Ledger) Rate() measure.Rate { return l.cache.rate }
 // Window is the window in use.
 func (l *Ledger) Window() Tokens { return l.cache.window }
 
-// Replan plans once more for a target, without a summary.
-func (l *Ledger) Replan(p *Policy, target Tokens) stage.Plan {
-	return stage.MakePlan(l.history(), p, l.cache.window,
-		stage.Means{Target: target, Truncate: true, Enough: l.availableFor(l.thresholds().Trigger - 1), Hidden: l.restorable, Whole: target, WholeEnough: l.availableFor(l.thresholds().Trigger - 1)})
+// Replan plans once more for a target of the whole input, without a summary.
+func (l *Ledger) Replan(p *Policy, total Tokens) stage.Plan {
+	target, enough := l.availableFor(total), l.availableFor(l.thresholds().Trigger-1)
+	return stage.MakePlan(l.history(), p, l.cache.window, stage.Means{
+		Target: target, Truncate: true, Enough: enough, Hidden: l.restorable, Whole: target, WholeEnough: enough, Least: l.least(total),
+	})
 }
 
 // Media counts the media in view under a config.
