@@ -110,3 +110,17 @@ func TestCopyFails(t *testing.T) {
 		t.Errorf("left behind: %v", left)
 	}
 }
+
+// A system that does not name its boot has copies all the same: the process that wrote a file trusts it.
+func TestCopyWithoutBootID(t *testing.T) {
+	o := options(t)
+	if o.BootID = bootID(filepath.Join(t.TempDir(), "absent")); o.BootID == "" {
+		t.Fatal("the boot has no name")
+	}
+	s := mustOpen(t, o)
+	defer s.Abandon()
+	checkpoint(t, s, positionAt(1))
+	if _, err := s.Copy(t.Context(), o.Path+".copy"); err != nil {
+		t.Error(err)
+	}
+}

@@ -2,6 +2,7 @@ package kv
 
 import (
 	"cmp"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -25,8 +26,8 @@ type Options struct {
 	// LockWait is how long to wait for another process to release the file.
 	// Default 1 s.
 	LockWait time.Duration
-	// BootID names the running system. Default: that of Linux; elsewhere none,
-	// and then a file that was neither closed nor synced is never trusted.
+	// BootID names the running system. Default: that of Linux; elsewhere a name of this
+	// process, and then no other trusts a file that was neither closed nor synced.
 	BootID string
 }
 
@@ -42,14 +43,17 @@ func (o Options) validate() (Options, error) {
 		errs = append(errs, fmt.Errorf("lock wait is %v", o.LockWait))
 	}
 	o.LockWait = cmp.Or(o.LockWait, time.Second)
-	o.BootID = cmp.Or(o.BootID, bootID())
+	o.BootID = cmp.Or(o.BootID, bootID("/proc/sys/kernel/random/boot_id"))
 	return o, errors.Join(errs...)
 }
 
-func bootID() string {
-	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+// process stands for the boot where the system does not name it.
+var process = rand.Text()
+
+func bootID(path string) string {
+	b, err := os.ReadFile(path)
 	if err != nil {
-		return ""
+		return process
 	}
 	return strings.TrimSpace(string(b))
 }
