@@ -80,7 +80,7 @@ build: ## Build bin/worker and bin/publisher
 install: build ## Install the programs, manual pages, completion and the systemd unit (PREFIX=/usr/local, DESTDIR=)
 	@umask 022; set -e; to='$(DESTDIR)$(PREFIX)'; \
 	mkdir -p "$$to/bin" "$$to/share/man/man1" "$$to/share/bash-completion/completions" "$$to/share/zsh/site-functions" \
-		"$$to/share/fish/vendor_completions.d" "$$to/lib/systemd/system"; \
+		"$$to/share/fish/vendor_completions.d" "$$to/share/doc/compactd" "$$to/lib/systemd/system"; \
 	for p in compactd-worker compactd-publisher; do \
 		install -m 755 bin/$${p#compactd-} "$$to/bin/$$p"; \
 		"$$to/bin/$$p" man >"$$to/share/man/man1/$$p.1"; \
@@ -88,6 +88,7 @@ install: build ## Install the programs, manual pages, completion and the systemd
 		"$$to/bin/$$p" completion zsh >"$$to/share/zsh/site-functions/_$$p"; \
 		"$$to/bin/$$p" completion fish >"$$to/share/fish/vendor_completions.d/$$p.fish"; \
 	done; \
+	install -m 644 LICENSE THIRD_PARTY_NOTICES.md README.md CHANGELOG.md "$$to/share/doc/compactd"; \
 	sed 's|/usr/local/bin|$(PREFIX)/bin|' deploy/systemd/compactd-worker.service >"$$to/lib/systemd/system/compactd-worker.service"; \
 	echo "installed below $$to" >&2
 
@@ -96,16 +97,12 @@ demo: build ## Run a worker and a fleet of agents (SESSIONS=n, JSON=1, KEEP=1)
 	@scripts/demo
 
 .PHONY: release
-release: ## Build dist/: archives for linux and macOS, checksums, bills of materials (ARGS='-platforms linux/arm64')
-	@go run ./tools/release $(ARGS)
+release: ## Build dist/ from the newest commit: archives, packages, image, formula, checksums, bills of materials
+	@cd $(RELEASE_MODULE) && go run . -from ../.. $(ARGS)
 
-.PHONY: release-check
-release-check: ## Build the release twice and compare the sums
-	@go run ./tools/release -out dist $(ARGS) >/dev/null
-	@again=$$(mktemp -d) && trap 'rm -rf "$$again"' EXIT && \
-	go run ./tools/release -out "$$again" $(ARGS) >/dev/null && \
-	diff dist/SHA256SUMS "$$again/SHA256SUMS" && (cd dist && sha256sum --quiet -c SHA256SUMS) && \
-	echo "release-check: two builds agree on $$(wc -l <dist/SHA256SUMS) files"
+.PHONY: test-release
+test-release: ## Build the release twice, compare the sums, install and start each file (ARGS=-short: once, for this platform)
+	cd $(RELEASE_MODULE) && go test -count=1 -timeout 30m -v $(ARGS) ./...
 
 ##@ Test
 
@@ -194,7 +191,10 @@ RULES_MODULE = tools/gitleaks
 # The same for the tests in a browser
 BROWSER_MODULE = console/browser
 
-MODULES = $(SDK_MODULES) $(RULES_MODULE) $(BROWSER_MODULE)
+# The same for what makes packages and images
+RELEASE_MODULE = tools/release
+
+MODULES = $(SDK_MODULES) $(RULES_MODULE) $(BROWSER_MODULE) $(RELEASE_MODULE)
 
 .PHONY: sdk-test
 sdk-test: ## Compare model providers with their official SDKs, and test the agents on those

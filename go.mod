@@ -4,7 +4,6 @@ go 1.26.0
 
 require (
 	cloud.google.com/go/auth v0.20.0
-	github.com/CycloneDX/cyclonedx-go v0.12.0
 	github.com/alecthomas/kong v1.17.0
 	github.com/aws/aws-sdk-go-v2 v1.47.6
 	github.com/aws/aws-sdk-go-v2/config v1.33.14

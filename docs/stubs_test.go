@@ -23,6 +23,7 @@ var stubs = map[string]string{
 	"kubectl":    "needs a cluster; make deploy-check reads the files",
 	"systemctl":  "needs systemd; make deploy-check reads the unit, and stop stops the worker here",
 	"journalctl": "needs systemd",
+	"dpkg":       "writes into the system; make test-release installs the package below a directory",
 	"install":    "writes into the system",
 }
 

@@ -24,7 +24,7 @@ func (r *release) bill(name, dir string, archive []byte) ([]byte, error) {
 	modules := map[string]*debug.Module{}
 	goVersion := ""
 	for _, p := range programs {
-		info, err := buildinfo.ReadFile(filepath.Join(dir, p))
+		info, err := buildinfo.ReadFile(filepath.Join(dir, "compactd-"+p))
 		if err != nil {
 			return nil, err
 		}

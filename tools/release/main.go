@@ -1,20 +1,30 @@
-// Command release builds what a release consists of, into an empty directory:
+// Command release builds from a commit what a release consists of, into an empty directory:
 //
-//	compactd_<version>_<os>_<arch>.tar.gz        programs, manual pages, licences
-//	compactd_<version>_<os>_<arch>.cdx.json      CycloneDX: the modules in the programs
-//	SHA256SUMS                                   of all of them, for sha256sum -c
+//	compactd_<version>_<os>_<arch>.tar.gz    what make install puts below /usr/local
+//	compactd_<version>_<os>_<arch>.cdx.json  CycloneDX: the modules in the programs
+//	compactd_<version>_<arch>.deb            the same for Debian, below /usr
+//	compactd_<version>_oci.tar               a container image of all linux platforms, an OCI layout
+//	compactd.rb                              a formula for Homebrew, to lie beside the archives
+//	compactd-<version>.tgz                   the package for npm
+//	compactd-<version>-py3-none-any.whl      the package for Python
+//	SHA256SUMS                               of all of them, for sha256sum -c
 //
-//	go run ./tools/release                         # what `make release` runs
-//	go run ./tools/release -platforms linux/arm64  # one platform
+//	make release                                 # the newest commit, for all platforms
+//	make release ARGS='-platforms linux/arm64'   # one platform
+//	make release ARGS='-url https://HOST/0.1.0'  # a formula that finds the archives there
 //
-// The version is that of the newest release in CHANGELOG.md, 0.0.0 before the first. A tree
-// with changes that are not committed gets the suffix -dirty.
+// It needs Go, make, npm, and Python 3 with setuptools and wheel. It has a module of its own,
+// so that compactd links none of its libraries.
 //
 // # Guarantees
 //
+//   - The version is that of the newest heading in CHANGELOG.md. A package, a client or a chart
+//     with another is an error.
+//   - Changes that are not committed are left out.
 //   - The programs are static (CGO_ENABLED=0) and hold no path of the machine.
-//   - The same commit and the same Go make the same bytes: files of an archive are in a
-//     fixed order, belong to no account and carry the time of the commit.
+//   - The same commit and the same Go make the same bytes: files are in a fixed order, belong to
+//     no account and carry the time of the commit. The package for npm depends on the version
+//     of Node too, that for Python on those of setuptools and wheel.
 package main
 
 import (
@@ -27,86 +37,80 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
 // programs are built from cmd and installed as compactd-<program>.
 var programs = []string{"worker", "publisher"}
 
-// papers go into each archive beside the programs.
-var papers = []string{"LICENSE", "THIRD_PARTY_NOTICES.md", "README.md", "CHANGELOG.md"}
-
 func main() {
-	out := flag.String("out", "dist", "directory for the files; what is in it is removed")
-	version := flag.String("version", "", "version; that of CHANGELOG.md if empty")
+	from := flag.String("from", ".", "root of the repository")
+	out := flag.String("out", "dist", "directory for the files, from the root; what is in it is removed")
+	url := flag.String("url", "", "where the archives will be, for the formula; beside it if empty")
 	platforms := flag.String("platforms", "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64", "what to build for")
 	flag.Parse()
-	if err := run(*out, *version, strings.Split(*platforms, ",")); err != nil {
+	sums, err := run(*from, *out, *url, strings.Split(*platforms, ","))
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
 		os.Exit(1)
 	}
+	fmt.Print(sums)
 }
 
-// release is what all archives have in common.
+// release is what all files have in common.
 type release struct {
 	version string
-	time    time.Time // of the commit
-	out     string
+	time    time.Time         // of the commit
+	source  string            // directory with the files of the commit
+	work    string            // directory for all else, removed at the end
+	out     string            // directory of the release
 	licence map[string]string // SPDX names by module
 }
 
-func run(out, version string, platforms []string) error {
-	r, err := describe(version)
-	if err != nil {
-		return err
+// run builds a release and returns its sums.
+func run(from, out, url string, platforms []string) (sums string, err error) {
+	syscall.Umask(0o022) // modes do not depend on the account
+	if from, err = filepath.Abs(from); err != nil {
+		return "", err
 	}
-	if err := os.RemoveAll(out); err != nil {
-		return err
-	}
-	if err := os.MkdirAll(out, 0o755); err != nil {
-		return err
+	if !filepath.IsAbs(out) {
+		out = filepath.Join(from, out)
 	}
 	work, err := os.MkdirTemp("", "compactd-release-")
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer func() { _ = os.RemoveAll(work) }()
-	r.out = out
-	pages, err := r.manuals(filepath.Join(work, "host"))
+	r, err := describe(from, work)
 	if err != nil {
-		return err
+		return "", err
+	}
+	r.out = out
+	if err := errors.Join(os.RemoveAll(out), os.MkdirAll(out, 0o755), r.install()); err != nil {
+		return "", err
 	}
 	for _, p := range platforms {
-		if err := r.platform(work, p, pages); err != nil {
-			return fmt.Errorf("%s: %w", p, err)
+		if err := r.platform(p); err != nil {
+			return "", fmt.Errorf("%s: %w", p, err)
 		}
 	}
-	return writeSums(out)
+	for _, write := range []func() error{r.image, func() error { return r.formula(url) }, r.npm, r.wheel} {
+		if err := write(); err != nil {
+			return "", err
+		}
+	}
+	return r.sums()
 }
 
-// describe reads version, time and licences from the work tree.
-func describe(version string) (*release, error) {
-	changes, err := os.ReadFile("CHANGELOG.md")
-	if err != nil {
-		return nil, err
-	}
-	if version == "" {
-		if version, err = newest(string(changes)); err != nil {
-			return nil, err
-		}
-	}
-	dirty, err := output("git", "status", "--porcelain", "--untracked-files=no")
-	if err != nil {
-		return nil, err
-	}
-	if dirty != "" {
-		version += "-dirty"
-	}
-	stamp, err := output("git", "log", "-1", "--format=%ct")
+// describe exports the newest commit, and reads version, time and licences from it.
+func describe(from, work string) (*release, error) {
+	r := &release{work: work, source: filepath.Join(work, "source")}
+	tree := filepath.Join(work, "source.tar")
+	stamp, err := output(from, "git", "log", "-1", "--format=%ct")
 	if err != nil {
 		return nil, err
 	}
@@ -114,118 +118,115 @@ func describe(version string) (*release, error) {
 	if err != nil {
 		return nil, err
 	}
-	notices, err := os.ReadFile("THIRD_PARTY_NOTICES.md")
+	r.time = time.Unix(seconds, 0).UTC()
+	changed, err := output(from, "git", "status", "--porcelain", "--untracked-files=no")
 	if err != nil {
 		return nil, err
 	}
-	return &release{version: version, time: time.Unix(seconds, 0).UTC(), licence: licences(string(notices))}, nil
-}
-
-var heading = regexp.MustCompile(`(?m)^## \[?(\d+\.\d+\.\d+[-.\w]*)`)
-
-// newest returns the version of the first release in a changelog, 0.0.0 if nothing is released.
-func newest(changes string) (string, error) {
-	m := heading.FindStringSubmatch(changes)
-	switch {
-	case m != nil:
-		return m[1], nil
-	case strings.Contains(changes, "\n## Unreleased\n"):
-		return "0.0.0", nil
+	if changed != "" {
+		fmt.Fprintln(os.Stderr, "release: left out, since they are not committed: changes of", len(strings.Split(changed, "\n")), "files")
 	}
-	return "", errors.New("CHANGELOG.md has no heading of a release, such as ## 0.1.0")
+	if err := os.Mkdir(r.source, 0o755); err != nil {
+		return nil, err
+	}
+	if _, err := output(from, "git", "archive", "-o", tree, "HEAD"); err != nil {
+		return nil, err
+	}
+	if _, err := output(r.source, "tar", "-xf", tree); err != nil {
+		return nil, err
+	}
+	if r.version, err = version(r.source); err != nil {
+		return nil, err
+	}
+	notices, err := os.ReadFile(filepath.Join(r.source, "THIRD_PARTY_NOTICES.md"))
+	r.licence = licences(string(notices))
+	return r, err
 }
 
-// platform writes archive and bill of materials for one platform.
-func (r *release) platform(work, platform string, pages []entry) error {
+// make builds a target for a platform; "" is that of this machine.
+func (r *release) make(target, goos, goarch string, args ...string) error {
+	cmd := exec.Command("make", append([]string{"--no-print-directory", "-C", r.source, target, "VERSION=" + r.version}, args...)...)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath", "GOAMD64=v1", "GOARM64=v8.0", "GOOS="+goos, "GOARCH="+goarch)
+	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
+	return cmd.Run()
+}
+
+// installed is what make install puts below its prefix, with the programs of this machine.
+func (r *release) installed() string { return filepath.Join(r.work, "installed", "usr", "local") }
+
+func (r *release) install() error {
+	return r.make("install", "", "", "PREFIX=/usr/local", "DESTDIR="+filepath.Join(r.work, "installed"))
+}
+
+// tree is what is installed with the programs of a platform.
+func (r *release) tree(goos, goarch string) string {
+	return filepath.Join(r.work, "tree_"+goos+"_"+goarch)
+}
+
+// platform writes the files for one platform.
+func (r *release) platform(platform string) error {
 	goos, goarch, found := strings.Cut(platform, "/")
 	if !found {
 		return errors.New("a platform is os/arch")
 	}
 	name := strings.Join([]string{"compactd", r.version, goos, goarch}, "_")
-	fmt.Fprintf(os.Stderr, "release: %s\n", name)
-	dir := filepath.Join(work, goos+"_"+goarch)
-	if err := r.build(dir, goos, goarch); err != nil {
+	tree := r.tree(goos, goarch)
+	if err := cmp.Or(os.CopyFS(tree, os.DirFS(r.installed())), r.make("build", goos, goarch)); err != nil {
 		return err
 	}
-	var entries []entry
 	for _, p := range programs {
-		data, err := os.ReadFile(filepath.Join(dir, p))
-		if err != nil {
+		if err := os.Rename(filepath.Join(r.source, "bin", p), filepath.Join(tree, "bin", "compactd-"+p)); err != nil {
 			return err
 		}
-		entries = append(entries, entry{"compactd-" + p, 0o755, data})
 	}
-	for _, p := range papers {
-		data, err := os.ReadFile(p)
-		if err != nil {
+	if goos != "linux" {
+		if err := os.RemoveAll(filepath.Join(tree, "lib")); err != nil { // units of systemd
 			return err
 		}
-		entries = append(entries, entry{p, 0o644, data})
 	}
-	archive, err := pack(name, r.time, append(entries, pages...))
+	archive, err := pack(name, tree, r.time)
 	if err != nil {
 		return err
 	}
-	bill, err := r.bill(name, dir, archive)
+	bill, err := r.bill(name, filepath.Join(tree, "bin"), archive)
 	if err != nil {
 		return err
 	}
-	return cmp.Or(
+	if err := cmp.Or(
 		os.WriteFile(filepath.Join(r.out, name+".tar.gz"), archive, 0o644),
-		os.WriteFile(filepath.Join(r.out, name+".cdx.json"), bill, 0o644))
-}
-
-// build compiles the programs into a directory.
-func (r *release) build(dir, goos, goarch string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+		os.WriteFile(filepath.Join(r.out, name+".cdx.json"), bill, 0o644),
+	); err != nil || goos != "linux" {
 		return err
 	}
-	args := []string{"build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -X main.version=" + r.version, "-o", dir + "/"}
-	for _, p := range programs {
-		args = append(args, "./cmd/"+p)
-	}
-	cmd := exec.Command("go", args...)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+goos, "GOARCH="+goarch, "GOFLAGS=", "GOAMD64=v1", "GOARM64=v8.0")
-	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
-	return cmd.Run()
+	return r.debian(tree, goarch)
 }
 
-// manuals returns the manual pages, which the programs of this machine print.
-func (r *release) manuals(dir string) (pages []entry, err error) {
-	if err := r.build(dir, runtime.GOOS, runtime.GOARCH); err != nil {
-		return nil, err
-	}
-	for _, p := range programs {
-		cmd := &exec.Cmd{Path: filepath.Join(dir, p), Args: []string{"compactd-" + p, "man"}} // named as it is installed
-		text, err := cmd.Output()
-		if err != nil {
-			return nil, fmt.Errorf("%s man: %w", p, err)
-		}
-		pages = append(pages, entry{"man/man1/compactd-" + p + ".1", 0o644, text})
-	}
-	return pages, nil
-}
-
-// writeSums writes SHA256SUMS of the files of a directory.
-func writeSums(dir string) error {
-	files, err := os.ReadDir(dir)
+// sums writes SHA256SUMS of the files of the release.
+func (r *release) sums() (string, error) {
+	files, err := os.ReadDir(r.out)
 	if err != nil {
-		return err
+		return "", err
 	}
 	var sums strings.Builder
 	for _, f := range files { // sorted by name
-		data, err := os.ReadFile(filepath.Join(dir, f.Name()))
+		sum, err := r.sum(f.Name())
 		if err != nil {
-			return err
+			return "", err
 		}
-		fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256(data), f.Name())
+		fmt.Fprintf(&sums, "%s  %s\n", sum, f.Name())
 	}
-	fmt.Print(sums.String())
-	return os.WriteFile(filepath.Join(dir, "SHA256SUMS"), []byte(sums.String()), 0o644)
+	return sums.String(), os.WriteFile(filepath.Join(r.out, "SHA256SUMS"), []byte(sums.String()), 0o644)
 }
 
-func output(name string, args ...string) (string, error) {
-	out, err := exec.Command(name, args...).Output()
+func (r *release) sum(file string) (string, error) {
+	data, err := os.ReadFile(filepath.Join(r.out, file))
+	return fmt.Sprintf("%x", sha256.Sum256(data)), err
+}
+
+func output(dir, name string, args ...string) (string, error) {
+	cmd := exec.Command(name, args...)
+	cmd.Dir, cmd.Stderr = dir, os.Stderr
+	out, err := cmd.Output()
 	if err != nil {
 		return "", fmt.Errorf("%s %s: %w", name, strings.Join(args, " "), err)
 	}
