@@ -43,18 +43,10 @@ const compactAgent = "acompact-"
 // in which its sub-agents ran.
 func parseClaudeCode(in input, r io.Reader) (out []Session) {
 	f := claudeFile{in: in, chainOf: map[string]string{}, chains: map[string]*claudeChain{}}
-	for n, got := range lines(r, maxLine) {
-		var l claudeLine
-		err := got.err
-		if err == nil {
-			err = events.Unmarshal(got.line, &l)
-		}
-		if err != nil {
-			in.bad(atLine(n, err))
-			continue
-		}
-		f.add(n, &l)
-	}
+	eachValue(in, r, func(n int, l *claudeLine) error {
+		f.add(n, l)
+		return nil
+	})
 	for _, key := range f.order {
 		out = append(out, f.chains[key].recording(in, f.name(key)).sessions(in)...)
 	}

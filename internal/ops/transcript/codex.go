@@ -63,15 +63,14 @@ type codex struct {
 func parseCodex(in input, r io.Reader) []Session {
 	c := &codex{in: in, open: -1, rec: &recording{format: events.Responses}}
 	var all []codexLine
-	for n, got := range lines(r, maxLine) {
-		l, err := readCodex(n, got)
-		if err != nil {
-			in.bad(atLine(n, err))
-			continue
+	in.eachLine(r, func(n int, data []byte) error {
+		l, err := readCodex(n, data)
+		if err == nil {
+			all = append(all, l)
+			c.counted = c.counted || l.count() != nil
 		}
-		all = append(all, l)
-		c.counted = c.counted || l.count() != nil
-	}
+		return err
+	})
 	for _, l := range all {
 		if err := c.add(&l); err != nil {
 			in.bad(atLine(l.number, err))
@@ -84,15 +83,12 @@ func parseCodex(in input, r io.Reader) []Session {
 	return c.rec.sessions(in)
 }
 
-func readCodex(n int, got result) (l codexLine, err error) {
-	if got.err != nil {
-		return l, got.err
-	}
-	if err := events.Unmarshal(got.line, &l); err != nil {
+func readCodex(n int, data []byte) (l codexLine, err error) {
+	if err := events.Unmarshal(data, &l); err != nil {
 		return l, err
 	}
 	if l.number = n; l.Payload == nil { // older rollouts have the item alone, and theirs first
-		l.Type, l.Payload = "response_item", got.line
+		l.Type, l.Payload = "response_item", data
 		if n == 1 {
 			l.Type = "session_meta"
 		}

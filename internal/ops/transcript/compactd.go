@@ -52,50 +52,36 @@ func (b *block) UnmarshalJSON(data []byte) error {
 
 // parseCompactd reads lines of any number of sessions.
 func parseCompactd(in input, r io.Reader) (out []Session) {
-	byName := map[string]*native{}
-	var order []*native
-	for n, got := range lines(r, maxLine) {
-		l, err := readNative(n, got)
-		if err != nil {
-			in.bad(atLine(n, err))
-			continue
+	byName := map[string]*sessionLines{}
+	var order []*sessionLines
+	eachValue(in, r, func(n int, l *line) error {
+		if !events.ValidSession(l.Session) {
+			return fmt.Errorf("session is not 1 to %d of A-Z a-z 0-9 _ -", events.MaxIDLen)
 		}
 		s := byName[l.Session]
 		if s == nil {
-			s = &native{name: l.Session, thinking: in.thinking}
+			s = &sessionLines{name: l.Session, thinking: in.thinking}
 			byName[l.Session] = s
 			order = append(order, s)
 		}
-		s.lines = append(s.lines, l)
-	}
-	for _, n := range order {
-		out = append(out, n.recording(in).session(in))
+		l.number = n
+		s.lines = append(s.lines, *l)
+		return nil
+	})
+	for _, s := range order {
+		out = append(out, s.recording(in).session(in))
 	}
 	return out
 }
 
-func readNative(n int, got result) (l line, err error) {
-	if got.err != nil {
-		return l, got.err
-	}
-	if err := events.Unmarshal(got.line, &l); err != nil {
-		return l, err
-	}
-	l.number = n
-	if !events.ValidSession(l.Session) {
-		return l, fmt.Errorf("session is not 1 to %d of A-Z a-z 0-9 _ -", events.MaxIDLen)
-	}
-	return l, nil
-}
-
-// native collects the lines of one session.
-type native struct {
+// sessionLines collects the lines of one session.
+type sessionLines struct {
 	name     string
 	lines    []line
 	thinking bool // without a signature stays
 }
 
-func (s *native) recording(in input) *recording {
+func (s *sessionLines) recording(in input) *recording {
 	r := &recording{name: in.named(s.name)}
 	r.format, r.model = s.detect()
 	if w := s.lines[0].Meta.ContextWindow; w > 0 && w <= events.MaxTokens {
@@ -136,7 +122,7 @@ func summaryOf(l line) string {
 
 // detect finds dialect and model: sessions of Claude models go as anthropic, all others as
 // openai.
-func (s *native) detect() (f events.Format, m events.Model) {
+func (s *sessionLines) detect() (f events.Format, m events.Model) {
 	f, m = events.OpenAI, modelNamed("")
 	named := false
 	for _, l := range s.lines {
@@ -153,7 +139,7 @@ func (s *native) detect() (f events.Format, m events.Model) {
 	return f, m
 }
 
-func (s *native) messages(f events.Format, l line) []events.Raw {
+func (s *sessionLines) messages(f events.Format, l line) []events.Raw {
 	if f == events.Anthropic {
 		return []events.Raw{s.anthropicMessage(l)}
 	}
@@ -162,7 +148,7 @@ func (s *native) messages(f events.Format, l line) []events.Raw {
 
 // anthropicMessage keeps the blocks as recorded. Thinking without a signature
 // goes: the provider would refuse it.
-func (s *native) anthropicMessage(l line) events.Raw {
+func (s *sessionLines) anthropicMessage(l line) events.Raw {
 	content := []events.Raw{}
 	for _, c := range l.Content {
 		switch {

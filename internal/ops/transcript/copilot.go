@@ -57,19 +57,10 @@ type copilotRequest struct {
 func parseCopilot(in input, r io.Reader) (out []Session) {
 	var all []copilotEvent
 	rewound := 0
-	for n, got := range lines(r, maxLine) {
-		var e copilotEvent
-		err := got.err
-		if err == nil {
-			err = events.Unmarshal(got.line, &e)
-		}
-		if err != nil {
-			in.bad(atLine(n, err))
-			continue
-		}
+	eachValue(in, r, func(_ int, e *copilotEvent) error {
 		if e.Type != "session.snapshot_rewind" {
-			all = append(all, e)
-			continue
+			all = append(all, *e)
+			return nil
 		}
 		if i := slices.IndexFunc(all, func(x copilotEvent) bool { return x.ID == e.Data.UpTo }); i >= 0 {
 			for _, x := range all[i:] {
@@ -79,7 +70,8 @@ func parseCopilot(in input, r io.Reader) (out []Session) {
 			}
 			all = all[:i]
 		}
-	}
+		return nil
+	})
 	c := &copilot{name: "copilot-" + in.stem, agents: map[string]*copilotAgent{}}
 	for _, e := range all {
 		c.add(&e)

@@ -105,7 +105,7 @@ func (d *dialogue) sessions(in input) []Session {
 	if len(d.lines) == 0 {
 		return nil
 	}
-	rec := (&native{name: d.name, lines: d.lines, thinking: in.thinking}).recording(in)
+	rec := (&sessionLines{name: d.name, lines: d.lines, thinking: in.thinking}).recording(in)
 	rec.missing = d.missing
 	if len(rec.steps) > 0 {
 		rec.steps[0].system = d.system

@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"io"
@@ -97,15 +98,7 @@ func parseGemini(in input, r io.Reader) []Session {
 			in.bad(err)
 		}
 	} else {
-		for n, got := range lines(strings.NewReader(string(data)), maxLine) {
-			err := got.err
-			if err == nil {
-				err = c.record(got.line)
-			}
-			if err != nil {
-				in.bad(atLine(n, err))
-			}
-		}
+		in.eachLine(bytes.NewReader(data), func(_ int, line []byte) error { return c.record(line) })
 	}
 	d := &dialogue{name: "gemini-" + cmp.Or(c.id, in.stem), absent: "The tool call was cancelled."}
 	d.lacks(missingBranch, c.rewound)
@@ -319,13 +312,12 @@ func geminiParts(content events.Raw) (out []geminiPart, err error) {
 }
 
 func geminiText(parts []geminiPart) string {
-	var out []string
-	for _, p := range parts {
-		if p.Text != "" && !p.Thought {
-			out = append(out, p.Text)
+	return joined(parts, func(p *geminiPart) string {
+		if p.Thought {
+			return ""
 		}
-	}
-	return strings.Join(out, "\n")
+		return p.Text
+	})
 }
 
 // geminiUser takes a message of the user: results of calls, and texts.

@@ -14,6 +14,8 @@ import (
 	"strings"
 
 	"github.com/klauspost/compress/zstd"
+
+	"compactd/internal/events"
 )
 
 // Bounds of what is held in memory, in bytes.
@@ -166,6 +168,58 @@ func readLine(br *bufio.Reader, most int) ([]byte, error) {
 
 // atLine states where in the file an error is.
 func atLine(n int, err error) error { return fmt.Errorf("line %d: %w", n, err) }
+
+// eachLine gives take each line of r, and reports one that cannot be read, or that take refuses.
+func (in input) eachLine(r io.Reader, take func(n int, data []byte) error) {
+	for n, got := range lines(r, maxLine) {
+		err := got.err
+		if err == nil {
+			err = take(n, got.line)
+		}
+		if err != nil {
+			in.bad(atLine(n, err))
+		}
+	}
+}
+
+// eachValue is [input.eachLine] with the values that the lines encode.
+func eachValue[T any](in input, r io.Reader, take func(n int, v *T) error) {
+	in.eachLine(r, func(n int, data []byte) error {
+		v := new(T)
+		if err := events.Unmarshal(data, v); err != nil {
+			return err
+		}
+		return take(n, v)
+	})
+}
+
+// decode reads all of r into v; it reports the error that keeps it from that.
+func (in input) decode(r io.Reader, v any) bool {
+	err := decodeDocument(r, v)
+	if err != nil {
+		in.bad(err)
+	}
+	return err == nil
+}
+
+func decodeDocument(r io.Reader, v any) error {
+	data, err := document(r)
+	if err != nil {
+		return err
+	}
+	return events.Unmarshal(data, v)
+}
+
+// joined returns the texts of items, a line each, without empty ones.
+func joined[T any](items []T, text func(*T) string) string {
+	var out []string
+	for i := range items {
+		if s := text(&items[i]); s != "" {
+			out = append(out, s)
+		}
+	}
+	return strings.Join(out, "\n")
+}
 
 // document reads all of r.
 func document(r io.Reader) ([]byte, error) {

@@ -73,15 +73,11 @@ var errNoMessages = errors.New("has no messages")
 
 func parseMiniSWEAgent(in input, r io.Reader) []Session {
 	var t miniTrajectory
-	data, err := document(r)
-	if err == nil {
-		err = events.Unmarshal(data, &t)
+	if !in.decode(r, &t) {
+		return nil
 	}
-	if err == nil && len(t.Messages) == 0 {
-		err = errNoMessages
-	}
-	if err != nil {
-		in.bad(err)
+	if len(t.Messages) == 0 {
+		in.bad(errNoMessages)
 		return nil
 	}
 	rec := &recording{name: in.named(in.stem), format: events.OpenAI}

@@ -32,17 +32,11 @@ func parseOpenAI(in input, r io.Reader) (out []Session) {
 
 // parseOpenAILines reads one conversation a line.
 func parseOpenAILines(in input, r io.Reader) (out []Session) {
-	for n, got := range lines(r, maxLine) {
-		err := got.err
-		if err == nil {
-			var s []Session
-			s, err = in.conversation(got.line, fmt.Sprintf("%s-%d", in.stem, n))
-			out = append(out, s...)
-		}
-		if err != nil {
-			in.bad(atLine(n, err))
-		}
-	}
+	in.eachLine(r, func(n int, data []byte) error {
+		s, err := in.conversation(data, fmt.Sprintf("%s-%d", in.stem, n))
+		out = append(out, s...)
+		return err
+	})
 	return out
 }
 

@@ -126,12 +126,7 @@ func parseOpencode(in input, r io.Reader) []Session {
 		Messages []events.Raw     `json:"messages"`
 		opencodeSession
 	}
-	data, err := document(r)
-	if err == nil {
-		err = events.Unmarshal(data, &d)
-	}
-	if err != nil {
-		in.bad(err)
+	if !in.decode(r, &d) {
 		return nil
 	}
 	if d.Info == nil {
@@ -189,10 +184,7 @@ func (in input) jsonFile(path string, v any) bool {
 	f, err := open(path)
 	if err == nil {
 		defer f.Close()
-		var data []byte
-		if data, err = document(f); err == nil {
-			err = events.Unmarshal(data, v)
-		}
+		err = decodeDocument(f, v)
 	}
 	if err != nil {
 		in.bad(fmt.Errorf("%s: %w", filepath.Base(path), err))
@@ -259,13 +251,12 @@ func (m *opencodeMessage) put(d *dialogue, at time.Time) {
 }
 
 func (m *opencodeMessage) text() string {
-	var out []string
-	for _, p := range m.Parts {
-		if p.Type == "text" {
-			out = append(out, p.Text)
+	return joined(m.Parts, func(p *opencodePart) string {
+		if p.Type != "text" {
+			return ""
 		}
-	}
-	return strings.Join(out, "\n")
+		return p.Text
+	})
 }
 
 // question takes a message of the user. Files of text are in texts beside them.
@@ -291,7 +282,7 @@ func (m *opencodeMessage) answered(d *dialogue, at time.Time) {
 	var blocks []block
 	var calls []opencodePart
 	step := func(u *opencodeTokens) {
-		d.answer(at, m.Info.model(), u.counted(), blocks...)
+		d.answer(at, qualified(m.Info.Provider, m.Info.Model), u.counted(), blocks...)
 		for _, p := range calls {
 			text, failed := p.result()
 			d.result(at, p.CallID, text, failed)
@@ -333,13 +324,6 @@ func (p *opencodePart) result() (text string, failed bool) {
 		return s.Error, true
 	}
 	return opencodeCutOff, true
-}
-
-func (i *opencodeInfo) model() string {
-	if i.Provider == "" || i.Provider == "anthropic" || i.Model == "" {
-		return i.Model
-	}
-	return i.Provider + "/" + i.Model
 }
 
 func (t *opencodeTokens) counted() *lineUsage {

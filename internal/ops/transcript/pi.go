@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
@@ -68,21 +67,16 @@ type piBlock struct {
 func parsePi(in input, r io.Reader) []Session {
 	d := &dialogue{name: "pi-" + in.stem, absent: "No result provided"}
 	var entries []*piEntry
-	for n, got := range lines(r, maxLine) {
-		e := &piEntry{line: n}
-		err := got.err
-		if err == nil {
-			err = events.Unmarshal(got.line, e)
-		}
-		switch {
-		case err != nil:
-			in.bad(atLine(n, err))
-		case e.Type == "session":
+	eachValue(in, r, func(n int, e *piEntry) error {
+		switch e.line = n; e.Type {
+		case "session":
 			d.name = "pi-" + cmp.Or(e.ID, in.stem)
-		case e.Type != "title":
+		case "title":
+		default:
 			entries = append(entries, e)
 		}
-	}
+		return nil
+	})
 	path := piPath(entries)
 	for _, e := range entries {
 		if e.Message != nil && e.Message.Role == "assistant" && !path[e] {
@@ -165,22 +159,14 @@ func (e *piEntry) message(d *dialogue) error {
 	switch m.Role {
 	case "assistant":
 		if m.Stop != "error" && m.Stop != "aborted" { // pi sends none of these again
-			d.answer(e.Timestamp, m.model(), m.counted(), blocks...)
+			d.answer(e.Timestamp, qualified(m.Provider, m.Model), m.counted(), blocks...)
 		}
 	case "toolResult":
-		d.result(e.Timestamp, piCall(m.CallID), joined(blocks), m.Failed)
+		d.result(e.Timestamp, piCall(m.CallID), joined(blocks, textOf), m.Failed)
 	default: // user, custom, hookMessage, developer
 		d.user(e.Timestamp, blocks...)
 	}
 	return nil
-}
-
-// model is the name with that of the provider, for makers that are not known by it.
-func (m *piMessage) model() string {
-	if m.Provider == "" || m.Provider == "anthropic" || m.Model == "" {
-		return m.Model
-	}
-	return m.Provider + "/" + m.Model
 }
 
 func (m *piMessage) counted() *lineUsage {
@@ -263,11 +249,10 @@ func piCall(id string) string {
 	return id
 }
 
-// joined is the text of blocks.
-func joined(blocks []block) string {
-	var out []string
-	for _, b := range slices.DeleteFunc(blocks, func(b block) bool { return b.Type != "text" }) {
-		out = append(out, b.Text)
+// textOf is the text of a block of text, "" of others.
+func textOf(b *block) string {
+	if b.Type != "text" {
+		return ""
 	}
-	return strings.Join(out, "\n")
+	return b.Text
 }

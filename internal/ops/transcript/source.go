@@ -225,7 +225,7 @@ func (s *Source) read(f found, names map[string]int, report func(error), yield f
 	in := input{
 		path: f.path, stem: stem(f.path), thinking: s.Thinking, named: func(name string) string { return unique(names, name) },
 		bad:   func(err error) { bad = append(bad, err) },
-		first: func(id string) bool { return once(names, "/"+id) },
+		first: func(id string) bool { return firstTime(names, "/"+id) },
 	}
 	take := func(session Session) bool {
 		var err error
@@ -246,8 +246,8 @@ func (s *Source) read(f found, names map[string]int, report func(error), yield f
 	return true
 }
 
-// once reports whether a text, which is no name, came for the first time.
-func once(names map[string]int, text string) bool {
+// firstTime reports whether a text, which is no name, came for the first time.
+func firstTime(names map[string]int, text string) bool {
 	names[text]++
 	return names[text] == 1
 }

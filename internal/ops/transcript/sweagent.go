@@ -33,12 +33,7 @@ var errNoHistory = errors.New("has neither history nor trajectory")
 // parseSWEAgent reads a trajectory: a session for each of its agents.
 func parseSWEAgent(in input, r io.Reader) (out []Session) {
 	var t trajectory
-	data, err := document(r)
-	if err == nil {
-		err = events.Unmarshal(data, &t)
-	}
-	if err != nil {
-		in.bad(err)
+	if !in.decode(r, &t) {
 		return nil
 	}
 	// The history is sorted by agent; the first one has the name of the file.

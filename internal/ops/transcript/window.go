@@ -68,6 +68,14 @@ func (r *recording) compacts() bool {
 	return false
 }
 
+// qualified is the name of a model with that of its provider, for makers that are not known by it.
+func qualified(provider, name string) string {
+	if provider == "" || provider == "anthropic" || name == "" {
+		return name
+	}
+	return provider + "/" + name
+}
+
 // modelNamed reads names as they stand in transcripts: gpt-4o, claude-opus-4-1, or
 // provider/model. One that no event may carry is as good as none.
 func modelNamed(name string) events.Model {
