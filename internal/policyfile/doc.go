@@ -45,4 +45,6 @@
 // # On failure
 //
 // An error lists what is wrong and where; nothing is taken over.
+//
+// See docs/adr/0058 for the libraries that do less.
 package policyfile
