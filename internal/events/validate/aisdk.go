@@ -91,12 +91,10 @@ func readAISDKOutput(r *codec.Strict) bool {
 	return !bad && kind != ""
 }
 
-// aiSDKCalls are the calls of the last assistant message.
+// aiSDKCalls are the calls of the last assistant message, and the call of each approval.
 type aiSDKCalls struct {
-	index     int
-	ids       ids
-	answered  map[string]bool
-	approvals map[string]string // call of each approval
+	lastCalls
+	approvals map[string]string
 }
 
 // aiSDKParts are the types of parts that a role may have.
@@ -120,23 +118,14 @@ func (c *checker) aiSDK(messages []codec.Raw) {
 			}
 			continue
 		}
-		c.aiSDKAnswered(&calls)
-		calls = aiSDKCalls{index: i, answered: map[string]bool{}, approvals: map[string]string{}}
+		c.allAnswered(&calls.lastCalls)
+		calls = aiSDKCalls{lastCalls{index: i, answered: map[string]bool{}}, map[string]string{}}
 		for _, p := range parts {
 			c.aiSDKCall(i, p, &calls)
 		}
 	}
 	if c.sent {
-		c.aiSDKAnswered(&calls)
-	}
-}
-
-// aiSDKAnswered is called when another role follows.
-func (c *checker) aiSDKAnswered(calls *aiSDKCalls) {
-	for _, id := range calls.ids.list {
-		if !calls.answered[id] {
-			c.report("call_answered", calls.index, "another role speaks before the result of a call")
-		}
+		c.allAnswered(&calls.lastCalls)
 	}
 }
 
@@ -187,14 +176,9 @@ func (c *checker) aiSDKResult(i int, p aiSDKPartShape, calls *aiSDKCalls) {
 		}
 		return
 	}
-	switch {
-	case id == "" || p.tool == "" || !p.output:
+	if id == "" || p.tool == "" || !p.output {
 		c.report("bad_shape", i, "a tool-result lacks id, name or output")
-	case !calls.ids.has(id):
-		c.report("orphan_result", i, "the assistant before has no call of this id")
-	case calls.answered[id]:
-		c.report("duplicate_result", i, "the call has a result already")
-	default:
-		calls.answered[id] = true
+		return
 	}
+	c.result(i, id, &calls.lastCalls)
 }

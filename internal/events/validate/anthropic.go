@@ -126,67 +126,40 @@ func (c *checker) served(i int, m anthropicShape, tools *servedTools) {
 	}
 }
 
-// anthropicTools are the calls and results of one message.
-type anthropicTools struct {
+// blockTools are the calls and results of one message, in a dialect of blocks.
+type blockTools struct {
 	role           string
 	calls, results ids
 	other          bool // a block that is no result was seen
 }
 
 func (c *checker) anthropic(messages []codec.Raw) {
-	seen, answered := map[string]bool{}, map[string]bool{}
+	p := blockPairs{checker: c, call: "tool_use", dialect: anthropic, last: len(messages) - 1, seen: map[string]bool{}, answered: map[string]bool{}}
 	shapes := make([]anthropicShape, len(messages))
 	for i, raw := range messages {
 		shapes[i] = readAnthropic(raw)
 	}
-	var before anthropicTools
 	var own servedTools
 	for i, m := range shapes {
 		if !c.whole(i, m.bad) {
-			before = anthropicTools{}
+			p.before = blockTools{}
 			continue
 		}
 		if m.role == "system" {
 			c.anthropicSystem(i, shapes)
 			continue
 		}
-		c.anthropicRole(i, m.role, before.role)
-		now := anthropicTools{role: m.role}
+		c.alternates(i, m.role, p.before.role)
+		now := blockTools{role: m.role}
 		c.anthropicContent(i, m, &now)
 		c.served(i, m, &own)
-		for _, id := range now.calls.list {
-			if seen[id] {
-				c.report("duplicate_call_id", i, "an earlier tool_use has the same id")
-			}
-			seen[id] = true
-		}
-		for _, id := range now.results.list {
-			switch {
-			case answered[id]:
-				c.report("duplicate_result", i, "the tool_use has a result already")
-			case !before.calls.has(id):
-				c.report("orphan_result", i, "the message before has no tool_use of this id")
-			}
-			answered[id] = true
-		}
-		awaiting := !c.sent && i == len(messages)-1 && len(now.results.list) > 0 && !now.other
-		for _, id := range before.calls.list {
-			answered := now.results.has(id)
-			if !awaiting && !answered {
-				c.report("call_answered", i-1, "the next message has no result of a tool_use")
-			}
-			if !awaiting || answered { // results of the others come under their ids still
-				c.idTaken(i-1, anthropic, id)
-			}
-		}
-		before = now
+		p.add(i, now)
 	}
-	if c.sent && len(before.calls.list) > 0 {
-		c.report("call_answered", len(messages)-1, "there is no result of a tool_use")
-	}
+	p.end()
 }
 
-func (c *checker) anthropicRole(i int, role, before string) {
+// alternates checks that users and assistants take turns, the user first.
+func (c *checker) alternates(i int, role, before string) {
 	switch {
 	case role != "user" && role != "assistant":
 		c.report("roles_alternate", i, "the role is neither user nor assistant")
@@ -206,10 +179,10 @@ func (c *checker) anthropicSystem(i int, shapes []anthropicShape) {
 	if i+1 < len(shapes) && shapes[i+1].role == "user" {
 		c.report("system_place", i, "a user's message follows a system message")
 	}
-	c.anthropicContent(i, shapes[i], &anthropicTools{role: shapes[i].role})
+	c.anthropicContent(i, shapes[i], &blockTools{role: shapes[i].role})
 }
 
-func (c *checker) anthropicContent(i int, m anthropicShape, tools *anthropicTools) {
+func (c *checker) anthropicContent(i int, m anthropicShape, tools *blockTools) {
 	switch m.content.kind {
 	case '"':
 		if m.text == blankText {
@@ -229,7 +202,7 @@ func (c *checker) anthropicContent(i int, m anthropicShape, tools *anthropicTool
 
 // anthropicBlock checks one block. The blocks within a tool_result are the
 // tool's own and are not looked at.
-func (c *checker) anthropicBlock(i int, b anthropicBlockShape, tools *anthropicTools) {
+func (c *checker) anthropicBlock(i int, b anthropicBlockShape, tools *blockTools) {
 	if !c.whole(i, b.bad) {
 		return
 	}

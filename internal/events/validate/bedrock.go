@@ -34,17 +34,7 @@ type bedrockUseShape struct {
 }
 
 func readBedrock(raw codec.Raw) (m bedrockShape) {
-	m.bad = readMessage(raw, func(r *codec.Strict, key []byte) {
-		switch string(key) {
-		case "role":
-			m.role = r.String()
-		case "content":
-			m.blocks = nil
-			r.Array(func() { m.blocks = append(m.blocks, readBedrockBlock(r)) })
-		default:
-			r.Skip()
-		}
-	})
+	m.role, m.blocks, m.bad = readRoled(raw, "content", readBedrockBlock)
 	return m
 }
 
@@ -98,66 +88,24 @@ func readBedrockUse(r *codec.Strict) (u bedrockUseShape) {
 	return u
 }
 
-// bedrockMessage is what one message has.
-type bedrockMessage struct {
-	role           string
-	calls, results ids
-	other          bool // a block that is no result was seen
-}
-
 func (c *checker) bedrock(messages []codec.Raw) {
-	var before bedrockMessage
-	seen := map[string]bool{}
+	p := blockPairs{checker: c, call: "toolUse", dialect: bedrock, last: len(messages) - 1, seen: map[string]bool{}}
 	for i, raw := range messages {
 		m := readBedrock(raw)
 		if !c.whole(i, m.bad) {
-			before = bedrockMessage{}
+			p.before = blockTools{}
 			continue
 		}
-		switch {
-		case m.role != "user" && m.role != "assistant":
-			c.report("roles_alternate", i, "the role is neither user nor assistant")
-		case i == 0 && m.role != "user":
-			c.report("first_is_user", i, "the role is not user")
-		case m.role == before.role:
-			c.report("roles_alternate", i, "the message before has the same role")
-		}
+		c.alternates(i, m.role, p.before.role)
 		now := c.bedrockContent(i, m)
-		for _, id := range now.calls.list {
-			if seen[id] {
-				c.report("duplicate_call_id", i, "an earlier toolUse has the same id")
-			}
-			seen[id] = true
-		}
-		var shown ids
-		for _, id := range now.results.list {
-			switch {
-			case shown.has(id):
-				c.report("duplicate_result", i, "a toolUse has two results")
-			case !before.calls.has(id):
-				c.report("orphan_result", i, "the message before has no toolUse of this id")
-			}
-			shown.add(id)
-		}
-		awaiting := !c.sent && i == len(messages)-1 && len(now.results.list) > 0 && !now.other
-		for _, id := range before.calls.list {
-			answered := now.results.has(id)
-			if !awaiting && !answered {
-				c.report("call_answered", i-1, "the next message has no result of a toolUse")
-			}
-			if !awaiting || answered { // results of the others come under their ids still
-				c.idTaken(i-1, bedrock, id)
-			}
-		}
-		before = now
+		p.answered = map[string]bool{} // an id may come again
+		p.add(i, now)
 	}
-	if c.sent && len(before.calls.list) > 0 {
-		c.report("call_answered", len(messages)-1, "there is no result of a toolUse")
-	}
+	p.end()
 }
 
-func (c *checker) bedrockContent(i int, m bedrockShape) bedrockMessage {
-	now := bedrockMessage{role: m.role}
+func (c *checker) bedrockContent(i int, m bedrockShape) blockTools {
+	now := blockTools{role: m.role}
 	text, document := false, false
 	if len(m.blocks) == 0 {
 		c.report("empty_content", i, "the content has no blocks")
@@ -200,7 +148,7 @@ func (c *checker) bedrockContent(i int, m bedrockShape) bedrockMessage {
 	return now
 }
 
-func (c *checker) bedrockUse(i int, use bedrockUseShape, now *bedrockMessage) {
+func (c *checker) bedrockUse(i int, use bedrockUseShape, now *blockTools) {
 	switch {
 	case use.id == "" || use.name == "" || use.input != '{' || now.role != "assistant":
 		c.report("bad_shape", i, "a toolUse lacks id, name or input, or is no assistant's")

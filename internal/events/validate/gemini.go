@@ -28,17 +28,7 @@ type geminiNamedShape struct {
 }
 
 func readGemini(raw codec.Raw) (m geminiShape) {
-	m.bad = readMessage(raw, func(r *codec.Strict, key []byte) {
-		switch string(key) {
-		case "role":
-			m.role = r.String()
-		case "parts":
-			m.parts = nil
-			r.Array(func() { m.parts = append(m.parts, readGeminiPart(r)) })
-		default:
-			r.Skip()
-		}
-	})
+	m.role, m.parts, m.bad = readRoled(raw, "parts", readGeminiPart)
 	return m
 }
 

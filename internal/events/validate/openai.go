@@ -92,18 +92,12 @@ func readOpenAIName(r *codec.Strict) (n openaiCallName) {
 	return n
 }
 
-// openaiCalls are the calls of the last assistant message. A call of the days of
-// functions has no id and goes by its name.
-type openaiCalls struct {
-	index    int
-	ids      ids
-	answered map[string]bool
-}
-
-const functionID = "function_call " // no tool call's id begins so
+// functionID is before the name of a call of the days of functions, which has no id: no tool
+// call's id begins so.
+const functionID = "function_call "
 
 func (c *checker) openai(messages []codec.Raw) {
-	var calls openaiCalls
+	var calls lastCalls
 	for i, raw := range messages {
 		m := readOpenAI(raw)
 		if !c.whole(i, m.bad) {
@@ -111,14 +105,14 @@ func (c *checker) openai(messages []codec.Raw) {
 		}
 		c.openaiContent(i, m)
 		if m.role == "tool" || m.role == "function" {
-			c.openaiResult(i, m, calls)
+			c.openaiResult(i, m, &calls)
 			continue
 		}
-		c.openaiAnswered(calls)
-		calls = openaiCalls{index: i, ids: c.openaiIDs(i, m), answered: map[string]bool{}}
+		c.allAnswered(&calls)
+		calls = lastCalls{index: i, ids: c.openaiIDs(i, m), answered: map[string]bool{}}
 	}
 	if c.sent {
-		c.openaiAnswered(calls)
+		c.allAnswered(&calls)
 	}
 }
 
@@ -174,29 +168,14 @@ func (c *checker) openaiIDs(i int, m openaiShape) (out ids) {
 	return out
 }
 
-func (c *checker) openaiResult(i int, m openaiShape, calls openaiCalls) {
+func (c *checker) openaiResult(i int, m openaiShape, calls *lastCalls) {
 	id := m.toolCallID
 	if m.role == "function" {
 		id = functionID + m.name
 	}
-	switch {
-	case id == "" || id == functionID:
+	if id == "" || id == functionID {
 		c.report("bad_shape", i, "a result names no call")
-	case !calls.ids.has(id):
-		c.report("orphan_result", i, "the assistant before has no call of this id")
-	case calls.answered[id]:
-		c.report("duplicate_result", i, "the call has a result already")
-	default:
-		calls.answered[id] = true
+		return
 	}
-}
-
-// openaiAnswered is called when another role follows: at the end of a history
-// calls may be open.
-func (c *checker) openaiAnswered(calls openaiCalls) {
-	for _, id := range calls.ids.list {
-		if !calls.answered[id] {
-			c.report("call_answered", calls.index, "another role speaks before the result of a call")
-		}
-	}
+	c.result(i, id, calls)
 }

@@ -80,3 +80,19 @@ func readContent(r *codec.Strict, element func()) content {
 	})
 	return c
 }
+
+// readRoled reads a message of a role and an array of blocks, the member name.
+func readRoled[B any](raw codec.Raw, name string, block func(*codec.Strict) B) (role string, blocks []B, bad bool) {
+	bad = readMessage(raw, func(r *codec.Strict, key []byte) {
+		switch string(key) {
+		case "role":
+			role = r.String()
+		case name:
+			blocks = nil
+			r.Array(func() { blocks = append(blocks, block(r)) })
+		default:
+			r.Skip()
+		}
+	})
+	return role, blocks, bad
+}
