@@ -71,25 +71,32 @@ func (f Format) DigestOf(messages []Raw) Digest {
 
 // expect reads the base of a turn.
 func (e *envelope) expect() *Expect {
-	ms, ok := e.object("expect")
-	if !ok {
-		return nil
+	if turn, digest, ok := e.numberAndDigest("expect", "turn", "digest"); ok {
+		return &Expect{Turn: turn, Digest: digest}
 	}
-	x := &Expect{}
-	digest := false
+	return nil
+}
+
+// numberAndDigest reads a field that is an object of a number and a digest, which is required.
+func (e *envelope) numberAndDigest(name, number, digest string) (n int64, d Digest, ok bool) {
+	ms, ok := e.object(name)
+	if !ok {
+		return 0, d, false
+	}
+	given := false
 	for _, f := range ms {
 		switch f.Name {
-		case "turn":
-			x.Turn = e.countOf("expect.", f.Name, f.Value, 0, MaxNumber)
-		case "digest":
-			digest = true
-			x.Digest = e.digestOf("expect.", f.Name, f.Value)
+		case number:
+			n = e.countOf(name+".", f.Name, f.Value, 0, MaxNumber)
+		case digest:
+			given = true
+			d = e.digestOf(name+".", f.Name, f.Value)
 		}
 	}
-	if !digest {
-		e.problems.add(CodeMissingField, "expect.digest", "is required")
+	if !given {
+		e.problems.add(CodeMissingField, name+"."+digest, "is required")
 	}
-	return x
+	return n, d, true
 }
 
 // fork reads where a session branched off.

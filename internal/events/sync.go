@@ -239,24 +239,10 @@ func DecodeSyncRequest(data []byte) (*SyncRequest, error) {
 
 // prefix reads what both sides have.
 func (e *envelope) prefix() *SyncPrefix {
-	ms, ok := e.object("prefix")
-	if !ok {
-		return nil
+	if count, hash, ok := e.numberAndDigest("prefix", "count", "hash"); ok {
+		return &SyncPrefix{Count: count, Hash: hash}
 	}
-	p, hash := &SyncPrefix{}, false
-	for _, f := range ms {
-		switch f.Name {
-		case "count":
-			p.Count = e.countOf("prefix.", f.Name, f.Value, 0, MaxNumber)
-		case "hash":
-			hash = true
-			p.Hash = e.digestOf("prefix.", f.Name, f.Value)
-		}
-	}
-	if !hash {
-		e.problems.add(CodeMissingField, "prefix.hash", "is required")
-	}
-	return p
+	return nil
 }
 
 // syncUsage reads what was counted for a view.
