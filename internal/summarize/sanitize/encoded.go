@@ -412,7 +412,7 @@ func escaped(s string) (byte, int) {
 	switch s[0] {
 	case '%':
 		i := 1
-		for strings.HasPrefix(s[i:], "25") && i+4 <= len(s) && isHexByte(s[i+2]) && isHexByte(s[i+3]) {
+		for strings.HasPrefix(s[i:], "25") && i+4 <= len(s) && hexByte.has(s[i+2]) && hexByte.has(s[i+3]) {
 			i += 2 // of a percent sign
 		}
 		return coded(s, i, i+2, 16, 0)

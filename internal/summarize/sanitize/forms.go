@@ -276,7 +276,7 @@ func (f *finder) digests(_, at int) {
 	end := min(len(f.s), at+maxNear)
 	run := 0
 	for i := max(at, f.state.digest); i <= end; i++ {
-		if i < end && isHexByte(f.s[i]) {
+		if i < end && hexByte.has(f.s[i]) {
 			run++
 			continue
 		}
@@ -287,10 +287,6 @@ func (f *finder) digests(_, at int) {
 	}
 	f.work += max(0, end-f.state.digest)
 	f.state.digest = max(f.state.digest, end)
-}
-
-func isHexByte(c byte) bool {
-	return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
 }
 
 // marked finds values behind marks that are no names.

@@ -48,7 +48,7 @@ func (f *finder) behind(n *name) (int, syntax, bool) {
 	}
 	sign, width := signAt(s, k)
 	if sign == 0 {
-		return f.unsigned(n, i, k, quoted, closed)
+		return f.unsigned(n, i, k, closed)
 	}
 	if sign == ',' {
 		v := skip(s, k+1, 12, anySpace)
@@ -141,7 +141,7 @@ func (f *finder) tagEnd(i int) int {
 }
 
 // unsigned looks for a value behind a name without a sign.
-func (f *finder) unsigned(n *name, i, k int, quoted, closed bool) (int, syntax, bool) {
+func (f *finder) unsigned(n *name, i, k int, closed bool) (int, syntax, bool) {
 	s := f.s
 	if k == i && !closed {
 		if v := f.prose(n.to); v > 0 && n.weight > weak {

@@ -56,9 +56,8 @@ func (f *finder) table(n *name) {
 		f.column(n, sep, strings.Count(s[line:n.from], sep), columns, end+1)
 		return
 	}
-	if !f.aligned(n, line, end) {
-		f.state.row = line + 1
-	}
+	f.aligned(n, line, end)
+	f.state.row = line + 1
 }
 
 // allQuoted reports a header with a quote around each name.
@@ -66,13 +65,12 @@ func allQuoted(header string, columns int) bool {
 	return strings.HasPrefix(header, `"`) && strings.Count(header, `"`) == 2*(columns+1)
 }
 
-// aligned looks through a column that begins in each row where its name does: it reports
-// whether the name stands in such a header.
-func (f *finder) aligned(n *name, line, end int) bool {
+// aligned looks through a column that begins in each row where its name does.
+func (f *finder) aligned(n *name, line, end int) {
 	s, t := f.s, &f.state.aligned
 	if line < t.end && line != t.header || line == t.header && t.end > 0 && t.columns == maxSecretColumns || n.weight < medium || end >= len(s) || n.bare > line && !strings.HasSuffix(s[line:n.bare], "  ") && !strings.HasSuffix(s[line:n.bare], "\t") || n.to < end && !strings.HasPrefix(s[n.to:], "  ") && s[n.to] != '\r' ||
 		strings.Count(s[line:end], "  ") == 0 || skip(s, line, end-line, headerByte) != end || anySpace.has(s[line]) {
-		return false
+		return
 	}
 	if line != t.header || t.end == 0 {
 		*t = tableState{header: line, end: end}
@@ -96,7 +94,6 @@ func (f *finder) aligned(n *name, line, end int) bool {
 		at = stop + 1
 		t.end = max(t.end, at)
 	}
-	return false
 }
 
 var headerByte = classOf(`[A-Za-z0-9_ \t\r()-]`)
