@@ -38,6 +38,7 @@ import (
 	"compactd/internal/gateway"
 	"compactd/internal/ops/access"
 	"compactd/internal/ops/cli"
+	"compactd/internal/worker/query"
 )
 
 // gatewayFlags are those of every gateway.
@@ -103,7 +104,7 @@ func (c *gatewayCmd) serve(ctx context.Context, f *flags, log zerolog.Logger, re
 		}
 		metrics := promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 		ready(listener.Addr().String())
-		return serveUntil(ctx, listener, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			switch r.URL.Path { // a mux would redirect paths of providers
 			case "/healthz":
 				_, _ = io.WriteString(w, "ok\n")
@@ -112,7 +113,8 @@ func (c *gatewayCmd) serve(ctx context.Context, f *flags, log zerolog.Logger, re
 			default:
 				g.ServeHTTP(w, r)
 			}
-		}))
+		})
+		return query.ServeUntil(ctx, listener, stopTime, &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute})
 	}, func() { _ = listener.Close() })
 }
 
@@ -219,26 +221,6 @@ func (f *flags) beside(ctx context.Context, log zerolog.Logger, token string, se
 		}
 	})
 	return running.Wait()
-}
-
-// serveUntil answers requests until ctx ends, and then those that are under way for some seconds.
-func serveUntil(ctx context.Context, listener net.Listener, handler http.Handler) error {
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute}
-	ended := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
-		defer close(ended)
-		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
-		defer cancel()
-		if server.Shutdown(late) != nil {
-			_ = server.Close()
-		}
-	})
-	err := server.Serve(listener)
-	if stop() {
-		return err
-	}
-	<-ended
-	return nil
 }
 
 // stopTime is how long a stop waits for answers that are under way.

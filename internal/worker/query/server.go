@@ -43,7 +43,7 @@ func ListenAt(address string) (host, at string, err error) {
 
 // Serve answers on l until ctx ends, and then gives requests under way a second.
 func Serve(ctx context.Context, l net.Listener, h http.Handler) error {
-	s := &http.Server{
+	return ServeUntil(ctx, l, stopTime, &http.Server{
 		Handler:           h,
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       headerTimeout, // a body has its own
@@ -52,7 +52,11 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler) error {
 		MaxHeaderBytes:    maxHeaderBytes,
 		TLSNextProto:      map[string]func(*http.Server, *tls.Conn, http.Handler){}, // HTTP/1.1: a connection with events is taken over
 		ErrorLog:          log.New(io.Discard, "", 0),                               // of clients that break off
-	}
+	})
+}
+
+// ServeUntil answers on l with a server until ctx ends, and then gives requests under way some time.
+func ServeUntil(ctx context.Context, l net.Listener, late time.Duration, s *http.Server) error {
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(l) }()
 	select {
@@ -60,7 +64,7 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler) error {
 		return err
 	case <-ctx.Done():
 	}
-	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), late)
 	defer cancel()
 	if err := s.Shutdown(stop); err != nil {
 		_ = s.Close() // the caller sends a request again that is cut off
