@@ -139,29 +139,6 @@ func choose(files []File, left Tokens) (bySize []int, fits []bool) {
 	return bySize, fits
 }
 
-// CutFiles cuts the contents of files so that together they cost at most budget
-// tokens, each in proportion to what it costs. One for which not even a few words
-// are left is dropped: its content is "".
-func (r Rate) CutFiles(contents []string, budget Tokens) []string {
-	out := slices.Clone(contents)
-	costs := make([]Tokens, len(out))
-	var total Tokens
-	for i, c := range out {
-		costs[i] = r.Count(c)
-		total += costs[i]
-	}
-	if total <= budget {
-		return out
-	}
-	for i := range out {
-		part := max(budget, 0) * costs[i] / total
-		if out[i] = (Meter{}).CutTo(r, out[i], part); part < fewWords {
-			out[i] = ""
-		}
-	}
-	return out
-}
-
 // CutTo returns text if it costs at most budget tokens, whatever it is written in, else
 // its head with "..." behind; see [CutUnits].
 func (by Meter) CutTo(r Rate, text string, budget Tokens) string {

@@ -10,33 +10,6 @@ import (
 	"compactd/internal/events"
 )
 
-// B15: contents that are too much together are cut in proportion to their size, and
-// stay within their budget; what is left of a tiny one would say nothing.
-func TestCutFiles(t *testing.T) {
-	r := measure.NewRate(measure.Profiles["seed"], "openai")
-	long, half, tiny := strings.Repeat("word ", 8_000), strings.Repeat("word ", 4_000), "a few words"
-	out := r.CutFiles([]string{long, tiny, half}, 6_000)
-	if total := cost(r, out...); total > 6_000 || total < 5_000 {
-		t.Errorf("%d tokens of 6,000", total)
-	}
-	if a, b := cost(r, out[0]), cost(r, out[2]); a < 2*b-4 || a > 2*b+4 {
-		t.Errorf("%d and %d tokens of one that is twice as long as the other", a, b)
-	}
-	if out[1] != "" {
-		t.Errorf("%q is left of %q", out[1], tiny)
-	}
-	if out := r.CutFiles([]string{half, tiny}, 6_000); out[0] != half || out[1] != tiny {
-		t.Error("files that fit were cut")
-	}
-}
-
-func cost(r measure.Rate, texts ...string) (total measure.Tokens) {
-	for _, text := range texts {
-		total += r.Text(units(text))
-	}
-	return total
-}
-
 // B15: what enters fits into the share for files, every file is reported once, and
 // none that would have fit at its turn is left out.
 func TestChooseFiles(t *testing.T) {

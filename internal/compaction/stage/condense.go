@@ -7,16 +7,10 @@ import (
 	"compactd/internal/events"
 )
 
-// Condense puts a summary in place of the range it covers: the messages after
-// the leading system messages, up to and including to. Earlier summaries and
-// truncation notices in the range go with it; one that reaches beyond stays. Should
-// turns behind the range have been retracted, so that calls in it await their
-// results now, nothing changes.
-func (d *Draft) Condense(seq measure.Seq, to events.Position, units int64) {
-	d.condense(&Summary{Seq: seq, To: to, Units: units}, nil)
-}
-
-// condense is Condense, which keeps and clears what is chosen by use, nil for nothing.
+// condense puts a summary in place of the range it covers: the messages after the leading system
+// messages, up to and including to. Earlier summaries and truncation notices in the range go with
+// it; one that reaches beyond stays. If turns behind the range were retracted, so that calls in it
+// await their results again, nothing changes. Entries that by chooses are kept or cleared.
 func (d *Draft) condense(s *Summary, by *aim) {
 	from := d.AfterSystem()
 	end := d.Through(from, s.To)

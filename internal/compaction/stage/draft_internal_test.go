@@ -84,7 +84,7 @@ func drawStage(t *rapid.T, d *Draft) {
 		d.Truncate(tokens, 500_000)
 	case 3:
 		to := rapid.SampledFrom(d.entries).Draw(t, "to")
-		d.Condense(1000, to.End(), 100)
+		d.condense(&Summary{Seq: 1000, To: to.End(), Units: 100}, nil)
 	case 4:
 		d.Trim(tokens, tokens)
 	}
