@@ -749,7 +749,7 @@ func shape(p events.Part) string {
 	case events.PartOther:
 		return servedShapes[p.Hosted.Kind]
 	default:
-		if p.Hosted.Kind == events.HostedCites {
+		if p.Hosted.Kind == dialect.HostedCites {
 			return fmt.Sprintf("%q with citations", short(p.Text))
 		}
 		return fmt.Sprintf("%q", short(p.Text))

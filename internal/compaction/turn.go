@@ -237,7 +237,7 @@ func (l *Ledger) addBranch(id string, seq Seq) {
 	if l.LastTurn() == 0 {
 		return
 	}
-	l.lineages.Branches = pushed(l.lineages.Branches, events.KeyOf(id), maxBranches)
+	l.lineages.Branches = pushed(l.lineages.Branches, dialect.KeyOf(id), maxBranches)
 	l.lineages.BranchedAt = seq
 }
 
@@ -252,7 +252,7 @@ func (l *Ledger) Retracted() []Retracted { return slices.Clone(l.lineages.Retrac
 
 // HasBranch reports whether a session is one of the branches that are remembered.
 func (l *Ledger) HasBranch(id string) bool {
-	return slices.Contains(l.lineages.Branches, events.KeyOf(id))
+	return slices.Contains(l.lineages.Branches, dialect.KeyOf(id))
 }
 
 // Branched is the sequence of the event that named the last branch, 0 for none.

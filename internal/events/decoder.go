@@ -372,14 +372,14 @@ func (d *Decoder) hashSettings(known *knownModel) {
 	if t.System != nil {
 		canonical := d.canonical(t.System)
 		part("system", canonical)
-		t.SystemKey = KeyOf(canonical)
+		t.SystemKey = dialect.KeyOf(canonical)
 	}
 	if t.Tools != nil {
 		canonical := d.canonical(t.Tools)
 		part("tools", canonical)
-		t.ToolsKey = KeyOf(canonical)
+		t.ToolsKey = dialect.KeyOf(canonical)
 	}
-	if d.settings, t.Settings = b, KeyOf(b); known != nil {
+	if d.settings, t.Settings = b, dialect.KeyOf(b); known != nil {
 		known.settings = t.Settings
 	}
 }
@@ -408,5 +408,5 @@ func SettingKey(raw Raw) Key {
 	if raw == nil {
 		return 0
 	}
-	return KeyOf(new(Decoder).canonical(raw))
+	return dialect.KeyOf(new(Decoder).canonical(raw))
 }

@@ -201,8 +201,6 @@ type (
 	Message = dialect.Message
 	// Part is the smallest piece of a message that an edit may change.
 	Part = dialect.Part
-	// PartKind is the content of a part.
-	PartKind = dialect.PartKind
 	// Role is the author of a message.
 	Role = dialect.Role
 	// Key represents a name where only equality counts; see [dialect.Key].
@@ -227,24 +225,6 @@ const (
 	PartOther    = dialect.PartOther
 )
 
-// HostedCites is [dialect.HostedCites].
-const HostedCites = dialect.HostedCites
-
-// HostedEnd is [dialect.HostedEnd].
-func HostedEnd(parts []Part, i int) int { return dialect.HostedEnd(parts, i) }
-
-// HostedText is [dialect.HostedText].
-func HostedText(parts []Part) string { return dialect.HostedText(parts) }
-
-// KeyOf is [dialect.KeyOf].
-func KeyOf[S string | []byte](name S) Key { return dialect.KeyOf(name) }
-
-// PathRead is [dialect.PathRead].
-func PathRead(tool string, args Raw) string { return dialect.PathRead(tool, args) }
-
-// PathInText is [dialect.PathInText].
-func PathInText(s string) string { return dialect.PathInText(s) }
-
 // The functions of package codec that callers need to read and write payloads.
 
 // Raw is one JSON value as it came.
@@ -255,9 +235,6 @@ func Marshal(v any) ([]byte, error) { return codec.Marshal(v) }
 
 // Unmarshal is [codec.Unmarshal].
 func Unmarshal(data []byte, v any) error { return codec.Unmarshal(data, v) }
-
-// UnmarshalLenient is [codec.UnmarshalLenient].
-func UnmarshalLenient(data []byte, v any) error { return codec.UnmarshalLenient(data, v) }
 
 // UnmarshalStrict is [codec.UnmarshalStrict].
 func UnmarshalStrict(data []byte, v any) error { return codec.UnmarshalStrict(data, v) }

@@ -45,7 +45,7 @@ func (f Format) Complete(msgs []Message) error {
 }
 
 // lacking names what a call or result lacks.
-func (f Format) lacking(k PartKind) string {
+func (f Format) lacking(k dialect.PartKind) string {
 	if k == PartCall {
 		return f.Dialect().Call
 	}

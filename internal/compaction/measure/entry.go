@@ -18,7 +18,7 @@ type Seq uint64
 type Key = events.Key
 
 // KeyOf returns the key of a name.
-func KeyOf(name string) Key { return events.KeyOf(name) }
+func KeyOf(name string) Key { return dialect.KeyOf(name) }
 
 // KeysOf returns the keys of names.
 func KeysOf(names []string) []Key {
@@ -277,7 +277,7 @@ func (e *Entry) HostedHalf() dialect.HostedKind {
 
 // Cites reports whether an entry is words that refer to results of the provider's tools.
 func (e *Entry) Cites() bool {
-	return e.Kind == KindWords && e.Call == 0 && e.Variant == Key(events.HostedCites)
+	return e.Kind == KindWords && e.Call == 0 && e.Variant == Key(dialect.HostedCites)
 }
 
 // Clearable reports whether an entry has content that a placeholder can stand for: of tools,

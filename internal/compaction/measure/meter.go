@@ -2,6 +2,7 @@ package measure
 
 import (
 	"compactd/internal/events"
+	"compactd/internal/events/dialect"
 	"compactd/internal/events/weigh"
 )
 
@@ -159,8 +160,8 @@ func (by Meter) words(e *Entry, p *events.Part) {
 	}
 	switch p.Kind {
 	case events.PartText:
-		if e.addText(by.partText(p)); p.Hosted.Kind == events.HostedCites {
-			e.Variant = Key(events.HostedCites)
+		if e.addText(by.partText(p)); p.Hosted.Kind == dialect.HostedCites {
+			e.Variant = Key(dialect.HostedCites)
 		}
 		if !p.Blank() {
 			e.Flags &^= FlagEmpty
@@ -186,7 +187,7 @@ func (by Meter) words(e *Entry, p *events.Part) {
 func (by Meter) hosted(e *Entry, parts []events.Part) {
 	h := &parts[0].Hosted
 	e.Kind, e.Call, e.Tool, e.Variant = KindWords, h.ID, h.Tool, Key(h.Kind)
-	if n := events.HostedEnd(parts, 0); n > 0 {
+	if n := dialect.HostedEnd(parts, 0); n > 0 {
 		e.Parts, e.Variant = uint32(n), 0
 	}
 	for i := range e.Parts {
@@ -211,7 +212,7 @@ func (by Meter) call(e *Entry, p *events.Part) {
 	e.addJSON(by.json(p.Args))
 	switch path, variant, changes := p.File(); {
 	case changes:
-		e.Path = events.KeyOf(path)
+		e.Path = dialect.KeyOf(path)
 	case len(path) > 0:
 		by.path(e, path, variant)
 	case 0 < len(p.Args) && len(p.Args) <= maxArgsKey:
@@ -248,7 +249,7 @@ func (by Meter) result(e *Entry, p *events.Part) {
 func (by Meter) path(e *Entry, path string, variant Key) {
 	if s := by.Text(path); s.Units <= maxPathUnits {
 		e.Flags |= FlagRead
-		e.Path, e.Variant, e.PathUnits, e.PathBase = events.KeyOf(path), variant, uint16(s.Units), uint16(s.Base)
+		e.Path, e.Variant, e.PathUnits, e.PathBase = dialect.KeyOf(path), variant, uint16(s.Units), uint16(s.Base)
 	}
 }
 

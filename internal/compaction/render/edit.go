@@ -171,7 +171,7 @@ func (r *renderer) edit(m *events.Message, i int) error {
 		return err
 	}
 	for k := n; k < len(r.parts); k++ {
-		if p := &r.parts[k]; p.Hosted.Kind == events.HostedCites {
+		if p := &r.parts[k]; p.Hosted.Kind == dialect.HostedCites {
 			p.Raw, m.Edited = dialect.WithoutCitations(p.Raw), true
 		}
 	}
@@ -223,7 +223,7 @@ func (r *renderer) clearedRun(e *measure.Entry, parts []events.Part) events.Part
 		text = measure.ClearOldText
 	}
 	if r.view.ByHash {
-		original = events.HostedText(parts)
+		original = dialect.HostedText(parts)
 	}
 	return events.Part{Kind: events.PartText, Text: r.recall(e, original, text), Edited: true}
 }
@@ -258,9 +258,9 @@ func (r *renderer) path(result *events.Part, i int) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if path := events.PathRead(call.Tool, call.Args); path != "" {
+		if path := dialect.PathRead(call.Tool, call.Args); path != "" {
 			return path, nil
 		}
 	}
-	return events.PathInText(result.Text), nil
+	return dialect.PathInText(result.Text), nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/events/dialect"
 )
 
 // restored adds a result, or the text of a skill, that is shown again.
@@ -64,13 +65,13 @@ func (r *renderer) nameOf(e *measure.Entry, result *events.Part) (string, error)
 		if err != nil {
 			return "", err
 		}
-		if path := events.PathRead(call.Tool, call.Args); path != "" && e.Flags.Has(measure.FlagRead) {
+		if path := dialect.PathRead(call.Tool, call.Args); path != "" && e.Flags.Has(measure.FlagRead) {
 			return path, nil
 		}
 		tool = call.Tool
 	}
 	if e.Flags.Has(measure.FlagRead) {
-		return events.PathInText(result.Text), nil
+		return dialect.PathInText(result.Text), nil
 	}
 	return headUnits(tool, measure.MaxToolUnits), nil
 }

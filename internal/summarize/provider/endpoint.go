@@ -11,6 +11,7 @@ import (
 	"strconv"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/summarize/model"
 )
 
@@ -62,7 +63,7 @@ func (e *endpoint) post(ctx context.Context, request, answer any) error {
 	if err != nil {
 		return err
 	}
-	return events.UnmarshalLenient(data, answer)
+	return codec.UnmarshalLenient(data, answer)
 }
 
 // tokens is a count of tokens in an answer. Any other value counts 0: an answer is used

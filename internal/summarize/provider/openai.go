@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/summarize/model"
 )
 
@@ -72,10 +73,10 @@ type chatContent string
 // UnmarshalJSON implements json.Unmarshaler.
 func (c *chatContent) UnmarshalJSON(b []byte) error {
 	if b[0] != '[' {
-		return events.UnmarshalLenient(b, (*string)(c))
+		return codec.UnmarshalLenient(b, (*string)(c))
 	}
 	var chunks []textBlock
-	if err := events.UnmarshalLenient(b, &chunks); err != nil {
+	if err := codec.UnmarshalLenient(b, &chunks); err != nil {
 		return err
 	}
 	var text strings.Builder

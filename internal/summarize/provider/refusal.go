@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/summarize/model"
 )
 
@@ -67,7 +67,7 @@ func retryAfter(err error) time.Duration {
 func refusal(status int, h http.Header, body []byte) *model.Error {
 	var refusal explanation
 	var v any
-	if events.UnmarshalLenient(body, &v) == nil {
+	if codec.UnmarshalLenient(body, &v) == nil {
 		refusal.read(v, 0)
 	} else {
 		refusal.message = strings.ToLower(string(body[:min(len(body), maxMessage)]))

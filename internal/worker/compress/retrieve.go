@@ -8,6 +8,7 @@ import (
 
 	"compactd/internal/broker/stream"
 	"compactd/internal/events"
+	"compactd/internal/events/dialect"
 )
 
 // Retrieve returns the text that a placeholder stands for, of a tenant that the caller may use.
@@ -54,8 +55,8 @@ func original(messages []events.Raw, seq uint64, hash string) (text, tool string
 			var words strings.Builder
 			for i := range m.Parts {
 				p := &m.Parts[i]
-				if end := events.HostedEnd(m.Parts, i); end > 0 {
-					if text := events.HostedText(m.Parts[i:end]); events.ContentHash(seq, text) == hash {
+				if end := dialect.HostedEnd(m.Parts, i); end > 0 {
+					if text := dialect.HostedText(m.Parts[i:end]); events.ContentHash(seq, text) == hash {
 						return text, "", true
 					}
 				}

@@ -15,6 +15,7 @@ import (
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/events/dialect"
 	"compactd/internal/worker/decide"
 	"compactd/internal/worker/failpoint"
 	"compactd/internal/worker/limit"
@@ -141,7 +142,7 @@ type relatives interface {
 func relate(ctx context.Context, f relatives, e decide.Event, forked *compaction.Forked) error {
 	if forked != nil {
 		parent := events.Address{Tenant: e.Address.Tenant, Session: forked.Session}
-		id := fmt.Sprintf("branch-%d-%x", e.Seq, events.KeyOf(e.Address.String()))
+		id := fmt.Sprintf("branch-%d-%x", e.Seq, dialect.KeyOf(e.Address.String()))
 		return f.publish(ctx, events.KindBranch, parent, id, &events.Branch{Header: events.Header{V: events.Version, ID: id}, Branch: e.Address.Session})
 	}
 	if !endsFamily(e) {
@@ -189,7 +190,7 @@ func familyID(e decide.Event, session string) string {
 	if rest, ok := strings.CutPrefix(e.ID, familyPrefix); ok {
 		first, _, _ = strings.Cut(rest, "-")
 	}
-	return fmt.Sprintf("%s%s-%x", familyPrefix, first, events.KeyOf(e.Address.Tenant+"."+session))
+	return fmt.Sprintf("%s%s-%x", familyPrefix, first, dialect.KeyOf(e.Address.Tenant+"."+session))
 }
 
 // family is that of the sessions of a partition, in the log.

@@ -9,6 +9,7 @@ import (
 
 	"compactd/internal/compaction/render"
 	"compactd/internal/events"
+	"compactd/internal/events/dialect"
 	"compactd/internal/worker/limit"
 )
 
@@ -120,7 +121,7 @@ func (r *request) eventID(t *syncTurn, base *syncedTurn, digest events.Digest) s
 	if t.Model != nil {
 		model = fmt.Sprint(*t.Model)
 	}
-	name := fmt.Sprintf("sync %s %d %s %d %d %s %s %x", r.address, t.Expect.Turn, t.Expect.Digest, base.seq, t.ReplacesFrom, digest, model, events.KeyOf([]byte(set)))
+	name := fmt.Sprintf("sync %s %d %s %d %d %s %s %x", r.address, t.Expect.Turn, t.Expect.Digest, base.seq, t.ReplacesFrom, digest, model, dialect.KeyOf([]byte(set)))
 	return uuid.NewSHA1(render.IDNamespace, []byte(name)).String()
 }
 
