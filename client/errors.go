@@ -17,7 +17,7 @@ const (
 	CodeTurnConflict       Code = "turn_conflict"         // another agent has published this turn
 	CodeTurnGap            Code = "turn_gap"              // turns before it are missing
 	CodeSessionReset       Code = "session_reset"         // the worker lost the session; it was sent again
-	CodeBadMessage         Code = "bad_message"           // a message is none of its dialect
+	CodeBadMessage         Code = "bad_message"           // a message is not of its dialect
 	CodeForeignDialect     Code = "foreign_dialect"       // a message is of another dialect, which the text names
 	CodeBadPolicy          Code = "bad_policy"            // a setting of Config.Policy
 	CodeTooLarge           Code = "too_large"             // above 4 MiB, or what the server takes

@@ -87,7 +87,7 @@ type fitting struct {
 
 // piece is a message to send: the caller's own, one that was made of it, or one that was added.
 type piece struct {
-	own     int // index of the caller's message; -1 where there is none
+	own     int // index of the caller's message; -1 for a made one
 	message raw // nil for the caller's own as it is
 }
 

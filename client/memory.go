@@ -56,7 +56,7 @@ func (m *memory) find(c *modelCall) (last *record, usage any) {
 	return last, usage
 }
 
-// recordOf is the record of an answer to a call, for which so many bytes are sent.
+// recordOf is the record of an answer to a call of sent bytes.
 func recordOf(c *modelCall, s *Synced, bytes int) *record {
 	kept := *s
 	kept.Messages = nil // they are the caller's

@@ -141,7 +141,7 @@ func (s *Session) bindsThinking() bool {
 	return s.dialect().BindsThinking(events.Model{Provider: m.Provider, Name: m.Name})
 }
 
-// mayBind reports whether the model is none that is known, and may demand the thinking of the
+// mayBind reports whether the model is unknown, and may demand the thinking of the
 // open tool loop.
 func (s *Session) mayBind() bool {
 	m := s.config.Model

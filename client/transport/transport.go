@@ -143,12 +143,12 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// report is that of what is sent.
+// report describes the request that is sent.
 func (c *call) report(session string, f *client.Fitted[json.RawMessage], took time.Duration) Report {
 	r := Report{Session: session, Generation: f.Generation, Changed: f.Changed, Took: took, Alone: f.Budget == (client.Budget{})}
 	own, sent := sizeOf(c.messages), sizeOf(f.Messages)
 	rest := len(c.body) - (c.to - c.from)
-	if own > sent { // the estimate of the call has so many tokens for so many bytes
+	if own > sent { // the estimate gives the tokens of the bytes sent
 		r.Saved = f.Budget.EstimatedInput * int64(own-sent) / int64(sent+rest)
 	}
 	return r

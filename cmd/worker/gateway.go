@@ -135,7 +135,7 @@ func (c *gatewayFlags) upstreams() (map[string]*url.URL, error) {
 }
 
 // withWorker calls serve with a worker: that of --worker, or this process, whose worker then ends
-// with it. closed is called where there is none.
+// with it. closed is called if no worker starts.
 func (c *gatewayCmd) withWorker(ctx context.Context, f *flags, log zerolog.Logger, serve func(context.Context, *client.HTTP) error, closed func()) error {
 	token := c.WorkerToken
 	if c.WorkerTokenFile != "" {

@@ -65,7 +65,7 @@ func (p *Strict) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.model.ServeHTTP(w, r)
 }
 
-// isAside reports whether a call is none of the agent's loop.
+// isAside reports whether a call is outside the agent's loop.
 func (p *Strict) isAside(c *fakemodel.Call) bool { return p.Use != nil && len(c.Tools) == 0 }
 
 func (p *Strict) received(c *fakemodel.Call) {

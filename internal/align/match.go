@@ -107,7 +107,7 @@ type View struct {
 	sent events.Digest
 }
 
-// NewView returns the view of so many turns, without the instructions that it begins with.
+// NewView returns the view of the first turns, without the instructions that it begins with.
 func NewView(f events.Format, messages []events.Raw, turns int) View {
 	messages = messages[Read(f, messages, 0).Lead:]
 	v := View{Messages: messages, Digest: f.DigestOf(messages), Turns: turns}

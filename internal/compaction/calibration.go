@@ -221,7 +221,7 @@ func (l *Ledger) available(total Tokens, whole bool) Tokens {
 	return most
 }
 
-// resize sets the history in view to so many tokens, and takes the correction along: what
+// resize sets the history in view to a number of tokens, and takes the correction along: what
 // was removed takes the part that was counted for it, and what came back brings it.
 func (l *Ledger) resize(history Tokens, whole bool) {
 	input := l.input(history, whole)
@@ -229,7 +229,7 @@ func (l *Ledger) resize(history Tokens, whole bool) {
 	l.cache.visible = history
 }
 
-// recorrect makes input the estimate of the view without so many tokens.
+// recorrect makes input the estimate of the view without some tokens.
 func (l *Ledger) recorrect(removed, input Tokens) {
 	c := &l.usage
 	c.Correction = input - c.scaled(l.prompt().Total()-removed)
@@ -328,7 +328,7 @@ func (m *limits) lower(input Tokens) {
 	}
 }
 
-// refusedAt takes a refusal that stated no limit, of an input of so many tokens.
+// refusedAt takes a refusal of an input that stated no limit.
 func (l *Ledger) refusedAt(input Tokens) {
 	l.limits.lower(input)
 	l.bound()
@@ -368,7 +368,7 @@ type hidden struct {
 	Billed Tokens `json:"billed,omitzero"`
 	Added  Tokens `json:"added,omitzero"`
 
-	// Stayed of so many billed tokens were in the next prompt.
+	// Stayed is how many of the billed tokens were in the next prompt.
 	Stayed Tokens `json:"stayed,omitzero"`
 	Of     Tokens `json:"of,omitzero"`
 
@@ -379,7 +379,7 @@ type hidden struct {
 	Shown bool `json:"shown,omitzero"` // an answer showed its thinking
 }
 
-// staying is the part of so many billed tokens that the next prompt has.
+// staying is the part of billed tokens that the next prompt has.
 func (h *hidden) staying(billed Tokens) Tokens {
 	return (stayTrust + h.Stayed) * billed / (stayTrust + h.Of)
 }

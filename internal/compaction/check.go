@@ -310,7 +310,7 @@ func (next Pending) WithPolicy(fields events.Raw) Pending {
 	return next
 }
 
-// WithFiles adds texts of files that cost so many tokens.
+// WithFiles adds texts of files, with their cost in tokens.
 func (next Pending) WithFiles(t Tokens) Pending {
 	next.files = t
 	return next

@@ -154,7 +154,7 @@ func (l *Ledger) base() (whole events.Digest, messages uint32) {
 	return whole, 0
 }
 
-// addTurn adds what is kept of a turn, with so many messages.
+// addTurn adds the facts of a turn that are kept, with the number of its messages.
 func (l *Ledger) addTurn(x identity, seq Seq, messages uint32) {
 	whole, end := l.base()
 	l.turns = append(l.turns, turnRecord{x, whole.With(x.digest, int(messages)), end + messages, 0, seq})

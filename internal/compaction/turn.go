@@ -203,7 +203,7 @@ type lineages struct {
 	BranchedAt Seq           `json:"branched_at,omitzero"`
 }
 
-// IsZero reports whether there is nothing, for its JSON.
+// IsZero reports whether JSON leaves it out.
 func (l lineages) IsZero() bool { return len(l.Retracted)+len(l.Branches) == 0 }
 
 func (l lineages) clip() lineages {
@@ -227,7 +227,7 @@ func (l *Ledger) noteRetracted(k int64) {
 		x.Base, x.Messages = before.whole, t.end-before.end
 	}
 	if x.Messages == 0 {
-		return // there is nothing to recognise it by
+		return // it has no mark to recognise it by
 	}
 	l.lineages.Retracted = pushed(l.lineages.Retracted, x, maxRetracted)
 }

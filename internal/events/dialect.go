@@ -80,7 +80,7 @@ func DefaultFormat(m *Model) Format {
 // maxBadMessages bounds how many messages one error names.
 const maxBadMessages = 8
 
-// unknownFormat is the error about a format that is none.
+// unknownFormat is the error about an unknown format.
 func unknownFormat() *Invalid {
 	return NewInvalid(CodeUnknownFormat, "format", "is none of "+formatNames())
 }
@@ -297,7 +297,7 @@ var ownModels = []string{"deepseek", "minimax", "moonshot", "qwen", "xai", "xiao
 // [Format.Thinking].
 func (f Format) BindsThinking(m Model) bool { return f.Thinking(m) != traits.Free }
 
-// MayBind reports whether the model is none that is known: its thinking may be bound, and that of
+// MayBind reports whether the model is unknown: its thinking may be bound, and that of
 // the open tool loop may be demanded.
 func (f Format) MayBind(m Model) bool { return f.Thinking(m) == traits.MayBind }
 

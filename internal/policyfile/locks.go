@@ -99,7 +99,7 @@ func (l *layers) lock(flags flagLocks) {
 	}
 }
 
-// lockNote states that a field is locked, and by what if that is not what set it.
+// lockNote states that a field is locked, and the place of the lock if another place set the field.
 func (l *layers) lockNote(path string) string {
 	at, ok := l.locks[path]
 	switch {

@@ -27,7 +27,7 @@ func (p piece) lineOf(offset int) int {
 	return p.line + strings.Count(p.text[:offset], "\n")
 }
 
-// read splits a file by what its name says it is. What is none of these is not read.
+// read splits a file by the kind that its name states. Files of other kinds are not read.
 func read(file string, data []byte) ([]piece, error) {
 	s := string(data)
 	names := []piece{{identifier, 1, words(strings.TrimSuffix(path.Base(file), path.Ext(file)))}}

@@ -115,7 +115,7 @@ func (a *Assembler[T]) finish(h nats.Header, seq uint64) error {
 	t, ok, err := parseHeader(h)
 	if err != nil || !ok || !a.fenced || !a.continues(t) {
 		a.drop()
-		return nil //nolint:nilerr // a marker that cannot be read is none of a worker
+		return nil //nolint:nilerr // no worker writes a marker that cannot be read
 	}
 	a.Newest = Stored{Marker: t.Marker, Seq: seq, commit: t.Commit}
 	marker := a.Newest

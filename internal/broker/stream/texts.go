@@ -294,7 +294,7 @@ func (g *getter) after(seq uint64) int {
 	return n
 }
 
-// compareHeads orders callers by what they request next.
+// compareHeads orders callers by their next sequence.
 func compareHeads(a, b *getter) int {
 	sweepA, seqA := a.head()
 	sweepB, seqB := b.head()

@@ -45,7 +45,7 @@ type FileRead struct {
 	Preview bool  // it was too large to be measured against the budget
 }
 
-// Read returns how much of a file of so many bytes enters, given the tokens left for
+// Read returns how much of a file enters, given the tokens left for
 // files. Its content is not read yet: four bytes count as a token.
 func (l *FileLimits) Read(bytes int64, budget Tokens) FileRead {
 	switch {

@@ -34,7 +34,7 @@ func CustomOf(profile string) Custom {
 	return customs["default"]
 }
 
-// Tools estimates definitions of tools of so many UTF-16 units.
+// Tools estimates definitions of tools by their UTF-16 units.
 func (c Custom) Tools(r Rate, units int64) Tokens {
 	if c.PlainTools {
 		return Tokens(CeilDiv(units, r.TextUnits))

@@ -385,12 +385,12 @@ func CountMedia(view []Entry) (c MediaCount) {
 // Total is what counts for [traits.Media.Total].
 func (c MediaCount) Total() int { return c.Images + c.Pages }
 
-// Over reports whether a provider refuses so many media.
+// Over reports whether a provider refuses the number of media.
 func (c MediaCount) Over(m traits.Media) bool {
 	return m.Total != 0 && c.Total() > max(m.Total, 0) || m.Documents > 0 && c.Documents > m.Documents || c.TooLarge(m)
 }
 
-// TooLarge reports whether it refuses some for their size, since they are so many.
+// TooLarge reports whether a provider refuses some of them for their size, which it bounds by their number.
 func (c MediaCount) TooLarge(m traits.Media) bool {
 	return m.Many > 0 && c.Images > m.Many && c.Large > 0
 }
@@ -433,7 +433,7 @@ func (e *Entry) Size() int64 {
 	return e.content()
 }
 
-// TrimTo is the entry under a trim to so many units.
+// TrimTo is the entry under a trim to a ceiling.
 func (e *Entry) TrimTo(ceiling int64) Entry {
 	x := *e
 	x.Set(&events.Edit{Op: events.OpTrim, Units: ceiling})

@@ -96,7 +96,7 @@ func (l *OutputLimits) gap(missing int) string {
 	return "[... " + n + " ...]"
 }
 
-// headOf returns the first lines of text, at most so many bytes of them.
+// headOf returns the first lines of text, at most a number of lines and of bytes.
 func headOf(text string, lines, bytes int64) string {
 	end := 0
 	for range max(lines, 0) {
@@ -118,7 +118,7 @@ func headOf(text string, lines, bytes int64) string {
 	return text[:cut]
 }
 
-// tailOf returns the last lines of text, at most so many bytes of them.
+// tailOf returns the last lines of text, at most a number of lines and of bytes.
 func tailOf(text string, lines, bytes int64) string {
 	start := len(text) + 1
 	for n := int64(0); n < lines && start > 0; n++ {

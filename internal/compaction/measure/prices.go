@@ -15,7 +15,7 @@ import (
 // million tokens is the same number for one token.
 type Money int64
 
-// Times is what so many tokens cost, each of them this.
+// Times is the cost of tokens at this price each.
 func (m Money) Times(t Tokens) Money { return m * Money(min(t, mostPriced)) }
 
 // Bounds that keep amounts within 64 bits: tokens that are priced, and a price.
@@ -35,7 +35,7 @@ type Prices struct {
 	Long *LongPrices `json:"long,omitzero"`
 }
 
-// LongPrices are those of each token of a call whose input is over so many tokens.
+// LongPrices are the prices of each token of a call whose input is over a limit.
 type LongPrices struct {
 	Over   Tokens `json:"over"`
 	Input  Money  `json:"input"`

@@ -80,7 +80,7 @@ func NewRate(p Profile, provider string) Rate {
 	return r
 }
 
-// Text estimates a text of so many UTF-16 code units.
+// Text estimates a text by its UTF-16 code units.
 func (r Rate) Text(units int64) Tokens { return r.scale(CeilDiv(units, r.TextUnits)) }
 
 // Count estimates a text that is at hand, as it counts as part of a message.
@@ -185,7 +185,7 @@ func (r *Rate) syntheticWith(plain, foreign int64) Tokens {
 	return t + r.scale(CeilDiv(plain+foreign, min(r.TextUnits, r.ResultUnits)))
 }
 
-// Ceiling is the most that a text of so many UTF-16 code units can count, in
+// Ceiling is the most that a text of some UTF-16 code units can count, in
 // whatever language or code it is.
 func (r *Rate) Ceiling(units int64) Tokens {
 	if r.Classes {

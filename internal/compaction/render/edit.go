@@ -102,7 +102,7 @@ func (r *renderer) apart(m *events.Message, out message, answers, calls []messag
 	return r.add(other, nil, nil)
 }
 
-// blanks appends the blank texts of an entry, or the entry if it is nothing else.
+// blanks appends the blank texts of an entry, or the entry if all of it is blank.
 func (r *renderer) blanks(out []events.Edit, m *events.Message, e *measure.Entry) []events.Edit {
 	at := e.Position()
 	if e.Parts == 0 {

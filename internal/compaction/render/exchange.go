@@ -15,7 +15,7 @@ const (
 	ahead   rank = iota // the system's, while calls await their results
 	speech              // of the assistant, with its calls
 	results             // of the calls
-	answers             // placeholders for results that there are none of
+	answers             // placeholders for missing results
 	rest                // all else, up to the next assistant
 )
 

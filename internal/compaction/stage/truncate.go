@@ -165,7 +165,7 @@ func (d *Draft) head(most measure.Tokens) int {
 
 // firstUser returns the end of the first message of the user, start if there is none. It is
 // looked for among the first few messages: an assistant may greet, and a task may come in
-// pieces. Messages without words are none of them, since they are left out.
+// pieces. Messages without words do not count, since they are left out.
 func (d *Draft) firstUser(start int) int {
 	i, few := start, MinMessages
 	skip := func(user bool) {

@@ -25,7 +25,7 @@ type Inline struct {
 	Data []byte // base64, or a reference
 }
 
-// InlineOf divides a text. ok is false for a URL that is none of base64.
+// InlineOf divides a text. ok is false for a URL without base64.
 func InlineOf(text []byte) (in Inline, ok bool) {
 	if !bytes.HasPrefix(text, []byte("data:")) {
 		return Inline{Data: text}, true

@@ -9,7 +9,7 @@ import (
 )
 
 // Strict reads one JSON value in a single pass, as providers do: half surrogates and broken
-// UTF-8 are errors, duplicate keys are none. It is the library's decoder and shares nothing
+// UTF-8 are errors, duplicate keys are not. It is the library's decoder and shares nothing
 // with [Walker], so that what one reads can be checked by the other.
 //
 // Its methods read the next value. One of another type than a method is for is passed over,

@@ -16,7 +16,7 @@ var anthropic = Dialect{
 }
 
 // readAnthropic reads a message of Anthropic's messages API. A system message
-// is no part of it, but harmless: some gateways take it.
+// is not part of that API, but harmless: some gateways take it.
 func readAnthropic(w *Reader) (Message, error) {
 	var m Message
 	var role, content Raw
@@ -43,8 +43,8 @@ func readAnthropic(w *Reader) (Message, error) {
 	return w.complete(m, content.Kind() == '"' || content.Kind() == '[')
 }
 
-// readAnthropicBlock reads the block at w. One whose type is unknown, or whose
-// text is none, is PartOther.
+// readAnthropicBlock reads the block at w. A block of unknown type, or of a
+// text that is no string, is PartOther.
 func readAnthropicBlock(w *Reader, p *Part) {
 	if w.notBlock(p) {
 		return

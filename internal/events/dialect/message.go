@@ -158,7 +158,7 @@ func (p *Part) ContentKey() Key {
 // CallKey is the key of the call id, whether it was read or scanned.
 func (p *Part) CallKey() Key { return cmp.Or(p.Call, CallKeyOf(p.CallID)) }
 
-// Blank reports whether a text is nothing but white space.
+// Blank reports whether a text is all white space.
 func (p *Part) Blank() bool {
 	if p.Quoted == nil {
 		return strings.TrimSpace(p.Text) == ""

@@ -218,7 +218,7 @@ func writeOpenAI(m Message, ms []codec.Member) ([]codec.Member, error) {
 	if legacy >= 0 && m.Parts[legacy].Edited {
 		ms = codec.SetMember(ms, "function_call", openAICall(m.Parts[legacy]))
 	}
-	thinks := m.Role != RoleAssistant // their member is none of thinking
+	thinks := m.Role != RoleAssistant // their member is not thinking
 	for i, p := range m.Parts {
 		switch {
 		case p.Kind == PartResult, p.Kind == PartCall && m.Role != RoleAssistant:

@@ -136,7 +136,7 @@ func lines(r io.Reader, most int) iter.Seq2[int, result] {
 	}
 }
 
-// result is a line, or why there is none.
+// result is a line, or the error of reading it.
 type result struct {
 	line []byte
 	err  error

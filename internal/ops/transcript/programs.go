@@ -74,7 +74,7 @@ type Place struct {
 }
 
 // Installed finds the sessions that programs have left on this machine, for this user. The
-// source is of no files where there are none.
+// source may be empty.
 func Installed() (*Source, []Place) {
 	s := &Source{}
 	home, err := os.UserHomeDir()
@@ -84,7 +84,7 @@ func Installed() (*Source, []Place) {
 	var places []Place
 	for _, p := range programs {
 		for _, pattern := range p.paths(home) {
-			paths, _ := filepath.Glob(pattern) // of a bad pattern there are none
+			paths, _ := filepath.Glob(pattern) // a bad pattern has no paths
 			for _, path := range paths {
 				before := len(s.files)
 				if s.walk(Auto, path); len(s.files) > before {

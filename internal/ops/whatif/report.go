@@ -130,7 +130,7 @@ func (r *Report) LeaveOut(why string) {
 }
 
 // Invalid is how many histories are not valid for their provider, under all
-// policies together. There is none but by a defect.
+// policies together. Only a defect makes one.
 func (r *Report) Invalid() (n int) {
 	for _, c := range r.Policies {
 		n += c.Figures.Invalid

@@ -135,7 +135,7 @@ func setApart(s string) int {
 	return -1
 }
 
-// isText reports so many words that they are no name of a thing.
+// isText reports a text with too many words for the name of a thing.
 func isText(s string) bool {
 	n := utf8.RuneCountInString(s)
 	return len(strings.Fields(s)) >= 5 || n > 60 || n > 8 && strings.ContainsFunc(s, snippet.Unspaced)

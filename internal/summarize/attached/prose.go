@@ -58,7 +58,7 @@ func (c *splitter) take(from, to int) {
 }
 
 // withoutRule returns where the last sentence of the first n bytes of a line begins if it
-// could be a rule, else n: half a rule is none.
+// could be a rule, else n: half a rule is no rule.
 func withoutRule(s string, n int) int {
 	if from := lastSentence(s[:n]); snippet.IsRule(s[from:n]) {
 		return from

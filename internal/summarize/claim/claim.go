@@ -144,7 +144,7 @@ func (f *found) act(from, to int) {
 	f.acts(from, to, nearConsent, nearWill, !f.denies(from, to) && isNamed(f.lower, from, to))
 }
 
-// acts is act for a person whose consent and wish are within so many bytes. named is whether the
+// acts is act for a person whose consent and wish are near each other. named is whether the
 // clause is about the person.
 func (f *found) acts(from, to, consent, will int, named bool) {
 	if i, j := f.near(from, to, consents, consent); i >= 0 {

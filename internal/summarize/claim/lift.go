@@ -8,7 +8,7 @@ import (
 )
 
 // Lifts reports a line that permits something, or states that a ban or a duty has no force: "may be
-// edited", "is no longer off limits", "can wait". A permission that is negated is none.
+// edited", "is no longer off limits", "can wait". A negated permission does not count.
 func Lifts(line string) bool {
 	lower := snippet.Lowered(sanitize.Normalize(snippet.StripInvisible(line)).S)
 	if snippet.Matches(lower, lifts) || abilities.MatchString(lower) || clearances.MatchString(lower) {

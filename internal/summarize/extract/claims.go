@@ -148,7 +148,7 @@ func isOwnConsent(lower string, onCondition bool) bool {
 	return !undecided.MatchString(lower) && (onCondition || !conditional.MatchString(polite.ReplaceAllString(lower, ""))) && (!ofOthers.MatchString(lower) || own.MatchString(lower))
 }
 
-// isNarrow reports a consent to a part, which is none to all.
+// isNarrow reports a consent to a part, which does not cover the whole.
 func isNarrow(lower string) bool { return part.MatchString(lower) && !whole.MatchString(lower) }
 
 // isQuestion reports a question that is no request to the agent.

@@ -11,7 +11,7 @@ import (
 // Origin of the summaries of [Extractive].
 const (
 	Model  = "embedded"
-	Prompt = "extractive-1" // the version of what is extracted
+	Prompt = "extractive-1" // the version of the extraction
 )
 
 // Summarizer is the embedded summarizer: it picks sentences, paths, failures and

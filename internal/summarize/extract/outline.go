@@ -12,7 +12,7 @@ import (
 	"compactd/internal/summarize/snippet"
 )
 
-// OutlinePrompt is the version of what is taken from a file.
+// OutlinePrompt is the version of the outline of a file.
 const OutlinePrompt = "outline-1"
 
 // Bounds of an outline.

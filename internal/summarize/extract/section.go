@@ -144,7 +144,7 @@ func Parse(text string) *Sections {
 }
 
 // Heading reads "## Decisions", or "## 3. Decisions:"; the kind is kinds for a
-// heading that is none of ours.
+// heading that is not ours.
 func Heading(s string) (Kind, bool) {
 	h := strings.TrimLeft(s, "#")
 	if len(h) == len(s) || len(s)-len(h) > 6 || !strings.HasPrefix(h, " ") {

@@ -83,7 +83,7 @@ func refusal(status int, h http.Header, body []byte) *model.Error {
 	return e
 }
 
-// kind orders the refusals of all providers by what a caller can do about them.
+// kind sorts the refusals of all providers by the caller's remedy.
 func (e *explanation) kind(status int) model.Kind {
 	switch {
 	case status == http.StatusTooManyRequests && e.has("insufficient_quota"):

@@ -116,7 +116,7 @@ func weigh(name string) weight {
 	return w
 }
 
-// notPass end in "pass" and are none.
+// notPass end in "pass" and name no password.
 var notPass = []string{"bypass", "compass", "encompass", "overpass", "surpass", "trespass", "underpass", "multipass", "singlepass", "renderpass", "subpass", "typepass", "lowpass", "highpass", "bandpass", "byepass", "impass"}
 
 // endsInNoun finds a noun at the end of a word without separators.

@@ -142,7 +142,7 @@ func (n *normalizer) composed(s string, from, to int) {
 	}
 }
 
-// plainASCII reports a text in which there is nothing to do.
+// plainASCII reports a text that needs no change.
 func plainASCII(s string) bool { return asciiRun(s, 0) == len(s) }
 
 // asciiRun is the end of the visible ASCII characters from i on, without a last

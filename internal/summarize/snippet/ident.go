@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// notIssues begin words that look like an issue and are none.
+// notIssues begin words that look like an issue and name no issue.
 var notIssues = []string{"AES", "ES", "GPT", "HTTP", "ISO", "MD", "RFC", "RS", "SHA", "TLS", "US", "UTF"}
 
 // Identifiers calls found for the UUIDs, hashes of commits and names of issues

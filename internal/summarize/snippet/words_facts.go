@@ -50,7 +50,7 @@ var statements = []statement{
 		`(?:have|habe|ai|tengo|tenho|ho|heb|mam|меня|har|mám) (?:only|just|nur|que|tylko|только|solo|sólo|só|apenas|bara|bare|jen|maar|alleen) (?:one|an?|eine?|une|jedno|одно|один|una|um|uma|en|ett|et|jednu|één) (?:question|frage|pytanie|вопрос|pregunta|pergunta|domanda|fråga|spørgsmål|spørsmål|otázku|vraag)|csak egy kérdésem|sadece bir sorum|mam tylko|у меня только`),
 }
 
-// idioms have a word of a rule and are none.
+// idioms have a word of a rule and state no rule.
 var idioms = strings.NewReplacer(slashed("never mind/nevermind/immer noch/schon immer/noch immer/noch nie/toujours pas/toujours aussi/دائما يفشل/دائما يحدث/" +
 	"为什么/從來沒/从来没/从没/总是报错/总是失败/总是出错/总是崩溃/总是这样/总是同样/总是一样/總是報錯/總是失敗/必ず失敗/必ずエラー/常にエラー/絶対に失敗/必ず落ち/항상 에러/항상 실패/항상 오류/항상 같은/절대 안 돼")...)
 

@@ -93,7 +93,7 @@ func testRecord(t *testing.T, s summarize.Summarizer) {
 	}
 }
 
-// testNoSummary: why there is none is reported by the errors that the worker matches.
+// testNoSummary: a call without a summary returns the errors that the worker matches.
 func testNoSummary(t *testing.T, s summarize.Summarizer) {
 	if _, err := s.Summarize(t.Context(), input(1, 0, 10_000, nil)); !errors.Is(err, summarize.ErrNothing) {
 		t.Errorf("no messages: %v", err)

@@ -85,7 +85,7 @@ func (e *Edge) crossOrigin(h http.Header, r *http.Request) *events.ServiceError 
 }
 
 // session names the session of a path, for a token that may use its tenant. The name is any
-// text; the id is what it is published under.
+// text; the id is that of its publication.
 func session(r *http.Request) (events.Address, error) {
 	a := events.Address{Tenant: r.PathValue("tenant")}
 	if !tokenOf(r).MayUse(a.Tenant) { // before anything is read of it: what exists there is not shown

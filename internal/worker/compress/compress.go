@@ -133,7 +133,7 @@ func codeOf(err error) events.Code {
 func (s *Compressor) rememberView(ctx context.Context, tenant, session string, in *events.CompressRequest, f events.Format, messages []events.Raw) {
 	h, err := read(f, scopeOf(in), messages)
 	if err != nil {
-		return // it is none that a caller could send
+		return // no caller could send it
 	}
 	at, err := s.find(ctx, tenant, h)
 	if err != nil {

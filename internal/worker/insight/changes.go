@@ -129,7 +129,7 @@ func partText(p *events.Part) string {
 	return p.Text
 }
 
-// Cut is the beginning of a text, of at most so many bytes.
+// Cut is the beginning of a text, of at most a number of bytes.
 func Cut(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -140,7 +140,7 @@ func Cut(text string, most int) string {
 	return text[:most]
 }
 
-// Pages are where pages of rows begin, of about so many bytes each; the first is 0.
+// Pages are where pages of rows begin, of about as many bytes as limit states; the first is 0.
 func Pages(rows []events.Change, limit int) []int {
 	starts, size := []int{0}, 0
 	for i := range rows {

@@ -48,7 +48,7 @@ const objectBytes = 64
 // Weight is how many bytes a text of JSON counts for, by its size and its objects: 60 KB may have 2,000 messages.
 func Weight(data []byte) int { return len(data) + objectBytes*bytes.Count(data, []byte{'{'}) }
 
-// Config is what there is to share.
+// Config bounds the resources to share.
 type Config struct {
 	// Memory of operations, in bytes. Default 128 MiB; at least 16 MiB. A quarter as much again is for
 	// histories that are rendered for commits, of which one alone may be larger.

@@ -18,7 +18,7 @@ var Partitions = Account{Tenant: "*partitions"}
 // partitionsCount is the part of the use of [Partitions] that counts.
 const partitionsCount = 4
 
-// pool is what there is of a class.
+// pool holds the resources of a class.
 type pool struct {
 	size  int64
 	small int64 // what takes at most so much passes those that wait

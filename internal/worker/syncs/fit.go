@@ -262,7 +262,7 @@ func (r *request) first(n int) []align.Output {
 // message of the view in the history.
 func (r *request) put(out *events.SyncResponse, outputs []align.Output, view *compaction.View, at func(turn, index int) int) error {
 	n := r.history.Len()
-	if len(outputs) == 0 { // a call without a message is none
+	if len(outputs) == 0 { // a call without a message does not count
 		outputs = r.first(n)
 	}
 	r.sendable(outputs)

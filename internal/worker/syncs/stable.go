@@ -62,7 +62,7 @@ type watch struct {
 	same     int // requests in a row that were longer and had the same
 }
 
-// stays looks at the part again, and reports whether it was the same so many times.
+// stays looks at the part again, and reports whether it was the same often enough.
 func (w *watch) stays(h *align.History, after int) bool {
 	if w.to == 0 || w.to > h.Len() || w.from < h.Before {
 		return false

@@ -287,7 +287,7 @@ func (r *request) record(ctx context.Context, st *state, t unpublished) (*events
 	}
 	if decided == nil {
 		r.warn(events.CodeLate, "")
-		if t.from > 0 { // what the session had is no beginning of the history
+		if t.from > 0 { // the history does not begin with the session's
 			return r.keepAll(st, last), nil
 		}
 		out, err := r.answer(ctx, st, t.at)

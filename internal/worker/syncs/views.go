@@ -149,7 +149,7 @@ func (r *request) viewThrough(ctx context.Context, st *state, gen, through int64
 	}
 	sourced, err := r.host.Sourced(ctx, r.address, view, func(compaction.Seq) []events.Message { return nil })
 	if err != nil {
-		return v, false, nil //nolint:nilerr // its texts are gone, or it is none that was given
+		return v, false, nil //nolint:nilerr // its texts are gone, or no worker gave it
 	}
 	messages := make([]events.Raw, len(sourced))
 	for i := range sourced {
