@@ -7,7 +7,6 @@ import (
 	"pgregory.net/rapid"
 
 	"compactd/internal/compaction/measure"
-	"compactd/internal/events"
 )
 
 // B15: what enters fits into the share for files, every file is reported once, and
@@ -79,5 +78,3 @@ func TestLimitOutputNotice(t *testing.T) {
 		}
 	}
 }
-
-func units(text string) int64 { return int64(events.Units(text)) }
