@@ -18,6 +18,7 @@ import (
 const worker = "./cmd/worker"
 
 // floor is what the product cannot do without: the queue, its client and the state.
+// See docs/adr/0011.
 const floor = `package main
 
 import (
@@ -32,7 +33,7 @@ func main() {}
 func main() {
 	log.SetFlags(0)
 	log.SetPrefix("build-cost: ")
-	maxRatio := flag.Float64("max-ratio", 2, "fail when the worker costs more than this many times the floor")
+	maxRatio := flag.Float64("max-ratio", 2.25, "fail when the worker costs more than this many times the floor")
 	maxMB := flag.Float64("max-mb", 54, "fail when the worker's binary is larger, in 1,000,000 bytes")
 	dearest := flag.Int("dearest", 10, "how many packages and modules to list")
 	flag.Parse()
