@@ -52,6 +52,10 @@ func writeStats(w io.Writer, a events.Address, s *events.StatsResponse) error {
 		}
 	}
 	money := units.PricedBy(s.Cost.Unpriced)
+	learnt := ""
+	if s.LongestAnswer > 0 {
+		learnt = fmt.Sprintf("; the longest so far had %d", s.LongestAnswer)
+	}
 	return term.Pairs(w,
 		"session", named.Show(a),
 		"turns", s.Turns,
@@ -61,7 +65,7 @@ func writeStats(w io.Writer, a events.Address, s *events.StatsResponse) error {
 		"level", b.Level,
 		"estimated input", fmt.Sprintf("%d tokens", b.EstimatedInput),
 		"available input", fmt.Sprintf("%d tokens", b.AvailableInput),
-		"context window", fmt.Sprintf("%d tokens, %d of them for the answer", b.ContextWindow, b.OutputReserve),
+		"context window", fmt.Sprintf("%d tokens, %d of them for the answer%s", b.ContextWindow, b.OutputReserve, learnt),
 		"usage", fmt.Sprintf("%.1f %% of the available input, %.1f %% of the window",
 			float64(b.UsagePPM)/10_000, 100*float64(b.EstimatedInput)/float64(max(b.ContextWindow, 1))),
 		"left to the trigger", fmt.Sprintf("%d %%", b.PercentLeft),

@@ -245,6 +245,42 @@ type limits struct {
 	// Of calls whose provider stated no limit: the largest input that one took, as its usage
 	// counts, and the smallest that one refused, as we estimate it. 0 is none.
 	accepted, refused Tokens
+
+	// Of calls with a usage: how many, and the longest answer, as the provider counts.
+	answers int64
+	longest Tokens
+}
+
+// Bounds of what answers teach about the reserve.
+const (
+	enoughAnswers = 8
+	leastReserve  = 8192 // tokens, also beside short answers
+)
+
+// answered counts an answer, and reports whether the reserve may be another one.
+func (m *limits) answered(output Tokens) bool {
+	m.answers++
+	if output <= m.longest {
+		return m.answers == enoughAnswers
+	}
+	m.longest = output
+	return m.answers >= enoughAnswers
+}
+
+// learnt is the longest answer, where there were enough of them to learn from.
+func (m *limits) learnt() Tokens {
+	if m.answers < enoughAnswers {
+		return 0
+	}
+	return m.longest
+}
+
+// reserve is twice the longest answer of a session with enough of them, at most what it would be without.
+func (m *limits) reserve(most Tokens) Tokens {
+	if m.answers < enoughAnswers {
+		return most
+	}
+	return min(most, max(2*m.longest, leastReserve))
 }
 
 // Bounds of what refusals without a number teach.
@@ -286,6 +322,9 @@ func (l *Ledger) accept(u *events.Usage) {
 	input, x, c := inputOf(u), &l.limits, l.cache.config
 	if input > l.cache.largest {
 		input = min(input, c.windowOf(&l.model, l.cache.policy))
+	}
+	if l.cache.policy.LearnReserve && u.Output > 0 && x.answered(min(Tokens(u.Output), l.cache.largest)) {
+		l.bound()
 	}
 	if input <= x.accepted {
 		return

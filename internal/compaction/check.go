@@ -24,6 +24,7 @@ type Stats struct {
 	Repeated   measure.Repeated // since its first turn
 	Cost       events.Cost      // since then too
 	Unknown    string           // that the window of the model is a guess, "" where it is not
+	Longest    Tokens           // answer so far, where the reserve for the next one is learnt of it; else 0
 }
 
 // Repeated is how often the session did again what a compaction had taken out of view.
@@ -45,7 +46,7 @@ func (l *Ledger) Stats(c *Config, want events.Model) (Stats, error) {
 		Budget: l.Budget(), Messages: l.cache.heads,
 		Turns: l.LastTurn(), Generation: l.Generation(), Through: l.through(), Parked: len(l.parked),
 		Prepared: l.prepared != nil, Waiting: l.job != nil, Repeated: l.Repeated(), Cost: l.cost,
-		Unknown: unknown,
+		Unknown: unknown, Longest: l.limits.learnt(),
 	}, nil
 }
 

@@ -236,7 +236,11 @@ func (l *Ledger) bound() {
 	if x.stated > 0 {
 		g.window = min(g.window, x.stated)
 	}
-	g.reserve = g.policy.Reserve(min(measure.OutputReserve(g.window, Tokens(l.model.MaxOutputTokens)), g.window))
+	g.reserve = measure.OutputReserve(g.window, Tokens(l.model.MaxOutputTokens))
+	if g.policy.LearnReserve && l.model.MaxOutputTokens == 0 {
+		g.reserve = x.reserve(g.reserve)
+	}
+	g.reserve = g.policy.Reserve(min(g.reserve, g.window))
 	g.least = 0
 	if most := measure.InputLimit(l.model.Name); most > 0 {
 		g.least = g.window - max(most, x.accepted)

@@ -62,6 +62,8 @@ type Header struct {
 	Stated      Tokens               `json:"stated"`
 	Accepted    Tokens               `json:"accepted,omitzero"`
 	Refused     Tokens               `json:"refused,omitzero"`
+	Answers     int64                `json:"answers,omitzero"`
+	Longest     Tokens               `json:"longest,omitzero"`
 	Overflows   int64                `json:"overflows"`
 	Job         *pendingJob          `json:"job,omitzero"`
 	Prepared    *stage.Summary       `json:"prepared,omitzero"`
@@ -154,7 +156,7 @@ func (l *Ledger) Header() *Header {
 		Entries: l.entries.n, Turns: len(l.turns), Model: l.model, Format: l.format,
 		System: l.system, Tools: l.tools, SystemSeq: l.systemSeq, ToolSeq: l.toolSeq,
 		Override: l.override, Prompts: l.prompts, CompactedTo: l.compactedTo, Level: l.level, LastTurnAt: l.lastTurnAt, IdleHandled: l.idleHandled, Ages: l.ages, Attempted: l.attempted, WhileOpen: l.whileOpen, BlockedAt: l.blockedAt,
-		Generations: l.generations, Edits: len(l.edits), Usage: l.usage, Stated: l.limits.stated, Accepted: l.limits.accepted, Refused: l.limits.refused, Overflows: l.overflows,
+		Generations: l.generations, Edits: len(l.edits), Usage: l.usage, Stated: l.limits.stated, Accepted: l.limits.accepted, Refused: l.limits.refused, Answers: l.limits.answers, Longest: l.limits.longest, Overflows: l.overflows,
 		Job: l.job, Prepared: l.prepared, Breaker: l.breaker, Noted: l.noted, Fork: l.forkedAt, Lineages: l.lineages,
 		Regret: l.regret, Cost: l.cost, Made: l.made, Carried: l.carried, Work: l.work, Growth: l.growth.rows(), GrownAt: l.growth.last, Took: l.took,
 	}
@@ -191,7 +193,7 @@ func Restore(a events.Address, h *Header, rows []Row) (*Ledger, error) {
 	l.system, l.tools, l.systemSeq, l.toolSeq = h.System, h.Tools, h.SystemSeq, h.ToolSeq
 	l.generations, l.level, l.lastTurnAt, l.idleHandled, l.ages = h.Generations, h.Level, h.LastTurnAt, h.IdleHandled, h.Ages
 	l.attempted, l.whileOpen, l.blockedAt = h.Attempted, h.WhileOpen, h.BlockedAt
-	l.usage, l.limits, l.overflows = h.Usage, limits{h.Stated, h.Accepted, h.Refused}, h.Overflows
+	l.usage, l.limits, l.overflows = h.Usage, limits{h.Stated, h.Accepted, h.Refused, h.Answers, h.Longest}, h.Overflows
 	l.job, l.prepared, l.breaker, l.noted = h.Job, h.Prepared, h.Breaker, h.Noted
 	l.regret, l.cost, l.made, l.carried, l.work = h.Regret, h.Cost, h.Made, h.Carried, h.Work
 	l.growth, l.took = growthOf(h.Growth, h.GrownAt), h.Took

@@ -122,6 +122,8 @@ type StatsResponse struct {
 	Reruns          int64   `json:"reruns"`           // other calls made again, of which it had taken the results
 	Cost            Cost    `json:"cost,omitzero"`    // absent before anything that has a price
 	Budget          Budget  `json:"budget,omitzero"`  // absent when the session is not known
+	// LongestAnswer is that of the session, where the policy learns the reserve of it, from the eighth answer on.
+	LongestAnswer int64 `json:"longest_answer_tokens,omitzero"`
 
 	Warnings []SyncWarning `json:"warnings,omitzero"` // absent for none
 }

@@ -46,6 +46,9 @@ type Policy struct {
 	// TriggerMode puts it. The trigger is never above it.
 	LimitTokens measure.Tokens `json:"limit_tokens"`
 	Buffers     Buffers        `json:"buffers"`
+	// LearnReserve keeps free for the answer what the answers of a session show, where no turn states the most that its
+	// model may answer, in place of a share of the window.
+	LearnReserve bool `json:"learn_reserve,omitzero"`
 	// MaxEntries bounds the messages in view, with each call and result as one: beyond it the oldest
 	// are hidden behind a truncation notice, whatever they cost. 0, in configs from before it, is no
 	// bound.

@@ -24,7 +24,7 @@ func (s *Service) stats(_ context.Context, in *events.StatsRequest) (*events.Sta
 		*out = events.StatsResponse{
 			V: events.Version, Known: true, Turns: st.Turns, Messages: int64(st.Messages), Generation: st.Generation,
 			Through: st.Through, Parked: int64(st.Parked), Prepared: st.Prepared, Waiting: st.Waiting,
-			NeedsCompaction: st.Budget.ShouldCompact, Rereads: st.Repeated.Rereads, Reruns: st.Repeated.Reruns, Cost: st.Cost, Budget: st.Budget,
+			NeedsCompaction: st.Budget.ShouldCompact, Rereads: st.Repeated.Rereads, Reruns: st.Repeated.Reruns, Cost: st.Cost, Budget: st.Budget, LongestAnswer: int64(st.Longest),
 		}
 		if st.Unknown != "" {
 			out.Warnings = []events.SyncWarning{events.WarningOf(events.CodeUnknownModel, st.Unknown)}
