@@ -228,7 +228,7 @@ func (f *flags) whatIf(ctx context.Context, s *query.Service, in *events.WhatIfR
 		return nil, err
 	}
 	paced, end := s.Limiter().Paced(ctx, limit.Of(ctx).Account())
-	choices, err := whatif.Compare(paced, session, sets, configs, whatif.Options{Delay: whatif.Delay, NoFacts: true, Writer: f.writer})
+	choices, err := whatif.Compare(paced, session, sets, configs, whatif.Options{Delay: whatif.Delay, Writer: f.writer})
 	end()
 	switch {
 	case ctx.Err() != nil:

@@ -119,7 +119,7 @@ func TestWhatIf(t *testing.T) {
 	if cheapest != 1 {
 		t.Errorf("%d policies are the cheapest", cheapest)
 	}
-	p.wait(`/^(Better: |No better policy)/.test(document.querySelector('.verdict').innerText)`)
+	p.wait(`/^(Cheapest: |No better policy)/.test(document.querySelector('.verdict').innerText)`)
 	slide := func(text, value string) {
 		eval[bool](p, `(e => { e.value = `+value+`; return e.dispatchEvent(new Event('input', {bubbles: true})) })([...document.querySelectorAll('label')].find(e => e.innerText.startsWith('`+text+`')).querySelector('input'))`)
 	}

@@ -3,9 +3,15 @@ export function visible(text: string): string {
   return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (c) => `\\u{${c.codePointAt(0)!.toString(16)}}`)
 }
 
+/** A name on one line, in quotes where nothing of it is seen. */
+export function shown(name: string): string {
+  const text = visible(name)
+  return text.trim() ? text : JSON.stringify(text)
+}
+
 /** The name of a session: an id that begins with b64- is the base64url of a name. */
 export function nameOf(session: string): string {
-  return visible(decoded(session))
+  return shown(decoded(session))
 }
 
 function decoded(session: string): string {

@@ -271,6 +271,8 @@ export interface Choice {
   summaries_unpriced?: boolean
   calls: number
   compactions: number
+  reasons: Record<string, number>
+  facts: Record<string, { kept: number; all: number }>
   saved_tokens: number
   sent_tokens: number
   mean_tokens: number

@@ -39,6 +39,8 @@ const lag = (f: Fleet): number => Math.max(0, ...f.partitions.map((p) => p.lag_m
 function state(f: Fleet): string {
   const none = unserved(f)
   if (none.length) return `No worker serves partition ${none.map((p) => p.partition).join(', ')}. Its sessions wait.`
+  const silent = f.workers.filter((w) => w.answered === false)
+  if (silent.length) return `${silent.map((w) => w.owner).join(', ')} ${silent.length === 1 ? 'gives' : 'give'} no answer.`
   const slow = f.partitions.filter((p) => (p.lag_ms ?? 0) > 10_000)
   if (slow.length) return `Partition ${slow.map((p) => p.partition).join(', ')} is more than 10 s behind.`
   return `${some(f.workers.length, 'worker')} ${f.workers.length === 1 ? 'serves' : 'serve'} all ${some(f.partitions.length, 'partition')}.`
@@ -79,7 +81,7 @@ interface Seen extends WorkerRow { lag: number; behind: number; stopped?: boolea
 
 function seen(w: WorkerRow, partitions: PartitionRow[]): Seen {
   const own = partitions.filter((p) => p.leased && p.owner === w.owner)
-  return { ...w, lag: w.lag_ms ?? Math.max(0, ...own.map((p) => p.lag_ms ?? 0)), behind: own.reduce((sum, p) => sum + (p.behind ?? 0), 0) }
+  return { ...w, partitions: own.length, lag: w.lag_ms ?? Math.max(0, ...own.map((p) => p.lag_ms ?? 0)), behind: own.reduce((sum, p) => sum + (p.behind ?? 0), 0) }
 }
 
 // The workers, the slowest first, and those that an earlier answer had: they have stopped.

@@ -113,7 +113,7 @@ function Head({ tenant, session, stats, timeline, open }: { tenant: string; sess
         <div><dt>Compactions</dt><dd>{count((stats.generation ?? 0) - rewinds)} {rewinds > 0 && <small>and {some(rewinds, 'rewind')}</small>}</dd></div>
         <div><dt>Tokens saved</dt><dd>{count(saved)}</dd></div>
         <div><dt>Spent</dt><dd>{spentText(cost, stats.turns)} <small>at list prices</small></dd></div>
-        <div><dt>Net saving</dt><dd>{netText(cost)} <small>{netParts(cost)}</small></dd></div>
+        <div><dt>Net saving, expected</dt><dd>{netText(cost)} <small>{netParts(cost)}</small></dd></div>
         <div><dt>Read or run again</dt><dd>{count((stats.rereads ?? 0) + (stats.reruns ?? 0))} <small>after a compaction</small></dd></div>
       </dl>
     </>

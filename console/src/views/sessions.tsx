@@ -4,7 +4,7 @@ import { Away, comeback, Refusal, request } from '../api'
 import { ago, brief, count, percent, some } from '../format'
 import { listen } from '../live'
 import { useMedia } from '../media'
-import { visible } from '../names'
+import { shown } from '../names'
 import { BulkDialog, type Bulk } from '../parts/actions'
 import { Fill, FillKey } from '../parts/fill'
 import { Nothing } from '../parts/state'
@@ -159,7 +159,7 @@ function Head({ sort }: { sort: string }) {
 }
 
 function Row({ row, picked, pick }: { row: SessionRow; picked: boolean; pick(row: SessionRow, on: boolean): void }) {
-  const name = visible(row.name ?? row.session)
+  const name = shown(row.name ?? row.session)
   const tokens = row.estimated_input_tokens ?? 0
   const available = row.available_input_tokens ?? 0
   const left = row.turns_left === undefined ? '–' : row.turns_left >= 100 ? '100+' : String(row.turns_left)

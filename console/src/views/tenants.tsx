@@ -55,7 +55,7 @@ function Totals({ of }: { of: TenantRow[] }) {
   return (
     <dl class="facts">
       <div><dt>Spent on input and summaries</dt><dd>{spentText(cost, of.length)} <small>at list prices</small></dd></div>
-      <div class="fact-wide"><dt>Net saving</dt><dd>{netText(cost)} <small>{netParts(cost)}</small></dd></div>
+      <div class="fact-wide"><dt>Net saving, expected</dt><dd>{netText(cost)} <small>{netParts(cost)}</small></dd></div>
       <div><dt>Sessions</dt><dd>{count(sum(of, (t) => t.sessions))}</dd></div>
       <div><dt>Tokens of the next calls</dt><dd>{brief(sum(of, (t) => t.input_tokens))} <small>{brief(sum(of, (t) => t.saved_tokens))} saved</small></dd></div>
       <div><dt>Summaries prepared in time</dt><dd>{share === undefined ? '–' : percent(share)} <small>{failed ? `${count(failed)} failed` : ''}{waiting ? ` ${count(waiting)} under way` : ''}</small></dd></div>

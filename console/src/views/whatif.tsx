@@ -97,6 +97,9 @@ const byTokens: Measure = { of: (c) => c.sent_tokens, text: (n) => `${count(n)} 
 
 const measureOf = (choices: Choice[]): Measure => (choices.every((c) => c.costs.priced_calls > 0) ? byMoney : byTokens)
 
+const ofFacts = ({ facts }: Choice, of: 'kept' | 'all'): number => Object.values(facts).reduce((sum, share) => sum + share[of], 0)
+const compactions = (c: Choice): number => c.compactions - (c.reasons.rewind ?? 0)
+
 // The best of the policies whose calls fit their model; what was recorded where another is no better by half a percent.
 function bestOf(choices: Choice[], by: Measure): Choice {
   const least = Math.min(...choices.map((c) => c.over_window))
@@ -109,11 +112,13 @@ function bestOf(choices: Choice[], by: Measure): Choice {
 // The answer in a sentence, and what to know beside it.
 function verdict(choices: Choice[], best: Choice, by: Measure): [string, string] {
   const now = choices[0]!
-  if (choices.every((c) => c.compactions === 0)) return ['No difference.', 'None of these policies would have compacted the session: it reached no threshold.']
+  if (choices.every((c) => compactions(c) === 0)) return ['No difference.', 'None of these policies would have compacted the session: it reached no threshold.']
   if (best !== now) {
     const again = best.rereads + best.reruns - now.rereads - now.reruns
-    const price = again > 0 ? ` The agent would have read or run ${some(again, 'thing')} again that it had.` : ''
-    return [`Better: ${nameOf(best)}.`, `It would ${by.least}: ${by.text(by.of(best))}, ${difference(by.of(best), by.of(now), by)} than it did.${price}`]
+    const fewer = ofFacts(now, 'kept') - ofFacts(best, 'kept')
+    const price = (again > 0 ? ` The agent would have read or run ${some(again, 'thing')} again that it had.` : '')
+      + (fewer > 0 ? ` It would have had ${some(fewer, 'fact')} less of ${count(ofFacts(now, 'all'))}.` : '')
+    return [`${by.best[0]!.toUpperCase()}${by.best.slice(1)}: ${nameOf(best)}.`, `It would ${by.least}: ${by.text(by.of(best))}, ${difference(by.of(best), by.of(now), by)} than it did.${price}`]
   }
   const others = choices.slice(1).map((c) => `${nameOf(c)}: ${difference(by.of(c), by.of(now), by)}`)
   if (!others.length) return ['These are the shares in force.', '']
@@ -140,7 +145,7 @@ function Comparison({ choices, now }: { choices: Choice[]; now: Choice }) {
           <thead>
             <tr>
               <th scope="col">Policy</th><th scope="col">{by === byMoney ? 'Cost' : 'Tokens sent'}</th><th scope="col" class="num">Difference</th><th scope="col" class="num">Lost on caches</th><th scope="col" class="num">Summaries</th>
-              <th scope="col" class="num">Compactions</th><th scope="col" class="num">Mean call</th><th scope="col" class="num">Peak</th><th scope="col" class="num">Read or run again</th><th scope="col" class="num">Too large</th>
+              <th scope="col" class="num">Compactions</th><th scope="col" class="num">Mean call</th><th scope="col" class="num">Peak</th><th scope="col" class="num">Read or run again</th><th scope="col" class="num">Facts kept</th><th scope="col" class="num">Too large</th>
             </tr>
           </thead>
           <tbody>
@@ -154,14 +159,14 @@ function Comparison({ choices, now }: { choices: Choice[]; now: Choice }) {
                 <td class="num">{c === now ? '–' : difference(by.of(c), by.of(now), by)}</td>
                 <td class="num">{money(c.costs.lost)}</td>
                 <td class="num">{money(c.costs.summaries)} <span class="muted small">for {count(c.summaries.made)}</span></td>
-                <td class="num">{count(c.compactions)}</td><td class="num">{count(c.mean_tokens)}</td><td class="num">{count(c.peak_tokens)}</td>
-                <td class="num">{count(c.rereads + c.reruns)}</td><td class="num">{c.over_window ? <span class="tag bad">{count(c.over_window)}</span> : '0'}</td>
+                <td class="num">{count(compactions(c))}</td><td class="num">{count(c.mean_tokens)}</td><td class="num">{count(c.peak_tokens)}</td>
+                <td class="num">{count(c.rereads + c.reruns)}</td><td class="num">{count(ofFacts(c, 'kept'))} <span class="muted small">of {count(ofFacts(c, 'all'))}</span></td><td class="num">{c.over_window ? <span class="tag bad">{count(c.over_window)}</span> : '0'}</td>
               </tr>
             ))}
           </tbody>
         </table>
       </Scroll>
-      <p class="body small muted">{by === byMoney ? 'Input of all calls at list prices, with what the provider has cached, and summaries. ' : 'No list has the price of this model. '}{priceOf(now)} {basisOf(now)} From its first difference on, a row is without rewinds and refusals of the provider.</p>
+      <p class="body small muted">{by === byMoney ? 'Input of all calls at list prices, with what the provider has cached, and summaries. Lost on caches is counted call by call. ' : 'No list has the price of this model. '}{priceOf(now)} {basisOf(now)} From its first difference on, a row is without rewinds and refusals of the provider. Facts are paths, failures and the like, looked for after each tenth of the session.</p>
     </section>
   )
 }

@@ -81,7 +81,7 @@ func (t *Table) Flush() error {
 	}
 	var dropped []string
 	for i, c := range t.columns {
-		if natural[i] > 0 && widths[i] == 0 {
+		if natural[i] > 0 && widths[i] == 0 && c.Name != "" {
 			dropped = append(dropped, c.Name)
 		}
 	}
