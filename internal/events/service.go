@@ -111,7 +111,7 @@ type StatsResponse struct {
 	V               int     `json:"v"`
 	Known           bool    `json:"known"`
 	Turns           int64   `json:"turns"`
-	Messages        int64   `json:"messages"` // of the effective history
+	Messages        int64   `json:"messages"` // of the effective history, before adjacent ones join
 	Generation      int64   `json:"generation"`
 	Through         Through `json:"through"`
 	Parked          int64   `json:"parked"`           // turns that wait for a missing one
