@@ -28,7 +28,7 @@ export function SessionView({ tenant, session, tab }: Props) {
   const stats = useResource<Stats>(`${base}/stats`, { concerns, every: 3000 })
   const timeline = useResource<Timeline>(`${base}/timeline`, { concerns })
   const [action, setAction] = useState<Action>()
-  const close = () => setAction(undefined)
+  const close = (own: Action) => () => setAction((now) => (now === own ? undefined : now)) // the event of a closed dialog comes late
   const through = stats.data?.through?.seq
   useEffect(() => {
     if (through !== undefined) timeline.again() // turns without an outcome
@@ -58,9 +58,9 @@ export function SessionView({ tenant, session, tab }: Props) {
         )}
       </Loaded>
       {/* Outside of what is loaded: a dialog states its outcome of a session that has ended, too. */}
-      {action === 'compact' && <CompactDialog tenant={tenant} session={session} close={close} />}
-      {action === 'rewind' && <RewindDialog tenant={tenant} session={session} generation={before(timeline.data)} close={close} />}
-      {action === 'end' && <EndDialog tenant={tenant} session={session} close={close} />}
+      {action === 'compact' && <CompactDialog tenant={tenant} session={session} close={close('compact')} />}
+      {action === 'rewind' && <RewindDialog tenant={tenant} session={session} generation={before(timeline.data)} close={close('rewind')} />}
+      {action === 'end' && <EndDialog tenant={tenant} session={session} close={close('end')} />}
     </>
   )
 }
