@@ -1,6 +1,10 @@
 package observe
 
-import "github.com/rs/zerolog"
+import (
+	"github.com/rs/zerolog"
+
+	"compactd/internal/events"
+)
 
 // Names of the fields in the log.
 const (
@@ -100,7 +104,8 @@ func LogListener(log zerolog.Logger) Listener {
 				Uint64(fieldSeq, e.Body.Seq).Str(fieldKind, string(e.Body.Kind)).Str(fieldCode, string(e.Body.Code)).Msg("event rejected")
 		},
 		Noted: func(e Noted) {
-			log.Warn().Int(fieldPartition, e.Partition).Str(fieldTenant, e.Address.Tenant).Str(fieldSession, e.Address.Session).
+			fits := e.Note.Code == events.CodeTargetUnreached // the next call: nothing is to be done
+			log.WithLevel(warnIf(!fits)).Int(fieldPartition, e.Partition).Str(fieldTenant, e.Address.Tenant).Str(fieldSession, e.Address.Session).
 				Str(fieldCode, string(e.Note.Code)).Msg("event noted")
 		},
 		ModelCalled: func(e ModelCalled) {
