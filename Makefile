@@ -115,7 +115,7 @@ PLAIN = ./cmd/... ./docs ./examples/... ./internal/ops/cli/... ./internal/compac
 
 # The same for tests of three packages: servers in fake time, simulations, children that are
 # killed or damaged, thousands of turns, megabytes of text.
-SLOW = TestAgreesWithWorker|TestAmplification|TestAnyCheckpoint|TestChangedLedgers|TestContextPages|TestDamagedFile|TestEditsAreBounded|TestFromSnapshotAndFromZero|TestGetLog|TestIdle|TestKill|TestLargeTree|TestLeaseEnds|TestLedgerWaits|TestMaxPayload|TestMessagesOmitted|TestMutated|TestOldEntries|TestOutcomesNeverFull|TestPlanted|TestPoison|TestQuotaOfFleet|TestReaderFetchesTooLarge|TestRebuildIsBounded|TestRecall|TestReplayDiffers|TestSessionReset|TestSimulation|TestSlowTexts|TestSquattedIdle|TestStaleLedgers|TestStopInBacklog|TestStoreIsAMap|TestSyncFits|TestSyncLargeMedia|TestSyncManyMedia|TestTooManyEdits
+SLOW = TestAgreesWithWorker|TestAmplification|TestAnyCheckpoint|TestChangedLedgers|TestContextPages|TestDamagedFile|TestEditsAreBounded|TestFromSnapshotAndFromZero|TestGetLog|TestIdle|TestKill|TestLargeTree|TestLeaseEnds|TestLedgerWaits|TestMaxPayload|TestMessagesOmitted|TestMutated|TestOldEntries|TestOutcomesNeverFull|TestPlanted|TestPoison|TestQuotaOfFleet|TestReaderFetchesTooLarge|TestRebuildIsBounded|TestRecall|TestReplayDiffers|TestSessionReset|TestSimulation|TestSlowTexts|TestSquattedIdle|TestStaleLedgers|TestStopInBacklog|TestStoreIsAMap|TestSyncFits|TestSyncLargeMedia|TestSyncManyMedia|TestTenantKeepsDays|TestTooManyEdits
 SLOW_IN = ./client ./internal/broker/... ./internal/kv ./internal/worker ./internal/worker/partition
 
 # Without what debuggers need, a test links in two thirds of the time.

@@ -284,5 +284,5 @@ type AuditEntry struct {
 	Seq     uint64 `json:"seq,omitzero"` // of the event in the log
 }
 
-// HeaderCaller is the header of an event that a worker stored for a caller over HTTP: who, and from where.
+// HeaderCaller is the header of an event that a worker stored, for a caller over HTTP or by itself: who, and from where.
 const HeaderCaller = "Compactd-Caller"

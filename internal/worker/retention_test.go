@@ -15,6 +15,7 @@ import (
 	"compactd/internal/broker/embedded"
 	"compactd/internal/broker/erase"
 	"compactd/internal/broker/topology"
+	"compactd/internal/broker/trail"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/events/validate"
@@ -150,6 +151,10 @@ func TestTenantKeepsDays(t *testing.T) {
 		}
 		if left, err := erase.Sessions(t.Context(), env.js, erase.Any, "default"); err != nil || len(left) != 1 {
 			t.Errorf("of another tenant there are %v; %v", left, err)
+		}
+		kind := string(events.KindForget)
+		if got := env.trail(trail.Selection{Action: kind}); !slices.Equal(got, []string{kind + " worker acme.ended", kind + " worker acme.idle"}) {
+			t.Errorf("the audit log has %v", got)
 		}
 		if err := stop(); err != nil {
 			t.Fatal(err)

@@ -74,7 +74,7 @@ func TestAuditLog(t *testing.T) {
 			t.Fatalf("%v: %v, %d", r, err, out.StatusCode)
 		}
 	}
-	env.publish(events.KindRewind, "s", []byte(`{"steps":1}`))
+	env.publish(events.KindRewind, "s", []byte(`{"id":"retention-default.s-1","steps":1}`)) // as a worker would name it
 	env.publish(events.KindForget, "s", []byte(`{}`))
 	env.awaitDecided()
 	want := []string{

@@ -104,9 +104,6 @@ func (i *intake) record(ctx context.Context, e decide.Event, caller string) {
 	if !known {
 		who, from = "nats", ""
 	}
-	if strings.HasPrefix(e.ID, "retention-") || strings.HasPrefix(e.ID, familyPrefix) {
-		who = "worker"
-	}
 	entry := events.AuditEntry{Action: string(e.Kind), Caller: who, From: from, Tenant: e.Address.Tenant, Session: e.Address.Session, Seq: uint64(e.Seq)}
 	if err := i.set.config.Trail.Record(ctx, entry, fmt.Sprintf("audit-%d-%d", i.set.config.Streams.Log.Created.UnixNano(), e.Seq)); err != nil {
 		i.retrying("record")(err)
@@ -219,7 +216,7 @@ func (f family) publish(ctx context.Context, k events.Kind, a events.Address, id
 	if err != nil {
 		return err
 	}
-	m := &nats.Msg{Subject: subject, Data: data, Header: nats.Header{nats.MsgIdHdr: {id}}}
+	m := &nats.Msg{Subject: subject, Data: data, Header: nats.Header{nats.MsgIdHdr: {id}, events.HeaderCaller: {f.caller()}}}
 	logged := events.Logged(events.PartitionOf(a, f.set.config.Streams.Partitions), k, a)
 	taken, err := stream.PublishOnce(ctx, f.set.js, m, logged)
 	if taken != nil {

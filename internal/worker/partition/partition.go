@@ -207,6 +207,9 @@ func (s scope) did(step observe.Step) {
 	}
 }
 
+// caller is this worker, as the audit log names it.
+func (s scope) caller() string { return "worker, " + s.set.config.Owner }
+
 // foreign reports messages of OUTCOMES that no worker committed.
 func (s scope) foreign(f commit.Foreign) {
 	observe.Call(s.set.config.Listener.Foreign, observe.Foreign{Partition: s.ID, Messages: f.Messages, First: f.First, Last: f.Last})

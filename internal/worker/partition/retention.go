@@ -167,7 +167,7 @@ func (e *eraser) request(ctx context.Context, a events.Address, before time.Time
 		return err
 	}
 	m := &nats.Msg{Subject: subject, Data: data, Header: nats.Header{
-		nats.MsgIdHdr: {id}, jsapi.HeaderFence: {fmt.Sprint(last.Seq)}, jsapi.HeaderFenceSubject: {every},
+		nats.MsgIdHdr: {id}, events.HeaderCaller: {e.caller()}, jsapi.HeaderFence: {fmt.Sprint(last.Seq)}, jsapi.HeaderFenceSubject: {every},
 	}}
 	taken, err := stream.PublishOnce(ctx, e.set.js, m, events.Logged(e.ID, events.KindForget, a))
 	if taken != nil {
