@@ -244,7 +244,8 @@ func (l *Ledger) noteAll(t *Turn, number int64) {
 	if t.usageProblem != "" {
 		l.note(events.Note{Code: events.CodeUsageUnknown, Turn: number, Message: t.usageProblem + "; the turn counts without it", Fields: []string{"usage"}})
 	}
-	if t.model != nil {
+	if t.model != nil && !l.cache.noted {
+		l.cache.noted = true
 		if text := l.cache.config.unknownModel(&l.model, l.cache.policy); text != "" {
 			l.note(events.Note{Code: events.CodeUnknownModel, Turn: number, Message: text, Fields: []string{"model"}})
 		}

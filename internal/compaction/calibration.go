@@ -319,9 +319,9 @@ func (m *limits) raise(window Tokens, p *Policy) Tokens {
 // accept takes the usage of a call that a provider took. An earlier refusal is no limit
 // below that. A usage above the window of any model is false.
 func (l *Ledger) accept(u *events.Usage) {
-	input, x, c := inputOf(u), &l.limits, l.cache.config
+	input, x := inputOf(u), &l.limits
 	if input > l.cache.largest {
-		input = min(input, c.windowOf(&l.model, l.cache.policy))
+		input = min(input, l.cache.listed)
 	}
 	if l.cache.policy.LearnReserve && u.Output > 0 && x.answered(min(Tokens(u.Output), l.cache.largest)) {
 		l.bound()
@@ -349,12 +349,11 @@ func inputOf(u *events.Usage) Tokens { return Tokens(u.Input + u.CacheRead + u.C
 // WindowRaised reports whether the session's provider took more input than the window or the
 // input limit that is known of its model.
 func (l *Ledger) WindowRaised() bool {
-	c := l.cache.config
-	if c == nil {
+	g := &l.cache
+	if g.config == nil {
 		return false
 	}
-	window, most := c.windowOf(&l.model, l.cache.policy), measure.InputLimit(l.model.Name)
-	return l.limits.raise(window, l.cache.policy) > window || most > 0 && l.limits.accepted > most
+	return l.limits.raise(g.listed, g.policy) > g.listed || g.input > 0 && l.limits.accepted > g.input
 }
 
 // lower takes an input that was refused. An accepted input that is not below it is the older fact.

@@ -24,6 +24,7 @@ type Config struct {
 	Prices  measure.PriceTable // what models charge, for what a compaction costs and saves
 
 	tenants map[string]*Policy // Tenants, to be shared by ledgers
+	table   measure.Table      // of Windows
 	largest Tokens             // of Windows: no model takes more
 	counter measure.Counter    // nil estimates
 	// retention is how long the log keeps an event, in milliseconds; forever for no
@@ -111,7 +112,7 @@ func (c *Config) build() (*Config, error) {
 		}
 		c.tenants[name] = &p
 	}
-	c.largest = c.Windows.Largest()
+	c.table, c.largest = c.Windows.Table(), c.Windows.Largest()
 	name := counterEstimate
 	if c.counter != nil {
 		name = c.counter.Name()
@@ -166,11 +167,15 @@ func (c *Config) Text() []byte { return c.text }
 // fits returns an error about a field for a model that may answer more than its
 // window; nil is no model.
 func (c *Config) fits(field string, m *events.Model, p *Policy) error {
-	if m == nil {
+	if m == nil || m.MaxOutputTokens == 0 {
 		return nil
 	}
-	if w := c.windowOf(m, p); m.MaxOutputTokens >= int64(w) {
-		return events.NewInvalid(events.CodeOutOfRange, field, fmt.Sprintf("must be less than the context window, %d", w))
+	return fits(field, m, c.windowOf(m, p))
+}
+
+func fits(field string, m *events.Model, window Tokens) error {
+	if m.MaxOutputTokens >= int64(window) {
+		return events.NewInvalid(events.CodeOutOfRange, field, fmt.Sprintf("must be less than the context window, %d", window))
 	}
 	return nil
 }
@@ -185,7 +190,7 @@ func (c *Config) windowOf(m *events.Model, p *Policy) Tokens {
 	case stated+p.WindowTokens > 0:
 		return stated + p.WindowTokens
 	default:
-		return c.Windows.Window(m.Provider, m.Name)
+		return c.table.Window(m.Provider, m.Name)
 	}
 }
 
@@ -219,7 +224,7 @@ func (c *Config) unknownModel(m *events.Model, p *Policy) string {
 	if m.ContextWindow > 0 || p.WindowTokens > 0 {
 		return ""
 	}
-	window, known := c.Windows.Lookup(m.Provider, m.Name)
+	window, known := c.table.Lookup(m.Provider, m.Name)
 	if known {
 		return ""
 	}
@@ -228,7 +233,7 @@ func (c *Config) unknownModel(m *events.Model, p *Policy) string {
 		text = "The session names no model"
 	}
 	text += fmt.Sprintf("; its window is taken to be %d tokens.", window)
-	if near := c.Windows.Nearest(m.Provider, m.Name); near != "" {
+	if near := c.table.Nearest(m.Provider, m.Name); near != "" {
 		text += " The nearest known name is " + near + "."
 	}
 	return text

@@ -13,13 +13,13 @@ import (
 // (row A1): a profile with its customs.
 type manner struct {
 	release, profile string
-	windows          measure.Windows
+	windows          measure.Table
 	measure.Custom
 }
 
 func newManner(release, profile string) *manner {
 	c := measure.CustomOf(profile)
-	return &manner{release, profile, c.Windows(), c}
+	return &manner{release, profile, c.Windows().Table(), c}
 }
 
 var (

@@ -88,7 +88,7 @@ func countsMore(_ *vectorCase, want, got any) string {
 // longestName is the longest name in the table that begins the model's.
 func longestName(c *vectorCase) (name string, tokens compaction.Tokens) {
 	in := c.input()
-	for n, t := range c.manner.windows[strings.ToLower(in.Provider)] {
+	for n, t := range c.manner.Windows()[strings.ToLower(in.Provider)] {
 		if strings.HasPrefix(in.Model, n) && len(n) > len(name) {
 			name, tokens = n, t
 		}
@@ -136,7 +136,7 @@ func unknownProvider(string) string { return "unknown" }
 func isNamesake(c *vectorCase, want, _ any) bool {
 	known := true
 	stranger := c.renamed(func(provider string) string {
-		known = provider == "" || c.manner.windows[strings.ToLower(provider)] != nil
+		known = provider == "" || c.manner.Windows()[strings.ToLower(provider)] != nil
 		return unknownProvider(provider)
 	})
 	return !known && mismatch(want, plain(answers[c.function](stranger))) == ""

@@ -15,7 +15,7 @@ import (
 // the default takes the smaller of two; the newer release has its own.
 func TestCustomWindows(t *testing.T) {
 	for profile, want := range map[string]compaction.Tokens{"default": 400_000, "blocks": 400_000, "seed": 1_047_576, "current": 400_000} {
-		if got := measure.CustomOf(profile).Windows().Window("openai", "gpt-5"); got != want {
+		if got := measure.CustomOf(profile).Windows().Table().Window("openai", "gpt-5"); got != want {
 			t.Errorf("%s: gpt-5 has %d tokens, want %d", profile, got, want)
 		}
 	}
@@ -34,7 +34,7 @@ func TestWindowsOfNamesakes(t *testing.T) {
 		{"minimax-cn", "MiniMax-M3", 1_000_000},
 		{"hosted_vllm", "no-model", 128_000},
 	} {
-		if got := compaction.DefaultWindows().Window(c.provider, c.model); got != c.want {
+		if got := compaction.DefaultWindows().Table().Window(c.provider, c.model); got != c.want {
 			t.Errorf("%s %s has %d tokens, want %d", c.provider, c.model, got, c.want)
 		}
 	}

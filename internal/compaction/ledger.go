@@ -93,6 +93,9 @@ type budgetCache struct {
 	config  *Config
 	policy  *Policy
 	rate    measure.Rate
+	listed  Tokens // window of the model, as it is stated or in a table
+	input   Tokens // that the model takes whatever its window, 0 without such a limit
+	noted   bool   // that the model is unknown, where it is
 	window  Tokens
 	largest Tokens // window of any model
 	reserve Tokens // less is enough beside much that is fixed, down to least
@@ -220,7 +223,8 @@ func (l *Ledger) measureWith(policy *Policy) {
 	g.policy = policy
 	g.rate = measure.RateOf(measure.Profiles[policy.Profile], l.model.Provider, l.model.Name)
 	g.rate.Recall = policy.NamesPlaces()
-	g.takes = traits.MediaOf(l.model.Provider, l.model.Name, int64(g.config.windowOf(&l.model, policy)))
+	g.listed, g.input, g.noted = g.config.windowOf(&l.model, policy), measure.InputLimit(l.model.Name), false
+	g.takes = traits.MediaOf(l.model.Provider, l.model.Name, int64(g.listed))
 	g.hides = traits.HidesThinking(l.model.Name)
 	g.prices, g.priced = g.config.Prices.Of(l.model.Name)
 	l.bound()
@@ -232,7 +236,7 @@ func (l *Ledger) measureWith(policy *Policy) {
 func (l *Ledger) bound() {
 	g, x := &l.cache, &l.limits
 	g.largest = g.config.largest
-	g.window = x.raise(g.config.windowOf(&l.model, g.policy), g.policy)
+	g.window = x.raise(g.listed, g.policy)
 	if x.stated > 0 {
 		g.window = min(g.window, x.stated)
 	}
@@ -242,8 +246,8 @@ func (l *Ledger) bound() {
 	}
 	g.reserve = g.policy.Reserve(min(g.reserve, g.window))
 	g.least = 0
-	if most := measure.InputLimit(l.model.Name); most > 0 {
-		g.least = g.window - max(most, x.accepted)
+	if g.input > 0 {
+		g.least = g.window - max(g.input, x.accepted)
 		g.reserve = max(g.reserve, g.least)
 	}
 	if learnt := x.input(); learnt > 0 {

@@ -80,7 +80,7 @@ func TestOutputReserve(t *testing.T) {
 }
 
 func TestWindow(t *testing.T) {
-	w := compaction.DefaultWindows()
+	w := compaction.DefaultWindows().Table()
 	for _, c := range []struct {
 		provider, model string
 		want            compaction.Tokens

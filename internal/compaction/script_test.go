@@ -224,7 +224,7 @@ func (a args) window() string {
 	if err != nil {
 		return err.Error()
 	}
-	return fmt.Sprint(table.Window(a.text("provider"), a.text("model")))
+	return fmt.Sprint(table.Table().Window(a.text("provider"), a.text("model")))
 }
 
 func (a args) model() events.Model {

@@ -145,7 +145,11 @@ func (l *Ledger) refuse(t *Turn) error {
 		}
 		policy = &p
 	}
-	return c.fits("model.max_output_tokens", t.model, policy)
+	const field = "model.max_output_tokens"
+	if t.override == nil && t.model != nil && *t.model == l.model {
+		return fits(field, t.model, l.cache.listed)
+	}
+	return c.fits(field, t.model, policy)
 }
 
 // admit decides about a turn by its number and its base. The code is set for deny.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"crypto/sha256"
+	"fmt"
 	"runtime"
 	"slices"
 	"time"
@@ -29,7 +30,7 @@ func measureTurn(f *fleet, o options, p printer) error {
 	if err != nil {
 		return err
 	}
-	turns, err := f.turns(1 << 38)
+	turns, err := f.turns(windowOf(1 << 38))
 	if err != nil {
 		return err
 	}
@@ -40,11 +41,7 @@ func measureTurn(f *fleet, o options, p printer) error {
 	var shorts, longs, ratios, overs, allocs []float64
 	for range o.rounds * o.blocks {
 		runtime.GC() // what one side leaves behind is not collected in the other's time
-		var short time.Duration
-		for next := range slices.Chunk(turns[:turnsPerBlock], turnsPerShort) {
-			l := grow(next, shortMessages/messagesPerTurn, c)
-			short += take(l, next, turnsPerShort, c)
-		}
+		short := takeShort(turns, c)
 		l, err := stored.ReadLedger(someone, rows)
 		if err != nil {
 			return err
@@ -64,6 +61,34 @@ func measureTurn(f *fleet, o options, p printer) error {
 	p.line("turn_cost_10k_ns", harness.Median(longs), "ns")
 	p.line("turn_cost_10k_over_hash", harness.Median(overs), "ratio")
 	p.line("turn_cost_10k_allocs", harness.Median(allocs), "allocs")
+	return nil
+}
+
+// measureNames compares turns of sessions whose model no table has with those of one that a
+// table has by its name. Each reports a larger input than the one before.
+func measureNames(f *fleet, o options, p printer) error {
+	c, err := compaction.NewConfig(compaction.DefaultPolicy(), compaction.DefaultWindows())
+	if err != nil {
+		return err
+	}
+	var turns [2][]*compaction.Turn
+	for i, name := range []string{"claude-sonnet-4-20250514", "house-model-7"} {
+		turns[i], err = f.turns(func(n int, messages string) []byte {
+			return fmt.Appendf(nil, `{"v":1,"model":{"provider":"anthropic","name":%q,"max_output_tokens":%d},"format":"anthropic","messages":[%s],"usage":{"input_tokens":%d,"output_tokens":120}}`,
+				name, reserve, messages, 1_000+n)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	var ratios []float64
+	for range o.rounds * o.blocks {
+		runtime.GC()
+		known := takeShort(turns[0], c)
+		runtime.GC()
+		ratios = append(ratios, takeShort(turns[1], c).Seconds()/known.Seconds())
+	}
+	p.line(lineNames, harness.Median(ratios), "ratio")
 	return nil
 }
 
@@ -87,11 +112,16 @@ func mallocs() float64 {
 	return float64(m.Mallocs)
 }
 
-// turns reads the payloads as turns of a model with a window.
-func (f *fleet) turns(window int64) ([]*compaction.Turn, error) {
+// windowOf writes the turns of a model with a window.
+func windowOf(tokens int64) func(int, string) []byte {
+	return func(_ int, messages string) []byte { return withWindow(messages, tokens) }
+}
+
+// turns reads the payloads as turns.
+func (f *fleet) turns(write func(i int, messages string) []byte) ([]*compaction.Turn, error) {
 	var out []*compaction.Turn
 	for i, b := range f.payloads {
-		t, _, err := stored.ReadTurn(new(compaction.Config), compaction.NewLedger(someone), withWindow(b, window), compaction.Seq(i+1))
+		t, _, err := stored.ReadTurn(new(compaction.Config), compaction.NewLedger(someone), write(i, b), compaction.Seq(i+1))
 		if err != nil {
 			return nil, err
 		}
@@ -105,6 +135,15 @@ func grow(turns []*compaction.Turn, n int, c *compaction.Config) *compaction.Led
 	l := compaction.NewLedger(someone)
 	take(l, turns, n, c)
 	return l
+}
+
+// takeShort has short sessions take a few turns each, and returns how long those took.
+func takeShort(turns []*compaction.Turn, c *compaction.Config) (d time.Duration) {
+	for next := range slices.Chunk(turns[:turnsPerBlock], turnsPerShort) {
+		l := grow(next, shortMessages/messagesPerTurn, c)
+		d += take(l, next, turnsPerShort, c)
+	}
+	return d
 }
 
 // take decides n turns and installs the ledgers, and returns how long that took.

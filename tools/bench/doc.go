@@ -47,6 +47,8 @@
 //     files. Only with -run rss; -rss-turns N for less.
 //   - turn_cost_10k_over_10: Decide and Install of a turn in a session of 10,000 messages,
 //     over the same in a session of 10.
+//   - turn_cost_unknown_over_known: a turn in a session of 10 messages whose model no table of
+//     windows has, over the same of a model that a table has.
 //   - turn_cost_10k_over_hash, _allocs: the same turn in the long session, over SHA-256 of
 //     its payload, and its allocations.
 //   - plan_10k_us: Decide of the turn that brings a session of 10,000 messages, 15,000

@@ -73,6 +73,7 @@ func measureAll(ctx context.Context, o options, dir string, out io.Writer) error
 		{[]string{lineEntry}, func() error { return measureEntries(f, o, p) }},
 		{[]string{lineIdle}, func() error { return measureIdle(f, o, p) }},
 		{[]string{lineTurn}, func() error { return measureTurn(f, o, p) }},
+		{[]string{lineNames}, func() error { return measureNames(f, o, p) }},
 		{[]string{lineMeasure}, func() error { return measureMeasure(f, o, p) }},
 		{[]string{lineDecode}, func() error { return measureDecode(f, o, p) }},
 		{[]string{linePlan}, func() error { return measurePlan(f, o, p) }},

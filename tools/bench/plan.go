@@ -113,12 +113,12 @@ func estimate(entries []compaction.Entry, r measure.Rate) error {
 // its trigger.
 func (f *fleet) brim(c *compaction.Config) (*compaction.Ledger, *compaction.Turn, error) {
 	const n = longMessages / messagesPerTurn
-	wide, err := f.turns(1 << 38)
+	wide, err := f.turns(windowOf(1 << 38))
 	if err != nil {
 		return nil, nil, err
 	}
 	tokens := grow(wide, n, c).Budget().EstimatedInput
-	turns, err := f.turns(tokens*1e6/triggerOfDefault + reserve)
+	turns, err := f.turns(windowOf(tokens*1e6/triggerOfDefault + reserve))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -16,6 +16,7 @@ const (
 	lineFull     = "pipeline_full_over_floor"
 	lineRebuild  = "rebuild_turns_per_s"
 	lineTurn     = "turn_cost_10k_over_10"
+	lineNames    = "turn_cost_unknown_over_known"
 	lineMeasure  = "measure_mb_s"
 	lineDecode   = "decode"
 	linePlan     = "plan_10k_us"
@@ -41,7 +42,7 @@ var (
 		"decode_openai_over_anthropic": 0.7, "decode_gemini_over_anthropic": 0.7, "decode_bedrock_over_anthropic": 0.7,
 	}
 	atMost = map[string]float64{
-		lineTurn: 1.2, "plan_10k_over_floor": 4.5, "render_1k_over_floor": 1.8, "pass_1k_over_peer": 0.33, "pass_10k_over_peer": 0.33,
+		lineTurn: 1.2, lineNames: 1.2, "plan_10k_over_floor": 4.5, "render_1k_over_floor": 1.8, "pass_1k_over_peer": 0.33, "pass_10k_over_peer": 0.33,
 		lineP50: 1, lineP99: 8, "sync_p50_ms": 1.5, lineSync: 10, lineIngest: 1.2, lineRest: 0.2, lineRSS: 512,
 	}
 )

@@ -45,7 +45,7 @@ func (s *stretch) window() compaction.Tokens {
 	return windows.Window(s.model.Provider, s.model.Name)
 }
 
-var windows = compaction.DefaultWindows()
+var windows = compaction.DefaultWindows().Table()
 
 // A count that is lower than the one before by more than removedShare of it, and by more than
 // leastRemoved, is of a history that something was removed from, and that no transcript shows: some

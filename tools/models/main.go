@@ -233,7 +233,7 @@ func addWindow(c *measure.Catalog, to measure.Windows, provider, id string, m *m
 	}
 	window, all := measure.Tokens(m.Limit.Context), c.Windows()
 	_, byHand := all[provider][id]
-	if t, known := all.Lookup(provider, id); byHand || known && t == window {
+	if t, known := all.Table().Lookup(provider, id); byHand || known && t == window {
 		return
 	}
 	if to[provider] == nil {

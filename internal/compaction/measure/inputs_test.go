@@ -66,7 +66,7 @@ func TestWindowsOfModels(t *testing.T) {
 		{"my-proxy", "my-deployment", 128_000},
 		{"", "", 128_000},
 	} {
-		if got := w.Window(c.provider, c.model); got != c.want {
+		if got := w.Table().Window(c.provider, c.model); got != c.want {
 			t.Errorf("Window(%q, %q) = %d, want %d", c.provider, c.model, got, c.want)
 		}
 	}
@@ -75,11 +75,11 @@ func TestWindowsOfModels(t *testing.T) {
 		t.Fatal(err)
 	}
 	for model, want := range map[string]Tokens{"claude-opus-5-5": 300_000, "claude-sonnet-5": 64_000, "x": 64_000, "": 64_000} {
-		if got := over.Window("my-proxy", model); got != want {
+		if got := over.Table().Window("my-proxy", model); got != want {
 			t.Errorf("with an override %q has %d, want %d", model, got, want)
 		}
 	}
-	if got := over.Window("openai", "gpt-6-sol"); got != 500_000 {
+	if got := over.Table().Window("openai", "gpt-6-sol"); got != 500_000 {
 		t.Errorf("with an override gpt-6-sol has %d", got)
 	}
 }

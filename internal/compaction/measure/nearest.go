@@ -32,12 +32,12 @@ func (w Windows) known(provider string) iter.Seq[entryOf] {
 // Nearest is the model of the table whose name is nearest to one that the table does not have,
 // as provider/name: a slip of the pen, or a model of the same family. Where no name is near it is
 // the provider, and "" where that is not near either.
-func (w Windows) Nearest(provider, model string) string {
+func (t Table) Nearest(provider, model string) string {
 	name, maker := models.Canonical(model), models.Maker(model)
-	at := w.nearestProvider(provider)
+	at := t.windows.nearestProvider(provider)
 	best := [3]int{max(2, len(name)/4) + 1}
 	var out entryOf
-	for k := range w.known(at) {
+	for k := range t.windows.known(at) {
 		begins, whole := distances(name, models.Canonical(k.model))
 		foreign := 1
 		if k.provider == maker {

@@ -38,11 +38,11 @@ func TestUnknownModels(t *testing.T) {
 		{"", "", 128_000, false, ""},
 		{"openai", "", 128_000, false, "openai"},
 	} {
-		got, known := w.Lookup(c.provider, c.model)
+		got, known := w.Table().Lookup(c.provider, c.model)
 		if got != c.want || known != c.known {
 			t.Errorf("Lookup(%q, %q) = %d, %v, want %d, %v", c.provider, c.model, got, known, c.want, c.known)
 		}
-		if near := w.Nearest(c.provider, c.model); !known && near != c.nearest {
+		if near := w.Table().Nearest(c.provider, c.model); !known && near != c.nearest {
 			t.Errorf("Nearest(%q, %q) = %q, want %q", c.provider, c.model, near, c.nearest)
 		}
 	}
@@ -50,7 +50,7 @@ func TestUnknownModels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, known := over.Lookup("acme", "house-model"); got != 64_000 || !known {
+	if got, known := over.Table().Lookup("acme", "house-model"); got != 64_000 || !known {
 		t.Errorf("a default that the operator set is %d, %v", got, known)
 	}
 }

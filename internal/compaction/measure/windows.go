@@ -105,57 +105,84 @@ func mustWindows(data []byte) Windows {
 	return w
 }
 
+// Table finds the windows of models in a time that does not grow with their number. It is
+// immutable.
+type Table struct {
+	windows Windows
+	named   []named // in the order of names
+}
+
+// named is a window by the name that the maker of its model has for it.
+type named struct {
+	name   string
+	window Tokens
+}
+
+// Table returns the windows in the form in which they are looked up.
+func (w Windows) Table() Table {
+	t := Table{windows: w}
+	for k := range w.known("") {
+		t.named = append(t.named, named{models.Canonical(k.model), w[k.provider][k.model]})
+	}
+	slices.SortFunc(t.named, func(a, b named) int {
+		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.window, b.window))
+	})
+	return t
+}
+
 // Window returns the context window of a model: that of its exact name, else of the longest
 // name in the table that begins it, else the provider's default, else 128,000. A name is that
 // of the provider, or where it is longer the one that the maker of the model has for it. The
 // provider may be spelled in any way. A default gives way to a smaller window that the model's
 // maker has for it.
-func (w Windows) Window(provider, model string) Tokens {
-	t, _ := w.Lookup(provider, model)
-	return t
+func (t Table) Window(provider, model string) Tokens {
+	window, _ := t.Lookup(provider, model)
+	return window
 }
 
 // Lookup is Window, and reports whether the window is known: by a name, or a default that was
 // set over the tables of this package. Any other default is a guess.
-func (w Windows) Lookup(provider, model string) (t Tokens, known bool) {
-	table := w[Provider(provider)]
-	if t, ok := table[model]; ok && model != "" {
-		return t, true
+func (t Table) Lookup(provider, model string) (window Tokens, known bool) {
+	at, anywhere := t.windows[Provider(provider)], t.windows[Anywhere]
+	if window, ok := at[model]; ok && model != "" {
+		return window, true
 	}
-	name := longest(table, model)
-	t, set := table[allOthers]
-	if made := longest(w[Anywhere], models.Canonical(model)); !set && len(made) > len(name) {
-		return w[Anywhere][made], strings.ContainsAny(made, "0123456789-") // else it is that of a family
+	name := longest(at, model)
+	window, set := at[allOthers]
+	if made := longest(anywhere, models.Canonical(model)); !set && len(made) > len(name) {
+		return anywhere[made], strings.ContainsAny(made, "0123456789-") // else it is that of a family
 	}
 	switch {
 	case name != "":
-		return table[name], true
+		return at[name], true
 	case set:
-		return t, true
+		return window, true
 	}
-	return w.smallest(table, model)
+	return t.smallest(at, model)
 }
 
 // smallest is the window of a model that the table of its provider does not have: the
 // provider's default, or a smaller one that its maker has, or of a name that the model's begins.
-func (w Windows) smallest(table map[string]Tokens, model string) (t Tokens, known bool) {
-	t, ok := table[providerDefault]
+func (t Table) smallest(at map[string]Tokens, model string) (window Tokens, known bool) {
+	window, ok := at[providerDefault]
 	if !ok {
-		t = defaultWindow
+		window = defaultWindow
 	}
-	name, made := models.Canonical(model), w[models.Maker(model)]
-	if w[Anywhere] == nil || name == "" { // a table of the reference
-		return t, false
+	name, made := models.Canonical(model), t.windows[models.Maker(model)]
+	if t.windows[Anywhere] == nil || name == "" { // a table of the reference
+		return window, false
 	}
-	if own := longest(made, name); own != "" && made[own] <= t {
+	if own := longest(made, name); own != "" && made[own] <= window {
 		return made[own], true
 	}
-	for k := range w.known("") {
-		if strings.HasPrefix(models.Canonical(k.model), name) {
-			t = min(t, w[k.provider][k.model])
+	first, _ := slices.BinarySearchFunc(t.named, name, func(n named, name string) int { return cmp.Compare(n.name, name) })
+	for _, n := range t.named[first:] {
+		if !strings.HasPrefix(n.name, name) {
+			break
 		}
+		window = min(window, n.window)
 	}
-	return min(t, cmp.Or(made[providerDefault], t)), false
+	return min(window, cmp.Or(made[providerDefault], window)), false
 }
 
 // Largest is the largest window in the table: no model is known to take more.
@@ -169,13 +196,13 @@ func (w Windows) Largest() (most Tokens) {
 }
 
 // longest is the longest name in a provider's table that begins a model's, "" for none.
-func longest[T any](table map[string]T, model string) (best string) {
-	for name := range table {
-		if name != providerDefault && strings.HasPrefix(model, name) && len(name) > len(best) {
-			best = name
+func longest[T any](table map[string]T, model string) string {
+	for n := len(model); n > 0; n-- {
+		if _, ok := table[model[:n]]; ok && model[:n] != providerDefault {
+			return model[:n]
 		}
 	}
-	return best
+	return ""
 }
 
 // OutputReserve is what a model may answer: its explicit maximum, else 35 % of

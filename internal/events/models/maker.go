@@ -57,31 +57,22 @@ func Canonical(model string) string {
 
 // find returns the maker of a model and where its own name begins, behind the last slash.
 func find(name string) (maker string, at int) {
-	path := strings.LastIndexByte(name, '/') + 1
-	at = len(name)
-	for _, m := range makers {
-		if i := index(name[path:], m.word); i >= 0 && path+i < at {
-			maker, at = m.maker, path+i
+	for at = strings.LastIndexByte(name, '/') + 1; at < len(name); at++ {
+		if at > 0 && alphanumeric(name[at-1]) {
+			continue
+		}
+		for _, m := range makers {
+			if begins(name[at:], m.word) {
+				return m.maker, at
+			}
 		}
 	}
-	return maker, at
+	return "", len(name)
 }
 
-// index is where a word begins in a name: at its beginning, or behind a sign. Short words
-// end at a sign too. It is -1 without.
-func index(name, word string) int {
-	for from := 0; ; {
-		i := strings.Index(name[from:], word)
-		if i < 0 {
-			return -1
-		}
-		i += from
-		end := i + len(word)
-		if (i == 0 || !alphanumeric(name[i-1])) && (len(word) > 2 || end == len(name) || !alphanumeric(name[end])) {
-			return i
-		}
-		from = end
-	}
+// begins reports whether a word begins a name. A short word ends at a sign too.
+func begins(name, word string) bool {
+	return strings.HasPrefix(name, word) && (len(word) > 2 || len(name) == len(word) || !alphanumeric(name[len(word)]))
 }
 
 func alphanumeric(b byte) bool { return 'a' <= b && b <= 'z' || '0' <= b && b <= '9' }

@@ -11,7 +11,7 @@ import (
 // ruler estimates what the next call of a session carries, in the same way for all
 // policies: by the profile default and the default windows.
 type ruler struct {
-	windows measure.Windows
+	windows measure.Table
 	table   measure.PriceTable
 
 	rate      measure.Rate
@@ -28,7 +28,7 @@ type ruler struct {
 }
 
 func newRuler(prices measure.PriceTable) *ruler {
-	r := &ruler{windows: compaction.DefaultWindows(), table: prices}
+	r := &ruler{windows: compaction.DefaultWindows().Table(), table: prices}
 	r.model(&events.Model{})
 	return r
 }
