@@ -48,6 +48,7 @@ type flags struct {
 	Replay replayCmd `cmd:"" help:"Publish recorded sessions turn by turn, and report their compactions."`
 	Load   loadCmd   `cmd:"" help:"Publish a fleet of synthetic agents, with the load shape of real sessions, and measure what they see."`
 	Watch  watchCmd  `cmd:"" help:"Print outcomes as they are published."`
+	Top    topCmd    `cmd:"" help:"Show the workers, the largest tenants and the fullest sessions, again and again."`
 
 	Compact  compactCmd  `cmd:"" help:"Compact a session now, and print the answer."`
 	Rewind   rewindCmd   `cmd:"" help:"Return a session to the view of an earlier generation."`

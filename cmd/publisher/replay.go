@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"compactd/internal/broker/request"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 	"compactd/internal/ops/diff"
@@ -55,7 +56,7 @@ func (c *replayCmd) Run(ctx context.Context, f *flags) error {
 		return err
 	}
 	defer nc.Close()
-	denied, err := deniedStreams(nc)
+	denied, err := request.Denied(nc, readStreams)
 	if err != nil {
 		return err
 	}
@@ -129,15 +130,3 @@ func (c *replayCmd) count(ctx context.Context, source *transcript.Source) (turns
 
 // readStreams is what a user needs to read the streams, which no tenant of deploy/cluster may.
 const readStreams = "$JS.API.STREAM.INFO." + topology.LogStream
-
-// deniedStreams reports whether the server keeps this user from the streams. It answers a ping after a refusal.
-func deniedStreams(nc *nats.Conn) (bool, error) {
-	if err := nc.Publish(readStreams, nil); err != nil {
-		return false, err
-	}
-	if err := nc.Flush(); err != nil {
-		return false, fmt.Errorf("look what this user may do: %w", err)
-	}
-	err := nc.LastError()
-	return errors.Is(err, nats.ErrPermissionViolation) && strings.Contains(err.Error(), readStreams), nil
-}

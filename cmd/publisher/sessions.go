@@ -197,15 +197,7 @@ type tenantList struct{ events.TenantsResponse }
 
 // write prints it for people.
 func (a *tenantList) write(w io.Writer) error {
-	t := term.NewTable(w, term.Column{Name: "TENANT", Min: 10}, term.Column{Name: "SESSIONS", Right: true}, term.Column{Name: "INPUT", Right: true},
-		term.Column{Name: "TOKENS SAVED", Right: true}, term.Column{Name: "SPENT", Right: true}, term.Column{Name: "SAVED", Right: true, Drop: 1}, term.Column{Name: "LOST", Right: true, Drop: 1},
-		term.Column{Name: "SUMMARIES", Right: true, Drop: 2}, term.Column{Name: "MONTH", Right: true, Drop: 2}, term.Column{Name: "REFUSED", Right: true}, term.Column{Name: "LAST TURN", Drop: 3})
-	for _, x := range a.Tenants {
-		money := units.PricedBy(x.Cost.Unpriced)
-		t.Row(x.Tenant, x.Sessions, x.Input, x.Sums.Saved, money(x.Cost.Spent()), money(x.Cost.Saved), money(x.Cost.Lost), money(x.Cost.Summaries),
-			month(&x), x.Rejected, time.UnixMilli(x.LastTurn).UTC().Format(time.DateTime))
-	}
-	if err := t.Flush(); err != nil {
+	if err := a.table(w); err != nil {
 		return err
 	}
 	if slices.ContainsFunc(a.Tenants, func(x events.Tenant) bool { return x.MonthCents > 0 }) {
@@ -215,4 +207,16 @@ func (a *tenantList) write(w io.Writer) error {
 		fmt.Fprintf(w, "(of %s; --limit N lists more)\n", units.Count(int(a.Total), "tenant"))
 	}
 	return nil
+}
+
+func (a *tenantList) table(w io.Writer) error {
+	t := term.NewTable(w, term.Column{Name: "TENANT", Min: 10}, term.Column{Name: "SESSIONS", Right: true}, term.Column{Name: "INPUT", Right: true},
+		term.Column{Name: "TOKENS SAVED", Right: true}, term.Column{Name: "SPENT", Right: true}, term.Column{Name: "SAVED", Right: true, Drop: 1}, term.Column{Name: "LOST", Right: true, Drop: 1},
+		term.Column{Name: "SUMMARIES", Right: true, Drop: 2}, term.Column{Name: "MONTH", Right: true, Drop: 2}, term.Column{Name: "REFUSED", Right: true}, term.Column{Name: "LAST TURN", Drop: 3})
+	for _, x := range a.Tenants {
+		money := units.PricedBy(x.Cost.Unpriced)
+		t.Row(x.Tenant, x.Sessions, x.Input, x.Sums.Saved, money(x.Cost.Spent()), money(x.Cost.Saved), money(x.Cost.Lost), money(x.Cost.Summaries),
+			month(&x), x.Rejected, time.UnixMilli(x.LastTurn).UTC().Format(time.DateTime))
+	}
+	return t.Flush()
 }

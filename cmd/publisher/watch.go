@@ -2,38 +2,19 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
 
 	"compactd/internal/events"
-	"compactd/internal/ops/cli"
 	"compactd/internal/ops/named"
 	"compactd/internal/ops/term"
+	"compactd/internal/ops/units"
 )
 
 type watchCmd struct {
-	Session string        `env:"COMPACTD_SESSION" default:"*" help:"Session to watch; * is all of the tenant (${default})."`
-	Top     bool          `help:"Instead of outcomes show the fullest sessions of the tenant, again and again."`
-	Every   time.Duration `default:"2s" placeholder:"TIME" help:"With --top: pause between two refreshes (${default})."`
-	Times   int           `default:"0" placeholder:"N" help:"With --top: refresh N times, then end; 0 goes on until Ctrl-C (${default})."`
-}
-
-// Validate finds wrong usage that kong cannot find.
-func (c *watchCmd) Validate() error {
-	switch {
-	case c.Every <= 0 || c.Times < 0:
-		return errors.New("--every must be more than 0, --times 0 or more")
-	case c.Top && c.Session != "*":
-		return fmt.Errorf("--top shows all sessions of the tenant; %s stats --session S shows one", cli.Program("publisher"))
-	case !c.Top && c.Times > 0:
-		return errors.New("--times is for --top")
-	}
-	return nil
+	Session string `env:"COMPACTD_SESSION" default:"*" help:"Session to watch; * is all of the tenant (${default})."`
 }
 
 const flushTimeout = 10 * time.Second
@@ -69,9 +50,6 @@ func (c *watchCmd) Run(ctx context.Context, f *flags) error {
 	}
 	if err := nc.FlushTimeout(flushTimeout); err != nil { // from now on nothing is missed
 		return err
-	}
-	if c.Top {
-		return c.top(ctx, f, nc, received)
 	}
 	return c.rows(ctx, f, received)
 }
@@ -151,60 +129,29 @@ func stored(m *nats.Msg) time.Time {
 	return time.Now()
 }
 
-// top shows the fullest sessions until ctx ends, or N times.
-func (c *watchCmd) top(ctx context.Context, f *flags, nc *nats.Conn, received <-chan *nats.Msg) error {
-	screen, sums := f.screen(), newTotals()
-	for n := 1; ; n++ {
-		began := time.Now()
-		all, err := fullest(ctx, nc, f.Tenant, topRows(screen))
-		if ctx.Err() != nil {
-			return nil //nolint:nilerr // the user has ended it
-		}
-		if err != nil {
-			return err
-		}
-		if f.JSON {
-			err = printJSON(all)
-		} else {
-			err = drawTop(screen, all, sums)
-		}
-		if err != nil || n == c.Times {
-			return err
-		}
-		// a fleet that takes long to list is listed less often
-		if done, err := sums.follow(ctx, received, max(c.Every, 4*time.Since(began))); done || err != nil {
-			return err
-		}
+// totals count the outcomes since a watch began.
+type totals struct {
+	began    time.Time
+	sessions map[events.Address]bool
+	kinds    map[string]int64
+	saved    int64 // tokens, by compactions
+}
+
+func newTotals() *totals {
+	return &totals{began: time.Now(), sessions: map[events.Address]bool{}, kinds: map[string]int64{}}
+}
+
+func (t *totals) add(a events.Address, r *tableRow) {
+	t.sessions[a] = true
+	t.kinds[r.kind]++
+	if r.kind == "compacted" {
+		t.saved += r.input - r.after
 	}
 }
 
-// topRows is how many sessions fit the screen.
-func topRows(s *term.Screen) int {
-	const others = 4 // the totals, the head, and the line of the cursor
-	if s.Height > 0 {
-		return max(s.Height-others, 1)
-	}
-	return 20
-}
-
-// drawTop writes the totals and the table, over those before on a terminal.
-func drawTop(screen *term.Screen, all *fleet, sums *totals) error {
-	var b strings.Builder
-	out := *screen
-	out.Writer = &b
-	fmt.Fprintf(&b, "%s\n%s\n", term.Fit(screen, 0, all.levels()), term.Fit(screen, 0, sums.String()))
-	t := term.NewTable(&out, term.Column{Name: "SESSION", Min: 16}, term.Column{Name: "FULL", Right: true}, term.Column{Name: "", Style: barStyle, Drop: 4},
-		term.Column{Name: "INPUT", Right: true}, term.Column{Name: "AVAILABLE", Right: true, Drop: 2}, term.Column{Name: "LEVEL", Style: level},
-		term.Column{Name: "TURNS", Right: true, Drop: 1}, term.Column{Name: "GEN", Right: true, Drop: 3}, term.Column{Name: "IDLE", Right: true})
-	for _, x := range all.Sessions {
-		t.Row(named.Name(x.Session), percent(fill(&x)), bar(fill(&x)), x.EstimatedInput, x.AvailableInput, x.Level, x.Turns, x.Generation, idle(x.LastTurn))
-	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	if screen.Terminal() {
-		return screen.Redraw(b.String())
-	}
-	_, err := io.WriteString(screen, b.String())
-	return err
+// String writes them in one line.
+func (t *totals) String() string {
+	return fmt.Sprintf("in %s: outcomes of %s; %s, %s saved; %s, %s", units.Span(max(time.Since(t.began), time.Second)), units.Count(len(t.sessions), "session"),
+		units.Count(t.kinds["compacted"], "compaction"), units.Count(t.saved, "token"),
+		units.Count(t.kinds["level"], "level")+" crossed", units.Count(t.kinds["rejected"], "event")+" rejected")
 }

@@ -130,7 +130,8 @@ type flags struct {
 
 	dataGiven bool // --data is not the default; set by Validate
 
-	abort func(error) // ends a command whose user lacks a permission
+	abort    func(error) // ends a command whose user lacks a permission
+	optional string      // part of a permission that the command can do without
 
 	onReady func(agents string) // is called with the address of the listener for agents; nil for none
 }

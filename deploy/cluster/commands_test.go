@@ -51,6 +51,8 @@ func TestCommands(t *testing.T) {
 	for _, user := range []string{"acme", "edge"} {
 		check(true, []string{"Permissions Violation", "STREAM.INFO.SESSIONS", "hint: The server keeps this user from it: use the operator's"}, user, "worker", "inspect")
 	}
-	check(false, []string{"PARTITION"}, "operator", "worker", "inspect")
+	check(false, []string{"PARTITION", "WORKER"}, "operator", "worker", "inspect")
+	check(false, []string{"WORKER", "session of 1 tenant", "acme.example-fix-validator"}, "operator", "publisher", "top", "--once")
+	check(false, []string{"session of acme", "\nexample-fix-validator"}, "acme", "publisher", "--tenant", "acme", "top", "--once")
 	w.stop()
 }

@@ -432,6 +432,9 @@ type SummaryRange struct {
 	Model    string   `json:"model,omitzero"`
 }
 
+// SubjectFleet requests the state of all workers.
+const SubjectFleet = "compactd.fleet"
+
 // FleetRequest requests the state of all workers. It is for operators.
 type FleetRequest struct {
 	V int `json:"v,omitzero"`

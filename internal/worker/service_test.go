@@ -353,7 +353,7 @@ func TestDiscovery(t *testing.T) {
 			t.Fatal(wrong)
 		}
 	}
-	want := map[string]string{"health": "compactd.health", "tenants": "compactd.tenants", "policies": "compactd.policies", "policy": "compactd.policy"}
+	want := map[string]string{"health": "compactd.health", "fleet": "compactd.fleet", "tenants": "compactd.tenants", "policies": "compactd.policies", "policy": "compactd.policy"}
 	for _, verb := range []string{"attach", "check", "context", "files", "history", "outcome", "recall", "sessions", "stats", "sync"} {
 		want[verb], want[verb+"-of-tenant"] = "compactd."+verb, "compactd."+verb+".*"
 	}

@@ -16,6 +16,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -66,6 +67,19 @@ func SendWithin(ctx context.Context, nc *nats.Conn, timeout time.Duration, subje
 		return fmt.Errorf("request %s: read the answer: %w", subject, err)
 	}
 	return nil
+}
+
+// Denied reports whether the server keeps this user from a request. The server answers a ping after a
+// refusal; a worker leaves out what has no reply subject. The handler of errors gets the refusal too.
+func Denied(nc *nats.Conn, subject string) (bool, error) {
+	if err := nc.Publish(subject, nil); err != nil {
+		return false, err
+	}
+	if err := nc.Flush(); err != nil {
+		return false, fmt.Errorf("look what this user may do: %w", err)
+	}
+	err := nc.LastError()
+	return errors.Is(err, nats.ErrPermissionViolation) && strings.Contains(err.Error(), `"`+subject+`"`), nil
 }
 
 // Attach requests what of files enters the next call of a session.

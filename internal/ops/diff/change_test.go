@@ -95,32 +95,32 @@ before  600 messages  ~122,890 tokens
 after   201 messages    ~3,183 tokens
 went                  ~119,707 tokens  100 cleared, 400 summarized
 
-  #  ROLE       MESSAGE               BEFORE  AFTER  NOW
-  1  assistant  call 0                     7      -  summarized
-  2  user       result: xxxxxxxxxxx…     401      -  summarized
-  3  assistant  call 1                     7      -  summarized
-  4  user       result: xxxxxxxxxxx…     401      -  summarized
-  5  assistant  call 2                     7      -  summarized
-  …             394 messages          80,666      -  summarized
-400  user       result: xxxxxxxxxxx…     401      -  summarized
-     user       Summary: …                 -     83  the summary
-401  assistant  call 200                   9      9  kept
-402  user       result: xxxxxxxxxxx…     401     22  cleared
-403  assistant  call 201                   9      9  kept
-404  user       result: xxxxxxxxxxx…     401     22  cleared
-405  assistant  call 202                   9      9  kept
-406  user       result: xxxxxxxxxxx…     401     22  cleared
-407  assistant  call 203                   9      9  kept
-408  user       result: xxxxxxxxxxx…     401     22  cleared
-409  assistant  call 204                   9      9  kept
-410  user       result: xxxxxxxxxxx…     401     22  cleared
-411  assistant  call 205                   9      9  kept
-412  user       result: xxxxxxxxxxx…     401     22  cleared
-  …             184 messages          37,720  2,852  92 kept, 92 cleared
-597  assistant  call 298                   9      9  kept
-598  user       result: xxxxxxxxxxx…     401     22  cleared
-599  assistant  call 299                   9      9  kept
-600  user       result: xxxxxxxxxxx…     401     22  cleared
+  #  ROLE       BEFORE  AFTER  NOW                  MESSAGE
+  1  assistant       7      -  summarized           call 0
+  2  user          401      -  summarized           result: xxxxxxxxxxx…
+  3  assistant       7      -  summarized           call 1
+  4  user          401      -  summarized           result: xxxxxxxxxxx…
+  5  assistant       7      -  summarized           call 2
+  …             80,666      -  summarized           394 messages
+400  user          401      -  summarized           result: xxxxxxxxxxx…
+     user            -     83  the summary          Summary: …
+401  assistant       9      9  kept                 call 200
+402  user          401     22  cleared              result: xxxxxxxxxxx…
+403  assistant       9      9  kept                 call 201
+404  user          401     22  cleared              result: xxxxxxxxxxx…
+405  assistant       9      9  kept                 call 202
+406  user          401     22  cleared              result: xxxxxxxxxxx…
+407  assistant       9      9  kept                 call 203
+408  user          401     22  cleared              result: xxxxxxxxxxx…
+409  assistant       9      9  kept                 call 204
+410  user          401     22  cleared              result: xxxxxxxxxxx…
+411  assistant       9      9  kept                 call 205
+412  user          401     22  cleared              result: xxxxxxxxxxx…
+  …             37,720  2,852  92 kept, 92 cleared  184 messages
+597  assistant       9      9  kept                 call 298
+598  user          401     22  cleared              result: xxxxxxxxxxx…
+599  assistant       9      9  kept                 call 299
+600  user          401     22  cleared              result: xxxxxxxxxxx…
 
 The summary begins:
   ## Goal
@@ -133,5 +133,12 @@ publisher recall prints them.
 `
 	if diff := cmp.Diff(want, b.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	b.Reset()
+	if err := c.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(b.String(), strings.Repeat(" ", 20)) {
+		t.Errorf("a long message widens the rows of others in a pipe:\n%s", &b)
 	}
 }

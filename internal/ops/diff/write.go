@@ -77,8 +77,8 @@ func count(lines []Line) map[Action]int {
 
 // table has a row for each message that is worth one.
 func (c *Change) table(w io.Writer, lines []Line) error {
-	t := term.NewTable(w, term.Column{Name: "#", Right: true}, term.Column{Name: "ROLE", Drop: 1}, term.Column{Name: "MESSAGE", Min: 20},
-		term.Column{Name: "BEFORE", Right: true}, term.Column{Name: "AFTER", Right: true}, term.Column{Name: "NOW", Min: 12, Style: actionStyle})
+	t := term.NewTable(w, term.Column{Name: "#", Right: true}, term.Column{Name: "ROLE", Drop: 1}, term.Column{Name: "BEFORE", Right: true},
+		term.Column{Name: "AFTER", Right: true}, term.Column{Name: "NOW", Min: 12, Style: actionStyle}, term.Column{Name: "MESSAGE", Min: 20})
 	shown := worth(lines)
 	number := 0
 	var skipped []Line
@@ -96,7 +96,7 @@ func (c *Change) table(w io.Writer, lines []Line) error {
 		if l.Before != nil {
 			at, m = fmt.Sprint(number), l.Before
 		}
-		t.Row(at, m.Role, Gist(*m), c.tokens(l.Before), c.tokens(l.After), l.Action)
+		t.Row(at, m.Role, c.tokens(l.Before), c.tokens(l.After), l.Action, Gist(*m))
 	}
 	c.skip(t, skipped)
 	return t.Flush()
@@ -156,7 +156,7 @@ func (c *Change) skip(t *term.Table, lines []Line) {
 	if len(what) == 1 {
 		what[0] = strings.TrimPrefix(what[0], fmt.Sprint(len(lines), " "))
 	}
-	t.Row("…", "", units.Count(len(lines), "message"), c.sum(before), c.sum(after), strings.Join(what, ", "))
+	t.Row("…", "", c.sum(before), c.sum(after), strings.Join(what, ", "), units.Count(len(lines), "message"))
 }
 
 func (c *Change) tokens(m *events.Message) string {

@@ -13,11 +13,14 @@ import (
 
 	"compactd/internal/broker/commit"
 	"compactd/internal/broker/coord"
+	"compactd/internal/broker/request"
 	"compactd/internal/broker/snapshot"
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
+	"compactd/internal/events"
 	"compactd/internal/ops/term"
 	"compactd/internal/ops/units"
+	"compactd/internal/ops/workers"
 )
 
 // Report is what [Look] found.
@@ -25,6 +28,8 @@ type Report struct {
 	MaxAgeSeconds int64       `json:"max_age_seconds"` // of both streams
 	Streams       []Stream    `json:"streams"`
 	Partitions    []Partition `json:"partitions"`
+	// Fleet is how the workers report themselves; absent where none runs, or this user may not request it.
+	Fleet *events.FleetResponse `json:"fleet,omitzero"`
 }
 
 // Stream is one of the two streams.
@@ -86,6 +91,9 @@ func Describe(ctx context.Context, js jetstream.JetStream, ledgers string) (*Rep
 	r := &Report{MaxAgeSeconds: int64(streams.MaxAge.Seconds())}
 	r.add(topology.LogStream, streams.Log)
 	r.add(topology.OutcomesStream, streams.Outcomes)
+	if r.Fleet, err = workers.Request(ctx, js.Conn()); err != nil && !errors.Is(err, request.ErrNoWorker) {
+		return nil, fmt.Errorf("inspect: %w", err)
+	}
 	for id := range streams.Partitions {
 		p, err := look(ctx, js, id)
 		if err != nil {
@@ -181,5 +189,9 @@ func (r *Report) Write(w io.Writer) error {
 		}
 		t.Row(p.Partition, p.Epoch, p.Cursor, p.Behind, units.Span(time.Duration(p.LagMS)*time.Millisecond), copied, file, owner)
 	}
-	return t.Flush()
+	if err := t.Flush(); err != nil || r.Fleet == nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	return workers.Write(w, r.Fleet)
 }

@@ -79,17 +79,21 @@ func (t *Table) Flush() error {
 	if err := t.screen.write(t.columns, widths, rows, t.head); err != nil {
 		return err
 	}
-	var dropped []string
-	for i, c := range t.columns {
+	return t.screen.dropped(t.columns, natural, widths)
+}
+
+// dropped names the columns for which there is no room.
+func (s *Screen) dropped(columns []Column, natural, widths []int) error {
+	var out []string
+	for i, c := range columns {
 		if natural[i] > 0 && widths[i] == 0 && c.Name != "" {
-			dropped = append(dropped, c.Name)
+			out = append(out, c.Name)
 		}
 	}
-	if dropped == nil {
+	if out == nil {
 		return nil
 	}
-	note := text.Snip("(no room for "+strings.Join(dropped, ", ")+"; --json has all)", t.screen.Width, "…")
-	_, err := fmt.Fprintln(t.screen, note)
+	_, err := fmt.Fprintln(s, text.Snip("(no room for "+strings.Join(out, ", ")+"; --json has all)", s.Width, "…"))
 	return err
 }
 
@@ -117,8 +121,8 @@ type Log struct {
 	widths  []int
 }
 
-// NewLog writes the head of a table that grows. The last column takes what is left of
-// the width.
+// NewLog writes the head of a table that grows, and above it the columns for which it has no room.
+// The last column takes what is left of the width.
 func NewLog(w io.Writer, columns ...Column) (*Log, error) {
 	natural := make([]int, len(columns))
 	for i, c := range columns {
@@ -126,6 +130,9 @@ func NewLog(w io.Writer, columns ...Column) (*Log, error) {
 	}
 	l := &Log{screen: screen(w), columns: columns}
 	l.widths = fit(l.screen.Width, columns, natural)
+	if err := l.screen.dropped(columns, natural, l.widths); err != nil {
+		return nil, err
+	}
 	last := len(columns) - 1
 	l.widths[last] = 0 // whatever is left
 	if l.screen.Width > 0 {

@@ -110,14 +110,15 @@ func TestWrap(t *testing.T) {
 }
 
 // The rows of a log are aligned with its head, whatever comes; the last column has what
-// is left.
+// is left. A column without room is named.
 func TestLog(t *testing.T) {
 	for width, want := range map[int]string{
 		0:  "SESSION     TURN  WHAT\nshort          1  all of what there is to say\nmuch-too-long-a-name     2\n",
 		30: "SESSION     TURN  WHAT\nshort          1  all of what…\nmuch-too-…     2\n",
+		20: "(no room for TURN; …\nSESSION     WHAT\nshort       all of …\nmuch-too-…\n",
 	} {
 		var out bytes.Buffer
-		l, err := NewLog(&Screen{Writer: &out, Width: width}, Column{Name: "SESSION", Width: 10}, Column{Name: "TURN", Right: true}, Column{Name: "WHAT", Min: 8})
+		l, err := NewLog(&Screen{Writer: &out, Width: width}, Column{Name: "SESSION", Width: 10}, Column{Name: "TURN", Right: true, Drop: 1}, Column{Name: "WHAT", Min: 8})
 		if err != nil {
 			t.Fatal(err)
 		}

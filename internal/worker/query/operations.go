@@ -128,7 +128,7 @@ func Operations() []Operation {
 		},
 		{
 			Name: "fleet", Method: "GET", Path: "/v1/fleet", Responses: []string{"fleet-response"},
-			Query: []Param{{Name: "partition"}}, Operators: true, HTTPOnly: true,
+			Query: []Param{{Name: "partition"}}, Operators: true,
 			decode: (*Service).decodeFleet, slow: true, steps: true,
 		},
 		{
