@@ -151,8 +151,13 @@ func used(widths []int) (n int) {
 	return n
 }
 
-// Row writes one.
+// Row writes one. On a terminal it takes the line where another program may have left a [Bar].
 func (l *Log) Row(values ...any) error {
+	if l.screen.Terminal() {
+		if _, err := io.WriteString(l.screen, "\r"+text.EraseLine.Sprint()); err != nil {
+			return err
+		}
+	}
 	return l.screen.write(l.columns, l.widths, [][]string{cells(len(l.columns), values)}, false)
 }
 

@@ -133,6 +133,23 @@ func TestLog(t *testing.T) {
 	}
 }
 
+// On a terminal a row of a log replaces a line that is not finished, such as the bar of a program beside it.
+func TestLogBesideBar(t *testing.T) {
+	var out bytes.Buffer
+	out.WriteString("sessions  40% |████      |")
+	l, err := NewLog(&Screen{Writer: &out, Width: 80, Height: 24}, Column{Name: "WHAT"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out.WriteString("sessions  50% |█████     |")
+	if err := l.Row("level"); err != nil {
+		t.Fatal(err)
+	}
+	if got := out.String(); !strings.HasSuffix(got, "|\r\x1b[Klevel\n") {
+		t.Errorf("%q", got)
+	}
+}
+
 // Colour is for a terminal, unless it is requested; COLUMNS is a width, whatever is
 // written to.
 func TestOpen(t *testing.T) {
