@@ -5,18 +5,23 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/time/rate"
 
 	"compactd/internal/broker/connect"
+	"compactd/internal/broker/jsapi"
 	"compactd/internal/broker/request"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 	"compactd/internal/ops/access"
 	"compactd/internal/ops/cli"
 	"compactd/internal/ops/replay"
+	"compactd/internal/ops/term"
 )
 
 // Exit codes. docs/cli.md has them for people.
@@ -76,10 +81,25 @@ func failureOf(err error) failure {
 		f.Hint, f.exit = "Start one with: "+cli.Program("worker")+" --nats URL.", exitUnavailable
 	case errors.Is(err, topology.ErrNoStreams), errors.Is(err, jetstream.ErrNoStreamResponse):
 		f.Hint, f.exit = "The first worker that runs on this server makes the streams: "+cli.Program("worker")+" --nats URL.", exitUnavailable
+	case jsapi.Full(err):
+		f.Hint, f.exit = "Raise --max-bytes of the workers, or give the server more room; "+cli.Program("worker")+" inspect shows the bounds.", exitUnavailable
 	case errors.Is(err, errNoAnswer), errors.Is(err, nats.ErrNoResponders), errors.Is(err, nats.ErrTimeout), errors.Is(err, context.DeadlineExceeded):
-		f.exit = exitUnavailable
+		f.Hint, f.exit = "See whether the server, its disk and the workers are well: "+cli.Program("worker")+" doctor --nats URL.", exitUnavailable
 	}
 	return f
+}
+
+// waiting returns what prints what publishing waits for, every ten seconds at most.
+func (f *flags) waiting(bar *term.Bar) func(error) {
+	sometimes := rate.Sometimes{First: 1, Interval: 10 * time.Second}
+	return func(err error) {
+		sometimes.Do(func() {
+			bar.Clear()
+			note := failureOf(err)
+			note.Error = "waiting for the server to store a turn: " + note.Error
+			note.write(os.Stderr, f.JSON)
+		})
+	}
 }
 
 // connect adds the hint for a failed connection.

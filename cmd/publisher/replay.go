@@ -67,7 +67,8 @@ func (c *replayCmd) Run(ctx context.Context, f *flags) error {
 	bar := term.NewBar(os.Stderr, "turns", int64(turns), true)
 	defer bar.Done()
 	report, err := replay.Run(ctx, replay.Config{
-		Conn: nc, Tenant: f.Tenant, Suffix: c.Suffix, Speed: c.Speed, Gap: c.Gap, Parallel: c.Parallel, Received: denied, Progress: func() { bar.Add(1) },
+		Conn: nc, Tenant: f.Tenant, Suffix: c.Suffix, Speed: c.Speed, Gap: c.Gap, Parallel: c.Parallel, Received: denied,
+		Progress: func() { bar.Add(1) }, Waiting: f.waiting(bar),
 	}, source.Sessions(func(error) {})) // they were reported when they were counted
 	bar.Done()
 	if err != nil {

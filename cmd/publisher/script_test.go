@@ -1,16 +1,21 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"compactd/internal/broker/topology"
 	"compactd/internal/summarize/summarizetest"
 	"compactd/internal/testkit/freeport"
 )
@@ -29,7 +34,7 @@ func TestScripts(t *testing.T) {
 		Dir:                 "testdata",
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"until": until, "secure": secure, "trusted": trusted, "figures": figures, "shown": shown},
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"until": until, "secure": secure, "trusted": trusted, "figures": figures, "shown": shown, "room": room},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("PATH", bin+string(filepath.ListSeparator)+env.Getenv("PATH"))
 			model := summarizetest.Start(t, func(summarizetest.Prompt) string {
@@ -46,6 +51,26 @@ func TestScripts(t *testing.T) {
 			return errors.Join(err, wrong)
 		},
 	})
+}
+
+// room sets the bound of SESSIONS: room BYTES; -1 is none.
+func room(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: room BYTES")
+	}
+	bytes, err := strconv.ParseInt(args[0], 10, 64)
+	ts.Check(err)
+	nc, err := nats.Connect(ts.Getenv("URL"))
+	ts.Check(err)
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	ts.Check(err)
+	s, err := js.Stream(context.Background(), topology.LogStream)
+	ts.Check(err)
+	c := s.CachedInfo().Config
+	c.MaxBytes = bytes
+	_, err = js.UpdateStream(context.Background(), c)
+	ts.Check(err)
 }
 
 // until waits until a file matches, and runs a command again and again while it

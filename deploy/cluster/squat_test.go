@@ -70,7 +70,7 @@ func TestSquattedIDs(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		_, err := replay.Persist(t.Context(), victim.js, events.KindTurn, a, id, []byte(turn(n/2+1)))
+		_, err := replay.Publisher{JS: victim.js}.Persist(t.Context(), events.KindTurn, a, id, []byte(turn(n/2+1)))
 		_, taken := errors.AsType[*replay.DuplicateError](err)
 		switch {
 		case taken:

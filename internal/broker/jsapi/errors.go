@@ -23,6 +23,9 @@ func NoRoom(err error) bool {
 	return ok && api.ErrorCode == codeNoPeers && strings.Contains(api.Description, "insufficient storage")
 }
 
+// Full reports whether a stream, the account or the server had no room for a message.
+func Full(err error) bool { return NoRoom(err) || HasCode(err, CodeInsufficient, CodeStoreFailed) }
+
 // ErrNoAnswer: a request got no answer in its own time, and the context of its caller
 // has not ended.
 var ErrNoAnswer = errors.New("no answer")

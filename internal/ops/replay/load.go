@@ -38,6 +38,8 @@ type LoadConfig struct {
 	Seed   uint64
 	// Progress is called after each turn; it may be nil.
 	Progress func()
+	// Waiting is that of [Publisher].
+	Waiting func(error)
 }
 
 // DefaultWindow is small, so that sessions of some tens of turns are compacted.
@@ -220,7 +222,7 @@ func (f *fleet) send(ctx context.Context, a *agent) error {
 		return err
 	}
 	began := time.Now()
-	ack, err := Persist(ctx, f.js, events.KindTurn, a.address, MessageID(a.address, id), data)
+	ack, err := Publisher{f.js, f.config.Waiting}.Persist(ctx, events.KindTurn, a.address, MessageID(a.address, id), data)
 	if _, taken := errors.AsType[*DuplicateError](err); taken {
 		return fmt.Errorf("%w: %w", errNameUsed, err)
 	}

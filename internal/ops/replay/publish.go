@@ -20,6 +20,8 @@ import (
 const (
 	// retryFor is how long an event without an answer is sent again, as an agent would.
 	retryFor = time.Minute
+	// quietFor is how long tries may fail before this is reported: a reconnect.
+	quietFor = time.Second
 	// retryPause is between two tries; a reconnect takes about as long.
 	retryPause = 100 * time.Millisecond
 )
@@ -39,19 +41,32 @@ func (e *DuplicateError) Error() string {
 	return fmt.Sprintf("nothing was stored: the server has a message of the id %s already, at sequence %d", e.ID, e.Seq)
 }
 
+// Publisher publishes events until they are acknowledged. Its fields may be used by many goroutines.
+type Publisher struct {
+	JS jetstream.JetStream
+	// Waiting is called with the error of each try that is not the last, from a second after the first; nil is no one.
+	Waiting func(error)
+}
+
 // Persist publishes an event until it is acknowledged, for a minute at most: under
-// one id it is stored once, however often it is sent. A duplicate of a first try is a
-// [*DuplicateError]; one that follows a try without an answer is that try.
-func Persist(ctx context.Context, js jetstream.JetStream, k events.Kind, a events.Address, id string, payload []byte) (ack *jetstream.PubAck, err error) {
-	until, unknown := time.Now().Add(retryFor), false
-	_ = retry.Every(retryPause).Do(ctx, nil, func() error { // err has more
-		ack, err = Publish(ctx, js, k, a, id, payload)
+// one id it is stored once, however often it is sent. It waits for an answer, a stream and room in
+// it. A duplicate of a first try is a [*DuplicateError]; one that follows a try without an answer
+// is that try.
+func (p Publisher) Persist(ctx context.Context, k events.Kind, a events.Address, id string, payload []byte) (ack *jetstream.PubAck, err error) {
+	began, unknown := time.Now(), false
+	waiting := func(err error) {
+		if p.Waiting != nil && time.Since(began) > quietFor {
+			p.Waiting(err)
+		}
+	}
+	_ = retry.Every(retryPause).Do(ctx, waiting, func() error { // err has more
+		ack, err = Publish(ctx, p.JS, k, a, id, payload)
 		taken, repeated := errors.AsType[*DuplicateError](err)
 		switch {
 		case repeated && unknown:
 			ack, err = &jetstream.PubAck{Stream: topology.LogStream, Sequence: taken.Seq, Duplicate: true}, nil
-		case err != nil && time.Now().Before(until) && (unanswered(err) || jsapi.InProcess(err)):
-			unknown = unknown || !noStream(err) && !jsapi.InProcess(err)
+		case err != nil && time.Since(began) < retryFor && (unanswered(err) || jsapi.InProcess(err) || jsapi.Full(err)):
+			unknown = unknown || unanswered(err) && !noStream(err)
 			return err
 		}
 		return retry.Final(err)

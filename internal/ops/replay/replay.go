@@ -39,6 +39,8 @@ type Config struct {
 	Received bool
 	// Progress is called after each turn; it may be nil.
 	Progress func()
+	// Waiting is that of [Publisher].
+	Waiting func(error)
 }
 
 // MaxPause bounds a recorded pause between two turns, before Speed.
@@ -53,7 +55,7 @@ func Run(ctx context.Context, c Config, sessions iter.Seq[transcript.Session]) (
 	if err != nil {
 		return nil, fmt.Errorf("replay: %w", err)
 	}
-	r := &run{config: c, js: js, tracker: newTracker(), index: map[events.Address]*SessionReport{}, causes: map[string]uint64{}}
+	r := &run{config: c, js: js, log: Publisher{js, c.Waiting}, tracker: newTracker(), index: map[events.Address]*SessionReport{}, causes: map[string]uint64{}}
 	kinds := events.OutcomeKinds
 	if !c.Received {
 		kinds = []events.Kind{events.KindCompacted}
@@ -80,6 +82,7 @@ func Run(ctx context.Context, c Config, sessions iter.Seq[transcript.Session]) (
 type run struct {
 	config  Config
 	js      jetstream.JetStream
+	log     Publisher
 	streams *topology.Streams // nil where they are not read
 	seen    []*SessionReport  // by publish, in the order of the sessions
 	tracker *tracker
@@ -147,10 +150,10 @@ func (r *run) open(s transcript.Session) *SessionReport {
 func (r *run) send(ctx context.Context, s *SessionReport, t transcript.Turn) error {
 	began := time.Now()
 	a := s.address
-	ack, err := Persist(ctx, r.js, events.KindTurn, a, MessageID(a, t.ID), t.Payload)
+	ack, err := r.log.Persist(ctx, events.KindTurn, a, MessageID(a, t.ID), t.Payload)
 	_, repeated := errors.AsType[*DuplicateError](err)
 	if repeated { // of an earlier replay, or of another tenant: workers ignore a turn that they have
-		ack, err = Persist(ctx, r.js, events.KindTurn, a, uuid.NewString(), t.Payload)
+		ack, err = r.log.Persist(ctx, events.KindTurn, a, uuid.NewString(), t.Payload)
 	}
 	if err != nil {
 		return err

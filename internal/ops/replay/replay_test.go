@@ -45,7 +45,7 @@ func TestUnansweredTurnIsSentAgain(t *testing.T) {
 		_, err := topology.Ensure(t.Context(), js, topology.Config{CreateBytes: 1 << 30})
 		made <- err
 	})
-	first, err := Persist(t.Context(), js, events.KindTurn, a, "t1", payload)
+	first, err := Publisher{JS: js}.Persist(t.Context(), events.KindTurn, a, "t1", payload)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func TestUnansweredTurnIsSentAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	var taken *DuplicateError
-	if again, err := Persist(t.Context(), js, events.KindTurn, a, "t1", payload); !errors.As(err, &taken) || taken.Seq != first.Sequence {
+	if again, err := (Publisher{JS: js}).Persist(t.Context(), events.KindTurn, a, "t1", payload); !errors.As(err, &taken) || taken.Seq != first.Sequence {
 		t.Errorf("published by another: %+v, %v; want the duplicate of %d as an error", again, err, first.Sequence)
 	}
 }
@@ -80,7 +80,7 @@ func TestLostAcknowledgementIsNoDuplicate(t *testing.T) {
 		t.Fatal(err)
 	}
 	deaf.answers.Store(1)
-	ack, err := Persist(t.Context(), js, events.KindTurn, events.Address{Tenant: "default", Session: "s1"}, "t1", []byte(`{"messages":[]}`))
+	ack, err := Publisher{JS: js}.Persist(t.Context(), events.KindTurn, events.Address{Tenant: "default", Session: "s1"}, "t1", []byte(`{"messages":[]}`))
 	if err != nil || !ack.Duplicate || ack.Sequence != 1 || deaf.answers.Load() != 0 {
 		t.Errorf("the second try: %+v, %v; %d answers still to lose", ack, err, deaf.answers.Load())
 	}
