@@ -34,7 +34,7 @@ func Write(w io.Writer, fleet *events.FleetResponse) error {
 		term.Column{Name: "CPU", Right: true}, term.Column{Name: "MEMORY", Right: true}, term.Column{Name: "LAG", Right: true},
 		term.Column{Name: "COMMITS", Right: true, Drop: 1}, term.Column{Name: "VERSION", Drop: 2})
 	for _, x := range fleet.Workers {
-		name := cmp.Or(x.Name, x.Owner)
+		name := cmp.Or(x.Owner, x.Name) // as partitions name their owner
 		if !x.Answered {
 			t.Row(name, "-", "no answer", x.Partitions)
 			continue
