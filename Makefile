@@ -83,10 +83,10 @@ install: build ## Install the programs, manual pages, completion and the systemd
 		"$$to/share/fish/vendor_completions.d" "$$to/share/doc/compactd" "$$to/lib/systemd/system"; \
 	for p in compactd-worker compactd-publisher; do \
 		install -m 755 bin/$${p#compactd-} "$$to/bin/$$p"; \
-		"$$to/bin/$$p" man >"$$to/share/man/man1/$$p.1"; \
-		"$$to/bin/$$p" completion bash >"$$to/share/bash-completion/completions/$$p"; \
-		"$$to/bin/$$p" completion zsh >"$$to/share/zsh/site-functions/_$$p"; \
-		"$$to/bin/$$p" completion fish >"$$to/share/fish/vendor_completions.d/$$p.fish"; \
+		env -i "$$to/bin/$$p" man >"$$to/share/man/man1/$$p.1"; \
+		env -i "$$to/bin/$$p" completion bash >"$$to/share/bash-completion/completions/$$p"; \
+		env -i "$$to/bin/$$p" completion zsh >"$$to/share/zsh/site-functions/_$$p"; \
+		env -i "$$to/bin/$$p" completion fish >"$$to/share/fish/vendor_completions.d/$$p.fish"; \
 	done; \
 	install -m 644 LICENSE THIRD_PARTY_NOTICES.md README.md CHANGELOG.md "$$to/share/doc/compactd"; \
 	sed 's|/usr/local/bin|$(PREFIX)/bin|' deploy/systemd/compactd-worker.service >"$$to/lib/systemd/system/compactd-worker.service"; \
