@@ -163,6 +163,7 @@ func (l *Ledger) retracted(m editRecord) bool { return int(m.entry) >= l.entries
 func (l *Ledger) append(t *Turn, generation int64) {
 	other := t.format != l.format || t.model != nil && *t.model != l.model
 	bound := other && l.bindsThinking()
+	l.useNames(t.names)
 	l.addTurn(t.identity, t.Seq, t.messages)
 	if l.LastTurn() == 1 && t.fork != nil { // one that replaces it stays a branch
 		l.forkedAt = &Forked{*t.fork, t.Seq}
@@ -419,7 +420,7 @@ func (l *Ledger) edit(e events.Edit, gen int64) {
 		after.Index, after.Part = after.Index+1, 0
 		to := l.entries.search(func(x *Entry) int { return x.Compare(after) })
 		if to > at {
-			l.hidden = append(l.hidden, span{from: at, to: to, gen: gen, seq: Seq(e.Seq), units: e.Units})
+			l.hidden = append(l.hidden, span{from: at, to: to, gen: gen, seq: Seq(e.Seq), units: e.Units, spares: measure.SparesOf(e.Spare)})
 			l.endKeeps(at, to, gen)
 		}
 		if p := l.prepared; p != nil && (p.Seq == Seq(e.Seq) || e.Op == events.OpCondense && e.To.Compare(p.To) >= 0) {

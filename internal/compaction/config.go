@@ -14,7 +14,7 @@ import (
 
 // RulesVersion changes whenever the same log and the same settings would be
 // decided in another way. It is part of the hash of a [Config].
-const RulesVersion = 11
+const RulesVersion = 12
 
 // Config is all that a decision depends on beside the log. It is immutable.
 type Config struct {

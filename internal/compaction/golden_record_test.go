@@ -177,6 +177,7 @@ func (r *recorder) result(job *events.Job, fails bool) {
 	s := summary(job.ID, job.MaxUnits*2/3)
 	s.Text = "The parser became strict. " + s.Text[:min(len(s.Text), 300)]
 	s.Record = []events.RecordLine{{Kind: events.RecordPathRead, Text: "src/1.go", Turns: [2]int64{1, 4}}}
+	s.Spare = []events.SpareLine{{Position: job.From, Text: "src/2.go has the keys"}, {Position: job.From, Text: "src/3.go has none"}}
 	if fails {
 		s = failure(job.ID)
 	}

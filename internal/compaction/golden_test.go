@@ -245,6 +245,7 @@ func (g *golden) covers(t *testing.T) {
 		has(t, all.String(), fmt.Sprintf(`"op":%q`, op))
 	}
 	has(t, all.String(), `"direction":"tail"`)
+	has(t, all.String(), `"spare":[`)
 	for _, k := range events.OutcomeKinds {
 		has(t, all.String(), fmt.Sprintf(`"kind":%q`, k))
 	}

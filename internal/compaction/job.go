@@ -9,6 +9,7 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/stage"
 	"compactd/internal/events"
+	"compactd/internal/events/idents"
 )
 
 // jobExpiry is how long a job may go without result before another may be requested, in
@@ -31,6 +32,21 @@ type pendingJob struct {
 	Since    int64           `json:"since"`          // Unix milliseconds
 	First    int64           `json:"first,omitzero"` // when its range was requested first
 	Manual   *events.Manual  `json:"manual,omitzero"`
+}
+
+// useNames notes what identifiers the agent uses while a summary is made, or waits.
+func (l *Ledger) useNames(keys []idents.Key) {
+	if len(keys) == 0 {
+		return
+	}
+	if l.prepared != nil {
+		l.prepared = l.prepared.Use(keys)
+	}
+	for _, k := range keys {
+		if l.job != nil && len(l.named) < maxNames && !slices.Contains(l.named, k) {
+			l.named = append(l.named, k)
+		}
+	}
 }
 
 func (j *pendingJob) hasID(id string) bool { return slices.Contains(j.IDs, id) }
@@ -219,6 +235,8 @@ func (l *Ledger) addJob(b *events.Job, since int64) {
 	}
 	if old := l.job; old != nil && old.Hash == j.Hash {
 		j.IDs, j.First = append(j.IDs, old.IDs...), old.First
+	} else {
+		l.named = make([]idents.Key, 0, maxNames)
 	}
 	if p := l.prepared; p != nil && uint64(p.Seq) != b.Previous { // else it is used until the next one is there
 		l.prepared = nil
@@ -235,14 +253,44 @@ type Result struct {
 	summary *events.Summary
 	units   int64 // of the message that carries it
 	counted int64 // as many units as it costs: more than it has where its text is dense
+	spare   stage.Spare
 }
 
 // NewResult measures the message of a session.summary.
 func NewResult(s *events.Summary, seq Seq) *Result {
-	text := measure.Meter{}.Text(s.Message().Parts[0].Text)
+	message := s.Message().Parts[0].Text
+	text := measure.Meter{}.Text(message)
 	return &Result{
-		Seq: seq, ID: s.ID, summary: s, units: text.Units, counted: max(text.Units, text.Base*measure.SummaryUnits),
+		Seq: seq, ID: s.ID, summary: s, units: text.Units, counted: countedUnits(text), spare: spareOf(s, message),
 	}
+}
+
+// countedUnits are as many units as a text of a summary costs.
+func countedUnits(text measure.Size) int64 { return max(text.Units, text.Base*measure.SummaryUnits) }
+
+// spareOf measures the spare lines of a summary. They follow its record, so without one there are none.
+func spareOf(s *events.Summary, message string) (out stage.Spare) {
+	if len(s.Spare) == 0 || len(s.Record) == 0 {
+		return nil
+	}
+	has := map[string]bool{}
+	for w := range idents.In(message) {
+		has[w] = true
+	}
+	for i := range s.Spare {
+		l := &s.Spare[i]
+		size := measure.Meter{}.Text(l.String())
+		size.Base++ // sums of parts are rounded each
+		line := stage.SpareLine{At: l.Position, Units: countedUnits(size)}
+		for w := range idents.In(l.Text) {
+			if !has[w] && len(line.Keys) < maxNames {
+				line.Keys = append(line.Keys, idents.KeyOf(w))
+			}
+			has[w] = true
+		}
+		out = append(out, line)
+	}
+	return out
 }
 
 // resultMatch is how a result matches the job that a ledger waits for.
@@ -282,7 +330,8 @@ func (l *Ledger) receive(r *Result) {
 		l.job = nil
 	case fit:
 		l.breaker.Failures, l.breaker.Refused = 0, 0
-		made := &stage.Summary{Seq: r.Seq, From: l.job.From, To: l.job.To, Units: r.counted}
+		made := &stage.Summary{Seq: r.Seq, From: l.job.From, To: l.job.To, Units: r.counted, Spare: r.spare}
+		made = made.Use(l.named)
 		if l.prepared != nil {
 			made.Unused = l.prepared.Unused
 		}

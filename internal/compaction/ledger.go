@@ -7,6 +7,7 @@ import (
 	"compactd/internal/compaction/policy"
 	"compactd/internal/compaction/stage"
 	"compactd/internal/events"
+	"compactd/internal/events/idents"
 	"compactd/internal/events/traits"
 )
 
@@ -54,6 +55,7 @@ type Ledger struct {
 
 	job      *pendingJob
 	prepared *stage.Summary
+	named    []idents.Key // that the agent used since job was requested
 	breaker  breaker
 	growth   growth
 	regret   measure.Regret
@@ -85,6 +87,7 @@ type span struct {
 	gen      int64
 	seq      Seq
 	units    int64
+	spares   measure.Spares // that stand in the summary
 }
 
 // budgetCache is what follows from a ledger, its model and a config. It is recomputed
@@ -398,7 +401,7 @@ func (l *Ledger) gaps(in []bool) []span {
 		next = next[:0]
 		for _, g := range out {
 			if g.from < s.from && s.from < g.to { // its turns came back in between
-				next = append(next, span{from: g.from, to: s.from, gen: g.gen, seq: g.seq, units: g.units})
+				next = append(next, span{from: g.from, to: s.from, gen: g.gen, seq: g.seq, units: g.units, spares: g.spares})
 				g.from = s.from
 			}
 			if g.from < s.to && g.to > s.from {
@@ -420,6 +423,7 @@ func (l *Ledger) placeholderOf(s span) Entry {
 	e := measure.TruncationAt(l.entries.at(s.from))
 	if s.seq != 0 {
 		e = Entry{Seq: s.seq, Kind: measure.KindSummary, Role: measure.RoleUser, Flags: measure.FlagFirst, Parts: 1, Text: uint32(s.units)}
+		e.SetSpares(s.spares)
 	} else if s.units > 0 {
 		e.Text = uint32(s.units)
 	}
@@ -499,7 +503,7 @@ func (o *openLately) oldest() int {
 // Bytes in memory of what a ledger has many of; a test holds them to the types.
 const (
 	heldTurn = 56
-	heldSpan = 40
+	heldSpan = 64
 	heldEdit = 20
 	heldRest = 1 << 10 // everything else of a ledger, as a round figure
 )

@@ -8,6 +8,7 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/stage"
 	"compactd/internal/events"
+	"compactd/internal/events/idents"
 )
 
 // Row is one piece of a ledger as it is stored, beside its [Header]. Rows of one ledger
@@ -67,6 +68,7 @@ type Header struct {
 	Overflows   int64                `json:"overflows"`
 	Job         *pendingJob          `json:"job,omitzero"`
 	Prepared    *stage.Summary       `json:"prepared,omitzero"`
+	Named       []idents.Key         `json:"named,omitzero"`
 	Breaker     breaker              `json:"breaker"`
 	Regret      measure.Regret       `json:"regret,omitzero"`
 	Cost        events.Cost          `json:"cost,omitzero"`
@@ -87,6 +89,8 @@ type spanRow struct {
 	Gen   int64 `json:"gen"`
 	Seq   Seq   `json:"seq"`
 	Units int64 `json:"units"`
+
+	Spares measure.Spares `json:"spares,omitzero"`
 }
 
 // parkedRow is a turn that waits for one before it.
@@ -157,11 +161,11 @@ func (l *Ledger) Header() *Header {
 		System: l.system, Tools: l.tools, SystemSeq: l.systemSeq, ToolSeq: l.toolSeq,
 		Override: l.override, Prompts: l.prompts, CompactedTo: l.compactedTo, Level: l.level, LastTurnAt: l.lastTurnAt, IdleHandled: l.idleHandled, Ages: l.ages, Attempted: l.attempted, WhileOpen: l.whileOpen, BlockedAt: l.blockedAt,
 		Generations: l.generations, Edits: len(l.edits), Usage: l.usage, Stated: l.limits.stated, Accepted: l.limits.accepted, Refused: l.limits.refused, Answers: l.limits.answers, Longest: l.limits.longest, Overflows: l.overflows,
-		Job: l.job, Prepared: l.prepared, Breaker: l.breaker, Noted: l.noted, Fork: l.forkedAt, Lineages: l.lineages,
+		Job: l.job, Prepared: l.prepared, Named: l.named, Breaker: l.breaker, Noted: l.noted, Fork: l.forkedAt, Lineages: l.lineages,
 		Regret: l.regret, Cost: l.cost, Made: l.made, Carried: l.carried, Work: l.work, Growth: l.growth.rows(), GrownAt: l.growth.last, Took: l.took,
 	}
 	for _, s := range l.hidden {
-		h.Hidden = append(h.Hidden, spanRow{s.from, s.to, s.gen, s.seq, s.units})
+		h.Hidden = append(h.Hidden, spanRow{s.from, s.to, s.gen, s.seq, s.units, s.spares})
 	}
 	for _, t := range l.parked {
 		p := parkedRow{
@@ -194,14 +198,14 @@ func Restore(a events.Address, h *Header, rows []Row) (*Ledger, error) {
 	l.generations, l.level, l.lastTurnAt, l.idleHandled, l.ages = h.Generations, h.Level, h.LastTurnAt, h.IdleHandled, h.Ages
 	l.attempted, l.whileOpen, l.blockedAt = h.Attempted, h.WhileOpen, h.BlockedAt
 	l.usage, l.limits, l.overflows = h.Usage, limits{h.Stated, h.Accepted, h.Refused, h.Answers, h.Longest}, h.Overflows
-	l.job, l.prepared, l.breaker, l.noted = h.Job, h.Prepared, h.Breaker, h.Noted
+	l.job, l.prepared, l.named, l.breaker, l.noted = h.Job, h.Prepared, h.Named, h.Breaker, h.Noted
 	l.regret, l.cost, l.made, l.carried, l.work = h.Regret, h.Cost, h.Made, h.Carried, h.Work
 	l.growth, l.took = growthOf(h.Growth, h.GrownAt), h.Took
 	for _, s := range h.Hidden {
 		if s.From < 0 || s.From >= s.To || s.To > h.Entries {
 			return nil, fmt.Errorf("restore ledger: %w", errRows)
 		}
-		l.hidden = append(l.hidden, span{s.From, s.To, s.Gen, s.Seq, s.Units})
+		l.hidden = append(l.hidden, span{s.From, s.To, s.Gen, s.Seq, s.Units, s.Spares})
 	}
 	for _, p := range h.Parked {
 		entries, err := readEntries(p.Entries)
@@ -215,7 +219,7 @@ func Restore(a events.Address, h *Header, rows []Row) (*Ledger, error) {
 			p.Model, p.Format, p.System, p.Tools, p.Override, p.SystemKey, p.ToolsKey, p.Marks,
 			entries, p.Usage,
 			events.Usage{},
-			p.Generation, p.UsageProblem, nil,
+			p.Generation, p.UsageProblem, nil, nil,
 		})
 	}
 	if err := l.fill(h, byName); err != nil {

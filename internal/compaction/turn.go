@@ -7,6 +7,7 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/events/dialect"
+	"compactd/internal/events/idents"
 )
 
 // Turn is a session.turn, measured.
@@ -33,9 +34,10 @@ type Turn struct {
 	entries      []Entry
 	usage        *events.Usage // nil, or what was counted
 	counted      events.Usage
-	generation   int64  // that the usage was counted for
-	usageProblem string // why a usage that was there could not be read
-	fault        error  // what refuses it, unless it was taken before; not stored
+	generation   int64        // that the usage was counted for
+	usageProblem string       // why a usage that was there could not be read
+	fault        error        // what refuses it, unless it was taken before; not stored
+	names        []idents.Key // identifiers that the agent used in it, while a summary waits or is made; not stored
 }
 
 // Turn measures a turn that was decoded for the session of l.
@@ -46,6 +48,7 @@ func (c *Config) Turn(l *Ledger, in *events.Scanned, seq Seq) *Turn {
 // TurnInto is [Config.Turn] in the memory of a turn that was decided.
 func (c *Config) TurnInto(t *Turn, l *Ledger, in *events.Scanned, seq Seq) *Turn {
 	by := measure.Meter{Counter: c.counter, Pins: c.pins(l, in.Policy)}
+	names := t.names[:0]
 	*t = Turn{
 		entries: t.entries[:0],
 		Seq:     seq, ID: in.ID, number: max(in.Number, in.ReplacesFrom), from: in.ReplacesFrom, identity: identity{in.Digest, in.Settings},
@@ -63,7 +66,47 @@ func (c *Config) TurnInto(t *Turn, l *Ledger, in *events.Scanned, seq Seq) *Turn
 	for i := range in.Contents {
 		t.entries = by.Measure(t.entries, &in.Contents[i], Entry{Seq: seq, Index: uint32(i)})
 	}
+	t.names = namesIn(names, l, in.Contents)
 	return t
+}
+
+const (
+	// maxNames bounds how many identifiers of a turn count, and how many while a summary is made.
+	maxNames = 256
+	// maxNamed bounds how much of a text is looked at for them, in bytes.
+	maxNamed = 8 << 10
+)
+
+// namesIn are the identifiers in the words and calls of an agent, if a summary will be held against
+// them. A ledger without turns stands for any.
+func namesIn(out []idents.Key, l *Ledger, msgs []events.Message) []idents.Key {
+	if l.job == nil && l.prepared == nil && l.LastTurn() > 0 {
+		return out
+	}
+	for i := range msgs {
+		for k := range msgs[i].Parts {
+			for w := range idents.In(namingText(&msgs[i], &msgs[i].Parts[k])) {
+				if len(out) < maxNames {
+					out = append(out, idents.KeyOf(w))
+				}
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// namingText is the text of a part in which an agent uses identifiers.
+func namingText(m *events.Message, p *events.Part) string {
+	text := ""
+	switch {
+	case m.Role != events.RoleAssistant:
+	case p.Kind == events.PartCall:
+		text = string(p.Args[:min(len(p.Args), maxNamed)])
+	case p.Kind == events.PartText:
+		text = p.Content()
+	}
+	return text[:min(len(text), maxNamed)]
 }
 
 // pins are the patterns of a turn's policy, which is that of its session unless it sends one.
@@ -85,7 +128,7 @@ func (c *Config) pins(l *Ledger, override events.Raw) measure.Patterns {
 // clone is a copy that shares nothing that changes.
 func (t *Turn) clone() *Turn {
 	out := *t
-	out.entries = slices.Clone(t.entries)
+	out.entries, out.names = slices.Clone(t.entries), nil
 	if t.usage != nil {
 		out.counted = *t.usage
 		out.usage = &out.counted

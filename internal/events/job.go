@@ -2,6 +2,7 @@ package events
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -135,9 +136,21 @@ type Summary struct {
 	Model  string       `json:"model"`
 	Usage  SummaryUsage `json:"usage,omitzero"`
 	Prompt string       `json:"prompt,omitzero"` // hash of the prompt
+	// Spare are lines of the range, the newest first, with an identifier that neither Text nor Record
+	// has. One that names what calls use by the time the summary is applied can stand in its message.
+	Spare []SpareLine `json:"spare,omitzero"`
 	// Failure is why there is no summary; Text is empty then.
 	Failure string `json:"failure,omitzero"`
 }
+
+// SpareLine is a line of the message at a position.
+type SpareLine struct {
+	Position
+	Text string `json:"text"`
+}
+
+// MaxSpare is how many spare lines of a summary count.
+const MaxSpare = 192
 
 // FailureBudget is the failure of a job that no model was called for: the tenant has spent the money of the month.
 const FailureBudget = "budget_spent"
@@ -165,6 +178,7 @@ func DecodeSummary(data []byte) (*Summary, error) {
 	if s.Failure == "" && strings.TrimSpace(s.Text) == "" {
 		p.add(CodeMissingField, "text", "is required without failure")
 	}
+	s.Spare = s.Spare[:min(len(s.Spare), MaxSpare)]
 	return &s, p.err()
 }
 
@@ -193,6 +207,33 @@ func (s *Summary) Message() Message {
 	}
 	b.WriteString(summaryClose)
 	return Message{Role: RoleUser, Parts: []Part{{Kind: PartText, Text: b.String()}}}
+}
+
+// Messages are the message, and one for each spare line as [WithSpare] takes it.
+func (s *Summary) Messages() []Message {
+	out := []Message{s.Message()}
+	for i := range s.Spare {
+		out = append(out, Message{Role: RoleUser, Parts: []Part{{Kind: PartText, Text: s.Spare[i].String()}}})
+	}
+	return out
+}
+
+// String is the line as it follows the record, with its end.
+func (l *SpareLine) String() string {
+	return "- " + RecordLine{Kind: RecordIdentifier, Text: l.Text, Turns: [2]int64{l.Turn, l.Turn}}.String() + "\n"
+}
+
+// WithSpare returns the message of a summary with spare lines behind its record, which it must have.
+func WithSpare(m Message, lines []Message) Message {
+	var b strings.Builder
+	b.WriteString(strings.TrimSuffix(m.Parts[0].Text, summaryClose))
+	for i := range lines {
+		b.WriteString(lines[i].Parts[0].Text)
+	}
+	b.WriteString(summaryClose)
+	m.Parts = slices.Clone(m.Parts)
+	m.Parts[0].Text = b.String()
+	return m
 }
 
 // escapeSummary keeps a text from ending the element around it.

@@ -167,6 +167,8 @@ type Edit struct {
 	// the end of a sentence or line.
 	Direction string `json:"direction,omitzero"`
 	Lines     int64  `json:"lines,omitzero"`
+	// Spare are the spare lines of the summary, by their place from 0, that stand in its message.
+	Spare []int64 `json:"spare,omitzero"`
 }
 
 // StageReport is what one stage achieved.
@@ -179,6 +181,10 @@ type StageReport struct {
 	// so many are Restored.
 	Missing  int64 `json:"missing,omitzero"`
 	Restored int64 `json:"restored,omitzero"`
+	// LinesMissing are lines that a summary took out of view, with identifiers that the agent used since
+	// it was requested; of them so many are kept in its message: LinesKept.
+	LinesMissing int64 `json:"lines_missing,omitzero"`
+	LinesKept    int64 `json:"lines_kept,omitzero"`
 }
 
 // Compacted is a session.compacted: the whole effective history up to Through.

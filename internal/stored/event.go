@@ -28,7 +28,7 @@ func ReadResult(data []byte, seq compaction.Seq) (*compaction.Result, []events.M
 	if err != nil {
 		return nil, nil, err
 	}
-	return compaction.NewResult(s, seq), []events.Message{s.Message()}, nil
+	return compaction.NewResult(s, seq), s.Messages(), nil
 }
 
 // ReadRequest reads the payload of an event that requests something of a session: of

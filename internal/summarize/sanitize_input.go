@@ -108,6 +108,9 @@ func (c *inputSanitizer) redactKnown(in *Input) {
 		for i := range in.Previous.Record {
 			in.Previous.Record[i].Text = known.Replace(in.Previous.Record[i].Text)
 		}
+		for i := range in.Previous.Spare {
+			in.Previous.Spare[i].Text = known.Replace(in.Previous.Spare[i].Text)
+		}
 	}
 }
 
@@ -193,6 +196,10 @@ func RedactSummary(s *events.Summary) *events.Summary {
 	out.Record = slices.Clone(s.Record)
 	for i := range out.Record {
 		out.Record[i].Text = Redact(snippet.Inert(out.Record[i].Text))
+	}
+	out.Spare = slices.Clone(s.Spare)
+	for i := range out.Spare {
+		out.Spare[i].Text = Redact(snippet.Inert(out.Spare[i].Text))
 	}
 	return &out
 }

@@ -53,7 +53,7 @@ type metrics struct {
 
 	invalid                          prometheus.Counter
 	compactions, stages, tokensSaved *prometheus.CounterVec
-	money, inUse                     *prometheus.CounterVec
+	money, inUse, linesInUse         *prometheus.CounterVec
 	rejected, noted, omitted         *prometheus.CounterVec
 	repeated, recalls                *prometheus.CounterVec
 	summaries, attempts, modelTokens *prometheus.CounterVec
@@ -106,6 +106,7 @@ func newMetrics(reg prometheus.Registerer, version string) *metrics {
 		stages:        counters("compaction_stages_total", "Stages that took part in compactions.", labelStage, labelReason),
 		tokensSaved:   counters("compaction_saved_tokens_total", "Tokens that compactions removed from histories.", labelReason),
 		money:         counters("compaction_dollars_total", "US dollars by estimate that compactions let calls cost less until the next one, and that they cost in caches.", labelKind),
+		linesInUse:    counters("compaction_lines_in_use_total", "Lines that a summary took out of view, with identifiers that the agent used since it was requested, by result: kept in its message, or missing.", labelResult),
 		inUse:         counters("compaction_files_in_use_total", "Files that calls behind a hidden range use, and whose content it took out of view, by result: restored, or missing.", labelResult),
 		repeated:      counters("repeated_calls_total", "Calls of agents that repeat one whose result a compaction had taken out of view: reads of files, and runs of other tools.", labelKind),
 		recalls:       counters("recalls_total", "Requests for originals of sessions: turns, and searches for a text.", labelKind),
@@ -239,6 +240,8 @@ func (m *metrics) onCompacted(e observe.Compacted) {
 	for _, s := range e.Body.Stages {
 		m.inUse.WithLabelValues("restored").Add(float64(s.Restored))
 		m.inUse.WithLabelValues("missing").Add(float64(s.Missing - s.Restored))
+		m.linesInUse.WithLabelValues("kept").Add(float64(s.LinesKept))
+		m.linesInUse.WithLabelValues("missing").Add(float64(s.LinesMissing - s.LinesKept))
 	}
 	if saved := e.Body.TokensSaved; saved > 0 { // a rewind brings tokens back
 		m.tokensSaved.WithLabelValues(reason).Add(float64(saved))

@@ -157,6 +157,9 @@ export interface components {
                 /** @description missing are files that calls behind what the stage hid use, and whose content it hid; of them so many are restored. */
                 missing?: number | null;
                 restored?: number | null;
+                /** @description lines_missing are lines that a summary took out of view, with identifiers that the agent used since it was requested; of them so many are kept in its message: LinesKept. */
+                lines_missing?: number | null;
+                lines_kept?: number | null;
             }[] | null;
             warnings: {
                 code: string;

@@ -3,6 +3,7 @@ package measure
 import (
 	"cmp"
 	"math"
+	"math/bits"
 	"slices"
 
 	"compactd/internal/events"
@@ -133,7 +134,7 @@ type Entry struct {
 	Call    Key    // call id of a call or result; of a placeholder the end of its range; of a restored result the place of its call
 	Tool    Key    // name of the tool
 	Path    Key    // file that a read reads, or that a call writes
-	Variant Key    // the read's other arguments; 0 reads the whole file; of a restored result the sequence of its call; of another call its arguments, 0 if they are long; of another result with an id its text; of words see [Entry.Hosted]
+	Variant Key    // the read's other arguments; 0 reads the whole file; of a restored result the sequence of its call; of another call its arguments, 0 if they are long; of another result with an id its text; of words see [Entry.Hosted]; of a summary see [Entry.Spares]
 	Turn    uint32 // number of the turn, from 1
 	Index   uint32 // of the message in its turn
 	Part    uint32 // first part in its message
@@ -236,6 +237,41 @@ func (e *Entry) Covers(first, last events.Position) {
 // CallSeq is the sequence of the turn that holds the call of a restored result, 0
 // if it has none.
 func (e *Entry) CallSeq() Seq { return Seq(e.Variant) }
+
+// Spares are spare lines of a summary, by their place: those that stand in its message.
+type Spares [events.MaxSpare / 64]uint64
+
+// Has reports whether line i is one of them.
+func (s *Spares) Has(i int) bool { return s[i/64]>>(i%64)&1 > 0 }
+
+// Set adds line i.
+func (s *Spares) Set(i int) { s[i/64] |= 1 << (i % 64) }
+
+// SparesOf are those of a list of places.
+func SparesOf(list []int64) (s Spares) {
+	for _, i := range list {
+		if 0 <= i && i < events.MaxSpare {
+			s.Set(int(i))
+		}
+	}
+	return s
+}
+
+// List are the places, in their order.
+func (s *Spares) List() (out []int64) {
+	for w, word := range s {
+		for ; word > 0; word &= word - 1 {
+			out = append(out, int64(w*64+bits.TrailingZeros64(word)))
+		}
+	}
+	return out
+}
+
+// Spares are those in the message of a summary.
+func (e *Entry) Spares() Spares { return Spares{uint64(e.Tool), uint64(e.Path), uint64(e.Variant)} }
+
+// SetSpares makes them others. A summary has neither tool nor file.
+func (e *Entry) SetSpares(s Spares) { e.Tool, e.Path, e.Variant = Key(s[0]), Key(s[1]), Key(s[2]) }
 
 // TruncationAt returns the truncation notice for a range that begins with e.
 func TruncationAt(e *Entry) Entry {

@@ -44,10 +44,19 @@ func (r *renderer) truncationMessage(e *measure.Entry) events.Message {
 // summary adds the message of a summary, with its id.
 func (r *renderer) summary(e *measure.Entry) error {
 	msgs, err := r.texts(e.Seq)
-	if err != nil || len(msgs) != 1 {
+	if err != nil || len(msgs) == 0 {
 		return fmt.Errorf("render summary at %d: %d messages: %w", e.Seq, len(msgs), err)
 	}
 	m := msgs[0]
+	if kept := e.Spares(); kept != (measure.Spares{}) {
+		var lines []events.Message
+		for _, i := range kept.List() {
+			if int(i)+1 < len(msgs) {
+				lines = append(lines, msgs[i+1])
+			}
+		}
+		m = events.WithSpare(m, lines)
+	}
 	m.Condensation = idOf("condensation %d", e.Seq)
 	m.ID = "summary-" + m.Condensation
 	return r.placeholder(m)

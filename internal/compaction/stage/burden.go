@@ -180,7 +180,7 @@ func (d *Draft) covering() (s Summary, end int, ok bool) {
 	}
 	e := &d.entries[from]
 	end = d.Through(from, e.End())
-	return Summary{Seq: e.Seq, To: e.End(), Units: int64(e.Text)}, end, end > from+1
+	return Summary{Seq: e.Seq, To: e.End(), Units: int64(e.Text), Kept: e.Spares()}, end, end > from+1
 }
 
 // chooseAgain chooses once more what stays of the range of the summary in view, and reports

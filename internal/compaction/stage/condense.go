@@ -50,7 +50,9 @@ func (d *Draft) saves(s *Summary) bool {
 
 // entry is what stands in for the range.
 func (s *Summary) entry() measure.Entry {
-	return measure.Entry{Seq: s.Seq, Kind: measure.KindSummary, Role: measure.RoleUser, Flags: measure.FlagFirst, Parts: 1, Text: uint32(s.Units)}
+	e := measure.Entry{Seq: s.Seq, Kind: measure.KindSummary, Role: measure.RoleUser, Flags: measure.FlagFirst, Parts: 1, Text: uint32(s.Units)}
+	e.SetSpares(s.Kept)
+	return e
 }
 
 // coverKept lets the summary at a position cover what an earlier placeholder, which reaches

@@ -41,7 +41,8 @@ type Draft struct {
 
 	before measure.Tokens // what a plan, or its step, began with
 
-	missing, returned int // files in use that a step took out of view, and those it restored
+	missing, returned   int // files in use that a step took out of view, and those it restored
+	missingLines, keeps int // the same of lines, and those it keeps
 
 	// Memory that is used again.
 	room  []measure.Entry     // where a plan begins

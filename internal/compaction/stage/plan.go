@@ -88,6 +88,11 @@ type Summary struct {
 	Units int64           `json:"units"` // as it counts
 	// Unused is how many compactions did without it, and without those it was merged with.
 	Unused int64 `json:"unused,omitzero"`
+	Spare  Spare `json:"spare,omitzero"` // lines of its range
+	// Used are those of them that name what the agent used since the summary was requested, and Kept those in its
+	// message, whose units count in Units.
+	Used measure.Spares `json:"used,omitzero"`
+	Kept measure.Spares `json:"-"`
 }
 
 // History is what a plan begins with.
@@ -152,6 +157,7 @@ func MakePlan(h History, p *policy.Policy, window measure.Tokens, m Means) Plan 
 		} else {
 			d.restoreBeside(&m, p.Restore)
 		}
+		d.keepUsed(m.Summary, &m)
 	}})
 	stage(p.Truncate.Enabled && m.Truncate, Step{Name: events.StageTruncate, Run: func(d *Draft) {
 		if target, _ := m.bounds(d); d.Repaired() <= target {
@@ -214,11 +220,12 @@ func (p *Plan) take(d *Draft, s Step) {
 	report := events.StageReport{Name: s.Name, TokensBefore: int64(p.After)}
 	was := d.savepoint()
 	d.before = p.After // what is restored beyond that would undo the step
-	d.missing, d.returned = 0, 0
+	d.missing, d.returned, d.missingLines, d.keeps = 0, 0, 0, 0
 	s.Run(d)
 	if after := d.Repaired(); after < p.After || s.Force {
 		p.After = after
 		report.Missing, report.Restored = int64(d.missing), int64(d.returned)
+		report.LinesMissing, report.LinesKept = int64(d.missingLines), int64(d.keeps)
 	} else {
 		d.rollback(was)
 	}

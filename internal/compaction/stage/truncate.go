@@ -274,7 +274,8 @@ func (d *Draft) hide(from, to int, placeholder measure.Entry, kept []bool) {
 	x := events.Edit{Op: events.OpTruncate, Position: first, To: &last}
 	switch {
 	case placeholder.Kind == measure.KindSummary:
-		x.Op, x.Seq, x.Units = events.OpCondense, uint64(placeholder.Seq), int64(placeholder.Text)
+		kept := placeholder.Spares()
+		x.Op, x.Seq, x.Units, x.Spare = events.OpCondense, uint64(placeholder.Seq), int64(placeholder.Text), kept.List()
 	case d.rate.Recall:
 		x.Units = int64(placeholder.Text)
 	}

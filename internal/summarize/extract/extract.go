@@ -3,9 +3,13 @@ package extract
 import (
 	"cmp"
 	"context"
+	"slices"
+	"strings"
 
 	"compactd/internal/events"
+	"compactd/internal/events/idents"
 	"compactd/internal/summarize"
+	"compactd/internal/summarize/snippet"
 )
 
 // Origin of the summaries of [Extractive].
@@ -33,7 +37,7 @@ func (Summarizer) Summarize(ctx context.Context, in summarize.Input) (*events.Su
 	if err := cmp.Or(ctx.Err(), err); err != nil {
 		return nil, err
 	}
-	return summarize.RedactSummary(s), nil
+	return summarize.RedactSummary(AddSpare(&in, s)), nil
 }
 
 // FromDigest makes a summary of a digest for a message of at most maxMessage units.
@@ -49,4 +53,82 @@ func FromDigest(d *Digest, maxMessage int) (*events.Summary, error) {
 		return nil, summarize.ErrNoRoom
 	}
 	return &events.Summary{Text: Noticed(text, room), Record: record, Model: Model, Prompt: Prompt}, nil
+}
+
+// spareUnits bound a spare line, in UTF-16 units, and spareLead what stands in it before its identifier
+// where it is cut, in bytes.
+const (
+	spareUnits = 160
+	spareLead  = 60
+)
+
+// AddSpare gives a summary its spare lines: of what was summarized the newest with identifiers that the
+// summary does not have, and behind them those of the summary before.
+func AddSpare(in *summarize.Input, s *events.Summary) *events.Summary {
+	c := spareLines{has: map[string]bool{}}
+	for w := range idents.In(s.Message().Parts[0].Text) {
+		c.has[w] = true
+	}
+	for _, m := range slices.Backward(in.Messages) {
+		for k, p := range slices.Backward(m.Parts) {
+			c.part(events.Position{Turn: m.Turn, Index: m.Index, Part: int64(k)}, &p)
+		}
+	}
+	if in.Previous != nil {
+		for _, l := range in.Previous.Spare {
+			c.line(l.Position, l.Text)
+		}
+	}
+	s.Spare = c.out
+	return s
+}
+
+// spareLines are collected.
+type spareLines struct {
+	has map[string]bool // identifiers
+	out []events.SpareLine
+}
+
+// part takes lines of a part, the last first.
+func (c *spareLines) part(at events.Position, p *events.Part) {
+	switch p.Kind {
+	case events.PartCall:
+		for _, v := range events.Members(p.Args) {
+			if text, ok := events.Text(v); ok {
+				c.text(at, text)
+			}
+		}
+	case events.PartText, events.PartResult:
+		c.text(at, p.Text)
+	}
+}
+
+func (c *spareLines) text(at events.Position, text string) {
+	for len(text) > 0 && len(c.out) < events.MaxSpare {
+		cut := strings.LastIndexByte(strings.TrimSuffix(text, "\n"), '\n') + 1
+		c.line(at, text[cut:])
+		text = text[:cut]
+	}
+}
+
+// line takes a line that has an identifier which nothing before it has.
+func (c *spareLines) line(at events.Position, line string) {
+	if len(c.out) == events.MaxSpare {
+		return
+	}
+	for w := range idents.In(line) {
+		if c.has[w] {
+			continue
+		}
+		if from := strings.Index(line, w) - spareLead; len(line) > spareUnits && from > 0 {
+			line = line[from:]
+		}
+		if line = snippet.ClipNeutral(line, spareUnits); strings.Contains(line, w) {
+			for w := range idents.In(line) {
+				c.has[w] = true
+			}
+			c.out = append(c.out, events.SpareLine{Position: at, Text: line})
+		}
+		return
+	}
 }

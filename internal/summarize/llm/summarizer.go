@@ -60,7 +60,7 @@ func (n *Summarizer) Summarize(ctx context.Context, in summarize.Input) (*events
 		in.Report(n.onAttempt, summarize.Attempt{Model: m.Name(), Usage: usage, Took: time.Since(began), Err: err})
 		if err == nil {
 			s.Usage = spent
-			return summarize.RedactSummary(s), nil
+			return summarize.RedactSummary(extract.AddSpare(&in, s)), nil
 		}
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -76,7 +76,7 @@ func (n *Summarizer) Summarize(ctx context.Context, in summarize.Input) (*events
 		return nil, err
 	}
 	s.Usage = spent
-	return summarize.RedactSummary(s), nil
+	return summarize.RedactSummary(extract.AddSpare(&in, s)), nil
 }
 
 func sum(a, b events.SummaryUsage) events.SummaryUsage {

@@ -220,7 +220,7 @@ func Texts(k events.Kind, data []byte) ([]events.Message, error) {
 		if err != nil {
 			return nil, err
 		}
-		return []events.Message{s.Message()}, nil
+		return s.Messages(), nil
 	}
 	in, err := events.DecodeTurn(data)
 	if err != nil {
