@@ -75,7 +75,8 @@
 //   - A history of more tokens than its target counts as one that has nothing, unless its outcome
 //     states target_unreached. An identifier that a fifth of the sessions contain, two at least, does not count.
 //   - used_since are identifiers that calls behind the range of a summary took from it, and the share
-//     in view once it is in place; _source is the share in view in front of these calls.
+//     in view once it is in place; _source is the share in view in front of these calls, and _kept of the lines that
+//     it took out of view the share in its message.
 //   - Lines with the name of a harness are of its sessions; /quartile is of the sessions
 //     by what they keep.
 //   - The session is the unit that is sampled, and there are few: in brackets are the

@@ -160,12 +160,13 @@ type session struct {
 	unreached   int         // compactions whose outcome states that its target is out of reach
 	used        facts.Share // identifiers that calls behind the range of a summary took from it, and those in view
 	source      facts.Share // and those that are in view in front of these calls too
+	lines       facts.Share // lines with identifiers in use that summaries took out of view, and those they keep
 	failures    []error     // of summaries
 }
 
 func (s *session) add(o *session) {
 	s.views, s.over, s.tokens, s.calls = s.views+o.views, s.over+o.over, s.tokens+o.tokens, s.calls+o.calls
-	s.unreached, s.used, s.source = s.unreached+o.unreached, s.used.Plus(o.used), s.source.Plus(o.source)
+	s.unreached, s.used, s.source, s.lines = s.unreached+o.unreached, s.used.Plus(o.used), s.source.Plus(o.source), s.lines.Plus(o.lines)
 	for i := range s.kept {
 		s.kept[i], s.cut[i], s.below[i] = s.kept[i].Plus(o.kept[i]), s.cut[i].Plus(o.cut[i]), s.below[i].Plus(o.below[i])
 		s.each[i].add(o.each[i])
@@ -292,6 +293,9 @@ func (e *needing) play(ctx context.Context, n *session, policy compaction.Policy
 			for i := b.Through.Turn; i < int64(turns); i++ {
 				history = append(history, r.turns[i].messages...)
 			}
+			for _, x := range b.Stages {
+				n.lines = n.lines.Plus(facts.Share{Kept: int(x.LinesKept), All: int(x.LinesMissing)})
+			}
 			if edit := condensed(o); edit != nil && edit.To != nil {
 				e.addUsed(n, history, int(edit.To.Turn), turns)
 			}
@@ -376,6 +380,9 @@ func (n *needed) print(p printer, suffix string, goals [3]goal) {
 	if all.used.All > 0 {
 		p.line("used_since"+suffix, all.used.Ratio(), goal{}, all.used.String())
 		p.line("used_since_source"+suffix, all.source.Ratio(), goal{}, all.source.String())
+	}
+	if all.lines.All > 0 {
+		p.line("used_since_kept"+suffix, all.lines.Ratio(), goal{}, all.lines.String()+" lines")
 	}
 }
 
