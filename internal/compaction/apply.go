@@ -223,7 +223,7 @@ func (l *Ledger) append(t *Turn, generation int64) {
 	hidden := l.answers(t, from, billed)
 	l.growth.add(t.Time, l.cache.visible-before+hidden)
 	l.floor()
-	l.turns[len(l.turns)-1].input = bounded32(int64(l.corrected(l.prompt().Total())))
+	l.turns[len(l.turns)-1].input = bounded32(int64(l.estimated()))
 }
 
 // counted takes the usage of a turn, which is of the input as it is now, and reports whether

@@ -224,7 +224,7 @@ func (l *Ledger) measured(p *measure.Prompt, next *Pending) {
 		p.System = r.Sized(*next.system) + r.PerMessage
 	}
 	if next.tools != nil {
-		p.Tools = measure.CustomOf(l.cache.policy.Profile).Measured(*r, *next.tools)
+		p.Tools = l.cache.custom.Measured(*r, *next.tools)
 	}
 	for i := range next.added {
 		p.Current += r.Entry(&next.added[i])

@@ -234,7 +234,7 @@ func (d *decision) budget(before, l *Ledger, tooLarge bool) {
 		case l.cache.policy.Prune.EveryTurn() && d.clear(l, events.ReasonEveryTurn, clearOld):
 			d.prepare(before, l)
 			return
-		case l.cache.policy.Prune.Enabled && l.costDue(before, d.now) && d.clearForCost(l):
+		case l.cache.policy.Prune.Enabled && l.costDue(before, b, d.now) && d.clearForCost(l):
 			d.prepare(before, l)
 			return
 		default:
@@ -250,7 +250,7 @@ func clearOld(x *stage.Draft, p *policy.Policy) { x.ClearOld(&p.Prune.Micro) }
 
 // prepare emits the job of a summary that is made in the background, where one should be.
 func (d *decision) prepare(before, l *Ledger) {
-	if l.cache.policy.Enabled && d.mayPrepare(before, l, l.Budget()) {
+	if l.cache.policy.Enabled && d.mayPrepare(before, l) {
 		d.emitJob(d.planJob(l, events.LaneBackground))
 	}
 }
@@ -344,7 +344,7 @@ func (d *decision) mayTry(before, l *Ledger, b events.Budget) bool {
 		return true // what had to stay then may be cut now
 	}
 	step := max(retryShare.Share(Tokens(b.AvailableInput)), 1)
-	was, now := Tokens(before.Budget().EstimatedInput)-since, Tokens(b.EstimatedInput)-since
+	was, now := before.estimated()-since, Tokens(b.EstimatedInput)-since
 	return measure.FloorDiv(was, step) != measure.FloorDiv(now, step)
 }
 
@@ -359,13 +359,16 @@ func (l *Ledger) backsOff() bool {
 // mayPrepare reports whether a summary should be requested in the background: once it is
 // due, and again each time the history has changed, which is when it has grown by a step,
 // was compacted, or a summary came.
-func (d *decision) mayPrepare(before, l *Ledger, b events.Budget) bool {
-	input := Tokens(b.EstimatedInput)
-	if b.ShouldCompact || l.waits(d.now) || !l.maySummarize(d.now) || !l.preparationDue(input) {
+func (d *decision) mayPrepare(before, l *Ledger) bool {
+	if l.waits(d.now) || !l.maySummarize(d.now) {
 		return false
 	}
-	was, step := Tokens(before.Budget().EstimatedInput), max(prepareShare.Share(Tokens(b.AvailableInput)), 1)
-	return was/step != input/step || before.compactedTo == before.entries.n || !before.preparationDue(was) ||
+	input, at := l.estimated(), l.thresholds()
+	if input >= at.Trigger || !l.preparationDue(at, input) {
+		return false
+	}
+	was, step := before.estimated(), max(prepareShare.Share(at.Available), 1)
+	return was/step != input/step || before.compactedTo == before.entries.n || !before.preparationDue(before.thresholds(), was) ||
 		l.prepared != nil && l.prepared.Seq > Seq(before.through().Seq)
 }
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/compaction/stage"
 	"compactd/internal/events"
 )
@@ -118,8 +119,7 @@ func (l *Ledger) forecasts() bool { return l.cache.policy.Summarize.SummarySecon
 // preparationDue reports whether a summary should be under way: the input has reached the
 // share of the policy, or may reach the trigger before a summary that is requested now is
 // there. Beside a prepared one no other is due while cheap stages do without.
-func (l *Ledger) preparationDue(input Tokens) bool {
-	t := l.thresholds()
+func (l *Ledger) preparationDue(t policy.Thresholds, input Tokens) bool {
 	switch {
 	case t.Prepare >= t.Trigger:
 		return false // the policy prepares none
@@ -200,7 +200,7 @@ func (l *Ledger) spend(u *events.Usage) {
 // called notes the call that a turn has the answer of. Where it reports no usage, what the call before had is read
 // from the provider's cache, and the rest is written into it.
 func (l *Ledger) called(u *events.Usage) {
-	input := l.corrected(l.prompt().Total())
+	input := l.estimated()
 	read := min(l.carried, input)
 	if l.carried = input; u == nil {
 		l.spend(&events.Usage{CacheRead: int64(read), CacheCreate: int64(input - read)})
@@ -318,10 +318,13 @@ func (l *Ledger) planForCost() budgeted {
 // costDue reports whether a session below its trigger is planned for the cost of its calls: they are
 // expected to pay for the break of the cache, and the input has grown by a step, since a plan
 // costs what is in view.
-func (l *Ledger) costDue(before *Ledger, now int64) bool {
-	lean, b := l.lean(), l.Budget()
+func (l *Ledger) costDue(before *Ledger, b events.Budget, now int64) bool {
 	input, step := Tokens(b.EstimatedInput), max(prepareShare.Share(Tokens(b.AvailableInput)), 1)
-	if lean >= min(input, Tokens(b.TargetTokens)) || Tokens(before.Budget().EstimatedInput)/step == input/step {
+	if before.estimated()/step == input/step {
+		return false
+	}
+	lean := l.lean()
+	if lean >= min(input, Tokens(b.TargetTokens)) {
 		return false
 	}
 	x := l.priced(input, now)

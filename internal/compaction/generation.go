@@ -200,7 +200,7 @@ func (l *Ledger) Settings() Settings {
 func (l *Ledger) viewOf(entries []Entry, generation int64) *View {
 	demands := traits.DemandsOf(l.format, measure.Provider(l.model.Provider), l.model.Name)
 	return &View{
-		Format: l.format, PlaceholderRole: measure.CustomOf(l.cache.policy.Profile).PlaceholderRole, SystemInside: render.SystemInside(l.model.Name),
+		Format: l.format, PlaceholderRole: l.cache.custom.PlaceholderRole, SystemInside: render.SystemInside(l.model.Name),
 		Demands: demands, Marks: l.prompts.Marks.System + l.prompts.Marks.Tools, Renamed: stage.Rename(entries, l.format, &demands), Uncited: stage.Uncite(entries), Thinking: l.thinkingAt(generation, entries),
 		ByHash: l.cache.policy.NamesHashes(), Entries: entries,
 	}

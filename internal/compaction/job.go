@@ -119,7 +119,7 @@ func (d *decision) nextJob(l *Ledger, plan *budgeted) *events.Job {
 		after.prepared = nil
 	}
 	b := after.Budget()
-	if b.ShouldCompact || after.waits(d.now) || !after.maySummarize(d.now) || !after.preparationDue(Tokens(b.EstimatedInput)) {
+	if b.ShouldCompact || after.waits(d.now) || !after.maySummarize(d.now) || !after.preparationDue(after.thresholds(), Tokens(b.EstimatedInput)) {
 		return nil
 	}
 	draft := stage.NewDraft(slices.Clone(plan.Entries), l.format, l.cache.rate)

@@ -96,9 +96,10 @@ type budgetCache struct {
 	config  *Config
 	policy  *Policy
 	rate    measure.Rate
-	listed  Tokens // window of the model, as it is stated or in a table
-	input   Tokens // that the model takes whatever its window, 0 without such a limit
-	noted   bool   // that the model is unknown, where it is
+	custom  measure.Custom // of the profile
+	listed  Tokens         // window of the model, as it is stated or in a table
+	input   Tokens         // that the model takes whatever its window, 0 without such a limit
+	noted   bool           // that the model is unknown, where it is
 	window  Tokens
 	largest Tokens // window of any model
 	reserve Tokens // less is enough beside much that is fixed, down to least
@@ -226,6 +227,7 @@ func (l *Ledger) measureWith(policy *Policy) {
 	g.policy = policy
 	g.rate = measure.RateOf(measure.Profiles[policy.Profile], l.model.Provider, l.model.Name)
 	g.rate.Recall = policy.NamesPlaces()
+	g.custom = measure.CustomOf(policy.Profile)
 	g.listed, g.input, g.noted = g.config.windowOf(&l.model, policy), measure.InputLimit(l.model.Name), false
 	g.takes = traits.MediaOf(l.model.Provider, l.model.Name, int64(g.listed))
 	g.hides = traits.HidesThinking(l.model.Name)
@@ -336,7 +338,7 @@ func (l *Ledger) prompt() measure.Prompt {
 	g := &l.cache
 	p := measure.Prompt{
 		History: g.visible + g.rate.PerConversation,
-		Tools:   measure.CustomOf(g.policy.Profile).Measured(g.rate, l.tools),
+		Tools:   g.custom.Measured(g.rate, l.tools),
 	}
 	if l.entries.n == 0 {
 		p.History = 0
@@ -346,6 +348,9 @@ func (l *Ledger) prompt() measure.Prompt {
 	}
 	return p
 }
+
+// estimated is the input of the next call, corrected by usage.
+func (l *Ledger) estimated() Tokens { return l.corrected(l.prompt().Total()) }
 
 // visible lists the entries in view.
 func (l *Ledger) visible() []Entry { return l.appendVisible(nil) }

@@ -84,7 +84,7 @@ func (o *Overflow) unrecorded() Tokens {
 
 // estimateOf is our estimate of the input that was refused.
 func (l *Ledger) estimateOf(o *Overflow) Tokens {
-	return l.corrected(l.prompt().Total()) + l.savedSince(o)
+	return l.estimated() + l.savedSince(o)
 }
 
 // savedSince is what compactions have taken off since the call that was refused.
