@@ -53,7 +53,7 @@ func Parts(n int, outputs []Output) []events.SyncPart {
 
 // groupsOf joins outputs whose ranges overlap, or are out of order, with all between them.
 func groupsOf(outputs []Output) []group {
-	var out []group
+	out := make([]group, 0, len(outputs))
 	for i := range outputs {
 		o := &outputs[i]
 		g := group{first: i, last: i, from: o.From, to: o.To, made: o.made()}

@@ -19,7 +19,7 @@ const (
 	tenants         = 16
 	classes         = 100  // of sessions; those of one class have one model
 	reserve         = 8192 // max_output_tokens
-	payloads        = 512  // different exchanges
+	payloads        = 1024 // different exchanges: the history of a sync has no id of a call twice
 )
 
 // fleet makes the turns of synthetic agents: an answer of the model that calls a

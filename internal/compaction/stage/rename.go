@@ -21,6 +21,9 @@ type Renamed map[int]events.Position
 func Rename(entries []measure.Entry, f events.Format, demands *traits.Demands) Renamed {
 	out := Renamed{}
 	scope, seen := -1, map[measure.Key]bool{}
+	if demands.UniqueIDs {
+		seen = make(map[measure.Key]bool, len(entries)/2) // of one call and one result each, mostly
+	}
 	starts := exchanges(entries, f)
 	for i := range entries {
 		e := &entries[i]

@@ -2,6 +2,7 @@ package syncs
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"compactd/internal/compaction"
@@ -16,6 +17,10 @@ const maxDropped = 8
 // empty, or the provider would refuse them. Thinking that goes is no message.
 // at is the index of a message of the view in the history, below 0 for none.
 func (r *request) warnDropped(view *compaction.View, parts []events.SyncPart, at func(turn, index int) int) {
+	behind := func(p events.SyncPart) bool { return p.Drop != nil && int(p.Drop[1]) > r.history.Before }
+	if !slices.ContainsFunc(parts, behind) {
+		return
+	}
 	visible := map[int]bool{}
 	for i := range view.Entries {
 		e := &view.Entries[i]
@@ -25,7 +30,7 @@ func (r *request) warnDropped(view *compaction.View, parts []events.SyncPart, at
 	}
 	var dropped []string
 	for _, p := range parts {
-		if p.Drop == nil {
+		if !behind(p) {
 			continue
 		}
 		for i := max(int(p.Drop[0]), r.history.Before); i < int(p.Drop[1]) && len(dropped) < maxDropped; i++ {
