@@ -93,7 +93,6 @@ func warningOf(code events.Code) events.SyncWarning {
 func (r *request) answer(ctx context.Context, st *state, have int) (*events.SyncResponse, error) {
 	h, k := r.history, r.known
 	out := r.response(st, have)
-	view := st.view
 	if k.Turns < len(st.chain) { // the history ends before the session does
 		if err := r.inspect(func(l *compaction.Ledger) { out.Generation = generationBefore(l, k.Turns) }); err != nil {
 			return nil, err
@@ -109,6 +108,7 @@ func (r *request) answer(ctx context.Context, st *state, have int) (*events.Sync
 		out.Count, out.Hash = 0, events.Digest{}
 	}
 	outputs := r.lead()
+	var view *compaction.View
 	switch tail := h.From(have); {
 	case len(st.chain) == 0:
 		r.budgetAlone(out)
@@ -130,6 +130,14 @@ func (r *request) answer(ctx context.Context, st *state, have int) (*events.Sync
 			return nil, err
 		}
 		if !same {
+			return nil, errStale
+		}
+	default:
+		var err error
+		if view, err = r.viewUnder(st, out.Generation, int64(len(st.chain))); err != nil {
+			return nil, err
+		}
+		if view == nil {
 			return nil, errStale
 		}
 	}

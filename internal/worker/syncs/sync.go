@@ -73,7 +73,6 @@ type state struct {
 	budget     events.Budget
 	raised     bool // its window is above that of its model, as calls showed
 	last       events.Through
-	view       *compaction.View
 	retracted  []compaction.Retracted
 	branched   uint64 // the event that named the last branch; 0 for none
 }
@@ -99,7 +98,6 @@ func (s *Syncer) stateOf(ctx context.Context, a events.Address) (*state, error) 
 		st.generation, st.last = l.Generation(), l.Through()
 		st.through = l.GenerationThrough(st.generation)
 		st.retracted, st.branched = l.Retracted(), uint64(l.Branched())
-		st.view = l.View()
 	})
 	if err != nil {
 		return nil, err

@@ -30,14 +30,8 @@ func (r *request) counts(ctx context.Context, st *state, generation, n int64) bo
 	if own := int64(r.known.At - r.history.Lead); n == 0 || own <= n && n <= own+held || 0 <= n-int64(r.known.At) && n-int64(r.known.At) <= held {
 		return true
 	}
-	view := st.view
-	if generation < st.generation {
-		var err error
-		if view, err = r.viewUnder(st, generation, int64(len(st.chain))); err != nil {
-			return false
-		}
-	}
-	if view == nil {
+	view, err := r.viewUnder(st, generation, int64(len(st.chain)))
+	if err != nil || view == nil {
 		return false
 	}
 	made, err := r.outputs(ctx, st, view, r.known.At, true)
