@@ -119,7 +119,9 @@ func how(e *events.HistoryEntry) string {
 		return "unchanged: " + string(e.Code)
 	}
 	var names []string
+	var files, filesKept, lines, linesKept int64
 	for _, s := range e.Stages {
+		files, filesKept, lines, linesKept = files+s.Missing, filesKept+s.Restored, lines+s.LinesMissing, linesKept+s.LinesKept
 		if slices.Contains(e.StagesUsed, s.Name) {
 			names = append(names, fmt.Sprintf("%s −%d", s.Name, s.TokensBefore-s.TokensAfter))
 		}
@@ -127,6 +129,12 @@ func how(e *events.HistoryEntry) string {
 	text := strings.Join(names, ", ")
 	if e.SummaryModel != "" {
 		text += ", by " + e.SummaryModel
+	}
+	if files > 0 {
+		text += fmt.Sprintf(", kept %d of %d files in use", filesKept, files)
+	}
+	if lines > 0 {
+		text += fmt.Sprintf(", kept %d of %d lines in use", linesKept, lines)
 	}
 	return text
 }

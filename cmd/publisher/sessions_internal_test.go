@@ -31,3 +31,15 @@ func TestFleetSums(t *testing.T) {
 		}
 	}
 }
+
+// A compaction states how much of what was in use it kept.
+func TestHow(t *testing.T) {
+	e := events.HistoryEntry{Compacted: true, StagesUsed: []events.Stage{events.StageSummarize}, Stages: []events.StageReport{
+		{Name: events.StageSummarize, TokensBefore: 900, TokensAfter: 400, Missing: 2, Restored: 1, LinesMissing: 5, LinesKept: 3},
+		{Name: events.StageTruncate, TokensBefore: 400, TokensAfter: 400},
+	}}
+	const want = "summarize −500, kept 1 of 2 files in use, kept 3 of 5 lines in use"
+	if got := how(&e); got != want {
+		t.Errorf("how is %q, want %q", got, want)
+	}
+}
