@@ -127,6 +127,7 @@ func (l *Ledger) retract(k int64) {
 	if l.prepared != nil && l.prepared.To.Turn >= k {
 		l.prepared = nil
 	}
+	l.clearNames()
 	if first := slices.IndexFunc(l.edits, l.retracted); first >= 0 {
 		l.edits = slices.DeleteFunc(slices.Clone(l.edits), l.retracted) // a fork shares them
 		l.changed.edit = min(l.changed.edit, first)

@@ -49,6 +49,14 @@ func (l *Ledger) useNames(keys []idents.Key) {
 	}
 }
 
+// clearNames drops them: the turn that used them may be one that was taken back.
+func (l *Ledger) clearNames() {
+	l.named = nil
+	if l.prepared != nil {
+		l.prepared = l.prepared.Clear()
+	}
+}
+
 func (j *pendingJob) hasID(id string) bool { return slices.Contains(j.IDs, id) }
 
 // breaker counts what makes further summaries useless.
@@ -170,6 +178,9 @@ func (d *decision) jobFor(l *Ledger, draft *stage.Draft, w jobSpec) *events.Job 
 		return nil
 	}
 	job.To, job.MaxUnits = draft.EndOf(start, end), maxUnits
+	if entries[len(entries)-1].Position().Compare(job.To) <= 0 {
+		return nil // the range ends within the newest message, which stays
+	}
 	for n := job.Turn; n <= job.To.Turn; n++ {
 		job.Seqs = append(job.Seqs, uint64(l.turns[n-1].seq))
 	}

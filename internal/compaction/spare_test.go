@@ -41,6 +41,10 @@ type keeping struct {
 
 // work publishes a round in which the agent names identifiers.
 func (k *keeping) work(i, size int, names ...string) {
+	k.outcomes(k.publish(naming(i, size, names...)))
+}
+
+func naming(i, size int, names ...string) object {
 	id := fmt.Sprintf("c%d", i)
 	turn := object{"messages": messages(events.Anthropic,
 		msg{role: events.RoleUser, text: strings.Repeat("go on ", size)},
@@ -50,7 +54,7 @@ func (k *keeping) work(i, size int, names ...string) {
 	if i == 0 {
 		turn["model"] = object{"provider": "anthropic", "context_window": 20_000, "max_output_tokens": 2_000}
 	}
-	k.outcomes(k.publish(turn))
+	return turn
 }
 
 // outcomes answers jobs, and checks what a swap keeps.
@@ -155,6 +159,29 @@ func TestLinesInUse(t *testing.T) {
 	}
 	if got, want := lines(after[:len(before)]), lines(before); got != want {
 		t.Errorf("the view after a restart:\n%swant\n%s", got, want)
+	}
+}
+
+// A line is not in use by a turn that was taken back.
+func TestLinesOfReplacedTurns(t *testing.T) {
+	k := &keeping{agent: newAgent(t, defaultConfig(t)), lines: 4}
+	replaced := false
+	for i := 0; k.swaps == 0; i++ {
+		if i == 60 {
+			t.Fatal("no summary was used")
+		}
+		k.work(i, 170, "x")
+		if k.ledger.Header().Prepared == nil || replaced {
+			continue
+		}
+		replaced = true
+		k.work(100, 1, "nodeList2")
+		instead := naming(101, 1, "x")
+		instead["replaces_from"] = k.ledger.LastTurn()
+		k.outcomes(k.publish(instead))
+	}
+	if !replaced || k.missing != 0 {
+		t.Errorf("replaced %v, %d lines missing, want true and 0", replaced, k.missing)
 	}
 }
 

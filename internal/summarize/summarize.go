@@ -52,7 +52,7 @@ type Input struct {
 }
 
 // maxUnits keeps an encoded summary under [events.MaxSummaryBytes]: 3 bytes a
-// unit, twice where every character is escaped, and the members of record lines.
+// unit, twice where every character is escaped, the members of record lines, and spare lines.
 const maxUnits = 200_000
 
 // Limit returns the longest text that a summary may have, in UTF-16 units.

@@ -84,6 +84,16 @@ func (s *Summary) Use(keys []idents.Key) *Summary {
 	return &out
 }
 
+// Clear returns the summary as it is without any use.
+func (s *Summary) Clear() *Summary {
+	if s.Used == (measure.Spares{}) {
+		return s
+	}
+	out := *s // forks of a ledger share it
+	out.Used = measure.Spares{}
+	return &out
+}
+
 // keepUsed lets the summary that was put in place carry the lines in use that left the view with its
 // range, the newest first, as far as they fit beside what else stays: nothing makes room for them. It counts them.
 // See docs/adr/0059.
