@@ -153,6 +153,29 @@ func TestTurnWaiting(t *testing.T) {
 	}
 }
 
+// A turn that states its model costs the same whether a table has the model or not: to look through
+// the tables takes hundreds of allocations.
+func TestTurnOfUnknownModel(t *testing.T) {
+	allocs := func(name string) float64 {
+		a := newAgent(t, defaultConfig(t))
+		turn := func(i int) object {
+			return object{
+				"messages": messages(events.Anthropic, round(i)...), "usage": object{"input_tokens": 1_000 * (i + 1), "output_tokens": 10},
+				"model": object{"provider": "anthropic", "name": name, "max_output_tokens": 1_000},
+			}
+		}
+		a.publish(turn(0))
+		next, err := a.read(turn(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return testing.AllocsPerRun(20, func() { compaction.Decide(a.ledger, next, a.config) })
+	}
+	if known, unknown := allocs("claude-sonnet-4-20250514"), allocs("house-model-7"); unknown > known+10 {
+		t.Errorf("%.0f allocations for a model that no table has, %.0f for another", unknown, known)
+	}
+}
+
 // All stages over a view of 10,000 messages.
 func BenchmarkPlan10k(b *testing.B) {
 	a, _ := longSession(b, 10_000)

@@ -143,6 +143,9 @@ func TestSummaryFitsItsEvent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for range events.MaxSpare { // of the length that [extract.AddSpare] gives a line at most
+		s.Spare = append(s.Spare, events.SpareLine{Text: strings.Repeat("語", 160)})
+	}
 	data, err := events.Marshal(s)
 	if err != nil {
 		t.Fatal(err)
