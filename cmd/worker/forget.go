@@ -65,7 +65,7 @@ func (c *forgetCmd) Run(ctx context.Context, f *flags) error {
 	if !c.Yes && !confirmed(ctx, os.Stdin, os.Stderr, what, name) {
 		return errNotConfirmed
 	}
-	nc, err := f.visit(ctx)
+	nc, err := f.visit(ctx, f.stopIfDenied)
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ type inspectCmd struct {
 // Run prints partitions, owners, cursors, lag and ledger files, and the workers.
 func (c *inspectCmd) Run(ctx context.Context, f *flags) error {
 	f.optional = `"` + events.SubjectFleet + `"`
-	nc, err := f.visit(ctx)
+	nc, err := f.visit(ctx, f.stopIfDenied)
 	if err != nil {
 		return err
 	}
@@ -57,8 +57,8 @@ func (c *doctorCmd) Run(ctx context.Context, f *flags) error {
 	if _, port, err := net.SplitHostPort(f.HTTP); err == nil && port != "-1" {
 		p.HTTP, p.Token = reachable(f.HTTP), f.HTTPToken
 	}
-	f.abort = func(error) {} // it is a finding
-	p.Conn, p.Unreachable = f.visit(ctx)
+	p.Refusals = &inspect.Refusals{}
+	p.Conn, p.Unreachable = f.visit(ctx, p.Refusals.OnError)
 	if e, ok := errors.AsType[*connect.Error](p.Unreachable); ok && e.Cause != connect.CauseServer {
 		p.Hint = strings.TrimSuffix(access.Hint(e), ".")
 	}
@@ -77,7 +77,7 @@ func (c *doctorCmd) Run(ctx context.Context, f *flags) error {
 
 // visit connects to the server that a worker with these flags uses, its embedded
 // one included, and starts none.
-func (f *flags) visit(ctx context.Context) (*nats.Conn, error) {
+func (f *flags) visit(ctx context.Context, onError func(error)) (*nats.Conn, error) {
 	url := f.NATS
 	if url == "" {
 		url = f.Listen
@@ -86,7 +86,7 @@ func (f *flags) visit(ctx context.Context) (*nats.Conn, error) {
 		}
 		url = "nats://" + url
 	}
-	nc, err := connect.Open(ctx, f.With(connect.Options{URL: url, Name: "compactd worker, looking", OnError: f.stopIfDenied}))
+	nc, err := connect.Open(ctx, f.With(connect.Options{URL: url, Name: "compactd worker, looking", OnError: onError}))
 	if err != nil && f.NATS == "" {
 		return nil, fmt.Errorf("%w (--listen HOST:PORT is where its worker listens)", err)
 	}

@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -32,6 +33,7 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/disk"
+	"compactd/internal/events"
 	"compactd/internal/exact"
 	"compactd/internal/memory"
 	"compactd/internal/ops/access"
@@ -69,7 +71,7 @@ type flags struct {
 
 	SnapshotEvery time.Duration `name:"snapshot-every" env:"COMPACTD_SNAPSHOT_EVERY" default:"5m" placeholder:"TIME" help:"How often copies of the ledger files go to the server, for workers that have none; 0 is never (${default})."`
 
-	Memory memorySize `env:"COMPACTD_MEMORY" placeholder:"SIZE" help:"Limit of the process's memory, such as 512MiB: the Go runtime collects before it, and half is for what grows with the work. GOMEMLIMIT overrides it. Absent: half of what the control group or the machine has, 1 GiB at most."`
+	Memory memorySize `env:"COMPACTD_MEMORY" placeholder:"SIZE" help:"Soft limit of the process's memory, such as 512MiB. GOMEMLIMIT overrides it. Absent: half of what the control group or the machine has, 1 GiB at most."`
 
 	Policy            []string `env:"COMPACTD_POLICY" default:"default" sep:"none" placeholder:"NAME|FILE" help:"A preset (claude, default, neurolink) or a YAML or JSON file (${default}); replay compares several."`
 	Set               []string `env:"COMPACTD_SET" sep:";" placeholder:"PATH=VALUE" help:"Set one field of the policy, such as prune.enabled=false. Can be repeated; in the environment a ; separates them."`
@@ -89,7 +91,7 @@ type flags struct {
 	TenantOutcomesPerHour hourlyBytes `env:"COMPACTD_TENANT_OUTCOMES_PER_HOUR" placeholder:"SIZE" help:"Bytes of session.compacted that OUTCOMES takes an hour for each tenant, such as 1GiB; beyond them it gets its compactions without messages. off is no bound. Absent: a 64th of the bound of OUTCOMES, 256 MiB at least."`
 
 	HTTP      string `name:"http" env:"COMPACTD_HTTP" default:"${defaultHTTP}" placeholder:"HOST:PORT" help:"Where /healthz, /readyz, /metrics and requests under /v1 are answered; port -1 picks a free one, off is none (${default})."`
-	HTTPToken string `name:"http-token" env:"COMPACTD_HTTP_TOKEN" placeholder:"TOKEN" help:"Token that a request over HTTP must carry as Authorization: Bearer. Required when --http is not on loopback. Set it in the environment, or in a file: every user of this machine can read a command line."`
+	HTTPToken string `name:"http-token" env:"COMPACTD_HTTP_TOKEN" placeholder:"TOKEN" help:"Token that a request over HTTP must carry as Authorization: Bearer. Required when --http is not on loopback. Every user of this machine can read a command line: set it in the environment, or in a file."`
 
 	HTTPTokenFile access.File `name:"http-token-file" env:"COMPACTD_HTTP_TOKEN_FILE" placeholder:"FILE" help:"File that holds the token of --http-token and nothing else."`
 
@@ -227,11 +229,17 @@ func (f *flags) report(log zerolog.Logger, serving bool, err error) {
 	if _, small := errors.AsType[*topology.StorageError](err); small && hint == "" {
 		hint = "Lower --max-bytes, or give the server or the account more storage."
 	}
-	if errors.Is(err, nats.ErrPermissionViolation) {
+	denied := errors.Is(err, nats.ErrPermissionViolation)
+	if denied && serving {
+		hint = "Use a user with the permissions of worker in deploy/cluster/accounts.conf: --user, with its password in COMPACTD_NATS_PASSWORD."
+	} else if denied {
 		hint = "The server keeps this user from it: use the operator's, or a worker's, of deploy/cluster. A tenant sees its sessions with " + cli.Program("publisher") + " sessions."
 	}
 	if serving {
 		failed := log.Error().Err(err)
+		if denied {
+			failed = failed.Str("code", string(events.CodeForbidden))
+		}
 		if hint != "" {
 			failed = failed.Str("hint", hint)
 		}
@@ -239,6 +247,9 @@ func (f *flags) report(log zerolog.Logger, serving bool, err error) {
 		return
 	}
 	fmt.Fprintf(os.Stderr, "%s: %v\n", cli.Program("worker"), err)
+	if denied {
+		fmt.Fprintf(os.Stderr, "code: %s\n", events.CodeForbidden)
+	}
 	if hint != "" {
 		fmt.Fprintf(os.Stderr, "hint: %s\n", hint)
 	}
@@ -325,6 +336,7 @@ func (f *flags) serve(ctx context.Context, log zerolog.Logger) error {
 	go func() {
 		select {
 		case <-w.Ready():
+			link.ready.Store(true)
 			at := map[string]any{}
 			if agentsAddr != "" {
 				at["agents"] = agentsAddr
@@ -441,6 +453,7 @@ type link struct {
 	shown    string           // the address, without passwords
 	topology topology.Config
 	closing  atomic.Bool
+	ready    atomic.Bool // the worker serves; a refusal of the server is retried from then on
 
 	read, commit, texts, answers *nats.Conn // see worker.Config
 }
@@ -451,7 +464,12 @@ func (f *flags) connect(ctx context.Context, log zerolog.Logger) (*link, error) 
 	}}
 	o := f.With(connect.Options{
 		URL: f.NATS, Name: "compactd worker",
-		OnError: func(err error) { log.Warn().Err(err).Msg("connection error") },
+		OnError: func(err error) {
+			log.Warn().Err(err).Msg("connection error")
+			if !l.ready.Load() && required(err) {
+				f.abort(err) // else the start would wait, and try again
+			}
+		},
 		OnDisconnect: func(err error) {
 			if ctx.Err() == nil && !l.closing.Load() { // else it is we who stop
 				log.Warn().Err(err).Msg("disconnected")
@@ -479,6 +497,13 @@ func (f *flags) connect(ctx context.Context, log zerolog.Logger) (*link, error) 
 		}
 	}
 	return l, nil
+}
+
+// required reports whether the server refused what no worker can do without.
+func required(err error) bool {
+	return errors.Is(err, nats.ErrPermissionViolation) && slices.ContainsFunc(
+		[]string{topology.LogStream, topology.OutcomesStream, topology.LeasesBucket, topology.MembersBucket},
+		func(name string) bool { return strings.Contains(err.Error(), name) })
 }
 
 func (l *link) connections() []**nats.Conn {

@@ -137,7 +137,7 @@ func isNamed(k *kong.Context, flag string) bool {
 // reader connects to --nats, or opens the log in --data without a worker.
 func (f *flags) reader(ctx context.Context) (nc *nats.Conn, done func(), err error) {
 	if f.NATS != "" {
-		nc, err = f.visit(ctx)
+		nc, err = f.visit(ctx, f.stopIfDenied)
 		return nc, func() { nc.Close() }, err
 	}
 	dir := filepath.Join(f.Data, "nats")

@@ -51,6 +51,11 @@ func TestCommands(t *testing.T) {
 	for _, user := range []string{"acme", "edge"} {
 		check(true, []string{"Permissions Violation", "STREAM.INFO.SESSIONS", "hint: The server keeps this user from it: use the operator's"}, user, "worker", "inspect")
 	}
+	check(true, []string{"streams", `forbidden: Permissions Violation for Publish to "$JS.API.STREAM.INFO.SESSIONS"`}, "acme", "worker", "doctor")
+	check(true, []string{"ok       streams", `forbidden: Permissions Violation for Publish to "$JS.API.STREAM.MSG.GET.OUTCOMES"`}, "monitor", "worker", "doctor")
+	for user, subject := range map[string]string{"acme": "$JS.API.STREAM.INFO.SESSIONS", "monitor": "$JS.API.STREAM.", "operator": "$KV.MEMBERS."} {
+		check(true, []string{"worker failed", subject, `"code":"forbidden"`, "accounts.conf"}, user, "worker", "--http", "off", "--data", filepath.Join(bin, user))
+	}
 	check(false, []string{"PARTITION", "WORKER"}, "operator", "worker", "inspect")
 	check(false, []string{"WORKER", "session of 1 tenant", "acme.example-fix-validator"}, "operator", "publisher", "top", "--once")
 	check(false, []string{"session of acme", "\nexample-fix-validator"}, "acme", "publisher", "--tenant", "acme", "top", "--once")

@@ -38,10 +38,11 @@ const (
 
 // Finding is the result of one check.
 type Finding struct {
-	Level   Level  `json:"level"`
-	Check   string `json:"check"` // as docs/operations.md lists them
-	Message string `json:"message"`
-	Hint    string `json:"hint,omitzero"` // what to do
+	Level   Level       `json:"level"`
+	Check   string      `json:"check"`         // as docs/operations.md lists them
+	Code    events.Code `json:"code,omitzero"` // of a check that could not be made: forbidden, unavailable
+	Message string      `json:"message"`
+	Hint    string      `json:"hint,omitzero"` // what to do
 	Figures
 }
 
@@ -72,6 +73,8 @@ type Target struct {
 	Unreachable error
 	// Hint is what to do about it. Default: to start a worker.
 	Hint string
+	// Refusals are those of Conn.
+	Refusals *Refusals
 	// Data is the worker's data directory.
 	Data string
 	// Dial connects to a server as a user without a password; nil for no check of that. See [DialAs].
@@ -165,6 +168,28 @@ func (d *doctor) server(ctx context.Context) *topology.Streams {
 		d.problem("server", "", "%v", err)
 		return nil
 	}
+	var s *topology.Inspection
+	d.ask(ctx, "streams", func(ctx context.Context) { s = d.inspect(ctx, js) })
+	if s == nil {
+		return nil
+	}
+	d.streams(s)
+	d.ask(ctx, "tenants", func(ctx context.Context) { d.tenants(ctx, js, s.Outcomes) })
+	d.durability(s)
+	d.ask(ctx, "markers", func(ctx context.Context) { d.markers(ctx, s.Streams) })
+	d.ask(ctx, "partitions", func(ctx context.Context) { d.partitions(ctx, js, s.Streams) })
+	d.ask(ctx, "rejections", func(ctx context.Context) { d.rejections(ctx, js) })
+	d.ask(ctx, "outcomes", func(ctx context.Context) { d.foreign(ctx, js, s.Streams) })
+	d.ask(ctx, "snapshots", func(ctx context.Context) { d.snapshots(ctx, js, s.Streams) })
+	d.ask(ctx, "budgets", d.budgets)
+	d.ask(ctx, "console", func(ctx context.Context) { d.workers(ctx, js) })
+	d.passwords(ctx)
+	d.access(ctx) // the last one: its refusals are no answer to another check
+	return s.Streams
+}
+
+// inspect checks that the streams can be read, and the clock of their server.
+func (d *doctor) inspect(ctx context.Context, js jetstream.JetStream) *topology.Inspection {
 	before := d.Now()
 	s, err := topology.Inspect(ctx, js)
 	took := d.Now().Sub(before)
@@ -173,23 +198,11 @@ func (d *doctor) server(ctx context.Context) *topology.Streams {
 		d.problem("streams", "", "%v", err)
 		return nil
 	case err != nil:
-		d.problem("streams", "is JetStream enabled there, and may this user ask for streams?", "%v", err)
+		d.problem("streams", "is JetStream enabled there?", "%v", err)
 		return nil
 	}
-	d.streams(s)
-	d.tenants(ctx, js, s.Outcomes)
-	d.durability(s)
 	d.clock(s.Time.Sub(before.Add(took/2)), took)
-	d.markers(ctx, s.Streams)
-	d.partitions(ctx, js, s.Streams)
-	d.rejections(ctx, js)
-	d.foreign(ctx, js, s.Streams)
-	d.snapshots(ctx, js, s.Streams)
-	d.access(ctx)
-	d.passwords(ctx)
-	d.budgets(ctx)
-	d.workers(ctx, js)
-	return s.Streams
+	return s
 }
 
 func (d *doctor) streams(s *topology.Inspection) {

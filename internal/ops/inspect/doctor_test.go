@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -68,6 +69,23 @@ func release(t *testing.T, js jetstream.JetStream, l *coord.Lease) {
 	if err := coord.NewLeases(js, time.Hour).Release(t.Context(), l); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// serve starts a server with users.
+func serve(t *testing.T, users ...*server.User) *server.Server {
+	t.Helper()
+	ns, err := server.NewServer(&server.Options{
+		Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true, MaxPayload: 8 << 20, Users: users,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go ns.Start()
+	t.Cleanup(ns.Shutdown)
+	if !ns.ReadyForConnections(time.Minute) {
+		t.Fatal("the server does not start")
+	}
+	return ns
 }
 
 // private is a directory as workers make it.
@@ -191,20 +209,11 @@ func TestDiagnoseBuckets(t *testing.T) {
 func TestDiagnoseAccess(t *testing.T) {
 	worker := &server.Permissions{Publish: &server.SubjectPermission{Allow: []string{">"}, Deny: []string{"$KV.PREFIXES.>"}}}
 	reader := &server.Permissions{Publish: &server.SubjectPermission{Allow: []string{"$JS.API.>", "_INBOX.>"}}}
-	ns, err := server.NewServer(&server.Options{
-		Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true, MaxPayload: 8 << 20,
-		Users: []*server.User{
-			{Username: "all", Password: "x"}, {Username: "worker", Password: "x", Permissions: worker}, {Username: "reader", Password: "x", Permissions: reader},
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	go ns.Start()
-	t.Cleanup(ns.Shutdown)
-	if !ns.ReadyForConnections(time.Minute) {
-		t.Fatal("the server does not start")
-	}
+	ns := serve(t,
+		&server.User{Username: "all", Password: "x"},
+		&server.User{Username: "worker", Password: "x", Permissions: worker},
+		&server.User{Username: "reader", Password: "x", Permissions: reader},
+	)
 	as := func(user string) *nats.Conn {
 		nc, err := connect.Open(t.Context(), connect.Options{URL: "nats://" + user + ":x@" + ns.Addr().String()})
 		if err != nil {
@@ -224,6 +233,54 @@ func TestDiagnoseAccess(t *testing.T) {
 	for name, last := range map[string]uint64{topology.LogStream: 0, "KV_" + topology.LeasesBucket: 2, "KV_" + topology.PrefixesBucket: 0} {
 		if s, err := topology.State(t.Context(), js, name); err != nil || s.Last != last {
 			t.Errorf("%s: %v, its last sequence is %d, not %d", name, err, s.Last, last)
+		}
+	}
+}
+
+// A check that the server refuses is one finding with the code forbidden and the subject, at once; the
+// others are made.
+func TestDiagnoseForbidden(t *testing.T) {
+	monitor := &server.Permissions{Publish: &server.SubjectPermission{Allow: []string{"$JS.API.INFO", "$JS.API.STREAM.INFO.*", "compactd.>"}}}
+	ns := serve(t,
+		&server.User{Username: "all", Password: "x"},
+		&server.User{Username: "monitor", Password: "x", Permissions: monitor},
+		&server.User{Username: "none", Password: "x", Permissions: &server.Permissions{Publish: &server.SubjectPermission{Deny: []string{">"}}}},
+	)
+	as := func(user string) inspect.Target {
+		r := &inspect.Refusals{}
+		nc, err := connect.Open(t.Context(), connect.Options{URL: "nats://" + user + ":x@" + ns.Addr().String(), OnError: r.OnError})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(nc.Close)
+		return inspect.Target{Conn: nc, Refusals: r, Data: private(t)}
+	}
+	js, err := jetstream.New(as("all").Conn, jetstream.WithDefaultTimeout(time.Minute))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ensure(t, js)
+	for user, want := range map[string]map[string]string{
+		"all": {},
+		"monitor": {
+			"markers": "$JS.API.STREAM.MSG.GET.OUTCOMES", "partitions": "$JS.API.DIRECT.GET.KV_LEASES.$KV.LEASES.0",
+			"rejections": "$JS.API.CONSUMER.CREATE.OUTCOMES.", "outcomes": "$JS.API.CONSUMER.CREATE.OUTCOMES.", "snapshots": "$JS.API.STREAM.MSG.GET.OBJ_SNAPSHOTS",
+		},
+		"none": {"streams": "$JS.API.STREAM.INFO.SESSIONS"},
+	} {
+		d := inspect.Diagnose(t.Context(), as(user))
+		got := map[string]string{}
+		for _, f := range d.Findings {
+			if f.Code == "" {
+				continue
+			}
+			if f.Level != inspect.LevelProblem || f.Code != events.CodeForbidden || f.Hint == "" || !strings.Contains(f.Message, `"`+want[f.Check]) {
+				t.Errorf("%s: %+v", user, f)
+			}
+			got[f.Check] = want[f.Check]
+		}
+		if diff := gocmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: checks that were refused:\n%s", user, diff)
 		}
 	}
 }
@@ -372,17 +429,7 @@ func TestDiagnoseTenants(t *testing.T) {
 // a note.
 func TestDiagnosePasswords(t *testing.T) {
 	run := func(users ...*server.User) *nats.Conn {
-		ns, err := server.NewServer(&server.Options{
-			Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true, MaxPayload: 8 << 20, Users: users,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		go ns.Start()
-		t.Cleanup(ns.Shutdown)
-		if !ns.ReadyForConnections(time.Minute) {
-			t.Fatal("the server does not start")
-		}
+		ns := serve(t, users...)
 		nc, err := connect.Open(t.Context(), connect.Options{URL: "nats://all:x@" + ns.Addr().String()})
 		if err != nil {
 			t.Fatal(err)
