@@ -341,7 +341,7 @@ func (f *flags) serve(ctx context.Context, log zerolog.Logger) error {
 			if agentsAddr != "" {
 				at["agents"] = agentsAddr
 			}
-			log.Info().Fields(at).Str("nats", link.shown).Int("partitions", streams.Partitions).Str("config", config.Hash()).
+			log.Info().Fields(at).Str("nats", link.shown).Int("partitions", streams.Partitions.Count()).Str("config", config.Hash()).
 				Str("summarizer", modelNames(f.models)).Str("http", mon.addr()).Str("version", version).Msg("ready")
 			f.openConsole(log, mon.addr())
 			if f.onReady != nil {

@@ -246,7 +246,7 @@ func (w *aWorker) awaitPublished() {
 	defer cancel()
 	state, err := topology.State(ctx, w.js, topology.LogStream)
 	if err == nil {
-		err = commit.AwaitCursor(ctx, w.js, w.streams.Partitions, state.Last)
+		err = commit.AwaitCursor(ctx, w.js, w.streams.Partitions.Count(), state.Last)
 	}
 	if err != nil {
 		w.t.Fatal(err)
@@ -256,7 +256,7 @@ func (w *aWorker) awaitPublished() {
 // stored is the subject of a session's turns in the log.
 func (w *aWorker) stored(tenant, session string) string {
 	a := events.Address{Tenant: tenant, Session: session}
-	return fmt.Sprintf("log.%d.turn.%s", events.PartitionOf(a, w.streams.Partitions), a)
+	return fmt.Sprintf("log.%d.turn.%s", w.streams.Partitions.Of(a), a)
 }
 
 // agent is one of a tenant.

@@ -18,7 +18,7 @@
 //	js, err := jetstream.New(nc)
 //	streams, err := topology.Ensure(ctx, js, topology.Config{CreateBytes: srv.StreamBytes()})
 //	com, found, err := commit.TakeOver(ctx, nc, commit.Claim{Partition: 3, Owner: id, Config: hash})
-//	stop, err := stream.ConsumeLog(ctx, js, stream.LogFrom{Partition: 3, Seq: found.Cursor + 1}, decide)
+//	stop, err := stream.ConsumeLog(ctx, js, stream.LogFrom{Partitions: []int{3}, Seq: found.Cursor + 1}, decide)
 //	err = com.Commit(ctx, outcomes, commit.Marker{Cursor: seq, Config: hash})
 //
 // # Terms

@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
-	"hash/fnv"
 	"slices"
 	"strconv"
 	"strings"
@@ -200,6 +199,15 @@ func LogTransform(partitions int) string {
 // LogFilter matches the log of one partition.
 func LogFilter(partition int) string { return "log." + strconv.Itoa(partition) + ".>" }
 
+// LogFilters match the logs of partitions.
+func LogFilters(partitions []int) []string {
+	out := make([]string, len(partitions))
+	for i, p := range partitions {
+		out[i] = LogFilter(p)
+	}
+	return out
+}
+
 // Logged returns the subject an event is stored under. Use "*" for any kind.
 func Logged(partition int, k Kind, a Address) string {
 	return "log." + strconv.Itoa(partition) + "." + string(k) + "." + a.String()
@@ -243,6 +251,12 @@ func SummariesFilter(tenant string) string {
 // as they are, valid or not: the error of a bad one is a rejection, not the
 // end of the reader. It fails only for a subject that no transform produced.
 func ParseLog(subject string) (Location, error) { return parse("log", subject) }
+
+// Logs reports whether the log stores under a subject what is published on another, in whichever partition.
+func Logs(logged, published string) bool {
+	at, err := ParseLog(logged)
+	return err == nil && Published(at.Kind, at.Address) == published
+}
 
 // ParseOutcome reads out.<p>.<kind>.<tenant>.<session>, and the subject of a job,
 // which has a lane after its kind.
@@ -292,13 +306,19 @@ func (l Location) Validate() error {
 	return p.err()
 }
 
-// PartitionOf returns the partition of a session, as the server's transform
-// computes it: FNV-1a over tenant and session.
-func PartitionOf(a Address, partitions int) int {
-	h := fnv.New32a()
-	h.Write([]byte(a.Tenant))
-	h.Write([]byte(a.Session))
-	return int(h.Sum32() % uint32(partitions))
+// PartitionOf returns which of so many partitions the server's transform has for a session.
+// Which one decides its events is in the table of package partitions.
+func PartitionOf(a Address, partitions int) int { return int(HashOf(a) % uint32(partitions)) }
+
+// HashOf is FNV-1a over tenant and session, as the server's transform computes it.
+func HashOf(a Address) uint32 {
+	h := uint32(2166136261)
+	for _, s := range [...]string{a.Tenant, a.Session} {
+		for i := range len(s) {
+			h = (h ^ uint32(s[i])) * 16777619
+		}
+	}
+	return h
 }
 
 // HeaderTrace is the header of an event that names its trace. The outcomes and jobs that follow

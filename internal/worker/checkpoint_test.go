@@ -304,7 +304,7 @@ func TestStoredLedgerIsInvalid(t *testing.T) {
 				env.serve("b", env.rounds(8, 5, 6))
 				env.ledgers = ledgers
 			}
-			for p := range env.streams.Partitions {
+			for p := range env.streams.Partitions.Count() {
 				s := env.openLedgers(p, false)
 				for n := range 8 {
 					a := events.Address{Tenant: events.DefaultTenant, Session: fmt.Sprintf("s%d", n)}
@@ -337,7 +337,7 @@ func (env *testEnv) openLedgers(partition int, readOnly bool) *kv.Store {
 	env.t.Helper()
 	s, quarantined, err := kv.Open(kv.Options{
 		Path:      filepath.Join(env.ledgers, fmt.Sprintf("p%d.db", partition)),
-		Partition: partition, Partitions: env.streams.Partitions, ReadOnly: readOnly,
+		Partition: partition, Partitions: env.streams.Partitions.Count(), ReadOnly: readOnly,
 	})
 	if err != nil || quarantined != nil {
 		env.t.Fatalf("open ledgers of partition %d: %v, %v", partition, quarantined, err)
@@ -422,7 +422,7 @@ func TestLedgerFileDamagedInUse(t *testing.T) {
 	seen := env.serve("a", func() {
 		env.rounds(40, 1, 6)()
 		env.awaitDecided()
-		for p := range env.streams.Partitions {
+		for p := range env.streams.Partitions.Count() {
 			f, err := os.OpenFile(filepath.Join(env.ledgers, fmt.Sprintf("p%d.db", p)), os.O_RDWR, 0)
 			if err != nil {
 				t.Fatal(err)

@@ -96,8 +96,8 @@ func TestPartitions(t *testing.T) {
 	var first map[string][]string
 	for _, p := range []int{1, 4, 16} {
 		env := openEnv(t, embedded.Config{Dir: t.TempDir()}, topology.Config{Partitions: p})
-		if env.streams.Partitions != p {
-			t.Fatalf("%d partitions, not %d", env.streams.Partitions, p)
+		if env.streams.Partitions.Count() != p {
+			t.Fatalf("%d partitions, not %d", env.streams.Partitions.Count(), p)
 		}
 		stop := env.run("a", observe.Listener{})
 		for n := 1; n <= 15; n++ {
@@ -175,7 +175,7 @@ func TestStopWritesMarkers(t *testing.T) {
 		t.Fatal(err)
 	}
 	last := uint64(0)
-	for p := range env.streams.Partitions {
+	for p := range env.streams.Partitions.Count() {
 		m, err := commit.LastMarker(t.Context(), env.conn, p)
 		if err != nil {
 			t.Fatal(err)

@@ -185,7 +185,7 @@ func TestLogHasOtherEvents(t *testing.T) {
 		PartitionFailed:   func(e observe.PartitionFailed) { failed <- e },
 		PartitionAcquired: func(e observe.PartitionAcquired) { t.Errorf("partition %d takes turns", e.Partition) },
 	})
-	for range 2 * env.streams.Partitions { // each is tried again
+	for range 2 * env.streams.Partitions.Count() { // each is tried again
 		select {
 		case e := <-failed:
 			if !strings.Contains(e.Err.Error(), "restore SESSIONS and OUTCOMES from one backup") {

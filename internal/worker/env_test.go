@@ -212,7 +212,7 @@ func (env *testEnv) untilDecided(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return commit.AwaitCursor(ctx, env.js, env.streams.Partitions, state.Last)
+	return commit.AwaitCursor(ctx, env.js, env.streams.Partitions.Count(), state.Last)
 }
 
 // stored reads all outcomes by subject.

@@ -227,7 +227,7 @@ func TestFencedGoesOn(t *testing.T) {
 	for n := 1; n <= 10; n++ {
 		env.publishAll(8, n)
 	}
-	for p := range env.streams.Partitions {
+	for p := range env.streams.Partitions.Count() {
 		if _, _, err := commit.TakeOver(t.Context(), env.conn, commit.Claim{Partition: p, Owner: "thief", Config: "x"}); err != nil {
 			t.Fatal(err)
 		}
@@ -313,7 +313,7 @@ func TestRestartHasItsLeases(t *testing.T) {
 	if err := coord.NewMembers(env.js, time.Hour).Heartbeat(t.Context(), coord.Member{Name: name, Owner: "crashed"}); err != nil {
 		t.Fatal(err)
 	}
-	for p := range env.streams.Partitions {
+	for p := range env.streams.Partitions.Count() {
 		if _, err := coord.NewLeases(env.js, time.Hour).Acquire(t.Context(), p, coord.Holder{Member: name, Owner: "crashed"}); err != nil {
 			t.Fatal(err)
 		}
@@ -333,7 +333,7 @@ func TestCrashedOwner(t *testing.T) {
 	if err := coord.NewMembers(env.js, time.Second).Heartbeat(t.Context(), coord.Member{Name: "crashed", Owner: "crashed"}); err != nil {
 		t.Fatal(err)
 	}
-	for p := range env.streams.Partitions {
+	for p := range env.streams.Partitions.Count() {
 		if _, err := coord.NewLeases(env.js, time.Second).Acquire(t.Context(), p, coord.Holder{Member: "crashed", Owner: "crashed"}); err != nil {
 			t.Fatal(err)
 		}

@@ -30,7 +30,7 @@ func (env *testEnv) offer(tenant, request string, complete bool) (reply *nats.Su
 	}
 	if err == nil {
 		err = nc.PublishMsg(&nats.Msg{
-			Subject: events.OwnerSubject(events.PartitionOf(a, env.streams.Partitions), "check"), Reply: inbox,
+			Subject: events.OwnerSubject(env.streams.Partitions.Of(a), "check"), Reply: inbox,
 			Header: nats.Header{
 				"Compactd-Parts": {place}, "Compactd-Size": {strconv.Itoa(len(request))},
 				"Compactd-Tenant": {tenant}, "Compactd-Session": {"s"},

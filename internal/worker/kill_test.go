@@ -177,7 +177,7 @@ func awaitDecided(t *testing.T, url string) {
 			return
 		}
 		last = end
-		await(func(ctx context.Context) error { return commit.AwaitCursor(ctx, js, streams.Partitions, last) })
+		await(func(ctx context.Context) error { return commit.AwaitCursor(ctx, js, streams.Partitions.Count(), last) })
 	}
 }
 
@@ -395,7 +395,7 @@ func (env *testEnv) purgeOutcomes() {
 	if err != nil {
 		env.t.Fatal(err)
 	}
-	for p := range env.streams.Partitions {
+	for p := range env.streams.Partitions.Count() {
 		if err := s.Purge(env.t.Context(), jetstream.WithPurgeSubject(events.OutcomeFilter(p))); err != nil {
 			env.t.Fatal(err)
 		}

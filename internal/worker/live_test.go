@@ -222,11 +222,11 @@ func TestSignalsOfTakeovers(t *testing.T) {
 	again, stop := signalsOf(t, m, "", "0")
 	defer stop()
 	var all []string
-	for range env.streams.Partitions + 2 {
+	for range env.streams.Partitions.Count() + 2 {
 		id, _ := nextSignal(t, again, "takeover")
 		all = append(all, id)
 	}
-	if !slices.Equal(all[env.streams.Partitions:], ids) {
+	if !slices.Equal(all[env.streams.Partitions.Count():], ids) {
 		t.Errorf("resumed from the beginning: %v, and from now on: %v", all, ids)
 	}
 	for _, stop := range []func() error{first.stop, second.stop} {
@@ -340,7 +340,7 @@ func TestFleetWithoutAnOwnersAnswer(t *testing.T) {
 	t.Parallel()
 	env := newEnv(t, t.TempDir())
 	received := make(chan struct{}, 64)
-	for id := range env.streams.Partitions {
+	for id := range env.streams.Partitions.Count() {
 		if _, err := env.conn.Subscribe(events.OwnerSubject(id, "*"), func(*nats.Msg) { received <- struct{}{} }); err != nil {
 			t.Fatal(err)
 		}
@@ -372,11 +372,11 @@ func TestFleetWithoutAnOwnersAnswer(t *testing.T) {
 	}
 	defer resp.Body.Close()
 	var out events.FleetResponse
-	if err := json.NewDecoder(resp.Body).Decode(&out); err != nil || len(out.Partitions) != env.streams.Partitions || len(out.Workers) != 1 {
+	if err := json.NewDecoder(resp.Body).Decode(&out); err != nil || len(out.Partitions) != env.streams.Partitions.Count() || len(out.Workers) != 1 {
 		t.Errorf("the fleet: %d %v %+v", resp.StatusCode, err, out)
 	}
 	for _, p := range out.Partitions {
-		if waits := p.Partition == int64(events.PartitionOf(events.Address{Tenant: "default", Session: "s1"}, env.streams.Partitions)); waits != (p.Behind == 1 && p.Lag > 0) {
+		if waits := p.Partition == int64(env.streams.Partitions.Of(events.Address{Tenant: "default", Session: "s1"})); waits != (p.Behind == 1 && p.Lag > 0) {
 			t.Errorf("partition %+v", p)
 		}
 	}

@@ -116,7 +116,7 @@ func TestPartitionFailsAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cause := env.publish(events.KindTurn, sessionIn(bad, env.streams.Partitions), turn(1))
+	cause := env.publish(events.KindTurn, sessionIn(bad, env.streams.Partitions.Count()), turn(1))
 	unknown := commit.Message{Subject: events.Outcome(bad, "unknown", events.Address{Tenant: "t", Session: "s"}), Data: []byte("{}")}
 	marker := commit.Marker{Cursor: cause, Config: env.config.Hash(), LogCreated: env.streams.Log.Created.UnixNano()}
 	if err := other.Commit(t.Context(), []commit.Message{unknown}, marker); err != nil { // of a version that this one does not know
@@ -137,7 +137,7 @@ func TestPartitionFailsAlone(t *testing.T) {
 			t.Errorf("partition %d failed with %v", e.Partition, e.Err)
 		}
 	}
-	for range env.streams.Partitions - 1 {
+	for range env.streams.Partitions.Count() - 1 {
 		if p := <-acquired; p == bad {
 			t.Errorf("partition %d is served", p)
 		}
@@ -145,12 +145,12 @@ func TestPartitionFailsAlone(t *testing.T) {
 	for i := range 8 {
 		env.publish(events.KindTurn, fmt.Sprintf("s%d", i), turn(1))
 	}
-	for p := range env.streams.Partitions {
+	for p := range env.streams.Partitions.Count() {
 		if p != bad {
 			env.awaitPartition(p)
 		}
 	}
-	if _, got := readyz(t, m); got.Served != env.streams.Partitions-1 || !slices.ContainsFunc(got.Problems, func(p worker.Problem) bool {
+	if _, got := readyz(t, m); got.Served != env.streams.Partitions.Count()-1 || !slices.ContainsFunc(got.Problems, func(p worker.Problem) bool {
 		return p.Check == "partitions" && strings.Contains(p.Message, fmt.Sprintf("partition %d ended with an error and is opened again", bad))
 	}) {
 		t.Errorf("%+v", got)
@@ -173,7 +173,7 @@ func TestPartitionFailsAlone(t *testing.T) {
 	if err := r.stop(); err != nil {
 		t.Error(err)
 	}
-	figures.Print(t, "P20", "partitions", env.streams.Partitions, "failed", 1, "others_stopped", 0, "exits", one(t.Failed()))
+	figures.Print(t, "P20", "partitions", env.streams.Partitions.Count(), "failed", 1, "others_stopped", 0, "exits", one(t.Failed()))
 }
 
 // sessionIn names a session of a partition.

@@ -18,7 +18,7 @@ func (env *testEnv) redecided() []outcome {
 	ctx := env.t.Context()
 	var out []outcome
 	renderer := payload.NewRenderer(env.conn, 64<<20)
-	for p := range env.streams.Partitions {
+	for p := range env.streams.Partitions.Count() {
 		d := decide.New(env.config)
 		err := stream.ReadStream(ctx, env.js, topology.LogStream, events.LogFilter(p), 1, 0, func(m jetstream.Msg, _ uint64) error {
 			e, _, err := decide.ReadEvent(m)

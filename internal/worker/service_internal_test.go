@@ -15,6 +15,7 @@ import (
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/events/partitions"
 )
 
 // A worker whose partitions have not caught up refuses requests with a hint, and so does one that
@@ -35,7 +36,7 @@ func TestNotServed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := New(Config{Read: nc, Commit: nc, Streams: &topology.Streams{Partitions: 2}, Compaction: cfg, Owner: "a"})
+	w, err := New(Config{Read: nc, Commit: nc, Streams: &topology.Streams{Partitions: partitions.New(2)}, Compaction: cfg, Owner: "a"})
 	if err != nil {
 		t.Fatal(err)
 	}

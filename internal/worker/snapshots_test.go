@@ -107,7 +107,7 @@ func (env *testEnv) runHere(owner string, do func()) *snapshotEvents {
 func (env *testEnv) rows() map[string]string {
 	env.t.Helper()
 	all := map[string]string{}
-	for p := range env.streams.Partitions {
+	for p := range env.streams.Partitions.Count() {
 		s := env.openLedgers(p, true)
 		err := s.Each(func(a events.Address, rows []compaction.Row) error {
 			for _, r := range rows {
@@ -487,14 +487,14 @@ func TestStaleOwnerTakesNoSnapshot(t *testing.T) {
 		env.publish(events.KindTurn, fmt.Sprintf("s%d", i), turn(1))
 	}
 	seen.await(t, 4)
-	for id := range env.streams.Partitions {
+	for id := range env.streams.Partitions.Count() {
 		claim := commit.Claim{Partition: id, Owner: "b", Config: env.config.Hash(), LogCreated: env.streams.Log.Created.UnixNano()}
 		if _, _, err := commit.TakeOver(t.Context(), env.conn, claim); err != nil {
 			t.Fatal(err)
 		}
 	}
 	env.eraseSnapshots()
-	for id := range env.streams.Partitions {
+	for id := range env.streams.Partitions.Count() {
 		if err := next(t, released, "end of a partition"); !errors.Is(err, commit.ErrFenced) {
 			t.Errorf("a partition ended with: %v", err)
 		}

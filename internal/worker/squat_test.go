@@ -87,11 +87,9 @@ func TestSquattedSummary(t *testing.T) {
 func TestPublishOnce(t *testing.T) {
 	t.Parallel()
 	env := newEnv(t, t.TempDir())
-	a := events.Address{Tenant: "default", Session: "s1"}
-	logged := events.Logged(events.PartitionOf(a, env.streams.Partitions), events.KindIdle, a)
 	publish := func(id string) *stream.IDTakenError {
 		m := &nats.Msg{Subject: "session.idle.default.s1", Data: []byte(`{"since":1}`), Header: nats.Header{nats.MsgIdHdr: {id}}}
-		taken, err := stream.PublishOnce(t.Context(), env.js, m, logged)
+		taken, err := stream.PublishOnce(t.Context(), env.js, m)
 		if err != nil {
 			t.Fatal(err)
 		}

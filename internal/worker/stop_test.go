@@ -64,7 +64,7 @@ func TestStopWithoutBroker(t *testing.T) {
 				go func() { done <- wk.Run(ctx) }()
 				<-wk.Ready()
 				lose(commit)
-				for seen, n := map[int]bool{}, 0; len(seen) < env.streams.Partitions; n++ {
+				for seen, n := map[int]bool{}, 0; len(seen) < env.streams.Partitions.Count(); n++ {
 					env.publish(events.KindTurn, string(rune('a'+n%26)), []byte("x")) // is rejected
 					seen[<-waiting] = true
 				}

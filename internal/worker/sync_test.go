@@ -219,7 +219,7 @@ func (env *testEnv) turnsOf(session string) int { return len(env.logged(session,
 func (env *testEnv) logged(session string, k events.Kind) (out [][]byte) {
 	env.t.Helper()
 	a := events.Address{Tenant: "default", Session: session}
-	subject := events.Logged(events.PartitionOf(a, env.streams.Partitions), k, a)
+	subject := events.Logged(env.streams.Partitions.Of(a), k, a)
 	err := stream.ReadSubject(env.t.Context(), env.conn, topology.LogStream, subject, 1, func(m stream.LogMessage) error {
 		out = append(out, m.Data)
 		return nil

@@ -191,7 +191,7 @@ func (e environment) floor(ctx context.Context, n int, decode func([]byte) error
 		}
 	}()
 	for p := range harness.Partitions {
-		stop, err := stream.ConsumeLog(ctx, js, stream.LogFrom{Partition: p}, receive)
+		stop, err := stream.ConsumeLog(ctx, js, stream.LogFrom{Partitions: []int{p}}, receive)
 		if err != nil {
 			return at, err
 		}

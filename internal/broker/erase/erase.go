@@ -148,7 +148,7 @@ func LastForget(ctx context.Context, nc *nats.Conn, partition int, a events.Addr
 func PublishUnlessErased(ctx context.Context, js jetstream.JetStream, m *nats.Msg, partition int, a events.Address, since uint64) (taken *stream.IDTakenError, err error) {
 	m.Header.Set(jsapi.HeaderFence, fmt.Sprint(since))
 	m.Header.Set(jsapi.HeaderFenceSubject, events.Logged(partition, events.KindForget, a))
-	taken, err = stream.PublishOnce(ctx, js, m, events.Logged(partition, events.KindSummary, a))
+	taken, err = stream.PublishOnce(ctx, js, m)
 	if jsapi.HasCode(err, jsapi.CodeWrongLastSequence) {
 		return nil, ErrErased
 	}

@@ -20,7 +20,8 @@ const Heartbeat = 2 * time.Second
 
 // LogFrom is what [ConsumeLog] reads.
 type LogFrom struct {
-	Partition int
+	// Partitions are those whose subjects are read, in the order of the log.
+	Partitions []int
 	// Seq is the first sequence wanted; 0 is 1.
 	Seq uint64
 	// OnError receives interruptions; reading goes on by itself. It must neither
@@ -42,7 +43,7 @@ func (e *BeyondEndError) Error() string {
 	return fmt.Sprintf("sequence %d is beyond the end of %s at %d; the stream was recreated, or truncated by a power loss", e.Seq, e.Stream, e.Last)
 }
 
-// ConsumeLog calls fn for every event of a partition from a sequence on, in
+// ConsumeLog calls fn for every event of some partitions from a sequence on, in
 // order, one at a time, and goes on with what is published, across restarts of
 // the server. The first sequence may be one past the end, not further:
 // [*BeyondEndError]. A slow fn holds the reading back. ctx bounds the start only.
@@ -59,19 +60,19 @@ func (e *BeyondEndError) Error() string {
 func ConsumeLog(ctx context.Context, js jetstream.JetStream, from LogFrom, fn func(jetstream.Msg)) (stop func(), err error) {
 	state, err := topology.State(ctx, js, topology.LogStream)
 	if err != nil {
-		return nil, fmt.Errorf("consume log of partition %d: %w", from.Partition, err)
+		return nil, fmt.Errorf("consume log of partitions %v: %w", from.Partitions, err)
 	}
 	if from.Seq > state.Last+1 {
-		return nil, fmt.Errorf("consume log of partition %d: %w", from.Partition, &BeyondEndError{topology.LogStream, from.Seq, state.Last})
+		return nil, fmt.Errorf("consume log of partitions %v: %w", from.Partitions, &BeyondEndError{topology.LogStream, from.Seq, state.Last})
 	}
 	onError := from.OnError
 	if onError == nil {
 		onError = func(error) {}
 	}
 	// A filter on the subject agents publish to is accepted and matches nothing.
-	r, err := OpenReader(ctx, js, topology.LogStream, Selection{Filters: []string{events.LogFilter(from.Partition)}, From: from.Seq}.reading())
+	r, err := OpenReader(ctx, js, topology.LogStream, Selection{Filters: events.LogFilters(from.Partitions), From: from.Seq}.reading())
 	if err != nil {
-		return nil, fmt.Errorf("consume log of partition %d: %w", from.Partition, err)
+		return nil, fmt.Errorf("consume log of partitions %v: %w", from.Partitions, err)
 	}
 	r.Handle(func(m jetstream.Msg, _ *jetstream.MsgMetadata) error { fn(m); return nil })
 	r.OnError = func(err error) {

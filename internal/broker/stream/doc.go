@@ -2,7 +2,7 @@
 // stream up to its end, single messages by sequence or by subject, and how much waits behind a
 // cursor. It also publishes an event once.
 //
-//	stop, err := stream.ConsumeLog(ctx, js, stream.LogFrom{Partition: 3, Seq: 17}, decide)
+//	stop, err := stream.ConsumeLog(ctx, js, stream.LogFrom{Partitions: []int{3}, Seq: 17}, decide)
 //	err = stream.Read(ctx, js, stream.Selection{Stream: topology.OutcomesStream, Filters: []string{"out.3.>"}}, each)
 //	events, err := stream.GetLog(ctx, nc, []uint64{4, 9, 12})
 //	texts := stream.NewTexts(nc) // for many callers, in sweeps over the log

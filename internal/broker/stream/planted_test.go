@@ -57,8 +57,9 @@ func TestPlantedHeadersAreRead(t *testing.T) {
 	got := make(chan LogMessage, len(want))
 	problems := make(chan string, 100)
 	stop, err := ConsumeLog(t.Context(), w.JS, LogFrom{
-		OnError:   func(err error) { problems <- err.Error() },
-		OnFetched: func(seq uint64, why error) { problems <- fmt.Sprintf("%d was read by its sequence: %v", seq, why) },
+		Partitions: []int{0},
+		OnError:    func(err error) { problems <- err.Error() },
+		OnFetched:  func(seq uint64, why error) { problems <- fmt.Sprintf("%d was read by its sequence: %v", seq, why) },
 	}, func(m jetstream.Msg) {
 		md, _ := m.Metadata()
 		got <- logged(m, md.Sequence.Stream)
@@ -113,7 +114,7 @@ func TestReaderFetchesTooLarge(t *testing.T) {
 	w.JS = brokertest.NewJS(t, w.NC)
 
 	got, fetched := make(chan int, 10), make(chan uint64, 10)
-	stop, err := ConsumeLog(t.Context(), w.JS, LogFrom{OnFetched: func(seq uint64, _ error) { fetched <- seq }}, func(m jetstream.Msg) { got <- len(m.Data()) })
+	stop, err := ConsumeLog(t.Context(), w.JS, LogFrom{Partitions: []int{0}, OnFetched: func(seq uint64, _ error) { fetched <- seq }}, func(m jetstream.Msg) { got <- len(m.Data()) })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"compactd/internal/broker/jsapi"
 	"compactd/internal/broker/topology"
+	"compactd/internal/events"
 )
 
 // IDTakenError reports that the server took an event for a copy of another message of
@@ -26,18 +27,17 @@ func (e *IDTakenError) Error() string {
 }
 
 // PublishOnce stores m under its Nats-Msg-Id, which several workers may use for the
-// same event: logged is the subject under which the log keeps it. When the server
-// reports a duplicate, and the message that it means has another subject, a tenant
-// has used the id, which it can compute; then m is stored under a random id, and
+// same event. When the server reports a duplicate, and the message that it means is of another
+// kind or session, a tenant has used the id, which it can compute; then m is stored under a random id, and
 // taken is not nil.
-func PublishOnce(ctx context.Context, js jetstream.JetStream, m *nats.Msg, logged string) (taken *IDTakenError, err error) {
+func PublishOnce(ctx context.Context, js jetstream.JetStream, m *nats.Msg) (taken *IDTakenError, err error) {
 	ack, err := js.PublishMsg(ctx, m)
 	if err != nil || !ack.Duplicate {
 		return nil, err
 	}
 	stored, err := jsapi.GetFromLeader(ctx, js.Conn(), topology.LogStream, jsapi.GetRequest{Seq: ack.Sequence})
 	switch {
-	case err == nil && stored.Subject == logged:
+	case err == nil && events.Logs(stored.Subject, m.Subject):
 		return nil, nil
 	case err != nil && !errors.Is(err, jetstream.ErrMsgNotFound):
 		return nil, fmt.Errorf("read the duplicate at sequence %d: %w", ack.Sequence, err)

@@ -50,7 +50,7 @@ func TestConsumeLog(t *testing.T) {
 	}
 	defer nc.Close()
 	got := make(chan string, 100)
-	stop, err := ConsumeLog(t.Context(), brokertest.NewJS(t, nc), LogFrom{Seq: 3}, func(m jetstream.Msg) { got <- m.Subject() + " " + string(m.Data()) })
+	stop, err := ConsumeLog(t.Context(), brokertest.NewJS(t, nc), LogFrom{Partitions: []int{0}, Seq: 3}, func(m jetstream.Msg) { got <- m.Subject() + " " + string(m.Data()) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestConsumeLogStop(t *testing.T) {
 	w.Turn("a", "1")
 	entered, leave := make(chan bool), make(chan bool)
 	left := false // owned by the callback until stop returns
-	stop, err := ConsumeLog(t.Context(), w.JS, LogFrom{}, func(jetstream.Msg) {
+	stop, err := ConsumeLog(t.Context(), w.JS, LogFrom{Partitions: []int{0}}, func(jetstream.Msg) {
 		entered <- true
 		<-leave
 		left = true
@@ -120,7 +120,7 @@ func TestConsumeLogStart(t *testing.T) {
 	seq := w.Turn("a", "1")
 	p := w.partitionOf(seq)
 	for _, from := range []uint64{seq + 2, 1 << 40} {
-		_, err := ConsumeLog(t.Context(), w.JS, LogFrom{Partition: p, Seq: from}, func(jetstream.Msg) {})
+		_, err := ConsumeLog(t.Context(), w.JS, LogFrom{Partitions: []int{p}, Seq: from}, func(jetstream.Msg) {})
 		beyond, ok := errors.AsType[*BeyondEndError](err)
 		if !ok {
 			t.Fatalf("from %d: %v", from, err)
@@ -134,7 +134,7 @@ func TestConsumeLogStart(t *testing.T) {
 		}
 	}
 	got := make(chan string, 1)
-	stop, err := ConsumeLog(t.Context(), w.JS, LogFrom{Partition: p, Seq: seq + 1}, func(m jetstream.Msg) { got <- string(m.Data()) })
+	stop, err := ConsumeLog(t.Context(), w.JS, LogFrom{Partitions: []int{p}, Seq: seq + 1}, func(m jetstream.Msg) { got <- string(m.Data()) })
 	if err != nil {
 		t.Fatal(err)
 	}

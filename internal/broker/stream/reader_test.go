@@ -47,7 +47,7 @@ func TestReaderUnanswered(t *testing.T) {
 	w.Turn("a", "1")
 	js := &unanswered{JetStream: w.JS, dropped: map[int]bool{0: true, 2: true}}
 	got, reported := make(chan string, 10), make(chan error, 10)
-	stop, err := ConsumeLog(t.Context(), js, LogFrom{OnError: func(err error) { reported <- err }}, func(m jetstream.Msg) { got <- string(m.Data()) })
+	stop, err := ConsumeLog(t.Context(), js, LogFrom{Partitions: []int{0}, OnError: func(err error) { reported <- err }}, func(m jetstream.Msg) { got <- string(m.Data()) })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"compactd/internal/broker/jsapi"
 	"compactd/internal/events"
+	"compactd/internal/events/partitions"
 )
 
 // Defaults of a [Config].
@@ -21,7 +22,6 @@ const (
 	DefaultDuplicates = 2 * time.Minute
 
 	defaultMaxBytes = 20 << 30
-	maxPartitions   = 1024
 )
 
 // Config is what the two streams should be. The zero value of a field requests
@@ -110,7 +110,7 @@ func (t *Config) validate() error {
 			errs = append(errs, fmt.Errorf(format, v...))
 		}
 	}
-	check(t.Partitions >= 0 && t.Partitions <= maxPartitions, "partitions %d is not 1 to %d", t.Partitions, maxPartitions)
+	check(t.Partitions >= 0 && t.Partitions <= partitions.Most, "partitions %d is not 1 to %d", t.Partitions, partitions.Most)
 	check(t.MaxAge == 0 || t.MaxAge >= time.Second, "max age %s is below a second", t.MaxAge)
 	check(t.MaxBytesLog >= -1, "max bytes of the log %d is negative", t.MaxBytesLog)
 	check(t.MaxBytesOutcomes >= -1, "max bytes of the outcomes %d is negative", t.MaxBytesOutcomes)

@@ -76,8 +76,8 @@ func TestEnsure(t *testing.T) {
 	if diff := cmp.Diff(w.Streams, s); diff != "" {
 		t.Errorf("requested again: %s", diff)
 	}
-	if s.Partitions != 4 {
-		t.Errorf("partitions are %d", s.Partitions)
+	if s.Partitions.Count() != 4 {
+		t.Errorf("partitions are %d", s.Partitions.Count())
 	}
 }
 
@@ -235,7 +235,7 @@ func TestEnsureRace(t *testing.T) {
 				got <- 0
 				return
 			}
-			got <- s.Partitions
+			got <- s.Partitions.Count()
 		}()
 	}
 	first := <-got

@@ -9,12 +9,13 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/broker/jsapi"
+	"compactd/internal/events/partitions"
 )
 
 // Streams is what Ensure found or created.
 type Streams struct {
 	// Partitions of the log as it is, whatever was requested.
-	Partitions int
+	Partitions partitions.Table
 	// MaxAge of both streams.
 	MaxAge        time.Duration
 	Log, Outcomes StreamState
@@ -76,7 +77,7 @@ func find(ctx context.Context, js jetstream.JetStream) (log, out jetstream.Strea
 
 func streamsOf(log, out jetstream.Stream) *Streams {
 	c := log.CachedInfo().Config
-	return &Streams{Partitions: partitionsOf(c.SubjectTransform), MaxAge: c.MaxAge, Log: stateOf(log.CachedInfo()), Outcomes: stateOf(out.CachedInfo())}
+	return &Streams{Partitions: partitions.New(partitionsOf(c.SubjectTransform)), MaxAge: c.MaxAge, Log: stateOf(log.CachedInfo()), Outcomes: stateOf(out.CachedInfo())}
 }
 
 func stateOf(i *jetstream.StreamInfo) StreamState {

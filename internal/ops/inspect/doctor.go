@@ -210,7 +210,7 @@ func (d *doctor) streams(s *topology.Inspection) {
 		d.problem("streams", "correct it with the nats tool, see docs/operations.md", "%s: %s is %s, not %s", m.Stream, m.Field, setting(m.Have), setting(m.Want))
 	}
 	if len(s.Mismatches) == 0 {
-		d.ok("streams", "%d partitions, kept for %s", s.Partitions, units.Span(s.MaxAge))
+		d.ok("streams", "%d partitions, kept for %s", s.Partitions.Count(), units.Span(s.MaxAge))
 		d.figures(Figures{AgeSeconds: int64(s.MaxAge.Seconds())})
 	}
 	for _, x := range []struct {
@@ -303,7 +303,7 @@ func (d *doctor) clock(skew, took time.Duration) {
 
 func (d *doctor) markers(ctx context.Context, s *topology.Streams) {
 	bad := 0
-	for id := range s.Partitions {
+	for id := range s.Partitions.Count() {
 		m, err := commit.LastMarker(ctx, d.Conn, id)
 		switch {
 		case err != nil:
@@ -318,7 +318,7 @@ func (d *doctor) markers(ctx context.Context, s *topology.Streams) {
 		bad++
 	}
 	if bad == 0 {
-		d.ok("markers", "%d partitions fit the log", s.Partitions)
+		d.ok("markers", "%d partitions fit the log", s.Partitions.Count())
 	}
 }
 
@@ -357,7 +357,7 @@ func (d *doctor) rejections(ctx context.Context, js jetstream.JetStream) {
 // snapshots checks what a worker without ledger files would go on from.
 func (d *doctor) snapshots(ctx context.Context, js jetstream.JetStream, s *topology.Streams) {
 	store, found, bytes, oldest := snapshot.New(js), 0, uint64(0), d.Now()
-	for id := range s.Partitions {
+	for id := range s.Partitions.Count() {
 		newest, err := store.Newest(ctx, id)
 		switch {
 		case errors.Is(err, snapshot.ErrNone):
@@ -377,9 +377,9 @@ func (d *doctor) snapshots(ctx context.Context, js jetstream.JetStream, s *topol
 			}
 		}
 	}
-	if found < s.Partitions {
+	if found < s.Partitions.Count() {
 		d.note("snapshots", "workers take them every --snapshot-every; until then a new one reads the log from its beginning",
-			"%d of %d partitions have one", found, s.Partitions)
+			"%d of %d partitions have one", found, s.Partitions.Count())
 		return
 	}
 	age := max(0, d.Now().Sub(oldest)).Truncate(time.Second)

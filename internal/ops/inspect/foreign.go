@@ -15,7 +15,7 @@ import (
 func (d *doctor) foreign(ctx context.Context, js jetstream.JetStream, s *topology.Streams) {
 	before, err := stream.LastUntil(ctx, js, topology.OutcomesStream, d.Now().Add(-lately))
 	n, newest := 0, uint64(0)
-	for id := 0; err == nil && id < s.Partitions; id++ {
+	for id := 0; err == nil && id < s.Partitions.Count(); id++ {
 		var f commit.Foreign
 		if f, err = commit.CountForeign(ctx, d.Conn, id, before); err == nil {
 			n, newest = n+f.Messages, max(newest, f.Last)

@@ -94,7 +94,7 @@ func Describe(ctx context.Context, js jetstream.JetStream, ledgers string) (*Rep
 	if r.Fleet, err = workers.Request(ctx, js.Conn()); err != nil && !errors.Is(err, request.ErrNoWorker) {
 		return nil, fmt.Errorf("inspect: %w", err)
 	}
-	for id := range streams.Partitions {
+	for id := range streams.Partitions.Count() {
 		p, err := look(ctx, js, id)
 		if err != nil {
 			return nil, fmt.Errorf("inspect: %w", err)

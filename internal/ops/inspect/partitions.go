@@ -20,7 +20,7 @@ import (
 func (d *doctor) partitions(ctx context.Context, js jetstream.JetStream, s *topology.Streams) {
 	var unowned []string
 	bad := false
-	for id := range s.Partitions {
+	for id := range s.Partitions.Count() {
 		_, held, err := coord.LeaseAge(ctx, js, id)
 		if err != nil {
 			d.problem("partitions", "may this user read the bucket LEASES?", "%v", err)
@@ -32,9 +32,9 @@ func (d *doctor) partitions(ctx context.Context, js jetstream.JetStream, s *topo
 		bad = d.waits(ctx, js, id, held, s.MaxAge) || bad
 	}
 	if n := len(unowned); n > 0 {
-		d.problem("partitions", "start a worker; one that was killed holds its partitions for --lease-ttl", "%d of %d have no owner, and no event of theirs is decided: %s", n, s.Partitions, first(unowned, 8))
+		d.problem("partitions", "start a worker; one that was killed holds its partitions for --lease-ttl", "%d of %d have no owner, and no event of theirs is decided: %s", n, s.Partitions.Count(), first(unowned, 8))
 	} else if !bad {
-		d.ok("partitions", "%d have an owner and are decided up to their ends", s.Partitions)
+		d.ok("partitions", "%d have an owner and are decided up to their ends", s.Partitions.Count())
 	}
 }
 

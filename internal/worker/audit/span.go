@@ -10,6 +10,7 @@ import (
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/events/partitions"
 	"compactd/internal/worker/decide"
 )
 
@@ -40,11 +41,11 @@ func (p Place) before(e *decide.Event) bool {
 }
 
 // partitions lists those that the span touches.
-func (s *Span) partitions(n int) []int {
+func (s *Span) partitions(t partitions.Table) []int {
 	if s.Session != "" {
-		return []int{events.PartitionOf(events.Address{Tenant: s.Tenant, Session: s.Session}, n)}
+		return t.Path(events.Address{Tenant: s.Tenant, Session: s.Session})
 	}
-	out := make([]int, n)
+	out := make([]int, t.Count())
 	for p := range out {
 		out[p] = p
 	}

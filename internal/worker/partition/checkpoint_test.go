@@ -8,6 +8,7 @@ import (
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/events/partitions"
 	"compactd/internal/worker/decide"
 )
 
@@ -16,7 +17,7 @@ import (
 func TestCheckpointFollowsCommit(t *testing.T) {
 	t.Parallel()
 	set := &Set{config: Config{
-		Dir: t.TempDir(), Compaction: simulatedConfigs()[0], Streams: &topology.Streams{Partitions: 1},
+		Dir: t.TempDir(), Compaction: simulatedConfigs()[0], Streams: &topology.Streams{Partitions: partitions.New(1)},
 		CheckpointEvery: time.Hour, CheckpointEvents: 1,
 	}}
 	set.config.Streams.Log.Created = time.Unix(1, 0)

@@ -23,7 +23,7 @@ func (set *Set) pruneErased(ctx context.Context) error {
 	if _, err := os.Stat(set.config.Dir); set.config.Dir == "" || err != nil {
 		return nil //nolint:nilerr // there is no file then
 	}
-	for id := range set.config.Streams.Partitions {
+	for id := range set.Count() {
 		last, err := erase.LastForget(ctx, set.config.Read, id, everySession)
 		if err == nil && last > 0 {
 			err = kv.EraseUpTo(set.fileOptions(id), last)
@@ -49,7 +49,7 @@ func (set *Set) subscribeErasures() (stop func(), err error) {
 		busy.Lock()
 		defer busy.Unlock()
 		_, a, err := events.ParsePublished(m.Subject)
-		id := events.PartitionOf(a, set.config.Streams.Partitions)
+		id := set.Of(a)
 		if err == nil && set.served[id].Load() == nil {
 			set.erasedElsewhere[id].Store(true)
 			if !set.assigned[id].Load() {

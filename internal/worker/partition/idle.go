@@ -125,7 +125,7 @@ func (p *Partition) publishIdle(ctx context.Context, s idleSession) error {
 		return err
 	}
 	m := &nats.Msg{Subject: subject, Data: data, Header: nats.Header{nats.MsgIdHdr: {id}}}
-	taken, err := stream.PublishOnce(ctx, p.set.js, m, events.Logged(p.ID, events.KindIdle, s.Address))
+	taken, err := stream.PublishOnce(ctx, p.set.js, m)
 	if taken != nil {
 		p.retrying("publish idle")(taken)
 	}

@@ -44,7 +44,8 @@ type intake struct {
 
 // consume begins to read behind the marker, until stop is called or ctx ends.
 func (i *intake) consume(ctx context.Context) (stop func(), err error) {
-	from := stream.LogFrom{Partition: i.ID, Seq: uint64(i.ledgers.position().seq) + 1, OnError: i.retrying("read log"), OnFetched: func(seq uint64, why error) {
+	at := uint64(i.ledgers.position().seq)
+	from := stream.LogFrom{Partitions: i.sources(at), Seq: at + 1, OnError: i.retrying("read log"), OnFetched: func(seq uint64, why error) {
 		observe.Call(i.set.config.Listener.Fetched, observe.Fetched{Partition: i.ID, Seq: compaction.Seq(seq), Err: why})
 	}}
 	return stream.ConsumeLog(ctx, i.set.js, from, func(m jetstream.Msg) { i.receive(ctx, m) })
@@ -217,8 +218,7 @@ func (f family) publish(ctx context.Context, k events.Kind, a events.Address, id
 		return err
 	}
 	m := &nats.Msg{Subject: subject, Data: data, Header: nats.Header{nats.MsgIdHdr: {id}, events.HeaderCaller: {f.caller()}}}
-	logged := events.Logged(events.PartitionOf(a, f.set.config.Streams.Partitions), k, a)
-	taken, err := stream.PublishOnce(ctx, f.set.js, m, logged)
+	taken, err := stream.PublishOnce(ctx, f.set.js, m)
 	if taken != nil {
 		f.retrying("pass on to branches")(taken)
 	}

@@ -62,7 +62,7 @@ func partitionShare(memory int64, partitions int) int {
 // bounds are how many ledgers of the partition may be in memory, and their bytes.
 func (l *ledgers) bounds() (n, bytes int) {
 	c := &l.set.config
-	return c.MaxLedgers / c.Streams.Partitions, c.MaxLedgerBytes / c.Streams.Partitions
+	return c.MaxLedgers / c.Streams.Partitions.Count(), c.MaxLedgerBytes / c.Streams.Partitions.Count()
 }
 
 // unusedEvery is how often it is checked what was used since the last time.

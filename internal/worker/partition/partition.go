@@ -36,7 +36,7 @@ type Partition struct {
 }
 
 func newPartition(set *Set, id int) *Partition {
-	s, allowance := scope{id, set}, partitionShare(set.config.Memory, set.config.Streams.Partitions)
+	s, allowance := scope{id, set}, partitionShare(set.config.Memory, set.config.Streams.Partitions.Count())
 	p := &Partition{scope: s, failed: make(chan error, 1)}
 	p.file = &file{scope: s, moved: make(chan struct{}, 1)}
 	p.ledgers = &ledgers{scope: s, life: &p.life}
@@ -225,7 +225,12 @@ func (s scope) marker(at position) commit.Marker {
 
 // portion is how many of so many sequences of the log may be of one partition.
 func (s scope) portion(sequences uint64) int {
-	return max(1, int(sequences)/s.set.config.Streams.Partitions)
+	return max(1, int(sequences)/s.set.config.Streams.Partitions.Count())
+}
+
+// sources are the partitions whose subjects may have events of this one behind a sequence.
+func (s scope) sources(after uint64) []int {
+	return s.set.config.Streams.Partitions.Sources(s.ID, after)
 }
 
 // phase is where a partition is in its life; doc.go draws it.

@@ -167,7 +167,10 @@ func (r *recovery) applyRecorded(ctx context.Context) error {
 	}
 	present := r.set.Compaction()
 	configs := outcomelog.NewConfigResolver(r.set.js, stored.ConfigReader(present.Counters()...))
-	err = stream.ReadStream(ctx, r.set.js, topology.LogStream, events.LogFilter(r.ID), r.from.Cursor+1, uint64(r.marker.seq), func(m jetstream.Msg, _ uint64) error {
+	log := stream.Selection{
+		Stream: topology.LogStream, Filters: events.LogFilters(r.sources(r.from.Cursor)), From: r.from.Cursor + 1, UpTo: uint64(r.marker.seq),
+	}
+	err = stream.Read(ctx, r.set.js, log, func(m jetstream.Msg, _ uint64) error {
 		e, at, err := decide.ReadEvent(m)
 		if err != nil {
 			return err

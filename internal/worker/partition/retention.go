@@ -169,7 +169,7 @@ func (e *eraser) request(ctx context.Context, a events.Address, before time.Time
 	m := &nats.Msg{Subject: subject, Data: data, Header: nats.Header{
 		nats.MsgIdHdr: {id}, events.HeaderCaller: {e.caller()}, jsapi.HeaderFence: {fmt.Sprint(last.Seq)}, jsapi.HeaderFenceSubject: {every},
 	}}
-	taken, err := stream.PublishOnce(ctx, e.set.js, m, events.Logged(e.ID, events.KindForget, a))
+	taken, err := stream.PublishOnce(ctx, e.set.js, m)
 	if taken != nil {
 		e.retrying("request erasure")(taken)
 	}

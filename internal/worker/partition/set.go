@@ -16,6 +16,7 @@ import (
 	"compactd/internal/broker/topology"
 	"compactd/internal/broker/trail"
 	"compactd/internal/compaction"
+	"compactd/internal/events"
 	"compactd/internal/worker/limit"
 	"compactd/internal/worker/observe"
 	"compactd/internal/worker/payload"
@@ -73,14 +74,14 @@ func NewSet(js jetstream.JetStream, c Config) *Set {
 	}
 	set := &Set{
 		config: c, js: js, Payloads: payload.NewRenderer(c.Texts, payloadsShare(c.Memory)),
-		served:          make([]atomic.Pointer[Partition], c.Streams.Partitions),
-		assigned:        make([]atomic.Bool, c.Streams.Partitions),
-		erasedElsewhere: make([]atomic.Bool, c.Streams.Partitions),
+		served:          make([]atomic.Pointer[Partition], c.Streams.Partitions.Count()),
+		assigned:        make([]atomic.Bool, c.Streams.Partitions.Count()),
+		erasedElsewhere: make([]atomic.Bool, c.Streams.Partitions.Count()),
 	}
 	set.snapshots = newSnapshots(set)
 	set.Log = quota.NewLog(js, int64(c.Streams.Log.Bytes), c.Streams.Log.MaxBytes)
 	set.Quotas = quota.New(quota.Config{
-		JS: js, PerHour: c.OutcomeBytes, Partitions: c.Streams.Partitions, Assigned: set.share,
+		JS: js, PerHour: c.OutcomeBytes, Partitions: c.Streams.Partitions.Count(), Assigned: set.share,
 		Held: int64(c.Streams.Outcomes.Bytes), Most: c.Streams.Outcomes.MaxBytes,
 		Limited: func(e observe.OutcomesLimited) { observe.Call(c.Listener.OutcomesLimited, e) },
 	})
@@ -113,6 +114,9 @@ func (set *Set) putConfig(ctx context.Context, c *compaction.Config, renew time.
 
 // Count is the number of partitions of the log.
 func (set *Set) Count() int { return len(set.served) }
+
+// Of is the number of the partition that decides the next event of a session.
+func (set *Set) Of(a events.Address) int { return set.config.Streams.Partitions.Of(a) }
 
 // At returns a partition that this worker serves, nil for one that it does not.
 func (set *Set) At(id int) *Partition { return set.served[id].Load() }

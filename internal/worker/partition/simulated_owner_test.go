@@ -12,6 +12,7 @@ import (
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/events/partitions"
 	"compactd/internal/kv"
 	"compactd/internal/worker/decide"
 	"compactd/internal/worker/outcomelog"
@@ -41,7 +42,7 @@ type owner struct {
 }
 
 func newOwner(s *simulation, p int, c *compaction.Config, d *simulatedDisk) *owner {
-	set := &Set{config: Config{Compaction: c, Streams: &topology.Streams{Partitions: 1}}}
+	set := &Set{config: Config{Compaction: c, Streams: &topology.Streams{Partitions: partitions.New(1)}}}
 	return &owner{s: s, partition: p, set: set, ledgers: &ledgers{scope: scope{p, set}}, queue: newQueue(math.MaxInt, math.MaxInt), disk: d}
 }
 

@@ -74,7 +74,7 @@ func (s *Service) awaitDecided(ctx context.Context, a events.Address, w events.A
 	timer := time.NewTimer(w.Limit())
 	defer timer.Stop()
 	for {
-		p := s.config.Partitions.At(events.PartitionOf(a, s.config.Partitions.Count()))
+		p := s.config.Partitions.At(s.config.Partitions.Of(a))
 		if p == nil {
 			return ErrNotServed
 		}

@@ -99,7 +99,7 @@ const (
 // inspect shows the ledger of a session to read, and returns its partition and up to
 // which event it holds. read must not keep the ledger.
 func (s *Service) inspect(a events.Address, read func(*compaction.Ledger)) (*partition.Partition, compaction.Seq, error) {
-	p := s.config.Partitions.At(events.PartitionOf(a, s.config.Partitions.Count()))
+	p := s.config.Partitions.At(s.config.Partitions.Of(a))
 	if p == nil {
 		return nil, 0, ErrNotServed
 	}

@@ -56,7 +56,7 @@ func (s *Service) Compactions(ctx context.Context, a events.Address, fn func(c *
 		return orEnded(ctx, err)
 	}
 	defer release()
-	subject := events.Outcome(events.PartitionOf(a, s.config.Partitions.Count()), events.KindCompacted, a)
+	subject := events.Outcome(s.config.Partitions.Of(a), events.KindCompacted, a)
 	_, err = Reading(ctx, func() (any, error) {
 		return nil, stream.ReadSubject(ctx, s.config.Answers, topology.OutcomesStream, subject, 1, func(m stream.LogMessage) error {
 			if err := op.ComputeOver(ctx, len(m.Data)); err != nil {

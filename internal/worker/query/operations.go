@@ -97,7 +97,7 @@ var errNoPolicies = refusalOf(events.CodeNotFound, "the worker follows no polici
 func callOf[Q, A any, P addressed[Q]](s *Service, in *Q, answer func(*Service, context.Context, *Q) (A, error)) *call {
 	a := P(in).Address()
 	c := &call{
-		tenant: a.Tenant, session: a.Session, partition: events.PartitionOf(a, s.config.Partitions.Count()), in: in,
+		tenant: a.Tenant, session: a.Session, partition: s.config.Partitions.Of(a), in: in,
 		answer: func(ctx context.Context) (any, error) { return answer(s, ctx, in) },
 	}
 	if w, ok := any(in).(interface{ Awaited() events.Await }); ok {

@@ -112,7 +112,7 @@ var errNoAnswer = events.NewInvalid(events.CodeTurnPending, "", "what the event 
 // erased is what an erasure has done that was requested at a sequence, or a later one; nil
 // while it is under way.
 func (s *Service) erased(ctx context.Context, a events.Address, seq uint64) (*events.Erased, error) {
-	subject := events.Outcome(events.PartitionOf(a, s.config.Partitions.Count()), events.KindErased, a)
+	subject := events.Outcome(s.config.Partitions.Of(a), events.KindErased, a)
 	m, err := Reading(ctx, func() (stream.LogMessage, error) {
 		return stream.LastOf(ctx, s.config.Answers, topology.OutcomesStream, subject)
 	})
@@ -239,7 +239,7 @@ func (s *Service) isCopy(ctx context.Context, k events.Kind, a events.Address, s
 	if err != nil {
 		return false, err
 	}
-	switch same := stored[0].Subject == events.Logged(events.PartitionOf(a, s.config.Partitions.Count()), k, a); {
+	switch same := events.Logs(stored[0].Subject, events.Published(k, a)); {
 	case same && (follows || bytes.Equal(stored[0].Data, body)):
 		return true, nil
 	case same:

@@ -124,7 +124,7 @@ func TestTraces(t *testing.T) {
 	if _, err := env.JS.Publish(t.Context(), subject, []byte("{")); err != nil { // it is refused
 		t.Fatal(err)
 	}
-	own := rejected(t, nc, env.Streams.Partitions, other)
+	own := rejected(t, nc, env.Streams.Partitions.Count(), other)
 	stop()
 	tracer.Stop()
 

@@ -63,7 +63,7 @@ func (r *result) run(ctx context.Context, url string) error {
 	if err != nil {
 		return err
 	}
-	for id := range streams.Partitions {
+	for id := range streams.Partitions.Count() {
 		p := partition{nc: nc, js: js, id: id, own: own, decider: decide.New(own), texts: payload.NewRenderer(nc, 64<<20), result: r}
 		if err := p.run(ctx); err != nil {
 			return fmt.Errorf("partition %d: %w", id, err)

@@ -1,0 +1,194 @@
+package partitions
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"compactd/internal/events"
+)
+
+// Most is the highest number of partitions that a log may have.
+const Most = 1024
+
+// Table is the partitions of a log, and where each of them was split. The zero value is no log.
+type Table struct {
+	first  int        // partitions that the log began with
+	splits [][]uint64 // of each growth, by parent: the first sequence behind its split, 0 while it has none
+}
+
+// New returns the table of a log that has n partitions and never grew.
+func New(n int) Table { return Table{first: n} }
+
+// Count is the number of partitions; those that a growth under way makes count.
+func (t Table) Count() int { return t.first << len(t.splits) }
+
+// Of is the partition that decides the next event of a session.
+func (t Table) Of(a events.Address) int { return t.At(a, math.MaxUint64) }
+
+// At is the partition that decides the event of a session at a sequence.
+func (t Table) At(a events.Address, seq uint64) int {
+	hash := events.HashOf(a)
+	p := int(hash % uint32(t.first))
+	for i, growth := range t.splits {
+		if growth[p] == 0 || seq < growth[p] {
+			return p
+		}
+		p = int(hash % uint32(t.first<<(i+1)))
+	}
+	return p
+}
+
+// Path lists the partitions under whose subjects a session may have messages, in their order.
+func (t Table) Path(a events.Address) []int {
+	path := make([]int, 0, len(t.splits)+1)
+	for i := range len(t.splits) + 1 {
+		path = append(path, events.PartitionOf(a, t.first<<i))
+	}
+	return slices.Compact(path)
+}
+
+// Sources lists the partitions under whose subjects events of p behind a sequence may be stored, in order: p and
+// those it was split off from, and those that it is split into only later: a log that was truncated may have such
+// events in the place of others.
+func (t Table) Sources(p int, after uint64) []int {
+	out := []int{p}
+	for i := range len(t.splits) + 1 {
+		n := t.first << i
+		if out = append(out, p%n); p >= n || i == len(t.splits) {
+			continue
+		}
+		if split := t.splits[i][p]; split > 0 && after+1 < split {
+			for q := p; q < t.Count(); q += n {
+				out = append(out, q)
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// Split is where a partition was divided: events from First on are decided by Parent, and by Child, whichever their
+// sessions have.
+type Split struct {
+	Parent, Child int
+	First         uint64
+}
+
+// Lineage lists the splits that a partition came from, in their order. It ends with the one that made the
+// partition, which has no First while that is to come.
+func (t Table) Lineage(p int) (out []Split) {
+	for i := range t.splits {
+		n := t.first << i
+		if parent := p % n; parent != p%(2*n) {
+			out = append(out, Split{parent, p % (2 * n), t.splits[i][parent]})
+		}
+	}
+	return out
+}
+
+// Unsplit lists the partitions that the growth under way has not split; none without one.
+func (t Table) Unsplit() (out []int) {
+	if len(t.splits) == 0 {
+		return nil
+	}
+	for p, first := range t.splits[len(t.splits)-1] {
+		if first == 0 {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+var (
+	// ErrGrowing: a growth is under way; the next one may begin when each partition is split.
+	ErrGrowing = errors.New("a growth of the log is under way")
+	// ErrMost: the log would have more than [Most] partitions.
+	ErrMost = fmt.Errorf("a log has at most %d partitions", Most)
+	// ErrSplit: the partition is not to be split, or was split elsewhere.
+	ErrSplit = errors.New("the partition cannot be split there")
+)
+
+// Grow begins to double the partitions.
+func (t Table) Grow() (Table, error) {
+	switch {
+	case len(t.Unsplit()) > 0:
+		return t, ErrGrowing
+	case 2*t.Count() > Most:
+		return t, ErrMost
+	}
+	return Table{t.first, append(slices.Clone(t.splits), make([]uint64, t.Count()))}, nil
+}
+
+// Split divides a partition of the growth under way from a sequence on. It may be repeated.
+func (t Table) Split(p int, first uint64) (Table, error) {
+	last := len(t.splits) - 1
+	if last < 0 || p < 0 || p >= len(t.splits[last]) || first == 0 {
+		return t, ErrSplit
+	}
+	if was := t.splits[last][p]; was == first {
+		return t, nil
+	} else if was != 0 {
+		return t, fmt.Errorf("%w: partition %d was split at %d, not %d", ErrSplit, p, was, first)
+	}
+	out := Table{t.first, slices.Clone(t.splits)}
+	out.splits[last] = slices.Clone(out.splits[last])
+	out.splits[last][p] = first
+	return out, out.check()
+}
+
+// check finds what no growth leads to.
+func (t Table) check() error {
+	if t.first < 1 || t.first > Most || t.Count() > Most {
+		return fmt.Errorf("%d partitions are not 1 to %d", t.Count(), Most)
+	}
+	for i, growth := range t.splits {
+		n := t.first << i
+		if len(growth) != n {
+			return fmt.Errorf("a growth from %d partitions has %d splits", n, len(growth))
+		}
+		for p, first := range growth {
+			if first == 0 && i < len(t.splits)-1 {
+				return fmt.Errorf("%w: partition %d of %d has no split", ErrGrowing, p, n)
+			}
+			if i > 0 && first > 0 && first < t.splits[i-1][p%(n/2)] {
+				return fmt.Errorf("%w: partition %d of %d was split at %d, before it was made", ErrSplit, p, n, first)
+			}
+		}
+	}
+	return nil
+}
+
+// text is a table as it is stored.
+type text struct {
+	First  int        `json:"first"`
+	Splits [][]uint64 `json:"splits,omitzero"`
+}
+
+// String is the table as it is stored, for [Parse].
+func (t Table) String() string {
+	b, err := events.Marshal(text{t.first, t.splits})
+	if err != nil {
+		panic(err) // numbers can be written
+	}
+	return string(b)
+}
+
+// Parse reads what [Table.String] wrote.
+func Parse(s string) (Table, error) {
+	var x text
+	if err := events.Unmarshal([]byte(s), &x); err != nil {
+		return Table{}, fmt.Errorf("read partitions: %w", err)
+	}
+	t := Table{x.First, x.Splits}
+	if err := t.check(); err != nil {
+		return Table{}, fmt.Errorf("read partitions: %w", err)
+	}
+	return t, nil
+}
+
+// Equal reports whether two tables are the same.
+func (t Table) Equal(u Table) bool {
+	return t.first == u.first && slices.EqualFunc(t.splits, u.splits, slices.Equal)
+}

@@ -1,0 +1,221 @@
+package partitions
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"compactd/internal/events"
+)
+
+// session is an address that the server's transform has in a partition of 64.
+func session(t *testing.T, p int) events.Address {
+	t.Helper()
+	for i := range 10_000 {
+		a := events.Address{Tenant: "default", Session: fmt.Sprint("s", i)}
+		if events.PartitionOf(a, 64) == p {
+			return a
+		}
+	}
+	t.Fatalf("no session in partition %d", p)
+	return events.Address{}
+}
+
+func parse(t *testing.T, s string) Table {
+	t.Helper()
+	out, err := Parse(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// An event up to a split is decided by the parent, one behind it by the partition that its session
+// has among twice as many.
+func TestAt(t *testing.T) {
+	grown := parse(t, `{"first":4,"splits":[[10,10,20,10],[0,30,0,0,0,35,0,0]]}`)
+	for _, c := range []struct {
+		hash int    // of the session, among 64
+		seq  uint64 // of the event
+		want int
+	}{
+		{1, 1, 1},
+		{1, 9, 1},
+		{1, 10, 1},
+		{1, 100, 1},
+		{5, 9, 1},
+		{5, 10, 5},
+		{5, 34, 5},
+		{5, 35, 5},
+		{9, 10, 1},
+		{9, 29, 1},
+		{9, 30, 9},
+		{9, math.MaxUint64, 9},
+		{13, 9, 1},
+		{13, 34, 5},
+		{13, 35, 13},
+		{6, 19, 2},
+		{6, 20, 6},
+		{10, 1000, 2},
+		{14, 1000, 6}, // not split again
+		{17, 100, 1},
+		{25, 29, 1},
+		{25, 30, 9},
+	} {
+		if got := grown.At(session(t, c.hash), c.seq); got != c.want {
+			t.Errorf("the event at %d of a session of %d is decided by %d, not %d", c.seq, c.hash, got, c.want)
+		}
+	}
+	if got := grown.Of(session(t, 13)); got != 13 || grown.Count() != 16 {
+		t.Errorf("the next event is decided by %d of %d", got, grown.Count())
+	}
+	for _, c := range []struct {
+		p    int
+		want []Split
+	}{{1, nil}, {5, []Split{{1, 5, 10}}}, {9, []Split{{1, 9, 30}}}, {13, []Split{{1, 5, 10}, {5, 13, 35}}}, {14, []Split{{2, 6, 20}, {6, 14, 0}}}} {
+		if diff := cmp.Diff(c.want, grown.Lineage(c.p)); diff != "" {
+			t.Errorf("lineage of %d: %s", c.p, diff)
+		}
+	}
+	if diff := cmp.Diff([]int{0, 2, 3, 4, 6, 7}, grown.Unsplit()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A partition reads the subjects that its events may have, and behind its splits no more than it must.
+func TestSources(t *testing.T) {
+	grown := parse(t, `{"first":4,"splits":[[10,10,10,10],[30,30,30,30,30,30,30,30]]}`)
+	for _, c := range []struct {
+		p     int
+		after uint64
+		want  []int
+	}{
+		{1, 0, []int{1, 5, 9, 13}},
+		{1, 8, []int{1, 5, 9, 13}},
+		{1, 9, []int{1, 9}},
+		{1, 28, []int{1, 9}},
+		{1, 29, []int{1}},
+		{5, 9, []int{1, 5, 13}},
+		{5, 29, []int{1, 5}},
+		{9, 29, []int{1, 9}},
+		{13, 29, []int{1, 5, 13}},
+	} {
+		if diff := cmp.Diff(c.want, grown.Sources(c.p, c.after)); diff != "" {
+			t.Errorf("of %d behind %d: %s", c.p, c.after, diff)
+		}
+	}
+}
+
+// table draws one that grew up to three times, the last time perhaps in part.
+func table(t *rapid.T) Table {
+	out := New(rapid.SampledFrom([]int{1, 2, 3, 8}).Draw(t, "first"))
+	for range rapid.IntRange(0, 3).Draw(t, "growths") {
+		grown, err := out.Grow()
+		if err != nil {
+			break // the one before is not complete
+		}
+		out = grown
+		for _, p := range out.Unsplit() {
+			least := uint64(1)
+			if n := len(out.splits); n > 1 {
+				least = out.splits[n-2][p%len(out.splits[n-2])] // of the growth before
+			}
+			if rapid.IntRange(0, 9).Draw(t, "skip") == 0 {
+				continue
+			}
+			if out, err = out.Split(p, least+rapid.Uint64Range(0, 20).Draw(t, "at")); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return out
+}
+
+// Whatever transform had an event, its partition reads the subject, and looks a session up
+// there. A split changes nothing before it, and moves no session but to the child. A stored table is the same.
+func TestTableProperties(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		of := table(t)
+		a := events.Address{Tenant: "t", Session: fmt.Sprint(rapid.IntRange(0, 1000).Draw(t, "session"))}
+		seq := rapid.Uint64Range(1, 90).Draw(t, "seq")
+		p := of.At(a, seq)
+		path := of.Path(a)
+		if !slices.Contains(path, p) || p >= of.Count() {
+			t.Fatalf("partition %d is not in the path %v", p, path)
+		}
+		last := len(of.splits)
+		if len(of.Unsplit()) > 0 {
+			last-- // the transform is changed when all are split
+		}
+		for i := range last + 1 {
+			stored := events.PartitionOf(a, of.first<<i)
+			if !slices.Contains(of.Sources(p, seq-1), stored) || !slices.Contains(path, stored) {
+				t.Fatalf("event %d of partition %d is stored under %d, not one of %v, %v", seq, p, stored, of.Sources(p, seq-1), path)
+			}
+		}
+		for _, split := range of.Lineage(p) {
+			if split.First == 0 || seq < split.First {
+				t.Fatalf("partition %d decides %d, and begins at %d", p, seq, split.First)
+			}
+			if got := of.At(a, split.First-1); split.First > 1 && got == p {
+				t.Fatalf("partition %d decides %d, before it begins", p, split.First-1)
+			}
+		}
+		again, err := Parse(of.String())
+		if err != nil || !again.Equal(of) {
+			t.Fatalf("%s was read as %s: %v", of, again, err)
+		}
+		for _, q := range of.Unsplit() {
+			after, err := of.Split(q, 100)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if before := of.Of(a); after.At(a, 99) != of.At(a, 99) || before != q && after.Of(a) != before ||
+				before == q && after.Of(a) != q && after.Of(a) != q+of.Count()/2 {
+				t.Fatalf("the split of %d moves the session from %d to %d", q, before, after.Of(a))
+			}
+		}
+	})
+}
+
+// One growth at a time, and no split is moved.
+func TestTableRefuses(t *testing.T) {
+	grown, err := New(1).Grow()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := grown.Grow(); err == nil {
+		t.Error("a second growth began")
+	}
+	if _, err := grown.Split(0, 0); err == nil {
+		t.Error("a split has no sequence")
+	}
+	if _, err := grown.Split(1, 7); err == nil {
+		t.Error("a child was split")
+	}
+	split, err := grown.Split(0, 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := split.Split(0, 7); err != nil || !again.Equal(split) {
+		t.Errorf("the same split: %s, %v", again, err)
+	}
+	if _, err := split.Split(0, 8); err == nil {
+		t.Error("a split was moved")
+	}
+	if _, err := New(Most).Grow(); err == nil {
+		t.Error("a log grew above its most")
+	}
+	for _, bad := range []string{
+		``, `7`, `{}`, `{"first":0}`, `{"first":-1}`, `{"first":1025}`, `{"first":2,"splits":[[1]]}`, `{"first":1,"splits":[[1],[2]]}`,
+		`{"first":1,"splits":[[0],[2,2]]}`, `{"first":1,"splits":[[5],[5,4]]}`, `{"first":1,"splits":[[-1]]}`, `{"first":1024,"splits":[[]]}`,
+	} {
+		if got, err := Parse(bad); err == nil {
+			t.Errorf("%s was read as %s", bad, got)
+		}
+	}
+}
