@@ -75,9 +75,12 @@ build: ## Build bin/worker and bin/publisher
 	@mkdir -p bin
 	@go build $(BUILD_FLAGS) -o bin/ ./cmd/worker ./cmd/publisher
 
+# Parts of docs/ and deploy/ that stay out: tests, and secrets that setup and people put there.
+NOT_INSTALLED = '*.go' testdata validate check certs passwords secrets .env .gitignore
+
 # The programs know the name they are called by, and print it in what is installed.
 .PHONY: install
-install: build ## Install the programs, manual pages, completion and the systemd unit (PREFIX=/usr/local, DESTDIR=)
+install: build ## Install programs, manuals, completion, the systemd unit, docs and deploy (PREFIX=/usr/local, DESTDIR=)
 	@umask 022; set -e; to='$(DESTDIR)$(PREFIX)'; \
 	mkdir -p "$$to/bin" "$$to/share/man/man1" "$$to/share/bash-completion/completions" "$$to/share/zsh/site-functions" \
 		"$$to/share/fish/vendor_completions.d" "$$to/share/doc/compactd" "$$to/lib/systemd/system"; \
@@ -88,7 +91,9 @@ install: build ## Install the programs, manual pages, completion and the systemd
 		env -i "$$to/bin/$$p" completion zsh >"$$to/share/zsh/site-functions/_$$p"; \
 		env -i "$$to/bin/$$p" completion fish >"$$to/share/fish/vendor_completions.d/$$p.fish"; \
 	done; \
-	install -m 644 LICENSE THIRD_PARTY_NOTICES.md README.md CHANGELOG.md "$$to/share/doc/compactd"; \
+	install -m 644 $(wildcard *.md) LICENSE "$$to/share/doc/compactd"; \
+	tar -c $(addprefix --exclude=,$(NOT_INSTALLED)) docs deploy examples/sessions | tar -x --no-same-owner -C "$$to/share/doc/compactd"; \
+	chmod -R u=rwX,go=rX "$$to/share/doc/compactd"; \
 	sed 's|/usr/local/bin|$(PREFIX)/bin|' deploy/systemd/compactd-worker.service >"$$to/lib/systemd/system/compactd-worker.service"; \
 	echo "installed below $$to" >&2
 

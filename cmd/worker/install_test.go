@@ -3,9 +3,11 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -75,6 +77,13 @@ func TestInstall(t *testing.T) {
 		has("fish", read(t, at("share/fish/vendor_completions.d/"+name+".fish")), "complete -c "+name+" ")
 	}
 	has("the unit", read(t, at("lib/systemd/system/compactd-worker.service")), "ExecStart=/opt/compactd/bin/compactd-worker\n")
+	pages := at("share/doc/compactd")
+	linksHold(t, pages)
+	for _, secret := range []string{"certs", "passwords", "secrets", ".gitignore"} {
+		if _, err := os.Stat(filepath.Join(pages, "deploy/cluster", secret)); err == nil {
+			t.Errorf("%s is installed", secret)
+		}
+	}
 	files, err := filepath.Glob(at("*/*"))
 	if err != nil {
 		t.Fatal(err)
@@ -83,6 +92,33 @@ func TestInstall(t *testing.T) {
 		if info, err := os.Stat(file); err != nil || info.Mode().Perm()&0o044 != 0o044 {
 			t.Errorf("%s: %v, %v: others cannot read it", file, info.Mode(), err)
 		}
+	}
+}
+
+var pageLink = regexp.MustCompile(`\]\(([^)\s#]+)[^)\s]*\)`)
+
+// linksHold checks that installed pages link to installed files, or to the source of the programs.
+func linksHold(t *testing.T, dir string) {
+	t.Helper()
+	checked := 0
+	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".md" {
+			return err
+		}
+		for _, m := range pageLink.FindAllStringSubmatch(read(t, path), -1) {
+			to, err := filepath.Rel(dir, filepath.Join(filepath.Dir(path), m[1]))
+			if first, _, below := strings.Cut(to, "/"); err != nil || strings.Contains(m[1], "://") || below && first != "docs" && first != "deploy" {
+				continue
+			}
+			checked++
+			if _, err := os.Stat(filepath.Join(dir, to)); err != nil {
+				t.Errorf("%s: %v", path, err)
+			}
+		}
+		return nil
+	})
+	if err != nil || checked == 0 {
+		t.Errorf("%d links were checked: %v", checked, err)
 	}
 }
 

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// The commands of the README work for the users that it names, and a command that is not for a tenant ends at once with the reason.
+// The commands of the README work for the users that it names, and a command that is not for a user ends at once with the
+// reason. A copy of the store, of a server that is stopped, has all sessions.
 func TestCommands(t *testing.T) {
 	bin, err := filepath.Abs(t.TempDir())
 	if err != nil {
@@ -22,9 +23,11 @@ func TestCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := newDirectory(t)
-	url := f.single()
+	o := f.options("single.conf")
+	s := run(t, o)
+	url := s.ClientURL()
 	w := startWorker(t, url, 1)
-	run := func(user, program string, args ...string) (string, error) {
+	command := func(user, program string, args ...string) (string, error) {
 		t.Helper()
 		c := exec.CommandContext(t.Context(), filepath.Join(bin, program), args...)
 		c.Env = append(os.Environ(), "NATS_URL="+url, "COMPACTD_TLS_CA="+filepath.Join("certs", "ca.pem"), "COMPACTD_NATS_USER="+user, "COMPACTD_NATS_PASSWORD="+password(user))
@@ -33,7 +36,7 @@ func TestCommands(t *testing.T) {
 	}
 	check := func(fails bool, want []string, user, program string, args ...string) {
 		t.Helper()
-		out, err := run(user, program, args...)
+		out, err := command(user, program, args...)
 		if (err != nil) != fails {
 			t.Errorf("%s as %s: %v\n%s", program, user, err, out)
 		}
@@ -59,5 +62,17 @@ func TestCommands(t *testing.T) {
 	check(false, []string{"PARTITION", "WORKER"}, "operator", "worker", "inspect")
 	check(false, []string{"WORKER", "session of 1 tenant", "acme.example-fix-validator"}, "operator", "publisher", "top", "--once")
 	check(false, []string{"session of acme", "\nexample-fix-validator"}, "acme", "publisher", "--tenant", "acme", "top", "--once")
+	w.stop()
+
+	s.Shutdown()
+	s.WaitForShutdown()
+	restored := f.options("single.conf")
+	if err := os.CopyFS(restored.StoreDir, os.DirFS(o.StoreDir)); err != nil {
+		t.Fatal(err)
+	}
+	url = run(t, restored).ClientURL()
+	check(false, []string{"equal: ", "1 session"}, "worker", "worker", "replay")
+	w = startWorker(t, url, 1)
+	check(false, []string{"\nexample-fix-validator"}, "acme", "publisher", "--tenant", "acme", "sessions")
 	w.stop()
 }

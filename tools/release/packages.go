@@ -33,7 +33,7 @@ func (r *release) debian(tree, arch string) error {
 	if err := errors.Join(
 		os.WriteFile(unit, bytes.ReplaceAll(text, []byte("/usr/local"), []byte("/usr")), 0o644),
 		os.Rename(at("share/zsh/site-functions"), at("share/zsh/vendor-completions")),
-		os.Rename(at("share/doc/compactd/LICENSE"), at("share/doc/compactd/copyright")),
+		os.Link(at("share/doc/compactd/LICENSE"), at("share/doc/compactd/copyright")),
 	); err != nil {
 		return err
 	}
