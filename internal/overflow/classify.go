@@ -8,6 +8,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/lazyregexp"
 )
 
 // rule states what words mean. In words, a regular expression, {actual}, {limit},
@@ -22,8 +23,7 @@ type rule struct {
 // compiled is a rule that is ready for use.
 type compiled struct {
 	rule
-	re     *regexp.Regexp
-	groups map[string]int // index of each count
+	re func() *regexp.Regexp
 }
 
 // count is a number in digits, with one of the usual separators of thousands.
@@ -40,13 +40,7 @@ func compile(rules []rule) []compiled {
 		for _, name := range []string{"actual", "limit", "output", "total"} {
 			words = strings.ReplaceAll(words, "{"+name+"}", "(?P<"+name+">"+count+")")
 		}
-		c := compiled{rule: r, re: regexp.MustCompile(words), groups: map[string]int{}}
-		for n, name := range c.re.SubexpNames() {
-			if name != "" {
-				c.groups[name] = n
-			}
-		}
-		out[i] = c
+		out[i] = compiled{r, lazyregexp.New(words)}
 	}
 	return out
 }
@@ -59,13 +53,14 @@ type counted struct {
 
 // read returns what the rule finds in text, nil when its words are not there.
 func (c *compiled) read(text string) *counted {
-	m := c.re.FindStringSubmatchIndex(text)
+	re := c.re()
+	m := re.FindStringSubmatchIndex(text)
 	if m == nil {
 		return nil
 	}
 	get := func(name string) compaction.Tokens {
-		n, ok := c.groups[name]
-		if !ok || m[2*n] < 0 {
+		n := re.SubexpIndex(name)
+		if n < 0 || m[2*n] < 0 {
 			return 0
 		}
 		return parse(text[m[2*n]:m[2*n+1]])
@@ -161,10 +156,10 @@ func (ev *evidence) classify() Failure {
 func tooLongAt(text string) int {
 	for at := 0; at < len(text); {
 		end := len(text)
-		if m := sentence.FindStringIndex(text[at:]); m != nil {
+		if m := sentence().FindStringIndex(text[at:]); m != nil {
 			end = at + m[1]
 		}
-		s := path.ReplaceAllString(text[at:end], "")
+		s := path().ReplaceAllString(text[at:end], "")
 		if isTooLong(s) || slices.ContainsFunc(strings.Split(s, ": "), isTooLong) {
 			return at
 		}
@@ -177,18 +172,18 @@ func tooLongAt(text string) int {
 func isTooLong(s string) bool {
 	named := spaced(s)
 	switch {
-	case strings.ContainsAny(s, "超过太") && tooLongChinese.MatchString(named):
-	case bareLong.MatchString(named):
-	case slices.ContainsFunc(tooLong, func(re *regexp.Regexp) bool { return !re.MatchString(named) }):
+	case strings.ContainsAny(s, "超过太") && tooLongChinese().MatchString(named):
+	case bareLong().MatchString(named):
+	case slices.ContainsFunc(tooLong, func(re func() *regexp.Regexp) bool { return !re().MatchString(named) }):
 		return false
 	}
-	return !ofOutput.MatchString(s) && !ofOther.MatchString(s)
+	return !ofOutput().MatchString(s) && !ofOther().MatchString(s)
 }
 
 // spaced has spaces between the words of names such as max_prompt_tokens.
-func spaced(s string) string { return names.ReplaceAllString(s, "$1 $2") }
+func spaced(s string) string { return names().ReplaceAllString(s, "$1 $2") }
 
-var names = regexp.MustCompile(`([a-z])_([a-z])`)
+var names = lazyregexp.New(`([a-z])_([a-z])`)
 
 // byStatus are the HTTP statuses that decide by themselves.
 var byStatus = map[int64]Class{401: ClassAuth, 402: ClassBilling, 403: ClassAuth, 429: ClassRate, 529: ClassServer}

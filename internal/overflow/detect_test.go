@@ -344,7 +344,7 @@ func FuzzDetect(f *testing.F) {
 					t.Errorf("%+v has a count out of bounds", got)
 				}
 			}
-			if status == 429 && got.Overflow() && !long[0].re.MatchString(collect(raw).text()) {
+			if status == 429 && got.Overflow() && !long[0].re().MatchString(collect(raw).text()) {
 				t.Errorf("429 is %+v", got)
 			}
 			if (got.Refuse() == nil) != got.Overflow() {

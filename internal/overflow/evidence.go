@@ -1,12 +1,12 @@
 package overflow
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/lazyregexp"
 )
 
 // Bounds of what is read of an error. Real bodies have some hundred bytes.
@@ -121,12 +121,12 @@ func number(v events.Raw) (int64, bool) {
 }
 
 // leading is an HTTP status at the beginning of a text, as SDKs write it.
-var leading = regexp.MustCompile(`(?i)^\W*(?:(?:api )?error:? ?)?(?:(?:error |status )?code:? |http(?: status)?:? |status:? )?(4\d\d|5\d\d)(?:[\s:\]]+([a-z]*)|$)`)
+var leading = lazyregexp.New(`(?i)^\W*(?:(?:api )?error:? ?)?(?:(?:error |status )?code:? |http(?: status)?:? |status:? )?(4\d\d|5\d\d)(?:[\s:\]]+([a-z]*)|$)`)
 
 // addText adds a text, and the body in it, should it hold one.
 func (ev *evidence) addText(s string, levels int, cause bool) {
 	s = s[:min(len(s), maxWords)]
-	if m := leading.FindStringSubmatch(s[:min(len(s), maxLeading)]); m != nil && ev.status == 0 && !strings.HasPrefix(strings.ToLower(m[2]), "token") {
+	if m := leading().FindStringSubmatch(s[:min(len(s), maxLeading)]); m != nil && ev.status == 0 && !strings.HasPrefix(strings.ToLower(m[2]), "token") {
 		ev.status, _ = strconv.ParseInt(m[1], 10, 64) // three digits
 	}
 	from, to := strings.IndexByte(s, '{'), strings.LastIndexByte(s, '}')

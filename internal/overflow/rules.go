@@ -1,6 +1,10 @@
 package overflow
 
-import "regexp"
+import (
+	"regexp"
+
+	"compactd/internal/lazyregexp"
+)
 
 // long are the words of a refusal for length that has the status of a rate limit: the account
 // may not send as much as the model takes, and waiting changes nothing.
@@ -102,26 +106,26 @@ const lengthWords = `input|prompt|context|count|limit|maximum|max|allowed|exceed
 // tooLong is what the words of no known provider have in common, in any order within one
 // sentence: what was sent, that it is tokens, a window or a length, a bound, and that it is
 // exceeded.
-var tooLong = []*regexp.Regexp{
-	regexp.MustCompile(`\b(?:inputs?|prompts?|contexts?|messages?|conversation|requests?|history|tokens)\b`),
-	regexp.MustCompile(`\b(?:tokens?|context (?:window|length|size|limit)|(?:prompts?|inputs?|conversation|history|messages|model) (?:length|len|size)|(?:prompts?|inputs?|conversation|history|messages)\b.*\b(?:max|maximum) (?:length|len|size))\b`),
-	regexp.MustCompile(`\b(?:limits?|limited|maximum|max|allowed|allows|supports?|supported|window|capacity|length|available|room)\b`),
-	regexp.MustCompile(`\b(?:exceed\w*|over|above|beyond|surpass\w*|overflow\w*|reached|ran out|out of (?:room|space)|too (?:long|large|many|big)|(?:greater|larger|longer|more|bigger|higher|less|smaller|fewer) than|(?:not|n't) fit)\b`),
+var tooLong = []func() *regexp.Regexp{
+	lazyregexp.New(`\b(?:inputs?|prompts?|contexts?|messages?|conversation|requests?|history|tokens)\b`),
+	lazyregexp.New(`\b(?:tokens?|context (?:window|length|size|limit)|(?:prompts?|inputs?|conversation|history|messages|model) (?:length|len|size)|(?:prompts?|inputs?|conversation|history|messages)\b.*\b(?:max|maximum) (?:length|len|size))\b`),
+	lazyregexp.New(`\b(?:limits?|limited|maximum|max|allowed|allows|supports?|supported|window|capacity|length|available|room)\b`),
+	lazyregexp.New(`\b(?:exceed\w*|over|above|beyond|surpass\w*|overflow\w*|reached|ran out|out of (?:room|space)|too (?:long|large|many|big)|(?:greater|larger|longer|more|bigger|higher|less|smaller|fewer) than|(?:not|n't) fit)\b`),
 }
 
 // bareLong states the same without a bound.
-var bareLong = regexp.MustCompile(`\b(?:prompt|input|context|conversation|history|messages)(?: tokens?| context)?(?: length| size| count)?(?: is| are| was| were)? too (?:long|large|big)\b`)
+var bareLong = lazyregexp.New(`\b(?:prompt|input|context|conversation|history|messages)(?: tokens?| context)?(?: length| size| count)?(?: is| are| was| were)? too (?:long|large|big)\b`)
 
 // tooLongChinese is [tooLong] in the words of gateways of China.
-var tooLongChinese = regexp.MustCompile(`(?:上下文|输入|提示词|对话|会话|prompt|tokens?)[^，]*(?:超过|超出|超限|超长|过长|太长|过大)|(?:超过|超出)[^，]*(?:上下文|最大长度|长度限制|tokens?)`)
+var tooLongChinese = lazyregexp.New(`(?:上下文|输入|提示词|对话|会话|prompt|tokens?)[^，]*(?:超过|超出|超限|超长|过长|太长|过大)|(?:超过|超出)[^，]*(?:上下文|最大长度|长度限制|tokens?)`)
 
 // A sentence about an output or about something else than a history is not about an input
 // that is too long.
 var (
-	ofOutput = regexp.MustCompile(`\b(?:output|completion|generat\w*|max_(?:completion_|output_|new_)?tokens|max(?:output)?tokens|maximum tokens|new tokens|answer|response)\b`)
-	ofOther  = regexp.MustCompile(`\b(?:images?|audio|videos?|files?|pdf|pages?|pixels?|dimensions?|characters?|chars|bytes?|headers?|ur[li]|names?|descriptions?|schemas?|identifiers?|items|elements|tools)\b|图片|图像|文件|音频|视频|字符`)
-	sentence = regexp.MustCompile(`[.;!?](?: |$)|[。；！？]`)
-	path     = regexp.MustCompile(`[a-z]+\[\d+\][\w.\[\]]*|[a-z]+(?:\.\d+)+[\w.]*`) // of a member of a request
+	ofOutput = lazyregexp.New(`\b(?:output|completion|generat\w*|max_(?:completion_|output_|new_)?tokens|max(?:output)?tokens|maximum tokens|new tokens|answer|response)\b`)
+	ofOther  = lazyregexp.New(`\b(?:images?|audio|videos?|files?|pdf|pages?|pixels?|dimensions?|characters?|chars|bytes?|headers?|ur[li]|names?|descriptions?|schemas?|identifiers?|items|elements|tools)\b|图片|图像|文件|音频|视频|字符`)
+	sentence = lazyregexp.New(`[.;!?](?: |$)|[。；！？]`)
+	path     = lazyregexp.New(`[a-z]+\[\d+\][\w.\[\]]*|[a-z]+(?:\.\d+)+[\w.]*`) // of a member of a request
 )
 
 // outputs are the words for a maximum output that is too large by itself.

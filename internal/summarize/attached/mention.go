@@ -1,11 +1,11 @@
 package attached
 
 import (
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"compactd/internal/lazyregexp"
 	"compactd/internal/summarize/snippet"
 )
 
@@ -33,21 +33,21 @@ const pointerBytes = 80
 // announced returns the end of the words of a line which announce other text, -1 for none.
 func (c *splitter) announced(s string) int {
 	lower := lowered(s)
-	if at := endsOrder.FindStringIndex(lower); at != nil && len(c.own) == 0 && at[0] <= pointerBytes && ordered.MatchString(lower[:at[0]]) {
+	if at := endsOrder().FindStringIndex(lower); at != nil && len(c.own) == 0 && at[0] <= pointerBytes && ordered().MatchString(lower[:at[0]]) {
 		return at[1]
 	}
 	n := foreignSpeech(lower, presenting, false)
 	if m := foreignSpeech(lower, speaking, true); m >= 0 && (n < 0 || m < n) {
 		n = m
 	}
-	if n < 0 && c.gap() && demonstrative.MatchString(lower[max(0, len(lower)-pointerBytes):]) {
+	if n < 0 && c.gap() && demonstrative().MatchString(lower[max(0, len(lower)-pointerBytes):]) {
 		return len(lower)
 	}
 	return n
 }
 
 // endsOrder ends the first clause of a line that is an order or a question.
-var endsOrder = regexp.MustCompile(`\s?[:?：？]\s*`)
+var endsOrder = lazyregexp.New(`\s?[:?：？]\s*`)
 
 // lowered is a text in small letters with each byte in its place, as far as there is one.
 func lowered(s string) string {
@@ -85,13 +85,13 @@ func namesText(lower string) bool {
 func mentioned(s string) int {
 	lower := lowered(s)
 	first := -1
-	if at := accordingTo.FindStringIndex(lower); at != nil {
+	if at := accordingTo().FindStringIndex(lower); at != nil {
 		first = at[1]
 	} else if !namesText(lower) {
 		return -1
 	}
 	for _, m := range mentions {
-		if at := m.FindStringIndex(lower); at != nil && (first < 0 || at[1] < first) {
+		if at := m().FindStringIndex(lower); at != nil && (first < 0 || at[1] < first) {
 			first = at[1]
 		}
 	}
@@ -99,25 +99,25 @@ func mentioned(s string) int {
 		return -1
 	}
 	first = max(0, first-1)
-	if i := sentenceEnd.FindStringIndex(lower[first:]); i != nil {
+	if i := sentenceEnd().FindStringIndex(lower[first:]); i != nil {
 		return first + i[1]
 	}
 	return len(lower)
 }
 
-var sentenceEnd = regexp.MustCompile(`[.!?:]\s|[。！？]`)
+var sentenceEnd = lazyregexp.New(`[.!?:]\s|[。！？]`)
 
 // Text that is set apart within a sentence.
 var (
-	quotation = regexp.MustCompile(`["“«„「『][^"“”«»„」』]*(["”»“」』]|$)`)
+	quotation = lazyregexp.New(`["“«„「『][^"“”«»„」』]*(["”»“」』]|$)`)
 	// aside is in marks that commands and apostrophes have too, in a parenthesis with more of
 	// the sentence behind it, or between dashes: it counts if it has a rule.
-	aside = regexp.MustCompile(`(\B'\S.*?(?:'\B|$)|\x60[^\x60]+(?:\x60|$))|\(([^()]*)(?:\)[^.!?]*\p{L}|$)|\s[-–—]+\s(.*?)\s[-–—]+\s`)
+	aside = lazyregexp.New(`(\B'\S.*?(?:'\B|$)|\x60[^\x60]+(?:\x60|$))|\(([^()]*)(?:\)[^.!?]*\p{L}|$)|\s[-–—]+\s(.*?)\s[-–—]+\s`)
 )
 
 // setApart returns where a text of some length is set into a sentence, -1 for nowhere.
 func setApart(s string) int {
-	for _, m := range quotation.FindAllStringSubmatchIndex(s, -1) {
+	for _, m := range quotation().FindAllStringSubmatchIndex(s, -1) {
 		if m[2] == m[3] || isText(s[m[0]:m[1]]) {
 			return m[0]
 		}
@@ -125,7 +125,7 @@ func setApart(s string) int {
 	if !strings.ContainsAny(s, "'`(–—") && !strings.Contains(s, " -") {
 		return -1
 	}
-	for _, m := range aside.FindAllStringSubmatchIndex(s, -1) {
+	for _, m := range aside().FindAllStringSubmatchIndex(s, -1) {
 		from, to := max(m[2], m[4], m[6]), max(m[3], m[5], m[7])
 		within := m[2] >= 0 || m[0] > 0
 		if within && isText(s[from:to]) && snippet.Matches(snippet.Lowered(s[from:to]), snippet.RuleWords) {
@@ -144,7 +144,7 @@ func isText(s string) bool {
 // foreignTag returns where an element begins within a line, -1 for none: a tag that is never
 // closed is a word of code.
 func foreignTag(s string, closers map[string]int) int {
-	for _, m := range inlineTag.FindAllStringSubmatchIndex(s, -1) {
+	for _, m := range inlineTag().FindAllStringSubmatchIndex(s, -1) {
 		if _, ok := closers[strings.ToLower(s[m[2]:m[3]])]; ok {
 			return m[0]
 		}
@@ -154,7 +154,7 @@ func foreignTag(s string, closers map[string]int) int {
 
 // conclusion returns where in a line with words of others the user's own conclusion stands.
 func conclusion(s string, foreign int) (from, to int) {
-	if m := relayed.FindStringSubmatchIndex(s); m != nil && m[2] >= foreign {
+	if m := relayed().FindStringSubmatchIndex(s); m != nil && m[2] >= foreign {
 		return m[2], m[1]
 	}
 	return 0, 0

@@ -1,17 +1,17 @@
 package attached
 
 import (
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
+	"compactd/internal/lazyregexp"
 	"compactd/internal/summarize/snippet"
 )
 
 // isProgram reports words that a program wrote.
 func isProgram(s string) bool {
 	lower := snippet.Lowered(s)
-	return snippet.Matches(lower, programWords) && (program.MatchString(lower) || scheduled.MatchString(lower) || machine.MatchString(lower) && !firstPerson.MatchString(lower) || reported.MatchString(lower) && addressed.MatchString(lower))
+	return snippet.Matches(lower, programWords) && (program().MatchString(lower) || scheduled().MatchString(lower) || machine().MatchString(lower) && !firstPerson().MatchString(lower) || reported().MatchString(lower) && addressed().MatchString(lower))
 }
 
 // maxPointer is the length of the longest line that points to the text below it, in runes.
@@ -28,19 +28,19 @@ func (c *splitter) pointsBelow(s string) bool {
 	lower := strings.Trim(lowered(s), " .:!?：。！？…")
 	switch {
 	case !c.gap():
-		return told.MatchString(lower) && !self.MatchString(lower)
-	case ordered.MatchString(lower):
+		return told().MatchString(lower) && !self().MatchString(lower)
+	case ordered().MatchString(lower):
 		return true
-	case pointer.MatchString(lower):
+	case pointer().MatchString(lower):
 		return true
 	case strings.HasSuffix(s, "?") || strings.HasSuffix(s, "？"):
-		if opinion.MatchString(lower) {
+		if opinion().MatchString(lower) {
 			return true
 		}
-	case told.MatchString(lower):
-		return !self.MatchString(lower)
+	case told().MatchString(lower):
+		return !self().MatchString(lower)
 	}
-	return len(strings.Fields(lower)) <= maxDeictic && deictic.MatchString(lower) && !worked.MatchString(lower) && !snippet.IsRule(s)
+	return len(strings.Fields(lower)) <= maxDeictic && deictic().MatchString(lower) && !worked().MatchString(lower) && !snippet.IsRule(s)
 }
 
 // answered returns the line with the user's words in a message of a program whose form has a
@@ -51,15 +51,15 @@ func (c *splitter) answered() int {
 		return 0
 	}
 	switch head := c.all[0].text; {
-	case questionResult.MatchString(head):
+	case questionResult().MatchString(head):
 		for i := range c.all[:min(len(c.all), answerLines)] {
-			if ownElement.MatchString(c.all[i].text) {
+			if ownElement().MatchString(c.all[i].text) {
 				return i
 			}
 		}
 	case head == editorState:
 		for i := len(c.all) - 1; i > 0; i-- {
-			if requestBelow.MatchString(c.all[i].text) {
+			if requestBelow().MatchString(c.all[i].text) {
 				return i + 1
 			}
 		}
@@ -73,7 +73,7 @@ const (
 )
 
 var (
-	questionResult = regexp.MustCompile(`^\[(?:attempt_completion|ask_followup_question|plan_mode_respond|new_task)(?: for '.*')?\] Result:$`)
-	ownElement     = regexp.MustCompile(`^<(?:feedback|answer|user_message)>`)
-	requestBelow   = regexp.MustCompile(`^## My request for \w+:$`)
+	questionResult = lazyregexp.New(`^\[(?:attempt_completion|ask_followup_question|plan_mode_respond|new_task)(?: for '.*')?\] Result:$`)
+	ownElement     = lazyregexp.New(`^<(?:feedback|answer|user_message)>`)
+	requestBelow   = lazyregexp.New(`^## My request for \w+:$`)
 )

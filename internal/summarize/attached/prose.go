@@ -11,8 +11,8 @@ import (
 // prose reads a line that begins as a sentence does, and reports whether what follows it can
 // be the user's.
 func (c *splitter) prose(l *line) bool {
-	c.list = listItem.MatchString(l.text)
-	place := placeholder.FindString(l.text)
+	c.list = listItem().MatchString(l.text)
+	place := placeholder().FindString(l.text)
 	start := l.from + strings.Index(c.s[l.from:l.to], l.text) + len(place)
 	text := strings.TrimSpace(c.s[start:l.to])
 	switch {
@@ -100,7 +100,7 @@ func (c *splitter) gap() bool {
 // structure may be in the file.
 func (c *splitter) bounded(l *line) bool {
 	next := c.ahead()
-	return next != nil && !fileName.MatchString(l.text) && strings.ContainsAny(l.text[len(l.text)-1:], ":?.") && (isFence(next.text) || next.text[0] == '>')
+	return next != nil && !fileName().MatchString(l.text) && strings.ContainsAny(l.text[len(l.text)-1:], ":?.") && (isFence(next.text) || next.text[0] == '>')
 }
 
 // isTitle reports a line that names the text below it.
@@ -112,13 +112,13 @@ func (c *splitter) isTitle(l *line) bool {
 		return false
 	case strings.HasSuffix(bare, ":"), strings.HasSuffix(bare, "："):
 		return !isOwnLabel(strings.TrimRight(bare, ":：*_ "))
-	case mailGreeting.MatchString(s):
-		return !agentName.MatchString(mailGreeting.FindStringSubmatch(s)[1])
-	case endsInAddress.MatchString(bare):
+	case mailGreeting().MatchString(s):
+		return !agentName().MatchString(mailGreeting().FindStringSubmatch(s)[1])
+	case endsInAddress().MatchString(bare):
 		return !hasVoice(s)
-	case sentenceAt.MatchString(bare), c.list:
+	case sentenceAt().MatchString(bare), c.list:
 		return false
-	case boldLine.MatchString(l.text):
+	case boldLine().MatchString(l.text):
 		return !ruleWord(labelWords(bare)) && !snippet.Matches(snippet.Lowered(s), snippet.RuleWords)
 	}
 	return !hasVoice(s) && !c.wrapped(s) && !c.headsRules(s)
@@ -127,7 +127,7 @@ func (c *splitter) isTitle(l *line) bool {
 // headsRules reports a heading such as "Constraints" above a list.
 func (c *splitter) headsRules(s string) bool {
 	all := labelWords(s)
-	return len(all) > 0 && len(all) <= 2 && ruleNouns[all[len(all)-1]] && listItem.MatchString(c.ahead().text)
+	return len(all) > 0 && len(all) <= 2 && ruleNouns[all[len(all)-1]] && listItem().MatchString(c.ahead().text)
 }
 
 // wrapped reports a line that the next one goes on with.

@@ -1,54 +1,55 @@
 package attached
 
 import (
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"compactd/internal/lazyregexp"
 )
 
 // Forms of lines that no sentence has.
 var (
 	// fileName is a file or an address.
-	fileName = regexp.MustCompile(`(?:^|[\s('"\x60@])(?:https?://\S+|[~.]?/?(?:[\w.-]+/)*[\w-]+\.[a-z][a-z0-9]{0,4})(?:[\s)'"\x60,:;?!]|$)`)
+	fileName = lazyregexp.New(`(?:^|[\s('"\x60@])(?:https?://\S+|[~.]?/?(?:[\w.-]+/)*[\w-]+\.[a-z][a-z0-9]{0,4})(?:[\s)'"\x60,:;?!]|$)`)
 	// assigned is a line of settings or code, positioned one of a program's output.
-	assigned = regexp.MustCompile(`^[\w.-]+\s*(?:=|:=|\+=)\s*\S|^[\w./-]+:\d+[:\s]|^\S+@\S+[:~]|^[A-Z]+:\S|^EOF\b|^(?:bq|bc|h[1-6]|pre|notextile)\.\.? |^\w+\(.*\)\s*[{;]?$`)
+	assigned = lazyregexp.New(`^[\w.-]+\s*(?:=|:=|\+=)\s*\S|^[\w./-]+:\d+[:\s]|^\S+@\S+[:~]|^[A-Z]+:\S|^EOF\b|^(?:bq|bc|h[1-6]|pre|notextile)\.\.? |^\w+\(.*\)\s*[{;]?$`)
 	// lastLine is how a pager or a program ends a text.
-	lastLine      = regexp.MustCompile(`(?:^|\s)[\[(<*-]+\s*(?:END|EOF|End of [\w ]{1,20}|More)\s*[\])>*-]+$`)
-	arrow         = regexp.MustCompile(`\s(?:=>|->|→|—>|\|)\s`)
-	dashed        = regexp.MustCompile(`^(.{1,40}?)\s(?:-|–|—)\s`)
-	labelled      = regexp.MustCompile(`^(.{1,60}?)(?:\*{1,2})?(?:: ?\*{1,2}\s|:\s|：)`)
-	clockTime     = regexp.MustCompile(`\b\d{1,2}:\d{2}\b`)
-	endsInAddress = regexp.MustCompile(`://\S+$`)
-	columns       = regexp.MustCompile(`[^\s.!?:;,)] {3,}\S|  \||[^\s.!?:;,)]  +\S.*[^\s.!?:;,)]  +\S`)
-	boldLine      = regexp.MustCompile(`^(?:\*\*.*\*\*|__.*__)$`)
-	ruledOff      = regexp.MustCompile(`^[\p{P}\p{S}]{3,}`)
-	sentenceAt    = regexp.MustCompile(`[.!?。！？…;,)؟।]["'”»*_)]*$`)
+	lastLine      = lazyregexp.New(`(?:^|\s)[\[(<*-]+\s*(?:END|EOF|End of [\w ]{1,20}|More)\s*[\])>*-]+$`)
+	arrow         = lazyregexp.New(`\s(?:=>|->|→|—>|\|)\s`)
+	dashed        = lazyregexp.New(`^(.{1,40}?)\s(?:-|–|—)\s`)
+	labelled      = lazyregexp.New(`^(.{1,60}?)(?:\*{1,2})?(?:: ?\*{1,2}\s|:\s|：)`)
+	clockTime     = lazyregexp.New(`\b\d{1,2}:\d{2}\b`)
+	endsInAddress = lazyregexp.New(`://\S+$`)
+	columns       = lazyregexp.New(`[^\s.!?:;,)] {3,}\S|  \||[^\s.!?:;,)]  +\S.*[^\s.!?:;,)]  +\S`)
+	boldLine      = lazyregexp.New(`^(?:\*\*.*\*\*|__.*__)$`)
+	ruledOff      = lazyregexp.New(`^[\p{P}\p{S}]{3,}`)
+	sentenceAt    = lazyregexp.New(`[.!?。！？…;,)؟।]["'”»*_)]*$`)
 )
 
 // isOutput reports a line of a program.
 func isOutput(s string) bool {
-	if strings.ContainsAny(s, "=:@(.") && assigned.MatchString(s) || isEnd(s) || strings.HasPrefix(s, "BEGIN ") || strings.HasPrefix(s, "END ") {
+	if strings.ContainsAny(s, "=:@(.") && assigned().MatchString(s) || isEnd(s) || strings.HasPrefix(s, "BEGIN ") || strings.HasPrefix(s, "END ") {
 		return true
 	}
 	r, _ := utf8.DecodeRuneInString(s)
-	return !unicode.IsLetter(r) && ruledOff.MatchString(s) && !strings.HasPrefix(s, "...") && !strings.HasPrefix(s, "**")
+	return !unicode.IsLetter(r) && ruledOff().MatchString(s) && !strings.HasPrefix(s, "...") && !strings.HasPrefix(s, "**")
 }
 
 // isEnd reports a line in which a text ends.
 func isEnd(s string) bool {
-	return s != "" && strings.IndexByte("])>*-", s[len(s)-1]) >= 0 && lastLine.MatchString(s)
+	return s != "" && strings.IndexByte("])>*-", s[len(s)-1]) >= 0 && lastLine().MatchString(s)
 }
 
 // isColumns reports a line with bars or gaps that no sentence has: a wide one, or more than one
 // within sentences.
 func isColumns(s string) bool {
-	return strings.Count(s, " | ") > 1 || strings.Contains(s, "  ") && columns.MatchString(unlisted(s))
+	return strings.Count(s, " | ") > 1 || strings.Contains(s, "  ") && columns().MatchString(unlisted(s))
 }
 
 // isMapping reports a line that leads from one name to another, which the user may go on below.
 func isMapping(s string) bool {
-	return (strings.ContainsAny(s, ">|") || strings.Contains(s, "→")) && arrow.MatchString(s)
+	return (strings.ContainsAny(s, ">|") || strings.Contains(s, "→")) && arrow().MatchString(s)
 }
 
 // isAside reports a line with a name before a dash: no sentence of the user, while those below
@@ -57,14 +58,14 @@ func isAside(s string) bool {
 	if !strings.Contains(s, " - ") && !strings.ContainsAny(s, "–—") {
 		return false
 	}
-	m := dashed.FindStringSubmatch(unlisted(s))
+	m := dashed().FindStringSubmatch(unlisted(s))
 	return m != nil && !isOwnLabel(m[1]) && !hasVoice(m[1]) && len(strings.Fields(m[1])) <= 4
 }
 
 // unlisted is a line without what may stand before its first word.
 func unlisted(s string) string {
-	s = s[len(placeholder.FindString(s)):]
-	s = s[len(listItem.FindString(s)):]
+	s = s[len(placeholder().FindString(s)):]
+	s = s[len(listItem().FindString(s)):]
 	return strings.TrimLeft(s, "*_¡¿# ")
 }
 
@@ -73,6 +74,6 @@ func isSpeech(s string) bool {
 	if !strings.Contains(s, ":") && !strings.Contains(s, "：") {
 		return false
 	}
-	m := labelled.FindStringSubmatch(unlisted(s))
+	m := labelled().FindStringSubmatch(unlisted(s))
 	return m != nil && !isOwnLabel(m[1][lastSentence(m[1]):])
 }

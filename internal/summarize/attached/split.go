@@ -78,7 +78,7 @@ func newSplitter(s string) *splitter {
 			c.fences[1] = len(c.all)
 		}
 		if strings.Contains(text, "</") {
-			for _, m := range closingTag.FindAllStringSubmatch(text, -1) {
+			for _, m := range closingTag().FindAllStringSubmatch(text, -1) {
 				c.closers[strings.ToLower(m[1])] = len(c.all)
 			}
 		}
@@ -134,7 +134,7 @@ func (c *splitter) disown() {
 	}
 	for i, x := range c.own {
 		text := strings.TrimSpace(c.s[x.from:x.to])
-		if isProgram(text) || i > 0 && i == len(c.own)-1 && judged.MatchString(lowered(text)) {
+		if isProgram(text) || i > 0 && i == len(c.own)-1 && judged().MatchString(lowered(text)) {
 			c.own = nil
 			return
 		}

@@ -1,35 +1,36 @@
 package attached
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"compactd/internal/lazyregexp"
 )
 
 var (
 	// openingTag is a tag of an element at the beginning of a line.
-	openingTag = regexp.MustCompile(`^<([A-Za-z_][\w:.-]*)`)
-	closingTag = regexp.MustCompile(`</([A-Za-z_][\w:.-]*)`)
+	openingTag = lazyregexp.New(`^<([A-Za-z_][\w:.-]*)`)
+	closingTag = lazyregexp.New(`</([A-Za-z_][\w:.-]*)`)
 	// inlineTag is one within a line.
-	inlineTag = regexp.MustCompile(`<([A-Za-z_][\w:.-]*)(?:\s[^<>]*)?>`)
+	inlineTag = lazyregexp.New(`<([A-Za-z_][\w:.-]*)(?:\s[^<>]*)?>`)
 	// placeholder stands for what a program took out of a message of the user.
-	placeholder = regexp.MustCompile(`^(?:\[(?:Image(?: #?\d+)?|image|document|secret)\]\s*)+`)
+	placeholder = lazyregexp.New(`^(?:\[(?:Image(?: #?\d+)?|image|document|secret)\]\s*)+`)
 	// attribution names where the text above it comes from.
-	attribution = regexp.MustCompile(`^(?:[—–―~]|--)\s?\S`)
+	attribution = lazyregexp.New(`^(?:[—–―~]|--)\s?\S`)
 	// listItem begins an item of a list.
-	listItem = regexp.MustCompile(`^(?:[-*+•·‣]|\(?\d{1,2}[.)]|\(?[a-z][.)])\s+(?:\[[ xX]\]\s+)?`)
+	listItem = lazyregexp.New(`^(?:[-*+•·‣]|\(?\d{1,2}[.)]|\(?[a-z][.)])\s+(?:\[[ xX]\]\s+)?`)
 	// emphasis may stand around a word at the beginning of a line, and a command before it.
-	emphasis = regexp.MustCompile(`^(?:\*{1,3}|_{1,3}|¡|¿|@|#?\(|…|\.{3}|/[a-z][\w-]*\s)?`)
+	emphasis = lazyregexp.New(`^(?:\*{1,3}|_{1,3}|¡|¿|@|#?\(|…|\.{3}|/[a-z][\w-]*\s)?`)
 	// quotedWord is a name in quotation marks that begins a sentence.
-	quotedWord = regexp.MustCompile(`^["“„«「]\s?[^\s"”“»」:,]+(?: [^\s"”“»」:,]+)?\s?["”“»」]\s?`)
+	quotedWord = lazyregexp.New(`^["“„«「]\s?[^\s"”“»」:,]+(?: [^\s"”“»」:,]+)?\s?["”“»」]\s?`)
 	// counted is a line that begins with a number which counts something.
-	counted = regexp.MustCompile(`^\d{1,4}(?: ?%)? \p{Ll}`)
+	counted = lazyregexp.New(`^\d{1,4}(?: ?%)? \p{Ll}`)
 	// mailGreeting begins a mail to a person: "Dear team,", "Hi Tom,".
-	mailGreeting = regexp.MustCompile(`(?i)^(?:dear|sehr geehrte[rs]?|liebe[rs]?|cher|chère|bonjour|estimad[oa]s?|hola|querid[oa]s?|prezad[oa]s?|caro|cara|gentile|beste|geachte|` +
+	mailGreeting = lazyregexp.New(`(?i)^(?:dear|sehr geehrte[rs]?|liebe[rs]?|cher|chère|bonjour|estimad[oa]s?|hola|querid[oa]s?|prezad[oa]s?|caro|cara|gentile|beste|geachte|` +
 		`hi|hello|hey|hallo|уважаем\p{L}+|sayın|szanown\p{L}+|尊敬的)\s?(\p{L}[\p{L} .'-]*)[,:，：!]$`)
-	agentName = regexp.MustCompile(`(?i)^(?:there|claude|chatgpt|gpt|copilot|gemini|cursor|codex|assistant|agent|ai|bot)$`)
+	agentName = lazyregexp.New(`(?i)^(?:there|claude|chatgpt|gpt|copilot|gemini|cursor|codex|assistant|agent|ai|bot)$`)
 )
 
 // signOffs end a mail.
@@ -87,7 +88,7 @@ func (c *splitter) structure(l *line) int {
 		return c.element(l)
 	case strings.HasPrefix(l.text, "#"):
 		return c.open(!ownHeading(l.text))
-	case l.indent > 1 && !(c.list && listItem.MatchString(l.text)):
+	case l.indent > 1 && !(c.list && listItem().MatchString(l.text)):
 		return c.block()
 	}
 	return c.open(!beginsProse(l.text))
@@ -124,7 +125,7 @@ var ownElements = map[string]bool{"user_query": true, "userrequest": true, "user
 
 // element returns the line behind an element. The user's own one is read like a message.
 func (c *splitter) element(l *line) int {
-	m := openingTag.FindStringSubmatch(l.text)
+	m := openingTag().FindStringSubmatch(l.text)
 	if m == nil {
 		return -1
 	}
@@ -160,20 +161,20 @@ func (c *splitter) inner(l *line, last int, name string) {
 
 // beginsProse reports a line that begins as a sentence, or an item of a list, does.
 func beginsProse(s string) bool {
-	if p := placeholder.FindString(s); p != "" {
+	if p := placeholder().FindString(s); p != "" {
 		return len(p) == len(s) || beginsProse(s[len(p):])
 	}
-	s = s[len(listItem.FindString(s)):]
+	s = s[len(listItem().FindString(s)):]
 	if strings.HasPrefix(s, "– ") && hasVoice(s) { // an item, and no name of an author
 		s = s[len("– "):]
 	}
-	s = s[len(emphasis.FindString(s)):]
+	s = s[len(emphasis().FindString(s)):]
 	if s != "" && s[0] == '`' {
 		return strings.Contains(s[1:], "` ")
 	}
-	s = s[len(quotedWord.FindString(s)):]
+	s = s[len(quotedWord().FindString(s)):]
 	r, _ := utf8.DecodeRuneInString(s)
-	return unicode.IsLetter(r) || counted.MatchString(s)
+	return unicode.IsLetter(r) || counted().MatchString(s)
 }
 
 // isNote reports a line below the text of another: a note in brackets, or the last line, if it
@@ -185,7 +186,7 @@ func (c *splitter) isNote(s string) bool {
 	if c.ahead() != nil {
 		return false
 	}
-	m := labelled.FindStringSubmatch(unlisted(s))
+	m := labelled().FindStringSubmatch(unlisted(s))
 	return isEnd(s) || m != nil && slices.ContainsFunc(labelWords(m[1]), isForeigner)
 }
 
@@ -199,6 +200,6 @@ func (c *splitter) trailing() bool {
 	case strings.HasPrefix(s, "["), strings.HasPrefix(s, "("):
 		return rest < 200
 	default:
-		return rest < 200 && c.ahead() == nil && attribution.MatchString(s)
+		return rest < 200 && c.ahead() == nil && attribution().MatchString(s)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"compactd/internal/lazyregexp"
 	"compactd/internal/summarize/snippet"
 )
 
@@ -60,7 +61,7 @@ func isSelf(before string) bool {
 }
 
 // demonstrative ends in a pointer to the text below.
-var demonstrative = regexp.MustCompile(`(?:^|[^\p{L}])(?:(?:make|think|opinion) (?:of|about|on)|look(?: at)?|read|see|check|summari[sz]e|translate|proofread|review|about|from|regarding|got|is|returned|context|text) (?:this|these|that|it|the (?:text|page|mail|email|message|paragraph|article|document))(?: (?:text|page|mail|email|message|paragraph|article|document|one))?[.?!:]*$|` +
+var demonstrative = lazyregexp.New(`(?:^|[^\p{L}])(?:(?:make|think|opinion) (?:of|about|on)|look(?: at)?|read|see|check|summari[sz]e|translate|proofread|review|about|from|regarding|got|is|returned|context|text) (?:this|these|that|it|the (?:text|page|mail|email|message|paragraph|article|document))(?: (?:text|page|mail|email|message|paragraph|article|document|one))?[.?!:]*$|` +
 	`^(?:please )?(?:proofread|translate|summari[sz]e|paraphrase|rephrase) (?:\p{L}+ ){0,4}\p{L}+[.?!]*$`)
 
 // topics begin a line of the user, or a list of rules below it.
@@ -112,18 +113,18 @@ func isForeigner(w string) bool {
 }
 
 // likened is speech that the user repeats: "as you said".
-var likened = regexp.MustCompile(`(?:^|[^\p{L}])(?:as|like|wie|comme|como|come|zoals|jak|как) (?:i|we|you|ich|wir|du|je|tu|yo|tú|ik|я|мы|ты)(?:$|[^\p{L}])`)
+var likened = lazyregexp.New(`(?:^|[^\p{L}])(?:as|like|wie|comme|como|come|zoals|jak|как) (?:i|we|you|ich|wir|du|je|tu|yo|tú|ik|я|мы|ты)(?:$|[^\p{L}])`)
 
 // asking begins a question, and no request: the text behind its colon is what it is about.
-var asking = regexp.MustCompile(`^(?:how|why|where|what|who|which) (?:do|does|did|would|should|can|could|is|are|was|were|to) |^(?:wie|warum|was|wer) (?:sag|heiß|bedeut|übersetz)|^(?:comment|pourquoi|cómo|por qué|como|come) (?:dit|on|se|si|dire)`)
+var asking = lazyregexp.New(`^(?:how|why|where|what|who|which) (?:do|does|did|would|should|can|could|is|are|was|were|to) |^(?:wie|warum|was|wer) (?:sag|heiß|bedeut|übersetz)|^(?:comment|pourquoi|cómo|por qué|como|come) (?:dit|on|se|si|dire)`)
 
 // isOwnLabel reports a label that heads words of the user: of a topic, or one that speaks to
 // the agent.
 func isOwnLabel(s string) bool {
-	if strings.ContainsAny(s, "[]{}<>@|=\\") || strings.Contains(s, ":") && clockTime.MatchString(s) || strings.Contains(s, ".") && fileName.MatchString(s) {
+	if strings.ContainsAny(s, "[]{}<>@|=\\") || strings.Contains(s, ":") && clockTime().MatchString(s) || strings.Contains(s, ".") && fileName().MatchString(s) {
 		return false
 	}
-	if strings.Contains(s, " ") && asking.MatchString(snippet.Lowered(s)) {
+	if strings.Contains(s, " ") && asking().MatchString(snippet.Lowered(s)) {
 		return false
 	}
 	all := labelWords(s)
@@ -135,7 +136,7 @@ func isOwnLabel(s string) bool {
 			return false
 		}
 	}
-	if len(all) == 0 || !ruleWord(all) && (snippet.Matches(snippet.Lowered(s), presenting) || foreignSpeech(snippet.Lowered(s), speaking, false) >= 0 && !likened.MatchString(snippet.Lowered(s))) {
+	if len(all) == 0 || !ruleWord(all) && (snippet.Matches(snippet.Lowered(s), presenting) || foreignSpeech(snippet.Lowered(s), speaking, false) >= 0 && !likened().MatchString(snippet.Lowered(s))) {
 		return false
 	}
 	return topics[all[0]] || topics[all[len(all)-1]] || topics[strings.TrimRight(all[0], "0123456789.")] || len(all) > 1 && voiced(all)
@@ -222,22 +223,22 @@ var (
 )
 
 // Sentences that speak of a text which is not the user's: what follows them is that text.
-var mentions = []*regexp.Regexp{
+var mentions = []func() *regexp.Regexp{
 	// "I found a note", "the README has a line": having one.
-	regexp.MustCompile(`(?:^|[^\p{L}])(?:has|have|had|contains?|contained|includes?|included|found|got|saw|seen|received|noticed|spotted|discovered|carries|shows|left|there is|there's|there was|gefunden|steht|hat|enthält|gesehen|bekommen|(?:y|il|elle|qui) a|contient|trouvé|reçu|hay|tiene|encontré|recibí|contiene|tem|há|encontrei|recebi|trovato|ricevuto|heeft|bevat|vond)\s` +
+	lazyregexp.New(`(?:^|[^\p{L}])(?:has|have|had|contains?|contained|includes?|included|found|got|saw|seen|received|noticed|spotted|discovered|carries|shows|left|there is|there's|there was|gefunden|steht|hat|enthält|gesehen|bekommen|(?:y|il|elle|qui) a|contient|trouvé|reçu|hay|tiene|encontré|recibí|contiene|tem|há|encontrei|recebi|trovato|ricevuto|heeft|bevat|vond)\s` +
 		`(?:(?:an?|the|this|that|one|some|these|two|odd|strange|weird|new|old|short|long|another|eine?n?|der|die|das|diese[rns]?|une?|la|el|una?|uma?|een|de) ){0,3}(?:` + texts + `)(?:$|[^\p{L}])`),
 	// "what does this line mean?"
-	regexp.MustCompile(`(?:this|that|the|diese[rs]?|der|die|das|cette|ce|la|le|esta|este|essa|esse|questa|deze|die) (?:` + texts + `)(?: \p{L}+){0,3} (?:means?|about|for|bedeutet|signifie|dire|significa|betekent)(?:$|[^\p{L}])|(?:bedeutet|heißt|signifie|significa|betekent|quiere decir|quer dizer|vuol dire) (?:diese[rs]?|der|die|das|cette|ce|la|le|esta|este|essa|esse|questa|deze|die) (?:` + texts + `)`),
+	lazyregexp.New(`(?:this|that|the|diese[rs]?|der|die|das|cette|ce|la|le|esta|este|essa|esse|questa|deze|die) (?:` + texts + `)(?: \p{L}+){0,3} (?:means?|about|for|bedeutet|signifie|dire|significa|betekent)(?:$|[^\p{L}])|(?:bedeutet|heißt|signifie|significa|betekent|quiere decir|quer dizer|vuol dire) (?:diese[rs]?|der|die|das|cette|ce|la|le|esta|este|essa|esse|questa|deze|die) (?:` + texts + `)`),
 	// "the document demands that you do this"
-	regexp.MustCompile(`(?:^|[^\p{L}])(?:` + texts + `|` + documents + `) (?:\p{L}+ly )?(?:demands|wants|asks|tells|insists|instructs|orders|suggests|recommends|requests|urges|verlangt|fordert|will|empfiehlt|demande|exige|veut|recommande|pide|exige|quiere|recomienda|pede|exige|quer|recomenda|chiede|vuole|eist|vraagt)(?:$|[^\p{L}])`),
+	lazyregexp.New(`(?:^|[^\p{L}])(?:` + texts + `|` + documents + `) (?:\p{L}+ly )?(?:demands|wants|asks|tells|insists|instructs|orders|suggests|recommends|requests|urges|verlangt|fordert|will|empfiehlt|demande|exige|veut|recommande|pide|exige|quiere|recomienda|pede|exige|quer|recomenda|chiede|vuole|eist|vraagt)(?:$|[^\p{L}])`),
 	// "From the manual, page 12.", alone on its line
-	regexp.MustCompile(`^(?:from|aus|du|dal|del|da|do|uit) (?:the |our |dem |der |unserem |het )?(?:` + documents + `)(?:, \p{L}+\.? ?\d+)?[.:]?$`),
+	lazyregexp.New(`^(?:from|aus|du|dal|del|da|do|uit) (?:the |our |dem |der |unserem |het )?(?:` + documents + `)(?:, \p{L}+\.? ?\d+)?[.:]?$`),
 	// "I opened CONTRIBUTING.md just now.", alone on its line
-	regexp.MustCompile(`^(?:i|we|i've|we've|i have|we have|ich habe|j'ai|he|ho|eu|ik heb) (?:just |now |also |gerade |soeben )?(?:opened|read|found|got|received|saw|seen|came across|looked at|looked into|geöffnet|gelesen|bekommen|ouvert|lu|reçu|abierto|leído|recibido|abri|li|recebi|aperto|letto|ricevuto)(?: \S+){0,3} (?:` + documents + `)(?: \S+){0,4}[.:!]?$|^ich habe (?:\S+ ){0,3}(?:` + documents + `)(?: \S+){0,3} (?:geöffnet|gelesen|bekommen)[.:!]?$`),
+	lazyregexp.New(`^(?:i|we|i've|we've|i have|we have|ich habe|j'ai|he|ho|eu|ik heb) (?:just |now |also |gerade |soeben )?(?:opened|read|found|got|received|saw|seen|came across|looked at|looked into|geöffnet|gelesen|bekommen|ouvert|lu|reçu|abierto|leído|recibido|abri|li|recebi|aperto|letto|ricevuto)(?: \S+){0,3} (?:` + documents + `)(?: \S+){0,4}[.:!]?$|^ich habe (?:\S+ ){0,3}(?:` + documents + `)(?: \S+){0,3} (?:geöffnet|gelesen|bekommen)[.:!]?$`),
 }
 
 // accordingTo begins a sentence with its source: "According to the runbook, always …".
-var accordingTo = regexp.MustCompile(`^(?:according to|as per|laut|gemäß|selon|d'après|según|segundo|secondo|volgens|zgodnie z|согласно|по словам) [^,:]{1,60}[,:]`)
+var accordingTo = lazyregexp.New(`^(?:according to|as per|laut|gemäß|selon|d'après|según|segundo|secondo|volgens|zgodnie z|согласно|по словам) [^,:]{1,60}[,:]`)
 
 // relayed is a conclusion of the user from words of a person: "my boss says …, so never …".
-var relayed = regexp.MustCompile(`(?i)^(?:my|our|mein|meine|unser|unsere|mon|ma|notre|mi|nuestro|nuestra|meu|minha|mio|mia|mijn|ons) \p{L}+(?: \p{L}+)? (?:says|said|wants|schreibt|sagt|sagte|dit|dice|diz|disse|zegt|told us)[^.!?:"]*, (?:so|also|daher|deshalb|donc|así que|por eso|então|por isso|quindi|perciò|dus) (?:please )?(never|always|only|don't|do not|you|we|nie|niemals|immer|nur|ne|toujours|nunca|siempre|sempre|non|mai|nooit|altijd)[^.!?]*`)
+var relayed = lazyregexp.New(`(?i)^(?:my|our|mein|meine|unser|unsere|mon|ma|notre|mi|nuestro|nuestra|meu|minha|mio|mia|mijn|ons) \p{L}+(?: \p{L}+)? (?:says|said|wants|schreibt|sagt|sagte|dit|dice|diz|disse|zegt|told us)[^.!?:"]*, (?:so|also|daher|deshalb|donc|así que|por eso|então|por isso|quindi|perciò|dus) (?:please )?(never|always|only|don't|do not|you|we|nie|niemals|immer|nur|ne|toujours|nunca|siempre|sempre|non|mai|nooit|altijd)[^.!?]*`)

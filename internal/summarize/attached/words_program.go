@@ -1,8 +1,7 @@
 package attached
 
 import (
-	"regexp"
-
+	"compactd/internal/lazyregexp"
 	"compactd/internal/summarize/snippet"
 )
 
@@ -14,7 +13,7 @@ var programWords = snippet.NewPhrases("user", "user's", "conversation", "session
 
 // program finds sentences that programs write in the role of the user: about the user as
 // another person, or about the agent's calls, answers, steps and conversation.
-var program = regexp.MustCompile(`(?:^|[^\p{L}])(?:` +
+var program = lazyregexp.New(`(?:^|[^\p{L}])(?:` +
 	`user (?:has )?(?:approved|rejected|denied|declined|accepted|confirmed|cancelled|canceled|interrupted) (?:your|this|the) (?:plan|tool|edit|changes?|call|command|proposal|operation|action|permission|question|request)|` +
 	`the user (?:has )?(?:\p{L}+ed|left|chosen|chose|sent) (?:\S+ ){0,4}?(?:session|\p{L}+ mode|tool|plan|your \p{L}+|conversation|permission)|(?:cancelled|canceled|interrupted|declined|skipped|stopped|rejected|denied|blocked|aborted) (?:by|because) the user|` +
 	`(?:your context|(?:this|your) turn|your tool calls?|your (?:todo|task) list) (?:was|were|is|has|had|have|will)|this (?:session|conversation) (?:was|has been|is being) \p{L}+ed|without (?:a |any )?tool calls?|the tool (?:returned|failed)|of the last (?:command|tool)|last command (?:was|timed)|(?:not|never) wait for (?:the user|input)|the user (?:aborted|stopped|interrupted) the|auto-?compact|` +
@@ -35,7 +34,7 @@ var program = regexp.MustCompile(`(?:^|[^\p{L}])(?:` +
 
 // machine finds lines in the format of a program, without a first person: what the reader did, how its
 // output has to look, how much is left, and who reads next.
-var machine = regexp.MustCompile(`(?:^|[^\p{L}])(?:` +
+var machine = lazyregexp.New(`(?:^|[^\p{L}])(?:` +
 	`you (?:have )?(?:called|used|repeated|made) .{1,60} (?:in a row|consecutive(?:ly)?)|your (?:\p{L}+ )?(?:output|response|reply|answer|message) (?:was|is) (?:malformed|invalid|(?:not|in)(?:correctly| properly| correctly)? (?:formatted|valid|parsed)|not formatted)|` +
 	`exactly (?:one|1) (?:action|command|code block|bash block|tool call|thought)|found \d+ actions?|one (?:discussion|thought) and one (?:command|action|observation)|in triple backticks|` +
 	`(?:maximum|max)(?: allowed)? (?:number of )?(?:iterations|steps|turns|tool calls|retries) (?:was |were |has been |have been )?(?:reached|exceeded|used)[.!;:,]|(?:step|turn|iteration|token|time) (?:limit|budget) (?:was |is |has been )?(?:reached|exceeded|exhausted|used up)[.!;:,]|you must now (?:give|provide|produce|write|return) (?:the|your|a) final (?:answer|output|response)|` +
@@ -48,13 +47,13 @@ var machine = regexp.MustCompile(`(?:^|[^\p{L}])(?:` +
 	`)(?:$|[^\p{L}])`)
 
 // scheduled begins the message of a timer.
-var scheduled = regexp.MustCompile(`^scheduled (?:run|job|task|execution)`)
+var scheduled = lazyregexp.New(`^scheduled (?:run|job|task|execution)`)
 
 // firstPerson is a word of who writes.
-var firstPerson = regexp.MustCompile(`(?:^|[^\p{L}])(?:i|i'm|i'd|i've|i'll|me|my|mine|we|we're|we've|us|our|let's)(?:$|[^\p{L}])`)
+var firstPerson = lazyregexp.New(`(?:^|[^\p{L}])(?:i|i'm|i'd|i've|i'll|me|my|mine|we|we're|we've|us|our|let's)(?:$|[^\p{L}])`)
 
 // reported is a state of the user, in a message that addresses the agent: its author is neither.
 var (
-	reported  = regexp.MustCompile(`^(?:the )?user (?:is|was|has|\p{L}+ed|sent|left|chose|wants|did|didn't|doesn't) `)
-	addressed = regexp.MustCompile(`(?:^|[^\p{L}])(?:you|your)(?:$|[^\p{L}])`)
+	reported  = lazyregexp.New(`^(?:the )?user (?:is|was|has|\p{L}+ed|sent|left|chose|wants|did|didn't|doesn't) `)
+	addressed = lazyregexp.New(`(?:^|[^\p{L}])(?:you|your)(?:$|[^\p{L}])`)
 )

@@ -1,12 +1,12 @@
 package claim
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"compactd/internal/lazyregexp"
 	"compactd/internal/summarize/sanitize"
 	"compactd/internal/summarize/snippet"
 )
@@ -44,7 +44,7 @@ func Of(line string) (kind Kind, rest string) {
 		f.denial(from, to)
 	}
 	for from := range snippet.Each(f.lower, licenceHeads) {
-		if n := len(licences.FindString(snippet.Head(f.lower[from:], licensed))); n > 0 {
+		if n := len(licences().FindString(snippet.Head(f.lower[from:], licensed))); n > 0 {
 			f.consent(from, from+n)
 		}
 	}
@@ -58,18 +58,18 @@ func Of(line string) (kind Kind, rest string) {
 		f.add(Approval, from, to)
 	}
 	for from, to := range snippet.Each(f.lower, discussions) {
-		if !cites.MatchString(f.lower[to:]) {
+		if !cites().MatchString(f.lower[to:]) {
 			f.add(Will, from, to)
 		}
 	}
-	for _, m := range settings.FindAllStringIndex(f.text, -1) {
+	for _, m := range settings().FindAllStringIndex(f.text, -1) {
 		f.add(Approval, m[0], m[1])
 	}
-	for _, m := range slices.Concat(requested.FindAllStringSubmatchIndex(f.lower, -1), byName.FindAllStringSubmatchIndex(text, -1)) {
+	for _, m := range slices.Concat(requested().FindAllStringSubmatchIndex(f.lower, -1), byName().FindAllStringSubmatchIndex(text, -1)) {
 		f.add(Will, m[2], min(m[3], len(f.text)))
 	}
 	for from, to := range snippet.Each(f.lower, oppositions) {
-		if unopposed.MatchString(clause(f.lower[:from])) {
+		if unopposed().MatchString(clause(f.lower[:from])) {
 			f.add(Approval, from, to)
 		}
 	}
@@ -84,7 +84,7 @@ func Of(line string) (kind Kind, rest string) {
 		}
 	}
 	for from, to := range snippet.Each(f.lower, actors) {
-		if !anyone.MatchString(clause(f.lower[:from])) && !ofCode(f.lower, from, to) {
+		if !anyone().MatchString(clause(f.lower[:from])) && !ofCode(f.lower, from, to) {
 			f.act(from, to)
 		}
 	}
@@ -119,7 +119,7 @@ func (f *found) add(k Kind, from, to int) {
 // consent adds the words of a consent, unless it is denied or waited for, and reports whether
 // it did.
 func (f *found) consent(from, to int) bool {
-	if f.denial(from, to) || awaited.MatchString(clause(f.lower[:from])) || ofProgram(f.lower, from, to) {
+	if f.denial(from, to) || awaited().MatchString(clause(f.lower[:from])) || ofProgram(f.lower, from, to) {
 		return false
 	}
 	f.add(Approval, from, to)
@@ -155,14 +155,14 @@ func (f *found) acts(from, to, consent, will int, named bool) {
 		}
 	}
 	if i, j := f.near(from, to, wills, will); i >= 0 {
-		if inquires(f.lower[:i], f.lower[i:]) || awaited.MatchString(clause(f.lower[:i])) {
+		if inquires(f.lower[:i], f.lower[i:]) || awaited().MatchString(clause(f.lower[:i])) {
 			named = false
 		} else {
 			f.add(Will, from, to)
 			f.add(Will, i, j)
 		}
 	}
-	if named || sourced.MatchString(clause(f.lower[:from])) && !ofThing(f.lower[wordEnd(f.lower, to):]) {
+	if named || sourced().MatchString(clause(f.lower[:from])) && !ofThing(f.lower[wordEnd(f.lower, to):]) {
 		f.add(Will, from, to)
 	}
 }
@@ -197,10 +197,10 @@ func (f *found) near(from, to int, words *snippet.Phrases, most int) (int, int) 
 
 // reported reports words between an act and, behind it, who did it: "allowed by the user".
 func reported(between string) bool {
-	return by.MatchString(between) || strings.ContainsFunc(between, func(r rune) bool { return r >= 0x2e80 })
+	return by().MatchString(between) || strings.ContainsFunc(between, func(r rune) bool { return r >= 0x2e80 })
 }
 
-var by = regexp.MustCompile(`(?:^|[^\p{L}])(?:by|of|from|per|to|von|vom|durch|des|der|par|de|du|por|pelo|pela|da|do|del|della|dal|dalla|van|door|av|af|od|przez|от|від|tarafından|من|قبل)(?:$|[^\p{L}])`)
+var by = lazyregexp.New(`(?:^|[^\p{L}])(?:by|of|from|per|to|von|vom|durch|des|der|par|de|du|por|pelo|pela|da|do|del|della|dal|dalla|van|door|av|af|od|przez|от|від|tarafından|من|قبل)(?:$|[^\p{L}])`)
 
 // rest is the line without what claims.
 func (f *found) rest() string {

@@ -1,9 +1,9 @@
 package claim
 
 import (
-	"regexp"
 	"strings"
 
+	"compactd/internal/lazyregexp"
 	"compactd/internal/summarize/snippet"
 )
 
@@ -21,36 +21,36 @@ func clause(before string) string {
 // approval".
 func denied(lower string, from, to int) (int, int) {
 	before, behind := clause(lower[:from]), lower[to:min(len(lower), to+nearConsent)]
-	if m := negated.FindStringSubmatchIndex(before); m != nil {
-		if partial.MatchString(before[m[0]:]) || partial.MatchString(behind) || reversing[strings.TrimSpace(before[max(0, m[2]):max(0, m[3])])] {
+	if m := negated().FindStringSubmatchIndex(before); m != nil {
+		if partial().MatchString(before[m[0]:]) || partial().MatchString(behind) || reversing[strings.TrimSpace(before[max(0, m[2]):max(0, m[3])])] {
 			return 0, 0
 		}
 		return from - len(before) + m[0], from
 	}
-	if m := withheld.FindStringSubmatchIndex(behind); m != nil {
+	if m := withheld().FindStringSubmatchIndex(behind); m != nil {
 		return to + m[2], to + m[3]
 	}
 	return 0, 0
 }
 
 // partial is a word in a clause which denies that a consent is all there is.
-var partial = regexp.MustCompile(`^[^.;:!?,]*(?:^|\s)(?:only|just|merely|solely|simply)(?:$|[^\p{L}])`)
+var partial = lazyregexp.New(`^[^.;:!?,]*(?:^|\s)(?:only|just|merely|solely|simply)(?:$|[^\p{L}])`)
 
 // withheld ends the clause of a consent that was not given.
-var withheld = regexp.MustCompile(`^[^.;:!?,]*?\s((?:was|were|is|are|has|have|had)(?: still)? (?:never|not)(?: yet)?(?: been)? (?:given|granted|obtained|received|there)|(?:was|were|is|are|remains)(?: still)? (?:missing|outstanding|denied|refused|withheld))\s*(?:$|[.;:!?,])`)
+var withheld = lazyregexp.New(`^[^.;:!?,]*?\s((?:was|were|is|are|has|have|had)(?: still)? (?:never|not)(?: yet)?(?: been)? (?:given|granted|obtained|received|there)|(?:was|were|is|are|remains)(?: still)? (?:missing|outstanding|denied|refused|withheld))\s*(?:$|[.;:!?,])`)
 
 // inquires reports a verb of a user who has a question, or may want something.
 func inquires(before, from string) bool {
-	return possible.MatchString(before[max(0, len(before)-20):]) || question.MatchString(from[:min(len(from), 60)])
+	return possible().MatchString(before[max(0, len(before)-20):]) || question().MatchString(from[:min(len(from), 60)])
 }
 
 var (
 	// possible ends in a wish that is not certain.
-	possible = regexp.MustCompile(`(?:^|\s)(?:may|might)\s(?:also\s|then\s)?$`)
+	possible = lazyregexp.New(`(?:^|\s)(?:may|might)\s(?:also\s|then\s)?$`)
 	// awaited ends before an event that is still to come.
-	awaited = regexp.MustCompile(`(?:^|[^\p{L}])(?:wait(?:ing|s|ed)? for|ask(?:ed|s|ing)? (?:the [\p{L}']+ )?(?:for|whether|if|to)|if|unless|until|whether|needs?|requires?|pending|awaiting|await|seek(?:ing|s)?)\s(?:[\p{L}']+\s){0,3}$`)
+	awaited = lazyregexp.New(`(?:^|[^\p{L}])(?:wait(?:ing|s|ed)? for|ask(?:ed|s|ing)? (?:the [\p{L}']+ )?(?:for|whether|if|to)|if|unless|until|whether|needs?|requires?|pending|awaiting|await|seek(?:ing|s)?)\s(?:[\p{L}']+\s){0,3}$`)
 	// negated ends in a negation of what follows, with at most one word in between.
-	negated = regexp.MustCompile(`(?:^|[^\p{L}])(?:not|no|never|without|cannot|can't|don't|doesn't|didn't|hasn't|haven't|hadn't|isn't|wasn't|weren't|aren't|won't|wouldn't|lacks?|lacking|refused to|declined to|` +
+	negated = lazyregexp.New(`(?:^|[^\p{L}])(?:not|no|never|without|cannot|can't|don't|doesn't|didn't|hasn't|haven't|hadn't|isn't|wasn't|weren't|aren't|won't|wouldn't|lacks?|lacking|refused to|declined to|` +
 		`nicht|kein|keine|keinen|nie|niemals|ohne|pas|jamais|sans|sin|nunca|não|sem|non|mai|senza|geen|niet|nooit|zonder|inte|ingen|aldrig|ikke|utan|uden|uten|bez|не|без|ні|ne|nem|aucune?|ninguna?|nenhuma?|nessuna?|żadn[ea])\s([\p{L}']+\s)?$|(?:不|没|沒|未|没有|未经|未經|无|無|沒有|않|안|미)$`)
 )
 
@@ -66,9 +66,9 @@ func needless(lower string, from, to int) bool {
 	if snippet.Matches(behind, optional) {
 		return true
 	}
-	unasked := negated.MatchString(clause(lower[:from]))
+	unasked := negated().MatchString(clause(lower[:from]))
 	for i := range snippet.Each(behind, necessary) {
-		if unasked || negated.MatchString(clause(lower[:to+i])) {
+		if unasked || negated().MatchString(clause(lower[:to+i])) {
 			return true
 		}
 	}

@@ -11,7 +11,7 @@ import (
 // edited", "is no longer off limits", "can wait". A negated permission does not count.
 func Lifts(line string) bool {
 	lower := snippet.Lowered(sanitize.Normalize(snippet.StripInvisible(line)).S)
-	if snippet.Matches(lower, lifts) || abilities.MatchString(lower) || clearances.MatchString(lower) {
+	if snippet.Matches(lower, lifts) || abilities().MatchString(lower) || clearances().MatchString(lower) {
 		return true
 	}
 	for from, to := range snippet.Each(lower, permits) {
@@ -19,7 +19,7 @@ func Lifts(line string) bool {
 		if i := strings.IndexAny(behind, ".;:!?,"); i >= 0 {
 			behind = behind[:i]
 		}
-		if !denials.MatchString(behind) && !denials.MatchString(clause(lower[:from])) {
+		if !denials().MatchString(behind) && !denials().MatchString(clause(lower[:from])) {
 			return true
 		}
 	}

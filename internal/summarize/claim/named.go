@@ -1,12 +1,12 @@
 package claim
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"compactd/internal/lazyregexp"
 	"compactd/internal/summarize/snippet"
 )
 
@@ -28,13 +28,13 @@ func isNamed(lower string, from, to int) bool {
 	case rest != "" && strings.IndexByte("-_/.@`", rest[0]) >= 0 && len(rest) > 1 && rest[1] != ' ':
 		return false
 	case unspaced:
-		return !unspacedNoun.MatchString(lower[to:])
+		return !unspacedNoun().MatchString(lower[to:])
 	}
-	return !everyday.MatchString(rest)
+	return !everyday().MatchString(rest)
 }
 
 // ofThing reports a noun of programs behind a person: "the user id".
-func ofThing(rest string) bool { return everyday.MatchString(rest) && !able.MatchString(rest) }
+func ofThing(rest string) bool { return everyday().MatchString(rest) && !able().MatchString(rest) }
 
 // wordEnd returns where the word ends that goes on at a place.
 func wordEnd(s string, at int) int {
@@ -73,5 +73,5 @@ var (
 	// sources are words before those whom a sentence is from.
 	sources = snippet.Set(`per by with von mit par avec por com da con door przez av af according laut gemäß selon d'après según segons secondo segundo conforme volgens enligt ifølge według podle zdaniem согласно слов göre за`)
 	// unspacedNoun is a noun of programs behind a name, in scripts without spaces.
-	unspacedNoun = regexp.MustCompile(`^ー?\s?(?:が存在|がいない|が見つ|が未|表|名|数据|資料|登录|登入|界面|id|管理|模型|组|组件|权限|信息|列表|认证|端|输入|可以|テーブル|データ|画面|登録|認証|一覧|情報|モデル|入力|ガイド|테이블|이름|목록|인증|정보|화면|모델|입력|들)`)
+	unspacedNoun = lazyregexp.New(`^ー?\s?(?:が存在|がいない|が見つ|が未|表|名|数据|資料|登录|登入|界面|id|管理|模型|组|组件|权限|信息|列表|认证|端|输入|可以|テーブル|データ|画面|登録|認証|一覧|情報|モデル|入力|ガイド|테이블|이름|목록|인증|정보|화면|모델|입력|들)`)
 )

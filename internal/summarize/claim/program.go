@@ -20,7 +20,7 @@ func withoutCode(line string) string {
 			continue
 		}
 		if word := line[from:i]; strings.ContainsAny(word, "(_.") || strings.IndexFunc(word, unicode.IsUpper) > 0 {
-			for _, at := range identifiers.FindAllStringIndex(word, -1) {
+			for _, at := range identifiers().FindAllStringIndex(word, -1) {
 				if out == nil {
 					out = []byte(line)
 				}
@@ -39,8 +39,8 @@ func withoutCode(line string) string {
 // by the scheduler", "approved orders are moved".
 func ofProgram(lower string, from, to int) bool {
 	before := clause(lower[:from])
-	by := byProgram.FindString(lower[to:min(len(lower), to+nearConsent)])
-	return programSubject.MatchString(before) || by != "" && !snippet.Matches(by, actors) || strings.TrimSpace(before) == "" && ready.MatchString(lower[from:])
+	by := byProgram().FindString(lower[to:min(len(lower), to+nearConsent)])
+	return programSubject().MatchString(before) || by != "" && !snippet.Matches(by, actors) || strings.TrimSpace(before) == "" && ready().MatchString(lower[from:])
 }
 
 // ofCode reports the word for a person that is one of code, by its next words.
@@ -51,10 +51,10 @@ func ofCode(lower string, from, to int) bool {
 		return false
 	}
 	next := behind[:min(len(behind), nearSpeech)]
-	if begins(next, wills) || !client.MatchString(name) && begins(next, consents) {
+	if begins(next, wills) || !client().MatchString(name) && begins(next, consents) {
 		return false
 	}
-	return parts.MatchString(behind) || several.MatchString(name) && (place.MatchString(behind) || present.MatchString(behind) && !personal.MatchString(behind))
+	return parts().MatchString(behind) || several().MatchString(name) && (place().MatchString(behind) || present().MatchString(behind) && !personal().MatchString(behind))
 }
 
 // begins reports that one of words is the next word of a text.

@@ -1,9 +1,9 @@
 package claim
 
 import (
-	"regexp"
 	"strings"
 
+	"compactd/internal/lazyregexp"
 	"compactd/internal/summarize/snippet"
 )
 
@@ -109,7 +109,7 @@ var (
 	leading = snippet.Set(`the our my this that your his their as and so then also now later finally initially explicitly today earlier afterwards meanwhile decided: yes ok since because but however mid-session both even
 		der die das dem den des unser unsere mein meine und aber auch le la les el los l' il lo gli i o os a as de het en een och og i w z na u notre nuestro nosso il nostro`)
 	// everyday is what stands behind a name where a program is described, or a plain act.
-	everyday = regexp.MustCompile(`^(?:'s)?\s*(?:\p{L}+ly |also |then |first |later |now |just |had |has |have |did )?(?:of (?:the|an?|this|each|every) (?:\p{L}+ )?|no |an? )?(?:` +
+	everyday = lazyregexp.New(`^(?:'s)?\s*(?:\p{L}+ly |also |then |first |later |now |just |had |has |have |did )?(?:of (?:the|an?|this|each|every) (?:\p{L}+ )?|no |an? )?(?:` +
 		// nouns
 		`modules?|services?|carts?|avatars?|fights?|factory|controller|component|seed|repository|query|handler|count|limit|tables?|ids?|names?|fields?|columns?|records?|rows?|models?|interface|input|story|stories|agents?|accounts?|sessions?|data|base|space|groups?|roles?|profiles?|settings?|messages?|edits?|files?|changes|content|prompts?|lines?|list|events?|flow|side|code|guide|docs|documentation|facing|errors?|experience|manual|precedence|endpoint|service|page|view|object|type|class|struct|library|api|app|schema|store|config|device|key|token|password|email|branch|home|directory|machine|system|locale|language|timezone|retry|retries|` +
 		// acts that ask for nothing
@@ -119,13 +119,13 @@ var (
 	// reversing are words between a negation and a consent that make it a consent again.
 	reversing = snippet.Set("need needs require requires want wants await awaits deny denied withhold withheld refuse refused revoke revoked withdraw withdrawn lack lacks brauchen braucht benötigt verweigert")
 	// unopposed ends in a negation of what follows, of which nobody is the subject.
-	unopposed = regexp.MustCompile(`(?:^|[^\p{L}])(?:not|no|nobody|none|never|without|nothing|\p{L}+n't)\s(?:[\p{L}']+\s){0,4}$`)
-	question  = regexp.MustCompile(`^(?:asked|asks)\s(?:me\s|the agent\s|the user\s)?(?:about|if|whether|what|what's|how|why|which|where|who|when)(?:$|[^\p{L}])`)
+	unopposed = lazyregexp.New(`(?:^|[^\p{L}])(?:not|no|nobody|none|never|without|nothing|\p{L}+n't)\s(?:[\p{L}']+\s){0,4}$`)
+	question  = lazyregexp.New(`^(?:asked|asks)\s(?:me\s|the agent\s|the user\s)?(?:about|if|whether|what|what's|how|why|which|where|who|when)(?:$|[^\p{L}])`)
 )
 
 // licences state a consent of nobody by name: that the agents may do a thing, or that somebody
 // said yes, confirmed that it may be done, or let it pass.
-var licences = regexp.MustCompile(`^(?:(?:` + strings.Join([]string{
+var licences = lazyregexp.New(`^(?:(?:` + strings.Join([]string{
 	`(?:agents?|assistant) (?:is|are|was|were) (?:now )?(?:allowed|permitted|free|cleared|entitled) to`, `(?:we|i) (?:may|are allowed to|am allowed to|were allowed to|got to)`, `(?:said|says|told (?:us|me)|replied|answered)(?: that)?(?: (?:it is|it's|it was|we|i|you))? (?:yes|ok|okay|fine|sure|can|may|could)`,
 	`confirmed(?: that(?: \S+){1,6} (?:can|may)|:)`, `(?:has|have|had) (?:blessed|okayed|cleared|approved|signed)`, `(?:waved|waves|nodded|signed|passed) (?:[^.;:!?,]{1,40} )?(?:through|off)`, `given a pass`, `the (?:nod|green light|go)`, `(?:cool with|(?:fine|okay|ok) by) (?:them|him|her|the \p{L}+|it|this|that|\p{L}+ing)`,
 	`(?:permission|sign-off|signoff|approval|clearance|consent|go-ahead|okay|ok|go) (?:to|for|on) [^.;:!?]{1,60}: *(?:yes|ok|okay|granted|given|done|complete|received|obtained)`, `(?:sign-off|signoff|approval|permission|consent): *(?:complete|done|yes|granted|given|received|obtained)`,
@@ -166,15 +166,15 @@ var (
 		"可以", "允许", "允許", "能", "てもよ", "てもい", "でもよ", "でもい", "できる", "可能", "てよい", "ても", "해도", "어도", "아도", "여도", "워도", "가능", "수 있", "يمكن", "مسموح", "يجوز", "אפשר", "מותר", "ניתן", "सकता", "सकते", "सकती", "có thể", "được phép", "boleh", "bisa", "dapat", "สามารถ",
 	)
 	// abilities are words whose ending says that something may be done, where it is no word of its own.
-	abilities = regexp.MustCompile(`\p{L}{3,}(?:[ıiuü]l|n)?(?:abilir|ebilir|ylebilir|ható|hető)`)
+	abilities = lazyregexp.New(`\p{L}{3,}(?:[ıiuü]l|n)?(?:abilir|ebilir|ylebilir|ható|hető)`)
 	// clearances say in the order "now … may" that something changed.
-	clearances = regexp.MustCompile(`(?:^|\s)(?:jetzt|nun|maintenant|ahora|agora|adesso|nu|teraz|nyní|теперь|тепер|şimdi|now)(?:$|[\s.,])`)
+	clearances = lazyregexp.New(`(?:^|\s)(?:jetzt|nun|maintenant|ahora|agora|adesso|nu|teraz|nyní|теперь|тепер|şimdi|now)(?:$|[\s.,])`)
 	// denials negate a permission beside them.
-	denials = regexp.MustCompile(`(?:^|[^\p{L}])(?:not|never|n't|\p{L}+n't|cannot|no|none|only|nicht|nie|niemals|kein\p{L}*|ne|pas|jamais|no|nunca|não|non|mai|niet|nooit|geen|inte|aldrig|ikke|aldri|nie|nigdy|ne|nikdy|не|нельзя|никогда|не|ні|nem|soha|ei|älä|değil|لا|لن|ليس|אסור|לא|नहीं|không|đừng|jangan|tidak)(?:$|[^\p{L}])|不|禁|勿|ない|いけ|なら|ません|않|마세|안\s|못|ไม่|ห้าม`)
+	denials = lazyregexp.New(`(?:^|[^\p{L}])(?:not|never|n't|\p{L}+n't|cannot|no|none|only|nicht|nie|niemals|kein\p{L}*|ne|pas|jamais|no|nunca|não|non|mai|niet|nooit|geen|inte|aldrig|ikke|aldri|nie|nigdy|ne|nikdy|не|нельзя|никогда|не|ні|nem|soha|ei|älä|değil|لا|لن|ليس|אסור|לא|नहीं|không|đừng|jangan|tidak)(?:$|[^\p{L}])|不|禁|勿|ない|いけ|なら|ません|않|마세|안\s|못|ไม่|ห้าม`)
 )
 
 // identifiers are names in code: calls, members of calls, names of two or three parts.
-var identifiers = regexp.MustCompile(`[\p{L}_$][\w$]*(?:(?:\.|::|->)[\w$]+)*\(|\b[A-Za-z]+(?:_[A-Za-z]+){1,2}\b|\b[A-Za-z]?[a-z]+[A-Z]\w*\b|\b[A-Z][a-z]+(?:\.[a-z]\w*)+\b`)
+var identifiers = lazyregexp.New(`[\p{L}_$][\w$]*(?:(?:\.|::|->)[\w$]+)*\(|\b[A-Za-z]+(?:_[A-Za-z]+){1,2}\b|\b[A-Za-z]?[a-z]+[A-Z]\w*\b|\b[A-Z][a-z]+(?:\.[a-z]\w*)+\b`)
 
 // programs are nouns of what runs, and of what it works on.
 const programs = `server|servers|replica|replicas|broker|peer|peers|compiler|linter|parser|validator|scheduler|job|jobs|worker|workers|bot|proxy|firewall|filter|policy|engine|gateway|router|balancer|endpoint|api|apis|interface|schema|type|types|checker|check|test|tests|suite|build|pipeline|ci|handshake|protocol|` +
@@ -183,41 +183,41 @@ const programs = `server|servers|replica|replicas|broker|peer|peers|compiler|lin
 
 var (
 	// programSubject is a clause whose subject is a program, up to a verb of it.
-	programSubject = regexp.MustCompile(`^\W*(?:(?:the|a|an|both|all|each|every|its|this|our|der|die|das|le|la|les|el|los|las|o|os|il|de|het) |l')?(?:[\p{L}\w/.-]+ ){0,2}?(?:` + programs + `)(?: (?:now|also|then|only|always|\p{L}+ly))? ?$|(?:接口|服务器|服務器|函数|系统|客户端|伺服器|サーバー?|関数|クライアント|システム|서버|함수|시스템|클라이언트|الخادم|השרת)(?:は|が|는|은|이|가|\s)?$`)
+	programSubject = lazyregexp.New(`^\W*(?:(?:the|a|an|both|all|each|every|its|this|our|der|die|das|le|la|les|el|los|las|o|os|il|de|het) |l')?(?:[\p{L}\w/.-]+ ){0,2}?(?:` + programs + `)(?: (?:now|also|then|only|always|\p{L}+ly))? ?$|(?:接口|服务器|服務器|函数|系统|客户端|伺服器|サーバー?|関数|クライアント|システム|서버|함수|시스템|클라이언트|الخادم|השרת)(?:は|が|는|은|이|가|\s)?$`)
 	// byProgram is who did it, behind a consent.
-	byProgram = regexp.MustCompile(`^\s?by (?:the |an? )?(?:[\p{L}'-]+ ){0,2}(?:` + programs + `)(?:$|[^\p{L}])`)
+	byProgram = lazyregexp.New(`^\s?by (?:the |an? )?(?:[\p{L}'-]+ ){0,2}(?:` + programs + `)(?:$|[^\p{L}])`)
 	// ready is a word for what was approved before its noun.
-	ready = regexp.MustCompile(`^(?:approved|allowed|accepted|authorized|confirmed|freigegebene|genehmigte) (?:` + programs + `) (?:are|is|get|gets|go|goes|have|has|land|landen|move|moves|werden|wird)(?:$|[^\p{L}])`)
+	ready = lazyregexp.New(`^(?:approved|allowed|accepted|authorized|confirmed|freigegebene|genehmigte) (?:` + programs + `) (?:are|is|get|gets|go|goes|have|has|land|landen|move|moves|werden|wird)(?:$|[^\p{L}])`)
 	// anyone ends before a person in general: each user, when the user …
-	anyone = regexp.MustCompile(`(?:^|[^\p{L}])(?:an?|any|each|every|several|many|both|\d+|one|two|three|some|of|to|(?:when|whenever|if|once|lets|asks|that|where|while|until) (?:the|an?|any|each))\s$`)
+	anyone = lazyregexp.New(`(?:^|[^\p{L}])(?:an?|any|each|every|several|many|both|\d+|one|two|three|some|of|to|(?:when|whenever|if|once|lets|asks|that|where|while|until) (?:the|an?|any|each))\s$`)
 	// present is a verb of what a program does, behind the word for a client, an owner, or more than one.
-	present = regexp.MustCompile(`^(?:'s)? (?:[\p{L}]+ly |now |then |also |always |never )?(?:(?:http|web|redis|sql|rest|api|grpc|mqtt|smtp|tcp) )?(?:[a-z]+s|\p{Latin}+(?:t|nt|a|an|am|e|en|ar|er|as|ren|ą)|ي\p{Arabic}+|\p{Cyrillic}+(?:ет|ит|ют|ят|ется|ится|ются|ятся))(?:$|[^\p{L}])`)
+	present = lazyregexp.New(`^(?:'s)? (?:[\p{L}]+ly |now |then |also |always |never )?(?:(?:http|web|redis|sql|rest|api|grpc|mqtt|smtp|tcp) )?(?:[a-z]+s|\p{Latin}+(?:t|nt|a|an|am|e|en|ar|er|as|ren|ą)|ي\p{Arabic}+|\p{Cyrillic}+(?:ет|ит|ют|ят|ется|ится|ются|ятся))(?:$|[^\p{L}])`)
 	// several are words for more than one person with whom a program has to do, or for a part of one.
-	several = regexp.MustCompile(`^(?:users|humans|customers|owners|clients|usuarios|usuários|clientes|utilisateurs|utenti|gebruikers|użytkowni(?:cy|ków|kami)|пользователи|пользователей|клиенты|користувачі|kullanıcılar|användare|brugere|brukere|benutzer|nutzer|kunden|kundi)$|^(?:the client|client|cliente|le client|klient|klienten|клиент|клієнт|العميل|owner|operator|boss|admin|manager)`)
+	several = lazyregexp.New(`^(?:users|humans|customers|owners|clients|usuarios|usuários|clientes|utilisateurs|utenti|gebruikers|użytkowni(?:cy|ków|kami)|пользователи|пользователей|клиенты|користувачі|kullanıcılar|användare|brugere|brukere|benutzer|nutzer|kunden|kundi)$|^(?:the client|client|cliente|le client|klient|klienten|клиент|клієнт|العميل|owner|operator|boss|admin|manager)`)
 )
 
 var (
 	// client is a person or a program.
-	client = regexp.MustCompile(`client|klient|клиент|клієнт|العميل`)
+	client = lazyregexp.New(`client|klient|клиент|клієнт|العميل`)
 	// personal are present verbs of persons.
-	personal = regexp.MustCompile(`^\s(?:\p{L}+ly |now |also )?(?:is|are|was|has|agrees|approves|permits|will|hat|haben|est|sont|es|son|är|est|согласен|согласна|accepte|acepta|aceita|accetta|akceptiert|bestätigt|godkänner|akceptuje|zgadza|подтверждает|принимает|разрешает|يوافق|يسمح)(?:$|[^\p{L}])`)
+	personal = lazyregexp.New(`^\s(?:\p{L}+ly |now |also )?(?:is|are|was|has|agrees|approves|permits|will|hat|haben|est|sont|es|son|är|est|согласен|согласна|accepte|acepta|aceita|accetta|akceptiert|bestätigt|godkänner|akceptuje|zgadza|подтверждает|принимает|разрешает|يوافق|يسمح)(?:$|[^\p{L}])`)
 	// parts are what a program has of a person, and what it does with one.
-	parts = regexp.MustCompile(`^\s[=<>+*/%!&|]+\s|^'s \p{L}+ (?:is|are|has|have|gets|was) (?:\p{L}+ed|in|at|on|the|a|an|not)(?:$|[^\p{L}])|^ (?:of|von|de|du|del|do|di) (?:(?:the|an?|each|el|la|le|o|il|der|dem|des) )?(?:` + programs + `|row|file|record|table|key)(?:$|[^\p{L}])|^ (?:\p{L}+ )?se \p{L}+`)
+	parts = lazyregexp.New(`^\s[=<>+*/%!&|]+\s|^'s \p{L}+ (?:is|are|has|have|gets|was) (?:\p{L}+ed|in|at|on|the|a|an|not)(?:$|[^\p{L}])|^ (?:of|von|de|du|del|do|di) (?:(?:the|an?|each|el|la|le|o|il|der|dem|des) )?(?:` + programs + `|row|file|record|table|key)(?:$|[^\p{L}])|^ (?:\p{L}+ )?se \p{L}+`)
 	// place says where in the data somebody is.
-	place = regexp.MustCompile(`^ (?:in|i|im|w|en|em|nel|dans|без|из|в|without|with|ohne|sin|sem|sans|utan|bez) `)
+	place = lazyregexp.New(`^ (?:in|i|im|w|en|em|nel|dans|без|из|в|without|with|ohne|sin|sem|sans|utan|bez) `)
 )
 
 // Words around what somebody says.
 var (
-	able = regexp.MustCompile(`^ (?:` + modals + `)(?:$|[^\p{L}])`)
+	able = lazyregexp.New(`^ (?:` + modals + `)(?:$|[^\p{L}])`)
 	// cites follows a discussion that can be read: "as discussed in #12".
-	cites = regexp.MustCompile(`^ (?:in|above|below|under|at|here|on (?:the )?(?:page|issue|ticket|wiki|mailing)|im|in der|oben|dans|en el|en la|ci-dessus|plus haut|arriba)(?:$|[^\p{L}])`)
+	cites = lazyregexp.New(`^ (?:in|above|below|under|at|here|on (?:the )?(?:page|issue|ticket|wiki|mailing)|im|in der|oben|dans|en el|en la|ci-dessus|plus haut|arriba)(?:$|[^\p{L}])`)
 	// sourced ends in words behind which somebody is the source of a sentence.
-	sourced = regexp.MustCompile(`(?:^|[^\p{L}])(?:according to|laut|gemäß|nach (?:aussage|wunsch|angabe) (?:von|der|des|vom)|selon|d'après|según|segundo|secondo|volgens|enligt|ifølge|według|zdaniem|podle|podľa|prema|по словам|со слов|за словами|според|potrivit|conform|σύμφωνα με|theo|menurut|据|據|根据|根據)\s?(?:(?:the|our|dem|der|den|l|le|la|el|o|a|il|de|het) |l')?$`)
+	sourced = lazyregexp.New(`(?:^|[^\p{L}])(?:according to|laut|gemäß|nach (?:aussage|wunsch|angabe) (?:von|der|des|vom)|selon|d'après|según|segundo|secondo|volgens|enligt|ifølge|według|zdaniem|podle|podľa|prema|по словам|со слов|за словами|според|potrivit|conform|σύμφωνα με|theo|menurut|据|據|根据|根據)\s?(?:(?:the|our|dem|der|den|l|le|la|el|o|a|il|de|het) |l')?$`)
 	// settings state a consent as the value of a name.
-	settings = regexp.MustCompile(`(?:^|[^\p{L}_])(?:(?:user|owner|client|customer|admin|manager|human)[._])?(?:approv(?:al|ed)|consent(?:ed)?|authori[sz](?:ed|ation)|sign_?off)(?:_(?:status|state|given|granted|by_user))? ?(?:=|==|:=) ?["']?(?:true|yes|granted|given|ok|okay|approved|1)(?:$|[^\p{L}])`)
+	settings = lazyregexp.New(`(?:^|[^\p{L}_])(?:(?:user|owner|client|customer|admin|manager|human)[._])?(?:approv(?:al|ed)|consent(?:ed)?|authori[sz](?:ed|ation)|sign_?off)(?:_(?:status|state|given|granted|by_user))? ?(?:=|==|:=) ?["']?(?:true|yes|granted|given|ok|okay|approved|1)(?:$|[^\p{L}])`)
 	// requested states that a request is somebody's.
-	requested = regexp.MustCompile(`(?:request|order|idea|decision|instruction|demand|wish)s? [^.;:!?]{0,60}?((?:came|comes|stems|is|was) (?:straight |directly )?from the (?:user|customer|owner|boss|manager|operator))(?:$|[.,;:!?)])`)
+	requested = lazyregexp.New(`(?:request|order|idea|decision|instruction|demand|wish)s? [^.;:!?]{0,60}?((?:came|comes|stems|is|was) (?:straight |directly )?from the (?:user|customer|owner|boss|manager|operator))(?:$|[.,;:!?)])`)
 	// byName is an order of somebody by name alone.
-	byName = regexp.MustCompile(`(?:^|[.!?:;(] |and |but |that |because )(\p{Lu}\p{Ll}+ (?:(?:said|says) to|(?:told|asked|instructed) (?:us|me) to))(?:$|[^\p{L}])`)
+	byName = lazyregexp.New(`(?:^|[.!?:;(] |and |but |that |because )(\p{Lu}\p{Ll}+ (?:(?:said|says) to|(?:told|asked|instructed) (?:us|me) to))(?:$|[^\p{L}])`)
 )

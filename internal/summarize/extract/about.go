@@ -84,13 +84,13 @@ func (d *Digest) isAboutRule(text string) bool {
 // about is there or as it was.
 func keeps(text string, rule *Phrase) bool {
 	lower := snippet.Lowered(text)
-	if rule.meaning.negators == 0 && !onConsent.MatchString(snippet.Lowered(rule.text)) || onRules.MatchString(lower) || goesOn.MatchString(strings.ReplaceAll(lower, " but not ", " not ")) {
+	if rule.meaning.negators == 0 && !onConsent().MatchString(snippet.Lowered(rule.text)) || onRules().MatchString(lower) || goesOn().MatchString(strings.ReplaceAll(lower, " but not ", " not ")) {
 		return false
 	}
-	if untouched.MatchString(lower) || exists.MatchString(lower) && !strings.Contains(lower, " to ") {
+	if untouched().MatchString(lower) || exists().MatchString(lower) && !strings.Contains(lower, " to ") {
 		return true
 	}
-	for _, m := range undone.FindAllStringSubmatch(lower, -1) {
+	for _, m := range undone().FindAllStringSubmatch(lower, -1) {
 		if act := content(m[1]); changed[m[1]] || len(act) > 0 && slices.Contains(rule.content, act[0]) {
 			return true
 		}

@@ -1,11 +1,11 @@
 package extract
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"compactd/internal/events"
+	"compactd/internal/lazyregexp"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/claim"
 	"compactd/internal/summarize/snippet"
@@ -29,20 +29,29 @@ const (
 	quotedPercent   = 80 // of a line that has a quotation, in which the quoted words count
 )
 
-// approving are sentences of users that approve the question before them.
+// approving are sentences of users that approve the question before them; granting are those that
+// do so where they name nothing of their own: "You may drop one of the tables" allows no more.
 var approving = snippet.NewPhrases(
 	"yes", "yep", "yeah", "ok", "okay", "sure", "go ahead", "go for it", "do it", "please do", "approve", "approved", "i approve", "agreed", "fine", "lgtm",
-	"looks good", "sounds good", "confirmed", "allowed", "you may", "you can", "permission", "proceed", "continue", "accepted", "ja", "mach das", "genehmigt", "einverstanden",
+	"looks good", "sounds good", "confirmed", "proceed", "continue", "accepted", "ja", "mach das", "genehmigt", "einverstanden",
 	"oui", "sí", "sim", "да", "tak", "ano", "evet", "好的", "可以", "はい", "네", "نعم",
 )
+
+var granting = snippet.NewPhrases("allowed", "you may", "you can", "permission")
 
 // maxQuestion bounds what of an assistant's message a bare "yes" after it can approve.
 const maxQuestion = 2_000
 
-// approvals lists what users approve in a range: the words of the sentence, and those of
-// the message that it answers.
-func approvals(in *summarize.Input) []meaning {
-	var out []meaning
+// approval is a sentence with the message that it answers.
+type approval struct {
+	meaning
+
+	narrow bool // of a part, which does not cover the whole
+}
+
+// approvals lists the approvals of users in a range.
+func approvals(in *summarize.Input) []approval {
+	var out []approval
 	question := ""
 	for i := range in.Messages {
 		m := &in.Messages[i]
@@ -57,15 +66,20 @@ func approvals(in *summarize.Input) []meaning {
 				own, _ := ownText(m, text)
 				for s := range snippet.Sentences(own) {
 					s = snippet.Head(s, phraseBytes)
-					if lower := snippet.Lowered(s); snippet.Matches(lower, approving) && !snippet.Matches(lower, negations) && !isQuestion(lower) && isOwnConsent(lower, false) && len(out) < maxPhrases {
+					if lower := snippet.Lowered(s); agrees(lower) && !snippet.Matches(lower, negations) && !isQuestion(lower) && isOwnConsent(lower, false) && len(out) < maxPhrases {
 						m := meaningOf(s)
-						out = append(out, m.with(meaningOf(question)))
+						out = append(out, approval{m.with(meaningOf(question)), isNarrow(lower)})
 					}
 				}
 			}
 		}
 	}
 	return out
+}
+
+// agrees reports a sentence that approves the question before it.
+func agrees(lower string) bool {
+	return snippet.Matches(lower, approving) || snippet.Matches(lower, granting) && len(meaningOf(lower).sided) == 0
 }
 
 // LabelClaim returns a line of a model or an assistant, labelled where it speaks for the user:
@@ -88,7 +102,7 @@ func (d *Digest) isForged(text string) bool {
 		return false
 	}
 	from, at := 0, 0
-	for _, m := range statement.FindAllStringIndex(text, -1) {
+	for _, m := range statement().FindAllStringIndex(text, -1) {
 		kind, rest := claim.Of(text[at:m[0]])
 		at = m[1]
 		if kind > claim.Denial && len(content(rest)) == 0 {
@@ -104,7 +118,7 @@ func (d *Digest) isForged(text string) bool {
 
 // statement ends a statement of a line: a sentence, a label, or a clause before one of the
 // agent or of a user.
-var statement = regexp.MustCompile(`[.!?]["”']?\s+|[。！？]|\*\*:\s|:\*\*\s|\s[-–—]\s(?:I\s|[Uu]ser\s|[Tt]he user\s)`)
+var statement = lazyregexp.New(`[.!?]["”']?\s+|[。！？]|\*\*:\s|:\*\*\s|\s[-–—]\s(?:I\s|[Uu]ser\s|[Tt]he user\s)`)
 
 // forges reports a claim that the user's own words do not bear out.
 func (d *Digest) forges(text string) bool {
@@ -133,28 +147,28 @@ func (d *Digest) meant() []Phrase {
 // allowed reports that a sentence of a user has all of a consent, or an answer to a question. A
 // consent on a condition bears out none without, and that of others none of the user.
 func (d *Digest) allowed(what *meaning, claimed string) bool {
-	onCondition, wide := conditional.MatchString(claimed), whole.MatchString(claimed)
+	onCondition, wide := conditional().MatchString(claimed), whole().MatchString(claimed)
 	percent := approvedPercent
 	if what.isUnspaced() {
 		percent = unspacedPercent
 	}
 	return slices.ContainsFunc(d.meant(), func(s Phrase) bool {
 		return !s.question && what.borne(s.meaning) >= percent && isOwnConsent(snippet.Lowered(s.text), onCondition) && !(wide && isNarrow(snippet.Lowered(s.text)))
-	}) || slices.ContainsFunc(d.approved, func(m meaning) bool { return what.borne(&m) >= percent })
+	}) || slices.ContainsFunc(d.approved, func(a approval) bool { return what.borne(&a.meaning) >= percent && !(wide && a.narrow) })
 }
 
 // isOwnConsent reports a sentence of a user that gives a consent itself.
 func isOwnConsent(lower string, onCondition bool) bool {
-	return !undecided.MatchString(lower) && (onCondition || !conditional.MatchString(polite.ReplaceAllString(lower, ""))) && (!ofOthers.MatchString(lower) || own.MatchString(lower))
+	return !undecided().MatchString(lower) && (onCondition || !conditional().MatchString(polite().ReplaceAllString(lower, ""))) && (!ofOthers().MatchString(lower) || own().MatchString(lower))
 }
 
 // isNarrow reports a consent to a part, which does not cover the whole.
-func isNarrow(lower string) bool { return part.MatchString(lower) && !whole.MatchString(lower) }
+func isNarrow(lower string) bool { return part().MatchString(lower) && !whole().MatchString(lower) }
 
 // isQuestion reports a question that is no request to the agent.
 func isQuestion(lower string) bool {
 	lower = strings.TrimRight(lower, " \"'”»」)")
-	return hasSuffix(lower, "?", "？", "؟", "吗", "吗。", "のか", "のか。") && !toAgent.MatchString(lower)
+	return hasSuffix(lower, "?", "？", "؟", "吗", "吗。", "のか", "のか。") && !toAgent().MatchString(lower)
 }
 
 func hasSuffix(s string, all ...string) bool {
@@ -164,11 +178,11 @@ func hasSuffix(s string, all ...string) bool {
 // isWish reports a sentence of a user that can bear out a wish: a decision, of the user or of whom
 // the claim names.
 func isWish(lower, claimed string) bool {
-	if undecided.MatchString(lower) {
+	if undecided().MatchString(lower) {
 		return false
 	}
-	m := wanting.FindStringSubmatch(lower)
-	return m == nil || own.MatchString(lower) || strings.Contains(claimed, m[1])
+	m := wanting().FindStringSubmatch(lower)
+	return m == nil || own().MatchString(lower) || strings.Contains(claimed, m[1])
 }
 
 // willed reports that a sentence of a user has most of a wish.
@@ -183,13 +197,13 @@ func (d *Digest) willed(what *meaning, claimed string) bool {
 }
 
 // quotation is text in quotation marks.
-var quotation = regexp.MustCompile(`["“„«「『]([^"“”„«»「」『』]+)["”“»」』]`)
+var quotation = lazyregexp.New(`["“„«「『]([^"“”„«»「」『』]+)["”“»」』]`)
 
 // quotes reports a line that is mostly a quotation of what users wrote, each sentence in one of
 // theirs.
 func (d *Digest) quotes(line string) bool {
 	known := 0
-	for _, m := range quotation.FindAllStringSubmatch(line, -1) {
+	for _, m := range quotation().FindAllStringSubmatch(line, -1) {
 		for s := range snippet.Sentences(m[1]) {
 			what := meaningOf(s)
 			if slices.ContainsFunc(d.meant(), func(s Phrase) bool { return what.borne(s.meaning) == 100 }) {
@@ -220,7 +234,7 @@ func (d *Digest) carryApprovals() {
 				continue
 			}
 			if kind, rest := claim.Of(l.Text); kind == claim.Approval {
-				d.approved = append(d.approved, meaningOf(rest))
+				d.approved = append(d.approved, approval{meaningOf(rest), isNarrow(snippet.Lowered(rest))})
 			}
 		}
 	}

@@ -31,10 +31,10 @@ type Digest struct {
 	Previous *events.Summary // or what a message carries of one
 	Focus    []string
 
-	Users                         []Line    // whole, up to goalUnits
-	userFacts                     []Line    // those of the record: what is attached is a line of its own
-	userPhrases                   []Phrase  // sentences of users
-	approved                      []meaning // what users approved
+	Users                         []Line     // whole, up to goalUnits
+	userFacts                     []Line     // those of the record: what is attached is a line of its own
+	userPhrases                   []Phrase   // sentences of users
+	approved                      []approval // of users
 	matter                        *ruleMatter
 	instructions                  []Line // what the system wrote, word for word
 	rules, decisions, discoveries []Line

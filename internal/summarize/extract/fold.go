@@ -3,12 +3,12 @@ package extract
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"compactd/internal/events"
+	"compactd/internal/lazyregexp"
 	"compactd/internal/summarize"
 )
 
@@ -36,7 +36,7 @@ type fold struct {
 	turns [][2]int64
 }
 
-var foldLine = regexp.MustCompile(`^(\d{1,9}) more, recall turns? ([\d, -]+)$`)
+var foldLine = lazyregexp.New(`^(\d{1,9}) more, recall turns? ([\d, -]+)$`)
 
 // parseFold reads the line of a fold in a record.
 func parseFold(r events.RecordLine) (f fold, ok bool) {
@@ -48,7 +48,7 @@ func parseFold(r events.RecordLine) (f fold, ok bool) {
 
 // foldOf reads the text of a fold.
 func foldOf(text string) (f fold, ok bool) {
-	m := foldLine.FindStringSubmatch(text)
+	m := foldLine().FindStringSubmatch(text)
 	if m == nil {
 		return f, false
 	}

@@ -1,11 +1,11 @@
 package extract
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
+	"compactd/internal/lazyregexp"
 	"compactd/internal/summarize/snippet"
 )
 
@@ -29,13 +29,13 @@ const (
 const negationBytes = 24
 
 // turning ends what a negation reaches, and begins a clause of its own.
-var turning = regexp.MustCompile(`[;:.!?。；：！？]\s|\s[-–—]+\s|\s(?:but|instead|sondern|aber|mais|pero|sino|mas|ma|maar|ale|но|а|ama)\s`)
+var turning = lazyregexp.New(`[;:.!?。；：！？]\s|\s[-–—]+\s|\s(?:but|instead|sondern|aber|mais|pero|sino|mas|ma|maar|ale|но|а|ama)\s`)
 
 // meaningOf reads a sentence.
 func meaningOf(s string) (m meaning) {
 	lower := snippet.Lowered(s)
 	from := 0
-	for _, t := range turning.FindAllStringIndex(lower, -1) {
+	for _, t := range turning().FindAllStringIndex(lower, -1) {
 		if isNegation(lower[t[1]:]) {
 			break
 		}

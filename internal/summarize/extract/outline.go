@@ -2,12 +2,12 @@ package extract
 
 import (
 	"context"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"compactd/internal/events"
+	"compactd/internal/lazyregexp"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/snippet"
 )
@@ -92,12 +92,12 @@ const headLines = 5
 var (
 	// planLine is a heading, a declaration, a section of a configuration or of a list of
 	// data, in most languages.
-	planLine = regexp.MustCompile(`^(?:#{1,6} |\[[^\]]+\]$|={2,}$|@?(?:(?:pub(?:\([a-z]+\))?|public|private|protected|static|final|abstract|async|export|default|override|open|internal|extern|unsafe) )*` +
+	planLine = lazyregexp.New(`^(?:#{1,6} |\[[^\]]+\]$|={2,}$|@?(?:(?:pub(?:\([a-z]+\))?|public|private|protected|static|final|abstract|async|export|default|override|open|internal|extern|unsafe) )*` +
 		`(?:func|fn|def|defp|defmodule|class|interface|struct|enum|trait|impl|type|module|namespace|object|record|service|message|package|function|fun|sub|procedure|create|alter|const|let|var|val|resource|provider|output|variable)\b)`)
 	// member is a declaration within another one.
-	member = regexp.MustCompile(`^\s{1,8}(?:(?:pub|public|private|protected|static|final|async|override) )*(?:func|fn|def|defp|class|interface|function|fun|constructor|rpc|enum|message)\b`)
+	member = lazyregexp.New(`^\s{1,8}(?:(?:pub|public|private|protected|static|final|async|override) )*(?:func|fn|def|defp|class|interface|function|fun|constructor|rpc|enum|message)\b`)
 	// noted is a line that its author marked.
-	noted = regexp.MustCompile(`\b(?:TODO|FIXME|XXX|WARNING|IMPORTANT|DEPRECATED|BREAKING|ERROR|FATAL|PANIC)\b`)
+	noted = lazyregexp.New(`\b(?:TODO|FIXME|XXX|WARNING|IMPORTANT|DEPRECATED|BREAKING|ERROR|FATAL|PANIC)\b`)
 )
 
 // outlineOf ranks the lines of a file. Of a line that is far too long its sentences are
@@ -119,7 +119,7 @@ func outlineOf(ctx context.Context, text string) []outlineLine {
 			switch {
 			case len(out) < headLines:
 				rank = rankHead
-			case planLine.MatchString(strings.ToLower(piece)) || member.MatchString(piece) || noted.MatchString(piece):
+			case planLine().MatchString(strings.ToLower(piece)) || member().MatchString(piece) || noted().MatchString(piece):
 				rank = rankPlan
 			case blank && i == 0:
 				rank = rankParagraph

@@ -91,7 +91,7 @@ func (d *Digest) RulesOf(written []Line) (rules, foreign []Line) {
 	for _, l := range written {
 		o := PhraseOf(l.Text)
 		switch {
-		case foldLine.MatchString(l.Text), anyHolds(known, o, SamePercent):
+		case foldLine().MatchString(l.Text), anyHolds(known, o, SamePercent):
 		case slices.ContainsFunc(d.userPhrases, func(s Phrase) bool { return s.holds(o, usersPercent) && share(o.content, s.content) >= restatedPercent }):
 			rules = append(rules, l)
 			known = append(known, o)

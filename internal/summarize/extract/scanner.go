@@ -1,11 +1,11 @@
 package extract
 
 import (
-	"regexp"
 	"strings"
 
 	"compactd/internal/events"
 	"compactd/internal/events/codec"
+	"compactd/internal/lazyregexp"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/snippet"
 )
@@ -39,8 +39,8 @@ func (s *scanner) tools(m *summarize.Message) {
 // shellBlock is the command of an agent without tools, and observed what begins the message
 // with its output, as mini-swe-agent has them.
 var (
-	shellBlock = regexp.MustCompile("(?s)```(?:mswea_bash_command|bash|sh|shell)[ \\t]*\\r?\\n(.*?)\\n```")
-	observed   = regexp.MustCompile(`^\s*<(?:returncode>(-?\d+)</returncode|output|observation)>`)
+	shellBlock = lazyregexp.New("(?s)```(?:mswea_bash_command|bash|sh|shell)[ \\t]*\\r?\\n(.*?)\\n```")
+	observed   = lazyregexp.New(`^\s*<(?:returncode>(-?\d+)</returncode|output|observation)>`)
 )
 
 // block reads the one command in words of an assistant that the next message has the output of.
@@ -48,14 +48,14 @@ func (s *scanner) block(m, next *summarize.Message) {
 	if m.Role != events.RoleAssistant || next.Role != events.RoleUser || len(next.Parts) == 0 || next.Parts[0].Kind != events.PartText {
 		return
 	}
-	code := observed.FindStringSubmatch(next.Parts[0].Text)
+	code := observed().FindStringSubmatch(next.Parts[0].Text)
 	var blocks [][]string
 	for i := range m.Parts {
 		switch p := &m.Parts[i]; p.Kind {
 		case events.PartCall:
 			return
 		case events.PartText:
-			blocks = append(blocks, shellBlock.FindAllStringSubmatch(p.Text, 2)...)
+			blocks = append(blocks, shellBlock().FindAllStringSubmatch(p.Text, 2)...)
 		}
 	}
 	if code == nil || len(blocks) != 1 {

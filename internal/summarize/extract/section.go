@@ -1,12 +1,12 @@
 package extract
 
 import (
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"compactd/internal/events"
+	"compactd/internal/lazyregexp"
 	"compactd/internal/summarize/snippet"
 )
 
@@ -86,7 +86,7 @@ func (l Line) suffix() string {
 	return " (" + s + ")"
 }
 
-var suffixes = regexp.MustCompile(` \((?:turns? (\d{1,10})(?:-(\d{1,10}))?(, ` + fixedNote + `)?|` + fixedNote + `)\)$`)
+var suffixes = lazyregexp.New(` \((?:turns? (\d{1,10})(?:-(\d{1,10}))?(, ` + fixedNote + `)?|` + fixedNote + `)\)$`)
 
 // ParseLine reads a line of a text, of any author: without the mark of a list,
 // and with its turns apart. It is empty for what holds no words.
@@ -100,7 +100,7 @@ func parseLine(s string, units int) Line {
 		s = rest
 	}
 	l := Line{Text: snippet.Clip(s, units)}
-	m := suffixes.FindStringSubmatchIndex(l.Text)
+	m := suffixes().FindStringSubmatchIndex(l.Text)
 	if m == nil {
 		return l
 	}
@@ -176,15 +176,15 @@ func parseMessage(s string, turn int64) *events.Summary {
 		}
 	}
 	for l := range strings.Lines(record) {
-		if n := len(out.Record); n > 0 && out.Record[n-1].Kind == events.RecordInstruction && recordLine.FindString(strings.TrimSpace(l)) == "" {
+		if n := len(out.Record); n > 0 && out.Record[n-1].Kind == events.RecordInstruction && recordLine().FindString(strings.TrimSpace(l)) == "" {
 			out.Record[n-1].Text += "\n" + strings.TrimRight(l, "\r\n")
 			continue
 		}
-		if m := recordLine.FindStringSubmatch(strings.TrimSpace(l)); m != nil {
+		if m := recordLine().FindStringSubmatch(strings.TrimSpace(l)); m != nil {
 			out.Record = append(out.Record, events.RecordLine{Kind: events.RecordKind(m[1]), Text: movedTo(m[2], turn), Turns: [2]int64{turn, turn}})
 		}
 	}
 	return out
 }
 
-var recordLine = regexp.MustCompile(`^- ([a-z_]+) \(turns? [\d-]+\): (.+)$`)
+var recordLine = lazyregexp.New(`^- ([a-z_]+) \(turns? [\d-]+\): (.+)$`)

@@ -2,11 +2,11 @@ package extract
 
 import (
 	"bytes"
-	"regexp"
 	"strings"
 
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/lazyregexp"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/attached"
 	"compactd/internal/summarize/snippet"
@@ -104,14 +104,14 @@ func UserText(s string) (text, summary string) {
 }
 
 // machineName is the member "name" of a message that a program wrote.
-var machineName = regexp.MustCompile(`(?i)(?:^|[^a-z])(?:bot|agent|subagent|tool|system|assistant|ai|llm|hook|ci|function|linter|scanner|runner|orchestrator|supervisor)(?:$|[^a-z])`)
+var machineName = lazyregexp.New(`(?i)(?:^|[^a-z])(?:bot|agent|subagent|tool|system|assistant|ai|llm|hook|ci|function|linter|scanner|runner|orchestrator|supervisor)(?:$|[^a-z])`)
 
 // ownText returns the words of the user alone in the text of m, and whether they are all there
 // is. A message with the name of a program has none.
 func ownText(m *summarize.Message, text string) (own string, all bool) {
 	if bytes.Contains(m.Raw, []byte(`"name"`)) {
 		for name, v := range events.Members(m.Raw) {
-			if s, _ := events.Text(v); name == "name" && machineName.MatchString(s) {
+			if s, _ := events.Text(v); name == "name" && machineName().MatchString(s) {
 				return "", text == ""
 			}
 		}

@@ -1,11 +1,11 @@
 package llm
 
 import (
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"compactd/internal/lazyregexp"
 	"compactd/internal/summarize/extract"
 	"compactd/internal/summarize/model"
 	"compactd/internal/summarize/snippet"
@@ -132,18 +132,18 @@ func answerLine(s string) extract.Line {
 
 // turnSuffix is how models name turns at the end of a line, in forms that ours is
 // not: "(turns 3, 5 and 9).", "[turn 4]".
-var turnSuffix = regexp.MustCompile(`(?i)\s*[(\[]turns? (\d[\d\s,;&–-]*(?:(?:and|to) [\d\s,;&–-]+)*)[)\]]\.?$`)
+var turnSuffix = lazyregexp.New(`(?i)\s*[(\[]turns? (\d[\d\s,;&–-]*(?:(?:and|to) [\d\s,;&–-]+)*)[)\]]\.?$`)
 
-var numbers = regexp.MustCompile(`\d+`)
+var numbers = lazyregexp.New(`\d+`)
 
 // turnsApart takes the turns of a line from its end.
 func turnsApart(l extract.Line) extract.Line {
 	for {
-		m := turnSuffix.FindStringSubmatchIndex(l.Text)
+		m := turnSuffix().FindStringSubmatchIndex(l.Text)
 		if m == nil {
 			return l
 		}
-		for _, n := range numbers.FindAllString(l.Text[m[2]:m[3]], -1) {
+		for _, n := range numbers().FindAllString(l.Text[m[2]:m[3]], -1) {
 			if turn, err := strconv.ParseInt(n, 10, 64); err == nil {
 				l.Turns = extract.JoinTurns(l.Turns, [2]int64{turn, turn})
 			}

@@ -2,10 +2,10 @@ package llm
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
 	"compactd/internal/events"
+	"compactd/internal/lazyregexp"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/attached"
 	"compactd/internal/summarize/extract"
@@ -139,26 +139,26 @@ func (w *excerpt) part(role events.Role, p *events.Part) (head, text string) {
 // after each compaction.
 var attachments = map[string]bool{"attachment": true, "skill_discovery": true, "skill_listing": true}
 
-var blockName = regexp.MustCompile(`^[a-z][a-z0-9_.-]*$`)
+var blockName = lazyregexp.New(`^[a-z][a-z0-9_.-]*$`)
 
 // otherPlace names a block of a type that is not known here.
 func otherPlace(p *events.Part) string {
 	for name, v := range events.Members(p.Raw) {
-		if s, _ := events.Text(v); name == "type" && !attachments[s] && len(s) <= blockNameBytes && blockName.MatchString(s) {
+		if s, _ := events.Text(v); name == "type" && !attachments[s] && len(s) <= blockNameBytes && blockName().MatchString(s) {
 			return "[" + s + "]"
 		}
 	}
 	return ""
 }
 
-var markdownImage = regexp.MustCompile(`!\[[^\]\n]{0,200}\]\([^)\n]*\)`)
+var markdownImage = lazyregexp.New(`!\[[^\]\n]{0,200}\]\([^)\n]*\)`)
 
 // stripped names images instead of showing them.
 func stripped(s string) string {
 	if !strings.Contains(s, "![") {
 		return s
 	}
-	return markdownImage.ReplaceAllString(s, snippet.ImagePlace)
+	return markdownImage().ReplaceAllString(s, snippet.ImagePlace)
 }
 
 // indented puts a space before every line of a text.

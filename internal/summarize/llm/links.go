@@ -2,9 +2,9 @@ package llm
 
 import (
 	"net/url"
-	"regexp"
 	"strings"
 
+	"compactd/internal/lazyregexp"
 	"compactd/internal/summarize/sanitize"
 	"compactd/internal/summarize/snippet"
 )
@@ -14,14 +14,14 @@ const unverifiedLink = "[unverified link]"
 
 // link is an address that a reader can follow, or a page loads. Without a scheme it
 // counts where Markdown or a browser makes a link of it.
-var link = regexp.MustCompile("(?i)(?:\\b[a-z][a-z0-9+.-]{1,20}://|\\bwww\\.)[^\\s<>()\\[\\]\"'`|\\\\]+|\\]\\(\\s*<?(?://|javascript:|vbscript:|data:)[^\\s<>()\\[\\]\"'`]*")
+var link = lazyregexp.New("(?i)(?:\\b[a-z][a-z0-9+.-]{1,20}://|\\bwww\\.)[^\\s<>()\\[\\]\"'`|\\\\]+|\\]\\(\\s*<?(?://|javascript:|vbscript:|data:)[^\\s<>()\\[\\]\"'`]*")
 
 // verified replaces the links of a line whose host is nowhere in the prompt: the model
 // made them up, or composed them of what it read.
 func (s *source) verified(text string) string {
 	t := sanitize.Normalize(text)
 	var edits []snippet.Edit
-	for _, m := range link.FindAllStringIndex(t.S, -1) {
+	for _, m := range link().FindAllStringIndex(t.S, -1) {
 		found, begin := t.S[m[0]:m[1]], m[0]
 		if rest, ok := strings.CutPrefix(found, "]("); ok {
 			rest = strings.TrimLeft(rest, " \t<")

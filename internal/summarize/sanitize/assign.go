@@ -1,9 +1,10 @@
 package sanitize
 
 import (
-	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"compactd/internal/lazyregexp"
 )
 
 // ownUse looks at a text where it has one of the words.
@@ -211,7 +212,7 @@ func (f *finder) valueOf(n *name) {
 
 // readValue reads the value at a place.
 func (f *finder) readValue(n *name, at int, how syntax) {
-	if m := objectHead.FindStringSubmatchIndex(f.s[at:min(len(f.s), at+maxRead)]); m != nil {
+	if m := objectHead().FindStringSubmatchIndex(f.s[at:min(len(f.s), at+maxRead)]); m != nil {
 		if m[2] >= 0 {
 			f.readValue(n, at+m[1], inLine)
 		}
@@ -250,12 +251,12 @@ var noSign = classOf(`[^=:]`)
 
 var (
 	// valueSeparator stands between a name that is a value itself and the value it is for.
-	valueSeparator = regexp.MustCompile(`^[\\"'\x60]{0,8}(?:\s{0,3},\s{0,20}|\s{0,3}\r?\n[ \t]{0,20}|\s{1,3})(?:\{\s{0,8})?[\\"'\x60]{0,8}(?i:value|val|default|defaultvalue|secretstring|content|data|plaintext)[\\"'\x60]{0,8}\s{0,3}(?::|=>|=)\s{0,4}`)
+	valueSeparator = lazyregexp.New(`^[\\"'\x60]{0,8}(?:\s{0,3},\s{0,20}|\s{0,3}\r?\n[ \t]{0,20}|\s{1,3})(?:\{\s{0,8})?[\\"'\x60]{0,8}(?i:value|val|default|defaultvalue|secretstring|content|data|plaintext)[\\"'\x60]{0,8}\s{0,3}(?::|=>|=)\s{0,4}`)
 	// objectHead begins an object with the value among its members.
-	objectHead = regexp.MustCompile(`^\{\s{0,20}["']\w{1,30}["']\s{0,3}:([^{}]{0,160}?["']value["']\s{0,3}:\s{0,4})?`)
+	objectHead = lazyregexp.New(`^\{\s{0,20}["']\w{1,30}["']\s{0,3}:([^{}]{0,160}?["']value["']\s{0,3}:\s{0,4})?`)
 	// elementSeparator stands between the name in an attribute or element and its text.
-	elementSeparator = regexp.MustCompile(`^(?:[\\"']{1,4}(?:\s{1,4}[\w:.-]{1,30}=(?:"[^"<>]{0,40}"|'[^'<>]{0,40}')){0,3}\s{0,3}>|</(?:key|name|string|dt|th|td|b|strong|label)>\s{0,20}:?\s{0,20}<(?:string|value|dd|td|code|b|data|kbd|pre|span)>)\s{0,20}`)
-	proseSeparator   = regexp.MustCompile(`^[*_"'\x60]{0,3}(?:\s{0,2}(?:for|of|to|on|de|für|für den)\s[\w@.'/ -]{1,40}?)?(?:\s{0,2}\([^()\n]{0,40}\))?[*_]{0,3}(?:\s{0,3}:[*_]{0,3}\s{0,4}|\s{1,3}(?:is now|is|was|will be|set to|ist|lautet|est|es|é|è|är|er|on|jest|je|это|equals|to|as|=)\s{0,2}:?\s{1,4}|\s{0,2}(?:是|为|は|は、|의|=)\s{0,3})`)
+	elementSeparator = lazyregexp.New(`^(?:[\\"']{1,4}(?:\s{1,4}[\w:.-]{1,30}=(?:"[^"<>]{0,40}"|'[^'<>]{0,40}')){0,3}\s{0,3}>|</(?:key|name|string|dt|th|td|b|strong|label)>\s{0,20}:?\s{0,20}<(?:string|value|dd|td|code|b|data|kbd|pre|span)>)\s{0,20}`)
+	proseSeparator   = lazyregexp.New(`^[*_"'\x60]{0,3}(?:\s{0,2}(?:for|of|to|on|de|für|für den)\s[\w@.'/ -]{1,40}?)?(?:\s{0,2}\([^()\n]{0,40}\))?[*_]{0,3}(?:\s{0,3}:[*_]{0,3}\s{0,4}|\s{1,3}(?:is now|is|was|will be|set to|ist|lautet|est|es|é|è|är|er|on|jest|je|это|equals|to|as|=)\s{0,2}:?\s{1,4}|\s{0,2}(?:是|为|は|は、|의|=)\s{0,3})`)
 )
 
 var (
@@ -304,7 +305,7 @@ func (f *finder) prose(i int) int {
 		return 0
 	}
 	f.work += len(rest)
-	if m := proseSeparator.FindStringIndex(rest); m != nil {
+	if m := proseSeparator().FindStringIndex(rest); m != nil {
 		return i + m[1]
 	}
 	return 0

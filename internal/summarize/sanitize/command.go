@@ -218,7 +218,7 @@ func (f *finder) password(at span) bool {
 	if low := strings.ToLower(text); namesSecret(low) || idleValues[low] {
 		return false
 	}
-	if len(text) < 3 || text[0] != ':' && (placeholder(text) || variable.MatchString(text)) || isReference(text) || strings.HasPrefix(text, "$") {
+	if len(text) < 3 || text[0] != ':' && (placeholder(text) || variable().MatchString(text)) || isReference(text) || strings.HasPrefix(text, "$") {
 		return false
 	}
 	f.found = append(f.found, at)

@@ -2,9 +2,10 @@ package sanitize
 
 import (
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
+
+	"compactd/internal/lazyregexp"
 )
 
 // handled are rules of gitleaks that functions here stand in for: they look as far
@@ -58,7 +59,7 @@ func (f *finder) url(from, to int) {
 	}
 	text := s[v.from:v.to]
 	f.work += 4 * len(text)
-	if strings.IndexByte("$%{<[*:", text[0]) >= 0 && (variable.MatchString(text) || text[0] == '*' || strings.HasPrefix(text, "[secret]")) {
+	if strings.IndexByte("$%{<[*:", text[0]) >= 0 && (variable().MatchString(text) || text[0] == '*' || strings.HasPrefix(text, "[secret]")) {
 		return
 	}
 	if colon < 0 && (len(text) < 12 || mixOf(text).digits < 2 || entropy(text) < 3 || wordsOnly(text)) {
@@ -137,7 +138,7 @@ func (f *finder) credentials(from, to int, schemed bool) {
 		}
 	}
 	v, _, more := strings.Cut(s, " ")
-	if more && !hasScheme || len(v) < 6 || placeholder(v) || variable.MatchString(v) {
+	if more && !hasScheme || len(v) < 6 || placeholder(v) || variable().MatchString(v) {
 		return
 	}
 	low := strings.ToLower(v)
@@ -150,12 +151,12 @@ func (f *finder) credentials(from, to int, schemed bool) {
 	f.found = append(f.found, span{from, from + len(v)})
 }
 
-var parameter = regexp.MustCompile(`(?i)\b(?:signature|response|nonce|cnonce|mac|hash|token|password|oauth_token|oauth_signature|auth|credential|secret|sig|id)="?([^",\s]{8,})`)
+var parameter = lazyregexp.New(`(?i)\b(?:signature|response|nonce|cnonce|mac|hash|token|password|oauth_token|oauth_signature|auth|credential|secret|sig|id)="?([^",\s]{8,})`)
 
 // parameters notes the values of name="value", … that hold a secret.
 func (f *finder) parameters(from int, s string) {
 	f.work += 4 * len(s)
-	for _, m := range parameter.FindAllStringSubmatchIndex(s, 16) {
+	for _, m := range parameter().FindAllStringSubmatchIndex(s, 16) {
 		if v := s[m[2]:m[3]]; !placeholder(v) && mixOf(v).digits > 0 {
 			f.found = append(f.found, span{from + m[2], from + m[3]})
 		}
@@ -239,7 +240,7 @@ func (f *finder) cookie(name string, v span) {
 	f.found = append(f.found, v)
 }
 
-var netrcLogin = regexp.MustCompile(`(?i)^login\s{1,8}\S{1,128}\s{1,20}password\s{1,8}(\S{3,256})`)
+var netrcLogin = lazyregexp.New(`(?i)^login\s{1,8}\S{1,128}\s{1,20}password\s{1,8}(\S{3,256})`)
 
 // netrc finds login … password … without signs.
 func (f *finder) netrc(from, _ int) {
@@ -247,14 +248,14 @@ func (f *finder) netrc(from, _ int) {
 	if !strings.Contains(f.low[from:min(len(f.s), from+160)], "password") {
 		return
 	}
-	if m := netrcLogin.FindStringSubmatchIndex(f.s[from:min(len(f.s), from+420)]); m != nil {
+	if m := netrcLogin().FindStringSubmatchIndex(f.s[from:min(len(f.s), from+420)]); m != nil {
 		if v := f.s[from+m[2] : from+m[3]]; !placeholder(v) && strings.IndexByte("=:", v[0]) < 0 {
 			f.found = append(f.found, span{from + m[2], from + m[3]})
 		}
 	}
 }
 
-var pgpassLine = regexp.MustCompile(`^\s*(?:[A-Za-z*][\w.*-]*|\d+\.\d+\.\d+\.\d+):(?:\d{2,5}|\*):([\w*.-]+):([\w*.@-]+):((?:[^\s:\\"'` + "`" + `]|\\.){3,128})\s*$`)
+var pgpassLine = lazyregexp.New(`^\s*(?:[A-Za-z*][\w.*-]*|\d+\.\d+\.\d+\.\d+):(?:\d{2,5}|\*):([\w*.-]+):([\w*.@-]+):((?:[^\s:\\"'` + "`" + `]|\\.){3,128})\s*$`)
 
 // pgpass finds host:port:database:user:password.
 func (f *finder) pgpass(from, to int) {
@@ -264,7 +265,7 @@ func (f *finder) pgpass(from, to int) {
 	}
 	f.state.pgpass = end
 	f.work += end - line
-	m := pgpassLine.FindStringSubmatchIndex(f.s[line:end])
+	m := pgpassLine().FindStringSubmatchIndex(f.s[line:end])
 	if m == nil || placeholder(f.s[line+m[6]:line+m[7]]) || strings.Trim(f.s[line+m[4]:line+m[5]], "0123456789") == "" {
 		return
 	}
@@ -339,7 +340,7 @@ func (f *finder) piped(from, _ int) {
 	if i < 0 {
 		return
 	}
-	m := echoed.FindStringSubmatchIndex(text[:i])
+	m := echoed().FindStringSubmatchIndex(text[:i])
 	if m == nil {
 		return
 	}
@@ -354,7 +355,7 @@ func (f *finder) piped(from, _ int) {
 	}
 }
 
-var echoed = regexp.MustCompile(`(?:echo|printf|print)\s+(?:-[a-zA-Z]+\s+)*(?:['"]%s(?:\\n)?['"]\s+)?["']?([^"'|]+?)(?:\\n)?["']?\s*$`)
+var echoed = lazyregexp.New(`(?:echo|printf|print)\s+(?:-[a-zA-Z]+\s+)*(?:['"]%s(?:\\n)?['"]\s+)?["']?([^"'|]+?)(?:\\n)?["']?\s*$`)
 
 // formField finds a password that is sent in a form of parts.
 func (f *finder) formField(from, to int) {

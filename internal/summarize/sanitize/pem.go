@@ -1,8 +1,9 @@
 package sanitize
 
 import (
-	"regexp"
 	"strings"
+
+	"compactd/internal/lazyregexp"
 )
 
 const (
@@ -151,7 +152,7 @@ func (f *finder) pemTail(from, to int) {
 	}
 }
 
-var puttyLines = regexp.MustCompile(`^(?i)private-lines:\s*\d+((?:\r?\n[A-Za-z0-9+/=]{4,80})+)`)
+var puttyLines = lazyregexp.New(`^(?i)private-lines:\s*\d+((?:\r?\n[A-Za-z0-9+/=]{4,80})+)`)
 
 // puttyKey finds the private lines of a key of PuTTY.
 func (f *finder) puttyKey(from, _ int) {
@@ -159,7 +160,7 @@ func (f *finder) puttyKey(from, _ int) {
 	if from < f.state.pem {
 		return
 	}
-	if m := puttyLines.FindStringSubmatchIndex(f.s[from:end]); m != nil {
+	if m := puttyLines().FindStringSubmatchIndex(f.s[from:end]); m != nil {
 		f.work += m[1]
 		f.found = append(f.found, span{from + m[2], from + m[3]})
 		f.state.pem = from + m[3]

@@ -17,13 +17,13 @@ func (f *finder) behind(n *name) (int, syntax, bool) {
 	}
 	if i < len(s) && (s[i] == '"' || s[i] == '\'' || s[i] == '\\' || s[i] == ',' || s[i] == '\n' || s[i] == '\r' || s[i] == ' ' || s[i] == '`') {
 		if k := skip(s, i, 60, valueEdge); k > i && valueHeads[f.low[k:min(len(s), k+3)]] {
-			if m := valueSeparator.FindStringIndex(s[i:min(len(s), k+24)]); m != nil {
+			if m := valueSeparator().FindStringIndex(s[i:min(len(s), k+24)]); m != nil {
 				return i + m[1], inLine, true
 			}
 		}
 	}
 	if i+1 < len(s) && (quoted && (s[i+1] == '>' || s[i+1] == ' ' || s[i] == '\\') || s[i] == '<' && s[i+1] == '/') && strings.IndexByte(s[i:min(len(s), i+160)], '>') >= 0 {
-		if m := elementSeparator.FindStringIndex(s[i:min(len(s), i+160)]); m != nil {
+		if m := elementSeparator().FindStringIndex(s[i:min(len(s), i+160)]); m != nil {
 			return i + m[1], inLine, true
 		}
 	}

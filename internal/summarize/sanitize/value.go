@@ -2,9 +2,10 @@ package sanitize
 
 import (
 	"encoding/base64"
-	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"compactd/internal/lazyregexp"
 )
 
 // The way a value follows its name limits what it can be.
@@ -118,7 +119,7 @@ var places = []string{
 
 var placeFinder = newWordFinder(places)
 
-var variable = regexp.MustCompile(`^(?:` +
+var variable = lazyregexp.New(`^(?:` +
 	`\$[A-Za-z_][\w.:]*|\$\{[^}]*\}?|\$\(.*|\$\{\{.*|%[A-Za-z_]\w*%|%\(?\w*\)?[sdvq]|@[A-Za-z_]+@|\{\{.*|\{[\w.:-]*\}?|<[^<>]*>?|\[[\w .:-]*\]?|__\w+__|#\{.*|:[a-z]\w*|\?|@\w+|&\w+|\*\w+` +
 	`)["'\x60)\]};,]*$`)
 
@@ -137,7 +138,7 @@ func placeholder(v string) bool {
 	if placeFinder.matches(low) {
 		return true
 	}
-	if strings.IndexByte("$%@{<[_#:?&", v[0]) >= 0 && variable.MatchString(v) {
+	if strings.IndexByte("$%@{<[_#:?&", v[0]) >= 0 && variable().MatchString(v) {
 		return true
 	}
 	return sameBytes(v)

@@ -1,7 +1,6 @@
 package snippet
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
@@ -9,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"compactd/internal/events"
+	"compactd/internal/lazyregexp"
 )
 
 // Bounds of one line, in UTF-16 units.
@@ -93,7 +93,7 @@ func escapeLen(s string) int {
 	return 1
 }
 
-var dataURL = regexp.MustCompile(`data:([a-z]+)/[\w.+-]+;base64,[A-Za-z0-9+/]*={0,2}`)
+var dataURL = lazyregexp.New(`data:([a-z]+)/[\w.+-]+;base64,[A-Za-z0-9+/]*={0,2}`)
 
 // WithoutData replaces data URLs, which no reader can read, by the name of what
 // they hold.
@@ -101,7 +101,7 @@ func WithoutData(s string) string {
 	if !strings.Contains(s, base64Prefix) {
 		return s
 	}
-	return dataURL.ReplaceAllStringFunc(s, func(u string) string {
+	return dataURL().ReplaceAllStringFunc(s, func(u string) string {
 		if strings.HasPrefix(u, "data:image/") {
 			return ImagePlace
 		}

@@ -2,23 +2,23 @@ package snippet
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
 	"strings"
 
+	"compactd/internal/lazyregexp"
 	"compactd/internal/summarize/sanitize"
 )
 
 var (
 	// htmlTag is the beginning of a tag that does something where a summary is shown as
 	// Markdown or HTML: loads, runs, or looks like a part of the page.
-	htmlTag = regexp.MustCompile(`(?i)<(?:/?\s*(?:applet|area|audio|base|body|button|canvas|details|dialog|embed|form|frame|frameset|head|html|iframe|image|img|input|` +
+	htmlTag = lazyregexp.New(`(?i)<(?:/?\s*(?:applet|area|audio|base|body|button|canvas|details|dialog|embed|form|frame|frameset|head|html|iframe|image|img|input|` +
 		`link|map|marquee|math|meta|noscript|object|picture|portal|script|select|slot|source|style|svg|template|textarea|title|track|video|xml)\b|` +
 		`[a-z][\w:-]*(?:[\s/]+[a-z_:@][\w:@.-]*)*[\s/]*=|!--|!doctype|\?)`)
 	// imagePattern is an image of Markdown, also one with brackets in its description.
-	imagePattern = regexp.MustCompile(`!\[[^\n]*?\][(\[]`)
+	imagePattern = lazyregexp.New(`!\[[^\n]*?\][(\[]`)
 	// definition gives a link or an image that stands elsewhere its address.
-	definition = regexp.MustCompile(`(?m)^[\s>*+-]{0,12}\[[^\]\n]{1,300}\]:`)
+	definition = lazyregexp.New(`(?m)^[\s>*+-]{0,12}\[[^\]\n]{1,300}\]:`)
 )
 
 // Edit replaces a part of a normalized text.
@@ -36,13 +36,13 @@ func Inert(s string) string {
 	}
 	t := sanitize.Normalize(s)
 	var edits []Edit
-	for _, m := range htmlTag.FindAllStringIndex(t.S, -1) {
+	for _, m := range htmlTag().FindAllStringIndex(t.S, -1) {
 		edits = append(edits, Edit{m[0], m[0] + 1, "("})
 	}
-	for _, m := range imagePattern.FindAllStringIndex(t.S, -1) {
+	for _, m := range imagePattern().FindAllStringIndex(t.S, -1) {
 		edits = append(edits, Edit{m[0], m[0] + 1, ""})
 	}
-	for _, m := range definition.FindAllStringIndex(t.S, -1) {
+	for _, m := range definition().FindAllStringIndex(t.S, -1) {
 		edits = append(edits, Edit{m[1] - 1, m[1], "-"})
 	}
 	return Apply(s, &t, edits)

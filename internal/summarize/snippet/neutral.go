@@ -1,9 +1,9 @@
 package snippet
 
 import (
-	"regexp"
 	"strings"
 
+	"compactd/internal/lazyregexp"
 	"compactd/internal/summarize/sanitize"
 )
 
@@ -11,7 +11,7 @@ import (
 // of a call, of the end of the element that a summary stands in.
 var (
 	// roleTag are the tags of chat templates, agents and this package.
-	roleTag = regexp.MustCompile(`(?i)<(/?s>|\s*/?\s*(?:\|[a-z_ ]{1,40}\||(?:` +
+	roleTag = lazyregexp.New(`(?i)<(/?s>|\s*/?\s*(?:\|[a-z_ ]{1,40}\||(?:` +
 		`(?:antml:)?(?:invoke|parameter|function_calls?|function_results?)|` +
 		`tool[_-]?(?:calls?|use|results?|code|outputs?)|` +
 		`system(?:[_-][a-z]+)?|developer|assistant|human|user|instructions?|important|` +
@@ -19,11 +19,11 @@ var (
 		`[a-z_-]{1,30}[_-]reminder|start_of_turn|end_of_turn` +
 		`)\b))`)
 	// bracketTag are those in brackets.
-	bracketTag = regexp.MustCompile(`(?i)(?:\[|<<)\s*(/?(?:INST|SYS|SYSTEM|TOOL_CALLS|AVAILABLE_TOOLS|turn \d+))\s*(?:\]|>>)`)
+	bracketTag = lazyregexp.New(`(?i)(?:\[|<<)\s*(/?(?:INST|SYS|SYSTEM|TOOL_CALLS|AVAILABLE_TOOLS|turn \d+))\s*(?:\]|>>)`)
 	// fencePattern is a fence of a prompt.
-	fencePattern = regexp.MustCompile(`={3,}`)
+	fencePattern = lazyregexp.New(`={3,}`)
 	// roleHead is a line that begins as a speaker's.
-	roleHead = regexp.MustCompile(`(?i)^[\W_]{0,8}(?:system|developer|assistant|human|user|tool)(?:[ _](?:prompt|message|notice|instructions?|override|update))?[*_"\]]{0,3}\s{0,2}:`)
+	roleHead = lazyregexp.New(`(?i)^[\W_]{0,8}(?:system|developer|assistant|human|user|tool)(?:[ _](?:prompt|message|notice|instructions?|override|update))?[*_"\]]{0,3}\s{0,2}:`)
 )
 
 // quotedLabel begins a line that would read as a message of another author.
@@ -33,10 +33,10 @@ const quotedLabel = "quoted: "
 // its words.
 func Neutral(s string) string {
 	s = strings.TrimLeft(s, "# ")
-	s = bracketTag.ReplaceAllString(s, "($1)")
+	s = bracketTag().ReplaceAllString(s, "($1)")
 	s = Inert(untagged(s))
-	s = fencePattern.ReplaceAllString(s, "--")
-	if roleHead.MatchString(s) {
+	s = fencePattern().ReplaceAllString(s, "--")
+	if roleHead().MatchString(s) {
 		s = quotedLabel + s
 	}
 	return s
@@ -47,7 +47,7 @@ func Neutral(s string) string {
 func untagged(s string) string {
 	t := sanitize.Normalize(s)
 	var edits []Edit
-	for _, m := range roleTag.FindAllStringIndex(t.S, -1) {
+	for _, m := range roleTag().FindAllStringIndex(t.S, -1) {
 		edits = append(edits, Edit{m[0], m[0] + 1, "&lt;"})
 	}
 	return Apply(s, &t, edits)

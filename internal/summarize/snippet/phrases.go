@@ -3,12 +3,15 @@ package snippet
 import (
 	"iter"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 )
 
-// Phrases are words to look for, by their first byte.
-type Phrases [256][]phrase
+// Phrases are words to look for. They are read at the first search.
+type Phrases struct {
+	read func() *[256][]phrase // by their first byte
+}
 
 type phrase struct {
 	word     string
@@ -20,14 +23,16 @@ type phrase struct {
 // ends in "*" is the beginning of a word. "(a|b) c" stands for "a c" and "b c", and "(a|)" may
 // be left out.
 func NewPhrases(all ...string) *Phrases {
-	var p Phrases
-	for _, pattern := range all {
-		for _, w := range expanded(pattern) {
-			w, stem := strings.CutSuffix(strings.TrimSpace(w), "*")
-			p[w[0]] = append(p[w[0]], phrase{w, stem, unspaced(w)})
+	return &Phrases{sync.OnceValue(func() *[256][]phrase {
+		var out [256][]phrase
+		for _, pattern := range all {
+			for _, w := range expanded(pattern) {
+				w, stem := strings.CutSuffix(strings.TrimSpace(w), "*")
+				out[w[0]] = append(out[w[0]], phrase{w, stem, unspaced(w)})
+			}
 		}
-	}
-	return &p
+		return &out
+	})}
 }
 
 // expanded lists the words that a pattern stands for.
@@ -53,12 +58,13 @@ func Matches(lower string, words *Phrases) bool {
 // Find returns where the first of words stands in lower, a text without capitals: -1 for
 // nowhere. Of two that begin there it is the longer.
 func Find(lower string, words *Phrases) (from, to int) {
+	byFirst := words.read()
 	for i := range len(lower) {
 		if i > 0 && asciiWord[lower[i-1]] && asciiWord[lower[i]] {
 			continue // within a word
 		}
 		to = -1
-		for _, w := range words[lower[i]] {
+		for _, w := range byFirst[lower[i]] {
 			end := i + len(w.word)
 			if end > to && strings.HasPrefix(lower[i:], w.word) && (w.unspaced || !letterBefore(lower[:i]) && (w.stem || !LetterAfter(lower[end:]))) {
 				to = end

@@ -2,10 +2,11 @@ package snippet
 
 import (
 	"iter"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
+
+	"compactd/internal/lazyregexp"
 )
 
 // IsRule reports a sentence of a user that is a rule: it has a word of one beside those that
@@ -13,7 +14,7 @@ import (
 // a rule costs room; a rule that is lost costs trust. So the doubtful ones are rules.
 func IsRule(sentence string) bool {
 	lower := Lowered(sentence)
-	return Matches(lower, ChoiceWords) || opening.MatchString(lower) || hasRuleWord(lower) || forbids(lower) ||
+	return Matches(lower, ChoiceWords) || opening().MatchString(lower) || hasRuleWord(lower) || forbids(lower) ||
 		slices.ContainsFunc(pairs, func(p pair) bool { return p.in(lower) })
 }
 
@@ -25,13 +26,13 @@ func hasRuleWord(lower string) bool {
 	lower = idioms.Replace(lower)
 	for _, s := range statements {
 		if Matches(lower, s.cues) {
-			lower = s.form.ReplaceAllString(lower, " ")
+			lower = s.form().ReplaceAllString(lower, " ")
 		}
 	}
 	if Matches(lower, happened.cues) {
 		first, _, _ := strings.Cut(lower, " ")
 		subject := subjects[first] && !Matches(lower, modals)
-		lower = happened.form.ReplaceAllStringFunc(lower, func(s string) string {
+		lower = happened.form().ReplaceAllStringFunc(lower, func(s string) string {
 			words := strings.Fields(s)
 			before, verb := words[0], strings.TrimRight(words[len(words)-1], ".,;!")
 			if normWords[before] || wishWords[verb] || !failing[verb] && !subject && !subjects[before] {
@@ -45,18 +46,18 @@ func hasRuleWord(lower string) bool {
 
 // opening is the head of a sentence with a request to stop or to prefer: "Stop adding comments.",
 // "Tabs, not spaces."
-var opening = regexp.MustCompile(`^[\s\p{P}]*(?:(?:please|bitte|and|also|but|ok|okay|then),? )*(?:(?:stop|quit) \p{L}+ing|prefer|(?:\p{L}+ ){0,2}\p{L}+, not (?:\p{L}+ ?){1,3})(?:$|[^\p{L}])`)
+var opening = lazyregexp.New(`^[\s\p{P}]*(?:(?:please|bitte|and|also|but|ok|okay|then),? )*(?:(?:stop|quit) \p{L}+ing|prefer|(?:\p{L}+ ){0,2}\p{L}+, not (?:\p{L}+ ?){1,3})(?:$|[^\p{L}])`)
 
 // forbids reports a sentence with a clause that forbids, by the grammar of its language.
 func forbids(lower string) bool {
-	banned := ban.MatchString(lower)
-	fact := banned && statesFact.MatchString(lower)
+	banned := ban().MatchString(lower)
+	fact := banned && statesFact().MatchString(lower)
 	if banned && !fact {
 		return true
 	}
 	first := true
 	for words := range clauses(lower) {
-		if !first && bansByName[words[0]] && len(words) > 1 && !statesFact.MatchString(strings.Join(words, " ")) || forbidsClause(words, fact) {
+		if !first && bansByName[words[0]] && len(words) > 1 && !statesFact().MatchString(strings.Join(words, " ")) || forbidsClause(words, fact) {
 			return true
 		}
 		first = false

@@ -3,17 +3,19 @@ package snippet
 import (
 	"regexp"
 	"strings"
+
+	"compactd/internal/lazyregexp"
 )
 
 // statement is a form of sentences that state a fact with a word of a rule. Without one of its
 // cues a text does not have that form.
 type statement struct {
 	cues *Phrases
-	form *regexp.Regexp
+	form func() *regexp.Regexp
 }
 
 func stating(cues, form string) statement {
-	return statement{NewPhrases(strings.Split(cues, "|")...), regexp.MustCompile(`(?:^|[^\p{L}])(?:` + form + `)(?:$|[^\p{L}])`)}
+	return statement{NewPhrases(strings.Split(cues, "|")...), lazyregexp.New(`(?:^|[^\p{L}])(?:` + form + `)(?:$|[^\p{L}])`)}
 }
 
 // statements are those of the languages that users of agents write most.

@@ -1,6 +1,8 @@
 package snippet
 
-import "regexp"
+import (
+	"compactd/internal/lazyregexp"
+)
 
 // How languages forbid. A line is one language, or several with the same negation. In a list
 // "x-" is the beginning of a word and "-x" the end.
@@ -74,12 +76,12 @@ var fillers = Set(`please pls and but also so then just ok okay oh hey again now
 	proszę a ale i też пожалуйста и а но также ещё будь ласка але також lütfen ve ama prosím ale taky kérlek és de te rog și dar παρακαλώ και αλλά vui lòng xin hãy tolong och men snälla og men vær så snill ja ole hyvä molim te i hoi`)
 
 // ban is the head of a clause that bans a thing by name: "And no force pushes, please."
-var ban = regexp.MustCompile(`^[\s\p{P}]*(?:(?:and|but|also|so|then|please|absolutely|again|oh|ok|und|auch|bitte|et|aussi|y|e|en)[ ,]+){0,2}` +
+var ban = lazyregexp.New(`^[\s\p{P}]*(?:(?:and|but|also|so|then|please|absolutely|again|oh|ok|und|auch|bitte|et|aussi|y|e|en)[ ,]+){0,2}` +
 	`(?:no|nobody|no one|nothing|none|zero|not (?:a single|one|any|a word)|keine[nrsm]?|kein|niemand|nichts|pas de?|aucune?|plus de|nada de|ning[uú]na?|ningún|nenhuma?|nessuna?|niente|geen|ing(?:a|en|et)|никаких|никакого|żadn(?:ych|ego)|žádn[éá])(?:\s|')\S`)
 
 // statesFact matches a fact that begins like a ban: a person or a time in it, a verb of a
 // fact, or a thing that nobody bans.
-var statesFact = regexp.MustCompile(`(?:^|[^\p{L}])(?:i|i'm|i've|it|it's|he|she|they|there's|is|isn't|are|was|were|has|had|did|does|works?|worked|happen(?:s|ed)|failed|passed|changed|helps|helped|found|left|so far|yet|this time|today|now|any ?more|` +
+var statesFact = lazyregexp.New(`(?:^|[^\p{L}])(?:i|i'm|i've|it|it's|he|she|they|there's|is|isn't|are|was|were|has|had|did|does|works?|worked|happen(?:s|ed)|failed|passed|changed|helps|helped|found|left|so far|yet|this time|today|now|any ?more|` +
 	`idea|problem|problems|luck|worries|clue|doubt|wonder|need|reason|rush|hurry|thanks|matter|change|difference|response|reply|answer|news|` +
 	`sé|puedo|acuerdo|entiendo|encuentro|encuentra|recuerdo|veo|tengo|arranca|ich|es|ist|sind|war|waren|hat|hatte|ahnung|problème|idée|est|sont|hay|es|son|funciona|idea)(?:$|[^\p{L}])`)
 

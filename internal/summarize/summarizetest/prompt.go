@@ -3,10 +3,10 @@ package summarizetest
 import (
 	"io"
 	"net/http"
-	"regexp"
 	"strings"
 
 	"compactd/internal/events"
+	"compactd/internal/lazyregexp"
 )
 
 // Dialect is a wire format.
@@ -62,7 +62,7 @@ type (
 
 // inPath finds the model in the paths that hold it: Google's, and those of Claude
 // on Vertex AI and on Bedrock.
-var inPath = regexp.MustCompile(`/models?/(.+?)(:generateContent|:rawPredict|/invoke)$`)
+var inPath = lazyregexp.New(`/models?/(.+?)(:generateContent|:rawPredict|/invoke)$`)
 
 func readPrompt(r *http.Request) (Prompt, bool) {
 	var c chat
@@ -74,7 +74,7 @@ func readPrompt(r *http.Request) (Prompt, bool) {
 		Path: r.URL.Path, Model: c.Model, System: join(c.System) + join(c.Instruct.Parts),
 		MaxOutput: c.MaxTokens + c.MaxNew + c.Config.MaxOutput, Tools: len(c.Tools)+len(c.Functions) > 0, Key: sentKey(r.Header),
 	}
-	if m := inPath.FindStringSubmatch(p.Path); m != nil {
+	if m := inPath().FindStringSubmatch(p.Path); m != nil {
 		p.Model = m[1]
 	}
 	for _, m := range c.Messages {
