@@ -15,6 +15,7 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/events/schema/schematest"
 	"compactd/internal/events/validate"
+	"compactd/internal/testkit/workertest"
 )
 
 // caller is what a gateway sends, by its source or manual: testdata/gateways/*.json.
@@ -31,7 +32,7 @@ type caller struct {
 	MostTokens int64 `json:"most_tokens"` // of an answer; 0 is no bound
 
 	name    string
-	e       *edge
+	e       *workertest.Edge
 	history []events.Raw
 	last    answer
 }
@@ -88,20 +89,20 @@ func (c *caller) request() string {
 	body["messages"] = c.history
 	data, err := json.Marshal(body)
 	if err != nil {
-		c.e.t.Fatal(err)
+		c.e.T.Fatal(err)
 	}
 	return string(data)
 }
 
 // compress sends the history and checks the answer as the gateway does. It returns the answer.
 func (c *caller) compress() answer {
-	t := c.e.t
+	t := c.e.T
 	t.Helper()
 	var headers []string
 	for name, value := range c.Headers {
 		headers = append(headers, name, value)
 	}
-	status, text := c.e.do(defaultToken, "POST", "/v1/compress", c.request(), headers...)
+	status, text := c.e.Do(workertest.DefaultToken, "POST", "/v1/compress", c.request(), headers...)
 	var out answer
 	if err := json.Unmarshal([]byte(text), &out); err != nil || status != 200 || len(out.Messages) == 0 {
 		t.Fatalf("%d %.400s", status, text)
@@ -132,7 +133,7 @@ func (c *caller) compress() answer {
 
 // grow sends a longer history, and checks the prefix.
 func (c *caller) grow(n int) {
-	t := c.e.t
+	t := c.e.T
 	t.Helper()
 	c.step(n, c.TextBytes)
 	before := c.last
@@ -140,7 +141,7 @@ func (c *caller) grow(n int) {
 	if c.last.Code != "" || c.last.Session == "" {
 		t.Fatalf("step %d: session %q, code %q", n, c.last.Session, c.last.Code)
 	}
-	if c.last.Generation == before.Generation && !beginsWith(c.last.Messages, before.Messages) {
+	if c.last.Generation == before.Generation && !workertest.BeginsWith(c.last.Messages, before.Messages) {
 		t.Errorf("step %d: the prefix has other bytes in generation %d", n, c.last.Generation)
 	}
 	if c.MostTokens > 0 && *c.last.TokensAfter > c.MostTokens {
@@ -224,12 +225,12 @@ func hashesOfTexts(messages []events.Raw) []string {
 // original comes back where the gateway has a tool for it.
 func TestGateways(t *testing.T) {
 	t.Parallel()
-	env := newEnv(t, t.TempDir())
-	r, e := env.runEdge()
+	env := workertest.New(t, t.TempDir())
+	r, e := env.RunEdge()
 	for _, c := range callers(t) {
 		t.Run(c.name, func(t *testing.T) {
 			sub := *e
-			sub.t, c.e, c.history = t, &sub, slices.Clone(c.First)
+			sub.T, c.e, c.history = t, &sub, slices.Clone(c.First)
 			if first := c.compress(); len(first.Messages) != len(c.First) || first.Code != "" {
 				t.Errorf("a first request: %+v", first)
 			}
@@ -250,20 +251,20 @@ func TestGateways(t *testing.T) {
 			}
 		})
 	}
-	if err := r.stop(); err != nil {
+	if err := r.Stop(); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // retrieve gets the originals as LiteLLM does: by 24 hex digits, with the query of the model.
 func (c *caller) retrieve() {
-	t := c.e.t
+	t := c.e.T
 	t.Helper()
 	if len(c.last.Hashes) == 0 {
 		t.Error("there is nothing to retrieve")
 	}
 	for _, hash := range c.last.Hashes {
-		status, text := c.e.do(defaultToken, "GET", "/v1/retrieve/"+hash+"?query=line+2", "", "Content-Type", "application/json")
+		status, text := c.e.Do(workertest.DefaultToken, "GET", "/v1/retrieve/"+hash+"?query=line+2", "", "Content-Type", "application/json")
 		var out struct {
 			Original string `json:"original_content"`
 		}
@@ -271,7 +272,7 @@ func (c *caller) retrieve() {
 			t.Errorf("%s: %d %.200s", hash, status, text)
 		}
 	}
-	if status, _ := c.e.do(defaultToken, "GET", "/v1/retrieve/"+strings.Repeat("f", 24), ""); status != 404 {
+	if status, _ := c.e.Do(workertest.DefaultToken, "GET", "/v1/retrieve/"+strings.Repeat("f", 24), ""); status != 404 {
 		t.Errorf("a hash of nothing: %d", status)
 	}
 }
@@ -283,7 +284,7 @@ func (c *caller) fill() {
 		c.step(n, min(c.TextBytes, c.MostBytes-len(c.request())-step))
 	}
 	if out := c.compress(); out.Code != "" || *out.TokensSaved == 0 {
-		c.e.t.Errorf("a request of %d bytes: %+v", len(c.request()), out.Code)
+		c.e.T.Errorf("a request of %d bytes: %+v", len(c.request()), out.Code)
 	}
 }
 
@@ -296,11 +297,11 @@ func (c *caller) another() {
 		c.grow(n + 100)
 	}
 	if c.last.Session == first || strings.Contains(fmt.Sprintf("%s", c.last.Messages), "line 23 ") {
-		c.e.t.Errorf("it shares the session %q", first)
+		c.e.T.Errorf("it shares the session %q", first)
 	}
 	c.history = was
 	if out := c.compress(); out.Session != first {
-		c.e.t.Errorf("the first conversation goes on in %q, not in %q", out.Session, first)
+		c.e.T.Errorf("the first conversation goes on in %q, not in %q", out.Session, first)
 	}
 }
 
@@ -309,22 +310,22 @@ func (c *caller) another() {
 // Portkey do not.
 func TestGatewaysFail(t *testing.T) {
 	t.Parallel()
-	env := newEnv(t, t.TempDir())
-	r, e := env.runEdge()
+	env := workertest.New(t, t.TempDir())
+	r, e := env.RunEdge()
 	const unpairedCall = `{"role":"user","content":"Hi"},{"role":"assistant","tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"user","content":"Why?"}`
 	for _, c := range []struct {
 		name, token, body string
 		status            int
 	}{
-		{"a call without its result", defaultToken, `{"model":"gpt-4","messages":[` + unpairedCall + `]}`, 200},
-		{"a role that is none", defaultToken, `{"model":"gpt-4","messages":[{"role":"no-role","content":"Hi"},{"role":"assistant","content":7}]}`, 200},
-		{"a model that is unknown", defaultToken, `{"model":"team/fast","messages":[{"role":"user","content":"Hi"},{"role":"assistant","content":"Hello."},{"role":"user","content":"Why?"}]}`, 200},
-		{"no model", defaultToken, `{"messages":[{"role":"user","content":"Hi"},{"role":"assistant","content":"Hello."},{"role":"user","content":"Why?"}]}`, 200},
-		{"options that are null", defaultToken, `{"model":null,"token_budget":null,"config":{"session_id":null,"target_ratio":null},"messages":[{"role":"user","content":"Hi"}]}`, 200},
+		{"a call without its result", workertest.DefaultToken, `{"model":"gpt-4","messages":[` + unpairedCall + `]}`, 200},
+		{"a role that is none", workertest.DefaultToken, `{"model":"gpt-4","messages":[{"role":"no-role","content":"Hi"},{"role":"assistant","content":7}]}`, 200},
+		{"a model that is unknown", workertest.DefaultToken, `{"model":"team/fast","messages":[{"role":"user","content":"Hi"},{"role":"assistant","content":"Hello."},{"role":"user","content":"Why?"}]}`, 200},
+		{"no model", workertest.DefaultToken, `{"messages":[{"role":"user","content":"Hi"},{"role":"assistant","content":"Hello."},{"role":"user","content":"Why?"}]}`, 200},
+		{"options that are null", workertest.DefaultToken, `{"model":null,"token_budget":null,"config":{"session_id":null,"target_ratio":null},"messages":[{"role":"user","content":"Hi"}]}`, 200},
 		{"no token", "", `{"model":"gpt-4","messages":[{"role":"user","content":"Hi"}]}`, 401},
-		{"no messages", defaultToken, `{"model":"gpt-4"}`, 400},
+		{"no messages", workertest.DefaultToken, `{"model":"gpt-4"}`, 400},
 	} {
-		status, text := e.do(c.token, "POST", "/v1/compress", c.body, "Content-Type", "application/json", "X-Agw-Compression-Version", "1")
+		status, text := e.Do(c.token, "POST", "/v1/compress", c.body, "Content-Type", "application/json", "X-Agw-Compression-Version", "1")
 		var in, out struct{ Messages []events.Raw }
 		if err := json.Unmarshal([]byte(text), &out); err != nil || status != c.status {
 			t.Errorf("%s: %d %s", c.name, status, text)
@@ -339,11 +340,11 @@ func TestGatewaysFail(t *testing.T) {
 			if broken := unpaired(out.Messages); len(broken) > 0 {
 				t.Errorf("%s: %v stay broken: %s", c.name, broken, text)
 			}
-		} else if !beginsWith(out.Messages, in.Messages) || len(out.Messages) != len(in.Messages) {
+		} else if !workertest.BeginsWith(out.Messages, in.Messages) || len(out.Messages) != len(in.Messages) {
 			t.Errorf("%s: the messages come back changed: %s", c.name, text)
 		}
 	}
-	if err := r.stop(); err != nil {
+	if err := r.Stop(); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -2,7 +2,9 @@
 
 package worker_test
 
-import "testing"
+import (
+	"testing"
+)
 
 // P23: the same as TestAgentsIdleReaders, with ten times as many.
 func TestFaultAgentsIdleReaders(t *testing.T) { idleReaders(t, 10_000) }

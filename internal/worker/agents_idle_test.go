@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"compactd/internal/testkit/figures"
+	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/agents"
 	"compactd/internal/worker/limit"
 	"compactd/internal/worker/observe"
@@ -32,10 +33,10 @@ func idleReaders(t *testing.T, readers int) {
 		figures.Skipped(t, "P23", "too few files may be open")
 		t.Skipf("SKIPPED: %d readers need more files than may be open: %v", readers, err)
 	}
-	env := newEnv(t, t.TempDir())
-	r := env.start("a", observe.Listener{})
-	<-r.worker.Ready()
-	e := env.edge(r.worker, func(c *agents.Config) { c.Limiter = limit.New(limit.Config{Streams: 2 * readers}) }) // half of it for a tenant
+	env := workertest.New(t, t.TempDir())
+	r := env.Start("a", observe.Listener{})
+	<-r.Worker.Ready()
+	e := env.StartEdge(r.Worker, func(c *agents.Config) { c.Limiter = limit.New(limit.Config{Streams: 2 * readers}) }) // half of it for a tenant
 	memory := func() uint64 {
 		runtime.GC()
 		runtime.GC()
@@ -43,15 +44,15 @@ func idleReaders(t *testing.T, readers int) {
 		runtime.ReadMemStats(&m)
 		return m.HeapAlloc + m.StackInuse
 	}
-	openReaders(t, e.edge.Addr(), "warm", 10)
+	openReaders(t, e.Listener.Addr(), "warm", 10)
 	before := memory()
-	openReaders(t, e.edge.Addr(), "idle", readers-10)
+	openReaders(t, e.Listener.Addr(), "idle", readers-10)
 	each := (memory() - before) / uint64(readers-10)
 	figures.Print(t, "P23", "connections", readers, "sse_kb_per_connection", (each+1023)/1024)
 	if each > bound {
 		t.Errorf("an idle reader costs %d bytes, more than %d", each, bound)
 	}
-	conn, head, err := openReader(e.edge.Addr(), "further")
+	conn, head, err := openReader(e.Listener.Addr(), "further")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,10 +60,10 @@ func idleReaders(t *testing.T, readers int) {
 	if !strings.HasPrefix(head, "HTTP/1.1 429 ") {
 		t.Errorf("beyond the bound of a tenant: %s", head)
 	}
-	if status, got := e.post("idle-7", "turns", badTurn); status != 400 {
+	if status, got := e.Post("idle-7", "turns", workertest.BadTurn); status != 400 {
 		t.Errorf("beside them: %d %+v", status, got)
 	}
-	if err := r.stop(); err != nil {
+	if err := r.Stop(); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -82,7 +83,7 @@ func openReader(addr, session string) (conn net.Conn, head string, err error) {
 	if err != nil {
 		return nil, "", err
 	}
-	fmt.Fprintf(conn, "GET /v1/sessions/default/%s/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n", session, defaultToken)
+	fmt.Fprintf(conn, "GET /v1/sessions/default/%s/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n", session, workertest.DefaultToken)
 	buffer := make([]byte, 4<<10)
 	size, err := conn.Read(buffer)
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 
 	"compactd/internal/broker/embedded"
 	"compactd/internal/events"
+	"compactd/internal/testkit/workertest"
 )
 
 // agentsProcess is a worker's binary with a listener for agents.
@@ -27,7 +28,7 @@ type agentsProcess struct {
 
 func startAgentsProcess(t *testing.T, bin, url, tokens string) *agentsProcess {
 	t.Helper()
-	p := &agentsProcess{at: freePort(t)}
+	p := &agentsProcess{at: workertest.FreePort(t)}
 	p.process = process{t: t, bin: bin, data: t.TempDir(), args: []string{
 		"--nats", url, "--lease-ttl", "1s", "--partitions", "4", "--http", "off", "--agents", p.at, "--agents-tokens", tokens, "--agents-rate", "100000",
 	}}
@@ -52,7 +53,7 @@ func (p *agentsProcess) call(path string, body any, sent chan<- struct{}) (strin
 		return "", err
 	}
 	r.GetBody = nil // else a request that was cut off is sent a second time
-	r.Header.Set("Authorization", "Bearer "+defaultToken)
+	r.Header.Set("Authorization", "Bearer "+workertest.DefaultToken)
 	resp, err := new(http.Transport).RoundTrip(r)
 	if err != nil {
 		return "", err
@@ -68,16 +69,16 @@ func (p *agentsProcess) call(path string, body any, sent chan<- struct{}) (strin
 // crashes is a conversation by way of a gateway, and a reader of events, whose worker is killed.
 type crashes struct {
 	t    *testing.T
-	talk syncAgent
+	talk workertest.SyncAgent
 	last events.CompressResponse
 
-	got   []sse
+	got   []workertest.Event
 	after string // the last id that came
 }
 
 // compress returns what to send; not ok is a history that came back as it was.
 func (c *crashes) compress(p *agentsProcess, sent chan<- struct{}) (out events.CompressResponse, err error) {
-	text, err := p.call("/v1/compress", map[string]any{"messages": c.talk.history, "model": "gpt-4"}, sent)
+	text, err := p.call("/v1/compress", map[string]any{"messages": c.talk.History, "model": "gpt-4"}, sent)
 	if err == nil {
 		err = events.Unmarshal([]byte(text), &out)
 	}
@@ -90,7 +91,7 @@ func (c *crashes) compress(p *agentsProcess, sent chan<- struct{}) (out events.C
 // again repeats a call until a worker answers it.
 func (c *crashes) again(do func() error) {
 	c.t.Helper()
-	for end := time.Now().Add(waitLimit); ; pause(c.t, 10*time.Millisecond) {
+	for end := time.Now().Add(workertest.WaitLimit); ; workertest.Pause(c.t, 10*time.Millisecond) {
 		err := do()
 		if err == nil {
 			return
@@ -105,7 +106,7 @@ func (c *crashes) again(do func() error) {
 // of what is sent.
 func (c *crashes) step(p *agentsProcess) {
 	c.t.Helper()
-	c.talk.call(len(c.talk.history), 60)
+	c.talk.Call(len(c.talk.History), 60)
 	c.again(func() error {
 		out, err := c.compress(p, nil)
 		if err == nil {
@@ -124,7 +125,7 @@ func (c *crashes) take(what string, out events.CompressResponse, same bool) {
 		c.t.Errorf("%s: the session is %q, and was %q", what, out.Session, before.Session)
 	case out.TokensAfter > 8192:
 		c.t.Errorf("%s: %d tokens", what, out.TokensAfter)
-	case (same || out.Generation == before.Generation) && !beginsWith(out.Messages, before.Messages), same && len(out.Messages) != len(before.Messages):
+	case (same || out.Generation == before.Generation) && !workertest.BeginsWith(out.Messages, before.Messages), same && len(out.Messages) != len(before.Messages):
 		c.t.Errorf("%s: generation %d after %d has other bytes:\n%s\n%s", what, out.Generation, before.Generation, before.Messages, out.Messages)
 	}
 	c.last = out
@@ -143,17 +144,17 @@ func (c *crashes) repeat(what string, p *agentsProcess) {
 }
 
 // receive notes an event.
-func (c *crashes) receive(e sse) {
-	if c.after = e.id; e.event != "" {
+func (c *crashes) receive(e workertest.Event) {
+	if c.after = e.ID; e.Name != "" {
 		c.got = append(c.got, e)
 	}
 }
 
 // follow opens the reader where it was cut off.
-func (c *crashes) follow(p *agentsProcess) (received <-chan sse, stop func()) {
+func (c *crashes) follow(p *agentsProcess) (received <-chan workertest.Event, stop func()) {
 	c.t.Helper()
 	c.again(func() (err error) {
-		received, stop, err = follow(c.t, p.at, "s1", c.after)
+		received, stop, err = workertest.Follow(c.t, p.at, "s1", c.after)
 		return err
 	})
 	return received, stop
@@ -161,9 +162,9 @@ func (c *crashes) follow(p *agentsProcess) (received <-chan sse, stop func()) {
 
 // crash kills a worker that has a reader of events and calls to answer, and reports whether one
 // of them was cut off.
-func (c *crashes) crash(p *agentsProcess, received <-chan sse) (cut bool) {
+func (c *crashes) crash(p *agentsProcess, received <-chan workertest.Event) (cut bool) {
 	c.t.Helper()
-	c.talk.call(len(c.talk.history), 60)
+	c.talk.Call(len(c.talk.History), 60)
 	type answer struct {
 		out events.CompressResponse
 		err error
@@ -182,7 +183,7 @@ func (c *crashes) crash(p *agentsProcess, received <-chan sse) (cut bool) {
 	for _, on := range sent {
 		select {
 		case <-on:
-		case <-time.After(waitLimit):
+		case <-time.After(workertest.WaitLimit):
 			c.t.Fatal("a request is not sent")
 		}
 	}
@@ -210,20 +211,20 @@ func TestKillAgents(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	env := &testEnv{t: t, server: s}
-	t.Cleanup(env.stop)
-	env.conn = env.connect()
-	if env.js, err = jetstream.New(env.conn, jetstream.WithDefaultTimeout(waitLimit)); err != nil {
+	env := &workertest.Env{T: t, Server: s}
+	t.Cleanup(env.Stop)
+	env.Conn = env.Connect()
+	if env.JS, err = jetstream.New(env.Conn, jetstream.WithDefaultTimeout(workertest.WaitLimit)); err != nil {
 		t.Fatal(err)
 	}
 	tokens := filepath.Join(t.TempDir(), "tokens")
-	if err := os.WriteFile(tokens, []byte(tokenLine(defaultToken, "default agent")), 0o600); err != nil {
+	if err := os.WriteFile(tokens, []byte(workertest.TokenLine(workertest.DefaultToken, "default agent")), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	bin := buildWorker(t)
 	p := startAgentsProcess(t, bin, s.ClientURL(), tokens)
-	c := &crashes{t: t, talk: syncAgent{t: t}}
-	c.talk.add("user", "Why does it fail? "+strings.Repeat("It must not. ", 9))
+	c := &crashes{t: t, talk: workertest.SyncAgent{T: t}}
+	c.talk.Add("user", "Why does it fail? "+strings.Repeat("It must not. ", 9))
 	for steps := 0; c.last.Generation == 0; steps++ {
 		if c.step(p); steps > 40 {
 			t.Fatal("nothing is compacted: the test shows nothing")
@@ -233,7 +234,7 @@ func TestKillAgents(t *testing.T) {
 	publish := func() {
 		for range 6 {
 			turns++
-			env.publish(events.KindTurn, "s1", turn(turns))
+			env.Publish(events.KindTurn, "s1", workertest.Turn(turns))
 		}
 	}
 	received, stop := c.follow(p)
@@ -241,7 +242,7 @@ func TestKillAgents(t *testing.T) {
 	cut, kills := 0, 0
 	for ; kills < 3 || cut == 0 && kills < 20; kills++ {
 		publish()
-		c.receive(named(t, received)) // it is in the middle of them
+		c.receive(workertest.NextEvent(t, received)) // it is in the middle of them
 		if c.crash(p, received) {
 			cut++
 		}
@@ -256,7 +257,7 @@ func TestKillAgents(t *testing.T) {
 	other := startAgentsProcess(t, bin, s.ClientURL(), tokens)
 	c.repeat("by way of another worker", other)
 	publish()
-	c.receive(named(t, received))
+	c.receive(workertest.NextEvent(t, received))
 	if c.crash(p, received) {
 		cut++
 	}
@@ -267,9 +268,9 @@ func TestKillAgents(t *testing.T) {
 	c.step(other)
 	c.repeat("after a take-over", other)
 	awaitDecided(t, s.ClientURL())
-	want := env.sseOf("s1")
+	want := env.EventsOf("s1")
 	for len(c.got) < len(want) {
-		c.receive(named(t, received))
+		c.receive(workertest.NextEvent(t, received))
 	}
 	if !slices.Equal(c.got, want) {
 		t.Errorf("the reader got %d events, the stream has %d, or others", len(c.got), len(want))

@@ -9,20 +9,21 @@ import (
 	"compactd/internal/broker/embedded"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
+	"compactd/internal/testkit/workertest"
 )
 
 // A body that is larger than a message of the server reaches the worker that serves the
 // session: by way of any worker, with the same answer, and the log has each message once.
 func TestAgentsLargeBodiesInFleet(t *testing.T) {
 	t.Parallel()
-	env := openEnv(t, embedded.Config{Dir: t.TempDir(), MaxPayload: 1 << 20}, topology.Config{Partitions: 4})
-	owners := newOwnership(t)
-	first := env.start("a", owners.listener("a"))
-	<-first.worker.Ready()
-	second := env.start("b", owners.listener("b"))
-	<-second.worker.Ready()
-	owners.await(map[string]int{"a": 2, "b": 2})
-	edges := []*edge{env.edge(first.worker, nil), env.edge(second.worker, nil)}
+	env := workertest.Open(t, embedded.Config{Dir: t.TempDir(), MaxPayload: 1 << 20}, topology.Config{Partitions: 4})
+	owners := workertest.NewOwnership(t)
+	first := env.Start("a", owners.Listener("a"))
+	<-first.Worker.Ready()
+	second := env.Start("b", owners.Listener("b"))
+	<-second.Worker.Ready()
+	owners.Await(map[string]int{"a": 2, "b": 2})
+	edges := []*workertest.Edge{env.StartEdge(first.Worker, nil), env.StartEdge(second.Worker, nil)}
 	var history []events.Raw
 	for n := range 60 {
 		text := strings.Repeat(fmt.Sprintf("word %d ", n), 5000)
@@ -38,20 +39,20 @@ func TestAgentsLargeBodiesInFleet(t *testing.T) {
 	for i := range 6 { // sessions of both workers, by way of both
 		session := fmt.Sprintf("s%d", i)
 		for call, e := range edges {
-			status, text := e.do(defaultToken, "POST", "/v1/sessions/default/"+session+"/sync", string(body))
+			status, text := e.Do(workertest.DefaultToken, "POST", "/v1/sessions/default/"+session+"/sync", string(body))
 			var out events.SyncResponse
 			if err := events.Unmarshal([]byte(text), &out); err != nil || status != 200 || out.Count != int64(len(history)) || out.Changed || out.Known != int64(call*len(history)) {
 				t.Fatalf("%s by way of %d: %d %.400s", session, call, status, text)
 			}
 		}
-		if got := env.lineage(session); len(got) != len(history) {
+		if got := env.Lineage(session); len(got) != len(history) {
 			t.Errorf("%s: the log has %d messages of %d", session, len(got), len(history))
 		}
 	}
-	if err := second.stop(); err != nil {
+	if err := second.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	if err := first.stop(); err != nil {
+	if err := first.Stop(); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -2,7 +2,6 @@ package worker_test
 
 import (
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -12,74 +11,42 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/summarize/extract"
+	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/limit"
 	"compactd/internal/worker/observe"
 )
 
 const (
-	sessionToken = "token-of-session-s1"
-	filesToken   = "token-of-session-s3"
-	oddToken     = "token-of-session-odd"
+	filesToken = "token-of-session-s3"
+	oddToken   = "token-of-session-odd"
 )
-
-// bearer sends a token with every request.
-type bearer string
-
-func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
-	r.Header.Set("Authorization", "Bearer "+string(b))
-	return http.DefaultTransport.RoundTrip(r)
-}
-
-// mcpClient connects to the server of a session.
-func (e *edge) mcpClient(token, tenant, session string) (*mcp.ClientSession, error) {
-	e.t.Helper()
-	c := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
-	s, err := c.Connect(e.t.Context(), &mcp.StreamableClientTransport{
-		Endpoint: "http://" + e.edge.Addr() + "/mcp/" + tenant + "/" + escape(session), HTTPClient: &http.Client{Transport: bearer(token)}, MaxRetries: -1,
-	}, nil)
-	if err == nil {
-		e.t.Cleanup(func() { _ = s.Close() })
-	}
-	return s, err
-}
-
-// callTool returns the text of a tool, and whether it is an error.
-func (e *edge) callTool(s *mcp.ClientSession, name string, arguments map[string]any) (string, bool) {
-	e.t.Helper()
-	out, err := s.CallTool(e.t.Context(), &mcp.CallToolParams{Name: name, Arguments: arguments})
-	if err != nil {
-		e.t.Fatalf("%s: %v", name, err)
-	}
-	return out.Content[0].(*mcp.TextContent).Text, out.IsError
-}
 
 // A model looks up its session over MCP: what a compaction removed, where, and the original.
 func TestMCP(t *testing.T) {
 	t.Parallel()
-	env := newEnv(t, t.TempDir())
-	env.config, env.summarizer = newConfig(t, compaction.DefaultPolicy()), extract.New()
+	env := workertest.New(t, t.TempDir())
+	env.Config, env.Summarizer = workertest.NewConfig(t, compaction.DefaultPolicy()), extract.New()
 	summarized := make(chan observe.SummaryDone, 64)
-	r := env.start("a", observe.Listener{SummaryDone: func(d observe.SummaryDone) { summarized <- d }})
-	<-r.worker.Ready()
-	e := env.edge(r.worker, nil)
+	r := env.Start("a", observe.Listener{SummaryDone: func(d observe.SummaryDone) { summarized <- d }})
+	<-r.Worker.Ready()
+	e := env.StartEdge(r.Worker, nil)
 	const odd = "thread 7/a"
 	id, err := events.SessionID(odd)
 	if err != nil {
 		t.Fatal(err)
 	}
-	e.write(tokenLine(defaultToken, "default agent") + tokenLine(sessionToken, "default/s1 session") + tokenLine(filesToken, "default/s3 session") + tokenLine(oddToken, "default/"+id+" session"))
-	if err := e.edge.Reload(); err != nil {
+	e.WriteTokens(workertest.TokenLine(workertest.DefaultToken, "default agent") + workertest.TokenLine(workertest.SessionToken, "default/s1 session") + workertest.TokenLine(filesToken, "default/s3 session") + workertest.TokenLine(oddToken, "default/"+id+" session"))
+	if err := e.Listener.Reload(); err != nil {
 		t.Fatal(err)
 	}
 	for n := 1; n <= 24; n++ {
-		e.post("s1", "turns", string(turn(n)))
+		e.Post("s1", "turns", string(workertest.Turn(n)))
 	}
-	e.post("s1", "turns", `{"turn":25,"messages":[{"role":"user","content":"`+strings.Repeat("é", 20_000)+`"}]}`)
-	e.post("s3", "turns", string(calls(1, "read_file:/a.go", "write_file:/b.go")))
-	e.post(odd, "turns", `{"turn":1,"messages":[{"role":"user","content":"odd"}]}`)
+	e.Post("s1", "turns", `{"turn":25,"messages":[{"role":"user","content":"`+strings.Repeat("é", 20_000)+`"}]}`)
+	e.Post("s3", "turns", string(workertest.CallsTurn(1, "read_file:/a.go", "write_file:/b.go")))
+	e.Post(odd, "turns", `{"turn":1,"messages":[{"role":"user","content":"odd"}]}`)
 
-	s, err := e.mcpClient(sessionToken, "default", "s1")
+	s, err := e.MCP(workertest.SessionToken, "default", "s1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,11 +62,11 @@ func TestMCP(t *testing.T) {
 	if want := []string{"compact_now", "context_stats", "files", "recall", "search_history", "what_was_dropped"}; !slices.Equal(names, want) {
 		t.Errorf("tools: %v, want %v", names, want)
 	}
-	if text, bad := e.callTool(s, "compact_now", map[string]any{"focus": "the words"}); bad || !strings.Contains(text, "ompact") {
+	if text, bad := e.CallTool(s, "compact_now", map[string]any{"focus": "the words"}); bad || !strings.Contains(text, "ompact") {
 		t.Errorf("compact_now: %s", text)
 	}
-	next(t, summarized, "summary")
-	env.awaitDecided()
+	workertest.Next(t, summarized, "summary")
+	env.AwaitDecided()
 	for _, c := range []struct {
 		tool      string
 		arguments map[string]any
@@ -121,7 +88,7 @@ func TestMCP(t *testing.T) {
 		{"context_stats", map[string]any{}, "turns: 25", false},
 		{"files", map[string]any{}, "No files.", false},
 	} {
-		text, bad := e.callTool(s, c.tool, c.arguments)
+		text, bad := e.CallTool(s, c.tool, c.arguments)
 		if !strings.Contains(text, c.want) || bad != c.bad || len(text) > 25<<10 {
 			t.Errorf("%s %v: %t %d bytes %.300s, want %q", c.tool, c.arguments, bad, len(text), text, c.want)
 		}
@@ -146,21 +113,21 @@ func TestMCP(t *testing.T) {
 	if text := read("compactd://session/summary"); text == "" {
 		t.Error("there is no summary")
 	}
-	o, err := e.mcpClient(oddToken, "default", odd)
+	o, err := e.MCP(oddToken, "default", odd)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text, bad := e.callTool(o, "recall", map[string]any{"turn": 1}); bad || !strings.Contains(text, "odd") {
+	if text, bad := e.CallTool(o, "recall", map[string]any{"turn": 1}); bad || !strings.Contains(text, "odd") {
 		t.Errorf("a session with a free name: %s", text)
 	}
-	f, err := e.mcpClient(filesToken, "default", "s3")
+	f, err := e.MCP(filesToken, "default", "s3")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text, bad := e.callTool(f, "files", nil); bad || !strings.Contains(text, "/b.go: changed, turns 1 to 1, 0 reads, 1 changes") {
+	if text, bad := e.CallTool(f, "files", nil); bad || !strings.Contains(text, "/b.go: changed, turns 1 to 1, 0 reads, 1 changes") {
 		t.Errorf("files: %s", text)
 	}
-	if err := r.stop(); err != nil {
+	if err := r.Stop(); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -168,65 +135,65 @@ func TestMCP(t *testing.T) {
 // A session is shown to a token of that session alone, and such a token is for nothing else.
 func TestMCPTokens(t *testing.T) {
 	t.Parallel()
-	env := newEnv(t, t.TempDir())
-	r, e := env.runEdge()
-	e.write(tokenLine(defaultToken, "default agent") + tokenLine(operatorToken, "* operator") + tokenLine(sessionToken, "default/s1 session") +
-		tokenLine(expiredToken, "default/s1 session 2020-01-01T00:00:00Z"))
-	if err := e.edge.Reload(); err != nil {
+	env := workertest.New(t, t.TempDir())
+	r, e := env.RunEdge()
+	e.WriteTokens(workertest.TokenLine(workertest.DefaultToken, "default agent") + workertest.TokenLine(workertest.OperatorToken, "* operator") + workertest.TokenLine(workertest.SessionToken, "default/s1 session") +
+		workertest.TokenLine(workertest.ExpiredToken, "default/s1 session 2020-01-01T00:00:00Z"))
+	if err := e.Listener.Reload(); err != nil {
 		t.Fatal(err)
 	}
-	e.post("s1", "turns", string(turn(1)))
-	e.post("s2", "turns", string(turn(1)))
+	e.Post("s1", "turns", string(workertest.Turn(1)))
+	e.Post("s2", "turns", string(workertest.Turn(1)))
 	const body = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"recall","arguments":{"turn":1}}}`
 	accept := []string{"Accept", "application/json, text/event-stream", "Content-Type", "application/json"}
 	for _, c := range []struct {
 		token, path string
 		want        int
 	}{
-		{sessionToken, "/mcp/default/s1", 200},
+		{workertest.SessionToken, "/mcp/default/s1", 200},
 		{"", "/mcp/default/s1", 401},
 		{"wrong", "/mcp/default/s1", 401},
-		{expiredToken, "/mcp/default/s1", 401},
-		{defaultToken, "/mcp/default/s1", 403},
-		{defaultToken, "/%6Dcp/default/s1", 403},
-		{operatorToken, "/mcp/default/s1", 403},
-		{sessionToken, "/mcp/default/s2", 403},
-		{sessionToken, "/mcp/acme/s1", 403},
-		{sessionToken, "/mcp/default/s1/../s2", 404},
-		{sessionToken, "/mcp/default/s1%2F..%2Fs2", 403},
-		{sessionToken, "/mcp/default/S1", 403},
-		{sessionToken, "/v1/sessions/default/s1/turns", 403},
+		{workertest.ExpiredToken, "/mcp/default/s1", 401},
+		{workertest.DefaultToken, "/mcp/default/s1", 403},
+		{workertest.DefaultToken, "/%6Dcp/default/s1", 403},
+		{workertest.OperatorToken, "/mcp/default/s1", 403},
+		{workertest.SessionToken, "/mcp/default/s2", 403},
+		{workertest.SessionToken, "/mcp/acme/s1", 403},
+		{workertest.SessionToken, "/mcp/default/s1/../s2", 404},
+		{workertest.SessionToken, "/mcp/default/s1%2F..%2Fs2", 403},
+		{workertest.SessionToken, "/mcp/default/S1", 403},
+		{workertest.SessionToken, "/v1/sessions/default/s1/turns", 403},
 	} {
-		status, text := e.do(c.token, "POST", c.path, body, accept...)
+		status, text := e.Do(c.token, "POST", c.path, body, accept...)
 		if status != c.want || (status == 200) != strings.Contains(text, "[turn 1, message 0, user]") {
 			t.Errorf("%.12q %s: %d %s, want %d", c.token, c.path, status, text, c.want)
 		}
 	}
 	for _, path := range []string{"/v1/sessions/default/s1/context", "/v1/sessions/default/s1/recall?turn=1", "/v1/sessions", "/v1/sessions/default/s1/events", "/v1/openapi.json", "/v1/health"} {
-		if status, text := e.do(sessionToken, "GET", path, ""); status != 403 {
+		if status, text := e.Do(workertest.SessionToken, "GET", path, ""); status != 403 {
 			t.Errorf("the token of a session GET %s: %d %s", path, status, text)
 		}
 	}
 	for _, method := range []string{"GET", "DELETE"} {
-		if status, text := e.do(sessionToken, method, "/mcp/default/s1", "", accept...); status != 405 {
+		if status, text := e.Do(workertest.SessionToken, method, "/mcp/default/s1", "", accept...); status != 405 {
 			t.Errorf("%s: %d %s", method, status, text)
 		}
 	}
-	if status, text := e.do(sessionToken, "POST", "/mcp/default/s1", `{"a":"`+strings.Repeat("x", 70<<10)+`"}`, accept...); status != 413 {
+	if status, text := e.Do(workertest.SessionToken, "POST", "/mcp/default/s1", `{"a":"`+strings.Repeat("x", 70<<10)+`"}`, accept...); status != 413 {
 		t.Errorf("a large request: %d %.100s", status, text)
 	}
-	if _, err := e.mcpClient(defaultToken, "default", "s1"); err == nil {
+	if _, err := e.MCP(workertest.DefaultToken, "default", "s1"); err == nil {
 		t.Error("a client with the token of an agent is connected")
 	}
 	for line, want := range map[string]string{
 		"default session": "tenant/session", "default/ session": "tenant/session", "default/a/b session": "tenant/session", "*/s1 session": "tenant/session", "default/s1 agent": "tenant is not",
 	} {
-		e.write(tokenLine("x", line))
-		if err := e.edge.Reload(); err == nil || !strings.Contains(err.Error(), want) {
+		e.WriteTokens(workertest.TokenLine("x", line))
+		if err := e.Listener.Reload(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", line, err)
 		}
 	}
-	if err := r.stop(); err != nil {
+	if err := r.Stop(); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -235,14 +202,14 @@ func TestMCPTokens(t *testing.T) {
 // shares.
 func TestMCPBatch(t *testing.T) {
 	t.Parallel()
-	env := newEnv(t, t.TempDir())
-	r, e, l := env.limitedEdge(0)
-	e.write(tokenLine(defaultToken, "default agent") + tokenLine(sessionToken, "default/s1 session"))
-	if err := e.edge.Reload(); err != nil {
+	env := workertest.New(t, t.TempDir())
+	r, e, l := env.RunLimitedEdge(0)
+	e.WriteTokens(workertest.TokenLine(workertest.DefaultToken, "default agent") + workertest.TokenLine(workertest.SessionToken, "default/s1 session"))
+	if err := e.Listener.Reload(); err != nil {
 		t.Fatal(err)
 	}
 	for n := 1; n <= 20; n++ {
-		e.post("s1", "turns", string(turn(n)))
+		e.Post("s1", "turns", string(workertest.Turn(n)))
 	}
 	const calls = 20
 	batch := make([]string, calls)
@@ -252,19 +219,19 @@ func TestMCPBatch(t *testing.T) {
 			batch[i] = fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"compact_now","arguments":{"focus":"%d"}}}`, i, i)
 		}
 	}
-	status, text := e.do(sessionToken, "POST", "/mcp/default/s1", "["+strings.Join(batch, ",")+"]",
+	status, text := e.Do(workertest.SessionToken, "POST", "/mcp/default/s1", "["+strings.Join(batch, ",")+"]",
 		"Accept", "application/json, text/event-stream", "Content-Type", "application/json", "MCP-Protocol-Version", "2025-03-26")
 	if found := strings.Count(text, "turn 20, message 1"); status != 200 || found != calls-2 {
 		t.Errorf("%d, %d of %d searches: %.300s", status, found, calls-2, text)
 	}
 	large := "[" + strings.Repeat(batch[1]+",", 2*calls) + batch[1] + "]"
-	if status, text := e.do(sessionToken, "POST", "/mcp/default/s1", large, "Accept", "application/json, text/event-stream", "Content-Type", "application/json"); status != 413 || !strings.Contains(text, `"too_large"`) {
+	if status, text := e.Do(workertest.SessionToken, "POST", "/mcp/default/s1", large, "Accept", "application/json, text/event-stream", "Content-Type", "application/json"); status != 413 || !strings.Contains(text, `"too_large"`) {
 		t.Errorf("a batch of %d requests: %d %.300s", 2*calls+1, status, text)
 	}
 	for _, c := range []limit.Class{limit.Memory, limit.Processor, limit.Reads, limit.Waits} {
-		l.await(t, func() bool { return l.Held(c) == 0 })
+		l.Await(t, func() bool { return l.Held(c) == 0 })
 	}
-	if err := r.stop(); err != nil {
+	if err := r.Stop(); err != nil {
 		t.Fatal(err)
 	}
 }

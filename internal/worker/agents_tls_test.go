@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"compactd/internal/testkit/certs"
+	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/agents"
 	"compactd/internal/worker/observe"
 )
@@ -42,19 +43,19 @@ func TestAgentsTLS(t *testing.T) {
 		pool.AppendCertsFromPEM(pem)
 		return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true}}
 	}
-	env := newEnv(t, t.TempDir())
-	r := env.start("a", observe.Listener{})
-	<-r.worker.Ready()
+	env := workertest.New(t, t.TempDir())
+	r := env.Start("a", observe.Listener{})
+	<-r.Worker.Ready()
 	client := trusted("ca-1")
-	e := env.edge(r.worker, func(c *agents.Config) {
+	e := env.StartEdge(r.Worker, func(c *agents.Config) {
 		c.Cert, c.Key = filepath.Join(dir, "server.pem"), filepath.Join(dir, "server-key.pem")
 	})
 	do := func(c *http.Client, method, path, body string) (*http.Response, error) {
-		q, err := http.NewRequestWithContext(t.Context(), method, "https://"+e.edge.Addr()+"/v1/sessions/default/s1/"+path, strings.NewReader(body))
+		q, err := http.NewRequestWithContext(t.Context(), method, "https://"+e.Listener.Addr()+"/v1/sessions/default/s1/"+path, strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
-		q.Header.Set("Authorization", "Bearer "+defaultToken)
+		q.Header.Set("Authorization", "Bearer "+workertest.DefaultToken)
 		return c.Do(q)
 	}
 	stream, err := do(client, http.MethodGet, "events", "")
@@ -63,7 +64,7 @@ func TestAgentsTLS(t *testing.T) {
 	}
 	defer stream.Body.Close()
 	for n := 1; n <= 12; n++ {
-		resp, err := do(client, http.MethodPost, "turns", string(turn(n)))
+		resp, err := do(client, http.MethodPost, "turns", string(workertest.Turn(n)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -80,11 +81,11 @@ func TestAgentsTLS(t *testing.T) {
 			break
 		}
 	}
-	if status := e.raw("GET /v1/openapi.json HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + defaultToken + "\r\n\r\n"); len(status) > 0 && status[0] != "400" {
+	if status := raw(e, "GET /v1/openapi.json HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+workertest.DefaultToken+"\r\n\r\n"); len(status) > 0 && status[0] != "400" {
 		t.Errorf("without TLS: %v", status)
 	}
 	renewed := trusted("ca-2")
-	for deadline := time.Now().Add(waitLimit); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(workertest.WaitLimit); ; time.Sleep(50 * time.Millisecond) {
 		resp, err := do(renewed, http.MethodGet, "stats", "")
 		if err == nil {
 			resp.Body.Close()
@@ -98,7 +99,7 @@ func TestAgentsTLS(t *testing.T) {
 		resp.Body.Close()
 		t.Error("a client that trusts another authority is connected")
 	}
-	if err := r.stop(); err != nil {
+	if err := r.Stop(); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -106,15 +107,15 @@ func TestAgentsTLS(t *testing.T) {
 // A stream ends when its token expires.
 func TestAgentsStreamTokenExpires(t *testing.T) {
 	t.Parallel()
-	env := newEnv(t, t.TempDir())
-	r, e := env.runEdge()
-	e.write(tokenLine(defaultToken, "default agent "+time.Now().Add(3*time.Second).UTC().Format(time.RFC3339)))
-	if err := e.edge.Reload(); err != nil {
+	env := workertest.New(t, t.TempDir())
+	r, e := env.RunEdge()
+	e.WriteTokens(workertest.TokenLine(workertest.DefaultToken, "default agent "+time.Now().Add(3*time.Second).UTC().Format(time.RFC3339)))
+	if err := e.Listener.Reload(); err != nil {
 		t.Fatal(err)
 	}
-	events, stop := e.follow("s1", "")
+	events, stop := e.Follow("s1", "")
 	defer stop()
-	deadline := time.After(waitLimit)
+	deadline := time.After(workertest.WaitLimit)
 	for open := true; open; {
 		select {
 		case _, open = <-events:
@@ -122,10 +123,10 @@ func TestAgentsStreamTokenExpires(t *testing.T) {
 			t.Fatal("the stream is open with a token that has expired")
 		}
 	}
-	if status, text := e.do(defaultToken, "GET", "/v1/sessions/default/s1/stats", ""); status != 401 {
+	if status, text := e.Do(workertest.DefaultToken, "GET", "/v1/sessions/default/s1/stats", ""); status != 401 {
 		t.Errorf("the token that has expired: %d %s", status, text)
 	}
-	if err := r.stop(); err != nil {
+	if err := r.Stop(); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -134,24 +135,24 @@ func TestAgentsStreamTokenExpires(t *testing.T) {
 // are open.
 func TestAgentsMetrics(t *testing.T) {
 	t.Parallel()
-	env := newEnv(t, t.TempDir())
-	r := env.start("a", observe.Listener{})
-	<-r.worker.Ready()
+	env := workertest.New(t, t.TempDir())
+	r := env.Start("a", observe.Listener{})
+	<-r.Worker.Ready()
 	reg := prometheus.NewRegistry()
-	e := env.edge(r.worker, func(c *agents.Config) { c.Registerer = reg })
-	e.post("s1", "turns", string(turn(1)))
-	e.post("s1", "turns", `{"turn":1,"messages":[{"role":"user","content":"other"}]}`)
+	e := env.StartEdge(r.Worker, func(c *agents.Config) { c.Registerer = reg })
+	e.Post("s1", "turns", string(workertest.Turn(1)))
+	e.Post("s1", "turns", `{"turn":1,"messages":[{"role":"user","content":"other"}]}`)
 	for _, c := range []struct{ token, path string }{
-		{defaultToken, "/v1/sessions/default/s1/context"},
+		{workertest.DefaultToken, "/v1/sessions/default/s1/context"},
 		{"wrong", "/v1/sessions/default/s1/context"},
 		{"", "/v1/sessions"},
-		{acmeToken, "/v1/sessions/default/s1/stats"},
-		{defaultToken, "/v1/sessions/default/s1/secret"},
-		{defaultToken, "/mcp/default/s1"},
+		{workertest.AcmeToken, "/v1/sessions/default/s1/stats"},
+		{workertest.DefaultToken, "/v1/sessions/default/s1/secret"},
+		{workertest.DefaultToken, "/mcp/default/s1"},
 	} {
-		e.do(c.token, "GET", c.path, "")
+		e.Do(c.token, "GET", c.path, "")
 	}
-	events, stop := e.follow("s1", "0")
+	events, stop := e.Follow("s1", "0")
 	<-events
 	want := `
 # HELP compactd_agents_event_streams Connections that receive events.
@@ -176,7 +177,7 @@ compactd_agents_refused_tokens_total 2
 		t.Errorf("%v %v", problems, err)
 	}
 	stop()
-	if err := r.stop(); err != nil {
+	if err := r.Stop(); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"compactd/internal/events"
+	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker"
 )
 
@@ -57,20 +58,20 @@ func getRequest(endpoint, payload, path string) request {
 // refusal, whose code sets the status.
 func TestHTTPAnswersAsNATS(t *testing.T) {
 	t.Parallel()
-	env, owners := newEnv(t, t.TempDir()), newOwnership(t)
-	m := newMonitor(t, worker.MonitorConfig{})
-	first := env.monitored(m, "")
-	<-first.worker.Ready()
-	second := env.start("b", owners.listener("b"))
-	<-second.worker.Ready()
-	owners.await(map[string]int{"b": 2})
+	env, owners := workertest.New(t, t.TempDir()), workertest.NewOwnership(t)
+	m := workertest.NewMonitor(t, worker.MonitorConfig{})
+	first := env.Monitor(m, "")
+	<-first.Worker.Ready()
+	second := env.Start("b", owners.Listener("b"))
+	<-second.Worker.Ready()
+	owners.Await(map[string]int{"b": 2})
 	const system = `"system":"be brief","tools":[{"name":"f"}],`
 	for i := range 6 { // in partitions of either worker
 		for n := 1; n <= 8; n++ {
-			env.publish(events.KindTurn, fmt.Sprintf("s%d", i), []byte(strings.Replace(string(turn(n)), `"messages"`, system+`"messages"`, 1)))
+			env.Publish(events.KindTurn, fmt.Sprintf("s%d", i), []byte(strings.Replace(string(workertest.Turn(n)), `"messages"`, system+`"messages"`, 1)))
 		}
 	}
-	env.awaitDecided()
+	env.AwaitDecided()
 	var all []request
 	for i := range 6 {
 		s, at := fmt.Sprintf(`{"session":"s%d"`, i), fmt.Sprintf("/v1/sessions/default/s%d", i)
@@ -108,7 +109,7 @@ func TestHTTPAnswersAsNATS(t *testing.T) {
 	}
 	refused := 0
 	for _, a := range all {
-		want, err := env.conn.Request("compactd."+a.endpoint, []byte(a.payload), waitLimit)
+		want, err := env.Conn.Request("compactd."+a.endpoint, []byte(a.payload), workertest.WaitLimit)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,10 +138,10 @@ func TestHTTPAnswersAsNATS(t *testing.T) {
 	if refused < 20 {
 		t.Errorf("%d requests were refused, want at least 20", refused)
 	}
-	if err := first.stop(); err != nil {
+	if err := first.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	if err := second.stop(); err != nil {
+	if err := second.Stop(); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -148,7 +149,7 @@ func TestHTTPAnswersAsNATS(t *testing.T) {
 // A request that the service does not have is refused in the same shape, with a hint.
 func TestHTTPRefusals(t *testing.T) {
 	t.Parallel()
-	m := newMonitor(t, worker.MonitorConfig{})
+	m := workertest.NewMonitor(t, worker.MonitorConfig{})
 	for _, c := range []struct {
 		method, path, body string
 		status             int
@@ -183,16 +184,16 @@ func TestHTTPRefusals(t *testing.T) {
 			t.Errorf("%s %s: %d %s", c.method, c.path, got.status, got.body)
 		}
 	}
-	guarded := newMonitor(t, worker.MonitorConfig{Token: strings.Repeat("t", 16)})
+	guarded := workertest.NewMonitor(t, worker.MonitorConfig{Token: strings.Repeat("t", 16)})
 	for _, token := range []string{"", strings.Repeat("u", 16)} {
-		if status, body := get(t, guarded, "/v1/openapi.json", token, ""); status != 401 || !strings.Contains(body, `"code":"unauthorized"`) {
+		if status, body := workertest.Get(t, guarded, "/v1/openapi.json", token, ""); status != 401 || !strings.Contains(body, `"code":"unauthorized"`) {
 			t.Errorf("with token %q: %d %s", token, status, body)
 		}
 	}
-	if status, _ := get(t, guarded, "/v1/openapi.json", strings.Repeat("t", 16), "elsewhere"); status != 200 {
+	if status, _ := workertest.Get(t, guarded, "/v1/openapi.json", strings.Repeat("t", 16), "elsewhere"); status != 200 {
 		t.Errorf("with its token: %d", status)
 	}
-	if status, body := get(t, m, "/v1/openapi.json", "", "elsewhere"); status != 403 || !strings.Contains(body, `"code":"forbidden"`) {
+	if status, body := workertest.Get(t, m, "/v1/openapi.json", "", "elsewhere"); status != 403 || !strings.Contains(body, `"code":"forbidden"`) {
 		t.Errorf("under a foreign name: %d %s", status, body)
 	}
 }
@@ -200,7 +201,7 @@ func TestHTTPRefusals(t *testing.T) {
 // The index at / lists every path of the worker, and each of them exists.
 func TestHTTPIndex(t *testing.T) {
 	t.Parallel()
-	m := newMonitor(t, worker.MonitorConfig{Version: "v7"})
+	m := workertest.NewMonitor(t, worker.MonitorConfig{Version: "v7"})
 	for _, path := range []string{"/", "/v1", "/v1/"} {
 		got := send(t, m, "GET", path, "")
 		var index map[string]any
@@ -221,16 +222,16 @@ func TestHTTPIndex(t *testing.T) {
 // A body that is larger than the limit is refused, and not read to its end.
 func TestHTTPLargeBody(t *testing.T) {
 	t.Parallel()
-	env := newEnv(t, t.TempDir())
-	m := newMonitor(t, worker.MonitorConfig{})
-	r := env.monitored(m, "")
-	<-r.worker.Ready()
+	env := workertest.New(t, t.TempDir())
+	m := workertest.NewMonitor(t, worker.MonitorConfig{})
+	r := env.Monitor(m, "")
+	<-r.Worker.Ready()
 	body := `{"messages":[{"role":"user","content":"` + strings.Repeat("x", events.MaxCheckBytes) + `"}]}`
 	got := send(t, m, "POST", "/v1/sessions/default/s/check", body)
 	if got.status != 413 || !strings.Contains(got.body, `"code":"too_large"`) {
 		t.Errorf("%d %s", got.status, got.body)
 	}
-	if err := r.stop(); err != nil {
+	if err := r.Stop(); err != nil {
 		t.Fatal(err)
 	}
 	if got := send(t, m, "GET", "/v1/sessions/default/s/stats", ""); got.status != 503 || got.header.Get("Retry-After") == "" {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"compactd/internal/events"
+	"compactd/internal/testkit/workertest"
 )
 
 // shortTurn is a turn of a few tokens, which is decided quickly.
@@ -19,9 +20,9 @@ func shortTurn(n int) []byte {
 // its acknowledgement, never gets a history without it, whichever worker answers.
 func TestReadYourTurns(t *testing.T) {
 	t.Parallel()
-	env, owners := newEnv(t, t.TempDir()), newOwnership(t)
-	stops := []func() error{env.run("a", owners.listener("a")), env.run("b", owners.listener("b")), env.run("c", owners.listener("c"))}
-	owners.until("four partitions", func() bool { return len(owners.held["a"])+len(owners.held["b"])+len(owners.held["c"]) == 4 })
+	env, owners := workertest.New(t, t.TempDir()), workertest.NewOwnership(t)
+	stops := []func() error{env.Run("a", owners.Listener("a")), env.Run("b", owners.Listener("b")), env.Run("c", owners.Listener("c"))}
+	owners.Until("four partitions", func() bool { return len(owners.Held["a"])+len(owners.Held["b"])+len(owners.Held["c"]) == 4 })
 	const sessions, turns = 6, 50
 	var wg sync.WaitGroup
 	lacking := make([]int, sessions)
@@ -29,7 +30,7 @@ func TestReadYourTurns(t *testing.T) {
 		wg.Go(func() {
 			session := fmt.Sprintf("s%d", s)
 			for n := 1; n <= turns; n++ {
-				ack, err := env.js.Publish(t.Context(), "session.turn.default."+session, shortTurn(n))
+				ack, err := env.JS.Publish(t.Context(), "session.turn.default."+session, shortTurn(n))
 				if err != nil {
 					t.Error(err)
 					return
@@ -39,7 +40,7 @@ func TestReadYourTurns(t *testing.T) {
 					wait = fmt.Sprintf(`"seq":%d`, ack.Sequence)
 				}
 				for _, subject := range []string{events.SubjectContext, events.SubjectStats} {
-					through, e := env.through(subject, fmt.Sprintf(`{"session":%q,%s}`, session, wait))
+					through, e := through(env, subject, fmt.Sprintf(`{"session":%q,%s}`, session, wait))
 					if e != nil {
 						t.Errorf("%s, turn %d: %v", session, n, e)
 					} else if through.Turn < int64(n) {
@@ -66,8 +67,8 @@ func TestReadYourTurns(t *testing.T) {
 }
 
 // through requests a history or figures, and returns the turn that they include last.
-func (env *testEnv) through(subject, request string) (events.Through, error) {
-	m, err := env.conn.Request(subject, []byte(request), waitLimit)
+func through(env *workertest.Env, subject, request string) (events.Through, error) {
+	m, err := env.Conn.Request(subject, []byte(request), workertest.WaitLimit)
 	if err != nil {
 		return events.Through{}, err
 	}
@@ -90,13 +91,13 @@ func (env *testEnv) through(subject, request string) (events.Through, error) {
 // waits until its time is over, or until the turn arrives, at whichever worker serves it then.
 func TestAwaitTurns(t *testing.T) {
 	t.Parallel()
-	env, owners := newEnv(t, t.TempDir()), newOwnership(t)
-	stopA := env.run("a", owners.listener("a"))
-	owners.await(map[string]int{"a": 4})
+	env, owners := workertest.New(t, t.TempDir()), workertest.NewOwnership(t)
+	stopA := env.Run("a", owners.Listener("a"))
+	owners.Await(map[string]int{"a": 4})
 	const forever = `"wait_ms":8000`
 	ask := func(n int, wait string) (events.Through, error) {
 		t.Helper()
-		return env.through(events.SubjectContext, fmt.Sprintf(`{"session":"s","turn":%d,%s}`, n, wait))
+		return through(env, events.SubjectContext, fmt.Sprintf(`{"session":"s","turn":%d,%s}`, n, wait))
 	}
 	code := func(err error) events.Code {
 		e, _ := errors.AsType[*events.ServiceError](err)
@@ -108,8 +109,8 @@ func TestAwaitTurns(t *testing.T) {
 	if _, err := ask(1, `"wait_ms":1`); code(err) != events.CodeTurnPending {
 		t.Errorf("a session that has no turns: %v", err)
 	}
-	env.publish(events.KindTurn, "s", shortTurn(1))
-	env.publish(events.KindTurn, "s", []byte(`{"turn":2,"messages":[{"role":"tool","content":"x"}]}`)) // refused
+	env.Publish(events.KindTurn, "s", shortTurn(1))
+	env.Publish(events.KindTurn, "s", []byte(`{"turn":2,"messages":[{"role":"tool","content":"x"}]}`)) // refused
 	decided := func(who string) {
 		t.Helper()
 		for n, want := range []int64{1: 1, 2: 1} {
@@ -124,7 +125,7 @@ func TestAwaitTurns(t *testing.T) {
 		}
 	}
 	decided("the worker that refused it")
-	env.publish(events.KindTurn, "s", shortTurn(4)) // parked
+	env.Publish(events.KindTurn, "s", shortTurn(4)) // parked
 	if through, err := ask(4, forever); err != nil || through.Turn != 1 {
 		t.Errorf("a parked turn: through %+v, %v", through, err)
 	}
@@ -140,15 +141,15 @@ func TestAwaitTurns(t *testing.T) {
 		}
 		answers <- err
 	}()
-	stopB := env.run("b", owners.listener("b"))
-	owners.until("both serve", func() bool { return len(owners.held["a"]) == 2 && len(owners.held["b"]) == 2 })
+	stopB := env.Run("b", owners.Listener("b"))
+	owners.Until("both serve", func() bool { return len(owners.Held["a"]) == 2 && len(owners.Held["b"]) == 2 })
 	if err := stopA(); err != nil {
 		t.Error(err)
 	}
-	owners.await(map[string]int{"b": 4})
+	owners.Await(map[string]int{"b": 4})
 	decided("the worker that took over")
 	for _, n := range []int{2, 3, 5} {
-		env.publish(events.KindTurn, "s", shortTurn(n))
+		env.Publish(events.KindTurn, "s", shortTurn(n))
 	}
 	if through, err := ask(5, forever); err != nil || through.Turn != 5 {
 		t.Errorf("turn 5: through %+v, %v", through, err)
@@ -158,10 +159,10 @@ func TestAwaitTurns(t *testing.T) {
 		if err != nil && code(err) != events.CodeUnavailable {
 			t.Errorf("requested before the take-over: %v", err)
 		}
-	case <-time.After(waitLimit):
+	case <-time.After(workertest.WaitLimit):
 		t.Error("no answer")
 	}
-	if _, err := env.through(events.SubjectContext, `{"session":"s","turn":5,"wait_ms":8001}`); code(err) != events.CodeOutOfRange {
+	if _, err := through(env, events.SubjectContext, `{"session":"s","turn":5,"wait_ms":8001}`); code(err) != events.CodeOutOfRange {
 		t.Errorf("a wait that is too long: %v", err)
 	}
 	if err := stopB(); err != nil {

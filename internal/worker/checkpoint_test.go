@@ -15,6 +15,7 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/kv"
+	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/observe"
 )
 
@@ -65,38 +66,38 @@ func (seen *ledgerEvents) listener() observe.Listener {
 }
 
 // withLedgers returns an environment whose workers write checkpoints, and often.
-func withLedgers(t *testing.T) *testEnv {
+func withLedgers(t *testing.T) *workertest.Env {
 	t.Helper()
-	env := newEnv(t, t.TempDir())
-	env.ledgers, env.checkpointEvery = t.TempDir(), time.Millisecond
+	env := workertest.New(t, t.TempDir())
+	env.Ledgers, env.CheckpointEvery = t.TempDir(), time.Millisecond
 	return env
 }
 
 // serve runs a worker until everything that do publishes is decided, then stops it.
-func (env *testEnv) serve(owner string, do func()) *ledgerEvents {
-	env.t.Helper()
+func serve(env *workertest.Env, owner string, do func()) *ledgerEvents {
+	env.T.Helper()
 	seen := &ledgerEvents{}
-	env.serveAs(owner, seen, do)
+	serveAs(env, owner, seen, do)
 	return seen
 }
 
-func (env *testEnv) serveAs(owner string, seen *ledgerEvents, do func()) {
-	env.t.Helper()
-	stop := env.run(owner, seen.listener())
+func serveAs(env *workertest.Env, owner string, seen *ledgerEvents, do func()) {
+	env.T.Helper()
+	stop := env.Run(owner, seen.listener())
 	do()
-	env.awaitDecided()
+	env.AwaitDecided()
 	if err := stop(); err != nil {
-		env.t.Fatal(err)
+		env.T.Fatal(err)
 	}
 }
 
 // rounds publishes turns from ≤ n < to of some sessions.
-func (env *testEnv) rounds(sessions, from, to int) func() {
+func publishRounds(env *workertest.Env, sessions, from, to int) func() {
 	return func() {
-		env.t.Helper()
+		env.T.Helper()
 		for n := from; n < to; n++ {
 			for s := range sessions {
-				env.publish(events.KindTurn, fmt.Sprintf("s%d", s), agentTurn(s%30, n))
+				env.Publish(events.KindTurn, fmt.Sprintf("s%d", s), agentTurn(s%30, n))
 			}
 		}
 	}
@@ -107,26 +108,26 @@ func (env *testEnv) rounds(sessions, from, to int) func() {
 func TestRestartFromCheckpoint(t *testing.T) {
 	t.Parallel()
 	env := withLedgers(t)
-	seen := env.serve("a", env.rounds(12, 1, 12))
+	seen := serve(env, "a", publishRounds(env, 12, 1, 12))
 	if seen.checkpoints < 4 {
 		t.Errorf("%d checkpoints, want some of every partition", seen.checkpoints)
 	}
-	if seen = env.serve("b", env.rounds(12, 12, 14)); seen.replayed != 0 {
+	if seen = serve(env, "b", publishRounds(env, 12, 12, 14)); seen.replayed != 0 {
 		t.Errorf("after a stop in good order %d events were replayed", seen.replayed)
 	}
-	ledgers := env.ledgers
-	env.ledgers = "" // the next worker leaves the files where they are
-	if seen = env.serve("c", env.rounds(12, 14, 17)); seen.replayed != 12*13 {
+	ledgers := env.Ledgers
+	env.Ledgers = "" // the next worker leaves the files where they are
+	if seen = serve(env, "c", publishRounds(env, 12, 14, 17)); seen.replayed != 12*13 {
 		t.Errorf("without a file %d events were replayed, not all %d", seen.replayed, 12*13)
 	}
-	env.ledgers = ledgers
-	if seen = env.serve("d", env.rounds(12, 17, 30)); seen.replayed != 12*3 {
+	env.Ledgers = ledgers
+	if seen = serve(env, "d", publishRounds(env, 12, 17, 30)); seen.replayed != 12*3 {
 		t.Errorf("%d events were replayed, not the %d behind the checkpoints", seen.replayed, 12*3)
 	}
 	if len(seen.quarantined) > 0 {
 		t.Errorf("quarantined: %v", seen.quarantined)
 	}
-	env.wantRedecided()
+	env.WantRedecided()
 }
 
 // A worker can start from any checkpoint, also from one that was taken while events arrived
@@ -140,27 +141,27 @@ func TestAnyCheckpointWillDo(t *testing.T) {
 	keep := t.TempDir()
 	seen.checkpointed = func(c observe.Checkpointed) { // nothing is written meanwhile
 		to := filepath.Join(keep, fmt.Sprintf("p%d-%d.db", c.Partition, c.Cursor))
-		copyFile(t, filepath.Join(env.ledgers, fmt.Sprintf("p%d.db", c.Partition)), to)
+		copyFile(t, filepath.Join(env.Ledgers, fmt.Sprintf("p%d.db", c.Partition)), to)
 		files[c.Partition] = append(files[c.Partition], to)
 	}
-	env.serveAs("a", seen, func() {
+	serveAs(env, "a", seen, func() {
 		for n := 1; n < 21; n++ {
 			for s := range sessions {
 				subject := events.Published(events.KindTurn, events.Address{Tenant: events.DefaultTenant, Session: fmt.Sprintf("s%d", s)})
-				if _, err := env.js.PublishAsync(subject, agentTurn(s%30, n)); err != nil {
+				if _, err := env.JS.PublishAsync(subject, agentTurn(s%30, n)); err != nil {
 					t.Fatal(err)
 				}
 			}
 		}
-		<-env.js.PublishAsyncComplete()
+		<-env.JS.PublishAsyncComplete()
 	})
 	r := rand.New(rand.NewPCG(1, 1))
 	trials, replayed := 4, 0
 	for i := range trials {
 		for p, all := range files {
-			copyFile(t, all[r.IntN(len(all))], filepath.Join(env.ledgers, fmt.Sprintf("p%d.db", p)))
+			copyFile(t, all[r.IntN(len(all))], filepath.Join(env.Ledgers, fmt.Sprintf("p%d.db", p)))
 		}
-		seen := env.serve(fmt.Sprint("b", i), env.rounds(sessions, 21+2*i, 23+2*i))
+		seen := serve(env, fmt.Sprint("b", i), publishRounds(env, sessions, 21+2*i, 23+2*i))
 		if len(seen.quarantined) > 0 {
 			t.Errorf("quarantined: %v", seen.quarantined)
 		}
@@ -174,7 +175,7 @@ func TestAnyCheckpointWillDo(t *testing.T) {
 	if replayed == 0 {
 		t.Error("no event came after the checkpoints: the test shows nothing")
 	}
-	env.wantRedecided()
+	env.WantRedecided()
 }
 
 func copyFile(t *testing.T, from, to string) {
@@ -193,14 +194,14 @@ func TestLedgersLeaveMemory(t *testing.T) {
 	t.Run("many", func(t *testing.T) {
 		t.Parallel()
 		env := withLedgers(t)
-		env.maxLedgers = 8
-		env.wantLedgersLeave(150)
+		env.MaxLedgers = 8
+		wantLedgersLeave(env, 150)
 	})
 	t.Run("large", func(t *testing.T) {
 		t.Parallel()
 		env := withLedgers(t)
-		env.maxLedgerBytes = 64 << 10
-		env.wantLedgersLeave(150)
+		env.MaxLedgerBytes = 64 << 10
+		wantLedgersLeave(env, 150)
 	})
 }
 
@@ -210,28 +211,28 @@ func TestChangedLedgersLeaveMemory(t *testing.T) {
 	t.Parallel()
 	for sessions, rounds := range map[int]int{150: 12, 1: 450} {
 		env := withLedgers(t)
-		env.checkpointEvery, env.maxLedgerBytes = time.Hour, 4<<10
-		seen := env.serve("a", env.rounds(sessions, 1, 1+rounds))
+		env.CheckpointEvery, env.MaxLedgerBytes = time.Hour, 4<<10
+		seen := serve(env, "a", publishRounds(env, sessions, 1, 1+rounds))
 		if seen.evicted < sessions {
 			t.Errorf("of %d sessions %d ledgers left memory", sessions, seen.evicted)
 		}
-		env.wantRedecided()
+		env.WantRedecided()
 	}
 }
 
-func (env *testEnv) wantLedgersLeave(sessions int) {
-	t := env.t
+func wantLedgersLeave(env *workertest.Env, sessions int) {
+	t := env.T
 	t.Helper()
 	evicted := 0
 	for i := range 3 {
-		seen := env.serve(fmt.Sprint(i), env.rounds(sessions, 1+3*i, 4+3*i))
+		seen := serve(env, fmt.Sprint(i), publishRounds(env, sessions, 1+3*i, 4+3*i))
 		evicted += seen.evicted
 	}
-	fmt.Printf("ledgers: %d sessions, at most %d, or %d bytes, in memory, %d left it\n", sessions, env.maxLedgers, env.maxLedgerBytes, evicted)
+	fmt.Printf("ledgers: %d sessions, at most %d, or %d bytes, in memory, %d left it\n", sessions, env.MaxLedgers, env.MaxLedgerBytes, evicted)
 	if evicted < 2*sessions {
 		t.Errorf("only %d ledgers left memory", evicted)
 	}
-	env.wantRedecided()
+	env.WantRedecided()
 }
 
 // A file that is damaged, belongs to another log, or is ahead of the marker is quarantined,
@@ -239,18 +240,18 @@ func (env *testEnv) wantLedgersLeave(sessions int) {
 func TestLedgerFileQuarantined(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	env := newEnv(t, dir)
-	env.rounds(8, 1, 10)()
-	env.stop()
+	env := workertest.New(t, dir)
+	publishRounds(env, 8, 1, 10)()
+	env.Stop()
 	early := copyDir(t, dir) // nothing is decided there
-	env = newEnv(t, dir)
-	env.ledgers, env.checkpointEvery = t.TempDir(), time.Millisecond
-	env.serve("a", func() {})
+	env = workertest.New(t, dir)
+	env.Ledgers, env.CheckpointEvery = t.TempDir(), time.Millisecond
+	serve(env, "a", func() {})
 
 	other := withLedgers(t)
-	other.serve("x", other.rounds(8, 1, 4))
+	serve(other, "x", publishRounds(other, 8, 1, 4))
 
-	file := filepath.Join(env.ledgers, "p0.db")
+	file := filepath.Join(env.Ledgers, "p0.db")
 	for i, c := range []struct {
 		name, reason string
 		spoil        func()
@@ -267,26 +268,26 @@ func TestLedgerFileQuarantined(t *testing.T) {
 				t.Fatal(err)
 			}
 		}},
-		{"another log", "another stream", func() { copyFile(t, filepath.Join(other.ledgers, "p0.db"), file) }},
-		{"another partition", "another partition", func() { copyFile(t, filepath.Join(env.ledgers, "p1.db"), file) }},
+		{"another log", "another stream", func() { copyFile(t, filepath.Join(other.Ledgers, "p0.db"), file) }},
+		{"another partition", "another partition", func() { copyFile(t, filepath.Join(env.Ledgers, "p1.db"), file) }},
 	} {
 		c.spoil()
-		seen := env.serve(c.name, env.rounds(8, 10+i, 11+i))
+		seen := serve(env, c.name, publishRounds(env, 8, 10+i, 11+i))
 		if len(seen.quarantined) != 1 || seen.quarantined[0].Partition != 0 || !strings.Contains(seen.quarantined[0].Reason.Error(), c.reason) {
 			t.Errorf("%s: quarantined: %v", c.name, seen.quarantined)
 		} else if _, err := os.Stat(seen.quarantined[0].Moved); err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		}
-		env.wantRedecided()
+		env.WantRedecided()
 	}
 
-	behind := newEnv(t, early)
-	behind.ledgers, behind.checkpointEvery = env.ledgers, env.checkpointEvery
-	seen := behind.serve("early", behind.rounds(8, 10, 14))
+	behind := workertest.New(t, early)
+	behind.Ledgers, behind.CheckpointEvery = env.Ledgers, env.CheckpointEvery
+	seen := serve(behind, "early", publishRounds(behind, 8, 10, 14))
 	if len(seen.quarantined) != 4 || !strings.Contains(seen.quarantined[0].Reason.Error(), "and the marker at 0") {
 		t.Errorf("ahead of the marker: quarantined: %v", seen.quarantined)
 	}
-	behind.wantRedecided()
+	behind.WantRedecided()
 }
 
 // A ledger whose checksum is right and whose content is invalid is found when events are
@@ -297,15 +298,15 @@ func TestStoredLedgerIsInvalid(t *testing.T) {
 		t.Run(fmt.Sprint("replayed=", replayed), func(t *testing.T) {
 			t.Parallel()
 			env := withLedgers(t)
-			env.serve("a", env.rounds(8, 1, 5))
+			serve(env, "a", publishRounds(env, 8, 1, 5))
 			if replayed {
-				ledgers := env.ledgers
-				env.ledgers = ""
-				env.serve("b", env.rounds(8, 5, 6))
-				env.ledgers = ledgers
+				ledgers := env.Ledgers
+				env.Ledgers = ""
+				serve(env, "b", publishRounds(env, 8, 5, 6))
+				env.Ledgers = ledgers
 			}
-			for p := range env.streams.Partitions.Count() {
-				s := env.openLedgers(p, false)
+			for p := range env.Streams.Partitions.Count() {
+				s := openLedgers(env, p, false)
 				for n := range 8 {
 					a := events.Address{Tenant: events.DefaultTenant, Session: fmt.Sprintf("s%d", n)}
 					rows, err := s.Load(a)
@@ -323,24 +324,24 @@ func TestStoredLedgerIsInvalid(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			seen := env.serve("c", env.rounds(8, 6, 8))
+			seen := serve(env, "c", publishRounds(env, 8, 6, 8))
 			if len(seen.quarantined) == 0 || len(seen.failed) != len(seen.quarantined) {
 				t.Errorf("quarantined: %v; failed: %v", seen.quarantined, seen.failed)
 			}
-			env.wantRedecided()
+			env.WantRedecided()
 		})
 	}
 }
 
 // openLedgers opens a file that no worker has open.
-func (env *testEnv) openLedgers(partition int, readOnly bool) *kv.Store {
-	env.t.Helper()
+func openLedgers(env *workertest.Env, partition int, readOnly bool) *kv.Store {
+	env.T.Helper()
 	s, quarantined, err := kv.Open(kv.Options{
-		Path:      filepath.Join(env.ledgers, fmt.Sprintf("p%d.db", partition)),
-		Partition: partition, Partitions: env.streams.Partitions.Count(), ReadOnly: readOnly,
+		Path:      filepath.Join(env.Ledgers, fmt.Sprintf("p%d.db", partition)),
+		Partition: partition, Partitions: env.Streams.Partitions.Count(), ReadOnly: readOnly,
 	})
 	if err != nil || quarantined != nil {
-		env.t.Fatalf("open ledgers of partition %d: %v, %v", partition, quarantined, err)
+		env.T.Fatalf("open ledgers of partition %d: %v, %v", partition, quarantined, err)
 	}
 	return s
 }
@@ -350,25 +351,25 @@ func (env *testEnv) openLedgers(partition int, readOnly bool) *kv.Store {
 func TestMutatedLedgerFiles(t *testing.T) {
 	t.Parallel()
 	env := withLedgers(t)
-	env.maxLedgers = 8
+	env.MaxLedgers = 8
 	const sessions, mutations = 12, 60
-	env.serve("a", env.rounds(sessions, 1, 10))
+	serve(env, "a", publishRounds(env, sessions, 1, 10))
 	r := rand.New(rand.NewPCG(1, 2))
 	var olds [4]string
 	keep := t.TempDir()
 	for p := range olds {
 		olds[p] = filepath.Join(keep, fmt.Sprint(p))
-		copyFile(t, filepath.Join(env.ledgers, fmt.Sprintf("p%d.db", p)), olds[p])
+		copyFile(t, filepath.Join(env.Ledgers, fmt.Sprintf("p%d.db", p)), olds[p])
 	}
-	env.serve("b", env.rounds(sessions, 10, 12))
+	serve(env, "b", publishRounds(env, sessions, 10, 12))
 	quarantined, done := 0, 0
 	round := 12
 	for done < mutations {
 		for p := range 3 { // the fourth is left alone
-			mutateFile(t, r, filepath.Join(env.ledgers, fmt.Sprintf("p%d.db", p)), olds[p])
+			mutateFile(t, r, filepath.Join(env.Ledgers, fmt.Sprintf("p%d.db", p)), olds[p])
 			done++
 		}
-		seen := env.serve(fmt.Sprint(done), env.rounds(sessions, round, round+1))
+		seen := serve(env, fmt.Sprint(done), publishRounds(env, sessions, round, round+1))
 		quarantined += len(seen.quarantined)
 		round++
 	}
@@ -376,7 +377,7 @@ func TestMutatedLedgerFiles(t *testing.T) {
 	if quarantined == 0 || quarantined == done {
 		t.Error("of the mutated files all or none were quarantined: the test shows nothing")
 	}
-	env.wantRedecided()
+	env.WantRedecided()
 }
 
 // mutateFile flips a bit, clears a page, truncates the file, or restores pages or the whole
@@ -418,12 +419,12 @@ func mutateFile(t *testing.T, r *rand.Rand, path, old string) {
 func TestLedgerFileDamagedInUse(t *testing.T) {
 	t.Parallel()
 	env := withLedgers(t)
-	env.maxLedgers = 4
-	seen := env.serve("a", func() {
-		env.rounds(40, 1, 6)()
-		env.awaitDecided()
-		for p := range env.streams.Partitions.Count() {
-			f, err := os.OpenFile(filepath.Join(env.ledgers, fmt.Sprintf("p%d.db", p)), os.O_RDWR, 0)
+	env.MaxLedgers = 4
+	seen := serve(env, "a", func() {
+		publishRounds(env, 40, 1, 6)()
+		env.AwaitDecided()
+		for p := range env.Streams.Partitions.Count() {
+			f, err := os.OpenFile(filepath.Join(env.Ledgers, fmt.Sprintf("p%d.db", p)), os.O_RDWR, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -438,21 +439,21 @@ func TestLedgerFileDamagedInUse(t *testing.T) {
 			}
 			f.Close()
 		}
-		env.rounds(40, 6, 12)()
+		publishRounds(env, 40, 6, 12)()
 	})
 	if len(seen.quarantined) == 0 {
 		t.Error("the damage was not noticed")
 	}
-	env.wantRedecided()
+	env.WantRedecided()
 }
 
 // A session that was reset is removed from its file, and stored again once it has a new history.
 func TestSessionResetOnFile(t *testing.T) {
 	t.Parallel()
-	env := openEnv(t, embedded.Config{Dir: t.TempDir(), MaxPayload: 1 << 20}, topology.Config{Partitions: 1})
-	env.ledgers, env.checkpointEvery = t.TempDir(), time.Millisecond
+	env := workertest.Open(t, embedded.Config{Dir: t.TempDir(), MaxPayload: 1 << 20}, topology.Config{Partitions: 1})
+	env.Ledgers, env.CheckpointEvery = t.TempDir(), time.Millisecond
 	stored := func() bool {
-		s := env.openLedgers(0, true)
+		s := openLedgers(env, 0, true)
 		defer s.Close()
 		rows, err := s.Load(events.Address{Tenant: events.DefaultTenant, Session: "hostile"})
 		if err != nil {
@@ -460,32 +461,32 @@ func TestSessionResetOnFile(t *testing.T) {
 		}
 		return rows != nil
 	}
-	env.serve("a", func() {
+	serve(env, "a", func() {
 		for n := 1; n < unwieldy; n++ {
-			env.publish(events.KindTurn, "hostile", unwieldyTurn(n, collecting))
+			env.Publish(events.KindTurn, "hostile", unwieldyTurn(n, collecting))
 		}
-		env.publish(events.KindTurn, "good", bigTurn(1, 10_000, 12_000))
+		env.Publish(events.KindTurn, "good", workertest.BigTurn(1, 10_000, 12_000))
 	})
 	if !stored() {
 		t.Fatal("the session is not on file")
 	}
-	env.serve("b", func() {
-		env.publish(events.KindTurn, "hostile", unwieldyTurn(unwieldy, clearsUnwieldy))
-		env.publish(events.KindTurn, "good", bigTurn(2, 10_000, 12_000))
+	serve(env, "b", func() {
+		env.Publish(events.KindTurn, "hostile", unwieldyTurn(unwieldy, clearsUnwieldy))
+		env.Publish(events.KindTurn, "good", workertest.BigTurn(2, 10_000, 12_000))
 	})
 	if stored() {
 		t.Error("the session is still on file")
 	}
-	env.serve("c", func() {
-		env.publish(events.KindTurn, "hostile", fmt.Appendf(nil, `{"turn":%d,"messages":[]}`, unwieldy+1))
-		env.publish(events.KindTurn, "hostile", []byte(`{"replaces_from":1,"messages":[{"role":"user","content":"sorry"}]}`))
+	serve(env, "c", func() {
+		env.Publish(events.KindTurn, "hostile", fmt.Appendf(nil, `{"turn":%d,"messages":[]}`, unwieldy+1))
+		env.Publish(events.KindTurn, "hostile", []byte(`{"replaces_from":1,"messages":[{"role":"user","content":"sorry"}]}`))
 	})
 	if !stored() {
 		t.Error("the session with a new history is not on file")
 	}
-	env.serve("d", func() { env.publish(events.KindTurn, "good", bigTurn(3, 10_000, 12_000)) })
-	env.wantRedecided()
-	if rejections := env.stored()["out.0.rejected.default.hostile"]; len(rejections) < 2 || !strings.Contains(rejections[0], "session_reset") || !strings.Contains(rejections[1], "turn_gap") {
+	serve(env, "d", func() { env.Publish(events.KindTurn, "good", workertest.BigTurn(3, 10_000, 12_000)) })
+	env.WantRedecided()
+	if rejections := env.Stored()["out.0.rejected.default.hostile"]; len(rejections) < 2 || !strings.Contains(rejections[0], "session_reset") || !strings.Contains(rejections[1], "turn_gap") {
 		t.Errorf("rejections of the session: %q", rejections)
 	}
 }
@@ -494,16 +495,16 @@ func TestSessionResetOnFile(t *testing.T) {
 func TestStopWhileOpening(t *testing.T) {
 	t.Parallel()
 	env := withLedgers(t)
-	env.serve("a", env.rounds(24, 1, 8))
+	serve(env, "a", publishRounds(env, 24, 1, 8))
 	seen := &ledgerEvents{}
 	for i := range 60 {
-		r := env.start(fmt.Sprint("b", i), seen.listener())
-		pause(t, time.Duration(i)*200*time.Microsecond)
-		_ = r.stop() // a stop during the start may return an error
+		r := env.Start(fmt.Sprint("b", i), seen.listener())
+		workertest.Pause(t, time.Duration(i)*200*time.Microsecond)
+		_ = r.Stop() // a stop during the start may return an error
 	}
-	env.serve("c", env.rounds(24, 8, 14))
+	serve(env, "c", publishRounds(env, 24, 8, 14))
 	if len(seen.quarantined) > 0 {
 		t.Errorf("%d files quarantined, the first: %v", len(seen.quarantined), seen.quarantined[0])
 	}
-	env.wantRedecided()
+	env.WantRedecided()
 }

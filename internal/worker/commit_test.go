@@ -13,13 +13,14 @@ import (
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/observe"
 )
 
 // publishAll publishes turn n of some sessions.
-func (env *testEnv) publishAll(sessions, n int) {
+func publishAll(env *workertest.Env, sessions, n int) {
 	for s := range sessions {
-		env.publish(events.KindTurn, fmt.Sprintf("s%d", s), agentTurn(20+s, n))
+		env.Publish(events.KindTurn, fmt.Sprintf("s%d", s), agentTurn(20+s, n))
 	}
 }
 
@@ -27,36 +28,36 @@ func (env *testEnv) publishAll(sessions, n int) {
 // config, and the texts of both configs are stored.
 func TestRestartWithAnotherConfig(t *testing.T) {
 	t.Parallel()
-	env := newEnv(t, t.TempDir())
-	before := env.config
-	stop := env.run("a", observe.Listener{})
+	env := workertest.New(t, t.TempDir())
+	before := env.Config
+	stop := env.Run("a", observe.Listener{})
 	for n := 1; n <= 12; n++ {
-		env.publishAll(6, n)
+		publishAll(env, 6, n)
 	}
-	env.awaitDecided()
+	env.AwaitDecided()
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	first := env.outcomesBySession()
+	first := env.OutcomesBySession()
 
-	p := withoutSummaries()
+	p := workertest.WithoutSummaries()
 	p.Threshold, p.Target, p.Info = 600_000, 300_000, 500_000
-	env.config = newConfig(t, p)
-	stop = env.run("b", observe.Listener{})
+	env.Config = workertest.NewConfig(t, p)
+	stop = env.Run("b", observe.Listener{})
 	for n := 13; n <= 24; n++ {
-		env.publishAll(6, n)
+		publishAll(env, 6, n)
 	}
-	env.awaitDecided()
+	env.AwaitDecided()
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	after := env.outcomesBySession()
+	after := env.OutcomesBySession()
 	if len(first) == 0 {
 		t.Fatal("no outcome was published under the first config")
 	}
 	for a, all := range after {
 		old := len(first[a])
-		if diff := cmp.Diff(first[a], all[:old], cmp.AllowUnexported(outcome{})); diff != "" {
+		if diff := cmp.Diff(first[a], all[:old]); diff != "" {
 			t.Errorf("%s: published outcomes have changed (-before +after):\n%s", a, diff)
 		}
 		if len(all) == old {
@@ -65,12 +66,12 @@ func TestRestartWithAnotherConfig(t *testing.T) {
 		for i, o := range all {
 			want := before.Hash()
 			if i >= old {
-				want = env.config.Hash()
+				want = env.Config.Hash()
 			}
 			var body struct {
 				Config string `json:"config"`
 			}
-			if err := events.Unmarshal([]byte(o.data), &body); err != nil {
+			if err := events.Unmarshal([]byte(o.Data), &body); err != nil {
 				t.Fatal(err)
 			}
 			if body.Config != want {
@@ -78,8 +79,8 @@ func TestRestartWithAnotherConfig(t *testing.T) {
 			}
 		}
 	}
-	for _, c := range []*compaction.Config{before, env.config} {
-		if err := commit.GetConfig(t.Context(), env.js, c.Hash(), func(text []byte) error {
+	for _, c := range []*compaction.Config{before, env.Config} {
+		if err := commit.GetConfig(t.Context(), env.JS, c.Hash(), func(text []byte) error {
 			if string(text) != string(c.Text()) {
 				t.Errorf("text of config %s: %s", c.Hash(), text)
 			}
@@ -95,23 +96,23 @@ func TestPartitions(t *testing.T) {
 	t.Parallel()
 	var first map[string][]string
 	for _, p := range []int{1, 4, 16} {
-		env := openEnv(t, embedded.Config{Dir: t.TempDir()}, topology.Config{Partitions: p})
-		if env.streams.Partitions.Count() != p {
-			t.Fatalf("%d partitions, not %d", env.streams.Partitions.Count(), p)
+		env := workertest.Open(t, embedded.Config{Dir: t.TempDir()}, topology.Config{Partitions: p})
+		if env.Streams.Partitions.Count() != p {
+			t.Fatalf("%d partitions, not %d", env.Streams.Partitions.Count(), p)
 		}
-		stop := env.run("a", observe.Listener{})
+		stop := env.Run("a", observe.Listener{})
 		for n := 1; n <= 15; n++ {
-			env.publishAll(10, n)
+			publishAll(env, 10, n)
 		}
-		env.awaitDecided()
+		env.AwaitDecided()
 		if err := stop(); err != nil {
 			t.Fatal(err)
 		}
-		env.wantRedecided()
+		env.WantRedecided()
 		got := map[string][]string{}
-		for a, all := range env.outcomesBySession() {
+		for a, all := range env.OutcomesBySession() {
 			for _, o := range all {
-				got[a.address.String()] = append(got[a.address.String()], afterToken(o.subject, 2)+" "+o.data)
+				got[a.Address.String()] = append(got[a.Address.String()], afterToken(o.Subject, 2)+" "+o.Data)
 			}
 		}
 		if first == nil {
@@ -128,30 +129,30 @@ func TestPartitions(t *testing.T) {
 func TestStopInBacklog(t *testing.T) {
 	t.Parallel()
 	for _, ahead := range []int{1, 7, 0} {
-		env := newEnv(t, t.TempDir())
-		env.maxAhead = ahead
+		env := workertest.New(t, t.TempDir())
+		env.MaxAhead = ahead
 		for n := 1; n <= 40; n++ {
-			env.publishAll(8, n)
+			publishAll(env, 8, n)
 		}
 		committed := make(chan struct{}, 4096)
-		r := env.start("a", observe.Listener{Committed: func(observe.Committed) { committed <- struct{}{} }})
+		r := env.Start("a", observe.Listener{Committed: func(observe.Committed) { committed <- struct{}{} }})
 		for range 4 {
 			select {
 			case <-committed:
-			case err := <-r.done:
+			case err := <-r.Done:
 				t.Fatalf("the worker ended: %v", err)
 			}
 		}
-		if err := r.stop(); err != nil {
+		if err := r.Stop(); err != nil {
 			t.Fatalf("stopped in a backlog: %v", err)
 		}
-		env.wantUpToMarkers()
-		stop := env.run("b", observe.Listener{})
-		env.awaitDecided()
+		wantUpToMarkers(env)
+		stop := env.Run("b", observe.Listener{})
+		env.AwaitDecided()
 		if err := stop(); err != nil {
 			t.Fatal(err)
 		}
-		env.wantRedecided()
+		env.WantRedecided()
 	}
 }
 
@@ -159,12 +160,12 @@ func TestStopInBacklog(t *testing.T) {
 // next marker is not due.
 func TestStopWritesMarkers(t *testing.T) {
 	t.Parallel()
-	env := newEnv(t, t.TempDir())
-	env.markerEvery = time.Hour
+	env := workertest.New(t, t.TempDir())
+	env.MarkerEvery = time.Hour
 	applied := make(chan observe.Applied, 64)
-	stop := env.run("a", observe.Listener{Applied: func(f observe.Applied) { applied <- f }})
+	stop := env.Run("a", observe.Listener{Applied: func(f observe.Applied) { applied <- f }})
 	for n := 1; n <= 8; n++ {
-		env.publish(events.KindTurn, fmt.Sprintf("s%d", n), []byte(`{"messages":[{"role":"user","content":"hi"}]}`))
+		env.Publish(events.KindTurn, fmt.Sprintf("s%d", n), []byte(`{"messages":[{"role":"user","content":"hi"}]}`))
 	}
 	for range 8 {
 		if f := <-applied; f.Outcomes != 0 {
@@ -175,8 +176,8 @@ func TestStopWritesMarkers(t *testing.T) {
 		t.Fatal(err)
 	}
 	last := uint64(0)
-	for p := range env.streams.Partitions.Count() {
-		m, err := commit.LastMarker(t.Context(), env.conn, p)
+	for p := range env.Streams.Partitions.Count() {
+		m, err := commit.LastMarker(t.Context(), env.Conn, p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -189,28 +190,28 @@ func TestStopWritesMarkers(t *testing.T) {
 
 // wantUpToMarkers wants the outcomes of the events up to the marker of each partition, and no
 // others.
-func (env *testEnv) wantUpToMarkers() {
-	env.t.Helper()
-	want := map[place][]outcome{}
-	for p, all := range bySession(env.redecided()) {
-		m, err := commit.LastMarker(env.t.Context(), env.conn, p.partition)
+func wantUpToMarkers(env *workertest.Env) {
+	env.T.Helper()
+	want := map[workertest.Place][]workertest.Outcome{}
+	for p, all := range workertest.BySession(env.Redecided()) {
+		m, err := commit.LastMarker(env.T.Context(), env.Conn, p.Partition)
 		if err != nil {
-			env.t.Fatal(err)
+			env.T.Fatal(err)
 		}
 		for _, o := range all {
 			var body struct {
 				Cause events.Cause `json:"caused_by"`
 			}
-			if err := events.Unmarshal([]byte(o.data), &body); err != nil {
-				env.t.Fatal(err)
+			if err := events.Unmarshal([]byte(o.Data), &body); err != nil {
+				env.T.Fatal(err)
 			}
 			if body.Cause.Seq <= m.Cursor {
 				want[p] = append(want[p], o)
 			}
 		}
 	}
-	if diff := cmp.Diff(want, env.outcomesBySession(), cmp.AllowUnexported(outcome{}, place{})); diff != "" {
-		env.t.Errorf("stored outcomes differ from those of the log up to the markers (-log +stored):\n%s", diff)
+	if diff := cmp.Diff(want, env.OutcomesBySession()); diff != "" {
+		env.T.Errorf("stored outcomes differ from those of the log up to the markers (-log +stored):\n%s", diff)
 	}
 }
 
@@ -218,9 +219,9 @@ func (env *testEnv) wantUpToMarkers() {
 // it, however many outcomes wait for one commit.
 func TestMarkerIsNotAhead(t *testing.T) {
 	t.Parallel()
-	env := openEnv(t, embedded.Config{Dir: t.TempDir()}, topology.Config{Partitions: 1})
+	env := workertest.Open(t, embedded.Config{Dir: t.TempDir()}, topology.Config{Partitions: 1})
 	const total = 4000
-	js, err := jetstream.New(env.connect(), jetstream.WithPublishAsyncMaxPending(total), jetstream.WithDefaultTimeout(waitLimit))
+	js, err := jetstream.New(env.Connect(), jetstream.WithPublishAsyncMaxPending(total), jetstream.WithDefaultTimeout(workertest.WaitLimit))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,8 +232,8 @@ func TestMarkerIsNotAhead(t *testing.T) {
 	}
 	<-js.PublishAsyncComplete()
 	var commits []observe.Committed // of one partition: by one goroutine
-	stop := env.run("a", observe.Listener{Committed: func(c observe.Committed) { commits = append(commits, c) }})
-	env.awaitDecided()
+	stop := env.Run("a", observe.Listener{Committed: func(c observe.Committed) { commits = append(commits, c) }})
+	env.AwaitDecided()
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}

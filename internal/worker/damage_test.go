@@ -14,31 +14,32 @@ import (
 	"compactd/internal/broker/embedded"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
+	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/observe"
 )
 
 // publishAndDecide publishes turns from ≤ n < to of four sessions on a server in dir, has a
 // worker decide them, stops both, and returns the outcomes. Without an owner it only publishes.
-func publishAndDecide(t *testing.T, dir, owner string, from, to, flavour int) map[place][]outcome {
+func publishAndDecide(t *testing.T, dir, owner string, from, to, flavour int) map[workertest.Place][]workertest.Outcome {
 	t.Helper()
-	env := newEnv(t, dir)
-	defer env.stop()
+	env := workertest.New(t, dir)
+	defer env.Stop()
 	if owner != "" {
 		defer func(stop func() error) {
 			if err := stop(); err != nil {
 				t.Fatal(err)
 			}
-		}(env.run(owner, observe.Listener{}))
+		}(env.Run(owner, observe.Listener{}))
 	}
 	for n := from; n < to; n++ {
 		for s := range 4 {
-			env.publish(events.KindTurn, "s"+string(rune('0'+s)), agentTurn(flavour+s, n))
+			env.Publish(events.KindTurn, "s"+string(rune('0'+s)), agentTurn(flavour+s, n))
 		}
 	}
 	if owner != "" {
-		env.awaitDecided()
+		env.AwaitDecided()
 	}
-	return env.outcomesBySession()
+	return env.OutcomesBySession()
 }
 
 // streamDir is the directory of a stream, below the directory of its server.
@@ -92,17 +93,17 @@ func TestLogTruncated(t *testing.T) {
 func testLogTruncated(t *testing.T, upTo int) {
 	dir := t.TempDir()
 	publishAndDecide(t, dir, "a", 1, 12, 20)
-	early := newEnv(t, dir)
-	end := early.streams.Log.Last
-	early.stop()
+	early := workertest.New(t, dir)
+	end := early.Streams.Log.Last
+	early.Stop()
 	before := copyDir(t, dir)
 	lost := publishAndDecide(t, dir, "b", 12, 24, 20)
 	publishAndDecide(t, before, "", 13, upTo+1, 27)
 	replaceLog(t, dir, before)
 
-	env := newEnv(t, dir)
+	env := workertest.New(t, dir)
 	retries := make(chan observe.Retrying, 64)
-	stop := env.run("c", observe.Listener{Retrying: func(i observe.Retrying) { retries <- i }})
+	stop := env.Run("c", observe.Listener{Retrying: func(i observe.Retrying) { retries <- i }})
 	reported := false
 	for range len(retries) {
 		i := <-retries
@@ -113,36 +114,36 @@ func testLogTruncated(t *testing.T, upTo int) {
 	}
 	for n := 12; n < 18; n++ {
 		for s := range 4 {
-			env.publish(events.KindTurn, "s"+string(rune('0'+s)), agentTurn(27+s, n))
+			env.Publish(events.KindTurn, "s"+string(rune('0'+s)), agentTurn(27+s, n))
 		}
 	}
-	env.awaitDecided()
+	env.AwaitDecided()
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	env.wantRedecidedBeside(lost, end)
-	env.stop()
+	wantRedecidedBeside(env, lost, end)
+	env.Stop()
 
 	after := publishAndDecide(t, dir, "d", 18, 30, 27)
-	again := newEnv(t, dir)
-	again.wantRedecidedBeside(lost, end)
-	if diff := cmp.Diff(after, again.outcomesBySession(), cmp.AllowUnexported(outcome{}, place{})); diff != "" {
+	again := workertest.New(t, dir)
+	wantRedecidedBeside(again, lost, end)
+	if diff := cmp.Diff(after, again.OutcomesBySession()); diff != "" {
 		t.Errorf("a restart changed what is stored: %s", diff)
 	}
 }
 
 // wantRedecidedBeside wants the outcomes that follow from the log, and beside them those that
 // were published of events after end, before the log lost them.
-func (env *testEnv) wantRedecidedBeside(lost map[place][]outcome, end uint64) {
-	env.t.Helper()
-	gone := map[outcome]bool{}
+func wantRedecidedBeside(env *workertest.Env, lost map[workertest.Place][]workertest.Outcome, end uint64) {
+	env.T.Helper()
+	gone := map[workertest.Outcome]bool{}
 	for _, all := range lost {
 		for _, o := range all {
 			var body struct {
 				Cause events.Cause `json:"caused_by"`
 			}
-			if err := events.Unmarshal([]byte(o.data), &body); err != nil {
-				env.t.Fatal(err)
+			if err := events.Unmarshal([]byte(o.Data), &body); err != nil {
+				env.T.Fatal(err)
 			}
 			if body.Cause.Seq > end {
 				gone[o] = true
@@ -150,10 +151,10 @@ func (env *testEnv) wantRedecidedBeside(lost map[place][]outcome, end uint64) {
 		}
 	}
 	if len(gone) == 0 {
-		env.t.Fatal("no outcome of a lost event was published: the test shows nothing")
+		env.T.Fatal("no outcome of a lost event was published: the test shows nothing")
 	}
-	have := map[place][]outcome{}
-	for p, all := range env.outcomesBySession() {
+	have := map[workertest.Place][]workertest.Outcome{}
+	for p, all := range env.OutcomesBySession() {
 		for _, o := range all {
 			if !gone[o] {
 				have[p] = append(have[p], o)
@@ -162,10 +163,10 @@ func (env *testEnv) wantRedecidedBeside(lost map[place][]outcome, end uint64) {
 		}
 	}
 	if len(gone) > 0 {
-		env.t.Errorf("%d outcomes of lost events are no longer stored", len(gone))
+		env.T.Errorf("%d outcomes of lost events are no longer stored", len(gone))
 	}
-	if diff := cmp.Diff(bySession(env.redecided()), have, cmp.AllowUnexported(outcome{}, place{})); diff != "" {
-		env.t.Errorf("stored outcomes differ from those of the log (-log +stored):\n%s", diff)
+	if diff := cmp.Diff(workertest.BySession(env.Redecided()), have); diff != "" {
+		env.T.Errorf("stored outcomes differ from those of the log (-log +stored):\n%s", diff)
 	}
 }
 
@@ -179,25 +180,25 @@ func TestLogHasOtherEvents(t *testing.T) {
 	publishAndDecide(t, other, "", 12, 20, 24) // published before those that are lost: they did not replace them
 	publishAndDecide(t, dir, "b", 12, 20, 20)
 	replaceLog(t, dir, other)
-	env := newEnv(t, dir)
+	env := workertest.New(t, dir)
 	failed := make(chan observe.PartitionFailed, 100)
-	r := env.start("refused", observe.Listener{
+	r := env.Start("refused", observe.Listener{
 		PartitionFailed:   func(e observe.PartitionFailed) { failed <- e },
 		PartitionAcquired: func(e observe.PartitionAcquired) { t.Errorf("partition %d takes turns", e.Partition) },
 	})
-	for range 2 * env.streams.Partitions.Count() { // each is tried again
+	for range 2 * env.Streams.Partitions.Count() { // each is tried again
 		select {
 		case e := <-failed:
 			if !strings.Contains(e.Err.Error(), "restore SESSIONS and OUTCOMES from one backup") {
 				t.Errorf("partition %d failed with %v", e.Partition, e.Err)
 			}
-		case err := <-r.done:
+		case err := <-r.Done:
 			t.Fatalf("the worker ended: %v", err)
-		case <-time.After(waitLimit):
+		case <-time.After(workertest.WaitLimit):
 			t.Fatal("no partition failed within a minute")
 		}
 	}
-	if err := r.stop(); err != nil {
+	if err := r.Stop(); err != nil {
 		t.Error(err)
 	}
 }
@@ -208,51 +209,51 @@ func TestLogRecreated(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	before := publishAndDecide(t, dir, "a", 1, 12, 20)
-	env := newEnv(t, dir)
-	if err := env.js.DeleteStream(t.Context(), topology.LogStream); err != nil {
+	env := workertest.New(t, dir)
+	if err := env.JS.DeleteStream(t.Context(), topology.LogStream); err != nil {
 		t.Fatal(err)
 	}
 	var err error
-	if env.streams, err = topology.Ensure(t.Context(), env.js, topology.Config{Partitions: 4, CreateBytes: 1 << 30}); err != nil {
+	if env.Streams, err = topology.Ensure(t.Context(), env.JS, topology.Config{Partitions: 4, CreateBytes: 1 << 30}); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		env.wantRefused("the outcomes belong to another log")
+		wantWorkerRefused(env, "the outcomes belong to another log")
 		for n := 1; n < 20; n++ { // as long as the old one, and longer
-			env.publishAll(4, n)
+			publishAll(env, 4, n)
 		}
 	}
-	if diff := cmp.Diff(before, env.outcomesBySession(), cmp.AllowUnexported(outcome{}, place{})); diff != "" {
+	if diff := cmp.Diff(before, env.OutcomesBySession()); diff != "" {
 		t.Errorf("a refused worker changed what is stored: %s", diff)
 	}
 }
 
 // wantRefused wants a worker's Run to end with an error that contains text.
-func (env *testEnv) wantRefused(text string) {
-	env.t.Helper()
-	r := env.start("refused", observe.Listener{})
+func wantWorkerRefused(env *workertest.Env, text string) {
+	env.T.Helper()
+	r := env.Start("refused", observe.Listener{})
 	select {
-	case err := <-r.done:
+	case err := <-r.Done:
 		if err == nil || !strings.Contains(err.Error(), text) {
-			env.t.Errorf("the worker ended with %v, not with: %s", err, text)
+			env.T.Errorf("the worker ended with %v, not with: %s", err, text)
 		}
-	case <-r.worker.Ready():
-		env.t.Error("the worker took turns")
-		_ = r.stop() // the test has failed already
+	case <-r.Worker.Ready():
+		env.T.Error("the worker took turns")
+		_ = r.Stop() // the test has failed already
 	}
 }
 
 // Outcomes wait while their stream is full, and are published once it has room.
 func TestStoreFull(t *testing.T) {
 	t.Parallel()
-	env := openEnv(t, embedded.Config{Dir: t.TempDir()}, topology.Config{Partitions: 4, MaxBytesOutcomes: 200 << 10})
-	env.outcomeBytes = -1 // or the quota of a tenant would leave room
+	env := workertest.Open(t, embedded.Config{Dir: t.TempDir()}, topology.Config{Partitions: 4, MaxBytesOutcomes: 200 << 10})
+	env.OutcomeBytes = -1 // or the quota of a tenant would leave room
 	retries := make(chan observe.Retrying, 1024)
-	stop := env.run("a", observe.Listener{Retrying: func(i observe.Retrying) { retries <- i }})
-	deadline := time.After(waitLimit)
+	stop := env.Run("a", observe.Listener{Retrying: func(i observe.Retrying) { retries <- i }})
+	deadline := time.After(workertest.WaitLimit)
 	n := 1
 	for full := false; !full; n++ {
-		env.publishAll(8, n)
+		publishAll(env, 8, n)
 		select {
 		case i := <-retries:
 			_, full = errors.AsType[*commit.StoreFullError](i.Err)
@@ -262,34 +263,34 @@ func TestStoreFull(t *testing.T) {
 		}
 	}
 	for range 5 { // an agent does not wait
-		env.publishAll(8, n)
+		publishAll(env, 8, n)
 		n++
 	}
 	var err error
-	if env.streams, err = topology.Ensure(t.Context(), env.js, topology.Config{MaxBytesOutcomes: 64 << 20}); err != nil {
+	if env.Streams, err = topology.Ensure(t.Context(), env.JS, topology.Config{MaxBytesOutcomes: 64 << 20}); err != nil {
 		t.Fatal(err)
 	}
-	env.awaitDecided()
+	env.AwaitDecided()
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	env.wantRedecided()
+	env.WantRedecided()
 }
 
 // A stop that cannot store the decided outcomes reports that; the next start stores them.
 func TestStopWithFullStore(t *testing.T) {
 	t.Parallel()
-	env := openEnv(t, embedded.Config{Dir: t.TempDir()}, topology.Config{Partitions: 1, MaxBytesOutcomes: 100 << 10})
-	env.drainTimeout, env.outcomeBytes = 100*time.Millisecond, -1
+	env := workertest.Open(t, embedded.Config{Dir: t.TempDir()}, topology.Config{Partitions: 1, MaxBytesOutcomes: 100 << 10})
+	env.DrainTimeout, env.OutcomeBytes = 100*time.Millisecond, -1
 	full := make(chan struct{}, 1024)
-	stop := env.run("a", observe.Listener{Retrying: func(i observe.Retrying) {
+	stop := env.Run("a", observe.Listener{Retrying: func(i observe.Retrying) {
 		if _, ok := errors.AsType[*commit.StoreFullError](i.Err); ok {
 			full <- struct{}{}
 		}
 	}})
-	deadline := time.After(waitLimit)
+	deadline := time.After(workertest.WaitLimit)
 	for n := 1; len(full) == 0; n++ {
-		env.publishAll(8, n)
+		publishAll(env, 8, n)
 		select {
 		case <-deadline:
 			t.Fatal("the store does not get full")
@@ -300,14 +301,14 @@ func TestStopWithFullStore(t *testing.T) {
 		t.Errorf("the stop returned %v", err)
 	}
 	var err error
-	if env.streams, err = topology.Ensure(t.Context(), env.js, topology.Config{MaxBytesOutcomes: 64 << 20}); err != nil {
+	if env.Streams, err = topology.Ensure(t.Context(), env.JS, topology.Config{MaxBytesOutcomes: 64 << 20}); err != nil {
 		t.Fatal(err)
 	}
-	env.drainTimeout = 0
-	stop = env.run("b", observe.Listener{})
-	env.awaitDecided()
+	env.DrainTimeout = 0
+	stop = env.Run("b", observe.Listener{})
+	env.AwaitDecided()
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	env.wantRedecided()
+	env.WantRedecided()
 }

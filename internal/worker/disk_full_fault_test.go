@@ -23,6 +23,7 @@ import (
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 	"compactd/internal/testkit/figures"
+	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker"
 )
 
@@ -32,13 +33,13 @@ import (
 func TestFaultDiskFull(t *testing.T) {
 	t.Parallel()
 	d := newSmallDisk(t, "8m")
-	listen, monitor := freePort(t), freePort(t)
+	listen, monitor := workertest.FreePort(t), workertest.FreePort(t)
 	p := &onSmallDisk{t: t, disk: d, bin: buildWorker(t), listen: listen, http: monitor, log: filepath.Join(t.TempDir(), "log")}
 	d.do("head -c 1048576 /dev/zero >" + d.dir + "/filler")
 	p.start()
 	p.await(true)
 
-	_, js := dial(t, "nats://"+listen)
+	_, js := workertest.Dial(t, "nats://"+listen)
 	acks, n := []ack{}, 0
 	publish := func() error {
 		at, data := subjectOfAgent(n%6), agentTurn(30+n%6, 1+n/6)
@@ -66,7 +67,7 @@ func TestFaultDiskFull(t *testing.T) {
 	d.do("rm " + d.dir + "/filler")
 	p.start()
 	p.await(true)
-	_, js = dial(t, "nats://"+listen)
+	_, js = workertest.Dial(t, "nats://"+listen)
 	lost := p.lost(js, acks)
 	if lost > 0 {
 		t.Errorf("%d of %d acknowledged turns are not in the log", lost, len(acks))
@@ -78,7 +79,7 @@ func TestFaultDiskFull(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
+	ctx, cancel := context.WithTimeout(t.Context(), workertest.WaitLimit)
 	defer cancel()
 	if err := commit.AwaitCursor(ctx, js, 2, state.Last); err != nil {
 		t.Error(err)
@@ -137,7 +138,7 @@ func (d *smallDisk) do(command string) string {
 				return strings.Join(output, "\n")
 			}
 			output = append(output, line)
-		case <-time.After(waitLimit):
+		case <-time.After(workertest.WaitLimit):
 			d.t.Fatalf("%s: %q", command, output)
 		}
 	}
@@ -179,7 +180,7 @@ func (p *onSmallDisk) await(ready bool) string {
 	var r worker.Readiness
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(waitLimit); time.Now().Before(deadline); <-tick.C {
+	for deadline := time.Now().Add(workertest.WaitLimit); time.Now().Before(deadline); <-tick.C {
 		if err := p.readiness(&r); err == nil && r.Ready == ready {
 			var problems []string
 			for _, one := range r.Problems {

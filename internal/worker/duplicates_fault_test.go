@@ -15,6 +15,7 @@ import (
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 	"compactd/internal/testkit/figures"
+	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/observe"
 )
 
@@ -23,10 +24,10 @@ import (
 func TestFaultDuplicates(t *testing.T) {
 	t.Parallel()
 	const sessions, turns = 30, 60
-	env := newEnv(t, t.TempDir())
-	env.rememberIDs(100 * time.Millisecond)
-	stop := env.run("a", observe.Listener{})
-	d := disorder{testEnv: env, rnd: rand.New(rand.NewPCG(3, 1))}
+	env := workertest.New(t, t.TempDir())
+	rememberIDs(env, 100*time.Millisecond)
+	stop := env.Run("a", observe.Listener{})
+	d := disorder{Env: env, rnd: rand.New(rand.NewPCG(3, 1))}
 	for n := 1; n <= turns; n++ {
 		for s := range sessions {
 			d.publishTurn(s, n)
@@ -36,8 +37,8 @@ func TestFaultDuplicates(t *testing.T) {
 		d.release(s)
 		d.republishLater(s, turns/2)
 	}
-	env.awaitDecided()
-	o := originals{testEnv: env}
+	env.AwaitDecided()
+	o := originals{Env: env}
 	missing, twice := 0, 0
 	for s := range sessions {
 		var want []events.Raw
@@ -55,28 +56,28 @@ func TestFaultDuplicates(t *testing.T) {
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	env.wantRedecided()
+	env.WantRedecided()
 	figures.Print(t, "P3", "sessions", sessions, "turns", sessions*turns, "offered", d.offered, "duplicates", d.duplicates,
 		"after_window", d.duplicates-d.dropped, "reordered", d.reordered, "applied_twice", twice, "missing", missing, "out_of_order", o.different)
 }
 
 // rememberIDs sets the duplicate window of the log.
-func (env *testEnv) rememberIDs(window time.Duration) {
-	env.t.Helper()
-	s, err := env.js.Stream(env.t.Context(), topology.LogStream)
+func rememberIDs(env *workertest.Env, window time.Duration) {
+	env.T.Helper()
+	s, err := env.JS.Stream(env.T.Context(), topology.LogStream)
 	if err != nil {
-		env.t.Fatal(err)
+		env.T.Fatal(err)
 	}
 	c := s.CachedInfo().Config
 	c.Duplicates = window
-	if _, err := env.js.UpdateStream(env.t.Context(), c); err != nil {
-		env.t.Fatal(err)
+	if _, err := env.JS.UpdateStream(env.T.Context(), c); err != nil {
+		env.T.Fatal(err)
 	}
 }
 
 // disorder publishes turns late, twice and in another order, and counts them.
 type disorder struct {
-	*testEnv
+	*workertest.Env
 	rnd  *rand.Rand
 	held map[int]int // the late turn of a session
 
@@ -85,7 +86,7 @@ type disorder struct {
 
 // publishTurn publishes a turn: now, or after the next one, or twice.
 func (d *disorder) publishTurn(session, n int) {
-	d.t.Helper()
+	d.T.Helper()
 	switch r := d.rnd.IntN(100); {
 	case r < 8 && d.held[session] == 0:
 		if d.held == nil {
@@ -106,7 +107,7 @@ func (d *disorder) publishTurn(session, n int) {
 
 // release publishes the turn that is late.
 func (d *disorder) release(session int) {
-	d.t.Helper()
+	d.T.Helper()
 	if n := d.held[session]; n > 0 {
 		delete(d.held, session)
 		d.reordered++
@@ -115,7 +116,7 @@ func (d *disorder) release(session int) {
 }
 
 func (d *disorder) republish(session, n int) {
-	d.t.Helper()
+	d.T.Helper()
 	d.duplicates++
 	if d.send(session, n).Duplicate {
 		d.dropped++
@@ -125,8 +126,8 @@ func (d *disorder) republish(session, n int) {
 // republishLater publishes a turn again until the duplicate window is over and the server
 // stores it.
 func (d *disorder) republishLater(session, n int) {
-	d.t.Helper()
-	until(d.t, "the duplicate window is over", func() bool {
+	d.T.Helper()
+	until(d.T, "the duplicate window is over", func() bool {
 		before := d.dropped
 		d.republish(session, n)
 		return d.dropped == before
@@ -134,13 +135,13 @@ func (d *disorder) republishLater(session, n int) {
 }
 
 func (d *disorder) send(session, n int) *jetstream.PubAck {
-	d.t.Helper()
+	d.T.Helper()
 	d.offered++
 	subject := events.Published(events.KindTurn, events.Address{Tenant: "default", Session: fmt.Sprintf("s%d", session)})
 	m := &nats.Msg{Subject: subject, Data: agentTurn(session, n), Header: nats.Header{nats.MsgIdHdr: {fmt.Sprintf("s%d-%d", session, n)}}}
-	a, err := d.js.PublishMsg(context.WithoutCancel(d.t.Context()), m)
+	a, err := d.JS.PublishMsg(context.WithoutCancel(d.T.Context()), m)
 	if err != nil {
-		d.t.Fatal(err)
+		d.T.Fatal(err)
 	}
 	return a
 }

@@ -21,6 +21,7 @@ import (
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 	"compactd/internal/testkit/figures"
+	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/failpoint"
 	"compactd/internal/worker/observe"
 )
@@ -149,7 +150,7 @@ type faults struct {
 
 func (f *faults) run(t *testing.T, bin string) {
 	data, log := t.TempDir(), filepath.Join(t.TempDir(), "fired")
-	p := &process{t: t, bin: bin, data: data, listen: freePort(t), env: f.env}
+	p := &process{t: t, bin: bin, data: data, listen: workertest.FreePort(t), env: f.env}
 	p.args = []string{"--listen", p.listen, "--partitions", "4", "--snapshot-every", "0"}
 	if !f.control {
 		p.args[5] = "1s"
@@ -175,11 +176,11 @@ func (f *faults) run(t *testing.T, bin string) {
 		switch {
 		case name == random && n%6 == 4: // often before it is ready
 			f.early++
-			pause(t, time.Duration(r.IntN(300))*time.Millisecond)
+			workertest.Pause(t, time.Duration(r.IntN(300))*time.Millisecond)
 		case name == random:
 			p.awaitReady()
 			sub.await(sub.count() + 1 + r.IntN(40))
-			pause(t, time.Duration(r.IntN(1500))*time.Millisecond) // often beyond the next checkpoint
+			workertest.Pause(t, time.Duration(r.IntN(1500))*time.Millisecond) // often beyond the next checkpoint
 		case name == "draining":
 			p.awaitReady()
 			sub.await(sub.count() + 1 + r.IntN(40))
@@ -238,7 +239,7 @@ func (p *process) awaitKilled(name string) {
 			p.t.Fatalf("the worker ended before %s: %v\n%s", name, err, p.log.text())
 		}
 		p.cmd = nil
-	case <-time.After(waitLimit):
+	case <-time.After(workertest.WaitLimit):
 		p.t.Fatalf("failpoint %s does not fire\n%s", name, p.log.text())
 	}
 }
@@ -268,7 +269,7 @@ func linesOf(t *testing.T, path string) map[string]int {
 // was killed are delivered again after half a minute.
 func awaitJobs(t *testing.T, url string) {
 	t.Helper()
-	nc, js := dial(t, url)
+	nc, js := workertest.Dial(t, url)
 	defer nc.Close()
 	deadline, before := time.Time{}, uint64(0)
 	for {
@@ -286,12 +287,12 @@ func awaitJobs(t *testing.T, url string) {
 			break
 		}
 		if left != before {
-			deadline, before = time.Now().Add(2*waitLimit), left
+			deadline, before = time.Now().Add(2*workertest.WaitLimit), left
 		}
 		if time.Now().After(deadline) {
 			t.Fatalf("%d jobs do not end", left)
 		}
-		pause(t, 50*time.Millisecond)
+		workertest.Pause(t, 50*time.Millisecond)
 	}
 	awaitDecided(t, url)
 }
@@ -301,7 +302,7 @@ func awaitJobs(t *testing.T, url string) {
 func (f *faults) compareStarts(t *testing.T, data string, acks []ack) {
 	t.Helper()
 	data = copyDir(t, data)
-	env := openEnv(t, embedded.Config{Dir: filepath.Join(data, "nats")}, topology.Config{})
+	env := workertest.Open(t, embedded.Config{Dir: filepath.Join(data, "nats")}, topology.Config{})
 	taken := map[string]int{}
 	for _, a := range acks {
 		taken[a.subject]++
@@ -309,14 +310,14 @@ func (f *faults) compareStarts(t *testing.T, data string, acks []ack) {
 	for n := range 20 { // the first of them may be in the log already
 		for s := range f.sessions {
 			subject := subjectOfAgent(s)
-			if _, err := env.js.Publish(t.Context(), subject, agentTurn(s, taken[subject]+1+n)); err != nil {
+			if _, err := env.JS.Publish(t.Context(), subject, agentTurn(s, taken[subject]+1+n)); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	env.stop()
+	env.Stop()
 	second := copyDir(t, data)
-	var fromCheckpoints, fromZero map[place][]outcome
+	var fromCheckpoints, fromZero map[workertest.Place][]workertest.Outcome
 	fromCheckpoints, f.fromCheckpoints = f.resume(t, data, true)
 	fromZero, f.fromZero = f.resume(t, second, false)
 	for a := range merged(fromCheckpoints, fromZero) {
@@ -329,27 +330,27 @@ func (f *faults) compareStarts(t *testing.T, data string, acks []ack) {
 
 // resume lets a worker decide the rest of the log in a directory and returns the new outcomes.
 // The worker starts from the checkpoints there, or from the log alone.
-func (f *faults) resume(t *testing.T, data string, again bool) (outcomes map[place][]outcome, replayed int) {
+func (f *faults) resume(t *testing.T, data string, again bool) (outcomes map[workertest.Place][]workertest.Outcome, replayed int) {
 	t.Helper()
-	env := openEnv(t, embedded.Config{Dir: filepath.Join(data, "nats")}, topology.Config{})
-	defer env.stop()
-	env.config, env.outcomeBytes = env.onlyConfig(), -1 // no bound, as in the processes
+	env := workertest.Open(t, embedded.Config{Dir: filepath.Join(data, "nats")}, topology.Config{})
+	defer env.Stop()
+	env.Config, env.OutcomeBytes = env.OnlyConfig(), -1 // no bound, as in the processes
 	if again {
-		env.ledgers = filepath.Join(data, "ledgers")
+		env.Ledgers = filepath.Join(data, "ledgers")
 	}
-	before := env.outcomesBySession()
+	before := env.OutcomesBySession()
 	var n atomic.Int64
-	stop := env.run("next", observe.Listener{
+	stop := env.Run("next", observe.Listener{
 		PartitionAcquired: func(a observe.PartitionAcquired) { n.Add(int64(a.Replayed)) },
 		Quarantined:       func(s observe.Quarantined) { t.Errorf("ledger file quarantined: %v", s.Reason) },
 	})
-	env.awaitDecided()
+	env.AwaitDecided()
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	outcomes = env.outcomesBySession()
+	outcomes = env.OutcomesBySession()
 	if again { // and all outcomes follow from the log
-		env.wantRedecided()
+		env.WantRedecided()
 	}
 	for a := range outcomes {
 		outcomes[a] = outcomes[a][len(before[a]):]

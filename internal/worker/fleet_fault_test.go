@@ -25,6 +25,7 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/testkit/cluster"
 	"compactd/internal/testkit/figures"
+	"compactd/internal/testkit/workertest"
 )
 
 // Three workers share a log on one server, while agents publish. Workers are killed, restarted,
@@ -140,7 +141,7 @@ type workerFleet struct {
 func newWorkerFleet(t *testing.T, bin string, lease time.Duration, env []string) *workerFleet {
 	t.Helper()
 	f := newIdleFleet(t, lease)
-	f.dir, f.listen = t.TempDir(), freePort(t)
+	f.dir, f.listen = t.TempDir(), workertest.FreePort(t)
 	f.startServer()
 	t.Cleanup(func() { f.server.Stop() })
 	f.prepare(bin, env, 1)
@@ -154,7 +155,7 @@ func newIdleFleet(t *testing.T, lease time.Duration) *workerFleet {
 // prepare creates the streams, with so many replicas, and the processes of the workers.
 func (f *workerFleet) prepare(bin string, env []string, replicas int) {
 	f.t.Helper()
-	f.nc, f.js = dial(f.t, f.url())
+	f.nc, f.js = workertest.Dial(f.t, f.url())
 	var err error
 	f.until("streams", func() bool { // a node of a cluster may be unreachable at first
 		f.streams, err = topology.Ensure(f.t.Context(), f.js, topology.Config{Partitions: fleetPartitions, Replicas: replicas, CreateBytes: 1 << 30})
@@ -187,7 +188,7 @@ func (f *workerFleet) restartServer(away time.Duration) {
 	f.t.Helper()
 	f.awaitOutcomes()
 	f.server.Stop()
-	pause(f.t, away)
+	workertest.Pause(f.t, away)
 	f.startServer()
 	f.awaitOutcomes()
 	f.awaitBalance()
@@ -219,8 +220,8 @@ func (f *workerFleet) end() {
 }
 
 // streamsEnv reads the streams of the running server.
-func (f *workerFleet) streamsEnv() *testEnv {
-	return &testEnv{t: f.t, conn: f.nc, js: f.js, streams: f.streams}
+func (f *workerFleet) streamsEnv() *workertest.Env {
+	return &workertest.Env{T: f.t, Conn: f.nc, JS: f.js, Streams: f.streams}
 }
 
 // finish stops agents and workers gracefully, with the whole log decided, and returns what the agents
@@ -373,7 +374,7 @@ func (f *workerFleet) freeze(all []*process) {
 func (f *workerFleet) awaitOutcomes() {
 	f.t.Helper()
 	f.sub.await(f.sub.count() + 1 + f.rnd.IntN(20))
-	pause(f.t, time.Duration(f.rnd.IntN(50_000))*time.Microsecond)
+	workertest.Pause(f.t, time.Duration(f.rnd.IntN(50_000))*time.Microsecond)
 }
 
 // logLine is a line of a worker's log about partitions.
@@ -489,7 +490,7 @@ func (l *lines) lastUnusual(n int) string {
 
 func (f *workerFleet) until(what string, ok func() bool) {
 	f.t.Helper()
-	for deadline := time.Now().Add(waitLimit); !ok(); pause(f.t, 20*time.Millisecond) {
+	for deadline := time.Now().Add(workertest.WaitLimit); !ok(); workertest.Pause(f.t, 20*time.Millisecond) {
 		if time.Now().After(deadline) {
 			for i, p := range f.workers {
 				f.t.Logf("the last lines of worker %d:\n%s", i, p.log.lastUnusual(12))

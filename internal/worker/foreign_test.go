@@ -16,6 +16,7 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/testkit/figures"
 	"compactd/internal/testkit/plant"
+	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker"
 	"compactd/internal/worker/audit"
 	"compactd/internal/worker/observe"
@@ -24,20 +25,17 @@ import (
 // intruder stores messages among the outcomes of partition 0, as anyone can on a server without
 // accounts.
 type intruder struct {
-	env   *testEnv
+	env   *workertest.Env
 	raw   *plant.Conn
 	count int
 }
 
-// plantedText is a text that is none of a config.
-const plantedText = "{}"
-
 // intrude stores one message of each form.
 func (x *intruder) intrude() {
 	env := x.env
-	env.t.Helper()
+	env.T.Helper()
 	at := events.Address{Tenant: "default", Session: "s1"}
-	newest, err := jsapi.GetFromLeader(env.t.Context(), env.conn, topology.OutcomesStream, jsapi.GetRequest{LastFor: "out.0.>"})
+	newest, err := jsapi.GetFromLeader(env.T.Context(), env.Conn, topology.OutcomesStream, jsapi.GetRequest{LastFor: "out.0.>"})
 	var copied nats.Header
 	if err == nil {
 		copied = nats.Header{commit.HeaderMarker: newest.Headers()[commit.HeaderMarker]}
@@ -56,26 +54,26 @@ func (x *intruder) intrude() {
 		{Subject: events.Marker(0), Header: nats.Header{commit.HeaderMarker: {forged}}},
 		{Subject: "out.0.a.b.c.d.e"},
 	} {
-		if _, err := env.js.PublishMsg(env.t.Context(), m); err != nil {
-			env.t.Fatal(err)
+		if _, err := env.JS.PublishMsg(env.T.Context(), m); err != nil {
+			env.T.Fatal(err)
 		}
 		x.count++
 	}
-	if _, err := env.js.Publish(env.t.Context(), events.Config(env.config.Hash()), []byte(plantedText)); err != nil {
-		env.t.Fatal(err)
+	if _, err := env.JS.Publish(env.T.Context(), events.Config(env.Config.Hash()), []byte(workertest.PlantedText)); err != nil {
+		env.T.Fatal(err)
 	}
 	// The server finds its headers behind a carriage return alone, clients find them without.
 	if _, err := x.raw.Publish(events.Marker(0), "NATS/1.0\r\nA: b\n"+jsapi.HeaderFence+": 1\n"+jsapi.HeaderFenceSubject+": out.0.>\n"+
 		commit.HeaderMarker+": "+forged+"\r\n\r\n", ""); err != nil {
-		env.t.Fatal(err)
+		env.T.Fatal(err)
 	}
 	x.count++
 	// The answer to a publish goes to the subject that its publisher names.
-	if err := env.conn.PublishRequest(events.InputPattern[:len("session.")]+"turn.default.other", events.Outcome(0, events.KindBudget, at), turn(x.count)); err != nil {
-		env.t.Fatal(err)
+	if err := env.Conn.PublishRequest(events.InputPattern[:len("session.")]+"turn.default.other", events.Outcome(0, events.KindBudget, at), workertest.Turn(x.count)); err != nil {
+		env.T.Fatal(err)
 	}
-	if err := env.conn.Flush(); err != nil {
-		env.t.Fatal(err)
+	if err := env.Conn.Flush(); err != nil {
+		env.T.Fatal(err)
 	}
 	x.count++
 }
@@ -85,16 +83,16 @@ func (x *intruder) intrude() {
 // who read outcomes get those of the workers alone.
 func TestForeignOutcomes(t *testing.T) {
 	t.Parallel()
-	env := openEnv(t, embedded.Config{Dir: t.TempDir(), Listen: "-1"}, topology.Config{Partitions: 1})
-	env.ledgers = t.TempDir()
-	raw, err := plant.Dial(env.server.ClientURL(), nil)
+	env := workertest.Open(t, embedded.Config{Dir: t.TempDir(), Listen: "-1"}, topology.Config{Partitions: 1})
+	env.Ledgers = t.TempDir()
+	raw, err := plant.Dial(env.Server.ClientURL(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer raw.Close()
 	x := &intruder{env: env, raw: raw}
 	var reported, acquired atomic.Int64
-	m := newMonitor(t, worker.MonitorConfig{})
+	m := workertest.NewMonitor(t, worker.MonitorConfig{})
 	listener := observe.Tee(m.Listener(), observe.Listener{
 		Foreign:           func(e observe.Foreign) { reported.Add(int64(e.Messages)) },
 		PartitionFailed:   func(e observe.PartitionFailed) { t.Errorf("failed: %v", e.Err) },
@@ -109,51 +107,51 @@ func TestForeignOutcomes(t *testing.T) {
 	const starts = 4
 	n := 0
 	for i := range starts {
-		stop := env.run(fmt.Sprintf("w%d", i), listener)
+		stop := env.Run(fmt.Sprintf("w%d", i), listener)
 		for range 6 {
 			n++
-			env.publish(events.KindTurn, "s1", turn(n))
+			env.Publish(events.KindTurn, "s1", workertest.Turn(n))
 			x.intrude()
-			env.awaitDecided()
+			env.AwaitDecided()
 		}
 		if err := stop(); err != nil {
 			t.Fatal(err)
 		}
 		x.intrude()
 		if i%2 == 1 {
-			env.ledgers = t.TempDir() // from the log
+			env.Ledgers = t.TempDir() // from the log
 		}
 	}
-	stop := env.run("last", listener)
-	env.awaitDecided()
+	stop := env.Run("last", listener)
+	env.AwaitDecided()
 	if acquired.Load() != starts+1 {
 		t.Errorf("acquired %d times", acquired.Load())
 	}
-	if marker, err := commit.LastMarker(t.Context(), env.conn, 0); err != nil || marker.Epoch != starts+1 {
+	if marker, err := commit.LastMarker(t.Context(), env.Conn, 0); err != nil || marker.Epoch != starts+1 {
 		t.Errorf("epoch %d, %v", marker.Epoch, err)
 	}
 	if got := reported.Load(); got < int64(x.count) { // a new owner without a file reads all of them again
 		t.Errorf("reported %d of %d", got, x.count)
 	}
-	if _, body := get(t, m, "/metrics", "", ""); !strings.Contains(body, fmt.Sprintf("\ncompactd_foreign_outcomes_total %d\n", reported.Load())) {
+	if _, body := workertest.Get(t, m, "/metrics", "", ""); !strings.Contains(body, fmt.Sprintf("\ncompactd_foreign_outcomes_total %d\n", reported.Load())) {
 		t.Error("compactd_foreign_outcomes_total is not what was reported")
 	}
 	generation := int64(0)
-	for _, e := range env.entries("s1", 100).Entries {
+	for _, e := range env.History("s1", 100).Entries {
 		if e.Generation == 77 {
 			t.Error("the history lists a compaction that no worker committed")
 		}
 		generation = max(generation, e.Generation)
 	}
-	if c := env.context("s1", 1); generation == 0 || c.Generation != generation {
+	if c := env.Context("s1", 1); generation == 0 || c.Generation != generation {
 		t.Errorf("generation %d, the history has %d", c.Generation, generation)
 	}
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	if out := env.replay(audit.Span{}); out.Differing != 0 || out.Undecidable != nil || out.Outcomes == 0 {
+	if out := env.Replay(audit.Span{}); out.Differing != 0 || out.Undecidable != nil || out.Outcomes == 0 {
 		t.Errorf("replayed: %+v", out)
 	}
-	env.wantRedecided()
+	env.WantRedecided()
 	figures.Print(t, "hostile", "foreign", x.count, "reported", reported.Load(), "take_overs", acquired.Load(), "failed", one(t.Failed()))
 }

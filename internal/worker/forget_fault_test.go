@@ -14,6 +14,7 @@ import (
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/failpoint"
 )
 
@@ -26,11 +27,11 @@ func TestFaultForget(t *testing.T) {
 	for _, at := range failpoint.EraseNames {
 		t.Run(at, func(t *testing.T) {
 			data := t.TempDir()
-			p := &process{t: t, bin: bin, data: data, listen: freePort(t), env: []string{"COMPACTD_FAILPOINT=" + at}}
+			p := &process{t: t, bin: bin, data: data, listen: workertest.FreePort(t), env: []string{"COMPACTD_FAILPOINT=" + at}}
 			p.start()
 			t.Cleanup(p.kill)
 			p.awaitReady()
-			_, js := dial(t, p.url())
+			_, js := workertest.Dial(t, p.url())
 			send := func(k events.Kind, session string, body []byte) {
 				t.Helper()
 				if _, err := js.Publish(t.Context(), "session."+string(k)+".default."+session, body); err != nil {
@@ -63,10 +64,10 @@ func TestFaultForget(t *testing.T) {
 			if found := append(filesContaining(t, secret, data), filesContaining(t, victim, filepath.Join(data, "ledgers"))...); len(found) > 0 {
 				t.Errorf("the secret or the name is in %q", found)
 			}
-			env := openEnv(t, embedded.Config{Dir: filepath.Join(data, "nats")}, topology.Config{})
-			defer env.stop()
-			env.config = newConfig(t, compaction.DefaultPolicy())
-			if d := cmp.Diff(bySession(env.redecided()), env.outcomesBySession(), cmp.AllowUnexported(outcome{}, place{})); d != "" {
+			env := workertest.Open(t, embedded.Config{Dir: filepath.Join(data, "nats")}, topology.Config{})
+			defer env.Stop()
+			env.Config = workertest.NewConfig(t, compaction.DefaultPolicy())
+			if d := cmp.Diff(workertest.BySession(env.Redecided()), env.OutcomesBySession()); d != "" {
 				t.Errorf("stored outcomes differ from those of the log (-log +stored):\n%s", d)
 			}
 		})
@@ -76,13 +77,13 @@ func TestFaultForget(t *testing.T) {
 // confirmation waits for the first session.erased.
 func confirmation(t *testing.T, url string) (e events.Erased) {
 	t.Helper()
-	nc, js := dial(t, url)
+	nc, js := workertest.Dial(t, url)
 	defer nc.Close()
 	c, err := js.OrderedConsumer(t.Context(), topology.OutcomesStream, jetstream.OrderedConsumerConfig{FilterSubjects: []string{"out.*.erased.>"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := c.Next(jetstream.FetchMaxWait(waitLimit))
+	m, err := c.Next(jetstream.FetchMaxWait(workertest.WaitLimit))
 	if err == nil {
 		err = events.Unmarshal(m.Data(), &e)
 	}

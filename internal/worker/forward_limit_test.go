@@ -9,15 +9,16 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"compactd/internal/events"
+	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/limit"
 	"compactd/internal/worker/observe"
 )
 
 // offer sends a request as another worker does that offers it in parts, of a tenant. Parts are given out only of one
 // that is complete.
-func (env *testEnv) offer(tenant, request string, complete bool) (reply *nats.Subscription) {
-	env.t.Helper()
-	nc := env.connect()
+func offer(env *workertest.Env, tenant, request string, complete bool) (reply *nats.Subscription) {
+	env.T.Helper()
+	nc := env.Connect()
 	a := events.Address{Tenant: tenant, Session: "s"}
 	place, inbox := nc.NewInbox(), nc.NewInbox()
 	_, err := nc.Subscribe(place, func(m *nats.Msg) {
@@ -30,7 +31,7 @@ func (env *testEnv) offer(tenant, request string, complete bool) (reply *nats.Su
 	}
 	if err == nil {
 		err = nc.PublishMsg(&nats.Msg{
-			Subject: events.OwnerSubject(env.streams.Partitions.Of(a), "check"), Reply: inbox,
+			Subject: events.OwnerSubject(env.Streams.Partitions.Of(a), "check"), Reply: inbox,
 			Header: nats.Header{
 				"Compactd-Parts": {place}, "Compactd-Size": {strconv.Itoa(len(request))},
 				"Compactd-Tenant": {tenant}, "Compactd-Session": {"s"},
@@ -38,7 +39,7 @@ func (env *testEnv) offer(tenant, request string, complete bool) (reply *nats.Su
 		})
 	}
 	if err != nil {
-		env.t.Fatal(err)
+		env.T.Fatal(err)
 	}
 	return reply
 }
@@ -46,15 +47,15 @@ func (env *testEnv) offer(tenant, request string, complete bool) (reply *nats.Su
 // Requests that other workers forward count for their tenants, also before they are decoded.
 func TestForwardedRequestsOfTenants(t *testing.T) {
 	t.Parallel()
-	env := newEnv(t, t.TempDir())
-	l := env.limit(limit.Config{})
-	stop := env.run("a", observe.Listener{})
+	env := workertest.New(t, t.TempDir())
+	l := env.Limit(limit.Config{})
+	stop := env.Run("a", observe.Listener{})
 	for range 20 {
-		env.offer("hostile", strings.Repeat("x", 1000), false)
+		offer(env, "hostile", strings.Repeat("x", 1000), false)
 	}
-	l.await(t, func() bool { return l.Held(limit.Fetches) >= 3 })
+	l.Await(t, func() bool { return l.Held(limit.Fetches) >= 3 })
 	for tenant, code := range map[string]events.Code{"good": "", "other": events.CodeForbidden} { // the second one's header is not that of its request
-		m, err := env.offer(tenant, `{"tenant":"good","session":"s"}`, true).NextMsg(waitLimit)
+		m, err := offer(env, tenant, `{"tenant":"good","session":"s"}`, true).NextMsg(workertest.WaitLimit)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,25 +75,25 @@ func TestForwardedRequestsOfTenants(t *testing.T) {
 // Requests that workers forward to each other name their tenant and session.
 func TestForwardedRequestsName(t *testing.T) {
 	t.Parallel()
-	env := newEnv(t, t.TempDir())
+	env := workertest.New(t, t.TempDir())
 	var stops []func() error
 	for _, name := range []string{"a", "b"} {
-		stops = append(stops, env.run(name, observe.Listener{}))
+		stops = append(stops, env.Run(name, observe.Listener{}))
 	}
-	seen, err := env.conn.SubscribeSync("compactd.p.*.check")
+	seen, err := env.Conn.SubscribeSync("compactd.p.*.check")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := 0; ; i++ { // until one is of a session that the other worker serves, or will soon
 		var out events.CheckResponse
-		if e := env.request(events.SubjectCheck, fmt.Sprintf(`{"tenant":"acme","session":"s%d"}`, i), &out); e != nil && e.Code != events.CodeUnavailable {
+		if e := env.Request(events.SubjectCheck, fmt.Sprintf(`{"tenant":"acme","session":"s%d"}`, i), &out); e != nil && e.Code != events.CodeUnavailable {
 			t.Fatalf("%+v", e)
 		}
 		if n, _, _ := seen.Pending(); n > 0 {
 			break
 		}
 	}
-	m, err := seen.NextMsg(waitLimit)
+	m, err := seen.NextMsg(workertest.WaitLimit)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"compactd/internal/broker/topology"
 	"compactd/internal/testkit/figures"
 	"compactd/internal/testkit/plant"
+	"compactd/internal/testkit/workertest"
 )
 
 // For a minute, and at least 20,000 messages, random messages are stored beside a good session,
@@ -27,7 +28,7 @@ func TestFaultFuzzedMessages(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	var slowest time.Duration
 	for began := time.Now(); s.stored < least || time.Since(began) < time.Minute; {
-		block, body := plant.Random(r, string(turn(1+r.IntN(3))))
+		block, body := plant.Random(r, string(workertest.Turn(1+r.IntN(3))))
 		s.publishHostile(block, body)
 		sent := time.Now()
 		s.wantDecided(t, fmt.Sprintf("message %d of seed %d, %.200q with %d bytes", s.stored, seed, block, len(body)))

@@ -18,6 +18,7 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/testkit/plant"
+	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker"
 	"compactd/internal/worker/observe"
 )
@@ -62,14 +63,14 @@ func newFuzzTarget(tb testing.TB) *fuzzTarget {
 		return nc
 	}
 	s.conn = connect()
-	if s.js, err = jetstream.New(s.conn, jetstream.WithDefaultTimeout(waitLimit)); err != nil {
+	if s.js, err = jetstream.New(s.conn, jetstream.WithDefaultTimeout(workertest.WaitLimit)); err != nil {
 		tb.Fatal(err)
 	}
 	streams, err := topology.Ensure(context.Background(), s.js, topology.Config{Partitions: 1, CreateBytes: 4 << 30})
 	if err != nil {
 		tb.Fatal(err)
 	}
-	config, err := compaction.NewConfig(withoutSummaries(), compaction.DefaultWindows())
+	config, err := compaction.NewConfig(workertest.WithoutSummaries(), compaction.DefaultWindows())
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -144,7 +145,7 @@ func (s *fuzzTarget) publishHostile(block, body string) {
 func (s *fuzzTarget) wantDecided(t testing.TB, what string) {
 	t.Helper()
 	seq := s.goodTurn()
-	deadline := time.NewTimer(waitLimit)
+	deadline := time.NewTimer(workertest.WaitLimit)
 	defer deadline.Stop()
 	for s.applied.Load() < seq {
 		select {
@@ -162,8 +163,8 @@ func FuzzMessages(f *testing.F) {
 	for _, b := range plant.All() {
 		f.Add(b.Text, "")
 	}
-	f.Add("", string(turn(1)))
-	f.Add(plant.Headers("Status", "100"), string(turn(1)))
+	f.Add("", string(workertest.Turn(1)))
+	f.Add(plant.Headers("Status", "100"), string(workertest.Turn(1)))
 	s := newFuzzTarget(f)
 	f.Fuzz(func(t *testing.T, block, body string) {
 		if len(block)+len(body) > 1<<20 {

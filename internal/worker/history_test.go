@@ -1,7 +1,6 @@
 package worker_test
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -10,32 +9,24 @@ import (
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
+	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/observe"
 )
-
-func (env *testEnv) entries(session string, limit int) events.HistoryResponse {
-	env.t.Helper()
-	var out events.HistoryResponse
-	if e := env.request(events.SubjectHistory, fmt.Sprintf(`{"session":%q,"limit":%d}`, session, limit), &out); e != nil {
-		env.t.Fatalf("history %s: %s %s", session, e.Code, e.Message)
-	}
-	return out
-}
 
 // A history lists every stored session.compacted of one session, the newest first. Entries
 // beyond the limit are counted.
 func TestHistory(t *testing.T) {
 	t.Parallel()
-	env := newEnv(t, t.TempDir())
-	stop := env.run("a", observe.Listener{})
+	env := workertest.New(t, t.TempDir())
+	stop := env.Run("a", observe.Listener{})
 	for _, session := range []string{"s1", "s2"} {
-		env.publish(events.KindTurn, session, calls(1, "read_file:/a.go", "read_file:/b.go"))
-		env.publish(events.KindCompact, session, []byte(`{"id":"now"}`))
+		env.Publish(events.KindTurn, session, workertest.CallsTurn(1, "read_file:/a.go", "read_file:/b.go"))
+		env.Publish(events.KindCompact, session, []byte(`{"id":"now"}`))
 	}
-	env.publish(events.KindRewind, "s1", []byte(`{"id":"back","generation":0}`))
-	env.awaitDecided()
+	env.Publish(events.KindRewind, "s1", []byte(`{"id":"back","generation":0}`))
+	env.AwaitDecided()
 	var want []events.HistoryEntry
-	err := stream.ReadStream(t.Context(), env.js, topology.OutcomesStream, "out.*.compacted.default.s1", 1, 0, func(m jetstream.Msg, _ uint64) error {
+	err := stream.ReadStream(t.Context(), env.JS, topology.OutcomesStream, "out.*.compacted.default.s1", 1, 0, func(m jetstream.Msg, _ uint64) error {
 		body, err := events.DecodeOutcome(events.KindCompacted, m.Data())
 		if err != nil {
 			return err
@@ -50,20 +41,20 @@ func TestHistory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := env.entries("s1", 100)
+	got := env.History("s1", 100)
 	if diff := cmp.Diff(want, got.Entries); diff != "" || !got.Known || got.Through.Turn != 1 {
 		t.Errorf("%+v (-stored +listed):\n%s", got.Through, diff)
 	}
 	if len(want) != 2 || want[0].Reason != events.ReasonRewind || want[1].Reason != events.ReasonManual {
 		t.Fatalf("stored are %+v", want)
 	}
-	if got := env.entries("s1", 1); len(got.Entries) != 1 || got.Older != 1 || got.Entries[0].ID != want[0].ID {
+	if got := env.History("s1", 1); len(got.Entries) != 1 || got.Older != 1 || got.Entries[0].ID != want[0].ID {
 		t.Errorf("the newest: %+v", got)
 	}
-	if got := env.entries("unknown", 1); got.Known || len(got.Entries) != 0 {
+	if got := env.History("unknown", 1); got.Known || len(got.Entries) != 0 {
 		t.Errorf("of an unknown session: %+v", got)
 	}
-	if e := env.request(events.SubjectHistory, `{"session":"s1","limit":101}`, nil); e == nil || e.Code != events.CodeOutOfRange {
+	if e := env.Request(events.SubjectHistory, `{"session":"s1","limit":101}`, nil); e == nil || e.Code != events.CodeOutOfRange {
 		t.Errorf("a limit that is too large: %+v", e)
 	}
 	if err := stop(); err != nil {

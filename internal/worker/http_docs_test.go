@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"compactd/internal/events"
+	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker"
 	"compactd/internal/worker/agents"
 	"compactd/internal/worker/query"
@@ -27,20 +28,20 @@ func TestHTTPPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	env := newEnv(t, t.TempDir())
-	m := newMonitor(t, worker.MonitorConfig{})
-	r := env.monitored(m, "")
-	<-r.worker.Ready()
-	env.publish(events.KindTurn, "s1", calls(1, "read_file:/repo/retry.go"))
-	env.publish(events.KindTurn, "s1", calls(2, "read_file:/repo/retry.go"))
-	env.awaitDecided()
+	env := workertest.New(t, t.TempDir())
+	m := workertest.NewMonitor(t, worker.MonitorConfig{})
+	r := env.Monitor(m, "")
+	<-r.Worker.Ready()
+	env.Publish(events.KindTurn, "s1", workertest.CallsTurn(1, "read_file:/repo/retry.go"))
+	env.Publish(events.KindTurn, "s1", workertest.CallsTurn(2, "read_file:/repo/retry.go"))
+	env.AwaitDecided()
 	key := filepath.Join(t.TempDir(), "key")
 	if err := os.WriteFile(key, []byte(strings.Repeat("k", 32)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	e := env.edge(r.worker, func(c *agents.Config) { c.SigningKey = key })
-	e.write(tokenLine("0123456789abcdef", "default agent"))
-	if err := e.edge.Reload(); err != nil {
+	e := env.StartEdge(r.Worker, func(c *agents.Config) { c.SigningKey = key })
+	e.WriteTokens(workertest.TokenLine("0123456789abcdef", "default agent"))
+	if err := e.Listener.Reload(); err != nil {
 		t.Fatal(err)
 	}
 	blocks := regexp.MustCompile("(?s)```sh\n(.*?)```\n```json\n(.*?)```").FindAllSubmatch(page, -1)
@@ -49,7 +50,7 @@ func TestHTTPPage(t *testing.T) {
 	}
 	for _, b := range blocks {
 		command := strings.ReplaceAll(string(b[1]), "127.0.0.1:8223", m.Addr())
-		command = strings.ReplaceAll(command, "127.0.0.1:8224", e.edge.Addr())
+		command = strings.ReplaceAll(command, "127.0.0.1:8224", e.Listener.Addr())
 		out, err := exec.CommandContext(t.Context(), "sh", "-ec", command).CombinedOutput()
 		if err != nil {
 			t.Fatalf("%s: %v\n%s", command, err, out)
@@ -62,7 +63,7 @@ func TestHTTPPage(t *testing.T) {
 			t.Errorf("docs/http.md does not have %s %s", route.Method, route.Path)
 		}
 	}
-	if err := r.stop(); err != nil {
+	if err := r.Stop(); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker"
 	"compactd/internal/worker/limit"
 )
@@ -36,7 +37,7 @@ func statusOf(t *testing.T, m *worker.Monitor, method, path string, header http.
 func TestForeignPagesAreRefused(t *testing.T) {
 	t.Parallel()
 	const token = "0123456789abcdef"
-	open, guarded := newMonitor(t, worker.MonitorConfig{}), newMonitor(t, worker.MonitorConfig{Token: token})
+	open, guarded := workertest.NewMonitor(t, worker.MonitorConfig{}), workertest.NewMonitor(t, worker.MonitorConfig{Token: token})
 	for _, c := range []struct {
 		name, value string
 		want        int
@@ -72,7 +73,7 @@ func TestForeignPagesAreRefused(t *testing.T) {
 func TestTokenIsBearer(t *testing.T) {
 	t.Parallel()
 	const token = "0123456789abcdef"
-	m := newMonitor(t, worker.MonitorConfig{Token: token})
+	m := workertest.NewMonitor(t, worker.MonitorConfig{Token: token})
 	for _, c := range []struct {
 		path   string
 		header []string
@@ -116,22 +117,22 @@ func slowBody(t *testing.T, m *worker.Monitor) string {
 // Requests whose body does not arrive block no other request, and have memory for what they announce.
 func TestSlowBodies(t *testing.T) {
 	t.Parallel()
-	env := newEnv(t, t.TempDir())
-	m := newMonitor(t, worker.MonitorConfig{})
-	r := env.monitored(m, "")
-	<-r.worker.Ready()
+	env := workertest.New(t, t.TempDir())
+	m := workertest.NewMonitor(t, worker.MonitorConfig{})
+	r := env.Monitor(m, "")
+	<-r.Worker.Ready()
 	for range 100 {
 		if line := slowBody(t, m); line != "HTTP/1.1 100 Continue" {
 			t.Errorf("a body that is read: %s", line)
 		}
 	}
-	if held := r.worker.Limiter().Held(limit.Memory); held == 0 || held > 100*10*limit.PerByte {
+	if held := r.Worker.Limiter().Held(limit.Memory); held == 0 || held > 100*10*limit.PerByte {
 		t.Errorf("%d bytes are held for 100 bodies of 10", held)
 	}
 	if got := statusOf(t, m, "GET", "/v1/sessions", http.Header{}); got != http.StatusOK {
 		t.Errorf("with 100 bodies that do not arrive, another request: %d", got)
 	}
-	if status, text := post(t, m, "/v1/sessions/default/s/check", `{"tokens":1}`); status != http.StatusOK {
+	if status, text := workertest.Post(t, m, "/v1/sessions/default/s/check", `{"tokens":1}`); status != http.StatusOK {
 		t.Errorf("with 100 bodies that do not arrive, another one: %d %s", status, text)
 	}
 }

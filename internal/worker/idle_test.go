@@ -2,7 +2,6 @@ package worker_test
 
 import (
 	"fmt"
-	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -15,15 +14,16 @@ import (
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
+	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/observe"
 )
 
 // B4: a session that has been idle for an hour has a cold cache at the provider: its old results
 // are cleared before the next call, once.
 func TestIdleSession(t *testing.T) {
-	inIdleEnv(t, func(t *testing.T, env *testEnv, received chan *nats.Msg) {
-		stop := env.run("a", observe.Listener{})
-		env.publish(events.KindTurn, "s", toolTurn(8))
+	inIdleEnv(t, func(t *testing.T, env *workertest.Env, received chan *nats.Msg) {
+		stop := env.Run("a", observe.Listener{})
+		env.Publish(events.KindTurn, "s", toolTurn(8))
 		time.Sleep(50 * time.Minute)
 		if len(received) > 0 {
 			t.Errorf("published before the hour: %s", (<-received).Data)
@@ -47,34 +47,27 @@ func TestIdleSession(t *testing.T) {
 
 // inIdleEnv runs a test with a clock of its own, on a server of one partition whose policy
 // clears the results of idle sessions. The channel receives their compactions.
-func inIdleEnv(t *testing.T, run func(t *testing.T, env *testEnv, received chan *nats.Msg)) {
+func inIdleEnv(t *testing.T, run func(t *testing.T, env *workertest.Env, received chan *nats.Msg)) {
 	dir := t.TempDir()
-	emptyPools()
-	defer emptyPools()
+	workertest.EmptyPools()
+	defer workertest.EmptyPools()
 	ats.Register() // starts the server's own clock outside of the bubble
 	defer ats.Unregister()
 	synctest.Test(t, func(t *testing.T) {
-		env := openEnv(t, embedded.Config{Dir: dir, Durability: embedded.DurablePower}, topology.Config{Partitions: 1}) // without a sync each second
-		defer env.stop()
+		env := workertest.Open(t, embedded.Config{Dir: dir, Durability: embedded.DurablePower}, topology.Config{Partitions: 1}) // without a sync each second
+		defer env.Stop()
 		policy, ok := policy.Preset("claude")
 		if !ok {
 			t.Fatal("no preset claude")
 		}
 		policy.Summarize.Enabled = false
-		env.config, env.markerEvery, env.leaseTTL = newConfig(t, policy), time.Minute, time.Hour // few renewals in hours
+		env.Config, env.MarkerEvery, env.LeaseTTL = workertest.NewConfig(t, policy), time.Minute, time.Hour // few renewals in hours
 		received := make(chan *nats.Msg, 1000)
-		if _, err := env.conn.ChanSubscribe("session.compacted.*.*", received); err != nil {
+		if _, err := env.Conn.ChanSubscribe("session.compacted.*.*", received); err != nil {
 			t.Fatal(err)
 		}
 		run(t, env, received)
 	})
-}
-
-// emptyPools empties the pools of nats.go: a timer of one bubble is fatal outside of it. The
-// first collection moves the contents of a pool, the second drops them.
-func emptyPools() {
-	runtime.GC()
-	runtime.GC()
 }
 
 // toolTurn is a turn with so many commands and their outputs.
@@ -108,11 +101,11 @@ func TestIdleSessionsOutOfMemory(t *testing.T) {
 
 func testIdleOutOfMemory(t *testing.T, next string, maxLedgers int) {
 	const sessions = 30
-	inIdleEnv(t, func(t *testing.T, env *testEnv, received chan *nats.Msg) {
-		env.ledgers, env.maxLedgers = t.TempDir(), maxLedgers
-		stop := env.run("a", observe.Listener{})
+	inIdleEnv(t, func(t *testing.T, env *workertest.Env, received chan *nats.Msg) {
+		env.Ledgers, env.MaxLedgers = t.TempDir(), maxLedgers
+		stop := env.Run("a", observe.Listener{})
 		for i := range sessions {
-			env.publish(events.KindTurn, fmt.Sprintf("s%d", i), toolTurn(8))
+			env.Publish(events.KindTurn, fmt.Sprintf("s%d", i), toolTurn(8))
 		}
 		time.Sleep(10 * time.Minute)
 		if next != "" {
@@ -120,9 +113,9 @@ func testIdleOutOfMemory(t *testing.T, next string, maxLedgers int) {
 				t.Fatal(err)
 			}
 			if next != "a" {
-				env.ledgers = t.TempDir()
+				env.Ledgers = t.TempDir()
 			}
-			stop = env.run(next, observe.Listener{})
+			stop = env.Run(next, observe.Listener{})
 		}
 		time.Sleep(40 * time.Minute)
 		if len(received) > 0 {

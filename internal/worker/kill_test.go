@@ -23,6 +23,7 @@ import (
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 	"compactd/internal/testkit/figures"
+	"compactd/internal/testkit/workertest"
 )
 
 // A worker with its server in one process is killed ten times while agents publish.
@@ -99,7 +100,7 @@ const turnsPerSecond = 1500
 
 func (k *killing) run(t *testing.T, bin string) {
 	data := t.TempDir()
-	p := &process{t: t, bin: bin, data: data, listen: freePort(t), env: k.env}
+	p := &process{t: t, bin: bin, data: data, listen: workertest.FreePort(t), env: k.env}
 	p.start()
 	t.Cleanup(p.kill)
 	p.awaitReady()
@@ -108,11 +109,11 @@ func (k *killing) run(t *testing.T, bin string) {
 	r := rand.New(rand.NewPCG(1, uint64(k.kills)))
 	for n := range k.kills {
 		sub.await(sub.count() + 1 + r.IntN(120))
-		pause(t, time.Duration(r.IntN(20_000))*time.Microsecond)
+		workertest.Pause(t, time.Duration(r.IntN(20_000))*time.Microsecond)
 		p.kill()
 		p.start()
 		if n%3 == 2 { // once more before it is ready
-			pause(t, time.Duration(r.IntN(300))*time.Millisecond)
+			workertest.Pause(t, time.Duration(r.IntN(300))*time.Millisecond)
 			p.kill()
 			p.start()
 			k.early++
@@ -125,22 +126,14 @@ func (k *killing) run(t *testing.T, bin string) {
 	k.audit(t, filepath.Join(data, "nats"), acks, sub.stop())
 }
 
-// pause lets time pass, to vary the moment of a kill or to poll. It waits for no condition.
-func pause(t *testing.T, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-t.Context().Done():
-	}
-}
-
 // awaitDecided waits until the workers have decided every event of the log, and the log does
 // not grow any more, for as long as outcomes are stored.
 func awaitDecided(t *testing.T, url string) {
 	t.Helper()
-	nc, js := dial(t, url)
+	nc, js := workertest.Dial(t, url)
 	defer nc.Close()
 	limited := func(do func(context.Context) error) error {
-		ctx, cancel := context.WithTimeout(t.Context(), waitLimit) // for each step: summaries go on coming
+		ctx, cancel := context.WithTimeout(t.Context(), workertest.WaitLimit) // for each step: summaries go on coming
 		defer cancel()
 		return do(ctx)
 	}
@@ -190,28 +183,28 @@ func (k *killing) audit(t *testing.T, dir string, acks []ack, received []*nats.M
 	if err := os.CopyFS(copied, os.DirFS(dir)); err != nil {
 		t.Fatal(err)
 	}
-	k.auditStreams(openEnv(t, embedded.Config{Dir: copied}, topology.Config{}), acks, received)
+	k.auditStreams(workertest.Open(t, embedded.Config{Dir: copied}, topology.Config{}), acks, received)
 }
 
 // auditStreams is audit on the streams of an environment; it purges their outcomes.
-func (k *killing) auditStreams(env *testEnv, acks []ack, received []*nats.Msg) {
-	env.t.Helper()
+func (k *killing) auditStreams(env *workertest.Env, acks []ack, received []*nats.Msg) {
+	env.T.Helper()
 	k.acks, k.received = len(acks), len(received)
 	k.compareLog(env, acks)
-	stored := env.outcomesBySession()
+	stored := env.OutcomesBySession()
 	k.compareReceived(stored, received)
-	env.purgeOutcomes()
-	env.config = env.onlyConfig()
-	redecided := bySession(env.redecided())
-	for _, a := range slices.SortedFunc(maps.Keys(merged(redecided, stored)), func(a, b place) int { return strings.Compare(a.String(), b.String()) }) {
+	purgeOutcomes(env)
+	env.Config = env.OnlyConfig()
+	redecided := workertest.BySession(env.Redecided())
+	for _, a := range slices.SortedFunc(maps.Keys(merged(redecided, stored)), func(a, b workertest.Place) int { return strings.Compare(a.String(), b.String()) }) {
 		k.outcomes += len(stored[a])
 		for _, o := range stored[a] {
-			if !o.isJob() {
+			if !o.IsJob() {
 				continue
 			}
 			k.jobs++
-			if k.resultsDue && k.results[o.id] == 0 {
-				k.add(unanswered, "%s of %s", o.id, o.subject)
+			if k.resultsDue && k.results[o.ID] == 0 {
+				k.add(unanswered, "%s of %s", o.ID, o.Subject)
 			}
 		}
 		k.compareOutcomes(a, redecided[a], stored[a])
@@ -237,15 +230,15 @@ func (k *killing) add(kind, format string, args ...any) {
 	k.violations = append(k.violations, violation{kind: kind, what: fmt.Sprintf(format, args...)})
 }
 
-func (k *killing) compareLog(env *testEnv, acks []ack) {
-	env.t.Helper()
+func (k *killing) compareLog(env *workertest.Env, acks []ack) {
+	env.T.Helper()
 	type entry struct {
 		at   events.Location
 		data []byte
 	}
 	log := map[uint64]entry{}
 	k.results = map[string]int{}
-	err := stream.ReadStream(env.t.Context(), env.js, topology.LogStream, "log.>", 1, 0, func(m jetstream.Msg, seq uint64) error {
+	err := stream.ReadStream(env.T.Context(), env.JS, topology.LogStream, "log.>", 1, 0, func(m jetstream.Msg, seq uint64) error {
 		at, err := events.ParseLog(m.Subject())
 		log[seq] = entry{at: at, data: m.Data()}
 		if at.Kind == events.KindSummary {
@@ -258,7 +251,7 @@ func (k *killing) compareLog(env *testEnv, acks []ack) {
 		return err
 	})
 	if err != nil {
-		env.t.Fatal(err)
+		env.T.Fatal(err)
 	}
 	k.events = len(log)
 	for _, a := range acks {
@@ -273,23 +266,23 @@ func (k *killing) compareLog(env *testEnv, acks []ack) {
 	}
 }
 
-func (k *killing) compareReceived(stored map[place][]outcome, received []*nats.Msg) {
-	byID := map[string]outcome{} // by id
+func (k *killing) compareReceived(stored map[workertest.Place][]workertest.Outcome, received []*nats.Msg) {
+	byID := map[string]workertest.Outcome{} // by id
 	for _, all := range stored {
 		for _, o := range all {
-			if !o.isJob() {
-				byID[o.id] = o
+			if !o.IsJob() {
+				byID[o.ID] = o
 			}
 		}
 	}
 	seen := map[string]int{}
 	for _, m := range received {
-		o := newOutcome(m.Subject, m.Data)
-		if seen[o.id]++; seen[o.id] == 2 {
-			k.add(twiceReceived, "%s on %s", o.id, m.Subject)
+		o := workertest.NewOutcome(m.Subject, m.Data)
+		if seen[o.ID]++; seen[o.ID] == 2 {
+			k.add(twiceReceived, "%s on %s", o.ID, m.Subject)
 		}
-		if b, ok := byID[o.id]; !ok || b.data != o.data || "session."+afterToken(b.subject, 2) != m.Subject {
-			k.add(notCommitted, "%s on %s", o.id, m.Subject)
+		if b, ok := byID[o.ID]; !ok || b.Data != o.Data || "session."+afterToken(b.Subject, 2) != m.Subject {
+			k.add(notCommitted, "%s on %s", o.ID, m.Subject)
 		}
 	}
 }
@@ -297,32 +290,32 @@ func (k *killing) compareReceived(stored map[place][]outcome, received []*nats.M
 // afterToken drops the first n tokens of a subject.
 func afterToken(subject string, n int) string { return strings.SplitN(subject, ".", n+1)[n] }
 
-func (k *killing) compareOutcomes(a place, redecided, stored []outcome) {
-	first := map[string]outcome{} // of what is stored, by id
+func (k *killing) compareOutcomes(a workertest.Place, redecided, stored []workertest.Outcome) {
+	first := map[string]workertest.Outcome{} // of what is stored, by id
 	var once []string
 	for _, o := range stored {
-		if _, twice := first[o.id]; twice {
-			k.add(twiceStored, "%s of %s", o.id, o.subject)
+		if _, twice := first[o.ID]; twice {
+			k.add(twiceStored, "%s of %s", o.ID, o.Subject)
 			continue
 		}
-		first[o.id] = o
-		once = append(once, o.id)
+		first[o.ID] = o
+		once = append(once, o.ID)
 	}
 	var ids []string
 	for _, o := range redecided {
-		s, ok := first[o.id]
-		delete(first, o.id)
+		s, ok := first[o.ID]
+		delete(first, o.ID)
 		switch {
 		case !ok:
-			k.add(missing, "%s of %s", o.id, o.subject)
+			k.add(missing, "%s of %s", o.ID, o.Subject)
 			continue
 		case s != o:
-			k.add(otherBytes, "%s of %s", o.id, o.subject)
+			k.add(otherBytes, "%s of %s", o.ID, o.Subject)
 		}
-		ids = append(ids, o.id)
+		ids = append(ids, o.ID)
 	}
 	for id, o := range first {
-		k.add(notInLog, "%s of %s", id, o.subject)
+		k.add(notInLog, "%s of %s", id, o.Subject)
 		once = slices.DeleteFunc(once, func(s string) bool { return s == id })
 	}
 	if !slices.Equal(ids, once) {
@@ -330,77 +323,19 @@ func (k *killing) compareOutcomes(a place, redecided, stored []outcome) {
 	}
 }
 
-// outcome is one outcome, as it is stored or as it was decided again.
-type outcome struct{ subject, id, data string }
-
-func newOutcome(subject string, data []byte) outcome {
-	var h events.Header
-	if err := events.Unmarshal(data, &h); err != nil {
-		h.ID = "unreadable: " + err.Error()
-	}
-	return outcome{subject: subject, id: h.ID, data: string(data)}
-}
-
-// place is a session in a partition, within which outcomes have an order. An event without a
-// valid address is rejected in the partition of its subject.
-type place struct {
-	partition int
-	address   events.Address
-}
-
-// placeOf returns the place of an outcome or a job, and false for any other subject.
-func placeOf(subject string) (place, bool) {
-	at, err := events.ParseOutcome(subject)
-	return place{partition: at.Partition, address: at.Address}, err == nil && (at.Kind == events.KindJob || slices.Contains(events.OutcomeKinds, at.Kind))
-}
-
-// isJob reports whether an outcome is a job, which agents do not receive.
-func (o outcome) isJob() bool {
-	_, _, err := events.ParseJob(o.subject)
-	return err == nil
-}
-
-func (p place) String() string { return fmt.Sprintf("%d.%s", p.partition, p.address) }
-
-// outcomesBySession reads the stored outcomes, in the order of their commits.
-func (env *testEnv) outcomesBySession() map[place][]outcome {
-	env.t.Helper()
-	out := map[place][]outcome{}
-	err := stream.ReadStream(env.t.Context(), env.js, topology.OutcomesStream, "out.>", 1, 0, func(m jetstream.Msg, _ uint64) error {
-		if p, ok := placeOf(m.Subject()); ok {
-			out[p] = append(out[p], newOutcome(m.Subject(), m.Data()))
-		}
-		return nil
-	})
-	if err != nil {
-		env.t.Fatal(err)
-	}
-	return out
-}
-
-func bySession(all []outcome) map[place][]outcome {
-	out := map[place][]outcome{}
-	for _, o := range all {
-		if p, ok := placeOf(o.subject); ok {
-			out[p] = append(out[p], o)
-		}
-	}
-	return out
-}
-
 // purgeOutcomes purges every outcome and every marker.
-func (env *testEnv) purgeOutcomes() {
-	env.t.Helper()
-	s, err := env.js.Stream(env.t.Context(), topology.OutcomesStream)
+func purgeOutcomes(env *workertest.Env) {
+	env.T.Helper()
+	s, err := env.JS.Stream(env.T.Context(), topology.OutcomesStream)
 	if err != nil {
-		env.t.Fatal(err)
+		env.T.Fatal(err)
 	}
-	for p := range env.streams.Partitions.Count() {
-		if err := s.Purge(env.t.Context(), jetstream.WithPurgeSubject(events.OutcomeFilter(p))); err != nil {
-			env.t.Fatal(err)
+	for p := range env.Streams.Partitions.Count() {
+		if err := s.Purge(env.T.Context(), jetstream.WithPurgeSubject(events.OutcomeFilter(p))); err != nil {
+			env.T.Fatal(err)
 		}
 	}
-	if left := env.outcomesBySession(); len(left) > 0 {
-		env.t.Fatalf("%d sessions have outcomes after a purge of all", len(left))
+	if left := env.OutcomesBySession(); len(left) > 0 {
+		env.T.Fatalf("%d sessions have outcomes after a purge of all", len(left))
 	}
 }

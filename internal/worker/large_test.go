@@ -9,108 +9,57 @@ import (
 	"compactd/internal/broker/embedded"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
+	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/observe"
 )
-
-// bigTurn is turn n of a session with a window of that many tokens: one exchange with a text
-// of that many bytes.
-func bigTurn(n, window, bytes int) []byte {
-	return fmt.Appendf(nil, `{"v":1,"turn":%d,"model":{"provider":"openai","name":"gpt-4o","context_window":%d,"max_output_tokens":1000},"messages":[{"role":"user","content":%q},{"role":"assistant","content":"ok"}]}`,
-		n, window, strings.Repeat("lorem ipsum ", bytes/12))
-}
-
-// compactions reads the session.compacted of one session.
-func (env *testEnv) compactions(session string) []events.Compacted {
-	env.t.Helper()
-	var out []events.Compacted
-	for p, all := range env.outcomesBySession() {
-		for _, o := range all {
-			at, err := events.ParseOutcome(o.subject)
-			if err != nil {
-				env.t.Fatal(err)
-			}
-			if p.address.Session != session || at.Kind != events.KindCompacted {
-				continue
-			}
-			var c events.Compacted
-			if err := events.Unmarshal([]byte(o.data), &c); err != nil {
-				env.t.Fatal(err)
-			}
-			out = append(out, c)
-		}
-	}
-	return out
-}
 
 // A history of more than 1 MiB is published without its messages, and the session continues.
 // A smaller one is published whole, however large the texts are that it has placeholders of.
 func TestMessagesOmitted(t *testing.T) {
 	t.Parallel()
-	env := newEnv(t, t.TempDir())
-	stop := env.run("a", observe.Listener{})
+	env := workertest.New(t, t.TempDir())
+	stop := env.Run("a", observe.Listener{})
 	for n := 1; n <= 44; n++ {
-		env.publish(events.KindTurn, "large", bigTurn(n, 700_000, 110_000))
-		env.publish(events.KindTurn, "small", bigTurn(n, 10_000, 4_700))
-		env.publish(events.KindTurn, "cleared", fmt.Appendf(nil, `{"v":1,"turn":%d,"model":{"context_window":100000},"messages":[{"role":"user","content":"go on"},`+
+		env.Publish(events.KindTurn, "large", workertest.BigTurn(n, 700_000, 110_000))
+		env.Publish(events.KindTurn, "small", workertest.BigTurn(n, 10_000, 4_700))
+		env.Publish(events.KindTurn, "cleared", fmt.Appendf(nil, `{"v":1,"turn":%d,"model":{"context_window":100000},"messages":[{"role":"user","content":"go on"},`+
 			`{"role":"assistant","content":null,"tool_calls":[{"id":"c%[1]d","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c%[1]d","content":%[2]q}]}`,
 			n, strings.Repeat("result ", 12_000)))
 	}
-	env.awaitDecided()
+	env.AwaitDecided()
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	env.wantOmitted("large", true)
-	env.wantOmitted("small", false)
-	env.wantOmitted("cleared", false)
-	env.wantRedecided()
-}
-
-// clearedTurns are turns that end with a compaction that clears n tool results, with an edit
-// for each.
-func clearedTurns(n int) [][]byte {
-	const perTurn = 200
-	var out [][]byte
-	for from := 0; from < n; from += perTurn {
-		var b strings.Builder
-		policy := `{"enabled":false}`
-		if from+perTurn >= n {
-			policy = `{"prune":{"protect_tokens":0,"minimum_tokens":0},"truncate":{"enabled":false}}`
-		}
-		fmt.Fprintf(&b, `{"turn":%d,"policy":%s,"model":{"context_window":20000},"messages":[{"role":"user","content":"go on"},`, from/perTurn+1, policy)
-		for i := range min(perTurn, n-from) {
-			fmt.Fprintf(&b, `{"role":"assistant","content":null,"tool_calls":[{"id":"c%d","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c%d","content":%q},`,
-				from+i, from+i, strings.Repeat("result ", 60))
-		}
-		b.WriteString(`{"role":"assistant","content":"done"}]}`)
-		out = append(out, []byte(b.String()))
-	}
-	return out
+	wantOmitted(env, "large", true)
+	wantOmitted(env, "small", false)
+	wantOmitted(env, "cleared", false)
+	env.WantRedecided()
 }
 
 // A history that is larger than the server accepts is published without its messages too. Its
 // edits count in its size.
 func TestMaxPayload(t *testing.T) {
 	t.Parallel()
-	env := openEnv(t, embedded.Config{Dir: t.TempDir(), MaxPayload: 256 << 10}, topology.Config{Partitions: 4})
-	stop := env.run("a", observe.Listener{})
+	env := workertest.Open(t, embedded.Config{Dir: t.TempDir(), MaxPayload: 256 << 10}, topology.Config{Partitions: 4})
+	stop := env.Run("a", observe.Listener{})
 	for n := 1; n <= 16; n++ {
-		env.publish(events.KindTurn, "large", bigTurn(n, 200_000, 100_000))
-		env.publish(events.KindTurn, "small", bigTurn(n, 10_000, 6_000))
+		env.Publish(events.KindTurn, "large", workertest.BigTurn(n, 200_000, 100_000))
+		env.Publish(events.KindTurn, "small", workertest.BigTurn(n, 10_000, 6_000))
 	}
 	for n := 850; n <= 1350; n += 50 { // from 225 KiB to 335 KiB, a sixth of it edits
-		for _, data := range clearedTurns(n) {
-			env.publish(events.KindTurn, fmt.Sprintf("cleared%d", n), data)
+		for _, data := range workertest.ClearedTurns(n) {
+			env.Publish(events.KindTurn, fmt.Sprintf("cleared%d", n), data)
 		}
 	}
-	env.awaitDecided()
+	env.AwaitDecided()
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	env.wantOmitted("large", true)
-	env.wantOmitted("small", false)
+	wantOmitted(env, "large", true)
+	wantOmitted(env, "small", false)
 	whole := 0
 	for n := 850; n <= 1350; n += 50 {
-		all := env.compactions(fmt.Sprintf("cleared%d", n))
+		all := env.Compactions(fmt.Sprintf("cleared%d", n))
 		if len(all) != 1 || len(all[0].Edits) != n {
 			t.Errorf("%d results: %d compactions", n, len(all))
 			continue
@@ -122,18 +71,18 @@ func TestMaxPayload(t *testing.T) {
 	if whole == 0 || whole == 11 {
 		t.Errorf("%d of 11 histories around the limit were published whole: the limit was not reached", whole)
 	}
-	env.wantRedecided()
+	env.WantRedecided()
 }
 
-func (env *testEnv) wantOmitted(session string, omitted bool) {
-	env.t.Helper()
-	all := env.compactions(session)
+func wantOmitted(env *workertest.Env, session string, omitted bool) {
+	env.T.Helper()
+	all := env.Compactions(session)
 	if len(all) < 2 {
-		env.t.Errorf("%s: %d compactions, want more", session, len(all))
+		env.T.Errorf("%s: %d compactions, want more", session, len(all))
 	}
 	for _, c := range all {
 		if c.MessagesOmitted != omitted || (len(c.Messages) == 0) != omitted {
-			env.t.Errorf("%s: generation %d has %d messages, omitted %v; want omitted %v", session, c.Generation, len(c.Messages), c.MessagesOmitted, omitted)
+			env.T.Errorf("%s: generation %d has %d messages, omitted %v; want omitted %v", session, c.Generation, len(c.Messages), c.MessagesOmitted, omitted)
 		}
 	}
 }
@@ -158,37 +107,37 @@ func unwieldyTurn(n int, policy string) []byte {
 // stops no other. Without that bound the worker would end, at every start again.
 func TestTooManyEdits(t *testing.T) {
 	t.Parallel()
-	env := openEnv(t, embedded.Config{Dir: t.TempDir(), MaxPayload: 1 << 20}, topology.Config{Partitions: 1})
-	r := env.start("a", observe.Listener{})
+	env := workertest.Open(t, embedded.Config{Dir: t.TempDir(), MaxPayload: 1 << 20}, topology.Config{Partitions: 1})
+	r := env.Start("a", observe.Listener{})
 	for n := 1; n < unwieldy; n++ {
-		env.publish(events.KindTurn, "hostile", unwieldyTurn(n, collecting))
+		env.Publish(events.KindTurn, "hostile", unwieldyTurn(n, collecting))
 	}
-	env.publish(events.KindTurn, "good", bigTurn(1, 10_000, 12_000))
-	env.publish(events.KindTurn, "hostile", unwieldyTurn(unwieldy, clearsUnwieldy))
-	env.publish(events.KindTurn, "good", bigTurn(2, 10_000, 12_000))
-	env.publish(events.KindTurn, "hostile", fmt.Appendf(nil, `{"turn":%d,"messages":[]}`, unwieldy+1))
-	env.publish(events.KindTurn, "hostile", []byte(`{"replaces_from":1,"messages":[{"role":"user","content":"sorry"}]}`))
+	env.Publish(events.KindTurn, "good", workertest.BigTurn(1, 10_000, 12_000))
+	env.Publish(events.KindTurn, "hostile", unwieldyTurn(unwieldy, clearsUnwieldy))
+	env.Publish(events.KindTurn, "good", workertest.BigTurn(2, 10_000, 12_000))
+	env.Publish(events.KindTurn, "hostile", fmt.Appendf(nil, `{"turn":%d,"messages":[]}`, unwieldy+1))
+	env.Publish(events.KindTurn, "hostile", []byte(`{"replaces_from":1,"messages":[{"role":"user","content":"sorry"}]}`))
 	for n := 3; n <= 8; n++ {
-		env.publish(events.KindTurn, "good", bigTurn(n, 10_000, 12_000))
+		env.Publish(events.KindTurn, "good", workertest.BigTurn(n, 10_000, 12_000))
 	}
 	decided := make(chan error, 1)
-	go func() { decided <- env.untilDecided(t.Context()) }()
+	go func() { decided <- env.UntilDecided(t.Context()) }()
 	select {
-	case err := <-r.done:
+	case err := <-r.Done:
 		t.Fatalf("the worker ended: %v", err)
 	case err := <-decided:
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := r.stop(); err != nil {
+	if err := r.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	env.wantOmitted("good", false)
+	wantOmitted(env, "good", false)
 	var rejections []string
-	for _, o := range env.outcomesBySession()[place{partition: 0, address: events.Address{Tenant: events.DefaultTenant, Session: "hostile"}}] {
+	for _, o := range env.OutcomesBySession()[workertest.Place{Partition: 0, Address: events.Address{Tenant: events.DefaultTenant, Session: "hostile"}}] {
 		var body events.Rejected
-		if err := events.Unmarshal([]byte(o.data), &body); err != nil {
+		if err := events.Unmarshal([]byte(o.Data), &body); err != nil {
 			t.Fatal(err)
 		}
 		if body.Code == "" {
@@ -199,5 +148,5 @@ func TestTooManyEdits(t *testing.T) {
 	if want := []string{"session_reset 0", "turn_gap 1"}; !slices.Equal(rejections, want) {
 		t.Errorf("rejections of the hostile session are %q, not %q", rejections, want)
 	}
-	env.wantRedecided()
+	env.WantRedecided()
 }

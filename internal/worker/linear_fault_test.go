@@ -2,7 +2,9 @@
 
 package worker_test
 
-import "testing"
+import (
+	"testing"
+)
 
 // P24: the same as TestRequestsLinear, for requests of all kinds.
 func TestFaultRequestsLinear(t *testing.T) { testRequestsLinear(t, 1) }

@@ -12,25 +12,26 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/testkit/figures"
 	"compactd/internal/testkit/linear"
+	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/observe"
 )
 
 // linearEnv is a worker whose requests are measured.
 type linearEnv struct {
 	t        testing.TB
-	edge     *edge
+	edge     *workertest.Edge
 	sessions int
 }
 
 // newLinearEnv starts a worker without files, whose checkpoints would come at any time.
 func newLinearEnv(t *testing.T) *linearEnv {
 	t.Helper()
-	env := newEnv(t, t.TempDir())
-	r := env.start("a", observe.Listener{})
-	<-r.worker.Ready()
-	e := env.edge(r.worker, nil)
-	e.write(tokenLine(defaultToken, "default agent"))
-	if err := e.edge.Reload(); err != nil {
+	env := workertest.New(t, t.TempDir())
+	r := env.Start("a", observe.Listener{})
+	<-r.Worker.Ready()
+	e := env.StartEdge(r.Worker, nil)
+	e.WriteTokens(workertest.TokenLine(workertest.DefaultToken, "default agent"))
+	if err := e.Listener.Reload(); err != nil {
 		t.Fatal(err)
 	}
 	return &linearEnv{t: t, edge: e}
@@ -45,14 +46,14 @@ func (l *linearEnv) session() string {
 // send sends a request whose body comes in chunks, and returns the status.
 func (l *linearEnv) send(method, path, body string, chunk int) int {
 	l.t.Helper()
-	r, err := http.NewRequestWithContext(l.t.Context(), method, "http://"+l.edge.edge.Addr()+path, io.NopCloser(&chunks{body, chunk}))
+	r, err := http.NewRequestWithContext(l.t.Context(), method, "http://"+l.edge.Listener.Addr()+path, io.NopCloser(&chunks{body, chunk}))
 	if err != nil {
 		l.t.Fatal(err)
 	}
 	if body == "" {
 		r.Body = http.NoBody
 	}
-	r.Header.Set("Authorization", "Bearer "+defaultToken)
+	r.Header.Set("Authorization", "Bearer "+workertest.DefaultToken)
 	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
 		l.t.Fatal(err)
@@ -238,8 +239,8 @@ func oneOfCalls(n int) []string {
 // P24: the cost of what reads a session, or compacts it, is linear in its messages.
 func TestReadsLinear(t *testing.T) {
 	l := newLinearEnv(t)
-	l.edge.write(tokenLine(defaultToken, "default agent") + tokenLine("small", "default/s0 session") + tokenLine("large", "default/s1 session"))
-	if err := l.edge.edge.Reload(); err != nil {
+	l.edge.WriteTokens(workertest.TokenLine(workertest.DefaultToken, "default agent") + workertest.TokenLine("small", "default/s0 session") + workertest.TokenLine("large", "default/s1 session"))
+	if err := l.edge.Listener.Reload(); err != nil {
 		t.Fatal(err)
 	}
 	const n, compactions = 250, 4
@@ -247,16 +248,16 @@ func TestReadsLinear(t *testing.T) {
 	var seqs [2]uint64 // of the turns
 	for size, n := range []int{n, 4 * n} {
 		session := fmt.Sprintf("/v1/sessions/default/s%d", size)
-		l.edge.post(fmt.Sprintf("one%d", size), "turns", ways[0].body(oneOfCalls(n)))
+		l.edge.Post(fmt.Sprintf("one%d", size), "turns", ways[0].body(oneOfCalls(n)))
 		messages := pairs(n)
-		_, stored := l.edge.post(fmt.Sprintf("s%d", size), "turns", ways[0].body(messages))
+		_, stored := l.edge.Post(fmt.Sprintf("s%d", size), "turns", ways[0].body(messages))
 		seqs[size] = stored.Seq
 		for range compactions {
 			l.want(http.MethodPost, session+"/compact", `{"model":{"name":"x","context_window":1500,"max_output_tokens":100},"policy":{"summarize":{"enabled":false}}}`)
 			l.want(http.MethodPost, session+"/rewind", `{"generation":0}`)
 		}
 		var err error
-		if models[size], err = l.edge.mcpClient([]string{"small", "large"}[size], "default", fmt.Sprintf("s%d", size)); err != nil {
+		if models[size], err = l.edge.MCP([]string{"small", "large"}[size], "default", fmt.Sprintf("s%d", size)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -284,7 +285,7 @@ func TestReadsLinear(t *testing.T) {
 		"recall": {"turn": 1}, "search_history": {"text": "nowhere"}, "what_was_dropped": {}, "context_stats": {}, "files": {},
 	} {
 		measure(name, func(size int) {
-			if text, failed := l.edge.callTool(models[size], name, arguments); failed {
+			if text, failed := l.edge.CallTool(models[size], name, arguments); failed {
 				t.Fatalf("%s: %s", name, text)
 			}
 		})

@@ -22,6 +22,7 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/events/schema/schematest"
 	"compactd/internal/summarize"
+	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker"
 	"compactd/internal/worker/partition"
 	"compactd/internal/worker/query"
@@ -56,7 +57,7 @@ func signalsOf(t *testing.T, m *worker.Monitor, query, after string) (lines <-ch
 func nextSignal(t *testing.T, lines <-chan string, kind string) (id, data string) {
 	t.Helper()
 	for found := false; ; {
-		line := next(t, lines, "signal of "+kind)
+		line := workertest.Next(t, lines, "signal of "+kind)
 		switch {
 		case strings.HasPrefix(line, "event: "):
 			found = line == "event: "+kind
@@ -72,18 +73,18 @@ func nextSignal(t *testing.T, lines <-chan string, kind string) (id, data string
 // stored, and resumes after the last one that was received.
 func TestConsoleActs(t *testing.T) {
 	t.Parallel()
-	env := newEnv(t, t.TempDir())
-	m := newMonitor(t, worker.MonitorConfig{})
-	r := env.monitored(m, "")
-	<-r.worker.Ready()
+	env := workertest.New(t, t.TempDir())
+	m := workertest.NewMonitor(t, worker.MonitorConfig{})
+	r := env.Monitor(m, "")
+	<-r.Worker.Ready()
 	for n := 1; n <= 8; n++ {
-		env.publish(events.KindTurn, "s1", turn(n))
+		env.Publish(events.KindTurn, "s1", workertest.Turn(n))
 	}
-	env.awaitDecided()
+	env.AwaitDecided()
 	lines, stop := signalsOf(t, m, "?tenant=default&session=s1", "")
 	act := func(verb, body string, want int) (out events.EventResponse) {
 		t.Helper()
-		status, answer := post(t, m, "/v1/sessions/default/s1/"+verb, body)
+		status, answer := workertest.Post(t, m, "/v1/sessions/default/s1/"+verb, body)
 		if err := events.Unmarshal([]byte(answer), &out); err != nil || status != want {
 			t.Fatalf("%s: %d %v %.300s", verb, status, err, answer)
 		}
@@ -104,10 +105,10 @@ func TestConsoleActs(t *testing.T) {
 	if out := act("compact", `{"v":1,"focuss":"the flag","policy":{"target":0.2}}`, http.StatusOK); !slices.Equal(out.Unknown, []string{"focuss"}) {
 		t.Errorf("a misspelt field: %+v", out)
 	}
-	if status, body := post(t, m, "/v1/sessions/default/s1/check", `{"token":5}`); status != http.StatusOK || !strings.Contains(body, `"unknown_fields":["token"]`) {
+	if status, body := workertest.Post(t, m, "/v1/sessions/default/s1/check", `{"token":5}`); status != http.StatusOK || !strings.Contains(body, `"unknown_fields":["token"]`) {
 		t.Errorf("check with a misspelt field: %d %s", status, body)
 	}
-	if status, body := post(t, m, "/v1/sessions/default/s1/check", `{"tokens":5}`); status != http.StatusOK || strings.Contains(body, "unknown_fields") {
+	if status, body := workertest.Post(t, m, "/v1/sessions/default/s1/check", `{"tokens":5}`); status != http.StatusOK || strings.Contains(body, "unknown_fields") {
 		t.Errorf("check: %d %s", status, body)
 	}
 	again, stop := signalsOf(t, m, "", first)
@@ -119,13 +120,13 @@ func TestConsoleActs(t *testing.T) {
 	if out := act("end", ``, http.StatusOK); !out.Accepted {
 		t.Errorf("end: %+v", out)
 	}
-	if status, body := post(t, m, "/v1/sessions/default/s1/turns", `{}`); status != http.StatusNotFound {
+	if status, body := workertest.Post(t, m, "/v1/sessions/default/s1/turns", `{}`); status != http.StatusNotFound {
 		t.Errorf("turns: %d %s", status, body)
 	}
-	if status, body := get(t, m, "/v1/events?after=999999999", "", ""); status != http.StatusGone {
+	if status, body := workertest.Get(t, m, "/v1/events?after=999999999", "", ""); status != http.StatusGone {
 		t.Errorf("events behind the end: %d %s", status, body)
 	}
-	if err := r.stop(); err != nil {
+	if err := r.Stop(); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -134,15 +135,15 @@ func TestConsoleActs(t *testing.T) {
 // got, each once and in order; what is no longer stored is gone.
 func TestSignalsShareAReader(t *testing.T) {
 	t.Parallel()
-	env := newEnv(t, t.TempDir())
-	m := newMonitor(t, worker.MonitorConfig{})
-	r := env.monitored(m, "")
-	<-r.worker.Ready()
+	env := workertest.New(t, t.TempDir())
+	m := workertest.NewMonitor(t, worker.MonitorConfig{})
+	r := env.Monitor(m, "")
+	<-r.Worker.Ready()
 	stayed, stop := signalsOf(t, m, "", "")
 	defer stop()
 	consumers := func() int {
 		t.Helper()
-		s, err := env.js.Stream(t.Context(), topology.OutcomesStream)
+		s, err := env.JS.Stream(t.Context(), topology.OutcomesStream)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -157,17 +158,17 @@ func TestSignalsShareAReader(t *testing.T) {
 		t.Errorf("%d consumers of one operator, %d of nine", before, n)
 	}
 	for n := 1; n <= 30; n++ {
-		env.publish(events.KindTurn, "s1", turn(n))
+		env.Publish(events.KindTurn, "s1", workertest.Turn(n))
 		if n == 20 { // in a partition without events: no worker committed it
-			env.awaitDecided()
+			env.AwaitDecided()
 			other := (events.PartitionOf(events.Address{Tenant: "default", Session: "s1"}, 4) + 1) % 4
-			if _, err := env.js.Publish(t.Context(), fmt.Sprintf("out.%d.compacted.default.s1", other), []byte("{}")); err != nil {
+			if _, err := env.JS.Publish(t.Context(), fmt.Sprintf("out.%d.compacted.default.s1", other), []byte("{}")); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	env.awaitDecided()
-	want := env.compactedSeqs("s1")
+	env.AwaitDecided()
+	want := compactedSeqs(env, "s1")
 	var ids, data []string
 	for range want {
 		id, text := nextSignal(t, stayed, "compacted")
@@ -185,7 +186,7 @@ func TestSignalsShareAReader(t *testing.T) {
 		}
 		stop()
 	}
-	s, err := env.js.Stream(t.Context(), topology.OutcomesStream)
+	s, err := env.JS.Stream(t.Context(), topology.OutcomesStream)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,10 +194,10 @@ func TestSignalsShareAReader(t *testing.T) {
 	if err := s.Purge(t.Context(), jetstream.WithPurgeSequence(last)); err != nil {
 		t.Fatal(err)
 	}
-	if status, body := get(t, m, "/v1/events?after="+ids[0], "", ""); status != http.StatusGone {
+	if status, body := workertest.Get(t, m, "/v1/events?after="+ids[0], "", ""); status != http.StatusGone {
 		t.Errorf("behind what is no longer stored: %d %s", status, body)
 	}
-	if err := r.stop(); err != nil {
+	if err := r.Stop(); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -204,14 +205,14 @@ func TestSignalsShareAReader(t *testing.T) {
 // Each take-over is a signal of its own, also to an operator that resumes from before the first commit.
 func TestSignalsOfTakeovers(t *testing.T) {
 	t.Parallel()
-	env, owners := newEnv(t, t.TempDir()), newOwnership(t)
-	m := newMonitor(t, worker.MonitorConfig{})
-	first := env.monitored(m, "")
-	<-first.worker.Ready()
+	env, owners := workertest.New(t, t.TempDir()), workertest.NewOwnership(t)
+	m := workertest.NewMonitor(t, worker.MonitorConfig{})
+	first := env.Monitor(m, "")
+	<-first.Worker.Ready()
 	stayed, stop := signalsOf(t, m, "", "")
 	defer stop()
-	second := env.start("b", owners.listener("b"))
-	<-second.worker.Ready()
+	second := env.Start("b", owners.Listener("b"))
+	<-second.Worker.Ready()
 	var ids []string
 	for range 2 { // the share of a worker that joins
 		id, data := nextSignal(t, stayed, "takeover")
@@ -222,14 +223,14 @@ func TestSignalsOfTakeovers(t *testing.T) {
 	again, stop := signalsOf(t, m, "", "0")
 	defer stop()
 	var all []string
-	for range env.streams.Partitions.Count() + 2 {
+	for range env.Streams.Partitions.Count() + 2 {
 		id, _ := nextSignal(t, again, "takeover")
 		all = append(all, id)
 	}
-	if !slices.Equal(all[env.streams.Partitions.Count():], ids) {
+	if !slices.Equal(all[env.Streams.Partitions.Count():], ids) {
 		t.Errorf("resumed from the beginning: %v, and from now on: %v", all, ids)
 	}
-	for _, stop := range []func() error{first.stop, second.stop} {
+	for _, stop := range []func() error{first.Stop, second.Stop} {
 		if err := stop(); err != nil {
 			t.Fatal(err)
 		}
@@ -239,45 +240,45 @@ func TestSignalsOfTakeovers(t *testing.T) {
 // An operator names a session as its agent did, or by its id.
 func TestOperatorsNameSessions(t *testing.T) {
 	t.Parallel()
-	env := newEnv(t, t.TempDir())
-	m := newMonitor(t, worker.MonitorConfig{})
-	r := env.monitored(m, "")
-	<-r.worker.Ready()
+	env := workertest.New(t, t.TempDir())
+	m := workertest.NewMonitor(t, worker.MonitorConfig{})
+	r := env.Monitor(m, "")
+	<-r.Worker.Ready()
 	const name = "chat/42 ü"
 	id, err := events.SessionID(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	env.publish(events.KindTurn, id, turn(1))
-	env.awaitDecided()
+	env.Publish(events.KindTurn, id, workertest.Turn(1))
+	env.AwaitDecided()
 	lines, stop := signalsOf(t, m, "?tenant=default&session="+url.QueryEscape(name), "")
 	defer stop()
 	for _, path := range []string{url.PathEscape(name), id} {
-		if status, body := get(t, m, "/v1/sessions/default/"+path+"/stats", "", ""); status != http.StatusOK || !strings.Contains(body, `"known":true`) {
+		if status, body := workertest.Get(t, m, "/v1/sessions/default/"+path+"/stats", "", ""); status != http.StatusOK || !strings.Contains(body, `"known":true`) {
 			t.Errorf("%s: %d %s", path, status, body)
 		}
 	}
-	if status, body := post(t, m, "/v1/sessions/default/"+url.PathEscape(name)+"/compact", `{}`); status >= 300 {
+	if status, body := workertest.Post(t, m, "/v1/sessions/default/"+url.PathEscape(name)+"/compact", `{}`); status >= 300 {
 		t.Errorf("compact: %d %s", status, body)
 	}
 	nextSignal(t, lines, "compacted")
-	if status, body := get(t, m, "/v1/sessions/default/"+strings.Repeat("a", 300)+"/stats", "", ""); status != http.StatusBadRequest {
+	if status, body := workertest.Get(t, m, "/v1/sessions/default/"+strings.Repeat("a", 300)+"/stats", "", ""); status != http.StatusBadRequest {
 		t.Errorf("no name: %d %s", status, body)
 	}
-	if err := r.stop(); err != nil {
+	if err := r.Stop(); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // compactedSeqs lists the sequences of a session's compactions.
-func (env *testEnv) compactedSeqs(session string) (out []string) {
-	env.t.Helper()
-	err := stream.ReadStream(env.t.Context(), env.js, topology.OutcomesStream, "out.*.compacted.default."+session, 1, 0, func(_ jetstream.Msg, seq uint64) error {
+func compactedSeqs(env *workertest.Env, session string) (out []string) {
+	env.T.Helper()
+	err := stream.ReadStream(env.T.Context(), env.JS, topology.OutcomesStream, "out.*.compacted.default."+session, 1, 0, func(_ jetstream.Msg, seq uint64) error {
 		out = append(out, strconv.FormatUint(seq, 10))
 		return nil
 	})
 	if err != nil {
-		env.t.Fatal(err)
+		env.T.Fatal(err)
 	}
 	return out
 }
@@ -285,19 +286,19 @@ func (env *testEnv) compactedSeqs(session string) (out []string) {
 // The fleet is shown whole by any worker: who serves each partition, and the workers that serve none.
 func TestFleetIsShown(t *testing.T) {
 	t.Parallel()
-	env, owners := newEnv(t, t.TempDir()), newOwnership(t)
-	m := newMonitor(t, worker.MonitorConfig{})
-	first := env.monitored(m, "")
-	<-first.worker.Ready()
-	second := env.start("b", owners.listener("b"))
-	<-second.worker.Ready()
-	env.publish(events.KindTurn, "s1", turn(1))
-	env.awaitDecided()
-	status, body := get(t, m, "/v1/fleet", "", "")
+	env, owners := workertest.New(t, t.TempDir()), workertest.NewOwnership(t)
+	m := workertest.NewMonitor(t, worker.MonitorConfig{})
+	first := env.Monitor(m, "")
+	<-first.Worker.Ready()
+	second := env.Start("b", owners.Listener("b"))
+	<-second.Worker.Ready()
+	env.Publish(events.KindTurn, "s1", workertest.Turn(1))
+	env.AwaitDecided()
+	status, body := workertest.Get(t, m, "/v1/fleet", "", "")
 	if err := schematest.Validate("fleet-response", []byte(body)); err != nil || status != http.StatusOK {
 		t.Fatalf("fleet: %d %v %.300s", status, err, body)
 	}
-	if status, refused := get(t, m, "/v1/fleet?partition=4", "", ""); status != http.StatusBadRequest || !strings.Contains(refused, "between 0 and 3") {
+	if status, refused := workertest.Get(t, m, "/v1/fleet?partition=4", "", ""); status != http.StatusBadRequest || !strings.Contains(refused, "between 0 and 3") {
 		t.Errorf("a partition that there is not: %d %s", status, refused)
 	}
 	var out events.FleetResponse
@@ -327,7 +328,7 @@ func TestFleetIsShown(t *testing.T) {
 			t.Errorf("worker %+v", w)
 		}
 	}
-	for _, stop := range []func() error{first.stop, second.stop} {
+	for _, stop := range []func() error{first.Stop, second.Stop} {
 		if err := stop(); err != nil {
 			t.Fatal(err)
 		}
@@ -338,19 +339,19 @@ func TestFleetIsShown(t *testing.T) {
 // answered before a list of sessions that was requested earlier, with what is known of its partitions.
 func TestFleetWithoutAnOwnersAnswer(t *testing.T) {
 	t.Parallel()
-	env := newEnv(t, t.TempDir())
+	env := workertest.New(t, t.TempDir())
 	received := make(chan struct{}, 64)
-	for id := range env.streams.Partitions.Count() {
-		if _, err := env.conn.Subscribe(events.OwnerSubject(id, "*"), func(*nats.Msg) { received <- struct{}{} }); err != nil {
+	for id := range env.Streams.Partitions.Count() {
+		if _, err := env.Conn.Subscribe(events.OwnerSubject(id, "*"), func(*nats.Msg) { received <- struct{}{} }); err != nil {
 			t.Fatal(err)
 		}
 	}
-	env.publish(events.KindTurn, "s1", turn(1)) // waits
+	env.Publish(events.KindTurn, "s1", workertest.Turn(1)) // waits
 	ready := make(chan struct{})
 	close(ready)
 	s := query.New(query.Config{
-		Read: env.conn, Commit: env.conn, Answers: env.conn, JS: env.js, Owner: "a", Ready: ready,
-		Partitions: partition.NewSet(env.js, partition.Config{Streams: env.streams, Memory: 64 << 20, Texts: env.conn, Compaction: env.config}),
+		Read: env.Conn, Commit: env.Conn, Answers: env.Conn, JS: env.JS, Owner: "a", Ready: ready,
+		Partitions: partition.NewSet(env.JS, partition.Config{Streams: env.Streams, Memory: 64 << 20, Texts: env.Conn, Compaction: env.Config}),
 	})
 	mux := &query.Mux{}
 	query.ServeHTTP(mux, s.Serving, nil)
@@ -372,11 +373,11 @@ func TestFleetWithoutAnOwnersAnswer(t *testing.T) {
 	}
 	defer resp.Body.Close()
 	var out events.FleetResponse
-	if err := json.NewDecoder(resp.Body).Decode(&out); err != nil || len(out.Partitions) != env.streams.Partitions.Count() || len(out.Workers) != 1 {
+	if err := json.NewDecoder(resp.Body).Decode(&out); err != nil || len(out.Partitions) != env.Streams.Partitions.Count() || len(out.Workers) != 1 {
 		t.Errorf("the fleet: %d %v %+v", resp.StatusCode, err, out)
 	}
 	for _, p := range out.Partitions {
-		if waits := p.Partition == int64(env.streams.Partitions.Of(events.Address{Tenant: "default", Session: "s1"})); waits != (p.Behind == 1 && p.Lag > 0) {
+		if waits := p.Partition == int64(env.Streams.Partitions.Of(events.Address{Tenant: "default", Session: "s1"})); waits != (p.Behind == 1 && p.Lag > 0) {
 			t.Errorf("partition %+v", p)
 		}
 	}
@@ -393,7 +394,7 @@ func TestFleetWithoutAnOwnersAnswer(t *testing.T) {
 func TestFleetShowsRunningJobs(t *testing.T) {
 	t.Parallel()
 	begun, end := make(chan struct{}, 64), make(chan struct{})
-	env := summarizing(t, summarizerFunc(func(ctx context.Context, _ summarize.Input) (*events.Summary, error) {
+	env := workertest.Summarizing(t, workertest.SummarizerFunc(func(ctx context.Context, _ summarize.Input) (*events.Summary, error) {
 		begun <- struct{}{}
 		select {
 		case <-end:
@@ -401,12 +402,12 @@ func TestFleetShowsRunningJobs(t *testing.T) {
 		}
 		return nil, errors.New("the test has ended")
 	}))
-	m := newMonitor(t, worker.MonitorConfig{})
-	r := env.monitored(m, "")
-	<-r.worker.Ready()
-	env.fill("s1", events.LaneBackground)
-	next(t, begun, "job")
-	_, body := get(t, m, "/v1/fleet", "", "")
+	m := workertest.NewMonitor(t, worker.MonitorConfig{})
+	r := env.Monitor(m, "")
+	<-r.Worker.Ready()
+	env.Fill("s1", events.LaneBackground)
+	workertest.Next(t, begun, "job")
+	_, body := workertest.Get(t, m, "/v1/fleet", "", "")
 	var out events.FleetResponse
 	if err := events.Unmarshal([]byte(body), &out); err != nil {
 		t.Fatal(err)
@@ -419,7 +420,7 @@ func TestFleetShowsRunningJobs(t *testing.T) {
 		t.Errorf("no lane has a running job: %+v", out.Lanes)
 	}
 	close(end)
-	if err := r.stop(); err != nil {
+	if err := r.Stop(); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 	"compactd/internal/testkit/figures"
+	"compactd/internal/testkit/workertest"
 )
 
 // P14: a worker takes a million turns of ten thousand sessions, some with outputs of 900 KB,
@@ -41,7 +42,7 @@ func TestSoakMemory(t *testing.T) {
 		p.boundedMemory(s.ClientURL(), turns, 512)
 	})
 	t.Run("embedded", func(t *testing.T) {
-		p := &process{t: t, bin: bin, data: t.TempDir(), listen: freePort(t)}
+		p := &process{t: t, bin: bin, data: t.TempDir(), listen: workertest.FreePort(t)}
 		p.args = []string{"--listen", p.listen}
 		p.boundedMemory(p.url(), turns, 768)
 	})
@@ -57,7 +58,7 @@ func (p *process) boundedMemory(url string, turns, most int) {
 	t.Cleanup(p.kill)
 	p.awaitReady()
 	idle := p.memory("VmRSS")
-	_, js := dial(t, url)
+	_, js := workertest.Dial(t, url)
 	for n := 1; n <= 100; n++ {
 		acks := make([]jetstream.PubAckFuture, 0, sessions)
 		for s := range sessions {

@@ -17,6 +17,7 @@ import (
 
 	"compactd/internal/events"
 	"compactd/internal/testkit/figures"
+	"compactd/internal/testkit/workertest"
 )
 
 // Workers with these rules and with those before share a log, while agents publish. They hand
@@ -114,7 +115,7 @@ func (f *mixedFleet) end() {
 	env := f.streamsEnv()
 	f.acks, f.received = len(acks), len(received)
 	f.compareLog(env, acks)
-	stored := env.outcomesBySession()
+	stored := env.OutcomesBySession()
 	f.compareReceived(stored, received)
 	f.compareGenerations(stored)
 	for i, v := range []version{f.older, f.newer} {
@@ -134,21 +135,21 @@ func (f *mixedFleet) end() {
 
 // compareGenerations finds outcomes that are stored twice, and generations that do not follow one
 // another.
-func (f *mixedFleet) compareGenerations(stored map[place][]outcome) {
+func (f *mixedFleet) compareGenerations(stored map[workertest.Place][]workertest.Outcome) {
 	for at, all := range stored {
 		seen, last := map[string]bool{}, int64(0)
 		for _, o := range all {
-			if seen[o.id] {
-				f.add(twiceStored, "%s of %s", o.id, o.subject)
+			if seen[o.ID] {
+				f.add(twiceStored, "%s of %s", o.ID, o.Subject)
 			}
-			seen[o.id] = true
+			seen[o.ID] = true
 			var c struct {
 				Generation int64
 				Compacted  bool
 			}
-			l, err := events.ParseOutcome(o.subject)
+			l, err := events.ParseOutcome(o.Subject)
 			if err == nil {
-				err = json.Unmarshal([]byte(o.data), &c)
+				err = json.Unmarshal([]byte(o.Data), &c)
 			}
 			if err != nil {
 				f.t.Fatal(err)

@@ -1,11 +1,8 @@
 package worker_test
 
 import (
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -14,7 +11,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/nats-io/nats.go"
 
 	"compactd/internal/broker/commit"
 	"compactd/internal/broker/embedded"
@@ -22,93 +18,18 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/summarize/llm"
+	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker"
 	"compactd/internal/worker/observe"
 )
-
-// newMonitor starts a monitor on a free port of loopback.
-func newMonitor(t *testing.T, c worker.MonitorConfig) *worker.Monitor {
-	t.Helper()
-	c.Listen, c.Data = "127.0.0.1:-1", t.TempDir()
-	m, err := worker.NewMonitor(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var running sync.WaitGroup
-	running.Go(func() {
-		if err := m.Run(t.Context()); err != nil {
-			t.Error(err)
-		}
-	})
-	t.Cleanup(running.Wait)
-	return m
-}
-
-// get sends a GET to a monitor; token and host may be "".
-func get(t *testing.T, m *worker.Monitor, path, token, host string) (int, string) {
-	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+m.Addr()+path, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Host = host
-	if token != "" {
-		r.Header.Set("Authorization", "Bearer "+token)
-	}
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp.StatusCode, string(body)
-}
-
-// readyz returns the checks that /readyz finds failed.
-func readyz(t *testing.T, m *worker.Monitor) (failed []string, r worker.Readiness) {
-	t.Helper()
-	status, body := get(t, m, "/readyz", "", "")
-	if err := json.Unmarshal([]byte(body), &r); err != nil {
-		t.Fatalf("%v: %s", err, body)
-	}
-	for _, p := range r.Problems {
-		failed = append(failed, p.Check)
-	}
-	if r.Ready != (status == http.StatusOK) || r.Ready != (len(failed) == 0) {
-		t.Errorf("status %d with %s", status, body)
-	}
-	return slices.Compact(failed), r
-}
-
-// awaitReadyz waits until /readyz finds exactly these checks failed, and returns
-// how long that took.
-func awaitReadyz(t *testing.T, m *worker.Monitor, want ...string) time.Duration {
-	t.Helper()
-	began := time.Now()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		failed, r := readyz(t, m)
-		if slices.Equal(failed, want) {
-			return time.Since(began)
-		}
-		if time.Since(began) > waitLimit {
-			t.Fatalf("readyz reports %+v, want %q", r, want)
-		}
-		<-tick.C
-	}
-}
 
 // awaitMetric waits until /metrics contains a text.
 func awaitMetric(t *testing.T, m *worker.Monitor, want string) {
 	t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(waitLimit); ; <-tick.C {
-		_, body := get(t, m, "/metrics", "", "")
+	for deadline := time.Now().Add(workertest.WaitLimit); ; <-tick.C {
+		_, body := workertest.Get(t, m, "/metrics", "", "")
 		if strings.Contains(body, want) {
 			return
 		}
@@ -118,105 +39,62 @@ func awaitMetric(t *testing.T, m *worker.Monitor, want string) {
 	}
 }
 
-// monitored is a worker that a monitor watches.
-type monitored struct {
-	worker *worker.Worker
-	ctx    context.Context // ends with stop
-	stop   func() error
-	begin  func()
-}
-
-// prepare makes a worker on connections of its own, and does not run it.
-func (env *testEnv) prepare(url string, l observe.Listener) *monitored {
-	env.t.Helper()
-	connect := env.connect
-	if url != "" {
-		connect = func() *nats.Conn { nc, _ := dial(env.t, url); return nc }
-	}
-	wk, err := worker.New(worker.Config{
-		Read: connect(), Commit: connect(), Streams: env.streams, Compaction: env.config, Owner: "watched", Listener: l,
-		Summarizer: env.summarizer, MarkerEvery: 50 * time.Millisecond,
-	})
-	if err != nil {
-		env.t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	env.t.Cleanup(cancel)
-	done := make(chan error, 1)
-	return &monitored{
-		worker: wk, ctx: ctx,
-		begin: func() { go func() { done <- wk.Run(ctx) }() },
-		stop:  func() error { cancel(); return <-done },
-	}
-}
-
-// monitored starts a worker that a monitor watches.
-func (env *testEnv) monitored(m *worker.Monitor, url string) *monitored {
-	env.t.Helper()
-	r := env.prepare(url, m.Listener())
-	if err := m.Watch(r.worker, r.ctx.Done()); err != nil {
-		env.t.Fatal(err)
-	}
-	r.begin()
-	return r
-}
-
 // A worker is healthy from its start, ready once it has caught up, and not ready any more once
 // it is stopped.
 func TestReadyz(t *testing.T) {
-	env := newEnv(t, t.TempDir())
-	m := newMonitor(t, worker.MonitorConfig{})
-	if failed, _ := readyz(t, m); !slices.Equal(failed, []string{"started"}) {
+	env := workertest.New(t, t.TempDir())
+	m := workertest.NewMonitor(t, worker.MonitorConfig{})
+	if failed, _ := workertest.Readyz(t, m); !slices.Equal(failed, []string{"started"}) {
 		t.Errorf("without a worker: %q", failed)
 	}
-	r := env.monitored(m, "")
-	awaitReadyz(t, m)
-	if _, got := readyz(t, m); got.Served != 4 {
+	r := env.Monitor(m, "")
+	workertest.AwaitReadyz(t, m)
+	if _, got := workertest.Readyz(t, m); got.Served != 4 {
 		t.Errorf("%d of 4 partitions served", got.Served)
 	}
-	if status, body := get(t, m, "/healthz", "", ""); status != http.StatusOK {
+	if status, body := workertest.Get(t, m, "/healthz", "", ""); status != http.StatusOK {
 		t.Errorf("healthz: %d %s", status, body)
 	}
-	if err := r.stop(); err != nil {
+	if err := r.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	awaitReadyz(t, m, "started")
+	workertest.AwaitReadyz(t, m, "started")
 }
 
 // A broker that is stopped is a problem, until it is started again.
 func TestReadyzWithoutBroker(t *testing.T) {
-	dir, listen := t.TempDir(), freePort(t)
+	dir, listen := t.TempDir(), workertest.FreePort(t)
 	c := embedded.Config{Dir: dir, Listen: listen}
-	env := openEnv(t, c, topology.Config{Partitions: 4})
-	m := newMonitor(t, worker.MonitorConfig{})
-	r := env.monitored(m, "nats://"+listen)
-	awaitReadyz(t, m)
-	env.server.Stop()
-	awaitReadyz(t, m, "broker")
+	env := workertest.Open(t, c, topology.Config{Partitions: 4})
+	m := workertest.NewMonitor(t, worker.MonitorConfig{})
+	r := env.Monitor(m, "nats://"+listen)
+	workertest.AwaitReadyz(t, m)
+	env.Server.Stop()
+	workertest.AwaitReadyz(t, m, "broker")
 	var err error
-	if env.server, err = embedded.Start(c); err != nil {
+	if env.Server, err = embedded.Start(c); err != nil {
 		t.Fatal(err)
 	}
-	awaitReadyz(t, m)
-	if err := r.stop(); err != nil {
+	workertest.AwaitReadyz(t, m)
+	if err := r.Stop(); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // A full stream is reported, with what to do.
 func TestReadyzStreamFull(t *testing.T) {
-	env := openEnv(t, embedded.Config{Dir: t.TempDir()}, topology.Config{Partitions: 4, MaxBytesLog: 200 << 10})
-	m := newMonitor(t, worker.MonitorConfig{})
-	env.monitored(m, "")
-	awaitReadyz(t, m)
+	env := workertest.Open(t, embedded.Config{Dir: t.TempDir()}, topology.Config{Partitions: 4, MaxBytesLog: 200 << 10})
+	m := workertest.NewMonitor(t, worker.MonitorConfig{})
+	env.Monitor(m, "")
+	workertest.AwaitReadyz(t, m)
 	at := events.Published(events.KindTurn, events.Address{Tenant: "default", Session: "s1"})
 	for n := 1; ; n++ { // as many as it stores
-		if _, err := env.js.Publish(t.Context(), at, turn(n)[:1000]); err != nil {
+		if _, err := env.JS.Publish(t.Context(), at, workertest.Turn(n)[:1000]); err != nil {
 			break
 		}
 	}
-	awaitReadyz(t, m, "streams")
-	if _, r := readyz(t, m); !strings.HasPrefix(r.Problems[0].Message, "SESSIONS is full: it holds ") {
+	workertest.AwaitReadyz(t, m, "streams")
+	if _, r := workertest.Readyz(t, m); !strings.HasPrefix(r.Problems[0].Message, "SESSIONS is full: it holds ") {
 		t.Errorf("%+v", r)
 	}
 }
@@ -224,22 +102,22 @@ func TestReadyzStreamFull(t *testing.T) {
 // A partition that is too many events behind, or whose oldest event is too old, is reported. So
 // are a partition that ended with an error, and one that cannot write.
 func TestReadyzPartitions(t *testing.T) {
-	env := newEnv(t, t.TempDir())
+	env := workertest.New(t, t.TempDir())
 	watch := func(c worker.MonitorConfig) (*worker.Monitor, observe.Listener) {
-		m := newMonitor(t, c)
-		r := env.prepare("", observe.Listener{}) // and never run
-		if err := m.Watch(r.worker, nil); err != nil {
+		m := workertest.NewMonitor(t, c)
+		r := env.Prepare("", observe.Listener{}) // and never run
+		if err := m.Watch(r.Worker, nil); err != nil {
 			t.Fatal(err)
 		}
-		return m, r.worker.Board().Listener()
+		return m, r.Worker.Board().Listener()
 	}
-	env.publish(events.KindTurn, "s1", turn(1))
+	env.Publish(events.KindTurn, "s1", workertest.Turn(1))
 	p := events.PartitionOf(events.Address{Tenant: "default", Session: "s1"}, 4)
 
 	m, l := watch(worker.MonitorConfig{MaxLag: time.Nanosecond})
 	l.PartitionAcquired(observe.PartitionAcquired{Partition: p})
 	l.PartitionAcquired(observe.PartitionAcquired{Partition: (p + 1) % 4})
-	failed, got := readyz(t, m)
+	failed, got := workertest.Readyz(t, m)
 	if !slices.Equal(failed, []string{"started", "lag"}) || len(got.Problems) != 2 {
 		t.Errorf("too old: %+v", got)
 	}
@@ -247,22 +125,22 @@ func TestReadyzPartitions(t *testing.T) {
 	m, l = watch(worker.MonitorConfig{MaxLagEvents: 5})
 	l.PartitionAcquired(observe.PartitionAcquired{Partition: p})
 	l.Applied(observe.Applied{Partition: p, Kind: events.KindTurn, Pending: 6})
-	if failed, got = readyz(t, m); !slices.Equal(failed, []string{"started", "lag"}) {
+	if failed, got = workertest.Readyz(t, m); !slices.Equal(failed, []string{"started", "lag"}) {
 		t.Errorf("too many: %+v", got)
 	}
-	if _, body := get(t, m, "/metrics", "", ""); !strings.Contains(body, fmt.Sprintf("compactd_lag_events{partition=\"%d\"} 6\n", p)) {
+	if _, body := workertest.Get(t, m, "/metrics", "", ""); !strings.Contains(body, fmt.Sprintf("compactd_lag_events{partition=\"%d\"} 6\n", p)) {
 		t.Errorf("the lag is not reported:\n%s", body)
 	}
 
 	m, l = watch(worker.MonitorConfig{})
 	l.PartitionAcquired(observe.PartitionAcquired{Partition: p})
-	l.PartitionFailed(observe.PartitionFailed{Partition: p, Err: errors.New("ledger of acme/s1: " + canary)})
+	l.PartitionFailed(observe.PartitionFailed{Partition: p, Err: errors.New("ledger of acme/s1: " + workertest.Canary)})
 	l.PartitionReleased(observe.PartitionReleased{Partition: (p + 1) % 4, Err: fmt.Errorf("commit: %w", commit.ErrFenced)}) // another worker has it now
 	full := &commit.StoreFullError{Code: 10077, Reason: "maximum bytes exceeded"}
 	l.Retrying(observe.Retrying{Partition: (p + 2) % 4, Step: "commit", Err: full})
 	l.Retrying(observe.Retrying{Partition: (p + 3) % 4, Step: "commit", Err: full})
 	l.Committed(observe.Committed{Partition: (p + 3) % 4})
-	_, got = readyz(t, m)
+	_, got = workertest.Readyz(t, m)
 	slices.SortFunc(got.Problems, func(a, b worker.Problem) int { return strings.Compare(a.Check, b.Check) })
 	want := []worker.Problem{
 		{Check: "disk", Message: fmt.Sprintf("partition %d cannot write: %v", (p+2)%4, full)},
@@ -276,12 +154,12 @@ func TestReadyzPartitions(t *testing.T) {
 
 // However many requests arrive, the server is queried, and written to, once a second.
 func TestReadyzIsBounded(t *testing.T) {
-	env := newEnv(t, t.TempDir())
-	m := newMonitor(t, worker.MonitorConfig{})
-	env.monitored(m, "")
-	awaitReadyz(t, m)
+	env := workertest.New(t, t.TempDir())
+	m := workertest.NewMonitor(t, worker.MonitorConfig{})
+	env.Monitor(m, "")
+	workertest.AwaitReadyz(t, m)
 	state := func() topology.StreamState {
-		s, err := topology.State(t.Context(), env.js, topology.CanaryStream)
+		s, err := topology.State(t.Context(), env.JS, topology.CanaryStream)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -290,7 +168,7 @@ func TestReadyzIsBounded(t *testing.T) {
 	before, began := state(), time.Now()
 	var requests sync.WaitGroup
 	for range 50 {
-		requests.Go(func() { readyz(t, m) })
+		requests.Go(func() { workertest.Readyz(t, m) })
 	}
 	requests.Wait()
 	after := state()
@@ -306,7 +184,7 @@ func TestReadyzIsBounded(t *testing.T) {
 // of this machine. There are no profiles.
 func TestHTTPIsGuarded(t *testing.T) {
 	const token = "0123456789abcdef"
-	guarded, open := newMonitor(t, worker.MonitorConfig{Token: token}), newMonitor(t, worker.MonitorConfig{})
+	guarded, open := workertest.NewMonitor(t, worker.MonitorConfig{Token: token}), workertest.NewMonitor(t, worker.MonitorConfig{})
 	for _, c := range []struct {
 		m                 *worker.Monitor
 		path, token, host string
@@ -325,7 +203,7 @@ func TestHTTPIsGuarded(t *testing.T) {
 		{open, "/debug/pprof/", "", "", http.StatusNotFound},
 		{open, "/", "", "", http.StatusOK},
 	} {
-		if got, body := get(t, c.m, c.path, c.token, c.host); got != c.want {
+		if got, body := workertest.Get(t, c.m, c.path, c.token, c.host); got != c.want {
 			t.Errorf("%s as %q with %q: %d, want %d: %.80s", c.path, c.host, c.token, got, c.want, body)
 		}
 	}
@@ -335,7 +213,7 @@ func TestHTTPIsGuarded(t *testing.T) {
 			t.Errorf("the page: %d", got)
 		}
 	}
-	if got, _ := get(t, open, "/app.js", "", "rebound.example"); got != http.StatusForbidden {
+	if got, _ := workertest.Get(t, open, "/app.js", "", "rebound.example"); got != http.StatusForbidden {
 		t.Errorf("the page under another name: %d", got)
 	}
 	resp, err := http.Post("http://"+open.Addr()+"/readyz", "text/plain", strings.NewReader("x")) //nolint:noctx // a test of one answer
@@ -346,7 +224,7 @@ func TestHTTPIsGuarded(t *testing.T) {
 	if resp.StatusCode != http.StatusMethodNotAllowed {
 		t.Errorf("POST: %d", resp.StatusCode)
 	}
-	status, _ := get(t, open, "/metrics", strings.Repeat("x", 64<<10), "")
+	status, _ := workertest.Get(t, open, "/metrics", strings.Repeat("x", 64<<10), "")
 	if status != http.StatusRequestHeaderFieldsTooLarge {
 		t.Errorf("64 KiB of headers: %d", status)
 	}
@@ -381,34 +259,34 @@ func TestMonitorRefuses(t *testing.T) {
 // Hostile actors, secrets in metrics: after good, hostile and compacted sessions no endpoint
 // returns a word, a tenant or a session of them.
 func TestMetricsNameNoSession(t *testing.T) {
-	env := newEnv(t, t.TempDir())
-	env.summarizer = llm.New(nil, nil)
-	env.config = newConfig(t, compaction.DefaultPolicy())
-	m := newMonitor(t, worker.MonitorConfig{})
-	r := env.monitored(m, "")
+	env := workertest.New(t, t.TempDir())
+	env.Summarizer = llm.New(nil, nil)
+	env.Config = workertest.NewConfig(t, compaction.DefaultPolicy())
+	m := workertest.NewMonitor(t, worker.MonitorConfig{})
+	r := env.Monitor(m, "")
 	publish := func(kind events.Kind, data string) {
-		at := events.Published(kind, events.Address{Tenant: "t-" + canary, Session: "s-" + canary})
-		if _, err := env.js.Publish(t.Context(), at, []byte(data)); err != nil {
+		at := events.Published(kind, events.Address{Tenant: "t-" + workertest.Canary, Session: "s-" + workertest.Canary})
+		if _, err := env.JS.Publish(t.Context(), at, []byte(data)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for n := 1; n <= 20; n++ {
-		publish(events.KindTurn, strings.ReplaceAll(string(turn(n)), "word", canary))
+		publish(events.KindTurn, strings.ReplaceAll(string(workertest.Turn(n)), "word", workertest.Canary))
 	}
-	publish(events.KindTurn, `{"`+canary+`"`)
-	publish(events.KindCompact, `{"v":1,"id":"`+canary+`","focus":"`+canary+`"}`)
-	env.awaitDecided()
-	awaitReadyz(t, m)
+	publish(events.KindTurn, `{"`+workertest.Canary+`"`)
+	publish(events.KindCompact, `{"v":1,"id":"`+workertest.Canary+`","focus":"`+workertest.Canary+`"}`)
+	env.AwaitDecided()
+	workertest.AwaitReadyz(t, m)
 	awaitMetric(t, m, `summaries_total{by="embedded",`)
-	if err := r.stop(); err != nil {
+	if err := r.Stop(); err != nil {
 		t.Fatal(err)
 	}
 	var all strings.Builder
 	for _, path := range []string{"/metrics", "/readyz", "/healthz"} {
-		_, body := get(t, m, path, "", "")
+		_, body := workertest.Get(t, m, path, "", "")
 		all.WriteString(body)
 	}
-	if strings.Contains(all.String(), canary) {
+	if strings.Contains(all.String(), workertest.Canary) {
 		t.Errorf("an endpoint returns the canary:\n%s", all.String())
 	}
 	for _, want := range []string{`rejected_total{code="bad_json"} 1`, `result="compacted"`, `saved_tokens_total{reason=`} {

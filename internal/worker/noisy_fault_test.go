@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"compactd/internal/testkit/figures"
+	"compactd/internal/testkit/workertest"
 )
 
 // P23: one tenant does not slow another. A hostile tenant makes each attack in turn, with one token
@@ -81,13 +82,13 @@ type noisy struct {
 
 func newNoisy(t *testing.T) *noisy {
 	tokens := filepath.Join(t.TempDir(), "tokens")
-	n := &noisy{t: t, at: freePort(t), sent: map[string]int{}, client: noisyClient()}
-	lines := tokenLine("good-a", "a agent") + tokenLine("good-b", "b agent") + tokenLine("hostile-session", "hostile/s session")
+	n := &noisy{t: t, at: workertest.FreePort(t), sent: map[string]int{}, client: noisyClient()}
+	lines := workertest.TokenLine("good-a", "a agent") + workertest.TokenLine("good-b", "b agent") + workertest.TokenLine("hostile-session", "hostile/s session")
 	for i := range 4 {
-		lines += tokenLine(fmt.Sprintf("hostile-%d", i), "hostile agent")
+		lines += workertest.TokenLine(fmt.Sprintf("hostile-%d", i), "hostile agent")
 	}
-	(&edge{t: t, tokens: tokens}).write(lines)
-	p := &process{t: t, bin: buildWorker(t), data: t.TempDir(), listen: freePort(t)}
+	(&workertest.Edge{T: t, Tokens: tokens}).WriteTokens(lines)
+	p := &process{t: t, bin: buildWorker(t), data: t.TempDir(), listen: workertest.FreePort(t)}
 	p.args = []string{
 		"--listen", p.listen, "--partitions", "8", "--memory", fmt.Sprintf("%dMiB", noisyMemory), "--http", "off",
 		"--agents", n.at, "--agents-tokens", tokens, "--agents-rate", "100000",

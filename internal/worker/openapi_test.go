@@ -17,6 +17,7 @@ import (
 
 	"compactd/internal/events"
 	"compactd/internal/events/schema/schematest"
+	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker"
 	"compactd/internal/worker/agents"
 	"compactd/internal/worker/query"
@@ -101,18 +102,18 @@ func TestOpenAPI(t *testing.T) {
 // Each listener answers exactly the requests of the document that it serves, by path and method.
 func TestEveryRouteIsDescribed(t *testing.T) {
 	t.Parallel()
-	env := newEnv(t, t.TempDir())
-	m := newMonitor(t, worker.MonitorConfig{})
-	r := env.monitored(m, "")
-	<-r.worker.Ready()
-	e := env.edge(r.worker, nil)
-	defer e.stop()
-	_, ours := get(t, m, "/v1/openapi.json", "", "")
-	_, agent := e.do(defaultToken, "GET", "/v1/openapi.json", "")
+	env := workertest.New(t, t.TempDir())
+	m := workertest.NewMonitor(t, worker.MonitorConfig{})
+	r := env.Monitor(m, "")
+	<-r.Worker.Ready()
+	e := env.StartEdge(r.Worker, nil)
+	defer e.Stop()
+	_, ours := workertest.Get(t, m, "/v1/openapi.json", "", "")
+	_, agent := e.Do(workertest.DefaultToken, "GET", "/v1/openapi.json", "")
 	for _, x := range []struct {
 		name, document string
 		routes         []string
-	}{{"operators", ours, m.Routes().Routes()}, {"agents", agent, e.edge.Routes().Routes()}} {
+	}{{"operators", ours, m.Routes().Routes()}, {"agents", agent, e.Listener.Routes().Routes()}} {
 		var doc struct {
 			Paths map[string]map[string]any `json:"paths"`
 		}
@@ -136,10 +137,10 @@ func TestEveryRouteIsDescribed(t *testing.T) {
 			t.Errorf("%s (-answered +described):\n%s", x.name, diff)
 		}
 	}
-	if status, body := get(t, m, "/v1/schema/check-request", "", ""); status != 200 || !json.Valid([]byte(body)) {
+	if status, body := workertest.Get(t, m, "/v1/schema/check-request", "", ""); status != 200 || !json.Valid([]byte(body)) {
 		t.Errorf("the worker serves %d %.200s", status, body)
 	}
-	if err := r.stop(); err != nil {
+	if err := r.Stop(); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/summarize/extract"
 	"compactd/internal/testkit/figures"
+	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/observe"
 )
 
@@ -21,24 +22,24 @@ import (
 func TestFaultOriginals(t *testing.T) {
 	t.Parallel()
 	const sessions, turns = 9, 30
-	env := newEnv(t, t.TempDir())
-	env.ledgers, env.config, env.summarizer = t.TempDir(), newConfig(t, compaction.DefaultPolicy()), extract.New()
-	stop := env.run("a", observe.Listener{})
+	env := workertest.New(t, t.TempDir())
+	env.Ledgers, env.Config, env.Summarizer = t.TempDir(), workertest.NewConfig(t, compaction.DefaultPolicy()), extract.New()
+	stop := env.Run("a", observe.Listener{})
 	for n := 1; n <= turns; n++ {
 		for s := range sessions {
-			env.publish(events.KindTurn, fmt.Sprintf("s%d", s), agentTurn(s+12, n))
+			env.Publish(events.KindTurn, fmt.Sprintf("s%d", s), agentTurn(s+12, n))
 		}
-		env.jobsDone()
-		env.awaitDecided()
+		jobsDone(env)
+		env.AwaitDecided()
 	}
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.RemoveAll(env.ledgers); err != nil {
+	if err := os.RemoveAll(env.Ledgers); err != nil {
 		t.Fatal(err)
 	}
-	stop = env.run("b", observe.Listener{})
-	o := originals{testEnv: env}
+	stop = env.Run("b", observe.Listener{})
+	o := originals{Env: env}
 	for s := range sessions {
 		o.check(fmt.Sprintf("s%d", s), s+12, turns)
 	}
@@ -53,18 +54,18 @@ func TestFaultOriginals(t *testing.T) {
 
 // originals counts what was compared.
 type originals struct {
-	*testEnv
+	*workertest.Env
 	messages, views, rewinds, different int
 }
 
 // check compares one session, whose turns are agentTurn(flavour, …).
 func (o *originals) check(session string, flavour, turns int) {
-	o.t.Helper()
+	o.T.Helper()
 	var published [][]events.Raw // by turn
 	for n := 1; n <= turns; n++ {
 		turn, err := events.DecodeTurn(agentTurn(flavour, n))
 		if err != nil {
-			o.t.Fatal(err)
+			o.T.Fatal(err)
 		}
 		published = append(published, turn.Messages)
 		o.messages += len(turn.Messages)
@@ -78,21 +79,21 @@ func (o *originals) check(session string, flavour, turns int) {
 	o.same(session+" as it was published", after(0), o.historyOf(session, `,"generation":0`))
 	all := o.compacted(session)
 	for i, c := range all {
-		o.publish(events.KindRewind, session, fmt.Appendf(nil, `{"id":"back-%s-%d","generation":%d}`, session, i, c.Generation))
-		o.awaitDecided()
+		o.Publish(events.KindRewind, session, fmt.Appendf(nil, `{"id":"back-%s-%d","generation":%d}`, session, i, c.Generation))
+		o.AwaitDecided()
 		o.rewinds++
 		want := append(append([]events.Raw{}, c.Messages...), after(c.Through.Turn)...)
 		o.same(fmt.Sprintf("%s rewound to %d", session, c.Generation), want, o.historyOf(session, ""))
 	}
-	o.publish(events.KindRewind, session, fmt.Appendf(nil, `{"id":"back-%s","generation":0}`, session))
-	o.awaitDecided()
+	o.Publish(events.KindRewind, session, fmt.Appendf(nil, `{"id":"back-%s","generation":0}`, session))
+	o.AwaitDecided()
 	o.rewinds++
 	o.same(session+" rewound to 0", after(0), o.historyOf(session, ""))
 }
 
 // compacted lists the compactions that made a new generation.
 func (o *originals) compacted(session string) (out []events.Compacted) {
-	for _, c := range o.compactions(session) {
+	for _, c := range o.Compactions(session) {
 		if c.Compacted {
 			out = append(out, c)
 		}
@@ -102,11 +103,11 @@ func (o *originals) compacted(session string) (out []events.Compacted) {
 }
 
 func (o *originals) historyOf(session, more string) (out []events.Raw) {
-	o.t.Helper()
+	o.T.Helper()
 	for page, pages := int64(1), int64(1); page <= pages; page++ {
 		var c events.ContextResponse
-		if e := o.request(events.SubjectContext, fmt.Sprintf(`{"session":%q,"page":%d%s}`, session, page, more), &c); e != nil {
-			o.t.Fatalf("context of %s: %s %s", session, e.Code, e.Message)
+		if e := o.Request(events.SubjectContext, fmt.Sprintf(`{"session":%q,"page":%d%s}`, session, page, more), &c); e != nil {
+			o.T.Fatalf("context of %s: %s %s", session, e.Code, e.Message)
 		}
 		out, pages = append(out, c.Messages...), c.Pages
 	}
@@ -114,10 +115,10 @@ func (o *originals) historyOf(session, more string) (out []events.Raw) {
 }
 
 func (o *originals) same(what string, want, got []events.Raw) {
-	o.t.Helper()
+	o.T.Helper()
 	if hashOf(want) != hashOf(got) {
 		o.different++
-		o.t.Errorf("%s: %d messages differ from the %d published", what, len(got), len(want))
+		o.T.Errorf("%s: %d messages differ from the %d published", what, len(got), len(want))
 	}
 }
 

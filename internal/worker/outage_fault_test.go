@@ -17,6 +17,7 @@ import (
 	"compactd/internal/summarize/provider"
 	"compactd/internal/summarize/summarizetest"
 	"compactd/internal/testkit/figures"
+	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/observe"
 )
 
@@ -74,21 +75,21 @@ func TestFaultOutages(t *testing.T) {
 				t.Fatal(err)
 			}
 			o := &outage{compacted: map[string]int{}}
-			env := newEnv(t, t.TempDir())
-			env.config = newConfig(t, compaction.DefaultPolicy())
-			env.summarizer = llm.New([]model.Model{m}, nil)
-			stop := env.run("a", observe.Listener{Compacted: o.see})
+			env := workertest.New(t, t.TempDir())
+			env.Config = workertest.NewConfig(t, compaction.DefaultPolicy())
+			env.Summarizer = llm.New([]model.Model{m}, nil)
+			stop := env.Run("a", observe.Listener{Compacted: o.see})
 			for n := 1; n <= outageTurns; n++ {
 				for k := range outageSessions {
-					env.publish(events.KindTurn, fmt.Sprintf("s%d", k), turn(n))
+					env.Publish(events.KindTurn, fmt.Sprintf("s%d", k), workertest.Turn(n))
 				}
-				env.awaitDecided()
+				env.AwaitDecided()
 				if !slices.Contains(endless, mode) {
-					env.jobsDone()
-					env.awaitDecided()
+					jobsDone(env)
+					env.AwaitDecided()
 				}
 			}
-			fit := env.fitting()
+			fit := fitting(env)
 			if err := stop(); err != nil {
 				t.Fatal(err)
 			}
@@ -118,11 +119,11 @@ func TestFaultOutages(t *testing.T) {
 }
 
 // fitting counts the sessions whose next call fits.
-func (env *testEnv) fitting() (n int) {
+func fitting(env *workertest.Env) (n int) {
 	for k := range outageSessions {
 		var s events.StatsResponse
-		if e := env.request(events.SubjectStats, fmt.Sprintf(`{"session":"s%d"}`, k), &s); e != nil {
-			env.t.Fatalf("stats: %s", e.Message)
+		if e := env.Request(events.SubjectStats, fmt.Sprintf(`{"session":"s%d"}`, k), &s); e != nil {
+			env.T.Fatalf("stats: %s", e.Message)
 		}
 		if s.Known && s.Budget.WithinBudget {
 			n++

@@ -15,6 +15,7 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/testkit/figures"
 	"compactd/internal/testkit/plant"
+	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker"
 	"compactd/internal/worker/observe"
 )
@@ -23,9 +24,9 @@ import (
 // are rejected like any malformed event, under their sequence, and stop no session.
 func TestControlLookalikes(t *testing.T) {
 	t.Parallel()
-	env := openEnv(t, embedded.Config{Dir: t.TempDir(), Listen: "-1"}, topology.Config{Partitions: 1})
-	stop := env.run("w", observe.Listener{Fetched: func(e observe.Fetched) { t.Errorf("event %d was not read at once: %v", e.Seq, e.Err) }})
-	c, err := plant.Dial(env.server.ClientURL(), nil)
+	env := workertest.Open(t, embedded.Config{Dir: t.TempDir(), Listen: "-1"}, topology.Config{Partitions: 1})
+	stop := env.Run("w", observe.Listener{Fetched: func(e observe.Fetched) { t.Errorf("event %d was not read at once: %v", e.Seq, e.Err) }})
+	c, err := plant.Dial(env.Server.ClientURL(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,17 +42,17 @@ func TestControlLookalikes(t *testing.T) {
 		}
 		planted[seq] = b.Name
 		good++
-		env.publish(events.KindTurn, "good", turn(good))
+		env.Publish(events.KindTurn, "good", workertest.Turn(good))
 	}
-	env.awaitDecided()
+	env.AwaitDecided()
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	if err := env.run("next", observe.Listener{})(); err != nil { // reads the outcomes
+	if err := env.Run("next", observe.Listener{})(); err != nil { // reads the outcomes
 		t.Error(err)
 	}
 	count := len(planted)
-	for subject, all := range env.stored() {
+	for subject, all := range env.Stored() {
 		for _, o := range all {
 			var r events.Rejected
 			if !strings.Contains(subject, ".rejected.") || events.Unmarshal([]byte(o), &r) != nil {
@@ -66,7 +67,7 @@ func TestControlLookalikes(t *testing.T) {
 	for seq, name := range planted {
 		t.Errorf("event %d (%s) was not rejected", seq, name)
 	}
-	env.wantRedecided()
+	env.WantRedecided()
 	figures.Print(t, "P20", "planted", count, "unrejected", len(planted))
 }
 
@@ -74,15 +75,15 @@ func TestControlLookalikes(t *testing.T) {
 // that look like a server's answer, with ledger files and without.
 func TestPlantedHeadersLastInPartition(t *testing.T) {
 	t.Parallel()
-	env := openEnv(t, embedded.Config{Dir: t.TempDir(), Listen: "-1"}, topology.Config{Partitions: 1})
-	env.ledgers = t.TempDir()
-	c, err := plant.Dial(env.server.ClientURL(), nil)
+	env := workertest.Open(t, embedded.Config{Dir: t.TempDir(), Listen: "-1"}, topology.Config{Partitions: 1})
+	env.Ledgers = t.TempDir()
+	c, err := plant.Dial(env.Server.ClientURL(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
 	for i, b := range plant.Answers() {
-		stop := env.run(fmt.Sprintf("w%d", i), observe.Listener{
+		stop := env.Run(fmt.Sprintf("w%d", i), observe.Listener{
 			PartitionFailed: func(e observe.PartitionFailed) { t.Errorf("before %s: %v", b.Name, e.Err) },
 			PartitionReleased: func(e observe.PartitionReleased) {
 				if e.Err != nil {
@@ -90,19 +91,19 @@ func TestPlantedHeadersLastInPartition(t *testing.T) {
 				}
 			},
 		})
-		env.publish(events.KindTurn, "good", turn(i+1))
-		if _, err := c.Publish("session.turn.default.evil", b.Text, string(turn(i+1))); err != nil && !errors.Is(err, plant.ErrDuplicate) {
+		env.Publish(events.KindTurn, "good", workertest.Turn(i+1))
+		if _, err := c.Publish("session.turn.default.evil", b.Text, string(workertest.Turn(i+1))); err != nil && !errors.Is(err, plant.ErrDuplicate) {
 			t.Fatalf("%s: %v", b.Name, err)
 		}
-		env.awaitDecided()
+		env.AwaitDecided()
 		if err := stop(); err != nil {
 			t.Fatalf("after %s: %v", b.Name, err)
 		}
 		if i%2 == 1 {
-			env.ledgers = t.TempDir()
+			env.Ledgers = t.TempDir()
 		}
 	}
-	env.wantRedecided()
+	env.WantRedecided()
 	figures.Print(t, "P20", "last_in_partition", len(plant.Answers()), "failed_opens", one(t.Failed()))
 }
 
@@ -110,56 +111,56 @@ func TestPlantedHeadersLastInPartition(t *testing.T) {
 // nor the other partitions. It is served once its cause is removed.
 func TestPartitionFailsAlone(t *testing.T) {
 	t.Parallel()
-	env := newEnv(t, t.TempDir())
+	env := workertest.New(t, t.TempDir())
 	const bad = 2
-	other, _, err := commit.TakeOver(t.Context(), env.conn, commit.Claim{Partition: bad, Owner: "other", Config: env.config.Hash(), LogCreated: env.streams.Log.Created.UnixNano()})
+	other, _, err := commit.TakeOver(t.Context(), env.Conn, commit.Claim{Partition: bad, Owner: "other", Config: env.Config.Hash(), LogCreated: env.Streams.Log.Created.UnixNano()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	cause := env.publish(events.KindTurn, sessionIn(bad, env.streams.Partitions.Count()), turn(1))
+	cause := env.Publish(events.KindTurn, sessionIn(bad, env.Streams.Partitions.Count()), workertest.Turn(1))
 	unknown := commit.Message{Subject: events.Outcome(bad, "unknown", events.Address{Tenant: "t", Session: "s"}), Data: []byte("{}")}
-	marker := commit.Marker{Cursor: cause, Config: env.config.Hash(), LogCreated: env.streams.Log.Created.UnixNano()}
+	marker := commit.Marker{Cursor: cause, Config: env.Config.Hash(), LogCreated: env.Streams.Log.Created.UnixNano()}
 	if err := other.Commit(t.Context(), []commit.Message{unknown}, marker); err != nil { // of a version that this one does not know
 		t.Fatal(err)
 	}
-	m := newMonitor(t, worker.MonitorConfig{})
+	m := workertest.NewMonitor(t, worker.MonitorConfig{})
 	failed, acquired := make(chan observe.PartitionFailed, 1000), make(chan int, 100)
-	r := env.prepare("", observe.Tee(m.Listener(), observe.Listener{
+	r := env.Prepare("", observe.Tee(m.Listener(), observe.Listener{
 		PartitionFailed:   func(e observe.PartitionFailed) { failed <- e },
 		PartitionAcquired: func(e observe.PartitionAcquired) { acquired <- e.Partition },
 	}))
-	if err := m.Watch(r.worker, nil); err != nil {
+	if err := m.Watch(r.Worker, nil); err != nil {
 		t.Fatal(err)
 	}
-	r.begin()
+	r.Begin()
 	for range 3 {
 		if e := <-failed; e.Partition != bad || !strings.Contains(e.Err.Error(), "unknown") {
 			t.Errorf("partition %d failed with %v", e.Partition, e.Err)
 		}
 	}
-	for range env.streams.Partitions.Count() - 1 {
+	for range env.Streams.Partitions.Count() - 1 {
 		if p := <-acquired; p == bad {
 			t.Errorf("partition %d is served", p)
 		}
 	}
 	for i := range 8 {
-		env.publish(events.KindTurn, fmt.Sprintf("s%d", i), turn(1))
+		env.Publish(events.KindTurn, fmt.Sprintf("s%d", i), workertest.Turn(1))
 	}
-	for p := range env.streams.Partitions.Count() {
+	for p := range env.Streams.Partitions.Count() {
 		if p != bad {
-			env.awaitPartition(p)
+			awaitPartition(env, p)
 		}
 	}
-	if _, got := readyz(t, m); got.Served != env.streams.Partitions.Count()-1 || !slices.ContainsFunc(got.Problems, func(p worker.Problem) bool {
+	if _, got := workertest.Readyz(t, m); got.Served != env.Streams.Partitions.Count()-1 || !slices.ContainsFunc(got.Problems, func(p worker.Problem) bool {
 		return p.Check == "partitions" && strings.Contains(p.Message, fmt.Sprintf("partition %d ended with an error and is opened again", bad))
 	}) {
 		t.Errorf("%+v", got)
 	}
-	if _, body := get(t, m, "/metrics", "", ""); !strings.Contains(body, "\ncompactd_partitions_failed 1\n") {
+	if _, body := workertest.Get(t, m, "/metrics", "", ""); !strings.Contains(body, "\ncompactd_partitions_failed 1\n") {
 		t.Error("compactd_partitions_failed is not 1")
 	}
 
-	out, err := env.js.Stream(t.Context(), topology.OutcomesStream)
+	out, err := env.JS.Stream(t.Context(), topology.OutcomesStream)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,11 +170,11 @@ func TestPartitionFailsAlone(t *testing.T) {
 	if p := <-acquired; p != bad {
 		t.Errorf("partition %d is served, not %d", p, bad)
 	}
-	env.awaitDecided()
-	if err := r.stop(); err != nil {
+	env.AwaitDecided()
+	if err := r.Stop(); err != nil {
 		t.Error(err)
 	}
-	figures.Print(t, "P20", "partitions", env.streams.Partitions.Count(), "failed", 1, "others_stopped", 0, "exits", one(t.Failed()))
+	figures.Print(t, "P20", "partitions", env.Streams.Partitions.Count(), "failed", 1, "others_stopped", 0, "exits", one(t.Failed()))
 }
 
 // sessionIn names a session of a partition.
@@ -186,23 +187,23 @@ func sessionIn(partition, partitions int) string {
 }
 
 // awaitPartition waits until all events of a partition are decided, and their outcomes stored.
-func (env *testEnv) awaitPartition(partition int) {
-	env.t.Helper()
-	for deadline := time.Now().Add(waitLimit); ; {
-		m, err := commit.LastMarker(env.t.Context(), env.conn, partition)
+func awaitPartition(env *workertest.Env, partition int) {
+	env.T.Helper()
+	for deadline := time.Now().Add(workertest.WaitLimit); ; {
+		m, err := commit.LastMarker(env.T.Context(), env.Conn, partition)
 		if err != nil {
-			env.t.Fatal(err)
+			env.T.Fatal(err)
 		}
-		oldest, err := stream.Oldest(env.t.Context(), env.js, partition, m.Cursor)
+		oldest, err := stream.Oldest(env.T.Context(), env.JS, partition, m.Cursor)
 		if err != nil {
-			env.t.Fatal(err)
+			env.T.Fatal(err)
 		}
 		if oldest.IsZero() {
 			return
 		}
 		if time.Now().After(deadline) {
-			env.t.Fatalf("partition %d is at %d, and the event of %s waits", partition, m.Cursor, oldest)
+			env.T.Fatalf("partition %d is at %d, and the event of %s waits", partition, m.Cursor, oldest)
 		}
-		pause(env.t, 10*time.Millisecond)
+		workertest.Pause(env.T, 10*time.Millisecond)
 	}
 }

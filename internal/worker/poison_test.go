@@ -13,12 +13,9 @@ import (
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 	"compactd/internal/testkit/figures"
+	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/observe"
 )
-
-// canary is in the content of every hostile event. It must not appear in a log, nor in a
-// rejection.
-const canary = "canary-7c1d5e"
 
 // hostile is an event that no well-meaning agent sends. code is that of its rejection, "" when
 // it must be accepted without a rejection or note.
@@ -37,42 +34,42 @@ const anyRejection events.Code = "any"
 // and change nothing for other sessions. Their content is neither logged nor sent back.
 func TestPoison(t *testing.T) {
 	t.Parallel()
-	clean, poisoned := newEnv(t, t.TempDir()), newEnv(t, t.TempDir())
-	poisoned.addSubject("session.bogus.*.*")
+	clean, poisoned := workertest.New(t, t.TempDir()), workertest.New(t, t.TempDir())
+	addSubject(poisoned, "session.bogus.*.*")
 
-	stop := clean.run("clean", observe.Listener{})
+	stop := clean.Run("clean", observe.Listener{})
 	for n := 1; n <= goodTurns; n++ {
-		clean.publishGood(n)
+		publishGood(clean, n)
 	}
-	clean.awaitDecided()
+	clean.AwaitDecided()
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
 
 	var log bytes.Buffer
-	stop = poisoned.run("poisoned", observe.LogListener(zerolog.New(zerolog.SyncWriter(&log))))
+	stop = poisoned.Run("poisoned", observe.LogListener(zerolog.New(zerolog.SyncWriter(&log))))
 	all := hostiles()
 	want := map[uint64]hostile{}
 	for n := 1; n <= goodTurns; n++ {
-		poisoned.publishGood(n)
+		publishGood(poisoned, n)
 		from, to := len(all)*(n-1)/goodTurns, len(all)*n/goodTurns
 		for i, h := range all[from:to] {
-			want[poisoned.publishHostile(h, from+i)] = h
+			want[publishHostile(poisoned, h, from+i)] = h
 		}
 	}
-	poisoned.awaitDecided()
+	poisoned.AwaitDecided()
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
 
-	outcomes := poisoned.outcomesBySession()
+	outcomes := poisoned.OutcomesBySession()
 	byCode := checkRejections(t, outcomes, want)
-	changed := cmp.Diff(goodOutcomes(t, clean.outcomesBySession()), goodOutcomes(t, outcomes))
+	changed := cmp.Diff(goodOutcomes(t, clean.OutcomesBySession()), goodOutcomes(t, outcomes))
 	if changed != "" {
 		t.Errorf("outcomes of good sessions are others beside hostile ones (-alone +beside):\n%s", changed)
 	}
-	poisoned.wantRedecided()
-	logged := strings.Contains(log.String(), canary)
+	poisoned.WantRedecided()
+	logged := strings.Contains(log.String(), workertest.Canary)
 	if logged {
 		t.Error("the log contains content of an event")
 	}
@@ -96,35 +93,35 @@ func one(so bool) int {
 }
 
 // leaks counts outcomes that quote a hostile event.
-func leaks(outcomes map[place][]outcome) (n int) {
+func leaks(outcomes map[workertest.Place][]workertest.Outcome) (n int) {
 	for _, all := range outcomes {
 		for _, o := range all {
-			short := strings.Contains(o.subject, "."+string(events.KindRejected)+".") || strings.Contains(o.subject, "."+string(events.KindBudget)+".")
-			n += one(short && strings.Contains(o.data, canary))
+			short := strings.Contains(o.Subject, "."+string(events.KindRejected)+".") || strings.Contains(o.Subject, "."+string(events.KindBudget)+".")
+			n += one(short && strings.Contains(o.Data, workertest.Canary))
 		}
 	}
 	return n
 }
 
 // checkRejections compares the rejections of hostile events with those wanted.
-func checkRejections(t *testing.T, outcomes map[place][]outcome, want map[uint64]hostile) map[events.Code]int {
+func checkRejections(t *testing.T, outcomes map[workertest.Place][]workertest.Outcome, want map[uint64]hostile) map[events.Code]int {
 	t.Helper()
 	byCode := map[events.Code]int{}
 	got := map[uint64][]events.Rejected{}
 	for _, o := range slices.Concat(slices.Collect(values(outcomes))...) {
-		at, err := events.ParseOutcome(o.subject)
+		at, err := events.ParseOutcome(o.Subject)
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, ok := rejectionOrNote(t, at.Kind, o.data)
+		r, ok := rejectionOrNote(t, at.Kind, o.Data)
 		if !ok {
 			continue
 		}
 		if r.CausedBy.Seq != r.Seq || r.Message == "" {
-			t.Errorf("rejection without cause or message: %s", o.data)
+			t.Errorf("rejection without cause or message: %s", o.Data)
 		}
-		if strings.Contains(o.data, canary) {
-			t.Errorf("%s: the rejection holds content of the event: %s", want[r.Seq].name, o.data)
+		if strings.Contains(o.Data, workertest.Canary) {
+			t.Errorf("%s: the rejection holds content of the event: %s", want[r.Seq].name, o.Data)
 		}
 		got[r.Seq] = append(got[r.Seq], r)
 		byCode[r.Code]++
@@ -180,9 +177,9 @@ const goodTurns = 24
 
 var goodSessions = []string{"g0", "g1", "g2", "g3", "g4", "g5"}
 
-func (env *testEnv) publishGood(n int) {
+func publishGood(env *workertest.Env, n int) {
 	for i, s := range goodSessions {
-		env.publish(events.KindTurn, s, agentTurn(15+i, n))
+		env.Publish(events.KindTurn, s, agentTurn(15+i, n))
 	}
 }
 
@@ -196,20 +193,20 @@ type good struct {
 	Stages                          []events.Stage
 }
 
-func goodOutcomes(t *testing.T, outcomes map[place][]outcome) map[string][]good {
+func goodOutcomes(t *testing.T, outcomes map[workertest.Place][]workertest.Outcome) map[string][]good {
 	t.Helper()
 	out := map[string][]good{}
 	for p, all := range outcomes {
-		s := p.address.Session
+		s := p.Address.Session
 		for _, o := range all {
 			if !slices.Contains(goodSessions, s) {
 				break
 			}
-			at, err := events.ParseOutcome(o.subject)
+			at, err := events.ParseOutcome(o.Subject)
 			if err != nil {
 				t.Fatal(err)
 			}
-			body, err := events.DecodeOutcome(at.Kind, []byte(o.data))
+			body, err := events.DecodeOutcome(at.Kind, []byte(o.Data))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -236,8 +233,8 @@ func goodOutcomes(t *testing.T, outcomes map[place][]outcome) map[string][]good 
 
 // publishHostile sends event i. Each fifth of the events that must be rejected goes into a good
 // session.
-func (env *testEnv) publishHostile(h hostile, i int) uint64 {
-	env.t.Helper()
+func publishHostile(env *workertest.Env, h hostile, i int) uint64 {
+	env.T.Helper()
 	subject := h.subject
 	if subject == "" {
 		session := fmt.Sprintf("h%d", i)
@@ -246,31 +243,31 @@ func (env *testEnv) publishHostile(h hostile, i int) uint64 {
 		}
 		subject = "session.turn.default." + session
 	}
-	a, err := env.js.Publish(env.t.Context(), subject, []byte(h.data))
+	a, err := env.JS.Publish(env.T.Context(), subject, []byte(h.data))
 	if err != nil {
-		env.t.Fatalf("%s: %v", h.name, err)
+		env.T.Fatalf("%s: %v", h.name, err)
 	}
 	return a.Sequence
 }
 
 // addSubject lets the log take a subject that is not in the contract.
-func (env *testEnv) addSubject(subject string) {
-	env.t.Helper()
-	s, err := env.js.Stream(env.t.Context(), topology.LogStream)
+func addSubject(env *workertest.Env, subject string) {
+	env.T.Helper()
+	s, err := env.JS.Stream(env.T.Context(), topology.LogStream)
 	if err != nil {
-		env.t.Fatal(err)
+		env.T.Fatal(err)
 	}
 	c := s.CachedInfo().Config
 	c.Subjects = append(c.Subjects, subject)
-	if _, err := env.js.UpdateStream(env.t.Context(), c); err != nil {
-		env.t.Fatal(err)
+	if _, err := env.JS.UpdateStream(env.T.Context(), c); err != nil {
+		env.T.Fatal(err)
 	}
-	if env.streams, err = topology.Ensure(env.t.Context(), env.js, topology.Config{}); err != nil {
-		env.t.Fatal(err)
+	if env.Streams, err = topology.Ensure(env.T.Context(), env.JS, topology.Config{}); err != nil {
+		env.T.Fatal(err)
 	}
 }
 
-const goodMessage = `{"role":"user","content":"` + canary + `"}`
+const goodMessage = `{"role":"user","content":"` + workertest.Canary + `"}`
 
 // hostiles lists the events of the test.
 func hostiles() []hostile {
@@ -288,16 +285,16 @@ func each(name string, code events.Code, payloads ...string) []hostile {
 func notJSON() []hostile {
 	good := `{"turn":1,"messages":[` + goodMessage + `]}`
 	return each("not JSON", events.CodeBadJSON,
-		"", " ", "\x00\x01\xfe\xff"+canary, canary, "null", "true", "42", `"`+canary+`"`, "[]", `[`+good+`]`, "{", "}", `{"`, `{"messages"`,
-		good[:len(good)-1], good[:len(good)/2], "\ufeff"+good, "//"+canary+"\n"+good, "<xml>"+canary+"</xml>", "---\nmessages: "+canary,
-		`{messages:[]}`, `{'messages':[]}`, `{"messages":[`+goodMessage+`,]}`, `{"messages":[`+goodMessage+`],}`, `{"messages":["`+canary+`]}`,
+		"", " ", "\x00\x01\xfe\xff"+workertest.Canary, workertest.Canary, "null", "true", "42", `"`+workertest.Canary+`"`, "[]", `[`+good+`]`, "{", "}", `{"`, `{"messages"`,
+		good[:len(good)-1], good[:len(good)/2], "\ufeff"+good, "//"+workertest.Canary+"\n"+good, "<xml>"+workertest.Canary+"</xml>", "---\nmessages: "+workertest.Canary,
+		`{messages:[]}`, `{'messages':[]}`, `{"messages":[`+goodMessage+`,]}`, `{"messages":[`+goodMessage+`],}`, `{"messages":["`+workertest.Canary+`]}`,
 		`{"turn":NaN,"messages":[`+goodMessage+`]}`, `{"turn":Infinity,"messages":[`+goodMessage+`]}`, `{"turn":-Infinity,"messages":[]}`,
 		`{"turn":+1,"messages":[]}`, `{"turn":01,"messages":[]}`, `{"turn":1.,"messages":[]}`, `{"turn":.5,"messages":[]}`, `{"turn":0x10,"messages":[]}`,
 		`{"turn":1e,"messages":[]}`, `{"turn":undefined,"messages":[]}`, `{"turn":True,"messages":[]}`,
-		`{"messages":[{"role":"user","content":"`+canary+"\x01"+`"}]}`, `{"messages":[{"role":"user","content":"`+canary+`\x"}]}`,
-		`{"messages":[{"role":"user","content":"`+canary+`\u12"}]}`, utf16(good),
+		`{"messages":[{"role":"user","content":"`+workertest.Canary+"\x01"+`"}]}`, `{"messages":[{"role":"user","content":"`+workertest.Canary+`\x"}]}`,
+		`{"messages":[{"role":"user","content":"`+workertest.Canary+`\u12"}]}`, utf16(good),
 		strings.Repeat("[", 100_000), strings.Repeat(`{"a":`, 100_000), `{"messages":[`+goodMessage+`],"deep":`+nested(400)+`}`,
-		`{"messages":[{"role":"user","content":[{"type":"`+canary+`","x":`+nested(300)+`}]}]}`,
+		`{"messages":[{"role":"user","content":[{"type":"`+workertest.Canary+`","x":`+nested(300)+`}]}]}`,
 		`{"messages":[`+goodMessage+`],"deep":`+strings.Repeat(`{"a":`, 250)+"1"+strings.Repeat("}", 250)+`}`,
 	)
 }
@@ -314,13 +311,13 @@ func utf16(s string) string {
 
 func trailing() []hostile {
 	good := `{"turn":1,"messages":[` + goodMessage + `]}`
-	return each("trailing", events.CodeTrailingData, good+good, good+" "+canary, good+"]", good+"}", good+",", good+"\x00", good+"\n\n"+good, good+`"`+canary+`"`)
+	return each("trailing", events.CodeTrailingData, good+good, good+" "+workertest.Canary, good+"]", good+"}", good+",", good+"\x00", good+"\n\n"+good, good+`"`+workertest.Canary+`"`)
 }
 
 func duplicates() []hostile {
 	var out []hostile
 	for _, f := range []string{
-		`"v":1`, `"id":"x"`, `"turn":1`, `"generation":0`, `"replaces_from":1`, `"format":"openai"`, `"system":"` + canary + `"`, `"tools":[]`,
+		`"v":1`, `"id":"x"`, `"turn":1`, `"generation":0`, `"replaces_from":1`, `"format":"openai"`, `"system":"` + workertest.Canary + `"`, `"tools":[]`,
 		`"messages":[` + goodMessage + `]`, `"usage":null`, `"policy":null`, `"model":null`, `"x":1`, `"":1`,
 		`"model":{"name":"a","name":"b"}`, `"model":{"context_window":5000,"context_window":500000}`,
 	} {
@@ -347,7 +344,7 @@ func wrongFields() []hostile {
 			out = append(out, hostile{name: field + " " + v[:min(len(v), 40)], data: `{"` + field + `":` + v + `,"messages":[` + goodMessage + `]}`, code: code})
 		}
 	}
-	quoted := `"` + canary + `"`
+	quoted := `"` + workertest.Canary + `"`
 	const huge = "99999999999999999999999"
 	bad, far := events.CodeBadType, events.CodeOutOfRange
 	add("v", bad, quoted, "1.5", "true", "[]", "{}")
@@ -373,13 +370,13 @@ func wrongFields() []hostile {
 	add("system", bad, "7", `{"text":`+quoted+`}`, "true")
 	add("tools", bad, quoted, `{"a":`+quoted+`}`, "7")
 	add("policy", bad, quoted, "[]", "7")
-	add("policy", events.CodeBadPolicy, `{"`+canary+`":1}`, `{"threshold":2}`, `{"threshold":-1}`, `{"threshold":0}`, `{"threshold":`+quoted+`}`, `{"threshold":NULL}`[:0]+`{"threshold":[]}`,
+	add("policy", events.CodeBadPolicy, `{"`+workertest.Canary+`":1}`, `{"threshold":2}`, `{"threshold":-1}`, `{"threshold":0}`, `{"threshold":`+quoted+`}`, `{"threshold":NULL}`[:0]+`{"threshold":[]}`,
 		`{"threshold":0.5,"target":0.6}`, `{"threshold":0.12345678}`, `{"threshold":1e-1}`, `{"profile":`+quoted+`}`, `{"enabled":`+quoted+`}`, `{"prune":{"protect_tokens":-1}}`,
-		`{"prune":{"protect_tokens":`+huge+`}}`, `{"prune":7}`, `{"prune":{"`+canary+`":1}}`, `{"enabled":true,"enabled":false}`)
+		`{"prune":{"protect_tokens":`+huge+`}}`, `{"prune":7}`, `{"prune":{"`+workertest.Canary+`":1}}`, `{"enabled":true,"enabled":false}`)
 	add("usage", events.CodeUsageUnknown, `{"input_tokens":1,"input_tokens":2}`, `{"prompt_tokens":1,"completion_tokens":1,"prompt_tokens":9}`,
 		`{"input_tokens":`+quoted+`}`, `{"input_tokens":1.5}`, `{"prompt_tokens":1,"prompt_tokens_details":7}`, `{"output_tokens":[]}`,
 		`{"input_tokens":-1}`, `{"input_tokens":1e400}`, `{"output_tokens":`+huge+`}`, `{"prompt_tokens":-5,"completion_tokens":1}`, `{"promptTokenCount":-1}`)
-	out = append(out, each("messages", events.CodeMissingField, `{}`, `{"turn":1}`, `{"messages":null}`, `{"Messages":[`+goodMessage+`]}`, `{"`+canary+`":1}`)...)
+	out = append(out, each("messages", events.CodeMissingField, `{}`, `{"turn":1}`, `{"messages":null}`, `{"Messages":[`+goodMessage+`]}`, `{"`+workertest.Canary+`":1}`)...)
 	return append(out, each("messages", bad, `{"messages":`+quoted+`}`, `{"messages":`+goodMessage+`}`, `{"messages":7}`, `{"messages":false}`)...)
 }
 
@@ -394,15 +391,15 @@ func wrongMessages() []hostile {
 		}
 	}
 	for _, f := range []string{"openai", "anthropic", "neurolink"} {
-		add(f, "7", `"`+canary+`"`, "null", "true", "[]", "{}", `{"content":"`+canary+`"}`, `{"role":7,"content":"`+canary+`"}`,
-			`{"role":"`+canary+`","content":"x"}`, `{"role":"user"}`, `{"role":"user","content":7}`, `{"role":"user","content":true}`, `{"role":"user","content":null}`,
-			goodMessage+`,{"role":"user","content":1e400}`, `{"role":"User","content":"`+canary+`"}`)
+		add(f, "7", `"`+workertest.Canary+`"`, "null", "true", "[]", "{}", `{"content":"`+workertest.Canary+`"}`, `{"role":7,"content":"`+workertest.Canary+`"}`,
+			`{"role":"`+workertest.Canary+`","content":"x"}`, `{"role":"user"}`, `{"role":"user","content":7}`, `{"role":"user","content":true}`, `{"role":"user","content":null}`,
+			goodMessage+`,{"role":"user","content":1e400}`, `{"role":"User","content":"`+workertest.Canary+`"}`)
 	}
-	add("openai", `{"role":"assistant","content":null,"tool_calls":"`+canary+`"}`, `{"role":"assistant","content":null,"tool_calls":[7]}`,
-		`{"role":"assistant","content":null,"tool_calls":{"id":"`+canary+`"}}`, `{"role":"tool","tool_call_id":"a"}`, `{"role":"user","content":{"text":"`+canary+`"}}`)
-	add("anthropic", `{"role":"tool","content":"`+canary+`"}`, `{"role":"user","content":{"type":"text","text":"`+canary+`"}}`)
-	add("neurolink", `{"role":"tool","content":"`+canary+`"}`, `{"role":"tool_result","content":7}`)
-	return append(out, hostile{name: "20 bad messages", code: events.CodeBadMessage, data: `{"messages":[` + strings.Repeat(`"`+canary+`",`, 19) + `7]}`})
+	add("openai", `{"role":"assistant","content":null,"tool_calls":"`+workertest.Canary+`"}`, `{"role":"assistant","content":null,"tool_calls":[7]}`,
+		`{"role":"assistant","content":null,"tool_calls":{"id":"`+workertest.Canary+`"}}`, `{"role":"tool","tool_call_id":"a"}`, `{"role":"user","content":{"text":"`+workertest.Canary+`"}}`)
+	add("anthropic", `{"role":"tool","content":"`+workertest.Canary+`"}`, `{"role":"user","content":{"type":"text","text":"`+workertest.Canary+`"}}`)
+	add("neurolink", `{"role":"tool","content":"`+workertest.Canary+`"}`, `{"role":"tool_result","content":7}`)
+	return append(out, hostile{name: "20 bad messages", code: events.CodeBadMessage, data: `{"messages":[` + strings.Repeat(`"`+workertest.Canary+`",`, 19) + `7]}`})
 }
 
 func wrongSubjects() []hostile {
@@ -410,7 +407,7 @@ func wrongSubjects() []hostile {
 	var out []hostile
 	for _, id := range []string{
 		"a$b", "a/b", "a:b", "a+b", "a@b", "a#b", "a%20b", "äöü", "日本語", "😀", "a\x01b", "a\x7fb", "a\\b", `a"b`, "a'b", "a;b", "<script>", "{}", "..%2f"[2:] + "x",
-		strings.Repeat("x", 353), strings.Repeat("y", 1000), "-" + canary + "$", "\xff\xfe",
+		strings.Repeat("x", 353), strings.Repeat("y", 1000), "-" + workertest.Canary + "$", "\xff\xfe",
 	} {
 		out = append(out,
 			hostile{name: fmt.Sprintf("session id %.20q", id), subject: "session.turn.default." + id, data: data, code: events.CodeBadID},
@@ -421,7 +418,7 @@ func wrongSubjects() []hostile {
 		if k != events.KindTurn {
 			out = append(out,
 				hostile{name: "kind " + string(k), subject: "session." + string(k) + ".default.k", data: data, code: code},
-				hostile{name: "kind " + string(k) + ", binary", subject: "session." + string(k) + ".default.g0", data: "\x00" + canary, code: code})
+				hostile{name: "kind " + string(k) + ", binary", subject: "session." + string(k) + ".default.g0", data: "\x00" + workertest.Canary, code: code})
 		}
 	}
 	return append(out,
@@ -434,7 +431,7 @@ func wrongSubjects() []hostile {
 
 func wrongSizes() []hostile {
 	fill := func(n int) string {
-		head, tail := `{"messages":[{"role":"user","content":"`+canary, `"}]}`
+		head, tail := `{"messages":[{"role":"user","content":"`+workertest.Canary, `"}]}`
 		return head + strings.Repeat("x", n-len(head)-len(tail)) + tail
 	}
 	tiny := `{"messages":[` + strings.Repeat(`{"role":"user","content":"x"},`, 99_999) + goodMessage + `]}`
@@ -447,10 +444,10 @@ func wrongSizes() []hostile {
 		each("16,000 calls", "", `{"messages":[{"role":"assistant","content":null,"tool_calls":[`+strings.Repeat(`{"id":"a"},`, 15_999)+`{"id":"b"}]},`+goodMessage+`]}`),
 		each("16,000 calls without ids", events.CodeMissingCallID, `{"messages":[{"role":"assistant","content":null,"tool_calls":[`+strings.Repeat(`{},`, 15_999)+`{}]},`+goodMessage+`]}`),
 		[]hostile{
-			{name: "a result without id", lasting: true, code: events.CodeMissingCallID, data: `{"messages":[{"role":"tool","content":"` + canary + `"}]}`},
+			{name: "a result without id", lasting: true, code: events.CodeMissingCallID, data: `{"messages":[{"role":"tool","content":"` + workertest.Canary + `"}]}`},
 			{
 				name: "an Anthropic result without id", lasting: true, code: events.CodeMissingCallID,
-				data: `{"format":"anthropic","messages":[{"role":"user","content":[{"type":"tool_result","content":"` + canary + `"}]}]}`,
+				data: `{"format":"anthropic","messages":[{"role":"user","content":[{"type":"tool_result","content":"` + workertest.Canary + `"}]}]}`,
 			},
 		},
 		each("4,000 results without calls", "", `{"messages":[`+strings.Repeat(`{"role":"tool","tool_call_id":"a","content":"x"},`, 4_000)+goodMessage+`]}`),
@@ -464,7 +461,7 @@ func conflicts() []hostile {
 		out = append(out, hostile{name: name, subject: "session.turn.default." + session, data: data, code: code, lasting: true})
 	}
 	numbered := func(n int, text string) string {
-		return fmt.Sprintf(`{"turn":%d,"messages":[{"role":"user","content":"%s %s"}]}`, n, canary, text)
+		return fmt.Sprintf(`{"turn":%d,"messages":[{"role":"user","content":"%s %s"}]}`, n, workertest.Canary, text)
 	}
 	add("first turn", "conflict", numbered(1, "a"), "")
 	add("the same again", "conflict", numbered(1, "a"), "")
@@ -502,16 +499,16 @@ func tolerated() []hostile {
 		return `{"format":"anthropic","messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":` + content + `}]}]}`
 	}
 	return slices.Concat(
-		each("half a surrogate", "", tool(`"`+canary+` \ud83d"`), tool(`"\udc00 `+canary+`"`), block(`"`+canary+` \ud83d"`), tool(`"`+canary+"\xff\xc3"+`"`),
-			`{"messages":[`+goodMessage+`],"system":"\ud800 `+canary+`"}`),
-		each("duplicate keys in a tool's output", "", block(`[{"type":"text","text":"`+canary+`","text":"b"}]`), block(`{"a":1,"a":"`+canary+`"}`),
-			`{"messages":[{"role":"user","role":"user","content":"a","content":"`+canary+`"}]}`),
-		each("unknown usage", events.CodeUsageUnknown, `{"usage":7,"messages":[`+goodMessage+`]}`, `{"usage":"`+canary+`","messages":[`+goodMessage+`]}`,
-			`{"usage":{"`+canary+`":1},"messages":[`+goodMessage+`]}`, `{"usage":[],"messages":[`+goodMessage+`]}`),
-		each("nothing", "", `{"messages":[]}`, `{"turn":1,"messages":[]}`, `{"messages":[],"system":"`+canary+`"}`),
-		each("unknown fields", "", `{"messages":[`+goodMessage+`],"`+canary+`":{"a":1,"a":2}}`, `{"MESSAGES":7,"messages":[`+goodMessage+`]}`),
+		each("half a surrogate", "", tool(`"`+workertest.Canary+` \ud83d"`), tool(`"\udc00 `+workertest.Canary+`"`), block(`"`+workertest.Canary+` \ud83d"`), tool(`"`+workertest.Canary+"\xff\xc3"+`"`),
+			`{"messages":[`+goodMessage+`],"system":"\ud800 `+workertest.Canary+`"}`),
+		each("duplicate keys in a tool's output", "", block(`[{"type":"text","text":"`+workertest.Canary+`","text":"b"}]`), block(`{"a":1,"a":"`+workertest.Canary+`"}`),
+			`{"messages":[{"role":"user","role":"user","content":"a","content":"`+workertest.Canary+`"}]}`),
+		each("unknown usage", events.CodeUsageUnknown, `{"usage":7,"messages":[`+goodMessage+`]}`, `{"usage":"`+workertest.Canary+`","messages":[`+goodMessage+`]}`,
+			`{"usage":{"`+workertest.Canary+`":1},"messages":[`+goodMessage+`]}`, `{"usage":[],"messages":[`+goodMessage+`]}`),
+		each("nothing", "", `{"messages":[]}`, `{"turn":1,"messages":[]}`, `{"messages":[],"system":"`+workertest.Canary+`"}`),
+		each("unknown fields", "", `{"messages":[`+goodMessage+`],"`+workertest.Canary+`":{"a":1,"a":2}}`, `{"MESSAGES":7,"messages":[`+goodMessage+`]}`),
 		each("nulls", "", `{"usage":{},"messages":[`+goodMessage+`]}`, `{"v":null,"id":null,"turn":null,"model":null,"format":null,"system":null,"tools":null,"usage":null,"policy":null,"messages":[`+goodMessage+`]}`),
-		each("deep, but not too deep", "", `{"messages":[{"role":"user","content":[{"type":"`+canary+`","x":`+nested(150)+`}]}]}`),
+		each("deep, but not too deep", "", `{"messages":[{"role":"user","content":[{"type":"`+workertest.Canary+`","x":`+nested(150)+`}]}]}`),
 		each("huge numbers inside", "", `{"messages":[{"role":"user","content":[{"type":"x","n":1e999999,"m":`+strings.Repeat("9", 5000)+`}]}]}`),
 		each("whole numbers in other words", "", `{"turn":1e0,"generation":0.0,"messages":[`+goodMessage+`]}`),
 		each("a window of one token", "", `{"model":{"context_window":1},"messages":[`+goodMessage+`]}`),

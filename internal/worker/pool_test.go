@@ -8,18 +8,19 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/summarize/extract"
+	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/observe"
 )
 
 // Jobs are read again after their consumers were deleted.
 func TestDeletedConsumers(t *testing.T) {
 	t.Parallel()
-	env := newEnv(t, t.TempDir())
-	env.config = newConfig(t, compaction.DefaultPolicy())
-	env.summarizer = extract.New()
+	env := workertest.New(t, t.TempDir())
+	env.Config = workertest.NewConfig(t, compaction.DefaultPolicy())
+	env.Summarizer = extract.New()
 	lanes := make(chan struct{}, 16)
 	done := make(chan observe.SummaryDone, 1024)
-	stop := env.run("a", observe.Listener{
+	stop := env.Run("a", observe.Listener{
 		Retrying: func(i observe.Retrying) {
 			if i.Step == "read jobs" {
 				lanes <- struct{}{}
@@ -30,10 +31,10 @@ func TestDeletedConsumers(t *testing.T) {
 	n := 0
 	summarized := func() {
 		t.Helper()
-		deadline := time.After(waitLimit)
+		deadline := time.After(workertest.WaitLimit)
 		for {
 			n++
-			env.publish(events.KindTurn, "s1", turn(n))
+			env.Publish(events.KindTurn, "s1", workertest.Turn(n))
 			select {
 			case d := <-done:
 				if d.Failure != "" {
@@ -48,14 +49,14 @@ func TestDeletedConsumers(t *testing.T) {
 	}
 	summarized()
 	for _, lane := range events.Lanes {
-		if err := env.js.DeleteConsumer(t.Context(), topology.OutcomesStream, "summarizer-"+string(lane)); err != nil {
+		if err := env.JS.DeleteConsumer(t.Context(), topology.OutcomesStream, "summarizer-"+string(lane)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for range events.Lanes {
 		select {
 		case <-lanes:
-		case <-time.After(waitLimit):
+		case <-time.After(workertest.WaitLimit):
 			t.Fatal("a lane does not report that its consumer is gone")
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	"compactd/internal/broker/embedded"
 	"compactd/internal/broker/topology"
 	"compactd/internal/testkit/figures"
+	"compactd/internal/testkit/workertest"
 )
 
 // P2: the machine loses power while agents publish. Under --durability power nothing that was
@@ -54,7 +55,7 @@ type outageOfPower struct {
 
 func (o *outageOfPower) run(t *testing.T, bin string) {
 	v := newVolume(t)
-	p := &process{t: t, bin: bin, data: filepath.Join(v.dir, "data"), listen: freePort(t)}
+	p := &process{t: t, bin: bin, data: filepath.Join(v.dir, "data"), listen: workertest.FreePort(t)}
 	p.args = []string{"--listen", p.listen, "--partitions", "4", "--durability", o.durability}
 	p.start()
 	t.Cleanup(p.kill)
@@ -65,7 +66,7 @@ func (o *outageOfPower) run(t *testing.T, bin string) {
 	r := rand.New(rand.NewPCG(o.seed, 2))
 	for range o.rounds {
 		sub.await(sub.count() + 20 + r.IntN(20))
-		pause(t, time.Duration(r.IntN(800))*time.Millisecond)
+		workertest.Pause(t, time.Duration(r.IntN(800))*time.Millisecond)
 		p.freeze() // nothing is acknowledged after the power is gone
 		v.losePower()
 		p.kill()
@@ -82,7 +83,7 @@ func (o *outageOfPower) run(t *testing.T, bin string) {
 		o.audit(t, dir, acks, sub.stop())
 	} else {
 		o.acks = len(acks)
-		o.compareLog(openEnv(t, embedded.Config{Dir: copyDir(t, dir)}, topology.Config{}), acks)
+		o.compareLog(workertest.Open(t, embedded.Config{Dir: copyDir(t, dir)}, topology.Config{}), acks)
 	}
 }
 
@@ -111,7 +112,7 @@ func (o *outageOfPower) report(t *testing.T) {
 func (p *process) freeze() {
 	p.t.Helper()
 	p.signal(syscall.SIGSTOP)
-	for deadline := time.Now().Add(waitLimit); !p.frozen(); pause(p.t, time.Millisecond) {
+	for deadline := time.Now().Add(workertest.WaitLimit); !p.frozen(); workertest.Pause(p.t, time.Millisecond) {
 		if time.Now().After(deadline) {
 			p.t.Fatal("the worker does not stop")
 		}
@@ -173,7 +174,7 @@ func newVolume(t *testing.T) *volume {
 func (v *volume) mount() error { return v.try("mount", "-o", "loop,commit=5", v.image, v.dir) }
 
 func (v *volume) try(name string, args ...string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), waitLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), workertest.WaitLimit)
 	defer cancel()
 	if out, err := exec.CommandContext(ctx, name, args...).CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w: %s", name, err, out)
@@ -217,7 +218,7 @@ func (v *volume) unmount() {
 // its own may hold the mount before: the new one is without power too, until that process ends.
 func (v *volume) remount() {
 	v.t.Helper()
-	for end := time.Now().Add(waitLimit); ; {
+	for end := time.Now().Add(workertest.WaitLimit); ; {
 		v.unmount()
 		if err := v.mount(); err != nil {
 			v.t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
+	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/observe"
 )
 
@@ -17,7 +18,7 @@ import (
 func TestPrivateTenant(t *testing.T) {
 	t.Parallel()
 	writers := make(chan summarize.Writer, 64)
-	env := summarizing(t, summarizerFunc(func(ctx context.Context, in summarize.Input) (*events.Summary, error) {
+	env := workertest.Summarizing(t, workertest.SummarizerFunc(func(ctx context.Context, in summarize.Input) (*events.Summary, error) {
 		writers <- in.Writer
 		return extract.New().Summarize(ctx, in)
 	}))
@@ -29,14 +30,14 @@ func TestPrivateTenant(t *testing.T) {
 	if over, ignored, err := p.Over(events.Raw(`{"limits":{"private":false}}`)); err != nil || !over.Limits.Private || len(ignored) != 1 {
 		t.Errorf("a session gets %+v, ignored %v, %v", over.Limits, ignored, err)
 	}
-	env.config = newConfig(t, p)
-	stop := env.run("a", observe.Listener{})
-	env.fill("s", events.LaneBackground)
-	if w := next(t, writers, "summary"); w != summarize.NoModel || w.Allows("anthropic/claude-haiku-4-5") {
+	env.Config = workertest.NewConfig(t, p)
+	stop := env.Run("a", observe.Listener{})
+	env.Fill("s", events.LaneBackground)
+	if w := workertest.Next(t, writers, "summary"); w != summarize.NoModel || w.Allows("anthropic/claude-haiku-4-5") {
 		t.Errorf("the summary may be written by %+v", w)
 	}
 	for _, in := range []string{`{"session":"s","turn":1}`, `{"session":"s","text":"word"}`} {
-		e := env.request(events.SubjectRecall, in, &events.SearchResponse{})
+		e := env.Request(events.SubjectRecall, in, &events.SearchResponse{})
 		if e == nil || e.Code != events.CodeForbidden || !strings.Contains(e.Hint, "limits.private") {
 			t.Errorf("%s: %+v", in, e)
 		}

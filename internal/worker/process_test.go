@@ -20,7 +20,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"compactd/internal/events"
-	"compactd/internal/testkit/freeport"
+	"compactd/internal/testkit/workertest"
 )
 
 // process is the worker's binary, on a directory and a port that stay the same.
@@ -70,7 +70,7 @@ func (p *process) awaitReady() {
 
 // awaitReadyOrEnd returns why the process does not become ready.
 func (p *process) awaitReadyOrEnd() error {
-	deadline := time.After(waitLimit)
+	deadline := time.After(workertest.WaitLimit)
 	for !p.log.contains(`"message":"ready"`) {
 		select {
 		case <-p.log.more:
@@ -142,32 +142,6 @@ func buildWorker(t *testing.T, flags ...string) string {
 	return bin
 }
 
-// freePort finds an address that a process can use again after a restart.
-func freePort(t *testing.T) string {
-	t.Helper()
-	at, err := freeport.Address()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return at
-}
-
-// dial opens a connection that reconnects without limit, after short pauses.
-func dial(t *testing.T, url string) (*nats.Conn, jetstream.JetStream) {
-	t.Helper()
-	nc, err := nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond), nats.ReconnectJitter(10*time.Millisecond, 0),
-		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(nc.Close)
-	js, err := jetstream.New(nc, jetstream.WithDefaultTimeout(time.Minute))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return nc, js
-}
-
 // subscriber is a plain subscriber to all outcomes.
 type subscriber struct {
 	t    *testing.T
@@ -180,7 +154,7 @@ type subscriber struct {
 
 func newSubscriber(t *testing.T, url string) *subscriber {
 	t.Helper()
-	nc, _ := dial(t, url)
+	nc, _ := workertest.Dial(t, url)
 	sub := &subscriber{t: t, nc: nc, more: make(chan struct{}, 1)}
 	for _, k := range events.OutcomeKinds {
 		s, err := nc.Subscribe(events.Published(k, events.Address{Tenant: "*", Session: "*"}), sub.receive)
@@ -216,7 +190,7 @@ func (sub *subscriber) count() int {
 // await waits until n outcomes were received in all.
 func (sub *subscriber) await(n int) {
 	sub.t.Helper()
-	deadline := time.After(waitLimit)
+	deadline := time.After(workertest.WaitLimit)
 	for sub.count() < n {
 		select {
 		case <-sub.more:
@@ -260,7 +234,7 @@ func newAgentFleet(t *testing.T, url string, sessions int, perSecond rate.Limit)
 	f := &agentFleet{t: t, cancel: cancel, limit: rate.NewLimiter(perSecond, 10)}
 	t.Cleanup(cancel)
 	for range 4 {
-		nc, _ := dial(t, url)
+		nc, _ := workertest.Dial(t, url)
 		f.conns = append(f.conns, nc)
 	}
 	for s := range sessions {
@@ -309,7 +283,7 @@ func (f *agentFleet) stop() []ack {
 	f.cancel()
 	f.wg.Wait()
 	for _, nc := range f.conns {
-		for err := nc.FlushTimeout(waitLimit); err != nil; err = nc.FlushTimeout(waitLimit) {
+		for err := nc.FlushTimeout(workertest.WaitLimit); err != nil; err = nc.FlushTimeout(workertest.WaitLimit) {
 			if nc.IsClosed() || errors.Is(err, nats.ErrTimeout) {
 				f.t.Fatal(err)
 			} // otherwise the connection was being restored

@@ -10,6 +10,7 @@ import (
 
 	"compactd/internal/broker/embedded"
 	"compactd/internal/broker/topology"
+	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker"
 )
 
@@ -17,20 +18,20 @@ import (
 // resets the count.
 func TestReadinessOfSlowServer(t *testing.T) {
 	dir := t.TempDir()
-	emptyPools()
-	defer emptyPools()
+	workertest.EmptyPools()
+	defer workertest.EmptyPools()
 	ats.Register() // starts the server's own clock outside of the bubble
 	defer ats.Unregister()
 	synctest.Test(t, func(t *testing.T) {
-		env := openEnv(t, embedded.Config{Dir: dir, Durability: embedded.DurablePower}, topology.Config{Partitions: 4})
-		defer env.stop()
+		env := workertest.Open(t, embedded.Config{Dir: dir, Durability: embedded.DurablePower}, topology.Config{Partitions: 4})
+		defer env.Stop()
 		m, err := worker.NewMonitor(worker.MonitorConfig{Listen: "127.0.0.1:-1", Data: dir})
 		if err != nil {
 			t.Fatal(err)
 		}
-		link := &cable{to: env.server}
+		link := &cable{to: env.Server}
 		wk, err := worker.New(worker.Config{
-			Read: env.connect(), Commit: link.connect(t), Streams: env.streams, Compaction: env.config, Owner: "a", Listener: m.Listener(),
+			Read: env.Connect(), Commit: link.connect(t), Streams: env.Streams, Compaction: env.Config, Owner: "a", Listener: m.Listener(),
 		})
 		if err != nil {
 			t.Fatal(err)

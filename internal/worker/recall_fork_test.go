@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"compactd/internal/events"
+	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/limit"
 	"compactd/internal/worker/observe"
 )
@@ -18,20 +19,20 @@ import (
 // came there later: through any number of branches, from any worker, and in its tenant alone.
 func TestRecallFromAncestors(t *testing.T) {
 	t.Parallel()
-	env := newEnv(t, t.TempDir())
-	owners := newOwnership(t)
+	env := workertest.New(t, t.TempDir())
+	owners := workertest.NewOwnership(t)
 	var recalled atomic.Int64
 	counting := func(name string) observe.Listener {
-		l := owners.listener(name)
+		l := owners.Listener(name)
 		l.Recalled = func(observe.Recalled) { recalled.Add(1) }
 		return l
 	}
-	first := env.start("a", counting("a"))
-	<-first.worker.Ready()
-	second := env.start("b", counting("b"))
-	<-second.worker.Ready()
+	first := env.Start("a", counting("a"))
+	<-first.Worker.Ready()
+	second := env.Start("b", counting("b"))
+	<-second.Worker.Ready()
 	publish := func(session string, n int, fork, text string) {
-		env.publish(events.KindTurn, session, fmt.Appendf(nil, `{"turn":%d%s,"messages":[{"role":"user","content":%q}]}`, n, fork, text))
+		env.Publish(events.KindTurn, session, fmt.Appendf(nil, `{"turn":%d%s,"messages":[{"role":"user","content":%q}]}`, n, fork, text))
 	}
 	// root 1..6 ── middle 1..2 behind 5 ── leaf 1 behind 2
 	for n := 1; n <= 6; n++ {
@@ -58,9 +59,9 @@ func TestRecallFromAncestors(t *testing.T) {
 		}
 		publish("ten", n, fork, "needle of ten")
 	}
-	env.awaitDecided()
+	env.AwaitDecided()
 	var ten events.SearchResponse // as many as are found by default
-	if e := env.request(events.SubjectRecall, `{"session":"ten","text":"needle"}`, &ten); e != nil || len(ten.Hits) != events.DefaultHits || ten.Ancestor != "root" || ten.Before == nil {
+	if e := env.Request(events.SubjectRecall, `{"session":"ten","text":"needle"}`, &ten); e != nil || len(ten.Hits) != events.DefaultHits || ten.Ancestor != "root" || ten.Before == nil {
 		t.Errorf("%d hits by default: %+v, %v", len(ten.Hits), ten, e)
 	}
 
@@ -73,14 +74,14 @@ func TestRecallFromAncestors(t *testing.T) {
 	search := func(session string, limit int) (out []string) {
 		for before := ""; ; {
 			var got events.SearchResponse
-			if e := env.request(events.SubjectRecall, fmt.Sprintf(`{"session":%q,"text":"needle","limit":%d%s}`, session, limit, before), &got); e != nil {
+			if e := env.Request(events.SubjectRecall, fmt.Sprintf(`{"session":%q,"text":"needle","limit":%d%s}`, session, limit, before), &got); e != nil {
 				t.Fatalf("search %s: %+v", session, e)
 			}
 			for _, h := range got.Hits {
 				out = append(out, strings.TrimPrefix(h.Excerpt, "needle of "))
 				var r events.RecallResponse
 				in := fmt.Sprintf(`{"session":%q,"turn":%d,"index":%d%s}`, session, h.Turn, h.Index, of(h.Ancestor))
-				if e := env.request(events.SubjectRecall, in, &r); e != nil || len(r.Messages) != 1 || !strings.Contains(string(r.Messages[0]), h.Excerpt) || r.Ancestor != h.Ancestor {
+				if e := env.Request(events.SubjectRecall, in, &r); e != nil || len(r.Messages) != 1 || !strings.Contains(string(r.Messages[0]), h.Excerpt) || r.Ancestor != h.Ancestor {
 					t.Errorf("recall %s: %+v %+v", in, e, r)
 				}
 			}
@@ -114,7 +115,7 @@ func TestRecallFromAncestors(t *testing.T) {
 		`{"session":"middle","turn":5}`:         "root 5",
 	} {
 		was := recalled.Load()
-		if got := env.recall(in); len(got.Messages) != 1 || !strings.Contains(string(got.Messages[0]), want) {
+		if got := env.Recall(in); len(got.Messages) != 1 || !strings.Contains(string(got.Messages[0]), want) {
 			t.Errorf("%s: %+v, want %s", in, got, want)
 		}
 		if n := recalled.Load() - was; n != 1 {
@@ -128,12 +129,12 @@ func TestRecallFromAncestors(t *testing.T) {
 		`{"session":"alone","turn":1,"ancestor":"root"}`,    // has nothing of it
 		`{"session":"late","turn":2}`,
 	} {
-		if e := env.request(events.SubjectRecall, in, &events.RecallResponse{}); e == nil || e.Code != events.CodeUnknownTurn {
+		if e := env.Request(events.SubjectRecall, in, &events.RecallResponse{}); e == nil || e.Code != events.CodeUnknownTurn {
 			t.Errorf("%s: %+v, want %s", in, e, events.CodeUnknownTurn)
 		}
 	}
-	for _, r := range []*running{first, second} {
-		if err := r.stop(); err != nil {
+	for _, r := range []*workertest.Running{first, second} {
+		if err := r.Stop(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -143,13 +144,13 @@ func TestRecallFromAncestors(t *testing.T) {
 // the memory and the places of one: it waits for nothing that it holds itself.
 func TestSearchHoldsOneShare(t *testing.T) {
 	t.Parallel()
-	env := newEnv(t, t.TempDir())
-	var limits []*limiter
-	var workers []*running
+	env := workertest.New(t, t.TempDir())
+	var limits []*workertest.Limiter
+	var workers []*workertest.Running
 	for _, name := range []string{"a", "b"} {
-		limits = append(limits, env.limit(limit.Config{Memory: 32 << 20}))
-		workers = append(workers, env.start(name, observe.Listener{}))
-		<-workers[len(workers)-1].worker.Ready()
+		limits = append(limits, env.Limit(limit.Config{Memory: 32 << 20}))
+		workers = append(workers, env.Start(name, observe.Listener{}))
+		<-workers[len(workers)-1].Worker.Ready()
 	}
 	const depth = 50
 	for n := range depth {
@@ -157,21 +158,21 @@ func TestSearchHoldsOneShare(t *testing.T) {
 		if n > 0 {
 			fork = fmt.Sprintf(`,"v":2,"forked_from":{"session":"s%d","turn":1}`, n-1)
 		}
-		env.publish(events.KindTurn, fmt.Sprintf("s%d", n), fmt.Appendf(nil, `{"turn":1%s,"messages":[{"role":"user","content":"needle %d"}]}`, fork, n))
+		env.Publish(events.KindTurn, fmt.Sprintf("s%d", n), fmt.Appendf(nil, `{"turn":1%s,"messages":[{"role":"user","content":"needle %d"}]}`, fork, n))
 	}
-	env.awaitDecided()
+	env.AwaitDecided()
 	var got events.SearchResponse
-	if e := env.request(events.SubjectRecall, fmt.Sprintf(`{"session":"s%d","text":"needle","limit":%d}`, depth-1, events.MaxHits), &got); e != nil || len(got.Hits) != depth {
+	if e := env.Request(events.SubjectRecall, fmt.Sprintf(`{"session":"s%d","text":"needle","limit":%d}`, depth-1, events.MaxHits), &got); e != nil || len(got.Hits) != depth {
 		t.Errorf("%d hits in %d sessions: %+v", len(got.Hits), depth, e)
 	}
-	if turn := env.recall(fmt.Sprintf(`{"session":"s%d","turn":1,"ancestor":"s0"}`, depth-1)); len(turn.Messages) != 1 || !strings.Contains(string(turn.Messages[0]), "needle 0") {
+	if turn := env.Recall(fmt.Sprintf(`{"session":"s%d","turn":1,"ancestor":"s0"}`, depth-1)); len(turn.Messages) != 1 || !strings.Contains(string(turn.Messages[0]), "needle 0") {
 		t.Errorf("the first session: %+v", turn)
 	}
 	for i, l := range limits {
-		l.await(t, func() bool {
+		l.Await(t, func() bool {
 			return l.Held(limit.Memory)+l.Held(limit.Processor)+l.Held(limit.Reads)+l.Held(limit.Forwards) == 0
 		})
-		if err := workers[i].stop(); err != nil {
+		if err := workers[i].Stop(); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -13,39 +13,30 @@ import (
 	"compactd/internal/broker/embedded"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
+	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/observe"
 )
 
-// recall requests originals and fails the test on a refusal.
-func (env *testEnv) recall(in string) events.RecallResponse {
-	env.t.Helper()
-	var out events.RecallResponse
-	if e := env.request(events.SubjectRecall, in, &out); e != nil {
-		env.t.Fatalf("recall %s: %s %s", in, e.Code, e.Message)
-	}
-	return out
-}
-
 // wantRecalled compares what is recalled of a session with what was published.
-func (env *testEnv) wantRecalled(session string, turns [][]byte) {
-	env.t.Helper()
+func wantRecalled(env *workertest.Env, session string, turns [][]byte) {
+	env.T.Helper()
 	for i, data := range turns {
 		turn, err := events.DecodeTurn(data)
 		if err != nil {
-			env.t.Fatal(err)
+			env.T.Fatal(err)
 		}
 		n := int64(i + 1)
-		got := env.recall(fmt.Sprintf(`{"session":%q,"turn":%d}`, session, n))
+		got := env.Recall(fmt.Sprintf(`{"session":%q,"turn":%d}`, session, n))
 		if !got.Known || got.Turn != n || got.Index != 0 || got.Pages != 1 || got.Format != events.OpenAI || got.Seq == 0 {
-			env.t.Errorf("turn %d: %+v", n, got)
+			env.T.Errorf("turn %d: %+v", n, got)
 		}
 		if d := cmp.Diff(turn.Messages, got.Messages); d != "" {
-			env.t.Errorf("turn %d (-published +recalled):\n%s", n, d)
+			env.T.Errorf("turn %d (-published +recalled):\n%s", n, d)
 		}
 		for k := range turn.Messages {
-			one := env.recall(fmt.Sprintf(`{"session":%q,"tenant":"default","turn":%d,"index":%d}`, session, n, k))
+			one := env.Recall(fmt.Sprintf(`{"session":%q,"tenant":"default","turn":%d,"index":%d}`, session, n, k))
 			if one.Index != int64(k) || len(one.Messages) != 1 || string(one.Messages[0]) != string(turn.Messages[k]) {
-				env.t.Errorf("turn %d, message %d: %+v", n, k, one)
+				env.T.Errorf("turn %d, message %d: %+v", n, k, one)
 			}
 		}
 	}
@@ -56,35 +47,35 @@ func (env *testEnv) wantRecalled(session string, turns [][]byte) {
 // turn the turn that replaced it is recalled.
 func TestRecall(t *testing.T) {
 	t.Parallel()
-	env := newEnv(t, t.TempDir())
-	env.ledgers = t.TempDir()
-	stop := env.run("a", observe.Listener{})
+	env := workertest.New(t, t.TempDir())
+	env.Ledgers = t.TempDir()
+	stop := env.Run("a", observe.Listener{})
 	var turns [][]byte
 	for n := 1; n <= 24; n++ {
-		turns = append(turns, turn(n))
-		env.publish(events.KindTurn, "s1", turn(n))
+		turns = append(turns, workertest.Turn(n))
+		env.Publish(events.KindTurn, "s1", workertest.Turn(n))
 	}
 	again := slices.Clone(turns[:20])
-	again = append(again, []byte(strings.Replace(string(turn(21)), `"turn":21`, `"turn":21,"replaces_from":21`, 1)), turn(22))
+	again = append(again, []byte(strings.Replace(string(workertest.Turn(21)), `"turn":21`, `"turn":21,"replaces_from":21`, 1)), workertest.Turn(22))
 	again[20] = []byte(strings.ReplaceAll(string(again[20]), "word 21", `w\u006frd \/ again`))
-	env.publish(events.KindTurn, "s2", turn(1))
-	env.publish(events.KindTurn, "s1", turn(26)) // parked
-	env.awaitDecided()
-	if len(env.compactions("s1")) == 0 {
+	env.Publish(events.KindTurn, "s2", workertest.Turn(1))
+	env.Publish(events.KindTurn, "s1", workertest.Turn(26)) // parked
+	env.AwaitDecided()
+	if len(env.Compactions("s1")) == 0 {
 		t.Fatal("no compaction: the test shows nothing")
 	}
-	env.wantRecalled("s1", turns)
-	env.wantRecalled("s2", turns[:1])
+	wantRecalled(env, "s1", turns)
+	wantRecalled(env, "s2", turns[:1])
 	for _, data := range again[20:] {
-		env.publish(events.KindTurn, "s1", data)
+		env.Publish(events.KindTurn, "s1", data)
 	}
-	env.awaitDecided()
-	env.wantRecalled("s1", again)
+	env.AwaitDecided()
+	wantRecalled(env, "s1", again)
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	stop = env.run("b", observe.Listener{})
-	env.wantRecalled("s1", again)
+	stop = env.Run("b", observe.Listener{})
+	wantRecalled(env, "s1", again)
 	for in, want := range map[string]events.Code{
 		`{"session":"s1","turn":23}`:                                      events.CodeUnknownTurn, // retracted
 		`{"session":"s1","turn":26}`:                                      events.CodeUnknownTurn, // parked
@@ -108,14 +99,14 @@ func TestRecall(t *testing.T) {
 		`{"session":"s1","turn":1,"turn":2}`:                              events.CodeDuplicateKey,
 		`{"session":"s1","text":"x","before":{"turn":99999999999999999}}`: events.CodeOutOfRange,
 	} {
-		if e := env.request(events.SubjectRecall, in, nil); e == nil || e.Code != want || e.Hint == "" {
+		if e := env.Request(events.SubjectRecall, in, nil); e == nil || e.Code != want || e.Hint == "" {
 			t.Errorf("recall %.60s: got %+v, want %s", in, e, want)
 		}
 	}
-	if got := env.recall(`{"session":"unknown","turn":1}`); got.Known || len(got.Messages) != 0 {
+	if got := env.Recall(`{"session":"unknown","turn":1}`); got.Known || len(got.Messages) != 0 {
 		t.Errorf("an unknown session: %+v", got)
 	}
-	if got := env.recall(`{"session":"s1","tenant":"other","turn":1}`); got.Known || len(got.Messages) != 0 {
+	if got := env.Recall(`{"session":"s1","tenant":"other","turn":1}`); got.Known || len(got.Messages) != 0 {
 		t.Errorf("a session of another tenant: %+v", got)
 	}
 	if err := stop(); err != nil {
@@ -127,18 +118,18 @@ func TestRecall(t *testing.T) {
 func TestRecallPages(t *testing.T) {
 	t.Parallel()
 	const maxPayload = 256 << 10
-	env := openEnv(t, embedded.Config{Dir: t.TempDir(), MaxPayload: maxPayload}, topology.Config{Partitions: 2})
-	stop := env.run("a", observe.Listener{})
+	env := workertest.Open(t, embedded.Config{Dir: t.TempDir(), MaxPayload: maxPayload}, topology.Config{Partitions: 2})
+	stop := env.Run("a", observe.Listener{})
 	var messages []string
 	for i := range 24 {
 		messages = append(messages, fmt.Sprintf(`{"role":"user","content":"%d %s"}`, i, strings.Repeat("lorem ", 1_700)))
 	}
-	env.publish(events.KindTurn, "s", []byte(`{"turn":1,"messages":[`+strings.Join(messages, ",")+`]}`))
-	env.awaitDecided()
-	first := env.recall(`{"session":"s","turn":1}`)
+	env.Publish(events.KindTurn, "s", []byte(`{"turn":1,"messages":[`+strings.Join(messages, ",")+`]}`))
+	env.AwaitDecided()
+	first := env.Recall(`{"session":"s","turn":1}`)
 	var got []string
 	for page := int64(1); page <= first.Pages; page++ {
-		r := env.recall(fmt.Sprintf(`{"session":"s","turn":1,"page":%d}`, page))
+		r := env.Recall(fmt.Sprintf(`{"session":"s","turn":1,"page":%d}`, page))
 		if r.Index != int64(len(got)) || r.Page != page || r.Seq != first.Seq {
 			t.Errorf("page %d begins at %d, want %d", page, r.Index, len(got))
 		}
@@ -157,16 +148,16 @@ func TestRecallPages(t *testing.T) {
 // C8, B14: the turn and message that the notice of a cut output names are those of the output.
 func TestRecallOfCutOutput(t *testing.T) {
 	t.Parallel()
-	env := newEnv(t, t.TempDir())
-	stop := env.run("a", observe.Listener{})
+	env := workertest.New(t, t.TempDir())
+	stop := env.Run("a", observe.Listener{})
 	output := "first line of the output\n" + strings.Repeat("line of the output\n", 6_000) + "last line"
 	tool := fmt.Sprintf(`{"role":"tool","tool_call_id":"c1","content":%q}`, output)
-	env.publish(events.KindTurn, "s", turn(1))
-	env.publish(events.KindTurn, "s", []byte(`{"turn":2,"model":{"provider":"openai","name":"gpt-4o","context_window":50000},"messages":[{"role":"user","content":"run it"},`+
+	env.Publish(events.KindTurn, "s", workertest.Turn(1))
+	env.Publish(events.KindTurn, "s", []byte(`{"turn":2,"model":{"provider":"openai","name":"gpt-4o","context_window":50000},"messages":[{"role":"user","content":"run it"},`+
 		`{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"run","arguments":"{}"}}]},`+tool+`,{"role":"assistant","content":"done"}]}`))
-	env.publish(events.KindTurn, "s", []byte(`{"turn":3,"messages":[{"role":"user","content":"go on"},{"role":"assistant","content":"yes"}]}`))
-	env.awaitDecided()
-	all := env.compactions("s")
+	env.Publish(events.KindTurn, "s", []byte(`{"turn":3,"messages":[{"role":"user","content":"go on"},{"role":"assistant","content":"yes"}]}`))
+	env.AwaitDecided()
+	all := env.Compactions("s")
 	if len(all) == 0 {
 		t.Fatal("no compaction: the test shows nothing")
 	}
@@ -178,7 +169,7 @@ func TestRecallOfCutOutput(t *testing.T) {
 	if at == nil || strings.Contains(text.String(), "first line of the output") {
 		t.Fatalf("no notice, or the whole output: %v %v %.300s", all[len(all)-1].StagesUsed, all[len(all)-1].Edits, text.String())
 	}
-	got := env.recall(fmt.Sprintf(`{"session":"s","turn":%s,"index":%s}`, at[1], at[2]))
+	got := env.Recall(fmt.Sprintf(`{"session":"s","turn":%s,"index":%s}`, at[1], at[2]))
 	if len(got.Messages) != 1 || string(got.Messages[0]) != tool {
 		t.Errorf("turn %s, message %s is %d messages, %.200s", at[1], at[2], len(got.Messages), got.Messages)
 	}
@@ -191,13 +182,13 @@ func TestRecallOfCutOutput(t *testing.T) {
 // stays retrievable.
 func TestRecallOfOutputCutOnArrival(t *testing.T) {
 	t.Parallel()
-	env := newEnv(t, t.TempDir())
-	stop := env.run("a", observe.Listener{})
+	env := workertest.New(t, t.TempDir())
+	stop := env.Run("a", observe.Listener{})
 	tool := fmt.Sprintf(`{"role":"tool","tool_call_id":"c1","content":%q}`, "first line\n"+strings.Repeat("line\n", 3_000)+"last line")
-	env.publish(events.KindTurn, "s", []byte(`{"turn":1,"policy":{"tool_output":{"when":"arrival"}},"messages":[{"role":"user","content":"run it"},`+
+	env.Publish(events.KindTurn, "s", []byte(`{"turn":1,"policy":{"tool_output":{"when":"arrival"}},"messages":[{"role":"user","content":"run it"},`+
 		`{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"run","arguments":"{}"}}]},`+tool+`]}`))
-	env.awaitDecided()
-	all := env.compactions("s")
+	env.AwaitDecided()
+	all := env.Compactions("s")
 	if len(all) != 1 || all[0].Reason != events.ReasonArrival || len(all[0].Messages) != 3 {
 		t.Fatalf("%+v", all)
 	}
@@ -206,7 +197,7 @@ func TestRecallOfOutputCutOnArrival(t *testing.T) {
 		!strings.Contains(cut, "kept as turn 1, message 2") {
 		t.Errorf("%.300s", cut)
 	}
-	if got := env.recall(`{"session":"s","turn":1,"index":2}`); len(got.Messages) != 1 || string(got.Messages[0]) != tool {
+	if got := env.Recall(`{"session":"s","turn":1,"index":2}`); len(got.Messages) != 1 || string(got.Messages[0]) != tool {
 		t.Errorf("recalled %.200s", got.Messages)
 	}
 	if err := stop(); err != nil {
@@ -218,8 +209,8 @@ func TestRecallOfOutputCutOnArrival(t *testing.T) {
 // any limit, and none of other sessions.
 func TestSearch(t *testing.T) {
 	t.Parallel()
-	env := newEnv(t, t.TempDir())
-	stop := env.run("a", observe.Listener{})
+	env := workertest.New(t, t.TempDir())
+	stop := env.Run("a", observe.Listener{})
 	words := []string{"Needle", "nEEDLE (x)", "hay", "", "STRASSE needle needle", "straw"}
 	var want []events.Position // newest first
 	for n := 1; n <= 37; n++ {
@@ -231,18 +222,18 @@ func TestSearch(t *testing.T) {
 				want = append(want, events.Position{Turn: int64(n), Index: int64(i)})
 			}
 		}
-		env.publish(events.KindTurn, "s", fmt.Appendf(nil, `{"turn":%d,"model":{"context_window":1000000},"messages":[%s]}`, n, strings.Join(messages, ",")))
-		env.publish(events.KindTurn, "other", fmt.Appendf(nil, `{"turn":%d,"messages":[{"role":"user","content":"needle"}]}`, n))
+		env.Publish(events.KindTurn, "s", fmt.Appendf(nil, `{"turn":%d,"model":{"context_window":1000000},"messages":[%s]}`, n, strings.Join(messages, ",")))
+		env.Publish(events.KindTurn, "other", fmt.Appendf(nil, `{"turn":%d,"messages":[{"role":"user","content":"needle"}]}`, n))
 	}
 	slices.Reverse(want)
-	env.awaitDecided()
+	env.AwaitDecided()
 	for _, limit := range []int{1, 3, 10, 100} {
-		if d := cmp.Diff(want, env.searchAll("needle", limit)); d != "" {
+		if d := cmp.Diff(want, searchAll(env, "needle", limit)); d != "" {
 			t.Errorf("steps of %d (-published +found):\n%s", limit, d)
 		}
 	}
 	for text, found := range map[string]int{"n.*dle": 0, "NEEDLE (X)": 1, "straw": 1, "text of no message": 0, "(": 1} {
-		if got := env.searchAll(text, 100); (len(got) > 0) != (found > 0) {
+		if got := searchAll(env, text, 100); (len(got) > 0) != (found > 0) {
 			t.Errorf("%q is found in %d messages", text, len(got))
 		}
 	}
@@ -252,23 +243,23 @@ func TestSearch(t *testing.T) {
 }
 
 // searchAll searches until the whole session is searched.
-func (env *testEnv) searchAll(text string, limit int) []events.Position {
-	env.t.Helper()
+func searchAll(env *workertest.Env, text string, limit int) []events.Position {
+	env.T.Helper()
 	var all []events.Position
 	in := fmt.Sprintf(`{"session":"s","text":%s,"limit":%d`, strconv.Quote(text), limit)
 	for before := ""; ; {
 		var out events.SearchResponse
-		if e := env.request(events.SubjectRecall, in+before+"}", &out); e != nil {
-			env.t.Fatalf("search %q: %+v", text, e)
+		if e := env.Request(events.SubjectRecall, in+before+"}", &out); e != nil {
+			env.T.Fatalf("search %q: %+v", text, e)
 		}
 		for _, h := range out.Hits {
 			all = append(all, events.Position{Turn: h.Turn, Index: h.Index})
 			if !strings.Contains(strings.ToLower(h.Excerpt), strings.ToLower(text)) || len(h.Excerpt) > 400 || h.Role != events.RoleUser {
-				env.t.Errorf("%q in %+v", text, h)
+				env.T.Errorf("%q in %+v", text, h)
 			}
 		}
 		if !out.Known || len(out.Hits) > limit || out.Gone != 0 {
-			env.t.Fatalf("search %q: %+v", text, out)
+			env.T.Fatalf("search %q: %+v", text, out)
 		}
 		if out.Before == nil {
 			return all
@@ -280,13 +271,13 @@ func (env *testEnv) searchAll(text string, limit int) []events.Position {
 // A search counts the turns that have left the log; a recall of one of them is refused as gone.
 func TestRecallOfGone(t *testing.T) {
 	t.Parallel()
-	env := newEnv(t, t.TempDir())
-	stop := env.run("a", observe.Listener{})
+	env := workertest.New(t, t.TempDir())
+	stop := env.Run("a", observe.Listener{})
 	for n := 1; n <= 12; n++ {
-		env.publish(events.KindTurn, "s", bigTurn(n, 1_000_000, 600))
+		env.Publish(events.KindTurn, "s", workertest.BigTurn(n, 1_000_000, 600))
 	}
-	env.awaitDecided()
-	s, err := env.js.Stream(t.Context(), topology.LogStream)
+	env.AwaitDecided()
+	s, err := env.JS.Stream(t.Context(), topology.LogStream)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -298,7 +289,7 @@ func TestRecallOfGone(t *testing.T) {
 		}
 	}
 	var out events.SearchResponse
-	if e := env.request(events.SubjectRecall, `{"session":"s","text":"LOREM","limit":100}`, &out); e != nil {
+	if e := env.Request(events.SubjectRecall, `{"session":"s","text":"LOREM","limit":100}`, &out); e != nil {
 		t.Fatal(e)
 	}
 	var turns []int64
@@ -308,7 +299,7 @@ func TestRecallOfGone(t *testing.T) {
 	if d := cmp.Diff([]int64{12, 11, 3}, turns); d != "" || out.Gone != 9 || out.Before != nil {
 		t.Errorf("%d gone, before %v, %s", out.Gone, out.Before, d)
 	}
-	if e := env.request(events.SubjectRecall, `{"session":"s","turn":2}`, nil); e == nil || e.Code != events.CodeGone {
+	if e := env.Request(events.SubjectRecall, `{"session":"s","turn":2}`, nil); e == nil || e.Code != events.CodeGone {
 		t.Errorf("a turn that is gone: %+v", e)
 	}
 	if err := stop(); err != nil {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker"
 	"compactd/internal/worker/agents"
 )
@@ -18,35 +19,35 @@ import (
 // refuses it, and whatever of the body was read.
 func TestRefusedWithBody(t *testing.T) {
 	t.Parallel()
-	env := newEnv(t, t.TempDir())
-	r, e := env.runEdge()
-	slow := env.edge(r.worker, func(c *agents.Config) { c.Rate = 1 })
-	e.write(tokenLine(defaultToken, "default agent") + tokenLine(sessionToken, "default/s session"))
-	if err := e.edge.Reload(); err != nil {
+	env := workertest.New(t, t.TempDir())
+	r, e := env.RunEdge()
+	slow := env.StartEdge(r.Worker, func(c *agents.Config) { c.Rate = 1 })
+	e.WriteTokens(workertest.TokenLine(workertest.DefaultToken, "default agent") + workertest.TokenLine(workertest.SessionToken, "default/s session"))
+	if err := e.Listener.Reload(); err != nil {
 		t.Fatal(err)
 	}
-	open, guarded := newMonitor(t, worker.MonitorConfig{}), newMonitor(t, worker.MonitorConfig{Token: strings.Repeat("t", 32)})
+	open, guarded := workertest.NewMonitor(t, worker.MonitorConfig{}), workertest.NewMonitor(t, worker.MonitorConfig{Token: strings.Repeat("t", 32)})
 	const path = "/v1/sessions/default/s"
 	for _, c := range []struct {
 		at, token, method, path, header string
 		status                          int
 	}{
-		{e.edge.Addr(), "nobody", "POST", path + "/sync", "", http.StatusUnauthorized},
-		{e.edge.Addr(), sessionToken, "POST", path + "/sync", "", http.StatusForbidden},
-		{e.edge.Addr(), defaultToken, "POST", "/v1/sessions/acme/s/sync", "", http.StatusForbidden},
-		{e.edge.Addr(), defaultToken, "POST", path + "/forget", "", http.StatusForbidden},
-		{e.edge.Addr(), defaultToken, "POST", path + "/sync", "Origin: https://page.example", http.StatusForbidden},
-		{e.edge.Addr(), defaultToken, "POST", "/mcp/default/s", "", http.StatusForbidden},
-		{e.edge.Addr(), defaultToken, "POST", "/v1/nowhere", "", http.StatusNotFound},
-		{e.edge.Addr(), defaultToken, "POST", "/v1/a//b", "", http.StatusNotFound},
-		{e.edge.Addr(), defaultToken, "GET", path + "/context", "", http.StatusOK},
-		{e.edge.Addr(), defaultToken, "PUT", path + "/sync", "", http.StatusMethodNotAllowed},
-		{e.edge.Addr(), defaultToken, "POST", path + "/turns", "", http.StatusRequestEntityTooLarge},
-		{e.edge.Addr(), defaultToken, "POST", path + "/rewind", "", http.StatusRequestEntityTooLarge},
-		{e.edge.Addr(), sessionToken, "POST", "/mcp/default/s", "", http.StatusRequestEntityTooLarge},
-		{e.edge.Addr(), defaultToken, "POST", path + "/turns?wait_ms=x", "", http.StatusBadRequest},
-		{e.edge.Addr(), defaultToken, "POST", path + "/turns", "Content-Encoding: gzip", http.StatusUnsupportedMediaType},
-		{slow.edge.Addr(), defaultToken, "POST", path + "/sync", "", http.StatusTooManyRequests},
+		{e.Listener.Addr(), "nobody", "POST", path + "/sync", "", http.StatusUnauthorized},
+		{e.Listener.Addr(), workertest.SessionToken, "POST", path + "/sync", "", http.StatusForbidden},
+		{e.Listener.Addr(), workertest.DefaultToken, "POST", "/v1/sessions/acme/s/sync", "", http.StatusForbidden},
+		{e.Listener.Addr(), workertest.DefaultToken, "POST", path + "/forget", "", http.StatusForbidden},
+		{e.Listener.Addr(), workertest.DefaultToken, "POST", path + "/sync", "Origin: https://page.example", http.StatusForbidden},
+		{e.Listener.Addr(), workertest.DefaultToken, "POST", "/mcp/default/s", "", http.StatusForbidden},
+		{e.Listener.Addr(), workertest.DefaultToken, "POST", "/v1/nowhere", "", http.StatusNotFound},
+		{e.Listener.Addr(), workertest.DefaultToken, "POST", "/v1/a//b", "", http.StatusNotFound},
+		{e.Listener.Addr(), workertest.DefaultToken, "GET", path + "/context", "", http.StatusOK},
+		{e.Listener.Addr(), workertest.DefaultToken, "PUT", path + "/sync", "", http.StatusMethodNotAllowed},
+		{e.Listener.Addr(), workertest.DefaultToken, "POST", path + "/turns", "", http.StatusRequestEntityTooLarge},
+		{e.Listener.Addr(), workertest.DefaultToken, "POST", path + "/rewind", "", http.StatusRequestEntityTooLarge},
+		{e.Listener.Addr(), workertest.SessionToken, "POST", "/mcp/default/s", "", http.StatusRequestEntityTooLarge},
+		{e.Listener.Addr(), workertest.DefaultToken, "POST", path + "/turns?wait_ms=x", "", http.StatusBadRequest},
+		{e.Listener.Addr(), workertest.DefaultToken, "POST", path + "/turns", "Content-Encoding: gzip", http.StatusUnsupportedMediaType},
+		{slow.Listener.Addr(), workertest.DefaultToken, "POST", path + "/sync", "", http.StatusTooManyRequests},
 		{open.Addr(), "", "POST", "/nowhere", "", http.StatusNotFound},
 		{open.Addr(), "", "POST", "/healthz", "", http.StatusMethodNotAllowed},
 		{open.Addr(), "", "POST", "/healthz", "Sec-Fetch-Site: cross-site", http.StatusForbidden},
@@ -58,9 +59,9 @@ func TestRefusedWithBody(t *testing.T) {
 				if c.header != "" {
 					head += c.header + "\r\n"
 				}
-				if c.at == slow.edge.Addr() {
+				if c.at == slow.Listener.Addr() {
 					for status := 0; status != c.status; { // until it has sent as much as it may
-						status, _ = slow.do(c.token, "GET", path+"/stats", "")
+						status, _ = slow.Do(c.token, "GET", path+"/stats", "")
 					}
 				}
 				status, err := sendsFirst(t, c.at, head, chunked)
@@ -70,7 +71,7 @@ func TestRefusedWithBody(t *testing.T) {
 			})
 		}
 	}
-	if err := r.stop(); err != nil {
+	if err := r.Stop(); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -85,7 +86,7 @@ func sendsFirst(t *testing.T, at, head string, chunked bool) (status int, err er
 		t.Fatal(err)
 	}
 	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(waitLimit))
+	_ = c.SetDeadline(time.Now().Add(workertest.WaitLimit))
 	sent := net.Buffers{[]byte(head), fmt.Appendf(nil, "Content-Length: %d\r\n\r\n", len(largeBody)), largeBody}
 	if chunked {
 		sent = net.Buffers{[]byte(head), fmt.Appendf(nil, "Transfer-Encoding: chunked\r\n\r\n%x\r\n", len(largeBody)), largeBody, []byte("\r\n0\r\n\r\n")}

@@ -17,60 +17,43 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/summarize/extract"
+	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/audit"
 	"compactd/internal/worker/observe"
 )
 
 // newReplayEnv returns an environment with two sessions, decided under two configs, one after the
 // other, with summaries, a rewind and a rejection. No worker runs any more.
-func newReplayEnv(t *testing.T) *testEnv {
-	env := newEnv(t, t.TempDir())
-	env.summarizer = extract.New()
-	env.config = newConfig(t, compaction.DefaultPolicy())
-	stop := env.run("a", observe.Listener{})
+func newReplayEnv(t *testing.T) *workertest.Env {
+	env := workertest.New(t, t.TempDir())
+	env.Summarizer = extract.New()
+	env.Config = workertest.NewConfig(t, compaction.DefaultPolicy())
+	stop := env.Run("a", observe.Listener{})
 	for n := 1; n <= 20; n++ {
-		env.publish(events.KindTurn, "s1", turn(n))
+		env.Publish(events.KindTurn, "s1", workertest.Turn(n))
 		if n == 10 {
-			env.awaitDecided() // a summary arrives before the other turns
+			env.AwaitDecided() // a summary arrives before the other turns
 		}
 	}
-	env.publish(events.KindTurn, "s1", turn(1)[:20])
-	env.publish(events.KindRewind, "s1", []byte(`{"v":1,"id":"r","steps":1}`))
-	env.awaitDecided()
+	env.Publish(events.KindTurn, "s1", workertest.Turn(1)[:20])
+	env.Publish(events.KindRewind, "s1", []byte(`{"v":1,"id":"r","steps":1}`))
+	env.AwaitDecided()
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	p := withoutSummaries()
+	p := workertest.WithoutSummaries()
 	p.Profile = "seed"
-	env.config = newConfig(t, p)
-	stop = env.run("b", observe.Listener{})
+	env.Config = workertest.NewConfig(t, p)
+	stop = env.Run("b", observe.Listener{})
 	for n := 1; n <= 20; n++ {
-		env.publish(events.KindTurn, "s2", usageTurn(n))
-		env.publish(events.KindTurn, "s1", turn(20+n))
+		env.Publish(events.KindTurn, "s2", workertest.UsageTurn(n))
+		env.Publish(events.KindTurn, "s1", workertest.Turn(20+n))
 	}
-	env.awaitDecided()
+	env.AwaitDecided()
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
 	return env
-}
-
-func (env *testEnv) replay(s audit.Span) *audit.Replayed {
-	env.t.Helper()
-	r, err := audit.Replay(env.t.Context(), env.conn, s)
-	if err != nil {
-		env.t.Fatal(err)
-	}
-	return r
-}
-
-func (env *testEnv) state(stream string) topology.StreamState {
-	env.t.Helper()
-	s, err := topology.State(env.t.Context(), env.js, stream)
-	if err != nil {
-		env.t.Fatal(err)
-	}
-	return s
 }
 
 // E6, P10: the published outcomes follow from the log, each event under its own config: all of
@@ -78,40 +61,40 @@ func (env *testEnv) state(stream string) topology.StreamState {
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	env := newReplayEnv(t)
-	log, outcomes, stored := env.state(topology.LogStream), env.state(topology.OutcomesStream), 0
-	for _, payloads := range env.stored() {
+	log, outcomes, stored := env.State(topology.LogStream), env.State(topology.OutcomesStream), 0
+	for _, payloads := range env.Stored() {
 		stored += len(payloads)
 	}
-	consumers := env.consumers()
-	all := env.replay(audit.Span{})
+	consumers := consumerNames(env)
+	all := env.Replay(audit.Span{})
 	if want := (&audit.Replayed{
 		Events: int(log.Last), Sessions: 2, Outcomes: stored, Configs: 2, Differences: []audit.Difference{},
 	}); !cmp.Equal(want, all) || !all.Equal() {
 		t.Errorf("everything (-want +got):\n%s", cmp.Diff(want, all))
 	}
-	one := env.replay(audit.Span{Tenant: "default", Session: "s2"})
+	one := env.Replay(audit.Span{Tenant: "default", Session: "s2"})
 	if one.Sessions != 1 || one.Events != 20 || one.Configs != 1 || one.Outcomes == 0 || one.Outcomes >= stored || !one.Equal() {
 		t.Errorf("one session: %+v", one)
 	}
-	if none := env.replay(audit.Span{Tenant: "acme"}); none.Events != 0 || !none.Equal() {
+	if none := env.Replay(audit.Span{Tenant: "acme"}); none.Events != 0 || !none.Equal() {
 		t.Errorf("no such tenant: %+v", none)
 	}
 	middle := compaction.Seq(log.Last / 2)
-	early, late := env.replay(audit.Span{To: audit.Place{Seq: middle}}), env.replay(audit.Span{From: audit.Place{Seq: middle + 1}})
+	early, late := env.Replay(audit.Span{To: audit.Place{Seq: middle}}), env.Replay(audit.Span{From: audit.Place{Seq: middle + 1}})
 	if early.Events != int(middle) || early.Events+late.Events != all.Events || early.Outcomes+late.Outcomes != all.Outcomes || !early.Equal() || !late.Equal() {
 		t.Errorf("two spans: %+v and %+v", early, late)
 	}
 	now := log.Created.UnixMilli()
-	if r := env.replay(audit.Span{From: audit.Place{Time: now + 3_600_000}}); r.Events != 0 {
+	if r := env.Replay(audit.Span{From: audit.Place{Time: now + 3_600_000}}); r.Events != 0 {
 		t.Errorf("a span in the future: %+v", r)
 	}
-	if r := env.replay(audit.Span{From: audit.Place{Time: now}, To: audit.Place{Time: now + 3_600_000}}); !cmp.Equal(r, all) {
+	if r := env.Replay(audit.Span{From: audit.Place{Time: now}, To: audit.Place{Time: now + 3_600_000}}); !cmp.Equal(r, all) {
 		t.Errorf("the hour: %+v", r)
 	}
-	if diff := cmp.Diff([]topology.StreamState{log, outcomes}, []topology.StreamState{env.state(topology.LogStream), env.state(topology.OutcomesStream)}); diff != "" {
+	if diff := cmp.Diff([]topology.StreamState{log, outcomes}, []topology.StreamState{env.State(topology.LogStream), env.State(topology.OutcomesStream)}); diff != "" {
 		t.Errorf("the replay wrote:\n%s", diff)
 	}
-	for _, name := range env.consumers() { // a consumer from before may end meanwhile
+	for _, name := range consumerNames(env) { // a consumer from before may end meanwhile
 		if !slices.Contains(consumers, name) {
 			t.Errorf("consumer %s is left", name)
 		}
@@ -119,14 +102,14 @@ func TestReplay(t *testing.T) {
 }
 
 // consumers lists those of both streams by name.
-func (env *testEnv) consumers() (names []string) {
-	env.t.Helper()
+func consumerNames(env *workertest.Env) (names []string) {
+	env.T.Helper()
 	for _, stream := range []string{topology.LogStream, topology.OutcomesStream} {
-		s, err := env.js.Stream(env.t.Context(), stream)
+		s, err := env.JS.Stream(env.T.Context(), stream)
 		if err != nil {
-			env.t.Fatal(err)
+			env.T.Fatal(err)
 		}
-		for name := range s.ConsumerNames(env.t.Context()).Name() {
+		for name := range s.ConsumerNames(env.T.Context()).Name() {
 			names = append(names, name)
 		}
 	}
@@ -135,23 +118,23 @@ func (env *testEnv) consumers() (names []string) {
 }
 
 // rewrite replaces the messages of OUTCOMES by those that change returns.
-func (env *testEnv) rewrite(messages []*nats.Msg, change func(i int, m *nats.Msg) [][]byte) {
-	env.t.Helper()
+func rewrite(env *workertest.Env, messages []*nats.Msg, change func(i int, m *nats.Msg) [][]byte) {
+	env.T.Helper()
 	var all []*nats.Msg
 	for i, m := range messages {
 		for _, data := range change(i, m) {
 			all = append(all, &nats.Msg{Subject: m.Subject, Header: m.Header, Data: data})
 		}
 	}
-	if err := brokertest.Recommit(env.t.Context(), env.js, commit.HeaderMarker, all); err != nil {
-		env.t.Fatal(err)
+	if err := brokertest.Recommit(env.T.Context(), env.JS, commit.HeaderMarker, all); err != nil {
+		env.T.Fatal(err)
 	}
 }
 
 // outcomeMessages reads OUTCOMES, with the markers in the headers.
-func (env *testEnv) outcomeMessages() (out []*nats.Msg) {
-	env.t.Helper()
-	err := stream.ReadStream(env.t.Context(), env.js, topology.OutcomesStream, "out.>", 1, 0, func(m jetstream.Msg, _ uint64) error {
+func outcomeMessages(env *workertest.Env) (out []*nats.Msg) {
+	env.T.Helper()
+	err := stream.ReadStream(env.T.Context(), env.JS, topology.OutcomesStream, "out.>", 1, 0, func(m jetstream.Msg, _ uint64) error {
 		h := nats.Header{}
 		if marker := m.Headers().Get(commit.HeaderMarker); marker != "" {
 			h.Set(commit.HeaderMarker, marker)
@@ -160,7 +143,7 @@ func (env *testEnv) outcomeMessages() (out []*nats.Msg) {
 		return nil
 	})
 	if err != nil {
-		env.t.Fatal(err)
+		env.T.Fatal(err)
 	}
 	return out
 }
@@ -169,7 +152,7 @@ func (env *testEnv) outcomeMessages() (out []*nats.Msg) {
 func TestReplayDiffers(t *testing.T) {
 	t.Parallel()
 	env := newReplayEnv(t)
-	messages := env.outcomeMessages()
+	messages := outcomeMessages(env)
 	find := func(subject, text string) int {
 		for i, m := range messages {
 			if strings.HasPrefix(m.Subject, "out.") && strings.Contains(m.Subject, subject) && strings.Contains(string(m.Data), text) {
@@ -199,13 +182,13 @@ func TestReplayDiffers(t *testing.T) {
 		{"an event that is not there", ".budget.default.s2", "", edit(`"seq":`, `"seq":1000`), audit.Difference{Session: "s2", Kind: "budget"}},
 	} {
 		at := find(x.subject, x.text)
-		env.rewrite(messages, func(i int, m *nats.Msg) [][]byte {
+		rewrite(env, messages, func(i int, m *nats.Msg) [][]byte {
 			if i != at {
 				return [][]byte{m.Data}
 			}
 			return x.change(m.Data)
 		})
-		r := env.replay(audit.Span{})
+		r := env.Replay(audit.Span{})
 		if r.Equal() || r.Differing != 1 || len(r.Differences) != 1 {
 			t.Errorf("%s: %+v", x.name, r)
 			continue
@@ -215,12 +198,12 @@ func TestReplayDiffers(t *testing.T) {
 			x.want.Recorded != "" && d.Recorded != x.want.Recorded || x.want.Decided != "" && d.Decided != x.want.Decided {
 			t.Errorf("%s: %+v", x.name, d)
 		}
-		if other := env.replay(audit.Span{To: audit.Place{Seq: 1}}); !other.Equal() {
+		if other := env.Replay(audit.Span{To: audit.Place{Seq: 1}}); !other.Equal() {
 			t.Errorf("%s: a span before it differs: %+v", x.name, other)
 		}
 	}
-	env.rewrite(messages, func(_ int, m *nats.Msg) [][]byte { return [][]byte{m.Data} })
-	if r := env.replay(audit.Span{}); !r.Equal() {
+	rewrite(env, messages, func(_ int, m *nats.Msg) [][]byte { return [][]byte{m.Data} })
+	if r := env.Replay(audit.Span{}); !r.Equal() {
 		t.Errorf("unchanged: %+v", r)
 	}
 }
@@ -230,40 +213,40 @@ func TestReplayDiffers(t *testing.T) {
 func TestReplayLeavesOut(t *testing.T) {
 	t.Parallel()
 	env := newReplayEnv(t)
-	messages := env.outcomeMessages()
-	env.rewrite(messages, func(_ int, m *nats.Msg) [][]byte {
-		if m.Subject == events.Config(env.config.Hash()) {
+	messages := outcomeMessages(env)
+	rewrite(env, messages, func(_ int, m *nats.Msg) [][]byte {
+		if m.Subject == events.Config(env.Config.Hash()) {
 			return nil
 		}
 		return [][]byte{m.Data}
 	})
-	r := env.replay(audit.Span{})
+	r := env.Replay(audit.Span{})
 	if r.Equal() || r.Differing != 0 || len(r.Undecidable) != 1 || r.Sessions != 1 {
 		t.Errorf("without the second config: %+v", r)
 	}
 	for why, n := range r.Undecidable {
-		if n != 2 || !strings.Contains(why, env.config.Hash()) || !strings.Contains(why, commit.ErrNoConfig.Error()) {
+		if n != 2 || !strings.Contains(why, env.Config.Hash()) || !strings.Contains(why, commit.ErrNoConfig.Error()) {
 			t.Errorf("%d sessions: %s", n, why)
 		}
 	}
-	env.rewrite(messages, func(_ int, m *nats.Msg) [][]byte { return [][]byte{m.Data} })
-	log, err := env.js.Stream(t.Context(), topology.LogStream)
+	rewrite(env, messages, func(_ int, m *nats.Msg) [][]byte { return [][]byte{m.Data} })
+	log, err := env.JS.Stream(t.Context(), topology.LogStream)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := log.Purge(t.Context(), jetstream.WithPurgeSequence(5)); err != nil {
 		t.Fatal(err)
 	}
-	r = env.replay(audit.Span{})
+	r = env.Replay(audit.Span{})
 	if !r.Equal() || r.Older != 1 || r.Sessions != 1 || r.Events != 20 {
 		t.Errorf("without the first turns: %+v", r)
 	}
 	left := 0
-	err = audit.Recordings(t.Context(), env.conn, audit.Span{}, nil, func(rec audit.Recording, why error) error {
+	err = audit.Recordings(t.Context(), env.Conn, audit.Span{}, nil, func(rec audit.Recording, why error) error {
 		switch {
 		case why != nil && rec.Address.Session == "s1" && len(rec.Events) == 0:
 			left++
-		case why != nil || rec.Address.Session != "s2" || len(rec.Events) != 20 || rec.Events[0].Config.Hash() != env.config.Hash():
+		case why != nil || rec.Address.Session != "s2" || len(rec.Events) != 20 || rec.Events[0].Config.Hash() != env.Config.Hash():
 			t.Errorf("%s: %d events, %v", rec.Address, len(rec.Events), why)
 		}
 		return nil
@@ -277,44 +260,44 @@ func TestReplayLeavesOut(t *testing.T) {
 // session can still be decided again, across a change of the config.
 func TestReplayErased(t *testing.T) {
 	t.Parallel()
-	env := newEnv(t, t.TempDir())
-	stop := env.run("a", observe.Listener{})
+	env := workertest.New(t, t.TempDir())
+	stop := env.Run("a", observe.Listener{})
 	for n := 1; n <= 20; n++ {
-		env.publish(events.KindTurn, "s1", usageTurn(n))
-		env.publish(events.KindTurn, "s2", usageTurn(n))
+		env.Publish(events.KindTurn, "s1", workertest.UsageTurn(n))
+		env.Publish(events.KindTurn, "s2", workertest.UsageTurn(n))
 	}
-	env.awaitDecided()
+	env.AwaitDecided()
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	p := withoutSummaries()
+	p := workertest.WithoutSummaries()
 	p.Profile = "seed"
-	env.config = newConfig(t, p)
-	stop = env.run("b", observe.Listener{})
-	erased := env.publish(events.KindForget, "s2", []byte(`{"v":1,"id":"f"}`))
-	env.publish(events.KindTurn, "s2", usageTurn(1))
+	env.Config = workertest.NewConfig(t, p)
+	stop = env.Run("b", observe.Listener{})
+	erased := env.Publish(events.KindForget, "s2", []byte(`{"v":1,"id":"f"}`))
+	env.Publish(events.KindTurn, "s2", workertest.UsageTurn(1))
 	for n := 21; n <= 40; n++ {
-		env.publish(events.KindTurn, "s1", usageTurn(n))
+		env.Publish(events.KindTurn, "s1", workertest.UsageTurn(n))
 	}
-	env.awaitDecided()
+	env.AwaitDecided()
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	env.erase("s2", erased)
-	if r := env.replay(audit.Span{}); !r.Equal() || r.Events != 42 || r.Sessions != 2 || r.Older != 0 || r.Configs != 2 {
+	eraseFromStreams(env, "s2", erased)
+	if r := env.Replay(audit.Span{}); !r.Equal() || r.Events != 42 || r.Sessions != 2 || r.Older != 0 || r.Configs != 2 {
 		t.Errorf("%+v", r)
 	}
 }
 
 // erase removes the messages of a session before an event from both streams.
-func (env *testEnv) erase(session string, before uint64) {
-	env.t.Helper()
+func eraseFromStreams(env *workertest.Env, session string, before uint64) {
+	env.T.Helper()
 	for name, filter := range map[string]string{topology.LogStream: "log.*.*.default." + session, topology.OutcomesStream: "out.*.*.default." + session} {
-		s, err := env.js.Stream(env.t.Context(), name)
+		s, err := env.JS.Stream(env.T.Context(), name)
 		if err != nil {
-			env.t.Fatal(err)
+			env.T.Fatal(err)
 		}
-		err = stream.ReadStream(env.t.Context(), env.js, name, filter, 1, 0, func(m jetstream.Msg, seq uint64) error {
+		err = stream.ReadStream(env.T.Context(), env.JS, name, filter, 1, 0, func(m jetstream.Msg, seq uint64) error {
 			if name == topology.OutcomesStream {
 				var body struct {
 					CausedBy events.Cause `json:"caused_by"`
@@ -328,10 +311,10 @@ func (env *testEnv) erase(session string, before uint64) {
 			} else if seq >= before {
 				return nil
 			}
-			return s.DeleteMsg(env.t.Context(), seq)
+			return s.DeleteMsg(env.T.Context(), seq)
 		})
 		if err != nil {
-			env.t.Fatal(err)
+			env.T.Fatal(err)
 		}
 	}
 }

@@ -15,31 +15,29 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/events/schema/schematest"
 	"compactd/internal/summarize/extract"
+	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/observe"
 	"compactd/internal/worker/query"
 )
 
-// badTurn is a turn that is rejected.
-const badTurn = `{"messages":7}`
-
 // validStream validates the messages of a stream, and counts them by kind. badTurn may be
 // invalid.
-func (env *testEnv) validStream(from, filter string, kind func(string) (events.Kind, error)) map[string]int {
-	env.t.Helper()
+func validStream(env *workertest.Env, from, filter string, kind func(string) (events.Kind, error)) map[string]int {
+	env.T.Helper()
 	seen := map[string]int{}
-	err := stream.ReadStream(env.t.Context(), env.js, from, filter, 1, 0, func(m jetstream.Msg, _ uint64) error {
+	err := stream.ReadStream(env.T.Context(), env.JS, from, filter, 1, 0, func(m jetstream.Msg, _ uint64) error {
 		k, err := kind(m.Subject())
 		if err != nil || len(m.Data()) == 0 || strings.HasPrefix(m.Subject(), "out.config.") {
 			return nil //nolint:nilerr // a marker, or a config: no payload of the contract
 		}
 		seen[string(k)]++
-		if err := schematest.Validate(string(k), m.Data()); err != nil && string(m.Data()) != badTurn {
-			env.t.Errorf("%s: %v: %.300s", m.Subject(), err, m.Data())
+		if err := schematest.Validate(string(k), m.Data()); err != nil && string(m.Data()) != workertest.BadTurn {
+			env.T.Errorf("%s: %v: %.300s", m.Subject(), err, m.Data())
 		}
 		return nil
 	})
 	if err != nil {
-		env.t.Fatal(err)
+		env.T.Fatal(err)
 	}
 	return seen
 }
@@ -48,19 +46,19 @@ func (env *testEnv) validStream(from, filter string, kind func(string) (events.K
 // all kinds that a worker takes, and all outcomes that it publishes.
 func TestPayloadsMatchSchemas(t *testing.T) {
 	t.Parallel()
-	env := newEnv(t, t.TempDir())
-	env.config, env.summarizer = newConfig(t, compaction.DefaultPolicy()), extract.New()
+	env := workertest.New(t, t.TempDir())
+	env.Config, env.Summarizer = workertest.NewConfig(t, compaction.DefaultPolicy()), extract.New()
 	summarized := make(chan observe.SummaryDone, 64)
-	stop := env.run("a", observe.Listener{SummaryDone: func(e observe.SummaryDone) { summarized <- e }})
-	env.publish(events.KindTurn, "s1", turn(1))
+	stop := env.Run("a", observe.Listener{SummaryDone: func(e observe.SummaryDone) { summarized <- e }})
+	env.Publish(events.KindTurn, "s1", workertest.Turn(1))
 	for n := 1; n <= 24; n++ {
-		env.publish(events.KindTurn, "s2", turn(n))
+		env.Publish(events.KindTurn, "s2", workertest.Turn(n))
 	}
-	env.publish(events.KindTurn, "s3", calls(1, "read_file:/a.go", "write_file:/b.go"))
-	last := env.publish(events.KindTurn, "s3", calls(3, "read_file:/a.go"))
-	next(t, summarized, "summary")
-	env.awaitDecided()
-	erased, err := env.conn.SubscribeSync(events.Published(events.KindErased, events.Address{Tenant: "default", Session: "s1"}))
+	env.Publish(events.KindTurn, "s3", workertest.CallsTurn(1, "read_file:/a.go", "write_file:/b.go"))
+	last := env.Publish(events.KindTurn, "s3", workertest.CallsTurn(3, "read_file:/a.go"))
+	workertest.Next(t, summarized, "summary")
+	env.AwaitDecided()
+	erased, err := env.Conn.SubscribeSync(events.Published(events.KindErased, events.Address{Tenant: "default", Session: "s1"}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +66,7 @@ func TestPayloadsMatchSchemas(t *testing.T) {
 		kind          events.Kind
 		session, data string
 	}{
-		{events.KindTurn, "s3", badTurn},
+		{events.KindTurn, "s3", workertest.BadTurn},
 		{events.KindCompact, "s2", `{"id":"compact-1","focus":"the parser","policy":{"target":0.5}}`},
 		{events.KindRewind, "s2", `{"id":"back-1","generation":0}`},
 		{events.KindOverflow, "s2", `{"id":"o1","status":400,"error":"prompt is too long: 20000 tokens > 16000 maximum"}`},
@@ -77,17 +75,17 @@ func TestPayloadsMatchSchemas(t *testing.T) {
 		{events.KindEnd, "s3", `{"id":"e1"}`},
 		{events.KindForget, "s1", `{"id":"f1"}`},
 	} {
-		env.publish(e.kind, e.session, []byte(e.data))
+		env.Publish(e.kind, e.session, []byte(e.data))
 	}
-	if _, err := erased.NextMsg(waitLimit); err != nil {
+	if _, err := erased.NextMsg(workertest.WaitLimit); err != nil {
 		t.Fatal(err)
 	}
-	env.awaitDecided()
-	log := env.validStream(topology.LogStream, "log.>", func(subject string) (events.Kind, error) {
+	env.AwaitDecided()
+	log := validStream(env, topology.LogStream, "log.>", func(subject string) (events.Kind, error) {
 		at, err := events.ParseLog(subject)
 		return at.Kind, err
 	})
-	outcomes := env.validStream(topology.OutcomesStream, "out.>", func(subject string) (events.Kind, error) {
+	outcomes := validStream(env, topology.OutcomesStream, "out.>", func(subject string) (events.Kind, error) {
 		at, err := events.ParseOutcome(subject)
 		return at.Kind, err
 	})
@@ -101,21 +99,21 @@ func TestPayloadsMatchSchemas(t *testing.T) {
 			t.Errorf("no %s among the outcomes: %v", k, outcomes)
 		}
 	}
-	env.validAnswers("s2")
+	validAnswers(env, "s2")
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // validAnswers sends every kind of request about a session, and validates requests and answers.
-func (env *testEnv) validAnswers(session string) {
-	env.t.Helper()
+func validAnswers(env *workertest.Env, session string) {
+	env.T.Helper()
 	for endpoint, more := range map[string][]string{
 		"check":    {``, `,"messages":[{"role":"user","content":"x"}],"attachments":[{"bytes":7}]`, `,"tokens":-1`},
 		"context":  {``, `,"generation":0`, `,"page":99`},
 		"files":    {``},
 		"history":  {``},
-		"outcome":  {`,"seq":1`, fmt.Sprintf(`,"seq":%d`, env.lastOf(session)), `,"seq":0`},
+		"outcome":  {`,"seq":1`, fmt.Sprintf(`,"seq":%d`, lastOf(env, session)), `,"seq":0`},
 		"recall":   {`,"turn":1`, `,"text":"word"`, `,"turn":99`},
 		"sessions": {``, `,"limit":1`},
 		"stats":    {``, `,"provider":"openai","model":"gpt-4"`},
@@ -125,32 +123,32 @@ func (env *testEnv) validAnswers(session string) {
 		request, answers := query.Operations()[at].Request(), query.Operations()[at].Responses
 		for _, m := range more {
 			in := fmt.Sprintf(`{"session":%q%s}`, session, m)
-			reply, err := env.conn.Request("compactd."+endpoint, []byte(in), waitLimit)
+			reply, err := env.Conn.Request("compactd."+endpoint, []byte(in), workertest.WaitLimit)
 			if err != nil {
-				env.t.Fatal(err)
+				env.T.Fatal(err)
 			}
 			names := answers
 			if reply.Header.Get(micro.ErrorCodeHeader) != "" {
 				names = []string{"error"}
 			} else if request != "" {
 				if err := schematest.Validate(request, []byte(in)); err != nil {
-					env.t.Errorf("%s was answered: %v", in, err)
+					env.T.Errorf("%s was answered: %v", in, err)
 				}
 			}
 			valid := slices.ContainsFunc(names, func(name string) bool { return schematest.Validate(name, reply.Data) == nil })
 			if !valid {
-				env.t.Errorf("%s %s: none of %v: %.300s", endpoint, in, names, reply.Data)
+				env.T.Errorf("%s %s: none of %v: %.300s", endpoint, in, names, reply.Data)
 			}
 		}
 	}
 }
 
 // lastOf is the sequence of the last event of a session.
-func (env *testEnv) lastOf(session string) uint64 {
-	env.t.Helper()
-	m, err := stream.LastOf(env.t.Context(), env.conn, topology.LogStream, "log.*.*.default."+session)
+func lastOf(env *workertest.Env, session string) uint64 {
+	env.T.Helper()
+	m, err := stream.LastOf(env.T.Context(), env.Conn, topology.LogStream, "log.*.*.default."+session)
 	if err != nil {
-		env.t.Fatal(err)
+		env.T.Fatal(err)
 	}
 	return m.Seq
 }

@@ -19,69 +19,36 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/events/schema"
 	"compactd/internal/events/validate"
+	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/observe"
 )
 
-// request sends a request to the service. A refusal is returned; anything else that is not an
-// answer fails the test.
-func (env *testEnv) request(subject, in string, out any) *events.ServiceError {
-	env.t.Helper()
-	m, err := env.conn.Request(subject, []byte(in), waitLimit)
-	if err != nil {
-		env.t.Fatalf("%s %s: %v", subject, in, err)
-	}
-	if code := m.Header.Get(micro.ErrorCodeHeader); code != "" {
-		e := &events.ServiceError{}
-		if err := events.Unmarshal(m.Data, e); err != nil {
-			env.t.Fatal(err)
-		}
-		if string(e.Code) != code || e.Message != m.Header.Get(micro.ErrorHeader) || e.V != events.Version {
-			env.t.Errorf("%s %s: headers %v, payload %+v", subject, in, m.Header, e)
-		}
-		return e
-	}
-	if err := events.Unmarshal(m.Data, out); err != nil {
-		env.t.Fatal(err)
-	}
-	return nil
-}
-
-// context requests one page and fails the test on a refusal.
-func (env *testEnv) context(session string, page int) events.ContextResponse {
-	env.t.Helper()
-	var out events.ContextResponse
-	if e := env.request(events.SubjectContext, fmt.Sprintf(`{"session":%q,"page":%d}`, session, page), &out); e != nil {
-		env.t.Fatalf("context %s, page %d: %s %s", session, page, e.Code, e.Message)
-	}
-	return out
-}
-
 // wantContext compares a session's context with the agent's rule: the messages
 // of its last compaction, and the turns after it as they were sent.
-func (env *testEnv) wantContext(session string, turns [][]byte) events.ContextResponse {
-	env.t.Helper()
-	all := env.compactions(session)
+func wantContext(env *workertest.Env, session string, turns [][]byte) events.ContextResponse {
+	env.T.Helper()
+	all := env.Compactions(session)
 	if len(all) == 0 {
-		env.t.Fatal("no compaction: the test shows nothing")
+		env.T.Fatal("no compaction: the test shows nothing")
 	}
 	last := all[len(all)-1]
 	want := last.Messages
 	for _, data := range turns[last.Through.Turn:] {
 		turn, err := events.DecodeTurn(data)
 		if err != nil {
-			env.t.Fatal(err)
+			env.T.Fatal(err)
 		}
 		want = append(want, turn.Messages...)
 	}
-	got := env.context(session, 1)
+	got := env.Context(session, 1)
 	if diff := cmp.Diff(want, got.Messages, cmp.Transformer("string", func(r events.Raw) string { return string(r) })); diff != "" {
-		env.t.Errorf("messages of %s (-rule +context):\n%s", session, diff)
+		env.T.Errorf("messages of %s (-rule +context):\n%s", session, diff)
 	}
 	if !got.Known || got.V != events.Version || got.Generation != last.Generation || got.Through.Turn != int64(len(turns)) || got.Format != last.Format {
-		env.t.Errorf("%s: got known %v, generation %d, through %+v, %s", session, got.Known, got.Generation, got.Through, got.Format)
+		env.T.Errorf("%s: got known %v, generation %d, through %+v, %s", session, got.Known, got.Generation, got.Through, got.Format)
 	}
 	if v := validate.Messages(got.Format, got.Messages); len(v) > 0 {
-		env.t.Errorf("%s: %v", session, v)
+		env.T.Errorf("%s: %v", session, v)
 	}
 	return got
 }
@@ -90,34 +57,34 @@ func (env *testEnv) wantContext(session string, turns [][]byte) events.ContextRe
 // is the same after a restart.
 func TestContext(t *testing.T) {
 	t.Parallel()
-	env := newEnv(t, t.TempDir())
-	stop := env.run("a", observe.Listener{})
+	env := workertest.New(t, t.TempDir())
+	stop := env.Run("a", observe.Listener{})
 	const system, tools = `"be\u0020brief"`, `[{"name":"f","n":1.0}]`
-	turns := [][]byte{[]byte(strings.Replace(string(turn(1)), `"messages"`, `"system":`+system+`,"messages"`, 1))}
+	turns := [][]byte{[]byte(strings.Replace(string(workertest.Turn(1)), `"messages"`, `"system":`+system+`,"messages"`, 1))}
 	for n := 2; n <= 22; n++ {
-		turns = append(turns, turn(n))
+		turns = append(turns, workertest.Turn(n))
 	}
 	turns[2] = []byte(strings.Replace(string(turns[2]), `"messages"`, `"tools":`+tools+`,"messages"`, 1))
 	for _, data := range turns {
-		env.publish(events.KindTurn, "s1", data)
+		env.Publish(events.KindTurn, "s1", data)
 	}
-	env.publish(events.KindTurn, "s2", turn(1))
-	env.awaitDecided()
-	before := env.wantContext("s1", turns)
+	env.Publish(events.KindTurn, "s2", workertest.Turn(1))
+	env.AwaitDecided()
+	before := wantContext(env, "s1", turns)
 	if string(before.System) != system || string(before.Tools) != tools || before.Page != 1 || before.Pages != 1 {
 		t.Errorf("system %s, tools %s, page %d of %d", before.System, before.Tools, before.Page, before.Pages)
 	}
-	if small := env.context("s2", 1); len(small.Messages) != 2 || small.Generation != 0 || small.System != nil || small.Tools != nil {
+	if small := env.Context("s2", 1); len(small.Messages) != 2 || small.Generation != 0 || small.System != nil || small.Tools != nil {
 		t.Errorf("the other session is %+v", small)
 	}
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := env.conn.Request(events.SubjectContext, []byte(`{"session":"s1"}`), time.Second); err == nil {
+	if _, err := env.Conn.Request(events.SubjectContext, []byte(`{"session":"s1"}`), time.Second); err == nil {
 		t.Error("a request is answered without a worker")
 	}
-	stop = env.run("b", observe.Listener{})
-	if diff := cmp.Diff(before, env.wantContext("s1", turns)); diff != "" {
+	stop = env.Run("b", observe.Listener{})
+	if diff := cmp.Diff(before, wantContext(env, "s1", turns)); diff != "" {
 		t.Errorf("after a restart: %s", diff)
 	}
 	if err := stop(); err != nil {
@@ -130,34 +97,34 @@ func TestContext(t *testing.T) {
 func TestContextPages(t *testing.T) {
 	t.Parallel()
 	const maxPayload = 256 << 10
-	env := openEnv(t, embedded.Config{Dir: t.TempDir(), MaxPayload: maxPayload}, topology.Config{Partitions: 2})
-	stop := env.run("a", observe.Listener{})
-	first := strings.Replace(string(bigTurn(1, 3_400_000, 60_000)), `"messages"`, fmt.Sprintf(`"system":%q,"tools":[%q],"messages"`, strings.Repeat("s", 100_000), strings.Repeat("t", 50_000)), 1)
+	env := workertest.Open(t, embedded.Config{Dir: t.TempDir(), MaxPayload: maxPayload}, topology.Config{Partitions: 2})
+	stop := env.Run("a", observe.Listener{})
+	first := strings.Replace(string(workertest.BigTurn(1, 3_400_000, 60_000)), `"messages"`, fmt.Sprintf(`"system":%q,"tools":[%q],"messages"`, strings.Repeat("s", 100_000), strings.Repeat("t", 50_000)), 1)
 	turns := [][]byte{[]byte(first)}
 	for n := 2; n <= 12; n++ {
-		turns = append(turns, bigTurn(n, 3_400_000, 60_000))
+		turns = append(turns, workertest.BigTurn(n, 3_400_000, 60_000))
 	}
 	var want []events.Raw
 	for _, data := range turns {
-		env.publish(events.KindTurn, "s", data)
+		env.Publish(events.KindTurn, "s", data)
 		turn, err := events.DecodeTurn(data)
 		if err != nil {
 			t.Fatal(err)
 		}
 		want = append(want, turn.Messages...)
 	}
-	env.awaitDecided()
+	env.AwaitDecided()
 	var got []events.Raw
-	system, tools, pages := 0, 0, env.context("s", 1).Pages
+	system, tools, pages := 0, 0, env.Context("s", 1).Pages
 	for page := 1; page <= int(pages); page++ {
-		m, err := env.conn.Request(events.SubjectContext, fmt.Appendf(nil, `{"session":"s","page":%d}`, page), waitLimit)
+		m, err := env.Conn.Request(events.SubjectContext, fmt.Appendf(nil, `{"session":"s","page":%d}`, page), workertest.WaitLimit)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if len(m.Data) > maxPayload-64<<10 {
 			t.Errorf("page %d has %d bytes", page, len(m.Data))
 		}
-		c := env.context("s", page)
+		c := env.Context("s", page)
 		if c.Pages != pages || c.Page != int64(page) || c.Through.Turn != 12 {
 			t.Errorf("page %d: %d of %d, through %+v", page, c.Page, c.Pages, c.Through)
 		}
@@ -173,7 +140,7 @@ func TestContextPages(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("pages together: %s", diff)
 	}
-	e := env.request(events.SubjectContext, fmt.Sprintf(`{"session":"s","page":%d}`, pages+1), nil)
+	e := env.Request(events.SubjectContext, fmt.Sprintf(`{"session":"s","page":%d}`, pages+1), nil)
 	if e == nil || e.Code != events.CodeOutOfRange {
 		t.Errorf("the page after the last is %+v", e)
 	}
@@ -186,15 +153,15 @@ func TestContextPages(t *testing.T) {
 // of the contract.
 func TestRequests(t *testing.T) {
 	t.Parallel()
-	env := newEnv(t, t.TempDir())
-	stop := env.run("a", observe.Listener{})
+	env := workertest.New(t, t.TempDir())
+	stop := env.Run("a", observe.Listener{})
 	for _, in := range []string{`{"session":"unknown"}`, `{"v":1,"tenant":"default","session":"unknown","page":7,"later":true}`} {
 		var c events.ContextResponse
-		if e := env.request(events.SubjectContext, in, &c); e != nil || c.Known || len(c.Messages) != 0 || c.V != events.Version {
+		if e := env.Request(events.SubjectContext, in, &c); e != nil || c.Known || len(c.Messages) != 0 || c.V != events.Version {
 			t.Errorf("context %s: %+v, %+v", in, c, e)
 		}
 		var s events.StatsResponse
-		if e := env.request(events.SubjectStats, in, &s); e != nil {
+		if e := env.Request(events.SubjectStats, in, &s); e != nil {
 			t.Errorf("stats %s: %+v", in, e)
 		}
 		if diff := cmp.Diff(events.StatsResponse{V: events.Version}, s); diff != "" {
@@ -221,7 +188,7 @@ func TestRequests(t *testing.T) {
 			if subject == events.SubjectCheck && want == events.CodeTooLarge {
 				continue // a check may be as large as a turn
 			}
-			if e := env.request(subject, in, nil); e == nil || e.Code != want || e.Hint == "" {
+			if e := env.Request(subject, in, nil); e == nil || e.Code != want || e.Hint == "" {
 				t.Errorf("%s %.40s: got %+v, want %s", subject, in, e, want)
 			}
 		}
@@ -231,7 +198,7 @@ func TestRequests(t *testing.T) {
 		`{"session":"s","page":-1}`:  events.CodeOutOfRange,
 		`{"session":"s","page":"1"}`: events.CodeBadType,
 	} {
-		if e := env.request(events.SubjectContext, in, nil); e == nil || e.Code != want {
+		if e := env.Request(events.SubjectContext, in, nil); e == nil || e.Code != want {
 			t.Errorf("context %s: got %+v, want %s", in, e, want)
 		}
 	}
@@ -241,7 +208,7 @@ func TestRequests(t *testing.T) {
 		`{"session":"s","max_output_tokens":0}`:      events.CodeOutOfRange,
 		`{"session":"s","max_output_tokens":"many"}`: events.CodeBadType,
 	} {
-		if e := env.request(events.SubjectStats, in, nil); e == nil || e.Code != want {
+		if e := env.Request(events.SubjectStats, in, nil); e == nil || e.Code != want {
 			t.Errorf("stats %s: got %+v, want %s", in, e, want)
 		}
 	}
@@ -253,23 +220,23 @@ func TestRequests(t *testing.T) {
 // Stats are those of the last outcome, with the number of parked turns.
 func TestStats(t *testing.T) {
 	t.Parallel()
-	env := newEnv(t, t.TempDir())
-	stop := env.run("a", observe.Listener{})
+	env := workertest.New(t, t.TempDir())
+	stop := env.Run("a", observe.Listener{})
 	for n := 1; n <= 20; n++ {
-		env.publish(events.KindTurn, "s1", turn(n))
+		env.Publish(events.KindTurn, "s1", workertest.Turn(n))
 	}
-	env.publish(events.KindTurn, "s1", turn(22))
-	parked := env.publish(events.KindTurn, "gap", turn(5))
-	env.awaitDecided()
-	all := env.compactions("s1")
+	env.Publish(events.KindTurn, "s1", workertest.Turn(22))
+	parked := env.Publish(events.KindTurn, "gap", workertest.Turn(5))
+	env.AwaitDecided()
+	all := env.Compactions("s1")
 	if len(all) == 0 {
 		t.Fatal("no compaction: the test shows nothing")
 	}
 	var s events.StatsResponse
-	if e := env.request(events.SubjectStats, `{"session":"s1"}`, &s); e != nil {
+	if e := env.Request(events.SubjectStats, `{"session":"s1"}`, &s); e != nil {
 		t.Fatal(e)
 	}
-	history := env.context("s1", 1)
+	history := env.Context("s1", 1)
 	want := events.StatsResponse{
 		V: events.Version, Known: true, Turns: 20, Messages: int64(len(history.Messages)), Generation: all[len(all)-1].Generation,
 		Through: history.Through, Parked: 1, Cost: events.Cost{Input: max(s.Cost.Input, 1)},
@@ -285,18 +252,18 @@ func TestStats(t *testing.T) {
 		t.Errorf("budget is %+v, needs compaction %v", b, s.NeedsCompaction)
 	}
 	var other events.StatsResponse // A14: with another model
-	if e := env.request(events.SubjectStats, `{"session":"s1","provider":"openai","model":"gpt-4"}`, &other); e != nil ||
+	if e := env.Request(events.SubjectStats, `{"session":"s1","provider":"openai","model":"gpt-4"}`, &other); e != nil ||
 		other.Budget.ContextWindow != 8192 || !other.NeedsCompaction || other.Messages != s.Messages {
 		t.Errorf("with gpt-4: %+v, %+v", other, e)
 	}
-	if e := env.request(events.SubjectStats, `{"session":"s1","provider":"openai","model":"gpt-4","max_output_tokens":8192}`, nil); e == nil || e.Code != events.CodeOutOfRange {
+	if e := env.Request(events.SubjectStats, `{"session":"s1","provider":"openai","model":"gpt-4","max_output_tokens":8192}`, nil); e == nil || e.Code != events.CodeOutOfRange {
 		t.Errorf("with an answer as large as the window: %+v", e)
 	}
 	var gap events.StatsResponse
-	if e := env.request(events.SubjectStats, `{"session":"gap"}`, &gap); e != nil || !gap.Known || gap.Turns != 0 || gap.Parked != 1 {
+	if e := env.Request(events.SubjectStats, `{"session":"gap"}`, &gap); e != nil || !gap.Known || gap.Turns != 0 || gap.Parked != 1 {
 		t.Errorf("with a turn parked at %d: %+v, %+v", parked, gap, e)
 	}
-	if c := env.context("gap", 1); !c.Known || len(c.Messages) != 0 || c.Pages != 1 {
+	if c := env.Context("gap", 1); !c.Known || len(c.Messages) != 0 || c.Pages != 1 {
 		t.Errorf("with a turn parked: %+v", c)
 	}
 	if err := stop(); err != nil {
@@ -308,10 +275,10 @@ func TestStats(t *testing.T) {
 // the worker.
 func TestDiscovery(t *testing.T) {
 	t.Parallel()
-	env := newEnv(t, t.TempDir())
-	stop := env.run("a", observe.Listener{})
+	env := workertest.New(t, t.TempDir())
+	stop := env.Run("a", observe.Listener{})
 	var info micro.Info
-	if e := env.request("$SRV.INFO."+events.ServiceName, "", &info); e != nil {
+	if e := env.Request("$SRV.INFO."+events.ServiceName, "", &info); e != nil {
 		t.Fatal(e)
 	}
 	found := map[string]string{}
@@ -329,15 +296,15 @@ func TestDiscovery(t *testing.T) {
 			t.Errorf("%s: %v", e.Name, e.Metadata)
 		}
 	}
-	env.check("s1", "")
+	check(env, "s1", "")
 	var counted struct {
 		Endpoints []struct {
 			Name     string `json:"name"`
 			Requests int    `json:"num_requests"`
 		} `json:"endpoints"`
 	}
-	for end := time.Now().Add(waitLimit); ; time.Sleep(time.Millisecond) { // a request counts once its answer is sent
-		if e := env.request("$SRV.STATS."+events.ServiceName, "", &counted); e != nil {
+	for end := time.Now().Add(workertest.WaitLimit); ; time.Sleep(time.Millisecond) { // a request counts once its answer is sent
+		if e := env.Request("$SRV.STATS."+events.ServiceName, "", &counted); e != nil {
 			t.Fatal(e)
 		}
 		wrong := ""
@@ -361,11 +328,11 @@ func TestDiscovery(t *testing.T) {
 		t.Error(diff)
 	}
 	var h events.HealthResponse
-	if e := env.request(events.SubjectHealth, "", &h); e != nil {
+	if e := env.Request(events.SubjectHealth, "", &h); e != nil {
 		t.Fatal(e)
 	}
 	healthy := events.HealthResponse{
-		V: events.Version, Status: events.HealthOK, Partitions: 4, Served: 4, Version: "dev", Owner: "a", Config: env.config.Hash(),
+		V: events.Version, Status: events.HealthOK, Partitions: 4, Served: 4, Version: "dev", Owner: "a", Config: env.Config.Hash(),
 	}
 	if diff := cmp.Diff(healthy, h); diff != "" {
 		t.Error(diff)
@@ -378,37 +345,37 @@ func TestDiscovery(t *testing.T) {
 // A request whose reply subject belongs to a stream gets no answer.
 func TestForeignReply(t *testing.T) {
 	t.Parallel()
-	env := newEnv(t, t.TempDir())
-	stop := env.run("a", observe.Listener{})
+	env := workertest.New(t, t.TempDir())
+	stop := env.Run("a", observe.Listener{})
 	for _, reply := range []string{"session.turn.default.s1", "out.0.mark", "out.1.compacted.default.s1", "$JS.API.STREAM.DELETE.SESSIONS"} {
 		for _, subject := range []string{events.SubjectCheck, events.SubjectContext, events.OfTenant(events.SubjectContext, "default"), events.SubjectRecall, events.SubjectStats, events.SubjectHealth} {
-			if err := env.conn.PublishRequest(subject, reply, []byte(`{"session":"s1"}`)); err != nil {
+			if err := env.Conn.PublishRequest(subject, reply, []byte(`{"session":"s1"}`)); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	env.context("s1", 1) // answered after the others of its endpoint
-	env.publish(events.KindTurn, "s1", turn(1))
-	env.awaitDecided()
-	if state, err := topology.State(t.Context(), env.js, topology.LogStream); err != nil || state.Last != 1 {
+	env.Context("s1", 1) // answered after the others of its endpoint
+	env.Publish(events.KindTurn, "s1", workertest.Turn(1))
+	env.AwaitDecided()
+	if state, err := topology.State(t.Context(), env.JS, topology.LogStream); err != nil || state.Last != 1 {
 		t.Errorf("the log ends at %d, %v", state.Last, err)
 	}
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	env.wantRedecided()
+	env.WantRedecided()
 }
 
 // Requests between turns change nothing, and every answer is a history that an agent could have.
 func TestRequestsChangeNothing(t *testing.T) {
 	t.Parallel()
-	env := newEnv(t, t.TempDir())
-	stop := env.run("a", observe.Listener{})
+	env := workertest.New(t, t.TempDir())
+	stop := env.Run("a", observe.Listener{})
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		for n := 1; n <= 60; n++ {
-			env.publish(events.KindTurn, "s1", turn(n))
+			env.Publish(events.KindTurn, "s1", workertest.Turn(n))
 		}
 	}()
 	var seen []events.ContextResponse
@@ -418,15 +385,15 @@ func TestRequestsChangeNothing(t *testing.T) {
 			more = false
 		default:
 		}
-		seen = append(seen, env.context("s1", 1))
+		seen = append(seen, env.Context("s1", 1))
 		var s events.StatsResponse
-		if e := env.request(events.SubjectStats, `{"session":"s1"}`, &s); e != nil {
+		if e := env.Request(events.SubjectStats, `{"session":"s1"}`, &s); e != nil {
 			t.Fatal(e)
 		}
 	}
-	env.awaitDecided()
+	env.AwaitDecided()
 	published := map[int64]int64{0: 0} // by generation, through which turn
-	for _, c := range env.compactions("s1") {
+	for _, c := range env.Compactions("s1") {
 		published[c.Generation] = c.Through.Turn
 	}
 	last := events.ContextResponse{}
@@ -446,7 +413,7 @@ func TestRequestsChangeNothing(t *testing.T) {
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	env.wantRedecided()
+	env.WantRedecided()
 }
 
 // PartitionOf computes the same as the server's subject transform, for any ids and several numbers
@@ -463,7 +430,7 @@ func TestPartitionOfServer(t *testing.T) {
 		return string(b)
 	}
 	for _, partitions := range []int{1, 8, 37} {
-		env := openEnv(t, embedded.Config{Dir: t.TempDir()}, topology.Config{Partitions: partitions})
+		env := workertest.Open(t, embedded.Config{Dir: t.TempDir()}, topology.Config{Partitions: partitions})
 		var want []events.Address
 		var acks []jetstream.PubAckFuture
 		for range 1000 {
@@ -472,7 +439,7 @@ func TestPartitionOfServer(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			ack, err := env.js.PublishMsgAsync(&nats.Msg{Subject: subject, Data: []byte(`{}`)})
+			ack, err := env.JS.PublishMsgAsync(&nats.Msg{Subject: subject, Data: []byte(`{}`)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -486,7 +453,7 @@ func TestPartitionOfServer(t *testing.T) {
 			}
 		}
 		n := 0
-		err := stream.ReadStream(t.Context(), env.js, topology.LogStream, "log.>", 1, 0, func(m jetstream.Msg, _ uint64) error {
+		err := stream.ReadStream(t.Context(), env.JS, topology.LogStream, "log.>", 1, 0, func(m jetstream.Msg, _ uint64) error {
 			at, err := events.ParseLog(m.Subject())
 			if err != nil {
 				return err

@@ -14,6 +14,7 @@ import (
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
 	"compactd/internal/testkit/figures"
+	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/observe"
 )
 
@@ -22,23 +23,23 @@ var slowTexts = []string{"password=", "Authorization: Bearer ", "-----end", "otp
 
 // fillSlowly publishes turns of a tenant's session until it has a job in the
 // background.
-func (env *testEnv) fillSlowly(tenant, session, text string) {
-	env.t.Helper()
+func fillSlowly(env *workertest.Env, tenant, session, text string) {
+	env.T.Helper()
 	for n := 1; n <= 60; n++ {
-		env.publishOf(tenant, events.KindTurn, session, fmt.Appendf(nil,
+		env.PublishFor(tenant, events.KindTurn, session, fmt.Appendf(nil,
 			`{"v":1,"turn":%d,"model":{"provider":"openai","name":"gpt-4o","context_window":8000,"max_output_tokens":1000},"messages":[{"role":"user","content":%q},{"role":"assistant","content":"ok"}]}`,
 			n, strings.Repeat(text, 1+900/len(text))))
-		env.awaitDecided()
+		env.AwaitDecided()
 		jobs := 0
 		filter := "out.*.job." + string(events.LaneBackground) + "." + tenant + "." + session
-		if err := stream.ReadStream(env.t.Context(), env.js, topology.OutcomesStream, filter, 1, 0, func(jetstream.Msg, uint64) error { jobs++; return nil }); err != nil {
-			env.t.Fatal(err)
+		if err := stream.ReadStream(env.T.Context(), env.JS, topology.OutcomesStream, filter, 1, 0, func(jetstream.Msg, uint64) error { jobs++; return nil }); err != nil {
+			env.T.Fatal(err)
 		}
 		if jobs > 0 {
 			return
 		}
 	}
-	env.t.Fatalf("no job of %s.%s in 60 turns", tenant, session)
+	env.T.Fatalf("no job of %s.%s in 60 turns", tenant, session)
 }
 
 // Hostile actors: jobs of a tenant whose texts take very long to redact fill only its share of
@@ -48,7 +49,7 @@ func TestSlowTextsStopNoOtherTenant(t *testing.T) {
 	t.Parallel()
 	const hostile, sessions, others = "hostile", 5, 3
 	release := make(chan struct{})
-	env := summarizing(t, summarizerFunc(func(ctx context.Context, in summarize.Input) (*events.Summary, error) {
+	env := workertest.Summarizing(t, workertest.SummarizerFunc(func(ctx context.Context, in summarize.Input) (*events.Summary, error) {
 		if in.Tenant == hostile {
 			select {
 			case <-release:
@@ -59,7 +60,7 @@ func TestSlowTextsStopNoOtherTenant(t *testing.T) {
 		return extract.New().Summarize(ctx, in)
 	}))
 	started, done := make(chan observe.SummaryStarted, 1024), make(chan observe.SummaryDone, 1024)
-	stop := env.run("a", observe.Listener{
+	stop := env.Run("a", observe.Listener{
 		SummaryStarted: func(s observe.SummaryStarted) {
 			if s.Address.Tenant == hostile && s.Lane == events.LaneBackground {
 				started <- s
@@ -72,16 +73,16 @@ func TestSlowTextsStopNoOtherTenant(t *testing.T) {
 		},
 	})
 	for n := range sessions {
-		env.fillSlowly(hostile, fmt.Sprintf("h%d", n), slowTexts[n%len(slowTexts)])
+		fillSlowly(env, hostile, fmt.Sprintf("h%d", n), slowTexts[n%len(slowTexts)])
 	}
 	share := 0
 	for ; share < 2; share++ {
-		next(t, started, "job of the hostile tenant")
+		workertest.Next(t, started, "job of the hostile tenant")
 	}
 	summarized := 0
 	for n := range others {
-		env.fillSlowly("default", fmt.Sprintf("s%d", n), "lorem ipsum ")
-		if d := next(t, done, "summary of the other tenant"); d.Address.Tenant == hostile || d.Failure != "" {
+		fillSlowly(env, "default", fmt.Sprintf("s%d", n), "lorem ipsum ")
+		if d := workertest.Next(t, done, "summary of the other tenant"); d.Address.Tenant == hostile || d.Failure != "" {
 			t.Fatalf("%+v", d)
 		}
 		summarized++
@@ -90,7 +91,7 @@ func TestSlowTextsStopNoOtherTenant(t *testing.T) {
 	close(release)
 	ended := map[string]bool{}
 	for len(ended) < sessions {
-		if d := next(t, done, "summary of the hostile tenant"); d.Address.Tenant == hostile {
+		if d := workertest.Next(t, done, "summary of the hostile tenant"); d.Address.Tenant == hostile {
 			ended[d.Address.Session] = true
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 	"compactd/internal/testkit/figures"
+	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/failpoint"
 )
 
@@ -26,13 +27,13 @@ import (
 func TestFaultSnapshots(t *testing.T) {
 	t.Parallel()
 	bin, dir := buildWorker(t, "-tags", "faults"), t.TempDir()
-	server, err := embedded.Start(embedded.Config{Dir: dir, Listen: freePort(t)})
+	server, err := embedded.Start(embedded.Config{Dir: dir, Listen: workertest.FreePort(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(server.Stop)
 	url := server.ClientURL()
-	nc, js := dial(t, url)
+	nc, js := workertest.Dial(t, url)
 	if _, err := topology.Ensure(t.Context(), js, topology.Config{Partitions: 2, CreateBytes: 1 << 30}); err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +105,7 @@ func TestFaultSnapshots(t *testing.T) {
 // awaitSnapshots waits until a worker has stored one of each of the two partitions.
 func awaitSnapshots(p *process) {
 	p.t.Helper()
-	deadline := time.After(waitLimit)
+	deadline := time.After(workertest.WaitLimit)
 	for {
 		stored := 0
 		for _, id := range []string{`"partition":0,`, `"partition":1,`} {

@@ -21,6 +21,7 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/testkit/figures"
+	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/observe"
 )
 
@@ -68,7 +69,7 @@ func (seen *snapshotEvents) record(f func()) {
 // await waits until a snapshot of every partition is stored.
 func (seen *snapshotEvents) await(t *testing.T, partitions int) {
 	t.Helper()
-	deadline := time.After(waitLimit)
+	deadline := time.After(workertest.WaitLimit)
 	for {
 		seen.mu.Lock()
 		n, retries := len(seen.stored), seen.retries
@@ -85,30 +86,30 @@ func (seen *snapshotEvents) await(t *testing.T, partitions int) {
 }
 
 // runOnEmpty runs a worker on an empty directory until everything that do publishes is decided.
-func (env *testEnv) runOnEmpty(owner string, do func()) *snapshotEvents {
-	env.t.Helper()
-	env.ledgers = env.t.TempDir()
-	return env.runHere(owner, do)
+func runOnEmpty(env *workertest.Env, owner string, do func()) *snapshotEvents {
+	env.T.Helper()
+	env.Ledgers = env.T.TempDir()
+	return runHere(env, owner, do)
 }
 
-func (env *testEnv) runHere(owner string, do func()) *snapshotEvents {
-	env.t.Helper()
+func runHere(env *workertest.Env, owner string, do func()) *snapshotEvents {
+	env.T.Helper()
 	seen := newSnapshotEvents()
-	stop := env.run(owner, seen.listener())
+	stop := env.Run(owner, seen.listener())
 	do()
-	env.awaitDecided()
+	env.AwaitDecided()
 	if err := stop(); err != nil {
-		env.t.Fatal(err)
+		env.T.Fatal(err)
 	}
 	return seen
 }
 
 // rows reads all ledgers of the directory: a hash of each row.
-func (env *testEnv) rows() map[string]string {
-	env.t.Helper()
+func rows(env *workertest.Env) map[string]string {
+	env.T.Helper()
 	all := map[string]string{}
-	for p := range env.streams.Partitions.Count() {
-		s := env.openLedgers(p, true)
+	for p := range env.Streams.Partitions.Count() {
+		s := openLedgers(env, p, true)
 		err := s.Each(func(a events.Address, rows []compaction.Row) error {
 			for _, r := range rows {
 				all[a.String()+" "+r.Name] = fmt.Sprintf("%x", sha256.Sum256(r.Data))
@@ -116,20 +117,20 @@ func (env *testEnv) rows() map[string]string {
 			return nil
 		})
 		if err != nil {
-			env.t.Fatal(err)
+			env.T.Fatal(err)
 		}
 		if err := s.Close(); err != nil {
-			env.t.Fatal(err)
+			env.T.Fatal(err)
 		}
 	}
 	return all
 }
 
 // eraseSnapshots lets the next worker begin from zero.
-func (env *testEnv) eraseSnapshots() {
-	env.t.Helper()
-	if err := snapshot.New(env.js).Erase(env.t.Context()); err != nil {
-		env.t.Fatal(err)
+func eraseSnapshots(env *workertest.Env) {
+	env.T.Helper()
+	if err := snapshot.New(env.JS).Erase(env.T.Context()); err != nil {
+		env.T.Fatal(err)
 	}
 }
 
@@ -142,30 +143,30 @@ func TestFromSnapshotAndFromZero(t *testing.T) {
 	t.Parallel()
 	env := withLedgers(t)
 	const sessions, before, after = 24, 16, 4
-	first := env.runHere("a", env.rounds(sessions, 1, before))
+	first := runHere(env, "a", publishRounds(env, sessions, 1, before))
 	first.await(t, 4)
-	env.snapshotEvery = -1 // the next workers leave the snapshots as they are
-	env.runHere("b", env.rounds(sessions, before, before+after))
+	env.SnapshotEvery = -1 // the next workers leave the snapshots as they are
+	runHere(env, "b", publishRounds(env, sessions, before, before+after))
 
-	seen := env.runOnEmpty("c", nothing)
+	seen := runOnEmpty(env, "c", nothing)
 	if len(seen.restored) != 4 || seen.replayed != sessions*after {
 		t.Errorf("restored %d partitions from snapshots, and replayed %d events, not the %d after them", len(seen.restored), seen.replayed, sessions*after)
 	}
-	env.rounds(sessions, before+after, before+2*after)()
-	env.runHere("c", nothing)
-	fromSnapshot := env.rows()
+	publishRounds(env, sessions, before+after, before+2*after)()
+	runHere(env, "c", nothing)
+	fromSnapshot := rows(env)
 
-	env.eraseSnapshots()
-	d := env.runOnEmpty("d", nothing)
+	eraseSnapshots(env)
+	d := runOnEmpty(env, "d", nothing)
 	if len(d.restored) != 0 || d.replayed != sessions*(before+2*after-1) {
 		t.Errorf("from zero %d events were replayed, and %d partitions restored", d.replayed, len(d.restored))
 	}
-	fromZero, different := env.rows(), 0
+	fromZero, different := rows(env), 0
 	if diff := cmp.Diff(fromZero, fromSnapshot); diff != "" {
 		t.Errorf("ledgers from snapshots are not those from zero (-zero +snapshot):\n%s", diff)
 		different = 1
 	}
-	env.wantRedecided()
+	env.WantRedecided()
 	figures.Print(t, "P10", "from_snapshots", seen.replayed, "from_zero", d.replayed, "rows", len(fromZero), "different", different)
 }
 
@@ -174,14 +175,14 @@ func TestFromSnapshotAndFromZero(t *testing.T) {
 func TestSnapshotsUnderLoad(t *testing.T) {
 	t.Parallel()
 	env := withLedgers(t)
-	env.snapshotEvery = 5 * time.Millisecond
+	env.SnapshotEvery = 5 * time.Millisecond
 	const sessions = 16
 	taken := 0
 	for i := range 4 {
-		env.ledgers = t.TempDir()
+		env.Ledgers = t.TempDir()
 		seen := newSnapshotEvents()
-		stop := env.run(fmt.Sprint("a", i), seen.listener())
-		env.rounds(sessions, 1+6*i, 7+6*i)()
+		stop := env.Run(fmt.Sprint("a", i), seen.listener())
+		publishRounds(env, sessions, 1+6*i, 7+6*i)()
 		seen.await(t, 4)
 		taken += len(seen.stored)
 		if i > 0 && len(seen.restored) != 4 {
@@ -191,8 +192,8 @@ func TestSnapshotsUnderLoad(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	env.runOnEmpty("last", nothing)
-	env.wantRedecided()
+	runOnEmpty(env, "last", nothing)
+	env.WantRedecided()
 }
 
 // A snapshot that is damaged, or belongs to another log or partition, is not used, and the
@@ -201,11 +202,11 @@ func TestSnapshotNotUsed(t *testing.T) {
 	t.Parallel()
 	env := withLedgers(t)
 	const sessions = 8
-	env.runHere("a", env.rounds(sessions, 1, 8))
-	sound := env.newestSnapshot(0)
+	runHere(env, "a", publishRounds(env, sessions, 1, 8))
+	sound := newestSnapshot(env, 0)
 	other := withLedgers(t)
-	other.runHere("x", other.rounds(sessions, 1, 8))
-	foreign := other.newestSnapshot(0)
+	runHere(other, "x", publishRounds(other, sessions, 1, 8))
+	foreign := newestSnapshot(other, 0)
 	flipped := []byte(strings.Clone(string(sound.data)))
 	for at := 3*4096 + 20; at < len(flipped); at += 512 {
 		flipped[at] ^= 0x55
@@ -220,7 +221,7 @@ func TestSnapshotNotUsed(t *testing.T) {
 	}{
 		"another log":          {"another stream", foreign.Marker, foreign.data},
 		"another log, hidden":  {"its metadata names", sound.Marker, foreign.data},
-		"another partition":    {"its metadata names", sound.Marker, env.newestSnapshot(1).data},
+		"another partition":    {"its metadata names", sound.Marker, newestSnapshot(env, 1).data},
 		"another history":      {"has not begun", late, sound.data},
 		"another chain":        {"not the one the outcomes were decided on", wrong, sound.data},
 		"damaged when put":     {"damaged", sound.Marker, flipped},
@@ -228,9 +229,9 @@ func TestSnapshotNotUsed(t *testing.T) {
 		"empty":                {"empty", sound.Marker, nil},
 		"another page's bytes": {"damaged", sound.Marker, append(sound.data[:8192:8192], sound.data[4096:]...)},
 	} {
-		env.putSnapshot(0, c.marker, sound.Outcomes, c.data)
-		env.snapshotEvery = -1
-		got := env.runOnEmpty(name, nothing)
+		putSnapshot(env, 0, c.marker, sound.Outcomes, c.data)
+		env.SnapshotEvery = -1
+		got := runOnEmpty(env, name, nothing)
 		if _, used := got.restored[0]; used || len(got.retries) == 0 || !strings.Contains(fmt.Sprint(got.retries), c.reason) {
 			t.Errorf("%s: used: %t; retries: %v", name, used, got.retries)
 		}
@@ -238,7 +239,7 @@ func TestSnapshotNotUsed(t *testing.T) {
 			t.Errorf("%s: %d other partitions continued from their snapshots", name, len(got.restored))
 		}
 	}
-	env.wantRedecided()
+	env.WantRedecided()
 }
 
 // A snapshot is not used when events after it have left the log. One without events after it is
@@ -246,28 +247,28 @@ func TestSnapshotNotUsed(t *testing.T) {
 func TestSnapshotBeforeTheLog(t *testing.T) {
 	t.Parallel()
 	env := withLedgers(t)
-	env.runHere("a", env.rounds(8, 1, 8))
-	log, err := env.js.Stream(t.Context(), topology.LogStream)
+	runHere(env, "a", publishRounds(env, 8, 1, 8))
+	log, err := env.JS.Stream(t.Context(), topology.LogStream)
 	if err != nil {
 		t.Fatal(err)
 	}
 	end := log.CachedInfo().State.LastSeq
-	env.snapshotEvery = -1
+	env.SnapshotEvery = -1
 	purge := func(seq uint64) {
 		t.Helper()
 		if err := log.Purge(t.Context(), jetstream.WithPurgeSequence(seq)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	env.publish(events.KindTurn, "s0", agentTurn(0, 8)) // now its partition's snapshot is behind
+	env.Publish(events.KindTurn, "s0", agentTurn(0, 8)) // now its partition's snapshot is behind
 	purge(end + 1)
-	if seen := env.runOnEmpty("b", nothing); len(seen.restored) != 4 {
+	if seen := runOnEmpty(env, "b", nothing); len(seen.restored) != 4 {
 		t.Errorf("no event after the snapshots is lost, and %d of 4 were used; retries: %v", len(seen.restored), seen.retries)
 	}
-	env.publish(events.KindTurn, "s0", agentTurn(0, 9))
-	env.runHere("c", nothing)
+	env.Publish(events.KindTurn, "s0", agentTurn(0, 9))
+	runHere(env, "c", nothing)
 	purge(end + 2)
-	if seen := env.runOnEmpty("d", nothing); len(seen.restored) != 3 || !strings.Contains(fmt.Sprint(seen.retries), "the log begins at") {
+	if seen := runOnEmpty(env, "d", nothing); len(seen.restored) != 3 || !strings.Contains(fmt.Sprint(seen.retries), "the log begins at") {
 		t.Errorf("%d snapshots were used, one of them before the log; retries: %v", len(seen.restored), seen.retries)
 	}
 }
@@ -278,20 +279,20 @@ func TestRebuildIsBounded(t *testing.T) {
 	t.Parallel()
 	env := withLedgers(t)
 	const sessions, turns = 120, 6
-	env.snapshotEvery = -1
-	env.runHere("a", env.rounds(sessions, 1, 1+turns))
-	want := env.rows()
-	env.maxLedgers, env.checkpointEvents = 40, 10
+	env.SnapshotEvery = -1
+	runHere(env, "a", publishRounds(env, sessions, 1, 1+turns))
+	want := rows(env)
+	env.MaxLedgers, env.CheckpointEvents = 40, 10
 
-	whole := env.runOnEmpty("b", nothing)
-	if diff := cmp.Diff(want, env.rows()); diff != "" {
+	whole := runOnEmpty(env, "b", nothing)
+	if diff := cmp.Diff(want, rows(env)); diff != "" {
 		t.Errorf("ledgers differ (-decided +rebuilt):\n%s", diff)
 	}
 	if whole.replayed != sessions*turns || whole.evicted < sessions {
 		t.Errorf("%d events replayed, %d ledgers left memory", whole.replayed, whole.evicted)
 	}
 
-	env.ledgers = t.TempDir()
+	env.Ledgers = t.TempDir()
 	reached, stopped := make(chan struct{}, 1), make(chan struct{})
 	seen := &ledgerEvents{checkpointed: func(observe.Checkpointed) {
 		select {
@@ -300,27 +301,27 @@ func TestRebuildIsBounded(t *testing.T) {
 		}
 		<-stopped
 	}}
-	r := env.start("c", seen.listener())
+	r := env.Start("c", seen.listener())
 	<-reached
-	r.cancel()
+	r.Cancel()
 	close(stopped)
-	if err := <-r.done; err != nil {
+	if err := <-r.Done; err != nil {
 		t.Error(err)
 	}
-	rest := env.runHere("d", nothing)
-	if diff := cmp.Diff(want, env.rows()); diff != "" || rest.replayed >= sessions*turns || rest.replayed == 0 {
+	rest := runHere(env, "d", nothing)
+	if diff := cmp.Diff(want, rows(env)); diff != "" || rest.replayed >= sessions*turns || rest.replayed == 0 {
 		t.Errorf("after a rebuild that was stopped %d events were replayed; ledgers differ:\n%s", rest.replayed, diff)
 	}
 
-	log, err := env.js.Stream(t.Context(), topology.LogStream)
+	log, err := env.JS.Stream(t.Context(), topology.LogStream)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := log.Purge(t.Context(), jetstream.WithPurgeSequence(sessions*2+1)); err != nil {
 		t.Fatal(err)
 	}
-	aged := env.runOnEmpty("e", nothing)
-	again := env.runHere("f", nothing)
+	aged := runOnEmpty(env, "e", nothing)
+	again := runHere(env, "f", nothing)
 	if len(aged.quarantined)+len(again.quarantined) > 0 || aged.replayed != sessions*(turns-2) || again.replayed != 0 {
 		t.Errorf("from the rest of the log %d events were replayed, then %d; quarantined %v %v", aged.replayed, again.replayed, aged.quarantined, again.quarantined)
 	}
@@ -330,14 +331,14 @@ func TestRebuildIsBounded(t *testing.T) {
 func TestOwnFileFirst(t *testing.T) {
 	t.Parallel()
 	env := withLedgers(t)
-	env.runHere("a", env.rounds(8, 1, 6))
-	own := env.ledgers
-	env.runOnEmpty("b", env.rounds(8, 6, 12))
-	env.ledgers = own
-	if seen := env.runHere("c", nothing); len(seen.restored) != 0 || seen.replayed != 8*6 {
+	runHere(env, "a", publishRounds(env, 8, 1, 6))
+	own := env.Ledgers
+	runOnEmpty(env, "b", publishRounds(env, 8, 6, 12))
+	env.Ledgers = own
+	if seen := runHere(env, "c", nothing); len(seen.restored) != 0 || seen.replayed != 8*6 {
 		t.Errorf("%d partitions were restored and %d events replayed, with a file that is a little behind", len(seen.restored), seen.replayed)
 	}
-	env.wantRedecided()
+	env.WantRedecided()
 }
 
 // Before a hand-over the owner takes a snapshot if the next owner would have many events to
@@ -347,51 +348,51 @@ func TestHandOverWithSnapshot(t *testing.T) {
 	for _, turns := range []int{100, 500} {
 		t.Run(fmt.Sprint(turns), func(t *testing.T) {
 			t.Parallel()
-			env := openEnv(t, embedded.Config{Dir: t.TempDir()}, topology.Config{Partitions: 1})
-			env.ledgers, env.checkpointEvery, env.checkpointEvents = t.TempDir(), time.Millisecond, 200
+			env := workertest.Open(t, embedded.Config{Dir: t.TempDir()}, topology.Config{Partitions: 1})
+			env.Ledgers, env.CheckpointEvery, env.CheckpointEvents = t.TempDir(), time.Millisecond, 200
 			stored := make(chan struct{})
-			first := env.start("a", observe.Listener{Checkpointed: func(c observe.Checkpointed) {
+			first := env.Start("a", observe.Listener{Checkpointed: func(c observe.Checkpointed) {
 				if int(c.Cursor) == turns {
 					close(stored)
 				}
 			}})
 			for i := range turns {
 				a := events.Address{Tenant: events.DefaultTenant, Session: fmt.Sprint(i)}
-				if _, err := env.js.PublishAsync(events.Published(events.KindTurn, a), []byte(`{"turn":1,"messages":[{"role":"user","content":"hello"}]}`)); err != nil {
+				if _, err := env.JS.PublishAsync(events.Published(events.KindTurn, a), []byte(`{"turn":1,"messages":[{"role":"user","content":"hello"}]}`)); err != nil {
 					t.Fatal(err)
 				}
 			}
 			<-stored
-			env.ledgers = t.TempDir()
+			env.Ledgers = t.TempDir()
 			seen := newSnapshotEvents()
-			second := env.start("b", seen.listener())
+			second := env.Start("b", seen.listener())
 			if err := <-joined(second); err != nil {
 				t.Fatal(err)
 			}
-			if err := first.stop(); err != nil { // unless b has the partition already
+			if err := first.Stop(); err != nil { // unless b has the partition already
 				t.Fatal(err)
 			}
-			env.publish(events.KindTurn, "last", agentTurn(1, 1))
-			env.awaitDecided()
-			if err := second.stop(); err != nil {
+			env.Publish(events.KindTurn, "last", agentTurn(1, 1))
+			env.AwaitDecided()
+			if err := second.Stop(); err != nil {
 				t.Fatal(err)
 			}
-			if used := seen.restored[0] > 0; used != (turns >= env.checkpointEvents) {
+			if used := seen.restored[0] > 0; used != (turns >= env.CheckpointEvents) {
 				t.Errorf("after %d turns the next owner continued from a snapshot: %t", turns, used)
 			}
-			env.wantRedecided()
+			env.WantRedecided()
 		})
 	}
 }
 
 // joined returns a channel that gets nil once a worker is ready, or why it ended.
-func joined(r *running) <-chan error {
+func joined(r *workertest.Running) <-chan error {
 	out := make(chan error, 1)
 	go func() {
 		select {
-		case <-r.worker.Ready():
+		case <-r.Worker.Ready():
 			out <- nil
-		case err := <-r.done:
+		case err := <-r.Done:
 			out <- fmt.Errorf("it ended: %w", err)
 		}
 	}()
@@ -404,10 +405,10 @@ func TestMutatedSnapshots(t *testing.T) {
 	t.Parallel()
 	env := withLedgers(t)
 	const sessions, mutations = 8, 16
-	env.runHere("a", env.rounds(sessions, 1, 10))
+	runHere(env, "a", publishRounds(env, sessions, 1, 10))
 	r := rand.New(rand.NewPCG(1, 3))
-	env.snapshotEvery = -1
-	sound := env.newestSnapshot(0)
+	env.SnapshotEvery = -1
+	sound := newestSnapshot(env, 0)
 	dir := t.TempDir()
 	used := 0
 	for i := range mutations {
@@ -420,8 +421,8 @@ func TestMutatedSnapshots(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		env.putSnapshot(0, sound.Marker, sound.Outcomes, data)
-		seen := env.runOnEmpty(fmt.Sprint(i), env.rounds(sessions, 10+i, 11+i))
+		putSnapshot(env, 0, sound.Marker, sound.Outcomes, data)
+		seen := runOnEmpty(env, fmt.Sprint(i), publishRounds(env, sessions, 10+i, 11+i))
 		if _, ok := seen.restored[0]; ok {
 			used++
 		}
@@ -429,7 +430,7 @@ func TestMutatedSnapshots(t *testing.T) {
 	if used == mutations {
 		t.Error("every mutated snapshot was used: the test shows nothing")
 	}
-	env.wantRedecided()
+	env.WantRedecided()
 	different := 0
 	if t.Failed() {
 		different = 1
@@ -442,24 +443,24 @@ func TestMutatedSnapshots(t *testing.T) {
 func TestForgetSnapshots(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	env := newEnv(t, dir)
-	env.ledgers, env.checkpointEvery, env.snapshotEvery = t.TempDir(), time.Millisecond, time.Millisecond
+	env := workertest.New(t, dir)
+	env.Ledgers, env.CheckpointEvery, env.SnapshotEvery = t.TempDir(), time.Millisecond, time.Millisecond
 	seen := newSnapshotEvents()
-	stop := env.run("a", seen.listener())
-	env.rounds(16, 1, 4)()
-	env.publish(events.KindTurn, victim, secretTurn(1))
-	env.awaitDecided()
+	stop := env.Run("a", seen.listener())
+	publishRounds(env, 16, 1, 4)()
+	env.Publish(events.KindTurn, victim, secretTurn(1))
+	env.AwaitDecided()
 	seen.await(t, 4)
 	store := streamDir(t, dir, "OBJ_"+topology.SnapshotsBucket)
-	deadline := time.Now().Add(waitLimit)
+	deadline := time.Now().Add(workertest.WaitLimit)
 	for n := 4; len(filesContaining(t, victim, store)) == 0; n++ { // until the victim is in one
 		if time.Now().After(deadline) {
 			t.Fatal("the victim is in no snapshot: the test shows nothing")
 		}
-		env.rounds(16, n, n+1)()
+		publishRounds(env, 16, n, n+1)()
 	}
-	env.eraseSession(victim)
-	for found := filesContaining(t, victim, store, env.ledgers); len(found) > 0; found = filesContaining(t, victim, store, env.ledgers) {
+	eraseSession(env, victim)
+	for found := filesContaining(t, victim, store, env.Ledgers); len(found) > 0; found = filesContaining(t, victim, store, env.Ledgers) {
 		if time.Now().After(deadline) { // the server removes files in the background
 			t.Fatalf("the victim is in %q", found)
 		}
@@ -467,38 +468,38 @@ func TestForgetSnapshots(t *testing.T) {
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	if found := filesContaining(t, victim, store, env.ledgers); len(found) > 0 {
+	if found := filesContaining(t, victim, store, env.Ledgers); len(found) > 0 {
 		t.Errorf("after the stop the victim is in %q", found)
 	}
-	env.runOnEmpty("b", nothing)
-	env.wantRedecided()
+	runOnEmpty(env, "b", nothing)
+	env.WantRedecided()
 }
 
 // E8, P6: a former owner, replaced while it did not look and followed by an erasure, stores no
 // snapshot of its own file, and finds that it is fenced.
 func TestStaleOwnerTakesNoSnapshot(t *testing.T) {
 	t.Parallel()
-	env := newEnv(t, t.TempDir())
-	env.ledgers, env.checkpointEvery, env.snapshotEvery = t.TempDir(), time.Millisecond, time.Millisecond
-	env.leaseTTL = time.Hour // it does not renew its leases meanwhile
+	env := workertest.New(t, t.TempDir())
+	env.Ledgers, env.CheckpointEvery, env.SnapshotEvery = t.TempDir(), time.Millisecond, time.Millisecond
+	env.LeaseTTL = time.Hour // it does not renew its leases meanwhile
 	seen, released := newSnapshotEvents(), make(chan error, 10)
-	stop := env.run("a", observe.Tee(seen.listener(), observe.Listener{PartitionReleased: func(e observe.PartitionReleased) { released <- e.Err }}))
+	stop := env.Run("a", observe.Tee(seen.listener(), observe.Listener{PartitionReleased: func(e observe.PartitionReleased) { released <- e.Err }}))
 	for i := range 16 {
-		env.publish(events.KindTurn, fmt.Sprintf("s%d", i), turn(1))
+		env.Publish(events.KindTurn, fmt.Sprintf("s%d", i), workertest.Turn(1))
 	}
 	seen.await(t, 4)
-	for id := range env.streams.Partitions.Count() {
-		claim := commit.Claim{Partition: id, Owner: "b", Config: env.config.Hash(), LogCreated: env.streams.Log.Created.UnixNano()}
-		if _, _, err := commit.TakeOver(t.Context(), env.conn, claim); err != nil {
+	for id := range env.Streams.Partitions.Count() {
+		claim := commit.Claim{Partition: id, Owner: "b", Config: env.Config.Hash(), LogCreated: env.Streams.Log.Created.UnixNano()}
+		if _, _, err := commit.TakeOver(t.Context(), env.Conn, claim); err != nil {
 			t.Fatal(err)
 		}
 	}
-	env.eraseSnapshots()
-	for id := range env.streams.Partitions.Count() {
-		if err := next(t, released, "end of a partition"); !errors.Is(err, commit.ErrFenced) {
+	eraseSnapshots(env)
+	for id := range env.Streams.Partitions.Count() {
+		if err := workertest.Next(t, released, "end of a partition"); !errors.Is(err, commit.ErrFenced) {
 			t.Errorf("a partition ended with: %v", err)
 		}
-		if s, err := snapshot.New(env.js).Newest(t.Context(), id); !errors.Is(err, snapshot.ErrNone) {
+		if s, err := snapshot.New(env.JS).Newest(t.Context(), id); !errors.Is(err, snapshot.ErrNone) {
 			t.Errorf("there is a snapshot of partition %d: %+v, %v", id, s, err)
 		}
 	}
@@ -513,27 +514,27 @@ type storedSnapshot struct {
 	data []byte
 }
 
-func (env *testEnv) newestSnapshot(partition int) storedSnapshot {
-	env.t.Helper()
-	s := snapshot.New(env.js)
-	newest, err := s.Newest(env.t.Context(), partition)
+func newestSnapshot(env *workertest.Env, partition int) storedSnapshot {
+	env.T.Helper()
+	s := snapshot.New(env.JS)
+	newest, err := s.Newest(env.T.Context(), partition)
 	if err != nil {
-		env.t.Fatal(err)
+		env.T.Fatal(err)
 	}
 	var b strings.Builder
-	if err := s.Read(env.t.Context(), newest, &b); err != nil {
-		env.t.Fatal(err)
+	if err := s.Read(env.T.Context(), newest, &b); err != nil {
+		env.T.Fatal(err)
 	}
 	return storedSnapshot{Snapshot: newest, data: []byte(b.String())}
 }
 
-func (env *testEnv) putSnapshot(partition int, m commit.Marker, outcomes uint64, data []byte) {
-	env.t.Helper()
-	u, err := snapshot.New(env.js).Begin(env.t.Context(), partition)
+func putSnapshot(env *workertest.Env, partition int, m commit.Marker, outcomes uint64, data []byte) {
+	env.T.Helper()
+	u, err := snapshot.New(env.JS).Begin(env.T.Context(), partition)
 	if err != nil {
-		env.t.Fatal(err)
+		env.T.Fatal(err)
 	}
-	if err := u.Put(env.t.Context(), m, outcomes, strings.NewReader(string(data))); err != nil {
-		env.t.Fatal(err)
+	if err := u.Put(env.T.Context(), m, outcomes, strings.NewReader(string(data))); err != nil {
+		env.T.Fatal(err)
 	}
 }

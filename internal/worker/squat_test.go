@@ -19,26 +19,27 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
+	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/observe"
 )
 
 // squat publishes a turn of another tenant under a message id, which the server then treats as
 // used for all tenants.
-func (env *testEnv) squat(id string) {
-	env.t.Helper()
-	_, err := env.js.Publish(context.Background(), "session.turn.evil.x", []byte(`{"messages":[{"role":"user","content":"mine"}]}`), jetstream.WithMsgID(id))
+func squat(env *workertest.Env, id string) {
+	env.T.Helper()
+	_, err := env.JS.Publish(context.Background(), "session.turn.evil.x", []byte(`{"messages":[{"role":"user","content":"mine"}]}`), jetstream.WithMsgID(id))
 	if err != nil {
-		env.t.Fatal(err)
+		env.T.Fatal(err)
 	}
 }
 
 // count counts the events of a kind and a session in the log.
-func (env *testEnv) count(k events.Kind, session string) (n int) {
-	env.t.Helper()
+func count(env *workertest.Env, k events.Kind, session string) (n int) {
+	env.T.Helper()
 	filter := "log.*." + string(k) + ".default." + session
-	err := stream.ReadStream(env.t.Context(), env.js, topology.LogStream, filter, 1, 0, func(jetstream.Msg, uint64) error { n++; return nil })
+	err := stream.ReadStream(env.T.Context(), env.JS, topology.LogStream, filter, 1, 0, func(jetstream.Msg, uint64) error { n++; return nil })
 	if err != nil {
-		env.t.Fatal(err)
+		env.T.Fatal(err)
 	}
 	return n
 }
@@ -48,7 +49,7 @@ func (env *testEnv) count(k events.Kind, session string) (n int) {
 func TestSquattedSummary(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
-	env := summarizing(t, summarizerFunc(func(ctx context.Context, in summarize.Input) (*events.Summary, error) {
+	env := workertest.Summarizing(t, workertest.SummarizerFunc(func(ctx context.Context, in summarize.Input) (*events.Summary, error) {
 		select {
 		case <-release:
 			return extract.New().Summarize(ctx, in)
@@ -57,39 +58,39 @@ func TestSquattedSummary(t *testing.T) {
 		}
 	}))
 	started, done, taken := make(chan observe.SummaryStarted, 64), make(chan observe.SummaryDone, 64), make(chan error, 64)
-	stop := env.run("a", observe.Listener{
+	stop := env.Run("a", observe.Listener{
 		SummaryStarted: func(s observe.SummaryStarted) { started <- s },
 		SummaryDone:    func(d observe.SummaryDone) { done <- d },
 		Retrying:       func(i observe.Retrying) { taken <- i.Err },
 	})
-	env.fill("s1", events.LaneBackground)
-	job := next(t, started, "job").Job
-	env.squat(job)
+	env.Fill("s1", events.LaneBackground)
+	job := workertest.Next(t, started, "job").Job
+	squat(env, job)
 	close(release)
-	if d := next(t, done, "summary"); d.Job != job || d.Failure != "" {
+	if d := workertest.Next(t, done, "summary"); d.Job != job || d.Failure != "" {
 		t.Errorf("%+v", d)
 	}
-	if n := env.count(events.KindSummary, "s1"); n != 1 {
+	if n := count(env, events.KindSummary, "s1"); n != 1 {
 		t.Errorf("the log contains %d summaries", n)
 	}
-	if err, ok := errors.AsType[*stream.IDTakenError](next(t, taken, "report of the id")); !ok || err.ID != job {
+	if err, ok := errors.AsType[*stream.IDTakenError](workertest.Next(t, taken, "report of the id")); !ok || err.ID != job {
 		t.Errorf("reported: %v", err)
 	}
-	env.awaitDecided()
+	env.AwaitDecided()
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	env.wantRedecided()
+	env.WantRedecided()
 }
 
 // An event that several workers publish under one id is stored once. If the id was used on another
 // subject, also by an erased message, it is stored under another id.
 func TestPublishOnce(t *testing.T) {
 	t.Parallel()
-	env := newEnv(t, t.TempDir())
+	env := workertest.New(t, t.TempDir())
 	publish := func(id string) *stream.IDTakenError {
 		m := &nats.Msg{Subject: "session.idle.default.s1", Data: []byte(`{"since":1}`), Header: nats.Header{nats.MsgIdHdr: {id}}}
-		taken, err := stream.PublishOnce(t.Context(), env.js, m)
+		taken, err := stream.PublishOnce(t.Context(), env.JS, m)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -100,13 +101,13 @@ func TestPublishOnce(t *testing.T) {
 			t.Errorf("an event of ours: %v", taken)
 		}
 	}
-	env.squat("two")
-	env.squat("three")
-	stream, err := env.js.Stream(t.Context(), topology.LogStream)
+	squat(env, "two")
+	squat(env, "three")
+	stream, err := env.JS.Stream(t.Context(), topology.LogStream)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := stream.DeleteMsg(t.Context(), env.state(topology.LogStream).Last); err != nil {
+	if err := stream.DeleteMsg(t.Context(), env.State(topology.LogStream).Last); err != nil {
 		t.Fatal(err)
 	}
 	for _, id := range []string{"two", "three"} {
@@ -114,7 +115,7 @@ func TestPublishOnce(t *testing.T) {
 			t.Errorf("%s: %+v", id, taken)
 		}
 	}
-	if n := env.count(events.KindIdle, "s1"); n != 3 {
+	if n := count(env, events.KindIdle, "s1"); n != 3 {
 		t.Errorf("%d events of 3 are stored", n)
 	}
 }
@@ -123,24 +124,24 @@ func TestPublishOnce(t *testing.T) {
 // compaction of that session.
 func TestSquattedIdle(t *testing.T) {
 	dir := t.TempDir()
-	emptyPools()
-	defer emptyPools()
+	workertest.EmptyPools()
+	defer workertest.EmptyPools()
 	ats.Register()
 	defer ats.Unregister()
 	synctest.Test(t, func(t *testing.T) {
-		env := openEnv(t, embedded.Config{Dir: dir, Durability: embedded.DurablePower}, topology.Config{Partitions: 1})
-		defer env.stop()
+		env := workertest.Open(t, embedded.Config{Dir: dir, Durability: embedded.DurablePower}, topology.Config{Partitions: 1})
+		defer env.Stop()
 		policy, _ := policy.Preset("claude")
 		policy.Summarize.Enabled = false
-		env.config, env.markerEvery, env.leaseTTL = newConfig(t, policy), time.Minute, time.Hour // few renewals in hours
-		stop := env.run("a", observe.Listener{})
-		env.publish(events.KindTurn, "s", toolTurn(8))
+		env.Config, env.MarkerEvery, env.LeaseTTL = workertest.NewConfig(t, policy), time.Minute, time.Hour // few renewals in hours
+		stop := env.Run("a", observe.Listener{})
+		env.Publish(events.KindTurn, "s", toolTurn(8))
 		time.Sleep(58 * time.Minute)
 		for range 20 * 60 {
 			time.Sleep(time.Second)
-			env.squat("idle-default.s-1")
+			squat(env, "idle-default.s-1")
 		}
-		if n := env.count(events.KindIdle, "s"); n == 0 {
+		if n := count(env, events.KindIdle, "s"); n == 0 {
 			t.Error("no session.idle is stored in the 18 minutes after the hour")
 		}
 		if err := stop(); err != nil {

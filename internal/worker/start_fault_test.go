@@ -9,6 +9,7 @@ import (
 	"compactd/internal/broker/embedded"
 	"compactd/internal/broker/topology"
 	"compactd/internal/testkit/figures"
+	"compactd/internal/testkit/workertest"
 )
 
 // Workers that are started together on an empty server all become ready, whatever disk space
@@ -39,7 +40,7 @@ func TestFaultStartTogether(t *testing.T) {
 						t.Error(err)
 					}
 				}
-				_, js := dial(t, s.ClientURL())
+				_, js := workertest.Dial(t, s.ClientURL())
 				found, err := topology.Describe(t.Context(), js)
 				if err != nil {
 					t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"compactd/internal/broker/embedded"
 	"compactd/internal/summarize/summarizetest"
 	"compactd/internal/testkit/figures"
+	"compactd/internal/testkit/workertest"
 )
 
 // On SIGTERM the process logs that it is stopping, and ends within its drain timeout of 10
@@ -59,7 +60,7 @@ func (p *process) end() (took time.Duration, log string) {
 	select {
 	case err := <-p.exited:
 		p.exited <- err // for kill
-	case <-time.After(waitLimit):
+	case <-time.After(workertest.WaitLimit):
 		p.t.Errorf("the worker does not end\n%s", p.log.text())
 	}
 	return time.Since(began), p.log.text()
@@ -72,7 +73,7 @@ func newProcess(t *testing.T, bin string, args ...string) *process {
 }
 
 func stopIdle(t *testing.T, bin string) (time.Duration, string) {
-	p := newProcess(t, bin, "--listen", freePort(t))
+	p := newProcess(t, bin, "--listen", workertest.FreePort(t))
 	p.start()
 	p.awaitReady()
 	return p.end()
@@ -95,7 +96,7 @@ func stopBrokerGone(t *testing.T, bin string) (time.Duration, string) {
 
 // stopBrokerFrozen stops a worker whose broker does not answer, and does not close connections.
 func stopBrokerFrozen(t *testing.T, bin string) (time.Duration, string) {
-	listen := freePort(t)
+	listen := workertest.FreePort(t)
 	broker := newProcess(t, bin, "--listen", listen)
 	broker.start()
 	broker.awaitReady()
@@ -106,25 +107,25 @@ func stopBrokerFrozen(t *testing.T, bin string) (time.Duration, string) {
 	newAgentFleet(t, "nats://"+listen, 24, 2000)
 	sub.await(100)
 	broker.signal(syscall.SIGSTOP)
-	pause(t, time.Second)
+	workertest.Pause(t, time.Second)
 	return p.end()
 }
 
 func stopModelHangs(t *testing.T, bin string) (time.Duration, string) {
 	s := summarizetest.Start(t, nil)
 	s.Script(summarizetest.Hang)
-	listen := freePort(t)
+	listen := workertest.FreePort(t)
 	p := newProcess(t, bin, "--listen", listen, "--summarizer", "openai/m")
 	p.env = []string{"COMPACTD_OPENAI_KEY=none", "COMPACTD_OPENAI_BASE_URL=" + s.URL() + "v1"}
 	p.start()
 	p.awaitReady()
-	_, js := dial(t, "nats://"+listen)
+	_, js := workertest.Dial(t, "nats://"+listen)
 	for n := 1; n <= outageTurns; n++ {
-		if _, err := js.Publish(t.Context(), "session.turn.default.s", turn(n)); err != nil {
+		if _, err := js.Publish(t.Context(), "session.turn.default.s", workertest.Turn(n)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for deadline := time.Now().Add(waitLimit); s.Calls() == 0; pause(t, 10*time.Millisecond) {
+	for deadline := time.Now().Add(workertest.WaitLimit); s.Calls() == 0; workertest.Pause(t, 10*time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("no model is called\n%s", p.log.text())
 		}
@@ -134,10 +135,10 @@ func stopModelHangs(t *testing.T, bin string) (time.Duration, string) {
 
 func stopDiskFull(t *testing.T, bin string) (time.Duration, string) {
 	d := newSmallDisk(t, "8m")
-	p := &onSmallDisk{t: t, disk: d, bin: bin, listen: freePort(t), http: freePort(t), log: filepath.Join(t.TempDir(), "log")}
+	p := &onSmallDisk{t: t, disk: d, bin: bin, listen: workertest.FreePort(t), http: workertest.FreePort(t), log: filepath.Join(t.TempDir(), "log")}
 	p.start()
 	p.await(true)
-	_, js := dial(t, "nats://"+p.listen)
+	_, js := workertest.Dial(t, "nats://"+p.listen)
 	for n := 0; ; n++ {
 		if _, err := js.Publish(t.Context(), subjectOfAgent(n%6), agentTurn(30+n%6, 1+n/6)); err != nil {
 			break

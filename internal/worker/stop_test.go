@@ -16,6 +16,7 @@ import (
 	"compactd/internal/broker/embedded"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
+	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker"
 	"compactd/internal/worker/observe"
 	"compactd/internal/worker/partition"
@@ -28,14 +29,14 @@ func TestStopWithoutBroker(t *testing.T) {
 	for name, lose := range map[string]func(*cable){"gone": (*cable).cut, "frozen": (*cable).freeze} {
 		t.Run(name, func(t *testing.T) {
 			dir, ledgers := t.TempDir(), t.TempDir()
-			emptyPools()
-			defer emptyPools()
+			workertest.EmptyPools()
+			defer workertest.EmptyPools()
 			ats.Register() // starts the server's own clock outside of the bubble
 			defer ats.Unregister()
 			synctest.Test(t, func(t *testing.T) {
-				env := openEnv(t, embedded.Config{Dir: dir, Durability: embedded.DurablePower}, topology.Config{Partitions: 8})
-				defer env.stop()
-				read, commit := &cable{to: env.server}, &cable{to: env.server}
+				env := workertest.Open(t, embedded.Config{Dir: dir, Durability: embedded.DurablePower}, topology.Config{Partitions: 8})
+				defer env.Stop()
+				read, commit := &cable{to: env.Server}, &cable{to: env.Server}
 				var (
 					mu       sync.Mutex // guards the fields below
 					stopping bool
@@ -43,7 +44,7 @@ func TestStopWithoutBroker(t *testing.T) {
 				)
 				waiting := make(chan int, 1000) // partitions with outcomes to commit
 				wk, err := worker.New(worker.Config{
-					Read: read.connect(t), Commit: commit.connect(t), Streams: env.streams, Compaction: env.config, Owner: "a", Dir: ledgers,
+					Read: read.connect(t), Commit: commit.connect(t), Streams: env.Streams, Compaction: env.Config, Owner: "a", Dir: ledgers,
 					Listener: observe.Listener{
 						Applied: func(f observe.Applied) { waiting <- f.Partition },
 						Retrying: func(i observe.Retrying) {
@@ -64,8 +65,8 @@ func TestStopWithoutBroker(t *testing.T) {
 				go func() { done <- wk.Run(ctx) }()
 				<-wk.Ready()
 				lose(commit)
-				for seen, n := map[int]bool{}, 0; len(seen) < env.streams.Partitions.Count(); n++ {
-					env.publish(events.KindTurn, string(rune('a'+n%26)), []byte("x")) // is rejected
+				for seen, n := map[int]bool{}, 0; len(seen) < env.Streams.Partitions.Count(); n++ {
+					env.Publish(events.KindTurn, string(rune('a'+n%26)), []byte("x")) // is rejected
 					seen[<-waiting] = true
 				}
 				lose(read)

@@ -13,6 +13,7 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/events/validate"
 	"compactd/internal/testkit/strict"
+	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/observe"
 )
 
@@ -105,34 +106,34 @@ var second = regexp.MustCompile(`second \d+`)
 
 // fitAgent sends what it is answered to a provider that takes nothing that is too long or not valid.
 type fitAgent struct {
-	syncAgent
+	workertest.SyncAgent
 	wire   *wire
 	window int
 	sent   []events.Raw
 }
 
 func (a *fitAgent) sync(more string) events.SyncResponse {
-	a.t.Helper()
-	messages, err := events.Marshal(a.history)
+	a.T.Helper()
+	messages, err := events.Marshal(a.History)
 	if err != nil {
-		a.t.Fatal(err)
+		a.T.Fatal(err)
 	}
 	in := fmt.Sprintf(`{"session":%q,"format":%q,"model":{"provider":%q,"name":%q,"context_window":%d,"max_output_tokens":2000},"wait_ms":8000,"messages":%s%s}`,
-		a.session, a.wire.format, a.wire.provider, a.wire.model, a.window, messages, more)
-	reply := a.deliver([]byte(in))
+		a.Session, a.wire.format, a.wire.provider, a.wire.model, a.window, messages, more)
+	reply := a.Deliver([]byte(in))
 	var out events.SyncResponse
 	if reply.Header.Get("Nats-Service-Error-Code") != "" {
-		a.t.Fatalf("sync: %s", reply.Data)
+		a.T.Fatalf("sync: %s", reply.Data)
 	}
 	if err := events.Unmarshal(reply.Data, &out); err != nil {
-		a.t.Fatal(err)
+		a.T.Fatal(err)
 	}
 	if out.Need != "" {
-		a.t.Fatalf("need %s of a whole history", out.Need)
+		a.T.Fatalf("need %s of a whole history", out.Need)
 	}
-	a.sent = align.Apply(a.history, out.Parts)
+	a.sent = align.Apply(a.History, out.Parts)
 	if bad := validate.Messages(a.wire.format, a.sent); len(bad) > 0 {
-		a.t.Fatalf("%v\n%s", bad, a.sent)
+		a.T.Fatalf("%v\n%s", bad, a.sent)
 	}
 	call := strict.Call{Provider: a.wire.provider, Model: a.wire.model, Format: string(a.wire.format)}
 	for _, m := range a.sent {
@@ -140,7 +141,7 @@ func (a *fitAgent) sync(more string) events.SyncResponse {
 	}
 	if a.wire.format != events.Responses {
 		if bad := strict.Refuse(call); len(bad) > 0 {
-			a.t.Fatalf("%v\n%s", bad, a.sent)
+			a.T.Fatalf("%v\n%s", bad, a.sent)
 		}
 	}
 	return out
@@ -162,19 +163,19 @@ func (w *wire) tokens(messages []events.Raw) (n int64) {
 // Histories that differ in each call, at their beginning, in between, at their end, or that
 // lose their oldest messages: each answer is valid, fits, and is counted as a whole.
 func TestSyncFits(t *testing.T) {
-	env := newEnv(t, t.TempDir())
-	env.config = newConfig(t, withoutSummaries())
-	r := env.start("a", observe.Listener{})
-	<-r.worker.Ready()
+	env := workertest.New(t, t.TempDir())
+	env.Config = workertest.NewConfig(t, workertest.WithoutSummaries())
+	r := env.Start("a", observe.Listener{})
+	<-r.Worker.Ready()
 	for name, history := range unrecordable {
 		for _, w := range wires {
 			t.Run(name+"/"+string(w.format), func(t *testing.T) {
-				a := &fitAgent{syncAgent: syncAgent{t: t, env: env, session: name + "-" + string(w.format)}, wire: &w, window: 16_384}
+				a := &fitAgent{SyncAgent: workertest.SyncAgent{T: t, Env: env, Session: name + "-" + string(w.format)}, wire: &w, window: 16_384}
 				stays := []events.Raw{w.user("The first question of all: what is in the log, and since when? " + strings.Repeat("Look closely. ", 9))}
 				same, changed, unrecorded := 0, 0, 0
 				var before string
 				for i := range 60 {
-					a.history = history(&w, i, stays)
+					a.History = history(&w, i, stays)
 					out := a.sync("")
 					if have := w.tokens(a.sent); !out.Budget.WithinBudget || have > out.Budget.AvailableInput || have > out.Budget.EstimatedInput+100 {
 						t.Fatalf("call %d: %d tokens of %+v", i, have, out.Budget)
@@ -201,7 +202,7 @@ func TestSyncFits(t *testing.T) {
 						stays = append(stays, w.result(id+"b", "nothing"), w.user(fmt.Sprintf("Another question, the one of step %d: is it really so?", i)))
 					}
 				}
-				t.Logf("prefix kept in %d of 60 calls, changed in %d, unrecorded in %d, %d turns in the log", same, changed, unrecorded, env.turnsOf(a.session))
+				t.Logf("prefix kept in %d of 60 calls, changed in %d, unrecorded in %d, %d turns in the log", same, changed, unrecorded, turnsOf(env, a.Session))
 				least := 30                                           // a step is a tenth of the window
 				if w.format == events.Responses && name == "window" { // it is mostly short enough, and begins later in each call
 					least = 0
@@ -209,13 +210,13 @@ func TestSyncFits(t *testing.T) {
 				if same < least || changed < 30 {
 					t.Errorf("prefix kept in %d of 60 calls, changed in %d", same, changed)
 				}
-				if n := env.turnsOf(a.session); name == "tail" && n > 64 || name != "tail" && n > 12 {
+				if n := turnsOf(env, a.Session); name == "tail" && n > 64 || name != "tail" && n > 12 {
 					t.Errorf("%d turns in the log", n)
 				}
 			})
 		}
 	}
-	if err := r.stop(); err != nil {
+	if err := r.Stop(); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -223,19 +224,19 @@ func TestSyncFits(t *testing.T) {
 // The same request has the same answer, from another worker too. One that remembers nothing of a
 // history publishes a few turns, and fits it again; a message that stays is recorded at last.
 func TestSyncFitRestarts(t *testing.T) {
-	env := newEnv(t, t.TempDir())
-	env.config = newConfig(t, withoutSummaries())
-	stop := env.run("a", observe.Listener{})
+	env := workertest.New(t, t.TempDir())
+	env.Config = workertest.NewConfig(t, workertest.WithoutSummaries())
+	stop := env.Run("a", observe.Listener{})
 	w := &wires[0]
 	for _, name := range []string{"head", "middle", "tail"} {
-		a := &fitAgent{syncAgent: syncAgent{t: t, env: env, session: name}, wire: w, window: 16_384}
+		a := &fitAgent{SyncAgent: workertest.SyncAgent{T: t, Env: env, Session: name}, wire: w, window: 16_384}
 		stays := []events.Raw{w.user("The first question of all: what is in the log, and since when? " + strings.Repeat("Look closely. ", 9))}
 		recorded, second := 0, 0
 		for i := range 40 {
 			if second++; i >= 30 {
 				second = 30
 			}
-			a.history = unrecordable[name](w, second, stays)
+			a.History = unrecordable[name](w, second, stays)
 			out := a.sync("")
 			if recorded++; !out.Recorded {
 				recorded = 0
@@ -253,7 +254,7 @@ func TestSyncFitRestarts(t *testing.T) {
 				if err := stop(); err != nil {
 					t.Fatal(err)
 				}
-				stop = env.run("b"+name, observe.Listener{})
+				stop = env.Run("b"+name, observe.Listener{})
 			}
 			id := fmt.Sprintf("call_%d", i)
 			stays = append(append(stays, w.call(id)...), w.result(id, strings.Repeat(fmt.Sprintf("line %d of the log. ", i), 100+i%7*20)))
@@ -261,7 +262,7 @@ func TestSyncFitRestarts(t *testing.T) {
 		if name == "middle" && recorded < 2 { // from its third time on
 			t.Errorf("%s: recorded in the last %d calls", name, recorded)
 		}
-		if n := env.turnsOf(name); name != "tail" && n > 25 || n > 45 {
+		if n := turnsOf(env, name); name != "tail" && n > 25 || n > 45 {
 			t.Errorf("%s: %d turns in the log", name, n)
 		}
 	}
@@ -273,21 +274,21 @@ func TestSyncFitRestarts(t *testing.T) {
 // A provider that takes less than we think, and counts more: a call that was made with a history
 // which is not recorded is answered with a smaller one, and what it showed holds for later calls.
 func TestSyncFitRefused(t *testing.T) {
-	env := newEnv(t, t.TempDir())
-	env.config = newConfig(t, withoutSummaries())
-	r := env.start("a", observe.Listener{})
-	<-r.worker.Ready()
+	env := workertest.New(t, t.TempDir())
+	env.Config = workertest.NewConfig(t, workertest.WithoutSummaries())
+	r := env.Start("a", observe.Listener{})
+	<-r.Worker.Ready()
 	w := &wires[0]
 	for name, refusal := range map[string]string{
 		"with numbers":    `"This model's maximum context length is 9000 tokens. However, your messages resulted in %d tokens."`,
 		"without numbers": `"prompt is too long"`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := &fitAgent{syncAgent: syncAgent{t: t, env: env, session: strings.ReplaceAll(name, " ", "-")}, wire: w, window: 16_384}
+			a := &fitAgent{SyncAgent: workertest.SyncAgent{T: t, Env: env, Session: strings.ReplaceAll(name, " ", "-")}, wire: w, window: 16_384}
 			stays := []events.Raw{w.user("The first question of all: what is in the log, and since when? " + strings.Repeat("Look closely. ", 9))}
 			refused, views := 0, map[string]bool{}
 			for i := range 40 {
-				a.history = unrecordable["head"](w, i, stays)
+				a.History = unrecordable["head"](w, i, stays)
 				out := a.sync("")
 				for again := 0; ; again++ {
 					count := w.tokens(a.sent) * 13 / 10
@@ -315,12 +316,12 @@ func TestSyncFitRefused(t *testing.T) {
 				id := fmt.Sprintf("call_%d", i)
 				stays = append(append(stays, w.call(id)...), w.result(id, strings.Repeat(fmt.Sprintf("line %d of the log. ", i), 100+i%7*20)))
 			}
-			if n := len(env.logged(a.session, events.KindOverflow)); refused == 0 || refused > 6 || n != refused {
+			if n := len(env.Logged(a.Session, events.KindOverflow)); refused == 0 || refused > 6 || n != refused {
 				t.Errorf("%d calls were refused, %d overflows are in the log", refused, n)
 			}
 		})
 	}
-	if err := r.stop(); err != nil {
+	if err := r.Stop(); err != nil {
 		t.Fatal(err)
 	}
 }

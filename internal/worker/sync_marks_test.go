@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"compactd/internal/events"
+	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/observe"
 )
 
@@ -27,23 +28,23 @@ func marked(f events.Format, raw events.Raw) events.Raw {
 // A7: a mark of a cache that moves with each call changes nothing: no turn is replaced, the
 // messages that were sent stay byte for byte but for the marks, and the system prompt is sent once.
 func TestSyncWithMarks(t *testing.T) {
-	env := newEnv(t, t.TempDir())
-	env.config = newConfig(t, withoutSummaries())
-	stop := env.run("a", observe.Listener{})
+	env := workertest.New(t, t.TempDir())
+	env.Config = workertest.NewConfig(t, workertest.WithoutSummaries())
+	stop := env.Run("a", observe.Listener{})
 	for i, f := range []events.Format{events.Anthropic, events.Bedrock, events.AISDK} {
-		a := &thinker{syncAgent: &syncAgent{t: t, env: env, session: fmt.Sprintf("m%d", i)}, format: f, provider: "anthropic", model: "claude-opus-4-8"}
+		a := &thinker{SyncAgent: &workertest.SyncAgent{T: t, Env: env, Session: fmt.Sprintf("m%d", i)}, format: f, provider: "anthropic", model: "claude-opus-4-8"}
 		text := `[{"type":"text","text":"Read them all."}]`
 		if f == events.Bedrock {
 			text = `[{"text":"Read them all."}]`
 		}
 		plain := []events.Raw{events.Raw(`{"role":"user","content":` + text + `}`)}
 		for step := range 12 {
-			a.history = slices.Clone(plain)
+			a.History = slices.Clone(plain)
 			a.step()
-			plain = slices.Clone(a.history)
-			for from := range a.history {
-				if last := len(a.history) - 1; from == last || from == last-2 {
-					a.history[from] = marked(f, a.history[from])
+			plain = slices.Clone(a.History)
+			for from := range a.History {
+				if last := len(a.History) - 1; from == last || from == last-2 {
+					a.History[from] = marked(f, a.History[from])
 				}
 			}
 			var system string
@@ -54,15 +55,15 @@ func TestSyncWithMarks(t *testing.T) {
 				}
 			}
 			a.sync(system + `,"policy":{"info":0.02,"threshold":0.05,"target":0.03,"prune":{"protect_tokens":200,"minimum_tokens":0}}`)
-			if len(a.last.Warnings) > 0 {
-				t.Fatalf("%s: %+v", f, a.last.Warnings)
+			if len(a.Last.Warnings) > 0 {
+				t.Fatalf("%s: %+v", f, a.Last.Warnings)
 			}
 		}
-		if a.last.Generation == 0 {
-			t.Errorf("%s: nothing was compacted: %+v", f, a.last.Budget)
+		if a.Last.Generation == 0 {
+			t.Errorf("%s: nothing was compacted: %+v", f, a.Last.Budget)
 		}
 		systems := 0
-		for _, raw := range env.logged(a.session, events.KindTurn) {
+		for _, raw := range env.Logged(a.Session, events.KindTurn) {
 			if strings.Contains(string(raw), "replaces_from") {
 				t.Errorf("%s: a turn was replaced: %.200s", f, raw)
 			}

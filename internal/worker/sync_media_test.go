@@ -14,6 +14,7 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/events/validate"
 	"compactd/internal/testkit/mediatest"
+	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/audit"
 	"compactd/internal/worker/observe"
 )
@@ -21,7 +22,7 @@ import (
 // mediaAgent is an agent of any dialect that sends its history over HTTP.
 type mediaAgent struct {
 	t       *testing.T
-	edge    *edge
+	edge    *workertest.Edge
 	session string
 	format  events.Format
 	history []events.Raw
@@ -55,7 +56,7 @@ func (a *mediaAgent) sync(query, more string) (events.SyncResponse, []events.Raw
 	}
 	body := fmt.Sprintf(`{"format":%q,"model":{"provider":"x","name":"m","context_window":30000,"max_output_tokens":1000},"wait_ms":8000%s,"messages":[%s]}`,
 		a.format, more, strings.Join(list, ","))
-	status, text := a.edge.do(defaultToken, "POST", "/v1/sessions/default/"+a.session+"/sync"+query, body)
+	status, text := a.edge.Do(workertest.DefaultToken, "POST", "/v1/sessions/default/"+a.session+"/sync"+query, body)
 	var out events.SyncResponse
 	if err := events.Unmarshal([]byte(text), &out); err != nil || status != http.StatusOK {
 		a.t.Fatalf("%s %s: %d %.600s", a.format, a.session, status, text)
@@ -105,9 +106,9 @@ func userPlaces(f events.Format) (out []string) {
 // it, the agent keeps its own object, and where the history is written by compactd a placeholder
 // stands in its place. A worker that remembers nothing finds the session again.
 func TestSyncLargeMedia(t *testing.T) {
-	env := newEnv(t, t.TempDir())
-	env.config = newConfig(t, withoutSummaries())
-	r, e := env.runEdge()
+	env := workertest.New(t, t.TempDir())
+	env.Config = workertest.NewConfig(t, workertest.WithoutSummaries())
+	r, e := env.RunEdge()
 	large, small := mediatest.PNG(t, 5_500_000), mediatest.PNG(t, 300_000)
 	var all []*mediaAgent
 	for _, f := range events.Formats() {
@@ -125,29 +126,29 @@ func TestSyncLargeMedia(t *testing.T) {
 			if out.Changed || len(sent) != 3 || &sent[2][0] != &own[0] || !out.Budget.WithinBudget || out.Budget.EstimatedInput > 15_000 {
 				t.Errorf("%s: %+v", a.session, out)
 			}
-			for _, logged := range env.logged(a.session, events.KindTurn) {
+			for _, logged := range env.Logged(a.session, events.KindTurn) {
 				if len(logged) > 20_000 {
 					t.Errorf("%s: a turn of %d bytes", a.session, len(logged))
 				}
 			}
-			wantPlaceheld(a, env.contextOf(a.session))
-			wantPlaceheld(a, env.recall(fmt.Sprintf(`{"session":%q,"turn":1}`, a.session)).Messages)
+			wantPlaceheld(a, env.ContextMessages(a.session))
+			wantPlaceheld(a, env.Recall(fmt.Sprintf(`{"session":%q,"turn":1}`, a.session)).Messages)
 			a.work()
 			all = append(all, a)
 		}
 	}
-	if err := r.stop(); err != nil {
+	if err := r.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	r = env.start("b", observe.Listener{})
-	<-r.worker.Ready()
-	e = env.edge(r.worker, nil)
+	r = env.Start("b", observe.Listener{})
+	<-r.Worker.Ready()
+	e = env.StartEdge(r.Worker, nil)
 	for _, a := range all {
 		a.edge = e
-		turns := env.turnsOf(a.session)
+		turns := turnsOf(env, a.session)
 		a.add("assistant", "done")
 		out, _ := a.sync("", `,"on_diverge":"refuse"`)
-		if n := env.turnsOf(a.session); n != turns+1 || out.Session != "" || out.Count != int64(len(a.history)) {
+		if n := turnsOf(env, a.session); n != turns+1 || out.Session != "" || out.Count != int64(len(a.history)) {
 			t.Errorf("%s: %d turns, then %d: %+v", a.session, turns, n, out)
 		}
 		out, sent := a.sync("?form=messages", "")
@@ -155,10 +156,10 @@ func TestSyncLargeMedia(t *testing.T) {
 			t.Errorf("%s: %+v", a.session, out)
 		}
 	}
-	if err := r.stop(); err != nil {
+	if err := r.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	if replayed := env.replay(audit.Span{}); !replayed.Equal() {
+	if replayed := env.Replay(audit.Span{}); !replayed.Equal() {
 		t.Errorf("a replay differs: %+v", replayed.Differences)
 	}
 }
@@ -186,9 +187,9 @@ func asBytes(list []events.Raw) (out [][]byte) {
 // them recognises them, and one that has not is compacted like any other. The messages to send
 // are the agent's own.
 func TestSyncManyMedia(t *testing.T) {
-	env := newEnv(t, t.TempDir())
-	env.config = newConfig(t, withoutSummaries())
-	r, e := env.runEdge()
+	env := workertest.New(t, t.TempDir())
+	env.Config = workertest.NewConfig(t, workertest.WithoutSummaries())
+	r, e := env.RunEdge()
 	a := &mediaAgent{t: t, edge: e, session: "shots", format: events.Anthropic}
 	a.add("user", "Look at the screen until it is green.")
 	for i := range 40 {
@@ -204,23 +205,23 @@ func TestSyncManyMedia(t *testing.T) {
 	if last := sent[len(sent)-1]; &last[0] != &a.history[len(a.history)-1][0] {
 		t.Errorf("the newest image is sent as %.300s", last)
 	}
-	if err := r.stop(); err != nil {
+	if err := r.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	r = env.start("b", observe.Listener{})
-	<-r.worker.Ready()
-	a.edge = env.edge(r.worker, nil)
-	turns := env.turnsOf(a.session)
+	r = env.Start("b", observe.Listener{})
+	<-r.Worker.Ready()
+	a.edge = env.StartEdge(r.Worker, nil)
+	turns := turnsOf(env, a.session)
 	a.add("assistant", "It is green.")
 	again, _ := a.sync("", `,"on_diverge":"refuse"`)
-	if n := env.turnsOf(a.session); n != turns+1 || again.Known != out.Count || again.Generation < out.Generation {
+	if n := turnsOf(env, a.session); n != turns+1 || again.Known != out.Count || again.Generation < out.Generation {
 		t.Errorf("%d turns, then %d: %+v", turns, n, again)
 	}
 	whole, messages := a.sync("?form=messages", "")
 	if n := len(messages); n == 0 || cmp.Compare(whole.Generation, again.Generation) < 0 || !bytes.Contains(bytes.Join(asBytes(messages), nil), []byte("It is green.")) {
 		t.Errorf("%d messages: %+v", n, whole)
 	}
-	if err := r.stop(); err != nil {
+	if err := r.Stop(); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -228,12 +229,12 @@ func TestSyncManyMedia(t *testing.T) {
 // A client that holds nothing but what it was answered, with placeholders for media that only the
 // log had, goes on with its session.
 func TestSyncViewWithPlaceholders(t *testing.T) {
-	env := newEnv(t, t.TempDir())
-	env.config = newConfig(t, withoutSummaries())
-	r, e := env.runEdge()
+	env := workertest.New(t, t.TempDir())
+	env.Config = workertest.NewConfig(t, workertest.WithoutSummaries())
+	r, e := env.RunEdge()
 	for name, held := range map[string]func(session string, own []events.Raw) []events.Raw{
 		"own":     func(_ string, own []events.Raw) []events.Raw { return own },
-		"context": func(session string, _ []events.Raw) []events.Raw { return env.contextOf(session) },
+		"context": func(session string, _ []events.Raw) []events.Raw { return env.ContextMessages(session) },
 	} {
 		a := &mediaAgent{t: t, edge: e, session: name, format: events.OpenAI}
 		a.add("user", "Look at the picture that I send you next.")
@@ -247,15 +248,15 @@ func TestSyncViewWithPlaceholders(t *testing.T) {
 		if out.Generation == 0 || !bytes.Contains(bytes.Join(asBytes(inline), nil), own) {
 			t.Fatalf("%s: %+v", name, out)
 		}
-		turns := env.turnsOf(a.session)
+		turns := turnsOf(env, a.session)
 		a.history = held(a.session, inline)
 		a.add("assistant", "A cat.")
 		out, _ = a.sync("", `,"on_diverge":"refuse"`)
-		if n := env.turnsOf(a.session); out.Session != "" || n != turns+1 || out.Turns != int64(n) {
+		if n := turnsOf(env, a.session); out.Session != "" || n != turns+1 || out.Turns != int64(n) {
 			t.Errorf("%s: %d turns, then %d: %+v", name, turns, n, out)
 		}
 	}
-	if err := r.stop(); err != nil {
+	if err := r.Stop(); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -7,30 +7,31 @@ import (
 	"testing"
 
 	"compactd/internal/events"
+	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/observe"
 )
 
-func (a *syncAgent) warned(code events.Code) bool {
-	return slices.ContainsFunc(a.last.Warnings, func(w events.SyncWarning) bool { return w.Code == code })
+func warned(a *workertest.SyncAgent, code events.Code) bool {
+	return slices.ContainsFunc(a.Last.Warnings, func(w events.SyncWarning) bool { return w.Code == code })
 }
 
 // wantExceeded checks an answer that nothing makes fit.
-func (a *syncAgent) wantExceeded(refused string) {
-	a.t.Helper()
-	b := a.last.Budget
-	if a.last.Code != events.CodeBudgetExceeded || a.last.Retry == nil || *a.last.Retry || b.WithinBudget || b.Breakdown.SystemPrompt == 0 || a.last.View == refused {
-		a.t.Errorf("refused %q, answered with view %q, code %q, retry %v, budget %+v", refused, a.last.View, a.last.Code, a.last.Retry, b)
+func wantExceeded(a *workertest.SyncAgent, refused string) {
+	a.T.Helper()
+	b := a.Last.Budget
+	if a.Last.Code != events.CodeBudgetExceeded || a.Last.Retry == nil || *a.Last.Retry || b.WithinBudget || b.Breakdown.SystemPrompt == 0 || a.Last.View == refused {
+		a.T.Errorf("refused %q, answered with view %q, code %q, retry %v, budget %+v", refused, a.Last.View, a.Last.Code, a.Last.Retry, b)
 	}
-	a.wantWarning(events.CodeBudgetExceeded)
+	wantWarning(a, events.CodeBudgetExceeded)
 }
 
 // A5, D5: a refusal that nothing solves is answered with a code, by what was tried and by what the
 // call is made of, however often and by which way it is reported. The view that was refused is
 // not given again.
 func TestSyncUnsolvable(t *testing.T) {
-	env := newEnv(t, t.TempDir())
-	env.config = newConfig(t, withoutSummaries())
-	_, e := env.runEdge()
+	env := workertest.New(t, t.TempDir())
+	env.Config = workertest.NewConfig(t, workertest.WithoutSummaries())
+	_, e := env.RunEdge()
 	system := fmt.Sprintf(`,"system":%q`, strings.Repeat("You never give up before it works. ", 200))
 	for i, failure := range []string{
 		`"status":400,"error":"prompt is too long: 1900 tokens > 1000 maximum"`,
@@ -38,30 +39,30 @@ func TestSyncUnsolvable(t *testing.T) {
 		`"status":400,"error":"prompt is too long"`,
 		`"status":400,"error":"Your input exceeds the context window of this model."`,
 	} {
-		a := &syncAgent{t: t, env: env, session: fmt.Sprintf("unsolvable-%d", i)}
-		a.add("user", "Why does it fail?")
-		a.sync(0, system)
-		if a.last.Code != "" || a.last.Retry != nil {
-			t.Errorf("before the refusal: %+v", a.last)
+		a := &workertest.SyncAgent{T: t, Env: env, Session: fmt.Sprintf("unsolvable-%d", i)}
+		a.Add("user", "Why does it fail?")
+		a.Sync(0, system)
+		if a.Last.Code != "" || a.Last.Retry != nil {
+			t.Errorf("before the refusal: %+v", a.Last)
 		}
-		view := a.last.View
+		view := a.Last.View
 		for range 2 {
-			a.sync(0, fmt.Sprintf(`%s,"refused":{"view":%q,%s}`, system, view, failure))
-			a.wantExceeded(view)
-			if len(a.last.Stages) == 0 {
-				t.Errorf("%s: no stages in %+v", failure, a.last)
+			a.Sync(0, fmt.Sprintf(`%s,"refused":{"view":%q,%s}`, system, view, failure))
+			wantExceeded(a, view)
+			if len(a.Last.Stages) == 0 {
+				t.Errorf("%s: no stages in %+v", failure, a.Last)
 			}
 		}
-		a.sync(0, fmt.Sprintf(`%s,"refused":{%s}`, system, failure)) // of the newest view
-		a.wantExceeded(view)
-		a.add("user", "And now?") // what does not fit has a code without a refusal, too
-		a.sync(0, system)
-		a.wantExceeded(view)
-		if a.last.View == "" {
+		a.Sync(0, fmt.Sprintf(`%s,"refused":{%s}`, system, failure)) // of the newest view
+		wantExceeded(a, view)
+		a.Add("user", "And now?") // what does not fit has a code without a refusal, too
+		a.Sync(0, system)
+		wantExceeded(a, view)
+		if a.Last.View == "" {
 			t.Error("a longer history has no view")
 		}
 
-		status, over := e.post(a.session, "overflow", fmt.Sprintf(`{"id":"over",%s}`, failure))
+		status, over := e.Post(a.Session, "overflow", fmt.Sprintf(`{"id":"over",%s}`, failure))
 		c := over.Compaction
 		if status != 200 || over.Code != events.CodeBudgetExceeded || over.Hint == "" || over.Retry == nil || *over.Retry || c == nil || c.Code != over.Code || len(c.Stages) == 0 ||
 			c.Budget == nil || c.Budget.Breakdown.SystemPrompt == 0 || c.Budget.WithinBudget {
@@ -73,38 +74,38 @@ func TestSyncUnsolvable(t *testing.T) {
 // An error about bytes teaches nothing of tokens. The oldest media go first; without any, and where
 // nothing can be made shorter, the answer has the code for it.
 func TestSyncTooManyBytes(t *testing.T) {
-	env := newEnv(t, t.TempDir())
-	env.config = newConfig(t, withoutSummaries())
-	r := env.start("a", observe.Listener{})
-	<-r.worker.Ready()
+	env := workertest.New(t, t.TempDir())
+	env.Config = workertest.NewConfig(t, workertest.WithoutSummaries())
+	r := env.Start("a", observe.Listener{})
+	<-r.Worker.Ready()
 	const large = `"refused":{"status":413,"error":"request_too_large"}`
-	a := &syncAgent{t: t, env: env, session: "bytes"}
-	a.history = append(a.history, events.Raw(`{"role":"user","content":[{"type":"text","text":"What is it?"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw0KGgo="}}]}`))
-	a.add("assistant", "A picture. "+strings.Repeat("It shows a bird. ", 40))
-	a.add("user", "And now?")
-	a.sync(0, "")
-	a.sync(0, ","+large)
-	if b := a.last.Budget; !a.last.Changed || b.Breakdown.Correction != 0 || len(a.sent) != 3 || string(a.sent[1]) != string(a.history[1]) || a.last.Code != "" {
-		t.Errorf("with a picture: %+v, sent %s", a.last, a.sent)
+	a := &workertest.SyncAgent{T: t, Env: env, Session: "bytes"}
+	a.History = append(a.History, events.Raw(`{"role":"user","content":[{"type":"text","text":"What is it?"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw0KGgo="}}]}`))
+	a.Add("assistant", "A picture. "+strings.Repeat("It shows a bird. ", 40))
+	a.Add("user", "And now?")
+	a.Sync(0, "")
+	a.Sync(0, ","+large)
+	if b := a.Last.Budget; !a.Last.Changed || b.Breakdown.Correction != 0 || len(a.Sent) != 3 || string(a.Sent[1]) != string(a.History[1]) || a.Last.Code != "" {
+		t.Errorf("with a picture: %+v, sent %s", a.Last, a.Sent)
 	}
-	a = &syncAgent{t: t, env: env, session: "no-media"}
-	a.add("user", "Why does it fail?")
-	a.sync(0, "")
-	a.sync(0, ","+large)
-	if a.last.Code != events.CodeBudgetExceeded || a.last.Retry == nil || *a.last.Retry || len(a.last.Stages) == 0 || a.last.Budget.Breakdown.Correction != 0 {
-		t.Errorf("without media: %+v", a.last)
+	a = &workertest.SyncAgent{T: t, Env: env, Session: "no-media"}
+	a.Add("user", "Why does it fail?")
+	a.Sync(0, "")
+	a.Sync(0, ","+large)
+	if a.Last.Code != events.CodeBudgetExceeded || a.Last.Retry == nil || *a.Last.Retry || len(a.Last.Stages) == 0 || a.Last.Budget.Breakdown.Correction != 0 {
+		t.Errorf("without media: %+v", a.Last)
 	}
-	if err := r.stop(); err != nil {
+	if err := r.Stop(); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // A5, A6: a usage counts for the view, and for the number of messages, that it was counted for.
 func TestSyncUsageOfAnotherCall(t *testing.T) {
-	env := newEnv(t, t.TempDir())
-	env.config = newConfig(t, withoutSummaries())
-	r := env.start("a", observe.Listener{})
-	<-r.worker.Ready()
+	env := workertest.New(t, t.TempDir())
+	env.Config = workertest.NewConfig(t, workertest.WithoutSummaries())
+	r := env.Start("a", observe.Listener{})
+	<-r.Worker.Ready()
 	usage := func(view string, count int) string {
 		out := `,"usage":{"prompt_tokens":2100,"completion_tokens":10`
 		if view != "" {
@@ -115,119 +116,119 @@ func TestSyncUsageOfAnotherCall(t *testing.T) {
 		}
 		return out + "}"
 	}
-	begin := func(t *testing.T, session string, steps int) *syncAgent {
-		a := &syncAgent{t: t, env: env, session: session}
-		a.grow(steps)
+	begin := func(t *testing.T, session string, steps int) *workertest.SyncAgent {
+		a := &workertest.SyncAgent{T: t, Env: env, Session: session}
+		grow(a, steps)
 		return a
 	}
-	check := func(t *testing.T, a *syncAgent, counts bool) {
+	check := func(t *testing.T, a *workertest.SyncAgent, counts bool) {
 		t.Helper()
-		if got := a.last.Budget.Breakdown.Correction != 0; got != counts || a.warned(events.CodeUsageUnbound) == counts {
-			t.Errorf("the correction is %d, the warnings are %+v", a.last.Budget.Breakdown.Correction, a.last.Warnings)
+		if got := a.Last.Budget.Breakdown.Correction != 0; got != counts || warned(a, events.CodeUsageUnbound) == counts {
+			t.Errorf("the correction is %d, the warnings are %+v", a.Last.Budget.Breakdown.Correction, a.Last.Warnings)
 		}
 	}
 	for name, c := range map[string]struct {
-		count  func(a *syncAgent) int
-		view   func(a *syncAgent) string
+		count  func(a *workertest.SyncAgent) int
+		view   func(a *workertest.SyncAgent) string
 		counts bool
 	}{
-		"of the history":       {func(a *syncAgent) int { return int(a.last.Count) }, func(a *syncAgent) string { return a.last.View }, true},
-		"of what was sent":     {func(a *syncAgent) int { return len(a.sent) }, func(a *syncAgent) string { return a.last.View }, true},
-		"without count":        {func(*syncAgent) int { return 0 }, func(a *syncAgent) string { return a.last.View }, true},
-		"of more messages":     {func(a *syncAgent) int { return int(a.last.Count) + 1 }, func(a *syncAgent) string { return a.last.View }, false},
-		"of fewer messages":    {func(*syncAgent) int { return 2 }, func(a *syncAgent) string { return a.last.View }, false},
-		"without view":         {func(a *syncAgent) int { return int(a.last.Count) }, func(*syncAgent) string { return "" }, false},
-		"of an unknown view":   {func(a *syncAgent) int { return int(a.last.Count) }, func(*syncAgent) string { return "0:0123456789abcdef" }, false},
-		"of a view of a later": {func(a *syncAgent) int { return int(a.last.Count) }, func(a *syncAgent) string { return "9" + a.last.View }, false},
+		"of the history":       {func(a *workertest.SyncAgent) int { return int(a.Last.Count) }, func(a *workertest.SyncAgent) string { return a.Last.View }, true},
+		"of what was sent":     {func(a *workertest.SyncAgent) int { return len(a.Sent) }, func(a *workertest.SyncAgent) string { return a.Last.View }, true},
+		"without count":        {func(*workertest.SyncAgent) int { return 0 }, func(a *workertest.SyncAgent) string { return a.Last.View }, true},
+		"of more messages":     {func(a *workertest.SyncAgent) int { return int(a.Last.Count) + 1 }, func(a *workertest.SyncAgent) string { return a.Last.View }, false},
+		"of fewer messages":    {func(*workertest.SyncAgent) int { return 2 }, func(a *workertest.SyncAgent) string { return a.Last.View }, false},
+		"without view":         {func(a *workertest.SyncAgent) int { return int(a.Last.Count) }, func(*workertest.SyncAgent) string { return "" }, false},
+		"of an unknown view":   {func(a *workertest.SyncAgent) int { return int(a.Last.Count) }, func(*workertest.SyncAgent) string { return "0:0123456789abcdef" }, false},
+		"of a view of a later": {func(a *workertest.SyncAgent) int { return int(a.Last.Count) }, func(a *workertest.SyncAgent) string { return "9" + a.Last.View }, false},
 	} {
 		for _, steps := range []int{3, 40} { // before and after compactions
 			t.Run(fmt.Sprintf("%s/%d", name, steps), func(t *testing.T) {
 				a := begin(t, fmt.Sprintf("usage-%x-%d", name, steps), steps)
-				if steps == 40 && len(a.sent) == len(a.history) {
+				if steps == 40 && len(a.Sent) == len(a.History) {
 					t.Fatal("nothing was taken out of view")
 				}
 				more := usage(c.view(a), c.count(a))
-				a.call(90, 1)
-				a.sync(0, more)
+				a.Call(90, 1)
+				a.Sync(0, more)
 				check(t, a, c.counts)
 			})
 		}
 	}
 	t.Run("edited", func(t *testing.T) {
 		a := begin(t, "usage-edited", 3)
-		more := usage(a.last.View, len(a.history))
-		a.history = slices.Clone(a.history[:3])
-		a.add("user", "another way")
-		a.sync(0, more)
+		more := usage(a.Last.View, len(a.History))
+		a.History = slices.Clone(a.History[:3])
+		a.Add("user", "another way")
+		a.Sync(0, more)
 		check(t, a, false)
 	})
 	t.Run("of the parent", func(t *testing.T) {
 		a := begin(t, "usage-parent", 3)
-		more := usage(a.last.View, len(a.history))
-		a.history = nil
-		a.add("user", "You are a sub-agent. Look for the cause in the package retry, and in nothing else than that.")
-		a.sync(0, `,"branch":"research"`)
-		a.call(1, 5)
-		a.sync(0, `,"branch":"research"`+more)
+		more := usage(a.Last.View, len(a.History))
+		a.History = nil
+		a.Add("user", "You are a sub-agent. Look for the cause in the package retry, and in nothing else than that.")
+		a.Sync(0, `,"branch":"research"`)
+		a.Call(1, 5)
+		a.Sync(0, `,"branch":"research"`+more)
 		check(t, a, false)
 	})
 	t.Run("above the window", func(t *testing.T) { // A8, B2
 		a := begin(t, "usage-above", 2)
-		more := strings.Replace(usage(a.last.View, len(a.history)), "2100", "9000", 1)
-		a.call(90, 1)
-		a.sync(0, more)
-		if a.last.Budget.ContextWindow != 9000 || a.last.Budget.EstimatedInput < 5000 {
-			t.Errorf("%+v", a.last.Budget)
+		more := strings.Replace(usage(a.Last.View, len(a.History)), "2100", "9000", 1)
+		a.Call(90, 1)
+		a.Sync(0, more)
+		if a.Last.Budget.ContextWindow != 9000 || a.Last.Budget.EstimatedInput < 5000 {
+			t.Errorf("%+v", a.Last.Budget)
 		}
-		a.wantWarning(events.CodeWindowRaised)
-		a.sync(0, fmt.Sprintf(`,"refused":{"view":%q,"status":400,"error":"prompt is too long: 8300 tokens > 8000 maximum"}`, a.last.View))
-		if a.last.Budget.ContextWindow != 8000 {
-			t.Errorf("%+v", a.last.Budget)
+		wantWarning(a, events.CodeWindowRaised)
+		a.Sync(0, fmt.Sprintf(`,"refused":{"view":%q,"status":400,"error":"prompt is too long: 8300 tokens > 8000 maximum"}`, a.Last.View))
+		if a.Last.Budget.ContextWindow != 8000 {
+			t.Errorf("%+v", a.Last.Budget)
 		}
 	})
 }
 
 // A refusal belongs to the history whose view was refused.
 func TestSyncRefusalOfAnotherHistory(t *testing.T) {
-	env := newEnv(t, t.TempDir())
-	env.config = newConfig(t, withoutSummaries())
-	r := env.start("a", observe.Listener{})
-	<-r.worker.Ready()
-	a := &syncAgent{t: t, env: env, session: "parent"}
-	a.grow(3)
-	whole := a.history
-	a.history = nil
-	a.add("user", "You are a sub-agent. Look for the cause in the package retry, and in nothing else than that.")
-	a.sync(0, `,"branch":"research"`)
-	refused := fmt.Sprintf(`,"refused":{"view":%q,"status":400,"error":"prompt is too long: 1300 tokens > 1200 maximum"}`, a.last.View)
-	a.history = whole
-	a.sync(0, refused)
-	a.wantWarning(events.CodeRefusedUnbound)
-	if len(env.logged(a.session, events.KindOverflow)) != 0 || a.last.Budget.ContextWindow != 4000 {
-		t.Errorf("%+v", a.last)
+	env := workertest.New(t, t.TempDir())
+	env.Config = workertest.NewConfig(t, workertest.WithoutSummaries())
+	r := env.Start("a", observe.Listener{})
+	<-r.Worker.Ready()
+	a := &workertest.SyncAgent{T: t, Env: env, Session: "parent"}
+	grow(a, 3)
+	whole := a.History
+	a.History = nil
+	a.Add("user", "You are a sub-agent. Look for the cause in the package retry, and in nothing else than that.")
+	a.Sync(0, `,"branch":"research"`)
+	refused := fmt.Sprintf(`,"refused":{"view":%q,"status":400,"error":"prompt is too long: 1300 tokens > 1200 maximum"}`, a.Last.View)
+	a.History = whole
+	a.Sync(0, refused)
+	wantWarning(a, events.CodeRefusedUnbound)
+	if len(env.Logged(a.Session, events.KindOverflow)) != 0 || a.Last.Budget.ContextWindow != 4000 {
+		t.Errorf("%+v", a.Last)
 	}
 }
 
 // The first that a worker has of a conversation may be that its call was refused: the history is
 // recorded, and the answer fits.
 func TestSyncRefusalComesFirst(t *testing.T) {
-	env := newEnv(t, t.TempDir())
-	env.config = newConfig(t, withoutSummaries())
-	r := env.start("a", observe.Listener{})
-	<-r.worker.Ready()
-	a := &syncAgent{t: t, env: env, session: "first"}
+	env := workertest.New(t, t.TempDir())
+	env.Config = workertest.NewConfig(t, workertest.WithoutSummaries())
+	r := env.Start("a", observe.Listener{})
+	<-r.Worker.Ready()
+	a := &workertest.SyncAgent{T: t, Env: env, Session: "first"}
 	for i := range 8 {
-		a.call(i, 60)
+		a.Call(i, 60)
 	}
-	a.add("user", "Go on.")
-	a.sync(0, `,"refused":{"status":400,"error":"prompt is too long: 1300 tokens > 1200 maximum"}`)
-	if !a.last.Changed || !a.last.Recorded || a.last.Budget.ContextWindow != 1200 || !a.last.Budget.WithinBudget {
-		t.Errorf("%+v", a.last)
+	a.Add("user", "Go on.")
+	a.Sync(0, `,"refused":{"status":400,"error":"prompt is too long: 1300 tokens > 1200 maximum"}`)
+	if !a.Last.Changed || !a.Last.Recorded || a.Last.Budget.ContextWindow != 1200 || !a.Last.Budget.WithinBudget {
+		t.Errorf("%+v", a.Last)
 	}
-	if n := len(env.logged(a.session, events.KindOverflow)); n != 1 {
+	if n := len(env.Logged(a.Session, events.KindOverflow)); n != 1 {
 		t.Errorf("%d overflows are in the log", n)
 	}
-	if err := r.stop(); err != nil {
+	if err := r.Stop(); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -235,21 +236,21 @@ func TestSyncRefusalComesFirst(t *testing.T) {
 // An agent that goes back to an earlier message calls with a model, instructions and a refusal of
 // their own: the answer is for that call, and the session stays as it is.
 func TestSyncShorter(t *testing.T) {
-	env := newEnv(t, t.TempDir())
-	env.config = newConfig(t, withoutSummaries())
-	r := env.start("a", observe.Listener{})
-	<-r.worker.Ready()
-	begin := func(t *testing.T, name string) *syncAgent {
-		a := &syncAgent{t: t, env: env, session: name}
-		a.grow(1)
+	env := workertest.New(t, t.TempDir())
+	env.Config = workertest.NewConfig(t, workertest.WithoutSummaries())
+	r := env.Start("a", observe.Listener{})
+	<-r.Worker.Ready()
+	begin := func(t *testing.T, name string) *workertest.SyncAgent {
+		a := &workertest.SyncAgent{T: t, Env: env, Session: name}
+		grow(a, 1)
 		for i := range 6 {
-			a.call(i, 60)
+			a.Call(i, 60)
 		}
-		a.sync(0, "")
-		a.add("assistant", "Done.")
-		a.add("user", "And now?")
-		a.sync(0, "")
-		a.history = a.history[:len(a.history)-2]
+		a.Sync(0, "")
+		a.Add("assistant", "Done.")
+		a.Add("user", "And now?")
+		a.Sync(0, "")
+		a.History = a.History[:len(a.History)-2]
 		return a
 	}
 	for name, more := range map[string]string{
@@ -257,26 +258,26 @@ func TestSyncShorter(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := begin(t, strings.ReplaceAll(name, " ", "-"))
-			turns := env.turnsOf(a.session)
-			out, bad := a.request(0, more)
-			if bad != nil || out.Recorded || !out.Changed || !out.Budget.WithinBudget || env.turnsOf(a.session) != turns {
+			turns := turnsOf(env, a.Session)
+			out, bad := a.Request(0, more)
+			if bad != nil || out.Recorded || !out.Changed || !out.Budget.WithinBudget || turnsOf(env, a.Session) != turns {
 				t.Errorf("%+v %+v", out, bad)
 			}
 		})
 	}
 	t.Run("refused", func(t *testing.T) {
 		a := begin(t, "refused")
-		out, bad := a.request(0, "")
+		out, bad := a.Request(0, "")
 		if bad != nil || out.View == "" || !out.Recorded {
 			t.Fatalf("%+v %+v", out, bad)
 		}
-		refused, bad := a.request(0, fmt.Sprintf(`,"refused":{"view":%q,"status":400,"error":"prompt is too long: %d tokens > %d maximum"}`,
+		refused, bad := a.Request(0, fmt.Sprintf(`,"refused":{"view":%q,"status":400,"error":"prompt is too long: %d tokens > %d maximum"}`,
 			out.View, out.Budget.EstimatedInput, out.Budget.EstimatedInput*7/10))
 		if bad != nil || !refused.Changed || !refused.Budget.WithinBudget || refused.Budget.EstimatedInput > out.Budget.EstimatedInput*7/10 {
 			t.Errorf("%+v %+v, before it %+v", refused, bad, out.Budget)
 		}
 	})
-	if err := r.stop(); err != nil {
+	if err := r.Stop(); err != nil {
 		t.Fatal(err)
 	}
 }

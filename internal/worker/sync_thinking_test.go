@@ -8,12 +8,13 @@ import (
 
 	"compactd/internal/align"
 	"compactd/internal/events"
+	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/observe"
 )
 
 // thinker is an agent whose model thinks before each call of a tool.
 type thinker struct {
-	*syncAgent
+	*workertest.SyncAgent
 	format   events.Format
 	provider string
 	model    string
@@ -26,19 +27,19 @@ func (a *thinker) step() {
 	n, result := a.steps, strings.Repeat(fmt.Sprintf("line %d of the file. ", a.steps), 100)
 	switch a.format {
 	case events.Bedrock:
-		a.history = append(a.history,
+		a.History = append(a.History,
 			events.Raw(fmt.Sprintf(`{"role":"assistant","content":[{"reasoningContent":{"reasoningText":{"text":"thought %d.","signature":"s%d"}}},{"toolUse":{"toolUseId":"c%d","name":"read","input":{}}}]}`, n, n, n)),
 			events.Raw(fmt.Sprintf(`{"role":"user","content":[{"toolResult":{"toolUseId":"c%d","content":[{"text":%q}]}}]}`, n, result)))
 	case events.AISDK:
-		a.history = append(a.history,
+		a.History = append(a.History,
 			events.Raw(fmt.Sprintf(`{"role":"assistant","content":[{"type":"reasoning","text":"thought %d.","providerOptions":{"anthropic":{"signature":"s%d"}}},{"type":"tool-call","toolCallId":"c%d","toolName":"read","input":{}}]}`, n, n, n)),
 			events.Raw(fmt.Sprintf(`{"role":"tool","content":[{"type":"tool-result","toolCallId":"c%d","toolName":"read","output":{"type":"text","value":%q}}]}`, n, result)))
 	case events.OpenAI:
-		a.history = append(a.history,
+		a.History = append(a.History,
 			events.Raw(fmt.Sprintf(`{"role":"assistant","content":null,"reasoning_details":[{"type":"reasoning.text","text":"thought %d.","signature":"s%d"}],"tool_calls":[{"id":"c%d","type":"function","function":{"name":"read","arguments":"{}"}}]}`, n, n, n)),
 			events.Raw(fmt.Sprintf(`{"role":"tool","tool_call_id":"c%d","content":%q}`, n, result)))
 	default:
-		a.history = append(a.history,
+		a.History = append(a.History,
 			events.Raw(fmt.Sprintf(`{"role":"assistant","content":[{"type":"thinking","thinking":"thought %d.","signature":"s%d"},{"type":"tool_use","id":"c%d","name":"read","input":{}}]}`, n, n, n)),
 			events.Raw(fmt.Sprintf(`{"role":"user","content":[{"type":"tool_result","tool_use_id":"c%d","content":%q}]}`, n, result)))
 	}
@@ -51,46 +52,46 @@ func (a *thinker) prompt() {
 	if a.format == events.Bedrock {
 		text = `[{"text":"Go on with the next one."}]`
 	}
-	a.history = append(a.history, events.Raw(`{"role":"assistant","content":`+text+`}`), events.Raw(`{"role":"user","content":`+text+`}`))
+	a.History = append(a.History, events.Raw(`{"role":"assistant","content":`+text+`}`), events.Raw(`{"role":"user","content":`+text+`}`))
 	a.sync("")
 }
 
 func (a *thinker) sync(more string) {
-	a.t.Helper()
-	messages, err := events.Marshal(a.history)
+	a.T.Helper()
+	messages, err := events.Marshal(a.History)
 	if err != nil {
-		a.t.Fatal(err)
+		a.T.Fatal(err)
 	}
-	reply := a.deliver(fmt.Appendf(nil, `{"session":%q,"format":%q,"model":{"provider":%q,"name":%q,"context_window":40000,"max_output_tokens":500},"wait_ms":8000,"messages":%s%s}`,
-		a.session, a.format, a.provider, a.model, messages, more))
+	reply := a.Deliver(fmt.Appendf(nil, `{"session":%q,"format":%q,"model":{"provider":%q,"name":%q,"context_window":40000,"max_output_tokens":500},"wait_ms":8000,"messages":%s%s}`,
+		a.Session, a.format, a.provider, a.model, messages, more))
 	if reply.Header.Get("Nats-Service-Error-Code") != "" {
-		a.t.Fatalf("%s", reply.Data)
+		a.T.Fatalf("%s", reply.Data)
 	}
-	a.last = events.SyncResponse{}
-	if err := events.Unmarshal(reply.Data, &a.last); err != nil {
-		a.t.Fatal(err)
+	a.Last = events.SyncResponse{}
+	if err := events.Unmarshal(reply.Data, &a.Last); err != nil {
+		a.T.Fatal(err)
 	}
-	a.sent = align.Apply(a.history, a.last.Parts)
+	a.Sent = align.Apply(a.History, a.Last.Parts)
 }
 
 // compact has the history compacted between two calls.
 func (a *thinker) compact() {
-	a.t.Helper()
-	a.env.publish(events.KindCompact, a.session, fmt.Appendf(nil, `{"id":"c%d","policy":{"target":0.04,"prune":{"protect_tokens":0,"minimum_tokens":0}}}`, a.steps))
-	a.env.awaitDecided()
+	a.T.Helper()
+	a.Env.Publish(events.KindCompact, a.Session, fmt.Appendf(nil, `{"id":"c%d","policy":{"target":0.04,"prune":{"protect_tokens":0,"minimum_tokens":0}}}`, a.steps))
+	a.Env.AwaitDecided()
 }
 
 // want compares the steps whose thinking was sent.
 func (a *thinker) want(what string, steps ...int) {
-	a.t.Helper()
+	a.T.Helper()
 	var got []int
 	for n := 1; n <= a.steps; n++ {
-		if slices.ContainsFunc(a.sent, func(m events.Raw) bool { return strings.Contains(string(m), fmt.Sprintf(`"thought %d."`, n)) }) {
+		if slices.ContainsFunc(a.Sent, func(m events.Raw) bool { return strings.Contains(string(m), fmt.Sprintf(`"thought %d."`, n)) }) {
 			got = append(got, n)
 		}
 	}
 	if !slices.Equal(got, steps) {
-		a.t.Errorf("%s, %s %s/%s, generation %d: thinking of steps %v, want %v", what, a.format, a.provider, a.model, a.last.Generation, got, steps)
+		a.T.Errorf("%s, %s %s/%s, generation %d: thinking of steps %v, want %v", what, a.format, a.provider, a.model, a.Last.Generation, got, steps)
 	}
 }
 
@@ -98,19 +99,19 @@ func (a *thinker) want(what string, steps ...int) {
 // a view too, and after another worker took over. Of a model that may demand it the open tool
 // loop keeps its thinking. Refused thinking is not sent again.
 func TestSyncThinking(t *testing.T) {
-	env := newEnv(t, t.TempDir())
-	env.config = newConfig(t, withoutSummaries())
-	r := env.start("a", observe.Listener{})
-	<-r.worker.Ready()
+	env := workertest.New(t, t.TempDir())
+	env.Config = workertest.NewConfig(t, workertest.WithoutSummaries())
+	r := env.Start("a", observe.Listener{})
+	<-r.Worker.Ready()
 	n := 0
 	agent := func(f events.Format, provider, model string) *thinker {
 		n++
-		a := &thinker{syncAgent: &syncAgent{t: t, env: env, session: fmt.Sprintf("t%d", n)}, format: f, provider: provider, model: model}
+		a := &thinker{SyncAgent: &workertest.SyncAgent{T: t, Env: env, Session: fmt.Sprintf("t%d", n)}, format: f, provider: provider, model: model}
 		text := `"Read them all."`
 		if f == events.Bedrock {
 			text = `[{"text":"Read them all."}]`
 		}
-		a.history = append(a.history, events.Raw(`{"role":"user","content":`+text+`}`))
+		a.History = append(a.History, events.Raw(`{"role":"user","content":`+text+`}`))
 		a.sync("")
 		for range 4 {
 			a.step()
@@ -119,10 +120,10 @@ func TestSyncThinking(t *testing.T) {
 		return a
 	}
 	refused := func(a *thinker) {
-		before := a.last.View
+		before := a.Last.View
 		a.sync(fmt.Sprintf(`,"refused":{"view":%q,"status":400,"error":"messages.1.content.0: Invalid signature in thinking block. The block is bound to a different conversation."}`, before))
 		a.want("refused")
-		if a.last.View == before {
+		if a.Last.View == before {
 			t.Errorf("%s %s: the view %s again", a.format, a.model, before)
 		}
 		a.sync("")
@@ -145,7 +146,7 @@ func TestSyncThinking(t *testing.T) {
 		a.compact()
 		a.step() // made under generation 0
 		a.want("after a compaction between two calls")
-		if a.last.Generation == 0 {
+		if a.Last.Generation == 0 {
 			t.Fatalf("%s: nothing was compacted", m.format)
 		}
 		a.step()
@@ -186,18 +187,18 @@ func TestSyncThinking(t *testing.T) {
 	for _, a := range all {
 		a.compact()
 	}
-	if err := r.stop(); err != nil {
+	if err := r.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	r = env.start("b", observe.Listener{})
-	<-r.worker.Ready()
+	r = env.Start("b", observe.Listener{})
+	<-r.Worker.Ready()
 	for _, a := range all {
 		a.step() // made under generation 1, but generation 2 is there now
 		a.want("after another worker took over")
 		a.step()
 		a.want("behind that", 8)
 	}
-	if err := r.stop(); err != nil {
+	if err := r.Stop(); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -205,16 +206,16 @@ func TestSyncThinking(t *testing.T) {
 // A6: an agent that takes each answer in the place of its history is recognised after a compaction,
 // also where the end of the answer lost its thinking, and what is made under it keeps its own.
 func TestSyncThinkingAdopted(t *testing.T) {
-	env := newEnv(t, t.TempDir())
-	env.config = newConfig(t, withoutSummaries())
-	r := env.start("a", observe.Listener{})
-	<-r.worker.Ready()
-	a := &thinker{syncAgent: &syncAgent{t: t, env: env, session: "adopted"}, format: events.Anthropic, provider: "anthropic", model: "claude-opus-5-5"}
-	a.history = []events.Raw{events.Raw(`{"role":"user","content":"Read them all."}`)}
+	env := workertest.New(t, t.TempDir())
+	env.Config = workertest.NewConfig(t, workertest.WithoutSummaries())
+	r := env.Start("a", observe.Listener{})
+	<-r.Worker.Ready()
+	a := &thinker{SyncAgent: &workertest.SyncAgent{T: t, Env: env, Session: "adopted"}, format: events.Anthropic, provider: "anthropic", model: "claude-opus-5-5"}
+	a.History = []events.Raw{events.Raw(`{"role":"user","content":"Read them all."}`)}
 	a.sync("")
 	step := func() {
 		a.step()
-		a.history = slices.Clone(a.sent)
+		a.History = slices.Clone(a.Sent)
 	}
 	for range 4 {
 		step()
@@ -227,11 +228,11 @@ func TestSyncThinkingAdopted(t *testing.T) {
 		a.want("the next call", a.steps)
 		step()
 		a.want("the one behind that", a.steps-1, a.steps)
-		if n := int64(len(a.history)) - 2; a.last.Known < n {
-			t.Errorf("generation %d: %d messages are known, want %d", a.last.Generation, a.last.Known, n)
+		if n := int64(len(a.History)) - 2; a.Last.Known < n {
+			t.Errorf("generation %d: %d messages are known, want %d", a.Last.Generation, a.Last.Known, n)
 		}
 	}
-	if err := r.stop(); err != nil {
+	if err := r.Stop(); err != nil {
 		t.Fatal(err)
 	}
 }

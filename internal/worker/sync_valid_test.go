@@ -8,6 +8,7 @@ import (
 
 	"compactd/internal/events"
 	"compactd/internal/testkit/strict"
+	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/observe"
 )
 
@@ -15,10 +16,10 @@ import (
 // a history that the provider takes, of messages that came twice, ids that are used again, or
 // that the provider does not take since the session changed it, and results that came late.
 func TestSyncIsValidForItsProvider(t *testing.T) {
-	env := newEnv(t, t.TempDir())
-	env.config = newConfig(t, withoutSummaries())
-	r := env.start("a", observe.Listener{})
-	<-r.worker.Ready()
+	env := workertest.New(t, t.TempDir())
+	env.Config = workertest.NewConfig(t, workertest.WithoutSummaries())
+	r := env.Start("a", observe.Listener{})
+	<-r.Worker.Ready()
 	long := "call_" + strings.Repeat("a", 24) + "|fc_" + strings.Repeat("b", 50)
 	for _, c := range []struct{ format, provider, model string }{
 		{"anthropic", "anthropic", "claude-opus-5"},
@@ -28,19 +29,19 @@ func TestSyncIsValidForItsProvider(t *testing.T) {
 		{"openai", "groq", "llama-4"},
 	} {
 		t.Run(c.format+" "+c.provider, func(t *testing.T) {
-			a := &syncAgent{t: t, env: env, session: "valid-" + c.format + "-" + c.provider}
+			a := &workertest.SyncAgent{T: t, Env: env, Session: "valid-" + c.format + "-" + c.provider}
 			var history []string
 			sync := func(provider, model string, add ...string) {
 				t.Helper()
 				history = append(history, add...)
 				in := fmt.Sprintf(`{"session":%q,"format":%q,"form":"messages","wait_ms":8000,"model":{"provider":%q,"name":%q,"context_window":4000,"max_output_tokens":500},"tools":[{"name":"n"}],"messages":[%s]}`,
-					a.session, c.format, provider, model, strings.Join(history, ","))
-				reply := a.deliver([]byte(in))
+					a.Session, c.format, provider, model, strings.Join(history, ","))
+				reply := a.Deliver([]byte(in))
 				var out events.SyncResponse
 				if err := events.Unmarshal(reply.Data, &out); err != nil || reply.Header.Get("Nats-Service-Error-Code") != "" {
 					t.Fatalf("%v %s", err, reply.Data)
 				}
-				for name, messages := range map[string][]events.Raw{"sync": out.Messages, "context": env.contextOf(a.session)} {
+				for name, messages := range map[string][]events.Raw{"sync": out.Messages, "context": env.ContextMessages(a.Session)} {
 					call := strict.Call{Provider: provider, Model: model, Format: c.format, Tools: json.RawMessage(`[{"name":"n"}]`)}
 					for _, m := range messages {
 						call.Messages = append(call.Messages, json.RawMessage(m))

@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"compactd/internal/events"
+	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/observe"
 )
 
@@ -13,16 +14,16 @@ import (
 // subject without one. So permissions on subjects separate tenants.
 func TestTenantSubjects(t *testing.T) {
 	t.Parallel()
-	env := newEnv(t, t.TempDir())
-	stop := env.run("a", observe.Listener{})
-	env.publish(events.KindTurn, "s1", turn(1))
-	env.awaitDecided()
+	env := workertest.New(t, t.TempDir())
+	stop := env.Run("a", observe.Listener{})
+	env.Publish(events.KindTurn, "s1", workertest.Turn(1))
+	env.AwaitDecided()
 	var plain, own events.StatsResponse
-	if e := env.request(events.SubjectStats, `{"session":"s1"}`, &plain); e != nil || !plain.Known {
+	if e := env.Request(events.SubjectStats, `{"session":"s1"}`, &plain); e != nil || !plain.Known {
 		t.Fatalf("without a tenant: %v, %+v", e, plain)
 	}
 	for _, payload := range []string{`{"session":"s1"}`, `{"tenant":"default","session":"s1"}`} {
-		if e := env.request("compactd.stats.default", payload, &own); e != nil || !cmp.Equal(plain, own) {
+		if e := env.Request("compactd.stats.default", payload, &own); e != nil || !cmp.Equal(plain, own) {
 			t.Errorf("%s: %v, %s", payload, e, cmp.Diff(plain, own))
 		}
 	}
@@ -39,7 +40,7 @@ func TestTenantSubjects(t *testing.T) {
 		{"acme", `[]`, events.CodeBadJSON},
 	} {
 		for _, subject := range []string{events.SubjectContext, events.SubjectRecall, events.SubjectStats} {
-			e := env.request(events.OfTenant(subject, c.tenant), c.payload, &events.StatsResponse{})
+			e := env.Request(events.OfTenant(subject, c.tenant), c.payload, &events.StatsResponse{})
 			if e == nil || e.Code != c.code {
 				t.Errorf("%s of %s, %s: %+v, not %s", subject, c.tenant, c.payload, e, c.code)
 			}

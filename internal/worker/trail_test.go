@@ -2,10 +2,8 @@ package worker_test
 
 import (
 	"cmp"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"testing"
 
@@ -13,39 +11,23 @@ import (
 
 	"compactd/internal/broker/trail"
 	"compactd/internal/events"
+	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/agents"
 	"compactd/internal/worker/observe"
 	"compactd/internal/worker/query"
 )
-
-// trail lists the entries of the audit log as action, caller, tenant and session, in order of these.
-func (env *testEnv) trail(s trail.Selection) (out []string) {
-	env.t.Helper()
-	if err := trail.Read(env.t.Context(), env.js, s, func(e events.AuditEntry) error {
-		who, _, _ := strings.Cut(e.Caller, " ")
-		out = append(out, fmt.Sprintf("%s %s %s.%s", e.Action, who, e.Tenant, e.Session))
-		if e.Time == 0 || e.V != events.Version || (who == "local") != strings.HasPrefix(e.From, "127.0.0.1:") {
-			env.t.Errorf("entry %+v", e)
-		}
-		return nil
-	}); err != nil {
-		env.t.Fatal(err)
-	}
-	slices.Sort(out)
-	return out
-}
 
 // The audit log has operators' reads of content, and each compaction, rewind and erasure, over HTTP and NATS; a
 // tenant's reads of its own sessions are none. It has no content, no client can delete from it, and an event that is
 // decided again by the next owner is there once.
 func TestAuditLog(t *testing.T) {
 	t.Parallel()
-	env := newEnv(t, t.TempDir())
-	w := env.start("a", observe.Listener{})
-	<-w.worker.Ready()
-	env.publish(events.KindTurn, "s", []byte(`{"turn":1,"messages":[{"role":"user","content":"c4n4ry"}]}`))
-	env.awaitDecided()
-	if got := env.trail(trail.Selection{}); got != nil {
+	env := workertest.New(t, t.TempDir())
+	w := env.Start("a", observe.Listener{})
+	<-w.Worker.Ready()
+	env.Publish(events.KindTurn, "s", []byte(`{"turn":1,"messages":[{"role":"user","content":"c4n4ry"}]}`))
+	env.AwaitDecided()
+	if got := env.Trail(trail.Selection{}); got != nil {
 		t.Errorf("before anything there is %v", got)
 	}
 	for _, r := range []struct{ subject, in string }{
@@ -54,12 +36,12 @@ func TestAuditLog(t *testing.T) {
 		{events.SubjectStats, `{"session":"s"}`},                               // figures alone
 		{events.OfTenant(events.SubjectContext, "default"), `{"session":"s"}`}, // the tenant itself
 	} {
-		if e := env.request(r.subject, r.in, &events.SearchResponse{}); e != nil {
+		if e := env.Request(r.subject, r.in, &events.SearchResponse{}); e != nil {
 			t.Fatalf("%s: %v", r.subject, e)
 		}
 	}
 	mux := &query.Mux{}
-	service := func() (*query.Service, error) { return w.worker.Service(), nil }
+	service := func() (*query.Service, error) { return w.Worker.Service(), nil }
 	query.ServeHTTP(mux, service, nil)
 	agents.ServeOperators(mux, service)
 	server := httptest.NewServer(mux)
@@ -74,32 +56,32 @@ func TestAuditLog(t *testing.T) {
 			t.Fatalf("%v: %v, %d", r, err, out.StatusCode)
 		}
 	}
-	env.publish(events.KindRewind, "s", []byte(`{"id":"retention-default.s-1","steps":1}`)) // as a worker would name it
-	env.publish(events.KindForget, "s", []byte(`{}`))
-	env.awaitDecided()
+	env.Publish(events.KindRewind, "s", []byte(`{"id":"retention-default.s-1","steps":1}`)) // as a worker would name it
+	env.Publish(events.KindForget, "s", []byte(`{}`))
+	env.AwaitDecided()
 	want := []string{
 		"compact local default.s", "context local default.s", "context nats default.s", string(events.KindForget) + " nats default.s", "recall nats default.s", "rewind nats default.s",
 	}
-	if diff := gocmp.Diff(want, env.trail(trail.Selection{})); diff != "" {
+	if diff := gocmp.Diff(want, env.Trail(trail.Selection{})); diff != "" {
 		t.Errorf("the audit log (-want +got):\n%s", diff)
 	}
-	if got := env.trail(trail.Selection{Action: string(events.KindForget), Tenant: "default"}); len(got) != 1 {
+	if got := env.Trail(trail.Selection{Action: string(events.KindForget), Tenant: "default"}); len(got) != 1 {
 		t.Errorf("selected %v", got)
 	}
-	s, err := env.js.Stream(t.Context(), trail.Stream)
+	s, err := env.JS.Stream(t.Context(), trail.Stream)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if s.DeleteMsg(t.Context(), 1) == nil || s.Purge(t.Context()) == nil {
 		t.Error("entries can be deleted")
 	}
-	if err := w.stop(); err != nil {
+	if err := w.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	if err := env.run("b", observe.Listener{})(); err != nil { // from the log alone
+	if err := env.Run("b", observe.Listener{})(); err != nil { // from the log alone
 		t.Fatal(err)
 	}
-	if diff := gocmp.Diff(want, env.trail(trail.Selection{})); diff != "" {
+	if diff := gocmp.Diff(want, env.Trail(trail.Selection{})); diff != "" {
 		t.Errorf("after the next owner (-want +got):\n%s", diff)
 	}
 }
@@ -108,27 +90,27 @@ func TestAuditLog(t *testing.T) {
 // go on.
 func TestAuditLogIsFull(t *testing.T) {
 	t.Parallel()
-	env := newEnv(t, t.TempDir())
-	if err := trail.New(env.js).Record(t.Context(), events.AuditEntry{Action: "context"}, ""); err != nil {
+	env := workertest.New(t, t.TempDir())
+	if err := trail.New(env.JS).Record(t.Context(), events.AuditEntry{Action: "context"}, ""); err != nil {
 		t.Fatal(err)
 	}
-	s, err := env.js.Stream(t.Context(), trail.Stream)
+	s, err := env.JS.Stream(t.Context(), trail.Stream)
 	if err != nil {
 		t.Fatal(err)
 	}
 	full := s.CachedInfo().Config
 	full.MaxMsgSize = 1
-	if _, err := env.js.UpdateStream(t.Context(), full); err != nil {
+	if _, err := env.JS.UpdateStream(t.Context(), full); err != nil {
 		t.Fatal(err)
 	}
-	stop := env.run("a", observe.Listener{})
-	env.publish(events.KindTurn, "s", turn(1))
-	env.publish(events.KindCompact, "s", []byte(`{}`))
-	env.awaitDecided()
-	if e := env.request(events.SubjectContext, `{"session":"s"}`, &events.ContextResponse{}); e == nil || e.Code != events.CodeUnavailable {
+	stop := env.Run("a", observe.Listener{})
+	env.Publish(events.KindTurn, "s", workertest.Turn(1))
+	env.Publish(events.KindCompact, "s", []byte(`{}`))
+	env.AwaitDecided()
+	if e := env.Request(events.SubjectContext, `{"session":"s"}`, &events.ContextResponse{}); e == nil || e.Code != events.CodeUnavailable {
 		t.Errorf("%+v", e)
 	}
-	if e := env.request(events.OfTenant(events.SubjectContext, "default"), `{"session":"s"}`, &events.ContextResponse{}); e != nil {
+	if e := env.Request(events.OfTenant(events.SubjectContext, "default"), `{"session":"s"}`, &events.ContextResponse{}); e != nil {
 		t.Error(e)
 	}
 	if err := stop(); err != nil {

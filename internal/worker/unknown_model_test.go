@@ -7,21 +7,22 @@ import (
 	"testing"
 
 	"compactd/internal/events"
+	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/observe"
 )
 
 // A8: the window of a model that no table has is a guess. The sync that names the model reports it,
 // the log once in a session, and stats whenever they are requested.
 func TestUnknownModel(t *testing.T) {
-	env := newEnv(t, t.TempDir())
-	env.config = newConfig(t, withoutSummaries())
+	env := workertest.New(t, t.TempDir())
+	env.Config = workertest.NewConfig(t, workertest.WithoutSummaries())
 	var noted atomic.Int64
-	r := env.start("a", observe.Listener{Noted: func(e observe.Noted) {
+	r := env.Start("a", observe.Listener{Noted: func(e observe.Noted) {
 		if e.Note.Code == events.CodeUnknownModel {
 			noted.Add(1)
 		}
 	}})
-	<-r.worker.Ready()
+	<-r.Worker.Ready()
 	for i, c := range []struct {
 		fields, names string // of the request, and in the warning
 		notes         int64
@@ -35,16 +36,16 @@ func TestUnknownModel(t *testing.T) {
 		{`"model":{"provider":"openai","name":"gpt-5"}`, "", 0},
 	} {
 		t.Run(c.fields, func(t *testing.T) {
-			a, before := &syncAgent{t: t, env: env, session: fmt.Sprintf("s%d", i)}, noted.Load()
+			a, before := &workertest.SyncAgent{T: t, Env: env, Session: fmt.Sprintf("s%d", i)}, noted.Load()
 			for step := range 3 {
-				a.add("user", fmt.Sprintf("Question %d of the user.", step))
+				a.Add("user", fmt.Sprintf("Question %d of the user.", step))
 				var out events.SyncResponse
-				messages, _ := events.Marshal(a.history) // JSON already
-				if err := events.Unmarshal(a.deliver(fmt.Appendf(nil, `{"session":%q,"wait_ms":8000,"messages":%s,%s}`, a.session, messages, c.fields)).Data, &out); err != nil {
+				messages, _ := events.Marshal(a.History) // JSON already
+				if err := events.Unmarshal(a.Deliver(fmt.Appendf(nil, `{"session":%q,"wait_ms":8000,"messages":%s,%s}`, a.Session, messages, c.fields)).Data, &out); err != nil {
 					t.Fatal(err)
 				}
 				wantUnknown(t, "sync", out.Warnings, c.names, c.names != "" && step == 0)
-				wantUnknown(t, "stats", env.stats(a.session).Warnings, c.names, c.names != "")
+				wantUnknown(t, "stats", env.Stats(a.Session).Warnings, c.names, c.names != "")
 			}
 			if n := noted.Load() - before; n != c.notes {
 				t.Errorf("the log has %d notes, want %d", n, c.notes)

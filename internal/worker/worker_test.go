@@ -11,35 +11,36 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/events/validate"
+	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/observe"
 )
 
 // A session that outgrows its window is compacted again and again, across a restart of the
 // worker. The stored outcomes are those that follow from the log alone.
 func TestCompacts(t *testing.T) {
-	env := newEnv(t, t.TempDir())
-	sub, err := env.connect().SubscribeSync(events.Published(events.KindCompacted, events.Address{Tenant: "default", Session: "*"}))
+	env := workertest.New(t, t.TempDir())
+	sub, err := env.Connect().SubscribeSync(events.Published(events.KindCompacted, events.Address{Tenant: "default", Session: "*"}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	stop := env.run("a", observe.Listener{})
+	stop := env.Run("a", observe.Listener{})
 	for n := 1; n <= 20; n++ {
-		env.publish(events.KindTurn, "s1", turn(n))
+		env.Publish(events.KindTurn, "s1", workertest.Turn(n))
 	}
-	env.awaitDecided()
+	env.AwaitDecided()
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
 	for n := 21; n <= 30; n++ {
-		env.publish(events.KindTurn, "s1", turn(n))
+		env.Publish(events.KindTurn, "s1", workertest.Turn(n))
 	}
-	stop = env.run("b", observe.Listener{})
-	env.awaitDecided()
+	stop = env.Run("b", observe.Listener{})
+	env.AwaitDecided()
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	stored := env.stored()
-	env.wantRedecided()
+	stored := env.Stored()
+	env.WantRedecided()
 	compactions := 0
 	for subject, payloads := range stored {
 		at, err := events.ParseOutcome(subject)
@@ -51,7 +52,7 @@ func TestCompacts(t *testing.T) {
 		}
 		for _, b := range payloads {
 			compactions++
-			m, err := sub.NextMsg(waitLimit)
+			m, err := sub.NextMsg(workertest.WaitLimit)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -86,18 +87,18 @@ func TestCompactedPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	env := newEnv(t, t.TempDir())
-	env.config = newConfig(t, compaction.DefaultPolicy())
-	stop := env.run("a", observe.Listener{})
+	env := workertest.New(t, t.TempDir())
+	env.Config = workertest.NewConfig(t, compaction.DefaultPolicy())
+	stop := env.Run("a", observe.Listener{})
 	for turn := range bytes.Lines(turns) {
-		env.publish(events.KindTurn, "w1", turn)
+		env.Publish(events.KindTurn, "w1", turn)
 	}
-	env.awaitDecided()
+	env.AwaitDecided()
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
 	var got []any
-	for subject, payloads := range env.stored() {
+	for subject, payloads := range env.Stored() {
 		if at, err := events.ParseOutcome(subject); err == nil && at.Kind == events.KindCompacted {
 			got = append(got, jsonValues(t, []byte(strings.Join(payloads, "\n")))...)
 		}

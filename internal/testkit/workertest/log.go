@@ -1,0 +1,88 @@
+package workertest
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"compactd/internal/broker/stream"
+	"compactd/internal/broker/topology"
+	"compactd/internal/broker/trail"
+	"compactd/internal/events"
+	"compactd/internal/worker/audit"
+)
+
+// Logged lists the events of a kind of a session.
+func (env *Env) Logged(session string, k events.Kind) (out [][]byte) {
+	env.T.Helper()
+	a := events.Address{Tenant: "default", Session: session}
+	subject := events.Logged(env.Streams.Partitions.Of(a), k, a)
+	err := stream.ReadSubject(env.T.Context(), env.Conn, topology.LogStream, subject, 1, func(m stream.LogMessage) error {
+		out = append(out, m.Data)
+		return nil
+	})
+	if err != nil {
+		env.T.Fatal(err)
+	}
+	return out
+}
+
+// Lineage lists the messages of the turns of a session that are not retracted.
+func (env *Env) Lineage(session string) []events.Raw {
+	env.T.Helper()
+	var turns [][]events.Raw
+	for _, data := range env.Logged(session, events.KindTurn) {
+		turn, err := events.DecodeTurn(data)
+		if err != nil {
+			env.T.Fatal(err)
+		}
+		if turn.ReplacesFrom > 0 {
+			turns = turns[:turn.ReplacesFrom-1]
+		}
+		turns = append(turns, turn.Messages)
+	}
+	return slices.Concat(turns...)
+}
+
+// BeginsWith reports whether messages begin with others, byte by byte.
+func BeginsWith(messages, head []events.Raw) bool {
+	return len(messages) >= len(head) && slices.EqualFunc(messages[:len(head)], head, func(a, b events.Raw) bool { return bytes.Equal(a, b) })
+}
+
+// State is that of a stream.
+func (env *Env) State(stream string) topology.StreamState {
+	env.T.Helper()
+	s, err := topology.State(env.T.Context(), env.JS, stream)
+	if err != nil {
+		env.T.Fatal(err)
+	}
+	return s
+}
+
+// Replay decides recorded events again, by package audit.
+func (env *Env) Replay(s audit.Span) *audit.Replayed {
+	env.T.Helper()
+	r, err := audit.Replay(env.T.Context(), env.Conn, s)
+	if err != nil {
+		env.T.Fatal(err)
+	}
+	return r
+}
+
+// Trail lists the entries of the audit log as action, caller, tenant and session, in order of these.
+func (env *Env) Trail(s trail.Selection) (out []string) {
+	env.T.Helper()
+	if err := trail.Read(env.T.Context(), env.JS, s, func(e events.AuditEntry) error {
+		who, _, _ := strings.Cut(e.Caller, " ")
+		out = append(out, fmt.Sprintf("%s %s %s.%s", e.Action, who, e.Tenant, e.Session))
+		if e.Time == 0 || e.V != events.Version || (who == "local") != strings.HasPrefix(e.From, "127.0.0.1:") {
+			env.T.Errorf("entry %+v", e)
+		}
+		return nil
+	}); err != nil {
+		env.T.Fatal(err)
+	}
+	slices.Sort(out)
+	return out
+}
