@@ -28,7 +28,7 @@ SOAK ?= 30m
 export SOAK
 
 # The quick tests that make reliability reads figures from
-SHOWING = ./internal/worker ./internal/worker/partition ./internal/kv ./internal/compaction ./internal/summarize ./deploy/cluster
+SHOWING = $(addprefix ./internal/worker/,agents jobs partition quota scenarios) ./internal/kv ./internal/compaction ./internal/summarize ./deploy/cluster
 SHOWN   = TestDamagedFile|TestFromSnapshotAndFromZero|TestGolden|TestKillNoticesIgnoredMarker|TestMutatedSnapshots|TestOneNameOneWorker|TestPoison|TestSimulationNotices|TestSyncSimulationNotices|TestSyncSimulation|TestAgentsIdleReaders|TestSquattedIDs|TestControlLookalikes|TestPlantedHeadersLastInPartition|TestPartitionFailsAlone|TestSlowTextsStopNoOtherTenant|TestAmplification|TestEditsAreBounded|TestOutcomesNeverFull|TestNothingPinned|TestUserSpeaksAlone
 READ   ?=
 
@@ -118,10 +118,10 @@ PLAIN = ./cmd/... ./docs ./examples/... ./internal/ops/cli/... ./internal/compac
 	./internal/events ./internal/events/codec ./internal/events/validate ./internal/events/schema/schematest ./internal/exact ./internal/ops/facts ./internal/overflow ./internal/policyfile ./internal/summarize \
 	$(addprefix ./internal/summarize/,extract llm sanitize snippet summarizetest) ./internal/ops/transcript ./internal/ops/whatif ./tools/...
 
-# The same for tests of three packages: servers in fake time, simulations, children that are
+# The same for tests of these packages: servers in fake time, simulations, children that are
 # killed or damaged, thousands of turns, megabytes of text.
 SLOW = TestAgreesWithWorker|TestAmplification|TestAnyCheckpoint|TestChangedLedgers|TestContextPages|TestDamagedFile|TestEditsAreBounded|TestFromSnapshotAndFromZero|TestGetLog|TestIdle|TestKill|TestLargeTree|TestLeaseEnds|TestLedgerWaits|TestMaxPayload|TestMessagesOmitted|TestMutated|TestOldEntries|TestOutcomesNeverFull|TestPlanted|TestPoison|TestQuotaOfFleet|TestReaderFetchesTooLarge|TestRebuildIsBounded|TestRecall|TestReplayDiffers|TestSessionReset|TestSimulation|TestSlowTexts|TestSquattedIdle|TestStaleLedgers|TestStopInBacklog|TestStoreIsAMap|TestSyncFits|TestSyncLargeMedia|TestSyncManyMedia|TestTenantKeepsDays|TestTooManyEdits
-SLOW_IN = ./client ./internal/broker/... ./internal/kv ./internal/worker ./internal/worker/partition
+SLOW_IN = ./client ./internal/broker/... ./internal/kv ./internal/testkit/strict $(addprefix ./internal/worker/,audit jobs partition query quota scenarios syncs)
 
 # Without what debuggers need, a test links in two thirds of the time.
 TEST = go test -timeout 30m -ldflags=-w $(ARGS)
@@ -138,7 +138,7 @@ test: ## Run the tests, with -race where a C compiler is found (PKG=, ARGS=)
 	else echo "test: -race is off (it needs a C compiler and CGO_ENABLED=1)"; fi; \
 	if [ "$(PKG)" != ./... ]; then exec $(TEST) $$race $(PKG); fi; \
 	plain=$$(go list $(PLAIN)); \
-	$(TEST) $$race -skip '^($(SLOW))' ./internal/worker $$(go list ./... | grep -vxF "$$plain") & raced=$$!; status=0; \
+	$(TEST) $$race -skip '^($(SLOW))' ./internal/worker/scenarios $$(go list ./... | grep -vxF "$$plain") & raced=$$!; status=0; \
 	$(TEST) -run '^($(SLOW))' $(SLOW_IN) || status=1; \
 	$(TEST) $$(echo "$$plain" | grep -v '/examples/clients$$') || status=1; \
 	(cd examples/clients && $(TEST)) || status=1; \
@@ -185,7 +185,7 @@ reliability: ## Run all of it and write docs/reliability.txt (READ=1: from the l
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for a minute (FUZZTIME=10s)
-	@scripts/fuzz $(FUZZED) ./internal/worker
+	@scripts/fuzz $(FUZZED) ./internal/worker/scenarios
 
 # Modules of their own: the official SDKs of providers would be most of every build.
 SDK_MODULES = internal/summarize/provider/sdktest examples/agents

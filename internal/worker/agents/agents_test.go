@@ -1,0 +1,253 @@
+package agents_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"compactd/internal/events"
+	"compactd/internal/events/schema/schematest"
+	"compactd/internal/testkit/workertest"
+	"compactd/internal/worker/observe"
+)
+
+// A turn over HTTP is answered when it was taken or refused, with the reason. A client that sends
+// it again gets the same answer, and it counts once.
+func TestAgentsTurns(t *testing.T) {
+	t.Parallel()
+	env := workertest.New(t, t.TempDir())
+	r, e := env.RunEdge()
+	for n := 1; n <= 3; n++ {
+		status, got := e.Post("s1", "turns", string(workertest.Turn(n)))
+		if status != 200 || !got.Decided || !got.Accepted || got.Through.Turn != int64(n) || got.ID != fmt.Sprintf("t%d", n) || got.Duplicate {
+			t.Errorf("turn %d: %d %+v", n, status, got)
+		}
+		again, same := e.Post("s1", "turns", string(workertest.Turn(n)))
+		if again != 200 || !same.Duplicate || same.Seq != got.Seq || !same.Accepted {
+			t.Errorf("turn %d again: %d %+v", n, again, same)
+		}
+	}
+	const body = `{"turn":4,"messages":[{"role":"user","content":"go on"}]}`
+	status, got := e.Post("s1", "turns", body, "Idempotency-Key", "key-1")
+	if again, same := e.Post("s1", "turns", body, "Idempotency-Key", "key-1"); status != 200 || again != 200 || same.Seq != got.Seq || got.ID != "key-1" {
+		t.Errorf("with a key: %d %+v, then %d %+v", status, got, again, same)
+	}
+	for _, c := range []struct {
+		name, body string
+		headers    []string
+		status     int
+		code       events.Code
+		stored     bool
+	}{
+		{"conflict", `{"turn":2,"messages":[{"role":"user","content":"other"}]}`, nil, 422, events.CodeTurnConflict, true},
+		{"gap", `{"turn":9,"messages":[{"role":"user","content":"later"}]}`, nil, 200, events.CodeTurnGap, true},
+		{"id of another", `{"id":"t1","turn":5,"messages":[{"role":"user","content":"x"}]}`, nil, 409, events.CodeDuplicateID, false},
+		{"two ids", `{"id":"a","turn":5,"messages":[]}`, []string{"Idempotency-Key", "b"}, 400, events.CodeBadID, false},
+		{"two keys", body, []string{"Idempotency-Key", "b", "Idempotency-Key", "b"}, 400, events.CodeBadID, false},
+		{"bad json", `{"turn":5,`, nil, 400, events.CodeBadJSON, false},
+		{"bad type", workertest.BadTurn, nil, 400, events.CodeBadType, false},
+		{"too large", `{"turn":5,"messages":[{"role":"user","content":"` + strings.Repeat("x", events.MaxTurnBytes) + `"}]}`, nil, 413, events.CodeTooLarge, false},
+		{"too many", `{"turn":5,"messages":[` + strings.Repeat(`{"role":"user","content":"x"},`, events.MaxTurnMessages) + `{"role":"user","content":"x"}]}`, nil, 413, events.CodeTooManyMessages, false},
+	} {
+		before := logEnd(env)
+		status, got := e.Post("s1", "turns", c.body, c.headers...)
+		if status != c.status || got.Code != c.code || logEnd(env) > before != c.stored || got.Hint == "" {
+			t.Errorf("%s: %d %+v, want %d %s", c.name, status, got, c.status, c.code)
+		}
+	}
+	if err := r.Stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Overflow, compact and rewind are answered with the history that follows, and end ends the
+// session.
+func TestAgentsVerbs(t *testing.T) {
+	t.Parallel()
+	env := workertest.New(t, t.TempDir())
+	r, e := env.RunEdge()
+	for n := 1; n <= 12; n++ {
+		if status, got := e.Post("s1", "turns", string(workertest.Turn(n))); status != 200 {
+			t.Fatalf("turn %d: %d %+v", n, status, got)
+		}
+	}
+	status, over := e.Post("s1", "overflow", `{"status":400,"error":"prompt is too long: 20000 tokens > 16000 maximum"}`)
+	if status != 200 || over.Compaction == nil || over.Compaction.Reason != events.ReasonOverflow || over.Context == nil || len(over.Context.Messages) == 0 {
+		t.Fatalf("overflow: %d %+v", status, over)
+	}
+	status, refused := e.Post("s1", "overflow", `{"status":401,"error":"invalid api key"}`)
+	if status != 422 || refused.Code != events.CodeNotOverflow || refused.Accepted {
+		t.Errorf("an error that is no overflow: %d %+v", status, refused)
+	}
+	status, back := e.Post("s1", "rewind", `{"generation":0}`)
+	if status != 200 || back.Context == nil || back.Context.Generation != back.Compaction.Generation || len(back.Context.Messages) != 24 {
+		t.Errorf("rewind: %d %+v", status, back)
+	}
+	if status, got := e.Post("s1", "compact", `{"focus":"the words","policy":{"target":0.3}}`); status != 200 || got.Compaction == nil || got.Compaction.Reason != events.ReasonManual {
+		t.Errorf("compact: %d %+v", status, got)
+	}
+	if status, text := e.Do(workertest.DefaultToken, "GET", "/v1/sessions/default/s1/history", ""); status != 200 || strings.Count(text, `"reason":`) < 3 {
+		t.Errorf("history: %d %s", status, text)
+	}
+	if status, got := e.Post("s1", "end", ""); status != 200 || !got.Accepted {
+		t.Errorf("end: %d %+v", status, got)
+	}
+	if status, text := e.Do(workertest.DefaultToken, "GET", "/v1/sessions/default/s1/stats", ""); status != 200 || !strings.Contains(text, `"known":false`) {
+		t.Errorf("after the end: %d %s", status, text)
+	}
+	if err := r.Stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A turn that is not decided in time is stored, and its sequence is in the answer: no worker
+// decides here.
+func TestAgentsPending(t *testing.T) {
+	t.Parallel()
+	env := workertest.New(t, t.TempDir())
+	r := env.Start("a", observe.Listener{})
+	<-r.Worker.Ready()
+	e := env.StartEdge(r.Worker, nil)
+	if err := r.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	status, got := e.Post("s1", "turns?wait_ms=50", string(workertest.Turn(1)))
+	if status != 202 || got.Decided || got.Code != events.CodeTurnPending || got.Seq != logEnd(env) {
+		t.Errorf("%d %+v", status, got)
+	}
+	r = env.Start("b", observe.Listener{})
+	<-r.Worker.Ready()
+	e = env.StartEdge(r.Worker, nil)
+	status, text := e.Do(workertest.DefaultToken, "GET", fmt.Sprintf("/v1/sessions/default/s1/outcome?seq=%d", got.Seq), "")
+	if status != 200 || !strings.Contains(text, `"accepted":true`) {
+		t.Errorf("later: %d %s", status, text)
+	}
+	if err := r.Stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A session may have any name: in paths it is escaped, and NATS clients find it under its id.
+func TestAgentsNames(t *testing.T) {
+	t.Parallel()
+	env := workertest.New(t, t.TempDir())
+	r, e := env.RunEdge()
+	for _, name := range []string{"plain", "Größe 7/a", "..", ".", "a/../b", "thread:1@x", "b64-czE", "\u0000\r\n", "日本語", strings.Repeat("ü", 128), "a?b#c", "%2F"} {
+		if status, got := e.Post(name, "turns", `{"turn":1,"messages":[{"role":"user","content":"x"}]}`); status != 200 || !got.Accepted {
+			t.Errorf("%q: %d %+v", name, status, got)
+			continue
+		}
+		id, err := events.SessionID(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reply, err := env.Conn.Request("compactd.stats", fmt.Appendf(nil, `{"session":%q}`, id), workertest.WaitLimit)
+		if err != nil || !strings.Contains(string(reply.Data), `"turns":1`) {
+			t.Errorf("%q over NATS: %v %s", name, err, reply.Data)
+		}
+		if status, text := e.Do(workertest.DefaultToken, "GET", "/v1/sessions/default/"+workertest.Escape(name)+"/context?turn=1", ""); status != 200 || !strings.Contains(text, `"turn":1`) {
+			t.Errorf("context of %q: %d %s", name, status, text)
+		}
+	}
+	if status, text := e.Do(workertest.DefaultToken, "GET", "/v1/sessions", ""); status != 200 || !strings.Contains(text, `"name":"Größe 7/a"`) || strings.Contains(text, `"name":"plain"`) {
+		t.Errorf("sessions: %d %s", status, text)
+	}
+	if status, got := e.Post(strings.Repeat("ü", 129), "turns", `{"messages":[]}`); status != 400 || got.Code != events.CodeBadID {
+		t.Errorf("a name of 258 bytes: %d %+v", status, got)
+	}
+	if err := r.Stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The id that another tenant has used first keeps no event from being stored, and it counts once.
+func TestAgentsSquattedID(t *testing.T) {
+	t.Parallel()
+	env := workertest.New(t, t.TempDir())
+	r, e := env.RunEdge()
+	m := nats.NewMsg("session.turn.globex.x")
+	m.Header.Set(nats.MsgIdHdr, "t1")
+	m.Data = workertest.Turn(1)
+	if _, err := env.JS.PublishMsg(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	status, got := e.Post("s1", "turns", string(workertest.Turn(1)))
+	again, same := e.Post("s1", "turns", string(workertest.Turn(1)))
+	if status != 200 || got.Duplicate || again != 200 || !same.Duplicate || same.Seq != got.Seq {
+		t.Errorf("%d %+v, then %d %+v", status, got, again, same)
+	}
+	if err := r.Stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// logEnd is the last sequence of the log.
+func logEnd(env *workertest.Env) uint64 {
+	env.T.Helper()
+	s, err := env.JS.Stream(env.T.Context(), "SESSIONS")
+	if err != nil {
+		env.T.Fatal(err)
+	}
+	return s.CachedInfo().State.LastSeq
+}
+
+// An operator erases a session over HTTP, and is answered when it is done. Agents may not, also
+// not their own. An erased text is not retrieved any more.
+func TestAgentsForget(t *testing.T) {
+	t.Parallel()
+	env := workertest.New(t, t.TempDir())
+	r, e := env.RunEdge()
+	const path = "/v1/sessions/default/chat%2F1"
+	var first events.EventResponse
+	for n := 1; n <= 3; n++ {
+		status, got := e.Post("chat/1", "turns", string(workertest.Turn(n)))
+		if status != 200 {
+			t.Fatalf("turn %d: %d %+v", n, status, got)
+		}
+		if n == 1 {
+			first = got
+		}
+	}
+	text := strings.Repeat(fmt.Sprintf("word %d ", 1), 200)
+	hash := events.ContentHash(first.Seq, text)
+	if status, got := e.Do(workertest.DefaultToken, "GET", "/v1/retrieve/"+hash, ""); status != 200 || !strings.Contains(got, text) {
+		t.Fatalf("before: %d %.200s", status, got)
+	}
+	before := logEnd(env)
+	for name, body := range map[string]string{"an agent": "", "a field that it does not know": `{"turn":2}`} {
+		token, want := workertest.DefaultToken, 403
+		if body != "" {
+			token, want = workertest.OperatorToken, 400
+		}
+		if status, got := e.Do(token, "POST", path+"/forget", body); status != want || !strings.Contains(got, `"hint"`) {
+			t.Errorf("%s: %d %s", name, status, got)
+		}
+	}
+	if logEnd(env) != before {
+		t.Error("a refused erasure is published")
+	}
+	status, got := e.Do(workertest.OperatorToken, "POST", path+"/forget?wait_ms=8000", `{"id":"erase-1"}`)
+	for end := time.Now().Add(workertest.WaitLimit); status == 202 && time.Now().Before(end); { // sent again, it waits on
+		status, got = e.Do(workertest.OperatorToken, "POST", path+"/forget?wait_ms=8000", `{"id":"erase-1"}`)
+	}
+	var out events.EventResponse
+	if err := json.Unmarshal([]byte(got), &out); err != nil || status != 200 || !out.Accepted || out.Erased == nil || out.Erased.Events != 3 || out.Erased.Seq != out.Seq {
+		t.Fatalf("%d %s", status, got)
+	}
+	if err := schematest.Validate("event-response", []byte(got)); err != nil {
+		t.Error(err)
+	}
+	if status, got := e.Do(workertest.DefaultToken, "GET", path+"/context", ""); status != 200 || !strings.Contains(got, `"known":false`) {
+		t.Errorf("after: %d %s", status, got)
+	}
+	if status, got := e.Do(workertest.DefaultToken, "GET", "/v1/retrieve/"+hash, ""); status != 404 {
+		t.Errorf("an original that was erased: %d %.200s", status, got)
+	}
+	if err := r.Stop(); err != nil {
+		t.Fatal(err)
+	}
+}

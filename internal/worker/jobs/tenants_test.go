@@ -1,0 +1,105 @@
+package jobs_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/broker/stream"
+	"compactd/internal/broker/topology"
+	"compactd/internal/events"
+	"compactd/internal/summarize"
+	"compactd/internal/summarize/extract"
+	"compactd/internal/testkit/figures"
+	"compactd/internal/testkit/workertest"
+	"compactd/internal/worker/observe"
+)
+
+// slowTexts are texts that take long to redact.
+var slowTexts = []string{"password=", "Authorization: Bearer ", "-----end", "otpauth://=", "cookie:", "token is "}
+
+// fillSlowly publishes turns of a tenant's session until it has a job in the
+// background.
+func fillSlowly(env *workertest.Env, tenant, session, text string) {
+	env.T.Helper()
+	for n := 1; n <= 60; n++ {
+		env.PublishFor(tenant, events.KindTurn, session, fmt.Appendf(nil,
+			`{"v":1,"turn":%d,"model":{"provider":"openai","name":"gpt-4o","context_window":8000,"max_output_tokens":1000},"messages":[{"role":"user","content":%q},{"role":"assistant","content":"ok"}]}`,
+			n, strings.Repeat(text, 1+900/len(text))))
+		env.AwaitDecided()
+		jobs := 0
+		filter := "out.*.job." + string(events.LaneBackground) + "." + tenant + "." + session
+		if err := stream.ReadStream(env.T.Context(), env.JS, topology.OutcomesStream, filter, 1, 0, func(jetstream.Msg, uint64) error { jobs++; return nil }); err != nil {
+			env.T.Fatal(err)
+		}
+		if jobs > 0 {
+			return
+		}
+	}
+	env.T.Fatalf("no job of %s.%s in 60 turns", tenant, session)
+}
+
+// Hostile actors: jobs of a tenant whose texts take very long to redact fill only its share of
+// the slots, and the summaries of another tenant are made. When they end, its waiting jobs are
+// done too (P21).
+func TestSlowTextsStopNoOtherTenant(t *testing.T) {
+	t.Parallel()
+	const hostile, sessions, others = "hostile", 5, 3
+	release := make(chan struct{})
+	env := workertest.Summarizing(t, workertest.SummarizerFunc(func(ctx context.Context, in summarize.Input) (*events.Summary, error) {
+		if in.Tenant == hostile {
+			select {
+			case <-release:
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}
+		return extract.New().Summarize(ctx, in)
+	}))
+	started, done := make(chan observe.SummaryStarted, 1024), make(chan observe.SummaryDone, 1024)
+	stop := env.Run("a", observe.Listener{
+		SummaryStarted: func(s observe.SummaryStarted) {
+			if s.Address.Tenant == hostile && s.Lane == events.LaneBackground {
+				started <- s
+			}
+		},
+		SummaryDone: func(d observe.SummaryDone) {
+			if d.Lane == events.LaneBackground {
+				done <- d
+			}
+		},
+	})
+	for n := range sessions {
+		fillSlowly(env, hostile, fmt.Sprintf("h%d", n), slowTexts[n%len(slowTexts)])
+	}
+	share := 0
+	for ; share < 2; share++ {
+		workertest.Next(t, started, "job of the hostile tenant")
+	}
+	summarized := 0
+	for n := range others {
+		fillSlowly(env, "default", fmt.Sprintf("s%d", n), "lorem ipsum ")
+		if d := workertest.Next(t, done, "summary of the other tenant"); d.Address.Tenant == hostile || d.Failure != "" {
+			t.Fatalf("%+v", d)
+		}
+		summarized++
+	}
+	share += len(started)
+	close(release)
+	ended := map[string]bool{}
+	for len(ended) < sessions {
+		if d := workertest.Next(t, done, "summary of the hostile tenant"); d.Address.Tenant == hostile {
+			ended[d.Address.Session] = true
+		}
+	}
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	if share != 2 || summarized != others {
+		t.Errorf("%d slots of the lane, %d summaries of another tenant", share, summarized)
+	}
+	figures.Print(t, "P21", "hostile_jobs", sessions, "slots_taken", share, "others", others, "others_stopped", others-summarized, "unfinished", sessions-len(ended))
+}

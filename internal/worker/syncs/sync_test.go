@@ -1,0 +1,158 @@
+package syncs_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/sync/errgroup"
+
+	"compactd/internal/events"
+	"compactd/internal/testkit/workertest"
+	"compactd/internal/worker/observe"
+)
+
+// Whatever becomes of the workers, and of answers: the session has each message of the
+// history once. A worker stops in the midst of requests and another one goes on; each
+// history is sent again, several times at once, as after an answer that was lost.
+func TestSyncTakeOver(t *testing.T) {
+	env := workertest.New(t, t.TempDir())
+	env.Config = workertest.NewConfig(t, workertest.WithoutSummaries())
+	stop := env.Run("a", observe.Listener{})
+	var all []*workertest.SyncAgent
+	for i := range 4 {
+		a := &workertest.SyncAgent{T: t, Env: env, Session: fmt.Sprintf("s%d", i)}
+		a.Add("user", "Why does it fail? "+strings.Repeat("It must not. ", 9))
+		all = append(all, a)
+	}
+	for round := range 12 {
+		var calls sync.WaitGroup
+		for i, a := range all {
+			a.Call(round, 50+7*i)
+			for range 3 {
+				again := *a
+				calls.Go(func() { again.Sync(0, "") })
+			}
+		}
+		if round%3 == 1 {
+			if err := stop(); err != nil {
+				t.Fatal(err)
+			}
+			stop = env.Run(fmt.Sprintf("w%d", round), observe.Listener{})
+		}
+		calls.Wait()
+		for _, a := range all {
+			if got := env.Lineage(a.Session); events.OpenAI.DigestOf(got) != events.OpenAI.DigestOf(a.History) || turnsOf(env, a.Session) != round+1 {
+				t.Fatalf("round %d: the log has %d turns and %d messages of %d", round, turnsOf(env, a.Session), len(got), len(a.History))
+			}
+		}
+	}
+	for _, a := range all {
+		a.Sync(0, "")
+		a.WantContext()
+		if a.Last.Generation == 0 || a.Last.Known != int64(len(a.History)) {
+			t.Errorf("%+v", a.Last)
+		}
+	}
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// turnsOf counts the turns of a session in the log, also those that were retracted.
+func turnsOf(env *workertest.Env, session string) int {
+	return len(env.Logged(session, events.KindTurn))
+}
+
+// An agent that sends its history before each call sends what fits, with its own messages
+// where nothing changed them. It may have no memory of earlier answers, or send what is new
+// behind a prefix, go back, or send the same again: the log has each message once, and what
+// the parts give is what context gives.
+func TestSync(t *testing.T) {
+	env := workertest.New(t, t.TempDir())
+	env.Config = workertest.NewConfig(t, workertest.WithoutSummaries())
+	stop := env.Run("a", observe.Listener{})
+	for seed := range uint64(6) {
+		rng := rand.New(rand.NewPCG(seed, 7))
+		a := &workertest.SyncAgent{T: t, Env: env, Session: fmt.Sprintf("s%d", seed)}
+		lead := 0
+		if seed%2 == 1 {
+			a.History = append(a.History, events.Raw(`{"role":"system","content":"Be careful."}`))
+			lead = 1
+		}
+		a.Add("user", "Why does it fail? "+strings.Repeat("It must not. ", 9))
+		for step := range 25 {
+			dated := false
+			switch rng.IntN(8) {
+			case 0: // it restarts on another version of the last messages
+				if n := len(a.History); n > lead+4 {
+					a.History = slices.Clip(a.History[:n-1-rng.IntN(2)])
+					a.Add("user", fmt.Sprintf("another question at step %d, which is long enough to be one of its own", step))
+				}
+			case 1:
+				if lead == 1 { // a date in the system's message
+					dated = true
+					a.History[0] = events.Raw(fmt.Sprintf(`{"role":"system","content":"Be careful at step %d."}`, step))
+				}
+			default:
+				a.Call(step, 20+rng.IntN(60))
+			}
+			switch from := int(a.Last.Count); {
+			case rng.IntN(2) == 0 && !dated && from > 0 && from <= len(a.History) && a.Last.Hash != (events.Digest{}):
+				if events.OpenAI.DigestOf(a.History[lead:from]) == events.OpenAI.DigestOf(env.Lineage(a.Session)) {
+					a.Sync(from, fmt.Sprintf(`,"prefix":{"count":%d,"hash":%q}`, from, a.Last.Hash))
+					break
+				}
+				fallthrough
+			default:
+				a.Sync(0, "")
+			}
+			a.WantContext()
+			if again := rng.IntN(3); again == 0 {
+				first := a.Last
+				a.Sync(0, "")
+				if first.Through != a.Last.Through {
+					t.Fatalf("the same history again: %+v, then %+v", first.Through, a.Last.Through)
+				}
+			}
+			if d := env.Lineage(a.Session); events.OpenAI.DigestOf(d) != events.OpenAI.DigestOf(a.History[lead:]) {
+				t.Fatalf("seed %d step %d: the log has %d messages of %d", seed, step, len(d), len(a.History)-lead)
+			}
+			if !a.Last.Budget.WithinBudget {
+				t.Fatalf("seed %d step %d: %+v", seed, step, a.Last.Budget)
+			}
+		}
+		if a.Last.Generation == 0 {
+			t.Errorf("seed %d: nothing was compacted: %+v", seed, a.Last.Budget)
+		}
+	}
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Syncs of one session wait for each other without a processor: the one whose turn it is needs one.
+func TestSyncsOfOneSession(t *testing.T) {
+	env := workertest.New(t, t.TempDir())
+	stop := env.Run("a", observe.Listener{})
+	syncs := 16 * runtime.GOMAXPROCS(0)
+	var all errgroup.Group
+	for i := range syncs {
+		all.Go(func() error {
+			in := fmt.Sprintf(`{"session":"s","on_divergence":"replace","model":{"provider":"openai","name":"gpt-4o"},"messages":[{"role":"user","content":"%d"}]}`, i)
+			m, err := env.Conn.Request(events.SubjectSync, []byte(in), workertest.WaitLimit)
+			if err == nil && m.Header.Get("Nats-Service-Error-Code") != "" {
+				err = errors.New(string(m.Data))
+			}
+			return err
+		})
+	}
+	if err := errors.Join(all.Wait(), stop()); err != nil {
+		t.Error(err)
+	}
+}
