@@ -33,7 +33,14 @@ func NewLog(js jetstream.JetStream, held, most int64) *Log {
 }
 
 // Run keeps up with what SESSIONS holds until ctx ends.
-func (l *Log) Run(ctx context.Context) { keepLooking(ctx, l.look) }
+func (l *Log) Run(ctx context.Context) { keepLooking(ctx, l.look, l.adds) }
+
+// adds reports bytes that the last reading may lack.
+func (l *Log) adds() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.added > 0
+}
 
 // look reads how full SESSIONS is, and, when a tenant may be over its share, who holds it. A
 // failed reading is tried again at the next look.

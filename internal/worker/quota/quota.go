@@ -52,7 +52,8 @@ const (
 	// The last twentieth of OUTCOMES is for outcomes without messages.
 	quotaReserve = 20
 
-	lookEvery   = 2 * time.Second  // at how full OUTCOMES is
+	lookEvery   = 2 * time.Second  // at how full a stream is, while this worker adds to it
+	restLooks   = 10               // of its looks one is taken while it adds nothing
 	countEvery  = 10 * time.Minute // who holds what, while it is that full
 	reportEvery = 10 * time.Minute // of one tenant that is over a bound
 )
@@ -158,14 +159,23 @@ func New(c Config) *Bounds {
 }
 
 // Run keeps up with what OUTCOMES holds until ctx ends.
-func (q *Bounds) Run(ctx context.Context) { keepLooking(ctx, q.look) }
+func (q *Bounds) Run(ctx context.Context) { keepLooking(ctx, q.look, q.adds) }
+
+// adds reports bytes that the last reading may lack.
+func (q *Bounds) adds() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.unread > 0
+}
 
 // keepLooking looks again and again until ctx ends.
-func keepLooking(ctx context.Context, look func(context.Context)) {
+func keepLooking(ctx context.Context, look func(context.Context), adds func() bool) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
-	for {
-		look(ctx)
+	for n := 0; ; n++ {
+		if n%restLooks == 0 || adds() {
+			look(ctx)
+		}
 		select {
 		case <-ctx.Done():
 			return
