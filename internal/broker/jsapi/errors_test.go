@@ -33,3 +33,19 @@ func TestUnreachable(t *testing.T) {
 		}
 	}
 }
+
+// Each code that states a full disk, account or stream is room that is missing, whichever a server sends: a
+// publish waits for room, and the message names the remedy. Only that of a busy server is read again.
+func TestFull(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[jetstream.ErrorCode]struct{ full, noRoom, again bool }{
+		CodeAccountExceeded: {true, true, false}, CodeStorageExceeded: {true, true, false}, CodeStreamBytesExceeded: {true, true, false},
+		CodeInsufficient: {true, false, true}, CodeStoreFailed: {true, false, false},
+		CodeNoLeader: {false, false, true}, CodeWrongLastSequence: {false, false, false},
+	} {
+		err := fmt.Errorf("publish: %w", &jetstream.APIError{Code: 503, ErrorCode: code})
+		if Full(err) != want.full || NoRoom(err) != want.noRoom || Retryable(err) != want.again {
+			t.Errorf("%d: full %t, no room %t, again %t; want %+v", code, Full(err), NoRoom(err), Retryable(err), want)
+		}
+	}
+}

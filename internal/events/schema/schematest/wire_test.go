@@ -56,7 +56,7 @@ func TestWirePage(t *testing.T) {
 var rarely = map[string]bool{
 	"end": true, "forget": true, "idle": true, "branch": true, "summary": true, "compacted": true, "erased": true, "event-response": true,
 	"timeline-request": true, "timeline-response": true, "changes-request": true, "changes-response": true, "xray-request": true, "xray-response": true,
-	"preview-request": true, "preview-response": true, "whatif-request": true, "whatif-response": true, "fleet-request": true, "fleet-response": true,
+	"preview-request": true, "preview-response": true, "whatif-request": true, "whatif-response": true,
 	"compress-request": true, "compress-response": true, "usage-request": true, "usage-response": true, "retrieve-response": true, "token-response": true, // over HTTP only
 }
 
