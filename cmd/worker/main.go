@@ -171,7 +171,7 @@ func main() {
 		k.Errorf("%s; see %s", err, cli.HelpOf(err, k.Model, os.Args[1:]))
 		os.Exit(2)
 	}
-	log := newLogger(f.LogFormat)
+	log := newLogger(f.LogFormat, term.Open(os.Stderr, f.Color).Colors())
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	ctx, f.abort = context.WithCancelCause(ctx)
@@ -223,8 +223,13 @@ func (f *flags) report(log zerolog.Logger, serving bool, err error) {
 	if exposed, ok := errors.AsType[*disk.ExposedError](err); ok {
 		hint = exposed.Hint()
 	}
-	if file, ok := errors.AsType[*fs.PathError](err); ok && hint == "" && (strings.HasPrefix(file.Path, f.Data) || strings.HasPrefix(f.Data, file.Path)) {
-		hint = "The files of a worker are in --data: name a directory that this user may write."
+	if file, ok := errors.AsType[*fs.PathError](err); ok && hint == "" {
+		switch {
+		case file.Path == f.AgentsTokens:
+			hint = "The file of --agents-tokens is made by: " + cli.Program("worker") + " token new --tenant NAME --agents-tokens FILE."
+		case strings.HasPrefix(file.Path, f.Data), strings.HasPrefix(f.Data, file.Path):
+			hint = "The files of a worker are in --data: name a directory that this user may write."
+		}
 	}
 	if _, small := errors.AsType[*topology.StorageError](err); small && hint == "" {
 		hint = "Lower --max-bytes, or give the server or the account more storage."
@@ -255,12 +260,12 @@ func (f *flags) report(log zerolog.Logger, serving bool, err error) {
 	}
 }
 
-func newLogger(format string) zerolog.Logger {
+func newLogger(format string, colors bool) zerolog.Logger {
 	zerolog.TimeFieldFormat = time.RFC3339Nano
 	if format == "json" {
 		return zerolog.New(os.Stderr).With().Timestamp().Logger()
 	}
-	return zerolog.New(zerolog.ConsoleWriter{Out: os.Stderr, TimeFormat: time.TimeOnly}).With().Timestamp().Logger()
+	return zerolog.New(zerolog.ConsoleWriter{Out: os.Stderr, TimeFormat: time.TimeOnly, NoColor: !colors}).With().Timestamp().Logger()
 }
 
 // requestsShare is which part of the memory for the work is for requests: bodies, and answers.

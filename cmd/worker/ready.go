@@ -21,6 +21,9 @@ const probeTimeout = 4 * time.Second
 // errNotReady: the printed answer has the reason.
 var errNotReady = errors.New("the worker is not ready; the answer has the reason")
 
+// errToken: whether the worker is ready is not known.
+var errToken = errors.New("the token of the worker is missing, or another one: set COMPACTD_HTTP_TOKEN or --http-token-file as the worker has it")
+
 // Run sends a request to the worker of these flags over HTTP, from its own machine, and
 // prints the answer: a probe for images without other programs.
 func (c *readyCmd) Run(ctx context.Context, f *flags) error {
@@ -47,6 +50,9 @@ func (c *readyCmd) Run(ctx context.Context, f *flags) error {
 	defer answer.Body.Close()
 	if _, err := io.Copy(os.Stdout, io.LimitReader(answer.Body, 1<<20)); err != nil {
 		return err
+	}
+	if answer.StatusCode == http.StatusUnauthorized {
+		return errToken
 	}
 	if answer.StatusCode != http.StatusOK {
 		return fmt.Errorf("%s: %w", answer.Status, errNotReady)

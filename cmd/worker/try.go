@@ -15,15 +15,19 @@ import (
 )
 
 // printTry prints two commands that a person can run against this worker, which is ready
-// and was started as self, and where its console is. They are no log events: a log in JSON has none of them.
+// and was started as self, and where its console is. Where the server has users, they are commands that the user of
+// a worker may run. They are no log events: a log in JSON has none of them.
 func (f *flags) printTry(to io.Writer, self, nats, http string) {
 	publisher := cli.Beside(self, "publisher")
 	at := append([]string{"--nats", reachableURL(nats)}, f.Args()...)
-	second := append([]string{publisher, "sessions"}, at...)
+	first, second := append([]string{publisher, "watch"}, at...), append([]string{publisher, "sessions"}, at...)
+	if f.User != "" || f.Creds != "" || f.TLSCert != "" {
+		first, second = append([]string{self, "doctor"}, at...), append([]string{self, "inspect"}, at...)
+	}
 	if http != "" {
 		second = f.probe(self, reachable(http))
 	}
-	fmt.Fprintf(to, "try: %s\ntry: %s\n", command(append([]string{publisher, "watch"}, at...)), command(second))
+	fmt.Fprintf(to, "try: %s\ntry: %s\n", command(first), command(second))
 	if http != "" {
 		fmt.Fprintf(to, "console: %s\n", consoleURL(http))
 	}

@@ -32,15 +32,15 @@ func TestTry(t *testing.T) {
 			"worker",
 			flags{HTTPToken: "canary", HTTPTokenFile: "the token", Flags: access.Flags{User: "me", Password: "canary", TLSCA: "it's.pem"}},
 			"tls://a:4222,tls://b:4222", "[::1]:8223",
-			`try: publisher watch --nats tls://a:4222,tls://b:4222 --user me --tls-ca 'it'\''s.pem'` + "\n" +
+			`try: worker doctor --nats tls://a:4222,tls://b:4222 --user me --tls-ca 'it'\''s.pem'` + "\n" +
 				`try: worker ready --http '[::1]:8223' --http-token-file 'the token'` + "\nconsole: http://[::1]:8223/\n",
 		},
 		{
 			"/opt/my tools/w",
 			flags{Flags: access.Flags{Creds: "a.creds", TLSCert: "c", TLSKey: "k"}},
 			"nats://b", "",
-			"try: '/opt/my tools/publisher' watch --nats nats://b --creds a.creds --tls-cert c --tls-key k\n" +
-				"try: '/opt/my tools/publisher' sessions --nats nats://b --creds a.creds --tls-cert c --tls-key k\n",
+			"try: '/opt/my tools/w' doctor --nats nats://b --creds a.creds --tls-cert c --tls-key k\n" +
+				"try: '/opt/my tools/w' inspect --nats nats://b --creds a.creds --tls-cert c --tls-key k\n",
 		},
 	} {
 		var b strings.Builder

@@ -43,6 +43,9 @@ func (d *doctor) fleet(ctx context.Context) (*events.FleetResponse, error) {
 		return nil, fmt.Errorf("no worker answers at %s", d.HTTP)
 	}
 	var out events.FleetResponse
+	if status == http.StatusUnauthorized {
+		return nil, fmt.Errorf("the worker at %s requires its token", d.HTTP)
+	}
 	if status != http.StatusOK || json.Unmarshal(body, &out) != nil {
 		return nil, fmt.Errorf("the worker at %s answers with status %d", d.HTTP, status)
 	}

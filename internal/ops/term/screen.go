@@ -57,6 +57,9 @@ func Open(f *os.File, color When) *Screen {
 // Terminal reports whether a person may read it while it is written.
 func (s *Screen) Terminal() bool { return s.Height > 0 }
 
+// Colors reports whether what is written may have colours.
+func (s *Screen) Colors() bool { return s.color }
+
 // number is a variable of the environment; 0 where it is none.
 func number(name string) int {
 	n, err := strconv.Atoi(os.Getenv(name))
