@@ -33,10 +33,10 @@ const idDigits = 12
 var errNoFile = errors.New("no file of tokens is named: use --agents-tokens FILE or COMPACTD_AGENTS_TOKENS, as the worker has it")
 
 type newCmd struct {
-	Tenant  string        `placeholder:"NAME" help:"The tenant whose sessions the token may use."`
-	Session string        `placeholder:"NAME" help:"One session of the tenant, as its agent named it: a token for its model over MCP."`
-	Role    string        `default:"agent" enum:"agent,operator" help:"Rights of the token: agent for one tenant, operator for all (agent|operator, default ${default})."`
-	Expires time.Duration `name:"expires-in" placeholder:"TIME" help:"How long it is in force, such as 720h. Absent: until it is revoked."`
+	Tenant  string       `placeholder:"NAME" help:"The tenant whose sessions the token may use."`
+	Session string       `placeholder:"NAME" help:"One session of the tenant, as its agent named it: a token for its model over MCP."`
+	Role    string       `default:"agent" enum:"agent,operator" help:"Rights of the token: agent for one tenant, operator for all (agent|operator, default ${default})."`
+	Expires units.Period `name:"expires-in" placeholder:"TIME" help:"How long it is in force, such as 30d or 12h. Absent: until it is revoked."`
 }
 
 // Validate finds flags that exclude each other.
@@ -70,7 +70,7 @@ func (c *newCmd) Run(env Env) error {
 		t.Role, t.Session = tokens.RoleSession, id
 	}
 	if c.Expires > 0 {
-		t.Expires = time.Now().Add(c.Expires)
+		t.Expires = time.Now().Add(time.Duration(c.Expires))
 	}
 	secret, err := tokens.Add(env.File, t)
 	if err != nil {

@@ -2,6 +2,7 @@ package units
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -52,6 +53,30 @@ func List[T ~string](names []T) string {
 }
 
 const day = 24 * time.Hour
+
+// Period is a time on a command line: 30d, 1d12h, or as Go writes it.
+type Period time.Duration
+
+// UnmarshalText reads one.
+func (p *Period) UnmarshalText(text []byte) error {
+	days, rest, found := strings.Cut(string(text), "d")
+	if !found {
+		days, rest = "0", days
+	}
+	n, err := strconv.Atoi(days)
+	var of time.Duration
+	if rest != "" && err == nil {
+		of, err = time.ParseDuration(rest)
+	}
+	if err != nil || n < 0 || n > maxDays || rest == "" && !found {
+		return fmt.Errorf("%q is no time such as 30d, 12h or 90m", text)
+	}
+	*p = Period(time.Duration(n)*day + of)
+	return nil
+}
+
+// maxDays is a century, far below what a duration holds.
+const maxDays = 36_500
 
 // Span is a time such as 30d, 1h30m, 12s or 40ms. It has two units, and the rest is
 // rounded down.

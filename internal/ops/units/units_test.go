@@ -21,6 +21,24 @@ func TestSpan(t *testing.T) {
 	}
 }
 
+// A time on a command line may have days; another unit, sign or order is refused.
+func TestPeriod(t *testing.T) {
+	for text, want := range map[string]time.Duration{
+		"30d": 720 * time.Hour, "1d12h": 36 * time.Hour, "0d": 0, "12h": 12 * time.Hour, "90m": 90 * time.Minute, "-1h": -time.Hour,
+	} {
+		var p units.Period
+		if err := p.UnmarshalText([]byte(text)); err != nil || time.Duration(p) != want {
+			t.Errorf("%s: %s, %v, want %s", text, time.Duration(p), err, want)
+		}
+	}
+	for _, text := range []string{"", "d", "30", "30x", "-1d", "1.5d", "40000d", "12h1d", "99999999999999999999d"} {
+		var p units.Period
+		if err := p.UnmarshalText([]byte(text)); err == nil || p != 0 {
+			t.Errorf("%q is %s", text, time.Duration(p))
+		}
+	}
+}
+
 // A size is short, whatever it is.
 func TestBytes(t *testing.T) {
 	for want, n := range map[string]uint64{"0 B": 0, "1023 B": 1023, "1.0 KiB": 1024, "1.2 MiB": 1_258_291, "20 GiB": 20 << 30, "16 EiB": math.MaxUint64} {

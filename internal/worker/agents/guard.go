@@ -44,7 +44,9 @@ func (e *Edge) refuse(h http.Header, r *http.Request, t *token) *events.ServiceE
 		return refusal(events.CodeUnauthorized, "a token is required that is in the tokens file and has not expired", "Send one header Authorization: Bearer TOKEN.")
 	case !clean(r):
 		return errNoPath
-	case (t.Role == tokens.RoleSession) != strings.HasPrefix(r.URL.EscapedPath(), mcpPath):
+	case t.Role == tokens.RoleSession && !strings.HasPrefix(r.URL.EscapedPath(), mcpPath):
+		return errSessionToken
+	case t.Role != tokens.RoleSession && strings.HasPrefix(r.URL.EscapedPath(), mcpPath):
 		return errOtherSession
 	case !t.rate.Allow():
 		h.Set("Retry-After", "1")
@@ -103,6 +105,7 @@ func refusal(code events.Code, message, hint string) *events.ServiceError {
 }
 
 var (
-	errOtherTenant = refusal(events.CodeForbidden, "the token is of another tenant", "Name the tenant of the token in the path.")
-	errNoPath      = refusal(events.CodeNotFound, "there is no such path", "See docs/http.md; a path has no empty, . or .. parts, and a / of a name is written %2F.")
+	errOtherTenant  = refusal(events.CodeForbidden, "the token is of another tenant", "Name the tenant of the token in the path.")
+	errSessionToken = refusal(events.CodeForbidden, "the token is of one session, for its model over /mcp", "Send it with a token of the tenant, which worker token new --tenant NAME makes.")
+	errNoPath       = refusal(events.CodeNotFound, "there is no such path", "See docs/http.md; a path has no empty, . or .. parts, and a / of a name is written %2F.")
 )
