@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"compactd/internal/broker/jsapi"
 	"compactd/internal/broker/request"
 	"compactd/internal/broker/topology"
+	"compactd/internal/broker/trail"
 	"compactd/internal/events"
 	"compactd/internal/ops/access"
 	"compactd/internal/ops/cli"
@@ -33,6 +35,9 @@ const (
 )
 
 var errNoAnswer = fmt.Errorf("no answer came in time; the event is stored, and %s watch shows its outcome", cli.Program("publisher"))
+
+// forOperators are parts of the subjects that no tenant of deploy/cluster may use.
+var forOperators = []string{`"` + events.SubjectTenants + `"`, `"` + events.SubjectPolicy + `"`, `"` + events.SubjectPolicies + `"`, "." + trail.Stream}
 
 // refusedError is the rejection of a published event.
 type refusedError struct{ rejected *events.Rejected }
@@ -73,6 +78,8 @@ func failureOf(err error) failure {
 	switch {
 	case errors.Is(err, context.Canceled):
 		f.Error = "interrupted; what was published before stays published"
+	case errors.Is(err, nats.ErrPermissionViolation) && slices.ContainsFunc(forOperators, func(part string) bool { return strings.Contains(err.Error(), part) }):
+		f.Code, f.Hint, f.exit = events.CodeForbidden, "The command is for operators: use --user operator of deploy/cluster, with its password in COMPACTD_NATS_PASSWORD.", exitRefused
 	case errors.Is(err, nats.ErrPermissionViolation) && strings.Contains(err.Error(), "$JS.API."):
 		f.Code, f.Hint, f.exit = events.CodeForbidden, "The command reads the streams, which no tenant of deploy/cluster may: use a user without bounds, or another server.", exitRefused
 	case errors.Is(err, nats.ErrPermissionViolation):

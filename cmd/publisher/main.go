@@ -110,7 +110,8 @@ func main() {
 	ctx, f.abort = context.WithCancelCause(ctx)
 	cmd.BindTo(ctx, (*context.Context)(nil))
 	cmd.Bind(auditcmd.Env{Open: f.connect, JSON: f.JSON, Out: f.screen()})
-	cmd.Bind(policycmd.Env{Tenant: f.Tenant, JSON: f.JSON, Out: f.screen(), Send: f.send})
+	named := os.Getenv("COMPACTD_TENANT") != "" || slices.ContainsFunc(cmd.Path, func(p *kong.Path) bool { return p.Flag != nil && p.Flag.Name == "tenant" })
+	cmd.Bind(policycmd.Env{Tenant: f.Tenant, Named: named, JSON: f.JSON, Out: f.screen(), Notes: os.Stderr, Send: f.send})
 	err = cmd.Run(&f)
 	if denied := context.Cause(ctx); errors.Is(denied, nats.ErrPermissionViolation) {
 		err = denied // else the command would time out

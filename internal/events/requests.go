@@ -282,6 +282,14 @@ type AuditEntry struct {
 	Tenant  string `json:"tenant,omitzero"`
 	Session string `json:"session,omitzero"`
 	Seq     uint64 `json:"seq,omitzero"` // of the event in the log
+	// Hash is that of the policy that was set, "" for a removal; Code is why it was not.
+	Hash string `json:"hash,omitzero"`
+	Code Code   `json:"code,omitzero"`
+}
+
+// AuditActions are the actions that an entry may have.
+var AuditActions = []string{
+	"changes", "context", "files", "recall", "xray", "policy", "compact", "rewind", "forget", "token_made", "token_minted", "token_revoked",
 }
 
 // HeaderCaller is the header of an event that a worker stored, for a caller over HTTP or by itself: who, and from where.

@@ -15,9 +15,12 @@
 package auditcmd
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -27,6 +30,7 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/ops/named"
 	"compactd/internal/ops/term"
+	"compactd/internal/ops/units"
 )
 
 // Env is what the command works on.
@@ -38,9 +42,28 @@ type Env struct {
 
 // Command is `publisher audit`.
 type Command struct {
-	Of     string        `placeholder:"TENANT" help:"Entries of one tenant. Absent: of all."`
-	Action string        `placeholder:"NAME" help:"Entries of one kind, such as context, recall, compact, rewind, forget, policy, token_made or token_revoked."`
-	Since  time.Duration `placeholder:"TIME" help:"Entries of the last hours, such as 24h. Absent: all."`
+	Of     string       `placeholder:"TENANT" help:"Entries of one tenant. Absent: of all."`
+	Action string       `placeholder:"NAME" help:"Entries of one kind, such as context, recall, forget, policy or token_made."`
+	Since  units.Period `placeholder:"TIME" help:"Entries of the last time, such as 7d or 24h. Absent: all."`
+}
+
+// Validate finds a kind that no entry has.
+func (c *Command) Validate() error {
+	if c.Action != "" && !slices.Contains(events.AuditActions, c.Action) {
+		return fmt.Errorf("--action %s is no kind of entry; name one of %s", c.Action, strings.Join(events.AuditActions, ", "))
+	}
+	return nil
+}
+
+// result is the policy that was set, or why it was refused.
+func result(e events.AuditEntry) string {
+	switch {
+	case e.Code != "":
+		return "refused: " + string(e.Code)
+	case e.Action == "policy":
+		return cmp.Or(e.Hash, "removed")
+	}
+	return ""
 }
 
 // Run prints the entries, the oldest first.
@@ -52,13 +75,13 @@ func (c *Command) Run(ctx context.Context, env Env) error {
 	defer nc.Close()
 	s := trail.Selection{Action: c.Action, Tenant: c.Of}
 	if c.Since > 0 {
-		s.Since = time.Now().Add(-c.Since)
+		s.Since = time.Now().Add(-time.Duration(c.Since))
 	}
 	t := term.NewTable(env.Out, term.Column{Name: "TIME"}, term.Column{Name: "ACTION"}, term.Column{Name: "CALLER"}, term.Column{Name: "FROM", Drop: 1},
-		term.Column{Name: "TENANT"}, term.Column{Name: "SESSION", Min: 10})
+		term.Column{Name: "TENANT"}, term.Column{Name: "SESSION", Min: 10}, term.Column{Name: "RESULT", Drop: 2})
 	err = trail.Read(ctx, js, s, func(e events.AuditEntry) error {
 		if !env.JSON {
-			t.Row(time.UnixMilli(e.Time).UTC().Format(time.DateTime), e.Action, e.Caller, e.From, e.Tenant, named.Name(e.Session))
+			t.Row(time.UnixMilli(e.Time).UTC().Format(time.DateTime), e.Action, e.Caller, e.From, e.Tenant, named.Name(e.Session), result(e))
 			return nil
 		}
 		data, err := events.Marshal(e)

@@ -8,7 +8,8 @@
 //
 // # Guarantees
 //
-// A policy that workers refuse is not set. A list has no policy, but the hash of each.
+// A policy that workers refuse is not set. A list has no policy, but the hash of each. Standard output has the policy
+// alone, as it was written.
 //
 // # Concurrency
 //
@@ -25,18 +26,22 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"compactd/internal/events"
+	"compactd/internal/ops/cli"
 	"compactd/internal/ops/term"
 )
 
 // Env is what the commands work on.
 type Env struct {
 	Tenant string
+	Named  bool // Tenant was named; else it is the default
 	JSON   bool
 	Out    io.Writer
+	Notes  io.Writer // gets hashes and warnings, as comments
 	// Send sends a request to the workers and reads the answer.
 	Send func(ctx context.Context, subject string, in, out any) error
 }
@@ -81,13 +86,33 @@ func (env Env) set(ctx context.Context, text string) error {
 		return err
 	}
 	return env.show(out, func() error {
+		env.note(ctx)
 		if out.Hash == "" {
-			_, err := fmt.Fprintf(env.Out, "%s has the policy of the workers\n", out.Tenant)
+			_, err := fmt.Fprintf(env.Out, "tenant %s has the policy of the workers\n", out.Tenant)
 			return err
 		}
-		_, err := fmt.Fprintf(env.Out, "%s has policy %s, from its next event on\n", out.Tenant, out.Hash)
+		_, err := fmt.Fprintf(env.Out, "tenant %s has revision %s, from its next event on\n", out.Tenant, out.Hash)
 		return err
 	})
+}
+
+// note names what may be a mistake about the tenant.
+func (env Env) note(ctx context.Context) {
+	if !env.Named {
+		fmt.Fprintf(env.Notes, "note: without --tenant it is the policy of the tenant %s, and of no other\n", env.Tenant)
+	}
+	in := events.SessionsRequest{V: events.Version, Tenant: env.Tenant, Limit: 1}
+	for {
+		var out events.SessionsResponse
+		if err := env.Send(ctx, events.OfTenant(events.SubjectSessions, env.Tenant), in, &out); err != nil || len(out.Sessions) > 0 {
+			return // the policy is set in any case
+		}
+		if out.After == nil {
+			break
+		}
+		in.After = *out.After
+	}
+	fmt.Fprintf(env.Notes, "note: the tenant %s has no session yet; is its name right? %s tenants lists those that have\n", env.Tenant, cli.Program("publisher"))
 }
 
 type getCmd struct{}
@@ -109,13 +134,18 @@ func (env Env) print(ctx context.Context, hash string) error {
 	}
 	return env.show(out, func() error {
 		if out.Policy == "" {
-			_, err := fmt.Fprintf(env.Out, "# no policy was set for %s: it has that of the workers\n", out.Tenant)
+			_, err := fmt.Fprintf(env.Notes, "# no policy was set for tenant %s: it has that of the workers, config %s\n", out.Tenant, out.Config)
 			return err
 		}
 		if out.Problem != "" {
-			fmt.Fprintf(env.Out, "# left out by the worker that answered: %s\n", strings.ReplaceAll(out.Problem, "\n", "\n# "))
+			fmt.Fprintf(env.Notes, "# left out by the worker that answered: %s\n", strings.ReplaceAll(out.Problem, "\n", "\n# "))
 		}
-		_, err := fmt.Fprintf(env.Out, "# policy %s of %s\n%s\n", out.Hash, out.Tenant, out.Policy)
+		if slices.ContainsFunc(out.Revisions, func(r events.PolicyRevision) bool { return r.Hash == out.Hash }) {
+			fmt.Fprintf(env.Notes, "# revision %s of tenant %s; the workers now have config %s\n", out.Hash, out.Tenant, out.Config)
+		} else {
+			fmt.Fprintf(env.Notes, "# all of the policy of tenant %s under config %s\n", out.Tenant, out.Hash)
+		}
+		_, err := fmt.Fprintln(env.Out, out.Policy)
 		return err
 	})
 }
@@ -129,7 +159,7 @@ func (*historyCmd) Run(ctx context.Context, env Env) error {
 		return err
 	}
 	return env.show(out, func() error {
-		t := term.NewTable(env.Out, term.Column{Name: "SET"}, term.Column{Name: "POLICY"})
+		t := term.NewTable(env.Out, term.Column{Name: "SET"}, term.Column{Name: "REVISION"})
 		for _, r := range out.Revisions {
 			hash := r.Hash
 			if hash == "" {

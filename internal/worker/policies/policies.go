@@ -111,16 +111,32 @@ func (p *Policies) apply(ctx context.Context) error {
 
 // Set stores the policy of a tenant, which a worker could decide under; "" removes it.
 func (p *Policies) Set(ctx context.Context, in *events.PolicyRequest) (*events.PoliciesResponse, error) {
-	text := []byte(in.Policy)
-	if len(text) == 0 {
-		text = nil
-	} else if err := p.check(in.Tenant, text); err != nil {
+	if _, err := p.Check(ctx, in); err != nil {
 		return nil, err
+	}
+	var text []byte // of no policy
+	if in.Policy != "" {
+		text = []byte(in.Policy)
 	}
 	if err := p.store.Save(ctx, in.Tenant, text); err != nil {
 		return nil, err
 	}
 	return p.Get(ctx, &events.PoliciesRequest{Tenant: in.Tenant})
+}
+
+// Check returns the hash of the policy that Set would store, "" for a removal, and why it would not.
+func (p *Policies) Check(ctx context.Context, in *events.PolicyRequest) (hash string, err error) {
+	if in.Policy != "" {
+		return coord.PolicyHash([]byte(in.Policy)), p.check(in.Tenant, []byte(in.Policy))
+	}
+	all, err := p.store.History(ctx, in.Tenant)
+	if err == nil && (len(all) == 0 || len(all[len(all)-1].Text) == 0) {
+		err = &events.ServiceError{
+			V: events.Version, Code: events.CodeNotFound, Message: "no policy is set for " + in.Tenant + ": nothing was removed",
+			Hint: "Is the name right? The tenants of the workers have their sessions, and the policy of the workers without one of their own.",
+		}
+	}
+	return "", err
 }
 
 // check refuses a policy that no worker like this one could decide under.
@@ -134,7 +150,12 @@ func (p *Policies) check(tenant string, text []byte) error {
 	texts[tenant] = text
 	next, wrong, err := p.config.Lay(texts)
 	if bad := wrong[tenant]; bad != nil {
-		return events.NewInvalid(events.CodeBadPolicy, "policy", strings.ReplaceAll(bad.Error(), "\n  ", " "))
+		out := &events.Invalid{}
+		lines := strings.Split(bad.Error(), "\n  ")
+		for _, line := range lines[min(1, len(lines)-1):] { // the first has their number
+			out.Problems = append(out.Problems, events.Problem{Code: events.CodeBadPolicy, Text: line})
+		}
+		return out
 	}
 	if err == nil && len(next.Text()) > p.config.MaxBytes() {
 		return events.NewInvalid(events.CodeTooLarge, "policy", "would make the config larger than a message of the server: too many tenants have a policy of their own")

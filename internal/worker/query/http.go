@@ -57,11 +57,24 @@ func (s *Service) recorded(ctx context.Context, o *Operation, c *call) error {
 	if !o.audited || !ok || !by.Operator {
 		return nil
 	}
-	tenant := c.tenant
-	if in, ok := c.in.(*events.PolicyRequest); ok {
-		tenant = in.Tenant
+	e := events.AuditEntry{Action: o.Name, Caller: by.Name, From: by.From, Tenant: c.tenant, Session: c.session}
+	if in, ok := c.in.(*events.PolicyRequest); ok && s.config.Policies != nil {
+		e.Tenant = in.Tenant
+		hash, err := s.config.Policies.Check(ctx, in)
+		e.Hash, e.Code = hash, codeOf(err)
 	}
-	return s.Record(ctx, events.AuditEntry{Action: o.Name, Caller: by.Name, From: by.From, Tenant: tenant, Session: c.session}, "")
+	return s.Record(ctx, e, "")
+}
+
+// codeOf is why a request is refused, "" where it is not.
+func codeOf(err error) events.Code {
+	if err == nil {
+		return ""
+	}
+	if no, ok := errors.AsType[*events.ServiceError](err); ok {
+		return no.Code
+	}
+	return events.CodeOf(err)
 }
 
 // Record stores an entry of the audit log; id is "" for one that no other worker stores too.
