@@ -88,6 +88,16 @@ func (t Table) Lineage(p int) (out []Split) {
 	return out
 }
 
+// Passed is the newest split of a partition that is decided up to a sequence; the zero value for none.
+func (t Table) Passed(p int, cursor uint64) (last Split) {
+	for i, growth := range t.splits {
+		if n := t.first << i; p < n && growth[p] > 0 && growth[p] <= cursor+1 {
+			last = Split{p, p + n, growth[p]}
+		}
+	}
+	return last
+}
+
 // Unsplit lists the partitions that the growth under way has not split; none without one.
 func (t Table) Unsplit() (out []int) {
 	if len(t.splits) == 0 {

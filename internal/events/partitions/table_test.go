@@ -81,6 +81,15 @@ func TestAt(t *testing.T) {
 			t.Errorf("lineage of %d: %s", c.p, diff)
 		}
 	}
+	for _, c := range []struct {
+		p      int
+		cursor uint64
+		want   Split
+	}{{1, 8, Split{}}, {1, 9, Split{1, 5, 10}}, {1, 28, Split{1, 5, 10}}, {1, 29, Split{1, 9, 30}}, {5, 33, Split{}}, {5, 34, Split{5, 13, 35}}, {0, 99, Split{0, 4, 10}}} {
+		if got := grown.Passed(c.p, c.cursor); got != c.want {
+			t.Errorf("partition %d has passed %+v at %d, not %+v", c.p, got, c.cursor, c.want)
+		}
+	}
 	if diff := cmp.Diff([]int{0, 2, 3, 4, 6, 7}, grown.Unsplit()); diff != "" {
 		t.Error(diff)
 	}

@@ -58,9 +58,13 @@ func (i *intake) receive(ctx context.Context, m jetstream.Msg) {
 		i.fail(err)
 		return
 	}
+	i.behind.Store(e.Pending > backlog)
+	if !i.decides(e) {
+		i.pass(i.ledgers.skip(e, at), e)
+		return
+	}
 	e.Trace = i.received(e, at)
 	read := time.Now()
-	i.behind.Store(e.Pending > backlog)
 	i.queue.awaitMemory()
 	op := i.computing(ctx, i.ledgers.bytes(e)+limit.Weight(e.Data)-len(e.Data))
 	began := time.Now()
@@ -85,11 +89,16 @@ func (i *intake) receive(ctx context.Context, m jetstream.Msg) {
 		return
 	}
 	i.record(ctx, e, m.Headers().Get(events.HeaderCaller))
+	i.pass(g, e)
+	observe.Call(i.set.config.Listener.Applied, observe.Applied{Partition: i.ID, Seq: e.Seq, Kind: e.Kind, Outcomes: len(g.outcomes), Pending: e.Pending, Repeated: g.repeated})
+}
+
+// pass queues what is to be emitted about an event, and notes the end of the log.
+func (i *intake) pass(g group, e decide.Event) {
 	i.queue.push(g, e.Address)
 	if e.Pending == 0 {
 		wakeUp(i.logEmpty)
 	}
-	observe.Call(i.set.config.Listener.Applied, observe.Applied{Partition: i.ID, Seq: e.Seq, Kind: e.Kind, Outcomes: len(g.outcomes), Pending: e.Pending, Repeated: g.repeated})
 }
 
 // byHand are the kinds of events that change a session at once.

@@ -51,6 +51,14 @@ func (l *ledgers) decide(e decide.Event, at time.Time) (g group, text bool, pres
 	return g, text, l.memoryPressure(), l.decider.LoadErr
 }
 
+// skip moves the position past an event that another partition decides, which is no part of the chain.
+func (l *ledgers) skip(e decide.Event, at time.Time) group {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.decided.seq, l.decided.id, l.decided.time = e.Seq, e.ID, at.UnixMilli()
+	return group{end: l.decided}
+}
+
 // bytes is [decide.Decider.Bytes].
 func (l *ledgers) bytes(e decide.Event) int {
 	l.mu.Lock()

@@ -233,6 +233,11 @@ func (s scope) sources(after uint64) []int {
 	return s.set.config.Streams.Partitions.Sources(s.ID, after)
 }
 
+// decides reports whether an event is one of this partition. It reads events of others too.
+func (s scope) decides(e decide.Event) bool {
+	return s.set.config.Streams.Partitions.At(e.Address, uint64(e.Seq)) == s.ID
+}
+
 // phase is where a partition is in its life; doc.go draws it.
 type phase int32
 

@@ -175,6 +175,10 @@ func (r *recovery) applyRecorded(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if !r.decides(e) {
+			r.ledgers.skip(e, at)
+			return nil
+		}
 		config, err := configs.GetOr(ctx, recorded.ConfigAt(e.Seq), present, r.retrying("replay"))
 		if err != nil {
 			return err

@@ -46,12 +46,18 @@ const (
 	epochsJoined       flaw = "no marker ends a config epoch"
 	outcomeLost        flaw = "an outcome is not queued"
 	editsOmitted       flaw = "edits are left out with the messages"
+	splitUnknown       flaw = "a new owner does not know the split of its partition"
+	splitMoved         flaw = "a child begins where the parent is now"
+	parentUnread       flaw = "a child reads its own subjects alone"
+	subjectTrusted     flaw = "the subject decides"
+	shedEarly          flaw = "ledgers of a child leave before its split is committed"
+	parentIgnored      flaw = "a child applies nothing of its parent's"
 )
 
 var flaws = []flaw{
 	markerIgnored, checkpointAhead, checkpointOfNow, outcomesSkipped, changeOmitted, unsavedEvicted, dropIgnored,
 	fenceOff, tornBatch, answerGuessed, staleSummaryTaken, rewindsNotReplayed, decidedAgain, presentConfig, lostEventsReplayed, lostDiskTaken,
-	outcomeLost, editsOmitted, epochsJoined,
+	outcomeLost, editsOmitted, epochsJoined, splitUnknown, splitMoved, parentUnread, subjectTrusted, shedEarly, parentIgnored,
 }
 
 // Whatever crashes, arrives twice, late or from an owner that has lost its partition:

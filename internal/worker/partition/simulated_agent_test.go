@@ -12,17 +12,16 @@ import (
 
 // agent is an agent, its operator and its summarizer: all that publish for one session.
 type agent struct {
-	s         *simulation
-	partition int
-	address   events.Address
-	sent      []message // all turns there ever were
-	number    int       // of the last one
-	held      []message // that are late
-	jobs      []*events.Job
-	gen       int64 // of the last compaction
-	window    int
-	ids       int       // so far
-	callers   []*caller // whose syncs publish its turns; nil where it publishes them
+	s       *simulation
+	address events.Address
+	sent    []message // all turns there ever were
+	number  int       // of the last one
+	held    []message // that are late
+	jobs    []*events.Job
+	gen     int64 // of the last compaction
+	window  int
+	ids     int       // so far
+	callers []*caller // whose syncs publish its turns; nil where it publishes them
 }
 
 // message was published, and may be again.
@@ -32,9 +31,9 @@ type message struct {
 	data []byte
 }
 
-func newAgent(s *simulation, partition int, session string) *agent {
+func newAgent(s *simulation, session string) *agent {
 	return &agent{
-		s: s, partition: partition, address: events.Address{Tenant: "default", Session: session},
+		s: s, address: events.Address{Tenant: "default", Session: session},
 		window: []int{250, 350, 500}[s.IntN(3)],
 	}
 }
@@ -80,7 +79,7 @@ func (a *agent) rewind() string {
 	return fmt.Sprintf(`"generation":%d`, a.s.Int64N(a.gen+1))
 }
 
-func (a *agent) publish(m message) { a.s.publish(a.partition, m.kind, a.address, m.id, m.data) }
+func (a *agent) publish(m message) { a.s.publish(m.kind, a.address, m.id, m.data) }
 
 func (a *agent) id() string {
 	a.ids++

@@ -10,6 +10,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/events/partitions"
 	"compactd/internal/stored"
 	"compactd/internal/worker/audit"
 	"compactd/internal/worker/decide"
@@ -18,12 +19,15 @@ import (
 // audit derives everything again from the log alone, and compares.
 func (s *simulation) audit() error {
 	s.counts.Seeds, s.counts.Sessions, s.counts.Events = 1, len(s.agents), len(s.log)
-	for p := range s.current {
-		published, configs, err := s.read(p)
-		if err != nil {
+	t, records := s.known(), make([]record, len(s.current))
+	for p := range records {
+		var err error
+		if records[p], err = s.read(p); err != nil {
 			return err
 		}
-		if err := s.rederive(p, published, configs); err != nil {
+	}
+	for root := range s.transforms[0] {
+		if err := s.rederive(root, t, records); err != nil {
 			return err
 		}
 	}
@@ -33,11 +37,17 @@ func (s *simulation) audit() error {
 	return s.found
 }
 
+// record is what OUTCOMES has of a partition: outcomes by event, and the configs of events.
+type record struct {
+	published map[compaction.Seq][]commitment
+	configs   []string
+}
+
 // read lists what OUTCOMES holds about each event of a partition, and the config it
 // was decided under: that of the commit that passes it. Commits follow each other,
 // and each has the outcomes of the events it passes.
-func (s *simulation) read(p int) (published map[compaction.Seq][]commitment, configs []string, err error) {
-	published, configs = map[compaction.Seq][]commitment{}, make([]string, 1, len(s.log)+1)
+func (s *simulation) read(p int) (record, error) {
+	published, configs := map[compaction.Seq][]commitment{}, make([]string, 1, len(s.log)+1)
 	var cursor uint64
 	var open []commitment
 	for _, c := range s.outcomes {
@@ -45,7 +55,7 @@ func (s *simulation) read(p int) (published map[compaction.Seq][]commitment, con
 			continue
 		}
 		if len(open) > 0 && open[0].commit != c.commit {
-			return nil, nil, errors.New("a commit is stored in part")
+			return record{}, errors.New("a commit is stored in part")
 		}
 		if c.kind != "" {
 			open = append(open, c)
@@ -55,7 +65,7 @@ func (s *simulation) read(p int) (published map[compaction.Seq][]commitment, con
 		}
 		if c.marker.Cursor < cursor {
 			if !s.lost[c.marker.Cursor] || c.kind != "" {
-				return nil, nil, fmt.Errorf("the marker went back from %d to %d", cursor, c.marker.Cursor)
+				return record{}, fmt.Errorf("the marker went back from %d to %d", cursor, c.marker.Cursor)
 			}
 			maps.DeleteFunc(published, func(seq compaction.Seq, _ []commitment) bool { return uint64(seq) > c.marker.Cursor })
 			configs = configs[:c.marker.Cursor+1]
@@ -65,7 +75,7 @@ func (s *simulation) read(p int) (published map[compaction.Seq][]commitment, con
 		}
 		for _, o := range open {
 			if uint64(o.cause) <= cursor || uint64(o.cause) > c.marker.Cursor {
-				return nil, nil, fmt.Errorf("an outcome of event %d is in a commit from %d to %d", o.cause, cursor, c.marker.Cursor)
+				return record{}, fmt.Errorf("an outcome of event %d is in a commit from %d to %d", o.cause, cursor, c.marker.Cursor)
 			}
 			published[o.cause] = append(published[o.cause], o)
 		}
@@ -74,23 +84,23 @@ func (s *simulation) read(p int) (published map[compaction.Seq][]commitment, con
 	if cursor < uint64(len(s.log)) {
 		configs = append(configs, make([]string, uint64(len(s.log))-cursor)...) // perhaps of another partition
 	}
-	return published, configs, nil
+	return record{published, configs}, nil
 }
 
-// rederive decides a partition again in one go, with the config that was in force
-// at each event. The published outcomes must be those that result, each disk what the
+// rederive decides a partition, and those that were split off, again in one go, with the config that was in force
+// at each event, in the partition that the table has for it. The published outcomes must be those that result, each disk what the
 // ledgers were at its position, and the ledgers hold every turn once, in order.
-func (s *simulation) rederive(p int, published map[compaction.Seq][]commitment, configs []string) error {
+func (s *simulation) rederive(root int, t partitions.Table, records []record) error {
 	d := decide.New(nil)
-	disks := append(slices.Clone(s.disks[p]), s.current[p].disk)
 	books := map[events.Address]*book{}
 	var forks []decide.Event
 	parents := map[compaction.Seq]events.Address{}
 	for _, e := range s.log {
-		if e.Partition != p {
+		p := t.At(e.Address, uint64(e.Seq))
+		if p%s.transforms[0] != root {
 			continue
 		}
-		if d.Config = configNamed(configs[e.Seq]); d.Config == nil {
+		if d.Config = configNamed(records[p].configs[e.Seq]); d.Config == nil {
 			return fmt.Errorf("event %d was never committed", e.Seq)
 		}
 		was, err := formerOf(d, e, books[e.Address])
@@ -105,15 +115,12 @@ func (s *simulation) rederive(p int, published map[compaction.Seq][]commitment, 
 		if text {
 			s.texts[e.Seq] = e
 		}
-		if err := s.compare(e, outs, published[e.Seq]); err != nil {
+		if err := s.compare(e, outs, records[p].published[e.Seq]); err != nil {
 			return err
 		}
-		for _, disk := range disks {
-			if disk.at.Cursor == uint64(e.Seq) && disk.fits(s.log, e.Seq) {
-				if err := disk.compare(d); err != nil {
-					return fmt.Errorf("disk at %d: %w", e.Seq, err)
-				}
-			}
+		delete(records[p].published, e.Seq)
+		if err := s.compareDisks(p, t, e.Seq, d); err != nil {
+			return err
 		}
 		if books[e.Address] == nil {
 			books[e.Address] = &book{}
@@ -129,7 +136,17 @@ func (s *simulation) rederive(p int, published map[compaction.Seq][]commitment, 
 			return err
 		}
 	}
-	if err := s.wantFamilies(p, forks, parents); err != nil {
+	for p := root; p < len(records); p += s.transforms[0] {
+		for seq := range records[p].published {
+			return fmt.Errorf("partition %d published about event %d, which is of partition %d", p, seq, t.At(s.log[seq-1].Address, uint64(seq)))
+		}
+		if o := s.current[p]; o != nil {
+			if err := o.disk.others(p, t); err != nil {
+				return err
+			}
+		}
+	}
+	if err := s.wantFamilies(forks, parents); err != nil {
 		return err
 	}
 	for _, a := range s.agents {
@@ -162,10 +179,37 @@ func (s *simulation) compare(e decide.Event, outs []compaction.Outcome, publishe
 	return nil
 }
 
-// compare checks the rows of a disk against the ledgers.
-func (d *simulatedDisk) compare(at *decide.Decider) error {
+// compareDisks checks the disks of a partition that are at an event. A disk that has passed a split may have what
+// is to be dropped.
+func (s *simulation) compareDisks(p int, t partitions.Table, seq compaction.Seq, d *decide.Decider) error {
+	disks := slices.Clone(s.disks[p])
+	if o := s.current[p]; o != nil {
+		disks = append(disks, o.disk)
+	}
+	for _, disk := range disks {
+		if disk.at.Cursor == uint64(seq) && disk.fits(s.log, seq) {
+			if err := disk.compare(d, func(a events.Address) bool { return t.At(a, uint64(seq)+1) == p }); err != nil {
+				return fmt.Errorf("disk of partition %d at %d: %w", p, seq, err)
+			}
+		}
+	}
+	return nil
+}
+
+// others is an error if a disk has a session of another partition.
+func (d *simulatedDisk) others(p int, t partitions.Table) error {
+	for a := range d.rows {
+		if t.Of(a) != p && d.at.Cursor > 0 {
+			return fmt.Errorf("%s of partition %d is on the disk of %d, at %d", a, t.Of(a), p, d.at.Cursor)
+		}
+	}
+	return nil
+}
+
+// compare checks the rows of a disk against the ledgers of its own sessions.
+func (d *simulatedDisk) compare(at *decide.Decider, own func(events.Address) bool) error {
 	for a, rows := range d.rows {
-		if k := at.Cache[a]; k == nil || k.Ledger == nil {
+		if k := at.Cache[a]; own(a) && (k == nil || k.Ledger == nil) {
 			return fmt.Errorf("%s is stored, and has no ledger", a)
 		}
 		if len(rows) == 0 {
@@ -173,7 +217,7 @@ func (d *simulatedDisk) compare(at *decide.Decider) error {
 		}
 	}
 	for a, k := range at.Cache {
-		if k.Ledger == nil {
+		if k.Ledger == nil || !own(a) {
 			continue
 		}
 		rows, err := stored.Rows(k.Ledger)

@@ -35,14 +35,17 @@ type owner struct {
 	pending   *checkpoint
 	ended     bool
 
-	syncer *syncs.Syncer
+	syncer  *syncs.Syncer
+	sources []int            // whose subjects it reads
+	shed    partitions.Split // behind which it has dropped what is no longer its own
+
 	busy   map[events.Address]bool // sessions of which a sync is answered
 	asking *caller                 // whose sync is answered
 	dry    bool                    // it is to publish nothing
 }
 
 func newOwner(s *simulation, p int, c *compaction.Config, d *simulatedDisk) *owner {
-	set := &Set{config: Config{Compaction: c, Streams: &topology.Streams{Partitions: partitions.New(1)}}}
+	set := &Set{config: Config{Compaction: c, Streams: &topology.Streams{Partitions: s.table}}}
 	return &owner{s: s, partition: p, set: set, ledgers: &ledgers{scope: scope{p, set}}, queue: newQueue(math.MaxInt, math.MaxInt), disk: d}
 }
 
@@ -51,13 +54,23 @@ func newOwner(s *simulation, p int, c *compaction.Config, d *simulatedDisk) *own
 func (o *owner) open() {
 	s := o.s
 	last, found := s.last(o.partition)
+	if birth := o.birth(); birth.Child > 0 && birth.First == 0 { // its table is older
+		_, parent := s.last(birth.Parent)
+		o.learn(parent.split)
+	}
 	if found.marker == nil {
 		s.violated("OUTCOMES ends at %d without a marker", last)
 		o.end()
 		return
 	}
+	if last == 0 && !o.begins(&found) {
+		return
+	}
 	m := *found.marker
 	o.epoch = m.Epoch + 1
+	if s.flaw != splitUnknown {
+		o.learn(found.split)
+	}
 	marker := positionOfMarker(m)
 	if o.fence = o.store(nil, marker, last); o.fence == 0 {
 		o.end()
@@ -89,9 +102,14 @@ func (o *owner) open() {
 
 // replay is recovery.applyRecorded.
 func (o *owner) replay(marker position) {
-	s, r := o.s, outcomelog.Index{}
+	s, recorded := o.s, map[int]*outcomelog.Index{}
+	o.sources = o.table().Sources(o.partition, o.disk.at.Cursor)
+	for _, split := range append(o.lineage(), partitions.Split{Parent: o.partition}) {
+		recorded[split.Parent] = &outcomelog.Index{}
+	}
 	for _, c := range s.outcomes[o.disk.at.Outcomes:o.fence] {
-		if c.partition != o.partition {
+		r := recorded[c.partition]
+		if r == nil {
 			continue
 		}
 		if c.kind != "" {
@@ -109,6 +127,16 @@ func (o *owner) replay(marker position) {
 			return
 		}
 		s.counts.Replays++
+		by := o.table().At(e.Address, uint64(e.Seq))
+		r := recorded[by]
+		switch {
+		case by != o.partition && (!o.inherits(by, e.Seq) || s.flaw == parentIgnored):
+			o.ledgers.skip(e, storedAt(&e))
+			continue
+		case by != o.partition && o.table().At(e.Address, o.birth().First) != o.partition: // of the chain alone
+			o.ledgers.advance(e, storedAt(&e))
+			continue
+		}
 		config := configNamed(r.ConfigAt(e.Seq))
 		if s.flaw == presentConfig {
 			config = o.set.config.Compaction
@@ -131,6 +159,11 @@ func (o *owner) replay(marker position) {
 	}
 	o.ledgers.reach(marker)
 	o.queue.begin(o.ledgers.position())
+	o.sources = o.table().Sources(o.partition, uint64(marker.seq))
+	if s.flaw == parentUnread {
+		o.sources = []int{o.partition}
+	}
+	o.dropOthers()
 }
 
 // unread lists the events of the partition behind what is decided, up to a
@@ -138,7 +171,7 @@ func (o *owner) replay(marker position) {
 func (o *owner) unread(to compaction.Seq) func(func(decide.Event) bool) {
 	return func(yield func(decide.Event) bool) {
 		for _, e := range o.s.log[min(o.ledgers.position().seq, to):to] {
-			if e.Partition == o.partition && !yield(e) {
+			if slices.Contains(o.sources, e.Partition) && !yield(e) {
 				return
 			}
 		}
@@ -192,6 +225,11 @@ func (o *owner) read(n int) {
 // decide is intake.receive.
 func (o *owner) decide(e decide.Event) {
 	s := o.s
+	if own := o.ledgers.decides(e); !own && s.flaw != subjectTrusted || s.flaw == subjectTrusted && e.Partition != o.partition {
+		s.counts.Skipped++
+		o.queue.push(o.ledgers.skip(e, storedAt(&e)), e.Address)
+		return
+	}
 	read, before := e, o.ledgers.position()
 	if s.flaw == staleSummaryTaken && e.Kind == events.KindSummary {
 		read.Data = s.relabel(e)
@@ -254,6 +292,7 @@ func (o *owner) commit(n int) {
 	}
 	o.fence, o.committed = fence, end.seq
 	o.queue.remove(n)
+	o.dropOthers()
 }
 
 // payload is committer.renderOutcome: the tenant is over a bound now and then.
@@ -286,7 +325,7 @@ func (o *owner) store(messages []commitment, end position, fence uint64) uint64 
 		Owner: fmt.Sprint("owner ", o.epoch), Epoch: o.epoch, Config: cmp.Or(end.config, o.set.Compaction().Hash()),
 	}
 	for {
-		seq, ok := s.store(o.partition, fence, messages, m, id)
+		seq, ok := s.store(o.partition, fence, messages, m, o.table().Passed(o.partition, uint64(end.seq)), id)
 		if !ok || !s.odds(10) {
 			return seq
 		}

@@ -14,6 +14,7 @@ import (
 	"compactd/internal/align"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/events/partitions"
 	"compactd/internal/events/validate"
 	"compactd/internal/worker/decide"
 	"compactd/internal/worker/payload"
@@ -70,13 +71,15 @@ type answered struct {
 // newSyncSimulation is a simulation with sessions of which all turns are those of syncs.
 func newSyncSimulation(seed uint64, f flaw) *simulation {
 	s := newSimulation(seed, f)
+	s.grows = false
+	s.table, s.transforms, s.current, s.disks = partitions.New(1), []int{1}, s.current[:1], s.disks[:1] // of branches too
 	s.lineages, s.eventBytes, s.explicit = map[string]map[[sha256.Size]byte]bool{}, 1<<20, map[string]bool{}
 	if s.odds(30) {
 		s.eventBytes = 16<<10 + 800 // histories are cut into several turns
 	}
 	s.agents = s.agents[:1]
 	for i := range 1 + s.IntN(2) {
-		a := newAgent(s, i%len(s.current), fmt.Sprintf("c%d", i))
+		a := newAgent(s, fmt.Sprintf("c%d", i))
 		for j := range 1 + s.IntN(3) {
 			c := &caller{a: a, name: fmt.Sprintf("c%d%c", i, 'a'+j), remembers: s.odds(50)}
 			c.onDiverge = []events.Divergence{events.DivergeAuto, events.DivergeAuto, events.DivergeAuto, events.DivergeReplace, events.DivergeBranch, events.DivergeRefuse}[s.IntN(6)]
@@ -330,14 +333,15 @@ func (c *caller) sync() {
 func (c *caller) worker() *owner {
 	s := c.a.s
 	if len(s.zombies) > 0 && s.odds(8) {
-		if z := s.zombies[s.IntN(len(s.zombies))]; z.partition == c.a.partition {
+		if z := s.zombies[s.IntN(len(s.zombies))]; z.partition == s.table.Of(c.a.address) {
 			return z
 		}
 	}
-	if s.current[c.a.partition] == nil {
-		s.takeOver(c.a.partition)
+	p := s.table.Of(c.a.address)
+	if s.current[p] == nil {
+		s.takeOver(p)
 	}
-	return s.current[c.a.partition]
+	return s.current[p]
 }
 
 func syncCode(err error) events.Code {
@@ -600,7 +604,7 @@ func (f simulatedFamily) publish(_ context.Context, k events.Kind, a events.Addr
 	}
 	data, err := events.Marshal(body)
 	if err == nil {
-		f.o.s.publish(f.o.partition, k, a, id, data)
+		f.o.s.publish(k, a, id, data)
 	}
 	return err
 }
@@ -710,7 +714,7 @@ func (h *simulatedHost) Publish(_ context.Context, k events.Kind, a events.Addre
 	if k == events.KindTurn && s.flaw == baseLeftOut {
 		body = baseOf.ReplaceAll(body, nil)
 	}
-	s.publish(h.o.partition, k, a, id, body)
+	s.publish(k, a, id, body)
 	if k == events.KindTurn && bytes.Contains(body, []byte(`"replaces_from"`)) {
 		s.synced.Replaced++
 		s.explicit[id] = s.explicit[id] || h.o.asking.onDiverge == events.DivergeReplace
@@ -724,7 +728,7 @@ func (h *simulatedHost) Publish(_ context.Context, k events.Kind, a events.Addre
 			return 0, err
 		}
 		again := turnOf.ReplaceAll(baseOf.ReplaceAll(body, nil), fmt.Appendf(nil, `"turn":%d,`, l.LastTurn()+2))
-		s.publish(h.o.partition, k, a, id+"-again", again)
+		s.publish(k, a, id+"-again", again)
 	}
 	at := -1
 	for i, e := range slices.Backward(s.log) {
@@ -908,7 +912,7 @@ func (s *simulation) wantLineage(e decide.Event, was former, now []events.Raw) e
 }
 
 // wantFamilies checks that the log names each branch, and that branches end with their session.
-func (s *simulation) wantFamilies(partition int, forks []decide.Event, parents map[compaction.Seq]events.Address) error {
+func (s *simulation) wantFamilies(forks []decide.Event, parents map[compaction.Seq]events.Address) error {
 	if s.counts.EventsLost > 0 {
 		return nil
 	}
@@ -924,7 +928,7 @@ func (s *simulation) wantFamilies(partition int, forks []decide.Event, parents m
 		}
 	}
 	for _, m := range s.log {
-		if m.Kind != events.KindBranch || m.Partition != partition {
+		if m.Kind != events.KindBranch {
 			continue
 		}
 		b, err := events.DecodeBranch(m.Data)

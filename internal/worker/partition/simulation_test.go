@@ -10,6 +10,7 @@ import (
 	"compactd/internal/broker/commit"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/events/partitions"
 	"compactd/internal/worker/decide"
 )
 
@@ -22,7 +23,11 @@ type simulation struct {
 	flaw  flaw
 	steps int
 	frail bool                             // its server loses power
+	grows bool                             // its log does
 	trace func(format string, args ...any) // nil unless it is read
+
+	table      partitions.Table // as SESSIONS has it
+	transforms []int            // partitions of the transforms that there were; the last one is in force
 
 	log    []decide.Event
 	now    int64
@@ -56,6 +61,7 @@ type simulation struct {
 type counts struct {
 	Seeds, Sessions, Events, Resent, Outcomes, Compactions, Rewinds, Summaries, Duplicates, Gaps                    int
 	Takeovers, Crashes, Replays, Checkpoints, Resumed, Fenced, LostAcks, Evicted, EventsLost, Omitted, Reconfigured int
+	Growths, Splits, Children, Stale, Skipped, Unborn                                                               int
 }
 
 // commitment is one message of OUTCOMES.
@@ -67,6 +73,7 @@ type commitment struct {
 	cause     compaction.Seq // the event it is about
 	marker    *commit.Marker // on the last one of a commit
 	commit    int
+	split     partitions.Split // on the last one too: the newest that is passed
 }
 
 // duplicateWindow is how long the log has ids, in milliseconds.
@@ -77,12 +84,14 @@ func newSimulation(seed uint64, f flaw) *simulation {
 		Rand: rand.New(rand.NewPCG(seed, 0)), flaw: f, now: 1_700_000_000_000,
 		ids: map[string]int64{}, lost: map[uint64]bool{}, texts: map[compaction.Seq]decide.Event{},
 	}
-	partitions := 1 + s.IntN(4)/3
-	s.current, s.disks = make([]*owner, partitions), make([][]*simulatedDisk, partitions)
+	n := 1 + s.IntN(4)/3
+	s.current, s.disks = make([]*owner, n), make([][]*simulatedDisk, n)
+	s.table, s.transforms = partitions.New(n), []int{n}
 	for i := range 1 + s.IntN(5)/2 {
-		s.agents = append(s.agents, newAgent(s, i%partitions, fmt.Sprintf("s%d", i)))
+		s.agents = append(s.agents, newAgent(s, fmt.Sprintf("s%d-%d", i, s.IntN(1000))))
 	}
 	s.frail = s.odds(30)
+	s.grows = !s.frail && s.odds(60)
 	s.steps = 8 + s.IntN(30)
 	return s
 }
@@ -106,7 +115,7 @@ func (s *simulation) run(steps int) error {
 		a.release()
 	}
 	for p := range s.current {
-		for s.found == nil && (s.current[p] == nil || !s.current[p].finish()) {
+		for s.found == nil && s.born(p) && (s.current[p] == nil || !s.current[p].finish()) {
 			s.takeOver(p)
 		}
 	}
@@ -119,6 +128,8 @@ func (s *simulation) run(steps int) error {
 func (s *simulation) step() {
 	s.now += int64(s.IntN(3)) * 1000
 	switch n := s.IntN(100); {
+	case s.grows && s.odds(12):
+		s.grow()
 	case n < 45:
 		s.agents[s.IntN(len(s.agents))].step()
 	case n < 88:
@@ -146,7 +157,7 @@ func (s *simulation) step() {
 }
 
 // publish stores an event, unless the log has its id.
-func (s *simulation) publish(partition int, k events.Kind, a events.Address, id string, data []byte) {
+func (s *simulation) publish(k events.Kind, a events.Address, id string, data []byte) {
 	if at, ok := s.ids[id]; ok && id != "" && s.now-at < duplicateWindow {
 		s.counts.Duplicates++
 		return
@@ -154,7 +165,7 @@ func (s *simulation) publish(partition int, k events.Kind, a events.Address, id 
 	s.ids[id] = s.now
 	seq := compaction.Seq(len(s.log) + 1)
 	s.log = append(s.log, decide.Event{
-		Location: events.Location{Partition: partition, Kind: k, Address: a}, Seq: seq, ID: id, Time: s.now, Data: data,
+		Location: events.Location{Partition: events.PartitionOf(a, s.transform()), Kind: k, Address: a}, Seq: seq, ID: id, Time: s.now, Data: data,
 	})
 	s.note("log %d: %s %s %.120s", seq, k, a.Session, data)
 }
@@ -172,7 +183,7 @@ func (s *simulation) last(partition int) (uint64, commitment) {
 
 // store is OUTCOMES taking a commit: all of it, or nothing where the fence does
 // not hold.
-func (s *simulation) store(partition int, fence uint64, messages []commitment, m commit.Marker, commit int) (uint64, bool) {
+func (s *simulation) store(partition int, fence uint64, messages []commitment, m commit.Marker, split partitions.Split, commit int) (uint64, bool) {
 	if last, _ := s.last(partition); last != fence && s.flaw != fenceOff {
 		return 0, false
 	}
@@ -182,7 +193,7 @@ func (s *simulation) store(partition int, fence uint64, messages []commitment, m
 	for i, c := range messages {
 		c.partition, c.commit = partition, commit
 		if i == len(messages)-1 {
-			c.marker = &m
+			c.marker, c.split = &m, split
 		}
 		s.outcomes = append(s.outcomes, c)
 		if s.flaw == tornBatch && i < len(messages)-1 && s.odds(20) {
@@ -208,6 +219,9 @@ func (s *simulation) takeOver(p int) {
 		} else {
 			s.disks[p] = slices.Delete(s.disks[p], i, i+1)
 		}
+	}
+	if d.at.Cursor == 0 && s.odds(75) {
+		d = s.prepared(p, d)
 	}
 	s.current[p] = newOwner(s, p, s.anyConfig(), d)
 	s.counts.Takeovers++

@@ -1,0 +1,203 @@
+package partition
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+	"compactd/internal/events/partitions"
+)
+
+// The growth of a log, in steps that a seed puts in order: the request, splits, children, the change of
+// the transform, which a server may not have noticed.
+
+// transform is that of the server which stores an event.
+func (s *simulation) transform() int {
+	n := len(s.transforms)
+	if n > 1 && s.odds(30) {
+		s.counts.Stale++
+		return s.transforms[s.IntN(n)]
+	}
+	return s.transforms[n-1]
+}
+
+// grow takes the next step of a growth: at most two.
+func (s *simulation) grow() {
+	unsplit := s.table.Unsplit()
+	switch {
+	case len(unsplit) == 0 && s.transforms[len(s.transforms)-1] == s.table.Count() && len(s.transforms) < 3:
+		s.table, _ = s.table.Grow()
+		for range s.table.Count() - len(s.current) {
+			s.current, s.disks = append(s.current, nil), append(s.disks, nil)
+		}
+		s.counts.Growths++
+		s.note("the log grows to %d", s.table.Count())
+	case len(unsplit) > 0:
+		p := unsplit[s.IntN(len(unsplit))]
+		if s.current[p] == nil {
+			s.takeOver(p)
+		}
+		if o := s.current[p]; o != nil {
+			o.split()
+		}
+		s.complete()
+	}
+}
+
+// known is the table with the splits that markers have.
+func (s *simulation) known() partitions.Table {
+	t := s.table
+	for _, p := range t.Unsplit() {
+		if _, last := s.last(p); last.split.Child == p+t.Count()/2 {
+			var err error
+			if t, err = t.Split(p, last.split.First); err != nil {
+				s.violated("split %d: %w", p, err)
+			}
+		}
+	}
+	return t
+}
+
+// complete changes table and transform once every partition is split.
+func (s *simulation) complete() {
+	if t := s.known(); len(t.Unsplit()) == 0 && s.odds(70) {
+		s.table, s.transforms = t, append(s.transforms, t.Count())
+		s.note("the transform is of %d", t.Count())
+	}
+}
+
+// born reports whether a partition may be served: its parent is split.
+func (s *simulation) born(p int) bool {
+	l := s.known().Lineage(p)
+	return len(l) == 0 || l[len(l)-1].First > 0
+}
+
+// prepared is a disk for a child: its parent's, as it was before the split.
+func (s *simulation) prepared(p int, d *simulatedDisk) *simulatedDisk {
+	l := s.known().Lineage(p)
+	if len(l) == 0 {
+		return d
+	}
+	split := l[len(l)-1]
+	for _, of := range s.disks[split.Parent] {
+		if of.at.Cursor < split.First {
+			return of.clone()
+		}
+	}
+	return d
+}
+
+func (o *owner) table() partitions.Table { return o.set.config.Streams.Partitions }
+
+// learn takes a split into the table that a marker has.
+func (o *owner) learn(split partitions.Split) {
+	if slices.Contains(o.table().Unsplit(), split.Parent) && split.Child == split.Parent+o.table().Count()/2 {
+		t, err := o.table().Split(split.Parent, split.First)
+		if err != nil {
+			o.s.violated("learn: %w", err)
+		}
+		o.set.config.Streams.Partitions = t
+	}
+}
+
+// lineage are the splits that the partition came from.
+func (o *owner) lineage() []partitions.Split { return o.table().Lineage(o.partition) }
+
+// birth is the last of them; the zero value for a partition that the log began with.
+func (o *owner) birth() partitions.Split {
+	l := o.lineage()
+	if len(l) == 0 {
+		return partitions.Split{}
+	}
+	return l[len(l)-1]
+}
+
+// inherits reports whether an event that another partition decided belongs to what this one began from.
+func (o *owner) inherits(by int, seq compaction.Seq) bool {
+	return slices.ContainsFunc(o.lineage(), func(s partitions.Split) bool { return s.Parent == by && uint64(seq) < s.First })
+}
+
+// begins finds what a partition without a commit begins from: nothing, or the marker of its parent's split. It is
+// false while that is to come.
+func (o *owner) begins(found *commitment) bool {
+	birth := o.birth()
+	if birth.Child == 0 {
+		return true
+	}
+	if birth.First == 0 {
+		o.s.counts.Unborn++
+		o.end()
+		return false
+	}
+	o.s.counts.Children++
+	for _, c := range o.s.outcomes { // the first of this split
+		if c.marker != nil && c.partition == birth.Parent && c.split == birth {
+			*found = c
+			found.split = partitions.Split{}
+			if o.s.flaw == splitMoved {
+				_, *found = o.s.last(birth.Parent)
+				found.split = partitions.Split{}
+			}
+			return true
+		}
+	}
+	o.s.violated("no marker has the split at %d of partition %d", birth.First, birth.Parent)
+	return false
+}
+
+// split divides the partition between two events, unless it is split.
+func (o *owner) split() {
+	if o.ended {
+		return
+	}
+	t := o.s.table
+	if passed := o.table().Passed(o.partition, uint64(o.ledgers.position().seq)); passed.Child == o.partition+t.Count()/2 {
+		return // and not committed yet
+	}
+	t, err := t.Split(o.partition, uint64(o.ledgers.position().seq)+1)
+	if err != nil {
+		o.s.violated("split %d: %w", o.partition, err)
+		return
+	}
+	o.set.config.Streams.Partitions = t
+	o.s.counts.Splits++
+	o.s.note("partition %d is split behind %d", o.partition, o.ledgers.position().seq)
+	o.queue.groups = append(o.queue.groups, group{end: o.ledgers.position()})
+	if o.s.flaw == shedEarly {
+		o.drop()
+		o.collect()
+		o.save()
+	}
+}
+
+// dropOthers drops the ledgers of sessions that are of others from the split on which is committed.
+func (o *owner) dropOthers() {
+	split := o.table().Passed(o.partition, uint64(o.committed))
+	newest := cmp.Or(split, o.birth())
+	if o.ended || newest == o.shed {
+		return
+	}
+	if _, last := o.s.last(o.partition); split.First > 0 && last.split != split {
+		return // a commit that is to come has its marker
+	}
+	o.shed = newest
+	o.drop()
+}
+
+// drop drops the ledgers of sessions whose next event is another partition's.
+func (o *owner) drop() {
+	all := slices.SortedFunc(maps.Keys(o.disk.rows), compareAddresses)
+	for a := range o.ledgers.decider.Cache {
+		all = append(all, a)
+	}
+	slices.SortFunc(all, compareAddresses)
+	for _, a := range slices.Compact(all) {
+		if o.table().Of(a) != o.partition {
+			o.ledgers.decider.Reset(a)
+		}
+	}
+}
+
+func compareAddresses(a, b events.Address) int { return cmp.Compare(a.Session, b.Session) }
