@@ -19,9 +19,10 @@ type Position struct {
 }
 
 // formatVersion is the version of everything in docs/format/ledger-file.md, and of the rows that
-// package compaction makes. Another name or layout of a row raises it: a worker of another version
-// would fail at the row, and again at the snapshot that it restores in place of the file.
-const formatVersion = 3
+// package compaction makes. Another name or layout of a row raises it, and a member more in one: a worker
+// of another version would fail at the row, and again at the snapshot that it restores in place of the
+// file, or drop the member, and decide otherwise than a replay of the log.
+const formatVersion = 4
 
 // head is the one row of the bucket meta: the position, what rows to expect, and the
 // circumstances under which they were written.
