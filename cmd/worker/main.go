@@ -504,9 +504,10 @@ func (f *flags) connect(ctx context.Context, log zerolog.Logger) (*link, error) 
 	return l, nil
 }
 
-// required reports whether the server refused what no worker can do without.
+// required reports whether the server refused what no worker can do without. A consumer that nats.go
+// makes again has no name for a moment, and a subject that ends in a dot is refused to every user.
 func required(err error) bool {
-	return errors.Is(err, nats.ErrPermissionViolation) && slices.ContainsFunc(
+	return errors.Is(err, nats.ErrPermissionViolation) && !strings.Contains(err.Error(), `."`) && slices.ContainsFunc(
 		[]string{topology.LogStream, topology.OutcomesStream, topology.LeasesBucket, topology.MembersBucket},
 		func(name string) bool { return strings.Contains(err.Error(), name) })
 }

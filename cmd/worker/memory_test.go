@@ -1,11 +1,26 @@
 package main
 
 import (
+	"fmt"
 	"math"
 	"runtime/debug"
 	"strings"
 	"testing"
+
+	"github.com/nats-io/nats.go"
 )
+
+// A refusal ends a start where no worker does without the subject.
+func TestRequired(t *testing.T) {
+	for subject, want := range map[string]bool{
+		"$JS.API.STREAM.INFO.SESSIONS": true, "$KV.LEASES.3": true, "$JS.API.CONSUMER.MSG.NEXT.OUTCOMES.c": true,
+		"$JS.API.CONSUMER.MSG.NEXT.OUTCOMES.": false, "compactd.tenants": false,
+	} {
+		if got := required(fmt.Errorf("nats: %w for Publish to %q", nats.ErrPermissionViolation, subject)); got != want {
+			t.Errorf("%s: %t", subject, got)
+		}
+	}
+}
 
 // --memory limits the process unless GOMEMLIMIT does, which the runtime has read by itself;
 // without both the limit follows from the machine. Half is for what grows with the work.

@@ -36,6 +36,9 @@ func Add(path string, t Token) (secret string, err error) {
 
 // Remove removes the token whose hash begins with id, 8 digits or more.
 func Remove(path, id string) (removed Token, err error) {
+	if _, err := os.Stat(path); err != nil {
+		return Token{}, fmt.Errorf("remove token %s: %w", id, err)
+	}
 	err = change(path, func(text string) (string, error) {
 		var kept strings.Builder
 		found := 0

@@ -176,7 +176,7 @@ func (d *doctor) server(ctx context.Context) *topology.Streams {
 	d.streams(s)
 	d.ask(ctx, "tenants", func(ctx context.Context) { d.tenants(ctx, js, s.Outcomes) })
 	d.durability(s)
-	d.ask(ctx, "markers", func(ctx context.Context) { d.markers(ctx, s.Streams) })
+	d.ask(ctx, "markers", func(ctx context.Context) { d.markers(ctx, js, s.Streams) })
 	d.ask(ctx, "partitions", func(ctx context.Context) { d.partitions(ctx, js, s.Streams) })
 	d.ask(ctx, "rejections", func(ctx context.Context) { d.rejections(ctx, js) })
 	d.ask(ctx, "outcomes", func(ctx context.Context) { d.foreign(ctx, js, s.Streams) })
@@ -301,17 +301,22 @@ func (d *doctor) clock(skew, took time.Duration) {
 	d.ok("clock", "the server's clock is %s from the one here", units.Span(skew.Round(time.Millisecond)))
 }
 
-func (d *doctor) markers(ctx context.Context, s *topology.Streams) {
-	bad := 0
+func (d *doctor) markers(ctx context.Context, js jetstream.JetStream, s *topology.Streams) {
+	bad, last := 0, s.Log.Last
 	for id := range s.Partitions.Count() {
 		m, err := commit.LastMarker(ctx, d.Conn, id)
+		if err == nil && m.Cursor > last { // the log may have grown since it was read
+			var log topology.StreamState
+			log, err = topology.State(ctx, js, topology.LogStream)
+			last = max(last, log.Last)
+		}
 		switch {
 		case err != nil:
 			d.problem("markers", "", "%v", err)
 		case m.Seq > 0 && m.LogCreated != s.Log.Created.UnixNano():
-			d.problem("markers", "purge OUTCOMES, or restore the log", "partition %d: its outcomes belong to another log", id)
-		case m.Cursor > s.Log.Last:
-			d.problem("markers", "a worker goes on from the log's end when it starts", "partition %d: log truncated: last sequence %d, outcomes committed up to %d", id, s.Log.Last, m.Cursor)
+			d.problem("markers", "restore the server's store as a whole; to purge OUTCOMES loses what was compacted", "partition %d: its outcomes belong to another log", id)
+		case m.Cursor > last:
+			d.problem("markers", "a worker goes on from the log's end when it starts", "partition %d: log truncated: last sequence %d, outcomes committed up to %d", id, last, m.Cursor)
 		default:
 			continue
 		}

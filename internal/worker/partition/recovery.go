@@ -207,4 +207,4 @@ func (r *recovery) applyRecorded(ctx context.Context) error {
 var errOtherChain = errors.New("the log is not the one the outcomes were decided on: its hash differs at the marker; restore SESSIONS and OUTCOMES from one backup")
 
 // ErrOtherLog reports that SESSIONS was created again after outcomes were committed.
-var ErrOtherLog = errors.New("the outcomes belong to another log: SESSIONS was created again; purge OUTCOMES, or use another --data")
+var ErrOtherLog = errors.New("the outcomes belong to another log: SESSIONS was created again, as by nats stream restore; restore the server's store as a whole, or purge OUTCOMES and lose what was compacted")
