@@ -71,8 +71,12 @@ func (r Ratio) Worst() float64 { return max(r.CPU, r.Bytes) }
 func (r Ratio) Max(x Ratio) Ratio { return Ratio{max(r.CPU, x.CPU), max(r.Bytes, x.Bytes)} }
 
 // tries is how often a ratio is measured that is above what it may be: other load of the machine may
-// be the reason.
-const tries = 20
+// be the reason, so that each try waits longer for it to pass, up to mostPause.
+const (
+	tries     = 60
+	pause     = 10 * time.Millisecond
+	mostPause = 200 * time.Millisecond
+)
 
 // RatioOf measures the cost of inputs of n entries, 0, and of 4n, 1. One that is above most is measured
 // again, and the least costs count.
@@ -80,7 +84,7 @@ func RatioOf(n int, most float64, cost func(size int) Cost) (r Ratio) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // it empties pools
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(mostMemory))
 	small, large := cost(0), cost(1)
-	for range tries {
+	for try := range tries {
 		r = Ratio{
 			float64(large.CPU) / 4 / float64(max(small.CPU, time.Duration(n)*leastCPU)),
 			float64(large.Bytes) / 4 / float64(max(small.Bytes, uint64(n)*leastBytes)),
@@ -88,6 +92,7 @@ func RatioOf(n int, most float64, cost func(size int) Cost) (r Ratio) {
 		if r.Worst() <= most {
 			break
 		}
+		time.Sleep(min(time.Duration(try)*pause, mostPause))
 		small, large = least(small, cost(0)), least(large, cost(1))
 	}
 	return r
