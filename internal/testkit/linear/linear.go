@@ -93,6 +93,9 @@ func RatioOf(n int, most float64, cost func(size int) Cost) (r Ratio) {
 			break
 		}
 		time.Sleep(min(time.Duration(try)*pause, mostPause))
+		if try%8 == 7 {
+			runtime.GC() // memory that is used again costs no page faults
+		}
 		small, large = least(small, cost(0)), least(large, cost(1))
 	}
 	return r
