@@ -87,7 +87,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("EXAMPLES", examples)
 			env.Setenv("COMPACTD_HTTP", "127.0.0.1:-1")
 			env.Setenv("PATH", bin+string(filepath.ListSeparator)+env.Getenv("PATH"))
-			good, down := summarizetest.Start(t, tenSections), summarizetest.Start(t, nil)
+			good, down := summarizetest.Start(t, summarizetest.TenSections), summarizetest.Start(t, nil)
 			down.Script(summarizetest.ServerError)
 			env.Setenv("MODEL", good.URL())
 			env.Setenv("DOWN", down.URL())
@@ -97,19 +97,6 @@ func TestScripts(t *testing.T) {
 			return err
 		},
 	})
-}
-
-// tenSections is a fake model that writes all ten sections.
-func tenSections(summarizetest.Prompt) string {
-	var b strings.Builder
-	b.WriteString("<analysis>in order</analysis>\n<summary>\n")
-	for _, title := range []string{
-		"Goal and intent", "Constraints and rules", "Decisions", "Concepts and discoveries", "Files and data", "Errors and fixes",
-		"Open tasks and questions", "How the task evolved", "Current work", "Next step",
-	} {
-		b.WriteString("## " + title + "\n- the model has read it all (turn 1)\n")
-	}
-	return b.String() + "</summary>\n"
 }
 
 // until waits until a file matches, and runs a command again and again while it

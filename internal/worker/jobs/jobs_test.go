@@ -3,7 +3,6 @@ package jobs_test
 import (
 	"context"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -181,7 +180,7 @@ func wantPending(env *workertest.Env, lane events.Lane, working, waiting int) {
 // an agent waits for the summary, the embedded summarizer makes it at once.
 func TestBusyModel(t *testing.T) {
 	t.Parallel()
-	server := summarizetest.Start(t, tenSections)
+	server := summarizetest.Start(t, summarizetest.TenSections)
 	server.RetryAfter = time.Second
 	server.Script(summarizetest.RateLimited, summarizetest.Good)
 	config := server.Config(summarizetest.OpenAI)
@@ -219,17 +218,4 @@ func TestBusyModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	env.WantRedecided()
-}
-
-// tenSections is the answer of a model that writes all sections of the prompt.
-func tenSections(summarizetest.Prompt) string {
-	var b strings.Builder
-	b.WriteString("<summary>\n")
-	for _, title := range []string{
-		"Goal and intent", "Constraints and rules", "Decisions", "Concepts and discoveries", "Files and data", "Errors and fixes",
-		"Open tasks and questions", "How the task evolved", "Current work", "Next step",
-	} {
-		b.WriteString("## " + title + "\n- the model has read it all (turn 1)\n")
-	}
-	return b.String() + "</summary>\n"
 }
