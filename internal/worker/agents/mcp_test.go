@@ -39,8 +39,8 @@ func TestMCP(t *testing.T) {
 	if err := e.Listener.Reload(); err != nil {
 		t.Fatal(err)
 	}
-	for n := 1; n <= 24; n++ {
-		e.Post("s1", "turns", string(workertest.Turn(n)))
+	for n := 1; n <= 24; n++ { // the window has room for them: the one compaction is the one of the tool
+		e.Post("s1", "turns", strings.Replace(string(workertest.Turn(n)), ":16000", ":200000", 1))
 	}
 	e.Post("s1", "turns", `{"turn":25,"messages":[{"role":"user","content":"`+strings.Repeat("é", 20_000)+`"}]}`)
 	e.Post("s3", "turns", string(workertest.CallsTurn(1, "read_file:/a.go", "write_file:/b.go")))
@@ -110,9 +110,8 @@ func TestMCP(t *testing.T) {
 			t.Errorf("%s: %.200s, want %s", uri, text, want)
 		}
 	}
-	for read("compactd://session/summary") == "" { // the first one that ended may be one in the background
-		workertest.Next(t, summarized, "summary")
-		env.AwaitDecided()
+	if text := read("compactd://session/summary"); text == "" {
+		t.Error("there is no summary")
 	}
 	o, err := e.MCP(oddToken, "default", odd)
 	if err != nil {
