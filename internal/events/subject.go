@@ -196,6 +196,12 @@ func LogTransform(partitions int) string {
 	return fmt.Sprintf("log.{{partition(%d,2,3)}}.{{wildcard(1)}}.{{wildcard(2)}}.{{wildcard(3)}}", partitions)
 }
 
+// GrownTransform is [LogTransform] of a log that grew, as the server takes it too. A version without growth
+// compares the text, and refuses it.
+func GrownTransform(partitions int) string {
+	return strings.Replace(LogTransform(partitions), ",2,3)", ", 2, 3)", 1)
+}
+
 // LogFilter matches the log of one partition.
 func LogFilter(partition int) string { return "log." + strconv.Itoa(partition) + ".>" }
 

@@ -29,9 +29,8 @@ func checkLog(c jetstream.StreamConfig) []Mismatch {
 	m := mismatches{stream: c.Name}
 	m.common(c)
 	m.equal("direct get", c.AllowDirect, true)
-	if partitionsOf(c.SubjectTransform) == 0 {
-		m.add("subject transform", show(c.SubjectTransform), "from "+events.InputPattern+" to "+events.LogTransform(DefaultPartitions)+" or another number")
-	}
+	_, bad := tableOf(c)
+	m.list = append(m.list, bad...)
 	for _, k := range events.OutcomeKinds {
 		published := events.Published(k, events.Address{Tenant: "*", Session: "*"})
 		for _, s := range c.Subjects {
@@ -88,17 +87,6 @@ func (m *mismatches) common(c jetstream.StreamConfig) {
 	m.equal("deny purge", c.DenyPurge, false)
 	m.equal("mirror", c.Mirror != nil, false)
 	m.equal("sources", len(c.Sources), 0)
-}
-
-// partitionsOf reads P back from the transform of an existing log; 0 when it is another.
-func partitionsOf(t *jetstream.SubjectTransformConfig) (p int) {
-	if t == nil || t.Source != events.InputPattern {
-		return 0
-	}
-	if _, err := fmt.Sscanf(t.Destination, "log.{{partition(%d,", &p); err != nil || p < 1 || t.Destination != events.LogTransform(p) {
-		return 0
-	}
-	return p
 }
 
 func show(t *jetstream.SubjectTransformConfig) string {

@@ -8,8 +8,8 @@
 //
 // # Guarantees
 //
-//   - [Ensure] never repartitions a log and never loosens a setting that the protocol depends on.
-//     It reports every difference that it finds in one [*MismatchError].
+//   - [Ensure] never repartitions a log, as [Grow] and [Record] do, and never loosens a setting that the
+//     protocol depends on. It reports every difference that it finds in one [*MismatchError].
 //   - Several workers may call [Ensure] at once: a stream that another one creates meanwhile is
 //     taken as it is.
 //   - [State] includes every message that was acknowledged before the call. Only an answer of the

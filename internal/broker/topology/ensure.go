@@ -189,9 +189,17 @@ func (t *Config) change(ctx context.Context, js jetstream.JetStream, log, out je
 	return nil
 }
 
-// update applies change to the configuration of s, when it changes anything.
+// update applies change to the configuration of s, when it changes anything. An update replaces all of a
+// configuration, and the server compares nothing: so it is read again right before.
 func update(ctx context.Context, js jetstream.JetStream, s jetstream.Stream, change func(*jetstream.StreamConfig) bool) error {
-	c := s.CachedInfo().Config
+	if c := s.CachedInfo().Config; !change(&c) {
+		return nil
+	}
+	info, err := s.Info(ctx)
+	if err != nil {
+		return jsapi.Wrap(err, "look up %s", s.CachedInfo().Config.Name)
+	}
+	c := info.Config
 	if !change(&c) {
 		return nil
 	}
@@ -201,7 +209,7 @@ func update(ctx context.Context, js jetstream.JetStream, s jetstream.Stream, cha
 		}
 		return fmt.Errorf("update %s: %w", c.Name, err)
 	}
-	_, err := s.Info(ctx)
+	_, err = s.Info(ctx)
 	return jsapi.Wrap(err, "look up %s", c.Name)
 }
 

@@ -58,8 +58,8 @@ func Describe(ctx context.Context, js jetstream.JetStream) (*Streams, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c := log.CachedInfo().Config; partitionsOf(c.SubjectTransform) == 0 {
-		return nil, fmt.Errorf("look up %s: %w", LogStream, &MismatchError{checkLog(c)})
+	if _, bad := tableOf(log.CachedInfo().Config); len(bad) > 0 {
+		return nil, fmt.Errorf("look up %s: %w", LogStream, &MismatchError{bad})
 	}
 	return streamsOf(log, out), nil
 }
@@ -77,7 +77,8 @@ func find(ctx context.Context, js jetstream.JetStream) (log, out jetstream.Strea
 
 func streamsOf(log, out jetstream.Stream) *Streams {
 	c := log.CachedInfo().Config
-	return &Streams{Partitions: partitions.New(partitionsOf(c.SubjectTransform)), MaxAge: c.MaxAge, Log: stateOf(log.CachedInfo()), Outcomes: stateOf(out.CachedInfo())}
+	table, _ := tableOf(c) // no partitions where that is a mismatch
+	return &Streams{Partitions: table, MaxAge: c.MaxAge, Log: stateOf(log.CachedInfo()), Outcomes: stateOf(out.CachedInfo())}
 }
 
 func stateOf(i *jetstream.StreamInfo) StreamState {

@@ -198,6 +198,32 @@ func Parse(s string) (Table, error) {
 	return t, nil
 }
 
+// Merge is a table with the growths and splits of two, which several readers found of one log.
+func (t Table) Merge(u Table) (Table, error) {
+	if t.first != u.first {
+		return t, fmt.Errorf("%w: a log began with %d partitions or with %d", ErrSplit, t.first, u.first)
+	}
+	out := Table{t.first, slices.Repeat([][]uint64{nil}, max(len(t.splits), len(u.splits)))}
+	for i := range out.splits {
+		out.splits[i] = make([]uint64, t.first<<i)
+	}
+	for _, growths := range [][][]uint64{t.splits, u.splits} {
+		for i, growth := range growths {
+			for p, first := range growth {
+				was := &out.splits[i][p]
+				if first != 0 && *was != 0 && first != *was {
+					return t, fmt.Errorf("%w: partition %d of %d was split at %d or at %d", ErrSplit, p, len(growth), *was, first)
+				}
+				*was = max(*was, first)
+			}
+		}
+	}
+	if err := out.check(); err != nil {
+		return t, err
+	}
+	return out, nil
+}
+
 // Equal reports whether two tables are the same.
 func (t Table) Equal(u Table) bool {
 	return t.first == u.first && slices.EqualFunc(t.splits, u.splits, slices.Equal)

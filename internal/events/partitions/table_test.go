@@ -228,3 +228,40 @@ func TestTableRefuses(t *testing.T) {
 		}
 	}
 }
+
+// Two readers of a log have the same table once each has what the other one found.
+func TestMerge(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		whole := table(t)
+		part := func(label string) Table { // what a reader found: growths up to one, and some of its splits
+			n := rapid.IntRange(0, len(whole.splits)).Draw(t, label)
+			out := Table{whole.first, slices.Clone(whole.splits[:n])}
+			if n > 0 {
+				out.splits[n-1] = slices.Clone(out.splits[n-1])
+				for p := range out.splits[n-1] {
+					if rapid.Bool().Draw(t, label+" lacks") {
+						out.splits[n-1][p] = 0
+					}
+				}
+			}
+			return out
+		}
+		a, b := part("a"), part("b")
+		ab, err := a.Merge(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ba, err := b.Merge(a); err != nil || !ab.Equal(ba) {
+			t.Fatalf("merged as %s and %s: %v", ab, ba, err)
+		}
+		if all, err := whole.Merge(ab); err != nil || !all.Equal(whole) {
+			t.Fatalf("%s with parts of it is %s: %v", whole, all, err)
+		}
+	})
+	begun := parse(t, `{"first":1,"splits":[[7]]}`)
+	for _, other := range []Table{New(2), parse(t, `{"first":1,"splits":[[8]]}`), {1, [][]uint64{{0}, {6, 9}}}} {
+		if got, err := begun.Merge(other); err == nil || !got.Equal(begun) {
+			t.Errorf("%s and %s are %s", begun, other, got)
+		}
+	}
+}
