@@ -13,6 +13,7 @@ import (
 	"compactd/internal/broker/jsapi"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
+	"compactd/internal/events/partitions"
 )
 
 // Marker is how far a partition is decided, and by which owner. The last message of
@@ -41,6 +42,8 @@ type Marker struct {
 	LogCreated int64 `json:"log_created"`
 	// Taken states that the commit did nothing but take the partition over.
 	Taken bool `json:"taken,omitzero"`
+	// Split is the newest one that the partition had a part in, as parent or as child.
+	Split partitions.Split `json:"split,omitzero"`
 }
 
 // Stored is the newest marker of a partition. The zero value means that nothing

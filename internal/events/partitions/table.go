@@ -72,8 +72,9 @@ func (t Table) Sources(p int, after uint64) []int {
 // Split is where a partition was divided: events from First on are decided by Parent, and by Child, whichever their
 // sessions have.
 type Split struct {
-	Parent, Child int
-	First         uint64
+	Parent int    `json:"parent"`
+	Child  int    `json:"child"`
+	First  uint64 `json:"first"`
 }
 
 // Lineage lists the splits that a partition came from, in their order. It ends with the one that made the
@@ -88,11 +89,11 @@ func (t Table) Lineage(p int) (out []Split) {
 	return out
 }
 
-// Passed is the newest split of a partition that is decided up to a sequence; the zero value for none.
-func (t Table) Passed(p int, cursor uint64) (last Split) {
+// Newest is the newest split that a partition had a part in, as parent or as child; the zero value for none.
+func (t Table) Newest(p int) (last Split) {
 	for i, growth := range t.splits {
-		if n := t.first << i; p < n && growth[p] > 0 && growth[p] <= cursor+1 {
-			last = Split{p, p + n, growth[p]}
+		if n := t.first << i; p < 2*n && growth[p%n] > 0 {
+			last = Split{p % n, p%n + n, growth[p%n]}
 		}
 	}
 	return last
@@ -145,6 +146,44 @@ func (t Table) Split(p int, first uint64) (Table, error) {
 	out := Table{t.first, slices.Clone(t.splits)}
 	out.splits[last] = slices.Clone(out.splits[last])
 	out.splits[last][p] = first
+	return out, out.check()
+}
+
+// With is the table with a split that a marker has, and with the growth that the split belongs to.
+func (t Table) With(s Split) (_ Table, err error) {
+	n := s.Child - s.Parent
+	if s == (Split{}) || s.Parent >= 0 && n > s.Parent && s.Child < t.Count() && slices.Contains(t.Lineage(s.Child), s) {
+		return t, nil
+	}
+	if n == t.Count() {
+		if t, err = t.Grow(); err != nil {
+			return t, err
+		}
+	}
+	if 2*n != t.Count() {
+		return t, fmt.Errorf("%w: partitions %d and %d are not of a growth to %d", ErrSplit, s.Parent, s.Child, t.Count())
+	}
+	return t.Split(s.Parent, s.First)
+}
+
+// Merge is what two tables of one log have. Of two that disagree one is of another log.
+func (t Table) Merge(u Table) (Table, error) {
+	if len(t.splits) < len(u.splits) {
+		t, u = u, t
+	}
+	if t.first != u.first {
+		return t, fmt.Errorf("%w: a log began with %d partitions, not %d", ErrSplit, t.first, u.first)
+	}
+	out := Table{t.first, slices.Clone(t.splits)}
+	for i, growth := range u.splits {
+		out.splits[i] = slices.Clone(out.splits[i])
+		for p, first := range growth {
+			if was := out.splits[i][p]; was != first && was != 0 && first != 0 {
+				return t, fmt.Errorf("%w: partition %d was split at %d, not %d", ErrSplit, p, was, first)
+			}
+			out.splits[i][p] = max(out.splits[i][p], first)
+		}
+	}
 	return out, out.check()
 }
 

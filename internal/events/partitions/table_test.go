@@ -81,13 +81,9 @@ func TestAt(t *testing.T) {
 			t.Errorf("lineage of %d: %s", c.p, diff)
 		}
 	}
-	for _, c := range []struct {
-		p      int
-		cursor uint64
-		want   Split
-	}{{1, 8, Split{}}, {1, 9, Split{1, 5, 10}}, {1, 28, Split{1, 5, 10}}, {1, 29, Split{1, 9, 30}}, {5, 33, Split{}}, {5, 34, Split{5, 13, 35}}, {0, 99, Split{0, 4, 10}}} {
-		if got := grown.Passed(c.p, c.cursor); got != c.want {
-			t.Errorf("partition %d has passed %+v at %d, not %+v", c.p, got, c.cursor, c.want)
+	for p, want := range []Split{{0, 4, 10}, {1, 9, 30}, {2, 6, 20}, {3, 7, 10}, {0, 4, 10}, {5, 13, 35}, {2, 6, 20}, {3, 7, 10}, {}, {1, 9, 30}} {
+		if got := grown.Newest(p); got != want {
+			t.Errorf("the newest split of partition %d is %+v, not %+v", p, got, want)
 		}
 	}
 	if diff := cmp.Diff([]int{0, 2, 3, 4, 6, 7}, grown.Unsplit()); diff != "" {
@@ -144,6 +140,22 @@ func table(t *rapid.T) Table {
 	return out
 }
 
+// drop is the table as it was before the last growth, or with a part of that.
+func drop(t *rapid.T, of Table) Table {
+	last := len(of.splits) - 1
+	if last < 0 || rapid.Bool().Draw(t, "growth") {
+		return Table{of.first, of.splits[:max(last, 0)]}
+	}
+	out := Table{of.first, slices.Clone(of.splits)}
+	out.splits[last] = slices.Clone(out.splits[last])
+	for p := range out.splits[last] {
+		if rapid.Bool().Draw(t, "unknown") {
+			out.splits[last][p] = 0
+		}
+	}
+	return out
+}
+
 // Whatever transform had an event, its partition reads the subject, and looks a session up
 // there. A split changes nothing before it, and moves no session but to the child. A stored table is the same.
 func TestTableProperties(t *testing.T) {
@@ -177,6 +189,20 @@ func TestTableProperties(t *testing.T) {
 		again, err := Parse(of.String())
 		if err != nil || !again.Equal(of) {
 			t.Fatalf("%s was read as %s: %v", of, again, err)
+		}
+		known := drop(t, of)
+		if both, err := known.Merge(of); err != nil || !both.Equal(of) {
+			t.Fatalf("%s and %s are %s: %v", known, of, both, err)
+		}
+		for q := range of.Count() { // an owner learns from its markers what the last growth has
+			if split := of.Newest(q); split.Child == split.Parent+of.Count()/2 {
+				if known, err = known.With(split); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if both, err := of.Merge(known); err != nil || !both.Equal(of) || len(of.splits) > 0 && len(of.Unsplit()) < of.Count()/2 && !known.Equal(of) {
+			t.Fatalf("%s was learnt from the markers of %s: %v", known, of, err)
 		}
 		for _, q := range of.Unsplit() {
 			after, err := of.Split(q, 100)
@@ -215,6 +241,17 @@ func TestTableRefuses(t *testing.T) {
 	}
 	if _, err := split.Split(0, 8); err == nil {
 		t.Error("a split was moved")
+	}
+	for _, s := range []Split{{0, 1, 8}, {0, 4, 9}, {1, 2, 9}, {-1, 1, 9}, {3, 5, 9}, {2, 1, 9}, {0, 1, 0}} {
+		if got, err := split.With(s); err == nil {
+			t.Errorf("%s has %+v too: %s", split, s, got)
+		}
+	}
+	other, _ := grown.Split(0, 8)
+	for _, u := range []Table{other, New(2)} {
+		if got, err := split.Merge(u); err == nil {
+			t.Errorf("%s and %s are of one log, %s", split, u, got)
+		}
 	}
 	if _, err := New(Most).Grow(); err == nil {
 		t.Error("a log grew above its most")

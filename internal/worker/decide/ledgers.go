@@ -29,6 +29,7 @@ type Entry struct {
 type Store interface {
 	Load(events.Address) ([]compaction.Row, error)
 	List(tenant, after string, n int) ([]string, error)
+	After(a events.Address, n int) ([]events.Address, error)
 	Release() // the memory that look-ups took
 }
 

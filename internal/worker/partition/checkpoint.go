@@ -7,8 +7,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"compactd/internal/broker/erase"
 	"compactd/internal/broker/retry"
 	"compactd/internal/compaction"
+	"compactd/internal/events"
 	"compactd/internal/kv"
 	"compactd/internal/worker/decide"
 	"compactd/internal/worker/failpoint"
@@ -22,6 +24,7 @@ type checkpoint struct {
 	outcomes uint64 // sequence in OUTCOMES; what lies behind it may be of events after end
 	changes  []kv.Change
 	written  []*decide.Entry // marked as stored when it is
+	dropped  bool            // with it all sessions of others have left the file
 }
 
 // checkpointer writes the ledgers that changed into the file, one checkpoint at a time. It
@@ -31,6 +34,7 @@ type checkpointer struct {
 	file    *file
 	ledgers *ledgers
 	queue   *queue
+	eraser  *eraser
 	fail    func(error)
 
 	epoch   uint64      // of the owner
@@ -139,6 +143,9 @@ func (c *checkpointer) write(ctx context.Context, due *checkpoint) error {
 	}
 	failpoint.Pass("checkpointed")
 	evicted, left := c.ledgers.stored(due)
+	if due.dropped {
+		c.eraser.add(erasure{Erasure: erase.Erasure{Forgotten: events.Forgotten{Seq: m.Cursor}}, local: true})
+	}
 	c.queue.pause(false)
 	observe.Call(c.set.config.Listener.Checkpointed, observe.Checkpointed{
 		Partition: c.ID, Cursor: due.end.seq, Ledgers: len(due.changes), Evicted: evicted, Kept: left, Took: time.Since(began),

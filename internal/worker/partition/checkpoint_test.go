@@ -17,9 +17,10 @@ import (
 func TestCheckpointFollowsCommit(t *testing.T) {
 	t.Parallel()
 	set := &Set{config: Config{
-		Dir: t.TempDir(), Compaction: simulatedConfigs()[0], Streams: &topology.Streams{Partitions: partitions.New(1)},
+		Dir: t.TempDir(), Compaction: simulatedConfigs()[0], Streams: &topology.Streams{},
 		CheckpointEvery: time.Hour, CheckpointEvents: 1,
 	}}
+	set.install(partitions.New(1))
 	set.config.Streams.Log.Created = time.Unix(1, 0)
 	p := newPartition(set, 0)
 	if err := p.file.open(); err != nil {

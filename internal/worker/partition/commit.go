@@ -14,6 +14,7 @@ import (
 	"compactd/internal/broker/retry"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/events/partitions"
 	"compactd/internal/worker/decide"
 	"compactd/internal/worker/failpoint"
 	"compactd/internal/worker/observe"
@@ -32,6 +33,7 @@ type committer struct {
 	fenced    *commit.Committer
 	taken     uint64 // sequence in OUTCOMES of the takeover
 	committed compaction.Seq
+	split     partitions.Split // as the last marker has it
 	markedAt  time.Time
 	carried   *batch         // the next group, rendered, that did not fit the last commit; nil for none
 	ahead     *payload.Ahead // texts of the groups at the head of the queue
@@ -39,7 +41,7 @@ type committer struct {
 
 // begin makes the owner of a fence commit what follows a marker.
 func (c *committer) begin(fenced *commit.Committer, marker position) {
-	c.fenced, c.taken, c.committed, c.markedAt = fenced, fenced.Fence(), marker.seq, time.Now()
+	c.fenced, c.taken, c.committed, c.split, c.markedAt = fenced, fenced.Fence(), marker.seq, marker.split, time.Now()
 }
 
 // ReadHour counts what the last hour brought of compactions, as a bound does at the first one.
@@ -241,7 +243,11 @@ func (c *committer) commit(ctx context.Context, b batch) error {
 	c.committed, c.markedAt = b.end.seq, time.Now()
 	c.queue.remove(b.groups)
 	c.report(b, began)
-	return nil
+	if c.split == b.end.split {
+		return nil
+	}
+	c.split = b.end.split
+	return c.set.learn(c.split)
 }
 
 // report passes a commit on to the listener, and what it has to erase to the eraser.

@@ -32,7 +32,8 @@
 //		          └── file ◄──┴────────────┘
 //
 //	  - intake (intake.go) decides events in the ledgers (ledgers.go), and queues the outcomes.
-//	    It waits while the queue (queue.go) is full or memory is short.
+//	    It waits while the queue (queue.go) is full or memory is short. A split (split.go) comes between
+//	    two events.
 //	  - committer (commit.go) renders what is queued, and has one commit under way.
 //	  - checkpointer (checkpoint.go, snapshots.go) writes ledgers into the file (file.go).
 //	  - eraser (erase.go, retention.go) erases sessions, and drops expired ones.
@@ -56,7 +57,8 @@
 //   - A checkpoint is written in a goroutine of its own, one at a time.
 //   - The eraser and the watch for idle sessions have a goroutine each.
 //
-// They share queue, ledgers and file. The first two have a lock each; no goroutine holds both.
+// They share queue, ledgers and file. The first two have a lock each; no goroutine holds both. Intake has
+// one around them, so that nothing comes between the decision on an event and its place in the queue.
 // The file is replaced in opening only. The exported methods of a Partition may be
 // called from any goroutine.
 //

@@ -132,7 +132,7 @@ func (e *eraser) eraseFile(ctx context.Context, due *erasure) (removed int64, er
 	if removed, err = e.file.scrub(); err != nil {
 		return removed, err
 	}
-	e.set.erasedElsewhere[e.ID].Store(false) // what was received before it was served here is done
+	e.set.slot(e.ID).erasedElsewhere.Store(false) // what was received before it was served here is done
 	failpoint.Pass("file-erased")
 	if !due.local {
 		err = e.set.snapshots.store.Erase(ctx)

@@ -49,10 +49,9 @@ func (set *Set) subscribeErasures() (stop func(), err error) {
 		busy.Lock()
 		defer busy.Unlock()
 		_, a, err := events.ParsePublished(m.Subject)
-		id := set.Of(a)
-		if err == nil && set.served[id].Load() == nil {
-			set.erasedElsewhere[id].Store(true)
-			if !set.assigned[id].Load() {
+		if id := set.Of(a); err == nil && set.At(id) == nil {
+			set.slot(id).erasedElsewhere.Store(true)
+			if !set.IsAssigned(id) {
 				set.DropErasedFile(id)
 			}
 		}
@@ -71,14 +70,14 @@ func (set *Set) subscribeErasures() (stop func(), err error) {
 // session of it was erased since it did. One that is still being closed is removed
 // when it is.
 func (set *Set) DropErasedFile(id int) {
-	if !set.erasedElsewhere[id].Load() {
+	if !set.slot(id).erasedElsewhere.Load() {
 		return
 	}
 	err := kv.Remove(set.fileOptions(id).Path)
 	if errors.Is(err, kv.ErrInUse) {
 		return
 	}
-	set.erasedElsewhere[id].Store(false)
+	set.slot(id).erasedElsewhere.Store(false)
 	if err != nil {
 		observe.Call(set.config.Listener.Retrying, observe.Retrying{Partition: id, Step: "remove old file of erased session", Err: err})
 	}

@@ -26,7 +26,7 @@ type file struct {
 func (set *Set) fileOptions(id int) kv.Options {
 	return kv.Options{
 		Path:      filepath.Join(set.config.Dir, fmt.Sprintf("p%d.db", id)),
-		Partition: id, Partitions: set.config.Streams.Partitions.Count(), Sync: set.config.Sync,
+		Partition: id, Partitions: set.Count(), Sync: set.config.Sync,
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -37,6 +38,7 @@ type intake struct {
 	ledgers *ledgers
 	queue   *queue
 	fail    func(error)
+	mu      sync.Mutex // held from the decision on an event until it is queued, and by a split
 
 	behind   atomic.Bool   // the log holds more than a backlog of unread events
 	logEmpty chan struct{} // one slot: the log had nothing more, for the moment
@@ -59,7 +61,9 @@ func (i *intake) receive(ctx context.Context, m jetstream.Msg) {
 		return
 	}
 	i.behind.Store(e.Pending > backlog)
-	if !i.decides(e) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if !i.ledgers.decides(e) {
 		i.pass(i.ledgers.skip(e, at), e)
 		return
 	}

@@ -12,7 +12,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
-	"compactd/internal/kv"
+	"compactd/internal/events/partitions"
 	"compactd/internal/worker/decide"
 )
 
@@ -26,6 +26,8 @@ type ledgers struct {
 	mu      sync.Mutex // guards the fields below; never held while waiting for room
 	decider *decide.Decider
 	decided position
+	table   partitions.Table // which partition decides an event: as the set has it, and the own split before it is stored
+	dropped dropped
 }
 
 // begin replaces the ledgers by those of a store, nil for none, at a position.
@@ -34,6 +36,14 @@ func (l *ledgers) begin(store decide.Store, at position) {
 	defer l.mu.Unlock()
 	l.decider, l.decided = decide.New(l.set.Compaction()), at
 	l.decider.Store = store
+	l.table, l.dropped = l.set.Table(), dropped{}
+}
+
+// decides reports whether an event is one of this partition. It reads events of others too.
+func (l *ledgers) decides(e decide.Event) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.table.At(e.Address, uint64(e.Seq)) == l.ID
 }
 
 // decide decides an event under the config in force and returns what to emit, whether the event holds text that a
@@ -94,6 +104,7 @@ func (l *ledgers) reach(marker position) {
 	defer l.mu.Unlock()
 	l.decider.Config = l.set.Compaction()
 	l.decided.seq, l.decided.chain, l.decided.config = marker.seq, cmp.Or(marker.chain, l.decided.chain), l.decider.Config.Hash()
+	l.decided.split = marker.split
 }
 
 // unsnapped is how many events the ledgers are ahead of the newest snapshot.
@@ -110,7 +121,9 @@ func (l *ledgers) collect() (*checkpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &checkpoint{end: l.decided, changes: changes, written: written}, nil
+	c := &checkpoint{end: l.decided, changes: changes, written: written, dropped: l.dropped.some && l.dropped.all}
+	l.dropped.some = l.dropped.some && !l.dropped.all
+	return c, nil
 }
 
 // stored notes that a checkpoint is written, and lets ledgers leave memory.
@@ -171,10 +184,9 @@ const overviewBatch = 64
 // into memory. An error of fn ends it.
 func (l *ledgers) Overviews(fn func(events.Address, *compaction.Overview) error) error {
 	l.mu.Lock()
-	cached := slices.Collect(maps.Keys(l.decider.Cache))
-	store, stored := l.decider.Store.(*kv.Store)
+	cached, store := slices.Collect(maps.Keys(l.decider.Cache)), l.decider.Store
 	l.mu.Unlock()
-	if err := l.overviews(cached, fn); err != nil || !stored {
+	if err := l.overviews(cached, fn); err != nil || store == nil {
 		return err
 	}
 	seen := make(map[events.Address]bool, len(cached))

@@ -62,7 +62,7 @@ func partitionShare(memory int64, partitions int) int {
 // bounds are how many ledgers of the partition may be in memory, and their bytes.
 func (l *ledgers) bounds() (n, bytes int) {
 	c := &l.set.config
-	return c.MaxLedgers / c.Streams.Partitions.Count(), c.MaxLedgerBytes / c.Streams.Partitions.Count()
+	return c.MaxLedgers / l.set.Count(), c.MaxLedgerBytes / l.set.Count()
 }
 
 // unusedEvery is how often it is checked what was used since the last time.
@@ -73,7 +73,7 @@ const unusedEvery = 10 * time.Second
 func (set *Set) releaseUnused(ctx context.Context) {
 	every(ctx, unusedEvery, func() {
 		set.Payloads.InvalidateUnused()
-		for id := range set.served {
+		for id := range set.Count() {
 			if p := set.At(id); p != nil {
 				p.evictUnused()
 			}

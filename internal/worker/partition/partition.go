@@ -36,7 +36,7 @@ type Partition struct {
 }
 
 func newPartition(set *Set, id int) *Partition {
-	s, allowance := scope{id, set}, partitionShare(set.config.Memory, set.config.Streams.Partitions.Count())
+	s, allowance := scope{id, set}, partitionShare(set.config.Memory, set.Count())
 	p := &Partition{scope: s, failed: make(chan error, 1)}
 	p.file = &file{scope: s, moved: make(chan struct{}, 1)}
 	p.ledgers = &ledgers{scope: s, life: &p.life}
@@ -45,7 +45,7 @@ func newPartition(set *Set, id int) *Partition {
 	p.intake = &intake{scope: s, ledgers: p.ledgers, queue: p.queue, fail: p.fail, logEmpty: make(chan struct{}, 1)}
 	p.eraser = &eraser{scope: s, file: p.file, ledgers: p.ledgers, queue: p.queue, added: make(chan struct{}, 1)}
 	p.committer = &committer{scope: s, queue: p.queue, eraser: p.eraser, allowance: allowance}
-	p.checkpointer = &checkpointer{scope: s, file: p.file, ledgers: p.ledgers, queue: p.queue, fail: p.fail}
+	p.checkpointer = &checkpointer{scope: s, file: p.file, ledgers: p.ledgers, queue: p.queue, eraser: p.eraser, fail: p.fail}
 	return p
 }
 
@@ -57,7 +57,7 @@ func (p *Partition) serve(ctx context.Context, s StopTime, caughtUp func(observe
 		return errors.Join(fmt.Errorf("open: %w", err), p.close(ctx, false, false))
 	}
 	p.life.enter(serving)
-	p.set.served[p.ID].Store(p)
+	p.set.slot(p.ID).served.Store(p)
 	caughtUp(acquired)
 	stop, err := p.intake.consume(ctx)
 	if err != nil {
@@ -128,6 +128,9 @@ func (p *Partition) commitLoop(ctx, work context.Context) error {
 		case <-p.queue.filled:
 			p.intake.linger(ctx, p.committer.markedAt)
 		case <-tick.C:
+		}
+		if err := p.ledgers.dropOthers(p.committer.split, p.set.config.CheckpointEvents); err != nil {
+			return err
 		}
 		if err := p.checkpointer.collectDue(p.committer.fence()); err != nil {
 			return err
@@ -219,23 +222,18 @@ func (s scope) foreign(f commit.Foreign) {
 func (s scope) marker(at position) commit.Marker {
 	return commit.Marker{
 		Cursor: uint64(at.seq), Chain: at.chain, LastID: at.id, LastTime: at.time,
-		Config: cmp.Or(at.config, s.set.Compaction().Hash()), LogCreated: s.set.config.Streams.Log.Created.UnixNano(),
+		Config: cmp.Or(at.config, s.set.Compaction().Hash()), LogCreated: s.set.config.Streams.Log.Created.UnixNano(), Split: at.split,
 	}
 }
 
 // portion is how many of so many sequences of the log may be of one partition.
 func (s scope) portion(sequences uint64) int {
-	return max(1, int(sequences)/s.set.config.Streams.Partitions.Count())
+	return max(1, int(sequences)/s.set.Count())
 }
 
 // sources are the partitions whose subjects may have events of this one behind a sequence.
 func (s scope) sources(after uint64) []int {
-	return s.set.config.Streams.Partitions.Sources(s.ID, after)
-}
-
-// decides reports whether an event is one of this partition. It reads events of others too.
-func (s scope) decides(e decide.Event) bool {
-	return s.set.config.Streams.Partitions.At(e.Address, uint64(e.Seq)) == s.ID
+	return s.set.Table().Sources(s.ID, after)
 }
 
 // phase is where a partition is in its life; doc.go draws it.

@@ -9,6 +9,7 @@ import (
 	"compactd/internal/broker/commit"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/events/partitions"
 	"compactd/internal/kv"
 	"compactd/internal/worker/decide"
 )
@@ -21,11 +22,13 @@ type position struct {
 	time  int64          // of the event before it, in Unix milliseconds
 
 	config string // hash of the config that the event before it was decided under; "" is not known
+
+	split partitions.Split // the newest one of the partition, which the events behind it follow
 }
 
 // positionOfMarker and positionOfFile are where a marker and a checkpoint are.
 func positionOfMarker(m commit.Marker) position {
-	return position{seq: compaction.Seq(m.Cursor), chain: m.Chain, id: m.LastID, time: m.LastTime}
+	return position{seq: compaction.Seq(m.Cursor), chain: m.Chain, id: m.LastID, time: m.LastTime, split: m.Split}
 }
 
 func positionOfFile(m kv.Position) position {
@@ -38,7 +41,7 @@ func positionAfter(before position, e decide.Event, at time.Time) position {
 	if e.Kind == events.KindForget {
 		before.chain = 0
 	}
-	return position{seq: e.Seq, chain: chain(before.chain, e), id: e.ID, time: at.UnixMilli()}
+	return position{seq: e.Seq, chain: chain(before.chain, e), id: e.ID, time: at.UnixMilli(), split: before.split}
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

@@ -11,7 +11,7 @@ import (
 	"compactd/internal/worker/observe"
 )
 
-// group is what is emitted about one event. One without outcomes is the end of a config epoch.
+// group is what is emitted about one event. One without outcomes is the end of a config epoch, or a split.
 type group struct {
 	outcomes []emitted
 	end      position
@@ -29,8 +29,9 @@ type emitted struct {
 	invalid error          // what is wrong with them, nil if nothing is
 }
 
-// endsEpoch reports whether the group is a marker alone: events behind it are decided under another config.
-func (g group) endsEpoch() bool { return len(g.outcomes) == 0 }
+// alone reports whether the group is a marker alone: events behind it are decided under another config, or without
+// the sessions of a child.
+func (g group) alone() bool { return len(g.outcomes) == 0 }
 
 // weight is about how many bytes of memory the group takes until it is committed.
 func (g *group) weight() (n int) {
@@ -98,6 +99,18 @@ func (q *queue) push(g group, a events.Address) {
 	q.add(g)
 }
 
+// pushAlone queues a marker alone: the position of the last event, with a split behind it.
+func (q *queue) pushAlone(end position) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return
+	}
+	q.end = end
+	q.groups = append(q.groups, group{end: end})
+	wakeUp(q.filled)
+}
+
 // confirm queues an outcome that follows from no event. After close it does nothing: the
 // next owner does again what the outcome confirms.
 func (q *queue) confirm(t emitted) {
@@ -117,12 +130,12 @@ func (q *queue) add(g group) {
 	}
 }
 
-// head returns what is queued of one config epoch, and the position behind it. The end of an epoch is alone: a commit
-// of its own has no session's message, so that no erasure takes its marker.
+// head returns what is queued up to the next marker alone, and the position behind it. A commit of its own has no
+// session's message, so that no erasure takes its marker.
 func (q *queue) head() ([]group, position) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if i := slices.IndexFunc(q.groups, group.endsEpoch); i >= 0 {
+	if i := slices.IndexFunc(q.groups, group.alone); i >= 0 {
 		n := max(i, 1)
 		return q.groups[:n], q.groups[n-1].end
 	}

@@ -58,10 +58,11 @@ func (r *recovery) takeOver(ctx context.Context) (err error) {
 		OnRetry:    r.retrying("commit"),
 		OnForeign:  r.foreign,
 	})
-	if err == nil {
-		failpoint.Pass("taken-over")
+	if err != nil {
+		return err
 	}
-	return err
+	failpoint.Pass("taken-over")
+	return r.set.learn(r.found.Split)
 }
 
 // findEnd finds up to where the log is the one that was decided on, and moves the marker
@@ -74,6 +75,7 @@ func (r *recovery) findEnd(ctx context.Context) (err error) {
 		return ErrOtherLog
 	}
 	r.marker = positionOfMarker(r.found.Marker)
+	r.marker.split = r.set.Table().Newest(r.ID)
 	end, truncated, err := r.findTruncation(ctx)
 	if err == nil && truncated {
 		err = r.rollBackMarker(ctx, end)
@@ -175,7 +177,7 @@ func (r *recovery) applyRecorded(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if !r.decides(e) {
+		if !r.ledgers.decides(e) {
 			r.ledgers.skip(e, at)
 			return nil
 		}

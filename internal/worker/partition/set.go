@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"compactd/internal/broker/trail"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/events/partitions"
 	"compactd/internal/worker/limit"
 	"compactd/internal/worker/observe"
 	"compactd/internal/worker/payload"
@@ -62,9 +64,20 @@ type Set struct {
 	snapshots *snapshots
 	changed   atomic.Pointer[compaction.Config] // in force in place of that of config; nil before a change
 
-	assigned        []atomic.Bool               // by number: this worker should serve it
-	erasedElsewhere []atomic.Bool               // by number: its file is from before an erasure
-	served          []atomic.Pointer[Partition] // by number; nil while one is not caught up
+	log atomic.Pointer[logView]
+}
+
+// logView is what is known of the partitions of the log. There are only more with time.
+type logView struct {
+	table partitions.Table
+	slots []*slot // by number
+}
+
+// slot is what a worker has of a partition.
+type slot struct {
+	assigned        atomic.Bool               // this worker should serve it
+	erasedElsewhere atomic.Bool               // its file is from before an erasure
+	served          atomic.Pointer[Partition] // nil while it is not caught up
 }
 
 // NewSet returns partitions of which none is served.
@@ -74,10 +87,8 @@ func NewSet(js jetstream.JetStream, c Config) *Set {
 	}
 	set := &Set{
 		config: c, js: js, Payloads: payload.NewRenderer(c.Texts, payloadsShare(c.Memory)),
-		served:          make([]atomic.Pointer[Partition], c.Streams.Partitions.Count()),
-		assigned:        make([]atomic.Bool, c.Streams.Partitions.Count()),
-		erasedElsewhere: make([]atomic.Bool, c.Streams.Partitions.Count()),
 	}
+	set.install(c.Streams.Partitions)
 	set.snapshots = newSnapshots(set)
 	set.Log = quota.NewLog(js, int64(c.Streams.Log.Bytes), c.Streams.Log.MaxBytes)
 	set.Quotas = quota.New(quota.Config{
@@ -112,28 +123,64 @@ func (set *Set) putConfig(ctx context.Context, c *compaction.Config, renew time.
 	return commit.PutConfig(ctx, set.js, c.Hash(), c.Text(), renew)
 }
 
+// install makes a table the one that is known, with a slot for each partition.
+func (set *Set) install(t partitions.Table) {
+	set.log.Store(&logView{t, addSlots(nil, t.Count())})
+}
+
+func addSlots(slots []*slot, count int) []*slot {
+	for slots = slices.Clone(slots); len(slots) < count; {
+		slots = append(slots, &slot{})
+	}
+	return slots
+}
+
+// learn adds a split that is stored to what is known.
+func (set *Set) learn(s partitions.Split) error {
+	return set.update(func(t partitions.Table) (partitions.Table, error) { return t.With(s) })
+}
+
+// update replaces the table by one that has more.
+func (set *Set) update(next func(partitions.Table) (partitions.Table, error)) error {
+	for {
+		before := set.log.Load()
+		t, err := next(before.table)
+		if err != nil {
+			return fmt.Errorf("partitions of the log: %w", err)
+		}
+		if set.log.CompareAndSwap(before, &logView{t, addSlots(before.slots, t.Count())}) {
+			return nil
+		}
+	}
+}
+
+// Table is which partition decides an event, as far as this worker has it.
+func (set *Set) Table() partitions.Table { return set.log.Load().table }
+
+func (set *Set) slot(id int) *slot { return set.log.Load().slots[id] }
+
 // Count is the number of partitions of the log.
-func (set *Set) Count() int { return len(set.served) }
+func (set *Set) Count() int { return set.Table().Count() }
 
 // Of is the number of the partition that decides the next event of a session.
-func (set *Set) Of(a events.Address) int { return set.config.Streams.Partitions.Of(a) }
+func (set *Set) Of(a events.Address) int { return set.Table().Of(a) }
 
 // At returns a partition that this worker serves, nil for one that it does not.
-func (set *Set) At(id int) *Partition { return set.served[id].Load() }
+func (set *Set) At(id int) *Partition { return set.slot(id).served.Load() }
 
 // Unserve notes that a partition is no longer served.
-func (set *Set) Unserve(id int) { set.served[id].Store(nil) }
+func (set *Set) Unserve(id int) { set.slot(id).served.Store(nil) }
 
 // Assign notes whether this worker should serve a partition.
-func (set *Set) Assign(id int, yes bool) { set.assigned[id].Store(yes) }
+func (set *Set) Assign(id int, yes bool) { set.slot(id).assigned.Store(yes) }
 
 // IsAssigned reports whether this worker should serve a partition.
-func (set *Set) IsAssigned(id int) bool { return set.assigned[id].Load() }
+func (set *Set) IsAssigned(id int) bool { return set.slot(id).assigned.Load() }
 
 // share is how many partitions this worker should serve, 1 at least.
 func (set *Set) share() (n int) {
-	for id := range set.assigned {
-		if set.assigned[id].Load() {
+	for id := range set.Count() {
+		if set.IsAssigned(id) {
 			n++
 		}
 	}
@@ -181,4 +228,57 @@ func (set *Set) Serve(ctx context.Context, s StopTime, id int, caughtUp func(obs
 		return fmt.Errorf("partition %d: %w", id, err)
 	}
 	return nil
+}
+
+// DefaultDrainTimeout is how long a stop may take, from the end of Run's context to the
+// end of Run.
+const DefaultDrainTimeout = 10 * time.Second
+
+// ErrDrain: no turn is lost, but agents wait for the next start.
+var ErrDrain = errors.New("the stop ran out of time: some outcomes are not stored; they are decided again at the next start")
+
+// StopTime is the time of one stop. All partitions share it, so a stop takes no longer
+// where there are many.
+type StopTime struct {
+	commits context.Context //nolint:containedctx // ends when nothing more is committed
+	All     context.Context //nolint:containedctx // ends when the stop must have ended
+}
+
+// NewStopTime begins to run when ctx ends. The last fifth is for files and leases.
+func NewStopTime(ctx context.Context, limit time.Duration) (s StopTime, cancel func()) {
+	commits, cancelCommits := outlive(ctx, limit/5*4)
+	all, cancelAll := outlive(ctx, limit)
+	return StopTime{commits, all}, func() { cancelCommits(); cancelAll() }
+}
+
+// outlive returns a context that ends d after ctx.
+func outlive(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	context.AfterFunc(ctx, func() {
+		timer := time.AfterFunc(d, cancel)
+		context.AfterFunc(longer, func() { timer.Stop() })
+	})
+	return longer, cancel
+}
+
+// ErrReassigned is why ctx ends when another worker is to go on. Events that are not
+// committed within handOverTime are left to it: it decides them again, while agents wait
+// for nothing else.
+var ErrReassigned = errors.New("partition reassigned")
+
+const handOverTime = 20 * time.Millisecond
+
+// commitTime returns the context of the commits, which outlives ctx: a commit that is
+// given up half-way leaves it unknown whether it is stored. It ends with the
+// time of a stop, and DrainTimeout after ctx where there is a hand-over only.
+func (p *Partition) commitTime(ctx context.Context, s StopTime) (context.Context, context.CancelFunc) {
+	work, cancel := outlive(ctx, p.set.config.DrainTimeout)
+	context.AfterFunc(ctx, func() {
+		if errors.Is(context.Cause(ctx), ErrReassigned) {
+			late := time.AfterFunc(handOverTime, func() { p.committer.stopped.Store(true) })
+			context.AfterFunc(work, func() { late.Stop() })
+		}
+	})
+	ended := context.AfterFunc(s.commits, cancel)
+	return work, func() { ended(); cancel() }
 }

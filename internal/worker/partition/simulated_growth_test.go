@@ -1,12 +1,9 @@
 package partition
 
 import (
-	"cmp"
-	"maps"
 	"slices"
 
 	"compactd/internal/compaction"
-	"compactd/internal/events"
 	"compactd/internal/events/partitions"
 )
 
@@ -50,9 +47,9 @@ func (s *simulation) grow() {
 func (s *simulation) known() partitions.Table {
 	t := s.table
 	for _, p := range t.Unsplit() {
-		if _, last := s.last(p); last.split.Child == p+t.Count()/2 {
+		if _, last := s.last(p); last.marker != nil {
 			var err error
-			if t, err = t.Split(p, last.split.First); err != nil {
+			if t, err = t.With(last.marker.Split); err != nil {
 				s.violated("split %d: %w", p, err)
 			}
 		}
@@ -89,16 +86,12 @@ func (s *simulation) prepared(p int, d *simulatedDisk) *simulatedDisk {
 	return d
 }
 
-func (o *owner) table() partitions.Table { return o.set.config.Streams.Partitions }
+func (o *owner) table() partitions.Table { return o.set.Table() }
 
 // learn takes a split into the table that a marker has.
 func (o *owner) learn(split partitions.Split) {
-	if slices.Contains(o.table().Unsplit(), split.Parent) && split.Child == split.Parent+o.table().Count()/2 {
-		t, err := o.table().Split(split.Parent, split.First)
-		if err != nil {
-			o.s.violated("learn: %w", err)
-		}
-		o.set.config.Streams.Partitions = t
+	if err := o.set.learn(split); err != nil {
+		o.s.violated("learn: %w", err)
 	}
 }
 
@@ -133,12 +126,10 @@ func (o *owner) begins(found *commitment) bool {
 	}
 	o.s.counts.Children++
 	for _, c := range o.s.outcomes { // the first of this split
-		if c.marker != nil && c.partition == birth.Parent && c.split == birth {
+		if c.marker != nil && c.partition == birth.Parent && c.marker.Split == birth {
 			*found = c
-			found.split = partitions.Split{}
 			if o.s.flaw == splitMoved {
 				_, *found = o.s.last(birth.Parent)
-				found.split = partitions.Split{}
 			}
 			return true
 		}
@@ -152,52 +143,22 @@ func (o *owner) split() {
 	if o.ended {
 		return
 	}
-	t := o.s.table
-	if passed := o.table().Passed(o.partition, uint64(o.ledgers.position().seq)); passed.Child == o.partition+t.Count()/2 {
-		return // and not committed yet
+	if err := o.set.update(o.s.table.Merge); err != nil {
+		o.s.violated("read the table: %w", err)
 	}
-	t, err := t.Split(o.partition, uint64(o.ledgers.position().seq)+1)
-	if err != nil {
+	before := o.ledgers.position().split
+	if err := (&intake{ledgers: o.ledgers, queue: o.queue}).split(); err != nil {
 		o.s.violated("split %d: %w", o.partition, err)
+	}
+	if o.ledgers.position().split == before {
 		return
 	}
-	o.set.config.Streams.Partitions = t
 	o.s.counts.Splits++
 	o.s.note("partition %d is split behind %d", o.partition, o.ledgers.position().seq)
-	o.queue.groups = append(o.queue.groups, group{end: o.ledgers.position()})
 	if o.s.flaw == shedEarly {
-		o.drop()
+		o.stored = o.ledgers.position().split
+		o.learn(o.stored)
 		o.collect()
 		o.save()
 	}
 }
-
-// dropOthers drops the ledgers of sessions that are of others from the split on which is committed.
-func (o *owner) dropOthers() {
-	split := o.table().Passed(o.partition, uint64(o.committed))
-	newest := cmp.Or(split, o.birth())
-	if o.ended || newest == o.shed {
-		return
-	}
-	if _, last := o.s.last(o.partition); split.First > 0 && last.split != split {
-		return // a commit that is to come has its marker
-	}
-	o.shed = newest
-	o.drop()
-}
-
-// drop drops the ledgers of sessions whose next event is another partition's.
-func (o *owner) drop() {
-	all := slices.SortedFunc(maps.Keys(o.disk.rows), compareAddresses)
-	for a := range o.ledgers.decider.Cache {
-		all = append(all, a)
-	}
-	slices.SortFunc(all, compareAddresses)
-	for _, a := range slices.Compact(all) {
-		if o.table().Of(a) != o.partition {
-			o.ledgers.decider.Reset(a)
-		}
-	}
-}
-
-func compareAddresses(a, b events.Address) int { return cmp.Compare(a.Session, b.Session) }

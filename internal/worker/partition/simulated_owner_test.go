@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"compactd/internal/broker/commit"
-	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/events/partitions"
@@ -37,7 +36,7 @@ type owner struct {
 
 	syncer  *syncs.Syncer
 	sources []int            // whose subjects it reads
-	shed    partitions.Split // behind which it has dropped what is no longer its own
+	stored  partitions.Split // as the last marker has it
 
 	busy   map[events.Address]bool // sessions of which a sync is answered
 	asking *caller                 // whose sync is answered
@@ -45,7 +44,8 @@ type owner struct {
 }
 
 func newOwner(s *simulation, p int, c *compaction.Config, d *simulatedDisk) *owner {
-	set := &Set{config: Config{Compaction: c, Streams: &topology.Streams{Partitions: s.table}}}
+	set := &Set{config: Config{Compaction: c}}
+	set.install(s.table)
 	return &owner{s: s, partition: p, set: set, ledgers: &ledgers{scope: scope{p, set}}, queue: newQueue(math.MaxInt, math.MaxInt), disk: d}
 }
 
@@ -55,8 +55,9 @@ func (o *owner) open() {
 	s := o.s
 	last, found := s.last(o.partition)
 	if birth := o.birth(); birth.Child > 0 && birth.First == 0 { // its table is older
-		_, parent := s.last(birth.Parent)
-		o.learn(parent.split)
+		if _, parent := s.last(birth.Parent); parent.marker != nil {
+			o.learn(parent.marker.Split)
+		}
 	}
 	if found.marker == nil {
 		s.violated("OUTCOMES ends at %d without a marker", last)
@@ -69,9 +70,10 @@ func (o *owner) open() {
 	m := *found.marker
 	o.epoch = m.Epoch + 1
 	if s.flaw != splitUnknown {
-		o.learn(found.split)
+		o.learn(m.Split)
 	}
 	marker := positionOfMarker(m)
+	marker.split = o.table().Newest(o.partition)
 	if o.fence = o.store(nil, marker, last); o.fence == 0 {
 		o.end()
 		return
@@ -89,7 +91,7 @@ func (o *owner) open() {
 	if s.flaw == markerIgnored && s.odds(20) {
 		marker = position{}
 	}
-	o.committed = marker.seq
+	o.committed, o.stored = marker.seq, marker.split
 	at := o.disk.at
 	o.disk.forgetful = s.flaw == lineagesLost
 	o.ledgers.begin(o.disk, positionOfFile(at))
@@ -163,7 +165,6 @@ func (o *owner) replay(marker position) {
 	if s.flaw == parentUnread {
 		o.sources = []int{o.partition}
 	}
-	o.dropOthers()
 }
 
 // unread lists the events of the partition behind what is decided, up to a
@@ -292,7 +293,10 @@ func (o *owner) commit(n int) {
 	}
 	o.fence, o.committed = fence, end.seq
 	o.queue.remove(n)
-	o.dropOthers()
+	if o.stored != end.split {
+		o.stored = end.split
+		o.learn(end.split)
+	}
 }
 
 // payload is committer.renderOutcome: the tenant is over a bound now and then.
@@ -322,10 +326,10 @@ func (o *owner) store(messages []commitment, end position, fence uint64) uint64 
 	id := s.commits
 	m := commit.Marker{
 		Cursor: uint64(end.seq), Chain: end.chain, LastID: end.id, LastTime: end.time,
-		Owner: fmt.Sprint("owner ", o.epoch), Epoch: o.epoch, Config: cmp.Or(end.config, o.set.Compaction().Hash()),
+		Owner: fmt.Sprint("owner ", o.epoch), Epoch: o.epoch, Config: cmp.Or(end.config, o.set.Compaction().Hash()), Split: end.split,
 	}
 	for {
-		seq, ok := s.store(o.partition, fence, messages, m, o.table().Passed(o.partition, uint64(end.seq)), id)
+		seq, ok := s.store(o.partition, fence, messages, m, id)
 		if !ok || !s.odds(10) {
 			return seq
 		}
@@ -361,6 +365,11 @@ func (o *owner) publish(messages []commitment, groups []group) {
 // collect is checkpointer.collect.
 func (o *owner) collect() {
 	d := o.ledgers.decider
+	if o.stored.First > 0 {
+		if err := o.ledgers.dropOthers(o.stored, 1+o.s.IntN(3)); err != nil {
+			o.s.violated("drop: %w", err)
+		}
+	}
 	if some, _ := o.ledgers.changed(); o.pending != nil || !some {
 		return
 	}
@@ -429,7 +438,7 @@ func (o *owner) finish() bool {
 		o.commit(o.queued())
 		o.read(len(o.s.log))
 	}
-	for !o.ended && (o.pending != nil || len(o.ledgers.decider.Dirty) > 0) {
+	for more := true; more && !o.ended; more = o.pending != nil || len(o.ledgers.decider.Dirty) > 0 || !o.ledgers.dropped.all && o.stored.First > 0 {
 		o.collect()
 		o.save()
 	}
@@ -543,6 +552,18 @@ func (d *simulatedDisk) List(tenant, after string, n int) ([]string, error) {
 		}
 	}
 	slices.Sort(out)
+	return out[:min(n, len(out))], nil
+}
+
+// After is kv.Store.After.
+func (d *simulatedDisk) After(a events.Address, n int) ([]events.Address, error) {
+	var out []events.Address
+	for b := range d.rows {
+		if b.String() > a.String() {
+			out = append(out, b)
+		}
+	}
+	slices.SortFunc(out, func(a, b events.Address) int { return cmp.Compare(a.String(), b.String()) })
 	return out[:min(n, len(out))], nil
 }
 

@@ -73,7 +73,6 @@ type commitment struct {
 	cause     compaction.Seq // the event it is about
 	marker    *commit.Marker // on the last one of a commit
 	commit    int
-	split     partitions.Split // on the last one too: the newest that is passed
 }
 
 // duplicateWindow is how long the log has ids, in milliseconds.
@@ -183,7 +182,7 @@ func (s *simulation) last(partition int) (uint64, commitment) {
 
 // store is OUTCOMES taking a commit: all of it, or nothing where the fence does
 // not hold.
-func (s *simulation) store(partition int, fence uint64, messages []commitment, m commit.Marker, split partitions.Split, commit int) (uint64, bool) {
+func (s *simulation) store(partition int, fence uint64, messages []commitment, m commit.Marker, commit int) (uint64, bool) {
 	if last, _ := s.last(partition); last != fence && s.flaw != fenceOff {
 		return 0, false
 	}
@@ -193,7 +192,7 @@ func (s *simulation) store(partition int, fence uint64, messages []commitment, m
 	for i, c := range messages {
 		c.partition, c.commit = partition, commit
 		if i == len(messages)-1 {
-			c.marker, c.split = &m, split
+			c.marker = &m
 		}
 		s.outcomes = append(s.outcomes, c)
 		if s.flaw == tornBatch && i < len(messages)-1 && s.odds(20) {

@@ -40,9 +40,9 @@ func newSnapshots(set *Set) *snapshots {
 // run takes a snapshot of every partition that moved, every SnapshotEvery until ctx
 // ends.
 func (s *snapshots) run(ctx context.Context) {
-	rests := make([]time.Time, len(s.set.served)) // by partition: not before
+	rests := map[int]time.Time{} // by partition: not before
 	every(ctx, s.set.config.SnapshotEvery, func() {
-		for id := range s.set.served {
+		for id := range s.set.Count() {
 			if p := s.set.At(id); p != nil && time.Now().After(rests[id]) {
 				rests[id] = time.Now().Add(snapshotShare * s.take(ctx, p.checkpointer, 1))
 			}

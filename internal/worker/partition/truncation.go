@@ -66,7 +66,7 @@ func (r *recovery) findTruncation(ctx context.Context) (end uint64, truncated bo
 // Outcomes of the events that are gone stay published; the sequences after it
 // are decided as the new events they are.
 func (r *recovery) rollBackMarker(ctx context.Context, end uint64) error {
-	r.marker = position{seq: compaction.Seq(end)}
+	r.marker = position{seq: compaction.Seq(end), split: r.marker.split}
 	at, err := r.eventAt(ctx, end)
 	if err != nil {
 		return err
