@@ -166,27 +166,6 @@ func (t Table) With(s Split) (_ Table, err error) {
 	return t.Split(s.Parent, s.First)
 }
 
-// Merge is what two tables of one log have. Of two that disagree one is of another log.
-func (t Table) Merge(u Table) (Table, error) {
-	if len(t.splits) < len(u.splits) {
-		t, u = u, t
-	}
-	if t.first != u.first {
-		return t, fmt.Errorf("%w: a log began with %d partitions, not %d", ErrSplit, t.first, u.first)
-	}
-	out := Table{t.first, slices.Clone(t.splits)}
-	for i, growth := range u.splits {
-		out.splits[i] = slices.Clone(out.splits[i])
-		for p, first := range growth {
-			if was := out.splits[i][p]; was != first && was != 0 && first != 0 {
-				return t, fmt.Errorf("%w: partition %d was split at %d, not %d", ErrSplit, p, was, first)
-			}
-			out.splits[i][p] = max(out.splits[i][p], first)
-		}
-	}
-	return out, out.check()
-}
-
 // check finds what no growth leads to.
 func (t Table) check() error {
 	if t.first < 1 || t.first > Most || t.Count() > Most {
