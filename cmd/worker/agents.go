@@ -45,7 +45,7 @@ func (f *flags) forAgents(ctx context.Context, log zerolog.Logger, l *link) (pub
 	if f.AgentsCreds == "" && f.AgentsUser == "" {
 		return l.read, func() {}, nil
 	}
-	o := f.With(connect.Options{URL: f.NATS, Name: "compactd agents", OnError: func(err error) { log.Warn().Err(err).Msg("connection error") }})
+	o := f.With(connect.Options{URL: f.NATS, Name: "compactd agents", Pace: &l.pace, OnError: func(err error) { log.Warn().Err(err).Msg("connection error") }})
 	o.Creds, o.User, o.Password = string(f.AgentsCreds), f.AgentsUser, f.AgentsPassword
 	if l.server != nil {
 		o.InProcess = l.server

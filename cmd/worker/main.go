@@ -461,6 +461,7 @@ type link struct {
 	ready    atomic.Bool // the worker serves; a refusal of the server is retried from then on
 
 	read, commit, texts, answers *nats.Conn // see worker.Config
+	pace                         connect.Pace
 }
 
 func (f *flags) connect(ctx context.Context, log zerolog.Logger) (*link, error) {
@@ -468,7 +469,7 @@ func (f *flags) connect(ctx context.Context, log zerolog.Logger) (*link, error) 
 		Partitions: f.Partitions, Replicas: f.Replicas, MaxBytesLog: f.MaxBytes.log, MaxBytesOutcomes: f.MaxBytes.outcomes,
 	}}
 	o := f.With(connect.Options{
-		URL: f.NATS, Name: "compactd worker",
+		URL: f.NATS, Name: "compactd worker", Pace: &l.pace,
 		OnError: func(err error) {
 			log.Warn().Err(err).Msg("connection error")
 			if !l.ready.Load() && required(err) {

@@ -110,8 +110,10 @@ func TestSetup(t *testing.T) {
 		t.Skip("SKIPPED: openssl is not here, so deploy/cluster/setup was not tried; make deploy-check installs it")
 	}
 	t.Setenv("WORKER", worker)
-	t.Setenv("ROUNDS", "4")
+	t.Setenv("ROUNDS", "")
 	must(t, os.MkdirAll("secrets", 0o700))
+	must(t, os.MkdirAll("passwords", 0o700))
+	must(t, os.WriteFile("passwords/monitor", []byte("chosen by a person\n"), 0o600))
 	must(t, os.WriteFile("secrets/operator.conf", []byte("password: \"\"\n"), 0o600)) // which anyone could log in with
 	out, err := exec.CommandContext(t.Context(), "./setup", "initech").CombinedOutput()
 	if err != nil {
@@ -142,9 +144,11 @@ func TestSetup(t *testing.T) {
 			t.Errorf("setup takes %q for a tenant", bad)
 		}
 	}
-	hashed, err := os.ReadFile("secrets/operator.conf")
-	if err != nil || !strings.HasPrefix(string(hashed), `password: "$2a$04$`) { // of worker, not of another program
-		t.Errorf("%s, %v", hashed, err)
+	for user, cost := range map[string]string{"operator": "05", "monitor": "11"} { // random, and not
+		hashed, err := os.ReadFile("secrets/" + user + ".conf")
+		if err != nil || !strings.HasPrefix(string(hashed), `password: "$2a$`+cost) { // of worker, not of another program
+			t.Errorf("%s, %v", hashed, err)
+		}
 	}
 	if open, err := embedded.EmptyPasswords("single.conf"); err != nil || len(open) > 0 {
 		t.Errorf("empty passwords: %v, %v", open, err)

@@ -3,6 +3,7 @@ package connect
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"strings"
@@ -32,6 +33,8 @@ type Options struct {
 	InProcess nats.InProcessConnProvider
 	// Timeout bounds the first connect, and every dial after it. Default 5 s.
 	Timeout time.Duration
+	// Pace is what the connections of a process to one server share. Default one of its own.
+	Pace *Pace
 
 	// OnError receives what happens outside of any call: a slow subscription, a
 	// missing permission. Must not block.
@@ -96,12 +99,12 @@ func pinged(err error) bool {
 func MaxPayload(nc *nats.Conn) int { return int(nc.MaxPayload()) }
 
 func (o *Options) natsOptions() []nats.Option {
+	pace := cmp.Or(o.Pace, &Pace{})
 	opts := []nats.Option{
 		nats.Name(cmp.Or(o.Name, "compactd")),
 		nats.Timeout(cmp.Or(o.Timeout, 5*time.Second)),
 		nats.MaxReconnects(-1),
-		nats.ReconnectWait(100 * time.Millisecond),
-		nats.ReconnectJitter(100*time.Millisecond, 500*time.Millisecond),
+		nats.CustomReconnectDelay(pace.delayer()),
 		nats.IgnoreAuthErrorAbort(),
 		// A dead link is noticed after two answers that do not come, within 9 s. The default
 		// of two minutes would take six.
@@ -122,15 +125,20 @@ func (o *Options) natsOptions() []nats.Option {
 		if s != nil {
 			err = fmt.Errorf("subscription %s: %w", s.Subject, err)
 		}
+		if errors.Is(err, nats.ErrAuthorization) {
+			pace.scale(2)
+		}
 		onError(err)
 	}))
 	if o.OnDisconnect != nil {
 		opts = append(opts, nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { o.OnDisconnect(err) }))
 	}
-	if o.OnReconnect != nil {
-		opts = append(opts, nats.ReconnectHandler(func(nc *nats.Conn) { o.OnReconnect(nc.ConnectedUrlRedacted()) }))
-	}
-	return opts
+	return append(opts, nats.ReconnectHandler(func(nc *nats.Conn) {
+		pace.scale(.5) // the server keeps up
+		if o.OnReconnect != nil {
+			o.OnReconnect(nc.ConnectedUrlRedacted())
+		}
+	}))
 }
 
 // Target is the address as it may be shown: without passwords and tokens.
