@@ -26,7 +26,7 @@ var (
 	// ErrDamaged: pages, rows, count and digest do not match.
 	ErrDamaged = errors.New("file is damaged")
 	// ErrOtherPartition: the file was made for another partition, or for
-	// another number of them.
+	// another number of them than the log had before it grew.
 	ErrOtherPartition = errors.New("file belongs to another partition")
 	// ErrOtherFormat: another version of compactd wrote the file.
 	ErrOtherFormat = errors.New("file has another format")

@@ -17,6 +17,9 @@ type Options struct {
 	// Partition and Partitions are those of the log, as the file must have them
 	// too. ReadOnly takes any file.
 	Partition, Partitions int
+	// Inherited takes the file of another partition too, which this one was split off from. The next
+	// checkpoint makes it a file of this one.
+	Inherited bool
 	// Sync forces every checkpoint to disk before it returns (durability power).
 	// Without it a checkpoint survives a crash of the process, not of the machine.
 	Sync bool

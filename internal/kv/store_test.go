@@ -200,7 +200,11 @@ func TestTrust(t *testing.T) {
 		{name: "synced, another boot", sync: true, between: func(t *testing.T, o *Options) { o.BootID = "other" }},
 		{name: "closed, another boot", close: true, between: func(t *testing.T, o *Options) { o.BootID = "other" }},
 		{name: "another partition", close: true, between: func(t *testing.T, o *Options) { o.Partition = 4 }, want: ErrOtherPartition},
-		{name: "other partitions", close: true, between: func(t *testing.T, o *Options) { o.Partitions = 64 }, want: ErrOtherPartition},
+		{name: "other partitions", close: true, between: func(t *testing.T, o *Options) { o.Partitions = 12 }, want: ErrOtherPartition},
+		{name: "fewer partitions", close: true, between: func(t *testing.T, o *Options) { o.Partitions = 4 }, want: ErrOtherPartition},
+		{name: "a log that has grown twice", close: true, between: func(t *testing.T, o *Options) { o.Partitions = 32 }},
+		{name: "split off", close: true, between: func(t *testing.T, o *Options) { o.Partition, o.Partitions = 11, 16 }, want: ErrOtherPartition},
+		{name: "inherited", close: true, between: func(t *testing.T, o *Options) { o.Partition, o.Partitions, o.Inherited = 11, 16, true }},
 		{name: "of the future", close: true, between: func(t *testing.T, o *Options) {
 			rewriteHead(t, o.Path, func(h *head) { h.format = formatVersion + 1 })
 		}, want: ErrOtherFormat},

@@ -116,13 +116,19 @@ func (v *verified) readRows(p *pages, entries map[string][]byte) error {
 
 // fits reports why a file, sound in itself, is not one for these options.
 func (h *head) matches(o Options) error {
-	if h.partition != uint32(o.Partition) || h.partitions != uint32(o.Partitions) {
+	if of, n := int(h.partition), int(h.partitions); !o.Inherited && (n == 0 || of != o.Partition || !grown(n, o.Partitions)) {
 		return fmt.Errorf("%w: made for %d of %d, opened as %d of %d", ErrOtherPartition, h.partition, h.partitions, o.Partition, o.Partitions)
 	}
 	if h.clean || h.synced || h.boot != "" && h.boot == o.BootID {
 		return nil
 	}
 	return fmt.Errorf("%w %q, this is %q", ErrOtherBoot, h.boot, o.BootID)
+}
+
+// grown reports whether a log of n partitions may have so many after growths: each doubles them.
+func grown(n, partitions int) bool {
+	times := partitions / n
+	return partitions%n == 0 && times&(times-1) == 0
 }
 
 // index has all sessions and the rows they should have. Addresses are hashed

@@ -37,6 +37,9 @@ type Claim struct {
 	// LogCreated goes into the first marker a partition ever gets, in Unix
 	// nanoseconds; a later one keeps what it finds.
 	LogCreated int64
+	// From is what a partition that was split off goes on from while it has no marker. The zero
+	// value is the beginning of the log.
+	From Marker
 	// ReplyTimeout is how long one try waits before the marker is read. Default
 	// 2 s; too short a time costs work, never correctness.
 	ReplyTimeout time.Duration
@@ -81,6 +84,9 @@ func TakeOver(ctx context.Context, nc *nats.Conn, cl Claim) (*Committer, Stored,
 		found, err = wait.end(ctx, js, func(timeout time.Duration) (end, error) { return wholeEnd(ctx, nc, cl.Partition, timeout) })
 		if err != nil {
 			return jsapi.Transient(err)
+		}
+		if found.Seq == 0 {
+			found.Marker = cl.From
 		}
 		c = &Committer{nc: nc, js: js, claim: cl, epoch: found.Epoch + 1, ended: found.Stored, fence: found.last}
 		m := found.Marker

@@ -16,14 +16,14 @@
 //  1. Request: the table gets a growth without splits, and the transform its new spelling, in one update of
 //     SESSIONS. Partitions are not divided yet, and leases of children can be had.
 //  2. Prepare: the owner of a child's lease makes the child's file from the parent's newest snapshot, without
-//     sessions that stay, and puts it into the store as the child's.
+//     sessions that stay.
 //  3. Split: it requests the split. The parent's owner pushes a marker between two events, and decides what
 //     follows without the child's sessions. Once the marker is committed it drops their ledgers.
-//  4. Take over: the owner of the child applies the events up to the split by the parent's outcomes, and commits a
-//     first marker.
+//  4. Take over: the owner of the child commits a first marker, with the epoch behind the parent's, applies the events
+//     up to the split by the parent's outcomes, and puts its file into the store.
 //  5. Complete: with all splits known from the markers, one update writes table and transform.
 //
-// Before 3 a crash leaves a file or a snapshot that the next owner of the lease uses or makes again. Between
+// Before 3 a crash leaves a file that the next owner of the lease uses or makes again. Between
 // push and commit nothing is stored, and the next owner of the parent decides the same events, the child's
 // too. After it the child's sessions wait for 4, which any worker does from snapshot, log and markers. Step 5 is
 // repeated by any worker that finds it undone, with the same bytes. A worker without the split in its table reads it

@@ -77,6 +77,11 @@ type Split struct {
 	First  uint64 `json:"first"`
 }
 
+// Moves reports whether a session is one of the child, among those of the parent.
+func (s Split) Moves(a events.Address) bool {
+	return events.PartitionOf(a, 2*(s.Child-s.Parent)) == s.Child
+}
+
 // Lineage lists the splits that a partition came from, in their order. It ends with the one that made the
 // partition, which has no First while that is to come.
 func (t Table) Lineage(p int) (out []Split) {

@@ -12,10 +12,11 @@
 //		   │ failed                             ▲
 //		   └────────────────────────────────────┘
 //
-//	  - opening: recovery takes five steps: 1. open the ledger file; 2. takeOver:
-//	    fence the former owner with the next epoch; 3. findEnd: find whether the log was
-//	    truncated, and roll the marker back; 4. resume: from the file or from a newer snapshot;
-//	    5. replay: apply log and recorded outcomes up to the marker.
+//	  - opening: recovery takes six steps: 1. open the ledger file; 2. awaitSplit: find where the
+//	    partition was split off, or request that; 3. takeOver: fence the former owner with the next
+//	    epoch; 4. findEnd: find whether the log was truncated, and roll the marker back; 5. resume:
+//	    from the file or from a newer snapshot; 6. replay: apply log and recorded outcomes up to the
+//	    marker.
 //	  - serving: events are read, decided and committed, until the context ends or a component
 //	    fails.
 //	  - draining: nothing is read, and requests are refused. Decided events are committed, unless

@@ -69,6 +69,15 @@ func (l *ledgers) skip(e decide.Event, at time.Time) group {
 	return group{end: l.decided}
 }
 
+// pass moves the position past an event of a session that stayed when the partition was split off: it is part of
+// the chain.
+func (l *ledgers) pass(e decide.Event, at time.Time) position {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.advance(e, at)
+	return l.decided
+}
+
 // bytes is [decide.Decider.Bytes].
 func (l *ledgers) bytes(e decide.Event) int {
 	l.mu.Lock()

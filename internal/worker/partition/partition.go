@@ -24,6 +24,7 @@ import (
 type Partition struct {
 	scope
 	life   lifecycle
+	born   bool       // it had no marker before it was opened, and was split off
 	failed chan error // the first reason to stop serving
 
 	*ledgers     // Inspect, Sessions
@@ -59,7 +60,12 @@ func (p *Partition) serve(ctx context.Context, s StopTime, caughtUp func(observe
 	p.life.enter(serving)
 	p.set.slot(p.ID).served.Store(p)
 	caughtUp(acquired)
-	stop, err := p.intake.consume(ctx)
+	unsubscribe, err := p.takeSplits()
+	var stop func()
+	if err == nil {
+		defer unsubscribe()
+		stop, err = p.intake.consume(ctx)
+	}
 	if err != nil {
 		p.life.enter(draining)
 		return errors.Join(fmt.Errorf("read log: %w", err), p.close(ctx, true, false)) // what was replayed need not be again
@@ -71,6 +77,9 @@ func (p *Partition) serve(ctx context.Context, s StopTime, caughtUp func(observe
 	watch, unwatch := context.WithCancel(ctx)
 	var watching sync.WaitGroup
 	watching.Go(func() { p.watchIdle(watch) })
+	if p.born && p.set.snapshots.enabled() { // the parent's snapshots pass the split from now on
+		watching.Go(func() { p.set.snapshots.take(watch, p.checkpointer, 1) })
+	}
 	watching.Go(func() { p.eraser.run(watch) })
 	err = p.commitLoop(ctx, work)
 	unwatch()
@@ -100,6 +109,7 @@ func (p *Partition) open(ctx context.Context) (acquired observe.PartitionAcquire
 		return acquired, err
 	}
 	at := p.ledgers.position()
+	p.born = r.found.Seq == 0 && r.found.Split.Child == p.ID
 	p.queue.begin(at)
 	p.committer.begin(r.fenced, r.marker)
 	p.checkpointer.begin(r.fenced.Epoch())

@@ -1,6 +1,7 @@
 package partition
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,6 +27,7 @@ type recovery struct {
 	ledgers      *ledgers
 	checkpointer *checkpointer
 
+	begins    commit.Marker        // by awaitSplit, of a partition that was split off
 	fenced    *commit.Committer    // by takeOver
 	found     commit.Stored        // the marker before that
 	log       topology.StreamState // by findEnd
@@ -38,7 +40,7 @@ type recovery struct {
 
 // run is the recovery protocol.
 func (r *recovery) run(ctx context.Context) error {
-	for _, step := range []func(context.Context) error{r.openFile, r.takeOver, r.findEnd, r.resume, r.replay} {
+	for _, step := range []func(context.Context) error{r.openFile, r.awaitSplit, r.takeOver, r.findEnd, r.resume, r.replay} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -55,6 +57,7 @@ func (r *recovery) takeOver(ctx context.Context) (err error) {
 	r.fenced, r.found, err = commit.TakeOver(ctx, r.set.config.Commit, commit.Claim{
 		Partition: r.ID, Owner: r.set.config.Owner, Config: r.set.Compaction().Hash(),
 		LogCreated: r.set.config.Streams.Log.Created.UnixNano(),
+		From:       r.begins,
 		OnRetry:    r.retrying("commit"),
 		OnForeign:  r.foreign,
 	})
@@ -156,14 +159,20 @@ func (r *recovery) applyRecorded(ctx context.Context) error {
 	}
 	whole := r.log.First <= r.from.Cursor+1 && (r.from.Cursor == 0 || r.from.Chain != 0)
 	var skipped commit.Foreign // but for those behind the marker, which the take-over reported
-	recorded, err := outcomelog.ReadIndex(ctx, r.set.js, r.ID, r.from.Outcomes+1, r.fenced.Fence(), r.truncated, func(f commit.Foreign) {
-		if f.First < r.found.Seq {
-			skipped.Add(f)
+	recorded := inherit(r.ID, r.set.Table(), r.from.Cursor)
+	for id := range recorded.by {
+		own := id == r.ID
+		index, err := outcomelog.ReadIndex(ctx, r.set.js, id, r.from.Outcomes+1, r.fenced.Fence(), r.truncated || !own, func(f commit.Foreign) {
+			if own && f.First < r.found.Seq {
+				skipped.Add(f)
+			}
+		})
+		if err != nil {
+			return err
 		}
-	})
-	if err != nil {
-		return err
+		recorded.by[id] = index
 	}
+	r.marker.chain = cmp.Or(r.marker.chain, recorded.chainAt(r.marker.seq))
 	if skipped.Messages > 0 {
 		r.foreign(skipped)
 	}
@@ -172,26 +181,31 @@ func (r *recovery) applyRecorded(ctx context.Context) error {
 	log := stream.Selection{
 		Stream: topology.LogStream, Filters: events.LogFilters(r.sources(r.from.Cursor)), From: r.from.Cursor + 1, UpTo: uint64(r.marker.seq),
 	}
-	err = stream.Read(ctx, r.set.js, log, func(m jetstream.Msg, _ uint64) error {
+	err := stream.Read(ctx, r.set.js, log, func(m jetstream.Msg, _ uint64) error {
 		e, at, err := decide.ReadEvent(m)
 		if err != nil {
 			return err
 		}
-		if !r.ledgers.decides(e) {
+		by, applies := recorded.of(e)
+		if by == nil {
 			r.ledgers.skip(e, at)
 			return nil
 		}
-		config, err := configs.GetOr(ctx, recorded.ConfigAt(e.Seq), present, r.retrying("replay"))
-		if err != nil {
-			return err
+		var end position
+		if !applies {
+			end = r.ledgers.pass(e, at)
+		} else {
+			config, err := configs.GetOr(ctx, by.ConfigAt(e.Seq), present, r.retrying("replay"))
+			if err != nil {
+				return err
+			}
+			if end, err = r.ledgers.applyRecorded(e, at, config, by.Outcomes[e.Seq], r.retrying("replay")); err != nil {
+				return err
+			}
+			delete(by.Outcomes, e.Seq)
+			r.replayed++
 		}
-		end, err := r.ledgers.applyRecorded(e, at, config, recorded.Outcomes[e.Seq], r.retrying("replay"))
-		if err != nil {
-			return err
-		}
-		delete(recorded.Outcomes, e.Seq)
-		r.replayed++
-		if c := recorded.Chains[e.Seq]; whole && c != 0 && c != end.chain {
+		if c := by.Chains[e.Seq]; whole && c != 0 && c != end.chain {
 			return errOtherChain
 		}
 		return r.checkpointer.replayed(ctx, whole)

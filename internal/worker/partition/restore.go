@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"compactd/internal/broker/retry"
 	"compactd/internal/broker/snapshot"
+	"compactd/internal/events"
 	"compactd/internal/kv"
 	"compactd/internal/worker/failpoint"
 )
@@ -32,10 +34,31 @@ func (r *recovery) restore(ctx context.Context) error {
 	if behind := uint64(r.marker.seq) - own.Cursor; behind == 0 || own != (kv.Position{}) && r.portion(behind) < r.set.snapshots.minLag() {
 		return nil
 	}
+	return r.put(ctx, func(ctx context.Context) (*snapshot.Snapshot, error) { return r.findSnapshot(ctx, own) })
+}
+
+// prepare puts the newest snapshot of the partition that this one is to be split off from in the place of a fresh file.
+func (r *recovery) prepare(ctx context.Context, parent int) error {
+	if !r.file.exists() || r.file.position() != (kv.Position{}) {
+		return nil
+	}
+	return r.put(ctx, func(ctx context.Context) (*snapshot.Snapshot, error) {
+		found, err := r.newest(ctx, parent)
+		if found != nil && found.Marker.LogCreated != r.set.config.Streams.Log.Created.UnixNano() {
+			return nil, err
+		}
+		return found, err
+	})
+}
+
+// put puts the snapshot that find returns, if there is one, in the place of the file.
+func (r *recovery) put(ctx context.Context, find func(context.Context) (*snapshot.Snapshot, error)) error {
 	path, tries := r.file.path()+copySuffix, 0
 	var found *snapshot.Snapshot
 	err := r.retry(ctx, "restore snapshot", func() (err error) {
-		if found, err = r.findSnapshot(ctx, own); found == nil || err != nil {
+		limited, cancel := context.WithTimeout(ctx, findSnapshotTime)
+		defer cancel()
+		if found, err = find(limited); found == nil || err != nil {
 			return retry.Final(err)
 		}
 		err = r.fetch(ctx, found, path)
@@ -57,15 +80,33 @@ func (r *recovery) restore(ctx context.Context) error {
 	return nil
 }
 
+// newest is the newest snapshot of a partition, nil for none.
+func (r *recovery) newest(ctx context.Context, id int) (*snapshot.Snapshot, error) {
+	found, err := r.set.snapshots.store.Newest(ctx, id)
+	if errors.Is(err, snapshot.ErrNone) {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	return found, err
+}
+
+// newestInherited is the newest snapshot of the partition, or of one that it was split off from, up to the split.
+func (r *recovery) newestInherited(ctx context.Context) (*snapshot.Snapshot, error) {
+	found, err := r.newest(ctx, r.ID)
+	for _, s := range slices.Backward(r.set.Table().Lineage(r.ID)) {
+		if found != nil || err != nil {
+			break
+		}
+		if found, err = r.newest(ctx, s.Parent); found != nil && found.Marker.Cursor >= s.First {
+			found = nil
+		}
+	}
+	return found, err
+}
+
 // findSnapshot returns the newest snapshot if it is worth fetching, else nil.
 func (r *recovery) findSnapshot(ctx context.Context, own kv.Position) (*snapshot.Snapshot, error) {
-	ctx, cancel := context.WithTimeout(ctx, findSnapshotTime)
-	defer cancel()
-	found, err := r.set.snapshots.store.Newest(ctx, r.ID)
-	if errors.Is(err, snapshot.ErrNone) {
-		return nil, nil
-	}
-	if err != nil {
+	found, err := r.newestInherited(ctx)
+	if found == nil || err != nil {
 		return nil, err
 	}
 	at := fileOf(found)
@@ -114,6 +155,42 @@ func (r *recovery) fetch(ctx context.Context, s *snapshot.Snapshot, path string)
 	}
 	if m := store.Position(); m != fileOf(s) {
 		err = fmt.Errorf("the snapshot is at %d, its metadata names %d", m.Cursor, s.Marker.Cursor)
+	}
+	if err = errors.Join(err, store.Close()); err != nil || s.Partition == r.ID {
+		return err
+	}
+	return r.adopt(path)
+}
+
+// adopt makes the copy of another partition's file one of this partition, without the sessions that stay there.
+func (r *recovery) adopt(path string) error {
+	o := r.set.fileOptions(r.ID)
+	o.Path, o.Inherited = path, true
+	store, aside, err := kv.Open(o)
+	if err != nil {
+		return err
+	}
+	if aside != nil {
+		return errors.Join(aside.Reason, os.Remove(aside.Moved), store.Close())
+	}
+	birth := r.set.Table().Lineage(r.ID)
+	for last := (events.Address{}); err == nil; {
+		var found []events.Address
+		if found, err = store.After(last, idleBatch); err != nil {
+			break
+		}
+		var stay []kv.Change
+		for _, a := range found {
+			if last = a; !birth[len(birth)-1].Moves(a) {
+				stay = append(stay, kv.Change{Address: a, Drop: true})
+			}
+		}
+		if err = store.Checkpoint(store.Position(), stay); len(found) < idleBatch {
+			break
+		}
+	}
+	if err == nil {
+		err = store.Scrub()
 	}
 	return errors.Join(err, store.Close())
 }

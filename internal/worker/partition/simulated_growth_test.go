@@ -1,9 +1,7 @@
 package partition
 
 import (
-	"slices"
-
-	"compactd/internal/compaction"
+	"compactd/internal/broker/commit"
 	"compactd/internal/events/partitions"
 )
 
@@ -107,11 +105,6 @@ func (o *owner) birth() partitions.Split {
 	return l[len(l)-1]
 }
 
-// inherits reports whether an event that another partition decided belongs to what this one began from.
-func (o *owner) inherits(by int, seq compaction.Seq) bool {
-	return slices.ContainsFunc(o.lineage(), func(s partitions.Split) bool { return s.Parent == by && uint64(seq) < s.First })
-}
-
 // begins finds what a partition without a commit begins from: nothing, or the marker of its parent's split. It is
 // false while that is to come.
 func (o *owner) begins(found *commitment) bool {
@@ -125,17 +118,13 @@ func (o *owner) begins(found *commitment) bool {
 		return false
 	}
 	o.s.counts.Children++
-	for _, c := range o.s.outcomes { // the first of this split
-		if c.marker != nil && c.partition == birth.Parent && c.marker.Split == birth {
-			*found = c
-			if o.s.flaw == splitMoved {
-				_, *found = o.s.last(birth.Parent)
-			}
-			return true
-		}
+	_, parent := o.s.last(birth.Parent)
+	m := *parent.marker
+	*found = commitment{marker: &commit.Marker{Cursor: birth.First - 1, Epoch: m.Epoch, Split: birth}}
+	if o.s.flaw == splitMoved {
+		found.marker.Cursor, found.marker.Chain = m.Cursor, m.Chain
 	}
-	o.s.violated("no marker has the split at %d of partition %d", birth.First, birth.Parent)
-	return false
+	return true
 }
 
 // split divides the partition between two events, unless it is split.

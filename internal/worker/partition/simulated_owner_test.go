@@ -104,13 +104,13 @@ func (o *owner) open() {
 
 // replay is recovery.applyRecorded.
 func (o *owner) replay(marker position) {
-	s, recorded := o.s, map[int]*outcomelog.Index{}
+	s, recorded := o.s, inherit(o.partition, o.table(), o.disk.at.Cursor)
 	o.sources = o.table().Sources(o.partition, o.disk.at.Cursor)
-	for _, split := range append(o.lineage(), partitions.Split{Parent: o.partition}) {
-		recorded[split.Parent] = &outcomelog.Index{}
+	for p := range recorded.by {
+		recorded.by[p] = &outcomelog.Index{Chains: map[compaction.Seq]uint64{}}
 	}
 	for _, c := range s.outcomes[o.disk.at.Outcomes:o.fence] {
-		r := recorded[c.partition]
+		r := recorded.by[c.partition]
 		if r == nil {
 			continue
 		}
@@ -129,14 +129,13 @@ func (o *owner) replay(marker position) {
 			return
 		}
 		s.counts.Replays++
-		by := o.table().At(e.Address, uint64(e.Seq))
-		r := recorded[by]
+		r, applies := recorded.of(e)
 		switch {
-		case by != o.partition && (!o.inherits(by, e.Seq) || s.flaw == parentIgnored):
+		case r == nil, s.flaw == parentIgnored && r != recorded.by[o.partition]:
 			o.ledgers.skip(e, storedAt(&e))
 			continue
-		case by != o.partition && o.table().At(e.Address, o.birth().First) != o.partition: // of the chain alone
-			o.ledgers.advance(e, storedAt(&e))
+		case !applies:
+			o.ledgers.pass(e, storedAt(&e))
 			continue
 		}
 		config := configNamed(r.ConfigAt(e.Seq))
@@ -156,6 +155,7 @@ func (o *owner) replay(marker position) {
 			}
 		}
 	}
+	marker.chain = cmp.Or(marker.chain, recorded.chainAt(marker.seq))
 	if end := o.ledgers.position(); marker.chain != 0 && end.chain != marker.chain {
 		s.violated("the log has another hash at the marker, %d", marker.seq)
 	}

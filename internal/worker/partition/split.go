@@ -2,17 +2,27 @@ package partition
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
+	"github.com/nats-io/nats.go"
+
+	"compactd/internal/broker/commit"
+	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/events/partitions"
+	"compactd/internal/worker/decide"
+	"compactd/internal/worker/outcomelog"
 )
 
 // A growth of the log splits a partition: its owner stores a marker alone that names the split, decides what follows
-// without the sessions of the child, and drops their ledgers once the marker is stored. See docs/adr/0060.
+// without the sessions of the child, and drops their ledgers once the marker is stored. The child's owner has the
+// parent's newest snapshot before it requests that, and then applies what the parent decided up to the
+// split. See docs/adr/0060.
 
 // ErrNoSplit: the partition is not to be split now.
 var ErrNoSplit = errors.New("the partition cannot be split: no growth of the log is under way that it has not been split for")
@@ -101,4 +111,107 @@ func (l *ledgers) dropSome(behind partitions.Split, most int) (more bool, _ erro
 		}
 	}
 	return !l.dropped.all, nil
+}
+
+// splitSubject is where the owner of a partition takes the request to split it.
+func splitSubject(id int) string { return events.OwnerSubject(id, "split") }
+
+// takeSplits takes requests to split the partition until stop is called.
+func (p *Partition) takeSplits() (stop func(), _ error) {
+	s, err := p.set.config.Commit.Subscribe(splitSubject(p.ID), func(*nats.Msg) {
+		if err := p.Split(); err != nil {
+			p.retrying("split")(err)
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("take requests to split: %w", err)
+	}
+	return func() { _ = s.Unsubscribe() }, nil // fails only on a closed connection
+}
+
+// splitPause is how often the parent's marker is looked at for the split, and that requested.
+const splitPause = 50 * time.Millisecond
+
+// awaitSplit is for a partition that was split off, or is to be. It finds the split, which the table of SESSIONS may
+// lack until the growth is complete; until there is one it requests it, with the parent's snapshot at hand.
+func (r *recovery) awaitSplit(ctx context.Context) error {
+	lineage := r.set.Table().Lineage(r.ID)
+	if len(lineage) == 0 {
+		return nil
+	}
+	parent := lineage[len(lineage)-1].Parent
+	for prepared := false; ; {
+		m, err := commit.LastMarker(ctx, r.set.config.Read, parent)
+		if err == nil {
+			err = r.set.learn(m.Split)
+		}
+		if err != nil {
+			return err
+		}
+		lineage = r.set.Table().Lineage(r.ID)
+		split := lineage[len(lineage)-1]
+		switch {
+		case split.First > 0 && m.Cursor+1 >= split.First: // else its events up to there are still to be decided
+			r.begins = commit.Marker{Cursor: split.First - 1, Epoch: m.Epoch, LogCreated: m.LogCreated, Split: split}
+			return nil
+		case split.First == 0 && !prepared:
+			prepared = true
+			if err := r.prepare(ctx, parent); err != nil {
+				return err
+			}
+			continue
+		case split.First == 0:
+			if err := r.set.config.Commit.Publish(splitSubject(parent), nil); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(splitPause):
+		}
+	}
+}
+
+// inheritance is what a partition applies in a replay: its own outcomes, and those of the partitions that it was
+// split off from, up to the splits.
+type inheritance struct {
+	id     int
+	table  partitions.Table
+	splits []partitions.Split
+	by     map[int]*outcomelog.Index
+}
+
+// inherit is the inheritance of a partition behind a sequence, with an index for each that has a part of it.
+func inherit(id int, t partitions.Table, after uint64) inheritance {
+	h := inheritance{id, t, t.Lineage(id), map[int]*outcomelog.Index{id: nil}}
+	for _, s := range h.splits {
+		if after+1 < s.First {
+			h.by[s.Parent] = nil
+		}
+	}
+	return h
+}
+
+// of returns what is recorded about an event; nil where it is no event of this partition, or of those before it.
+// One of a session that stayed with them does not apply.
+func (h *inheritance) of(e decide.Event) (by *outcomelog.Index, applies bool) {
+	p := h.table.At(e.Address, uint64(e.Seq))
+	if p == h.id {
+		return h.by[p], true
+	}
+	if !slices.ContainsFunc(h.splits, func(s partitions.Split) bool { return s.Parent == p && uint64(e.Seq) < s.First }) {
+		return nil, false
+	}
+	return h.by[p], h.splits[len(h.splits)-1].Moves(e.Address)
+}
+
+// chainAt is the hash of the parent's events up to where the partition begins, 0 for another place.
+func (h *inheritance) chainAt(seq compaction.Seq) uint64 {
+	for _, s := range h.splits {
+		if by := h.by[s.Parent]; by != nil && s.Child == h.id && uint64(seq)+1 == s.First {
+			return by.Chains[seq]
+		}
+	}
+	return 0
 }

@@ -23,13 +23,10 @@ import (
 )
 
 // splitEnv is a server with a log of one partition whose growth to two has begun.
-type splitEnv struct {
-	*brokertest.Env
-	dir string
-}
+type splitEnv struct{ *brokertest.Env }
 
 func newSplitEnv(t *testing.T) *splitEnv {
-	env := &splitEnv{brokertest.Open(t, t.TempDir(), topology.Config{Partitions: 1}), t.TempDir()}
+	env := &splitEnv{brokertest.Open(t, t.TempDir(), topology.Config{Partitions: 1})}
 	var err error
 	if env.Streams.Partitions, err = env.Streams.Partitions.Grow(); err != nil {
 		t.Fatal(err)
@@ -38,18 +35,18 @@ func newSplitEnv(t *testing.T) *splitEnv {
 }
 
 // serve serves a partition, in a set of its own, until the test ends or stop is called.
-func (env *splitEnv) serve(owner string, id int) (set *Set, stop func()) {
+func (env *splitEnv) serve(owner string, id int, dir string) (set *Set, at observe.PartitionAcquired, stop func()) {
 	env.T.Helper()
 	set = NewSet(env.JS, Config{
 		Read: env.NC, Commit: env.NC, Texts: env.NC, Streams: env.Streams, Compaction: simulatedConfigs()[1], Owner: owner,
-		Dir: env.dir, CheckpointEvery: 10 * time.Millisecond, CheckpointEvents: 100, MarkerEvery: 10 * time.Millisecond,
+		Dir: dir, SnapshotEvery: time.Hour, CheckpointEvery: 10 * time.Millisecond, CheckpointEvents: 100, MarkerEvery: 10 * time.Millisecond,
 		MaxLedgers: 100, Memory: 64 << 20, OutcomeBytes: -1, MaxAhead: 100, DrainTimeout: time.Minute, Limiter: limit.New(limit.Config{}),
 	})
 	ctx, cancel := context.WithCancel(env.T.Context())
 	all, end := NewStopTime(ctx, time.Minute)
-	served, ended := make(chan struct{}), make(chan error, 1)
+	served, ended := make(chan observe.PartitionAcquired, 1), make(chan error, 1)
 	go func() {
-		ended <- set.Serve(ctx, all, id, func(observe.PartitionAcquired) { close(served) }, func() {})
+		ended <- set.Serve(ctx, all, id, func(e observe.PartitionAcquired) { served <- e }, func() {})
 	}()
 	stop = sync.OnceFunc(func() {
 		defer end()
@@ -60,11 +57,24 @@ func (env *splitEnv) serve(owner string, id int) (set *Set, stop func()) {
 	})
 	env.T.Cleanup(stop)
 	select {
-	case <-served:
+	case at = <-served:
 	case err := <-ended:
 		env.T.Fatalf("partition %d is not served: %v", id, err)
 	}
-	return set, stop
+	return set, at, stop
+}
+
+// snapshot puts the file of a partition into the store once it has an event.
+func (env *splitEnv) snapshot(set *Set, id int, seq uint64) {
+	env.T.Helper()
+	p := set.At(id)
+	if err := p.file.await(env.T.Context(), compaction.Seq(seq)); err != nil {
+		env.T.Fatal(err)
+	}
+	set.snapshots.take(env.T.Context(), p.checkpointer, 1)
+	if found, err := set.snapshots.store.Newest(env.T.Context(), id); err != nil || found.Marker.Cursor < seq {
+		env.T.Fatalf("the snapshot of partition %d is %+v, %v", id, found, err)
+	}
 }
 
 // eventually waits until something is so.
@@ -105,7 +115,8 @@ func TestSplit(t *testing.T) {
 	t.Parallel()
 	env := newSplitEnv(t)
 	stays, moves := of(0), of(1)
-	set, stop := env.serve("a", 0)
+	dir := t.TempDir()
+	set, _, stop := env.serve("a", 0, dir)
 	env.turn(stays, 1)
 	first := env.turn(moves, 1) + 1
 	if n := env.turns(set, 0, moves, first-1); n != 1 {
@@ -141,11 +152,68 @@ func TestSplit(t *testing.T) {
 		t.Errorf("the partition has the sessions %v, %v", found, err)
 	}
 	stop()
-	set, _ = env.serve("b", 0)
+	set, _, _ = env.serve("b", 0, dir)
 	if got := set.Table().Newest(0); got != want {
 		t.Errorf("the next owner has the split %+v", got)
 	}
 	if m, err := commit.LastMarker(t.Context(), env.NC, 0); err != nil || m.Split != want || m.Owner != "b" {
 		t.Errorf("its marker is %+v, %v", m, err)
+	}
+}
+
+// The owner of a child makes its file from the parent's snapshot, requests the split, and goes on where the parent
+// ended: with the turns that it had and with the epochs. Sessions that stay are not in its file. Its next owner does
+// the same, also without a file, and where the parent's snapshot is of behind the split.
+func TestChild(t *testing.T) {
+	t.Parallel()
+	env := newSplitEnv(t)
+	stays, moves := of(0), of(1)
+	parent, _, _ := env.serve("a", 0, t.TempDir())
+	env.turn(moves, 1)
+	env.snapshot(parent, 0, env.turn(stays, 1))
+	env.turn(stays, 2)
+	last := env.turn(moves, 2)
+	if n := env.turns(parent, 0, moves, last); n != 2 {
+		t.Fatalf("%d turns", n)
+	}
+	dir := t.TempDir()
+	child, at, stop := env.serve("b", 1, dir)
+	if at.Snapshot != 2 || at.Replayed != 1 || at.Cursor != 4 || at.Epoch != 2 {
+		t.Errorf("the child begins with %+v", at)
+	}
+	env.turn(stays, 3)
+	last = env.turn(moves, 3)
+	if n := env.turns(child, 1, moves, last); n != 3 {
+		t.Errorf("the child has %d turns of its session", n)
+	}
+	if n := env.turns(parent, 0, stays, last); n != 3 {
+		t.Errorf("the parent has %d turns of its session", n)
+	}
+	if n := env.turns(child, 1, stays, last); n != 0 {
+		t.Errorf("the child has %d turns of a session that stays", n)
+	}
+	if m, err := commit.LastMarker(t.Context(), env.NC, 1); err != nil || m.Split != (partitions.Split{Parent: 0, Child: 1, First: 5}) {
+		t.Errorf("the child's marker is %+v, %v", m, err)
+	}
+	env.snapshot(parent, 0, last)
+	stop()
+	for _, path := range []string{child.fileOptions(1).Path, parent.fileOptions(0).Path} {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name := map[bool]string{true: stays, false: moves}[path == child.fileOptions(1).Path]; bytes.Contains(data, []byte(name)) {
+			t.Errorf("%s has %s", path, name)
+		}
+	}
+	if err := child.snapshots.store.Erase(t.Context()); err != nil { // and only the log is left
+		t.Fatal(err)
+	}
+	for owner, dir := range map[string]string{"c": dir, "d": t.TempDir()} {
+		child, at, stop := env.serve(owner, 1, dir)
+		if n := env.turns(child, 1, moves, last); n != 3 || at.Epoch < 3 {
+			t.Errorf("the next owner has %d turns: %+v", n, at)
+		}
+		stop()
 	}
 }
