@@ -15,6 +15,9 @@ func (r rows) Release() {}
 
 func (r rows) Load(a events.Address) ([]compaction.Row, error) { return r[a], nil }
 func (rows) List(string, string, int) ([]string, error)        { return nil, nil }
+
+func (rows) After(events.Address, int) ([]events.Address, error) { return nil, nil }
+
 func (r rows) write(t *testing.T, d *Decider) (written []*Entry) {
 	t.Helper()
 	changes, written, err := d.Collect()
