@@ -18,7 +18,6 @@ import (
 	"compactd/internal/broker/jsapi"
 	"compactd/internal/broker/request"
 	"compactd/internal/broker/topology"
-	"compactd/internal/broker/trail"
 	"compactd/internal/events"
 	"compactd/internal/ops/access"
 	"compactd/internal/ops/cli"
@@ -37,7 +36,7 @@ const (
 var errNoAnswer = fmt.Errorf("no answer came in time; the event is stored, and %s watch shows its outcome", cli.Program("publisher"))
 
 // forOperators are parts of the subjects that no tenant of deploy/cluster may use.
-var forOperators = []string{`"` + events.SubjectTenants + `"`, `"` + events.SubjectPolicy + `"`, `"` + events.SubjectPolicies + `"`, "." + trail.Stream}
+var forOperators = []string{`"` + events.SubjectTenants + `"`, `"` + events.SubjectPolicy + `"`, `"` + events.SubjectPolicies + `"`, "." + topology.AuditStream}
 
 // refusedError is the rejection of a published event.
 type refusedError struct{ rejected *events.Rejected }

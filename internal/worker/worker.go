@@ -276,6 +276,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	g.Go(func() error { w.parts.Run(ctx); return nil })
 	g.Go(func() error { w.hub.Run(ctx); return nil })
 	g.Go(func() error { w.spending.Run(ctx); return nil })
+	g.Go(func() error { w.ensureAudit(ctx); return nil })
 	if w.policies != nil {
 		g.Go(func() error { w.policies.Run(ctx); return nil })
 	}
@@ -300,4 +301,11 @@ func (w *Worker) Run(ctx context.Context) error {
 		return fmt.Errorf("run worker: %w", err)
 	}
 	return nil
+}
+
+// ensureAudit creates the audit log before an operator needs it. Sessions go on without one.
+func (w *Worker) ensureAudit(ctx context.Context) {
+	if err := topology.EnsureAudit(ctx, w.js); err != nil && ctx.Err() == nil {
+		observe.Call(w.config.Listener.Retrying, observe.Retrying{Partition: -1, Step: "record", Err: err})
+	}
 }

@@ -32,7 +32,7 @@ const (
 )
 
 // roomFor is what a new log is created with for a bound of its own: OUTCOMES gets as much,
-// and half of it again stays free for what reserves nothing, such as snapshots.
+// and half of it again stays free: an eighth for AUDIT, the rest for what reserves nothing, such as snapshots.
 func roomFor(maxBytes int64) int64 { return maxBytes / 2 * 5 }
 
 // StorageError reports that the server, or the account, has no room for a stream.
@@ -86,7 +86,7 @@ func (t *Config) ensureOutcomes(ctx context.Context, js jetstream.JetStream, log
 	if have := log.Config.MaxBytes; have > 0 {
 		c.MaxBytes = min(c.MaxBytes, have)
 	}
-	return createLargest(ctx, js, c, func(size int64) jetstream.StreamConfig {
+	return createLargest(ctx, js, c, leastBytes, func(size int64) jetstream.StreamConfig {
 		c.MaxBytes = size
 		return c
 	})
@@ -101,7 +101,7 @@ func createWithRoom(ctx context.Context, js jetstream.JetStream, c jetstream.Str
 	if most > 0 {
 		c.MaxBytes = min(c.MaxBytes, max(most, leastBytes))
 	}
-	return createLargest(ctx, js, c, func(size int64) jetstream.StreamConfig {
+	return createLargest(ctx, js, c, leastBytes, func(size int64) jetstream.StreamConfig {
 		c.MaxBytes, c.Metadata = roomFor(size), map[string]string{metaMaxBytes: strconv.FormatInt(size, 10)}
 		return c
 	})
@@ -144,9 +144,9 @@ func accountLimit(ctx context.Context, js jetstream.JetStream, replicas int) (in
 }
 
 // createLargest creates a stream with the largest bound that there is room for: that of
-// c, then a quarter less each time. of is the configuration for a bound.
-func createLargest(ctx context.Context, js jetstream.JetStream, c jetstream.StreamConfig, of func(size int64) jetstream.StreamConfig) (jetstream.Stream, error) {
-	least := min(leastBytes, c.MaxBytes)
+// c, then a quarter less each time, down to least. of is the configuration for a bound.
+func createLargest(ctx context.Context, js jetstream.JetStream, c jetstream.StreamConfig, least int64, of func(size int64) jetstream.StreamConfig) (jetstream.Stream, error) {
+	least = min(least, c.MaxBytes)
 	for size := c.MaxBytes; ; size = max(size/4*3, least) {
 		s, err := create(ctx, js, of(size), sizeTries)
 		if size <= least || !jsapi.NoRoom(err) {

@@ -43,6 +43,7 @@ func TestBoundsFollowTheServer(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ room, least, most int64 }{
 		{300 << 20, 64 << 20, 120 << 20},
+		{4e9, 1.2e9, 1.6e9},
 		{10e9, 2.9e9, 4e9},
 		{50e9, 14e9, 20e9},
 		{200e9, 20 << 30, 20 << 30},
@@ -59,9 +60,40 @@ func TestBoundsFollowTheServer(t *testing.T) {
 		if err := Canary(t.Context(), js); err != nil {
 			t.Errorf("room for %d bytes: %v", c.room, err)
 		}
+		if err := EnsureAudit(t.Context(), js); err != nil {
+			t.Errorf("room for %d bytes: %v", c.room, err)
+		}
 		again, err := Ensure(t.Context(), js, Config{CreateBytes: 1 << 30})
 		if err != nil || again.Log.MaxBytes != s.Log.MaxBytes || again.Outcomes.MaxBytes != s.Outcomes.MaxBytes {
 			t.Errorf("room for %d bytes: the bounds changed: %+v, %v", c.room, again, err)
+		}
+	}
+}
+
+// The audit log takes what explicit bounds have left, down to 8 MiB; without that, its error contains what to do.
+func TestAuditTakesWhatIsLeft(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ left, least, most int64 }{{64 << 20, 24 << 20, 64 << 20}, {4 << 20, 0, 0}} {
+		js := connectTo(t, smallServer(t, 2<<30+c.left))
+		if _, err := Ensure(t.Context(), js, Config{MaxBytesLog: 1 << 30, MaxBytesOutcomes: 1 << 30}); err != nil {
+			t.Fatal(err)
+		}
+		err := EnsureAudit(t.Context(), js)
+		if c.most == 0 {
+			if e, ok := errors.AsType[*StorageError](err); !ok || e.Bytes != leastAudit || !strings.Contains(err.Error(), "create AUDIT") {
+				t.Errorf("%d bytes left: error is %v", c.left, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := js.Stream(t.Context(), AuditStream)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b := s.CachedInfo().Config.MaxBytes; b < c.least || b > c.most {
+			t.Errorf("%d bytes left: the bound is %d", c.left, b)
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Inspection is what there is of the two streams, the two buckets and the store of snapshots,
+// Inspection is what there is of the two streams, the audit log, the buckets and the store of snapshots,
 // looked at without changing any.
 type Inspection struct {
 	*Streams
@@ -18,6 +18,8 @@ type Inspection struct {
 	// that are offline or not up to date.
 	Replicas [2]int
 	Behind   []string
+	// NoAudit: there is no audit log, which each worker creates at its start.
+	NoAudit bool
 	// Time is the server's, at some moment of the call.
 	Time time.Time
 }
@@ -56,6 +58,13 @@ func Inspect(ctx context.Context, js jetstream.JetStream) (*Inspection, error) {
 	if store != nil { // else the next start creates it
 		s.Mismatches = append(s.Mismatches, checkSnapshots(store.CachedInfo().Config)...)
 		s.addBehind(store.CachedInfo())
+	}
+	audit, err := lookUp(ctx, js, AuditStream)
+	if err != nil {
+		return nil, err
+	}
+	if s.NoAudit = audit == nil; audit != nil {
+		s.addBehind(audit.CachedInfo())
 	}
 	return s, s.inspectBuckets(ctx, js)
 }

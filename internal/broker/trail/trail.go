@@ -37,15 +37,8 @@ import (
 )
 
 const (
-	// Stream has the entries, each under audit.<action>.<tenant>.
-	Stream = "AUDIT"
-
-	maxAge   = 365 * 24 * time.Hour
-	maxBytes = 1 << 30 // about four million entries; then the oldest go
-	// mostOfKind bounds the entries of one kind and tenant, so that no tenant removes those of others by its own.
-	mostOfKind = 100_000
-	recordIn   = 2 * time.Second
-	pause      = 10 * time.Second
+	recordIn = 2 * time.Second
+	pause    = 10 * time.Second
 )
 
 // Trail records entries.
@@ -54,7 +47,7 @@ type Trail struct {
 	failed atomic.Int64 // until when no entry is tried, in Unix milliseconds
 }
 
-// New returns a trail. The stream is made with the first entry.
+// New returns a trail. Workers create its stream at their start, or where there was no room then, with the first entry.
 func New(js jetstream.JetStream) *Trail { return &Trail{js: js} }
 
 var errFailed = errors.New("the last entry was not stored")
@@ -84,32 +77,16 @@ func (t *Trail) record(ctx context.Context, e events.AuditEntry, id string) erro
 	if id != "" {
 		m.Header.Set(nats.MsgIdHdr, id)
 	}
-	_, err = t.js.PublishMsg(ctx, m, jetstream.WithExpectStream(Stream))
+	_, err = t.js.PublishMsg(ctx, m, jetstream.WithExpectStream(topology.AuditStream))
 	if errors.Is(err, jetstream.ErrNoStreamResponse) {
-		if err = t.ensure(ctx); err == nil {
-			_, err = t.js.PublishMsg(ctx, m, jetstream.WithExpectStream(Stream))
+		if err = topology.EnsureAudit(ctx, t.js); err == nil {
+			_, err = t.js.PublishMsg(ctx, m, jetstream.WithExpectStream(topology.AuditStream))
 		}
 	}
 	return jsapi.Wrap(err, "record %s", e.Action)
 }
 
 func subject(action, tenant string) string { return "audit." + action + "." + tenant }
-
-func (t *Trail) ensure(ctx context.Context) error {
-	out, err := t.js.Stream(ctx, topology.OutcomesStream)
-	if err != nil {
-		return err
-	}
-	_, err = t.js.CreateStream(ctx, jetstream.StreamConfig{
-		Name: Stream, Description: "compactd: who read and changed what", Subjects: []string{subject("*", "*")},
-		Storage: jetstream.FileStorage, Retention: jetstream.LimitsPolicy, Discard: jetstream.DiscardOld,
-		MaxAge: maxAge, MaxBytes: maxBytes, MaxMsgsPerSubject: mostOfKind, DenyDelete: true, DenyPurge: true, Replicas: out.CachedInfo().Config.Replicas,
-	})
-	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
-		return nil
-	}
-	return err
-}
 
 // Selection is which entries are read; an empty field is any.
 type Selection struct {
@@ -119,7 +96,7 @@ type Selection struct {
 
 // Read calls fn with the entries, the oldest first.
 func Read(ctx context.Context, js jetstream.JetStream, s Selection, fn func(events.AuditEntry) error) error {
-	all := stream.Selection{Stream: Stream, Filters: []string{subject(cmp.Or(s.Action, "*"), cmp.Or(s.Tenant, "*"))}}
+	all := stream.Selection{Stream: topology.AuditStream, Filters: []string{subject(cmp.Or(s.Action, "*"), cmp.Or(s.Tenant, "*"))}}
 	err := stream.Read(ctx, js, all, func(m jetstream.Msg, _ uint64) error {
 		md, err := m.Metadata()
 		if err != nil || md.Timestamp.Before(s.Since) {

@@ -40,7 +40,7 @@ const (
 type Finding struct {
 	Level   Level       `json:"level"`
 	Check   string      `json:"check"`         // as docs/operations.md lists them
-	Code    events.Code `json:"code,omitzero"` // of a check that could not be made: forbidden, unavailable
+	Code    events.Code `json:"code,omitzero"` // forbidden, unavailable: the check could not be made; storage_limit: a stream could not
 	Message string      `json:"message"`
 	Hint    string      `json:"hint,omitzero"` // what to do
 	Figures
@@ -212,6 +212,12 @@ func (d *doctor) streams(s *topology.Inspection) {
 	if len(s.Mismatches) == 0 {
 		d.ok("streams", "%d partitions, kept for %s", s.Partitions.Count(), units.Span(s.MaxAge))
 		d.figures(Figures{AgeSeconds: int64(s.MaxAge.Seconds())})
+	}
+	if s.NoAudit {
+		d.problem("audit", "restart a worker: it creates the stream, or its log has the reason (retrying, step record); "+
+			"make room by a lower --max-bytes or a higher max_file_store",
+			"%s is missing: policies, tokens and reads of content by operators are refused", topology.AuditStream)
+		d.Findings[len(d.Findings)-1].Code = events.CodeStorageLimit
 	}
 	for _, x := range []struct {
 		name string

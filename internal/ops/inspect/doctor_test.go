@@ -51,6 +51,9 @@ func ensure(t *testing.T, js jetstream.JetStream) {
 	if _, err := topology.Ensure(t.Context(), js, topology.Config{Partitions: 2, CreateBytes: 1 << 20}); err != nil {
 		t.Fatal(err)
 	}
+	if err := topology.EnsureAudit(t.Context(), js); err != nil {
+		t.Fatal(err)
+	}
 	own(t, js, 0)
 	own(t, js, 1)
 }
@@ -202,6 +205,20 @@ func TestDiagnoseBuckets(t *testing.T) {
 		t.Fatal(err)
 	}
 	diagnose(t, inspect.Target{Conn: nc}, "streams: KV_LEASES: bucket is missing, not there; the next worker that starts creates it")
+}
+
+// So is an audit log that no worker could create.
+func TestDiagnoseAudit(t *testing.T) {
+	nc, js := dial(t, embedded.Config{})
+	ensure(t, js)
+	if err := js.DeleteStream(t.Context(), topology.AuditStream); err != nil {
+		t.Fatal(err)
+	}
+	d := inspect.Diagnose(t.Context(), inspect.Target{Conn: nc, Data: private(t)})
+	i := slices.IndexFunc(d.Findings, func(f inspect.Finding) bool { return f.Check == "audit" })
+	if d.Healthy() || i < 0 || d.Findings[i].Code != events.CodeStorageLimit || !strings.Contains(d.Findings[i].Hint, "max_file_store") {
+		t.Errorf("findings are %+v", d.Findings)
+	}
 }
 
 // So is a user of a worker that may not write what workers write. One that is none of a worker is

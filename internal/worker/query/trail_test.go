@@ -2,13 +2,20 @@ package query_test
 
 import (
 	"cmp"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go/jetstream"
 
+	"compactd/internal/broker/embedded"
+	"compactd/internal/broker/jsapi"
+	"compactd/internal/broker/retry"
+	"compactd/internal/broker/topology"
 	"compactd/internal/broker/trail"
 	"compactd/internal/events"
 	"compactd/internal/testkit/workertest"
@@ -68,7 +75,7 @@ func TestAuditLog(t *testing.T) {
 	if got := env.Trail(trail.Selection{Action: string(events.KindForget), Tenant: "default"}); len(got) != 1 {
 		t.Errorf("selected %v", got)
 	}
-	s, err := env.JS.Stream(t.Context(), trail.Stream)
+	s, err := env.JS.Stream(t.Context(), topology.AuditStream)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,6 +93,44 @@ func TestAuditLog(t *testing.T) {
 	}
 }
 
+// A worker creates the audit log at its start, before an operator needs it.
+func TestAuditLogIsCreated(t *testing.T) {
+	t.Parallel()
+	env := workertest.New(t, t.TempDir())
+	stop := env.Run("a", observe.Listener{})
+	if err := retry.Every(10*time.Millisecond).Until(t.Context(), func() (bool, error) {
+		_, err := env.JS.Stream(t.Context(), topology.AuditStream)
+		if errors.Is(err, jetstream.ErrStreamNotFound) {
+			return false, nil
+		}
+		return true, err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Where a server has no room for it, the worker reports that at its start.
+func TestNoRoomForAuditLog(t *testing.T) {
+	t.Parallel()
+	const each = 64 << 20
+	env := workertest.Open(t, embedded.Config{Dir: t.TempDir(), MaxStore: 2*each + 4<<20}, topology.Config{MaxBytesLog: each, MaxBytesOutcomes: each})
+	failed := make(chan error, 100)
+	stop := env.Run("a", observe.Listener{Retrying: func(e observe.Retrying) {
+		if e.Step == "record" {
+			failed <- e.Err
+		}
+	}})
+	if err := <-failed; !jsapi.NoRoom(err) || !strings.Contains(err.Error(), "max_file_store") {
+		t.Errorf("error is %v", err)
+	}
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Without an entry no content goes out: where the audit log cannot be written, operators' reads are refused, and agents
 // go on.
 func TestAuditLogIsFull(t *testing.T) {
@@ -94,7 +139,7 @@ func TestAuditLogIsFull(t *testing.T) {
 	if err := trail.New(env.JS).Record(t.Context(), events.AuditEntry{Action: "context"}, ""); err != nil {
 		t.Fatal(err)
 	}
-	s, err := env.JS.Stream(t.Context(), trail.Stream)
+	s, err := env.JS.Stream(t.Context(), topology.AuditStream)
 	if err != nil {
 		t.Fatal(err)
 	}
