@@ -199,9 +199,13 @@ func (l *Ledger) Settings() Settings {
 // viewOf is the view of entries under a generation, as the session's policy has it rendered.
 func (l *Ledger) viewOf(entries []Entry, generation int64) *View {
 	demands := traits.DemandsOf(l.format, measure.Provider(l.model.Provider), l.model.Name)
+	through := l.GenerationThrough(generation)
+	if through == 0 { // it is being made
+		through = math.MaxInt64
+	}
 	return &View{
 		Format: l.format, PlaceholderRole: l.cache.custom.PlaceholderRole, SystemInside: render.SystemInside(l.model.Name),
-		Demands: demands, Marks: l.prompts.Marks.System + l.prompts.Marks.Tools, Renamed: stage.Rename(entries, l.format, &demands), Uncited: stage.Uncite(entries), Thinking: l.thinkingAt(generation, entries),
+		Demands: demands, Marks: l.prompts.Marks.System + l.prompts.Marks.Tools, Renamed: stage.Rename(entries, l.format, &demands), Uncited: stage.Uncite(entries, through), Thinking: l.thinkingAt(generation, entries),
 		ByHash: l.cache.policy.NamesHashes(), Entries: entries,
 	}
 }

@@ -23,12 +23,12 @@ func historyOf(entries []compaction.Entry, f events.Format, r measure.Rate) stag
 
 // planView is what a plan makes of its entries.
 func planView(p stage.Plan, f events.Format) *compaction.View {
-	return &compaction.View{Format: f, Entries: p.Entries, Uncited: stage.Uncite(p.Entries)}
+	return &compaction.View{Format: f, Entries: p.Entries, Uncited: stage.Uncite(p.Entries, math.MaxInt64)}
 }
 
 // draftView is what a draft made of its entries.
 func draftView(d *stage.Draft, f events.Format) *compaction.View {
-	return &compaction.View{Format: f, Entries: d.Entries(), Uncited: stage.Uncite(d.Entries())}
+	return &compaction.View{Format: f, Entries: d.Entries(), Uncited: stage.Uncite(d.Entries(), math.MaxInt64)}
 }
 
 // withRole is the view as a profile has it rendered.

@@ -78,8 +78,9 @@ func (d *Draft) dropSplit() {
 type Uncited map[int]bool
 
 // Uncite finds them. Which results a citation refers to is not known: it is kept where those of its
-// exchange are all there, or nothing of the history before it is gone.
-func Uncite(entries []measure.Entry) (out Uncited) {
+// exchange are all there, or nothing of the history before it is gone. Turns after through are as
+// they came: an agent appends them to the history that it was given.
+func Uncite(entries []measure.Entry, through int64) (out Uncited) {
 	var here, all cited
 	for i := range entries {
 		e := &entries[i]
@@ -93,7 +94,7 @@ func Uncite(entries []measure.Entry) (out Uncited) {
 			here.there, all.there = true, true
 		case e.Hosted():
 			here.gone, all.gone = true, true
-		case e.Cites() && !here.whole() && !all.whole():
+		case e.Cites() && e.Position().Turn <= through && !here.whole() && !all.whole():
 			if out == nil {
 				out = Uncited{}
 			}
