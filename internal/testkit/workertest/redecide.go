@@ -16,36 +16,37 @@ import (
 	"compactd/internal/worker/payload"
 )
 
-// Redecided decides the log again under the config and returns the outcomes, partition by
-// partition, in the order of a commit. It reads no recorded outcome.
-func (env *Env) Redecided() []Outcome {
+// Redecided decides the log again under the config and returns the outcomes, in the order of their
+// events. It reads no recorded outcome.
+func (env *Env) Redecided() (out []Outcome) {
 	env.T.Helper()
 	ctx := env.T.Context()
-	var out []Outcome
-	renderer := payload.NewRenderer(env.Conn, 64<<20)
-	for p := range env.Streams.Partitions.Count() {
-		d := decide.New(env.Config)
-		err := stream.ReadStream(ctx, env.JS, topology.LogStream, events.LogFilter(p), 1, 0, func(m jetstream.Msg, _ uint64) error {
-			e, _, err := decide.ReadEvent(m)
+	streams, err := topology.Describe(ctx, env.JS)
+	if err != nil {
+		env.T.Fatal(err)
+	}
+	d, renderer := decide.New(env.Config), payload.NewRenderer(env.Conn, 64<<20)
+	err = stream.ReadStream(ctx, env.JS, topology.LogStream, "log.>", 1, 0, func(m jetstream.Msg, _ uint64) error {
+		e, _, err := decide.ReadEvent(m)
+		if err != nil {
+			return err
+		}
+		outs, text := d.Process(e)
+		if text {
+			renderer.Put(e)
+		}
+		p := streams.Partitions.At(e.Address, uint64(e.Seq))
+		for _, o := range outs {
+			data, _, err := renderer.Outcome(ctx, nil, e.OutcomeAddress(), o, connect.MaxPayload(env.Conn))
 			if err != nil {
 				return err
 			}
-			outs, text := d.Process(e)
-			if text {
-				renderer.Put(e)
-			}
-			for _, o := range outs {
-				data, _, err := renderer.Outcome(ctx, nil, e.OutcomeAddress(), o, connect.MaxPayload(env.Conn))
-				if err != nil {
-					return err
-				}
-				out = append(out, NewOutcome(decide.SubjectOf(p, e.OutcomeAddress(), o), data))
-			}
-			return nil
-		})
-		if err != nil {
-			env.T.Fatalf("decide partition %d again: %v", p, err)
+			out = append(out, NewOutcome(decide.SubjectOf(p, e.OutcomeAddress(), o), data))
 		}
+		return nil
+	})
+	if err != nil {
+		env.T.Fatalf("decide the log again: %v", err)
 	}
 	return out
 }

@@ -16,7 +16,8 @@
 // # Guarantees
 //
 // All workers that see the same members compute the same assignment (assign.go): everyone
-// holds the same number of partitions, or one more. A lease keeps workers apart; what makes
+// holds the same number of partitions, or one more. With each heartbeat a worker reads whether the log has
+// more of them, and adds what it has of a growth under way. A lease keeps workers apart; what makes
 // two owners harmless is the fence of the commits.
 //
 // # Concurrency

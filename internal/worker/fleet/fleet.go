@@ -13,6 +13,7 @@ import (
 	"compactd/internal/broker/commit"
 	"compactd/internal/broker/coord"
 	"compactd/internal/broker/jsapi"
+	"compactd/internal/events/partitions"
 	"compactd/internal/kv"
 	"compactd/internal/worker/observe"
 	"compactd/internal/worker/partition"
@@ -96,8 +97,8 @@ func New(ctx context.Context, c Config) (*Fleet, error) {
 	f := &Fleet{
 		config: c, self: coord.Member{Name: name, Owner: c.Owner}, releaseIdentity: release,
 		members: coord.NewMembers(js, c.LeaseTTL), leases: coord.NewLeases(js, c.LeaseTTL),
-		changed: make(chan struct{}, 1), ended: make(chan ending, c.Partitions.Count()),
-		drained: make(chan *heldLease, c.Partitions.Count()),
+		changed: make(chan struct{}, 1), ended: make(chan ending, partitions.Most),
+		drained: make(chan *heldLease, partitions.Most),
 		held:    map[int]*heldLease{}, heldAt: map[int]uint64{}, coolDown: map[int]bool{},
 	}
 	if err = f.members.Heartbeat(ctx, f.self); err == nil {
@@ -388,6 +389,11 @@ func (f *Fleet) renewAll(ctx context.Context) {
 	asking.Go(func() {
 		if err := f.members.Heartbeat(ctx, f.self); err != nil && !errors.Is(err, context.Canceled) { // which is the stop
 			f.retrying(-1, "heartbeat", err)
+		}
+	})
+	asking.Go(func() {
+		if err := f.config.Partitions.Follow(ctx); err != nil && !errors.Is(err, context.Canceled) { // which is the stop
+			f.retrying(-1, "follow the growth of the log", err)
 		}
 	})
 	if f.membership.err() != nil {

@@ -92,7 +92,7 @@ func NewSet(js jetstream.JetStream, c Config) *Set {
 	set.snapshots = newSnapshots(set)
 	set.Log = quota.NewLog(js, int64(c.Streams.Log.Bytes), c.Streams.Log.MaxBytes)
 	set.Quotas = quota.New(quota.Config{
-		JS: js, PerHour: c.OutcomeBytes, Partitions: c.Streams.Partitions.Count(), Assigned: set.share,
+		JS: js, PerHour: c.OutcomeBytes, Partitions: set.Count, Assigned: set.share,
 		Held: int64(c.Streams.Outcomes.Bytes), Most: c.Streams.Outcomes.MaxBytes,
 		Limited: func(e observe.OutcomesLimited) { observe.Call(c.Listener.OutcomesLimited, e) },
 	})
@@ -152,6 +152,16 @@ func (set *Set) update(next func(partitions.Table) (partitions.Table, error)) er
 			return nil
 		}
 	}
+}
+
+// Follow takes in what SESSIONS has about a growth of the log, and adds what markers have of it: once each partition is
+// split, that completes the growth.
+func (set *Set) Follow(ctx context.Context) error {
+	t, err := topology.Record(ctx, set.js, set.Table())
+	if err != nil {
+		return err
+	}
+	return set.update(t.Merge)
 }
 
 // Table is which partition decides an event, as far as this worker has it.

@@ -218,7 +218,7 @@ func (s *Service) allTenants(ctx context.Context) (all rank.Tenants, missing []i
 	}
 	for slices.ContainsFunc(after, func(p *events.Place) bool { return p != nil }) {
 		answers, without, err := gather[events.TenantsResponse](ctx, s, "tenants", gatherTime, func(p int64) any {
-			if after[p] == nil {
+			if int(p) >= len(after) || after[p] == nil { // the log may have grown meanwhile
 				return nil
 			}
 			return &events.TenantsRequest{Ranking: events.Ranking{Sort: events.SortName, Partition: &p}, Limit: tenantsAtOnce, After: *after[p]}
@@ -227,7 +227,8 @@ func (s *Service) allTenants(ctx context.Context) (all rank.Tenants, missing []i
 			return nil, nil, err
 		}
 		missing = append(missing, without...)
-		for i, a := range answers {
+		for i := range after {
+			a := answers[i]
 			if after[i] = nil; a == nil {
 				continue
 			}

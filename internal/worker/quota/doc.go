@@ -1,7 +1,7 @@
 // Package quota bounds the bytes of session.compacted that one tenant may store: in an hour,
 // in ten minutes, and as a share of OUTCOMES.
 //
-//	q := quota.New(quota.Config{JS: js, Partitions: 8, Assigned: assigned, Held: held, Most: most, Limited: report})
+//	q := quota.New(quota.Config{JS: js, Partitions: count, Assigned: assigned, Held: held, Most: most, Limited: report})
 //	if reason := q.Over(tenant, bytes); reason != "" { /* publish without messages */ }
 //	q.Charge(partition, tenant, bytes)
 //	q.Rendered(partition, bytes)

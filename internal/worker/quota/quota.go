@@ -121,7 +121,7 @@ func (h *hour) ofSlot(tenant string) int64 { return h.slots[h.at%int64(len(h.slo
 type Bounds struct {
 	js         jetstream.JetStream
 	perHour    int64 // as it was requested: 0 is the default, negative is no bound
-	partitions int
+	partitions func() int
 	assigned   func() int // how many this worker should serve
 	limited    func(observe.OutcomesLimited)
 
@@ -144,7 +144,7 @@ type Config struct {
 	// PerHour is how many bytes of session.compacted a tenant may have stored in an hour: 0
 	// is the default, negative is no bound.
 	PerHour    int64
-	Partitions int
+	Partitions func() int // of the log, which may grow
 	Assigned   func() int // how many partitions this worker should serve
 	Held, Most int64      // bytes that OUTCOMES holds, and may hold; Most is 0 or less without a bound
 	Limited    func(observe.OutcomesLimited)
@@ -256,7 +256,7 @@ func (q *Bounds) Serve(ctx context.Context, partition int, fence uint64) error {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for id := range q.partitions {
+	for id := range q.partitions() {
 		switch {
 		case q.own[id]: // it is counted as it is committed
 		case found[id] == nil:
@@ -398,7 +398,7 @@ func (q *Bounds) hourly() (all, own int64) {
 		return -1, -1
 	}
 	n := cmp.Or(q.perHour, max(q.most/quotaParts, leastQuota))
-	return n, n * int64(q.assigned()) / int64(q.partitions)
+	return n, n * int64(q.assigned()) / int64(q.partitions())
 }
 
 // share is what a tenant may hold of OUTCOMES, negative while no worker can be over it;

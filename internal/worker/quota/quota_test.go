@@ -13,7 +13,7 @@ import (
 
 func newTestQuotas(perHour, most int64, limited *[]observe.OutcomesLimited) *Bounds {
 	return &Bounds{
-		perHour: perHour, partitions: 4, assigned: func() int { return 4 }, most: most,
+		perHour: perHour, partitions: func() int { return 4 }, assigned: func() int { return 4 }, most: most,
 		limited: func(e observe.OutcomesLimited) { *limited = append(*limited, e) },
 		hours:   map[int]*hour{}, own: map[int]bool{0: true, 1: true, 2: true, 3: true}, pending: map[int]int64{}, reported: map[string]time.Time{},
 	}

@@ -64,6 +64,47 @@ func TestFleetSharesPartitions(t *testing.T) {
 	env.WantRedecided()
 }
 
+// A log grows while turns are published: every partition is split, the workers share twice as many, and together they
+// publish the outcomes that follow from the log, each once. Another growth begins where this one ended.
+func TestFleetGrows(t *testing.T) {
+	t.Parallel()
+	env, owners := workertest.New(t, t.TempDir()), workertest.NewOwnership(t)
+	env.LeaseTTL, env.Ledgers = time.Second, t.TempDir()
+	first := env.Start("a", owners.Listener("a"))
+	<-first.Worker.Ready()
+	env.Ledgers = t.TempDir()
+	second := env.Start("b", owners.Listener("b"))
+	<-second.Worker.Ready()
+	owners.Await(map[string]int{"a": 2, "b": 2})
+	n := 0
+	for partitions := 8; partitions <= 16; partitions *= 2 {
+		if _, err := topology.Grow(t.Context(), env.JS); err != nil {
+			t.Fatal(err)
+		}
+		for complete := false; !complete; {
+			n++
+			publishAll(env, 30, n)
+			streams, err := topology.Describe(t.Context(), env.JS)
+			if err != nil {
+				t.Fatal(err)
+			}
+			complete = streams.Partitions.Count() == partitions && len(streams.Partitions.Unsplit()) == 0
+			env.Streams = streams
+		}
+		owners.Await(map[string]int{"a": partitions / 2, "b": partitions / 2})
+	}
+	n++
+	publishAll(env, 30, n)
+	env.AwaitDecided()
+	for _, w := range []*workertest.Running{first, second} {
+		if err := w.Stop(); err != nil {
+			t.Error(err)
+		}
+	}
+	env.WantRedecided()
+	t.Logf("%d turns of each session, %d outcomes: %s", n, len(env.Redecided()), env.Streams.Partitions)
+}
+
 // Workers join and leave while turns are published: every outcome is published, and none twice.
 func TestManyTakeOvers(t *testing.T) {
 	t.Parallel()
