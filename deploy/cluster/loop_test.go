@@ -246,7 +246,7 @@ func (w *aWorker) awaitPublished() {
 	defer cancel()
 	state, err := topology.State(ctx, w.js, topology.LogStream)
 	if err == nil {
-		err = commit.AwaitCursor(ctx, w.js, w.streams.Partitions.Count(), state.Last)
+		err = commit.AwaitCursor(ctx, w.js, w.streams.Partitions, state.Last)
 	}
 	if err != nil {
 		w.t.Fatal(err)

@@ -219,12 +219,33 @@ func Logged(partition int, k Kind, a Address) string {
 	return "log." + strconv.Itoa(partition) + "." + string(k) + "." + a.String()
 }
 
+// LoggedAnywhere matches the events of one kind of a session, also in a log that grew. "*" is any kind.
+func LoggedAnywhere(k Kind, a Address) string { return "log.*." + string(k) + "." + a.String() }
+
+// LoggedIn lists the subjects that an event may be stored under in partitions.
+func LoggedIn(partitions []int, k Kind, a Address) []string {
+	out := make([]string, len(partitions))
+	for i, p := range partitions {
+		out[i] = Logged(p, k, a)
+	}
+	return out
+}
+
 // OutcomeFilter matches everything committed for one partition, markers included.
 func OutcomeFilter(partition int) string { return "out." + strconv.Itoa(partition) + ".>" }
 
 // Outcome returns the subject an outcome is committed under. Use "*" for any kind.
 func Outcome(partition int, k Kind, a Address) string {
 	return "out." + strconv.Itoa(partition) + "." + string(k) + "." + a.String()
+}
+
+// OutcomesIn lists the subjects that an outcome may be committed under in partitions.
+func OutcomesIn(partitions []int, k Kind, a Address) []string {
+	out := make([]string, len(partitions))
+	for i, p := range partitions {
+		out[i] = Outcome(p, k, a)
+	}
+	return out
 }
 
 // RejectedFilter matches the session.rejected of all partitions.

@@ -192,7 +192,7 @@ func (m *Monitor) checkLag(ctx context.Context, r *Readiness, w *watched, places
 		if !at.Served {
 			continue
 		}
-		oldest, err := stream.Oldest(ctx, w.js, id, at.Cursor)
+		oldest, err := stream.Oldest(ctx, w.js, w.worker.parts.Table().Sources(id, at.Cursor), at.Cursor)
 		if err != nil {
 			return err
 		}

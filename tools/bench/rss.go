@@ -16,6 +16,7 @@ import (
 
 	"compactd/internal/broker/commit"
 	"compactd/internal/broker/topology"
+	"compactd/internal/events/partitions"
 	"compactd/tools/harness"
 )
 
@@ -94,7 +95,7 @@ func (e environment) awaitDrained(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return commit.AwaitCursor(ctx, e.JS, harness.Partitions, log.Last)
+	return commit.AwaitCursor(ctx, e.JS, partitions.New(harness.Partitions), log.Last)
 }
 
 // watchMemory looks at a process until done returns, and gives back the most memory

@@ -8,6 +8,7 @@ import (
 
 	"compactd/internal/broker/commit"
 	"compactd/internal/broker/topology"
+	"compactd/internal/events/partitions"
 	"compactd/tools/harness"
 )
 
@@ -80,7 +81,7 @@ func (e environment) drainTogether(ctx context.Context, bin, dir string, workers
 			cancel(p.err())
 		}()
 	}
-	if err := commit.AwaitCursor(alive, e.JS, harness.Partitions, log.Last); err != nil {
+	if err := commit.AwaitCursor(alive, e.JS, partitions.New(harness.Partitions), log.Last); err != nil {
 		return at, fmt.Errorf("%w: %w", err, context.Cause(alive))
 	}
 	return together{took: time.Since(began), server: cpuTime() - cpu}, nil

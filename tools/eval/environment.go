@@ -13,6 +13,7 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/events/partitions"
 	"compactd/internal/summarize"
 	"compactd/internal/worker"
 	"compactd/internal/worker/observe"
@@ -54,7 +55,7 @@ func (e *environment) decided(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return commit.AwaitCursor(ctx, e.JS, harness.Partitions, state.Last)
+	return commit.AwaitCursor(ctx, e.JS, partitions.New(harness.Partitions), state.Last)
 }
 
 // close stops the worker in good order, and the server.

@@ -12,6 +12,7 @@ import (
 	"compactd/internal/broker/retry"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
+	"compactd/internal/events/partitions"
 )
 
 // awaitPause is how often a marker is read.
@@ -19,13 +20,19 @@ const awaitPause = 10 * time.Millisecond
 
 // AwaitCursor waits until every partition is decided and committed up to the
 // last of its events at or before sequence seq of the log.
-func AwaitCursor(ctx context.Context, js jetstream.JetStream, partitions int, seq uint64) error {
-	for p := range partitions {
-		last, err := lastOf(ctx, js, p, seq)
+func AwaitCursor(ctx context.Context, js jetstream.JetStream, t partitions.Table, seq uint64) error {
+	for p := range t.Count() {
+		m, err := LastMarker(ctx, js.Conn(), p)
 		if err != nil {
 			return fmt.Errorf("await cursor: %w", err)
 		}
-		var m Stored
+		if from := t.Lineage(p); m.Seq == 0 && len(from) > 0 && from[len(from)-1].First == 0 {
+			continue // it has no event before its split
+		}
+		last, err := lastOf(ctx, js, t.Sources(p, m.Cursor), seq)
+		if err != nil {
+			return fmt.Errorf("await cursor: %w", err)
+		}
 		err = retry.Every(awaitPause).Until(ctx, func() (bool, error) {
 			found, err := LastMarker(ctx, js.Conn(), p)
 			if err == nil {
@@ -40,15 +47,16 @@ func AwaitCursor(ctx context.Context, js jetstream.JetStream, partitions int, se
 	return nil
 }
 
-// lastOf returns the newest sequence of a partition's log, at most seq; 0 if
+// lastOf returns the newest sequence that is stored under one of the partitions, at most seq; 0 if
 // there is none.
-func lastOf(ctx context.Context, js jetstream.JetStream, partition int, seq uint64) (uint64, error) {
-	m, err := jsapi.GetFromLeader(ctx, js.Conn(), topology.LogStream, jsapi.GetRequest{LastFor: events.LogFilter(partition), NoHeader: true})
-	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return 0, nil
+func lastOf(ctx context.Context, js jetstream.JetStream, sources []int, seq uint64) (last uint64, err error) {
+	for _, p := range sources {
+		m, err := jsapi.GetFromLeader(ctx, js.Conn(), topology.LogStream, jsapi.GetRequest{LastFor: events.LogFilter(p), NoHeader: true})
+		if err == nil {
+			last = max(last, min(m.Seq, seq))
+		} else if !errors.Is(err, jetstream.ErrMsgNotFound) {
+			return 0, err
+		}
 	}
-	if err != nil {
-		return 0, err
-	}
-	return min(m.Seq, seq), nil
+	return last, nil
 }

@@ -1,6 +1,7 @@
 package erase
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,7 +17,6 @@ import (
 
 // Erasure is a session whose erasure was decided.
 type Erasure struct {
-	Partition int
 	events.Forgotten
 	events.Address
 }
@@ -45,7 +45,7 @@ func Pending(ctx context.Context, js jetstream.JetStream, partition int) ([]Eras
 	}
 	var out []Erasure
 	err = stream.ReadStream(ctx, js, topology.OutcomesStream, events.Outcome(partition, events.KindForgotten, any), 1, 0, func(m jetstream.Msg, _ uint64) error {
-		e := Erasure{Partition: partition}
+		var e Erasure
 		var ok bool
 		if e.Address, ok = readOutcome(m, &e.Forgotten); ok && e.Seq > done[e.Address] {
 			out = append(dropOf(out, e.Address), e)
@@ -79,22 +79,24 @@ func readOutcome(m jetstream.Msg, body any) (events.Address, bool) {
 // takes some 10 ms for each. Should the server itself crash within such a write, one
 // message may stay in its block without being readable any more, until the block
 // goes; that cannot be detected.
+//
+// It covers all partitions: in a log that grew a session has had several.
 func Erase(ctx context.Context, js jetstream.JetStream, e Erasure) (outcomes, log int64, err error) {
-	any := events.Kind("*")
-	answer, err := jsapi.GetFromLeader(ctx, js.Conn(), topology.OutcomesStream, jsapi.GetRequest{LastFor: events.Outcome(e.Partition, events.KindForgotten, e.Address)})
+	const anywhere = "out.*."
+	answer, err := jsapi.GetFromLeader(ctx, js.Conn(), topology.OutcomesStream, jsapi.GetRequest{LastFor: anywhere + string(events.KindForgotten) + "." + e.String()})
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		answer, err = &jsapi.StoredMsg{}, nil // it has aged away, and all before it
 	}
 	if err != nil {
 		return 0, 0, fmt.Errorf("look for session.forgotten: %w", err)
 	}
-	for _, filter := range []string{events.Outcome(e.Partition, any, e.Address), events.JobSubject(e.Partition, events.Lane(any), e.Address)} {
+	for _, filter := range []string{anywhere + "*." + e.String(), anywhere + "job.*." + e.String()} {
 		n, err := overwrite(ctx, js, topology.OutcomesStream, filter, answer.Seq)
 		if outcomes += n; err != nil {
 			return outcomes, 0, err
 		}
 	}
-	log, err = overwrite(ctx, js, topology.LogStream, events.Logged(e.Partition, any, e.Address), e.Seq)
+	log, err = overwrite(ctx, js, topology.LogStream, events.LoggedAnywhere("*", e.Address), e.Seq)
 	return outcomes, log, err
 }
 
@@ -128,29 +130,62 @@ func overwrite(ctx context.Context, js jetstream.JetStream, name, filter string,
 // ErrErased: the session was erased meanwhile. Nothing was stored.
 var ErrErased = errors.New("the session was erased")
 
-// LastForget returns the sequence of the last session.forget of a session, 0 for
+// LastForget returns the sequence of the last session.forget under one of the subjects, 0 for
 // none.
-func LastForget(ctx context.Context, nc *nats.Conn, partition int, a events.Address) (uint64, error) {
-	m, err := jsapi.GetFromLeader(ctx, nc, topology.LogStream, jsapi.GetRequest{LastFor: events.Logged(partition, events.KindForget, a)})
-	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return 0, nil
+func LastForget(ctx context.Context, nc *nats.Conn, subjects ...string) (seq uint64, err error) {
+	for _, subject := range subjects {
+		m, err := jsapi.GetFromLeader(ctx, nc, topology.LogStream, jsapi.GetRequest{LastFor: subject, NoHeader: true})
+		if err == nil {
+			seq = max(seq, m.Seq)
+		} else if !errors.Is(err, jetstream.ErrMsgNotFound) {
+			return 0, fmt.Errorf("look for session.forget: %w", err)
+		}
 	}
-	if err != nil {
-		return 0, fmt.Errorf("look for session.forget: %w", err)
-	}
-	return m.Seq, nil
+	return seq, nil
 }
 
-// PublishUnlessErased is [stream.PublishOnce] for a session.summary, which quotes its
-// session, unless a session.forget was stored since [LastForget] returned since: then
-// it returns [ErrErased]. The server decides, so that no such event can follow its
-// erasure.
+// LastForgetOf returns the sequence of the last session.forget of a session, 0 for none.
+func LastForgetOf(ctx context.Context, nc *nats.Conn, a events.Address) (uint64, error) {
+	return LastForget(ctx, nc, events.LoggedAnywhere(events.KindForget, a))
+}
+
+// PublishUnlessErased is [stream.PublishOnce] for a session.summary, which quotes its session, unless a
+// session.forget was stored since [LastForgetOf] returned since: then it returns [ErrErased]. The server decides, so
+// that no such event can follow its erasure; for one subject only, that of the partition which requested the summary. In
+// a log that grew the session.forget may come under another one at the same moment, see [Repeat].
 func PublishUnlessErased(ctx context.Context, js jetstream.JetStream, m *nats.Msg, partition int, a events.Address, since uint64) (taken *stream.IDTakenError, err error) {
-	m.Header.Set(jsapi.HeaderFence, fmt.Sprint(since))
-	m.Header.Set(jsapi.HeaderFenceSubject, events.Logged(partition, events.KindForget, a))
+	fence := events.Logged(partition, events.KindForget, a)
+	under, err := LastForget(ctx, js.Conn(), fence)
+	if err != nil {
+		return nil, err
+	}
+	if last, err := LastForgetOf(ctx, js.Conn(), a); err != nil || last > since {
+		return nil, cmp.Or(err, ErrErased)
+	}
+	m.Header.Set(jsapi.HeaderFence, fmt.Sprint(under))
+	m.Header.Set(jsapi.HeaderFenceSubject, fence)
 	taken, err = stream.PublishOnce(ctx, js, m)
 	if jsapi.HasCode(err, jsapi.CodeWrongLastSequence) {
 		return nil, ErrErased
 	}
 	return taken, err
+}
+
+// Repeat requests the erasure of a session once more where the summary of a job is stored behind a session.forget that
+// came since: it quotes what was erased. It returns [ErrErased] when one came, repeated or not.
+func Repeat(ctx context.Context, js jetstream.JetStream, a events.Address, job string, since uint64) error {
+	last, err := LastForgetOf(ctx, js.Conn(), a)
+	if err != nil || last <= since {
+		return err
+	}
+	late := false
+	err = stream.ReadSubject(ctx, js.Conn(), topology.LogStream, events.LoggedAnywhere(events.KindSummary, a), last+1, func(m stream.LogMessage) error {
+		s, err := events.DecodeSummary(m.Data)
+		late = late || err == nil && s.Job == job
+		return nil
+	})
+	if err == nil && late {
+		_, err = publishForget(ctx, js, a, "late-"+job)
+	}
+	return cmp.Or(err, ErrErased)
 }

@@ -39,12 +39,7 @@ func (e *NotErasedError) Unwrap() error { return e.Err }
 // published that it is done. It is safe to call again: what is gone stays gone. Errors after the
 // event was stored are [*RefusedError] and [*NotErasedError].
 func Request(ctx context.Context, js jetstream.JetStream, a events.Address, id string) (*events.Erased, error) {
-	subject, err := events.Input(events.KindForget, a)
-	if err != nil {
-		return nil, fmt.Errorf("erase session: %w", err)
-	}
-	data, err := events.Marshal(events.Header{V: events.Version, ID: id})
-	if err != nil {
+	if err := a.Validate(); err != nil {
 		return nil, fmt.Errorf("erase session: %w", err)
 	}
 	answers, stop, err := answersTo(ctx, js, a)
@@ -54,11 +49,7 @@ func Request(ctx context.Context, js jetstream.JetStream, a events.Address, id s
 	defer stop()
 	store, cancel := context.WithTimeout(context.WithoutCancel(ctx), jsapi.Timeout) // a caller that gives up must know whether it is stored
 	defer cancel()
-	m := &nats.Msg{Subject: subject, Data: data, Header: nats.Header{nats.MsgIdHdr: {id}}}
-	ack, err := js.PublishMsg(store, m)
-	if err == nil && ack.Duplicate { // of another event: nothing was stored of this one
-		ack, err = stream.PublishUnderRandomID(store, js, m)
-	}
+	ack, err := publishForget(store, js, a, id)
 	if err != nil {
 		return nil, fmt.Errorf("erase session: %w", err)
 	}
@@ -72,6 +63,24 @@ func Request(ctx context.Context, js jetstream.JetStream, a events.Address, id s
 			}
 		}
 	}
+}
+
+// publishForget stores a session.forget.
+func publishForget(ctx context.Context, js jetstream.JetStream, a events.Address, id string) (*jetstream.PubAck, error) {
+	subject, err := events.Input(events.KindForget, a)
+	if err != nil {
+		return nil, err
+	}
+	data, err := events.Marshal(events.Header{V: events.Version, ID: id})
+	if err != nil {
+		return nil, err
+	}
+	m := &nats.Msg{Subject: subject, Data: data, Header: nats.Header{nats.MsgIdHdr: {id}}}
+	ack, err := js.PublishMsg(ctx, m)
+	if err == nil && ack.Duplicate { // of another event: nothing was stored of this one
+		ack, err = stream.PublishUnderRandomID(ctx, js, m)
+	}
+	return ack, err
 }
 
 // answersTo passes on what OUTCOMES gets from now on that may answer a

@@ -13,42 +13,51 @@ import (
 	"compactd/internal/events"
 )
 
-// Oldest returns the time of a partition's first event behind cursor, as the
-// server took it; the zero time when there is none.
-func Oldest(ctx context.Context, js jetstream.JetStream, partition int, cursor uint64) (time.Time, error) {
-	m, err := Waiting(ctx, js, partition, cursor)
+// Oldest returns the time of the first event behind cursor that is stored under one of the partitions, as the
+// server took it; the zero time when there is none. The sources of a partition are in its table.
+func Oldest(ctx context.Context, js jetstream.JetStream, sources []int, cursor uint64) (time.Time, error) {
+	m, err := Waiting(ctx, js, sources, cursor)
 	return m.Time, err
 }
 
-// Waiting returns a partition's first event behind cursor; one without a sequence when
-// there is none.
-func Waiting(ctx context.Context, js jetstream.JetStream, partition int, cursor uint64) (LogMessage, error) {
-	filter := events.LogFilter(partition)
+// Waiting returns the first event behind cursor that is stored under one of the partitions; one without a sequence
+// when there is none.
+func Waiting(ctx context.Context, js jetstream.JetStream, sources []int, cursor uint64) (first LogMessage, err error) {
+	for _, p := range sources {
+		m, err := waiting(ctx, js, events.LogFilter(p), cursor)
+		if err != nil {
+			return first, fmt.Errorf("look for events behind %d of partition %d: %w", cursor, p, err)
+		}
+		if m.Seq > 0 && (first.Seq == 0 || m.Seq < first.Seq) {
+			first = m
+		}
+	}
+	return first, nil
+}
+
+func waiting(ctx context.Context, js jetstream.JetStream, filter string, cursor uint64) (LogMessage, error) {
 	// The newest event is found at once; a search from an old cursor may pass through
 	// all that other partitions received since.
 	last, err := jsapi.GetFromLeader(ctx, js.Conn(), topology.LogStream, jsapi.GetRequest{LastFor: filter, NoHeader: true})
 	if err == nil && last.Seq > cursor {
 		last, err = jsapi.GetFromLeader(ctx, js.Conn(), topology.LogStream, jsapi.GetRequest{Seq: cursor + 1, NextFor: filter, NoHeader: true})
 	}
-	if errors.Is(err, jetstream.ErrMsgNotFound) {
+	if errors.Is(err, jetstream.ErrMsgNotFound) || err == nil && last.Seq <= cursor {
 		return LogMessage{}, nil
 	}
 	if err != nil {
-		return LogMessage{}, fmt.Errorf("look for events behind %d of partition %d: %w", cursor, partition, err)
-	}
-	if last.Seq <= cursor {
-		return LogMessage{}, nil
+		return LogMessage{}, err
 	}
 	return logMessage(last), nil
 }
 
-// Backlog is what waits behind a cursor of a partition: how many events, and for how long the first of them.
-func Backlog(ctx context.Context, js jetstream.JetStream, partition int, cursor uint64) (behind uint64, lag time.Duration, err error) {
-	oldest, err := Waiting(ctx, js, partition, cursor)
+// Backlog is what waits behind the cursor of a partition with some sources: how many events, and for how long the first of them.
+func Backlog(ctx context.Context, js jetstream.JetStream, sources []int, cursor uint64) (behind uint64, lag time.Duration, err error) {
+	oldest, err := Waiting(ctx, js, sources, cursor)
 	if err != nil || oldest.Seq == 0 {
 		return 0, 0, err
 	}
-	behind, err = Behind(ctx, js, partition, cursor)
+	behind, err = Behind(ctx, js, sources, cursor)
 	return behind, max(time.Since(oldest.Time), 0), err
 }
 
@@ -85,19 +94,19 @@ func LastUntil(ctx context.Context, js jetstream.JetStream, stream string, at ti
 	return c.CachedInfo().Delivered.Stream, nil
 }
 
-// Behind counts the events of a partition that come after cursor. It creates a
+// Behind counts the events after cursor that are stored under one of the partitions. It creates a
 // consumer for it, and deletes it.
-func Behind(ctx context.Context, js jetstream.JetStream, partition int, cursor uint64) (uint64, error) {
+func Behind(ctx context.Context, js jetstream.JetStream, sources []int, cursor uint64) (uint64, error) {
 	c, err := js.CreateConsumer(ctx, topology.LogStream, jetstream.ConsumerConfig{
-		FilterSubject: events.LogFilter(partition), AckPolicy: jetstream.AckNonePolicy, MemoryStorage: true, Replicas: 1,
+		FilterSubjects: events.LogFilters(sources), AckPolicy: jetstream.AckNonePolicy, MemoryStorage: true, Replicas: 1,
 		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: cursor + 1, InactiveThreshold: 5 * time.Second,
 	})
 	if err != nil {
-		return 0, fmt.Errorf("count events behind %d of partition %d: %w", cursor, partition, err)
+		return 0, fmt.Errorf("count events behind %d of partitions %v: %w", cursor, sources, err)
 	}
 	info := c.CachedInfo()
 	if err := js.DeleteConsumer(ctx, topology.LogStream, info.Name); err != nil {
-		return 0, fmt.Errorf("count events behind %d of partition %d: %w", cursor, partition, err)
+		return 0, fmt.Errorf("count events behind %d of partitions %v: %w", cursor, sources, err)
 	}
 	return info.NumPending, nil
 }

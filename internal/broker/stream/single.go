@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -39,13 +40,45 @@ func ReadSubject(ctx context.Context, nc *nats.Conn, stream, filter string, from
 	}
 }
 
+// ReadSubjects is [ReadSubject] for what several filters select, one after the other.
+func ReadSubjects(ctx context.Context, nc *nats.Conn, stream string, filters []string, from uint64, fn func(LogMessage) error) error {
+	ended := false
+	for _, filter := range filters {
+		err := ReadSubject(ctx, nc, stream, filter, from, func(m LogMessage) error {
+			err := fn(m)
+			ended = errors.Is(err, ErrEnd)
+			return err
+		})
+		if ended || err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // ErrEnd ends a read without an error.
 var ErrEnd = errors.New("end of the read")
 
-// LastOf returns the newest message that filter selects, or an error that is
+// LastOf returns the newest message that one of the filters selects, or an error that is
 // [jetstream.ErrMsgNotFound]. Of OUTCOMES it is an [Outcome]: where the newest is none, all that
-// the filter selects are read.
-func LastOf(ctx context.Context, nc *nats.Conn, stream, filter string) (LogMessage, error) {
+// its filter selects are read.
+func LastOf(ctx context.Context, nc *nats.Conn, stream string, filters ...string) (newest LogMessage, err error) {
+	for _, filter := range filters {
+		m, err := lastOf(ctx, nc, stream, filter)
+		if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
+			return LogMessage{}, fmt.Errorf("read last of %s %s: %w", stream, filter, err)
+		}
+		if m.Seq > newest.Seq {
+			newest = m
+		}
+	}
+	if newest.Seq == 0 {
+		return newest, fmt.Errorf("read last of %s %s: %w", stream, strings.Join(filters, ", "), jetstream.ErrMsgNotFound)
+	}
+	return newest, nil
+}
+
+func lastOf(ctx context.Context, nc *nats.Conn, stream, filter string) (LogMessage, error) {
 	m, ours, err := one(ctx, nc, stream, jsapi.GetRequest{LastFor: filter})
 	if err == nil && !ours {
 		m = LogMessage{}
@@ -57,10 +90,7 @@ func LastOf(ctx context.Context, nc *nats.Conn, stream, filter string) (LogMessa
 			err = jetstream.ErrMsgNotFound
 		}
 	}
-	if err != nil {
-		return LogMessage{}, fmt.Errorf("read last of %s %s: %w", stream, filter, err)
-	}
-	return m, nil
+	return m, err
 }
 
 // one reads a message from the leader, and tries again while there is none. It reports whether

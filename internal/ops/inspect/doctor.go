@@ -182,7 +182,7 @@ func (d *doctor) server(ctx context.Context) *topology.Streams {
 	d.ask(ctx, "outcomes", func(ctx context.Context) { d.foreign(ctx, js, s.Streams) })
 	d.ask(ctx, "snapshots", func(ctx context.Context) { d.snapshots(ctx, js, s.Streams) })
 	d.ask(ctx, "budgets", d.budgets)
-	d.ask(ctx, "console", func(ctx context.Context) { d.workers(ctx, js) })
+	d.ask(ctx, "console", func(ctx context.Context) { d.workers(ctx, js, s.Streams) })
 	d.passwords(ctx)
 	d.access(ctx) // the last one: its refusals are no answer to another check
 	return s.Streams
@@ -379,7 +379,7 @@ func (d *doctor) snapshots(ctx context.Context, js jetstream.JetStream, s *topol
 			d.problem("snapshots", "nothing to do: the next one replaces it", "%v", err)
 		case newest.Marker.LogCreated != s.Log.Created.UnixNano():
 			d.problem("snapshots", "nothing to do: the next one replaces it", "that of partition %d belongs to another log", id)
-		case d.late(ctx, js, id, newest):
+		case d.late(ctx, js, s, id, newest):
 			return
 		default:
 			found, bytes = found+1, bytes+newest.Bytes

@@ -18,6 +18,7 @@ import (
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
+	"compactd/internal/events/partitions"
 	"compactd/internal/ops/term"
 	"compactd/internal/ops/units"
 	"compactd/internal/ops/workers"
@@ -95,7 +96,7 @@ func Describe(ctx context.Context, js jetstream.JetStream, ledgers string) (*Rep
 		return nil, fmt.Errorf("inspect: %w", err)
 	}
 	for id := range streams.Partitions.Count() {
-		p, err := look(ctx, js, id)
+		p, err := look(ctx, js, streams.Partitions, id)
 		if err != nil {
 			return nil, fmt.Errorf("inspect: %w", err)
 		}
@@ -115,13 +116,13 @@ func (r *Report) add(name string, s topology.StreamState) {
 	r.Streams = append(r.Streams, Stream{name, s.Created, s.Messages, s.Bytes, s.MaxBytes, s.First, s.Last})
 }
 
-func look(ctx context.Context, js jetstream.JetStream, id int) (Partition, error) {
+func look(ctx context.Context, js jetstream.JetStream, t partitions.Table, id int) (Partition, error) {
 	m, err := commit.LastMarker(ctx, js.Conn(), id)
 	if err != nil {
 		return Partition{}, err
 	}
 	p := Partition{Partition: id, Owner: m.Owner, Epoch: m.Epoch, Cursor: m.Cursor, Config: m.Config, Marked: m.Time}
-	behind, lag, err := stream.Backlog(ctx, js, id, m.Cursor)
+	behind, lag, err := stream.Backlog(ctx, js, t.Sources(id, m.Cursor), m.Cursor)
 	p.Behind, p.LagMS = behind, lag.Milliseconds()
 	return p, err
 }

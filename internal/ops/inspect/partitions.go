@@ -29,7 +29,7 @@ func (d *doctor) partitions(ctx context.Context, js jetstream.JetStream, s *topo
 		if !held {
 			unowned = append(unowned, fmt.Sprint(id))
 		}
-		bad = d.waits(ctx, js, id, held, s.MaxAge) || bad
+		bad = d.waits(ctx, js, s, id, held) || bad
 	}
 	if n := len(unowned); n > 0 {
 		d.problem("partitions", "start a worker; one that was killed holds its partitions for --lease-ttl", "%d of %d have no owner, and no event of theirs is decided: %s", n, s.Partitions.Count(), first(unowned, 8))
@@ -48,12 +48,12 @@ func first(names []string, most int) string {
 
 // waits reports whether events of a partition wait too long. A marker that cannot be read is a
 // finding of its own.
-func (d *doctor) waits(ctx context.Context, js jetstream.JetStream, id int, held bool, maxAge time.Duration) bool {
+func (d *doctor) waits(ctx context.Context, js jetstream.JetStream, s *topology.Streams, id int, held bool) bool {
 	m, err := commit.LastMarker(ctx, d.Conn, id)
 	if err != nil {
 		return true
 	}
-	oldest, err := stream.Waiting(ctx, js, id, m.Cursor)
+	oldest, err := stream.Waiting(ctx, js, s.Partitions.Sources(id, m.Cursor), m.Cursor)
 	if err != nil {
 		d.problem("partitions", "", "%v", err)
 		return true
@@ -68,15 +68,15 @@ func (d *doctor) waits(ctx context.Context, js jetstream.JetStream, id int, held
 	}
 	d.problem("partitions", hint, "partition %d: its events wait for %s, the first at sequence %d: %s", id, units.Span(age), oldest.Seq, who)
 	d.figures(Figures{AgeSeconds: int64(age.Seconds())})
-	if maxAge > 0 && age > maxAge/2 {
-		d.problem("expiry", "raise the age of both streams with the nats tool until the partition is decided", "partition %d: the log drops sequence %d in %s, before it is decided", id, oldest.Seq, units.Span(max(0, maxAge-age)))
+	if s.MaxAge > 0 && age > s.MaxAge/2 {
+		d.problem("expiry", "raise the age of both streams with the nats tool until the partition is decided", "partition %d: the log drops sequence %d in %s, before it is decided", id, oldest.Seq, units.Span(max(0, s.MaxAge-age)))
 	}
 	return true
 }
 
 // late reports whether events that were decided an hour ago are in no snapshot of their partition, and adds that.
-func (d *doctor) late(ctx context.Context, js jetstream.JetStream, id int, newest *snapshot.Snapshot) bool {
-	since, found := d.decidedAfter(ctx, js, id, newest.Marker.Cursor)
+func (d *doctor) late(ctx context.Context, js jetstream.JetStream, s *topology.Streams, id int, newest *snapshot.Snapshot) bool {
+	since, found := d.decidedAfter(ctx, js, s, id, newest.Marker.Cursor)
 	if !found || since < longSnapshot {
 		return false
 	}
@@ -87,12 +87,12 @@ func (d *doctor) late(ctx context.Context, js jetstream.JetStream, id int, newes
 }
 
 // decidedAfter returns how long ago the first event of a partition behind seq was stored, if it is decided.
-func (d *doctor) decidedAfter(ctx context.Context, js jetstream.JetStream, id int, seq uint64) (since time.Duration, found bool) {
+func (d *doctor) decidedAfter(ctx context.Context, js jetstream.JetStream, s *topology.Streams, id int, seq uint64) (since time.Duration, found bool) {
 	m, err := commit.LastMarker(ctx, d.Conn, id)
 	if err != nil || m.Cursor <= seq {
 		return 0, false
 	}
-	next, err := stream.Waiting(ctx, js, id, seq)
+	next, err := stream.Waiting(ctx, js, s.Partitions.Sources(id, seq), seq)
 	if err != nil || next.Seq == 0 || next.Seq > m.Cursor {
 		return 0, false
 	}

@@ -21,7 +21,7 @@ import (
 const workerWait = 10 * time.Second
 
 // workers checks what the workers report over HTTP: their checkpoints, and who reaches their consoles.
-func (d *doctor) workers(ctx context.Context, js jetstream.JetStream) {
+func (d *doctor) workers(ctx context.Context, js jetstream.JetStream, s *topology.Streams) {
 	if d.HTTP == "" {
 		return
 	}
@@ -30,7 +30,7 @@ func (d *doctor) workers(ctx context.Context, js jetstream.JetStream) {
 		d.note("console", "give doctor the --http and the token of a running worker", "%v; checkpoints and addresses of consoles were not checked", err)
 		return
 	}
-	d.checkpoints(ctx, js, fleet)
+	d.checkpoints(ctx, js, s, fleet)
 	for _, w := range fleet.Workers {
 		d.console(ctx, w)
 	}
@@ -73,7 +73,7 @@ func (d *doctor) get(ctx context.Context, addr, token string) (status int, body 
 }
 
 // checkpoints looks for partitions that have decided events ten minutes ago, and written no checkpoint since.
-func (d *doctor) checkpoints(ctx context.Context, js jetstream.JetStream, fleet *events.FleetResponse) {
+func (d *doctor) checkpoints(ctx context.Context, js jetstream.JetStream, s *topology.Streams, fleet *events.FleetResponse) {
 	var newest time.Time
 	for _, p := range fleet.Partitions {
 		if !p.Served {
@@ -91,7 +91,7 @@ func (d *doctor) checkpoints(ctx context.Context, js jetstream.JetStream, fleet 
 			d.problem("checkpoint", "", "%v", err)
 			return
 		}
-		if since, found := d.decidedAfter(ctx, js, int(p.Partition), before); found && since > longCheckpoint {
+		if since, found := d.decidedAfter(ctx, js, s, int(p.Partition), before); found && since > longCheckpoint {
 			d.problem("checkpoint", "look for errors of the disk in the log of its worker", "partition %d: %s has written none since events of %s ago, and decides them again when it starts", p.Partition, p.Owner, units.Span(since))
 			return
 		}

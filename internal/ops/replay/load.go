@@ -94,7 +94,7 @@ func (f *fleet) run(ctx context.Context) (*LoadReport, error) {
 		return nil, context.Cause(ctx)
 	}
 	f.report.Elapsed = time.Since(began)
-	if err := f.tracker.decided(ctx, f.js, streams.Partitions.Count()); err != nil {
+	if err := f.tracker.decided(ctx, f.js, streams.Partitions); err != nil {
 		return nil, err
 	}
 	return f.collect(ctx, state.Last+1)

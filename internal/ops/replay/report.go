@@ -80,7 +80,7 @@ func (r *run) report(ctx context.Context) (*Report, error) {
 	if r.config.Received {
 		return rep, r.awaitReceived(ctx, rep)
 	}
-	if err := r.tracker.decided(ctx, r.js, r.streams.Partitions.Count()); err != nil {
+	if err := r.tracker.decided(ctx, r.js, r.streams.Partitions); err != nil {
 		return nil, err
 	}
 	causes := map[string]uint64{}

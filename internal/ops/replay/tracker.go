@@ -13,6 +13,7 @@ import (
 	"compactd/internal/broker/commit"
 	"compactd/internal/broker/retry"
 	"compactd/internal/events"
+	"compactd/internal/events/partitions"
 )
 
 // decideTimeout bounds the wait for the workers to decide on what was published,
@@ -71,10 +72,10 @@ func (t *tracker) outcome(id string, at time.Time) {
 }
 
 // decided waits until the workers have decided on the last turn.
-func (t *tracker) decided(ctx context.Context, js jetstream.JetStream, partitions int) error {
+func (t *tracker) decided(ctx context.Context, js jetstream.JetStream, table partitions.Table) error {
 	ctx, cancel := context.WithTimeout(ctx, decideTimeout)
 	defer cancel()
-	if err := commit.AwaitCursor(ctx, js, partitions, t.last); err != nil {
+	if err := commit.AwaitCursor(ctx, js, table, t.last); err != nil {
 		return fmt.Errorf("wait for the workers: %w; is one running?", err)
 	}
 	return nil

@@ -129,7 +129,7 @@ func (env *Env) UntilDecided(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return commit.AwaitCursor(ctx, env.JS, env.Streams.Partitions.Count(), state.Last)
+	return commit.AwaitCursor(ctx, env.JS, env.Streams.Partitions, state.Last)
 }
 
 // New starts a server with four partitions.

@@ -20,7 +20,7 @@ func belongs(ctx context.Context, nc *nats.Conn, of, a events.Address) (bool, er
 	}
 	for range events.MaxForks {
 		var fork *events.Fork
-		err := stream.ReadSubject(ctx, nc, topology.LogStream, "log.*."+string(events.KindTurn)+"."+a.String(), 1, func(m stream.LogMessage) error {
+		err := stream.ReadSubject(ctx, nc, topology.LogStream, events.LoggedAnywhere(events.KindTurn, a), 1, func(m stream.LogMessage) error {
 			if turn, err := events.DecodeTurn(m.Data); err == nil { // else it was refused
 				fork = turn.Fork
 			}
@@ -40,7 +40,7 @@ func belongs(ctx context.Context, nc *nats.Conn, of, a events.Address) (bool, er
 // branchesOf lists the branches of a session and theirs, as the log names them.
 func branchesOf(ctx context.Context, nc *nats.Conn, a events.Address) (out []events.Address, err error) {
 	for next := []events.Address{a}; len(next) > 0; next = next[1:] {
-		err := stream.ReadSubject(ctx, nc, topology.LogStream, "log.*."+string(events.KindBranch)+"."+next[0].String(), 1, func(m stream.LogMessage) error {
+		err := stream.ReadSubject(ctx, nc, topology.LogStream, events.LoggedAnywhere(events.KindBranch, next[0]), 1, func(m stream.LogMessage) error {
 			b, err := events.DecodeBranch(m.Data)
 			if err != nil { // it was overwritten
 				return nil //nolint:nilerr // what is left of it names nothing

@@ -163,9 +163,9 @@ func (p *Pool) work(ctx context.Context, m jetstream.Msg) {
 	began := time.Now()
 	var result *events.Summary
 	defer func() { p.did(d, observe.Step{Name: observe.StepSummarize, Began: began, Err: err}) }()
-	erased, err := erase.LastForget(ctx, p.NC, d.partition, d.address) // before any text is read
-	if err == nil && erased > d.job.CausedBy.Seq {
-		err = erase.ErrErased // what it is to read goes, perhaps later than this
+	erased, err := erase.LastForgetOf(ctx, p.NC, d.address) // before any text is read
+	if err == nil && erased > d.job.CausedBy.Seq {          // what it is to read goes, perhaps later than this
+		err = erase.Repeat(ctx, p.JS, d.address, d.job.ID, d.job.CausedBy.Seq)
 	}
 	if err == nil {
 		result, err = p.result(ctx, d)
@@ -446,6 +446,9 @@ func (p *Pool) publish(ctx context.Context, d *delivery, s *events.Summary, eras
 	taken, err := erase.PublishUnlessErased(ctx, p.JS, m, d.partition, d.address, erased)
 	if taken != nil {
 		p.retrying("publish summary", taken)
+	}
+	if err == nil {
+		err = erase.Repeat(ctx, p.JS, d.address, d.job.ID, erased)
 	}
 	return err
 }

@@ -266,7 +266,7 @@ func (c *committer) report(b batch, began time.Time) {
 		case *events.Rejected:
 			observe.Call(l.Rejected, observe.Rejected{Partition: c.ID, Address: t.address, Body: body})
 		case *events.Forgotten:
-			c.eraser.add(erasure{Erasure: erase.Erasure{Partition: c.ID, Forgotten: *body, Address: t.address}})
+			c.eraser.add(erasure{Erasure: erase.Erasure{Forgotten: *body, Address: t.address}})
 		}
 	}
 }

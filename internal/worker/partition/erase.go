@@ -42,8 +42,9 @@ func (e *eraser) find(ctx context.Context) error {
 	for _, p := range pending {
 		e.add(erasure{Erasure: p, resumed: true})
 	}
-	last, err := erase.LastForget(ctx, e.set.config.Read, e.ID, everySession)
-	if err == nil && e.file.exists() && len(pending) == 0 && last > 0 && compaction.Seq(last) <= e.ledgers.position().seq {
+	last, err := erase.LastForget(ctx, e.set.config.Read, events.LoggedIn(e.sources(0), events.KindForget, everySession)...)
+	last = min(last, uint64(e.ledgers.position().seq)) // a later one is of another partition, or to be decided
+	if err == nil && e.file.exists() && len(pending) == 0 && last > 0 {
 		e.add(erasure{Erasure: erase.Erasure{Forgotten: events.Forgotten{Seq: last}}, local: true})
 	}
 	return err

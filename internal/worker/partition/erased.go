@@ -24,7 +24,7 @@ func (set *Set) pruneErased(ctx context.Context) error {
 		return nil //nolint:nilerr // there is no file then
 	}
 	for id := range set.Count() {
-		last, err := erase.LastForget(ctx, set.config.Read, id, everySession)
+		last, err := erase.LastForget(ctx, set.config.Read, events.LoggedIn(set.Table().Sources(id, 0), events.KindForget, everySession)...)
 		if err == nil && last > 0 {
 			err = kv.EraseUpTo(set.fileOptions(id), last)
 		}

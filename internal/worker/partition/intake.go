@@ -208,10 +208,10 @@ func familyID(e decide.Event, session string) string {
 type family struct{ scope }
 
 func (f family) branches(ctx context.Context, a events.Address, before compaction.Seq) (out []string, err error) {
-	subject := events.Logged(f.ID, events.KindBranch, a)
-	err = stream.ReadSubject(ctx, f.set.config.Read, topology.LogStream, subject, 1, func(m stream.LogMessage) error {
+	subjects := events.LoggedIn(f.set.Table().Path(a), events.KindBranch, a)
+	err = stream.ReadSubjects(ctx, f.set.config.Read, topology.LogStream, subjects, 1, func(m stream.LogMessage) error {
 		if m.Seq >= uint64(before) {
-			return stream.ErrEnd
+			return nil // of one subject they are in order, of all they are not
 		}
 		if b, err := events.DecodeBranch(m.Data); err == nil && !slices.Contains(out, b.Branch) { // else it was overwritten
 			out = append(out, b.Branch)

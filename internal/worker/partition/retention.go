@@ -64,7 +64,7 @@ func every(ctx context.Context, d time.Duration, do func()) {
 // partition may be behind: nothing is dropped that an event could still find.
 func (e *eraser) sweep(ctx context.Context, now time.Time) error {
 	at := now.Add(-e.set.config.Streams.MaxAge / 10)
-	undecided, err := stream.Oldest(ctx, e.set.js, e.ID, uint64(e.ledgers.position().seq))
+	undecided, err := stream.Oldest(ctx, e.set.js, e.sources(uint64(e.ledgers.position().seq)), uint64(e.ledgers.position().seq))
 	if err != nil {
 		return err
 	}
@@ -129,11 +129,18 @@ func (e *eraser) retain(ctx context.Context, now time.Time) error {
 		if tenant != erase.Any && config.For(tenant).Limits.IdleDays == 0 {
 			continue
 		}
-		all, err := erase.Sessions(ctx, e.set.js, strconv.Itoa(e.ID), tenant)
-		if err != nil {
-			return err
+		var all []events.Address
+		for _, p := range e.sources(uint64(e.ledgers.position().seq)) {
+			found, err := erase.Sessions(ctx, e.set.js, strconv.Itoa(p), tenant)
+			if err != nil {
+				return err
+			}
+			all = append(all, found...)
 		}
 		for _, a := range all {
+			if e.set.Of(a) != e.ID { // another partition has it since the log grew
+				continue
+			}
 			days := config.For(a.Tenant).Limits.IdleDays
 			if days == 0 {
 				continue
@@ -149,7 +156,7 @@ func (e *eraser) retain(ctx context.Context, now time.Time) error {
 // request publishes the session.forget of a session whose last event is from before a time. The server stores it only
 // where no event came since.
 func (e *eraser) request(ctx context.Context, a events.Address, before time.Time) error {
-	every := events.Logged(e.ID, "*", a)
+	every := events.LoggedAnywhere("*", a)
 	last, err := stream.LastOf(ctx, e.set.config.Read, topology.LogStream, every)
 	if errors.Is(err, jetstream.ErrMsgNotFound) || err == nil && !last.Time.Before(before) {
 		return nil

@@ -133,12 +133,13 @@ func (s *Service) refusedBefore(ctx context.Context, p *partition.Partition, a e
 	if err := s.awaitCommitted(ctx, p, a, at); err != nil {
 		return false, err
 	}
-	return Reading(ctx, func() (bool, error) { return s.refusedSince(ctx, p.ID, a, turn, at, last) })
+	return Reading(ctx, func() (bool, error) { return s.refusedSince(ctx, a, turn, at, last) })
 }
 
-func (s *Service) refusedSince(ctx context.Context, partition int, a events.Address, turn int64, at compaction.Seq, last events.Through) (refused bool, err error) {
-	nc, subject := s.config.Answers, events.Outcome(partition, events.KindRejected, a)
-	m, err := stream.LastOf(ctx, nc, topology.OutcomesStream, subject)
+func (s *Service) refusedSince(ctx context.Context, a events.Address, turn int64, at compaction.Seq, last events.Through) (refused bool, err error) {
+	nc, path := s.config.Answers, s.config.Partitions.Table().Path(a)
+	subjects := events.OutcomesIn(path, events.KindRejected, a)
+	m, err := stream.LastOf(ctx, nc, topology.OutcomesStream, subjects...)
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound):
 		return false, nil
@@ -148,7 +149,7 @@ func (s *Service) refusedSince(ctx context.Context, partition int, a events.Addr
 	if r := rejectionIn(m.Data); r == nil || r.Seq <= last.Seq {
 		return false, nil // the usual case: none since
 	}
-	err = stream.ReadSubject(ctx, nc, topology.OutcomesStream, subject, 1, func(m stream.LogMessage) error {
+	err = stream.ReadSubjects(ctx, nc, topology.OutcomesStream, subjects, 1, func(m stream.LogMessage) error {
 		r := rejectionIn(m.Data)
 		if refused || r == nil || r.Seq <= last.Seq || r.Kind != events.KindTurn || !events.Codes[r.Code].Rejects {
 			return nil
@@ -160,7 +161,7 @@ func (s *Service) refusedSince(ctx context.Context, partition int, a events.Addr
 	if err != nil || !refused {
 		return false, orEnded(ctx, err)
 	}
-	newest, err := stream.LastOf(ctx, nc, topology.LogStream, events.Logged(partition, events.KindTurn, a))
+	newest, err := stream.LastOf(ctx, nc, topology.LogStream, events.LoggedIn(path, events.KindTurn, a)...)
 	if err != nil {
 		return false, orEnded(ctx, err)
 	}

@@ -121,7 +121,7 @@ func (s *Service) served(ctx context.Context, id int) (*events.FleetResponse, er
 		return nil, ErrNotServed
 	}
 	out, p := s.self(), s.config.Board.Partition(id)
-	behind, lag, err := stream.Backlog(ctx, s.config.JS, id, p.Cursor)
+	behind, lag, err := stream.Backlog(ctx, s.config.JS, s.config.Partitions.Table().Sources(id, p.Cursor), p.Cursor)
 	if err != nil {
 		return nil, orEnded(ctx, err)
 	}
@@ -152,7 +152,7 @@ func (s *Service) stored(ctx context.Context, id int, a *events.FleetResponse) (
 			return p, err
 		}
 		p.Owner, p.Epoch, p.Cursor = m.Owner, m.Epoch, m.Cursor
-		behind, lag, err := stream.Backlog(ctx, s.config.JS, id, m.Cursor)
+		behind, lag, err := stream.Backlog(ctx, s.config.JS, s.config.Partitions.Table().Sources(id, m.Cursor), m.Cursor)
 		if err != nil {
 			return p, err
 		}

@@ -56,9 +56,9 @@ func (s *Service) Compactions(ctx context.Context, a events.Address, fn func(c *
 		return orEnded(ctx, err)
 	}
 	defer release()
-	subject := events.Outcome(s.config.Partitions.Of(a), events.KindCompacted, a)
+	subjects := events.OutcomesIn(s.config.Partitions.Table().Path(a), events.KindCompacted, a)
 	_, err = Reading(ctx, func() (any, error) {
-		return nil, stream.ReadSubject(ctx, s.config.Answers, topology.OutcomesStream, subject, 1, func(m stream.LogMessage) error {
+		return nil, stream.ReadSubjects(ctx, s.config.Answers, topology.OutcomesStream, subjects, 1, func(m stream.LogMessage) error {
 			if err := op.ComputeOver(ctx, len(m.Data)); err != nil {
 				return err
 			}

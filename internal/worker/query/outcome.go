@@ -36,17 +36,17 @@ func (s *Service) outcome(ctx context.Context, in *events.OutcomeRequest) (*even
 		out.Kind = events.KindTurn
 		return out, nil
 	}
-	return Reading(ctx, func() (*events.OutcomeResponse, error) { return out, s.readOutcome(ctx, p.ID, a, out) })
+	return Reading(ctx, func() (*events.OutcomeResponse, error) { return out, s.readOutcome(ctx, a, out) })
 }
 
 // readOutcome adds what is stored about an event.
-func (s *Service) readOutcome(ctx context.Context, partition int, a events.Address, out *events.OutcomeResponse) error {
+func (s *Service) readOutcome(ctx context.Context, a events.Address, out *events.OutcomeResponse) error {
 	e, err := s.eventAt(ctx, a, out.Seq)
 	if err != nil {
 		return err
 	}
 	out.Kind = e.kind
-	body, _, err := s.answerTo(ctx, partition, events.KindRejected, a, e)
+	body, _, err := s.answerTo(ctx, events.KindRejected, a, e)
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (s *Service) readOutcome(ctx context.Context, partition int, a events.Addre
 	if e.kind == events.KindTurn || e.kind == events.KindEnd {
 		return nil
 	}
-	body, stored, err := s.answerTo(ctx, partition, events.KindCompacted, a, e)
+	body, stored, err := s.answerTo(ctx, events.KindCompacted, a, e)
 	if c, ok := body.(*events.Compacted); ok {
 		entry := c.Entry(stored.UnixMilli())
 		out.Compaction = &entry
@@ -88,8 +88,8 @@ func (s *Service) eventAt(ctx context.Context, a events.Address, seq uint64) (pu
 
 // answerTo returns the outcome of a kind that answers an event, and when it was stored; nil
 // where there is none. Mostly it is the newest one.
-func (s *Service) answerTo(ctx context.Context, partition int, k events.Kind, a events.Address, e published) (body any, stored time.Time, err error) {
-	nc, subject := s.config.Answers, events.Outcome(partition, k, a)
+func (s *Service) answerTo(ctx context.Context, k events.Kind, a events.Address, e published) (body any, stored time.Time, err error) {
+	nc, subjects := s.config.Answers, events.OutcomesIn(s.config.Partitions.Table().Path(a), k, a)
 	answers := func(m stream.LogMessage) bool {
 		b, err := events.DecodeOutcome(k, m.Data)
 		if err != nil || !events.Answers(b).Is(e.Cause) { // or of a version that this one cannot read
@@ -98,7 +98,7 @@ func (s *Service) answerTo(ctx context.Context, partition int, k events.Kind, a 
 		body, stored = b, m.Time
 		return true
 	}
-	m, err := stream.LastOf(ctx, nc, topology.OutcomesStream, subject)
+	m, err := stream.LastOf(ctx, nc, topology.OutcomesStream, subjects...)
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound):
 		return nil, stored, nil
@@ -111,7 +111,7 @@ func (s *Service) answerTo(ctx context.Context, partition int, k events.Kind, a 
 	if err != nil {
 		return nil, stored, orEnded(ctx, fmt.Errorf("find outcomes: %w", err))
 	}
-	err = stream.ReadSubject(ctx, nc, topology.OutcomesStream, subject, before+1, func(m stream.LogMessage) error {
+	err = stream.ReadSubjects(ctx, nc, topology.OutcomesStream, subjects, before+1, func(m stream.LogMessage) error {
 		if answers(m) {
 			return stream.ErrEnd
 		}

@@ -112,9 +112,9 @@ var errNoAnswer = events.NewInvalid(events.CodeTurnPending, "", "what the event 
 // erased is what an erasure has done that was requested at a sequence, or a later one; nil
 // while it is under way.
 func (s *Service) erased(ctx context.Context, a events.Address, seq uint64) (*events.Erased, error) {
-	subject := events.Outcome(s.config.Partitions.Of(a), events.KindErased, a)
+	subjects := events.OutcomesIn(s.config.Partitions.Table().Path(a), events.KindErased, a)
 	m, err := Reading(ctx, func() (stream.LogMessage, error) {
-		return stream.LastOf(ctx, s.config.Answers, topology.OutcomesStream, subject)
+		return stream.LastOf(ctx, s.config.Answers, topology.OutcomesStream, subjects...)
 	})
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return nil, nil //nolint:nilnil // it is under way

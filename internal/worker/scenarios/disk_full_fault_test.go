@@ -22,6 +22,7 @@ import (
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
+	"compactd/internal/events/partitions"
 	"compactd/internal/testkit/figures"
 	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker"
@@ -81,7 +82,7 @@ func TestFaultDiskFull(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), workertest.WaitLimit)
 	defer cancel()
-	if err := commit.AwaitCursor(ctx, js, 2, state.Last); err != nil {
+	if err := commit.AwaitCursor(ctx, js, partitions.New(2), state.Last); err != nil {
 		t.Error(err)
 	}
 	p.stop()

@@ -262,7 +262,7 @@ func (f *workerFleet) undecided() (n uint64) {
 		if err != nil {
 			f.t.Fatal(err)
 		}
-		behind, err := stream.Behind(f.t.Context(), f.js, id, m.Cursor)
+		behind, err := stream.Behind(f.t.Context(), f.js, []int{id}, m.Cursor)
 		if err != nil {
 			f.t.Fatal(err)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"compactd/internal/broker/commit"
 	"compactd/internal/broker/topology"
+	"compactd/internal/events/partitions"
 	"compactd/internal/testkit/figures"
 	"compactd/internal/testkit/plant"
 	"compactd/internal/testkit/workertest"
@@ -36,7 +37,7 @@ func TestFaultFuzzedMessages(t *testing.T) {
 	}
 	state, err := topology.State(t.Context(), s.js, topology.LogStream)
 	if err == nil {
-		err = commit.AwaitCursor(t.Context(), s.js, 1, state.Last)
+		err = commit.AwaitCursor(t.Context(), s.js, partitions.New(1), state.Last)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -170,7 +170,7 @@ func awaitDecided(t *testing.T, url string) {
 			return
 		}
 		last = end
-		await(func(ctx context.Context) error { return commit.AwaitCursor(ctx, js, streams.Partitions.Count(), last) })
+		await(func(ctx context.Context) error { return commit.AwaitCursor(ctx, js, streams.Partitions, last) })
 	}
 }
 

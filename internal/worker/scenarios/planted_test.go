@@ -194,7 +194,7 @@ func awaitPartition(env *workertest.Env, partition int) {
 		if err != nil {
 			env.T.Fatal(err)
 		}
-		oldest, err := stream.Oldest(env.T.Context(), env.JS, partition, m.Cursor)
+		oldest, err := stream.Oldest(env.T.Context(), env.JS, []int{partition}, m.Cursor)
 		if err != nil {
 			env.T.Fatal(err)
 		}
