@@ -122,8 +122,8 @@ PLAIN = ./cmd/... ./deploy/... ./docs ./examples/... ./tools/... ./internal/alig
 
 # The same for tests of these packages: servers in fake time, simulations, children that are
 # killed, thousands of turns, megabytes of text.
-SLOW = TestAgreesWithWorker|TestAmplification|TestContextPages|TestDamagedFile|TestEditsAreBounded|TestGetLog|TestKill|TestLargeTree|TestLeaseEnds|TestMessagesOmitted|TestOutcomesNeverFull|TestPlanted|TestQuotaOfFleet|TestReaderFetchesTooLarge|TestRecall|TestReplayDiffers|TestSimulation|TestSlowTexts|TestStoreIsAMap|TestSyncFits|TestSyncLargeMedia|TestSyncManyMedia
-SLOW_IN = ./client ./internal/broker/... ./internal/kv ./internal/testkit/strict $(addprefix ./internal/worker/,audit jobs partition query quota syncs)
+SLOW = TestAgreesWithWorker|TestAmplification|TestCommitLimits|TestContextPages|TestDamagedFile|TestEditsAreBounded|TestGetLog|TestKill|TestLargeTree|TestLargestBody|TestLeaseEnds|TestManyStreams|TestMessagesOmitted|TestOutcomesNeverFull|TestPlanted|TestQuotaOfFleet|TestReaderFetchesTooLarge|TestRecall|TestReplayDiffers|TestSimulation|TestSlowTexts|TestStoreIsAMap|TestSyncFits|TestSyncLargeMedia|TestSyncManyMedia
+SLOW_IN = ./client ./internal/broker/... ./internal/gateway ./internal/kv ./internal/testkit/strict $(addprefix ./internal/worker/,audit jobs partition query quota syncs)
 
 # Without what debuggers need, a test links in two thirds of the time. make lint vets.
 TEST = go test -timeout 30m -vet=off -ldflags=-w $(ARGS)
