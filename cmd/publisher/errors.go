@@ -81,6 +81,8 @@ func failureOf(err error) failure {
 		f.Code, f.Hint, f.exit = events.CodeForbidden, "The command is for operators: use --user operator of deploy/cluster, with its password in COMPACTD_NATS_PASSWORD.", exitRefused
 	case errors.Is(err, nats.ErrPermissionViolation) && strings.Contains(err.Error(), "$JS.API."):
 		f.Code, f.Hint, f.exit = events.CodeForbidden, "The command reads the streams, which no tenant of deploy/cluster may: use a user without bounds, or another server.", exitRefused
+	case errors.Is(err, nats.ErrPermissionViolation) && (strings.Contains(err.Error(), `"session.rewind.`) || strings.Contains(err.Error(), `"session.compact.`)):
+		f.Code, f.Hint, f.exit = events.CodeForbidden, "Over NATS only the user of the tenant rewinds and compacts: see --tenant and --user. An operator does so at --http of a worker.", exitRefused
 	case errors.Is(err, nats.ErrPermissionViolation):
 		f.Code, f.Hint, f.exit = events.CodeForbidden, "The server keeps this user to its own tenant: see --tenant and --user, and deploy/cluster for what a tenant may do.", exitRefused
 	case errors.Is(err, request.ErrNoWorker):
@@ -114,6 +116,8 @@ func (f *failure) connect(e *connect.Error) {
 	switch e.Cause {
 	case connect.CauseServer:
 		f.Hint, f.exit = "A worker has a server of its own: run "+cli.Program("worker")+" in another terminal, then this again. "+f.Hint, exitUnavailable
+	case connect.CauseClosed:
+		f.exit = exitUnavailable
 	case connect.CauseUser:
 		f.Code, f.exit = events.CodeUnauthorized, exitRefused
 	}

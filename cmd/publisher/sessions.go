@@ -201,7 +201,7 @@ func (a *tenantList) write(w io.Writer) error {
 		return err
 	}
 	if slices.ContainsFunc(a.Tenants, func(x events.Tenant) bool { return x.MonthCents > 0 }) {
-		fmt.Fprintln(w, "MONTH is what summaries by models cost this month in UTC, of what they may")
+		fmt.Fprintln(w, "MONTH is what summaries by models have cost since the first of the month (UTC), and the most that they may cost")
 	}
 	if more := a.Total - int64(len(a.Tenants)); more > 0 {
 		fmt.Fprintf(w, "(of %s; --limit N lists more)\n", units.Count(int(a.Total), "tenant"))

@@ -164,7 +164,7 @@ func (s *Settings) WithTenants(texts map[string][]byte) (*Settings, map[string]e
 	out, wrong := *s, map[string]error{}
 	out.tenants = maps.Clone(s.tenants)
 	for name, text := range texts {
-		r := reader{source: "policy", problems: &problems{}}
+		r := reader{source: "policy of " + name, problems: &problems{}}
 		var fields []entry
 		if body := r.document(text); body != nil {
 			fields = r.entries(body, "the policy")

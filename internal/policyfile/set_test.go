@@ -48,7 +48,7 @@ func TestWithTenants(t *testing.T) {
 	if err != nil || len(wrong) != 2 {
 		t.Fatal(err, wrong)
 	}
-	if got := wrong["bad"].Error(); !strings.Contains(got, "policy:1: target must be below threshold") || !strings.Contains(got, "policy:2: prun is not known; did you mean prune?") {
+	if got := wrong["bad"].Error(); !strings.Contains(got, "policy of bad:1: target must be below threshold") || !strings.Contains(got, "policy of bad:2: prun is not known; did you mean prune?") {
 		t.Error(got)
 	}
 	acme, beta := next.Config.For("acme"), next.Config.For("beta")

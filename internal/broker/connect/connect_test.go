@@ -145,6 +145,7 @@ func TestConnectRefused(t *testing.T) {
 	for want, o := range map[string]Options{
 		`it refuses user "ann" with this password`: {URL: addr, User: "ann", Password: "hidden"},
 		`it refuses user "bob" with this password`: {URL: "nats://bob:hidden@" + addr},
+		`it refuses user "eve" without a password`: {URL: addr, User: "eve"},
 		"it refuses this token":                    {URL: "nats://hidden@" + addr},
 		"no user was named":                        {URL: addr},
 	} {

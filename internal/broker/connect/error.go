@@ -22,6 +22,7 @@ const (
 	CauseAuthority   Cause = "authority"   // it encrypts, and is not trusted here
 	CausePlain       Cause = "plain"       // it does not encrypt
 	CauseCertificate Cause = "certificate" // it requires a certificate of this client, or another one
+	CauseClosed      Cause = "closed"      // it encrypted, then closed the connection: it starts, or as above
 )
 
 // advice is what to do, whatever the settings are called.
@@ -32,6 +33,7 @@ var advice = map[Cause]string{
 	CauseAuthority:   "the server encrypts: trust the authority that signed its certificate",
 	CausePlain:       "the server does not encrypt: connect without TLS, or turn it on there",
 	CauseCertificate: "the server refuses this client's certificate, or requires one",
+	CauseClosed:      "the server is starting, or it refuses this client's certificate, or requires one",
 }
 
 // Error is where a first connect failed, and why. Its text ends with what to
@@ -76,8 +78,10 @@ func causeOf(err error) Cause {
 		return CauseAuthority
 	case errors.Is(err, nats.ErrSecureConnWanted):
 		return CausePlain
-	case broken && link.Op == "remote error", errors.Is(err, nats.ErrTLS): // the other side's alert, or it hung up before that came
+	case broken && link.Op == "remote error": // the other side's alert
 		return CauseCertificate
+	case errors.Is(err, nats.ErrTLS):
+		return CauseClosed
 	case errors.Is(err, nats.ErrNoServers), errors.Is(err, nats.ErrTimeout), broken && link.Op == "dial": // such as a name that cannot be resolved
 		return CauseServer
 	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired):

@@ -54,6 +54,8 @@ func (o *Options) refusedIdentity() string {
 	switch {
 	case o.Creds != "":
 		return "it refuses the credentials in " + o.Creds
+	case o.User != "" && o.Password == "":
+		return fmt.Sprintf("it refuses user %q without a password", o.User)
 	case o.User != "":
 		return fmt.Sprintf("it refuses user %q with this password", o.User)
 	case err == nil && u.User != nil:

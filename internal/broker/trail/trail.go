@@ -24,6 +24,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -55,6 +56,9 @@ var errFailed = errors.New("the last entry was not stored")
 // Record stores an entry; id is "" for one that is not recorded again. After one that could not be stored it fails at
 // once for a while, so that no caller waits for a server without a right or room.
 func (t *Trail) Record(ctx context.Context, e events.AuditEntry, id string) error {
+	if !slices.Contains(events.AuditActions, e.Action) {
+		return fmt.Errorf("record %s: no action of events.AuditActions, by which entries are selected", e.Action)
+	}
 	if time.Now().UnixMilli() < t.failed.Load() {
 		return fmt.Errorf("record %s: %w", e.Action, errFailed)
 	}

@@ -69,6 +69,7 @@ var hints = map[connect.Cause]string{
 	connect.CauseUser:        "Give --creds FILE, or --user NAME with its password in COMPACTD_NATS_PASSWORD.",
 	connect.CauseAuthority:   "Name the certificate (PEM) of the authority that signed the server's with --tls-ca FILE.",
 	connect.CausePlain:       "Leave --tls-ca out, and write nats:// instead of tls://, or turn TLS on in the server.",
+	connect.CauseClosed:      "Try again in a moment. If the server requires certificates of its clients, name one with --tls-cert FILE and --tls-key FILE.",
 	connect.CauseCertificate: "Name a certificate that the server's authority has signed, and its key, with --tls-cert FILE and --tls-key FILE.",
 }
 

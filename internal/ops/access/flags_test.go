@@ -14,7 +14,7 @@ import (
 
 // The hint of each cause of a connection error names a flag; any other error has no hint.
 func TestHint(t *testing.T) {
-	for _, cause := range []connect.Cause{connect.CauseServer, connect.CauseOther, connect.CauseUser, connect.CauseAuthority, connect.CausePlain, connect.CauseCertificate} {
+	for _, cause := range []connect.Cause{connect.CauseServer, connect.CauseOther, connect.CauseUser, connect.CauseAuthority, connect.CausePlain, connect.CauseCertificate, connect.CauseClosed} {
 		e := &connect.Error{Target: "nats://a", Cause: cause, Err: errors.New("no")}
 		if got := access.Hint(fmt.Errorf("serve: %w", e)); !strings.Contains(got, "--") {
 			t.Errorf("%s: %q", cause, got)

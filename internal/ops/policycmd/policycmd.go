@@ -85,8 +85,8 @@ func (env Env) set(ctx context.Context, text string) error {
 	if err := env.Send(ctx, events.SubjectPolicy, events.PolicyRequest{V: events.Version, Tenant: env.Tenant, Policy: text}, &out); err != nil {
 		return err
 	}
+	env.note(ctx)
 	return env.show(out, func() error {
-		env.note(ctx)
 		if out.Hash == "" {
 			_, err := fmt.Fprintf(env.Out, "tenant %s has the policy of the workers\n", out.Tenant)
 			return err

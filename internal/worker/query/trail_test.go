@@ -107,6 +107,9 @@ func TestAuditLogIsCreated(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
+	if err := trail.New(env.JS).Record(t.Context(), events.AuditEntry{Action: "new"}, ""); err == nil {
+		t.Error("events.AuditActions lacks an action that is recorded")
+	}
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
