@@ -24,15 +24,15 @@ type Stats struct {
 	Repeated   measure.Repeated // since its first turn
 	Cost       events.Cost      // since then too
 	Unknown    string           // that the window of the model is a guess, "" where it is not
-	Longest    Tokens           // answer so far, where the reserve for the next one is learnt of it; else 0
+	Longest    Tokens           // longest answer so far, 0 where no reserve is learnt
 }
 
 // Repeated is how often the session did again what a compaction had taken out of view.
 func (l *Ledger) Repeated() measure.Repeated { return l.regret.Repeated }
 
-// Stats describes the session under a config as it would be with another model;
-// what want leaves empty is as the session has it. Its error, an [events.Invalid],
-// means that the model may answer more than its window.
+// Stats describes the session under a config with the model want. An empty field of want keeps the
+// session's value. Its error, an [events.Invalid], means that the model may answer more than its
+// window.
 func (l *Ledger) Stats(c *Config, want events.Model) (Stats, error) {
 	l, err := l.as(c, want)
 	if err != nil {
@@ -238,9 +238,8 @@ func (l *Ledger) measured(p *measure.Prompt, next *Pending) {
 	}
 }
 
-// Attach returns what each attachment costs, and whether it should be sent, given
-// the budget of a call that sends them all: the smallest first, within the share
-// that files may take of what is left (B15).
+// Attach returns the cost of each attachment and whether to send it. The budget is that of a call
+// with all of them. It chooses the smallest first, up to the files' share of the free input (B15).
 func (next *Pending) Attach(b *events.Budget, limits *measure.FileLimits) []events.AttachmentCost {
 	left := Tokens(b.AvailableInput - b.EstimatedInput)
 	out := make([]events.AttachmentCost, len(next.attached))
@@ -291,7 +290,7 @@ func (l *Ledger) FileLimits(c *Config) measure.FileLimits {
 	return l.cache.policy.Files.Limits()
 }
 
-// PlanFiles plans what of files enters; see [measure.PlanFiles].
+// PlanFiles chooses the parts of files that a call sends; see [measure.PlanFiles].
 func (c *Config) PlanFiles(room FileRoom, files []events.AttachedFile) *measure.FilePlan {
 	limits := room.Policy.Limits()
 	all := make([]measure.Attachment, len(files))
@@ -305,7 +304,7 @@ func (c *Config) PlanFiles(room FileRoom, files []events.AttachedFile) *measure.
 	return measure.PlanFiles(measure.Meter{Counter: c.counter}, room.rate, limits, all, room.prompt, room.available, trigger)
 }
 
-// WithPolicy has fields of the policy hold for this call alone.
+// WithPolicy sets fields of the policy for this call alone.
 func (next Pending) WithPolicy(fields events.Raw) Pending {
 	next.policy = fields
 	return next
@@ -324,12 +323,12 @@ type Unrecorded struct {
 	System, Tools events.Raw
 	Policy        events.Raw
 	Refused       Tokens // the least estimate of an input that the provider refused, 0 for none
-	Ratio         PPM    // that the estimate is corrected by where it is above the session's, 0 for none
+	Ratio         PPM    // correction of the estimate, used where it exceeds the session's; 0 for none
 }
 
-// Alone fits a history that no log has: the decisions of a session whose turns came one by one,
-// so that a longer history is decided about as far as the shorter one was. It makes no
-// summaries, and its placeholders name no places. It is for one goroutine. See docs/adr/0045.
+// Alone compacts a history that no log has. It takes the turns one by one, so a longer history
+// begins with the decisions of the shorter one. It makes no summaries, and its placeholders name no
+// places. It is for one goroutine. See docs/adr/0045.
 type Alone struct {
 	config *Config
 	ledger *Ledger
@@ -387,8 +386,8 @@ func (l *Ledger) Alone(c *Config, x *Unrecorded) (*Alone, error) {
 // Ratio is what the estimates are corrected by.
 func (a *Alone) Ratio() PPM { return a.ledger.usage.ratio() }
 
-// Beside counts messages that follow all turns, with each of them: see [Alone.End]. Each
-// decision leaves room for them.
+// Beside sets the tail, the messages that follow all turns: see [Alone.End]. Each decision leaves
+// room for them.
 func (a *Alone) Beside(tail []events.Message) {
 	a.beside = a.Cost(tail)
 	a.ledger.usage.Correction = a.ledger.usage.scaled(a.beside)
@@ -431,7 +430,7 @@ func (a *Alone) Hold(messages []events.Message) {
 	a.ledger.held = a.ledger.LastTurn()
 }
 
-// Whole is the budget of a call with messages alone, of which no stage leaves anything out.
+// Whole is the budget of a call with messages alone, before any stage.
 func (a *Alone) Whole(messages []events.Message) events.Budget {
 	a.measure(messages)
 	a.ledger.take(&a.turn, accept)

@@ -42,7 +42,7 @@ type Ledger struct {
 	idleHandled bool   // the idle period since was handled
 	ages        []age  // when sequences were stored, roughly
 	attempted   Tokens // estimated input after the last compaction that stayed at or above the trigger
-	whileOpen   bool   // calls were open then, which nothing may change
+	whileOpen   bool   // calls were open then, and no stage may change an open call
 	blockedAt   int64  // turn of the attempt since which the session is above its limit, 0 when it is not
 	usage       calibration
 	limits      limits
@@ -98,12 +98,12 @@ type budgetCache struct {
 	rate    measure.Rate
 	custom  measure.Custom // of the profile
 	listed  Tokens         // window of the model, as it is stated or in a table
-	input   Tokens         // that the model takes whatever its window, 0 without such a limit
-	noted   bool           // that the model is unknown, where it is
+	input   Tokens         // limit of the model beside its window, 0 for none
+	noted   bool           // the note that the model is unknown was given
 	window  Tokens
 	largest Tokens // window of any model
-	reserve Tokens // less is enough beside much that is fixed, down to least
-	least   Tokens
+	reserve Tokens // for the answer
+	least   Tokens // lower bound of the reserve, beside a large fixed part
 	prices  measure.Prices
 	priced  bool   // the model has prices
 	dearer  Tokens // from here on each token costs more; see [Ledger.dearer]
@@ -185,8 +185,8 @@ func (l *Ledger) ForkedFrom() *Forked {
 // Format is the dialect of the session, "" before its first turn.
 func (l *Ledger) Format() events.Format { return l.format }
 
-// fork returns a ledger that can take a turn without changing l. It writes only
-// beyond the ends of what the two share, so of many forks only the last is whole.
+// fork returns a ledger that can take a turn without changing l. It appends to the slices of l,
+// so a later fork overwrites an earlier one.
 func (l *Ledger) fork() *Ledger {
 	var f Ledger
 	l.forkInto(&f)
@@ -275,8 +275,8 @@ func (l *Ledger) thresholdsOf(p measure.Prompt) policy.Thresholds {
 	return g.policy.ThresholdsBelow(g.window, max(g.least, g.policy.ReserveBeside(fixed, g.window, g.reserve)), fixed, g.dearer)
 }
 
-// fixed is what of a prompt no compaction reduces: system prompt, leading system messages and tools, and of what providers
-// counted beyond our estimate the part that belongs to no content.
+// fixed is the part of a prompt that no compaction reduces: system prompt, leading system messages and
+// tools. It has the tokens that providers counted beyond our estimate and that belong to no content.
 func (l *Ledger) fixed(p measure.Prompt) Tokens {
 	return l.usage.scaled(p.System+p.Tools+l.leading()) + l.usage.Fixed
 }

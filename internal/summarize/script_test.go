@@ -73,7 +73,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// blankLines makes blank lines visible, which end an expectation otherwise.
+// blankLines writes a blank line as a dot: a blank line would end the expectation.
 func blankLines(s string) string { return strings.ReplaceAll(s, "\n\n", "\n.\n") }
 
 func scriptMessages(t *testing.T, f events.Format, input string) []summarize.Message {

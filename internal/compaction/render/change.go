@@ -5,8 +5,8 @@ import (
 	"compactd/internal/events"
 )
 
-// Changes by the provider's rules of form are known when a history is written. They are listed
-// as edits of the messages that came; what compactd made has no place to name.
+// The renderer finds the changes that a provider's form requires, and lists each as an edit of a
+// message that came. A message that compactd made has no position to name.
 
 // note lists a change of a message, if it came.
 func (r *renderer) note(op events.Op, m *message) { r.noteBehind(op, m, nil) }
@@ -39,8 +39,8 @@ func (r *renderer) placed(m message, n int) { r.placedBehind(m, r.came(m, r.out[
 // placedBehind lists that a message leaves its place for the one behind another, nil for none.
 func (r *renderer) placedBehind(m message, before *message) { r.noteBehind(events.OpPlace, &m, before) }
 
-// came is the last of some lists of messages, the newest list first, that came, and is not a part
-// of m; nil for none.
+// came searches the lists in order, each from its end, and returns the first message that came and is
+// no part of m, or nil.
 func (r *renderer) came(m message, lists ...[]message) *message {
 	for _, list := range lists {
 		for i := len(list) - 1; i >= 0; i-- {
@@ -52,8 +52,8 @@ func (r *renderer) came(m message, lists ...[]message) *message {
 	return nil
 }
 
-// noteUnbound lists the messages that lose their thinking: a run of them, between which no
-// other thinking is, is one edit.
+// noteUnbound lists the messages that lose their thinking. Messages without other thinking between
+// them are one edit.
 func (r *renderer) noteUnbound() {
 	if !r.view.Thinking.Bound {
 		return

@@ -131,8 +131,8 @@ func dumped(offset, hexes, text string) func(string) string {
 	}
 }
 
-// count is how many forms of a class there are, and of how many a secret is still shown, or
-// how many look-alikes are changed.
+// count has the number of forms of a class, and of wrong ones. A form is wrong if it still shows a
+// secret, a look-alike if it is changed.
 type count struct{ all, wrong int }
 
 func (c *count) add(other count) { c.all, c.wrong = c.all+other.all, c.wrong+other.wrong }

@@ -98,8 +98,8 @@ func (f *finder) aligned(n *name, line, end int) {
 
 var headerByte = classOf(`[A-Za-z0-9_ \t\r()-]`)
 
-// hasEmptyCell reports a column without a name, which no header of a table has: an
-// indented line of code, or an argument and its comma.
+// hasEmptyCell reports whether a column has no name. No header of a table has such a column; an
+// indented line of code has, and an argument with a comma at its end.
 func hasEmptyCell(header, sep string) bool {
 	for cell := range strings.SplitSeq(header, sep) {
 		if strings.TrimSpace(cell) == "" {
@@ -167,8 +167,8 @@ func (f *finder) cell(n *name, from, to int) {
 // maxTuples bounds how many rows of an insertion are read.
 const maxTuples = 64
 
-// secretColumns are the numbers of those among names with commas that are secrets, with
-// their weights.
+// secretColumns splits a list of names at its commas, and returns the weight of each name of a secret
+// by its number.
 func (f *finder) secretColumns(from, to int) map[int]weight {
 	var out map[int]weight
 	for i, name := range strings.Split(f.s[from:to], ",") {
@@ -183,8 +183,8 @@ func (f *finder) secretColumns(from, to int) map[int]weight {
 	return out
 }
 
-// inserted finds the values of an INSERT that belong to columns with secrets, or to the name
-// of one in the value before.
+// inserted finds the secrets of an INSERT: values of a secret's column, and values behind one that
+// names a secret.
 func (f *finder) inserted(from, to int) {
 	if f.tokens || from < f.state.insert {
 		return

@@ -27,14 +27,14 @@ type written struct {
 }
 
 // byCopy reports whether another process with the name of this worker wrote the lease after this
-// one had it at revision own, 0 for never. An earlier write is that of the process before: a copy
-// of the bucket that is behind shows it again.
+// one had it at revision own, 0 for never. A stale copy of the bucket can show a write of the
+// process before again, which has a lower revision.
 func (w written) byCopy(self coord.Member, own uint64) bool {
 	return w.Member == self.Name && w.Owner != self.Owner && own > 0 && w.revision > own
 }
 
-// watchMembership returns the fleet as it is, which follows its changes until stop.
-// changed gets one when there is something new, broken included.
+// watchMembership returns the present fleet, and updates it until stop. It signals changed on each
+// change, and when a watch breaks.
 func watchMembership(ctx context.Context, members *coord.Members, leases *coord.Leases, changed chan struct{}) (v *membership, stop func(), err error) {
 	v = &membership{changed: changed, live: map[string]coord.Member{}, holders: map[int]written{}}
 	stopMembers, err := members.Watch(ctx, v.member, v.fail)

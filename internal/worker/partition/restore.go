@@ -15,11 +15,9 @@ import (
 	"compactd/internal/worker/failpoint"
 )
 
-// findSnapshotTime is how long a take-over tries to get a snapshot before it reads the log
-// instead, and moveSnapshotTime how long one may be on its way, here or to the store.
 const (
-	findSnapshotTime = 10 * time.Second
-	moveSnapshotTime = 5 * time.Minute
+	findSnapshotTime = 10 * time.Second // that a take-over looks for a snapshot; then it reads the log
+	moveSnapshotTime = 5 * time.Minute  // bound of one download or upload
 )
 
 // fetchTries is how often a snapshot is fetched that seems to be gone: a newer one
@@ -27,8 +25,8 @@ const (
 const fetchTries = 3
 
 // restore puts the newest snapshot of the partition in the place of its file, when
-// the file is fresh, or so old that replaying takes longer. A snapshot that does not
-// fit, or cannot be had, is left: what it holds follows from the log.
+// the file is fresh, or so old that replaying takes longer. It skips a snapshot that does not fit
+// or cannot be read: the log yields the same ledgers.
 func (r *recovery) restore(ctx context.Context) error {
 	own := r.file.position()
 	if behind := uint64(r.marker.seq) - own.Cursor; behind == 0 || own != (kv.Position{}) && r.portion(behind) < r.set.snapshots.minLag() {

@@ -70,9 +70,9 @@ type dropped struct {
 	some   bool // and the file has pages of theirs
 }
 
-// dropOthers drops sessions whose next event another partition decides, behind a split that is stored: a checkpoint at
-// its position may be one of before, and then an event up to it would find no ledger. At most so many
-// are dropped before the next checkpoint; the last one has the pages of the file overwritten.
+// dropOthers drops the sessions that moved to another partition. It waits until the split is stored, since
+// a checkpoint from before still needs their ledgers. At most so many are dropped before the next
+// checkpoint. With the last one the pages of the file are overwritten.
 func (l *ledgers) dropOthers(behind partitions.Split, most int) error {
 	for more := behind != (partitions.Split{}); more; {
 		var err error

@@ -18,10 +18,10 @@ type Wanted struct {
 }
 
 // ReadAhead reads the texts of views in one sweep over the log, instead of one sweep for each:
-// see [stream.Texts]. It holds limit bytes of them at most, beside those of one view. While they
-// are more, or would be by what the ledgers know of them, views at the end are left out. A view
-// that is left out is read when it is rendered, and fails there. Texts of an earlier call are
-// used, and dropped.
+// see [stream.Texts]. It holds limit bytes of them at most, beside those of one view. It omits views
+// from the end while the texts exceed the limit, by their size or by the ledgers' estimate. An
+// omitted view is read when it is rendered, and fails there. Texts of an earlier call are used, and
+// dropped.
 func (t *Renderer) ReadAhead(ctx context.Context, before *Ahead, wanted []Wanted, limit int) *Ahead {
 	t.used.Store(true)
 	p := aheadPlan{renderer: t, before: before, have: map[compaction.Seq]entry{}, planned: map[compaction.Seq]bool{}, left: limit}

@@ -5,13 +5,12 @@ import (
 	"compactd/internal/events"
 )
 
-// Of what is hidden, some messages stay in view behind the placeholder: those that are
-// pinned, and behind a truncation notice the system's, which a summary has in its record.
-// An instruction is short, and must not be paraphrased.
+// Pinned messages stay in view behind a placeholder. System messages stay behind a truncation
+// notice; a summary has them in its record. An instruction is short, and must not be paraphrased.
 //
-// pinShare is how much of the target pinned messages may take, the newest first, and
-// instructionShare the system's that a truncation would hide. A message beyond is hidden as
-// any other: nothing keeps a session above its window.
+// pinShare is the part of the target that pinned messages may take, the newest first.
+// instructionShare is that of the system messages which a truncation would hide. A message beyond
+// is hidden as any other: nothing keeps a session above its window.
 const (
 	pinShare         measure.PPM = 500_000
 	instructionShare measure.PPM = 250_000
