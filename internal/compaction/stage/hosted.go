@@ -78,8 +78,8 @@ func (d *Draft) dropSplit() {
 type Uncited map[int]bool
 
 // Uncite finds them. Which results a citation refers to is not known: it is kept where those of its
-// exchange are all there, or nothing of the history before it is gone. Turns after through are as
-// they came: an agent appends them to the history that it was given.
+// exchange are all there, or nothing of the history before it is gone. In a turn after through one
+// result is enough: an agent appends such turns to the history that it was given.
 func Uncite(entries []measure.Entry, through int64) (out Uncited) {
 	var here, all cited
 	for i := range entries {
@@ -94,7 +94,7 @@ func Uncite(entries []measure.Entry, through int64) (out Uncited) {
 			here.there, all.there = true, true
 		case e.Hosted():
 			here.gone, all.gone = true, true
-		case e.Cites() && e.Position().Turn <= through && !here.whole() && !all.whole():
+		case e.Cites() && !here.whole() && !all.whole() && (!here.there || e.Position().Turn <= through):
 			if out == nil {
 				out = Uncited{}
 			}
