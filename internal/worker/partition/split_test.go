@@ -68,7 +68,7 @@ func (env *splitEnv) serve(owner string, id int, dir string) (set *Set, at obser
 func (env *splitEnv) snapshot(set *Set, id int, seq uint64) {
 	env.T.Helper()
 	p := set.At(id)
-	if err := p.file.await(env.T.Context(), compaction.Seq(seq)); err != nil {
+	if err := p.file.await(brokertest.Within(env.T, time.Minute), compaction.Seq(seq)); err != nil {
 		env.T.Fatal(err)
 	}
 	set.snapshots.take(env.T.Context(), p.checkpointer, 1)
@@ -181,7 +181,7 @@ func TestChild(t *testing.T) {
 	if at.Snapshot != 2 || at.Replayed != 1 || at.Cursor != 4 || at.Epoch != 2 {
 		t.Errorf("the child begins with %+v", at)
 	}
-	env.turn(stays, 3)
+	kept := env.turn(stays, 3)
 	last = env.turn(moves, 3)
 	if n := env.turns(child, 1, moves, last); n != 3 {
 		t.Errorf("the child has %d turns of its session", n)
@@ -195,7 +195,7 @@ func TestChild(t *testing.T) {
 	if m, err := commit.LastMarker(t.Context(), env.NC, 1); err != nil || m.Split != (partitions.Split{Parent: 0, Child: 1, First: 5}) {
 		t.Errorf("the child's marker is %+v, %v", m, err)
 	}
-	env.snapshot(parent, 0, last)
+	env.snapshot(parent, 0, kept)
 	stop()
 	for _, path := range []string{child.fileOptions(1).Path, parent.fileOptions(0).Path} {
 		data, err := os.ReadFile(path)
