@@ -87,7 +87,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("EXAMPLES", examples)
 			env.Setenv("COMPACTD_HTTP", "127.0.0.1:-1")
 			env.Setenv("PATH", bin+string(filepath.ListSeparator)+env.Getenv("PATH"))
-			good, down := summarizetest.Start(t, summarizetest.TenSections), summarizetest.Start(t, nil)
+			good, down := summarizetest.Start(t, summarizetest.TenSections("the model has read it all (turn 1)")), summarizetest.Start(t, nil)
 			down.Script(summarizetest.ServerError)
 			env.Setenv("MODEL", good.URL())
 			env.Setenv("DOWN", down.URL())

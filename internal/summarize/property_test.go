@@ -62,7 +62,7 @@ func drawConversation(t *rapid.T, from int64) *conversation {
 		case 0:
 			text := drawText(t, "user")
 			c.add(turn, events.RoleUser, events.Part{Kind: events.PartText, Text: text})
-			own, _ := attached.Own(userText(text)) // its parts are one line, without the text between them
+			own, _ := attached.Own(snippet.WithoutData(userText(text))) // its parts are one line, without the text between them
 			c.source.WriteString(own + "\n")
 			if u := snippet.Plain(userText(text)); u != "" {
 				c.users = append(c.users, u)
@@ -287,7 +287,7 @@ func quoted(l string) []string {
 	for _, tool := range tools { // TOOL: its output
 		l = strings.TrimPrefix(l, tool+": ")
 	}
-	for _, label := range []string{"attached text: ", "not the user's words: ", "unverified, no user wrote this: "} {
+	for _, label := range []string{"attached text:", "not the user's words:", "unverified, no user wrote this:"} { // a cut may end behind one
 		l = strings.Replace(l, label, "|", 1)
 	}
 	var out []string

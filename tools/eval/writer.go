@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
@@ -41,14 +40,4 @@ func writers() (ws []writer, stop func() error, err error) {
 }
 
 // poorSummary has the form of a summary, and no fact in it.
-func poorSummary(summarizetest.Prompt) string {
-	var b strings.Builder
-	b.WriteString("<analysis>\nSome work was done.\n</analysis>\n<summary>\n")
-	for _, t := range []string{
-		"Goal and intent", "Constraints and rules", "Decisions", "Concepts and discoveries", "Files and data", "Errors and fixes",
-		"Open tasks and questions", "How the task evolved", "Current work", "Next step",
-	} {
-		b.WriteString("## " + t + "\n- The work went on.\n")
-	}
-	return b.String() + "</summary>\n"
-}
+var poorSummary = summarizetest.TenSections("The work went on.")

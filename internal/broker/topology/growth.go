@@ -36,7 +36,10 @@ func Grow(ctx context.Context, js jetstream.JetStream) (partitions.Table, error)
 // it. An update of another setting that was prepared before may undo it: call it again until the table
 // that [Describe] returns has all.
 func Record(ctx context.Context, js jetstream.JetStream, known partitions.Table) (t partitions.Table, err error) {
-	log, _, err := find(ctx, js)
+	log, err := lookUp(ctx, js, LogStream)
+	if err == nil && log == nil {
+		err = ErrNoStreams
+	}
 	if err != nil {
 		return known, fmt.Errorf("record partitions: %w", err)
 	}

@@ -137,15 +137,16 @@ func sentKey(h http.Header) string {
 	return strings.TrimPrefix(h.Get("Authorization"), "Bearer ")
 }
 
-// TenSections answers any prompt with a line in each of the ten sections, behind the model's thoughts.
-func TenSections(Prompt) string {
+// TenSections answers any prompt with the same line in each of the ten sections, behind the model's thoughts.
+func TenSections(line string) func(Prompt) string {
 	var b strings.Builder
 	b.WriteString("<analysis>in order</analysis>\n<summary>\n")
 	for _, title := range []string{
 		"Goal and intent", "Constraints and rules", "Decisions", "Concepts and discoveries", "Files and data", "Errors and fixes",
 		"Open tasks and questions", "How the task evolved", "Current work", "Next step",
 	} {
-		b.WriteString("## " + title + "\n- the model has read it all (turn 1)\n")
+		b.WriteString("## " + title + "\n- " + line + "\n")
 	}
-	return b.String() + "</summary>\n"
+	b.WriteString("</summary>\n")
+	return func(Prompt) string { return b.String() }
 }

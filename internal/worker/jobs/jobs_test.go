@@ -180,7 +180,7 @@ func wantPending(env *workertest.Env, lane events.Lane, working, waiting int) {
 // an agent waits for the summary, the embedded summarizer makes it at once.
 func TestBusyModel(t *testing.T) {
 	t.Parallel()
-	server := summarizetest.Start(t, summarizetest.TenSections)
+	server := summarizetest.Start(t, summarizetest.TenSections("the model has read it all (turn 1)"))
 	server.RetryAfter = time.Second
 	server.Script(summarizetest.RateLimited, summarizetest.Good)
 	config := server.Config(summarizetest.OpenAI)
