@@ -37,6 +37,9 @@ const (
 	CodeForbidden Code = "forbidden"
 	// CodeUnavailable: no worker can answer now; try again in a moment.
 	CodeUnavailable Code = "unavailable"
+	// CodeWrongPartition: since the log grew another partition decides the session. Only workers receive it, which then
+	// ask that partition's.
+	CodeWrongPartition Code = "wrong_partition"
 	// CodeStorageLimit: the tenant holds as much of the log as it may; nothing is stored.
 	CodeStorageLimit Code = "storage_limit"
 	// CodeGone: a text that the answer needs is no longer in the log.

@@ -166,16 +166,23 @@ func (l *ledgers) cached() (n int, loadErr error) {
 	return len(l.decider.Cache), l.decider.LoadErr
 }
 
-// ErrNotServing: the partition is not served any more, and its ledgers may be closed.
-var ErrNotServing = errors.New("the partition is not served")
+var (
+	// ErrNotServing: the partition is not served any more, and its ledgers may be closed.
+	ErrNotServing = errors.New("the partition is not served")
+	// ErrMoved: since the log grew another partition decides the session.
+	ErrMoved = errors.New("another partition decides this session since the log grew")
+)
 
 // Inspect shows the ledger of a session to read, under the lock of the ledgers, and returns
-// up to which event it holds. read must not keep the ledger.
+// up to which event it holds. read must not keep the ledger. [ErrMoved] from the split on.
 func (l *ledgers) Inspect(a events.Address, read func(*compaction.Ledger)) (compaction.Seq, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.life.phase() != serving {
 		return 0, ErrNotServing
+	}
+	if l.moved(a) {
+		return 0, ErrMoved
 	}
 	found, err := l.decider.Ledger(a)
 	if err != nil {
@@ -185,6 +192,10 @@ func (l *ledgers) Inspect(a events.Address, read func(*compaction.Ledger)) (comp
 	l.evict() // a question may have brought one back
 	return l.decided.seq, nil
 }
+
+// moved reports whether another partition decides what comes of a session: its ledger is dropped, or will be. The
+// caller holds mu.
+func (l *ledgers) moved(a events.Address) bool { return l.table.Of(a) != l.ID || l.set.Of(a) != l.ID }
 
 // overviewBatch is how many sessions are described at once, while an event waits.
 const overviewBatch = 64
@@ -244,6 +255,9 @@ func (l *ledgers) describe(batch []events.Address) ([]compaction.Overview, error
 		return nil, ErrNotServing
 	}
 	for i, a := range batch {
+		if l.moved(a) {
+			continue
+		}
 		var err error
 		if out[i], err = l.decider.Overview(a); err != nil {
 			return nil, err
@@ -259,5 +273,18 @@ func (l *ledgers) Sessions(tenant, after string, n int) ([]string, error) {
 	if l.life.phase() != serving {
 		return nil, ErrNotServing
 	}
-	return l.decider.Sessions(tenant, after, n)
+	for out := []string(nil); ; {
+		found, err := l.decider.Sessions(tenant, after, n)
+		if err != nil {
+			return nil, err
+		}
+		for _, after = range found {
+			if !l.moved(events.Address{Tenant: tenant, Session: after}) {
+				out = append(out, after)
+			}
+		}
+		if len(found) < n || len(out) >= n {
+			return out[:min(n, len(out))], nil
+		}
+	}
 }

@@ -64,7 +64,8 @@ type Set struct {
 	snapshots *snapshots
 	changed   atomic.Pointer[compaction.Config] // in force in place of that of config; nil before a change
 
-	log atomic.Pointer[logView]
+	log        atomic.Pointer[logView]
+	refreshing sync.Mutex
 }
 
 // logView is what is known of the partitions of the log. There are only more with time.
@@ -162,6 +163,28 @@ func (set *Set) Follow(ctx context.Context) error {
 		return err
 	}
 	return set.update(t.Merge)
+}
+
+// Refresh reads where a session has moved to that another worker does not take for one of partition p any more. It
+// leaves the table as it is where nothing of that is stored.
+func (set *Set) Refresh(ctx context.Context, p int, a events.Address) error {
+	set.refreshing.Lock() // one read is enough for all that wait
+	defer set.refreshing.Unlock()
+	if set.Of(a) != p || ctx.Err() != nil {
+		return ctx.Err()
+	}
+	streams, err := topology.Describe(ctx, set.js)
+	if err == nil {
+		err = set.update(streams.Partitions.Merge)
+	}
+	if err != nil {
+		return err
+	}
+	m, err := commit.LastMarker(ctx, set.config.Read, p)
+	if err != nil {
+		return err
+	}
+	return set.learn(m.Split)
 }
 
 // Table is which partition decides an event, as far as this worker has it.

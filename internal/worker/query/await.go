@@ -37,7 +37,9 @@ func (s *Service) awaitAndAnswer(ctx context.Context, o *Operation, c *call, alo
 	defer context.AfterFunc(s.answering, cancel)()
 	end := time.Now().Add(c.wait.Limit())
 	err = retry.Every(unservedPause).Do(ctx, nil, func() error {
-		out, err = s.tryAwaiting(ctx, o, c, c.wait.Within(max(time.Until(end), 0)), alone)
+		out, err = s.following(ctx, c, alone, func() (any, error) {
+			return s.tryAwaiting(ctx, o, c, c.wait.Within(max(time.Until(end), 0)), alone)
+		})
 		code := Refusal(err).Code
 		return retry.When(!alone && time.Until(end) > 0 && (code == events.CodeUnavailable || code == events.CodeTurnPending), err)
 	})
@@ -109,15 +111,15 @@ func (s *Service) awaitMove(ctx context.Context, p *partition.Partition, a event
 	if decided {
 		return true, nil
 	}
-	gone := time.NewTicker(10 * unservedPause) // the partition may be handed over
+	gone := time.NewTicker(10 * unservedPause) // the partition may be handed over, or the session move
 	defer gone.Stop()
 	for {
 		select {
 		case <-moved:
 			return false, nil
 		case <-gone.C:
-			if s.config.Partitions.At(p.ID) != p {
-				return false, ErrNotServed
+			if s.config.Partitions.At(s.config.Partitions.Of(a)) != p {
+				return false, nil
 			}
 		case <-late:
 			return false, errTurnPending

@@ -15,6 +15,7 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/trace"
 	"compactd/internal/worker/limit"
+	"compactd/internal/worker/partition"
 )
 
 // Run answers over NATS until ctx ends, and returns when the last answer is given, or until does.
@@ -78,9 +79,9 @@ func (s *Service) Subscribe(ctx context.Context, id int) (stop func()) {
 		switch {
 		case o == nil || o.global || !mayReply(m.Reply):
 		case m.Header.Get(headerParts) == "":
-			s.receive(ctx, o, message{reply: m.Reply, data: m.Data, header: m.Header, of: forwarded(m.Header), alone: true})
+			s.receive(ctx, o, message{reply: m.Reply, data: m.Data, header: m.Header, of: forwarded(m.Header), alone: true, partition: id})
 		default:
-			go s.receiveParts(ctx, o, m)
+			go s.receiveParts(ctx, o, m, id)
 		}
 	})
 	if err != nil {
@@ -96,7 +97,9 @@ type message struct {
 	data   []byte
 	header nats.Header
 	of     limit.Account // of its subject, or as another worker states; no tenant for none
-	alone  bool          // it comes from another worker
+
+	alone     bool // it comes from another worker
+	partition int  // that it is sent to
 }
 
 // receive answers a request from a goroutine of its own, so that others of its subscription need not wait.
@@ -119,7 +122,8 @@ func traced(ctx context.Context, h nats.Header) context.Context {
 }
 
 // decodeFor decodes a request, which belongs to the tenant and the session that it names from then
-// on. One of a tenant's subject, or that another worker states, names no other.
+// on. One of a tenant's subject, or that another worker states, names no other. Another worker may send it to
+// the partition that the session had before the log grew.
 func (s *Service) decodeFor(ctx context.Context, o *Operation, m message) (*call, error) {
 	c, err := s.decode(ctx, o, m.data)
 	tenant := ""
@@ -139,6 +143,9 @@ func (s *Service) decodeFor(ctx context.Context, o *Operation, m message) (*call
 	}
 	if err != nil {
 		return nil, err
+	}
+	if m.alone && c.partition != anyWorker && c.partition != m.partition {
+		return nil, partition.ErrMoved
 	}
 	limit.Of(ctx).For(limit.Account{Tenant: c.tenant, Part: c.session})
 	return c, nil
@@ -165,7 +172,7 @@ func (s *Service) reply(ctx context.Context, op *limit.Operation, o *Operation, 
 }
 
 // receiveParts answers a request that another worker offers in parts.
-func (s *Service) receiveParts(ctx context.Context, o *Operation, m *nats.Msg) {
+func (s *Service) receiveParts(ctx context.Context, o *Operation, m *nats.Msg, id int) {
 	limited, cancel := context.WithTimeoutCause(ctx, AnswerTimeout, ErrBusy)
 	defer cancel()
 	of := forwarded(m.Header)
@@ -187,7 +194,7 @@ func (s *Service) receiveParts(ctx context.Context, o *Operation, m *nats.Msg) {
 		s.respond(m.Reply, nil, orEnded(limited, err))
 		return
 	}
-	s.reply(op.With(traced(ctx, m.Header)), op, o, message{reply: m.Reply, data: request, of: of, alone: true})
+	s.reply(op.With(traced(ctx, m.Header)), op, o, message{reply: m.Reply, data: request, of: of, alone: true, partition: id})
 }
 
 // respond sends an answer, or refuses it with an error.

@@ -126,14 +126,16 @@ func askParent[A any](ctx context.Context, s *Service, o *originals, in *events.
 		request.Ancestor = ""
 	}
 	c := callOf(s, &request, (*Service).recall)
-	if !s.elsewhere(c) {
-		return received[A](c.answer(ctx))
-	}
-	data, err := c.payload()
-	if err != nil {
-		return nil, err
-	}
-	return received[A](s.ownerAnswer(ctx, s.find("recall"), c, data))
+	return received[A](s.following(ctx, c, false, func() (any, error) {
+		if !s.elsewhere(c) {
+			return c.answer(ctx)
+		}
+		data, err := c.payload()
+		if err != nil {
+			return nil, err
+		}
+		return s.ownerAnswer(ctx, s.find("recall"), c, data)
+	}))
 }
 
 // originals are the turns of a session as the log has them.

@@ -14,6 +14,7 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/trace"
 	"compactd/internal/worker/limit"
+	"compactd/internal/worker/partition"
 )
 
 // A request that is larger than a message of the server is fetched by the worker that answers
@@ -41,8 +42,8 @@ func forwarded(h nats.Header) limit.Account {
 	return limit.Account{Tenant: a.Tenant, Part: a.Session}
 }
 
-// ownerAnswer is the answer of the worker that serves a partition; a refusal of it is
-// the error. Where no worker serves the partition, that is the answer.
+// ownerAnswer is the answer of the worker that serves the partition of a request; a refusal of it is
+// the error, wrong_partition where the session has moved. Where no worker serves the partition, that is the answer.
 func (s *Service) ownerAnswer(ctx context.Context, o *Operation, c *call, request []byte) (any, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, o.limit(), ErrBusy)
 	defer cancel()
@@ -73,6 +74,49 @@ func (s *Service) ownerAnswer(ctx context.Context, o *Operation, c *call, reques
 		return nil, fmt.Errorf("read the answer of another worker: %w", err)
 	}
 	return nil, refused
+}
+
+// following calls answer, and again wherever the session of a request has moved since the log grew: each time to
+// another partition, of which there are few. For another worker that is an error.
+func (s *Service) following(ctx context.Context, c *call, alone bool, answer func() (any, error)) (any, error) {
+	a := events.Address{Tenant: c.tenant, Session: c.session}
+	for {
+		out, err := answer()
+		code := events.Code("")
+		if err != nil && c.session != "" {
+			code = Refusal(err).Code
+		}
+		switch moved := s.config.Partitions.Of(a) != c.partition; {
+		case code != events.CodeWrongPartition && (code != events.CodeUnavailable || !moved):
+			return out, err
+		case alone:
+			return nil, partition.ErrMoved
+		case !moved:
+			if err := s.refresh(ctx, c.partition, a); err != nil {
+				return nil, err
+			}
+		}
+		c.partition = s.config.Partitions.Of(a)
+	}
+}
+
+// refresh reads where a session has moved to. It is an error where the partition is still the same: the
+// split is not stored yet.
+func (s *Service) refresh(ctx context.Context, id int, a events.Address) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, AnswerTimeout, ErrBusy)
+	defer cancel()
+	limit.Of(ctx).Rest()
+	err := s.config.Partitions.Refresh(ctx, id, a)
+	if err != nil && ctx.Err() != nil {
+		return whyEnded(ctx)
+	}
+	if err != nil {
+		s.retrying(id, "read partitions", err)
+	}
+	if err != nil || s.config.Partitions.Of(a) == id {
+		return ErrNotServed
+	}
+	return nil
 }
 
 // offer replaces the data of a request by where to fetch it, until stop.

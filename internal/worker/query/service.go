@@ -211,9 +211,15 @@ func (s *Service) serve(ctx context.Context, o *Operation, c *call, alone bool) 
 		ctx, end = trace.Start(ctx, o.Name, events.Address{Tenant: c.tenant, Session: c.session})
 		defer func() { end(err) }()
 	}
+	if c.wait.Waits() {
+		return held(ctx, limit.Of(ctx), limit.Waits, func() (any, error) { return s.awaitAndAnswer(ctx, o, c, alone) })
+	}
+	return s.following(ctx, c, alone, func() (any, error) { return s.serveNow(ctx, o, c, alone) })
+}
+
+// serveNow answers a request that waits for nothing, by way of the worker that serves its partition.
+func (s *Service) serveNow(ctx context.Context, o *Operation, c *call, alone bool) (any, error) {
 	switch op := limit.Of(ctx); {
-	case c.wait.Waits():
-		return held(ctx, op, limit.Waits, func() (any, error) { return s.awaitAndAnswer(ctx, o, c, alone) })
 	case s.elsewhere(c) && !alone:
 		return held(ctx, op, limit.Forwards, func() (any, error) {
 			request, err := c.payload()
@@ -316,6 +322,8 @@ func Refusal(err error) *events.ServiceError {
 		e.Code, e.Message, e.Hint = events.CodeUnavailable, "the server of the streams gives no answer now", "Ask again in a moment."
 	case errors.Is(err, ErrNotServed), errors.Is(err, ErrBusy), errors.Is(err, ErrStopping):
 		e.Code, e.Message, e.Hint = events.CodeUnavailable, err.Error(), "Ask again in a moment."
+	case errors.Is(err, partition.ErrMoved):
+		e.Code, e.Message, e.Hint = events.CodeWrongPartition, err.Error(), "Read the partitions of the log again."
 	case gone:
 		e.Code, e.Message, e.Hint = events.CodeGone, "a text of this session is no longer in the log", "Send the whole history again with replaces_from 1."
 	default:

@@ -82,7 +82,7 @@ func (s *Service) list(ctx context.Context, at events.SessionsCursor, most int, 
 		if err := op.Yield(ctx); err != nil {
 			return false, orEnded(ctx, err)
 		}
-		if err := s.summarize(events.Address{Tenant: out.Tenant, Session: name}, out); err != nil {
+		if err := s.summarize(p, events.Address{Tenant: out.Tenant, Session: name}, out); err != nil {
 			return false, err
 		}
 		at.Session = name
@@ -90,9 +90,9 @@ func (s *Service) list(ctx context.Context, at events.SessionsCursor, most int, 
 	return false, nil
 }
 
-// summarize adds a session to an answer, if it is still there.
-func (s *Service) summarize(a events.Address, out *events.SessionsResponse) error {
-	_, _, err := s.inspect(a, func(l *compaction.Ledger) {
+// summarize adds a session of a partition to an answer, if it is still there.
+func (s *Service) summarize(p *partition.Partition, a events.Address, out *events.SessionsResponse) error {
+	_, err := p.Inspect(a, func(l *compaction.Ledger) {
 		if !l.HasTurns() {
 			return
 		}
@@ -103,6 +103,12 @@ func (s *Service) summarize(a events.Address, out *events.SessionsResponse) erro
 			Rereads: st.Repeated.Rereads, Reruns: st.Repeated.Reruns, Cost: st.Cost,
 		})
 	})
+	switch {
+	case errors.Is(err, partition.ErrMoved): // it is listed with the partitions that follow
+		return nil
+	case errors.Is(err, partition.ErrNotServing):
+		return ErrNotServed
+	}
 	return err
 }
 
