@@ -27,14 +27,7 @@ func TestFigures(t *testing.T) {
 		}
 		return m[1:]
 	}
-	_, alone, _ := strings.Cut(text("docs/what-if.md"), "## Truncation alone")
-	fact := func(name string) []string {
-		m := regexp.MustCompile(name + ` (\d+)/(\d+) (\d+)/(\d+)`).FindStringSubmatch(alone)
-		if m == nil {
-			t.Fatalf("docs/what-if.md has no %s under truncation alone", name)
-		}
-		return m[1:]
-	}
+	fact := func(name string) []string { return figures("docs/what-if.md", name+` (\d+)/(\d+) (\d+)/(\d+)`) }
 	thousandths := func(s string) string {
 		n, err := strconv.ParseFloat(strings.ReplaceAll(s, ",", ""), 64)
 		if err != nil {

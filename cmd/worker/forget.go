@@ -62,7 +62,7 @@ func (c *forgetCmd) Run(ctx context.Context, f *flags) error {
 	if c.All {
 		what, name = "Every session of "+c.Tenant, c.Tenant
 	}
-	if !c.Yes && !confirmed(ctx, os.Stdin, os.Stderr, what, name) {
+	if !c.Yes && !confirmed(ctx, os.Stdin, os.Stderr, fmt.Sprintf("%s is erased; this cannot be undone. Type its name, %s, to confirm: ", what, name), name) {
 		return errNotConfirmed
 	}
 	nc, err := f.visit(ctx, f.stopIfDenied)
@@ -174,10 +174,10 @@ func (e *unknownError) Hint() string {
 	return "Is the name right? " + cli.Program("publisher") + " sessions lists those of a tenant, and tenants the tenants."
 }
 
-// confirmed reads the name of what is erased from the terminal. The end of the input, or of
-// ctx, is a no.
-func confirmed(ctx context.Context, in io.Reader, out io.Writer, what, name string) bool {
-	fmt.Fprintf(out, "%s is erased; this cannot be undone. Type its name, %s, to confirm: ", what, name)
+// confirmed prints a question, and reads the word that confirms from the terminal. The end of the input, or of ctx, is
+// a no.
+func confirmed(ctx context.Context, in io.Reader, out io.Writer, question, word string) bool {
+	fmt.Fprint(out, question)
 	typed := make(chan string, 1)
 	go func() { // ends with the program where nothing is typed
 		line, _ := bufio.NewReader(in).ReadString('\n') // what was read before an error is no name
@@ -188,7 +188,7 @@ func confirmed(ctx context.Context, in io.Reader, out io.Writer, what, name stri
 		if !strings.HasSuffix(line, "\n") {
 			fmt.Fprintln(out)
 		}
-		return strings.TrimSpace(line) == name
+		return strings.TrimSpace(line) == word
 	case <-ctx.Done():
 		fmt.Fprintln(out)
 		return false

@@ -14,7 +14,7 @@ func TestConfirmed(t *testing.T) {
 		"": false, "\n": false, "y\n": false, "yes\n": false, "acme.chat-4711\n": false, "chat-471\n": false,
 	} {
 		var prompt strings.Builder
-		if got := confirmed(t.Context(), strings.NewReader(typed), io.Writer(&prompt), "Everything of acme.chat-4711", "chat-4711"); got != want || !strings.Contains(prompt.String(), "acme.chat-4711") {
+		if got := confirmed(t.Context(), strings.NewReader(typed), io.Writer(&prompt), "Is acme.chat-4711 erased? ", "chat-4711"); got != want || !strings.Contains(prompt.String(), "acme.chat-4711") {
 			t.Errorf("%q: %v, after %q", typed, got, prompt.String())
 		}
 	}
@@ -26,7 +26,7 @@ func TestConfirmCancelled(t *testing.T) {
 	defer typing.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if confirmed(ctx, in, io.Discard, "Everything of acme.chat-4711", "chat-4711") {
+	if confirmed(ctx, in, io.Discard, "Is acme.chat-4711 erased? ", "chat-4711") {
 		t.Error("confirmed without input")
 	}
 }

@@ -120,6 +120,8 @@ type flags struct {
 	Hash    hashCmd    `cmd:"" uses:"" name:"hash-password" help:"Print the bcrypt hash of a password on standard input, as nats-server takes it."`
 	Ready   readyCmd   `cmd:"" uses:"http,http-token,http-token-file" help:"Check whether the worker on --http is ready, and exit with 1 when it is not: a probe."`
 
+	PartitionsOf partitionsCmd `cmd:"" uses:"Connection,data,listen" name:"partitions" help:"List the partitions of the log, and double them."`
+
 	Token  tokenfile.Commands `cmd:"" uses:"agents-tokens,agents-signing-key" help:"Make, list and revoke tokens of agents, models and operators over HTTP, in the file of --agents-tokens."`
 	Forget forgetCmd          `cmd:"" uses:"Connection,data,listen" help:"Erase a session: from the log, the outcomes, the ledgers and their copies. For the operator; it cannot be undone."`
 
@@ -231,6 +233,10 @@ func (f *flags) report(log zerolog.Logger, serving bool, err error) {
 			hint = "The files of a worker are in --data: name a directory that this user may write."
 		}
 	}
+	refused, _ := errors.AsType[*growthError](err)
+	if refused != nil {
+		hint = refused.hint
+	}
 	if _, small := errors.AsType[*topology.StorageError](err); small && hint == "" {
 		hint = "Lower --max-bytes, or give the server or the account more storage."
 	}
@@ -254,6 +260,8 @@ func (f *flags) report(log zerolog.Logger, serving bool, err error) {
 	fmt.Fprintf(os.Stderr, "%s: %v\n", cli.Program("worker"), err)
 	if denied {
 		fmt.Fprintf(os.Stderr, "code: %s\n", events.CodeForbidden)
+	} else if refused != nil {
+		fmt.Fprintf(os.Stderr, "code: %s\n", refused.code)
 	}
 	if hint != "" {
 		fmt.Fprintf(os.Stderr, "hint: %s\n", hint)

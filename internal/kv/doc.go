@@ -15,6 +15,16 @@
 //	              ▲        │ a check fails, or damage is found at the next Open
 //	              └────────┴── quarantined: renamed to .bad-n, the three newest are kept
 //
+// # Opening
+//
+//  1. the lock: flock, on the file itself; it ends with the process
+//  2. the newer of the two meta pages of bbolt that are valid; the file must be as long as it states. Where it is
+//     damaged, the older one counts, if its pages are there.
+//  3. every page from the root on: its id, kind and extent, no page twice, all elements inside, keys in order, the
+//     first key of a page equal to the one in the branch above
+//  4. every row: key and checksum; their count and digest against the meta row
+//  5. format, partition, partitions, and the boot, unless clean or synced
+//
 // # Guarantees
 //
 //   - Ledgers and cursor change in one transaction. After kill -9, after a full

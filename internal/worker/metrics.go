@@ -63,6 +63,7 @@ type metrics struct {
 
 	// Of the last check, not of the listener.
 	served, failed            prometheus.Gauge
+	partitions, unsplit       prometheus.Gauge
 	lagEvents, lagSeconds     *prometheus.GaugeVec
 	jobs                      *prometheus.GaugeVec
 	streamBytes, streamBounds *prometheus.GaugeVec
@@ -126,6 +127,8 @@ func newMetrics(reg prometheus.Registerer, version string) *metrics {
 		failures:     counter("partition_failures_total", "Partitions that ended with an error."),
 		served:       gauge("partitions_served", "Partitions that this worker serves and that are caught up."),
 		failed:       gauge("partitions_failed", "Partitions that ended with an error, and that this worker opens again."),
+		partitions:   gauge("partitions", "Partitions of the log, with those that a growth is to make."),
+		unsplit:      gauge("partitions_unsplit", "Partitions that a growth of the log is still to split; 0 without one."),
 		lagEvents:    gauges("lag_events", "Events of a partition that waited behind the last one read.", labelPartition),
 		lagSeconds:   gauges("lag_seconds", "Age of the oldest event of a partition whose outcomes are not committed; 0 without one.", labelPartition),
 		jobs:         gauges("jobs_waiting", "Jobs of all partitions that no summarizer has taken.", labelLane),

@@ -78,6 +78,9 @@ func (m *Monitor) Readiness(ctx context.Context) Readiness {
 	if w := m.watched.Load(); w == nil {
 		r.add(checkStarted, "the worker is starting")
 	} else {
+		t := w.worker.parts.Table()
+		m.metrics.partitions.Set(float64(t.Count()))
+		m.metrics.unsplit.Set(float64(len(t.Unsplit())))
 		m.checkWorker(&r, w)
 		m.checkServer(ctx, &r, w, places)
 	}

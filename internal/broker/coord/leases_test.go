@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats-server/v2/server/ats"
 
 	"compactd/internal/broker/brokertest"
@@ -135,7 +136,7 @@ func TestMembers(t *testing.T) {
 	if err := m.Heartbeat(t.Context(), Member{Name: "host.example"}); err == nil {
 		t.Error("a name with a dot joined")
 	}
-	if err := m.Heartbeat(t.Context(), Member{"a", "a-1"}); err != nil {
+	if err := m.Heartbeat(t.Context(), Member{"a", "a-1", true}); err != nil {
 		t.Fatal(err)
 	}
 	type event struct {
@@ -152,10 +153,10 @@ func TestMembers(t *testing.T) {
 		do   func() error
 		want event
 	}{
-		{func() error { return nil }, event{Member{"a", "a-1"}, true}},
-		{func() error { return m.Heartbeat(t.Context(), Member{"b", "b-1"}) }, event{Member{"b", "b-1"}, true}},
+		{func() error { return nil }, event{Member{"a", "a-1", true}, true}},
+		{func() error { return m.Heartbeat(t.Context(), Member{"b", "b-1", true}) }, event{Member{"b", "b-1", true}, true}},
 		{func() error { return m.Leave(t.Context(), "a") }, event{Member{Name: "a"}, false}},
-		{func() error { return m.Heartbeat(t.Context(), Member{"b", "b-1"}) }, event{Member{"b", "b-1"}, true}},
+		{func() error { return m.Heartbeat(t.Context(), Member{"b", "b-1", true}) }, event{Member{"b", "b-1", true}, true}},
 	} {
 		if err := step.do(); err != nil {
 			t.Fatal(err)
@@ -163,6 +164,10 @@ func TestMembers(t *testing.T) {
 		if got := <-changes; got != step.want {
 			t.Errorf("step %d: reported %+v, not %+v", i, got, step.want)
 		}
+	}
+	all, err := m.All(t.Context())
+	if diff := cmp.Diff([]Member{{"b", "b-1", true}}, all); diff != "" || err != nil {
+		t.Errorf("the members are %v: %v", all, err)
 	}
 }
 
@@ -213,7 +218,7 @@ func TestLeaseEnds(t *testing.T) {
 		lease := acquire(t, leases, 2, Holder{"a", "a-1"})
 		last := time.Now()
 		for range 300 { // 100 times the lease
-			if err := errors.Join(leases.Renew(t.Context(), lease), members.Heartbeat(t.Context(), Member{"a", "a-1"})); err != nil {
+			if err := errors.Join(leases.Renew(t.Context(), lease), members.Heartbeat(t.Context(), Member{"a", "a-1", true})); err != nil {
 				t.Fatal(err)
 			}
 			last = time.Now()

@@ -1,8 +1,11 @@
 package coord
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -19,6 +22,8 @@ type Member struct {
 	Name string `json:"name"`
 	// Owner is its process, as in the [commit.Claim].
 	Owner string `json:"owner"`
+	// Grows states that it follows a growth of the log while it runs: earlier versions do not.
+	Grows bool `json:"grows,omitzero"`
 }
 
 // Members is the bucket of the running workers.
@@ -46,6 +51,21 @@ func (m *Members) Heartbeat(ctx context.Context, who Member) error {
 // Leave ends a membership at once.
 func (m *Members) Leave(ctx context.Context, name string) error {
 	return jsapi.Wrap(m.bucket.remove(ctx, name, nil), "leave")
+}
+
+// All lists the running members, by their names.
+func (m *Members) All(ctx context.Context) ([]Member, error) {
+	live, failed := map[string]Member{}, error(nil)
+	stop, err := m.Watch(ctx, func(who Member, running bool) {
+		if delete(live, who.Name); running {
+			live[who.Name] = who
+		}
+	}, func(err error) { failed = err })
+	if err != nil {
+		return nil, err
+	}
+	stop() // before both are read
+	return slices.SortedFunc(maps.Values(live), func(a, b Member) int { return cmp.Compare(a.Name, b.Name) }), failed
 }
 
 // Watch calls fn with every running member, returns, and calls it with every

@@ -6,8 +6,7 @@
 //	out, err := d.Append(nil, &m) // rebuilt from its parts
 //
 // Most callers use events.Format, which adds the codes of the contract. A new dialect is
-// one file here and one in package validate; CONTRIBUTING.md has the steps. See
-// docs/adr/0025.
+// one file here and one in package validate. See docs/adr/0025.
 //
 // # Terms
 //
@@ -16,6 +15,21 @@
 //   - A [Dialect] is a value: two functions, and what distinguishes a history of the dialect
 //     from that of others. Packages stage and render branch on those fields alone.
 //   - A [Reader] reads with texts, or scans without them into [Lists] that are used again.
+//
+// # A new dialect
+//
+// It is a value; nothing else branches on its name.
+//
+//  1. Name source and month of the provider's documentation in the code. Collect the texts of its refusals.
+//  2. NAME.go here: the value, a function that reads a message and one that writes it. Add it to all in dialect.go, and
+//     its name to internal/events/dialect.go.
+//  3. internal/events/validate/NAME.go: what the provider refuses. It uses nothing of the reader. Add its rules to
+//     rules_test.go, and plant an error for each.
+//  4. internal/events/testdata/dialects/NAME.json: messages with each kind of block. dialects_test.go has how they are
+//     read, edited and made, foreign.go the signs of its messages.
+//  5. internal/compaction/dialects_test.go: conversations in it. Run properties with -rapid.checks=2000, then make
+//     test-dialects, for which internal/ops/transcript/translate.go writes real sessions in every dialect.
+//  6. docs/format/dialects.md: its description, its rules, and a row for each block. Run make schemas.
 //
 // # Guarantees
 //

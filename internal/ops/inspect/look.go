@@ -29,6 +29,7 @@ type Report struct {
 	MaxAgeSeconds int64       `json:"max_age_seconds"` // of both streams
 	Streams       []Stream    `json:"streams"`
 	Partitions    []Partition `json:"partitions"`
+	Growth        *Growth     `json:"growth,omitzero"` // nil where none is under way
 	// Fleet is how the workers report themselves; absent where none runs, or this user may not request it.
 	Fleet *events.FleetResponse `json:"fleet,omitzero"`
 }
@@ -64,6 +65,8 @@ type Partition struct {
 	Snapshot *Snapshot `json:"snapshot,omitzero"`
 	// File is the ledger file in this machine's data directory, if it has one.
 	File *File `json:"file,omitzero"`
+	// Lineage are the splits that it came from, the last one its own, which has no sequence before it is made.
+	Lineage []partitions.Split `json:"lineage,omitzero"`
 }
 
 // Snapshot is what a worker without the ledger file would go on from.
@@ -89,7 +92,7 @@ func Describe(ctx context.Context, js jetstream.JetStream, ledgers string) (*Rep
 	if err != nil {
 		return nil, fmt.Errorf("inspect: %w", err)
 	}
-	r := &Report{MaxAgeSeconds: int64(streams.MaxAge.Seconds())}
+	r := &Report{MaxAgeSeconds: int64(streams.MaxAge.Seconds()), Growth: growthOf(streams.Partitions)}
 	r.add(topology.LogStream, streams.Log)
 	r.add(topology.OutcomesStream, streams.Outcomes)
 	if r.Fleet, err = workers.Request(ctx, js.Conn()); err != nil && !errors.Is(err, request.ErrNoWorker) {
@@ -106,7 +109,7 @@ func Describe(ctx context.Context, js jetstream.JetStream, ledgers string) (*Rep
 		if _, p.Leased, err = coord.LeaseAge(ctx, js, id); err != nil {
 			return nil, fmt.Errorf("inspect: %w", err)
 		}
-		p.File = fileOf(ledgers, id)
+		p.File, p.Lineage = fileOf(ledgers, id), streams.Partitions.Lineage(id)
 		r.Partitions = append(r.Partitions, p)
 	}
 	return r, nil
@@ -153,6 +156,17 @@ func fileOf(ledgers string, id int) *File {
 	return &File{Path: at, Bytes: info.Size(), Changed: info.ModTime(), Quarantined: len(bad)}
 }
 
+// owner is who decides it, for readers.
+func (p *Partition) owner() string {
+	switch {
+	case p.Owner == "":
+		return "none yet"
+	case !p.Leased:
+		return "none, last " + p.Owner
+	}
+	return p.Owner
+}
+
 // Write prints the report as tables.
 func (r *Report) Write(w io.Writer) error {
 	t := term.NewTable(w, term.Column{Name: "STREAM"}, term.Column{Name: "MESSAGES", Right: true}, term.Column{Name: "SIZE", Right: true},
@@ -173,12 +187,7 @@ func (r *Report) Write(w io.Writer) error {
 		term.Column{Name: "BEHIND", Right: true}, term.Column{Name: "LAG", Right: true}, term.Column{Name: "SNAPSHOT", Right: true, Drop: 1},
 		term.Column{Name: "FILE", Right: true}, term.Column{Name: "OWNER", Min: 10})
 	for _, p := range r.Partitions {
-		owner, file, copied := p.Owner, "-", "-"
-		if owner == "" {
-			owner = "none yet"
-		} else if !p.Leased {
-			owner = "none, last " + owner
-		}
+		file, copied := "-", "-"
 		if p.File != nil {
 			file = units.Bytes(p.File.Bytes)
 			if p.File.Quarantined > 0 {
@@ -188,9 +197,12 @@ func (r *Report) Write(w io.Writer) error {
 		if p.Snapshot != nil {
 			copied = fmt.Sprint(p.Snapshot.Cursor)
 		}
-		t.Row(p.Partition, p.Epoch, p.Cursor, p.Behind, units.Span(time.Duration(p.LagMS)*time.Millisecond), copied, file, owner)
+		t.Row(p.Partition, p.Epoch, p.Cursor, p.Behind, units.Span(time.Duration(p.LagMS)*time.Millisecond), copied, file, p.owner())
 	}
-	if err := t.Flush(); err != nil || r.Fleet == nil {
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	if err := r.Growth.write(w); err != nil || r.Fleet == nil {
 		return err
 	}
 	fmt.Fprintln(w)

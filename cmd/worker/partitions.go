@@ -1,0 +1,200 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/mattn/go-isatty"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"compactd/internal/broker/coord"
+	"compactd/internal/broker/jsapi"
+	"compactd/internal/broker/topology"
+	"compactd/internal/events"
+	"compactd/internal/events/partitions"
+	"compactd/internal/ops/cli"
+	"compactd/internal/ops/inspect"
+	"compactd/internal/ops/term"
+	"compactd/internal/ops/units"
+)
+
+type partitionsCmd struct {
+	List listCmd `cmd:"" default:"withargs" help:"Print the load of each partition, and which one it was split off from; changes nothing."`
+	Grow growCmd `cmd:"" help:"Double the partitions of the log, while its workers run; it cannot be undone."`
+}
+
+type listCmd struct {
+	JSON bool `env:"COMPACTD_JSON" help:"Print JSON."`
+}
+
+// Run prints who decides each partition, and how much that is.
+func (c *listCmd) Run(ctx context.Context, f *flags) error {
+	f.optional = `"` + events.SubjectFleet + `"`
+	return f.withLog(ctx, func(js jetstream.JetStream) error {
+		l, err := inspect.Measure(ctx, js, f.dataOf("ledgers"))
+		if err != nil {
+			return err
+		}
+		return f.show(c.JSON, l)
+	})
+}
+
+// withLog connects to the server of the log.
+func (f *flags) withLog(ctx context.Context, fn func(jetstream.JetStream) error) error {
+	nc, err := f.visit(ctx, f.stopIfDenied)
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return err
+	}
+	return fn(js)
+}
+
+type growCmd struct {
+	Count   int           `arg:"" optional:"" help:"Partitions that the log has then, twice those of now. A growth to this number that is under way is followed."`
+	Yes     bool          `help:"Grow without confirmation; it cannot be undone."`
+	Timeout time.Duration `default:"10m" placeholder:"TIME" help:"How long to wait until each partition is split (${default}). The workers go on behind it."`
+	JSON    bool          `env:"COMPACTD_JSON" help:"Print JSON."`
+}
+
+// Validate requires --yes where no terminal can confirm.
+func (c *growCmd) Validate() error {
+	if !c.Yes && !isatty.IsTerminal(os.Stdin.Fd()) {
+		return errors.New("a growth cannot be undone: --yes confirms it")
+	}
+	return nil
+}
+
+// Codes of a growth that is refused, beside those of the wire.
+const (
+	codeGrowing   events.Code = "growing"    // another growth is under way
+	codeOldWorker events.Code = "old_worker" // a worker would not follow
+)
+
+// growthError is why the log does not grow, or has not yet.
+type growthError struct {
+	code events.Code
+	hint string
+	err  error
+}
+
+func (e *growthError) Error() string { return e.err.Error() }
+
+// errNotGrown: the number was not typed.
+var errNotGrown = errors.New("nothing was changed")
+
+// Run requests the growth, unless it is under way, and waits until each partition is split.
+func (c *growCmd) Run(ctx context.Context, f *flags) error {
+	return f.withLog(ctx, func(js jetstream.JetStream) error {
+		began := time.Now()
+		t, err := c.begin(ctx, js)
+		if err != nil {
+			return err
+		}
+		if err := c.follow(ctx, js, t); err != nil {
+			return err
+		}
+		return f.show(c.JSON, grown{events.Version, t.Count() / 2, t.Count(), time.Since(began).Milliseconds()})
+	})
+}
+
+// begin is the table of the growth, which it requests unless that was done before.
+func (c *growCmd) begin(ctx context.Context, js jetstream.JetStream) (partitions.Table, error) {
+	streams, err := topology.Describe(ctx, js)
+	if err != nil {
+		return partitions.Table{}, err
+	}
+	t := streams.Partitions
+	n := t.Count()
+	if c.Count == n && len(t.Lineage(n-1)) > 0 {
+		return t, nil
+	}
+	if len(t.Unsplit()) > 0 {
+		return t, growing(n)
+	}
+	if c.Count != 0 && c.Count != 2*n || 2*n > partitions.Most {
+		return t, &growthError{
+			events.CodeOutOfRange, fmt.Sprintf("A growth makes two partitions of each, up to %d.", partitions.Most),
+			fmt.Errorf("the log has %d partitions", n),
+		}
+	}
+	all, err := coord.NewMembers(js, time.Second).All(ctx)
+	if err != nil {
+		return t, err
+	}
+	if old := inspect.TooOld(all); len(old) > 0 {
+		return t, &growthError{codeOldWorker, "Replace them by this version first.", fmt.Errorf("workers of an earlier version would not follow: %s", strings.Join(old, ", "))}
+	}
+	if len(all) == 0 {
+		return t, &growthError{events.CodeUnavailable, "Start a worker: the owner of a partition splits it.", errors.New("no worker runs")}
+	}
+	question := fmt.Sprintf("The log gets %d partitions in place of %d, and earlier versions of worker refuse it from then on; this cannot be undone. Type the new number, %[1]d, to confirm: ", 2*n, n)
+	if !c.Yes && !confirmed(ctx, os.Stdin, os.Stderr, question, fmt.Sprint(2*n)) {
+		return t, errNotGrown
+	}
+	if t, err = topology.Grow(ctx, js); errors.Is(err, partitions.ErrGrowing) { // another one was faster
+		return t, growing(t.Count())
+	}
+	return t, err
+}
+
+func growing(to int) error {
+	return &growthError{codeGrowing, followHint(to), fmt.Errorf("%w, to %d partitions", partitions.ErrGrowing, to)}
+}
+
+func followHint(to int) string {
+	return fmt.Sprintf("%s partitions grow %d --yes follows it, and %[1]s doctor has what keeps it.", cli.Program("worker"), to)
+}
+
+// growPause is how often the growth is looked at.
+const growPause = 100 * time.Millisecond
+
+// follow waits until each partition is split, and SESSIONS has all that, which an update of another setting may undo.
+func (c *growCmd) follow(ctx context.Context, js jetstream.JetStream, t partitions.Table) error {
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	bar := term.NewBar(os.Stderr, "splitting", int64(t.Count()/2), true)
+	defer bar.Done()
+	for done := 0; ; {
+		before := t
+		err := jsapi.AwaitServer(ctx, func(error) {}, func() (err error) {
+			t, err = topology.Record(ctx, js, t)
+			return err
+		})
+		if err != nil && ctx.Err() == nil {
+			return err
+		}
+		split := t.Count()/2 - len(t.Unsplit())
+		bar.Add(int64(split - done))
+		if done = split; err == nil && done == t.Count()/2 && t.Equal(before) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return &growthError{events.CodeUnavailable, followHint(t.Count()), fmt.Errorf("%d of %s are split; the workers go on", done, units.Count(t.Count()/2, "partition"))}
+		case <-time.After(growPause):
+		}
+	}
+}
+
+// grown is what the command prints.
+type grown struct {
+	V    int   `json:"v"`
+	From int   `json:"from"`
+	To   int   `json:"to"`
+	Took int64 `json:"took_ms"`
+}
+
+// Write prints it for people.
+func (g grown) Write(w io.Writer) error {
+	_, err := fmt.Fprintf(w, "the log has %d partitions in place of %d, after %s\n", g.To, g.From, units.Span(time.Duration(g.Took)*time.Millisecond))
+	return err
+}
