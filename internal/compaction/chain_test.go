@@ -204,7 +204,9 @@ func TestLineages(t *testing.T) {
 	if want != 8 {
 		t.Errorf("%d ends are remembered", want)
 	}
-	call := `{"role":"assistant","content":null,"tool_calls":[{"id":"%[1]s1","type":"function","function":{"name":"read","arguments":"{}"}},{"id":"%[1]s2","type":"function","function":{"name":"read","arguments":"{}"}}]}`
+	call := `{"role":"assistant","content":null,"tool_calls":[` +
+		`{"id":"%[1]s1","type":"function","function":{"name":"read","arguments":"{}"}},` +
+		`{"id":"%[1]s2","type":"function","function":{"name":"read","arguments":"{}"}}]}`
 	take(events.KindTurn, fmt.Sprintf(`{"messages":[`+call+`]}`, "a"))
 	take(events.KindTurn, `{"messages":[{"role":"tool","tool_call_id":"a1","content":"x"}]}`)
 	take(events.KindTurn, `{"messages":[{"role":"tool","tool_call_id":"a2","content":"x"},{"role":"assistant","content":"Seen."}]}`)

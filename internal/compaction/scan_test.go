@@ -92,7 +92,9 @@ func TestMeasureTurn(t *testing.T) {
 	shapes[events.AISDK] = []string{
 		`{"role":"user","content":"T"}`, `{"role":"user","content":[{"type":"text","text":"T"},{"type":"file","data":"T"}]}`,
 		`{"role":"assistant","content":[{"type":"reasoning","text":"T"},{"type":"tool-call","toolCallId":"c","toolName":"bash","input":{"command":"T"}}]}`,
-		`{"role":"tool","content":[{"type":"tool-result","toolCallId":"c","toolName":"bash","output":{"type":"text","value":"T"}},{"type":"tool-result","toolCallId":"d","toolName":"bash","output":{"type":"json","value":{"a":"T"}}}]}`,
+		`{"role":"tool","content":[{"type":"tool-result","toolCallId":"c","toolName":"bash",` +
+			`"output":{"type":"text","value":"T"}},{"type":"tool-result","toolCallId":"d","toolName":"bash",` +
+			`"output":{"type":"json","value":{"a":"T"}}}]}`,
 		`{"role":"tool","content":[{"type":"tool-result","toolCallId":"c","toolName":"bash","output":{"type":"content","value":[{"type":"text","text":"T"},{"type":"text","text":"T"}]}}]}`,
 	}
 	counted, err := defaultConfig(t).WithCounter(everyByte{})

@@ -16,7 +16,9 @@ func TestReadAnthropic(t *testing.T) {
 		{"the last duplicate counts", `{"role":"king","role":"user","content":["x"],"content":"a"}`, Message{Role: RoleUser, Parts: []Part{{Text: "a"}}}},
 		{
 			"assistant",
-			`{"role":"assistant","content":[ {"type":"thinking","thinking":"hm","signature":"sig"},{"type":"redacted_thinking","data":"x"} ,{"type":"text","text":"a","citations":[]},{"type":"tool_use","id":"t1","name":"read","input":{ "p" : 1,"p":2}}]}`,
+			`{"role":"assistant","content":[ {"type":"thinking","thinking":"hm","signature":"sig"},` +
+				`{"type":"redacted_thinking","data":"x"} ,{"type":"text","text":"a","citations":[]},` +
+				`{"type":"tool_use","id":"t1","name":"read","input":{ "p" : 1,"p":2}}]}`,
 			Message{Role: RoleAssistant, Parts: []Part{
 				{Kind: PartThinking, Text: "hm", Raw: Raw(`{"type":"thinking","thinking":"hm","signature":"sig"}`)},
 				{Kind: PartThinking, Raw: Raw(`{"type":"redacted_thinking","data":"x"}`)},
@@ -26,7 +28,10 @@ func TestReadAnthropic(t *testing.T) {
 		},
 		{
 			"results",
-			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"ok"},{"type":"tool_result","tool_use_id":"t2","is_error":true,"content":[{"type":"text","text":"a"},{"type":"image","source":{}},{"type":"document"},{"type":"text","text":"b"}]},{"type":"tool_result","tool_use_id":"t3"}]}`,
+			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"ok"},` +
+				`{"type":"tool_result","tool_use_id":"t2","is_error":true,"content":[{"type":"text","text":"a"},` +
+				`{"type":"image","source":{}},{"type":"document"},{"type":"text","text":"b"}]},` +
+				`{"type":"tool_result","tool_use_id":"t3"}]}`,
 			Message{Role: RoleUser, Parts: []Part{
 				{Kind: PartResult, CallID: "t1", Text: "ok", Raw: Raw(`{"type":"tool_result","tool_use_id":"t1","content":"ok"}`)},
 				{Kind: PartResult, CallID: "t2", Text: "a\nb", Images: 2, Papers: 1, Failed: true, Raw: Raw(`{"type":"tool_result","tool_use_id":"t2","is_error":true,"content":[{"type":"text","text":"a"},{"type":"image","source":{}},{"type":"document"},{"type":"text","text":"b"}]}`)},
@@ -35,7 +40,9 @@ func TestReadAnthropic(t *testing.T) {
 		},
 		{
 			"a result of another shape counts with its JSON",
-			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":[{"type":"text","text":"a"},{"type":"search_result","title":"x"}]},{"type":"tool_result","tool_use_id":"t2","content":{"a":1}}]}`,
+			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":[` +
+				`{"type":"text","text":"a"},{"type":"search_result","title":"x"}]},` +
+				`{"type":"tool_result","tool_use_id":"t2","content":{"a":1}}]}`,
 			Message{Role: RoleUser, Parts: []Part{
 				{Kind: PartResult, CallID: "t1", Text: "a\n" + `{"type":"search_result","title":"x"}`, Raw: Raw(`{"type":"tool_result","tool_use_id":"t1","content":[{"type":"text","text":"a"},{"type":"search_result","title":"x"}]}`)},
 				{Kind: PartResult, CallID: "t2", Text: `{"a":1}`, Raw: Raw(`{"type":"tool_result","tool_use_id":"t2","content":{"a":1}}`)},
@@ -71,11 +78,15 @@ func TestReadAnthropic(t *testing.T) {
 }
 
 func TestWriteAnthropic(t *testing.T) {
-	const results = `{"id":"m1","role":"user","content":[{"type":"tool_result","tool_use_id":"t1","is_error":true,"content":[{"type":"text","text":"long"},{"type":"image"}],"cache_control":{"type":"ephemeral"}}, {"type":"text" , "text":"go on"}],"x":{ "y" : 1.0}}`
+	const results = `{"id":"m1","role":"user","content":[{"type":"tool_result","tool_use_id":"t1","is_error":true,"content":[` +
+		`{"type":"text","text":"long"},{"type":"image"}],"cache_control":{"type":"ephemeral"}},` +
+		` {"type":"text" , "text":"go on"}],"x":{ "y" : 1.0}}`
 	checkWrite(t, Anthropic, []writeCase{
 		{
 			"one result", results, func(m *Message) { m.SetText(0, "[cleared]") },
-			`{"id":"m1","role":"user","content":[{"type":"tool_result","tool_use_id":"t1","is_error":true,"content":"[cleared]","cache_control":{"type":"ephemeral"}},{"type":"text" , "text":"go on"}],"x":{ "y" : 1.0}}`,
+			`{"id":"m1","role":"user","content":[{"type":"tool_result","tool_use_id":"t1","is_error":true,` +
+				`"content":"[cleared]","cache_control":{"type":"ephemeral"}},` +
+				`{"type":"text" , "text":"go on"}],"x":{ "y" : 1.0}}`,
 		},
 		{
 			"a result without content", `{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1"}]}`, func(m *Message) { m.SetText(0, "a") },

@@ -94,9 +94,14 @@ var oddTurns = []string{
 	`{"usage":{"prompt_tokens":9,"completion_tokens":1},"messages":[]}`, `{"usage":{"input_tokens":9,"input_tokens_details":{"cached_tokens":3}},"messages":[]}`,
 	`{"a":1,"a":2,"messages":[]}`, `{"system":7,"messages":[]}`, `{"system":null,"tools":[],"policy":{},"messages":[]}`, `{"tools":{},"messages":[]}`, `{"policy":[],"messages":[]}`,
 	`{"format":"anthropic","messages":[{"role":"assistant","content":[{"type":"tool_use","name":"read","input":{}}]}]}`,
-	`{"format":"anthropic","messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":[{"type":"text","text":"x"},{"type":"image","source":{"data":"aGk="}},7]},{"type":"image"},{"type":"text","text":" "}]}]}`,
+	`{"format":"anthropic","messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"a",` +
+		`"content":[{"type":"text","text":"x"},{"type":"image","source":{"data":"aGk="}},7]},{"type":"image"},` +
+		`{"type":"text","text":" "}]}]}`,
 	`{"format":"openai","messages":[{"role":"tool","content":"x"}]}`, `{"format":"openai","messages":[{"role":"assistant","content":"","function_call":{"name":"f","arguments":"{\"a\":1}"},"tool_calls":[{"id":"1","function":{"name":"g","arguments":"not json"}}]}]}`,
-	`{"format":"neurolink","messages":[{"role":"tool_call","content":"c","tool":"edit","metadata":{"toolCallId":"x"},"args":{"file":"a.go"}},{"role":"user","content":"h","condenseParent":"p"},{"role":"tool_result","content":{"a":1},"result":{"success":false}}]}`,
+	`{"format":"neurolink","messages":[{"role":"tool_call",` +
+		`"content":"c","tool":"edit","metadata":{"toolCallId":"x"},"args":{"file":"a.go"}},{"role":"user",` +
+		`"content":"h","condenseParent":"p"},{"role":"tool_result",` +
+		`"content":{"a":1},"result":{"success":false}}]}`,
 	`{"messages":[` + strings.Repeat("[", codec.MaxDepth) + strings.Repeat("]", codec.MaxDepth) + `]}`,
 }
 

@@ -34,7 +34,9 @@ func TestReadSync(t *testing.T) {
 	for i := range 40 {
 		data := mediatest.PNG(t, 900_000+i*16)
 		fmt.Fprintf(b, `,{"role":"assistant","content":[{"type":"tool_use","id":"t%d","name":"shot","input":{"data":"","n":[%d,2]}}]}`, i, i)
-		fmt.Fprintf(b, `,{"role":"user","content":[{"type":"tool_result","tool_use_id":"t%d","content":[{"type":"text","text":"a \"quoted\" \\ text"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":%q}}]}]}`,
+		fmt.Fprintf(b, `,{"role":"user","content":[{"type":"tool_result","tool_use_id":"t%d","content":[`+
+			`{"type":"text","text":"a \"quoted\" \\ text"},`+
+			`{"type":"image","source":{"type":"base64","media_type":"image/png","data":%q}}]}]}`,
 			i, base64.StdEncoding.EncodeToString(data))
 	}
 	b.WriteString(`]}`)

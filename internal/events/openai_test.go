@@ -80,7 +80,9 @@ func TestReadOpenAI(t *testing.T) {
 }
 
 func TestWriteOpenAI(t *testing.T) {
-	const calls = `{"id":"m","role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"a","arguments":"{}"}}, {"id":"c2" ,"type":"function","function":{"name":"b","arguments":"{\"x\": 1}"}}],"audio":null}`
+	const calls = `{"id":"m","role":"assistant","content":null,"tool_calls":[` +
+		`{"id":"c1","type":"function","function":{"name":"a","arguments":"{}"}},` +
+		` {"id":"c2" ,"type":"function","function":{"name":"b","arguments":"{\"x\": 1}"}}],"audio":null}`
 	checkWrite(t, OpenAI, []writeCase{
 		{
 			"tool result", `{"role":"tool","content":"long","tool_call_id":"c1","x":1.0}`, func(m *Message) { m.SetText(0, "[cleared]") },
@@ -141,7 +143,10 @@ func TestWriteOpenAI(t *testing.T) {
 		},
 		{"new calls", "", func(m *Message) {
 			*m = Message{Role: RoleAssistant, Parts: []Part{{Kind: PartCall, CallID: "c", Tool: "n"}, {Kind: PartCall, CallID: "d", Tool: "n", Args: Raw(`{"a":"b"}`)}, {Kind: PartCall, CallID: "e", Tool: "n", Args: Raw(`"{broken"`)}}}
-		}, `{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"n","arguments":"{}"}},{"id":"d","type":"function","function":{"name":"n","arguments":"{\"a\":\"b\"}"}},{"id":"e","type":"function","function":{"name":"n","arguments":"{broken"}}]}`},
+		}, `{"role":"assistant","content":null,"tool_calls":[` +
+			`{"id":"c","type":"function","function":{"name":"n","arguments":"{}"}},` +
+			`{"id":"d","type":"function","function":{"name":"n","arguments":"{\"a\":\"b\"}"}},` +
+			`{"id":"e","type":"function","function":{"name":"n","arguments":"{broken"}}]}`},
 		{"new text", "", func(m *Message) { *m = Message{Role: RoleSystem, Parts: []Part{{Text: "a"}}} }, `{"role":"system","content":"a"}`},
 	})
 	checkWriteErrors(t, OpenAI, map[string]Message{

@@ -134,9 +134,13 @@ func init() {
 		"empty": {},
 		"long": {
 			`{"role":"user","content":[{"text":"a"},{"document":{"name":"d","format":"pdf","source":{}}},{"cachePoint":{"type":"default"}}]}`,
-			`{"role":"assistant","content":[{"reasoningContent":{"reasoningText":{"text":"","signature":"s"}}},{"text":"b"},{"toolUse":{"toolUseId":"t1","name":"n","input":{}}},{"toolUse":{"toolUseId":"t2","name":"n","input":{}}}]}`,
+			`{"role":"assistant","content":[{"reasoningContent":{"reasoningText":{"text":"","signature":"s"}}},` +
+				`{"text":"b"},{"toolUse":{"toolUseId":"t1","name":"n","input":{}}},` +
+				`{"toolUse":{"toolUseId":"t2","name":"n","input":{}}}]}`,
 			`{"role":"user","content":[{"toolResult":{"toolUseId":"t2","content":[{"text":""}]}},{"toolResult":{"toolUseId":"t1","content":[]}},{"text":"c"}]}`,
-			`{"role":"assistant","content":[{"toolUse":{"toolUseId":"t1","name":"nova_grounding","input":{},"type":"server_tool_use"}},{"toolResult":{"toolUseId":"t1","content":[],"type":"nova_grounding_result"}},{"text":"d"}]}`,
+			`{"role":"assistant","content":[{"toolUse":{"toolUseId":"t1","name":"nova_grounding",` +
+				`"input":{},"type":"server_tool_use"}},{"toolResult":{"toolUseId":"t1",` +
+				`"content":[],"type":"nova_grounding_result"}},{"text":"d"}]}`,
 		},
 		"some results at the end": {
 			`{"role":"user","content":[{"text":"a"}]}`,
@@ -173,7 +177,11 @@ func init() {
 			`{"role":"system","content":"a"}`,
 			`{"role":"user","content":""}`,
 			`{"role":"user","content":[{"type":"text","text":""},{"type":"image","image":"u"},{"type":"file","data":"","mediaType":"application/pdf"}]}`,
-			`{"role":"assistant","content":[{"type":"reasoning","text":"r"},{"type":"tool-call","toolCallId":"c0","toolName":"web","input":{},"providerExecuted":true},{"type":"tool-result","toolCallId":"c0","toolName":"web","output":{"type":"json","value":1}},{"type":"tool-call","toolCallId":"c1","toolName":"n","input":{}},{"type":"tool-call","toolCallId":"c2","toolName":"n","args":{}}]}`,
+			`{"role":"assistant","content":[{"type":"reasoning","text":"r"},` +
+				`{"type":"tool-call","toolCallId":"c0","toolName":"web","input":{},"providerExecuted":true},` +
+				`{"type":"tool-result","toolCallId":"c0","toolName":"web","output":{"type":"json","value":1}},` +
+				`{"type":"tool-call","toolCallId":"c1","toolName":"n","input":{}},` +
+				`{"type":"tool-call","toolCallId":"c2","toolName":"n","args":{}}]}`,
 			`{"role":"tool","content":[{"type":"tool-result","toolCallId":"c2","toolName":"n","result":"x"}]}`,
 			`{"role":"tool","content":[{"type":"tool-result","toolCallId":"c1","toolName":"n","output":{"type":"error-text","value":"x"}}]}`,
 			`{"role":"assistant","content":[{"type":"tool-call","toolCallId":"c3","toolName":"n","input":{}},{"type":"tool-approval-request","approvalId":"a","toolCallId":"c3"}]}`,

@@ -25,7 +25,9 @@ var valid = map[string]map[string][]string{
 		"empty": {},
 		"long": {
 			`{"role":"user","content":"a"}`,
-			`{"role":"assistant","content":[{"type":"thinking","thinking":"","signature":"s"},{"type":"text","text":"b"},{"type":"tool_use","id":"t1","name":"n","input":{"a":1,"a":2}},{"type":"tool_use","id":"t2","name":"n","input":{}}]}`,
+			`{"role":"assistant","content":[{"type":"thinking","thinking":"","signature":"s"},` +
+				`{"type":"text","text":"b"},{"type":"tool_use","id":"t1","name":"n","input":{"a":1,"a":2}},` +
+				`{"type":"tool_use","id":"t2","name":"n","input":{}}]}`,
 			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"t2"},{"type":"tool_result","tool_use_id":"t1","content":""},{"type":"text","text":"c"}]}`,
 			`{"role":"assistant","content":[{"type":"server_tool_use","id":"s1","name":"web_search","input":{}},{"type":"web_search_tool_result","tool_use_id":"s1","content":[]},{"type":"text","text":"d"}]}`,
 			`{"role":"user","content":[{"type":"image","source":{}}]}`,
@@ -34,7 +36,9 @@ var valid = map[string]map[string][]string{
 			`{"role":"user","content":"a"}`,
 			`{"role":"assistant","content":[{"type":"server_tool_use","id":"s1","name":"code_execution","input":{}},{"type":"tool_use","id":"t1","name":"n","input":{}}]}`,
 			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"x"}]}`,
-			`{"role":"assistant","content":[{"type":"code_execution_tool_result","tool_use_id":"s1","content":{}},{"type":"text","text":"b","citations":[{"type":"web_search_result_location","encrypted_index":"g"},null,{"type":"char_location"}]}]}`,
+			`{"role":"assistant","content":[{"type":"code_execution_tool_result","tool_use_id":"s1","content":{}},` +
+				`{"type":"text","text":"b","citations":[{"type":"web_search_result_location","encrypted_index":"g"},null,` +
+				`{"type":"char_location"}]}]}`,
 			`{"role":"user","content":"a"}`,
 			`{"role":"assistant","content":[{"type":"server_tool_use","id":"s2","name":"web_search","input":{}}]}`,
 		},
@@ -158,7 +162,9 @@ var plants = map[string][]planted{
 		}, []string{"server_result", "server_result"}},
 		{"a server's result without its call", []string{
 			`{"role":"user","content":"a"}`,
-			`{"role":"assistant","content":[{"type":"web_fetch_tool_result","tool_use_id":"s1","content":{}},{"type":"server_tool_use","id":"s1","name":"web_fetch","input":{}},{"type":"code_execution_tool_result","tool_use_id":"s1","content":{}}]}`,
+			`{"role":"assistant","content":[{"type":"web_fetch_tool_result","tool_use_id":"s1","content":{}},` +
+				`{"type":"server_tool_use","id":"s1","name":"web_fetch","input":{}},` +
+				`{"type":"code_execution_tool_result","tool_use_id":"s1","content":{}}]}`,
 		}, []string{"server_result"}},
 		{"a citation of no result", []string{
 			`{"role":"user","content":"a"}`,

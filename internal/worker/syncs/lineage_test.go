@@ -277,7 +277,9 @@ func TestSyncLineages(t *testing.T) {
 		a.Call(1, 3)
 		a.Add("assistant", "I have read it.")
 		a.Add("user", "Once more.")
-		a.History = append(a.History, events.Raw(`{"role":"assistant","content":null,"tool_calls":[{"id":"call_2","type":"function","function":{"name":"read_file","arguments":"{}"}},{"id":"call_3","type":"function","function":{"name":"read_file","arguments":"{}"}}]}`))
+		a.History = append(a.History, events.Raw(`{"role":"assistant","content":null,"tool_calls":[`+
+			`{"id":"call_2","type":"function","function":{"name":"read_file","arguments":"{}"}},`+
+			`{"id":"call_3","type":"function","function":{"name":"read_file","arguments":"{}"}}]}`))
 		a.Sync(0, "")
 		count, hash := a.Last.Count, a.Last.Hash
 		result := func(id string) string { return fmt.Sprintf(`{"role":"tool","tool_call_id":%q,"content":"text"}`, id) }

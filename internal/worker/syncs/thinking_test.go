@@ -36,7 +36,9 @@ func (a *thinker) step() {
 			events.Raw(fmt.Sprintf(`{"role":"tool","content":[{"type":"tool-result","toolCallId":"c%d","toolName":"read","output":{"type":"text","value":%q}}]}`, n, result)))
 	case events.OpenAI:
 		a.History = append(a.History,
-			events.Raw(fmt.Sprintf(`{"role":"assistant","content":null,"reasoning_details":[{"type":"reasoning.text","text":"thought %d.","signature":"s%d"}],"tool_calls":[{"id":"c%d","type":"function","function":{"name":"read","arguments":"{}"}}]}`, n, n, n)),
+			events.Raw(fmt.Sprintf(`{"role":"assistant","content":null,"reasoning_details":[`+
+				`{"type":"reasoning.text","text":"thought %d.","signature":"s%d"}],"tool_calls":[`+
+				`{"id":"c%d","type":"function","function":{"name":"read","arguments":"{}"}}]}`, n, n, n)),
 			events.Raw(fmt.Sprintf(`{"role":"tool","tool_call_id":"c%d","content":%q}`, n, result)))
 	default:
 		a.History = append(a.History,
