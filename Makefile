@@ -28,7 +28,7 @@ SOAK ?= 30m
 export SOAK
 
 # The quick tests that make reliability reads figures from
-SHOWING = $(addprefix ./internal/worker/,agents jobs partition quota scenarios) ./internal/kv ./internal/compaction ./internal/summarize ./deploy/cluster
+SHOWING = $(addprefix ./internal/worker/,agents jobs partition room scenarios) ./internal/kv ./internal/compaction ./internal/summarize ./deploy/cluster
 SHOWN   = TestDamagedFile|TestFromSnapshotAndFromZero|TestGolden|TestKillNoticesIgnoredMarker|TestMutatedSnapshots|TestOneNameOneWorker|TestPoison|TestSimulationNotices|TestSyncSimulationNotices|TestSyncSimulation|TestAgentsIdleReaders|TestSquattedIDs|TestControlLookalikes|TestPlantedHeadersLastInPartition|TestPartitionFailsAlone|TestSlowTextsStopNoOtherTenant|TestAmplification|TestEditsAreBounded|TestOutcomesNeverFull|TestNothingPinned|TestUserSpeaksAlone
 READ   ?=
 
@@ -122,8 +122,8 @@ PLAIN = ./cmd/... ./deploy/... ./docs ./examples/... ./tools/... ./internal/alig
 
 # The same for tests of these packages: servers in fake time, simulations, children that are
 # killed, thousands of turns, megabytes of text.
-SLOW = TestAgreesWithWorker|TestAmplification|TestCommitLimits|TestContextPages|TestDamagedFile|TestEditsAreBounded|TestGetLog|TestKill|TestLargeTree|TestLargestBody|TestLeaseEnds|TestManyStreams|TestMessagesOmitted|TestOutcomesNeverFull|TestPlanted|TestQuotaOfFleet|TestReaderFetchesTooLarge|TestRecall|TestReplayDiffers|TestSimulation|TestSlowTexts|TestStoreIsAMap|TestSyncFits|TestSyncLargeMedia|TestSyncManyMedia
-SLOW_IN = ./client ./internal/broker/... ./internal/gateway ./internal/kv ./internal/testkit/strict $(addprefix ./internal/worker/,audit jobs partition query quota syncs)
+SLOW = TestAgreesWithWorker|TestAmplification|TestCommitLimits|TestContextPages|TestDamagedFile|TestEditsAreBounded|TestGetLog|TestKill|TestLargeTree|TestLargestBody|TestLeaseEnds|TestManyStreams|TestMessagesOmitted|TestOutcomesNeverFull|TestPlanted|TestRoomOfFleet|TestReaderFetchesTooLarge|TestRecall|TestReplayDiffers|TestSimulation|TestSlowTexts|TestStoreIsAMap|TestSyncFits|TestSyncLargeMedia|TestSyncManyMedia
+SLOW_IN = ./client ./internal/broker/... ./internal/gateway ./internal/kv ./internal/testkit/strict $(addprefix ./internal/worker/,audit jobs partition query room syncs)
 
 # Without what debuggers need, a test links in two thirds of the time. make lint vets.
 TEST = go test -timeout 30m -vet=off -ldflags=-w $(ARGS)

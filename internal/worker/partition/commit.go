@@ -46,9 +46,9 @@ func (c *committer) begin(fenced *commit.Committer, marker position) {
 
 // ReadHour counts what the last hour brought of compactions, as a bound does at the first one.
 func (p *Partition) ReadHour(ctx context.Context) error {
-	err := p.set.Quotas.Serve(ctx, p.ID, p.committer.taken)
+	err := p.set.Outcomes.Serve(ctx, p.ID, p.committer.taken)
 	if p.set.At(p.ID) != p { // it was released meanwhile
-		p.set.Quotas.Release(p.ID)
+		p.set.Outcomes.Release(p.ID)
 	}
 	return err
 }
@@ -161,7 +161,7 @@ func (c *committer) readAhead(ctx context.Context, queue []group) {
 // wanted appends the views of a group that are rendered, by what is known of their tenants.
 func (c *committer) wanted(all []payload.Wanted, g group) []payload.Wanted {
 	for _, t := range g.outcomes {
-		if v := t.outcome.View; v != nil && !payload.TooLong(v) && c.set.Quotas.Over(t.address.Tenant, 1) == "" {
+		if v := t.outcome.View; v != nil && !payload.TooLong(v) && c.set.Outcomes.Over(t.address.Tenant, 1) == "" {
 			all = append(all, payload.Wanted{Address: t.address, View: v})
 		}
 	}
@@ -183,7 +183,7 @@ func (c *committer) render(ctx context.Context, g group) (*batch, error) {
 		c.did(t.step(observe.StepRender, began))
 		r.messages = append(r.messages, commit.Message{Subject: decide.SubjectOf(c.ID, t.address, t.outcome), Data: body, Trace: t.trace})
 		r.bytes += len(body)
-		c.set.Quotas.Rendered(c.ID, int64(len(body)))
+		c.set.Outcomes.Rendered(c.ID, int64(len(body)))
 	}
 	return r, nil
 }
@@ -192,7 +192,7 @@ func (c *committer) render(ctx context.Context, g group) (*batch, error) {
 // bound.
 func (c *committer) renderOutcome(ctx context.Context, t *emitted) (data []byte, err error) {
 	body, ok := t.outcome.Body.(*events.Compacted)
-	q, tenant := c.set.Quotas, t.address.Tenant
+	q, tenant := c.set.Outcomes, t.address.Tenant
 	if !ok || t.outcome.View == nil {
 		data, _, err = c.set.Payloads.Outcome(ctx, c.ahead, t.address, t.outcome, connect.MaxPayload(c.set.config.Commit))
 		return data, err
@@ -239,7 +239,7 @@ func (c *committer) commit(ctx context.Context, b batch) error {
 		return err
 	}
 	failpoint.Pass("committed")
-	c.set.Quotas.Stored(c.ID, int64(b.bytes))
+	c.set.Outcomes.Stored(c.ID, int64(b.bytes))
 	c.committed, c.markedAt = b.end.seq, time.Now()
 	c.queue.remove(b.groups)
 	c.report(b, began)

@@ -52,7 +52,7 @@ func newPartition(set *Set, id int) *Partition {
 
 // serve owns the partition until ctx ends or it is lost.
 func (p *Partition) serve(ctx context.Context, s StopTime, caughtUp func(observe.PartitionAcquired), drained func()) error {
-	defer p.set.Quotas.Release(p.ID)
+	defer p.set.Outcomes.Release(p.ID)
 	acquired, err := p.open(ctx)
 	if err != nil {
 		return errors.Join(fmt.Errorf("open: %w", err), p.close(ctx, false, false))

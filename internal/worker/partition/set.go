@@ -22,7 +22,7 @@ import (
 	"compactd/internal/worker/limit"
 	"compactd/internal/worker/observe"
 	"compactd/internal/worker/payload"
-	"compactd/internal/worker/quota"
+	"compactd/internal/worker/room"
 )
 
 // Config describes the partitions of one worker; worker.Config explains the fields that
@@ -59,8 +59,8 @@ type Set struct {
 	config    Config
 	js        jetstream.JetStream
 	Payloads  *payload.Renderer
-	Quotas    *quota.Bounds
-	Log       *quota.Log
+	Outcomes  *room.Outcomes
+	Log       *room.Log
 	snapshots *snapshots
 	changed   atomic.Pointer[compaction.Config] // in force in place of that of config; nil before a change
 
@@ -91,8 +91,8 @@ func NewSet(js jetstream.JetStream, c Config) *Set {
 	}
 	set.install(c.Streams.Partitions)
 	set.snapshots = newSnapshots(set)
-	set.Log = quota.NewLog(js, int64(c.Streams.Log.Bytes), c.Streams.Log.MaxBytes)
-	set.Quotas = quota.New(quota.Config{
+	set.Log = room.NewLog(js, int64(c.Streams.Log.Bytes), c.Streams.Log.MaxBytes)
+	set.Outcomes = room.NewOutcomes(room.Config{
 		JS: js, PerHour: c.OutcomeBytes, Partitions: set.Count, Assigned: set.share,
 		Held: int64(c.Streams.Outcomes.Bytes), Most: c.Streams.Outcomes.MaxBytes,
 		Limited: func(e observe.OutcomesLimited) { observe.Call(c.Listener.OutcomesLimited, e) },
@@ -241,7 +241,7 @@ func (set *Set) Join(ctx context.Context) (stop func(), err error) {
 func (set *Set) Run(ctx context.Context) {
 	var all sync.WaitGroup
 	all.Go(func() { set.renewConfig(ctx) })
-	all.Go(func() { set.Quotas.Run(ctx) })
+	all.Go(func() { set.Outcomes.Run(ctx) })
 	all.Go(func() { set.Log.Run(ctx) })
 	all.Go(func() { set.releaseUnused(ctx) })
 	if set.snapshots.enabled() {

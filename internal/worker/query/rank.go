@@ -199,7 +199,7 @@ func (s *Service) tenants(ctx context.Context, in *events.TenantsRequest) (*even
 	}
 	out := &events.TenantsResponse{V: events.Version, Missing: missing}
 	for name, t := range all {
-		t.Rejected, t.OutcomeBound = rejected[name], s.config.Partitions.Quotas.Hourly()
+		t.Rejected, t.OutcomeBound = rejected[name], s.config.Partitions.Outcomes.Hourly()
 		t.MonthCents = s.config.Partitions.Compaction().For(name).Limits.MonthCents
 		if s.config.Spending != nil {
 			t.Month = s.config.Spending.Of(name).Nano
@@ -254,7 +254,7 @@ func (s *Service) tenantsOf(ctx context.Context, in *events.TenantsRequest) (*ev
 		}
 	}
 	for name, t := range all {
-		t.OutcomeBytes = s.config.Partitions.Quotas.LastHour(int(*in.Partition), name)
+		t.OutcomeBytes = s.config.Partitions.Outcomes.LastHour(int(*in.Partition), name)
 	}
 	out := &events.TenantsResponse{V: events.Version}
 	all.Page(in, out)

@@ -247,7 +247,7 @@ func wantWorkerRefused(env *workertest.Env, text string) {
 func TestStoreFull(t *testing.T) {
 	t.Parallel()
 	env := workertest.Open(t, embedded.Config{Dir: t.TempDir()}, topology.Config{Partitions: 4, MaxBytesOutcomes: 200 << 10})
-	env.OutcomeBytes = -1 // or the quota of a tenant would leave room
+	env.OutcomeBytes = -1 // or the bound of a tenant would leave less
 	retries := make(chan observe.Retrying, 1024)
 	stop := env.Run("a", observe.Listener{Retrying: func(i observe.Retrying) { retries <- i }})
 	deadline := time.After(workertest.WaitLimit)

@@ -1,4 +1,4 @@
-package quota
+package room
 
 import (
 	"fmt"
@@ -11,8 +11,8 @@ import (
 	"compactd/internal/worker/observe"
 )
 
-func newTestQuotas(perHour, most int64, limited *[]observe.OutcomesLimited) *Bounds {
-	return &Bounds{
+func newTestRoom(perHour, most int64, limited *[]observe.OutcomesLimited) *Outcomes {
+	return &Outcomes{
 		perHour: perHour, partitions: func() int { return 4 }, assigned: func() int { return 4 }, most: most,
 		limited: func(e observe.OutcomesLimited) { *limited = append(*limited, e) },
 		hours:   map[int]*hour{}, own: map[int]bool{0: true, 1: true, 2: true, 3: true}, pending: map[int]int64{}, reported: map[string]time.Time{},
@@ -21,10 +21,10 @@ func newTestQuotas(perHour, most int64, limited *[]observe.OutcomesLimited) *Bou
 
 // A tenant has its bytes once in any hour, over all partitions, and is reported once in ten
 // minutes. Another tenant is not affected.
-func TestQuotaHour(t *testing.T) {
+func TestRoomHour(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var limited []observe.OutcomesLimited
-		q := newTestQuotas(1000, 0, &limited)
+		q := newTestRoom(1000, 0, &limited)
 		type stored struct {
 			at    time.Time
 			bytes int64
@@ -54,7 +54,7 @@ func TestQuotaHour(t *testing.T) {
 			}
 		}
 		if len(all) < 11*5 { // 400 minutes, and an hour is over after 70 minutes at most
-			t.Errorf("%d outcomes whole: the quota is not renewed", len(all))
+			t.Errorf("%d outcomes whole: the hour is not renewed", len(all))
 		}
 		if n := len(limited); n < 20 || n > 40 {
 			t.Errorf("reported %d times in 400 minutes", n)
@@ -64,11 +64,11 @@ func TestQuotaHour(t *testing.T) {
 
 // At most a quarter of the hour's bytes is stored within ten minutes. So a loop does not use up the
 // hour, nor the memory of a server that caches what it stores.
-func TestQuotaBurst(t *testing.T) {
+func TestRoomBurst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var limited []observe.OutcomesLimited
-		q := newTestQuotas(256<<20, 0, &limited)
-		time.Sleep(time.Until(time.Now().Truncate(quotaSlot).Add(quotaSlot)))
+		q := newTestRoom(256<<20, 0, &limited)
+		time.Sleep(time.Until(time.Now().Truncate(slotTime).Add(slotTime)))
 		for range 4 {
 			n := int64(0)
 			for q.Over("a", 1<<20) == "" {
@@ -78,7 +78,7 @@ func TestQuotaBurst(t *testing.T) {
 			if n != 64<<20 {
 				t.Errorf("%d bytes within ten minutes", n)
 			}
-			time.Sleep(quotaSlot)
+			time.Sleep(slotTime)
 		}
 		if why := q.Over("a", 1); why != observe.OmittedHour {
 			t.Errorf("after the bytes of an hour: %q", why)
@@ -90,9 +90,9 @@ func TestQuotaBurst(t *testing.T) {
 }
 
 // A worker grants its part of an hour's bytes: that of the partitions that it owns.
-func TestQuotaOfShare(t *testing.T) {
+func TestRoomOfShare(t *testing.T) {
 	var limited []observe.OutcomesLimited
-	q := newTestQuotas(1000, 0, &limited)
+	q := newTestRoom(1000, 0, &limited)
 	q.assigned = func() int { return 1 }
 	if q.Over("a", 250) != "" || q.Over("a", 251) == "" {
 		t.Error("one partition of four does not grant a quarter")
@@ -116,9 +116,9 @@ func TestQuotaOfShare(t *testing.T) {
 
 // As OUTCOMES fills up, the tenant that has stored most loses its messages first. One that has
 // stored little loses none, and the reserve is not used for messages.
-func TestQuotaShare(t *testing.T) {
+func TestRoomShare(t *testing.T) {
 	var limited []observe.OutcomesLimited
-	q := newTestQuotas(1<<40, 1000, &limited)
+	q := newTestRoom(1<<40, 1000, &limited)
 	emit := func(partition int, tenant string, bytes int64) {
 		q.Charge(partition, tenant, bytes)
 		q.Rendered(partition, bytes)
@@ -141,7 +141,7 @@ func TestQuotaShare(t *testing.T) {
 	}
 	q.perHour = -1
 	if q.Over("evil", 1000) != "" {
-		t.Error("a tenant is limited although there is no quota")
+		t.Error("a tenant is limited although there is no bound")
 	}
 }
 
@@ -150,11 +150,11 @@ func TestTallyIsBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tl, exact := tally{}, map[string]int64{}
 		for range rapid.IntRange(1, 3000).Draw(t, "n") {
-			name := fmt.Sprint(rapid.IntRange(0, 2*quotaTenants).Draw(t, "tenant"))
+			name := fmt.Sprint(rapid.IntRange(0, 2*mostTenants).Draw(t, "tenant"))
 			n := int64(rapid.IntRange(1, 100).Draw(t, "bytes"))
 			tl.add(name, n)
 			exact[name] += n
-			if len(tl) > quotaTenants {
+			if len(tl) > mostTenants {
 				t.Fatalf("%d tenants", len(tl))
 			}
 		}
@@ -168,8 +168,8 @@ func TestTallyIsBounded(t *testing.T) {
 
 // P7: a reading of OUTCOMES does not drop what is rendered and not stored yet, nor what
 // was stored while it was under way, nor counts anything that was never stored for long.
-func TestQuotaCountsWhatIsNotStored(t *testing.T) {
-	q := newTestQuotas(1<<40, 1000, nil)
+func TestRoomCountsWhatIsNotStored(t *testing.T) {
+	q := newTestRoom(1<<40, 1000, nil)
 	read := func(held int64, meanwhile func()) {
 		stored := q.beginRead()
 		meanwhile()

@@ -1,4 +1,4 @@
-package quota
+package room
 
 import (
 	"cmp"
@@ -22,7 +22,7 @@ import (
 //     minutes: an embedded server keeps what it has just stored in memory for some
 //     seconds. A worker grants the part of it that its share of the partitions is of
 //     all;
-//   - a share of OUTCOMES: at most quotaShare times what is free, so that one tenant
+//   - a share of OUTCOMES: at most timesFree times what is free, so that one tenant
 //     takes four fifths of the stream at most, two take four ninths each, and some is
 //     left for those who need little.
 //
@@ -32,25 +32,25 @@ import (
 // limit of an outcome is: no decision depends on it, and the outcome records it.
 
 const (
-	quotaWindow = time.Hour
-	quotaSlots  = 6 // of an hour
-	quotaSlot   = quotaWindow / quotaSlots
+	window      = time.Hour
+	windowSlots = 6 // of an hour
+	slotTime    = window / windowSlots
 
-	// quotaTenants bounds the tenants that are counted one by one.
-	quotaTenants = 256
+	// mostTenants bounds the tenants that are counted one by one.
+	mostTenants = 256
 
 	// The default of an hour's bytes is this part of what OUTCOMES may hold, and
-	// leastQuota at least.
-	quotaParts = 64
-	leastQuota = 256 << 20
+	// leastHour at least.
+	hourParts = 64
+	leastHour = 256 << 20
 
 	// Of an hour's bytes a slot has this part, and a few of the largest outcomes.
-	quotaBurst = 4
+	burstParts = 4
 	leastBurst = 16 << 20
 
-	quotaShare = 4
+	timesFree = 4
 	// The last twentieth of OUTCOMES is for outcomes without messages.
-	quotaReserve = 20
+	reserveParts = 20
 
 	lookEvery   = 2 * time.Second  // at how full a stream is, while this worker adds to it
 	restLooks   = 10               // of its looks one is taken while it adds nothing
@@ -58,12 +58,12 @@ const (
 	reportEvery = 10 * time.Minute // of one tenant that is over a bound
 )
 
-// tally counts bytes by tenant. It holds quotaTenants at most: one more takes the
+// tally counts bytes by tenant. It holds mostTenants at most: one more takes the
 // place of the least, and its count, so that no tenant is ever counted too low.
 type tally map[string]int64
 
 func (t tally) add(tenant string, bytes int64) {
-	if _, ok := t[tenant]; !ok && len(t) >= quotaTenants {
+	if _, ok := t[tenant]; !ok && len(t) >= mostTenants {
 		least, first := "", true
 		for name, n := range t {
 			if first || n < t[least] || n == t[least] && name < least {
@@ -79,11 +79,11 @@ func (t tally) add(tenant string, bytes int64) {
 // hour counts what the tenants of a partition have had stored in the last hour, in
 // slots of ten minutes, and in the one that is running.
 type hour struct {
-	slots [quotaSlots + 1]tally
+	slots [windowSlots + 1]tally
 	at    int64 // number of the slot that is running
 }
 
-func slotOf(at time.Time) int64 { return at.UnixNano() / int64(quotaSlot) }
+func slotOf(at time.Time) int64 { return at.UnixNano() / int64(slotTime) }
 
 // advance makes room for the slot that is running.
 func (h *hour) advance(now int64) {
@@ -117,8 +117,8 @@ func (h *hour) of(tenant string) (n int64) {
 // ofSlot is what a tenant has had stored in the slot that is running.
 func (h *hour) ofSlot(tenant string) int64 { return h.slots[h.at%int64(len(h.slots))][tenant] }
 
-// Bounds are the bounds in one worker.
-type Bounds struct {
+// Outcomes bounds the bytes of OUTCOMES that a tenant may store, in one worker.
+type Outcomes struct {
 	js         jetstream.JetStream
 	perHour    int64 // as it was requested: 0 is the default, negative is no bound
 	partitions func() int
@@ -150,19 +150,19 @@ type Config struct {
 	Limited    func(observe.OutcomesLimited)
 }
 
-// New returns bounds that count nothing yet.
-func New(c Config) *Bounds {
-	return &Bounds{
+// NewOutcomes returns bounds that count nothing yet.
+func NewOutcomes(c Config) *Outcomes {
+	return &Outcomes{
 		js: c.JS, perHour: c.PerHour, partitions: c.Partitions, assigned: c.Assigned, limited: c.Limited,
 		hours: map[int]*hour{}, own: map[int]bool{}, held: c.Held, most: c.Most, pending: map[int]int64{}, reported: map[string]time.Time{},
 	}
 }
 
 // Run keeps up with what OUTCOMES holds until ctx ends.
-func (q *Bounds) Run(ctx context.Context) { keepLooking(ctx, q.look, q.adds) }
+func (q *Outcomes) Run(ctx context.Context) { keepLooking(ctx, q.look, q.adds) }
 
 // adds reports bytes that the last reading may lack.
-func (q *Bounds) adds() bool {
+func (q *Outcomes) adds() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.unread > 0
@@ -186,7 +186,7 @@ func keepLooking(ctx context.Context, look func(context.Context), adds func() bo
 
 // look reads how full OUTCOMES is, and, when it is so full that a tenant may be over
 // its share, who holds it. A failed read is repeated at the next look.
-func (q *Bounds) look(ctx context.Context) {
+func (q *Outcomes) look(ctx context.Context) {
 	stored := q.beginRead()
 	state, err := topology.State(ctx, q.js, topology.OutcomesStream)
 	if err != nil {
@@ -215,7 +215,7 @@ func (q *Bounds) look(ctx context.Context) {
 
 // beginRead returns how many of the unread bytes are stored, so that a reading of OUTCOMES
 // that begins now includes them.
-func (q *Bounds) beginRead() int64 {
+func (q *Outcomes) beginRead() int64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	stored := q.unread
@@ -228,7 +228,7 @@ func (q *Bounds) beginRead() int64 {
 // Serve counts a partition from now on, whose outcomes end at a sequence. Unless they
 // have been, it reads back those of the last hour: of all partitions, since what another
 // worker has granted counts where a partition is handed over.
-func (q *Bounds) Serve(ctx context.Context, partition int, fence uint64) error {
+func (q *Outcomes) Serve(ctx context.Context, partition int, fence uint64) error {
 	q.mu.Lock()
 	if q.own[partition] || q.read >= fence {
 		q.own[partition] = true
@@ -236,7 +236,7 @@ func (q *Bounds) Serve(ctx context.Context, partition int, fence uint64) error {
 		return nil
 	}
 	q.mu.Unlock()
-	before, err := stream.LastUntil(ctx, q.js, topology.OutcomesStream, time.Now().Add(-quotaWindow))
+	before, err := stream.LastUntil(ctx, q.js, topology.OutcomesStream, time.Now().Add(-window))
 	if err != nil {
 		return fmt.Errorf("read outcomes of the last hour: %w", err)
 	}
@@ -271,7 +271,7 @@ func (q *Bounds) Serve(ctx context.Context, partition int, fence uint64) error {
 
 // Release leaves the counting of a partition to another worker. Its bytes so far go on
 // counting.
-func (q *Bounds) Release(partition int) {
+func (q *Outcomes) Release(partition int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	delete(q.own, partition)
@@ -281,7 +281,7 @@ func (q *Bounds) Release(partition int) {
 // Rendered counts bytes of outcomes that the next commit of a partition will store, and
 // Stored that a commit has stored them. Until then no reading of OUTCOMES includes them,
 // however long the commit takes.
-func (q *Bounds) Rendered(partition int, bytes int64) {
+func (q *Outcomes) Rendered(partition int, bytes int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.unread += bytes
@@ -289,7 +289,7 @@ func (q *Bounds) Rendered(partition int, bytes int64) {
 }
 
 // Stored is described at Rendered.
-func (q *Bounds) Stored(partition int, bytes int64) {
+func (q *Outcomes) Stored(partition int, bytes int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.pending[partition] -= bytes
@@ -297,7 +297,7 @@ func (q *Bounds) Stored(partition int, bytes int64) {
 
 // Over returns why an outcome of so many bytes goes out without its messages, "" if it
 // goes out whole. It passes on once in tellEvery that a tenant is over a bound.
-func (q *Bounds) Over(tenant string, bytes int64) string {
+func (q *Outcomes) Over(tenant string, bytes int64) string {
 	e := q.exceeded(tenant, bytes)
 	if e.Reason != "" && q.reportDue(tenant) {
 		q.limited(e)
@@ -305,7 +305,7 @@ func (q *Bounds) Over(tenant string, bytes int64) string {
 	return e.Reason
 }
 
-func (q *Bounds) exceeded(tenant string, bytes int64) observe.OutcomesLimited {
+func (q *Outcomes) exceeded(tenant string, bytes int64) observe.OutcomesLimited {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	lately, own, now := q.lately(tenant)
@@ -316,7 +316,7 @@ func (q *Bounds) exceeded(tenant string, bytes int64) observe.OutcomesLimited {
 		if own+bytes > n {
 			return observe.OutcomesLimited{Tenant: tenant, Reason: observe.OmittedHour, Bytes: own, Bound: n}
 		}
-		if n = max(n/quotaBurst, min(n, leastBurst)); now+bytes > n {
+		if n = max(n/burstParts, min(n, leastBurst)); now+bytes > n {
 			return observe.OutcomesLimited{Tenant: tenant, Reason: observe.OmittedBurst, Bytes: now, Bound: n}
 		}
 	}
@@ -328,12 +328,12 @@ func (q *Bounds) exceeded(tenant string, bytes int64) observe.OutcomesLimited {
 }
 
 // reportDue reports whether it is time to pass on that a tenant is over a bound.
-func (q *Bounds) reportDue(tenant string) bool {
+func (q *Outcomes) reportDue(tenant string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := time.Now()
 	maps.DeleteFunc(q.reported, func(_ string, at time.Time) bool { return now.Sub(at) >= reportEvery })
-	if _, ok := q.reported[tenant]; ok || len(q.reported) >= quotaTenants {
+	if _, ok := q.reported[tenant]; ok || len(q.reported) >= mostTenants {
 		return false
 	}
 	q.reported[tenant] = now
@@ -341,7 +341,7 @@ func (q *Bounds) reportDue(tenant string) bool {
 }
 
 // Charge counts an outcome that is about to be committed.
-func (q *Bounds) Charge(partition int, tenant string, bytes int64) {
+func (q *Outcomes) Charge(partition int, tenant string, bytes int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := slotOf(time.Now())
@@ -359,7 +359,7 @@ func (q *Bounds) Charge(partition int, tenant string, bytes int64) {
 
 // lately is what a tenant has had stored in the last hour, as far as this worker can see,
 // what of it in its own partitions, and there in the slot that is running; mu is held.
-func (q *Bounds) lately(tenant string) (n, own, slot int64) {
+func (q *Outcomes) lately(tenant string) (n, own, slot int64) {
 	now := slotOf(time.Now())
 	for id, h := range q.hours {
 		h.advance(now)
@@ -372,7 +372,7 @@ func (q *Bounds) lately(tenant string) (n, own, slot int64) {
 }
 
 // LastHour is what a tenant has had stored in the last hour in a partition that this worker counts.
-func (q *Bounds) LastHour(partition int, tenant string) int64 {
+func (q *Outcomes) LastHour(partition int, tenant string) int64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	h := q.hours[partition]
@@ -384,7 +384,7 @@ func (q *Bounds) LastHour(partition int, tenant string) int64 {
 }
 
 // Hourly is what a tenant may have stored in an hour, in all partitions; 0 is no bound.
-func (q *Bounds) Hourly() int64 {
+func (q *Outcomes) Hourly() int64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	all, _ := q.hourly()
@@ -393,22 +393,22 @@ func (q *Bounds) Hourly() int64 {
 
 // hourly is what a tenant may have stored in an hour, and what of it this worker
 // grants, negative for no bound; mu is held.
-func (q *Bounds) hourly() (all, own int64) {
+func (q *Outcomes) hourly() (all, own int64) {
 	if q.perHour < 0 {
 		return -1, -1
 	}
-	n := cmp.Or(q.perHour, max(q.most/quotaParts, leastQuota))
+	n := cmp.Or(q.perHour, max(q.most/hourParts, leastHour))
 	return n, n * int64(q.assigned()) / int64(q.partitions())
 }
 
 // share is what a tenant may hold of OUTCOMES, negative while no worker can be over it;
 // mu is held.
-func (q *Bounds) share() int64 {
-	if q.perHour < 0 || q.most <= 0 || q.held+q.unread <= quotaShare*q.free() {
+func (q *Outcomes) share() int64 {
+	if q.perHour < 0 || q.most <= 0 || q.held+q.unread <= timesFree*q.free() {
 		return -1
 	}
-	return quotaShare * q.free()
+	return timesFree * q.free()
 }
 
 // free is what OUTCOMES has room for beside the reserve; mu is held.
-func (q *Bounds) free() int64 { return max(0, q.most-q.most/quotaReserve-q.held-q.unread) }
+func (q *Outcomes) free() int64 { return max(0, q.most-q.most/reserveParts-q.held-q.unread) }

@@ -1,7 +1,7 @@
-// Package quota bounds the bytes of session.compacted that one tenant may store: in an hour,
+// Package room bounds the bytes of session.compacted that one tenant may store: in an hour,
 // in ten minutes, and as a share of OUTCOMES.
 //
-//	q := quota.New(quota.Config{JS: js, Partitions: count, Assigned: assigned, Held: held, Most: most, Limited: report})
+//	q := room.NewOutcomes(room.Config{JS: js, Partitions: count, Assigned: assigned, Held: held, Most: most, Limited: report})
 //	if reason := q.Over(tenant, bytes); reason != "" { /* publish without messages */ }
 //	q.Charge(partition, tenant, bytes)
 //	q.Rendered(partition, bytes)
@@ -17,10 +17,10 @@
 //
 // # Concurrency
 //
-// [Bounds] is shared by all partitions of a worker; a mutex guards it.
+// [Outcomes] is shared by all partitions of a worker; a mutex guards it.
 //
 // # On failure
 //
 // Bytes that cannot be read back are read at the next commit; until then only those of this
 // worker count.
-package quota
+package room

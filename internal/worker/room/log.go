@@ -1,4 +1,4 @@
-package quota
+package room
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 )
 
 // Log keeps one tenant from filling SESSIONS for the others, as far as events come through workers: a
-// tenant holds at most quotaShare times what is free, and the last twentieth is for events that are no
+// tenant holds at most timesFree times what is free, and the last twentieth is for events that are no
 // turns, such as erasures.
 type Log struct {
 	js jetstream.JetStream
@@ -54,7 +54,7 @@ func (l *Log) look(ctx context.Context) {
 	}
 	l.mu.Lock()
 	l.held, l.most, l.added = int64(state.Bytes), state.MaxBytes, l.added-before
-	due := l.most > 0 && l.held > quotaShare*l.free() && time.Since(l.counted) >= countEvery
+	due := l.most > 0 && l.held > timesFree*l.free() && time.Since(l.counted) >= countEvery
 	if due {
 		l.since = tally{}
 	}
@@ -85,7 +85,7 @@ func (l *Log) Fits(k events.Kind, tenant string, bytes int) bool {
 		return true
 	}
 	n, free := int64(bytes)+envelope, l.free()
-	return n <= free && l.tenants[tenant]+n <= quotaShare*free
+	return n <= free && l.tenants[tenant]+n <= timesFree*free
 }
 
 // Stored counts an event.
@@ -99,4 +99,4 @@ func (l *Log) Stored(tenant string, bytes int) {
 }
 
 // free is what SESSIONS has room for beside the reserve; mu is held.
-func (l *Log) free() int64 { return max(0, l.most-l.most/quotaReserve-l.held-l.added) }
+func (l *Log) free() int64 { return max(0, l.most-l.most/reserveParts-l.held-l.added) }

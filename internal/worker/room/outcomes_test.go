@@ -1,4 +1,4 @@
-package quota_test
+package room_test
 
 import (
 	"fmt"
@@ -64,7 +64,7 @@ func (o *omissions) listener() observe.Listener {
 
 // Tiny events may lead to large outcomes, as hundreds of rewinds of a session with a large
 // history do. Only outcomes of their own tenant lose messages: OUTCOMES grows by the hourly
-// quota of the tenant, also across a restart, and compactions of another tenant are published
+// bound of the tenant, also across a restart, and compactions of another tenant are published
 // whole. The stored outcomes follow from the log.
 func TestAmplification(t *testing.T) {
 	t.Parallel()
@@ -245,9 +245,9 @@ func TestEditsAreBounded(t *testing.T) {
 	env.WantRedecided()
 }
 
-// The quota is one for all workers of a fleet: a tenant has the bytes of an hour once, while
+// The bound is one for all workers of a fleet: a tenant has the bytes of an hour once, while
 // partitions are handed over from one worker to another.
-func TestQuotaOfFleet(t *testing.T) {
+func TestRoomOfFleet(t *testing.T) {
 	t.Parallel()
 	const perHour, sessions = 4 << 20, 4
 	env, owners := workertest.New(t, t.TempDir()), workertest.NewOwnership(t)
@@ -289,7 +289,7 @@ func TestQuotaOfFleet(t *testing.T) {
 	}
 	evil := env.OutcomesOf("evil")
 	if over := evil.Bytes - before.Bytes - perHour - int64(evil.Omitted)*4<<10; over > 0 || evil.Omitted < rewinds/2 || evil.Whole == 0 {
-		t.Errorf("%d bytes over the quota of all workers after %d rewinds: %+v", over, rewinds, evil)
+		t.Errorf("%d bytes over the bound of all workers after %d rewinds: %+v", over, rewinds, evil)
 	}
 	wantReplayed(env)
 }
