@@ -12,7 +12,19 @@ import (
 )
 
 type hashCmd struct {
-	Cost int `default:"11" help:"Rounds of bcrypt, as a power of two, 4 to 31; the server pays for them with every connection (${default})."`
+	Cost int `default:"11" help:"Rounds of bcrypt, as a power of two, 4 to 15; the server pays for them with every connection (${default})."`
+}
+
+// mostCost is the largest cost whose check takes less than the two seconds that a client waits
+// for its connection.
+const mostCost = 15
+
+// Validate is called by kong.
+func (c *hashCmd) Validate() error {
+	if c.Cost < bcrypt.MinCost || c.Cost > mostCost {
+		return fmt.Errorf("--cost %d is not between %d and %d", c.Cost, bcrypt.MinCost, mostCost)
+	}
+	return nil
 }
 
 // errNoPassword: an empty password would let anyone in.
