@@ -20,8 +20,11 @@ ARGS ?=
 SKIP ?= ^$$
 export SKIP
 
+# tested lists the packages with a test of such a name: a package to test is linked, four seconds each.
+tested = $(sort $(shell grep -rlE --include='*_test.go' '^func ($(1))' client deploy internal | xargs -n 1 dirname | sed 's|^|./|'))
+
 # Where the fault tests are
-FAULTY = ./internal/worker/... ./internal/broker ./internal/compaction/... ./deploy/cluster
+FAULTY = $(call tested,TestFault)
 
 # How long the kills of make soak go on
 SOAK ?= 30m
@@ -120,10 +123,9 @@ PLAIN = ./cmd/... ./deploy/... ./docs ./examples/... ./tools/... ./internal/alig
 	./internal/summarize $(addprefix ./internal/summarize/,attached claim extract llm sanitize snippet summarizetest) \
 	./internal/testkit/tags ./internal/tokens $(addprefix ./internal/worker/,decide rank scenarios)
 
-# The same for tests of these packages: servers in fake time, simulations, children that are
+# The same for tests of these names: servers in fake time, simulations, children that are
 # killed, thousands of turns, megabytes of text.
-SLOW = TestAgreesWithWorker|TestAmplification|TestCommitLimits|TestContextPages|TestDamagedFile|TestEditsAreBounded|TestGetLog|TestKill|TestLargeTree|TestLargestBody|TestLeaseEnds|TestManyStreams|TestMessagesOmitted|TestOutcomesNeverFull|TestPlanted|TestRoomOfFleet|TestReaderFetchesTooLarge|TestRecall|TestReplayDiffers|TestSimulation|TestSlowTexts|TestStoreIsAMap|TestSyncFits|TestSyncLargeMedia|TestSyncManyMedia
-SLOW_IN = ./client ./internal/broker/... ./internal/gateway ./internal/kv ./internal/testkit/strict $(addprefix ./internal/worker/,audit jobs partition query room syncs)
+SLOW = TestAgentsIdle|TestAgentsLarge|TestAgentsSlow|TestAgreesWithWorker|TestAmplification|TestCommitLimits|TestCompressHistories|TestContextPages|TestDamagedFile|TestEditsAreBounded|TestFewUndecided|TestGateways|TestGetLog|TestKill|TestLargeTree|TestLargestBody|TestLeaseEnds|TestManyStreams|TestMessagesOmitted|TestOutcomesNeverFull|TestPlanted|TestRoomOfFleet|TestReaderFetchesTooLarge|TestRecall|TestReplayDiffers|TestRewindsInLoop|TestSimulation|TestSlowTexts|TestStorageOfATenant|TestStoreIsAMap|TestSyncFits|TestSyncLargeMedia|TestSyncManyMedia
 
 # Without what debuggers need, a test links in two thirds of the time. make lint vets.
 TEST = go test -timeout 30m -vet=off -ldflags=-w $(ARGS)
@@ -141,7 +143,8 @@ test: ## Run the tests, with -race where a C compiler is found (PKG=, ARGS=)
 	if [ "$(PKG)" != ./... ]; then exec $(TEST) $$race $(PKG); fi; \
 	plain=$$(go list $(PLAIN)); \
 	$(TEST) $$race -skip '^($(SLOW))' $$(go list ./... | grep -vxF "$$plain") & raced=$$!; status=0; \
-	$(TEST) -run '^($(SLOW))' $(SLOW_IN) || status=1; \
+	slow=$$(go list $(call tested,$(SLOW)) | grep -vxF "$$plain"); \
+	$(TEST) -run '^($(SLOW))' $$slow || status=1; \
 	$(TEST) $$(echo "$$plain" | grep -v '/examples/clients$$') || status=1; \
 	(cd examples/clients && $(TEST)) || status=1; \
 	wait $$raced || status=1; \
