@@ -69,6 +69,15 @@ func (t Table) Sources(p int, after uint64) []int {
 	return slices.Compact(out)
 }
 
+// Families lists, for each partition of the beginning, those that it became: each session stays in one of the lists.
+func (t Table) Families() [][]int {
+	out := make([][]int, t.first)
+	for p := range t.Count() {
+		out[p%t.first] = append(out[p%t.first], p)
+	}
+	return out
+}
+
 // Split is where a partition was divided: events from First on are decided by Parent, and by Child, whichever their
 // sessions have.
 type Split struct {

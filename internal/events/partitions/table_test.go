@@ -168,6 +168,11 @@ func TestTableProperties(t *testing.T) {
 		if !slices.Contains(path, p) || p >= of.Count() {
 			t.Fatalf("partition %d is not in the path %v", p, path)
 		}
+		for _, family := range of.Families() {
+			if slices.Contains(family, p) != slices.Contains(family, path[0]) {
+				t.Fatalf("partitions %v of a session are not of one family: %v", path, of.Families())
+			}
+		}
 		last := len(of.splits)
 		if len(of.Unsplit()) > 0 {
 			last-- // the transform is changed when all are split

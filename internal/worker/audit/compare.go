@@ -17,8 +17,8 @@ import (
 	"compactd/internal/worker/payload"
 )
 
-// compare compares what is decided about an event with what was recorded.
-func (r *replayer) compare(ctx context.Context, e decide.Event, s *session, outs []compaction.Outcome, recorded []outcomelog.Outcome) error {
+// compare compares what is decided about an event with what its partition recorded.
+func (r *replayer) compare(ctx context.Context, id int, e decide.Event, s *session, outs []compaction.Outcome, recorded []outcomelog.Outcome) error {
 	for i := range max(len(outs), len(recorded)) {
 		switch {
 		case i >= len(outs):
@@ -30,7 +30,7 @@ func (r *replayer) compare(ctx context.Context, e decide.Event, s *session, outs
 			}
 			r.differ(s, e.OutcomeAddress(), e.Seq, outs[i].Kind, "", "", string(data))
 		default:
-			if err := r.pair(ctx, e, s, outs[i], &recorded[i]); err != nil {
+			if err := r.pair(ctx, id, e, s, outs[i], &recorded[i]); err != nil {
 				return err
 			}
 		}
@@ -41,8 +41,8 @@ func (r *replayer) compare(ctx context.Context, e decide.Event, s *session, outs
 
 // pair compares one outcome. Whether messages are left out depends on the limit of
 // the server, and on what the log still holds: it is no part of the decision.
-func (r *replayer) pair(ctx context.Context, e decide.Event, s *session, o compaction.Outcome, was *outcomelog.Outcome) error {
-	if subject := decide.SubjectOf(r.id, e.OutcomeAddress(), o); subject != was.Subject {
+func (r *replayer) pair(ctx context.Context, id int, e decide.Event, s *session, o compaction.Outcome, was *outcomelog.Outcome) error {
+	if subject := decide.SubjectOf(id, e.OutcomeAddress(), o); subject != was.Subject {
 		r.differ(s, e.OutcomeAddress(), e.Seq, o.Kind, "subject", was.Subject, subject)
 		return nil
 	}

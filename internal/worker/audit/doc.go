@@ -13,8 +13,8 @@
 //
 // # Concurrency
 //
-// Each call is on its own. It needs memory for the ledgers of one partition, and 64 MiB for
-// texts.
+// Each call is on its own. It needs memory for the ledgers of one partition and of those that it was split
+// into, and 64 MiB for texts.
 //
 // # On failure
 //

@@ -43,7 +43,7 @@ var ErrTooLarge = errors.New("its events are too large")
 // Recordings passes on the sessions that have an event in the span, one at a time,
 // each from its first event to the last in the span. A session that cannot be
 // decided again comes with the reason, and without events. It reads only, and
-// holds one session in memory, and the names of all in one partition.
+// holds one session in memory, and the names of all in one partition, with those that it was split into.
 func Recordings(ctx context.Context, nc *nats.Conn, s Span, counters []measure.Counter, fn func(Recording, error) error) error {
 	js, err := jetstream.New(nc)
 	if err != nil {
@@ -54,13 +54,13 @@ func Recordings(ctx context.Context, nc *nats.Conn, s Span, counters []measure.C
 		return fmt.Errorf("read sessions: %w", err)
 	}
 	r := &recorder{js: js, span: s, first: streams.Log.First, configs: outcomelog.NewConfigResolver(js, parseWith(counters))}
-	for _, p := range s.partitions(streams.Partitions) {
-		h, err := outcomelog.ReadMarkers(ctx, nc, js, p)
-		if err == nil && h.End.Cursor > 0 {
-			err = r.partition(ctx, p, h, fn)
+	for _, ids := range s.families(streams.Partitions) {
+		f, err := readFamily(ctx, nc, js, streams.Partitions, ids)
+		if err == nil && f.end > 0 {
+			err = r.read(ctx, f, fn)
 		}
 		if err != nil {
-			return fmt.Errorf("read sessions of partition %d: %w", p, err)
+			return fmt.Errorf("read sessions of partitions %v: %w", ids, err)
 		}
 	}
 	return nil
@@ -74,13 +74,13 @@ type recorder struct {
 	configs *outcomelog.ConfigResolver
 }
 
-func (r *recorder) partition(ctx context.Context, p int, h *outcomelog.Markers, fn func(Recording, error) error) error {
-	all, err := r.addresses(ctx, p, h)
+func (r *recorder) read(ctx context.Context, f *family, fn func(Recording, error) error) error {
+	all, err := r.addresses(ctx, f)
 	if err != nil {
 		return err
 	}
 	for _, a := range all {
-		found, err := r.session(ctx, p, a, h)
+		found, err := r.session(ctx, f, a)
 		unknown, ok := errors.AsType[*outcomelog.UnknownConfigError](err)
 		switch {
 		case errors.Is(err, ErrOlder), errors.Is(err, ErrTooLarge):
@@ -99,11 +99,12 @@ func (r *recorder) partition(ctx context.Context, p int, h *outcomelog.Markers, 
 
 // addresses lists the sessions with an event in the span, in the order of their
 // first one there.
-func (r *recorder) addresses(ctx context.Context, p int, h *outcomelog.Markers) (out []events.Address, err error) {
+func (r *recorder) addresses(ctx context.Context, f *family) (out []events.Address, err error) {
 	seen := map[events.Address]bool{}
-	headers := stream.Selection{Filters: r.span.logFilters(p), UpTo: h.End.Cursor, HeadersOnly: true}
+	headers := stream.Selection{Filters: r.span.logFilters(f.ids), UpTo: f.end, HeadersOnly: true}
 	_, err = r.span.read(ctx, r.js, headers, func(e decide.Event) error {
-		if !r.span.From.after(&e) && !seen[e.Address] && e.Address.Validate() == nil {
+		_, decided := f.decider(&e)
+		if decided != nil && !r.span.From.after(&e) && !seen[e.Address] && e.Address.Validate() == nil {
 			seen[e.Address] = true
 			out = append(out, e.Address)
 		}
@@ -113,17 +114,21 @@ func (r *recorder) addresses(ctx context.Context, p int, h *outcomelog.Markers) 
 }
 
 // session reads the events of one session.
-func (r *recorder) session(ctx context.Context, p int, a events.Address, h *outcomelog.Markers) (Recording, error) {
+func (r *recorder) session(ctx context.Context, f *family, a events.Address) (Recording, error) {
 	out := Recording{Address: a}
 	bytes, one := 0, Span{Tenant: a.Tenant, Session: a.Session, To: r.span.To}
-	_, err := one.read(ctx, r.js, stream.Selection{Filters: one.logFilters(p), UpTo: h.End.Cursor}, func(e decide.Event) error {
+	_, err := one.read(ctx, r.js, stream.Selection{Filters: one.logFilters(f.table.Path(a)), UpTo: f.end}, func(e decide.Event) error {
+		_, markers := f.decider(&e)
+		if markers == nil {
+			return nil
+		}
 		if len(out.Events) == 0 && r.first > 1 && !begins(e) {
 			return ErrOlder
 		}
 		if bytes += len(e.Data); r.span.Most > 0 && bytes > r.span.Most {
 			return ErrTooLarge
 		}
-		config, err := r.configs.Get(ctx, h.ConfigAt(e.Seq))
+		config, err := r.configs.Get(ctx, markers.ConfigAt(e.Seq))
 		out.Events = append(out.Events, RecordedEvent{e.Seq, e.ID, e.Time, e.Kind, e.Data, config})
 		return err
 	})

@@ -68,7 +68,7 @@ func (r *Replayed) Equal() bool { return r.Differing == 0 && len(r.Undecidable) 
 // event, whatever the span; what is compared lies in it. Counters are those that a
 // recorded config may name.
 //
-// It needs memory for the ledgers of one partition, and 64 MiB for texts.
+// It needs memory for the ledgers of one partition, with those that it was split into, and 64 MiB for texts.
 func Replay(ctx context.Context, nc *nats.Conn, s Span, counters ...measure.Counter) (*Replayed, error) {
 	js, err := jetstream.New(nc)
 	if err != nil {
@@ -83,9 +83,13 @@ func Replay(ctx context.Context, nc *nats.Conn, s Span, counters ...measure.Coun
 		configs: outcomelog.NewConfigResolver(js, parseWith(counters)), used: map[string]bool{}, payloads: payload.NewRenderer(nc, 64<<20),
 		out: &Replayed{Differences: []Difference{}},
 	}
-	for _, p := range s.partitions(streams.Partitions) {
-		if err := r.partition(ctx, p); err != nil {
-			return nil, fmt.Errorf("replay partition %d: %w", p, err)
+	for _, ids := range s.families(streams.Partitions) {
+		f, err := readFamily(ctx, nc, js, streams.Partitions, ids)
+		if err == nil && f.end > 0 {
+			err = r.replay(ctx, f)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("replay partitions %v: %w", ids, err)
 		}
 	}
 	r.out.Configs = len(r.used)
@@ -103,51 +107,58 @@ type replayer struct {
 	payloads *payload.Renderer
 	out      *Replayed
 
-	// Of the partition at hand.
-	id       int
-	decider  *decide.Decider
-	markers  *outcomelog.Markers
-	outcomes *outcomelog.Reader
+	// Of the family at hand.
+	*family
+	decides  *decide.Decider
+	outcomes map[int]*outcomelog.Reader // by partition
 	sessions map[events.Address]*session
 	inside   bool // the span has begun
 }
 
-// session is what is known of one while its partition is replayed.
+// session is what is known of one while its family is replayed.
 type session struct {
 	out      bool // not compared: older than the log, or undecidable
 	reported bool // its first difference is published
 	counted  bool // counted
 }
 
-func (r *replayer) partition(ctx context.Context, id int) (err error) {
-	if r.markers, err = outcomelog.ReadMarkers(ctx, r.nc, r.js, id); err != nil || r.markers.End.Cursor == 0 {
-		return err
-	}
-	r.id, r.decider, r.sessions = id, decide.New(nil), map[events.Address]*session{}
+func (r *replayer) replay(ctx context.Context, f *family) error {
+	r.family, r.decides, r.sessions, r.outcomes = f, decide.New(nil), map[events.Address]*session{}, map[int]*outcomelog.Reader{}
 	r.inside = r.span.From == Place{}
-	r.outcomes = outcomelog.NewReader(ctx, r.js, stream.Selection{
-		Stream: topology.OutcomesStream, Filters: r.span.outcomeFilters(id), UpTo: r.markers.End.Seq,
-	}, r.markers)
-	defer r.outcomes.Stop()
-	log := stream.Selection{Filters: r.span.logFilters(id), UpTo: r.markers.End.Cursor}
+	for id, h := range f.markers {
+		r.outcomes[id] = outcomelog.NewReader(ctx, r.js, stream.Selection{
+			Stream: topology.OutcomesStream, Filters: r.span.outcomeFilters(id), UpTo: h.End.Seq,
+		}, h)
+		defer r.outcomes[id].Stop()
+	}
+	log := stream.Selection{Filters: r.span.logFilters(f.ids), UpTo: f.end}
 	ended, err := r.span.read(ctx, r.js, log, func(e decide.Event) error { return r.event(ctx, e) })
 	if ended || err != nil {
 		return err
 	}
-	return r.missing(ctx, compaction.Seq(r.markers.End.Cursor)+1)
+	for _, id := range f.ids {
+		if err := r.missing(ctx, id, compaction.Seq(f.markers[id].End.Cursor)+1); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // event decides one event again, and compares.
 func (r *replayer) event(ctx context.Context, e decide.Event) error {
-	if err := r.missing(ctx, e.Seq); err != nil {
+	id, markers := r.decider(&e)
+	if markers == nil {
+		return nil
+	}
+	if err := r.missing(ctx, id, e.Seq); err != nil {
 		return err
 	}
-	recorded, err := r.outcomes.Of(ctx, e.Seq)
+	recorded, err := r.outcomes[id].Of(ctx, e.Seq)
 	if err != nil {
 		return err
 	}
 	s := r.session(e)
-	hash := r.markers.ConfigAt(e.Seq)
+	hash := markers.ConfigAt(e.Seq)
 	config, err := r.configs.Get(ctx, hash)
 	if unknown, ok := errors.AsType[*outcomelog.UnknownConfigError](err); ok {
 		r.undecidable(s, unknown)
@@ -156,8 +167,8 @@ func (r *replayer) event(ctx context.Context, e decide.Event) error {
 	if err != nil || s.out {
 		return err
 	}
-	r.decider.Config = config
-	outs, text := r.decider.Process(e)
+	r.decides.Config = config
+	outs, text := r.decides.Process(e)
 	if text {
 		r.payloads.Put(e)
 	}
@@ -171,7 +182,7 @@ func (r *replayer) event(ctx context.Context, e decide.Event) error {
 		s.counted = true
 		r.out.Sessions++
 	}
-	return r.compare(ctx, e, s, outs, recorded)
+	return r.compare(ctx, id, e, s, outs, recorded)
 }
 
 // session finds what is known of the session of an event. Where the log has lost
@@ -211,10 +222,10 @@ func (r *replayer) undecidable(s *session, why *outcomelog.UnknownConfigError) {
 	r.out.Undecidable[why.Error()]++
 }
 
-// missing reports outcomes recorded about events before seq that the log does not hold.
+// missing reports outcomes of a partition recorded about events before seq that the log does not hold.
 // Outcomes older than the log have aged away.
-func (r *replayer) missing(ctx context.Context, seq compaction.Seq) error {
-	gone, err := r.outcomes.Before(ctx, seq)
+func (r *replayer) missing(ctx context.Context, id int, seq compaction.Seq) error {
+	gone, err := r.outcomes[id].Before(ctx, seq)
 	for _, o := range gone {
 		if uint64(o.Cause) < r.first && o.Err == nil || !r.inside {
 			continue

@@ -40,19 +40,15 @@ func (p Place) before(e *decide.Event) bool {
 	return p.Seq > 0 && e.Seq > p.Seq || p.Time > 0 && e.Time > p.Time
 }
 
-// partitions lists those that the span touches.
-func (s *Span) partitions(t partitions.Table) []int {
+// families lists the partitions that the span touches, those that a session may have been in together.
+func (s *Span) families(t partitions.Table) [][]int {
 	if s.Session != "" {
-		return t.Path(events.Address{Tenant: s.Tenant, Session: s.Session})
+		return [][]int{t.Path(events.Address{Tenant: s.Tenant, Session: s.Session})}
 	}
-	out := make([]int, t.Count())
-	for p := range out {
-		out[p] = p
-	}
-	return out
+	return t.Families()
 }
 
-// read passes on the events of a partition up to a sequence, or to the end of the span if that
+// read passes on the events of partitions up to a sequence, or to the end of the span if that
 // comes first: then it has ended.
 func (s *Span) read(ctx context.Context, js jetstream.JetStream, log stream.Selection, fn func(decide.Event) error) (ended bool, err error) {
 	log.Stream = topology.LogStream
@@ -70,12 +66,16 @@ func (s *Span) read(ctx context.Context, js jetstream.JetStream, log stream.Sele
 	return ended, err
 }
 
-// logFilters and outcomeFilters select the span's sessions in a partition.
-func (s *Span) logFilters(partition int) []string {
+// logFilters and outcomeFilters select the span's sessions in partitions.
+func (s *Span) logFilters(ids []int) []string {
 	if s.Tenant == "" {
-		return []string{events.LogFilter(partition)}
+		return events.LogFilters(ids)
 	}
-	return []string{fmt.Sprintf("log.%d.*.%s.%s", partition, s.Tenant, s.session())}
+	out := make([]string, len(ids))
+	for i, id := range ids {
+		out[i] = fmt.Sprintf("log.%d.*.%s.%s", id, s.Tenant, s.session())
+	}
+	return out
 }
 
 func (s *Span) outcomeFilters(partition int) []string {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/broker/commit"
@@ -19,6 +20,7 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/testkit/figures"
 	"compactd/internal/testkit/workertest"
+	"compactd/internal/worker/audit"
 	"compactd/internal/worker/observe"
 )
 
@@ -90,6 +92,9 @@ func TestFleetGrows(t *testing.T) {
 			}
 			complete = streams.Partitions.Count() == partitions && len(streams.Partitions.Unsplit()) == 0
 			env.Streams = streams
+			if r := env.Replay(audit.Span{}); !r.Equal() { // also of a growth that SESSIONS has in part
+				t.Errorf("%s: %+v", streams.Partitions, r)
+			}
 		}
 		owners.Await(map[string]int{"a": partitions / 2, "b": partitions / 2})
 	}
@@ -102,6 +107,24 @@ func TestFleetGrows(t *testing.T) {
 		}
 	}
 	env.WantRedecided()
+	all := env.Replay(audit.Span{})
+	if want := (&audit.Replayed{
+		Events: int(env.State(topology.LogStream).Last), Sessions: 30, Outcomes: len(env.Redecided()), Configs: 1, Differences: []audit.Difference{},
+	}); !cmp.Equal(want, all) {
+		t.Errorf("replayed from zero (-want +got):\n%s", cmp.Diff(want, all))
+	}
+	read := 0
+	err := audit.Recordings(t.Context(), env.Conn, audit.Span{}, nil, func(r audit.Recording, err error) error {
+		one := env.Replay(audit.Span{Tenant: r.Address.Tenant, Session: r.Address.Session})
+		if err != nil || !one.Equal() || one.Events != len(r.Events) || one.Outcomes == 0 {
+			t.Errorf("%s: %d events are read, %+v: %v", r.Address, len(r.Events), one, err)
+		}
+		read += len(r.Events)
+		return nil
+	})
+	if err != nil || read != all.Events {
+		t.Errorf("%d of %d events are read: %v", read, all.Events, err)
+	}
 	t.Logf("%d turns of each session, %d outcomes: %s", n, len(env.Redecided()), env.Streams.Partitions)
 }
 

@@ -20,6 +20,7 @@ import (
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/events/partitions"
 	"compactd/internal/stored"
 	"compactd/internal/worker/decide"
 	"compactd/internal/worker/outcomelog"
@@ -63,10 +64,10 @@ func (r *result) run(ctx context.Context, url string) error {
 	if err != nil {
 		return err
 	}
-	for id := range streams.Partitions.Count() {
-		p := partition{nc: nc, js: js, id: id, own: own, decider: decide.New(own), texts: payload.NewRenderer(nc, 64<<20), result: r}
-		if err := p.run(ctx); err != nil {
-			return fmt.Errorf("partition %d: %w", id, err)
+	for _, ids := range streams.Partitions.Families() {
+		f := family{nc: nc, js: js, ids: ids, table: streams.Partitions, own: own, decider: decide.New(own), texts: payload.NewRenderer(nc, 64<<20), result: r}
+		if err := f.run(ctx); err != nil {
+			return fmt.Errorf("partitions %v: %w", ids, err)
 		}
 	}
 	return nil
@@ -91,51 +92,70 @@ func ownConfig(ctx context.Context, js jetstream.JetStream) (own *compaction.Con
 	return own, err
 }
 
-type partition struct {
-	nc       *nats.Conn
-	js       jetstream.JetStream
-	id       int
-	own      *compaction.Config
-	decider  *decide.Decider
-	texts    *payload.Renderer
-	recorded map[compaction.Seq][]message // by event
+// family is a partition of the beginning, and those that it became.
+type family struct {
+	nc      *nats.Conn
+	js      jetstream.JetStream
+	ids     []int
+	table   partitions.Table
+	own     *compaction.Config
+	decider *decide.Decider
+	texts   *payload.Renderer
 	*result
+
+	parts map[int]*partition
+}
+
+// partition is what is recorded of one.
+type partition struct {
+	end      commit.Stored
+	index    *outcomelog.Index
+	recorded map[compaction.Seq][]message // by event
+	before   string                       // the config of the event before
 }
 
 type message struct{ subject, data string }
 
-func (p *partition) run(ctx context.Context) error {
-	end, err := commit.LastMarker(ctx, p.nc, p.id)
-	if err != nil || end.Cursor == 0 {
-		return err
+func (f *family) run(ctx context.Context) error {
+	f.parts = map[int]*partition{}
+	last := uint64(0)
+	for _, id := range f.ids {
+		end, err := commit.LastMarker(ctx, f.nc, id)
+		if err != nil {
+			return err
+		}
+		p := &partition{end: end, recorded: map[compaction.Seq][]message{}}
+		if p.index, err = outcomelog.ReadIndex(ctx, f.js, id, 1, end.Seq, false, func(commit.Foreign) {}); err == nil {
+			err = f.readRecorded(ctx, id, p)
+		}
+		if err != nil {
+			return err
+		}
+		f.parts[id], last = p, max(last, end.Cursor)
 	}
-	index, err := outcomelog.ReadIndex(ctx, p.js, p.id, 1, end.Seq, false, func(commit.Foreign) {})
-	if err != nil {
-		return err
-	}
-	if err := p.readRecorded(ctx, end.Seq); err != nil {
-		return err
-	}
-	before := ""
-	return stream.ReadStream(ctx, p.js, topology.LogStream, events.LogFilter(p.id), 1, end.Cursor, func(m jetstream.Msg, _ uint64) error {
+	return stream.Read(ctx, f.js, stream.Selection{Stream: topology.LogStream, Filters: events.LogFilters(f.ids), UpTo: last}, func(m jetstream.Msg, _ uint64) error {
 		e, _, err := decide.ReadEvent(m)
 		if err != nil {
 			return err
 		}
-		config := index.ConfigAt(e.Seq)
-		if before != "" && before != config {
-			p.Changes++
+		id := f.table.At(e.Address, uint64(e.Seq))
+		p := f.parts[id]
+		if uint64(e.Seq) > p.end.Cursor {
+			return nil
 		}
-		if before = config; config != p.own.Hash() {
-			return p.decider.ApplyRecorded(e, index.Outcomes[e.Seq])
+		config := p.index.ConfigAt(e.Seq)
+		if p.before != "" && p.before != config {
+			f.Changes++
 		}
-		return p.decide(ctx, e)
+		if p.before = config; config != f.own.Hash() {
+			return f.decider.ApplyRecorded(e, p.index.Outcomes[e.Seq])
+		}
+		return f.decide(ctx, id, e)
 	})
 }
 
-func (p *partition) readRecorded(ctx context.Context, upTo uint64) error {
-	p.recorded = map[compaction.Seq][]message{}
-	return stream.ReadStream(ctx, p.js, topology.OutcomesStream, events.OutcomeFilter(p.id), 1, upTo, func(m jetstream.Msg, _ uint64) error {
+func (f *family) readRecorded(ctx context.Context, id int, p *partition) error {
+	return stream.ReadStream(ctx, f.js, topology.OutcomesStream, events.OutcomeFilter(id), 1, p.end.Seq, func(m jetstream.Msg, _ uint64) error {
 		if _, err := events.ParseOutcome(m.Subject()); err != nil {
 			return nil // of a marker alone
 		}
@@ -149,24 +169,24 @@ func (p *partition) readRecorded(ctx context.Context, upTo uint64) error {
 	})
 }
 
-// decide decides an event and compares with the recorded outcomes.
-func (p *partition) decide(ctx context.Context, e decide.Event) error {
-	p.Events++
-	outs, _ := p.decider.Process(e)
-	want := p.recorded[e.Seq]
-	p.Outcomes += len(want)
+// decide decides an event and compares with the outcomes that its partition recorded.
+func (f *family) decide(ctx context.Context, id int, e decide.Event) error {
+	f.Events++
+	outs, _ := f.decider.Process(e)
+	want := f.parts[id].recorded[e.Seq]
+	f.Outcomes += len(want)
 	if len(outs) != len(want) {
-		p.Different = append(p.Different, fmt.Sprintf("%s %s at %d: %d outcomes decided, %d recorded", e.Kind, e.Address, e.Seq, len(outs), len(want)))
+		f.Different = append(f.Different, fmt.Sprintf("%s %s at %d: %d outcomes decided, %d recorded", e.Kind, e.Address, e.Seq, len(outs), len(want)))
 		return nil
 	}
 	for i, o := range outs {
-		data, _, err := p.texts.Outcome(ctx, nil, e.OutcomeAddress(), o, connect.MaxPayload(p.nc))
+		data, _, err := f.texts.Outcome(ctx, nil, e.OutcomeAddress(), o, connect.MaxPayload(f.nc))
 		if err != nil {
 			return err
 		}
-		got := message{decide.SubjectOf(p.id, e.OutcomeAddress(), o), string(data)}
+		got := message{decide.SubjectOf(id, e.OutcomeAddress(), o), string(data)}
 		if got != want[i] {
-			p.Different = append(p.Different, fmt.Sprintf("%s %s at %d:\ndecided  %s %.600s\nrecorded %s %.600s",
+			f.Different = append(f.Different, fmt.Sprintf("%s %s at %d:\ndecided  %s %.600s\nrecorded %s %.600s",
 				e.Kind, e.Address, e.Seq, got.subject, got.data, want[i].subject, want[i].data))
 		}
 	}
