@@ -332,7 +332,7 @@ func (f *flags) serve(ctx context.Context, log zerolog.Logger) error {
 		Dir: f.dataOf("ledgers"), Sync: f.Durability == string(embedded.DurablePower),
 		Limiter: limit.New(limit.Config{Memory: memoryShare / requestsShare, Registerer: mon.Registerer()}),
 		Memory:  memoryShare, MaxLedgers: f.MaxLedgers, OutcomeBytes: int64(f.TenantOutcomesPerHour),
-		SnapshotEvery: cmp.Or(f.SnapshotEvery, -1), LeaseTTL: f.LeaseTTL, DrainTimeout: f.DrainTimeout, Owner: owner(), Summarizer: f.summarizer(js), Writer: f.writer,
+		SnapshotEvery: cmp.Or(f.SnapshotEvery, -1), LeaseTTL: f.LeaseTTL, DrainTimeout: f.DrainTimeout, Owner: owner(), Summarizer: f.summarizer(js), Writers: f.writers,
 		Listener: observe.Tee(observe.LogListener(log), mon.listener()), Tracer: tracer, Version: version, HTTP: mon.addr(), WhatIf: f.whatIf, Policies: f.lay,
 	})
 	if err != nil {

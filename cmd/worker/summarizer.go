@@ -25,15 +25,20 @@ func (f *flags) summarizer(js jetstream.JetStream) summarize.Summarizer {
 	return llm.New(guarded, nil)
 }
 
-// writer is the model that would write the summary of a job; "" is the embedded summarizer.
-func (f *flags) writer(j *events.Job) string {
+// writers are the models that may be called for a job, in their order; none where the embedded summarizer writes.
+func (f *flags) writers(j *events.Job) (names []string) {
 	only := summarize.Writer{Provider: j.Provider, Model: j.Model}
 	for _, m := range f.models {
 		if only.Allows(m.Name()) {
-			return m.Name()
+			names = append(names, m.Name())
 		}
 	}
-	return ""
+	return names
+}
+
+// writer is the first of them; "" is the embedded summarizer.
+func (f *flags) writer(j *events.Job) string {
+	return append(f.writers(j), "")[0]
 }
 
 // modelNames is the order in which a summary is tried.

@@ -126,6 +126,15 @@ type SummaryUsage struct {
 	Output int64 `json:"output_tokens"`
 }
 
+// ModelCall is what a provider counted for one model, whether its answer was of use or not.
+type ModelCall struct {
+	Model string `json:"model"` // provider/model
+	SummaryUsage
+}
+
+// MaxCalls is how many calls of a summary count.
+const MaxCalls = 64
+
 // Summary is a session.summary: the result of a job, or why there is none. Only
 // workers publish it.
 type Summary struct {
@@ -136,6 +145,8 @@ type Summary struct {
 	Model  string       `json:"model"`
 	Usage  SummaryUsage `json:"usage,omitzero"`
 	Prompt string       `json:"prompt,omitzero"` // hash of the prompt
+	// Calls are the models that were called, in their order; absent where Model and Usage are the only one.
+	Calls []ModelCall `json:"calls,omitzero"`
 	// Spare are lines of the range, the newest first, with an identifier that neither Text nor Record
 	// has. One that names what calls use by the time the summary is applied can stand in its message.
 	Spare []SpareLine `json:"spare,omitzero"`
@@ -178,7 +189,7 @@ func DecodeSummary(data []byte) (*Summary, error) {
 	if s.Failure == "" && strings.TrimSpace(s.Text) == "" {
 		p.add(CodeMissingField, "text", "is required without failure")
 	}
-	s.Spare = s.Spare[:min(len(s.Spare), MaxSpare)]
+	s.Spare, s.Calls = s.Spare[:min(len(s.Spare), MaxSpare)], s.Calls[:min(len(s.Calls), MaxCalls)]
 	return &s, p.err()
 }
 

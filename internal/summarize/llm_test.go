@@ -156,6 +156,7 @@ func TestLLMMaxWait(t *testing.T) {
 		"longer than the wait": {busy(2 * time.Minute)},
 		"a fault that stays":   {always("key", model.Reply{}, &model.Error{Kind: model.Auth})},
 		"an answer of no use":  {always("bad", finished("no"), nil)},
+		"one beside a wait":    {always("bad", finished("no"), nil), busy(time.Second)},
 		"another that answers": {busy(time.Second), echo()},
 	} {
 		if _, err := useModels(models...).Summarize(t.Context(), in); err != nil {

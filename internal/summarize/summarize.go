@@ -91,11 +91,10 @@ func (in *Input) Report(all func(Attempt), a Attempt) {
 	}
 }
 
-// RetryAfterError reports that every model is busy or unreachable for now, and that the
-// caller can wait ([Input.MaxWait]). It holds the error of the last attempt.
+// RetryAfterError reports that models are busy or unreachable for now, that no other gave an answer that
+// its provider counted, and that the caller can wait ([Input.MaxWait]). It holds the error of the last attempt.
 type RetryAfterError struct {
-	After time.Duration       // as a provider requested; 0 when none did
-	Usage events.SummaryUsage // spent all the same
+	After time.Duration // as a provider requested; 0 when none did
 	Err   error
 }
 

@@ -62,9 +62,9 @@ type Config struct {
 	// [summarize.FileSummarizer], on files that are attached. Nil leaves jobs to other
 	// workers, and files to the embedded summarizer.
 	Summarizer summarize.Summarizer
-	// Writer names the model that would write the summary of a job, "" the embedded summarizer. Default that: then
-	// budgets of tenants bound nothing.
-	Writer func(*events.Job) string
+	// Writers names the models that may be called for a job, none where the embedded summarizer writes. Default none:
+	// then budgets of tenants bound nothing.
+	Writers func(*events.Job) []string
 	// Listener receives what happens. Default none.
 	Listener observe.Listener
 	// Tracer records the steps of events. Default none.
@@ -287,12 +287,12 @@ func (w *Worker) Run(ctx context.Context) error {
 		}
 		limits := func(tenant string) policy.Limits { return w.Compaction().For(tenant).Limits }
 		p.Private = func(tenant string) bool { return limits(tenant).Private }
-		if w.config.Writer != nil {
+		if w.config.Writers != nil {
 			p.Allow = func(ctx context.Context, a events.Address, j *events.Job) error {
 				if limits(a.Tenant).Private { // no model writes
 					return nil
 				}
-				return w.spending.Allow(ctx, a.Tenant, w.config.Writer(j))
+				return w.spending.Allow(ctx, a.Tenant, w.config.Writers(j))
 			}
 		}
 		g.Go(func() error { p.Run(ctx); return nil })

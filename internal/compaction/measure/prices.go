@@ -91,18 +91,24 @@ func ReadPrices(data []byte) (PriceTable, error) {
 	return t, nil
 }
 
-// Summary is what a summary cost, and 1 where that is unknown.
+// Summary is what the models that were called for a summary cost, and 1 where that of any is unknown.
 func (t PriceTable) Summary(s *events.Summary) (money Money, unpriced int64) {
-	in, out := Tokens(s.Usage.Input), Tokens(s.Usage.Output)
-	p, priced := t.Of(s.Model)
-	switch {
-	case priced && in >= 0 && out >= 0:
-		p = p.For(in)
-		return p.Input.Times(in) + p.Output.Times(out), 0
-	case s.Usage != (events.SummaryUsage{}):
-		return 0, 1
+	calls := s.Calls
+	if len(calls) == 0 {
+		calls = []events.ModelCall{{Model: s.Model, SummaryUsage: s.Usage}}
 	}
-	return 0, 0
+	for _, c := range calls {
+		in, out := Tokens(c.Input), Tokens(c.Output)
+		p, priced := t.Of(c.Model)
+		switch {
+		case priced && in >= 0 && out >= 0:
+			p = p.For(in)
+			money += p.Input.Times(in) + p.Output.Times(out)
+		case c.SummaryUsage != (events.SummaryUsage{}):
+			unpriced = 1
+		}
+	}
+	return money, unpriced
 }
 
 // Of returns the prices of a model: those of the longest name in the table that begins the

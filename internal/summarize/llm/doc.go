@@ -27,6 +27,6 @@
 // # On failure
 //
 // An unusable answer is an [*Unusable], reported to the functions that take attempts.
-// When every model is busy and the caller has MaxWait, the error is a
-// [*summarize.RetryAfterError]; else the embedded summarizer writes.
+// When models are busy, no other answer was paid for, and the caller has MaxWait, the error
+// is a [*summarize.RetryAfterError]; else the embedded summarizer writes.
 package llm

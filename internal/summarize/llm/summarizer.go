@@ -67,8 +67,7 @@ func (n *Summarizer) Summarize(ctx context.Context, in summarize.Input) (*events
 		}
 		waits = shorterWait(waits, err, in.MaxWait)
 	}
-	if waits != nil {
-		waits.Usage = spent
+	if waits != nil && spent == (events.SummaryUsage{}) { // another try would pay for the answers of no use again
 		return nil, waits
 	}
 	s, err := extract.FromDigest(t.digest, in.Limit())

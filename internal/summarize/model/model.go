@@ -13,7 +13,7 @@ type Model interface {
 	// Limits bound a request.
 	Limits() Limits
 	// Complete makes one request, retries inside, and returns a [Reply], an [*Error], or
-	// the error of ctx. The caller checks Finish and an unwanted text itself.
+	// the error of ctx. With an error, Usage is that of an answer without use. The caller checks Finish and an unwanted text itself.
 	Complete(ctx context.Context, r Request) (Reply, error)
 }
 
@@ -57,7 +57,7 @@ type Request struct {
 type Reply struct {
 	Text   string
 	Model  string              // as the provider names it, which may be more exact than what was requested
-	Usage  events.SummaryUsage // zero when the provider did not say; that of failed attempts is not known
+	Usage  events.SummaryUsage // zero when the provider did not say
 	Finish Finish
 }
 

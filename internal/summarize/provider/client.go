@@ -12,6 +12,7 @@ import (
 	"github.com/sony/gobreaker/v2"
 	"golang.org/x/time/rate"
 
+	"compactd/internal/events"
 	"compactd/internal/summarize/model"
 )
 
@@ -109,9 +110,9 @@ func (c *client) Complete(ctx context.Context, r model.Request) (model.Reply, er
 	case err == nil:
 		return reply, nil
 	case ctx.Err() != nil:
-		return model.Reply{}, ctx.Err()
+		return model.Reply{Usage: reply.Usage}, ctx.Err()
 	default:
-		return model.Reply{}, fmt.Errorf("%s: %w", c.Name(), p.last)
+		return model.Reply{Usage: reply.Usage}, fmt.Errorf("%s: %w", c.Name(), p.last)
 	}
 }
 
@@ -154,7 +155,7 @@ func (c *client) call(ctx context.Context, r model.Request) (reply model.Reply, 
 	}()
 	r.System, r.User = strings.ToValidUTF8(r.System, "\uFFFD"), strings.ToValidUTF8(r.User, "\uFFFD")
 	if reply, err = c.completer.complete(ctx, r); err != nil {
-		return model.Reply{}, err
+		return model.Reply{Usage: bounded(reply.Usage)}, err
 	}
 	return c.clean(reply)
 }
@@ -165,13 +166,17 @@ func (c *client) clean(r model.Reply) (model.Reply, error) {
 	if !validModel(r.Model) {
 		r.Model = c.config.Model
 	}
-	r.Usage.Input = min(max(r.Usage.Input, 0), maxUsage)
-	r.Usage.Output = min(max(r.Usage.Output, 0), maxUsage)
+	r.Usage = bounded(r.Usage)
 	complete := r.Finish == model.FinishStop || r.Finish == model.FinishOther
 	if complete && strings.TrimSpace(r.Text) == "" {
-		return model.Reply{}, &model.Error{Kind: model.BadAnswer, Err: errEmpty}
+		return model.Reply{Usage: r.Usage}, &model.Error{Kind: model.BadAnswer, Err: errEmpty}
 	}
 	return r, nil
+}
+
+// bounded is what a provider counted, within sense.
+func bounded(u events.SummaryUsage) events.SummaryUsage {
+	return events.SummaryUsage{Input: min(max(u.Input, 0), maxUsage), Output: min(max(u.Output, 0), maxUsage)}
 }
 
 // maxUsage is more than any model takes or gives, and far from an overflow of sums.

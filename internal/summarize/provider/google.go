@@ -135,15 +135,16 @@ func (g *gemini) complete(ctx context.Context, r model.Request) (model.Reply, er
 	if err := g.endpoint.post(ctx, request, &answer); err != nil {
 		return model.Reply{}, err
 	}
+	u := answer.Usage
+	reply := model.Reply{Usage: events.SummaryUsage{Input: int64(u.Input), Output: int64(u.Output + u.Thoughts)}}
 	if len(answer.Candidates) == 0 {
 		if answer.PromptFeedback.BlockReason != "" {
-			return model.Reply{}, &model.Error{Kind: model.Refused, Status: http.StatusOK}
+			return reply, &model.Error{Kind: model.Refused, Status: http.StatusOK}
 		}
-		return model.Reply{}, &model.Error{Kind: model.BadAnswer, Err: errForeign}
+		return reply, &model.Error{Kind: model.BadAnswer, Err: errForeign}
 	}
-	u, first := answer.Usage, answer.Candidates[0]
-	reply := model.Reply{Model: answer.ModelVersion, Finish: finishOf(geminiFinishes, first.FinishReason)}
-	reply.Usage = events.SummaryUsage{Input: int64(u.Input), Output: int64(u.Output + u.Thoughts)}
+	first := answer.Candidates[0]
+	reply.Model, reply.Finish = answer.ModelVersion, finishOf(geminiFinishes, first.FinishReason)
 	readGemini(&reply, first.Content.Parts)
 	return reply, nil
 }

@@ -104,13 +104,14 @@ func (o *openAI) complete(ctx context.Context, r model.Request) (model.Reply, er
 	if err := o.endpoint.post(ctx, request, &answer); err != nil {
 		return model.Reply{}, err
 	}
+	usage := events.SummaryUsage{Input: int64(answer.Usage.Input), Output: int64(answer.Usage.Output)}
 	if len(answer.Choices) == 0 { // OpenRouter puts refusals here, under status 200
-		return model.Reply{}, &model.Error{Kind: model.BadAnswer, Err: errForeign}
+		return model.Reply{Usage: usage}, &model.Error{Kind: model.BadAnswer, Err: errForeign}
 	}
 	c := answer.Choices[0]
 	return model.Reply{
 		Text: string(c.Message.Content), Model: answer.Model, Finish: openAIFinish(c),
-		Usage: events.SummaryUsage{Input: int64(answer.Usage.Input), Output: int64(answer.Usage.Output)},
+		Usage: usage,
 	}, nil
 }
 

@@ -118,6 +118,9 @@ func testMode(t *testing.T, s *Server, m model.Model, mode Mode) {
 		checkReply(t, m, reply, mode)
 		return
 	}
+	if counted := (events.SummaryUsage{Input: InputTokens, Output: OutputTokens}); mode == Empty && reply.Usage != counted {
+		t.Errorf("usage %+v of an answer without text, want %+v", reply.Usage, counted)
+	}
 	for _, form := range []string{err.Error(), fmt.Sprintf("%+v", err), fmt.Sprintf("%#v", err)} {
 		if strings.Contains(form, Key) || strings.Contains(form, secret) {
 			t.Errorf("the error quotes key or prompt: %s", form)

@@ -47,8 +47,8 @@ type Env struct {
 	MaxLedgers       int           // the same
 	LeaseTTL         time.Duration // the same
 
-	Policies policies.Lay             // the same
-	Writer   func(*events.Job) string // the same
+	Policies policies.Lay               // the same
+	Writers  func(*events.Job) []string // the same
 }
 
 // Start starts a worker.
@@ -60,7 +60,7 @@ func (env *Env) Start(owner string, l observe.Listener) *Running {
 		MarkerEvery: max(env.MarkerEvery, 50*time.Millisecond), MaxAhead: env.MaxAhead,
 		DrainTimeout: env.DrainTimeout, Summarizer: env.Summarizer, Dir: env.Ledgers, CheckpointEvery: env.CheckpointEvery, MaxLedgers: env.MaxLedgers,
 		LeaseTTL: env.LeaseTTL, SnapshotEvery: env.SnapshotEvery, CheckpointEvents: env.CheckpointEvents,
-		MaxLedgerBytes: env.MaxLedgerBytes, OutcomeBytes: env.OutcomeBytes, Policies: env.Policies, Writer: env.Writer,
+		MaxLedgerBytes: env.MaxLedgerBytes, OutcomeBytes: env.OutcomeBytes, Policies: env.Policies, Writers: env.Writers,
 	})
 	if err != nil {
 		env.T.Fatal(err)

@@ -199,7 +199,8 @@ type delivery struct {
 	number      uint64    // from 1
 	requestedAt time.Time // by the server's clock
 	trace       events.Trace
-	ahead       *texts // nil for none
+	ahead       *texts             // nil for none
+	calls       []events.ModelCall // that providers counted
 }
 
 func readDelivery(m jetstream.Msg) (*delivery, error) {
@@ -297,6 +298,9 @@ func (p *Pool) result(ctx context.Context, d *delivery) (s *events.Summary, err 
 		}
 		s = &events.Summary{Failure: failureOf(err), Record: []events.RecordLine{}}
 	}
+	if len(d.calls) > 1 || len(d.calls) == 1 && d.calls[0].Model != s.Model {
+		s.Calls = d.calls
+	}
 	s.Header, s.Job = events.Header{V: events.Version, ID: "summary-" + d.job.ID}, d.job.ID
 	return s, nil
 }
@@ -370,12 +374,15 @@ func (p *Pool) write(ctx context.Context, most time.Duration, in summarize.Input
 	return s, err
 }
 
-// attempted reports to the listener the result of each model that is tried.
+// attempted keeps and reports to the listener the result of each model that is tried.
 func (p *Pool) attempted(d *delivery) func(summarize.Attempt) {
 	return func(a summarize.Attempt) {
 		if e, ok := errors.AsType[*model.Error](a.Err); ok && e.Kind == model.OverQuota {
 			observe.Call(p.Listener.OverQuota, observe.OverQuota{Address: d.address, Lane: d.lane, Job: d.job.ID, Model: a.Model})
 			return
+		}
+		if a.Usage != (events.SummaryUsage{}) {
+			d.calls = append(d.calls, events.ModelCall{Model: a.Model, SummaryUsage: a.Usage})
 		}
 		p.did(d, observe.Step{Name: observe.StepChat, Model: a.Model, Usage: a.Usage, Err: a.Err, Began: time.Now().Add(-a.Took)})
 		observe.Call(p.Listener.ModelCalled, observe.ModelCalled{Address: d.address, Lane: d.lane, Job: d.job.ID, Model: a.Model, Usage: a.Usage, Err: a.Err})

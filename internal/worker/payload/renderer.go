@@ -328,7 +328,11 @@ func (t *Renderer) summary(ctx context.Context, ahead *Ahead, a events.Address, 
 	if err != nil {
 		return nil, fmt.Errorf("read summary: %w", err)
 	}
-	return events.DecodeSummary(have[seq].data)
+	s, err := events.DecodeSummary(have[seq].data)
+	if err == nil {
+		s.Calls = nil // they are of no use to an agent
+	}
+	return s, err
 }
 
 func sizeOf(messages []events.Raw) int {

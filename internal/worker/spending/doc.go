@@ -2,17 +2,20 @@
 //
 //	s := spending.New(spending.Config{JS: js, Config: parts.Compaction, Report: report})
 //	go s.Run(ctx)
-//	err := s.Allow(ctx, "acme", "anthropic/claude-haiku-4-5") // [ErrSpent] where no money is left
+//	err := s.Allow(ctx, "acme", []string{"anthropic/claude-haiku-4-5"}) // [ErrSpent] where no money is left
 //
 // # Guarantees
 //
 //   - The sums are those of the events session.summary that the log has of the month, in UTC by the time of the log, at
 //     the prices in force. Nothing else is kept: all workers add up the same, also after a restart.
+//   - Each answer that a provider counted is in the sums, at the price of the model that gave it, also where it was of
+//     no use and another wrote.
 //   - Allow counts every summary that was stored before it was called, and no call that is under way: a
 //     budget may be exceeded by what those cost, one for each slot of a lane and worker.
 //
 // An event that has left the log counts no more once a worker starts: where its age is below a month, or its session was
-// erased. Files that are summarized for an agent are no events, and do not count.
+// erased. Files that are summarized for an agent are no events, and do not count, nor
+// do calls of a delivery that was not published: its worker ended, or the log took nothing.
 //
 // # Concurrency
 //

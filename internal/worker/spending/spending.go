@@ -130,16 +130,18 @@ func (s *Spending) Of(tenant string) Sum {
 	return s.tenants[tenant]
 }
 
-// Allow returns [ErrSpent] where a tenant has a budget, and has spent it, or the model has no price; "" is the embedded
-// summarizer, which costs nothing.
-func (s *Spending) Allow(ctx context.Context, tenant, model string) error {
+// Allow returns [ErrSpent] where a tenant has a budget, and has spent it, or one of the models that may be called has no
+// price; without models the embedded summarizer writes, which costs nothing.
+func (s *Spending) Allow(ctx context.Context, tenant string, models []string) error {
 	config := s.config.Config()
 	cents := config.For(tenant).Limits.MonthCents
-	if cents == 0 || model == "" {
+	if cents == 0 || len(models) == 0 {
 		return nil
 	}
-	if _, priced := config.Prices.Of(model); !priced {
-		return fmt.Errorf("%w: %s has no price, and the tenant %s has a budget; add one with --prices", ErrSpent, model, tenant)
+	for _, m := range models {
+		if _, priced := config.Prices.Of(m); !priced {
+			return fmt.Errorf("%w: %s has no price, and the tenant %s has a budget; add one with --prices", ErrSpent, m, tenant)
+		}
 	}
 	if err := s.catchUp(ctx, tenant); err != nil {
 		return fmt.Errorf("add up what %s has spent: %w", tenant, err)

@@ -12,9 +12,14 @@ import (
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
+	"compactd/internal/summarize/llm"
+	"compactd/internal/summarize/model"
+	"compactd/internal/summarize/provider"
+	"compactd/internal/summarize/summarizetest"
 	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/audit"
 	"compactd/internal/worker/observe"
@@ -25,24 +30,24 @@ import (
 // compacted by the other stages. A tenant without a budget goes on. The list of tenants has both figures.
 func TestMonthOfTenant(t *testing.T) {
 	t.Parallel()
-	const model = "anthropic/claude-haiku-4-5"
+	const writer = "anthropic/claude-haiku-4-5"
 	var calls [2]atomic.Int64 // of default and other
 	env := workertest.Summarizing(t, workertest.SummarizerFunc(func(ctx context.Context, in summarize.Input) (*events.Summary, error) {
 		calls[map[string]int{"default": 0, "other": 1}[in.Tenant]].Add(1)
 		s, err := extract.New().Summarize(ctx, in)
 		if err == nil {
-			s.Model, s.Usage = model, events.SummaryUsage{Input: 2_000, Output: 200}
+			s.Model, s.Usage = writer, events.SummaryUsage{Input: 2_000, Output: 200}
 		}
 		return s, err
 	}))
-	env.Writer = func(*events.Job) string { return model }
+	env.Writers = func(*events.Job) []string { return []string{writer} }
 	p := compaction.DefaultPolicy()
 	p.Limits.MonthCents = 1
 	var err error
 	if env.Config, err = env.Config.WithTenants(map[string]compaction.Policy{"default": p}); err != nil {
 		t.Fatal(err)
 	}
-	money, unpriced := env.Config.Prices.Summary(&events.Summary{Model: model, Usage: events.SummaryUsage{Input: 2_000, Output: 200}})
+	money, unpriced := env.Config.Prices.Summary(&events.Summary{Model: writer, Usage: events.SummaryUsage{Input: 2_000, Output: 200}})
 	if money == 0 || unpriced != 0 || money >= 10_000_000 {
 		t.Fatalf("a summary costs %d", money)
 	}
@@ -113,6 +118,61 @@ func TestMonthOfTenant(t *testing.T) {
 	if err := third.Stop(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// Each answer counts at the price of the model that gave it, over HTTP: one in bad form, and one without text, after
+// which the embedded summarizer writes. The budget ends the calls.
+func TestMonthOfAnswersWithoutUse(t *testing.T) {
+	t.Parallel()
+	server := summarizetest.Start(t, func(summarizetest.Prompt) string { return "no summary" })
+	server.Script(summarizetest.Good, summarizetest.Empty)
+	var chain []model.Model
+	var names []string
+	for _, d := range []summarizetest.Dialect{summarizetest.OpenAI, summarizetest.Anthropic} {
+		config := server.Config(d)
+		config.Attempts = 1
+		m, err := provider.New(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		chain, names = append(chain, m), append(names, m.Name())
+	}
+	env := workertest.Summarizing(t, llm.New(chain, nil))
+	env.Writers = func(*events.Job) []string { return names }
+	p := compaction.DefaultPolicy()
+	p.Limits.MonthCents = 1
+	var err error
+	if env.Config, err = env.Config.WithTenants(map[string]compaction.Policy{"default": p}); err != nil {
+		t.Fatal(err)
+	}
+	prices := measure.PriceTable{}
+	for i, name := range names {
+		_, name, _ = strings.Cut(name, "/")
+		prices[name] = &measure.Prices{Input: measure.Money(1_000 * (i + 1)), Output: 1_000}
+	}
+	if env.Config, err = env.Config.WithPrices(prices); err != nil {
+		t.Fatal(err)
+	}
+	const each = 3*1_000*summarizetest.InputTokens + 2*1_000*summarizetest.OutputTokens // both models
+	stop := env.Run("a", observe.Listener{})
+	for s, before := 0, ""; before != events.FailureBudget; s++ {
+		if s == 10 {
+			t.Fatal("10 sessions have spent no cent")
+		}
+		session := fmt.Sprint("s", s)
+		env.Fill(session, events.LaneBackground)
+		before = result(env, session)
+	}
+	var out events.TenantsResponse
+	spent := int64(server.Calls()) / 2 * each
+	e := env.Request(events.SubjectTenants, `{"text":"default"}`, &out)
+	if e != nil || len(out.Tenants) != 1 || out.Tenants[0].Month != spent || spent < 10_000_000 || spent > 10_000_000+each {
+		t.Errorf("%v, %+v, want %d after %d calls", e, out.Tenants, spent, server.Calls())
+	}
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	env.WantRedecided()
 }
 
 // result waits for the summary of a session's first job, and returns its failure.
