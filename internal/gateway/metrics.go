@@ -51,7 +51,7 @@ func (m *metrics) count(r *transport.Report, status int) {
 		return
 	}
 	m.took.Observe(r.Took.Seconds())
-	m.saved.Add(float64(r.Saved))
+	m.saved.Add(float64(max(r.Saved, 0))) // a call may grow
 	if r.Refused {
 		m.again.Inc()
 	}

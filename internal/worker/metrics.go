@@ -157,11 +157,14 @@ func newMetrics(reg prometheus.Registerer, version string) *metrics {
 // defects are the codes that the alert CompactdDefect is about.
 var defects = []events.Code{events.CodeInternal, events.CodeSessionReset}
 
+// grow adds to a counter, which panics where a number is negative: a provider may report any.
+func grow[N ~int | ~int64 | ~float64](c prometheus.Counter, by N) { c.Add(max(float64(by), 0)) }
+
 // onApplied counts an event, and what its agent did again.
 func (m *metrics) onApplied(e observe.Applied) {
 	m.applied(e.Kind).Inc()
-	m.repeated.WithLabelValues("read").Add(float64(e.Repeated.Rereads))
-	m.repeated.WithLabelValues("run").Add(float64(e.Repeated.Reruns))
+	grow(m.repeated.WithLabelValues("read"), e.Repeated.Rereads)
+	grow(m.repeated.WithLabelValues("run"), e.Repeated.Reruns)
 }
 
 // onRecalled counts a request for originals.
@@ -188,7 +191,7 @@ func (m *metrics) listener() observe.Listener {
 		Checkpointed: m.onCheckpointed,
 		Snapshotted: func(e observe.Snapshotted) {
 			m.snapshots.Inc()
-			m.snapshotBytes.Add(float64(e.Bytes))
+			grow(m.snapshotBytes, e.Bytes)
 		},
 		Quarantined: func(observe.Quarantined) { m.quarantined.Inc() },
 		Compacted:   m.onCompacted,
@@ -198,7 +201,7 @@ func (m *metrics) listener() observe.Listener {
 		ModelCalled: m.onModelCalled,
 		OverQuota:   func(e observe.OverQuota) { m.attempts.WithLabelValues(e.Model, string(model.OverQuota)).Inc() },
 		SummaryDone: m.onSummaryDone,
-		Foreign:     func(e observe.Foreign) { m.foreign.Add(float64(e.Messages)) },
+		Foreign:     func(e observe.Foreign) { grow(m.foreign, e.Messages) },
 		Retrying:    func(e observe.Retrying) { m.retries.WithLabelValues(e.Step).Inc() },
 	}
 }
@@ -212,15 +215,15 @@ func (m *metrics) applied(k events.Kind) prometheus.Counter {
 
 func (m *metrics) onCommitted(e observe.Committed) {
 	m.commits.Inc()
-	m.committed.Add(float64(e.Outcomes))
-	m.committedBytes.Add(float64(e.Bytes))
+	grow(m.committed, e.Outcomes)
+	grow(m.committedBytes, e.Bytes)
 	m.commitTook.Observe(e.Took.Seconds())
 }
 
 func (m *metrics) onCheckpointed(e observe.Checkpointed) {
 	m.checkpoints.Inc()
-	m.checkpointed.Add(float64(e.Ledgers))
-	m.evicted.Add(float64(e.Evicted))
+	grow(m.checkpointed, e.Ledgers)
+	grow(m.evicted, e.Evicted)
 	m.checkpointTook.Observe(e.Took.Seconds())
 	m.ledgers.WithLabelValues(partitionLabel(e.Partition)).Set(float64(e.Kept))
 }
@@ -241,17 +244,17 @@ func (m *metrics) onCompacted(e observe.Compacted) {
 		m.stages.WithLabelValues(string(s), reason).Inc()
 	}
 	for _, s := range e.Body.Stages {
-		m.inUse.WithLabelValues("restored").Add(float64(s.Restored))
-		m.inUse.WithLabelValues("missing").Add(float64(s.Missing - s.Restored))
-		m.linesInUse.WithLabelValues("kept").Add(float64(s.LinesKept))
-		m.linesInUse.WithLabelValues("missing").Add(float64(s.LinesMissing - s.LinesKept))
+		grow(m.inUse.WithLabelValues("restored"), s.Restored)
+		grow(m.inUse.WithLabelValues("missing"), s.Missing-s.Restored)
+		grow(m.linesInUse.WithLabelValues("kept"), s.LinesKept)
+		grow(m.linesInUse.WithLabelValues("missing"), s.LinesMissing-s.LinesKept)
 	}
 	if saved := e.Body.TokensSaved; saved > 0 { // a rewind brings tokens back
 		m.tokensSaved.WithLabelValues(reason).Add(float64(saved))
 	}
 	if c := e.Body.Cache; c != nil {
-		m.money.WithLabelValues("saved").Add(float64(max(c.Saved, 0)) / nanos)
-		m.money.WithLabelValues("lost").Add(float64(max(c.Lost, 0)) / nanos)
+		grow(m.money.WithLabelValues("saved"), float64(c.Saved)/nanos)
+		grow(m.money.WithLabelValues("lost"), float64(c.Lost)/nanos)
 	}
 }
 
@@ -260,8 +263,8 @@ const nanos = 1e9
 
 func (m *metrics) onModelCalled(e observe.ModelCalled) {
 	m.attempts.WithLabelValues(e.Model, attemptLabel(e.Err)).Inc()
-	m.modelTokens.WithLabelValues(e.Model, "input").Add(float64(e.Usage.Input))
-	m.modelTokens.WithLabelValues(e.Model, "output").Add(float64(e.Usage.Output))
+	grow(m.modelTokens.WithLabelValues(e.Model, "input"), e.Usage.Input)
+	grow(m.modelTokens.WithLabelValues(e.Model, "output"), e.Usage.Output)
 }
 
 func (m *metrics) onSummaryDone(e observe.SummaryDone) {

@@ -2,9 +2,11 @@ package worker
 
 import (
 	"errors"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -153,5 +155,42 @@ func TestMetricsAreDocumented(t *testing.T) {
 	}
 	if len(known) < 20 {
 		t.Errorf("%d metrics", len(known))
+	}
+}
+
+// No event ends a worker, whatever numbers it has: a counter of Prometheus panics where it is to fall.
+func TestMetricsTakeAnyNumber(t *testing.T) {
+	for _, n := range []int64{-1, 0, math.MinInt64, math.MaxInt64} {
+		l := reflect.ValueOf(newMetrics(prometheus.NewRegistry(), "v1").listener())
+		for i := range l.NumField() {
+			if f := l.Field(i); f.Kind() == reflect.Func && !f.IsNil() {
+				v := reflect.New(f.Type().In(0)).Elem()
+				fill(v, n)
+				f.Call([]reflect.Value{v})
+			}
+		}
+	}
+}
+
+// fill sets every number in a value, behind pointers and in one element of each list too.
+func fill(v reflect.Value, n int64) {
+	switch {
+	case !v.CanSet():
+	case v.CanInt():
+		v.SetInt(n)
+	case v.CanUint():
+		v.SetUint(uint64(n))
+	case v.CanFloat():
+		v.SetFloat(float64(n))
+	case v.Kind() == reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem(), n)
+	case v.Kind() == reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		fill(v.Index(0), n)
+	case v.Kind() == reflect.Struct:
+		for i := range v.NumField() {
+			fill(v.Field(i), n)
+		}
 	}
 }

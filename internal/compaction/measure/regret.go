@@ -27,9 +27,12 @@ func (r Repeated) Plus(o Repeated) Repeated {
 	return Repeated{r.Rereads + o.Rereads, r.Reruns + o.Reruns}
 }
 
-// Minus is by how much r is more.
-func (r Repeated) Minus(o Repeated) Repeated {
-	return Repeated{r.Rereads - o.Rereads, r.Reruns - o.Reruns}
+// Since is by how much r is more than before. A count that is less began again: its session did.
+func (r Repeated) Since(before Repeated) Repeated {
+	if r.Rereads < before.Rereads || r.Reruns < before.Reruns {
+		return r
+	}
+	return Repeated{r.Rereads - before.Rereads, r.Reruns - before.Reruns}
 }
 
 // Called counts a call that came.

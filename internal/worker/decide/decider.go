@@ -182,7 +182,7 @@ func (d *Decider) decide(k *Entry, e Event) (outs []compaction.Outcome, err erro
 	known, repeated := l.HasTurns(), l.Repeated()
 	installs = true
 	d.next.Install(l)
-	d.Repeated = l.Repeated().Minus(repeated)
+	d.Repeated = l.Repeated().Since(repeated)
 	d.changed(k, l, known, e.Kind)
 	return outs, nil
 }

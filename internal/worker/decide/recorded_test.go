@@ -1,10 +1,12 @@
 package decide
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 )
 
@@ -36,5 +38,48 @@ func TestRecordedRejection(t *testing.T) {
 	}
 	if l, err := d.Ledger(a); err != nil || l == nil || l.LastTurn() != 1 {
 		t.Errorf("now it is not taken (%v)", err)
+	}
+}
+
+// A session that ends, or begins again, takes nothing off what its agents did again after compactions.
+func TestRepeatedNeverFalls(t *testing.T) {
+	p := compaction.DefaultPolicy()
+	p.Prune.ProtectTokens, p.Prune.MinimumTokens = 0, 0
+	config, err := compaction.NewConfig(p, compaction.DefaultWindows())
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := events.Address{Tenant: events.DefaultTenant, Session: "s"}
+	for _, last := range []struct {
+		kind events.Kind
+		data string
+	}{
+		{events.KindEnd, `{"v":1}`},
+		{events.KindForget, `{"v":1}`},
+		{events.KindTurn, `{"v":1,"turn":1,"messages":[{"role":"user","content":"anew"}]}`},
+		{events.KindTurn, `{"v":1,"turn":9,"replaces_from":1,"messages":[{"role":"user","content":"other"}]}`},
+	} {
+		d := New(config)
+		d.Store = rows{}
+		var seq compaction.Seq
+		process := func(kind events.Kind, data string) {
+			seq++
+			d.Process(Event{Location: events.Location{Kind: kind, Address: a}, Seq: seq, Time: int64(seq), Data: []byte(data)})
+		}
+		var all measure.Repeated
+		for i := 1; i <= 12; i++ {
+			process(events.KindTurn, fmt.Sprintf(`{"v":1,"turn":%d,"format":"anthropic","model":{"provider":"anthropic","context_window":8000,"max_output_tokens":1000},"messages":[`+
+				`{"role":"user","content":"read it"},`+
+				`{"role":"assistant","content":[{"type":"tool_use","id":"t%[1]d","name":"read","input":{"path":"%[3]d.go"}}]},`+
+				`{"role":"user","content":[{"type":"tool_result","tool_use_id":"t%[1]d","content":%[2]q}]}]}`, i, strings.Repeat("some text ", 800), i%6))
+			all = all.Plus(d.Repeated)
+		}
+		if all == (measure.Repeated{}) {
+			t.Fatal("the agent did nothing again")
+		}
+		process(last.kind, last.data)
+		if d.Repeated.Rereads < 0 || d.Repeated.Reruns < 0 {
+			t.Errorf("%s %s: %+v", last.kind, last.data, d.Repeated)
+		}
 	}
 }
