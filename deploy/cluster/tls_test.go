@@ -150,6 +150,7 @@ func TestSetup(t *testing.T) {
 			t.Errorf("%s, %v", hashed, err)
 		}
 	}
+	testSetupAgain(t)
 	if open, err := embedded.EmptyPasswords("single.conf"); err != nil || len(open) > 0 {
 		t.Errorf("empty passwords: %v, %v", open, err)
 	}
@@ -159,6 +160,23 @@ func TestSetup(t *testing.T) {
 	}
 	if _, err := dial(url, "initech", "", filepath.Join("certs", "ca.pem")); !errors.Is(err, nats.ErrAuthorization) {
 		t.Errorf("without a password: %v", err)
+	}
+}
+
+// setup leaves what is there, and says so where other names or another cost were requested.
+func testSetupAgain(t *testing.T) {
+	for _, again := range []struct{ env, says string }{
+		{"SERVERS=nats-1 c.example", "certs/server.pem is not for c.example; remove it"},
+		{"ROUNDS=12", "secrets/acme.conf has another cost than ROUNDS=12; remove it"},
+		{"ROUNDS=30", "ROUNDS=30 is not between 4 and 15"},
+		{"ROUNDS=5", "secrets/monitor.conf has another cost"},
+		{"SERVERS=nats-1 nats-3", ""},
+	} {
+		setup := exec.CommandContext(t.Context(), "./setup")
+		setup.Env = append(os.Environ(), again.env)
+		if out, _ := setup.CombinedOutput(); !strings.Contains(string(out), again.says) || again.says == "" && len(out) > 0 {
+			t.Errorf("%s: %q", again.env, out)
+		}
 	}
 }
 

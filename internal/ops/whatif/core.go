@@ -39,7 +39,7 @@ func (c *core) decide(e *Event, config *compaction.Config) []compaction.Outcome 
 	known, again, bill := c.ledger.HasTurns(), c.ledger.Repeated(), c.bill(config)
 	outs, next := compaction.Decide(c.ledger, in, config)
 	next.Install(c.ledger)
-	c.again = c.again.Plus(c.ledger.Repeated().Minus(again))
+	c.again = c.again.Plus(c.ledger.Repeated().Since(again))
 	if known && !c.ledger.HasTurns() { // it has ended
 		c.begin(bill)
 	}
