@@ -163,9 +163,9 @@ func TestSetup(t *testing.T) {
 	}
 }
 
-// setup leaves what is there, and says so where other names or another cost were requested.
+// setup leaves what is there, and reports it where other names or another cost were requested.
 func testSetupAgain(t *testing.T) {
-	for _, again := range []struct{ env, says string }{
+	for _, again := range []struct{ env, prints string }{
 		{"SERVERS=nats-1 c.example", "certs/server.pem is not for c.example; remove it"},
 		{"ROUNDS=12", "secrets/acme.conf has another cost than ROUNDS=12; remove it"},
 		{"ROUNDS=30", "ROUNDS=30 is not between 4 and 15"},
@@ -174,7 +174,7 @@ func testSetupAgain(t *testing.T) {
 	} {
 		setup := exec.CommandContext(t.Context(), "./setup")
 		setup.Env = append(os.Environ(), again.env)
-		if out, _ := setup.CombinedOutput(); !strings.Contains(string(out), again.says) || again.says == "" && len(out) > 0 {
+		if out, _ := setup.CombinedOutput(); !strings.Contains(string(out), again.prints) || again.prints == "" && len(out) > 0 {
 			t.Errorf("%s: %q", again.env, out)
 		}
 	}

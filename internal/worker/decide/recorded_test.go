@@ -56,7 +56,7 @@ func TestRepeatedNeverFalls(t *testing.T) {
 	}{
 		{events.KindEnd, `{"v":1}`},
 		{events.KindForget, `{"v":1}`},
-		{events.KindTurn, `{"v":1,"turn":1,"messages":[{"role":"user","content":"anew"}]}`},
+		{events.KindTurn, `{"v":1,"turn":1,"messages":[{"role":"user","content":"again"}]}`},
 		{events.KindTurn, `{"v":1,"turn":9,"replaces_from":1,"messages":[{"role":"user","content":"other"}]}`},
 	} {
 		d := New(config)
