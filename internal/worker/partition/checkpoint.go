@@ -144,7 +144,7 @@ func (c *checkpointer) write(ctx context.Context, due *checkpoint) error {
 	failpoint.Pass("checkpointed")
 	evicted, left := c.ledgers.stored(due)
 	if due.dropped {
-		c.eraser.add(erasure{Erasure: erase.Erasure{Forgotten: events.Forgotten{Seq: m.Cursor}}, local: true})
+		c.eraser.add(erasure{Erasure: erase.Erasure{Forgotten: events.Forgotten{Seq: m.Cursor}}, local: true, dropped: true})
 	}
 	c.queue.pause(false)
 	observe.Call(c.set.config.Listener.Checkpointed, observe.Checkpointed{

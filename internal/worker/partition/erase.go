@@ -23,6 +23,8 @@ type erasure struct {
 	erase.Erasure
 	resumed bool // an earlier try was cut off
 	local   bool // another owner has done the rest: this worker's file is left
+	copies  bool // and snapshots, which may have been made of the file since
+	dropped bool // the same, if one of the sessions that have left it may be erased
 }
 
 // eraser removes erased sessions from streams, file and snapshots, one at a time, and drops
@@ -117,11 +119,23 @@ func (e *eraser) erase(ctx context.Context, due erasure) (err error) {
 		failpoint.Pass("streams-erased")
 		e.set.Payloads.Invalidate()
 	}
+	if due.dropped {
+		if due.copies, err = e.erasedSinceSplit(ctx); err != nil {
+			return err
+		}
+	}
 	if done.Files, err = e.eraseFile(ctx, &due); err != nil || due.local {
 		return err
 	}
 	e.queue.confirm(emitted{address: due.Address, outcome: compaction.Outcome{Kind: events.KindErased, Body: &done}})
 	return nil
+}
+
+// erasedSinceSplit reports whether a session may have been erased while the file still had it, though another partition
+// decided it.
+func (e *eraser) erasedSinceSplit(ctx context.Context) (bool, error) {
+	last, err := erase.LastForget(ctx, e.set.config.Read, events.LoggedIn(e.sources(0), events.KindForget, everySession)...)
+	return last >= e.set.Table().Newest(e.ID).First && last > 0, err
 }
 
 // eraseFile overwrites what the partition's file holds of ledgers that are gone,
@@ -142,7 +156,7 @@ func (e *eraser) eraseFile(ctx context.Context, due *erasure) (removed int64, er
 	}
 	e.set.slot(e.ID).erasedElsewhere.Store(false) // what was received before it was served here is done
 	failpoint.Pass("file-erased")
-	if !due.local {
+	if !due.local || due.copies {
 		err = e.set.snapshots.store.Erase(ctx)
 	}
 	return removed, err
@@ -171,8 +185,9 @@ func (set *Set) pruneErased(ctx context.Context) error {
 // everySession matches the address of any session in a filter.
 var everySession = events.Address{Tenant: "*", Session: "*"}
 
-// subscribeErasures removes the file of a partition that another worker serves when that
-// one has erased a session, until stop is called.
+// subscribeErasures removes the files of partitions that other workers serve when a session is erased, until stop is
+// called: of each partition that the session was in. One that is served here overwrites its file where
+// another one decided the erasure, since the log has grown.
 func (set *Set) subscribeErasures() (stop func(), err error) {
 	if set.config.Dir == "" {
 		return func() {}, nil
@@ -181,12 +196,14 @@ func (set *Set) subscribeErasures() (stop func(), err error) {
 	s, err := set.config.Commit.Subscribe(events.Published(events.KindErased, everySession), func(m *nats.Msg) {
 		busy.Lock()
 		defer busy.Unlock()
+		var done events.Erased
 		_, a, err := events.ParsePublished(m.Subject)
-		if id := set.Of(a); err == nil && set.At(id) == nil {
-			set.slot(id).erasedElsewhere.Store(true)
-			if !set.IsAssigned(id) {
-				set.DropErasedFile(id)
-			}
+		if err != nil || events.Unmarshal(m.Data, &done) != nil {
+			return
+		}
+		table := set.Table()
+		for _, id := range table.Path(a) {
+			set.erasedBy(table.At(a, done.Seq), id, done.Seq)
 		}
 	})
 	if err != nil {
@@ -197,6 +214,23 @@ func (set *Set) subscribeErasures() (stop func(), err error) {
 		busy.Lock()
 		defer busy.Unlock()
 	}, nil
+}
+
+// erasedBy sees to the file of a partition when another one, or another owner, has erased a session that it had.
+func (set *Set) erasedBy(decider, id int, seq uint64) {
+	if id == decider && set.At(id) != nil {
+		return // by its eraser
+	}
+	set.slot(id).erasedElsewhere.Store(true)
+	switch p := set.At(id); {
+	case p != nil:
+		if id < decider { // it has not had the session since its split
+			seq = 0
+		}
+		p.eraser.add(erasure{Erasure: erase.Erasure{Forgotten: events.Forgotten{Seq: seq}}, local: true, copies: true})
+	case !set.IsAssigned(id):
+		set.DropErasedFile(id)
+	}
 }
 
 // DropErasedFile removes the file of a partition that this worker does not serve, if a

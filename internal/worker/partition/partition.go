@@ -59,6 +59,9 @@ func (p *Partition) serve(ctx context.Context, s StopTime, caughtUp func(observe
 	}
 	p.life.enter(serving)
 	p.set.slot(p.ID).served.Store(p)
+	if p.set.slot(p.ID).erasedElsewhere.Load() { // while it was opened
+		p.eraser.add(erasure{local: true, copies: true})
+	}
 	caughtUp(acquired)
 	unsubscribe, err := p.takeSplits()
 	var stop func()

@@ -112,7 +112,9 @@ func (r *recovery) resume(ctx context.Context) error {
 // begin sets the ledgers to what the file holds.
 func (r *recovery) begin() {
 	r.from = r.file.position()
-	r.ledgers.begin(r.file.ledgers(), positionOfFile(r.from))
+	at := positionOfFile(r.from)
+	at.split = r.marker.split // which the next marker has too, where nothing is to be replayed
+	r.ledgers.begin(r.file.ledgers(), at)
 }
 
 // mismatch returns why a checkpoint cannot be used: the log is another one, has lost the
@@ -157,7 +159,11 @@ func (r *recovery) applyRecorded(ctx context.Context) error {
 	if uint64(r.marker.seq) <= r.from.Cursor {
 		return nil
 	}
-	whole := r.log.First <= r.from.Cursor+1 && (r.from.Cursor == 0 || r.from.Chain != 0)
+	whole, err := r.unerased(ctx)
+	if err != nil {
+		return err
+	}
+	whole = whole && r.log.First <= r.from.Cursor+1 && (r.from.Cursor == 0 || r.from.Chain != 0)
 	var skipped commit.Foreign // but for those behind the marker, which the take-over reported
 	recorded := inherit(r.ID, r.set.Table(), r.from.Cursor)
 	for id := range recorded.by {
@@ -181,7 +187,7 @@ func (r *recovery) applyRecorded(ctx context.Context) error {
 	log := stream.Selection{
 		Stream: topology.LogStream, Filters: events.LogFilters(r.sources(r.from.Cursor)), From: r.from.Cursor + 1, UpTo: uint64(r.marker.seq),
 	}
-	err := stream.Read(ctx, r.set.js, log, func(m jetstream.Msg, _ uint64) error {
+	err = stream.Read(ctx, r.set.js, log, func(m jetstream.Msg, _ uint64) error {
 		e, at, err := decide.ReadEvent(m)
 		if err != nil {
 			return err

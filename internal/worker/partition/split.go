@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"compactd/internal/broker/commit"
+	"compactd/internal/broker/erase"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/events/partitions"
@@ -204,6 +205,20 @@ func (h *inheritance) of(e decide.Event) (by *outcomelog.Index, applies bool) {
 		return nil, false
 	}
 	return h.by[p], h.splits[len(h.splits)-1].Moves(e.Address)
+}
+
+// unerased is false where events behind the ledgers may be gone that are in the hash of the partition: those from before a
+// split, of a session that another partition has erased since.
+func (r *recovery) unerased(ctx context.Context) (bool, error) {
+	t, root := r.set.Table(), r.ID
+	if r.from.Cursor+1 >= t.Newest(r.ID).First {
+		return true, nil
+	}
+	if l := t.Lineage(r.ID); len(l) > 0 {
+		root = l[0].Parent
+	}
+	last, err := erase.LastForget(ctx, r.set.config.Read, events.LoggedIn(t.Sources(root, 0), events.KindForget, everySession)...)
+	return last <= r.from.Cursor, err
 }
 
 // chainAt is the hash of the parent's events up to where the partition begins, 0 for another place.

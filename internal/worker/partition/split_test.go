@@ -14,11 +14,14 @@ import (
 
 	"compactd/internal/broker/brokertest"
 	"compactd/internal/broker/commit"
+	"compactd/internal/broker/erase"
 	"compactd/internal/broker/retry"
+	"compactd/internal/broker/snapshot"
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/events/partitions"
+	"compactd/internal/kv"
 	"compactd/internal/worker/limit"
 	"compactd/internal/worker/observe"
 )
@@ -230,5 +233,105 @@ func TestChild(t *testing.T) {
 			t.Errorf("the next owner has %d turns: %+v", n, at)
 		}
 		stop()
+	}
+}
+
+// When the partition that decides a session now has erased it, nothing of it stays with those that it was in before: not in
+// the file of one that is served, though that crashed before it had overwritten what it dropped, not in a
+// copy of that, and not in the file of a worker that served it once.
+func TestEraseMoved(t *testing.T) {
+	t.Parallel()
+	env := newSplitEnv(t)
+	stays, moves := of(0), of(1)
+	contains := func(path string) bool {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return bytes.Contains(data, []byte(moves))
+	}
+	once := t.TempDir()
+	former, _, stop := env.serve("a", 0, once)
+	env.turn(stays, 1)
+	env.snapshot(former, 0, env.turn(moves, 1))
+	stop()
+	if !contains(former.fileOptions(0).Path) {
+		t.Fatal("the file of the first owner has no session to erase")
+	}
+	dir := t.TempDir()
+	parent, _, stop := env.serve("b", 0, dir)
+	child, _, stopChild := env.serve("c", 1, t.TempDir())
+	path := parent.fileOptions(0).Path
+	env.eventually("drop", func() (bool, error) { return !contains(path), nil })
+	stop()
+	crashed(t, parent.fileOptions(0), events.Address{Tenant: "t", Session: moves})
+	if !contains(path) {
+		t.Fatal("the file has nothing of the session")
+	}
+	parent, _, stopParent := env.serve("b", 0, dir)
+	env.snapshot(parent, 0, env.turn(stays, 2))
+	idle := NewSet(env.JS, former.config)
+	for _, set := range []*Set{parent, child, idle} {
+		stop, err := set.subscribeErasures()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(stop)
+	}
+	if _, err := erase.Request(brokertest.Within(t, time.Minute), env.JS, events.Address{Tenant: "t", Session: moves}, "f"); err != nil {
+		t.Fatal(err)
+	}
+	env.eventually("erase it from the file of the parent", func() (bool, error) { return !contains(path), nil })
+	env.eventually("erase the snapshots", func() (bool, error) {
+		_, err := parent.snapshots.store.Newest(t.Context(), 0)
+		if errors.Is(err, snapshot.ErrNone) {
+			return true, nil
+		}
+		return false, err
+	})
+	env.eventually("remove the file of the first owner", func() (bool, error) {
+		_, err := os.Stat(idle.fileOptions(0).Path)
+		return errors.Is(err, os.ErrNotExist), nil
+	})
+	stopParent()
+	if err := child.snapshots.store.Erase(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	parent, _, _ = env.serve("d", 0, t.TempDir()) // from the log alone, which has lost events from before the split
+	if n := env.turns(parent, 0, stays, env.turn(stays, 3)); n != 3 {
+		t.Errorf("the session that stays has %d turns", n)
+	}
+	if _, err := erase.Request(brokertest.Within(t, time.Minute), env.JS, events.Address{Tenant: "t", Session: stays}, "g"); err != nil {
+		t.Fatal(err)
+	}
+	stopChild()
+	if err := child.snapshots.store.Erase(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	child, _, _ = env.serve("e", 1, t.TempDir())
+	if n := env.turns(child, 1, moves, env.turn(moves, 1)); n != 1 {
+		t.Errorf("the session that begins again has %d turns", n)
+	}
+}
+
+// crashed leaves a file as a crash does that comes between a checkpoint which drops a session and the overwriting of its
+// pages.
+func crashed(t *testing.T, o kv.Options, a events.Address) {
+	t.Helper()
+	store, aside, err := kv.Open(o)
+	if err != nil || aside != nil {
+		t.Fatal(err, aside)
+	}
+	var rows []compaction.Row // of many pages: a few are used again at once
+	for i := range 100 {
+		rows = append(rows, compaction.Row{Name: fmt.Sprint("r", i), Data: make([]byte, 1<<10)})
+	}
+	for _, c := range []kv.Change{{Address: a, Rows: rows}, {Address: a, Drop: true}} {
+		if err := store.Checkpoint(store.Position(), []kv.Change{c}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
 	}
 }

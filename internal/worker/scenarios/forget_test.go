@@ -549,3 +549,77 @@ func jobsDone(env *workertest.Env) {
 		return !busy
 	})
 }
+
+// Sessions that are erased while a log grows, before it and after it leave no byte in any file of the server, of the
+// workers that have their partitions, and of those that had them.
+func TestForgetGrown(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	env, owners := workertest.New(t, dir), workertest.NewOwnership(t)
+	env.Config, env.Summarizer = workertest.NewConfig(t, compaction.DefaultPolicy()), extract.New()
+	env.LeaseTTL, env.CheckpointEvery, env.SnapshotEvery = time.Second, 10*time.Millisecond, 50*time.Millisecond
+	var ledgers []string
+	var workers []*workertest.Running
+	for _, name := range []string{"a", "b"} {
+		env.Ledgers = t.TempDir()
+		ledgers = append(ledgers, env.Ledgers)
+		workers = append(workers, env.Start(name, owners.Listener(name)))
+		<-workers[len(workers)-1].Worker.Ready()
+	}
+	owners.Await(map[string]int{"a": 2, "b": 2})
+	var victims []string
+	for i := range 6 {
+		victims = append(victims, fmt.Sprint(victim, i))
+	}
+	n := 0
+	turns := func() {
+		n++
+		publishAll(env, 4, n)
+		for _, v := range victims {
+			env.Publish(events.KindTurn, v, secretTurn(n))
+		}
+	}
+	for range 4 {
+		turns()
+	}
+	erase := func() {
+		for _, v := range victims[:2] {
+			eraseSession(env, v)
+		}
+		victims = victims[2:]
+	}
+	if _, err := topology.Grow(t.Context(), env.JS); err != nil {
+		t.Fatal(err)
+	}
+	for grown := false; !grown; {
+		turns()
+		if len(victims) > 4 {
+			erase()
+		}
+		streams, err := topology.Describe(t.Context(), env.JS)
+		if err != nil {
+			t.Fatal(err)
+		}
+		grown = streams.Partitions.Count() == 8 && len(streams.Partitions.Unsplit()) == 0
+		env.Streams = streams
+	}
+	erase()
+	owners.Await(map[string]int{"a": 4, "b": 4})
+	turns()
+	erase()
+	awaitSummaries(env)
+	where := append([]string{dir}, ledgers...)
+	until(t, "no file has anything of the sessions", func() bool {
+		return len(filesContaining(t, secret, where...)) == 0 && len(filesContaining(t, victim, ledgers...)) == 0
+	})
+	for _, w := range workers {
+		if err := w.Stop(); err != nil {
+			t.Error(err)
+		}
+	}
+	env.WantRedecided()
+	env.Stop()
+	if found := filesContaining(t, secret, where...); len(found) > 0 {
+		t.Errorf("after the stop the secret is in %q", found)
+	}
+}
