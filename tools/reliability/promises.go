@@ -139,4 +139,8 @@ var Promises = []Promise{
 		shown("TestUserSpeaksAlone", "A", "cases>=1000", "taken_permille<=10", "unmarked_permille<=20", "kept_percent>=97", "marked_percent<=3"),
 		shown("TestUserSpeaksAloneHeldOut", "A", "cases>=280", "taken_permille<=10", "unmarked_permille<=20", "kept_percent>=97", "marked_percent<=3"),
 	}},
+	{"P26", "a log grows while it is used: no turn and no sync is lost or taken twice, and replay gives the same bytes", []Shown{
+		shown("TestFaultGrow", "B", "partitions=24", "kills>=2", "acks>0", "syncs>0", "lost=0", "twice=0", "order=0", "different=0", "violations=0"),
+		shown("TestFaultGrownRefusesOlder", "B", "older=1", "accepted=0"),
+	}},
 }

@@ -127,6 +127,7 @@ type workerFleet struct {
 	cluster *cluster.Cluster           // in place of the server
 	links   map[*process]*cluster.Link // between a worker and the server, where there are any
 	streams *topology.Streams
+	count   int                        // of partitions
 	skew    map[*process]time.Duration // how far the clock of a worker is fast
 	nc      *nats.Conn
 	js      jetstream.JetStream
@@ -149,7 +150,7 @@ func newWorkerFleet(t *testing.T, bin string, lease time.Duration, env []string)
 }
 
 func newIdleFleet(t *testing.T, lease time.Duration) *workerFleet {
-	return &workerFleet{t: t, lease: lease, rnd: rand.New(rand.NewPCG(6, 1))}
+	return &workerFleet{t: t, lease: lease, count: fleetPartitions, rnd: rand.New(rand.NewPCG(6, 1))}
 }
 
 // prepare creates the streams, with so many replicas, and the processes of the workers.
@@ -257,12 +258,12 @@ func (f *workerFleet) stopWorkers() {
 // undecided counts the events of the log after the markers.
 func (f *workerFleet) undecided() (n uint64) {
 	f.t.Helper()
-	for id := range fleetPartitions {
+	for id := range f.count {
 		m, err := commit.LastMarker(f.t.Context(), f.nc, id)
 		if err != nil {
 			f.t.Fatal(err)
 		}
-		behind, err := stream.Behind(f.t.Context(), f.js, []int{id}, m.Cursor)
+		behind, err := stream.Behind(f.t.Context(), f.js, f.streams.Partitions.Sources(id, m.Cursor), m.Cursor)
 		if err != nil {
 			f.t.Fatal(err)
 		}
@@ -447,8 +448,8 @@ func (f *workerFleet) awaitBalance() {
 	f.until("balance", func() bool {
 		shares := f.shares()
 		sorted := slices.Sorted(slices.Values(slices.Concat(shares...)))
-		return len(sorted) == fleetPartitions && len(slices.Compact(sorted)) == fleetPartitions &&
-			!slices.ContainsFunc(shares, func(s []int) bool { return len(s) != fleetPartitions/len(shares) })
+		return len(sorted) == f.count && len(slices.Compact(sorted)) == f.count &&
+			!slices.ContainsFunc(shares, func(s []int) bool { return len(s) != f.count/len(shares) })
 	})
 }
 
@@ -458,7 +459,7 @@ func (f *workerFleet) positions() string {
 	defer cancel()
 	state, err := topology.State(ctx, f.js, topology.LogStream)
 	out := fmt.Sprintf("the log ends at %d (%v); markers", state.Last, err)
-	for id := range fleetPartitions {
+	for id := range f.count {
 		m, err := commit.LastMarker(ctx, f.nc, id)
 		out += fmt.Sprintf("; %d: cursor %d epoch %d %s (%v)", id, m.Cursor, m.Epoch, time.Since(m.Time).Round(time.Millisecond), err)
 	}
@@ -466,7 +467,7 @@ func (f *workerFleet) positions() string {
 	if err != nil {
 		return fmt.Sprintf("%s; leases: %v", out, err)
 	}
-	for id := range fleetPartitions {
+	for id := range f.count {
 		m, err := leases.GetLastMsgForSubject(ctx, fmt.Sprintf("$KV.%s.%d", topology.LeasesBucket, id))
 		if err != nil {
 			out += fmt.Sprintf("; lease %d: %v", id, err)

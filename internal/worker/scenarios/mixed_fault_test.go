@@ -186,19 +186,31 @@ func (f *mixedFleet) report(t *testing.T) {
 // decideAgain is a program that is built in the trees of both versions. Both have it in this place.
 const decideAgain = "internal/worker/testdata/decideagain"
 
-// olderTree extracts the newest commit with the rules before the present ones. It skips the test
-// where there is no history, as in an archive.
+// olderTree extracts the newest commit with the rules before the present ones.
 func olderTree(t *testing.T) string {
 	t.Helper()
+	dir := treeBefore(t, "P10", "-G^const RulesVersion = ", "--", "../../compaction/config.go")
+	if _, err := os.Stat(filepath.Join(dir, decideAgain)); errors.Is(err, fs.ErrNotExist) { // rules 5 were before it
+		if err := os.CopyFS(filepath.Join(dir, decideAgain), os.DirFS("../testdata/decideagain")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// treeBefore extracts the commit before the newest one that git log selects. It skips the test where there is no
+// history, as in an archive.
+func treeBefore(t *testing.T, row string, selected ...string) string {
+	t.Helper()
 	git := func(args ...string) ([]byte, error) { return exec.CommandContext(t.Context(), "git", args...).Output() }
-	changed, err := git("log", "-1", "--format=%H", "-G^const RulesVersion = ", "--", "../../compaction/config.go")
-	commit := strings.TrimSpace(string(changed)) + "^"
+	found, err := git(append([]string{"log", "-1", "--format=%H"}, selected...)...)
+	commit := strings.TrimSpace(string(found)) + "^"
 	if err == nil {
 		_, err = git("cat-file", "-e", commit)
 	}
 	if err != nil {
-		figures.Skipped(t, "P10", "no git history")
-		t.Skipf("SKIPPED: there is no commit with other rules in the git history: %v", err)
+		figures.Skipped(t, row, "no git history")
+		t.Skipf("SKIPPED: there is no such commit in the git history: %v", err)
 	}
 	dir := t.TempDir()
 	archive := exec.CommandContext(t.Context(), "git", "-C", "../../..", "archive", "--format=tar", commit)
@@ -210,11 +222,6 @@ func olderTree(t *testing.T) string {
 	extract.Stdin = bytes.NewReader(out)
 	if out, err := extract.CombinedOutput(); err != nil {
 		t.Fatalf("extract %s: %v\n%s", commit, err, out)
-	}
-	if _, err := os.Stat(filepath.Join(dir, decideAgain)); errors.Is(err, fs.ErrNotExist) { // rules 5 were before it
-		if err := os.CopyFS(filepath.Join(dir, decideAgain), os.DirFS("../testdata/decideagain")); err != nil {
-			t.Fatal(err)
-		}
 	}
 	return dir
 }
