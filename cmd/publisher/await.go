@@ -117,7 +117,11 @@ func (w *watcher) await(ctx context.Context, limit time.Duration) error {
 
 // ask sends a request about the session to the workers.
 func (w *watcher) ask(ctx context.Context, subject string, in, out any) error {
-	return request.SendWithin(ctx, w.nc, awaitSlice+answerTimeout, events.OfTenant(subject, w.at.Tenant), in, out)
+	at, err := request.SubjectOf(w.nc, subject, w.at.Tenant)
+	if err != nil {
+		return err
+	}
+	return request.SendWithin(ctx, w.nc, awaitSlice+answerTimeout, at, in, out)
 }
 
 // taken fills in the result of a turn that was taken, with the notes of its outcomes.

@@ -51,7 +51,7 @@ func (c *checkCmd) Run(ctx context.Context, f *flags) error {
 	}
 	defer nc.Close()
 	var out events.CheckResponse
-	if err := request.Send(ctx, nc, events.OfTenant(events.SubjectCheck, a.Tenant), in, &out); err != nil {
+	if err := request.SendOf(ctx, nc, events.SubjectCheck, a.Tenant, in, &out); err != nil {
 		return err
 	}
 	if err := f.show(out, func(w io.Writer) error { return writeCheck(w, a, &out) }); err != nil {

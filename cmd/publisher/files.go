@@ -37,7 +37,7 @@ func files(ctx context.Context, nc *nats.Conn, in events.FilesRequest) (*events.
 	all := &events.FilesResponse{Pages: 1}
 	for in.Page = 1; in.Page <= all.Pages; in.Page++ {
 		var next events.FilesResponse
-		err := request.Send(ctx, nc, events.OfTenant(events.SubjectFiles, in.Tenant), in, &next)
+		err := request.SendOf(ctx, nc, events.SubjectFiles, in.Tenant, in, &next)
 		if in.Page > 1 && request.Refused(err, events.CodeOutOfRange) {
 			break // there are fewer now
 		}

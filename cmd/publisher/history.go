@@ -55,7 +55,7 @@ func (c *historyCmd) Run(ctx context.Context, f *flags) error {
 		in.Limit = events.MaxHistory
 	}
 	var h events.HistoryResponse
-	if err := request.Send(ctx, nc, events.OfTenant(events.SubjectHistory, a.Tenant), in, &h); err != nil {
+	if err := request.SendOf(ctx, nc, events.SubjectHistory, a.Tenant, in, &h); err != nil {
 		return err
 	}
 	if c.Generation == "" || f.JSON || !h.Known {

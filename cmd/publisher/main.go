@@ -149,6 +149,7 @@ func (f *flags) send(ctx context.Context, subject string, in, out any) error {
 func (f *flags) onConnError(err error) {
 	switch {
 	case !errors.Is(err, nats.ErrPermissionViolation):
+	case strings.Contains(err.Error(), `"`+events.SubjectFleet+`"`): // see [request.SubjectOf]
 	case slices.ContainsFunc(f.optional, func(part string) bool { return strings.Contains(err.Error(), part) }):
 		f.denied.Store(true)
 	default:

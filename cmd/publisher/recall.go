@@ -44,14 +44,14 @@ func (c *recallCmd) Run(ctx context.Context, f *flags) error {
 // recall joins all pages of a turn.
 func recall(ctx context.Context, nc *nats.Conn, in events.RecallRequest) (*events.RecallResponse, error) {
 	whole := &events.RecallResponse{}
-	if err := request.Send(ctx, nc, events.OfTenant(events.SubjectRecall, in.Tenant), in, whole); err != nil {
+	if err := request.SendOf(ctx, nc, events.SubjectRecall, in.Tenant, in, whole); err != nil {
 		return nil, err
 	}
 	pages := whole.Pages
 	whole.Pages = 1
 	for in.Page = 2; in.Page <= pages; in.Page++ {
 		var next events.RecallResponse
-		if err := request.Send(ctx, nc, events.OfTenant(events.SubjectRecall, in.Tenant), in, &next); err != nil {
+		if err := request.SendOf(ctx, nc, events.SubjectRecall, in.Tenant, in, &next); err != nil {
 			return nil, err
 		}
 		if next.Seq != whole.Seq {
@@ -67,7 +67,7 @@ func (c *recallCmd) search(ctx context.Context, f *flags, nc *nats.Conn, in even
 	var all events.SearchResponse
 	for in.Limit = c.Limit; ; in.Limit = c.Limit - int64(len(all.Hits)) {
 		var next events.SearchResponse
-		if err := request.Send(ctx, nc, events.OfTenant(events.SubjectRecall, in.Tenant), in, &next); err != nil {
+		if err := request.SendOf(ctx, nc, events.SubjectRecall, in.Tenant, in, &next); err != nil {
 			return err
 		}
 		next.Hits, next.Gone = append(all.Hits, next.Hits...), all.Gone+next.Gone

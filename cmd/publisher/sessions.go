@@ -66,7 +66,7 @@ func fullest(ctx context.Context, nc *nats.Conn, tenant string, limit int) (*fle
 	in := events.SessionsRequest{V: events.Version, Tenant: tenant, Limit: events.MaxSessions}
 	for {
 		var next events.SessionsResponse
-		if err := request.Send(ctx, nc, events.OfTenant(events.SubjectSessions, tenant), in, &next); err != nil {
+		if err := request.SendOf(ctx, nc, events.SubjectSessions, tenant, in, &next); err != nil {
 			return nil, err
 		}
 		all.add(next.Sessions, limit)

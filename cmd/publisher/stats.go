@@ -31,7 +31,7 @@ func (c *statsCmd) Run(ctx context.Context, f *flags) error {
 		About:    a.About(),
 		Provider: c.Provider, Model: c.Model, MaxOutputTokens: c.MaxOutputTokens,
 	}
-	if err := request.Send(ctx, nc, events.OfTenant(events.SubjectStats, a.Tenant), in, &s); err != nil {
+	if err := request.SendOf(ctx, nc, events.SubjectStats, a.Tenant, in, &s); err != nil {
 		return err
 	}
 	return f.showKnown(s.Known, a, s, func(w io.Writer) error { return writeStats(w, a, &s) })

@@ -43,7 +43,6 @@ type overview struct {
 
 // Run shows it until ctx ends, or once. Only a terminal redraws it.
 func (c *topCmd) Run(ctx context.Context, f *flags) error {
-	f.optional = []string{`"` + events.SubjectFleet + `"`}
 	nc, a, err := f.about(ctx, events.Unknown)
 	if err != nil {
 		return err

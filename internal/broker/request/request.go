@@ -1,7 +1,7 @@
 // Package request sends requests to the workers, and joins the pages of a history.
 //
 //	var out events.StatsResponse
-//	err := request.Send(ctx, nc, events.OfTenant(events.SubjectStats, tenant), in, &out)
+//	err := request.SendOf(ctx, nc, events.SubjectStats, tenant, in, &out)
 //
 // # Concurrency
 //
@@ -35,6 +35,25 @@ var ErrNoWorker = errors.New("no worker is running")
 // Send sends a request to the workers and reads the answer into out.
 func Send(ctx context.Context, nc *nats.Conn, subject string, in, out any) error {
 	return SendWithin(ctx, nc, requestTimeout, subject, in, out)
+}
+
+// SendOf is Send for a request about a tenant. An operator sends it on subject itself, which the audit log
+// has; a user of the tenant on that of the tenant.
+func SendOf(ctx context.Context, nc *nats.Conn, subject, tenant string, in, out any) error {
+	at, err := SubjectOf(nc, subject, tenant)
+	if err != nil {
+		return err
+	}
+	return Send(ctx, nc, at, in, out)
+}
+
+// SubjectOf is where this user sends requests about a tenant: who may see the fleet is an operator.
+func SubjectOf(nc *nats.Conn, subject, tenant string) (string, error) {
+	ofTenant, err := Denied(nc, events.SubjectFleet)
+	if err != nil || !ofTenant {
+		return subject, err
+	}
+	return events.OfTenant(subject, tenant), nil
 }
 
 // SendWithin is Send for an answer that may take longer, up to timeout.
@@ -85,7 +104,10 @@ func Denied(nc *nats.Conn, subject string) (bool, error) {
 // Attach requests what of files enters the next call of a session.
 func Attach(ctx context.Context, nc *nats.Conn, in events.AttachRequest) (*events.AttachResponse, error) {
 	out := &events.AttachResponse{}
-	err := SendWithin(ctx, nc, in.SummaryWait()+requestTimeout, events.OfTenant(events.SubjectAttach, in.Tenant), in, out)
+	subject, err := SubjectOf(nc, events.SubjectAttach, in.Tenant)
+	if err == nil {
+		err = SendWithin(ctx, nc, in.SummaryWait()+requestTimeout, subject, in, out)
+	}
 	return out, err
 }
 
@@ -109,7 +131,10 @@ func History(ctx context.Context, nc *nats.Conn, in events.ContextRequest) (*eve
 
 // join reads the pages once; it returns nil when they do not belong together.
 func join(ctx context.Context, nc *nats.Conn, in events.ContextRequest) (*events.ContextResponse, error) {
-	subject := events.OfTenant(events.SubjectContext, in.Tenant)
+	subject, err := SubjectOf(nc, events.SubjectContext, in.Tenant)
+	if err != nil {
+		return nil, err
+	}
 	in.Page = 1
 	whole := &events.ContextResponse{}
 	if err := Send(ctx, nc, subject, in, whole); err != nil {

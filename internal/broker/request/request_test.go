@@ -44,7 +44,7 @@ func TestPagesOfOneState(t *testing.T) {
 		want    string
 	}{{0, "[0 0 0]"}, {2, "[2 2 2]"}, {100, request.ErrMoving.Error()}} {
 		nc, state := dial(t), 0
-		_, err := nc.Subscribe(events.OfTenant(events.SubjectContext, "default"), func(m *nats.Msg) {
+		_, err := nc.Subscribe(events.SubjectContext, func(m *nats.Msg) {
 			var in events.ContextRequest
 			if err := events.Unmarshal(m.Data, &in); err != nil {
 				t.Error(err)

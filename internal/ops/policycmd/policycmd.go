@@ -104,7 +104,7 @@ func (env Env) note(ctx context.Context) {
 	in := events.SessionsRequest{V: events.Version, Tenant: env.Tenant, Limit: 1}
 	for {
 		var out events.SessionsResponse
-		if err := env.Send(ctx, events.OfTenant(events.SubjectSessions, env.Tenant), in, &out); err != nil || len(out.Sessions) > 0 {
+		if err := env.Send(ctx, events.SubjectSessions, in, &out); err != nil || len(out.Sessions) > 0 {
 			return // the policy is set in any case
 		}
 		if out.After == nil {

@@ -111,7 +111,7 @@ func (r *run) requestStats(ctx context.Context) (unanswered int) {
 	for i, s := range r.seen {
 		var stats events.StatsResponse
 		in := events.StatsRequest{About: s.address.About()}
-		if err := request.Send(ctx, r.config.Conn, events.OfTenant(events.SubjectStats, in.Tenant), in, &stats); err != nil {
+		if err := request.SendOf(ctx, r.config.Conn, events.SubjectStats, in.Tenant, in, &stats); err != nil {
 			return len(r.seen) - i
 		}
 		s.end(&stats)
