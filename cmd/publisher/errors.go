@@ -97,14 +97,17 @@ func failureOf(err error) failure {
 	return f
 }
 
-// waiting returns what prints what publishing waits for, every ten seconds at most.
-func (f *flags) waiting(bar *term.Bar) func(error) {
+// toStore is what a publish waits for.
+const toStore = "the server to store a turn"
+
+// waiting returns what prints what a command waits for, every ten seconds at most.
+func (f *flags) waiting(bar *term.Bar, what string) func(error) {
 	sometimes := rate.Sometimes{First: 1, Interval: 10 * time.Second}
 	return func(err error) {
 		sometimes.Do(func() {
 			bar.Clear()
 			note := failureOf(err)
-			note.Error = "waiting for the server to store a turn: " + note.Error
+			note.Error = "waiting for " + what + ": " + note.Error
 			note.write(os.Stderr, f.JSON)
 		})
 	}

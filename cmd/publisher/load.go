@@ -63,7 +63,7 @@ func (c *loadCmd) Run(ctx context.Context, f *flags) error {
 	defer bar.Done()
 	report, err := replay.Load(ctx, replay.LoadConfig{
 		Conn: nc, Tenant: f.Tenant, Tenants: c.Tenants, Name: name, Sessions: c.Sessions, Turns: c.Turns, Speed: c.Speed, Rate: c.Rate,
-		Duration: c.Duration, Window: c.Window, Format: events.Format(c.Format), Seed: c.Seed, Progress: func() { bar.Add(1) }, Waiting: f.waiting(bar),
+		Duration: c.Duration, Window: c.Window, Format: events.Format(c.Format), Seed: c.Seed, Progress: func() { bar.Add(1) }, Waiting: f.waiting(bar, toStore),
 	})
 	bar.Done()
 	if err != nil {

@@ -68,7 +68,7 @@ func (c *replayCmd) Run(ctx context.Context, f *flags) error {
 	defer bar.Done()
 	report, err := replay.Run(ctx, replay.Config{
 		Conn: nc, Tenant: f.Tenant, Suffix: c.Suffix, Speed: c.Speed, Gap: c.Gap, Parallel: c.Parallel, Received: denied,
-		Progress: func() { bar.Add(1) }, Waiting: f.waiting(bar),
+		Progress: func() { bar.Add(1) }, Waiting: f.waiting(bar, toStore), Undecided: f.waiting(bar, "workers to decide the turns"),
 	}, source.Sessions(func(error) {})) // they were reported when they were counted
 	bar.Done()
 	if err != nil {

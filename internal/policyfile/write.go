@@ -62,7 +62,7 @@ func (s *Settings) Write(w io.Writer, tenant string) error {
 	p := &printer{}
 	p.note("config %s", r.Config)
 	if tenant != "" {
-		p.note("the policy of tenant %s", tenant)
+		p.note("the policy of tenant %s, unless policy set changed it", tenant)
 	} else if len(r.Tenants) > 0 {
 		p.note("tenants with a policy of their own: %s", strings.Join(r.Tenants, ", "))
 	}

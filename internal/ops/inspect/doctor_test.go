@@ -377,11 +377,11 @@ func TestDiagnosePartitions(t *testing.T) {
 	diagnose(t, p, "")
 	release(t, js, own(t, js, id))
 	diagnose(t, p, fmt.Sprintf("partitions: 1 of 2 have no owner, and no event of theirs is decided: %d", id))
-	p.Now = func() time.Time { return time.Now().Add(90 * time.Second) }
-	diagnose(t, p, fmt.Sprintf("partitions: partition %d: its events wait for 1m30s, the first at sequence %d: no worker serves it", id, ack.Sequence))
+	p.Now = func() time.Time { return time.Now().Add(90*time.Minute + 10*time.Second) }
+	diagnose(t, p, fmt.Sprintf("partitions: partition %d: its events wait for 1h30m, the first at sequence %d: no worker serves it", id, ack.Sequence))
 	own(t, js, id)
 	diagnose(t, p, "does not decide them")
-	p.Now = func() time.Time { return time.Now().Add(29 * 24 * time.Hour) }
+	p.Now = func() time.Time { return time.Now().Add(29*24*time.Hour - time.Minute) }
 	diagnose(t, p, fmt.Sprintf("expiry: partition %d: the log drops sequence %d in 1d, before it is decided", id, ack.Sequence))
 
 	log, err := topology.State(t.Context(), js, topology.LogStream)

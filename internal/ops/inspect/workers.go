@@ -7,10 +7,12 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"compactd/internal/broker/coord"
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
@@ -30,10 +32,22 @@ func (d *doctor) workers(ctx context.Context, js jetstream.JetStream, s *topolog
 		d.note("console", "give doctor the --http and the token of a running worker", "%v; checkpoints and addresses of consoles were not checked", err)
 		return
 	}
+	if strange(ctx, js, fleet) {
+		d.note("console", "give doctor the --http of a worker of this log", "the workers behind %s serve another log; checkpoints and addresses of consoles were not checked", d.HTTP)
+		return
+	}
 	d.checkpoints(ctx, js, s, fleet)
 	for _, w := range fleet.Workers {
 		d.console(ctx, w)
 	}
+}
+
+// strange reports whether none of the workers is one of this server: two fleets of one machine share its ports.
+func strange(ctx context.Context, js jetstream.JetStream, fleet *events.FleetResponse) bool {
+	all, err := coord.NewMembers(js, time.Second).All(ctx)
+	return err == nil && !slices.ContainsFunc(fleet.Workers, func(w events.FleetWorker) bool {
+		return slices.ContainsFunc(all, func(m coord.Member) bool { return m.Owner == w.Owner })
+	})
 }
 
 // fleet is the answer of a worker about all of them.

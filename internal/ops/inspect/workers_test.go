@@ -10,7 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"compactd/internal/broker/commit"
+	"compactd/internal/broker/coord"
 	"compactd/internal/broker/embedded"
 	"compactd/internal/broker/snapshot"
 	"compactd/internal/broker/topology"
@@ -28,6 +31,14 @@ func finding(t *testing.T, p inspect.Target, check string) inspect.Finding {
 		t.Fatalf("no %s in %+v", check, d.Findings)
 	}
 	return d.Findings[i]
+}
+
+// join makes a worker one of those that run.
+func join(t *testing.T, js jetstream.JetStream, owner string) {
+	t.Helper()
+	if err := coord.NewMembers(js, time.Minute).Heartbeat(t.Context(), coord.Member{Name: owner, Owner: owner}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // A directory that other users may enter is a problem, whichever of the three it is.
@@ -87,6 +98,7 @@ func TestDiagnoseCopies(t *testing.T) {
 	}))
 	t.Cleanup(worker.Close)
 	p := inspect.Target{Conn: nc, HTTP: worker.Listener.Addr().String()}
+	join(t, js, "a")
 	diagnose(t, p, "")
 	if f := finding(t, p, "checkpoint"); f.Level != inspect.LevelOK || !strings.HasPrefix(f.Message, "the last one was 1m") {
 		t.Errorf("%+v", f)
@@ -127,6 +139,11 @@ func TestDiagnoseConsole(t *testing.T) {
 	}))
 	t.Cleanup(worker.Close)
 	p := inspect.Target{Conn: nc, HTTP: worker.Listener.Addr().String(), Token: token}
+	join(t, js, "b") // and a is a worker of another server
+	if f := finding(t, p, "console"); f.Level != inspect.LevelNote || !strings.Contains(f.Message, "serve another log") {
+		t.Errorf("%+v", f)
+	}
+	join(t, js, "a")
 	if f := finding(t, p, "console"); f.Level != inspect.LevelNote || !strings.Contains(f.Message, "other machines reach it") {
 		t.Errorf("%+v", f)
 	}

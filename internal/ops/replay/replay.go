@@ -41,6 +41,8 @@ type Config struct {
 	Progress func()
 	// Waiting is that of [Publisher].
 	Waiting func(error)
+	// Undecided is called when all is published and no worker is running; it may be nil.
+	Undecided func(error)
 }
 
 // MaxPause bounds a recorded pause between two turns, before Speed.

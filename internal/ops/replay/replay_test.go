@@ -2,8 +2,11 @@ package replay
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"fmt"
 	"net"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -13,8 +16,10 @@ import (
 
 	"compactd/internal/broker/connect"
 	"compactd/internal/broker/embedded"
+	"compactd/internal/broker/request"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
+	"compactd/internal/ops/transcript"
 )
 
 // A turn without an acknowledgement is sent again until there is one, and is stored
@@ -106,6 +111,38 @@ func (c *deafConn) Read(b []byte) (int, error) {
 		return c.Conn.Read(b)
 	}
 	return n, err
+}
+
+// Where no worker runs, a replay that is stored reports it before it waits.
+func TestReplayWithoutWorker(t *testing.T) {
+	s, err := embedded.Start(embedded.Config{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Stop()
+	nc, err := connect.Open(t.Context(), connect.Options{InProcess: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := topology.Ensure(t.Context(), js, topology.Config{CreateBytes: 1 << 30}); err != nil {
+		t.Fatal(err)
+	}
+	for _, received := range []bool{false, true} {
+		ctx, cancel := context.WithCancel(t.Context())
+		var reported error
+		_, err = Run(ctx, Config{Conn: nc, Received: received, Undecided: func(err error) {
+			reported = err
+			cancel()
+		}}, slices.Values([]transcript.Session{{Name: fmt.Sprintf("s-%t", received), Turns: []transcript.Turn{{ID: "t1", Number: 1, Payload: []byte(`{"messages":[{"role":"user","content":"hi"}]}`)}}}}))
+		if !errors.Is(reported, request.ErrNoWorker) || err == nil {
+			t.Errorf("received %t: reported %v, then %v", received, reported, err)
+		}
+	}
 }
 
 // The id of a message is bound to tenant and session: the same event of others has

@@ -77,6 +77,13 @@ func (r *run) report(ctx context.Context) (*Report, error) {
 	for _, s := range r.seen {
 		rep.Turns += s.Turns
 	}
+	if r.config.Undecided != nil && len(r.seen) > 0 {
+		var stats events.StatsResponse
+		in := events.StatsRequest{About: r.seen[0].address.About()}
+		if err := request.SendOf(ctx, r.config.Conn, events.SubjectStats, in.Tenant, in, &stats); errors.Is(err, request.ErrNoWorker) {
+			r.config.Undecided(err)
+		}
+	}
 	if r.config.Received {
 		return rep, r.awaitReceived(ctx, rep)
 	}
