@@ -162,8 +162,8 @@ func TestMetricsAreDocumented(t *testing.T) {
 func TestMetricsTakeAnyNumber(t *testing.T) {
 	for _, n := range []int64{-1, 0, math.MinInt64, math.MaxInt64} {
 		l := reflect.ValueOf(newMetrics(prometheus.NewRegistry(), "v1").listener())
-		for i := range l.NumField() {
-			if f := l.Field(i); f.Kind() == reflect.Func && !f.IsNil() {
+		for _, f := range l.Fields() {
+			if f.Kind() == reflect.Func && !f.IsNil() {
 				v := reflect.New(f.Type().In(0)).Elem()
 				fill(v, n)
 				f.Call([]reflect.Value{v})
@@ -189,8 +189,8 @@ func fill(v reflect.Value, n int64) {
 		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
 		fill(v.Index(0), n)
 	case v.Kind() == reflect.Struct:
-		for i := range v.NumField() {
-			fill(v.Field(i), n)
+		for _, f := range v.Fields() {
+			fill(f, n)
 		}
 	}
 }
