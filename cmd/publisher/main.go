@@ -46,7 +46,7 @@ type flags struct {
 
 	Send   sendCmd   `cmd:"" help:"Publish one session.turn, read from a file or standard input."`
 	Replay replayCmd `cmd:"" help:"Publish recorded sessions turn by turn, and report their compactions."`
-	Load   loadCmd   `cmd:"" help:"Publish a fleet of synthetic agents, with the load shape of real sessions, and measure what they see."`
+	Load   loadCmd   `cmd:"" help:"Publish a fleet of synthetic agents, with the load shape of real sessions, and measure what they see; it needs a user without bounds."`
 	Watch  watchCmd  `cmd:"" help:"Print outcomes as they are published."`
 	Top    topCmd    `cmd:"" help:"Show the workers, the largest tenants and the fullest sessions, again and again."`
 
