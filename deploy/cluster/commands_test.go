@@ -62,9 +62,9 @@ func TestCommands(t *testing.T) {
 	check(false, []string{"PARTITION", "WORKER"}, "operator", "worker", "inspect")
 	check(false, []string{"WORKER", "session of 1 tenant", "acme.example-fix-validator"}, "operator", "publisher", "top", "--once")
 	check(false, []string{"session of acme", "\nexample-fix-validator"}, "acme", "publisher", "--tenant", "acme", "top", "--once")
-	for user, audited := range map[string]bool{"acme": false, "operator": true} { // a read by a tenant is its own
+	for _, user := range []string{"acme", "operator"} { // a read by a tenant is its own
 		check(false, []string{"example-fix-validator: generation"}, user, "publisher", "--tenant", "acme", "context", "--session", "example-fix-validator")
-		if out, err := command("operator", "publisher", "audit"); err != nil || strings.Contains(out, "context") != audited {
+		if out, err := command("operator", "publisher", "audit"); err != nil || strings.Contains(out, "context") != (user == "operator") {
 			t.Errorf("the audit log after a read by %s: %v\n%s", user, err, out)
 		}
 	}
