@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"compactd/internal/broker/brokertest"
 	"compactd/internal/broker/connect"
 	"compactd/internal/broker/embedded"
 	"compactd/internal/broker/request"
@@ -115,27 +116,11 @@ func (c *deafConn) Read(b []byte) (int, error) {
 
 // Where no worker runs, a replay that is stored reports it before it waits.
 func TestReplayWithoutWorker(t *testing.T) {
-	s, err := embedded.Start(embedded.Config{Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Stop()
-	nc, err := connect.Open(t.Context(), connect.Options{InProcess: s})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := topology.Ensure(t.Context(), js, topology.Config{CreateBytes: 1 << 30}); err != nil {
-		t.Fatal(err)
-	}
+	w := brokertest.New(t)
 	for _, received := range []bool{false, true} {
 		ctx, cancel := context.WithCancel(t.Context())
 		var reported error
-		_, err = Run(ctx, Config{Conn: nc, Received: received, Undecided: func(err error) {
+		_, err := Run(ctx, Config{Conn: w.NC, Received: received, Undecided: func(err error) {
 			reported = err
 			cancel()
 		}}, slices.Values([]transcript.Session{{Name: fmt.Sprintf("s-%t", received), Turns: []transcript.Turn{{ID: "t1", Number: 1, Payload: []byte(`{"messages":[{"role":"user","content":"hi"}]}`)}}}}))

@@ -137,7 +137,6 @@ func (p *Pool) consume(ctx context.Context, lane events.Lane, free chan struct{}
 	}
 }
 
-// work handles one delivery of a job: its result is published before the job is
 // did records a step of a job that ends now.
 func (p *Pool) did(d *delivery, step observe.Step) {
 	if p.Tracer == nil || d.trace == "" {
@@ -148,6 +147,7 @@ func (p *Pool) did(d *delivery, step observe.Step) {
 	p.Tracer.Did(step)
 }
 
+// work handles one delivery of a job: its result is published before the job is
 // acknowledged, so that a crash in between only repeats it. The first result of a
 // job wins.
 func (p *Pool) work(ctx context.Context, m jetstream.Msg) {
