@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -27,10 +29,15 @@ import (
 )
 
 // splitEnv is a server with a log of one partition whose growth to two has begun.
-type splitEnv struct{ *brokertest.Env }
+type splitEnv struct {
+	*brokertest.Env
+	dir      string           // of the server
+	listener observe.Listener // of the next partition that is served
+}
 
 func newSplitEnv(t *testing.T) *splitEnv {
-	env := &splitEnv{brokertest.Open(t, t.TempDir(), topology.Config{Partitions: 1})}
+	env := &splitEnv{dir: t.TempDir()}
+	env.Env = brokertest.Open(t, env.dir, topology.Config{Partitions: 1})
 	var err error
 	if env.Streams.Partitions, err = env.Streams.Partitions.Grow(); err != nil {
 		t.Fatal(err)
@@ -42,7 +49,7 @@ func newSplitEnv(t *testing.T) *splitEnv {
 func (env *splitEnv) serve(owner string, id int, dir string) (set *Set, at observe.PartitionAcquired, stop func()) {
 	env.T.Helper()
 	set = NewSet(env.JS, Config{
-		Read: env.NC, Commit: env.NC, Texts: env.NC, Streams: env.Streams, Compaction: simulatedConfigs()[1], Owner: owner,
+		Read: env.NC, Commit: env.NC, Texts: env.NC, Streams: env.Streams, Compaction: simulatedConfigs()[1], Owner: owner, Listener: env.listener,
 		Dir: dir, SnapshotEvery: time.Hour, CheckpointEvery: 10 * time.Millisecond, CheckpointEvents: 100, MarkerEvery: 10 * time.Millisecond,
 		MaxLedgers: 100, Memory: 64 << 20, OutcomeBytes: -1, MaxAhead: 100, DrainTimeout: time.Minute, Limiter: limit.New(limit.Config{}),
 	})
@@ -243,13 +250,7 @@ func TestEraseMoved(t *testing.T) {
 	t.Parallel()
 	env := newSplitEnv(t)
 	stays, moves := of(0), of(1)
-	contains := func(path string) bool {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return bytes.Contains(data, []byte(moves))
-	}
+	contains := func(path string) bool { return contains(t, path, moves) }
 	once := t.TempDir()
 	former, _, stop := env.serve("a", 0, once)
 	env.turn(stays, 1)
@@ -312,6 +313,85 @@ func TestEraseMoved(t *testing.T) {
 	if n := env.turns(child, 1, moves, env.turn(moves, 1)); n != 1 {
 		t.Errorf("the session that begins again has %d turns", n)
 	}
+}
+
+// A session that the child erases before the parent has dropped it, and before the parent has learned its
+// split, leaves the parent's file and its snapshots with the drop.
+func TestEraseBeforeDrop(t *testing.T) {
+	t.Parallel()
+	env := newSplitEnv(t)
+	moves, secret := of(1), "text-that-must-not-remain"
+	stored, goOn := make(chan struct{}), make(chan struct{})
+	known := sync.OnceFunc(func() { close(stored) })
+	env.listener.Committed = func(observe.Committed) {
+		if m, err := commit.LastMarker(t.Context(), env.NC, 0); err == nil && m.Split != (partitions.Split{}) {
+			known()
+			<-goOn
+		}
+	}
+	parent, _, _ := env.serve("a", 0, t.TempDir())
+	proceed := sync.OnceFunc(func() { close(goOn) })
+	t.Cleanup(proceed)
+	env.listener = observe.Listener{}
+	for i := range 300 { // pages of few would be used again at once
+		if a := (events.Address{Tenant: "t", Session: fmt.Sprint("other-", i)}); events.PartitionOf(a, 2) == 1 {
+			env.turn(a.Session, 1)
+		}
+	}
+	last := env.Turn(moves, fmt.Sprintf(`{"v":1,"turn":1,"messages":[{"role":"user","content":%q}]}`, secret))
+	env.snapshot(parent, 0, last)
+	child, _, _ := env.serve("b", 1, t.TempDir())
+	<-stored
+	for _, set := range []*Set{parent, child} {
+		stop, err := set.subscribeErasures()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(stop)
+	}
+	if !contains(t, parent.fileOptions(0).Path, moves) {
+		t.Fatal("the parent has dropped the session")
+	}
+	if _, err := erase.Request(brokertest.Within(t, time.Minute), env.JS, events.Address{Tenant: "t", Session: moves}, "f"); err != nil {
+		t.Fatal(err)
+	}
+	parent.snapshots.take(t.Context(), parent.At(0).checkpointer, 1)
+	if found, err := parent.snapshots.store.Newest(t.Context(), 0); err != nil || found.Marker.Cursor < last {
+		t.Fatalf("there is no snapshot of the file before the drop: %+v, %v", found, err)
+	}
+	proceed()
+	env.eventually("erase the snapshots", func() (bool, error) {
+		_, err := parent.snapshots.store.Newest(t.Context(), 0)
+		if errors.Is(err, snapshot.ErrNone) {
+			return true, nil
+		}
+		return false, err
+	})
+	for _, set := range []*Set{parent, child} {
+		for id := range 2 {
+			if path := set.fileOptions(id).Path; set.At(id) != nil && contains(t, path, moves) {
+				t.Errorf("%s has the session", path)
+			}
+		}
+	}
+	if err := filepath.WalkDir(env.dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && contains(t, path, secret) {
+			t.Errorf("%s has the text", path)
+		}
+		return err
+	}); err != nil {
+		t.Error(err)
+	}
+}
+
+// contains reports whether a file has a text.
+func contains(t *testing.T, path, text string) bool {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bytes.Contains(data, []byte(text))
 }
 
 // crashed leaves a file as a crash does that comes between a checkpoint which drops a session and the overwriting of its

@@ -188,6 +188,16 @@ func TestForget(t *testing.T) {
 // what is erased.
 func TestForgetWhileSummarized(t *testing.T) {
 	t.Parallel()
+	for _, grows := range []bool{false, true} { // then another partition erases it than the one that requested the summary
+		t.Run(fmt.Sprint("grows=", grows), func(t *testing.T) {
+			t.Parallel()
+			forgetWhileSummarized(t, grows)
+		})
+	}
+}
+
+func forgetWhileSummarized(t *testing.T, grows bool) {
+	t.Helper()
 	dir := t.TempDir()
 	env := workertest.New(t, dir)
 	started, goOn := make(chan struct{}, 10), make(chan struct{})
@@ -197,11 +207,18 @@ func TestForgetWhileSummarized(t *testing.T) {
 		<-goOn
 		return extract.New().Summarize(ctx, in)
 	})
+	env.LeaseTTL = time.Second
 	stop := env.Run("a", observe.Listener{})
 	for n := 1; n <= 12; n++ {
 		env.Publish(events.KindTurn, victim, secretTurn(n))
 	}
 	workertest.Next(t, started, "job")
+	if a := (events.Address{Tenant: "default", Session: victim}); grows {
+		before := env.Streams.Partitions.Of(a)
+		if grow(env); env.Streams.Partitions.Of(a) == before {
+			t.Fatal("the session has not moved")
+		}
+	}
 	eraseSession(env, victim)
 	close(goOn)
 	env.Publish(events.KindTurn, "other", workertest.Turn(1))
@@ -547,6 +564,21 @@ func jobsDone(env *workertest.Env) {
 			busy = busy || i.NumPending > 0 || i.NumAckPending > 0
 		}
 		return !busy
+	})
+}
+
+// grow doubles the partitions of the log, and waits until each is split.
+func grow(env *workertest.Env) {
+	env.T.Helper()
+	if _, err := topology.Grow(env.T.Context(), env.JS); err != nil {
+		env.T.Fatal(err)
+	}
+	until(env.T, "each partition is split", func() bool {
+		streams, err := topology.Describe(env.T.Context(), env.JS)
+		if err == nil {
+			env.Streams = streams
+		}
+		return err == nil && len(streams.Partitions.Unsplit()) == 0
 	})
 }
 
