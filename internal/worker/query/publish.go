@@ -265,7 +265,7 @@ func (s *Service) send(ctx context.Context, subject, msgID string, body []byte) 
 		}
 		ack, err := s.config.Publish.PublishMsg(limited, m)
 		if err != nil {
-			return retry.When(ctx.Err() == nil && (jsapi.Unreachable(err) || errors.Is(err, context.DeadlineExceeded)), err)
+			return retry.When(ctx.Err() == nil && (jsapi.Unreachable(err) || jsapi.InProcess(err)), err)
 		}
 		seq, duplicate = ack.Sequence, ack.Duplicate
 		return nil

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -10,6 +11,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"compactd/internal/broker/connect"
+	"compactd/internal/broker/embedded"
 	"compactd/internal/events"
 	"compactd/internal/worker/limit"
 )
@@ -33,6 +36,45 @@ func TestRefusalOfTheServer(t *testing.T) {
 		if got := Refusal(err).Code; got != events.CodeUnavailable {
 			t.Errorf("%v is %s", err, got)
 		}
+	}
+}
+
+// storing is a server that lost its answer to a first try, and still stores the event.
+type storing struct {
+	jetstream.JetStream
+	answers []error // to the tries
+}
+
+func (s *storing) PublishMsg(context.Context, *nats.Msg, ...jetstream.PublishOpt) (*jetstream.PubAck, error) {
+	if len(s.answers) == 0 {
+		return &jetstream.PubAck{Sequence: 7, Duplicate: true}, nil
+	}
+	err := s.answers[0]
+	s.answers = s.answers[1:]
+	return nil, err
+}
+
+// A second try that finds the first one under way is repeated until its sequence is known.
+func TestSendAgain(t *testing.T) {
+	server, err := embedded.Start(embedded.Config{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Stop()
+	nc, err := connect.Open(t.Context(), connect.Options{InProcess: server})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inProcess := &jetstream.APIError{Code: 400, ErrorCode: 10158, Description: "duplicate message id is in process"}
+	s := &Service{config: Config{Publish: &storing{JetStream: js, answers: []error{nats.ErrTimeout, inProcess, inProcess}}}}
+	seq, duplicate, err := s.send(t.Context(), "session.turn.default.s1", "id", []byte("{}"))
+	if seq != 7 || !duplicate || err != nil {
+		t.Errorf("sequence %d, duplicate %t, %v", seq, duplicate, err)
 	}
 }
 
