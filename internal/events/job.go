@@ -163,7 +163,7 @@ type SpareLine struct {
 // MaxSpare is how many spare lines of a summary count.
 const MaxSpare = 192
 
-// FailureBudget is the failure of a job that no model was called for: the tenant has spent the money of the month.
+// FailureBudget is the failure of a job that no model was called for: the tenant's budget allowed none.
 const FailureBudget = "budget_spent"
 
 // MaxSummaryBytes bounds a session.summary.

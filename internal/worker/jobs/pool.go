@@ -55,8 +55,7 @@ type Pool struct {
 	Summarizer summarize.Summarizer
 	Listener   *observe.Listener
 	Tracer     observe.Tracer // nil for none
-	// Allow returns an error of [spending.ErrSpent] where no model may be called for a job, since the tenant has no money
-	// left; nil allows all.
+	// Allow returns [spending.ErrBudget] if the tenant's budget allows no model for a job; nil allows all.
 	Allow func(context.Context, events.Address, *events.Job) error
 	// Private reports whether no model may read the content of a tenant; nil is of none.
 	Private func(tenant string) bool
@@ -308,7 +307,7 @@ func (p *Pool) result(ctx context.Context, d *delivery) (s *events.Summary, err 
 // final reports whether another try would end in the same way.
 func final(err error) bool {
 	_, gone := errors.AsType[*stream.GoneError](err)
-	return gone || errors.Is(err, spending.ErrSpent) || errors.Is(err, summarize.ErrNothing) || errors.Is(err, summarize.ErrNoRoom) ||
+	return gone || errors.Is(err, spending.ErrBudget) || errors.Is(err, summarize.ErrNothing) || errors.Is(err, summarize.ErrNoRoom) ||
 		errors.Is(err, summarize.ErrTooMuch) || errors.Is(err, errPanic)
 }
 
@@ -318,7 +317,7 @@ func failureOf(err error) string {
 	switch {
 	case gone:
 		return "source_gone"
-	case errors.Is(err, spending.ErrSpent):
+	case errors.Is(err, spending.ErrBudget):
 		return events.FailureBudget
 	case errors.Is(err, errCrashed):
 		return "dead"

@@ -2,7 +2,7 @@
 //
 //	s := spending.New(spending.Config{JS: js, Config: parts.Compaction, Report: report})
 //	go s.Run(ctx)
-//	err := s.Allow(ctx, "acme", []string{"anthropic/claude-haiku-4-5"}) // [ErrSpent] where no money is left
+//	err := s.Allow(ctx, "acme", []string{"anthropic/claude-haiku-4-5"}) // [ErrBudget] if it allows none
 //
 // # Guarantees
 //

@@ -38,8 +38,8 @@ type Spending struct {
 // Sum is what a tenant has spent in a month, in billionths of a US dollar; Unpriced counts summaries without a price.
 type Sum struct{ Nano, Unpriced int64 }
 
-// ErrSpent reports that a tenant has no money left for a call of a model this month.
-var ErrSpent = errors.New("the tenant has spent the money of the month for summaries")
+// ErrBudget: a tenant has spent the money of its month, or a model has no price to count.
+var ErrBudget = errors.New("the tenant's budget allows no call of a model")
 
 // New returns what has added nothing up before Run.
 func New(c Config) *Spending {
@@ -130,8 +130,8 @@ func (s *Spending) Of(tenant string) Sum {
 	return s.tenants[tenant]
 }
 
-// Allow returns [ErrSpent] where a tenant has a budget, and has spent it, or one of the models that may be called has no
-// price; without models the embedded summarizer writes, which costs nothing.
+// Allow returns [ErrBudget] if a tenant has a budget, and has spent it or one of the models has no price. Without models
+// the embedded summarizer writes, which costs nothing.
 func (s *Spending) Allow(ctx context.Context, tenant string, models []string) error {
 	config := s.config.Config()
 	cents := config.For(tenant).Limits.MonthCents
@@ -140,14 +140,14 @@ func (s *Spending) Allow(ctx context.Context, tenant string, models []string) er
 	}
 	for _, m := range models {
 		if _, priced := config.Prices.Of(m); !priced {
-			return fmt.Errorf("%w: %s has no price, and the tenant %s has a budget; add one with --prices", ErrSpent, m, tenant)
+			return fmt.Errorf("%w: %s has no price; add one with --prices", ErrBudget, m)
 		}
 	}
 	if err := s.catchUp(ctx, tenant); err != nil {
 		return fmt.Errorf("add up what %s has spent: %w", tenant, err)
 	}
 	if s.Of(tenant).Nano >= cents*events.NanoPerCent {
-		return ErrSpent
+		return fmt.Errorf("%w: the money of the month is spent", ErrBudget)
 	}
 	return nil
 }
