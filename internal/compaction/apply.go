@@ -67,15 +67,14 @@ func rejects(o Outcome) bool {
 	return ok && events.Codes[r.Code].Rejects
 }
 
-// take adds a turn that was not denied, as it was admitted: at its place, to the parked
-// ones, or not at all when it is there already. Parked turns follow as soon as they can.
+// take adds a turn as it was admitted: at its place, to the parked ones, or not at all when it is there already. Parked turns follow as soon as they can.
 func (l *Ledger) take(t *Turn, v verdict) {
 	l.notes, l.lastTurnAt, l.idleHandled = nil, t.Time, false
 	if v == accept || v == park {
 		l.date(t.Seq, t.Time)
 	}
 	switch v {
-	case ignore, reject: // denied is only what was taken when turns before it were still in the log
+	case ignore, reject: // reject: it was taken when the log still had the turns before it
 		return
 	case park:
 		l.parked = append(l.parked, t.clone()) // a worker uses the memory of a turn again

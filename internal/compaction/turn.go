@@ -195,7 +195,7 @@ func (l *Ledger) refuse(t *Turn) error {
 	return c.fits(field, t.model, policy)
 }
 
-// admit decides about a turn by its number and its base. The code is set for deny.
+// admit decides about a turn by its number and its base. The code is set for reject.
 func (l *Ledger) admit(t *Turn) (verdict, events.Code) {
 	next := l.LastTurn() + 1
 	if v := l.seen(t); v != accept {

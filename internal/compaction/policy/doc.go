@@ -3,8 +3,8 @@
 //
 //	p, ok := policy.Preset("claude")
 //	p, err := p.With(events.Raw(`{"threshold":0.7,"target":0.5,"info":0.5}`)) // a session's own
-//	t := p.Thresholds(window, reserve)
-//	compact := input >= t.Trigger
+//	t := p.Thresholds(window, reserve, fixed)
+//	compact := t.BudgetOf(prompt, window, &p).ShouldCompact
 //
 // # Terms
 //

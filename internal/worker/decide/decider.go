@@ -19,7 +19,7 @@ type Decider struct {
 	Store   Store // nil without checkpoints
 	Cache   map[events.Address]*Entry
 	Dirty   []*Entry // that changed since the last checkpoint
-	Weight  int      // bytes that the ledgers in kept take, about
+	Weight  int      // bytes of the ledgers in Cache, about
 	Events  int      // since the last checkpoint
 	decoder events.Decoder
 	turn    compaction.Turn // the last one, and what was decided about it

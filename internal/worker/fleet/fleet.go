@@ -21,7 +21,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Config describes a [fleet]. All fields are required, but Dir.
+// Config describes a [Fleet]. All fields are required, but Dir.
 type Config struct {
 	Commit     *nats.Conn // of the leases: the other connection is full of turns
 	Dir        string     // of the identity; "" is a new one at each start
@@ -46,11 +46,11 @@ type Fleet struct {
 	leases          *coord.Leases
 	releaseIdentity func() // of the identity
 
-	changed chan struct{}   // something of the view is new, or a partition is caught up
+	changed chan struct{}   // the membership changed, or a partition is caught up
 	drained chan *heldLease // nothing more is committed in them
 	ended   chan ending
 
-	// Owned by run.
+	// Owned by Run.
 	membership *membership
 	unwatch    func()
 	wanted     map[int]bool
@@ -211,7 +211,7 @@ func (f *Fleet) reportReady() {
 }
 
 // acquire takes a lease and serves its partition. Where another worker has the lease it does
-// nothing: the view shows when it is free. It returns false when the server cannot be
+// nothing: the membership shows when it is free. It returns false when the server cannot be
 // reached: the next lease would wait in vain too, while those held must be renewed.
 func (f *Fleet) acquire(ctx context.Context, id int) bool {
 	limited, cancel := context.WithTimeout(ctx, f.config.LeaseTTL/3) // a longer one would delay the next renewal
@@ -317,7 +317,7 @@ const (
 	lastReopen  = 30 * time.Second
 )
 
-// notify lets run look again.
+// notify lets Run look again.
 func (f *Fleet) notify() {
 	select {
 	case f.changed <- struct{}{}:
