@@ -103,6 +103,12 @@ func (t Table) Lineage(p int) (out []Split) {
 	return out
 }
 
+// Decides reports whether a partition decides events: one that a growth makes does so from its split on.
+func (t Table) Decides(p int) bool {
+	lineage := t.Lineage(p)
+	return len(lineage) == 0 || lineage[len(lineage)-1].First > 0
+}
+
 // Newest is the newest split that a partition had a part in, as parent or as child; the zero value for none.
 func (t Table) Newest(p int) (last Split) {
 	for i, growth := range t.splits {

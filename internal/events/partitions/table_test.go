@@ -86,6 +86,11 @@ func TestAt(t *testing.T) {
 			t.Errorf("the newest split of partition %d is %+v, not %+v", p, got, want)
 		}
 	}
+	for p := range 16 {
+		if want := p < 8 || p == 9 || p == 13; grown.Decides(p) != want {
+			t.Errorf("partition %d decides events: %t", p, !want)
+		}
+	}
 	if diff := cmp.Diff([]int{0, 2, 3, 4, 6, 7}, grown.Unsplit()); diff != "" {
 		t.Error(diff)
 	}

@@ -23,7 +23,6 @@ func TestGrowth(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	own(t, js, 2)
 	own(t, js, 3)
 	if grown, err = grown.Split(1, 7); err == nil {
 		_, err = topology.Record(t.Context(), js, grown)
@@ -53,6 +52,7 @@ func TestGrowth(t *testing.T) {
 	join(false)
 	diagnose(t, p, "growth: the log grows from 2 to 4 partitions; still to be split: 0; workers of an earlier version do not follow: a")
 	join(true)
+	own(t, js, 2)
 	if grown, err = grown.Split(0, 9); err == nil {
 		_, err = topology.Record(t.Context(), js, grown)
 	}

@@ -125,6 +125,9 @@ func look(ctx context.Context, js jetstream.JetStream, t partitions.Table, id in
 		return Partition{}, err
 	}
 	p := Partition{Partition: id, Owner: m.Owner, Epoch: m.Epoch, Cursor: m.Cursor, Config: m.Config, Marked: m.Time}
+	if !t.Decides(id) {
+		return p, nil
+	}
 	behind, lag, err := stream.Backlog(ctx, js, t.Sources(id, m.Cursor), m.Cursor)
 	p.Behind, p.LagMS = behind, lag.Milliseconds()
 	return p, err

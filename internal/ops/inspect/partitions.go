@@ -21,6 +21,9 @@ func (d *doctor) partitions(ctx context.Context, js jetstream.JetStream, s *topo
 	var unowned []string
 	bad := false
 	for id := range s.Partitions.Count() {
+		if !s.Partitions.Decides(id) { // its parent is looked at
+			continue
+		}
 		_, held, err := coord.LeaseAge(ctx, js, id)
 		if err != nil {
 			d.problem("partitions", "may this user read the bucket LEASES?", "%v", err)

@@ -197,6 +197,15 @@ func (l *ledgers) Inspect(a events.Address, read func(*compaction.Ledger)) (comp
 // caller holds mu.
 func (l *ledgers) moved(a events.Address) bool { return l.table.Of(a) != l.ID || l.set.Of(a) != l.ID }
 
+// lists is [ErrNotServing] where no list can be had of the ledgers. While a split is decided and not stored, the
+// sessions of the child would be in none: not in the parent's, and others see no child. The caller holds mu.
+func (l *ledgers) lists() error {
+	if l.life.phase() != serving || l.table.Newest(l.ID) != l.set.Table().Newest(l.ID) {
+		return ErrNotServing
+	}
+	return nil
+}
+
 // overviewBatch is how many sessions are described at once, while an event waits.
 const overviewBatch = 64
 
@@ -251,8 +260,8 @@ func (l *ledgers) describe(batch []events.Address) ([]compaction.Overview, error
 	out := make([]compaction.Overview, len(batch))
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.life.phase() != serving {
-		return nil, ErrNotServing
+	if err := l.lists(); err != nil {
+		return nil, err
 	}
 	for i, a := range batch {
 		if l.moved(a) {
@@ -270,8 +279,8 @@ func (l *ledgers) describe(batch []events.Address) ([]compaction.Overview, error
 func (l *ledgers) Sessions(tenant, after string, n int) ([]string, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.life.phase() != serving {
-		return nil, ErrNotServing
+	if err := l.lists(); err != nil {
+		return nil, err
 	}
 	for out := []string(nil); ; {
 		found, err := l.decider.Sessions(tenant, after, n)

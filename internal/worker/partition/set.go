@@ -187,6 +187,19 @@ func (set *Set) Refresh(ctx context.Context, p int, a events.Address) error {
 	return set.learn(m.Split)
 }
 
+// Decides is [partitions.Table.Decides], by what is stored now.
+func (set *Set) Decides(ctx context.Context, id int) (bool, error) {
+	if set.Table().Decides(id) {
+		return true, nil
+	}
+	lineage := set.Table().Lineage(id)
+	m, err := commit.LastMarker(ctx, set.config.Read, lineage[len(lineage)-1].Parent)
+	if err == nil {
+		err = set.learn(m.Split)
+	}
+	return set.Table().Decides(id), err
+}
+
 // Table is which partition decides an event, as far as this worker has it.
 func (set *Set) Table() partitions.Table { return set.log.Load().table }
 

@@ -133,23 +133,16 @@ func TestSplit(t *testing.T) {
 	if n := env.turns(set, 0, moves, first-1); n != 1 {
 		t.Fatalf("%d turns", n)
 	}
+	stale := NewSet(env.JS, set.config)
+	if decides, err := stale.Decides(t.Context(), 1); err != nil || decides {
+		t.Errorf("the child is split off before the split: %v", err)
+	}
 	if err := set.At(0).Split(); err != nil {
 		t.Fatal(err)
 	}
 	want := partitions.Split{Parent: 0, Child: 1, First: first}
 	if _, err := set.At(0).Inspect(events.Address{Tenant: "t", Session: moves}, func(*compaction.Ledger) {}); !errors.Is(err, ErrMoved) {
 		t.Errorf("the ledger of a session of the child: %v", err)
-	}
-	if found, err := set.At(0).Sessions("t", "", 1); err != nil || !cmp.Equal(found, []string{stays}) {
-		t.Errorf("the partition has the sessions %v, %v", found, err)
-	}
-	if err := set.At(0).Overviews(func(a events.Address, _ *compaction.Overview) error {
-		if a.Session == moves {
-			t.Errorf("the partition has %s", a)
-		}
-		return nil
-	}); err != nil {
-		t.Error(err)
 	}
 	env.eventually("split", func() (bool, error) {
 		m, err := commit.LastMarker(t.Context(), env.NC, 0)
@@ -160,6 +153,27 @@ func TestSplit(t *testing.T) {
 	})
 	if err := set.At(0).Split(); err != nil {
 		t.Fatal(err)
+	}
+	env.eventually("list", func() (bool, error) { // not before the owner has learned that the split is stored
+		found, err := set.At(0).Sessions("t", "", 1)
+		if errors.Is(err, ErrNotServing) {
+			return false, nil
+		}
+		if !cmp.Equal(found, []string{stays}) {
+			t.Errorf("the partition has the sessions %v", found)
+		}
+		return true, err
+	})
+	if err := set.At(0).Overviews(func(a events.Address, _ *compaction.Overview) error {
+		if a.Session == moves {
+			t.Errorf("the partition has %s", a)
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+	if decides, err := stale.Decides(t.Context(), 1); err != nil || !decides {
+		t.Errorf("to another worker the child is not split off: %v", err)
 	}
 	env.turn(moves, 2)
 	last := env.turn(stays, 2)
@@ -342,6 +356,10 @@ func TestEraseBeforeDrop(t *testing.T) {
 	env.snapshot(parent, 0, last)
 	child, _, _ := env.serve("b", 1, t.TempDir())
 	<-stored
+	all := func(events.Address, *compaction.Overview) error { return nil }
+	if _, err := parent.At(0).Sessions("t", "", 1); !errors.Is(err, ErrNotServing) || !errors.Is(parent.At(0).Overviews(all), ErrNotServing) {
+		t.Errorf("sessions are listed without those of the child: %v", err)
+	}
 	for _, set := range []*Set{parent, child} {
 		stop, err := set.subscribeErasures()
 		if err != nil {

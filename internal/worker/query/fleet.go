@@ -146,7 +146,9 @@ func (s *Service) stored(ctx context.Context, id int, a *events.FleetResponse) (
 	p.Partition = int64(id)
 	if a != nil && len(a.Partitions) == 1 {
 		p = a.Partitions[0]
-	} else {
+	} else if decides, err := s.config.Partitions.Decides(ctx, id); err != nil {
+		return p, err
+	} else if decides {
 		m, err := commit.LastMarker(ctx, s.config.Answers, id)
 		if err != nil {
 			return p, err

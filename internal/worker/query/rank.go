@@ -39,7 +39,8 @@ func (s *Service) checkPartition(p *int64) error {
 }
 
 // gather answers a request about all partitions: what the owner of each one answers, by partition, and the
-// partitions that none serves now, or whose owner gives no answer within a time. of is the request about one of them,
+// partitions that none serves now, or whose owner gives no answer within a time. One that is to be split off is not
+// among them: its parent has answered for its sessions. of is the request about one of them,
 // nil for none.
 func gather[A any](ctx context.Context, s *Service, operation string, within time.Duration, of func(partition int64) any) (out []*A, missing []int64, err error) {
 	o := s.find(operation)
@@ -75,7 +76,14 @@ func gather[A any](ctx context.Context, s *Service, operation string, within tim
 		switch {
 		case err == nil:
 		case Refusal(err).Code == events.CodeUnavailable && ctx.Err() == nil:
-			out[id], missing = nil, append(missing, int64(id))
+			out[id] = nil
+			decides, err := s.config.Partitions.Decides(ctx, id)
+			if err != nil {
+				return nil, nil, orEnded(ctx, err)
+			}
+			if decides {
+				missing = append(missing, int64(id))
+			}
 		default:
 			return nil, nil, orEnded(ctx, err)
 		}

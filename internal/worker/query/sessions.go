@@ -21,12 +21,21 @@ func (s *Service) sessions(ctx context.Context, in *events.SessionsRequest) (*ev
 	out := &events.SessionsResponse{V: events.Version, Tenant: in.Tenant, Sessions: []events.SessionSummary{}}
 	limit := int(cmp.Or(in.Limit, events.DefaultSessions))
 	for at := in.After; at.Partition < s.config.Partitions.Count(); at = (events.SessionsCursor{Partition: at.Partition + 1}) {
+		before := len(out.Sessions)
 		full, err := s.list(ctx, at, limit, out)
-		if errors.Is(err, ErrNotServed) && at.Partition > in.After.Partition {
+		if !errors.Is(err, ErrNotServed) || at.Partition == in.After.Partition {
+			if full || err != nil {
+				return out, err
+			}
+			continue
+		}
+		decides, err := s.config.Partitions.Decides(ctx, at.Partition)
+		if err != nil {
+			return nil, orEnded(ctx, err)
+		}
+		if out.Sessions = out.Sessions[:before]; decides { // else its parent was listed with its sessions
 			out.After = &at
 			return out, nil
-		} else if full || err != nil {
-			return out, err
 		}
 	}
 	return out, nil
@@ -104,9 +113,7 @@ func (s *Service) summarize(p *partition.Partition, a events.Address, out *event
 		})
 	})
 	switch {
-	case errors.Is(err, partition.ErrMoved): // it is listed with the partitions that follow
-		return nil
-	case errors.Is(err, partition.ErrNotServing):
+	case errors.Is(err, partition.ErrNotServing), errors.Is(err, partition.ErrMoved): // since it was found
 		return ErrNotServed
 	}
 	return err

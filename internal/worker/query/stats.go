@@ -74,7 +74,7 @@ func (s *Service) health() *events.HealthResponse {
 		Version: s.config.Version, Owner: s.config.Owner, Config: s.config.Partitions.Compaction().Hash(),
 	}
 	for id := range s.config.Partitions.Count() {
-		if !s.config.Partitions.IsAssigned(id) {
+		if !s.config.Partitions.IsAssigned(id) || !s.config.Partitions.Table().Decides(id) {
 			continue
 		}
 		if out.Partitions++; s.config.Partitions.At(id) != nil {
