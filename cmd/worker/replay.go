@@ -28,7 +28,7 @@ import (
 	"compactd/internal/ops/term"
 	"compactd/internal/ops/transcript"
 	"compactd/internal/ops/units"
-	"compactd/internal/worker/audit"
+	"compactd/internal/worker/redecide"
 )
 
 type replayCmd struct {
@@ -43,7 +43,7 @@ type replayCmd struct {
 
 	JSON bool `env:"COMPACTD_JSON" help:"Print JSON."`
 
-	span    audit.Span
+	span    redecide.Span
 	compare bool               // policies are named
 	note    string             // where the transcripts come from, when no path was given
 	named   []string           // those of the command line
@@ -52,7 +52,7 @@ type replayCmd struct {
 
 // Validate finds wrong usage that kong cannot find.
 func (c *replayCmd) Validate() error {
-	c.span = audit.Span{Tenant: c.Tenant, Session: string(c.Session)}
+	c.span = redecide.Span{Tenant: c.Tenant, Session: string(c.Session)}
 	if c.Session != "" {
 		c.span.Tenant = cmp.Or(c.Tenant, events.DefaultTenant)
 	}
@@ -75,18 +75,18 @@ func (c *replayCmd) Validate() error {
 func (c *replayCmd) partOfLog() bool { return cmp.Or(c.Tenant, string(c.Session), c.From, c.To) != "" }
 
 // place reads a sequence or a time.
-func place(flag, s string) (audit.Place, error) {
+func place(flag, s string) (redecide.Place, error) {
 	if s == "" {
-		return audit.Place{}, nil
+		return redecide.Place{}, nil
 	}
 	if n, err := strconv.ParseUint(s, 10, 64); err == nil && n > 0 {
-		return audit.Place{Seq: compaction.Seq(n)}, nil
+		return redecide.Place{Seq: compaction.Seq(n)}, nil
 	}
 	t, err := time.Parse(time.RFC3339, s)
 	if err != nil {
-		return audit.Place{}, fmt.Errorf("%s %s is neither a sequence of the log nor a time such as 2026-01-31T15:04:05Z", flag, s)
+		return redecide.Place{}, fmt.Errorf("%s %s is neither a sequence of the log nor a time such as 2026-01-31T15:04:05Z", flag, s)
 	}
-	return audit.Place{Time: t.UnixMilli()}, nil
+	return redecide.Place{Time: t.UnixMilli()}, nil
 }
 
 // Run compares the log with its outcomes, or policies with each other.
@@ -112,7 +112,7 @@ func (c *replayCmd) Run(ctx context.Context, f *flags, k *kong.Context, log zero
 	if err != nil {
 		return err
 	}
-	r, err := audit.Replay(ctx, nc, c.span, counters...)
+	r, err := redecide.Replay(ctx, nc, c.span, counters...)
 	if err != nil {
 		return err
 	}
@@ -173,7 +173,7 @@ func counters() (out []measure.Counter, err error) {
 // replayed is what the command prints of a comparison.
 type replayed struct {
 	Equal bool `json:"equal"`
-	*audit.Replayed
+	*redecide.Replayed
 }
 
 // Write prints it for people.

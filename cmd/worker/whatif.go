@@ -22,9 +22,9 @@ import (
 	"compactd/internal/ops/units"
 	"compactd/internal/ops/whatif"
 	"compactd/internal/policyfile"
-	"compactd/internal/worker/audit"
 	"compactd/internal/worker/limit"
 	"compactd/internal/worker/query"
+	"compactd/internal/worker/redecide"
 )
 
 // errInvalid is a defect.
@@ -138,7 +138,7 @@ func (c *replayCmd) playLog(ctx context.Context, f *flags, nc *nats.Conn) error 
 	if err != nil {
 		return err
 	}
-	err = audit.Recordings(ctx, nc, c.span, known, func(rec audit.Recording, why error) error {
+	err = redecide.Recordings(ctx, nc, c.span, known, func(rec redecide.Recording, why error) error {
 		if why != nil {
 			r.LeaveOut(why.Error())
 			return nil
@@ -152,7 +152,7 @@ func (c *replayCmd) playLog(ctx context.Context, f *flags, nc *nats.Conn) error 
 }
 
 // recorded is a session of a log.
-func recorded(a events.Address, all []audit.RecordedEvent) *whatif.Session {
+func recorded(a events.Address, all []redecide.RecordedEvent) *whatif.Session {
 	s := &whatif.Session{Address: a, Decided: true}
 	for _, e := range all {
 		s.Events = append(s.Events, whatif.Event(e))
@@ -259,9 +259,9 @@ func lifeOf(ctx context.Context, s *query.Service, a events.Address) (*whatif.Se
 	if err := limit.Of(ctx).Remember(ctx, whatIfBytes); err != nil {
 		return nil, query.ErrBusy
 	}
-	all, err := query.Reading(ctx, func() (all []audit.RecordedEvent, err error) {
-		span := audit.Span{Tenant: a.Tenant, Session: a.Session, Most: whatIfBytes}
-		err = audit.Recordings(ctx, s.Answers(), span, known, func(rec audit.Recording, why error) error {
+	all, err := query.Reading(ctx, func() (all []redecide.RecordedEvent, err error) {
+		span := redecide.Span{Tenant: a.Tenant, Session: a.Session, Most: whatIfBytes}
+		err = redecide.Recordings(ctx, s.Answers(), span, known, func(rec redecide.Recording, why error) error {
 			all = rec.Events
 			return why
 		})
@@ -270,9 +270,9 @@ func lifeOf(ctx context.Context, s *query.Service, a events.Address) (*whatif.Se
 	switch {
 	case ctx.Err() != nil:
 		return nil, query.ErrBusy
-	case errors.Is(err, audit.ErrTooLarge):
+	case errors.Is(err, redecide.ErrTooLarge):
 		return nil, events.NewInvalid(events.CodeTooLarge, "", "the events of the session have more than 32 MiB")
-	case errors.Is(err, audit.ErrOlder):
+	case errors.Is(err, redecide.ErrOlder):
 		return nil, &events.ServiceError{V: events.Version, Code: events.CodeGone, Message: "the session began before the log does", Hint: "Compare policies on a session whose first turn the log has."}
 	case err != nil:
 		return nil, err

@@ -22,7 +22,7 @@
 // Where is …: deciding, committing and recovery in worker/partition, the cache of ledgers in
 // worker/decide, leases in worker/fleet, summary jobs in worker/jobs, answers in
 // worker/query, payloads in worker/payload, bounds of tenants in worker/room, reading
-// OUTCOMES in worker/outcomelog, deciding again in worker/audit, events and logs in
+// OUTCOMES in worker/outcomelog, deciding again in worker/redecide, events and logs in
 // worker/observe.
 //
 // # Guarantees

@@ -10,7 +10,7 @@ import (
 	"compactd/internal/broker/topology"
 	"compactd/internal/broker/trail"
 	"compactd/internal/events"
-	"compactd/internal/worker/audit"
+	"compactd/internal/worker/redecide"
 )
 
 // Logged lists the events of a kind of a session.
@@ -60,10 +60,10 @@ func (env *Env) State(stream string) topology.StreamState {
 	return s
 }
 
-// Replay decides recorded events again, by package audit.
-func (env *Env) Replay(s audit.Span) *audit.Replayed {
+// Replay decides recorded events again, by package redecide.
+func (env *Env) Replay(s redecide.Span) *redecide.Replayed {
 	env.T.Helper()
-	r, err := audit.Replay(env.T.Context(), env.Conn, s)
+	r, err := redecide.Replay(env.T.Context(), env.Conn, s)
 	if err != nil {
 		env.T.Fatal(err)
 	}

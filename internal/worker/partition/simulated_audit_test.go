@@ -12,8 +12,8 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/events/partitions"
 	"compactd/internal/stored"
-	"compactd/internal/worker/audit"
 	"compactd/internal/worker/decide"
+	"compactd/internal/worker/redecide"
 )
 
 // audit derives everything again from the log alone, and compares.
@@ -165,7 +165,7 @@ func (s *simulation) compare(e decide.Event, outs []compaction.Outcome, publishe
 		return fmt.Errorf("event %d (%s) has %d outcomes, of which %d were published", e.Seq, e.Kind, len(outs), len(published))
 	}
 	for i, o := range outs {
-		want, err := audit.OmittedAs(o, published[i].data)
+		want, err := redecide.OmittedAs(o, published[i].data)
 		if err != nil {
 			return err
 		}

@@ -16,8 +16,8 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/testkit/workertest"
-	"compactd/internal/worker/audit"
 	"compactd/internal/worker/observe"
+	"compactd/internal/worker/redecide"
 )
 
 // withPolicies lets the next workers follow the policies of tenants, which are JSON here.
@@ -92,7 +92,7 @@ func TestPolicyChanges(t *testing.T) {
 		}
 	}
 	env.AwaitDecided()
-	replayed, err := audit.Replay(t.Context(), env.Conn, audit.Span{})
+	replayed, err := redecide.Replay(t.Context(), env.Conn, redecide.Span{})
 	if err != nil || !replayed.Equal() || replayed.Configs < len(texts) || replayed.Outcomes == 0 || replayed.Older > 0 {
 		t.Fatalf("%v, %+v", err, replayed)
 	}

@@ -11,8 +11,8 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/testkit/figures"
 	"compactd/internal/testkit/workertest"
-	"compactd/internal/worker/audit"
 	"compactd/internal/worker/observe"
+	"compactd/internal/worker/redecide"
 )
 
 // Compactions of a history that is too long to be rendered count for their tenant too: their edits are
@@ -144,7 +144,7 @@ func withoutPrune() compaction.Policy {
 // wantReplayed replays what is stored and wants no difference.
 func wantReplayed(env *workertest.Env) {
 	env.T.Helper()
-	report, err := audit.Replay(env.T.Context(), env.Conn, audit.Span{})
+	report, err := redecide.Replay(env.T.Context(), env.Conn, redecide.Span{})
 	if err != nil {
 		env.T.Fatal(err)
 	}

@@ -20,8 +20,8 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/testkit/figures"
 	"compactd/internal/testkit/workertest"
-	"compactd/internal/worker/audit"
 	"compactd/internal/worker/observe"
+	"compactd/internal/worker/redecide"
 )
 
 // Workers share the partitions, and hand them over when one joins or leaves. Together they
@@ -92,7 +92,7 @@ func TestFleetGrows(t *testing.T) {
 			}
 			complete = streams.Partitions.Count() == partitions && len(streams.Partitions.Unsplit()) == 0
 			env.Streams = streams
-			if r := env.Replay(audit.Span{}); !r.Equal() { // also of a growth that SESSIONS has in part
+			if r := env.Replay(redecide.Span{}); !r.Equal() { // also of a growth that SESSIONS has in part
 				t.Errorf("%s: %+v", streams.Partitions, r)
 			}
 		}
@@ -107,15 +107,15 @@ func TestFleetGrows(t *testing.T) {
 		}
 	}
 	env.WantRedecided()
-	all := env.Replay(audit.Span{})
-	if want := (&audit.Replayed{
-		Events: int(env.State(topology.LogStream).Last), Sessions: 30, Outcomes: len(env.Redecided()), Configs: 1, Differences: []audit.Difference{},
+	all := env.Replay(redecide.Span{})
+	if want := (&redecide.Replayed{
+		Events: int(env.State(topology.LogStream).Last), Sessions: 30, Outcomes: len(env.Redecided()), Configs: 1, Differences: []redecide.Difference{},
 	}); !cmp.Equal(want, all) {
 		t.Errorf("replayed from zero (-want +got):\n%s", cmp.Diff(want, all))
 	}
 	read := 0
-	err := audit.Recordings(t.Context(), env.Conn, audit.Span{}, nil, func(r audit.Recording, err error) error {
-		one := env.Replay(audit.Span{Tenant: r.Address.Tenant, Session: r.Address.Session})
+	err := redecide.Recordings(t.Context(), env.Conn, redecide.Span{}, nil, func(r redecide.Recording, err error) error {
+		one := env.Replay(redecide.Span{Tenant: r.Address.Tenant, Session: r.Address.Session})
 		if err != nil || !one.Equal() || one.Events != len(r.Events) || one.Outcomes == 0 {
 			t.Errorf("%s: %d events are read, %+v: %v", r.Address, len(r.Events), one, err)
 		}

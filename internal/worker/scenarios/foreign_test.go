@@ -18,8 +18,8 @@ import (
 	"compactd/internal/testkit/plant"
 	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker"
-	"compactd/internal/worker/audit"
 	"compactd/internal/worker/observe"
+	"compactd/internal/worker/redecide"
 )
 
 // intruder stores messages among the outcomes of partition 0, as anyone can on a server without
@@ -149,7 +149,7 @@ func TestForeignOutcomes(t *testing.T) {
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	if out := env.Replay(audit.Span{}); out.Differing != 0 || out.Undecidable != nil || out.Outcomes == 0 {
+	if out := env.Replay(redecide.Span{}); out.Differing != 0 || out.Undecidable != nil || out.Outcomes == 0 {
 		t.Errorf("replayed: %+v", out)
 	}
 	env.WantRedecided()

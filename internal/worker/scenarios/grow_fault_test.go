@@ -26,7 +26,7 @@ import (
 	"compactd/internal/events/partitions"
 	"compactd/internal/testkit/figures"
 	"compactd/internal/testkit/workertest"
-	"compactd/internal/worker/audit"
+	"compactd/internal/worker/redecide"
 )
 
 // Agents send this while the log grows.
@@ -82,7 +82,7 @@ func TestFaultGrow(t *testing.T) {
 	syncs.compare(&f.killing)
 	acks, received := f.finish()
 	env := f.streamsEnv()
-	replayed := env.Replay(audit.Span{})
+	replayed := env.Replay(redecide.Span{})
 	if !replayed.Equal() {
 		f.add(otherBytes, "replay: %+v", replayed)
 	}

@@ -21,8 +21,8 @@ import (
 	"compactd/internal/summarize/provider"
 	"compactd/internal/summarize/summarizetest"
 	"compactd/internal/testkit/workertest"
-	"compactd/internal/worker/audit"
 	"compactd/internal/worker/observe"
+	"compactd/internal/worker/redecide"
 )
 
 // Two workers share the budget of a tenant for the month, and a third one adds up the same from the log
@@ -110,7 +110,7 @@ func TestMonthOfTenant(t *testing.T) {
 	if e := env.Request(events.SubjectTenants, `{"text":"other"}`, &out); e != nil || len(out.Tenants) != 1 || out.Tenants[0].MonthCents != 0 {
 		t.Errorf("%v, %+v", e, out.Tenants)
 	}
-	replayed, err := audit.Replay(t.Context(), env.Conn, audit.Span{})
+	replayed, err := redecide.Replay(t.Context(), env.Conn, redecide.Span{})
 	if err != nil || !replayed.Equal() {
 		t.Errorf("%v, %+v", err, replayed)
 	}

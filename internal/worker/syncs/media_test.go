@@ -15,8 +15,8 @@ import (
 	"compactd/internal/events/validate"
 	"compactd/internal/testkit/mediatest"
 	"compactd/internal/testkit/workertest"
-	"compactd/internal/worker/audit"
 	"compactd/internal/worker/observe"
+	"compactd/internal/worker/redecide"
 )
 
 // mediaAgent is an agent of any dialect that sends its history over HTTP.
@@ -159,7 +159,7 @@ func TestSyncLargeMedia(t *testing.T) {
 	if err := r.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	if replayed := env.Replay(audit.Span{}); !replayed.Equal() {
+	if replayed := env.Replay(redecide.Span{}); !replayed.Equal() {
 		t.Errorf("a replay differs: %+v", replayed.Differences)
 	}
 }

@@ -1,4 +1,4 @@
-package audit
+package redecide
 
 import (
 	"context"

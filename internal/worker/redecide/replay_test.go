@@ -1,4 +1,4 @@
-package audit_test
+package redecide_test
 
 import (
 	"bytes"
@@ -18,8 +18,8 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/summarize/extract"
 	"compactd/internal/testkit/workertest"
-	"compactd/internal/worker/audit"
 	"compactd/internal/worker/observe"
+	"compactd/internal/worker/redecide"
 )
 
 // newReplayEnv returns an environment with two sessions, decided under two configs, one after the
@@ -66,29 +66,29 @@ func TestReplay(t *testing.T) {
 		stored += len(payloads)
 	}
 	consumers := consumerNames(env)
-	all := env.Replay(audit.Span{})
-	if want := (&audit.Replayed{
-		Events: int(log.Last), Sessions: 2, Outcomes: stored, Configs: 2, Differences: []audit.Difference{},
+	all := env.Replay(redecide.Span{})
+	if want := (&redecide.Replayed{
+		Events: int(log.Last), Sessions: 2, Outcomes: stored, Configs: 2, Differences: []redecide.Difference{},
 	}); !cmp.Equal(want, all) || !all.Equal() {
 		t.Errorf("everything (-want +got):\n%s", cmp.Diff(want, all))
 	}
-	one := env.Replay(audit.Span{Tenant: "default", Session: "s2"})
+	one := env.Replay(redecide.Span{Tenant: "default", Session: "s2"})
 	if one.Sessions != 1 || one.Events != 20 || one.Configs != 1 || one.Outcomes == 0 || one.Outcomes >= stored || !one.Equal() {
 		t.Errorf("one session: %+v", one)
 	}
-	if none := env.Replay(audit.Span{Tenant: "acme"}); none.Events != 0 || !none.Equal() {
+	if none := env.Replay(redecide.Span{Tenant: "acme"}); none.Events != 0 || !none.Equal() {
 		t.Errorf("no such tenant: %+v", none)
 	}
 	middle := compaction.Seq(log.Last / 2)
-	early, late := env.Replay(audit.Span{To: audit.Place{Seq: middle}}), env.Replay(audit.Span{From: audit.Place{Seq: middle + 1}})
+	early, late := env.Replay(redecide.Span{To: redecide.Place{Seq: middle}}), env.Replay(redecide.Span{From: redecide.Place{Seq: middle + 1}})
 	if early.Events != int(middle) || early.Events+late.Events != all.Events || early.Outcomes+late.Outcomes != all.Outcomes || !early.Equal() || !late.Equal() {
 		t.Errorf("two spans: %+v and %+v", early, late)
 	}
 	now := log.Created.UnixMilli()
-	if r := env.Replay(audit.Span{From: audit.Place{Time: now + 3_600_000}}); r.Events != 0 {
+	if r := env.Replay(redecide.Span{From: redecide.Place{Time: now + 3_600_000}}); r.Events != 0 {
 		t.Errorf("a span in the future: %+v", r)
 	}
-	if r := env.Replay(audit.Span{From: audit.Place{Time: now}, To: audit.Place{Time: now + 3_600_000}}); !cmp.Equal(r, all) {
+	if r := env.Replay(redecide.Span{From: redecide.Place{Time: now}, To: redecide.Place{Time: now + 3_600_000}}); !cmp.Equal(r, all) {
 		t.Errorf("the hour: %+v", r)
 	}
 	if diff := cmp.Diff([]topology.StreamState{log, outcomes}, []topology.StreamState{env.State(topology.LogStream), env.State(topology.OutcomesStream)}); diff != "" {
@@ -169,17 +169,17 @@ func TestReplayDiffers(t *testing.T) {
 	for _, x := range []struct {
 		name, subject, text string
 		change              func([]byte) [][]byte
-		want                audit.Difference // Seq aside
+		want                redecide.Difference // Seq aside
 	}{
-		{"a number", ".compacted.default.s2", `"compacted":true`, edit(`"tokens_before":`, `"tokens_before":1`), audit.Difference{Session: "s2", Kind: "compacted", Path: "stages[0].tokens_before"}},
-		{"a text", ".compacted.default.s1", `"compacted":true`, edit(`word 1 `, `Word 1 `), audit.Difference{Session: "s1", Kind: "compacted", Path: "messages[0].content"}},
-		{"a budget", ".budget.default.s2", "", edit(`"level":"`, `"level":"x`), audit.Difference{Session: "s2", Kind: "budget", Path: "level"}},
-		{"a job", ".job.", "", edit(`"hash":"`, `"hash":"0`), audit.Difference{Session: "s1", Kind: "job", Path: "hash"}},
-		{"white space", ".budget.default.s2", "", edit(`,`, `, `), audit.Difference{Session: "s2", Kind: "budget"}},
-		{"one too few", ".rejected.default.s1", "", drop, audit.Difference{Session: "s1", Kind: "rejected", Recorded: "-"}},
-		{"one too many", ".budget.default.s2", "", func(d []byte) [][]byte { return [][]byte{d, d} }, audit.Difference{Session: "s2", Kind: "budget", Decided: "-"}},
-		{"not JSON", ".budget.default.s2", "", edit(`{`, `(`), audit.Difference{Session: "s2", Kind: "budget"}},
-		{"an event that is not there", ".budget.default.s2", "", edit(`"seq":`, `"seq":1000`), audit.Difference{Session: "s2", Kind: "budget"}},
+		{"a number", ".compacted.default.s2", `"compacted":true`, edit(`"tokens_before":`, `"tokens_before":1`), redecide.Difference{Session: "s2", Kind: "compacted", Path: "stages[0].tokens_before"}},
+		{"a text", ".compacted.default.s1", `"compacted":true`, edit(`word 1 `, `Word 1 `), redecide.Difference{Session: "s1", Kind: "compacted", Path: "messages[0].content"}},
+		{"a budget", ".budget.default.s2", "", edit(`"level":"`, `"level":"x`), redecide.Difference{Session: "s2", Kind: "budget", Path: "level"}},
+		{"a job", ".job.", "", edit(`"hash":"`, `"hash":"0`), redecide.Difference{Session: "s1", Kind: "job", Path: "hash"}},
+		{"white space", ".budget.default.s2", "", edit(`,`, `, `), redecide.Difference{Session: "s2", Kind: "budget"}},
+		{"one too few", ".rejected.default.s1", "", drop, redecide.Difference{Session: "s1", Kind: "rejected", Recorded: "-"}},
+		{"one too many", ".budget.default.s2", "", func(d []byte) [][]byte { return [][]byte{d, d} }, redecide.Difference{Session: "s2", Kind: "budget", Decided: "-"}},
+		{"not JSON", ".budget.default.s2", "", edit(`{`, `(`), redecide.Difference{Session: "s2", Kind: "budget"}},
+		{"an event that is not there", ".budget.default.s2", "", edit(`"seq":`, `"seq":1000`), redecide.Difference{Session: "s2", Kind: "budget"}},
 	} {
 		at := find(x.subject, x.text)
 		rewrite(env, messages, func(i int, m *nats.Msg) [][]byte {
@@ -188,7 +188,7 @@ func TestReplayDiffers(t *testing.T) {
 			}
 			return x.change(m.Data)
 		})
-		r := env.Replay(audit.Span{})
+		r := env.Replay(redecide.Span{})
 		if r.Equal() || r.Differing != 1 || len(r.Differences) != 1 {
 			t.Errorf("%s: %+v", x.name, r)
 			continue
@@ -198,12 +198,12 @@ func TestReplayDiffers(t *testing.T) {
 			x.want.Recorded != "" && d.Recorded != x.want.Recorded || x.want.Decided != "" && d.Decided != x.want.Decided {
 			t.Errorf("%s: %+v", x.name, d)
 		}
-		if other := env.Replay(audit.Span{To: audit.Place{Seq: 1}}); !other.Equal() {
+		if other := env.Replay(redecide.Span{To: redecide.Place{Seq: 1}}); !other.Equal() {
 			t.Errorf("%s: a span before it differs: %+v", x.name, other)
 		}
 	}
 	rewrite(env, messages, func(_ int, m *nats.Msg) [][]byte { return [][]byte{m.Data} })
-	if r := env.Replay(audit.Span{}); !r.Equal() {
+	if r := env.Replay(redecide.Span{}); !r.Equal() {
 		t.Errorf("unchanged: %+v", r)
 	}
 }
@@ -220,7 +220,7 @@ func TestReplayLeavesOut(t *testing.T) {
 		}
 		return [][]byte{m.Data}
 	})
-	r := env.Replay(audit.Span{})
+	r := env.Replay(redecide.Span{})
 	if r.Equal() || r.Differing != 0 || len(r.Undecidable) != 1 || r.Sessions != 1 {
 		t.Errorf("without the second config: %+v", r)
 	}
@@ -237,12 +237,12 @@ func TestReplayLeavesOut(t *testing.T) {
 	if err := log.Purge(t.Context(), jetstream.WithPurgeSequence(5)); err != nil {
 		t.Fatal(err)
 	}
-	r = env.Replay(audit.Span{})
+	r = env.Replay(redecide.Span{})
 	if !r.Equal() || r.Older != 1 || r.Sessions != 1 || r.Events != 20 {
 		t.Errorf("without the first turns: %+v", r)
 	}
 	left := 0
-	err = audit.Recordings(t.Context(), env.Conn, audit.Span{}, nil, func(rec audit.Recording, why error) error {
+	err = redecide.Recordings(t.Context(), env.Conn, redecide.Span{}, nil, func(rec redecide.Recording, why error) error {
 		switch {
 		case why != nil && rec.Address.Session == "s1" && len(rec.Events) == 0:
 			left++
@@ -284,7 +284,7 @@ func TestReplayErased(t *testing.T) {
 		t.Fatal(err)
 	}
 	eraseFromStreams(env, "s2", erased)
-	if r := env.Replay(audit.Span{}); !r.Equal() || r.Events != 42 || r.Sessions != 2 || r.Older != 0 || r.Configs != 2 {
+	if r := env.Replay(redecide.Span{}); !r.Equal() || r.Events != 42 || r.Sessions != 2 || r.Older != 0 || r.Configs != 2 {
 		t.Errorf("%+v", r)
 	}
 }

@@ -1,7 +1,7 @@
-// Package audit decides recorded events again and compares: it shows that outcomes follow
+// Package redecide decides recorded events again and compares: it shows that outcomes follow
 // from the log.
 //
-//	found, err := audit.Replay(ctx, nc, audit.Span{Tenant: "acme"})
+//	found, err := redecide.Replay(ctx, nc, redecide.Span{Tenant: "acme"})
 //	ok := err == nil && found.Equal()
 //
 // [Replay] compares byte for byte, each event under the config recorded for it. [Recordings]
@@ -20,4 +20,4 @@
 //
 // A difference is a result, no error. Errors are those of reading the streams. Sessions that
 // cannot be decided again are counted, and not compared.
-package audit
+package redecide
