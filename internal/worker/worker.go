@@ -97,7 +97,7 @@ type Config struct {
 	// Memory is what may be taken, in bytes, by what grows with the work: ledgers, and
 	// what waits at each step. Default 512 MiB.
 	Memory int64
-	// MaxLedgerBytes bounds the memory of ledgers alone. Default a quarter of Memory.
+	// MaxLedgerBytes bounds the memory of ledgers alone. Default an eighth of Memory.
 	MaxLedgerBytes int
 
 	// OutcomeBytes bounds the bytes of session.compacted that a tenant may have stored

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // span is a part of a text, in bytes.
@@ -22,11 +23,9 @@ const (
 type finder struct {
 	m     *machine
 	s     string
-	low   string    // s with its ASCII letters small
-	bytes []byte    // low
-	runs  []stretch // by the number of the class
-	ops   []int     // by rule: the last sign that was looked behind
-	done  []int     // by rule: the end of its last match
+	low   string // s with its ASCII letters small
+	bytes []byte // low
+	*notes
 
 	found  []span
 	whole  []span // those of found that have the form of a token
@@ -39,14 +38,33 @@ type finder struct {
 // stretch is a stretch of bytes of one class.
 type stretch struct{ from, to int }
 
-func newFinder(s string) *finder {
+// notes are of one text, and larger than most texts.
+type notes struct {
+	runs []stretch // by the number of the class
+	ops  []int     // by rule: the last sign that was looked behind, or -1
+	done []int     // by rule: the end of its last match
+}
+
+// unused are notes without an entry.
+var unused = sync.Pool{New: func() any {
 	m := theMachine()
+	return &notes{make([]stretch, len(m.classes)), slices.Repeat([]int{-1}, len(m.rules)), make([]int, len(m.rules))}
+}}
+
+func newFinder(s string) *finder {
 	low := lowered(s)
-	f := &finder{m: m, s: s, low: low, bytes: []byte(low), runs: make([]stretch, len(m.classes)), ops: make([]int, len(m.rules)), done: make([]int, len(m.rules))}
+	return &finder{m: theMachine(), s: s, low: low, bytes: []byte(low), notes: unused.Get().(*notes)}
+}
+
+// end gives the notes to the next finder.
+func (f *finder) end() {
+	clear(f.runs)
+	clear(f.done)
 	for i := range f.ops {
 		f.ops[i] = -1
 	}
-	return f
+	unused.Put(f.notes)
+	f.notes = nil
 }
 
 func (f *finder) scan(ctx context.Context) error {

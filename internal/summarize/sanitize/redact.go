@@ -164,6 +164,7 @@ func (r *Redactor) Answer(ctx context.Context, question, answer string) (string,
 		return answer, err
 	}
 	f := newFinder(answer)
+	defer f.end()
 	var given []span
 	for i := 0; i < len(answer); {
 		i = f.token(i, len(answer))
@@ -205,6 +206,7 @@ func (r *Redactor) secrets(ctx context.Context, s string) ([]span, error) {
 // what is written in it with escapes or in an encoding.
 func (r *Redactor) look(ctx context.Context, s string, depth int) ([]span, error) {
 	f := newFinder(s)
+	defer f.end()
 	if err := r.scan(ctx, f); err != nil {
 		return nil, err
 	}
@@ -332,6 +334,7 @@ func (r *Redactor) joinedLines(ctx context.Context, s string) ([]span, error) {
 	out.WriteString(s[done:])
 	t := Text{S: out.String(), size: len(s), runs: runs}
 	f := newFinder(t.S)
+	defer f.end()
 	f.tokens = true
 	if err := r.scan(ctx, f); err != nil {
 		return nil, err

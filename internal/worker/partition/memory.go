@@ -8,14 +8,14 @@ import (
 	"compactd/internal/worker/limit"
 )
 
-// How a worker divides its memory. A quarter is for the ledgers of sessions, an eighth
-// for texts that are rendered again soon, and an eighth for histories that are being
-// rendered, of all partitions together. Of each step that events go through, decided,
-// texts read ahead, and rendered for a commit, a partition holds its share of an eighth.
+// How a worker divides its memory. An eighth is for the ledgers of sessions, up to twice that
+// while a checkpoint is written, an eighth for texts that are rendered again soon, and an eighth
+// for histories that are being rendered, of all partitions together. Of each step that events go
+// through, decided, texts read ahead, and rendered for a commit, a partition holds its share of an eighth.
 // Unread messages take up to twice the largest message, in each partition; the
 // rest is for the collector of garbage, summaries, and answers to questions.
 
-func ledgersShare(memory int64) int { return int(memory / 4) }
+func ledgersShare(memory int64) int { return int(memory / 8) }
 
 func payloadsShare(memory int64) uint64 { return uint64(memory / 8) }
 
