@@ -3,7 +3,6 @@ package decide
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 
 	"compactd/internal/compaction"
@@ -175,7 +174,7 @@ func (d *Decider) Evict(n, bytes int) int {
 }
 
 // EvictUnused lets every ledger that is stored leave memory if none was used since the call
-// before. A session whose idleness is still to be noticed stays. The buffers go too.
+// before. The buffers go too.
 func (d *Decider) EvictUnused() {
 	unused := d.clock == d.seen
 	if d.seen = d.clock; !unused || d.Store == nil {
@@ -185,7 +184,7 @@ func (d *Decider) EvictUnused() {
 	stay := map[events.Address]*Entry{} // a map that is emptied would not shrink
 	d.Weight = 0
 	for a, k := range d.Cache {
-		if k.Dirty || k.unsaved || k.Ledger != nil && k.Ledger.Idle(math.MaxInt64, d.Config) {
+		if k.Dirty || k.unsaved {
 			stay[a] = k
 			d.Weight += k.weight
 		}
