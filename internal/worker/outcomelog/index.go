@@ -103,7 +103,7 @@ func (r *Index) ApplyMarker(m commit.Marker) {
 		r.ApplyMarker(commit.Marker{Cursor: m.Cursor, Epoch: r.epoch, Config: m.Before})
 	}
 	cursor, n := compaction.Seq(m.Cursor), len(r.epochs)
-	taken := m.Epoch > r.epoch && n > 0
+	taken := m.Epoch > r.epoch && n > 0 && !m.Taken // a marker that states that it is one has Before, or the same config
 	r.epoch = m.Epoch
 	switch {
 	case taken && cursor > r.epochs[n-1].to: // decided by the owner before, whose last markers were erased

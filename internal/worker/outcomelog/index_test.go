@@ -28,6 +28,28 @@ func TestConfigEpochsOfErasedMarkers(t *testing.T) {
 	}
 }
 
+// A take-over that states that it is one has the config before, or the same one. The owner before may have taken over
+// where no event followed the marker of its config.
+func TestConfigEpochsOfTakeOvers(t *testing.T) {
+	r := &Index{}
+	for _, m := range []commit.Marker{
+		{Cursor: 0, Epoch: 1, Config: "a", Taken: true},
+		{Cursor: 0, Epoch: 2, Config: "b", Before: "a", Taken: true},
+		// {Cursor: 10, Epoch: 2, Config: "b"} was erased
+		{Cursor: 10, Epoch: 3, Config: "b", Taken: true},
+		// {Cursor: 20, Epoch: 3, Config: "b"} was erased
+		{Cursor: 20, Epoch: 4, Config: "c", Before: "b", Taken: true},
+		{Cursor: 30, Epoch: 4, Config: "c"},
+	} {
+		r.ApplyMarker(m)
+	}
+	for seq, want := range map[compaction.Seq]string{1: "b", 10: "b", 20: "b", 21: "c", 30: "c"} {
+		if got := r.ConfigAt(seq); got != want {
+			t.Errorf("event %d was decided under %q, not %q", seq, got, want)
+		}
+	}
+}
+
 // When a log is truncated, config epochs after its end are dropped, also when it ends at the end of
 // one of them.
 func TestConfigEpochsOfLostEvents(t *testing.T) {

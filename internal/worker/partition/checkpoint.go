@@ -7,10 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"compactd/internal/broker/erase"
 	"compactd/internal/broker/retry"
 	"compactd/internal/compaction"
-	"compactd/internal/events"
 	"compactd/internal/kv"
 	"compactd/internal/worker/decide"
 	"compactd/internal/worker/failpoint"
@@ -144,7 +142,7 @@ func (c *checkpointer) write(ctx context.Context, due *checkpoint) error {
 	failpoint.Pass("checkpointed")
 	evicted, left := c.ledgers.stored(due)
 	if due.dropped {
-		c.eraser.add(erasure{Erasure: erase.Erasure{Forgotten: events.Forgotten{Seq: m.Cursor}}, local: true, dropped: true})
+		c.eraser.add(droppedAt(m.Cursor))
 	}
 	c.queue.pause(false)
 	observe.Call(c.set.config.Listener.Checkpointed, observe.Checkpointed{

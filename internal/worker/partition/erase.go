@@ -27,6 +27,11 @@ type erasure struct {
 	dropped bool // the same, if one of the sessions that have left it may be erased
 }
 
+// droppedAt is the erasure of what sessions of others have left in a file that a checkpoint has dropped them from.
+func droppedAt(cursor uint64) erasure {
+	return erasure{Erasure: erase.Erasure{Forgotten: events.Forgotten{Seq: cursor}}, local: true, dropped: true}
+}
+
 // eraser removes erased sessions from streams, file and snapshots, one at a time, and drops
 // the ledgers of expired ones. It has a goroutine of its own, run; any may call add.
 type eraser struct {
@@ -34,29 +39,82 @@ type eraser struct {
 	file    *file
 	ledgers *ledgers
 	queue   *queue
+	stores  erasable
 
 	added chan struct{} // one slot
 	mu    sync.Mutex    // guards the field below
 	due   []erasure
 }
 
+// erasable is where a session is erased.
+type erasable interface {
+	// pending lists what was decided and not published as done.
+	pending(context.Context) ([]erase.Erasure, error)
+	// lastForget is the sequence of the last session.forget under the subjects of partitions, 0 for none.
+	lastForget(context.Context, []int) (uint64, error)
+	// streams overwrites what they hold of a session, and returns how many outcomes and events that were.
+	streams(context.Context, erase.Erasure) (outcomes, log int64, err error)
+	// exists reports whether the partition has a file; await returns when a checkpoint of an event is in it.
+	exists() bool
+	await(context.Context, compaction.Seq) error
+	// scrub overwrites what no row of the file holds.
+	scrub() (removed int64, err error)
+	// hold lets no copy of the file be made until release, and copies removes those that there are.
+	hold(context.Context) (release func(), err error)
+	copies(context.Context) error
+}
+
+// stores are those of a partition's file, and of the server.
+type stores struct{ *file }
+
+func (s stores) pending(ctx context.Context) ([]erase.Erasure, error) {
+	return erase.Pending(ctx, s.set.js, s.ID)
+}
+
+func (s stores) lastForget(ctx context.Context, in []int) (uint64, error) {
+	return s.set.lastForget(ctx, in)
+}
+
+func (s stores) streams(ctx context.Context, e erase.Erasure) (outcomes, log int64, err error) {
+	if outcomes, log, err = erase.Erase(ctx, s.set.js, e); err == nil {
+		failpoint.Pass("streams-erased")
+		s.set.Payloads.Invalidate()
+	}
+	return outcomes, log, err
+}
+
+func (s stores) hold(ctx context.Context) (release func(), err error) {
+	return s.set.snapshots.hold(ctx)
+}
+
+func (s stores) copies(ctx context.Context) error { return s.set.snapshots.store.Erase(ctx) }
+
+// lastForget is the sequence of the last session.forget under the subjects of partitions, 0 for none.
+func (set *Set) lastForget(ctx context.Context, in []int) (uint64, error) {
+	return erase.LastForget(ctx, set.config.Read, events.LoggedIn(in, events.KindForget, everySession)...)
+}
+
 // find lists what a new owner has to erase: what was decided and not published as done.
 // Where nothing is, the file may still be from before, or from a worker that crashed before
 // it had overwritten its pages.
 func (e *eraser) find(ctx context.Context) error {
-	pending, err := erase.Pending(ctx, e.set.js, e.ID)
+	pending, err := e.stores.pending(ctx)
 	if err != nil {
 		return err
 	}
 	for _, p := range pending {
 		e.add(erasure{Erasure: p, resumed: true})
 	}
-	last, err := erase.LastForget(ctx, e.set.config.Read, events.LoggedIn(e.sources(0), events.KindForget, everySession)...)
+	last, err := e.stores.lastForget(ctx, e.sources(0))
 	last = min(last, uint64(e.ledgers.position().seq)) // a later one is of another partition, or to be decided
-	if err == nil && e.file.exists() && len(pending) == 0 && last > 0 {
-		e.add(erasure{Erasure: erase.Erasure{Forgotten: events.Forgotten{Seq: last}}, local: true})
+	if err != nil || !e.stores.exists() || len(pending) > 0 || last == 0 {
+		return err
 	}
-	return err
+	if some, _ := e.ledgers.changed(); !some { // the file has no more than they have, and no checkpoint comes
+		last = 0
+	}
+	e.add(erasure{Erasure: erase.Erasure{Forgotten: events.Forgotten{Seq: last}}, local: true})
+	return nil
 }
 
 // add notes an erasure that is published as decided.
@@ -113,11 +171,9 @@ func (e *eraser) erase(ctx context.Context, due erasure) (err error) {
 	}
 	if !due.local {
 		failpoint.Pass("forgotten")
-		if done.Outcomes, done.Events, err = erase.Erase(ctx, e.set.js, due.Erasure); err != nil {
+		if done.Outcomes, done.Events, err = e.stores.streams(ctx, due.Erasure); err != nil {
 			return err
 		}
-		failpoint.Pass("streams-erased")
-		e.set.Payloads.Invalidate()
 	}
 	if due.dropped {
 		if due.copies, err = e.erasedSinceSplit(ctx); err != nil {
@@ -134,7 +190,7 @@ func (e *eraser) erase(ctx context.Context, due erasure) (err error) {
 // erasedSinceSplit reports whether a session may have been erased while the file still had it, though another partition
 // decided it.
 func (e *eraser) erasedSinceSplit(ctx context.Context) (bool, error) {
-	last, err := erase.LastForget(ctx, e.set.config.Read, events.LoggedIn(e.sources(0), events.KindForget, everySession)...)
+	last, err := e.stores.lastForget(ctx, e.sources(0))
 	return last >= e.set.Table().Newest(e.ID).First && last > 0, err
 }
 
@@ -143,21 +199,21 @@ func (e *eraser) erasedSinceSplit(ctx context.Context) (bool, error) {
 // the snapshots go, unless another owner has seen to them; no copy of the file is
 // made meanwhile.
 func (e *eraser) eraseFile(ctx context.Context, due *erasure) (removed int64, err error) {
-	if err := e.file.await(ctx, compaction.Seq(due.Seq)); err != nil {
+	if err := e.stores.await(ctx, compaction.Seq(due.Seq)); err != nil {
 		return 0, err
 	}
-	release, err := e.set.snapshots.hold(ctx)
+	release, err := e.stores.hold(ctx)
 	if err != nil {
 		return 0, err
 	}
 	defer release()
-	if removed, err = e.file.scrub(); err != nil {
+	if removed, err = e.stores.scrub(); err != nil {
 		return removed, err
 	}
 	e.set.slot(e.ID).erasedElsewhere.Store(false) // what was received before it was served here is done
 	failpoint.Pass("file-erased")
 	if !due.local || due.copies {
-		err = e.set.snapshots.store.Erase(ctx)
+		err = e.stores.copies(ctx)
 	}
 	return removed, err
 }
@@ -171,7 +227,7 @@ func (set *Set) pruneErased(ctx context.Context) error {
 		return nil //nolint:nilerr // there is no file then
 	}
 	for id := range set.Count() {
-		last, err := erase.LastForget(ctx, set.config.Read, events.LoggedIn(set.Table().Sources(id, 0), events.KindForget, everySession)...)
+		last, err := set.lastForget(ctx, set.Table().Sources(id, 0))
 		if err == nil && last > 0 {
 			err = kv.EraseUpTo(set.fileOptions(id), last)
 		}

@@ -13,6 +13,7 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/events/partitions"
+	"compactd/internal/kv"
 	"compactd/internal/worker/decide"
 )
 
@@ -37,6 +38,13 @@ func (l *ledgers) begin(store decide.Store, at position) {
 	l.decider, l.decided = decide.New(l.set.Compaction()), at
 	l.decider.Store = store
 	l.table, l.dropped = l.set.Table(), dropped{}
+}
+
+// resume begins with what a file holds. The next marker has the split too, where nothing is to be replayed.
+func (l *ledgers) resume(store decide.Store, from kv.Position, split partitions.Split) {
+	at := positionOfFile(from)
+	at.split = split
+	l.begin(store, at)
 }
 
 // decides reports whether an event is one of this partition. It reads events of others too.

@@ -44,7 +44,7 @@ func newPartition(set *Set, id int) *Partition {
 	p.ledgers.begin(nil, position{})
 	p.queue = newQueue(set.config.MaxAhead, allowance)
 	p.intake = &intake{scope: s, ledgers: p.ledgers, queue: p.queue, fail: p.fail, logEmpty: make(chan struct{}, 1)}
-	p.eraser = &eraser{scope: s, file: p.file, ledgers: p.ledgers, queue: p.queue, added: make(chan struct{}, 1)}
+	p.eraser = &eraser{scope: s, file: p.file, ledgers: p.ledgers, queue: p.queue, stores: stores{p.file}, added: make(chan struct{}, 1)}
 	p.committer = &committer{scope: s, queue: p.queue, eraser: p.eraser, allowance: allowance}
 	p.checkpointer = &checkpointer{scope: s, file: p.file, ledgers: p.ledgers, queue: p.queue, eraser: p.eraser, fail: p.fail}
 	return p

@@ -11,6 +11,7 @@ import (
 	"compactd/internal/broker/commit"
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
+	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/kv"
 	"compactd/internal/stored"
@@ -112,9 +113,7 @@ func (r *recovery) resume(ctx context.Context) error {
 // begin sets the ledgers to what the file holds.
 func (r *recovery) begin() {
 	r.from = r.file.position()
-	at := positionOfFile(r.from)
-	at.split = r.marker.split // which the next marker has too, where nothing is to be replayed
-	r.ledgers.begin(r.file.ledgers(), at)
+	r.ledgers.resume(r.file.ledgers(), r.from, r.marker.split)
 }
 
 // mismatch returns why a checkpoint cannot be used: the log is another one, has lost the
@@ -159,13 +158,13 @@ func (r *recovery) applyRecorded(ctx context.Context) error {
 	if uint64(r.marker.seq) <= r.from.Cursor {
 		return nil
 	}
-	whole, err := r.unerased(ctx)
+	recorded := inherit(r.ID, r.set.Table(), r.from.Cursor)
+	whole, err := r.unerased(r.from.Cursor, func(in []int) (uint64, error) { return r.set.lastForget(ctx, in) })
 	if err != nil {
 		return err
 	}
-	whole = whole && r.log.First <= r.from.Cursor+1 && (r.from.Cursor == 0 || r.from.Chain != 0)
+	recorded.whole = whole && r.log.First <= r.from.Cursor+1 && (r.from.Cursor == 0 || r.from.Chain != 0)
 	var skipped commit.Foreign // but for those behind the marker, which the take-over reported
-	recorded := inherit(r.ID, r.set.Table(), r.from.Cursor)
 	for id := range recorded.by {
 		own := id == r.ID
 		index, err := outcomelog.ReadIndex(ctx, r.set.js, id, r.from.Outcomes+1, r.fenced.Fence(), r.truncated || !own, func(f commit.Foreign) {
@@ -184,6 +183,9 @@ func (r *recovery) applyRecorded(ctx context.Context) error {
 	}
 	present := r.set.Compaction()
 	configs := outcomelog.NewConfigResolver(r.set.js, stored.ConfigReader(present.Counters()...))
+	named := func(hash string) (*compaction.Config, error) {
+		return configs.GetOr(ctx, hash, present, r.retrying("replay"))
+	}
 	log := stream.Selection{
 		Stream: topology.LogStream, Filters: events.LogFilters(r.sources(r.from.Cursor)), From: r.from.Cursor + 1, UpTo: uint64(r.marker.seq),
 	}
@@ -192,34 +194,19 @@ func (r *recovery) applyRecorded(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		by, applies := recorded.of(e)
-		if by == nil {
-			r.ledgers.skip(e, at)
-			return nil
+		applied, err := recorded.apply(r.ledgers, e, at, named, r.retrying("replay"))
+		if err != nil {
+			return err
 		}
-		var end position
-		if !applies {
-			end = r.ledgers.pass(e, at)
-		} else {
-			config, err := configs.GetOr(ctx, by.ConfigAt(e.Seq), present, r.retrying("replay"))
-			if err != nil {
-				return err
-			}
-			if end, err = r.ledgers.applyRecorded(e, at, config, by.Outcomes[e.Seq], r.retrying("replay")); err != nil {
-				return err
-			}
-			delete(by.Outcomes, e.Seq)
+		if applied {
 			r.replayed++
 		}
-		if c := by.Chains[e.Seq]; whole && c != 0 && c != end.chain {
-			return errOtherChain
-		}
-		return r.checkpointer.replayed(ctx, whole)
+		return r.checkpointer.replayed(ctx, recorded.whole)
 	})
 	if err != nil {
 		return err
 	}
-	if end := r.ledgers.position(); whole && r.marker.chain != 0 && end.chain != r.marker.chain {
+	if end := r.ledgers.position(); recorded.misses(end, r.marker) {
 		return r.otherChain(ctx, end)
 	}
 	r.ledgers.reach(r.marker)

@@ -52,12 +52,22 @@ const (
 	subjectTrusted     flaw = "the subject decides"
 	shedEarly          flaw = "ledgers of a child leave before its split is committed"
 	parentIgnored      flaw = "a child applies nothing of its parent's"
+	splitMissed        flaw = "an owner without anything to replay does not know the split"
+	erasedMissed       flaw = "erased events are missed in the hash"
+	erasedHere         flaw = "an erasure is of one partition"
+	erasureUnresumed   flaw = "an erasure that was cut off is not resumed"
+	pagesLeft          flaw = "an erasure leaves the pages of the file"
+	copiesLeft         flaw = "an erasure leaves the copies of the file"
+	elsewhereIgnored   flaw = "a partition does not receive that another one erased a session of both"
+	summaryUnfenced    flaw = "a summary is stored behind the erasure of its session"
+	forgetNotRepeated  flaw = "an erasure is not repeated for a late summary"
 )
 
 var flaws = []flaw{
 	markerIgnored, checkpointAhead, checkpointOfNow, outcomesSkipped, changeOmitted, unsavedEvicted, dropIgnored,
 	fenceOff, tornBatch, answerGuessed, staleSummaryTaken, rewindsNotReplayed, decidedAgain, presentConfig, lostEventsReplayed, lostDiskTaken,
 	outcomeLost, editsOmitted, epochsJoined, splitUnknown, splitMoved, parentUnread, subjectTrusted, shedEarly, parentIgnored,
+	splitMissed, erasedMissed, erasedHere, erasureUnresumed, pagesLeft, copiesLeft, elsewhereIgnored, summaryUnfenced, forgetNotRepeated,
 }
 
 // Whatever crashes, arrives twice, late or from an owner that has lost its partition:

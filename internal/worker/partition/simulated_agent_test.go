@@ -17,8 +17,9 @@ type agent struct {
 	sent    []message // all turns there ever were
 	number  int       // of the last one
 	held    []message // that are late
-	jobs    []*events.Job
-	gen     int64 // of the last compaction
+	jobs    []simulatedJob
+	undone  []simulatedJob // whose summarizer crashed when it had published the summary
+	gen     int64          // of the last compaction
 	window  int
 	ids     int       // so far
 	callers []*caller // whose syncs publish its turns; nil where it publishes them
@@ -40,6 +41,8 @@ func newAgent(s *simulation, session string) *agent {
 
 func (a *agent) step() {
 	switch n := a.s.IntN(100); {
+	case a.s.erases && a.s.odds(3):
+		a.forget()
 	case len(a.callers) > 0 && (n < 62 || n >= 69 && n < 74):
 		if c := a.callers[a.s.IntN(len(a.callers))]; a.s.depth < 2 {
 			c.step()
@@ -151,10 +154,10 @@ func (a *agent) release() {
 }
 
 // receive takes an outcome that was committed.
-func (a *agent) receive(o compaction.Outcome) {
+func (a *agent) receive(o compaction.Outcome, partition int) {
 	switch b := o.Body.(type) {
 	case *events.Job:
-		a.jobs = append(a.jobs, b)
+		a.jobs = append(a.jobs, simulatedJob{b, partition})
 		if a.s.odds(60) {
 			a.answer()
 		}
@@ -187,7 +190,7 @@ func (a *agent) answer() {
 		id = a.id()
 	}
 	a.s.counts.Summaries++
-	a.publish(message{events.KindSummary, id, fmt.Appendf(nil, `{"v":1,"id":%q,"job":%q,"text":%q,"record":[],"model":"m","failure":%q}`, id, job.ID, text, fail)})
+	a.summarized(job, message{events.KindSummary, id, fmt.Appendf(nil, `{"v":1,"id":%q,"job":%q,"text":%q,"record":[],"model":"m","failure":%q}`, id, job.ID, text, fail)})
 }
 
 // relabel makes a summary answer the last job of its session.

@@ -34,6 +34,9 @@ func (s *simulation) audit() error {
 	if err := s.unheld(); err != nil {
 		return err
 	}
+	if err := s.wantErased(); err != nil {
+		return err
+	}
 	return s.found
 }
 
@@ -74,6 +77,9 @@ func (s *simulation) read(p int) (record, error) {
 			configs = append(configs[:seq], c.marker.Config)
 		}
 		for _, o := range open {
+			if o.kind == events.KindErased { // it follows from no event
+				continue
+			}
 			if uint64(o.cause) <= cursor || uint64(o.cause) > c.marker.Cursor {
 				return record{}, fmt.Errorf("an outcome of event %d is in a commit from %d to %d", o.cause, cursor, c.marker.Cursor)
 			}
@@ -186,8 +192,8 @@ func (s *simulation) compareDisks(p int, t partitions.Table, seq compaction.Seq,
 	if o := s.current[p]; o != nil {
 		disks = append(disks, o.disk)
 	}
-	for _, disk := range disks {
-		if disk.at.Cursor == uint64(seq) && disk.fits(s.log, seq) {
+	for _, disk := range append(disks, s.copies[p]) {
+		if disk != nil && disk.at.Cursor == uint64(seq) && disk.fits(s.log, seq) {
 			if err := disk.compare(d, func(a events.Address) bool { return t.At(a, uint64(seq)+1) == p }); err != nil {
 				return fmt.Errorf("disk of partition %d at %d: %w", p, seq, err)
 			}
@@ -272,7 +278,7 @@ type page struct {
 }
 
 func (b *book) enter(e decide.Event) {
-	if e.Kind == events.KindEnd && len(b.turns) > 0 {
+	if e.Kind == events.KindEnd && len(b.turns) > 0 || e.Kind == events.KindForget {
 		*b = book{}
 	}
 	p := page{data: e.Data}

@@ -1,7 +1,10 @@
 package partition
 
 import (
+	"maps"
+
 	"compactd/internal/broker/commit"
+	"compactd/internal/events"
 	"compactd/internal/events/partitions"
 )
 
@@ -25,7 +28,7 @@ func (s *simulation) grow() {
 	case len(unsplit) == 0 && s.transforms[len(s.transforms)-1] == s.table.Count() && len(s.transforms) < 3:
 		s.table, _ = s.table.Grow()
 		for range s.table.Count() - len(s.current) {
-			s.current, s.disks = append(s.current, nil), append(s.disks, nil)
+			s.current, s.disks, s.copies = append(s.current, nil), append(s.disks, nil), append(s.copies, nil)
 		}
 		s.counts.Growths++
 		s.note("the log grows to %d", s.table.Count())
@@ -76,10 +79,14 @@ func (s *simulation) prepared(p int, d *simulatedDisk) *simulatedDisk {
 		return d
 	}
 	split := l[len(l)-1]
-	for _, of := range s.disks[split.Parent] {
-		if of.at.Cursor < split.First {
-			return of.clone()
+	for _, of := range append(s.disks[split.Parent], s.copies[split.Parent]) {
+		if of == nil || of.at.Cursor >= split.First || s.unpruned(split.Parent, of) {
+			continue
 		}
+		d = of.clone()
+		maps.DeleteFunc(d.rows, func(a events.Address, _ map[string][]byte) bool { return !split.Moves(a) })
+		d.scrub()
+		break
 	}
 	return d
 }

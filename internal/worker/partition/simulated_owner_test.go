@@ -3,12 +3,14 @@ package partition
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
 	"slices"
 
 	"compactd/internal/broker/commit"
+	"compactd/internal/broker/erase"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/events/partitions"
@@ -32,6 +34,9 @@ type owner struct {
 	fence     uint64
 	disk      *simulatedDisk
 	pending   *checkpoint
+	eraser    *eraser
+	found     commit.Marker // when it took the partition over
+	truncated bool          // the log had lost events by then
 	ended     bool
 
 	syncer  *syncs.Syncer
@@ -46,7 +51,10 @@ type owner struct {
 func newOwner(s *simulation, p int, c *compaction.Config, d *simulatedDisk) *owner {
 	set := &Set{config: Config{Compaction: c}}
 	set.install(s.table)
-	return &owner{s: s, partition: p, set: set, ledgers: &ledgers{scope: scope{p, set}}, queue: newQueue(math.MaxInt, math.MaxInt), disk: d}
+	o := &owner{s: s, partition: p, set: set, ledgers: &ledgers{scope: scope{p, set}}, queue: newQueue(math.MaxInt, math.MaxInt), disk: d}
+	o.eraser = &eraser{scope: scope{p, set}, ledgers: o.ledgers, queue: o.queue, stores: simulatedStores{o}, added: make(chan struct{}, 1)}
+	set.slot(p).served.Store(&Partition{eraser: o.eraser})
+	return o
 }
 
 // open is recovery.run: fence the former owner, resume from the disk, and apply what was
@@ -72,13 +80,14 @@ func (o *owner) open() {
 	if s.flaw != splitUnknown {
 		o.learn(m.Split)
 	}
+	o.found = m
 	marker := positionOfMarker(m)
 	marker.split = o.table().Newest(o.partition)
 	if o.fence = o.store(nil, marker, last); o.fence == 0 {
 		o.end()
 		return
 	}
-	if len(s.log) < int(m.Cursor) {
+	if o.truncated = len(s.log) < int(m.Cursor); o.truncated {
 		marker = position{seq: compaction.Seq(len(s.log))}
 		if o.fence = o.store(nil, marker, o.fence); o.fence == 0 {
 			o.end()
@@ -92,79 +101,104 @@ func (o *owner) open() {
 		marker = position{}
 	}
 	o.committed, o.stored = marker.seq, marker.split
-	at := o.disk.at
-	o.disk.forgetful = s.flaw == lineagesLost
-	o.ledgers.begin(o.disk, positionOfFile(at))
-	if at.Cursor > 0 {
+	if o.disk.at.Cursor > 0 {
 		s.counts.Resumed++
 	}
-	s.note("owner %d of partition %d, config %.6s: disk at %d, marker at %d", o.epoch, o.partition, o.set.config.Compaction.Hash(), at.Cursor, m.Cursor)
+	s.note("owner %d of partition %d, config %.6s: disk at %d, marker at %d", o.epoch, o.partition, o.set.config.Compaction.Hash(), o.disk.at.Cursor, m.Cursor)
 	o.replay(marker)
 }
 
-// replay is recovery.applyRecorded.
+// replay is recovery.replay.
 func (o *owner) replay(marker position) {
-	s, recorded := o.s, inherit(o.partition, o.table(), o.disk.at.Cursor)
-	o.sources = o.table().Sources(o.partition, o.disk.at.Cursor)
-	for p := range recorded.by {
-		recorded.by[p] = &outcomelog.Index{Chains: map[compaction.Seq]uint64{}}
+	err := o.applyRecorded(marker)
+	if errors.Is(err, errOtherChain) && o.disk.at.Cursor > 0 {
+		o.disk = newDisk()
+		err = o.applyRecorded(marker)
 	}
-	for _, c := range s.outcomes[o.disk.at.Outcomes:o.fence] {
+	if err != nil {
+		o.s.violated("replay of partition %d up to %d: %w", o.partition, marker.seq, err)
+	}
+	if o.ended {
+		return
+	}
+	o.queue.begin(o.ledgers.position())
+	o.sources = o.table().Sources(o.partition, uint64(marker.seq))
+	if o.s.flaw == parentUnread {
+		o.sources = []int{o.partition}
+	}
+	_ = o.eraser.find(context.Background()) // the simulation answers
+}
+
+// applyRecorded is recovery.applyRecorded.
+func (o *owner) applyRecorded(marker position) error {
+	s, at := o.s, o.disk.at
+	o.disk.forgetful = s.flaw == lineagesLost
+	if o.ledgers.resume(o.disk, at, marker.split); s.flaw == splitMissed {
+		o.ledgers.begin(o.disk, positionOfFile(at))
+	}
+	if uint64(marker.seq) <= at.Cursor {
+		return nil
+	}
+	recorded := inherit(o.partition, o.table(), at.Cursor)
+	o.sources = o.table().Sources(o.partition, at.Cursor)
+	whole, err := o.ledgers.unerased(at.Cursor, func(in []int) (uint64, error) { return s.lastForget(in), nil })
+	if err != nil {
+		return err
+	}
+	recorded.whole = (whole || s.flaw == erasedMissed) && (at.Cursor == 0 || at.Chain != 0)
+	for p := range recorded.by {
+		recorded.by[p] = &outcomelog.Index{}
+		if p != o.partition || o.truncated {
+			recorded.by[p].Chains = map[compaction.Seq]uint64{}
+		}
+	}
+	for _, c := range s.outcomes[at.Outcomes:o.fence] {
 		r := recorded.by[c.partition]
-		if r == nil {
+		if r == nil || c.gone {
 			continue
 		}
-		if c.kind != "" {
+		if c.kind != "" && c.kind != events.KindErased {
 			if err := r.Add(c.kind, c.data); err != nil {
-				s.violated("read outcome: %w", err)
+				return err
 			}
 		}
 		if c.marker != nil && (s.flaw != lostEventsReplayed || compaction.Seq(c.marker.Cursor) >= r.Last) {
 			r.ApplyMarker(*c.marker)
 		}
 	}
+	marker.chain = cmp.Or(marker.chain, recorded.chainAt(marker.seq))
+	named := func(hash string) (*compaction.Config, error) {
+		if s.flaw == presentConfig {
+			return o.set.config.Compaction, nil
+		}
+		return configNamed(hash), nil
+	}
 	for e := range o.unread(marker.seq) {
 		if s.odds(1) {
 			o.crash("while it replays")
-			return
+			return nil
 		}
 		s.counts.Replays++
-		r, applies := recorded.of(e)
-		switch {
-		case r == nil, s.flaw == parentIgnored && r != recorded.by[o.partition]:
+		switch by, applies := recorded.of(e); {
+		case s.flaw == parentIgnored && by != recorded.by[o.partition]:
 			o.ledgers.skip(e, storedAt(&e))
 			continue
-		case !applies:
-			o.ledgers.pass(e, storedAt(&e))
+		case s.flaw == rewindsNotReplayed && applies && e.Kind == events.KindRewind:
+			o.ledgers.advance(e, storedAt(&e))
+			continue
+		case s.flaw == decidedAgain && applies:
+			_, _, _, _ = o.ledgers.decide(e, storedAt(&e))
 			continue
 		}
-		config := configNamed(r.ConfigAt(e.Seq))
-		if s.flaw == presentConfig {
-			config = o.set.config.Compaction
-		}
-		switch {
-		case s.flaw == rewindsNotReplayed && e.Kind == events.KindRewind:
-			o.ledgers.advance(e, storedAt(&e))
-		case s.flaw == decidedAgain:
-			_, _, _, _ = o.ledgers.decide(e, storedAt(&e))
-		default:
-			if _, err := o.ledgers.applyRecorded(e, storedAt(&e), config, r.Outcomes[e.Seq], func(err error) {
-				s.violated("replay %d: %w", e.Seq, err)
-			}); err != nil {
-				s.violated("load ledger at %d: %w", e.Seq, err)
-			}
+		if _, err := recorded.apply(o.ledgers, e, storedAt(&e), named, func(err error) { s.violated("replay %d: %w", e.Seq, err) }); err != nil {
+			return fmt.Errorf("event %d: %w", e.Seq, err)
 		}
 	}
-	marker.chain = cmp.Or(marker.chain, recorded.chainAt(marker.seq))
-	if end := o.ledgers.position(); marker.chain != 0 && end.chain != marker.chain {
-		s.violated("the log has another hash at the marker, %d", marker.seq)
+	if recorded.misses(o.ledgers.position(), marker) {
+		return errOtherChain
 	}
 	o.ledgers.reach(marker)
-	o.queue.begin(o.ledgers.position())
-	o.sources = o.table().Sources(o.partition, uint64(marker.seq))
-	if s.flaw == parentUnread {
-		o.sources = []int{o.partition}
-	}
+	return nil
 }
 
 // unread lists the events of the partition behind what is decided, up to a
@@ -172,7 +206,7 @@ func (o *owner) replay(marker position) {
 func (o *owner) unread(to compaction.Seq) func(func(decide.Event) bool) {
 	return func(yield func(decide.Event) bool) {
 		for _, e := range o.s.log[min(o.ledgers.position().seq, to):to] {
-			if slices.Contains(o.sources, e.Partition) && !yield(e) {
+			if slices.Contains(o.sources, e.Partition) && !o.s.gone[e.Seq] && !yield(e) {
 				return
 			}
 		}
@@ -187,8 +221,12 @@ func (o *owner) step() {
 		o.read(1 + o.s.IntN(4))
 	case n < 70:
 		o.commit(o.s.IntN(o.queued() + 1))
-	case n < 85:
+	case n < 82:
 		o.collect()
+	case n < 88:
+		o.eraseNext()
+	case n < 93:
+		o.copy()
 	default:
 		if o.pending != nil {
 			o.commit(o.queued()) // else its time may never come
@@ -328,6 +366,9 @@ func (o *owner) store(messages []commitment, end position, fence uint64) uint64 
 		Cursor: uint64(end.seq), Chain: end.chain, LastID: end.id, LastTime: end.time,
 		Owner: fmt.Sprint("owner ", o.epoch), Epoch: o.epoch, Config: cmp.Or(end.config, o.set.Compaction().Hash()), Split: end.split,
 	}
+	if m.Taken = o.fence == 0; m.Taken && o.found.Config != m.Config {
+		m.Before = o.found.Config
+	}
 	for {
 		seq, ok := s.store(o.partition, fence, messages, m, id)
 		if !ok || !s.odds(10) {
@@ -353,9 +394,15 @@ func (o *owner) publish(messages []commitment, groups []group) {
 	}
 	for _, g := range groups {
 		for _, t := range g.outcomes {
+			switch b := t.outcome.Body.(type) {
+			case *events.Forgotten:
+				o.eraser.add(erasure{Erasure: erase.Erasure{Forgotten: *b, Address: t.address}})
+			case *events.Erased:
+				o.s.erased(t.address, b.Seq)
+			}
 			for _, a := range o.s.agents {
 				if a.address == t.address {
-					a.receive(t.outcome)
+					a.receive(t.outcome, o.partition)
 				}
 			}
 		}
@@ -429,12 +476,27 @@ func (o *owner) write() {
 	o.set.config.MaxLedgerBytes = o.set.config.MaxLedgers
 	evicted, _ := o.ledgers.stored(c)
 	s.counts.Evicted += evicted
+	if c.dropped {
+		s.counts.Moved++
+		o.eraser.add(droppedAt(uint64(end.seq)))
+	}
 }
 
-// finish decides and stores everything, checkpoint included. It is false when the
+// finish decides and stores everything, and erases what is to be erased. It is false when the
 // owner crashed before that.
 func (o *owner) finish() bool {
-	for more := true; more && !o.ended; more = o.committed < o.ledgers.position().seq { // a summary may answer a commit
+	for more := true; more && !o.ended && o.s.found == nil; more = more || o.queued() > 0 {
+		o.storeAll()
+		if more = len(o.eraser.due) > 0 && !o.ended; more && !o.eraseNext() && !o.ended {
+			o.s.violated("partition %d at %d: an erasure waits for a checkpoint that nothing brings", o.partition, o.ledgers.position().seq)
+		}
+	}
+	return !o.ended
+}
+
+// storeAll decides and stores everything, checkpoint included.
+func (o *owner) storeAll() {
+	for more := true; more && !o.ended; more = o.committed < o.ledgers.position().seq || o.queued() > 0 { // a summary may answer a commit
 		o.commit(o.queued())
 		o.read(len(o.s.log))
 	}
@@ -442,7 +504,6 @@ func (o *owner) finish() bool {
 		o.collect()
 		o.save()
 	}
-	return !o.ended
 }
 
 func (o *owner) crash(where string) {
@@ -494,7 +555,9 @@ type simulatedDisk struct {
 	at   kv.Position
 	rows map[events.Address]map[string][]byte
 
-	forgetful bool // it loses what a ledger remembers of lineages
+	pages     map[events.Address]uint64 // of rows that it had, up to an event at least
+	outlived  bool                      // an erasure: its worker was down
+	forgetful bool                      // it loses what a ledger remembers of lineages
 }
 
 // withoutLineages is the header of a ledger without them.
@@ -511,10 +574,13 @@ func withoutLineages(data []byte) []byte {
 	return data
 }
 
-func newDisk() *simulatedDisk { return &simulatedDisk{rows: map[events.Address]map[string][]byte{}} }
+func newDisk() *simulatedDisk {
+	return &simulatedDisk{rows: map[events.Address]map[string][]byte{}, pages: map[events.Address]uint64{}}
+}
 
 func (d *simulatedDisk) clone() *simulatedDisk {
-	c := &simulatedDisk{at: d.at, rows: map[events.Address]map[string][]byte{}}
+	c := newDisk()
+	c.at, c.pages, c.outlived = d.at, maps.Clone(d.pages), d.outlived
 	for a, rows := range d.rows {
 		c.rows[a] = maps.Clone(rows)
 	}
@@ -569,8 +635,12 @@ func (d *simulatedDisk) After(a events.Address, n int) ([]events.Address, error)
 
 // checkpoint is kv.Store.Checkpoint.
 func (d *simulatedDisk) checkpoint(m kv.Position, changes []kv.Change, f flaw) {
+	before := d.at.Cursor
 	d.at = m
 	for _, c := range changes {
+		if _, there := d.pages[c.Address]; !there && d.rows[c.Address] != nil {
+			d.pages[c.Address] = before
+		}
 		if (c.Drop || c.Replace) && f != dropIgnored {
 			delete(d.rows, c.Address)
 		}

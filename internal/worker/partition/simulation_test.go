@@ -20,19 +20,21 @@ import (
 // NATS, bbolt and goroutines are here.
 type simulation struct {
 	*rand.Rand
-	flaw  flaw
-	steps int
-	frail bool                             // its server loses power
-	grows bool                             // its log does
-	trace func(format string, args ...any) // nil unless it is read
+	flaw   flaw
+	steps  int
+	frail  bool                             // its server loses power
+	grows  bool                             // its log does
+	erases bool                             // sessions are erased
+	trace  func(format string, args ...any) // nil unless it is read
 
 	table      partitions.Table // as SESSIONS has it
 	transforms []int            // partitions of the transforms that there were; the last one is in force
 
 	log    []decide.Event
 	now    int64
-	ids    map[string]int64 // when a message id was stored
-	lost   map[uint64]bool  // where the log was once truncated
+	ids    map[string]int64        // when a message id was stored
+	lost   map[uint64]bool         // where the log was once truncated
+	gone   map[compaction.Seq]bool // events that are overwritten
 	agents []*agent
 
 	outcomes []commitment
@@ -40,6 +42,7 @@ type simulation struct {
 	current  []*owner // of each partition; nil while it has none
 	zombies  []*owner
 	disks    [][]*simulatedDisk // of each partition, without those in use
+	copies   []*simulatedDisk   // the snapshot of each partition; nil while it has none
 	texts    map[compaction.Seq]decide.Event
 
 	counts counts
@@ -62,6 +65,7 @@ type counts struct {
 	Seeds, Sessions, Events, Resent, Outcomes, Compactions, Rewinds, Summaries, Duplicates, Gaps                    int
 	Takeovers, Crashes, Replays, Checkpoints, Resumed, Fenced, LostAcks, Evicted, EventsLost, Omitted, Reconfigured int
 	Growths, Splits, Children, Stale, Skipped, Unborn                                                               int
+	ForgetEvents, Erasures, Overwritten, Repeated, Scrubbed, Moved                                                  int
 }
 
 // commitment is one message of OUTCOMES.
@@ -73,6 +77,7 @@ type commitment struct {
 	cause     compaction.Seq // the event it is about
 	marker    *commit.Marker // on the last one of a commit
 	commit    int
+	gone      bool // it is overwritten
 }
 
 // duplicateWindow is how long the log has ids, in milliseconds.
@@ -81,16 +86,17 @@ const duplicateWindow = 120_000
 func newSimulation(seed uint64, f flaw) *simulation {
 	s := &simulation{
 		Rand: rand.New(rand.NewPCG(seed, 0)), flaw: f, now: 1_700_000_000_000,
-		ids: map[string]int64{}, lost: map[uint64]bool{}, texts: map[compaction.Seq]decide.Event{},
+		ids: map[string]int64{}, lost: map[uint64]bool{}, gone: map[compaction.Seq]bool{}, texts: map[compaction.Seq]decide.Event{},
 	}
 	n := 1 + s.IntN(4)/3
-	s.current, s.disks = make([]*owner, n), make([][]*simulatedDisk, n)
+	s.current, s.disks, s.copies = make([]*owner, n), make([][]*simulatedDisk, n), make([]*simulatedDisk, n)
 	s.table, s.transforms = partitions.New(n), []int{n}
 	for i := range 1 + s.IntN(5)/2 {
 		s.agents = append(s.agents, newAgent(s, fmt.Sprintf("s%d-%d", i, s.IntN(1000))))
 	}
 	s.frail = s.odds(30)
 	s.grows = !s.frail && s.odds(60)
+	s.erases = !s.frail && s.odds(60)
 	s.steps = 8 + s.IntN(30)
 	return s
 }
@@ -113,9 +119,15 @@ func (s *simulation) run(steps int) error {
 	for _, a := range s.agents {
 		a.release()
 	}
-	for p := range s.current {
-		for s.found == nil && s.born(p) && (s.current[p] == nil || !s.current[p].finish()) {
-			s.takeOver(p)
+	for events := -1; s.found == nil && (events < len(s.log) || s.erasing()); {
+		events = len(s.log)
+		for p := range s.current {
+			for s.found == nil && s.born(p) && (s.current[p] == nil || !s.current[p].finish()) {
+				s.takeOver(p)
+			}
+		}
+		for _, a := range s.agents {
+			a.redeliver()
 		}
 	}
 	if s.found != nil {
@@ -173,7 +185,7 @@ func (s *simulation) publish(k events.Kind, a events.Address, id string, data []
 // none, and that message.
 func (s *simulation) last(partition int) (uint64, commitment) {
 	for i, c := range slices.Backward(s.outcomes) {
-		if c.partition == partition {
+		if c.partition == partition && !c.gone {
 			return uint64(i + 1), c
 		}
 	}
@@ -218,6 +230,9 @@ func (s *simulation) takeOver(p int) {
 		} else {
 			s.disks[p] = slices.Delete(s.disks[p], i, i+1)
 		}
+		d = s.pruned(p, d)
+	} else if c := s.copies[p]; c != nil && s.odds(50) {
+		d = c.clone()
 	}
 	if d.at.Cursor == 0 && s.odds(75) {
 		d = s.prepared(p, d)

@@ -12,7 +12,6 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"compactd/internal/broker/commit"
-	"compactd/internal/broker/erase"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/events/partitions"
@@ -181,11 +180,12 @@ type inheritance struct {
 	table  partitions.Table
 	splits []partitions.Split
 	by     map[int]*outcomelog.Index
+	whole  bool // the log has all events that are in the hash
 }
 
 // inherit is the inheritance of a partition behind a sequence, with an index for each that has a part of it.
 func inherit(id int, t partitions.Table, after uint64) inheritance {
-	h := inheritance{id, t, t.Lineage(id), map[int]*outcomelog.Index{id: nil}}
+	h := inheritance{id, t, t.Lineage(id), map[int]*outcomelog.Index{id: nil}, false}
 	for _, s := range h.splits {
 		if after+1 < s.First {
 			h.by[s.Parent] = nil
@@ -207,18 +207,16 @@ func (h *inheritance) of(e decide.Event) (by *outcomelog.Index, applies bool) {
 	return h.by[p], h.splits[len(h.splits)-1].Moves(e.Address)
 }
 
-// unerased is false where events behind the ledgers may be gone that are in the hash of the partition: those from before a
+// unerased is false where events behind a cursor may be gone that are in the hash of the partition: those from before a
 // split, of a session that another partition has erased since.
-func (r *recovery) unerased(ctx context.Context) (bool, error) {
-	t, root := r.set.Table(), r.ID
-	if r.from.Cursor+1 >= t.Newest(r.ID).First {
+func (s scope) unerased(after uint64, lastForget func(in []int) (uint64, error)) (bool, error) {
+	t := s.set.Table()
+	if after+1 >= t.Newest(s.ID).First {
 		return true, nil
 	}
-	if l := t.Lineage(r.ID); len(l) > 0 {
-		root = l[0].Parent
-	}
-	last, err := erase.LastForget(ctx, r.set.config.Read, events.LoggedIn(t.Sources(root, 0), events.KindForget, everySession)...)
-	return last <= r.from.Cursor, err
+	families := t.Families()
+	last, err := lastForget(families[s.ID%len(families)])
+	return last <= after, err
 }
 
 // chainAt is the hash of the parent's events up to where the partition begins, 0 for another place.
@@ -229,4 +227,35 @@ func (h *inheritance) chainAt(seq compaction.Seq) uint64 {
 		}
 	}
 	return 0
+}
+
+// apply applies an event to ledgers as its partition decided it, under the config that named returns, or passes it.
+func (h *inheritance) apply(l *ledgers, e decide.Event, at time.Time, named func(hash string) (*compaction.Config, error), report func(error)) (applied bool, _ error) {
+	by, applied := h.of(e)
+	if by == nil {
+		l.skip(e, at)
+		return false, nil
+	}
+	var end position
+	if !applied {
+		end = l.pass(e, at)
+	} else {
+		config, err := named(by.ConfigAt(e.Seq))
+		if err != nil {
+			return false, err
+		}
+		if end, err = l.applyRecorded(e, at, config, by.Outcomes[e.Seq], report); err != nil {
+			return false, err
+		}
+		delete(by.Outcomes, e.Seq)
+	}
+	if c := by.Chains[e.Seq]; h.whole && c != 0 && c != end.chain {
+		return applied, errOtherChain
+	}
+	return applied, nil
+}
+
+// misses reports whether ledgers at a position have another hash than the marker that they are to be at.
+func (h *inheritance) misses(end, marker position) bool {
+	return h.whole && marker.chain != 0 && end.chain != marker.chain
 }
