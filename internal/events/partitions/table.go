@@ -21,6 +21,9 @@ type Table struct {
 // New returns the table of a log that has n partitions and never grew.
 func New(n int) Table { return Table{first: n} }
 
+// First is the number of partitions that the log began with.
+func (t Table) First() int { return t.first }
+
 // Count is the number of partitions; those that a growth under way makes count.
 func (t Table) Count() int { return t.first << len(t.splits) }
 

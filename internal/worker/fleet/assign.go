@@ -18,22 +18,37 @@ type claim struct {
 // long as the member has room: all hold the same number, or one more. So
 // all workers that have the same members compute the same answer, and few
 // partitions move when one joins or leaves. Without members no partition is assigned.
-func assign(members []string, partitions int) map[string][]int {
+//
+// A log that began with first partitions and grew has those of each growth assigned behind the others, so that no
+// partition moves while it is split.
+func assign(members []string, first, partitions int) map[string][]int {
 	members = slices.Compact(slices.Sorted(slices.Values(members)))
 	if len(members) == 0 {
 		return nil
 	}
-	claims := make([]claim, 0, len(members)*partitions)
+	out := make(map[string][]int, len(members))
+	for from, upTo := 0, first; upTo <= partitions; from, upTo = upTo, 2*upTo {
+		assignBetween(members, from, upTo, out)
+	}
+	return out
+}
+
+// assignBetween assigns a range of partitions; those below it are assigned.
+func assignBetween(members []string, from, upTo int, out map[string][]int) {
+	claims := make([]claim, 0, len(members)*(upTo-from))
+	share, more := upTo/len(members), upTo%len(members) // so many may have one more
 	for m, name := range members {
-		for p := range partitions {
+		for p := from; p < upTo; p++ {
 			claims = append(claims, claim{score(name, p), m, p})
+		}
+		if len(out[name]) > share {
+			more--
 		}
 	}
 	slices.SortFunc(claims, func(a, b claim) int {
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.partition, b.partition), cmp.Compare(a.member, b.member))
 	})
-	share, more := partitions/len(members), partitions%len(members) // so many may have one more
-	out, held := make(map[string][]int, len(members)), make([]bool, partitions)
+	held := make([]bool, upTo)
 	for _, c := range claims {
 		name := members[c.member]
 		has := len(out[name])
@@ -46,7 +61,6 @@ func assign(members []string, partitions int) map[string][]int {
 		held[c.partition] = true
 		out[name] = append(out[name], c.partition)
 	}
-	return out
 }
 
 // score is how much a member wants a partition.

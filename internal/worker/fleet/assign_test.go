@@ -16,8 +16,9 @@ func TestAssign(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		members := rapid.SliceOfNDistinct(rapid.StringMatching(`[a-z0-9-]{1,12}`), 1, 12, rapid.ID).Draw(t, "members")
-		partitions := rapid.IntRange(1, 200).Draw(t, "partitions")
-		got := assign(members, partitions)
+		first, growths := rapid.IntRange(1, 50).Draw(t, "first"), rapid.IntRange(0, 3).Draw(t, "growths")
+		partitions := first << growths
+		got := assign(members, first, partitions)
 		var all []int
 		for _, name := range members {
 			if n, share := len(got[name]), partitions/len(members); n != share && (n != share+1 || partitions%len(members) == 0) {
@@ -31,13 +32,20 @@ func TestAssign(t *testing.T) {
 				t.Fatalf("held are %v", all)
 			}
 		}
+		for before := first; before < partitions; before *= 2 { // a growth moves none that was there
+			for p, name := range holders(assign(members, first, before)) {
+				if !slices.Contains(got[name], p) {
+					t.Fatalf("partition %d of %d leaves %s", p, before, name)
+				}
+			}
+		}
 		other := slices.Concat(members, members[:1]) // one is named twice
 		rand.Shuffle(len(other), func(i, j int) { other[i], other[j] = other[j], other[i] })
-		if diff := cmp.Diff(got, assign(other, partitions)); diff != "" {
+		if diff := cmp.Diff(got, assign(other, first, partitions)); diff != "" {
 			t.Fatalf("another order, another answer:\n%s", diff)
 		}
 	})
-	if got := assign(nil, 8); len(got) > 0 {
+	if got := assign(nil, 8, 8); len(got) > 0 {
 		t.Errorf("without members: %v", got)
 	}
 }
@@ -53,8 +61,8 @@ func TestAssignMovesLittle(t *testing.T) {
 		for i := range members {
 			members[i] = fmt.Sprintf("worker-%d-%d", round, i)
 		}
-		five, four := holders(assign(members, partitions)), holders(assign(members[:4], partitions))
-		for _, held := range assign(members, partitions) {
+		five, four := holders(assign(members, partitions, partitions)), holders(assign(members[:4], partitions, partitions))
+		for _, held := range assign(members, partitions, partitions) {
 			worst = max(worst, float64(len(held))*5/partitions)
 		}
 		for p := range partitions {

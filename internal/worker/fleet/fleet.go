@@ -187,10 +187,11 @@ func (f *Fleet) end(id int, t *heldLease, why error) {
 // assign finds out what this worker should hold.
 func (f *Fleet) assign() {
 	f.wanted = map[int]bool{}
-	for _, id := range assign(f.membership.members(f.self.Name), f.config.Partitions.Count())[f.self.Name] {
+	t := f.config.Partitions.Table()
+	for _, id := range assign(f.membership.members(f.self.Name), t.First(), t.Count())[f.self.Name] {
 		f.wanted[id] = true
 	}
-	for id := range f.config.Partitions.Count() {
+	for id := range t.Count() {
 		f.config.Partitions.Assign(id, f.wanted[id])
 	}
 }

@@ -28,6 +28,7 @@ type recovery struct {
 	ledgers      *ledgers
 	checkpointer *checkpointer
 
+	release   func()               // of the turn to be split off, by awaitSplit; nil without one
 	begins    commit.Marker        // by awaitSplit, of a partition that was split off
 	fenced    *commit.Committer    // by takeOver
 	found     commit.Stored        // the marker before that
@@ -41,6 +42,11 @@ type recovery struct {
 
 // run is the recovery protocol.
 func (r *recovery) run(ctx context.Context) error {
+	defer func() {
+		if r.release != nil {
+			r.release()
+		}
+	}()
 	for _, step := range []func(context.Context) error{r.openFile, r.awaitSplit, r.takeOver, r.findEnd, r.resume, r.replay} {
 		if err := step(ctx); err != nil {
 			return err

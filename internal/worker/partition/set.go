@@ -62,6 +62,7 @@ type Set struct {
 	Outcomes  *room.Outcomes
 	Log       *room.Log
 	snapshots *snapshots
+	splitting chan struct{}                     // taken by a child from before its split until it is caught up
 	changed   atomic.Pointer[compaction.Config] // in force in place of that of config; nil before a change
 
 	log        atomic.Pointer[logView]
@@ -87,7 +88,7 @@ func NewSet(js jetstream.JetStream, c Config) *Set {
 		c.MaxLedgerBytes = ledgersShare(c.Memory)
 	}
 	set := &Set{
-		config: c, js: js, Payloads: payload.NewRenderer(c.Texts, payloadsShare(c.Memory)),
+		config: c, js: js, Payloads: payload.NewRenderer(c.Texts, payloadsShare(c.Memory)), splitting: make(chan struct{}, 1),
 	}
 	set.install(c.Streams.Partitions)
 	set.snapshots = newSnapshots(set)

@@ -156,6 +156,9 @@ func (r *recovery) awaitSplit(ctx context.Context) error {
 			return nil
 		case split.First == 0 && !prepared:
 			prepared = true
+			if err := r.awaitTurn(ctx); err != nil {
+				return err
+			}
 			if err := r.prepare(ctx, parent); err != nil {
 				return err
 			}
@@ -170,6 +173,18 @@ func (r *recovery) awaitSplit(ctx context.Context) error {
 			return ctx.Err()
 		case <-time.After(splitPause):
 		}
+	}
+}
+
+// awaitTurn waits until no other partition of this worker is being split off: from a split until the child is served its
+// sessions wait, and all at once would wait for each other's replays. Until then their parents decide.
+func (r *recovery) awaitTurn(ctx context.Context) error {
+	select {
+	case r.set.splitting <- struct{}{}:
+		r.release = func() { <-r.set.splitting }
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 

@@ -8,17 +8,21 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/broker/brokertest"
 	"compactd/internal/broker/commit"
 	"compactd/internal/broker/erase"
 	"compactd/internal/broker/retry"
 	"compactd/internal/broker/snapshot"
+	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
@@ -28,16 +32,16 @@ import (
 	"compactd/internal/worker/observe"
 )
 
-// splitEnv is a server with a log of one partition whose growth to two has begun.
+// splitEnv is a server with a log whose growth has begun.
 type splitEnv struct {
 	*brokertest.Env
 	dir      string           // of the server
 	listener observe.Listener // of the next partition that is served
 }
 
-func newSplitEnv(t *testing.T) *splitEnv {
+func newSplitEnv(t *testing.T, partitions int) *splitEnv {
 	env := &splitEnv{dir: t.TempDir()}
-	env.Env = brokertest.Open(t, env.dir, topology.Config{Partitions: 1})
+	env.Env = brokertest.Open(t, env.dir, topology.Config{Partitions: partitions})
 	var err error
 	if env.Streams.Partitions, err = env.Streams.Partitions.Grow(); err != nil {
 		t.Fatal(err)
@@ -48,16 +52,33 @@ func newSplitEnv(t *testing.T) *splitEnv {
 // serve serves a partition, in a set of its own, until the test ends or stop is called.
 func (env *splitEnv) serve(owner string, id int, dir string) (set *Set, at observe.PartitionAcquired, stop func()) {
 	env.T.Helper()
-	set = NewSet(env.JS, Config{
+	set = env.set(owner, dir)
+	served, ended, stop := env.begin(set, id)
+	select {
+	case at = <-served:
+	case err := <-ended:
+		env.T.Fatalf("partition %d is not served: %v", id, err)
+	}
+	return set, at, stop
+}
+
+// set is the partitions of a worker.
+func (env *splitEnv) set(owner, dir string) *Set {
+	return NewSet(env.JS, Config{
 		Read: env.NC, Commit: env.NC, Texts: env.NC, Streams: env.Streams, Compaction: simulatedConfigs()[1], Owner: owner, Listener: env.listener,
 		Dir: dir, SnapshotEvery: time.Hour, CheckpointEvery: 10 * time.Millisecond, CheckpointEvents: 100, MarkerEvery: 10 * time.Millisecond,
 		MaxLedgers: 100, Memory: 64 << 20, OutcomeBytes: -1, MaxAhead: 100, DrainTimeout: time.Minute, Limiter: limit.New(limit.Config{}),
 	})
+}
+
+// begin begins to serve a partition, until the test ends or stop is called.
+func (env *splitEnv) begin(set *Set, id int) (served chan observe.PartitionAcquired, ended chan error, stop func()) {
 	ctx, cancel := context.WithCancel(env.T.Context())
 	all, end := NewStopTime(ctx, time.Minute)
-	served, ended := make(chan observe.PartitionAcquired, 1), make(chan error, 1)
+	served, ended = make(chan observe.PartitionAcquired, 1), make(chan error, 1)
 	go func() {
 		ended <- set.Serve(ctx, all, id, func(e observe.PartitionAcquired) { served <- e }, func() {})
+		close(ended)
 	}()
 	stop = sync.OnceFunc(func() {
 		defer end()
@@ -67,12 +88,7 @@ func (env *splitEnv) serve(owner string, id int, dir string) (set *Set, at obser
 		}
 	})
 	env.T.Cleanup(stop)
-	select {
-	case at = <-served:
-	case err := <-ended:
-		env.T.Fatalf("partition %d is not served: %v", id, err)
-	}
-	return set, at, stop
+	return served, ended, stop
 }
 
 // snapshot puts the file of a partition into the store once it has an event.
@@ -124,7 +140,7 @@ func of(p int) string {
 // the others leave memory and file, and the next owner learns it from the marker.
 func TestSplit(t *testing.T) {
 	t.Parallel()
-	env := newSplitEnv(t)
+	env := newSplitEnv(t, 1)
 	stays, moves := of(0), of(1)
 	dir := t.TempDir()
 	set, _, stop := env.serve("a", 0, dir)
@@ -205,7 +221,7 @@ func TestSplit(t *testing.T) {
 // the same, also without a file, and where the parent's snapshot is of behind the split.
 func TestChild(t *testing.T) {
 	t.Parallel()
-	env := newSplitEnv(t)
+	env := newSplitEnv(t, 1)
 	stays, moves := of(0), of(1)
 	parent, _, _ := env.serve("a", 0, t.TempDir())
 	env.turn(moves, 1)
@@ -257,12 +273,45 @@ func TestChild(t *testing.T) {
 	}
 }
 
+// A worker has one partition split off after the other: the sessions of a child wait from the split until it is
+// served, and no longer for others.
+func TestChildrenTakeTurns(t *testing.T) {
+	t.Parallel()
+	env := newSplitEnv(t, 2)
+	env.serve("a", 1, t.TempDir())
+	children := env.set("b", t.TempDir())
+	first, _, _ := env.begin(children, 2)
+	env.eventually("the first child has its turn", func() (bool, error) { return len(children.splitting) == 1, nil })
+	second, _, _ := env.begin(children, 3)
+	env.eventually("the second child waits", func() (bool, error) {
+		_, err := os.Stat(children.fileOptions(3).Path)
+		return err == nil, nil
+	})
+	env.serve("c", 0, t.TempDir()) // which the first child waits for
+	<-first
+	<-second
+	var order []int
+	if err := stream.ReadStream(t.Context(), env.JS, topology.OutcomesStream, "out.>", 1, 0, func(m jetstream.Msg, _ uint64) error {
+		var p int
+		_, err := fmt.Sscanf(m.Subject(), "out.%d.", &p)
+		if !slices.Contains(order, p) && (p > 1 || strings.Contains(m.Headers().Get(commit.HeaderMarker), `"child"`)) {
+			order = append(order, p)
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(order, []int{0, 2, 1, 3}) {
+		t.Errorf("splits and take-overs were in the partitions %v", order)
+	}
+}
+
 // When the partition that decides a session now has erased it, nothing of it stays with those that it was in before: not in
 // the file of one that is served, though that crashed before it had overwritten what it dropped, not in a
 // copy of that, and not in the file of a worker that served it once.
 func TestEraseMoved(t *testing.T) {
 	t.Parallel()
-	env := newSplitEnv(t)
+	env := newSplitEnv(t, 1)
 	stays, moves := of(0), of(1)
 	contains := func(path string) bool { return contains(t, path, moves) }
 	once := t.TempDir()
@@ -333,7 +382,7 @@ func TestEraseMoved(t *testing.T) {
 // split, leaves the parent's file and its snapshots with the drop.
 func TestEraseBeforeDrop(t *testing.T) {
 	t.Parallel()
-	env := newSplitEnv(t)
+	env := newSplitEnv(t, 1)
 	moves, secret := of(1), "text-that-must-not-remain"
 	stored, goOn := make(chan struct{}), make(chan struct{})
 	known := sync.OnceFunc(func() { close(stored) })
