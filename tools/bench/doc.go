@@ -71,6 +71,10 @@
 //     for the same turn pays for them.
 //   - idle_cpu_percent, idle_server_cpu_percent: of one core, CPU time of a worker process that
 //     serves 8 partitions and 100 sessions of one turn while nothing comes, and of the server's.
+//   - partitions_8_cpu_percent, …_anon_mb, …_goroutines: what a worker with an embedded server and 8 partitions uses
+//     while nothing comes, and the same of 64 and 256 partitions, at the same time; …_cpu_over_8: CPU time over that of
+//     8 partitions; …_ready_s: from its start until it serves all; …_list_ms: of `worker partitions list`. Only with
+//     -run partitions.
 //   - latency_2k_p50_ms, _p99_ms: 2,000 turns/s for 15 s, open loop: from the time a turn
 //     is due until a plain subscriber has its outcome, 300 outcomes a round.
 //   - sync_p50_ms, sync_p99_ms: 500 syncs/s for 15 s beside 2,000 turns/s of other

@@ -99,5 +99,10 @@ func measureAll(ctx context.Context, o options, dir string, out io.Writer) error
 			return fmt.Errorf("%s: %w", lineRSS, err)
 		}
 	}
+	if o.named(linePartitions) {
+		if err := measurePartitions(ctx, o, dir, p); err != nil {
+			return fmt.Errorf("%s: %w", linePartitions, err)
+		}
+	}
 	return nil
 }

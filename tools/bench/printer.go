@@ -33,6 +33,8 @@ const (
 	lineIngest   = "ingest_over_drain"
 	lineRest     = "idle_cpu_percent"
 	lineRSS      = "rss_mb"
+
+	linePartitions = "partitions"
 )
 
 // goals are bounds of values, from docs/performance.md: at least of those in atLeast, at most of the others.

@@ -31,8 +31,12 @@ func buildWorker(ctx context.Context, dir string) (bin string, err error) {
 // startProcess starts a worker on the environment's server, with one more variable and more
 // arguments.
 func (e environment) startProcess(ctx context.Context, bin, data, variable string, args ...string) (*process, error) {
+	return startWorker(ctx, bin, variable, append([]string{"--nats", e.ClientURL(), "--data", data, "--http", "off", "--log-format", "json"}, args...)...)
+}
+
+// startWorker starts a worker, with one more variable.
+func startWorker(ctx context.Context, bin, variable string, args ...string) (*process, error) {
 	p := &process{ended: make(chan struct{})}
-	args = append([]string{"--nats", e.ClientURL(), "--data", data, "--http", "off", "--log-format", "json"}, args...)
 	p.cmd = exec.CommandContext(ctx, bin, args...)
 	p.cmd.Env = append(os.Environ(), variable, "NATS_URL=")
 	p.cmd.Stderr = &p.log
