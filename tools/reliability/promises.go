@@ -141,6 +141,8 @@ var Promises = []Promise{
 	}},
 	{"P26", "a log grows while it is used: no turn and no sync is lost or taken twice, and replay gives the same bytes", []Shown{
 		shown("TestFaultGrow", "B", "partitions=24", "kills>=2", "acks>0", "syncs>0", "lost=0", "twice=0", "order=0", "different=0", "violations=0"),
+		shown("TestFaultSimulation", "B", "seeds>=20000", "growths>0", "children>0", "stale_subjects>0", "erasures>0", "violations=0"),
+		shown("TestFaultSyncSimulation", "B", "syncs>=20000", "answered_of_children>0", "wrong_partition>0", "violations=0"),
 		shown("TestFaultGrownRefusesOlder", "B", "older=1", "accepted=0"),
 	}},
 }

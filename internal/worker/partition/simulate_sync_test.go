@@ -21,10 +21,11 @@ const (
 	uncommittedAnswered flaw = "a sync answers what is not committed"
 	lineagesLost        flaw = "a restart loses what was retracted"
 	branchUnnamed       flaw = "the log does not name a branch"
+	movedAnswered       flaw = "a partition answers for a session that has moved"
 	branchGoesOn        flaw = "a branch does not end with its session"
 )
 
-var syncFlaws = []flaw{retryAppended, prefixLonger, formerView, otherTaken, baseLeftOut, uncommittedAnswered, lineagesLost, branchUnnamed, branchGoesOn}
+var syncFlaws = []flaw{retryAppended, prefixLonger, formerView, otherTaken, baseLeftOut, uncommittedAnswered, lineagesLost, branchUnnamed, branchGoesOn, movedAnswered}
 
 // Callers that sync, whatever crashes at any step of a sync, and whatever comes in between: a
 // session has the history of one caller, each message once; what the parts give of a history
@@ -76,6 +77,7 @@ func simulateSyncs(t *testing.T, n uint64) {
 	}
 	figures.Print(t, "P22", "seeds", seeded, "syncs", sum.Syncs, "crashes", crashes, "in_sync", sum.Crashed, "interleaved", sum.Nested, "replaced", sum.Replaced,
 		"branches", sum.Branches, "late", sum.Late, "compared", sum.Compared, "fitted", sum.Fitted, "held_back", sum.Held, "violations", int(failed.Load()))
+	figures.Print(t, "P26", "seeds", seeded, "syncs", sum.Syncs, "answered_of_children", sum.Grown, "wrong_partition", sum.Wrong, "violations", int(failed.Load()))
 }
 
 // addCounts adds the fields of x to those of sum.

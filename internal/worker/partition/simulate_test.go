@@ -122,6 +122,8 @@ func simulate(t *testing.T, n uint64) {
 	figures.Print(t, "P4", "events", sum.Events, "outcomes", sum.Outcomes, "summaries", sum.Summaries, "messages_omitted", sum.Omitted, "configs_changed", sum.Reconfigured, "violations", len(failed))
 	figures.Print(t, "P10", "seeds", sum.Seeds, "seeds_per_s", int(perSecond), "cores", runtime.GOMAXPROCS(0), "crashes", sum.Crashes,
 		"takeovers", sum.Takeovers, "checkpoints", sum.Checkpoints, "fenced", sum.Fenced, "violations", len(failed))
+	figures.Print(t, "P26", "seeds", sum.Seeds, "growths", sum.Growths, "splits", sum.Splits, "children", sum.Children, "stale_subjects", sum.Stale,
+		"erasures", sum.Erasures, "overwritten", sum.Overwritten, "violations", len(failed))
 }
 
 // simulateSome takes seeds up to n, until there are no more or one fails.

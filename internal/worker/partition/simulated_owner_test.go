@@ -51,8 +51,9 @@ type owner struct {
 func newOwner(s *simulation, p int, c *compaction.Config, d *simulatedDisk) *owner {
 	set := &Set{config: Config{Compaction: c}}
 	set.install(s.table)
-	o := &owner{s: s, partition: p, set: set, ledgers: &ledgers{scope: scope{p, set}}, queue: newQueue(math.MaxInt, math.MaxInt), disk: d}
+	o := &owner{s: s, partition: p, set: set, ledgers: &ledgers{scope: scope{p, set}, life: &lifecycle{}}, queue: newQueue(math.MaxInt, math.MaxInt), disk: d}
 	o.eraser = &eraser{scope: scope{p, set}, ledgers: o.ledgers, queue: o.queue, stores: simulatedStores{o}, added: make(chan struct{}, 1)}
+	o.ledgers.life.enter(serving)
 	set.slot(p).served.Store(&Partition{eraser: o.eraser})
 	return o
 }

@@ -1,0 +1,140 @@
+package partition
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+	"compactd/internal/worker/decide"
+)
+
+// holdAnswers looks which answers are what a ledger gives, behind an event.
+func (s *simulation) holdAnswers(d *decide.Decider, a events.Address) error {
+	for _, x := range s.answers {
+		if x.held || x.address != a || x.out.Through.Turn == 0 {
+			continue
+		}
+		l, err := d.Ledger(a)
+		if err != nil {
+			return err
+		}
+		if l.Through() != x.out.Through {
+			continue
+		}
+		view := l.View()
+		if x.out.Turns < l.LastTurn() {
+			view = l.ViewThrough(x.out.Generation, x.out.Turns)
+		} else if l.Generation() != x.out.Generation {
+			continue
+		}
+		known := s.render(view)
+		want := slices.Concat(known, x.tail)
+		if x.held = sameMessages(want, x.applied) || sameMessages(slices.Concat(known, x.last), x.applied) || x.refused && sameMessages(known, x.applied); !x.held {
+			s.note("at %+v %s was to be sent\n%s\nand is sent\n%s", l.Through(), x.caller.name, want, x.applied)
+		}
+	}
+	return nil
+}
+
+// unheld is an error if the parts of an answer gave no history that its session ever had.
+func (s *simulation) unheld() error {
+	for _, x := range s.answers {
+		if !x.held && x.out.Through.Turn > 0 {
+			return fmt.Errorf("%s: no history of %s is what the answer at %+v, generation %d, gives:\n%s",
+				x.caller.name, x.address.Session, x.out.Through, x.out.Generation, x.applied)
+		}
+	}
+	return nil
+}
+
+// former is what a session was before an event.
+type former struct {
+	messages  []events.Raw
+	chain     []events.Link
+	retracted []compaction.Retracted
+}
+
+func formerOf(d *decide.Decider, e decide.Event, b *book) (x former, err error) {
+	l, err := d.Ledger(e.Address)
+	if err == nil && b != nil {
+		x.messages, x.chain, x.retracted = b.messages(), l.Chain(), l.Retracted()
+	}
+	return x, err
+}
+
+// wantLineage checks that a session has a history that one caller had, and that it became another
+// one by request alone: its first message stays, and what it remembers as retracted takes its
+// place back from no call.
+func (s *simulation) wantLineage(e decide.Event, was former, now []events.Raw) error {
+	root := rootOf(e.Address.Session)
+	switch {
+	case s.lineages[root] == nil: // its agent publishes turns
+		return nil
+	case !s.isLineage(root, now):
+		return fmt.Errorf("%s has a history that no caller had:\n%s", e.Address.Session, now)
+	}
+	if s.explicit[e.ID] || len(was.messages) == 0 || len(now) == 0 || e.Kind != events.KindTurn {
+		return nil
+	}
+	if events.OpenAI.DigestOf(was.messages[:1]) != events.OpenAI.DigestOf(now[:1]) {
+		return fmt.Errorf("%s began with\n%s\nand begins with\n%s", e.Address.Session, was.messages[0], now[0])
+	}
+	for _, r := range was.retracted {
+		from, n := -1, int(r.Messages)
+		for i := range was.chain {
+			if i == 0 && r.Base == (events.Digest{}) {
+				from = 0
+			}
+			if was.chain[i].Whole == r.Base {
+				from = int(was.chain[i].End)
+			}
+		}
+		begins := func(list []events.Raw) bool {
+			return from >= 0 && len(list) >= from+n && events.OpenAI.DigestOf(list[from:from+n]) == r.First
+		}
+		if begins(now) && !begins(was.messages) && len(was.messages) >= from+n {
+			return fmt.Errorf("%s: a lineage that came back took the place of another one:\n%s", e.Address.Session, e.Data)
+		}
+	}
+	return nil
+}
+
+// wantFamilies checks that the log names each branch, and that branches end with their session.
+func (s *simulation) wantFamilies(forks []decide.Event, parents map[compaction.Seq]events.Address) error {
+	if s.counts.EventsLost > 0 {
+		return nil
+	}
+	after := func(e decide.Event, k events.Kind, a events.Address, names string) bool {
+		return slices.ContainsFunc(s.log[e.Seq:], func(x decide.Event) bool {
+			return x.Kind == k && x.Address == a && (names == "" || bytes.Contains(x.Data, []byte(`"`+names+`"`)))
+		})
+	}
+	for _, e := range forks {
+		s.synced.Named++
+		if !after(e, events.KindBranch, parents[e.Seq], e.Address.Session) {
+			return fmt.Errorf("event %d: the log does not name %s as a branch of %s", e.Seq, e.Address.Session, parents[e.Seq].Session)
+		}
+	}
+	for _, m := range s.log {
+		if m.Kind != events.KindBranch {
+			continue
+		}
+		b, err := events.DecodeBranch(m.Data)
+		if err != nil {
+			return err
+		}
+		child := events.Address{Tenant: m.Address.Tenant, Session: b.Branch}
+		for _, e := range s.log[m.Seq:] {
+			if e.Kind != events.KindEnd || e.Address != m.Address {
+				continue
+			}
+			s.synced.Families++
+			if !after(e, events.KindEnd, child, "") {
+				return fmt.Errorf("event %d: %s ends, and its branch %s does not", e.Seq, e.Address.Session, b.Branch)
+			}
+		}
+	}
+	return nil
+}
