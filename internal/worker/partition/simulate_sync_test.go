@@ -21,11 +21,10 @@ const (
 	uncommittedAnswered flaw = "a sync answers what is not committed"
 	lineagesLost        flaw = "a restart loses what was retracted"
 	branchUnnamed       flaw = "the log does not name a branch"
-	movedAnswered       flaw = "a partition answers for a session that has moved"
 	branchGoesOn        flaw = "a branch does not end with its session"
 )
 
-var syncFlaws = []flaw{retryAppended, prefixLonger, formerView, otherTaken, baseLeftOut, uncommittedAnswered, lineagesLost, branchUnnamed, branchGoesOn, movedAnswered}
+var syncFlaws = []flaw{retryAppended, prefixLonger, formerView, otherTaken, baseLeftOut, uncommittedAnswered, lineagesLost, branchUnnamed, branchGoesOn}
 
 // Callers that sync, whatever crashes at any step of a sync, and whatever comes in between: a
 // session has the history of one caller, each message once; what the parts give of a history

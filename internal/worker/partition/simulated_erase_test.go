@@ -140,7 +140,7 @@ func (s *simulation) erasing() bool {
 
 // copy makes a snapshot of the disk.
 func (o *owner) copy() {
-	if o.s.current[o.partition] == o && o.disk.at.Cursor > 0 {
+	if o.s.current[o.partition] == o && o.disk.at.Cursor > 0 && !o.ledgers.dropsAt(o.disk.at.Cursor) {
 		o.s.copies[o.partition] = o.disk.clone()
 	}
 }

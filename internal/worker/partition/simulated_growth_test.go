@@ -2,6 +2,7 @@ package partition
 
 import (
 	"maps"
+	"slices"
 
 	"compactd/internal/broker/commit"
 	"compactd/internal/events"
@@ -79,8 +80,8 @@ func (s *simulation) prepared(p int, d *simulatedDisk) *simulatedDisk {
 		return d
 	}
 	split := l[len(l)-1]
-	for _, of := range append(s.disks[split.Parent], s.copies[split.Parent]) {
-		if of == nil || of.at.Cursor >= split.First || s.unpruned(split.Parent, of) {
+	for _, of := range append(slices.Clone(s.disks[split.Parent]), s.copies[split.Parent]) {
+		if of == nil || of.at.Cursor >= split.First || of != s.copies[split.Parent] && of.at.Cursor+1 == split.First || s.unpruned(split.Parent, of) {
 			continue
 		}
 		d = of.clone()

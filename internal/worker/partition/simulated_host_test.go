@@ -110,15 +110,6 @@ func (h *simulatedHost) Inspect(a events.Address, read func(*compaction.Ledger))
 	if err := h.between(); err != nil {
 		return nil, err
 	}
-	if h.o.s.flaw == movedAnswered {
-		l, err := h.o.ledgers.decider.Ledger(a)
-		if err != nil {
-			return nil, err
-		}
-		read(l)
-		at := h.o.ledgers.position().seq
-		return func(context.Context) error { return h.committed(at) }, nil
-	}
 	at, err := h.o.ledgers.Inspect(a, read)
 	if errors.Is(err, ErrMoved) { // as package query answers it
 		return nil, &events.ServiceError{V: events.Version, Code: events.CodeWrongPartition, Message: err.Error()}

@@ -122,6 +122,9 @@ func (s *snapshots) upload(ctx context.Context, c *checkpointer, least int) (don
 		return done, err
 	}
 	defer func() { err = errors.Join(err, f.Close(), os.Remove(path)) }()
+	if c.dropsAt(m.Cursor) {
+		return done, nil
+	}
 	info, err := f.Stat()
 	if err != nil {
 		return done, err
@@ -132,6 +135,13 @@ func (s *snapshots) upload(ctx context.Context, c *checkpointer, least int) (don
 	c.ledgers.snapshotted(events)
 	failpoint.Pass("snapshot-put")
 	return observe.Snapshotted{Partition: c.ID, Cursor: compaction.Seq(m.Cursor), Bytes: info.Size()}, nil
+}
+
+// dropsAt reports whether the sessions of a child may be dropped from a file at a cursor, though the child begins with
+// them there: where the partition was split. No copy of such a file is kept, as the child would take it for its own.
+func (s scope) dropsAt(cursor uint64) bool {
+	split := s.set.Table().Newest(s.ID)
+	return split.First > 0 && split.Parent == s.ID && cursor+1 == split.First
 }
 
 // stillOwned is an error when another owner has taken the partition over, and lets it
