@@ -111,8 +111,8 @@ func TakeOver(ctx context.Context, nc *nats.Conn, cl Claim) (*Committer, Stored,
 // Epoch is the number of take-overs of the partition, this one included.
 func (c *Committer) Epoch() uint64 { return c.epoch }
 
-// Fence is the sequence in OUTCOMES of the last message committed.
-func (c *Committer) Fence() uint64 { return c.ended.Seq }
+// LastSeq is the sequence in OUTCOMES of the last message committed.
+func (c *Committer) LastSeq() uint64 { return c.ended.Seq }
 
 // Commit stores msgs, in order, and the marker, all or nothing. Without messages
 // it stores the marker alone; one message is one plain publish; several are one

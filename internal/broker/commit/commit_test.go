@@ -55,8 +55,8 @@ func TestCommit(t *testing.T) {
 		if diff := cmp.Diff(want, s, ignoreCommit, cmpopts.IgnoreFields(Stored{}, "Time")); diff != "" {
 			t.Errorf("%d messages: %s", n, diff)
 		}
-		if c.Fence() != s.Seq {
-			t.Errorf("%d messages: fence is %d, last message %d", n, c.Fence(), s.Seq)
+		if c.LastSeq() != s.Seq {
+			t.Errorf("%d messages: fence is %d, last message %d", n, c.LastSeq(), s.Seq)
 		}
 	}
 	if got, want := len(w.stored("out.1.budget.>")), 1+2+7+1; got != want {
@@ -236,7 +236,7 @@ func TestTakeOverRace(t *testing.T) {
 		if err := cs[1-last].Commit(t.Context(), budgets(2, "zombie"), Marker{}); !errors.Is(err, ErrFenced) {
 			t.Errorf("round %d: zombie got %v", round, err)
 		}
-		if m := w.marker(1); m.Epoch != cs[last].Epoch() || m.Seq != cs[last].Fence() {
+		if m := w.marker(1); m.Epoch != cs[last].Epoch() || m.Seq != cs[last].LastSeq() {
 			t.Errorf("round %d: the marker is of epoch %d at %d", round, m.Epoch, m.Seq)
 		}
 	}
@@ -301,8 +301,8 @@ func TestLostLink(t *testing.T) {
 			if got := len(w.stored("out.1.budget.>")); got != want {
 				t.Errorf("fault %d, %d messages: %d are stored, not %d", f, n, got, want)
 			}
-			if s := w.marker(1); s.Seq != c.Fence() {
-				t.Errorf("fault %d, %d messages: fence is %d, not %d", f, n, c.Fence(), s.Seq)
+			if s := w.marker(1); s.Seq != c.LastSeq() {
+				t.Errorf("fault %d, %d messages: fence is %d, not %d", f, n, c.LastSeq(), s.Seq)
 			}
 		}
 	}
@@ -377,7 +377,7 @@ func TestDiverged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := out.DeleteMsg(t.Context(), c.Fence()); err != nil {
+	if err := out.DeleteMsg(t.Context(), c.LastSeq()); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Commit(t.Context(), budgets(1, "y"), Marker{Cursor: 3}); !errors.Is(err, ErrDiverged) {

@@ -101,8 +101,8 @@ func TestForeign(t *testing.T) {
 		if err := c.Commit(t.Context(), budgets(n, strconv.Itoa(n)), Marker{Cursor: cursor, Config: "cfg"}); err != nil {
 			t.Fatal(err)
 		}
-		newest := w.headersAt(c.Fence())
-		first := w.headersAt(c.Fence() - uint64(max(n, 1)-1))
+		newest := w.headersAt(c.LastSeq())
+		first := w.headersAt(c.LastSeq() - uint64(max(n, 1)-1))
 		for name, m := range map[string]*nats.Msg{
 			"plain":                      {Subject: "out.1.budget.t.s", Data: []byte("{")},
 			"nothing":                    {Subject: "out.1.mark"},
@@ -118,13 +118,13 @@ func TestForeign(t *testing.T) {
 			if _, err := w.JS.PublishMsg(t.Context(), m); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
-			want = append(want, c.Fence()+uint64(len(want)-len(reported)))
+			want = append(want, c.LastSeq()+uint64(len(want)-len(reported)))
 		}
 		if _, err := w.JS.PublishMsg(t.Context(), &nats.Msg{Subject: "out.1.mark", Header: first}); err == nil {
 			t.Error("the server took a copy of the fence")
 		}
-		if m := w.marker(1); m.Cursor != cursor || m.Seq != c.Fence() || m.Time.IsZero() {
-			t.Errorf("marker: cursor %d at %d, want %d at %d", m.Cursor, m.Seq, cursor, c.Fence())
+		if m := w.marker(1); m.Cursor != cursor || m.Seq != c.LastSeq() || m.Time.IsZero() {
+			t.Errorf("marker: cursor %d at %d, want %d at %d", m.Cursor, m.Seq, cursor, c.LastSeq())
 		}
 	}
 	if err := c.Commit(t.Context(), nil, Marker{Cursor: 4, Config: "cfg"}); err != nil {
@@ -165,8 +165,8 @@ func TestForeignFence(t *testing.T) {
 		}
 	}
 	commit()
-	checkpoint := c.Fence()
-	marker := w.headersAt(c.Fence())[HeaderMarker]
+	checkpoint := c.LastSeq()
+	marker := w.headersAt(c.LastSeq())[HeaderMarker]
 	fenced := func() nats.Header {
 		return nats.Header{jsapi.HeaderFence: {strconv.FormatUint(w.lastOf("out.1.>"), 10)}, jsapi.HeaderFenceSubject: {"out.1.>"}}
 	}
@@ -213,8 +213,8 @@ func TestForeignFence(t *testing.T) {
 			t.Errorf("%d: %q is taken for ours", i, text)
 		}
 	}
-	if m := w.marker(1); m.Seq != c.Fence() {
-		t.Errorf("marker at %d, want %d", m.Seq, c.Fence())
+	if m := w.marker(1); m.Seq != c.LastSeq() {
+		t.Errorf("marker at %d, want %d", m.Seq, c.LastSeq())
 	}
 }
 
@@ -237,13 +237,13 @@ func TestForeignFenceLast(t *testing.T) {
 		if err := c.Commit(t.Context(), budgets(1, "ours"), Marker{Cursor: uint64(i + 1), Config: "cfg", LogCreated: 7}); err != nil {
 			t.Fatal(err)
 		}
-		h := nats.Header{jsapi.HeaderFence: {strconv.FormatUint(c.Fence(), 10)}, jsapi.HeaderFenceSubject: {"out.1.>"}}
+		h := nats.Header{jsapi.HeaderFence: {strconv.FormatUint(c.LastSeq(), 10)}, jsapi.HeaderFenceSubject: {"out.1.>"}}
 		h[HeaderMarker] = []string{fmt.Sprintf(text, c.Epoch())}
 		w.foreign("out.1.mark", "", h)
-		if m := w.marker(1); m.Seq != c.Fence() || m.Cursor != uint64(i+1) {
-			t.Errorf("%s: the newest marker is at %d with cursor %d, want %d", h[HeaderMarker], m.Seq, m.Cursor, c.Fence())
+		if m := w.marker(1); m.Seq != c.LastSeq() || m.Cursor != uint64(i+1) {
+			t.Errorf("%s: the newest marker is at %d with cursor %d, want %d", h[HeaderMarker], m.Seq, m.Cursor, c.LastSeq())
 		}
-		if f, err := CountForeign(t.Context(), w.NC, 1, c.Fence()); err != nil || f.Messages != 1 {
+		if f, err := CountForeign(t.Context(), w.NC, 1, c.LastSeq()); err != nil || f.Messages != 1 {
 			t.Errorf("%s: %d foreign, %v", h[HeaderMarker], f.Messages, err)
 		}
 	}
@@ -277,7 +277,7 @@ func TestForeignMany(t *testing.T) {
 		}
 	}
 	w.foreign("out.1.budget.t.s", "last", nil)
-	if m := w.marker(1); m.Seq != c.Fence() || m.Owner != "me" {
+	if m := w.marker(1); m.Seq != c.LastSeq() || m.Owner != "me" {
 		t.Errorf("marker at %d of %q", m.Seq, m.Owner)
 	}
 	next := w.takeOver("you")

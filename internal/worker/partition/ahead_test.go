@@ -64,7 +64,7 @@ func TestReadAhead(t *testing.T) {
 	const sessions, rounds, textBytes = 40, 20, 1000
 	env := brokertest.Open(t, t.TempDir(), topology.Config{Partitions: 1})
 	set := NewSet(env.JS, Config{Read: env.NC, Commit: env.NC, Texts: env.NC, Streams: env.Streams, Memory: 1 << 10, Limiter: limit.New(limit.Config{}), OutcomeBytes: -1, MaxAhead: 1 << 10})
-	fenced, _, err := commit.TakeOver(t.Context(), env.NC, commit.Claim{Owner: "a"})
+	commits, _, err := commit.TakeOver(t.Context(), env.NC, commit.Claim{Owner: "a"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func TestReadAhead(t *testing.T) {
 	for name, share := range map[string]int{"all at once": sessions, "a quarter at once": sessions / 4, "none fits": 0} {
 		t.Run(name, func(t *testing.T) {
 			most := share * rounds * (textBytes + 400)
-			c := &committer{scope: scope{0, set}, queue: newQueue(1<<10, 1<<30), allowance: most, fenced: fenced}
+			c := &committer{scope: scope{0, set}, queue: newQueue(1<<10, 1<<30), allowance: most, commits: commits}
 			for _, g := range queue {
 				c.queue.add(g)
 			}

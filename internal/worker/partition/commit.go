@@ -30,7 +30,7 @@ type committer struct {
 	allowance int         // bytes of one commit
 	stopped   atomic.Bool // another worker waits for the partition: no commit begins any more
 
-	fenced    *commit.Committer
+	commits   *commit.Committer
 	taken     uint64 // sequence in OUTCOMES of the takeover
 	committed compaction.Seq
 	split     partitions.Split // as the last marker has it
@@ -40,8 +40,8 @@ type committer struct {
 }
 
 // begin makes the owner of a fence commit what follows a marker.
-func (c *committer) begin(fenced *commit.Committer, marker position) {
-	c.fenced, c.taken, c.committed, c.split, c.markedAt = fenced, fenced.Fence(), marker.seq, marker.split, time.Now()
+func (c *committer) begin(commits *commit.Committer, marker position) {
+	c.commits, c.taken, c.committed, c.split, c.markedAt = commits, commits.LastSeq(), marker.seq, marker.split, time.Now()
 }
 
 // ReadHour counts what the last hour brought of compactions, as a bound does at the first one.
@@ -54,7 +54,7 @@ func (p *Partition) ReadHour(ctx context.Context) error {
 }
 
 // fence is the sequence in OUTCOMES of the last message committed.
-func (c *committer) fence() uint64 { return c.fenced.Fence() }
+func (c *committer) lastSeq() uint64 { return c.commits.LastSeq() }
 
 // commitQueue empties the queue, and commits a marker alone when the cursor moved without
 // outcomes and it is time, or a checkpoint at wanted waits for it.
@@ -197,7 +197,7 @@ func (c *committer) renderOutcome(ctx context.Context, t *emitted) (data []byte,
 		data, _, err = c.set.Payloads.Outcome(ctx, c.ahead, t.address, t.outcome, connect.MaxPayload(c.set.config.Commit))
 		return data, err
 	}
-	if err := q.Serve(ctx, c.ID, c.fence()); err != nil {
+	if err := q.Serve(ctx, c.ID, c.lastSeq()); err != nil {
 		c.retrying("count outcomes")(err)
 	}
 	if t.omitted = q.Over(tenant, 1); t.omitted == "" {
@@ -232,7 +232,7 @@ func (c *committer) commit(ctx context.Context, b batch) error {
 	failpoint.Pass("rendered")
 	began := time.Now()
 	if err := c.retry(ctx, "commit", func() error {
-		err := c.fenced.Commit(ctx, b.messages, c.marker(b.end))
+		err := c.commits.Commit(ctx, b.messages, c.marker(b.end))
 		_, full := errors.AsType[*commit.StoreFullError](err)
 		return retry.When(full, err)
 	}); err != nil {

@@ -105,13 +105,13 @@ func (i *intake) pass(g group, e decide.Event) {
 	}
 }
 
-// byHand are the kinds of events that change a session at once.
-var byHand = []events.Kind{events.KindCompact, events.KindRewind, events.KindForget}
+// auditedKinds are the kinds of events in the audit log: they change a session at once.
+var auditedKinds = []events.Kind{events.KindCompact, events.KindRewind, events.KindForget}
 
 // record puts an event of these kinds into the audit log, before its outcome is committed: an owner that
 // takes over after a crash does it again, and one entry is stored. Where it cannot be stored the event goes on.
 func (i *intake) record(ctx context.Context, e decide.Event, caller string) {
-	if i.set.config.Trail == nil || !slices.Contains(byHand, e.Kind) || e.Validate() != nil {
+	if i.set.config.Trail == nil || !slices.Contains(auditedKinds, e.Kind) || e.Validate() != nil {
 		return
 	}
 	who, from, known := strings.Cut(caller, ", ")

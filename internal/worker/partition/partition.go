@@ -114,15 +114,15 @@ func (p *Partition) open(ctx context.Context) (acquired observe.PartitionAcquire
 	at := p.ledgers.position()
 	p.born = r.found.Seq == 0 && r.found.Split.Child == p.ID
 	p.queue.begin(at)
-	p.committer.begin(r.fenced, r.marker)
-	p.checkpointer.begin(r.fenced.Epoch())
+	p.committer.begin(r.commits, r.marker)
+	p.checkpointer.begin(r.commits.Epoch())
 	if err := p.eraser.find(ctx); err != nil {
 		return acquired, err
 	}
 	failpoint.Pass("replayed")
 	n, _ := p.ledgers.cached()
 	return observe.PartitionAcquired{
-		Partition: p.ID, Epoch: r.fenced.Epoch(), Cursor: r.marker.seq, Snapshot: compaction.Seq(r.snapshot), Replayed: r.replayed,
+		Partition: p.ID, Epoch: r.commits.Epoch(), Cursor: r.marker.seq, Snapshot: compaction.Seq(r.snapshot), Replayed: r.replayed,
 		Sessions: n, Took: time.Since(began),
 	}, nil
 }
@@ -145,7 +145,7 @@ func (p *Partition) commitLoop(ctx, work context.Context) error {
 		if err := p.ledgers.dropOthers(p.committer.split, p.set.config.CheckpointEvents); err != nil {
 			return err
 		}
-		if err := p.checkpointer.collectDue(p.committer.fence()); err != nil {
+		if err := p.checkpointer.collectDue(p.committer.lastSeq()); err != nil {
 			return err
 		}
 		if failpoint.CheckpointEarly() {
@@ -167,7 +167,7 @@ func (p *Partition) close(ctx context.Context, whole, last bool) (err error) {
 		return p.file.discard(damaged)
 	}
 	if whole {
-		err = p.checkpointer.finish(ctx, p.committer.committed, p.committer.fence())
+		err = p.checkpointer.finish(ctx, p.committer.committed, p.committer.lastSeq())
 	}
 	if err == nil && last && p.set.snapshots.enabled() {
 		p.set.snapshots.take(ctx, p.checkpointer, 1)

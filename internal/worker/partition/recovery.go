@@ -30,7 +30,7 @@ type recovery struct {
 
 	release   func()               // of the turn to be split off, by awaitSplit; nil without one
 	begins    commit.Marker        // by awaitSplit, of a partition that was split off
-	fenced    *commit.Committer    // by takeOver
+	commits   *commit.Committer    // by takeOver
 	found     commit.Stored        // the marker before that
 	log       topology.StreamState // by findEnd
 	marker    position             // up to where outcomes are applied as recorded
@@ -61,7 +61,7 @@ func (r *recovery) openFile(context.Context) error { return r.file.open() }
 
 // takeOver fences the owner before: no other worker moves the marker any more.
 func (r *recovery) takeOver(ctx context.Context) (err error) {
-	r.fenced, r.found, err = commit.TakeOver(ctx, r.set.config.Commit, commit.Claim{
+	r.commits, r.found, err = commit.TakeOver(ctx, r.set.config.Commit, commit.Claim{
 		Partition: r.ID, Owner: r.set.config.Owner, Config: r.set.Compaction().Hash(),
 		LogCreated: r.set.config.Streams.Log.Created.UnixNano(),
 		From:       r.begins,
@@ -173,7 +173,7 @@ func (r *recovery) applyRecorded(ctx context.Context) error {
 	var skipped commit.Foreign // but for those behind the marker, which the take-over reported
 	for id := range recorded.by {
 		own := id == r.ID
-		index, err := outcomelog.ReadIndex(ctx, r.set.js, id, r.from.Outcomes+1, r.fenced.Fence(), r.truncated || !own, func(f commit.Foreign) {
+		index, err := outcomelog.ReadIndex(ctx, r.set.js, id, r.from.Outcomes+1, r.commits.LastSeq(), r.truncated || !own, func(f commit.Foreign) {
 			if own && f.First < r.found.Seq {
 				skipped.Add(f)
 			}

@@ -112,7 +112,7 @@ func (r *recovery) findSnapshot(ctx context.Context, own kv.Position) (*snapshot
 	switch {
 	case at.Cursor <= own.Cursor, own != (kv.Position{}) && r.portion(at.Cursor-own.Cursor) < r.set.snapshots.minLag():
 		return nil, nil
-	case found.Marker.Epoch >= r.fenced.Epoch():
+	case found.Marker.Epoch >= r.commits.Epoch():
 		return nil, fmt.Errorf("the snapshot at %d is of epoch %d, which has not begun: it belongs to another history of this log", at.Cursor, found.Marker.Epoch)
 	case at.Cursor == uint64(r.marker.seq) && at.Chain != r.marker.chain && r.marker.chain != 0:
 		reason = errOtherChain

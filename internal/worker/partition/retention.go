@@ -78,7 +78,7 @@ func (e *eraser) sweep(ctx context.Context, now time.Time) error {
 	if err := e.ledgers.expire(at.UnixMilli(), expired); err != nil {
 		return err
 	}
-	return e.retain(ctx, now)
+	return e.requestExpired(ctx, now)
 }
 
 // expired lists the ledgers of the file that have expired.
@@ -117,9 +117,9 @@ func (l *ledgers) expire(at int64, stored []events.Address) error {
 	return nil
 }
 
-// retain publishes a session.forget for each session of the partition that had no event for as long as its tenant's
-// limit, also for those that have ended.
-func (e *eraser) retain(ctx context.Context, now time.Time) error {
+// requestExpired publishes a session.forget for each session of the partition that had no event for limits.idle_days of
+// its tenant, also for those that have ended.
+func (e *eraser) requestExpired(ctx context.Context, now time.Time) error {
 	config := e.set.Compaction()
 	tenants := slices.Sorted(maps.Keys(config.Tenants))
 	if config.Policy.Limits.IdleDays > 0 {
@@ -145,7 +145,7 @@ func (e *eraser) retain(ctx context.Context, now time.Time) error {
 			if days == 0 {
 				continue
 			}
-			if err := e.request(ctx, a, now.AddDate(0, 0, -int(days))); err != nil {
+			if err := e.requestErasure(ctx, a, now.AddDate(0, 0, -int(days))); err != nil {
 				return err
 			}
 		}
@@ -153,9 +153,9 @@ func (e *eraser) retain(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// request publishes the session.forget of a session whose last event is from before a time. The server stores it only
-// where no event came since.
-func (e *eraser) request(ctx context.Context, a events.Address, before time.Time) error {
+// requestErasure publishes the session.forget of a session whose last event is from before a time. The server stores it
+// only if no event came since.
+func (e *eraser) requestErasure(ctx context.Context, a events.Address, before time.Time) error {
 	every := events.LoggedAnywhere("*", a)
 	last, err := stream.LastOf(ctx, e.set.config.Read, topology.LogStream, every)
 	if errors.Is(err, jetstream.ErrMsgNotFound) || err == nil && !last.Time.Before(before) {

@@ -74,7 +74,7 @@ func (r *recovery) rollBackMarker(ctx context.Context, end uint64) error {
 	if at != nil {
 		r.marker.time = at.Time.UnixMilli() // should the power go again
 	}
-	if err := r.fenced.Commit(ctx, nil, r.scope.marker(r.marker)); err != nil {
+	if err := r.commits.Commit(ctx, nil, r.scope.marker(r.marker)); err != nil {
 		return err
 	}
 	r.truncated = true

@@ -164,7 +164,7 @@ func TestPartitionFailsAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := out.DeleteMsg(t.Context(), other.Fence()); err != nil {
+	if err := out.DeleteMsg(t.Context(), other.LastSeq()); err != nil {
 		t.Fatal(err)
 	}
 	if p := <-acquired; p != bad {
