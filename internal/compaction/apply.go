@@ -41,7 +41,7 @@ func Apply(l *Ledger, e Input, outs []Outcome, c *Config) {
 	case *Request:
 		now = e.Time
 		if !slices.ContainsFunc(outs, rejects) {
-			l.answer(e)
+			l.applyRequest(e)
 		}
 	}
 	l.carryOut(outs, now)
@@ -52,7 +52,7 @@ func (l *Ledger) carryOut(outs []Outcome, now int64) {
 	for _, o := range outs {
 		switch b := o.Body.(type) {
 		case *events.Compacted:
-			l.compacted(b, now)
+			l.applyCompacted(b, now)
 		case *events.BudgetChanged:
 			l.level = b.Level
 		case *events.Job:
@@ -297,8 +297,8 @@ func (t *Turn) answer() int {
 	return at
 }
 
-// compacted carries out the edits of a compaction, or a rewind.
-func (l *Ledger) compacted(b *events.Compacted, now int64) {
+// applyCompacted carries out the edits of a compaction, or a rewind.
+func (l *Ledger) applyCompacted(b *events.Compacted, now int64) {
 	l.level = b.Budget.Level
 	closed := l.whileOpen && !l.awaitsResults()
 	if l.attempted, l.whileOpen = 0, false; b.Budget.ShouldCompact {

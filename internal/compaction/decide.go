@@ -76,7 +76,7 @@ func (n *Next) Decide(l *Ledger, in Input, c *Config) []Outcome {
 		d.result(l, after.fork(), e)
 	case *Request:
 		if d.request(l, e); !slices.ContainsFunc(d.outs, rejects) {
-			after.answer(e)
+			after.applyRequest(e)
 		}
 	}
 	n.outs, n.now = d.outs, d.now
@@ -91,7 +91,7 @@ func (d *decision) turn(l, next *Ledger, t *Turn) {
 		return
 	}
 	if v != ignore {
-		if err := l.refuse(t); err != nil {
+		if err := l.checkTurn(t); err != nil {
 			d.outs = Reject(d.event, err, d.config)
 			return
 		}

@@ -65,26 +65,72 @@ func (l *Ledger) lineage(gen int64) []bool {
 	return in
 }
 
+// rewind emits the view of an earlier generation, with every turn since.
+func (d *decision) rewind(l *Ledger, r *events.Rewind) {
+	var to int64
+	ok := true
+	if r.Generation != nil {
+		to = *r.Generation
+	} else {
+		to, ok = l.undone(r.Steps)
+	}
+	if !ok || to > l.Generation() {
+		d.reject(events.CodeUnknownGeneration, l)
+		return
+	}
+	next := l.fork()
+	next.job, next.prepared = nil, nil
+	if l.origin(to) == l.origin(l.Generation()) { // it is in view
+		d.emitUnchanged(l, events.ReasonRewind, events.CodeNothingToDo)
+		return
+	}
+	next.generations = append(next.generations, generation{From: to})
+	h := l.history()
+	view := next.visibleAt(next.Generation())
+	h.View = func(out []Entry) []Entry { return append(out, view...) }
+	plan := budgeted{Plan: h.Plan(0, next.folding(len(view))...), total: next.thresholds().Target}
+	plan.Before = l.draft().Repaired()
+	next.generations = next.generations[:l.Generation()]
+	d.emitPlan(next, plan, events.ReasonRewind).RewoundTo = &to
+	d.abort(l, next)
+}
+
 // undone returns the generation that is in view once so many compactions of the
 // view of now are undone; false if there are fewer.
 func (l *Ledger) undone(steps int64) (int64, bool) {
-	at := l.compaction(l.Generation())
+	at := l.origin(l.Generation())
 	for ; steps > 0; steps-- {
 		if at == 0 {
 			return 0, false
 		}
-		at = l.compaction(l.generations[at-1].From)
+		at = l.origin(l.generations[at-1].From)
 	}
 	return at, true
 }
 
-// compaction returns the generation that made the view of gen: gen itself, or what
+// origin returns the generation that made the view of gen: gen itself, or what
 // was returned to if gen is a rewind.
-func (l *Ledger) compaction(gen int64) int64 {
+func (l *Ledger) origin(gen int64) int64 {
 	for gen > 0 && l.generations[gen-1].From != gen-1 {
 		gen = l.generations[gen-1].From
 	}
 	return gen
+}
+
+// rewind brings back the edits of a generation, as those of the newest.
+func (l *Ledger) rewind() {
+	in := l.lineage(l.Generation())
+	for _, m := range l.edits {
+		none := editRecord{}
+		none.on(l.entries.at(int(m.entry)))
+		l.changed.entry = min(l.changed.entry, int(m.entry))
+	}
+	for _, m := range l.edits {
+		if in[m.gen] && !m.shows() {
+			m.on(l.entries.at(int(m.entry)))
+		}
+	}
+	l.job, l.prepared = nil, nil
 }
 
 // visibleAt lists the entries in view at a generation: its edits, on all turns
@@ -104,22 +150,6 @@ func (l *Ledger) visibleAt(gen int64) []Entry {
 		}
 	}
 	return out
-}
-
-// rewind brings back the edits of a generation, as those of the newest.
-func (l *Ledger) rewind() {
-	in := l.lineage(l.Generation())
-	for _, m := range l.edits {
-		none := editRecord{}
-		none.on(l.entries.at(int(m.entry)))
-		l.changed.entry = min(l.changed.entry, int(m.entry))
-	}
-	for _, m := range l.edits {
-		if in[m.gen] && !m.shows() {
-			m.on(l.entries.at(int(m.entry)))
-		}
-	}
-	l.job, l.prepared = nil, nil
 }
 
 // View returns the current effective history, repaired.

@@ -51,7 +51,7 @@ func (d *decision) emitPlan(l *Ledger, plan budgeted, reason events.Reason) *eve
 	before, stages, cache := l.input(plan.Before, plan.whole()), l.reports(&plan), l.breaks(&plan, d.now).report()
 	l.generations = append(l.generations, generation{From: l.Generation()})
 	l.resize(plan.After, plan.whole())
-	body := d.compaction(l, reason)
+	body := d.newCompacted(l, reason)
 	body.Compacted, body.TargetTokens = true, int64(plan.total)
 	body.TokensBefore, body.TokensAfter = int64(before), body.Budget.EstimatedInput
 	body.TokensSaved = body.TokensBefore - body.TokensAfter
@@ -66,7 +66,7 @@ func (d *decision) emitPlan(l *Ledger, plan budgeted, reason events.Reason) *eve
 
 // emitUnchanged emits that the history stays as it is, and why.
 func (d *decision) emitUnchanged(l *Ledger, reason events.Reason, code events.Code) *events.Compacted {
-	body := d.compaction(l, reason)
+	body := d.newCompacted(l, reason)
 	body.Code = code
 	body.TokensBefore = body.Budget.EstimatedInput
 	body.TokensAfter = body.TokensBefore
@@ -77,8 +77,8 @@ func (d *decision) emitUnchanged(l *Ledger, reason events.Reason, code events.Co
 	return body
 }
 
-// compaction is what every session.compacted contains.
-func (d *decision) compaction(l *Ledger, reason events.Reason) *events.Compacted {
+// newCompacted returns the fields that every session.compacted has.
+func (d *decision) newCompacted(l *Ledger, reason events.Reason) *events.Compacted {
 	b := l.Budget()
 	return &events.Compacted{
 		Generation: l.Generation(), Reason: reason, Config: d.config.Hash(),

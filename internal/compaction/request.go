@@ -94,8 +94,8 @@ func (d *decision) idle(l *Ledger) {
 	}
 }
 
-// answer takes what a request changes whatever its outcomes.
-func (l *Ledger) answer(r *Request) {
+// applyRequest makes the changes of a request that hold whatever its outcomes.
+func (l *Ledger) applyRequest(r *Request) {
 	l.work = l.worked(r)
 	switch b := r.body.(type) {
 	case *events.Compact:
@@ -109,36 +109,6 @@ func (l *Ledger) answer(r *Request) {
 	case nil: // session.end or session.forget
 		*l = *NewLedger(l.Address)
 	}
-}
-
-// rewind emits the view of an earlier generation, with every turn since.
-func (d *decision) rewind(l *Ledger, r *events.Rewind) {
-	var to int64
-	ok := true
-	if r.Generation != nil {
-		to = *r.Generation
-	} else {
-		to, ok = l.undone(r.Steps)
-	}
-	if !ok || to > l.Generation() {
-		d.reject(events.CodeUnknownGeneration, l)
-		return
-	}
-	next := l.fork()
-	next.job, next.prepared = nil, nil
-	if l.compaction(to) == l.compaction(l.Generation()) { // it is in view
-		d.emitUnchanged(l, events.ReasonRewind, events.CodeNothingToDo)
-		return
-	}
-	next.generations = append(next.generations, generation{From: to})
-	h := l.history()
-	view := next.visibleAt(next.Generation())
-	h.View = func(out []Entry) []Entry { return append(out, view...) }
-	plan := budgeted{Plan: h.Plan(0, next.folding(len(view))...), total: next.thresholds().Target}
-	plan.Before = l.draft().Repaired()
-	next.generations = next.generations[:l.Generation()]
-	d.emitPlan(next, plan, events.ReasonRewind).RewoundTo = &to
-	d.abort(l, next)
 }
 
 // erase emits that a session counts as never published. The ledger is not looked up, and

@@ -174,9 +174,9 @@ const (
 	reject
 )
 
-// refuse returns what is wrong with a turn under the config in use: calls or results
+// checkTurn returns an error for a turn that does not fit the config in use: calls or results
 // without ids, a policy that does not fit, or a model without any room for input.
-func (l *Ledger) refuse(t *Turn) error {
+func (l *Ledger) checkTurn(t *Turn) error {
 	if t.fault != nil {
 		return t.fault
 	}
@@ -221,7 +221,8 @@ func (l *Ledger) admit(t *Turn) (verdict, events.Code) {
 	}
 }
 
-// seen compares a turn with one of its number that came before.
+// seen compares a turn with one of its number that came before. The worker compares number and content, never ids;
+// the server drops a repeated message id.
 func (l *Ledger) seen(t *Turn) verdict {
 	switch old := l.identityOf(t.number); {
 	case old == identity{}:
