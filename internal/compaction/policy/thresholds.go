@@ -43,7 +43,7 @@ func (p *Buffers) validate(check func(ok bool, format string, args ...any)) {
 	check(p.ErrorTokens <= p.WarningTokens, "buffers.error_tokens must not be above buffers.warning_tokens")
 }
 
-// Thresholds are the places on the way to a full window, in tokens of the estimated
+// Thresholds are points on the way to a full window, in tokens of the estimated
 // input. An input has reached one when it is at or above it. The level is that of the
 // highest threshold reached.
 type Thresholds struct {
@@ -89,14 +89,14 @@ const (
 // beyond it what providers count beside the messages is taken for content.
 const mostFixed measure.PPM = 500_000
 
-// Thresholds returns the places for a window and its output reserve, of an input with so many
-// tokens that no compaction reduces.
+// Thresholds returns those for a window and its output reserve, of an input with so many fixed
+// tokens, which no compaction reduces.
 func (p *Policy) Thresholds(window, reserve, fixed measure.Tokens) Thresholds {
 	return p.ThresholdsBelow(window, reserve, fixed, never)
 }
 
-// ThresholdsBelow is the same with a trigger of at most most, where a longer call costs more for each
-// token. The places below it move with it.
+// ThresholdsBelow is like Thresholds, with a trigger of at most most: a longer call costs more for each
+// token. The thresholds below it move with it.
 func (p *Policy) ThresholdsBelow(window, reserve, fixed, most measure.Tokens) Thresholds {
 	m := Thresholds{Available: window - reserve}
 	of, in := m.Available, measure.PPM(measure.Million) // what shares are taken of
@@ -181,4 +181,42 @@ func (p *Policy) percentLeft(m *Thresholds, total measure.Tokens) int64 {
 		return 0
 	}
 	return (200*(end-int64(total)) + end) / (2 * end)
+}
+
+// BudgetOf compares a prompt with the available input and the thresholds.
+func (m *Thresholds) BudgetOf(p measure.Prompt, window measure.Tokens, policy *Policy) events.Budget {
+	total, available := p.Total(), m.Available
+	b := events.Budget{
+		ContextWindow:  int64(window),
+		OutputReserve:  int64(window - available),
+		AvailableInput: int64(available),
+		EstimatedInput: int64(total),
+		UsagePPM:       int64(usage(total, available)),
+		WithinBudget:   total <= available,
+		ShouldCompact:  total >= m.Trigger,
+		Level:          m.level(total),
+		PercentLeft:    policy.percentLeft(m, total),
+		TriggerTokens:  int64(m.Trigger),
+		TargetTokens:   int64(m.Target),
+		LimitTokens:    int64(m.limit),
+		Breakdown: events.Breakdown{
+			SystemPrompt:    int64(p.System),
+			History:         int64(p.History),
+			CurrentPrompt:   int64(p.Current),
+			ToolDefinitions: int64(p.Tools),
+			FileAttachments: int64(p.Files),
+			Correction:      int64(p.Correction),
+		},
+	}
+	return b
+}
+
+// maxUsage bounds the usage reported when a model leaves no input at all.
+const maxUsage measure.PPM = 1000 * measure.Million
+
+func usage(total, available measure.Tokens) measure.PPM {
+	if available <= 0 || total/available >= measure.Tokens(maxUsage/measure.Million) {
+		return maxUsage
+	}
+	return measure.PPM(int64(total) * measure.Million / int64(available))
 }
