@@ -112,7 +112,7 @@ func compactionOf(h http.Header, body []byte) *transport.Call {
 		c.Body[m.Name] = json.RawMessage(m.Value)
 	}
 	items, err := codec.ReadArray(events.Raw(c.Body["input"]))
-	if err != nil || isSet(events.Raw(c.Body["previous_response_id"])) || isSet(events.Raw(c.Body["conversation"])) || slices.ContainsFunc(items, isEncrypted) {
+	if err != nil || isSet(events.Raw(c.Body["previous_response_id"])) || isSet(events.Raw(c.Body["conversation"])) || slices.ContainsFunc(items, isCompactionItem) {
 		return nil
 	}
 	for _, item := range items {
@@ -121,8 +121,8 @@ func compactionOf(h http.Header, body []byte) *transport.Call {
 	return c
 }
 
-// isEncrypted reports whether an item has what came before it in a form that its provider alone reads.
-func isEncrypted(item events.Raw) bool {
+// isCompactionItem reports whether an item stands for the history before it, in a form that only its provider reads.
+func isCompactionItem(item events.Raw) bool {
 	return strings.Contains(textOf(json.RawMessage(item), "type"), "compaction")
 }
 

@@ -130,14 +130,14 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusUpgradeRequired, "calls over a WebSocket are not served here: send them as requests") // agents then do
 		return
 	}
-	of := &request{upstream: g.config.Upstreams[name]}
+	req := &request{upstream: g.config.Upstreams[name]}
 	ctx := trace.With(r.Context(), events.ReadTrace(r.Header.Values(events.HeaderTrace)))
 	ctx, end := trace.Start(ctx, "gateway", events.Address{})
 	defer end(nil)
-	ctx = context.WithValue(ctx, requestKey{}, of)
-	r = r.WithContext(transport.WithReport(ctx, &of.report))
+	ctx = context.WithValue(ctx, requestKey{}, req)
+	r = r.WithContext(transport.WithReport(ctx, &req.report))
 	r.URL = at
-	if !g.compact(w, r, &of.report) {
+	if !g.compact(w, r, &req.report) {
 		g.proxy.ServeHTTP(w, r)
 	}
 }
@@ -151,8 +151,8 @@ type request struct {
 }
 
 func requestOf(r *http.Request) *request {
-	of, _ := r.Context().Value(requestKey{}).(*request)
-	return of
+	req, _ := r.Context().Value(requestKey{}).(*request)
+	return req
 }
 
 // route returns the name of the upstream of a request, "" for none, and the URL there without a host.
@@ -190,50 +190,50 @@ func versioned(path string) string {
 }
 
 func (g *Gateway) rewrite(r *httputil.ProxyRequest) {
-	of := requestOf(r.In).upstream
-	r.SetURL(of)
+	upstream := requestOf(r.In).upstream
+	r.SetURL(upstream)
 	r.Out.URL.RawQuery = r.In.URL.RawQuery // as it came, also where Go cannot parse it
-	if own := of.RawQuery; own != "" {
+	if own := upstream.RawQuery; own != "" {
 		r.Out.URL.RawQuery = strings.TrimSuffix(own+"&"+r.In.URL.RawQuery, "&")
 	}
 }
 
 // report adds headers with what was done.
 func (g *Gateway) report(r *http.Response) error {
-	of := requestOf(r.Request)
-	g.metrics.count(&of.report, r.StatusCode)
+	req := requestOf(r.Request)
+	g.metrics.count(&req.report, r.StatusCode)
 	for name := range r.Header { // an upstream may be a gateway, too
 		if strings.HasPrefix(name, "X-Compactd-") {
 			r.Header.Del(name)
 		}
 	}
-	if of.report.Session == "" {
+	if req.report.Session == "" {
 		return nil
 	}
-	g.describe(r.Header, &of.report)
-	if of.report.Saved > 0 {
-		g.config.OnSaved(of.report)
+	g.describe(r.Header, &req.report)
+	if req.report.Saved > 0 {
+		g.config.OnSaved(req.report)
 	}
 	return nil
 }
 
 // describe adds to the header of an answer what was done.
-func (g *Gateway) describe(h http.Header, of *transport.Report) {
-	if !of.Alone {
-		h.Set("X-Compactd-Generation", strconv.FormatInt(of.Generation, 10))
+func (g *Gateway) describe(h http.Header, report *transport.Report) {
+	if !report.Alone {
+		h.Set("X-Compactd-Generation", strconv.FormatInt(report.Generation, 10))
 	}
-	h.Set("X-Compactd-Changed", strconv.FormatBool(of.Changed && !g.config.Audit))
-	h.Set("X-Compactd-Saved", strconv.FormatInt(of.Saved, 10))
+	h.Set("X-Compactd-Changed", strconv.FormatBool(report.Changed && !g.config.Audit))
+	h.Set("X-Compactd-Saved", strconv.FormatInt(report.Saved, 10))
 }
 
 // failed answers for an upstream that did not.
 func (g *Gateway) failed(w http.ResponseWriter, r *http.Request, err error) {
-	of := requestOf(r)
-	g.metrics.count(&of.report, http.StatusBadGateway)
+	req := requestOf(r)
+	g.metrics.count(&req.report, http.StatusBadGateway)
 	if r.Context().Err() == nil {
-		g.config.OnProblem(client.Note{Code: "upstream", Message: of.upstream.Host + " does not answer: " + err.Error(), Hint: "Check --upstream, and the network."})
+		g.config.OnProblem(client.Note{Code: "upstream", Message: req.upstream.Host + " does not answer: " + err.Error(), Hint: "Check --upstream, and the network."})
 	}
-	refuse(w, http.StatusBadGateway, of.upstream.Host+" does not answer: "+err.Error())
+	refuse(w, http.StatusBadGateway, req.upstream.Host+" does not answer: "+err.Error())
 }
 
 // refuse answers as providers do.
