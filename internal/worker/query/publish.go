@@ -29,7 +29,7 @@ type Event struct {
 	Kind events.Kind
 	ID   string        // "" is a new one
 	Body []byte        // valid, as the decoder of the kind reads it
-	Wait time.Duration // until it is decided, and what it leads to is done
+	Wait time.Duration // until it is decided and its effect is done
 }
 
 // Tries to publish one event.
@@ -63,7 +63,7 @@ func (s *Service) Publish(ctx context.Context, in *Event) (*events.EventResponse
 	return out, nil
 }
 
-// follow waits until an event is decided, and what it leads to is done.
+// follow waits until an event is decided and its effect is done.
 func (s *Service) follow(ctx context.Context, in *Event, event *events.EventResponse, until time.Time) error {
 	compacts := in.Kind == events.KindOverflow || in.Kind == events.KindCompact || in.Kind == events.KindRewind
 	var out *events.OutcomeResponse
@@ -73,16 +73,16 @@ func (s *Service) follow(ctx context.Context, in *Event, event *events.EventResp
 			return retry.Final(err)
 		}
 		if compacts && out.Accepted && out.Compaction == nil && time.Now().Before(until) {
-			return errNoAnswer
+			return errUnfinished
 		}
 		if in.Kind != events.KindForget || !out.Accepted {
 			return nil
 		}
 		if event.Erased, err = s.erased(ctx, in.Address, event.Seq); err != nil || event.Erased == nil && time.Now().After(until) {
-			return retry.Final(cmp.Or(err, error(errNoAnswer)))
+			return retry.Final(cmp.Or(err, error(errUnfinished)))
 		}
 		if event.Erased == nil {
-			return errNoAnswer
+			return errUnfinished
 		}
 		return nil
 	})
@@ -106,8 +106,8 @@ func (s *Service) follow(ctx context.Context, in *Event, event *events.EventResp
 	return err
 }
 
-// errNoAnswer: the event is decided, and what it leads to is not done.
-var errNoAnswer = events.NewInvalid(events.CodeTurnPending, "", "what the event leads to is not done yet")
+// errUnfinished: the event is decided; its effect is not done yet.
+var errUnfinished = events.NewInvalid(events.CodeTurnPending, "", "the effect of the event is not done yet")
 
 // erased is what an erasure has done that was requested at a sequence, or a later one; nil
 // while it is under way.
