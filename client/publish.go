@@ -202,7 +202,9 @@ const maxCollisions = 3
 // is stored once, however often it is sent: id and number stay. The server compares
 // message ids over all tenants. A duplicate of a first try is the event of another
 // client, and nothing was stored: the event goes out again under a new message id.
-// After a try without an answer a duplicate is that try.
+// After a try without an answer a duplicate is that try. Final errors are [CodeTooLarge],
+// [CodeDuplicateID] and a refusal of the server; it ends with [CodeUnacknowledged] when ctx ends
+// or the connection is closed for good.
 func (s *Session) deliver(ctx context.Context, m *message) (seq uint64, err error) {
 	subject, err := events.Input(m.kind, s.at)
 	if err != nil {

@@ -6,8 +6,9 @@
 //	next.Install(ledger)                                         // none
 //	raw, err := compaction.Render(outs[0].View, texts)           // text, when it is needed
 //
-// The package owns the [Ledger] of a session and the decisions about its events. The
-// packages below it own the rest, as functions of values; imports go up this list. It takes decoded values: package stored decodes what is stored.
+// The package owns the [Ledger] of a session and the decisions about its events. It takes
+// decoded values, of package stored. The packages below it own the rest, as functions of
+// values; imports go up this list.
 //
 //	measure  sizes, entries and what they cost in tokens; context windows
 //	policy   settings, presets, thresholds; from 0.8 of the input to tokens

@@ -14,6 +14,9 @@ import (
 // ordinary text has each of its bytes looked at 10 times, so it is enough for 400 MB.
 const jobWork = 4 << 30
 
+// secretPlace stands for what cannot be shown without its secrets.
+const secretPlace = "[secret]"
+
 // inputSanitizer redacts the texts of one job, until its context ends or its work is used up.
 type inputSanitizer struct {
 	ctx      context.Context //nolint:containedctx // of one call of SanitizeInput
@@ -28,6 +31,9 @@ func (c *inputSanitizer) redact(s string) string {
 	s, c.err = c.redactor.Redact(c.ctx, s)
 	return s
 }
+
+// Redact replaces the secrets in a text, see [sanitize.Redact].
+func Redact(s string) string { return sanitize.Redact(s) }
 
 // SanitizeInput returns an input as summarizers read it: its texts without data URLs,
 // without invisible characters, without secrets, and none longer than [snippet.MaxScanned]. It

@@ -19,19 +19,13 @@
 //	  - stopping: nothing is read any more; what is decided is committed, checkpointed, and
 //	    the leases are released, within DrainTimeout.
 //
-// Where is …: deciding, committing and recovery in worker/partition, the cache of ledgers in
-// worker/decide, leases in worker/fleet, summary jobs in worker/jobs, answers in
-// worker/query, payloads in worker/payload, bounds of tenants in worker/room, reading
-// OUTCOMES in worker/outcomelog, deciding again in worker/redecide, events and logs in
-// worker/observe.
-//
 // # Guarantees
 //
 //   - Up to the committed marker the outcomes found in OUTCOMES are applied as
 //     recorded; only what lies beyond is decided. A restart, a new binary or a new
 //     policy never publishes an outcome twice, and never another in its place.
-//   - An event is decided, rejected with a stable code, or recorded as known. A
-//     malformed one, or one that makes the code panic, blocks no other session.
+//   - An event is decided, rejected with a stable code, or, if it was taken before, ignored: no
+//     outcome. A malformed one, or one that makes the code panic, blocks no other session.
 //   - Memory runs ahead of what is committed, by a bounded number of events. The
 //     published outcomes are never ahead of the log.
 //   - Workers on one log share its partitions. The commits of one that

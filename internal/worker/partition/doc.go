@@ -66,6 +66,7 @@
 // # On failure
 //
 // A full store and a failing disk are waited out, with Retrying events. Every other error
-// ends Serve; the caller opens the partition again. A file that does not fit the log is
-// quarantined, and the partition replayed.
+// ends Serve; the caller opens the partition again. ErrFenced ends Serve without a drain or a
+// checkpoint: uncommitted outcomes are dropped, and the new owner decides them again. A file that
+// does not fit the log is quarantined, and the partition replayed.
 package partition

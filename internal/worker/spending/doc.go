@@ -10,6 +10,7 @@
 //     the prices in force. Nothing else is kept: all workers add up the same, also after a restart.
 //   - Each answer that a provider counted is in the sums, at the price of the model that gave it, also where it was of
 //     no use and another wrote.
+//   - jobs.Pool calls Allow before each job; it may have read the text ahead.
 //   - Allow counts every summary that was stored before it was called, and no call that is under way: a
 //     budget may be exceeded by what those cost, one for each slot of a lane and worker.
 //
