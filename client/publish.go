@@ -269,7 +269,8 @@ func notStored(err error) bool {
 	return refused || errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrNoResponders)
 }
 
-// retryable reports whether the same event may be stored when it is sent again.
+// retryable reports whether sending the event again may succeed. The end of a context or of the connection counts: it
+// says nothing about the event, and deliver, which stops then, reports it as unacknowledged.
 func retryable(err error) bool {
 	return jsapi.Unreachable(err) || errors.Is(err, nats.ErrReconnectBufExceeded) || errors.Is(err, nats.ErrConnectionClosed) ||
 		errors.Is(err, context.Canceled) || jsapi.InProcess(err) || errors.Is(err, errDuplicate)

@@ -61,7 +61,7 @@ func Decide(l *Ledger, in Input, c *Config) ([]Outcome, *Next) {
 	return next.Decide(l, in, c), next
 }
 
-// Decide is the function of that name, in the memory of a decision that was installed.
+// Decide is like the function Decide, and reuses n once its decision is installed.
 func (n *Next) Decide(l *Ledger, in Input, c *Config) []Outcome {
 	l.use(c)
 	d := decision{config: c}
@@ -348,9 +348,8 @@ func (d *decision) mayTry(before, l *Ledger, b events.Budget) bool {
 	return measure.FloorDiv(was, step) != measure.FloorDiv(now, step)
 }
 
-// backsOff reports whether a session that an attempt left above its limit is planned again
-// whatever it has grown by: what had to stay, being the newest, may go with the next turn.
-// It is after 1, 2, 4, 8 … turns.
+// backsOff reports whether a session that is still above its limit is due for another plan: 1, 2, 4, 8 … turns
+// after the attempt, however little it grew. The newest entries, which had to stay, may go then.
 func (l *Ledger) backsOff() bool {
 	turns := l.LastTurn() - l.blockedAt
 	return l.blockedAt > 0 && turns > 0 && turns&(turns-1) == 0
@@ -418,7 +417,7 @@ func (d *decision) compact(l *Ledger, b events.Budget, truncate bool) bool {
 	return emitted
 }
 
-// merge puts a summary in place that came after the fact.
+// merge puts a late summary in place.
 func (d *decision) merge(l *Ledger, b events.Budget) {
 	old := l.old(d.now) // what would be kept is old soon, and needed another summary
 	late := old || l.lateMerge()

@@ -35,8 +35,8 @@ func NewOverflow(o Overflow, id string, seq Seq) *Request {
 	return &Request{Seq: seq, ID: id, kind: events.KindOverflow, body: &o}
 }
 
-// overflowed notes what a provider reported: a limit that it stated, or that it showed by
-// the calls it took and refused, holds until the model changes, and its count is that of the history as it was published last.
+// overflowed records the provider's limit, stated or inferred, until the model changes, and its count for the
+// newest published history.
 func (l *Ledger) overflowed(o *Overflow) {
 	if o.Thinking {
 		l.prompts.Refused = l.LastTurn()
@@ -120,7 +120,7 @@ func (l *Ledger) refused(o *Overflow) {
 	}
 	l.usage.count(count, at)
 	switch c := &l.usage; {
-	case l.overflows > 1 && c.Correction > 0: // what left did not take its part along: it belongs to none of the content
+	case l.overflows > 1 && c.Correction > 0: // the correction did not shrink with the content, so no content causes it
 		c.Covered = 0
 	case before.FixedAt == 0: // which content took more than was thought is unknown: each its part
 		c.Even, c.Fixed = true, 0
@@ -144,7 +144,7 @@ func (d *decision) overflow(l *Ledger, o *Overflow) {
 		d.outs = Reject(d.event, err, d.config)
 		return
 	}
-	next := l.fork()
+	next := l.fork() // a plan needs the new limit; applyRequest records it in the next ledger, also without a plan
 	next.overflowed(o)
 	if o.Thinking { // a generation of its own, whose view has the same texts without thinking
 		d.emitPlan(next, budgeted{Plan: next.history().Plan(0), total: next.thresholds().Target}, events.ReasonOverflow)

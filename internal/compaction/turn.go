@@ -45,7 +45,7 @@ func (c *Config) Turn(l *Ledger, in *events.Scanned, seq Seq) *Turn {
 	return c.TurnInto(new(Turn), l, in, seq)
 }
 
-// TurnInto is [Config.Turn] in the memory of a turn that was decided.
+// TurnInto is like Turn, and reuses t, a turn that was decided.
 func (c *Config) TurnInto(t *Turn, l *Ledger, in *events.Scanned, seq Seq) *Turn {
 	by := measure.Meter{Counter: c.counter, Pins: c.pins(l, in.Policy)}
 	names := t.names[:0]
@@ -144,14 +144,13 @@ func mostEntries(msgs []events.Message) (n int) {
 	return n
 }
 
-// identity is what the content of a turn is compared by: what is sent twice under one
-// number and is equal in it was sent by mistake.
+// identity compares two turns of one number: equal ones are one turn, sent twice.
 type identity struct {
 	digest   events.Digest // of the messages
 	settings measure.Key   // of the rest
 }
 
-// identityOf is that of a turn taken or parked before, zero without one.
+// identityOf returns the identity of the taken or parked turn with this number; zero if there is none.
 func (l *Ledger) identityOf(number int64) (x identity) {
 	if number > 0 && number <= l.LastTurn() {
 		x = l.turns[number-1].identity

@@ -32,8 +32,8 @@ const (
 )
 
 // compact answers an agent that requests a shorter history in the place of its own (POST
-// …/responses/compact). It is false where the upstream has to: a history that is kept there, or in items
-// that it alone can read, and one that no worker makes shorter.
+// …/responses/compact). It returns false, and the call goes upstream, if the provider keeps the history, an item is
+// opaque, or no worker makes it shorter.
 func (g *Gateway) compact(w http.ResponseWriter, r *http.Request, report *transport.Report) bool {
 	compacter, ok := g.config.Worker.(Compacter)
 	if !ok || g.config.Audit || r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, "/responses/compact") {
@@ -73,7 +73,7 @@ func (g *Gateway) compact(w http.ResponseWriter, r *http.Request, report *transp
 	return true
 }
 
-// noUsage is that of a compaction without a call of the upstream's model.
+// noUsage is the usage of a compaction that called no model of the upstream.
 const noUsage = `{"input_tokens":0,"input_tokens_details":{"cached_tokens":0},"output_tokens":0,"output_tokens_details":{"reasoning_tokens":0},"total_tokens":0}`
 
 // compacted records the history of a call, has it compacted, and returns what is left of it.
@@ -101,7 +101,7 @@ func (g *Gateway) compacted(ctx context.Context, compacter Compacter, session st
 	return g.config.Worker.Sync(ctx, session, in)
 }
 
-// compactionOf is a request for a compaction; nil where the upstream alone has all of the history.
+// compactionOf reads a request for a compaction; nil if only the upstream has all of the history.
 func compactionOf(h http.Header, body []byte) *transport.Call {
 	c := &transport.Call{Header: h, Format: string(events.Responses), Body: map[string]json.RawMessage{}}
 	members, err := codec.ReadObject(body)

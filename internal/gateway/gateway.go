@@ -36,7 +36,7 @@ type Config struct {
 	Secret []byte
 	// Budget is the most that a call waits for a worker. Default 50 ms.
 	Budget time.Duration
-	// Audit: what would be saved is measured, and calls are sent as they came.
+	// Audit measures the saving and sends calls unchanged.
 	Audit bool
 	// Principal is the header that names who sends a request, such as that of a proxy which
 	// authenticates users. Default: the credential, with the user that the request names.

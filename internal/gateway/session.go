@@ -26,9 +26,8 @@ const largePrompt = 64 << 10
 
 // sessionOf names the conversation of a call; "" for one that is not recorded.
 //
-// A call without a hint is named by its first prompt, and by a hint that an application may set for
-// many conversations. That is where its history is looked up: whether it goes on there is decided by
-// all of its messages.
+// Without a hint the name is a hash of the first prompt and `prompt_cache_key`. It selects where to look; all messages
+// decide whether the session continues.
 func (g *Gateway) sessionOf(c *transport.Call) string {
 	metadata := claudeOf(textOf(c.Body["metadata"], "user_id"))
 	if name := c.Header.Get(sessionHeader); name != "" {

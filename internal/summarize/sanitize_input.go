@@ -89,8 +89,8 @@ func lastText(m *Message) string {
 	return ""
 }
 
-// redactKnown takes out what any of the texts calls a secret where it stands without its name. The
-// parts and the previous summary are copies already.
+// redactKnown removes secrets found in one text from all the others. The parts and the previous summary are copies
+// already.
 func (c *inputSanitizer) redactKnown(in *Input) {
 	known := c.redactor.Known()
 	if known == nil {

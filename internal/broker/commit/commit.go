@@ -131,8 +131,8 @@ func (c *Committer) LastSeq() uint64 { return c.ended.Seq }
 //   - Too large (10054, 10097): [*TooLargeError].
 //
 // After the end of ctx it is unknown whether the commit was stored. The committer
-// can still be used: should it have been, the next commit is [ErrDiverged]. So
-// use for the last commit before a shutdown a context of its own.
+// can still be used: should it have been, the next commit is [ErrDiverged]. Give
+// the last commit before a shutdown its own context.
 func (c *Committer) Commit(ctx context.Context, msgs []Message, m Marker) error {
 	if err := c.commit(ctx, msgs, m); err != nil {
 		return fmt.Errorf("commit partition %d: %w", c.claim.Partition, err)

@@ -60,8 +60,7 @@ func (d *Decider) Process(e Event) (_ []compaction.Outcome, text bool) {
 	return outs, e.Kind == events.KindTurn || e.Kind == events.KindSummary
 }
 
-// Bytes is about how many bytes a decision goes through: those of the event, and but for turns, which
-// add to a session, those of its ledger, if that is in memory.
+// Bytes estimates the bytes a decision reads: the event's and, except for turns, those of a ledger in memory.
 func (d *Decider) Bytes(e Event) int {
 	if k := d.Cache[e.Address]; k != nil && e.Kind != events.KindTurn {
 		return len(e.Data) + k.weight

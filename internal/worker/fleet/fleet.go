@@ -35,16 +35,15 @@ type Config struct {
 	Ready func()
 }
 
-// Fleet serves the partitions that this worker should hold among all that live. It
-// takes the lease of each before it takes the partition over, and lets go of both
-// when another one should have them. A lease keeps workers apart; what makes two of
-// them harmless is the fence of the commits.
+// Fleet serves this worker's share of the partitions: it takes a lease, then the partition, and releases both when
+// another worker should have them. Leases keep workers apart; if two serve one partition all the same, the fence
+// refuses the commits of the former.
 type Fleet struct {
 	config          Config
 	self            coord.Member
 	members         *coord.Members
 	leases          *coord.Leases
-	releaseIdentity func() // of the identity
+	releaseIdentity func()
 
 	changed chan struct{}   // the membership changed, or a partition is caught up
 	drained chan *heldLease // nothing more is committed in them
@@ -297,9 +296,8 @@ func recovers(err error) bool {
 }
 
 // reopens reports whether a partition that ended with an error is opened again while its
-// lease is held. Whatever is wrong with one must neither end the others nor the process:
-// who can bring that about would stop all. A log that was made again is no matter of one
-// partition.
+// lease is held: otherwise one bad partition could stop every worker. A recreated log
+// concerns all partitions and is not retried.
 func reopens(err error) bool {
 	return err != nil && !leavesToOthers(err) && !errors.Is(err, partition.ErrOtherLog)
 }

@@ -34,8 +34,8 @@ const (
 	// [tries]. The server has no bound: a job whose deliveries all ended with their worker
 	// is delivered once more, to be published as failed, and none is lost without an outcome.
 	jobDeliveries = 5
-	// heldPause is how long a job rests that a worker cannot hold as well. Such a delivery
-	// is no try.
+	// heldPause is how long the server keeps a job back when this worker already holds its maximum. Such a
+	// delivery is no try.
 	heldPause = 2 * time.Minute
 	// lanePause is how long a lane rests before its consumer is made again.
 	lanePause = time.Second
@@ -284,8 +284,8 @@ func tries(age time.Duration) uint64 {
 	return jobDeliveries + uint64(min(max(0, age), maxAge)/heldPause)
 }
 
-// result summarizes. Its error is worth another try; what is not becomes a
-// summary that states why there is none. A job that every worker crashed on is not tried.
+// result returns an error only if another try may succeed; other failures become a summary with Failure set. A job that
+// every worker crashed on is not tried.
 func (p *Pool) result(ctx context.Context, d *delivery) (s *events.Summary, err error) {
 	most := tries(time.Since(d.requestedAt))
 	if err = errCrashed; d.number <= most {

@@ -44,7 +44,7 @@ func (c *committer) begin(commits *commit.Committer, marker position) {
 	c.commits, c.taken, c.committed, c.split, c.markedAt = commits, commits.LastSeq(), marker.seq, marker.split, time.Now()
 }
 
-// ReadHour counts what the last hour brought of compactions, as a bound does at the first one.
+// ReadHour counts the bytes of compactions stored in the last hour, before a bound needs them.
 func (p *Partition) ReadHour(ctx context.Context) error {
 	err := p.set.Outcomes.Serve(ctx, p.ID, p.committer.taken)
 	if p.set.At(p.ID) != p { // it was released meanwhile
@@ -53,7 +53,7 @@ func (p *Partition) ReadHour(ctx context.Context) error {
 	return err
 }
 
-// fence is the sequence in OUTCOMES of the last message committed.
+// lastSeq is the sequence in OUTCOMES of the last message committed.
 func (c *committer) lastSeq() uint64 { return c.commits.LastSeq() }
 
 // commitQueue empties the queue, and commits a marker alone when the cursor moved without

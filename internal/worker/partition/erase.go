@@ -125,7 +125,7 @@ func (e *eraser) add(due erasure) {
 	wakeUp(e.added)
 }
 
-// take takes the erasure off the list that was noted first, if there is one.
+// take removes and returns the oldest erasure; ok is false if none is due.
 func (e *eraser) take() (due erasure, ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -135,8 +135,8 @@ func (e *eraser) take() (due erasure, ok bool) {
 	return due, ok
 }
 
-// run does what is noted, until ctx ends; what is left then the next owner does. Now and
-// then it drops what has expired.
+// run erases the sessions that are due until ctx ends; the next owner erases the rest. Every renewEvery it calls
+// sweep.
 func (e *eraser) run(ctx context.Context) {
 	tick := time.NewTicker(e.set.renewEvery())
 	defer tick.Stop()
@@ -241,9 +241,8 @@ func (set *Set) pruneErased(ctx context.Context) error {
 // everySession matches the address of any session in a filter.
 var everySession = events.Address{Tenant: "*", Session: "*"}
 
-// subscribeErasures removes the files of partitions that other workers serve when a session is erased, until stop is
-// called: of each partition that the session was in. One that is served here overwrites its file where
-// another one decided the erasure, since the log has grown.
+// subscribeErasures follows the erasures that other workers decide, until stop is called. The files of all partitions
+// that had the session are removed; a partition served here overwrites its file instead.
 func (set *Set) subscribeErasures() (stop func(), err error) {
 	if set.config.Dir == "" {
 		return func() {}, nil

@@ -158,8 +158,8 @@ func (p *Partition) commitLoop(ctx, work context.Context) error {
 	}
 }
 
-// close leaves the file. Committed decisions it writes before, if whole; last
-// means that no worker is there to go on, and the file becomes a snapshot.
+// close closes the file. If whole, it first writes a checkpoint. If last, no worker takes over, and it uploads a
+// snapshot.
 func (p *Partition) close(ctx context.Context, whole, last bool) (err error) {
 	p.life.enter(closed)
 	p.checkpointer.wait()
@@ -190,7 +190,7 @@ type scope struct {
 	set *Set
 }
 
-// retryPause is the pause before a step is tried again that found no room, or no healthy disk.
+// retryPause is the pause before a step is retried after a full store or a disk error.
 const retryPause = time.Second
 
 // retry calls op until it succeeds, its error is permanent, or ctx ends.

@@ -59,7 +59,8 @@ func every(ctx context.Context, d time.Duration, do func()) {
 	}
 }
 
-// sweep drops the ledgers of sessions that have expired, in memory and in the file.
+// sweep drops the ledgers of sessions that have expired, in memory and in the file, and requests the erasure of
+// sessions idle for limits.idle_days.
 // The clock of the worker may be ahead of the server's by a tenth of the age, and the
 // partition may be behind: nothing is dropped that an event could still find.
 func (e *eraser) sweep(ctx context.Context, now time.Time) error {

@@ -14,8 +14,8 @@
 //   - Allow counts every summary that was stored before it was called, and no call that is under way: a
 //     budget may be exceeded by what those cost, one for each slot of a lane and worker.
 //
-// An event that has left the log counts no more once a worker starts: where its age is below a month, or its session was
-// erased. Files that are summarized for an agent are no events, and do not count, nor
+// After a restart events that left the log no longer count: erased sessions, and all older ones if the log keeps less
+// than a month. Files that are summarized for an agent are no events, and do not count, nor
 // do calls of a delivery that was not published: its worker ended, or the log took nothing.
 //
 // # Concurrency

@@ -41,7 +41,7 @@ type Sum struct{ Nano, Unpriced int64 }
 // ErrBudget: a tenant has spent the money of its month, or a model has no price to count.
 var ErrBudget = errors.New("the tenant's budget allows no call of a model")
 
-// New returns what has added nothing up before Run.
+// New returns a Spending; its sums are empty until Run.
 func New(c Config) *Spending {
 	return &Spending{config: c, tenants: map[string]Sum{}, moved: make(chan struct{})}
 }
@@ -55,7 +55,7 @@ func monthStart(t time.Time) time.Time {
 	return time.Date(t.Year(), t.Month(), 1, 0, 0, 0, 0, time.UTC)
 }
 
-// readPause is how long a reader rests that was lost.
+// readPause is the pause before a lost reader is opened again.
 const readPause = time.Second
 
 // Run follows the summaries of the log until ctx ends.

@@ -59,8 +59,8 @@ func (r *request) response(st *state, count int) *events.SyncResponse {
 	}
 }
 
-// finish states of an answer that it does not fit, and withholds the name of a view that was
-// refused: it is given once.
+// finish adds budget_exceeded to an answer that does not fit, and withholds the name of a view that was refused: it is
+// given once.
 func (r *request) finish(out *events.SyncResponse) {
 	if out.Need != "" {
 		return
