@@ -59,7 +59,7 @@ func (f *flags) withLog(ctx context.Context, fn func(jetstream.JetStream) error)
 }
 
 type growCmd struct {
-	Count   int           `arg:"" optional:"" help:"Partitions that the log has then, twice those of now. A growth to this number that is under way is followed."`
+	Count   int           `arg:"" help:"Partitions that the log has then: twice those of now. A growth to this number that is under way is followed."`
 	Yes     bool          `help:"Grow without confirmation; it cannot be undone."`
 	Timeout time.Duration `default:"10m" placeholder:"TIME" help:"How long to wait until each partition is split (${default}). The workers go on behind it."`
 	JSON    bool          `env:"COMPACTD_JSON" help:"Print JSON."`
@@ -99,14 +99,18 @@ func (c *growCmd) Run(ctx context.Context, f *flags) error {
 		if err != nil {
 			return err
 		}
+		from := t.Count()
+		if len(t.Unsplit()) > 0 {
+			from /= 2
+		}
 		if err := c.follow(ctx, js, t); err != nil {
 			return err
 		}
-		return f.show(c.JSON, grown{events.Version, t.Count() / 2, t.Count(), time.Since(began).Milliseconds()})
+		return f.show(c.JSON, grown{events.Version, from, t.Count(), time.Since(began).Milliseconds()})
 	})
 }
 
-// begin is the table of the growth, which it requests unless that was done before.
+// begin is the table of the growth, which it requests unless that was done before, or is done already.
 func (c *growCmd) begin(ctx context.Context, js jetstream.JetStream) (partitions.Table, error) {
 	streams, err := topology.Describe(ctx, js)
 	if err != nil {
@@ -120,11 +124,12 @@ func (c *growCmd) begin(ctx context.Context, js jetstream.JetStream) (partitions
 	if len(t.Unsplit()) > 0 {
 		return t, growing(n)
 	}
-	if c.Count != 0 && c.Count != 2*n || 2*n > partitions.Most {
-		return t, &growthError{
-			events.CodeOutOfRange, fmt.Sprintf("A growth makes two partitions of each, up to %d.", partitions.Most),
-			fmt.Errorf("the log has %d partitions", n),
+	if c.Count != 2*n || c.Count > partitions.Most {
+		hint := fmt.Sprintf("A growth makes two partitions of each: %s partitions grow %d.", cli.Program("worker"), 2*n)
+		if 2*n > partitions.Most {
+			hint = fmt.Sprintf("It has at most %d.", partitions.Most)
 		}
+		return t, &growthError{events.CodeOutOfRange, hint, fmt.Errorf("the log has %d partitions", n)}
 	}
 	all, err := coord.NewMembers(js, time.Second).All(ctx)
 	if err != nil {
@@ -185,7 +190,7 @@ func (c *growCmd) follow(ctx context.Context, js jetstream.JetStream, t partitio
 	}
 }
 
-// grown is what the command prints.
+// grown is what the command prints. From is To where nothing was left to be split.
 type grown struct {
 	V    int   `json:"v"`
 	From int   `json:"from"`
@@ -195,6 +200,10 @@ type grown struct {
 
 // Write prints it for people.
 func (g grown) Write(w io.Writer) error {
-	_, err := fmt.Fprintf(w, "the log has %d partitions in place of %d, after %s\n", g.To, g.From, units.Span(time.Duration(g.Took)*time.Millisecond))
+	text := fmt.Sprintf("the log has %d partitions", g.To)
+	if g.From < g.To {
+		text += fmt.Sprintf(" in place of %d, after %s", g.From, units.Span(time.Duration(g.Took)*time.Millisecond))
+	}
+	_, err := fmt.Fprintln(w, text)
 	return err
 }

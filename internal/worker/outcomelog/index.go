@@ -66,7 +66,10 @@ func readCommits(ctx context.Context, js jetstream.JetStream, partition int, par
 		return err
 	}
 	a := commit.Assembler[jetstream.Msg]{
-		Partition: partition, Newest: newest, Behind: max(part.From, 1) - 1, From: part.From, Stored: commit.IsStored(ctx, js.Conn()), Commit: fn, Foreign: foreign,
+		Partition: partition, Newest: newest, From: part.From, Stored: commit.IsStored(ctx, js.Conn()), Commit: fn, Foreign: foreign,
+	}
+	if newest.Seq > 0 { // else the part may begin behind a message of the partition that this one was split off from
+		a.Behind = max(part.From, 1) - 1
 	}
 	if err := stream.Read(ctx, js, part, func(m jetstream.Msg, seq uint64) error { return a.Add(m.Headers(), seq, m) }); err != nil {
 		return err

@@ -29,6 +29,7 @@ import (
 	"compactd/internal/events/partitions"
 	"compactd/internal/kv"
 	"compactd/internal/worker/limit"
+	"compactd/internal/worker/outcomelog"
 	"compactd/internal/worker/observe"
 )
 
@@ -262,6 +263,15 @@ func TestChild(t *testing.T) {
 		}
 	}
 	if err := child.snapshots.store.Erase(t.Context()); err != nil { // and only the log is left
+		t.Fatal(err)
+	}
+	outcomes, err := topology.State(t.Context(), env.JS, topology.OutcomesStream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := outcomelog.ReadIndex(t.Context(), env.JS, 1, 2, outcomes.Last, false, func(f commit.Foreign) { // from a position of the parent
+		t.Errorf("messages of the child are of no worker: %+v", f)
+	}); err != nil {
 		t.Fatal(err)
 	}
 	for owner, dir := range map[string]string{"c": dir, "d": t.TempDir()} {
