@@ -54,12 +54,12 @@ func TestGrowRefused(t *testing.T) {
 		count  int
 		code   events.Code // "" is none
 	}{
-		{func() {}, 0, events.CodeUnavailable},
-		{func() { join("a", true); join("b", false) }, 0, codeOldWorker},
+		{func() {}, 4, events.CodeUnavailable},
+		{func() { join("a", true); join("b", false) }, 4, codeOldWorker},
 		{func() { join("b", true) }, 2, events.CodeOutOfRange}, // it has them, and never grew
 		{func() {}, 8, events.CodeOutOfRange},
-		{func() {}, 0, ""},
-		{func() {}, 0, codeGrowing},
+		{func() {}, 0, events.CodeOutOfRange},
+		{func() {}, 4, ""},
 		{func() {}, 8, codeGrowing},
 		{func() {}, 4, ""},
 	} {
@@ -75,7 +75,7 @@ func TestGrowRefused(t *testing.T) {
 
 // No log gets more partitions than a worker takes.
 func TestGrowMost(t *testing.T) {
-	c := growCmd{Yes: true}
+	c := growCmd{Count: 2 * partitions.Most, Yes: true}
 	_, err := c.begin(t.Context(), newLog(t, partitions.Most))
 	if refused, _ := errors.AsType[*growthError](err); refused == nil || refused.code != events.CodeOutOfRange {
 		t.Errorf("grows: %v", err)
