@@ -29,8 +29,8 @@ import (
 	"compactd/internal/events/partitions"
 	"compactd/internal/kv"
 	"compactd/internal/worker/limit"
-	"compactd/internal/worker/outcomelog"
 	"compactd/internal/worker/observe"
+	"compactd/internal/worker/outcomelog"
 )
 
 // splitEnv is a server with a log whose growth has begun.
