@@ -270,7 +270,7 @@ func notStored(err error) bool {
 }
 
 // retryable reports whether sending the event again may succeed. The end of a context or of the connection counts: it
-// says nothing about the event, and deliver, which stops then, reports it as unacknowledged.
+// leaves open whether the event is stored, and deliver, which stops then, reports it as unacknowledged.
 func retryable(err error) bool {
 	return jsapi.Unreachable(err) || errors.Is(err, nats.ErrReconnectBufExceeded) || errors.Is(err, nats.ErrConnectionClosed) ||
 		errors.Is(err, context.Canceled) || jsapi.InProcess(err) || errors.Is(err, errDuplicate)
