@@ -7,7 +7,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"compactd/internal/broker/stream"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/stored"
@@ -115,19 +114,7 @@ func (l *ledgers) inMemory(a events.Address) bool {
 // publishIdle publishes the event. Its id follows from the last turn, so that another
 // look, or another worker, stores it once.
 func (p *Partition) publishIdle(ctx context.Context, s idleSession) error {
-	subject, err := events.Input(events.KindIdle, s.Address)
-	if err != nil {
-		return err
-	}
 	id := fmt.Sprintf("idle-%s-%d", s.Address, s.since)
-	data, err := events.Marshal(events.Idle{Header: events.Header{V: events.Version, ID: id}, Since: uint64(s.since)})
-	if err != nil {
-		return err
-	}
-	m := &nats.Msg{Subject: subject, Data: data, Header: nats.Header{nats.MsgIdHdr: {id}}}
-	taken, err := stream.PublishOnce(ctx, p.set.js, m)
-	if taken != nil {
-		p.retrying("publish idle")(taken)
-	}
-	return err
+	idle := events.Idle{Header: events.Header{V: events.Version, ID: id}, Since: uint64(s.since)}
+	return p.publish(ctx, "publish idle", events.KindIdle, s.Address, idle, nats.Header{nats.MsgIdHdr: {id}})
 }

@@ -222,18 +222,5 @@ func (f family) branches(ctx context.Context, a events.Address, before compactio
 }
 
 func (f family) publish(ctx context.Context, k events.Kind, a events.Address, id string, body any) error {
-	subject, err := events.Input(k, a)
-	if err != nil {
-		return err
-	}
-	data, err := events.Marshal(body)
-	if err != nil {
-		return err
-	}
-	m := &nats.Msg{Subject: subject, Data: data, Header: nats.Header{nats.MsgIdHdr: {id}, events.HeaderCaller: {f.caller()}}}
-	taken, err := stream.PublishOnce(ctx, f.set.js, m)
-	if taken != nil {
-		f.retrying("pass on to branches")(taken)
-	}
-	return err
+	return f.scope.publish(ctx, "pass on to branches", k, a, body, nats.Header{nats.MsgIdHdr: {id}, events.HeaderCaller: {f.caller()}})
 }

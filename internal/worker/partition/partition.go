@@ -10,8 +10,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"compactd/internal/broker/commit"
 	"compactd/internal/broker/retry"
+	"compactd/internal/broker/stream"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/worker/decide"
@@ -221,6 +224,24 @@ func (s scope) did(step observe.Step) {
 		step.Ended = time.Now()
 		t.Did(step)
 	}
+}
+
+// publish stores an event of a session in the log. Another worker may publish the same one, with the same message id:
+// it is stored once.
+func (s scope) publish(ctx context.Context, step string, k events.Kind, a events.Address, body any, header nats.Header) error {
+	subject, err := events.Input(k, a)
+	if err != nil {
+		return err
+	}
+	data, err := events.Marshal(body)
+	if err != nil {
+		return err
+	}
+	taken, err := stream.PublishOnce(ctx, s.set.js, &nats.Msg{Subject: subject, Data: data, Header: header})
+	if taken != nil {
+		s.retrying(step)(taken)
+	}
+	return err
 }
 
 // caller is this worker, as the audit log names it.

@@ -165,22 +165,10 @@ func (e *eraser) requestErasure(ctx context.Context, a events.Address, before ti
 	if err != nil {
 		return err
 	}
-	subject, err := events.Input(events.KindForget, a)
-	if err != nil {
-		return err
-	}
 	id := fmt.Sprintf("retention-%s-%d", a, last.Seq)
-	data, err := events.Marshal(events.Header{V: events.Version, ID: id})
-	if err != nil {
-		return err
-	}
-	m := &nats.Msg{Subject: subject, Data: data, Header: nats.Header{
+	err = e.publish(ctx, "request erasure", events.KindForget, a, events.Header{V: events.Version, ID: id}, nats.Header{
 		nats.MsgIdHdr: {id}, events.HeaderCaller: {e.caller()}, jsapi.HeaderFence: {fmt.Sprint(last.Seq)}, jsapi.HeaderFenceSubject: {every},
-	}}
-	taken, err := stream.PublishOnce(ctx, e.set.js, m)
-	if taken != nil {
-		e.retrying("request erasure")(taken)
-	}
+	})
 	if jsapi.HasCode(err, jsapi.CodeWrongLastSequence, jsapi.CodeWrongLastConstant) {
 		return nil // it goes on
 	}
