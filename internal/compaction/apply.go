@@ -267,11 +267,9 @@ func (l *Ledger) note(n events.Note) {
 
 // noteWindow notes that a call took more than the window that is known of the model.
 func (l *Ledger) noteWindow() {
-	info := events.Codes[events.CodeWindowRaised]
-	l.notes = append(slices.Clip(l.notes), events.Note{
-		Code: events.CodeWindowRaised, Message: fmt.Sprintf("%s It is %d tokens now.", info.Meaning, l.cache.window), Hint: info.Hint,
-		Fields: []string{"model.context_window"},
-	})
+	n := events.NoteOf(events.CodeWindowRaised, "model.context_window")
+	n.Message += fmt.Sprintf(" It is %d tokens now.", l.cache.window)
+	l.notes = append(slices.Clip(l.notes), n)
 }
 
 // change takes another model, nil for the same, and what follows from it.

@@ -456,8 +456,7 @@ func (d *decision) clear(l *Ledger, reason events.Reason, form func(*stage.Draft
 
 // note adds a remark on the event: a part of it is ignored.
 func (d *decision) note(code events.Code, fields ...string) {
-	info := events.Codes[code]
-	d.notes = append(d.notes, events.Note{Code: code, Message: info.Meaning, Hint: info.Hint, Fields: fields})
+	d.notes = append(d.notes, events.NoteOf(code, fields...))
 }
 
 // noteLocked adds a note when a policy, not the one in use before, sets locked fields.

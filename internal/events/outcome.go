@@ -271,6 +271,12 @@ type Note struct {
 	Fields []string `json:"fields,omitzero"`
 }
 
+// NoteOf is the note of a code about fields.
+func NoteOf(code Code, fields ...string) Note {
+	info := Codes[code]
+	return Note{Code: code, Message: info.Meaning, Hint: info.Hint, Fields: fields}
+}
+
 // NotesOf returns the notes of an outcome.
 func NotesOf(body any) []Note {
 	switch b := body.(type) {

@@ -219,7 +219,7 @@ func (c *committer) renderOutcome(ctx context.Context, t *emitted) (data []byte,
 		}
 	}
 	if !slices.Contains([]string{"", observe.OmittedSize, observe.OmittedText, observe.OmittedInvalid}, t.omitted) {
-		if data, err = payload.WithoutMessages(body, payload.LimitNote()); err != nil {
+		if data, err = payload.WithoutMessages(body, events.NoteOf(events.CodeOutcomesLimit)); err != nil {
 			return nil, err
 		}
 	}

@@ -350,7 +350,7 @@ func (o *owner) payload(out compaction.Outcome) []byte {
 		without.Edits = []events.Edit{}
 		c = &without
 	}
-	data, err := payload.WithoutMessages(c, payload.LimitNote())
+	data, err := payload.WithoutMessages(c, events.NoteOf(events.CodeOutcomesLimit))
 	if err != nil {
 		o.s.violated("write outcome: %w", err)
 	}

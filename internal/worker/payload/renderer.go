@@ -256,7 +256,7 @@ func (t *Renderer) Outcome(ctx context.Context, ahead *Ahead, a events.Address, 
 		return data, "", err
 	}
 	if TooLong(o.View) {
-		data, err = WithoutMessages(c, nil)
+		data, err = WithoutMessages(c)
 		return data, observe.OmittedSize, err
 	}
 	full := *c
@@ -269,7 +269,7 @@ func (t *Renderer) Outcome(ctx context.Context, ahead *Ahead, a events.Address, 
 		return nil, "", ctx.Err()
 	}
 	if _, invalid := errors.AsType[*InvalidError](cause); invalid {
-		data, err = WithoutMessages(c, InvalidNote())
+		data, err = WithoutMessages(c, events.NoteOf(events.CodeInvalidHistory))
 		return data, observe.OmittedInvalid, cmp.Or(err, cause)
 	}
 	omitted = observe.OmittedText
@@ -280,7 +280,7 @@ func (t *Renderer) Outcome(ctx context.Context, ahead *Ahead, a events.Address, 
 			}
 		}
 	}
-	if data, err = WithoutMessages(c, nil); err != nil {
+	if data, err = WithoutMessages(c); err != nil {
 		return nil, "", err
 	}
 	return data, omitted, cause
@@ -298,23 +298,17 @@ func TooLong(v *compaction.View) bool {
 	return len(v.Entries) > maxEntries || v.OwnBytes() > events.MaxOutputBytes || v.TextBytes() > maxTextBytes
 }
 
-// WithoutMessages writes a compaction without its messages. A note reports that its
-// tenant is over a bound; then the repairs are left out too, which may be many, and
-// which is of no use without the messages.
-func WithoutMessages(c *events.Compacted, note *events.Note) ([]byte, error) {
+// WithoutMessages writes a compaction without its messages. Notes have the reason: the tenant is
+// over a bound, or the history is not valid. With a note it leaves the repairs out too: they may be
+// many, and an agent needs them with the messages only.
+func WithoutMessages(c *events.Compacted, notes ...events.Note) ([]byte, error) {
 	out := *c
 	out.Messages, out.Summary, out.MessagesOmitted = nil, nil, true
-	if note != nil {
-		out.Notes = append(slices.Clone(c.Notes), *note)
+	if len(notes) > 0 {
+		out.Notes = slices.Concat(c.Notes, notes)
 		out.Edits = slices.DeleteFunc(slices.Clone(c.Edits), func(e events.Edit) bool { return e.Op.Repairs() })
 	}
 	return events.Marshal(out)
-}
-
-// LimitNote reports that messages are left out since a tenant is over a bound.
-func LimitNote() *events.Note {
-	info := events.Codes[events.CodeOutcomesLimit]
-	return &events.Note{Code: events.CodeOutcomesLimit, Message: info.Meaning, Hint: info.Hint}
 }
 
 // summary reads the summary that a compaction put in place, nil if it used none.

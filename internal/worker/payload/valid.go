@@ -59,9 +59,3 @@ func ownBreaches(call validate.Call, texts map[compaction.Seq][]events.Message) 
 	}
 	return own
 }
-
-// InvalidNote reports that messages are left out since they are not valid.
-func InvalidNote() *events.Note {
-	info := events.Codes[events.CodeInvalidHistory]
-	return &events.Note{Code: events.CodeInvalidHistory, Message: info.Meaning, Hint: info.Hint}
-}

@@ -92,13 +92,13 @@ func OmittedAs(o compaction.Outcome, recorded []byte) ([]byte, error) {
 	if events.Unmarshal(recorded, &was) != nil || !was.Omitted {
 		return nil, nil //nolint:nilerr // what cannot be read differs, and the comparison reports where
 	}
-	var limit *events.Note
-	if i := slices.IndexFunc(was.Notes, func(n events.Note) bool {
+	i := slices.IndexFunc(was.Notes, func(n events.Note) bool {
 		return n.Code == events.CodeOutcomesLimit || n.Code == events.CodeInvalidHistory
-	}); i >= 0 {
-		limit = &was.Notes[i]
+	})
+	if i < 0 {
+		return payload.WithoutMessages(c)
 	}
-	return payload.WithoutMessages(c, limit)
+	return payload.WithoutMessages(c, was.Notes[i])
 }
 
 // withoutText is a recorded compaction as it is published without its messages.

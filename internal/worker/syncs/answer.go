@@ -66,7 +66,7 @@ func (r *request) finish(out *events.SyncResponse) {
 		return
 	}
 	if r.raised {
-		out.Warnings = append(out.Warnings, warningOf(events.CodeWindowRaised))
+		out.Warnings = append(out.Warnings, events.WarningOf(events.CodeWindowRaised, ""))
 	}
 	refused := r.refused != "" && out.View == r.refused
 	if refused {
@@ -76,16 +76,11 @@ func (r *request) finish(out *events.SyncResponse) {
 	failed := r.tried != nil && r.tried.Code == events.CodeBudgetExceeded
 	if !out.Budget.WithinBudget || refused && (failed || !out.Recorded) {
 		out.Code, out.Retry = events.CodeBudgetExceeded, &late // then a later request may be answered with what fits
-		out.Warnings = append(out.Warnings, warningOf(out.Code))
+		out.Warnings = append(out.Warnings, events.WarningOf(out.Code, ""))
 		if failed {
 			out.Stages = r.tried.Stages
 		}
 	}
-}
-
-func warningOf(code events.Code) events.SyncWarning {
-	info := events.Codes[code]
-	return events.SyncWarning{Code: code, Message: info.Meaning, Hint: info.Hint}
 }
 
 // answer states what to send of a history of which the session has the messages before an
