@@ -1,7 +1,7 @@
 // Package retry calls an operation again, with pauses, until it succeeds. It is the one loop of
 // this kind in broker, worker and client, over cenkalti/backoff; only a partition that failed is
 // opened again by its own rule (worker/fleet). Loops are never nested: a read that waits out an
-// election waits in one place.
+// election waits in one place. [Tick] calls an operation at regular times.
 //
 //	err := retry.Every(time.Second).Do(ctx, report, func() error {
 //		err := write()
@@ -54,6 +54,20 @@ func (p Pauses) Until(ctx context.Context, op func() (done bool, err error)) err
 }
 
 var errNotDone = errors.New("not done yet")
+
+// Tick calls op each time d has passed, until ctx ends.
+func Tick(ctx context.Context, d time.Duration, op func()) {
+	tick := time.NewTicker(d)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			op()
+		}
+	}
+}
 
 // Final makes an error one that ends the tries; nil stays nil.
 func Final(err error) error { return backoff.Permanent(err) }

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"compactd/internal/broker/retry"
 	"compactd/internal/tokens"
 	"compactd/internal/worker/compress"
 	"compactd/internal/worker/limit"
@@ -168,20 +169,13 @@ func (e *Edge) Run(ctx context.Context) error {
 // watchTokens reads the tokens again when their file changes. An error in it is
 // reported once.
 func (e *Edge) watchTokens(ctx context.Context) {
-	tick := time.NewTicker(reloadEvery)
-	defer tick.Stop()
 	reported := ""
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	retry.Tick(ctx, reloadEvery, func() {
 		err := e.reload(false)
 		text := fmt.Sprint(err)
 		if err != nil && text != reported {
 			e.config.OnError(err)
 		}
 		reported = text
-	}
+	})
 }

@@ -30,6 +30,8 @@ const (
 	// jobAckWait is how long a job may go without a sign of life before another
 	// worker gets it.
 	jobAckWait = 30 * time.Second
+	// jobRenewal is how often a worker shows that it has a job.
+	jobRenewal = jobAckWait / 3
 	// jobDeliveries is how often a job is tried before it is published as failed; see
 	// [tries]. The server has no bound: a job whose deliveries all ended with their worker
 	// is delivered once more, to be published as failed, and none is lost without an outcome.
@@ -253,29 +255,14 @@ func (p *Pool) keepAlive(ctx context.Context, m jetstream.Msg) (stop func()) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		renewals(ctx, func() { p.ack("keep job", m.InProgress()) })
+		retry.Tick(ctx, jobRenewal, func() { p.ack("keep job", m.InProgress()) })
 	}()
 	return func() { cancel(); <-ended }
 }
 
 // renewHeld reports to the server that jobs wait for a slot here, until ctx ends.
 func (p *Pool) renewHeld(ctx context.Context, tenants *shares) {
-	renewals(ctx, func() { tenants.each(func(m jetstream.Msg) { p.ack("keep job", m.InProgress()) }) })
-}
-
-// renewals calls renew three times in the time after which a job would be delivered again, until
-// ctx ends.
-func renewals(ctx context.Context, renew func()) {
-	t := time.NewTicker(jobAckWait / 3)
-	defer t.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-t.C:
-			renew()
-		}
-	}
+	retry.Tick(ctx, jobRenewal, func() { tenants.each(func(m jetstream.Msg) { p.ack("keep job", m.InProgress()) }) })
 }
 
 // tries is how many deliveries a job may have had that was requested so long ago: as many as may

@@ -7,6 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"compactd/internal/broker/retry"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/stored"
@@ -26,7 +27,7 @@ const idleBatch = 500
 // loaded since the partition was acquired.
 func (p *Partition) watchIdle(ctx context.Context) {
 	var after events.Address
-	every(ctx, idleEvery, func() {
+	retry.Tick(ctx, idleEvery, func() {
 		now := time.Now().UnixMilli()
 		due := p.ledgers.idle(now)
 		stored, last, err := p.file.idle(after, now, p.ledgers.inMemory)

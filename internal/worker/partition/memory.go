@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"compactd/internal/broker/retry"
 	"compactd/internal/events"
 	"compactd/internal/worker/limit"
 )
@@ -71,7 +72,7 @@ const unusedEvery = 10 * time.Second
 // releaseUnused lets the texts, and the ledgers of each partition, leave memory when none
 // was used for a while, until ctx ends.
 func (set *Set) releaseUnused(ctx context.Context) {
-	every(ctx, unusedEvery, func() {
+	retry.Tick(ctx, unusedEvery, func() {
 		set.Payloads.InvalidateUnused()
 		for id := range set.Count() {
 			if p := set.At(id); p != nil {

@@ -16,6 +16,7 @@ import (
 
 	"compactd/internal/broker/erase"
 	"compactd/internal/broker/jsapi"
+	"compactd/internal/broker/retry"
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
@@ -38,25 +39,11 @@ func (set *Set) renewEvery() time.Duration {
 // renewConfig puts the text of the config in force again, until ctx ends. Workers
 // with the same config do it once between them.
 func (set *Set) renewConfig(ctx context.Context) {
-	every(ctx, set.renewEvery(), func() {
+	retry.Tick(ctx, set.renewEvery(), func() {
 		if err := set.putConfig(ctx, set.Compaction(), set.renewEvery()/2); err != nil && ctx.Err() == nil {
 			scope{-1, set}.retrying("renew config")(err)
 		}
 	})
-}
-
-// every calls do at each tick until ctx ends.
-func every(ctx context.Context, d time.Duration, do func()) {
-	tick := time.NewTicker(d)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			do()
-		}
-	}
 }
 
 // sweep drops the ledgers of sessions that have expired, in memory and in the file, and requests the erasure of

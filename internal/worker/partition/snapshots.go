@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"compactd/internal/broker/commit"
+	"compactd/internal/broker/retry"
 	"compactd/internal/broker/snapshot"
 	"compactd/internal/compaction"
 	"compactd/internal/kv"
@@ -41,7 +42,7 @@ func newSnapshots(set *Set) *snapshots {
 // ends.
 func (s *snapshots) run(ctx context.Context) {
 	rests := map[int]time.Time{} // by partition: not before
-	every(ctx, s.set.config.SnapshotEvery, func() {
+	retry.Tick(ctx, s.set.config.SnapshotEvery, func() {
 		for id := range s.set.Count() {
 			if p := s.set.At(id); p != nil && time.Now().After(rests[id]) {
 				rests[id] = time.Now().Add(snapshotShare * s.take(ctx, p.checkpointer, 1))
