@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // Sync is a whole conversation as an agent holds it, with the prompt of its next call at the
@@ -101,7 +102,7 @@ func (c *syncer) sync(ctx context.Context, session string, in Sync) (*Synced, er
 		return nil, err
 	}
 	fits, err := in.apply(out)
-	if err == nil && fits.count <= int64(len(messages)) && sizeOf(messages) > c.most/8 {
+	if err == nil && fits.count <= int64(len(messages)) && codec.Size(messages) > c.most/8 {
 		fits.known = w.dialect().DigestOf(messages[:fits.count])
 	}
 	return fits, err
@@ -170,13 +171,6 @@ func (s *Sync) usage() (events.Raw, error) {
 	return json.Marshal(members)
 }
 
-func sizeOf(messages []events.Raw) (n int) {
-	for _, m := range messages {
-		n += len(m)
-	}
-	return n
-}
-
 // exchange sends the messages behind the last call, or the whole conversation.
 func (c *syncer) exchange(ctx context.Context, session string, w *wireSync, in *Sync) (*events.SyncResponse, error) {
 	all := w.Messages
@@ -211,7 +205,7 @@ func (c *syncer) hasPrefix(w *wireSync, in *Sync) bool {
 	if in.begins && last.Session == "" && !slices.ContainsFunc(all[:last.count], isLarge) { // a session lacks what its branches have
 		return true
 	}
-	return sizeOf(all) > c.most/2 && last.known == w.dialect().DigestOf(all[:last.count])
+	return codec.Size(all) > c.most/2 && last.known == w.dialect().DigestOf(all[:last.count])
 }
 
 // fold lists messages with references in the place of the oldest media, where the server takes no

@@ -179,7 +179,7 @@ func (a *answer) report() {
 // isError reports whether an event is the error of a provider.
 func isError(event []codec.Member) bool {
 	kind, _ := codec.Text(codec.Lookup(event, "type"))
-	return kind == "error" || kind == "response.failed" || kind == "" && isSet(codec.Lookup(event, "error"))
+	return kind == "error" || kind == "response.failed" || kind == "" && codec.IsSet(codec.Lookup(event, "error"))
 }
 
 // isPreamble reports whether an event comes before content: an error may still follow it.
@@ -198,7 +198,7 @@ func isPreamble(event []codec.Member) bool {
 func hasContent(choice codec.Raw) bool {
 	ms, _ := codec.ReadObject(choice)
 	delta, _ := codec.ReadObject(codec.Lookup(ms, "delta"))
-	return isSet(codec.Lookup(ms, "finish_reason")) || slices.ContainsFunc(delta, func(m codec.Member) bool {
-		return m.Name != "role" && isSet(m.Value) && string(m.Value) != `""`
+	return codec.IsSet(codec.Lookup(ms, "finish_reason")) || slices.ContainsFunc(delta, func(m codec.Member) bool {
+		return m.Name != "role" && codec.IsSet(m.Value) && string(m.Value) != `""`
 	})
 }

@@ -68,7 +68,7 @@ func read(r *http.Request, a *api) (*call, error) {
 	if closed := r.Body.Close(); err == nil {
 		err = closed
 	}
-	if err != nil || !c.parse() || isSet(c.members["previous_response_id"]) || isSet(c.members["conversation"]) {
+	if err != nil || !c.parse() || codec.IsSet(c.members["previous_response_id"]) || codec.IsSet(c.members["conversation"]) {
 		return c, err
 	}
 	messages, _ := codec.ReadArray(c.members[a.messages])
@@ -105,8 +105,6 @@ func isTrigger(item codec.Raw) bool {
 	return kind == "compaction_trigger"
 }
 
-func isSet(v events.Raw) bool { return v != nil && v.Kind() != 'n' }
-
 // modelOf is the model of the call, where the settings name no other. Azure has it in the path.
 func (c *call) modelOf(set client.Model) client.Model {
 	name, _ := codec.Text(c.members["model"])
@@ -124,10 +122,10 @@ func (c *call) modelOf(set client.Model) client.Model {
 // config is what the body has besides the messages.
 func (c *call) config(set client.Config) client.Config {
 	set.Format, set.Model = string(c.format), c.modelOf(set.Model)
-	if v := c.members[c.api.system]; isSet(v) {
+	if v := c.members[c.api.system]; codec.IsSet(v) {
 		set.System = v
 	}
-	if v := c.members["tools"]; isSet(v) {
+	if v := c.members["tools"]; codec.IsSet(v) {
 		set.Tools = v
 	}
 	return set

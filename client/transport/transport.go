@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"compactd/client"
+	"compactd/internal/events/codec"
 )
 
 // Transport is an [http.RoundTripper] that fits the histories of requests into windows.
@@ -146,17 +147,10 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 // report describes the request that is sent.
 func (c *call) report(session string, f *client.Fitted[json.RawMessage], took time.Duration) Report {
 	r := Report{Session: session, Generation: f.Generation, Changed: f.Changed, Took: took, Alone: f.Budget == (client.Budget{})}
-	own, sent := sizeOf(c.messages), sizeOf(f.Messages)
+	own, sent := codec.Size(c.messages), codec.Size(f.Messages)
 	rest := len(c.body) - (c.to - c.from)
 	if own > sent { // the estimate gives the tokens of the bytes sent
 		r.Saved = f.Budget.EstimatedInput * int64(own-sent) / int64(sent+rest)
 	}
 	return r
-}
-
-func sizeOf(messages []json.RawMessage) (n int) {
-	for _, m := range messages {
-		n += len(m)
-	}
-	return n
 }

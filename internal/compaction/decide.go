@@ -100,7 +100,7 @@ func (d *decision) turn(l, next *Ledger, t *Turn) {
 	if v == ignore {
 		return
 	}
-	d.noteTurn(l, t)
+	d.noteLocked(d.config.For(l.Address.Tenant), t.override, l.override)
 	if v == park {
 		if len(l.parked) == 0 {
 			d.reject(events.CodeTurnGap, l)
@@ -117,11 +117,6 @@ func (d *decision) turn(l, next *Ledger, t *Turn) {
 		d.abort(l, next)
 	}
 	next.generations, next.cache.visible, next.usage = generations, visible, usage // the outcomes are not carried out yet
-}
-
-// noteTurn notes what is ignored of a turn that is taken.
-func (d *decision) noteTurn(l *Ledger, t *Turn) {
-	d.noteLocked(d.config.For(l.Address.Tenant), t.override, l.override)
 }
 
 // result decides about the result of a job. A summary is used at once when the session

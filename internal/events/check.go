@@ -154,10 +154,10 @@ func (e *envelope) attachment(name string, raw Raw) (out Attachment) {
 		e.problems.add(CodeBadType, name, "must hold objects")
 		return out
 	}
-	if kind := codec.Lookup(ms, "type"); kind != nil && kind.Kind() != 'n' {
+	if kind := codec.Lookup(ms, "type"); codec.IsSet(kind) {
 		out.Type = e.textOf(name+".", "type", kind)
 	}
-	if n := codec.Lookup(ms, "bytes"); n == nil || n.Kind() == 'n' {
+	if n := codec.Lookup(ms, "bytes"); !codec.IsSet(n) {
 		e.problems.add(CodeMissingField, name+".bytes", "is required")
 	} else {
 		out.Bytes = e.countOf(name+".", "bytes", n, 0, MaxTokens)

@@ -162,7 +162,7 @@ func (d *Decoder) fill(f *turnFields, session Format) bool {
 	t, env := &d.turn, envelope{fields: d.others}
 	env.check()
 	number := func(name string, v Raw, low int64) int64 {
-		if v == nil || v.Kind() == 'n' {
+		if !codec.IsSet(v) {
 			return 0
 		}
 		return env.countOf("", name, v, low, MaxNumber)
@@ -176,7 +176,7 @@ func (d *Decoder) fill(f *turnFields, session Format) bool {
 		return false
 	}
 	switch id := codec.TextBytes(f.id); {
-	case f.id == nil || f.id.Kind() == 'n':
+	case !codec.IsSet(f.id):
 	case len(id) > 0 && string(id) == d.ID && ValidEventID(d.ID):
 		t.ID = d.ID
 	default:
@@ -190,7 +190,7 @@ func (d *Decoder) fill(f *turnFields, session Format) bool {
 		to    *Raw
 		kinds string
 	}{{f.system, &t.System, `"[`}, {f.tools, &t.Tools, `[`}, {f.policy, &t.Policy, `{`}} {
-		if x.from == nil || x.from.Kind() == 'n' {
+		if !codec.IsSet(x.from) {
 			continue
 		}
 		if *x.to = x.from; strings.IndexByte(x.kinds, byte(x.from.Kind())) < 0 {
@@ -201,8 +201,8 @@ func (d *Decoder) fill(f *turnFields, session Format) bool {
 		env.fields = []codec.Member{{Name: "usage", Value: f.usage}}
 		t.Usage, t.UsageProblem = env.usage()
 	}
-	wrong := len(env.problems) > 0 || f.format != nil && f.format.Kind() != 'n' && !t.Format.Known() ||
-		f.model != nil && f.model.Kind() != 'n' && t.Model == nil ||
+	wrong := len(env.problems) > 0 || codec.IsSet(f.format) && !t.Format.Known() ||
+		codec.IsSet(f.model) && t.Model == nil ||
 		t.ReplacesFrom > 0 && t.Number > 0 && t.Number != t.ReplacesFrom
 	if wrong || dialectOf(t.Format, session, t.Model) != t.Dialect {
 		return false
@@ -235,7 +235,7 @@ const (
 
 // modelOf is the model that a field names, nil without a valid one.
 func (d *Decoder) modelOf(v Raw) *knownModel {
-	if v == nil || v.Kind() == 'n' {
+	if !codec.IsSet(v) {
 		return nil
 	}
 	if known := d.models[string(v)]; known != nil {
@@ -258,7 +258,7 @@ func (d *Decoder) modelOf(v Raw) *knownModel {
 
 // usageOf reads a usage of Anthropic's shape, the one that needs no looking for others.
 func (d *Decoder) usageOf(v Raw) bool {
-	if v == nil || v.Kind() == 'n' {
+	if !codec.IsSet(v) {
 		return true
 	}
 	u, plain, seen := &d.usage, v.Kind() == '{', 0

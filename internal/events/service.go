@@ -253,11 +253,7 @@ func (e *envelope) about() About {
 
 // Bytes is how many bytes the history has.
 func (r *ContextResponse) Bytes() int {
-	n := len(r.System) + len(r.Tools)
-	for _, m := range r.Messages {
-		n += len(m)
-	}
-	return n
+	return len(r.System) + len(r.Tools) + codec.Size(r.Messages)
 }
 
 // Paged splits a whole answer into pages of at most limit bytes each, a page

@@ -225,7 +225,7 @@ func fieldName(s string) string {
 // take returns a field; null counts as absent.
 func (e *envelope) take(name string) (Raw, bool) {
 	v := codec.Lookup(e.fields, name)
-	return v, v != nil && v.Kind() != 'n'
+	return v, codec.IsSet(v)
 }
 
 // only refuses other fields. It is for requests whose answer would mislead without them.

@@ -191,7 +191,7 @@ func (c counts) fail(name, text string) {
 // any reports whether one of the names is there and not null.
 func (c counts) any(names ...string) bool {
 	for _, name := range names {
-		if v := codec.Lookup(c.members, name); v != nil && v.Kind() != 'n' {
+		if codec.IsSet(codec.Lookup(c.members, name)) {
 			return true
 		}
 	}

@@ -61,7 +61,7 @@ func (g *Gateway) compact(w http.ResponseWriter, r *http.Request, report *transp
 		return false
 	}
 	output := rawsOf(s.Messages)
-	if sizeOf(output) >= sizeOf(c.Messages) {
+	if codec.Size(output) >= codec.Size(c.Messages) {
 		return false
 	}
 	*report = transport.Report{Session: session, Generation: s.Generation, Changed: true, Took: time.Since(began)}
@@ -81,10 +81,10 @@ func (g *Gateway) compacted(ctx context.Context, compacter Compacter, session st
 	model, _ := codec.Text(events.Raw(c.Body["model"]))
 	set := client.Config{Format: c.Format, Model: g.config.Model}
 	set.Model.Provider, set.Model.Name = cmp.Or(set.Model.Provider, "openai"), cmp.Or(set.Model.Name, model)
-	if v := events.Raw(c.Body["instructions"]); isSet(v) {
+	if v := events.Raw(c.Body["instructions"]); codec.IsSet(v) {
 		set.System = v
 	}
-	if v := events.Raw(c.Body["tools"]); isSet(v) {
+	if v := events.Raw(c.Body["tools"]); codec.IsSet(v) {
 		set.Tools = v
 	}
 	in := client.Sync{Config: set, Wait: syncWait}
@@ -112,7 +112,7 @@ func compactionOf(h http.Header, body []byte) *transport.Call {
 		c.Body[m.Name] = json.RawMessage(m.Value)
 	}
 	items, err := codec.ReadArray(events.Raw(c.Body["input"]))
-	if err != nil || isSet(events.Raw(c.Body["previous_response_id"])) || isSet(events.Raw(c.Body["conversation"])) || slices.ContainsFunc(items, isCompactionItem) {
+	if err != nil || codec.IsSet(events.Raw(c.Body["previous_response_id"])) || codec.IsSet(events.Raw(c.Body["conversation"])) || slices.ContainsFunc(items, isCompactionItem) {
 		return nil
 	}
 	for _, item := range items {
@@ -126,8 +126,6 @@ func isCompactionItem(item events.Raw) bool {
 	return strings.Contains(textOf(json.RawMessage(item), "type"), "compaction")
 }
 
-func isSet(v events.Raw) bool { return v != nil && v.Kind() != 'n' }
-
 // rawsOf are messages as they are sent.
 func rawsOf(messages []any) [][]byte {
 	out := make([][]byte, len(messages))
@@ -135,13 +133,6 @@ func rawsOf(messages []any) [][]byte {
 		out[i], _ = m.(json.RawMessage) // of the agent or made by a worker
 	}
 	return out
-}
-
-func sizeOf[T ~[]byte](messages []T) (n int) {
-	for _, m := range messages {
-		n += len(m)
-	}
-	return n
 }
 
 // restored is a body of which a part was read.

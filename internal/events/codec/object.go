@@ -123,6 +123,17 @@ func Lookup(ms []Member, name string) Raw {
 	return nil
 }
 
+// IsSet reports whether a member is there and not null.
+func IsSet(v Raw) bool { return v != nil && v.Kind() != 'n' }
+
+// Size is how many bytes values have together.
+func Size[T ~[]byte](values []T) (n int) {
+	for _, v := range values {
+		n += len(v)
+	}
+	return n
+}
+
 // WithMember returns the object raw with the value of name set, at its place if
 // it was there. The values of all other members keep their bytes.
 func WithMember(raw Raw, name string, value Raw) (Raw, error) {

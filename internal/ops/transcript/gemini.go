@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 )
 
 // geminiRecord is one line of a chat of Gemini CLI, or the whole of an older one. Source:
@@ -249,7 +250,7 @@ func (m *geminiMessage) blocks(d *dialogue, parts []geminiPart) (out []block) {
 
 // answer is the result of a call as the model got it.
 func (c *geminiCall) answer(d *dialogue) (string, bool) {
-	if c.Result == nil || c.Result.Kind() == 'n' {
+	if !codec.IsSet(c.Result) {
 		return "", false
 	}
 	parts, err := geminiParts(c.Result)

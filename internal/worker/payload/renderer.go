@@ -15,6 +15,7 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/render"
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/worker/decide"
 	"compactd/internal/worker/limit"
 	"compactd/internal/worker/observe"
@@ -274,7 +275,7 @@ func (t *Renderer) Outcome(ctx context.Context, ahead *Ahead, a events.Address, 
 	}
 	omitted = observe.OmittedText
 	if full.Messages = messages; cause == nil {
-		if omitted = observe.OmittedSize; sizeOf(messages) <= min(events.MaxOutputBytes, limit) {
+		if omitted = observe.OmittedSize; codec.Size(messages)+len(messages)+2 <= min(events.MaxOutputBytes, limit) {
 			if data, err = events.Marshal(full); err != nil || len(data)+headerBytes <= limit {
 				return data, "", err
 			}
@@ -327,14 +328,6 @@ func (t *Renderer) summary(ctx context.Context, ahead *Ahead, a events.Address, 
 		s.Calls = nil // they are of no use to an agent
 	}
 	return s, err
-}
-
-func sizeOf(messages []events.Raw) int {
-	n := 2
-	for _, m := range messages {
-		n += len(m) + 1
-	}
-	return n
 }
 
 // Prompt reads the system prompt and the tools from the turns that set them, 0
