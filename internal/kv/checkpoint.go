@@ -91,7 +91,7 @@ func (s *Store) write(h *head, todo []ordered) error {
 		if tx, err = s.db.Begin(true); err != nil {
 			return err
 		}
-		if err := w.run(tx, todo, s.looked); err != nil {
+		if err := w.run(tx, todo); err != nil {
 			return err
 		}
 		s.begin(w)
@@ -186,7 +186,7 @@ type writer struct {
 // the mapping shows zeros, and bbolt finds no bucket and no error.
 var errNoBuckets = damaged("the buckets are gone")
 
-func (w *writer) run(tx *bolt.Tx, todo []ordered, looked func(*bolt.Tx)) (err error) {
+func (w *writer) run(tx *bolt.Tx, todo []ordered) (err error) {
 	if w.hasCheckpoint && (tx.Bucket(bucketRows) == nil || tx.Bucket(bucketMeta) == nil) {
 		return errNoBuckets
 	}
@@ -198,7 +198,6 @@ func (w *writer) run(tx *bolt.Tx, todo []ordered, looked func(*bolt.Tx)) (err er
 		if err := w.change(&todo[i]); err != nil {
 			return err
 		}
-		looked(tx)
 	}
 	meta, err := tx.CreateBucketIfNotExists(bucketMeta)
 	if err != nil {

@@ -133,7 +133,7 @@ func (c *checkpointer) write(ctx context.Context, due *checkpoint) error {
 		LogCreated: c.set.config.Streams.Log.Created.UnixNano(), Config: c.set.Compaction().Hash(), Outcomes: due.outcomes,
 	}
 	if err := c.retry(ctx, "checkpoint", func() error {
-		err := c.file.checkpoint(m, due.changes)
+		err := c.store(m, due.changes)
 		_, damaged := errors.AsType[*kv.DamagedError](err)
 		return retry.When(!damaged, err)
 	}); err != nil {
@@ -149,6 +149,13 @@ func (c *checkpointer) write(ctx context.Context, due *checkpoint) error {
 		Partition: c.ID, Cursor: due.end.seq, Ledgers: len(due.changes), Evicted: evicted, Kept: left, Took: time.Since(began),
 	})
 	return nil
+}
+
+// store makes one attempt, alone in the worker: eight files that are mapped at once were half of its memory.
+func (c *checkpointer) store(m kv.Position, changes []kv.Change) error {
+	c.set.storing.Lock()
+	defer c.set.storing.Unlock()
+	return c.file.checkpoint(m, changes)
 }
 
 // finish writes what is left after a drain. An event that was decided and not committed any

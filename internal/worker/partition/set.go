@@ -64,6 +64,7 @@ type Set struct {
 	snapshots *snapshots
 	splitting chan struct{}                     // taken by a child from before its split until it is caught up
 	changed   atomic.Pointer[compaction.Config] // in force in place of that of config; nil before a change
+	storing   sync.Mutex                        // held for one checkpoint: bbolt maps every page that it replaces
 
 	log        atomic.Pointer[logView]
 	refreshing sync.Mutex
