@@ -93,7 +93,7 @@ func Measure(ctx context.Context, js jetstream.JetStream, ledgers string) (*Load
 // Write prints them as a table.
 func (l *Load) Write(w io.Writer) error {
 	t := term.NewTable(w, term.Column{Name: "PARTITION", Right: true}, term.Column{Name: "EPOCH", Right: true, Drop: 2}, term.Column{Name: "CURSOR", Right: true},
-		term.Column{Name: "BEHIND", Right: true}, term.Column{Name: "LAG", Right: true}, term.Column{Name: "EVENTS", Right: true}, term.Column{Name: "SESSIONS", Right: true},
+		term.Column{Name: "BEHIND", Right: true}, term.Column{Name: "LAG", Right: true}, term.Column{Name: "EVENTS", Right: true}, term.Column{Name: "IN MEMORY", Right: true},
 		term.Column{Name: "SNAPSHOT", Right: true}, term.Column{Name: "SPLIT OFF", Drop: 1}, term.Column{Name: "OWNER", Min: 10})
 	for _, p := range l.Partitions {
 		from, copied := "-", "-"
