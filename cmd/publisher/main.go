@@ -144,7 +144,7 @@ func (f *flags) send(ctx context.Context, subject string, in, out any) error {
 	return request.Send(ctx, nc, subject, in, out)
 }
 
-// stopIfDenied ends the command when the server does not let it publish or subscribe,
+// onConnError ends the command when the server does not let it publish or subscribe,
 // unless the permission is optional.
 func (f *flags) onConnError(err error) {
 	switch {

@@ -22,7 +22,7 @@ type tableRow struct {
 	note              string
 }
 
-// columns of a table of rows.
+// rowColumns are those of a table of rows.
 func rowColumns() []term.Column {
 	return []term.Column{
 		{Name: "TIME", Width: 8},

@@ -48,7 +48,7 @@ type pages struct {
 	bufs     [maxDepth][]byte
 }
 
-// tree is called with the elements of a bucket, in key order. Both slices are
+// visit is called with the elements of a bucket, in key order. Both slices are
 // only valid during the call.
 type visit func(key, value []byte, flags uint32) error
 

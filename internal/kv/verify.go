@@ -114,7 +114,7 @@ func (v *verified) readRows(p *pages, entries map[string][]byte) error {
 	return nil
 }
 
-// fits reports why a file, sound in itself, is not one for these options.
+// matches returns why a file that is sound does not belong to these options.
 func (h *head) matches(o Options) error {
 	if of, n := int(h.partition), int(h.partitions); !o.Inherited && (n == 0 || of != o.Partition || !grown(n, o.Partitions)) {
 		return fmt.Errorf("%w: made for %d of %d, opened as %d of %d", ErrOtherPartition, h.partition, h.partitions, o.Partition, o.Partitions)

@@ -15,6 +15,8 @@
 //	provider/  models of all usual providers over HTTP
 //	quota/     what each tenant may use of models
 //	sanitize/  finds secrets
+//	attached/  separates the words of a user from the text of others in the same message
+//	claim/     finds sentences that speak for the user
 //	snippet/   bounded, harmless lines of text
 //
 // # Guarantees

@@ -19,6 +19,30 @@
 //	  - stopping: nothing is read any more; what is decided is committed, checkpointed, and
 //	    the leases are released, within DrainTimeout.
 //
+// Its packages:
+//
+//	partition    one partition of the log: reads, decides, commits, erases, grows
+//	decide       events to outcomes, by the ledgers of a partition
+//	payload      texts of outcomes, read from the log
+//	outcomelog   outcomes, markers and configs that OUTCOMES has
+//	room         how many bytes a tenant may store in SESSIONS and in OUTCOMES
+//	fleet        which worker serves which partition
+//	jobs         summary jobs
+//	spending     money for summaries, by tenant
+//	syncs        answers to syncs
+//	query        all other requests: over NATS, HTTP and in the process
+//	agents       the listener for agents: HTTP, events, MCP, tokens
+//	compress     the contract of gateways that have histories compressed
+//	limit        memory and processors, shared among tenants
+//	policies     policies that change while workers run
+//	insight      windows and compactions for people
+//	rank         sorted lists of sessions and tenants
+//	redecide     recorded events decided again
+//	observe      the seam for logs and metrics
+//	tracing      spans
+//	failpoint    where fault tests end the process
+//	scenarios    tests of whole workers
+//
 // # Guarantees
 //
 //   - Up to the committed marker the outcomes found in OUTCOMES are applied as

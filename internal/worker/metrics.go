@@ -106,7 +106,7 @@ func newMetrics(reg prometheus.Registerer, version string) *metrics {
 		compactions:   counters("compactions_total", "Compactions published, by result: compacted, or the code of the reason why not.", labelReason, labelResult),
 		stages:        counters("compaction_stages_total", "Stages that took part in compactions.", labelStage, labelReason),
 		tokensSaved:   counters("compaction_saved_tokens_total", "Tokens that compactions removed from histories.", labelReason),
-		money:         counters("compaction_dollars_total", "US dollars by estimate that compactions let calls cost less until the next one, and that they cost in caches.", labelKind),
+		money:         counters("compaction_dollars_total", "Estimated US dollars, by kind: saved on calls until the next compaction, and lost in the provider's cache.", labelKind),
 		linesInUse:    counters("compaction_lines_in_use_total", "Lines that a summary took out of view, with identifiers that the agent used since it was requested, by result: kept in its message, or missing.", labelResult),
 		inUse:         counters("compaction_files_in_use_total", "Files that calls behind a hidden range use, and whose content it took out of view, by result: restored, or missing.", labelResult),
 		repeated:      counters("repeated_calls_total", "Calls of agents that repeat one whose result a compaction had taken out of view: reads of files, and runs of other tools.", labelKind),

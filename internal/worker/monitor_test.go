@@ -94,7 +94,7 @@ func TestReadyzStreamFull(t *testing.T) {
 		}
 	}
 	workertest.AwaitReadyz(t, m, "streams")
-	if _, r := workertest.Readyz(t, m); !strings.HasPrefix(r.Problems[0].Message, "SESSIONS is full: it holds ") {
+	if _, r := workertest.Readyz(t, m); !strings.HasPrefix(r.Problems[0].Message, "SESSIONS has too little room: it holds ") {
 		t.Errorf("%+v", r)
 	}
 }

@@ -183,7 +183,7 @@ func (m *Monitor) checkStreams(ctx context.Context, r *Readiness, w *watched) er
 		m.metrics.streamBytes.WithLabelValues(name).Set(float64(s.Bytes))
 		m.metrics.streamBounds.WithLabelValues(name).Set(float64(s.MaxBytes))
 		if most := uint64(max(s.MaxBytes, 0)); most > 0 && disk.Scarce(most-min(s.Bytes, most), most) {
-			r.add(checkStreams, "%s is full: it holds %d of %d bytes; raise its size or shorten its age", name, s.Bytes, most)
+			r.add(checkStreams, "%s has too little room: it holds %d of %d bytes; raise its size or shorten its age", name, s.Bytes, most)
 		}
 	}
 	return nil
@@ -222,7 +222,7 @@ func (m *Monitor) checkDisk(r *Readiness) {
 	m.metrics.diskFree.Set(float64(free))
 	m.metrics.diskSize.Set(float64(size))
 	if disk.Scarce(free, size) {
-		r.add(checkDisk, "the disk of %s is full: %d of %d bytes are free", m.config.Data, free, size)
+		r.add(checkDisk, "the disk of %s has too little room: %d of %d bytes are free", m.config.Data, free, size)
 	}
 }
 

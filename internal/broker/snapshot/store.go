@@ -21,9 +21,9 @@ import (
 )
 
 var (
-	// ErrNoSnapshot: the store holds no snapshot of the partition.
+	// ErrNone: the store holds no snapshot of the partition.
 	ErrNone = errors.New("there is no snapshot")
-	// ErrSnapshotGone: a snapshot is not whole any more. A newer one has taken its
+	// ErrGone: a snapshot is not whole any more. A newer one has taken its
 	// place, it was erased, or its bytes are not those that were put.
 	ErrGone = errors.New("the snapshot is not whole: it was replaced, erased, or damaged")
 	// ErrMoved: another owner put a snapshot, or all were erased, since an

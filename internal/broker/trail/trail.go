@@ -1,7 +1,7 @@
 // Package trail is the audit log: who read content of sessions, and who compacted, rewound and erased them, changed
 // policies or tokens. It is a stream of its own, AUDIT, whose messages leave it after a year.
 //
-//	t := trail.New(js, report)
+//	t := trail.New(js)
 //	err := t.Record(ctx, events.AuditEntry{Action: "context", Caller: "token 9f9f5111f7b2", Tenant: "acme", Session: "s1"}, "")
 //	err = trail.Read(ctx, js, trail.Selection{Tenant: "acme"}, fn)
 //

@@ -314,7 +314,7 @@ func TestDiagnoseFull(t *testing.T) {
 			break
 		}
 	}
-	diagnose(t, inspect.Target{Conn: nc}, "streams: SESSIONS is full: it holds 9.")
+	diagnose(t, inspect.Target{Conn: nc}, "streams: SESSIONS has too little room: it holds 9.")
 }
 
 // Messages behind a marker are counted, partition by partition, and the consumer that

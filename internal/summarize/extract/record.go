@@ -180,7 +180,7 @@ func (f *fitter) ruled(rules []Line) {
 	}
 }
 
-// shares are how much of a record each kind keeps when all are too long, per thousand of what
+// recordShares are how much of a record each kind keeps when all are too long, per thousand of what
 // instructions leave.
 var recordShares = []struct {
 	kind     events.RecordKind

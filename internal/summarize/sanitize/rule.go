@@ -99,7 +99,7 @@ type machine struct {
 	words   []string
 }
 
-// machines is made once, in a few milliseconds.
+// theMachine is made once, in a few milliseconds.
 var theMachine = sync.OnceValue(func() *machine {
 	m, err := newMachine()
 	if err != nil {

@@ -36,7 +36,7 @@ func (e *UnknownConfigError) Error() string { return fmt.Sprintf("config %s: %v"
 
 func (e *UnknownConfigError) Unwrap() error { return e.err }
 
-// Get returns a config, or an [*unknownConfigError].
+// Get returns a config, or an [*UnknownConfigError].
 func (c *ConfigResolver) Get(ctx context.Context, hash string) (*compaction.Config, error) {
 	if found, ok := c.resolved[hash]; ok {
 		return found, nil

@@ -16,7 +16,7 @@
 //	    partition was split off, or request that; 3. takeOver: fence the former owner with the next
 //	    epoch; 4. findEnd: find whether the log was truncated, and roll the marker back; 5. resume:
 //	    from the file or from a newer snapshot; 6. replay: apply log and recorded outcomes up to the
-//	    marker.
+//	    marker (recovery.go, restore.go, truncation.go).
 //	  - serving: events are read, decided and committed, until the context ends or a component
 //	    fails.
 //	  - draining: nothing is read, and requests are refused. Decided events are committed, unless
@@ -37,7 +37,8 @@
 //	    two events.
 //	  - committer (commit.go) renders what is queued, and has one commit under way.
 //	  - checkpointer (checkpoint.go, snapshots.go) writes ledgers into the file (file.go).
-//	  - eraser (erase.go, retention.go) erases sessions, and drops expired ones.
+//	  - eraser (erase.go, retention.go) erases sessions, and drops expired ones. Another watch publishes
+//	    events of idle sessions (idle.go).
 //
 // Terms: a position is a place between two events of a partition; the marker is the header of
 // a commit that holds up to where events are decided; a checkpoint is the ledgers in the file

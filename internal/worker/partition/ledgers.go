@@ -127,7 +127,7 @@ func (l *ledgers) reach(marker position) {
 // unsnapped is how many events the ledgers are ahead of the newest snapshot.
 func (l *ledgers) unsnapped() int64 { return l.ahead.Load() }
 
-// snapshotted notes a snapshot of n ledgers.
+// snapshotted subtracts the events that a stored snapshot covers.
 func (l *ledgers) snapshotted(events int64) { l.ahead.Add(-events) }
 
 // collect takes the ledgers that changed, as they are now.

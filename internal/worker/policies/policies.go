@@ -133,7 +133,7 @@ func (p *Policies) Check(ctx context.Context, in *events.PolicyRequest) (hash st
 	if err == nil && (len(all) == 0 || len(all[len(all)-1].Text) == 0) {
 		err = &events.ServiceError{
 			V: events.Version, Code: events.CodeNotFound, Message: "no policy is set for " + in.Tenant + ": nothing was removed",
-			Hint: "Is the name right? The tenants of the workers have their sessions, and the policy of the workers without one of their own.",
+			Hint: "Check the tenant's name. A tenant without a policy of its own uses that of the workers.",
 		}
 	}
 	return "", err

@@ -1,5 +1,5 @@
-// Package room bounds the bytes of session.compacted that one tenant may store: in an hour,
-// in ten minutes, and as a share of OUTCOMES.
+// Package room bounds the bytes that one tenant may store: of session.compacted (outcomes.go) in an hour,
+// in ten minutes, and as a share of OUTCOMES; of events (log.go) as a share of SESSIONS.
 //
 //	q := room.NewOutcomes(room.Config{JS: js, Partitions: count, Assigned: assigned, Held: held, Most: most, Limited: report})
 //	if reason := q.Over(tenant, bytes); reason != "" { /* publish without messages */ }

@@ -60,7 +60,7 @@ func TestFaultDiskFull(t *testing.T) {
 	began := time.Now()
 	problems := p.await(false)
 	took := time.Since(began)
-	if found := d.do(fmt.Sprintf("%s doctor --listen %s --data %s/data 2>/dev/null; [ $? = 1 ]", p.bin, listen, d.dir)); !strings.Contains(found, "the disk of "+d.dir+"/data is full") {
+	if found := d.do(fmt.Sprintf("%s doctor --listen %s --data %s/data 2>/dev/null; [ $? = 1 ]", p.bin, listen, d.dir)); !strings.Contains(found, "the disk of "+d.dir+"/data has too little room") {
 		t.Errorf("the doctor reports\n%s", found)
 	}
 	p.stop()
