@@ -226,7 +226,7 @@ func (d *doctor) streams(s *topology.Inspection) {
 	}{{topology.LogStream, s.Log}, {topology.OutcomesStream, s.Outcomes}} {
 		most := uint64(max(x.MaxBytes, 0))
 		if most > 0 && disk.Scarce(most-min(x.Bytes, most), most) {
-			d.problem("streams", "raise its size or shorten its age", "%s is full: it holds %s of %s", x.name, units.Bytes(x.Bytes), units.Bytes(most))
+			d.problem("streams", "raise its size or shorten its age", "%s has too little room: it holds %s of %s", x.name, units.Bytes(x.Bytes), units.Bytes(most))
 			d.figures(Figures{Bytes: x.Bytes, SizeBytes: most})
 		}
 	}

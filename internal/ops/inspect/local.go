@@ -32,7 +32,7 @@ func (d *doctor) disk(s *topology.Streams) {
 		d.problem("disk", "may this user read the directory?", "%v", err)
 		return
 	case disk.Scarce(free, size):
-		d.problem("disk", "free some space; an embedded server then needs a restart", "the disk of %s is full: %s of %s are free", d.Data, units.Bytes(free), units.Bytes(size))
+		d.problem("disk", "free some space; an embedded server then needs a restart", "the disk of %s has too little room: %s of %s are free", d.Data, units.Bytes(free), units.Bytes(size))
 	default:
 		d.ok("disk", "%s of %s are free for %s", units.Bytes(free), units.Bytes(size), d.Data)
 	}
