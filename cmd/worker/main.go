@@ -218,38 +218,11 @@ func starts(err error) bool {
 
 // report logs why serving ended, and prints why another command failed.
 func (f *flags) report(log zerolog.Logger, serving bool, err error) {
-	hint := access.Hint(err)
-	if unknown, ok := errors.AsType[*unknownError](err); ok {
-		hint = unknown.Hint()
-	}
-	if exposed, ok := errors.AsType[*disk.ExposedError](err); ok {
-		hint = exposed.Hint()
-	}
-	if file, ok := errors.AsType[*fs.PathError](err); ok && hint == "" {
-		switch {
-		case file.Path == f.AgentsTokens:
-			hint = "The file of --agents-tokens is made by: " + cli.Program("worker") + " token new --tenant NAME --agents-tokens FILE."
-		case strings.HasPrefix(file.Path, f.Data), strings.HasPrefix(f.Data, file.Path):
-			hint = "The files of a worker are in --data: name a directory that this user may write."
-		}
-	}
-	refused, _ := errors.AsType[*growthError](err)
-	if refused != nil {
-		hint = refused.hint
-	}
-	if _, small := errors.AsType[*topology.StorageError](err); small && hint == "" {
-		hint = "Lower --max-bytes, or give the server or the account more storage."
-	}
-	denied := errors.Is(err, nats.ErrPermissionViolation)
-	if denied && serving {
-		hint = "Use a user with the permissions of worker in deploy/cluster/accounts.conf: --user, with its password in COMPACTD_NATS_PASSWORD."
-	} else if denied {
-		hint = "The server keeps this user from it: use the operator's, or a worker's, of deploy/cluster. A tenant sees its sessions with " + cli.Program("publisher") + " sessions."
-	}
+	hint, code := f.hintFor(err, serving), codeOf(err)
 	if serving {
 		failed := log.Error().Err(err)
-		if denied {
-			failed = failed.Str("code", string(events.CodeForbidden))
+		if code != "" {
+			failed = failed.Str("code", string(code))
 		}
 		if hint != "" {
 			failed = failed.Str("hint", hint)
@@ -258,14 +231,47 @@ func (f *flags) report(log zerolog.Logger, serving bool, err error) {
 		return
 	}
 	fmt.Fprintf(os.Stderr, "%s: %v\n", cli.Program("worker"), err)
-	if denied {
-		fmt.Fprintf(os.Stderr, "code: %s\n", events.CodeForbidden)
-	} else if refused != nil {
-		fmt.Fprintf(os.Stderr, "code: %s\n", refused.code)
+	if code != "" {
+		fmt.Fprintf(os.Stderr, "code: %s\n", code)
 	}
 	if hint != "" {
 		fmt.Fprintf(os.Stderr, "hint: %s\n", hint)
 	}
+}
+
+// codeOf is the code of an error, "" for none.
+func codeOf(err error) events.Code {
+	if errors.Is(err, nats.ErrPermissionViolation) {
+		return events.CodeForbidden
+	}
+	if refused, ok := errors.AsType[*growthError](err); ok {
+		return refused.code
+	}
+	return ""
+}
+
+// hintFor is the next step after an error, "" where none is known.
+func (f *flags) hintFor(err error, serving bool) string {
+	var known interface{ Hint() string }
+	_, small := errors.AsType[*topology.StorageError](err)
+	file, _ := errors.AsType[*fs.PathError](err)
+	switch denied := errors.Is(err, nats.ErrPermissionViolation); {
+	case denied && serving:
+		return "Use a user with the permissions of worker in deploy/cluster/accounts.conf: --user, with its password in COMPACTD_NATS_PASSWORD."
+	case denied:
+		return "The server keeps this user from it: use the operator's, or a worker's, of deploy/cluster. A tenant sees its sessions with " + cli.Program("publisher") + " sessions."
+	case errors.As(err, &known):
+		return known.Hint()
+	case access.Hint(err) != "":
+		return access.Hint(err)
+	case file != nil && file.Path == f.AgentsTokens:
+		return "The file of --agents-tokens is made by: " + cli.Program("worker") + " token new --tenant NAME --agents-tokens FILE."
+	case file != nil && (strings.HasPrefix(file.Path, f.Data) || strings.HasPrefix(f.Data, file.Path)):
+		return "The files of a worker are in --data: name a directory that this user may write."
+	case small:
+		return "Lower --max-bytes, or give the server or the account more storage."
+	}
+	return ""
 }
 
 func newLogger(format string, colors bool) zerolog.Logger {

@@ -88,6 +88,9 @@ type growthError struct {
 
 func (e *growthError) Error() string { return e.err.Error() }
 
+// Hint is the next step.
+func (e *growthError) Hint() string { return e.hint }
+
 // errNotGrown: the number was not typed.
 var errNotGrown = errors.New("nothing was changed")
 
