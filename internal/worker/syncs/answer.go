@@ -87,56 +87,23 @@ func (r *request) finish(out *events.SyncResponse) {
 // index; what follows is kept.
 func (r *request) answer(ctx context.Context, st *state, have int) (*events.SyncResponse, error) {
 	h, k := r.history, r.known
-	out := r.response(st, have)
-	if k.Turns < len(st.chain) { // the history ends before the session does
-		if err := r.inspect(func(l *compaction.Ledger) { out.Generation = generationBefore(l, k.Turns) }); err != nil {
-			return nil, err
-		}
-		out.Hash = events.Digest{}
-		if k.Turns > 0 {
-			out.Hash = st.chain[k.Turns-1].Whole
-		}
-		out.View = viewName(out.Generation, out.Hash)
-	}
-	r.gave = givenAt{out.Hash, out.Generation}
-	if k.View > 0 { // the messages of the history are not those of the session
-		out.Count, out.Hash = 0, events.Digest{}
+	out, err := r.responseAt(st, have)
+	if err != nil {
+		return nil, err
 	}
 	outputs := r.lead()
-	var view *compaction.View
-	switch tail := h.From(have); {
-	case len(st.chain) == 0:
+	if len(st.chain) == 0 {
 		r.budgetAlone(out)
 		for i := have; i < h.Len(); i++ {
 			outputs = append(outputs, align.Output{Raw: h.At(i), From: i, To: i + 1, Untouched: true})
 		}
 		return out, r.put(out, outputs, nil, nil)
-	case len(tail) > 0 || k.Turns < len(st.chain):
-		messages, err := r.format.ReadAll(tail)
-		if err != nil {
-			return nil, err
-		}
-		turns, same := min(k.Turns, len(st.chain)), false
-		if err := r.inspect(func(l *compaction.Ledger) {
-			if same = st.begins(l, turns) && out.Generation <= l.Generation(); same {
-				view, out.Budget = l.WithTail(r.config(), out.Generation, int64(turns), messages, tailSeq)
-			}
-		}); err != nil {
-			return nil, err
-		}
-		if !same {
-			return nil, errStale
-		}
-	default:
-		var err error
-		if view, err = r.viewUnder(st, out.Generation, int64(len(st.chain))); err != nil {
-			return nil, err
-		}
-		if view == nil {
-			return nil, errStale
-		}
 	}
-	if err := limit.Of(ctx).Yield(ctx); err != nil {
+	view, err := r.viewToSend(st, out, h.From(have))
+	if err == nil {
+		err = limit.Of(ctx).Yield(ctx)
+	}
+	if err != nil {
 		return nil, err
 	}
 	made, err := r.outputs(ctx, st, view, have, true)
@@ -161,6 +128,45 @@ func (r *request) answer(ctx context.Context, st *state, have int) (*events.Sync
 	return out, r.put(out, append(outputs, made...), view, at)
 }
 
+// responseAt is the response about the history up to where the session has it.
+func (r *request) responseAt(st *state, have int) (*events.SyncResponse, error) {
+	out := r.response(st, have)
+	if turns := r.known.Turns; turns < len(st.chain) { // the history ends before the session does
+		if err := r.inspect(func(l *compaction.Ledger) { out.Generation = generationBefore(l, turns) }); err != nil {
+			return nil, err
+		}
+		out.Hash = st.wholeAt(turns)
+		out.View = viewName(out.Generation, out.Hash)
+	}
+	r.gave = givenAt{out.Hash, out.Generation}
+	if r.known.View > 0 { // the messages of the history are not those of the session
+		out.Count, out.Hash = 0, events.Digest{}
+	}
+	return out, nil
+}
+
+// viewToSend is the view of the turns that the history has, with its tail, whose budget it puts into the response.
+func (r *request) viewToSend(st *state, out *events.SyncResponse, tail []events.Raw) (view *compaction.View, err error) {
+	turns := min(r.known.Turns, len(st.chain))
+	if len(tail) == 0 && turns == len(st.chain) {
+		view, err = r.viewUnder(st, out.Generation, int64(turns))
+	} else {
+		var messages []events.Message
+		if messages, err = r.format.ReadAll(tail); err != nil {
+			return nil, err
+		}
+		err = r.inspect(func(l *compaction.Ledger) {
+			if st.begins(l, turns) && out.Generation <= l.Generation() {
+				view, out.Budget = l.WithTail(r.config(), out.Generation, int64(turns), messages, tailSeq)
+			}
+		})
+	}
+	if view == nil && err == nil {
+		err = errStale
+	}
+	return view, err
+}
+
 // incomplete reports whether a part is a message that was not sent: one of the prefix that goes to
 // another place.
 func incomplete(p events.SyncPart) bool { return p.Keep == nil && p.Drop == nil && p.Message == nil }
@@ -169,24 +175,42 @@ func incomplete(p events.SyncPart) bool { return p.Keep == nil && p.Drop == nil 
 // and from have on those that no log has. Of a prefix it has none, but brief takes the messages that
 // nothing edits without their texts.
 func (r *request) outputs(ctx context.Context, st *state, view *compaction.View, have int, brief bool) ([]align.Output, error) {
-	h, k := r.history, r.known
-	turns := min(k.Turns, len(st.chain))
-	viewTurns := 0
-	if k.View > 0 {
-		viewTurns = r.viewTurns(st)
+	behindView := 0
+	if r.known.View > 0 {
+		behindView = r.viewTurns(st)
 	}
+	tail := func(seq compaction.Seq) []events.Message {
+		if seq == tailSeq {
+			return r.own(have, r.history.Len())
+		}
+		return nil
+	}
+	sourced, err := r.host.Sourced(ctx, r.address, view, r.ownTurns(st, view, behindView, brief, tail))
+	if err != nil && r.history.Before > 0 { // messages of the prefix that the dialect joins with others
+		sourced, err = r.host.Sourced(ctx, r.address, view, tail)
+	}
+	if bad, ok := errors.AsType[*payload.InvalidError](err); ok {
+		return nil, events.NewInvalid(events.CodeInvalidHistory, "", bad.Error())
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r.placed(st, sourced, behindView, have), nil
+}
+
+// ownTurns returns the caller's own messages of a turn behind some: nil where the log has to be read for them. Other
+// sequences are those of the tail.
+func (r *request) ownTurns(st *state, view *compaction.View, behind int, brief bool, tail func(compaction.Seq) []events.Message) func(compaction.Seq) []events.Message {
+	h, k := r.history, r.known
 	bySeq := make(map[compaction.Seq]int, len(st.chain))
-	for i := viewTurns; i < min(k.Turns, len(st.chain)); i++ {
+	for i := behind; i < min(k.Turns, len(st.chain)); i++ {
 		bySeq[compaction.Seq(st.chain[i].Seq)] = i
 	}
 	edited := editedIn(view)
-	own := func(seq compaction.Seq) []events.Message {
-		if seq == tailSeq {
-			return r.own(have, h.Len())
-		}
+	return func(seq compaction.Seq) []events.Message {
 		i, ok := bySeq[seq]
 		if !ok {
-			return nil
+			return tail(seq)
 		}
 		from, to := k.Index(events.Start(st.chain, i)), k.Index(int(st.chain[i].End))
 		switch {
@@ -199,19 +223,14 @@ func (r *request) outputs(ctx context.Context, st *state, view *compaction.View,
 		}
 		return r.own(from, to)
 	}
-	sourced, err := r.host.Sourced(ctx, r.address, view, own)
-	if err != nil && h.Before > 0 { // messages of the prefix that the dialect joins with others
-		clear(bySeq)
-		sourced, err = r.host.Sourced(ctx, r.address, view, own)
-	}
-	if bad, ok := errors.AsType[*payload.InvalidError](err); ok {
-		return nil, events.NewInvalid(events.CodeInvalidHistory, "", bad.Error())
-	}
-	if err != nil {
-		return nil, err
-	}
+}
+
+// placed finds the messages of a view in the history: those of the turns behind some by their positions, and from have on
+// those of the tail; the messages before them by their content.
+func (r *request) placed(st *state, sourced []compaction.Sourced, behind, have int) []align.Output {
+	h, k := r.history, r.known
 	index := func(at events.Position) int {
-		if int(at.Turn) > turns {
+		if int(at.Turn) > min(k.Turns, len(st.chain)) {
 			return have + int(at.Index)
 		}
 		return k.Index(events.Start(st.chain, int(at.Turn)-1) + int(at.Index))
@@ -221,7 +240,7 @@ func (r *request) outputs(ctx context.Context, st *state, view *compaction.View,
 	for i := range sourced {
 		m := &sourced[i]
 		out[i] = align.Output{Raw: m.Raw}
-		if int(m.First.Turn) > viewTurns {
+		if int(m.First.Turn) > behind {
 			out[i].From, out[i].To = index(m.First), index(m.Last)+1
 			out[i].Untouched = m.Untouched
 		} else if found == i {
@@ -231,7 +250,7 @@ func (r *request) outputs(ctx context.Context, st *state, view *compaction.View,
 	if k.View > 0 {
 		align.Find(h, h.Lead, h.Lead+k.View, out[:found])
 	}
-	return out, nil
+	return out
 }
 
 // own are the messages of the caller from ≤ i < to.

@@ -46,20 +46,10 @@ func (r *request) publish(ctx context.Context, st *state, t unpublished) (*synce
 	if t.at >= r.until && !set {
 		return nil, nil //nolint:nilnil // nothing is to be published
 	}
-	made, err := r.madeUnder(st, t)
-	if err != nil {
+	if first.Generation, err = r.madeUnder(st, t); err != nil {
 		return nil, err
 	}
-	if u := r.in.Usage; u != nil {
-		gen, ok := st.viewOf(u.View)
-		_, fitted := readFitted(u.View)
-		switch {
-		case ok && t.from == 0 && r.counts(ctx, st, gen, u.Count):
-			made, first.Usage = gen, u.Raw
-		case !fitted:
-			r.warn(events.CodeUsageUnbound, "")
-		}
-	}
+	r.bindUsage(ctx, st, t, &first)
 	overhead := len(first.System) + len(first.Tools) + len(first.Policy) + len(first.Usage) + turnMargin
 	turns, err := r.split(t, min(events.MaxTurnBytes, r.host.MaxBytes())-overhead)
 	if err != nil {
@@ -67,37 +57,53 @@ func (r *request) publish(ctx context.Context, st *state, t unpublished) (*synce
 	}
 	base, last := st.base(), &syncedTurn{seq: max(st.last.Seq, r.ended)}
 	for i, messages := range turns {
-		turn := syncTurn{V: events.VersionExpect}
+		turn := syncTurn{V: events.VersionExpect, Turn: events.Turn{Generation: first.Generation}}
 		if i == 0 {
 			turn = first
 		}
-		expect := base
-		turn.Number, turn.Messages, turn.Generation, turn.Expect = base.Turn+1, messages, made, &expect
-		whole := base.Digest
+		expect, whole := base, base.Digest
+		turn.Number, turn.Messages, turn.Expect = base.Turn+1, messages, &expect
 		if i == 0 && t.from > 0 {
-			turn.Number, turn.ReplacesFrom = t.from, t.from
-			whole = events.Digest{}
-			if t.from > 1 {
-				whole = st.chain[t.from-2].Whole
-			}
+			turn.Number, turn.ReplacesFrom, whole = t.from, t.from, st.wholeAt(int(t.from)-1)
 		}
-		digest := r.format.DigestOf(messages)
-		if err := limit.Of(ctx).Yield(ctx); err != nil {
+		if last, err = r.publishTurn(ctx, &turn, last, whole); err != nil {
 			return nil, err
 		}
-		turn.ID = r.eventID(&turn, last, digest)
-		body, err := events.Marshal(&turn)
-		if err != nil {
-			return nil, err
-		}
-		seq, err := r.host.Publish(ctx, events.KindTurn, r.address, turn.ID, body)
-		if err != nil {
-			return nil, err
-		}
-		last = &syncedTurn{seq, turn.Number, whole.With(digest, len(messages))}
 		base = events.Expect{Turn: last.number, Digest: last.whole}
 	}
 	return last, nil
+}
+
+// bindUsage puts the usage of the request into the first turn, with the generation of the view that its call had. A
+// usage that belongs to no call of the session is left out.
+func (r *request) bindUsage(ctx context.Context, st *state, t unpublished, first *syncTurn) {
+	u := r.in.Usage
+	if u == nil {
+		return
+	}
+	if generation, ok := st.viewOf(u.View); ok && t.from == 0 && r.counts(ctx, st, generation, u.Count) {
+		first.Generation, first.Usage = generation, u.Raw
+	} else if _, fitted := readFitted(u.View); !fitted {
+		r.warn(events.CodeUsageUnbound, "")
+	}
+}
+
+// publishTurn publishes a turn behind the last one; whole is the digest of the session before it.
+func (r *request) publishTurn(ctx context.Context, turn *syncTurn, last *syncedTurn, whole events.Digest) (*syncedTurn, error) {
+	digest := r.format.DigestOf(turn.Messages)
+	if err := limit.Of(ctx).Yield(ctx); err != nil {
+		return nil, err
+	}
+	turn.ID = r.eventID(turn, last, digest)
+	body, err := events.Marshal(turn)
+	if err != nil {
+		return nil, err
+	}
+	seq, err := r.host.Publish(ctx, events.KindTurn, r.address, turn.ID, body)
+	if err != nil {
+		return nil, err
+	}
+	return &syncedTurn{seq, turn.Number, whole.With(digest, len(turn.Messages))}, nil
 }
 
 // split cuts what is published into turns of at most so many bytes.

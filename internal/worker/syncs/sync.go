@@ -85,6 +85,14 @@ func (st *state) base() (x events.Expect) {
 	return x
 }
 
+// wholeAt is the digest of the first turns.
+func (st *state) wholeAt(turns int) events.Digest {
+	if turns == 0 {
+		return events.Digest{}
+	}
+	return st.chain[turns-1].Whole
+}
+
 // stateOf reads the ledger of a session, once all that it rests on is committed.
 func (s *Syncer) stateOf(ctx context.Context, a events.Address) (*state, error) {
 	st := &state{}
