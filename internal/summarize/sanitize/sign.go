@@ -10,22 +10,8 @@ func (f *finder) behind(n *name) (int, syntax, bool) {
 	i := n.to
 	quoted := n.from > 0 && quoteByte.has(s[n.from-1])
 	f.work += 24
-	if n.from > 0 && s[n.from-1] == '<' || n.from > 1 && s[n.from-1] == ':' && strings.LastIndexByte(s[max(0, n.from-24):n.from], '<') >= 0 {
-		if k := f.tagEnd(i); k > 0 { // <password>…
-			return k, inLine, true
-		}
-	}
-	if i < len(s) && (s[i] == '"' || s[i] == '\'' || s[i] == '\\' || s[i] == ',' || s[i] == '\n' || s[i] == '\r' || s[i] == ' ' || s[i] == '`') {
-		if k := skip(s, i, 60, valueEdge); k > i && valueHeads[f.low[k:min(len(s), k+3)]] {
-			if m := valueSeparator().FindStringIndex(s[i:min(len(s), k+24)]); m != nil {
-				return i + m[1], inLine, true
-			}
-		}
-	}
-	if i+1 < len(s) && (quoted && (s[i+1] == '>' || s[i+1] == ' ' || s[i] == '\\') || s[i] == '<' && s[i+1] == '/') && strings.IndexByte(s[i:min(len(s), i+160)], '>') >= 0 {
-		if m := elementSeparator().FindStringIndex(s[i:min(len(s), i+160)]); m != nil {
-			return i + m[1], inLine, true
-		}
+	if v := f.inMarkup(n, quoted); v > 0 {
+		return v, inLine, true
 	}
 	for i < min(len(s), n.to+10) && (s[i] == '\\' || quoteByte.has(s[i])) {
 		i++
@@ -46,23 +32,51 @@ func (f *finder) behind(n *name) (int, syntax, bool) {
 	if !closed && strings.HasPrefix(s[k:], "://") {
 		return 0, 0, false // the scheme of a URL
 	}
-	sign, width := signAt(s, k)
-	if sign == 0 {
+	switch sign, width := signAt(s, k); sign {
+	case 0:
 		return f.unsigned(n, i, k, closed)
-	}
-	if sign == ',' {
+	case ',':
 		v := skip(s, k+1, 12, anySpace)
 		return v, inCode, (quoted && closed) && v < len(s) && (quoteByte.has(s[v]) || s[v] == '\\')
-	}
-	if sign == '(' {
+	case '(':
 		v := skip(s, k+1, 4, blank)
 		return v, inCode, v < len(s) && (quoteByte.has(s[v]) || s[v] == '\\') && !closed
+	default:
+		return f.behindSign(n, k, sign, width, quoted, closed)
 	}
+}
+
+// inMarkup finds the value of a name that is a tag, an attribute or an element of a list of names and values; 0 for none.
+func (f *finder) inMarkup(n *name, quoted bool) int {
+	s, i := f.s, n.to
+	if n.from > 0 && s[n.from-1] == '<' || n.from > 1 && s[n.from-1] == ':' && strings.LastIndexByte(s[max(0, n.from-24):n.from], '<') >= 0 {
+		if k := f.tagEnd(i); k > 0 { // <password>…
+			return k
+		}
+	}
+	if i < len(s) && (s[i] == '"' || s[i] == '\'' || s[i] == '\\' || s[i] == ',' || s[i] == '\n' || s[i] == '\r' || s[i] == ' ' || s[i] == '`') {
+		if k := skip(s, i, 60, valueEdge); k > i && valueHeads[f.low[k:min(len(s), k+3)]] {
+			if m := valueSeparator().FindStringIndex(s[i:min(len(s), k+24)]); m != nil {
+				return i + m[1]
+			}
+		}
+	}
+	if i+1 < len(s) && (quoted && (s[i+1] == '>' || s[i+1] == ' ' || s[i] == '\\') || s[i] == '<' && s[i+1] == '/') && strings.IndexByte(s[i:min(len(s), i+160)], '>') >= 0 {
+		if m := elementSeparator().FindStringIndex(s[i:min(len(s), i+160)]); m != nil {
+			return i + m[1]
+		}
+	}
+	return 0
+}
+
+// behindSign finds the value behind the sign at k, which is ':' or '='.
+func (f *finder) behindSign(n *name, k int, sign byte, width int, quoted, closed bool) (int, syntax, bool) {
+	s := f.s
 	v := skip(s, k+width, 12, blank)
 	if strings.HasPrefix(s[v:], "**") || strings.HasPrefix(s[v:], "__") { // bold
 		v = skip(s, v+2, 4, blank)
 	}
-	if v < len(s) && (s[v] == '\n' || s[v] == '\r' || s[v] == '\\' && v+1 < len(s) && s[v+1] == '\n') && (sign == ':' || sign == '=') {
+	if v < len(s) && (s[v] == '\n' || s[v] == '\r' || s[v] == '\\' && v+1 < len(s) && s[v+1] == '\n') {
 		w := skip(s, v+1, 40, anySpace)
 		if item := f.item(w); item > 0 && sign == ':' && n.weight > weak {
 			return item, inLine, true
@@ -75,14 +89,8 @@ func (f *finder) behind(n *name) (int, syntax, bool) {
 		}
 		v = w
 	}
-	if sign == ':' && v < len(s) && (s[v] == '|' || s[v] == '>') { // a block in YAML
-		w := v + 1
-		for w < len(s) && strings.IndexByte("+-0123456789", s[w]) >= 0 {
-			w++
-		}
-		if w = skip(s, w, 4, blank); w < len(s) && (s[w] == '\n' || s[w] == '\r') {
-			return skip(s, w, 60, anySpace), inLine, true
-		}
+	if block := yamlBlock(s, v); sign == ':' && block > 0 {
+		return block, inLine, true
 	}
 	how := inCode
 	if f.setting(n, k, sign, quoted, closed) {
@@ -92,6 +100,21 @@ func (f *finder) behind(n *name) (int, syntax, bool) {
 		how = inProse
 	}
 	return v, how, true
+}
+
+// yamlBlock is where the text of a block in YAML begins, 0 where there is none.
+func yamlBlock(s string, v int) int {
+	if v >= len(s) || s[v] != '|' && s[v] != '>' {
+		return 0
+	}
+	w := v + 1
+	for w < len(s) && strings.IndexByte("+-0123456789", s[w]) >= 0 {
+		w++
+	}
+	if w = skip(s, w, 4, blank); w < len(s) && (s[w] == '\n' || s[w] == '\r') {
+		return skip(s, w, 60, anySpace)
+	}
+	return 0
 }
 
 // item is where the only text of a list's first item begins, 0 for none.
