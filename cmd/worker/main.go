@@ -301,7 +301,6 @@ func (*serveCmd) Run(ctx context.Context, f *flags, log zerolog.Logger) error {
 func (f *flags) serve(ctx context.Context, log zerolog.Logger) error {
 	memoryShare := f.limitMemory()
 	go memory.Release(ctx)
-	config := f.settings.Config
 	if err := disk.Private(f.Data, f.dataOf("nats"), f.dataOf("ledgers")); err != nil {
 		return fmt.Errorf("--data: %w", err)
 	}
@@ -333,14 +332,10 @@ func (f *flags) serve(ctx context.Context, log zerolog.Logger) error {
 		return err
 	}
 	defer closePublish()
-	w, err := worker.New(worker.Config{
-		Read: link.read, Commit: link.commit, Texts: link.texts, Answers: link.answers, Publish: publish, Streams: streams, Compaction: config,
-		Dir: f.dataOf("ledgers"), Sync: f.Durability == string(embedded.DurablePower),
-		Limiter: limit.New(limit.Config{Memory: memoryShare / requestsShare, Registerer: mon.Registerer()}),
-		Memory:  memoryShare, MaxLedgers: f.MaxLedgers, OutcomeBytes: int64(f.TenantOutcomesPerHour),
-		SnapshotEvery: cmp.Or(f.SnapshotEvery, -1), LeaseTTL: f.LeaseTTL, DrainTimeout: f.DrainTimeout, Owner: owner(), Summarizer: f.summarizer(js), Writers: f.writers,
-		Listener: observe.Tee(observe.LogListener(log), mon.listener()), Tracer: tracer, Version: version, HTTP: mon.addr(), WhatIf: f.whatIf, Policies: f.lay,
-	})
+	config := f.workerConfig(link, mon, memoryShare)
+	config.Publish, config.Streams, config.Summarizer, config.Tracer = publish, streams, f.summarizer(js), tracer
+	config.Listener = observe.Tee(observe.LogListener(log), mon.listener())
+	w, err := worker.New(config)
 	if err != nil {
 		return err
 	}
@@ -356,22 +351,39 @@ func (f *flags) serve(ctx context.Context, log zerolog.Logger) error {
 		select {
 		case <-w.Ready():
 			link.ready.Store(true)
-			at := map[string]any{}
-			if agentsAddr != "" {
-				at["agents"] = agentsAddr
-			}
-			log.Info().Fields(at).Str("nats", link.shown).Int("partitions", streams.Partitions.Count()).Str("config", config.Hash()).
-				Str("summarizer", modelNames(f.models)).Str("http", mon.addr()).Str("version", version).Msg("ready")
-			f.openConsole(log, mon.addr())
-			if f.onReady != nil {
-				f.onReady(agentsAddr)
-			} else if f.LogFormat == "console" {
-				f.printTry(os.Stderr, os.Args[0], link.shown, mon.addr())
-			}
+			f.announceReady(log, link, streams, mon.addr(), agentsAddr)
 		case <-ctx.Done():
 		}
 	}()
 	return w.Run(ctx)
+}
+
+// workerConfig is the part of the worker's config that the flags set.
+func (f *flags) workerConfig(l *link, mon monitor, memoryShare int64) worker.Config {
+	return worker.Config{
+		Read: l.read, Commit: l.commit, Texts: l.texts, Answers: l.answers, Compaction: f.settings.Config,
+		Dir: f.dataOf("ledgers"), Sync: f.Durability == string(embedded.DurablePower),
+		Limiter: limit.New(limit.Config{Memory: memoryShare / requestsShare, Registerer: mon.Registerer()}),
+		Memory:  memoryShare, MaxLedgers: f.MaxLedgers, OutcomeBytes: int64(f.TenantOutcomesPerHour),
+		SnapshotEvery: cmp.Or(f.SnapshotEvery, -1), LeaseTTL: f.LeaseTTL, DrainTimeout: f.DrainTimeout, Owner: owner(),
+		Writers: f.writers, Version: version, HTTP: mon.addr(), WhatIf: f.whatIf, Policies: f.lay,
+	}
+}
+
+// announceReady reports that the worker serves, to the log and to the user.
+func (f *flags) announceReady(log zerolog.Logger, l *link, streams *topology.Streams, httpAddr, agentsAddr string) {
+	at := map[string]any{}
+	if agentsAddr != "" {
+		at["agents"] = agentsAddr
+	}
+	log.Info().Fields(at).Str("nats", l.shown).Int("partitions", streams.Partitions.Count()).Str("config", f.settings.Config.Hash()).
+		Str("summarizer", modelNames(f.models)).Str("http", httpAddr).Str("version", version).Msg("ready")
+	f.openConsole(log, httpAddr)
+	if f.onReady != nil {
+		f.onReady(agentsAddr)
+	} else if f.LogFormat == "console" {
+		f.printTry(os.Stderr, os.Args[0], l.shown, httpAddr)
+	}
 }
 
 // dataOf is a directory below --data.
