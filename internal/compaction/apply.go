@@ -67,7 +67,8 @@ func rejects(o Outcome) bool {
 	return ok && events.Codes[r.Code].Rejects
 }
 
-// take adds a turn as it was admitted: at its place, to the parked ones, or not at all when it is there already. Parked turns follow as soon as they can.
+// take adds a turn as it was admitted: at its place, to the parked ones, or not at all when it is there already. Parked
+// turns follow as soon as they can.
 func (l *Ledger) take(t *Turn, v verdict) {
 	l.notes, l.lastTurnAt, l.idleHandled = nil, t.Time, false
 	if v == accept || v == park {
@@ -112,14 +113,9 @@ func (l *Ledger) retract(k int64) {
 	before := l.cache.visible
 	l.noteRetracted(k)
 	l.prompts.retract(k)
-	l.hidden = slices.Clone(l.hidden)    // a fork shares them
 	l.turns = slices.Clip(l.turns[:k-1]) // the next turn must not write into what a fork shares
 	l.entries.cut(l.entries.search(func(e *Entry) int { return e.Compare(events.Position{Turn: k}) }))
-	l.hidden = slices.DeleteFunc(l.hidden, func(s span) bool { return s.from >= l.entries.n })
-	l.hidden = slices.DeleteFunc(l.hidden, func(s span) bool { return s.seq != 0 && s.to > l.entries.n }) // a summary of what is retracted
-	for i := range l.hidden {
-		l.hidden[i].to = min(l.hidden[i].to, l.entries.n)
-	}
+	l.cutHidden()
 	if l.job != nil && l.job.To.Turn >= k {
 		l.job = nil
 	}
@@ -131,6 +127,30 @@ func (l *Ledger) retract(k int64) {
 		l.edits = slices.DeleteFunc(slices.Clone(l.edits), l.retracted) // a fork shares them
 		l.changed.edit = min(l.changed.edit, first)
 	}
+	l.cutGenerations(k)
+	l.changed.entry, l.changed.turn = min(l.changed.entry, l.entries.n), min(l.changed.turn, len(l.turns))
+	l.recount()
+	l.usage.dropAnchor()
+	after := l.cache.visible
+	l.cache.visible = before
+	l.resize(after, true)
+	if k == 1 { // nothing is left of what was counted
+		l.usage.clear()
+	}
+}
+
+// cutHidden cuts the hidden spans to the entries that are left.
+func (l *Ledger) cutHidden() {
+	l.hidden = slices.DeleteFunc(slices.Clone(l.hidden), func(s span) bool { // a fork shares them
+		return s.from >= l.entries.n || s.seq != 0 && s.to > l.entries.n // a summary of what is retracted
+	})
+	for i := range l.hidden {
+		l.hidden[i].to = min(l.hidden[i].to, l.entries.n)
+	}
+}
+
+// cutGenerations removes from generations what they did to turns from number k on.
+func (l *Ledger) cutGenerations(k int64) {
 	if l.compactedTo > l.entries.n { // how much of what was saved is left is unknown
 		l.compactedTo, l.generations = l.entries.n, slices.Clone(l.generations)
 		for i := range l.generations {
@@ -144,15 +164,6 @@ func (l *Ledger) retract(k int64) {
 				l.generations[i].Through = 0
 			}
 		}
-	}
-	l.changed.entry, l.changed.turn = min(l.changed.entry, l.entries.n), min(l.changed.turn, len(l.turns))
-	l.recount()
-	l.usage.dropAnchor()
-	after := l.cache.visible
-	l.cache.visible = before
-	l.resize(after, true)
-	if k == 1 { // nothing is left of what was counted
-		l.usage.clear()
 	}
 }
 
@@ -172,18 +183,7 @@ func (l *Ledger) append(t *Turn, generation int64) {
 	l.prompts.add(l.LastTurn(), t, generation)
 	based := t.expect != nil && t.usage != nil // its usage is of a call with its base, as that was
 	billed := based && l.counted(t)
-	l.format = t.format
-	if t.system != nil {
-		l.system, l.systemSeq = *t.system, t.Seq
-	}
-	if t.tools != nil {
-		l.tools, l.toolSeq = *t.tools, t.Seq
-	}
-	if t.model != nil && *t.model != l.model || t.override != nil && !bytes.Equal(t.override, l.override) {
-		if t.override != nil {
-			l.override = t.override
-		}
-		l.change(t.model)
+	if l.takeSettings(t) {
 		before = l.cache.visible
 	}
 	if other && !bound && l.bindsThinking() {
@@ -195,10 +195,44 @@ func (l *Ledger) append(t *Turn, generation int64) {
 	if t.Time-l.growth.last > l.cache.policy.Cache.Seconds*1000 { // the provider has dropped its cache
 		l.carried = 0
 	}
-	from, answer := 0, t.answer()
+	from, counted := l.addEntries(t, t.usage != nil && !based)
+	billed = billed || counted
+	if t.from > 0 { // it replaces, or brings a history that grew elsewhere
+		before = l.cache.visible
+	}
+	hidden := l.answers(t, from, billed)
+	l.growth.add(t.Time, l.cache.visible-before+hidden)
+	l.floor()
+	l.turns[len(l.turns)-1].input = bounded32(int64(l.estimated()))
+}
+
+// takeSettings takes what a turn sets, and reports whether that measured the ledger again.
+func (l *Ledger) takeSettings(t *Turn) bool {
+	l.format = t.format
+	if t.system != nil {
+		l.system, l.systemSeq = *t.system, t.Seq
+	}
+	if t.tools != nil {
+		l.tools, l.toolSeq = *t.tools, t.Seq
+	}
+	other := t.override != nil && !bytes.Equal(t.override, l.override)
+	if !other && (t.model == nil || *t.model == l.model) {
+		return false
+	}
+	if other {
+		l.override = t.override
+	}
+	l.change(t.model)
+	return true
+}
+
+// addEntries adds the entries of a turn. With usage it counts that in front of the answer: then from is the answer, and
+// counted the result.
+func (l *Ledger) addEntries(t *Turn, usage bool) (from int, counted bool) {
+	answer := t.answer()
 	for i, e := range t.entries {
-		if i == answer && t.usage != nil && !based {
-			from, billed = i, l.counted(t)
+		if i == answer && usage {
+			from, counted = i, l.counted(t)
 		}
 		if i == answer {
 			l.called(t.usage)
@@ -217,13 +251,7 @@ func (l *Ledger) append(t *Turn, generation int64) {
 		}
 		l.cache.media = l.cache.media.Add(e.Count())
 	}
-	if t.from > 0 { // it replaces, or brings a history that grew elsewhere
-		before = l.cache.visible
-	}
-	hidden := l.answers(t, from, billed)
-	l.growth.add(t.Time, l.cache.visible-before+hidden)
-	l.floor()
-	l.turns[len(l.turns)-1].input = bounded32(int64(l.estimated()))
+	return from, counted
 }
 
 // counted takes the usage of a turn, which is of the input as it is now, and reports whether
