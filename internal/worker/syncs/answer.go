@@ -12,9 +12,9 @@ import (
 	"compactd/internal/worker/payload"
 )
 
-// unchanged makes an answer one that leaves the history as it is, since the one that was rendered is
-// not valid for its provider: that is a defect of this program, and the agent goes on without it.
-// The answer names no view, and no messages that the next request may leave out.
+// unchanged returns an answer that leaves the history as it is, in the place of one that is not
+// valid for its provider. Such an answer is a defect of this program, and must not stop the agent.
+// It names no view, and no messages that the next request may leave out.
 func (r *request) unchanged(out *events.SyncResponse) *events.SyncResponse {
 	if r.history.Before > 0 && r.in.Form == events.FormMessages {
 		return &events.SyncResponse{
@@ -33,7 +33,7 @@ func (r *request) unchanged(out *events.SyncResponse) *events.SyncResponse {
 	return out
 }
 
-// keepAll is the answer that leaves the history as it is.
+// keepAll returns the answer that leaves the history as it is.
 func (r *request) keepAll(st *state, t *syncedTurn) *events.SyncResponse {
 	n := r.history.Len()
 	out := r.response(st, n)
@@ -59,8 +59,8 @@ func (r *request) response(st *state, count int) *events.SyncResponse {
 	}
 }
 
-// finish adds budget_exceeded to an answer that does not fit, and withholds the name of a view that was refused: it is
-// given once.
+// finish adds budget_exceeded to an answer that does not fit, and removes the name of a view that
+// the provider refused: no view is given twice.
 func (r *request) finish(out *events.SyncResponse) {
 	if out.Need != "" {
 		return
@@ -83,8 +83,8 @@ func (r *request) finish(out *events.SyncResponse) {
 	}
 }
 
-// answer states what to send of a history of which the session has the messages before an
-// index; what follows is kept.
+// answer states what to send of a history. The session has its messages before have; those behind
+// are kept.
 func (r *request) answer(ctx context.Context, st *state, have int) (*events.SyncResponse, error) {
 	h, k := r.history, r.known
 	out, err := r.responseAt(st, have)
@@ -128,7 +128,7 @@ func (r *request) answer(ctx context.Context, st *state, have int) (*events.Sync
 	return out, r.put(out, append(outputs, made...), view, at)
 }
 
-// responseAt is the response about the history up to where the session has it.
+// responseAt is the response about the messages that the session has of the history.
 func (r *request) responseAt(st *state, have int) (*events.SyncResponse, error) {
 	out := r.response(st, have)
 	if turns := r.known.Turns; turns < len(st.chain) { // the history ends before the session does
@@ -145,7 +145,8 @@ func (r *request) responseAt(st *state, have int) (*events.SyncResponse, error) 
 	return out, nil
 }
 
-// viewToSend is the view of the turns that the history has, with its tail, whose budget it puts into the response.
+// viewToSend returns the view of the turns that the history has, with the tail behind them. It puts
+// the budget of both into the response.
 func (r *request) viewToSend(st *state, out *events.SyncResponse, tail []events.Raw) (view *compaction.View, err error) {
 	turns := min(r.known.Turns, len(st.chain))
 	if len(tail) == 0 && turns == len(st.chain) {
@@ -167,13 +168,13 @@ func (r *request) viewToSend(st *state, out *events.SyncResponse, tail []events.
 	return view, err
 }
 
-// incomplete reports whether a part is a message that was not sent: one of the prefix that goes to
-// another place.
+// incomplete reports whether a part is a message of the prefix that moved: the caller did not send
+// its text.
 func incomplete(p events.SyncPart) bool { return p.Keep == nil && p.Drop == nil && p.Message == nil }
 
-// outputs renders a view, with the caller's own messages where it has them: those of the session,
-// and from have on those that no log has. Of a prefix it has none, but brief takes the messages that
-// nothing edits without their texts.
+// outputs renders a view, and takes the caller's own messages where it can: those of the session,
+// and from have on the tail, which no log has. The texts of a prefix are not in the request: brief
+// leaves the unedited ones out, otherwise the log is read.
 func (r *request) outputs(ctx context.Context, st *state, view *compaction.View, have int, brief bool) ([]align.Output, error) {
 	behindView := 0
 	if r.known.View > 0 {
@@ -198,8 +199,8 @@ func (r *request) outputs(ctx context.Context, st *state, view *compaction.View,
 	return r.placed(st, sourced, behindView, have), nil
 }
 
-// ownTurns returns the caller's own messages of a turn behind some: nil where the log has to be read for them. Other
-// sequences are those of the tail.
+// ownTurns returns a func for the caller's own messages of a turn; it returns nil where the log
+// must be read. The first turns, as many as behind, and sequences of no turn are left to tail.
 func (r *request) ownTurns(st *state, view *compaction.View, behind int, brief bool, tail func(compaction.Seq) []events.Message) func(compaction.Seq) []events.Message {
 	h, k := r.history, r.known
 	bySeq := make(map[compaction.Seq]int, len(st.chain))
@@ -225,8 +226,8 @@ func (r *request) ownTurns(st *state, view *compaction.View, behind int, brief b
 	}
 }
 
-// placed finds the messages of a view in the history: those of the turns behind some by their positions, and from have on
-// those of the tail; the messages before them by their content.
+// placed finds the messages of a rendered view in the history: by their index after the first
+// turns, as many as behind, and in the tail, earlier ones by their content.
 func (r *request) placed(st *state, sourced []compaction.Sourced, behind, have int) []align.Output {
 	h, k := r.history, r.known
 	index := func(at events.Position) int {
@@ -253,7 +254,7 @@ func (r *request) placed(st *state, sourced []compaction.Sourced, behind, have i
 	return out
 }
 
-// own are the messages of the caller from ≤ i < to.
+// own returns the caller's messages from ≤ i < to.
 func (r *request) own(from, to int) []events.Message {
 	out := make([]events.Message, to-from)
 	for i := range out {

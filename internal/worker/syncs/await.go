@@ -8,8 +8,8 @@ import (
 	"compactd/internal/events"
 )
 
-// await waits until a turn is decided, and returns the session as it is then; nil when the
-// time is over. A turn that was refused is an error.
+// await waits until a turn is decided, and returns the state of the session after it, or nil when
+// the wait timed out. A refused turn is an error.
 func (r *request) await(ctx context.Context, t *syncedTurn) (*state, error) {
 	limit := events.Await{Seq: t.seq}.Within(time.Until(r.deadline))
 	err := r.host.AwaitDecided(ctx, r.address, limit)
@@ -44,7 +44,7 @@ func (r *request) await(ctx context.Context, t *syncedTurn) (*state, error) {
 	}
 }
 
-// codeOf is the code of an error, also of one that another worker answered; "" for none.
+// codeOf is the code of an error, of this worker or another one; "" for none.
 func codeOf(err error) events.Code {
 	if err == nil {
 		return ""

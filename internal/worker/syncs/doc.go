@@ -5,16 +5,17 @@
 //	s := syncs.New(host, config)
 //	answer, err := s.Answer(ctx, request)
 //
-// The package owns the order of these steps, and what is done when other turns come in between.
-// Matching and parts are package align's; ledgers, texts and the log are the [Host]'s.
+// The package owns the order of these steps, and the retries when other turns come in between.
+// Package align matches histories and makes the parts; the [Host] has ledgers, texts and the log.
 //
 // # Terms
 //
-// The base of a turn is the session that it was computed on: a number of turns and their digest.
-// A sync is late when its turn was not decided in its time. See docs/adr/0031. A history that is
-// another one in each request is fitted: answered by the request alone, without being recorded.
-// A root is the first message of a history that is no instruction. A branch is a session that has
-// another lineage; its name follows from the history, so that it is found without memory.
+// The base of a turn is the state of the session that the turn follows: a number of turns and their
+// digest. A sync is late when its wait ended before its turn was decided. See docs/adr/0031. A
+// history that changes with each request is fitted: the answer follows from the request alone, and
+// nothing is recorded. The root of a history is its first message that is no instruction. A branch
+// is a session for another course of the history; its name follows from the history, so that any
+// worker finds it.
 //
 // # Guarantees
 //

@@ -13,9 +13,9 @@ import (
 // maxDropped bounds how many messages a warning names.
 const maxDropped = 8
 
-// warnDropped warns of messages that are left out although no compaction hides them: they are
-// empty, or the provider would refuse them. Thinking that goes is no message.
-// at is the index of a message of the view in the history, below 0 for none.
+// warnDropped warns of messages that are left out although no compaction hides them: empty ones,
+// and ones that the provider would refuse. It does not warn of thinking. at returns the index in
+// the history of a message of the view, below 0 for none.
 func (r *request) warnDropped(view *compaction.View, parts []events.SyncPart, at func(turn, index int) int) {
 	behind := func(p events.SyncPart) bool { return p.Drop != nil && int(p.Drop[1]) > r.history.Before }
 	if !slices.ContainsFunc(parts, behind) {

@@ -15,12 +15,12 @@ import (
 	"compactd/internal/worker/payload"
 )
 
-// tailSeq is the sequence of messages that no log has, behind those that one has.
+// tailSeq stands for the sequence of the tail: messages that are not in the log.
 const tailSeq compaction.Seq = 1 << 62
 
-// fit answers a history that cannot be recorded by the request alone: nothing of it is
-// published, and the same request has the same answer. The stages decide as about a session
-// whose turns came one by one, so that a history which has grown keeps its beginning.
+// fit answers from the request alone a history that cannot be recorded: it publishes nothing, and
+// the same request gets the same answer. The stages decide as if the turns had come one by one, so
+// that the view of a history that grew begins as before.
 func (r *request) fit(ctx context.Context, st *state) (*events.SyncResponse, error) {
 	h := r.history
 	if h.Before > 0 {
@@ -82,9 +82,8 @@ func (r *request) fit(ctx context.Context, st *state) (*events.SyncResponse, err
 	return out, r.put(out, outputs, view, at)
 }
 
-// freeze leaves the first messages of the history as they came. Where the session has something
-// else in their place, what is behind them is fitted by the request alone: then the view is none of
-// the session.
+// freeze leaves the frozen messages at the beginning of the history as they came. Where the answer
+// changes them, the messages behind them are fitted alone, and the view belongs to no session.
 func (r *request) freeze(ctx context.Context, st *state, out *events.SyncResponse) (*events.SyncResponse, error) {
 	frozen := int(min(r.in.Frozen, int64(r.history.Len())))
 	if frozen == 0 || r.history.Before > 0 || !out.Changed || out.Parts == nil || align.Holds(out.Parts, frozen) {
@@ -108,10 +107,10 @@ func (r *request) freeze(ctx context.Context, st *state, out *events.SyncRespons
 	return out, nil
 }
 
-// begin is the index from which on a history is sent. One that does not begin with a prompt has
-// lost its oldest messages, and loses more with each call: where it is too long it is cut at the
-// turn whose digest is the greatest of those that leave enough, so that the next call, which
-// begins later, is mostly cut at the same one.
+// begin is the index of the first message that is sent. A history that does not begin with a prompt
+// has lost its oldest messages, and loses more with each call. Where it is too long, it is cut at
+// the turn with the greatest digest among those that leave enough: the next call begins later, and
+// is mostly cut at the same turn.
 func (r *request) begin(alone *compaction.Alone, messages []events.Message) int {
 	lead := r.history.Lead
 	if lead == len(messages) || messages[lead].Role == events.RoleUser && !slices.ContainsFunc(messages[lead].Parts, isResult) {
@@ -141,9 +140,9 @@ func (r *request) begin(alone *compaction.Alone, messages []events.Message) int 
 
 func isResult(p events.Part) bool { return p.Kind == events.PartResult }
 
-// behind answers a history that ends before the session does: an older request, or the one before
-// the session is to go on in another way. Where its settings are others than those of the session,
-// where it was refused, or where the session's view of it does not fit, it is fitted alone.
+// behind answers a history that ends before the session does: an older request, or an agent that
+// goes back to go on in another way. The history is fitted alone if its settings differ from the
+// session's, if the provider refused it, or if the session's view of it does not fit.
 func (r *request) behind(ctx context.Context, st *state, have int) (*events.SyncResponse, error) {
 	other, err := r.settings(st, &events.Turn{})
 	if err != nil {
@@ -160,8 +159,8 @@ func (r *request) behind(ctx context.Context, st *state, have int) (*events.Sync
 	return r.fit(ctx, st)
 }
 
-// answerUntil answers a history whose end is not published. Where the two do not fit together, the
-// history is fitted alone.
+// answerUntil answers a history whose last messages are not published. If session and last messages
+// together do not fit, the history is fitted alone.
 func (r *request) answerUntil(ctx context.Context, st *state) (*events.SyncResponse, error) {
 	out, err := r.answer(ctx, st, r.until)
 	if err == nil && r.until < r.history.Len() && !out.Budget.WithinBudget {
@@ -170,7 +169,7 @@ func (r *request) answerUntil(ctx context.Context, st *state) (*events.SyncRespo
 	return out, err
 }
 
-// alone returns an empty history with what the session and the request show of its model.
+// alone returns an empty history under the model and the settings of the session and the request.
 func (r *request) alone() (alone *compaction.Alone, err error) {
 	system, err := r.system()
 	if err != nil {
@@ -195,8 +194,8 @@ func (r *request) alone() (alone *compaction.Alone, err error) {
 	return alone, bad
 }
 
-// budgetAlone counts a call with the whole history as it is. Where the call cannot be measured,
-// the budget stays that of the session.
+// budgetAlone makes the budget that of a call with the whole history. If the call cannot be
+// measured, the budget stays that of the session.
 func (r *request) budgetAlone(out *events.SyncResponse) {
 	messages, err := r.format.ReadAll(r.history.Messages)
 	if err != nil || r.history.Before > 0 {
@@ -258,8 +257,8 @@ func (r *request) first(n int) []align.Output {
 	return out
 }
 
-// put puts what is sent into an answer, in the form that the request names. at is the index of a
-// message of the view in the history.
+// put writes the outputs into an answer, in the form that the request names. at returns the index
+// in the history of a message of the view.
 func (r *request) put(out *events.SyncResponse, outputs []align.Output, view *compaction.View, at func(turn, index int) int) error {
 	n := r.history.Len()
 	if len(outputs) == 0 { // a call without a message does not count
@@ -285,8 +284,8 @@ func (r *request) put(out *events.SyncResponse, outputs []align.Output, view *co
 	return nil
 }
 
-// fittedBefore reports whether the request may be about a refused call with a view that no session
-// has.
+// fittedBefore reports whether the refused call may have had a fitted view, which belongs to no
+// session.
 func (r *request) fittedBefore() bool {
 	if r.in.Refused == nil {
 		return false
@@ -295,8 +294,8 @@ func (r *request) fittedBefore() bool {
 	return ok || r.in.Refused.View == ""
 }
 
-// sendable prepares outputs for a provider: the caller's own messages where they are whole, and
-// placeholders for media of which only the hash is at hand.
+// sendable prepares outputs for a provider: it takes the caller's own messages where they are
+// whole, and puts placeholders for media of which only the hash is known.
 func (r *request) sendable(outputs []align.Output) {
 	h := r.history
 	var at []int // of outputs whose messages are in the answer
@@ -317,12 +316,11 @@ func (r *request) sendable(outputs []align.Output) {
 	}
 }
 
-// answerShare is the part of the largest message of the server that the messages of an answer
-// may have, in eighths.
+// answerShare is the share of the server's max_payload for the messages of an answer, in eighths.
 const answerShare = 7
 
-// written lists messages as an answer has them. Where they are more than one may have, the oldest
-// media are left to placeholders.
+// written lists messages as an answer has them. If they are larger than an answer may be,
+// placeholders replace the oldest media.
 func (r *request) written(messages []events.Raw) []events.Raw {
 	out := slices.Clone(r.format.Fold(messages, r.host.MaxBytes()/8*answerShare))
 	for i, m := range out {
@@ -331,8 +329,8 @@ func (r *request) written(messages []events.Raw) []events.Raw {
 	return out
 }
 
-// fittedView names a view that no session has. It holds our estimate of the input, and the ratio
-// that this was corrected by, so that any worker learns from what the provider answers.
+// fittedView is the name of a view that belongs to no session. It holds our estimate of the input
+// and the ratio that corrected it, so that any worker can learn from the provider's count.
 type fittedView struct {
 	estimate compaction.Tokens
 	ratio    compaction.PPM
@@ -360,14 +358,14 @@ func readFitted(name string) (v fittedView, ok bool) {
 }
 
 const (
-	// ratioStep is what a correction by the count of one call is rounded up to: one that moved
-	// with each call would move what is cut too.
+	// ratioStep rounds a correction up: if it changed with each call, the place of the cut would
+	// change too.
 	ratioStep compaction.PPM = 100_000
-	// ratioKept is the share of an estimate below which a count lowers the correction.
+	// ratioKept: a count below this share of the estimate lowers the correction.
 	ratioKept compaction.PPM = 850_000
 )
 
-// counted is the ratio that a provider's count of the view shows, 0 for none.
+// counted is the ratio of the provider's count to our estimate of the view, 0 without a count.
 func (v fittedView) counted(usage events.Raw) compaction.PPM {
 	u := events.ReadUsage(usage)
 	if u == nil {
@@ -381,5 +379,5 @@ func (v fittedView) counted(usage events.Raw) compaction.PPM {
 	return (ratio + ratioStep - 1) / ratioStep * ratioStep
 }
 
-// maxCounted bounds what a count shows, as a multiple of our estimate.
+// maxCounted bounds that ratio.
 const maxCounted = 3

@@ -7,9 +7,9 @@ import (
 	"compactd/internal/events"
 )
 
-// given is what the last answer about each session gave: the history up to a turn, named by its
-// digest, under a generation. It is lost with the worker; the log then shows the generation that
-// the turn before had.
+// given remembers which view the last answer about each session gave: a generation, of the history
+// up to a turn, which its digest names. A worker that has just started remembers nothing, and takes
+// the generation of the turn before from the log.
 type given struct {
 	mu  sync.Mutex
 	all map[events.Address]givenAt
@@ -38,9 +38,9 @@ func (g *given) get(a events.Address) givenAt {
 	return g.all[a]
 }
 
-// madeUnder is the generation of the history that what is to be published was made under: that
-// of the last answer about the same base, or of the base as it was decided. A compaction may have
-// come since, and then the model's thinking goes with the history before it alone.
+// madeUnder is the generation of the view that the model saw when it wrote the new messages: that
+// of the last answer about the same base, or of the base when it was decided. After a later
+// compaction the model's thinking belongs to the earlier view.
 func (r *request) madeUnder(st *state, t unpublished) (generation int64, err error) {
 	turns := len(st.chain)
 	if t.from > 0 {

@@ -11,12 +11,12 @@ import (
 	"compactd/internal/events"
 )
 
-// lineage has a branch answer a history that is no edit of the session's: one that the session
-// has a branch for, one that was retracted and comes back, and one with another root, which is
-// its first message that is no instruction. Without an answer it is an edit.
+// lineage passes a history to a branch if it is no edit of the session's: the session has a branch
+// for it, it was retracted and comes back, or it has another root. It returns no answer for an
+// edit.
 //
-// A second new root in a row is one that may change in each request: nothing is recorded of it
-// before it comes again.
+// A second new root in a row may be one that changes with each request: it is recorded only when it
+// comes again.
 func (r *request) lineage(ctx context.Context, st *state, at int, root bool) (*events.SyncResponse, error) {
 	known, err := r.hasBranch(st, at)
 	switch {
@@ -34,18 +34,14 @@ func (r *request) lineage(ctx context.Context, st *state, at int, root bool) (*e
 	return r.branch(ctx, st, at)
 }
 
-// branchName names the branch that a history belongs to which differs at an index. It follows
-// from the history up to there, so that a later request finds it.
+// branchName is the name of the branch for a history that differs from the session's at an index.
+// It follows from the history up to there, so that a later request finds the branch.
 func (r *request) branchName(st *state, at int) string {
 	first := r.format.DigestOf(r.history.From(r.known.At)[:at+1-r.known.At])
 	if r.known.Turns == 0 && at == r.known.At {
 		return first.String()
 	}
-	var base events.Digest
-	if r.known.Turns > 0 {
-		base = st.chain[r.known.Turns-1].Whole
-	}
-	return base.With(first, at+1-r.known.At).String()
+	return st.wholeAt(r.known.Turns).With(first, at+1-r.known.At).String()
 }
 
 // hasBranch reports whether the session has a branch for the history.
@@ -55,8 +51,8 @@ func (r *request) hasBranch(st *state, at int) (has bool, err error) {
 	return has || r.heads.branched(r.address, id), err
 }
 
-// retracted reports whether the history is one that the session had before: behind a turn that
-// both have it goes on, over where it differs, as a turn that was retracted.
+// retracted reports whether the session had the history before: behind a turn that both have, a
+// retracted turn covers the message at which they differ.
 func (r *request) retracted(st *state, at int) bool {
 	var base events.Digest
 	for turn := 0; turn <= r.known.Turns; turn++ {
@@ -74,7 +70,7 @@ func (r *request) retracted(st *state, at int) bool {
 	return false
 }
 
-// fitsPrefix reports whether the messages can be what follows the prefix.
+// fitsPrefix reports whether the messages can follow the prefix.
 func (r *request) fitsPrefix(st *state) (bool, error) {
 	if r.known.Shift > 0 && st.settings.System == 0 { // the session has no instructions that the history could begin with
 		return false, nil
@@ -88,15 +84,15 @@ func (r *request) fitsPrefix(st *state) (bool, error) {
 }
 
 // fitsBehind reports whether the messages from an index on can follow the first turns of the
-// session, and which calls these await.
+// session, and lists the calls of those turns that have no result.
 func (r *request) fitsBehind(turns, at int) (awaited []events.Key, fits bool, err error) {
 	err = r.inspect(func(l *compaction.Ledger) { awaited = l.AwaitedAfter(int64(turns)) })
 	return awaited, r.history.Fits(at, awaited), err
 }
 
-// sameCalls leaves out of what a session has of a history the turns at the end whose calls go by
-// other ids in the session, where the messages behind them have the results: these are results of
-// no call there. ok is false where the calls are in a view of an earlier answer.
+// sameCalls shortens what the session has of a history: it removes turns at the end whose calls
+// have other ids in the session than in the history. The results behind them would belong to no
+// call of the session. ok is false if the calls are in a view of an earlier answer.
 func (r *request) sameCalls(st *state, k align.Known) (same align.Known, ok bool, err error) {
 	same = k
 	for range maxTurnsBack {
@@ -115,11 +111,11 @@ func (r *request) sameCalls(st *state, k align.Known) (same align.Known, ok bool
 	return k, k.View == 0, nil
 }
 
-// maxTurnsBack bounds the turns in a row that end with calls whose results are not theirs: each of
-// them is compared with all that follows.
+// maxTurnsBack bounds how many turns sameCalls removes: it compares each with all messages behind
+// it.
 const maxTurnsBack = 64
 
-// branch has the branch answer that the history belongs to.
+// branch passes the request to the branch that the history belongs to.
 func (r *request) branch(ctx context.Context, st *state, at int) (*events.SyncResponse, error) {
 	if r.history.Before > 0 {
 		return needAll(st), nil
@@ -149,8 +145,8 @@ func (r *request) branch(ctx context.Context, st *state, at int) (*events.SyncRe
 // lastTurns is how many turns of the end of a session a history is searched for.
 const lastTurns = 4
 
-// keptTurn is the last turn of the session of which a history has work that begins in another
-// way: an agent that compacted its history itself keeps its end. 0 where there is none.
+// keptTurn is the last turn of the session whose work is in a history with another beginning: an
+// agent that compacted its history itself keeps the end of it. 0 for none.
 func (r *request) keptTurn(ctx context.Context, st *state) int64 {
 	for i := len(st.chain) - 1; i >= max(0, len(st.chain)-lastTurns); i-- {
 		if turn, err := r.textsOf(ctx, st, i); err == nil && r.history.HasWork(turn) {
@@ -167,9 +163,8 @@ const (
 	headsReset = 10 * time.Minute
 )
 
-// heads remembers, of each session, which new roots came, and which branches it has that its
-// ledger may not have yet. All of it is a hint: without it a root comes once more before it is
-// a branch.
+// heads remembers the new roots of each session, and its branches, which the ledger may not have
+// yet. It is a hint: without it a root must come once more before it becomes a branch.
 type heads struct {
 	mu  sync.Mutex
 	all map[events.Address]*head
@@ -182,8 +177,8 @@ type head struct {
 	last     time.Time
 }
 
-// root is a history that came with a new root: digests of its first message that is no
-// instruction, and of all its messages from there on.
+// root is a history with a new root: the digests of that message, and of all messages from there
+// on.
 type root struct {
 	first, whole events.Digest
 	messages     int
@@ -194,7 +189,7 @@ func rootOf(h *align.History) root {
 	return root{h.Format.DigestOf(own[:1]), h.Format.DigestOf(own), len(own)}
 }
 
-// begins reports whether a history begins with that one: it came again, or went on.
+// begins reports whether a history is that one, or that one with more messages.
 func (r *root) begins(h *align.History, first events.Digest) bool {
 	own := h.From(h.Lead)
 	return r.first == first && r.messages <= len(own) && h.Format.DigestOf(own[:r.messages]) == r.whole
@@ -214,8 +209,8 @@ func (h *heads) of(a events.Address) *head {
 	return x
 }
 
-// recorded reports whether a history with a new root is to be recorded: it is the first in a row,
-// or comes again. after: the session has not gone on since its last branch.
+// recorded reports whether to record a history with a new root: it is the first in a row, or comes
+// again. after means that the session has not gone on since its last branch.
 func (h *heads) recorded(a events.Address, history *align.History, after bool) bool {
 	now := rootOf(history)
 	h.mu.Lock()

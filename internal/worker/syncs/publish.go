@@ -27,11 +27,11 @@ type syncedTurn struct {
 	whole  events.Digest // of the session up to it
 }
 
-// turnMargin is what the fields of a turn may take beside its messages, system prompt and tools.
+// turnMargin is room for the other fields of a turn beside messages, system prompt and tools.
 const turnMargin = 16 << 10
 
-// publish stores what is new as turns on the base that the history was compared with; nil
-// is nothing.
+// publish stores the new messages as turns on the base that the history was compared with. It
+// returns nil if there is nothing new.
 func (r *request) publish(ctx context.Context, st *state, t unpublished) (*syncedTurn, error) {
 	first := syncTurn{V: events.VersionExpect}
 	fork, err := r.fork(ctx, st)
@@ -106,7 +106,7 @@ func (r *request) publishTurn(ctx context.Context, turn *syncTurn, last *syncedT
 	return &syncedTurn{seq, turn.Number, whole.With(digest, len(turn.Messages))}, nil
 }
 
-// split cuts what is published into turns of at most so many bytes.
+// split cuts the messages to publish into turns of at most so many bytes.
 func (r *request) split(t unpublished, most int) ([][]events.Raw, error) {
 	if t.stable <= t.at || t.stable >= r.until {
 		return r.history.Until(r.until).Split(t.at, most)
@@ -119,8 +119,8 @@ func (r *request) split(t unpublished, most int) ([][]events.Raw, error) {
 	return append(stays, rest...), err
 }
 
-// eventID follows from the session, the base and what is new: a turn that is published
-// again, here or by another worker, is the same event.
+// eventID follows from the session, the base and the turn: a turn that this worker or another one
+// publishes again is the same event.
 func (r *request) eventID(t *syncTurn, base *syncedTurn, digest events.Digest) string {
 	set := slices.Concat(t.System, t.Tools, t.Policy)
 	model := ""
@@ -131,8 +131,8 @@ func (r *request) eventID(t *syncTurn, base *syncedTurn, digest events.Digest) s
 	return uuid.NewSHA1(render.IDNamespace, []byte(name)).String()
 }
 
-// settings puts into a turn what the request sets and the session has otherwise, and reports
-// whether there is anything.
+// settings puts the settings of the request that differ from the session's into a turn, and reports
+// whether there are any.
 func (r *request) settings(st *state, t *events.Turn) (bool, error) {
 	now := &st.settings
 	if m := r.in.Model; m != nil && (*m != now.Model || len(st.chain) == 0) {
@@ -157,8 +157,8 @@ func (r *request) settings(st *state, t *events.Turn) (bool, error) {
 	return t.Model != nil && len(st.chain) > 0 || t.System != nil || t.Tools != nil || t.Policy != nil, nil
 }
 
-// system is the system prompt: that of the request with the instructions that the history
-// begins with.
+// system is the system prompt of the request, with the instructions at the beginning of the
+// history.
 func (r *request) system() (events.Raw, error) {
 	if r.history.Lead == 0 || r.history.Before > 0 {
 		return r.in.System, nil
@@ -193,7 +193,7 @@ func (r *request) system() (events.Raw, error) {
 	return events.Marshal(blocks)
 }
 
-// fork is where a session branches off that has no turns yet, nil for nowhere.
+// fork is where a branch without turns begins; nil for any other session.
 func (r *request) fork(ctx context.Context, st *state) (*events.Fork, error) {
 	if len(st.chain) > 0 || r.in.Branch == "" {
 		return nil, nil //nolint:nilnil // no branch, or one that is there

@@ -14,15 +14,15 @@ import (
 	"compactd/internal/events"
 )
 
-// refusedHere reports whether the refusal that is to be published is one of the session: of a view
-// of it, of one that no session has, or of the newest.
+// refusedHere reports whether the refusal belongs to the session: the provider refused its newest
+// view, another view of it, or a fitted one.
 func (r *request) refusedHere(st *state) bool {
 	_, fitted := readFitted(r.pending.View)
 	return fitted || r.pending.View == "" || st.gave(r.pending.View)
 }
 
-// refuseHere publishes the refusal of a request, if there is one to publish and the session is its
-// own; the session is then to be read again, as the error states.
+// refuseHere publishes the refusal of a request if it belongs to the session. Then it returns
+// errStale: the session must be read again.
 func (r *request) refuseHere(ctx context.Context, st *state) error {
 	switch {
 	case r.pending == nil || len(st.chain) == 0:
@@ -63,7 +63,7 @@ type refusal struct {
 	Unrecorded int64         `json:"unrecorded,omitzero"`
 }
 
-// refusal takes the refusal that is to be published. Its id follows from session and content.
+// refusal makes the event of the refusal. Its id follows from session and content.
 func (r *request) refusal(st *state) (*refusal, error) {
 	in := r.pending
 	r.pending = nil

@@ -9,12 +9,12 @@ import (
 )
 
 const (
-	// unstableAfter is how often a history may differ at one index, one time after the other,
-	// and tailAfter how often at its end.
+	// unstableAfter is how often in a row a history may differ at one index, and tailAfter how
+	// often at its end.
 	unstableAfter = 3
 	tailAfter     = 2
-	// stableAfter is in how many requests that grow a message must be the same to count as
-	// stable again, and maxStable where that ends: it is twice as many each time that it was not.
+	// A message counts as stable again when it was the same in stableAfter growing requests. The
+	// number doubles each time that the message changes after that, up to maxStable.
 	stableAfter = 2
 	maxStable   = 64
 	// maxTail is how many messages an end that changes may have.
@@ -25,8 +25,8 @@ const (
 	unstableReset = 10 * time.Minute
 )
 
-// stability remembers where the histories of sessions differ from request to request. It is a
-// hint: a worker that has none publishes a turn or two that are retracted, and then has it.
+// stability remembers where the histories of sessions differ from request to request. It is a hint:
+// a worker without it publishes a turn or two that are then retracted, and has learned it.
 type stability struct {
 	mu sync.Mutex
 	at map[events.Address]*unstable
@@ -43,8 +43,8 @@ type unstable struct {
 	last  time.Time
 }
 
-// stays looks at what was watched, and reports whether it is stable again. The next difference
-// shows at once that it is not.
+// stays compares a history with the watched part, and reports whether that is stable again. The
+// next difference makes it unstable at once.
 func (u *unstable) stays(h *align.History) bool {
 	if !u.watch.stays(h, u.after) {
 		return false
@@ -54,7 +54,7 @@ func (u *unstable) stays(h *align.History) bool {
 	return true
 }
 
-// watch is a part of a history of which nothing is published, as it was seen last.
+// watch is an unpublished part of a history, as the last request had it.
 type watch struct {
 	from, to int
 	digest   events.Digest
@@ -62,7 +62,7 @@ type watch struct {
 	same     int // requests in a row that were longer and had the same
 }
 
-// stays looks at the part again, and reports whether it was the same often enough.
+// stays compares a history with the part, and reports whether the part was the same often enough.
 func (w *watch) stays(h *align.History, after int) bool {
 	if w.to == 0 || w.to > h.Len() || w.from < h.Before {
 		return false
@@ -100,8 +100,8 @@ func (u *stability) of(a events.Address) *unstable {
 	return x
 }
 
-// differs notes that a history is another one from an index on, where the session ends at end,
-// and reports whether it does so each time.
+// differs notes that a history differs from the session from an index on, and reports whether it
+// does in each request. end is the index where the session ends.
 func (u *stability) differs(a events.Address, h *align.History, index, end int) bool {
 	if h.Len() < end && index > h.Lead { // it went back
 		return false
@@ -136,8 +136,8 @@ func (u *stability) differs(a events.Address, h *align.History, index, end int) 
 	return true
 }
 
-// until is the index from which on nothing of a history is to be published, since its end is
-// another one each time. known is where the session ends in it.
+// until is the index from which on nothing of a history is published, because its end changes with
+// each request. known is the index where the session ends.
 func (u *stability) until(a events.Address, h *align.History, known int) int {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -159,7 +159,8 @@ func (u *stability) until(a events.Address, h *align.History, known int) int {
 	return from
 }
 
-// held is how many messages at the end of a history are not published, as they are others each time.
+// held is how many messages at the end of a history are not published because they change with each
+// request.
 func (u *stability) held(a events.Address) int {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -29,8 +29,8 @@ const (
 // errStale: another turn came before the one of a sync.
 var errStale = events.NewInvalid(events.CodeStaleBase, "", "other turns of the session came first in every try")
 
-// Host is the worker that serves a session. An event that Publish stores again with its id is
-// the same event, with the same seq.
+// Host is the worker that serves a session. Publish returns the sequence of the first event with an
+// id.
 type Host interface {
 	// Inspect shows a ledger to read, and returns a function that waits until all it rests on is
 	// committed. read must not keep the ledger.
@@ -40,12 +40,12 @@ type Host interface {
 	Sourced(ctx context.Context, a events.Address, v *compaction.View, own func(compaction.Seq) []events.Message) ([]compaction.Sourced, error)
 	Publish(ctx context.Context, k events.Kind, a events.Address, id string, body []byte) (seq uint64, err error)
 	MaxBytes() int // of an event
-	// AwaitDecided waits until an event is decided. The code turn_pending means that the time is over.
+	// AwaitDecided waits until an event is decided. The code turn_pending: the wait timed out.
 	AwaitDecided(ctx context.Context, a events.Address, w events.Await) error
 	Outcome(ctx context.Context, in *events.OutcomeRequest) (*events.OutcomeResponse, error)
-	// Sync has a sync answered about another session, by the worker that serves it.
+	// Sync passes a sync about another session to the worker that serves it.
 	Sync(ctx context.Context, in *events.SyncRequest) (*events.SyncResponse, error)
-	// Await waits until done is closed, without a processor.
+	// Await waits until done is closed, and gives its processor to others meanwhile.
 	Await(ctx context.Context, done <-chan struct{}) error
 }
 
@@ -93,7 +93,7 @@ func (st *state) wholeAt(turns int) events.Digest {
 	return st.chain[turns-1].Whole
 }
 
-// stateOf reads the ledger of a session, once all that it rests on is committed.
+// stateOf reads the ledger of a session, and waits until all that it rests on is committed.
 func (s *Syncer) stateOf(ctx context.Context, a events.Address) (*state, error) {
 	st := &state{}
 	committed, err := s.host.Inspect(a, func(l *compaction.Ledger) {
@@ -134,7 +134,7 @@ type request struct {
 	gave     givenAt
 }
 
-// Answer takes the history of an agent, and answers what of it to send.
+// Answer takes the history of an agent, and states what of it to send.
 func (s *Syncer) Answer(ctx context.Context, in *events.SyncRequest) (*events.SyncResponse, error) {
 	wait := syncWait
 	if in.WaitMS != nil {
@@ -194,8 +194,8 @@ func (r *request) warn(code events.Code, detail string) {
 	r.warnings = append(r.warnings, events.WarningOf(code, detail))
 }
 
-// unknownModel is a text about a model that the session did not have before, and whose window
-// is a guess; "" for any other one.
+// unknownModel is a text about a model that is new to the session and whose window is a guess; ""
+// for any other model.
 func (r *request) unknownModel(st *state) string {
 	now, m, override := &st.settings, r.in.Model, r.in.Policy
 	switch {
@@ -210,7 +210,7 @@ func (r *request) unknownModel(st *state) string {
 	return r.config().UnknownModel(r.address.Tenant, override, m)
 }
 
-// reserve takes a longest answer that leaves no room in the window for none.
+// reserve removes from the model a longest answer that would leave no room in its window.
 func (r *request) reserve(st *state) {
 	override := r.in.Policy
 	if override == nil {
@@ -311,7 +311,8 @@ func (r *request) record(ctx context.Context, st *state, t unpublished) (*events
 	return r.answerUntil(ctx, decided)
 }
 
-// translated answers a history of another dialect than that of the session: it has another root.
+// translated answers a history in another dialect than the session's: it counts as one with another
+// root.
 func (r *request) translated(ctx context.Context, st *state) (*events.SyncResponse, error) {
 	r.history = align.Read(r.format, r.in.Messages, 0)
 	r.until = r.history.Len()
@@ -332,17 +333,17 @@ func (r *request) translated(ctx context.Context, st *state) (*events.SyncRespon
 	return r.lineage(ctx, st, r.history.Lead, true)
 }
 
-// unpublished is the part of a history to publish: the messages from at on, as the turns from a
-// number on, 0 for the next. A turn ends at stable, so that all before it stays when the rest is
-// another one the next time.
+// unpublished is the part of a history to publish: the messages from at on, as turns from the
+// number from on, 0 for the next. A turn ends at stable, so that only the rest is retracted when it
+// changes.
 type unpublished struct {
 	from   int64
 	at     int
 	stable int
 }
 
-// diverge decides about a history that is another one than the session has. An answer or an
-// error ends the sync.
+// diverge decides about a history that differs from the session's. An answer or an error ends the
+// sync.
 func (r *request) diverge(ctx context.Context, st *state) (t unpublished, out *events.SyncResponse, err error) {
 	made, err := r.matchViews(ctx, st)
 	if err != nil {
@@ -399,8 +400,8 @@ func (r *request) diverge(ctx context.Context, st *state) (t unpublished, out *e
 	return t, nil, nil
 }
 
-// matchViews compares the history with the views of earlier answers. Where it begins with none it
-// returns the messages of compactd that they have.
+// matchViews compares the history with the views of earlier answers. If it begins with none of
+// them, the messages that compactd made in them are returned.
 func (r *request) matchViews(ctx context.Context, st *state) (made []madeMessage, err error) {
 	if r.history.Before > 0 {
 		return nil, nil
@@ -421,8 +422,8 @@ func (r *request) matchViews(ctx context.Context, st *state) (made []madeMessage
 	return made, nil
 }
 
-// hasMade reports whether the history has one of some messages that compactd made. One whose ids
-// of calls alone were changed is also the session's own.
+// hasMade reports whether the history has one of the messages that compactd made. A message of
+// which compactd changed only ids of calls does not count if the session has it too.
 func (r *request) hasMade(ctx context.Context, st *state, made []madeMessage) (bool, error) {
 	if len(made) == 0 {
 		return false, nil
@@ -464,7 +465,7 @@ func (r *request) textsOf(ctx context.Context, st *state, turn int) ([]events.Ra
 	return out, nil
 }
 
-// other has a sync answered about another session.
+// other passes a sync to another session.
 func (r *request) other(ctx context.Context, in *events.SyncRequest) (*events.SyncResponse, error) {
 	out, err := r.host.Sync(ctx, in)
 	if err == nil {
@@ -478,13 +479,13 @@ func (r *request) other(ctx context.Context, in *events.SyncRequest) (*events.Sy
 	return out, err
 }
 
-// locks serialize what is done about one session.
+// locks serialize the syncs of one session.
 type locks struct {
 	mu   sync.Mutex
 	held map[events.Address]chan struct{}
 }
 
-// hold waits for its turn by await: who has the turn may need a processor of those that wait.
+// hold waits for the lock with await, which needs no processor: the holder may need one.
 func (l *locks) hold(ctx context.Context, a events.Address, await func(context.Context, <-chan struct{}) error) (release func(), err error) {
 	for {
 		l.mu.Lock()

@@ -13,15 +13,15 @@ import (
 	"compactd/internal/events"
 )
 
-// viewOf is the generation of a view, if that was the last one that the session gave.
+// viewOf is the generation of a view, if it is the last one that the session gave.
 func (st *state) viewOf(view string) (generation int64, ok bool) {
 	gen, whole, _ := strings.Cut(view, ":")
 	generation, err := strconv.ParseInt(gen, 10, 64)
 	return generation, err == nil && 0 <= generation && generation <= st.generation && whole == viewDigest(st.base().Digest)
 }
 
-// counts reports whether a call with a view had so many messages, 0 for unknown: as many as the
-// history up to the session's end, or as were sent of it.
+// counts reports whether a call with a view can have had n messages: as many as the history up to
+// the session's end, or as many as the view. 0 is unknown, and fits.
 func (r *request) counts(ctx context.Context, st *state, generation, n int64) bool {
 	if r.known.Turns < len(st.chain) {
 		return false // the history has other messages by now
@@ -44,8 +44,8 @@ func viewName(generation int64, whole events.Digest) string {
 	return fmt.Sprintf("%d:%s", generation, viewDigest(whole))
 }
 
-// gave reports whether a view is one of the session as it is, and not of a branch or of what was
-// retracted. Of "" only the history shows which it is.
+// gave reports whether a view belongs to the session as it is, and not to a branch or a retracted
+// turn; false for "".
 func (st *state) gave(view string) bool {
 	_, whole, _ := strings.Cut(view, ":")
 	return view != "" && slices.ContainsFunc(st.chain, func(l events.Link) bool { return viewDigest(l.Whole) == whole })
@@ -59,7 +59,7 @@ func (st *state) begins(l *compaction.Ledger, turns int) bool {
 	return len(seqs) > 0 && turns <= len(seqs) && (turns == 0 || seqs[turns-1] == compaction.Seq(st.chain[turns-1].Seq))
 }
 
-// viewTurns are the turns that a view of the caller takes the place of.
+// viewTurns is how many turns the view at the beginning of the history stands for.
 func (r *request) viewTurns(st *state) int {
 	end := r.history.Lead + r.known.View - r.known.Shift // messages of the session
 	for i := range st.chain {
@@ -70,8 +70,8 @@ func (r *request) viewTurns(st *state) int {
 	return len(st.chain)
 }
 
-// inspect shows the ledger of the session under the config: one that was loaded since it was
-// last read has no sums yet, which a view needs.
+// inspect calls read with the ledger of the session, measured under the config in force: a ledger
+// that was just loaded has no sums yet, and a view needs them.
 func (r *request) inspect(read func(*compaction.Ledger)) error {
 	_, err := r.host.Inspect(r.address, func(l *compaction.Ledger) {
 		l.Describe(r.config())
@@ -80,7 +80,7 @@ func (r *request) inspect(read func(*compaction.Ledger)) error {
 	return err
 }
 
-// generationBefore is the newest generation that changed no turn behind a number of them.
+// generationBefore is the newest generation that changed none but the first turns.
 func generationBefore(l *compaction.Ledger, turns int) int64 {
 	for generation := l.Generation(); generation > 0; generation-- {
 		if t := l.GenerationThrough(generation); t > 0 && t <= int64(turns) {
@@ -99,14 +99,14 @@ type givenView struct {
 	made []madeMessage
 }
 
-// madeMessage is a message that compactd made, or changed: of one message of the session, at its
-// place, or of none or several.
+// madeMessage is a message that compactd made or changed. of is the message of the session that it
+// stands for, zero for none or several.
 type madeMessage struct {
 	raw events.Raw
 	of  events.Position
 }
 
-// viewsOf renders the views that the newest generations gave.
+// viewsOf renders the views of the newest generations.
 func (r *request) viewsOf(ctx context.Context, st *state) ([]givenView, error) {
 	var out []givenView
 	for gen := st.generation; gen > max(0, st.generation-maxViews); gen-- {
@@ -127,8 +127,8 @@ func (r *request) viewsOf(ctx context.Context, st *state) ([]givenView, error) {
 	return out, nil
 }
 
-// viewThrough is what a generation gave for the turns up to a number; ok is false where it is not
-// known any more.
+// viewThrough is the view of a generation of the turns up to a number; ok is false if it can no
+// longer be rendered.
 func (r *request) viewThrough(ctx context.Context, st *state, gen, through int64) (v givenView, ok bool, err error) {
 	if through < 1 || int(through) > len(st.chain) {
 		return v, false, nil
@@ -161,8 +161,8 @@ func (r *request) viewThrough(ctx context.Context, st *state, gen, through int64
 	return v, true, nil
 }
 
-// viewUnder is the history up to a turn as a generation has it, nil where the session has become
-// another one since st was read.
+// viewUnder is the view of a generation of the turns up to a number; nil if the session has changed
+// since st was read.
 func (r *request) viewUnder(st *state, generation, turn int64) (view *compaction.View, err error) {
 	err = r.inspect(func(l *compaction.Ledger) {
 		if generation <= l.Generation() && st.begins(l, int(turn)) {
@@ -182,7 +182,7 @@ type viewKey struct {
 // maxViewCache is how many views are remembered.
 const maxViewCache = 256
 
-// views are those that were compared lately.
+// views caches the views that were compared last.
 type views struct {
 	mu  sync.Mutex
 	all map[viewKey]givenView
