@@ -29,6 +29,10 @@
 // repeated by any worker that finds it undone, with the same bytes. A worker without the split in its table reads it
 // from the parent's marker: requests to the parent are answered with wrong_partition.
 //
+// A power loss may truncate the log below a split. The split stays: the parent's owner rolls its marker back, keeps
+// the child's ledgers, decides again up to the split, and publishes events that change nothing until the log
+// has reached it. The child's owner waits for that, and rolls its marker back to the split.
+//
 // # Guarantees
 //
 //   - Each event has one partition, and every prefix of splits gives the events before them the same one.

@@ -53,19 +53,40 @@ func (t Table) Path(a events.Address) []int {
 }
 
 // Sources lists the partitions under whose subjects events of p behind a sequence may be stored, in order: p and
-// those it was split off from, and those that it is split into only later: a log that was truncated may have such
-// events in the place of others.
+// those it was split off from, and those that one of them is split into only later: a log that was truncated may have
+// such events in the place of others.
 func (t Table) Sources(p int, after uint64) []int {
 	out := []int{p}
 	for i := range len(t.splits) + 1 {
 		n := t.first << i
-		if out = append(out, p%n); p >= n || i == len(t.splits) {
+		of := p % n
+		if out = append(out, of); i == len(t.splits) {
 			continue
 		}
-		if split := t.splits[i][p]; split > 0 && after+1 < split {
-			for q := p; q < t.Count(); q += n {
-				out = append(out, q)
-			}
+		if split := t.splits[i][of]; split > 0 && after+1 < split {
+			out = t.descend(out, of, n)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// descend appends those of n partitions that one of them was split into, and it.
+func (t Table) descend(out []int, p, n int) []int {
+	for q := p; q < t.Count(); q += n {
+		out = append(out, q)
+	}
+	return out
+}
+
+// Kin lists the partitions under whose subjects the sessions that p ever had may have messages, in order: p, those it
+// was split off from, and those that it is split into.
+func (t Table) Kin(p int) []int {
+	out := []int{p}
+	for i := range len(t.splits) + 1 {
+		n := t.first << i
+		if out = append(out, p%n); p < n {
+			out = t.descend(out, p, n)
 		}
 	}
 	slices.Sort(out)

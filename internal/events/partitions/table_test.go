@@ -188,6 +188,12 @@ func TestTableProperties(t *testing.T) {
 				t.Fatalf("event %d of partition %d is stored under %d, not one of %v, %v", seq, p, stored, of.Sources(p, seq-1), path)
 			}
 		}
+		for q := range of.Count() { // which applies the event too, if it was split off later
+			applies := slices.ContainsFunc(of.Lineage(q), func(s Split) bool { return s.Parent == p && seq < s.First })
+			if stored := path[rapid.IntRange(0, len(path)-1).Draw(t, "stored")]; applies && !slices.Contains(of.Sources(q, seq-1), stored) {
+				t.Fatalf("event %d of partition %d is stored under %d, and %d reads %v", seq, p, stored, q, of.Sources(q, seq-1))
+			}
+		}
 		for _, split := range of.Lineage(p) {
 			if split.First == 0 || seq < split.First {
 				t.Fatalf("partition %d decides %d, and begins at %d", p, seq, split.First)

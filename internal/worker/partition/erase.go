@@ -105,7 +105,7 @@ func (e *eraser) find(ctx context.Context) error {
 	for _, p := range pending {
 		e.add(erasure{Erasure: p, resumed: true})
 	}
-	last, err := e.stores.lastForget(ctx, e.sources(0))
+	last, err := e.stores.lastForget(ctx, e.set.Table().Kin(e.ID))
 	last = min(last, uint64(e.ledgers.position().seq)) // a later one is of another partition, or to be decided
 	if err != nil || !e.stores.exists() || len(pending) > 0 || last == 0 {
 		return err
@@ -190,7 +190,7 @@ func (e *eraser) erase(ctx context.Context, due erasure) (err error) {
 // erasedSinceSplit reports whether a session may have been erased while the file still had it, though another partition
 // decided it.
 func (e *eraser) erasedSinceSplit(ctx context.Context) (bool, error) {
-	last, err := e.stores.lastForget(ctx, e.sources(0))
+	last, err := e.stores.lastForget(ctx, e.set.Table().Kin(e.ID))
 	return last >= e.set.Table().Newest(e.ID).First && last > 0, err
 }
 
@@ -227,7 +227,7 @@ func (set *Set) pruneErased(ctx context.Context) error {
 		return nil //nolint:nilerr // there is no file then
 	}
 	for id := range set.Count() {
-		last, err := set.lastForget(ctx, set.Table().Sources(id, 0))
+		last, err := set.lastForget(ctx, set.Table().Kin(id))
 		if err == nil && last > 0 {
 			err = kv.EraseUpTo(set.fileOptions(id), last)
 		}

@@ -122,6 +122,9 @@ func (l *ledgers) reach(marker position) {
 	l.decider.Config = l.set.Compaction()
 	l.decided.seq, l.decided.chain, l.decided.config = marker.seq, cmp.Or(marker.chain, l.decided.chain), l.decider.Config.Hash()
 	l.decided.split = marker.split
+	if marker.time > 0 {
+		l.decided.time = marker.time // of an event that may be another partition's
+	}
 }
 
 // unsnapped is how many events the ledgers are ahead of the newest snapshot.

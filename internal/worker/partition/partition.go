@@ -86,6 +86,7 @@ func (p *Partition) serve(ctx context.Context, s StopTime, caughtUp func(observe
 	if p.born && p.set.snapshots.enabled() { // the parent's snapshots pass the split from now on
 		watching.Go(func() { p.set.snapshots.take(watch, p.checkpointer, 1) })
 	}
+	watching.Go(func() { p.fill(watch) })
 	watching.Go(func() { p.eraser.run(watch) })
 	err = p.commitLoop(ctx, work)
 	unwatch()

@@ -22,9 +22,12 @@ const (
 	lineagesLost        flaw = "a restart loses what was retracted"
 	branchUnnamed       flaw = "the log does not name a branch"
 	branchGoesOn        flaw = "a branch does not end with its session"
+	formerAnswers       flaw = "a partition answers syncs of sessions that its child has"
 )
 
-var syncFlaws = []flaw{retryAppended, prefixLonger, formerView, otherTaken, baseLeftOut, uncommittedAnswered, lineagesLost, branchUnnamed, branchGoesOn}
+var syncFlaws = []flaw{
+	retryAppended, prefixLonger, formerView, otherTaken, baseLeftOut, uncommittedAnswered, lineagesLost, branchUnnamed, branchGoesOn, formerAnswers,
+}
 
 // Callers that sync, whatever crashes at any step of a sync, and whatever comes in between: a
 // session has the history of one caller, each message once; what the parts give of a history

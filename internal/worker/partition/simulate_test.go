@@ -61,6 +61,9 @@ const (
 	elsewhereIgnored   flaw = "a partition does not receive that another one erased a session of both"
 	summaryUnfenced    flaw = "a summary is stored behind the erasure of its session"
 	forgetNotRepeated  flaw = "an erasure is not repeated for a late summary"
+	belowSplit         flaw = "a child is rolled back below its split"
+	shedBelow          flaw = "ledgers of a child leave below the split"
+	staleParent        flaw = "a child begins from what its parent decided about lost events"
 )
 
 var flaws = []flaw{
@@ -68,6 +71,7 @@ var flaws = []flaw{
 	fenceOff, tornBatch, answerGuessed, staleSummaryTaken, rewindsNotReplayed, decidedAgain, presentConfig, lostEventsReplayed, lostDiskTaken,
 	outcomeLost, editsOmitted, epochsJoined, splitUnknown, splitMoved, parentUnread, subjectTrusted, shedEarly, parentIgnored,
 	splitMissed, erasedMissed, erasedHere, erasureUnresumed, pagesLeft, copiesLeft, elsewhereIgnored, summaryUnfenced, forgetNotRepeated,
+	belowSplit, shedBelow, staleParent,
 }
 
 // Whatever crashes, arrives twice, late or from an owner that has lost its partition:
@@ -123,7 +127,7 @@ func simulate(t *testing.T, n uint64) {
 	figures.Print(t, "P10", "seeds", sum.Seeds, "seeds_per_s", int(perSecond), "cores", runtime.GOMAXPROCS(0), "crashes", sum.Crashes,
 		"takeovers", sum.Takeovers, "checkpoints", sum.Checkpoints, "fenced", sum.Fenced, "violations", len(failed))
 	figures.Print(t, "P26", "seeds", sum.Seeds, "growths", sum.Growths, "splits", sum.Splits, "children", sum.Children, "stale_subjects", sum.Stale,
-		"erasures", sum.Erasures, "overwritten", sum.Overwritten, "violations", len(failed))
+		"truncated_below", sum.LostBelow, "filled", sum.Filled, "erasures", sum.Erasures, "overwritten", sum.Overwritten, "violations", len(failed))
 }
 
 // simulateSome takes seeds up to n, until there are no more or one fails.

@@ -67,7 +67,7 @@ func (s *simulation) read(p int) (record, error) {
 			continue
 		}
 		if c.marker.Cursor < cursor {
-			if !s.lost[c.marker.Cursor] || c.kind != "" {
+			if !s.rolledBack(p, c.marker.Cursor) || c.kind != "" {
 				return record{}, fmt.Errorf("the marker went back from %d to %d", cursor, c.marker.Cursor)
 			}
 			maps.DeleteFunc(published, func(seq compaction.Seq, _ []commitment) bool { return uint64(seq) > c.marker.Cursor })
@@ -91,6 +91,21 @@ func (s *simulation) read(p int) (record, error) {
 		configs = append(configs, make([]string, uint64(len(s.log))-cursor)...) // perhaps of another partition
 	}
 	return record{published, configs}, nil
+}
+
+// rolledBack reports whether a marker may be moved back to an event: where the log was truncated, or to the beginning of a
+// partition where it was truncated below that.
+func (s *simulation) rolledBack(p int, cursor uint64) bool {
+	l := s.table.Lineage(p)
+	if len(l) == 0 || s.known().Lineage(p)[len(l)-1].First != cursor+1 {
+		return s.lost[cursor]
+	}
+	for keep := range s.lost {
+		if keep <= cursor {
+			return true
+		}
+	}
+	return false
 }
 
 // rederive decides a partition, and those that were split off, again in one go, with the config that was in force
@@ -205,8 +220,8 @@ func (s *simulation) compareDisks(p int, t partitions.Table, seq compaction.Seq,
 // others is an error if a disk has a session of another partition.
 func (d *simulatedDisk) others(p int, t partitions.Table) error {
 	for a := range d.rows {
-		if t.Of(a) != p && d.at.Cursor > 0 {
-			return fmt.Errorf("%s of partition %d is on the disk of %d, at %d", a, t.Of(a), p, d.at.Cursor)
+		if of := t.Of(a); of != p && t.At(a, d.at.Cursor+1) != p && d.at.Cursor > 0 {
+			return fmt.Errorf("%s of partition %d is on the disk of %d, at %d", a, of, p, d.at.Cursor)
 		}
 	}
 	return nil

@@ -64,7 +64,7 @@ func newSyncSimulation(seed uint64, f flaw) *simulation {
 	s := newSimulation(seed, f)
 	s.erases = false
 	s.table, s.transforms, s.current, s.disks, s.copies = partitions.New(1), []int{1}, s.current[:1], s.disks[:1], s.copies[:1]
-	s.lineages, s.eventBytes, s.explicit = map[string]map[[sha256.Size]byte]bool{}, 1<<20, map[string]bool{}
+	s.lineages, s.eventBytes, s.explicit, s.through = map[string]map[[sha256.Size]byte]bool{}, 1<<20, map[string]bool{}, map[string]uint64{}
 	if s.odds(30) {
 		s.eventBytes = 16<<10 + 800 // histories are cut into several turns
 	}

@@ -165,7 +165,7 @@ func (s *simulation) erased(a events.Address, seq uint64) {
 
 // unpruned reports whether a disk may have something of an erased session.
 func (s *simulation) unpruned(p int, d *simulatedDisk) bool {
-	return d.at.Cursor < s.lastForget(s.known().Sources(p, 0))
+	return d.at.Cursor < s.lastForget(s.known().Kin(p))
 }
 
 // pruned is a disk as a worker has it that starts, or had it when it was running.

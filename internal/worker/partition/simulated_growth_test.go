@@ -39,7 +39,12 @@ func (s *simulation) grow() {
 			s.takeOver(p)
 		}
 		if o := s.current[p]; o != nil {
-			o.split()
+			if s.frail { // else there is little below a split
+				o.read(2 + s.IntN(4))
+			}
+			if o.split(); s.frail && s.odds(70) {
+				o.commit(o.queued())
+			}
 		}
 		s.complete()
 	}
@@ -58,6 +63,9 @@ func (s *simulation) known() partitions.Table {
 	}
 	return t
 }
+
+// anySplit is the first sequence behind one of the splits, 0 for none.
+func (s *simulation) anySplit() uint64 { return s.known().Newest(s.IntN(len(s.current))).First }
 
 // complete changes table and transform once every partition is split.
 func (s *simulation) complete() {
@@ -113,26 +121,30 @@ func (o *owner) birth() partitions.Split {
 	return l[len(l)-1]
 }
 
-// begins finds what a partition without a commit begins from: nothing, or the marker of its parent's split. It is
-// false while that is to come.
-func (o *owner) begins(found *commitment) bool {
-	birth := o.birth()
+// awaitSplit is recovery.awaitSplit: what a partition begins from that was split off. It is false while its parent has
+// not decided up to the split.
+func (o *owner) awaitSplit() (begins commit.Marker, ok bool) {
+	s, birth := o.s, o.birth()
 	if birth.Child == 0 {
-		return true
+		return begins, true
 	}
-	if birth.First == 0 {
-		o.s.counts.Unborn++
-		o.end()
-		return false
+	_, parent := s.last(birth.Parent)
+	if parent.marker == nil {
+		return begins, false
 	}
-	o.s.counts.Children++
-	_, parent := o.s.last(birth.Parent)
-	m := *parent.marker
-	*found = commitment{marker: &commit.Marker{Cursor: birth.First - 1, Epoch: m.Epoch, Split: birth}}
-	if o.s.flaw == splitMoved {
-		found.marker.Cursor, found.marker.Chain = m.Cursor, m.Chain
+	o.learn(parent.marker.Split)
+	m, birth := *parent.marker, o.birth()
+	if _, stale := s.truncated(m); birth.First == 0 || m.Cursor+1 < birth.First || stale && s.flaw != staleParent || birth.First-1 > uint64(len(s.log)) {
+		return begins, false
 	}
-	return true
+	begins = commit.Marker{Cursor: birth.First - 1, Epoch: m.Epoch, Split: birth}
+	if begins.Cursor > 0 {
+		begins.LastTime = s.log[begins.Cursor-1].Time
+	}
+	if s.flaw == splitMoved {
+		begins.Cursor, begins.Chain = m.Cursor, m.Chain
+	}
+	return begins, true
 }
 
 // split divides the partition between two events, unless it is split.
@@ -157,5 +169,22 @@ func (o *owner) split() {
 		o.learn(o.stored)
 		o.collect()
 		o.save()
+	}
+}
+
+// fill is Partition.fill.
+func (o *owner) fill() {
+	split := o.ledgers.toFill()
+	for last := uint64(0); split.First > 0 && last+1 < split.First; last = uint64(len(o.s.log)) {
+		if o.s.odds(5) {
+			o.crash("while it fills the log")
+			return
+		}
+		a, data, err := o.ledgers.filler()
+		if err != nil {
+			o.s.violated("fill the log: %w", err)
+		}
+		o.s.publish(events.KindBranch, a, "", data)
+		o.s.counts.Filled++
 	}
 }

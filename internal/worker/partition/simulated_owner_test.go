@@ -62,19 +62,21 @@ func newOwner(s *simulation, p int, c *compaction.Config, d *simulatedDisk) *own
 // published up to the marker.
 func (o *owner) open() {
 	s := o.s
-	last, found := s.last(o.partition)
-	if birth := o.birth(); birth.Child > 0 && birth.First == 0 { // its table is older
-		if _, parent := s.last(birth.Parent); parent.marker != nil {
-			o.learn(parent.marker.Split)
-		}
+	begins, ok := o.awaitSplit()
+	if !ok {
+		s.counts.Unborn++
+		o.end()
+		return
 	}
+	last, found := s.last(o.partition)
 	if found.marker == nil {
 		s.violated("OUTCOMES ends at %d without a marker", last)
 		o.end()
 		return
 	}
-	if last == 0 && !o.begins(&found) {
-		return
+	if last == 0 && begins.Split.First > 0 {
+		s.counts.Children++
+		found = commitment{marker: &begins}
 	}
 	m := *found.marker
 	o.epoch = m.Epoch + 1
@@ -88,8 +90,14 @@ func (o *owner) open() {
 		o.end()
 		return
 	}
-	if o.truncated = len(s.log) < int(m.Cursor); o.truncated {
-		marker = position{seq: compaction.Seq(len(s.log))}
+	var end uint64
+	if end, o.truncated = s.truncated(m); o.truncated {
+		if marker = o.ledgers.rolledBack(marker, end); s.flaw == belowSplit {
+			marker.seq = compaction.Seq(end)
+		}
+		if marker.seq > 0 {
+			marker.time = s.log[marker.seq-1].Time
+		}
 		if o.fence = o.store(nil, marker, o.fence); o.fence == 0 {
 			o.end()
 			return
@@ -105,8 +113,23 @@ func (o *owner) open() {
 	if o.disk.at.Cursor > 0 {
 		s.counts.Resumed++
 	}
-	s.note("owner %d of partition %d, config %.6s: disk at %d, marker at %d", o.epoch, o.partition, o.set.config.Compaction.Hash(), o.disk.at.Cursor, m.Cursor)
+	s.note("owner %d of partition %d, config %.6s: disk at %d, marker at %d, of %d", o.epoch, o.partition, o.set.config.Compaction.Hash(), o.disk.at.Cursor, m.Cursor, marker.seq)
 	o.replay(marker)
+}
+
+// truncated is recovery.findTruncation.
+func (s *simulation) truncated(m commit.Marker) (end uint64, _ bool) {
+	last := uint64(len(s.log))
+	if m.LastTime == 0 {
+		return last, m.Cursor > last
+	}
+	if m.Cursor <= last && s.log[m.Cursor-1].Time <= m.LastTime {
+		return 0, false
+	}
+	for last > 0 && s.log[last-1].Time > m.LastTime {
+		last--
+	}
+	return last, true
 }
 
 // replay is recovery.replay.
@@ -218,6 +241,8 @@ func (o *owner) unread(to compaction.Seq) func(func(decide.Event) bool) {
 func (o *owner) step() {
 	switch n := o.s.IntN(100); {
 	case o.ended:
+	case n < 4:
+		o.fill()
 	case n < 45:
 		o.read(1 + o.s.IntN(4))
 	case n < 70:
@@ -413,8 +438,11 @@ func (o *owner) publish(messages []commitment, groups []group) {
 // collect is checkpointer.collect.
 func (o *owner) collect() {
 	d := o.ledgers.decider
-	if o.stored.First > 0 {
-		if err := o.ledgers.dropOthers(o.stored, 1+o.s.IntN(3)); err != nil {
+	if behind := o.stored; behind.First > 0 {
+		if o.s.flaw == shedBelow {
+			behind.Parent = -1
+		}
+		if err := o.ledgers.dropOthers(behind, 1+o.s.IntN(3)); err != nil {
 			o.s.violated("drop: %w", err)
 		}
 	}
@@ -460,6 +488,9 @@ func (o *owner) write() {
 	if s.flaw == outcomesSkipped {
 		outcomes = o.fence
 	}
+	if s.frail {
+		o.disk.before = o.disk.clone()
+	}
 	o.disk.checkpoint(kv.Position{
 		Cursor: uint64(end.seq), Chain: end.chain, LastID: end.id, LastTime: end.time, Outcomes: outcomes,
 	}, c.changes, s.flaw)
@@ -486,6 +517,7 @@ func (o *owner) write() {
 // finish decides and stores everything, and erases what is to be erased. It is false when the
 // owner crashed before that.
 func (o *owner) finish() bool {
+	o.fill()
 	for more := true; more && !o.ended && o.s.found == nil; more = more || o.queued() > 0 {
 		o.storeAll()
 		if more = len(o.eraser.due) > 0 && !o.ended; more && !o.eraseNext() && !o.ended {
@@ -501,7 +533,7 @@ func (o *owner) storeAll() {
 		o.commit(o.queued())
 		o.read(len(o.s.log))
 	}
-	for more := true; more && !o.ended; more = o.pending != nil || len(o.ledgers.decider.Dirty) > 0 || !o.ledgers.dropped.all && o.stored.First > 0 {
+	for more := true; more && !o.ended; more = o.pending != nil || len(o.ledgers.decider.Dirty) > 0 || !o.ledgers.dropped.all && o.stored.First > 0 && o.ledgers.toFill().First == 0 {
 		o.collect()
 		o.save()
 	}
@@ -557,6 +589,7 @@ type simulatedDisk struct {
 	rows map[events.Address]map[string][]byte
 
 	pages     map[events.Address]uint64 // of rows that it had, up to an event at least
+	before    *simulatedDisk            // as it was at the checkpoint before, where a power loss can bring it back; nil for none
 	outlived  bool                      // an erasure: its worker was down
 	forgetful bool                      // it loses what a ledger remembers of lineages
 }

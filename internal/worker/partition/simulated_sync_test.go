@@ -2,13 +2,16 @@ package partition
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"compactd/internal/align"
 	"compactd/internal/events"
 	"compactd/internal/events/validate"
+	"compactd/internal/worker/decide"
 )
 
 // sync has the history answered by a worker, and looks at the answer.
@@ -47,6 +50,7 @@ func (c *caller) sync() {
 		return
 	}
 	s.synced.Syncs++
+	before := maps.Clone(s.through)
 	out, err := o.answerSync(c, in)
 	if err != nil {
 		c.failed(err)
@@ -65,6 +69,9 @@ func (c *caller) sync() {
 		return
 	}
 	c.receive(in, out, flat)
+	if out.Recorded {
+		c.notBefore(o, cmp.Or(out.Session, in.Address().Session), out.Through.Seq, before)
+	}
 	if !in.DryRun && out.Session == "" && s.odds(30) {
 		c.compare(o, out, flat)
 	}
@@ -199,6 +206,17 @@ func (c *caller) receive(in *events.SyncRequest, out *events.SyncResponse, flat 
 		}
 		c.groups, c.prefix = [][]events.Raw{applied}, nil
 	}
+}
+
+// notBefore checks that an owner does not answer as of an event before that of an earlier answer.
+func (c *caller) notBefore(o *owner, session string, last uint64, before map[string]uint64) {
+	s, was := c.a.s, before[session]
+	if last < was && o == s.current[o.partition] && !slices.ContainsFunc(s.log[was:], func(e decide.Event) bool {
+		return e.Address.Session == session && (e.Kind == events.KindEnd || e.Kind == events.KindForget)
+	}) {
+		s.violated("%s is answered as of event %d of %s, and was answered as of %d", c.name, last, session, was)
+	}
+	s.through[session] = max(last, s.through[session])
 }
 
 // wantCovered checks that the ranges of parts cover n messages once, in order.

@@ -52,6 +52,7 @@ type simulation struct {
 	lineages   map[string]map[[sha256.Size]byte]bool // histories that callers had, by session; nil without callers
 	explicit   map[string]bool                       // turns of callers that replace, whatever it is
 	answers    []*answered
+	through    map[string]uint64 // the event that a session was answered as of, at least
 	eventBytes int
 	depth      int  // of syncs within syncs
 	alone      bool // nothing happens between the steps of a sync
@@ -64,7 +65,7 @@ type simulation struct {
 type counts struct {
 	Seeds, Sessions, Events, Resent, Outcomes, Compactions, Rewinds, Summaries, Duplicates, Gaps                    int
 	Takeovers, Crashes, Replays, Checkpoints, Resumed, Fenced, LostAcks, Evicted, EventsLost, Omitted, Reconfigured int
-	Growths, Splits, Children, Stale, Skipped, Unborn                                                               int
+	Growths, Splits, Children, Stale, Skipped, Unborn, LostBelow, Filled                                            int
 	ForgetEvents, Erasures, Overwritten, Repeated, Scrubbed, Moved                                                  int
 }
 
@@ -95,9 +96,11 @@ func newSimulation(seed uint64, f flaw) *simulation {
 		s.agents = append(s.agents, newAgent(s, fmt.Sprintf("s%d-%d", i, s.IntN(1000))))
 	}
 	s.frail = s.odds(30)
-	s.grows = !s.frail && s.odds(60)
+	s.grows = s.odds(60)
 	s.erases = !s.frail && s.odds(60)
-	s.steps = 8 + s.IntN(30)
+	if s.steps = 8 + s.IntN(30); s.frail && s.grows {
+		s.steps += 20
+	}
 	return s
 }
 
@@ -139,6 +142,8 @@ func (s *simulation) run(steps int) error {
 func (s *simulation) step() {
 	s.now += int64(s.IntN(3)) * 1000
 	switch n := s.IntN(100); {
+	case s.frail && s.anySplit() > 1 && s.odds(8):
+		s.losePower()
 	case s.grows && s.odds(12):
 		s.grow()
 	case n < 45:
@@ -250,7 +255,14 @@ func (s *simulation) losePower() {
 			o.crash("with the server")
 		}
 	}
-	keep := len(s.log) - s.IntN(min(len(s.log), 8)+1)
+	most := 8
+	if s.grows {
+		most = 3 // else few events are before a split
+	}
+	keep := len(s.log) - s.IntN(min(len(s.log), most)+1)
+	if first := s.anySplit(); first > 1 && s.odds(60) {
+		keep = min(keep, max(0, int(first)-2-s.IntN(3)))
+	}
 	s.note("the log loses all but %d of %d events", keep, len(s.log))
 	for _, e := range s.log[keep:] {
 		delete(s.ids, e.ID)
@@ -258,10 +270,20 @@ func (s *simulation) losePower() {
 		s.counts.EventsLost++
 	}
 	s.log, s.lost[uint64(keep)] = s.log[:keep], true
-	s.answers = nil // they may rest on what is lost
-	s.now += 1000   // no two events of one sequence have the same time
+	s.answers, s.through = nil, map[string]uint64{} // they may rest on what is lost
+	s.now += 1000                                   // no two events of one sequence have the same time
 	for p := range s.current {
-		s.takeOver(p)
+		if uint64(keep)+1 < s.known().Newest(p).First {
+			s.counts.LostBelow++
+		}
+		for i, d := range s.disks[p] {
+			if d.before != nil && s.odds(30) {
+				s.disks[p][i] = d.before
+			}
+		}
+		if s.odds(70) { // else agents are back before it
+			s.takeOver(p)
+		}
 	}
 }
 

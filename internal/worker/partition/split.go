@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"compactd/internal/broker/commit"
+	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/events/partitions"
@@ -50,6 +51,9 @@ func (i *intake) split() error {
 func (l *ledgers) split() (_ position, split bool, _ error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.beforeSplit(l.decided.split) {
+		return l.decided, false, nil // it comes behind that one
+	}
 	t := l.set.Table()
 	if was := l.decided.split; was.Parent == l.ID && was.Child == l.ID+t.Count()/2 {
 		return l.decided, false, nil // and perhaps not stored yet
@@ -60,6 +64,12 @@ func (l *ledgers) split() (_ position, split bool, _ error) {
 	}
 	l.table, l.decided.split = t, t.Newest(l.ID)
 	return l.decided, true, nil
+}
+
+// beforeSplit reports whether the partition is to decide events from before its split: those that took the place of
+// others in a log that was truncated. The caller holds mu.
+func (l *ledgers) beforeSplit(s partitions.Split) bool {
+	return s.Parent == l.ID && uint64(l.decided.seq)+1 < s.First
 }
 
 // dropped is how far the sessions of others are dropped.
@@ -89,6 +99,8 @@ func (l *ledgers) dropSome(behind partitions.Split, most int) (more bool, _ erro
 	defer l.mu.Unlock()
 	found, store := []events.Address(nil), l.decider.Store
 	switch {
+	case l.beforeSplit(behind):
+		return false, nil
 	case l.dropped.behind != behind:
 		l.dropped = dropped{behind: behind, all: store == nil}
 		found = slices.SortedFunc(maps.Keys(l.decider.Cache), func(a, b events.Address) int { return cmp.Compare(a.String(), b.String()) })
@@ -150,9 +162,14 @@ func (r *recovery) awaitSplit(ctx context.Context) error {
 		}
 		lineage = r.set.Table().Lineage(r.ID)
 		split := lineage[len(lineage)-1]
+		reached := split.First > 0 && m.Cursor+1 >= split.First
+		if reached {
+			if reached, err = r.beginAt(ctx, split, m.Marker); err != nil {
+				return err
+			}
+		}
 		switch {
-		case split.First > 0 && m.Cursor+1 >= split.First: // else its events up to there are still to be decided
-			r.begins = commit.Marker{Cursor: split.First - 1, Epoch: m.Epoch, LogCreated: m.LogCreated, Split: split}
+		case reached:
 			return nil
 		case split.First == 0 && !prepared:
 			prepared = true
@@ -174,6 +191,26 @@ func (r *recovery) awaitSplit(ctx context.Context) error {
 		case <-time.After(splitPause):
 		}
 	}
+}
+
+// beginAt has the partition begin where its parent, which is at a marker, was split. It is false where the log has lost
+// events of that: until the parent has decided what took their place.
+func (r *recovery) beginAt(ctx context.Context, split partitions.Split, parent commit.Marker) (ok bool, err error) {
+	if r.log, err = topology.State(ctx, r.set.js, topology.LogStream); err != nil {
+		return false, err
+	}
+	if ok, err = r.hasEventOf(ctx, parent); !ok || err != nil {
+		return false, err
+	}
+	r.begins = commit.Marker{Cursor: split.First - 1, Epoch: parent.Epoch, LogCreated: parent.LogCreated, Split: split}
+	if r.begins.Cursor == 0 {
+		return true, nil
+	}
+	at, err := r.eventAt(ctx, r.begins.Cursor)
+	if err == nil && at != nil {
+		r.begins.LastTime = at.Time.UnixMilli()
+	}
+	return err == nil, err
 }
 
 // awaitTurn waits until no other partition of this worker is being split off: from a split until the child is served its
@@ -234,12 +271,16 @@ func (s scope) unerased(after uint64, lastForget func(in []int) (uint64, error))
 	return last <= after, err
 }
 
-// chainAt is the hash of the parent's events up to where the partition begins, 0 for another place.
+// chainAt is the hash of the events up to where the partition begins, 0 for another place. It is the one of who decided
+// the last of them: a parent that begins there too may have a marker from before the log was truncated.
 func (h *inheritance) chainAt(seq compaction.Seq) uint64 {
-	for _, s := range h.splits {
-		if by := h.by[s.Parent]; by != nil && s.Child == h.id && uint64(seq)+1 == s.First {
-			return by.Chains[seq]
-		}
+	n := len(h.splits)
+	if n == 0 || uint64(seq)+1 != h.splits[n-1].First {
+		return 0
+	}
+	i := slices.IndexFunc(h.splits, func(s partitions.Split) bool { return uint64(seq) < s.First })
+	if by := h.by[h.splits[i].Parent]; by != nil {
+		return by.Chains[seq]
 	}
 	return 0
 }

@@ -10,8 +10,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"compactd/internal/broker/brokertest"
 	"compactd/internal/broker/commit"
 	"compactd/internal/broker/embedded"
+	"compactd/internal/broker/retry"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 	"compactd/internal/testkit/workertest"
@@ -129,6 +131,80 @@ func testLogTruncated(t *testing.T, upTo int) {
 	wantRedecidedBeside(again, lost, end)
 	if diff := cmp.Diff(after, again.OutcomesBySession()); diff != "" {
 		t.Errorf("a restart changed what is stored: %s", diff)
+	}
+}
+
+// The log is truncated below the splits of a growth. Partitions decide again up to there, their children go on behind it,
+// and no agent has to publish for that.
+func TestLogTruncatedBelowSplit(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	publishAndDecide(t, dir, "a", 1, 12, 20)
+	before := copyDir(t, dir)
+	grown := workertest.New(t, dir)
+	end, stop := grown.Streams.Log.Last, grown.Run("b", observe.Listener{})
+	turns := func(env *workertest.Env, from, to, flavour int) {
+		t.Helper()
+		for n := from; n < to; n++ {
+			for s := range 4 {
+				env.Publish(events.KindTurn, "s"+string(rune('0'+s)), agentTurn(flavour+s, n))
+			}
+		}
+		env.AwaitDecided()
+	}
+	turns(grown, 12, 18, 20)
+	if _, err := topology.Grow(t.Context(), grown.JS); err != nil {
+		t.Fatal(err)
+	}
+	err := retry.Every(10*time.Millisecond).Until(brokertest.Within(t, time.Minute), func() (bool, error) {
+		streams, err := topology.Describe(t.Context(), grown.JS)
+		grown.Streams = streams
+		return len(streams.Partitions.Unsplit()) == 0, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	turns(grown, 18, 24, 20)
+	lost := grown.OutcomesBySession()
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	grown.Stop()
+	replaceMessages(t, dir, before)
+
+	env := workertest.New(t, dir)
+	stop = env.Run("c", observe.Listener{}) // returns when each partition takes turns
+	turns(env, 12, 18, 27)
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	wantRedecidedBeside(env, lost, end)
+	env.Stop()
+
+	after := publishAndDecide(t, dir, "d", 18, 30, 27)
+	again := workertest.New(t, dir)
+	wantRedecidedBeside(again, lost, end)
+	if diff := cmp.Diff(after, again.OutcomesBySession()); diff != "" {
+		t.Errorf("a restart changed what is stored: %s", diff)
+	}
+}
+
+// replaceMessages is replaceLog for a log whose configuration was stored before the power loss.
+func replaceMessages(t *testing.T, dir, from string) {
+	t.Helper()
+	kept := map[string][]byte{}
+	for _, name := range []string{"meta.inf", "meta.sum"} {
+		data, err := os.ReadFile(filepath.Join(streamDir(t, dir, topology.LogStream), name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept[name] = data
+	}
+	replaceLog(t, dir, from)
+	for name, data := range kept {
+		if err := os.WriteFile(filepath.Join(streamDir(t, dir, topology.LogStream), name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
