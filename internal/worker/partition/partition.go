@@ -66,7 +66,7 @@ func (p *Partition) serve(ctx context.Context, s StopTime, caughtUp func(observe
 		p.eraser.add(erasure{local: true, copies: true})
 	}
 	caughtUp(acquired)
-	unsubscribe, err := p.takeSplits()
+	unsubscribe, err := p.takeSplits(ctx)
 	var stop func()
 	if err == nil {
 		defer unsubscribe()

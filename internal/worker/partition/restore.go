@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"compactd/internal/broker/retry"
 	"compactd/internal/broker/snapshot"
 	"compactd/internal/events"
@@ -18,6 +20,7 @@ import (
 const (
 	findSnapshotTime = 10 * time.Second // that a take-over looks for a snapshot; then it reads the log
 	moveSnapshotTime = 5 * time.Minute  // bound of one download or upload
+	prepareTime      = time.Minute      // that a child waits for a snapshot of its parent; then it takes an older one
 )
 
 // fetchTries is how often a snapshot is fetched that seems to be gone: a newer one
@@ -36,9 +39,16 @@ func (r *recovery) restore(ctx context.Context) error {
 }
 
 // prepare puts the newest snapshot of the partition that this one is to be split off from in the place of a fresh file.
+// The parent's owner makes one before, if the newest is far behind: all that comes after it is to be applied while
+// sessions wait.
 func (r *recovery) prepare(ctx context.Context, parent int) error {
 	if !r.file.exists() || r.file.position() != (kv.Position{}) {
 		return nil
+	}
+	limited, cancel := context.WithTimeout(ctx, prepareTime)
+	_, err := r.set.config.Commit.RequestWithContext(limited, prepareSubject(parent), nil)
+	if cancel(); err != nil && ctx.Err() == nil && !errors.Is(err, nats.ErrNoResponders) { // it has no owner now
+		r.retrying("prepare split")(err)
 	}
 	return r.put(ctx, func(ctx context.Context) (*snapshot.Snapshot, error) {
 		found, err := r.newest(ctx, parent)

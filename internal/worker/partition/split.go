@@ -125,12 +125,15 @@ func (l *ledgers) dropSome(behind partitions.Split, most int) (more bool, _ erro
 	return !l.dropped.all, nil
 }
 
-// splitSubject is where the owner of a partition takes the request to split it.
+// splitSubject is where the owner of a partition takes the request to split it, and prepareSubject that to have a
+// snapshot that a child begins close to the split from.
 func splitSubject(id int) string { return events.OwnerSubject(id, "split") }
 
-// takeSplits takes requests to split the partition until stop is called.
-func (p *Partition) takeSplits() (stop func(), _ error) {
-	s, err := p.set.config.Commit.Subscribe(splitSubject(p.ID), func(*nats.Msg) {
+func prepareSubject(id int) string { return events.OwnerSubject(id, "prepare-split") }
+
+// takeSplits takes requests to split the partition, and to prepare that, until stop is called.
+func (p *Partition) takeSplits(ctx context.Context) (stop func(), _ error) {
+	split, err := p.set.config.Commit.Subscribe(splitSubject(p.ID), func(*nats.Msg) {
 		if err := p.Split(); err != nil {
 			p.retrying("split")(err)
 		}
@@ -138,7 +141,20 @@ func (p *Partition) takeSplits() (stop func(), _ error) {
 	if err != nil {
 		return nil, fmt.Errorf("take requests to split: %w", err)
 	}
-	return func() { _ = s.Unsubscribe() }, nil // fails only on a closed connection
+	prepare, err := p.set.config.Commit.Subscribe(prepareSubject(p.ID), func(m *nats.Msg) {
+		if s := p.set.snapshots; s.enabled() {
+			s.take(ctx, p.checkpointer, s.minLag())
+		}
+		_ = m.Respond(nil) // the child's owner goes on without it
+	})
+	if err != nil {
+		_ = split.Unsubscribe()
+		return nil, fmt.Errorf("take requests to prepare a split: %w", err)
+	}
+	return func() {
+		_ = split.Unsubscribe() // fails only on a closed connection
+		_ = prepare.Unsubscribe()
+	}, nil
 }
 
 // splitPause is how often the parent's marker is looked at for the split, and that requested.

@@ -283,6 +283,29 @@ func TestChild(t *testing.T) {
 	}
 }
 
+// A parent whose snapshot is far behind makes another one before it is split, and its child has little to apply.
+func TestChildBeginsClose(t *testing.T) {
+	t.Parallel()
+	env := newSplitEnv(t, 1)
+	moves := of(1)
+	parent, _, _ := env.serve("a", 0, t.TempDir())
+	env.snapshot(parent, 0, env.turn(moves, 1))
+	last, lag := uint64(0), parent.snapshots.minLag()
+	for n := range 2 * lag {
+		last = env.turn(moves, n+2)
+	}
+	if err := parent.At(0).file.await(brokertest.Within(t, time.Minute), compaction.Seq(last)); err != nil {
+		t.Fatal(err)
+	}
+	child, at, _ := env.serve("b", 1, t.TempDir())
+	if int(at.Snapshot) < lag || at.Replayed > lag || uint64(at.Cursor) != last {
+		t.Errorf("the child begins with %+v", at)
+	}
+	if n := env.turns(child, 1, moves, last); n != int64(2*lag+1) {
+		t.Errorf("the child has %d turns of its session", n)
+	}
+}
+
 // A worker has one partition split off after the other: the sessions of a child wait from the split until it is
 // served, and no longer for others.
 func TestChildrenTakeTurns(t *testing.T) {
