@@ -87,28 +87,28 @@ func RemoveQuarantined(path string) (int, error) {
 }
 
 // EraseUpTo applies the erasures up to a sequence of the log to a file that no worker serves:
-// a file at an earlier position is removed, any other scrubbed. A file that is not there, or
-// in use, is left alone: its holder does the same.
-func EraseUpTo(o Options, seq uint64) error {
+// a file at an earlier position is removed, any other scrubbed. One that cannot be trusted is removed too, and bad is not
+// nil. A file that is not there, or in use, is left alone: its holder does the same.
+func EraseUpTo(o Options, seq uint64) (bad *Quarantined, err error) {
 	if _, err := os.Stat(o.Path); errors.Is(err, fs.ErrNotExist) {
 		_, err = RemoveQuarantined(o.Path)
-		return err
+		return nil, err
 	}
 	s, bad, err := Open(o)
 	if errors.Is(err, ErrInUse) {
-		return nil
+		return nil, nil
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if bad == nil && s.Position().Cursor >= seq {
 		_, err = RemoveQuarantined(o.Path)
-		return errors.Join(err, s.Scrub(), s.Close())
+		return nil, errors.Join(err, s.Scrub(), s.Close())
 	}
 	if _, err = s.Discard(); err == nil {
 		_, err = RemoveQuarantined(o.Path)
 	}
-	return err
+	return bad, err
 }
 
 // Remove removes a file that no worker serves, and the quarantined ones beside it;

@@ -93,12 +93,31 @@ func TestRemoveQuarantined(t *testing.T) {
 	}
 }
 
+// The file of another partition is removed where sessions were erased, and the caller receives why.
+func TestEraseOtherPartition(t *testing.T) {
+	o := options(t)
+	s := mustOpen(t, o)
+	checkpoint(t, s, positionAt(1), Change{Address: address("kept"), Rows: []compaction.Row{row("h", "kept")}})
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	other := o
+	other.Partition = (o.Partition + 1) % o.Partitions
+	bad, err := EraseUpTo(other, 1)
+	if err != nil || bad == nil || !errors.Is(bad.Reason, ErrOtherPartition) {
+		t.Errorf("%+v, %v", bad, err)
+	}
+	if _, err := os.Stat(o.Path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the file is there: %v", err)
+	}
+}
+
 // Quarantined files go too where the file itself is gone, and nothing of a file in
 // use.
 func TestRemove(t *testing.T) {
 	o := options(t)
 	for name, remove := range map[string]func() error{
-		"remove": func() error { return Remove(o.Path) }, "forget": func() error { return EraseUpTo(o, 1) },
+		"remove": func() error { return Remove(o.Path) }, "forget": func() error { _, err := EraseUpTo(o, 1); return err },
 	} {
 		if _, err := mustOpen(t, o).Discard(); err != nil {
 			t.Fatal(err)

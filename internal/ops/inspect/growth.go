@@ -128,7 +128,7 @@ func (d *doctor) growth(ctx context.Context, js jetstream.JetStream, s *topology
 		d.problem("growth", "restart them with this version", "%s; workers of an earlier version do not follow: %s", g, strings.Join(old, ", "))
 		return
 	}
-	d.note("growth", "a partition is split once workers hold it and the one that it is split into; without workers nothing is", "%s", g)
+	d.note("growth", "a partition is split once workers hold it and the one that it is split into; where that takes long, see /readyz of the workers: one whose disk is full opens none", "%s", g)
 }
 
 // TooOld names the workers that do not follow a growth of the log.

@@ -57,6 +57,7 @@ type Fleet struct {
 	heldAt     map[int]uint64 // the revision of the lease that this process held last
 	coolDown   map[int]bool   // lost since the last beat: two workers could take them from each other forever
 	isReady    bool
+	slowLook   bool // the last look at a growth got no answer in time: one alone delays it, and is no fault
 	stop       partition.StopTime
 	shutting   bool
 
@@ -391,9 +392,12 @@ func (f *Fleet) renewAll(ctx context.Context) {
 		}
 	})
 	asking.Go(func() {
-		if err := f.config.Partitions.Follow(ctx); err != nil && !errors.Is(err, context.Canceled) { // which is the stop
+		err := f.config.Partitions.Follow(ctx)
+		slow := jsapi.NoAnswer(err)
+		if err != nil && !errors.Is(err, context.Canceled) && (!slow || f.slowLook) { // canceled is the stop
 			f.retrying(-1, "follow the growth of the log", err)
 		}
+		f.slowLook = slow
 	})
 	if f.membership.err() != nil {
 		asking.Go(func() { f.watchAgain(ctx) })

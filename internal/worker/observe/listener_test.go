@@ -85,6 +85,7 @@ func TestLogListener(t *testing.T) {
 	l.SummaryDone(observe.SummaryDone{Address: at, Lane: events.LaneNormal, Job: "j", Attempt: 3, Model: "p/m", Usage: events.SummaryUsage{Input: 9, Output: 2}})
 	l.SummaryDone(observe.SummaryDone{Address: at, Lane: events.LaneNormal, Job: "j", Attempt: 6, Failure: "dead"})
 	l.Retrying(observe.Retrying{Partition: 3, Step: "commit", Err: errors.New("no room")})
+	l.Retrying(observe.Retrying{Partition: -1, Step: "heartbeat", Err: errors.New("no answer")})
 	l.PartitionReleased(observe.PartitionReleased{Partition: 3})
 	l.PartitionReleased(observe.PartitionReleased{Partition: 3, Err: errors.New("taken over")})
 	l.PartitionFailed(observe.PartitionFailed{Partition: 3, Err: errors.New("no room"), Pause: time.Second})
@@ -102,6 +103,7 @@ func TestLogListener(t *testing.T) {
 		`{"level":"info","tenant":"acme","session":"s1","lane":"normal","code":"","model":"p/m","input_tokens":9,"output_tokens":2,"attempt":3,"took_ms":0,"message":"summary done"}`,
 		`{"level":"warn","tenant":"acme","session":"s1","lane":"normal","code":"dead","model":"","input_tokens":0,"output_tokens":0,"attempt":6,"took_ms":0,"message":"summary done"}`,
 		`{"level":"warn","partition":3,"step":"commit","error":"no room","message":"retrying"}`,
+		`{"level":"warn","step":"heartbeat","error":"no answer","message":"retrying"}`,
 		`{"level":"info","partition":3,"message":"partition released"}`,
 		`{"level":"error","error":"taken over","partition":3,"message":"partition released"}`,
 		`{"level":"error","error":"no room","partition":3,"pause_ms":1000,"message":"partition failed, opening it again"}`,

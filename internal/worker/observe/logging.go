@@ -127,7 +127,11 @@ func LogListener(log zerolog.Logger) Listener {
 				Uint64(fieldAttempt, e.Attempt).Dur(fieldTook, e.Took).Msg("summary done")
 		},
 		Retrying: func(e Retrying) {
-			log.Warn().Int(fieldPartition, e.Partition).Str(fieldStep, e.Step).Err(e.Err).Msg("retrying")
+			l := log.Warn()
+			if e.Partition >= 0 { // else it is of none
+				l = l.Int(fieldPartition, e.Partition)
+			}
+			l.Str(fieldStep, e.Step).Err(e.Err).Msg("retrying")
 		},
 	}
 }

@@ -229,7 +229,11 @@ func (set *Set) pruneErased(ctx context.Context) error {
 	for id := range set.Count() {
 		last, err := set.lastForget(ctx, set.Table().Kin(id))
 		if err == nil && last > 0 {
-			err = kv.EraseUpTo(set.fileOptions(id), last)
+			var bad *kv.Quarantined
+			if bad, err = kv.EraseUpTo(set.fileOptions(id), last); bad != nil {
+				reason := fmt.Errorf("%w; it is removed, since sessions were erased", bad.Reason)
+				observe.Call(set.config.Listener.Quarantined, observe.Quarantined{Partition: id, Reason: reason, Moved: bad.Moved})
+			}
 		}
 		if err != nil {
 			return fmt.Errorf("remove erased sessions from the file of partition %d: %w", id, err)

@@ -26,7 +26,7 @@ import (
 // split. See docs/adr/0060.
 
 // ErrNoSplit: the partition is not to be split now.
-var ErrNoSplit = errors.New("the partition cannot be split: no growth of the log is under way that it has not been split for")
+var ErrNoSplit = errors.New("this worker has no growth of the log that the partition is still to be split for")
 
 // Split divides the partition between two events. The split holds once its marker is stored. It may be repeated.
 func (p *Partition) Split() error {
@@ -134,9 +134,7 @@ func prepareSubject(id int) string { return events.OwnerSubject(id, "prepare-spl
 // takeSplits takes requests to split the partition, and to prepare that, until stop is called.
 func (p *Partition) takeSplits(ctx context.Context) (stop func(), _ error) {
 	split, err := p.set.config.Commit.Subscribe(splitSubject(p.ID), func(*nats.Msg) {
-		if err := p.Split(); err != nil {
-			p.retrying("split")(err)
-		}
+		_ = p.Split() // it is requested again until it is stored, also of an owner that is to learn of the growth
 	})
 	if err != nil {
 		return nil, fmt.Errorf("take requests to split: %w", err)
