@@ -10,7 +10,7 @@
 //	coord      the leases and members of a fleet of workers
 //	snapshot   copies of ledger files in the object store
 //	erase      the erasure of a session
-//	trail      the audit log of operators
+//	audit      the audit log of operators
 //	embedded   a NATS server in this process
 //
 // Imports go up this list: commit may import stream, stream may not import commit. Only embedded

@@ -109,7 +109,7 @@ func (l *Ledger) summaryTime() int64 {
 
 // tookTime notes how long a summary took.
 func (l *Ledger) tookTime(ms int64) {
-	l.took = append(slices.Clone(l.took), min(max(ms, 0), jobExpiry)) // a fork shares them
+	l.took = append(slices.Clone(l.took), min(max(ms, 0), JobExpiry)) // a fork shares them
 	l.took = l.took[max(0, len(l.took)-tookJobs):]
 }
 

@@ -12,9 +12,9 @@ import (
 	"compactd/internal/events/idents"
 )
 
-// jobExpiry is how long a job may go without result before another may be requested, in
+// JobExpiry is how long a job may go without result before another may be requested, in
 // milliseconds of the log's time.
-const jobExpiry = 15 * 60 * 1000
+const JobExpiry = 15 * 60 * 1000
 
 // maxJobTurns bounds the turns that a job lists: a session may hold a million
 // empty ones, and a job must fit into a message.
@@ -78,7 +78,7 @@ func (l *Ledger) maySummarize(now int64) bool {
 
 // waits reports whether a job is under way whose result may still be used.
 func (l *Ledger) waits(now int64) bool {
-	return l.job != nil && now-l.job.Since < jobExpiry && l.cache.policy.Summarize.Enabled
+	return l.job != nil && now-l.job.Since < JobExpiry && l.cache.policy.Summarize.Enabled
 }
 
 // waitsAtTrigger reports whether such a job was requested at the trigger.

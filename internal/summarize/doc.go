@@ -31,7 +31,7 @@
 //     user's rules and last words are put there by code, a rule that no user gave is
 //     marked, identifiers and turns that it was not given go, and so does the form
 //     of messages, calls and tags. An answer that is no summary is never used.
-//   - No secret that [Redact] finds is sent to a model or is in a summary.
+//   - No secret that package sanitize finds is sent to a model or is in a summary.
 //   - The previous summary is merged by section and by fact, never nested: ten
 //     merges in a row stay within the same shares of MaxUnits. Rules that the
 //     user gave are carried whole, before all else of the text; a fold names the turns

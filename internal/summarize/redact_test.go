@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"compactd/internal/events"
-	"compactd/internal/summarize"
+	"compactd/internal/summarize/sanitize"
 )
 
 // random text of an alphabet that is the same in every run, and no secret of
@@ -96,7 +96,7 @@ func TestRedactCanaries(t *testing.T) {
 	for _, c := range all {
 		for _, frame := range []string{"%s", "I ran it, and it printed:\n%s\nThen I went on.", "```\n%s\n```", "     12\t%s\n     13\tend", "a  %s  b"} {
 			text := fmt.Sprintf(frame, c.text)
-			got := summarize.Redact(text)
+			got := sanitize.Redact(text)
 			if leaks(got, c.secret) {
 				t.Errorf("%s in %q: %q", c.kind, frame, got)
 			}
@@ -116,7 +116,7 @@ func TestRedactLongTexts(t *testing.T) {
 		filler := rapid.SampledFrom([]string{"some ordinary words go here and there\n", "one endless line of plain words and "}).Draw(t, "filler")
 		before := strings.Repeat(filler, 1+rapid.IntRange(0, 30_000).Draw(t, "before")/len(filler))
 		text := before[rapid.IntRange(0, len(filler)).Draw(t, "shift"):] + "\n" + c.text + "\n" + strings.Repeat(filler, 100)
-		if got := summarize.Redact(text); leaks(got, c.secret) {
+		if got := sanitize.Redact(text); leaks(got, c.secret) {
 			t.Fatalf("%s survives", c.kind)
 		}
 	})
@@ -149,7 +149,7 @@ func TestRedactKeeps(t *testing.T) {
 		"https://example.com/a/b?c=d#e", "mail me at mia_li_3668@example.com", "basic authentication is off",
 		"data: toolu_01MGqJNAucDoKPyZKrzvWLmx", "call_9KXv0a1bCd2EfG3h", "commit 258c7280e1f2",
 	} {
-		if got := summarize.Redact(s); got != s {
+		if got := sanitize.Redact(s); got != s {
 			t.Errorf("%q became %q", s, got)
 		}
 	}
@@ -170,20 +170,20 @@ func TestRedactIsIdempotent(t *testing.T) {
 			}
 		}
 		text := strings.Join(parts, rapid.SampledFrom([]string{"", " ", "\n", "=", `"`}).Draw(t, "between"))
-		once := summarize.Redact(text)
+		once := sanitize.Redact(text)
 		if events.Units(once) > events.Units(text) {
 			t.Fatalf("%d units became %d", events.Units(text), events.Units(once))
 		}
 		var wg sync.WaitGroup
 		for range 2 {
 			wg.Go(func() {
-				if again := summarize.Redact(text); again != once {
+				if again := sanitize.Redact(text); again != once {
 					t.Errorf("another time: %q, want %q", again, once)
 				}
 			})
 		}
 		wg.Wait()
-		if twice := summarize.Redact(once); twice != once {
+		if twice := sanitize.Redact(once); twice != once {
 			t.Fatalf("%q became %q", once, twice)
 		}
 	})
@@ -202,7 +202,7 @@ func TestRedactRealSessions(t *testing.T) {
 				for _, text := range []string{p.Text, string(p.Args)} {
 					texts, bytes = texts+1, bytes+len(text)
 					want := recordedSecrets.ReplaceAllString(text, "[secret]")
-					if got := recordedSecrets.ReplaceAllString(summarize.Redact(text), "[secret]"); got != want {
+					if got := recordedSecrets.ReplaceAllString(sanitize.Redact(text), "[secret]"); got != want {
 						at := 0
 						for at < min(len(got), len(want)) && got[at] == want[at] {
 							at++
@@ -241,7 +241,7 @@ func BenchmarkRedact(b *testing.B) {
 			b.SetBytes(int64(len(strings.Join(c.texts, ""))))
 			for b.Loop() {
 				for _, s := range c.texts {
-					summarize.Redact(s)
+					sanitize.Redact(s)
 				}
 			}
 		})

@@ -14,9 +14,6 @@ import (
 // ordinary text has each of its bytes looked at 10 times, so it is enough for 400 MB.
 const jobWork = 4 << 30
 
-// secretPlace stands for what cannot be shown without its secrets.
-const secretPlace = "[secret]"
-
 // inputSanitizer redacts the texts of one job, until its context ends or its work is used up.
 type inputSanitizer struct {
 	ctx      context.Context //nolint:containedctx // of one call of SanitizeInput
@@ -31,9 +28,6 @@ func (c *inputSanitizer) redact(s string) string {
 	s, c.err = c.redactor.Redact(c.ctx, s)
 	return s
 }
-
-// Redact replaces the secrets in a text, see [sanitize.Redact].
-func Redact(s string) string { return sanitize.Redact(s) }
 
 // SanitizeInput returns an input as summarizers read it: its texts without data URLs,
 // without invisible characters, without secrets, and none longer than [snippet.MaxScanned]. It
@@ -103,7 +97,7 @@ func (c *inputSanitizer) redactKnown(in *Input) {
 			p.Text, p.Tool = known.Replace(p.Text), known.Replace(p.Tool)
 			if args := known.Replace(string(p.Args)); args != string(p.Args) {
 				if p.Args = events.Raw(args); !isJSON(p.Args) {
-					p.Args = quote(secretPlace)
+					p.Args = quote(sanitize.SecretPlace)
 				}
 			}
 		}
@@ -170,7 +164,7 @@ func (c *inputSanitizer) sanitizeMembers(args events.Raw) events.Raw {
 			v = quote(c.sanitizeText(s))
 		} else if s := c.redact(snippet.WithoutData(snippet.StripInvisible(string(v)))); s != string(v) {
 			if v = events.Raw(s); !isJSON(v) {
-				v = quote(secretPlace)
+				v = quote(sanitize.SecretPlace)
 			}
 		}
 		if len(out) > 1 {
@@ -198,14 +192,14 @@ func quote(s string) events.Raw {
 // it may be stored.
 func RedactSummary(s *events.Summary) *events.Summary {
 	out := *s
-	out.Text = Redact(snippet.Inert(s.Text))
+	out.Text = sanitize.Redact(snippet.Inert(s.Text))
 	out.Record = slices.Clone(s.Record)
 	for i := range out.Record {
-		out.Record[i].Text = Redact(snippet.Inert(out.Record[i].Text))
+		out.Record[i].Text = sanitize.Redact(snippet.Inert(out.Record[i].Text))
 	}
 	out.Spare = slices.Clone(s.Spare)
 	for i := range out.Spare {
-		out.Spare[i].Text = Redact(snippet.Inert(out.Spare[i].Text))
+		out.Spare[i].Text = sanitize.Redact(snippet.Inert(out.Spare[i].Text))
 	}
 	return &out
 }

@@ -25,7 +25,7 @@
 //	decide       events to outcomes, by the ledgers of a partition
 //	payload      texts of outcomes, read from the log
 //	outcomelog   outcomes, markers and configs that OUTCOMES has
-//	room         how many bytes a tenant may store in SESSIONS and in OUTCOMES
+//	storelimit   how many bytes a tenant may store in SESSIONS and in OUTCOMES
 //	fleet        which worker serves which partition
 //	jobs         summary jobs
 //	spending     money for summaries, by tenant

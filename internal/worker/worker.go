@@ -12,10 +12,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sync/errgroup"
 
+	"compactd/internal/broker/audit"
 	"compactd/internal/broker/connect"
 	"compactd/internal/broker/jsapi"
 	"compactd/internal/broker/topology"
-	"compactd/internal/broker/trail"
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
@@ -187,9 +187,9 @@ func New(c Config) (*Worker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new worker: %w", err)
 	}
-	audit := trail.New(answers)
+	log := audit.New(answers)
 	w := &Worker{config: c, js: js, board: board, hub: agents.NewHub(answers, c.Limiter), caughtUp: make(chan struct{}), parts: partition.NewSet(js, partition.Config{
-		Read: c.Read, Commit: c.Commit, Texts: c.Texts, Streams: c.Streams, Compaction: c.Compaction, Owner: c.Owner, Listener: c.Listener, Tracer: c.Tracer, Limiter: c.Limiter, Trail: audit,
+		Read: c.Read, Commit: c.Commit, Texts: c.Texts, Streams: c.Streams, Compaction: c.Compaction, Owner: c.Owner, Listener: c.Listener, Tracer: c.Tracer, Limiter: c.Limiter, Audit: log,
 		Dir: c.Dir, Sync: c.Sync, CheckpointEvery: c.CheckpointEvery, CheckpointEvents: c.CheckpointEvents, SnapshotEvery: c.SnapshotEvery,
 		MaxLedgers: c.MaxLedgers, MaxLedgerBytes: c.MaxLedgerBytes, Memory: c.Memory, OutcomeBytes: c.OutcomeBytes,
 		MaxAhead: c.MaxAhead, MarkerEvery: c.MarkerEvery, DrainTimeout: c.DrainTimeout,
@@ -198,7 +198,7 @@ func New(c Config) (*Worker, error) {
 	go func() { w.ready.Wait(); close(w.caughtUp) }()
 	if c.Policies != nil {
 		w.policies = policies.New(policies.Config{
-			JS: js, Lay: c.Policies, Present: w.parts.Compaction, Apply: w.parts.Change,
+			JS: js, Lay: c.Policies, Present: w.parts.Compaction, Apply: w.parts.UseConfig,
 			MaxBytes: func() int { return connect.MaxPayload(c.Commit) },
 			Report: func(err error) {
 				observe.Call(c.Listener.Retrying, observe.Retrying{Partition: -1, Step: "follow policies", Err: err})
@@ -210,7 +210,7 @@ func New(c Config) (*Worker, error) {
 	}})
 	w.service = query.New(query.Config{
 		Read: c.Read, Commit: c.Commit, Answers: c.Answers, Publish: publish, JS: js, Partitions: w.parts,
-		Limiter: c.Limiter, Summarizer: c.Summarizer, Listener: c.Listener, Owner: c.Owner, HTTP: c.HTTP, Board: board, Policies: w.policies, Spending: w.spending, Trail: audit, WhatIf: c.WhatIf, Version: c.Version,
+		Limiter: c.Limiter, Summarizer: c.Summarizer, Listener: c.Listener, Owner: c.Owner, HTTP: c.HTTP, Board: board, Policies: w.policies, Spending: w.spending, Audit: log, WhatIf: c.WhatIf, Version: c.Version,
 		Ready: w.Ready(), Subscribed: w.ready.Done,
 	})
 	return w, nil

@@ -26,7 +26,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker/trail"
+	"compactd/internal/broker/audit"
 	"compactd/internal/events"
 	"compactd/internal/ops/named"
 	"compactd/internal/ops/term"
@@ -73,13 +73,13 @@ func (c *Command) Run(ctx context.Context, env Env) error {
 		return err
 	}
 	defer nc.Close()
-	s := trail.Selection{Action: c.Action, Tenant: c.Of}
+	s := audit.Selection{Action: c.Action, Tenant: c.Of}
 	if c.Since > 0 {
 		s.Since = time.Now().Add(-time.Duration(c.Since))
 	}
 	t := term.NewTable(env.Out, term.Column{Name: "TIME"}, term.Column{Name: "ACTION"}, term.Column{Name: "CALLER"}, term.Column{Name: "FROM", Drop: 1},
 		term.Column{Name: "TENANT"}, term.Column{Name: "SESSION", Min: 10}, term.Column{Name: "RESULT", Drop: 2})
-	err = trail.Read(ctx, js, s, func(e events.AuditEntry) error {
+	err = audit.Read(ctx, js, s, func(e events.AuditEntry) error {
 		if !env.JSON {
 			t.Row(time.UnixMilli(e.Time).UTC().Format(time.DateTime), e.Action, e.Caller, e.From, e.Tenant, named.Name(e.Session), result(e))
 			return nil

@@ -9,6 +9,7 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/lazyregexp"
 	"compactd/internal/summarize"
+	"compactd/internal/summarize/sanitize"
 	"compactd/internal/summarize/snippet"
 )
 
@@ -67,7 +68,7 @@ func Outline(ctx context.Context, f summarize.File) (*summarize.FileSummary, err
 		}
 		b.WriteString(l.text)
 	}
-	return &summarize.FileSummary{Text: summarize.Redact(b.String()), Model: Model, Prompt: OutlinePrompt}, nil
+	return &summarize.FileSummary{Text: sanitize.Redact(b.String()), Model: Model, Prompt: OutlinePrompt}, nil
 }
 
 // outlineLine is a line of a file that an outline may have.

@@ -13,6 +13,7 @@ import (
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
 	"compactd/internal/summarize/model"
+	"compactd/internal/summarize/sanitize"
 	"compactd/internal/summarize/snippet"
 )
 
@@ -146,7 +147,7 @@ func acceptFile(r *model.Reply, f summarize.File, prompt string) (string, error)
 		}
 		b.WriteString(line + "\n")
 	}
-	out := summarize.Redact(strings.TrimSpace(b.String()))
+	out := sanitize.Redact(strings.TrimSpace(b.String()))
 	switch {
 	case out == "":
 		return "", &Unusable{ReasonEmpty}

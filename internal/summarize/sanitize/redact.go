@@ -12,9 +12,9 @@ import (
 	"compactd/internal/events"
 )
 
-// secretPlace stands for a secret. A shorter one becomes as many stars as it had
+// SecretPlace stands for a secret. A shorter one becomes as many stars as it had
 // units, so that a redacted text is never the longer one.
-const secretPlace = "[secret]"
+const SecretPlace = "[secret]"
 
 // maxPasses bounds how often a text is looked through: what is taken out may bare
 // another match.
@@ -61,7 +61,7 @@ func Redact(s string) string {
 	r := Redactor{Work: int(^uint(0) >> 1)}
 	s, err := r.Redact(context.Background(), s)
 	if err != nil {
-		return secretPlace // neither the context nor the budget ends
+		return SecretPlace // neither the context nor the budget ends
 	}
 	return s
 }
@@ -291,10 +291,10 @@ func masked(s string, found []span) string {
 }
 
 func mask(secret string) string {
-	if n := events.Units(secret); n < len(secretPlace) {
+	if n := events.Units(secret); n < len(SecretPlace) {
 		return strings.Repeat("*", n)
 	}
-	return secretPlace
+	return SecretPlace
 }
 
 // broken reports whether a text has a line that may go on in the next one, in the

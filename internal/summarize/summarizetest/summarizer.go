@@ -13,6 +13,7 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
+	"compactd/internal/summarize/sanitize"
 )
 
 // RunSummarizer holds a summarizer to what the worker relies on, for every writer
@@ -26,7 +27,7 @@ func RunSummarizer(t *testing.T, newSummarizer func(testing.TB) summarize.Summar
 		"same input":  testSameInput,
 	} {
 		t.Run(name, func(t *testing.T) {
-			summarize.Redact("warm up: what a bubble makes and keeps must not be used by the next one")
+			sanitize.Redact("warm up: what a bubble makes and keeps must not be used by the next one")
 			synctest.Test(t, func(t *testing.T) { test(t, newSummarizer(t)) })
 		})
 	}

@@ -12,6 +12,7 @@ import (
 	"compactd/internal/summarize/llm"
 	"compactd/internal/summarize/model"
 	"compactd/internal/summarize/provider"
+	"compactd/internal/summarize/sanitize"
 	"compactd/internal/summarize/summarizetest"
 )
 
@@ -56,7 +57,7 @@ func TestSummarizers(t *testing.T) {
 // P8: whatever a provider does, a job ends in time with a summary: the provider's
 // if it gave one, else that of the next, else the embedded summarizer's.
 func TestOutages(t *testing.T) {
-	summarize.Redact("warm up")
+	sanitize.Redact("warm up")
 	const timeout = 12 * time.Minute // of one model
 	for _, d := range dialects {
 		for _, mode := range summarizetest.Modes() {

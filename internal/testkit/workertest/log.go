@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"compactd/internal/broker/audit"
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
-	"compactd/internal/broker/trail"
 	"compactd/internal/events"
 	"compactd/internal/worker/redecide"
 )
@@ -70,10 +70,10 @@ func (env *Env) Replay(s redecide.Span) *redecide.Replayed {
 	return r
 }
 
-// Trail lists the entries of the audit log as action, caller, tenant and session, in order of these.
-func (env *Env) Trail(s trail.Selection) (out []string) {
+// Audit lists the entries of the audit log as action, caller, tenant and session, in order of these.
+func (env *Env) Audit(s audit.Selection) (out []string) {
 	env.T.Helper()
-	if err := trail.Read(env.T.Context(), env.JS, s, func(e events.AuditEntry) error {
+	if err := audit.Read(env.T.Context(), env.JS, s, func(e events.AuditEntry) error {
 		who, _, _ := strings.Cut(e.Caller, " ")
 		out = append(out, fmt.Sprintf("%s %s %s.%s", e.Action, who, e.Tenant, e.Session))
 		if e.Time == 0 || e.V != events.Version || (who == "local") != strings.HasPrefix(e.From, "127.0.0.1:") {

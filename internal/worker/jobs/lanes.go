@@ -26,15 +26,12 @@ type laneLimits struct {
 // laneTerms are the terms of each lane. An agent in an emergency has had its answer
 // without a summary, and gets the better one after one try. At the trigger a
 // session has room left for a while; in the background it has more. maxWait and
-// limit together stay below jobExpiry (compaction/job.go), after which a job is requested again.
+// limit together stay below [compaction.JobExpiry], after which a job is requested again.
 var laneTerms = map[events.Lane]laneLimits{
 	events.LaneEmergency:  {slots: 3, share: 2, maxWait: 0, limit: 5 * time.Minute},
 	events.LaneNormal:     {slots: 5, share: 4, maxWait: time.Minute, limit: 12 * time.Minute},
 	events.LaneBackground: {slots: 3, share: 2, maxWait: 4 * time.Minute, limit: 10 * time.Minute},
 }
-
-// maxAge is after what time a job is requested again, if it has no result (compaction/job.go).
-const maxAge = 15 * time.Minute
 
 // firstWait is the pause before the second try of a job whose models are busy and
 // do not say for how long; it doubles with each try.

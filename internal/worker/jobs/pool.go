@@ -268,7 +268,7 @@ func (p *Pool) renewHeld(ctx context.Context, tenants *shares) {
 // tries is how many deliveries a job may have had that was requested so long ago: as many as may
 // end with their worker, and those that rested because their tenant had too many jobs.
 func tries(age time.Duration) uint64 {
-	return jobDeliveries + uint64(min(max(0, age), maxAge)/heldPause)
+	return jobDeliveries + uint64(min(max(0, age), compaction.JobExpiry*time.Millisecond)/heldPause)
 }
 
 // result returns an error only if another try may succeed; other failures become a summary with Failure set. A job that

@@ -11,10 +11,12 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"pgregory.net/rapid"
 
+	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
 	"compactd/internal/summarize/model"
+	"compactd/internal/summarize/sanitize"
 	"compactd/internal/summarize/summarizetest"
 	"compactd/internal/worker/observe"
 )
@@ -30,7 +32,7 @@ func (hanging) Summarize(ctx context.Context, _ summarize.Input) (*events.Summar
 // P8: a model that hangs holds a slot for as long as the lane allows; then the embedded summarizer
 // writes the summary. A worker that stops writes none.
 func TestHangingModel(t *testing.T) {
-	summarize.Redact("warm up: what is made in a bubble must not be used outside")
+	sanitize.Redact("warm up: what is made in a bubble must not be used outside")
 	in := summarize.Input{Format: events.Anthropic, Messages: summarizetest.History(1, 10), MaxUnits: 10_000}
 	for lane, terms := range laneTerms {
 		synctest.Test(t, func(t *testing.T) {
@@ -164,7 +166,7 @@ func TestTries(t *testing.T) {
 			}
 		}
 	}
-	for age := time.Duration(0); age < maxAge; age += heldPause {
+	for age := time.Duration(0); age < compaction.JobExpiry*time.Millisecond; age += heldPause {
 		if n := uint64(age/heldPause) + 1; n > tries(age) || n >= tries(age) {
 			t.Errorf("after %d rests no try is left", n-1)
 		}

@@ -16,7 +16,7 @@
 //	    partition was split off, or request that; 3. takeOver: fence the former owner with the next
 //	    epoch; 4. findEnd: find whether the log was truncated, and roll the marker back; 5. resume:
 //	    from the file or from a newer snapshot; 6. replay: apply log and recorded outcomes up to the
-//	    marker (recovery.go, restore.go, truncation.go).
+//	    marker (recovery.go, restore.go, log_truncation.go).
 //	  - serving: events are read, decided and committed, until the context ends or a component
 //	    fails.
 //	  - draining: nothing is read, and requests are refused. Decided events are committed, unless

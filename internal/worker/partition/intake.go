@@ -111,7 +111,7 @@ var auditedKinds = []events.Kind{events.KindCompact, events.KindRewind, events.K
 // record puts an event of these kinds into the audit log, before its outcome is committed: an owner that
 // takes over after a crash does it again, and one entry is stored. Where it cannot be stored the event goes on.
 func (i *intake) record(ctx context.Context, e decide.Event, caller string) {
-	if i.set.config.Trail == nil || !slices.Contains(auditedKinds, e.Kind) || e.Validate() != nil {
+	if i.set.config.Audit == nil || !slices.Contains(auditedKinds, e.Kind) || e.Validate() != nil {
 		return
 	}
 	who, from, known := strings.Cut(caller, ", ")
@@ -119,7 +119,7 @@ func (i *intake) record(ctx context.Context, e decide.Event, caller string) {
 		who, from = "nats", ""
 	}
 	entry := events.AuditEntry{Action: string(e.Kind), Caller: who, From: from, Tenant: e.Address.Tenant, Session: e.Address.Session, Seq: uint64(e.Seq)}
-	if err := i.set.config.Trail.Record(ctx, entry, fmt.Sprintf("audit-%d-%d", i.set.config.Streams.Log.Created.UnixNano(), e.Seq)); err != nil {
+	if err := i.set.config.Audit.Record(ctx, entry, fmt.Sprintf("audit-%d-%d", i.set.config.Streams.Log.Created.UnixNano(), e.Seq)); err != nil {
 		i.retrying("record")(err)
 	}
 }

@@ -13,16 +13,16 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"compactd/internal/broker/audit"
 	"compactd/internal/broker/commit"
 	"compactd/internal/broker/topology"
-	"compactd/internal/broker/trail"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/events/partitions"
 	"compactd/internal/worker/limit"
 	"compactd/internal/worker/observe"
 	"compactd/internal/worker/payload"
-	"compactd/internal/worker/room"
+	"compactd/internal/worker/storelimit"
 )
 
 // Config describes the partitions of one worker; worker.Config explains the fields that
@@ -35,7 +35,7 @@ type Config struct {
 	Owner        string
 	Listener     observe.Listener
 	Tracer       observe.Tracer // nil for none
-	Trail        *trail.Trail   // of who acts by hand; nil records nothing
+	Audit        *audit.Log     // of who acts by hand; nil records nothing
 	Limiter      *limit.Limiter // shares the processors with requests
 
 	Dir              string
@@ -59,8 +59,8 @@ type Set struct {
 	config    Config
 	js        jetstream.JetStream
 	Payloads  *payload.Renderer
-	Outcomes  *room.Outcomes
-	Log       *room.Log
+	Outcomes  *storelimit.Outcomes
+	Log       *storelimit.Log
 	snapshots *snapshots
 	splitting chan struct{}                     // taken by a child from before its split until it is caught up
 	changed   atomic.Pointer[compaction.Config] // in force in place of that of config; nil before a change
@@ -93,8 +93,8 @@ func NewSet(js jetstream.JetStream, c Config) *Set {
 	}
 	set.install(c.Streams.Partitions)
 	set.snapshots = newSnapshots(set)
-	set.Log = room.NewLog(js, int64(c.Streams.Log.Bytes), c.Streams.Log.MaxBytes)
-	set.Outcomes = room.NewOutcomes(room.Config{
+	set.Log = storelimit.NewLog(js, int64(c.Streams.Log.Bytes), c.Streams.Log.MaxBytes)
+	set.Outcomes = storelimit.NewOutcomes(storelimit.Config{
 		JS: js, PerHour: c.OutcomeBytes, Partitions: set.Count, Assigned: set.share,
 		Held: int64(c.Streams.Outcomes.Bytes), Most: c.Streams.Outcomes.MaxBytes,
 		Limited: func(e observe.OutcomesLimited) { observe.Call(c.Listener.OutcomesLimited, e) },
@@ -107,9 +107,9 @@ func (set *Set) Compaction() *compaction.Config {
 	return cmp.Or(set.changed.Load(), set.config.Compaction)
 }
 
-// Change puts another config in force, once others can read it, from the next event of each partition on. The one
+// UseConfig puts another config in force, once others can read it, from the next event of each partition on. The one
 // before stays readable as long as the log has an event that was decided under it.
-func (set *Set) Change(ctx context.Context, c *compaction.Config) error {
+func (set *Set) UseConfig(ctx context.Context, c *compaction.Config) error {
 	before := set.Compaction()
 	c, err := c.WithRetention(int64(set.config.Streams.MaxAge / time.Second))
 	if err != nil || c.Hash() == before.Hash() {

@@ -1,7 +1,7 @@
 // Package policies keeps the config in force of a worker that runs: its own, with the policies that operators set
 // for tenants in a bucket, which all workers follow.
 //
-//	p := policies.New(policies.Config{JS: js, Lay: lay, Apply: parts.Change, …})
+//	p := policies.New(policies.Config{JS: js, Lay: lay, Apply: parts.UseConfig, …})
 //	err := p.Start(ctx) // before a partition is served
 //	p.Run(ctx)
 //	out, err := p.Set(ctx, &events.PolicyRequest{Tenant: "acme", Policy: "target: 0.5"})

@@ -79,10 +79,10 @@ func codeOf(err error) events.Code {
 
 // Record stores an entry of the audit log; id is "" for one that no other worker stores too.
 func (s *Service) Record(ctx context.Context, e events.AuditEntry, id string) error {
-	if s.config.Trail == nil {
+	if s.config.Audit == nil {
 		return nil
 	}
-	if err := s.config.Trail.Record(ctx, e, id); err != nil {
+	if err := s.config.Audit.Record(ctx, e, id); err != nil {
 		s.retrying(-1, "record", err)
 		return refusalOf(events.CodeUnavailable, "the audit log takes no entry now", "Ask again in a moment; see worker doctor.")
 	}

@@ -7,10 +7,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"compactd/internal/broker/audit"
 	"compactd/internal/broker/connect"
 	"compactd/internal/broker/jsapi"
 	"compactd/internal/broker/stream"
-	"compactd/internal/broker/trail"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/summarize"
@@ -66,7 +66,7 @@ type Config struct {
 	HTTP         string             // address of its console, "" for none
 	Board        *observe.Board     // nil is an empty one
 	Policies     *policies.Policies // of tenants; nil follows none
-	Trail        *trail.Trail       // of operators; nil records nothing
+	Audit        *audit.Log         // of operators; nil records nothing
 	Spending     *spending.Spending // of tenants; nil adds up nothing
 	WhatIf       WhatIf             // nil compares no policies
 	Version      string             // of the program

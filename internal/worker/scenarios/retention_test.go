@@ -11,11 +11,11 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"compactd/internal/broker/audit"
 	"compactd/internal/broker/commit"
 	"compactd/internal/broker/embedded"
 	"compactd/internal/broker/erase"
 	"compactd/internal/broker/topology"
-	"compactd/internal/broker/trail"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/events/validate"
@@ -154,7 +154,7 @@ func TestTenantKeepsDays(t *testing.T) {
 			t.Errorf("of another tenant there are %v; %v", left, err)
 		}
 		kind := string(events.KindForget)
-		if got := env.Trail(trail.Selection{Action: kind}); !slices.Equal(got, []string{kind + " worker acme.ended", kind + " worker acme.idle"}) {
+		if got := env.Audit(audit.Selection{Action: kind}); !slices.Equal(got, []string{kind + " worker acme.ended", kind + " worker acme.idle"}) {
 			t.Errorf("the audit log has %v", got)
 		}
 		if err := stop(); err != nil {

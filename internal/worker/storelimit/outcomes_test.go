@@ -1,4 +1,4 @@
-package room_test
+package storelimit_test
 
 import (
 	"fmt"

@@ -12,11 +12,11 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"compactd/internal/broker/audit"
 	"compactd/internal/broker/embedded"
 	"compactd/internal/broker/jsapi"
 	"compactd/internal/broker/retry"
 	"compactd/internal/broker/topology"
-	"compactd/internal/broker/trail"
 	"compactd/internal/events"
 	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/agents"
@@ -34,7 +34,7 @@ func TestAuditLog(t *testing.T) {
 	<-w.Worker.Ready()
 	env.Publish(events.KindTurn, "s", []byte(`{"turn":1,"messages":[{"role":"user","content":"c4n4ry"}]}`))
 	env.AwaitDecided()
-	if got := env.Trail(trail.Selection{}); got != nil {
+	if got := env.Audit(audit.Selection{}); got != nil {
 		t.Errorf("before anything there is %v", got)
 	}
 	for _, r := range []struct{ subject, in string }{
@@ -69,10 +69,10 @@ func TestAuditLog(t *testing.T) {
 	want := []string{
 		"compact local default.s", "context local default.s", "context nats default.s", string(events.KindForget) + " nats default.s", "recall nats default.s", "rewind nats default.s",
 	}
-	if diff := gocmp.Diff(want, env.Trail(trail.Selection{})); diff != "" {
+	if diff := gocmp.Diff(want, env.Audit(audit.Selection{})); diff != "" {
 		t.Errorf("the audit log (-want +got):\n%s", diff)
 	}
-	if got := env.Trail(trail.Selection{Action: string(events.KindForget), Tenant: "default"}); len(got) != 1 {
+	if got := env.Audit(audit.Selection{Action: string(events.KindForget), Tenant: "default"}); len(got) != 1 {
 		t.Errorf("selected %v", got)
 	}
 	s, err := env.JS.Stream(t.Context(), topology.AuditStream)
@@ -88,7 +88,7 @@ func TestAuditLog(t *testing.T) {
 	if err := env.Run("b", observe.Listener{})(); err != nil { // from the log alone
 		t.Fatal(err)
 	}
-	if diff := gocmp.Diff(want, env.Trail(trail.Selection{})); diff != "" {
+	if diff := gocmp.Diff(want, env.Audit(audit.Selection{})); diff != "" {
 		t.Errorf("after the next owner (-want +got):\n%s", diff)
 	}
 }
@@ -107,7 +107,7 @@ func TestAuditLogIsCreated(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if err := trail.New(env.JS).Record(t.Context(), events.AuditEntry{Action: "new"}, ""); err == nil {
+	if err := audit.New(env.JS).Record(t.Context(), events.AuditEntry{Action: "new"}, ""); err == nil {
 		t.Error("events.AuditActions lacks an action that is recorded")
 	}
 	if err := stop(); err != nil {
@@ -139,7 +139,7 @@ func TestNoRoomForAuditLog(t *testing.T) {
 func TestAuditLogIsFull(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
-	if err := trail.New(env.JS).Record(t.Context(), events.AuditEntry{Action: "context"}, ""); err != nil {
+	if err := audit.New(env.JS).Record(t.Context(), events.AuditEntry{Action: "context"}, ""); err != nil {
 		t.Fatal(err)
 	}
 	s, err := env.JS.Stream(t.Context(), topology.AuditStream)

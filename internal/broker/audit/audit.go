@@ -1,9 +1,9 @@
-// Package trail is the audit log: who read content of sessions, and who compacted, rewound and erased them, changed
+// Package audit is the audit log: who read content of sessions, and who compacted, rewound and erased them, changed
 // policies or tokens. It is a stream of its own, AUDIT, whose messages leave it after a year.
 //
-//	t := trail.New(js)
-//	err := t.Record(ctx, events.AuditEntry{Action: "context", Caller: "token 9f9f5111f7b2", Tenant: "acme", Session: "s1"}, "")
-//	err = trail.Read(ctx, js, trail.Selection{Tenant: "acme"}, fn)
+//	l := audit.New(js)
+//	err := l.Record(ctx, events.AuditEntry{Action: "context", Caller: "token 9f9f5111f7b2", Tenant: "acme", Session: "s1"}, "")
+//	err = audit.Read(ctx, js, audit.Selection{Tenant: "acme"}, fn)
 //
 // # Guarantees
 //
@@ -17,7 +17,7 @@
 // # On failure
 //
 // Record returns an error where the entry may not be stored. The caller decides whether it goes on.
-package trail
+package audit
 
 import (
 	"cmp"
@@ -42,34 +42,34 @@ const (
 	pause    = 10 * time.Second
 )
 
-// Trail records entries.
-type Trail struct {
+// Log records entries.
+type Log struct {
 	js     jetstream.JetStream
 	failed atomic.Int64 // until when no entry is tried, in Unix milliseconds
 }
 
-// New returns a trail. Workers create its stream at their start, or where there was no room then, with the first entry.
-func New(js jetstream.JetStream) *Trail { return &Trail{js: js} }
+// New returns the audit log. Workers create its stream at their start, or where there was no room then, with the first entry.
+func New(js jetstream.JetStream) *Log { return &Log{js: js} }
 
 var errFailed = errors.New("the last entry was not stored")
 
 // Record stores an entry; id is "" for one that is not recorded again. After one that could not be stored it fails at
 // once for a while, so that no caller waits for a server without a right or room.
-func (t *Trail) Record(ctx context.Context, e events.AuditEntry, id string) error {
+func (l *Log) Record(ctx context.Context, e events.AuditEntry, id string) error {
 	if !slices.Contains(events.AuditActions, e.Action) {
 		return fmt.Errorf("record %s: no action of events.AuditActions, by which entries are selected", e.Action)
 	}
-	if time.Now().UnixMilli() < t.failed.Load() {
+	if time.Now().UnixMilli() < l.failed.Load() {
 		return fmt.Errorf("record %s: %w", e.Action, errFailed)
 	}
-	err := t.record(ctx, e, id)
+	err := l.record(ctx, e, id)
 	if err != nil {
-		t.failed.Store(time.Now().Add(pause).UnixMilli())
+		l.failed.Store(time.Now().Add(pause).UnixMilli())
 	}
 	return err
 }
 
-func (t *Trail) record(ctx context.Context, e events.AuditEntry, id string) error {
+func (l *Log) record(ctx context.Context, e events.AuditEntry, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, recordIn)
 	defer cancel()
 	e.V, e.Tenant = events.Version, cmp.Or(e.Tenant, events.Unknown)
@@ -81,10 +81,10 @@ func (t *Trail) record(ctx context.Context, e events.AuditEntry, id string) erro
 	if id != "" {
 		m.Header.Set(nats.MsgIdHdr, id)
 	}
-	_, err = t.js.PublishMsg(ctx, m, jetstream.WithExpectStream(topology.AuditStream))
+	_, err = l.js.PublishMsg(ctx, m, jetstream.WithExpectStream(topology.AuditStream))
 	if errors.Is(err, jetstream.ErrNoStreamResponse) {
-		if err = topology.EnsureAudit(ctx, t.js); err == nil {
-			_, err = t.js.PublishMsg(ctx, m, jetstream.WithExpectStream(topology.AuditStream))
+		if err = topology.EnsureAudit(ctx, l.js); err == nil {
+			_, err = l.js.PublishMsg(ctx, m, jetstream.WithExpectStream(topology.AuditStream))
 		}
 	}
 	return jsapi.Wrap(err, "record %s", e.Action)

@@ -1,7 +1,7 @@
-// Package room bounds the bytes that one tenant may store: of session.compacted (outcomes.go) in an hour,
+// Package storelimit bounds the bytes that one tenant may store: of session.compacted (outcomes.go) in an hour,
 // in ten minutes, and as a share of OUTCOMES; of events (log.go) as a share of SESSIONS.
 //
-//	q := room.NewOutcomes(room.Config{JS: js, Partitions: count, Assigned: assigned, Held: held, Most: most, Limited: report})
+//	q := storelimit.NewOutcomes(storelimit.Config{JS: js, Partitions: count, Assigned: assigned, Held: held, Most: most, Limited: report})
 //	if reason := q.Over(tenant, bytes); reason != "" { /* publish without messages */ }
 //	q.Charge(partition, tenant, bytes)
 //	q.Rendered(partition, bytes)
@@ -23,4 +23,4 @@
 //
 // Bytes that cannot be read back are read at the next commit; until then only those of this
 // worker count.
-package room
+package storelimit
