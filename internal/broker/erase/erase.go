@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -80,7 +81,8 @@ func readOutcome(m jetstream.Msg, body any) (events.Address, bool) {
 // message may stay in its block without being readable any more, until the block
 // goes; that cannot be detected.
 //
-// It covers all partitions: in a log that grew a session has had several.
+// It covers all partitions: in a log that grew a session has had several. A log that lost the session.forget issues the
+// sequences before it again: events that came after the answer stay.
 func Erase(ctx context.Context, js jetstream.JetStream, e Erasure) (outcomes, log int64, err error) {
 	const anywhere = "out.*."
 	answer, err := jsapi.GetFromLeader(ctx, js.Conn(), topology.OutcomesStream, jsapi.GetRequest{LastFor: anywhere + string(events.KindForgotten) + "." + e.String()})
@@ -91,25 +93,47 @@ func Erase(ctx context.Context, js jetstream.JetStream, e Erasure) (outcomes, lo
 		return 0, 0, fmt.Errorf("look for session.forgotten: %w", err)
 	}
 	for _, filter := range []string{anywhere + "*." + e.String(), anywhere + "job.*." + e.String()} {
-		n, err := overwrite(ctx, js, topology.OutcomesStream, filter, answer.Seq)
+		n, err := overwrite(ctx, js, topology.OutcomesStream, filter, answer.Seq, time.Time{})
 		if outcomes += n; err != nil {
 			return outcomes, 0, err
 		}
 	}
-	log, err = overwrite(ctx, js, topology.LogStream, events.LoggedAnywhere("*", e.Address), e.Seq)
+	until := time.Time{}
+	if lost, err := e.lost(ctx, js); err != nil {
+		return outcomes, 0, fmt.Errorf("look for session.forget: %w", err)
+	} else if lost {
+		until = answer.Time
+	}
+	log, err = overwrite(ctx, js, topology.LogStream, events.LoggedAnywhere("*", e.Address), e.Seq, until)
 	return outcomes, log, err
 }
 
-// overwrite removes what filter selects of a stream before a sequence.
-func overwrite(ctx context.Context, js jetstream.JetStream, name, filter string, before uint64) (n int64, err error) {
+// lost reports whether a power loss took the session.forget out of the log.
+func (e Erasure) lost(ctx context.Context, js jetstream.JetStream) (bool, error) {
+	m, err := jsapi.GetFromLeader(ctx, js.Conn(), topology.LogStream, jsapi.GetRequest{Seq: e.Seq, NoHeader: true})
+	if errors.Is(err, jetstream.ErrMsgNotFound) { // it may have aged away
+		log, err := topology.State(ctx, js, topology.LogStream)
+		return err == nil && e.Seq > log.Last, err
+	}
+	if err != nil {
+		return false, err
+	}
+	return !events.Logs(m.Subject, events.Published(events.KindForget, e.Address)), nil
+}
+
+// overwrite removes what filter selects of a stream before a sequence, and up to a time unless that is zero.
+func overwrite(ctx context.Context, js jetstream.JetStream, name, filter string, before uint64, until time.Time) (n int64, err error) {
 	if before <= 1 {
 		return 0, nil // no bound would be all
 	}
 	var seqs []uint64
 	all := stream.Selection{Stream: name, Filters: []string{filter}, UpTo: before - 1, HeadersOnly: true}
-	err = stream.Read(ctx, js, all, func(_ jetstream.Msg, seq uint64) error {
-		seqs = append(seqs, seq)
-		return nil
+	err = stream.Read(ctx, js, all, func(m jetstream.Msg, seq uint64) error {
+		md, err := m.Metadata()
+		if err == nil && (until.IsZero() || !md.Timestamp.After(until)) {
+			seqs = append(seqs, seq)
+		}
+		return err
 	})
 	if err != nil {
 		return 0, err
