@@ -12,15 +12,15 @@ import (
 	"compactd/internal/worker/query"
 )
 
-// gateways adds what gateways call before and after a model: see package compress.
+// gateways adds the requests of gateways before and after a call of a model: see package compress.
 func (e *Edge) gateways(mux *query.Mux) {
 	mux.Route(http.MethodPost, "/v1/compress", e.compress)
 	mux.Route(http.MethodPost, "/v1/usage", e.usage)
 	mux.Route(http.MethodGet, "/v1/retrieve/{hash}", e.retrieve)
 }
 
-// litellm is what LiteLLM names itself: its guardrail has a tool that takes hashes, and does
-// not state so.
+// litellm begins the User-Agent of LiteLLM. Its guardrail has a tool that takes hashes, but does
+// not announce it.
 const litellm = "litellm/"
 
 // compress answers what of a history to send.
@@ -50,8 +50,8 @@ func (e *Edge) compress(w http.ResponseWriter, r *http.Request) error {
 	return query.Write(r.Context(), w, http.StatusOK, e.compressor.Compress(r.Context(), tenant, in))
 }
 
-// fallbackOf is the dialect of messages that show none, "" for the usual one: agentgateway sends
-// those of the provider, and may forward the provider's headers.
+// fallbackOf is the dialect of messages that do not show theirs, "" for the usual one: agentgateway
+// sends messages of the provider, and may forward its headers.
 func fallbackOf(r *http.Request, model string) events.Format {
 	agentgateway := r.Header.Get("X-Agw-Compression-Version") != ""
 	if r.Header.Get("Anthropic-Version") != "" || agentgateway && models.Maker(model) == "anthropic" {
@@ -60,7 +60,7 @@ func fallbackOf(r *http.Request, model string) events.Format {
 	return ""
 }
 
-// usage keeps what a provider counted until the next request of the session.
+// usage keeps a provider's count until the next request of the session.
 func (e *Edge) usage(w http.ResponseWriter, r *http.Request) error {
 	tenant, err := tenantOf(r)
 	if err != nil {
@@ -106,7 +106,7 @@ func (e *Edge) retrieve(w http.ResponseWriter, r *http.Request) error {
 	return query.Write(r.Context(), w, http.StatusOK, out)
 }
 
-// tenantOf is the tenant of a request that names none: that of its token.
+// tenantOf is the tenant of the token, for a request that names no tenant.
 func tenantOf(r *http.Request) (string, error) {
 	t := tokenOf(r)
 	if t.Role != tokens.RoleAgent {

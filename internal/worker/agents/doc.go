@@ -10,8 +10,8 @@
 //	GET  /v1/events, of operators                 ────────── follower ◄───┘
 //	POST /mcp/…                                  ── guard ── mcpserver ─► the same operations
 //
-// Terms: a token is what a client sends; the file has its SHA-256, the tenant and the role.
-// A follower is a connection that receives events.
+// Terms: a client sends a token; the file has its SHA-256, the tenant and the role. A follower is a
+// connection that receives events.
 //
 // # Guarantees
 //
@@ -32,7 +32,7 @@
 //
 // # On failure
 //
-// A failure to store an event is unavailable, and the event is safe to send again. Tokens and
-// certificate that cannot be read again leave those of before in force. When OUTCOMES is
-// replaced or truncated, all followers are cut, and come back.
+// If an event cannot be stored, the answer is unavailable, and the event is safe to send again. If
+// tokens or certificate cannot be read again, the earlier ones stay in force. When OUTCOMES is
+// replaced or truncated, all followers are cut, and reconnect.
 package agents

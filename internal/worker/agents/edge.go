@@ -38,19 +38,19 @@ type Config struct {
 	// Rate is how many requests a second one token may send, twice as many at once.
 	// Default 500.
 	Rate int
-	// Limiter is what requests share, with those of other listeners. Default that of Service.
+	// Limiter bounds requests together with those of other listeners. Default that of Service.
 	Limiter *limit.Limiter
 
 	// Version of the program.
 	Version string
 	// Service answers requests.
 	Service *query.Service
-	// Hub reads outcomes, while its owner runs it. Default one of its own.
+	// Hub reads outcomes; its owner runs it. Default a hub of the edge.
 	Hub *Hub
 	// Registerer gets the metrics. Default none.
 	Registerer prometheus.Registerer
-	// OnError receives what happens outside of any request, such as a tokens file that
-	// cannot be read. Must not block. Default none.
+	// OnError receives errors outside of any request, such as a tokens file that cannot be read.
+	// Must not block. Default none.
 	OnError func(error)
 }
 
@@ -146,12 +146,12 @@ func (e *Edge) burst() int { return 2 * e.config.Rate }
 // Addr is where the edge listens, host:port.
 func (e *Edge) Addr() string { return e.listener.Addr().String() }
 
-// Reload reads the tokens again, also when the file seems to be unchanged. After an error
-// those of before are in force.
+// Reload reads the tokens again, also when the file seems to be unchanged. After an error the
+// tokens stay as they were.
 func (e *Edge) Reload() error { return e.reload(true) }
 
-// Run answers requests until ctx ends. Then it ends all connections with events, gives
-// requests under way a second, and lets go of the port.
+// Run answers requests until ctx ends. Then it ends all connections with events, waits a second for
+// requests under way, and frees the port.
 func (e *Edge) Run(ctx context.Context) error {
 	var work sync.WaitGroup
 	work.Go(func() { e.watchTokens(ctx) })

@@ -12,8 +12,8 @@ import (
 	"compactd/internal/events"
 )
 
-// belongs reports whether a session is a branch of another one, or of its branches: by its name,
-// and by what the first turns in the log name.
+// belongs reports whether a session is a branch of another one, or of one of its branches. It
+// follows the name, and the first turns in the log.
 func belongs(ctx context.Context, nc *nats.Conn, of, a events.Address) (bool, error) {
 	if of.Tenant != a.Tenant || !events.IsBranch(of.Session, a.Session) {
 		return false, nil
@@ -37,7 +37,7 @@ func belongs(ctx context.Context, nc *nats.Conn, of, a events.Address) (bool, er
 	return false, nil
 }
 
-// branchesOf lists the branches of a session and theirs, as the log names them.
+// branchesOf lists the branches of a session in the log, and the branches of those.
 func branchesOf(ctx context.Context, nc *nats.Conn, a events.Address) (out []events.Address, err error) {
 	for next := []events.Address{a}; len(next) > 0; next = next[1:] {
 		err := stream.ReadSubject(ctx, nc, topology.LogStream, events.LoggedAnywhere(events.KindBranch, next[0]), 1, func(m stream.LogMessage) error {
@@ -58,7 +58,7 @@ func branchesOf(ctx context.Context, nc *nats.Conn, a events.Address) (out []eve
 	return out, nil
 }
 
-// above lists the sessions whose branch a session may be, by its name.
+// above lists the sessions of which a session may be a branch, by its name.
 func above(a events.Address) (out []events.Address) {
 	name := events.SessionName(a.Session)
 	for i := range name {
@@ -71,8 +71,8 @@ func above(a events.Address) (out []events.Address) {
 	return out
 }
 
-// has reports whether the follower receives the outcomes of a session. It is for the goroutine
-// that writes.
+// has reports whether the follower receives the outcomes of a session. Only the goroutine that
+// writes calls it.
 func (f *follower) has(a events.Address) (is bool, err error) {
 	if a == f.at {
 		return true, nil

@@ -40,8 +40,8 @@ type follower struct {
 	at    events.Address // of an operator: what it wants, "" is any
 	part  int            // of the heartbeats
 	after uint64         // what was sent last; owned by the goroutine that writes
-	// branches: it receives those of branches too. family is which sessions are some, of those
-	// that had an outcome; owned by the goroutine that writes.
+	// branches: the follower receives outcomes of branches too. family has, for sessions that had
+	// an outcome, whether they are branches; owned by the goroutine that writes.
 	branches bool
 	family   map[string]bool
 	operator bool // it receives signals
@@ -55,8 +55,8 @@ type follower struct {
 	writing bool     // a goroutine writes
 }
 
-// stream answers with the events of a session, as server-sent events. Its connection is taken
-// over from the HTTP server, which would keep goroutines and buffers for it.
+// stream answers with the events of a session, as server-sent events. It takes the connection over
+// from the HTTP server, which would keep goroutines and buffers for it.
 func (e *Edge) stream(w http.ResponseWriter, r *http.Request) error {
 	a, err := session(r)
 	if err != nil {
@@ -99,7 +99,7 @@ func (f *follower) key() events.Address {
 	return f.at
 }
 
-// tenant is whose places a follower takes.
+// tenant is the tenant whose places a follower takes.
 func (f *follower) tenant() string {
 	if f.operator {
 		return events.AnyTenant
@@ -107,7 +107,7 @@ func (f *follower) tenant() string {
 	return f.at.Tenant
 }
 
-// ResumeAt is the sequence of OUTCOMES after which a reader of events wants to go on.
+// ResumeAt is the sequence of OUTCOMES after which a reader of events resumes.
 func ResumeAt(r *http.Request, js jetstream.JetStream) (after uint64, resumes bool, err error) {
 	text := r.Header.Get("Last-Event-ID")
 	if text == "" {
@@ -130,7 +130,7 @@ func ResumeAt(r *http.Request, js jetstream.JetStream) (after uint64, resumes bo
 	return after, true, nil
 }
 
-// start gives a follower its connection; false means that it was dropped meanwhile.
+// start gives a follower its connection; false if the hub dropped the follower meanwhile.
 func (h *Hub) start(f *follower, conn net.Conn) bool {
 	_ = conn.SetDeadline(time.Time{})
 	raw := conn
@@ -150,7 +150,7 @@ func (h *Hub) start(f *follower, conn net.Conn) bool {
 	return true
 }
 
-// begin sends the head, then what was committed up to a sequence, then what is queued.
+// begin sends the head, then the outcomes up to a sequence, then the queue.
 func (f *follower) begin(upTo uint64, origin string) {
 	head := "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nX-Accel-Buffering: no\r\nConnection: close\r\n"
 	if origin != "" {
@@ -171,7 +171,7 @@ func (f *follower) begin(upTo uint64, origin string) {
 	f.drain()
 }
 
-// catchUp sends what was committed up to a sequence, read one by one.
+// catchUp reads and sends the outcomes up to a sequence, one by one.
 func (f *follower) catchUp(upTo uint64) error {
 	var all []*heir
 	if f.after < upTo {
@@ -232,7 +232,7 @@ func (f *follower) heirs() ([]*heir, error) {
 	return all, err
 }
 
-// read finds the next outcome behind what was sent, unless it is known, or there is none.
+// read finds the next outcome that was not sent, unless it is known or there is none.
 func (h *heir) read(f *follower) (err error) {
 	if h.done || h.found && h.next.Seq > f.after {
 		return nil
@@ -253,7 +253,7 @@ func (f *follower) next(a events.Address, from uint64) (m stream.LogMessage, ok 
 	return m, ok, err
 }
 
-// reading calls fn with a place for followers that read the log, unless the client is gone by then.
+// reading waits for a place to read the log, and calls fn unless the client is gone by then.
 func (f *follower) reading(fn func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), writeTime)
 	defer cancel()
@@ -285,7 +285,7 @@ func (f *follower) wake() {
 	}
 }
 
-// drain sends what is due, and ends when there is nothing more.
+// drain sends until nothing is due.
 func (f *follower) drain() {
 	for {
 		e, at, more := f.take()
@@ -299,8 +299,8 @@ func (f *follower) drain() {
 	}
 }
 
-// take returns the next outcome to send, or up to where there was none: then a sign of life
-// is due.
+// take returns the next outcome to send, or a sequence up to which there was none: then a sign of
+// life is due.
 func (f *follower) take() (e event, at uint64, more bool) {
 	f.hub.mu.Lock()
 	defer f.hub.mu.Unlock()
@@ -318,8 +318,8 @@ func (f *follower) take() (e event, at uint64, more bool) {
 	return e, 0, false
 }
 
-// step sends an outcome, or a sign of life. That has the sequence up to which nothing was
-// missed, so that the id of a reader is never so old that its place in the stream is gone.
+// step sends an outcome, or a sign of life with the sequence up to which the reader missed nothing.
+// So the last id of a reader is never so old that OUTCOMES no longer has it.
 func (f *follower) step(e event, at uint64) error {
 	seq := e.seq
 	if seq == 0 {
@@ -367,7 +367,7 @@ func (f *follower) send(seq uint64, subject string, payload []byte) error {
 	return f.write([]byte(head), oneLine(payload), []byte("\n\n"))
 }
 
-// oneLine returns JSON without line ends, which are white space there.
+// oneLine removes line ends from JSON, where they are only white space.
 func oneLine(data []byte) []byte {
 	out := data
 	for i, c := range data {

@@ -15,7 +15,7 @@ import (
 	"compactd/internal/worker/query"
 )
 
-// guard lets a request through that a token of the file sends, to a path as it is written.
+// guard passes requests on that have a token of the file and a clean path.
 func (e *Edge) guard(next http.Handler) http.Handler {
 	return query.Guard(func(w http.ResponseWriter, r *http.Request) (http.HandlerFunc, *events.ServiceError) {
 		h := w.Header()
@@ -36,7 +36,7 @@ func (e *Edge) guard(next http.Handler) http.Handler {
 	})
 }
 
-// refuse returns why a request with a token, nil for none, is not let through.
+// refuse returns the refusal of a request with a token, nil to pass it on.
 func (e *Edge) refuse(h http.Header, r *http.Request, t *token) *events.ServiceError {
 	switch {
 	case t == nil:
@@ -70,7 +70,7 @@ func clean(r *http.Request) bool {
 	return strings.HasPrefix(p, "/") && path.Clean(p) == p
 }
 
-// crossOrigin refuses pages of browsers, unless their origin is one of the configuration.
+// crossOrigin refuses requests of browser pages, unless the configuration has their origin.
 func (e *Edge) crossOrigin(h http.Header, r *http.Request) *events.ServiceError {
 	origins := r.Header.Values("Origin")
 	if len(origins) == 0 {

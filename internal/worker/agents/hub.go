@@ -20,8 +20,8 @@ import (
 	"compactd/internal/worker/limit"
 )
 
-// Hub reads what OUTCOMES gets, without payloads, in its order, and wakes the followers of agents and of
-// operators. It begins with the first follower: one reader is enough for all.
+// Hub reads the headers of new messages of OUTCOMES in order, and wakes the followers of agents and
+// of operators. One reader serves all; it begins with the first follower.
 type Hub struct {
 	js      jetstream.JetStream
 	limiter *limit.Limiter
@@ -34,13 +34,13 @@ type Hub struct {
 	followers map[events.Address]map[*follower]struct{} // those of operators under no address
 }
 
-// NewHub returns one that reads nothing before Run.
+// NewHub returns a hub that reads nothing before Run.
 func NewHub(js jetstream.JetStream, l *limit.Limiter) *Hub {
 	return &Hub{js: js, limiter: l, wanted: make(chan struct{}, 1), followers: map[events.Address]map[*follower]struct{}{}}
 }
 
-// Run reads until ctx ends, and begins again when the stream was replaced or truncated. No
-// follower outlasts that, or the end.
+// Run reads until ctx ends, and begins again when the stream was replaced or truncated. Then, and
+// at its end, it drops all followers.
 func (h *Hub) Run(ctx context.Context) {
 	defer h.cutAll()
 	select {
@@ -97,8 +97,8 @@ func (h *Hub) open(ctx context.Context) (*stream.Reader, error) {
 	return r, nil
 }
 
-// truncated reports whether the stream ends before what was read of it: it was replaced, or
-// was truncated by a power loss. The reader would wait for what comes after that.
+// truncated reports whether the stream ends before the last sequence read: it was replaced, or
+// truncated by a power loss. The reader would wait for later sequences.
 func (h *Hub) truncated(ctx context.Context) bool {
 	limited, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
@@ -137,8 +137,8 @@ func (h *Hub) receive(m jetstream.Msg, md *jetstream.MsgMetadata) {
 	}
 }
 
-// give queues an outcome for the followers of a session, or for those that receive the ones of
-// branches. The caller holds mu.
+// give queues an outcome for the followers of a session; with ofBranch for those that also receive
+// outcomes of branches. The caller holds mu.
 func (h *Hub) give(a events.Address, seq uint64, ofBranch bool) {
 	for f := range h.followers[a] {
 		if ofBranch && !f.branches {
@@ -175,8 +175,8 @@ var errNotRead = refusal(events.CodeUnavailable, "the stream of outcomes is not 
 
 var errTooMany = refusal(events.CodeRateLimited, "too many connections receive events", "End one, and try again.")
 
-// join adds a follower once outcomes are read: at a start, and after the stream was replaced,
-// that takes a moment.
+// join adds a follower. It waits until the hub reads outcomes, which takes a moment at a start and
+// after the stream was replaced.
 func (h *Hub) join(ctx context.Context, f *follower) (at uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, joinTime)
 	defer cancel()
@@ -250,7 +250,7 @@ func (h *Hub) cutAgents() {
 	})
 }
 
-// revoke ends the followers whose tokens are no more, or may not receive events any more.
+// revoke ends the followers whose tokens were removed, or may no longer receive events.
 func (h *Hub) revoke(now *tokenSet) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -267,8 +267,8 @@ func (h *Hub) revoke(now *tokenSet) {
 	})
 }
 
-// heartbeat lets a part of the idle followers show that they live, and ends all whose tokens
-// have expired.
+// heartbeat sends a sign of life to a part of the idle followers, and ends all whose tokens have
+// expired.
 func (h *Hub) heartbeat(part int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -16,12 +16,12 @@ import (
 	"compactd/internal/worker/query"
 )
 
-// mcpPath is what the paths of MCP begin with. Tokens of a session are for these alone, and
-// these for such tokens.
+// mcpPath begins the paths of MCP. They take tokens of a session and no others, and such tokens are
+// for no other path.
 const mcpPath = "/mcp/"
 
-// mcpHandler shows a session to the model that has a token of it. docs/adr/0034 has why no
-// other token is for it.
+// mcpHandler shows a session to a model with a token of the session. docs/adr/0034 has the reason
+// for such tokens.
 func (e *Edge) mcpHandler() http.Handler {
 	h := mcpserver.Handler(func(r *http.Request) *mcp.Server {
 		a, err := session(r)
@@ -54,7 +54,7 @@ func (e *Edge) mcpHandler() http.Handler {
 	})
 }
 
-// maxBatch bounds the requests in one body: the answers of all are in memory until the last is there.
+// maxBatch bounds the requests in one body: all answers stay in memory until the last is ready.
 const maxBatch = 32
 
 func checkBatch(body []byte) error {
@@ -77,8 +77,8 @@ func (e *Edge) branch(ctx context.Context, of, a events.Address) error {
 
 var errOtherSession = refusal(events.CodeForbidden, "the token is not of this session", "A path of /mcp needs a token with the role session, and that session: other tokens are for the other paths.")
 
-// begin is for one call of a tool: those of an HTTP request run at once, and each is an operation of its own, which
-// ends with the request. The context of a tool does not see that end.
+// begin makes an operation for one call of a tool: the calls of an HTTP request run at once. The
+// operation ends with the request, which the context of a tool does not.
 func (e *Edge) begin(request, ctx context.Context) (_ context.Context, end func()) {
 	op := e.limiter.Begin(limit.Of(request).Account())
 	ctx, cancel := context.WithCancel(op.With(ctx))

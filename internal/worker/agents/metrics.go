@@ -29,7 +29,7 @@ func NewMetrics(reg prometheus.Registerer, streams func() int64) *Metrics {
 	}
 }
 
-// otherRoute is that of a request that was refused before it was routed.
+// otherRoute is the route of requests that were refused before they were routed.
 const otherRoute = "other"
 
 // counted writes an answer, and counts its request before the client has it.

@@ -24,7 +24,7 @@ type verb struct {
 	fields   any                                 // the struct of the payload, nil where its fields are not looked at
 }
 
-// idOnly is the payload of an event that has an id and nothing else.
+// idOnly is the payload of an event with only an id.
 type idOnly struct {
 	ID string `json:"id"`
 }
@@ -156,7 +156,7 @@ func read(w http.ResponseWriter, r *http.Request, v verb, in *query.Event) (err 
 	return nil
 }
 
-// readComputing reads a body of at most so many bytes, and takes a processor for what it has.
+// readComputing reads a body of at most so many bytes, and takes a processor to decode it.
 func readComputing(w http.ResponseWriter, r *http.Request, most int) ([]byte, error) {
 	body, err := query.ReadBody(w, r, limit.Body{Most: most})
 	if err != nil {

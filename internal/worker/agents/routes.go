@@ -11,10 +11,11 @@ import (
 	"compactd/internal/worker/query"
 )
 
-// sessionPath is what the paths about a session begin with.
+// sessionPath begins the paths about a session.
 const sessionPath = "/v1/sessions/{tenant}/{session}"
 
-// Routes are the requests that are answered: those that only read by the operations of package query, as over NATS.
+// Routes are the requests that the edge answers. The operations of package query answer those that
+// only read, as over NATS.
 func (e *Edge) Routes() *query.Mux {
 	mux := &query.Mux{}
 	for _, v := range verbs {
@@ -48,13 +49,13 @@ func (e *Edge) read(o *query.Operation, answer query.Handler) query.Handler {
 	}
 }
 
-// count counts a request for a tenant: that of an operator is in the request.
+// count counts a request for a tenant: an operator's request names it.
 func count(r *http.Request, tenant string) {
 	limit.Of(r.Context()).For(limit.Account{Tenant: tenant, Part: tokenOf(r).part})
 }
 
-// permit returns the tenant that a request is about, and writes into the request what the
-// operation is to read.
+// permit returns the tenant that a request is about, and writes the id of the session, or the
+// tenant of the token, into the request.
 func (e *Edge) permit(o *query.Operation, r *http.Request) (tenant string, err error) {
 	t := tokenOf(r)
 	switch {

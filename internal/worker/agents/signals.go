@@ -16,13 +16,13 @@ import (
 	"compactd/internal/events"
 )
 
-// allOutcomes matches all that OUTCOMES has, the ends of commits too.
+// allOutcomes matches every message of OUTCOMES, the ends of commits too.
 const allOutcomes = "out.>"
 
 // maxSignals is how many signals wait for an operator before it is cut, and resumes.
 const maxSignals = 4096
 
-// signal is what an operator's event has: what OUTCOMES got, without its payload.
+// signal is an event for operators: a message of OUTCOMES without its payload.
 type signal struct {
 	kind string
 

@@ -44,8 +44,7 @@ func (c *certificate) get() *tls.Certificate {
 	return c.current
 }
 
-// read reads the files if they have changed. After an error the certificate of before is in
-// force.
+// read reads the files if they have changed. After an error the earlier certificate stays in force.
 func (c *certificate) read() error {
 	var state [2]fileState
 	for i, path := range []string{c.cert, c.key} {

@@ -15,7 +15,7 @@ import (
 	"compactd/internal/tokens"
 )
 
-// token is one that a request may have.
+// token is an entry of the tokens file, or the token of a session.
 type token struct {
 	tokens.Token
 	part string        // of its tenant, for the limiter
@@ -37,8 +37,8 @@ type fileState struct {
 	size    int64
 }
 
-// find returns the token of a request, nil for none. Where the hash is found depends on the
-// hash alone, which no client can choose; the comparison takes the same time for any.
+// find returns the token of a request, nil for none. The time of the search depends on the hash
+// alone, which no client can choose; the comparison takes the same time for any.
 func (t *tokenSet) find(key []byte, secret string, now time.Time) *token {
 	h := tokens.HashOf(secret)
 	found := cmp.Or(t.byHash[h], noToken)

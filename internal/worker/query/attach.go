@@ -18,8 +18,8 @@ import (
 	"compactd/internal/worker/observe"
 )
 
-// attach answers what of files to send with the next call of a session (B15). Files are
-// read and summarized outside the lock of the partition, and nothing of them is stored.
+// attach states what of files to send with the next call of a session (B15). It reads and
+// summarizes files outside the lock of the partition, and stores nothing of them.
 func (s *Service) attach(ctx context.Context, in *events.AttachRequest) (*events.AttachResponse, error) {
 	next, err := s.pending(in.Address(), &in.NextCall)
 	if err != nil {
@@ -83,8 +83,8 @@ func (s *Service) attached(in *events.AttachRequest, next compaction.Pending, pl
 	return out, cmp.Or(err, bad)
 }
 
-// summarizeFiles has the files summarized that the plan names. Models have the time of the
-// request, and then the embedded summarizer writes; a file without a summary is cut.
+// summarizeFiles summarizes the files that the plan names. Models have the time of the request;
+// then the embedded summarizer takes over. A file without a summary is cut.
 func (s *Service) summarizeFiles(ctx context.Context, in *events.AttachRequest, plan *measure.FilePlan, by summarize.Writer) ([]*summarize.FileSummary, error) {
 	written := make([]*summarize.FileSummary, len(plan.Files))
 	models, cancel := context.WithTimeout(ctx, in.SummaryWait())
@@ -118,8 +118,7 @@ func (s *Service) summarizeFiles(ctx context.Context, in *events.AttachRequest, 
 	return written, nil
 }
 
-// summarizeFile returns nil where nothing can be written of a file. A panic is an error of
-// this answer alone.
+// summarizeFile returns nil if a file has no summary. A panic fails this answer alone.
 func (s *Service) summarizeFile(ctx, models context.Context, f summarize.File) (out *summarize.FileSummary, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -138,7 +137,7 @@ func (s *Service) summarizeFile(ctx, models context.Context, f summarize.File) (
 	return out, err
 }
 
-// byModel has the configured summarizer write, in one of a few places.
+// byModel calls the configured summarizer, once it has one of maxSummaries places.
 func (s *Service) byModel(ctx context.Context, f summarize.File) (*summarize.FileSummary, error) {
 	by, ok := s.config.Summarizer.(summarize.FileSummarizer)
 	if !ok {

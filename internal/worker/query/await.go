@@ -18,19 +18,18 @@ import (
 )
 
 const (
-	// awaitSlice is how long another worker is to wait at once: one that crashes
-	// answers nothing.
+	// awaitSlice is how long one request lets another worker wait: a worker that crashes does not
+	// answer.
 	awaitSlice = 2 * time.Second
-	// unservedPause is how long a request that waits leaves between two tries to reach
-	// who serves the partition.
+	// unservedPause is the pause between two tries to reach the worker that serves the partition.
 	unservedPause = 20 * time.Millisecond
 )
 
 // errTurnPending is the answer to a request whose turn was not decided in time.
 var errTurnPending = events.NewInvalid(events.CodeTurnPending, "", "the turn was not decided in time")
 
-// awaitAndAnswer answers a request when what it waits for is decided, by this worker or
-// by the one that serves the session then.
+// awaitAndAnswer answers a request once the event that it waits for is decided. This worker
+// answers, or the one that serves the session by then.
 func (s *Service) awaitAndAnswer(ctx context.Context, o *Operation, c *call, alone bool) (out any, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.wait.Limit()+AnswerTimeout, ErrBusy)
 	defer cancel()
@@ -46,7 +45,8 @@ func (s *Service) awaitAndAnswer(ctx context.Context, o *Operation, c *call, alo
 	return out, orEnded(ctx, err)
 }
 
-// tryAwaiting waits and answers here, or has the worker do so that serves the partition.
+// tryAwaiting waits and answers here, or passes the request to the worker that serves the
+// partition.
 func (s *Service) tryAwaiting(ctx context.Context, o *Operation, c *call, w events.Await, alone bool) (any, error) {
 	elsewhere := s.elsewhere(c)
 	switch {
@@ -129,8 +129,8 @@ func (s *Service) awaitMove(ctx context.Context, p *partition.Partition, a event
 	}
 }
 
-// refusedBefore reports whether the turn of a number was refused after the last turn
-// that was taken, as the refusals say that are stored.
+// refusedBefore reports whether the turn of a number was refused after the last accepted turn. It
+// reads the stored refusals.
 func (s *Service) refusedBefore(ctx context.Context, p *partition.Partition, a events.Address, turn int64, at compaction.Seq, last events.Through) (bool, error) {
 	if err := s.awaitCommitted(ctx, p, a, at); err != nil {
 		return false, err
@@ -170,7 +170,7 @@ func (s *Service) refusedSince(ctx context.Context, a events.Address, turn int64
 	return newest.Seq <= uint64(at), nil // else a corrected turn of the number may be on its way
 }
 
-// rejectionIn is nil for a rejection of a version that this one cannot read.
+// rejectionIn decodes a rejection, nil for a version that this program cannot read.
 func rejectionIn(data []byte) *events.Rejected {
 	body, err := events.DecodeOutcome(events.KindRejected, data)
 	r, ok := body.(*events.Rejected)
@@ -180,7 +180,7 @@ func rejectionIn(data []byte) *events.Rejected {
 	return r
 }
 
-// numberOf is the number of a turn in the log; 0 for one that has none, -1 for one that
+// numberOf is the number of a turn in the log; 0 for a turn without a number, -1 for a turn that
 // cannot be read or is gone.
 func (s *Service) numberOf(ctx context.Context, seq uint64) (int64, error) {
 	stored, err := stream.GetLog(ctx, s.config.Answers, []uint64{seq})

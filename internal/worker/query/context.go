@@ -53,7 +53,7 @@ type unread struct {
 	system, tools compaction.Seq // of the turns that hold them
 }
 
-// view returns an answer once all that it rests on is committed.
+// view returns an answer once the outcomes that it rests on are committed.
 func (s *Service) view(ctx context.Context, in *events.ContextRequest) (unread, error) {
 	out := unread{ContextResponse: events.ContextResponse{V: events.Version, Page: 1, Pages: 1}}
 	p, at, err := s.inspect(in.Address(), func(l *compaction.Ledger) {
@@ -96,8 +96,8 @@ const (
 	renderedCopies = 3
 )
 
-// inspect shows the ledger of a session to read, and returns its partition and up to
-// which event it holds. read must not keep the ledger.
+// inspect calls read with the ledger of a session, and returns the partition and the last event
+// that the ledger has. read must not keep the ledger.
 func (s *Service) inspect(a events.Address, read func(*compaction.Ledger)) (*partition.Partition, compaction.Seq, error) {
 	p := s.config.Partitions.At(s.config.Partitions.Of(a))
 	if p == nil {
@@ -113,8 +113,8 @@ func (s *Service) inspect(a events.Address, read func(*compaction.Ledger)) (*par
 	return p, seq, nil
 }
 
-// awaitCommitted waits until the outcomes that a view rests on are committed: what is
-// only decided may be decided otherwise after a crash, under another config.
+// awaitCommitted waits until the outcomes that a view rests on are committed: an uncommitted
+// decision may change after a crash, under another config.
 func (s *Service) awaitCommitted(ctx context.Context, p *partition.Partition, a events.Address, seq compaction.Seq) error {
 	if p.HasCommitted(a, seq) {
 		return nil

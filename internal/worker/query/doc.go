@@ -15,8 +15,8 @@
 //	HTTP        (http.go) ──► decode ──┼─► serve ─────┼─ here, when a turn is decided (await.go)
 //	process (requests.go) ─────────────┘              └─ by the worker that serves the partition (relay.go)
 //
-// [Refusal] makes of any error what the caller receives: its code is a header over NATS, and a
-// status over HTTP.
+// [Refusal] turns any error into the one that the caller receives: its code is a header over NATS,
+// and a status over HTTP.
 //
 // # Guarantees
 //
@@ -26,8 +26,8 @@
 //
 // # Concurrency
 //
-// The lock of a partition is held only to copy what the ledger contains; texts are read and
-// rendered outside it, at most eight answers at a time.
+// The lock of a partition is held only to copy from the ledger; texts are read and rendered outside
+// it, at most eight answers at a time.
 //
 // # On failure
 //

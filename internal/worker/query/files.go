@@ -15,8 +15,8 @@ import (
 // maxPathBytes bounds a path that is returned.
 const maxPathBytes = 4 << 10
 
-// files answers which files a session has read and changed. The ledger has all but
-// their paths, which are read from the log.
+// files lists the files that a session has read and changed. The ledger has everything but the
+// paths, which are read from the log.
 func (s *Service) files(ctx context.Context, in *events.FilesRequest) (*events.FilesResponse, error) {
 	out := &events.FilesResponse{V: events.Version, Files: []events.File{}, Page: max(in.Page, 1), Pages: 1}
 	o := &originals{nc: s.config.Answers, address: in.Address()}
@@ -50,8 +50,8 @@ func (s *Service) files(ctx context.Context, in *events.FilesRequest) (*events.F
 	return out, nil
 }
 
-// ofTurns counts the files at the beginning that the next so many turns name. A turn may name many, which follow
-// each other.
+// ofTurns is how many of the first files belong to the next so many turns. The files of a turn
+// follow each other.
 func ofTurns(files []compaction.FileUsage, turns int) int {
 	for i := 1; i < len(files); i++ {
 		if files[i].Seq != files[i-1].Seq {
@@ -63,8 +63,8 @@ func ofTurns(files []compaction.FileUsage, turns int) int {
 	return len(files)
 }
 
-// name adds files to an answer, with the paths that their turns give them. Each turn is read once, and a message
-// that names many files too: such files follow each other.
+// name adds files to an answer, with the paths in their turns. It reads each turn and each message
+// once: their files follow each other.
 func (o *originals) name(ctx context.Context, files []compaction.FileUsage, out *events.FilesResponse) error {
 	seqs := make([]uint64, len(files))
 	for i := range files {
@@ -104,7 +104,7 @@ func (o *originals) name(ctx context.Context, files []compaction.FileUsage, out 
 	return nil
 }
 
-// message reads a message of a turn; it has no parts where the turn does not hold it.
+// message reads a message of a turn; it has no parts if the turn does not have it.
 func (o *originals) message(t *events.Turn, index int) events.Message {
 	if t == nil || index >= len(t.Messages) {
 		return events.Message{}
@@ -116,7 +116,7 @@ func (o *originals) message(t *events.Turn, index int) events.Message {
 	return m
 }
 
-// pathOf is the path of a file as its message names it, "" when it does not.
+// pathOf is the path of a file in its message, "" for none.
 func pathOf(f *compaction.FileUsage, m *events.Message) string {
 	if f.Part >= len(m.Parts) {
 		return ""

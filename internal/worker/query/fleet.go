@@ -21,7 +21,8 @@ import (
 	"compactd/internal/events"
 )
 
-// fleetTime is how long workers have to answer how they are: one that is stopped is shown without.
+// fleetTime is how long workers have to report their state; a worker that stopped is listed without
+// it.
 const fleetTime = time.Second
 
 // started is when the process began, about.
@@ -42,7 +43,7 @@ func (s *Service) decodeFleet(request []byte) (*call, error) {
 	}, nil
 }
 
-// fleet answers who serves each partition, and how the workers are.
+// fleet lists the partitions with their owners, and the workers with their states.
 func (s *Service) fleet(ctx context.Context, in *events.FleetRequest) (*events.FleetResponse, error) {
 	if in.Partition != nil {
 		return s.served(ctx, int(*in.Partition))
@@ -141,7 +142,7 @@ func merge(out, a *events.FleetResponse) {
 	out.Workers, out.Models, out.Feed = append(out.Workers, a.Workers...), append(out.Models, a.Models...), append(out.Feed, a.Feed...)
 }
 
-// stored adds what the server has of a partition to what its owner answered, nil for no answer.
+// stored adds the state of a partition on the server to the answer of its owner, nil without one.
 func (s *Service) stored(ctx context.Context, id int, a *events.FleetResponse) (p events.FleetPartition, err error) {
 	p.Partition = int64(id)
 	if a != nil && len(a.Partitions) == 1 {

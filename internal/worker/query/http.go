@@ -15,9 +15,9 @@ import (
 	"compactd/internal/worker/limit"
 )
 
-// ServeHTTP adds all operations to mux. current is the service that answers, or why there is none
-// now: until there is a worker nothing can answer. wrap is put around each operation, and begins
-// the [limit.Operation] of a request; nil is for operators.
+// ServeHTTP adds all operations to mux. current returns the service that answers, or why there is
+// none yet. wrap is put around each operation, and begins the [limit.Operation] of a request; nil
+// is for operators.
 func ServeHTTP(mux *Mux, current func() (*Service, error), wrap func(*Operation, Handler) Handler) {
 	for _, o := range Operations() {
 		if o.syncs && wrap == nil { // for agents, who have tokens
@@ -51,7 +51,8 @@ func callerOf(ctx context.Context) (Caller, bool) {
 	return c, ok
 }
 
-// recorded records that an operator reads content, or sets a policy; without the entry nothing is answered.
+// recorded records that an operator reads content or sets a policy. If the entry cannot be stored,
+// there is no answer.
 func (s *Service) recorded(ctx context.Context, o *Operation, c *call) error {
 	by, ok := callerOf(ctx)
 	if !o.audited || !ok || !by.Operator {
@@ -66,7 +67,7 @@ func (s *Service) recorded(ctx context.Context, o *Operation, c *call) error {
 	return s.Record(ctx, e, "")
 }
 
-// codeOf is why a request is refused, "" where it is not.
+// codeOf is the code of a refusal, "" for no error.
 func codeOf(err error) events.Code {
 	if err == nil {
 		return ""
@@ -77,7 +78,8 @@ func codeOf(err error) events.Code {
 	return events.CodeOf(err)
 }
 
-// Record stores an entry of the audit log; id is "" for one that no other worker stores too.
+// Record stores an entry of the audit log. Workers that record the same thing give it the same id;
+// "" is for all other entries.
 func (s *Service) Record(ctx context.Context, e events.AuditEntry, id string) error {
 	if s.config.Audit == nil {
 		return nil
@@ -89,8 +91,8 @@ func (s *Service) Record(ctx context.Context, e events.AuditEntry, id string) er
 	return nil
 }
 
-// ForOperators begins the operation of a request that no token of a tenant sends. Its path may have the name of a
-// session in place of the id.
+// ForOperators begins the operation of a request of an operator, without the token of a tenant. The
+// path may have the name of a session in place of the id.
 func ForOperators(current func() (*Service, error), answer Handler) Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		s, err := current()
@@ -164,12 +166,12 @@ var (
 	errEncoded  = &events.ServiceError{V: events.Version, Code: events.CodeEncodedBody, Message: "the body has a Content-Encoding", Hint: "Send the JSON as it is."}
 )
 
-// foldMargin is what a request has beside its body: the fields of the path.
+// foldMargin is room for the fields of the path beside the body.
 const foldMargin = 4 << 10
 
-// request is the payload of a request: what it would be over NATS. The fields of its address stand
-// in the memory before its body, which so is read once. The decoder reports its errors: a field that
-// comes twice is there twice.
+// request is the payload that the request would have over NATS. The fields of the address stand in
+// memory before the body, so that the body is not copied. The decoder reports errors, such as a
+// field in both.
 func (o *Operation) request(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	fields := o.fields(r)
 	if !o.Body || r.Body == http.NoBody {
@@ -187,7 +189,7 @@ func (o *Operation) request(w http.ResponseWriter, r *http.Request) ([]byte, err
 	return joined(data, len(fields))
 }
 
-// fields are those of the path and the query, as an object that is not closed.
+// fields has the fields of the path and the query, as an object that is not closed.
 func (o *Operation) fields(r *http.Request) []byte {
 	out := []byte{'{'}
 	add := func(name string, value []byte) {
@@ -208,7 +210,7 @@ func (o *Operation) fields(r *http.Request) []byte {
 	return out
 }
 
-// joined makes one object of fields and of the object that is behind them, from at on.
+// joined makes one object of the fields and of the object behind them, which begins at at.
 func joined(data []byte, at int) ([]byte, error) {
 	body := bytes.TrimLeft(data[at:], jsonSpace)
 	switch {
@@ -231,7 +233,7 @@ func joined(data []byte, at int) ([]byte, error) {
 
 const jsonSpace = " \t\r\n"
 
-// Param is a field of a request that is in the query of its address.
+// Param is a field of a request in the query of its URL.
 type Param struct {
 	Name string
 	// Text is taken as it is; anything else is a number where it looks like one.
@@ -245,8 +247,8 @@ var (
 	turnIndex = regexp.MustCompile(`^(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)$`)
 )
 
-// value is a parameter as JSON. A text that is no number stays one, and is refused as
-// one.
+// value is a parameter as JSON. A text in the place of a number stays a text, and the decoder
+// refuses it.
 func (p *Param) value(s string) []byte {
 	switch at := turnIndex.FindStringSubmatch(s); {
 	case p.Place && at != nil:
@@ -262,8 +264,8 @@ func quoted(s string) []byte {
 	return data
 }
 
-// Bearer is the token of a request, "" where there is none: the only place that it is
-// taken from is one header Authorization with the scheme Bearer.
+// Bearer is the token of a request, "" for none. It is read from a single header Authorization with
+// the scheme Bearer, and from nowhere else.
 func Bearer(r *http.Request) string {
 	all := r.Header.Values("Authorization")
 	if len(all) != 1 {
@@ -284,8 +286,7 @@ func WrongMethod(allowed string) http.HandlerFunc {
 	}
 }
 
-// statuses are the HTTP statuses of codes; any other is a request that cannot be
-// understood.
+// statuses are the HTTP statuses of codes; any other code has 400.
 var statuses = map[events.Code]int{
 	events.CodeUnavailable: http.StatusServiceUnavailable, events.CodeGone: http.StatusGone, events.CodeInternal: http.StatusInternalServerError,
 	events.CodeStorageLimit: http.StatusInsufficientStorage,

@@ -20,11 +20,11 @@ import (
 	"compactd/internal/worker/payload"
 )
 
-// historyMemory is what a read of compactions holds: a large one as it is stored, and decoded.
+// historyMemory is the memory to read compactions: room for a large one as stored and as decoded.
 const historyMemory = 4 * events.MaxOutputBytes
 
-// compactions answers when and why a session was compacted, as the stream of outcomes has
-// it. A tenant may ask, and cannot read the stream.
+// compactions states when and why a session was compacted. It reads OUTCOMES, which a tenant
+// cannot.
 func (s *Service) compactions(ctx context.Context, in *events.HistoryRequest) (*events.HistoryResponse, error) {
 	a := in.Address()
 	out := &events.HistoryResponse{V: events.Version, Entries: []events.HistoryEntry{}}
@@ -73,7 +73,7 @@ func (s *Service) Compactions(ctx context.Context, a events.Address, fn func(c *
 	return orEnded(ctx, err)
 }
 
-// timeline answers how a session grew.
+// timeline states how a session grew.
 func (s *Service) timeline(ctx context.Context, in *events.ContextRequest) (*events.TimelineResponse, error) {
 	out := &events.TimelineResponse{V: events.Version, Turns: []events.TimelineTurn{}, Generations: []events.TimelineShift{}}
 	if err := s.computeOver(ctx, in.Address()); err != nil {
@@ -111,7 +111,8 @@ func (s *Service) computeOver(ctx context.Context, a events.Address) error {
 	return orEnded(limited, limit.Of(ctx).ComputeOver(limited, weight))
 }
 
-// looked is what an insight is about: views of a session, and how its tokens are estimated.
+// looked has the views of a session that an insight needs, and the rate that estimates their
+// tokens.
 type looked struct {
 	unread
 	earlier *compaction.View // of the generation before, up to the turn of the compaction
@@ -121,8 +122,8 @@ type looked struct {
 	input   int64 // of the call with the view
 }
 
-// look copies the view of a generation, and with pair the one before it, both up to the last turn that the
-// compaction changed. The memory to render them is there before.
+// look copies the view of a generation, and with pair the view before it, both up to the last turn
+// that the compaction changed. It first waits for the memory to render them.
 func (s *Service) look(ctx context.Context, in *events.ContextRequest, pair bool) (out looked, err error) {
 	weight, out := 0, looked{unread: unread{ContextResponse: events.ContextResponse{V: events.Version}}}
 	if _, _, err := s.inspect(in.Address(), func(l *compaction.Ledger) { weight = l.Weight() }); err != nil {
@@ -166,7 +167,8 @@ func (s *Service) look(ctx context.Context, in *events.ContextRequest, pair bool
 	return out, s.awaitCommitted(ctx, p, in.Address(), at)
 }
 
-// unknownGeneration refuses a generation that the session does not have, or that nothing is known of.
+// unknownGeneration refuses a generation that the session does not have, or of which nothing is
+// left.
 func unknownGeneration(least, most int64) error {
 	if most < least {
 		return refusalOf(events.CodeUnknownGeneration, "the session was not compacted yet", "Request it once a compaction has made a generation.")
@@ -177,7 +179,7 @@ func unknownGeneration(least, most int64) error {
 // count estimates a message.
 func (x *looked) count(m events.Message) int64 { return int64(x.rate.Message(m)) }
 
-// sourced renders a view. It is right where its provider would refuse it too.
+// sourced renders a view, also one that its provider would refuse.
 func (s *Service) sourced(ctx context.Context, a events.Address, v *compaction.View) (out []compaction.Sourced, invalid *payload.InvalidError, err error) {
 	out, err = Reading(ctx, func() ([]compaction.Sourced, error) {
 		if err := limit.Of(ctx).ComputeOver(ctx, v.TextBytes()); err != nil {
@@ -192,10 +194,10 @@ func (s *Service) sourced(ctx context.Context, a events.Address, v *compaction.V
 	return out, invalid, orEnded(ctx, err)
 }
 
-// changesPage is about how many bytes a page of changes has.
+// changesPage is the approximate size of a page of changes, in bytes.
 const changesPage = 512 << 10
 
-// changes answers what a compaction did to each message.
+// changes states what a compaction did to each message.
 func (s *Service) changes(ctx context.Context, in *events.ContextRequest) (*events.ChangesResponse, error) {
 	out := &events.ChangesResponse{V: events.Version, Rows: []events.Change{}, Page: 1, Pages: 1}
 	var published events.Compacted // before memory is held for texts
@@ -237,7 +239,7 @@ func (s *Service) changes(ctx context.Context, in *events.ContextRequest) (*even
 	return out, nil
 }
 
-// xray answers what fills the window.
+// xray states what fills the window.
 func (s *Service) xray(ctx context.Context, in *events.ContextRequest) (*events.XrayResponse, error) {
 	out := &events.XrayResponse{V: events.Version, Kinds: []events.XrayKind{}, Largest: []events.XrayEntry{}}
 	l, err := s.look(ctx, in, false)
@@ -274,7 +276,7 @@ func (s *Service) xray(ctx context.Context, in *events.ContextRequest) (*events.
 	return out, nil
 }
 
-// preview answers what a session.compact would do.
+// preview states what a session.compact would do.
 func (s *Service) preview(ctx context.Context, in *events.PreviewRequest) (*events.PreviewResponse, error) {
 	out := &events.PreviewResponse{V: events.Version}
 	body, err := events.Marshal(&events.Compact{Focus: in.Focus, Policy: in.Policy})
@@ -329,8 +331,8 @@ func (s *Service) whatIf(ctx context.Context, in *events.WhatIfRequest) (*events
 // markerPause is between two looks at the marker of a partition.
 const markerPause = 20 * time.Millisecond
 
-// AwaitMarker waits until the marker of its partition is behind all that was decided of a session, a second at most where the
-// server answers: a reader of the log then finds it.
+// AwaitMarker waits until the marker of the partition is past everything decided for a session, so
+// that a reader of the log finds it: at most a second if the server answers.
 func (s *Service) AwaitMarker(ctx context.Context, a events.Address) error {
 	p, at, err := s.inspect(a, func(*compaction.Ledger) {})
 	if err != nil {

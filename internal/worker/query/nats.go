@@ -54,8 +54,8 @@ func (s *Service) Run(ctx, until context.Context) error {
 // stopPause is how long a stop waits between two looks at the answers that are under way.
 const stopPause = 5 * time.Millisecond
 
-// add answers an operation on its subject, and, if it is about a session, on those of tenants
-// too, which a server's permissions distinguish.
+// add answers an operation on its subject. If the operation is about a session, it also answers on
+// subjects with the tenant, which permissions can distinguish.
 func (s *Service) add(ctx context.Context, svc micro.Service, o *Operation) error {
 	meta := micro.WithEndpointMetadata(o.describe())
 	answer := func(r micro.Request) {
@@ -71,8 +71,8 @@ func (s *Service) add(ctx context.Context, svc micro.Service, o *Operation) erro
 	return svc.AddEndpoint(o.Name+"-of-tenant", micro.HandlerFunc(ofTenant), micro.WithEndpointSubject(events.OfTenant(o.Subject(), "*")), meta)
 }
 
-// Subscribe answers other workers about the sessions of a partition, until stop. An
-// error that keeps it from that is reported, and the others answer that no worker serves it.
+// Subscribe answers other workers about the sessions of a partition, until stop. If that fails it
+// reports the error; other workers then answer that no worker serves the partition.
 func (s *Service) Subscribe(ctx context.Context, id int) (stop func()) {
 	sub, err := s.config.Read.Subscribe(events.OwnerSubject(id, "*"), func(m *nats.Msg) {
 		o := s.find(lastToken(m.Subject))
@@ -102,7 +102,8 @@ type message struct {
 	partition int  // that it is sent to
 }
 
-// receive answers a request from a goroutine of its own, so that others of its subscription need not wait.
+// receive answers a request in a goroutine of its own, so that later requests of the subscription
+// need not wait.
 func (s *Service) receive(ctx context.Context, o *Operation, m message) {
 	if !mayReply(m.reply) {
 		return
@@ -121,9 +122,9 @@ func traced(ctx context.Context, h nats.Header) context.Context {
 	return trace.With(ctx, events.ReadTrace(h[events.HeaderTrace]))
 }
 
-// decodeFor decodes a request, which belongs to the tenant and the session that it names from then
-// on. One of a tenant's subject, or that another worker states, names no other. Another worker may send it to
-// the partition that the session had before the log grew.
+// decodeFor decodes a request, which then counts for its tenant and session. A request whose
+// subject, or whose header of another worker, has a tenant must name the same tenant. Another
+// worker may send a request to the partition that the session had before the log grew.
 func (s *Service) decodeFor(ctx context.Context, o *Operation, m message) (*call, error) {
 	c, err := s.decode(ctx, o, m.data)
 	tenant := ""
@@ -213,8 +214,8 @@ func (s *Service) respond(reply string, data []byte, err error) {
 	}
 }
 
-// mayReply reports whether answers may go to a subject: a request must not make
-// the worker publish where others may not.
+// mayReply reports whether answers may go to a subject: the sender of a request could not publish
+// on every subject that the worker can.
 func mayReply(subject string) bool {
 	root, _, _ := strings.Cut(subject, ".")
 	switch root {

@@ -16,14 +16,13 @@ import (
 // method and path.
 type Operation struct {
 	Name string
-	// Method, Path and Query are how the request is made over HTTP. Parameters in the path are
-	// text.
+	// Method, Path and Query are the request over HTTP. Parameters in the path are text.
 	Method, Path string
 	Query        []Param
 	Body         bool // the payload is the body, together with what the path contains
 	HTTPOnly     bool // over NATS workers alone request it, of each other
 	Operators    bool // for operators alone
-	// Responses names the schemas of the answer: it is valid by one of them.
+	// Responses names schemas: the answer is valid by one of them.
 	Responses []string
 
 	decode func(*Service, []byte) (*call, error)
@@ -63,7 +62,7 @@ type addressed[Q any] interface {
 	Address() events.Address
 }
 
-// typed answers what a decoder reads.
+// typed makes an operation of a decoder and the function that answers the decoded request.
 func typed[Q, A any, P addressed[Q]](decode func([]byte) (*Q, error), answer func(*Service, context.Context, *Q) (A, error)) func(*Service, []byte) (*call, error) {
 	return func(s *Service, request []byte) (*call, error) {
 		in, err := decode(request)
@@ -76,7 +75,7 @@ func typed[Q, A any, P addressed[Q]](decode func([]byte) (*Q, error), answer fun
 	}
 }
 
-// byAny has any worker answer a request about policies.
+// byAny makes an operation about policies, which any worker answers.
 func byAny[Q, A any](decode func([]byte) (*Q, error), answer func(*policies.Policies, context.Context, *Q) (A, error)) func(*Service, []byte) (*call, error) {
 	return func(s *Service, request []byte) (*call, error) {
 		in, err := decode(request)
@@ -106,7 +105,7 @@ func callOf[Q, A any, P addressed[Q]](s *Service, in *Q, answer func(*Service, c
 	return c
 }
 
-// Operations lists what may be requested.
+// Operations lists all operations.
 func Operations() []Operation {
 	const session = "/v1/sessions/{tenant}/{session}"
 	page := Param{Name: "page"}
@@ -249,8 +248,8 @@ func (o *Operation) PathParams() []string {
 	return out
 }
 
-// describe is what discovery reports: the ids of the schemas, and where the operation is
-// over HTTP.
+// describe is the metadata for discovery: the ids of the schemas, and the method and path over
+// HTTP.
 func (o *Operation) describe() map[string]string {
 	responses := slices.Clone(o.Responses)
 	for i, name := range responses {

@@ -14,11 +14,11 @@ import (
 	"compactd/internal/events"
 )
 
-// clockMargin is how far the clocks of servers may be apart that store an event and its
+// clockMargin is the largest difference between the clocks of servers that store an event and its
 // outcome.
 const clockMargin = time.Minute
 
-// outcome answers what became of an event that was decided.
+// outcome states what became of an event that was decided.
 func (s *Service) outcome(ctx context.Context, in *events.OutcomeRequest) (*events.OutcomeResponse, error) {
 	a := in.Address()
 	out := &events.OutcomeResponse{V: events.Version, Seq: in.Seq, Accepted: true}
@@ -39,7 +39,7 @@ func (s *Service) outcome(ctx context.Context, in *events.OutcomeRequest) (*even
 	return Reading(ctx, func() (*events.OutcomeResponse, error) { return out, s.readOutcome(ctx, a, out) })
 }
 
-// readOutcome adds what is stored about an event.
+// readOutcome adds the stored outcome of an event.
 func (s *Service) readOutcome(ctx context.Context, a events.Address, out *events.OutcomeResponse) error {
 	e, err := s.eventAt(ctx, a, out.Seq)
 	if err != nil {
@@ -86,8 +86,8 @@ func (s *Service) eventAt(ctx context.Context, a events.Address, seq uint64) (pu
 	return published{events.CauseOf(seq, stored[0].Data), at.Kind, stored[0].Time}, nil
 }
 
-// answerTo returns the outcome of a kind that answers an event, and when it was stored; nil
-// where there is none. Mostly it is the newest one.
+// answerTo returns the outcome of a kind that an event caused, and when it was stored; nil for
+// none. It is mostly the newest outcome.
 func (s *Service) answerTo(ctx context.Context, k events.Kind, a events.Address, e published) (body any, stored time.Time, err error) {
 	nc, subjects := s.config.Answers, events.OutcomesIn(s.config.Partitions.Table().Path(a), k, a)
 	answers := func(m stream.LogMessage) bool {

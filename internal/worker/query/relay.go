@@ -17,8 +17,8 @@ import (
 	"compactd/internal/worker/partition"
 )
 
-// A request that is larger than a message of the server is fetched by the worker that answers
-// it, part by part: so it never has more in flight than one part, and memory for few of them.
+// A worker fetches a request that is larger than max_payload part by part: one part is in flight at
+// a time, and few are in memory.
 const (
 	headerParts = "Compactd-Parts" // where parts are requested, by their index
 	headerSize  = "Compactd-Size"  // of the whole, in bytes
@@ -26,14 +26,15 @@ const (
 	partTime    = 2 * time.Second  // for one part
 )
 
-// Whose a request is, so that its memory counts for them before it is decoded. Only workers may publish where these
-// are read; a request that names another tenant than its header is refused.
+// The tenant and session of a request, so that its memory counts for them before it is decoded.
+// Only workers may publish on the subjects where these headers are read; a request that names
+// another tenant than its header is refused.
 const (
 	headerTenant  = "Compactd-Tenant"
 	headerSession = "Compactd-Session"
 )
 
-// forwarded is whose operation a request of another worker is, of no tenant where that is not stated.
+// forwarded is the account of a request of another worker, without a tenant if no header has one.
 func forwarded(h nats.Header) limit.Account {
 	a := events.Address{Tenant: h.Get(headerTenant), Session: h.Get(headerSession)}
 	if a.Validate() != nil {
@@ -42,8 +43,9 @@ func forwarded(h nats.Header) limit.Account {
 	return limit.Account{Tenant: a.Tenant, Part: a.Session}
 }
 
-// ownerAnswer is the answer of the worker that serves the partition of a request; a refusal of it is
-// the error, wrong_partition where the session has moved. Where no worker serves the partition, that is the answer.
+// ownerAnswer is the answer of the worker that serves the partition of a request. Its refusal is
+// the error: wrong_partition if the session has moved. It is an error too if no worker serves the
+// partition.
 func (s *Service) ownerAnswer(ctx context.Context, o *Operation, c *call, request []byte) (any, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, o.limit(), ErrBusy)
 	defer cancel()
@@ -76,8 +78,8 @@ func (s *Service) ownerAnswer(ctx context.Context, o *Operation, c *call, reques
 	return nil, refused
 }
 
-// following calls answer, and again wherever the session of a request has moved since the log grew: each time to
-// another partition, of which there are few. For another worker that is an error.
+// following calls answer, and calls it again if the session has moved to another partition since
+// the log grew: at most once for each growth. A request of another worker is refused instead.
 func (s *Service) following(ctx context.Context, c *call, alone bool, answer func() (any, error)) (any, error) {
 	a := events.Address{Tenant: c.tenant, Session: c.session}
 	for {
@@ -100,8 +102,8 @@ func (s *Service) following(ctx context.Context, c *call, alone bool, answer fun
 	}
 }
 
-// refresh reads where a session has moved to. It is an error where the partition is still the same: the
-// split is not stored yet.
+// refresh reads where a session has moved to. It returns an error if the partition is still the
+// same: the split is not stored yet.
 func (s *Service) refresh(ctx context.Context, id int, a events.Address) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, AnswerTimeout, ErrBusy)
 	defer cancel()
@@ -119,7 +121,7 @@ func (s *Service) refresh(ctx context.Context, id int, a events.Address) error {
 	return nil
 }
 
-// offer replaces the data of a request by where to fetch it, until stop.
+// offer replaces the data of a request by the subject of its parts, and answers there until stop.
 func (s *Service) offer(m *nats.Msg) (stop func(), err error) {
 	nc, whole := s.config.Read, m.Data
 	size := connect.MaxPayload(nc) - partMargin
@@ -140,10 +142,10 @@ func (s *Service) offer(m *nats.Msg) (stop func(), err error) {
 	return func() { _ = sub.Unsubscribe() }, nil
 }
 
-// errParts: another worker offered a request of a size that none may have, or without a part.
+// errParts: another worker offered a request larger than the limit, or without parts.
 var errParts = errors.New("another worker offered a request of a wrong size")
 
-// offeredSize is how many bytes a request has that another worker offers.
+// offeredSize is the size in bytes of a request that another worker offers.
 func offeredSize(offered nats.Header) (int, error) {
 	size, err := strconv.Atoi(offered.Get(headerSize))
 	if err != nil || size <= 0 || size > events.MaxSyncBytes+partMargin || !mayReply(offered.Get(headerParts)) {

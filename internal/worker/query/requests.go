@@ -11,8 +11,8 @@ import (
 	"compactd/internal/worker/payload"
 )
 
-// Requests of this process, which the worker answers that serves the session. Each field is one that the decoder
-// of the request would take. Errors are [*events.ServiceError].
+// Requests of this process. The worker that serves the session answers them. Fields must be as the
+// decoder of the request would accept them. Errors are [*events.ServiceError].
 
 // Context answers with a history.
 func (s *Service) Context(ctx context.Context, in *events.ContextRequest) (*events.ContextResponse, error) {
@@ -24,7 +24,7 @@ func (s *Service) Files(ctx context.Context, in *events.FilesRequest) (*events.F
 	return received[events.FilesResponse](ask(ctx, s, "files", in, (*Service).files))
 }
 
-// Outcome answers what became of an event.
+// Outcome states what became of an event.
 func (s *Service) Outcome(ctx context.Context, in *events.OutcomeRequest) (*events.OutcomeResponse, error) {
 	return received[events.OutcomeResponse](ask(ctx, s, "outcome", in, (*Service).outcome))
 }
@@ -44,7 +44,7 @@ func (s *Service) Stats(ctx context.Context, in *events.StatsRequest) (*events.S
 	return received[events.StatsResponse](ask(ctx, s, "stats", in, (*Service).stats))
 }
 
-// Sync answers what of a history to send.
+// Sync states what of a history to send.
 func (s *Service) Sync(ctx context.Context, in *events.SyncRequest) (*events.SyncResponse, error) {
 	whole := *in
 	whole.Tenant = cmp.Or(in.Tenant, events.DefaultTenant)
@@ -64,7 +64,7 @@ func ask[Q, A any, P addressed[Q]](ctx context.Context, s *Service, name string,
 	return out, nil
 }
 
-// received returns an answer of this worker as it is, and decodes one of another.
+// received returns an answer of this worker as it is, and decodes an answer of another worker.
 func received[A any](out any, err error) (*A, error) {
 	if err != nil {
 		return nil, err
@@ -82,13 +82,13 @@ func received[A any](out any, err error) (*A, error) {
 	return nil, fmt.Errorf("an answer is a %T", out)
 }
 
-// sync takes the history of an agent, and answers what of it to send.
+// sync takes the history of an agent, and states what of it to send.
 func (s *Service) sync(ctx context.Context, in *events.SyncRequest) (*events.SyncResponse, error) {
 	out, err := s.syncer.Answer(ctx, in)
 	return out, orEnded(ctx, err)
 }
 
-// host is what syncs rest on: a [syncs.Host]. A sync that waits holds no processor.
+// host is the [syncs.Host] of this worker. A sync that waits holds no processor.
 type host struct {
 	*Service
 	*payload.Renderer

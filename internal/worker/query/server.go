@@ -75,8 +75,8 @@ func ServeUntil(ctx context.Context, l net.Listener, late time.Duration, s *http
 	return nil
 }
 
-// Guard answers requests by the func that admit returns. Refusals have a bounded rate, and so have requests without such
-// a func: a page of a browser checks with them whether it may send others.
+// Guard calls the func that admit returns for a request. It bounds the rate of refusals and of
+// requests without a func, the preflights of browsers.
 func Guard(admit func(http.ResponseWriter, *http.Request) (answer http.HandlerFunc, refused *events.ServiceError)) http.Handler {
 	refusals := limit.NewRefusals()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -99,10 +99,10 @@ func Guard(admit func(http.ResponseWriter, *http.Request) (answer http.HandlerFu
 	})
 }
 
-// Handler answers a request; after an error nothing is written.
+// Handler answers a request, or writes nothing and returns an error.
 type Handler func(http.ResponseWriter, *http.Request) error
 
-// ServeHTTP answers a request, also one that the handler refuses.
+// ServeHTTP answers a request, with a refusal if the handler returns an error.
 func (h Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err := h(w, r); err != nil {
 		WriteError(w, Refusal(err))
@@ -115,10 +115,10 @@ type Mux struct {
 	routes []string
 }
 
-// Routes lists what is answered, each as method and path.
+// Routes lists the routes, each as method and path.
 func (m *Mux) Routes() []string { return m.routes }
 
-// Route answers one method at a path, and refuses any other.
+// Route answers one method at a path, and refuses other methods.
 func (m *Mux) Route(method, path string, h Handler) {
 	allowed, _, _ := strings.Cut(method, ",") // HEAD is answered as GET
 	m.Handle(allowed+" "+path, h)

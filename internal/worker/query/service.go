@@ -31,11 +31,11 @@ const (
 	maxSummaries = 4
 	// AnswerTimeout bounds an answer, the wait for its turn included.
 	AnswerTimeout = 10 * time.Second
-	// LongestAnswer bounds one that waits for models.
+	// LongestAnswer bounds an answer that waits for models.
 	LongestAnswer = events.MaxSummaryWait + AnswerTimeout
 	// maxAnswerBytes bounds a page of a history.
 	maxAnswerBytes = 4 << 20
-	// answerMargin is what a page stays below the server's max_payload.
+	// answerMargin is how many bytes a page stays below the server's max_payload.
 	answerMargin = 64 << 10
 	// commitPause is how long an answer waits between two looks at what is
 	// committed.
@@ -49,7 +49,7 @@ var (
 	ErrStopping  = errors.New("the worker is stopping")
 )
 
-// errOtherTenant: permissions on subjects hold for what is requested.
+// errOtherTenant: a permission for a subject must not reach other tenants.
 var errOtherTenant = errors.New("the request names another tenant than its subject")
 
 // Config describes a [Service]. All fields but Limiter and Summarizer are required.
@@ -74,8 +74,8 @@ type Config struct {
 	Subscribed   func()             // called when requests come in from now on
 }
 
-// Service answers requests. It holds a partition's lock only to copy what the
-// ledger holds; texts are read and rendered outside.
+// Service answers requests. It holds a partition's lock only to copy from the ledger; it reads and
+// renders texts outside the lock.
 type Service struct {
 	config     Config
 	operations []Operation
@@ -101,7 +101,7 @@ func New(c Config) *Service {
 	return s
 }
 
-// Limiter is what requests share.
+// Limiter is the limiter of all requests.
 func (s *Service) Limiter() *limit.Limiter { return s.limiter }
 
 // Compaction is the config in force.
@@ -133,7 +133,7 @@ func (s *Service) find(name string) *Operation {
 	return nil
 }
 
-// answer answers a request, by way of the worker that serves the session if it is another one.
+// answer answers a request; if another worker serves the session, it passes the request on.
 func (s *Service) answer(ctx context.Context, o *Operation, request []byte) ([]byte, error) {
 	c, err := s.decode(ctx, o, request)
 	if err == nil {
@@ -149,7 +149,7 @@ func (s *Service) answer(ctx context.Context, o *Operation, request []byte) ([]b
 	return s.encode(ctx, out)
 }
 
-// decode reads a request in its turn.
+// decode reads a request once it has a processor.
 func (s *Service) decode(ctx context.Context, o *Operation, request []byte) (c *call, err error) {
 	defer recovered(&err)
 	limited, cancel := context.WithTimeoutCause(ctx, AnswerTimeout, ErrBusy)
@@ -163,7 +163,7 @@ func (s *Service) decode(ctx context.Context, o *Operation, request []byte) (c *
 	return c, orEnded(limited, limit.Of(ctx).Yield(limited))
 }
 
-// encode writes an answer. A panic is an error of this answer alone.
+// encode writes an answer. A panic fails this answer alone.
 func (s *Service) encode(ctx context.Context, out any) (_ []byte, err error) {
 	defer recovered(&err)
 	if data, ok := out.(events.Raw); ok { // of another worker
@@ -192,7 +192,7 @@ func tooLarge(out any, bytes, most int) error {
 	return e
 }
 
-// anyWorker is the partition of a request that any worker answers.
+// anyWorker stands for the partition of a request that any worker can answer.
 const anyWorker = -1
 
 // elsewhere reports whether another worker has to answer.
@@ -200,8 +200,8 @@ func (s *Service) elsewhere(c *call) bool {
 	return c.partition != anyWorker && s.config.Partitions.At(c.partition) == nil
 }
 
-// serve answers a request, with the places that it needs meanwhile. The answer of another worker
-// is an [events.Raw]. A panic is an error of this answer alone.
+// serve answers a request, and holds the places that it needs meanwhile. The answer of another
+// worker is an [events.Raw]. A panic fails this answer alone.
 func (s *Service) serve(ctx context.Context, o *Operation, c *call, alone bool) (_ any, err error) {
 	defer recovered(&err)
 	s.running.Add(1)
@@ -217,7 +217,8 @@ func (s *Service) serve(ctx context.Context, o *Operation, c *call, alone bool) 
 	return s.following(ctx, c, alone, func() (any, error) { return s.serveNow(ctx, o, c, alone) })
 }
 
-// serveNow answers a request that waits for nothing, by way of the worker that serves its partition.
+// serveNow answers a request that waits for no event, here or through the worker that serves the
+// partition.
 func (s *Service) serveNow(ctx context.Context, o *Operation, c *call, alone bool) (any, error) {
 	switch op := limit.Of(ctx); {
 	case s.elsewhere(c) && !alone:
@@ -238,8 +239,8 @@ func (s *Service) serveNow(ctx context.Context, o *Operation, c *call, alone boo
 	}
 }
 
-// held calls fn with a place of a class, for which it waits without a processor: those that have a place could wait
-// for that.
+// held calls fn with a place of a class. It waits for the place without a processor, which the
+// holder of a place may need.
 func held[A any](ctx context.Context, op *limit.Operation, class limit.Class, fn func() (A, error)) (A, error) {
 	limited, cancel := context.WithTimeoutCause(ctx, AnswerTimeout, ErrBusy)
 	defer cancel()
@@ -276,7 +277,7 @@ func recovered(err *error) {
 	}
 }
 
-// whyEnded returns why the work on an answer ended early.
+// whyEnded returns the reason why ctx ended.
 func whyEnded(ctx context.Context) error {
 	if errors.Is(context.Cause(ctx), ErrBusy) {
 		return ErrBusy
@@ -292,7 +293,7 @@ func orEnded(ctx context.Context, err error) error {
 	return err
 }
 
-// refuse is [Refusal], and reports to the listener what was not expected.
+// refuse is [Refusal], and reports unexpected errors to the listener.
 func (s *Service) refuse(err error) *events.ServiceError {
 	e := Refusal(err)
 	if _, elsewhere := errors.AsType[*events.ServiceError](err); e.Code == events.CodeInternal && !elsewhere {

@@ -12,8 +12,8 @@ import (
 	"compactd/internal/worker/partition"
 )
 
-// sessions lists the sessions of a tenant, partition by partition, for as long as
-// this worker serves them: another one goes on from there.
+// sessions lists the sessions of a tenant, partition by partition, up to the first partition that
+// another worker serves, which goes on from there.
 func (s *Service) sessions(ctx context.Context, in *events.SessionsRequest) (*events.SessionsResponse, error) {
 	if n := s.config.Partitions.Count(); in.After.Partition >= n {
 		return nil, events.NewInvalid(events.CodeOutOfRange, "after", fmt.Sprintf("names partition %d of %d", in.After.Partition, n))
@@ -41,8 +41,8 @@ func (s *Service) sessions(ctx context.Context, in *events.SessionsRequest) (*ev
 	return out, nil
 }
 
-// decodeSessions reads a request for sessions. It goes on with a partition; one that there is
-// none of any worker refuses.
+// decodeSessions reads a request for sessions, and finds the partition with which it goes on. Any
+// worker refuses a partition that does not exist.
 func (s *Service) decodeSessions(request []byte) (*call, error) {
 	in, err := events.DecodeSessionsRequest(request)
 	if err != nil {

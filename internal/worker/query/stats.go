@@ -33,8 +33,8 @@ func (s *Service) stats(_ context.Context, in *events.StatsRequest) (*events.Sta
 	return out, cmp.Or(err, bad)
 }
 
-// check answers whether the next call of a session fits (A10). It renders nothing
-// and reads no text; what is to be added is measured outside the lock.
+// check states whether the next call of a session fits (A10). It renders nothing and reads no text,
+// and measures the new messages outside the lock.
 func (s *Service) check(_ context.Context, in *events.CheckRequest) (*events.CheckResponse, error) {
 	next, err := s.pending(in.Address(), &in.NextCall)
 	if err != nil {
