@@ -10,8 +10,8 @@
 //	agent ── POST /v1/messages ──► gateway ── sync ──► worker
 //	                                  └── the messages that fit ──► upstream
 //
-// Terms: an upstream is a provider that requests go to. A principal is who sends them: the value of
-// a header that the operator names, else a credential. A hint is the name that an agent gives to its
+// Terms: an upstream is a provider. A principal is the sender of a request: the value of a header
+// that the operator names, or the credential. A hint is the name that an agent gives to its
 // conversation.
 //
 // # Guarantees
@@ -32,6 +32,6 @@
 //
 // # On failure
 //
-// An upstream that does not answer is 502, in the form of its errors. When an agent goes away, its
-// requests to worker and upstream end.
+// If an upstream does not answer, the agent gets 502 in the form of its errors. When an agent
+// disconnects, its requests to worker and upstream end.
 package gateway

@@ -41,7 +41,7 @@ type Config struct {
 	// Principal is the header that names who sends a request, such as that of a proxy which
 	// authenticates users. Default: the credential, with the user that the request names.
 	Principal string
-	// Model has what holds for all models, such as a window. Zero fields are read from requests.
+	// Model has settings for all models, such as a window. Zero fields are read from requests.
 	Model client.Model
 	// Base sends the requests. Default [Direct].
 	Base http.RoundTripper
@@ -54,7 +54,7 @@ type Config struct {
 	Registerer prometheus.Registerer
 }
 
-// Gateway is an [http.Handler] that agents use in the place of their provider.
+// Gateway is an [http.Handler] that agents call instead of their provider.
 type Gateway struct {
 	config  Config
 	metrics *metrics

@@ -31,9 +31,9 @@ const (
 	syncWait    = 2 * time.Second
 )
 
-// compact answers an agent that requests a shorter history in the place of its own (POST
-// …/responses/compact). It returns false, and the call goes upstream, if the provider keeps the history, an item is
-// opaque, or no worker makes it shorter.
+// compact answers an agent that requests a shorter history (POST …/responses/compact). It returns
+// false, and the call goes upstream, if the provider keeps the history, an item is opaque, or no
+// worker shortens the history.
 func (g *Gateway) compact(w http.ResponseWriter, r *http.Request, report *transport.Report) bool {
 	compacter, ok := g.config.Worker.(Compacter)
 	if !ok || g.config.Audit || r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, "/responses/compact") {
@@ -76,7 +76,7 @@ func (g *Gateway) compact(w http.ResponseWriter, r *http.Request, report *transp
 // noUsage is the usage of a compaction that called no model of the upstream.
 const noUsage = `{"input_tokens":0,"input_tokens_details":{"cached_tokens":0},"output_tokens":0,"output_tokens_details":{"reasoning_tokens":0},"total_tokens":0}`
 
-// compacted records the history of a call, has it compacted, and returns what is left of it.
+// compacted records the history of a call, requests its compaction, and returns the result.
 func (g *Gateway) compacted(ctx context.Context, compacter Compacter, session string, c *transport.Call) (*client.Synced, error) {
 	model, _ := codec.Text(events.Raw(c.Body["model"]))
 	set := client.Config{Format: c.Format, Model: g.config.Model}
@@ -101,7 +101,8 @@ func (g *Gateway) compacted(ctx context.Context, compacter Compacter, session st
 	return g.config.Worker.Sync(ctx, session, in)
 }
 
-// compactionOf reads a request for a compaction; nil if only the upstream has all of the history.
+// compactionOf reads a request for a compaction; nil if the request does not have the whole
+// history.
 func compactionOf(h http.Header, body []byte) *transport.Call {
 	c := &transport.Call{Header: h, Format: string(events.Responses), Body: map[string]json.RawMessage{}}
 	members, err := codec.ReadObject(body)
@@ -121,12 +122,13 @@ func compactionOf(h http.Header, body []byte) *transport.Call {
 	return c
 }
 
-// isCompactionItem reports whether an item stands for the history before it, in a form that only its provider reads.
+// isCompactionItem reports whether an item stands for the history before it, in a form that only
+// its provider can read.
 func isCompactionItem(item events.Raw) bool {
 	return strings.Contains(textOf(json.RawMessage(item), "type"), "compaction")
 }
 
-// rawsOf are messages as they are sent.
+// rawsOf returns the bytes of messages.
 func rawsOf(messages []any) [][]byte {
 	out := make([][]byte, len(messages))
 	for i, m := range messages {

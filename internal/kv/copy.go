@@ -11,14 +11,14 @@ import (
 	"compactd/internal/events"
 )
 
-// Copy writes the ledgers of the last checkpoint into a file of their own at path,
-// over whatever is there, and returns their position. The copy is verified as
-// [Open] does it, and closed, so that any machine may open it: a snapshot.
+// Copy writes the ledgers of the last checkpoint into a new file at path, replaces any file there,
+// and returns their position. The copy is verified as in [Open], and closed, so that any machine
+// may open it: a snapshot.
 //
-// It reads the whole file, free pages included. Loads and checkpoints go on
-// meanwhile, but for a checkpoint that has to map a larger file: it waits, and loads
-// wait behind it, until the pages are read, at some hundred MB/s. The end of ctx
-// ends the reading. After an error there is no file at path.
+// It reads the whole file, free pages included, at some hundred MB/s. Loads and checkpoints go on
+// meanwhile, except a checkpoint that must map a larger file: it waits for the end of the reading,
+// and loads wait behind it. The end of ctx ends the reading. After an error there is no file at
+// path.
 func (s *Store) Copy(ctx context.Context, path string) (Position, error) {
 	m, err := s.copyPages(ctx, path)
 	if err == nil {
@@ -68,7 +68,7 @@ func (s *Store) copyPages(ctx context.Context, path string) (m Position, err err
 	return m, errors.Join(err, f.Close())
 }
 
-// certify verifies a copy and closes it as a store is closed.
+// certify verifies a copy, and flags it as closed.
 func (s *Store) certify(ctx context.Context, path string, want Position) error {
 	if err := ctx.Err(); err != nil {
 		return err

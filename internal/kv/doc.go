@@ -43,9 +43,9 @@
 //   - One file belongs to one process. The lock is the kernel's and ends with the
 //     process.
 //
-// Not promised: without Options.Sync a power loss loses the file (it is
-// quarantined, because another boot left it open). There is no defence against a deliberate
-// change of the file; checksums are not signatures.
+// Not promised: without Options.Sync a power loss loses the file (it is quarantined, because
+// another boot left it open). Checksums are not signatures: a deliberate change of the file is not
+// noticed.
 //
 // # Concurrency
 //
@@ -63,8 +63,8 @@
 // then on: Close, and Open again, which quarantines the file. [ErrInUse] means that another
 // process, or another Store of this one, has the file.
 //
-// One damage is beyond recovery: should a page of an open file refer to one of
-// its ancestors, bbolt descends until the process ends. The next Open finds it.
+// One damage ends the process: where a page of an open file refers to one of its ancestors, bbolt
+// descends without end. The next Open finds it.
 //
 // docs/format/ledger-file.md describes the file.
 package kv

@@ -25,8 +25,8 @@ var (
 var (
 	// ErrDamaged: pages, rows, count and digest do not match.
 	ErrDamaged = errors.New("file is damaged")
-	// ErrOtherPartition: the file was made for another partition, or for
-	// another number of them than the log had before it grew.
+	// ErrOtherPartition: the file was made for another partition, or for a number of partitions
+	// that the log never had.
 	ErrOtherPartition = errors.New("file belongs to another partition")
 	// ErrOtherFormat: another version of compactd wrote the file.
 	ErrOtherFormat = errors.New("file has another format")
@@ -87,8 +87,8 @@ type panicError struct{ value any }
 
 func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
 
-// guard runs do and turns a panic, or a memory fault in the mapped file, into an
-// error. bbolt panics where it meets a page that makes no sense.
+// guard runs do and turns a panic, or a memory fault in the mapped file, into an error. bbolt
+// panics on a damaged page.
 func guard(do func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {

@@ -20,7 +20,7 @@ const keepBad = 3
 // lockRetry is how often a lock is tried while another process has it.
 const lockRetry = 10 * time.Millisecond
 
-// openLocked opens the file, making it if need be, and locks it.
+// openLocked opens the file, creates it if it is missing, and locks it.
 func openLocked(o Options) (*os.File, error) {
 	if o.ReadOnly {
 		f, err := os.Open(o.Path)
@@ -51,8 +51,8 @@ func openLocked(o Options) (*os.File, error) {
 	}
 }
 
-// release unlocks and closes a file. Closing alone would not end the lock: where
-// bbolt broke off, the mapping stays, and it holds on to the open file.
+// release unlocks and closes a file. Closing alone might not end the lock: after a panic of bbolt
+// the mapping stays, and keeps the file open.
 func release(f *os.File) error {
 	err := unix.Flock(int(f.Fd()), unix.LOCK_UN)
 	return errors.Join(err, f.Close())

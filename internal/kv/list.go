@@ -11,11 +11,10 @@ import (
 	"compactd/internal/events"
 )
 
-// List names at most n sessions of a tenant that have a ledger, in order, those behind
-// the session after; "" begins with the first. It reads one row of each, and nothing
-// that lists which there should be: in a file that was damaged since it was opened some
-// may be missing, until Load or a checkpoint notices. Damage that it notices is a
-// [*DamagedError].
+// List names at most n sessions of a tenant that have a ledger, in order, behind the session after;
+// "" begins with the first. It reads one row of each, and does not check that the list is complete:
+// if the file was damaged since Open, sessions may be missing until Load or a checkpoint notices.
+// Damage that List notices is a [*DamagedError].
 func (s *Store) List(tenant, after string, n int) ([]string, error) {
 	seek := []byte(tenant + ".")
 	if after != "" {
@@ -60,8 +59,8 @@ func (s *Store) addresses(prefix string, seek []byte, n int) (out []events.Addre
 	return out, nil
 }
 
-// list seeks from session to session. Names that do not rise come of a page that
-// points back; going on could take for ever.
+// list seeks from session to session. If a name does not rise, a damaged page points back, and the
+// search might never end.
 func list(tx *bolt.Tx, prefix, seek []byte, n int) (out []events.Address, err error) {
 	b := tx.Bucket(bucketRows)
 	if b == nil {
@@ -84,5 +83,5 @@ func list(tx *bolt.Tx, prefix, seek []byte, n int) (out []events.Address, err er
 	return out, nil
 }
 
-// behind is a key above all rows of a session, and below those of the next.
+// behind is a key between the rows of a session and those of the next.
 func behind(a events.Address) []byte { return []byte(a.String() + "\x01") }

@@ -14,23 +14,22 @@ import (
 type Options struct {
 	// Path is the file. Its directory is created, mode 0700.
 	Path string
-	// Partition and Partitions are those of the log, as the file must have them
-	// too. ReadOnly takes any file.
+	// Partition and Partitions are those of the log. The file must have the same, unless ReadOnly.
 	Partition, Partitions int
-	// Inherited takes the file of another partition too, which this one was split off from. The next
-	// checkpoint makes it a file of this one.
+	// Inherited also accepts the file of the partition that this one was split off from. The next
+	// checkpoint makes it a file of this partition.
 	Inherited bool
 	// Sync forces every checkpoint to disk before it returns (durability power).
 	// Without it a checkpoint survives a crash of the process, not of the machine.
 	Sync bool
-	// ReadOnly takes a shared lock and changes nothing. A file that is missing,
-	// empty or not to be trusted is an error then.
+	// ReadOnly takes a shared lock and changes nothing. A file that is missing, empty or cannot be
+	// trusted is an error.
 	ReadOnly bool
 	// LockWait is how long to wait for another process to release the file.
 	// Default 1 s.
 	LockWait time.Duration
-	// BootID names the running system. Default: that of Linux; elsewhere a name of this
-	// process, and then no other trusts a file that was neither closed nor synced.
+	// BootID names the running system. Default: the boot id of Linux; on other systems a name of
+	// this process, so that no other process trusts a file that was neither closed nor synced.
 	BootID string
 }
 

@@ -32,11 +32,10 @@ const (
 
 var native = binary.NativeEndian
 
-// pages reads a bbolt file with plain reads. bbolt maps the file and follows what
-// it finds there: a damaged page makes it panic, in part on a goroutine of its
-// own, or read outside of the mapping, and both end the process. It also keeps no
-// checksums. So this reader goes over every page in use first, and is at least as
-// strict as bbolt is: what it passes, bbolt can work with, writing included.
+// pages reads a bbolt file with plain reads. bbolt maps the file and trusts its pages, which have
+// no checksums: a damaged one makes it panic, in part on a goroutine of its own, or read outside of
+// the mapping, and both end the process. So this reader goes over every page in use first, and is
+// at least as strict as bbolt: a file that passes is safe for bbolt to read and to write.
 type pages struct {
 	file io.ReaderAt
 	size int64
@@ -97,8 +96,8 @@ func (p *pages) meta(id int64) ([]byte, bool, error) {
 	return b, h.Sum64() == native.Uint64(b[metaBytes-8:]), nil
 }
 
-// checkFreelist: the file keeps none, but for the empty one of a file without
-// any checkpoint.
+// checkFreelist refuses a file with a free list; only a file without any checkpoint has one, and it
+// is empty.
 func (p *pages) checkFreelist() error {
 	if p.freelist == noFreelist {
 		return nil
@@ -113,8 +112,8 @@ func (p *pages) checkFreelist() error {
 	return nil
 }
 
-// page reads a page with its overflow, and takes it as used. The slice is valid
-// until the next page of the same depth.
+// page reads a page with its overflow, and marks both as used. The slice is valid until the next
+// page of the same depth.
 func (p *pages) page(id uint64, depth int) ([]byte, error) {
 	if id < 2 || id >= p.high {
 		return nil, damaged("page %d of %d", id, p.high)
@@ -263,10 +262,9 @@ func slice(b []byte, id uint64, at, count int, pos, n uint64) ([]byte, error) {
 	return b[from : from+n : from+n], nil
 }
 
-// checkFirst wants the first key of a page to be the one in the branch above. To
-// find its rows bbolt would be content with less, but not to write: it looks the
-// page up in the branch by that key, and without an exact match leaves a second
-// reference to a page that is free.
+// checkFirst requires that the first key of a page equals the key in the branch above. bbolt can
+// read without that, but not write: it finds the page in the branch by that key, and without an
+// exact match leaves a second reference to a freed page.
 func checkFirst(id uint64, first, key []byte) error {
 	if len(key) == 0 {
 		return damaged("page %d begins with an empty key", id)

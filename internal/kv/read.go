@@ -12,9 +12,8 @@ import (
 	"compactd/internal/events"
 )
 
-// Load returns the rows of a ledger in the order of their names, nil when it is
-// not known. The rows are the caller's. A [*DamagedError] means that the file
-// changed since it was opened.
+// Load returns the rows of a ledger in the order of their names, nil for an unknown session. The
+// rows are the caller's. A [*DamagedError] means that the file changed since it was opened.
 func (s *Store) Load(a events.Address) ([]compaction.Row, error) {
 	if err := a.Validate(); err != nil {
 		return nil, fmt.Errorf("load %s: %w", a, err)
@@ -45,8 +44,7 @@ func (s *Store) Load(a events.Address) ([]compaction.Row, error) {
 	}
 }
 
-// expected is what a load may find: the rows as they are, or as the commit under
-// way makes them.
+// expected is what a load may find: the rows before or after the commit under way.
 type expected struct {
 	now, soon tally
 	commits   uint64
@@ -88,8 +86,8 @@ func (s *Store) read(prefix []byte) (rows []compaction.Row, found tally, err err
 	return rows, found, err
 }
 
-// appendRow checks a row and copies it out of the mapped file. Rows that do not
-// rise come of a page that points back; going on could take for ever.
+// appendRow checks a row and copies it out of the mapped file. If the keys do not rise, a damaged
+// page points back, and the read might never end.
 func appendRow(rows []compaction.Row, k, v []byte, prefix int) ([]compaction.Row, error) {
 	data, err := verifyValue(k, v)
 	if err != nil {
@@ -139,7 +137,7 @@ func (s *Store) Each(fn func(events.Address, []compaction.Row) error) error {
 	}
 }
 
-// hasCheckpoint reports whether the file holds a checkpoint, whatever can be read of it now.
+// hasCheckpoint reports whether the file holds a checkpoint, readable or not.
 func (s *Store) hasCheckpoint() bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -157,8 +155,8 @@ type sweep struct {
 	sum           digest
 }
 
-// next returns the next ledger, and nil once the last was read and the rows were
-// found to be those of the meta row.
+// next returns the next ledger, and nil after the last one, if all rows together match the meta
+// row.
 func (w *sweep) next(tx *bolt.Tx) (a events.Address, rows []compaction.Row, err error) {
 	if w.cur == nil {
 		if w.head, err = headOf(tx); err != nil {

@@ -20,8 +20,8 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// appendValue appends data and its checksum to b. The checksum covers the key, so a row
-// that is found under another one does not pass.
+// appendValue appends data and its checksum to b. The checksum covers the key, so a row under
+// another key does not pass.
 func appendValue(b, key, data []byte) []byte {
 	b = append(b, data...)
 	return binary.LittleEndian.AppendUint32(b, checksum(key, data))
@@ -43,10 +43,10 @@ func checksum(key, data []byte) uint32 {
 	return crc32.Update(crc32.Checksum(key, castagnoli), castagnoli, data)
 }
 
-// prefixOf returns what all keys of a session begin with.
+// prefixOf returns the prefix of all keys of a session.
 func prefixOf(a events.Address) string { return a.String() + "\x00" }
 
-// addressOf returns the address in a key, and an error for what no checkpoint ever wrote.
+// addressOf returns the address in a key, and an error for a key that no checkpoint writes.
 func addressOf(key []byte) (events.Address, error) {
 	address, name, ok := bytes.Cut(key, []byte{0})
 	tenant, session, ok2 := bytes.Cut(address, []byte{'.'})

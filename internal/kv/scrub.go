@@ -8,10 +8,9 @@ import (
 	"slices"
 )
 
-// Scrub overwrites with zeros what the file holds beside the rows of its last
-// checkpoint: bbolt leaves pages that it no longer uses as they were. Once it
-// returns, no byte of a ledger that was dropped is in the file, on disk too. Loads
-// wait meanwhile; [Store.Each] and [Store.Copy] must not run.
+// Scrub overwrites with zeros everything but the rows of the last checkpoint: bbolt does not clear
+// pages that it no longer uses. Once Scrub returns, no byte of a dropped ledger is in the file, on
+// disk too. Loads wait meanwhile; [Store.Each] and [Store.Copy] must not run.
 func (s *Store) Scrub() error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -29,7 +28,7 @@ func (s *Store) Scrub() error {
 	return nil
 }
 
-// scrub overwrites every page that the newest meta page does not lead to.
+// scrub overwrites every page that cannot be reached from the newest meta page.
 func scrub(f *os.File) error {
 	info, err := f.Stat()
 	if err != nil {
@@ -51,7 +50,7 @@ func scrub(f *os.File) error {
 	return f.Sync()
 }
 
-// used reads all pages of a file, which are then marked.
+// used marks all pages of a file that are in use.
 func used(f *os.File, size int64) (*pages, error) {
 	p, err := openPages(f, size)
 	if err != nil {
@@ -68,8 +67,7 @@ func used(f *os.File, size int64) (*pages, error) {
 	return p, err
 }
 
-// RemoveQuarantined removes the quarantined files beside path, and returns
-// how many they were.
+// RemoveQuarantined removes the quarantined files beside path, and returns their number.
 func RemoveQuarantined(path string) (int, error) {
 	bad, err := listBad(path)
 	if err != nil {

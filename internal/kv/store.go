@@ -39,16 +39,16 @@ type Store struct {
 	stuck   bool             // bbolt panicked, perhaps with a lock in its hands
 }
 
-// Quarantined is a file that could not be trusted and was renamed. A fresh one has its place.
+// Quarantined is a file that could not be trusted and was renamed. A fresh file replaces it.
 type Quarantined struct {
 	Reason error  // one of ErrDamaged, ErrOtherPartition, ErrOtherFormat, ErrOtherBoot
 	Moved  string // where the file is now
 }
 
-// Open opens the file of a partition, or creates it. It reads the whole file, at
-// some hundred MB/s and more. One that cannot be trusted is quarantined first; the
-// store is then fresh and bad is not nil. err is for what the caller must fix: the
-// file is [ErrInUse], cannot be opened, or cannot be written.
+// Open opens the file of a partition, or creates it. It reads the whole file, at some hundred MB/s
+// and more. A file that cannot be trusted is quarantined; the store is then fresh and bad is not
+// nil. err is a problem that the caller must fix: the file is [ErrInUse], cannot be opened, or
+// cannot be written.
 // See docs/adr/0016.
 func Open(o Options) (s *Store, bad *Quarantined, err error) {
 	if o, err = o.validate(); err != nil {
@@ -166,9 +166,8 @@ func (s *Store) Sessions() int {
 	return len(s.index.sessions)
 }
 
-// Close puts everything on disk, flags the file as closed and releases it. The
-// file is released even when there is an error; then the next Open takes it for
-// one that was left open. Closing twice is fine.
+// Close puts everything on disk, flags the file as closed and releases it. After an error the file
+// is released too, but not flagged as closed. Closing twice is fine.
 func (s *Store) Close() error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -206,8 +205,8 @@ func (s *Store) release() error {
 	return s.db.Close()
 }
 
-// damage returns err as a [*DamagedError] and ends the use of the store: bbolt
-// would follow damaged pages wherever they lead, and write by them too.
+// damage returns err as a [*DamagedError] and ends the use of the store: bbolt would follow damaged
+// pages anywhere, also to write.
 func (s *Store) damage(a events.Address, err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -236,9 +235,8 @@ func (s *Store) usable() error {
 	return s.broken
 }
 
-// Discard closes the store and moves its file away, as one that Open does not
-// trust: the caller found that it does not fit the log. It returns where the file
-// is now.
+// Discard closes the store and quarantines its file: the caller found that it does not fit the log.
+// It returns the new path of the file.
 func (s *Store) Discard() (moved string, err error) {
 	s.Abandon()
 	if moved, err = quarantine(s.opt.Path); err != nil {

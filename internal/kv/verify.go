@@ -19,9 +19,8 @@ type verified struct {
 	index index
 }
 
-// verify reads the whole file and returns an error with the reason why it cannot be
-// trusted. It proves that the rows are those, and all those, of the checkpoint
-// whose position is beside them.
+// verify reads the whole file and returns an error with the reason why it cannot be trusted. It
+// proves that the rows are exactly those of the checkpoint whose position the file has.
 func verify(file io.ReaderAt, size int64) (*verified, error) {
 	v := &verified{index: newIndex()}
 	if size == 0 {
@@ -125,15 +124,14 @@ func (h *head) matches(o Options) error {
 	return fmt.Errorf("%w %q, this is %q", ErrOtherBoot, h.boot, o.BootID)
 }
 
-// grown reports whether a log of n partitions may have so many after growths: each doubles them.
+// grown reports whether growths may bring a log from n to so many partitions: each doubles them.
 func grown(n, partitions int) bool {
 	times := partitions / n
 	return partitions%n == 0 && times&(times-1) == 0
 }
 
-// index has all sessions and the rows they should have. Addresses are hashed
-// under a seed of the process; should two fall together, their loads fail, and no
-// wrong ledger comes out.
+// index has all sessions and a tally of their rows. Addresses are hashed under a seed of the
+// process; if two hashes collide, loads of both sessions fail, and none returns a wrong ledger.
 type index struct {
 	seed     maphash.Seed
 	sessions map[uint64]tally
