@@ -29,7 +29,7 @@ import (
 type forgetCmd struct {
 	Tenant  string        `arg:"" help:"Tenant of the session."`
 	Session named.Session `arg:"" optional:"" help:"Session to erase."`
-	All     bool          `help:"Erase all sessions of the tenant, also those that have ended, and its policy. A run that was cut off is continued by another."`
+	All     bool          `help:"Erase all sessions of the tenant, also those that have ended, and its policy. After an interruption run it again: it continues."`
 	Yes     bool          `help:"Erase without confirmation; it cannot be undone."`
 	Timeout time.Duration `default:"1m" placeholder:"TIME" help:"How long to wait until the erasure of a session is confirmed (${default})."`
 	JSON    bool          `env:"COMPACTD_JSON" help:"Print JSON."`

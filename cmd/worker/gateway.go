@@ -43,17 +43,17 @@ import (
 
 // gatewayFlags are those of every gateway.
 type gatewayFlags struct {
-	Upstream map[string]string `env:"COMPACTD_UPSTREAM" placeholder:"NAME=URL" help:"Base URL of a provider without the path of its API; a request to /to/NAME/… goes there, any other to anthropic or openai. Can be repeated (anthropic=https://api.anthropic.com and openai=https://api.openai.com)."`
-	Budget   time.Duration     `env:"COMPACTD_BUDGET" default:"50ms" placeholder:"TIME" help:"The most that a call waits for a worker; then it is sent without (${default})."`
-	Audit    bool              `env:"COMPACTD_AUDIT" help:"Measure what would be saved, and send each call as it came."`
-	Window   int64             `env:"COMPACTD_WINDOW" placeholder:"TOKENS" help:"Window of every model. Absent: that of the table of models."`
+	Upstream map[string]string `env:"COMPACTD_UPSTREAM" placeholder:"NAME=URL" help:"Base URL of a provider, without the path of its API. Requests to /to/NAME/… go there, others to anthropic or openai. Can be repeated (anthropic=https://api.anthropic.com and openai=https://api.openai.com)."`
+	Budget   time.Duration     `env:"COMPACTD_BUDGET" default:"50ms" placeholder:"TIME" help:"Longest wait of a call for a worker; after it the call is sent without one (${default})."`
+	Audit    bool              `env:"COMPACTD_AUDIT" help:"Measure the possible saving, and send each call unchanged."`
+	Window   int64             `env:"COMPACTD_WINDOW" placeholder:"TOKENS" help:"Window of every model. Absent: as in the table of models."`
 }
 
 type gatewayCmd struct {
 	Gateway string `env:"COMPACTD_GATEWAY" default:"127.0.0.1:8787" placeholder:"HOST:PORT" help:"Where agents send their requests; port -1 picks a free one (${default})."`
 	gatewayFlags
-	Principal       string      `env:"COMPACTD_PRINCIPAL" placeholder:"HEADER" help:"Header that names who sends a request, which a proxy in front has to set. Absent: the credential, and the user that the request names."`
-	Worker          string      `env:"COMPACTD_URL" placeholder:"URL" help:"Listener for agents (--agents) of a worker. Absent: this process is a worker, too."`
+	Principal       string      `env:"COMPACTD_PRINCIPAL" placeholder:"HEADER" help:"Header with the sender of a request, set by a proxy in front. Absent: the credential, and the user that the request names."`
+	Worker          string      `env:"COMPACTD_URL" placeholder:"URL" help:"Listener for agents (--agents) of a worker. Absent: this process runs a worker too."`
 	WorkerToken     string      `env:"COMPACTD_TOKEN" placeholder:"TOKEN" help:"Token of the role agent for --worker. All gateways of a fleet need the same one: it is the key of the hashes in their sessions."`
 	WorkerTokenFile access.File `env:"COMPACTD_TOKEN_FILE" placeholder:"FILE" help:"File that holds the token of --worker-token and nothing else."`
 }

@@ -58,7 +58,7 @@ type flags struct {
 
 	Listen     string `env:"COMPACTD_LISTEN" default:"127.0.0.1:4222" placeholder:"HOST:PORT" help:"Client port of the embedded server; port -1 picks a free one (${default}). On the command line it beats NATS_URL."`
 	Data       string `env:"COMPACTD_DATA" default:"data" type:"path" placeholder:"DIR" help:"Directory of the ledgers, and of the embedded server (${default})."`
-	Durability string `env:"COMPACTD_DURABILITY" default:"process" enum:"process,power" help:"Loss that an acknowledged turn survives: a crash of the process, or a power loss too (process|power, default ${default})."`
+	Durability string `env:"COMPACTD_DURABILITY" default:"process" enum:"process,power" help:"Failure that an acknowledged turn survives: a crash of the process, or a power loss too (process|power, default ${default})."`
 	Partitions int    `env:"COMPACTD_PARTITIONS" default:"8" help:"Partitions of a new log; an existing one keeps its own (${default})."`
 
 	Replicas int `env:"COMPACTD_REPLICAS" default:"1" placeholder:"N" help:"Servers of a cluster that hold each new stream, 3 or 5 to survive the loss of one or two; an existing one keeps its own (${default})."`
@@ -80,13 +80,13 @@ type flags struct {
 	Lock              []string `env:"COMPACTD_LOCK" placeholder:"PATH" help:"A field of the policy that sessions cannot set, such as summarize.enabled, or a group. Can be repeated; what the flags above set is locked anyway."`
 	Unlock            []string `env:"COMPACTD_UNLOCK" placeholder:"PATH" help:"A field, or a group, that sessions can set although a flag sets it or the policy locks it."`
 	Counter           string   `env:"COMPACTD_COUNTER" default:"estimate" enum:"estimate,o200k,cl100k" help:"How tokens are counted: estimated, or by a table of OpenAI's, exact for its models and some hundred times slower (estimate|o200k|cl100k, default ${default})."`
-	Prices            string   `env:"COMPACTD_PRICES" type:"path" placeholder:"FILE" help:"Prices of models, in JSON as docs/what-if.md shows them, beside or in place of the built-in ones of the same names."`
+	Prices            string   `env:"COMPACTD_PRICES" type:"path" placeholder:"FILE" help:"JSON file with prices of models (docs/what-if.md). They add to the built-in prices, and replace those of the same name."`
 	MaxLedgers        int      `env:"COMPACTD_MAX_LEDGERS" default:"100000" placeholder:"N" help:"Sessions held in memory; others are read from disk when they are needed (${default})."`
 
-	Summarizer string `env:"COMPACTD_SUMMARIZER" default:"embedded" placeholder:"LIST" help:"Summarizer: provider/model, several with commas between them, the next when one fails, the embedded summarizer at last (${default}). Keys and more come from COMPACTD_<PROVIDER>_*, see docs/summaries.md."`
+	Summarizer string `env:"COMPACTD_SUMMARIZER" default:"embedded" placeholder:"LIST" help:"Models that write summaries: provider/model, separated by commas and tried in order; the embedded summarizer is always last (${default}). COMPACTD_<PROVIDER>_* set keys and more: docs/summaries.md."`
 
 	TenantCallsPerMinute int `env:"COMPACTD_TENANT_CALLS_PER_MINUTE" default:"0" placeholder:"N" help:"Calls of models a minute for each tenant, in all workers together; beyond them the embedded summarizer writes. 0 is no bound."`
-	TenantTokensPerHour  int `env:"COMPACTD_TENANT_TOKENS_PER_HOUR" default:"0" placeholder:"N" help:"The same for tokens an hour, input and output."`
+	TenantTokensPerHour  int `env:"COMPACTD_TENANT_TOKENS_PER_HOUR" default:"0" placeholder:"N" help:"Input and output tokens an hour for each tenant, in the same way."`
 
 	TenantOutcomesPerHour hourlyBytes `env:"COMPACTD_TENANT_OUTCOMES_PER_HOUR" placeholder:"SIZE" help:"Bytes of session.compacted that OUTCOMES takes an hour for each tenant, such as 1GiB; beyond them it gets its compactions without messages. off is no bound. Absent: a 64th of the bound of OUTCOMES, 256 MiB at least."`
 
@@ -108,14 +108,14 @@ type flags struct {
 	Serve      serveCmd  `cmd:"" default:"withargs" help:"Serve sessions; this is what worker does without a command."`
 	ShowPolicy policyCmd `cmd:"" uses:"Policy" name:"policy" help:"Print the policy in force, and where each value comes from."`
 
-	Gateway gatewayCmd `cmd:"" help:"Serve agents that change their base URL alone: in front of their providers, and with a worker in the same process."`
+	Gateway gatewayCmd `cmd:"" help:"Proxy the calls of agents to their providers and compact their histories: an agent changes only its base URL."`
 
-	Run runCmd `cmd:"" help:"Run an agent behind a gateway of its own, and print what that saved."`
+	Run runCmd `cmd:"" help:"Run an agent behind a gateway of its own, and print the saving."`
 
 	Try tryCmd `cmd:"" help:"Serve a fake model with a small window, and compactd in front of it, to see compactions with an agent of your own."`
 
 	Inspect inspectCmd `cmd:"" uses:"Connection,data,listen" help:"Print partitions, owners, cursors, lag and ledger files; changes nothing."`
-	Replay  replayCmd  `cmd:"" uses:"Connection,Policy,data,listen" help:"Show how recorded sessions would have been compacted, decide a log again and compare, or compare policies; changes nothing."`
+	Replay  replayCmd  `cmd:"" uses:"Connection,Policy,data,listen" help:"Show how recorded sessions would have been compacted, check a log by deciding it again, or compare policies; changes nothing."`
 	Doctor  doctorCmd  `cmd:"" uses:"Connection,data,listen,http,http-token,http-token-file" help:"Check server, streams, clock, disk and ledger files, with a hint for each problem; changes nothing, and exits with 1 when there is a problem."`
 	Hash    hashCmd    `cmd:"" uses:"" name:"hash-password" help:"Print the bcrypt hash of a password on standard input, as nats-server takes it."`
 	Ready   readyCmd   `cmd:"" uses:"http,http-token,http-token-file" help:"Check whether the worker on --http is ready, and exit with 1 when it is not: a probe."`

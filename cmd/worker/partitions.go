@@ -59,9 +59,9 @@ func (f *flags) withLog(ctx context.Context, fn func(jetstream.JetStream) error)
 }
 
 type growCmd struct {
-	Count   int           `arg:"" help:"Partitions that the log has then: twice those of now. A growth to this number that is under way is followed."`
+	Count   int           `arg:"" help:"New number of partitions: twice the present one. If a growth to this number is under way, the command follows it."`
 	Yes     bool          `help:"Grow without confirmation; it cannot be undone."`
-	Timeout time.Duration `default:"10m" placeholder:"TIME" help:"How long to wait until each partition is split (${default}). The workers go on behind it."`
+	Timeout time.Duration `default:"10m" placeholder:"TIME" help:"How long to wait until each partition is split (${default}). After it the workers go on."`
 	JSON    bool          `env:"COMPACTD_JSON" help:"Print JSON."`
 }
 

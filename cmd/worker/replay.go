@@ -32,14 +32,14 @@ import (
 )
 
 type replayCmd struct {
-	Files []string `arg:"" optional:"" type:"path" help:"Transcripts to play, or directories of them; no server is needed. Absent: the log of --nats, or that of --data; where there is none, the sessions of agents on this machine, or the examples that come with the program."`
+	Files []string `arg:"" optional:"" type:"path" help:"Transcripts, or directories of them; they need no server. Absent: the log of --nats or --data; without a log, the sessions of agents on this machine, or the built-in examples."`
 
-	Tenant  string        `placeholder:"NAME" help:"Sessions of this tenant only."`
-	Session named.Session `placeholder:"NAME" help:"This session only, of --tenant, or of the tenant default."`
+	Tenant  string        `placeholder:"NAME" help:"Only sessions of this tenant."`
+	Session named.Session `placeholder:"NAME" help:"Only this session, of --tenant or the tenant default."`
 	From    string        `placeholder:"TIME|SEQ" help:"Compare from this event on: a sequence of the log, or a time such as 2026-01-31T15:04:05Z."`
-	To      string        `placeholder:"TIME|SEQ" help:"Up to this event, included."`
+	To      string        `placeholder:"TIME|SEQ" help:"Compare up to and including this event."`
 
-	SummaryDelay time.Duration `env:"COMPACTD_SUMMARY_DELAY" default:"60s" placeholder:"TIME" help:"With transcripts or --policy: how long a summary takes, in the time of the log (${default})."`
+	SummaryDelay time.Duration `env:"COMPACTD_SUMMARY_DELAY" default:"60s" placeholder:"TIME" help:"With transcripts or --policy: time that a summary takes in the log (${default})."`
 
 	JSON bool `env:"COMPACTD_JSON" help:"Print JSON."`
 
