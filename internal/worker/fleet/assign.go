@@ -63,7 +63,7 @@ func assignBetween(members []string, from, upTo int, out map[string][]int) {
 	}
 }
 
-// score is how much a member wants a partition.
+// score orders the pairs of member and partition.
 func score(member string, partition int) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(member))

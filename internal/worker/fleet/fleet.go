@@ -80,7 +80,7 @@ type ending struct {
 	err       error
 }
 
-// New joins the fleet and learns who is in it.
+// New joins the fleet and reads its members.
 func New(ctx context.Context, c Config) (*Fleet, error) {
 	js, err := jetstream.New(c.Commit) // the other connection is full of turns
 	if err != nil {

@@ -10,13 +10,13 @@ import (
 	"compactd/internal/events"
 )
 
-// texts are those of a job, read with the ones of a job before it.
+// texts are the texts of a job that were read together with those of an earlier job.
 type texts struct {
 	done   chan struct{} // closed when they were read, or given up
 	stored []stream.LogMessage
 }
 
-// take returns the texts once they were read, nil for none.
+// take waits for the texts and returns them, nil for none.
 func (t *texts) take() []stream.LogMessage {
 	if t == nil {
 		return nil
@@ -39,12 +39,13 @@ func seqsOf(job *events.Job) []uint64 {
 	return job.Seqs
 }
 
-// textBytes is about how many bytes a token takes in the log, with names of fields and ids.
+// textBytes is the approximate number of bytes in the log for a token, names of fields and ids
+// included.
 const textBytes = 4
 
-// readAhead reads the texts of a job together with those of jobs that wait behind it, in one
-// sweep over the log: see [stream.Texts]. It returns the job with its texts. One lane reads
-// ahead once, until those jobs have been taken.
+// readAhead reads the texts of a job together with those of the waiting jobs behind it, in one
+// sweep over the log: see [stream.Texts]. It returns the job with its texts. A lane reads ahead
+// again only after those jobs have been taken.
 func (p *Pool) readAhead(ctx context.Context, s *shares, tenant string, m jetstream.Msg) jetstream.Msg {
 	if _, ok := m.(*aheadMsg); ok {
 		return m
@@ -79,14 +80,14 @@ func jobOf(m jetstream.Msg) (job events.Job, err error) {
 	return job, err
 }
 
-// toRead is what to read ahead for one job.
+// toRead is a job whose texts are to be read ahead.
 type toRead struct {
 	read *texts
 	seqs []uint64
 }
 
-// plan returns the jobs of a tenant that wait, and are to be read ahead now: none while others
-// are, and of so many bytes at most as their sessions are estimated to have.
+// plan returns the waiting jobs of a tenant to read ahead now: none while other jobs are read
+// ahead, and jobs of at most so many estimated bytes.
 func (s *shares) plan(tenant string, bytes int) (behind []toRead) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package jobs works on summary jobs: it takes them from OUTCOMES, lane by lane, has a
-// summarizer write, and publishes each result as a session.summary event.
+// Package jobs works on summary jobs: it takes them from OUTCOMES, lane by lane, calls a
+// summarizer, and publishes each result as a session.summary event.
 //
 //	p := jobs.Pool{NC: nc, JS: js, Texts: texts, AheadBytes: 1 << 20, Summarizer: s, Listener: &l}
 //	p.Run(ctx)

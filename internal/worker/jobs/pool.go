@@ -49,7 +49,7 @@ const (
 type Pool struct {
 	NC *nats.Conn
 	JS jetstream.JetStream
-	// Texts reads the log for those who can wait for a sweep over it.
+	// Texts reads the log in sweeps, each for several jobs.
 	Texts *stream.Texts
 	// AheadBytes bounds the texts of jobs that wait for a slot of their tenant and are read
 	// with the one before them, in each lane.
@@ -74,8 +74,8 @@ func (p *Pool) Run(ctx context.Context) {
 	all.Wait()
 }
 
-// lane works on one lane until ctx ends. A consumer that was deleted, by an operator or with its
-// stream, is made again, and jobs under way go on meanwhile.
+// lane works on one lane until ctx ends. A deleted consumer is made again, and jobs under way go on
+// meanwhile.
 func (p *Pool) lane(ctx context.Context, lane events.Lane) {
 	var busy sync.WaitGroup
 	defer busy.Wait()
@@ -87,9 +87,9 @@ func (p *Pool) lane(ctx context.Context, lane events.Lane) {
 	})
 }
 
-// consume has work started on what one consumer delivers, and ends with an error of it. A job is
-// requested only when a slot is free: one that lies in a buffer gives no sign of life, and uses up
-// its deliveries there.
+// consume starts work on each job that a consumer delivers, until the consumer fails. It requests a
+// job only when a slot is free: a job in a buffer gives no sign of life, and would use up its
+// deliveries.
 func (p *Pool) consume(ctx context.Context, lane events.Lane, free chan struct{}, tenants *shares, start func(func())) error {
 	c, err := p.JS.CreateOrUpdateConsumer(ctx, topology.OutcomesStream, jetstream.ConsumerConfig{
 		Durable:       stream.JobConsumer(lane),
@@ -223,8 +223,8 @@ func readDelivery(m jetstream.Msg) (*delivery, error) {
 	return d, events.Unmarshal(m.Data(), &d.job)
 }
 
-// maxWait is how long the job can still wait for its models; not at all when
-// a caller that requested a compaction waits for it.
+// maxWait is how long the job can still wait for its models: 0 if the caller of a compaction waits
+// for it.
 func (d *delivery) maxWait() time.Duration {
 	if d.job.Manual != nil {
 		return 0
@@ -232,8 +232,8 @@ func (d *delivery) maxWait() time.Duration {
 	return laneTerms[d.lane].remaining(time.Since(d.requestedAt), d.number)
 }
 
-// giveBack has a job delivered again: at once by a worker that stops, later when
-// its models are busy or something failed.
+// giveBack returns a job for another delivery: at once if this worker stops, later if its models
+// are busy or something failed.
 func (p *Pool) giveBack(ctx context.Context, m jetstream.Msg, d *delivery, err error) {
 	pause := jobPause
 	later, busy := errors.AsType[*summarize.RetryAfterError](err)
@@ -265,14 +265,14 @@ func (p *Pool) renewHeld(ctx context.Context, tenants *shares) {
 	retry.Tick(ctx, jobRenewal, func() { tenants.each(func(m jetstream.Msg) { p.ack("keep job", m.InProgress()) }) })
 }
 
-// tries is how many deliveries a job may have had that was requested so long ago: as many as may
-// end with their worker, and those that rested because their tenant had too many jobs.
+// tries is how many deliveries a job of an age may have had: jobDeliveries, and those that rested
+// because the tenant had too many jobs.
 func tries(age time.Duration) uint64 {
 	return jobDeliveries + uint64(min(max(0, age), compaction.JobExpiry*time.Millisecond)/heldPause)
 }
 
-// result returns an error only if another try may succeed; other failures become a summary with Failure set. A job that
-// every worker crashed on is not tried.
+// result returns an error only if another try may succeed; other failures become a summary with
+// Failure set. A job at which every worker crashed is not tried again.
 func (p *Pool) result(ctx context.Context, d *delivery) (s *events.Summary, err error) {
 	most := tries(time.Since(d.requestedAt))
 	if err = errCrashed; d.number <= most {
@@ -325,7 +325,7 @@ var (
 	errLimit   = errors.New("the try took longer than its lane allows")
 )
 
-// summarize reads the range of a job and has it written.
+// summarize reads the range of a job and calls the summarizer.
 func (p *Pool) summarize(ctx context.Context, d *delivery) (s *events.Summary, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -345,7 +345,7 @@ func (p *Pool) summarize(ctx context.Context, d *delivery) (s *events.Summary, e
 	return p.write(ctx, laneTerms[d.lane].limit, in)
 }
 
-// write calls the summarizer. When its time is over, the embedded one writes.
+// write calls the summarizer, and the embedded one after its time is over.
 func (p *Pool) write(ctx context.Context, most time.Duration, in summarize.Input) (*events.Summary, error) {
 	limited, cancel := context.WithTimeoutCause(ctx, most, errLimit)
 	defer cancel()
