@@ -127,11 +127,11 @@ func LogListener(log zerolog.Logger) Listener {
 				Uint64(fieldAttempt, e.Attempt).Dur(fieldTook, e.Took).Msg("summary done")
 		},
 		Retrying: func(e Retrying) {
-			l := log.Warn()
+			of := map[string]any{}
 			if e.Partition >= 0 { // else it is of none
-				l = l.Int(fieldPartition, e.Partition)
+				of[fieldPartition] = e.Partition
 			}
-			l.Str(fieldStep, e.Step).Err(e.Err).Msg("retrying")
+			log.Warn().Fields(of).Str(fieldStep, e.Step).Err(e.Err).Msg("retrying")
 		},
 	}
 }
