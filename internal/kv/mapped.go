@@ -6,19 +6,27 @@ import (
 	bolt "go.etcd.io/bbolt"
 	"golang.org/x/sys/unix"
 
+	"compactd/internal/compaction"
 	"compactd/internal/events"
 )
 
-// mappedLedgers is after how many look-ups of a ledger the pages that they brought into
-// the process are given back. Linux maps 64 KiB around a page that is read, so a store
-// has up to 8 MiB of its file in memory between two checkpoints. After 32, a load takes nearly
-// twice as long.
-const mappedLedgers = 128
+const (
+	// mostMapped is how many bytes look-ups may bring into the process before they are given back. Eight
+	// stores have up to 32 MiB of their files in memory then.
+	mostMapped = 4 << 20
+	// mappedAround is how many Linux maps around a page that is read.
+	mappedAround = 64 << 10
+)
 
-// looked counts ledgers that were looked up in the mapped file, and gives its pages back
-// from time to time.
-func (s *Store) looked(tx *bolt.Tx) {
-	if s.lookups.Add(1)%mappedLedgers == 0 {
+// looked counts the bytes of a ledger that was looked up in the mapped file, and gives its pages back from
+// time to time.
+func (s *Store) looked(tx *bolt.Tx, rows []compaction.Row) {
+	n := int64(mappedAround)
+	for i := range rows {
+		n += int64(len(rows[i].Data))
+	}
+	if s.mapped.Add(n) >= mostMapped {
+		s.mapped.Store(0)
 		unmap(tx)
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 // Of a large file only a few pages are in memory, whatever was done with it (P14).
 func TestMappedPages(t *testing.T) {
-	const sessions, size, most = 3000, 8 << 10, 10 << 10
+	const sessions, size, most = 3000, 8 << 10, 6 << 10
 	o := options(t)
 	s := mustOpen(t, o)
 	text := strings.Repeat("x", size)

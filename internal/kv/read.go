@@ -69,7 +69,7 @@ func (s *Store) read(prefix []byte) (rows []compaction.Row, found tally, err err
 	s.reading.RLock()
 	defer s.reading.RUnlock()
 	err = s.view(func(tx *bolt.Tx) (err error) {
-		s.looked(tx)
+		defer func() { s.looked(tx, rows) }()
 		b := tx.Bucket(bucketRows)
 		if b == nil {
 			return nil
@@ -130,7 +130,7 @@ func (s *Store) Each(fn func(events.Address, []compaction.Row) error) error {
 		if rows == nil {
 			return nil
 		}
-		s.looked(tx)
+		s.looked(tx, rows)
 		if err := fn(a, rows); err != nil {
 			return err
 		}

@@ -17,10 +17,10 @@ import (
 
 // Store is the open file of one partition.
 type Store struct {
-	opt     Options
-	file    *os.File // the one that bbolt reads and writes; it closes it
-	db      *bolt.DB
-	lookups atomic.Int64 // of ledgers, in the mapped file
+	opt    Options
+	file   *os.File // the one that bbolt reads and writes; it closes it
+	db     *bolt.DB
+	mapped atomic.Int64 // bytes that look-ups brought into the process
 	// commit ends a transaction; tests put failures here.
 	commit func(*bolt.Tx) error
 
