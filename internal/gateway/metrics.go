@@ -28,7 +28,7 @@ func newMetrics(to prometheus.Registerer) *metrics {
 	return &metrics{
 		requests:    r.NewCounterVec(prometheus.CounterOpts{Name: "compactd_gateway_requests_total", Help: "Requests that were answered."}, []string{"kind", "code"}),
 		problems:    r.NewCounterVec(prometheus.CounterOpts{Name: "compactd_gateway_problems_total", Help: "Calls that no worker served."}, []string{"code"}),
-		compactions: r.NewCounter(prometheus.CounterOpts{Name: "compactd_gateway_generations_total", Help: "Generations of conversations that calls were made of first."}),
+		compactions: r.NewCounter(prometheus.CounterOpts{Name: "compactd_gateway_generations_total", Help: "Compactions that reached a call, each counted once."}),
 		saved:       r.NewCounter(prometheus.CounterOpts{Name: "compactd_gateway_saved_tokens_total", Help: "Tokens by which calls were shorter than their histories, estimated."}),
 		again:       r.NewCounter(prometheus.CounterOpts{Name: "compactd_gateway_overflows_total", Help: "Calls that were refused as too long, and sent again."}),
 		took:        r.NewHistogram(prometheus.HistogramOpts{Name: "compactd_gateway_wait_seconds", Help: "Time for which a call waited for a worker.", Buckets: waits}),

@@ -184,7 +184,7 @@ func (s *Store) Close() error {
 }
 
 // Abandon releases the file as a crash of the process would: nothing is
-// marked, nothing is synced. For tests.
+// marked, nothing is synced.
 func (s *Store) Abandon() {
 	s.writing.Lock()
 	defer s.writing.Unlock()

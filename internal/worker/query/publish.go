@@ -150,9 +150,9 @@ func (s *Service) historyOf(ctx context.Context, a events.Address, until time.Ti
 
 // deliver publishes an event until it is acknowledged. Its message id is its own id, as that of any publisher. The
 // server compares message ids over all tenants: one that another session has used is replaced by one that follows
-// from it and from the session, so that the event is stored, and once however often it is sent. An id that follows
-// from the content of an event names it, whatever else is in it. The operation of the context holds no processor
-// meanwhile.
+// from it and from the session, so that the event is stored, and once however often it is sent. follows means that the
+// id was made from the content: the bytes of two events with it are not compared. The operation of the context holds no
+// processor meanwhile.
 func (s *Service) deliver(ctx context.Context, k events.Kind, a events.Address, id string, body []byte, follows bool) (seq uint64, duplicate bool, err error) {
 	if !s.config.Partitions.Log.Fits(k, a.Tenant, len(body)) {
 		return 0, false, refusalOf(events.CodeStorageLimit, "the tenant holds as much of the log as others leave it",
