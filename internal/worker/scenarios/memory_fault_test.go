@@ -58,7 +58,7 @@ func (p *process) boundedMemory(url string, turns, most int) {
 	p.start()
 	t.Cleanup(p.kill)
 	p.awaitReady()
-	idle := p.memory("VmRSS")
+	idle, idleAnon := p.memory("VmRSS"), p.memory("RssAnon")
 	_, js := workertest.Dial(t, url)
 	for n := 1; n <= 100; n++ {
 		acks := make([]jetstream.PubAckFuture, 0, sessions)
@@ -92,7 +92,7 @@ func (p *process) boundedMemory(url string, turns, most int) {
 		time.Sleep(time.Second)
 	}
 	figures.Print(t, "P14", "turns", turns, "sessions", sessions, "log_mb", info.State.Bytes>>20, "lost", lost,
-		"idle_mb", idle, "rss_mb", peak, "after_mb", after, "after_percent", 100*after/idle)
+		"idle_mb", idle, "rss_mb", peak, "after_mb", after, "after_percent", 100*after/idle, "idle_anon_mb", idleAnon, "after_anon_mb", p.memory("RssAnon"))
 	if peak > most || 2*after > 3*idle {
 		t.Errorf("%d MB at most, and %d after the load; want %d, and half more than the %d before", peak, after, most, idle)
 	}
