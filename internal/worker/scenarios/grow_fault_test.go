@@ -310,9 +310,23 @@ func (s *syncers) compare(k *killing) {
 		}
 		got, want := events.OpenAI.DigestOf(c.Messages[:min(len(c.Messages), len(history))]), events.OpenAI.DigestOf(history)
 		if len(c.Messages) > len(history)+2 || got != want {
-			k.add(lostSync, "%s has %d messages of %d", name, len(c.Messages), len(history))
+			k.add(lostSync, "%s has %d messages of %d, answered as of %d; the log has%s", name, len(c.Messages), len(history), c.Through.Seq, s.logged(name))
 		}
 	}
+}
+
+// logged lists the events of a session.
+func (s *syncers) logged(name string) (out string) {
+	s.t.Helper()
+	a := events.Address{Tenant: events.DefaultTenant, Session: name}
+	err := stream.ReadSubject(s.t.Context(), s.nc, topology.LogStream, events.LoggedAnywhere("*", a), 1, func(m stream.LogMessage) error {
+		out += fmt.Sprintf(" %d %s,", m.Seq, m.Subject)
+		return nil
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return out
 }
 
 // A version that does not know growth refuses a log that grows, and states why (P26).
