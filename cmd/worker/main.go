@@ -4,7 +4,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"embed"
 	"errors"
@@ -14,28 +13,20 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/alecthomas/kong"
-	"github.com/google/uuid"
 	"github.com/mattn/go-isatty"
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 	"github.com/rs/zerolog"
 
-	"compactd/internal/broker/connect"
-	"compactd/internal/broker/embedded"
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
-	"compactd/internal/disk"
 	"compactd/internal/events"
 	"compactd/internal/exact"
-	"compactd/internal/memory"
 	"compactd/internal/ops/access"
 	"compactd/internal/ops/cli"
 	"compactd/internal/ops/term"
@@ -43,9 +34,6 @@ import (
 	"compactd/internal/policyfile"
 	"compactd/internal/summarize/model"
 	"compactd/internal/summarize/provider"
-	"compactd/internal/worker"
-	"compactd/internal/worker/limit"
-	"compactd/internal/worker/observe"
 )
 
 // version is set by the linker.
@@ -157,10 +145,6 @@ func parser(f *flags, logFormat string) *kong.Kong {
 		cli.Group{Title: "Agents over HTTP", Flags: []string{"agents", "agents-tokens", "agents-signing-key", "agents-tls-cert", "agents-tls-key", "agents-origin", "agents-rate", "agents-creds", "agents-user", "agents-password"}})
 }
 
-// exitUnknown is the exit code of a command about a session that is not there: the same
-// as that of publisher.
-const exitUnknown = 3
-
 func main() {
 	logFormat := "json"
 	if isatty.IsTerminal(os.Stderr.Fd()) {
@@ -196,194 +180,12 @@ func main() {
 	}
 }
 
-// exitCode is the exit code of a command that failed: where it starts another one, as that of a shell.
-func exitCode(err error) int {
-	if _, unknown := errors.AsType[*unknownError](err); unknown {
-		return exitUnknown
-	}
-	switch {
-	case !starts(err):
-		return 1
-	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
-		return 127
-	}
-	return 126
-}
-
-// starts reports whether a command could not be started.
-func starts(err error) bool {
-	_, found := errors.AsType[*exec.Error](err)
-	return found || errors.Is(err, syscall.ENOEXEC)
-}
-
-// report logs why serving ended, and prints why another command failed.
-func (f *flags) report(log zerolog.Logger, serving bool, err error) {
-	hint, code := f.hintFor(err, serving), codeOf(err)
-	if serving {
-		failed := log.Error().Err(err)
-		if code != "" {
-			failed = failed.Str("code", string(code))
-		}
-		if hint != "" {
-			failed = failed.Str("hint", hint)
-		}
-		failed.Msg("worker failed")
-		return
-	}
-	fmt.Fprintf(os.Stderr, "%s: %v\n", cli.Program("worker"), err)
-	if code != "" {
-		fmt.Fprintf(os.Stderr, "code: %s\n", code)
-	}
-	if hint != "" {
-		fmt.Fprintf(os.Stderr, "hint: %s\n", hint)
-	}
-}
-
-// codeOf is the code of an error, "" for none.
-func codeOf(err error) events.Code {
-	if errors.Is(err, nats.ErrPermissionViolation) {
-		return events.CodeForbidden
-	}
-	if refused, ok := errors.AsType[*growthError](err); ok {
-		return refused.code
-	}
-	return ""
-}
-
-// hintFor is the next step after an error, "" where none is known.
-func (f *flags) hintFor(err error, serving bool) string {
-	var known interface{ Hint() string }
-	_, small := errors.AsType[*topology.StorageError](err)
-	file, _ := errors.AsType[*fs.PathError](err)
-	switch denied := errors.Is(err, nats.ErrPermissionViolation); {
-	case denied && serving:
-		return "Use a user with the permissions of worker in deploy/cluster/accounts.conf: --user, with its password in COMPACTD_NATS_PASSWORD."
-	case denied:
-		return "The server keeps this user from it: use the operator's, or a worker's, of deploy/cluster. A tenant sees its sessions with " + cli.Program("publisher") + " sessions."
-	case errors.As(err, &known):
-		return known.Hint()
-	case access.Hint(err) != "":
-		return access.Hint(err)
-	case file != nil && file.Path == f.AgentsTokens:
-		return "The file of --agents-tokens is made by: " + cli.Program("worker") + " token new --tenant NAME --agents-tokens FILE."
-	case file != nil && (strings.HasPrefix(file.Path, f.Data) || strings.HasPrefix(f.Data, file.Path)):
-		return "The files of a worker are in --data: name a directory that this user may write."
-	case small:
-		return "Lower --max-bytes, or give the server or the account more storage."
-	}
-	return ""
-}
-
 func newLogger(format string, colors bool) zerolog.Logger {
 	zerolog.TimeFieldFormat = time.RFC3339Nano
 	if format == "json" {
 		return zerolog.New(os.Stderr).With().Timestamp().Logger()
 	}
 	return zerolog.New(zerolog.ConsoleWriter{Out: os.Stderr, TimeFormat: time.TimeOnly, NoColor: !colors}).With().Timestamp().Logger()
-}
-
-// requestsShare is which part of the memory for the work is for requests: bodies, and answers.
-const requestsShare = 2
-
-type serveCmd struct{}
-
-// Run serves until ctx ends. A signal before it serves is no failure either.
-func (*serveCmd) Run(ctx context.Context, f *flags, log zerolog.Logger) error {
-	defer f.announceStop(ctx, log)()
-	err := f.serve(ctx, log)
-	if ctx.Err() != nil && (err == nil || errors.Is(err, ctx.Err())) {
-		log.Info().Msg("stopped")
-		return nil
-	}
-	return err
-}
-
-func (f *flags) serve(ctx context.Context, log zerolog.Logger) error {
-	memoryShare := f.limitMemory()
-	go memory.Release(ctx)
-	if err := disk.Private(f.Data, f.dataOf("nats"), f.dataOf("ledgers")); err != nil {
-		return fmt.Errorf("--data: %w", err)
-	}
-	mon, err := f.startMonitor(ctx, log)
-	if err != nil {
-		return err
-	}
-	defer mon.stop()
-	tracer, stopTraces, err := f.startTraces(ctx, log)
-	if err != nil {
-		return err
-	}
-	defer stopTraces()
-	link, err := f.connect(ctx, log)
-	if err != nil {
-		return err
-	}
-	defer link.close()
-	js, err := jetstream.New(link.read)
-	if err != nil {
-		return err
-	}
-	streams, err := topology.Ensure(ctx, js, link.topology)
-	if err != nil {
-		return err
-	}
-	publish, closePublish, err := f.forAgents(ctx, log, link)
-	if err != nil {
-		return err
-	}
-	defer closePublish()
-	config := f.workerConfig(link, mon, memoryShare)
-	config.Publish, config.Streams, config.Summarizer, config.Tracer = publish, streams, f.summarizer(js), tracer
-	config.Listener = observe.Tee(observe.LogListener(log), mon.listener())
-	w, err := worker.New(config)
-	if err != nil {
-		return err
-	}
-	if err := mon.watch(ctx, w); err != nil {
-		return err
-	}
-	stopEdge, agentsAddr, err := f.startEdge(ctx, log, w, mon.Registerer())
-	if err != nil {
-		return err
-	}
-	defer stopEdge()
-	go func() {
-		select {
-		case <-w.Ready():
-			link.ready.Store(true)
-			f.announceReady(log, link, streams, mon.addr(), agentsAddr)
-		case <-ctx.Done():
-		}
-	}()
-	return w.Run(ctx)
-}
-
-// workerConfig is the part of the worker's config that the flags set.
-func (f *flags) workerConfig(l *link, mon monitor, memoryShare int64) worker.Config {
-	return worker.Config{
-		Read: l.read, Commit: l.commit, Texts: l.texts, Answers: l.answers, Compaction: f.settings.Config,
-		Dir: f.dataOf("ledgers"), Sync: f.Durability == string(embedded.DurablePower),
-		Limiter: limit.New(limit.Config{Memory: memoryShare / requestsShare, Registerer: mon.Registerer()}),
-		Memory:  memoryShare, MaxLedgers: f.MaxLedgers, OutcomeBytes: int64(f.TenantOutcomesPerHour),
-		SnapshotEvery: cmp.Or(f.SnapshotEvery, -1), LeaseTTL: f.LeaseTTL, DrainTimeout: f.DrainTimeout, Owner: owner(),
-		Writers: f.writers, Version: version, HTTP: mon.addr(), WhatIf: f.whatIf, Policies: f.lay,
-	}
-}
-
-// announceReady reports that the worker serves, to the log and to the user.
-func (f *flags) announceReady(log zerolog.Logger, l *link, streams *topology.Streams, httpAddr, agentsAddr string) {
-	at := map[string]any{}
-	if agentsAddr != "" {
-		at["agents"] = agentsAddr
-	}
-	log.Info().Fields(at).Str("nats", l.shown).Int("partitions", streams.Partitions.Count()).Str("config", f.settings.Config.Hash()).
-		Str("summarizer", modelNames(f.models)).Str("http", httpAddr).Str("version", version).Msg("ready")
-	f.openConsole(log, httpAddr)
-	if f.onReady != nil {
-		f.onReady(agentsAddr)
-	} else if f.LogFormat == "console" {
-		f.printTry(os.Stderr, os.Args[0], l.shown, httpAddr)
-	}
 }
 
 // dataOf is a directory below --data.
@@ -478,98 +280,84 @@ func (f *flags) priced(c *compaction.Config) (*compaction.Config, error) {
 	return c, nil
 }
 
-// link is how this process reaches the server.
-type link struct {
-	server   *embedded.Server // nil when it is not embedded
-	shown    string           // the address, without passwords
-	topology topology.Config
-	closing  atomic.Bool
-	ready    atomic.Bool // the worker serves; a refusal of the server is retried from then on
+// exitUnknown is the exit code of a command about a session that is not there: the same
+// as that of publisher.
+const exitUnknown = 3
 
-	read, commit, texts, answers *nats.Conn // see worker.Config
-	pace                         connect.Pace
+// exitCode is the exit code of a command that failed: where it starts another one, as that of a shell.
+func exitCode(err error) int {
+	if _, unknown := errors.AsType[*unknownError](err); unknown {
+		return exitUnknown
+	}
+	switch {
+	case !starts(err):
+		return 1
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
+		return 127
+	}
+	return 126
 }
 
-func (f *flags) connect(ctx context.Context, log zerolog.Logger) (*link, error) {
-	l := &link{topology: topology.Config{
-		Partitions: f.Partitions, Replicas: f.Replicas, MaxBytesLog: f.MaxBytes.log, MaxBytesOutcomes: f.MaxBytes.outcomes,
-	}}
-	o := f.With(connect.Options{
-		URL: f.NATS, Name: "compactd worker", Pace: &l.pace,
-		OnError: func(err error) {
-			log.Warn().Err(err).Msg("connection error")
-			if !l.ready.Load() && required(err) {
-				f.abort(err) // else the start would wait, and try again
-			}
-		},
-		OnDisconnect: func(err error) {
-			if ctx.Err() == nil && !l.closing.Load() { // else it is we who stop
-				log.Warn().Err(err).Msg("disconnected")
-			}
-		},
-		OnReconnect: func(url string) { log.Info().Str("nats", url).Msg("reconnected") },
-	})
-	if f.NATS == "" {
-		s, err := embedded.Start(embedded.Config{
-			Dir: f.dataOf("nats"), Listen: f.Listen, Durability: embedded.Durability(f.Durability),
-			Log: serverLog(log),
-		})
-		if err != nil {
-			return nil, err
+// starts reports whether a command could not be started.
+func starts(err error) bool {
+	_, found := errors.AsType[*exec.Error](err)
+	return found || errors.Is(err, syscall.ENOEXEC)
+}
+
+// report logs why serving ended, and prints why another command failed.
+func (f *flags) report(log zerolog.Logger, serving bool, err error) {
+	hint, code := f.hintFor(err, serving), codeOf(err)
+	if serving {
+		failed := log.Error().Err(err)
+		if code != "" {
+			failed = failed.Str("code", string(code))
 		}
-		l.server, l.shown, o.InProcess = s, s.ClientURL(), s
-		l.topology.CreateBytes = s.StreamBytes()
-	}
-	l.shown = cmp.Or(l.shown, o.Target())
-	for _, nc := range l.connections() {
-		var err error
-		if *nc, err = connect.Open(ctx, o); err != nil {
-			l.close()
-			return nil, fmt.Errorf("%w (without --nats and NATS_URL a server is embedded)", err)
+		if hint != "" {
+			failed = failed.Str("hint", hint)
 		}
+		failed.Msg("worker failed")
+		return
 	}
-	return l, nil
-}
-
-// required reports whether the server refused what no worker can do without. A consumer that nats.go
-// makes again has no name for a moment, and a subject that ends in a dot is refused to every user.
-func required(err error) bool {
-	return errors.Is(err, nats.ErrPermissionViolation) && !strings.Contains(err.Error(), `."`) && slices.ContainsFunc(
-		[]string{topology.LogStream, topology.OutcomesStream, topology.LeasesBucket, topology.MembersBucket},
-		func(name string) bool { return strings.Contains(err.Error(), name) })
-}
-
-func (l *link) connections() []**nats.Conn {
-	return []**nats.Conn{&l.read, &l.commit, &l.texts, &l.answers}
-}
-
-// close ends the connections before the server, so that none tries to come back.
-func (l *link) close() {
-	l.closing.Store(true)
-	for _, nc := range l.connections() {
-		if *nc != nil {
-			(*nc).Close()
-		}
+	fmt.Fprintf(os.Stderr, "%s: %v\n", cli.Program("worker"), err)
+	if code != "" {
+		fmt.Fprintf(os.Stderr, "code: %s\n", code)
 	}
-	if l.server != nil {
-		l.server.Stop()
+	if hint != "" {
+		fmt.Fprintf(os.Stderr, "hint: %s\n", hint)
 	}
 }
 
-// serverLog passes on the warnings and errors of the embedded server.
-func serverLog(log zerolog.Logger) func(level, text string) {
-	return func(level, text string) {
-		if l, err := zerolog.ParseLevel(level); err == nil && l >= zerolog.WarnLevel {
-			log.WithLevel(min(l, zerolog.ErrorLevel)).Str("server", text).Msg("embedded server")
-		}
+// codeOf is the code of an error, "" for none.
+func codeOf(err error) events.Code {
+	if errors.Is(err, nats.ErrPermissionViolation) {
+		return events.CodeForbidden
 	}
+	if refused, ok := errors.AsType[*growthError](err); ok {
+		return refused.code
+	}
+	return ""
 }
 
-// owner names this process among all there ever were.
-func owner() string {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown"
+// hintFor is the next step after an error, "" where none is known.
+func (f *flags) hintFor(err error, serving bool) string {
+	var known interface{ Hint() string }
+	_, small := errors.AsType[*topology.StorageError](err)
+	file, _ := errors.AsType[*fs.PathError](err)
+	switch denied := errors.Is(err, nats.ErrPermissionViolation); {
+	case denied && serving:
+		return "Use a user with the permissions of worker in deploy/cluster/accounts.conf: --user, with its password in COMPACTD_NATS_PASSWORD."
+	case denied:
+		return "The server keeps this user from it: use the operator's, or a worker's, of deploy/cluster. A tenant sees its sessions with " + cli.Program("publisher") + " sessions."
+	case errors.As(err, &known):
+		return known.Hint()
+	case access.Hint(err) != "":
+		return access.Hint(err)
+	case file != nil && file.Path == f.AgentsTokens:
+		return "The file of --agents-tokens is made by: " + cli.Program("worker") + " token new --tenant NAME --agents-tokens FILE."
+	case file != nil && (strings.HasPrefix(file.Path, f.Data) || strings.HasPrefix(f.Data, file.Path)):
+		return "The files of a worker are in --data: name a directory that this user may write."
+	case small:
+		return "Lower --max-bytes, or give the server or the account more storage."
 	}
-	return fmt.Sprintf("%s-%d-%s", host, os.Getpid(), uuid.NewString()[:8])
+	return ""
 }

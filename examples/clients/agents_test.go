@@ -115,10 +115,13 @@ func check(t *testing.T, printed string) {
 	}
 }
 
+// runTime bounds a command: some compile a package and run all its tests.
+const runTime = 10 * time.Minute
+
 // run returns what a command prints, with what it complains of when it fails.
 func run(t *testing.T, command []string, environ ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), runTime)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Env = append(os.Environ(), environ...)

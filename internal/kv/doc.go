@@ -18,8 +18,8 @@
 // # Opening
 //
 //  1. file.go: the lock, flock on the file itself; it ends with the process
-//  2. pages.go: the newer of the two meta pages of bbolt that are valid; the file must be as long as it states. Where it is
-//     damaged, the older one counts, if its pages are there.
+//  2. pages.go: the newer of the two meta pages of bbolt that are valid; the file must be as long as it states. Where
+//     it is damaged, the older one counts, if its pages are there.
 //  3. pages.go: every page from the root on: its id, kind and extent, no page twice, all elements inside, keys in order, the
 //     first key of a page equal to the one in the branch above
 //  4. verify.go: every row: key and checksum; their count and digest against the meta row

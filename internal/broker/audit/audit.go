@@ -48,7 +48,8 @@ type Log struct {
 	failed atomic.Int64 // until when no entry is tried, in Unix milliseconds
 }
 
-// New returns the audit log. Workers create its stream at their start, or where there was no room then, with the first entry.
+// New returns the audit log. Workers create its stream at their start, or where there was no room then, with the first
+// entry.
 func New(js jetstream.JetStream) *Log { return &Log{js: js} }
 
 var errFailed = errors.New("the last entry was not stored")

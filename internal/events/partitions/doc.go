@@ -16,7 +16,8 @@
 //  1. Request: the table gets a growth without splits, and the transform its new spelling, in one update of
 //     SESSIONS. Partitions are not divided yet, and leases of children can be had.
 //  2. Prepare: the parent's owner makes a snapshot, if the newest is far behind. The owner of a child's lease makes
-//     the child's file from that, without sessions that stay. A worker takes 2 to 4 for one child after the other, so that few sessions wait at once.
+//     the child's file from that, without sessions that stay. A worker takes 2 to 4 for one child after the other, so
+//     that few sessions wait at once.
 //  3. Split: it requests the split. The parent's owner pushes a marker between two events, and decides what
 //     follows without the child's sessions. Once the marker is committed it drops their ledgers.
 //  4. Take over: the owner of the child commits a first marker, with the epoch behind the parent's, applies the events
