@@ -116,11 +116,11 @@ func (l *ledgers) toFill() partitions.Split {
 }
 
 // filler is an event that the owner of a partition publishes to fill the log. It changes nothing, and has no outcome: its
-// session has no turn.
+// session, of a name that no agent chooses, has no turn.
 func (s scope) filler() (events.Address, []byte, error) {
-	a := events.Address{Tenant: events.DefaultTenant, Session: "fill"}
+	a := events.Address{Tenant: events.DefaultTenant, Session: "compactd-log-filler"}
 	for i := 0; s.set.Of(a) != s.ID; i++ {
-		a.Session = fmt.Sprintf("fill-%d", i)
+		a.Session = fmt.Sprintf("compactd-log-filler-%d", i)
 	}
 	data, err := events.Marshal(events.Branch{Header: events.Header{V: events.Version}, Branch: "none"})
 	return a, data, err
