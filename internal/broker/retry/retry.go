@@ -1,7 +1,8 @@
 // Package retry calls an operation again, with pauses, until it succeeds. It is the one loop of
 // this kind in broker, worker and client, over cenkalti/backoff; only a partition that failed is
 // opened again by its own rule (worker/fleet). Loops are never nested: a read that waits out an
-// election waits in one place. [Tick] calls an operation at regular times.
+// election waits in one place. [Tick] calls an operation at regular times;
+// [Wake] lets a loop that waits for a token go on.
 //
 //	err := retry.Every(time.Second).Do(ctx, report, func() error {
 //		err := write()
@@ -66,6 +67,14 @@ func Tick(ctx context.Context, d time.Duration, op func()) {
 		case <-tick.C:
 			op()
 		}
+	}
+}
+
+// Wake leaves a token in a channel of one slot, unless there is one.
+func Wake(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"compactd/internal/broker/retry"
 	"compactd/internal/broker/topology"
 )
 
@@ -67,7 +68,7 @@ func readSelection(ctx context.Context, js jetstream.JetStream, s Selection, fn 
 	}
 	r.Handle(b.take)
 	if r.Pending() == 0 {
-		wakeUp(b.drained)
+		retry.Wake(b.drained)
 	}
 	defer r.Leave()
 	r.Start()
@@ -106,7 +107,7 @@ func (b *boundedRead) take(m jetstream.Msg, md *jetstream.MsgMetadata) error {
 		return b.end(nil)
 	}
 	if md.NumPending == 0 {
-		wakeUp(b.drained)
+		retry.Wake(b.drained)
 	}
 	return nil
 }
@@ -140,7 +141,7 @@ func (b *boundedRead) wait(ctx context.Context) error {
 			return nil
 		}
 		if ok && idle {
-			wakeUp(b.r.behind)
+			retry.Wake(b.r.behind)
 		}
 	}
 }
@@ -148,14 +149,6 @@ func (b *boundedRead) wait(ctx context.Context) error {
 // selects reports whether a message that the filters match is passed on.
 func (s *Selection) selects(m jetstream.Msg) bool {
 	return s.Foreign || s.Stream != topology.OutcomesStream || Outcome(m.Subject(), m.Headers())
-}
-
-// wakeUp leaves a token, unless there is one.
-func wakeUp(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
 }
 
 // reading is what the consumer of a selection is to begin with.

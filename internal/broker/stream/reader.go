@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nuid"
 
 	"compactd/internal/broker/jsapi"
+	"compactd/internal/broker/retry"
 )
 
 // Reader reads a part of a stream in order, one message at a time, with one consumer
@@ -290,7 +291,7 @@ func (r *Reader) seen(ctx context.Context) (upTo uint64, ok bool) {
 		return 0, false
 	}
 	if isDelivery(m) { // which the reader misses now
-		wakeUp(r.behind)
+		retry.Wake(r.behind)
 		return 0, false
 	}
 	return jsapi.ParseSeq(m.Header.Get(headerLastStream)), m.Header.Get(headerStatus) == statusHeartbeat && jsapi.ParseSeq(m.Header.Get(headerLastConsumer)) == passed

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"compactd/internal/broker/retry"
 	"compactd/internal/worker/agents"
 	"compactd/internal/worker/limit"
 	"compactd/internal/worker/observe"
@@ -31,12 +32,7 @@ func (l *Limiter) Await(t *testing.T, reached func() bool) {
 // Limit gives the next worker a limiter.
 func (env *Env) Limit(c limit.Config) *Limiter {
 	changed := make(chan struct{}, 1)
-	c.OnChange = func(limit.Class, int64) {
-		select {
-		case changed <- struct{}{}:
-		default:
-		}
-	}
+	c.OnChange = func(limit.Class, int64) { retry.Wake(changed) }
 	env.Limiter = limit.New(c)
 	return &Limiter{env.Limiter, changed}
 }

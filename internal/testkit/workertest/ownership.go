@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"compactd/internal/broker/retry"
 	"compactd/internal/worker/observe"
 )
 
@@ -51,10 +52,7 @@ func (owners *Ownership) Record(f func()) {
 	owners.Mu.Lock()
 	defer owners.Mu.Unlock()
 	f()
-	select {
-	case owners.more <- struct{}{}:
-	default:
-	}
+	retry.Wake(owners.more)
 }
 
 // Await waits until every worker serves as many partitions as want lists.

@@ -180,10 +180,7 @@ var errTooMany = refusal(events.CodeRateLimited, "too many connections receive e
 func (h *Hub) join(ctx context.Context, f *follower) (at uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, joinTime)
 	defer cancel()
-	select {
-	case h.wanted <- struct{}{}:
-	default:
-	}
+	retry.Wake(h.wanted)
 	_ = retry.Every(joinPause).Do(ctx, nil, func() error { // err has more
 		at, err = h.add(f)
 		return retry.When(errors.Is(err, errNotRead), err)

@@ -13,6 +13,7 @@ import (
 	"compactd/internal/broker/commit"
 	"compactd/internal/broker/coord"
 	"compactd/internal/broker/jsapi"
+	"compactd/internal/broker/retry"
 	"compactd/internal/events/partitions"
 	"compactd/internal/kv"
 	"compactd/internal/worker/observe"
@@ -249,7 +250,7 @@ func (f *Fleet) serve(ctx context.Context, t *heldLease) error {
 			stopAnswering = f.config.Answer(ctx, id)
 			observe.Call(f.config.Listener.PartitionAcquired, e)
 			t.acquired.Store(true)
-			f.notify()
+			retry.Wake(f.changed)
 		}, func() {
 			unserve()
 			f.drained <- t
@@ -316,14 +317,6 @@ const (
 	firstReopen = 100 * time.Millisecond
 	lastReopen  = 30 * time.Second
 )
-
-// notify lets Run look again.
-func (f *Fleet) notify() {
-	select {
-	case f.changed <- struct{}{}:
-	default:
-	}
-}
 
 // release gives up the lease of a partition that is being stopped: the next owner need
 // not wait until the file is closed.

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"compactd/internal/broker/coord"
+	"compactd/internal/broker/retry"
 )
 
 // membership is the fleet as a worker has it: who lives, and who holds what. It may
@@ -58,7 +59,7 @@ func (v *membership) member(who coord.Member, lives bool) {
 	if delete(v.live, who.Name); lives {
 		v.live[who.Name] = who
 	}
-	v.signal()
+	retry.Wake(v.changed)
 }
 
 func (v *membership) holder(partition int, h coord.Holder, revision uint64) {
@@ -66,7 +67,7 @@ func (v *membership) holder(partition int, h coord.Holder, revision uint64) {
 	defer v.mu.Unlock()
 	was := v.holders[partition]
 	if v.holders[partition] = (written{h, revision}); was.Holder != h { // else a renewal
-		v.signal()
+		retry.Wake(v.changed)
 	}
 }
 
@@ -74,15 +75,7 @@ func (v *membership) fail(err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.watchErr = err
-	v.signal()
-}
-
-// signal reports a change.
-func (v *membership) signal() {
-	select {
-	case v.changed <- struct{}{}:
-	default:
-	}
+	retry.Wake(v.changed)
 }
 
 // members lists the names of those that live, self in any case.

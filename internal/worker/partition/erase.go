@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"compactd/internal/broker/erase"
+	"compactd/internal/broker/retry"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/kv"
@@ -122,7 +123,7 @@ func (e *eraser) add(due erasure) {
 	e.mu.Lock()
 	e.due = append(e.due, due)
 	e.mu.Unlock()
-	wakeUp(e.added)
+	retry.Wake(e.added)
 }
 
 // take removes and returns the oldest erasure; ok is false if none is due.

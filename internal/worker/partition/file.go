@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"compactd/internal/broker/retry"
 	"compactd/internal/compaction"
 	"compactd/internal/kv"
 	"compactd/internal/worker/decide"
@@ -94,7 +95,7 @@ func (f *file) replace(path string) error {
 func (f *file) checkpoint(m kv.Position, changes []kv.Change) error {
 	err := f.store.Checkpoint(m, changes)
 	if err == nil {
-		wakeUp(f.moved)
+		retry.Wake(f.moved)
 	}
 	return err
 }

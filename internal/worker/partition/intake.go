@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"compactd/internal/broker/retry"
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
@@ -77,7 +78,7 @@ func (i *intake) receive(ctx context.Context, m jetstream.Msg) {
 	op.End()
 	if pressure > 0 {
 		i.queue.pause(pressure > 1)
-		wakeUp(i.queue.filled)
+		retry.Wake(i.queue.filled)
 	}
 	if err != nil {
 		i.fail(err)
@@ -101,7 +102,7 @@ func (i *intake) receive(ctx context.Context, m jetstream.Msg) {
 func (i *intake) pass(g group, e decide.Event) {
 	i.queue.push(g, e.Address)
 	if e.Pending == 0 {
-		wakeUp(i.logEmpty)
+		retry.Wake(i.logEmpty)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"compactd/internal/broker/retry"
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
@@ -92,7 +93,7 @@ func (q *queue) push(g group, a events.Address) {
 	}
 	if q.end.config != g.end.config && q.end.config != "" { // a marker of its own ends the config epoch
 		q.groups = append(q.groups, group{end: q.end})
-		wakeUp(q.filled)
+		retry.Wake(q.filled)
 	}
 	q.end = g.end
 	q.wakeAwaiting(a)
@@ -108,7 +109,7 @@ func (q *queue) pushAlone(end position) {
 	}
 	q.end = end
 	q.groups = append(q.groups, group{end: end})
-	wakeUp(q.filled)
+	retry.Wake(q.filled)
 }
 
 // confirm queues an outcome that follows from no event. After close it does nothing: the
@@ -126,7 +127,7 @@ func (q *queue) add(g group) {
 	if len(g.outcomes) > 0 {
 		q.groups = append(q.groups, g)
 		q.bytes += g.weight()
-		wakeUp(q.filled)
+		retry.Wake(q.filled)
 	}
 }
 
@@ -229,13 +230,5 @@ func (q *queue) wakeAwaiting(a events.Address) {
 	if on := q.waiters[a]; on != nil {
 		close(on.moved)
 		delete(q.waiters, a)
-	}
-}
-
-// wakeUp signals a channel of one slot.
-func wakeUp(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
 	}
 }

@@ -60,10 +60,10 @@ func (p *Policies) Start(ctx context.Context) error {
 		if texts[tenant] = text; text == nil {
 			delete(texts, tenant)
 		}
-		signal(p.changed)
+		retry.Wake(p.changed)
 	}, func(err error) {
 		p.config.Report(err)
-		signal(p.lost)
+		retry.Wake(p.lost)
 	})
 	if err != nil {
 		return err
@@ -223,12 +223,4 @@ func (p *Policies) decidedUnder(ctx context.Context, in *events.PoliciesRequest)
 		err = unknown
 	}
 	return policy, err
-}
-
-// signal fills a channel of one slot.
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
 }
