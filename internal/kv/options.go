@@ -30,6 +30,7 @@ type Options struct {
 	LockWait time.Duration
 	// BootID names the running system. Default: the boot id of Linux; on other systems a name of
 	// this process, so that no other process trusts a file that was neither closed nor synced.
+	// Only tests set it.
 	BootID string
 }
 

@@ -32,11 +32,13 @@ type MonitorConfig struct {
 	Data string
 	// Version of the program. Default "dev".
 	Version string
-	// MaxLagEvents and MaxLag are how far a partition may be behind while the worker
-	// is ready. Default 10,000 events and 30 s.
-	MaxLagEvents uint64
-	MaxLag       time.Duration
+	// MaxLag is how old the oldest undecided event of a partition may be while the worker is
+	// ready. Default 30 s; only tests set it.
+	MaxLag time.Duration
 }
+
+// maxLagEvents is how many events a partition may be behind while the worker is ready.
+const maxLagEvents = 10_000
 
 // minToken is the least length of a token, in bytes.
 const minToken = 16
@@ -93,7 +95,7 @@ func NewMonitor(c MonitorConfig) (*Monitor, error) {
 	if err := c.validate(); err != nil {
 		return nil, fmt.Errorf("new monitor: %w", err)
 	}
-	c.MaxLagEvents, c.MaxLag = cmp.Or(c.MaxLagEvents, 10_000), cmp.Or(c.MaxLag, 30*time.Second)
+	c.MaxLag = cmp.Or(c.MaxLag, 30*time.Second)
 	l, err := net.Listen("tcp", c.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("new monitor: %w", err)

@@ -122,13 +122,13 @@ func TestReadyzPartitions(t *testing.T) {
 		t.Errorf("too old: %+v", got)
 	}
 
-	m, l = watch(worker.MonitorConfig{MaxLagEvents: 5})
+	m, l = watch(worker.MonitorConfig{})
 	l.PartitionAcquired(observe.PartitionAcquired{Partition: p})
-	l.Applied(observe.Applied{Partition: p, Kind: events.KindTurn, Pending: 6})
+	l.Applied(observe.Applied{Partition: p, Kind: events.KindTurn, Pending: 10_001})
 	if failed, got = workertest.Readyz(t, m); !slices.Equal(failed, []string{"started", "lag"}) {
 		t.Errorf("too many: %+v", got)
 	}
-	if _, body := workertest.Get(t, m, "/metrics", "", ""); !strings.Contains(body, fmt.Sprintf("compactd_lag_events{partition=\"%d\"} 6\n", p)) {
+	if _, body := workertest.Get(t, m, "/metrics", "", ""); !strings.Contains(body, fmt.Sprintf("compactd_lag_events{partition=\"%d\"} 10001\n", p)) {
 		t.Errorf("the lag is not reported:\n%s", body)
 	}
 

@@ -206,7 +206,7 @@ func (m *Monitor) checkLag(ctx context.Context, r *Readiness, w *watched, places
 			age = max(time.Since(oldest), 0)
 		}
 		m.metrics.lag(id, at.Behind, age)
-		if at.Behind > m.config.MaxLagEvents || age > m.config.MaxLag {
+		if at.Behind > maxLagEvents || age > m.config.MaxLag {
 			r.add(checkLag, "partition %d is %d events and %s behind", id, at.Behind, age.Round(time.Millisecond))
 		}
 	}

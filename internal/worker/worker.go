@@ -83,7 +83,7 @@ type Config struct {
 	// left open is rebuilt.
 	Sync bool
 	// CheckpointEvery and CheckpointEvents say how often: after so long, or so
-	// many events of a partition, whichever comes first. Default 1 s and 10,000.
+	// many events of a partition, whichever comes first. Default 1 s and 10,000; only tests set them.
 	CheckpointEvery  time.Duration
 	CheckpointEvents int
 	// SnapshotEvery is how often copies of the files go into the object store, from
@@ -97,7 +97,8 @@ type Config struct {
 	// Memory is what may be taken, in bytes, by what grows with the work: ledgers, and
 	// what waits at each step. Default 512 MiB.
 	Memory int64
-	// MaxLedgerBytes bounds the memory of ledgers alone. Default an eighth of Memory.
+	// MaxLedgerBytes bounds the memory of ledgers alone. Default an eighth of Memory; only
+	// tests set it.
 	MaxLedgerBytes int
 
 	// OutcomeBytes bounds the bytes of session.compacted that a tenant may have stored
@@ -106,13 +107,13 @@ type Config struct {
 	OutcomeBytes int64
 
 	// MarkerEvery is the longest time that a cursor which moved without outcomes has no
-	// marker. Default 1 s.
+	// marker. Default 1 s; only tests set it.
 	MarkerEvery time.Duration
 	// DrainTimeout bounds a stop: the last commits, checkpoints and snapshots, and the
 	// release of the leases. Default [partition.DefaultDrainTimeout].
 	DrainTimeout time.Duration
 	// MaxAhead is how many events with outcomes may be decided and not yet
-	// committed, in each partition. Default 4,096.
+	// committed, in each partition. Default 4,096; only tests set it.
 	MaxAhead int
 }
 

@@ -53,12 +53,12 @@ type Config struct {
 	// Memory of operations, in bytes. Default 128 MiB; at least 16 MiB. A quarter as much again is for
 	// histories that are rendered for commits, of which one alone may be larger.
 	Memory int64
-	// Streams bounds the connections that receive events. Default 20,000.
+	// Streams bounds the connections that receive events. Default 20,000; only tests set it.
 	Streams int
 	// Registerer gets the metrics. Default none.
 	Registerer prometheus.Registerer
 	// OnChange is called with how much of a class is held, when that changes. It must neither block nor
-	// call the limiter. Default none.
+	// call the limiter. Default none; only tests set it.
 	OnChange func(c Class, held int64)
 }
 
