@@ -13,7 +13,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/mattn/go-isatty"
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sync/errgroup"
 
@@ -65,18 +64,16 @@ func (c *forgetCmd) Run(ctx context.Context, f *flags) error {
 	if !c.Yes && !confirmed(ctx, os.Stdin, os.Stderr, fmt.Sprintf("%s is erased; this cannot be undone. Type its name, %s, to confirm: ", what, name), name) {
 		return errNotConfirmed
 	}
-	nc, err := f.visit(ctx, f.stopIfDenied)
-	if err != nil {
-		return err
-	}
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		return err
-	}
-	if c.All {
-		return c.tenant(ctx, f, nc, js)
-	}
+	return f.withLog(ctx, func(js jetstream.JetStream) error {
+		if c.All {
+			return c.tenant(ctx, f, js)
+		}
+		return c.session(ctx, f, js, a)
+	})
+}
+
+// session erases one session, and prints what was erased.
+func (c *forgetCmd) session(ctx context.Context, f *flags, js jetstream.JetStream, a events.Address) error {
 	done, err := c.erase(ctx, js, a)
 	if err != nil {
 		return err
@@ -90,7 +87,7 @@ func (c *forgetCmd) Run(ctx context.Context, f *flags) error {
 	return nil
 }
 
-// erase erases one session.
+// erase erases a session, and waits until that is confirmed.
 func (c *forgetCmd) erase(ctx context.Context, js jetstream.JetStream, a events.Address) (*events.Erased, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
@@ -102,7 +99,7 @@ const erasedAtOnce = 8
 
 // tenant erases all sessions of the tenant, and then its policy. After an error the next run finds
 // the rest.
-func (c *forgetCmd) tenant(ctx context.Context, f *flags, nc *nats.Conn, js jetstream.JetStream) error {
+func (c *forgetCmd) tenant(ctx context.Context, f *flags, js jetstream.JetStream) error {
 	all, err := erase.Sessions(ctx, js, erase.Any, c.Tenant)
 	if err != nil {
 		return err
@@ -135,7 +132,7 @@ func (c *forgetCmd) tenant(ctx context.Context, f *flags, nc *nats.Conn, js jets
 	}
 	bar.Done()
 	var left events.PoliciesResponse
-	err = request.Send(ctx, nc, events.SubjectPolicy, events.PolicyRequest{V: events.Version, Tenant: c.Tenant}, &left)
+	err = request.Send(ctx, js.Conn(), events.SubjectPolicy, events.PolicyRequest{V: events.Version, Tenant: c.Tenant}, &left)
 	if err != nil && !request.Refused(err, events.CodeNotFound) {
 		return fmt.Errorf("all sessions are erased, and the policy is not: %w", err)
 	}

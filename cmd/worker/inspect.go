@@ -27,20 +27,13 @@ type inspectCmd struct {
 // Run prints partitions, owners, cursors, lag and ledger files, and the workers.
 func (c *inspectCmd) Run(ctx context.Context, f *flags) error {
 	f.optional = `"` + events.SubjectFleet + `"`
-	nc, err := f.visit(ctx, f.stopIfDenied)
-	if err != nil {
-		return err
-	}
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		return err
-	}
-	r, err := inspect.Describe(ctx, js, filepath.Join(f.Data, "ledgers"))
-	if err != nil {
-		return err
-	}
-	return f.show(c.JSON, r)
+	return f.withLog(ctx, func(js jetstream.JetStream) error {
+		r, err := inspect.Describe(ctx, js, filepath.Join(f.Data, "ledgers"))
+		if err != nil {
+			return err
+		}
+		return f.show(c.JSON, r)
+	})
 }
 
 type doctorCmd struct {
@@ -73,6 +66,20 @@ func (c *doctorCmd) Run(ctx context.Context, f *flags) error {
 		return errProblems
 	}
 	return nil
+}
+
+// withLog connects to the server of the log.
+func (f *flags) withLog(ctx context.Context, fn func(jetstream.JetStream) error) error {
+	nc, err := f.visit(ctx, f.stopIfDenied)
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return err
+	}
+	return fn(js)
 }
 
 // visit connects to the server that a worker with these flags uses, its embedded

@@ -44,20 +44,6 @@ func (c *listCmd) Run(ctx context.Context, f *flags) error {
 	})
 }
 
-// withLog connects to the server of the log.
-func (f *flags) withLog(ctx context.Context, fn func(jetstream.JetStream) error) error {
-	nc, err := f.visit(ctx, f.stopIfDenied)
-	if err != nil {
-		return err
-	}
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		return err
-	}
-	return fn(js)
-}
-
 type growCmd struct {
 	Count   int           `arg:"" help:"New number of partitions: twice the present one. If a growth to this number is under way, the command follows it."`
 	Yes     bool          `help:"Grow without confirmation; it cannot be undone."`
