@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -104,7 +103,7 @@ func (f *flags) workerConfig(l *link, mon monitor, memoryShare int64) worker.Con
 		Dir: f.dataOf("ledgers"), Sync: f.Durability == string(embedded.DurablePower),
 		Limiter: limit.New(limit.Config{Memory: memoryShare / requestsShare, Registerer: mon.Registerer()}),
 		Memory:  memoryShare, MaxLedgers: f.MaxLedgers, OutcomeBytes: int64(f.TenantOutcomesPerHour),
-		SnapshotEvery: cmp.Or(f.SnapshotEvery, -1), LeaseTTL: f.LeaseTTL, DrainTimeout: f.DrainTimeout, Owner: owner(),
+		SnapshotEvery: f.SnapshotEvery, LeaseTTL: f.LeaseTTL, DrainTimeout: f.DrainTimeout, Owner: owner(),
 		Writers: f.writers, Version: version, HTTP: mon.addr(), WhatIf: f.whatIf, Policies: f.lay,
 	}
 }

@@ -44,7 +44,7 @@ func TestStopWithoutBroker(t *testing.T) {
 				)
 				waiting := make(chan int, 1000) // partitions with outcomes to commit
 				wk, err := worker.New(worker.Config{
-					Read: read.connect(t), Commit: commit.connect(t), Streams: env.Streams, Compaction: env.Config, Owner: "a", Dir: ledgers,
+					Read: read.connect(t), Commit: commit.connect(t), Streams: env.Streams, Compaction: env.Config, Owner: "a", Dir: ledgers, SnapshotEvery: 5 * time.Minute,
 					Listener: observe.Listener{
 						Applied: func(f observe.Applied) { waiting <- f.Partition },
 						Retrying: func(i observe.Retrying) {

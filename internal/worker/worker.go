@@ -87,8 +87,8 @@ type Config struct {
 	CheckpointEvery  time.Duration
 	CheckpointEvents int
 	// SnapshotEvery is how often copies of the files go into the object store, from
-	// where a worker without them goes on; negative is never, and then none is taken
-	// at a stop either. Default 5 min.
+	// where a worker without them goes on. Default never: then none is taken at a stop
+	// either.
 	SnapshotEvery time.Duration
 	// MaxLedgers bounds the ledgers in memory, of all partitions together, when
 	// there is a Dir: those not used lately are read back when they are needed.
@@ -170,7 +170,6 @@ func New(c Config) (*Worker, error) {
 	c.DrainTimeout = cmp.Or(c.DrainTimeout, partition.DefaultDrainTimeout)
 	c.CheckpointEvery = cmp.Or(c.CheckpointEvery, time.Second)
 	c.CheckpointEvents = cmp.Or(c.CheckpointEvents, 10_000)
-	c.SnapshotEvery = cmp.Or(c.SnapshotEvery, 5*time.Minute)
 	c.MaxLedgers = cmp.Or(c.MaxLedgers, 100_000)
 	c.MaxAhead = cmp.Or(c.MaxAhead, 4096)
 	js, err := jetstream.New(c.Read)

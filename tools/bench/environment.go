@@ -26,7 +26,7 @@ func openEnvironment(ctx context.Context, dir string) (environment, error) {
 
 // serve starts a worker; ledgers is the directory of its checkpoints, "" for none.
 func (e environment) serve(ctx context.Context, c *compaction.Config, ledgers string, l observe.Listener) (*harness.Worker, error) {
-	return e.Serve(ctx, worker.Config{Compaction: c, Summarizer: extract.New(), Listener: l, Dir: ledgers})
+	return e.Serve(ctx, worker.Config{Compaction: c, Summarizer: extract.New(), Listener: l, Dir: ledgers, SnapshotEvery: 5 * time.Minute})
 }
 
 // reset deletes all outcomes and snapshots: the next worker finds a backlog again.

@@ -1,6 +1,7 @@
 package workertest
 
 import (
+	"cmp"
 	"context"
 	"testing"
 	"time"
@@ -39,7 +40,7 @@ type Env struct {
 
 	Ledgers         string        // directory of the next worker's checkpoints; "" for none
 	CheckpointEvery time.Duration // of the next worker; 0 is the default
-	SnapshotEvery   time.Duration // the same
+	SnapshotEvery   time.Duration // the same; 0 is 5 min, negative is never
 
 	CheckpointEvents int           // the same
 	MaxLedgerBytes   int           // the same
@@ -59,7 +60,7 @@ func (env *Env) Start(owner string, l observe.Listener) *Running {
 		Read:    env.Connect(), Commit: env.Connect(), Streams: env.Streams, Compaction: env.Config, Owner: owner, Listener: observe.Tee(l, env.validated()),
 		MarkerEvery: max(env.MarkerEvery, 50*time.Millisecond), MaxAhead: env.MaxAhead,
 		DrainTimeout: env.DrainTimeout, Summarizer: env.Summarizer, Dir: env.Ledgers, CheckpointEvery: env.CheckpointEvery, MaxLedgers: env.MaxLedgers,
-		LeaseTTL: env.LeaseTTL, SnapshotEvery: env.SnapshotEvery, CheckpointEvents: env.CheckpointEvents,
+		LeaseTTL: env.LeaseTTL, SnapshotEvery: cmp.Or(env.SnapshotEvery, 5*time.Minute), CheckpointEvents: env.CheckpointEvents,
 		MaxLedgerBytes: env.MaxLedgerBytes, OutcomeBytes: env.OutcomeBytes, Policies: env.Policies, Writers: env.Writers,
 	})
 	if err != nil {
