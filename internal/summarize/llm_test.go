@@ -18,6 +18,7 @@ import (
 	"compactd/internal/summarize/llm"
 	"compactd/internal/summarize/model"
 	"compactd/internal/summarize/summarizetest"
+	"compactd/internal/testkit/secrets"
 )
 
 func useModels(models ...model.Model) *llm.Summarizer { return llm.New(models, nil) }
@@ -278,12 +279,12 @@ func TestLLMTenMerges(t *testing.T) {
 // The same input gives the same prompt and the same summary; both keep to their
 // bounds, and no secret is in either (C9).
 func TestLLMProperties(t *testing.T) {
-	secrets := canaries()
+	all := secrets.All()
 	rapid.Check(t, func(t *rapid.T) {
 		first, second := drawConversation(t, 1), drawConversation(t, 40)
-		c := rapid.SampledFrom(secrets).Draw(t, "secret")
+		c := rapid.SampledFrom(all).Draw(t, "secret")
 		where := rapid.SampledFrom([]events.Role{events.RoleUser, events.RoleAssistant, events.RoleTool}).Draw(t, "where")
-		second.add(60, where, events.Part{Kind: events.PartText, Text: c.text + " stop"})
+		second.add(60, where, events.Part{Kind: events.PartText, Text: c.Text + " stop"})
 		limit := rapid.Int64Range(300, 30_000).Draw(t, "max")
 		var previous *events.Summary
 		for _, conversation := range []*conversation{first, second} {
@@ -298,8 +299,8 @@ func TestLLMProperties(t *testing.T) {
 				t.Fatalf("two summaries: %s %v %v", diff, err, err2)
 			}
 			for _, r := range one.requests {
-				if leaks(r.User, c.secret) {
-					t.Fatalf("%s in the prompt", c.kind)
+				if secrets.Leak(r.User, c.Value) {
+					t.Fatalf("%s in the prompt", c.Kind)
 				}
 			}
 			if err != nil {
@@ -309,8 +310,8 @@ func TestLLMProperties(t *testing.T) {
 			if int64(events.Units(message)) > limit {
 				t.Fatalf("%d units, room for %d", events.Units(message), limit)
 			}
-			if leaks(message, c.secret) {
-				t.Fatalf("%s in the summary", c.kind)
+			if secrets.Leak(message, c.Value) {
+				t.Fatalf("%s in the summary", c.Kind)
 			}
 			previous = s
 		}

@@ -13,6 +13,7 @@ import (
 	"compactd/internal/summarize/extract"
 	"compactd/internal/summarize/model"
 	"compactd/internal/summarize/summarizetest"
+	"compactd/internal/testkit/secrets"
 )
 
 // places are where a secret may stand in a history.
@@ -60,22 +61,22 @@ func secretive(t testing.TB, place, text string) summarize.Input {
 // C9: a secret of any kind, in any place, whole or where a line is cut, is
 // neither sent to a model nor stored, any caller who writes the summary.
 func TestSecretsStayOut(t *testing.T) {
-	for k, c := range canaries() {
+	for k, c := range secrets.All() {
 		for i, place := range places {
 			before := []int{0, 150, 390}[(k+i)%3]
-			in := secretive(t, place, strings.Repeat("x ", before/2)+c.text)
+			in := secretive(t, place, strings.Repeat("x ", before/2)+c.Text)
 			m := echo()
 			for _, s := range []summarize.Summarizer{extract.New(), useModels(m)} {
 				got, err := s.Summarize(t.Context(), in)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if text := got.Message().Parts[0].Text; leaks(text, c.secret) {
-					t.Errorf("%s in %s behind %d characters: in the summary of %s", c.kind, place, before, got.Model)
+				if text := got.Message().Parts[0].Text; secrets.Leak(text, c.Value) {
+					t.Errorf("%s in %s behind %d characters: in the summary of %s", c.Kind, place, before, got.Model)
 				}
 			}
-			if len(m.requests) != 1 || leaks(m.requests[0].User+m.requests[0].System, c.secret) {
-				t.Errorf("%s in %s behind %d characters: in the prompt", c.kind, place, before)
+			if len(m.requests) != 1 || secrets.Leak(m.requests[0].User+m.requests[0].System, c.Value) {
+				t.Errorf("%s in %s behind %d characters: in the prompt", c.Kind, place, before)
 			}
 		}
 	}
@@ -83,15 +84,15 @@ func TestSecretsStayOut(t *testing.T) {
 
 // A secret that a model puts together itself is not stored.
 func TestSecretsOfTheModelStayOut(t *testing.T) {
-	for _, c := range canaries() {
-		lines := map[string][]string{"Goal and intent": {"It is " + strings.ReplaceAll(c.text, "\n", " ")}}
+	for _, c := range secrets.All() {
+		lines := map[string][]string{"Goal and intent": {"It is " + strings.ReplaceAll(c.Text, "\n", " ")}}
 		in := summarize.Input{Format: events.Anthropic, Messages: busyRange(1, 30), MaxUnits: 20_000}
 		got, err := useModels(always("talker", finished(write(lines)), nil)).Summarize(t.Context(), in)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if text := got.Message().Parts[0].Text; got.Model == extract.Model || leaks(text, strings.ReplaceAll(c.secret, "\n", " ")) {
-			t.Errorf("%s: written by %s: %s", c.kind, got.Model, got.Text)
+		if text := got.Message().Parts[0].Text; got.Model == extract.Model || secrets.Leak(text, strings.ReplaceAll(c.Value, "\n", " ")) {
+			t.Errorf("%s: written by %s: %s", c.Kind, got.Model, got.Text)
 		}
 	}
 }
@@ -159,7 +160,7 @@ func TestLLMAnyAnswer(t *testing.T) {
 // A secret that one message names stays out of every other one, and of what a call was given; so
 // does the answer to a question for it. A word that was a password is a word elsewhere.
 func TestNamedSecretsStayOut(t *testing.T) {
-	made, token := random(61, alnum, 13)+"7q", random(62, hexed, 24)
+	made, token := secrets.Random(61, secrets.Alnum, 13)+"7q", secrets.Random(62, secrets.Hex, 24)
 	in := summarize.Input{
 		Focus: "why " + made + " failed", MaxUnits: 20_000,
 		Previous: &events.Summary{Text: "## Decisions\n- try " + made + " (turn 1)\n", Record: []events.RecordLine{{Kind: events.RecordDecision, Text: "try " + made, Turns: [2]int64{1, 1}}}},
@@ -182,7 +183,7 @@ func TestNamedSecretsStayOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text := string(raw); leaks(text, made) || leaks(text, token) || !strings.Contains(text, "The development server takes it.") || !strings.Contains(text, "a.go") {
+	if text := string(raw); secrets.Leak(text, made) || secrets.Leak(text, token) || !strings.Contains(text, "The development server takes it.") || !strings.Contains(text, "a.go") {
 		t.Errorf("it became %s", text)
 	}
 	if in.Previous.Text != "## Decisions\n- try "+made+" (turn 1)\n" {
@@ -192,7 +193,7 @@ func TestNamedSecretsStayOut(t *testing.T) {
 
 // An answer to another question is no secret, nor is a long one.
 func TestAnswersStay(t *testing.T) {
-	token := random(63, alnum, 16) + "8"
+	token := secrets.Random(63, secrets.Alnum, 16) + "8"
 	for _, c := range [][2]string{
 		{"Which build failed?", token},
 		{"I rotated the token. Which build failed?", token},
