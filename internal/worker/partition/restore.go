@@ -8,8 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/nats-io/nats.go"
-
 	"compactd/internal/broker/retry"
 	"compactd/internal/broker/snapshot"
 	"compactd/internal/events"
@@ -21,6 +19,7 @@ const (
 	findSnapshotTime = 10 * time.Second // that a take-over looks for a snapshot; then it reads the log
 	moveSnapshotTime = 5 * time.Minute  // bound of one download or upload
 	prepareTime      = time.Minute      // that a child waits for a snapshot of its parent; then it takes an older one
+	prepareTryTime   = 2 * time.Second  // until it asks again: an owner that has ended answers nothing, the next one does
 )
 
 // fetchTries is how often a snapshot is fetched that seems to be gone: a newer one
@@ -46,8 +45,14 @@ func (r *recovery) prepare(ctx context.Context, parent int) error {
 		return nil
 	}
 	limited, cancel := context.WithTimeout(ctx, prepareTime)
-	_, err := r.set.config.Commit.RequestWithContext(limited, prepareSubject(parent), nil)
-	if cancel(); err != nil && ctx.Err() == nil && !errors.Is(err, nats.ErrNoResponders) { // it has no owner now
+	defer cancel()
+	err := retry.Every(splitPause).Do(limited, nil, func() error {
+		one, cancel := context.WithTimeout(limited, prepareTryTime)
+		defer cancel()
+		_, err := r.set.config.Commit.RequestWithContext(one, prepareSubject(parent), nil)
+		return err
+	})
+	if err != nil && ctx.Err() == nil {
 		r.retrying("prepare split")(err)
 	}
 	return r.put(ctx, func(ctx context.Context) (*snapshot.Snapshot, error) {

@@ -306,6 +306,41 @@ func TestChildBeginsClose(t *testing.T) {
 	}
 }
 
+// A child whose request reached an owner that has ended asks the next one.
+func TestChildOfDeadParent(t *testing.T) {
+	t.Parallel()
+	env := newSplitEnv(t, 1)
+	moves, dir := of(1), t.TempDir()
+	parent, _, stop := env.serve("a", 0, dir)
+	last := env.turn(moves, 1)
+	if err := parent.At(0).file.await(brokertest.Within(t, time.Minute), compaction.Seq(last)); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	dead, err := env.NC.SubscribeSync(prepareSubject(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	served, ended, _ := env.begin(env.set("b", t.TempDir()), 1)
+	if _, err := dead.NextMsg(time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if err := dead.Unsubscribe(); err != nil {
+		t.Fatal(err)
+	}
+	env.serve("c", 0, dir)
+	select {
+	case at := <-served:
+		if uint64(at.Cursor) != last {
+			t.Errorf("the child begins with %+v", at)
+		}
+	case err := <-ended:
+		t.Fatal(err)
+	case <-time.After(prepareTime / 2):
+		t.Fatal("the child waits for an owner that has ended")
+	}
+}
+
 // A worker has one partition split off after the other: the sessions of a child wait from the split until it is
 // served, and no longer for others.
 func TestChildrenTakeTurns(t *testing.T) {
