@@ -19,7 +19,7 @@ const (
 	findSnapshotTime = 10 * time.Second // that a take-over looks for a snapshot; then it reads the log
 	moveSnapshotTime = 5 * time.Minute  // bound of one download or upload
 	prepareTime      = time.Minute      // that a child waits for a snapshot of its parent; then it takes an older one
-	prepareTryTime   = 2 * time.Second  // until it asks again: an owner that has ended answers nothing, the next one does
+	prepareTryTime   = 2 * time.Second  // until it requests it again: an owner that has ended answers nothing, the next one does
 )
 
 // fetchTries is how often a snapshot is fetched that seems to be gone: a newer one

@@ -306,8 +306,8 @@ func TestChildBeginsClose(t *testing.T) {
 	}
 }
 
-// A child whose request reached an owner that has ended asks the next one.
-func TestChildOfDeadParent(t *testing.T) {
+// A child whose request reached an owner that has ended requests it of the next one.
+func TestChildOfCrashedParent(t *testing.T) {
 	t.Parallel()
 	env := newSplitEnv(t, 1)
 	moves, dir := of(1), t.TempDir()
@@ -317,15 +317,15 @@ func TestChildOfDeadParent(t *testing.T) {
 		t.Fatal(err)
 	}
 	stop()
-	dead, err := env.NC.SubscribeSync(prepareSubject(0))
+	crashed, err := env.NC.SubscribeSync(prepareSubject(0))
 	if err != nil {
 		t.Fatal(err)
 	}
 	served, ended, _ := env.begin(env.set("b", t.TempDir()), 1)
-	if _, err := dead.NextMsg(time.Minute); err != nil {
+	if _, err := crashed.NextMsg(time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	if err := dead.Unsubscribe(); err != nil {
+	if err := crashed.Unsubscribe(); err != nil {
 		t.Fatal(err)
 	}
 	env.serve("c", 0, dir)

@@ -202,8 +202,9 @@ type syncers struct {
 	longest   time.Duration // since it was read
 }
 
-// syncCalls is how many calls a session has.
-const syncCalls = 20
+// syncCalls is how many calls a session has. Only the last one of each shows a turn that is lost: the next call would
+// bring it again.
+const syncCalls = 6
 
 func newSyncers(t *testing.T, url string, agents int, perSecond rate.Limit) *syncers {
 	t.Helper()
@@ -221,7 +222,8 @@ func newSyncers(t *testing.T, url string, agents int, perSecond rate.Limit) *syn
 	return s
 }
 
-// session syncs a history that grows with each call. A call is repeated until a worker has answered it.
+// session syncs a history that grows with each call. A call is repeated until a worker has answered it, and decided it:
+// the turn of one that is late may be refused, where another worker has taken over.
 func (s *syncers) session(ctx context.Context, name string) {
 	var history []events.Raw
 	for n := 0; n < syncCalls && s.limit.Wait(ctx) == nil; n++ {
@@ -240,12 +242,19 @@ func (s *syncers) session(ctx context.Context, name string) {
 			if ctx.Err() != nil {
 				return
 			}
-			if answered = err == nil && m.Header.Get("Nats-Service-Error-Code") == ""; !answered {
+			if answered = err == nil && isAnswer(m); !answered {
 				time.Sleep(20 * time.Millisecond) // as a client does
 			}
 		}
 		s.note(name, history, time.Since(began))
 	}
+}
+
+// isAnswer reports whether a sync was answered, and not late.
+func isAnswer(m *nats.Msg) bool {
+	var out events.SyncResponse
+	return m.Header.Get("Nats-Service-Error-Code") == "" && events.Unmarshal(m.Data, &out) == nil &&
+		!slices.ContainsFunc(out.Warnings, func(w events.SyncWarning) bool { return w.Code == events.CodeLate })
 }
 
 func (s *syncers) note(name string, history []events.Raw, took time.Duration) {

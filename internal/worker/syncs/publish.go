@@ -9,7 +9,6 @@ import (
 
 	"compactd/internal/compaction/render"
 	"compactd/internal/events"
-	"compactd/internal/events/dialect"
 	"compactd/internal/worker/limit"
 )
 
@@ -20,31 +19,54 @@ type syncTurn struct {
 	Usage events.Raw `json:"usage,omitzero"`
 }
 
-// syncedTurn is the last turn that a sync has published.
+// syncedTurn is a turn that a sync has published.
 type syncedTurn struct {
-	seq    uint64
-	number int64
-	whole  events.Digest // of the session up to it
+	seq      uint64
+	number   int64
+	whole    events.Digest // of the session up to it
+	digest   events.Digest // of its messages
+	messages int
 }
+
+// expect is the session up to the turn.
+func (t *syncedTurn) expect() events.Expect { return events.Expect{Turn: t.number, Digest: t.whole} }
 
 // turnMargin is room for the other fields of a turn beside messages, system prompt and tools.
 const turnMargin = 16 << 10
 
-// publish stores the new messages as turns on the base that the history was compared with. It
-// returns nil if there is nothing new.
+// publish stores the new messages as turns on the base that the history was compared with, or behind the turns of
+// earlier syncs on that base. It returns the last of them, nil if there is none.
 func (r *request) publish(ctx context.Context, st *state, t unpublished) (*syncedTurn, error) {
-	first := syncTurn{V: events.VersionExpect}
-	fork, err := r.fork(ctx, st)
+	behind, at, err := r.follow(ctx, st, t)
 	if err != nil {
 		return nil, err
 	}
-	first.Fork = fork
+	t.at = at
+	last := &syncedTurn{seq: max(st.last.Seq, r.ended), number: behind.base.Turn, whole: behind.base.Digest}
+	if n := len(behind.turns); n > 0 {
+		last = &behind.turns[n-1]
+	}
+	first := syncTurn{V: events.VersionExpect}
 	set, err := r.settings(st, &first.Turn)
 	if err != nil {
 		return nil, err
 	}
-	if t.at >= r.until && !set {
+	settings := settingsOf(&first.Turn)
+	if settings == behind.settings { // the first of those turns brings them
+		first.Turn, set = events.Turn{}, false
+	}
+	switch {
+	case t.at < r.until || set:
+	case len(behind.turns) > 0:
+		r.sent = behind
+		return last, nil
+	default:
 		return nil, nil //nolint:nilnil // nothing is to be published
+	}
+	if len(behind.turns) == 0 {
+		if first.Fork, err = r.fork(ctx, st); err != nil {
+			return nil, err
+		}
 	}
 	if first.Generation, err = r.madeUnder(st, t); err != nil {
 		return nil, err
@@ -55,7 +77,7 @@ func (r *request) publish(ctx context.Context, st *state, t unpublished) (*synce
 	if err != nil {
 		return nil, err
 	}
-	base, last := st.base(), &syncedTurn{seq: max(st.last.Seq, r.ended)}
+	base := last.expect()
 	for i, messages := range turns {
 		turn := syncTurn{V: events.VersionExpect, Turn: events.Turn{Generation: first.Generation}}
 		if i == 0 {
@@ -69,8 +91,10 @@ func (r *request) publish(ctx context.Context, st *state, t unpublished) (*synce
 		if last, err = r.publishTurn(ctx, &turn, last, whole); err != nil {
 			return nil, err
 		}
-		base = events.Expect{Turn: last.number, Digest: last.whole}
+		base = last.expect()
+		behind.turns = append(slices.Clip(behind.turns), *last)
 	}
+	r.sent = undecided{st.base(), behind.turns, settings}
 	return last, nil
 }
 
@@ -103,7 +127,8 @@ func (r *request) publishTurn(ctx context.Context, turn *syncTurn, last *syncedT
 	if err != nil {
 		return nil, err
 	}
-	return &syncedTurn{seq, turn.Number, whole.With(digest, len(turn.Messages))}, nil
+	n := len(turn.Messages)
+	return &syncedTurn{seq, turn.Number, whole.With(digest, n), digest, n}, nil
 }
 
 // split cuts the messages to publish into turns of at most so many bytes.
@@ -122,12 +147,7 @@ func (r *request) split(t unpublished, most int) ([][]events.Raw, error) {
 // eventID follows from the session, the base and the turn: a turn that this worker or another one
 // publishes again is the same event.
 func (r *request) eventID(t *syncTurn, base *syncedTurn, digest events.Digest) string {
-	set := slices.Concat(t.System, t.Tools, t.Policy)
-	model := ""
-	if t.Model != nil {
-		model = fmt.Sprint(*t.Model)
-	}
-	name := fmt.Sprintf("sync %s %d %s %d %d %s %s %x", r.address, t.Expect.Turn, t.Expect.Digest, base.seq, t.ReplacesFrom, digest, model, dialect.KeyOf([]byte(set)))
+	name := fmt.Sprintf("sync %s %d %s %d %d %s %s", r.address, t.Expect.Turn, t.Expect.Digest, base.seq, t.ReplacesFrom, digest, settingsOf(&t.Turn))
 	return uuid.NewSHA1(render.IDNamespace, []byte(name)).String()
 }
 

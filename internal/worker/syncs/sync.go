@@ -58,6 +58,7 @@ type Syncer struct {
 	heads  heads
 	views  views
 	given  given
+	late   late
 }
 
 // New returns a syncer. c is the config in force.
@@ -132,6 +133,7 @@ type request struct {
 	raised   bool                 // the window is above that of the model, as calls showed
 	ended    uint64               // a turn that began the session, before it ended and is to begin again
 	gave     givenAt
+	sent     undecided // by publish
 }
 
 // Answer takes the history of an agent, and states what of it to send.
@@ -288,6 +290,7 @@ func (r *request) record(ctx context.Context, st *state, t unpublished) (*events
 		return r.answerUntil(ctx, st)
 	}
 	decided, err := r.await(ctx, last)
+	r.late.put(r.address, r.sent, err == nil && decided == nil && t.from == 0)
 	if err != nil {
 		return nil, err
 	}

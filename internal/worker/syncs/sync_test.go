@@ -156,3 +156,37 @@ func TestSyncsOfOneSession(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A sync that is late publishes a turn, and the next one of its session begins behind that: the session has each message
+// once, also where no further sync comes.
+func TestSyncsThatAreLate(t *testing.T) {
+	env := workertest.New(t, t.TempDir())
+	stop := env.Run("a", observe.Listener{})
+	late := 0
+	for s := range 40 {
+		name := fmt.Sprintf("s%d", s)
+		var history []events.Raw
+		for n := range 5 {
+			history = append(history, events.Raw(fmt.Sprintf(`{"role":"user","content":"question %d of %s"}`, n, name)), events.Raw(fmt.Sprintf(`{"role":"assistant","content":"answer %d"}`, n)))
+			messages, err := events.Marshal(history)
+			if err != nil {
+				t.Fatal(err)
+			}
+			in := fmt.Appendf(nil, `{"session":%q,"model":{"provider":"openai","name":"gpt-4o"},"wait_ms":0,"messages":%s}`, name, messages)
+			m, err := env.Conn.Request(events.SubjectSync, in, workertest.WaitLimit)
+			if err != nil || m.Header.Get("Nats-Service-Error-Code") != "" {
+				t.Fatalf("%v: %s", err, m.Data)
+			}
+			if strings.Contains(string(m.Data), `"late"`) {
+				late++
+			}
+		}
+		env.AwaitDecided()
+		if got := env.ContextMessages(name); events.OpenAI.DigestOf(got) != events.OpenAI.DigestOf(history) {
+			t.Errorf("%s has %d messages of %d", name, len(got), len(history))
+		}
+	}
+	if err := stop(); err != nil || late == 0 {
+		t.Errorf("%v, %d syncs were late", err, late)
+	}
+}
