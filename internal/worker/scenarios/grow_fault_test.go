@@ -36,8 +36,8 @@ const (
 )
 
 // Three workers on a cluster of three servers, while agents publish turns and sync histories. The log grows twice, by
-// the command: the first time nothing fails, and the longest wait of a sync is reported. The second time one worker
-// is frozen while the growth is requested, two are killed, the leader of SESSIONS steps down, and the command is
+// the command, and the longest wait of a sync is reported. The first time nothing fails. The second time one worker is
+// frozen while the growth is requested, two are killed, the leader of SESSIONS steps down, and the command is
 // killed and run again. Nothing is lost, stored twice or out of order, and what is stored is what follows from the log (P26).
 func TestFaultGrow(t *testing.T) {
 	t.Parallel()
@@ -77,6 +77,7 @@ func TestFaultGrow(t *testing.T) {
 	})
 	f.awaitBalance()
 	syncs.await(100)
+	killed := syncs.slowest()
 	syncs.stop()
 	elapsed := time.Since(began)
 	syncs.compare(&f.killing)
@@ -87,8 +88,8 @@ func TestFaultGrow(t *testing.T) {
 		f.add(otherBytes, "replay: %+v", replayed)
 	}
 	f.checkOrder()
-	t.Logf("%d turns are acknowledged and %d syncs answered in %s; a sync waited %s before the first growth, %s in it: %d violations, replayed %+v",
-		len(acks), syncs.done(), elapsed, before, during, len(f.violations), replayed)
+	t.Logf("%d turns are acknowledged and %d syncs answered in %s; a sync waited %s before the first growth, %s in it, %s in the second: %d violations, replayed %+v",
+		len(acks), syncs.done(), elapsed, before, during, killed, len(f.violations), replayed)
 	f.auditStreams(env, acks, received)
 	for _, v := range f.violations {
 		t.Error(v)
@@ -96,7 +97,7 @@ func TestFaultGrow(t *testing.T) {
 	found := f.found()
 	figures.Print(t, "P26", "partitions", f.count, "kills", f.kills, "acks", f.acks, "turns_per_s", int(float64(f.acks)/elapsed.Seconds()), "syncs", syncs.done(),
 		"syncs_per_s", int(float64(syncs.done())/elapsed.Seconds()), "lost", found[lostTurn]+found[lostSync], "twice", found[twiceStored]+found[twiceReceived], "order", found[otherOrder],
-		"outcomes", f.outcomes, "different", found[otherBytes]+found[missing]+found[notInLog], "stall_ms", during.Milliseconds(), "before_ms", before.Milliseconds(), "grow_ms", took.Milliseconds(),
+		"outcomes", f.outcomes, "different", found[otherBytes]+found[missing]+found[notInLog], "stall_ms", during.Milliseconds(), "before_ms", before.Milliseconds(), "killed_ms", killed.Milliseconds(), "grow_ms", took.Milliseconds(),
 		"violations", len(f.violations))
 	if f.acks == 0 || f.outcomes == 0 || f.received == 0 || syncs.done() == 0 || f.count != 4*fleetPartitions {
 		t.Error("a count is zero: the test shows nothing")
