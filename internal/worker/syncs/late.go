@@ -2,16 +2,19 @@ package syncs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"compactd/internal/events"
 	"compactd/internal/events/dialect"
 )
 
-// late remembers the turns of syncs that were late, which the ledger may not have yet: the next sync about the session
-// begins behind them. On an older base its own turn would be refused. A worker that has just started remembers none.
+// late remembers the turns of syncs that were late, which the ledger may not have yet. The next sync about the session
+// waits for them for a moment, and else begins behind them. On an older base its own turn would be refused. A worker
+// that has just started remembers none.
 type late struct {
 	mu  sync.Mutex
 	all map[events.Address]undecided
@@ -22,6 +25,7 @@ type undecided struct {
 	base     events.Expect
 	turns    []syncedTurn
 	settings string
+	replaces bool // they take the place of others
 }
 
 // maxLate bounds the sessions that are remembered, and maxUndecided the turns of each.
@@ -58,29 +62,47 @@ func (l *late) behind(a events.Address, base events.Expect) undecided {
 	return undecided{base: base}
 }
 
-// follow returns the turns of late syncs that the history goes on with, and that are not decided; at is the index
-// behind them. Where they have been decided meanwhile the session must be read again.
-func (r *request) follow(ctx context.Context, st *state, t unpublished) (u undecided, at int, err error) {
+// last is the sequence of the last turn that is remembered of a session, 0 for none.
+func (l *late) last(a events.Address) uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if turns := l.all[a].turns; len(turns) > 0 {
+		return turns[len(turns)-1].seq
+	}
+	return 0
+}
+
+// awaitLate waits until the turns of a late sync are decided, syncWait at least: on an older state an edit, or other
+// settings, would be refused.
+func (r *request) awaitLate(ctx context.Context) error {
+	seq := r.late.last(r.address)
+	if seq == 0 || r.in.DryRun {
+		return nil
+	}
+	err := r.host.AwaitDecided(ctx, r.address, events.Await{Seq: seq}.Within(max(time.Until(r.deadline), syncWait)))
+	if err == nil {
+		r.late.put(r.address, undecided{}, false)
+	}
+	if codeOf(err) == events.CodeTurnPending {
+		return nil
+	}
+	return err
+}
+
+// errUndecided: the history does not go on with turns that are not decided, so that nothing can be published behind them.
+var errUndecided = errors.New("turns of the session are not decided")
+
+// follow returns the turns of late syncs that the history goes on with; at is the index behind them.
+func (r *request) follow(st *state, t unpublished) (u undecided, at int, err error) {
 	u, at = r.late.behind(r.address, st.base()), t.at
 	for i := range u.turns {
 		n := u.turns[i].messages
-		if t.from > 0 || at+n > r.until || r.format.DigestOf(r.history.From(at)[:n]) != u.turns[i].digest {
-			return undecided{base: u.base}, t.at, nil
+		if u.replaces || t.from > 0 || at+n > r.until || r.format.DigestOf(r.history.From(at)[:n]) != u.turns[i].digest {
+			return u, at, errUndecided
 		}
 		at += n
 	}
-	if len(u.turns) == 0 {
-		return u, at, nil
-	}
-	err = r.host.AwaitDecided(ctx, r.address, events.Await{Seq: u.turns[len(u.turns)-1].seq}.Within(0))
-	switch {
-	case err == nil:
-		r.late.put(r.address, u, false)
-		err = errStale
-	case codeOf(err) == events.CodeTurnPending:
-		err = nil
-	}
-	return u, at, err
+	return u, at, nil
 }
 
 // settingsOf names the settings that a turn brings.

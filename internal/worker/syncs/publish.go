@@ -37,7 +37,7 @@ const turnMargin = 16 << 10
 // publish stores the new messages as turns on the base that the history was compared with, or behind the turns of
 // earlier syncs on that base. It returns the last of them, nil if there is none.
 func (r *request) publish(ctx context.Context, st *state, t unpublished) (*syncedTurn, error) {
-	behind, at, err := r.follow(ctx, st, t)
+	behind, at, err := r.follow(st, t)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +94,7 @@ func (r *request) publish(ctx context.Context, st *state, t unpublished) (*synce
 		base = last.expect()
 		behind.turns = append(slices.Clip(behind.turns), *last)
 	}
-	r.sent = undecided{st.base(), behind.turns, settings}
+	r.sent = undecided{st.base(), behind.turns, settings, t.from > 0}
 	return last, nil
 }
 

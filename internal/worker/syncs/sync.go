@@ -150,6 +150,9 @@ func (s *Syncer) Answer(ctx context.Context, in *events.SyncRequest) (*events.Sy
 		}
 		defer release()
 	}
+	if err := x.awaitLate(ctx); err != nil {
+		return nil, err
+	}
 	if r := in.Refused; r != nil && !in.DryRun {
 		x.pending, x.refused = r, r.View
 	}
@@ -283,6 +286,10 @@ func (r *request) record(ctx context.Context, st *state, t unpublished) (*events
 		r.warn(events.CodeTooLarge, err.Error()) // a message that no turn has room for, without its media
 		return r.fit(ctx, st)
 	}
+	if errors.Is(err, errUndecided) {
+		r.warn(events.CodeLate, "")
+		return r.fit(ctx, st)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -290,7 +297,7 @@ func (r *request) record(ctx context.Context, st *state, t unpublished) (*events
 		return r.answerUntil(ctx, st)
 	}
 	decided, err := r.await(ctx, last)
-	r.late.put(r.address, r.sent, err == nil && decided == nil && t.from == 0)
+	r.late.put(r.address, r.sent, err == nil && decided == nil)
 	if err != nil {
 		return nil, err
 	}
