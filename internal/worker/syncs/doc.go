@@ -20,7 +20,8 @@
 // # Guarantees
 //
 //   - A turn names its base, so that a sync on an older session retracts no turn of another caller.
-//   - A sync behind one that was late begins behind the turns of that, on this worker.
+//   - A sync behind one that was late, on this worker, waits for the turns of that for a moment, and
+//     else begins behind them. Where its history does not go on with them it is not recorded.
 //   - Its id follows from session, base and content: a retry, here or at another worker, is the
 //     same event.
 //   - An answer rests on what is committed, or on its request alone.
