@@ -217,6 +217,16 @@ func Pieces(quoted Raw) iter.Seq[[]byte] {
 	}
 }
 
+// IsBlank reports whether a JSON string of valid UTF-8 is white space.
+func IsBlank(quoted Raw) bool {
+	for piece := range Pieces(quoted) {
+		if len(bytes.TrimSpace(piece)) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // plain is the character of a letter behind a backslash: itself, but for five.
 var plain = func() (t [1 << 8]byte) {
 	for i := range t {

@@ -1,142 +1,126 @@
 package codec
 
 import (
-	"bytes"
 	"errors"
-	"io"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Strict reads one JSON value in a single pass, as providers do: half surrogates and broken
-// UTF-8 are errors, duplicate keys are not. It is the library's decoder and shares nothing
-// with [Walker], so that what one reads can be checked by the other.
-//
-// Its methods read the next value. One of another type than a method is for is passed over,
-// and Wrong is set; null is passed over without it. After an error they do nothing.
-type Strict struct {
-	Wrong bool // a value was of another type than was requested
-
-	dec *jsontext.Decoder
-	err error
+// Strict is an object as a provider reads it, in a single pass: half surrogates and broken UTF-8
+// are errors, duplicate keys are not, and the last one counts. A member that T does not have is
+// passed over, and null is absent. It is the library's decoder and shares nothing with [Walker], so
+// that what one reads can be checked by the other.
+type Strict[T any] struct {
+	Of  T
+	Bad bool // it is no object, or has a member of another type: Of has what came before that
 }
 
-// ReadStrict calls read with a reader that is before the one value of raw. It returns an
-// error unless that is valid JSON to its end, and nothing follows it.
-func ReadStrict(raw Raw, read func(*Strict)) error {
-	d := decoders.Get().(*decoder)
-	defer func() {
-		d.buf = bytes.Buffer{} // the input is not kept alive
-		d.dec.Reset(&d.buf)
-		decoders.Put(d)
-	}()
-	d.buf = *bytes.NewBuffer(raw)
-	d.dec.Reset(&d.buf, jsontext.AllowDuplicateNames(true))
-	s := Strict{dec: &d.dec}
-	if read(&s); s.err != nil {
-		return s.err
+// ReadStrict reads an object, which is bad too where it is not valid JSON to its end.
+func ReadStrict[T any](raw Raw) (out Strict[T]) {
+	if json.Unmarshal(raw, &out, jsontext.AllowDuplicateNames(true)) != nil {
+		out.Bad = true
 	}
-	if _, err := d.dec.ReadToken(); !errors.Is(err, io.EOF) {
-		return ErrTrailing
+	return out
+}
+
+// UnmarshalJSONFrom reads an object. An error in it does not end the reading of the one around it.
+func (s *Strict[T]) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	*s = Strict[T]{}
+	if s.Bad = d.PeekKind() != '{'; s.Bad {
+		return d.SkipValue()
+	}
+	depth := d.StackDepth()
+	if s.Bad = json.UnmarshalDecode(d, &s.Of) != nil; !s.Bad {
+		return nil
+	}
+	for d.StackDepth() > depth {
+		var err error
+		if k := d.PeekKind(); k == '}' || k == ']' {
+			_, err = d.ReadToken()
+		} else {
+			err = d.SkipValue()
+		}
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// Kind is that of the next value, 0 where there is none.
-func (s *Strict) Kind() Kind {
-	if s.err != nil {
-		return 0
-	}
-	return s.dec.PeekKind()
+// Type is that of a value which may be any; 0 is absent.
+type Type Kind
+
+// UnmarshalJSONFrom passes over the value.
+func (t *Type) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	*t = Type(d.PeekKind())
+	return d.SkipValue()
 }
 
-// Skip passes over the next value and returns its kind.
-func (s *Strict) Skip() Kind {
-	k := s.Kind()
-	if s.err == nil {
-		s.err = s.dec.SkipValue()
-	}
-	return k
+// Inner is a member that is an object or null.
+type Inner[T any] struct {
+	Type Type // of the member
+	Of   T
 }
 
-// String returns a string.
-func (s *Strict) String() string {
-	if !s.is('"') {
-		return ""
-	}
-	return string(TextBytes(s.value()))
+// UnmarshalJSONFrom reads the member.
+func (m *Inner[T]) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	*m = Inner[T]{Type: Type(d.PeekKind())}
+	return json.UnmarshalDecode(d, &m.Of)
 }
 
-// Quoted returns a string as it is written. It is valid until the next call of a method.
-func (s *Strict) Quoted() Raw {
-	if !s.is('"') {
-		return nil
-	}
-	return s.value()
+// Is reports whether there is an object.
+func (m *Inner[T]) Is() bool { return m.Type == '{' }
+
+// Content is a member that is a text or a list.
+type Content[T any] struct {
+	Type Type  // of the member, which may be any
+	Text Words // of a text
+	List []T
 }
 
-// Bool returns a Boolean.
-func (s *Strict) Bool() bool {
-	switch s.Kind() {
-	case 't', 'f':
-		return s.Skip() == 't'
+// UnmarshalJSONFrom reads the member.
+func (c *Content[T]) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	*c = Content[T]{Type: Type(d.PeekKind())}
+	switch c.Type {
+	case '"':
+		return json.UnmarshalDecode(d, &c.Text)
+	case '[':
+		return json.UnmarshalDecode(d, &c.List)
+	}
+	return d.SkipValue()
+}
+
+// Empty reports whether it is a list without elements.
+func (c *Content[T]) Empty() bool { return c.Type == '[' && len(c.List) == 0 }
+
+// Words is what a rule needs of a text.
+type Words int8
+
+// The words of a text.
+const (
+	Absent Words = iota
+	Null
+	Blank // white space alone
+	Some
+)
+
+var errNoText = errors.New("not a text")
+
+// UnmarshalJSONFrom reads a text.
+func (w *Words) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	v, err := d.ReadValue()
+	switch {
+	case err != nil:
+		return err
+	case v.Kind() == 'n':
+		*w = Null
+	case v.Kind() != '"':
+		return errNoText
+	case IsBlank(v):
+		*w = Blank
 	default:
-		s.is('t')
-		return false
+		*w = Some
 	}
-}
-
-// Object calls member for each key; member must read exactly one value, and the key is valid
-// until it does. It reports whether there is an object.
-func (s *Strict) Object(member func(key []byte)) bool {
-	if !s.is('{') {
-		return false
-	}
-	s.token()
-	for s.err == nil && s.dec.PeekKind() != '}' {
-		if key := TextBytes(s.value()); s.err == nil {
-			member(key)
-		}
-	}
-	s.token()
-	return true
-}
-
-// Array calls element for each element; element must read exactly one value. It reports
-// whether there is an array.
-func (s *Strict) Array(element func()) bool {
-	if !s.is('[') {
-		return false
-	}
-	s.token()
-	for s.err == nil && s.dec.PeekKind() != ']' {
-		element()
-	}
-	s.token()
-	return true
-}
-
-// is reports whether the next value is of a kind, and passes over one that is not.
-func (s *Strict) is(k Kind) bool {
-	switch next := s.Kind(); {
-	case next == k:
-		return true
-	default:
-		s.Wrong = s.Wrong || next != 'n'
-		s.Skip()
-		return false
-	}
-}
-
-func (s *Strict) token() {
-	if s.err == nil {
-		_, s.err = s.dec.ReadToken()
-	}
-}
-
-func (s *Strict) value() (v Raw) {
-	if s.err == nil {
-		v, s.err = s.dec.ReadValue()
-	}
-	return v
+	return nil
 }

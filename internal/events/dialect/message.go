@@ -1,7 +1,6 @@
 package dialect
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"strings"
@@ -163,12 +162,7 @@ func (p *Part) Blank() bool {
 	if p.Quoted == nil {
 		return strings.TrimSpace(p.Text) == ""
 	}
-	for piece := range codec.Pieces(p.Quoted) {
-		if len(bytes.TrimSpace(piece)) > 0 {
-			return false
-		}
-	}
-	return true
+	return codec.IsBlank(p.Quoted)
 }
 
 // splice writes the message as it came with the texts of edited parts in the places of

@@ -11,85 +11,30 @@ import (
 // convert-to-language-model-prompt.ts, November 2026. Providers behind the SDK demand that
 // results follow their calls directly.
 
-type aiSDKShape struct {
-	bad     bool
-	role    string
-	content content
-	parts   []aiSDKPartShape
+type aiSDKMessage struct {
+	Role    string                                 `json:"role"`
+	Content codec.Content[codec.Strict[aiSDKPart]] `json:"content"`
 }
 
-type aiSDKPartShape struct {
-	bad          bool
-	kind         string
-	text         words
-	callID, tool string
-	input        bool // or args
-	output       bool // of a type, or a result
-	own          bool
-	approvalID   string
+type aiSDKPart struct {
+	Kind       string                    `json:"type"`
+	Text       codec.Words               `json:"text"`
+	CallID     string                    `json:"toolCallId"`
+	Tool       string                    `json:"toolName"`
+	Input      codec.Type                `json:"input"`
+	Args       codec.Type                `json:"args"`
+	Output     codec.Strict[aiSDKOutput] `json:"output"` // which need not be one
+	Result     codec.Type                `json:"result"`
+	Own        bool                      `json:"providerExecuted"`
+	ApprovalID string                    `json:"approvalId"`
 }
 
-func readAISDK(raw codec.Raw) (m aiSDKShape) {
-	m.bad = readMessage(raw, func(r *codec.Strict, key []byte) {
-		switch string(key) {
-		case "role":
-			m.role = r.String()
-		case "content":
-			m.parts = nil
-			m.content = readContent(r, func() { m.parts = append(m.parts, readAISDKPart(r)) })
-		default:
-			r.Skip()
-		}
-	})
-	return m
+type aiSDKOutput struct {
+	Kind string `json:"type"`
 }
 
-func readAISDKPart(r *codec.Strict) (p aiSDKPartShape) {
-	p.bad = readObject(r, func(r *codec.Strict, key []byte) {
-		switch string(key) {
-		case "type":
-			p.kind = r.String()
-		case "text":
-			p.text = readWords(r)
-		case "toolCallId":
-			p.callID = r.String()
-		case "toolName":
-			p.tool = r.String()
-		case "input", "args":
-			p.input = true
-			r.Skip()
-		case "output":
-			p.output = readAISDKOutput(r) || p.output
-		case "result":
-			p.output = true
-			r.Skip()
-		case "providerExecuted":
-			p.own = r.Bool()
-		case "approvalId":
-			p.approvalID = r.String()
-		default:
-			r.Skip()
-		}
-	})
-	return p
-}
-
-// readAISDKOutput reports whether an output has a type.
-func readAISDKOutput(r *codec.Strict) bool {
-	if r.Kind() != '{' {
-		r.Skip()
-		return false
-	}
-	kind := ""
-	bad := readObject(r, func(r *codec.Strict, key []byte) {
-		if string(key) == "type" {
-			kind = r.String()
-			return
-		}
-		r.Skip()
-	})
-	return !bad && kind != ""
-}
+// answers reports whether a result has an output of a type, or a result.
+func (p *aiSDKPart) answers() bool { return !p.Output.Bad && p.Output.Of.Kind != "" || p.Result != 0 }
 
 // aiSDKCalls are the calls of the last assistant message, and the call of each approval.
 type aiSDKCalls struct {
@@ -107,12 +52,12 @@ var aiSDKParts = map[string][]string{
 func (c *checker) aiSDK(messages []codec.Raw) {
 	var calls aiSDKCalls
 	for i, raw := range messages {
-		m := readAISDK(raw)
-		if !c.whole(i, m.bad) {
+		m := codec.ReadStrict[aiSDKMessage](raw)
+		if !c.whole(i, m.Bad) {
 			continue
 		}
-		parts := c.aiSDKContent(i, m)
-		if m.role == "tool" {
+		parts := c.aiSDKContent(i, &m.Of)
+		if m.Of.Role == "tool" {
 			for _, p := range parts {
 				c.aiSDKResult(i, p, &calls)
 			}
@@ -129,22 +74,22 @@ func (c *checker) aiSDK(messages []codec.Raw) {
 	}
 }
 
-func (c *checker) aiSDKContent(i int, m aiSDKShape) (out []aiSDKPartShape) {
-	types, known := aiSDKParts[m.role]
-	switch kind := m.content.kind; {
-	case m.role == "system" && kind == '"', known && m.role != "tool" && kind == '"':
+func (c *checker) aiSDKContent(i int, m *aiSDKMessage) (out []*aiSDKPart) {
+	types, known := aiSDKParts[m.Role]
+	switch kind := m.Content.Type; {
+	case m.Role == "system" && kind == '"', known && m.Role != "tool" && kind == '"':
 		return nil
 	case !known || kind != '[':
 		c.report("bad_shape", i, "the role is unknown, or its content is of another type")
 		return nil
 	}
-	if m.content.empty {
+	if m.Content.Empty() {
 		c.report("empty_content", i, "the content has no parts")
 	}
-	for _, p := range m.parts {
-		switch {
-		case !c.whole(i, p.bad):
-		case !slices.Contains(types, p.kind), p.kind == "text" && p.text == noText:
+	for k := range m.Content.List {
+		switch p := &m.Content.List[k].Of; {
+		case !c.whole(i, m.Content.List[k].Bad):
+		case !slices.Contains(types, p.Kind), p.Kind == "text" && p.Text <= codec.Null:
 			c.report("bad_shape", i, "a part has a type that its role has not, or no text")
 		default:
 			out = append(out, p)
@@ -153,30 +98,30 @@ func (c *checker) aiSDKContent(i int, m aiSDKShape) (out []aiSDKPartShape) {
 	return out
 }
 
-func (c *checker) aiSDKCall(i int, p aiSDKPartShape, calls *aiSDKCalls) {
+func (c *checker) aiSDKCall(i int, p *aiSDKPart, calls *aiSDKCalls) {
 	switch {
-	case p.kind == "tool-approval-request":
-		calls.approvals[p.approvalID] = p.callID
-	case p.kind != "tool-call":
-	case p.callID == "" || p.tool == "" || !p.input:
+	case p.Kind == "tool-approval-request":
+		calls.approvals[p.ApprovalID] = p.CallID
+	case p.Kind != "tool-call":
+	case p.CallID == "" || p.Tool == "" || p.Input == 0 && p.Args == 0:
 		c.report("bad_shape", i, "a tool-call lacks id, name or input")
-	case p.own:
-	case calls.ids.has(p.callID):
+	case p.Own:
+	case calls.ids.has(p.CallID):
 		c.report("duplicate_call_id", i, "two calls have the same id")
 	default:
-		calls.ids.add(p.callID)
+		calls.ids.add(p.CallID)
 	}
 }
 
-func (c *checker) aiSDKResult(i int, p aiSDKPartShape, calls *aiSDKCalls) {
-	id := p.callID
-	if p.kind == "tool-approval-response" {
-		if id = calls.approvals[p.approvalID]; id != "" {
+func (c *checker) aiSDKResult(i int, p *aiSDKPart, calls *aiSDKCalls) {
+	id := p.CallID
+	if p.Kind == "tool-approval-response" {
+		if id = calls.approvals[p.ApprovalID]; id != "" {
 			calls.answered[id] = true
 		}
 		return
 	}
-	if id == "" || p.tool == "" || !p.output {
+	if id == "" || p.Tool == "" || !p.answers() {
 		c.report("bad_shape", i, "a tool-result lacks id, name or output")
 		return
 	}

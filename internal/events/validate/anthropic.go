@@ -7,80 +7,28 @@ import (
 	"compactd/internal/events/codec"
 )
 
-type anthropicShape struct {
-	bad     bool
-	role    string
-	content content
-	text    words // of a content that is a string
-	blocks  []anthropicBlockShape
+type anthropicMessage struct {
+	Role    string                                      `json:"role"`
+	Content codec.Content[codec.Strict[anthropicBlock]] `json:"content"`
 }
 
-type anthropicBlockShape struct {
-	bad       bool
-	kind      string
-	text      words
-	id, name  string
-	input     codec.Kind
-	toolUseID string
-	cites     bool // by an encrypted_index
+type anthropicBlock struct {
+	Kind      string                                         `json:"type"`
+	Text      codec.Words                                    `json:"text"`
+	ID        string                                         `json:"id"`
+	Name      string                                         `json:"name"`
+	Input     codec.Type                                     `json:"input"`
+	ToolUseID string                                         `json:"tool_use_id"`
+	Citations codec.Content[codec.Strict[anthropicCitation]] `json:"citations"`
 }
 
-func readAnthropic(raw codec.Raw) (m anthropicShape) {
-	m.bad = readMessage(raw, func(r *codec.Strict, key []byte) {
-		switch string(key) {
-		case "role":
-			m.role = r.String()
-		case "content":
-			if m.blocks, m.content.kind = nil, r.Kind(); m.content.kind == '"' {
-				m.text = readWords(r)
-				return
-			}
-			m.content = readContent(r, func() { m.blocks = append(m.blocks, readAnthropicBlock(r)) })
-		default:
-			r.Skip()
-		}
-	})
-	return m
+type anthropicCitation struct {
+	Index codec.Type `json:"encrypted_index"`
 }
 
-func readAnthropicBlock(r *codec.Strict) (b anthropicBlockShape) {
-	b.bad = readObject(r, func(r *codec.Strict, key []byte) {
-		switch string(key) {
-		case "type":
-			b.kind = r.String()
-		case "text":
-			b.text = readWords(r)
-		case "id":
-			b.id = r.String()
-		case "name":
-			b.name = r.String()
-		case "input":
-			b.input = r.Skip()
-		case "tool_use_id":
-			b.toolUseID = r.String()
-		case "citations":
-			b.cites = readCitations(r) || b.cites
-		default:
-			r.Skip()
-		}
-	})
-	return b
-}
+func isEncrypted(c codec.Strict[anthropicCitation]) bool { return c.Of.Index != 0 }
 
-// readCitations reports whether one of the citations of a text is by an encrypted_index.
-func readCitations(r *codec.Strict) (by bool) {
-	readContent(r, func() {
-		if r.Kind() != '{' {
-			r.Skip()
-			return
-		}
-		r.Object(func(key []byte) {
-			by = by || string(key) == "encrypted_index"
-			r.Skip()
-		})
-	})
-	return by
-}
+func isNoResult(b codec.Strict[anthropicBlock]) bool { return b.Of.Kind != "tool_result" }
 
 // servedTools are calls of the provider's own tools.
 type servedTools struct {
@@ -90,35 +38,36 @@ type servedTools struct {
 
 // serverBlock checks a block of an assistant: a call of the provider's own tools, the result of
 // one, or a text that refers to one.
-func (c *checker) serverBlock(i int, b anthropicBlockShape, tools *servedTools) {
+func (c *checker) serverBlock(i int, b *anthropicBlock, tools *servedTools) {
 	switch {
-	case b.kind == "server_tool_use" || b.kind == "mcp_tool_use":
-		tools.open.add(openCall{b.id, i})
-	case strings.HasSuffix(b.kind, "_tool_result"):
+	case b.Kind == "server_tool_use" || b.Kind == "mcp_tool_use":
+		tools.open.add(openCall{b.ID, i})
+	case strings.HasSuffix(b.Kind, "_tool_result"):
 		tools.searched = true
-		if !tools.open.answer(b.toolUseID) {
+		if !tools.open.answer(b.ToolUseID) {
 			c.report("server_result", i, "a result of a server's tool has no server_tool_use before it")
 		}
-	case b.cites && !tools.searched:
+	case !tools.searched && slices.ContainsFunc(b.Citations.List, isEncrypted):
 		c.report("citation", i, "a citation refers to a result that is not there")
 	}
 }
 
 // served checks the calls of the provider's own tools, and their results, in a message.
-func (c *checker) served(i int, m anthropicShape, tools *servedTools) {
-	if m.role == "assistant" {
-		for _, b := range m.blocks {
-			c.serverBlock(i, b, tools)
+func (c *checker) served(i int, m *anthropicMessage, tools *servedTools) {
+	blocks := m.Content.List
+	if m.Role == "assistant" {
+		for k := range blocks {
+			c.serverBlock(i, &blocks[k].Of, tools)
 		}
 	}
-	results := len(m.blocks) > 0 && !slices.ContainsFunc(m.blocks, func(b anthropicBlockShape) bool { return b.kind != "tool_result" })
-	if m.role != "assistant" && (m.role != "user" || results) {
+	results := len(blocks) > 0 && !slices.ContainsFunc(blocks, isNoResult)
+	if m.Role != "assistant" && (m.Role != "user" || results) {
 		return
 	}
 	open := tools.open.open()
 	tools.open = openCalls{}
 	for _, call := range open {
-		if m.role == "assistant" && call.index == i {
+		if m.Role == "assistant" && call.index == i {
 			tools.open.add(call)
 			continue
 		}
@@ -135,22 +84,23 @@ type blockTools struct {
 
 func (c *checker) anthropic(messages []codec.Raw) {
 	p := blockPairs{checker: c, call: "tool_use", dialect: anthropic, last: len(messages) - 1, seen: map[string]bool{}, answered: map[string]bool{}}
-	shapes := make([]anthropicShape, len(messages))
+	read := make([]codec.Strict[anthropicMessage], len(messages))
 	for i, raw := range messages {
-		shapes[i] = readAnthropic(raw)
+		read[i] = codec.ReadStrict[anthropicMessage](raw)
 	}
 	var own servedTools
-	for i, m := range shapes {
-		if !c.whole(i, m.bad) {
+	for i := range read {
+		m := &read[i].Of
+		if !c.whole(i, read[i].Bad) {
 			p.before = blockTools{}
 			continue
 		}
-		if m.role == "system" {
-			c.anthropicSystem(i, shapes)
+		if m.Role == "system" {
+			c.anthropicSystem(i, read)
 			continue
 		}
-		c.alternates(i, m.role, p.before.role)
-		now := blockTools{role: m.role}
+		c.alternates(i, m.Role, p.before.role)
+		now := blockTools{role: m.Role}
 		c.anthropicContent(i, m, &now)
 		c.served(i, m, &own)
 		p.add(i, now)
@@ -172,28 +122,30 @@ func (c *checker) alternates(i int, role, before string) {
 
 // anthropicSystem checks a message of the system, which some models take within a
 // conversation.
-func (c *checker) anthropicSystem(i int, shapes []anthropicShape) {
-	if i == 0 || shapes[i-1].role == "assistant" {
+func (c *checker) anthropicSystem(i int, read []codec.Strict[anthropicMessage]) {
+	if i == 0 || read[i-1].Of.Role == "assistant" {
 		c.report("system_place", i, "the message before a system message is no user's")
 	}
-	if i+1 < len(shapes) && shapes[i+1].role == "user" {
+	if i+1 < len(read) && read[i+1].Of.Role == "user" {
 		c.report("system_place", i, "a user's message follows a system message")
 	}
-	c.anthropicContent(i, shapes[i], &blockTools{role: shapes[i].role})
+	c.anthropicContent(i, &read[i].Of, &blockTools{role: read[i].Of.Role})
 }
 
-func (c *checker) anthropicContent(i int, m anthropicShape, tools *blockTools) {
-	switch m.content.kind {
+func (c *checker) anthropicContent(i int, m *anthropicMessage, tools *blockTools) {
+	switch m.Content.Type {
 	case '"':
-		if m.text == blankText {
+		if m.Content.Text == codec.Blank {
 			c.report("empty_text", i, "the content is white space")
 		}
 	case '[':
-		if m.content.empty {
+		if m.Content.Empty() {
 			c.report("empty_content", i, "the content has no blocks")
 		}
-		for _, b := range m.blocks {
-			c.anthropicBlock(i, b, tools)
+		for k := range m.Content.List {
+			if b := &m.Content.List[k]; c.whole(i, b.Bad) {
+				c.anthropicBlock(i, &b.Of, tools)
+			}
 		}
 	default:
 		c.report("bad_shape", i, "the content is neither string nor array")
@@ -202,36 +154,33 @@ func (c *checker) anthropicContent(i int, m anthropicShape, tools *blockTools) {
 
 // anthropicBlock checks one block. The blocks within a tool_result are the
 // tool's own and are not looked at.
-func (c *checker) anthropicBlock(i int, b anthropicBlockShape, tools *blockTools) {
-	if !c.whole(i, b.bad) {
-		return
-	}
+func (c *checker) anthropicBlock(i int, b *anthropicBlock, tools *blockTools) {
 	late := tools.other
-	tools.other = late || b.kind != "tool_result"
-	switch b.kind {
+	tools.other = late || b.Kind != "tool_result"
+	switch b.Kind {
 	case "":
 		c.report("bad_shape", i, "a block has no type")
 	case "text":
-		switch b.text {
-		case noText:
+		switch b.Text {
+		case codec.Absent, codec.Null:
 			c.report("bad_shape", i, "a text block has no text")
-		case blankText:
+		case codec.Blank:
 			c.report("empty_text", i, "a text is white space")
 		}
 	case "tool_use":
-		if b.id == "" || b.name == "" || b.input != '{' || tools.role != "assistant" {
+		if b.ID == "" || b.Name == "" || b.Input != '{' || tools.role != "assistant" {
 			c.report("bad_shape", i, "a tool_use lacks id, name or input, or is no assistant's")
 			return
 		}
-		tools.calls.add(b.id)
+		tools.calls.add(b.ID)
 	case "tool_result":
-		if b.toolUseID == "" || tools.role != "user" {
+		if b.ToolUseID == "" || tools.role != "user" {
 			c.report("bad_shape", i, "a tool_result lacks tool_use_id, or is no user's")
 			return
 		}
 		if late {
 			c.report("results_first", i, "a tool_result follows another block")
 		}
-		tools.results.add(b.toolUseID)
+		tools.results.add(b.ToolUseID)
 	}
 }

@@ -1,144 +1,100 @@
 package validate
 
-import (
-	"bytes"
-
-	"compactd/internal/events/codec"
-)
+import "compactd/internal/events/codec"
 
 // The rules of Converse: docs.aws.amazon.com/bedrock/latest/APIReference and the texts of
 // ValidationException, November 2026. Texts within a toolResult may be blank.
 
-type bedrockShape struct {
-	bad    bool
-	role   string
-	blocks []bedrockBlockShape
+type bedrockMessage struct {
+	Role   string                       `json:"role"`
+	Blocks []codec.Strict[bedrockBlock] `json:"content"`
 }
 
-type bedrockBlockShape struct {
-	bad         bool
-	single      bool // it has one member
-	text        words
-	use, result bedrockUseShape
-	document    bool
-	empty       bool // it has reasoning of nothing
+// bedrockBlock has one member.
+type bedrockBlock struct {
+	Text      codec.Words                   `json:"text"`
+	Use       codec.Inner[bedrockUse]       `json:"toolUse"`
+	Result    codec.Inner[bedrockUse]       `json:"toolResult"`
+	Document  codec.Type                    `json:"document"`
+	Reasoning codec.Inner[bedrockReasoning] `json:"reasoningContent"`
+	Other     map[string]codec.Type         `json:",embed"`
 }
 
-// bedrockUseShape is a call or a result; the zero one is absent.
-type bedrockUseShape struct {
-	is       bool
-	id, name string
-	kind     string // of a tool that the provider runs
-	input    codec.Kind
-	content  bool
+// bedrockUse is a call or a result.
+type bedrockUse struct {
+	ID      string       `json:"toolUseId"`
+	Name    string       `json:"name"`
+	Kind    string       `json:"type"` // of a tool that the provider runs
+	Input   codec.Type   `json:"input"`
+	Content []codec.Type `json:"content"`
 }
 
-func readBedrock(raw codec.Raw) (m bedrockShape) {
-	m.role, m.blocks, m.bad = readRoled(raw, "content", readBedrockBlock)
-	return m
+type bedrockReasoning struct {
+	Text     codec.Type `json:"reasoningText"`
+	Redacted codec.Type `json:"redactedContent"`
 }
 
-func readBedrockBlock(r *codec.Strict) (b bedrockBlockShape) {
-	var first []byte
-	b.bad = readObject(r, func(r *codec.Strict, key []byte) {
-		if first == nil {
-			first, b.single = append([]byte{}, key...), true
+func (b *bedrockBlock) members() (n int) {
+	for _, there := range []bool{b.Text != codec.Absent, b.Use.Type != 0, b.Result.Type != 0, b.Document != 0, b.Reasoning.Type != 0} {
+		if there {
+			n++
 		}
-		b.single = b.single && bytes.Equal(first, key)
-		switch string(key) {
-		case "text":
-			b.text = readWords(r)
-		case "toolUse":
-			b.use = readBedrockUse(r)
-		case "toolResult":
-			b.result = readBedrockUse(r)
-		case "document":
-			b.document = true
-			r.Skip()
-		case "reasoningContent":
-			some := false
-			b.empty = r.Object(func(key []byte) {
-				some = some || string(key) == "reasoningText" || string(key) == "redactedContent"
-				r.Skip()
-			}) && !some
-		default:
-			r.Skip()
-		}
-	})
-	return b
-}
-
-func readBedrockUse(r *codec.Strict) (u bedrockUseShape) {
-	u.is = r.Object(func(key []byte) {
-		switch string(key) {
-		case "toolUseId":
-			u.id = r.String()
-		case "name":
-			u.name = r.String()
-		case "type":
-			u.kind = r.String()
-		case "input":
-			u.input = r.Skip()
-		case "content":
-			u.content = r.Array(func() { r.Skip() })
-		default:
-			r.Skip()
-		}
-	})
-	return u
+	}
+	return n + len(b.Other)
 }
 
 func (c *checker) bedrock(messages []codec.Raw) {
 	p := blockPairs{checker: c, call: "toolUse", dialect: bedrock, last: len(messages) - 1, seen: map[string]bool{}}
 	for i, raw := range messages {
-		m := readBedrock(raw)
-		if !c.whole(i, m.bad) {
+		m := codec.ReadStrict[bedrockMessage](raw)
+		if !c.whole(i, m.Bad) {
 			p.before = blockTools{}
 			continue
 		}
-		c.alternates(i, m.role, p.before.role)
-		now := c.bedrockContent(i, m)
+		c.alternates(i, m.Of.Role, p.before.role)
+		now := c.bedrockContent(i, &m.Of)
 		p.answered = map[string]bool{} // an id may come again
 		p.add(i, now)
 	}
 	p.end()
 }
 
-func (c *checker) bedrockContent(i int, m bedrockShape) blockTools {
-	now := blockTools{role: m.role}
+func (c *checker) bedrockContent(i int, m *bedrockMessage) blockTools {
+	now := blockTools{role: m.Role}
 	text, document := false, false
-	if len(m.blocks) == 0 {
+	if len(m.Blocks) == 0 {
 		c.report("empty_content", i, "the content has no blocks")
 	}
-	for _, b := range m.blocks {
-		if !c.whole(i, b.bad) {
+	for k := range m.Blocks {
+		b := &m.Blocks[k].Of
+		if !c.whole(i, m.Blocks[k].Bad) {
 			continue
 		}
-		if !b.single {
+		if b.members() != 1 {
 			c.report("bad_shape", i, "a block has not just one member")
 			continue
 		}
 		late := now.other
-		now.other = late || !b.result.is
+		now.other = late || !b.Result.Is()
 		switch {
-		case b.text != noText:
-			if text = true; b.text == blankText {
+		case b.Text > codec.Null:
+			if text = true; b.Text == codec.Blank {
 				c.report("empty_text", i, "a text is white space")
 			}
-		case b.use.is && b.use.kind == "":
-			c.bedrockUse(i, b.use, &now)
-		case b.result.is && b.result.kind == "":
-			if b.result.id == "" || !b.result.content || m.role != "user" {
+		case b.Use.Is() && b.Use.Of.Kind == "":
+			c.bedrockUse(i, &b.Use.Of, &now)
+		case b.Result.Is() && b.Result.Of.Kind == "":
+			if b.Result.Of.ID == "" || b.Result.Of.Content == nil || m.Role != "user" {
 				c.report("bad_shape", i, "a toolResult lacks id or content, or is no user's")
 				continue
 			}
 			if late {
 				c.report("results_first", i, "a toolResult follows another block")
 			}
-			now.results.add(b.result.id)
-		case b.document:
+			now.results.add(b.Result.Of.ID)
+		case b.Document != 0:
 			document = true
-		case b.empty:
+		case b.Reasoning.Is() && b.Reasoning.Of == (bedrockReasoning{}):
 			c.report("bad_shape", i, "a reasoningContent has neither text nor redacted content")
 		}
 	}
@@ -148,13 +104,13 @@ func (c *checker) bedrockContent(i int, m bedrockShape) blockTools {
 	return now
 }
 
-func (c *checker) bedrockUse(i int, use bedrockUseShape, now *blockTools) {
+func (c *checker) bedrockUse(i int, use *bedrockUse, now *blockTools) {
 	switch {
-	case use.id == "" || use.name == "" || use.input != '{' || now.role != "assistant":
+	case use.ID == "" || use.Name == "" || use.Input != '{' || now.role != "assistant":
 		c.report("bad_shape", i, "a toolUse lacks id, name or input, or is no assistant's")
-	case now.calls.has(use.id):
+	case now.calls.has(use.ID):
 		c.report("duplicate_call_id", i, "two toolUse have the same id")
 	default:
-		now.calls.add(use.id)
+		now.calls.add(use.ID)
 	}
 }

@@ -120,7 +120,8 @@ func outlineOf(format string, raw codec.Raw) (o outline) {
 	case openai:
 		o.openai(members)
 	case neurolink:
-		switch id := neurolinkID(readNeuroLink(raw)); o.role {
+		m := codec.ReadStrict[neurolinkMessage](raw)
+		switch id := m.Of.id(); o.role {
 		case "tool_call":
 			o.role, o.calls = "assistant", append(o.calls, id)
 		case "tool_result":

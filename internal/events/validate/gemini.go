@@ -1,86 +1,45 @@
 package validate
 
-import "compactd/internal/events/codec"
+import (
+	"cmp"
+
+	"compactd/internal/events/codec"
+)
 
 // The rules of generateContent: ai.google.dev/gemini-api/docs/function-calling and
 // /thought-signatures, and the texts of INVALID_ARGUMENT, November 2026.
 
-type geminiShape struct {
-	bad   bool
-	role  string
-	parts []geminiPartShape
+type geminiMessage struct {
+	Role  string                     `json:"role"`
+	Parts []codec.Strict[geminiPart] `json:"parts"`
 }
 
-type geminiPartShape struct {
-	bad            bool
-	text           words
-	thought        bool
-	signed         bool
-	skips          bool // its signature is the stand-in
-	call, response geminiNamedShape
+// geminiPart has members in two spellings.
+type geminiPart struct {
+	Text           codec.Words              `json:"text"`
+	Thought        bool                     `json:"thought"`
+	Signature      string                   `json:"thoughtSignature"`
+	SnakeSignature string                   `json:"thought_signature"`
+	Call           codec.Inner[geminiNamed] `json:"functionCall"`
+	SnakeCall      codec.Inner[geminiNamed] `json:"function_call"`
+	Response       codec.Inner[geminiNamed] `json:"functionResponse"`
+	SnakeResponse  codec.Inner[geminiNamed] `json:"function_response"`
 }
 
-// geminiNamedShape is a call or a response; the zero one is absent.
-type geminiNamedShape struct {
-	is       bool
-	id, name string
-	response codec.Kind
-}
-
-func readGemini(raw codec.Raw) (m geminiShape) {
-	m.role, m.parts, m.bad = readRoled(raw, "parts", readGeminiPart)
-	return m
+// geminiNamed is a call or a response.
+type geminiNamed struct {
+	ID       string     `json:"id"`
+	Name     string     `json:"name"`
+	Response codec.Type `json:"response"`
 }
 
 // skipsSignature is the documented stand-in for the signature of a call that no model made.
-const skipsSignature = `"skip_thought_signature_validator"`
-
-func readGeminiPart(r *codec.Strict) (p geminiPartShape) {
-	p.bad = readObject(r, func(r *codec.Strict, key []byte) {
-		switch string(key) {
-		case "text":
-			p.text = readWords(r)
-		case "thought":
-			p.thought = r.Bool()
-		case "thoughtSignature", "thought_signature":
-			signature := r.Quoted()
-			p.signed = p.signed || len(signature) > len(`""`)
-			p.skips = string(signature) == skipsSignature
-		case "functionCall", "function_call":
-			if n := readGeminiNamed(r); n.is {
-				p.call = n
-			}
-		case "functionResponse", "function_response":
-			if n := readGeminiNamed(r); n.is {
-				p.response = n
-			}
-		default:
-			r.Skip()
-		}
-	})
-	return p
-}
-
-func readGeminiNamed(r *codec.Strict) (n geminiNamedShape) {
-	n.is = r.Object(func(key []byte) {
-		switch string(key) {
-		case "id":
-			n.id = r.String()
-		case "name":
-			n.name = r.String()
-		case "response":
-			n.response = r.Skip()
-		default:
-			r.Skip()
-		}
-	})
-	return n
-}
+const skipsSignature = "skip_thought_signature_validator"
 
 // geminiContent is what one content has.
 type geminiContent struct {
 	role             string
-	calls, responses []geminiNamedShape
+	calls, responses []geminiNamed
 	other            bool // a part that is neither
 	signed           bool // any call has a signature
 	unsigned         bool // its first call has none
@@ -130,52 +89,54 @@ func (c *checker) geminiPairs(i int, last bool, before, now geminiContent) {
 	}
 	var calls ids
 	for _, call := range before.calls {
-		calls.add(call.id)
+		calls.add(call.ID)
 	}
 	for _, r := range now.responses {
-		if known := open == 0 || r.id == "" || calls.has(r.id) || calls.has(""); !known {
+		if known := open == 0 || r.ID == "" || calls.has(r.ID) || calls.has(""); !known {
 			c.report("orphan_result", i, "the content before has no functionCall of that id")
 		}
 	}
 }
 
 func (c *checker) geminiContent(i int, raw codec.Raw) (now geminiContent) {
-	m := readGemini(raw)
-	if !c.whole(i, m.bad) {
+	read := codec.ReadStrict[geminiMessage](raw)
+	m := &read.Of
+	if !c.whole(i, read.Bad) {
 		return now
 	}
-	if m.role != "user" && m.role != "model" && m.role != "function" {
+	if m.Role != "user" && m.Role != "model" && m.Role != "function" {
 		c.report("bad_shape", i, "the role is neither user nor model")
 	}
-	if len(m.parts) == 0 {
+	if len(m.Parts) == 0 {
 		c.report("empty_content", i, "the content has no parts")
 	}
-	now.role = m.role
-	for _, p := range m.parts {
-		if c.whole(i, p.bad) {
-			c.geminiPart(i, p, &now)
+	now.role = m.Role
+	for k := range m.Parts {
+		if c.whole(i, m.Parts[k].Bad) {
+			c.geminiPart(i, &m.Parts[k].Of, &now)
 		}
 	}
-	now.user = m.role != "model" && (now.other || len(now.responses) == 0)
+	now.user = m.Role != "model" && (now.other || len(now.responses) == 0)
 	return now
 }
 
-func (c *checker) geminiPart(i int, p geminiPartShape, now *geminiContent) {
+func (c *checker) geminiPart(i int, p *geminiPart, now *geminiContent) {
+	signature, call, response := cmp.Or(p.Signature, p.SnakeSignature), cmp.Or(p.Call, p.SnakeCall), cmp.Or(p.Response, p.SnakeResponse)
 	switch {
-	case p.call.is:
-		if p.call.name == "" || now.role != "model" {
+	case call.Is():
+		if call.Of.Name == "" || now.role != "model" {
 			c.report("bad_shape", i, "a functionCall has no name, or is not the model's")
 		}
-		now.unsigned = now.unsigned || len(now.calls) == 0 && !p.signed
-		now.signed = now.signed || p.signed && !p.skips
-		now.calls = append(now.calls, p.call)
-	case p.response.is:
-		if p.response.name == "" || p.response.response != '{' || now.role == "model" {
+		now.unsigned = now.unsigned || len(now.calls) == 0 && signature == ""
+		now.signed = now.signed || signature != "" && signature != skipsSignature
+		now.calls = append(now.calls, call.Of)
+	case response.Is():
+		if response.Of.Name == "" || response.Of.Response != '{' || now.role == "model" {
 			c.report("bad_shape", i, "a functionResponse lacks name or response, or is the model's")
 		}
-		now.responses = append(now.responses, p.response)
+		now.responses = append(now.responses, response.Of)
 	default:
-		if now.other = true; p.text == blankText && !p.signed && !p.thought {
+		if now.other = true; p.Text == codec.Blank && signature == "" && !p.Thought {
 			c.report("empty_text", i, "a text is white space")
 		}
 	}

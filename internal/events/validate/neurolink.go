@@ -6,62 +6,36 @@ import (
 	"compactd/internal/events/codec"
 )
 
-type neurolinkShape struct {
-	bad                         bool
-	role                        string
-	content                     codec.Kind
-	toolCallID, snakeID, metaID string
+type neurolinkMessage struct {
+	Role       string                          `json:"role"`
+	Content    codec.Type                      `json:"content"`
+	ToolCallID string                          `json:"toolCallId"`
+	SnakeID    string                          `json:"tool_call_id"`
+	Metadata   codec.Strict[neurolinkMetadata] `json:"metadata"` // which need not be one
 }
 
-func readNeuroLink(raw codec.Raw) (m neurolinkShape) {
-	m.bad = readMessage(raw, func(r *codec.Strict, key []byte) {
-		switch string(key) {
-		case "role":
-			m.role = r.String()
-		case "content":
-			m.content = r.Skip()
-		case "toolCallId":
-			m.toolCallID = r.String()
-		case "tool_call_id":
-			m.snakeID = r.String()
-		case "metadata":
-			m.metaID = readMetadata(r)
-		default:
-			r.Skip()
-		}
-	})
-	return m
+type neurolinkMetadata struct {
+	ToolCallID string `json:"toolCallId"`
 }
 
-// readMetadata returns the id of the call in a message's metadata; one of another type is none.
-func readMetadata(r *codec.Strict) (id string) {
-	if r.Kind() != '{' {
-		r.Skip()
-		return ""
-	}
-	readObject(r, func(r *codec.Strict, key []byte) {
-		if string(key) == "toolCallId" {
-			id = r.String()
-			return
-		}
-		r.Skip()
-	})
-	return id
+func (m *neurolinkMessage) id() string {
+	return cmp.Or(m.ToolCallID, m.SnakeID, m.Metadata.Of.ToolCallID)
 }
 
 func (c *checker) neurolink(messages []codec.Raw) {
 	var open openCalls // of the tool messages since the last other role
 	tools := false     // the message before is one
 	for i, raw := range messages {
-		m := readNeuroLink(raw)
-		if !c.whole(i, m.bad) {
+		read := codec.ReadStrict[neurolinkMessage](raw)
+		m := &read.Of
+		if !c.whole(i, read.Bad) {
 			continue
 		}
-		switch m.role {
+		switch m.Role {
 		case "tool_call":
-			open.add(openCall{neurolinkID(m), i})
+			open.add(openCall{m.id(), i})
 		case "tool_result":
-			id := neurolinkID(m)
+			id := m.id()
 			switch {
 			case answers(&open, id):
 			case id != "" || !tools: // without id, it belongs to the message before it
@@ -72,7 +46,7 @@ func (c *checker) neurolink(messages []codec.Raw) {
 			c.neurolinkAnswered(&open)
 			open = openCalls{}
 		}
-		tools = m.role == "tool_call" || m.role == "tool_result"
+		tools = m.Role == "tool_call" || m.Role == "tool_result"
 	}
 	if c.sent {
 		c.neurolinkAnswered(&open)
@@ -85,11 +59,11 @@ func (c *checker) neurolinkAnswered(open *openCalls) {
 	}
 }
 
-func (c *checker) neurolinkWords(i int, m neurolinkShape) {
-	if m.role != "user" && m.role != "assistant" && m.role != "system" {
+func (c *checker) neurolinkWords(i int, m *neurolinkMessage) {
+	if m.Role != "user" && m.Role != "assistant" && m.Role != "system" {
 		c.report("bad_shape", i, "the role is unknown")
 	}
-	if k := m.content; k != '"' && k != '[' && k != '{' {
+	if k := m.Content; k != '"' && k != '[' && k != '{' {
 		c.report("bad_shape", i, "there is no content")
 	}
 }
@@ -102,5 +76,3 @@ func answers(open *openCalls, id string) bool {
 	}
 	return open.answer(id) || open.answer("")
 }
-
-func neurolinkID(m neurolinkShape) string { return cmp.Or(m.toolCallID, m.snakeID, m.metaID) }

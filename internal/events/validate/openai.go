@@ -2,94 +2,31 @@ package validate
 
 import "compactd/internal/events/codec"
 
-type openaiShape struct {
-	bad       bool
-	role      string
-	content   content
-	name      string
-	refusal   codec.Kind
-	audio     codec.Kind
-	reasoning codec.Kind // of reasoning or reasoning_content, which other providers have
+type openaiMessage struct {
+	Role      string                    `json:"role"`
+	Content   codec.Content[codec.Type] `json:"content"`
+	Name      string                    `json:"name"`
+	Refusal   codec.Type                `json:"refusal"`
+	Audio     codec.Type                `json:"audio"`
+	Reasoning codec.Type                `json:"reasoning"` // of other providers
+	Reasoned  codec.Type                `json:"reasoning_content"`
 
-	hasCalls   bool
-	calls      []openaiCallShape
-	function   openaiCallName
-	toolCallID string
+	Calls      []openaiCall            `json:"tool_calls"`
+	Function   codec.Inner[openaiName] `json:"function_call"`
+	ToolCallID string                  `json:"tool_call_id"`
 }
 
-type openaiCallShape struct {
-	id               string
-	function, custom openaiCallName
+type openaiCall struct {
+	ID       string     `json:"id"`
+	Function openaiName `json:"function"`
+	Custom   openaiName `json:"custom"`
 }
 
-// openaiCallName is what is called; the zero one is absent.
-type openaiCallName struct {
-	is               bool
-	name             string
-	arguments, input words
-}
-
-func readOpenAI(raw codec.Raw) (m openaiShape) {
-	m.bad = readMessage(raw, func(r *codec.Strict, key []byte) {
-		switch string(key) {
-		case "role":
-			m.role = r.String()
-		case "content":
-			m.content = readContent(r, func() { r.Skip() })
-		case "name":
-			m.name = r.String()
-		case "refusal":
-			m.refusal = r.Skip()
-		case "audio":
-			m.audio = r.Skip()
-		case "reasoning", "reasoning_content":
-			if k := r.Skip(); k == '"' {
-				m.reasoning = k
-			}
-		case "tool_calls":
-			m.calls = nil
-			m.hasCalls = r.Array(func() { m.calls = append(m.calls, readOpenAICall(r)) })
-		case "function_call":
-			m.function = readOpenAIName(r)
-		case "tool_call_id":
-			m.toolCallID = r.String()
-		default:
-			r.Skip()
-		}
-	})
-	return m
-}
-
-func readOpenAICall(r *codec.Strict) (call openaiCallShape) {
-	r.Object(func(key []byte) {
-		switch string(key) {
-		case "id":
-			call.id = r.String()
-		case "function":
-			call.function = readOpenAIName(r)
-		case "custom":
-			call.custom = readOpenAIName(r)
-		default:
-			r.Skip()
-		}
-	})
-	return call
-}
-
-func readOpenAIName(r *codec.Strict) (n openaiCallName) {
-	n.is = r.Object(func(key []byte) {
-		switch string(key) {
-		case "name":
-			n.name = r.String()
-		case "arguments":
-			n.arguments = readWords(r)
-		case "input":
-			n.input = readWords(r)
-		default:
-			r.Skip()
-		}
-	})
-	return n
+// openaiName is what is called.
+type openaiName struct {
+	Name      string      `json:"name"`
+	Arguments codec.Words `json:"arguments"`
+	Input     codec.Words `json:"input"`
 }
 
 // functionID is before the name of a call of the days of functions, which has no id: no tool
@@ -99,12 +36,13 @@ const functionID = "function_call "
 func (c *checker) openai(messages []codec.Raw) {
 	var calls lastCalls
 	for i, raw := range messages {
-		m := readOpenAI(raw)
-		if !c.whole(i, m.bad) {
+		read := codec.ReadStrict[openaiMessage](raw)
+		m := &read.Of
+		if !c.whole(i, read.Bad) {
 			continue
 		}
 		c.openaiContent(i, m)
-		if m.role == "tool" || m.role == "function" {
+		if m.Role == "tool" || m.Role == "function" {
 			c.openaiResult(i, m, &calls)
 			continue
 		}
@@ -118,12 +56,13 @@ func (c *checker) openai(messages []codec.Raw) {
 
 // openaiContent checks what does not depend on other messages. An empty string
 // is a content to OpenAI.
-func (c *checker) openaiContent(i int, m openaiShape) {
-	kind, absent := m.content.kind, m.content.absent()
-	switch m.role {
+func (c *checker) openaiContent(i int, m *openaiMessage) {
+	kind, calls := m.Content.Type, m.Calls != nil || m.Function.Is()
+	absent := kind == 0 || kind == 'n'
+	switch m.Role {
 	case "assistant":
-		absent = absent || m.content.empty
-		more := m.hasCalls || m.function.is || m.audio == '{' || m.refusal == '"' || m.reasoning == '"'
+		absent = absent || m.Content.Empty()
+		more := calls || m.Audio == '{' || m.Refusal == '"' || m.Reasoning == '"' || m.Reasoned == '"'
 		if absent && !more {
 			c.report("empty_content", i, "the assistant has neither content nor a call")
 		}
@@ -131,10 +70,10 @@ func (c *checker) openaiContent(i int, m openaiShape) {
 		if absent {
 			c.report("bad_shape", i, "there is no content")
 		}
-		if m.hasCalls || m.function.is {
+		if calls {
 			c.report("bad_shape", i, "only an assistant calls tools")
 		}
-		if m.content.empty {
+		if m.Content.Empty() {
 			c.report("bad_shape", i, "the content is an empty array")
 		}
 	default:
@@ -146,32 +85,32 @@ func (c *checker) openaiContent(i int, m openaiShape) {
 }
 
 // openaiIDs returns the ids of an assistant's calls.
-func (c *checker) openaiIDs(i int, m openaiShape) (out ids) {
-	if m.function.is {
-		out.add(functionID + m.function.name)
+func (c *checker) openaiIDs(i int, m *openaiMessage) (out ids) {
+	if m.Function.Is() {
+		out.add(functionID + m.Function.Of.Name)
 	}
-	if m.hasCalls && len(m.calls) == 0 {
+	if m.Calls != nil && len(m.Calls) == 0 {
 		c.report("bad_shape", i, "tool_calls is empty")
 	}
-	for _, call := range m.calls {
-		function := call.function.name != "" && call.function.arguments != noText
-		custom := call.custom.name != "" && call.custom.input != noText
+	for _, call := range m.Calls {
+		function := call.Function.Name != "" && call.Function.Arguments > codec.Null
+		custom := call.Custom.Name != "" && call.Custom.Input > codec.Null
 		switch {
-		case call.id == "" || !function && !custom:
+		case call.ID == "" || !function && !custom:
 			c.report("bad_shape", i, "a call lacks id, name or arguments")
-		case out.has(call.id):
+		case out.has(call.ID):
 			c.report("duplicate_call_id", i, "two calls have the same id")
 		default:
-			out.add(call.id)
+			out.add(call.ID)
 		}
 	}
 	return out
 }
 
-func (c *checker) openaiResult(i int, m openaiShape, calls *lastCalls) {
-	id := m.toolCallID
-	if m.role == "function" {
-		id = functionID + m.name
+func (c *checker) openaiResult(i int, m *openaiMessage, calls *lastCalls) {
+	id := m.ToolCallID
+	if m.Role == "function" {
+		id = functionID + m.Name
 	}
 	if id == "" || id == functionID {
 		c.report("bad_shape", i, "a result names no call")

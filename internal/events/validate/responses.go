@@ -10,43 +10,17 @@ import (
 // guides/reasoning, and the texts of its 400s ("No tool output found for function call",
 // "was provided without its required following item"), November 2026.
 
-type responsesShape struct {
-	bad                      bool
-	kind, role               string
-	id, callID, approvalID   string
-	name                     string
-	content                  content
-	arguments, input, output codec.Kind
-}
-
-func readResponses(raw codec.Raw) (it responsesShape) {
-	it.bad = readMessage(raw, func(r *codec.Strict, key []byte) {
-		switch string(key) {
-		case "type":
-			it.kind = r.String()
-		case "role":
-			it.role = r.String()
-		case "id":
-			it.id = r.String()
-		case "call_id":
-			it.callID = r.String()
-		case "approval_request_id":
-			it.approvalID = r.String()
-		case "name":
-			it.name = r.String()
-		case "content":
-			it.content = readContent(r, func() { r.Skip() })
-		case "arguments":
-			it.arguments = r.Skip()
-		case "input":
-			it.input = r.Skip()
-		case "output":
-			it.output = r.Skip()
-		default:
-			r.Skip()
-		}
-	})
-	return it
+type responsesItem struct {
+	Kind       string                    `json:"type"`
+	Role       string                    `json:"role"`
+	ID         string                    `json:"id"`
+	CallID     string                    `json:"call_id"`
+	ApprovalID string                    `json:"approval_request_id"`
+	Name       string                    `json:"name"`
+	Content    codec.Content[codec.Type] `json:"content"`
+	Arguments  codec.Type                `json:"arguments"`
+	Input      codec.Type                `json:"input"`
+	Output     codec.Type                `json:"output"`
 }
 
 // responsesCall is a call that the caller carries out.
@@ -73,8 +47,8 @@ type responsesChecker struct {
 func (c *checker) responses(items []codec.Raw) {
 	r := responsesChecker{checker: c, calls: map[string]*responsesCall{}, reasoning: -1}
 	for i, raw := range items {
-		if it := readResponses(raw); c.whole(i, it.bad) {
-			r.item(i, it)
+		if it := codec.ReadStrict[responsesItem](raw); c.whole(i, it.Bad) {
+			r.item(i, &it.Of)
 		}
 	}
 	if c.sent {
@@ -82,20 +56,20 @@ func (c *checker) responses(items []codec.Raw) {
 	}
 }
 
-func (r *responsesChecker) item(i int, it responsesShape) {
+func (r *responsesChecker) item(i int, it *responsesItem) {
 	switch {
-	case it.kind == "" || it.kind == "message":
+	case it.Kind == "" || it.Kind == "message":
 		r.message(i, it)
-	case strings.HasSuffix(it.kind, "_output") || it.kind == "mcp_approval_response":
+	case strings.HasSuffix(it.Kind, "_output") || it.Kind == "mcp_approval_response":
 		r.fromCaller()
 		r.output(i, it)
-	case it.kind == "reasoning":
+	case it.Kind == "reasoning":
 		r.fromModel()
 		r.reasoning = i
-	case it.kind == "compaction":
-	case it.kind == "mcp_list_tools" || it.kind == "item_reference":
+	case it.Kind == "compaction":
+	case it.Kind == "mcp_list_tools" || it.Kind == "item_reference":
 		r.fromModel()
-	case strings.HasSuffix(it.kind, "_call") || it.kind == "mcp_approval_request":
+	case strings.HasSuffix(it.Kind, "_call") || it.Kind == "mcp_approval_request":
 		r.fromModel()
 		r.call(i, it)
 	default:
@@ -103,11 +77,11 @@ func (r *responsesChecker) item(i int, it responsesShape) {
 	}
 }
 
-func (r *responsesChecker) message(i int, it responsesShape) {
-	if k := it.content.kind; k != '"' && (k != '[' || it.content.empty) {
+func (r *responsesChecker) message(i int, it *responsesItem) {
+	if k := it.Content.Type; k != '"' && (k != '[' || it.Content.Empty()) {
 		r.report("bad_shape", i, "a message has no content")
 	}
-	switch it.role {
+	switch it.Role {
 	case "assistant":
 		r.fromModel()
 	case "user", "system", "developer":
@@ -146,60 +120,60 @@ func (r *responsesChecker) answered() {
 	r.order = nil
 }
 
-func (r *responsesChecker) call(i int, it responsesShape) {
-	id := it.callID
-	switch it.kind {
+func (r *responsesChecker) call(i int, it *responsesItem) {
+	id := it.CallID
+	switch it.Kind {
 	case "function_call":
-		if it.name == "" || it.arguments != '"' {
+		if it.Name == "" || it.Arguments != '"' {
 			r.report("bad_shape", i, "a function_call lacks name or arguments")
 			return
 		}
 	case "custom_tool_call":
-		if it.name == "" || it.input != '"' {
+		if it.Name == "" || it.Input != '"' {
 			r.report("bad_shape", i, "a custom_tool_call lacks name or input")
 			return
 		}
 	case "mcp_approval_request":
-		id = it.id
+		id = it.ID
 	case "tool_search_call":
 		if id == "" {
 			return
 		}
 	}
 	switch {
-	case responsesHosted[it.kind]:
+	case responsesHosted[it.Kind]:
 	case id == "":
 		r.report("bad_shape", i, "a call has no call_id")
 	case r.calls[id] != nil && !r.calls[id].answered:
 		r.report("duplicate_call_id", i, "an open call has the same call_id")
 	default:
-		call := &responsesCall{index: i, kind: it.kind}
+		call := &responsesCall{index: i, kind: it.Kind}
 		r.calls[id], r.order = call, append(r.order, call)
 	}
 }
 
-func (r *responsesChecker) output(i int, it responsesShape) {
-	id := it.callID
+func (r *responsesChecker) output(i int, it *responsesItem) {
+	id := it.CallID
 	switch {
-	case it.kind == "mcp_approval_response":
-		id = it.approvalID
-	case it.kind == "tool_search_output" && id == "":
+	case it.Kind == "mcp_approval_response":
+		id = it.ApprovalID
+	case it.Kind == "tool_search_output" && id == "":
 		return
-	case it.kind == "tool_search_output" || it.kind == "apply_patch_call_output":
-	case it.output == 0 || it.output == 'n':
+	case it.Kind == "tool_search_output" || it.Kind == "apply_patch_call_output":
+	case it.Output == 0 || it.Output == 'n':
 		r.report("bad_shape", i, "an output is absent")
 		return
 	}
 	call := r.calls[id]
-	if it.kind == "local_shell_call_output" && id == "" { // its id is its own
-		id, call = it.id, r.open(it.kind)
+	if it.Kind == "local_shell_call_output" && id == "" { // its id is its own
+		id, call = it.ID, r.open(it.Kind)
 	}
 	switch {
 	case id == "":
 		r.report("bad_shape", i, "an output names no call")
 	case call == nil:
 		r.report("orphan_result", i, "no call before has this call_id")
-	case responsesOutput(call.kind) != it.kind:
+	case responsesOutput(call.kind) != it.Kind:
 		r.report("orphan_result", i, "the call of this call_id is of another kind")
 	case call.answered:
 		r.report("duplicate_result", i, "the call has an output already")
