@@ -12,31 +12,22 @@ var aiSDK = Dialect{
 	Name: "ai-sdk", Roles: "system, user, assistant, tool",
 	Call: "has a tool-call without toolCallId", Result: "has a tool-result without toolCallId",
 	Paired: true, Joined: JoinTools, Results: RoleTool,
+	roles: map[string]Role{"system": RoleSystem, "user": RoleUser, "assistant": RoleAssistant, "tool": RoleTool}, blocks: "content",
 	read: readAISDK, append: appendAISDK,
 }
 
-func readAISDK(w *Reader) (Message, error) {
-	var m Message
-	var role, content Raw
-	w.Object(func(key []byte) {
-		switch string(key) {
-		case "role":
-			role = w.Value()
-		case "content":
-			content, m.Parts = readContent(w, w.room(), readAISDKPart)
-		case "providerOptions", "providerMetadata", "experimental_providerMetadata":
+func readAISDK(d *Dialect, w *Reader) (Message, error) {
+	m, _, content := d.readBlocks(w, func() (Raw, []Part) { return readContent(w, w.room(), readAISDKPart) }, func(key []byte) {
+		switch {
+		case isOptions(key):
 			w.options()
-		case "tool_call_id": // of chat completions
+		case string(key) == "tool_call_id": // of chat completions
 			w.odd = true
 			w.Value()
 		default:
 			w.other(key)
 		}
 	})
-	switch r := Role(codec.TextBytes(role)); r {
-	case RoleSystem, RoleUser, RoleAssistant, RoleTool:
-		m.Role = r
-	}
 	m, err := w.complete(m, content.Kind() == '[' || content.Kind() == '"' && m.Role != RoleTool)
 	if err == nil && m.Role != RoleTool { // results beside their calls are those of a provider's own tools
 		for i := range m.Parts {
@@ -193,16 +184,7 @@ func readAISDKAnswer(w *Reader, p *Part) {
 }
 
 func appendAISDK(out Raw, m *Message) (Raw, error) {
-	raw := m.Raw
-	if raw == nil {
-		raw = codec.WriteObject([]codec.Member{{Name: "role", Value: codec.Quote(string(m.Role))}})
-	}
-	return codec.AppendWith(out, raw, "content", func(out Raw) (Raw, error) {
-		if len(m.Parts) == 1 && m.Parts[0].Kind == PartText && m.Parts[0].Raw == nil {
-			return codec.AppendQuote(out, m.Parts[0].Text), nil
-		}
-		return appendBlocks(out, m.Parts, appendAISDKPart)
-	})
+	return codec.AppendWith(out, m.withRole(m.Role), "content", func(out Raw) (Raw, error) { return appendContent(out, m.Parts, appendAISDKPart) })
 }
 
 func appendAISDKPart(out Raw, p *Part) (Raw, error) {
@@ -211,15 +193,14 @@ func appendAISDKPart(out Raw, p *Part) (Raw, error) {
 	}
 	switch p.Kind {
 	case PartText:
-		return codec.AppendWith(out, orObject(p.Raw, codec.Member{Name: "type", Value: Raw(`"text"`)}), "text",
-			func(out Raw) (Raw, error) { return codec.AppendQuote(out, p.Text), nil })
+		return codec.AppendWith(out, orObject(p.Raw, codec.Member{Name: "type", Value: Raw(`"text"`)}), "text", p.appendText)
 	case PartCall:
 		raw := orObject(p.Raw, p.aiSDKNames("tool-call")...)
-		return codec.AppendWith(out, raw, spelled(raw, "input", "args"), func(out Raw) (Raw, error) { return append(out, arguments(*p)...), nil })
+		return codec.AppendWith(out, raw, spelled(raw, "input", "args"), p.appendArgs)
 	case PartResult:
 		raw := orObject(p.Raw, p.aiSDKNames("tool-result")...)
 		if memberOf(raw, "result") != nil && memberOf(raw, "output") == nil {
-			return codec.AppendWith(out, raw, "result", func(out Raw) (Raw, error) { return codec.AppendQuote(out, p.Text), nil })
+			return codec.AppendWith(out, raw, "result", p.appendText)
 		}
 		kind := "text"
 		if p.Failed {

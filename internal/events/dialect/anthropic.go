@@ -10,36 +10,15 @@ import (
 var anthropic = Dialect{
 	Name: "anthropic", Roles: "user, assistant",
 	Call: "has a tool_use without id", Result: "has a tool_result without tool_use_id",
-	Paired: true, UserFirst: true, Joined: JoinAll, SystemByModel: true, Strict: true, Results: RoleUser,
-	HostedPairs: true,
-	read:        readAnthropic, append: appendAnthropic, inPlace: true,
+	Paired: true, UserFirst: true, Joined: JoinAll, SystemByModel: true, Strict: true, Results: RoleUser, HostedPairs: true,
+	roles: map[string]Role{"user": RoleUser, "assistant": RoleAssistant, "system": RoleSystem}, blocks: "content",
+	read: readAnthropic, append: appendAnthropic, inPlace: true,
 }
 
 // readAnthropic reads a message of Anthropic's messages API. A system message
 // is not part of that API, but harmless: some gateways take it.
-func readAnthropic(w *Reader) (Message, error) {
-	var m Message
-	var role, content Raw
-	w.Object(func(key []byte) {
-		switch string(key) {
-		case "role":
-			role = w.Value()
-		case "content":
-			content, m.Parts = readContent(w, w.room(), readAnthropicBlock)
-		default:
-			w.other(key)
-		}
-	})
-	switch string(codec.TextBytes(role)) {
-	case "user":
-		m.Role = RoleUser
-	case "assistant":
-		m.Role = RoleAssistant
-	case "system":
-		m.Role = RoleSystem
-	default:
-		m.Role = ""
-	}
+func readAnthropic(d *Dialect, w *Reader) (Message, error) {
+	m, _, content := d.readBlocks(w, func() (Raw, []Part) { return readContent(w, w.room(), readAnthropicBlock) }, w.other)
 	return w.complete(m, content.Kind() == '"' || content.Kind() == '[')
 }
 
@@ -129,17 +108,15 @@ func readAnthropicBlock(w *Reader, p *Part) {
 
 // appendAnthropic puts the parts of m into its Raw, nil when m is made by compactd.
 func appendAnthropic(out Raw, m *Message) (Raw, error) {
-	raw := m.Raw
-	switch {
-	case raw != nil:
-	case m.Role == RoleAssistant:
-		raw = Raw(`{"role":"assistant"}`)
-	case m.Role == RoleSystem:
-		raw = Raw(`{"role":"system"}`)
-	default: // results are a user's blocks here
-		raw = Raw(`{"role":"user"}`)
+	role := m.Role
+	if role == RoleTool { // results are a user's blocks here
+		role = RoleUser
 	}
-	return codec.AppendWith(out, raw, "content", func(out Raw) (Raw, error) { return appendContent(out, m.Parts, createAnthropicBlock) })
+	return codec.AppendWith(out, m.withRole(role), "content", func(out Raw) (Raw, error) { return appendContent(out, m.Parts, appendAnthropicBlock) })
+}
+
+func appendAnthropicBlock(out Raw, p *Part) (Raw, error) {
+	return appendBlock(out, p, createAnthropicBlock)
 }
 
 func createAnthropicBlock(p Part) (Raw, error) {

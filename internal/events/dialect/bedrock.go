@@ -14,29 +14,13 @@ var bedrock = Dialect{
 	Name: "bedrock", Roles: "user, assistant",
 	Call: "has a toolUse without toolUseId", Result: "has a toolResult without toolUseId",
 	Paired: true, UserFirst: true, Joined: JoinAll, Strict: true, Results: RoleUser,
+	roles: map[string]Role{"user": RoleUser, "assistant": RoleAssistant}, blocks: "content",
 	read: readBedrock, append: appendBedrock,
 }
 
-func readBedrock(w *Reader) (Message, error) {
-	var m Message
-	var role, content Raw
-	w.Object(func(key []byte) {
-		switch string(key) {
-		case "role":
-			role = w.Value()
-		case "content":
-			content, m.Parts = w.blocks(w.room(), readBedrockBlock)
-		default:
-			w.other(key)
-		}
-	})
+func readBedrock(d *Dialect, w *Reader) (Message, error) {
+	m, _, content := d.readBlocks(w, func() (Raw, []Part) { return w.blocks(w.room(), readBedrockBlock) }, w.other)
 	m.Parts = foldMarks(m.Parts)
-	switch string(codec.TextBytes(role)) {
-	case "user":
-		m.Role = RoleUser
-	case "assistant":
-		m.Role = RoleAssistant
-	}
 	return w.complete(m, content.Kind() == '[')
 }
 
@@ -203,19 +187,15 @@ func (w *Reader) bedrockMedia(p *Part) {
 }
 
 func appendBedrock(out Raw, m *Message) (Raw, error) {
-	raw := m.Raw
-	switch {
-	case raw != nil:
-	case m.Role == RoleAssistant:
-		raw = Raw(`{"role":"assistant"}`)
-	default:
-		raw = Raw(`{"role":"user"}`)
+	role := RoleUser
+	if m.Role == RoleAssistant {
+		role = RoleAssistant
 	}
 	parts := m.Parts
 	if slices.ContainsFunc(parts, isDocument) && !slices.ContainsFunc(parts, func(p Part) bool { return p.Kind == PartText }) {
 		parts = append(slices.Clone(parts), Part{Text: documentText}) // a document is refused without a text beside it
 	}
-	return codec.AppendWith(out, raw, "content", func(out Raw) (Raw, error) { return appendBlocks(out, parts, appendBedrockBlock) })
+	return codec.AppendWith(out, m.withRole(role), "content", func(out Raw) (Raw, error) { return appendBlocks(out, parts, appendBedrockBlock) })
 }
 
 // documentText stands beside a document whose text was blank.
@@ -235,15 +215,14 @@ func appendUnmarked(out Raw, p *Part) (Raw, error) {
 	if p.Raw != nil && !p.Edited {
 		return append(out, p.Raw...), nil
 	}
-	quote := func(out Raw) (Raw, error) { return codec.AppendQuote(out, p.Text), nil }
 	switch p.Kind {
 	case PartText:
-		return codec.AppendWith(out, orObject(p.Raw), "text", quote)
+		return codec.AppendWith(out, orObject(p.Raw), "text", p.appendText)
 	case PartCall:
 		use := orObject(memberOf(p.Raw, "toolUse"),
 			codec.Member{Name: "toolUseId", Value: codec.Quote(p.CallID)}, codec.Member{Name: "name", Value: codec.Quote(p.Tool)})
 		return codec.AppendWith(out, orObject(p.Raw), "toolUse", func(out Raw) (Raw, error) {
-			return codec.AppendWith(out, use, "input", func(out Raw) (Raw, error) { return append(out, arguments(*p)...), nil })
+			return codec.AppendWith(out, use, "input", p.appendArgs)
 		})
 	case PartResult:
 		result := orObject(memberOf(p.Raw, "toolResult"), codec.Member{Name: "toolUseId", Value: codec.Quote(p.CallID)})

@@ -5,16 +5,11 @@ import "compactd/internal/events/codec"
 // WithCallIDs returns a message whose calls and results have other ids: ids has them by part.
 // All else keeps its bytes, but the id of an item, by which its original would be found.
 func (d *Dialect) WithCallIDs(m Message, ids map[int]string) (Raw, error) {
-	content := "content"
-	if d == &gemini {
-		content = "parts"
-	}
 	ms, err := codec.ReadObject(m.Raw)
 	if err != nil {
 		return nil, err
 	}
-	blocks := codec.Lookup(ms, content)
-	inContent := d == &anthropic || d == &bedrock || d == &gemini || d == &aiSDK
+	blocks := codec.Lookup(ms, d.blocks)
 	calls := []Raw{} // of chat completions
 	renamed := map[string]string{}
 	for i := range m.Parts {
@@ -24,7 +19,7 @@ func (d *Dialect) WithCallIDs(m Message, ids map[int]string) (Raw, error) {
 			renamed[p.CallID] = id
 		}
 		switch {
-		case ok && inContent:
+		case ok && d.blocks != "":
 			p.Raw = d.blockWithID(&p, id)
 		case ok && d == &openai && p.Kind == PartCall:
 			p.Raw = withID(p.Raw, "id", id)
@@ -37,7 +32,7 @@ func (d *Dialect) WithCallIDs(m Message, ids map[int]string) (Raw, error) {
 		}
 	}
 	switch {
-	case inContent && blocks.Kind() == '[':
+	case d.blocks != "" && blocks.Kind() == '[':
 		list := make([]Raw, 0, len(m.Parts)) // a part for each block, and the mark behind it
 		for i := range m.Parts {
 			p := &m.Parts[i]
@@ -48,7 +43,7 @@ func (d *Dialect) WithCallIDs(m Message, ids map[int]string) (Raw, error) {
 				list = append(list, p.CacheMark)
 			}
 		}
-		ms = codec.SetMember(ms, content, codec.WriteArray(list))
+		ms = codec.SetMember(ms, d.blocks, codec.WriteArray(list))
 	case len(calls) > 0:
 		ms = codec.SetMember(ms, "tool_calls", codec.WriteArray(calls))
 	}

@@ -22,25 +22,16 @@ var (
 // readContent reads the value at w, a string or an array of blocks. For a string
 // there is one part without Raw. Raw is the content itself. Parts are appended to a list.
 func readContent(w *Reader, parts []Part, block func(*Reader, *Part)) (Raw, []Part) {
-	next := func() *Part {
-		parts = append(parts, Part{})
-		return &parts[len(parts)-1]
-	}
 	from := w.Position()
+	defer func() { w.sameContent(from) }()
 	if w.Kind() == '[' {
-		raw := w.Array(func() {
-			from := w.Position()
-			block(w, next())
-			w.omitEmpty(from)
-		})
-		w.sameContent(from)
-		return raw, parts
+		return w.blocks(parts, block)
 	}
 	text := w.Text()
 	if text.Raw.Kind() == '"' {
-		w.text(next(), text)
+		parts = append(parts, Part{})
+		w.text(&parts[len(parts)-1], text)
 	}
-	w.sameContent(from)
 	return text.Raw, parts
 }
 
@@ -227,21 +218,23 @@ func (p *Part) answer(parts []Part) {
 
 // appendContent is the reverse of readContent: a single text without a block of
 // its own is a string, anything else an array.
-func appendContent(out Raw, parts []Part, block func(Part) (Raw, error)) (Raw, error) {
+func appendContent(out Raw, parts []Part, block func(Raw, *Part) (Raw, error)) (Raw, error) {
 	if len(parts) == 1 && parts[0].Kind == PartText && parts[0].Raw == nil {
-		return codec.AppendQuote(out, parts[0].Text), nil
+		return parts[0].appendText(out)
 	}
-	out = append(out, '[')
-	for i := range parts {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		var err error
-		if out, err = appendBlock(out, &parts[i], block); err != nil {
-			return out, err
-		}
-	}
-	return append(out, ']'), nil
+	return appendBlocks(out, parts, block)
+}
+
+// appendTexts is appendContent where compactd makes texts alone.
+func appendTexts(parts []Part, text func(string) Raw) (Raw, error) {
+	return appendContent(nil, parts, func(out Raw, p *Part) (Raw, error) {
+		return appendBlock(out, p, func(p Part) (Raw, error) {
+			if p.Kind != PartText {
+				return nil, errCannotMake
+			}
+			return text(p.Text), nil
+		})
+	})
 }
 
 // appendBlock writes the block of a part as it came, with its text replaced, or
@@ -266,7 +259,7 @@ func appendBlock(out Raw, p *Part, create func(Part) (Raw, error)) (Raw, error) 
 	case p.Kind != PartText:
 		return append(out, textBlock(p.Text)...), nil
 	}
-	return codec.AppendWith(out, p.Raw, name, func(out Raw) (Raw, error) { return codec.AppendQuote(out, p.Text), nil })
+	return codec.AppendWith(out, p.Raw, name, p.appendText)
 }
 
 func blockType(raw Raw) string {
@@ -285,6 +278,15 @@ func arguments(p Part) Raw {
 		return Raw(`{}`)
 	}
 	return p.Args
+}
+
+func (p *Part) appendText(out Raw) (Raw, error) { return codec.AppendQuote(out, p.Text), nil }
+
+func (p *Part) appendArgs(out Raw) (Raw, error) { return append(out, arguments(*p)...), nil }
+
+// withRole is the Raw of a message, of one that is made an object with a role.
+func (m *Message) withRole(r Role) Raw {
+	return orObject(m.Raw, codec.Member{Name: "role", Value: codec.Quote(string(r))})
 }
 
 // fields is Object for a value that may be another: that is passed over.

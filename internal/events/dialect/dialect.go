@@ -45,7 +45,13 @@ type Dialect struct {
 	// Anonymous: a call may be without the name of its tool.
 	Anonymous bool
 
-	read func(*Reader) (Message, error)
+	// roles are the roles of its messages by their names.
+	roles map[string]Role
+	// blocks is the member of a message whose elements are the blocks of calls and results; "" where
+	// these are not in one.
+	blocks string
+
+	read func(*Dialect, *Reader) (Message, error)
 	// inPlace: another text in the place of the one that was read is all that an edit changes.
 	inPlace bool
 	// append writes a message behind out. ms are the members of its Raw, nil without.
@@ -99,7 +105,7 @@ var (
 // Read reads the message at w, an object. Its Raw is for the caller to set.
 func (d *Dialect) Read(w *Reader) (Message, error) {
 	w.odd, w.pin, w.unknown, w.unknownKey, w.extra = false, false, nil, nil, weigh.Size{}
-	m, err := d.read(w)
+	m, err := d.read(d, w)
 	if m.Odd, m.Pinned = w.odd, w.pin; err == nil && !m.Hidden {
 		w.withUnknown(d, &m)
 	}

@@ -13,33 +13,17 @@ import (
 var gemini = Dialect{
 	Name: "gemini", Roles: "user, model",
 	UserFirst: true, Joined: JoinTools, Strict: true, Apart: true, Results: RoleTool,
+	roles: map[string]Role{"model": RoleAssistant, "user": RoleUser, "function": RoleUser, "": RoleUser}, blocks: "parts",
 	read: readGemini, append: appendGemini,
 }
 
-func readGemini(w *Reader) (Message, error) {
-	var m Message
-	var role, parts Raw
-	w.Object(func(key []byte) {
-		switch string(key) {
-		case "role":
-			role = w.Value()
-		case "parts":
-			parts, m.Parts = w.blocks(w.room(), readGeminiPart)
-		default:
-			w.other(key)
-		}
-	})
-	switch string(codec.TextBytes(role)) {
-	case "model":
-		m.Role = RoleAssistant
-	case "user", "function", "":
-		if role != nil && role.Kind() != '"' {
-			break
-		}
-		m.Role = RoleUser
-		if len(m.Parts) > 0 && !slices.ContainsFunc(m.Parts, isNoResult) {
-			m.Role = RoleTool
-		}
+func readGemini(d *Dialect, w *Reader) (Message, error) {
+	m, role, parts := d.readBlocks(w, func() (Raw, []Part) { return w.blocks(w.room(), readGeminiPart) }, w.other)
+	switch {
+	case role != nil && role.Kind() != '"':
+		m.Role = ""
+	case m.Role == RoleUser && len(m.Parts) > 0 && !slices.ContainsFunc(m.Parts, isNoResult):
+		m.Role = RoleTool
 	}
 	return w.complete(m, parts.Kind() == '[')
 }
@@ -161,15 +145,11 @@ func (w *Reader) geminiResponse(p *Part) {
 }
 
 func appendGemini(out Raw, m *Message) (Raw, error) {
-	raw := m.Raw
-	switch {
-	case raw != nil:
-	case m.Role == RoleAssistant:
-		raw = Raw(`{"role":"model"}`)
-	default:
-		raw = Raw(`{"role":"user"}`)
+	role := RoleUser
+	if m.Role == RoleAssistant {
+		role = "model"
 	}
-	return codec.AppendWith(out, raw, "parts", func(out Raw) (Raw, error) { return appendBlocks(out, m.Parts, appendGeminiPart) })
+	return codec.AppendWith(out, m.withRole(role), "parts", func(out Raw) (Raw, error) { return appendBlocks(out, m.Parts, appendGeminiPart) })
 }
 
 // sentinel is the signature of a call that no model made: with it the signatures of a turn
@@ -182,7 +162,7 @@ func appendGeminiPart(out Raw, p *Part) (Raw, error) {
 	}
 	switch p.Kind {
 	case PartText:
-		return codec.AppendWith(out, orObject(p.Raw), "text", func(out Raw) (Raw, error) { return codec.AppendQuote(out, p.Text), nil })
+		return codec.AppendWith(out, orObject(p.Raw), "text", p.appendText)
 	case PartCall:
 		raw := p.Raw
 		if raw == nil {
@@ -192,7 +172,7 @@ func appendGeminiPart(out Raw, p *Part) (Raw, error) {
 		}
 		name := spelled(raw, "functionCall", "function_call")
 		return codec.AppendWith(out, raw, name, func(out Raw) (Raw, error) {
-			return codec.AppendWith(out, memberOf(raw, name), "args", func(out Raw) (Raw, error) { return append(out, arguments(*p)...), nil })
+			return codec.AppendWith(out, memberOf(raw, name), "args", p.appendArgs)
 		})
 	case PartResult:
 		name := spelled(p.Raw, "functionResponse", "function_response")

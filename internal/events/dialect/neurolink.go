@@ -27,7 +27,7 @@ type neurolinkMessage struct {
 	replaces bool // it replaces other messages
 }
 
-func readNeuroLink(w *Reader) (Message, error) {
+func readNeuroLink(_ *Dialect, w *Reader) (Message, error) {
 	var n neurolinkMessage
 	n.read(w)
 	if w.Failed() {

@@ -11,6 +11,9 @@ var openai = Dialect{
 	Name: "openai", Roles: "system, developer, user, assistant, tool",
 	Call: "has tool_calls without id", Result: "is a tool's and has no tool_call_id",
 	Paired: true, Exchange: ByMessage, Results: RoleTool,
+	roles: map[string]Role{
+		"system": RoleSystem, "developer": RoleSystem, "user": RoleUser, "assistant": RoleAssistant, "tool": RoleTool, "function": RoleTool,
+	},
 	read: readOpenAI, append: appendMembers(writeOpenAI), inPlace: true,
 }
 
@@ -25,13 +28,13 @@ type openaiMessage struct {
 	badCalls     bool
 }
 
-func readOpenAI(w *Reader) (Message, error) {
+func readOpenAI(d *Dialect, w *Reader) (Message, error) {
 	var o openaiMessage
 	o.read(w)
 	if w.Failed() {
 		return Message{}, ErrNoMessage
 	}
-	m := Message{Role: o.model(), Parts: o.parts}
+	m := Message{Role: d.role(o.role), Parts: o.parts}
 	switch {
 	case m.Role == "":
 		return m, ErrNoRole
@@ -124,21 +127,6 @@ func (o *openaiMessage) readCalls(w *Reader) {
 		}
 		o.calls = append(o.calls, readOpenAICall(w))
 	})
-}
-
-func (o *openaiMessage) model() Role {
-	switch string(codec.TextBytes(o.role)) {
-	case "system", "developer":
-		return RoleSystem
-	case "user":
-		return RoleUser
-	case "assistant":
-		return RoleAssistant
-	case "tool", "function":
-		return RoleTool
-	default:
-		return ""
-	}
 }
 
 // result makes the one part of a tool message. A content that is an array is
@@ -246,7 +234,7 @@ func writeOpenAI(m Message, ms []codec.Member) ([]codec.Member, error) {
 			ms = codec.SetMember(ms, "content", Raw(`null`))
 		}
 	} else {
-		c, err := appendContent(nil, content, createOpenAIBlock)
+		c, err := appendTexts(content, textBlock)
 		if err != nil {
 			return nil, err
 		}
@@ -300,13 +288,6 @@ func writeOpenAIResult(m Message, ms []codec.Member) ([]codec.Member, error) {
 		return codec.SetMember(ms, "content", p.Raw), nil
 	}
 	return codec.SetMember(ms, "content", codec.Quote(p.Text)), nil
-}
-
-func createOpenAIBlock(p Part) (Raw, error) {
-	if p.Kind != PartText {
-		return nil, errCannotMake
-	}
-	return textBlock(p.Text), nil
 }
 
 func createOpenAICall(p Part) Raw {

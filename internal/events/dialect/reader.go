@@ -143,6 +143,25 @@ func incomplete(p Part) bool { return p.NoID }
 // Complete reports whether all calls and results of a message have the ids that pair them.
 func (m *Message) Complete() bool { return !slices.ContainsFunc(m.Parts, incomplete) }
 
+// role is what the dialect names so, "" for any other name.
+func (d *Dialect) role(name Raw) Role { return d.roles[string(codec.TextBytes(name))] }
+
+// readBlocks reads a message of a role and blocks: read reads these, and other all other members.
+func (d *Dialect) readBlocks(w *Reader, read func() (Raw, []Part), other func(key []byte)) (m Message, role, blocks Raw) {
+	w.Object(func(key []byte) {
+		switch string(key) {
+		case "role":
+			role = w.Value()
+		case d.blocks:
+			blocks, m.Parts = read()
+		default:
+			other(key)
+		}
+	})
+	m.Role = d.role(role)
+	return m, role, blocks
+}
+
 // complete returns a message that was read, or what it lacks. content reports whether its
 // content is of a type that its dialect allows.
 func (w *Reader) complete(m Message, content bool) (Message, error) {

@@ -181,8 +181,7 @@ func (d *Dialect) textBlock(raw Raw, text string) Raw {
 		if stringOf(memberOf(raw, "role")) == string(RoleAssistant) {
 			role = RoleAssistant
 		}
-		block, _ := createResponsesBlock(role)(Part{Text: text}) // a text can be made
-		return block
+		return responsesText(role, text)
 	default:
 		return textBlock(text)
 	}

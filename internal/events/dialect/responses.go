@@ -21,7 +21,8 @@ var responses = Dialect{
 	Name: "openai-responses", Roles: "user, assistant, system, developer",
 	Call: "is a call without call_id", Result: "is an output without call_id",
 	Paired: true, Units: true, Results: RoleTool,
-	read: readResponses, append: appendMembers(writeResponses),
+	roles: map[string]Role{"system": RoleSystem, "developer": RoleSystem, "user": RoleUser, "assistant": RoleAssistant},
+	read:  readResponses, append: appendMembers(writeResponses),
 }
 
 // toolForm is how a call that the caller carries out, and its output, are made.
@@ -76,7 +77,7 @@ type responsesItem struct {
 	made                           Part // picture that the provider made
 }
 
-func readResponses(w *Reader) (Message, error) {
+func readResponses(d *Dialect, w *Reader) (Message, error) {
 	var it responsesItem
 	raw := it.read(w)
 	if w.Failed() {
@@ -88,7 +89,7 @@ func readResponses(w *Reader) (Message, error) {
 	}
 	switch {
 	case it.kind == nil || kind == "message":
-		return it.message()
+		return it.message(d)
 	case kind == "reasoning":
 		p := Part{Kind: PartThinking}
 		p.answer(append(it.thoughts, it.parts...))
@@ -158,19 +159,12 @@ func (it *responsesItem) read(w *Reader) Raw {
 	return raw
 }
 
-func (it *responsesItem) message() (Message, error) {
-	m := Message{Parts: it.parts}
-	switch string(codec.TextBytes(it.role)) {
-	case "system", "developer":
-		m.Role = RoleSystem
-	case "user":
-		m.Role = RoleUser
-	case "assistant":
-		m.Role = RoleAssistant
-	default:
+func (it *responsesItem) message(d *Dialect) (Message, error) {
+	m, k := Message{Role: d.role(it.role), Parts: it.parts}, it.content.Kind()
+	switch {
+	case m.Role == "":
 		return m, ErrNoRole
-	}
-	if k := it.content.Kind(); k != '"' && k != '[' {
+	case k != '"' && k != '[':
 		return m, ErrNoContent
 	}
 	return m, nil
@@ -266,7 +260,7 @@ func writeResponses(m Message, ms []codec.Member) ([]codec.Member, error) {
 	kind := stringOf(codec.Lookup(ms, "type"))
 	switch {
 	case kind == "" || kind == "message":
-		content, err := appendContent(nil, m.Parts, createResponsesBlock(m.Role))
+		content, err := appendTexts(m.Parts, func(text string) Raw { return responsesText(m.Role, text) })
 		if err != nil {
 			return nil, err
 		}
@@ -304,24 +298,20 @@ func createResponses(m Message) ([]codec.Member, error) {
 			return createResponsesOutput(p), nil
 		}
 	}
-	content, err := appendContent(nil, m.Parts, createResponsesBlock(m.Role))
+	content, err := appendTexts(m.Parts, func(text string) Raw { return responsesText(m.Role, text) })
 	if err != nil {
 		return nil, err
 	}
 	return []codec.Member{{Name: "type", Value: Raw(`"message"`)}, {Name: "role", Value: codec.Quote(string(m.Role))}, {Name: "content", Value: content}}, nil
 }
 
-func createResponsesBlock(r Role) func(Part) (Raw, error) {
+// responsesText is a text as a block of a message.
+func responsesText(r Role, text string) Raw {
 	kind := Raw(`"input_text"`)
 	if r == RoleAssistant {
 		kind = Raw(`"output_text"`)
 	}
-	return func(p Part) (Raw, error) {
-		if p.Kind != PartText {
-			return nil, errCannotMake
-		}
-		return codec.WriteObject([]codec.Member{{Name: "type", Value: kind}, {Name: "text", Value: codec.Quote(p.Text)}}), nil
-	}
+	return codec.WriteObject([]codec.Member{{Name: "type", Value: kind}, {Name: "text", Value: codec.Quote(text)}})
 }
 
 // createResponsesCall makes a call: that of an output that has none in the form of its kind.
