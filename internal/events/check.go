@@ -255,24 +255,17 @@ func (r *AttachRequest) SummaryWait() time.Duration {
 // [*Invalid]. The request holds parts of data, which must not change afterwards.
 func DecodeAttachRequest(data []byte) (*AttachRequest, error) {
 	return decode(data, MaxCheckBytes, func(env *envelope) *AttachRequest {
-		r := &AttachRequest{
+		return &AttachRequest{
 			About: env.about(), NextCall: env.nextCall(),
 			Attachments: env.attachedFiles("attachments"), Policy: env.raw("policy", '{'), Focus: env.words("focus", MaxFocusBytes),
+			SummaryMS: env.counted("summary_ms", 0, MaxSummaryWait.Milliseconds()),
 		}
-		if _, ok := env.take("summary_ms"); ok {
-			ms := env.count("summary_ms", 0, MaxSummaryWait.Milliseconds())
-			r.SummaryMS = &ms
-		}
-		return r
 	})
 }
 
 func (e *envelope) attachedFiles(name string) []AttachedFile {
 	list, ok := e.list(name, MaxAttachments)
-	if _, given := e.take(name); !given {
-		e.problems.add(CodeMissingField, name, "is required")
-	}
-	if !ok {
+	if e.require(name, ""); !ok {
 		return nil
 	}
 	out := make([]AttachedFile, 0, len(list))

@@ -2,6 +2,7 @@ package events
 
 import (
 	"cmp"
+	"encoding"
 	"fmt"
 	"slices"
 	"strconv"
@@ -113,10 +114,7 @@ const placeBytes = 90
 func (e *envelope) ranking(sorts []Sort) Ranking {
 	r := Ranking{Text: e.words("text", MaxSearchBytes)}
 	r.Sort, r.Order = choice(e, "sort", sorts), choice(e, "order", []Order{OrderAscending, OrderDescending})
-	if _, ok := e.take("partition"); ok {
-		n := e.count("partition", 0, maxPartition)
-		r.Partition = &n
-	}
+	r.Partition = e.counted("partition", 0, maxPartition)
 	return r
 }
 
@@ -132,16 +130,15 @@ func choice[T ~string](e *envelope, name string, of []T) T {
 	return s
 }
 
-// place reads a place in the list; the zero value begins it.
-func (e *envelope) place() (p Place) {
+// after reads a place in a list; without one it begins.
+func (e *envelope) after(place encoding.TextUnmarshaler) {
 	v, ok := e.take("after")
 	if !ok {
-		return p
+		return
 	}
 	if text := e.boundedText("", "after", v, MaxIDLen+placeBytes); text != "" {
-		e.problems.join(p.UnmarshalText([]byte(text)))
+		e.problems.join(place.UnmarshalText([]byte(text)))
 	}
-	return p
 }
 
 // SubjectTenants lists the tenants of all partitions.
@@ -220,7 +217,9 @@ type ModelSums struct {
 // DecodeTenantsRequest reads the payload of a compactd.tenants. Its error is an [*Invalid].
 func DecodeTenantsRequest(data []byte) (*TenantsRequest, error) {
 	return decode(data, MaxRequestBytes, func(env *envelope) *TenantsRequest {
-		return &TenantsRequest{V: Version, Ranking: env.ranking(TenantSorts), Limit: env.count("limit", 1, MaxSessions), After: env.place()}
+		r := &TenantsRequest{V: Version, Ranking: env.ranking(TenantSorts), Limit: env.count("limit", 1, MaxSessions)}
+		env.after(&r.After)
+		return r
 	})
 }
 

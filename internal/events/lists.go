@@ -129,11 +129,7 @@ func DecodeSessionsRequest(data []byte) (*SessionsRequest, error) {
 		r := &SessionsRequest{
 			V: Version, Tenant: env.tenantOrAny(), Limit: env.count("limit", 1, MaxSessions), Ranking: env.ranking(SessionSorts), Level: choice(env, "level", Levels),
 		}
-		if v, ok := env.take("after"); ok {
-			if after := env.boundedText("", "after", v, MaxIDLen+placeBytes); after != "" {
-				env.problems.join(r.After.UnmarshalText([]byte(after)))
-			}
-		}
+		env.after(&r.After)
 		return r
 	})
 }
@@ -333,9 +329,7 @@ type OutcomeResponse struct {
 func DecodeOutcomeRequest(data []byte) (*OutcomeRequest, error) {
 	return decode(data, MaxRequestBytes, func(env *envelope) *OutcomeRequest {
 		about := env.about()
-		if _, ok := env.take("seq"); !ok {
-			env.problems.add(CodeMissingField, "seq", "is required")
-		}
+		env.require("seq", "")
 		return &OutcomeRequest{About: about, Seq: env.seq(), WaitMS: env.wait()}
 	})
 }

@@ -103,10 +103,7 @@ func DecodeRecallRequest(data []byte) (*RecallRequest, error) {
 		if _, ok := env.take("ancestor"); ok && !ValidSession(r.Ancestor) {
 			env.problems.add(CodeBadID, "ancestor", badSession)
 		}
-		if _, ok := env.take("index"); ok {
-			n := env.count("index", 0, MaxNumber)
-			r.Index = &n
-		}
+		r.Index = env.counted("index", 0, MaxNumber)
 		_, turn := env.take("turn")
 		if _, text := env.take("text"); turn == text {
 			env.problems.add(CodeMissingField, "turn", "or text is required, not both")
@@ -171,14 +168,11 @@ func (e *envelope) numbers(name, required string, members ...member) bool {
 
 // Paged returns one page of a whole answer, as [ContextResponse.Paged] does.
 func (r *RecallResponse) Paged(page int64, limit int) (*RecallResponse, error) {
-	starts := pageStarts(r.Messages, limit-envelopeBytes)
-	n := int64(len(starts))
-	if page = max(page, 1); page > n {
-		return nil, invalidf(CodeOutOfRange, "page", "must be between 1 and %d", n)
-	}
-	starts = append(starts, len(r.Messages))
 	out := *r
-	out.Page, out.Pages, out.Index = page, n, r.Index+int64(starts[page-1])
-	out.Messages = r.Messages[starts[page-1]:starts[page]]
+	from, to, err := pageOf(r.Messages, page, limit, &out.Page, &out.Pages)
+	if err != nil {
+		return nil, err
+	}
+	out.Index, out.Messages = r.Index+int64(from), r.Messages[from:to]
 	return &out, nil
 }

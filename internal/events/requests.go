@@ -37,13 +37,8 @@ type Rewind struct {
 // DecodeRewind reads the payload of a session.rewind. Its error is an [*Invalid].
 func DecodeRewind(data []byte) (*Rewind, error) {
 	return decode(data, MaxRequestBytes, func(env *envelope) *Rewind {
-		r := &Rewind{ID: env.text("id"), Steps: env.count("steps", 1, MaxNumber)}
-		_, steps := env.take("steps")
-		if _, ok := env.take("generation"); ok {
-			n := env.count("generation", 0, MaxNumber)
-			r.Generation = &n
-		}
-		if (r.Generation != nil) == steps {
+		r := &Rewind{ID: env.text("id"), Steps: env.count("steps", 1, MaxNumber), Generation: env.counted("generation", 0, MaxNumber)}
+		if _, steps := env.take("steps"); (r.Generation != nil) == steps {
 			env.problems.add(CodeMissingField, "generation", "or steps is required, not both")
 		}
 		return r
@@ -142,27 +137,19 @@ type Overflow struct {
 // event comes beside it, without the fields that are wrong. It holds parts of
 // data, which must not change afterwards.
 func DecodeOverflow(data []byte) (*Overflow, error) {
-	env, err := decodeEnvelope(data, MaxOverflowBytes)
-	if err != nil {
-		return nil, err
-	}
-	o := &Overflow{
-		ID:     env.text("id"),
-		Error:  env.raw("error", '"', '{', '['),
-		Status: env.count("status", 100, 599),
-		Model:  env.model(),
-		Unbind: env.flag("unbind"),
-
-		Generation: -1, Unrecorded: env.count("unrecorded", 0, MaxTokens),
-	}
-	if _, ok := env.take("generation"); ok {
-		o.Generation = env.count("generation", 0, MaxNumber)
-	}
-	_, hasError := env.take("error")
-	if _, hasStatus := env.take("status"); !hasError && !hasStatus {
-		env.problems.add(CodeMissingField, "error", "is required without status")
-	}
-	return o, env.problems.err()
+	return decode(data, MaxOverflowBytes, func(env *envelope) *Overflow {
+		o := &Overflow{
+			ID: env.text("id"), Error: env.raw("error", '"', '{', '['), Status: env.count("status", 100, 599), Model: env.model(),
+			Unbind: env.flag("unbind"), Unrecorded: env.count("unrecorded", 0, MaxTokens), Generation: -1,
+		}
+		if n := env.counted("generation", 0, MaxNumber); n != nil {
+			o.Generation = *n
+		}
+		if _, hasStatus := env.take("status"); !hasStatus {
+			env.require("error", " without status")
+		}
+		return o
+	})
 }
 
 // Forgotten is a session.forgotten: everything of a session before Seq counts as
@@ -241,9 +228,7 @@ type PolicyRequest struct {
 // DecodePolicyRequest reads the payload of a compactd.policy. Its error is an [*Invalid].
 func DecodePolicyRequest(data []byte) (*PolicyRequest, error) {
 	return decode(data, MaxRequestBytes, func(env *envelope) *PolicyRequest {
-		if _, ok := env.take("policy"); !ok {
-			env.problems.add(CodeMissingField, "policy", "is required; an empty one removes that of the tenant")
-		}
+		env.require("policy", "; an empty one removes that of the tenant")
 		return &PolicyRequest{V: Version, Tenant: env.tenant(), Policy: env.words("policy", MaxPolicyBytes)}
 	})
 }

@@ -216,35 +216,28 @@ func RequestTenant(request []byte) (string, error) {
 // [*Invalid].
 func DecodeContextRequest(data []byte) (*ContextRequest, error) {
 	return decode(data, MaxRequestBytes, func(env *envelope) *ContextRequest {
-		r := &ContextRequest{About: env.about(), Page: env.count("page", 1, MaxNumber), Await: env.await()}
-		if _, ok := env.take("generation"); ok {
-			n := env.count("generation", 0, MaxNumber)
-			r.Generation = &n
+		return &ContextRequest{
+			About: env.about(), Page: env.count("page", 1, MaxNumber), Await: env.await(), Generation: env.counted("generation", 0, MaxNumber),
 		}
-		return r
 	})
 }
 
 // DecodeStatsRequest reads the payload of a compactd.stats. Its error is an
 // [*Invalid].
 func DecodeStatsRequest(data []byte) (*StatsRequest, error) {
-	env, err := decodeEnvelope(data, MaxRequestBytes)
-	if err != nil {
-		return nil, err
-	}
-	return &StatsRequest{
-		About:    env.about(),
-		Provider: env.text("provider"), Model: env.text("model"), MaxOutputTokens: env.count("max_output_tokens", 1, MaxTokens), Await: env.await(),
-	}, env.problems.err()
+	return decode(data, MaxRequestBytes, func(env *envelope) *StatsRequest {
+		return &StatsRequest{
+			About: env.about(), Provider: env.text("provider"), Model: env.text("model"),
+			MaxOutputTokens: env.count("max_output_tokens", 1, MaxTokens), Await: env.await(),
+		}
+	})
 }
 
 // about reads which session a request is about.
 func (e *envelope) about() About {
 	before := len(e.problems)
 	a := About{V: Version, Tenant: e.tenant(), Session: e.id("session")}
-	if _, ok := e.take("session"); !ok {
-		e.problems.add(CodeMissingField, "session", "is required")
-	}
+	e.require("session", "")
 	if len(e.problems) == before && !ValidSession(a.Session) {
 		e.problems.add(CodeBadID, "session", badSession)
 	}
@@ -260,16 +253,11 @@ func (r *ContextResponse) Bytes() int {
 // with a single longer value apart, and returns the one of number page, 0 being
 // the first. There is always a first page.
 func (r *ContextResponse) Paged(page int64, limit int) (*ContextResponse, error) {
-	items := slices.Concat([]Raw{r.System, r.Tools}, r.Messages)
-	starts := pageStarts(items, limit-envelopeBytes)
-	n := int64(len(starts))
-	if page = max(page, 1); page > n {
-		return nil, invalidf(CodeOutOfRange, "page", "must be between 1 and %d", n)
+	items, out := slices.Concat([]Raw{r.System, r.Tools}, r.Messages), *r
+	from, to, err := pageOf(items, page, limit, &out.Page, &out.Pages)
+	if err != nil {
+		return nil, err
 	}
-	starts = append(starts, len(items))
-	from, to := starts[page-1], starts[page]
-	out := *r
-	out.Page, out.Pages = page, n
 	if from > 0 {
 		out.System = nil
 	}
@@ -285,6 +273,18 @@ func (r *ContextResponse) Paged(page int64, limit int) (*ContextResponse, error)
 
 // envelopeBytes is what an answer needs beside system, tools and messages.
 const envelopeBytes = 512
+
+// pageOf is which items the page of a number has. It sets that, and the number of pages.
+func pageOf(items []Raw, number int64, limit int, page, pages *int64) (from, to int, err error) {
+	starts := pageStarts(items, limit-envelopeBytes)
+	n := int64(len(starts))
+	if number = max(number, 1); number > n {
+		return 0, 0, invalidf(CodeOutOfRange, "page", "must be between 1 and %d", n)
+	}
+	*page, *pages = number, n
+	starts = append(starts, len(items))
+	return starts[number-1], starts[number], nil
+}
 
 // pageStarts lists the indexes at which pages begin; the first is 0.
 func pageStarts(items []Raw, limit int) []int {
@@ -365,10 +365,4 @@ func (e *envelope) await() Await {
 func (e *envelope) seq() uint64 { return uint64(e.count("seq", 1, math.MaxInt64)) }
 
 // wait reads the field wait_ms; nil where it is absent.
-func (e *envelope) wait() *int64 {
-	if _, ok := e.take("wait_ms"); !ok {
-		return nil
-	}
-	ms := e.count("wait_ms", 0, MaxWait.Milliseconds())
-	return &ms
-}
+func (e *envelope) wait() *int64 { return e.counted("wait_ms", 0, MaxWait.Milliseconds()) }

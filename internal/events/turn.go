@@ -228,6 +228,13 @@ func (e *envelope) take(name string) (Raw, bool) {
 	return v, codec.IsSet(v)
 }
 
+// require notes that a field is absent; rest goes on with the sentence.
+func (e *envelope) require(name, rest string) {
+	if _, ok := e.take(name); !ok {
+		e.problems.add(CodeMissingField, name, "%s", "is required"+rest)
+	}
+}
+
 // only refuses other fields. It is for requests whose answer would mislead without them.
 func (e *envelope) only(names ...string) {
 	for _, f := range e.fields {
@@ -301,6 +308,15 @@ func (e *envelope) count(name string, low, high int64) int64 {
 		return 0
 	}
 	return e.countOf("", name, v, low, high)
+}
+
+// counted is count for a field of which 0 is a value; nil where it is absent.
+func (e *envelope) counted(name string, low, high int64) *int64 {
+	if _, ok := e.take(name); !ok {
+		return nil
+	}
+	n := e.count(name, low, high)
+	return &n
 }
 
 // countOf reads a member of the object parent, "" for the envelope.
