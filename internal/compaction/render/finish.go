@@ -115,7 +115,7 @@ func (r *renderer) unmark() {
 }
 
 // reason gives calls without reasoning a blank one, where other messages of the agent have some:
-// its model thinks, and the provider refuses the others. See [traits.DemandsReasoning].
+// its model thinks, and the provider refuses the others. See [traits.Demands].
 func (r *renderer) reason() {
 	if !r.view.Demands.Reasons || !slices.ContainsFunc(r.out, func(m message) bool { return m.first.Turn > 0 && hasMember(m.raw, reasoningContent) }) {
 		return

@@ -10,12 +10,12 @@ import (
 // so does the strict provider of the tests.
 type Demands struct {
 	Alternates bool     // refuses two messages of the user, or of the assistant, in a row
-	Reasons    bool     // refuses calls without reasoning; see [DemandsReasoning]
-	Drops      []string // members of an assistant's message that it refuses; see [RefusesReasoning]
+	Reasons    bool     // refuses calls without the reasoning_content that they came with
+	Drops      []string // members of an assistant's message that it refuses
 	IDs        IDs      // of calls
 	UniqueIDs  bool     // refuses an id that another call of the history has
-	Bridges    bool     // refuses a user's message behind a tool's; see [Bridges]
-	NoPrefill  bool     // refuses a history that ends with an assistant's words; see [RefusesPrefill]
+	Bridges    bool     // refuses a user's message behind a tool's, without one of the assistant between them
+	NoPrefill  bool     // refuses a history that ends with an assistant's words
 }
 
 // MaxMarks is how many marks for a provider's cache a call may have, those of its system prompt
@@ -29,47 +29,38 @@ const MaxMarks = 4
 func DemandsOf[F ~string](dialect F, provider, model string) Demands {
 	p, name := squeeze(provider), strings.ToLower(model)
 	claude := strings.Contains(name, "claude") || p == "anthropic" && dialect != "gemini"
-	d := Demands{Alternates: slices.Contains(alternating, p), Bridges: Bridges(provider), NoPrefill: RefusesPrefill(provider, model)}
+	d := providers[p]
+	d.NoPrefill = d.NoPrefill || claudeRefusesPrefill(p, name)
+	if dialect == "openai" {
+		ofThese := strings.Contains(name, "deepseek") || strings.Contains(name, "kimi")
+		d.Reasons = d.Reasons || ofThese && slices.Contains(passing, p)
+	} else {
+		d.Reasons, d.Drops = false, nil
+	}
 	switch dialect {
 	case "anthropic":
 		d.IDs, d.UniqueIDs = IDs{Plain: true}, true
 	case "bedrock":
 		d.IDs, d.UniqueIDs = IDs{Plain: true, Max: longID}, true
 	case "openai-responses":
-		d.IDs.Max = longID
+		d.IDs = IDs{Max: longID}
 	case "gemini":
-		d.NoPrefill, d.Alternates = true, false
-	case "openai":
-		d.Reasons, d.Drops = DemandsReasoning(provider, model), RefusesReasoning(provider)
-		fallthrough
-	default:
-		d.IDs, d.UniqueIDs = idsOf(p, name, claude), dialect != "openai" && (claude || strings.Contains(p, "bedrock"))
+		d.IDs, d.NoPrefill, d.Alternates = IDs{}, true, false
+	default: // many providers take it
+		bedrock := strings.Contains(p, "bedrock")
+		switch {
+		case d.IDs.Nine:
+		case bedrock:
+			d.IDs = IDs{Plain: true, Max: longID}
+		case claude:
+			d.IDs = IDs{Plain: true}
+		case slices.Contains(gateways, p) && strings.Contains(name, "gpt-"):
+			d.IDs = shortIDs
+		}
+		d.UniqueIDs = dialect != "openai" && (claude || bedrock)
 	}
 	return d
 }
-
-// idsOf is for dialects that many providers take.
-func idsOf(provider, model string, claude bool) IDs {
-	switch {
-	case provider == "mistral" || provider == "mistralai":
-		return IDs{Nine: true}
-	case strings.Contains(provider, "bedrock"):
-		return IDs{Plain: true, Max: longID}
-	case claude:
-		return IDs{Plain: true}
-	case slices.Contains(shortIDs, provider), slices.Contains(gateways, provider) && strings.Contains(model, "gpt-"):
-		return IDs{Max: shortID}
-	default:
-		return IDs{}
-	}
-}
-
-// shortIDs serve models of OpenAI's chat completions themselves, and gateways pass their
-// refusals on.
-var (
-	shortIDs = []string{"openai", "azure", "azureopenai", "githubcopilot"}
-	gateways = []string{"openrouter", "openrouterai", "litellm", "portkey"}
-)
 
 // lastPrefill is the last version of Claude that goes on with the words of an assistant at the
 // end of a history. Source, read 2026-11: platform.claude.com/docs/en/about-claude/models,
@@ -78,26 +69,10 @@ var (
 // with a user message."
 var lastPrefill = version{4, 5}
 
-// RefusesPrefill reports whether a provider refuses a history that ends with an assistant's
-// words. Mistral: github.com/mistralai/mistral-common, validator.py, "Expected last role User or
-// Tool (or Assistant with prefix True)"; Perplexity: "Last message must have role user or tool";
-// read in 2026-11.
-func RefusesPrefill(provider, model string) bool {
-	p, name := squeeze(provider), strings.ToLower(model)
-	if slices.Contains([]string{"mistral", "mistralai", "perplexity"}, p) {
-		return true
-	}
-	if !isClaude(name) && p != "anthropic" {
+func claudeRefusesPrefill(provider, model string) bool {
+	if !isClaude(model) && provider != "anthropic" {
 		return false
 	}
-	_, v, ok := versionOf(name)
+	_, v, ok := versionOf(model)
 	return !ok || v.after(lastPrefill)
-}
-
-// Bridges reports whether a provider refuses a message of the user behind one of a tool, without
-// one of the assistant between them. Source, read 2026-11: github.com/mistralai/mistral-common,
-// validator.py, and the text of the 400, "Unexpected role 'user' after role 'tool'"
-// (datapizza-labs/datapizza-ai/issues/98, avante-corp/avante.nvim/pull/2695).
-func Bridges(provider string) bool {
-	return slices.Contains([]string{"mistral", "mistralai"}, squeeze(provider))
 }

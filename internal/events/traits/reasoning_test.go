@@ -13,7 +13,7 @@ func TestDemandsReasoning(t *testing.T) {
 		{"opencode-go", "kimi-k2.5"}: true, {"openrouter", "anthropic/claude-opus-5"}: false, {"openrouter", ""}: false,
 		{"groq", "moonshotai/kimi-k2-instruct"}: false, {"together", "deepseek-ai/DeepSeek-V3.1"}: false,
 	} {
-		if DemandsReasoning(call[0], call[1]) != want {
+		if DemandsOf("openai", call[0], call[1]).Reasons != want {
 			t.Errorf("%q: %t", call, !want)
 		}
 	}
