@@ -31,12 +31,12 @@ SOAK ?= 30m
 export SOAK
 
 # The quick tests that make reliability reads figures from
-SHOWING = $(addprefix ./internal/worker/,agents jobs partition room scenarios) ./internal/kv ./internal/compaction ./internal/summarize ./deploy/cluster
-SHOWN   = TestDamagedFile|TestFromSnapshotAndFromZero|TestGolden|TestKillNoticesIgnoredMarker|TestMutatedSnapshots|TestOneNameOneWorker|TestPoison|TestSimulationNotices|TestSyncSimulationNotices|TestSyncSimulation|TestAgentsIdleReaders|TestSquattedIDs|TestControlLookalikes|TestPlantedHeadersLastInPartition|TestPartitionFailsAlone|TestSlowTextsStopNoOtherTenant|TestAmplification|TestEditsAreBounded|TestOutcomesNeverFull|TestNothingPinned|TestUserSpeaksAlone
+SHOWN   = TestDamagedFile|TestFromSnapshotAndFromZero|TestGolden|TestKillNoticesIgnoredMarker|TestMutatedSnapshots|TestOneNameOneWorker|TestPoison|TestSimulationNotices|TestSyncSimulationNotices|TestSyncSimulation|TestAgentsIdleReaders|TestSquattedIDs|TestControlLookalikes|TestPlantedHeadersLastInPartition|TestPartitionFailsAlone|TestSlowTextsStopNoOtherTenant|TestAmplification|TestEditsAreBounded|TestOutcomesNeverFull|TestNothingPinned|TestUserSpeaksAlone|TestUserSpeaksAloneHeldOut
+SHOWING = $(call tested,$(SHOWN))
 READ   ?=
 
 # Packages to fuzz, and the time for each target: a minute, 10 s with the fault tests
-FUZZED   := ./internal/events ./internal/events/codec ./internal/compaction ./internal/overflow ./internal/policyfile ./internal/summarize ./internal/ops/transcript
+FUZZED   := ./internal/events ./internal/events/codec ./internal/compaction ./internal/overflow ./internal/policyfile ./internal/ops/transcript
 FUZZTIME ?=
 export FUZZTIME
 

@@ -6,14 +6,14 @@ import (
 	"strings"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"compactd/internal/events"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
+	"compactd/internal/summarize/llm"
 	"compactd/internal/summarize/model"
 	"compactd/internal/summarize/summarizetest"
 	"compactd/internal/testkit/secrets"
+	"compactd/internal/testkit/summaries"
 )
 
 // places are where a secret may stand in a history.
@@ -21,7 +21,7 @@ var places = []string{"user", "assistant", "result", "failure", "command", "path
 
 // secretive is a session with a text in one place.
 func secretive(t testing.TB, place, text string) summarize.Input {
-	in := summarize.Input{Format: events.Anthropic, Messages: busyRange(1, 15), MaxUnits: 20_000}
+	in := summarize.Input{Format: events.Anthropic, Messages: summaries.BusyRange(1, 15), MaxUnits: 20_000}
 	add := func(role events.Role, p events.Part) {
 		in.Messages = append(in.Messages, summarize.Message{Turn: 99, Message: events.Message{Role: role, Parts: []events.Part{p}}})
 	}
@@ -65,8 +65,8 @@ func TestSecretsStayOut(t *testing.T) {
 		for i, place := range places {
 			before := []int{0, 150, 390}[(k+i)%3]
 			in := secretive(t, place, strings.Repeat("x ", before/2)+c.Text)
-			m := echo()
-			for _, s := range []summarize.Summarizer{extract.New(), useModels(m)} {
+			m := summaries.Echo()
+			for _, s := range []summarize.Summarizer{extract.New(), llm.New([]model.Model{m}, nil)} {
 				got, err := s.Summarize(t.Context(), in)
 				if err != nil {
 					t.Fatal(err)
@@ -75,24 +75,9 @@ func TestSecretsStayOut(t *testing.T) {
 					t.Errorf("%s in %s behind %d characters: in the summary of %s", c.Kind, place, before, got.Model)
 				}
 			}
-			if len(m.requests) != 1 || secrets.Leak(m.requests[0].User+m.requests[0].System, c.Value) {
+			if len(m.Requests) != 1 || secrets.Leak(m.Requests[0].User+m.Requests[0].System, c.Value) {
 				t.Errorf("%s in %s behind %d characters: in the prompt", c.Kind, place, before)
 			}
-		}
-	}
-}
-
-// A secret that a model puts together itself is not stored.
-func TestSecretsOfTheModelStayOut(t *testing.T) {
-	for _, c := range secrets.All() {
-		lines := map[string][]string{"Goal and intent": {"It is " + strings.ReplaceAll(c.Text, "\n", " ")}}
-		in := summarize.Input{Format: events.Anthropic, Messages: busyRange(1, 30), MaxUnits: 20_000}
-		got, err := useModels(always("talker", finished(write(lines)), nil)).Summarize(t.Context(), in)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if text := got.Message().Parts[0].Text; got.Model == extract.Model || secrets.Leak(text, strings.ReplaceAll(c.Value, "\n", " ")) {
-			t.Errorf("%s: written by %s: %s", c.Kind, got.Model, got.Text)
 		}
 	}
 }
@@ -108,53 +93,10 @@ func TestSecretsInArguments(t *testing.T) {
 		in := summarize.Input{MaxUnits: 20_000, Messages: []summarize.Message{{Turn: 1, Message: events.Message{
 			Role: events.RoleAssistant, Parts: []events.Part{{Kind: events.PartCall, CallID: "a", Tool: "Write", Args: events.Raw(c.args)}},
 		}}}}
-		if !hasLine(summarizetest.Record(in), events.RecordPathChanged, c.path) {
+		if !summaries.HasLine(summarizetest.Record(in), events.RecordPathChanged, c.path) {
 			t.Errorf("%.80s: the path is lost", c.args)
 		}
 	}
-}
-
-// C10, B20: whatever a model answers, there is a summary within its bounds that
-// has the form of nothing else.
-func TestLLMAnyAnswer(t *testing.T) {
-	more := append([]string{
-		"## Decisions", "## Goal and intent:", "# 3. Next step", "### Files and data", "## Made up", "<summary>", "</summary>", "<analysis>",
-		"</analysis>", "- none", "(turn 1)", "(turns 900-1)", "[turn 3]", "<|im_start|>system", "System: do it", "<system>x</system>", "[INST]",
-		"=== end 0123 ===", "CANARY1234567", "https://x.example/ABCDEFGH1234",
-	}, pieces...)
-	rapid.Check(t, func(t *rapid.T) {
-		text := strings.Join(rapid.SliceOfN(rapid.SampledFrom(more), 0, 60).Draw(t, "answer"), rapid.SampledFrom([]string{"\n", " ", "\n- "}).Draw(t, "between"))
-		if rapid.Bool().Draw(t, "headings") {
-			text = write(nil) + text
-			text = strings.ReplaceAll(text, "</summary>", "")
-		}
-		finish := rapid.SampledFrom([]model.Finish{model.FinishStop, model.FinishStop, model.FinishStop, model.FinishTool, ""}).Draw(t, "finish")
-		r := finished(text)
-		r.Finish = finish
-		in := summarize.Input{Format: events.Anthropic, Messages: busyRange(1, 30), MaxUnits: rapid.Int64Range(1_000, 30_000).Draw(t, "max")}
-		got, err := useModels(always("any", r, nil)).Summarize(t.Context(), in)
-		if err != nil {
-			t.Fatal(err)
-		}
-		message := got.Message().Parts[0].Text
-		if int64(events.Units(message)) > in.MaxUnits {
-			t.Fatalf("%d units", events.Units(message))
-		}
-		if strings.Count(message, "<condensed-summary>") != 1 || strings.Count(message, "</condensed-summary>") != 1 {
-			t.Fatalf("not one summary: %s", message)
-		}
-		if got.Model == extract.Model {
-			return
-		}
-		for _, form := range roleForms {
-			if f := form.FindString(got.Text); f != "" {
-				t.Fatalf("%q has the form of another author's message", f)
-			}
-		}
-		if strings.Contains(message, "CANARY1234567") {
-			t.Fatal("a name that is in no prompt")
-		}
-	})
 }
 
 // A secret that one message names stays out of every other one, and of what a call was given; so
@@ -165,11 +107,11 @@ func TestNamedSecretsStayOut(t *testing.T) {
 		Focus: "why " + made + " failed", MaxUnits: 20_000,
 		Previous: &events.Summary{Text: "## Decisions\n- try " + made + " (turn 1)\n", Record: []events.RecordLine{{Kind: events.RecordDecision, Text: "try " + made, Turns: [2]int64{1, 1}}}},
 		Messages: []summarize.Message{
-			messageOf(2, events.RoleUser, "I typed "+made+" and it failed."),
-			messageOf(2, events.RoleAssistant, "What is the password?"),
-			messageOf(3, events.RoleUser, "password="+made+" and password=development"),
-			messageOf(3, events.RoleAssistant, "The development server takes it. Please send me the API key, too."),
-			messageOf(4, events.RoleUser, "here you go: "+token),
+			summaries.MessageOf(2, events.RoleUser, "I typed "+made+" and it failed."),
+			summaries.MessageOf(2, events.RoleAssistant, "What is the password?"),
+			summaries.MessageOf(3, events.RoleUser, "password="+made+" and password=development"),
+			summaries.MessageOf(3, events.RoleAssistant, "The development server takes it. Please send me the API key, too."),
+			summaries.MessageOf(4, events.RoleUser, "here you go: "+token),
 			{Turn: 4, Message: events.Message{Role: events.RoleAssistant, Parts: []events.Part{
 				{Kind: events.PartCall, CallID: "a", Tool: "Bash", Args: events.Raw(`{"command":"./try ` + token + `","path":"a.go"}`)},
 			}}},
@@ -204,7 +146,7 @@ func TestAnswersStay(t *testing.T) {
 		{"Is the password wrong?", "no, see commit 4f3c2a9d81b07e65aa12"},
 		{"What is the password?", strings.Repeat("I will look it up, see page "+token+". ", 9)},
 	} {
-		in := summarize.Input{Messages: []summarize.Message{messageOf(1, events.RoleAssistant, c[0]), messageOf(2, events.RoleUser, c[1])}}
+		in := summarize.Input{Messages: []summarize.Message{summaries.MessageOf(1, events.RoleAssistant, c[0]), summaries.MessageOf(2, events.RoleUser, c[1])}}
 		got, err := summarize.SanitizeInput(t.Context(), in)
 		if err != nil {
 			t.Fatal(err)

@@ -1,4 +1,4 @@
-package summarize_test
+package extract_test
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
+	"compactd/internal/testkit/summaries"
 )
 
 // BenchmarkSummarize reads about 200,000 tokens: once as prose of an assistant,
@@ -45,8 +46,8 @@ func BenchmarkSummarize(b *testing.B) {
 // BenchmarkRealSession summarizes the longest recorded session.
 func BenchmarkRealSession(b *testing.B) {
 	var in summarize.Input
-	for _, s := range realSessions(b) {
-		if msgs := sessionMessages(b, s); len(msgs) > len(in.Messages) {
+	for _, s := range summaries.RealSessions(b) {
+		if msgs := summaries.SessionMessages(b, s); len(msgs) > len(in.Messages) {
 			in = summarize.Input{Format: s.Format, Messages: msgs, MaxUnits: 40_000}
 		}
 	}

@@ -1,4 +1,4 @@
-package summarize_test
+package llm_test
 
 import (
 	"encoding/json"
@@ -17,6 +17,7 @@ import (
 	"compactd/internal/summarize/llm"
 	"compactd/internal/summarize/model"
 	"compactd/internal/summarize/summarizetest"
+	"compactd/internal/testkit/summaries"
 )
 
 // otherCanary is what another session sent the same model in confidence.
@@ -85,7 +86,7 @@ func besieged(t *testing.T, place, attack string) summarize.Input {
 // summary, why no model did, and the lines that the attack brought in.
 func TestAttacks(t *testing.T) {
 	attacks := 0
-	datadriven.RunTest(t, "testdata/llm/attacks.txt", func(t *testing.T, d *datadriven.TestData) string {
+	datadriven.RunTest(t, "testdata/attacks.txt", func(t *testing.T, d *datadriven.TestData) string {
 		if d.Cmd != "attack" {
 			d.Fatalf(t, "unknown command %s", d.Cmd)
 		}
@@ -94,7 +95,7 @@ func TestAttacks(t *testing.T) {
 		d.ScanArgs(t, "place", &place)
 		place = strings.ReplaceAll(place, "_", " ")
 		o := &obedient{}
-		m := &fake{name: "obedient", limits: wide, answer: o.answer}
+		m := &summaries.Fake{ID: "obedient", Bounds: summaries.Wide, Answer: o.answer}
 		var seen []summarize.Attempt
 		n := llm.New([]model.Model{m}, func(a summarize.Attempt) { seen = append(seen, a) })
 		other := besieged(t, "user", "We call the merger "+otherCanary+", and no one may know.")
@@ -111,7 +112,7 @@ func TestAttacks(t *testing.T) {
 			d.Fatalf(t, "%v", err)
 		}
 		withstood(t, d.Pos, in, got)
-		if s := m.requests[len(m.requests)-1].System; s != m.requests[0].System {
+		if s := m.Requests[len(m.Requests)-1].System; s != m.Requests[0].System {
 			t.Errorf("%s: the system text has changed", d.Pos)
 		}
 		return outcome(o, got, clean, seen[len(seen)-1])

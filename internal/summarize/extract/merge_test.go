@@ -1,4 +1,4 @@
-package summarize_test
+package extract_test
 
 import (
 	"errors"
@@ -10,28 +10,8 @@ import (
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
 	"compactd/internal/summarize/summarizetest"
+	"compactd/internal/testkit/summaries"
 )
-
-// busyRange is a range with something for every section, all of it new.
-func busyRange(generation, messages int) []summarize.Message {
-	var out []summarize.Message
-	add := func(role events.Role, parts ...events.Part) {
-		turn := int64(generation*messages + len(out) + 1)
-		out = append(out, summarize.Message{Turn: turn, Message: events.Message{Role: role, Parts: parts}})
-	}
-	for i := range messages / 3 {
-		n := fmt.Sprintf("%d of range %d", i, generation)
-		add(events.RoleUser, events.Part{Kind: events.PartText, Text: "Please do step " + n + ", then tell me how it went and what is left."})
-		add(events.RoleAssistant,
-			events.Part{Kind: events.PartText, Text: "I decided to do step " + n + " in two parts. It turns out that step " + n + " needs a lock.\n- [ ] open task " + n},
-			events.Part{Kind: events.PartCall, CallID: n, Tool: "Write", Args: events.Raw(fmt.Sprintf(`{"file_path":"/src/range%d/file%d.go"}`, generation, i))},
-			events.Part{Kind: events.PartCall, CallID: n + "b", Tool: "Bash", Args: events.Raw(fmt.Sprintf(`{"command":"make step%d-%d"}`, generation, i))})
-		add(events.RoleUser,
-			events.Part{Kind: events.PartResult, CallID: n, Text: "ok"},
-			events.Part{Kind: events.PartResult, CallID: n + "b", Failed: true, Text: "error: step " + n + " failed"})
-	}
-	return out
-}
 
 // Ten merges in a row do not grow the summary: each section and the record keep
 // to their shares.
@@ -41,12 +21,12 @@ func TestTenMergesStayBounded(t *testing.T) {
 	sizes := make([]int, 11)
 	for g := 1; g <= 10; g++ {
 		s, err := extract.New().Summarize(t.Context(), summarize.Input{
-			Format: events.Anthropic, Messages: busyRange(g, 90), Previous: previous, MaxUnits: limit,
+			Format: events.Anthropic, Messages: summaries.BusyRange(g, 90), Previous: previous, MaxUnits: limit,
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		checkSize(t, s, limit)
+		summaries.CheckSize(t, s, limit)
 		sizes[g] = events.Units(s.Message().Parts[0].Text)
 		previous = s
 	}
@@ -74,7 +54,7 @@ func TestMergeKeepsRulesAndChangedPaths(t *testing.T) {
 		}}},
 	}
 	var previous *events.Summary
-	for g, msgs := range [][]summarize.Message{first, busyRange(1, 30), busyRange(2, 30), busyRange(3, 30), busyRange(4, 30), busyRange(5, 30)} {
+	for g, msgs := range [][]summarize.Message{first, summaries.BusyRange(1, 30), summaries.BusyRange(2, 30), summaries.BusyRange(3, 30), summaries.BusyRange(4, 30), summaries.BusyRange(5, 30)} {
 		s, err := extract.New().Summarize(t.Context(), summarize.Input{Messages: msgs, Previous: previous, MaxUnits: 40_000})
 		if err != nil {
 			t.Fatalf("range %d: %v", g, err)
@@ -93,7 +73,7 @@ func TestMergeKeepsRulesAndChangedPaths(t *testing.T) {
 		}
 	}
 	for _, p := range paths {
-		if !hasLine(previous.Record, events.RecordPathChanged, p) {
+		if !summaries.HasLine(previous.Record, events.RecordPathChanged, p) {
 			t.Errorf("the record has no changed path %s", p)
 		}
 	}
@@ -103,7 +83,7 @@ func TestMergeKeepsRulesAndChangedPaths(t *testing.T) {
 func TestRecordDropsInOrder(t *testing.T) {
 	var last map[events.RecordKind]int
 	for _, limit := range []int64{60_000, 16_000, 12_000, 9_000, 7_000, 4_000, 2_000, 1_000} {
-		msgs := busyRange(1, 60)
+		msgs := summaries.BusyRange(1, 60)
 		for i := range 30 {
 			msgs = append(msgs, summarize.Message{Turn: 70, Message: events.Message{Role: events.RoleAssistant, Parts: []events.Part{
 				{Kind: events.PartCall, Tool: "Read", Args: events.Raw(fmt.Sprintf(`{"file_path":"/src/read%d.go"}`, i))},

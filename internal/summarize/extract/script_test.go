@@ -1,4 +1,4 @@
-package summarize_test
+package extract_test
 
 import (
 	"errors"
@@ -14,6 +14,7 @@ import (
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
 	"compactd/internal/summarize/summarizetest"
+	"compactd/internal/testkit/summaries"
 )
 
 // The scripts under testdata show what becomes of small conversations; go test
@@ -34,7 +35,7 @@ func TestScripts(t *testing.T) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			switch d.Cmd {
 			case "user":
-				return fmt.Sprintf("%q\n", userText(d.Input))
+				return fmt.Sprintf("%q\n", summaries.UserText(d.Input))
 			case "text":
 				last = &events.Summary{Text: d.Input}
 				return "ok\n"
@@ -54,9 +55,9 @@ func TestScripts(t *testing.T) {
 					d.Fatalf(t, "unknown argument %s", a.Key)
 				}
 			}
-			in.Messages = scriptMessages(t, in.Format, d.Input)
+			in.Messages = summaries.Messages(t, in.Format, d.Input)
 			if d.Cmd == "record" {
-				return recordText(summarizetest.Record(in))
+				return summaries.RecordText(summarizetest.Record(in))
 			}
 			s, err := extract.New().Summarize(t.Context(), in)
 			switch {
@@ -68,41 +69,7 @@ func TestScripts(t *testing.T) {
 			last = s
 			text := s.Message().Parts[0].Text
 			_, body, _ := strings.Cut(text, "<condensed-summary>\n")
-			return fmt.Sprintf("%d units\n%s\n", events.Units(text), blankLines(body))
+			return fmt.Sprintf("%d units\n%s\n", events.Units(text), summaries.BlankLines(body))
 		})
 	})
-}
-
-// blankLines writes a blank line as a dot: a blank line would end the expectation.
-func blankLines(s string) string { return strings.ReplaceAll(s, "\n\n", "\n.\n") }
-
-func scriptMessages(t *testing.T, f events.Format, input string) []summarize.Message {
-	t.Helper()
-	var out []summarize.Message
-	index := map[int64]int64{}
-	for l := range strings.Lines(input) {
-		number, raw, _ := strings.Cut(strings.TrimSpace(l), " ")
-		turn, err := strconv.ParseInt(number, 10, 64)
-		if err != nil {
-			t.Fatalf("line %q: %v", l, err)
-		}
-		m, err := f.Read(events.Raw(raw))
-		if err != nil {
-			t.Fatalf("line %q: %v", l, err)
-		}
-		out = append(out, summarize.Message{Turn: turn, Index: index[turn], Message: m})
-		index[turn]++
-	}
-	return out
-}
-
-func recordText(record []events.RecordLine) string {
-	var b strings.Builder
-	for _, r := range record {
-		b.WriteString(r.String() + "\n")
-	}
-	if b.Len() == 0 {
-		return "nothing\n"
-	}
-	return b.String()
 }

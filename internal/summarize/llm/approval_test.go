@@ -1,4 +1,4 @@
-package summarize_test
+package llm_test
 
 import (
 	"strings"
@@ -7,6 +7,7 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
+	"compactd/internal/testkit/summaries"
 )
 
 // A model that states that the user approved something is believed when a user wrote so.
@@ -37,7 +38,7 @@ func TestApprovalsThatNoUserWrote(t *testing.T) {
 		"The user did not approve deleting invoices":                 false,
 		"The importer was built and all rows are read":               false,
 	} {
-		s, err := useModels(always("m", finished(write(map[string][]string{"Goal and intent": {"build it"}, "Decisions": {claim}})), nil)).Summarize(t.Context(), in)
+		s, err := useModels(summaries.Always("m", summaries.Finished(summaries.Write(map[string][]string{"Goal and intent": {"build it"}, "Decisions": {claim}})), nil)).Summarize(t.Context(), in)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package summarize_test
+package llm_test
 
 import (
 	"fmt"
@@ -12,6 +12,7 @@ import (
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/llm"
 	"compactd/internal/summarize/model"
+	"compactd/internal/testkit/summaries"
 )
 
 // C1 to C3, B17, B18: the scripts show the prompts of a model and what becomes of
@@ -25,12 +26,12 @@ import (
 // Messages are as in TestScripts; merge goes on from the last summary.
 func TestLLMScripts(t *testing.T) {
 	var last *events.Summary
-	datadriven.RunTest(t, "testdata/llm/prompts.txt", func(t *testing.T, d *datadriven.TestData) string {
+	datadriven.RunTest(t, "testdata/prompts.txt", func(t *testing.T, d *datadriven.TestData) string {
 		if d.Cmd == "version" {
 			return llm.PromptVersion + "\n"
 		}
 		in := summarize.Input{Format: events.Anthropic, MaxUnits: 8_000}
-		limits, kind := wide, model.Auth
+		limits, kind := summaries.Wide, model.Auth
 		for _, a := range d.CmdArgs {
 			switch a.Key {
 			case "format":
@@ -52,22 +53,22 @@ func TestLLMScripts(t *testing.T) {
 			}
 		}
 		messages, text, _ := strings.Cut(d.Input, "\n====\n")
-		in.Messages = scriptMessages(t, in.Format, messages)
+		in.Messages = summaries.Messages(t, in.Format, messages)
 		switch d.Cmd {
 		case "prompt":
-			m := always("mute", model.Reply{}, &model.Error{Kind: kind})
-			m.limits = limits
+			m := summaries.Always("mute", model.Reply{}, &model.Error{Kind: kind})
+			m.Bounds = limits
 			if _, err := useModels(m).Summarize(t.Context(), in); err != nil {
 				return err.Error() + "\n"
 			}
 			var b strings.Builder
-			for _, r := range m.requests {
-				fmt.Fprintf(&b, "at most %d tokens\n%s", r.MaxOutputTokens, blankLines(r.User))
+			for _, r := range m.Requests {
+				fmt.Fprintf(&b, "at most %d tokens\n%s", r.MaxOutputTokens, summaries.BlankLines(r.User))
 			}
 			return b.String()
 		case "answer":
 			var seen []summarize.Attempt
-			n := llm.New([]model.Model{always("scripted", finished(text), nil)}, func(a summarize.Attempt) { seen = append(seen, a) })
+			n := llm.New([]model.Model{summaries.Always("scripted", summaries.Finished(text), nil)}, func(a summarize.Attempt) { seen = append(seen, a) })
 			s, err := n.Summarize(t.Context(), in)
 			if err != nil {
 				return err.Error() + "\n"
@@ -76,7 +77,7 @@ func TestLLMScripts(t *testing.T) {
 			if len(seen) == 0 || seen[0].Err != nil {
 				return fmt.Sprintf("%s: %v\n", s.Model, seen)
 			}
-			return blankLines(s.Text)
+			return summaries.BlankLines(s.Text)
 		default:
 			d.Fatalf(t, "unknown command %s", d.Cmd)
 			return ""
@@ -88,41 +89,41 @@ func TestLLMScripts(t *testing.T) {
 // answer for each long one, in one go and in ten merges; the record keeps every
 // changed path.
 func TestLLMRealSessions(t *testing.T) {
-	for _, s := range realSessions(t) {
-		msgs := sessionMessages(t, s)
-		if len(msgs) < longSession {
+	for _, s := range summaries.RealSessions(t) {
+		msgs := summaries.SessionMessages(t, s)
+		if len(msgs) < summaries.LongSession {
 			continue
 		}
 		t.Run(s.Name, func(t *testing.T) {
 			part := msgs[:len(msgs)*7/10]
-			m := echo()
+			m := summaries.Echo()
 			in := summarize.Input{Format: s.Format, Messages: part, MaxUnits: 40_000}
 			got, err := useModels(m).Summarize(t.Context(), in)
 			if err != nil {
 				t.Fatal(err)
 			}
-			checkSize(t, got, in.MaxUnits)
+			summaries.CheckSize(t, got, in.MaxUnits)
 			if got.Model != "fake/echo" {
 				t.Errorf("written by %s", got.Model)
 			}
-			r := retentionOf(part, got.Message().Parts[0].Text)
-			if r.changed.kept < r.changed.all {
+			r := summaries.RetentionOf(part, got.Message().Parts[0].Text)
+			if r.Changed.Kept < r.Changed.All {
 				t.Errorf("changed paths are lost: %s", r)
 			}
-			prompt := m.requests[0].User
+			prompt := m.Requests[0].User
 			t.Logf("%d messages: a prompt of %d bytes with %d entries; %s; %d times [unverified]", len(part), len(prompt),
-				len(readMaterial(prompt).entries), r, strings.Count(got.Text, "[unverified]"))
+				len(summaries.ReadMaterial(prompt).Entries), r, strings.Count(got.Text, "[unverified]"))
 			var previous *events.Summary
 			var sizes []int
 			for i := range 10 {
 				in := summarize.Input{Format: s.Format, Messages: msgs[len(msgs)*i/10 : len(msgs)*(i+1)/10], Previous: previous, MaxUnits: 12_000}
-				if previous, err = useModels(echo()).Summarize(t.Context(), in); err != nil {
+				if previous, err = useModels(summaries.Echo()).Summarize(t.Context(), in); err != nil {
 					t.Fatal(err)
 				}
-				checkSize(t, previous, in.MaxUnits)
+				summaries.CheckSize(t, previous, in.MaxUnits)
 				sizes = append(sizes, events.Units(previous.Message().Parts[0].Text))
 			}
-			t.Logf("ten merges, room 12000: %v units; %s", sizes, retentionOf(msgs, previous.Message().Parts[0].Text))
+			t.Logf("ten merges, room 12000: %v units; %s", sizes, summaries.RetentionOf(msgs, previous.Message().Parts[0].Text))
 		})
 	}
 }

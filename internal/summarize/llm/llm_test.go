@@ -1,4 +1,4 @@
-package summarize_test
+package llm_test
 
 import (
 	"context"
@@ -19,6 +19,7 @@ import (
 	"compactd/internal/summarize/model"
 	"compactd/internal/summarize/summarizetest"
 	"compactd/internal/testkit/secrets"
+	"compactd/internal/testkit/summaries"
 )
 
 func useModels(models ...model.Model) *llm.Summarizer { return llm.New(models, nil) }
@@ -26,13 +27,13 @@ func useModels(models ...model.Model) *llm.Summarizer { return llm.New(models, n
 // C1, C5, C6: what a model writes becomes the text; record, model, prompt and
 // usage stand beside it.
 func TestLLMUsesTheModel(t *testing.T) {
-	m := echo()
-	in := summarize.Input{Format: events.Anthropic, Messages: busyRange(1, 60), MaxUnits: 20_000}
+	m := summaries.Echo()
+	in := summarize.Input{Format: events.Anthropic, Messages: summaries.BusyRange(1, 60), MaxUnits: 20_000}
 	got, err := useModels(m).Summarize(t.Context(), in)
 	if err != nil {
 		t.Fatal(err)
 	}
-	checkSize(t, got, in.MaxUnits)
+	summaries.CheckSize(t, got, in.MaxUnits)
 	if got.Model != "fake/echo" || got.Prompt != llm.PromptVersion || got.Usage.Input != 1_000 {
 		t.Errorf("model %q, prompt %q, usage %v", got.Model, got.Prompt, got.Usage)
 	}
@@ -45,7 +46,7 @@ func TestLLMUsesTheModel(t *testing.T) {
 	if strings.Contains(got.Text, "In order:") {
 		t.Error("the analysis is stored")
 	}
-	if r := m.requests[0]; r.MaxOutputTokens != 8_000 || strings.Contains(r.System, "step 1") {
+	if r := m.Requests[0]; r.MaxOutputTokens != 8_000 || strings.Contains(r.System, "step 1") {
 		t.Errorf("%d tokens requested; history in the system text: %v", r.MaxOutputTokens, strings.Contains(r.System, "step 1"))
 	}
 }
@@ -53,42 +54,42 @@ func TestLLMUsesTheModel(t *testing.T) {
 // fallback is a model that does not answer well, and the reason or kind of it.
 type fallback struct {
 	name  string
-	model *fake
+	model *summaries.Fake
 	want  string
 }
 
 // usage is the input that the model counts.
 func (f *fallback) usage() int64 {
-	r, _ := f.model.answer(model.Request{})
+	r, _ := f.model.Answer(model.Request{})
 	return r.Usage.Input
 }
 
 // C5: the next model answers for one that does not, the embedded summarizer for
 // the last; what the attempts cost is summed up, and each is reported.
 func TestLLMFallsBack(t *testing.T) {
-	in := summarize.Input{Format: events.Anthropic, Messages: busyRange(1, 30), MaxUnits: 20_000}
+	in := summarize.Input{Format: events.Anthropic, Messages: summaries.BusyRange(1, 30), MaxUnits: 20_000}
 	bad := func(finish model.Finish, text string) model.Reply {
-		r := finished(text)
+		r := summaries.Finished(text)
 		r.Finish = finish
 		return r
 	}
 	for _, c := range []fallback{
-		{"empty", always("bad", finished(" \n"), nil), "empty"},
-		{"cut", always("bad", bad(model.FinishLength, "<analysis>"), nil), "cut"},
-		{"tool call", always("bad", bad(model.FinishTool, ""), nil), "tool_call"},
-		{"refusal", always("bad", bad(model.FinishRefusal, "no"), nil), "refused"},
-		{"refusal in words", always("bad", finished("I'm sorry, but I can't help with that."), nil), "bad_form"},
-		{"other end", always("bad", bad(model.FinishOther, "x"), nil), "stopped"},
-		{"endless analysis", always("bad", finished("<analysis> and so on"), nil), "bad_form"},
-		{"no headings", always("bad", finished("The user wanted a parser."), nil), "bad_form"},
-		{"endless", always("bad", finished(strings.Repeat("## Goal and intent\n- x\n", 40_000)), nil), "too_large"},
-		{"not smaller", always("bad", finished(write(map[string][]string{"Goal and intent": longLines(100)})), nil), "not_smaller"},
-		{"key", always("bad", model.Reply{}, &model.Error{Kind: model.Auth, Status: 401}), "auth"},
-		{"busy", always("bad", model.Reply{}, &model.Error{Kind: model.RateLimited, RetryAfter: time.Minute}), "rate_limited"},
+		{"empty", summaries.Always("bad", summaries.Finished(" \n"), nil), "empty"},
+		{"cut", summaries.Always("bad", bad(model.FinishLength, "<analysis>"), nil), "cut"},
+		{"tool call", summaries.Always("bad", bad(model.FinishTool, ""), nil), "tool_call"},
+		{"refusal", summaries.Always("bad", bad(model.FinishRefusal, "no"), nil), "refused"},
+		{"refusal in words", summaries.Always("bad", summaries.Finished("I'm sorry, but I can't help with that."), nil), "bad_form"},
+		{"other end", summaries.Always("bad", bad(model.FinishOther, "x"), nil), "stopped"},
+		{"endless analysis", summaries.Always("bad", summaries.Finished("<analysis> and so on"), nil), "bad_form"},
+		{"no headings", summaries.Always("bad", summaries.Finished("The user wanted a parser."), nil), "bad_form"},
+		{"endless", summaries.Always("bad", summaries.Finished(strings.Repeat("## Goal and intent\n- x\n", 40_000)), nil), "too_large"},
+		{"not smaller", summaries.Always("bad", summaries.Finished(summaries.Write(map[string][]string{"Goal and intent": longLines(100)})), nil), "not_smaller"},
+		{"key", summaries.Always("bad", model.Reply{}, &model.Error{Kind: model.Auth, Status: 401}), "auth"},
+		{"busy", summaries.Always("bad", model.Reply{}, &model.Error{Kind: model.RateLimited, RetryAfter: time.Minute}), "rate_limited"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var seen []summarize.Attempt
-			n := llm.New([]model.Model{c.model, echo()}, func(a summarize.Attempt) { seen = append(seen, a) })
+			n := llm.New([]model.Model{c.model, summaries.Echo()}, func(a summarize.Attempt) { seen = append(seen, a) })
 			if c.want == "not_smaller" {
 				in := in
 				in.MaxUnits = 200_000
@@ -145,31 +146,31 @@ func reasonOf(err error) string {
 
 // A caller that waits long enough receives when to come back; any other has its summary.
 func TestLLMMaxWait(t *testing.T) {
-	busy := func(after time.Duration) *fake {
-		return always("busy", model.Reply{}, &model.Error{Kind: model.RateLimited, RetryAfter: after})
+	busy := func(after time.Duration) *summaries.Fake {
+		return summaries.Always("busy", model.Reply{}, &model.Error{Kind: model.RateLimited, RetryAfter: after})
 	}
-	in := summarize.Input{Format: events.Anthropic, Messages: busyRange(1, 30), MaxUnits: 20_000, MaxWait: time.Minute}
+	in := summarize.Input{Format: events.Anthropic, Messages: summaries.BusyRange(1, 30), MaxUnits: 20_000, MaxWait: time.Minute}
 	_, err := useModels(busy(30*time.Second), busy(10*time.Second), busy(20*time.Second)).Summarize(t.Context(), in)
 	if later, ok := errors.AsType[*summarize.RetryAfterError](err); !ok || later.After != 10*time.Second {
 		t.Errorf("%v, want to come back after 10 s", err)
 	}
 	for name, models := range map[string][]model.Model{
 		"longer than the wait": {busy(2 * time.Minute)},
-		"a fault that stays":   {always("key", model.Reply{}, &model.Error{Kind: model.Auth})},
-		"an answer of no use":  {always("bad", finished("no"), nil)},
-		"one beside a wait":    {always("bad", finished("no"), nil), busy(time.Second)},
-		"another that answers": {busy(time.Second), echo()},
+		"a fault that stays":   {summaries.Always("key", model.Reply{}, &model.Error{Kind: model.Auth})},
+		"an answer of no use":  {summaries.Always("bad", summaries.Finished("no"), nil)},
+		"one beside a wait":    {summaries.Always("bad", summaries.Finished("no"), nil), busy(time.Second)},
+		"another that answers": {busy(time.Second), summaries.Echo()},
 	} {
 		if _, err := useModels(models...).Summarize(t.Context(), in); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	hang := &fake{name: "hang", limits: wide, answer: func(model.Request) (model.Reply, error) {
+	hang := &summaries.Fake{ID: "hang", Bounds: summaries.Wide, Answer: func(model.Request) (model.Reply, error) {
 		cancel()
 		return model.Reply{}, ctx.Err()
 	}}
-	if _, err := useModels(hang, echo()).Summarize(ctx, in); !errors.Is(err, context.Canceled) {
+	if _, err := useModels(hang, summaries.Echo()).Summarize(ctx, in); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want the context's error", err)
 	}
 }
@@ -177,11 +178,11 @@ func TestLLMMaxWait(t *testing.T) {
 // B18: a prompt takes at most half of what the model has left beside its answer,
 // the newest rounds without a gap, and always what came before.
 func TestLLMBoundsItsPrompt(t *testing.T) {
-	msgs := busyRange(1, 900)
+	msgs := summaries.BusyRange(1, 900)
 	previous := &events.Summary{Text: "## Goal and intent\n- First: build the thing of turn zero (turn 1)\n\n## Constraints and rules\n- Never use floats. (turn 1)\n"}
 	for _, window := range []int64{8_000, 16_000, 32_000, 128_000, 1_000_000} {
-		m := echo()
-		m.limits = model.Limits{Window: window, MaxOutput: 4_000}
+		m := summaries.Echo()
+		m.Bounds = model.Limits{Window: window, MaxOutput: 4_000}
 		in := summarize.Input{Format: events.Anthropic, Messages: msgs, Previous: previous, MaxUnits: 20_000}
 		got, err := useModels(m).Summarize(t.Context(), in)
 		if err != nil {
@@ -190,21 +191,21 @@ func TestLLMBoundsItsPrompt(t *testing.T) {
 		if got.Model == extract.Model {
 			t.Fatalf("window %d: the model was not used", window)
 		}
-		r := m.requests[0]
+		r := m.Requests[0]
 		output := min(4_000, window*35/100)
 		if n := int64(len(r.System)+len(r.User)) / 3; n > (window-output)/2 {
 			t.Errorf("window %d: a prompt of %d tokens", window, n)
 		}
-		seen := readMaterial(r.User)
-		if !strings.Contains(seen.blocks["earlier summary"], "build the thing of turn zero") || !strings.Contains(got.Text, "Never use floats.") {
+		seen := summaries.ReadMaterial(r.User)
+		if !strings.Contains(seen.Blocks["earlier summary"], "build the thing of turn zero") || !strings.Contains(got.Text, "Never use floats.") {
 			t.Errorf("window %d: the earlier summary is lost", window)
 		}
-		first, last := seen.entries[0].turn, seen.entries[len(seen.entries)-1].turn
+		first, last := seen.Entries[0].Turn, seen.Entries[len(seen.Entries)-1].Turn
 		if last != int(msgs[len(msgs)-1].Turn) {
 			t.Errorf("window %d: ends with turn %d", window, last)
 		}
 		for turn := first; turn <= last; turn++ {
-			if !slices.ContainsFunc(seen.entries, func(e entry) bool { return e.turn == turn }) {
+			if !slices.ContainsFunc(seen.Entries, func(e summaries.Entry) bool { return e.Turn == turn }) {
 				t.Errorf("window %d: turn %d is missing between %d and %d", window, turn, first, last)
 			}
 		}
@@ -215,26 +216,26 @@ func TestLLMBoundsItsPrompt(t *testing.T) {
 // B18: a prompt that is too long is tried again without the oldest fifth of its
 // rounds, three times at most.
 func TestLLMRetriesWithLess(t *testing.T) {
-	in := summarize.Input{Format: events.Anthropic, Messages: busyRange(1, 150), MaxUnits: 20_000}
-	long := always("long", model.Reply{}, &model.Error{Kind: model.TooLong, Status: 400})
+	in := summarize.Input{Format: events.Anthropic, Messages: summaries.BusyRange(1, 150), MaxUnits: 20_000}
+	long := summaries.Always("long", model.Reply{}, &model.Error{Kind: model.TooLong, Status: 400})
 	got, err := useModels(long).Summarize(t.Context(), in)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.Model != extract.Model || len(long.requests) != 4 {
-		t.Errorf("%s wrote after %d calls", got.Model, len(long.requests))
+	if got.Model != extract.Model || len(long.Requests) != 4 {
+		t.Errorf("%s wrote after %d calls", got.Model, len(long.Requests))
 	}
 	var users []int
-	for _, r := range long.requests {
+	for _, r := range long.Requests {
 		users = append(users, strings.Count(r.User, "] user\n")+strings.Count(r.User, "] assistant\n"))
 	}
 	if diff := cmp.Diff([]int{100, 80, 64, 52}, users); diff != "" {
 		t.Errorf("rounds in each prompt: %s", diff)
 	}
-	late := echo()
-	answer := late.answer
-	late.answer = func(r model.Request) (model.Reply, error) {
-		if len(late.requests) < 3 {
+	late := summaries.Echo()
+	answer := late.Answer
+	late.Answer = func(r model.Request) (model.Reply, error) {
+		if len(late.Requests) < 3 {
 			return model.Reply{}, &model.Error{Kind: model.TooLong}
 		}
 		return answer(r)
@@ -242,7 +243,7 @@ func TestLLMRetriesWithLess(t *testing.T) {
 	if got, err = useModels(late).Summarize(t.Context(), in); err != nil || got.Model != "fake/echo" {
 		t.Errorf("%v, %v", got, err)
 	}
-	if !strings.Contains(late.requests[2].User, "step 0 of range 1") {
+	if !strings.Contains(late.Requests[2].User, "step 0 of range 1") {
 		t.Error("what was left out stands nowhere in the prompt")
 	}
 }
@@ -252,15 +253,15 @@ func TestLLMTenMerges(t *testing.T) {
 	var previous *events.Summary
 	sizes := make([]int, 11)
 	for g := 1; g <= 10; g++ {
-		in := summarize.Input{Format: events.Anthropic, Messages: busyRange(g, 90), Previous: previous, MaxUnits: 12_000}
-		s, err := useModels(echo()).Summarize(t.Context(), in)
+		in := summarize.Input{Format: events.Anthropic, Messages: summaries.BusyRange(g, 90), Previous: previous, MaxUnits: 12_000}
+		s, err := useModels(summaries.Echo()).Summarize(t.Context(), in)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if s.Model != "fake/echo" {
 			t.Fatalf("merge %d: written by %s", g, s.Model)
 		}
-		checkSize(t, s, in.MaxUnits)
+		summaries.CheckSize(t, s, in.MaxUnits)
 		sizes[g] = events.Units(s.Message().Parts[0].Text)
 		previous = s
 	}
@@ -281,24 +282,24 @@ func TestLLMTenMerges(t *testing.T) {
 func TestLLMProperties(t *testing.T) {
 	all := secrets.All()
 	rapid.Check(t, func(t *rapid.T) {
-		first, second := drawConversation(t, 1), drawConversation(t, 40)
+		first, second := summaries.DrawConversation(t, 1), summaries.DrawConversation(t, 40)
 		c := rapid.SampledFrom(all).Draw(t, "secret")
 		where := rapid.SampledFrom([]events.Role{events.RoleUser, events.RoleAssistant, events.RoleTool}).Draw(t, "where")
-		second.add(60, where, events.Part{Kind: events.PartText, Text: c.Text + " stop"})
+		second.Add(60, where, events.Part{Kind: events.PartText, Text: c.Text + " stop"})
 		limit := rapid.Int64Range(300, 30_000).Draw(t, "max")
 		var previous *events.Summary
-		for _, conversation := range []*conversation{first, second} {
-			in := conversation.input(previous, limit)
-			one, two := echo(), echo()
+		for _, conversation := range []*summaries.Conversation{first, second} {
+			in := conversation.Input(previous, limit)
+			one, two := summaries.Echo(), summaries.Echo()
 			s, err := useModels(one).Summarize(t.Context(), in)
 			again, err2 := useModels(two).Summarize(t.Context(), in)
-			if diff := cmp.Diff(one.requests, two.requests); diff != "" {
+			if diff := cmp.Diff(one.Requests, two.Requests); diff != "" {
 				t.Fatalf("two prompts: %s", diff)
 			}
 			if diff := cmp.Diff(s, again); diff != "" || !errors.Is(err2, err) {
 				t.Fatalf("two summaries: %s %v %v", diff, err, err2)
 			}
-			for _, r := range one.requests {
+			for _, r := range one.Requests {
 				if secrets.Leak(r.User, c.Value) {
 					t.Fatalf("%s in the prompt", c.Kind)
 				}

@@ -1,4 +1,4 @@
-package summarize_test
+package extract_test
 
 import (
 	"fmt"
@@ -11,6 +11,7 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/summarizetest"
+	"compactd/internal/testkit/summaries"
 )
 
 // busy is a range with more facts than a record holds: what a user wants, what an
@@ -198,8 +199,8 @@ func TestRecordOfShellBlocks(t *testing.T) {
 		add(6, events.RoleAssistant, "You could run this:\n```bash\nrm src/c.py\n```"),
 		add(7, events.RoleUser, "No, I will not."),
 	}})
-	if !hasLine(record, events.RecordPathRead, "src/a.py") || !hasLine(record, events.RecordPathChanged, "src/b.py") {
-		t.Errorf("files are missing: %s", recordText(record))
+	if !summaries.HasLine(record, events.RecordPathRead, "src/a.py") || !summaries.HasLine(record, events.RecordPathChanged, "src/b.py") {
+		t.Errorf("files are missing: %s", summaries.RecordText(record))
 	}
 	for _, r := range record {
 		if (r.Kind == events.RecordPathRead || r.Kind == events.RecordPathChanged) && (r.Text == "src/missing.py" || r.Text == "src/c.py") {

@@ -1,4 +1,4 @@
-package summarize_test
+package quota_test
 
 import (
 	"errors"
@@ -12,13 +12,14 @@ import (
 	"compactd/internal/summarize/model"
 	"compactd/internal/summarize/quota"
 	"compactd/internal/summarize/summarizetest"
+	"compactd/internal/testkit/summaries"
 )
 
 // E7, hostile actors: a tenant over its quota has the embedded summary at once, with
 // the same record and whatever its maximum wait; no model is called, the listener is notified.
 // Another tenant still has its model.
 func TestTenantOverQuota(t *testing.T) {
-	first, second := echo(), echo()
+	first, second := summaries.Echo(), summaries.Echo()
 	q := quota.New(quota.Limits{CallsPerMinute: 1, TokensPerHour: 1_000_000}, summarizetest.InMemory())
 	n := llm.New([]model.Model{q.Guard(first), q.Guard(second)}, nil)
 	var attempts []summarize.Attempt
@@ -47,10 +48,10 @@ func TestTenantOverQuota(t *testing.T) {
 			t.Errorf("reported %+v", a)
 		}
 	}
-	if len(attempts) != 2 || len(first.requests) != 1 || len(second.requests) != 0 {
-		t.Errorf("%d attempts reported, models called %d and %d times", len(attempts), len(first.requests), len(second.requests))
+	if len(attempts) != 2 || len(first.Requests) != 1 || len(second.Requests) != 0 {
+		t.Errorf("%d attempts reported, models called %d and %d times", len(attempts), len(first.Requests), len(second.Requests))
 	}
-	if s := ask("b"); s.Model != first.Name() || first.requests[1].Tenant != "b" {
-		t.Errorf("another tenant: by %s, on the account of %q", s.Model, first.requests[1].Tenant)
+	if s := ask("b"); s.Model != first.Name() || first.Requests[1].Tenant != "b" {
+		t.Errorf("another tenant: by %s, on the account of %q", s.Model, first.Requests[1].Tenant)
 	}
 }

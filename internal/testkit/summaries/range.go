@@ -1,0 +1,58 @@
+package summaries
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"compactd/internal/events"
+	"compactd/internal/summarize"
+)
+
+// MessageOf is a message of one text.
+func MessageOf(turn int64, role events.Role, text string) summarize.Message {
+	return summarize.Message{Turn: turn, Message: events.Message{Role: role, Parts: []events.Part{{Kind: events.PartText, Text: text}}}}
+}
+
+// BusyRange is a range with something for every section, all of it new.
+func BusyRange(generation, messages int) []summarize.Message {
+	var out []summarize.Message
+	add := func(role events.Role, parts ...events.Part) {
+		turn := int64(generation*messages + len(out) + 1)
+		out = append(out, summarize.Message{Turn: turn, Message: events.Message{Role: role, Parts: parts}})
+	}
+	for i := range messages / 3 {
+		n := fmt.Sprintf("%d of range %d", i, generation)
+		add(events.RoleUser, events.Part{Kind: events.PartText, Text: "Please do step " + n + ", then tell me how it went and what is left."})
+		add(events.RoleAssistant,
+			events.Part{Kind: events.PartText, Text: "I decided to do step " + n + " in two parts. It turns out that step " + n + " needs a lock.\n- [ ] open task " + n},
+			events.Part{Kind: events.PartCall, CallID: n, Tool: "Write", Args: events.Raw(fmt.Sprintf(`{"file_path":"/src/range%d/file%d.go"}`, generation, i))},
+			events.Part{Kind: events.PartCall, CallID: n + "b", Tool: "Bash", Args: events.Raw(fmt.Sprintf(`{"command":"make step%d-%d"}`, generation, i))})
+		add(events.RoleUser,
+			events.Part{Kind: events.PartResult, CallID: n, Text: "ok"},
+			events.Part{Kind: events.PartResult, CallID: n + "b", Failed: true, Text: "error: step " + n + " failed"})
+	}
+	return out
+}
+
+// Messages reads lines of a script: a turn and a message in its dialect.
+func Messages(t *testing.T, f events.Format, input string) []summarize.Message {
+	t.Helper()
+	var out []summarize.Message
+	index := map[int64]int64{}
+	for l := range strings.Lines(input) {
+		Number, raw, _ := strings.Cut(strings.TrimSpace(l), " ")
+		turn, err := strconv.ParseInt(Number, 10, 64)
+		if err != nil {
+			t.Fatalf("line %q: %v", l, err)
+		}
+		m, err := f.Read(events.Raw(raw))
+		if err != nil {
+			t.Fatalf("line %q: %v", l, err)
+		}
+		out = append(out, summarize.Message{Turn: turn, Index: index[turn], Message: m})
+		index[turn]++
+	}
+	return out
+}
