@@ -157,18 +157,13 @@ func (s *Sync) usage() (events.Raw, error) {
 		return nil, nil
 	}
 	raw, err := encode(s.Usage)
+	if err == nil {
+		raw, err = (&events.SyncUsage{View: s.Last.view, Count: int64(s.Last.of), Raw: raw}).Encode()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("encode usage: %w", err)
 	}
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &members); err != nil {
-		return nil, fmt.Errorf("encode usage: %w", err)
-	}
-	if members["view"], err = json.Marshal(s.Last.view); err != nil {
-		return nil, fmt.Errorf("encode usage: %w", err)
-	}
-	members["count"] = fmt.Append(nil, s.Last.of)
-	return json.Marshal(members)
+	return raw, nil
 }
 
 // exchange sends the messages behind the last call, or the whole conversation.

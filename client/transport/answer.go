@@ -178,13 +178,13 @@ func (a *answer) report() {
 
 // isError reports whether an event is the error of a provider.
 func isError(event []codec.Member) bool {
-	kind, _ := codec.Text(codec.Lookup(event, "type"))
+	kind := codec.String(codec.Lookup(event, "type"))
 	return kind == "error" || kind == "response.failed" || kind == "" && codec.IsSet(codec.Lookup(event, "error"))
 }
 
 // isPreamble reports whether an event comes before content: an error may still follow it.
 func isPreamble(event []codec.Member) bool {
-	switch kind, _ := codec.Text(codec.Lookup(event, "type")); kind {
+	switch codec.String(codec.Lookup(event, "type")) {
 	case "response.created", "response.in_progress", "response.queued", "message_start", "ping":
 		return true
 	case "":
@@ -196,9 +196,8 @@ func isPreamble(event []codec.Member) bool {
 
 // hasContent reports whether a choice of chat completions has more than the role.
 func hasContent(choice codec.Raw) bool {
-	ms, _ := codec.ReadObject(choice)
-	delta, _ := codec.ReadObject(codec.Lookup(ms, "delta"))
-	return codec.IsSet(codec.Lookup(ms, "finish_reason")) || slices.ContainsFunc(delta, func(m codec.Member) bool {
+	delta, _ := codec.ReadObject(codec.Get(choice, "delta"))
+	return codec.IsSet(codec.Get(choice, "finish_reason")) || slices.ContainsFunc(delta, func(m codec.Member) bool {
 		return m.Name != "role" && codec.IsSet(m.Value) && string(m.Value) != `""`
 	})
 }

@@ -100,17 +100,14 @@ func (c *call) parse() bool {
 
 // isTrigger reports whether an item has the provider compact the history in front of it.
 func isTrigger(item codec.Raw) bool {
-	ms, _ := codec.ReadObject(item)
-	kind, _ := codec.Text(codec.Lookup(ms, "type"))
-	return kind == "compaction_trigger"
+	return codec.String(codec.Get(item, "type")) == "compaction_trigger"
 }
 
 // modelOf is the model of the call, where the settings name no other. Azure has it in the path.
 func (c *call) modelOf(set client.Model) client.Model {
-	name, _ := codec.Text(c.members["model"])
 	_, path, _ := strings.Cut(c.request.URL.Path, "/deployments/")
 	deployment, _, _ := strings.Cut(path, "/")
-	set.Provider, set.Name = cmp.Or(set.Provider, c.provider), cmp.Or(set.Name, name, deployment)
+	set.Provider, set.Name = cmp.Or(set.Provider, c.provider), cmp.Or(set.Name, codec.String(c.members["model"]), deployment)
 	for _, member := range c.output {
 		if n, _ := codec.Integer(c.members[member]); n > 0 && (set.ContextWindow == 0 || n < set.ContextWindow) { // a larger number is no reserve
 			set.MaxOutputTokens = cmp.Or(set.MaxOutputTokens, n)

@@ -69,11 +69,7 @@ func (f Format) kinOf(raw Raw) *kin {
 
 // kinOfBlocks looks for a block of another dialect in a content.
 func (f Format) kinOfBlocks(content Raw) *kin {
-	if content.Kind() != '[' {
-		return nil
-	}
-	blocks, _ := codec.ReadArray(content)
-	for _, b := range blocks {
+	for _, b := range codec.Elements(content) {
 		if k := f.kinOfBlock(b); k != nil {
 			return k
 		}
@@ -114,10 +110,7 @@ type members []codec.Member
 func (ms members) kind(name string) codec.Kind { return codec.Lookup(ms, name).Kind() }
 
 // text is the value of a string, "" for anything else.
-func (ms members) text(name string) string {
-	s, _ := codec.Text(codec.Lookup(ms, name))
-	return s
-}
+func (ms members) text(name string) string { return codec.String(codec.Lookup(ms, name)) }
 
 // first is the first object of an array, nil without one.
 func (ms members) first(name string) members { return firstOf(codec.Lookup(ms, name)) }
@@ -231,10 +224,7 @@ func isConverseBlock(b members) bool {
 	if b.kind("type") != 0 {
 		return false
 	}
-	source := func(name string) bool {
-		inner, _ := codec.ReadObject(codec.Lookup(b, name))
-		return codec.Lookup(inner, "source").Kind() == '{'
-	}
+	source := func(name string) bool { return codec.Get(codec.Lookup(b, name), "source").Kind() == '{' }
 	return b.kind("text") == '"' || b.objects("toolUse", "toolResult", "reasoningContent", "cachePoint", "guardContent", "citationsContent") ||
 		source("image") || source("document") || source("video")
 }
@@ -256,11 +246,10 @@ func isAnthropicBlock(b members) bool {
 }
 
 func isOpenAI(ms members) bool {
-	legacy, _ := codec.ReadObject(codec.Lookup(ms, "function_call"))
 	call := ms.first("tool_calls")
 	role := ms.text("role")
 	return role == "tool" && ms.kind("tool_call_id") == '"' || role == "function" || role == "developer" || call.objects("function", "custom") ||
-		legacy != nil && codec.Lookup(legacy, "arguments") != nil
+		codec.Get(codec.Lookup(ms, "function_call"), "arguments") != nil
 }
 
 func isOpenAIBlock(b members) bool {

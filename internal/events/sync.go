@@ -174,19 +174,27 @@ func (r *SyncRequest) Address() Address {
 	return a
 }
 
+// Encode writes usage as it travels, nil for none.
+func (u *SyncUsage) Encode() (Raw, error) {
+	if u == nil {
+		return nil, nil
+	}
+	ms, err := codec.ReadObject(u.Raw)
+	if err != nil {
+		return nil, err
+	}
+	ms = codec.SetMember(ms, "view", codec.Quote(u.View))
+	if u.Count > 0 {
+		ms = codec.SetMember(ms, "count", Raw(strconv.FormatInt(u.Count, 10)))
+	}
+	return codec.WriteObject(ms), nil
+}
+
 // Encode writes the request as a payload.
 func (r *SyncRequest) Encode() ([]byte, error) {
-	var usage Raw
-	if u := r.Usage; u != nil {
-		ms, err := codec.ReadObject(u.Raw)
-		if err != nil {
-			return nil, err
-		}
-		ms = codec.SetMember(ms, "view", codec.Quote(u.View))
-		if u.Count > 0 {
-			ms = codec.SetMember(ms, "count", Raw(strconv.FormatInt(u.Count, 10)))
-		}
-		usage = codec.WriteObject(ms)
+	usage, err := r.Usage.Encode()
+	if err != nil {
+		return nil, err
 	}
 	return Marshal(struct {
 		*SyncRequest

@@ -105,11 +105,8 @@ func mistake(raw Raw) string {
 
 // firstOf returns the members of the first object of an array, nil without one.
 func firstOf(array Raw) []codec.Member {
-	if array.Kind() != '[' {
-		return nil
-	}
-	all, err := codec.ReadArray(array)
-	if err != nil || len(all) == 0 {
+	all := codec.Elements(array)
+	if len(all) == 0 {
 		return nil
 	}
 	ms, err := codec.ReadObject(all[0])

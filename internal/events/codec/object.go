@@ -123,6 +123,31 @@ func Lookup(ms []Member, name string) Raw {
 	return nil
 }
 
+// Get returns the value of a member of an object, as [Lookup] does; nil for anything but an object.
+func Get(raw Raw, name string) Raw {
+	var room [FewMembers]Member
+	ms, err := AppendMembers(room[:0], raw)
+	if err != nil {
+		return nil
+	}
+	return Lookup(ms, name)
+}
+
+// Elements lists the elements of an array; anything else has none.
+func Elements(raw Raw) []Raw {
+	out, err := ReadArray(raw)
+	if err != nil {
+		return nil
+	}
+	return out
+}
+
+// String is the text of a string, "" for anything else.
+func String(raw Raw) string {
+	s, _ := Text(raw)
+	return s
+}
+
 // IsSet reports whether a member is there and not null.
 func IsSet(v Raw) bool { return v != nil && v.Kind() != 'n' }
 

@@ -199,7 +199,7 @@ func appendAISDKPart(out Raw, p *Part) (Raw, error) {
 		return codec.AppendWith(out, raw, spelled(raw, "input", "args"), p.appendArgs)
 	case PartResult:
 		raw := orObject(p.Raw, p.aiSDKNames("tool-result")...)
-		if memberOf(raw, "result") != nil && memberOf(raw, "output") == nil {
+		if codec.Get(raw, "result") != nil && codec.Get(raw, "output") == nil {
 			return codec.AppendWith(out, raw, "result", p.appendText)
 		}
 		kind := "text"

@@ -29,7 +29,7 @@ func readBedrock(d *Dialect, w *Reader) (Message, error) {
 func foldMarks(parts []Part) []Part {
 	out := parts[:0]
 	for _, p := range parts {
-		if n := len(out); n > 0 && p.Kind == PartOther && memberOf(p.Raw, "cachePoint") != nil {
+		if n := len(out); n > 0 && p.Kind == PartOther && codec.Get(p.Raw, "cachePoint") != nil {
 			out[n-1].CacheMark = p.Raw
 			continue
 		}
@@ -201,7 +201,7 @@ func appendBedrock(out Raw, m *Message) (Raw, error) {
 // documentText stands beside a document whose text was blank.
 const documentText = "(document)"
 
-func isDocument(p Part) bool { return p.Kind == PartImage && memberOf(p.Raw, "document") != nil }
+func isDocument(p Part) bool { return p.Kind == PartImage && codec.Get(p.Raw, "document") != nil }
 
 func appendBedrockBlock(out Raw, p *Part) (Raw, error) {
 	out, err := appendUnmarked(out, p)
@@ -219,13 +219,13 @@ func appendUnmarked(out Raw, p *Part) (Raw, error) {
 	case PartText:
 		return codec.AppendWith(out, orObject(p.Raw), "text", p.appendText)
 	case PartCall:
-		use := orObject(memberOf(p.Raw, "toolUse"),
+		use := orObject(codec.Get(p.Raw, "toolUse"),
 			codec.Member{Name: "toolUseId", Value: codec.Quote(p.CallID)}, codec.Member{Name: "name", Value: codec.Quote(p.Tool)})
 		return codec.AppendWith(out, orObject(p.Raw), "toolUse", func(out Raw) (Raw, error) {
 			return codec.AppendWith(out, use, "input", p.appendArgs)
 		})
 	case PartResult:
-		result := orObject(memberOf(p.Raw, "toolResult"), codec.Member{Name: "toolUseId", Value: codec.Quote(p.CallID)})
+		result := orObject(codec.Get(p.Raw, "toolResult"), codec.Member{Name: "toolUseId", Value: codec.Quote(p.CallID)})
 		return codec.AppendWith(out, orObject(p.Raw), "toolResult", func(out Raw) (Raw, error) {
 			return codec.AppendWith(out, result, "content", func(out Raw) (Raw, error) {
 				out = append(out, `[{"text":`...)

@@ -74,7 +74,7 @@ func (d *Dialect) blockWithID(p *Part, id string) Raw {
 // approvalWithID is a part of the AI SDK in which a model requests whether a call may be carried out, with the
 // call's other id.
 func approvalWithID(raw Raw, renamed map[string]string) Raw {
-	if id, ok := renamed[stringOf(memberOf(raw, "toolCallId"))]; ok && blockType(raw) == "tool-approval-request" {
+	if id, ok := renamed[codec.String(codec.Get(raw, "toolCallId"))]; ok && blockType(raw) == "tool-approval-request" {
 		return withID(raw, "toolCallId", id)
 	}
 	return raw
@@ -89,7 +89,7 @@ func withID(raw Raw, name, id string) Raw {
 }
 
 func withInner(raw Raw, object, name, id string) Raw {
-	out, err := codec.WithMember(raw, object, withID(memberOf(raw, object), name, id))
+	out, err := codec.WithMember(raw, object, withID(codec.Get(raw, object), name, id))
 	if err != nil {
 		return raw
 	}
@@ -98,14 +98,14 @@ func withInner(raw Raw, object, name, id string) Raw {
 
 // withIDs replaces the id in the members of a message or item that is a call or a result.
 func withIDs(ms []codec.Member, id string) []codec.Member {
-	kind := stringOf(codec.Lookup(ms, "type"))
+	kind := codec.String(codec.Lookup(ms, "type"))
 	out := make([]codec.Member, 0, len(ms))
 	for _, m := range ms {
 		switch m.Name {
 		case "tool_call_id", "toolCallId", "call_id", "approval_request_id":
 			m.Value = codec.Quote(id)
 		case "metadata":
-			if memberOf(m.Value, "toolCallId") != nil {
+			if codec.Get(m.Value, "toolCallId") != nil {
 				m.Value = withID(m.Value, "toolCallId", id)
 			}
 		case "id":

@@ -262,11 +262,7 @@ func appendBlock(out Raw, p *Part, create func(Part) (Raw, error)) (Raw, error) 
 	return codec.AppendWith(out, p.Raw, name, p.appendText)
 }
 
-func blockType(raw Raw) string {
-	ms, _ := codec.ReadObject(raw) // an object: it was read as a text block
-	s, _ := codec.Text(codec.Lookup(ms, "type"))
-	return s
-}
+func blockType(raw Raw) string { return codec.String(codec.Get(raw, "type")) }
 
 func textBlock(text string) Raw {
 	return codec.WriteObject([]codec.Member{{Name: "type", Value: Raw(`"text"`)}, {Name: "text", Value: codec.Quote(text)}})

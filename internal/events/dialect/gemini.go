@@ -172,11 +172,11 @@ func appendGeminiPart(out Raw, p *Part) (Raw, error) {
 		}
 		name := spelled(raw, "functionCall", "function_call")
 		return codec.AppendWith(out, raw, name, func(out Raw) (Raw, error) {
-			return codec.AppendWith(out, memberOf(raw, name), "args", p.appendArgs)
+			return codec.AppendWith(out, codec.Get(raw, name), "args", p.appendArgs)
 		})
 	case PartResult:
 		name := spelled(p.Raw, "functionResponse", "function_response")
-		was := orObject(memberOf(p.Raw, name), p.geminiNames()...)
+		was := orObject(codec.Get(p.Raw, name), p.geminiNames()...)
 		ms, err := codec.ReadObject(was)
 		if err != nil {
 			return out, errCannotMake
@@ -202,7 +202,7 @@ func (p *Part) geminiNames() (ms []codec.Member) {
 
 // spelled is the one of two spellings that an object has, the first if it has none.
 func spelled(raw Raw, camel, snake string) string {
-	if memberOf(raw, snake) != nil {
+	if codec.Get(raw, snake) != nil {
 		return snake
 	}
 	return camel

@@ -184,21 +184,12 @@ func (m *Message) splice(out Raw) (_ Raw, ok bool) {
 }
 
 // TimestampOf returns the timestamp of a message that came, nil without.
-func (m *Message) TimestampOf() Raw { return memberOf(m.Raw, "timestamp") }
+func (m *Message) TimestampOf() Raw { return codec.Get(m.Raw, "timestamp") }
 
 // Clone returns a copy whose parts can be edited without changing m.
 func (m Message) Clone() Message {
 	m.Parts = append([]Part(nil), m.Parts...)
 	return m
-}
-
-// memberOf returns the member of an object, nil when it is absent or raw is none.
-func memberOf(raw Raw, name string) Raw {
-	ms, err := codec.ReadObject(raw)
-	if err != nil {
-		return nil
-	}
-	return codec.Lookup(ms, name)
 }
 
 // without returns members less those of a name.
@@ -210,12 +201,6 @@ func without(ms []codec.Member, name string) []codec.Member {
 		}
 	}
 	return out
-}
-
-// stringOf is the value of a string, "" for anything else.
-func stringOf(raw Raw) string {
-	s, _ := codec.Text(raw)
-	return s
 }
 
 func isTrue(raw Raw) bool { return raw.Kind() == 't' }

@@ -100,7 +100,7 @@ func (n *neurolinkMessage) read(w *Reader) {
 		case "sessionId", "userId", "condenseId", "truncationId": // of the store, not of the message
 			w.Value()
 		case "condenseParent", "truncationParent":
-			n.hidden = stringOf(w.Value()) != "" || n.hidden
+			n.hidden = codec.String(w.Value()) != "" || n.hidden
 		default:
 			w.other(key)
 		}

@@ -256,7 +256,7 @@ func openAICall(p Part) Raw {
 	}
 	args := openAIArguments(p)
 	for _, x := range []struct{ object, arguments string }{{"function", "arguments"}, {"custom", "input"}} {
-		if inner, err := codec.WithMember(memberOf(p.Raw, x.object), x.arguments, args); err == nil {
+		if inner, err := codec.WithMember(codec.Get(p.Raw, x.object), x.arguments, args); err == nil {
 			raw, _ := codec.WithMember(p.Raw, x.object, inner) // an object: it was read as one
 			return raw
 		}

@@ -178,7 +178,7 @@ func (d *Dialect) textBlock(raw Raw, text string) Raw {
 		return codec.WriteObject([]codec.Member{{Name: "text", Value: codec.Quote(text)}})
 	case &responses:
 		role := RoleUser
-		if stringOf(memberOf(raw, "role")) == string(RoleAssistant) {
+		if codec.String(codec.Get(raw, "role")) == string(RoleAssistant) {
 			role = RoleAssistant
 		}
 		return responsesText(role, text)

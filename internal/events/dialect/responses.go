@@ -257,7 +257,7 @@ func writeResponses(m Message, ms []codec.Member) ([]codec.Member, error) {
 	if ms == nil {
 		return createResponses(m)
 	}
-	kind := stringOf(codec.Lookup(ms, "type"))
+	kind := codec.String(codec.Lookup(ms, "type"))
 	switch {
 	case kind == "" || kind == "message":
 		content, err := appendTexts(m.Parts, func(text string) Raw { return responsesText(m.Role, text) })
@@ -316,7 +316,7 @@ func responsesText(r Role, text string) Raw {
 
 // createResponsesCall makes a call: that of an output that has none in the form of its kind.
 func createResponsesCall(p *Part) []codec.Member {
-	f := formOf(stringOf(memberOf(p.Other, "type")))
+	f := formOf(codec.String(codec.Get(p.Other, "type")))
 	ms := []codec.Member{{Name: "type", Value: codec.Quote(f.kind)}}
 	if f.kind == approvalRequest {
 		return append(ms, codec.Member{Name: "id", Value: codec.Quote(p.CallID)}, codec.Member{Name: "name", Value: codec.Quote(p.Tool)},
@@ -340,7 +340,7 @@ const (
 
 // createResponsesOutput makes the output of a call that has none, in the form of its kind.
 func createResponsesOutput(p *Part) []codec.Member {
-	f := formOf(stringOf(memberOf(p.Other, "type")))
+	f := formOf(codec.String(codec.Get(p.Other, "type")))
 	id := codec.Quote(p.CallID)
 	if f.kind == approvalRequest {
 		return []codec.Member{{Name: "type", Value: codec.Quote(approvalResponse)}, {Name: "approval_request_id", Value: id}, {Name: "approve", Value: Raw(`false`)}}

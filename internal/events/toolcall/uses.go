@@ -39,8 +39,7 @@ func Uses(tool string, args codec.Raw) (out []Use) {
 		}
 		for name, value := range codec.Members(args) {
 			if lookUp(otherPaths, name) {
-				s, _ := codec.Text(value)
-				add(Use{Path: s, Changed: true})
+				add(Use{Path: codec.String(value), Changed: true})
 			}
 			if s, ok := codec.Text(value); ok && lookUp(patchArguments, name) {
 				patch(s, false, add)
@@ -120,11 +119,7 @@ func pathsIn(value codec.Raw, depth int) (out []string) {
 	}
 	switch value.Kind() {
 	case '[':
-		items, err := codec.ReadArray(value)
-		if err != nil {
-			return nil
-		}
-		for _, item := range items {
+		for _, item := range codec.Elements(value) {
 			if item.Kind() == '"' {
 				add(item)
 				continue
@@ -204,15 +199,8 @@ func texts(value codec.Raw) []string {
 	if s, ok := codec.Text(value); ok {
 		return []string{s}
 	}
-	if value.Kind() != '[' {
-		return nil
-	}
-	items, err := codec.ReadArray(value)
-	if err != nil {
-		return nil
-	}
 	var out []string
-	for _, item := range items {
+	for _, item := range codec.Elements(value) {
 		s, ok := codec.Text(item)
 		if !ok {
 			return nil

@@ -86,14 +86,12 @@ func (c *checker) aiSDKContent(i int, m *aiSDKMessage) (out []*aiSDKPart) {
 	if m.Content.Empty() {
 		c.report("empty_content", i, "the content has no parts")
 	}
-	for k := range m.Content.List {
-		switch p := &m.Content.List[k].Of; {
-		case !c.whole(i, m.Content.List[k].Bad):
-		case !slices.Contains(types, p.Kind), p.Kind == "text" && p.Text <= codec.Null:
+	for p := range whole(c, i, m.Content.List) {
+		if !slices.Contains(types, p.Kind) || p.Kind == "text" && p.Text <= codec.Null {
 			c.report("bad_shape", i, "a part has a type that its role has not, or no text")
-		default:
-			out = append(out, p)
+			continue
 		}
+		out = append(out, p)
 	}
 	return out
 }

@@ -142,10 +142,8 @@ func (c *checker) anthropicContent(i int, m *anthropicMessage, tools *blockTools
 		if m.Content.Empty() {
 			c.report("empty_content", i, "the content has no blocks")
 		}
-		for k := range m.Content.List {
-			if b := &m.Content.List[k]; c.whole(i, b.Bad) {
-				c.anthropicBlock(i, &b.Of, tools)
-			}
+		for b := range whole(c, i, m.Content.List) {
+			c.anthropicBlock(i, b, tools)
 		}
 	default:
 		c.report("bad_shape", i, "the content is neither string nor array")

@@ -65,11 +65,7 @@ func (c *checker) bedrockContent(i int, m *bedrockMessage) blockTools {
 	if len(m.Blocks) == 0 {
 		c.report("empty_content", i, "the content has no blocks")
 	}
-	for k := range m.Blocks {
-		b := &m.Blocks[k].Of
-		if !c.whole(i, m.Blocks[k].Bad) {
-			continue
-		}
+	for b := range whole(c, i, m.Blocks) {
 		if b.members() != 1 {
 			c.report("bad_shape", i, "a block has not just one member")
 			continue

@@ -115,7 +115,7 @@ func outlineOf(format string, raw codec.Raw) (o outline) {
 	if err != nil {
 		return o
 	}
-	o.role = text(codec.Lookup(members, "role"))
+	o.role = codec.String(codec.Lookup(members, "role"))
 	switch format {
 	case openai:
 		o.openai(members)
@@ -131,13 +131,13 @@ func outlineOf(format string, raw codec.Raw) (o outline) {
 		if o.role == "model" {
 			o.role = "assistant"
 		}
-		for _, part := range list(codec.Lookup(members, "parts")) {
-			if x := member(part, "functionCall"); x != nil {
-				o.calls = append(o.calls, text(member(x, "id")))
+		for _, part := range codec.Elements(codec.Lookup(members, "parts")) {
+			if x := codec.Get(part, "functionCall"); x != nil {
+				o.calls = append(o.calls, codec.String(codec.Get(x, "id")))
 			}
 		}
 	default:
-		for _, block := range list(codec.Lookup(members, "content")) {
+		for _, block := range codec.Elements(codec.Lookup(members, "content")) {
 			o.block(format, block)
 		}
 	}
@@ -148,11 +148,11 @@ func (o *outline) openai(members []codec.Member) {
 	for _, m := range members {
 		switch m.Name {
 		case "tool_calls":
-			for _, call := range list(m.Value) {
-				o.calls = append(o.calls, text(member(call, "id")))
+			for _, call := range codec.Elements(m.Value) {
+				o.calls = append(o.calls, codec.String(codec.Get(call, "id")))
 			}
 		case "tool_call_id":
-			o.results = append(o.results, text(m.Value))
+			o.results = append(o.results, codec.String(m.Value))
 		case "reasoning_content", "reasoning", "reasoning_details":
 			o.reasoning = append(o.reasoning, m.Name)
 		}
@@ -160,52 +160,25 @@ func (o *outline) openai(members []codec.Member) {
 }
 
 func (o *outline) block(format string, raw codec.Raw) {
-	kind := text(member(raw, "type"))
+	kind := codec.String(codec.Get(raw, "type"))
 	o.thinks = kind == "thinking" || kind == "redacted_thinking"
 	switch {
 	case format == bedrock:
-		o.thinks = member(raw, "reasoningContent") != nil
-		if use := member(raw, "toolUse"); use != nil {
-			o.calls = append(o.calls, text(member(use, "toolUseId")))
+		o.thinks = codec.Get(raw, "reasoningContent") != nil
+		if use := codec.Get(raw, "toolUse"); use != nil {
+			o.calls = append(o.calls, codec.String(codec.Get(use, "toolUseId")))
 		}
 	case format == anthropic && (kind == "server_tool_use" || kind == "mcp_tool_use"):
 		o.paused++
 	case format == anthropic && strings.HasSuffix(kind, "_tool_result"):
 		o.paused--
 	case format == anthropic && kind == "tool_use":
-		o.calls = append(o.calls, text(member(raw, "id")))
+		o.calls = append(o.calls, codec.String(codec.Get(raw, "id")))
 	case kind == "tool-result" && o.role == "tool":
-		o.results = append(o.results, text(member(raw, "toolCallId")))
-	case kind == "tool-call" && member(raw, "providerExecuted").Kind() != 't':
-		o.calls = append(o.calls, text(member(raw, "toolCallId")))
+		o.results = append(o.results, codec.String(codec.Get(raw, "toolCallId")))
+	case kind == "tool-call" && codec.Get(raw, "providerExecuted").Kind() != 't':
+		o.calls = append(o.calls, codec.String(codec.Get(raw, "toolCallId")))
 	}
-}
-
-func text(raw codec.Raw) string {
-	s, _ := codec.Text(raw)
-	return s
-}
-
-// member is that of an object, nil for none.
-func member(raw codec.Raw, name string) codec.Raw {
-	if raw.Kind() != '{' {
-		return nil
-	}
-	for key, value := range codec.Members(raw) {
-		if key == name {
-			return value
-		}
-	}
-	return nil
-}
-
-// list are the elements of an array.
-func list(raw codec.Raw) []codec.Raw {
-	if raw.Kind() != '[' {
-		return nil
-	}
-	out, _ := codec.ReadArray(raw) // none where it is not JSON
-	return out
 }
 
 func (c *checker) alternating(call *Call, messages []outline) {
@@ -312,7 +285,7 @@ func (c *checker) prefill(_ *Call, messages []outline) {
 }
 
 func (c *checker) tools(call *Call, messages []outline) {
-	if len(list(call.Tools)) > 0 || call.Tools.Kind() == '{' {
+	if len(codec.Elements(call.Tools)) > 0 || call.Tools.Kind() == '{' {
 		return
 	}
 	for i, m := range messages {
@@ -342,7 +315,7 @@ func marksIn(raw codec.Raw) (n int) {
 	if !slices.ContainsFunc(markNames, func(name string) bool { return bytes.Contains(raw, []byte(name)) }) {
 		return 0
 	}
-	for _, x := range list(raw) {
+	for _, x := range codec.Elements(raw) {
 		n += marksIn(x)
 	}
 	if raw.Kind() != '{' {

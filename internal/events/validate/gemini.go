@@ -111,10 +111,8 @@ func (c *checker) geminiContent(i int, raw codec.Raw) (now geminiContent) {
 		c.report("empty_content", i, "the content has no parts")
 	}
 	now.role = m.Role
-	for k := range m.Parts {
-		if c.whole(i, m.Parts[k].Bad) {
-			c.geminiPart(i, &m.Parts[k].Of, &now)
-		}
+	for p := range whole(c, i, m.Parts) {
+		c.geminiPart(i, p, &now)
 	}
 	now.user = m.Role != "model" && (now.other || len(now.responses) == 0)
 	return now

@@ -2,6 +2,7 @@ package validate
 
 import (
 	"fmt"
+	"iter"
 
 	"compactd/internal/events/codec"
 	"compactd/internal/events/traits"
@@ -96,6 +97,17 @@ func (c *checker) whole(index int, bad bool) bool {
 		c.report("bad_shape", index, "a message or block is not as its dialect has it")
 	}
 	return !bad
+}
+
+// whole are the blocks of a message that are as its dialect has them. It reports the others.
+func whole[T any](c *checker, index int, blocks []codec.Strict[T]) iter.Seq[*T] {
+	return func(yield func(*T) bool) {
+		for i := range blocks {
+			if c.whole(index, blocks[i].Bad) && !yield(&blocks[i].Of) {
+				return
+			}
+		}
+	}
 }
 
 // idTaken checks the id of a call that is answered, or passed over.
