@@ -206,10 +206,13 @@ func GrownTransform(partitions int) string {
 func LogFilter(partition int) string { return "log." + strconv.Itoa(partition) + ".>" }
 
 // LogFilters match the logs of partitions.
-func LogFilters(partitions []int) []string {
+func LogFilters(partitions []int) []string { return ofEach(partitions, LogFilter) }
+
+// ofEach lists the subjects of partitions.
+func ofEach(partitions []int, subject func(partition int) string) []string {
 	out := make([]string, len(partitions))
 	for i, p := range partitions {
-		out[i] = LogFilter(p)
+		out[i] = subject(p)
 	}
 	return out
 }
@@ -224,11 +227,7 @@ func LoggedAnywhere(k Kind, a Address) string { return "log.*." + string(k) + ".
 
 // LoggedIn lists the subjects that an event may be stored under in partitions.
 func LoggedIn(partitions []int, k Kind, a Address) []string {
-	out := make([]string, len(partitions))
-	for i, p := range partitions {
-		out[i] = Logged(p, k, a)
-	}
-	return out
+	return ofEach(partitions, func(p int) string { return Logged(p, k, a) })
 }
 
 // OutcomeFilter matches everything committed for one partition, markers included.
@@ -241,11 +240,7 @@ func Outcome(partition int, k Kind, a Address) string {
 
 // OutcomesIn lists the subjects that an outcome may be committed under in partitions.
 func OutcomesIn(partitions []int, k Kind, a Address) []string {
-	out := make([]string, len(partitions))
-	for i, p := range partitions {
-		out[i] = Outcome(p, k, a)
-	}
-	return out
+	return ofEach(partitions, func(p int) string { return Outcome(p, k, a) })
 }
 
 // RejectedFilter matches the session.rejected of all partitions.

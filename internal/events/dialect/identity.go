@@ -7,9 +7,9 @@ import "bytes"
 
 // isCacheMark reports whether a member marks what a provider is to cache: agents move marks
 // with each call.
-func isCacheMark(key []byte) bool {
+func isCacheMark[S string | []byte](key S) bool {
 	switch string(key) {
-	case CacheControl, "cacheControl", "cachePoint":
+	case CacheControl, "cacheControl", "cachePoint": // of Anthropic and gateways, the AI SDK, Bedrock
 		return true
 	}
 	return false

@@ -7,10 +7,6 @@ import (
 	"compactd/internal/events/codec"
 )
 
-// markNames are how the dialects call a mark for the provider's cache: Anthropic and gateways,
-// the AI SDK, Bedrock.
-var markNames = []string{CacheControl, "cacheControl", "cachePoint"}
-
 // marked are the members of messages, blocks and tools in which marks are, by themselves or
 // further inside. A tool's arguments are not searched.
 var marked = []string{"content", "tool_calls", "tools", "toolResult", "providerOptions", "anthropic", "bedrock", "openrouter", "openaiCompatible"}
@@ -81,7 +77,7 @@ func (k *keeper) members(raw Raw) Raw {
 		return raw
 	}
 	before, left := k.dropped, make([]codec.Member, 0, len(members))
-	own := func(m codec.Member) bool { return slices.Contains(markNames, m.Name) && m.Value.Kind() == '{' }
+	own := func(m codec.Member) bool { return isCacheMark(m.Name) && m.Value.Kind() == '{' }
 	for _, m := range members { // a mark of an object is behind those in it
 		if !own(m) {
 			continue

@@ -218,32 +218,34 @@ func neurolinkContent(parts []Part) (content Raw, tool *Part, err error) {
 
 func createNeuroLink(m Message, content Raw, tool *Part) []codec.Member {
 	var ms []codec.Member
-	if m.ID != "" {
-		ms = append(ms, codec.Member{Name: "id", Value: codec.Quote(m.ID)})
+	add := func(name string, value Raw) {
+		if value != nil {
+			ms = append(ms, codec.Member{Name: name, Value: value})
+		}
 	}
-	ms = append(ms, codec.Member{Name: "role", Value: codec.Quote(neurolinkRole(cmp.Or(m.As, m.Role), tool))}, codec.Member{Name: "content", Value: content})
-	if m.Timestamp != nil {
-		ms = append(ms, codec.Member{Name: "timestamp", Value: m.Timestamp})
+	text := func(name, value string) bool {
+		if value != "" {
+			add(name, codec.Quote(value))
+		}
+		return value != ""
 	}
-	if m.Condensation != "" {
-		ms = append(ms, codec.Member{Name: "condenseId", Value: codec.Quote(m.Condensation)}, codec.Member{Name: "metadata", Value: Raw(`{"isSummary":true}`)})
+	text("id", m.ID)
+	text("role", neurolinkRole(cmp.Or(m.As, m.Role), tool))
+	add("content", content)
+	add("timestamp", m.Timestamp)
+	if text("condenseId", m.Condensation) {
+		add("metadata", Raw(`{"isSummary":true}`))
 	}
-	if m.Truncation != "" {
-		ms = append(ms, codec.Member{Name: "truncationId", Value: codec.Quote(m.Truncation)}, codec.Member{Name: "isTruncationMarker", Value: Raw(`true`)})
+	if text("truncationId", m.Truncation) {
+		add("isTruncationMarker", Raw(`true`))
 	}
-	if tool == nil {
-		return ms
+	if tool != nil {
+		text("tool", tool.Tool)
+		add("args", tool.Args) // optional here, unlike in the other dialects
+		text("toolCallId", tool.CallID)
+		add("metadata", truncated(nil))
 	}
-	if tool.Tool != "" {
-		ms = append(ms, codec.Member{Name: "tool", Value: codec.Quote(tool.Tool)})
-	}
-	if tool.Args != nil { // optional here, unlike in the other dialects
-		ms = append(ms, codec.Member{Name: "args", Value: tool.Args})
-	}
-	if tool.CallID != "" {
-		ms = append(ms, codec.Member{Name: "toolCallId", Value: codec.Quote(tool.CallID)})
-	}
-	return append(ms, codec.Member{Name: "metadata", Value: truncated(nil)})
+	return ms
 }
 
 // neurolinkRole is the role in the words of the dialect.

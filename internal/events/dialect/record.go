@@ -135,39 +135,35 @@ type block struct {
 
 // blocksOf returns for each value the innermost block that it is in. One without is zero.
 func blocksOf(raw Raw, values []value) []block {
-	type bracket struct {
-		at    int
-		block bool
-	}
 	out := make([]block, len(values))
-	var open []bracket
-	var within []int // values that were passed, and have no block yet
-	next, blocks := 0, 0
-	for i := 0; i < len(raw); i++ {
-		for ; next < len(values) && values[next].from <= i; next++ {
-			within = append(within, next)
-		}
-		switch raw[i] {
-		case '"':
-			w := codec.Walk(raw[i:])
-			i += len(w.Value()) - 1
-		case '{', '[':
-			b := bracket{i, raw[i] == '{' && len(open) > 0 && raw[open[len(open)-1].at] == '['}
-			if open = append(open, b); b.block {
-				blocks++
-			}
-		case '}', ']':
-			last := open[len(open)-1]
-			if open = open[:len(open)-1]; !last.block {
-				continue
-			}
-			blocks--
-			for n := len(within) - 1; n >= 0 && values[within[n]].from > last.at; n-- {
-				out[within[n]] = block{value{last.at, i + 1}, blocks > 0}
-				within = within[:n]
-			}
+	w, within := codec.Walk(raw), 0 // blocks around w
+	var read func()
+	read = func() {
+		switch w.Kind() {
+		case '{':
+			w.Object(func([]byte) { read() })
+		case '[':
+			w.Array(func() {
+				if w.Kind() != '{' {
+					read()
+					return
+				}
+				from := w.Offset()
+				within++
+				read()
+				within--
+				i, _ := slices.BinarySearchFunc(values, from, func(v value, at int) int { return v.from - at })
+				for ; i < len(values) && values[i].from < w.Offset(); i++ {
+					if out[i].to == 0 {
+						out[i] = block{value{from, w.Offset()}, within > 0}
+					}
+				}
+			})
+		default:
+			w.Value()
 		}
 	}
+	read()
 	return out
 }
 
