@@ -24,8 +24,8 @@ type Compaction struct {
 	// compaction that was done can have a code too: CodeBudgetExceeded.
 	Compacted bool
 	Code      Code
-	// Reason is threshold, limit, background, every_turn, arrival, media, cost, idle, age, manual,
-	// overflow or rewind; Stages are those that changed something.
+	// Reason is threshold, limit, background, every_turn, arrival, media, cost, idle, age, entries,
+	// manual, overflow or rewind; Stages are those that changed something.
 	Reason string
 	Stages []string
 	// TokensBefore and TokensAfter estimate the whole input of a call.

@@ -20,7 +20,8 @@
 //   - Bytes of an answer are never changed, compressed ones included. A stream is held back until
 //     its first event with content, at most 64 KiB, because a provider may refuse a call inside a
 //     stream.
-//   - A call that the provider refused as too long is sent once more, with a shorter history.
+//   - A call that the provider refused as too long is sent once more, with a shorter history
+//     (RoundTrip; whether it is shorter: Fitter.shorter).
 //     Where there is none, or after a second refusal, the caller gets the provider's answer.
 //   - Without a worker a call goes on as documented at [client.Fitter]. No error of compactd reaches the
 //     caller of RoundTrip.

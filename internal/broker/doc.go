@@ -1,11 +1,11 @@
 // Package broker is what compactd needs of NATS, one package for each concern:
 //
+//	retry      the one loop of attempts, with pauses
 //	connect    the connection: options, credentials, what a failed connect means
 //	jsapi      one request to JetStream: error codes, retries, reads from a leader
 //	topology   the streams, buckets and stores: names, creation, checks, state
 //	stream     reading: the log in order, parts of a stream, single messages
 //	request    requests to workers over NATS, and the pages of their answers
-//	retry      the one loop of attempts, with pauses
 //	commit     writing outcomes: take-over, the fenced commit, the marker, configs
 //	coord      the leases and members of a fleet of workers
 //	snapshot   copies of ledger files in the object store

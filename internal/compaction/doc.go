@@ -7,7 +7,7 @@
 //	raw, err := compaction.Render(outs[0].View, texts)           // text, when it is needed
 //
 // The package owns the [Ledger] of a session and the decisions about its events. It takes
-// decoded values, of package stored. The packages below it own the rest, as functions of
+// decoded values, of events.Decoder and package stored. The packages below it own the rest, as functions of
 // values; imports go up this list.
 //
 //	measure  sizes, entries and what they cost in tokens; context windows

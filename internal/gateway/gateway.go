@@ -137,7 +137,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx = context.WithValue(ctx, requestKey{}, req)
 	r = r.WithContext(transport.WithReport(ctx, &req.report))
 	r.URL = at
-	if !g.compact(w, r, &req.report) {
+	if !g.answerCompaction(w, r, &req.report) {
 		g.proxy.ServeHTTP(w, r)
 	}
 }

@@ -31,10 +31,10 @@ const (
 	syncWait    = 2 * time.Second
 )
 
-// compact answers an agent that requests a shorter history (POST …/responses/compact). It returns
+// answerCompaction answers an agent that requests a shorter history (POST …/responses/compact). It returns
 // false, and the call goes upstream, if the provider keeps the history, an item is opaque, or no
 // worker shortens the history.
-func (g *Gateway) compact(w http.ResponseWriter, r *http.Request, report *transport.Report) bool {
+func (g *Gateway) answerCompaction(w http.ResponseWriter, r *http.Request, report *transport.Report) bool {
 	compacter, ok := g.config.Worker.(Compacter)
 	if !ok || g.config.Audit || r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, "/responses/compact") {
 		return false

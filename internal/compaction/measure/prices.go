@@ -142,7 +142,7 @@ var embedded []byte
 var catalog = func() *Catalog {
 	var c Catalog
 	if err := events.UnmarshalStrict(embedded, &c); err != nil { //nolint:forbidigo // a table of this package, embedded
-		panic(fmt.Sprintf("compaction: embedded models.json: %v", err)) // a defect of the build
+		panic(fmt.Sprintf("measure: embedded models.json: %v", err)) // a defect of the build
 	}
 	return &c
 }()

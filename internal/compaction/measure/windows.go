@@ -100,7 +100,7 @@ func (w Windows) join(other Windows, choose func(old, now Tokens) Tokens) {
 func mustWindows(data []byte) Windows {
 	var w Windows
 	if err := events.UnmarshalStrict(data, &w); err != nil { //nolint:forbidigo // a table of this package, embedded
-		panic(fmt.Sprintf("compaction: embedded table of windows: %v", err)) // a defect of the build
+		panic(fmt.Sprintf("measure: embedded table of windows: %v", err)) // a defect of the build
 	}
 	return w
 }

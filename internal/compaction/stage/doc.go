@@ -22,11 +22,11 @@
 //
 //	prune ─▶ deduplicate ─▶ summarize (a summary that is ready) ─▶ truncate ─▶ repair
 //
-// Each runs only while the history is over its target; repair always runs.
+// Each runs only while the history is over its target, or where it is forced; repair always runs.
 //
 // # Guarantees
 //
-//   - A plan never makes a history larger, unless a summary is forced.
+//   - A plan never makes a history larger, unless a step is forced.
 //   - Calls and results stay together, and calls that await results are not touched.
 //   - A stage costs what it changes; a plan costs O(entries).
 //

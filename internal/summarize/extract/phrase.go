@@ -78,27 +78,3 @@ const (
 	restatedPercent = 80
 )
 
-// foreignLabel begins what a model took for a rule, though no user wrote it.
-const foreignLabel = "not from the user: "
-
-// RulesOf returns the rules of a summary (C1): those of the previous one and of the
-// user, in the words they have, before what a model makes of them. A rule of the
-// model with the same meaning is left out, and one whose words are no user's is none:
-// it is what a file, a page or a tool requested, and marked as such.
-func (d *Digest) RulesOf(written []Line) (rules, foreign []Line) {
-	rules, more := d.userRules()
-	known := PhrasesOf(rules)
-	for _, l := range written {
-		o := PhraseOf(l.Text)
-		switch {
-		case foldLine().MatchString(l.Text), anyHolds(known, o, SamePercent):
-		case slices.ContainsFunc(d.userPhrases, func(s Phrase) bool { return s.holds(o, usersPercent) && share(o.content, s.content) >= restatedPercent }):
-			rules = append(rules, l)
-			known = append(known, o)
-		default:
-			l.Text = foreignLabel + strings.TrimPrefix(strings.TrimPrefix(l.Text, foreignLabel), aboutLabel)
-			foreign = append(foreign, l)
-		}
-	}
-	return more.behind(rules), foreign
-}

@@ -5,9 +5,10 @@
 //	summary, err := s.Summarize(ctx, in)
 //
 // For each model in order: build the prompt (builder.go, prompt.go, excerpt.go), complete
-// it, accept or refuse the answer (answer.go, accept.go), and hold what the model wrote
-// against the prompt (ground.go, links.go). The record is made by code, whichever writes
-// the text ([extract.Record]).
+// it, accept or refuse the answer (answer.go), and merge it (accept.go): what the model
+// wrote is held against the prompt (ground.go, links.go), its rules against the words of the
+// user ([extract.Digest.RulesOf]). The record is made by code, whichever writes the text
+// ([extract.Record]).
 //
 // # Guarantees
 //

@@ -7,7 +7,7 @@
 //	POST …/turns, overflow, compact, rewind, end ── guard ── publish ──► Publish of package query
 //	GET  …/context, history, stats, …            ── guard ── read ────► operations of package query
 //	GET  …/events                                ── guard ── follower ◄── Hub ◄── OUTCOMES, in order
-//	GET  /v1/events, of operators                 ────────── follower ◄───┘
+//	GET  /v1/events, of operators, on the monitor ────────── follower ◄───┘
 //	POST /mcp/…                                  ── guard ── mcpserver ─► the same operations
 //
 // Terms: a client sends a token; the file has its SHA-256, the tenant and the role. A follower is a

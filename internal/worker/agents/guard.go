@@ -15,7 +15,8 @@ import (
 	"compactd/internal/worker/query"
 )
 
-// guard passes requests on that have a token of the file and a clean path.
+// guard passes requests on that have a token, of the file or of a session, and a clean path. The tenant is checked
+// where the session is read (session), and in lists (permit).
 func (e *Edge) guard(next http.Handler) http.Handler {
 	return query.Guard(func(w http.ResponseWriter, r *http.Request) (http.HandlerFunc, *events.ServiceError) {
 		h := w.Header()

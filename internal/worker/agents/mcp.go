@@ -33,7 +33,7 @@ func (e *Edge) mcpHandler() http.Handler {
 	return query.Handler(func(w http.ResponseWriter, r *http.Request) error {
 		a, err := session(r)
 		if own := tokenOf(r).Session; err == nil && a.Session != own {
-			err = e.branch(r.Context(), events.Address{Tenant: a.Tenant, Session: own}, a)
+			err = e.requireBranch(r.Context(), events.Address{Tenant: a.Tenant, Session: own}, a)
 		}
 		if err != nil {
 			return err
@@ -64,8 +64,8 @@ func checkBatch(body []byte) error {
 	return nil
 }
 
-// branch refuses a session that is no branch of the one of a token.
-func (e *Edge) branch(ctx context.Context, of, a events.Address) error {
+// requireBranch refuses a session that is no branch of the one of a token.
+func (e *Edge) requireBranch(ctx context.Context, of, a events.Address) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	is, err := query.Reading(ctx, func() (bool, error) { return belongs(ctx, e.config.Service.Answers(), of, a) })

@@ -57,7 +57,8 @@
 //   - The goroutine of Serve changes the phase, and runs recovery, committer and checkpointer.
 //   - The reader of the log runs intake.receive.
 //   - A checkpoint is written in a goroutine of its own, one at a time.
-//   - The eraser and the watch for idle sessions have a goroutine each.
+//   - The eraser and the watch for idle sessions have a goroutine each; so have the first snapshot of
+//     a partition that was split off, and fill.
 //
 // They share queue, ledgers and file. The first two have a lock each; no goroutine holds both. Intake has
 // one around them, so that nothing comes between the decision on an event and its place in the queue.
@@ -69,5 +70,7 @@
 // A full store and a failing disk are waited out, with Retrying events. Every other error
 // ends Serve; the caller opens the partition again. ErrFenced ends Serve without a drain or a
 // checkpoint: uncommitted outcomes are dropped, and the new owner decides them again. A file that
-// does not fit the log is quarantined, and the partition replayed.
+// does not fit the log is quarantined, and the partition replayed. Events that aged away before
+// they were decided are passed over: hasEventOf (log_truncation.go) takes the log for the same one,
+// and intake goes on at the first event that is left.
 package partition

@@ -34,7 +34,7 @@ type recovery struct {
 	found     commit.Stored        // the marker before that
 	log       topology.StreamState // by findEnd
 	marker    position             // up to where outcomes are applied as recorded
-	truncated bool                 // the log has lost events before the marker that was found
+	truncated bool                 // the end of the log was lost, with events before the marker that was found
 	from      kv.Position          // of the file that is resumed from
 	snapshot  uint64               // cursor of the snapshot that the file came from; 0 without one
 	replayed  int

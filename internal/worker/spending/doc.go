@@ -24,5 +24,6 @@
 //
 // # On failure
 //
-// Where the log cannot be read, Allow waits for it until its context ends.
+// Where the log cannot be read, Allow returns an error, and the job is tried again. Where the
+// sums are behind the log, Allow waits for them until its context ends.
 package spending
