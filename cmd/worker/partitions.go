@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/mattn/go-isatty"
@@ -59,11 +58,8 @@ func (c *growCmd) Validate() error {
 	return nil
 }
 
-// Codes of a growth that is refused, beside those of the wire.
-const (
-	codeGrowing   events.Code = "growing"    // another growth is under way
-	codeOldWorker events.Code = "old_worker" // a worker would not follow
-)
+// codeGrowing refuses a growth while another one is under way.
+const codeGrowing events.Code = "growing"
 
 // growthError is why the log does not grow, or has not yet.
 type growthError struct {
@@ -123,9 +119,6 @@ func (c *growCmd) begin(ctx context.Context, js jetstream.JetStream) (partitions
 	all, err := coord.NewMembers(js, time.Second).All(ctx)
 	if err != nil {
 		return t, err
-	}
-	if old := inspect.TooOld(all); len(old) > 0 {
-		return t, &growthError{codeOldWorker, "Replace them by this version first.", fmt.Errorf("workers of an earlier version would not follow: %s", strings.Join(old, ", "))}
 	}
 	if len(all) == 0 {
 		return t, &growthError{events.CodeUnavailable, "Start a worker: the owner of a partition splits it.", errors.New("no worker runs")}

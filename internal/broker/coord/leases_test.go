@@ -136,7 +136,7 @@ func TestMembers(t *testing.T) {
 	if err := m.Heartbeat(t.Context(), Member{Name: "host.example"}); err == nil {
 		t.Error("a name with a dot joined")
 	}
-	if err := m.Heartbeat(t.Context(), Member{"a", "a-1", true}); err != nil {
+	if err := m.Heartbeat(t.Context(), Member{"a", "a-1"}); err != nil {
 		t.Fatal(err)
 	}
 	type event struct {
@@ -153,10 +153,10 @@ func TestMembers(t *testing.T) {
 		do   func() error
 		want event
 	}{
-		{func() error { return nil }, event{Member{"a", "a-1", true}, true}},
-		{func() error { return m.Heartbeat(t.Context(), Member{"b", "b-1", true}) }, event{Member{"b", "b-1", true}, true}},
+		{func() error { return nil }, event{Member{"a", "a-1"}, true}},
+		{func() error { return m.Heartbeat(t.Context(), Member{"b", "b-1"}) }, event{Member{"b", "b-1"}, true}},
 		{func() error { return m.Leave(t.Context(), "a") }, event{Member{Name: "a"}, false}},
-		{func() error { return m.Heartbeat(t.Context(), Member{"b", "b-1", true}) }, event{Member{"b", "b-1", true}, true}},
+		{func() error { return m.Heartbeat(t.Context(), Member{"b", "b-1"}) }, event{Member{"b", "b-1"}, true}},
 	} {
 		if err := step.do(); err != nil {
 			t.Fatal(err)
@@ -166,7 +166,7 @@ func TestMembers(t *testing.T) {
 		}
 	}
 	all, err := m.All(t.Context())
-	if diff := cmp.Diff([]Member{{"b", "b-1", true}}, all); diff != "" || err != nil {
+	if diff := cmp.Diff([]Member{{"b", "b-1"}}, all); diff != "" || err != nil {
 		t.Errorf("the members are %v: %v", all, err)
 	}
 }
@@ -218,7 +218,7 @@ func TestLeaseEnds(t *testing.T) {
 		lease := acquire(t, leases, 2, Holder{"a", "a-1"})
 		last := time.Now()
 		for range 300 { // 100 times the lease
-			if err := errors.Join(leases.Renew(t.Context(), lease), members.Heartbeat(t.Context(), Member{"a", "a-1", true})); err != nil {
+			if err := errors.Join(leases.Renew(t.Context(), lease), members.Heartbeat(t.Context(), Member{"a", "a-1"})); err != nil {
 				t.Fatal(err)
 			}
 			last = time.Now()

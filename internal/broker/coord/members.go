@@ -22,8 +22,6 @@ type Member struct {
 	Name string `json:"name"`
 	// Owner is its process, as in the [commit.Claim].
 	Owner string `json:"owner"`
-	// Grows states that it follows a growth of the log while it runs: earlier versions do not.
-	Grows bool `json:"grows,omitzero"`
 }
 
 // Members is the bucket of the running workers.

@@ -178,7 +178,7 @@ func (d *doctor) server(ctx context.Context) *topology.Streams {
 	d.durability(s)
 	d.ask(ctx, "markers", func(ctx context.Context) { d.markers(ctx, js, s.Streams) })
 	d.ask(ctx, "partitions", func(ctx context.Context) { d.partitions(ctx, js, s.Streams) })
-	d.ask(ctx, "growth", func(ctx context.Context) { d.growth(ctx, js, s.Streams) })
+	d.growth(s.Streams)
 	d.ask(ctx, "rejections", func(ctx context.Context) { d.rejections(ctx, js) })
 	d.ask(ctx, "outcomes", func(ctx context.Context) { d.foreign(ctx, js, s.Streams) })
 	d.ask(ctx, "snapshots", func(ctx context.Context) { d.snapshots(ctx, js, s.Streams) })

@@ -4,12 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker/coord"
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events/partitions"
@@ -113,30 +111,11 @@ func (l *Load) Write(w io.Writer) error {
 	return l.Growth.write(w)
 }
 
-// growth reports a growth of the log that is under way, and workers that do not follow it.
-func (d *doctor) growth(ctx context.Context, js jetstream.JetStream, s *topology.Streams) {
+// growth reports a growth of the log that is under way.
+func (d *doctor) growth(s *topology.Streams) {
 	g := growthOf(s.Partitions)
 	if g == nil {
 		return
 	}
-	all, err := coord.NewMembers(js, time.Second).All(ctx)
-	if err != nil {
-		d.problem("growth", "may this user read the bucket MEMBERS?", "%v", err)
-		return
-	}
-	if old := TooOld(all); len(old) > 0 {
-		d.problem("growth", "restart them with this version", "%s; workers of an earlier version do not follow: %s", g, strings.Join(old, ", "))
-		return
-	}
 	d.note("growth", "a partition is split once workers hold it and the one that it is split into; where that takes long, see /readyz of the workers: one whose disk is full opens none", "%s", g)
-}
-
-// TooOld names the workers that do not follow a growth of the log.
-func TooOld(all []coord.Member) (old []string) {
-	for _, m := range all {
-		if !m.Grows {
-			old = append(old, m.Owner)
-		}
-	}
-	return old
 }

@@ -3,11 +3,9 @@ package inspect_test
 import (
 	"strings"
 	"testing"
-	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
 
-	"compactd/internal/broker/coord"
 	"compactd/internal/broker/embedded"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events/partitions"
@@ -43,15 +41,6 @@ func TestGrowth(t *testing.T) {
 	}
 	p := inspect.Target{Conn: nc}
 	diagnose(t, p, "")
-	join := func(grows bool) {
-		t.Helper()
-		if err := coord.NewMembers(js, time.Hour).Heartbeat(t.Context(), coord.Member{Name: "m", Owner: "a", Grows: grows}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	join(false)
-	diagnose(t, p, "growth: the log grows from 2 to 4 partitions; still to be split: 0; workers of an earlier version do not follow: a")
-	join(true)
 	own(t, js, 2)
 	if grown, err = grown.Split(0, 9); err == nil {
 		_, err = topology.Record(t.Context(), js, grown)

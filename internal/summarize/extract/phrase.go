@@ -77,4 +77,3 @@ const (
 	// restatedPercent is the share of the content of a model's rule that one sentence of a user has.
 	restatedPercent = 80
 )
-

@@ -96,7 +96,7 @@ func New(ctx context.Context, c Config) (*Fleet, error) {
 		return nil, err
 	}
 	f := &Fleet{
-		config: c, self: coord.Member{Name: name, Owner: c.Owner, Grows: true}, releaseIdentity: release,
+		config: c, self: coord.Member{Name: name, Owner: c.Owner}, releaseIdentity: release,
 		members: coord.NewMembers(js, c.LeaseTTL), leases: coord.NewLeases(js, c.LeaseTTL),
 		changed: make(chan struct{}, 1), ended: make(chan ending, partitions.Most),
 		drained: make(chan *heldLease, partitions.Most),
