@@ -9,6 +9,7 @@ import (
 
 	"compactd/internal/events/codec"
 	"compactd/internal/events/weigh"
+	"compactd/internal/testkit/dialecttest"
 )
 
 // decodesAlike checks that a turn is decoded in one pass as it is in steps: the same turn,
@@ -148,5 +149,14 @@ func TestDecoderReused(t *testing.T) {
 				t.Fatalf("%q after %q is another turn", second, first)
 			}
 		}
+	}
+}
+
+// A turn in each dialect is decoded in one pass as it is in steps.
+func TestDecodeDialects(t *testing.T) {
+	all := dialecttest.Fixtures(t)
+	for _, f := range Formats() {
+		msgs := all[string(f)]
+		decodesAlike(t, codec.WriteObject([]codec.Member{{Name: "format", Value: codec.Quote(string(f))}, {Name: "messages", Value: codec.WriteArray(msgs)}}))
 	}
 }

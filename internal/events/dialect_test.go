@@ -7,33 +7,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"compactd/internal/events/codec"
 	"compactd/internal/events/dialect"
 )
-
-type readCase struct {
-	name, raw string
-	want      Message // without Raw
-}
-
-func checkRead(t *testing.T, f Format, cases []readCase) {
-	t.Helper()
-	for _, test := range cases {
-		got, err := f.Read(Raw(test.raw))
-		if err != nil {
-			t.Errorf("%s: %v", test.name, err)
-			continue
-		}
-		if d := cmp.Diff(test.want, got, cmpopts.IgnoreFields(Message{}, "Raw"), elsewhere); d != "" {
-			t.Errorf("%s: %s", test.name, d)
-		}
-		if raw, err := f.Write(got); err != nil || string(raw) != test.raw {
-			t.Errorf("%s: written back as %s, %v", test.name, raw, err)
-		}
-	}
-}
 
 func checkReadProblems(t *testing.T, f Format, cases map[string]error) {
 	t.Helper()
@@ -46,48 +23,6 @@ func checkReadProblems(t *testing.T, f Format, cases map[string]error) {
 		bad, ok := errors.AsType[*Invalid](err)
 		if !ok || len(bad.Problems) != 1 || bad.Problems[0] != (Problem{CodeBadMessage, "message", want}) {
 			t.Errorf("%s %s: got %v, want %v", f, raw, err, want)
-		}
-	}
-}
-
-type writeCase struct {
-	name, raw string
-	edit      func(*Message)
-	want      string
-}
-
-// checkWrite reads raw, or starts with a new message where it is empty, edits
-// it, and compares what is written.
-func checkWrite(t *testing.T, f Format, cases []writeCase) {
-	t.Helper()
-	for _, test := range cases {
-		var m Message
-		if test.raw != "" {
-			var err error
-			if m, err = f.Read(Raw(test.raw)); err != nil {
-				t.Errorf("%s: %v", test.name, err)
-				continue
-			}
-		}
-		m.Edited = true
-		test.edit(&m)
-		got, err := f.Write(m)
-		if err != nil {
-			t.Errorf("%s: %v", test.name, err)
-			continue
-		}
-		if d := cmp.Diff(test.want, string(got)); d != "" {
-			t.Errorf("%s: %s", test.name, d)
-		}
-	}
-}
-
-func checkWriteErrors(t *testing.T, f Format, cases map[string]Message) {
-	t.Helper()
-	for name, m := range cases {
-		m.Edited = true
-		if got, err := f.Write(m); err == nil {
-			t.Errorf("%s %s: got %s, want an error", f, name, got)
 		}
 	}
 }
@@ -212,40 +147,6 @@ func TestDefaultFormat(t *testing.T) {
 	}
 	if got := DefaultFormat(nil); got != OpenAI {
 		t.Errorf("without a model: %s", got)
-	}
-}
-
-// A clone can be edited without changing its original.
-func TestClone(t *testing.T) {
-	m, err := Anthropic.Read(Raw(`{"role":"user","content":[{"type":"text","text":"a"}]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := m.Clone()
-	c.SetText(0, "b")
-	if m.Edited || m.Parts[0].Text != "a" || !c.Edited || c.Parts[0].Text != "b" {
-		t.Errorf("got %+v and %+v", m, c)
-	}
-}
-
-func BenchmarkRead(b *testing.B) {
-	text := strings.Repeat(`func main() {\n\tfmt.Println(\"hello\")\n}\n`, 30)
-	raws := map[Format]string{
-		Anthropic: `{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_01","content":"` + text + `"}]}`,
-		OpenAI:    `{"role":"tool","tool_call_id":"call_01","content":"` + text + `"}`,
-		NeuroLink: `{"id":"m1","role":"tool_result","tool":"read_file","content":"` + text + `"}`,
-	}
-	for _, f := range []Format{Anthropic, OpenAI, NeuroLink} {
-		b.Run(string(f), func(b *testing.B) {
-			raw := Raw(raws[f])
-			b.SetBytes(int64(len(raw)))
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := f.Read(raw); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
 	}
 }
 

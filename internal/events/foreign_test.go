@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -13,33 +11,8 @@ import (
 	"pgregory.net/rapid"
 
 	"compactd/internal/events/codec"
+	"compactd/internal/testkit/dialecttest"
 )
-
-// dialectFixtures are conversations as each dialect or library has them, by the name of
-// its file.
-func dialectFixtures(t testing.TB) map[string][]Raw {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join("testdata", "dialects", "*.json"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no fixtures: %v", err)
-	}
-	out := map[string][]Raw{}
-	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if codec.Check(data) != nil {
-			t.Fatalf("%s is not JSON", file)
-		}
-		msgs, err := codec.ReadArray(data)
-		if err != nil {
-			t.Fatal(err)
-		}
-		out[strings.TrimSuffix(filepath.Base(file), ".json")] = msgs
-	}
-	return out
-}
 
 // recognised is what a message of each fixture is called, and the format to declare.
 var recognised = map[string]struct{ what, format string }{
@@ -98,7 +71,7 @@ var ours = Formats()
 // A message of another dialect is refused, and named with the format to declare; what all
 // dialects have is taken by all, and no dialect refuses its own.
 func TestForeignDialects(t *testing.T) {
-	for name, msgs := range dialectFixtures(t) {
+	for name, msgs := range dialecttest.Fixtures(t) {
 		want := recognised[name]
 		for _, f := range ours {
 			for i, raw := range msgs {
@@ -126,7 +99,7 @@ func TestForeignDialects(t *testing.T) {
 
 // The text states what to declare where the dialect is read, and what to do where it is not.
 func TestForeignAdvice(t *testing.T) {
-	all := dialectFixtures(t)
+	all := dialecttest.Fixtures(t)
 	for name, want := range map[string]string{
 		"anthropic":        "is a message of Anthropic, not of openai: set format to anthropic",
 		"openai-responses": "is an item of OpenAI's Responses, not of openai: ",
@@ -144,10 +117,10 @@ func TestForeignAdvice(t *testing.T) {
 // A decoded turn is refused for the same reasons, wherever in a conversation the foreign
 // message stands.
 func TestForeignMixtures(t *testing.T) {
-	all := dialectFixtures(t)
+	all := dialecttest.Fixtures(t)
 	rapid.Check(t, func(t *rapid.T) {
 		f := rapid.SampledFrom(ours).Draw(t, "format")
-		msgs := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Raw { return codec.Clean(Raw(drawOwn(t, f))) }), 0, 4).Draw(t, "own")
+		msgs := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Raw { return codec.Clean(Raw(drawOwn(t, f, all))) }), 0, 4).Draw(t, "own")
 		other := rapid.SampledFrom(slices.Sorted(maps.Keys(all))).Draw(t, "other")
 		foreign := rapid.SampledFrom(all[other]).Draw(t, "foreign")
 		if string(f) == other || common(foreign) || f.takes(foreign) {
@@ -174,7 +147,7 @@ func TestForeignMixtures(t *testing.T) {
 
 // One block of another dialect is enough, also beside blocks of the session's own.
 func TestForeignBlocks(t *testing.T) {
-	all := dialectFixtures(t)
+	all := dialecttest.Fixtures(t)
 	for name, msgs := range all {
 		for _, raw := range msgs {
 			ms, _ := codec.ReadObject(raw)
@@ -200,7 +173,7 @@ func TestForeignBlocks(t *testing.T) {
 // Texts of users, results of tools and arguments of calls are not looked at, though they
 // are the JSON of another dialect.
 func TestForeignTextIsText(t *testing.T) {
-	all := dialectFixtures(t)
+	all := dialecttest.Fixtures(t)
 	for _, msgs := range all {
 		for _, raw := range msgs {
 			text, inner := codec.Quote(string(raw)), raw
@@ -230,9 +203,10 @@ func TestForeignTextIsText(t *testing.T) {
 // No message of a dialect is refused by it, whatever members and blocks it has that are
 // unknown here, and a decoder needs no second pass for the common ones.
 func TestNoFalseRefusal(t *testing.T) {
+	all := dialecttest.Fixtures(t)
 	rapid.Check(t, func(t *rapid.T) {
 		f := rapid.SampledFrom(ours).Draw(t, "format")
-		msg := codec.Clean(Raw(drawOwn(t, f)))
+		msg := codec.Clean(Raw(drawOwn(t, f, all)))
 		if _, err := f.ReadNew([]Raw{msg}); err != nil {
 			t.Fatalf("%s refuses %s: %v", f, msg, err)
 		}
@@ -271,7 +245,7 @@ func TestUnknownBlocksAreKept(t *testing.T) {
 	}
 }
 
-func drawOwn(t *rapid.T, f Format) string {
+func drawOwn(t *rapid.T, f Format, fixtures map[string][]Raw) string {
 	switch f {
 	case Anthropic:
 		return drawAnthropic(t)
@@ -280,15 +254,8 @@ func drawOwn(t *rapid.T, f Format) string {
 	case OpenAI:
 		return drawOpenAI(t)
 	default:
-		return string(rapid.SampledFrom(dialectFixturesOf(f)).Draw(t, "fixture"))
+		return string(rapid.SampledFrom(fixtures[string(f)]).Draw(t, "fixture"))
 	}
-}
-
-// dialectFixturesOf are the messages of one fixture.
-func dialectFixturesOf(f Format) []Raw {
-	data, _ := os.ReadFile(filepath.Join("testdata", "dialects", string(f)+".json"))
-	msgs, _ := codec.ReadArray(data)
-	return msgs
 }
 
 // A9: items of OpenAI's Agents SDK are refused by name, with what to send in their place. Their

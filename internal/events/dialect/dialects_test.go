@@ -1,76 +1,14 @@
-package events
+package dialect_test
 
 import (
-	"bytes"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
+	"compactd/internal/testkit/dialecttest"
+
 	"github.com/google/go-cmp/cmp"
-
-	"compactd/internal/events/codec"
 )
-
-// Every message of every fixture comes back byte for byte, and reads the same once it was
-// rebuilt from its parts.
-func TestFixturesReturn(t *testing.T) {
-	all := dialectFixtures(t)
-	for _, f := range Formats() {
-		for i, raw := range all[string(f)] {
-			fuzzMessage(t, f, raw)
-			m, err := f.Read(raw)
-			if err != nil {
-				t.Fatalf("%s %d: %v", f, i, err)
-			}
-			m.Edited = true
-			rebuilt, err := f.Write(m)
-			if err != nil {
-				t.Fatalf("%s %d: %v", f, i, err)
-			}
-			again, err := f.Read(rebuilt)
-			if err != nil {
-				t.Fatalf("%s %d: %s became %s: %v", f, i, raw, rebuilt, err)
-			}
-			if d := cmp.Diff(gists(m), gists(again)); d != "" {
-				t.Errorf("%s %d: %s", f, i, d)
-			}
-		}
-	}
-}
-
-// gists are the parts of a message, each in a line.
-func gists(m Message) (out []string) {
-	out = append(out, string(m.Role))
-	kinds := []string{"text", "call", "result", "thinking", "image", "other"}
-	for _, p := range m.Parts {
-		s := kinds[p.Kind]
-		if p.Tool != "" {
-			s += " " + p.Tool
-		}
-		if p.CallID != "" {
-			s += " id=" + p.CallID
-		}
-		if p.Args != nil {
-			var b bytes.Buffer
-			b.Write(p.Args)
-			s += " args=" + b.String()
-		}
-		if p.Text != "" {
-			s += fmt.Sprintf(" %q", p.Text)
-		}
-		if p.Images > 0 {
-			s += fmt.Sprintf(" images=%d", p.Images)
-		}
-		for name, is := range map[string]bool{"failed": p.Failed, "locked": p.Locked} {
-			if is {
-				s += " " + name
-			}
-		}
-		out = append(out, s)
-	}
-	return out
-}
 
 // Each item, content and part is read as what it is.
 func TestFixturesAreRead(t *testing.T) {
@@ -105,7 +43,7 @@ func TestFixturesAreRead(t *testing.T) {
 			`tool: result look id=c3 "a picture" images=1, result old id=c4 "{\"n\":1}" failed, other`, `assistant: text "Done."`,
 		},
 	}
-	all := dialectFixtures(t)
+	all := dialecttest.Fixtures(t)
 	for f, lines := range want {
 		var got []string
 		for _, raw := range all[string(f)] {
@@ -122,7 +60,7 @@ func TestFixturesAreRead(t *testing.T) {
 					}
 				}
 			}
-			g := gists(m)
+			g := dialecttest.Gists(m)
 			got = append(got, g[0]+": "+strings.Join(g[1:], ", "))
 		}
 		if d := cmp.Diff(lines, got); d != "" {
@@ -153,7 +91,10 @@ func TestEdited(t *testing.T) {
 			`{"type":"shell_call_output","call_id":"c","output":[{"stdout":"x","stderr":"","outcome":{"type":"exit","exit_code":0}}],"max_output_length":9}`,
 		},
 		{Responses, `{"type":"local_shell_call_output","id":"o","output":"a"}`, `{"type":"local_shell_call_output","id":"o","output":"x"}`},
-		{Responses, `{"type":"computer_call_output","call_id":"c","output":{"type":"computer_screenshot","image_url":"u"}}`, `{"type":"computer_call_output","call_id":"c","output":{"type":"computer_screenshot","image_url":"u"}}`},
+		{
+			Responses, `{"type":"computer_call_output","call_id":"c","output":{"type":"computer_screenshot","image_url":"u"}}`,
+			`{"type":"computer_call_output","call_id":"c","output":{"type":"computer_screenshot","image_url":"u"}}`,
+		},
 		{Responses, `{"type":"message","id":"m","role":"user","content":[{"type":"input_text","text":"a"}]}`, `{"type":"message","role":"user","content":[{"type":"input_text","text":"x"}]}`},
 		{Responses, `{"role":"user","content":"a"}`, `{"role":"user","content":"x"}`},
 		{
@@ -170,7 +111,10 @@ func TestEdited(t *testing.T) {
 			AISDK, `{"role":"tool","content":[{"type":"tool-result","toolCallId":"c","toolName":"n","output":{"type":"error-json","value":{}},"providerOptions":{"a":{}}}]}`,
 			`{"role":"tool","content":[{"type":"tool-result","toolCallId":"c","toolName":"n","output":{"type":"error-text","value":"x"},"providerOptions":{"a":{}}}]}`,
 		},
-		{AISDK, `{"role":"tool","content":[{"type":"tool-result","toolCallId":"c","toolName":"n","result":{"a":1}}]}`, `{"role":"tool","content":[{"type":"tool-result","toolCallId":"c","toolName":"n","result":"x"}]}`},
+		{
+			AISDK, `{"role":"tool","content":[{"type":"tool-result","toolCallId":"c","toolName":"n","result":{"a":1}}]}`,
+			`{"role":"tool","content":[{"type":"tool-result","toolCallId":"c","toolName":"n","result":"x"}]}`,
+		},
 		{AISDK, `{"role":"user","content":"a"}`, `{"role":"user","content":"x"}`},
 	} {
 		m, err := test.format.Read(Raw(test.raw))
@@ -185,7 +129,10 @@ func TestEdited(t *testing.T) {
 	for f, test := range map[Format][2]string{
 		Gemini:  {`{"role":"model","parts":[{"functionCall":{"name":"n","args":{"a":1}}}]}`, `{"role":"model","parts":[{"functionCall":{"name":"n","args":{"b":2}}}]}`},
 		Bedrock: {`{"role":"assistant","content":[{"toolUse":{"toolUseId":"t","name":"n","input":{"a":1}}}]}`, `{"role":"assistant","content":[{"toolUse":{"toolUseId":"t","name":"n","input":{"b":2}}}]}`},
-		AISDK:   {`{"role":"assistant","content":[{"type":"tool-call","toolCallId":"c","toolName":"n","input":{"a":1}}]}`, `{"role":"assistant","content":[{"type":"tool-call","toolCallId":"c","toolName":"n","input":{"b":2}}]}`},
+		AISDK: {
+			`{"role":"assistant","content":[{"type":"tool-call","toolCallId":"c","toolName":"n","input":{"a":1}}]}`,
+			`{"role":"assistant","content":[{"type":"tool-call","toolCallId":"c","toolName":"n","input":{"b":2}}]}`,
+		},
 	} {
 		m, err := f.Read(Raw(test[0]))
 		if err != nil {
@@ -250,14 +197,5 @@ func TestDocumentHasAText(t *testing.T) {
 	out, err := Bedrock.Write(m)
 	if want := `{"role":"user","content":[{"document":{"name":"d","source":{}}},{"text":"(document)"}]}`; err != nil || string(out) != want {
 		t.Errorf("%s, %v", out, err)
-	}
-}
-
-// A turn in each dialect is decoded in one pass as it is in steps.
-func TestDecodeDialects(t *testing.T) {
-	all := dialectFixtures(t)
-	for _, f := range Formats() {
-		msgs := all[string(f)]
-		decodesAlike(t, codec.WriteObject([]codec.Member{{Name: "format", Value: codec.Quote(string(f))}, {Name: "messages", Value: codec.WriteArray(msgs)}}))
 	}
 }

@@ -1,4 +1,4 @@
-package events
+package dialect_test
 
 import "testing"
 
@@ -9,8 +9,11 @@ func TestWithCallIDs(t *testing.T) {
 		in, want string
 	}{
 		{
-			OpenAI, `{"role":"assistant","content":"a","tool_calls":[{"id":"old","type":"function","function":{"name":"n","arguments":"{ }"}},{"id":"b","type":"function","function":{"name":"n","arguments":"{}"}}],"x":1}`,
-			`{"role":"assistant","content":"a","tool_calls":[{"id":"new","type":"function","function":{"name":"n","arguments":"{ }"}},{"id":"b","type":"function","function":{"name":"n","arguments":"{}"}}],"x":1}`,
+			OpenAI,
+			`{"role":"assistant","content":"a","tool_calls":[{"id":"old","type":"function","function":{"name":"n","arguments":"{ }"}},` +
+				`{"id":"b","type":"function","function":{"name":"n","arguments":"{}"}}],"x":1}`,
+			`{"role":"assistant","content":"a","tool_calls":[{"id":"new","type":"function","function":{"name":"n","arguments":"{ }"}},` +
+				`{"id":"b","type":"function","function":{"name":"n","arguments":"{}"}}],"x":1}`,
 		},
 		{OpenAI, `{"role":"tool","tool_call_id":"old","content":"\u0061"}`, `{"role":"tool","tool_call_id":"new","content":"\u0061"}`},
 		{
@@ -23,7 +26,10 @@ func TestWithCallIDs(t *testing.T) {
 			`{"role":"assistant","content":[{"toolUse":{"toolUseId":"new","name":"n","input":{}}},{"cachePoint":{"type":"default"}}]}`,
 		},
 		{Bedrock, `{"role":"user","content":[{"toolResult":{"toolUseId":"old","content":[]}}]}`, `{"role":"user","content":[{"toolResult":{"toolUseId":"new","content":[]}}]}`},
-		{Gemini, `{"role":"model","parts":[{"function_call":{"id":"old","name":"n"},"thought_signature":"s"}]}`, `{"role":"model","parts":[{"function_call":{"id":"new","name":"n"},"thought_signature":"s"}]}`},
+		{
+			Gemini, `{"role":"model","parts":[{"function_call":{"id":"old","name":"n"},"thought_signature":"s"}]}`,
+			`{"role":"model","parts":[{"function_call":{"id":"new","name":"n"},"thought_signature":"s"}]}`,
+		},
 		{
 			AISDK, `{"role":"assistant","content":[{"type":"tool-call","toolCallId":"old","toolName":"n","input":1},{"type":"tool-approval-request","approvalId":"a","toolCallId":"old"}]}`,
 			`{"role":"assistant","content":[{"type":"tool-call","toolCallId":"new","toolName":"n","input":1},{"type":"tool-approval-request","approvalId":"a","toolCallId":"new"}]}`,

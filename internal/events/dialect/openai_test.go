@@ -1,4 +1,4 @@
-package events
+package dialect_test
 
 import (
 	"testing"
@@ -142,7 +142,11 @@ func TestWriteOpenAI(t *testing.T) {
 			`{"role":"tool","tool_call_id":"c","content":"gone"}`,
 		},
 		{"new calls", "", func(m *Message) {
-			*m = Message{Role: RoleAssistant, Parts: []Part{{Kind: PartCall, CallID: "c", Tool: "n"}, {Kind: PartCall, CallID: "d", Tool: "n", Args: Raw(`{"a":"b"}`)}, {Kind: PartCall, CallID: "e", Tool: "n", Args: Raw(`"{broken"`)}}}
+			*m = Message{Role: RoleAssistant, Parts: []Part{
+				{Kind: PartCall, CallID: "c", Tool: "n"},
+				{Kind: PartCall, CallID: "d", Tool: "n", Args: Raw(`{"a":"b"}`)},
+				{Kind: PartCall, CallID: "e", Tool: "n", Args: Raw(`"{broken"`)},
+			}}
 		}, `{"role":"assistant","content":null,"tool_calls":[` +
 			`{"id":"c","type":"function","function":{"name":"n","arguments":"{}"}},` +
 			`{"id":"d","type":"function","function":{"name":"n","arguments":"{\"a\":\"b\"}"}},` +

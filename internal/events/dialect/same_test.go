@@ -1,4 +1,4 @@
-package events
+package dialect_test
 
 import (
 	"encoding/json"
@@ -10,6 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"compactd/internal/events"
+	"compactd/internal/testkit/dialecttest"
+
 	"pgregory.net/rapid"
 )
 
@@ -20,7 +23,7 @@ var exampleRow = regexp.MustCompile(`(?m)^([a-z-]+)\n  (\{.*\})\n  (\{.*\})$`)
 // line in each table of identity.md.
 func TestIdentityExamples(t *testing.T) {
 	page := func(name string) string {
-		data, err := os.ReadFile(filepath.Join("..", "..", "docs", "format", name))
+		data, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "format", name))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -44,7 +47,7 @@ func TestIdentityExamples(t *testing.T) {
 				t.Errorf("%s: %s and %s are the same: %t", f, a, b, equal)
 			}
 		}
-		for _, f := range Formats() {
+		for _, f := range events.Formats() {
 			if !seen[f] {
 				t.Errorf("table %d has no example of %s", i, f)
 			}
@@ -54,7 +57,7 @@ func TestIdentityExamples(t *testing.T) {
 	for _, head := range []string{"left out", "ids of calls", "inline media"} {
 		_, table, _ := strings.Cut(rules, "| dialect | "+head+" |")
 		table, _, _ = strings.Cut(table, "\n\n")
-		for _, f := range Formats() {
+		for _, f := range events.Formats() {
 			if !strings.Contains(table, "`"+string(f)+"`") {
 				t.Errorf("the table of %s has no line for %s", head, f)
 			}
@@ -166,8 +169,8 @@ func leaves(v any, put func(any), out []func()) []func() {
 // A7: a message is the same with other marks of a cache, with or without what SDKs add, and
 // in another form of its content; with any other word in it, it is another one.
 func TestSameMessage(t *testing.T) {
-	all := dialectFixtures(t)
-	for _, f := range Formats() {
+	all := dialecttest.Fixtures(t)
+	for _, f := range events.Formats() {
 		t.Run(string(f), rapid.MakeCheck(func(t *rapid.T) {
 			raw := rapid.SampledFrom(all[string(f)]).Draw(t, "message")
 			var m, changed object

@@ -1,4 +1,4 @@
-package events
+package dialect_test
 
 import (
 	"testing"

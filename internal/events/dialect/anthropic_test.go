@@ -1,4 +1,4 @@
-package events
+package dialect_test
 
 import (
 	"testing"
@@ -34,7 +34,11 @@ func TestReadAnthropic(t *testing.T) {
 				`{"type":"tool_result","tool_use_id":"t3"}]}`,
 			Message{Role: RoleUser, Parts: []Part{
 				{Kind: PartResult, CallID: "t1", Text: "ok", Raw: Raw(`{"type":"tool_result","tool_use_id":"t1","content":"ok"}`)},
-				{Kind: PartResult, CallID: "t2", Text: "a\nb", Images: 2, Papers: 1, Failed: true, Raw: Raw(`{"type":"tool_result","tool_use_id":"t2","is_error":true,"content":[{"type":"text","text":"a"},{"type":"image","source":{}},{"type":"document"},{"type":"text","text":"b"}]}`)},
+				{
+					Kind: PartResult, CallID: "t2", Text: "a\nb", Images: 2, Papers: 1, Failed: true,
+					Raw: Raw(`{"type":"tool_result","tool_use_id":"t2","is_error":true,"content":[{"type":"text","text":"a"},` +
+						`{"type":"image","source":{}},{"type":"document"},{"type":"text","text":"b"}]}`),
+				},
 				{Kind: PartResult, CallID: "t3", Raw: Raw(`{"type":"tool_result","tool_use_id":"t3"}`)},
 			}},
 		},
@@ -44,7 +48,10 @@ func TestReadAnthropic(t *testing.T) {
 				`{"type":"text","text":"a"},{"type":"search_result","title":"x"}]},` +
 				`{"type":"tool_result","tool_use_id":"t2","content":{"a":1}}]}`,
 			Message{Role: RoleUser, Parts: []Part{
-				{Kind: PartResult, CallID: "t1", Text: "a\n" + `{"type":"search_result","title":"x"}`, Raw: Raw(`{"type":"tool_result","tool_use_id":"t1","content":[{"type":"text","text":"a"},{"type":"search_result","title":"x"}]}`)},
+				{
+					Kind: PartResult, CallID: "t1", Text: "a\n" + `{"type":"search_result","title":"x"}`,
+					Raw: Raw(`{"type":"tool_result","tool_use_id":"t1","content":[{"type":"text","text":"a"},{"type":"search_result","title":"x"}]}`),
+				},
 				{Kind: PartResult, CallID: "t2", Text: `{"a":1}`, Raw: Raw(`{"type":"tool_result","tool_use_id":"t2","content":{"a":1}}`)},
 			}},
 		},

@@ -1,4 +1,4 @@
-package events
+package dialect_test
 
 import (
 	"bytes"
@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"compactd/internal/events"
 	"compactd/internal/events/codec"
 	"compactd/internal/events/validate"
 	"compactd/internal/testkit/mediatest"
@@ -62,13 +63,13 @@ func TestRecordedMedia(t *testing.T) {
 
 func wantRecorded(t *testing.T, f Format, m, plain Raw) {
 	t.Helper()
-	r := f.Record(m, MaxTurnBytes)
+	r := f.Record(m, events.MaxTurnBytes)
 	name := string(f) + " " + string(r)
 	if len(r) > 700 || codec.Check(r) != nil {
 		t.Errorf("%s: recorded %d bytes of %d: %.400s", f, len(r), len(m), r)
 		return
 	}
-	for _, other := range []Raw{r, plain, f.Record(plain, MaxTurnBytes)} {
+	for _, other := range []Raw{r, plain, f.Record(plain, events.MaxTurnBytes)} {
 		if a, b := f.DigestOf([]Raw{m}), f.DigestOf([]Raw{other}); a != b {
 			t.Errorf("%s: digests %s and %s", name, a, b)
 		}
@@ -119,9 +120,9 @@ func TestRecordedSmallMedia(t *testing.T) {
 	if r := Anthropic.Record(m, len(m)); string(r) != string(m) {
 		t.Errorf("a message that fits was changed: %d bytes of %d", len(r), len(m))
 	}
-	r := Anthropic.Record(m, MaxTurnBytes)
+	r := Anthropic.Record(m, events.MaxTurnBytes)
 	n := bytes.Count(r, []byte(`"sha256:`))
-	if len(r) > MaxTurnBytes || len(r) < MaxTurnBytes-300_000 || n == 0 || n == len(blocks) || !bytes.Contains(r, []byte(blocks[0])) || bytes.Contains(r, []byte(blocks[29])) {
+	if len(r) > events.MaxTurnBytes || len(r) < events.MaxTurnBytes-300_000 || n == 0 || n == len(blocks) || !bytes.Contains(r, []byte(blocks[0])) || bytes.Contains(r, []byte(blocks[29])) {
 		t.Errorf("%d bytes with %d of %d by hash", len(r), n, len(blocks))
 	}
 	if Anthropic.DigestOf([]Raw{m}) != Anthropic.DigestOf([]Raw{r}) {

@@ -1,9 +1,7 @@
-package events_test
+package dialect_test
 
 import (
 	"testing"
-
-	"compactd/internal/events"
 )
 
 // A5: reasoning beside calls counts, since it goes back with them. Some providers drop it, so no
@@ -14,7 +12,7 @@ func TestReasoningCounts(t *testing.T) {
 		`{"role":"assistant","reasoning_content":"","content":"reading"}`:                       false,
 		`{"role":"assistant","reasoning_content":null,"content":"reading"}`:                     false,
 	} {
-		m, err := events.OpenAI.Read(events.Raw(raw))
+		m, err := OpenAI.Read(Raw(raw))
 		if err != nil {
 			t.Fatal(err)
 		}
