@@ -13,6 +13,16 @@ import (
 	"compactd/internal/worker/redecide"
 )
 
+// LogEnd is the last sequence of the log.
+func (env *Env) LogEnd() uint64 {
+	env.T.Helper()
+	s, err := env.JS.Stream(env.T.Context(), topology.LogStream)
+	if err != nil {
+		env.T.Fatal(err)
+	}
+	return s.CachedInfo().State.LastSeq
+}
+
 // Logged lists the events of a kind of a session.
 func (env *Env) Logged(session string, k events.Kind) (out [][]byte) {
 	env.T.Helper()

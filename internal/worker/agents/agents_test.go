@@ -53,9 +53,9 @@ func TestAgentsTurns(t *testing.T) {
 		{"too large", `{"turn":5,"messages":[{"role":"user","content":"` + strings.Repeat("x", events.MaxTurnBytes) + `"}]}`, nil, 413, events.CodeTooLarge, false},
 		{"too many", `{"turn":5,"messages":[` + strings.Repeat(`{"role":"user","content":"x"},`, events.MaxTurnMessages) + `{"role":"user","content":"x"}]}`, nil, 413, events.CodeTooManyMessages, false},
 	} {
-		before := logEnd(env)
+		before := env.LogEnd()
 		status, got := e.Post("s1", "turns", c.body, c.headers...)
-		if status != c.status || got.Code != c.code || logEnd(env) > before != c.stored || got.Hint == "" {
+		if status != c.status || got.Code != c.code || env.LogEnd() > before != c.stored || got.Hint == "" {
 			t.Errorf("%s: %d %+v, want %d %s", c.name, status, got, c.status, c.code)
 		}
 	}
@@ -116,7 +116,7 @@ func TestAgentsPending(t *testing.T) {
 		t.Fatal(err)
 	}
 	status, got := e.Post("s1", "turns?wait_ms=50", string(workertest.Turn(1)))
-	if status != 202 || got.Decided || got.Code != events.CodeTurnPending || got.Seq != logEnd(env) {
+	if status != 202 || got.Decided || got.Code != events.CodeTurnPending || got.Seq != env.LogEnd() {
 		t.Errorf("%d %+v", status, got)
 	}
 	r = env.Start("b", observe.Listener{})
@@ -185,16 +185,6 @@ func TestAgentsSquattedID(t *testing.T) {
 	}
 }
 
-// logEnd is the last sequence of the log.
-func logEnd(env *workertest.Env) uint64 {
-	env.T.Helper()
-	s, err := env.JS.Stream(env.T.Context(), "SESSIONS")
-	if err != nil {
-		env.T.Fatal(err)
-	}
-	return s.CachedInfo().State.LastSeq
-}
-
 // An operator erases a session over HTTP, and is answered when it is done. Agents may not, also
 // not their own. An erased text is not retrieved any more.
 func TestAgentsForget(t *testing.T) {
@@ -217,7 +207,7 @@ func TestAgentsForget(t *testing.T) {
 	if status, got := e.Do(workertest.DefaultToken, "GET", "/v1/retrieve/"+hash, ""); status != 200 || !strings.Contains(got, text) {
 		t.Fatalf("before: %d %.200s", status, got)
 	}
-	before := logEnd(env)
+	before := env.LogEnd()
 	for name, body := range map[string]string{"an agent": "", "a field that it does not know": `{"turn":2}`} {
 		token, want := workertest.DefaultToken, 403
 		if body != "" {
@@ -227,7 +217,7 @@ func TestAgentsForget(t *testing.T) {
 			t.Errorf("%s: %d %s", name, status, got)
 		}
 	}
-	if logEnd(env) != before {
+	if env.LogEnd() != before {
 		t.Error("a refused erasure is published")
 	}
 	status, got := e.Do(workertest.OperatorToken, "POST", path+"/forget?wait_ms=8000", `{"id":"erase-1"}`)

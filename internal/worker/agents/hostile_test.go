@@ -57,7 +57,7 @@ func TestAgentsForeignTokens(t *testing.T) {
 	if status, got := e.Post("secret", "turns", string(workertest.Turn(1))); status != 200 {
 		t.Fatalf("%d %+v", status, got)
 	}
-	end := logEnd(env)
+	end := env.LogEnd()
 	get, post := []string{"events", "context", "stats", "files", "history", "recall?turn=1", "outcome?seq=1"}, []string{"turns", "overflow", "compact", "rewind", "end", "check"}
 	for _, c := range []struct {
 		token string
@@ -104,8 +104,8 @@ func TestAgentsForeignTokens(t *testing.T) {
 			t.Errorf("an operator's %s: %d %s", o.Name, status, text)
 		}
 	}
-	if logEnd(env) != end {
-		t.Errorf("%d events were stored", logEnd(env)-end)
+	if env.LogEnd() != end {
+		t.Errorf("%d events were stored", env.LogEnd()-end)
 	}
 	if err := r.Stop(); err != nil {
 		t.Fatal(err)

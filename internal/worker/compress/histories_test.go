@@ -1,4 +1,4 @@
-package agents_test
+package compress_test
 
 import (
 	"encoding/json"
@@ -111,7 +111,9 @@ func TestCompressHistories(t *testing.T) {
 			if n < 2 { // they begin alike
 				a.Call(n, 60)
 			} else {
-				a.History = append(a.History, events.Raw(fmt.Sprintf(`{"role":"assistant","content":null,"tool_calls":[{"id":"call_%d","type":"function","function":{"name":"read_file","arguments":"{\"path\":\"f%d.go\"}"}}]}`, n, n)),
+				a.History = append(a.History,
+					events.Raw(fmt.Sprintf(`{"role":"assistant","content":null,"tool_calls":[{"id":"call_%d","type":"function",`+
+						`"function":{"name":"read_file","arguments":"{\"path\":\"f%d.go\"}"}}]}`, n, n)),
 					events.Raw(fmt.Sprintf(`{"role":"tool","tool_call_id":"call_%d","content":%q}`, n, strings.Repeat(fmt.Sprintf("talk %d line %d. ", i, n), 90))))
 			}
 		}
@@ -238,7 +240,7 @@ func TestGatewaysHostile(t *testing.T) {
 			t.Errorf("%s: %d %s, want %d %s", c.name, status, text, c.status, c.code)
 		}
 	}
-	before := logEnd(env)
+	before := env.LogEnd()
 	for name, body := range map[string]string{
 		"no messages":         `{"messages":[]}`,
 		"a first request":     `{"model":"gpt-4","messages":[{"role":"user","content":"Hi"}]}`,
@@ -253,7 +255,7 @@ func TestGatewaysHostile(t *testing.T) {
 			t.Errorf("%s: %d %s", name, status, text)
 		}
 	}
-	if logEnd(env) != before {
+	if env.LogEnd() != before {
 		t.Error("requests that belong to no conversation are published")
 	}
 

@@ -1,4 +1,4 @@
-package agents_test
+package mcpserver_test
 
 import (
 	"fmt"
@@ -35,7 +35,8 @@ func TestMCP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e.WriteTokens(workertest.TokenLine(workertest.DefaultToken, "default agent") + workertest.TokenLine(workertest.SessionToken, "default/s1 session") + workertest.TokenLine(filesToken, "default/s3 session") + workertest.TokenLine(oddToken, "default/"+id+" session"))
+	e.WriteTokens(workertest.TokenLine(workertest.DefaultToken, "default agent") + workertest.TokenLine(workertest.SessionToken, "default/s1 session") +
+		workertest.TokenLine(filesToken, "default/s3 session") + workertest.TokenLine(oddToken, "default/"+id+" session"))
 	if err := e.Listener.Reload(); err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +138,8 @@ func TestMCPTokens(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
 	r, e := env.RunEdge()
-	e.WriteTokens(workertest.TokenLine(workertest.DefaultToken, "default agent") + workertest.TokenLine(workertest.OperatorToken, "* operator") + workertest.TokenLine(workertest.SessionToken, "default/s1 session") +
+	e.WriteTokens(workertest.TokenLine(workertest.DefaultToken, "default agent") + workertest.TokenLine(workertest.OperatorToken, "* operator") +
+		workertest.TokenLine(workertest.SessionToken, "default/s1 session") +
 		workertest.TokenLine(workertest.ExpiredToken, "default/s1 session 2020-01-01T00:00:00Z"))
 	if err := e.Listener.Reload(); err != nil {
 		t.Fatal(err)
@@ -225,7 +227,8 @@ func TestMCPBatch(t *testing.T) {
 		t.Errorf("%d, %d of %d searches: %.300s", status, found, calls-2, text)
 	}
 	large := "[" + strings.Repeat(batch[1]+",", 2*calls) + batch[1] + "]"
-	if status, text := e.Do(workertest.SessionToken, "POST", "/mcp/default/s1", large, "Accept", "application/json, text/event-stream", "Content-Type", "application/json"); status != 413 || !strings.Contains(text, `"too_large"`) {
+	status, text = e.Do(workertest.SessionToken, "POST", "/mcp/default/s1", large, "Accept", "application/json, text/event-stream", "Content-Type", "application/json")
+	if status != 413 || !strings.Contains(text, `"too_large"`) {
 		t.Errorf("a batch of %d requests: %d %.300s", 2*calls+1, status, text)
 	}
 	for _, c := range []limit.Class{limit.Memory, limit.Processor, limit.Reads, limit.Waits} {

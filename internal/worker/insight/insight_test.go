@@ -1,4 +1,4 @@
-package query_test
+package insight_test
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package agents_test
+package compress_test
 
 import (
 	"bytes"
@@ -319,7 +319,10 @@ func TestGatewaysFail(t *testing.T) {
 	}{
 		{"a call without its result", workertest.DefaultToken, `{"model":"gpt-4","messages":[` + unpairedCall + `]}`, 200},
 		{"a role that is none", workertest.DefaultToken, `{"model":"gpt-4","messages":[{"role":"no-role","content":"Hi"},{"role":"assistant","content":7}]}`, 200},
-		{"a model that is unknown", workertest.DefaultToken, `{"model":"team/fast","messages":[{"role":"user","content":"Hi"},{"role":"assistant","content":"Hello."},{"role":"user","content":"Why?"}]}`, 200},
+		{
+			"a model that is unknown", workertest.DefaultToken,
+			`{"model":"team/fast","messages":[{"role":"user","content":"Hi"},{"role":"assistant","content":"Hello."},{"role":"user","content":"Why?"}]}`, 200,
+		},
 		{"no model", workertest.DefaultToken, `{"messages":[{"role":"user","content":"Hi"},{"role":"assistant","content":"Hello."},{"role":"user","content":"Why?"}]}`, 200},
 		{"options that are null", workertest.DefaultToken, `{"model":null,"token_budget":null,"config":{"session_id":null,"target_ratio":null},"messages":[{"role":"user","content":"Hi"}]}`, 200},
 		{"no token", "", `{"model":"gpt-4","messages":[{"role":"user","content":"Hi"}]}`, 401},
