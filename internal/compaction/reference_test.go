@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -87,48 +86,6 @@ func TestWordsAreNoPath(t *testing.T) {
 			t.Errorf("%q: %+v", text, d.Edits())
 		}
 	}
-}
-
-// A4: name and arguments of a call count; in the reference a call is free, so that
-// an agent that writes files overflows unseen.
-func TestArgumentsCount(t *testing.T) {
-	m := events.Message{Role: events.RoleAssistant, Parts: []events.Part{
-		{Kind: events.PartCall, Tool: "write_file", Args: events.Raw(`{"content":"` + strings.Repeat("func f() {} ", 4_000) + `"}`)},
-	}}
-	cost := func(profile string) compaction.Tokens {
-		r := measure.NewRate(measure.Profiles[profile], "openai")
-		return r.Entry(&measured([]events.Message{m})[0])
-	}
-	if seed := cost("seed"); seed > 10 {
-		t.Errorf("the profile of the reference counts %d", seed)
-	}
-	if ours := cost("default"); ours < 10_000 {
-		t.Errorf("48,000 characters of arguments count as %d tokens", ours)
-	}
-}
-
-// A15, B14: no limit on bytes leaves half a rune, whatever is kept.
-func TestLimitOutput(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		text := strings.Join(rapid.SliceOf(rapid.SampledFrom([]string{"a", "é", "日", "🚀", "\n", "word ", "\r\n"})).Draw(t, "text"), "")
-		l := measure.OutputLimits{
-			MaxBytes: rapid.Int64Range(0, 60).Draw(t, "bytes"), MaxLines: rapid.Int64Range(0, 8).Draw(t, "lines"),
-			Keep:      rapid.SampledFrom([]measure.Direction{measure.KeepTail, measure.KeepHead, measure.KeepBoth, measure.KeepLines}).Draw(t, "keep"),
-			HeadShare: compaction.PPM(rapid.Int64Range(0, 1_000_000).Draw(t, "share")),
-		}
-		got, cut := measure.LimitOutput(text, l)
-		within := int64(len(text)) <= l.MaxBytes && int64(strings.Count(text, "\n")) < l.MaxLines
-		if cut == within || !cut && got != text {
-			t.Fatalf("%q of %+v: %q", text, l, got)
-		}
-		if !utf8.ValidString(got) {
-			t.Fatalf("half a rune: %q", got)
-		}
-		notice := int64(len("\n\n[Output truncated from 1000 bytes to 1000 bytes]\n\n"))
-		if cut && int64(len(got)) > l.MaxBytes+notice {
-			t.Fatalf("%d bytes of %d: %q", len(got), l.MaxBytes, got)
-		}
-	})
 }
 
 // B7, B9: whatever the target, something of a history stays, its first user message

@@ -1,4 +1,4 @@
-package compaction_test
+package measure_test
 
 import (
 	"bytes"
@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 )
@@ -26,7 +25,7 @@ func TestMediaCountBySize(t *testing.T) {
 		format          events.Format
 		provider, model string
 		message         string
-		want            compaction.Tokens // beside framing
+		want            measure.Tokens // beside framing
 	}{
 		"openai":           {events.OpenAI, "openai", "gpt-6", `{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,IMAGE"}}]}`, 2448},
 		"openai file":      {events.OpenAI, "openai", "gpt-6", `{"role":"user","content":[{"type":"file","file":{"file_data":"data:application/pdf;base64,PDF"}}]}`, 200_000},
@@ -36,17 +35,34 @@ func TestMediaCountBySize(t *testing.T) {
 		"responses made":   {events.Responses, "openai", "gpt-6", `{"type":"image_generation_call","id":"ig_1","status":"completed","result":"IMAGE"}`, 2448},
 		"anthropic":        {events.Anthropic, "anthropic", "claude-opus-5.5", `{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"IMAGE"}}]}`, 2768},
 		"anthropic haiku":  {events.Anthropic, "anthropic", "claude-haiku-4-5", `{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"IMAGE"}}]}`, 1625},
-		"anthropic result": {events.Anthropic, "anthropic", "claude-opus-5.5", `{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":[{"type":"image","source":{"type":"base64","data":"IMAGE"}},{"type":"image","source":{"type":"base64","data":"IMAGE"}}]}]}`, 2 * 2768},
-		"anthropic pdf":    {events.Anthropic, "anthropic", "claude-opus-5.5", `{"role":"user","content":[{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"PDF"}}]}`, 234_700},
-		"anthropic url":    {events.Anthropic, "anthropic", "claude-opus-5.5", `{"role":"user","content":[{"type":"image","source":{"type":"url","url":"https://example.com/a.png"}}]}`, 1024},
-		"gemini":           {events.Gemini, "google-ai", "gemini-3-pro", `{"role":"user","parts":[{"inlineData":{"mimeType":"image/png","data":"IMAGE"}}]}`, 1101},
-		"gemini pdf":       {events.Gemini, "google-ai", "gemini-3-pro", `{"role":"user","parts":[{"inlineData":{"mimeType":"application/pdf","data":"PDF"}}]}`, 56_100},
-		"gemini response":  {events.Gemini, "google-ai", "gemini-3-pro", `{"role":"user","parts":[{"functionResponse":{"name":"f","response":{"output":""},"parts":[{"inlineData":{"mimeType":"image/png","data":"IMAGE"}}]}}]}`, 1101},
-		"bedrock":          {events.Bedrock, "bedrock", "anthropic.claude-opus-5-5", `{"role":"user","content":[{"image":{"format":"png","source":{"bytes":"IMAGE"}}}]}`, 2768},
-		"bedrock result":   {events.Bedrock, "bedrock", "anthropic.claude-opus-5-5", `{"role":"user","content":[{"toolResult":{"toolUseId":"c","content":[{"image":{"format":"png","source":{"bytes":"IMAGE"}}}]}}]}`, 2768},
-		"ai-sdk":           {events.AISDK, "openai", "gpt-6", `{"role":"user","content":[{"type":"image","image":"IMAGE"}]}`, 2448},
-		"ai-sdk result":    {events.AISDK, "openai", "gpt-6", `{"role":"tool","content":[{"type":"tool-result","toolCallId":"c","toolName":"f","output":{"type":"content","value":[{"type":"media","data":"IMAGE","mediaType":"image/png"}]}}]}`, 2448},
-		"ai-sdk pdf":       {events.AISDK, "anthropic", "claude-haiku-4-5", `{"role":"user","content":[{"type":"file","mediaType":"application/pdf","data":"PDF"}]}`, 211_500},
+		"anthropic result": {
+			events.Anthropic, "anthropic", "claude-opus-5.5",
+			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":[` +
+				`{"type":"image","source":{"type":"base64","data":"IMAGE"}},{"type":"image","source":{"type":"base64","data":"IMAGE"}}]}]}`, 2 * 2768,
+		},
+		"anthropic pdf": {
+			events.Anthropic, "anthropic", "claude-opus-5.5",
+			`{"role":"user","content":[{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"PDF"}}]}`, 234_700,
+		},
+		"anthropic url": {events.Anthropic, "anthropic", "claude-opus-5.5", `{"role":"user","content":[{"type":"image","source":{"type":"url","url":"https://example.com/a.png"}}]}`, 1024},
+		"gemini":        {events.Gemini, "google-ai", "gemini-3-pro", `{"role":"user","parts":[{"inlineData":{"mimeType":"image/png","data":"IMAGE"}}]}`, 1101},
+		"gemini pdf":    {events.Gemini, "google-ai", "gemini-3-pro", `{"role":"user","parts":[{"inlineData":{"mimeType":"application/pdf","data":"PDF"}}]}`, 56_100},
+		"gemini response": {
+			events.Gemini, "google-ai", "gemini-3-pro",
+			`{"role":"user","parts":[{"functionResponse":{"name":"f","response":{"output":""},"parts":[{"inlineData":{"mimeType":"image/png","data":"IMAGE"}}]}}]}`, 1101,
+		},
+		"bedrock": {events.Bedrock, "bedrock", "anthropic.claude-opus-5-5", `{"role":"user","content":[{"image":{"format":"png","source":{"bytes":"IMAGE"}}}]}`, 2768},
+		"bedrock result": {
+			events.Bedrock, "bedrock", "anthropic.claude-opus-5-5",
+			`{"role":"user","content":[{"toolResult":{"toolUseId":"c","content":[{"image":{"format":"png","source":{"bytes":"IMAGE"}}}]}}]}`, 2768,
+		},
+		"ai-sdk": {events.AISDK, "openai", "gpt-6", `{"role":"user","content":[{"type":"image","image":"IMAGE"}]}`, 2448},
+		"ai-sdk result": {
+			events.AISDK, "openai", "gpt-6",
+			`{"role":"tool","content":[{"type":"tool-result","toolCallId":"c","toolName":"f","output":{"type":"content","value":[` +
+				`{"type":"media","data":"IMAGE","mediaType":"image/png"}]}}]}`, 2448,
+		},
+		"ai-sdk pdf": {events.AISDK, "anthropic", "claude-haiku-4-5", `{"role":"user","content":[{"type":"file","mediaType":"application/pdf","data":"PDF"}]}`, 211_500},
 	} {
 		m, err := c.format.Read(events.Raw(strings.NewReplacer("IMAGE", picture, "PDF", pdf).Replace(c.message)))
 		if err != nil {
@@ -54,8 +70,8 @@ func TestMediaCountBySize(t *testing.T) {
 			continue
 		}
 		r := measure.RateOf(measure.Profiles["default"], c.provider, c.model)
-		var got compaction.Tokens
-		for _, e := range compaction.Measure(m, compaction.Entry{}) {
+		var got measure.Tokens
+		for _, e := range measure.Measure(m, measure.Entry{}) {
 			got += r.Body(&e)
 		}
 		if got < c.want || got > c.want+r.PerTool {

@@ -1,10 +1,10 @@
-package compaction_test
+package measure_test
 
 import (
 	"strings"
 	"testing"
 
-	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 )
 
@@ -20,7 +20,7 @@ func BenchmarkMeasure(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(text)))
 			for b.Loop() {
-				compaction.Measure(m, compaction.Entry{})
+				measure.Measure(m, measure.Entry{})
 			}
 		})
 	}
