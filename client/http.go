@@ -43,7 +43,7 @@ func (h *HTTP) Compact(ctx context.Context, session string) error {
 	}
 	var out events.EventResponse
 	if events.Unmarshal(data, &out) != nil || out.Seq == 0 {
-		return h.unavailable("the answer is none of a worker")
+		return h.unavailable("the answer is not from a worker")
 	}
 	if !out.Decided || !out.Accepted {
 		return newError(Code(out.Code), out.Message, out.Hint)
@@ -61,7 +61,7 @@ func (h *HTTP) post(ctx context.Context, session string, in *wireSync, out *even
 		return err
 	}
 	if events.Unmarshal(data, out) != nil || out.Need == "" && out.Parts == nil && len(in.Messages) > 0 {
-		return h.unavailable("the answer is none of a worker")
+		return h.unavailable("the answer is not from a worker")
 	}
 	return nil
 }

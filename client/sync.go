@@ -210,7 +210,7 @@ func (c *syncer) fold(w *wireSync, messages []events.Raw) []events.Raw {
 	return w.dialect().Fold(messages, c.most*7/8-rest)
 }
 
-var errParts = errors.New("sync: the parts are none of the history")
+var errParts = errors.New("sync: the parts do not belong to the history")
 
 // apply applies the parts of an answer to the messages of the agent.
 func (s *Sync) apply(r *events.SyncResponse) (*Synced, error) {

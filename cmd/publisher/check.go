@@ -19,7 +19,7 @@ type callFlags struct {
 	Model           string        `placeholder:"NAME" help:"Model of the call, if it is not the session's."`
 	MaxOutputTokens int64         `placeholder:"N" help:"Tokens reserved for the model's answer."`
 	ContextWindow   int64         `placeholder:"N" help:"Context window of the model, if it is not that of the table."`
-	Tokens          int64         `placeholder:"N" help:"Tokens to be added beside what is sent, by your own count."`
+	Tokens          int64         `placeholder:"N" help:"Further tokens to be added, by your own count."`
 }
 
 func (c *callFlags) next() events.NextCall {

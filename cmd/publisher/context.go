@@ -15,9 +15,9 @@ import (
 
 type contextCmd struct {
 	Session    named.Session `required:"" env:"COMPACTD_SESSION" help:"Session to query."`
-	Turn       int64         `placeholder:"N" help:"Wait until turn N was taken or refused, or is parked: the history then has it."`
+	Turn       int64         `placeholder:"N" help:"Wait until turn N is taken, refused or parked."`
 	Wait       time.Duration `default:"5s" placeholder:"TIME" help:"How long to wait for --turn, 8s at most (${default})."`
-	Generation *int64        `placeholder:"N" help:"History as generation N has it, with all turns since; 0 is the history as it was published."`
+	Generation *int64        `placeholder:"N" help:"The history under generation N, with all turns since; 0 is the history as published."`
 }
 
 // Run prints the history.

@@ -21,9 +21,9 @@ type loadCmd struct {
 	Duration time.Duration `default:"0s" placeholder:"TIME" help:"Stop publishing after this time; 0 sets no bound (${default})."`
 	Tenants  int           `default:"1" help:"Number of tenants that share the sessions, called TENANT-1, TENANT-2 and so on (${default})."`
 	Window   int64         `default:"32000" placeholder:"TOKENS" help:"Context window of the agents' model: a small one is compacted often (${default})."`
-	Format   string        `enum:"openai,anthropic,neurolink,openai-responses,gemini,bedrock,ai-sdk" default:"anthropic" placeholder:"DIALECT" help:"Dialect of what the agents publish (openai|anthropic|neurolink|openai-responses|gemini|bedrock|ai-sdk, default ${default})."`
-	Seed     uint64        `default:"1" help:"Seed of what the agents publish (${default})."`
-	Name     string        `placeholder:"NAME" help:"Name of the run, and of its sessions before a number; one of its own if absent."`
+	Format   string        `enum:"openai,anthropic,neurolink,openai-responses,gemini,bedrock,ai-sdk" default:"anthropic" placeholder:"DIALECT" help:"Dialect of the published messages (openai|anthropic|neurolink|openai-responses|gemini|bedrock|ai-sdk, default ${default})."`
+	Seed     uint64        `default:"1" help:"Seed of the agents' messages (${default})."`
+	Name     string        `placeholder:"NAME" help:"Name of the run, and prefix of its sessions' names; generated if absent."`
 }
 
 // minWindow is the smallest in which a turn fits as a rule, in tokens.

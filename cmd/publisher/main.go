@@ -61,12 +61,12 @@ type flags struct {
 
 	Audit auditcmd.Command `cmd:"" help:"Print who read content of sessions, and who compacted, rewound and erased them, changed policies or tokens. For operators."`
 
-	Check  checkCmd  `cmd:"" help:"Check whether the next call of a session fits, with what is to be added to it."`
+	Check  checkCmd  `cmd:"" help:"Check whether the next call of a session fits, with the messages to be added."`
 	Attach attachCmd `cmd:"" help:"Print the files to send with the next call of a session: whole, cut, or summarized."`
 	Files  filesCmd  `cmd:"" help:"List the files that a session has read and changed."`
 
 	Context contextCmd `cmd:"" help:"Print the effective history of a session, as its agent should send it."`
-	Recall  recallCmd  `cmd:"" help:"Print original messages of a session, whatever a compaction has made of them, or find a text in them."`
+	Recall  recallCmd  `cmd:"" help:"Print original messages of a session, also those that a compaction removed, or find a text in them."`
 	History historyCmd `cmd:"" help:"Print when and why a session was compacted, and what a compaction changed."`
 	Stats   statsCmd   `cmd:"" help:"Print the state of a session: turns, tokens, level."`
 

@@ -14,9 +14,9 @@ import (
 
 type statsCmd struct {
 	Session         named.Session `required:"" env:"COMPACTD_SESSION" help:"Session to query."`
-	Provider        string        `placeholder:"NAME" help:"Answer for a model of this provider; its default without --model."`
-	Model           string        `placeholder:"NAME" help:"Answer for this model."`
-	MaxOutputTokens int64         `placeholder:"N" help:"Answer for so much reserved for the model's answer."`
+	Provider        string        `placeholder:"NAME" help:"Provider of the model; its default model without --model."`
+	Model           string        `placeholder:"NAME" help:"Model to use in place of the session's."`
+	MaxOutputTokens int64         `placeholder:"N" help:"Reserve N tokens for the model's answer."`
 }
 
 // Run prints the figures.

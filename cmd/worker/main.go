@@ -76,7 +76,7 @@ type flags struct {
 	TenantCallsPerMinute int `env:"COMPACTD_TENANT_CALLS_PER_MINUTE" default:"0" placeholder:"N" help:"Calls of models a minute for each tenant, in all workers together; beyond them the embedded summarizer writes. 0 is no bound."`
 	TenantTokensPerHour  int `env:"COMPACTD_TENANT_TOKENS_PER_HOUR" default:"0" placeholder:"N" help:"Input and output tokens an hour for each tenant, in the same way."`
 
-	TenantOutcomesPerHour hourlyBytes `env:"COMPACTD_TENANT_OUTCOMES_PER_HOUR" placeholder:"SIZE" help:"Bytes of session.compacted that OUTCOMES takes an hour for each tenant, such as 1GiB; beyond them it gets its compactions without messages. off is no bound. Absent: a 64th of the bound of OUTCOMES, 256 MiB at least."`
+	TenantOutcomesPerHour hourlyBytes `env:"COMPACTD_TENANT_OUTCOMES_PER_HOUR" placeholder:"SIZE" help:"Bytes of session.compacted that OUTCOMES takes an hour for each tenant, such as 1GiB; beyond them its compactions have no messages. off is no bound. Absent: a 64th of the bound of OUTCOMES, 256 MiB at least."`
 
 	HTTP      string `name:"http" env:"COMPACTD_HTTP" default:"${defaultHTTP}" placeholder:"HOST:PORT" help:"Where /healthz, /readyz, /metrics and requests under /v1 are answered; port -1 picks a free one, off is none (${default})."`
 	HTTPToken string `name:"http-token" env:"COMPACTD_HTTP_TOKEN" placeholder:"TOKEN" help:"Token that a request over HTTP must carry as Authorization: Bearer. Required when --http is not on loopback. Every user of this machine can read a command line: set it in the environment, or in a file."`

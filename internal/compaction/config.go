@@ -140,7 +140,7 @@ func (c *Config) For(tenant string) *Policy {
 func ConfigOf(t *ConfigText, counters ...measure.Counter) (*Config, error) {
 	i := slices.IndexFunc(counters, func(c measure.Counter) bool { return c.Name() == t.Counter })
 	if t.Rules != RulesVersion || t.Counter != counterEstimate && i < 0 {
-		return nil, fmt.Errorf("read config: rules %d with counter %q; this binary has rules %d, and no counter of another name than it was given",
+		return nil, fmt.Errorf("read config: rules %d with counter %q; this binary has rules %d, and only the counters that it was given",
 			t.Rules, t.Counter, RulesVersion)
 	}
 	c := &Config{Policy: t.Policy, Tenants: t.Tenants, Windows: t.Windows, Prices: t.Prices, retention: retentionOf(t.Retention)}

@@ -239,7 +239,7 @@ func (e *envelope) require(name, rest string) {
 func (e *envelope) only(names ...string) {
 	for _, f := range e.fields {
 		if !slices.Contains(names, f.Name) {
-			e.problems.add(CodeBadType, f.Name, "is none of the fields of the request: %s", strings.Join(names, ", "))
+			e.problems.add(CodeBadType, f.Name, "is not a field of the request: %s", strings.Join(names, ", "))
 		}
 	}
 }

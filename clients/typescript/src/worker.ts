@@ -38,7 +38,7 @@ export async function request(at: Address, session: string, body: string, count:
   const sync = parse(text) as SyncResponse | undefined;
   if (sync?.need) return undefined;
   const answer = { parts: [], warnings: [], budget: {}, ...sync } as unknown as SyncResponse;
-  if (!isAnswer(answer) || !covers(answer, count)) throw unavailable(at, "the answer is none of a worker");
+  if (!isAnswer(answer) || !covers(answer, count)) throw unavailable(at, "the answer is not from a worker");
   return { sync: answer, made: madeOf(text) };
 }
 

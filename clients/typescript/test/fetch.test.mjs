@@ -96,7 +96,7 @@ test("hostile answers", async () => {
   };
   for (const text of texts) {
     answer = (response) => response.end(text);
-    assert.match(await problemOf(60_000), /none of a worker/);
+    assert.match(await problemOf(60_000), /not from a worker/);
   }
   const part = Buffer.alloc(1 << 20, " ");
   answer = function write(response) {

@@ -117,5 +117,5 @@ func (d *doctor) growth(s *topology.Streams) {
 	if g == nil {
 		return
 	}
-	d.note("growth", "a partition is split once workers hold it and the one that it is split into; where that takes long, see /readyz of the workers: one whose disk is full opens none", "%s", g)
+	d.note("growth", "a partition is split once workers hold both halves; if that takes long, see /readyz of the workers: a worker with a full disk opens no partition", "%s", g)
 }

@@ -67,7 +67,7 @@ func (d *doctor) ask(ctx context.Context, name string, check func(context.Contex
 		d.Findings[before].Code = events.CodeForbidden
 	case errors.Is(cause, context.DeadlineExceeded):
 		d.Findings = d.Findings[:before]
-		d.problem(name, "is the server, and its disk, well?", "not checked, %s: no answer within %s", events.CodeUnavailable, units.Span(checkWait))
+		d.problem(name, "are the server and its disk well?", "not checked, %s: no answer within %s", events.CodeUnavailable, units.Span(checkWait))
 		d.Findings[before].Code = events.CodeUnavailable
 	}
 }

@@ -136,7 +136,7 @@ func cellsOf(n uint32, page []byte) (kind byte, cells []uint16, err error) {
 		first += 4
 	}
 	if kind != interior && kind != leaf || first+2*count > len(page) {
-		return 0, nil, fmt.Errorf("%w: page %d is none of a table", ErrFormat, n)
+		return 0, nil, fmt.Errorf("%w: page %d does not belong to a table", ErrFormat, n)
 	}
 	for i := range count {
 		cells = append(cells, binary.BigEndian.Uint16(page[first+2*i:]))

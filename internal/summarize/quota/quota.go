@@ -75,7 +75,7 @@ func (q *Quota) of(name string) *tenant {
 // The reasons why a call is refused.
 var (
 	errShare   = errors.New("the tenant has used up its share of model calls or tokens")
-	errUnknown = errors.New("what the tenant has used is unknown")
+	errUnknown = errors.New("the use of the tenant is unknown")
 	errBusy    = errors.New("too many other workers write it")
 )
 

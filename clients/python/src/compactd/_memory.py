@@ -16,7 +16,7 @@ class Synced:
         """Read the answer for a history of so many messages. Raises ValueError where it is none."""
         answer = Object(text, "parts")
         if not isinstance(answer.data("parts"), list):
-            raise ValueError("the answer is none of a worker")
+            raise ValueError("the answer is not from a worker")
         self.of = of
         self.view = str(answer.data("view") or "")
         self.hash = str(answer.data("hash") or "")
@@ -34,7 +34,7 @@ class Synced:
         for part in answer.data("parts"):
             at = self._part(part.text, at)
         if at != of:
-            raise ValueError("the parts are none of the history")
+            raise ValueError("the parts do not belong to the history")
 
     def _part(self, text: str, at: int) -> int:
         """Add a part of the history from a place on, and return the place behind it."""
@@ -44,7 +44,7 @@ class Synced:
         ranges.append(None if edit is None else [edit, edit + 1])
         for start, end in (r for r in ranges if r is not None):
             if start != at or type(end) is not int or end < start:
-                raise ValueError("the parts are none of the history")
+                raise ValueError("the parts do not belong to the history")
             at = end
         if part.data("keep"):
             self._parts.append((first, at))

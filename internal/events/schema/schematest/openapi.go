@@ -48,8 +48,8 @@ var gatewayPaths = []struct {
 	hash                        bool
 	refusals                    []int
 }{
-	{"compress", "post", "/v1/compress", "The history that a gateway is about to send: what of it to send. It gives the history back where nothing can be done.", false, []int{400, 401, 403, 405, 413, 429, 500, 503}},
-	{"usage", "post", "/v1/usage", "What the provider counted for a call with that history.", false, []int{400, 401, 403, 405, 413, 429, 500, 503}},
+	{"compress", "post", "/v1/compress", "Reduces the history that a gateway is about to send. Returns it unchanged where nothing can be done.", false, []int{400, 401, 403, 405, 413, 429, 500, 503}},
+	{"usage", "post", "/v1/usage", "Takes the provider's count for a call with that history.", false, []int{400, 401, 403, 405, 413, 429, 500, 503}},
 	{"retrieve", "get", "/v1/retrieve/{hash}", "The text that a placeholder stands for.", true, []int{400, 401, 403, 404, 405, 429, 500, 503}},
 }
 
@@ -165,26 +165,26 @@ func (l *Listener) pages(paths object) {
 
 // summaries describe the operations.
 var summaries = map[string]string{
-	"attach":   "What of these files should the next call send?",
-	"check":    "Does the next call fit, with what is to be added?",
+	"attach":   "Decides which parts of files enter the next call.",
+	"check":    "Reports whether the next call fits, with the additions.",
 	"context":  "The effective history, as an agent should send it.",
 	"files":    "The files that a session has read and changed.",
-	"history":  "When and why the history of a session was compacted.",
-	"health":   "How the worker is that answers.",
-	"outcome":  "What became of an event: taken or refused, and why.",
-	"recall":   "Original messages by their place, or where a text is.",
-	"sessions": "The sessions of a tenant, some at a time.",
+	"history":  "The compactions of a session: when and why.",
+	"health":   "The health of the worker that answers.",
+	"outcome":  "Reports whether an event was taken or refused, and why.",
+	"recall":   "Returns original messages by their place, or finds a text.",
+	"sessions": "The sessions of a tenant, in pages.",
 	"stats":    "The state of a session.",
-	"timeline": "How a session grew, and what its compactions removed.",
-	"changes":  "What a compaction did to each message.",
-	"xray":     "What fills the window of a session.",
-	"preview":  "What a session.compact would do now.",
-	"whatif":   "How the session would have gone under other policies.",
-	"fleet":    "The workers, and who serves each partition.",
+	"timeline": "The growth of a session, and what its compactions removed.",
+	"changes":  "Lists the change of each message by a compaction.",
+	"xray":     "Lists the contents of a session's window.",
+	"preview":  "Shows the result that a session.compact would have now.",
+	"whatif":   "Replays the session under other policies.",
+	"fleet":    "The workers, and the owner of each partition.",
 	"policies": "The policy that operators set for a tenant, and its revisions.",
-	"policy":   "Set the policy of a tenant, which running workers follow.",
-	"tenants":  "The tenants: sums over their sessions.",
-	"sync":     "The whole history as the agent holds it: what of it to send.",
+	"policy":   "Sets the policy of a tenant, which running workers follow.",
+	"tenants":  "The tenants, with sums over their sessions.",
+	"sync":     "Takes the agent's whole history, and returns the messages to send.",
 }
 
 // object is a JSON object of a document.

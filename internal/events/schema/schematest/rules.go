@@ -169,7 +169,7 @@ var (
 		"replaces_from": both(between(1, events.MaxNumber), described("retracts the turns from this number on; this turn becomes that number")),
 		"format":        both(formats, described("dialect of the messages; absent = unchanged")), "system": types("string", "array"), "tools": types("array"),
 		"messages[]": objects,
-		"usage":      described("What the provider counted for the call, in the shape that the provider or the SDK gave it; another shape is not read."),
+		"usage":      described("The provider's count for the call, in the shape that the provider or the SDK gave it; another shape is not read."),
 	})
 	compactRules = with(event, model, policy, rules{"focus": both(longText(events.MaxFocusBytes), described("what the summary shall keep in mind"))})
 	rewindRules  = with(event, rules{
@@ -204,7 +204,7 @@ var (
 	statsRules   = with(address, modelOf, awaits)
 	syncRules    = with(address, model, policy, rules{
 		"": required("session", "messages"), "branch": text(maxName), "format": formats, "system": types("string", "array"), "tools": types("array"), "messages[]": objects,
-		"usage":      both(types("object"), described("What the provider counted for the last call, in its shape, with view: that of the answer which the call was made with.")),
+		"usage":      both(types("object"), described("The provider's count for the last call, in its shape, with the view of the answer that the call was made with.")),
 		"on_diverge": oneOf("auto", "replace", "branch", "refuse"), "form": oneOf("parts", "messages"), "frozen": between(0, events.MaxNumber),
 		"wait_ms": both(between(0, events.MaxWait.Milliseconds()), described("the most to wait for the decision, in milliseconds; absent is 500")),
 		"prefix":  required("hash"), "prefix.count": between(0, events.MaxNumber),
@@ -220,7 +220,7 @@ var (
 	usageRules = with(envelope, rules{
 		"": required("view", "usage"), "session": both(text(maxName), described("absent is the one of the header X-Headroom-Session-Id")),
 		"view":  both(text(maxName), func(s *jsonschema.Schema) { s.MinLength = new(1) }),
-		"usage": both(types("object"), described("What the provider counted for the call, in its shape.")),
+		"usage": both(types("object"), described("The provider's count for the call, in its shape.")),
 	})
 	nextCall = with(modelOf, rules{
 		"context_window": between(1, events.MaxTokens), "tokens": between(0, events.MaxTokens), "format": formats,

@@ -28,7 +28,7 @@ var tools = []tool{
 	{
 		name: "search_history", call: typed((*viewer).search),
 		description: "Find a text in all messages of this session, also in those that were removed from view. Newest first, with the place of each for recall.",
-		schema:      `{"type":"object","properties":{"text":{"type":"string","minLength":1,"description":"What to find, literally, in upper or lower case."},"limit":{"type":"integer","minimum":1,"maximum":100,"description":"How many messages to find; absent is 10."}},"required":["text"],"additionalProperties":false}`,
+		schema:      `{"type":"object","properties":{"text":{"type":"string","minLength":1,"description":"Text to find, literally, in upper or lower case."},"limit":{"type":"integer","minimum":1,"maximum":100,"description":"How many messages to find; absent is 10."}},"required":["text"],"additionalProperties":false}`,
 	},
 	{
 		name: "what_was_dropped", call: typed((*viewer).dropped),
@@ -48,7 +48,7 @@ var tools = []tool{
 	{
 		name: "compact_now", call: typed((*viewer).compact), writes: true,
 		description: "Compact the history now, before the window is full, as after a part of the work is done. Originals stay available to recall.",
-		schema:      `{"type":"object","properties":{"focus":{"type":"string","description":"What the summary must keep, in a sentence."}},"additionalProperties":false}`,
+		schema:      `{"type":"object","properties":{"focus":{"type":"string","description":"Content that the summary must keep, in a sentence."}},"additionalProperties":false}`,
 	},
 }
 
