@@ -9,32 +9,30 @@ import (
 	"compactd/internal/events"
 )
 
-// The log keeps an event for a time, the retention. Before the text of an entry in
-// view is gone, a summary takes its place: at half the retention, whatever the usage.
-// Where none is to be had, the entries are truncated at three quarters of it.
+// The log keeps an event for the retention. At half the retention a summary replaces an entry in view,
+// whatever the usage, before its text is gone. Without a summary the entries are truncated at three quarters.
 
 const (
 	defaultRetention int64 = 30 * 24 * 60 * 60 * 1000
 	forever          int64 = 1 << 62
 
-	// leastOld is what a summary of a few old words may cost all the same, in tokens:
-	// it is there to keep their content, not to save.
+	// leastOld is the cost that a summary of a few old words may always have, in tokens: it keeps their
+	// content, and need not save.
 	leastOld Tokens = 1_000
 
-	// agesPerRetention is how finely a ledger resolves the age of a sequence: an entry
-	// may count as older by that part of the retention than it is.
+	// agesPerRetention is the resolution of ages in a ledger: an entry may count as older than it is by a
+	// 64th of the retention.
 	agesPerRetention = 64
 )
 
-// age records that the log stored what begins with Seq at Time, in Unix milliseconds,
-// or later.
+// age records that events from Seq on were stored at Time, in Unix milliseconds, or later.
 type age struct {
 	Seq  Seq   `json:"seq"`
 	Time int64 `json:"time"`
 }
 
-// date notes when an event was stored. Of what is older than three quarters of the
-// retention only that is stored.
+// date notes the time at which an event was stored. Of dates older than three quarters of the retention one
+// is kept.
 func (l *Ledger) date(seq Seq, now int64) {
 	h := l.cache.config.retention
 	switch n := len(l.ages); {
@@ -50,7 +48,7 @@ func (l *Ledger) date(seq Seq, now int64) {
 	}
 }
 
-// young is the place of the first date that is not further back than by.
+// young returns the index of the first date younger than by.
 func (l *Ledger) young(now, by int64) int {
 	i := slices.IndexFunc(l.ages, func(a age) bool { return now-a.Time < by })
 	if i < 0 {
@@ -59,7 +57,7 @@ func (l *Ledger) young(now, by int64) int {
 	return i
 }
 
-// since returns the first sequence that is not older than a time; 0 when nothing is.
+// since returns the first sequence younger than by: 0 if all are, the largest number if none is.
 func (l *Ledger) since(now, by int64) Seq {
 	switch i := l.young(now, by); {
 	case i == 0:
@@ -71,18 +69,16 @@ func (l *Ledger) since(now, by int64) Seq {
 	}
 }
 
-// Expired reports whether a session has been idle for as long as the log keeps an
-// event, so that nothing of it is left: it then counts as never published. now is in
-// Unix milliseconds of the log.
+// Expired reports whether a session has been idle for the whole retention. Nothing of it is left in the log,
+// so it counts as never published. now is in Unix milliseconds of the log.
 func (l *Ledger) Expired(now int64, c *Config) bool {
 	return l.HasTurns() && c.Expired(l.lastTurnAt, now)
 }
 
-// Expired reports the same of a session by the time of its last turn.
+// Expired reports the same by the time of a session's last turn.
 func (c *Config) Expired(lastTurnAt, now int64) bool { return now-lastTurnAt >= c.retention }
 
-// Idle reports whether a session has been idle for so long that a session.idle
-// is due under a config. now is in Unix milliseconds of the log.
+// Idle reports whether a session.idle is due under a config. now is in Unix milliseconds of the log.
 func (l *Ledger) Idle(now int64, c *Config) bool {
 	l.use(c)
 	p := l.cache.policy
@@ -108,8 +104,7 @@ func (l *Ledger) holds(before Seq) bool {
 	return before > 0 && l.draft().Old(before) > 0
 }
 
-// fresh returns the first sequence that was not older than a part of the retention
-// when the last event came.
+// fresh returns the first sequence younger than retention/part at the last event.
 func (l *Ledger) fresh(part int64) Seq {
 	if len(l.ages) == 0 {
 		return 0
@@ -117,8 +112,8 @@ func (l *Ledger) fresh(part int64) Seq {
 	return l.since(l.ages[len(l.ages)-1].Time, l.cache.config.retention/part)
 }
 
-// age handles entries that have become old, if nothing else was emitted: at most once
-// for each date of the ledger, since it reads all that is in view.
+// age handles entries that have become old, if nothing else was emitted. It reads the whole view, so it runs
+// at most once for each date of the ledger.
 func (d *decision) age(before, l *Ledger) {
 	p := l.cache.policy
 	if !p.Enabled || !d.aged(before, l) || slices.ContainsFunc(d.outs, moves) || !l.old(d.now) {
@@ -141,22 +136,21 @@ func (d *decision) age(before, l *Ledger) {
 	}
 }
 
-// aged reports whether something may have become old since the last turn, or it is
-// time to try again: there is a new date.
+// aged reports whether a new date is due: entries may have become old, or it is time to try again.
 func (d *decision) aged(before, l *Ledger) bool {
 	half, n, was := l.cache.config.retention/2, len(l.ages), len(before.ages)
 	return l.since(d.now, half) != before.since(before.lastTurnAt, half) || was == 0 || l.ages[n-1] != before.ages[was-1]
 }
 
-// moves reports whether an outcome changes the view, or will.
+// moves reports whether an outcome changes the view, or a job that will.
 func moves(o Outcome) bool {
 	_, compacted := o.Body.(*events.Compacted)
 	return compacted || isJob(o)
 }
 
-// planOld returns the job for a summary of what is old or halfway there, so that the
-// next one is not needed soon, and of one entry at least that is no summary. Restored
-// entries go with what hides them.
+// planOld returns the job for a summary of the entries older than a quarter of the retention, so that the
+// next one is not needed soon. At least one of them must not be a summary. Restored entries go with the range
+// that hides them.
 func (d *decision) planOld(l *Ledger) *events.Job {
 	g := &l.cache
 	draft := l.draft()
@@ -169,7 +163,7 @@ func (d *decision) planOld(l *Ledger) *events.Job {
 	return d.jobFor(l, draft, jobSpec{lane: events.LaneBackground, recent: rest, ceiling: g.policy.Summarize.Ceiling(l.thresholds().Available), least: 1, old: true})
 }
 
-// truncateOld hides what is old behind a truncation notice, the first exchange included.
+// truncateOld hides old entries behind a truncation notice, the first exchange included.
 func (d *decision) truncateOld(l *Ledger) {
 	before := l.fresh(2)
 	plan := l.history().Plan(0, stage.Step{Name: events.StageTruncate, Force: true, Run: func(x *stage.Draft) { x.TruncateOld(before) }})
@@ -178,12 +172,12 @@ func (d *decision) truncateOld(l *Ledger) {
 	}
 }
 
-// foldSteps divides the bound into the steps by which a session above it grows: at each step a plan
-// hides the oldest entries that open calls had kept in view.
+// foldSteps is the number of steps in which a session grows above its bound of entries. At each step a plan
+// hides the oldest entries again: open calls may have kept some in view.
 const foldSteps = 8
 
-// mayFold bounds how often a session above its bound of entries is planned for it: when it gets there,
-// when it was compacted, and at steps.
+// mayFold bounds the plans for a session above its bound of entries: one when it reaches the bound, one after
+// a compaction, one at each step.
 func (l *Ledger) mayFold(next *Ledger) bool {
 	most := next.cache.policy.MaxEntries
 	if most == 0 || int64(next.cache.entries) <= most {
@@ -194,8 +188,8 @@ func (l *Ledger) mayFold(next *Ledger) bool {
 	return was <= most || was/step != now/step || l.compactedTo == l.entries.n
 }
 
-// folding is the step that hides the oldest of so many entries, none where the policy allows them. Half
-// of what it allows stays, so that it is not due again soon.
+// folding returns the step that hides the oldest entries, none if the policy allows so many. It keeps half of
+// the bound, so that it is not due again soon.
 func (l *Ledger) folding(entries int) []stage.Step {
 	most := int(l.cache.policy.MaxEntries)
 	if most == 0 || entries <= most {
@@ -204,7 +198,7 @@ func (l *Ledger) folding(entries int) []stage.Step {
 	return []stage.Step{{Name: events.StageTruncate, Force: true, Run: func(x *stage.Draft) { x.Fold(most / 2) }}}
 }
 
-// fold emits that the oldest messages are hidden, and reports whether any were.
+// fold emits that the oldest messages are hidden, and reports whether there were any.
 func (d *decision) fold(l *Ledger) bool {
 	plan := l.history().Plan(0, l.folding(l.cache.entries)...)
 	if !plan.Uses(events.StageTruncate) {

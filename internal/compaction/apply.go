@@ -11,8 +11,7 @@ import (
 	"compactd/internal/events"
 )
 
-// Outcome is what a worker publishes about an event: the payload, and the view to render
-// into it.
+// Outcome is the answer of a worker to an event: the payload, and the view to render into it.
 type Outcome struct {
 	Kind events.Kind
 	// Body is a *events.Compacted without messages, a *events.BudgetChanged, a
@@ -23,9 +22,8 @@ type Outcome struct {
 	View *View
 }
 
-// Apply brings a ledger up to date with an event and the outcomes that were recorded for
-// it, years ago or by another version. It decides nothing. A decision of this moment is
-// installed instead; see [Decide].
+// Apply updates a ledger by an event and its recorded outcomes, which another version may have decided years
+// ago. It decides nothing. A decision of now is installed instead; see [Decide].
 func Apply(l *Ledger, e Input, outs []Outcome, c *Config) {
 	l.use(c)
 	var now int64
@@ -47,7 +45,7 @@ func Apply(l *Ledger, e Input, outs []Outcome, c *Config) {
 	l.carryOut(outs, now)
 }
 
-// carryOut takes over what outcomes say about a session.
+// carryOut applies outcomes to a session.
 func (l *Ledger) carryOut(outs []Outcome, now int64) {
 	for _, o := range outs {
 		switch b := o.Body.(type) {
@@ -67,8 +65,8 @@ func rejects(o Outcome) bool {
 	return ok && events.Codes[r.Code].Rejects
 }
 
-// take adds a turn as it was admitted: at its place, to the parked ones, or not at all when it is there already. Parked
-// turns follow as soon as they can.
+// take adds an admitted turn: at its place or among the parked ones; a turn that is there already is ignored.
+// Parked turns follow as soon as they can.
 func (l *Ledger) take(t *Turn, v verdict) {
 	l.notes, l.lastTurnAt, l.idleHandled = nil, t.Time, false
 	if v == accept || v == park {
@@ -113,7 +111,7 @@ func (l *Ledger) retract(k int64) {
 	before := l.cache.visible
 	l.noteRetracted(k)
 	l.prompts.retract(k)
-	l.turns = slices.Clip(l.turns[:k-1]) // the next turn must not write into what a fork shares
+	l.turns = slices.Clip(l.turns[:k-1]) // the next turn must not overwrite memory that a fork shares
 	l.entries.cut(l.entries.search(func(e *Entry) int { return e.Compare(events.Position{Turn: k}) }))
 	l.cutHidden()
 	if l.job != nil && l.job.To.Turn >= k {
@@ -134,7 +132,7 @@ func (l *Ledger) retract(k int64) {
 	after := l.cache.visible
 	l.cache.visible = before
 	l.resize(after, true)
-	if k == 1 { // nothing is left of what was counted
+	if k == 1 { // nothing counted is left
 		l.usage.clear()
 	}
 }
@@ -142,16 +140,16 @@ func (l *Ledger) retract(k int64) {
 // cutHidden cuts the hidden spans to the entries that are left.
 func (l *Ledger) cutHidden() {
 	l.hidden = slices.DeleteFunc(slices.Clone(l.hidden), func(s span) bool { // a fork shares them
-		return s.from >= l.entries.n || s.seq != 0 && s.to > l.entries.n // a summary of what is retracted
+		return s.from >= l.entries.n || s.seq != 0 && s.to > l.entries.n // a summary of retracted turns
 	})
 	for i := range l.hidden {
 		l.hidden[i].to = min(l.hidden[i].to, l.entries.n)
 	}
 }
 
-// cutGenerations removes from generations what they did to turns from number k on.
+// cutGenerations removes the effects of generations on turns from number k on.
 func (l *Ledger) cutGenerations(k int64) {
-	if l.compactedTo > l.entries.n { // how much of what was saved is left is unknown
+	if l.compactedTo > l.entries.n { // the part of the saving that is left is unknown
 		l.compactedTo, l.generations = l.entries.n, slices.Clone(l.generations)
 		for i := range l.generations {
 			l.generations[i].Saved = 0
@@ -181,7 +179,7 @@ func (l *Ledger) append(t *Turn, generation int64) {
 	}
 	before := l.cache.visible
 	l.prompts.add(l.LastTurn(), t, generation)
-	based := t.expect != nil && t.usage != nil // its usage is of a call with its base, as that was
+	based := t.expect != nil && t.usage != nil // a turn that names its base has the usage of a call with that base
 	billed := based && l.counted(t)
 	if l.takeSettings(t) {
 		before = l.cache.visible
@@ -197,7 +195,7 @@ func (l *Ledger) append(t *Turn, generation int64) {
 	}
 	from, counted := l.addEntries(t, t.usage != nil && !based)
 	billed = billed || counted
-	if t.from > 0 { // it replaces, or brings a history that grew elsewhere
+	if t.from > 0 { // a resync, or a history that grew elsewhere
 		before = l.cache.visible
 	}
 	hidden := l.answers(t, from, billed)
@@ -206,7 +204,7 @@ func (l *Ledger) append(t *Turn, generation int64) {
 	l.turns[len(l.turns)-1].input = bounded32(int64(l.estimated()))
 }
 
-// takeSettings takes what a turn sets, and reports whether that measured the ledger again.
+// takeSettings takes the settings of a turn, and reports whether they measured the ledger again.
 func (l *Ledger) takeSettings(t *Turn) bool {
 	l.format = t.format
 	if t.system != nil {
@@ -226,8 +224,8 @@ func (l *Ledger) takeSettings(t *Turn) bool {
 	return true
 }
 
-// addEntries adds the entries of a turn. With usage it counts that in front of the answer: then from is the answer, and
-// counted the result.
+// addEntries adds the entries of a turn. With usage it counts the input before the answer; from is then the
+// position of the answer, and counted the result.
 func (l *Ledger) addEntries(t *Turn, usage bool) (from int, counted bool) {
 	answer := t.answer()
 	for i, e := range t.entries {
@@ -254,8 +252,8 @@ func (l *Ledger) addEntries(t *Turn, usage bool) (from int, counted bool) {
 	return from, counted
 }
 
-// counted takes the usage of a turn, which is of the input as it is now, and reports whether
-// its output is that of an answer to the view of now.
+// counted takes the usage of a turn, which is of the input as it is now. It reports whether the usage's
+// output belongs to an answer to the present view.
 func (l *Ledger) counted(t *Turn) bool {
 	l.spend(t.usage)
 	if t.generation <= l.Generation() { // an agent cannot have applied what was not published
@@ -267,8 +265,7 @@ func (l *Ledger) counted(t *Turn) bool {
 // maxNoted bounds how many problems of its turns are reported to an agent.
 const maxNoted = 8
 
-// noteAll notes what is wrong with a turn that is taken. The number is 0 for the turn of the
-// event.
+// noteAll notes the problems of a turn that is taken. The number is 0 for the turn of the event.
 func (l *Ledger) noteAll(t *Turn, number int64) {
 	if t.usageProblem != "" {
 		l.note(events.Note{Code: events.CodeUsageUnknown, Turn: number, Message: t.usageProblem + "; the turn counts without it", Fields: []string{"usage"}})
@@ -281,7 +278,7 @@ func (l *Ledger) noteAll(t *Turn, number int64) {
 	}
 }
 
-// note adds a note, once for each text: an agent sends the same with every turn.
+// note adds a note, once for each text: agents repeat the same problem with every turn.
 func (l *Ledger) note(n events.Note) {
 	h := fnv.New32a()
 	_, _ = io.WriteString(h, n.Message) // never fails
@@ -293,14 +290,14 @@ func (l *Ledger) note(n events.Note) {
 	l.notes = append(l.notes, n)
 }
 
-// noteWindow notes that a call took more than the window that is known of the model.
+// noteWindow notes that a call took more than the known window of the model.
 func (l *Ledger) noteWindow() {
 	n := events.NoteOf(events.CodeWindowRaised, "model.context_window")
 	n.Message += fmt.Sprintf(" It is %d tokens now.", l.cache.window)
 	l.notes = append(slices.Clip(l.notes), n)
 }
 
-// change takes another model, nil for the same, and what follows from it.
+// change takes another model, nil for the same, and its effects.
 func (l *Ledger) change(m *events.Model) {
 	if m != nil && *m != l.model {
 		l.model, l.limits, l.overflows = *m, limits{}, 0
@@ -310,8 +307,8 @@ func (l *Ledger) change(m *events.Model) {
 	l.floor()
 }
 
-// answer returns where the last answer of the turn begins, the one that the usage was counted
-// for, or −1. Some dialects have an answer as several messages.
+// answer returns the position of the turn's last answer, to which the usage belongs, or −1. Some dialects
+// have an answer as several messages.
 func (t *Turn) answer() int {
 	at := len(t.entries) - 1
 	for at >= 0 && t.entries[at].Role != measure.RoleAssistant {
@@ -390,7 +387,7 @@ func (l *Ledger) applyCompacted(b *events.Compacted, now int64) {
 	l.cache.visible = after
 }
 
-// awaitsResults reports whether the newest calls have fewer results than they are.
+// awaitsResults reports whether the newest calls have fewer results than calls.
 func (l *Ledger) awaitsResults() bool {
 	balance, calls := 0, false // results without a call, from the end on
 	for i := l.entries.n - 1; i >= 0; i-- {
@@ -413,7 +410,7 @@ func (l *Ledger) awaitsResults() bool {
 	return false
 }
 
-// endKeeps ends what the same generation has kept of a range that it hides once more.
+// endKeeps ends the keeps of the same generation in a range that it hides once more.
 func (l *Ledger) endKeeps(from, to int, gen int64) {
 	n := len(l.edits)
 	for n > 0 && l.edits[n-1].gen == uint32(gen) {

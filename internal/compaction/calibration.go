@@ -7,51 +7,45 @@ import (
 	"compactd/internal/events"
 )
 
-// The one ratio that the usages of a session correct.
+// The ratio of a session, corrected by its usages.
 const (
 	// Its bounds.
 	leastRatio PPM = 500_000
 	mostRatio  PPM = 2_500_000
 
-	// trust is how many tokens at a ratio of 1 the usages of a session are weighed
-	// against, so that the first few calls do not swing it.
+	// trust is the weight of the initial ratio of 1, in tokens, so that the first few calls do not swing it.
 	trust Tokens = 60_000
-	// leastStep and mostStep bound what one call teaches, as shares of what the ratio had
-	// it take: a provider also counts what the agent never published.
+	// One call moves the ratio at most between these shares of it: providers also count content that the
+	// agent never published.
 	leastStep PPM = 700_000
 	mostStep  PPM = 1_500_000
-	// hysteresis is the least change of the ratio, as a share of it: a ratio that
-	// moved with every call would move the trigger too.
+	// hysteresis is the least change of the ratio, as a share of it: with the ratio the trigger moves.
 	hysteresis PPM = 10_000
-	// little is how many estimated tokens are too few to show what a token of them costs.
+	// little is the number of estimated tokens below which a count shows nothing about the cost of a token.
 	little Tokens = 20_000
-	// memory is how many estimated tokens are learned from before what was learned
-	// counts half.
+	// memory is the number of estimated tokens after which past growth counts half.
 	memory Tokens = 1_000_000
 )
 
-// calibration is what the usages of a session teach about our estimates: input =
-// ratio × estimate + correction, exact at the last anchor. The correction has what answers hide
-// since then, see [hidden].
+// calibration corrects our estimates by the usages of a session: input = ratio × estimate + correction, exact
+// at the last anchor. The correction includes the hidden parts of answers since then, see [hidden].
 // See docs/adr/0027.
 type calibration struct {
 	Ratio      PPM    `json:"ratio"` // 0 as long as it is 1
 	Correction Tokens `json:"correction"`
-	Least      PPM    `json:"least"` // share of an estimate that is left of it, whatever the usages
+	Least      PPM    `json:"least"` // lower bound of the input, as a share of the estimate, whatever the usages
 
-	// Covered is the estimate that the correction was counted at, less what was removed
-	// since. Fixed is how much of the correction no compaction removes: what the count of
-	// the smallest estimate, FixedAt, had beyond it is mostly system prompt and tools that
-	// were not published.
+	// Covered is the estimate at which the correction was counted, less the parts removed since. Fixed is the
+	// part of the correction that no compaction removes: the excess of the count at the smallest estimate,
+	// FixedAt. It is mostly an unpublished system prompt and tools.
 	Covered Tokens `json:"covered,omitzero"`
 	Fixed   Tokens `json:"fixed,omitzero"`
 	FixedAt Tokens `json:"fixed_at,omitzero"`
-	// Even: the correction is below Fixed, and each token that it covers has the same part of it,
-	// however few they are.
+	// Even: the correction is below Fixed, and is spread over all covered tokens alike.
 	Even bool `json:"even,omitzero"`
 
-	// The last anchor: input by the provider, estimate by us, in the view of a
-	// generation. Input is 0 when nothing can be learned from the next one.
+	// The last anchor: input by the provider, estimate by us, in the view of a generation. Input is 0 if the
+	// next anchor is of another history.
 	Input      Tokens `json:"input"`
 	Estimate   Tokens `json:"estimate"`
 	Generation int64  `json:"generation"`
@@ -63,13 +57,12 @@ type calibration struct {
 	Hidden hidden `json:"hidden,omitzero"`
 }
 
-// anchor corrects the estimate by what the provider counted for a call: its input is
-// exact for the view the agent had at its generation. From then on only later content
-// is estimated. at is our estimate of the same input under the view of now; what later
-// compactions saved was still in it. It reports whether the usage counts.
+// anchor corrects the estimate by the provider's count for a call: the input is exact for the view at its
+// generation, and only later content is estimated. at is our estimate of that input under the present view,
+// so the savings of later compactions are taken off the count. It reports whether the usage counts.
 func (l *Ledger) anchor(u *events.Usage, generation int64, at Tokens) bool {
 	input := inputOf(u)
-	if input > l.cache.largest { // of no model that there is
+	if input > l.cache.largest { // beyond the window of any model
 		input = min(input, l.cache.window)
 	}
 	if input == 0 || generation > l.Generation() {
@@ -80,7 +73,7 @@ func (l *Ledger) anchor(u *events.Usage, generation int64, at Tokens) bool {
 	}
 	for _, g := range l.generations[generation:] {
 		if g.unknown() {
-			return false // the view it was counted on has diverged from this one
+			return false // the counted view and this one have diverged
 		}
 		input -= g.Saved
 	}
@@ -88,7 +81,7 @@ func (l *Ledger) anchor(u *events.Usage, generation int64, at Tokens) bool {
 	return true
 }
 
-// count makes an estimate of the view of now exact.
+// count makes an estimate of the present view exact.
 func (c *calibration) count(input, at Tokens) {
 	c.Correction = input - c.scaled(at)
 	if c.Covered == 0 || c.FixedAt == 0 || at <= c.FixedAt {
@@ -98,8 +91,8 @@ func (c *calibration) count(input, at Tokens) {
 	c.Hidden.counted()
 }
 
-// learn compares what the input has grown by since the last anchor of the same
-// view with our estimate of it, and with what its answers hide.
+// learn compares the growth of the input since the last anchor of the same view with our estimate of it,
+// without the hidden parts of its answers.
 func (c *calibration) learn(input, at Tokens, generation int64) {
 	if grown := at - c.Estimate; c.Input > 0 && c.Generation == generation && grown > 0 {
 		counted := input - c.Input
@@ -110,8 +103,8 @@ func (c *calibration) learn(input, at Tokens, generation int64) {
 	c.Input, c.Estimate, c.Generation = input, at, generation
 }
 
-// grow takes what a provider counted for content of an estimate. It teaches no more than the
-// bounds of the ratio, so the ratio, a mean of what was taught, stays within them.
+// grow adds counted and estimated growth to the ratio, a mean of both. Each growth is cut to the bounds of
+// the ratio, so the ratio stays within them.
 func (c *calibration) grow(counted, estimate Tokens) {
 	c.Counted += min(max(counted, leastRatio.Share(estimate)), mostRatio.Share(estimate))
 	c.Estimated += estimate
@@ -136,10 +129,10 @@ func (c *calibration) ratio() PPM {
 	return c.Ratio
 }
 
-// dropAnchor drops the last anchor: what the next one counts is another history.
+// dropAnchor drops the last anchor: the next count is of another history.
 func (c *calibration) dropAnchor() { c.Input = 0 }
 
-// clear drops what was counted for a history of which nothing is left.
+// clear drops the correction of a history of which nothing is left.
 func (c *calibration) clear() {
 	c.Correction, c.Covered, c.FixedAt = 0, 0, 0
 	c.Hidden.counted()
@@ -153,10 +146,9 @@ func (l *Ledger) corrected(estimate Tokens) Tokens {
 	return max(l.usage.scaled(estimate)+l.usage.Correction, l.usage.Least.Ceil(estimate))
 }
 
-// floor sets the least share of our estimate that any usage leaves of it: a token
-// for each 8 bytes in view, so that a false usage cannot switch compaction off. It
-// moves with turns only: until the next one, a plan takes the same share of what
-// it leaves, and what was emitted about it stays true.
+// floor sets the lower bound of the input: a token for each 8 bytes in view, so that a false usage cannot
+// switch compaction off. It changes with turns only. Until the next turn a plan uses the same share, and
+// emitted figures stay true.
 func (l *Ledger) floor() {
 	g := &l.cache
 	if estimate := int64(l.prompt().Total()); estimate > 0 {
@@ -165,20 +157,19 @@ func (l *Ledger) floor() {
 	}
 }
 
-// rate is what a token of our estimate costs of the content that the correction covers,
-// when messages leave as a whole or, false, when only their contents are cleared. A count
-// beyond our estimate may be of something beside the contents, such as a reminder that was
-// not published: it leaves with its message only. Little content does not move the rate
-// far: what is beyond the estimate need not belong to it.
+// rate is the cost of an estimated token of covered content: whole if messages leave as a whole, else if only
+// their contents are cleared. A count above our estimate may be of something beside the contents, such as an
+// unpublished reminder, which leaves with its message only. A little content does not move the rate far: the
+// excess need not belong to it.
 func (c *calibration) rate(whole bool) PPM {
 	if c.Covered == 0 {
 		return c.ratio()
 	}
 	over, sum := max(c.Covered, little), c.Correction-c.Fixed
-	if c.Even || c.FixedAt == 0 { // nothing was counted: all of it is of answers
+	if c.Even || c.FixedAt == 0 { // nothing was counted: the whole correction is of answers
 		over = c.Covered
 	}
-	if c.FixedAt > 0 { // it is of answers that came since
+	if c.FixedAt > 0 { // counts do not have the hidden parts of later answers
 		sum -= c.Hidden.Added
 	}
 	beyond := PPM(measure.FloorDiv(sum*measure.Million, over))
@@ -188,31 +179,30 @@ func (c *calibration) rate(whole bool) PPM {
 	return min(max(c.ratio()+beyond, leastRatio), mostRatio)
 }
 
-// moved is by how much the input shrinks where the history becomes so many estimated tokens
-// smaller; both are negative where it grows again. Content that the correction covers is
-// removed first, since all after the last count is newer.
+// moved is the decrease of the input when the history loses so many estimated tokens; both are negative if it
+// grows. Covered content is removed first, since content after the last count is newer.
 func (c *calibration) moved(removed Tokens, whole bool) Tokens {
 	covered := min(removed, c.Covered)
 	return c.rate(whole).Share(covered) + c.ratio().Share(removed-covered)
 }
 
-// input is what the next call takes with a history of so many tokens in place of this one,
-// by messages that leave as a whole or by contents that are cleared; see [calibration.rate].
+// input is the size of the next call with a history of so many tokens in place of this one. whole: messages
+// leave as a whole, see [calibration.rate].
 func (l *Ledger) input(history Tokens, whole bool) Tokens {
 	at := l.prompt().Total()
 	removed := l.cache.visible - history
 	return max(l.usage.scaled(at)+l.usage.Correction-l.usage.moved(removed, whole), l.usage.Least.Ceil(at-removed))
 }
 
-// availableFor is the largest history with which the next call takes at most total, however
-// it is reached: the inverse of input for contents that are cleared, which is the larger one.
+// availableFor is the largest history with which the next call takes at most total, if contents are cleared:
+// that is the larger of the two inverses of input.
 func (l *Ledger) availableFor(total Tokens) Tokens { return l.available(total, false) }
 
 // available is the inverse of input.
 func (l *Ledger) available(total Tokens, whole bool) Tokens {
 	at, c := l.prompt().Total(), &l.usage
 	over := c.scaled(at) + c.Correction - total
-	bound := Tokens(measure.Million/leastRatio)*max(over, -over) + 4 // the lowest rate, and what is rounded
+	bound := Tokens(measure.Million/leastRatio)*max(over, -over) + 4 // the lowest rate, and rounding
 	removed := Tokens(sort.Search(int(2*bound), func(n int) bool { return c.moved(Tokens(n)-bound, whole) >= over })) - bound
 	most := l.cache.visible - removed
 	if c.Least > 0 {
@@ -221,15 +211,15 @@ func (l *Ledger) available(total Tokens, whole bool) Tokens {
 	return most
 }
 
-// resize sets the history in view to a number of tokens, and takes the correction along: what
-// was removed takes the part that was counted for it, and what came back brings it.
+// resize sets the history in view to a number of tokens. Removed content takes its part of the correction
+// with it, and restored content brings it back.
 func (l *Ledger) resize(history Tokens, whole bool) {
 	input := l.input(history, whole)
 	l.recorrect(l.cache.visible-history, input)
 	l.cache.visible = history
 }
 
-// recorrect makes input the estimate of the view without some tokens.
+// recorrect makes input the estimate of the view without the removed tokens.
 func (l *Ledger) recorrect(removed, input Tokens) {
 	c := &l.usage
 	c.Correction = input - c.scaled(l.prompt().Total()-removed)
@@ -238,26 +228,26 @@ func (l *Ledger) recorrect(removed, input Tokens) {
 	}
 }
 
-// limits are what providers showed of the window of a model, until it changes.
+// limits are a model's bounds as its provider's answers showed them, until the model changes.
 type limits struct {
 	stated Tokens // the limit that a refusal stated, 0 for none
 
-	// Of calls whose provider stated no limit: the largest input that one took, as its usage
-	// counts, and the smallest that one refused, as we estimate it. 0 is none.
+	// Of calls whose provider stated no limit: the largest accepted input, by its usage, and the smallest
+	// refused one, by our estimate. 0 is none.
 	accepted, refused Tokens
 
-	// Of calls with a usage: how many, and the longest answer, as the provider counts.
+	// Calls with a usage: their number, and the longest answer, by the provider's count.
 	answers int64
 	longest Tokens
 }
 
-// Bounds of what answers teach about the reserve.
+// Bounds of the learnt reserve.
 const (
 	enoughAnswers = 8
 	leastReserve  = 8192 // tokens, also beside short answers
 )
 
-// answered counts an answer, and reports whether the reserve may be another one.
+// answered counts an answer, and reports whether the reserve may have changed.
 func (m *limits) answered(output Tokens) bool {
 	m.answers++
 	if output <= m.longest {
@@ -267,7 +257,7 @@ func (m *limits) answered(output Tokens) bool {
 	return m.answers >= enoughAnswers
 }
 
-// learnt is the longest answer, where there were enough of them to learn from.
+// learnt is the longest answer, 0 before there are enough of them.
 func (m *limits) learnt() Tokens {
 	if m.answers < enoughAnswers {
 		return 0
@@ -275,7 +265,7 @@ func (m *limits) learnt() Tokens {
 	return m.longest
 }
 
-// reserve is twice the longest answer of a session with enough of them, at most what it would be without.
+// reserve is twice the longest answer of a session with enough of them, but at most most.
 func (m *limits) reserve(most Tokens) Tokens {
 	if m.answers < enoughAnswers {
 		return most
@@ -283,18 +273,18 @@ func (m *limits) reserve(most Tokens) Tokens {
 	return min(most, max(2*m.longest, leastReserve))
 }
 
-// Bounds of what refusals without a number teach.
+// Bounds of the limit learnt from refusals without a number.
 const (
-	// unseen is the share of a refused input that is taken for the limit where no call is
-	// known to have been taken.
+	// unseen is the share of a refused input that counts as the limit while no call is known to have been
+	// accepted.
 	unseen PPM = 900_000
-	// leastLearnt is the least share of what the table allows: an agent that reports other
-	// errors as overflows does not lose its window.
+	// leastLearnt is the lower bound, as a share of the table's window: an agent that reports other errors as
+	// overflows does not lose its window.
 	leastLearnt PPM = 100_000
 )
 
-// input is the most input that the provider seems to take, 0 where no call shows it: half
-// the way from the largest that was taken to the smallest that was refused.
+// input is the most input that the provider seems to accept: halfway from the largest accepted to the
+// smallest refused one. It is 0 while no call shows it.
 func (m *limits) input() Tokens {
 	switch {
 	case m.refused == 0:
@@ -306,8 +296,8 @@ func (m *limits) input() Tokens {
 	}
 }
 
-// raise is a window as it is known of a model, or as large as an input that its provider
-// took. The window of a policy is that of its operator, whatever the model takes.
+// raise is the window of a model, or the largest input that its provider accepted if that is larger. A window
+// stated by the policy is never raised.
 func (m *limits) raise(window Tokens, p *Policy) Tokens {
 	raised := max(window, m.accepted)
 	if p.WindowTokens > 0 {
@@ -316,8 +306,8 @@ func (m *limits) raise(window Tokens, p *Policy) Tokens {
 	return max(window, raised)
 }
 
-// accept takes the usage of a call that a provider took. An earlier refusal is no limit
-// below that. A usage above the window of any model is false.
+// accept takes the usage of an accepted call. It overrides a lower limit from an earlier refusal. A usage
+// above the window of any model is false.
 func (l *Ledger) accept(u *events.Usage) {
 	input, x := inputOf(u), &l.limits
 	if input > l.cache.largest {
@@ -346,8 +336,8 @@ func (l *Ledger) accept(u *events.Usage) {
 // inputOf is the input that a provider counted.
 func inputOf(u *events.Usage) Tokens { return Tokens(u.Input + u.CacheRead + u.CacheCreate) }
 
-// WindowRaised reports whether the session's provider took more input than the window or the
-// input limit that is known of its model.
+// WindowRaised reports whether the session's provider accepted more input than the known window or input
+// limit of its model.
 func (l *Ledger) WindowRaised() bool {
 	g := &l.cache
 	if g.config == nil {
@@ -356,7 +346,7 @@ func (l *Ledger) WindowRaised() bool {
 	return l.limits.raise(g.listed, g.policy) > g.listed || g.input > 0 && l.limits.accepted > g.input
 }
 
-// lower takes an input that was refused. An accepted input that is not below it is the older fact.
+// lower takes a refused input. An accepted input at or above it is the older fact, and is dropped.
 func (m *limits) lower(input Tokens) {
 	if m.accepted >= input {
 		m.accepted = 0
@@ -366,7 +356,7 @@ func (m *limits) lower(input Tokens) {
 	}
 }
 
-// refusedAt takes a refusal of an input that stated no limit.
+// refusedAt takes a refusal of an input without a stated limit.
 func (l *Ledger) refusedAt(input Tokens) {
 	l.limits.lower(input)
 	l.bound()
@@ -379,50 +369,48 @@ func (l *Ledger) statedAt(limit Tokens) {
 	l.bound()
 }
 
-// An answer is larger in the next prompt than what was published of it shows: thinking that its
-// provider keeps, and that an agent publishes in part or not at all. The output of its usage,
-// which was billed, has it.
+// An answer is larger in the next prompt than its published part: the provider keeps thinking that the agent
+// publishes in part or not at all. The billed output of its usage includes it.
 // See docs/adr/0053.
 const (
-	// supposed is what an answer is supposed to hide, as a share of its estimate, with the weight of
-	// supposedOf answers: of a model that hides its thinking, in a session that showed none.
+	// supposed is the assumed hidden part of an answer, as a share of its estimate, with the weight of
+	// supposedOf answers. It is for a model that hides its thinking, in a session that showed none.
 	supposed   PPM    = 330_000
 	supposedOf Tokens = 5
-	// mostSupposed is the most that one answer adds to the mean: a few have most of all thinking,
-	// and which of the next ones will is not known.
+	// mostSupposed bounds the effect of one answer on the mean: a few answers have most of the thinking, and
+	// the next ones are unknown.
 	mostSupposed Tokens = 2_000
-	// stayTrust is how many hidden tokens are taken to stay before calls show whether they do.
+	// stayTrust is the number of hidden tokens assumed to stay before calls show it.
 	stayTrust Tokens = 1_000
-	// hiddenMemory is how many hidden tokens, and hiddenAnswers how many answers, are learned from
-	// before what was learned counts half.
+	// hiddenMemory tokens, or hiddenAnswers answers, are learnt from before the past counts half.
 	hiddenMemory  Tokens = 200_000
 	hiddenAnswers int64  = 128
 )
 
-// hidden is what the answers of a session hide.
+// hidden has the hidden parts of a session's answers.
 type hidden struct {
-	// Billed is what the answer of the last anchor was billed beyond our estimate of it, and Added
-	// what the correction has for it and for the answers since.
+	// Billed is the excess of the last anchor's answer over our estimate of it. Added is the part of the
+	// correction for it and for the answers since.
 	Billed Tokens `json:"billed,omitzero"`
 	Added  Tokens `json:"added,omitzero"`
 
-	// Stayed is how many of the billed tokens were in the next prompt.
+	// Of is the sum of the learnt bills, and Stayed the part of it that was in the next prompt.
 	Stayed Tokens `json:"stayed,omitzero"`
 	Of     Tokens `json:"of,omitzero"`
 
-	// Sum is of what the last answers hid.
+	// Sum is the total of the last answers' hidden parts.
 	Sum     Tokens `json:"sum,omitzero"`
 	Answers int64  `json:"answers,omitzero"`
 
 	Shown bool `json:"shown,omitzero"` // an answer showed its thinking
 }
 
-// staying is the part of billed tokens that the next prompt has.
+// staying is the expected part of billed tokens in the next prompt.
 func (h *hidden) staying(billed Tokens) Tokens {
 	return (stayTrust + h.Stayed) * billed / (stayTrust + h.Of)
 }
 
-// mean is what an answer of an estimated size without a usage is taken to hide.
+// mean is the assumed hidden part of an answer without a usage.
 func (h *hidden) mean(size Tokens, hides bool) Tokens {
 	sum := h.Sum
 	if hides && !h.Shown {
@@ -431,11 +419,10 @@ func (h *hidden) mean(size Tokens, hides bool) Tokens {
 	return sum / (supposedOf + Tokens(h.Answers))
 }
 
-// learn takes what an input grew by beyond our estimate of so many tokens, and returns the part of
-// it that its answers hid.
+// learn takes the growth of an input beyond our estimate, grown, and returns the part that its answers hid.
 func (h *hidden) learn(beyond, grown Tokens) Tokens {
 	others := h.Added - h.staying(h.Billed)
-	if h.Billed >= grown/4 { // of less, the error of our estimate is as large
+	if h.Billed >= grown/4 { // the error of our estimate is as large as a smaller bill
 		h.Stayed += min(max(beyond-others, 0), h.Billed)
 		h.Of += h.Billed
 	}
@@ -450,11 +437,11 @@ func (h *hidden) learn(beyond, grown Tokens) Tokens {
 	return stayed + others
 }
 
-// counted notes that an input was counted, with all that was hidden in it.
+// counted notes that an input was counted, with all of its hidden parts.
 func (h *hidden) counted() { h.Billed, h.Added = 0, 0 }
 
-// answers adds what the answers of a turn hide to the correction, from its entry at a position
-// on, and returns how much that is. The first of them is the one that its usage was billed for.
+// answers adds the hidden parts of a turn's answers, from entry from on, to the correction, and returns them.
+// If billed, the usage is of the first of them.
 func (l *Ledger) answers(t *Turn, from int, billed bool) (added Tokens) {
 	if !l.cache.rate.Classes {
 		return 0
@@ -477,7 +464,7 @@ func (l *Ledger) answers(t *Turn, from int, billed bool) (added Tokens) {
 	return added
 }
 
-// answerFrom is the estimate of the answer that begins at an entry of a turn, and where it ends.
+// answerFrom returns the estimate of the answer that begins at an entry of a turn, and its end.
 func (l *Ledger) answerFrom(t *Turn, from int) (size Tokens, end int) {
 	for end = from; end < len(t.entries) && t.entries[end].Role == measure.RoleAssistant; end++ {
 		e := &t.entries[end]
@@ -487,14 +474,14 @@ func (l *Ledger) answerFrom(t *Turn, from int) (size Tokens, end int) {
 	return size, end
 }
 
-// bill takes what an answer of an estimated size was billed, and returns what it hides.
+// bill takes the billed output of an answer of an estimated size, and returns its hidden part.
 func (c *calibration) bill(output, size Tokens) Tokens {
 	c.Hidden.Billed = max(output-c.scaled(size), 0)
 	return c.Hidden.staying(c.Hidden.Billed)
 }
 
-// correct adds tokens to the correction of an estimate. As long as nothing was counted they belong
-// to all of the content.
+// correct adds tokens to the correction of an estimate. Before the first count they belong to all of the
+// content.
 func (c *calibration) correct(added, at Tokens) {
 	if c.FixedAt == 0 {
 		c.Covered = at

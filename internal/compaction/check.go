@@ -23,16 +23,15 @@ type Stats struct {
 	Waiting    bool             // one was requested
 	Repeated   measure.Repeated // since its first turn
 	Cost       events.Cost      // since then too
-	Unknown    string           // that the window of the model is a guess, "" where it is not
+	Unknown    string           // why the window of the model is a guess, "" if it is not
 	Longest    Tokens           // longest answer so far, 0 where no reserve is learnt
 }
 
-// Repeated is how often the session did again what a compaction had taken out of view.
+// Repeated counts the calls that repeat one whose result a compaction had removed.
 func (l *Ledger) Repeated() measure.Repeated { return l.regret.Repeated }
 
-// Stats describes the session under a config with the model want. An empty field of want keeps the
-// session's value. Its error, an [events.Invalid], means that the model may answer more than its
-// window.
+// Stats describes the session under a config with the model want. An empty field of want keeps the session's
+// value. Its error, an [events.Invalid], means that the model's longest answer exceeds its window.
 func (l *Ledger) Stats(c *Config, want events.Model) (Stats, error) {
 	l, err := l.as(c, want)
 	if err != nil {
@@ -60,12 +59,12 @@ type Overview struct {
 	Known      bool // a turn was taken or parked
 	Turns      int64
 	Model      events.Model
-	Growth     Tokens        // that each of the last turns added
-	TurnsLeft  int64         // how many turns of that growth fit below the trigger, [maxTurnsAhead] at most
+	Growth     Tokens        // mean of the last turns
+	TurnsLeft  int64         // turns of that growth that fit below the trigger, [maxTurnsAhead] at most
 	Prepared   bool          // a summary is ready
 	Waiting    bool          // one was requested
-	Reason     events.Reason // of the newest generation, "" where it is not known
-	Saved      Tokens        // that compactions removed, less what a rewind brought back
+	Reason     events.Reason // of the newest generation, "" if unknown
+	Saved      Tokens        // by compactions, less the tokens that rewinds brought back
 }
 
 // Describe returns the state of the session under a config, from sums alone.
@@ -83,18 +82,18 @@ func (l *Ledger) Describe(c *Config) Overview {
 	return o
 }
 
-// Through is the turn boundary that the ledger is at.
+// Through is the turn boundary of the ledger.
 func (l *Ledger) Through() events.Through { return l.through() }
 
-// Pending is what the next call would send beside the history. Sizes are UTF-16
-// code units; 0 leaves system prompt and tools as the session has them.
+// Pending is the content of the next call beside the history. Sizes are in UTF-16 code units; 0 leaves system
+// prompt and tools as in the session.
 type Pending struct {
 	Model         events.Model // as in [Ledger.Stats]
 	System, Tools int64
 	Prompt        int64   // of the user
 	Files         []int64 // texts attached to it
 	Images        int64
-	Tokens        Tokens // that the caller counted, beside all others
+	Tokens        Tokens // counted by the caller, beside all others
 
 	// Measured by [Config.ReadPending]; nil as in the session.
 	system, tools *measure.Size
@@ -104,8 +103,8 @@ type Pending struct {
 	policy        events.Raw // for this call alone
 }
 
-// Check compares the next call with the window before it is made (A10). It
-// changes nothing; the ledger of an unknown session answers for a first call.
+// Check compares the next call with the window (A10). It changes nothing; the ledger of an unknown session
+// answers for a first call.
 func (l *Ledger) Check(c *Config, next Pending) (events.Budget, error) {
 	l, p, err := l.pending(c, &next)
 	if err != nil {
@@ -156,8 +155,8 @@ func (l *Ledger) withPolicy(c *Config, fields events.Raw) (*Ledger, error) {
 	return f, nil
 }
 
-// as returns the ledger as it would be with another model, to be read only. A count for
-// one model does not hold for another.
+// as returns the ledger under another model, to be read only. A count for one model does not hold for
+// another.
 func (l *Ledger) as(c *Config, want events.Model) (*Ledger, error) {
 	l.use(c)
 	m := l.model
@@ -186,9 +185,9 @@ func (l *Ledger) as(c *Config, want events.Model) (*Ledger, error) {
 	return f, nil
 }
 
-// ReadPending measures what a request adds to a call, in the dialect of its
-// session. Its error, an [events.Invalid], names the messages that have no shape
-// of that dialect, or reports more contents than a turn may have.
+// ReadPending measures the additions of a request to a call, in the dialect of its session. Its error, an
+// [events.Invalid], names the messages that are not of that dialect, or reports more contents than a turn may
+// have.
 func (c *Config) ReadPending(in *events.NextCall, format events.Format) (Pending, error) {
 	msgs, err := format.ReadNew(in.Messages)
 	if err != nil {
@@ -209,7 +208,7 @@ func (c *Config) ReadPending(in *events.NextCall, format events.Format) (Pending
 	return next, nil
 }
 
-// WithAttachments adds files of which only type and size are known.
+// WithAttachments adds files by type and size.
 func (next Pending) WithAttachments(files []events.Attachment) Pending {
 	for _, a := range files {
 		next.attached = append(next.attached, measure.File{Kind: a.Type, Bytes: a.Bytes})
@@ -217,7 +216,7 @@ func (next Pending) WithAttachments(files []events.Attachment) Pending {
 	return next
 }
 
-// measured adds what [Config.ReadPending] has measured to a prompt.
+// measured adds the measures of [Config.ReadPending] to a prompt.
 func (l *Ledger) measured(p *measure.Prompt, next *Pending) {
 	r := &l.cache.rate
 	if next.system != nil {
@@ -260,10 +259,10 @@ func (next *Pending) Attach(b *events.Budget, limits *measure.FileLimits) []even
 	return out
 }
 
-// FileRoom is what a session has left for files that are attached to its next call.
+// FileRoom is the room for files in the next call of a session.
 type FileRoom struct {
 	Policy policy.Files
-	// Provider and Model are who may summarize files; see [policy.Summarize].
+	// Provider and Model name the model that may summarize files; see [policy.Summarize].
 	Provider, Model string
 
 	rate      measure.Rate
@@ -272,8 +271,8 @@ type FileRoom struct {
 	trigger   Tokens
 }
 
-// FileRoom returns what the next call leaves for files. As with [Ledger.Check] an unknown
-// session answers for a first call.
+// FileRoom returns the room for files in the next call. As with [Ledger.Check] an unknown session answers for
+// a first call.
 func (l *Ledger) FileRoom(c *Config, next Pending) (FileRoom, error) {
 	l, p, err := l.pending(c, &next)
 	if err != nil {
@@ -316,19 +315,19 @@ func (next Pending) WithFiles(t Tokens) Pending {
 	return next
 }
 
-// Unrecorded describes a history that no log has. An absent field is the session's.
+// Unrecorded describes a history that is not in the log. An absent field is the session's.
 type Unrecorded struct {
 	Model         *events.Model
 	Format        events.Format
 	System, Tools events.Raw
 	Policy        events.Raw
-	Refused       Tokens // the least estimate of an input that the provider refused, 0 for none
-	Ratio         PPM    // correction of the estimate, used where it exceeds the session's; 0 for none
+	Refused       Tokens // smallest estimate of a refused input, 0 for none
+	Ratio         PPM    // correction of the estimate, used if it exceeds the session's; 0 for none
 }
 
-// Alone compacts a history that no log has. It takes the turns one by one, so a longer history
-// begins with the decisions of the shorter one. It makes no summaries, and its placeholders name no
-// places. It is for one goroutine. See docs/adr/0045.
+// Alone compacts a history that is not in the log. It takes the turns one by one, so a longer history begins
+// with the decisions of the shorter one. It makes no summaries, and its placeholders name no places. It is
+// for one goroutine. See docs/adr/0045.
 type Alone struct {
 	config *Config
 	ledger *Ledger
@@ -337,8 +336,8 @@ type Alone struct {
 	beside Tokens // of the tail
 }
 
-// Alone returns an empty history with what the session has learnt about its model. It shares
-// no memory with the ledger. Its error is an [events.Invalid].
+// Alone returns an empty history with the session's limits and ratio. It shares no memory with the ledger.
+// Its error is an [events.Invalid].
 func (l *Ledger) Alone(c *Config, x *Unrecorded) (*Alone, error) {
 	l.use(c)
 	out := NewLedger(l.Address)
@@ -383,7 +382,7 @@ func (l *Ledger) Alone(c *Config, x *Unrecorded) (*Alone, error) {
 	return &Alone{config: c, ledger: out}, nil
 }
 
-// Ratio is what the estimates are corrected by.
+// Ratio is the correction of the estimates.
 func (a *Alone) Ratio() PPM { return a.ledger.usage.ratio() }
 
 // Beside sets the tail, the messages that follow all turns: see [Alone.End]. Each decision leaves
@@ -393,7 +392,7 @@ func (a *Alone) Beside(tail []events.Message) {
 	a.ledger.usage.Correction = a.ledger.usage.scaled(a.beside)
 }
 
-// Cost is our estimate of messages, without what a provider's counts correct.
+// Cost is our estimate of messages, without the correction by usages.
 func (a *Alone) Cost(messages []events.Message) (sum Tokens) {
 	for _, e := range a.measure(messages) {
 		sum += a.ledger.cache.rate.Entry(&e)
@@ -401,7 +400,7 @@ func (a *Alone) Cost(messages []events.Message) (sum Tokens) {
 	return sum
 }
 
-// Room is the cost of a history below which nothing is decided.
+// Room is the largest cost of a history about which nothing is decided.
 func (a *Alone) Room() Tokens {
 	l := a.ledger
 	return l.availableFor(l.thresholds().Trigger-1) - l.cache.rate.PerConversation
@@ -422,24 +421,23 @@ func (a *Alone) Add(messages []events.Message) {
 	a.next.Install(a.ledger)
 }
 
-// Hold takes the first turn, and leaves it as it is: it is counted, and no decision about later
-// ones changes or hides it.
+// Hold takes the first turn and keeps it unchanged: it counts, but no decision about later turns changes or
+// hides it.
 func (a *Alone) Hold(messages []events.Message) {
 	a.measure(messages)
 	a.ledger.take(&a.turn, accept)
 	a.ledger.held = a.ledger.LastTurn()
 }
 
-// Whole is the budget of a call with messages alone, before any stage.
+// Whole is the budget of a call with these messages only, before any stage.
 func (a *Alone) Whole(messages []events.Message) events.Budget {
 	a.measure(messages)
 	a.ledger.take(&a.turn, accept)
 	return a.ledger.Budget()
 }
 
-// End takes the tail, the messages that follow all turns, and returns what fits: the history
-// in view, and the budget of a call with it. Turn n has sequence n, the tail the one after the
-// last.
+// End takes the tail, the messages that follow all turns, and returns the view and the budget of a call with
+// it. Turn n has sequence n, the tail the one after the last.
 func (a *Alone) End(tail []events.Message) (*View, events.Budget) {
 	l := a.ledger
 	if a.beside > 0 {
@@ -456,9 +454,9 @@ func (a *Alone) End(tail []events.Message) (*View, events.Budget) {
 	return l.ViewAt(l.Generation()), l.Budget()
 }
 
-// WithTail returns the history up to a turn under a generation, with messages behind it that
-// no log has, and the budget of a call with them. The tail has the sequence seq and the number
-// of the next turn. The budget is counted under what was learnt about the session as a whole.
+// WithTail returns the history up to a turn under a generation, followed by messages that are not in the log,
+// and the budget of a call with them. The tail has the sequence seq and the number of the next turn. The
+// budget uses the limits and ratio of the whole session.
 func (l *Ledger) WithTail(c *Config, generation, turn int64, tail []events.Message, seq Seq) (*View, events.Budget) {
 	l.use(c)
 	f := l.fork()

@@ -10,8 +10,8 @@ const chunkLen = 32
 // chunks is a list of entries that grows and shrinks at its end. The first
 // chunks are small, 4, 8 and 16 entries, since most sessions are short.
 //
-// A copy of the struct shares its entries. It may grow without harm, since it
-// writes only beyond the end of the original; cut makes what it needs its own.
+// A copy of the struct shares its entries. The copy may grow, since it writes only beyond the end of the
+// original; cut copies the chunk that it changes.
 type chunks struct {
 	list [][]Entry
 	n    int
@@ -74,8 +74,7 @@ func (c *chunks) cut(n int) {
 	*last = slices.Clone(*last)
 }
 
-// search returns the first position whose entry does not come before, by the
-// order f; n if there is none.
+// search returns the first position whose entry is not before, by the order f; n if there is none.
 func (c *chunks) search(f func(*Entry) int) int {
 	lo, hi := 0, c.n
 	for lo < hi {

@@ -7,7 +7,7 @@ import (
 	"compactd/internal/events"
 )
 
-// The types of the packages below that this one speaks of.
+// Types of the packages below, by shorter names.
 type (
 	// Tokens counts tokens; see [measure.Tokens].
 	Tokens = measure.Tokens
@@ -34,8 +34,7 @@ func DefaultWindows() measure.Windows { return measure.DefaultWindows() }
 // DefaultPolicy is the preset "default".
 func DefaultPolicy() Policy { return policy.Default() }
 
-// RenderSourced writes a view in the session's own dialect, and states what each message was
-// made of.
+// RenderSourced writes a view in the session's own dialect, and names the source of each message.
 func RenderSourced(v *View, texts render.Texts) ([]Sourced, error) {
 	return render.WithSources(v, texts)
 }

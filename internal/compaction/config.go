@@ -12,23 +12,22 @@ import (
 	"compactd/internal/events"
 )
 
-// RulesVersion changes whenever the same log and the same settings would be
-// decided in another way. It is part of the hash of a [Config].
+// RulesVersion changes with every change of decisions about the same log and settings. It is part of the hash
+// of a [Config].
 const RulesVersion = 12
 
-// Config is all that a decision depends on beside the log. It is immutable.
+// Config has everything that a decision depends on beside the log. It is immutable.
 type Config struct {
 	Policy  Policy
 	Tenants map[string]Policy // whole policies of tenants that have their own
 	Windows measure.Windows
-	Prices  measure.PriceTable // what models charge, for what a compaction costs and saves
+	Prices  measure.PriceTable // of models, for the costs and savings of a compaction
 
 	tenants map[string]*Policy // Tenants, to be shared by ledgers
 	table   measure.Table      // of Windows
-	largest Tokens             // of Windows: no model takes more
+	largest Tokens             // of Windows: the largest input of any model
 	counter measure.Counter    // nil estimates
-	// retention is how long the log keeps an event, in milliseconds; forever for no
-	// bound.
+	// retention is the time for which the log keeps an event, in milliseconds; forever if it has no bound.
 	retention int64
 	text      []byte
 	hash      string
@@ -49,8 +48,8 @@ type ConfigText struct {
 // counterEstimate is the name of counting without a [Counter].
 const counterEstimate = "estimate"
 
-// NewConfig validates the policy and returns the config with its hash. Tokens are
-// estimated, unless WithCounter names who counts them.
+// NewConfig validates the policy and returns the config with its hash. Tokens are estimated; see
+// [Config.WithCounter].
 func NewConfig(p Policy, w measure.Windows) (*Config, error) {
 	return (&Config{Policy: p, Windows: w, Prices: measure.DefaultPrices(), retention: defaultRetention}).build()
 }
@@ -62,24 +61,24 @@ func (c *Config) WithPolicy(p Policy) (*Config, error) {
 	return out.build()
 }
 
-// WithTenants returns the config with policies of tenants in place of its own.
-// They are whole: they contain what they take over from the config's policy.
+// WithTenants returns the config with the given policies of tenants. Each is whole: it includes the fields
+// taken over from the config's policy.
 func (c *Config) WithTenants(tenants map[string]Policy) (*Config, error) {
 	out := *c
 	out.Tenants = maps.Clone(tenants)
 	return out.build()
 }
 
-// WithCounter returns the config with tokens counted by a counter, nil to estimate
-// them. Entries of a ledger stay as they were counted.
+// WithCounter returns the config with a counter of tokens, nil to estimate them. Entries of a ledger keep
+// their counts.
 func (c *Config) WithCounter(by measure.Counter) (*Config, error) {
 	out := *c
 	out.counter = by
 	return out.build()
 }
 
-// WithRetention returns the config for a log that keeps an event for so many
-// seconds; 0 and less is for ever. [NewConfig] assumes 30 days.
+// WithRetention returns the config for a log that keeps an event for so many seconds; 0 and less is for ever.
+// [NewConfig] assumes 30 days.
 func (c *Config) WithRetention(seconds int64) (*Config, error) {
 	out := *c
 	out.retention = forever
@@ -89,7 +88,7 @@ func (c *Config) WithRetention(seconds int64) (*Config, error) {
 	return out.build()
 }
 
-// WithPrices returns the config with prices in place of those of the same models.
+// WithPrices returns the config with prices added, in place of those of the same models.
 func (c *Config) WithPrices(over measure.PriceTable) (*Config, error) {
 	out := *c
 	var err error
@@ -126,7 +125,7 @@ func (c *Config) build() (*Config, error) {
 	return c, nil
 }
 
-// For is the policy of a tenant. It is not to be changed.
+// For is the policy of a tenant. Callers must not change it.
 func (c *Config) For(tenant string) *Policy {
 	if p, ok := c.tenants[tenant]; ok {
 		return p
@@ -134,9 +133,8 @@ func (c *Config) For(tenant string) *Policy {
 	return &c.Policy
 }
 
-// ConfigOf returns the config of a text, which may name one of the given counters. It
-// refuses another counter, and rules of another version: this binary would decide
-// otherwise.
+// ConfigOf returns the config of a text, which may name one of the given counters. It refuses other counters
+// and rules of other versions: this binary would decide differently.
 func ConfigOf(t *ConfigText, counters ...measure.Counter) (*Config, error) {
 	i := slices.IndexFunc(counters, func(c measure.Counter) bool { return c.Name() == t.Counter })
 	if t.Rules != RulesVersion || t.Counter != counterEstimate && i < 0 {
@@ -150,7 +148,7 @@ func ConfigOf(t *ConfigText, counters ...measure.Counter) (*Config, error) {
 	return c.build()
 }
 
-// Counters is the counter of the config, none if it estimates.
+// Counters is the counter of the config, empty if it estimates.
 func (c *Config) Counters() []measure.Counter {
 	if c.counter == nil {
 		return nil
@@ -161,11 +159,10 @@ func (c *Config) Counters() []measure.Counter {
 // Hash names the config: 16 hexadecimal digits.
 func (c *Config) Hash() string { return c.hash }
 
-// Text is what the hash was made of, as JSON.
+// Text is the hashed text, as JSON.
 func (c *Config) Text() []byte { return c.text }
 
-// fits returns an error about a field for a model that may answer more than its
-// window; nil is no model.
+// fits returns an error about a field if the longest answer of the model exceeds its window; nil is no model.
 func (c *Config) fits(field string, m *events.Model, p *Policy) error {
 	if m == nil || m.MaxOutputTokens == 0 {
 		return nil
@@ -180,8 +177,8 @@ func fits(field string, m *events.Model, window Tokens) error {
 	return nil
 }
 
-// windowOf returns the window of a model: the smaller of those that the turn and the policy
-// state, else that of the table.
+// windowOf returns the window of a model: the smaller of the windows that turn and policy state, else the one
+// in the table.
 func (c *Config) windowOf(m *events.Model, p *Policy) Tokens {
 	stated := Tokens(m.ContextWindow)
 	switch {
@@ -194,14 +191,14 @@ func (c *Config) windowOf(m *events.Model, p *Policy) Tokens {
 	}
 }
 
-// UnknownModel is a text about a model whose window is a guess: no table names the model, and
-// neither the model nor the policy of a session states it. It is "" for any other model.
+// UnknownModel explains that the window of a model is a guess: neither a table nor the model nor the
+// session's policy has it. It is "" for any other model.
 func (c *Config) UnknownModel(tenant string, override events.Raw, m *events.Model) string {
 	return c.unknownModel(m, c.session(tenant, override))
 }
 
-// Reserved is a model without a longest answer that leaves no room in its window: SDKs send that of a
-// model with a larger one.
+// Reserved returns the model, without its longest answer if that leaves no room in the window: SDKs send the
+// value of a larger model.
 func (c *Config) Reserved(tenant string, override events.Raw, m *events.Model) *events.Model {
 	if m == nil || c.fits("", m, c.session(tenant, override)) == nil {
 		return m
@@ -211,7 +208,7 @@ func (c *Config) Reserved(tenant string, override events.Raw, m *events.Model) *
 	return &whole
 }
 
-// session is the policy of a session that overrides that of its tenant.
+// session is the policy of a tenant with the overrides of a session.
 func (c *Config) session(tenant string, override events.Raw) *Policy {
 	p := c.For(tenant)
 	if with, err := p.With(override); override != nil && err == nil {

@@ -16,7 +16,7 @@ import (
 	"compactd/internal/events/traits"
 )
 
-// Event names an event of the log, whatever it holds.
+// Event names an event of the log of any kind.
 type Event struct {
 	Seq     Seq
 	ID      string // "" when the publisher gave none
@@ -24,7 +24,7 @@ type Event struct {
 	Address events.Address
 }
 
-// Input is an event that was read: a *Turn, a *Result or a *Request.
+// Input is an event: a *Turn, a *Result or a *Request.
 type Input interface {
 	event(events.Address) (Event, int64)
 }
@@ -37,25 +37,23 @@ func (r *Result) event(a events.Address) (Event, int64) {
 	return Event{r.Seq, r.ID, events.KindSummary, a}, r.Time
 }
 
-// Next is a ledger as an event and its outcomes leave it. The zero value is ready for a
-// decision, and for the next one after that.
+// Next is a ledger after an event and its outcomes. The zero value is ready for a decision, and can be reused
+// after Install.
 type Next struct {
 	ledger Ledger // after the event, before its outcomes
 	outs   []Outcome
 	now    int64
 }
 
-// Install makes l, the ledger that was decided about, the next one. Nothing may have
-// happened to l in between.
+// Install puts the next ledger in place of l, the ledger of the decision. l must not have changed since.
 func (n *Next) Install(l *Ledger) {
 	*l = n.ledger
 	l.carryOut(n.outs, n.now)
 }
 
-// Decide returns the outcomes of an event, none in the common case, and the next ledger,
-// the one that [Apply] would make of l with the same outcomes. For its callers l stays as
-// it is until they install that. In memory the two share what grows: Decide writes beyond
-// its end, so of several decisions about l only the last can be installed.
+// Decide returns the outcomes of an event, usually none, and the next ledger: [Apply] with the same outcomes
+// gives the same one. l does not change until the caller installs it. The two share memory, which Decide
+// writes beyond l's end, so of several decisions about l only the last can be installed.
 func Decide(l *Ledger, in Input, c *Config) ([]Outcome, *Next) {
 	next := new(Next)
 	return next.Decide(l, in, c), next
@@ -83,7 +81,7 @@ func (n *Next) Decide(l *Ledger, in Input, c *Config) []Outcome {
 	return d.outs
 }
 
-// turn decides about a turn, which next takes unless it is rejected.
+// turn decides about a turn. next takes the turn unless it is rejected.
 func (d *decision) turn(l, next *Ledger, t *Turn) {
 	v, code := l.admit(t)
 	if v == reject {
@@ -119,10 +117,9 @@ func (d *decision) turn(l, next *Ledger, t *Turn) {
 	next.generations, next.cache.visible, next.usage = generations, visible, usage // the outcomes are not carried out yet
 }
 
-// result decides about the result of a job. A summary is used at once when the session
-// waits for it, or when a truncation took what it gives back; else it is kept for
-// the trigger. Should there be none, the last stage runs in its place. next has received
-// the result.
+// result decides about the result of a job, which next has received. A summary is used at once if the session
+// waits for it, or if it brings back content that a truncation hid; else it is kept for the trigger. Without
+// a summary the last stage runs instead.
 func (d *decision) result(l, next *Ledger, r *Result) {
 	fitness := l.matchResult(r)
 	if fitness == stale {
@@ -142,8 +139,8 @@ func (d *decision) result(l, next *Ledger, r *Result) {
 	}
 }
 
-// Reject returns the outcome for an event that could not be read or is of no
-// use. It does not quote the event.
+// Reject returns the outcome for an event that could not be read, or that cannot be used. It does not quote
+// the event.
 func Reject(e Event, err error, c *Config) []Outcome {
 	d := decision{event: e, config: c}
 	d.emit(events.KindRejected, func(h events.Header) any {
@@ -155,8 +152,8 @@ func Reject(e Event, err error, c *Config) []Outcome {
 	return d.outs
 }
 
-// rejection is the text of an error that is safe to send: problems of an event
-// are written without its content, any other error by its code alone.
+// rejection is the text of an error that is safe to send: problems of an event without its content, the code
+// for any other error.
 func rejection(err error) string {
 	if events.CodeOf(err) == events.CodeInternal {
 		return events.Codes[events.CodeInternal].Meaning
@@ -198,9 +195,8 @@ func (d *decision) reject(code events.Code, l *Ledger) {
 	})
 }
 
-// budget compares the ledger after the turn with its window, and emits a compaction, a
-// job, or a change of level. Results that come too large are cut first, and that is all where
-// it brings the history below its trigger.
+// budget compares the ledger after the turn with its window, and emits a compaction, a job, or a change of
+// level. Large results are cut first; if that brings the history below its trigger, nothing else follows.
 func (d *decision) budget(before, l *Ledger, tooLarge bool) {
 	b := l.Budget()
 	due := l.cache.policy.Enabled && b.ShouldCompact && d.mayTry(before, l, b)
@@ -243,15 +239,15 @@ func (d *decision) budget(before, l *Ledger, tooLarge bool) {
 
 func clearOld(x *stage.Draft, p *policy.Policy) { x.ClearOld(&p.Prune.Micro) }
 
-// prepare emits the job of a summary that is made in the background, where one should be.
+// prepare requests a summary in the background, if one is due.
 func (d *decision) prepare(before, l *Ledger) {
 	if l.cache.policy.Enabled && d.mayPrepare(before, l) {
 		d.emitJob(d.planJob(l, events.LaneBackground))
 	}
 }
 
-// cutsFrom reports whether results of the turns since last, or of those from another one on
-// that replace them, are cut on arrival.
+// cutsFrom reports whether a result is cut on arrival, among the turns after last or, for a resync, from turn
+// from on.
 func (l *Ledger) cutsFrom(from, last int64) bool {
 	p := l.cache.policy
 	if !p.Prune.Enabled || !p.ToolOutput.OnArrival() {
@@ -269,8 +265,8 @@ func (l *Ledger) cutsFrom(from, last int64) bool {
 	return false
 }
 
-// cutArrived emits the cut of results that came too large, and reports whether that made
-// the input smaller and brought it below a bound.
+// cutArrived emits the cut of large results, and reports whether that brought the input below a bound and
+// made it smaller.
 func (d *decision) cutArrived(l *Ledger, below Tokens) bool {
 	limit := stage.Step{Name: events.StagePrune, Run: func(x *stage.Draft) { x.Limit(&l.cache.policy.ToolOutput, true) }}
 	x := budgeted{l.history().Plan(0, limit), l.availableFor(l.thresholds().Target), l.thresholds().Target}
@@ -281,15 +277,15 @@ func (d *decision) cutArrived(l *Ledger, below Tokens) bool {
 	return true
 }
 
-// mayLimitMedia reports whether a session now has more media than its provider takes, or
-// other ones: a plan costs what is in view, and a turn without media must not.
+// mayLimitMedia reports whether the view has more media than the provider accepts, and media or limit
+// changed. A plan reads the whole view, and a turn without media must not cost that.
 func (l *Ledger) mayLimitMedia(next *Ledger) bool {
 	was, now := &l.cache, &next.cache
 	return now.media.Over(now.takes) && (was.media != now.media || was.takes != now.takes)
 }
 
-// limitMedia emits that the oldest media are cleared, down to what is taken, and reports whether there were any that may
-// be. Results that come too large are cut with them.
+// limitMedia emits that the oldest media are cleared, down to the limit, and reports whether any could be.
+// Large results are cut with them.
 func (d *decision) limitMedia(l *Ledger, takes traits.Media, tooLarge bool, reason events.Reason) bool {
 	p := l.cache.policy
 	limit := stage.Step{Name: events.StagePrune, Force: true, Run: func(x *stage.Draft) {
@@ -314,18 +310,17 @@ func (d *decision) emitBudget(l *Ledger, b events.Budget) {
 	})
 }
 
-// retryShare is how much a history must change, as a share of the available
-// input, before a compaction that did not get under the trigger is tried again,
-// prepareShare before a preparation that was not worth it is, and rollShare how much no
-// prepared summary covers when the next one is requested.
+// retryShare is the change of a history, as a share of the available input, after which an unsuccessful
+// compaction is tried again; prepareShare the same of a preparation; rollShare the part without a prepared
+// summary at which the next one is requested.
 const (
 	retryShare   PPM = 50_000
 	prepareShare PPM = 20_000
 	rollShare    PPM = 100_000
 )
 
-// mayTry bounds how often a session above its trigger is planned: a plan costs
-// what is in view, and a turn must not.
+// mayTry bounds the plans for a session above its trigger: a plan reads the whole view, and a turn must not
+// cost that.
 // See docs/adr/0003.
 func (d *decision) mayTry(before, l *Ledger, b events.Budget) bool {
 	since := l.attempted
@@ -343,16 +338,15 @@ func (d *decision) mayTry(before, l *Ledger, b events.Budget) bool {
 	return measure.FloorDiv(was, step) != measure.FloorDiv(now, step)
 }
 
-// backsOff reports whether a session that is still above its limit is due for another plan: 1, 2, 4, 8 … turns
-// after the attempt, however little it grew. The newest entries, which had to stay, may go then.
+// backsOff reports whether a session above its limit is due for another plan: 1, 2, 4, 8 … turns after the
+// attempt, however little it grew. By then the newest entries are older and may be removed.
 func (l *Ledger) backsOff() bool {
 	turns := l.LastTurn() - l.blockedAt
 	return l.blockedAt > 0 && turns > 0 && turns&(turns-1) == 0
 }
 
-// mayPrepare reports whether a summary should be requested in the background: once it is
-// due, and again each time the history has changed, which is when it has grown by a step,
-// was compacted, or a summary came.
+// mayPrepare reports whether to request a summary in the background: when it becomes due, and again after
+// each change of the history, by a step of growth, a compaction or a summary.
 func (d *decision) mayPrepare(before, l *Ledger) bool {
 	if l.waits(d.now) || !l.maySummarize(d.now) {
 		return false
@@ -374,10 +368,9 @@ func (l *Ledger) through() events.Through {
 	return events.Through{Seq: uint64(l.turns[n-1].seq), Turn: int64(n)}
 }
 
-// compact plans a compaction of l and emits its result, also where there is none,
-// unless a summary is under way. Then it emits only what is worth a break of the
-// provider's cache, since the summary will break it again; at the hard limit
-// everything is. It reports whether a session.compacted was emitted.
+// compact plans a compaction of l and emits the result, also an unchanged one. While a summary is under way
+// it emits only a plan that is worth a break of the provider's cache, since the summary breaks it again; at
+// the hard limit it emits any. It reports whether a session.compacted was emitted.
 func (d *decision) compact(l *Ledger, b events.Budget, truncate bool) bool {
 	plan := l.plan(l.thresholds().Target, stage.Means{Summary: l.prepared, Truncate: truncate})
 	waiting := l.waitsAtTrigger(d.now)
@@ -385,7 +378,7 @@ func (d *decision) compact(l *Ledger, b events.Budget, truncate bool) bool {
 	summarized := plan.whole() && !plan.Uses(events.StageTruncate) // by a summary, though what was restored may be above the target
 	request := over && !waiting && l.maySummarize(d.now) && !summarized
 	var job *events.Job
-	if request { // as l is before the plan: what is truncated now is in the range
+	if request { // before the plan: the range includes entries that are truncated now
 		job = d.planJob(l, events.LaneNormal)
 	}
 	waiting = waiting || job != nil
@@ -414,7 +407,7 @@ func (d *decision) compact(l *Ledger, b events.Budget, truncate bool) bool {
 
 // merge puts a late summary in place.
 func (d *decision) merge(l *Ledger, b events.Budget) {
-	old := l.old(d.now) // what would be kept is old soon, and needed another summary
+	old := l.old(d.now) // entries beside it are old soon, and would need another summary
 	late := old || l.lateMerge()
 	plan := l.plan(l.thresholds().Target, stage.Means{Summary: l.prepared, Force: late, All: old})
 	before, after := l.inputs(&plan)
@@ -424,37 +417,36 @@ func (d *decision) merge(l *Ledger, b events.Budget) {
 		d.emitPlan(l, plan, events.ReasonBackground)
 		d.noteTarget(&plan)
 		d.emitJob(d.nextJob(l, &plan))
-	case after < before && b.ShouldCompact: // what was held back for the summary does without it
+	case after < before && b.ShouldCompact: // the stages that waited for the summary do without it
 		d.emitPlan(l, plan, events.ReasonThreshold)
 	}
 }
 
-// noteTarget notes that what may be removed does not bring the history to its target.
+// noteTarget notes that the plan leaves the history above its target.
 func (d *decision) noteTarget(plan *budgeted) {
 	if plan.After > plan.target {
 		d.note(events.CodeTargetUnreached)
 	}
 }
 
-// clear emits what one of the two forms of clearing clears, and reports whether that
-// made the input smaller.
+// clear runs one of the two forms of clearing, and reports whether the input got smaller.
 func (d *decision) clear(l *Ledger, reason events.Reason, form func(*stage.Draft, *policy.Policy)) bool {
 	g := &l.cache
 	plan := l.history().Plan(0, stage.Step{Name: events.StagePrune, Run: func(x *stage.Draft) { form(x, g.policy) }})
 	x := budgeted{plan, l.availableFor(l.thresholds().Target), l.thresholds().Target}
-	if l.saved(&x) <= 0 { // by the provider's count, which need not agree with ours
+	if l.saved(&x) <= 0 { // by the provider's count, which may differ from ours
 		return false
 	}
 	d.emitPlan(l, x, reason)
 	return true
 }
 
-// note adds a remark on the event: a part of it is ignored.
+// note adds a note: a part of the event is ignored.
 func (d *decision) note(code events.Code, fields ...string) {
 	d.notes = append(d.notes, events.NoteOf(code, fields...))
 }
 
-// noteLocked adds a note when a policy, not the one in use before, sets locked fields.
+// noteLocked adds a note if a policy, other than the one before, sets locked fields.
 func (d *decision) noteLocked(base *Policy, object, before events.Raw) {
 	if object == nil || bytes.Equal(object, before) {
 		return
@@ -464,8 +456,8 @@ func (d *decision) noteLocked(base *Policy, object, before events.Raw) {
 	}
 }
 
-// emitNotes puts the notes beside the last outcome that can carry them, or emits a
-// session.budget with them, of l as it is after the event.
+// emitNotes adds the notes to the last outcome that can have them, or emits a session.budget with them. l is
+// the ledger after the event.
 func (d *decision) emitNotes(l *Ledger) {
 	if len(d.notes) == 0 {
 		return

@@ -9,31 +9,30 @@ import (
 	"compactd/internal/events"
 )
 
-// A summary in the background is requested by forecast: when the history may reach its
-// trigger sooner than a summary takes. Both follow from this session alone, in the time of
-// its log.
+// A summary in the background is requested by forecast: when the history may reach its trigger before a
+// summary would be ready. Both times come from this session alone, in the time of its log.
 // See docs/adr/0044.
 
 const (
-	// growthSteps is how many turns the forecast remembers.
+	// growthSteps is the number of turns that the forecast remembers.
 	growthSteps = 32
-	// burstFactor is how much faster than the fastest of them it takes the next for: a
-	// few turns do not show the worst.
+	// burstFactor is the speed of the expected turns over the fastest remembered ones: a few turns do not
+	// show the worst case.
 	burstFactor = 3
-	// enoughUnused is after how many compactions that did without a prepared summary no
-	// other is prepared beside it: cheap stages are enough.
+	// enoughUnused is the number of compactions without use of the prepared summary after which no other is
+	// prepared beside it: cheap stages are enough.
 	enoughUnused = 2
-	// leastForecast is the time of a summary, in milliseconds, below which one is there
-	// before the next turn.
+	// leastForecast is the shortest time of a summary to forecast by, in milliseconds: a faster summary is
+	// ready before the next turn.
 	leastForecast = 1000
-	// tookJobs is how many of its last summaries the forecast goes by.
+	// tookJobs is the number of last summaries whose times the forecast uses.
 	tookJobs = 3
 )
 
-// growthStep is what one turn added, and how many milliseconds it came after the one before.
+// growthStep is the growth by one turn, and the milliseconds since the turn before.
 type growthStep struct{ after, tokens uint32 }
 
-// growth is what the last turns added, and when. It is a value: a fork copies it.
+// growth has the last turns' sizes and times. It is a value: a fork copies it.
 type growth struct {
 	steps [growthSteps]growthStep // a ring
 	taken uint32                  // steps so far
@@ -53,14 +52,13 @@ func (g *growth) add(now int64, tokens Tokens) {
 
 func bounded32(n int64) uint32 { return uint32(min(max(n, 0), 1<<32-1)) }
 
-// within returns how much the history may grow in so many milliseconds: what the largest
-// stretch of the last turns added that is as many turns long as the fastest of them had in
-// that time.
+// within returns the possible growth of the history in so many milliseconds. From the fastest stretch of
+// turns it takes the number of turns in that time, and returns the largest growth by as many turns in a row.
 func (g *growth) within(ms int64) (most Tokens) {
 	n := int(min(g.taken, growthSteps))
 	at := func(i int) growthStep { return g.steps[(int(g.taken)-n+i)%growthSteps] }
 	turns, passed := 0, int64(0)
-	for from, to := 0, 1; to < n; to++ { // turns from+1 to to, by when they came after the one before
+	for from, to := 0, 1; to < n; to++ { // turns from+1 to to, by the times between them
 		passed += int64(at(to).after)
 		for ; passed > ms; from++ {
 			passed -= int64(at(from + 1).after)
@@ -78,7 +76,7 @@ func (g *growth) within(ms int64) (most Tokens) {
 	return most
 }
 
-// rows is the form in which it is stored: pairs, the oldest first.
+// rows is the stored form: pairs, the oldest first.
 func (g *growth) rows() (out []uint32) {
 	n := min(g.taken, growthSteps)
 	for i := range n {
@@ -88,7 +86,7 @@ func (g *growth) rows() (out []uint32) {
 	return out
 }
 
-// growthOf is the inverse.
+// growthOf is the inverse of rows.
 func growthOf(rows []uint32, last int64) (g growth) {
 	for i := 0; i+1 < len(rows) && i < 2*growthSteps; i += 2 {
 		g.steps[g.taken] = growthStep{rows[i], rows[i+1]}
@@ -98,8 +96,8 @@ func growthOf(rows []uint32, last int64) (g growth) {
 	return g
 }
 
-// summaryTime is how long the next summary may take, in milliseconds: as long as the longest
-// of the last ones, and by the policy before there are any.
+// summaryTime is the expected time of the next summary, in milliseconds: the longest of the last ones, or the
+// policy's before the first.
 func (l *Ledger) summaryTime() int64 {
 	if len(l.took) == 0 {
 		return l.cache.policy.Summarize.SummarySeconds * 1000
@@ -107,7 +105,7 @@ func (l *Ledger) summaryTime() int64 {
 	return slices.Max(l.took)
 }
 
-// tookTime notes how long a summary took.
+// tookTime notes the duration of a summary.
 func (l *Ledger) tookTime(ms int64) {
 	l.took = append(slices.Clone(l.took), min(max(ms, 0), JobExpiry)) // a fork shares them
 	l.took = l.took[max(0, len(l.took)-tookJobs):]
@@ -116,13 +114,13 @@ func (l *Ledger) tookTime(ms int64) {
 // forecasts reports whether summaries are requested by forecast.
 func (l *Ledger) forecasts() bool { return l.cache.policy.Summarize.SummarySeconds > 0 }
 
-// preparationDue reports whether a summary should be under way: the input has reached the
-// share of the policy, or may reach the trigger before a summary that is requested now is
-// there. Beside a prepared one no other is due while cheap stages do without.
+// preparationDue reports whether a summary should be under way: the input has reached the policy's share, or
+// may reach the trigger before a summary requested now is ready. While cheap stages are enough, no second
+// summary is due beside a prepared one.
 func (l *Ledger) preparationDue(t policy.Thresholds, input Tokens) bool {
 	switch {
 	case t.Prepare >= t.Trigger:
-		return false // the policy prepares none
+		return false // the policy prepares no summary
 	case l.prepared != nil && (l.prepared.Unused >= enoughUnused || !l.forecasts()):
 		return false
 	case input >= t.Prepare:
@@ -132,26 +130,26 @@ func (l *Ledger) preparationDue(t policy.Thresholds, input Tokens) bool {
 	}
 }
 
-// A compaction breaks the cache that a provider keeps of a history: what follows the first
-// message that it changes is read, and paid for, again.
+// A compaction breaks the provider's cache of a history: content after the first changed message is read, and
+// paid for, again.
 // See docs/adr/0056.
 
-// unknownPrices are those of a model without a price: a token that is written into the cache
-// costs as much as eleven that are read from it.
+// unknownPrices are for a model without a price: writing a token into the cache costs eleven times as much as
+// reading it.
 var unknownPrices = measure.Prices{Cached: 1, Write: 11}
 
-// cacheBreak is what a plan costs and saves by estimate, in tokens.
+// cacheBreak has the estimated cost and saving of a plan, in tokens.
 type cacheBreak struct {
-	kept    Tokens // of the next call, in front of what changes
-	again   Tokens // behind it, that the provider had read
+	kept    Tokens // of the next call, before the first change
+	again   Tokens // after it, and read by the provider before
 	saved   Tokens // of each call
-	turns   int64  // that are expected to gain by it
-	cold    bool   // the provider has dropped it by now
+	turns   int64  // that are expected to benefit
+	cold    bool   // the provider has dropped its cache
 	prices  measure.Prices
-	unknown bool // they are no model's
+	unknown bool // prices are not the model's
 }
 
-// mean is what each of the last turns added.
+// mean is the mean growth by one of the last turns.
 func (g *growth) mean() (sum Tokens) {
 	n := min(g.taken, growthSteps)
 	for i := range n {
@@ -160,7 +158,7 @@ func (g *growth) mean() (sum Tokens) {
 	return sum / Tokens(max(n, 1))
 }
 
-// pause is how many milliseconds came before an event, since the last call.
+// pause is the time before an event since the last call, in milliseconds.
 func (l *Ledger) pause(now int64) int64 {
 	switch {
 	case now != l.lastTurnAt || l.growth.taken == 0:
@@ -172,17 +170,17 @@ func (l *Ledger) pause(now int64) int64 {
 	}
 }
 
-// maxTurnsAhead bounds how many turns are counted up to the trigger.
+// maxTurnsAhead bounds the counted turns up to the trigger.
 const maxTurnsAhead = 100
 
-// turnsUntil is how many turns of the mean growth fit between an input and the trigger.
+// turnsUntil is the number of turns of mean growth between an input and the trigger.
 func (l *Ledger) turnsUntil(input Tokens) int64 {
 	room := max(l.thresholds().Trigger-input, 0)
 	return int64(min(room/max(l.usage.scaled(l.growth.mean()), 1), maxTurnsAhead))
 }
 
-// turnsAhead is how many turns are expected to gain by what is saved: as many as the history took
-// to grow by it, by the last of them, and at most as many as the session has had.
+// turnsAhead is the expected number of turns that benefit from a saving: the turns in which the history grows
+// by as much, at its mean growth, but at most as many as the session has had.
 func (l *Ledger) turnsAhead(saved Tokens) int64 {
 	return int64(min(max(saved, 0)/max(l.usage.scaled(l.growth.mean()), 1), Tokens(l.LastTurn())))
 }
@@ -197,8 +195,8 @@ func (l *Ledger) spend(u *events.Usage) {
 	l.cost.Input += int64(p.Input.Times(Tokens(u.Input)) + p.Cached.Times(Tokens(u.CacheRead)) + p.Write.Times(Tokens(u.CacheCreate)))
 }
 
-// called notes the call that a turn has the answer of. Where it reports no usage, what the call before had is read
-// from the provider's cache, and the rest is written into it.
+// called notes the call whose answer a turn has. If it has no usage, the content of the call before counts as
+// read from the provider's cache, and the rest as written into it.
 func (l *Ledger) called(u *events.Usage) {
 	input := l.estimated()
 	read := min(l.carried, input)
@@ -207,8 +205,8 @@ func (l *Ledger) called(u *events.Usage) {
 	}
 }
 
-// dearer is the longest input before each token of a call costs more, where the policy takes account
-// of prices and the model has such a length.
+// dearer is the longest input before the model's higher prices apply, if the policy takes account of prices
+// and the model has such prices.
 func (l *Ledger) dearer() Tokens {
 	long := l.cache.prices.Long
 	if long == nil || l.cache.policy.Cache.Seconds == 0 || long.Cached <= l.cache.prices.Cached {
@@ -217,9 +215,8 @@ func (l *Ledger) dearer() Tokens {
 	return long.Over
 }
 
-// coldDue reports whether the provider has dropped its cache of a history that is above what
-// its cost leaves of it: what is cleared now breaks nothing, and is not written into the cache
-// again.
+// coldDue reports whether the provider has dropped its cache of a history above its cost target. Clearing now
+// breaks no cache, and the cleared content is not written into it again.
 // See docs/adr/0054.
 func (l *Ledger) coldDue(now int64) bool {
 	seconds := l.cache.policy.Cache.Seconds
@@ -230,7 +227,7 @@ func (l *Ledger) coldDue(now int64) bool {
 	return measure.Reaches(Tokens(b.EstimatedInput)-l.lean(), Tokens(b.AvailableInput), retryShare)
 }
 
-// priced is a break of the cache of an input.
+// priced returns an empty break of the cache at the prices of an input.
 func (l *Ledger) priced(input Tokens, now int64) cacheBreak {
 	b := cacheBreak{prices: l.cache.prices.For(input), unknown: !l.cache.priced, cold: l.pause(now) > l.cache.policy.Cache.Seconds*1000}
 	if b.unknown {
@@ -239,7 +236,7 @@ func (l *Ledger) priced(input Tokens, now int64) cacheBreak {
 	return b
 }
 
-// breaks returns what a plan does to the cache. The newest turn is new either way.
+// breaks returns the effect of a plan on the cache. The newest turn is new in any case.
 func (l *Ledger) breaks(p *budgeted, now int64) cacheBreak {
 	before, after := l.inputs(p)
 	b := l.priced(before, now)
@@ -267,7 +264,7 @@ func (l *Ledger) breaks(p *budgeted, now int64) cacheBreak {
 	return b
 }
 
-// lost and gained are what the break costs, and what the turns ahead save.
+// lost is the cost of the break, gained the saving of the turns ahead.
 func (b *cacheBreak) lost() measure.Money {
 	if b.cold {
 		return 0
@@ -279,7 +276,7 @@ func (b *cacheBreak) gained() measure.Money {
 	return measure.Money(b.turns) * b.prices.Cached.Times(max(b.saved, 0))
 }
 
-// report is the break as it is published.
+// report is the break in its published form.
 func (b cacheBreak) report() *events.CacheBreak {
 	out := &events.CacheBreak{KeptTokens: int64(b.kept), RewrittenTokens: int64(b.again), Cold: b.cold, Turns: b.turns}
 	if !b.unknown {
@@ -288,15 +285,14 @@ func (b cacheBreak) report() *events.CacheBreak {
 	return out
 }
 
-// payBack is how often a break must be paid for: while the history grew, its calls carried half of
-// what is saved now, in the mean, so that they have paid for the break once.
+// payBack is the factor by which the gain must exceed the cost of a break. While the history grew, its calls
+// carried half of the saving on average, so they have paid for the break once.
 const payBack = 2
 
 // pays reports whether the turns ahead pay for the break.
 func (b *cacheBreak) pays() bool { return b.gained() > payBack*b.lost() }
 
-// lean is the target of a compaction that only the cost of calls requires: that of the policy, or in
-// large windows less.
+// lean is the target of a compaction for the cost of calls: that of the policy, or less in large windows.
 func (l *Ledger) lean() Tokens {
 	of, target := &l.cache.policy.Cache, l.thresholds().Target
 	if of.Seconds == 0 || of.History == 0 {
@@ -305,8 +301,8 @@ func (l *Ledger) lean() Tokens {
 	return min(target, l.fixed(l.prompt())+of.History)
 }
 
-// planForCost plans for that target. Below that of the policy a prepared summary stays for the
-// trigger: to use it now costs another one then.
+// planForCost plans for that target. Below the policy's target a prepared summary is kept for the trigger:
+// using it now would cost another one then.
 func (l *Ledger) planForCost() budgeted {
 	lean, m := l.lean(), stage.Means{}
 	if lean == l.thresholds().Target {
@@ -315,9 +311,9 @@ func (l *Ledger) planForCost() budgeted {
 	return l.plan(lean, m)
 }
 
-// costDue reports whether a session below its trigger is planned for the cost of its calls: they are
-// expected to pay for the break of the cache, and the input has grown by a step, since a plan
-// costs what is in view.
+// costDue reports whether to plan a session below its trigger for the cost of its calls: the turns ahead are
+// expected to pay for the break of the cache, and the input has grown by a step, since a plan reads the whole
+// view.
 func (l *Ledger) costDue(before *Ledger, b events.Budget, now int64) bool {
 	input, step := Tokens(b.EstimatedInput), max(prepareShare.Share(Tokens(b.AvailableInput)), 1)
 	if before.estimated()/step == input/step {
@@ -332,8 +328,7 @@ func (l *Ledger) costDue(before *Ledger, b events.Budget, now int64) bool {
 	return x.pays()
 }
 
-// clearForCost emits what is cleared where the cost of calls requires it, and reports whether that
-// pays.
+// clearForCost emits a plan for the cost of calls, and reports whether one pays.
 func (d *decision) clearForCost(l *Ledger) bool {
 	plan := l.planForCost()
 	if b := l.breaks(&plan, d.now); b.saved <= 0 || !b.pays() {

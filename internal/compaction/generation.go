@@ -12,51 +12,51 @@ import (
 	"compactd/internal/events/traits"
 )
 
-// generation is what a ledger keeps of one compaction or rewind.
+// generation is the record of one compaction or rewind.
 type generation struct {
-	Before Tokens `json:"before,omitzero"` // the input that it was decided on
+	Before Tokens `json:"before,omitzero"` // input at the decision
 	Saved  Tokens `json:"saved"`           // by it; negative for a rewind, 0 where it is unknown
-	From   int64  `json:"from"`            // the generation whose view it changed: the one before, or what a rewind went back to
-	// Through is the last turn that it changed, 0 where that was retracted since.
+	From   int64  `json:"from"`            // the generation whose view it changed: the one before, or the target of a rewind
+	// Through is the last turn that it changed, 0 if that was retracted since.
 	Through int64 `json:"through,omitzero"`
-	Seq     Seq   `json:"seq,omitzero"` // of the event that caused it, 0 where it is not known
+	Seq     Seq   `json:"seq,omitzero"` // of the event that caused it, 0 if unknown
 
-	Reason events.Reason `json:"reason,omitzero"` // "" where it is not known
+	Reason events.Reason `json:"reason,omitzero"` // "" if unknown
 }
 
-// unknown reports whether turns that the generation made smaller were retracted, or have left
-// the log: a count of a view before it does not hold for those after it.
+// unknown reports whether turns that the generation made smaller were retracted, or have left the log: a
+// count of a view before it does not hold for later views.
 func (g generation) unknown() bool { return g.Saved == 0 }
 
-// editRecord is an edit of one entry by one generation. Records are only ever added, so
-// that the view of any generation can be had again.
+// editRecord is an edit of one entry by one generation. Records are only added, so the view of any generation
+// can be restored.
 type editRecord struct {
 	entry uint32 // its position in the ledger
 	gen   uint32
 	op    measure.Op
-	units uint32 // ceiling of a text that is cut or restored; a restore without takes one back
+	units uint32 // ceiling of a cut or restored text; a restore without it takes one back
 	lines uint16
 }
 
-// Edits of all generations that a session may have for each of its entries, and in any
-// case, before it counts as overedited.
+// A session counts as overedited above editsPerEntry edits for each entry and editsAnyway more, of all
+// generations.
 const (
 	editsPerEntry = 16
 	editsAnyway   = 1000
 )
 
-// Overedited reports whether the session has many times more edits than entries. They are
-// published whole and kept, and only rewinds and compactions by hand in turns make so many.
+// Overedited reports whether the session has far more edits than entries. They are published whole and kept,
+// and only rewinds and compactions by hand in turns make so many.
 func (l *Ledger) Overedited() bool { return len(l.edits) > editsPerEntry*l.entries.n+editsAnyway }
 
-// shows reports whether a record brings what is hidden into view, and is no edit of its entry.
+// shows reports whether a record brings a hidden entry into view, and is no edit of it.
 func (m *editRecord) shows() bool { return m.op == measure.OpRestore || m.op == measure.OpKeep }
 
 // on puts the edit in force on its entry.
 func (m *editRecord) on(e *Entry) { e.Op, e.Ceiling, e.Lines = m.op, m.units, m.lines }
 
-// lineage returns which generations shaped the view of gen: it, the one it changed,
-// and so on. A rewind leaves out what it undid.
+// lineage marks the generations that shaped the view of gen: itself, the one it changed, and so on.
+// Generations undone by a rewind are not marked.
 func (l *Ledger) lineage(gen int64) []bool {
 	in := make([]bool, len(l.generations)+1)
 	for ; gen > 0; gen = l.generations[gen-1].From {
@@ -80,7 +80,7 @@ func (d *decision) rewind(l *Ledger, r *events.Rewind) {
 	}
 	next := l.fork()
 	next.job, next.prepared = nil, nil
-	if l.origin(to) == l.origin(l.Generation()) { // it is in view
+	if l.origin(to) == l.origin(l.Generation()) { // the target is in view
 		d.emitUnchanged(l, events.ReasonRewind, events.CodeNothingToDo)
 		return
 	}
@@ -95,8 +95,8 @@ func (d *decision) rewind(l *Ledger, r *events.Rewind) {
 	d.abort(l, next)
 }
 
-// undone returns the generation that is in view once so many compactions of the
-// view of now are undone; false if there are fewer.
+// undone returns the generation in view after undoing so many compactions of the present view; false if there
+// are fewer.
 func (l *Ledger) undone(steps int64) (int64, bool) {
 	at := l.origin(l.Generation())
 	for ; steps > 0; steps-- {
@@ -108,8 +108,7 @@ func (l *Ledger) undone(steps int64) (int64, bool) {
 	return at, true
 }
 
-// origin returns the generation that made the view of gen: gen itself, or what
-// was returned to if gen is a rewind.
+// origin returns the generation that made the view of gen: gen itself, or the target of a rewind.
 func (l *Ledger) origin(gen int64) int64 {
 	for gen > 0 && l.generations[gen-1].From != gen-1 {
 		gen = l.generations[gen-1].From
@@ -117,7 +116,7 @@ func (l *Ledger) origin(gen int64) int64 {
 	return gen
 }
 
-// rewind brings back the edits of a generation, as those of the newest.
+// rewind restores the edits of a generation, as edits of the newest.
 func (l *Ledger) rewind() {
 	in := l.lineage(l.Generation())
 	for _, m := range l.edits {
@@ -133,8 +132,7 @@ func (l *Ledger) rewind() {
 	l.job, l.prepared = nil, nil
 }
 
-// visibleAt lists the entries in view at a generation: its edits, on all turns
-// taken since too.
+// visibleAt lists the entries in view at a generation, whose edits apply to turns taken since too.
 func (l *Ledger) visibleAt(gen int64) []Entry {
 	in, edits := l.lineage(gen), map[events.Position]editRecord{}
 	for _, m := range l.edits {
@@ -155,20 +153,18 @@ func (l *Ledger) visibleAt(gen int64) []Entry {
 // View returns the current effective history, repaired.
 func (l *Ledger) View() *View { return l.ViewAt(l.Generation()) }
 
-// Prompt returns the sequences of the turns that hold the system prompt and the tools, 0 if there
-// are none.
+// Prompt returns the sequences of the turns with the system prompt and the tools, 0 for none.
 func (l *Ledger) Prompt() (system, tools Seq) { return l.systemSeq, l.toolSeq }
 
-// ViewAt returns the history as a generation would have it, with every turn taken
-// since, repaired. The generation is 0, the history as it was published, to that
-// of the ledger.
+// ViewAt returns the history under a generation, with every turn taken since, repaired. The generation is at
+// least 0, the history as published, and at most that of the ledger.
 func (l *Ledger) ViewAt(generation int64) *View {
 	d := stage.NewDraft(l.visibleAt(generation), l.format, l.cache.rate)
 	d.Repair()
 	return l.viewOf(d.Entries(), generation)
 }
 
-// ViewThrough returns the history up to a turn as a generation would have it, repaired.
+// ViewThrough returns the history up to a turn under a generation, repaired.
 func (l *Ledger) ViewThrough(generation, turn int64) *View {
 	entries := slices.DeleteFunc(l.visibleAt(generation), func(e Entry) bool { return e.End().Turn > turn })
 	d := stage.NewDraft(entries, l.format, l.cache.rate)
@@ -176,7 +172,7 @@ func (l *Ledger) ViewThrough(generation, turn int64) *View {
 	return l.viewOf(d.Entries(), generation)
 }
 
-// GenerationThrough is the last turn that a generation changed, 0 where it is not known any more.
+// GenerationThrough is the last turn that a generation changed, 0 if unknown.
 func (l *Ledger) GenerationThrough(generation int64) int64 {
 	if generation < 1 || generation > l.Generation() {
 		return 0
@@ -184,9 +180,8 @@ func (l *Ledger) GenerationThrough(generation int64) int64 {
 	return l.generations[generation-1].Through
 }
 
-// GenerationShows is the last turn that the answers under a generation gave otherwise than as it was
-// published: one that it changed, or one that lost its thinking since it was made under another
-// generation. It is 0 where the first is not known any more.
+// GenerationShows is the last turn that appears changed under a generation: by the generation itself, or
+// without its thinking since the turn was made under another one. It is 0 if the first is unknown.
 func (l *Ledger) GenerationShows(generation int64) int64 {
 	through := l.GenerationThrough(generation)
 	if through == 0 || !l.bindsThinking() {
@@ -205,7 +200,7 @@ func (l *Ledger) GenerationShows(generation int64) int64 {
 	return max(through, last)
 }
 
-// GenerationAt is the generation that the history had once an event was decided.
+// GenerationAt is the generation of the history after the decision about an event.
 func (l *Ledger) GenerationAt(seq Seq) int64 {
 	n := len(l.generations)
 	for n > 0 && l.generations[n-1].Seq > seq {
@@ -214,19 +209,19 @@ func (l *Ledger) GenerationAt(seq Seq) int64 {
 	return int64(n)
 }
 
-// Settings are what turns set, and what holds until another one does.
+// Settings are set by turns, and hold until another turn sets them.
 type Settings struct {
 	Model         events.Model
 	Policy        events.Raw
 	System, Tools measure.Key // of their JSON, 0 for none
 }
 
-// Settings returns what holds now.
+// Settings returns the present settings.
 func (l *Ledger) Settings() Settings {
 	return Settings{l.model, l.override, l.prompts.System, l.prompts.Tools}
 }
 
-// viewOf is the view of entries under a generation, as the session's policy has it rendered.
+// viewOf is the view of entries under a generation, with the rendering options of the session.
 func (l *Ledger) viewOf(entries []Entry, generation int64) *View {
 	demands := traits.DemandsOf(l.format, measure.Provider(l.model.Provider), l.model.Name)
 	through := l.GenerationThrough(generation)
@@ -240,8 +235,8 @@ func (l *Ledger) viewOf(entries []Entry, generation int64) *View {
 	}
 }
 
-// prompts is what a model's thinking is bound to, beside the messages before it: which turns
-// were made under which generation, and since when system prompt and tools are as they are.
+// prompts has the facts that a model's thinking is bound to, beside the messages before it: the generation of
+// each turn, and the turn from which system prompt and tools hold.
 // See docs/adr/0026.
 type prompts struct {
 	Made   []made      `json:"made,omitzero"`   // in the order of turns, from 0 until the first
@@ -249,24 +244,24 @@ type prompts struct {
 	Tools  measure.Key `json:"tools,omitzero"`
 	Marks  marks       `json:"marks,omitzero"`
 	Since  int64       `json:"since,omitzero"` // the turn that set one of them last, or a model that binds its thinking
-	// Refused is the last turn before the provider refused thinking that is bound to another
-	// history: none up to it is sent again, whatever the model is called.
+	// Refused is the last turn before the provider refused thinking that is bound to another history: no
+	// thinking up to it is sent again, whatever the model's name.
 	Refused int64 `json:"refused,omitzero"`
 }
 
-// marks are how many marks for the provider's cache the system prompt and the tools have.
+// marks count the cache marks of system prompt and tools.
 type marks struct {
 	System int `json:"system,omitzero"`
 	Tools  int `json:"tools,omitzero"`
 }
 
-// made is the generation that the turns from a number on were made under.
+// made is the generation of the turns from a number on.
 type made struct {
 	Turn       int64 `json:"turn"`
 	Generation int64 `json:"generation"`
 }
 
-// unknownGeneration is that of a turn which was made under a history that no generation has.
+// unknownGeneration is for a turn made under a history that no generation has.
 const unknownGeneration = math.MaxInt32
 
 // add notes the turn of a number.
@@ -292,8 +287,8 @@ func (p *prompts) add(number int64, t *Turn, generation int64) {
 	}
 }
 
-// since is the first turn that was made under what a turn sets: itself, or the next one where it
-// names its base, which its messages were made under.
+// since is the first turn made under the settings of t: t itself, or the next one if t names its base, under
+// which its messages were made.
 func (t *Turn) since(number int64) int64 {
 	if t.expect != nil {
 		return number + 1
@@ -310,8 +305,7 @@ func (p *prompts) retract(number int64) {
 	p.Since, p.Refused = min(p.Since, number), min(p.Refused, number-1)
 }
 
-// under lists the turns up to last that were made under a generation and the system prompt and
-// tools of now.
+// under lists the turns up to last that were made under a generation and the present system prompt and tools.
 func (p *prompts) under(generation, last int64) (out []render.Turns) {
 	from, of := int64(1), int64(0)
 	for i := 0; ; i++ {
@@ -329,15 +323,15 @@ func (p *prompts) under(generation, last int64) (out []render.Turns) {
 	}
 }
 
-// bindsThinking reports whether the model's thinking goes only with the history that it was
-// made under: by its name, or by what its provider refused.
+// bindsThinking reports whether the model's thinking is valid only after the history it was made under: by
+// the model's name, or by a refusal of its provider.
 func (l *Ledger) bindsThinking() bool {
 	return l.prompts.Refused > 0 || l.format.BindsThinking(l.model)
 }
 
-// thinkingAt is what a history under a generation has of the model's thinking. Of a model that
-// may be an older one, the tool loop that was open when the history changed keeps its thinking
-// for as long as the generation lasts, and so does the one that is open now.
+// thinkingAt returns which thinking a history under a generation keeps. For a model that may be an older one,
+// the tool loop that was open when the history changed keeps its thinking as long as the generation lasts,
+// and so does the one open now.
 func (l *Ledger) thinkingAt(generation int64, entries []Entry) render.Thinking {
 	if !l.bindsThinking() {
 		return render.Thinking{}
@@ -358,19 +352,19 @@ func (l *Ledger) thinkingAt(generation int64, entries []Entry) render.Thinking {
 	return out
 }
 
-// Point is a session when a turn was decided, before what that turn caused.
+// Point is a session at the decision about a turn, before the effects of that.
 type Point struct {
 	Seq              Seq    // of the turn
 	Added            Tokens // by the turn, by estimate alone
-	Input, Published Tokens // of its budget, and what that would be if nothing had been compacted
+	Input, Published Tokens // of its budget, and without any compaction
 }
 
 // Shift is a compaction or rewind on the way.
 type Shift struct {
-	Turn   int64  // the last one before it
+	Turn   int64  // last turn before it
 	From   int64  // the generation whose view it changed
-	Before Tokens // as it was published
-	Saved  Tokens // 0 where turns that it changed were retracted
+	Before Tokens // as published
+	Saved  Tokens // 0 if turns that it changed were retracted
 	Reason events.Reason
 }
 

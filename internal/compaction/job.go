@@ -12,8 +12,8 @@ import (
 	"compactd/internal/events/idents"
 )
 
-// JobExpiry is how long a job may go without result before another may be requested, in
-// milliseconds of the log's time.
+// JobExpiry is the time without a result after which another job may be requested, in milliseconds of the
+// log's time.
 const JobExpiry = 15 * 60 * 1000
 
 // maxJobTurns bounds the turns that a job lists: a session may hold a million
@@ -34,7 +34,7 @@ type pendingJob struct {
 	Manual   *events.Manual  `json:"manual,omitzero"`
 }
 
-// useNames notes what identifiers the agent uses while a summary is made, or waits.
+// useNames notes identifiers that the agent uses while a summary is made or waits.
 func (l *Ledger) useNames(keys []idents.Key) {
 	if len(keys) == 0 {
 		return
@@ -49,7 +49,7 @@ func (l *Ledger) useNames(keys []idents.Key) {
 	}
 }
 
-// clearNames drops them: the turn that used them may be one that was taken back.
+// clearNames drops them, as the turn that used them may have been retracted.
 func (l *Ledger) clearNames() {
 	l.named = nil
 	if l.prepared != nil {
@@ -59,12 +59,13 @@ func (l *Ledger) clearNames() {
 
 func (j *pendingJob) hasID(id string) bool { return slices.Contains(j.IDs, id) }
 
-// breaker counts what makes further summaries useless.
+// breaker counts failures after which no more summaries are requested.
 type breaker struct {
 	Failures int64 `json:"failures"` // failed jobs in a row
 	Thrashes int64 `json:"thrashes"` // compactions in a row that stayed at or above the trigger
-	Last     int64 `json:"last"`     // when it last counted, in Unix milliseconds
-	// Refused is when the tenant had no money left for a summary, in Unix milliseconds; 0 is never. It does not count.
+	Last     int64 `json:"last"`     // last count, in Unix milliseconds
+	// Refused is the time at which the tenant had no money left for a summary, in Unix milliseconds; 0 is
+	// never. It does not count as a failure.
 	Refused int64 `json:"refused,omitzero"`
 }
 
@@ -90,20 +91,20 @@ func (l *Ledger) waitsAtTrigger(now int64) bool {
 // See docs/adr/0007.
 type jobSpec struct {
 	lane    events.Lane
-	recent  Tokens // most that shall stay beside it
-	ceiling Tokens // most that it may cost
-	least   Tokens // of its range, that must not be summary already
-	small   bool   // of a small range too: it costs a third of that at most
-	old     bool   // of what will leave the log: the same, and leastOld whatever its range costs
+	recent  Tokens // largest rest beside it
+	ceiling Tokens // largest cost of the summary
+	least   Tokens // least part of its range that is not a summary
+	small   bool   // a small range too, for a summary of at most a third of its cost
+	old     bool   // for old content: as small, and leastOld whatever its range costs
 }
 
-// planJob returns the job for a summary of what would have to go, nil when it is
-// not worth it or under way.
+// planJob returns the job for a summary of the content that would have to go, nil if it is not worth it or
+// already under way.
 func (d *decision) planJob(l *Ledger, lane events.Lane) *events.Job {
 	return d.planJobOf(l, lane, l.draft())
 }
 
-// planJobOf is planJob of a history that l will have in view.
+// planJobOf is planJob for a history that will be in view.
 func (d *decision) planJobOf(l *Ledger, lane events.Lane, draft *stage.Draft) *events.Job {
 	g := &l.cache
 	available := l.thresholds().Available
@@ -119,8 +120,8 @@ func (d *decision) planJobOf(l *Ledger, lane events.Lane, draft *stage.Draft) *e
 	return d.jobFor(l, draft, w)
 }
 
-// nextJob returns the job for the summary that the next compaction will need, as the history is
-// behind a plan, nil where none is due yet. A turn later it may come too late.
+// nextJob returns the job for the summary that the next compaction will need, after a plan; nil if none is
+// due yet. A turn later it may be too late.
 func (d *decision) nextJob(l *Ledger, plan *budgeted) *events.Job {
 	after := *l
 	if plan.Uses(events.StageSummarize) {
@@ -135,7 +136,7 @@ func (d *decision) nextJob(l *Ledger, plan *budgeted) *events.Job {
 	return d.planJobOf(&after, events.LaneBackground, draft)
 }
 
-// jobFor returns the job for the summary that is wanted of a history.
+// jobFor returns the job for a summary of a history.
 func (d *decision) jobFor(l *Ledger, draft *stage.Draft, w jobSpec) *events.Job {
 	g := &l.cache
 	start, entries := draft.AfterSystem(), draft.Entries()
@@ -179,7 +180,7 @@ func (d *decision) jobFor(l *Ledger, draft *stage.Draft, w jobSpec) *events.Job 
 	}
 	job.To, job.MaxUnits = draft.EndOf(start, end), maxUnits
 	if entries[len(entries)-1].Position().Compare(job.To) <= 0 {
-		return nil // the range ends within the newest message, which stays
+		return nil // the range would end within the newest message, which stays
 	}
 	for n := job.Turn; n <= job.To.Turn; n++ {
 		job.Seqs = append(job.Seqs, uint64(l.turns[n-1].seq))
@@ -191,9 +192,9 @@ func (d *decision) jobFor(l *Ledger, draft *stage.Draft, w jobSpec) *events.Job 
 	return job
 }
 
-// underWay returns where the range of a job in the background ends, if its
-// summary would bring the session below prepare: then it only becomes more
-// urgent, since another range would throw away what is nearly done. Else 0.
+// underWay returns the end of the range of a background job whose summary would bring the session below
+// prepare; else 0. Such a job is only made more urgent: another range would throw away work that is nearly
+// done.
 func (d *decision) underWay(l *Ledger, draft *stage.Draft, start int, ceiling Tokens) int {
 	if !l.waits(d.now) || l.waitsAtTrigger(d.now) {
 		return 0
@@ -217,7 +218,7 @@ func (d *decision) emitJob(job *events.Job) {
 	}
 }
 
-// rangeHash is the identity of a range: that of its turns and its ends.
+// rangeHash identifies a range by its turns and its ends.
 func (l *Ledger) rangeHash(from, to events.Position) string {
 	h := sha256.New()
 	var b [8]byte
@@ -237,8 +238,8 @@ func (l *Ledger) rangeHash(from, to events.Position) string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// addJob notes that a summary was requested. A second job for the same range makes the first
-// one more urgent; either result will do.
+// addJob notes a requested summary. A second job for the same range makes the first more urgent; either
+// result is used.
 func (l *Ledger) addJob(b *events.Job, since int64) {
 	j := &pendingJob{
 		IDs: []string{b.ID}, Lane: b.Lane, From: b.From, To: b.To, Hash: l.rangeHash(b.From, b.To),
@@ -249,13 +250,13 @@ func (l *Ledger) addJob(b *events.Job, since int64) {
 	} else {
 		l.named = make([]idents.Key, 0, maxNames)
 	}
-	if p := l.prepared; p != nil && uint64(p.Seq) != b.Previous { // else it is used until the next one is there
+	if p := l.prepared; p != nil && uint64(p.Seq) != b.Previous { // else it is used until the next one is ready
 		l.prepared = nil
 	}
 	l.job = j
 }
 
-// Result is a session.summary, measured: what became of a job.
+// Result is a session.summary, measured.
 type Result struct {
 	Seq  Seq
 	ID   string
@@ -263,7 +264,7 @@ type Result struct {
 
 	summary *events.Summary
 	units   int64 // of the message that carries it
-	counted int64 // as many units as it costs: more than it has where its text is dense
+	counted int64 // units that cost as much: more than units for dense text
 	spare   stage.Spare
 }
 
@@ -276,10 +277,11 @@ func NewResult(s *events.Summary, seq Seq) *Result {
 	}
 }
 
-// countedUnits are as many units as a text of a summary costs.
+// countedUnits is the number of units that cost as much as a text of a summary.
 func countedUnits(text measure.Size) int64 { return max(text.Units, text.Base*measure.SummaryUnits) }
 
-// spareOf measures the spare lines of a summary. They follow its record, so without one there are none.
+// spareOf measures the spare lines of a summary. They follow its record, so a summary without a record has
+// none.
 func spareOf(s *events.Summary, message string) (out stage.Spare) {
 	if len(s.Spare) == 0 || len(s.Record) == 0 {
 		return nil
@@ -291,7 +293,7 @@ func spareOf(s *events.Summary, message string) (out stage.Spare) {
 	for i := range s.Spare {
 		l := &s.Spare[i]
 		size := measure.Meter{}.Text(l.String())
-		size.Base++ // sums of parts are rounded each
+		size.Base++ // sums of parts are rounded separately
 		line := stage.SpareLine{At: l.Position, Units: countedUnits(size)}
 		for w := range idents.In(l.Text) {
 			if !has[w] && len(line.Keys) < maxNames {
@@ -308,8 +310,8 @@ func spareOf(s *events.Summary, message string) (out stage.Spare) {
 type resultMatch uint8
 
 const (
-	stale  resultMatch = iota // no job waits for it: rewound, condensed otherwise, or the second
-	failed                    // there is no summary, or one that is larger than its job allowed or has no record
+	stale  resultMatch = iota // no job waits for it: after a rewind or another condensation, or a second result
+	failed                    // no summary, or one above its job's ceiling or without a record
 	fit
 )
 
@@ -352,16 +354,15 @@ func (l *Ledger) receive(r *Result) {
 	}
 }
 
-// charge counts what a summary cost, also one that comes too late to be used. The embedded
-// summarizer uses no model, and costs nothing.
+// charge counts the cost of a summary, also of a late one. The embedded summarizer costs nothing.
 func (l *Ledger) charge(s *events.Summary) {
 	money, unpriced := l.cache.config.Prices.Summary(s)
 	l.cost.Summaries += int64(money)
 	l.cost.Unpriced += unpriced
 }
 
-// lateMerge reports whether the prepared summary gives back what a truncation
-// took: then it is worth having even if it costs a little.
+// lateMerge reports whether the prepared summary brings back content that a truncation hid: that is worth a
+// small cost.
 func (l *Ledger) lateMerge() bool {
 	if l.prepared == nil {
 		return false

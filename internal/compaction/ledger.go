@@ -14,8 +14,8 @@ import (
 // maxParked is the number of turns that may wait for a missing one.
 const maxParked = 64
 
-// Ledger is what a worker keeps of one session: sizes and sequence numbers, no
-// text. It is a cache of the log and of the published outcomes.
+// Ledger is a worker's state of one session: sizes and sequence numbers, no text. It is a cache of the log
+// and of the published outcomes.
 type Ledger struct {
 	Address events.Address
 
@@ -27,77 +27,76 @@ type Ledger struct {
 	systemSeq Seq          // of the turn that set the system prompt
 	toolSeq   Seq          // of the turn that set the tools
 	override  events.Raw   // the session's own policy
-	forkedAt  *Forked      // where it branched off, nil where it did not
-	lineages  lineages     // what its history was before, and its branches
-	prompts   prompts      // what the model's thinking is bound to
+	forkedAt  *Forked      // where it branched off, nil if it is no branch
+	lineages  lineages     // its retracted ends and its branches
+	prompts   prompts      // facts that the model's thinking is bound to
 
 	turns       []turnRecord // turns[i] is turn i+1
 	entries     chunks
-	hidden      []span       // ranges that any generation took out of view, in their order
+	hidden      []span       // ranges hidden by any generation, in their order
 	edits       []editRecord // edits of single entries, in the same order
-	compactedTo int          // entries that the last compaction covers: the agent has them repaired
+	compactedTo int          // entries covered by the last compaction: the agent has them repaired
 	parked      []*Turn
 	level       events.Level
-	lastTurnAt  int64  // when the last turn came, in Unix milliseconds of the log
-	idleHandled bool   // the idle period since was handled
-	ages        []age  // when sequences were stored, roughly
+	lastTurnAt  int64  // time of the last turn, in Unix milliseconds of the log
+	idleHandled bool   // the idle period since then was handled
+	ages        []age  // approximate times of sequences
 	attempted   Tokens // estimated input after the last compaction that stayed at or above the trigger
 	whileOpen   bool   // calls were open then, and no stage may change an open call
-	blockedAt   int64  // turn of the attempt since which the session is above its limit, 0 when it is not
+	blockedAt   int64  // turn of the plan since which the session is above its limit, 0 if it is not
 	usage       calibration
 	limits      limits
 	overflows   int64 // refusals as too long since a call last succeeded
 
 	generations []generation // generations[i] is generation i+1
 
-	noted []uint32      // hashes of the notes about turns: each is given once
+	noted []uint32      // hashes of the notes about turns, so that each is given once
 	notes []events.Note // about the turns that were taken last; not stored
 
 	job      *pendingJob
 	prepared *stage.Summary
-	named    []idents.Key // that the agent used since job was requested
+	named    []idents.Key // used by the agent since job was requested
 	breaker  breaker
 	growth   growth
 	regret   measure.Regret
 	cost     events.Cost
-	carried  Tokens // by the last call, while the provider may have it in its cache
+	carried  Tokens // input of the last call, while the provider may have it in its cache
 	made     events.SummaryCounts
-	took     []int64 // how long the last summaries took, in milliseconds
+	took     []int64 // times of the last summaries, in milliseconds
 
-	work    work    // that requests took
+	work    work    // of requests
 	changed changed // since it was stored
-	held    int64   // the last turn that stays as it is; of an [Alone], and not stored
+	held    int64   // the last turn that no decision changes; of an [Alone], and not stored
 
 	cache budgetCache
 }
 
-// turnRecord is what a ledger keeps of one turn.
+// turnRecord is the record of one turn.
 type turnRecord struct {
 	identity
 	whole events.Digest // of the session up to the turn, see [events.Digest.With]
 	end   uint32        // messages of the session up to the turn
-	input uint32        // as the budget had it when the turn was decided
+	input uint32        // estimated at the decision about the turn
 	seq   Seq           // in the log
 }
 
-// span hides the entries of positions from ≤ i < to behind a truncation notice, or behind
-// the summary at seq.
+// span hides the entries of positions from ≤ i < to behind a truncation notice, or behind the summary at seq.
 type span struct {
 	from, to int
 	gen      int64
 	seq      Seq
 	units    int64
-	spares   measure.Spares // that stand in the summary
+	spares   measure.Spares // those in the summary
 }
 
-// budgetCache is what follows from a ledger, its model and a config. It is recomputed
-// when one of them changes, and kept up to date by sums in between.
+// budgetCache follows from a ledger, its model and a config. It is recomputed when one of them changes, and
+// updated by sums in between.
 type budgetCache struct {
 	config  *Config
 	policy  *Policy
 	rate    measure.Rate
 	custom  measure.Custom // of the profile
-	listed  Tokens         // window of the model, as it is stated or in a table
+	listed  Tokens         // window of the model, stated or from a table
 	input   Tokens         // limit of the model beside its window, 0 for none
 	noted   bool           // the note that the model is unknown was given
 	window  Tokens
@@ -106,13 +105,13 @@ type budgetCache struct {
 	least   Tokens // lower bound of the reserve, beside a large fixed part
 	prices  measure.Prices
 	priced  bool   // the model has prices
-	dearer  Tokens // from here on each token costs more; see [Ledger.dearer]
-	visible Tokens // the history in view: as emitted up to the last compaction, as it came since
+	dearer  Tokens // input above which each token costs more; see [Ledger.dearer]
+	visible Tokens // the history in view: emitted up to the last compaction, unchanged since
 	bytes   int64  // of the contents in view
 	entries int    // in view
 	heads   int    // of messages in view
 	media   measure.MediaCount
-	takes   traits.Media // what the provider takes of them
+	takes   traits.Media // the provider's limits of media
 	hides   bool         // the model hides its thinking
 }
 
@@ -133,8 +132,8 @@ func (l *Ledger) Received(number int64) bool {
 	return number <= l.LastTurn() || slices.ContainsFunc(l.parked, func(t *Turn) bool { return t.number == number })
 }
 
-// TurnSeqs returns where the log has the turns of the session, turn 1 first. Turns
-// that were retracted, and those that are parked, are not among them.
+// TurnSeqs returns the sequences of the session's turns in the log, turn 1 first, without retracted and
+// parked turns.
 func (l *Ledger) TurnSeqs() []Seq {
 	out := make([]Seq, len(l.turns))
 	for i := range l.turns {
@@ -143,7 +142,7 @@ func (l *Ledger) TurnSeqs() []Seq {
 	return out
 }
 
-// Chain lists what the turns of the session are recognised by, turn 1 first.
+// Chain lists the identities of the session's turns, turn 1 first.
 func (l *Ledger) Chain() []events.Link {
 	out := make([]events.Link, len(l.turns))
 	for i := range l.turns {
@@ -153,7 +152,7 @@ func (l *Ledger) Chain() []events.Link {
 	return out
 }
 
-// base is what the last turn leaves: the digest and the messages of the session.
+// base is the digest and the number of messages of the session after its last turn.
 func (l *Ledger) base() (whole events.Digest, messages uint32) {
 	if n := len(l.turns); n > 0 {
 		return l.turns[n-1].whole, l.turns[n-1].end
@@ -161,32 +160,32 @@ func (l *Ledger) base() (whole events.Digest, messages uint32) {
 	return whole, 0
 }
 
-// addTurn adds the facts of a turn that are kept, with the number of its messages.
+// addTurn adds the record of a turn with so many messages.
 func (l *Ledger) addTurn(x identity, seq Seq, messages uint32) {
 	whole, end := l.base()
 	l.turns = append(l.turns, turnRecord{x, whole.With(x.digest, int(messages)), end + messages, 0, seq})
 }
 
-// Forked is where a session branched off another one. Turns of that one at Seq or later are
-// no part of the history that the two share.
+// Forked is the place where a session branched off. Turns of the other session at Seq or later are not
+// shared.
 type Forked struct {
 	events.Fork
 	Seq Seq `json:"seq,omitzero"` // of the turn that names it
 }
 
-// ForkedFrom is where the session branched off another one, nil where it did not.
+// ForkedFrom is the place where the session branched off, nil if it is no branch.
 func (l *Ledger) ForkedFrom() *Forked {
 	if l.forkedAt == nil || l.forkedAt.Seq > 0 || len(l.turns) == 0 {
 		return l.forkedAt
 	}
-	return &Forked{l.forkedAt.Fork, l.turns[0].seq} // of a ledger that was stored without it
+	return &Forked{l.forkedAt.Fork, l.turns[0].seq} // of a ledger that was stored without the sequence
 }
 
 // Format is the dialect of the session, "" before its first turn.
 func (l *Ledger) Format() events.Format { return l.format }
 
-// fork returns a ledger that can take a turn without changing l. It appends to the slices of l,
-// so a later fork overwrites an earlier one.
+// fork returns a ledger that can take a turn without changing l. It appends to the slices of l, so a later
+// fork overwrites an earlier one.
 func (l *Ledger) fork() *Ledger {
 	var f Ledger
 	l.forkInto(&f)
@@ -200,8 +199,8 @@ func (l *Ledger) forkInto(f *Ledger) {
 	f.lineages = l.lineages.clip()
 }
 
-// use makes the cache fit a config. All it holds follows from the ledger and the
-// config, so that a ledger from a checkpoint decides as the one it was made of.
+// use makes the cache fit a config. The cache follows from the ledger and the config, so a ledger from a
+// checkpoint decides like the original.
 func (l *Ledger) use(c *Config) {
 	if l.cache.config == c {
 		return
@@ -214,7 +213,7 @@ func (l *Ledger) use(c *Config) {
 func (l *Ledger) measure() {
 	policy := l.cache.config.For(l.Address.Tenant)
 	if l.override != nil {
-		if p, err := policy.With(l.override); err == nil { // checked when the turn came; another config may refuse it
+		if p, err := policy.With(l.override); err == nil { // it was checked with the turn; another config may refuse it
 			policy = &p
 		}
 	}
@@ -236,8 +235,8 @@ func (l *Ledger) measureWith(policy *Policy) {
 	l.recount()
 }
 
-// bound recomputes what follows from the window: that of the model, with what providers
-// showed of it. It costs nothing that grows with the session.
+// bound recomputes the values that follow from the window: the model's, with the limits that its provider
+// showed. Its cost does not grow with the session.
 func (l *Ledger) bound() {
 	g, x := &l.cache, &l.limits
 	g.largest = g.config.largest
@@ -265,7 +264,7 @@ func (l *Ledger) bound() {
 	g.dearer = l.dearer()
 }
 
-// thresholds are the places on the way to a full window.
+// thresholds divide the window.
 func (l *Ledger) thresholds() policy.Thresholds { return l.thresholdsOf(l.prompt()) }
 
 // thresholdsOf are those of a prompt.
@@ -275,16 +274,16 @@ func (l *Ledger) thresholdsOf(p measure.Prompt) policy.Thresholds {
 	return g.policy.ThresholdsBelow(g.window, max(g.least, g.policy.ReserveBeside(fixed, g.window, g.reserve)), fixed, g.dearer)
 }
 
-// fixed is the part of a prompt that no compaction reduces: system prompt, leading system messages and
-// tools. It has the tokens that providers counted beyond our estimate and that belong to no content.
+// fixed is the part of a prompt that no compaction reduces: system prompt, leading system messages and tools.
+// It includes the counted tokens beyond our estimate that belong to no content.
 func (l *Ledger) fixed(p measure.Prompt) Tokens {
 	return l.usage.scaled(p.System+p.Tools+l.leading()) + l.usage.Fixed
 }
 
-// mostLeading bounds the entries that count as leading: a turn must not cost what is in view.
+// mostLeading bounds the entries that count as leading: a turn must not cost the whole view.
 const mostLeading = 64
 
-// leading is what the leading system messages cost.
+// leading is the cost of the leading system messages.
 func (l *Ledger) leading() (sum Tokens) {
 	for i := range min(l.entries.n, mostLeading) {
 		e := l.entries.at(i)
@@ -305,8 +304,8 @@ func (l *Ledger) recount() {
 	g.bytes, g.media, g.entries, g.heads = measure.BytesOf(view), measure.CountMedia(view), len(view), repaired.Messages()+fresh.Messages()
 }
 
-// Policy returns the policy of the session under the config last used, with what the session set
-// itself; before the first config it is empty.
+// Policy returns the policy of the session under the last config, with the session's own fields; before the
+// first config it is empty.
 func (l *Ledger) Policy() Policy {
 	if l.cache.config == nil {
 		return Policy{}
@@ -314,8 +313,8 @@ func (l *Ledger) Policy() Policy {
 	return *l.cache.policy
 }
 
-// Budget returns the state of the session's window under the config last used;
-// before the first config it is empty.
+// Budget returns the state of the session's window under the last config; before the first config it is
+// empty.
 func (l *Ledger) Budget() events.Budget {
 	if l.cache.config == nil {
 		return events.Budget{}
@@ -360,7 +359,7 @@ func (l *Ledger) appendVisible(out []Entry) []Entry {
 	return l.view(out, l.lineage(l.Generation()))
 }
 
-// draft is the history in view under the stages.
+// draft is the history in view, as a draft for stages.
 func (l *Ledger) draft() *stage.Draft {
 	d := stage.NewDraft(l.visible(), l.format, l.cache.rate)
 	d.Hold(l.held)
@@ -377,8 +376,8 @@ func (l *Ledger) history() stage.History {
 	}
 }
 
-// view appends the entries that a lineage leaves in view, with a truncation notice or summary
-// where a range is hidden.
+// view appends the entries that a lineage leaves in view, with a truncation notice or summary for each hidden
+// range.
 func (l *Ledger) view(out []Entry, in []bool) []Entry {
 	gaps := l.gaps(in)
 	n := l.entries.n + len(gaps)
@@ -395,8 +394,8 @@ func (l *Ledger) view(out []Entry, in []bool) []Entry {
 	return l.entries.appendTo(out, from, l.entries.n)
 }
 
-// gaps lists what a lineage hides, in order and without overlap: a later range
-// takes from earlier ones what they share.
+// gaps lists the hidden ranges of a lineage, in order and without overlap: a later range takes over the
+// shared part of earlier ones.
 func (l *Ledger) gaps(in []bool) []span {
 	var out, next []span
 	for _, s := range l.hidden {
@@ -436,12 +435,12 @@ func (l *Ledger) placeholderOf(s span) Entry {
 	return e
 }
 
-// maxLookback is how many entries before a result are searched for its call: a
-// turn must cost the same in any session.
+// maxLookback bounds the entries before a result that are searched for its call: a turn must cost the same in
+// any session.
 const maxLookback = 512
 
-// link gives a result what its call contains: tool, file and variant. It looks no
-// further back than the messages since the assistant's call.
+// link gives a result the facts of its call: tool, file and variant. It searches back to the assistant's call
+// at most.
 func (l *Ledger) link(e *Entry) {
 	if e.Kind != measure.KindResult {
 		return
@@ -451,8 +450,7 @@ func (l *Ledger) link(e *Entry) {
 	}
 }
 
-// callOf returns the position of the call of a result at position n,
-// −1 if there is none near.
+// callOf returns the position of the call of a result at position n, −1 if it is not near.
 func (l *Ledger) callOf(e *Entry, n int) int {
 	var all, same openLately // of this exchange: any, and those of the same tool
 	inCalls := false
@@ -491,13 +489,13 @@ func (l *Ledger) callOf(e *Entry, n int) int {
 	}
 }
 
-// openLately are calls, newest first, and how many of them have a result.
+// openLately are calls, newest first, with the number of results.
 type openLately struct {
 	calls    []int
 	answered int
 }
 
-// oldest returns the oldest call that is open, −1 if none is.
+// oldest returns the oldest open call, −1 if there is none.
 func (o *openLately) oldest() int {
 	if o.answered >= len(o.calls) {
 		return -1
@@ -505,7 +503,7 @@ func (o *openLately) oldest() int {
 	return o.calls[len(o.calls)-1-o.answered]
 }
 
-// Bytes in memory of what a ledger has many of; a test holds them to the types.
+// Bytes in memory of the repeated parts of a ledger; a test compares them with the types.
 const (
 	heldTurn = 56
 	heldSpan = 64
@@ -513,8 +511,8 @@ const (
 	heldRest = 1 << 10 // everything else of a ledger, as a round figure
 )
 
-// Weight is about how many bytes of memory the ledger takes: what grows with the
-// session, and a round figure for the rest.
+// Weight is the approximate memory of the ledger in bytes: the parts that grow with the session, and a round
+// figure for the rest.
 func (l *Ledger) Weight() int {
 	n := heldRest + chunkStart(len(l.entries.list))*measure.HeldEntry
 	n += cap(l.turns)*heldTurn + cap(l.hidden)*heldSpan + cap(l.edits)*heldEdit

@@ -6,8 +6,8 @@ import (
 	"compactd/internal/events"
 )
 
-// manual answers a session.compact: by a job whose summary will answer it, or at
-// once, where there is nothing worth a summary or none is to be had.
+// manual answers a session.compact: through a job and its summary, or at once if a summary is not worth it or
+// cannot be made.
 func (d *decision) manual(l *Ledger, in *events.Compact) {
 	m := &events.Manual{Cause: d.cause(), Model: in.Model, Policy: in.Policy}
 	call, err := l.under(m, d.config)
@@ -27,8 +27,8 @@ func (d *decision) manual(l *Ledger, in *events.Compact) {
 	d.abort(l, next)
 }
 
-// under returns the session as it would be with the model and the policy that a
-// request names, and without what has kept it from summaries.
+// under returns the session with the model and the policy of a request, and without the failures that kept it
+// from summaries.
 func (l *Ledger) under(m *events.Manual, c *Config) (*Ledger, error) {
 	call := l.fork()
 	call.job, call.breaker = nil, breaker{}
@@ -50,8 +50,8 @@ func (l *Ledger) under(m *events.Manual, c *Config) (*Ledger, error) {
 	return call, nil
 }
 
-// planManual returns the job for a summary of what a request may condense: all
-// but the newest messages, or more where the target needs it.
+// planManual returns the job for a summary of the content that a request may condense: all but the newest
+// messages, or more if the target needs it.
 func (d *decision) planManual(l *Ledger, m *events.Manual, focus string) *events.Job {
 	g := &l.cache
 	if !l.maySummarize(d.now) {
@@ -70,8 +70,8 @@ func (d *decision) planManual(l *Ledger, m *events.Manual, focus string) *events
 	return job
 }
 
-// answerManual carries out a request under call, its own settings, and emits the
-// result for l; code is why there is no summary.
+// answerManual carries out a request under call, its own settings, and emits the result for l; code is the
+// reason without a summary.
 func (d *decision) answerManual(l, call *Ledger, m *events.Manual, means stage.Means, code events.Code) {
 	plan := call.plan(call.thresholds().Target, means)
 	if call.saved(&plan) > 0 {
@@ -90,11 +90,10 @@ func (d *decision) answerManual(l, call *Ledger, m *events.Manual, means stage.M
 	d.emitUnchanged(l, events.ReasonManual, code).Request = &m.Cause
 }
 
-// summarized answers a request whose job has come to an end. l has received the
-// result.
+// summarized answers a request whose job has ended. l has received the result.
 func (d *decision) summarized(l *Ledger, m *events.Manual, f resultMatch) {
 	call, err := l.under(m, d.config)
-	if err != nil { // the config has changed, and does not take its policy any more
+	if err != nil { // the config has changed, and no longer accepts the request's policy
 		call = l.fork()
 	} else {
 		d.noteLocked(l.cache.policy, m.Policy, nil)
@@ -110,8 +109,8 @@ func (d *decision) summarized(l *Ledger, m *events.Manual, f resultMatch) {
 	d.emitNotes(l)
 }
 
-// abort answers a request that before waits for when nothing will answer it any
-// more. after is the session as it is then.
+// abort answers the request that before waits for. after is the session after the event, which no longer
+// waits for it.
 func (d *decision) abort(before, after *Ledger) {
 	if j := before.job; j != nil && j.Manual != nil {
 		d.emitUnchanged(after, events.ReasonManual, events.CodeAborted).Request = &j.Manual.Cause

@@ -9,24 +9,23 @@ import (
 	"compactd/internal/events"
 )
 
-// Overflow is what a provider reported when it refused a call as too long.
+// Overflow is a provider's refusal of a call as too long.
 type Overflow struct {
 	Model *events.Model // of the call; nil is the session's
-	// Limit is what the provider takes and Actual what it counted, 0 where it reported
-	// neither. Output is the maximum output that had to fit the limit too, 0 if none had.
+	// Limit is the provider's limit and Actual its count, 0 if not reported. Output is the maximum output
+	// that had to fit the limit too, 0 for none.
 	Limit, Actual, Output Tokens
 	Generation            int64 // that the agent had applied, −1 for the newest
-	// Bytes: it is the size of the request that was refused, which shows nothing of a window.
+	// Bytes: the size of the request was refused, which shows nothing of the window.
 	Bytes bool
-	// Media: it is the number of images and pages that was refused, and Limit is of them.
+	// Media: the number of images and pages was refused, and Limit counts them.
 	Media bool
-	// Thinking: it is thinking that is bound to another history, and the history is to go on
-	// without.
+	// Thinking: thinking that is bound to another history was refused; the history goes on without it.
 	Thinking bool
-	// Unrecorded is our estimate of the input, where the call was made with a history that the
-	// session has not: it shows the window alone. 0 for the session's own.
+	// Unrecorded is our estimate of the input of a call with a history that the session does not have: it
+	// shows only the window. 0 for the session's own history.
 	Unrecorded Tokens
-	// Refused is why it is no overflow, nil when it is one.
+	// Refused is the reason why it is no overflow, nil if it is one.
 	Refused error
 }
 
@@ -46,7 +45,7 @@ func (l *Ledger) overflowed(o *Overflow) {
 		l.change(m)
 	}
 	if o.Media {
-		return // nothing of the window
+		return // no fact about the window
 	}
 	if o.Unrecorded > 0 {
 		l.refusedAt(o.unrecorded())
@@ -59,12 +58,12 @@ func (l *Ledger) overflowed(o *Overflow) {
 	case !o.Bytes:
 		l.refusedAt(l.sizeOf(o))
 	}
-	if !o.Bytes { // which are no tokens
+	if !o.Bytes { // bytes are not tokens
 		l.refused(o)
 	}
 }
 
-// sizeOf is the input that was refused: as the provider counted it, else by our estimate.
+// sizeOf is the refused input: the provider's count, else our estimate.
 func (l *Ledger) sizeOf(o *Overflow) Tokens {
 	estimate := l.estimateOf(o)
 	if o.Actual <= 0 {
@@ -73,8 +72,7 @@ func (l *Ledger) sizeOf(o *Overflow) Tokens {
 	return max(min(o.Actual, estimate*maxCounted), l.usage.Least.Ceil(l.prompt().Total()))
 }
 
-// unrecorded is the input that was refused as we count it. A limit below the provider's count is
-// as far below our estimate.
+// unrecorded is the refused input by our estimate, scaled down if the limit is below the provider's count.
 func (o *Overflow) unrecorded() Tokens {
 	if limit := o.input(); 0 < limit && limit < o.Actual {
 		return max(Tokens(measure.CeilDiv(int64(o.Unrecorded)*int64(limit), int64(o.Actual))), o.Unrecorded/maxCounted)
@@ -82,12 +80,12 @@ func (o *Overflow) unrecorded() Tokens {
 	return o.Unrecorded
 }
 
-// estimateOf is our estimate of the input that was refused.
+// estimateOf is our estimate of the refused input.
 func (l *Ledger) estimateOf(o *Overflow) Tokens {
 	return l.estimated() + l.savedSince(o)
 }
 
-// savedSince is what compactions have taken off since the call that was refused.
+// savedSince is the saving of compactions since the refused call.
 func (l *Ledger) savedSince(o *Overflow) (saved Tokens) {
 	if o.Generation >= 0 && o.Generation < l.Generation() {
 		for _, g := range l.generations[o.Generation:] {
@@ -97,8 +95,8 @@ func (l *Ledger) savedSince(o *Overflow) (saved Tokens) {
 	return saved
 }
 
-// completeModel completes the model of a call: a report that only names the session's own
-// leaves its maximum output and window.
+// completeModel completes the model of a call: a report that only names the session's model leaves out its
+// maximum output and window.
 func (l *Ledger) completeModel(m *events.Model) *events.Model {
 	if m == nil || m.Provider != l.model.Provider || m.Name != l.model.Name {
 		return m
@@ -109,20 +107,20 @@ func (l *Ledger) completeModel(m *events.Model) *events.Model {
 	return &whole
 }
 
-// refused corrects the estimate of the view that was refused: it took what the provider
-// counted, and more than there was room for, whatever we had thought.
+// refused corrects the estimate of the refused view: the call took at least the provider's count, and more
+// than the available input.
 func (l *Ledger) refused(o *Overflow) {
 	at, before := l.prompt().Total(), l.usage
 	count := max(l.sizeOf(o), l.thresholds().Available+1) - l.savedSince(o)
 	l.usage.dropAnchor()
-	if o.Actual > 0 && before.Estimated == 0 && l.cache.rate.Classes { // nothing else shows what our estimate is worth
+	if o.Actual > 0 && before.Estimated == 0 && l.cache.rate.Classes { // without other counts
 		l.usage.grow(count, at)
 	}
 	l.usage.count(count, at)
 	switch c := &l.usage; {
 	case l.overflows > 1 && c.Correction > 0: // the correction did not shrink with the content, so no content causes it
 		c.Covered = 0
-	case before.FixedAt == 0: // which content took more than was thought is unknown: each its part
+	case before.FixedAt == 0: // the content that exceeded the estimate is unknown: each takes its part
 		c.Even, c.Fixed = true, 0
 	default:
 		c.Even, c.Fixed = true, min(before.Fixed, max(c.Correction, 0))
@@ -133,8 +131,8 @@ func (l *Ledger) refused(o *Overflow) {
 // estimate: the text is not to be trusted.
 const maxCounted = 3
 
-// overflow answers at once, without waiting for a model: every stage may run, with
-// a target that shrinks with each repetition. A summary may follow.
+// overflow answers at once, without waiting for a model. Every stage may run, and the target shrinks with
+// each repetition. A summary may follow.
 func (d *decision) overflow(l *Ledger, o *Overflow) {
 	if o.Refused != nil {
 		d.outs = Reject(d.event, o.Refused, d.config)
@@ -146,11 +144,11 @@ func (d *decision) overflow(l *Ledger, o *Overflow) {
 	}
 	next := l.fork() // a plan needs the new limit; applyRequest records it in the next ledger, also without a plan
 	next.overflowed(o)
-	if o.Thinking { // a generation of its own, whose view has the same texts without thinking
+	if o.Thinking { // a generation of its own, with the same texts but without thinking
 		d.emitPlan(next, budgeted{Plan: next.history().Plan(0), total: next.thresholds().Target}, events.ReasonOverflow)
 		return
 	}
-	if o.Media || o.Bytes && next.cache.media.Total() > 0 { // most of the bytes are theirs
+	if o.Media || o.Bytes && next.cache.media.Total() > 0 { // media are most of the bytes
 		d.refusedMedia(next, o)
 		return
 	}
@@ -162,7 +160,7 @@ func (d *decision) overflow(l *Ledger, o *Overflow) {
 	refused := next.corrected(next.prompt().Total()) + next.savedSince(o)
 	target := min(emergencyTarget(min(cmp.Or(o.input(), available), refused), next.overflows), available)
 	var job *events.Job
-	if next.maySummarize(d.now) && !next.waitsAtTrigger(d.now) { // as the history is before the plan
+	if next.maySummarize(d.now) && !next.waitsAtTrigger(d.now) { // for the history before the plan
 		job = d.planJob(next, events.LaneEmergency)
 	}
 	plan := next.plan(target, stage.Means{Summary: next.prepared, Truncate: true, Exact: true})
@@ -189,9 +187,8 @@ func (d *decision) overflow(l *Ledger, o *Overflow) {
 	}
 }
 
-// refusedMedia answers a provider that takes fewer media than it was sent, whatever we know of
-// its limits: the oldest are cleared, down to three quarters of the limit that it stated, or of
-// one below what is in view; half of them where it takes fewer bytes.
+// refusedMedia answers a provider that accepts fewer media. The oldest are cleared: down to three quarters of
+// the stated limit, else of one below the media in view; or half of them after a refusal by bytes.
 func (d *decision) refusedMedia(l *Ledger, o *Overflow) {
 	takes, count, newer := l.cache.takes, l.cache.media.Total(), o.Generation >= 0 && o.Generation < l.Generation()
 	switch {
@@ -213,13 +210,12 @@ func (d *decision) refusedMedia(l *Ledger, o *Overflow) {
 	}
 }
 
-// input is how much input the provider takes beside the output that had to fit its limit,
-// 0 where it stated no limit. An output that takes more than half of it is not believed.
+// input is the provider's limit less the output that had to fit it, 0 without a limit. An output above half
+// of the limit is not believed.
 func (o *Overflow) input() Tokens { return o.Limit - min(o.Output, o.Limit/2) }
 
-// emergencyTarget is what a compaction after an overflow aims for, in tokens of the whole
-// input: 0.7 of what the provider takes. Each repetition without a call in between that
-// succeeded takes 0.7 of what the one before aimed for.
+// emergencyTarget is the target of a compaction after an overflow, in tokens of the whole input: 0.7 of the
+// accepted input, and 0.7 of the last target for each repetition without a successful call in between.
 func emergencyTarget(takes Tokens, repetition int64) Tokens {
 	for range min(repetition, maxRepetitions) {
 		takes = emergencyShare.Share(takes)
@@ -229,6 +225,6 @@ func emergencyTarget(takes Tokens, repetition int64) Tokens {
 
 const (
 	emergencyShare PPM = 700_000
-	// maxRepetitions is where it ends: 0.7 to the tenth is 3 % of the input.
+	// maxRepetitions bounds the repetitions that shrink it: 0.7 to the tenth is 3 % of the input.
 	maxRepetitions = 10
 )

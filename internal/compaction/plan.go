@@ -12,7 +12,7 @@ type budgeted struct {
 	target, total Tokens
 }
 
-// plan compacts what is in view, so that the next call takes at most total.
+// plan compacts the history in view, so that the next call takes at most total.
 func (l *Ledger) plan(total Tokens, m stage.Means) budgeted {
 	g := &l.cache
 	m.Target, m.Hidden = l.availableFor(total), l.restorable
@@ -34,19 +34,18 @@ func (l *Ledger) plan(total Tokens, m stage.Means) budgeted {
 	return out
 }
 
-// leastShare is the share of what the history can take that a choice leaves of it.
+// leastShare is the least share of the room for the history that a choice leaves.
 const leastShare PPM = 250_000
 
-// least is how much of the history a choice leaves, as we estimate it: the target, or leastShare
-// if that is less. A provider may count so much beside the messages that the target is out of
-// reach: clearing all of them would bring it little nearer.
+// least is the part of the history that a choice leaves, by our estimate: the target, or leastShare if that
+// is less. A provider may count so much beside the messages that no clearing reaches the target.
 func (l *Ledger) least(total Tokens) Tokens {
 	fixed := l.fixed(l.prompt())
 	room := min(total-fixed, leastShare.Share(l.thresholds().Available-fixed))
 	return measure.FloorDiv(room*measure.Million, Tokens(l.usage.ratio())) + l.leading()
 }
 
-// emitPlan emits a compaction by a plan, and brings l to the state after it.
+// emitPlan emits a compaction by a plan, and makes its edits in l.
 func (d *decision) emitPlan(l *Ledger, plan budgeted, reason events.Reason) *events.Compacted {
 	before, stages, cache := l.input(plan.Before, plan.whole()), l.reports(&plan), l.breaks(&plan, d.now).report()
 	l.generations = append(l.generations, generation{From: l.Generation()})
@@ -56,7 +55,7 @@ func (d *decision) emitPlan(l *Ledger, plan budgeted, reason events.Reason) *eve
 	body.TokensBefore, body.TokensAfter = int64(before), body.Budget.EstimatedInput
 	body.TokensSaved = body.TokensBefore - body.TokensAfter
 	body.StagesUsed, body.Stages, body.Edits, body.Cache = plan.Used, stages, plan.Edits, cache
-	if !body.Budget.WithinBudget && reason != events.ReasonRewind { // which is as it was requested
+	if !body.Budget.WithinBudget && reason != events.ReasonRewind { // a rewind is emitted as requested
 		body.Exceeded()
 	}
 	d.emit(events.KindCompacted, func(h events.Header) any { body.Header = h; return body })
@@ -64,13 +63,13 @@ func (d *decision) emitPlan(l *Ledger, plan budgeted, reason events.Reason) *eve
 	return body
 }
 
-// emitUnchanged emits that the history stays as it is, and why.
+// emitUnchanged emits that the history stays as it is, with the reason.
 func (d *decision) emitUnchanged(l *Ledger, reason events.Reason, code events.Code) *events.Compacted {
 	body := d.newCompacted(l, reason)
 	body.Code = code
 	body.TokensBefore = body.Budget.EstimatedInput
 	body.TokensAfter = body.TokensBefore
-	if !body.Budget.WithinBudget && reason != events.ReasonManual && reason != events.ReasonRewind { // which state why nothing was done
+	if !body.Budget.WithinBudget && reason != events.ReasonManual && reason != events.ReasonRewind { // these state the reason
 		body.Exceeded()
 	}
 	d.emit(events.KindCompacted, func(h events.Header) any { body.Header = h; return body })
@@ -88,7 +87,7 @@ func (d *decision) newCompacted(l *Ledger, reason events.Reason) *events.Compact
 	}
 }
 
-// whole reports whether a plan takes messages away as a whole, not only contents of them.
+// whole reports whether a plan removes whole messages, not only contents.
 func (p *budgeted) whole() bool {
 	for i := range p.Edits {
 		if op := p.Edits[i].Op; op == events.OpCondense || op == events.OpTruncate {
@@ -98,19 +97,18 @@ func (p *budgeted) whole() bool {
 	return false
 }
 
-// inputs is what the next call takes before and after a plan.
+// inputs is the next call's input before and after a plan.
 func (l *Ledger) inputs(p *budgeted) (before, after Tokens) {
 	return l.input(p.Before, p.whole()), l.input(p.After, p.whole())
 }
 
-// saved is how much less the next call takes after a plan.
+// saved is the decrease of the next call's input by a plan.
 func (l *Ledger) saved(p *budgeted) Tokens {
 	before, after := l.inputs(p)
 	return before - after
 }
 
-// reports are the stages of a plan, with tokens of a whole input in place of those of a
-// history.
+// reports are the stages of a plan, in tokens of the whole input.
 func (l *Ledger) reports(p *budgeted) []events.StageReport {
 	for i := range p.Stages {
 		s := &p.Stages[i]

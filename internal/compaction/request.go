@@ -7,7 +7,7 @@ import (
 	"compactd/internal/events"
 )
 
-// Request is an event that requests something of a session, beside its turns.
+// Request is an event with a request about a session, beside its turns.
 type Request struct {
 	Seq  Seq
 	ID   string
@@ -49,13 +49,13 @@ func (r *Request) event(a events.Address) (Event, int64) {
 	return Event{r.Seq, r.ID, r.kind, a}, r.Time
 }
 
-// request decides about what is requested of a session.
+// request decides about a request.
 func (d *decision) request(l *Ledger, r *Request) {
 	if r.kind == events.KindForget {
 		d.erase()
 		return
 	}
-	if _, ok := r.body.(*events.Branch); ok { // no client waits, so nothing is refused
+	if _, ok := r.body.(*events.Branch); ok { // no client waits, so it is never refused
 		return
 	}
 	if l.LastTurn() == 0 {
@@ -82,7 +82,7 @@ func (d *decision) request(l *Ledger, r *Request) {
 	}
 }
 
-// idle clears what a session whose cache is cold need not send again.
+// idle clears content of a session whose cache is cold, so that it is not sent again.
 func (d *decision) idle(l *Ledger) {
 	if l.cache.policy.Prune.IdleAfter() > 0 {
 		d.clear(l, events.ReasonIdle, func(x *stage.Draft, p *policy.Policy) { x.ClearIdle(&p.Prune.Micro) })
@@ -94,7 +94,7 @@ func (d *decision) idle(l *Ledger) {
 	}
 }
 
-// applyRequest makes the changes of a request that hold whatever its outcomes.
+// applyRequest makes the changes of a request that do not depend on its outcomes.
 func (l *Ledger) applyRequest(r *Request) {
 	l.work = l.worked(r)
 	switch b := r.body.(type) {
@@ -111,35 +111,35 @@ func (l *Ledger) applyRequest(r *Request) {
 	}
 }
 
-// erase emits that a session counts as never published. The ledger is not looked up, and
-// nothing else is emitted, not even an answer to an open request: once the session is
-// erased, the same event finds no turns before it, and must have the same outcome.
+// erase emits that a session counts as never published. It does not use the ledger, and emits nothing else,
+// not even an answer to an open request: once the session is erased, the same event finds no turns before it,
+// and must have the same outcome.
 func (d *decision) erase() {
 	d.emit(events.KindForgotten, func(h events.Header) any {
 		return &events.Forgotten{Header: h, Config: d.config.Hash(), CausedBy: d.cause(), Seq: uint64(d.event.Seq)}
 	})
 }
 
-// work is how many entries requests of a session went through. It flows off with the time of the log.
+// work is the number of entries that requests of a session went through. It drains with the time of the log.
 type work struct {
 	Entries int64 `json:"entries,omitzero"`
-	At      int64 `json:"at_ms,omitzero"` // when that was, in Unix milliseconds
+	At      int64 `json:"at_ms,omitzero"` // Unix milliseconds
 }
 
 const (
-	// maxWork is how many entries the rewinds and compactions by hand of a session may go through at
-	// once, and in an hour: 200 requests in a session of 20,000, a second's work. An event of 16 bytes
-	// leads to it. One request is always within it.
+	// maxWork is the number of entries that rewinds and compactions by hand may go through at once, and in an
+	// hour: 200 requests in a session of 20,000, a second's work, which events of 16 bytes can cause. A
+	// single request is always within it.
 	maxWork = 4_000_000
 	workMS  = 3_600_000
-	// leastWork is what a request counts at least.
+	// leastWork is the minimum for a request.
 	leastWork = 256
 )
 
-// mayWork reports whether the session may have a request planned.
+// mayWork reports whether the session may plan a request.
 func (l *Ledger) mayWork(r *Request) bool { return l.worked(r).Entries <= maxWork }
 
-// worked is the work of the session with that of a request.
+// worked is the work of the session including a request.
 func (l *Ledger) worked(r *Request) work {
 	switch r.body.(type) {
 	case *events.Compact, *events.Rewind:

@@ -7,23 +7,22 @@ import (
 	"compactd/internal/compaction/measure"
 )
 
-// restorable walks over what may be restored, newest first: of each file its latest read,
-// unless the file was changed after it, the results of protected tools, and the texts of
-// skills. Of a skill that was launched again in the same way only the latest text counts.
-// An entry that was cleared before stays cleared.
+// restorable iterates over entries that may be restored, newest first: the latest read of each file, unless
+// the file was changed after it, the results of protected tools, and the texts of skills. Of a skill that was
+// launched again in the same way only the latest text counts. Cleared entries stay cleared.
 func (l *Ledger) restorable(yield func(Entry) bool) {
 	least := max(l.entries.n-maxRestoreLookback, 0)
-	stale := make(map[measure.Key]bool, 128) // files that were read or changed later
+	stale := make(map[measure.Key]bool, 128) // files read or changed later
 	p := l.cache.policy
 	launchers := measure.KeysOf(p.Restore.SkillTools)
 	protected, fresh := slices.Concat(measure.KeysOf(p.Prune.ProtectedTools), launchers), l.fresh(2)
-	launched := map[[2]measure.Key]bool{} // skills whose text came later too
+	launched := map[[2]measure.Key]bool{} // skills with a later text
 	var at step
 	for i := l.entries.n - 1; i >= least; i-- {
 		e := l.entries.at(i)
 		read := e.Flags.Has(measure.FlagRead)
 		if e.Seq < fresh {
-			return // its text leaves the log soon, and that of all before it
+			return // its text leaves the log soon, as does all before it
 		}
 		if i < at.from || at.to == 0 {
 			at = l.stepAt(i, launchers)
@@ -66,8 +65,7 @@ func (l *Ledger) restorable(yield func(Entry) bool) {
 	}
 }
 
-// launchedAgain notes that the result at n is that of a skill, and reports whether a later
-// one is of the same call.
+// launchedAgain notes that the result at n is of a skill, and reports whether a later one has the same call.
 func (l *Ledger) launchedAgain(n int, launched map[[2]measure.Key]bool) bool {
 	e := l.entries.at(n)
 	call := l.callOf(e, n)
@@ -80,8 +78,8 @@ func (l *Ledger) launchedAgain(n int, launched map[[2]measure.Key]bool) bool {
 	return again
 }
 
-// step is what stands between two messages of an assistant: the results of its calls, and
-// what a user or an agent adds to them.
+// step is the content between two messages of an assistant: the results of its calls, and words that a user
+// or an agent adds.
 type step struct {
 	from, to int
 	// launches are results that only report that a skill was launched, and texts the
@@ -89,10 +87,9 @@ type step struct {
 	launches, texts []int
 }
 
-// stepAt is the step that ends with the entry at n, which is the last of the ledger or
-// comes before a call or words of an assistant. A skill whose result is not its text has
-// it in words of the user behind the result; of several words those are its, and not a
-// reminder, that are longer.
+// stepAt returns the step that ends with the entry at n, the last of the ledger or the last before a call or
+// words of an assistant. If the result of a skill is not its text, the text is in words of the user after the
+// result; of several words the longer ones are the text, the others reminders.
 func (l *Ledger) stepAt(n int, launchers []measure.Key) step {
 	s := step{from: n, to: n + 1}
 	if l.entries.at(n).Role == measure.RoleAssistant {
@@ -116,8 +113,8 @@ func (l *Ledger) stepAt(n int, launchers []measure.Key) step {
 	return s
 }
 
-// pair leaves as many launches as texts: the longest words, and the shortest results,
-// as long as the words are longer than its result.
+// pair leaves as many launches as texts: the longest words, and the shortest results, while the words are
+// longer than the result.
 func (s *step) pair(size func(int) uint32) {
 	slices.SortStableFunc(s.launches, func(a, b int) int { return cmp.Compare(size(a), size(b)) })
 	slices.SortStableFunc(s.texts, func(a, b int) int { return cmp.Compare(size(b), size(a)) })
@@ -130,8 +127,7 @@ func (s *step) pair(size func(int) uint32) {
 	slices.Sort(s.texts)
 }
 
-// maxRestoreLookback is how many of the newest entries are searched for what may
-// be restored: nothing older was read recently.
+// maxRestoreLookback bounds the newest entries that are searched: older ones were not read recently.
 const maxRestoreLookback = 4_096
 
 // writes reports whether an entry is a call that changes a file.
@@ -139,8 +135,8 @@ func writes(e *Entry) bool {
 	return e.Kind == measure.KindCall && e.Path != 0 && !e.Flags.Has(measure.FlagRead)
 }
 
-// written reports whether a file is changed between a call and its result: calls of one
-// message run in their order, whenever their results come.
+// written reports whether a file is changed between a call and its result: calls of one message run in order,
+// and their results may come later.
 func (l *Ledger) written(file measure.Key, call, result int) bool {
 	for i := call; i < result; i++ {
 		if e := l.entries.at(i); writes(e) && e.Path == file {
@@ -150,8 +146,8 @@ func (l *Ledger) written(file measure.Key, call, result int) bool {
 	return false
 }
 
-// again is the entry in a view that shows a result, or the text of a skill, again. Its
-// ceiling is the whole text, and its head.
+// again is the entry in a view that shows a result, or the text of a skill, again. Its ceiling covers the
+// whole text and its head.
 func (l *Ledger) again(at, call int) Entry {
 	e := *l.entries.at(at)
 	e.Kind, e.Role, e.Flags, e.Op, e.Images, e.Documents, e.Pages = measure.KindRestored, measure.RoleUser, measure.FlagFirst|e.Flags&measure.FlagRead, measure.OpTrim, 0, 0, 0
@@ -164,8 +160,7 @@ func (l *Ledger) again(at, call int) Entry {
 	return e
 }
 
-// kept appends the messages of a hidden range that stay in view: those that the generation
-// kept which hid it.
+// kept appends the messages of a hidden range that stay in view: those kept by the generation that hid it.
 func (l *Ledger) kept(out []Entry, s span) []Entry {
 	for _, m := range l.edits {
 		if m.op != measure.OpKeep || int64(m.gen) != s.gen || int(m.entry) < s.from || int(m.entry) >= s.to {
@@ -179,8 +174,8 @@ func (l *Ledger) kept(out []Entry, s span) []Entry {
 	return out
 }
 
-// restored lists what a view shows behind a hidden range, in the order it came
-// back. Only the range that a lineage hid last has any: each decides again.
+// restored lists the entries that a view shows again after a hidden range, in the order of their return. Only
+// the last range of a lineage has any: each compaction decides again.
 func (l *Ledger) restored(s span, in []bool) []Entry {
 	i := len(l.hidden) - 1
 	for !in[l.hidden[i].gen] {
@@ -209,12 +204,12 @@ func (l *Ledger) restored(s span, in []bool) []Entry {
 	return out
 }
 
-// FileUsage is what a ledger holds about one file: no path, since a ledger keeps no text,
-// but where the log has it.
+// FileUsage is a ledger's record of one file. A ledger keeps no text, so it has the place of the path in the
+// log.
 type FileUsage struct {
 	Reads, Changes int64
 	First, Last    int64 // turns that use it
-	Restorable     bool  // its latest read may be shown again after it was hidden
+	Restorable     bool  // its latest read may be restored
 	Seq            Seq   // of the turn that names it
 	Index, Part    int   // of the part that names it, in that turn
 
@@ -222,11 +217,10 @@ type FileUsage struct {
 	last int // entry that uses it last
 }
 
-// Names reports whether a path is that of the file.
+// Names reports whether a path names the file.
 func (f *FileUsage) Names(path string) bool { return measure.KeyOf(path) == f.path }
 
-// Files lists the files that calls of tools have read and changed, the one used last
-// first.
+// Files lists the files that tool calls have read and changed, the last used first.
 func (l *Ledger) Files(c *Config) []FileUsage {
 	l.use(c)
 	restorable := map[measure.Key]bool{}

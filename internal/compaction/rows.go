@@ -11,9 +11,8 @@ import (
 	"compactd/internal/events/idents"
 )
 
-// Row is one piece of a ledger as it is stored, beside its [Header]. Rows of one ledger
-// have distinct names; their data is opaque to other packages, and has no checksum of its
-// own.
+// Row is one piece of a stored ledger, beside its [Header]. Rows of a ledger have distinct names; their data
+// is opaque to other packages, and has no checksum of its own.
 type Row struct {
 	Name string
 	Data []byte
@@ -32,10 +31,10 @@ const (
 	editsPerRow = 128
 )
 
-// changed is what of a ledger is not stored: everything from these positions on.
+// changed is the unstored part of a ledger: everything from these positions on.
 type changed struct{ entry, turn, edit int }
 
-// Header is a ledger without its entries, turns and edits, in the form it is stored in.
+// Header is the stored form of a ledger without its entries, turns and edits.
 type Header struct {
 	Entries     int                  `json:"entries"`
 	Turns       int                  `json:"turns"`
@@ -93,7 +92,7 @@ type spanRow struct {
 	Spares measure.Spares `json:"spares,omitzero"`
 }
 
-// parkedRow is a turn that waits for one before it.
+// parkedRow is a turn that waits for an earlier one.
 type parkedRow struct {
 	Seq          Seq           `json:"seq"`
 	ID           string        `json:"id"`
@@ -149,12 +148,12 @@ func (l *Ledger) Rows() (out []Row) {
 	return out
 }
 
-// Stored notes that what Header and Rows returned is stored.
+// Stored notes that the results of Header and Rows are stored.
 func (l *Ledger) Stored() { l.changed = changed{l.entries.n, len(l.turns), len(l.edits)} }
 
 func rowName(kind string, n int) string { return fmt.Sprintf("%s%08x", kind, n) }
 
-// Header returns what of the ledger is not in rows. It shares memory with the ledger.
+// Header returns the part of the ledger that is not in rows. It shares memory with the ledger.
 func (l *Ledger) Header() *Header {
 	h := &Header{
 		Entries: l.entries.n, Turns: len(l.turns), Model: l.model, Format: l.format,
@@ -183,9 +182,8 @@ func (l *Ledger) Header() *Header {
 
 var errRows = errors.New("the rows do not make a ledger")
 
-// Restore makes a ledger of its header, which it takes over, and its rows, in any order.
-// Rows beyond what the header counts are left over from before turns were retracted, and
-// ignored, and so are rows of other names.
+// Restore makes a ledger of its header, which it takes over, and its rows, in any order. Rows beyond the
+// counts of the header are left over from retracted turns; they and rows of other names are ignored.
 func Restore(a events.Address, h *Header, rows []Row) (*Ledger, error) {
 	l := NewLedger(a)
 	byName := map[string][]byte{}
@@ -296,7 +294,7 @@ func (l *Ledger) fill(h *Header, byName map[string][]byte) error {
 	return nil
 }
 
-// messagesPerTurn counts the messages of each turn: each has an entry at least.
+// messagesPerTurn counts the messages of each turn: each message has at least one entry.
 func (l *Ledger) messagesPerTurn(turns int) []uint32 {
 	out := make([]uint32, turns)
 	for i := range l.entries.n {
@@ -307,7 +305,7 @@ func (l *Ledger) messagesPerTurn(turns int) []uint32 {
 	return out
 }
 
-// messagesOf is how many messages the entries of one turn are of.
+// messagesOf is the number of messages with the entries of one turn.
 func messagesOf(entries []Entry) uint32 {
 	if n := len(entries); n > 0 {
 		return entries[n-1].Index + 1

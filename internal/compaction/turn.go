@@ -18,9 +18,9 @@ type Turn struct {
 	number int64 // 0 = the next
 	from   int64 // replaces_from
 	identity
-	messages uint32         // how many it has
-	expect   *events.Expect // the base that it is for, nil for any; not stored
-	fork     *events.Fork   // where its session branched off, nil where it did not
+	messages uint32         // number of them
+	expect   *events.Expect // the required base, nil for any; not stored
+	fork     *events.Fork   // where its session branched off, nil if it did not
 
 	model    *events.Model // nil = unchanged
 	format   events.Format // of its messages
@@ -32,15 +32,15 @@ type Turn struct {
 	marks               marks       // of these
 
 	entries      []Entry
-	usage        *events.Usage // nil, or what was counted
+	usage        *events.Usage // the provider's count, nil for none
 	counted      events.Usage
-	generation   int64        // that the usage was counted for
-	usageProblem string       // why a usage that was there could not be read
-	fault        error        // what refuses it, unless it was taken before; not stored
-	names        []idents.Key // identifiers that the agent used in it, while a summary waits or is made; not stored
+	generation   int64        // generation of the counted view
+	usageProblem string       // why a given usage could not be read
+	fault        error        // reason to refuse it, unless it was taken before; not stored
+	names        []idents.Key // identifiers used by the agent, while a summary waits or is made; not stored
 }
 
-// Turn measures a turn that was decoded for the session of l.
+// Turn measures a turn decoded for the session of l.
 func (c *Config) Turn(l *Ledger, in *events.Scanned, seq Seq) *Turn {
 	return c.TurnInto(new(Turn), l, in, seq)
 }
@@ -71,14 +71,14 @@ func (c *Config) TurnInto(t *Turn, l *Ledger, in *events.Scanned, seq Seq) *Turn
 }
 
 const (
-	// maxNames bounds how many identifiers of a turn count, and how many while a summary is made.
+	// maxNames bounds the identifiers counted in a turn, and those kept while a summary is made.
 	maxNames = 256
-	// maxNamed bounds how much of a text is looked at for them, in bytes.
+	// maxNamed bounds the part of a text that is searched for them, in bytes.
 	maxNamed = 8 << 10
 )
 
-// namesIn are the identifiers in the words and calls of an agent, if a summary will be held against
-// them. A ledger without turns stands for any.
+// namesIn returns the identifiers in words and calls of an agent, if a summary is under way or waits. Without
+// turns the ledger may not be the session's, so they are always returned.
 func namesIn(out []idents.Key, l *Ledger, msgs []events.Message) []idents.Key {
 	if l.job == nil && l.prepared == nil && l.LastTurn() > 0 {
 		return out
@@ -109,7 +109,7 @@ func namingText(m *events.Message, p *events.Part) string {
 	return text[:min(len(text), maxNamed)]
 }
 
-// pins are the patterns of a turn's policy, which is that of its session unless it sends one.
+// pins are the patterns of the policy in force for a turn: its own, else its session's.
 func (c *Config) pins(l *Ledger, override events.Raw) measure.Patterns {
 	if override == nil || bytes.Equal(override, l.override) {
 		if override = l.override; l.cache.config == c {
@@ -118,14 +118,14 @@ func (c *Config) pins(l *Ledger, override events.Raw) measure.Patterns {
 	}
 	policy := c.For(l.Address.Tenant)
 	if override != nil {
-		if p, err := policy.With(override); err == nil { // a turn with another one is refused
+		if p, err := policy.With(override); err == nil { // a turn with an invalid policy is refused
 			return p.Pins
 		}
 	}
 	return policy.Pins
 }
 
-// clone is a copy that shares nothing that changes.
+// clone is a copy that shares no changing memory.
 func (t *Turn) clone() *Turn {
 	out := *t
 	out.entries, out.names = slices.Clone(t.entries), nil
@@ -136,7 +136,7 @@ func (t *Turn) clone() *Turn {
 	return &out
 }
 
-// mostEntries is how many entries messages can have.
+// mostEntries bounds the entries of messages.
 func mostEntries(msgs []events.Message) (n int) {
 	for i := range msgs {
 		n += max(1, len(msgs[i].Parts))
@@ -144,10 +144,10 @@ func mostEntries(msgs []events.Message) (n int) {
 	return n
 }
 
-// identity compares two turns of one number: equal ones are one turn, sent twice.
+// identity compares two turns of one number: equal turns are one turn, sent twice.
 type identity struct {
 	digest   events.Digest // of the messages
-	settings measure.Key   // of the rest
+	settings measure.Key   // of all other fields
 }
 
 // identityOf returns the identity of the taken or parked turn with this number; zero if there is none.
@@ -163,18 +163,18 @@ func (l *Ledger) identityOf(number int64) (x identity) {
 	return x
 }
 
-// verdict is what a turn means for a ledger.
+// verdict is the meaning of a turn for a ledger.
 type verdict uint8
 
 const (
-	accept verdict = iota // it is the next turn, or replaces from one that is there
+	accept verdict = iota // it is the next turn, or replaces turns from one that is there
 	ignore                // it was taken before
 	park                  // turns before it are missing
 	reject
 )
 
-// checkTurn returns an error for a turn that does not fit the config in use: calls or results
-// without ids, a policy that does not fit, or a model without any room for input.
+// checkTurn returns an error for a turn that does not fit the config: calls or results without ids, an
+// invalid policy, or a model without room for input.
 func (l *Ledger) checkTurn(t *Turn) error {
 	if t.fault != nil {
 		return t.fault
@@ -220,7 +220,7 @@ func (l *Ledger) admit(t *Turn) (verdict, events.Code) {
 	}
 }
 
-// seen compares a turn with one of its number that came before. The worker compares number and content, never ids;
+// seen compares a turn with an earlier one of its number. The worker compares number and content, never ids;
 // the server drops a repeated message id.
 func (l *Ledger) seen(t *Turn) verdict {
 	switch old := l.identityOf(t.number); {
@@ -236,14 +236,14 @@ func (l *Ledger) seen(t *Turn) verdict {
 }
 
 const (
-	// maxRetracted is how many retracted ends of a history are remembered.
+	// maxRetracted bounds the remembered retracted ends of a history.
 	maxRetracted = 8
-	// maxBranches is how many of its branches a ledger remembers; the log has them all.
+	// maxBranches bounds the remembered branches; the log has all.
 	maxBranches = 64
 )
 
-// lineages is what a session remembers beside its history, so that a history which comes back
-// is recognised. The lists are not changed once they are made: forks share them.
+// lineages are remembered beside the history of a session, so that an earlier history is recognised when it
+// returns. The lists are never changed once made: forks share them.
 type lineages struct {
 	Retracted  []Retracted   `json:"retracted,omitzero"` // the oldest first
 	Branches   []measure.Key `json:"branches,omitzero"`  // of their ids, the oldest first
@@ -258,7 +258,7 @@ func (l lineages) clip() lineages {
 	return l
 }
 
-// Retracted is the end of a history that was retracted, by its first turn.
+// Retracted is the retracted end of a history, identified by its first turn.
 type Retracted struct {
 	Base     events.Digest `json:"base,omitzero"` // of the session before that turn
 	First    events.Digest `json:"first"`         // of the messages of that turn
@@ -274,7 +274,7 @@ func (l *Ledger) noteRetracted(k int64) {
 		x.Base, x.Messages = before.whole, t.end-before.end
 	}
 	if x.Messages == 0 {
-		return // it has no mark to recognise it by
+		return // nothing identifies it
 	}
 	l.lineages.Retracted = pushed(l.lineages.Retracted, x, maxRetracted)
 }
@@ -288,16 +288,16 @@ func (l *Ledger) addBranch(id string, seq Seq) {
 	l.lineages.BranchedAt = seq
 }
 
-// pushed returns a list of at most most values that ends with x, which it has once.
+// pushed returns a list of at most most values that ends with x, without duplicates of x.
 func pushed[T comparable](list []T, x T, most int) []T {
 	out := slices.DeleteFunc(slices.Clone(list), func(y T) bool { return y == x })
 	return append(out[max(0, len(out)+1-most):], x)
 }
 
-// Retracted lists the ends of the history that were retracted last, the oldest first.
+// Retracted lists the last retracted ends of the history, the oldest first.
 func (l *Ledger) Retracted() []Retracted { return slices.Clone(l.lineages.Retracted) }
 
-// HasBranch reports whether a session is one of the branches that are remembered.
+// HasBranch reports whether a session is one of the remembered branches.
 func (l *Ledger) HasBranch(id string) bool {
 	return slices.Contains(l.lineages.Branches, dialect.KeyOf(id))
 }
@@ -305,8 +305,8 @@ func (l *Ledger) HasBranch(id string) bool {
 // Branched is the sequence of the event that named the last branch, 0 for none.
 func (l *Ledger) Branched() Seq { return l.lineages.BranchedAt }
 
-// AwaitedAfter lists the calls that have no result when a turn ends, by the keys of their ids: 0
-// for one without an id. Calls that something else than a result follows are awaited no more.
+// AwaitedAfter lists the calls without a result at the end of a turn, by the keys of their ids, 0 for a call
+// without an id. A call is no longer awaited once anything but a result follows it.
 func (l *Ledger) AwaitedAfter(turn int64) (open []measure.Key) {
 	end := l.entries.search(func(e *Entry) int { return e.Compare(events.Position{Turn: turn + 1}) })
 	answered, calls := map[measure.Key]int{}, false

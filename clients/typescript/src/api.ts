@@ -77,7 +77,7 @@ export interface components {
                 session: string;
                 turn?: number | null;
             } | null;
-            /** @description What the provider counted for the last call, in its shape, with view: that of the answer which the call was made with. */
+            /** @description The provider's count for the last call, in its shape, with the view of the answer that the call was made with. */
             usage?: Record<string, never> | null;
         };
         /**
