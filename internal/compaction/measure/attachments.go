@@ -9,21 +9,21 @@ import (
 	"compactd/internal/events"
 )
 
-// FileLimits bounds what files may take of a context.
+// FileLimits bounds the files in a context.
 type FileLimits struct {
-	// Share of the tokens that are left is for files.
+	// Share of the free tokens is for files.
 	Share PPM
-	// Reserve of the available input is kept for what is no file when files are
-	// summarized before they enter a history.
+	// Reserve of the available input stays free of files when files are summarized before they enter a
+	// history.
 	Reserve PPM
-	// A file below FastPathBytes enters whole, of one above PreviewBytes only the
-	// first PreviewUnits UTF-16 units do, whatever the budget.
+	// A file below FastPathBytes enters whole; a file above PreviewBytes enters with its first PreviewUnits
+	// UTF-16 units, whatever the budget.
 	FastPathBytes, PreviewBytes, PreviewUnits int64
 	// MinSummary and MaxSummary bound the summary of one file.
 	MinSummary, MaxSummary Tokens
 }
 
-// DefaultFileLimits are those of the reference system.
+// DefaultFileLimits are the limits of the reference system.
 func DefaultFileLimits() FileLimits {
 	return FileLimits{
 		Share: 600_000, Reserve: 150_000,
@@ -32,21 +32,20 @@ func DefaultFileLimits() FileLimits {
 	}
 }
 
-// Budget is what files may take of a window of which used tokens are taken and
-// output tokens are for the answer; never below 0.
+// Budget is the room for files in a window with used tokens and output tokens for the answer; never below 0.
 func (l *FileLimits) Budget(window, used, output Tokens) Tokens {
 	return l.Share.Share(max(window-used-output, 0))
 }
 
-// FileRead is how much of a file enters a history.
+// FileRead is the part of a file that enters a history.
 type FileRead struct {
-	Cut     bool  // only the first Units UTF-16 units do
-	Units   int64 // 0 when the file is not cut
-	Preview bool  // it was too large to be measured against the budget
+	Cut     bool  // only the first Units UTF-16 units
+	Units   int64 // 0 if the file is not cut
+	Preview bool  // it is too large to be compared with the budget
 }
 
-// Read returns how much of a file enters, given the tokens left for
-// files. Its content is not read yet: four bytes count as a token.
+// Read returns the part of a file that enters, given the tokens left for files. Its content is not read yet:
+// four bytes count as a token.
 func (l *FileLimits) Read(bytes int64, budget Tokens) FileRead {
 	switch {
 	case bytes > l.PreviewBytes:
@@ -58,15 +57,14 @@ func (l *FileLimits) Read(bytes int64, budget Tokens) FileRead {
 	}
 }
 
-// fileCost is what a file costs once it was processed: tokens for Per bytes, or
-// Flat whatever its size.
+// fileCost is the cost of a processed file: num tokens for per bytes, or flat whatever its size.
 type fileCost struct {
 	flat     Tokens
 	num, per int64
 }
 
-// fileCosts by type. Of a document most bytes are no text; of media only a
-// description enters. The figures are the reference system's.
+// fileCosts by type. Most bytes of a document are not text; only a description of media enters. The figures
+// are the reference system's.
 var fileCosts = map[string]fileCost{
 	"archive": {flat: 1_000},
 	"audio":   {flat: 300},
@@ -80,12 +78,12 @@ var fileCosts = map[string]fileCost{
 	"xlsx":    {num: 3, per: 80},
 }
 
-// textCost is the cost of text, code, CSV, JSON and of files without a type: four
-// bytes a token, and a third more for what surrounds them.
+// textCost is the cost of text, code, CSV, JSON and of files without a type: four bytes a token, and a third
+// more for the framing.
 var textCost = fileCost{num: 133, per: 400}
 
-// FileTokens estimates what a file will cost in a history, by its type (pdf, docx,
-// image and so on, without case; "" and others are text) and its size.
+// FileTokens estimates a file in a history by its type (pdf, docx, image and so on, in any case; "" and
+// others are text) and its size.
 func FileTokens(kind string, bytes int64) Tokens {
 	c, ok := fileCosts[strings.ToLower(kind)]
 	switch {
@@ -104,14 +102,13 @@ type File struct {
 	Bytes int64
 }
 
-// Notice is a text for the user who attached the file: it did not enter.
+// Notice is the text for the user whose attached file did not enter.
 func (f *File) Notice() string {
 	return fmt.Sprintf("Skipped %q (%d KB) — exceeds context budget", f.Name, (f.Bytes+512)/1024)
 }
 
-// Choose decides which of several files enter, given the tokens available: the
-// smallest first, as long as they fit into the share for files. One that does not
-// fit makes no difference to those after it.
+// Choose decides which files enter, given the available tokens: the smallest first, while they fit into the
+// share for files. A file that does not fit has no effect on those after it.
 func (l *FileLimits) Choose(files []File, available Tokens) (included, excluded []File) {
 	bySize, fits := choose(files, l.Share.Share(max(available, 0)))
 	for k, i := range bySize {
@@ -139,8 +136,8 @@ func choose(files []File, left Tokens) (bySize []int, fits []bool) {
 	return bySize, fits
 }
 
-// CutTo returns text if it costs at most budget tokens, whatever it is written in, else
-// its head with "..." behind; see [CutUnits].
+// CutTo returns text if it costs at most budget tokens, in any script, else its head followed by "..."; see
+// [CutUnits].
 func (by Meter) CutTo(r Rate, text string, budget Tokens) string {
 	out := text
 	for units := int64(events.Units(text)); ; {
@@ -153,36 +150,35 @@ func (by Meter) CutTo(r Rate, text string, budget Tokens) string {
 	}
 }
 
-// fewWords is the least that is worth having of a file, in tokens.
+// fewWords is the smallest part of a file that is worth having, in tokens.
 const fewWords Tokens = 16
 
-// FileSummary is what is done with one file before it enters a history.
+// FileSummary is the plan for one file before it enters a history.
 type FileSummary struct {
 	File   int    // index among the files
-	Target Tokens // of its summary; 0 keeps the file as it is
+	Target Tokens // of its summary; 0 keeps the whole file
 }
 
-// Available is what files may take beside the rest of a prompt, given the available
-// input: the reserve for what is no file stays free.
+// Available is the room for files beside the rest of a prompt, given the available input, without the
+// reserve.
 func (l *FileLimits) Available(p Prompt, available Tokens) Tokens {
 	reserve := Tokens(CeilDiv(int64(max(available, 0))*int64(l.Reserve), Million))
 	return max(available-reserve-(p.Total()-p.Files), 0)
 }
 
-// SummaryTokens is the size of the summary of one of n files that share room.
+// SummaryTokens is the size of a file's summary if n files share room.
 func (l *FileLimits) SummaryTokens(room Tokens, n int) Tokens {
 	return min(max(room/Tokens(max(n, 1)), l.MinSummary), l.MaxSummary)
 }
 
-// NeedSummaries reports whether a prompt with its files takes more than the share
-// trigger of the available input.
+// NeedSummaries reports whether a prompt with its files exceeds the share trigger of the available input.
 func (l *FileLimits) NeedSummaries(p Prompt, available Tokens, trigger PPM) bool {
 	return int64(p.Total())*Million > int64(available)*int64(trigger)
 }
 
-// Summaries plans which files, given with their tokens, are summarized before they
-// enter: the largest first, until the files fit into their room. A file that is no
-// larger than a summary stays. Without need the files stay in their order.
+// Summaries plans which files, given with their tokens, are summarized before they enter: the largest first,
+// until the files fit into their room. A file no larger than a summary stays whole. Without need the files
+// keep their order.
 func (l *FileLimits) Summaries(files []Tokens, p Prompt, available Tokens, trigger PPM) []FileSummary {
 	if !l.NeedSummaries(p, available, trigger) {
 		plan := make([]FileSummary, len(files))

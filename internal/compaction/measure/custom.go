@@ -4,13 +4,12 @@ import (
 	"compactd/internal/events"
 )
 
-// Custom is what a profile sets beside its estimator, so that a profile of the
-// reference system is that release in what numbers, tables and roles decide.
-// Customs are data: no stage branches on the profile in force.
+// Custom has the settings of a profile beside its estimator: a profile of a release of the reference system
+// follows it in numbers, tables and roles. Customs are data: no stage branches on the profile in force.
 type Custom struct {
 	// Windows is the table of context windows.
 	Windows func() Windows
-	// MinimumTokens is the least that clearing tool results must save.
+	// MinimumTokens is the least saving of clearing tool results.
 	MinimumTokens Tokens
 	// PlainTools counts the definitions of tools without margin and multiplier.
 	PlainTools bool
@@ -19,7 +18,7 @@ type Custom struct {
 	PlaceholderRole events.Role
 }
 
-// customs by profile. A profile that is not here has those of "default".
+// customs by profile. A missing profile has those of "default".
 var customs = map[string]Custom{
 	"default": {Windows: DefaultWindows, MinimumTokens: 20_000},
 	"seed":    {Windows: documentedTable, MinimumTokens: 20_000, PlainTools: true, PlaceholderRole: events.RoleSystem},
@@ -42,7 +41,7 @@ func (c Custom) Tools(r Rate, units int64) Tokens {
 	return r.Text(units)
 }
 
-// Measured estimates definitions of tools that were measured.
+// Measured estimates definitions of tools from their measures.
 func (c Custom) Measured(r Rate, s Size) Tokens {
 	if c.PlainTools {
 		return c.Tools(r, s.Units)
@@ -54,7 +53,7 @@ func documentedTable() Windows { return tableOf(documentedWindows) }
 
 func currentTable() Windows { return tableOf(currentWindows) }
 
-// tableOf reads an embedded table, its providers under their one name.
+// tableOf reads an embedded table, with each provider under its one name.
 func tableOf(data []byte) Windows {
 	w := Windows{}
 	w.join(mustWindows(data), nil)

@@ -10,21 +10,18 @@ import (
 	"compactd/internal/events"
 )
 
-// ellipsis ends a text that was cut. It counts.
+// ellipsis ends a cut text, and counts as part of it.
 const ellipsis = "..."
 
-// sentenceEnds are where a text is cut rather than inside a sentence: behind the
-// first character of each.
+// sentenceEnds are the preferred places of a cut: after the first character of each.
 var sentenceEnds = []string{"\n", ". ", "! ", "? ", "。", "！", "？"}
 
-// maxCluster bounds, in bytes, how far back the beginning of a grapheme is looked for.
-// A character of a language has at most some forty bytes; a longer one was made to be,
-// and is cut between runes.
+// maxCluster bounds the search for the beginning of a grapheme, in bytes. A character of a language has at
+// most some forty bytes; a longer one is artificial, and is cut between runes.
 const maxCluster = 256
 
-// Cut returns text if it costs at most budget tokens of prose, else its head with
-// "..." behind, which costs at most budget; see [CutUnits]. The second result
-// reports whether it was cut.
+// Cut returns text if it costs at most budget tokens of prose, else its head followed by "...", which costs
+// at most budget; see [CutUnits]. The second result reports whether it was cut.
 func (r Rate) Cut(text string, budget Tokens) (string, bool) {
 	return CutUnits(text, r.prose(budget))
 }
@@ -35,12 +32,10 @@ func (r Rate) prose(budget Tokens) int64 {
 	return int64(max(budget, 0)) * r.of / r.times * r.TextUnits
 }
 
-// CutUnits returns text if it has at most max UTF-16 code units, else its head
-// with "..." behind, at most max units together. The head ends after the last
-// sentence or line that ends in its second half, else between two characters as
-// people see them: never inside a rune, a letter with its accents or an emoji. Of
-// less than three units only dots are left, of none nothing. The second result
-// reports whether it was cut.
+// CutUnits returns text if it has at most max UTF-16 code units, else its head followed by "...", at most max
+// units together. The head ends after the last sentence or line that ends in its second half, else between
+// two visible characters: never inside a rune, a letter with its accents or an emoji. Below three units only
+// dots are left. The second result reports whether it was cut.
 func CutUnits(text string, max int64) (string, bool) {
 	if int64(len(text)) <= max || int64(events.Units(text)) <= max {
 		return text, false
@@ -58,8 +53,8 @@ func CutUnits(text string, max int64) (string, bool) {
 	return head + ellipsis, true
 }
 
-// headEnd returns the length in bytes of the longest head of text with at most n
-// UTF-16 units. The text is longer than that.
+// headEnd returns the length in bytes of the longest head of text with at most n UTF-16 units. The text must
+// be longer.
 func headEnd(text string, n int64) int {
 	for i, c := range text {
 		if n -= int64(utf16.RuneLen(c)); n < 0 {
@@ -69,8 +64,8 @@ func headEnd(text string, n int64) int {
 	return len(text)
 }
 
-// graphemeStart returns the beginning of the grapheme that position i, the start
-// of a rune, is inside of; i itself at a boundary.
+// graphemeStart returns the beginning of the grapheme around position i, the start of a rune; i itself at a
+// boundary.
 func graphemeStart(text string, i int) int {
 	at := boundaryBefore(text, i)
 	for state := -1; at < i; {
@@ -84,8 +79,8 @@ func graphemeStart(text string, i int) int {
 	return i
 }
 
-// boundaryBefore returns a boundary between two graphemes before position i: one that
-// is plain, or else the start of the rune that is maxCluster back.
+// boundaryBefore returns a boundary between two graphemes before position i: a plain one, or else the start
+// of the rune that is maxCluster back.
 func boundaryBefore(text string, i int) int {
 	least := max(0, i-maxCluster)
 	for at := i; at > least; at-- {
@@ -99,14 +94,14 @@ func boundaryBefore(text string, i int) int {
 	return least
 }
 
-// plainBoundary reports whether position i is between two characters of ASCII, which
-// is a boundary whatever comes before them, but for a CR and its LF.
+// plainBoundary reports whether position i is between two ASCII characters, which is always a boundary,
+// except inside CR LF.
 func plainBoundary(text string, i int) bool {
 	return i < len(text) && text[i-1] < utf8.RuneSelf && text[i] < utf8.RuneSelf && text[i-1] != '\r'
 }
 
-// sentenceEnd returns where the last sentence or line of head ends, if that is in
-// its second half, else the length of head.
+// sentenceEnd returns the end of the last sentence or line of head if that is in its second half, else the
+// length of head.
 func sentenceEnd(head string) int {
 	half := len(head) / 2
 	for half < len(head) && !utf8.RuneStart(head[half]) {

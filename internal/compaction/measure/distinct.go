@@ -5,17 +5,15 @@ import (
 	"strings"
 )
 
-// Of an output that is kept by its lines, head and tail have one endPart of the room each. In the rest
-// stand lines from between: first those that name a word of the call, then the first line of each
-// shape. Lines that differ in numbers alone have one shape: of a long list, log or diff one of each
-// sort stays.
+// An output kept by lines has an endPart of the room for its head, and another for its tail. The rest is for
+// lines in between: first those that name a word of the call, then the first line of each shape. Lines that
+// differ only in numbers have one shape, so a long list, log or diff keeps one line of each sort.
 const endPart = 4
 
-// omitted stands where lines are left out.
+// omitted marks omitted lines.
 const omitted = "…\n"
 
-// distinct returns the lines of a text that are kept, in their order, and how many bytes of it they have. named are words
-// that lines are kept for.
+// distinct returns the kept lines of a text in order, and their bytes. Lines with a word of named go first.
 func distinct(text string, lines, bytes int64, named []string) (out string, kept int) {
 	all := strings.SplitAfter(text, separator(text))
 	f := &lineFold{lines: all, keep: make([]bool, len(all)), seen: map[string]bool{}, left: lines, room: bytes - int64(len(omitted))}
@@ -28,10 +26,10 @@ func distinct(text string, lines, bytes int64, named []string) (out string, kept
 	return f.text()
 }
 
-// longLine is the mean length from which lines are records of a list, which commas part.
+// longLine is the mean length above which lines are records of a list, which commas separate.
 const longLine = 1_000
 
-// separator ends a line of a text, or a record of a list that is written without lines.
+// separator ends a line of a text, or a record of a list without line breaks.
 func separator(text string) string {
 	if len(text) > longLine*(strings.Count(text, "\n")+1) {
 		return "},"
@@ -45,10 +43,10 @@ type lineFold struct {
 	keep  []bool
 	seen  map[string]bool // shapes that are kept
 	left  int64           // lines that may still be kept
-	room  int64           // bytes, with those of the marks between them
+	room  int64           // bytes, including the marks between lines
 }
 
-// end keeps lines from one end on.
+// end keeps lines from one end.
 func (f *lineFold) end(all func(func(int, string) bool), lines, bytes int64) {
 	for i, l := range all {
 		if lines--; lines < 0 || f.keep[i] {
@@ -60,7 +58,7 @@ func (f *lineFold) end(all func(func(int, string) bool), lines, bytes int64) {
 	}
 }
 
-// between keeps lines that are wanted, the first of each shape.
+// between keeps the first wanted line of each shape.
 func (f *lineFold) between(wanted func(string) bool) {
 	for i, l := range f.lines {
 		if f.left <= 0 || f.room <= int64(len(omitted)) {
@@ -72,7 +70,7 @@ func (f *lineFold) between(wanted func(string) bool) {
 	}
 }
 
-// take keeps a line that has room, with a mark beside it.
+// take keeps a line if there is room for it and a mark.
 func (f *lineFold) take(i int) bool {
 	cost := int64(len(f.lines[i]) + len(omitted))
 	if cost > f.room || f.left <= 0 {
@@ -83,7 +81,7 @@ func (f *lineFold) take(i int) bool {
 	return true
 }
 
-// text are the lines that are kept, with a mark for each gap.
+// text returns the kept lines, with a mark for each gap.
 func (f *lineFold) text() (out string, kept int) {
 	var b strings.Builder
 	gap := false
@@ -100,7 +98,7 @@ func (f *lineFold) text() (out string, kept int) {
 	return b.String(), kept
 }
 
-// shapeOf is a line without white space around it, and with one digit for each number.
+// shapeOf is a line without white space around it, and with one digit in place of each number.
 func shapeOf(line string) string {
 	line = strings.TrimSpace(line)
 	if !strings.ContainsAny(line, "0123456789") {

@@ -1,5 +1,4 @@
-// Package measure owns sizes and their cost: it turns messages into entries, and entries
-// into tokens.
+// Package measure turns messages into entries, and entries into tokens.
 //
 //	entries := measure.Measure(message, measure.Entry{Seq: seq, Turn: 3})
 //	rate := measure.NewRate(measure.Profiles["default"], "anthropic")

@@ -15,7 +15,7 @@ import (
 // Seq is a sequence number of the log.
 type Seq uint64
 
-// Key represents a name where only equality counts; see [events.Key].
+// Key represents a name that is only compared; see [events.Key].
 type Key = events.Key
 
 // KeyOf returns the key of a name.
@@ -30,7 +30,7 @@ func KeysOf(names []string) []Key {
 	return out
 }
 
-// Kind is what an entry holds.
+// Kind is the kind of an entry's content.
 type Kind uint8
 
 // The kinds of entries.
@@ -40,7 +40,7 @@ const (
 	KindResult                 // one tool result
 	KindTruncation             // a truncation notice; in views only, never in a ledger
 	KindSummary                // a summary; in views only
-	KindRestored               // a hidden result that is shown again; in views only
+	KindRestored               // a hidden result that is restored; in views only
 )
 
 // Role is the role of a message, in one byte.
@@ -63,11 +63,11 @@ const (
 	FlagFirst    Flags = 1 << iota // first entry of its message
 	FlagFailed                     // a result that is an error
 	FlagRead                       // a call that reads a file, or a result recognised as one by its text
-	FlagEmpty                      // nothing but white space, or a duplicate result: it is not rendered
+	FlagEmpty                      // only white space, or a duplicate result: it is not rendered
 	FlagThinking                   // content that cannot be edited: a model's reasoning, or another locked part
 	FlagAnswer                     // a call that gets a placeholder result
 	FlagCall                       // a result that gets a placeholder call
-	FlagPinned                     // of a message that stays as it is while it fits
+	FlagPinned                     // of a message that stays in view while it fits
 )
 
 // Has reports whether any of the flags x is set.
@@ -83,7 +83,7 @@ const (
 	OpDeduplicate
 	OpClearOld
 	OpRestore // in edit records only
-	OpTrim    // to a ceiling; four of the ways to cut a text come one after the other
+	OpTrim    // to a ceiling; the ops after it, up to opBoth, also cut a text
 	opTail
 	opHead
 	opBoth
@@ -110,7 +110,7 @@ func TrimOf(d Direction) Op {
 	}
 }
 
-// Direction is that of a cut, "" for one to a ceiling alone.
+// Direction is the direction of a cut, "" for a ceiling alone.
 func (o Op) Direction() Direction {
 	switch o {
 	case opTail:
@@ -126,9 +126,8 @@ func (o Op) Direction() Direction {
 	}
 }
 
-// Entry is what a ledger keeps of one part of a message: one tool call, one tool
-// result, or a run of everything else. It is 96 bytes.
-// Parallel results that share a message are cleared one by one.
+// Entry is one part of a message in a ledger: one tool call, one tool result, or a run of everything else. It
+// is 96 bytes. Parallel results that share a message are cleared one by one.
 type Entry struct {
 	Seq     Seq    // of the turn in the log
 	Call    Key    // call id of a call or result; of a placeholder the end of its range; of a restored result the place of its call
@@ -143,13 +142,13 @@ type Entry struct {
 	JSON    uint32 // UTF-16 units of arguments and unknown blocks
 	Base    uint32 // tokens of text and JSON before a provider's multiplier, by classes or counted
 	Bytes   uint32 // of text and JSON
-	Ceiling uint32 // most UTF-16 units that a trimmed text has, notices included
+	Ceiling uint32 // largest UTF-16 size of a trimmed text, notices included
 
 	Extent uint32 // of an entry with images their mean width and height, 16 bits each; of another result its newlines
 
 	PathUnits uint16 // length of the path, for its placeholder
 	PathBase  uint16 // tokens of the path, as Base
-	Lines     uint16 // most lines of a trimmed output; 0 = any
+	Lines     uint16 // largest number of lines of a trimmed output; 0 = any
 	Images    uint16 // and documents
 	Documents uint16 // of Images
 	Pages     uint16 // of documents
@@ -159,7 +158,7 @@ type Entry struct {
 	Op        Op
 }
 
-// HeldEntry is the size of an entry in memory, in bytes; a test holds it to the type.
+// HeldEntry is the size of an entry in memory, in bytes; a test compares it with the type.
 const HeldEntry = 96
 
 // Set puts an edit in force on the entry.
@@ -191,7 +190,7 @@ func (e *Entry) Position() events.Position {
 // MessageOf drops the part of a position.
 func MessageOf(p events.Position) events.Position { p.Part = 0; return p }
 
-// Inherit takes over what the call of a result contains.
+// Inherit takes over the facts of a result's call.
 func (e *Entry) Inherit(call *Entry) {
 	e.Tool = call.Tool
 	if call.Flags.Has(FlagRead) {
@@ -214,7 +213,7 @@ func (e *Entry) Called() bool {
 	return e.Call != 0 && !e.Flags.Has(FlagEmpty) && (e.Kind == KindCall || e.Kind == KindResult && e.Flags.Has(FlagCall))
 }
 
-// NeedsText reports whether a rendering of the entry needs more than its message as it came.
+// NeedsText reports whether a rendering of the entry needs more than its original message.
 func (e *Entry) NeedsText() bool {
 	return e.Kind >= KindTruncation || e.Op != OpNone || e.Flags.Has(FlagEmpty|FlagThinking|FlagAnswer|FlagCall)
 }
@@ -238,7 +237,7 @@ func (e *Entry) Covers(first, last events.Position) {
 // if it has none.
 func (e *Entry) CallSeq() Seq { return Seq(e.Variant) }
 
-// Spares are spare lines of a summary, by their place: those that stand in its message.
+// Spares are spare lines of a summary by index: those in its message.
 type Spares [events.MaxSpare / 64]uint64
 
 // Has reports whether line i is one of them.
@@ -247,7 +246,7 @@ func (s *Spares) Has(i int) bool { return s[i/64]>>(i%64)&1 > 0 }
 // Set adds line i.
 func (s *Spares) Set(i int) { s[i/64] |= 1 << (i % 64) }
 
-// SparesOf are those of a list of places.
+// SparesOf returns the spares with these indexes.
 func SparesOf(list []int64) (s Spares) {
 	for _, i := range list {
 		if 0 <= i && i < events.MaxSpare {
@@ -257,7 +256,7 @@ func SparesOf(list []int64) (s Spares) {
 	return s
 }
 
-// List are the places, in their order.
+// List returns the indexes in order.
 func (s *Spares) List() (out []int64) {
 	for w, word := range s {
 		for ; word > 0; word &= word - 1 {
@@ -267,10 +266,10 @@ func (s *Spares) List() (out []int64) {
 	return out
 }
 
-// Spares are those in the message of a summary.
+// Spares are the spare lines in the message of a summary.
 func (e *Entry) Spares() Spares { return Spares{uint64(e.Tool), uint64(e.Path), uint64(e.Variant)} }
 
-// SetSpares makes them others. A summary has neither tool nor file.
+// SetSpares sets them. A summary has neither tool nor file.
 func (e *Entry) SetSpares(s Spares) { e.Tool, e.Path, e.Variant = Key(s[0]), Key(s[1]), Key(s[2]) }
 
 // TruncationAt returns the truncation notice for a range that begins with e.
@@ -291,19 +290,16 @@ func (e Entry) With(o events.Op) Entry {
 	return e
 }
 
-// Whole reports whether an entry is a tool result that still has its content, if
-// only a part of it.
+// Whole reports whether an entry is a tool result that still has its content, or a part of it.
 func (e *Entry) Whole() bool {
 	return e.Kind == KindResult && (e.Op == OpNone || e.Op.Trims()) && !e.Flags.Has(FlagThinking)
 }
 
-// Hosted reports whether an entry is a run of calls of the provider's own tools with all their
-// results: it is cleared as a whole. Call is that of the first; Tool, Path and Variant are its
-// tools, as far as they are three.
+// Hosted reports whether an entry is a run of calls of the provider's own tools with all their results: it is
+// cleared as a whole. Call is the first call's; Tool, Path and Variant are its first three tools.
 func (e *Entry) Hosted() bool { return e.Kind == KindWords && e.Call != 0 && e.Parts > 1 }
 
-// HostedHalf is what an entry has of a pair whose other half is not behind it in its message, 0
-// for anything else.
+// HostedHalf is the kind of a half whose other half does not follow it in its message, 0 for any other entry.
 func (e *Entry) HostedHalf() dialect.HostedKind {
 	if e.Kind != KindWords || e.Call == 0 || e.Parts > 1 {
 		return 0
@@ -316,11 +312,11 @@ func (e *Entry) Cites() bool {
 	return e.Kind == KindWords && e.Call == 0 && e.Variant == Key(dialect.HostedCites)
 }
 
-// Clearable reports whether an entry has content that a placeholder can stand for: of tools,
-// of the client and of the provider.
+// Clearable reports whether a placeholder can replace the content of an entry: results of the client's or the
+// provider's tools.
 func (e *Entry) Clearable() bool { return e.Whole() || e.Hosted() && e.Op == OpNone }
 
-// Of reports whether a tool is that of an entry, or one of them.
+// Of reports whether the tool of an entry, or one of its tools, is in a list.
 func (e *Entry) Of(tools []Key) bool {
 	in := func(tool Key) bool { return tool != 0 && slices.Contains(tools, tool) }
 	return in(e.Tool) || e.Hosted() && (in(e.Path) || in(e.Variant))
@@ -329,13 +325,12 @@ func (e *Entry) Of(tools []Key) bool {
 // Reads reports whether an entry is the content of a file.
 func (e *Entry) Reads() bool { return e.Tried() && !e.Flags.Has(FlagFailed) }
 
-// Tried reports whether an entry is what came of reading a file, the content or why
-// there is none.
+// Tried reports whether an entry is the result of reading a file: the content, or the reason why there is
+// none.
 func (e *Entry) Tried() bool { return e.Whole() && e.Op == OpNone && e.Flags.Has(FlagRead) }
 
-// Cuttable reports whether the text of an entry may be cut: a result without
-// images, the arguments of a call, or words of a user or assistant without reasoning or
-// unknown blocks.
+// Cuttable reports whether the text of an entry may be cut: a result without images, the arguments of a call,
+// or words of a user or assistant without reasoning or unknown blocks.
 func (e *Entry) Cuttable() bool {
 	switch {
 	case e.Flags.Has(FlagEmpty|FlagThinking) || e.Role == RoleSystem || e.Op != OpNone && !e.Op.Trims():
@@ -349,7 +344,7 @@ func (e *Entry) Cuttable() bool {
 	}
 }
 
-// Newlines are those of a result.
+// Newlines is the number of newlines of a result.
 func (e *Entry) Newlines() int64 {
 	if e.Images > 0 {
 		return 0
@@ -378,16 +373,15 @@ func (e *Entry) IsMedia() bool {
 	return e.Kind == KindWords && e.Images > 0 && e.Text == 0 && e.JSON == 0
 }
 
-// MediaCount is how many media are in view.
+// MediaCount counts media in view.
 type MediaCount struct {
 	Images    int // documents not counted
-	Large     int // of them, those with a side of more than [traits.LargeSide]
+	Large     int // images with a side of more than [traits.LargeSide]
 	Documents int
-	Pages     int // of documents, one at least of each
+	Pages     int // of documents, at least one each
 }
 
-// Count counts the media of an entry that are in view. Of several images of a result the mean
-// size counts.
+// Count counts the media of an entry in view. Several images of a result count with their mean size.
 func (e *Entry) Count() (c MediaCount) {
 	if e.Images == 0 || e.Op != OpNone && !(e.Kind == KindWords && e.Op.Trims()) || e.Flags.Has(FlagEmpty) {
 		return c
@@ -400,12 +394,12 @@ func (e *Entry) Count() (c MediaCount) {
 	return c
 }
 
-// Add is the sum of two counts.
+// Add returns the sum of two counts.
 func (c MediaCount) Add(x MediaCount) MediaCount {
 	return MediaCount{c.Images + x.Images, c.Large + x.Large, c.Documents + x.Documents, c.Pages + x.Pages}
 }
 
-// Less is what is left of a count without another one.
+// Less returns the difference of two counts.
 func (c MediaCount) Less(x MediaCount) MediaCount {
 	return MediaCount{c.Images - x.Images, c.Large - x.Large, c.Documents - x.Documents, c.Pages - x.Pages}
 }
@@ -418,7 +412,7 @@ func CountMedia(view []Entry) (c MediaCount) {
 	return c
 }
 
-// Total is what counts for [traits.Media.Total].
+// Total is the number for [traits.Media.Total].
 func (c MediaCount) Total() int { return c.Images + c.Pages }
 
 // Over reports whether a provider refuses the number of media.
@@ -426,13 +420,13 @@ func (c MediaCount) Over(m traits.Media) bool {
 	return m.Total != 0 && c.Total() > max(m.Total, 0) || m.Documents > 0 && c.Documents > m.Documents || c.TooLarge(m)
 }
 
-// TooLarge reports whether a provider refuses some of them for their size, which it bounds by their number.
+// TooLarge reports whether a provider refuses some of them for their size, which its bound for many media
+// limits.
 func (c MediaCount) TooLarge(m traits.Media) bool {
 	return m.Many > 0 && c.Images > m.Many && c.Large > 0
 }
 
-// Kept returns how many units of a text that is cut may stay, and how many
-// the notice about the cut may have.
+// Kept returns the units of a cut text that may stay, and those of the notice about the cut.
 func (e *Entry) Kept() (text, notice int64) {
 	switch {
 	case e.Kind == KindRestored:
@@ -442,15 +436,15 @@ func (e *Entry) Kept() (text, notice int64) {
 		}
 	case e.Op == OpTrim && e.Ceiling >= NoticeFrom:
 		notice = trimNotice
-	case e.Op == OpTrim: // the dots behind it have to do
+	case e.Op == OpTrim: // without room for more than the dots behind it
 	default:
 		notice = LimitNotice
 	}
 	return min(max(int64(e.Ceiling)-notice, 0), e.content()), notice
 }
 
-// content is the number of UTF-16 units that a cut shortens: of a call its arguments, of
-// anything else its text.
+// content is the number of UTF-16 units that a cut shortens: of a call its arguments, of any other entry its
+// text.
 func (e *Entry) content() int64 {
 	if e.Kind == KindCall {
 		return int64(e.JSON)
@@ -458,10 +452,10 @@ func (e *Entry) content() int64 {
 	return int64(e.Text)
 }
 
-// TextBytes are those of the text of a result in UTF-8, of which every unit has one at least.
+// TextBytes is the size of a result's text in UTF-8, at least a byte for each unit.
 func (e *Entry) TextBytes() int64 { return int64(max(e.Bytes, e.Text)) }
 
-// Size is the number of UTF-16 units of text, or of a call's arguments, that are in view.
+// Size is the number of UTF-16 units of text, or of a call's arguments, in view.
 func (e *Entry) Size() int64 {
 	if e.Op.Trims() {
 		return int64(e.Ceiling)
@@ -476,8 +470,7 @@ func (e *Entry) TrimTo(ceiling int64) Entry {
 	return x
 }
 
-// OwnBytes are those of an entry's own content. A placeholder of it costs little, and
-// counts none.
+// OwnBytes is the size of an entry's own content. A placeholder counts none.
 func (e *Entry) OwnBytes() int64 {
 	if e.Op != OpNone || e.Flags.Has(FlagEmpty) {
 		return 0

@@ -9,19 +9,19 @@ import (
 // Attachment is a file that waits to enter a history.
 type Attachment struct {
 	File
-	// Text is the text of the file, or where it has fewer than Bytes bytes the beginning
-	// of it; nil where only type and size are known.
+	// Text is the text of the file, or its beginning if it has fewer than Bytes bytes; nil if only type and
+	// size are known.
 	Text *string
 }
 
 // complete reports whether the whole text is there.
 func (a *Attachment) complete() bool { return a.Text != nil && int64(len(*a.Text)) >= a.Bytes }
 
-// FilePlan is what of several files enters a history (B15). It is made in three steps:
+// FilePlan decides which parts of several files enter a history (B15). It is made in three steps:
 // [PlanFiles], a call of Summarized for each file with a Target, and Fit.
 type FilePlan struct {
 	Files  []PlannedFile
-	Budget Tokens // what they may cost together
+	Budget Tokens // for all files together
 
 	meter  Meter
 	rate   Rate
@@ -29,14 +29,13 @@ type FilePlan struct {
 	texts  []Attachment
 }
 
-// PlannedFile is what of one file enters.
+// PlannedFile is the plan for one file.
 type PlannedFile struct {
 	Action events.FileAction
-	Text   string // of the file, or in its place; "" for the whole of a file without text
-	Tokens Tokens // what enters
-	Whole  Tokens // what the whole file would cost
-	// Target is the most that a summary of the file may cost; 0 for a file that is not
-	// to be summarized.
+	Text   string // of the file, or in place of it; "" for a whole file without text
+	Tokens Tokens // of the part that enters
+	Whole  Tokens // of the whole file
+	// Target is the largest cost of a summary of the file; 0 for a file that is not summarized.
 	Target Tokens
 }
 
@@ -60,10 +59,10 @@ func PlanFiles(by Meter, r Rate, l FileLimits, files []Attachment, p Prompt, ava
 	return plan
 }
 
-// count estimates a text as it counts when it is part of a message.
+// count estimates a text as a part of a message.
 func (p *FilePlan) count(text string) Tokens { return p.rate.Sized(p.meter.Text(text)) }
 
-// read sets what of one file enters for its size alone.
+// read sets the part of a file that enters, by its size alone.
 func (p *FilePlan) read(i int) {
 	a, f := &p.texts[i], &p.Files[i]
 	f.Action = events.FileWhole
@@ -89,7 +88,7 @@ func (p *FilePlan) read(i int) {
 	f.Tokens = p.count(f.Text)
 }
 
-// target has files summarized until all fit into room.
+// target selects files to summarize until all fit into room.
 func (p *FilePlan) target(room Tokens) {
 	var index []int
 	var sizes []Tokens
@@ -105,12 +104,12 @@ func (p *FilePlan) target(room Tokens) {
 	}
 }
 
-// Units is the most UTF-16 units that the summary of a file may have.
+// Units is the largest size of a file's summary, in UTF-16 units.
 func (p *FilePlan) Units(i int) int64 {
 	return max(p.rate.prose(p.Files[i].Target)-int64(events.Units(noticeOf(events.FileSummarized, &p.texts[i]))), 0)
 }
 
-// Summarized puts a summary in place of a file; an empty one leaves the file to be cut.
+// Summarized replaces a file by its summary; an empty one leaves the file to be cut.
 func (p *FilePlan) Summarized(i int, summary string) {
 	f := &p.Files[i]
 	if summary == "" {
@@ -123,9 +122,8 @@ func (p *FilePlan) Summarized(i int, summary string) {
 	}
 }
 
-// Fit has the files cost at most the budget: of those that only type and size are known
-// of as many enter as fit into their part of it, the smallest first, and the texts of the
-// others are cut in proportion.
+// Fit makes the files cost at most the budget. Of the files with only type and size as many enter as fit into
+// their part of it, the smallest first; the texts of the others are cut in proportion.
 func (p *FilePlan) Fit() {
 	var sized []int
 	var texts, without Tokens
@@ -152,8 +150,7 @@ func (p *FilePlan) Fit() {
 	}
 }
 
-// cutAlone cuts a file that is larger than the whole budget, so that it does not push
-// out all others.
+// cutAlone cuts a file that is larger than the whole budget, so that it does not displace all others.
 func (p *FilePlan) cutAlone(i int) {
 	if f := &p.Files[i]; f.Action == events.FileWhole {
 		if read := p.limits.Read(p.texts[i].Bytes, p.Budget); read.Cut && f.Tokens > p.Budget {
@@ -162,8 +159,8 @@ func (p *FilePlan) cutAlone(i int) {
 	}
 }
 
-// leaveOut leaves out the largest of the files without texts until the others cost at
-// most part tokens, and returns what those cost.
+// leaveOut leaves out the largest of the files without texts until the others cost at most part tokens, and
+// returns that cost.
 func (p *FilePlan) leaveOut(sized []int, part Tokens) (cost Tokens) {
 	files := make([]File, len(sized))
 	for k, i := range sized {
@@ -180,8 +177,8 @@ func (p *FilePlan) leaveOut(sized []int, part Tokens) (cost Tokens) {
 	return cost
 }
 
-// cut cuts the text of a file to budget tokens, its notice included. One for which not
-// even a few words are left is left out.
+// cut cuts the text of a file to budget tokens, its notice included. A file with less than a few words left
+// is left out.
 func (p *FilePlan) cut(i int, budget Tokens) {
 	f, a := &p.Files[i], &p.texts[i]
 	if f.Tokens <= budget {
@@ -207,7 +204,7 @@ func (p *FilePlan) omit(i int) {
 	f.Action, f.Text, f.Tokens = events.FileLeftOut, p.texts[i].Notice(), 0
 }
 
-// noticeIn is the notice that ends the text of a file now.
+// noticeIn is the notice that ends the text of a file.
 func noticeIn(action events.FileAction, a *Attachment) string {
 	if action == events.FileWhole {
 		return ""
@@ -215,7 +212,7 @@ func noticeIn(action events.FileAction, a *Attachment) string {
 	return noticeOf(action, a)
 }
 
-// noticeOf states behind a text what of the file it is.
+// noticeOf states which part of the file a text is.
 func noticeOf(action events.FileAction, a *Attachment) string {
 	switch action {
 	case events.FileSummarized:

@@ -6,13 +6,12 @@ import (
 	"compactd/internal/events/models"
 )
 
-// inputs are the most tokens of input that models take, where that is less than their
-// window whatever the output: by maker and the beginning of a name, the longest that fits;
-// 0 is no such limit. Sources, read on 2026-11-22 and 23: "Introducing GPT-5 for developers" of
-// OpenAI (272,000 of input beside 128,000 of output); for gpt-5-pro, where it is the other way
-// round, and for mini and nano, github.com/BerriAI/litellm/pull/19056 and issues/30928; for
-// gpt-5.3-codex-spark, 5.4 and 5.5 github.com/anomalyco/models.dev at f3fc692 of 2026-07-02; for
-// gpt-6 developers.openai.com/api/docs/models/gpt-6.2-sol (922,000 of 1,050,000).
+// inputs are the largest inputs of models, if these are less than their windows whatever the output: by maker
+// and the beginning of a name, the longest that fits; 0 is no such limit. Sources, read on 2026-11-22 and 23:
+// "Introducing GPT-5 for developers" of OpenAI (272,000 of input beside 128,000 of output); for gpt-5-pro,
+// where it is the other way round, and for mini and nano, github.com/BerriAI/litellm/pull/19056 and
+// issues/30928; for gpt-5.3-codex-spark, 5.4 and 5.5 github.com/anomalyco/models.dev at f3fc692 of
+// 2026-07-02; for gpt-6 developers.openai.com/api/docs/models/gpt-6.2-sol (922,000 of 1,050,000).
 var inputs = map[string]map[string]Tokens{
 	"openai": {
 		"gpt-5":               272_000,
@@ -30,15 +29,14 @@ var inputs = map[string]map[string]Tokens{
 	},
 }
 
-// InputLimit is the most input that a model takes, 0 where its window is
-// the only limit.
+// InputLimit is the largest input of a model, 0 if its window is the only limit.
 func InputLimit(model string) Tokens {
 	limits := inputs[models.Maker(model)]
 	return limits[longest(limits, models.Canonical(model))]
 }
 
-// Tokenizer is the provider as which a model of a provider counts: Claude counts as
-// Claude wherever it runs, and any other model as its provider's, where that is known.
+// Tokenizer is the provider whose multiplier a model has: Claude has Claude's on any provider, and other
+// models their provider's, if that is known.
 func Tokenizer(provider, model string) string {
 	maker := models.Maker(model)
 	if maker == "anthropic" && cmp.Or(Provider(provider), maker) != "bedrock" || maker != "" && !models.KnownProvider(provider) {
@@ -47,12 +45,12 @@ func Tokenizer(provider, model string) string {
 	return provider
 }
 
-// families are the tokenizers of a maker beside the one that the multipliers of providers are
-// of: by the beginning of a name, the longest that fits, how many tokens they make of what that
-// one makes 100 of. Claude has another one since Opus 4.7 and Sonnet 5: 30 % more tokens for the
-// same text by platform.claude.com/docs/models/sonnet-5/migration-guide, 1.0 to 1.35 times as
-// many by that of Opus 4.7, and 1.325 times measured over seven samples of what agents send
-// (claudecodecamp.com, April 2026). A Claude that is not listed has the newer one.
+// families are further tokenizers of a maker, beside the one behind its provider's multiplier: by the
+// beginning of a name, the longest that fits, the tokens for a text of which that one makes 100. Claude has a
+// newer one since Opus 4.7 and Sonnet 5: 30 % more tokens for the same text by
+// platform.claude.com/docs/models/sonnet-5/migration-guide, 1.0 to 1.35 times as many by that of Opus 4.7,
+// and 1.325 times measured over seven samples of agents' content (claudecodecamp.com, April 2026). A Claude
+// that is not listed has the newer one.
 var families = map[string]map[string]Tokens{
 	"anthropic": {
 		"claude":          130,

@@ -13,10 +13,10 @@ type (
 	Counter = weigh.Counter
 )
 
-// FloorBytes is how many bytes a token has at most, whatever the usages.
+// FloorBytes is the largest number of bytes in a token, whatever the usages.
 const FloorBytes = weigh.FloorBytes
 
-// densest is the most tokens that a UTF-16 unit of valid text weighs.
+// densest is the largest number of tokens in a UTF-16 unit of valid text.
 const densest = 2
 
 // Weigh returns the UTF-16 units of a text, and its tokens before a provider's multiplier.
@@ -62,8 +62,8 @@ func (by Meter) json(raw events.Raw) Size {
 	return size
 }
 
-// Field is the size of a system prompt or of tools: of the text of a string, of
-// the JSON of anything else; nil for none.
+// Field is the size of a system prompt or of tools: of a string's text, of anything else's JSON; nil for
+// none.
 func (by Meter) Field(raw events.Raw) *Size {
 	if raw == nil {
 		return nil
@@ -72,12 +72,12 @@ func (by Meter) Field(raw events.Raw) *Size {
 	if s, ok := events.Text(raw); ok {
 		out = by.Text(s)
 	}
-	out.Newlines = 0 // of no use
+	out.Newlines = 0 // not used
 	return &out
 }
 
-// Measure returns the entries of one message, with estimates, none of a hidden
-// one. An event is far too small for sizes to reach 4 Gi units.
+// Measure returns the entries of one message, with estimates; a hidden message has none. An event is far too
+// small for sizes to reach 4 Gi units.
 func Measure(m events.Message, at Entry) []Entry { return Meter{}.Measure(nil, &m, at) }
 
 // Measure appends the entries of a message.
@@ -100,7 +100,7 @@ func (by Meter) Measure(out []Entry, m *events.Message, at Entry) []Entry {
 			by.call(&e, p)
 		case events.PartResult:
 			by.result(&e, p)
-		case events.PartImage: // an entry of its own, which may be cleared alone
+		case events.PartImage: // an entry of its own, which can be cleared alone
 			e.Kind, e.Parts = KindWords, 0
 			by.words(&e, p)
 		default:
@@ -182,8 +182,8 @@ func (by Meter) words(e *Entry, p *events.Part) {
 	e.Flags &^= FlagEmpty
 }
 
-// hosted measures the run of parts of tools of the provider that a list begins with, or, where its
-// calls have no results there, the first part alone.
+// hosted measures the run of parts of the provider's tools at the beginning of a list, or only its first part
+// if its calls have no results there.
 func (by Meter) hosted(e *Entry, parts []events.Part) {
 	h := &parts[0].Hosted
 	e.Kind, e.Call, e.Tool, e.Variant = KindWords, h.ID, h.Tool, Key(h.Kind)
@@ -220,8 +220,7 @@ func (by Meter) call(e *Entry, p *events.Part) {
 	}
 }
 
-// maxArgsKey bounds, in bytes, the arguments that distinguish a call from others of its
-// tool.
+// maxArgsKey bounds the arguments that distinguish a call from others of its tool, in bytes.
 const maxArgsKey = 1 << 10
 
 func (by Meter) result(e *Entry, p *events.Part) {
@@ -245,7 +244,7 @@ func (by Meter) result(e *Entry, p *events.Part) {
 	}
 }
 
-// path notes which file an entry reads.
+// path notes the file that an entry reads.
 func (by Meter) path(e *Entry, path string, variant Key) {
 	if s := by.Text(path); s.Units <= maxPathUnits {
 		e.Flags |= FlagRead
@@ -253,8 +252,7 @@ func (by Meter) path(e *Entry, path string, variant Key) {
 	}
 }
 
-// addText and addJSON put the size of another text into an entry. An entry is bounded
-// by its event.
+// addText and addJSON add the size of a text to an entry. An entry is bounded by its event.
 func (e *Entry) addText(s Size) {
 	e.Text += uint32(s.Units)
 	e.Base += uint32(s.Base)

@@ -12,8 +12,7 @@ import (
 // entryOf names a window of a table.
 type entryOf struct{ provider, model string }
 
-// known lists the models of a table in the order of their names, of all providers where none is
-// named.
+// known lists the models of a table in the order of their names, of all providers if none is named.
 func (w Windows) known(provider string) iter.Seq[entryOf] {
 	return func(yield func(entryOf) bool) {
 		for _, p := range slices.Sorted(maps.Keys(w)) {
@@ -29,9 +28,8 @@ func (w Windows) known(provider string) iter.Seq[entryOf] {
 	}
 }
 
-// Nearest is the model of the table whose name is nearest to one that the table does not have,
-// as provider/name: a slip of the pen, or a model of the same family. Where no name is near it is
-// the provider, and "" where that is not near either.
+// Nearest is the model of the table with the most similar name, as provider/name: for a typing error, or a
+// model of the same family. If no name is similar it is the provider, or "" if that is not similar either.
 func (t Table) Nearest(provider, model string) string {
 	name, maker := models.Canonical(model), models.Maker(model)
 	at := t.windows.nearestProvider(provider)
@@ -53,8 +51,8 @@ func (t Table) Nearest(provider, model string) string {
 	return cmp.Or(out.provider, models.Maker(out.model)) + "/" + out.model
 }
 
-// nearestProvider is the provider of the table whose name is nearest: itself, or by a slip of
-// two letters; "" is any.
+// nearestProvider is the provider of the table with the most similar name: at most two letters differ; "" is
+// any.
 func (w Windows) nearestProvider(provider string) (at string) {
 	name, best := Provider(provider), 3
 	for _, p := range slices.Sorted(maps.Keys(w)) {
@@ -65,8 +63,8 @@ func (w Windows) nearestProvider(provider string) (at string) {
 	return at
 }
 
-// distances are how many letters a name differs in from the beginning of another one that is
-// nearest to it, and from the whole of it: letters that are added, missing, other, or swapped.
+// distances are the numbers of letters by which a name differs from the most similar beginning of another
+// name, and from the whole of it: added, missing, other, or swapped letters.
 func distances(name, other string) (begins, whole int) {
 	n, m := len(name), len(other)
 	before, row := make([]int, m+1), make([]int, m+1) // for the letters of name so far

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// Direction is the end of a tool's output that is kept.
+// Direction is the part of a tool's output that is kept.
 type Direction string
 
 // The directions.
@@ -14,24 +14,23 @@ const (
 	KeepTail Direction = "tail" // where a build reports what failed
 	KeepHead Direction = "head"
 	KeepBoth Direction = "both"
-	// KeepLines keeps a piece of each end, and between them one line of each shape.
+	// KeepLines keeps a part of each end, and between them one line of each shape.
 	KeepLines Direction = "lines"
 )
 
-// OutputLimits bounds what one tool may put into a history.
+// OutputLimits bounds a tool's output in a history.
 type OutputLimits struct {
-	// MaxBytes and MaxLines are what is kept at most, the notice not counted. Text
-	// behind the last newline is a line too, even if it is empty.
+	// MaxBytes and MaxLines bound the kept part, without the notice. Text after the last newline is a line
+	// too, even if it is empty.
 	MaxBytes, MaxLines int64
-	// Keep is what is kept; any other value than head, both or lines is the tail.
+	// Keep is the part to keep; any other value than head, both or lines is the tail.
 	Keep Direction
 	// Named are words for which lines are kept first, under KeepLines.
 	Named []string
 	// HeadShare is the head's part of both limits under KeepBoth; the tail has the
 	// rest.
 	HeadShare PPM
-	// Whole is how to get the whole output, as part of the notice; "" leaves it
-	// out.
+	// Whole explains how to get the whole output, in the notice; "" leaves it out.
 	Whole string
 }
 
@@ -41,9 +40,8 @@ func DefaultOutputLimits() OutputLimits {
 	return OutputLimits{MaxBytes: 51_200, MaxLines: 2_000, Keep: KeepTail, HeadShare: 250_000}
 }
 
-// LimitOutput returns text if it is within the limits, else the end or ends that
-// are kept, and where the rest was a notice of what is missing. It cuts between
-// lines, and where a line alone is too long between two runes. The second result
+// LimitOutput returns text if it is within the limits, else the end or ends to keep, with a notice in place
+// of the rest. It cuts between lines, or between two runes if a line alone is too long. The second result
 // reports whether anything is missing.
 func LimitOutput(text string, l OutputLimits) (string, bool) {
 	if int64(len(text)) <= l.MaxBytes && int64(strings.Count(text, "\n")) < l.MaxLines {
@@ -69,7 +67,7 @@ func LimitOutput(text string, l OutputLimits) (string, bool) {
 	}
 }
 
-// headLines is the head's part of the lines: one at least, if there are two.
+// headLines is the number of lines for the head: at least one, if there are two.
 func (l *OutputLimits) headLines() int64 {
 	n := l.MaxLines * int64(l.HeadShare) / Million
 	if l.MaxLines < 2 {
@@ -78,7 +76,7 @@ func (l *OutputLimits) headLines() int64 {
 	return max(n, 1)
 }
 
-// notice is put beside the end that is kept.
+// notice stands beside the kept end.
 func (l *OutputLimits) notice(from, to int) string {
 	n := fmt.Sprintf("[Output truncated from %d bytes to %d bytes]", from, to)
 	if l.Whole != "" {
@@ -87,7 +85,7 @@ func (l *OutputLimits) notice(from, to int) string {
 	return n
 }
 
-// gap is put between two ends that are kept.
+// gap stands between two kept ends.
 func (l *OutputLimits) gap(missing int) string {
 	n := fmt.Sprintf("%d bytes omitted", missing)
 	if l.Whole != "" {
@@ -96,7 +94,7 @@ func (l *OutputLimits) gap(missing int) string {
 	return "[... " + n + " ...]"
 }
 
-// headOf returns the first lines of text, at most a number of lines and of bytes.
+// headOf returns the first lines of text, within both limits.
 func headOf(text string, lines, bytes int64) string {
 	end := 0
 	for range max(lines, 0) {
@@ -118,7 +116,7 @@ func headOf(text string, lines, bytes int64) string {
 	return text[:cut]
 }
 
-// tailOf returns the last lines of text, at most a number of lines and of bytes.
+// tailOf returns the last lines of text, within both limits.
 func tailOf(text string, lines, bytes int64) string {
 	start := len(text) + 1
 	for n := int64(0); n < lines && start > 0; n++ {

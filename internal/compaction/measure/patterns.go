@@ -6,12 +6,12 @@ import (
 	"compactd/internal/events"
 )
 
-// Patterns are texts in which * stands for any text, of any length: "# Rules*" is what begins
-// with "# Rules", "*do not deploy*" what contains "do not deploy". Letters are compared exactly.
+// Patterns are texts in which * matches any text: "# Rules*" matches texts that begin with "# Rules", "*do
+// not deploy*" texts that contain "do not deploy". Letters are compared exactly.
 type Patterns []string
 
-// Match reports whether one of the patterns matches the whole of a text, white space around it
-// aside. It takes time in proportion to the text.
+// Match reports whether one of the patterns matches a whole text, without white space around it. Its time is
+// linear in the text.
 func (p Patterns) Match(text string) bool {
 	text = strings.TrimSpace(text)
 	for _, pattern := range p {
@@ -22,8 +22,7 @@ func (p Patterns) Match(text string) bool {
 	return false
 }
 
-// matches finds the pieces between the stars from the left: the first that fits leaves the most
-// for the others.
+// matches finds the pieces between the stars from the left: the first match leaves the most for the others.
 func matches(pattern, text string) bool {
 	first, rest, more := strings.Cut(pattern, "*")
 	text, ok := strings.CutPrefix(text, first)

@@ -5,12 +5,11 @@ import (
 	"compactd/internal/events/models"
 )
 
-// pictures is how a family of models counts images and documents.
+// pictures are the rules by which a family of models counts images and documents.
 type pictures struct {
-	// An image is made smaller, keeping its proportions, until no side is longer than maxSide
-	// and, of a short one, than maxShort; 0 is no bound. Then it is divided into squares of
-	// this side: at most maxSquares of them, for which it is made smaller still, or where none
-	// are given, as many as it takes.
+	// An image is made smaller, keeping its proportions, until its long side is at most maxSide and its short
+	// side at most maxShort; 0 is no bound. Then it is divided into squares of this side. With maxSquares it
+	// is made smaller still, until it has at most so many.
 	maxSide, maxShort, square, maxSquares int64
 
 	base, perSquare, percent Tokens // base + squares × perSquare × percent / 100
@@ -43,8 +42,8 @@ var (
 
 const gptPage = 2000
 
-// picturesBy is how models count: by maker and the beginning of a name, the longest that fits.
-// A model of these makers that is not listed is taken as one of the newest.
+// picturesBy are the rules of models: by maker and the beginning of a name, the longest that fits. A model of
+// these makers that is not listed counts like one of the newest.
 var picturesBy = map[string]map[string]*pictures{
 	"anthropic": {
 		"": &claudeFine, "claude-2": &claudeCoarse, "claude-3": &claudeCoarse, "claude-haiku-4": &claudeCoarse, "claude-sonnet-4": &claudeCoarse,
@@ -59,7 +58,7 @@ var picturesBy = map[string]map[string]*pictures{
 	},
 }
 
-// picturesOf is how a model counts media, wherever it runs; nil where its maker's is not known.
+// picturesOf returns a model's rules on any provider; nil if its maker's are unknown.
 func picturesOf(model string) *pictures {
 	table := picturesBy[models.Maker(model)]
 	if p := table[longest(table, models.Canonical(model))]; p != nil {
@@ -68,12 +67,11 @@ func picturesOf(model string) *pictures {
 	return table[""]
 }
 
-// unknownPage is a page for a model of which nothing is known.
+// unknownPage is the cost of a page for an unknown model.
 const unknownPage Tokens = 2000
 
-// media estimates the images and documents of an entry: by what is known of them, and those
-// whose bytes are not at hand as PerImage each. That also holds under a profile without
-// classes, and for the images of a model that counts in an unknown way.
+// media estimates the images and documents of an entry, each without known size as PerImage. All count so
+// under a profile without classes, and images also for a model with unknown rules.
 func (r *Rate) media(e *Entry) Tokens {
 	n := Tokens(e.Images)
 	shape := e.Media()
@@ -89,7 +87,7 @@ func (r *Rate) media(e *Entry) Tokens {
 		n -= Tokens(e.Documents)
 	}
 	switch {
-	case shape.Width == 0: // documents alone
+	case shape.Width == 0: // only documents
 		return t
 	case r.pictures == nil:
 		return t + n*r.PerImage
@@ -98,10 +96,10 @@ func (r *Rate) media(e *Entry) Tokens {
 	}
 }
 
-// image is what an image costs.
+// image is the cost of an image.
 func (p *pictures) image(s media.Shape) Tokens {
 	w, h := int64(s.Width), int64(s.Height)
-	if p.square == 0 { // as many squares as are allowed, in the proportions of the image
+	if p.square == 0 { // as many squares as the proportions of the image allow
 		across := min(max(root(p.maxSquares*w/h), 1), p.maxSquares)
 		return p.base + Tokens(across*max(min(root(p.maxSquares*h/w), p.maxSquares/across), 1))*p.perSquare
 	}
@@ -118,7 +116,7 @@ func (p *pictures) image(s media.Shape) Tokens {
 	return p.base + Tokens(CeilDiv(squares*int64(p.perSquare)*int64(p.percent), 100))
 }
 
-// fit is how many squares the largest image of the proportions of one that is too large has.
+// fit is the number of squares of an image that is reduced to maxSquares in its proportions.
 func (p *pictures) fit(w, h int64) int64 {
 	lo, hi := int64(1), max(w, h) // the long side
 	count := func(long int64) int64 {

@@ -11,8 +11,8 @@ import (
 	"compactd/internal/events/models"
 )
 
-// Money is an amount in billionths of a US dollar. A price in thousandths of a dollar for a
-// million tokens is the same number for one token.
+// Money is an amount in billionths of a US dollar: a price in thousandths of a dollar for a million tokens is
+// the same number for one token.
 type Money int64
 
 // Times is the cost of tokens at this price each.
@@ -24,14 +24,13 @@ const (
 	mostPrice  Money  = 1_000_000
 )
 
-// Prices are what a model charges for one token. They are its list prices: no discount for
-// batches, no surcharge for a region.
+// Prices are a model's list prices for one token, without discounts for batches or surcharges for a region.
 type Prices struct {
 	Input  Money `json:"input"`  // read without a cache
 	Cached Money `json:"cached"` // read from the provider's cache
-	Write  Money `json:"write"`  // read and put into that cache, for five minutes; input, where this costs nothing
+	Write  Money `json:"write"`  // read and written to that cache, for five minutes; the input price if writing is free
 	Output Money `json:"output"`
-	// Long are the prices of a call whose input is longer; nil where all calls cost the same.
+	// Long are the prices of a call with a longer input; nil if all calls cost the same.
 	Long *LongPrices `json:"long,omitzero"`
 }
 
@@ -52,15 +51,15 @@ func (p Prices) For(t Tokens) Prices {
 	return p
 }
 
-// PriceTable has the prices of models by the names that their makers have for them. A name
-// without prices is a model that a shorter name of the table must not price.
+// PriceTable has the prices of models by their makers' names. A name without prices keeps a shorter name from
+// pricing its model.
 type PriceTable map[string]*Prices
 
 // DefaultPrices returns the table of the prices of models.json.
 func DefaultPrices() PriceTable { return catalog.Prices() }
 
-// With returns the table with the prices of another in place of its own. Its error joins one
-// for each bad entry.
+// With returns the table with the prices of another added, which replace its own. Its error joins one for
+// each bad entry.
 func (t PriceTable) With(over PriceTable) (PriceTable, error) {
 	out := maps.Clone(t)
 	var errs []error
@@ -91,7 +90,7 @@ func ReadPrices(data []byte) (PriceTable, error) {
 	return t, nil
 }
 
-// Summary is what the models that were called for a summary cost, and 1 where that of any is unknown.
+// Summary is the cost of the models called for a summary; unpriced is 1 if any has no price.
 func (t PriceTable) Summary(s *events.Summary) (money Money, unpriced int64) {
 	calls := s.Calls
 	if len(calls) == 0 {
@@ -111,8 +110,8 @@ func (t PriceTable) Summary(s *events.Summary) (money Money, unpriced int64) {
 	return money, unpriced
 }
 
-// Of returns the prices of a model: those of the longest name in the table that begins the
-// name of the model. A price is a maker's own; false where none is known.
+// Of returns the prices of a model: those of the longest name in the table that begins the model's name. ok
+// is false if there are none.
 func (t PriceTable) Of(model string) (Prices, bool) {
 	p := t[longest(t, models.Canonical(model))]
 	if p == nil {
@@ -124,10 +123,10 @@ func (t PriceTable) Of(model string) (Prices, bool) {
 // Catalog is models.json: the context windows and list prices of models, by source. `make models`
 // refreshes the source models.dev.
 type Catalog struct {
-	Sources []Source `json:"sources"` // a later one goes before an earlier one
+	Sources []Source `json:"sources"` // a later one overrides an earlier one
 }
 
-// Source is the windows and prices that were read at a place, on a date.
+// Source has windows and prices from one place, read on a date.
 type Source struct {
 	Name    string     `json:"name"`
 	Date    string     `json:"date"`

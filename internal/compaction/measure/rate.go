@@ -2,12 +2,11 @@ package measure
 
 import "compactd/internal/events"
 
-// Profile is one way to estimate tokens. Profiles are data: no stage branches on
-// one. Sizes are UTF-16 code units per token, framing is in tokens.
+// Profile is one way to estimate tokens. Profiles are data: no stage branches on one. Sizes are UTF-16 code
+// units per token, framing is in tokens.
 type Profile struct {
-	// Classes counts contents by the classes of their characters, or as a Counter
-	// did, and lets the usage of a session calibrate one ratio for it. The sizes
-	// below count then for texts of which only the length is measured.
+	// Classes counts contents by the classes of their characters, or by a Counter, and lets the usages of a
+	// session correct one ratio. The sizes below then count for texts with only a known length.
 	Classes bool
 
 	TextUnits   int64 // prose
@@ -23,12 +22,12 @@ type Profile struct {
 	// with AddThird counts a third more of everything, framing and images included.
 	MarginPercent, AddPercent int64
 	AddThird                  bool
-	ByProvider                bool // whether multiplier and framing of the provider count
+	ByProvider                bool // use multiplier and framing of the provider
 }
 
-// Profiles by name. seed is the reference as documented, current its newer
-// release, blocks the estimator of an agent that counts per block; default counts
-// by classes. It has no margin, since its errors have no side.
+// Profiles by name. seed is the documented reference, current its newer release, blocks the estimator of an
+// agent that counts per block; default counts by classes. default has no margin, since its errors have no
+// bias.
 var Profiles = map[string]Profile{
 	"default": {Classes: true, TextUnits: 4, ResultUnits: 4, JSONUnits: 2, PerMessage: 4, PerConversation: 24, PerTool: 12, PerImage: 1024, MarginPercent: 100, ByProvider: true},
 	"seed":    {TextUnits: 4, ResultUnits: 4, PerMessage: 4, PerConversation: 24, PerImage: 1024, MarginPercent: 115, ByProvider: true},
@@ -36,31 +35,28 @@ var Profiles = map[string]Profile{
 	"blocks":  {TextUnits: 4, ResultUnits: 2, JSONUnits: 2, PerMessage: 12, PerTool: 24, PerImage: 2000, MarginPercent: 100, AddThird: true},
 }
 
-// providerPercent is how many tokens a provider's tokenizer makes of what
-// OpenAI's makes 100 of. Absent providers count as 100.
+// providerPercent is the number of a provider's tokens for 100 of OpenAI's. Absent providers count as 100.
 var providerPercent = map[string]int64{
 	"anthropic": 123, "bedrock": 123,
 	"google-ai": 118, "vertex": 118,
 	"mistral": 126,
 }
 
-// providerTool is what a provider frames a call and a result with, each, where it
-// was measured: ids, names and tags. It counts under Classes.
+// providerTool is a provider's framing of each call and result, where it was measured: ids, names and tags.
+// It counts under Classes.
 var providerTool = map[string]Tokens{"anthropic": 36, "bedrock": 36}
 
 // Rate turns sizes into tokens for one profile and one provider.
 type Rate struct {
 	Profile
-	// Recall counts placeholders with where their originals are; see
-	// Policy.NamesPlaces.
+	// Recall counts placeholders with the places of their originals; see Policy.NamesPlaces.
 	Recall bool
 
 	times, of int64     // the estimate is base × times / of
-	pictures  *pictures // how the model counts media; nil counts each as PerImage
+	pictures  *pictures // rules for media; nil counts each as PerImage
 }
 
-// NewRate returns the rate of a provider under a profile, whatever the spelling
-// of its name.
+// NewRate returns the rate of a provider, in any spelling, under a profile.
 func NewRate(p Profile, provider string) Rate {
 	provider = Provider(provider)
 	percent := int64(100)
@@ -83,10 +79,10 @@ func NewRate(p Profile, provider string) Rate {
 // Text estimates a text by its UTF-16 code units.
 func (r Rate) Text(units int64) Tokens { return r.scale(CeilDiv(units, r.TextUnits)) }
 
-// Count estimates a text that is at hand, as it counts as part of a message.
+// Count estimates a text as a part of a message.
 func (r Rate) Count(text string) Tokens { return r.Sized(Meter{}.Text(text)) }
 
-// Sized estimates a text that was measured.
+// Sized estimates a measured text.
 func (r Rate) Sized(s Size) Tokens {
 	if r.Classes {
 		return r.scale(s.Base)
@@ -158,8 +154,8 @@ func (r *Rate) Body(e *Entry) Tokens {
 
 func (r *Rate) result(units int64) Tokens { return r.scale(CeilDiv(units, r.ResultUnits)) }
 
-// placeholder is the ceiling of the placeholder of a result: plain words of so many
-// units, and a path of this size.
+// placeholder is the ceiling of a result's placeholder: plain words of so many units, and a path of this
+// size.
 func (r *Rate) placeholder(plain, pathUnits, pathBase int64) Tokens {
 	if !r.Classes {
 		return r.result(plain + pathUnits)
@@ -167,16 +163,14 @@ func (r *Rate) placeholder(plain, pathUnits, pathBase int64) Tokens {
 	return r.scale(CeilDiv(plain, PlainUnits) + pathBase + 1)
 }
 
-// PlainUnits is how many units of the words that compactd adds itself a token has
-// at least.
+// PlainUnits is the least number of units in a token of compactd's own words.
 const PlainUnits = 3
 
-// synthetic is the ceiling of a message that compactd adds, whatever its form, with
-// plain words of so many units.
+// synthetic is the ceiling of a message that compactd adds, in any form, with plain words of so many units.
 func (r *Rate) synthetic(plain int64) Tokens { return r.syntheticWith(plain, 0) }
 
-// syntheticWith is the ceiling of a message that compactd adds, with plain words and
-// foreign text of so many units.
+// syntheticWith is the ceiling of a message that compactd adds, with so many units of plain words and of
+// foreign text.
 func (r *Rate) syntheticWith(plain, foreign int64) Tokens {
 	t := r.PerMessage + r.PerTool
 	if r.Classes {
@@ -185,8 +179,7 @@ func (r *Rate) syntheticWith(plain, foreign int64) Tokens {
 	return t + r.scale(CeilDiv(plain+foreign, min(r.TextUnits, r.ResultUnits)))
 }
 
-// Ceiling is the most that a text of some UTF-16 code units can count, in
-// whatever language or code it is.
+// Ceiling is the largest count of a text of so many UTF-16 code units, in any language or code.
 func (r *Rate) Ceiling(units int64) Tokens {
 	if r.Classes {
 		return r.scale(units * densest)
@@ -194,8 +187,8 @@ func (r *Rate) Ceiling(units int64) Tokens {
 	return r.scale(CeilDiv(units, min(r.TextUnits, r.ResultUnits)))
 }
 
-// trimmedCost is the ceiling of an entry whose text is cut, framing of its message
-// excluded. The rest of the text counts as its share of the whole.
+// trimmedCost is the ceiling of an entry with a cut text, without the framing of its message. The rest of the
+// text counts as its share of the whole.
 func (r *Rate) trimmedCost(e *Entry) Tokens {
 	t, per, name := r.media(e), r.TextUnits, int64(0)
 	switch e.Kind {
@@ -224,5 +217,5 @@ func (r Rate) Units(t Tokens) int64 {
 	return int64(t-r.PerMessage) * r.of / r.times * r.TextUnits
 }
 
-// SummaryUnits is how many units of a summary count as a token.
+// SummaryUnits is the number of units of a summary that count as a token.
 const SummaryUnits = 4

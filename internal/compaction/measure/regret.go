@@ -2,21 +2,20 @@ package measure
 
 import "slices"
 
-// maxGone bounds how many files and how many commands are remembered of those that a
-// compaction took out of view.
+// maxGone bounds the remembered files, and commands, whose results a compaction removed.
 const maxGone = 64
 
-// Regret counts what an agent did again after a compaction had taken its result out of view:
-// what would have been needed later. It follows from the log alone. A change of a file makes
-// reading it again no regret, and running any command again neither.
+// Regret counts calls of an agent that repeat one whose result a compaction had removed: the result was
+// needed later. It follows from the log alone. After a change of a file, reading it again is no regret, nor
+// is running any command again.
 type Regret struct {
-	Reads []Key `json:"reads,omitzero"` // files whose contents went, the oldest first
-	Runs  []Key `json:"runs,omitzero"`  // other calls whose results went
+	Reads []Key `json:"reads,omitzero"` // files whose contents were removed, the oldest first
+	Runs  []Key `json:"runs,omitzero"`  // other calls whose results were removed
 	Repeated
 }
 
-// Repeated is how often a session did again what a compaction had taken out of view: files that
-// it read, and other calls with the same arguments.
+// Repeated counts calls whose results a compaction had removed: reads of the same file, and other calls with
+// the same arguments.
 type Repeated struct {
 	Rereads int64 `json:"rereads,omitzero"`
 	Reruns  int64 `json:"reruns,omitzero"`
@@ -27,7 +26,7 @@ func (r Repeated) Plus(o Repeated) Repeated {
 	return Repeated{r.Rereads + o.Rereads, r.Reruns + o.Reruns}
 }
 
-// Since is by how much r is more than before. A count that is less began again: its session did.
+// Since is the increase since before. A smaller count has begun again with its session.
 func (r Repeated) Since(before Repeated) Repeated {
 	if r.Rereads < before.Rereads || r.Reruns < before.Reruns {
 		return r
@@ -35,7 +34,7 @@ func (r Repeated) Since(before Repeated) Repeated {
 	return Repeated{r.Rereads - before.Rereads, r.Reruns - before.Reruns}
 }
 
-// Called counts a call that came.
+// Called counts a call.
 func (r *Regret) Called(call *Entry) {
 	found := false
 	switch {
@@ -53,16 +52,16 @@ func (r *Regret) Called(call *Entry) {
 	}
 }
 
-// Compacted notes what was in view before a compaction, and is not any more.
+// Compacted notes the results that a compaction removed.
 func (r *Regret) Compacted(before, after Results) {
 	r.Reads = gone(r.Reads, before.reads, after.reads)
 	r.Runs = gone(r.Runs, before.runs, after.runs)
 }
 
-// Results are the files and the other calls of which the whole result is in view.
+// Results are the files and the other calls whose whole results are in view.
 type Results struct{ reads, runs []Key }
 
-// ResultsOf lists those of a view, in its order.
+// ResultsOf lists the results of a view, in its order.
 func ResultsOf(view []Entry) (out Results) {
 	calls := map[Key]*Entry{}
 	for i := range view {
@@ -89,8 +88,7 @@ func ResultsOf(view []Entry) (out Results) {
 	return out
 }
 
-// runOf is the key of a call that reads no file: its tool and arguments; 0 where these are too
-// long to be known.
+// runOf is the key of a call that reads no file: its tool and arguments; 0 if these are too long to be known.
 func runOf(call *Entry) Key {
 	if call.Variant == 0 || call.Path != 0 {
 		return 0
@@ -98,8 +96,8 @@ func runOf(call *Entry) Key {
 	return call.Tool*0x9e3779b97f4a7c15 ^ call.Variant
 }
 
-// without is a list without a key, and whether it had it. Copies of a regret share lists: they
-// are never written to.
+// without returns a list without a key, and whether the key was in it. It never changes the list, which
+// copies of a regret share.
 func without(list []Key, key Key) (out []Key, found bool) {
 	if !slices.Contains(list, key) {
 		return list, false
@@ -107,7 +105,7 @@ func without(list []Key, key Key) (out []Key, found bool) {
 	return slices.DeleteFunc(slices.Clone(list), func(k Key) bool { return k == key }), true
 }
 
-// gone adds to a list what only before has, the newest last, and takes from it what after has.
+// gone adds the keys that are only in before to a list, the newest last, and removes the keys in after.
 func gone(list, before, after []Key) []Key {
 	in := make(map[Key]bool, len(after))
 	for _, k := range after {

@@ -24,7 +24,7 @@ func FloorDiv(a, b Tokens) Tokens {
 	return a / b
 }
 
-// Scaled is n in the proportion of size to below where it is less, rounded down.
+// Scaled is n reduced in the proportion of size to below, rounded down, if size is less than below.
 func Scaled(n, size, below Tokens) Tokens {
 	if size >= below {
 		return n
@@ -72,13 +72,13 @@ func (p *PPM) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Prompt is what a call to a model consists of, in estimated tokens.
+// Prompt has the estimated tokens of a call's parts.
 type Prompt struct {
 	System, History, Current, Tools, Files Tokens
 
-	// Correction is what the provider's own count adds to the estimates above.
+	// Correction is the addition by the provider's count.
 	Correction Tokens
-	// Fixed is how many of all these no compaction reduces.
+	// Fixed is the part of these that no compaction reduces.
 	Fixed Tokens
 }
 

@@ -16,8 +16,7 @@ import (
 // defaultWindow is the context window of an unknown model, in tokens.
 const defaultWindow Tokens = 128_000
 
-// providerDefault names, inside a provider's table, the window of its other
-// models.
+// providerDefault is the name of a provider's default in its table.
 const providerDefault = "_default"
 
 // Windows is a table of context windows: provider, model, tokens.
@@ -29,17 +28,16 @@ var documentedWindows []byte
 //go:embed windows/current.json
 var currentWindows []byte
 
-// Anywhere is, beside the providers, the table of models by the name that their maker has for
-// them: those whose window is the same wherever they run.
+// Anywhere is the key of a table beside the providers: models by their makers' names, with a window that is
+// the same on any provider.
 const Anywhere = ""
 
-// allOthers names, inside a provider's table, a default that was set over the tables of this
-// package: what is known of models anywhere does not go before it.
+// allOthers is the name of a default that overrides this package's tables, including Anywhere.
 const allOthers = ""
 
-// DefaultWindows returns the table the reference documents, filled up from its
-// newer release and with the models of models.json. Where they differ the smaller window wins: a
-// window taken too large loses a session, one taken too small costs a compaction.
+// DefaultWindows returns the documented table of the reference, completed from its newer release and
+// models.json. If they differ the smaller window wins: a window that is too large loses a session, one that
+// is too small costs a compaction.
 func DefaultWindows() Windows {
 	w := tableOf(documentedWindows)
 	smaller := func(old, now Tokens) Tokens { return min(old, now) }
@@ -48,16 +46,14 @@ func DefaultWindows() Windows {
 	return w
 }
 
-// Bounds of a window in an override, in tokens: beyond them it is a slip, such as
-// 200 for 200,000.
+// Bounds of a window in an override, in tokens: a value beyond them is a mistake, such as 200 for 200,000.
 const (
 	minWindow Tokens = 1_000
 	maxWindow Tokens = 100_000_000
 )
 
-// With returns the table with the windows of another in place of its own. Its
-// error joins one for each bad window, each of which begins with the path
-// windows.PROVIDER.MODEL and a space.
+// With returns the table with the windows of another added, which replace its own. Its error joins one for
+// each bad window, which begins with the path windows.PROVIDER.MODEL and a space.
 func (w Windows) With(over Windows) (Windows, error) {
 	var errs []error
 	for _, provider := range slices.Sorted(maps.Keys(over)) {
@@ -81,7 +77,7 @@ func (w Windows) With(over Windows) (Windows, error) {
 	return out, nil
 }
 
-// join adds the windows of another table; choose decides about those that both have.
+// join adds the windows of another table; choose decides between two windows of one model.
 func (w Windows) join(other Windows, choose func(old, now Tokens) Tokens) {
 	for _, name := range slices.Sorted(maps.Keys(other)) {
 		provider := Provider(name)
@@ -105,20 +101,19 @@ func mustWindows(data []byte) Windows {
 	return w
 }
 
-// Table finds the windows of models in a time that does not grow with their number. It is
-// immutable.
+// Table looks up the windows of models in a time that does not grow with their number. It is immutable.
 type Table struct {
 	windows Windows
 	named   []named // in the order of names
 }
 
-// named is a window by the name that the maker of its model has for it.
+// named is a window under the maker's name of its model.
 type named struct {
 	name   string
 	window Tokens
 }
 
-// Table returns the windows in the form in which they are looked up.
+// Table returns the windows in the form for lookups.
 func (w Windows) Table() Table {
 	t := Table{windows: w}
 	for k := range w.known("") {
@@ -130,18 +125,17 @@ func (w Windows) Table() Table {
 	return t
 }
 
-// Window returns the context window of a model: that of its exact name, else of the longest
-// name in the table that begins it, else the provider's default, else 128,000. A name is that
-// of the provider, or where it is longer the one that the maker of the model has for it. The
-// provider may be spelled in any way. A default gives way to a smaller window that the model's
-// maker has for it.
+// Window returns the context window of a model: by its exact name, else by the longest name in the table that
+// begins it, else the provider's default, else 128,000. Names are the provider's, or the maker's if that
+// matches more of the name. The provider may have any spelling. A default gives way to a smaller window under
+// the maker's name.
 func (t Table) Window(provider, model string) Tokens {
 	window, _ := t.Lookup(provider, model)
 	return window
 }
 
-// Lookup is Window, and reports whether the window is known: by a name, or a default that was
-// set over the tables of this package. Any other default is a guess.
+// Lookup is Window, and reports whether the window is known: by a name, or by a default that overrides the
+// tables of this package. Any other default is a guess.
 func (t Table) Lookup(provider, model string) (window Tokens, known bool) {
 	at, anywhere := t.windows[Provider(provider)], t.windows[Anywhere]
 	if window, ok := at[model]; ok && model != "" {
@@ -150,7 +144,7 @@ func (t Table) Lookup(provider, model string) (window Tokens, known bool) {
 	name := longest(at, model)
 	window, set := at[allOthers]
 	if made := longest(anywhere, models.Canonical(model)); !set && len(made) > len(name) {
-		return anywhere[made], strings.ContainsAny(made, "0123456789-") // else it is that of a family
+		return anywhere[made], strings.ContainsAny(made, "0123456789-") // else it is a family's
 	}
 	switch {
 	case name != "":
@@ -161,8 +155,8 @@ func (t Table) Lookup(provider, model string) (window Tokens, known bool) {
 	return t.smallest(at, model)
 }
 
-// smallest is the window of a model that the table of its provider does not have: the
-// provider's default, or a smaller one that its maker has, or of a name that the model's begins.
+// smallest is the window of a model that is not in its provider's table: the provider's default, or a smaller
+// window of its maker, or of a name that begins with the model's.
 func (t Table) smallest(at map[string]Tokens, model string) (window Tokens, known bool) {
 	window, ok := at[providerDefault]
 	if !ok {
@@ -185,7 +179,7 @@ func (t Table) smallest(at map[string]Tokens, model string) (window Tokens, know
 	return min(window, cmp.Or(made[providerDefault], window)), false
 }
 
-// Largest is the largest window in the table: no model is known to take more.
+// Largest is the largest window in the table, an upper bound for every known model.
 func (w Windows) Largest() (most Tokens) {
 	for _, provider := range slices.Sorted(maps.Keys(w)) {
 		for _, model := range slices.Sorted(maps.Keys(w[provider])) {
@@ -205,8 +199,8 @@ func longest[T any](table map[string]T, model string) string {
 	return ""
 }
 
-// OutputReserve is what a model may answer: its explicit maximum, else 35 % of
-// the window, at most 64,000 tokens.
+// OutputReserve is the room for an answer: the model's explicit maximum, else 35 % of the window, at most
+// 64,000 tokens.
 func OutputReserve(window, maxOutput Tokens) Tokens {
 	if maxOutput > 0 {
 		return maxOutput

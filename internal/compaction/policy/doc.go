@@ -8,10 +8,9 @@
 //
 // # Terms
 //
-// The trigger is the input in tokens at which compaction runs. The trigger mode decides
-// what sets it: the threshold, a share of the room for the history (ratio), a number (tokens),
-// or a distance from the end of the window (buffer). The target is what compaction aims
-// for. A locked field keeps its value whatever a session sends.
+// The trigger is the input in tokens at which compaction runs. The trigger mode is its source: the threshold,
+// a share of the room for the history (ratio), a number (tokens), or a distance from the end of the window
+// (buffer). The target is the goal of a compaction. A locked field keeps its value whatever a session sends.
 //
 // # Guarantees
 //

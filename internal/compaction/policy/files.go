@@ -5,20 +5,20 @@ import (
 	"compactd/internal/events"
 )
 
-// Files is what files may take that are attached to a call, before they are in the
-// history. compactd.attach and compactd.check use it; no compaction does.
+// Files bounds the files attached to a call, before they are in the history. Only compactd.attach and
+// compactd.check use it, no compaction.
 type Files struct {
-	// Share of the tokens that a call leaves is for files. Reserve of the available
-	// input stays free for what is no file when files are summarized.
+	// Share of the free tokens of a call is for files. Reserve of the available input stays free of files
+	// when files are summarized.
 	Share   measure.PPM `json:"share"`
 	Reserve measure.PPM `json:"reserve"`
-	// A file below FastPathBytes is not cut for its own size; of one above PreviewBytes
-	// only the first PreviewUnits UTF-16 units enter. The share holds for both.
+	// A file below FastPathBytes is not cut for its own size; a file above PreviewBytes is cut to its first
+	// PreviewUnits UTF-16 units. The share holds for both.
 	FastPathBytes int64 `json:"fast_path_bytes"`
 	PreviewBytes  int64 `json:"preview_bytes"`
 	PreviewUnits  int64 `json:"preview_units"`
-	// Summarize has files that do not fit summarized, the largest first; else they are
-	// cut. A summary has at least SummaryMinTokens, at most SummaryMaxTokens.
+	// Summarize summarizes files that do not fit, the largest first; else they are cut. A summary has at
+	// least SummaryMinTokens, at most SummaryMaxTokens.
 	Summarize        bool           `json:"summarize"`
 	SummaryMinTokens measure.Tokens `json:"summary_min_tokens"`
 	SummaryMaxTokens measure.Tokens `json:"summary_max_tokens"`

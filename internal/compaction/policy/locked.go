@@ -11,13 +11,13 @@ func (p *Policy) locks(path string) bool {
 	return slices.ContainsFunc(p.Locked, func(l string) bool { return covers(l, path) })
 }
 
-// covers reports whether a path is that of a field, or of a group that the field is in.
+// covers reports whether a path names a field, or a group that contains it.
 func covers(path, field string) bool {
 	return path == field || strings.HasPrefix(field, path) && field[len(path)] == '.'
 }
 
-// restore returns p with the locked fields as they are in the policy by, and the paths
-// of those that differed. No session sets which fields are locked.
+// restore returns p with the locked fields of the policy by, and the paths of those that differed. Sessions
+// never set the list of locked fields.
 func (p Policy) restore(by *Policy) (_ Policy, ignored []string) {
 	locked := !slices.Equal(p.Locked, by.Locked)
 	p.Locked = by.Locked
@@ -45,13 +45,13 @@ func (p *Policy) differences(q *Policy) (out []string) {
 	return out
 }
 
-// valid is Validate, but for what is locked.
+// valid is Validate without the check of locked fields.
 func (p Policy) valid() bool {
 	p.Locked = nil
 	return p.Validate() == nil
 }
 
-// allFields are the paths of all fields of a policy but locked, in their order.
+// allFields are the paths of all fields except locked, in their order.
 var allFields = listFields()
 
 func listFields() (out []string) {
@@ -59,8 +59,8 @@ func listFields() (out []string) {
 	return out
 }
 
-// Fields lists the paths of the fields that a path covers: its own, or those of the
-// group that it names. A path of neither has no fields.
+// Fields lists the paths of the fields that a path covers: the field itself, or those of a group; none for
+// any other path.
 func Fields(path string) (out []string) {
 	for _, field := range allFields {
 		if covers(path, field) {
@@ -70,7 +70,7 @@ func Fields(path string) (out []string) {
 	return out
 }
 
-// eachField walks the fields of two policies, but for locked.
+// eachField visits the fields of two policies, except locked.
 func eachField(p, q *Policy, visit func(path string, a, b reflect.Value)) {
 	var walk func(path string, a, b reflect.Value)
 	walk = func(path string, a, b reflect.Value) {

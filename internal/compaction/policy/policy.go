@@ -11,58 +11,55 @@ import (
 	"compactd/internal/events"
 )
 
-// Policy is when and how far a session is compacted.
+// Policy decides when and how far a session is compacted.
 type Policy struct {
 	// Enabled switches automatic compaction. Levels are published either way.
 	Enabled bool `json:"enabled"`
 	// Profile names the estimator, a key of Profiles.
 	Profile string `json:"profile"`
 
-	// WindowTokens takes the place of the table of windows; a turn that names a
-	// smaller window has it. 0 leaves the table.
+	// WindowTokens replaces the table of windows; a smaller window that a turn states still counts. 0 uses
+	// the table.
 	WindowTokens measure.Tokens `json:"window_tokens"`
 
-	// TriggerMode is what sets the trigger, one of ratio, tokens and buffer: the share
-	// Threshold of the available input, the number ThresholdTokens, or what is left of
-	// the window after the distances in Buffers. Under tokens and buffer the other
-	// shares keep their relation to Threshold.
+	// TriggerMode is the source of the trigger, one of ratio, tokens and buffer: the share Threshold of the
+	// available input, the number ThresholdTokens, or the rest of the window after the distances in Buffers.
+	// Under tokens and buffer the other shares keep their relation to Threshold.
 	TriggerMode     string         `json:"trigger_mode"`
 	ThresholdTokens measure.Tokens `json:"threshold_tokens"`
 
-	// SharesOf is what the shares Threshold, Target, Info and Summarize.Prepare are of: history,
-	// the available input less what no compaction reduces, which counts below all of them, or
-	// input, all that is available. Absent is input.
+	// SharesOf is the base of the shares Threshold, Target, Info and Summarize.Prepare. history: the
+	// available input less the part that no compaction reduces, which counts below all of them. input: all of
+	// the available input. Absent is input.
 	SharesOf string `json:"shares_of"`
-	// Threshold is the share at which compaction runs, Target the share it aims for, Info the
-	// share at which level info begins.
+	// Threshold is the share at which compaction runs, Target its goal, Info the share at which level info
+	// begins.
 	Threshold measure.PPM `json:"threshold"`
 	Target    measure.PPM `json:"target"`
 	Info      measure.PPM `json:"info"`
 
-	// ThresholdCap is a share of the available input that the trigger is never above,
-	// whatever sets it: it only ever lowers.
+	// ThresholdCap is an upper bound of the trigger, as a share of the available input, for every
+	// TriggerMode.
 	ThresholdCap measure.PPM `json:"threshold_cap"`
-	// LimitTokens is the hard limit, at most the available input; 0 leaves it where
-	// TriggerMode puts it. The trigger is never above it.
+	// LimitTokens is the hard limit, at most the available input; 0 leaves it to TriggerMode. The trigger is
+	// never above it.
 	LimitTokens measure.Tokens `json:"limit_tokens"`
 	Buffers     Buffers        `json:"buffers"`
-	// LearnReserve keeps free for the answer what the answers of a session show, where no turn states the most that its
-	// model may answer, in place of a share of the window.
+	// LearnReserve replaces the share of a window that is kept free for the answer by the lengths of a
+	// session's answers, if no turn states the longest answer of its model.
 	LearnReserve bool `json:"learn_reserve,omitzero"`
-	// MaxEntries bounds the messages in view, with each call and result as one: beyond it the oldest
-	// are hidden behind a truncation notice, whatever they cost. 0, in configs from before it, is no
-	// bound.
+	// MaxEntries bounds the messages in view, each call and result counting as one: the oldest beyond it are
+	// hidden behind a truncation notice, whatever their cost. 0 sets no bound.
 	MaxEntries int64 `json:"max_entries,omitzero"`
 
-	// Recall is how the agent lets its model look up originals, one of hash, mcp, none and tool:
-	// by the hash in a placeholder, over MCP, by a tool of its own over compactd.recall, or not. A notice to
-	// recall makes a model without that tool call one that does not exist. Absent is none.
+	// Recall is the way in which a model looks up originals: hash (by the hash in a placeholder), mcp, tool
+	// (a tool of the agent over compactd.recall) or none. A notice to recall would make a model without that
+	// tool call a tool that does not exist. Absent is none.
 	Recall string `json:"recall"`
-	// RecallNotice makes every placeholder name the place of its original, where Recall has a
-	// tool for it.
+	// RecallNotice makes every placeholder name the place of its original, unless Recall is none.
 	RecallNotice bool `json:"recall_notice"`
-	// Pins are patterns of messages that are pinned, as those with "pin":true are. A message
-	// is compared when it comes; what came before the policy stays as it was.
+	// Pins are patterns of messages that are pinned, like those with "pin":true. A message is compared when
+	// it arrives; earlier messages keep their state.
 	Pins measure.Patterns `json:"pins,omitzero"`
 
 	Keep        Keep        `json:"keep"`
@@ -75,7 +72,7 @@ type Policy struct {
 	Files       Files       `json:"files"`
 	Cache       Cache       `json:"cache"`
 
-	// Limits bound what a tenant gets. They decide nothing in a session, and no session sets them.
+	// Limits bound a tenant. They do not change decisions about a session, and sessions cannot set them.
 	Limits Limits `json:"limits,omitzero"`
 
 	// Locked are the paths of fields that sessions cannot set, such as
@@ -83,7 +80,7 @@ type Policy struct {
 	Locked []string `json:"locked,omitzero"`
 }
 
-// Bounds of MaxEntries: two turns, and what a worker plans in some 20 ms.
+// Bounds of MaxEntries: two turns, and a plan of some 20 ms.
 const (
 	leastEntries = 2 * events.MaxTurnMessages
 	mostEntries  = 50_000
@@ -95,7 +92,7 @@ const (
 	recallTool = "tool"
 	recallMCP  = "mcp"
 
-	// recallHash is for models whose tool takes the hash that a placeholder has.
+	// recallHash is for models whose tool takes the hash in a placeholder.
 	recallHash = "hash"
 )
 
@@ -110,20 +107,19 @@ func (p *Policy) NamesPlaces() bool {
 	return p.RecallNotice && !p.Limits.Private && (p.Recall == recallTool || p.Recall == recallMCP || p.Recall == recallHash)
 }
 
-// NamesHashes reports whether they have hashes of the originals in their place.
+// NamesHashes reports whether they name hashes of the originals instead of places.
 func (p *Policy) NamesHashes() bool { return p.NamesPlaces() && p.Recall == recallHash }
 
-// Set returns the policy with the fields of a JSON object set, objects field by
-// field, lists as a whole. Null switches a group off that has a switch. A preparation that the object leaves alone moves between the target
-// and the threshold that it sets. The policy may not validate. Unknown and duplicate fields,
-// and wrong types, are errors.
+// Set returns the policy with the fields of a JSON object: objects field by field, lists as a whole. Null
+// switches off a group that has a switch. A preparation that the object does not set moves between the target
+// and the threshold. The policy may be invalid. Unknown and duplicate fields, and wrong types, are errors.
 func (p Policy) Set(object events.Raw) (Policy, error) {
 	out, fit, err := p.set(object)
 	fit(&out)
 	return out, err
 }
 
-// set is Set but for the preparation: fit moves that.
+// set is Set without moving the preparation, which fit does.
 func (p Policy) set(object events.Raw) (out Policy, fit func(*Policy), err error) {
 	out = p
 	out.Prune.ProtectedTools = slices.Clone(p.Prune.ProtectedTools)
@@ -152,14 +148,14 @@ func hasSwitch(path string) bool { return slices.Contains(allFields, path+".enab
 // unset is no share that JSON can set.
 const unset measure.PPM = math.MinInt64
 
-// preparesNone reports whether no summary is requested before the threshold.
+// preparesNone reports whether the policy prepares no summary before the threshold.
 func (p *Policy) preparesNone() bool { return p.Summarize.Prepare >= p.Threshold }
 
 // spans reports whether there is room between target and threshold.
 func (p *Policy) spans() bool { return p.Target < p.Threshold && p.Threshold <= measure.Million }
 
-// fitPrepare moves the preparation to the middle between target and threshold, where it is not
-// between them, and to the threshold where it is off.
+// fitPrepare moves a preparation that is not between target and threshold to the middle of the two, or to the
+// threshold if it is off.
 func (p *Policy) fitPrepare(off bool) {
 	switch {
 	case off:
@@ -169,17 +165,15 @@ func (p *Policy) fitPrepare(off bool) {
 	}
 }
 
-// With is Set for a policy that came over the wire: a result that does not
-// validate is an error too, and the code of errors is bad_policy. Locked fields keep
-// their values.
+// With is Set for a policy from the wire: an invalid result is an error too, and errors have the code
+// bad_policy. Locked fields keep their values.
 func (p Policy) With(object events.Raw) (Policy, error) {
 	p, _, err := p.Over(object)
 	return p, err
 }
 
-// Over is With, and lists the locked fields that the object would have changed. An
-// object that does not fit the locked fields, and is valid without them, is ignored as
-// a whole.
+// Over is With, and lists the locked fields that the object would have changed. An object that is valid by
+// itself, but not with the locked values, is ignored as a whole.
 func (p Policy) Over(object events.Raw) (out Policy, ignored []string, err error) {
 	sent, fit, err := p.set(object)
 	if err != nil {
@@ -205,9 +199,9 @@ func (p Policy) Over(object events.Raw) (out Policy, ignored []string, err error
 	return out, ignored, nil
 }
 
-// At returns the policy with the trigger at a share of the available input, and
-// what must be below it brought below: a target at or above it to three quarters
-// of it, a preparation at or above it to the middle between the two.
+// At returns the policy with the trigger at a share of the available input, and lower fields adjusted: a
+// target at or above it becomes three quarters of it, and a preparation outside the new range moves to its
+// middle.
 func (p Policy) At(trigger measure.PPM) Policy {
 	off := p.preparesNone()
 	p.TriggerMode, p.Threshold = modeRatio, trigger

@@ -7,8 +7,7 @@ import (
 	"compactd/internal/compaction/measure"
 )
 
-// presets are complete policies by name. They are data: no stage branches on which one
-// is in force.
+// presets are complete policies by name. They are data: no stage branches on a preset.
 var presets = map[string]func() Policy{
 	"default":   Default,
 	"neurolink": neurolinkPolicy,
@@ -66,9 +65,9 @@ func Default() Policy {
 	}
 }
 
-// neurolinkPolicy is the preset "neurolink": the settings that the reference
-// documents, as far as this product has them. It prepares no summary, shrinks
-// nothing for small windows, and aims for the one target the reference states.
+// neurolinkPolicy is the preset "neurolink": the documented settings of the reference, as far as this product
+// has them. It prepares no summary, shrinks nothing for small windows, and uses the one target that the
+// reference states.
 func neurolinkPolicy() Policy {
 	p := Default()
 	p.Profile = "seed"
@@ -84,9 +83,8 @@ func neurolinkPolicy() Policy {
 	return p
 }
 
-// claudePolicy is the preset "claude": an agent that counts by the block, keeps
-// its distance from the window in tokens, and clears the results of its file and
-// shell tools first.
+// claudePolicy is the preset "claude": an agent that counts by the block, keeps its distance from the window
+// in tokens, and clears the results of its file and shell tools first.
 func claudePolicy() Policy {
 	p := Default()
 	p.Profile = "blocks"

@@ -12,12 +12,11 @@ const (
 	modeBuffer = "buffer"
 )
 
-// Buffers holds distances in tokens. Reserve, Trigger and Blocking are for
-// trigger buffer, Warning and Error for tokens too. All but ReserveTokens hold for
-// sizes of ScaleBelow tokens and more and shrink in proportion below; 0 never
-// shrinks them. The size is the window under buffer, the trigger under tokens.
+// Buffers holds distances in tokens. Reserve, Trigger and Blocking are for trigger buffer, Warning and Error
+// for tokens too. All but ReserveTokens hold for sizes of ScaleBelow tokens and more, and shrink in
+// proportion below; 0 never shrinks them. The size is the window under buffer, the trigger under tokens.
 type Buffers struct {
-	ReserveTokens  measure.Tokens `json:"reserve_tokens"`  // most that is kept free for the answer
+	ReserveTokens  measure.Tokens `json:"reserve_tokens"`  // most tokens kept free for the answer
 	TriggerTokens  measure.Tokens `json:"trigger_tokens"`  // from the trigger to the end of the input
 	BlockingTokens measure.Tokens `json:"blocking_tokens"` // from the hard limit to the end of the input
 	WarningTokens  measure.Tokens `json:"warning_tokens"`  // from level warning to the trigger
@@ -43,20 +42,19 @@ func (p *Buffers) validate(check func(ok bool, format string, args ...any)) {
 	check(p.ErrorTokens <= p.WarningTokens, "buffers.error_tokens must not be above buffers.warning_tokens")
 }
 
-// Thresholds are points on the way to a full window, in tokens of the estimated
-// input. An input has reached one when it is at or above it. The level is that of the
-// highest threshold reached.
+// Thresholds divide the window, in tokens of the estimated input. An input at or above a threshold has
+// reached it. The level is that of the highest threshold reached.
 type Thresholds struct {
-	Available measure.Tokens // what the model can read
+	Available measure.Tokens // the input that the model can read
 	limit     measure.Tokens // the hard limit: truncation no longer waits
 	Trigger   measure.Tokens
 	Prepare   measure.Tokens
-	Target    measure.Tokens // what compaction aims for
+	Target    measure.Tokens // goal of a compaction
 
-	compacting, error, warning, info measure.Tokens // where these levels begin
+	compacting, error, warning, info measure.Tokens // beginnings of these levels
 }
 
-// never is the threshold of a level that a policy does not have.
+// never is the threshold of a level that the policy does not have.
 const never measure.Tokens = 1 << 62
 
 // Reserve is the output reserve under the policy.
@@ -67,11 +65,11 @@ func (p *Policy) Reserve(reserve measure.Tokens) measure.Tokens {
 	return reserve
 }
 
-// leastReserve is the share of a window that stays for the answer beside much that is fixed.
+// leastReserve is the least share of a window for the answer beside a large fixed part.
 const leastReserve measure.PPM = 100_000
 
-// ReserveBeside is a reserve that no call states, beside so many tokens that no compaction reduces: the
-// history gets at least as much of what they leave.
+// ReserveBeside is the reserve if no call states one, beside a fixed part that no compaction reduces: the
+// history gets at least as much of the rest.
 func (p *Policy) ReserveBeside(fixed, window, reserve measure.Tokens) measure.Tokens {
 	if p.SharesOf != sharesOfHistory {
 		return reserve
@@ -85,21 +83,21 @@ const (
 	sharesOfInput   = "input"
 )
 
-// mostFixed is the share of the trigger, or of the available input, that counts as fixed at most:
-// beyond it what providers count beside the messages is taken for content.
+// mostFixed is the largest fixed part, as a share of the trigger or of the available input: a provider's
+// count beyond it is taken for content.
 const mostFixed measure.PPM = 500_000
 
-// Thresholds returns those for a window and its output reserve, of an input with so many fixed
-// tokens, which no compaction reduces.
+// Thresholds returns the thresholds of a window and its output reserve, for an input with a fixed part that
+// no compaction reduces.
 func (p *Policy) Thresholds(window, reserve, fixed measure.Tokens) Thresholds {
 	return p.ThresholdsBelow(window, reserve, fixed, never)
 }
 
-// ThresholdsBelow is like Thresholds, with a trigger of at most most: a longer call costs more for each
-// token. The thresholds below it move with it.
+// ThresholdsBelow is like Thresholds, with a trigger of at most most: above that each token costs more. The
+// thresholds below the trigger move with it.
 func (p *Policy) ThresholdsBelow(window, reserve, fixed, most measure.Tokens) Thresholds {
 	m := Thresholds{Available: window - reserve}
-	of, in := m.Available, measure.PPM(measure.Million) // what shares are taken of
+	of, in := m.Available, measure.PPM(measure.Million) // base of the shares
 	m.limit = m.Available
 	switch p.TriggerMode {
 	case modeTokens:
@@ -131,9 +129,8 @@ func (p *Policy) ThresholdsBelow(window, reserve, fixed, most measure.Tokens) Th
 	return m
 }
 
-// grade sets where the levels above info begin. A share of the input has one
-// step, at the trigger; distances in tokens have steps before it as well. Where
-// nothing is compacted, they lead to the end of the input.
+// grade sets the beginnings of the levels above info. A share of the input has one step, at the trigger;
+// distances in tokens have earlier steps too. If nothing is compacted, they lead to the end of the input.
 func (p *Policy) grade(m *Thresholds, window measure.Tokens) {
 	m.warning, m.error, m.compacting = m.Trigger, never, never
 	size := window
@@ -151,7 +148,7 @@ func (p *Policy) grade(m *Thresholds, window measure.Tokens) {
 	m.error = end - measure.Scaled(p.Buffers.ErrorTokens, size, p.Buffers.ScaleBelow)
 }
 
-// level is that of the highest threshold that an input has reached.
+// level is the level of the highest threshold that an input has reached.
 func (m *Thresholds) level(total measure.Tokens) events.Level {
 	switch {
 	case total >= m.limit:
@@ -169,9 +166,8 @@ func (m *Thresholds) level(total measure.Tokens) events.Level {
 	}
 }
 
-// percentLeft is how much of the way to the trigger is left, where nothing is
-// compacted of the way to the end of the input: whole percent, rounded to the
-// nearest, never below 0.
+// percentLeft is the rest of the way to the trigger, or to the end of the input if nothing is compacted: in
+// whole percent, rounded to the nearest, never below 0.
 func (p *Policy) percentLeft(m *Thresholds, total measure.Tokens) int64 {
 	end := int64(m.Trigger)
 	if !p.Enabled {
@@ -211,7 +207,7 @@ func (m *Thresholds) BudgetOf(p measure.Prompt, window measure.Tokens, policy *P
 	return b
 }
 
-// maxUsage bounds the usage reported when a model leaves no input at all.
+// maxUsage bounds the reported usage of a model without room for input.
 const maxUsage measure.PPM = 1000 * measure.Million
 
 func usage(total, available measure.Tokens) measure.PPM {

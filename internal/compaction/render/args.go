@@ -9,14 +9,12 @@ import (
 	"compactd/internal/events/codec"
 )
 
-// leastString is the size in UTF-16 units that no string of arguments is cut below, its
-// notice not counted.
+// leastString is the size in UTF-16 units below which no string of arguments is cut, without its notice.
 const leastString = 64
 
-// cutArgs returns arguments of a call that have at most the units of a trimmed entry:
-// first the longest strings of the JSON come down to one size. Where strings are not what
-// makes the arguments long, the head of their text is the one member that stays. However the
-// arguments are spelt, the same is left of them.
+// cutArgs returns arguments of a call within the size of a trimmed entry: the longest strings of the JSON are
+// cut to one size. If other values make the arguments long, one member stays, with the head of their text.
+// The result does not depend on the spelling of the JSON.
 func cutArgs(e *measure.Entry, args events.Raw) events.Raw {
 	args = codec.Shortest(args)
 	kept, notice := e.Kept()
@@ -42,8 +40,8 @@ func argsWithin(args events.Raw, room int64, tail string) events.Raw {
 	return codec.MapStrings(args, func(quoted events.Raw) events.Raw { return cutString(quoted, longest, tail) })
 }
 
-// longestWithin returns how many units a string of the arguments may have at most, so that
-// all together have at most room; less than leastString where even that is too much.
+// longestWithin returns the largest size of a string such that all arguments have at most room units; less
+// than leastString if that is not enough.
 func longestWithin(args events.Raw, room int64, tail string) int64 {
 	var sizes []int64
 	total, _ := measure.WeighJSON(args)
@@ -63,7 +61,7 @@ func longestWithin(args events.Raw, room int64, tail string) int64 {
 	return int64(sort.Search(int(max(room, leastString)), func(n int) bool { return after(int64(n)) > room })) - 1
 }
 
-// cutString cuts a JSON string of more than longest units and the notice.
+// cutString cuts a JSON string that is longer than longest units with the notice.
 func cutString(quoted events.Raw, longest int64, tail string) events.Raw {
 	room := longest + quotedUnits(tail)
 	if n, _ := measure.WeighJSON(quoted); n <= room {
@@ -73,8 +71,8 @@ func cutString(quoted events.Raw, longest int64, tail string) events.Raw {
 	return quoteWithin(text, room, tail)
 }
 
-// quoteWithin returns the head of a text with the notice behind, as a JSON string of at
-// most room units, or of the notice alone.
+// quoteWithin returns the head of a text followed by the notice, as a JSON string of at most room units; or
+// the notice alone.
 func quoteWithin(text string, room int64, tail string) events.Raw {
 	for n := max(room-quotedUnits(tail), 0); ; {
 		head, _ := measure.CutUnits(text, n)
@@ -87,7 +85,7 @@ func quoteWithin(text string, room int64, tail string) events.Raw {
 	}
 }
 
-// quotedUnits is the size of a text as JSON, without the quotes around it.
+// quotedUnits is the size of a text in JSON, without the quotes.
 func quotedUnits(text string) int64 {
 	units, _ := measure.WeighJSON(codec.Quote(text))
 	return units - 2

@@ -5,10 +5,10 @@ import (
 	"compactd/internal/events"
 )
 
-// The renderer finds the changes that a provider's form requires, and lists each as an edit of a
-// message that came. A message that compactd made has no position to name.
+// The renderer makes the changes that a provider's form requires, and lists each as an edit of an original
+// message. A message made by compactd has no position to name.
 
-// note lists a change of a message, if it came.
+// note lists a change of a message, if it is an original.
 func (r *renderer) note(op events.Op, m *message) { r.noteBehind(op, m, nil) }
 
 // noteBehind lists a change of a message that follows another one, nil for none.
@@ -33,14 +33,14 @@ func (r *renderer) joined(before, m *message) {
 	r.noteBehind(events.OpJoin, m, before)
 }
 
-// placed lists that a message leaves its place for the one at n of the history so far.
+// placed lists that a message moves to position n of the history so far.
 func (r *renderer) placed(m message, n int) { r.placedBehind(m, r.came(m, r.out[:n])) }
 
-// placedBehind lists that a message leaves its place for the one behind another, nil for none.
+// placedBehind lists that a message moves behind another, nil for none.
 func (r *renderer) placedBehind(m message, before *message) { r.noteBehind(events.OpPlace, &m, before) }
 
-// came searches the lists in order, each from its end, and returns the first message that came and is
-// no part of m, or nil.
+// came searches the lists in order, each from its end, and returns the first original message that is not
+// part of m, or nil.
 func (r *renderer) came(m message, lists ...[]message) *message {
 	for _, list := range lists {
 		for i := len(list) - 1; i >= 0; i-- {
@@ -52,8 +52,8 @@ func (r *renderer) came(m message, lists ...[]message) *message {
 	return nil
 }
 
-// noteUnbound lists the messages that lose their thinking. Messages without other thinking between
-// them are one edit.
+// noteUnbound lists the messages that lose their thinking. Neighbours without other thinking between them are
+// one edit.
 func (r *renderer) noteUnbound() {
 	if !r.view.Thinking.Bound {
 		return

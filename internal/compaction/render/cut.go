@@ -11,8 +11,8 @@ import (
 	"compactd/internal/events"
 )
 
-// cut adds the parts of an entry whose text is cut. Several texts are cut
-// as one: what comes behind the cut goes. All other parts stay.
+// cut adds the parts of an entry with a cut text. Several texts are cut as one: text after the cut is
+// dropped. All other parts stay.
 func (r *renderer) cut(parts []events.Part, e *measure.Entry) {
 	if e.Kind == measure.KindCall {
 		p := parts[0]
@@ -40,9 +40,8 @@ func (r *renderer) cut(parts []events.Part, e *measure.Entry) {
 	}
 }
 
-// limited returns the end or ends of a tool's output that are kept: no more units than
-// the ceiling has, and no more bytes than so many units have at the mean of the text. most is
-// what the text that stays may weigh.
+// limited returns the kept end or ends of a tool's output: at most as many units as the ceiling, as many
+// bytes as those at the mean of the text, and a weight of most.
 func (r *renderer) limited(e *measure.Entry, text string, most int64) string {
 	l := measure.DefaultOutputLimits()
 	room, notice := e.Kept()
@@ -52,7 +51,7 @@ func (r *renderer) limited(e *measure.Entry, text string, most int64) string {
 		l.Named = r.named(e)
 	}
 	if l.Keep == measure.KeepHead {
-		text = strings.TrimLeft(text, "\r\n") // an empty line is none of a failure
+		text = strings.TrimLeft(text, "\r\n") // the first line of a failure is not empty
 	}
 	if l.MaxLines == 0 {
 		l.MaxLines = math.MaxInt64
@@ -69,12 +68,12 @@ func (r *renderer) limited(e *measure.Entry, text string, most int64) string {
 	})
 }
 
-// maxNamed bounds the words for which lines of an output stay first.
+// maxNamed bounds the words that select lines of an output.
 const maxNamed = 32
 
 var word = regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]{5,}`)
 
-// named are words of the call that a result answers: what it looks for.
+// named are the words of the call that a result answers.
 func (r *renderer) named(result *measure.Entry) []string {
 	i := slices.IndexFunc(r.view.Entries, func(e measure.Entry) bool {
 		return e.Kind == measure.KindCall && e.Call == result.Call && e.Call != 0
@@ -94,8 +93,8 @@ func (r *renderer) named(result *measure.Entry) []string {
 	return word.FindAllString(string(m.Parts[call.Part].Args), maxNamed)
 }
 
-// cutText returns the head of a text, at most room units and most tokens of it, with a
-// notice that it is cut. A text too short for one has dots, and is never empty.
+// cutText returns the head of a text, at most room units and most tokens, with a notice that it is cut. A
+// text too short for the notice has dots, and is never empty.
 func (r *renderer) cutText(e *measure.Entry, text string, room, most int64) string {
 	head := fitWeight(measure.Weigh, room, most, func(room int64) string {
 		s, _ := measure.CutUnits(text, room)
@@ -107,7 +106,7 @@ func (r *renderer) cutText(e *measure.Entry, text string, room, most int64) stri
 	return head + e.TrimNotice(r.hash(e, text))
 }
 
-// hash is that of a text of an entry where the model looks originals up by it, else "".
+// hash is the hash of an entry's text if the model looks originals up by it, else "".
 func (r *renderer) hash(e *measure.Entry, text string) string {
 	if !r.view.ByHash {
 		return ""
@@ -115,8 +114,7 @@ func (r *renderer) hash(e *measure.Entry, text string) string {
 	return events.ContentHash(uint64(e.Seq), text)
 }
 
-// shareOf is what the texts of an entry that is cut may weigh: as much of their weight
-// as of their units.
+// shareOf is the allowed weight of a cut entry's texts: the same share of their weight as of their units.
 func shareOf(e *measure.Entry, parts []events.Part) int64 {
 	var base int64
 	for i := range parts {
@@ -129,8 +127,8 @@ func shareOf(e *measure.Entry, parts []events.Part) int64 {
 	return base * kept / max(int64(e.Text), 1)
 }
 
-// fitWeight returns what keep leaves of a text at a limit of room or below: the first
-// that weighs at most most tokens. A part of a text may be denser than the whole.
+// fitWeight returns the result of keep at the largest tried limit, from room down, that weighs at most most
+// tokens. A part of a text may be denser than the whole.
 func fitWeight(weigh func(string) (units, base int64), room, most int64, keep func(room int64) string) string {
 	for {
 		s := keep(room)

@@ -1,5 +1,4 @@
-// Package render owns the texts of an effective history: it writes the entries of a view
-// as messages of the session's dialect, valid for its provider.
+// Package render writes the entries of a view as messages of the session's dialect, valid for its provider.
 //
 //	raw, err := render.Render(view, func(seq measure.Seq) ([]events.Message, error) {
 //		return readTurn(seq)

@@ -11,8 +11,7 @@ import (
 	"compactd/internal/events/dialect"
 )
 
-// edited adds the message of entries from ≤ i < to with their edits, unless nothing of it
-// is left.
+// edited adds the message of entries from ≤ i < to with their edits, unless nothing is left of it.
 func (r *renderer) edited(source *events.Message, from, to int) error {
 	var err error
 	if r.draft, err = r.read(source); err == nil && len(r.view.Renamed) > 0 {
@@ -26,7 +25,7 @@ func (r *renderer) edited(source *events.Message, from, to int) error {
 	var out message
 	var answers, calls []message
 	var blank []events.Edit
-	split := false // of what thinking led to
+	split := false // a content that thinking led to
 	r.parts = r.parts[:0]
 	for i := from; i < to; i++ {
 		e := &r.view.Entries[i]
@@ -78,7 +77,7 @@ func (r *renderer) edited(source *events.Message, from, to int) error {
 	return r.add(out, answers, calls)
 }
 
-// apart adds the results of a message and what else it has as two messages.
+// apart adds the results and the other content of a message as two messages.
 func (r *renderer) apart(m *events.Message, out message, answers, calls []message) (err error) {
 	results, rest := *m, *m
 	results.Role, out.role = events.RoleTool, measure.RoleTool
@@ -119,12 +118,12 @@ func (r *renderer) blanks(out []events.Edit, m *events.Message, e *measure.Entry
 
 func isNoResult(p events.Part) bool { return p.Kind != events.PartResult }
 
-// write writes a message with the parts that are left of it.
+// write writes a message with its remaining parts.
 func (r *renderer) write(m *events.Message, to *message) (events.Raw, error) {
 	if r.dialect.Strict { // blank texts are refused, and results come first
 		r.parts = slices.DeleteFunc(r.parts, func(p events.Part) bool { return !hasContent(p) })
 		for n := len(r.parts); n > 1 && n < len(m.Parts) && r.parts[n-1].Kind == events.PartThinking; n = len(r.parts) {
-			r.parts = r.parts[:n-1] // what it led to is gone
+			r.parts = r.parts[:n-1] // the content that it led to is gone
 		}
 		if !slices.IsSortedFunc(r.parts, byRank) {
 			slices.SortStableFunc(r.parts, byRank)
@@ -148,8 +147,8 @@ func (r *renderer) write(m *events.Message, to *message) (events.Raw, error) {
 	return out[at:len(out):len(out)], nil
 }
 
-// Edited messages are written one behind the other: most are short, since their results
-// were cleared. leastRoom is what an edit adds to a message, most of the time.
+// Edited messages share blocks of memory: most are short, since their results were cleared. leastRoom is the
+// usual growth of a message by an edit.
 const (
 	leastRoom = 1 << 10
 	rooms     = 16
@@ -163,8 +162,7 @@ func hasContent(p events.Part) bool { return p.Kind != events.PartText || !p.Bla
 // isAnswer reports whether a part is content, other than thinking.
 func isAnswer(p events.Part) bool { return hasContent(p) && p.Kind != events.PartThinking }
 
-// edit carries out the op of entry i on its parts, and takes the citations from them that refer to
-// what is gone.
+// edit carries out the op of entry i on its parts, and removes citations of results that are gone.
 func (r *renderer) edit(m *events.Message, i int) error {
 	n := len(r.parts)
 	if err := r.editParts(m, i); err != nil || !r.view.Uncited[i] {
@@ -216,7 +214,7 @@ func (r *renderer) editParts(m *events.Message, i int) error {
 	return nil
 }
 
-// clearedRun is what stands for calls of the provider's own tools and their results.
+// clearedRun is the placeholder of a run of calls of the provider's own tools and their results.
 func (r *renderer) clearedRun(e *measure.Entry, parts []events.Part) events.Part {
 	text, original := measure.ClearText, ""
 	if e.Op == measure.OpClearOld {
@@ -228,7 +226,7 @@ func (r *renderer) clearedRun(e *measure.Entry, parts []events.Part) events.Part
 	return events.Part{Kind: events.PartText, Text: r.recall(e, original, text), Edited: true}
 }
 
-// clearedMedia is what stands for an image or document: any other part stays as it is.
+// clearedMedia is the placeholder of an image or document; any other part stays.
 func clearedMedia(p *events.Part) events.Part {
 	switch {
 	case p.Kind != events.PartImage:
@@ -240,7 +238,7 @@ func clearedMedia(p *events.Part) events.Part {
 	}
 }
 
-// recall is the placeholder of a result, with how the model looks its original up.
+// recall is the placeholder of a result, with the key to look its original up.
 func (r *renderer) recall(e *measure.Entry, original string, placeholder ...string) string {
 	if r.view.ByHash {
 		return e.RecallByHash(original, placeholder...)

@@ -8,7 +8,7 @@ import (
 	"compactd/internal/events/dialect"
 )
 
-// rank is where a message belongs in its exchange.
+// rank is the place of a message in its exchange.
 type rank uint8
 
 const (
@@ -19,9 +19,8 @@ const (
 	rest                // all else, up to the next assistant
 )
 
-// add puts a message into the open exchange, or begins the next one: with the
-// placeholders for the results that its calls are missing, and the placeholder calls of
-// its results.
+// add puts a message into the open exchange, or begins the next one. missing are the placeholders for missing
+// results of its calls, and calls the placeholder calls of its results.
 func (r *renderer) add(m message, missing, calls []message) error {
 	if m.role == measure.RoleSystem {
 		r.put(rest, m)
@@ -67,8 +66,7 @@ func (r *renderer) put(at rank, m message) {
 	r.called = r.called || at == speech && m.calls
 }
 
-// putBefore adds a placeholder call and its result, which [renderer.flush] puts before the open
-// exchange.
+// putBefore adds a placeholder call and its result, which [renderer.flush] puts before the open exchange.
 func (r *renderer) putBefore(call, result message) {
 	if r.open < len(r.out) {
 		r.placedBehind(result, r.came(result, r.before, r.out[:r.open]))
@@ -76,15 +74,14 @@ func (r *renderer) putBefore(call, result message) {
 	r.before = append(r.before, call, result)
 }
 
-// placeBefore puts what was kept for it before the open exchange.
+// placeBefore puts the calls and results of putBefore before the open exchange.
 func (r *renderer) placeBefore() {
 	r.out = slices.Insert(r.out, r.open, r.before...)
 	r.open += len(r.before)
 	r.before = r.before[:0]
 }
 
-// flush ends the open exchange: its messages come into their places, and where
-// roles alternate equal neighbours become one message.
+// flush ends the open exchange: its messages are sorted, and joined where roles must alternate.
 func (r *renderer) flush() error {
 	r.placeBefore()
 	if !slices.IsSorted(r.ranks) {
@@ -102,7 +99,7 @@ func (r *renderer) flush() error {
 	return nil
 }
 
-// sort brings the messages of the open exchange into the order of their ranks.
+// sort sorts the messages of the open exchange by rank.
 func (r *renderer) sort() {
 	late := make([]bool, len(r.ranks)) // a message of a higher rank came before
 	highest := ahead
@@ -112,7 +109,7 @@ func (r *renderer) sort() {
 	}
 	messages := slices.Clone(r.out[r.open:])
 	r.out = r.out[:r.open]
-	last := r.came(message{}, r.out) // the last of these that came
+	last := r.came(message{}, r.out) // the last original of these
 	for at := ahead; at <= rest; at++ {
 		for i := range messages {
 			if r.ranks[i] != at {

@@ -11,16 +11,15 @@ import (
 	"compactd/internal/events/traits"
 )
 
-// A provider's demands beyond its dialect are met in the messages as they are
-// written; see [traits.Demands].
+// Demands of a provider beyond its dialect are met in the written messages; see [traits.Demands].
 
-// errNoText is that of a message without its text, which a demand depends on.
+// errNoText is the error of a message without the text that a demand needs.
 var errNoText = errors.New("render: the text of a message is not there")
 
 const reasoningContent = "reasoning_content"
 
-// withoutReasoning drops the members of an assistant's message that the provider refuses. It
-// reports whether there is anything else in it.
+// withoutReasoning drops the members of an assistant's message that the provider refuses. It reports whether
+// any other content is left.
 func (r *renderer) withoutReasoning(m *message) (kept bool, err error) {
 	if len(r.view.Demands.Drops) == 0 || m.role != measure.RoleAssistant {
 		return true, nil
@@ -45,7 +44,7 @@ func (r *renderer) withoutReasoning(m *message) (kept bool, err error) {
 	}), nil
 }
 
-// finish makes the history as a whole what the provider demands.
+// finish meets the provider's demands on the whole history.
 func (r *renderer) finish() error {
 	r.unmark()
 	r.reason()
@@ -55,10 +54,9 @@ func (r *renderer) finish() error {
 	return r.close()
 }
 
-// bridge puts lines between messages that the provider refuses one behind the other: one of the
-// assistant between a tool's message and a user's, and where roles alternate one of the other role
-// between two that could not be joined. It is the last to see neighbours, so that the order of the
-// repairs before it does not matter.
+// bridge puts lines between messages that must not be neighbours: an assistant's line between a tool's
+// message and a user's, and where roles alternate a line of the other role between two messages that could
+// not be joined. It runs last, so the order of the earlier repairs does not matter.
 func (r *renderer) bridge() error {
 	bridges := r.view.Demands.Bridges && !r.dialect.Units && !r.dialect.Apart
 	if !bridges && !r.view.Demands.Alternates || r.dialect.Joined == dialect.JoinAll {
@@ -92,7 +90,7 @@ func (r *renderer) bridge() error {
 	return nil
 }
 
-// speaker are the roles of lines that compactd adds.
+// speaker has the roles of lines that compactd adds.
 var speaker = map[measure.Role]events.Role{measure.RoleUser: events.RoleUser, measure.RoleAssistant: events.RoleAssistant}
 
 // unmark drops marks for the cache from the oldest on, where they are more than the provider
@@ -114,8 +112,8 @@ func (r *renderer) unmark() {
 	}
 }
 
-// reason gives calls without reasoning a blank one, where other messages of the agent have some:
-// its model thinks, and the provider refuses the others. See [traits.Demands].
+// reason gives calls without reasoning a blank one if other messages of the agent have reasoning: then its
+// model thinks, and the provider refuses such calls. See [traits.Demands].
 func (r *renderer) reason() {
 	if !r.view.Demands.Reasons || !slices.ContainsFunc(r.out, func(m message) bool { return m.first.Turn > 0 && hasMember(m.raw, reasoningContent) }) {
 		return
@@ -141,9 +139,8 @@ func hasMember(raw events.Raw, name string) bool {
 	return false
 }
 
-// close adds a line of a user behind the words of an assistant, where the last message that came
-// is not the assistant's: its result went to its call, or it was blank. A response that paused is
-// continued.
+// close adds a user's line after the assistant's words if the last original message is not the assistant's:
+// its result moved to its call, or it was blank. A paused response is continued.
 func (r *renderer) close() error {
 	last := len(r.out) - 1
 	for last >= 0 && isSystem(r.out[last]) {
@@ -161,7 +158,7 @@ func (r *renderer) close() error {
 	return nil
 }
 
-// endsOnAssistant reports whether the last message that came is an assistant's.
+// endsOnAssistant reports whether the last original message is an assistant's.
 func (v *View) endsOnAssistant() bool {
 	var last *measure.Entry
 	for i := range v.Entries {

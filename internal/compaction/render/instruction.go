@@ -11,20 +11,20 @@ import (
 	"compactd/internal/events/dialect"
 )
 
-// A message of the system keeps its place. Most dialects take it anywhere but between calls
-// and their results. Anthropic takes it behind a user's message, before an assistant's or
-// at the end, and only for some models: else its words become a user's, where they are.
+// A system message keeps its place. Most dialects accept it anywhere but between calls and their results.
+// Anthropic accepts it after a user's message and before an assistant's or the end, and only for some models:
+// else its words become a user's in their place.
 
-// insideModels are the families of Claude that take the system's messages within a
-// conversation, on any platform. Source: platform.claude.com, "Mid-conversation system
-// messages and tool changes", read on 2026-11-22, which excepts Sonnet 5. For Sonnet 5.5 and
-// Haiku 5.5: the model profiles of langchain-anthropic 1.5.13 of 2026-10-20.
+// insideModels are the families of Claude that accept system messages within a conversation, on any platform.
+// Source: platform.claude.com, "Mid-conversation system messages and tool changes", read on 2026-11-22, which
+// excepts Sonnet 5. For Sonnet 5.5 and Haiku 5.5: the model profiles of langchain-anthropic 1.5.13 of
+// 2026-10-20.
 var insideModels = []string{
 	"fable-5", "mythos-5", "opus-4-8", "opus-5", "sonnet-5-5", "haiku-5-5",
 }
 
-// SystemInside reports whether a model takes the system's messages within a conversation
-// of the dialect anthropic. Platforms name a model with other signs and words around.
+// SystemInside reports whether a model accepts system messages within a conversation of the dialect
+// anthropic. Platforms add other signs and words to a model's name.
 func SystemInside(model string) bool {
 	name := strings.NewReplacer(".", "-", "_", "-", "@", "-").Replace(strings.ToLower(model))
 	return slices.ContainsFunc(insideModels, func(family string) bool {
@@ -52,9 +52,9 @@ func (r *renderer) opens() bool {
 	return false
 }
 
-// instructAhead puts the system's messages of the open exchange before its calls: nothing
-// may be between these and the results that the agent appends. Where calls and results
-// are messages of their own, those before belong to it too.
+// instructAhead puts the system messages of the open exchange before its calls: nothing may be between these
+// and the results that the agent appends. If calls and results are messages of their own, earlier calls
+// belong to it too.
 func (r *renderer) instructAhead() {
 	at := r.resumed()
 	if r.dialect.Exchange == dialect.ByWords {
@@ -71,8 +71,8 @@ func (r *renderer) instructAhead() {
 	}
 }
 
-// resumed returns where the open exchange begins, or the earlier one whose calls of the provider's
-// own tools have their results in it: no other words may be between these either.
+// resumed returns the beginning of the open exchange, or of the earlier one whose calls of the provider's own
+// tools have their results in it: no words may be between these either.
 func (r *renderer) resumed() int {
 	if !r.dialect.HostedPairs {
 		return r.open
@@ -87,8 +87,8 @@ func (r *renderer) resumed() int {
 
 func isSystem(m message) bool { return m.role == measure.RoleSystem }
 
-// placeInstructions makes the system's messages of the open exchange a user's where the
-// model, or their place, does not allow them.
+// placeInstructions makes the system messages of the open exchange a user's if the model, or their place,
+// does not allow them.
 func (r *renderer) placeInstructions() error {
 	if !r.dialect.SystemByModel {
 		return nil
@@ -96,7 +96,7 @@ func (r *renderer) placeInstructions() error {
 	if r.view.SystemInside {
 		r.instructLast()
 	}
-	before, behind := r.open-1, -1 // neighbours that are not the system's
+	before, behind := r.open-1, -1 // neighbours that are not system messages
 	for before >= 0 && isSystem(r.out[before]) {
 		before--
 	}
@@ -120,7 +120,7 @@ func (r *renderer) placeInstructions() error {
 	return nil
 }
 
-// instructLast puts the system's messages that a user's follows behind it.
+// instructLast puts a system message behind the user's message that follows it.
 func (r *renderer) instructLast() {
 	list := r.out[r.open:]
 	first := slices.IndexFunc(list, isSystem)
@@ -148,18 +148,18 @@ func (r *renderer) instructLast() {
 	})
 }
 
-// mayInstruct reports whether messages of the system are between a user's and an assistant's, or the
-// end, by the neighbours that are not the system's.
+// mayInstruct reports whether system messages may be at a place, given the neighbours that are not system
+// messages: after a user's message, and before an assistant's or the end.
 func (r *renderer) mayInstruct(before, behind int) bool {
 	return before >= 0 && r.out[before].role != measure.RoleAssistant &&
 		(behind == len(r.out) || r.out[behind].role == measure.RoleAssistant)
 }
 
-// ofSystem are members that only a message of the system has.
+// ofSystem are members that only a system message has.
 var ofSystem = []string{"clear_at", "output_config"}
 
-// asUser makes a message of the system a user's. One that is more than text stays: it is an
-// order to the provider, and no user can give it.
+// asUser makes a system message a user's. A message with more than text stays: it is an order to the
+// provider, and no user can give it.
 func (r *renderer) asUser(m *message) error {
 	read, err := r.readRaw(m.raw)
 	if err != nil {
@@ -179,9 +179,8 @@ func (r *renderer) asUser(m *message) error {
 	return nil
 }
 
-// joins reports whether two neighbours become one message: those of a role that the dialect
-// joins. One of the system that holds for a time, or for what it sets beside its words, stays
-// alone.
+// joins reports whether two neighbours become one message: both have a role that the dialect joins. A system
+// message that holds for a time, or that sets more than its words, stays alone.
 func (r *renderer) joins(a, b *message) bool {
 	words := r.view.Demands.Alternates && a.role == measure.RoleUser && !a.results && !b.results
 	switch {
@@ -191,7 +190,7 @@ func (r *renderer) joins(a, b *message) bool {
 		return plain(a) && plain(b)
 	case r.dialect.Joined == dialect.JoinTools:
 		return words || a.role == measure.RoleAssistant || a.role == measure.RoleTool
-	case r.dialect.Units: // what a model made in one response is several items
+	case r.dialect.Units: // messages of one response are several items
 		return words
 	case r.dialect.Exchange == dialect.ByWords: // a call is a message of its own
 		return (words || r.view.Demands.Alternates && a.role == measure.RoleAssistant && !a.calls && !b.calls) && isText(a) && isText(b)
@@ -200,7 +199,7 @@ func (r *renderer) joins(a, b *message) bool {
 	}
 }
 
-// isText reports whether the content of a message is a string, as far as it is known.
+// isText reports whether the content of a message is a string, as far as known.
 func isText(m *message) bool {
 	if m.raw == nil {
 		return true

@@ -9,8 +9,8 @@ import (
 	"compactd/internal/events/codec"
 )
 
-// join makes neighbours of the open exchange, and the message before it, one message where the
-// dialect demands it. The content of what they become is written once no other can join it.
+// join joins the neighbours of the open exchange, and the message before it, where the dialect demands it. A
+// joined content is written when no other message can join it.
 func (r *renderer) join() error {
 	n := r.done
 	for i := r.done; i < len(r.out); i++ {
@@ -30,7 +30,7 @@ func (r *renderer) join() error {
 	return nil
 }
 
-// append makes a message a part of the one at n.
+// append joins a message to the one at n.
 func (r *renderer) append(n int, m *message) error {
 	u := &r.union
 	if u.at != n || u.parts == nil {
@@ -57,7 +57,7 @@ func (r *renderer) append(n int, m *message) error {
 	return nil
 }
 
-// writeUnion writes the message that others have become a part of, if there is one.
+// writeUnion writes the joined message, if there is one.
 func (r *renderer) writeUnion() error {
 	u := &r.union
 	if u.parts == nil {
@@ -71,23 +71,23 @@ func (r *renderer) writeUnion() error {
 	return err
 }
 
-// union is a message of one role that is made of several.
+// union is a message joined from several of one role.
 type union struct {
 	at      int // in out
 	message events.Message
 	parts   []events.Part
-	members []codec.Member // of the first, and those that others have beside
-	words   []worded       // members of these that have the words of several
-	refs    []events.Raw   // what the agent had in ref
+	members []codec.Member // of the first, and further ones of the others
+	words   []worded       // members of these that join the words of several
+	refs    []events.Raw   // the agent's values in ref
 }
 
-// worded is a member that has something beside the content: text, or a list of blocks.
+// worded is a member with text or blocks beside the content.
 type worded struct {
 	name   string
 	values []events.Raw // all of one kind
 }
 
-// wordedMembers are the names of such members of an assistant's message.
+// wordedMembers are the names of worded members of an assistant's message.
 var wordedMembers = []string{"reasoning_content", "reasoning", "refusal", "reasoning_details"}
 
 // readMembers reads a message, and its members.
@@ -100,7 +100,7 @@ func (r *renderer) readMembers(raw events.Raw) (events.Message, []codec.Member, 
 	return m, members, err
 }
 
-// begin starts with the message at n.
+// begin begins the union with the message at n.
 func (u *union) begin(r *renderer, n int) error {
 	from := &r.out[n]
 	m, members, err := r.readMembers(from.raw)
@@ -113,8 +113,8 @@ func (u *union) begin(r *renderer, n int) error {
 	return u.refer(from.raw)
 }
 
-// add takes a message behind those it has. Of a member that it has already the first stays, with
-// the words of the others behind it where it is worded.
+// add joins a message. Of a member that exists already the first value stays, followed by the words of the
+// others if it is worded.
 func (u *union) add(r *renderer, from *message) error {
 	m, members, err := r.readMembers(from.raw)
 	if err != nil {
@@ -135,7 +135,7 @@ func (u *union) add(r *renderer, from *message) error {
 	return u.refer(from.raw)
 }
 
-// add1 puts a value behind those of a worded member.
+// add1 adds a value to a worded member.
 func (u *union) add1(name string, first, value events.Raw) {
 	i := slices.IndexFunc(u.words, func(w worded) bool { return w.name == name })
 	if i < 0 {
@@ -144,10 +144,10 @@ func (u *union) add1(name string, first, value events.Raw) {
 	u.words[i].values = append(u.words[i].values, value)
 }
 
-// ref is the member that belongs to the agent: what is in it comes back.
+// ref is the member that belongs to the agent: its value is returned.
 const ref = "ref"
 
-// refer takes what a message has in ref. A list there is one that was made of several.
+// refer adds a message's value of ref. A list there is from an earlier union.
 func (u *union) refer(from events.Raw) error {
 	if len(u.refs) == 1 {
 		if err := u.flatten(u.refs[0], 0); err != nil {
@@ -167,7 +167,7 @@ func (u *union) refer(from events.Raw) error {
 	return nil
 }
 
-// flatten puts a value, or the elements of a list, behind the first n of refs.
+// flatten adds a value, or the elements of a list, after the first n of refs.
 func (u *union) flatten(v events.Raw, n int) error {
 	list := []events.Raw{v}
 	if v.Kind() == '[' {
@@ -177,12 +177,12 @@ func (u *union) flatten(v events.Raw, n int) error {
 		}
 	}
 	if u.refs = append(u.refs[:n], list...); len(u.refs) > 0 {
-		u.members = codec.SetMember(u.members, ref, u.refs[0]) // its place, until all are written
+		u.members = codec.SetMember(u.members, ref, u.refs[0]) // keeps its place until all are written
 	}
 	return nil
 }
 
-// write writes the message; results come first.
+// write writes the message, results first.
 func (u *union) write(r *renderer) (events.Raw, error) {
 	for _, w := range u.words {
 		u.members = codec.SetMember(u.members, w.name, w.write())
@@ -201,12 +201,12 @@ func (u *union) write(r *renderer) (events.Raw, error) {
 	}
 }
 
-// write is all of them as one value.
+// write returns all values as one.
 func (w *worded) write() events.Raw {
 	if w.values[0].Kind() == '[' {
 		var all []events.Raw
 		for _, v := range w.values {
-			list, _ := codec.ReadArray(v) // it was read before, as a part of its message
+			list, _ := codec.ReadArray(v) // it was read before, as part of its message
 			all = append(all, list...)
 		}
 		return codec.WriteArray(all)

@@ -6,7 +6,7 @@ import (
 	"compactd/internal/events"
 )
 
-// rename gives the calls and results of the message at hand the ids that the view has for them.
+// rename gives calls and results of the current message their ids in the view.
 func (r *renderer) rename(from, to int) error {
 	m := &r.draft
 	ids := map[int]string{}

@@ -19,9 +19,9 @@ type View struct {
 	PlaceholderRole events.Role    // of summaries and truncation notices, see [measure.Custom]; "" is the user
 	SystemInside    bool           // the model takes the system's messages within a conversation; see [SystemInside]
 	Demands         traits.Demands // of the provider
-	Marks           int            // for the cache, of system prompt and tools
+	Marks           int            // cache marks in system prompt and tools
 	Renamed         stage.Renamed  // calls and results with another id
-	Uncited         stage.Uncited  // words without the citations of what is gone
+	Uncited         stage.Uncited  // words that lose citations of missing results
 	ByHash          bool           // the model looks originals up by their hash, not by their place
 	Thinking        Thinking
 	Entries         []measure.Entry // not to be changed
@@ -42,19 +42,19 @@ func (v *View) Seqs() []measure.Seq {
 	return slices.Compact(out)
 }
 
-// changes reports whether an entry is shown in another form than it came in.
+// changes reports whether an entry is rendered in a changed form.
 func (v *View) changes(i int) bool {
 	_, renamed := v.Renamed[i]
 	return v.Entries[i].Op != measure.OpNone || renamed || v.Uncited[i]
 }
 
-// NeedsText reports whether a rendering of entry i needs more than its message as it came.
+// NeedsText reports whether a rendering of entry i needs more than its original message.
 func (v *View) NeedsText(i int) bool { return v.Entries[i].NeedsText() || v.changes(i) }
 
-// Weight is how many bytes of memory the entries of the view take.
+// Weight is the memory of the view's entries in bytes.
 func (v *View) Weight() int { return len(v.Entries) * measure.HeldEntry }
 
-// TextBytes is about how many bytes the turns have whose text Render needs.
+// TextBytes is the approximate size of the turns whose text Render needs.
 func (v *View) TextBytes() (n int) {
 	for i := range v.Entries {
 		n += int(v.Entries[i].Bytes) + entryEnvelope
@@ -62,7 +62,7 @@ func (v *View) TextBytes() (n int) {
 	return n
 }
 
-// OwnBytes is about how many bytes of contents the rendered view has: whole ones, and those that are cut.
+// OwnBytes is the approximate size of contents in the rendered view, whole and cut.
 func (v *View) OwnBytes() (n int64) {
 	for i := range v.Entries {
 		if e := &v.Entries[i]; e.Op.Trims() {
@@ -74,18 +74,17 @@ func (v *View) OwnBytes() (n int64) {
 	return n
 }
 
-// entryEnvelope is what an entry takes of its turn beside text, about: names of fields, ids, and
-// a share of the turn's own fields.
+// entryEnvelope is the approximate size of an entry in its turn beside its text: names of fields, ids, and a
+// share of the turn's own fields.
 const entryEnvelope = 128
 
-// Texts returns the messages of the turn at a sequence of the log. They are not changed,
-// and may be unread: a message without role and parts is read from its Raw when an edit
-// needs it.
+// Texts returns the messages of the turn at a sequence of the log. The renderer does not change them. They
+// may be unread: a message without role and parts is read from its Raw when an edit needs it.
 type Texts func(measure.Seq) ([]events.Message, error)
 
-// Render writes the view in the session's own dialect, valid for its provider.
-// Messages that no edit touches are the Raw of their texts, not a copy. changes are what
-// the provider's rules of form changed beside the edits of the view, see [events.Op.Writes].
+// Render writes the view in the session's own dialect, valid for its provider. Messages that no edit changes
+// are the Raw of their texts, not a copy. changes are the changes by the provider's rules of form beside the
+// edits of the view, see [events.Op.Writes].
 func Render(v *View, texts Texts) (messages []events.Raw, changes []events.Edit, err error) {
 	err = v.render(texts, func(r *renderer) {
 		messages = make([]events.Raw, len(r.out))
@@ -97,16 +96,15 @@ func Render(v *View, texts Texts) (messages []events.Raw, changes []events.Edit,
 	return messages, changes, err
 }
 
-// Sourced is a message of a rendered history, and the messages of the log that it was made
-// of: those from First to Last, none where First has no turn. Untouched: it is that one
-// message as it came.
+// Sourced is a message of a rendered history with its source, the messages of the log from First to Last;
+// First has no turn if there is none. Untouched: it is that one message unchanged.
 type Sourced struct {
 	Raw         events.Raw
 	First, Last events.Position
 	Untouched   bool
 }
 
-// WithSources is [Render] that states what each message was made of.
+// WithSources is [Render] with the source of each message.
 func WithSources(v *View, texts Texts) (out []Sourced, err error) {
 	err = v.render(texts, func(r *renderer) {
 		out = make([]Sourced, len(r.out))
@@ -118,7 +116,7 @@ func WithSources(v *View, texts Texts) (out []Sourced, err error) {
 	return out, err
 }
 
-// render gives take what was rendered.
+// render calls take with the rendered history.
 func (v *View) render(texts Texts, take func(*renderer)) error {
 	r := renderers.Get().(*renderer)
 	r.view, r.texts, r.dialect = v, texts, v.Format.Dialect()
@@ -131,12 +129,12 @@ func (v *View) render(texts Texts, take func(*renderer)) error {
 	return err
 }
 
-// renderers holds finished renderers for use again: a large history takes large lists.
+// renderers are for reuse: a large history needs large lists.
 var renderers = sync.Pool{New: func() any { return new(renderer) }}
 
-// renderer assembles a history exchange by exchange: the assistant's messages,
-// then the results of their calls, placeholders last, since without ids the
-// order decides whose they are, then everything else up to the next assistant.
+// renderer assembles a history exchange by exchange: the assistant's messages, the results of their calls,
+// placeholders, then everything else up to the next assistant. Placeholders are the last results, since
+// without ids the order decides to which call they belong.
 type renderer struct {
 	view    *View
 	texts   Texts
@@ -145,47 +143,47 @@ type renderer struct {
 	seq       measure.Seq // of the turn at hand, 0 for none
 	turn      []events.Message
 	draft     events.Message // the message at hand, while it is edited
-	parts     []events.Part  // that are left of it
-	timestamp events.Raw     // of it, once stamped
+	parts     []events.Part  // remaining parts
+	timestamp events.Raw     // of the message, once known
 	stamped   bool
-	last      struct { // the message that [renderer.part] read last
+	last      struct { // the last message read by [renderer.part]
 		place
 		parts []events.Part
 	}
 	pairs  *stage.Pairing // nil until a placeholder needs it
-	moved  map[place]bool // messages that have lost parts to other places
-	room   events.Raw     // for what is written next
+	moved  map[place]bool // messages whose parts moved to other places
+	room   events.Raw     // for the next written message
 	out    []message
-	open   int            // in out, where the open exchange begins
-	done   int            // in out, up to where neighbours were joined: placeholders may come before open
+	open   int            // in out, beginning of the open exchange
+	done   int            // in out, end of the joined neighbours: placeholders may be put before open
 	ranks  []rank         // of its messages
 	has    [rest + 1]bool // it has messages of these ranks
 	called bool           // it has a call
-	before []message      // placeholder calls with their results, to come before it
-	union  union          // the message at the end of what is done that others become a part of
+	before []message      // placeholder calls with their results, to put before it
+	union  union          // the joined message at the end of the done part
 
 	changes []events.Edit
 }
 
-// message is one of the history that is rendered.
+// message is a rendered message.
 type message struct {
 	raw            events.Raw
 	role           measure.Role
 	calls, results bool // it has any
-	paused         int  // calls of the provider's own tools whose results are not in it
-	resumed        int  // results of the provider's own tools whose calls are in a message before
+	paused         int  // calls of the provider's own tools without a result in it
+	resumed        int  // results of the provider's own tools whose calls are in an earlier message
 
-	first, last events.Position // the messages of the log that it was made of, without a turn for none
-	untouched   bool            // it is that one message as it came
+	first, last events.Position // its messages of the log, without a turn for none
+	untouched   bool            // it is that one message unchanged
 }
 
-// from notes the one message of the log that a message was made of.
+// from sets the one message of the log that is the source.
 func (m *message) from(e *measure.Entry) {
 	m.first = measure.MessageOf(e.Position())
 	m.last = m.first
 }
 
-// place is that of a message in the log.
+// place is the place of a message in the log.
 type place struct {
 	seq   measure.Seq
 	index uint32
@@ -193,7 +191,7 @@ type place struct {
 
 func placeOf(e *measure.Entry) place { return place{e.Seq, e.Index} }
 
-// reset drops the history, and what its texts refer to.
+// reset drops the history and the texts that it refers to.
 func (r *renderer) reset() {
 	clear(r.parts[:cap(r.parts)])
 	clear(r.out[:cap(r.out)])
@@ -250,8 +248,8 @@ func (r *renderer) message(from, to int) error {
 	return r.edited(source, from, to)
 }
 
-// untouched returns the message as it came, if no edit and no rule of the dialect
-// changes it. Entries alone decide that.
+// untouched returns the original message, if no edit and no rule of the dialect changes it. It looks at
+// entries only.
 func (r *renderer) untouched(source *events.Message, from, to int) (out message, ok bool) {
 	strict := r.dialect.Strict // blank texts are refused, and results come first
 	var parts uint32
@@ -280,7 +278,7 @@ func (r *renderer) untouched(source *events.Message, from, to int) (out message,
 	return out, content
 }
 
-// holds notes that the message has an entry.
+// holds adds an entry to the facts of the message.
 func (m *message) holds(e *measure.Entry) {
 	m.role = e.Role
 	m.calls = m.calls || e.Kind == measure.KindCall
@@ -300,7 +298,7 @@ func (m *message) awaits(half dialect.HostedKind) {
 	}
 }
 
-// lost reports whether parts of a message are at another place, behind their calls.
+// lost reports whether parts of a message moved to another place, behind their calls.
 func (r *renderer) lost(e *measure.Entry) bool {
 	if r.moved == nil {
 		r.moved = map[place]bool{}
@@ -373,7 +371,7 @@ func holdsParts(parts []events.Part, e *measure.Entry) error {
 	return nil
 }
 
-// made writes a message that compactd makes.
+// made writes a message made by compactd.
 func (r *renderer) made(role measure.Role, m events.Message) (message, error) {
 	raw, err := r.view.Format.Write(m)
 	if err != nil {
@@ -384,7 +382,7 @@ func (r *renderer) made(role measure.Role, m events.Message) (message, error) {
 	return out, nil
 }
 
-// holdsParts notes that the message has parts.
+// holdsParts adds parts to the facts of the message.
 func (m *message) holdsParts(parts []events.Part) {
 	for i := range parts {
 		m.calls = m.calls || parts[i].Kind == events.PartCall

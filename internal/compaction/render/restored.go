@@ -9,7 +9,7 @@ import (
 	"compactd/internal/events/dialect"
 )
 
-// restored adds a result, or the text of a skill, that is shown again.
+// restored adds a restored result or text of a skill.
 func (r *renderer) restored(e *measure.Entry) error {
 	own := *e
 	first, err := r.part(&own)
@@ -36,7 +36,7 @@ func (r *renderer) restored(e *measure.Entry) error {
 	return r.addMade(textMessage(events.RoleUser, fmt.Sprintf(measure.RestoreHead, name, e.Turn)+out))
 }
 
-// skillName stands for the name of a skill whose text is a message.
+// skillName replaces the name of a skill whose text is a message.
 const skillName = "text of a skill"
 
 // words lists the texts of an entry that is a run of words.
@@ -57,7 +57,7 @@ func (r *renderer) words(e *measure.Entry) (out []events.Part, err error) {
 	return out, nil
 }
 
-// nameOf is the file that a restored result was read from, or the tool it is from.
+// nameOf is the file that a restored result was read from, or its tool.
 func (r *renderer) nameOf(e *measure.Entry, result *events.Part) (string, error) {
 	tool := result.Tool
 	if e.CallSeq() != 0 {

@@ -14,11 +14,10 @@ import (
 // IDNamespace is the namespace of the ids of outcomes and of synthetic messages.
 var IDNamespace = uuid.MustParse("6f8f4a6c-1d0e-5b7a-9c57-0c8f3d6b2a11")
 
-// Messages that compactd makes have ids in the dialects that know ids. They follow
-// from what the message represents, so that every rendering of a history gives the
-// same; within a session no two are equal.
+// Messages made by compactd have ids in dialects with ids. The ids follow from the messages that they
+// represent, so every rendering of a history has the same; within a session no two are equal.
 
-// syntheticID is the id of a message made to complete that of an entry.
+// syntheticID is the id of a message that completes an entry.
 func syntheticID(prefix string, e *measure.Entry) string {
 	return prefix + idOf("%s %d %d %d %d", prefix, e.Seq, e.Turn, e.Index, e.Part)
 }
@@ -27,8 +26,8 @@ func idOf(format string, args ...any) string {
 	return uuid.NewSHA1(IDNamespace, fmt.Appendf(nil, format, args...)).String()
 }
 
-// truncationMessage is a truncation notice. Of its range only the end is sure: a
-// summary may take the beginning.
+// truncationMessage is a truncation notice. Only the end of its range is sure: a summary may cover the
+// beginning.
 func (r *renderer) truncationMessage(e *measure.Entry) events.Message {
 	text := measure.TruncateText
 	if int64(e.Text) > measure.UnitsOf(text) && !r.view.ByHash { // a range has no hash
@@ -68,7 +67,7 @@ func (r *renderer) placeholder(m events.Message) error {
 	return r.addMade(m)
 }
 
-// addMade adds a user's message that compactd makes, and that answers nothing.
+// addMade adds a user's message made by compactd that answers no call.
 func (r *renderer) addMade(m events.Message) error {
 	out, err := r.made(measure.RoleUser, m)
 	if err == nil {
@@ -77,7 +76,7 @@ func (r *renderer) addMade(m events.Message) error {
 	return err
 }
 
-// result is the placeholder for the result of a call that has none.
+// result is the placeholder result of a call.
 func (r *renderer) result(e *measure.Entry, source *events.Message) (message, error) {
 	role, as := measure.RoleTool, r.dialect.Results
 	if as == events.RoleUser {
@@ -88,7 +87,7 @@ func (r *renderer) result(e *measure.Entry, source *events.Message) (message, er
 	return r.made(role, events.Message{Role: as, Parts: []events.Part{p}, ID: syntheticID("repair-result-", e), Timestamp: r.timestampOf(source)})
 }
 
-// timestampOf is the timestamp of the message at hand, which is looked for once.
+// timestampOf is the timestamp of the current message, searched for once.
 func (r *renderer) timestampOf(m *events.Message) events.Raw {
 	if !r.stamped {
 		r.timestamp, r.stamped = m.TimestampOf(), true
@@ -99,7 +98,7 @@ func (r *renderer) timestampOf(m *events.Message) events.Raw {
 // unknownTool is the name of a tool whose result does not name it.
 const unknownTool = "unknown"
 
-// call is the placeholder call for a result that has none.
+// call is the placeholder call of a result.
 func (r *renderer) call(e *measure.Entry, source *events.Message) (message, error) {
 	result := &source.Parts[e.Part]
 	tool := headUnits(result.Tool, measure.MaxToolUnits)
@@ -122,7 +121,7 @@ func textMessage(role events.Role, text string) events.Message {
 // headUnits returns the longest head of s with at most n UTF-16 units.
 func headUnits(s string, n int) string {
 	for i, c := range s {
-		if n -= len(string(c)); n < 0 { // bytes, which are never fewer than units
+		if n -= len(string(c)); n < 0 { // bytes, never fewer than units
 			return s[:i]
 		}
 	}

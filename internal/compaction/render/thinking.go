@@ -8,17 +8,17 @@ import (
 	"compactd/internal/events"
 )
 
-// Thinking is what a history has of its model's thinking. The zero value keeps all of it.
+// Thinking decides which thinking a history keeps. The zero value keeps all.
 type Thinking struct {
-	Bound bool    // to what precedes it: without Kept and Loops all of it is dropped
+	Bound bool    // thinking is bound to the messages before it: only Kept and Loops keep theirs
 	Kept  []Turns // in order
-	Loops []Loop  // tool loops that keep theirs: see [LoopAt]
+	Loops []Loop  // tool loops that keep their thinking: see [LoopAt]
 }
 
 // Turns is a range of turns, both included.
 type Turns struct{ From, To uint32 }
 
-// Loop is a tool loop: the messages behind From up to To, without both.
+// Loop is a tool loop: the messages between From and To, without both.
 type Loop struct{ From, To events.Position }
 
 // drops reports whether an entry loses its thinking.
@@ -36,11 +36,11 @@ func (t *Thinking) keeps(turn uint32) bool {
 
 func (l Loop) has(p events.Position) bool { return l.From.Compare(p) < 0 && p.Compare(l.To) < 0 }
 
-// end is behind every message.
+// end is after every message.
 var end = events.Position{Turn: events.MaxNumber + 1}
 
-// LoopAt is the tool loop that is open behind a turn: from what the user wrote last up to what
-// the user writes next. Providers demand the thinking of a loop that is open.
+// LoopAt is the tool loop that is open after a turn: between the last message of the user and the next one.
+// Providers require the thinking of an open loop.
 func LoopAt(entries []measure.Entry, turn int64) Loop {
 	l := Loop{To: end}
 	for from := 0; from < len(entries); {
@@ -60,7 +60,7 @@ func LoopAt(entries []measure.Entry, turn int64) Loop {
 	return l
 }
 
-// dropThinking removes the thinking from the parts behind the first n.
+// dropThinking removes the thinking from the parts after the first n.
 func (r *renderer) dropThinking(n int) {
 	kept := slices.DeleteFunc(r.parts[n:], func(p events.Part) bool { return p.Kind == events.PartThinking })
 	r.parts = r.parts[:n+len(kept)]

@@ -10,15 +10,15 @@ import (
 	"compactd/internal/events"
 )
 
-// The entry that is worth least for each of its tokens goes first: its worth is that of its kind,
-// which the policy states, over its age. A result is cleared, and an exchange hidden behind a summary, in the order of
-// their burdens, the inverse of that, until the history is at its target. An exchange is no
-// greater burden than the least of its contents: an edit stays for long, and a large result goes
-// before the call that it came from.
+// Entries with the least worth for each of their tokens go first: the worth of their kind, which the policy
+// states, over their age. The inverse is their burden. Results are cleared, and exchanges hidden behind a
+// summary, in the order of their burdens until the history is at its target. The burden of an exchange is the
+// least of its contents': an edit keeps it in view for long, and a large result is cleared before its call is
+// hidden.
 // See docs/adr/0042.
 
 const (
-	// youngest is added to an age: what came in the last few turns is about as young.
+	// youngest is added to an age: entries of the last few turns are about as young.
 	youngest = 7
 	// oldest bounds an age, and with it a burden.
 	oldest = 100_000
@@ -26,8 +26,8 @@ const (
 	burdenUnit = 1 << 20
 )
 
-// ages returns for each entry how many turns ago it came, or, where that is more, how many
-// messages of the assistant follow it.
+// ages returns the age of each entry: the number of turns since it, or of messages of the assistant after it
+// if that is more.
 func (d *Draft) ages() []uint64 {
 	d.aged = slices.Grow(d.aged[:0], len(d.entries))[:len(d.entries)]
 	out := d.aged
@@ -46,7 +46,7 @@ func (d *Draft) ages() []uint64 {
 	return out
 }
 
-// burden is what a token of an entry is to the history, of which it costs so many.
+// burden is the burden of a token of an entry that costs so many.
 func (d *Draft) burden(i int, cost measure.Tokens, age uint64) uint64 {
 	n := (age + youngest) * burdenUnit / uint64(d.keep.Worth(&d.entries[i]))
 	if cost > d.keep.LargeTokens {
@@ -55,7 +55,7 @@ func (d *Draft) burden(i int, cost measure.Tokens, age uint64) uint64 {
 	return n
 }
 
-// removal is what may go: a result that is cleared, or an exchange that is hidden.
+// removal is a result to clear, or an exchange to hide.
 type removal struct {
 	burden uint64
 	at     int // the result, or any entry of the exchange
@@ -82,8 +82,8 @@ func (d *Draft) clearing(out []removal, results []int, ages []uint64) []removal 
 	return out
 }
 
-// exchanged returns for each entry the first entry of what stays or goes with it: its message, and
-// those that its calls and results belong to.
+// exchanged returns for each entry the first entry of its exchange, which stays or goes as a whole: its
+// message, and those with its calls and results.
 func (d *Draft) exchanged() []int32 {
 	d.joined = slices.Grow(d.joined[:0], len(d.entries))[:len(d.entries)]
 	of := d.joined
@@ -120,25 +120,24 @@ func (d *Draft) exchanged() []int32 {
 
 // exchange is a message of the assistant with the results of its calls, or another message.
 type exchange struct {
-	cost   measure.Tokens // as it is
+	cost   measure.Tokens // before any edit
 	burden uint64         // of the least of its contents
 	stays  bool           // whatever its burden
 	goes   bool
 }
 
-// aim is the target of a choice, and the results that stay.
+// aim is the target of a choice, and the results that must stay.
 type aim struct {
 	target  measure.Tokens
 	protect measure.Tokens // of the newest results, which stay
 	tools   []string       // whose results stay
 }
 
-// protectShare times the share that the policy aims for is the part of a target that the newest
-// results may take whatever their burden: where the room is small, others are worth more than the
-// last of them.
+// protectShare times the policy's target share is the part of a target that the newest results may take
+// whatever their burden: in a small room other content is worth more than the last of them.
 const protectShare measure.PPM = 400_000
 
-// aimOf is the aim of a policy, nil where it does not choose.
+// aimOf is the aim of a policy, nil if the policy does not choose.
 func aimOf(p *policy.Policy, window, target measure.Tokens) *aim {
 	if !p.Prune.Enabled || !p.Prune.ToTarget {
 		return nil
@@ -147,9 +146,9 @@ func aimOf(p *policy.Policy, window, target measure.Tokens) *aim {
 	return &aim{target, protect, p.Prune.ProtectedTools}
 }
 
-// reduce clears results until the history is at its target. Where that cannot reach it, it
-// also hides what the summary in view has kept of its range; or else it leaves all to a
-// summary that is ready, or clears all that it may.
+// reduce clears results until the history is at its target. If all of them do not suffice, it leaves the work
+// to a summary that is ready; else it chooses again among the entries kept by the summary in view; else it
+// clears all that it may.
 func (d *Draft) reduce(p *policy.Policy, window measure.Tokens, m *Means) {
 	minimum := p.Prune.Scaled(p.Prune.MinimumTokens, window)
 	by := aimOf(p, window, m.Target)
@@ -171,8 +170,8 @@ func (d *Draft) reduce(p *policy.Policy, window measure.Tokens, m *Means) {
 	d.prune(results, saved, minimum, m.Target)
 }
 
-// covering returns the summary in view, and where what it covers and has kept ends; ok is
-// false where it has kept nothing.
+// covering returns the summary in view, and the end of its range with the entries it kept; ok is false if it
+// kept nothing.
 func (d *Draft) covering() (s Summary, end int, ok bool) {
 	from := d.AfterSystem()
 	if from == len(d.entries) || d.entries[from].Kind != measure.KindSummary {
@@ -183,8 +182,8 @@ func (d *Draft) covering() (s Summary, end int, ok bool) {
 	return Summary{Seq: e.Seq, To: e.End(), Units: int64(e.Text), Kept: e.Spares()}, end, end > from+1
 }
 
-// chooseAgain chooses once more what stays of the range of the summary in view, and reports
-// whether that brings the history to its target; else it changes nothing.
+// chooseAgain chooses the kept entries of the summary in view again, and reports whether that brings the
+// history to its target; else it changes nothing.
 func (d *Draft) chooseAgain(by *aim) bool {
 	s, end, ok := d.covering()
 	if !ok {
@@ -198,15 +197,15 @@ func (d *Draft) chooseAgain(by *aim) bool {
 	return true
 }
 
-// keepPins hides what the summary in view has kept, but for what is pinned.
+// keepPins hides the entries that the summary in view kept, except pinned ones.
 func (d *Draft) keepPins() {
 	if s, end, ok := d.covering(); ok && slices.ContainsFunc(d.entries[d.AfterSystem()+1:end], func(e measure.Entry) bool { return !pinned(e) }) {
 		d.condense(&s, nil)
 	}
 }
 
-// truncateBehind truncates. Where that takes from what the summary in view has kept, the
-// summary keeps nothing, and what follows it is truncated: no range is inside of another.
+// truncateBehind truncates. If that hides entries kept by the summary in view, the summary keeps nothing and
+// the truncation begins after its range: no range is inside another.
 func (d *Draft) truncateBehind(target measure.Tokens, fraction measure.PPM) {
 	s, end, ok := d.covering()
 	was := d.savepoint()
@@ -224,17 +223,17 @@ func (d *Draft) truncateBehind(target measure.Tokens, fraction measure.PPM) {
 	d.Truncate(target, fraction)
 }
 
-// choice is what stays in view of a history.
+// choice is a choice of entries that stay in view.
 type choice struct {
 	keep    []bool         // entries behind the placeholder
 	cleared []int          // results, oldest first
-	last    int            // of them the least burden, -1 where an exchange is that
-	spare   measure.Tokens // how much more fits
+	last    int            // the cleared result with the least burden, -1 if an exchange has less
+	spare   measure.Tokens // tokens that still fit
 	enough  bool           // the history is at its target
 }
 
-// choose decides what of the entries from ≤ i < to stays behind a placeholder of so many
-// tokens, and which results are cleared, so that the history is at its target. pins stay.
+// choose decides which entries from ≤ i < to stay behind a placeholder of so many tokens, and which results
+// are cleared, so that the history is at its target. pins stay.
 func (d *Draft) choose(from, to int, by *aim, placeholder measure.Tokens, pins []bool) choice {
 	ages, of, target := d.ages(), d.exchanged(), by.target-placeholder
 	results, _ := d.prunable(by.protect, by.tools)

@@ -7,10 +7,10 @@ import (
 	"compactd/internal/events"
 )
 
-// condense puts a summary in place of the range it covers: the messages after the leading system
-// messages, up to and including to. Earlier summaries and truncation notices in the range go with
-// it; one that reaches beyond stays. If turns behind the range were retracted, so that calls in it
-// await their results again, nothing changes. Entries that by chooses are kept or cleared.
+// condense puts a summary in place of its range: the messages after the leading system messages up to and
+// including to. Earlier summaries and truncation notices in the range are replaced too; one that reaches
+// beyond stays. If turns after the range were retracted, so that calls in it await their results again,
+// nothing changes. by chooses entries that are kept or cleared.
 func (d *Draft) condense(s *Summary, by *aim) {
 	from := d.AfterSystem()
 	end := d.Through(from, s.To)
@@ -30,7 +30,7 @@ func (d *Draft) condense(s *Summary, by *aim) {
 	d.coverKept(from, to)
 }
 
-// saves reports whether a summary can take the place of its range, and costs less; nil does not.
+// saves reports whether a summary, if any, can take the place of its range and costs less.
 func (d *Draft) saves(s *Summary) bool {
 	if s == nil {
 		return false
@@ -48,15 +48,15 @@ func (d *Draft) saves(s *Summary) bool {
 	return saved > 0
 }
 
-// entry is what stands in for the range.
+// entry is the placeholder of the range.
 func (s *Summary) entry() measure.Entry {
 	e := measure.Entry{Seq: s.Seq, Kind: measure.KindSummary, Role: measure.RoleUser, Flags: measure.FlagFirst, Parts: 1, Text: uint32(s.Units)}
 	e.SetSpares(s.Kept)
 	return e
 }
 
-// coverKept lets the summary at a position cover what an earlier placeholder, which reaches
-// beyond it, has kept of its range: it is hidden, or kept by the summary.
+// coverKept lets the summary at a position cover the entries of its range that an earlier placeholder, which
+// reaches beyond it, has kept: they are hidden, or kept by the summary.
 func (d *Draft) coverKept(at int, to events.Position) {
 	end := at + 1
 	for end < len(d.entries) && d.entries[end].Kind < measure.KindTruncation && d.entries[end].Compare(to) <= 0 {
@@ -77,8 +77,8 @@ func (d *Draft) coverKept(at int, to events.Position) {
 	d.set(append(out, slices.DeleteFunc(slices.Clone(d.entries[end:]), inRange)...))
 }
 
-// AfterSystem returns where the history begins after the leading system messages, and after the
-// messages that are held, with the results of their calls.
+// AfterSystem returns the beginning of the history after the leading system messages, and after the held
+// messages with the results of their calls.
 func (d *Draft) AfterSystem() int {
 	i := d.holds()
 	if i > 0 {
@@ -104,18 +104,17 @@ func (d *Draft) Through(i int, to events.Position) int {
 	return i
 }
 
-// Condensable returns the smallest range from the beginning after which at most
-// recent tokens stay; when there is none, the largest that leaves a message, since
-// the text of a summary promises that recent ones follow; its end is 0 when there is nothing, or
-// not more than four messages. No range ends beyond turn last. fresh is what of it
-// is not summary already.
+// Condensable returns the smallest range from the beginning after which at most recent tokens stay, else the
+// largest that leaves a message, as a summary promises recent messages after it. end is 0 if there is no
+// range, or at most four messages. No range ends beyond turn last. fresh is the part of it that is not a
+// summary.
 func (d *Draft) Condensable(recent measure.Tokens, last int64) (end int, saved, fresh measure.Tokens) {
 	if d.Messages() <= MinMessages {
 		return 0, 0, 0
 	}
 	var best cut
 	total, start := d.Tokens(), d.AfterSystem()
-	var covered events.Position // by a summary: what it kept is no text for the next one
+	var covered events.Position // by a summary: its kept entries are not in the next one
 	if start < len(d.entries) && d.entries[start].Kind == measure.KindSummary {
 		covered = d.entries[start].End()
 	}
@@ -140,7 +139,7 @@ func (d *Draft) Condensable(recent measure.Tokens, last int64) (end int, saved, 
 	return best.end, best.saved, fresh
 }
 
-// Newest returns where the newest n messages begin, truncation notices not counted.
+// Newest returns the beginning of the newest n messages, without truncation notices.
 func (d *Draft) Newest(n int) int {
 	for i, e := range slices.Backward(d.entries) {
 		if e.Flags.Has(measure.FlagFirst) && e.Kind != measure.KindTruncation {
@@ -152,8 +151,7 @@ func (d *Draft) Newest(n int) int {
 	return 0
 }
 
-// Old returns the number of entries after the system's messages up to the last from
-// before a sequence, 0 when there are none.
+// Old returns the number of entries after the system's messages up to the last one from before a sequence.
 func (d *Draft) Old(before measure.Seq) int {
 	start := d.AfterSystem()
 	for i, e := range slices.Backward(d.entries[start:]) {
@@ -164,8 +162,8 @@ func (d *Draft) Old(before measure.Seq) int {
 	return 0
 }
 
-// UnitsAtDensity returns how many of n units a summary may have if its text is as dense as
-// the conversation: a Chinese conversation has a Chinese summary.
+// UnitsAtDensity returns how many of n units a summary may have if its text is as dense as the conversation:
+// a Chinese conversation gets a Chinese summary.
 func (d *Draft) UnitsAtDensity(n int64) int64 {
 	var words measure.Size
 	for i := range d.entries {

@@ -8,11 +8,10 @@ import (
 	"compactd/internal/events"
 )
 
-// Deduplicate lets earlier reads of a file point to the latest one. A read is
-// replaced, also one that failed, only when a later successful read covers it: the
-// whole file, or the same lines. It changes nothing when the reads it touches, the kept ones
-// included, would not shrink by at least the share minimum.
-// Agents read large files in pieces, and one piece does not hold another.
+// Deduplicate replaces earlier reads of a file by pointers to the latest one. A read, also a failed one, is
+// replaced only if a later successful read covers it: the whole file, or the same lines. Agents read large
+// files in pieces, and one piece does not contain another. Nothing changes unless the read files, the kept
+// reads included, shrink by the share minimum.
 func (d *Draft) Deduplicate(minimum measure.PPM) {
 	kept := make([]bool, len(d.entries))
 	d.list = d.list[:0] // newest first
@@ -54,8 +53,7 @@ func (d *Draft) referred() []bool {
 	return out
 }
 
-// disowned lists the placeholders whose read is no longer below them: truncated,
-// or retracted.
+// disowned lists the placeholders whose read is no longer after them: truncated, or retracted.
 func (d *Draft) disowned() []int {
 	if d.pointers == 0 {
 		return nil
@@ -72,12 +70,11 @@ func (d *Draft) disowned() []int {
 	return d.lost
 }
 
-// read identifies what a read reads.
+// read identifies the content of a read.
 type read struct{ path, variant measure.Key }
 
-// rereads walks back over the reads and the placeholders of reads. Each comes with
-// the latest read below it that covers it, the whole file or the same lines, or
-// with −1.
+// rereads iterates backwards over reads and placeholders of reads, each with the latest later read that
+// covers it, the whole file or the same lines, or −1.
 func (d *Draft) rereads() iter.Seq2[int, int] {
 	return func(yield func(i, later int) bool) {
 		if d.whole == nil {

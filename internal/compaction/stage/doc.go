@@ -1,5 +1,4 @@
-// Package stage owns what makes a history smaller: the stages, and the plan that runs them
-// in order.
+// Package stage makes a history smaller: it has the stages, and the plan that runs them in order.
 //
 //	history := stage.History{View: appendEntries, Format: format, Rate: rate}
 //	plan := stage.MakePlan(history, &policy, window, stage.Means{Target: target, Truncate: true})
@@ -15,8 +14,7 @@
 // truncation notice is the placeholder of a range that has no summary. A [Step] is a stage
 // of a plan: [History.Plan] takes steps over one draft, and makes a [Plan] of what they did.
 //
-// The burden of a content is its age over the worth of its kind: what has the greatest goes
-// first.
+// The burden of a content is its age over the worth of its kind; the greatest burden goes first.
 //
 // # Order
 //

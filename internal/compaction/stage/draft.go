@@ -8,10 +8,9 @@ import (
 	"compactd/internal/events"
 )
 
-// Draft is an effective history under the stages: entries in view, and what the
-// edits so far made of them. Each stage can be run alone.
+// Draft is an effective history that stages edit. Each stage can be run alone.
 type Draft struct {
-	entries []measure.Entry // changed by set and alter alone
+	entries []measure.Entry // changed only by set and alter
 	format  events.Format
 	rate    measure.Rate
 	edits   []events.Edit
@@ -21,9 +20,9 @@ type Draft struct {
 	tokens   measure.Tokens   // of all
 	messages int
 	pointers int // placeholders that refer to a later read
-	restored int // results that are shown again
+	restored int // results that are restored
 	pinned   bool
-	held     int64 // the last turn of those that stay as they are, 0 for none; see [Draft.Hold]
+	held     int64 // the last of the turns that must not change, 0 for none; see [Draft.Hold]
 	pairs    Pairing
 	paired   bool           // pairs are those of entries
 	repaired measure.Tokens // of all, once repaired
@@ -31,24 +30,24 @@ type Draft struct {
 	lost     []int          // placeholders that are disowned
 	searched bool           // lost are those of entries
 
-	fresh measure.Seq // what is from before is not kept in view
-	heads bool        // a failure that is cleared keeps its first line
-	keep  policy.Keep // by which it chooses
+	fresh measure.Seq // entries from before it are not kept in view
+	heads bool        // a cleared failure keeps its first line
+	keep  policy.Keep // worth of contents for a choice
 
-	gone [][]measure.Entry // what was hidden, as it was then
+	gone [][]measure.Entry // hidden entries, as they were
 
 	changes []changed // since the last savepoint, in order
 
-	before measure.Tokens // what a plan, or its step, began with
+	before measure.Tokens // tokens before the plan, or before its step
 
-	missing, returned   int // files in use that a step took out of view, and those it restored
+	missing, returned   int // files in use that a step hid, and those it restored
 	missingLines, keeps int // the same of lines, and those it keeps
 
-	// Memory that is used again.
-	room  []measure.Entry     // where a plan begins
+	// Memory for reuse.
+	room  []measure.Entry     // for the entries of a plan
 	whole map[measure.Key]int // reads of whole files, by their position from 1
 	lines map[read]int        // the same of lines
-	list  []int               // of what a stage edits
+	list  []int               // entries that a stage edits
 
 	aged      []uint64 // see ages
 	joined    []int32  // see exchanged
@@ -56,9 +55,8 @@ type Draft struct {
 	removals  []removal
 }
 
-// changed is an entry as alter found it. It names its place by address: a stage that
-// hides messages goes on with other entries, and what is altered there later is no
-// change of the marked ones.
+// changed is an entry before alter. It is identified by its address: a stage that hides messages continues
+// with other entries, and later changes of those do not count.
 type changed struct {
 	at      *measure.Entry
 	ceiling uint32
@@ -67,7 +65,7 @@ type changed struct {
 	op      measure.Op
 }
 
-// Hold has the messages up to a turn stay as they are; none of them is edited or hidden.
+// Hold keeps the messages up to a turn unchanged: none of them is edited or hidden.
 func (d *Draft) Hold(through int64) {
 	d.held = through
 	for i := range d.entries[:d.holds()] {
@@ -76,7 +74,7 @@ func (d *Draft) Hold(through int64) {
 	}
 }
 
-// holds counts the entries that are held.
+// holds counts the held entries.
 func (d *Draft) holds() (n int) {
 	for n < len(d.entries) && d.held > 0 && d.entries[n].Kind < measure.KindTruncation && d.entries[n].End().Turn <= d.held {
 		n++
@@ -91,7 +89,7 @@ func NewDraft(entries []measure.Entry, f events.Format, r measure.Rate) *Draft {
 	return d
 }
 
-// set makes the draft hold other entries.
+// set replaces the entries of the draft.
 func (d *Draft) set(entries []measure.Entry) {
 	d.entries, d.costs = entries, slices.Grow(d.costs[:0], len(entries))[:len(entries)]
 	d.tokens, d.messages, d.pointers, d.restored, d.pinned, d.paired, d.known, d.searched = 0, 0, 0, 0, false, false, false, false
@@ -113,7 +111,7 @@ func (d *Draft) set(entries []measure.Entry) {
 	}
 }
 
-// alter changes the edit or the flags of an entry, which still pairs as it does.
+// alter changes the edit or the flags of an entry; its pairing must not change.
 func (d *Draft) alter(i int, change func(*measure.Entry)) {
 	e := &d.entries[i]
 	d.changes = append(d.changes, changed{e, e.Ceiling, e.Lines, e.Flags, e.Op})
@@ -129,20 +127,20 @@ func (d *Draft) alter(i int, change func(*measure.Entry)) {
 	d.costs[i], d.known, d.searched = cost, false, false
 }
 
-// savepoint is a draft as it was.
+// savepoint is an earlier state of a draft.
 type savepoint struct {
 	entries []measure.Entry
 	edits   []events.Edit
 	gone    int
 }
 
-// savepoint returns the draft as it is, for rollback.
+// savepoint returns the state of the draft, for rollback.
 func (d *Draft) savepoint() savepoint {
 	d.changes = d.changes[:0]
 	return savepoint{d.entries, d.edits, len(d.gone)}
 }
 
-// rollback makes the draft what it was at the last savepoint.
+// rollback returns the draft to the last savepoint.
 func (d *Draft) rollback(was savepoint) {
 	if len(d.edits) == len(was.edits) {
 		return
@@ -154,13 +152,13 @@ func (d *Draft) rollback(was savepoint) {
 	d.set(was.entries)
 }
 
-// Tokens estimates the history as it is, without the framing of a conversation.
+// Tokens estimates the history, without the framing of a conversation.
 func (d *Draft) Tokens() measure.Tokens { return d.tokens }
 
-// Entries lists the entries in view, not to be changed.
+// Entries lists the entries in view. Callers must not change them.
 func (d *Draft) Entries() []measure.Entry { return d.entries }
 
-// Edits lists the edits so far, not to be changed.
+// Edits lists the edits so far. Callers must not change them.
 func (d *Draft) Edits() []events.Edit { return d.edits }
 
 // TokensFrom estimates the entries from position i on as a history of their own.
@@ -171,7 +169,7 @@ func (d *Draft) TokensFrom(i int) (sum measure.Tokens) {
 	return sum
 }
 
-// pairing returns what belongs together.
+// pairing returns the pairs of calls and results.
 func (d *Draft) pairing() *Pairing {
 	if !d.paired {
 		d.pairs.find(d.entries, d.format)
@@ -191,19 +189,19 @@ func (d *Draft) edit(o events.Op, at []int) {
 	}
 }
 
-// change puts an edit in force on entry i and notes it.
+// change puts an edit of entry i in force, and adds it to the plan.
 func (d *Draft) change(i int, x events.Edit) {
 	d.alter(i, func(e *measure.Entry) { e.Set(&x) })
 	x.Position = d.entries[i].Position()
 	d.edits = append(d.edits, x)
 }
 
-// note adds an edit of an entry to those of the plan.
+// note adds an edit of an entry to the plan.
 func (d *Draft) note(o events.Op, i int) {
 	d.edits = append(d.edits, events.Edit{Op: o, Position: d.entries[i].Position()})
 }
 
-// saving is what a placeholder would save on an entry; it can be negative.
+// saving is the saving of a placeholder for an entry; it can be negative.
 func (d *Draft) saving(i int, o events.Op) measure.Tokens {
 	e := d.entries[i]
 	e.Set(&events.Edit{Op: o, Units: d.rate.PlaceholderUnits(o)})

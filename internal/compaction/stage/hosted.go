@@ -8,12 +8,11 @@ import (
 	"compactd/internal/events/dialect"
 )
 
-// A call of a tool that the provider carries out has its result in the same message, or, where
-// the response paused, in the assistant's next one: nothing but results of the agent's tools may be
-// between them. See [dialect.HostedEnd].
+// A call of the provider's own tool has its result in the same message or, if the response paused, in the
+// assistant's next one. Only results of the agent's tools may be between them. See [dialect.HostedEnd].
 
-// split lists the halves of such pairs whose other half is missing or out of reach, though the
-// conversation went on. The provider refuses them.
+// split lists the halves of such pairs whose other half is missing or out of reach although the conversation
+// went on. The provider refuses them.
 func (d *Draft) split() (out []int) {
 	if !d.format.Dialect().HostedPairs || d.pairing().halves == 0 {
 		return nil
@@ -43,14 +42,15 @@ func (d *Draft) split() (out []int) {
 	return out
 }
 
-// behind is where the nearest entries behind another one are: of the assistant, of anyone else, of
-// words of a user or the system, which may be a user's once they are sent, and of the assistant's answer to the nearest results, with the end of that.
+// behind has the positions of the nearest entries after another one: of the assistant, of anyone else, of
+// words of a user or the system, which may be rendered as a user's, and of the assistant's answer to the
+// nearest results, with its end.
 type behind struct {
 	assistant, rest, prompt, answer, end int
 	results                              bool // the nearest are results of the agent's tools
 }
 
-// add goes on to the entry at i, which is rendered.
+// add moves on to the rendered entry at i.
 func (b *behind) add(i int, e *measure.Entry) {
 	switch {
 	case e.Role == measure.RoleAssistant:
@@ -64,7 +64,7 @@ func (b *behind) add(i int, e *measure.Entry) {
 	b.rest = i
 }
 
-// dropSplit takes such halves out of the history.
+// dropSplit removes such halves from the history.
 func (d *Draft) dropSplit() {
 	for _, i := range d.split() {
 		d.alter(i, func(e *measure.Entry) { e.Flags |= measure.FlagEmpty })
@@ -73,13 +73,13 @@ func (d *Draft) dropSplit() {
 	}
 }
 
-// Uncited are words by their position that lose their citations of results of the provider's own
-// tools: it refuses one whose result is not in the history.
+// Uncited are positions of words that lose their citations of results of the provider's own tools: the
+// provider refuses a citation of a result that is not in the history.
 type Uncited map[int]bool
 
-// Uncite finds them. Which results a citation refers to is not known: it is kept where those of its
-// exchange are all there, or nothing of the history before it is gone. In a turn after through one
-// result is enough: an agent appends such turns to the history that it was given.
+// Uncite finds them. A citation does not name its result: it is kept if all results of its exchange are
+// there, or nothing of the history before it is gone. In a turn after through one result is enough: an agent
+// appends such turns to the history that it got.
 func Uncite(entries []measure.Entry, through int64) (out Uncited) {
 	var here, all cited
 	for i := range entries {
@@ -104,7 +104,7 @@ func Uncite(entries []measure.Entry, through int64) (out Uncited) {
 	return out
 }
 
-// cited is whether results that may be cited are in view, and whether some are not.
+// cited reports whether citable results are in view, and whether some are gone.
 type cited struct{ there, gone bool }
 
 func (c cited) whole() bool { return c.there && !c.gone }

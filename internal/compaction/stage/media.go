@@ -9,17 +9,16 @@ import (
 	"compactd/internal/events/traits"
 )
 
-// Media are cleared where the provider takes no more of them, and where tokens have to be saved
-// that no result of a tool saves: the oldest first, wherever they are. Media of the newest
-// exchange stay, since the agent is at work on them. Pinned messages and results of protected
-// tools lose theirs last, and for the provider's limit alone.
+// Media are cleared if the provider accepts fewer, or to save tokens that no result of a tool saves: the
+// oldest first, wherever they are. Media of the newest exchange stay, since the agent works with them. Media
+// of pinned messages and protected tools go last, and only for the provider's limit.
 
-// mediaSlack is the part of a limit that is free once media were cleared: one more would
-// break the provider's cache again.
+// mediaSlack is the part of a limit that clearing leaves free: one more medium would break the provider's
+// cache again.
 const mediaSlack = 4
 
-// LimitMedia clears media until the provider takes what is left, with some room for more. It
-// reports whether there were any.
+// LimitMedia clears media until the provider accepts the rest, with some slack. It reports whether there were
+// any.
 func (d *Draft) LimitMedia(m traits.Media, protectedTools []string) bool {
 	c := measure.CountMedia(d.entries)
 	if !c.Over(m) {
@@ -42,8 +41,8 @@ func (d *Draft) LimitMedia(m traits.Media, protectedTools []string) bool {
 	return true
 }
 
-// clearMedia clears entries with media as long as goes reports so, of what is in view and of the
-// entry; it returns what is in view then.
+// clearMedia clears entries with media while goes, called with the media in view and the entry's, returns
+// true; it returns the media then in view.
 func (d *Draft) clearMedia(c measure.MediaCount, protectedTools []string, goes func(c, of measure.MediaCount) bool) measure.MediaCount {
 	for _, last := range []bool{false, true} {
 		for _, i := range d.media(protectedTools, last) {
@@ -56,7 +55,7 @@ func (d *Draft) clearMedia(c measure.MediaCount, protectedTools []string, goes f
 	return c
 }
 
-// mediaUnits is the size of what stands for a cleared entry, 0 where its kind decides it.
+// mediaUnits is the size of the placeholder of a cleared entry, 0 if its kind decides it.
 func (d *Draft) mediaUnits(i int) int64 {
 	if d.entries[i].Kind == measure.KindWords {
 		return 0
@@ -64,8 +63,8 @@ func (d *Draft) mediaUnits(i int) int64 {
 	return d.rate.PlaceholderUnits(events.OpClear)
 }
 
-// ReduceMedia clears media until the history has at most target tokens, where the policy prunes
-// to its target. It reports whether it cleared some, and the history is over its target still.
+// ReduceMedia clears media until the history has at most target tokens, if the policy prunes to its target.
+// It reports whether it cleared some and the history is still over the target.
 func (d *Draft) ReduceMedia(target measure.Tokens, p *policy.Prune) (over bool) {
 	if !p.Enabled || !p.ToTarget {
 		return false
@@ -84,8 +83,8 @@ func (d *Draft) ReduceMedia(target measure.Tokens, p *policy.Prune) (over bool) 
 	return cleared && d.Repaired() > target
 }
 
-// media lists the entries before the newest exchange with media that can be cleared, oldest
-// first: those that go last, or all others.
+// media lists the entries before the newest exchange with clearable media, oldest first: those that go last,
+// or all others.
 func (d *Draft) media(protectedTools []string, last bool) (out []int) {
 	protected, referred := measure.KeysOf(protectedTools), d.referred()
 	for i := range d.newestExchange() {
@@ -100,8 +99,7 @@ func (d *Draft) media(protectedTools []string, last bool) (out []int) {
 	return out
 }
 
-// newestExchange is where it begins: at the last messages of the assistant, or, where there are
-// none, at the beginning.
+// newestExchange is its beginning: the last messages of the assistant, or 0 without any.
 func (d *Draft) newestExchange() int {
 	i := len(d.entries)
 	for i > 0 && d.entries[i-1].Role != measure.RoleAssistant {

@@ -8,7 +8,7 @@ import (
 	"compactd/internal/events/dialect"
 )
 
-// Pairing is which entries of a history belong together.
+// Pairing has the calls and results of a history that belong together.
 //
 // An exchange begins at an assistant message that follows another role. In openai each
 // assistant message begins one, since results must follow their own; in neurolink so do
@@ -16,29 +16,27 @@ import (
 // [dialect.Exchange]. An entry
 // that is not rendered belongs to the exchange around it.
 type Pairing struct {
-	// Other is for each entry the position of its counterpart: the call of a
-	// result, the last result of a call; −1 where there is none. A result pairs with
-	// a call of the same exchange, by id, or where either has none by the tool, or by
-	// order. In neurolink one without id that finds no call belongs to the call or result it
-	// comes behind: nothing contradicts it. A result of a provider's own tool that is in another
-	// message than its call pairs with it by id.
+	// Other has for each entry the position of its counterpart: the call of a result, the last result of a
+	// call; −1 without one. A result pairs with a call of the same exchange: by id, or if either has none by
+	// the tool, or by order. In neurolink a result without id that finds no call belongs to the call or
+	// result before it. A result of a provider's own tool in a later message than its call pairs with it by
+	// id.
 	Other []int32
 
 	halves   int   // pairs of the provider's own tools that are not together
-	lone     []int // the calls and results that are rendered and have none
-	unpaired int   // how many these are
-	last     int   // where the last exchange begins
+	lone     []int // rendered calls and results without a counterpart
+	unpaired int   // number of these
+	last     int   // beginning of the last exchange
 }
 
-// Pair finds what belongs together. It costs the same for an entry however many
-// calls an exchange has.
+// Pair finds the pairs. Its cost for an entry does not depend on the number of calls in an exchange.
 func Pair(entries []measure.Entry, f events.Format) *Pairing {
 	p := &Pairing{}
 	p.find(entries, f)
 	return p
 }
 
-// find makes p that of entries.
+// find sets p to the pairs of entries.
 func (p *Pairing) find(entries []measure.Entry, f events.Format) {
 	p.Other = slices.Grow(p.Other[:0], len(entries))[:len(entries)]
 	p.lone, p.unpaired, p.last, p.halves = p.lone[:0], 0, 0, 0
@@ -105,8 +103,8 @@ func (p *Pairing) joinHosted(i int, id measure.Key, call bool, open map[measure.
 	}
 }
 
-// follow makes a result belong to what comes before it, if that is of a tool: to
-// the call, or with another result to the call of that, or to it alone.
+// follow joins a result with the entry before it, if that is of a tool: with the call, with the call of
+// another result, or with that result alone.
 func (p *Pairing) follow(entries []measure.Entry, result, before int) {
 	if before < 0 || entries[before].Kind != measure.KindCall && entries[before].Kind != measure.KindResult {
 		return
@@ -117,7 +115,7 @@ func (p *Pairing) follow(entries []measure.Entry, result, before int) {
 	}
 }
 
-// exchanges returns for each entry where its exchange begins.
+// exchanges returns for each entry the beginning of its exchange.
 func exchanges(entries []measure.Entry, f events.Format) []int {
 	out := make([]int, len(entries))
 	d, start, last := f.Dialect(), 0, -1
@@ -151,15 +149,15 @@ func begins(entries []measure.Entry, by dialect.Exchange, last, i int) bool {
 	}
 }
 
-// openCalls finds the calls of an exchange that have no result yet.
+// openCalls finds the calls of an exchange without a result.
 type openCalls struct {
 	entries []measure.Entry
-	other   []int32 // as far as it is found
+	other   []int32 // as far as it is known
 
 	oldest int // no call of the exchange before it is open
 
-	// An index of the exchange up to an entry, made when a search would be long: an
-	// agent may send a hundred thousand calls in a turn.
+	// An index of the exchange up to an entry, made when a search would be long: an agent may send a hundred
+	// thousand calls in a turn.
 	index   map[name][]int
 	indexed int
 }
@@ -167,9 +165,8 @@ type openCalls struct {
 // enter begins an exchange.
 func (c *openCalls) enter(at int) { c.oldest, c.index, c.indexed = at, nil, at }
 
-// of returns the open call that the result at position i answers: the oldest of its
-// id, or of those without one; for a result without id the oldest of its tool, or
-// of all. It returns −1 if there is none.
+// of returns the open call that the result at position i answers, −1 for none: the oldest with its id, else
+// the oldest without one; for a result without id the oldest of its tool, else the oldest of all.
 func (c *openCalls) of(i int) int {
 	e := &c.entries[i]
 	for c.oldest < i && !c.open(c.oldest) {
@@ -209,7 +206,7 @@ func (c *openCalls) find(n name, i int) int {
 	return -1
 }
 
-// lookUp does what find does, by the index.
+// lookUp is find by the index.
 func (c *openCalls) lookUp(n name, i int) int {
 	if c.index == nil {
 		c.index = map[name][]int{}
@@ -232,7 +229,7 @@ func (c *openCalls) lookUp(n name, i int) int {
 	return calls[0]
 }
 
-// name is what a call is looked for by: its id, or its tool.
+// name is the search key of a call: its id, or its tool.
 type name struct {
 	tool bool
 	key  measure.Key
@@ -246,5 +243,5 @@ func (n name) of(e *measure.Entry) bool {
 	return e.Call == n.key
 }
 
-// maxScan is how many entries are searched for a call without an index.
+// maxScan bounds a search for a call without an index, in entries.
 const maxScan = 32

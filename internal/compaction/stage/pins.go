@@ -5,20 +5,19 @@ import (
 	"compactd/internal/events"
 )
 
-// Pinned messages stay in view behind a placeholder. System messages stay behind a truncation
-// notice; a summary has them in its record. An instruction is short, and must not be paraphrased.
+// Pinned messages stay in view behind a placeholder. System messages stay behind a truncation notice; a
+// summary has them in its record. An instruction is short, and must not be paraphrased.
 //
-// pinShare is the part of the target that pinned messages may take, the newest first.
-// instructionShare is that of the system messages which a truncation would hide. A message beyond
-// is hidden as any other: nothing keeps a session above its window.
+// pinShare is the part of the target for pinned messages, the newest first. instructionShare is the part for
+// the system messages that a truncation would hide. Messages beyond these are hidden like others: nothing
+// keeps a session above its window.
 const (
 	pinShare         measure.PPM = 500_000
 	instructionShare measure.PPM = 250_000
 )
 
-// Pin puts pins in force: of the pinned messages the newest that take at most their share of
-// target. The text of a message from before fresh will leave the log, and it is not
-// kept.
+// Pin selects the newest pinned messages that take at most their share of target. A message from before fresh
+// is not kept: its text will leave the log.
 func (d *Draft) Pin(target measure.Tokens, fresh measure.Seq) {
 	d.fresh = fresh
 	if !d.pinned {
@@ -43,8 +42,7 @@ func (d *Draft) pins(from int) []bool {
 	return d.newest(from, d.tokens, func(e *measure.Entry) bool { return pinned(*e) })
 }
 
-// instructed marks the entries that a truncation keeps: those that are pinned, and the
-// system's.
+// instructed marks the entries that a truncation keeps: pinned ones, and the system's.
 func (d *Draft) instructed(from int, target measure.Tokens) []bool {
 	pins := d.pins(from)
 	kept := d.newest(from, instructionShare.Share(target), func(e *measure.Entry) bool {
@@ -59,9 +57,8 @@ func (d *Draft) instructed(from int, target measure.Tokens) []bool {
 	return pins
 }
 
-// newest marks the entries of the newest messages that have a wanted entry and cost at most
-// most tokens in all, each with the messages that its calls and results belong to. It
-// returns nil for none.
+// newest marks the entries of the newest messages that have a wanted entry and cost at most most tokens in
+// all, each with the messages of its calls and results. It returns nil for none.
 func (d *Draft) newest(from int, most measure.Tokens, want func(*measure.Entry) bool) []bool {
 	var out, seen []bool
 	var results answered
@@ -89,8 +86,8 @@ func (d *Draft) newest(from int, most measure.Tokens, want func(*measure.Entry) 
 	return out
 }
 
-// group lists the entries, in no order, of the message at i and of those that its calls and
-// results belong to, and marks them as seen.
+// group lists the entries, in no order, of the message at i and of the messages with its calls and results,
+// and marks them as seen.
 func (d *Draft) group(i, from int, seen []bool, results answered) []int {
 	var out []int
 	var visit func(i int)
@@ -118,8 +115,8 @@ func (d *Draft) group(i, from int, seen []bool, results answered) []int {
 	return out
 }
 
-// answered is the results of calls, which may have several: of each call the last one, and of each
-// result the one before it; −1 for none.
+// answered has the results of calls, which may be several: for each call the last one, for each result the
+// one before it; −1 for none.
 type answered struct{ last, before []int32 }
 
 func (d *Draft) answered() answered {
@@ -134,7 +131,7 @@ func (d *Draft) answered() answered {
 	return a
 }
 
-// EndOf is the position of the last message that entries from ≤ i < to represent.
+// EndOf is the position of the last message represented by entries from ≤ i < to.
 func (d *Draft) EndOf(from, to int) events.Position {
 	last := measure.MessageOf(d.entries[from].End())
 	for i := from + 1; i < to; i++ {

@@ -16,8 +16,8 @@ type Plan struct {
 	Edits  []events.Edit
 	Stages []events.StageReport
 	Used   []events.Stage
-	// Before and After estimate the history, without the framing of a
-	// conversation; After counts a ceiling for every text that compactd makes.
+	// Before and After estimate the history, without the framing of a conversation; After uses a ceiling for
+	// every text that compactd makes.
 	Before, After measure.Tokens
 	Messages      int // before any stage
 
@@ -27,7 +27,7 @@ type Plan struct {
 // Uses reports whether a stage made edits.
 func (p *Plan) Uses(s events.Stage) bool { return slices.Contains(p.Used, s) }
 
-// Failure is why a plan made nothing smaller.
+// Failure is the reason why a plan made nothing smaller.
 func (p *Plan) Failure() events.Code {
 	if p.Messages <= MinMessages {
 		return events.CodeNotEnoughMessages
@@ -35,36 +35,32 @@ func (p *Plan) Failure() events.Code {
 	return events.CodeNothingToDo
 }
 
-// Means is what a plan may use beside the cheap stages.
+// Means are the options of a plan beside the cheap stages.
 type Means struct {
 	Target measure.Tokens // of the history
-	// Whole is the target once the plan has hidden messages: each takes along what its
+	// Whole is the target once the plan has hidden messages: a hidden message also takes the tokens that its
 	// provider counts beyond its contents.
 	Whole measure.Tokens
-	// Least is what a choice of what stays leaves of the history, though Whole be less, up to
-	// WholeEnough; not with Truncate.
+	// Least bounds from below what a choice leaves of the history, up to WholeEnough. Truncate ignores it.
 	Least measure.Tokens
-	// Summary is ready to take the place of its range; nil for none. Force uses it
-	// whatever the usage, and All hides all that it covers, though there be room for some.
+	// Summary is ready to take the place of its range; nil for none. Force uses it whatever the usage. All
+	// hides its whole range, even if some of it would fit.
 	Summary *Summary
 	Force   bool
 	All     bool
-	// Truncate allows the last stage. It cuts contents too while the history is
-	// over Enough: the target, if it is Exact, else just below the trigger. WholeEnough is
-	// that once the plan has hidden messages.
+	// Truncate allows the last stage. It also cuts contents while the history is over Enough: the target if
+	// Exact, else just below the trigger. WholeEnough replaces Enough once the plan has hidden messages.
 	Truncate            bool
 	Exact               bool
 	Enough, WholeEnough measure.Tokens
-	// Hidden walks over what may be restored where messages were hidden, newest first;
-	// nil for nothing. Files may come back up to Whole, texts of skills up to Skills, that or
-	// above, and where the history is near that or above it up to half of the way to Enough; no
-	// text beyond WholeEnough.
+	// Hidden yields the entries that may be restored after messages were hidden, newest first; nil for none.
+	// Files may be restored up to Whole, texts of skills up to Skills, which is at least Whole: for a history
+	// near or above it, up to half of the way to Enough. No text goes beyond WholeEnough.
 	Hidden iter.Seq[measure.Entry]
 	Skills measure.Tokens
 }
 
-// chosen is the target of a choice, which hides messages. One that is followed by a truncation has
-// no least.
+// chosen is the target of a choice, which hides messages. Before a truncation there is no least.
 func (m *Means) chosen() measure.Tokens {
 	if m.Truncate {
 		return m.Whole
@@ -72,7 +68,7 @@ func (m *Means) chosen() measure.Tokens {
 	return max(m.Whole, min(m.Least, m.WholeEnough))
 }
 
-// bounds are the target and what is enough, after what the plan has done so far.
+// bounds are the target and the enough of the plan in its present state.
 func (m *Means) bounds(d *Draft) (target, enough measure.Tokens) {
 	if slices.ContainsFunc(d.edits, hides) {
 		return m.Whole, m.WholeEnough
@@ -80,40 +76,40 @@ func (m *Means) bounds(d *Draft) (target, enough measure.Tokens) {
 	return m.Target, m.Enough
 }
 
-// Summary is a summary that waits to take the place of its range.
+// Summary is a summary that can take the place of its range.
 type Summary struct {
-	Seq   measure.Seq     `json:"seq"` // where the log holds it
+	Seq   measure.Seq     `json:"seq"` // of its event in the log
 	From  events.Position `json:"from"`
 	To    events.Position `json:"to"`
-	Units int64           `json:"units"` // as it counts
-	// Unused is how many compactions did without it, and without those it was merged with.
+	Units int64           `json:"units"` // counted units
+	// Unused counts the compactions that did not use it, or the summaries merged into it.
 	Unused int64 `json:"unused,omitzero"`
 	Spare  Spare `json:"spare,omitzero"` // lines of its range
-	// Used are those of them that name what the agent used since the summary was requested, and Kept those in its
-	// message, whose units count in Units.
+	// Used are its spare lines with identifiers that the agent used since the summary was requested, and Kept
+	// those in its message; Units includes them.
 	Used measure.Spares `json:"used,omitzero"`
 	Kept measure.Spares `json:"-"`
 }
 
-// History is what a plan begins with.
+// History is the input of a plan.
 type History struct {
 	View   func(out []measure.Entry) []measure.Entry // appends the entries in view
 	Format events.Format
 	Rate   measure.Rate
-	Pins   measure.Tokens // the target that pins may take a share of
-	Held   int64          // the last turn of those that stay as they are, 0 for none
-	Fresh  measure.Seq    // the text of what is from before will leave the log
-	Heads  bool           // a failure that is cleared keeps its first line
-	Keep   policy.Keep    // by which it chooses
-	Media  traits.Media   // what the provider takes
-	// Refused: it refuses the media in view, whatever their tokens.
+	Pins   measure.Tokens // the target that bounds pins by a share
+	Held   int64          // the last of the turns that must not change, 0 for none
+	Fresh  measure.Seq    // texts from before it will leave the log
+	Heads  bool           // a cleared failure keeps its first line
+	Keep   policy.Keep    // worth of contents for a choice
+	Media  traits.Media   // the provider's limits
+	// Refused: the provider refuses the media in view, whatever their tokens.
 	Refused bool
 }
 
 // Step is a stage of a plan.
 type Step struct {
 	Name  events.Stage
-	Force bool // whatever the usage, and even where it makes the history no smaller
+	Force bool // whatever the usage, and even if the history gets no smaller
 	Run   func(*Draft)
 }
 
@@ -139,7 +135,7 @@ func MakePlan(h History, p *policy.Policy, window measure.Tokens, m Means) Plan 
 		}
 		d.reduce(p, window, &m)
 		if media && !d.saves(m.Summary) && d.ReduceMedia(m.Target, &p.Prune) { // a summary leaves them behind as it is
-			d.reduce(p, window, &m) // what they alone kept out of reach
+			d.reduce(p, window, &m) // results that did not reach the target without the media
 		}
 		if p.Prune.Micro.Enabled && over() {
 			d.ClearOld(&p.Prune.Micro) // reads that cleared placeholders referred to
@@ -174,11 +170,11 @@ func MakePlan(h History, p *policy.Policy, window measure.Tokens, m Means) Plan 
 	return h.Plan(m.Target, steps...)
 }
 
-// drafts are those of plans that were made: a large history takes large lists.
+// drafts are for reuse: a large history needs large lists.
 var drafts = sync.Pool{New: func() any { return new(Draft) }}
 
-// Plan runs steps in their order, each only while the history is over a target, and repairs
-// what is left. A step counts only if it made the history smaller.
+// Plan runs steps in order, each only while the history is over a target, and repairs the result. A step
+// counts only if it made the history smaller.
 func (h History) Plan(target measure.Tokens, steps ...Step) Plan {
 	d := drafts.Get().(*Draft)
 	d.format, d.rate, d.room, d.heads, d.keep = h.Format, h.Rate, h.View(d.room[:0]), h.Heads, h.Keep
@@ -201,7 +197,7 @@ func (h History) Plan(target measure.Tokens, steps ...Step) Plan {
 	return plan
 }
 
-// recycle gives the memory of a plan to the next, but for what is larger than most need.
+// recycle keeps the memory of a plan for the next, unless it is larger than most need.
 func (d *Draft) recycle() {
 	clear(d.changes[:cap(d.changes)])
 	clear(d.gone)
@@ -212,14 +208,14 @@ func (d *Draft) recycle() {
 	drafts.Put(d)
 }
 
-// fewReads is how many reads a history has, unless it was made to have more.
+// fewReads is the size up to which maps of reads are kept.
 const fewReads = 4096
 
 // take takes one step.
 func (p *Plan) take(d *Draft, s Step) {
 	report := events.StageReport{Name: s.Name, TokensBefore: int64(p.After)}
 	was := d.savepoint()
-	d.before = p.After // what is restored beyond that would undo the step
+	d.before = p.After // restored content beyond that would undo the step
 	d.missing, d.returned, d.missingLines, d.keeps = 0, 0, 0, 0
 	s.Run(d)
 	if after := d.Repaired(); after < p.After || s.Force {

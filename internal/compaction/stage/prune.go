@@ -10,20 +10,18 @@ import (
 	"compactd/internal/events"
 )
 
-// Prune clears the contents of old tool results. From the newest on, results
-// stay whole until protect tokens of them are kept; the one that crosses the
-// bound stays too. So do all results after the last assistant message, which the
-// agent has not read yet, results of protected tools, and a read that the
-// placeholder of another points to. Calls of the provider's own tools are cleared with
-// their results, but for those of the newest exchange. Prune changes nothing when it would save
-// less than minimum.
+// Prune clears the contents of old tool results. Results stay whole, from the newest on, until protect tokens
+// of them are kept, the one that crosses the bound included. Results after the last assistant message, which
+// the agent has not read yet, results of protected tools, and a read that another's placeholder points to
+// also stay. Calls of the provider's own tools are cleared with their results, except in the newest exchange.
+// Prune changes nothing if it would save less than minimum.
 func (d *Draft) Prune(protect, minimum measure.Tokens, protectedTools []string) {
 	results, saved := d.prunable(protect, protectedTools)
 	d.prune(results, saved, minimum, everything)
 }
 
-// prune clears of what is prunable until the history is at its target: the greatest burdens go
-// first. Nothing is cleared where all that may go saves less than minimum.
+// prune clears prunable results, the greatest burdens first, until the history is at its target. It clears
+// none if all of them save less than minimum.
 func (d *Draft) prune(results []int, saved, minimum, target measure.Tokens) {
 	if saved < minimum {
 		return
@@ -49,11 +47,11 @@ func (d *Draft) prune(results []int, saved, minimum, target measure.Tokens) {
 	}
 }
 
-// leastPart is how many tokens of a result make it worth to keep a part of it.
+// leastPart is the smallest part of a result that is worth keeping, in tokens.
 const leastPart measure.Tokens = 200
 
-// clearInPart cuts a result that may be cleared so that as much as spare of what that saves stays,
-// and reports whether it did: a part of little is of no use.
+// clearInPart cuts a clearable result so that spare tokens of its saving stay, and reports whether it did; a
+// small part is not worth it.
 func (d *Draft) clearInPart(i int, spare measure.Tokens) bool {
 	e := &d.entries[i]
 	if _, head := d.headOf(i); spare < leastPart || head || !e.Cuttable() || d.inUnit(e) {
@@ -72,11 +70,11 @@ func (d *Draft) clearInPart(i int, spare measure.Tokens) bool {
 	return true
 }
 
-// failureUnits is how much a failure keeps of its first line when it is cleared.
+// failureUnits is the size of the first line that a cleared failure keeps.
 const failureUnits = 160
 
-// headOf returns the edit that leaves the first line of a failure; ok is false where it is
-// cleared like any other result.
+// headOf returns the edit that leaves the first line of a failure; ok is false if it is cleared like any
+// other result.
 func (d *Draft) headOf(i int) (x events.Edit, ok bool) {
 	e := &d.entries[i]
 	if !d.heads || !e.Flags.Has(measure.FlagFailed) || !e.Cuttable() {
@@ -85,7 +83,7 @@ func (d *Draft) headOf(i int) (x events.Edit, ok bool) {
 	return events.Edit{Units: failureUnits + measure.LimitNotice, Direction: string(measure.KeepHead), Lines: 1}, true
 }
 
-// clearable is what it saves to clear a result.
+// clearable is the saving of clearing a result.
 func (d *Draft) clearable(i int) measure.Tokens {
 	x, ok := d.headOf(i)
 	if !ok {
@@ -100,8 +98,8 @@ func (d *Draft) clearable(i int) measure.Tokens {
 	return d.costs[i] - d.rate.Entry(&e)
 }
 
-// clear clears results, of which failures keep their first line: what went wrong is short, and
-// a summary that comes later does not know it otherwise.
+// clear clears results. Failures keep their first line: it is short, and a later summary cannot have it
+// otherwise.
 func (d *Draft) clear(results []int) {
 	d.edits, d.changes = slices.Grow(d.edits, len(results)), slices.Grow(d.changes, len(results))
 	for _, i := range results {
@@ -116,7 +114,7 @@ func (d *Draft) clear(results []int) {
 // everything is a target that clears all.
 const everything measure.Tokens = math.MinInt64
 
-// prunable lists the results that Prune may clear, oldest first, and what that saves.
+// prunable lists the results that Prune may clear, oldest first, and their saving.
 func (d *Draft) prunable(protect measure.Tokens, protectedTools []string) (results []int, saved measure.Tokens) {
 	protected := measure.KeysOf(protectedTools)
 	referred, newest := d.referred(), d.newestExchange()
@@ -144,10 +142,9 @@ func (d *Draft) prunable(protect measure.Tokens, protectedTools []string) (resul
 	return d.list, saved
 }
 
-// Limit cuts results that are larger than the limits of a tool's output: to their
-// bytes and lines. Where lines are too many, the bytes of as many lines
-// stay as the limit allows, each of the mean length of the result's: how long the last ones
-// are is not measured. Results with images stay, and unless unread is set those that the
+// Limit cuts results above the limits of a tool's output to their bytes and lines. If the lines are too many,
+// the bytes of as many lines as the limit allows stay, at the mean length of the result's lines: the lengths
+// of single lines are not measured. Results with images stay; unless unread is set, so do those that the
 // agent has not answered yet. It reports whether it cut any.
 func (d *Draft) Limit(p *policy.ToolOutput, unread bool) bool {
 	end := len(d.entries)
@@ -165,9 +162,9 @@ func (d *Draft) Limit(p *policy.ToolOutput, unread bool) bool {
 	return len(d.edits) > was
 }
 
-// ClearOld clears the results of the policy's tools outside the newest messages,
-// and reports whether there were any. Results that the agent has not answered yet
-// stay, and so does a read that the placeholder of another points to.
+// ClearOld clears the results of the policy's tools outside the newest messages, and reports whether there
+// were any. Results that the agent has not answered yet stay, and so does a read that another's placeholder
+// points to.
 func (d *Draft) ClearOld(p *policy.Micro) bool {
 	if !p.Enabled || int64(d.Messages()) < p.FromMessages {
 		return false
@@ -177,9 +174,8 @@ func (d *Draft) ClearOld(p *policy.Micro) bool {
 	return d.clearEach(slices.DeleteFunc(old, func(i int) bool { return i >= newest }))
 }
 
-// ClearIdle clears the results of the policy's tools but the newest few, and
-// reports whether there were any. It is for a session whose cache is cold; what
-// stays under [Draft.ClearOld] whatever its age stays here too.
+// ClearIdle clears the results of the policy's tools except the newest few, and reports whether there were
+// any. It is for a session whose cache is cold. Results that [Draft.ClearOld] never clears stay here too.
 func (d *Draft) ClearIdle(p *policy.Micro) bool {
 	if !p.Enabled || p.IdleMinutes == 0 {
 		return false

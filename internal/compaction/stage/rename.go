@@ -8,13 +8,13 @@ import (
 	"compactd/internal/events/traits"
 )
 
-// A call whose id the provider does not take, or another call has, gets another id, and so does
-// its result. The new id depends on the old one and, for one that comes again, on the place of
-// the call: it is the same in every view with the call before. Calls that await their results
-// keep their ids, since the results still come under them.
+// A call whose id the provider does not accept, or whose id another call has, gets another id, and so does
+// its result. The new id depends on the old one and, for a repeated id, on the place of the call: it is the
+// same in every view with the earlier call. Calls that await their results keep their ids, since the results
+// still come under them.
 
-// Renamed are calls and results by their position: with the place of a call whose id another
-// one has, without a turn for an id that is not taken.
+// Renamed are calls and results by their position. The value is the place of the call for a repeated id, and
+// has no turn for an id that is not accepted.
 type Renamed map[int]events.Position
 
 // Rename finds them in the entries of a repaired history.
@@ -31,7 +31,7 @@ func Rename(entries []measure.Entry, f events.Format, demands *traits.Demands) R
 			continue
 		}
 		if starts[i] != scope && !demands.UniqueIDs {
-			seen = map[measure.Key]bool{} // to clear one that was large takes as long each time
+			seen = map[measure.Key]bool{} // clearing a large map would take as long each time
 		}
 		scope = starts[i]
 		switch {
@@ -61,8 +61,8 @@ func Rename(entries []measure.Entry, f events.Format, demands *traits.Demands) R
 	return out
 }
 
-// duplicates lists calls that came twice: the same call again in its exchange, under the same id,
-// without a result of its own.
+// duplicates lists repeated calls: the same call again in its exchange, under the same id, without a result
+// of its own.
 func (d *Draft) duplicates() (out []int) {
 	if !d.format.Dialect().Paired || !slices.ContainsFunc(d.pairing().lone, func(i int) bool { return d.entries[i].Kind == measure.KindCall }) {
 		return nil
@@ -89,7 +89,7 @@ func (d *Draft) duplicates() (out []int) {
 	return out
 }
 
-// dropDuplicates takes calls that came twice out of the history, with the reasoning beside them.
+// dropDuplicates removes repeated calls from the history, with the reasoning beside them.
 func (d *Draft) dropDuplicates() {
 	all := d.duplicates()
 	for k, i := range all {
@@ -102,8 +102,7 @@ func (d *Draft) dropDuplicates() {
 	}
 }
 
-// dropThoughts takes the reasoning of a call's message out of the history, where the message
-// has no other call.
+// dropThoughts removes the reasoning from a call's message, if the message has no other call.
 func (d *Draft) dropThoughts(call int) {
 	from, to := call, call
 	for from > 0 && d.entries[from-1].SameMessage(&d.entries[call]) {

@@ -9,14 +9,12 @@ import (
 	"compactd/internal/events"
 )
 
-// Repair makes the history complete. A result that came too late or too early moves to its
-// call, one that came twice is dropped, and so is a call that did; a call without a result gets a
-// placeholder result, a result without a call a placeholder call; a placeholder
-// that refers to a read which is no longer in view becomes a cleared result;
-// reasoning that nothing follows is dropped, and so is a call of the provider's own tools that it will
-// not answer any more, or a result without such a call; and where the provider wants a user to begin, a
-// truncation notice does. Calls of the last
-// exchange await their results and stay as they are.
+// Repair makes the history complete. A result that is too late or too early moves to its call. A repeated
+// call or result is dropped. A call without a result gets a placeholder result, a result without a call a
+// placeholder call. A placeholder that refers to a read no longer in view becomes a cleared result. Reasoning
+// without a following message is dropped, as are halves of calls of the provider's own tools whose other half
+// will not come. A truncation notice begins the history if the provider requires a user's message first.
+// Calls of the last exchange await their results and stay.
 func (d *Draft) Repair() {
 	d.edit(events.OpClear, d.disowned())
 	d.dropSplit()
@@ -35,8 +33,8 @@ func (d *Draft) Repair() {
 	}
 }
 
-// Repaired estimates what the history costs once it is repaired, and leaves it as
-// it is. Only where results may move is a copy repaired to find out.
+// Repaired estimates the history after a repair, without changing it. Only if results may move it repairs a
+// copy.
 func (d *Draft) Repaired() measure.Tokens {
 	if !d.known {
 		d.repaired, d.known = d.repair(), true
@@ -44,7 +42,7 @@ func (d *Draft) Repaired() measure.Tokens {
 	return d.repaired
 }
 
-// repair is Repaired, worked out.
+// repair computes Repaired.
 func (d *Draft) repair() measure.Tokens {
 	if d.strays() || d.lonely() != nil || d.duplicates() != nil || d.split() != nil {
 		c := NewDraft(slices.Clone(d.entries), d.format, d.rate)
@@ -66,8 +64,7 @@ func (d *Draft) repair() measure.Tokens {
 	return t
 }
 
-// halves walks over the calls that get a placeholder result, and the results that
-// get a placeholder call.
+// halves yields the calls that get a placeholder result, and the results that get a placeholder call.
 func (d *Draft) halves() iter.Seq2[int, events.Op] {
 	return func(yield func(int, events.Op) bool) {
 		awaiting := d.awaiting()
@@ -92,13 +89,12 @@ func (d *Draft) orphan(i int) bool {
 	return e.Kind == measure.KindResult && d.pairing().Other[i] < 0 && !e.Flags.Has(measure.FlagEmpty)
 }
 
-// stray reports whether entry i is a result whose call, by its id, may be
-// elsewhere.
+// stray reports whether entry i is a result whose call, by its id, may be elsewhere.
 func (d *Draft) stray(i int) bool { return d.orphan(i) && d.entries[i].Call != 0 }
 
 func (d *Draft) strays() bool { return slices.ContainsFunc(d.pairing().lone, d.stray) }
 
-// opening returns where a truncation notice has to begin the conversation, or −1.
+// opening returns the position where a truncation notice must begin the conversation, or −1.
 func (d *Draft) opening() int {
 	if i := d.firstRendered(); d.format.Dialect().UserFirst && i >= 0 && d.assistantBegins(i) {
 		return i
@@ -106,7 +102,7 @@ func (d *Draft) opening() int {
 	return -1
 }
 
-// firstRendered returns the first entry that is rendered and no system message.
+// firstRendered returns the first rendered entry that is not a system message.
 func (d *Draft) firstRendered() int {
 	for i := range d.entries {
 		if e := &d.entries[i]; e.Role != measure.RoleSystem && !e.Flags.Has(measure.FlagEmpty) {
@@ -127,9 +123,8 @@ func (d *Draft) assistantBegins(i int) bool {
 	return false
 }
 
-// awaiting returns where the exchange begins whose calls still await results:
-// the last one, when nothing but results follows its assistant messages. System
-// messages do not count, they are rendered elsewhere.
+// awaiting returns the beginning of the exchange whose calls still await results: the last one, if only
+// results follow its assistant messages. System messages do not count, as they are rendered elsewhere.
 func (d *Draft) awaiting() int { return d.pairing().awaiting(d.entries) }
 
 func (p *Pairing) awaiting(entries []measure.Entry) int {
@@ -147,13 +142,13 @@ func (p *Pairing) awaiting(entries []measure.Entry) int {
 	return start
 }
 
-// lateResult is a result that is apart from its call.
+// lateResult is a result away from its call.
 type lateResult struct{ result, call int }
 
-// lateResults lists the results that belong to an open call before their exchange, or where no call
-// of their id came before, to one behind them that awaits nothing. Of the others those are dropped
-// that are shown under their id already; the rest gets placeholder calls:
-// a result with other content may be that of a call which is lost.
+// lateResults pairs stray results with open calls: the last call of the id before the result, or if there is
+// none, the first open call after it that awaits no results. Other results are dropped if their content is
+// already shown under the id. The rest get placeholder calls: a result with other content may be of a lost
+// call.
 func (d *Draft) lateResults() []lateResult {
 	other, awaiting := d.pairing().Other, d.awaiting()
 	calls := map[measure.Key][]int{} // of each id
@@ -189,8 +184,8 @@ func (d *Draft) lateResults() []lateResult {
 	return out
 }
 
-// openFor returns which of the calls of an id a result answers: the last one before it, if that is
-// open, or where there is none, the first behind it that is and awaits nothing; −1 for none.
+// openFor returns the call of an id that a result answers, −1 for none: the last one before it, if that is
+// open; if there is none before it, the first open one after it that awaits no results.
 func openFor(calls []int, other []int32, result, awaiting int) int {
 	next, _ := slices.BinarySearch(calls, result)
 	if next > 0 {
@@ -207,7 +202,7 @@ func openFor(calls []int, other []int32, result, awaiting int) int {
 	return -1
 }
 
-// shownResult is what a result contains under an id, as far as its entry shows it.
+// shownResult is the content of a result under an id, as far as its entry shows it.
 type shownResult struct {
 	call, text               measure.Key
 	units, json, base, bytes uint32
@@ -222,13 +217,13 @@ func shownOf(e *measure.Entry) shownResult {
 	return s
 }
 
-// asRead is what the entry of a result shows whose call reads a file: its sizes alone.
+// asRead is the content without the text: the entry of a read shows its sizes only.
 func (s shownResult) asRead() shownResult {
 	s.text = 0
 	return s
 }
 
-// move puts results behind the assistant's messages that hold their calls.
+// move puts results after the assistant's messages with their calls.
 func (d *Draft) move(late []lateResult) {
 	if len(late) == 0 {
 		d.paired = false // results were dropped, and others came behind them
@@ -259,8 +254,7 @@ func (d *Draft) move(late []lateResult) {
 	d.set(out)
 }
 
-// behindCalls returns for each entry where the run of assistant entries of its
-// exchange ends.
+// behindCalls returns for each entry the end of the run of assistant entries in its exchange.
 func (d *Draft) behindCalls() []int {
 	exchange := exchanges(d.entries, d.format)
 	out := make([]int, len(d.entries))

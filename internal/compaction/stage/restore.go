@@ -10,11 +10,11 @@ import (
 	"compactd/internal/events"
 )
 
-// hides reports whether an edit puts messages out of view.
+// hides reports whether an edit hides messages.
 func hides(x events.Edit) bool { return x.Op == events.OpTruncate || x.Op == events.OpCondense }
 
-// hiding runs what may hide messages, without what was restored in its way: if it
-// hides any that goes, else it stays.
+// hiding runs a step that may hide messages, without the restored entries. They are dropped if it hides any,
+// else they stay.
 func (d *Draft) hiding(run func()) {
 	was, edits := d.entries, len(d.edits)
 	d.DropRestored()
@@ -23,15 +23,15 @@ func (d *Draft) hiding(run func()) {
 	}
 }
 
-// DropRestored takes what is restored out of view.
+// DropRestored removes the restored entries from view.
 func (d *Draft) DropRestored() {
 	if d.restored > 0 {
 		d.set(slices.DeleteFunc(slices.Clone(d.entries), func(e measure.Entry) bool { return e.Kind == measure.KindRestored }))
 	}
 }
 
-// release takes back what is restored, oldest first, until the history is at most
-// target tokens: all else in view is original, and is worth more than a copy.
+// release drops restored entries, oldest first, until the history is at most target tokens: all other entries
+// are originals, and worth more than a copy.
 func (d *Draft) release(target measure.Tokens) {
 	if d.restored == 0 {
 		return
@@ -50,28 +50,26 @@ func (d *Draft) release(target measure.Tokens) {
 // restore restores what the policy allows, if the plan has hidden messages.
 func (d *Draft) restore(m *Means, p *policy.Restore) {
 	if p.Enabled && m.Hidden != nil && d.lastPlaceholder() >= 0 {
-		most := min(d.before-1, m.WholeEnough) // it must not make a history larger
+		most := min(d.before-1, m.WholeEnough) // the history must not get larger
 		skills := max(m.Whole, m.Skills, (d.Repaired()+m.Enough)/2)
 		d.Restore(m.Hidden, p, min(skills, most), min(m.Whole, most))
 	}
 }
 
-// filesShare is the share of a history that files may take which come back beside what was chosen
-// to stay: that is newer.
+// filesShare is the share of a history for restored files beside a choice of kept entries, which are newer.
 const filesShare measure.PPM = 50_000
 
-// restoreBeside is restore behind a choice of what stays.
+// restoreBeside is restore after a choice.
 func (d *Draft) restoreBeside(m *Means, p policy.Restore) {
 	p.TotalTokens = min(p.TotalTokens, filesShare.Share(max(m.Whole, 0)))
 	d.restore(m, &p)
 }
 
-// Restore puts what the hidden messages held behind the placeholder that
-// hides them, as words of the user: texts of skills and results of protected tools, and
-// then files, of each kind the newest first, each up to its limit and as far as the
-// history has at most so many tokens: an agent can read a file again, but not a skill.
-// An entry that is in view, or was cleared, does not come back. Files come first that the agent
-// used since: the draft counts how many of them were out of view, and how many came back.
+// Restore shows contents of hidden messages again after the placeholder that hides them, as words of the
+// user: texts of skills and results of protected tools, then files, since an agent can read a file again, but
+// not a skill. Each kind is restored newest first, up to its limit and while the history stays within skills
+// or files tokens. An entry that is in view, or was cleared, is not restored. Files that the agent used since
+// come first: the draft counts how many of them were hidden, and how many were restored.
 func (d *Draft) Restore(all iter.Seq[measure.Entry], p *policy.Restore, skills, files measure.Tokens) {
 	placeholder := d.lastPlaceholder()
 	if placeholder < 0 {
@@ -112,8 +110,8 @@ func (d *Draft) Restore(all iter.Seq[measure.Entry], p *policy.Restore, skills, 
 	}
 }
 
-// inUse are the files that calls behind a placeholder name: what the agent works on now, and may not
-// have read since.
+// inUse are the files named by calls after a placeholder: the agent works on them, and may not have read them
+// since.
 func (d *Draft) inUse(placeholder int) map[measure.Key]bool {
 	out := map[measure.Key]bool{}
 	end := d.entries[placeholder].End()
@@ -125,10 +123,10 @@ func (d *Draft) inUse(placeholder int) map[measure.Key]bool {
 	return out
 }
 
-// candidates lists what is restored of one kind, newest first, within its share and left
-// tokens, and counts what is not in view.
+// candidates lists the entries of one kind to restore, newest first, within its share and left tokens, and
+// counts those not in view.
 func (d *Draft) candidates(all []measure.Entry, from *share, left measure.Tokens) (out []measure.Entry, missing int) {
-	at := len(d.entries) - 1 // no candidate to come is behind it
+	at := len(d.entries) - 1 // the next candidates are all before it
 	for _, e := range all {
 		place := e.Position()
 		for at >= 0 && (d.entries[at].Kind == measure.KindRestored || d.entries[at].Compare(place) > 0) {
@@ -150,19 +148,18 @@ func (d *Draft) candidates(all []measure.Entry, from *share, left measure.Tokens
 	return out, missing
 }
 
-// leastRestored is less than anything that is restored costs.
+// leastRestored is a lower bound of the cost of a restored entry.
 func (d *Draft) leastRestored() measure.Tokens {
 	return d.rate.Entry(&measure.Entry{Kind: measure.KindRestored, Flags: measure.FlagFirst, Op: measure.OpTrim, Ceiling: measure.RestoreNotice})
 }
 
-// share is what may still be restored of one kind.
+// share is the rest of the limit for one kind.
 type share struct {
 	each, left measure.Tokens
 	count      int64
 }
 
-// take cuts an entry to what it may have, and returns what that costs. ok is false
-// when there is no room for it.
+// take cuts an entry to its limit, and returns the cost. ok is false if there is no room for it.
 func (s *share) take(r measure.Rate, e *measure.Entry, room measure.Tokens) (cost measure.Tokens, ok bool) {
 	whole, least := int(e.Ceiling), measure.RestoreNotice+leastTrim+int(e.PathUnits)
 	n := sort.Search(whole, func(n int) bool {
@@ -174,8 +171,7 @@ func (s *share) take(r measure.Rate, e *measure.Entry, room measure.Tokens) (cos
 	return cost, n >= min(least, whole) && cost <= min(s.left, room)
 }
 
-// lastPlaceholder returns where the placeholder of the last hidden range is, −1 if
-// nothing was hidden.
+// lastPlaceholder returns the position of the placeholder of the last hidden range, −1 without any.
 func (d *Draft) lastPlaceholder() int {
 	for _, x := range slices.Backward(d.edits) {
 		if hides(x) {
@@ -190,7 +186,7 @@ func (d *Draft) lastPlaceholder() int {
 	return -1
 }
 
-// cleared reports whether a result was cleared just now, before it was hidden.
+// cleared reports whether this plan cleared a result before it was hidden.
 func (d *Draft) cleared(place events.Position) bool {
 	for _, list := range d.gone {
 		i := sort.Search(len(list), func(i int) bool { return list[i].Compare(place) >= 0 })

@@ -11,11 +11,11 @@ import (
 	"compactd/internal/events/idents"
 )
 
-// SpareLine is what a plan has to know of a spare line of a summary.
+// SpareLine is a spare line of a summary, without its text.
 type SpareLine struct {
 	At    events.Position
-	Units int64        // as they count, in the message of the summary
-	Keys  []idents.Key // of the identifiers that the summary does not have
+	Units int64        // counted units in the message of the summary
+	Keys  []idents.Key // of identifiers that the summary does not have
 }
 
 // Spare are the spare lines of a summary.
@@ -24,7 +24,7 @@ type Spare []SpareLine
 // IsZero reports whether JSON leaves them out.
 func (s Spare) IsZero() bool { return len(s) == 0 }
 
-// MarshalText writes them in a short form: a ledger is stored with each of its turns.
+// MarshalText writes them in a short form: a ledger is stored after each of its turns.
 func (s Spare) MarshalText() ([]byte, error) {
 	b := []byte{}
 	for i := range s {
@@ -68,7 +68,7 @@ func (s *Spare) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Use notes that an agent used identifiers, and returns the summary as it is then.
+// Use notes that an agent used identifiers, and returns the summary with them.
 func (s *Summary) Use(keys []idents.Key) *Summary {
 	used := s.Used
 	for i := range s.Spare {
@@ -84,7 +84,7 @@ func (s *Summary) Use(keys []idents.Key) *Summary {
 	return &out
 }
 
-// Clear returns the summary as it is without any use.
+// Clear returns the summary without any use.
 func (s *Summary) Clear() *Summary {
 	if s.Used == (measure.Spares{}) {
 		return s
@@ -94,8 +94,8 @@ func (s *Summary) Clear() *Summary {
 	return &out
 }
 
-// keepUsed lets the summary that was put in place carry the lines in use that left the view with its
-// range, the newest first, as far as they fit beside what else stays: nothing makes room for them. It counts them.
+// keepUsed adds lines in use, which left the view with the range of the summary, to the summary's message:
+// the newest first, while they fit without removing anything else. It counts them.
 // See docs/adr/0059.
 func (d *Draft) keepUsed(s *Summary, m *Means) {
 	at := d.lastPlaceholder()
@@ -131,7 +131,7 @@ func (d *Draft) keepUsed(s *Summary, m *Means) {
 	}
 }
 
-// shows reports whether what a summary has kept of its range has the content at a position.
+// shows reports whether the kept entries of a summary include the content at a position.
 func (d *Draft) shows(placeholder int, at events.Position) bool {
 	kept := d.entries[placeholder+1:]
 	for len(kept) > 0 && kept[0].Kind == measure.KindRestored {

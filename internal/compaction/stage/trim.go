@@ -9,17 +9,16 @@ import (
 )
 
 const (
-	// leastTrim is the size that no content is cut below: less is of no use.
+	// leastTrim is the size below which no content is cut: less is of no use.
 	leastTrim = measure.NoticeFrom
 
-	// leastWords is the size in a history of four messages or less that fits so and in no
-	// other way: what is left of a content is better than a call that cannot be made.
+	// leastWords is that size in a history of four messages or less that fits in no other way: a piece of a
+	// content is better than a call that cannot be made.
 	leastWords = 8
 
-	// worthMoreFactor is how many times larger than others a content may stay that is worth
-	// more: the first and the last words of the user, the last ones of the agent, and what
-	// the agent has not read yet. It is a factor and no order, since an order would wear everything
-	// else down to nothing for the sake of one content that may be the trouble.
+	// worthMoreFactor is the factor by which valuable contents may stay larger than others: the first and the
+	// last words of the user, the last ones of the agent, and contents that the agent has not read yet. A
+	// strict order would cut all others to nothing for one content that may itself be too large.
 	worthMoreFactor = 4
 )
 
@@ -29,8 +28,7 @@ func (d *Draft) trim(i int, x events.Edit) {
 	d.change(i, x)
 }
 
-// content is an entry whose text may be cut. Its ceiling is a share of weight, and least at
-// least.
+// content is an entry whose text may be cut. Its ceiling is a share of weight, but at least least.
 type content struct {
 	at            int
 	weight, least int64
@@ -40,15 +38,13 @@ func (c content) ceiling(share measure.PPM) int64 {
 	return max(c.weight*int64(share)/measure.Million, c.least)
 }
 
-// Trim cuts contents until the history is at most target tokens, and no more than
-// that takes: the largest come down to one size, some of them to a multiple of it.
-// In a history of four messages or less all come down in proportion, since each is
-// a large part of the conversation. No content goes below leastTrim units; in such a
-// history none below leastWords, where that is what it takes to reach the target. Where that does not reach the target it goes half
-// the way to what it reaches, from enough on, and all the way where even that is out of
-// reach. Of calls that have their results
-// the arguments are cut. Calls that await them and the words beside them stay, and reasoning,
-// images, summaries and words of the system.
+// Trim cuts contents until the history is at most target tokens, and no further: the largest to one common
+// size, valuable ones to a multiple of it. In a history of four messages or less all shrink in proportion,
+// since each is a large part of the conversation. No content is cut below leastTrim units; in such a history
+// below leastWords, if the target needs it. If that does not reach the target, the target becomes the middle
+// between enough and the least reachable size, or that size if it is above enough. Calls with results have
+// their arguments cut. Calls that await results, the words beside them, reasoning, images, summaries and
+// words of the system stay.
 func (d *Draft) Trim(target, enough measure.Tokens) {
 	contents := d.contents(leastTrim)
 	total := d.Repaired()
@@ -68,7 +64,7 @@ func (d *Draft) Trim(target, enough measure.Tokens) {
 	}
 }
 
-// cuttingAll is what it saves to cut all contents to their ceilings.
+// cuttingAll is the saving of cutting all contents to their ceilings.
 func (d *Draft) cuttingAll(contents []content, share measure.PPM) (sum measure.Tokens) {
 	for _, c := range contents {
 		sum += d.cutting(c, share)
@@ -76,7 +72,7 @@ func (d *Draft) cuttingAll(contents []content, share measure.PPM) (sum measure.T
 	return sum
 }
 
-// cutting is what it saves to cut a content to its ceiling.
+// cutting is the saving of cutting a content to its ceiling.
 func (d *Draft) cutting(c content, share measure.PPM) measure.Tokens {
 	e := &d.entries[c.at]
 	n := c.ceiling(share)
@@ -87,7 +83,7 @@ func (d *Draft) cutting(c content, share measure.PPM) measure.Tokens {
 	return max(d.costs[c.at]-d.rate.Entry(&x), 0)
 }
 
-// contents lists what Trim may cut, each down to least units.
+// contents lists the contents that Trim may cut, each down to least units.
 func (d *Draft) contents(least int64) []content {
 	var out []content
 	var largest int64
@@ -119,8 +115,8 @@ func (d *Draft) contents(least int64) []content {
 	return out
 }
 
-// awaitingResults is where the exchange begins whose calls are open, the end where none
-// are: an answer without calls awaits nothing, and is cut like any words.
+// awaitingResults is the beginning of the exchange whose calls are open, the end without any: an answer
+// without calls awaits nothing, and is cut like any words.
 func (d *Draft) awaitingResults() int {
 	from, other := d.awaiting(), d.pairing().Other
 	for i := from; i < len(d.entries); i++ {
@@ -151,8 +147,8 @@ func (d *Draft) worthMore() func(i int) bool {
 	return func(i int) bool { return i == first || i == last || i == answer || i >= unread }
 }
 
-// finishTruncate is the end of the last stage: what is restored gives way before contents
-// are cut, and those only while the history is over what is enough.
+// finishTruncate ends the last stage: restored entries are dropped before contents are cut, and contents are
+// cut only while the history is over Enough.
 func (d *Draft) finishTruncate(m *Means, p *policy.Prune) {
 	target, enough := m.bounds(d)
 	if d.Repaired() > enough {

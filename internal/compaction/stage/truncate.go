@@ -7,17 +7,17 @@ import (
 	"compactd/internal/events"
 )
 
-// Truncate hides the oldest messages after the head behind one truncation notice: leading
-// system messages stay, and with them a summary, or else the first user message and the
-// first assistant message with the results of its calls. Where what cannot be cut of these
-// takes more than headShare of the target, the assistant's go too, and then the user's, unless its text can
-// be cut. Truncate makes the smallest cut after which the
-// history is at most target tokens; when none is, it cuts the given fraction of
-// the messages after the head, rounded down to an even number, but two of them at
-// least. An even number of messages goes if one message more, or where the fraction
-// decides one less, makes it so; nothing goes where that saves less than the notice costs; a call is never split from its results, and the
-// last exchange stays while its calls may be open. A history of four messages or
-// less stays, unless what a model made cannot be trimmed and leaving it out is enough.
+// Truncate hides the oldest messages after the head behind one truncation notice. The head is the leading
+// system messages and a summary, or without one the first user message and the first assistant message with
+// the results of its calls. If the part of these that cannot be cut exceeds headShare of the target, the
+// assistant's message goes too, and then the user's, unless its text can be cut.
+//
+// Truncate makes the smallest cut after which the history is at most target tokens, else it cuts the given
+// fraction of the messages after the head, rounded down to an even number, but at least two. The number of
+// messages is even if one more allows it, or for the fraction one less. Nothing is cut if that saves less
+// than the notice costs. A call is never split from its results, and the last exchange stays while its calls
+// may be open. A history of four messages or less stays, unless a model's response cannot be trimmed and
+// leaving it out is enough.
 func (d *Draft) Truncate(target measure.Tokens, fraction measure.PPM) {
 	few := d.Messages() <= MinMessages
 	if few && !d.format.Dialect().Units {
@@ -37,9 +37,9 @@ func (d *Draft) Truncate(target measure.Tokens, fraction measure.PPM) {
 	}
 }
 
-// TruncateOld hides what is from before a sequence behind a truncation notice, the
-// first exchange included, since its text will be gone. It changes nothing where calls
-// of what is old are still open, or nothing newer is there.
+// TruncateOld hides messages from before a sequence behind a truncation notice, the first exchange included,
+// since their text will be gone. It changes nothing if calls in them are still open, or if nothing newer is
+// there.
 func (d *Draft) TruncateOld(before measure.Seq) {
 	d.hiding(func() {
 		start := d.AfterSystem()
@@ -53,9 +53,8 @@ func (d *Draft) TruncateOld(before measure.Seq) {
 	})
 }
 
-// Fold hides the oldest messages behind a truncation notice, the first exchange included, until at most
-// most entries are left, or as few as calls that are open allow. Pinned messages stay while they are
-// few.
+// Fold hides the oldest messages behind a truncation notice, the first exchange included, until at most most
+// entries are left, or as few as open calls allow. Pinned messages stay while they are few.
 func (d *Draft) Fold(most int) {
 	d.hiding(func() {
 		start := d.AfterSystem()
@@ -100,20 +99,18 @@ func messagesOf(entries []measure.Entry) (n int) {
 	return n
 }
 
-// MinMessages is the size up to which a history is not truncated: cutting so few
-// messages leaves no conversation.
+// MinMessages is the largest history that is not truncated: fewer messages would be no conversation.
 const MinMessages = 4
 
-// cut is one place to end a truncation.
+// cut is a possible end of a truncation.
 type cut struct {
 	end      int // first entry that stays
-	messages int // that go, earlier notices not counted
+	messages int // hidden messages, without earlier notices
 	saved    measure.Tokens
 }
 
-// choose returns the cut that saves at least excess with the fewest messages, or else the
-// largest one of at most most messages, the smallest when all have more; the zero cut
-// when there is none.
+// choose returns the cut that saves at least excess with the fewest messages, else the largest one of at most
+// most messages, else the smallest; the zero cut if there is none.
 func choose(cuts iter.Seq[cut], excess measure.Tokens, most int) cut {
 	var best cut
 	enough := false
@@ -135,16 +132,16 @@ func choose(cuts iter.Seq[cut], excess measure.Tokens, most int) cut {
 	return best
 }
 
-// headShare is how much of the target the first exchange may take of what cannot be cut,
-// and leastHead how many tokens it may take whatever the target. A larger one is part of
-// what is too long, and would stay until the session ends.
+// headShare is the part of the target that the uncuttable contents of the first exchange may take, and
+// leastHead a lower bound of it in tokens. A larger exchange is part of the problem, and would stay until the
+// session ends.
 const (
 	headShare measure.PPM    = 500_000
 	leastHead measure.Tokens = 3_000
 )
 
-// head returns the number of entries at the front that are never cut: see Truncate. Beside
-// the system's messages it costs at most most tokens, as far as it cannot be cut.
+// head returns the number of entries at the front that are never hidden: see Truncate. Its contents that
+// cannot be cut, beside the system's messages, cost at most most tokens.
 func (d *Draft) head(most measure.Tokens) int {
 	start := d.AfterSystem()
 	summaries := start
@@ -163,9 +160,9 @@ func (d *Draft) head(most measure.Tokens) int {
 	return start
 }
 
-// firstUser returns the end of the first message of the user, start if there is none. It is
-// looked for among the first few messages: an assistant may greet, and a task may come in
-// pieces. Messages without words do not count, since they are left out.
+// firstUser returns the end of the first message of the user, start if there is none. It is among the first
+// few messages: an assistant may greet, and a task may come in pieces. Messages without words do not count,
+// since they are left out.
 func (d *Draft) firstUser(start int) int {
 	i, few := start, MinMessages
 	skip := func(user bool) {
@@ -189,8 +186,8 @@ func (d *Draft) wordless(i int) bool {
 	return e.Kind == measure.KindWords && e.Parts <= 1 && e.Size() == 0 && d.nextMessage(i) == i+1
 }
 
-// firstAnswer returns the end of the assistant's message at i with the results of its
-// calls, i if another message is there.
+// firstAnswer returns the end of the assistant's message at i with the results of its calls, i if another
+// message is there.
 func (d *Draft) firstAnswer(i int) int {
 	if i == len(d.entries) || d.entries[i].Role != measure.RoleAssistant {
 		return i
@@ -208,7 +205,7 @@ func (d *Draft) firstAnswer(i int) int {
 	return i
 }
 
-// least is what the entries from ≤ i < to cost when all of them are cut as far as they can be.
+// least is the cost of the entries from ≤ i < to when all are cut as far as possible.
 func (d *Draft) least(from, to int) (sum measure.Tokens) {
 	for i := from; i < to; i++ {
 		sum += d.costs[i]
@@ -219,7 +216,7 @@ func (d *Draft) least(from, to int) (sum measure.Tokens) {
 	return sum
 }
 
-// nextMessage returns the position behind the message at i.
+// nextMessage returns the position after the message at i.
 func (d *Draft) nextMessage(i int) int {
 	k := i + 1
 	for k < len(d.entries) && d.entries[k].SameMessage(&d.entries[i]) {
@@ -228,15 +225,15 @@ func (d *Draft) nextMessage(i int) int {
 	return k
 }
 
-// cuts yields the places where a truncation from head may end: boundaries of messages that leave
-// something, outside the last exchange while its calls may be open, outside a pair of call and
-// result, and outside the range of an earlier placeholder. Kept entries do not count.
+// cuts yields the possible ends of a truncation from head: boundaries of messages after which something
+// stays, outside the last exchange while its calls may be open, outside a pair of call and result, and
+// outside the range of an earlier placeholder. Kept entries do not count.
 func (d *Draft) cuts(head int, kept []bool) iter.Seq[cut] {
 	return func(yield func(cut) bool) {
 		var c cut
 		other, limit := d.pairing().Other, d.awaiting()
-		last, before := head, -1  // furthest result of the calls before; the entry rendered before
-		var reach events.Position // furthest message of what is before
+		last, before := head, -1  // furthest result of earlier calls; the entry rendered before
+		var reach events.Position // furthest message of earlier entries
 		for i := head; i < len(d.entries) && i <= limit; i++ {
 			e := &d.entries[i]
 			if e.Flags.Has(measure.FlagFirst) && i > head && i > last && c.messages > 0 && !d.splitsUnit(before, i) && e.Compare(reach) > 0 {
@@ -263,11 +260,10 @@ func (d *Draft) cuts(head int, kept []bool) iter.Seq[cut] {
 	}
 }
 
-// spare is room for what is restored and what a repair adds, so that neither copies the entries.
+// spare is room for restored entries and repairs, so that neither copies the entries.
 const spare = 16
 
-// hide replaces the entries from ≤ i < to by a truncation notice or summary, and those of
-// them that are kept.
+// hide replaces the entries from ≤ i < to by a placeholder and the kept ones of them.
 func (d *Draft) hide(from, to int, placeholder measure.Entry, kept []bool) {
 	first, last := measure.MessageOf(d.entries[from].Position()), d.EndOf(from, to)
 	placeholder.Covers(first, last)

@@ -7,23 +7,22 @@ import (
 	"compactd/internal/events"
 )
 
-// Where a dialect has units, what a model made in one response stays or goes as a whole, and
-// none of it is edited: see [dialect.Dialect]. An exchange is then a unit with the
-// results of its calls.
+// In a dialect with units the messages of one response stay or go together, and none of them is edited: see
+// [dialect.Dialect]. An exchange is then a unit with the results of its calls.
 
-// inUnit reports whether an entry is one that a unit keeps as it is.
+// inUnit reports whether an entry belongs to a unit, and must not be edited.
 func (d *Draft) inUnit(e *measure.Entry) bool {
 	return e.Role == measure.RoleAssistant && d.format.Dialect().Units
 }
 
-// splitsUnit reports whether a cut between two entries would part what a model made in one
-// response. before may be −1.
+// splitsUnit reports whether a cut between two entries would split the messages of one response. before may
+// be −1.
 func (d *Draft) splitsUnit(before, i int) bool {
 	return before >= 0 && d.inUnit(&d.entries[i]) && d.entries[before].Role == measure.RoleAssistant
 }
 
-// lonely lists reasoning that nothing made by the model follows, though the conversation
-// went on: a response that was cut off. Providers refuse it.
+// lonely lists reasoning that no content of the model follows, although the conversation went on: the
+// response was cut off. Providers refuse it.
 func (d *Draft) lonely() (out []int) {
 	if !d.format.Dialect().Units {
 		return nil
@@ -44,7 +43,7 @@ func (d *Draft) lonely() (out []int) {
 	return out
 }
 
-// dropLonely takes lonely reasoning out of the history.
+// dropLonely removes lonely reasoning from the history.
 func (d *Draft) dropLonely() {
 	for _, i := range d.lonely() {
 		d.alter(i, func(e *measure.Entry) { e.Flags |= measure.FlagEmpty })
