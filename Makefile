@@ -119,7 +119,7 @@ test-release: ## Build the release twice, compare the sums, install and start ea
 # processes. The race detector makes them five times slower, so make race runs them under it.
 PLAIN = ./cmd/... ./deploy/... ./docs ./examples/... ./tools/... ./internal/align ./internal/compaction/... \
 	./internal/disk ./internal/events/... ./internal/exact ./internal/overflow ./internal/policyfile ./internal/stored \
-	$(addprefix ./internal/ops/,access cli/... diff facts named needs sqlite term transcript units whatif) \
+	$(addprefix ./internal/ops/,access cli/... diff facts named sqlite term transcript units whatif) \
 	./internal/summarize $(addprefix ./internal/summarize/,attached claim extract llm sanitize snippet summarizetest) \
 	./internal/testkit/tags ./internal/tokens $(addprefix ./internal/worker/,decide rank scenarios)
 

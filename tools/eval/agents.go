@@ -7,9 +7,9 @@ import (
 
 	"compactd/internal/events"
 	"compactd/internal/ops/facts"
-	"compactd/internal/ops/needs"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
+	"compactd/tools/needs"
 )
 
 // evalAgents prints what the recorded agents needed after their own compactions, and which share

@@ -18,8 +18,8 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/ops/facts"
-	"compactd/internal/ops/needs"
 	"compactd/internal/summarize"
+	"compactd/tools/needs"
 )
 
 // The templates of CompactBench (github.com/compactbench/compactbench, Apache-2.0, read on

@@ -13,9 +13,9 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/ops/facts"
-	"compactd/internal/ops/needs"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
+	"compactd/tools/needs"
 )
 
 // COMPINT (github.com/ZhiqiEliWang/compaction-integrity, MIT, read on 2026-11-24) puts a side

@@ -12,9 +12,9 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/events/codec"
 	"compactd/internal/ops/facts"
-	"compactd/internal/ops/needs"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
+	"compactd/tools/needs"
 )
 
 // The compaction-conformance-kit (github.com/jurayh/compaction-conformance-kit, MIT, read on

@@ -11,9 +11,9 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/ops/facts"
-	"compactd/internal/ops/needs"
 	"compactd/internal/ops/transcript"
 	"compactd/internal/stored"
+	"compactd/tools/needs"
 	"compactd/tools/origin"
 )
 

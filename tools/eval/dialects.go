@@ -9,8 +9,8 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/ops/facts"
-	"compactd/internal/ops/needs"
 	"compactd/internal/summarize/extract"
+	"compactd/tools/needs"
 )
 
 // betweenDialects is how much a share of a session may differ between dialects.

@@ -10,10 +10,10 @@ import (
 
 	"compactd/internal/events"
 	"compactd/internal/ops/facts"
-	"compactd/internal/ops/needs"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
 	"compactd/internal/summarize/summarizetest"
+	"compactd/tools/needs"
 )
 
 // small is everything that is measured, in seconds.

@@ -7,7 +7,7 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/ops/facts"
-	"compactd/internal/ops/needs"
+	"compactd/tools/needs"
 )
 
 const (

@@ -10,9 +10,9 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/exact"
 	"compactd/internal/ops/facts"
-	"compactd/internal/ops/needs"
 	"compactd/internal/summarize/extract"
 	"compactd/tools/harness"
+	"compactd/tools/needs"
 )
 
 // targets are the shares that a compaction aims for, with the goals for identifiers and lines,

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"compactd/internal/events"
-	"compactd/internal/ops/needs"
+	"compactd/tools/needs"
 )
 
 // read makes a session of turns in the dialect of Anthropic.
