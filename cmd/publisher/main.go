@@ -24,10 +24,8 @@ import (
 	"compactd/internal/broker/request"
 	"compactd/internal/events"
 	"compactd/internal/ops/access"
-	"compactd/internal/ops/auditcmd"
 	"compactd/internal/ops/cli"
 	"compactd/internal/ops/named"
-	"compactd/internal/ops/policycmd"
 	"compactd/internal/ops/term"
 	"compactd/internal/ops/transcript"
 )
@@ -55,11 +53,11 @@ type flags struct {
 	Overflow overflowCmd `cmd:"" help:"Report that a provider refused a call as too long, and print the answer."`
 	End      endCmd      `cmd:"" help:"End a session; its next turn begins a new one."`
 
-	Sessions sessionsCmd        `cmd:"" help:"List the sessions of the tenant, and how full they are."`
-	Tenants  tenantsCmd         `cmd:"" help:"List the tenants: their sessions, tokens, money and refusals. For operators."`
-	Policy   policycmd.Commands `cmd:"" help:"Set, print and list the policy of the tenant, which running workers follow. For operators."`
+	Sessions sessionsCmd `cmd:"" help:"List the sessions of the tenant, and how full they are."`
+	Tenants  tenantsCmd  `cmd:"" help:"List the tenants: their sessions, tokens, money and refusals. For operators."`
+	Policy   policyCmd   `cmd:"" help:"Set, print and list the policy of the tenant, which running workers follow. For operators."`
 
-	Audit auditcmd.Command `cmd:"" help:"Print who read content of sessions, and who compacted, rewound and erased them, changed policies or tokens. For operators."`
+	Audit auditCmd `cmd:"" help:"Print who read content of sessions, and who compacted, rewound and erased them, changed policies or tokens. For operators."`
 
 	Check  checkCmd  `cmd:"" help:"Check whether the next call of a session fits, with the messages to be added."`
 	Attach attachCmd `cmd:"" help:"Print the files to send with the next call of a session: whole, cut, or summarized."`
@@ -71,6 +69,8 @@ type flags struct {
 	Stats   statsCmd   `cmd:"" help:"Print the state of a session: turns, tokens, level."`
 
 	cli.Commands
+
+	tenantNamed bool // Tenant is not the default; set by main
 
 	abort    func(error) // ends the command, which lacks a permission
 	optional []string    // parts of permissions that the command can do without
@@ -109,9 +109,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	ctx, f.abort = context.WithCancelCause(ctx)
 	cmd.BindTo(ctx, (*context.Context)(nil))
-	cmd.Bind(auditcmd.Env{Open: f.connect, JSON: f.JSON, Out: f.screen()})
-	named := os.Getenv("COMPACTD_TENANT") != "" || slices.ContainsFunc(cmd.Path, func(p *kong.Path) bool { return p.Flag != nil && p.Flag.Name == "tenant" })
-	cmd.Bind(policycmd.Env{Tenant: f.Tenant, Named: named, JSON: f.JSON, Out: f.screen(), Notes: os.Stderr, Send: f.send})
+	f.tenantNamed = os.Getenv("COMPACTD_TENANT") != "" || cli.Given(cmd, "tenant")
 	err = cmd.Run(&f)
 	if denied := context.Cause(ctx); errors.Is(denied, nats.ErrPermissionViolation) {
 		err = denied // else the command would time out

@@ -30,7 +30,6 @@ import (
 	"compactd/internal/ops/access"
 	"compactd/internal/ops/cli"
 	"compactd/internal/ops/term"
-	"compactd/internal/ops/tokenfile"
 	"compactd/internal/policyfile"
 	"compactd/internal/summarize/model"
 	"compactd/internal/summarize/provider"
@@ -110,8 +109,8 @@ type flags struct {
 
 	PartitionsOf partitionsCmd `cmd:"" uses:"Connection,data,listen" name:"partitions" help:"List the partitions of the log, and double them."`
 
-	Token  tokenfile.Commands `cmd:"" uses:"agents-tokens,agents-signing-key" help:"Make, list and revoke tokens of agents, models and operators over HTTP, in the file of --agents-tokens."`
-	Forget forgetCmd          `cmd:"" uses:"Connection,data,listen" help:"Erase a session: from the log, the outcomes, the ledgers and their copies. For the operator; it cannot be undone."`
+	Token  tokenCmd  `cmd:"" uses:"agents-tokens,agents-signing-key" help:"Make, list and revoke tokens of agents, models and operators over HTTP, in the file of --agents-tokens."`
+	Forget forgetCmd `cmd:"" uses:"Connection,data,listen" help:"Erase a session: from the log, the outcomes, the ledgers and their copies. For the operator; it cannot be undone."`
 
 	cli.Commands
 
@@ -162,7 +161,6 @@ func main() {
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	ctx, f.abort = context.WithCancelCause(ctx)
 	cmd.BindTo(ctx, (*context.Context)(nil))
-	cmd.Bind(tokenfile.Env{File: f.AgentsTokens, Out: term.Open(os.Stdout, f.Color)})
 	err = cmd.Run(&f, log)
 	if denied := context.Cause(ctx); errors.Is(denied, nats.ErrPermissionViolation) {
 		err = denied // else the command would time out
@@ -193,7 +191,7 @@ func (f *flags) dataOf(name string) string { return filepath.Join(f.Data, name) 
 
 // Validate finds wrong usage that kong cannot find.
 func (f *flags) Validate(k *kong.Context) error {
-	f.dataGiven = explicit(k, "data") || os.Getenv("COMPACTD_DATA") != ""
+	f.dataGiven = cli.Given(k, "data") || os.Getenv("COMPACTD_DATA") != ""
 	if err := f.chooseServer(k); err != nil {
 		return err
 	}

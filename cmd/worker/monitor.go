@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -15,6 +14,7 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/rs/zerolog"
 
+	"compactd/internal/ops/cli"
 	"compactd/internal/worker"
 	"compactd/internal/worker/observe"
 	"compactd/internal/worker/tracing"
@@ -62,7 +62,7 @@ func (f *flags) startMonitor(ctx context.Context, log zerolog.Logger) (monitor, 
 
 // readToken takes the token of --http-token-file.
 func (f *flags) readToken(k *kong.Context) error {
-	f.tokenInArgs = slices.ContainsFunc(k.Path, func(p *kong.Path) bool { return p.Flag != nil && p.Flag.Name == "http-token" })
+	f.tokenInArgs = cli.Given(k, "http-token")
 	if f.HTTPTokenFile == "" {
 		return nil
 	}

@@ -24,6 +24,7 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/exact"
+	"compactd/internal/ops/cli"
 	"compactd/internal/ops/named"
 	"compactd/internal/ops/term"
 	"compactd/internal/ops/transcript"
@@ -96,7 +97,7 @@ func (c *replayCmd) Run(ctx context.Context, f *flags, k *kong.Context, log zero
 		return err
 	}
 	defer undo()
-	c.compare = isNamed(k, "policy")
+	c.compare = cli.Given(k, "policy") // a variable, which is meant for the worker, compares none
 	if len(c.Files) > 0 || c.source != nil {
 		return c.playFiles(ctx, f, log)
 	}
@@ -127,12 +128,6 @@ func (c *replayCmd) Run(ctx context.Context, f *flags, k *kong.Context, log zero
 
 // errDiffers: the report lists the places.
 var errDiffers = errors.New("some outcomes do not follow from the log; the report lists them. Outcomes that differ were written by another build with the same rules version, or changed since")
-
-// isNamed reports whether a flag is on the command line: a variable of the
-// environment, which is meant for the worker, compares no policies.
-func isNamed(k *kong.Context, flag string) bool {
-	return slices.ContainsFunc(k.Path, func(p *kong.Path) bool { return p.Flag != nil && p.Flag.Name == flag })
-}
 
 // reader connects to --nats, or opens the log in --data without a worker.
 func (f *flags) reader(ctx context.Context) (nc *nats.Conn, done func(), err error) {

@@ -35,7 +35,7 @@ func (c *replayCmd) choose(f *flags, k *kong.Context) (undo func(), err error) {
 // ofLog reports whether a log is meant: one is named, or lies where a worker keeps its
 // own.
 func (c *replayCmd) ofLog(f *flags, k *kong.Context) bool {
-	if f.NATS != "" || isNamed(k, "data") || os.Getenv("COMPACTD_DATA") != "" || c.partOfLog() {
+	if f.NATS != "" || cli.Given(k, "data") || os.Getenv("COMPACTD_DATA") != "" || c.partOfLog() {
 		return true
 	}
 	_, err := os.Stat(filepath.Join(f.Data, "nats"))

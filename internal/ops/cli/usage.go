@@ -21,3 +21,8 @@ func HelpOf(err error, app *kong.Application, args []string) string {
 	}
 	return verb.FullPath() + " --help"
 }
+
+// Given reports whether a flag is on the command line; the environment and defaults do not count.
+func Given(k *kong.Context, name string) bool {
+	return slices.ContainsFunc(k.Path, func(p *kong.Path) bool { return p.Flag != nil && p.Flag.Name == name })
+}

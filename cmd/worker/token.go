@@ -1,4 +1,4 @@
-package tokenfile
+package main
 
 import (
 	"errors"
@@ -13,17 +13,12 @@ import (
 	"compactd/internal/tokens"
 )
 
-// Env is what the commands work on.
-type Env struct {
-	File string    // of the tokens; "" where none is named
-	Out  io.Writer // gets the list
-}
-
-// Commands are those of `worker token`.
-type Commands struct {
-	New    newCmd    `cmd:"" help:"Make a token, write its hash into the file of --agents-tokens, and print it once."`
-	List   listCmd   `cmd:"" help:"List the tokens of the file: whose they are, and until when."`
-	Revoke revokeCmd `cmd:"" help:"Remove a token from the file, and with it those that it has minted."`
+// tokenCmd writes, lists and removes lines of the file of --agents-tokens. A token is printed once, when it is made, on
+// a line of its own; a list has the first twelve digits of each hash.
+type tokenCmd struct {
+	New    newTokenCmd    `cmd:"" help:"Make a token, write its hash into the file of --agents-tokens, and print it once."`
+	List   listTokensCmd  `cmd:"" help:"List the tokens of the file: whose they are, and until when."`
+	Revoke revokeTokenCmd `cmd:"" help:"Remove a token from the file, and with it those that it has minted."`
 }
 
 // idDigits of a hash name a token.
@@ -32,7 +27,7 @@ const idDigits = 12
 // errNoFile: no command can guess it.
 var errNoFile = errors.New("no file of tokens is named: use --agents-tokens FILE or COMPACTD_AGENTS_TOKENS, as the worker has it")
 
-type newCmd struct {
+type newTokenCmd struct {
 	Tenant  string       `placeholder:"NAME" help:"The tenant whose sessions the token may use."`
 	Session string       `placeholder:"NAME" help:"One session of the tenant, as its agent named it: a token for its model over MCP."`
 	Role    string       `default:"agent" enum:"agent,operator" help:"Rights of the token: agent for one tenant, operator for all (agent|operator, default ${default})."`
@@ -40,7 +35,7 @@ type newCmd struct {
 }
 
 // Validate finds flags that exclude each other.
-func (c *newCmd) Validate() error {
+func (c *newTokenCmd) Validate() error {
 	operator := c.Role == string(tokens.RoleOperator)
 	switch {
 	case operator && c.Tenant+c.Session != "":
@@ -54,8 +49,8 @@ func (c *newCmd) Validate() error {
 }
 
 // Run adds a line to the file, and prints the token.
-func (c *newCmd) Run(env Env) error {
-	if env.File == "" {
+func (c *newTokenCmd) Run(f *flags) error {
+	if f.AgentsTokens == "" {
 		return errNoFile
 	}
 	t := tokens.Token{Tenant: c.Tenant, Role: tokens.Role(c.Role)}
@@ -72,21 +67,41 @@ func (c *newCmd) Run(env Env) error {
 	if c.Expires > 0 {
 		t.Expires = time.Now().Add(time.Duration(c.Expires))
 	}
-	secret, err := tokens.Add(env.File, t)
+	secret, err := tokens.Add(f.AgentsTokens, t)
 	if err != nil {
 		return err
 	}
 	fmt.Println(secret)
-	fmt.Fprintf(os.Stderr, "The token %s is shown once; %s has its hash. Workers read the file again within seconds.\n", tokens.HashOf(secret).String()[:idDigits], env.File)
+	fmt.Fprintf(os.Stderr, "The token %s is shown once; %s has its hash. Workers read the file again within seconds.\n", tokens.HashOf(secret).String()[:idDigits], f.AgentsTokens)
 	return nil
 }
 
-type listCmd struct {
+type listTokensCmd struct {
 	JSON bool `env:"COMPACTD_JSON" help:"Print JSON."`
 }
 
-// listed is a token of the file, for programs.
-type listed struct {
+// Run prints the tokens.
+func (c *listTokensCmd) Run(f *flags) error {
+	if f.AgentsTokens == "" {
+		return errNoFile
+	}
+	all, err := tokens.Read(f.AgentsTokens)
+	if err != nil {
+		return err
+	}
+	list := tokenList{make([]listedToken, len(all))}
+	for i, t := range all {
+		list.Tokens[i] = listedToken{t.Hash.String()[:idDigits], t.Tenant, events.SessionName(t.Session), t.Role, t.Expires, !t.Valid(time.Now())}
+	}
+	return f.show(c.JSON, list)
+}
+
+// tokenList is what the command prints.
+type tokenList struct {
+	Tokens []listedToken `json:"tokens"`
+}
+
+type listedToken struct {
 	ID      string      `json:"id"`
 	Tenant  string      `json:"tenant"`
 	Session string      `json:"session,omitzero"` // its name
@@ -95,53 +110,34 @@ type listed struct {
 	Expired bool        `json:"expired,omitzero"`
 }
 
-// Run prints the tokens.
-func (c *listCmd) Run(env Env) error {
-	if env.File == "" {
-		return errNoFile
-	}
-	all, err := tokens.Read(env.File)
-	if err != nil {
-		return err
-	}
-	now := time.Now()
-	list := make([]listed, len(all))
-	for i, t := range all {
-		list[i] = listed{t.Hash.String()[:idDigits], t.Tenant, events.SessionName(t.Session), t.Role, t.Expires, !t.Valid(now)}
-	}
-	if c.JSON {
-		data, err := events.Marshal(map[string]any{"tokens": list})
-		if err == nil {
-			_, err = fmt.Println(string(data))
-		}
-		return err
-	}
-	table := term.NewTable(env.Out, term.Column{Name: "ID"}, term.Column{Name: "ROLE"}, term.Column{Name: "TENANT"}, term.Column{Name: "SESSION"}, term.Column{Name: "EXPIRES"})
-	for _, t := range list {
+// Write prints it for people.
+func (l tokenList) Write(w io.Writer) error {
+	table := term.NewTable(w, term.Column{Name: "ID"}, term.Column{Name: "ROLE"}, term.Column{Name: "TENANT"}, term.Column{Name: "SESSION"}, term.Column{Name: "EXPIRES"})
+	for _, t := range l.Tokens {
 		expires := "never"
 		if t.Expired {
 			expires = "expired"
 		} else if !t.Expires.IsZero() {
-			expires = "in " + units.Span(t.Expires.Sub(now))
+			expires = "in " + units.Span(time.Until(t.Expires))
 		}
 		table.Row(t.ID, t.Role, t.Tenant, t.Session, expires)
 	}
 	return table.Flush()
 }
 
-type revokeCmd struct {
+type revokeTokenCmd struct {
 	ID string `arg:"" help:"The id that list prints, or the first eight digits of it."`
 }
 
 // Run removes the line of a token.
-func (c *revokeCmd) Run(env Env) error {
-	if env.File == "" {
+func (c *revokeTokenCmd) Run(f *flags) error {
+	if f.AgentsTokens == "" {
 		return errNoFile
 	}
-	t, err := tokens.Remove(env.File, c.ID)
+	t, err := tokens.Remove(f.AgentsTokens, c.ID)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(env.Out, "revoked %s, %s of %s; workers refuse it within seconds\n", t.Hash.String()[:idDigits], t.Role, t.Tenant)
+	_, err = fmt.Printf("revoked %s, %s of %s; workers refuse it within seconds\n", t.Hash.String()[:idDigits], t.Role, t.Tenant)
 	return err
 }
