@@ -193,11 +193,7 @@ func claudeBlocks(content events.Raw) (out []block, err error) {
 }
 
 func textBlock(text string) block {
-	raw := must(struct {
-		Type string `json:"type"`
-		Text string `json:"text"`
-	}{"text", text})
-	return block{raw: raw, Type: "text", Text: text}
+	return block{raw: object("type", "text", "text", text), Type: "text", Text: text}
 }
 
 // keepBlock leaves out what the provider would not take back.
@@ -234,11 +230,10 @@ func (c *claudeChain) recording(in input, name string) *recording {
 }
 
 func (s *claudeEntry) counted() *lineUsage {
-	u := s.usage
-	if u == nil || s.role != "assistant" {
+	if s.role != "assistant" {
 		return nil
 	}
-	return &lineUsage{Input: u.Input, CacheRead: u.CacheRead, CacheWrite: u.CacheCreate, Output: u.Output}
+	return (*lineUsage)(s.usage)
 }
 
 // message has the results first, as the provider wants them.
@@ -251,8 +246,5 @@ func (s *claudeEntry) message() events.Raw {
 			}
 		}
 	}
-	return must(struct {
-		Role    string       `json:"role"`
-		Content []events.Raw `json:"content"`
-	}{s.role, content})
+	return object("role", s.role, "content", content)
 }

@@ -155,16 +155,10 @@ func (s *sessionLines) anthropicMessage(l line) events.Raw {
 		case c.Type != "thinking" || c.Signature != "":
 			content = append(content, c.raw)
 		case s.thinking:
-			content = append(content, must(struct {
-				Type     string `json:"type"`
-				Thinking string `json:"thinking"`
-			}{c.Type, c.Text}))
+			content = append(content, object("type", c.Type, "thinking", c.Text))
 		}
 	}
-	return must(struct {
-		Role    string       `json:"role"`
-		Content []events.Raw `json:"content"`
-	}{l.Role, content})
+	return object("role", l.Role, "content", content)
 }
 
 type openaiCall struct {
@@ -176,19 +170,12 @@ type openaiCall struct {
 	} `json:"function"`
 }
 
-type openaiMessage struct {
-	Role       string       `json:"role"`
-	Content    *string      `json:"content"`
-	ToolCalls  []openaiCall `json:"tool_calls,omitzero"`
-	ToolCallID string       `json:"tool_call_id,omitzero"`
-	Reasoning  string       `json:"reasoning_content,omitzero"`
-}
-
 // openaiMessages makes a tool message of each result, and one message of the rest.
 func openaiMessages(l line, thinking bool) []events.Raw {
 	var out []events.Raw
 	var text []string
-	m := openaiMessage{Role: l.Role}
+	var calls []openaiCall
+	m := chatMessage{Role: l.Role}
 	for _, b := range l.Content {
 		switch b.Type {
 		case "text":
@@ -200,20 +187,23 @@ func openaiMessages(l line, thinking bool) []events.Raw {
 		case "tool_use":
 			c := openaiCall{ID: b.ID, Type: "function"}
 			c.Function.Name, c.Function.Arguments = b.Name, string(b.Input)
-			m.ToolCalls = append(m.ToolCalls, c)
+			calls = append(calls, c)
 		case "tool_result":
 			s, ok := events.Text(b.Content)
 			if !ok {
 				s = string(b.Content)
 			}
-			out = append(out, must(openaiMessage{Role: "tool", Content: &s, ToolCallID: b.ToolUseID}))
+			out = append(out, chatMessage{Role: "tool", Content: must(s), CallID: b.ToolUseID}.raw())
 		}
 	}
-	if joined := strings.Join(text, "\n"); joined != "" || len(m.ToolCalls) == 0 && len(out) == 0 {
-		m.Content = &joined
+	if joined := strings.Join(text, "\n"); joined != "" || len(calls) == 0 && len(out) == 0 {
+		m.Content = must(joined)
 	}
-	if m.Content != nil || len(m.ToolCalls) > 0 {
-		out = append(out, must(m))
+	if len(calls) > 0 {
+		m.Calls = must(calls)
+	}
+	if m.Content != nil || m.Calls != nil {
+		out = append(out, m.raw())
 	}
 	return out
 }

@@ -129,11 +129,11 @@ func (d *dialogue) media(kind string) block {
 
 // thinkingBlock is reasoning, with what the provider signed it with.
 func thinkingBlock(text, signature string) block {
-	return block{Type: "thinking", Text: text, Signature: signature, raw: must(struct {
-		Type      string `json:"type"`
-		Thinking  string `json:"thinking"`
-		Signature string `json:"signature,omitzero"`
-	}{"thinking", text, signature})}
+	members := []any{"type", "thinking", "thinking", text}
+	if signature != "" {
+		members = append(members, "signature", signature)
+	}
+	return block{Type: "thinking", Text: text, Signature: signature, raw: object(members...)}
 }
 
 // callBlock is a call of a tool; arguments that are no object become one.
@@ -146,22 +146,16 @@ func callBlock(id, tool string, args events.Raw) block {
 		args = must(map[string]string{"input": text})
 	}
 	b := block{Type: "tool_use", ID: id, Name: tool, Input: must(args)} // without the white space of its file
-	b.raw = must(struct {
-		Type  string     `json:"type"`
-		ID    string     `json:"id"`
-		Name  string     `json:"name"`
-		Input events.Raw `json:"input"`
-	}{b.Type, id, tool, b.Input})
+	b.raw = object("type", b.Type, "id", id, "name", tool, "input", b.Input)
 	return b
 }
 
 func resultBlock(id, text string, failed bool) block {
 	b := block{Type: "tool_result", ToolUseID: id, Content: must(text)}
-	b.raw = must(struct {
-		Type      string     `json:"type"`
-		ToolUseID string     `json:"tool_use_id"`
-		Content   events.Raw `json:"content"`
-		Failed    bool       `json:"is_error,omitzero"`
-	}{b.Type, id, b.Content, failed})
+	members := []any{"type", b.Type, "tool_use_id", id, "content", b.Content}
+	if failed {
+		members = append(members, "is_error", true)
+	}
+	b.raw = object(members...)
 	return b
 }

@@ -27,17 +27,13 @@ type miniTrajectory struct {
 
 // miniMessage is one of chat completions, or of the Responses API: an item, or a whole response.
 type miniMessage struct {
-	Role      string     `json:"role"`
-	Type      string     `json:"type"`
-	Object    string     `json:"object"`
-	Content   events.Raw `json:"content"`
-	Calls     events.Raw `json:"tool_calls"`
-	CallID    string     `json:"tool_call_id"`
-	Reasoning string     `json:"reasoning_content"`
-	Output    events.Raw `json:"output"` // items of a response, or the text of a call's output
-	Model     string     `json:"model"`
-	Usage     *apiUsage  `json:"usage"`
-	Extra     miniExtra  `json:"extra"`
+	chatMessage
+	Type   string     `json:"type"`
+	Object string     `json:"object"`
+	Output events.Raw `json:"output"` // items of a response, or the text of a call's output
+	Model  string     `json:"model"`
+	Usage  *apiUsage  `json:"usage"`
+	Extra  miniExtra  `json:"extra"`
 }
 
 // miniExtra has the whole answer of the API, or a text where it could not be written.
@@ -125,27 +121,9 @@ func (m *miniMessage) step(raw events.Raw) (s step, model string) {
 	case m.Type != "":
 		s.messages = []events.Raw{without(raw, "extra")}
 	default:
-		s.messages = []events.Raw{m.chat()}
+		s.messages = []events.Raw{m.raw()}
 	}
 	return s, model
-}
-
-// chat is the message without what is not sent.
-func (m *miniMessage) chat() events.Raw {
-	out := struct {
-		Role      string     `json:"role"`
-		Content   events.Raw `json:"content"`
-		Calls     events.Raw `json:"tool_calls,omitzero"`
-		CallID    string     `json:"tool_call_id,omitzero"`
-		Reasoning string     `json:"reasoning_content,omitzero"`
-	}{Role: m.Role, Content: m.Content, CallID: m.CallID, Reasoning: m.Reasoning}
-	if out.Content == nil {
-		out.Content = events.Raw("null")
-	}
-	if m.Calls.Kind() == '[' {
-		out.Calls = m.Calls
-	}
-	return must(out)
 }
 
 // without is an object without some members.

@@ -15,6 +15,25 @@ type openaiDocument struct {
 	Tools    events.Raw   `json:"tools"`
 }
 
+// chatMessage is a message of chat completions.
+type chatMessage struct {
+	Role      string     `json:"role"`
+	Content   events.Raw `json:"content"`
+	Calls     events.Raw `json:"tool_calls,omitzero"`
+	CallID    string     `json:"tool_call_id,omitzero"`
+	Reasoning string     `json:"reasoning_content,omitzero"`
+}
+
+func (m chatMessage) raw() events.Raw {
+	if m.Content == nil {
+		m.Content = events.Raw("null")
+	}
+	if m.Calls.Kind() != '[' {
+		m.Calls = nil
+	}
+	return must(m)
+}
+
 // parseOpenAI reads one conversation, or one a line where the name is that of lines.
 func parseOpenAI(in input, r io.Reader) (out []Session) {
 	if strings.HasSuffix(plain(in.path), ".jsonl") {

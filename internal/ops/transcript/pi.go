@@ -32,11 +32,11 @@ type piMessage struct {
 	Provider string     `json:"provider"`
 	Model    string     `json:"model"`
 	Stop     string     `json:"stopReason"`
-	Usage    *struct {
+	Usage    *struct {  // the fields of lineUsage
 		Input      int64 `json:"input"`
-		Output     int64 `json:"output"`
-		CacheRead  int64 `json:"cacheRead"`
 		CacheWrite int64 `json:"cacheWrite"`
+		CacheRead  int64 `json:"cacheRead"`
+		Output     int64 `json:"output"`
 	} `json:"usage"`
 
 	CallID string `json:"toolCallId"` // of toolResult
@@ -159,7 +159,7 @@ func (e *piEntry) message(d *dialogue) error {
 	switch m.Role {
 	case "assistant":
 		if m.Stop != "error" && m.Stop != "aborted" { // pi sends none of these again
-			d.answer(e.Timestamp, qualified(m.Provider, m.Model), m.counted(), blocks...)
+			d.answer(e.Timestamp, qualified(m.Provider, m.Model), (*lineUsage)(m.Usage), blocks...)
 		}
 	case "toolResult":
 		d.result(e.Timestamp, piCall(m.CallID), joined(blocks, textOf), m.Failed)
@@ -167,13 +167,6 @@ func (e *piEntry) message(d *dialogue) error {
 		d.user(e.Timestamp, blocks...)
 	}
 	return nil
-}
-
-func (m *piMessage) counted() *lineUsage {
-	if m.Usage == nil {
-		return nil
-	}
-	return &lineUsage{Input: m.Usage.Input, CacheRead: m.Usage.CacheRead, CacheWrite: m.Usage.CacheWrite, Output: m.Usage.Output}
 }
 
 // ran is a command of the user's own, in pi's words to the model.

@@ -3,6 +3,7 @@ package transcript
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -69,8 +70,8 @@ type step struct {
 
 type lineUsage struct {
 	Input      int64 `json:"input"`
-	CacheRead  int64 `json:"cache_read"`
 	CacheWrite int64 `json:"cache_write"`
+	CacheRead  int64 `json:"cache_read"`
 	Output     int64 `json:"output"`
 }
 
@@ -96,11 +97,12 @@ type payload struct {
 	Usage      *anthropicUsage `json:"usage,omitzero"`
 }
 
+// anthropicUsage has the fields of lineUsage, under the names of an event.
 type anthropicUsage struct {
-	Input       int64 `json:"input_tokens"`
-	CacheCreate int64 `json:"cache_creation_input_tokens"`
-	CacheRead   int64 `json:"cache_read_input_tokens"`
-	Output      int64 `json:"output_tokens"`
+	Input      int64 `json:"input_tokens"`
+	CacheWrite int64 `json:"cache_creation_input_tokens"`
+	CacheRead  int64 `json:"cache_read_input_tokens"`
+	Output     int64 `json:"output_tokens"`
 }
 
 // session cuts the recording into turns.
@@ -191,11 +193,23 @@ func (r *recording) usage(s step) *anthropicUsage {
 		return nil
 	}
 	r.prompt = u.prompt()
-	return &anthropicUsage{Input: u.Input, CacheCreate: u.CacheWrite, CacheRead: u.CacheRead, Output: u.Output}
+	return (*anthropicUsage)(u)
 }
 
 // fallShare is the part of a prompt by which the next one may be less: providers leave out thinking.
 const fallShare = 10
+
+// object writes an object of names and values in turn, in their order.
+func object(members ...any) events.Raw {
+	out := []byte{'{'}
+	for member := range slices.Chunk(members, 2) {
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(append(append(out, must(member[0])...), ':'), must(member[1])...)
+	}
+	return append(out, '}')
+}
 
 // must writes a value whose parts were read from JSON.
 func must(v any) events.Raw {

@@ -20,11 +20,9 @@ type trajectory struct {
 
 // historyItem is a message of a history: one of chat completions in part.
 type historyItem struct {
-	Role    string     `json:"role"`
-	Content events.Raw `json:"content"`
-	Agent   string     `json:"agent"`
-	Calls   events.Raw `json:"tool_calls"`
-	Answers []string   `json:"tool_call_ids"`
+	chatMessage
+	Agent   string   `json:"agent"`
+	Answers []string `json:"tool_call_ids"`
 }
 
 // errNoHistory: the file is no trajectory, or the agent never ran.
@@ -74,29 +72,22 @@ func (t *trajectory) items(in input) (out []historyItem) {
 		return out
 	}
 	for _, s := range t.Steps {
-		out = append(out, historyItem{Role: "assistant", Content: must(s.Response)}, historyItem{Role: "user", Content: must(s.Observation)})
+		out = append(out, historyItem{chatMessage: chatMessage{Role: "assistant", Content: must(s.Response)}},
+			historyItem{chatMessage: chatMessage{Role: "user", Content: must(s.Observation)}})
 	}
 	return out
 }
 
 // message is the item as chat completions have it.
 func (h historyItem) message() events.Raw {
-	m := struct {
-		Role    string     `json:"role"`
-		Content events.Raw `json:"content"`
-		Calls   events.Raw `json:"tool_calls,omitzero"`
-		Answers string     `json:"tool_call_id,omitzero"`
-	}{Role: h.Role, Content: h.Content}
-	if m.Content == nil {
-		m.Content = events.Raw("null")
-	}
-	if h.Calls.Kind() == '[' && len(h.Calls) > len("[]") {
+	m := chatMessage{Role: h.Role, Content: h.Content}
+	if len(h.Calls) > len("[]") {
 		m.Calls = h.Calls
 	}
 	if len(h.Answers) > 0 {
-		m.Answers = h.Answers[0] // an answer has one; SWE-agent asserts it
+		m.CallID = h.Answers[0] // an answer has one; SWE-agent asserts it
 	}
-	return must(m)
+	return m.raw()
 }
 
 // model is the name in the agent's configuration, "" where there is none.

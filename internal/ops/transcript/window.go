@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -61,12 +62,7 @@ func (r *recording) largest(name string) (most int64) {
 
 // compacts reports whether the recorded agent compacted its history.
 func (r *recording) compacts() bool {
-	for _, s := range r.steps {
-		if s.compaction {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.steps, func(s step) bool { return s.compaction })
 }
 
 // qualified is the name of a model with that of its provider, for makers that are not known by it.
