@@ -69,9 +69,8 @@ func (c *loadCmd) Run(ctx context.Context, f *flags) error {
 	if err != nil {
 		return err
 	}
-	summary := report.Summary()
-	if err := f.show(summary, report.WriteTable); err != nil {
+	if err := f.show(report, report.WriteTable); err != nil {
 		return err
 	}
-	return summary.Problem()
+	return report.Problem()
 }

@@ -23,6 +23,9 @@ type Change struct {
 	Recall string
 }
 
+// Saved is how many tokens the compaction took off what was published.
+func (c *Change) Saved() int64 { return c.TokensBefore - c.TokensAfter }
+
 // Action is what the compaction did to a message.
 type Action string
 

@@ -93,7 +93,9 @@ func (f *fleet) run(ctx context.Context) (*LoadReport, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	f.report.Elapsed = time.Since(began)
+	if took := time.Since(began).Seconds(); took > 0 {
+		f.report.TurnsPerSecond = float64(int64(float64(f.report.Turns)/took*10)) / 10
+	}
 	if err := f.tracker.decided(ctx, f.js, streams.Partitions); err != nil {
 		return nil, err
 	}
@@ -209,7 +211,7 @@ func (f *fleet) apply(a *agent) {
 	defer f.mu.Unlock()
 	f.report.Applied++
 	if bad {
-		f.report.Invalid++
+		f.report.InvalidHistories++
 	}
 }
 
@@ -232,7 +234,7 @@ func (f *fleet) send(ctx context.Context, a *agent) error {
 	f.mu.Lock()
 	f.report.Turns++
 	f.report.Bytes += int64(len(data))
-	f.report.Acks = append(f.report.Acks, time.Since(began))
+	f.report.acks = append(f.report.acks, time.Since(began))
 	f.mu.Unlock()
 	f.tracker.turn(ack.Sequence, began)
 	if f.config.Progress != nil {

@@ -14,22 +14,26 @@ import (
 	"compactd/internal/ops/units"
 )
 
-// LoadReport is what the agents saw.
+// LoadReport is what the agents saw, in figures.
 type LoadReport struct {
-	Sessions int
-	Turns    int // acknowledged
-	Bytes    int64
-	Elapsed  time.Duration   // of the publishing
-	Acks     []time.Duration // from a turn's publish to its acknowledgement, sorted
+	Sessions         int      `json:"sessions"`
+	Turns            int      `json:"turns"` // acknowledged
+	TurnsPerSecond   float64  `json:"turns_per_s"`
+	Bytes            int64    `json:"bytes"`
+	AckP50           float64  `json:"ack_p50_ms"` // from a turn's publish to its acknowledgement
+	AckP99           float64  `json:"ack_p99_ms"`
+	Compactions      int      `json:"compactions"` // stored
+	Levels           int      `json:"levels"`
+	TokensSaved      int64    `json:"tokens_saved"`   // by the compactions
+	Applied          int      `json:"applied"`        // compactions that agents took over; a later one replaces an earlier one
+	OutcomeP50       float64  `json:"outcome_p50_ms"` // from a turn's publish to the session.compacted or session.budget that it led to
+	OutcomeP99       float64  `json:"outcome_p99_ms"`
+	InvalidHistories int      `json:"invalid_histories"` // that the provider would refuse
+	Rejected         int      `json:"rejected"`          // events
+	Undelivered      int      `json:"undelivered"`       // outcomes that were stored and not delivered
+	Errors           []string `json:"errors"`            // why agents ended early
 
-	Compactions, Levels int             // stored
-	TokensSaved         int64           // by the compactions
-	Outcomes            []time.Duration // from a turn's publish to the session.compacted or session.budget that it led to, sorted
-	Applied             int             // compactions that agents took over; a later one replaces an earlier one
-	Invalid             int             // histories that the provider would refuse
-	Rejected            int             // events
-	Undelivered         int             // outcomes that were stored and not delivered
-	Errors              []string        // why agents ended early
+	acks, outcomes []time.Duration // sorted, once it is collected
 }
 
 // collect counts what was stored from a sequence of OUTCOMES on, and waits until all
@@ -46,11 +50,13 @@ func (f *fleet) collect(ctx context.Context, from uint64) (*LoadReport, error) {
 	if err != nil {
 		return nil, err
 	}
-	rep.Outcomes, rep.Undelivered = f.tracker.delivered(ctx, causes)
+	rep.outcomes, rep.Undelivered = f.tracker.delivered(ctx, causes)
 	for _, a := range f.agents {
 		f.apply(a) // what came after its last turn
 	}
-	slices.Sort(rep.Acks)
+	slices.Sort(rep.acks)
+	rep.AckP50, rep.AckP99 = quantile(rep.acks, 50), quantile(rep.acks, 99)
+	rep.OutcomeP50, rep.OutcomeP99 = quantile(rep.outcomes, 50), quantile(rep.outcomes, 99)
 	return rep, nil
 }
 
@@ -67,7 +73,7 @@ func (r *LoadReport) note(body any) (id string, cause uint64) {
 			r.Compactions++
 			r.TokensSaved += b.TokensSaved
 			if len(validate.Messages(b.Format, b.Messages)) > 0 {
-				r.Invalid++
+				r.InvalidHistories++
 			}
 		}
 		return b.ID, b.CausedBy.Seq
@@ -75,54 +81,19 @@ func (r *LoadReport) note(body any) (id string, cause uint64) {
 	return "", 0
 }
 
-// LoadSummary is the report in figures, as one JSON object.
-type LoadSummary struct {
-	Sessions         int      `json:"sessions"`
-	Turns            int      `json:"turns"`
-	TurnsPerSecond   float64  `json:"turns_per_s"`
-	Bytes            int64    `json:"bytes"`
-	AckP50           float64  `json:"ack_p50_ms"`
-	AckP99           float64  `json:"ack_p99_ms"`
-	Compactions      int      `json:"compactions"`
-	Levels           int      `json:"levels"`
-	TokensSaved      int64    `json:"tokens_saved"`
-	Applied          int      `json:"applied"`
-	OutcomeP50       float64  `json:"outcome_p50_ms"`
-	OutcomeP99       float64  `json:"outcome_p99_ms"`
-	InvalidHistories int      `json:"invalid_histories"`
-	Rejected         int      `json:"rejected"`
-	Undelivered      int      `json:"undelivered"`
-	Errors           []string `json:"errors"`
-}
-
-// Summary returns the figures of the report.
-func (r *LoadReport) Summary() LoadSummary {
-	s := LoadSummary{
-		Sessions: r.Sessions, Turns: r.Turns, Bytes: r.Bytes, AckP50: quantile(r.Acks, 50), AckP99: quantile(r.Acks, 99),
-		Compactions: r.Compactions, Levels: r.Levels, TokensSaved: r.TokensSaved, Applied: r.Applied,
-		OutcomeP50: quantile(r.Outcomes, 50), OutcomeP99: quantile(r.Outcomes, 99),
-		InvalidHistories: r.Invalid, Rejected: r.Rejected, Undelivered: r.Undelivered, Errors: r.Errors,
-	}
-	if r.Elapsed > 0 {
-		s.TurnsPerSecond = float64(int64(float64(r.Turns)/r.Elapsed.Seconds()*10)) / 10
-	}
-	return s
-}
-
 // WriteTable writes the report for people.
 func (r *LoadReport) WriteTable(w io.Writer) error {
-	s := r.Summary()
 	return term.Pairs(w,
-		"sessions", s.Sessions,
-		"turns acknowledged", fmt.Sprintf("%d, %.1f a second, %s", s.Turns, s.TurnsPerSecond, units.Bytes(s.Bytes)),
-		"acknowledgement", latencies(len(r.Acks), s.AckP50, s.AckP99),
-		"compactions", fmt.Sprintf("%d, %d tokens saved, %d applied", s.Compactions, s.TokensSaved, s.Applied),
-		"levels published", s.Levels,
-		"turn to outcome", latencies(len(r.Outcomes), s.OutcomeP50, s.OutcomeP99),
-		"invalid histories", s.InvalidHistories,
-		"rejected events", s.Rejected,
-		"undelivered outcomes", s.Undelivered,
-		"errors", len(s.Errors))
+		"sessions", r.Sessions,
+		"turns acknowledged", fmt.Sprintf("%d, %.1f a second, %s", r.Turns, r.TurnsPerSecond, units.Bytes(r.Bytes)),
+		"acknowledgement", latencies(len(r.acks), r.AckP50, r.AckP99),
+		"compactions", fmt.Sprintf("%d, %d tokens saved, %d applied", r.Compactions, r.TokensSaved, r.Applied),
+		"levels published", r.Levels,
+		"turn to outcome", latencies(len(r.outcomes), r.OutcomeP50, r.OutcomeP99),
+		"invalid histories", r.InvalidHistories,
+		"rejected events", r.Rejected,
+		"undelivered outcomes", r.Undelivered,
+		"errors", len(r.Errors))
 }
 
 // latencies formats two quantiles of n measurements, in milliseconds.
@@ -134,16 +105,16 @@ func latencies(n int, p50, p99 float64) string {
 }
 
 // Problem is the error that a report amounts to, nil for none.
-func (s LoadSummary) Problem() error {
+func (r *LoadReport) Problem() error {
 	var errs []error
-	if s.InvalidHistories > 0 {
-		errs = append(errs, fmt.Errorf("%d histories are not valid for their provider", s.InvalidHistories))
+	if r.InvalidHistories > 0 {
+		errs = append(errs, fmt.Errorf("%d histories are not valid for their provider", r.InvalidHistories))
 	}
-	if s.Undelivered > 0 {
-		errs = append(errs, fmt.Errorf("%d stored outcomes were not delivered", s.Undelivered))
+	if r.Undelivered > 0 {
+		errs = append(errs, fmt.Errorf("%d stored outcomes were not delivered", r.Undelivered))
 	}
-	if len(s.Errors) > 0 {
-		errs = append(errs, fmt.Errorf("%d agents ended early, the first with: %s", len(s.Errors), s.Errors[0]))
+	if len(r.Errors) > 0 {
+		errs = append(errs, fmt.Errorf("%d agents ended early, the first with: %s", len(r.Errors), r.Errors[0]))
 	}
 	return errors.Join(errs...)
 }

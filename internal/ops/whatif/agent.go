@@ -147,7 +147,7 @@ func (w *simulation) swap(b *events.Compacted, v *compaction.View) error {
 	was := w.ruler.history
 	w.ruler.history = w.ruler.of(history)
 	f.taken += was - w.ruler.history
-	if w.largest != nil && b.RewoundTo == nil && b.TokensBefore-b.TokensAfter > w.largest.saved {
+	if w.largest != nil && b.RewoundTo == nil && b.TokensBefore-b.TokensAfter > w.largest.Saved() {
 		if err := w.show(b, history); err != nil {
 			return err
 		}

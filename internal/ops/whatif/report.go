@@ -7,6 +7,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/ops/diff"
 	"compactd/internal/ops/transcript"
 )
 
@@ -48,7 +49,7 @@ type Report struct {
 
 	delay   int64
 	options Options
-	largest *Compaction
+	largest *diff.Change // nil where it is not kept
 	gaps    transcript.Gaps
 }
 
@@ -84,7 +85,7 @@ type End struct {
 func NewReport(policies []Policy, o Options) *Report {
 	r := &Report{SummarySeconds: o.Delay.Seconds(), delay: o.Delay.Milliseconds(), options: o}
 	if o.Largest {
-		r.largest = &Compaction{}
+		r.largest = &diff.Change{}
 	}
 	for _, p := range policies {
 		c := &Column{Name: p.Name, Figures: *newFigures(), BySession: []SessionFigures{}, config: p.Config}

@@ -10,6 +10,7 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/ops/diff"
 	"compactd/internal/ops/extent"
 	"compactd/internal/ops/facts"
 )
@@ -41,7 +42,7 @@ type simulation struct {
 	sum    *Figures
 	extent extent.Tracker
 
-	largest *Compaction // so far; nil where none is to be kept
+	largest *diff.Change // so far; nil where none is to be kept
 }
 
 // dueJob is a job, and when its summary comes.
