@@ -232,12 +232,8 @@ func (c *benchCase) run(ctx context.Context, by summarize.Summarizer, tokens *si
 	if err != nil {
 		return err
 	}
-	var job *events.Job
 	var view *compaction.View
-	p := newPlay(c.recording, config, func(o compaction.Outcome) error {
-		if j, ok := o.Body.(*events.Job); ok {
-			job = j
-		}
+	p := newPlay(c.recording, config, func(_ *play, o compaction.Outcome) error {
 		if b, ok := o.Body.(*events.Compacted); ok && b.Compacted {
 			view = o.View
 		}
@@ -251,14 +247,12 @@ func (c *benchCase) run(ctx context.Context, by summarize.Summarizer, tokens *si
 		if cycle < 0 {
 			continue
 		}
-		job, view = nil, nil
+		view = nil
 		if err := p.compact(t.at); err != nil {
 			return err
 		}
-		if job != nil {
-			if err := p.summarize(ctx, by, job, t.at); err != nil {
-				return err
-			}
+		if err := p.work(ctx, by, t.at); err != nil {
+			return err
 		}
 		if view == nil {
 			return fmt.Errorf("nothing was compacted after %d turns", i+1)

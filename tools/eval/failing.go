@@ -107,54 +107,34 @@ func live(ctx context.Context, r *recording, by summarize.Summarizer, every int)
 		return nil, err
 	}
 	s := &stay{turns: len(r.turns), facts: make([]held, len(facts.Kinds))}
-	var jobs []*events.Job
-	var p *play
-	turns, done := 0, 0
-	p = newPlay(r, config, func(o compaction.Outcome) error {
-		switch b := o.Body.(type) {
-		case *events.Job:
-			jobs = append(jobs, b)
-		case *events.Compacted:
-			if !b.Compacted {
-				return nil
-			}
-			if made := summaryIn(p, o.View); made != nil {
-				s.units = append(s.units, sizeOf(made))
-				s.shares = append(s.shares, float64(estimate.Text(int64(sizeOf(made))))/float64(b.Budget.AvailableInput))
-			}
-			if done++; done%every == 0 {
-				return s.check(p, o.View, b.Through.Turn, turns)
-			}
+	done := 0
+	return s, newPlay(r, config, func(p *play, o compaction.Outcome) error {
+		b, ok := o.Body.(*events.Compacted)
+		if !ok || !b.Compacted {
+			return nil
+		}
+		if made := summaryIn(p, o.View); made != nil {
+			s.units = append(s.units, sizeOf(made))
+			s.shares = append(s.shares, float64(estimate.Text(int64(sizeOf(made))))/float64(b.Budget.AvailableInput))
+		}
+		if done++; done%every == 0 {
+			return s.check(p, o.View, b.Through.Turn)
 		}
 		return nil
-	})
-	for i, t := range r.turns {
-		turns = i + 1
-		if err := p.publish(i, t.at); err != nil {
-			return nil, err
-		}
-		for len(jobs) > 0 {
-			j := jobs[0]
-			jobs = jobs[1:]
-			if err := p.summarize(ctx, by, j, t.at); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return s, nil
+	}).run(ctx, by)
 }
 
 // check looks for the facts of the first turns in a history and the turns behind it.
-func (s *stay) check(p *play, v *compaction.View, through int64, turns int) error {
+func (s *stay) check(p *play, v *compaction.View, through int64) error {
 	history, err := p.history(v)
 	if err != nil {
 		return err
 	}
-	for _, t := range p.turns[through:turns] {
+	for _, t := range p.turns[through:p.published] {
 		history = append(history, t.messages...)
 	}
 	s.checks++
-	f := facts.Of(p.turnsRead()[:turns], events.Position{Turn: int64(turns) + 1})
+	f := facts.Of(p.turnsRead()[:p.published], events.Position{Turn: int64(p.published) + 1})
 	for i, k := range facts.Kinds {
 		s.facts[i].add(look(history, f, k))
 	}

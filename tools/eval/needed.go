@@ -10,6 +10,7 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/exact"
 	"compactd/internal/ops/facts"
+	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
 	"compactd/tools/harness"
 	"compactd/tools/needs"
@@ -275,57 +276,45 @@ func (e *needing) play(ctx context.Context, n *session, policy compaction.Policy
 		return nil, err
 	}
 	var views []view
-	var jobs []*events.Job
-	var p *play
-	turns := 0
-	p = newPlay(r, c, func(o compaction.Outcome) error {
-		switch b := o.Body.(type) {
-		case *events.Job:
-			jobs = append(jobs, b)
-		case *events.Compacted:
-			if !b.Compacted {
-				return nil
-			}
-			history, err := p.history(o.View)
-			if err != nil {
-				return err
-			}
-			for i := b.Through.Turn; i < int64(turns); i++ {
-				history = append(history, r.turns[i].messages...)
-			}
-			for _, x := range b.Stages {
-				n.lines = n.lines.Plus(facts.Share{Kept: int(x.LinesKept), All: int(x.LinesMissing)})
-			}
-			if edit := condensed(o); edit != nil && edit.To != nil {
-				e.addUsed(n, history, int(edit.To.Turn), turns)
-			}
-			v := view{turns: turns, text: needs.Text(history), size: e.sizes.of(history), fixed: e.sizes.of(leading(history))}
-			v.unreached = slices.ContainsFunc(b.Notes, func(x events.Note) bool { return x.Code == events.CodeTargetUnreached })
-			v.over = v.size > b.TargetTokens && !v.unreached
-			if k := len(views); k > 0 && views[k-1].turns == turns {
-				views = views[:k-1] // another one before the agent's next call
-			}
-			views = append(views, v)
+	err = newPlay(r, c, func(p *play, o compaction.Outcome) error {
+		b, ok := o.Body.(*events.Compacted)
+		if !ok || !b.Compacted {
+			return nil
 		}
+		history, err := p.history(o.View)
+		if err != nil {
+			return err
+		}
+		turns := p.published
+		for i := b.Through.Turn; i < int64(turns); i++ {
+			history = append(history, r.turns[i].messages...)
+		}
+		for _, x := range b.Stages {
+			n.lines = n.lines.Plus(facts.Share{Kept: int(x.LinesKept), All: int(x.LinesMissing)})
+		}
+		if edit := condensed(o); edit != nil && edit.To != nil {
+			e.addUsed(n, history, int(edit.To.Turn), turns)
+		}
+		v := view{turns: turns, text: needs.Text(history), size: e.sizes.of(history), fixed: e.sizes.of(leading(history))}
+		v.unreached = slices.ContainsFunc(b.Notes, func(x events.Note) bool { return x.Code == events.CodeTargetUnreached })
+		v.over = v.size > b.TargetTokens && !v.unreached
+		if k := len(views); k > 0 && views[k-1].turns == turns {
+			views = views[:k-1] // another one before the agent's next call
+		}
+		views = append(views, v)
 		return nil
-	})
-	for i, t := range r.turns {
-		turns = i + 1
-		if err := p.publish(i, t.at); err != nil {
-			return nil, err
-		}
-		for len(jobs) > 0 {
-			j := jobs[0]
-			jobs = jobs[1:]
-			if err := p.summarize(ctx, extract.New(), j, t.at); err != nil {
-				n.failures = append(n.failures, err)
-				if err := p.answer(failureOf(j), t.at); err != nil {
-					return nil, err
-				}
-			}
-		}
+	}).run(ctx, n)
+	return views, err
+}
+
+// Summarize implements [summarize.Summarizer] by the embedded one. Where that fails it notes why, as a worker publishes it.
+func (s *session) Summarize(ctx context.Context, in summarize.Input) (*events.Summary, error) {
+	made, err := extract.New().Summarize(ctx, in)
+	if err != nil {
+		s.failures = append(s.failures, err)
+		return &events.Summary{Failure: "no summary"}, nil
 	}
-	return views, nil
+	return made, nil
 }
 
 // addUsed adds what calls behind the range of a summary took from it, as a history has it.
@@ -351,11 +340,6 @@ func leading(history []events.Message) []events.Message {
 		}
 	}
 	return history
-}
-
-// failureOf is what the worker publishes when a job has no summary.
-func failureOf(j *events.Job) *events.Summary {
-	return &events.Summary{Header: events.Header{V: events.Version, ID: "summary-" + j.ID}, Job: j.ID, Failure: "no summary"}
 }
 
 func (n *needed) print(p printer, suffix string, goals [3]goal) {

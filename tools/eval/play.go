@@ -21,10 +21,13 @@ type play struct {
 	seq     compaction.Seq
 	texts   map[compaction.Seq][]events.Message
 	made    map[uint64]*events.Summary // by sequence
-	emitted func(compaction.Outcome) error
+	emitted func(*play, compaction.Outcome) error
+
+	published int           // turns
+	jobs      []*events.Job // without an answer
 }
 
-func newPlay(r *recording, c *compaction.Config, emitted func(compaction.Outcome) error) *play {
+func newPlay(r *recording, c *compaction.Config, emitted func(*play, compaction.Outcome) error) *play {
 	return &play{
 		recording: r, config: c, emitted: emitted, ledger: compaction.NewLedger(address),
 		texts: map[compaction.Seq][]events.Message{}, made: map[uint64]*events.Summary{},
@@ -34,7 +37,7 @@ func newPlay(r *recording, c *compaction.Config, emitted func(compaction.Outcome
 // publish lets the core decide turn i at a time of the log.
 func (p *play) publish(i int, now int64) error {
 	t := &p.turns[i]
-	p.seq = t.seq
+	p.seq, p.published = t.seq, i+1
 	p.texts[t.seq] = t.messages
 	turn := *t.turn
 	turn.Time = now
@@ -72,10 +75,13 @@ func (p *play) decide(in compaction.Input) error {
 	outs, next := compaction.Decide(p.ledger, in, p.config)
 	next.Install(p.ledger)
 	for _, o := range outs {
-		if r, ok := o.Body.(*events.Rejected); ok {
-			return fmt.Errorf("session %s: an event was rejected: %s", p.name, r.Code)
+		switch b := o.Body.(type) {
+		case *events.Rejected:
+			return fmt.Errorf("session %s: an event was rejected: %s", p.name, b.Code)
+		case *events.Job:
+			p.jobs = append(p.jobs, b)
 		}
-		if err := p.emitted(o); err != nil {
+		if err := p.emitted(p, o); err != nil {
 			return err
 		}
 	}
@@ -104,6 +110,31 @@ func (p *play) summarize(ctx context.Context, s summarize.Summarizer, j *events.
 	}
 	made.Header, made.Job = events.Header{V: events.Version, ID: "summary-" + j.ID}, j.ID
 	return p.answer(made, now)
+}
+
+// run publishes all turns. Jobs are answered before the next one.
+func (p *play) run(ctx context.Context, by summarize.Summarizer) error {
+	for i, t := range p.turns {
+		if err := p.publish(i, t.at); err != nil {
+			return err
+		}
+		if err := p.work(ctx, by, t.at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// work answers the jobs.
+func (p *play) work(ctx context.Context, by summarize.Summarizer, now int64) error {
+	for len(p.jobs) > 0 {
+		j := p.jobs[0]
+		p.jobs = p.jobs[1:]
+		if err := p.summarize(ctx, by, j, now); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // history is a view as its agent gets it.

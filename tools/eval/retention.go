@@ -33,12 +33,7 @@ func retain(ctx context.Context, r *recording, s summarize.Summarizer, after []i
 		return nil, err
 	}
 	k := &kept{session: r.name, shares: make([]facts.Share, len(facts.Kinds)), lost: make([][]facts.Probe, len(facts.Kinds))}
-	var job *events.Job
-	var p *play
-	p = newPlay(r, c, func(o compaction.Outcome) error {
-		if j, ok := o.Body.(*events.Job); ok {
-			job = j
-		}
+	p := newPlay(r, c, func(p *play, o compaction.Outcome) error {
 		e := condensed(o)
 		if e == nil {
 			return nil
@@ -56,14 +51,10 @@ func retain(ctx context.Context, r *recording, s summarize.Summarizer, after []i
 			continue
 		}
 		k.overfull = k.overfull || !p.ledger.Budget().WithinBudget
-		job = nil
 		if err := p.compact(t.at); err != nil {
 			return nil, err
 		}
-		if job == nil {
-			continue
-		}
-		if err := p.summarize(ctx, s, job, t.at); err != nil {
+		if err := p.work(ctx, s, t.at); err != nil {
 			return nil, err
 		}
 	}

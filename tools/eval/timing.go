@@ -119,10 +119,11 @@ func (s *simulation) unblock() {
 }
 
 // receive counts what is reported.
-func (s *simulation) receive(o compaction.Outcome) error {
+func (s *simulation) receive(_ *play, o compaction.Outcome) error {
 	switch b := o.Body.(type) {
 	case *events.Job:
-		s.jobs++
+		s.play.jobs = nil // it is answered when it is due
+		s.waits.jobs++
 		s.due = append(s.due, dueJob{b, s.now + s.model})
 		s.count(b)
 		s.grew(b.EstimatedInput)
