@@ -13,7 +13,6 @@ import (
 	"compactd/internal/broker/topology"
 	"compactd/internal/events/partitions"
 	"compactd/internal/testkit/figures"
-	"compactd/internal/testkit/plant"
 	"compactd/internal/testkit/workertest"
 )
 
@@ -29,7 +28,7 @@ func TestFaultFuzzedMessages(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	var slowest time.Duration
 	for began := time.Now(); s.stored < least || time.Since(began) < time.Minute; {
-		block, body := plant.Random(r, string(workertest.Turn(1+r.IntN(3))))
+		block, body := randomMessage(r, string(workertest.Turn(1+r.IntN(3))))
 		s.publishHostile(block, body)
 		sent := time.Now()
 		s.wantDecided(t, fmt.Sprintf("message %d of seed %d, %.200q with %d bytes", s.stored, seed, block, len(body)))
