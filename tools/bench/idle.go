@@ -30,7 +30,7 @@ func measureRest(ctx context.Context, f *fleet, o options, dir string, p printer
 		return err
 	}
 	defer worker.kill()
-	if _, err := watchMemory(ctx, worker, e.awaitDrained); err != nil {
+	if _, err := watchMemory(ctx, worker, e.Decided); err != nil {
 		return err
 	}
 	var own, servers []float64

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"compactd/internal/testkit/freeport"
 	"compactd/tools/harness"
 )
 
@@ -70,7 +70,7 @@ func measurePartitions(ctx context.Context, o options, dir string, p printer) er
 func startIdle(ctx context.Context, bin, data string, n int) (w *idleWorker, err error) {
 	w = &idleWorker{partitions: n}
 	for _, address := range []*string{&w.nats, &w.http} {
-		if *address, err = freeAddress(); err != nil {
+		if *address, err = freeport.Address(); err != nil {
 			return nil, err
 		}
 	}
@@ -93,15 +93,6 @@ func startIdle(ctx context.Context, bin, data string, n int) (w *idleWorker, err
 			}
 		}
 	}
-}
-
-// freeAddress is one where nothing listens.
-func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it is at once
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
 }
 
 // report writes what a worker used, and over the one with the fewest partitions.

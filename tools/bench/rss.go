@@ -13,11 +13,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-
-	"compactd/internal/broker/commit"
-	"compactd/internal/broker/topology"
-	"compactd/internal/events/partitions"
-	"compactd/tools/harness"
 )
 
 const (
@@ -52,7 +47,7 @@ func measureRSS(ctx context.Context, o options, dir string, p printer) (err erro
 	if err != nil {
 		return err
 	}
-	anon, err := watchMemory(ctx, worker, e.awaitDrained)
+	anon, err := watchMemory(ctx, worker, e.Decided)
 	took := time.Since(began)
 	peak, perr := memoryOf(worker.pid(), "VmHWM")
 	worker.kill() // summaries keep it busy, and are not what is measured
@@ -86,16 +81,6 @@ func (f *fleet) largeMessage(i int, result string) *nats.Msg {
 	end := bytes.LastIndex(m.Data, []byte(`}]}],"usage"`))
 	m.Data = bytes.Join([][]byte{m.Data[:at], []byte(result), m.Data[end:]}, nil)
 	return m
-}
-
-// awaitDrained waits until every partition is decided up to the end of the log as it
-// is now.
-func (e environment) awaitDrained(ctx context.Context) error {
-	log, err := topology.State(ctx, e.JS, topology.LogStream)
-	if err != nil {
-		return err
-	}
-	return commit.AwaitCursor(ctx, e.JS, partitions.New(harness.Partitions), log.Last)
 }
 
 // watchMemory looks at a process until done returns, and gives back the most memory

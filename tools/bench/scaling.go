@@ -6,9 +6,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"compactd/internal/broker/commit"
-	"compactd/internal/broker/topology"
-	"compactd/internal/events/partitions"
 	"compactd/tools/harness"
 )
 
@@ -56,10 +53,6 @@ func (e environment) drainTogether(ctx context.Context, bin, dir string, workers
 	if err := e.reset(ctx); err != nil {
 		return at, err
 	}
-	log, err := topology.State(ctx, e.JS, topology.LogStream)
-	if err != nil {
-		return at, err
-	}
 	alive, cancel := context.WithCancelCause(ctx) // while all workers live
 	defer cancel(nil)
 	var ps []*process
@@ -81,7 +74,7 @@ func (e environment) drainTogether(ctx context.Context, bin, dir string, workers
 			cancel(p.err())
 		}()
 	}
-	if err := commit.AwaitCursor(alive, e.JS, partitions.New(harness.Partitions), log.Last); err != nil {
+	if err := e.Decided(alive); err != nil {
 		return at, fmt.Errorf("%w: %w", err, context.Cause(alive))
 	}
 	return together{took: time.Since(began), server: cpuTime() - cpu}, nil

@@ -10,11 +10,9 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/ops/diff"
 	"compactd/internal/stored"
 )
-
-// stageNames are the stages that are measured, in their order.
-var stageNames = []events.Stage{events.StagePrune, events.StageDeduplicate, events.StageSummarize, events.StageTruncate}
 
 // leastCalls is how many calls a stretch must have had before a stage is measured: with
 // fewer there is nothing to remove.
@@ -45,7 +43,7 @@ func (e estimator) afterStages(s stretch) (map[events.Stage]sample, error) {
 		compaction.Apply(l, step.sent, nil, c)
 		seen.add(step.input, l)
 		if i >= leastCalls && i%10 == 0 && step.input > 0 && s.calls[i-1].input > 0 {
-			for _, name := range stageNames {
+			for _, name := range diff.Stages {
 				if err := e.compact(l, name, &seen, &r, out); err != nil {
 					return nil, err
 				}
@@ -181,7 +179,7 @@ func (c *counted) tokens(v *compaction.View, rate *measure.Rate) (by []int64, ad
 func reportStages(out io.Writer, all []stretch, by []estimator) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprint(w, "estimator\t")
-	for _, name := range stageNames {
+	for _, name := range diff.Stages {
 		fmt.Fprintf(w, "after %s\t", name)
 	}
 	fmt.Fprintln(w)
@@ -194,7 +192,7 @@ func reportStages(out io.Writer, all []stretch, by []estimator) error {
 			return err
 		}
 		fmt.Fprintf(w, "%s\t", e.name)
-		for _, name := range stageNames {
+		for _, name := range diff.Stages {
 			fmt.Fprintf(w, "%s (%d)\t", sum[name], len(sum[name]))
 		}
 		fmt.Fprintln(w)

@@ -8,12 +8,9 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"compactd/internal/broker/commit"
-	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
-	"compactd/internal/events/partitions"
 	"compactd/internal/summarize"
 	"compactd/internal/worker"
 	"compactd/internal/worker/observe"
@@ -47,15 +44,6 @@ func openEnvironment(ctx context.Context, dir string, s summarize.Summarizer, l 
 		return nil, errors.Join(err, e.close())
 	}
 	return e, nil
-}
-
-// decided waits until the worker has decided on the whole log.
-func (e *environment) decided(ctx context.Context) error {
-	state, err := topology.State(ctx, e.JS, topology.LogStream)
-	if err != nil {
-		return err
-	}
-	return commit.AwaitCursor(ctx, e.JS, partitions.New(harness.Partitions), state.Last)
 }
 
 // close stops the worker in good order, and the server.

@@ -156,7 +156,7 @@ func latencies(ctx context.Context, l load, mode summarizetest.Mode, dir string)
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(w.decided(ctx), drain()); err != nil {
+	if err := errors.Join(w.Decided(ctx), drain()); err != nil {
 		return nil, err
 	}
 	_, measured := l.order()

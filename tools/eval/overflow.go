@@ -133,7 +133,7 @@ func (w *overflows) fill(ctx context.Context) error {
 	if _, err := harness.Acked(ctx, acks); err != nil {
 		return err
 	}
-	return w.decided(ctx)
+	return w.Decided(ctx)
 }
 
 // waitingJobs counts the jobs that are not done, those that a worker holds back included.

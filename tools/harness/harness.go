@@ -32,9 +32,11 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"compactd/internal/broker/commit"
 	"compactd/internal/broker/connect"
 	"compactd/internal/broker/embedded"
 	"compactd/internal/broker/topology"
+	"compactd/internal/events/partitions"
 	"compactd/internal/worker"
 )
 
@@ -112,6 +114,15 @@ func (s *Server) Ensure(ctx context.Context) (err error) {
 // Connect opens one more connection.
 func (s *Server) Connect(ctx context.Context) (*nats.Conn, error) {
 	return connect.Open(ctx, connect.Options{InProcess: s.Server, Name: "compactd " + s.name})
+}
+
+// Decided waits until workers have decided each partition up to the end of the log as it is now.
+func (s *Server) Decided(ctx context.Context) error {
+	log, err := topology.State(ctx, s.JS, topology.LogStream)
+	if err != nil {
+		return err
+	}
+	return commit.AwaitCursor(ctx, s.JS, partitions.New(Partitions), log.Last)
 }
 
 // Close stops the server.
