@@ -45,14 +45,11 @@ func (f *flags) openConsole(log zerolog.Logger, http string) {
 		log.Warn().Msg("--open: there is no console with --http off")
 		return
 	}
-	url, opener := consoleURL(http), []string{"xdg-open"}
-	switch runtime.GOOS {
-	case "darwin":
-		opener = []string{"open"}
-	case "windows":
-		opener = []string{"rundll32", "url.dll,FileProtocolHandler"}
+	url, opener := consoleURL(http), "xdg-open"
+	if runtime.GOOS == "darwin" {
+		opener = "open"
 	}
-	browser := exec.Command(opener[0], append(opener[1:], url)...)
+	browser := exec.Command(opener, url)
 	if err := browser.Start(); err != nil {
 		log.Warn().Err(err).Str("url", url).Msg("--open: no browser was opened, see the address")
 		return

@@ -107,7 +107,7 @@ var shapes = []struct {
 		return ok && !has(raw, "toolCall")
 	}},
 	{Opencode, func(raw events.Raw) bool {
-		return has(raw, "id", "title", "time") && (has(raw, "projectID") || has(raw, "directory")) || has(raw, "info", "messages") && has(firstMessage(raw), "info", "parts")
+		return has(raw, "id", "title", "time") && (has(raw, "projectID") || has(raw, "directory")) || has(raw, "info", "messages") && has(first(member(raw, "messages")), "info", "parts")
 	}},
 	{MiniSWEAgent, func(raw events.Raw) bool {
 		return has(raw, "trajectory_format", "messages") || has(raw, "info", "messages")
@@ -121,11 +121,11 @@ var shapes = []struct {
 	}},
 }
 
-// firstMessage is the first of an object's messages.
-func firstMessage(raw events.Raw) events.Raw {
+// member is that of an object, nil without.
+func member(raw events.Raw, name string) events.Raw {
 	for k, v := range events.Members(raw) {
-		if k == "messages" {
-			return first(v)
+		if k == name {
+			return v
 		}
 	}
 	return nil
@@ -142,12 +142,8 @@ func first(raw events.Raw) events.Raw {
 
 // is reports whether an object is of this type.
 func is(raw events.Raw, kind string) bool {
-	for k, v := range events.Members(raw) {
-		if text, ok := events.Text(v); k == "type" && ok {
-			return text == kind
-		}
-	}
-	return false
+	text, _ := events.Text(member(raw, "type"))
+	return text == kind
 }
 
 // has reports whether a value is an object with all of these members.

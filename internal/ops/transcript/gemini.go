@@ -371,14 +371,8 @@ func geminiContents(data []byte) (out []geminiContent, ok bool) {
 	if !raw.IsValid() {
 		return nil, false
 	}
-	if raw.Kind() == '{' && has(raw, "history") {
-		var checkpoint struct {
-			History events.Raw `json:"history"`
-		}
-		if events.Unmarshal(raw, &checkpoint) != nil {
-			return nil, false
-		}
-		raw = checkpoint.History
+	if history := member(raw, "history"); history != nil {
+		raw = history
 	}
 	return out, has(first(raw), "role", "parts") && events.Unmarshal(raw, &out) == nil
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"iter"
 	"os"
 	"path/filepath"
 	"strings"
@@ -109,37 +108,20 @@ func stem(path string) string {
 // plain is a name without the end of a compression.
 func plain(name string) string { return strings.TrimSuffix(strings.TrimSuffix(name, ".gz"), ".zst") }
 
-// lines yields the lines that are not blank, with their numbers from 1. One beyond
+// eachLine gives take the lines that are not blank, with their numbers from 1. One beyond
 // most bytes comes as errLong; another error ends the lines. A line may be kept.
-func lines(r io.Reader, most int) iter.Seq2[int, result] {
-	return func(yield func(int, result) bool) {
-		br := bufio.NewReaderSize(r, 1<<16)
-		for n := 1; ; n++ {
-			line, err := readLine(br, most)
-			if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, errLong) {
-				yield(n, result{err: err})
-				return
-			}
-			if errors.Is(err, errLong) || len(bytes.TrimSpace(line)) > 0 {
-				got := result{line: line}
-				if errors.Is(err, errLong) {
-					got = result{err: errLong}
-				}
-				if !yield(n, got) {
-					return
-				}
-			}
-			if errors.Is(err, io.EOF) {
-				return
-			}
+func eachLine(r io.Reader, most int, take func(n int, line []byte, err error)) {
+	br := bufio.NewReaderSize(r, 1<<16)
+	for n, ended := 1, false; !ended; n++ {
+		line, err := readLine(br, most)
+		ended = err != nil && !errors.Is(err, errLong)
+		if errors.Is(err, io.EOF) {
+			err = nil
+		}
+		if err != nil || len(bytes.TrimSpace(line)) > 0 {
+			take(n, line, err)
 		}
 	}
-}
-
-// result is a line, or the error of reading it.
-type result struct {
-	line []byte
-	err  error
 }
 
 // readLine returns io.EOF with the last line. Of one that is too long it skips the
@@ -171,15 +153,14 @@ func atLine(n int, err error) error { return fmt.Errorf("line %d: %w", n, err) }
 
 // eachLine gives take each line of r, and reports one that cannot be read, or that take refuses.
 func (in input) eachLine(r io.Reader, take func(n int, data []byte) error) {
-	for n, got := range lines(r, maxLine) {
-		err := got.err
+	eachLine(r, maxLine, func(n int, line []byte, err error) {
 		if err == nil {
-			err = take(n, got.line)
+			err = take(n, line)
 		}
 		if err != nil {
 			in.bad(atLine(n, err))
 		}
-	}
+	})
 }
 
 // eachValue is [input.eachLine] with the values that the lines encode.

@@ -342,7 +342,7 @@ func opencodeRows(in input, yield func(Session) bool) bool {
 		return true
 	}
 	defer db.Close()
-	o := opencodeDB{in: in, messages: map[string][]opencodeRow{}, parts: map[string][]opencodeRow{}}
+	o := opencodeDB{in: in, messages: map[string][]opencodeRow{}, parts: map[string][]opencodeRow{}, reverts: map[string]*opencodeRevert{}}
 	if err := o.find(db); err != nil {
 		in.bad(err)
 	}
@@ -374,29 +374,21 @@ type opencodeRow struct {
 
 // find reads what belongs where, without the texts. An error ends it; what was found stays.
 func (o *opencodeDB) find(db *sqlite.DB) (err error) {
-	o.reverts = map[string]*opencodeRevert{}
-	sessions, err := db.Table("session", "id", "revert")
-	if err == nil {
-		err = eachRow(sessions, func(row []any, _ sqlite.Ref) {
-			var r opencodeRevert
-			if text, ok := row[1].(string); ok && events.Unmarshal([]byte(text), &r) == nil && r.MessageID != "" {
-				o.reverts[fmt.Sprint(row[0])] = &r
-			}
-		})
-	}
-	if err != nil {
+	if _, err = eachRow(db, "session", []string{"id", "revert"}, o.revert); err != nil {
 		return err
 	}
-	if o.messageT, err = db.Table("message", "id", "session_id", "data"); err == nil {
-		err = eachRow(o.messageT, keep(o.messages))
-	}
-	if err != nil {
+	if o.messageT, err = eachRow(db, "message", []string{"id", "session_id", "data"}, keep(o.messages)); err != nil {
 		return err
 	}
-	if o.partT, err = db.Table("part", "id", "message_id", "data"); err == nil {
-		err = eachRow(o.partT, keep(o.parts))
-	}
+	o.partT, err = eachRow(db, "part", []string{"id", "message_id", "data"}, keep(o.parts))
 	return err
+}
+
+func (o *opencodeDB) revert(row []any, _ sqlite.Ref) {
+	var r opencodeRevert
+	if text, ok := row[1].(string); ok && events.Unmarshal([]byte(text), &r) == nil && r.MessageID != "" {
+		o.reverts[fmt.Sprint(row[0])] = &r
+	}
 }
 
 func keep(in map[string][]opencodeRow) func([]any, sqlite.Ref) {
@@ -408,18 +400,22 @@ func keep(in map[string][]opencodeRow) func([]any, sqlite.Ref) {
 	}
 }
 
-func eachRow(t *sqlite.Table, do func([]any, sqlite.Ref)) error {
+func eachRow(db *sqlite.DB, name string, columns []string, do func([]any, sqlite.Ref)) (*sqlite.Table, error) {
+	t, err := db.Table(name, columns...)
+	if err != nil {
+		return nil, err
+	}
 	for ref, err := range t.Rows() {
 		if err != nil {
-			return err
+			return t, err
 		}
 		row, err := t.Read(ref)
 		if err != nil {
-			return err
+			return t, err
 		}
 		do(row, ref)
 	}
-	return nil
+	return t, nil
 }
 
 // read reads the messages of a session.

@@ -90,7 +90,7 @@ type Source struct {
 	// recorded. See [Session.As].
 	Format events.Format
 
-	Thinking bool // without a signature stays; see [ReadThinking]
+	Thinking bool // without a signature stays
 	// Read is called after each file, with its size on disk; it may be nil.
 	Read func(bytes int64)
 }

@@ -292,9 +292,9 @@ func TestLongLine(t *testing.T) {
 			"a\nb":                 {"1 a\n <nil>", "2 b <nil>"},
 		} {
 			var got []string
-			for n, l := range lines(strings.NewReader(text), most) {
-				got = append(got, fmt.Sprintf("%d %s %v", n, l.line, l.err))
-			}
+			eachLine(strings.NewReader(text), most, func(n int, line []byte, err error) {
+				got = append(got, fmt.Sprintf("%d %s %v", n, line, err))
+			})
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("lines of at most %d (-want +got):\n%s", most, diff)
 			}
