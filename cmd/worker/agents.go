@@ -34,9 +34,6 @@ type agentsFlags struct {
 	AgentsPassword string      `name:"agents-password" env:"COMPACTD_AGENTS_PASSWORD" placeholder:"TEXT" help:"Password of --agents-user; in the environment no other user of this machine can read it."`
 }
 
-// edge is the listener for agents; the zero value is off.
-type edge struct{ *agents.Edge }
-
 func (a *agentsFlags) off() bool { return a.Agents == "" || a.Agents == "-1" || a.Agents == "off" }
 
 // forAgents is the connection that publishes for agents: of --agents-creds or --agents-user, else
@@ -64,8 +61,7 @@ func (f *flags) startEdge(ctx context.Context, log zerolog.Logger, w *worker.Wor
 	if f.AgentsTokens == "" {
 		return nil, "", errors.New("--agents needs --agents-tokens FILE: " + cli.Program("worker") + " token new --tenant NAME --agents-tokens FILE writes one")
 	}
-	e := edge{}
-	e.Edge, err = agents.New(agents.Config{
+	e, err := agents.New(agents.Config{
 		Listen: f.Agents, Tokens: f.AgentsTokens, SigningKey: string(f.AgentsKey), Cert: string(f.AgentsTLSCert), Key: string(f.AgentsTLSKey),
 		Origins: f.AgentsOrigin, Rate: f.AgentsRate, Version: version, Registerer: reg, Service: w.Service(), Hub: w.Events(),
 		OnError: func(err error) { log.Warn().Err(err).Msg("agents") },
@@ -80,12 +76,12 @@ func (f *flags) startEdge(ctx context.Context, log zerolog.Logger, w *worker.Wor
 			log.Error().Err(err).Msg("agents ended")
 		}
 	})
-	running.Go(func() { e.reloadAtHUP(ctx, log) })
+	running.Go(func() { reloadAtHUP(ctx, e, log) })
 	return func() { cancel(); running.Wait() }, e.Addr(), nil
 }
 
 // reloadAtHUP reads the tokens again at each SIGHUP.
-func (e *edge) reloadAtHUP(ctx context.Context, log zerolog.Logger) {
+func reloadAtHUP(ctx context.Context, e *agents.Edge, log zerolog.Logger) {
 	hups := make(chan os.Signal, 1)
 	signal.Notify(hups, syscall.SIGHUP)
 	defer signal.Stop(hups)

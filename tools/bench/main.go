@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"slices"
 
 	"compactd/tools/harness"
 )
@@ -38,10 +39,8 @@ func (o *options) want(lines ...string) bool {
 	return false
 }
 
-// named reports whether a line was requested, and not just everything.
-func (o *options) named(line string) bool {
-	return o.run != nil && o.run.String() != "" && o.run.MatchString(line)
-}
+// onlyNamed are the lines that take so long that they are measured only by name.
+var onlyNamed = []string{lineRSS, linePartitions}
 
 func main() {
 	o := options{seconds: 15, blocks: 20, sessions: 1_000, idle: 100_000, history: 1 << 20}
@@ -66,6 +65,7 @@ func measureAll(ctx context.Context, o options, dir string, out io.Writer) error
 	}
 	p := printer{out}
 	p.header()
+	everything := o.run == nil || o.run.String() == ""
 	for _, step := range []struct {
 		lines []string
 		run   func() error
@@ -86,22 +86,14 @@ func measureAll(ctx context.Context, o options, dir string, out io.Writer) error
 		{[]string{lineRest}, func() error { return measureRest(ctx, f, o, dir, p) }},
 		{[]string{lineP50, lineP99}, func() error { return measureLatency(ctx, o, dir, p) }},
 		{[]string{lineSync}, func() error { return measureSync(ctx, o, dir, p) }},
+		{[]string{lineRSS}, func() error { return measureRSS(ctx, o, dir, p) }},
+		{[]string{linePartitions}, func() error { return measurePartitions(ctx, o, dir, p) }},
 	} {
-		if !o.want(step.lines...) {
+		if !o.want(step.lines...) || everything && slices.Contains(onlyNamed, step.lines[0]) {
 			continue
 		}
 		if err := step.run(); err != nil {
 			return fmt.Errorf("%s: %w", step.lines[0], err)
-		}
-	}
-	if o.named(lineRSS) {
-		if err := measureRSS(ctx, o, dir, p); err != nil {
-			return fmt.Errorf("%s: %w", lineRSS, err)
-		}
-	}
-	if o.named(linePartitions) {
-		if err := measurePartitions(ctx, o, dir, p); err != nil {
-			return fmt.Errorf("%s: %w", linePartitions, err)
 		}
 	}
 	return nil

@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
@@ -264,17 +263,11 @@ func repeat(r *recording, n int) (*recording, error) {
 	out := &recording{name: r.name, format: r.format}
 	for i := range n {
 		for _, t := range r.turns {
-			var fields map[string]events.Raw
-			if err := events.Unmarshal(t.payload, &fields); err != nil {
-				return nil, fmt.Errorf("repeat session: %w", err)
+			data, err := renewed(t.payload, len(out.turns)+1, 0, i)
+			if err == nil {
+				err = out.add(data, t.at)
 			}
-			delete(fields, "usage")
-			fields["turn"] = events.Raw(strconv.Itoa(len(out.turns) + 1))
-			data, err := events.Marshal(fields)
 			if err != nil {
-				return nil, fmt.Errorf("repeat session: %w", err)
-			}
-			if err := out.add(ids.ReplaceAll(data, fmt.Appendf(nil, "${1}${2}-%d\"", i)), t.at); err != nil {
 				return nil, fmt.Errorf("repeat session: %w", err)
 			}
 		}

@@ -7,6 +7,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"image/color"
 	"os"
@@ -109,18 +110,11 @@ func needed(lines []line, name, title string) chart {
 		if m := size.FindStringSubmatch(l.detail); m != nil {
 			x, _ := strconv.ParseFloat(m[1], 64)
 			at[rest] = x
-			if preset == "" {
-				preset = "default"
-			}
-			c.add(preset, x, l.value)
+			c.add(cmp.Or(preset, "default"), x, l.value)
 		}
 	}
 	for _, l := range lines {
-		cut := strings.TrimSuffix(name, "_later")
-		if name != "needed_later" {
-			cut = name
-		}
-		if rest, ok := strings.CutPrefix(l.name, name+"_cut/"); ok && cut != "" && at[rest] > 0 && !strings.Contains(rest, "/") {
+		if rest, ok := strings.CutPrefix(l.name, name+"_cut/"); ok && at[rest] > 0 && !strings.Contains(rest, "/") {
 			c.add("newest messages, the same size", at[rest], l.value)
 		}
 	}
