@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -122,9 +123,8 @@ func summaryOf(l line) string {
 
 // detect finds dialect and model: sessions of Claude models go as anthropic, all others as
 // openai.
-func (s *sessionLines) detect() (f events.Format, m events.Model) {
-	f, m = events.OpenAI, modelNamed("")
-	named := false
+func (s *sessionLines) detect() (events.Format, events.Model) {
+	first := ""
 	for _, l := range s.lines {
 		if !validModel(l.Model) {
 			continue
@@ -132,11 +132,9 @@ func (s *sessionLines) detect() (f events.Format, m events.Model) {
 		if strings.HasPrefix(l.Model, claudePrefix) {
 			return events.Anthropic, modelNamed(l.Model)
 		}
-		if !named {
-			m, named = modelNamed(l.Model), true
-		}
+		first = cmp.Or(first, l.Model)
 	}
-	return f, m
+	return events.OpenAI, modelNamed(first)
 }
 
 func (s *sessionLines) messages(f events.Format, l line) []events.Raw {
