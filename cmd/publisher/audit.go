@@ -55,7 +55,7 @@ func (c *auditCmd) Run(ctx context.Context, f *flags) error {
 		term.Column{Name: "TENANT"}, term.Column{Name: "SESSION", Min: 10}, term.Column{Name: "RESULT", Drop: 2})
 	err = audit.Read(ctx, js, s, func(e events.AuditEntry) error {
 		if f.JSON {
-			return printJSON(e)
+			return term.JSON(e)
 		}
 		t.Row(time.UnixMilli(e.Time).UTC().Format(time.DateTime), e.Action, e.Caller, e.From, e.Tenant, named.Name(e.Session), auditResult(e))
 		return nil

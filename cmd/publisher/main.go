@@ -7,7 +7,6 @@ import (
 	"context"
 	"embed"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -168,7 +167,7 @@ func (f *flags) about(ctx context.Context, session named.Session) (*nats.Conn, e
 // show prints v for programs, or what table writes for people.
 func (f *flags) show(v any, table func(io.Writer) error) error {
 	if f.JSON {
-		return printJSON(v)
+		return term.JSON(v)
 	}
 	return table(f.screen())
 }
@@ -191,14 +190,4 @@ func (f *flags) showKnown(known bool, a events.Address, v any, table func(io.Wri
 		return requireKnown(known, a)
 	}
 	return cmp.Or(f.show(v, table), requireKnown(known, a))
-}
-
-// printJSON writes one object on a line of its own.
-func printJSON(v any) error {
-	data, err := events.Marshal(v)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Println(string(data))
-	return err
 }

@@ -14,6 +14,7 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/ops/cli"
 	"compactd/internal/ops/named"
+	"compactd/internal/ops/term"
 )
 
 // waiting is how a command waits for the answer of a worker.
@@ -136,7 +137,7 @@ func (f *flags) printAnswer(m *nats.Msg, seq uint64) (answered bool, err error) 
 	r, refused := body.(*events.Rejected)
 	switch {
 	case f.JSON:
-		err = printJSON(events.Raw(m.Data))
+		err = term.JSON(events.Raw(m.Data))
 	case !refused:
 		err = writeAnswer(os.Stdout, body)
 	}

@@ -63,7 +63,7 @@ func (c *topCmd) Run(ctx context.Context, f *flags) error {
 			return err
 		}
 		if f.JSON {
-			err = printJSON(o)
+			err = term.JSON(o)
 		} else {
 			err = o.draw(screen)
 		}

@@ -95,7 +95,7 @@ func (c *watchCmd) rows(ctx context.Context, f *flags, received <-chan *nats.Msg
 
 // printMessage prints an outcome for programs.
 func printMessage(m *nats.Msg) error {
-	return printJSON(struct {
+	return term.JSON(struct {
 		Subject string     `json:"subject"`
 		Event   events.Raw `json:"event"`
 	}{m.Subject, m.Data})

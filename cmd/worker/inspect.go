@@ -111,10 +111,5 @@ func (f *flags) show(asJSON bool, v interface{ Write(io.Writer) error }) error {
 	if !asJSON {
 		return v.Write(term.Open(os.Stdout, f.Color))
 	}
-	data, err := events.Marshal(v)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Println(string(data))
-	return err
+	return term.JSON(v)
 }

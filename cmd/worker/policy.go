@@ -1,10 +1,9 @@
 package main
 
 import (
-	"fmt"
 	"os"
 
-	"compactd/internal/events"
+	"compactd/internal/ops/term"
 )
 
 type policyCmd struct {
@@ -17,10 +16,5 @@ func (c *policyCmd) Run(f *flags) error {
 	if !c.JSON {
 		return f.settings.Write(os.Stdout, c.Tenant)
 	}
-	data, err := events.Marshal(f.settings.Report(c.Tenant))
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Println(string(data))
-	return err
+	return term.JSON(f.settings.Report(c.Tenant))
 }

@@ -30,7 +30,8 @@ _%[1]s() {
 	})
 	fmt.Fprintf(&b, "    (%s) _files; return ;;\n    esac\n    case $cmd in\n", s.valued())
 	for _, l := range s.levels {
-		fmt.Fprintf(&b, "    (%q)\n        commands=(%s)\n        flags=(%s) ;;\n", l.path, zshCommands(l), zshFlags(l))
+		commands, flags := zshWords(l)
+		fmt.Fprintf(&b, "    (%q)\n        commands=(%s)\n        flags=(%s) ;;\n", l.path, commands, flags)
 	}
 	fmt.Fprintf(&b, `    esac
     if [[ ${words[CURRENT]} == -* ]]; then
@@ -47,20 +48,15 @@ if [ "$funcstack[1]" = "_%[1]s" ]; then _%[1]s "$@"; fi # loaded by compinit
 	return b.String()
 }
 
-func zshCommands(l level) string {
-	var out []string
+// zshWords are the commands and flags of a level, each with its gist.
+func zshWords(l level) (commands, flags string) {
 	for _, c := range l.commands {
-		out = append(out, quoted(c.Name+":"+gist(c.Help)))
+		commands += " " + quoted(c.Name+":"+gist(c.Help))
 	}
-	return strings.Join(out, " ")
-}
-
-func zshFlags(l level) string {
-	var out []string
 	for _, f := range l.flags {
-		out = append(out, quoted("--"+f.Name+":"+gist(f.Help)))
+		flags += " " + quoted("--"+f.Name+":"+gist(f.Help))
 	}
-	return strings.Join(out, " ")
+	return strings.TrimPrefix(commands, " "), strings.TrimPrefix(flags, " ")
 }
 
 func (s script) fish() string {

@@ -57,22 +57,21 @@ func estimate(n int64) string { return "~" + exact(n) }
 
 // went counts what is not as it was.
 func (c *Change) went(lines []Line) string {
-	sums := count(lines)
-	var out []string
-	for _, f := range []Action{Cleared, Deduplicated, Shortened, Summarized, Truncated} {
-		if n := sums[f]; n > 0 {
-			out = append(out, fmt.Sprintf("%d %s", n, f))
-		}
-	}
-	return strings.Join(out, ", ")
+	return strings.Join(counts(lines, []Action{Cleared, Deduplicated, Shortened, Summarized, Truncated}), ", ")
 }
 
-func count(lines []Line) map[Action]int {
+// counts states how many lines each of some actions has, but for those without any.
+func counts(lines []Line, of []Action) (out []string) {
 	sums := map[Action]int{}
 	for _, l := range lines {
 		sums[l.Action]++
 	}
-	return sums
+	for _, f := range of {
+		if n := sums[f]; n > 0 {
+			out = append(out, fmt.Sprintf("%d %s", n, f))
+		}
+	}
+	return out
 }
 
 // table has a row for each message that is worth one.
@@ -146,13 +145,7 @@ func (c *Change) skip(t *term.Table, lines []Line) {
 			after = append(after, *l.After)
 		}
 	}
-	sums := count(lines)
-	var what []string
-	for _, f := range actions {
-		if n := sums[f]; n > 0 {
-			what = append(what, fmt.Sprintf("%d %s", n, f))
-		}
-	}
+	what := counts(lines, actions)
 	if len(what) == 1 {
 		what[0] = strings.TrimPrefix(what[0], fmt.Sprint(len(lines), " "))
 	}

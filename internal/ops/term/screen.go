@@ -2,6 +2,7 @@ package term
 
 import (
 	"cmp"
+	"fmt"
 	"io"
 	"os"
 	"strconv"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/text"
 	"golang.org/x/term"
+
+	"compactd/internal/events"
 )
 
 // When states whether to colour.
@@ -130,6 +133,15 @@ func Wrapped(w io.Writer, s string) error {
 		s = strings.Join(lines, "\n")
 	}
 	_, err := io.WriteString(w, s+"\n")
+	return err
+}
+
+// JSON prints a value for programs, on a line of its own.
+func JSON(v any) error {
+	data, err := events.Marshal(v)
+	if err == nil {
+		_, err = fmt.Println(string(data))
+	}
 	return err
 }
 
