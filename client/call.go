@@ -154,7 +154,7 @@ func (c *modelCall) cut(pieces []piece, most int) []piece {
 		}
 		read[i], upTo[i+1] = m, upTo[i]+weight(c.of(p))+1
 	}
-	head := slices.IndexFunc(read, isPrompt) + 1
+	head := slices.IndexFunc(read, events.IsPrompt) + 1
 	prompts, all := starts(read, head)
 	from, room := head, most-c.rest-upTo[head]
 	for end := range upTo { // a longer history begins with the cuts of a shorter one
@@ -193,7 +193,7 @@ func starts(read []events.Message, head int) (prompts, all []int) {
 		answers := slices.ContainsFunc(m.Parts, func(p events.Part) bool { return p.Kind == events.PartResult })
 		if i >= head && len(open) == 0 && !answers && (i == 0 || !isReasoning(read[i-1])) {
 			all = append(all, i)
-			if isPrompt(m) {
+			if events.IsPrompt(m) {
 				prompts = append(prompts, i)
 			}
 		}
@@ -207,10 +207,6 @@ func starts(read []events.Message, head int) (prompts, all []int) {
 		}
 	}
 	return prompts, all
-}
-
-func isPrompt(m events.Message) bool {
-	return m.Role == events.RoleUser && !slices.ContainsFunc(m.Parts, func(p events.Part) bool { return p.Kind == events.PartResult })
 }
 
 // isReasoning reports whether a message is an item of reasoning, which belongs to the next one.

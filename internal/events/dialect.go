@@ -305,8 +305,13 @@ func (f Format) MayBind(m Model) bool { return f.Thinking(m) == traits.MayBind }
 func (f Format) HasPrompt(messages []Raw) bool {
 	return slices.ContainsFunc(messages, func(raw Raw) bool {
 		m, err := f.Read(raw)
-		return err == nil && m.Role == RoleUser && !slices.ContainsFunc(m.Parts, func(p Part) bool { return p.Kind == PartResult })
+		return err == nil && IsPrompt(m)
 	})
+}
+
+// IsPrompt reports whether the user wrote a message.
+func IsPrompt(m Message) bool {
+	return m.Role == RoleUser && !slices.ContainsFunc(m.Parts, func(p Part) bool { return p.Kind == PartResult })
 }
 
 // thinks are words of every message that has thinking: types of blocks, and members.

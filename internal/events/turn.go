@@ -339,13 +339,11 @@ func (e *envelope) raw(name string, kinds ...codec.Kind) Raw {
 	if !ok {
 		return nil
 	}
-	for _, k := range kinds {
-		if v.Kind() == k {
-			return codec.Clean(v)
-		}
+	if !slices.Contains(kinds, v.Kind()) {
+		e.problems.add(CodeBadType, name, "has the wrong type")
+		return nil
 	}
-	e.problems.add(CodeBadType, name, "has the wrong type")
-	return nil
+	return codec.Clean(v)
 }
 
 // modelField is what problems of a model's fields begin with.

@@ -190,12 +190,7 @@ func (c counts) fail(name, text string) {
 
 // any reports whether one of the names is there and not null.
 func (c counts) any(names ...string) bool {
-	for _, name := range names {
-		if codec.IsSet(codec.Lookup(c.members, name)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(names, func(name string) bool { return codec.IsSet(codec.Lookup(c.members, name)) })
 }
 
 func (c counts) isObject(name string) bool { return codec.Lookup(c.members, name).Kind() == '{' }

@@ -104,14 +104,6 @@ func (f Failure) Refuse() error {
 	if f.Overflow() {
 		return nil
 	}
-	info, known := classes[f.Class]
-	if !known {
-		return f.as(ClassUnknown).Refuse()
-	}
+	info := classes[f.Class]
 	return events.NewInvalid(cmp.Or(info.code, events.CodeNotOverflow), "error", fmt.Sprintf("is %s, not an overflow: %s", f.Class, info.advice))
-}
-
-func (f Failure) as(c Class) Failure {
-	f.Class = c
-	return f
 }

@@ -102,7 +102,7 @@ func sameText(t *testing.T, raw Raw, text string) {
 	if want := weigh.Text(text); q.Size != want || q.Len != len(raw) {
 		t.Fatalf("%s: %+v, want %+v", raw, q, want)
 	}
-	if s := weigh.Skip(raw); s.Len != q.Len || s.Escaped != q.Escaped || s.Long != q.Long {
+	if s := weigh.Skip(raw); s.Len != q.Len || s.Long != q.Long {
 		t.Fatalf("%s: skipped as %+v, measured as %+v", raw, s, q)
 	}
 }

@@ -11,9 +11,8 @@ type Quoted struct {
 	Len int
 	// Size is that of the text it encodes, which has neither half surrogates nor bytes that are not UTF-8.
 	Size Size
-	// Escaped: it has escape sequences. Long: one of them is not the shortest for its
-	// character, as RFC 8785 has it.
-	Escaped, Long bool
+	// Long: an escape sequence of it is not the shortest for its character, as RFC 8785 has it.
+	Long bool
 
 	made [utf8.UTFMax]byte // a rune that an escape sequence encodes
 }
@@ -134,7 +133,6 @@ var single = func() (t [256][]byte) {
 // escape returns the text of the escape sequence at the start of b and its length, 0 for
 // none.
 func (q *Quoted) escape(b []byte) (text []byte, width int) {
-	q.Escaped = true
 	if len(b) < 2 {
 		return nil, 0
 	}
