@@ -273,7 +273,7 @@ func lifeOf(ctx context.Context, s *query.Service, a events.Address) (*whatif.Se
 	case errors.Is(err, redecide.ErrTooLarge):
 		return nil, events.NewInvalid(events.CodeTooLarge, "", "the events of the session have more than 32 MiB")
 	case errors.Is(err, redecide.ErrOlder):
-		return nil, &events.ServiceError{V: events.Version, Code: events.CodeGone, Message: "the session began before the log does", Hint: "Compare policies on a session whose first turn the log has."}
+		return nil, events.Refuse(events.CodeGone, "the session began before the log does", "Compare policies on a session whose first turn the log has.")
 	case err != nil:
 		return nil, err
 	}

@@ -193,6 +193,11 @@ type ServiceError struct {
 	Hint    string `json:"hint,omitzero"`
 }
 
+// Refuse returns a refusal in this version of the contract.
+func Refuse(code Code, message, hint string) *ServiceError {
+	return &ServiceError{V: Version, Code: code, Message: message, Hint: hint}
+}
+
 func (e *ServiceError) Error() string { return e.Message }
 
 // RequestedModel is the model of the request.

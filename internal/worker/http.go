@@ -64,7 +64,7 @@ func (m *Monitor) Routes() *query.Mux {
 // page is the methods of what a browser reads.
 const page = "GET, HEAD"
 
-var errNoPage = &events.ServiceError{V: events.Version, Code: events.CodeNotFound, Message: "there is no such path", Hint: "GET / lists the paths of health, metrics and the API, GET /v1/openapi.json all requests."}
+var errNoPage = events.Refuse(events.CodeNotFound, "there is no such path", "GET / lists the paths of health, metrics and the API, GET /v1/openapi.json all requests.")
 
 // service is what answers requests, or why nothing does.
 func (m *Monitor) service() (*query.Service, error) {
@@ -111,14 +111,14 @@ func (m *Monitor) guard(next http.Handler) http.Handler {
 		got := sha256.Sum256([]byte(query.Bearer(r)))
 		switch {
 		case m.config.Token == "" && !loopback(hostOf(r)):
-			return nil, &events.ServiceError{V: events.Version, Code: events.CodeForbidden, Message: "only this machine may ask", Hint: "Ask as 127.0.0.1 or localhost."}
+			return nil, events.Refuse(events.CodeForbidden, "only this machine may ask", "Ask as 127.0.0.1 or localhost.")
 		case files.Serve(w, r):
 			return func(http.ResponseWriter, *http.Request) {}, nil
 		case crossSite(r):
-			return nil, &events.ServiceError{V: events.Version, Code: events.CodeForbidden, Message: "a page of another site may not ask", Hint: "Ask with a program, or from a page of this address: no Origin but its own, and no Sec-Fetch-Site but same-origin or none."}
+			return nil, events.Refuse(events.CodeForbidden, "a page of another site may not ask", "Ask with a program, or from a page of this address: no Origin but its own, and no Sec-Fetch-Site but same-origin or none.")
 		case m.config.Token != "" && subtle.ConstantTimeCompare(got[:], want[:]) == 0:
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			return nil, &events.ServiceError{V: events.Version, Code: events.CodeUnauthorized, Message: "a token is required", Hint: "Send one header Authorization: Bearer TOKEN, with the token of the worker (COMPACTD_HTTP_TOKEN or --http-token-file)."}
+			return nil, events.Refuse(events.CodeUnauthorized, "a token is required", "Send one header Authorization: Bearer TOKEN, with the token of the worker (COMPACTD_HTTP_TOKEN or --http-token-file).")
 		}
 		return next.ServeHTTP, nil
 	})

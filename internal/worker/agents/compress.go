@@ -115,7 +115,7 @@ func tenantOf(r *http.Request) (string, error) {
 	return t.Tenant, nil
 }
 
-var errNoTenant = refusal(events.CodeForbidden, "the token is of no tenant", "Use a token of the tenant, with the role agent.")
+var errNoTenant = events.Refuse(events.CodeForbidden, "the token is of no tenant", "Use a token of the tenant, with the role agent.")
 
 // sessionHeader is the name of the session in the header, "" for none.
 func sessionHeader(r *http.Request) (string, error) {

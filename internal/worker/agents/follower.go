@@ -122,10 +122,10 @@ func ResumeAt(r *http.Request, js jetstream.JetStream) (after uint64, resumes bo
 	}
 	state, err := topology.State(r.Context(), js, topology.OutcomesStream)
 	if err != nil {
-		return 0, false, refusal(events.CodeUnavailable, "the stream of outcomes cannot be read now", "Try again in a moment.")
+		return 0, false, events.Refuse(events.CodeUnavailable, "the stream of outcomes cannot be read now", "Try again in a moment.")
 	}
 	if after > state.Last || after+1 < state.First {
-		return 0, false, refusal(events.CodeGone, "events after that one are no longer stored, or it was never sent", "Request the context of the session, and the events without Last-Event-ID.")
+		return 0, false, events.Refuse(events.CodeGone, "events after that one are no longer stored, or it was never sent", "Request the context of the session, and the events without Last-Event-ID.")
 	}
 	return after, true, nil
 }

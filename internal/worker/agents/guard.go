@@ -42,7 +42,7 @@ func (e *Edge) refuse(h http.Header, r *http.Request, t *token) *events.ServiceE
 	switch {
 	case t == nil:
 		h.Set("WWW-Authenticate", "Bearer")
-		return refusal(events.CodeUnauthorized, "a token is required that is in the tokens file and has not expired", "Send one header Authorization: Bearer TOKEN.")
+		return events.Refuse(events.CodeUnauthorized, "a token is required that is in the tokens file and has not expired", "Send one header Authorization: Bearer TOKEN.")
 	case !clean(r):
 		return errNoPath
 	case t.Role == tokens.RoleSession && !strings.HasPrefix(r.URL.EscapedPath(), mcpPath):
@@ -51,7 +51,7 @@ func (e *Edge) refuse(h http.Header, r *http.Request, t *token) *events.ServiceE
 		return errOtherSession
 	case !t.rate.Allow():
 		h.Set("Retry-After", "1")
-		return refusal(events.CodeRateLimited, "the token has sent more than "+strconv.Itoa(e.config.Rate)+" requests a second", "Send fewer, or wait.")
+		return events.Refuse(events.CodeRateLimited, "the token has sent more than "+strconv.Itoa(e.config.Rate)+" requests a second", "Send fewer, or wait.")
 	}
 	return nil
 }
@@ -78,7 +78,7 @@ func (e *Edge) crossOrigin(h http.Header, r *http.Request) *events.ServiceError 
 		return nil
 	}
 	if len(origins) > 1 || !slices.Contains(e.config.Origins, origins[0]) {
-		return refusal(events.CodeForbidden, "pages of this origin may not send requests", "Send it from a program, or name the origin with --agents-origin.")
+		return events.Refuse(events.CodeForbidden, "pages of this origin may not send requests", "Send it from a program, or name the origin with --agents-origin.")
 	}
 	h.Set("Access-Control-Allow-Origin", origins[0])
 	h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Idempotency-Key, Last-Event-ID")
@@ -101,12 +101,8 @@ func session(r *http.Request) (events.Address, error) {
 	return a, a.Validate()
 }
 
-func refusal(code events.Code, message, hint string) *events.ServiceError {
-	return &events.ServiceError{V: events.Version, Code: code, Message: message, Hint: hint}
-}
-
 var (
-	errOtherTenant  = refusal(events.CodeForbidden, "the token is of another tenant", "Name the tenant of the token in the path.")
-	errSessionToken = refusal(events.CodeForbidden, "the token is of one session, for its model over /mcp", "Send it with a token of the tenant, which worker token new --tenant NAME makes.")
-	errNoPath       = refusal(events.CodeNotFound, "there is no such path", "See docs/http.md; a path has no empty, . or .. parts, and a / of a name is written %2F.")
+	errOtherTenant  = events.Refuse(events.CodeForbidden, "the token is of another tenant", "Name the tenant of the token in the path.")
+	errSessionToken = events.Refuse(events.CodeForbidden, "the token is of one session, for its model over /mcp", "Send it with a token of the tenant, which worker token new --tenant NAME makes.")
+	errNoPath       = events.Refuse(events.CodeNotFound, "there is no such path", "See docs/http.md; a path has no empty, . or .. parts, and a / of a name is written %2F.")
 )

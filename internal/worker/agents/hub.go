@@ -171,9 +171,9 @@ const (
 	joinPause = 20 * time.Millisecond
 )
 
-var errNotRead = refusal(events.CodeUnavailable, "the stream of outcomes is not read yet", "Try again in a moment.")
+var errNotRead = events.Refuse(events.CodeUnavailable, "the stream of outcomes is not read yet", "Try again in a moment.")
 
-var errTooMany = refusal(events.CodeRateLimited, "too many connections receive events", "End one, and try again.")
+var errTooMany = events.Refuse(events.CodeRateLimited, "too many connections receive events", "End one, and try again.")
 
 // join adds a follower. It waits until the hub reads outcomes, which takes a moment at a start and
 // after the stream was replaced.

@@ -75,7 +75,7 @@ func (e *Edge) requireBranch(ctx context.Context, of, a events.Address) error {
 	return err
 }
 
-var errOtherSession = refusal(events.CodeForbidden, "the token is not of this session", "A path of /mcp needs a token with the role session, and that session: other tokens are for the other paths.")
+var errOtherSession = events.Refuse(events.CodeForbidden, "the token is not of this session", "A path of /mcp needs a token with the role session, and that session: other tokens are for the other paths.")
 
 // begin makes an operation for one call of a tool: the calls of an HTTP request run at once. The
 // operation ends with the request, which the context of a tool does not.

@@ -19,7 +19,7 @@ const (
 	maxExpiry     = 24 * time.Hour
 )
 
-var errNoKey = refusal(events.CodeNotFound, "the worker signs no tokens of sessions", "Start all workers with --agents-signing-key and the same key, or write a line into the tokens file with worker token new --session.")
+var errNoKey = events.Refuse(events.CodeNotFound, "the worker signs no tokens of sessions", "Start all workers with --agents-signing-key and the same key, or write a line into the tokens file with worker token new --session.")
 
 // mint answers with a token of a session, which depends on the token of the request. docs/adr/0055 has why it is
 // signed and not kept.

@@ -83,4 +83,4 @@ func (e *Edge) permit(o *query.Operation, r *http.Request) (tenant string, err e
 	return tokens.AnyTenant, nil
 }
 
-var errForOperators = refusal(events.CodeForbidden, "the request is for operators", "Use a token with the role operator.")
+var errForOperators = events.Refuse(events.CodeForbidden, "the request is for operators", "Use a token with the role operator.")

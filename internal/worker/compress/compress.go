@@ -248,6 +248,5 @@ func idle[A any](ctx context.Context, fn func() (A, error)) (out A, err error) {
 }
 
 // errNotFound hides why: what another tenant has is as unknown as what never was.
-var errNotFound = &events.ServiceError{
-	V: events.Version, Code: events.CodeNotFound, Message: "no original has this hash", Hint: "Use a hash of an answer to compress. An original is kept as long as the log keeps its turn.",
-}
+var errNotFound = events.Refuse(events.CodeNotFound, "no original has this hash",
+	"Use a hash of an answer to compress. An original is kept as long as the log keeps its turn.")

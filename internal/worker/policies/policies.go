@@ -131,10 +131,8 @@ func (p *Policies) Check(ctx context.Context, in *events.PolicyRequest) (hash st
 	}
 	all, err := p.store.History(ctx, in.Tenant)
 	if err == nil && (len(all) == 0 || len(all[len(all)-1].Text) == 0) {
-		err = &events.ServiceError{
-			V: events.Version, Code: events.CodeNotFound, Message: "no policy is set for " + in.Tenant + ": nothing was removed",
-			Hint: "Check the tenant's name. A tenant without a policy of its own uses that of the workers.",
-		}
+		err = events.Refuse(events.CodeNotFound, "no policy is set for "+in.Tenant+": nothing was removed",
+			"Check the tenant's name. A tenant without a policy of its own uses that of the workers.")
 	}
 	return "", err
 }
@@ -198,10 +196,8 @@ func (p *Policies) Get(ctx context.Context, in *events.PoliciesRequest) (*events
 
 // decidedUnder is the whole policy of a tenant under a config, as JSON.
 func (p *Policies) decidedUnder(ctx context.Context, in *events.PoliciesRequest) (policy string, err error) {
-	unknown := &events.ServiceError{
-		V: events.Version, Code: events.CodeNotFound, Message: "the hash is of no policy of " + in.Tenant + " and of no config that OUTCOMES has",
-		Hint: "See the revisions of the tenant, or the field config of an outcome.",
-	}
+	unknown := events.Refuse(events.CodeNotFound, "the hash is of no policy of "+in.Tenant+" and of no config that OUTCOMES has",
+		"See the revisions of the tenant, or the field config of an outcome.")
 	if !events.ValidID(in.Hash) {
 		return "", unknown
 	}

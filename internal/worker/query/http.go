@@ -86,7 +86,7 @@ func (s *Service) Record(ctx context.Context, e events.AuditEntry, id string) er
 	}
 	if err := s.config.Audit.Record(ctx, e, id); err != nil {
 		s.retrying(-1, "record", err)
-		return refusalOf(events.CodeUnavailable, "the audit log takes no entry now", "Ask again in a moment; see worker doctor.")
+		return events.Refuse(events.CodeUnavailable, "the audit log takes no entry now", "Ask again in a moment; see worker doctor.")
 	}
 	return nil
 }
@@ -162,8 +162,8 @@ func ReadBody(w http.ResponseWriter, r *http.Request, b limit.Body) ([]byte, err
 
 var (
 	errTooLarge = events.NewInvalid(events.CodeTooLarge, "", "the body has more bytes than it may have")
-	errSlow     = &events.ServiceError{V: events.Version, Code: events.CodeSlowBody, Message: "the body came too slowly", Hint: "Send it within 10 s, and a second more for each 32 KiB."}
-	errEncoded  = &events.ServiceError{V: events.Version, Code: events.CodeEncodedBody, Message: "the body has a Content-Encoding", Hint: "Send the JSON as it is."}
+	errSlow     = events.Refuse(events.CodeSlowBody, "the body came too slowly", "Send it within 10 s, and a second more for each 32 KiB.")
+	errEncoded  = events.Refuse(events.CodeEncodedBody, "the body has a Content-Encoding", "Send the JSON as it is.")
 )
 
 // foldMargin is room for the fields of the path beside the body.
@@ -282,7 +282,7 @@ func Bearer(r *http.Request) string {
 func WrongMethod(allowed string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Allow", allowed)
-		WriteError(w, &events.ServiceError{V: events.Version, Code: events.CodeMethodNotAllowed, Message: "the path does not allow this method", Hint: "Use the method in the header Allow."})
+		WriteError(w, events.Refuse(events.CodeMethodNotAllowed, "the path does not allow this method", "Use the method in the header Allow."))
 	}
 }
 

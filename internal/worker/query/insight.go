@@ -171,9 +171,9 @@ func (s *Service) look(ctx context.Context, in *events.ContextRequest, pair bool
 // left.
 func unknownGeneration(least, most int64) error {
 	if most < least {
-		return refusalOf(events.CodeUnknownGeneration, "the session was not compacted yet", "Request it once a compaction has made a generation.")
+		return events.Refuse(events.CodeUnknownGeneration, "the session was not compacted yet", "Request it once a compaction has made a generation.")
 	}
-	return refusalOf(events.CodeUnknownGeneration, "the session has no such generation", fmt.Sprintf("Name one from %d to %d.", least, most))
+	return events.Refuse(events.CodeUnknownGeneration, "the session has no such generation", fmt.Sprintf("Name one from %d to %d.", least, most))
 }
 
 // count estimates a message.
@@ -318,7 +318,7 @@ func (s *Service) preview(ctx context.Context, in *events.PreviewRequest) (*even
 // WhatIf decides the turns of a session again, under other policies.
 type WhatIf func(context.Context, *Service, *events.WhatIfRequest) (*events.WhatIfResponse, error)
 
-var errNoWhatIf = refusalOf(events.CodeNotFound, "this worker compares no policies", "Ask the program worker.")
+var errNoWhatIf = events.Refuse(events.CodeNotFound, "this worker compares no policies", "Ask the program worker.")
 
 // whatIf compares policies on a session.
 func (s *Service) whatIf(ctx context.Context, in *events.WhatIfRequest) (*events.WhatIfResponse, error) {

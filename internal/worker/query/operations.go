@@ -91,7 +91,7 @@ func byAny[Q, A any](decode func([]byte) (*Q, error), answer func(*policies.Poli
 	}
 }
 
-var errNoPolicies = refusalOf(events.CodeNotFound, "the worker follows no policies of tenants", "Request it of a worker that compactd-worker runs.")
+var errNoPolicies = events.Refuse(events.CodeNotFound, "the worker follows no policies of tenants", "Request it of a worker that compactd-worker runs.")
 
 func callOf[Q, A any, P addressed[Q]](s *Service, in *Q, answer func(*Service, context.Context, *Q) (A, error)) *call {
 	a := P(in).Address()

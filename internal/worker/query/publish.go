@@ -155,7 +155,7 @@ func (s *Service) historyOf(ctx context.Context, a events.Address, until time.Ti
 // processor meanwhile.
 func (s *Service) deliver(ctx context.Context, k events.Kind, a events.Address, id string, body []byte, follows bool) (seq uint64, duplicate bool, err error) {
 	if !s.config.Partitions.Log.Fits(k, a.Tenant, len(body)) {
-		return 0, false, refusalOf(events.CodeStorageLimit, "the tenant holds as much of the log as others leave it",
+		return 0, false, events.Refuse(events.CodeStorageLimit, "the tenant holds as much of the log as others leave it",
 			"Send it again when older turns have expired. The operator can raise --max-bytes, or erase sessions.")
 	}
 	err = limit.Of(ctx).Idle(ctx, func() error {
@@ -221,7 +221,7 @@ func (s *Service) store(ctx context.Context, k events.Kind, a events.Address, id
 			return seq, same, err
 		}
 	}
-	return 0, false, refusalOf(events.CodeDuplicateID, "the id was used for another event", "Use an id of its own for each event.")
+	return 0, false, events.Refuse(events.CodeDuplicateID, "the id was used for another event", "Use an id of its own for each event.")
 }
 
 // boundID follows from a session and an id.
@@ -243,7 +243,7 @@ func (s *Service) isCopy(ctx context.Context, k events.Kind, a events.Address, s
 	case same && (follows || bytes.Equal(stored[0].Data, body)):
 		return true, nil
 	case same:
-		return false, refusalOf(events.CodeDuplicateID, "the id was used for another event of the session", "Use an id of its own for each event.")
+		return false, events.Refuse(events.CodeDuplicateID, "the id was used for another event of the session", "Use an id of its own for each event.")
 	}
 	return false, nil
 }
@@ -273,9 +273,9 @@ func (s *Service) send(ctx context.Context, subject, msgID string, body []byte) 
 	switch api, refused := errors.AsType[*jetstream.APIError](err); {
 	case refused:
 		s.retrying(-1, "publish", err)
-		return 0, false, refusalOf(events.CodeUnavailable, "the server stores no events now: "+api.Description, "Send the same event again in a moment.")
+		return 0, false, events.Refuse(events.CodeUnavailable, "the server stores no events now: "+api.Description, "Send the same event again in a moment.")
 	case err != nil:
-		return 0, false, refusalOf(events.CodeUnavailable, "no acknowledgement came in time; the event may be stored", "Send the same event again, with the same id: it counts once.")
+		return 0, false, events.Refuse(events.CodeUnavailable, "no acknowledgement came in time; the event may be stored", "Send the same event again, with the same id: it counts once.")
 	}
 	return seq, duplicate, nil
 }
@@ -284,8 +284,4 @@ func (s *Service) send(ctx context.Context, subject, msgID string, body []byte) 
 func (s *Service) maxEvent() int {
 	const margin = 1 << 10 // for headers
 	return connect.MaxPayload(s.config.Publish.Conn()) - margin
-}
-
-func refusalOf(code events.Code, message, hint string) *events.ServiceError {
-	return &events.ServiceError{V: events.Version, Code: code, Message: message, Hint: hint}
 }

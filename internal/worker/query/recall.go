@@ -58,7 +58,7 @@ func (s *Service) recall(ctx context.Context, in *events.RecallRequest) (any, er
 	}
 }
 
-var errPrivate = refusalOf(events.CodeForbidden, "the policy of the tenant keeps its content out of recall", "Work with what is in view; the operator sets limits.private.")
+var errPrivate = events.Refuse(events.CodeForbidden, "the policy of the tenant keeps its content out of recall", "Work with what is in view; the operator sets limits.private.")
 
 // Reading calls fn with a place for an answer that reads the log, and without a processor. The session that this one branched off is read
 // without one: an operation holds no place that its own later steps wait for.

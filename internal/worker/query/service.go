@@ -185,7 +185,7 @@ func (s *Service) encode(ctx context.Context, out any) (_ []byte, err error) {
 
 // tooLarge refuses an answer of more bytes than a message may have.
 func tooLarge(out any, bytes, most int) error {
-	e := refusalOf(events.CodeTooLarge, fmt.Sprintf("the answer has %d bytes, more than the %d of a message", bytes, most), "Raise max_payload of the server: one value is larger than a page.")
+	e := events.Refuse(events.CodeTooLarge, fmt.Sprintf("the answer has %d bytes, more than the %d of a message", bytes, most), "Raise max_payload of the server: one value is larger than a page.")
 	if _, synced := out.(*events.SyncResponse); synced {
 		e.Hint = "Send the same sync with the form parts, which repeats no message that you have; this one was recorded."
 	}
@@ -308,7 +308,6 @@ func (s *Service) retrying(partition int, step string, err error) {
 
 // Refusal is what the caller receives about an error.
 func Refusal(err error) *events.ServiceError {
-	e := &events.ServiceError{V: events.Version, Code: events.CodeInternal}
 	bad, invalid := errors.AsType[*events.Invalid](err)
 	_, gone := errors.AsType[*stream.GoneError](err)
 	if refused, ok := errors.AsType[*events.ServiceError](err); ok {
@@ -316,19 +315,17 @@ func Refusal(err error) *events.ServiceError {
 	}
 	switch {
 	case errors.Is(err, errOtherTenant):
-		e.Code, e.Message, e.Hint = events.CodeForbidden, err.Error(), "Name the tenant of the subject in the payload too."
+		return events.Refuse(events.CodeForbidden, err.Error(), "Name the tenant of the subject in the payload too.")
 	case invalid:
-		e.Code, e.Message, e.Hint = bad.Code(), bad.Error(), bad.Hint()
+		return events.Refuse(bad.Code(), bad.Error(), bad.Hint())
 	case jsapi.Unreachable(err), errors.As(err, new(*jetstream.APIError)):
-		e.Code, e.Message, e.Hint = events.CodeUnavailable, "the server of the streams gives no answer now", "Ask again in a moment."
+		return events.Refuse(events.CodeUnavailable, "the server of the streams gives no answer now", "Ask again in a moment.")
 	case errors.Is(err, ErrNotServed), errors.Is(err, ErrBusy), errors.Is(err, ErrStopping):
-		e.Code, e.Message, e.Hint = events.CodeUnavailable, err.Error(), "Ask again in a moment."
+		return events.Refuse(events.CodeUnavailable, err.Error(), "Ask again in a moment.")
 	case errors.Is(err, partition.ErrMoved):
-		e.Code, e.Message, e.Hint = events.CodeWrongPartition, err.Error(), "Read the partitions of the log again."
+		return events.Refuse(events.CodeWrongPartition, err.Error(), "Read the partitions of the log again.")
 	case gone:
-		e.Code, e.Message, e.Hint = events.CodeGone, "a text of this session is no longer in the log", "Send the whole history again with replaces_from 1."
-	default:
-		e.Message, e.Hint = "a defect of the worker kept it from answering", "See the log of the worker, and report it."
+		return events.Refuse(events.CodeGone, "a text of this session is no longer in the log", "Send the whole history again with replaces_from 1.")
 	}
-	return e
+	return events.Refuse(events.CodeInternal, "a defect of the worker kept it from answering", "See the log of the worker, and report it.")
 }

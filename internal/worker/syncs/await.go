@@ -40,7 +40,7 @@ func (r *request) await(ctx context.Context, t *syncedTurn) (*state, error) {
 	case out.Accepted, out.Code == events.CodeStaleBase, out.Code == events.CodeTurnConflict:
 		return nil, errStale // other turns came in between, before it or after it
 	default:
-		return nil, &events.ServiceError{V: events.Version, Code: out.Code, Message: out.Message, Hint: out.Hint}
+		return nil, events.Refuse(out.Code, out.Message, out.Hint)
 	}
 }
 

@@ -112,7 +112,7 @@ func (r *request) awaitShorter(ctx context.Context, seq uint64) error {
 		case out.Code == events.CodeUnknownSession: // it has ended since
 			return nil
 		case !out.Accepted:
-			return &events.ServiceError{V: events.Version, Code: out.Code, Message: out.Message, Hint: out.Hint}
+			return events.Refuse(out.Code, out.Message, out.Hint)
 		case out.Compaction != nil:
 			r.tried = out.Compaction
 			return nil

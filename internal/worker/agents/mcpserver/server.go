@@ -114,4 +114,4 @@ func explain(err error) string {
 }
 
 // errUnknown: nothing was published of the session.
-var errUnknown = &events.ServiceError{V: events.Version, Code: events.CodeUnknownTurn, Message: "the session has no turns", Hint: "Nothing was removed: the whole history is in view."}
+var errUnknown = events.Refuse(events.CodeUnknownTurn, "the session has no turns", "Nothing was removed: the whole history is in view.")

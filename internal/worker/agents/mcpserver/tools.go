@@ -255,7 +255,7 @@ func (v *viewer) compact(ctx context.Context, in *compactArguments) (string, err
 	case err != nil:
 		return "", err
 	case out.Decided && !out.Accepted:
-		return "", &events.ServiceError{Code: out.Code, Message: out.Message, Hint: out.Hint}
+		return "", events.Refuse(out.Code, out.Message, out.Hint)
 	case out.Compaction == nil:
 		return "The compaction is requested. It comes with a summary, before one of the next turns.\n", nil
 	case !out.Compaction.Compacted:
