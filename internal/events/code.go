@@ -173,9 +173,15 @@ func (e *Invalid) Code() Code { return e.Problems[0].Code }
 // Hint is the next step for the first problem.
 func (e *Invalid) Hint() string { return Codes[e.Code()].Hint }
 
-// CodeOf returns the code of the first [*Invalid] in err's chain, and
-// [CodeInternal] when there is none.
+// CodeOf returns the code of the [*ServiceError] or the [*Invalid] in err's chain, [CodeInternal] for any other
+// error and "" for nil.
 func CodeOf(err error) Code {
+	if err == nil {
+		return ""
+	}
+	if e, ok := errors.AsType[*ServiceError](err); ok {
+		return e.Code
+	}
 	if e, ok := errors.AsType[*Invalid](err); ok {
 		return e.Code()
 	}

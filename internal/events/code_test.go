@@ -42,8 +42,14 @@ func TestCodeOf(t *testing.T) {
 	if got := CodeOf(err); got != CodeBadID {
 		t.Errorf("got %s, want %s", got, CodeBadID)
 	}
+	if got := CodeOf(fmt.Errorf("ask: %w", Refuse(CodeGone, "the log has it no longer", ""))); got != CodeGone {
+		t.Errorf("got %s, want %s", got, CodeGone)
+	}
 	if got := CodeOf(errors.New("other")); got != CodeInternal {
 		t.Errorf("got %s, want %s", got, CodeInternal)
+	}
+	if got := CodeOf(nil); got != "" {
+		t.Errorf("got %s for no error", got)
 	}
 }
 

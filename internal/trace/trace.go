@@ -3,7 +3,6 @@ package trace
 import (
 	"context"
 	"encoding/hex"
-	"errors"
 	"fmt"
 
 	"go.opentelemetry.io/otel"
@@ -74,9 +73,6 @@ func Fail(span trace.Span, err error) {
 		return
 	}
 	code := events.CodeOf(err)
-	if refused, ok := errors.AsType[*events.ServiceError](err); ok {
-		code = refused.Code
-	}
 	span.SetAttributes(attribute.String("error.type", string(code)))
 	span.SetStatus(codes.Error, string(code))
 }

@@ -118,14 +118,7 @@ func (s *Compressor) compress(ctx context.Context, tenant string, in *events.Com
 
 // another reports whether a session has another history than the one of the request.
 func another(err error) bool {
-	return slices.Contains([]events.Code{events.CodeDiverged, events.CodeOtherHistory, events.CodeEditedView, events.CodeFormatChanged}, codeOf(err))
-}
-
-func codeOf(err error) events.Code {
-	if err == nil {
-		return ""
-	}
-	return query.Refusal(err).Code
+	return slices.Contains([]events.Code{events.CodeDiverged, events.CodeOtherHistory, events.CodeEditedView, events.CodeFormatChanged}, events.CodeOf(err))
 }
 
 // rememberView notes how a history begins that was sent in place of one: a caller that keeps
@@ -154,7 +147,7 @@ func (s *Compressor) sync(ctx context.Context, tenant, session string, in *event
 	until := time.Now().Add(takeOver)
 	err = retry.Every(takePause).Do(ctx, nil, func() (err error) {
 		answer, err = s.service.Sync(ctx, request)
-		return retry.When(codeOf(err) == events.CodeUnavailable && time.Now().Before(until), err)
+		return retry.When(err != nil && query.Refusal(err).Code == events.CodeUnavailable && time.Now().Before(until), err)
 	})
 	if err == nil && request.Usage != nil {
 		if err := limit.Of(ctx).Idle(ctx, func() error { return s.prefixes.DropUsage(ctx, a) }); err != nil {

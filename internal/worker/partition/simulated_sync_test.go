@@ -3,7 +3,6 @@ package partition
 import (
 	"bytes"
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -95,16 +94,9 @@ func (s *simulation) worker(a events.Address) *owner {
 	return s.current[p]
 }
 
-func syncCode(err error) events.Code {
-	if e, ok := errors.AsType[*events.ServiceError](err); ok {
-		return e.Code
-	}
-	return events.CodeOf(err)
-}
-
 // failed looks at a refusal.
 func (c *caller) failed(err error) {
-	s, code := c.a.s, syncCode(err)
+	s, code := c.a.s, events.CodeOf(err)
 	s.note("%s: %v", c.name, err)
 	switch {
 	case !slices.Contains(syncRefusals, code):

@@ -62,20 +62,9 @@ func (s *Service) recorded(ctx context.Context, o *Operation, c *call) error {
 	if in, ok := c.in.(*events.PolicyRequest); ok && s.config.Policies != nil {
 		e.Tenant = in.Tenant
 		hash, err := s.config.Policies.Check(ctx, in)
-		e.Hash, e.Code = hash, codeOf(err)
+		e.Hash, e.Code = hash, events.CodeOf(err)
 	}
 	return s.Record(ctx, e, "")
-}
-
-// codeOf is the code of a refusal, "" for no error.
-func codeOf(err error) events.Code {
-	if err == nil {
-		return ""
-	}
-	if no, ok := errors.AsType[*events.ServiceError](err); ok {
-		return no.Code
-	}
-	return events.CodeOf(err)
 }
 
 // Record stores an entry of the audit log. Workers that record the same thing give it the same id;

@@ -2,7 +2,6 @@ package syncs
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"compactd/internal/events"
@@ -14,7 +13,7 @@ func (r *request) await(ctx context.Context, t *syncedTurn) (*state, error) {
 	limit := events.Await{Seq: t.seq}.Within(time.Until(r.deadline))
 	err := r.host.AwaitDecided(ctx, r.address, limit)
 	var st *state
-	late := codeOf(err) == events.CodeTurnPending
+	late := events.CodeOf(err) == events.CodeTurnPending
 	if err == nil {
 		limited, cancel := context.WithDeadline(ctx, r.deadline.Add(syncWait))
 		st, err = r.stateOf(limited, r.address)
@@ -42,15 +41,4 @@ func (r *request) await(ctx context.Context, t *syncedTurn) (*state, error) {
 	default:
 		return nil, events.Refuse(out.Code, out.Message, out.Hint)
 	}
-}
-
-// codeOf is the code of an error, of this worker or another one; "" for none.
-func codeOf(err error) events.Code {
-	if err == nil {
-		return ""
-	}
-	if e, ok := errors.AsType[*events.ServiceError](err); ok {
-		return e.Code
-	}
-	return events.CodeOf(err)
 }

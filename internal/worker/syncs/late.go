@@ -83,7 +83,7 @@ func (r *request) awaitLate(ctx context.Context) error {
 	if err == nil {
 		r.late.put(r.address, undecided{}, false)
 	}
-	if codeOf(err) == events.CodeTurnPending {
+	if events.CodeOf(err) == events.CodeTurnPending {
 		return nil
 	}
 	return err

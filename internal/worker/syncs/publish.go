@@ -226,7 +226,7 @@ func (r *request) fork(ctx context.Context, st *state) (*events.Fork, error) {
 	none := int64(0)
 	parent.Branch, parent.DryRun, parent.WaitMS, parent.Refused, parent.Usage, parent.OnDivergence = "", true, &none, nil, nil, events.DivergeReplace
 	out, err := r.other(ctx, &parent)
-	switch code := codeOf(err); {
+	switch code := events.CodeOf(err); {
 	case err == nil:
 		fork.Turn = out.Turns
 	case code == events.CodeFormatChanged: // it has nothing of it

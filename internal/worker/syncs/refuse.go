@@ -104,7 +104,7 @@ func (r *request) awaitShorter(ctx context.Context, seq uint64) error {
 			out, err = r.host.Outcome(ctx, &events.OutcomeRequest{About: r.address.About(), Seq: seq})
 		}
 		switch {
-		case codeOf(err) == events.CodeTurnPending:
+		case events.CodeOf(err) == events.CodeTurnPending:
 			r.warn(events.CodeLate, "")
 			return nil
 		case err != nil:

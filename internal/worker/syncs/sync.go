@@ -169,7 +169,7 @@ func (s *Syncer) Answer(ctx context.Context, in *events.SyncRequest) (*events.Sy
 		x.reserve(st)
 		unknown := x.unknownModel(st)
 		out, err := x.attempt(ctx, st)
-		if events.CodeOf(err) == events.CodeStaleBase && (try < maxStale || x.ended > ended) {
+		if errors.Is(err, errStale) && (try < maxStale || x.ended > ended) {
 			continue
 		}
 		if err == nil && out.Need == "" && out.Session == "" {
@@ -282,7 +282,7 @@ func (r *request) record(ctx context.Context, st *state, t unpublished) (*events
 	}
 	r.until = r.stable.until(r.address, r.history, t.at)
 	last, err := r.publish(ctx, st, t)
-	if events.CodeOf(err) == events.CodeTooLarge {
+	if large, ok := errors.AsType[*events.Invalid](err); ok && large.Code() == events.CodeTooLarge {
 		r.warn(events.CodeTooLarge, err.Error()) // a message that no turn has room for, without its media
 		return r.fit(ctx, st)
 	}
