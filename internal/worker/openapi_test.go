@@ -19,7 +19,6 @@ import (
 	"compactd/internal/events/schema/schematest"
 	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker"
-	"compactd/internal/worker/agents"
 	"compactd/internal/worker/query"
 )
 
@@ -49,7 +48,7 @@ func statusesOf(name string) []int {
 
 // listeners are that of operators and that of agents, and the files of their documents.
 func listeners() map[string]schematest.Listener {
-	ours, agent := schematest.Listener{URL: "http://127.0.0.1:8223", Title: "compactd for operators"}, schematest.Listener{URL: "http://127.0.0.1:8224", Title: "compactd for agents", Agents: true, Verbs: agents.Verbs()}
+	ours, agent := schematest.Listener{URL: "http://127.0.0.1:8223", Title: "compactd for operators"}, schematest.Listener{URL: "http://127.0.0.1:8224", Title: "compactd for agents", Agents: true}
 	for _, o := range query.Operations() {
 		op := schematest.Operation{
 			Method: o.Method, Path: o.Path, Name: o.Name, InPath: o.PathParams(), InQuery: map[string]string{}, Body: o.Body,
@@ -67,6 +66,8 @@ func listeners() map[string]schematest.Listener {
 		}
 	}
 	ours.Verbs = map[string]events.Kind{"compact": events.KindCompact, "rewind": events.KindRewind, "end": events.KindEnd}
+	agent.Verbs = map[string]events.Kind{"turns": events.KindTurn, "overflow": events.KindOverflow, "forget": events.KindForget}
+	maps.Copy(agent.Verbs, ours.Verbs)
 	return map[string]schematest.Listener{"openapi.json": ours, "openapi-agents.json": agent}
 }
 

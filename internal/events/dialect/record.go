@@ -96,12 +96,6 @@ func (d *Dialect) refs(raw Raw) (out []value, refs []media.Ref) {
 	return out, refs
 }
 
-// Refers reports whether a message has references: no provider takes it.
-func (d *Dialect) Refers(raw Raw) bool {
-	found, _ := d.refs(raw)
-	return len(found) > 0
-}
-
 // Sendable returns a message for a provider: a text stands in the place of each block that is a
 // reference, and where the dialect has no place for a text, a picture of one pixel.
 func (d *Dialect) Sendable(raw Raw) Raw {

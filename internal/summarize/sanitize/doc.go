@@ -20,7 +20,7 @@
 // # Guarantees
 //
 //   - The time is linear in the text, whatever it is: no byte is looked at more than
-//     [MaxWork] times in one pass, and there are 4 passes at most. Texts in texts are read
+//     400 times in one pass, and there are 4 passes at most. Texts in texts are read
 //     to a depth of 3.
 //   - Redact removes the bytes of the original that a secret comes from.
 //   - A redacted text has no more UTF-16 units, and redacting it again changes nothing.

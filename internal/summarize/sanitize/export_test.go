@@ -4,6 +4,9 @@ import "context"
 
 // Inner parts that tests need.
 
+// MaxWork is how often a byte of a text is looked at, at most; docs of the package have it.
+const MaxWork = 400
+
 // PathSegment is what a path consists of.
 func PathSegment(s string) bool { return pathSegment(s) }
 

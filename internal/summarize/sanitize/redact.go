@@ -20,16 +20,13 @@ const SecretPlace = "[secret]"
 // another match.
 const maxPasses = 4
 
-// MaxWork is how often a byte of a text is looked at, at most.
-const MaxWork = 400
-
 // ErrBudget means that the texts of a job took more work than it may.
 var ErrBudget = errors.New("the texts take too much work to redact")
 
 // Redactor redacts the texts of one job within a budget. It is used by one goroutine.
 type Redactor struct {
 	// Work is what is left, in bytes that are looked at. Every byte of a text is
-	// looked at [MaxWork] times at most, and in ordinary text 5 to 10 times.
+	// looked at 400 times at most, and in ordinary text 5 to 10 times.
 	Work int
 
 	known map[string]bool // secrets found so far

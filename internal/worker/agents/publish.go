@@ -38,15 +38,6 @@ var verbs = []verb{
 	{"forget", events.KindForget, events.MaxRequestBytes, events.DecodeForget, true, nil},
 }
 
-// Verbs lists the events that agents publish, by the last word of the path.
-func Verbs() map[string]events.Kind {
-	out := map[string]events.Kind{}
-	for _, v := range verbs {
-		out[v.path] = v.kind
-	}
-	return out
-}
-
 func decodeID[T any](decode func([]byte) (*T, error), id func(*T) string) func([]byte) (string, error) {
 	return func(data []byte) (string, error) {
 		v, err := decode(data)

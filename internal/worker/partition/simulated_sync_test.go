@@ -121,7 +121,7 @@ func (c *caller) receive(in *events.SyncRequest, out *events.SyncResponse, flat 
 	}
 	applied := align.Apply(flat, out.Parts)
 	for _, m := range applied {
-		if events.OpenAI.Dialect().Refers(m) {
+		if !bytes.Equal(events.OpenAI.Dialect().Sendable(m), m) {
 			s.violated("%s is sent a reference: %s", c.name, m)
 		}
 	}
