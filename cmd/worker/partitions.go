@@ -13,6 +13,7 @@ import (
 
 	"compactd/internal/broker/coord"
 	"compactd/internal/broker/jsapi"
+	"compactd/internal/broker/retry"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 	"compactd/internal/events/partitions"
@@ -150,26 +151,25 @@ func (c *growCmd) follow(ctx context.Context, js jetstream.JetStream, t partitio
 	defer cancel()
 	bar := term.NewBar(os.Stderr, "splitting", int64(t.Count()/2), true)
 	defer bar.Done()
-	for done := 0; ; {
+	done := 0
+	err := retry.Every(growPause).Until(ctx, func() (bool, error) {
 		before := t
 		err := jsapi.AwaitServer(ctx, func(error) {}, func() (err error) {
 			t, err = topology.Record(ctx, js, t)
 			return err
 		})
-		if err != nil && ctx.Err() == nil {
-			return err
+		if err != nil {
+			return false, err
 		}
 		split := t.Count()/2 - len(t.Unsplit())
 		bar.Add(int64(split - done))
-		if done = split; err == nil && done == t.Count()/2 && t.Equal(before) {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return &growthError{events.CodeUnavailable, followHint(t.Count()), fmt.Errorf("%d of %s are split; the workers go on", done, units.Count(t.Count()/2, "partition"))}
-		case <-time.After(growPause):
-		}
+		done = split
+		return done == t.Count()/2 && t.Equal(before), nil
+	})
+	if err != nil && ctx.Err() != nil {
+		return &growthError{events.CodeUnavailable, followHint(t.Count()), fmt.Errorf("%d of %s are split; the workers go on", done, units.Count(t.Count()/2, "partition"))}
 	}
+	return err
 }
 
 // grown is what the command prints. From is To where nothing was left to be split.

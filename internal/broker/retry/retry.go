@@ -1,8 +1,12 @@
 // Package retry calls an operation again, with pauses, until it succeeds. It is the one loop of
-// this kind in broker, worker and client, over cenkalti/backoff; only a partition that failed is
-// opened again by its own rule (worker/fleet). Loops are never nested: a read that waits out an
-// election waits in one place. [Tick] calls an operation at regular times;
+// this kind in broker, worker and client, over cenkalti/backoff. Loops are never nested: a read
+// that waits out an election waits in one place. [Tick] calls an operation at regular times;
 // [Wake] lets a loop that waits for a token go on.
+//
+// Other loops have a reason of their own: worker/fleet opens a partition at once that was
+// served for a while, worker/syncs gives its processor back while a refused call waits,
+// [compactd/internal/broker/jsapi.Hedge] and broker/stream send requests beside each other, kv
+// waits for a lock of the kernel, and summarize imports no broker.
 //
 //	err := retry.Every(time.Second).Do(ctx, report, func() error {
 //		err := write()

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"compactd/internal/broker/commit"
+	"compactd/internal/broker/retry"
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
@@ -166,45 +167,34 @@ func (r *recovery) awaitSplit(ctx context.Context) error {
 		return nil
 	}
 	parent := lineage[len(lineage)-1].Parent
-	for prepared := false; ; {
+	prepared := false
+	return retry.Every(splitPause).Until(ctx, func() (bool, error) {
 		m, err := commit.LastMarker(ctx, r.set.config.Read, parent)
 		if err == nil {
 			err = r.set.learn(m.Split)
 		}
 		if err != nil {
-			return err
+			return false, err
 		}
 		lineage = r.set.Table().Lineage(r.ID)
 		split := lineage[len(lineage)-1]
-		reached := split.First > 0 && m.Cursor+1 >= split.First
-		if reached {
-			if reached, err = r.beginAt(ctx, split, m.Marker); err != nil {
-				return err
+		if split.First > 0 {
+			if m.Cursor+1 < split.First {
+				return false, nil
 			}
+			return r.beginAt(ctx, split, m.Marker)
 		}
-		switch {
-		case reached:
-			return nil
-		case split.First == 0 && !prepared:
+		if !prepared {
 			prepared = true
 			if err := r.awaitTurn(ctx); err != nil {
-				return err
+				return false, err
 			}
 			if err := r.prepare(ctx, parent); err != nil {
-				return err
-			}
-			continue
-		case split.First == 0:
-			if err := r.set.config.Commit.Publish(splitSubject(parent), nil); err != nil {
-				return err
+				return false, err
 			}
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(splitPause):
-		}
-	}
+		return false, r.set.config.Commit.Publish(splitSubject(parent), nil)
+	})
 }
 
 // beginAt has the partition begin where its parent, which is at a marker, was split. It is false where the log has lost
