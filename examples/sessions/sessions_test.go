@@ -94,7 +94,7 @@ func estimate(t *testing.T, s transcript.Session) (sum compaction.Tokens) {
 			t.Fatal(err)
 		}
 		for _, m := range msgs {
-			for _, e := range compaction.Measure(m, compaction.Entry{}) {
+			for _, e := range measure.Measure(m, compaction.Entry{}) {
 				sum += rate.Entry(&e)
 			}
 		}

@@ -25,19 +25,11 @@ type (
 	Sourced = render.Sourced
 )
 
-// Measure returns the entries of one message, with estimates; at is its position.
-func Measure(m events.Message, at Entry) []Entry { return measure.Measure(m, at) }
-
 // DefaultWindows returns the table of context windows.
 func DefaultWindows() measure.Windows { return measure.DefaultWindows() }
 
 // DefaultPolicy is the preset "default".
 func DefaultPolicy() Policy { return policy.Default() }
-
-// RenderSourced writes a view in the session's own dialect, and names the source of each message.
-func RenderSourced(v *View, texts render.Texts) ([]Sourced, error) {
-	return render.WithSources(v, texts)
-}
 
 // Render writes a view in the session's own dialect; see package render.
 func Render(v *View, texts render.Texts) ([]events.Raw, error) {

@@ -117,7 +117,7 @@ func read(messages []events.Raw) []events.Message {
 func entriesOf(messages []events.Raw) []compaction.Entry {
 	var out []compaction.Entry
 	for i, m := range read(messages) {
-		out = append(out, compaction.Measure(m, compaction.Entry{Seq: 1, Turn: 1, Index: uint32(i)})...)
+		out = append(out, measure.Measure(m, compaction.Entry{Seq: 1, Turn: 1, Index: uint32(i)})...)
 	}
 	return out
 }

@@ -23,7 +23,7 @@ func (p *numberlessProvider) count(history []events.Raw, r measure.Rate) int64 {
 		panic(err)
 	}
 	for i := range msgs {
-		for _, e := range compaction.Measure(msgs[i], compaction.Entry{Seq: 1, Index: uint32(i)}) {
+		for _, e := range measure.Measure(msgs[i], compaction.Entry{Seq: 1, Index: uint32(i)}) {
 			sum += r.Entry(&e)
 		}
 	}

@@ -177,7 +177,7 @@ func TestPrune(t *testing.T) {
 			case "r":
 				role, p.Kind = events.RoleTool, events.PartResult
 			}
-			entries = append(entries, compaction.Measure(
+			entries = append(entries, measure.Measure(
 				events.Message{Role: role, Parts: []events.Part{p}}, compaction.Entry{Turn: 1, Index: uint32(i)})...)
 		}
 		own := withoutSummaries()

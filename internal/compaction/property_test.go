@@ -506,7 +506,7 @@ func tokensOf(t fataler, f events.Format, r measure.Rate, raw []events.Raw) comp
 	}
 	var sum compaction.Tokens
 	for _, m := range msgs {
-		for _, e := range compaction.Measure(m, compaction.Entry{}) {
+		for _, e := range measure.Measure(m, compaction.Entry{}) {
 			sum += r.Entry(&e)
 		}
 	}

@@ -57,7 +57,7 @@ func TestParallelCallsStayWhole(t *testing.T) {
 func measured(msgs []events.Message) []compaction.Entry {
 	var out []compaction.Entry
 	for i, m := range msgs {
-		out = append(out, compaction.Measure(m, compaction.Entry{Seq: 1, Turn: 1, Index: uint32(i)})...)
+		out = append(out, measure.Measure(m, compaction.Entry{Seq: 1, Turn: 1, Index: uint32(i)})...)
 	}
 	return out
 }

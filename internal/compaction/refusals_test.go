@@ -33,7 +33,7 @@ func (p *countingProvider) count(t fataler, history []events.Raw) (sum compactio
 		if strings.Contains(string(raw), early) {
 			permille = p.early
 		}
-		for _, e := range compaction.Measure(m, compaction.Entry{Seq: 1}) {
+		for _, e := range measure.Measure(m, compaction.Entry{Seq: 1}) {
 			sum += p.rate.Entry(&e) * compaction.Tokens(permille) / 1000
 		}
 	}

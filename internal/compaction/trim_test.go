@@ -175,7 +175,7 @@ func TestFailureBehindEmptyLine(t *testing.T) {
 	}
 	var view []compaction.Entry
 	for i := range all {
-		view = append(view, compaction.Measure(all[i], compaction.Entry{Seq: 1, Turn: 1, Index: uint32(i)})...)
+		view = append(view, measure.Measure(all[i], compaction.Entry{Seq: 1, Turn: 1, Index: uint32(i)})...)
 	}
 	for i := range view {
 		if view[i].Kind == measure.KindResult {

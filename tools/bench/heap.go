@@ -5,6 +5,7 @@ import (
 	"runtime"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/stored"
 	"compactd/tools/harness"
@@ -56,7 +57,7 @@ func (f *fleet) weight(sessions, turns int) (bytes float64, entries int, err err
 			_, next := compaction.Decide(l, t, c)
 			next.Install(l)
 			for _, m := range msgs {
-				entries += len(compaction.Measure(m, compaction.Entry{}))
+				entries += len(measure.Measure(m, compaction.Entry{}))
 			}
 		}
 		ledgers[at.Address] = l

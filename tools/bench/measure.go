@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/stored"
 	"compactd/tools/harness"
@@ -26,7 +27,7 @@ func measureMeasure(f *fleet, o options, p printer) error {
 		times := measuredBytes/size + 1
 		measured := repeat(times, func() (n uint64) {
 			for _, m := range msgs {
-				n += uint64(len(compaction.Measure(m, compaction.Entry{})))
+				n += uint64(len(measure.Measure(m, compaction.Entry{})))
 			}
 			return n
 		})

@@ -91,7 +91,7 @@ func (f *fleet) entries(n int) ([]compaction.Entry, error) {
 			return nil, err
 		}
 		for k, m := range msgs {
-			out = append(out, compaction.Measure(m, compaction.Entry{Turn: uint32(i + 1), Index: uint32(k)})...)
+			out = append(out, measure.Measure(m, compaction.Entry{Turn: uint32(i + 1), Index: uint32(k)})...)
 		}
 	}
 	return out, nil

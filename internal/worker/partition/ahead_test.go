@@ -16,6 +16,7 @@ import (
 	"compactd/internal/broker/connect"
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/worker/limit"
 )
@@ -80,7 +81,7 @@ func TestReadAhead(t *testing.T) {
 			if views[s] == nil {
 				views[s] = &compaction.View{Format: events.OpenAI}
 			}
-			views[s].Entries = append(views[s].Entries, compaction.Measure(m, compaction.Entry{Seq: compaction.Seq(seq), Turn: uint32(r + 1)})...)
+			views[s].Entries = append(views[s].Entries, measure.Measure(m, compaction.Entry{Seq: compaction.Seq(seq), Turn: uint32(r + 1)})...)
 		}
 	}
 	read := requested(t, env.Connect(connect.Options{}))

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/render"
 	"compactd/internal/events"
 	"compactd/internal/worker/payload"
 	"compactd/internal/worker/syncs"
@@ -175,7 +176,7 @@ func (h *simulatedHost) Sourced(_ context.Context, a events.Address, v *compacti
 			}
 		}
 	}
-	return compaction.RenderSourced(v, func(seq compaction.Seq) ([]events.Message, error) { return messages[seq], nil })
+	return render.WithSources(v, func(seq compaction.Seq) ([]events.Message, error) { return messages[seq], nil })
 }
 
 // baseOf finds the base of a turn in its payload.

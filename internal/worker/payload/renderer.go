@@ -196,7 +196,7 @@ func (t *Renderer) Sourced(ctx context.Context, a events.Address, v *compaction.
 			return nil, fmt.Errorf("render: sequence %d: %w", seq, err)
 		}
 	}
-	out, err := compaction.RenderSourced(v, func(seq compaction.Seq) ([]events.Message, error) { return messages[seq], nil })
+	out, err := render.WithSources(v, func(seq compaction.Seq) ([]events.Message, error) { return messages[seq], nil })
 	if err != nil {
 		return nil, err
 	}

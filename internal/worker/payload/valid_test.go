@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/worker/decide"
 	"compactd/internal/worker/observe"
@@ -41,7 +42,7 @@ func TestInvalidHistory(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				view.Entries = append(view.Entries, compaction.Measure(m, compaction.Entry{Seq: 1, Turn: 1, Index: uint32(i)})...)
+				view.Entries = append(view.Entries, measure.Measure(m, compaction.Entry{Seq: 1, Turn: 1, Index: uint32(i)})...)
 			}
 			out, omitted, err := r.Outcome(t.Context(), nil, a, compaction.Outcome{Kind: events.KindCompacted, Body: &events.Compacted{Compacted: true}, View: view}, 1<<20)
 			var got events.Compacted
