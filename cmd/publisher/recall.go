@@ -79,14 +79,6 @@ func (c *recallCmd) search(ctx context.Context, f *flags, nc *nats.Conn, in even
 	return f.showKnown(all.Known, in.Address(), all, func(w io.Writer) error { return writeHits(w, &all) })
 }
 
-// of names an ancestor before a place of it.
-func of(ancestor string) string {
-	if ancestor == "" {
-		return ""
-	}
-	return "session " + ancestor + ", "
-}
-
 // writeRecalled writes the texts of messages as they are.
 func writeRecalled(w io.Writer, r *events.RecallResponse) error {
 	messages, err := r.Format.ReadAll(r.Messages)
@@ -94,7 +86,7 @@ func writeRecalled(w io.Writer, r *events.RecallResponse) error {
 		return fmt.Errorf("read the messages: %w", err)
 	}
 	for i, m := range messages {
-		fmt.Fprintf(w, "%sturn %d, message %d, %s:\n", of(r.Ancestor), r.Turn, r.Index+int64(i), m.Role)
+		fmt.Fprintf(w, "%sturn %d, message %d, %s:\n", events.InAncestor(r.Ancestor), r.Turn, r.Index+int64(i), m.Role)
 		for _, p := range m.Parts {
 			if _, err := fmt.Fprintln(w, whole(&p)); err != nil {
 				return err
@@ -128,14 +120,14 @@ func whole(p *events.Part) string {
 func writeHits(w io.Writer, s *events.SearchResponse) error {
 	t := term.NewTable(w, term.Column{}, term.Column{}, term.Column{}, term.Column{Min: 20})
 	for _, h := range s.Hits {
-		t.Row(of(h.Ancestor)+fmt.Sprintf("turn %d", h.Turn), fmt.Sprintf("message %d", h.Index), h.Role, h.Excerpt)
+		t.Row(events.InAncestor(h.Ancestor)+fmt.Sprintf("turn %d", h.Turn), fmt.Sprintf("message %d", h.Index), h.Role, h.Excerpt)
 	}
 	if err := t.Flush(); err != nil {
 		return err
 	}
 	switch {
 	case s.Before != nil:
-		fmt.Fprintf(w, "and maybe more before %sturn %d, message %d: try a larger --limit\n", of(s.Ancestor), s.Before.Turn, s.Before.Index)
+		fmt.Fprintf(w, "and maybe more before %sturn %d, message %d: try a larger --limit\n", events.InAncestor(s.Ancestor), s.Before.Turn, s.Before.Index)
 	case len(s.Hits) == 0:
 		fmt.Fprintln(w, "not found")
 	}

@@ -90,6 +90,14 @@ type Hit struct {
 	Excerpt  string `json:"excerpt"` // around the first place, with "…" where it was cut
 }
 
+// InAncestor begins the text of a place in an ancestor; it is empty for the session itself.
+func InAncestor(ancestor string) string {
+	if ancestor == "" {
+		return ""
+	}
+	return "session " + ancestor + ", "
+}
+
 // DecodeRecallRequest reads the payload of a compactd.recall. Its error is an
 // [*Invalid].
 func DecodeRecallRequest(data []byte) (*RecallRequest, error) {

@@ -60,14 +60,6 @@ type recallArguments struct {
 	Session string `json:"session"`
 }
 
-// of names an ancestor before a place of it.
-func of(ancestor string) string {
-	if ancestor == "" {
-		return ""
-	}
-	return "session " + ancestor + ", "
-}
-
 // recall returns the texts of originals, cut into pages: those of the request have whole
 // messages, of any size.
 func (v *viewer) recall(ctx context.Context, in *recallArguments) (string, error) {
@@ -95,7 +87,7 @@ func (v *viewer) recall(ctx context.Context, in *recallArguments) (string, error
 
 // writeMessage writes what a model can read of a message.
 func writeMessage(b *strings.Builder, ancestor string, turn, index int64, m *events.Message) {
-	fmt.Fprintf(b, "[%sturn %d, message %d, %s]\n", of(ancestor), turn, index, m.Role)
+	fmt.Fprintf(b, "[%sturn %d, message %d, %s]\n", events.InAncestor(ancestor), turn, index, m.Role)
 	for i := range m.Parts {
 		p := &m.Parts[i]
 		if p.Tool != "" {
@@ -164,7 +156,7 @@ func (v *viewer) search(ctx context.Context, in *searchArguments) (string, error
 			return "", errUnknown
 		}
 		for _, h := range out.Hits {
-			fmt.Fprintf(&b, "%sturn %d, message %d, %s: %s\n", of(h.Ancestor), h.Turn, h.Index, h.Role, h.Excerpt)
+			fmt.Fprintf(&b, "%sturn %d, message %d, %s: %s\n", events.InAncestor(h.Ancestor), h.Turn, h.Index, h.Role, h.Excerpt)
 		}
 		found, gone = found+int64(len(out.Hits)), gone+out.Gone
 		if out.Before == nil || found >= limit {
@@ -175,7 +167,7 @@ func (v *viewer) search(ctx context.Context, in *searchArguments) (string, error
 		b.WriteString("Not found.\n")
 	}
 	if out.Before != nil {
-		fmt.Fprintf(&b, "Messages before %sturn %d were not searched.\n", of(out.Ancestor), out.Before.Turn+1)
+		fmt.Fprintf(&b, "Messages before %sturn %d were not searched.\n", events.InAncestor(out.Ancestor), out.Before.Turn+1)
 	}
 	if gone > 0 {
 		fmt.Fprintf(&b, "%d turns are no longer stored.\n", gone)
