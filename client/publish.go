@@ -266,7 +266,7 @@ func (s *Session) renewID(m *message, seq uint64) error {
 // notStored reports whether an error means that the server has not stored the event.
 func notStored(err error) bool {
 	_, refused := errors.AsType[*jetstream.APIError](err)
-	return refused || errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrNoResponders)
+	return refused || jsapi.NoStream(err)
 }
 
 // retryable reports whether sending the event again may succeed. The end of a context or of the connection counts: it

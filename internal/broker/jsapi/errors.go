@@ -99,6 +99,11 @@ func NoAnswer(err error) bool {
 	return slices.ContainsFunc([]error{context.DeadlineExceeded, ErrNoAnswer, nats.ErrTimeout}, func(e error) bool { return errors.Is(err, e) })
 }
 
+// NoStream reports whether no stream was there to store a message.
+func NoStream(err error) bool {
+	return errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrNoResponders)
+}
+
 // Ended reports whether the caller gave up, or the connection was closed for good.
 func Ended(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||

@@ -65,8 +65,8 @@ func (p Publisher) Persist(ctx context.Context, k events.Kind, a events.Address,
 		switch {
 		case repeated && unknown:
 			ack, err = &jetstream.PubAck{Stream: topology.LogStream, Sequence: taken.Seq, Duplicate: true}, nil
-		case err != nil && time.Since(began) < retryFor && (unanswered(err) || jsapi.InProcess(err) || jsapi.Full(err)):
-			unknown = unknown || unanswered(err) && !noStream(err)
+		case err != nil && time.Since(began) < retryFor && (jsapi.NoAnswer(err) || jsapi.NoStream(err) || jsapi.InProcess(err) || jsapi.Full(err)):
+			unknown = unknown || jsapi.NoAnswer(err)
 			return err
 		}
 		return retry.Final(err)
@@ -84,16 +84,6 @@ func MessageID(a events.Address, id string) string {
 		return ""
 	}
 	return uuid.NewSHA1(space, fmt.Appendf(nil, "%s\x00%s\x00%s", a.Tenant, a.Session, id)).String()
-}
-
-// unanswered reports whether it is unknown that the event was stored.
-func unanswered(err error) bool {
-	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout) || noStream(err)
-}
-
-// noStream reports whether no stream was there to store the event.
-func noStream(err error) bool {
-	return errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrNoResponders)
 }
 
 // Publish publishes an event of any kind, once, and returns where it is in the log. A

@@ -17,6 +17,7 @@ import (
 	"compactd/internal/broker/brokertest"
 	"compactd/internal/broker/connect"
 	"compactd/internal/broker/embedded"
+	"compactd/internal/broker/jsapi"
 	"compactd/internal/broker/request"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
@@ -42,7 +43,7 @@ func TestUnansweredTurnIsSentAgain(t *testing.T) {
 	}
 	a := events.Address{Tenant: "default", Session: "s1"}
 	payload := []byte(`{"messages":[{"role":"user","content":"hi"}]}`)
-	if _, err := Publish(t.Context(), js, events.KindTurn, a, "t1", payload); err == nil || !unanswered(err) {
+	if _, err := Publish(t.Context(), js, events.KindTurn, a, "t1", payload); err == nil || !jsapi.NoStream(err) {
 		t.Fatalf("without a stream: %v; want no answer", err)
 	}
 
