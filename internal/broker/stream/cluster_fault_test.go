@@ -1,6 +1,6 @@
 //go:build faults
 
-package broker
+package stream_test
 
 import (
 	"context"
@@ -12,42 +12,43 @@ import (
 	"compactd/internal/broker/commit"
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
+	"compactd/internal/testkit/cluster"
 )
 
 // A leader that was cut off comes back, and for a second answers as if it still led: what
 // a stream is reported to be never goes back behind what was acknowledged, and a read ends
 // nowhere before that, whichever copy it reads from (P13).
 func TestFaultClusterStaleLeader(t *testing.T) {
-	w := newClusterEnv(t)
-	c := w.takeOver("a")
+	w := cluster.StartStreams(t)
+	c := w.TakeOver("a")
 	stored, believed, reads := 0, 0, 0
 	commit := func(n int) {
 		for range n {
 			stored++
-			if err := c.Commit(t.Context(), []commit.Message{clusterMessage("x")}, commit.Marker{Cursor: uint64(stored)}); err != nil {
+			if err := c.Commit(t.Context(), []commit.Message{cluster.Message("x")}, commit.Marker{Cursor: uint64(stored)}); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 	for range 3 {
 		commit(20)
-		i := w.cluster.Leader(t.Context(), w.js, topology.OutcomesStream)
-		w.cluster.Cut(i)
+		i := w.Leader(t.Context(), w.JS, topology.OutcomesStream)
+		w.Cut(i)
 		commit(50)
-		w.cluster.Heal(i)
+		w.Heal(i)
 		for healed, end := time.Now(), c.LastSeq(); time.Since(healed) < 3*time.Second; reads++ {
-			if one, err := w.js.Stream(t.Context(), topology.OutcomesStream); err == nil && one.CachedInfo().State.LastSeq < end {
+			if one, err := w.JS.Stream(t.Context(), topology.OutcomesStream); err == nil && one.CachedInfo().State.LastSeq < end {
 				believed++ // by a caller that does not check which server answers
 			}
-			s, err := topology.State(t.Context(), w.js, topology.OutcomesStream)
+			s, err := topology.State(t.Context(), w.JS, topology.OutcomesStream)
 			if err != nil || s.Last < end {
 				t.Fatalf("%s after it came back the stream ends at %d, not %d: %v", time.Since(healed), s.Last, end, err)
 			}
-			if out, err := w.read(); err != nil || len(out) != stored {
+			if out, err := w.Read(); err != nil || len(out) != stored {
 				t.Fatalf("%s after it came back %d messages are read, not %d: %v", time.Since(healed), len(out), stored, err)
 			}
 		}
-		w.awaitReplicas()
+		w.AwaitReplicas()
 	}
 	t.Logf("%d reads; the old leader answered %d times", reads, believed)
 }
@@ -55,19 +56,19 @@ func TestFaultClusterStaleLeader(t *testing.T) {
 // A read of a cluster whose selection ends long before the stream does, or is empty,
 // ends: the copy that is read from reports that it has delivered it all.
 func TestFaultClusterReadsToEnd(t *testing.T) {
-	w := newClusterEnv(t)
-	c := w.takeOver("a")
+	w := cluster.StartStreams(t)
+	c := w.TakeOver("a")
 	for n := range 300 {
 		if n == 5 {
-			if _, err := w.js.Publish(t.Context(), "out.config.x", []byte("x")); err != nil {
+			if _, err := w.JS.Publish(t.Context(), "out.config.x", []byte("x")); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := c.Commit(t.Context(), []commit.Message{clusterMessage("x")}, commit.Marker{Cursor: uint64(n)}); err != nil {
+		if err := c.Commit(t.Context(), []commit.Message{cluster.Message("x")}, commit.Marker{Cursor: uint64(n)}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	s, err := w.js.Stream(t.Context(), topology.OutcomesStream)
+	s, err := w.JS.Stream(t.Context(), topology.OutcomesStream)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +76,7 @@ func TestFaultClusterReadsToEnd(t *testing.T) {
 	defer cancel()
 	count := func(filter string) (n int) {
 		t.Helper()
-		if err := stream.ReadStream(ctx, w.js, topology.OutcomesStream, filter, 1, 0, func(jetstream.Msg, uint64) error { n++; return nil }); err != nil {
+		if err := stream.ReadStream(ctx, w.JS, topology.OutcomesStream, filter, 1, 0, func(jetstream.Msg, uint64) error { n++; return nil }); err != nil {
 			t.Fatalf("%s: %v", filter, err)
 		}
 		return n

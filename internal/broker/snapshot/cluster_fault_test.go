@@ -1,6 +1,6 @@
 //go:build faults
 
-package broker
+package snapshot_test
 
 import (
 	"bytes"
@@ -15,6 +15,7 @@ import (
 	"compactd/internal/broker/commit"
 	"compactd/internal/broker/snapshot"
 	"compactd/internal/broker/topology"
+	"compactd/internal/testkit/cluster"
 	"compactd/internal/testkit/figures"
 )
 
@@ -22,14 +23,14 @@ import (
 // snapshot comes back whole or its upload fails and is tried again; a fenced one never takes the place
 // of a newer one, and nothing piles up (P13, P6).
 func TestFaultClusterSnapshots(t *testing.T) {
-	w := newClusterEnv(t)
-	s := snapshot.New(w.js)
+	w := cluster.StartStreams(t)
+	s := snapshot.New(w.JS)
 	stored, failed, stale, different, again := 0, 0, 0, 0, 0
 	for round := range 6 {
-		i := w.cluster.Leader(t.Context(), w.js, topology.SnapshotsStream)
-		lose, back := w.cluster.Kill, w.cluster.Restart
+		i := w.Leader(t.Context(), w.JS, topology.SnapshotsStream)
+		lose, back := w.Kill, w.Restart
 		if round%2 == 1 {
-			lose, back = w.cluster.Cut, w.cluster.Heal
+			lose, back = w.Cut, w.Heal
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 		body := brokertest.Payload(uint64(round), 6*chunkBytes+round)
@@ -59,7 +60,7 @@ func TestFaultClusterSnapshots(t *testing.T) {
 		}
 		<-lost
 		back(i)
-		w.awaitReplicas()
+		w.AwaitReplicas()
 		at, got, tries := readWhole(ctx, t, s)
 		if !bytes.Equal(got, body) || at != uint64(round) {
 			t.Errorf("round %d: read %d bytes of the snapshot at %d", round, len(got), at)
@@ -68,13 +69,13 @@ func TestFaultClusterSnapshots(t *testing.T) {
 		again += tries - 1
 		cancel()
 	}
-	if n := chunks(t, w.js); n != 7 {
+	if n := chunks(t, w.JS); n != 7 {
 		t.Errorf("%d chunks are kept, not the 7 of the newest", n)
 	}
 	if err := s.Erase(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if n := chunks(t, w.js); n != 0 {
+	if n := chunks(t, w.JS); n != 0 {
 		t.Errorf("%d chunks are left after an erasure", n)
 	}
 	figures.Print(t, "P13", "snapshots", stored, "uploads_failed", failed, "stale", stale, "different", different, "read_again", again)
