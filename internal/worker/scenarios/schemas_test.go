@@ -1,4 +1,4 @@
-package worker_test
+package scenarios_test
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package agents_test
+package storelimit_test
 
 import (
 	"fmt"
