@@ -57,8 +57,8 @@ func ownUses() []ownUse {
 		{keyWords, (*finder).named},
 		{append(append([]string{}, foreign...), phrases...), (*finder).foreign},
 		{stems, (*finder).stem},
-		{tokenWords, (*finder).tokenWord},
-		{qualifiedWords, (*finder).qualified},
+		{tokenWords, func(f *finder, from, to int) { f.calling(from, to, true) }},
+		{qualifiedWords, func(f *finder, from, to int) { f.calling(from, to, false) }},
 		{verbs, (*finder).verb},
 		{pins, (*finder).pin},
 		{calls, (*finder).call},
@@ -102,10 +102,7 @@ func (f *finder) named(from, to int) {
 		return // part of the name that was checked last
 	}
 	s := f.s
-	start := from
-	for start > max(0, from-maxName, f.state.name) && identByte.has(s[start-1]) {
-		start--
-	}
+	start := skipBack(s, from, max(0, from-maxName, f.state.name), identByte)
 	end := to
 	for end < min(len(s), to+maxName) && (identTail.has(s[end]) || s[end] == '.' && end+1 < len(s) && wordClass.has(s[end+1])) {
 		end++
@@ -168,10 +165,7 @@ func (f *finder) spaced(n *name) weight {
 	if last != "key" && last != "keys" && last != "phrase" && last != "code" || n.from < 3 || s[n.from-1] != ' ' {
 		return noSecret
 	}
-	start := n.from - 1
-	for start > max(0, n.from-16) && identTail.has(s[start-1]) {
-		start--
-	}
+	start := skipBack(s, n.from-1, max(0, n.from-16), identTail)
 	before := strings.ToLower(s[start : n.from-1])
 	before = before[strings.LastIndexAny(strings.TrimRight(before, "-0123456789"), "-_")+1:]
 	switch {
@@ -272,18 +266,9 @@ func (f *finder) prose(i int) int {
 	if k >= len(s) {
 		return 0
 	}
-	if s[k] < 0x80 && s[k] != ':' && s[k] != '=' && s[k] != '(' || s[k] >= 0x80 && s[k] < 0xe0 {
-		word := k
-		for word < min(len(s), k+8) && (letterClass.has(s[word]) || s[word] >= 0x80) {
-			word++
-		}
-		if !proseHeads[s[k:word]] {
-			return 0
-		}
-	}
-	word := k
-	for word < min(len(s), k+8) && (letterClass.has(s[word]) || s[word] >= 0x80) {
-		word++
+	word := skip(s, k, 8, proseByte)
+	if (s[k] < 0x80 && s[k] != ':' && s[k] != '=' && s[k] != '(' || s[k] >= 0x80 && s[k] < 0xe0) && !proseHeads[s[k:word]] {
+		return 0
 	}
 	switch {
 	case s[k] == ':' || s[k] == '=':
@@ -313,7 +298,10 @@ func (f *finder) prose(i int) int {
 
 var prepositions = wordSet("for of to on de für will set")
 
-var proseGap = classOf("[ \t*_\"'`]")
+var (
+	proseGap  = classOf("[ \t*_\"'`]")
+	proseByte = class{0, letterClass[1], ^uint64(0), ^uint64(0)} // of ASCII a letter
+)
 
 // typed is behind the sign of an assignment to a variable whose type stands before
 // the sign, 0 for none.
@@ -333,15 +321,12 @@ func typed(s string, i int) int {
 		return 0
 	}
 	from := k
-	for k < min(len(s), from+32) && (wordClass.has(s[k]) || s[k] == '.') {
-		k++
-	}
+	k = skip(s, from, 32, memberByte)
 	if k == from || !colon && !typeNames[s[from:k]] {
 		return 0
 	}
 	if k < len(s) && (s[k] == '<' || s[k] == '[' || s[k] == '*') {
-		for end := min(len(s), k+48); k < end && (wordClass.has(s[k]) || strings.IndexByte("<>[], |*", s[k]) >= 0) && s[k] != '='; k++ {
-		}
+		k = skip(s, k, 48, typeArgs)
 	}
 	if k < len(s) && s[k] == '?' {
 		k++
@@ -356,6 +341,8 @@ func typed(s string, i int) int {
 }
 
 var (
-	typeRest  = classOf(`[\w |]`)
-	typeNames = wordSet("string str String char text NSString")
+	memberByte = classOf(`[\w.]`)
+	typeArgs   = classOf(`[\w<>\[\], |*]`)
+	typeRest   = classOf(`[\w |]`)
+	typeNames  = wordSet("string str String char text NSString")
 )

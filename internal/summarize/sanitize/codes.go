@@ -17,15 +17,12 @@ var notPins = wordSet(`gpio led pad digital analog the_ rst reset_ sda scl tx rx
 
 // pin looks for a code of 4 to 8 digits behind the word for one.
 func (f *finder) pin(from, to int) {
-	if f.tokens || f.wordAt(from-1) && f.s[from] < 0x80 && f.s[from-1] != '_' {
+	if f.wordAt(from-1) && f.s[from] < 0x80 && f.s[from-1] != '_' {
 		return
 	}
 	s := f.s
-	end := to
-	for end < min(len(s), to+12) && (identTail.has(s[end]) || s[end] == '\'') {
-		end++
-	}
-	if rest := f.low[to:end]; !pinEnds[rest] {
+	end := skip(s, to, 12, pinEnding)
+	if !pinEnds[f.low[to:end]] {
 		return
 	}
 	before := strings.Fields(f.low[max(0, from-16):from])
@@ -46,9 +43,14 @@ func (f *finder) pin(from, to int) {
 	}
 }
 
-var pinEnds = wordSet("s code -code _code _number codes 's nummer kod en codice code's")
-
-func init() { pinEnds[""] = true }
+var (
+	pinEnding = classOf(`[\w'-]`)
+	pinEnds   = func() map[string]bool {
+		out := wordSet("s code -code _code _number codes 's nummer kod en codice code's")
+		out[""] = true
+		return out
+	}()
+)
 
 // code notes the digits at a place, if they belong to the word before them.
 func (f *finder) code(from, at int) {
@@ -78,7 +80,7 @@ var pinLinks = wordSet("number is ist est es é è är er on je to и это は
 // phrase finds the words of a wallet: 12 to 24 of 3 to 8 small letters, with nothing between them
 // that makes a sentence.
 func (f *finder) phrase(_, to int) {
-	if f.tokens || to < f.state.phrase {
+	if to < f.state.phrase {
 		return
 	}
 	s := f.s
@@ -138,16 +140,9 @@ func (f *finder) codes(_, to int) {
 	i := skip(f.s, to, 24, codeGap)
 	f.work += 2 * maxRead
 	for n := 0; n < 16 && i < min(len(f.s), to+maxRead); n++ {
-		end, dashes, digits := i, 0, 0
-		for end < min(len(f.s), i+32) && (wordClass.has(f.s[end]) || f.s[end] == '-') {
-			if f.s[end] == '-' {
-				dashes++
-			} else if digitClass.has(f.s[end]) {
-				digits++
-			}
-			end++
-		}
-		if end-i < 6 || dashes == 0 && digits < 2 || dashes > 5 {
+		end := skip(f.s, i, 32, identTail)
+		dashes := strings.Count(f.s[i:end], "-")
+		if end-i < 6 || dashes == 0 && digitsOf(f.s[i:end]) < 2 || dashes > 5 {
 			return
 		}
 		f.accept(span{i, end})

@@ -49,10 +49,7 @@ func (f *finder) command(from, to int) {
 	if from < f.state.command || to >= len(s) || f.wordAt(from-1) || from > 0 && (s[from-1] == '-' || s[from-1] == '.') {
 		return
 	}
-	k := to
-	for k < len(s) && s[k] == '\\' && k < to+6 {
-		k++
-	}
+	k := skip(s, to, 6, backslash)
 	if k < len(s) && quoteByte.has(s[k]) {
 		k++
 	}
@@ -89,7 +86,7 @@ func (f *finder) passwords(p program, args []argument) (any bool) {
 			}
 		}
 		for _, flag := range p["joined"] {
-			if rest, ok := strings.CutPrefix(a.text, flag); ok && rest != "" && !strings.HasPrefix(a.text, "--") && (len(flag) > 2 || !flagWord(a.text)) {
+			if rest, ok := strings.CutPrefix(a.text, flag); ok && rest != "" && !strings.HasPrefix(a.text, "--") && (len(flag) > 2 || !flagWords[a.text]) {
 				any = f.password(span{a.from + len(flag), a.to}) || any
 			}
 		}
@@ -204,16 +201,12 @@ func (f *finder) headerValue(at span) bool {
 	return true
 }
 
-// flagWord reports -port and the like.
-func flagWord(s string) bool { return s == "-port" || s == "-print" || s == "-protocol" }
+// flagWords begin as a flag does that a password is joined to.
+var flagWords = wordSet("-port -print -protocol")
 
 func (f *finder) password(at span) bool {
-	for at.from < at.to && quoteByte.has(f.s[at.from]) {
-		at.from++
-	}
-	for at.to > at.from && (quoteByte.has(f.s[at.to-1]) || f.s[at.to-1] == '\\') {
-		at.to--
-	}
+	at.from = skip(f.s, at.from, at.to-at.from, quoteByte)
+	at.to = skipBack(f.s, at.to, at.from, quoteOrSlash)
 	text := f.s[at.from:at.to]
 	if low := strings.ToLower(text); namesSecret(low) || idleValues[low] {
 		return false
@@ -224,6 +217,8 @@ func (f *finder) password(at span) bool {
 	f.found = append(f.found, at)
 	return true
 }
+
+var quoteOrSlash = classOf("[`'\"\\\\]")
 
 // arguments splits a command, or a list of texts that make one, up to its end.
 func (f *finder) arguments(from int) ([]argument, int) {
@@ -291,7 +286,7 @@ func (f *finder) hereString(from, to int) {
 	f.state.here = to + 16
 	line := f.back(from, '\n', maxCommand/2)
 	f.work += 2 * (from - line)
-	if f.tokens || !readers.matches(f.bytes[line:from]) {
+	if !readers.matches(f.bytes[line:from]) {
 		return
 	}
 	at := skip(f.s, to, 2, blank)
@@ -303,7 +298,7 @@ func (f *finder) hereString(from, to int) {
 
 // echo finds what is written to such a command: echo secret | cmd, <(echo secret).
 func (f *finder) echo(from, to int) {
-	if f.tokens || f.wordAt(from-1) || f.state.piped > from {
+	if f.wordAt(from-1) || f.state.piped > from {
 		return
 	}
 	s := f.s
@@ -354,7 +349,7 @@ func (f *finder) userAndPassword(from, to int) {
 	line := f.back(from, '\n', maxCommand/2)
 	before := f.low[line:from]
 	f.work += 2 * len(before)
-	if f.tokens || !strings.Contains(before, " -u") && !strings.Contains(before, "--user") && !strings.Contains(before, " -l ") && !strings.Contains(before, "-uname") && !strings.Contains(before, "cn=") || strings.Contains(before, "mkdir") || strings.Contains(before, "mysql") || strings.Contains(before, "mariadb") {
+	if !strings.Contains(before, " -u") && !strings.Contains(before, "--user") && !strings.Contains(before, " -l ") && !strings.Contains(before, "-uname") && !strings.Contains(before, "cn=") || strings.Contains(before, "mkdir") || strings.Contains(before, "mysql") || strings.Contains(before, "mariadb") {
 		return
 	}
 	at := skip(f.s, to, 1, equals)
@@ -380,9 +375,7 @@ func (f *finder) first(at int) []argument {
 		for v.to = v.from; v.to < end && s[v.to] != s[at] && s[v.to] != '\n'; v.to++ {
 		}
 	} else {
-		for v.to < end && !argumentEnds.has(s[v.to]) {
-			v.to++
-		}
+		v.to = skip(s, at, end-at, argumentByte)
 	}
 	f.work += v.to - at
 	if v.from == v.to {
@@ -391,7 +384,7 @@ func (f *finder) first(at int) []argument {
 	return []argument{{v, s[v.from:v.to]}}
 }
 
-var argumentEnds = classOf("[\\s|;\"'`\\\\]")
+var argumentByte = classOf("[^\\s|;\"'`\\\\]")
 
 // sent finds what a script types at a prompt for a password.
 func (f *finder) sent(from, to int) {
@@ -403,20 +396,15 @@ func (f *finder) sent(from, to int) {
 			return
 		}
 	}
-	v := span{to, to}
-	for v.to < min(len(f.s), to+maxName) && strings.IndexByte("\"\\\n$", f.s[v.to]) < 0 {
-		v.to++
-	}
-	if v.to-v.from >= 4 {
-		f.password(v)
+	if end := skip(f.s, to, maxName, typedByte); end-to >= 4 {
+		f.password(span{to, end})
 	}
 }
 
+var typedByte = classOf("[^\"\\\\\n$]")
+
 // userFlag finds -u user:password, whatever the program.
 func (f *finder) userFlag(_, to int) {
-	if f.tokens {
-		return
-	}
 	for _, a := range f.first(to) {
 		user, secret, ok := strings.Cut(a.text, ":")
 		f.work += 4 * len(a.text)
@@ -428,7 +416,7 @@ func (f *finder) userFlag(_, to int) {
 
 // valueFlag finds the value of a flag of a command that has a word for a secret.
 func (f *finder) valueFlag(from, to int) {
-	if f.tokens || from < f.state.flag {
+	if from < f.state.flag {
 		return
 	}
 	f.state.flag = to + 16
@@ -445,7 +433,7 @@ func (f *finder) besideUser(_, to int) {
 	args, _ := f.arguments(to)
 	f.work += 2 * maxCommand
 	switch {
-	case f.tokens || len(args) == 0:
+	case len(args) == 0:
 	case f.behindSlash(args[0]):
 	case len(args) > 1 && f.s[to-len("/user:")] == '/' && isMade(args[1].text):
 		f.password(args[1].span)
@@ -454,7 +442,7 @@ func (f *finder) besideUser(_, to int) {
 
 // updated finds the value that a statement sets where a name is that of a secret.
 func (f *finder) updated(from, to int) {
-	if f.tokens || from < f.state.updated {
+	if from < f.state.updated {
 		return
 	}
 	f.state.updated = to + readAgain
@@ -473,7 +461,7 @@ func (f *finder) updated(from, to int) {
 func (f *finder) below(to int) {
 	s := f.s
 	end := f.ahead(to, '\n', maxName)
-	if f.tokens || end >= len(s) || end == to || strings.TrimRight(s[to:end], " \r")[max(0, len(strings.TrimRight(s[to:end], " \r"))-1):] != ":" || strings.ContainsAny(s[to:end], "{}<>[]=\"") {
+	if end >= len(s) || end == to || strings.TrimRight(s[to:end], " \r")[max(0, len(strings.TrimRight(s[to:end], " \r"))-1):] != ":" || strings.ContainsAny(s[to:end], "{}<>[]=\"") {
 		return
 	}
 	from := skip(s, end, 12, anySpace)

@@ -78,14 +78,7 @@ func (h *hidden) runs() {
 			h.f.work++
 			continue
 		}
-		start := i
-		for k := i + minEncoded - 1; k > i; k-- {
-			if !codedByte.has(s[k-1]) {
-				start = k
-				break
-			}
-		}
-		end := h.run(start)
+		end := h.run(skipBack(s, i+minEncoded-1, i, codedByte))
 		h.f.work += end - i
 		i = end + 1
 	}
@@ -332,12 +325,7 @@ func (f *finder) prefixed(at span) {
 	if len(key) < minPrefixed || len(key) > maxName*2 || len(prefix) < 3 || len(prefix) > 20 || strings.ContainsAny(prefix, "/+") || strings.Trim(prefix, "abcdefghijklmnopqrstuvwxyz0123456789_-") != "" || !letterClass.has(prefix[0]) {
 		return
 	}
-	for _, p := range idPrefixes {
-		if strings.HasPrefix(prefix, p) {
-			return
-		}
-	}
-	if m := mixOf(key); m.digits >= 3 && m.small >= 4 && m.letters-m.small >= 4 && entropy(key) > 4 && !placeholder(text) {
+	if m := mixOf(key); !hasAny(prefix, idPrefixes, strings.HasPrefix) && m.digits >= 3 && m.small >= 4 && m.letters-m.small >= 4 && entropy(key) > 4 && !placeholder(text) {
 		f.found = append(f.found, at)
 	}
 }

@@ -19,6 +19,9 @@ type class [4]uint64
 func (c *class) add(b byte)      { c[b>>6] |= 1 << (b & 63) }
 func (c *class) has(b byte) bool { return c[b>>6]&(1<<(b&63)) != 0 }
 
+// not is the set of all other bytes.
+func (c class) not() class { return class{^c[0], ^c[1], ^c[2], ^c[3]} }
+
 func (c *class) meets(o *class) bool {
 	return c[0]&o[0]|c[1]&o[1]|c[2]&o[2]|c[3]&o[3] != 0
 }

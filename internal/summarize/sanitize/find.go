@@ -140,13 +140,7 @@ func (f *finder) assigned(u *use, from int) {
 	}
 	f.ops[u.rule] = i
 	r := &f.m.rules[u.rule]
-	lead := max(0, from-50)
-	for start := from; ; start-- {
-		if start == lead || !nameByte.has(f.s[start-1]) {
-			lead = start
-			break
-		}
-	}
+	lead := skipBack(f.s, from, max(0, from-50), identByte)
 	for {
 		for _, c := range r.chains {
 			if f.matched(u.rule, c, value, lead) {
@@ -160,7 +154,6 @@ func (f *finder) assigned(u *use, from int) {
 }
 
 var (
-	nameByte     = classOf(`[\w.-]`)
 	nameRest     = classOf(`[ \t\w.-]`)
 	quoteOrSpace = classOf(`[\s'"]`)
 	beforeValue  = classOf("[`'\"\\s=]")
@@ -224,6 +217,14 @@ func skip(s string, i, n int, c class) int {
 	return i
 }
 
+// skipBack is where the bytes of a class before i begin, least at least.
+func skipBack(s string, i, least int, c class) int {
+	for i > least && c.has(s[i-1]) {
+		i--
+	}
+	return i
+}
+
 // matched reports whether a chain of a rule is at a place, and notes its secret
 // unless the rule allows it. lead is where all that the rule sees begins.
 func (f *finder) matched(n int, c chain, at, lead int) bool {
@@ -274,13 +275,10 @@ func harmless(name, value string) bool {
 	if isPathLike(value) || placeholder(value) || dashedWords(value) {
 		return true
 	}
-	for _, part := range []string{"api", "secret", "passw", "token", "cred"} {
-		if strings.Contains(name, part) {
-			return false
-		}
-	}
-	return isUUID(value) || isHash(value)
+	return !hasAny(name, secretParts, strings.Contains) && (isUUID(value) || isHash(value))
 }
+
+var secretParts = []string{"api", "secret", "passw", "token", "cred"}
 
 // covered reports whether what was found last holds a span.
 func (f *finder) covered(at span) bool {
@@ -442,13 +440,17 @@ func entropy(s string) float64 {
 
 // lowered is s with its letters small, of the same length in bytes.
 func lowered(s string) string {
-	b := []byte(s)
-	for i, c := range b {
+	return string(appendLowered(nil, s))
+}
+
+func appendLowered(out []byte, s string) []byte {
+	out = append(out, s...)
+	for i, c := range out {
 		if c >= 'A' && c <= 'Z' {
-			b[i] = c + 'a' - 'A'
+			out[i] = c + 'a' - 'A'
 		}
 	}
-	return string(b)
+	return out
 }
 
 // merged are the spans without overlaps, in order.

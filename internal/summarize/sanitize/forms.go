@@ -81,18 +81,12 @@ func (f *finder) header(from, to int) {
 		return
 	}
 	s := f.s
-	end := to
-	for end < min(len(s), to+40) && identTail.has(s[end]) {
-		end++
-	}
+	end := skip(s, to, 40, identTail)
 	name := f.low[from:end]
 	if strings.HasPrefix(name, "authorization_") {
 		return
 	}
-	i := end
-	for i < min(len(s), end+10) && (s[i] == '\\' || quoteByte.has(s[i]) || s[i] == ']') {
-		i++
-	}
+	i := skip(s, end, 10, headerClose)
 	closed := i > end
 	i = skip(s, i, 4, blank)
 	if i >= len(s) || s[i] != ':' && s[i] != '=' && s[i] != ',' {
@@ -111,10 +105,7 @@ func (f *finder) header(from, to int) {
 		i++
 		slashes++
 	}
-	stop := i
-	for stop < min(len(s), i+maxValue) && s[stop] != '\n' && s[stop] != '\r' && !quoteByte.has(s[stop]) && s[stop] != '\\' && s[stop] != '<' && s[stop] != '>' {
-		stop++
-	}
+	stop := skip(s, i, maxValue, headerByte)
 	f.work += stop - from
 	f.state.header = stop
 	if stop < len(s) && s[stop] == '"' && strings.Contains(s[i:stop], "=") && slashes == 0 { // parameters in quotes
@@ -122,6 +113,11 @@ func (f *finder) header(from, to int) {
 	}
 	f.credentials(i, stop, strings.HasPrefix(name, "authorization") || strings.HasPrefix(name, "x-auth"))
 }
+
+var (
+	headerClose = classOf("[\\\\`'\"\\]]")
+	headerByte  = classOf("[^\n\r`'\"\\\\<>]")
+)
 
 // credentials notes those between two places, behind the word for their scheme.
 func (f *finder) credentials(from, to int, schemed bool) {
@@ -169,11 +165,8 @@ func (f *finder) scheme(from, to int) {
 		return
 	}
 	i := skip(f.s, to, 4, blank)
-	end := i
-	for end < min(len(f.s), i+4<<10) && tokenClass.has(f.s[end]) {
-		end++
-		f.work++
-	}
+	end := skip(f.s, i, 4<<10, tokenClass)
+	f.work += end - i
 	v := f.s[i:end]
 	least := 16
 	if f.low[from:to] == "token " || f.low[from:to] == "apikey " {
@@ -319,10 +312,7 @@ func (f *finder) marked(from, to int) {
 	if strings.HasPrefix(f.low[at:], "password ") {
 		at = skip(f.s, at+len("password "), 4, quoteOrSpace)
 	}
-	end := at
-	for end < min(len(f.s), at+128) && !codeEnds.has(f.s[end]) {
-		end++
-	}
+	end := skip(f.s, at, 128, codeEnds.not())
 	f.work += end - at
 	if text := f.s[at:end]; len(text) < 4 || placeholder(text) || idleValues[strings.ToLower(text)] {
 		return
@@ -359,47 +349,39 @@ var echoed = lazyregexp.New(`(?:echo|printf|print)\s+(?:-[a-zA-Z]+\s+)*(?:['"]%s
 
 // formField finds a password that is sent in a form of parts.
 func (f *finder) formField(from, to int) {
-	end := to
-	for end < min(len(f.s), to+maxName) && identByte.has(f.s[end]) {
-		end++
-	}
+	end := skip(f.s, to, maxName, identByte)
 	f.work += end - from
 	if end >= len(f.s) || f.s[end] != '"' || weigh(f.s[to:end]) < medium {
 		return
 	}
 	at := end + 1
-	for lines := 0; ; {
-		switch {
-		case strings.HasPrefix(f.s[at:], "\r\n"):
-			at, lines = at+2, lines+1
-		case strings.HasPrefix(f.s[at:], "\n"):
-			at, lines = at+1, lines+1
-		case strings.HasPrefix(f.s[at:], `\r\n`):
-			at, lines = at+4, lines+1
-		case strings.HasPrefix(f.s[at:], `\n`):
-			at, lines = at+2, lines+1
-		case lines == 2:
-			v := span{at, at}
-			for v.to < min(len(f.s), at+maxRead) && strings.IndexByte("\r\n\\", f.s[v.to]) < 0 {
-				v.to++
-			}
-			f.password(v)
-			return
-		default:
+	for range 2 {
+		n := lineBreak(f.s[at:])
+		if n == 0 {
 			return
 		}
-		if lines > 2 {
-			return
+		at += n
+	}
+	if lineBreak(f.s[at:]) == 0 {
+		f.password(span{at, skip(f.s, at, maxRead, fieldByte)})
+	}
+}
+
+var fieldByte = classOf(`[^\r\n\\]`)
+
+// lineBreak is the length of the line break that a text begins with, 0 for none.
+func lineBreak(s string) int {
+	for _, b := range []string{"\r\n", "\n", `\r\n`, `\n`} {
+		if strings.HasPrefix(s, b) {
+			return len(b)
 		}
 	}
+	return 0
 }
 
 // dsn finds user:password@tcp(host).
 func (f *finder) dsn(from, _ int) {
-	start := from
-	for start > max(0, from-maxName) && !lineEnds.has(f.s[start-1]) {
-		start--
-	}
+	start := skipBack(f.s, from, max(0, from-maxName), lineEnds.not())
 	f.work += from - start
 	if k := strings.IndexByte(f.s[start:from], ':'); k > 0 {
 		f.password(span{start + k + 1, from})
@@ -455,13 +437,10 @@ var quoteColon = classOf(`[": ]`)
 // userInfo finds user:password@host without a scheme before it.
 func (f *finder) userInfo(from, to int) {
 	s := f.s
-	if f.tokens || to >= len(s) || !wordClass.has(s[to]) || strings.HasPrefix(s[to:], "sha") {
+	if to >= len(s) || !wordClass.has(s[to]) || strings.HasPrefix(s[to:], "sha") {
 		return
 	}
-	start := from
-	for start > max(0, from-maxName) && infoByte.has(s[start-1]) {
-		start--
-	}
+	start := skipBack(s, from, max(0, from-maxName), infoByte)
 	f.work += from - start + 2
 	k := strings.LastIndexByte(s[start:from], ':')
 	if k < 1 || !userByte.has(s[start+k-1]) {
@@ -492,17 +471,11 @@ func (f *finder) wifi(_, to int) {
 
 // link finds the part of a URL that lets in who has it.
 func (f *finder) link(from, to int) {
-	begin := from
-	for begin > max(0, from-readBefore) && !lineEnds.has(f.s[begin-1]) {
-		begin--
-	}
-	end := to
-	for end < min(len(f.s), to+maxRead) && linkByte.has(f.s[end]) {
-		end++
-	}
+	begin := skipBack(f.s, from, max(0, from-readBefore), lineEnds.not())
+	end := skip(f.s, to, maxRead, linkByte)
 	text := f.s[to:end]
 	f.work += from - begin + 4*len(text)
-	if f.tokens || !strings.Contains(f.s[begin:from], "://") && begin == from || len(text) < 20 || placeholder(text) || isUUID(text) && f.s[from] == '/' {
+	if !strings.Contains(f.s[begin:from], "://") && begin == from || len(text) < 20 || placeholder(text) || isUUID(text) && f.s[from] == '/' {
 		return
 	}
 	if isHex(text) && len(text) >= 32 || shapeOf(text) == random {

@@ -13,23 +13,17 @@ var quoteKinds = []struct{ open, close string }{
 // literal is the value at a place: in its quotes, or as far as it goes without.
 func (f *finder) literal(at int, how syntax) (span, syntax) {
 	s := f.s
-	for k := 0; k < 3 && at < len(s) && (s[at] == '*' || s[at] == '_') && (how == inProse || how == inLine); k++ {
-		at++ // bold
+	if how == inProse || how == inLine {
+		at = skip(s, at, 3, bold)
 	}
-	i := at
-	for i < min(len(s), at+3) && strings.IndexByte("bBrRfFuUL@$", s[i]) >= 0 {
-		i++
-	}
+	i := skip(s, at, 3, literalHead)
 	if i == at || i < len(s) && !quoteByte.has(s[i]) {
 		i = at
 	}
 	if i < len(s) && (s[i] == '[' || s[i] == '{') && i+1 < len(s) && quoteByte.has(s[i+1]) {
 		i++
 	}
-	slashes := 0
-	for i+slashes < min(len(s), i+8) && s[i+slashes] == '\\' {
-		slashes++
-	}
+	slashes := skip(s, i, 8, backslash) - i
 	for kind, q := range quoteKinds {
 		if !strings.HasPrefix(s[i+slashes:], q.open) {
 			continue
@@ -46,6 +40,11 @@ func (f *finder) literal(at int, how syntax) (span, syntax) {
 	}
 	return f.unquoted(at, how), how
 }
+
+var (
+	bold        = classOf(`[*_]`)
+	literalHead = classOf(`[bBrRfFuUL@$]`)
+)
 
 // quoteEnd is the end of a literal: its quote, escaped or not as it began; -1 if
 // there is none in its line.
@@ -152,13 +151,12 @@ func (f *finder) separator(at, i int) bool {
 	if i+1 >= len(s) || anySpace.has(s[i+1]) || s[i+1] == '&' || s[i+1] == '|' || i == at {
 		return true
 	}
-	k := i + 1
-	for k < min(len(s), i+40) && (identByte.has(s[k]) || s[k] == ' ' || s[k] == '%') {
-		k++
-	}
+	k := skip(s, i+1, 39, memberName)
 	f.work += k - i
 	return k < len(s) && k > i+1 && s[k] == '='
 }
+
+var memberName = classOf(`[\w.% -]`)
 
 // calls end names of functions that are given a user and a password, or a key, as literals.
 var calls = []string{
@@ -177,7 +175,7 @@ var keyCalls = []string{"wallet(", "toaccount(", "signer(", "fernet(", "keyspec(
 
 // call looks at the literals that a function is given.
 func (f *finder) call(from, to int) {
-	if f.tokens || f.state.call > from {
+	if f.state.call > from {
 		return
 	}
 	end := min(f.ahead(to, '\n', readBehind), len(f.s))

@@ -201,13 +201,7 @@ func withCapital(words []string) (out []string) {
 	return out
 }
 
-var foreignSet = func() map[string]bool {
-	out := map[string]bool{}
-	for _, w := range foreign {
-		out[w] = true
-	}
-	return out
-}()
+var foreignSet = wordSet(strings.Join(foreign, " "))
 
 // foreignEnd reports a value that goes on with another such word.
 func foreignEnd(s string) bool {

@@ -1,7 +1,6 @@
 package sanitize
 
 import (
-	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -35,7 +34,7 @@ const maxEnding = 12
 
 // near looks for secrets in the sentence around the word for one.
 func (f *finder) near(from, to int, w weight) {
-	if f.tokens || w == noSecret || f.state.near == from+1 && f.state.weight >= w || from > 0 && inBase64.has(f.s[from-1]) || to < len(f.s) && inBase64.has(f.s[to]) {
+	if w == noSecret || f.state.near == from+1 && f.state.weight >= w || from > 0 && inBase64.has(f.s[from-1]) || to < len(f.s) && inBase64.has(f.s[to]) {
 		return
 	}
 	f.state.near, f.state.weight = from+1, w
@@ -270,24 +269,10 @@ var (
 	qualifiedWords = withCapital(strings.Fields("schlüssel nyckel nøkkel nøgle sleutel clé clef chave chiave klucz klíč kľúč ključ ключ kulcs avain anahtar κλειδί مفتاح מפתח कुंजी 密钥 密鑰 金鑰 钥匙 キー 키 khóa kunci clave code código codice codigo kod kode код コード 코드 κωδικ رمز"))
 )
 
-// tokenWord looks around a word for a token.
-func (f *finder) tokenWord(from, to int) { f.calling(from, to, true) }
-
-// qualified looks around a word for a key or a code, if a qualifier stands beside it.
-func (f *finder) qualified(from, to int) { f.calling(from, to, false) }
-
-// calling looks around a word for a secret that has any ending of its language.
+// calling looks around a word for a secret that has any ending of its language. One that is not
+// plain, for a key or a code, has a qualifier beside it.
 func (f *finder) calling(from, to int, plain bool) {
-	if f.tokens {
-		return
-	}
-	start, end := from, to
-	for start > max(0, from-maxName/2) && (letterClass.has(f.s[start-1]) || f.s[start-1] == '-') {
-		start--
-	}
-	for end < min(len(f.s), to+6) && letterClass.has(f.s[end]) {
-		end++
-	}
+	start, end := skipBack(f.s, from, max(0, from-maxName/2), letterOrDash), skip(f.s, to, 6, letterClass)
 	window := f.bytes[max(0, start-asideBytes):min(len(f.s), end+asideBytes)]
 	if start < from { // a compound
 		window = f.bytes[start:end]
@@ -301,6 +286,8 @@ func (f *finder) calling(from, to int, plain bool) {
 	}
 	f.near(from, end, medium)
 }
+
+var letterOrDash = classOf(`[A-Za-z-]`)
 
 // asideBytes is how far from a word for a key or code a qualifier may stand.
 const asideBytes = 24
@@ -342,17 +329,12 @@ func (f *finder) bare(c *candidate) bool {
 
 // isNamed reports that a candidate is the name of something, by the word before it.
 func isNamed(low string, at int, sh shape) bool {
-	end := at
-	for end > 0 && (low[end-1] == ' ' || quoteByte.has(low[end-1])) {
-		end--
-	}
-	start := end
-	for start > max(0, end-14) && letterClass.has(low[start-1]) {
-		start--
-	}
-	word := low[start:end]
+	end := skipBack(low, at, 0, spaceOrQuote)
+	word := low[skipBack(low, end, max(0, end-14), letterClass):end]
 	return end < at && (nameWords[word] || sh < mixed && prepositional[word])
 }
+
+var spaceOrQuote = classOf("[ `'\"]")
 
 // nameWords stand before names.
 var nameWords = wordSet(`user username login account host server machine database table file branch commit version release issue ticket
@@ -380,7 +362,7 @@ var prepositional = wordSet(`test on at from via in by see`)
 
 // stem looks around a word for a password.
 func (f *finder) stem(from, to int) {
-	if f.wordAt(from-1) && f.s[from] < utf8.RuneSelf || f.tokens {
+	if f.wordAt(from-1) && f.s[from] < utf8.RuneSelf {
 		return
 	}
 	if r, _ := utf8.DecodeLastRuneInString(f.s[:from]); f.s[from] >= utf8.RuneSelf && wordRune(r) {
@@ -401,7 +383,7 @@ func (f *finder) stem(from, to int) {
 
 // verb looks behind a word that a login follows.
 func (f *finder) verb(from, to int) {
-	if f.wordAt(from-1) || f.tokens || f.state.verb > from || to < len(f.s) && letterClass.has(f.s[to]) && english[f.low[from:to]] {
+	if f.wordAt(from-1) || f.state.verb > from || to < len(f.s) && letterClass.has(f.s[to]) && english[f.low[from:to]] {
 		return
 	}
 	f.state.verb = to
@@ -436,7 +418,7 @@ func (f *finder) verb(from, to int) {
 			f.accept(c.span) // LOGIN user password
 			continue
 		}
-		if c.shape == mixed || c.named(f.s) && (c.paired || c.shape != worded && joined(f.low, c.from)) || c.shape == worded && equates[lastWord(f.low, c.from)] || c.shape >= chosen && c.quoted {
+		if c.shape == mixed || c.named(f.s) && (c.paired || c.shape != worded && joints[lastWord(f.low, c.from)]) || c.shape == worded && equates[lastWord(f.low, c.from)] || c.shape >= chosen && c.quoted {
 			f.accept(c.span)
 		}
 	}
@@ -447,9 +429,5 @@ var (
 	opens   = map[string]bool{"creds": true, "credential": true, "zugangsdaten": true, "inloggegevens": true, "credenciales": true, "credenciais": true, "protected with": true, "locked with": true}
 )
 
-// joined reports a word between two that belong together before a candidate.
-func joined(low string, at int) bool {
-	return slices.Contains(joints, lastWord(low, at))
-}
-
-var joints = strings.Fields("with and / : using it's is mit und avec et con y com e met en с и z i med och og ja ile ve 和 と")
+// joints stand between two that belong together.
+var joints = wordSet("with and / : using it's is mit und avec et con y com e met en с и z i med och og ja ile ve 和 と")

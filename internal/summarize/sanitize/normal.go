@@ -35,7 +35,7 @@ const (
 
 // Normalize returns a text as a reader sees it. It takes linear time.
 func Normalize(s string) Text {
-	if plainASCII(s) {
+	if asciiRun(s, 0) == len(s) {
 		return Text{S: s, size: len(s)}
 	}
 	n := normalizer{out: make([]byte, 0, len(s)+len(s)/8)}
@@ -46,7 +46,7 @@ func Normalize(s string) Text {
 			continue
 		}
 		if s[i] < utf8.RuneSelf && (i+1 == len(s) || s[i+1] < utf8.RuneSelf) { // a control character
-			i += max(1, escapeLen(s[i:]))
+			i += max(1, EscapeLen(s[i:]))
 			continue
 		}
 		end := otherRun(s, i)
@@ -70,6 +70,14 @@ func (t *Text) Original(from, to int) (int, int) {
 		end = last.from + to - last.at
 	}
 	return start, end
+}
+
+// originals puts the parts of the original in place of those of S.
+func (t *Text) originals(found []span) []span {
+	for i, at := range found {
+		found[i].from, found[i].to = t.Original(at.from, at.to)
+	}
+	return found
 }
 
 // piece is the one that holds an offset of S.
@@ -142,9 +150,6 @@ func (n *normalizer) composed(s string, from, to int) {
 	}
 }
 
-// plainASCII reports a text that needs no change.
-func plainASCII(s string) bool { return asciiRun(s, 0) == len(s) }
-
 // asciiRun is the end of the visible ASCII characters from i on, without a last
 // one that a following mark may change.
 func asciiRun(s string, i int) int {
@@ -179,8 +184,8 @@ func otherRun(s string, i int) int {
 	return end
 }
 
-// escapeLen is the length of the terminal sequence at the start of s, 0 for none.
-func escapeLen(s string) int {
+// EscapeLen is the length of the terminal sequence at the start of s, 0 for none.
+func EscapeLen(s string) int {
 	if len(s) < 2 || s[0] != escape || s[1] != '[' {
 		return 0
 	}

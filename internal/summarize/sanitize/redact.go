@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -121,13 +122,9 @@ func (r *Redactor) Known() *strings.Replacer {
 	if len(r.known) == 0 {
 		return nil
 	}
-	all := make([]string, 0, len(r.known))
-	for v := range r.known {
-		all = append(all, v)
-	}
-	slices.SortFunc(all, func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b)) })
+	longest := func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b)) }
 	var pairs []string
-	for _, v := range all {
+	for _, v := range slices.SortedFunc(maps.Keys(r.known), longest) {
 		pairs = append(pairs, v, mask(v))
 	}
 	return strings.NewReplacer(pairs...)
@@ -193,10 +190,7 @@ func (r *Redactor) secrets(ctx context.Context, s string) ([]span, error) {
 	if err != nil {
 		return nil, err
 	}
-	for i, at := range found {
-		found[i].from, found[i].to = t.Original(at.from, at.to)
-	}
-	return merged(found), nil
+	return merged(t.originals(found)), nil
 }
 
 // look finds secrets in a normalized text: as it is, with its lines joined, and in
@@ -244,10 +238,7 @@ func (r *Redactor) lookInside(ctx context.Context, f *finder, depth int) (found 
 		if err != nil {
 			return nil, err
 		}
-		for _, at := range inner {
-			from, to := t.Original(at.from, at.to)
-			found = append(found, span{from, to})
-		}
+		found = append(found, t.originals(inner)...)
 	}
 	return found, nil
 }
@@ -265,12 +256,7 @@ func (r *Redactor) scan(ctx context.Context, f *finder) error {
 
 // covers reports whether a found part begins where another one does, or holds it.
 func covers(found []span, at span) bool {
-	for _, f := range found {
-		if f.from <= at.from && at.from < f.to {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(found, func(f span) bool { return f.from <= at.from && at.from < f.to })
 }
 
 // masked replaces the parts of a text.
@@ -336,14 +322,7 @@ func (r *Redactor) joinedLines(ctx context.Context, s string) ([]span, error) {
 	if err := r.scan(ctx, f); err != nil {
 		return nil, err
 	}
-	var found []span
-	for _, at := range f.found {
-		from, to := t.Original(at.from, at.to)
-		if strings.ContainsAny(s[from:to], "\n\r\"'`\\") {
-			found = append(found, span{from, to})
-		}
-	}
-	return found, nil
+	return slices.DeleteFunc(t.originals(f.found), func(at span) bool { return !strings.ContainsAny(s[at.from:at.to], "\n\r\"'`\\") }), nil
 }
 
 var tokenByte = classOf(`[A-Za-z0-9_.+/=~-]`)

@@ -128,17 +128,12 @@ func newMachine() (*machine, error) {
 			return nil, fmt.Errorf("%s: %w", r.name, err)
 		}
 	}
-	all := make([]string, 0, len(words))
-	for w := range words {
-		all = append(all, w)
+	m.words = slices.Sorted(maps.Keys(words))
+	for _, w := range m.words {
 		m.maxWord = max(m.maxWord, len(w))
-	}
-	slices.Sort(all)
-	m.words = all
-	for _, w := range all {
 		m.uses = append(m.uses, words[w])
 	}
-	m.finder = newWordFinder(all)
+	m.finder = newWordFinder(m.words)
 	return m, nil
 }
 

@@ -133,10 +133,8 @@ func notChosen(s string) bool {
 		return true
 	}
 	low := strings.ToLower(s)
-	for _, t := range []string{"&lt", "&gt", "&amp", "&quot", "oauth2", "sha256", "base64", "utf8", "http2", "sha1", "md5", "i18n", "utf16", "x509", "sha512"} {
-		if strings.Contains(low, t) {
-			return true
-		}
+	if hasAny(low, technicalParts, strings.Contains) {
+		return true
 	}
 	if strings.IndexByte(low, '.') >= 0 && namedParts(low, ".:/-_=,") || strings.IndexByte(low, '_') >= 0 && namedParts(low, "_.-:/=") || strings.IndexAny(low, "-:") > 0 && namedParts(low, "-:./=") {
 		return true
@@ -145,13 +143,10 @@ func notChosen(s string) bool {
 	if technical[word] && word != low && len(low)-len(word) <= 5 || technical[low] {
 		return true
 	}
-	for _, p := range idPrefixes {
-		if strings.HasPrefix(low, p) {
-			return true
-		}
-	}
-	return measured(low)
+	return hasAny(low, idPrefixes, strings.HasPrefix) || measured(low)
 }
+
+var technicalParts = []string{"&lt", "&gt", "&amp", "&quot", "oauth2", "sha256", "base64", "utf8", "http2", "sha1", "md5", "i18n", "utf16", "x509", "sha512"}
 
 var hostByte = classOf(`[A-Za-z0-9._-]`)
 
@@ -309,17 +304,15 @@ var (
 // name of a user.
 func (f *finder) candidate(at span, quoted bool) {
 	s := f.s
-	for !quoted && at.to > at.from && strings.IndexByte(".:?*_", s[at.to-1]) >= 0 {
-		at.to--
+	if !quoted {
+		at.to = skipBack(s, at.to, at.from, candidateEnd)
 	}
-	for at.from < at.to && (s[at.from] == '*' || s[at.from] == '_') {
-		at.from++
-	}
+	at.from = skip(s, at.from, at.to-at.from, bold)
 	if at.to-at.from < 5 {
 		return
 	}
 	head := at.from
-	paired := pairedBefore(s[max(0, at.from-3):at.from])
+	paired := strings.HasSuffix(s[:at.from], " / ")
 	if k := strings.IndexAny(s[at.from:at.to], ":/%"); k > 0 && k < 40 && simpleWord(s[at.from:at.from+k]) && shapeOf(s[at.from+k+1:at.to]) >= chosen && !strings.Contains(s[at.from:at.to], "://") {
 		at.from += k + 1
 		paired = true
@@ -334,12 +327,12 @@ func (f *finder) candidate(at span, quoted bool) {
 	}
 }
 
+var candidateEnd = classOf(`[.:?*_]`)
+
 // named reports a text that is a secret where words say so: a digest, an id, or a word with two digits.
 func (c *candidate) named(s string) bool {
 	return c.shape > counted && (c.shape != numbered || digitsOf(s[c.from:c.to]) > 1)
 }
-
-func pairedBefore(s string) bool { return strings.HasSuffix(s, " / ") }
 
 func simpleWord(s string) bool { return s != "" && skip(s, 0, len(s), userByte) == len(s) }
 

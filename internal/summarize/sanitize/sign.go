@@ -13,9 +13,7 @@ func (f *finder) behind(n *name) (int, syntax, bool) {
 	if v := f.inMarkup(n, quoted); v > 0 {
 		return v, inLine, true
 	}
-	for i < min(len(s), n.to+10) && (s[i] == '\\' || quoteByte.has(s[i])) {
-		i++
-	}
+	i = skip(s, i, 10, quoteOrSlash)
 	closed := i > n.to
 	for i < len(s) && (s[i] == ']' || s[i] == ')' && quoted) {
 		i++
@@ -107,15 +105,14 @@ func yamlBlock(s string, v int) int {
 	if v >= len(s) || s[v] != '|' && s[v] != '>' {
 		return 0
 	}
-	w := v + 1
-	for w < len(s) && strings.IndexByte("+-0123456789", s[w]) >= 0 {
-		w++
-	}
+	w := skip(s, v+1, len(s), blockHead)
 	if w = skip(s, w, 4, blank); w < len(s) && (s[w] == '\n' || s[w] == '\r') {
 		return skip(s, w, 60, anySpace)
 	}
 	return 0
 }
+
+var blockHead = classOf(`[+0-9-]`)
 
 // item is where the only text of a list's first item begins, 0 for none.
 func (f *finder) item(i int) int {
@@ -196,13 +193,8 @@ var directives = []string{"env ", "arg ", "set ", "setx ", "export ", "config se
 func (f *finder) directive(n *name) bool {
 	line := f.back(n.from, '\n', 80)
 	before := strings.TrimLeft(f.low[line:n.from], " \t$>#+")
-	for _, d := range directives {
-		if strings.HasSuffix(before, d) {
-			return true
-		}
-	}
 	if before != "" {
-		return false
+		return hasAny(before, directives, strings.HasSuffix)
 	}
 	bare := f.low[n.bare:n.to]
 	return bare == "requirepass" || bare == "masterauth" || strings.Contains(f.s[n.bare:n.to], "_") && upper(f.s[n.bare:n.to])
@@ -243,12 +235,10 @@ func (f *finder) setting(n *name, k int, sign byte, quoted, closed bool) bool {
 	}
 	if sign == ':' || sign == '=' {
 		return !strings.HasSuffix(rest, ";") && !strings.HasSuffix(rest, ",") && !strings.HasSuffix(rest, "{") && !strings.HasPrefix(rest, "==") &&
-			!strings.HasPrefix(rest, ":=") && !strings.HasPrefix(rest, "=>") && (n.weight == strong || tight && sign == '=') && strings.Count(rest, " ") <= 2 && (upper(s[n.bare:n.to]) || lowerName(s[n.bare:n.to]) || sign == ':')
+			!strings.HasPrefix(rest, ":=") && !strings.HasPrefix(rest, "=>") && (n.weight == strong || tight && sign == '=') && strings.Count(rest, " ") <= 2 && (upper(s[n.bare:n.to]) || s[n.bare:n.to] == f.low[n.bare:n.to] || sign == ':')
 	}
 	return false
 }
-
-func lowerName(s string) bool { return s == strings.ToLower(s) }
 
 // sentence reports whether words stand before a name in its line.
 func (f *finder) sentence(n *name) bool {

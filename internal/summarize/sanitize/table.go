@@ -69,7 +69,7 @@ func allQuoted(header string, columns int) bool {
 func (f *finder) aligned(n *name, line, end int) {
 	s, t := f.s, &f.state.aligned
 	if line < t.end && line != t.header || line == t.header && t.end > 0 && t.columns == maxSecretColumns || n.weight < medium || end >= len(s) || n.bare > line && !strings.HasSuffix(s[line:n.bare], "  ") && !strings.HasSuffix(s[line:n.bare], "\t") || n.to < end && !strings.HasPrefix(s[n.to:], "  ") && s[n.to] != '\r' ||
-		strings.Count(s[line:end], "  ") == 0 || skip(s, line, end-line, headerByte) != end || anySpace.has(s[line]) {
+		strings.Count(s[line:end], "  ") == 0 || skip(s, line, end-line, columnByte) != end || anySpace.has(s[line]) {
 		return
 	}
 	if line != t.header || t.end == 0 {
@@ -80,10 +80,7 @@ func (f *finder) aligned(n *name, line, end int) {
 	for at := end + 1; at < len(s) && at < end+maxRows*8; {
 		stop := f.ahead(at, '\n', maxValue)
 		if from := at + which; from < stop && s[from] != ' ' && s[from-1] == ' ' || which == 0 && from < stop {
-			to := from
-			for to < stop && !anySpace.has(s[to]) {
-				to++
-			}
+			to := skip(s, from, stop-from, anySpace.not())
 			if shapeOf(s[from:to]) >= numbered || n.weight == strong {
 				f.cell(n, from, to)
 			}
@@ -96,7 +93,7 @@ func (f *finder) aligned(n *name, line, end int) {
 	}
 }
 
-var headerByte = classOf(`[A-Za-z0-9_ \t\r()-]`)
+var columnByte = classOf(`[A-Za-z0-9_ \t\r()-]`)
 
 // hasEmptyCell reports whether a column has no name. No header of a table has such a column; an
 // indented line of code has, and an argument with a comma at its end.
@@ -109,7 +106,10 @@ func hasEmptyCell(header, sep string) bool {
 	return false
 }
 
-var tableGap = classOf("[ \t*_`]")
+var (
+	tableGap = classOf("[ \t*_`]")
+	cellEnd  = classOf("[ \t*_`'\"\r]")
+)
 
 // column looks through the cells under a header.
 func (f *finder) column(n *name, sep string, which, columns, at int) {
@@ -145,12 +145,8 @@ func (f *finder) column(n *name, sep string, which, columns, at int) {
 func (f *finder) cell(n *name, from, to int) {
 	s := f.s
 	from = skip(s, from, to-from, tableGap)
-	for to > from && (tableGap.has(s[to-1]) || quoteByte.has(s[to-1]) || s[to-1] == '\r') {
-		to--
-	}
-	for from < to && quoteByte.has(s[from]) {
-		from++
-	}
+	to = skipBack(s, to, from, cellEnd)
+	from = skip(s, from, to-from, quoteByte)
 	if from >= to || strings.Trim(s[from:to], "-:= ") == "" || strings.Contains(s[from:to], " ") {
 		return
 	}
@@ -186,7 +182,7 @@ func (f *finder) secretColumns(from, to int) map[int]weight {
 // inserted finds the secrets of an INSERT: values of a secret's column, and values behind one that
 // names a secret.
 func (f *finder) inserted(from, to int) {
-	if f.tokens || from < f.state.insert {
+	if from < f.state.insert {
 		return
 	}
 	s := f.s
@@ -215,7 +211,10 @@ func (f *finder) inserted(from, to int) {
 	f.state.insert = at
 }
 
-var tupleGap = classOf(`[\s,]`)
+var (
+	tupleGap  = classOf(`[\s,]`)
+	tupleByte = classOf(`[^,)\n]`)
+)
 
 // tuple checks the values of a row, and returns what is behind it.
 func (f *finder) tuple(i int, columns map[int]weight) int {
@@ -232,9 +231,7 @@ func (f *finder) tuple(i int, columns map[int]weight) int {
 			v = span{i + 1, i + 1 + k}
 			i = v.to + 1
 		} else {
-			for i < min(len(s), v.from+maxName) && s[i] != ',' && s[i] != ')' && s[i] != '\n' {
-				i++
-			}
+			i = skip(s, v.from, maxName, tupleByte)
 			v.to = i
 		}
 		f.work += 4 * (min(v.to-v.from, maxRead) + 2)

@@ -129,13 +129,7 @@ func placeholder(v string) bool {
 		return true
 	}
 	var buf [maxRead]byte
-	low := append(buf[:0], v...)
-	for i, c := range low {
-		if c >= 'A' && c <= 'Z' {
-			low[i] = c + 'a' - 'A'
-		}
-	}
-	if placeFinder.matches(low) {
+	if placeFinder.matches(appendLowered(buf[:0], v)) {
 		return true
 	}
 	if strings.IndexByte("$%@{<[_#:?&", v[0]) >= 0 && variable().MatchString(v) {
@@ -172,22 +166,10 @@ func isCode(v string, m *mix) bool {
 var references = []string{"arn:", "vault:", "ssm:", "op://", "file:", "secret://", "secretsmanager:", "projects/", "sops:", "env:", "ref+", "keyring:", "gcp:", "aws:", "kms:", "/run/", "/etc/", "/var/", "./", "../", "~/", "data:"}
 
 func isReference(v string) bool {
-	for _, r := range references {
-		if strings.HasPrefix(v, r) {
-			return true
-		}
-	}
-	return strings.HasPrefix(v, "@") && strings.ContainsAny(v, "/.") && !strings.ContainsAny(v, "0123456789")
+	return hasAny(v, references, strings.HasPrefix) || strings.HasPrefix(v, "@") && strings.ContainsAny(v, "/.") && !strings.ContainsAny(v, "0123456789")
 }
 
-func identifier(s string) bool {
-	for i := range len(s) {
-		if !wordClass.has(s[i]) && s[i] != '.' {
-			return false
-		}
-	}
-	return s != ""
-}
+func identifier(s string) bool { return s != "" && skip(s, 0, len(s), memberByte) == len(s) }
 
 // idleValues are words that follow a name, in code, forms and messages.
 var idleValues = wordSet(`string str text varchar char password passwort passwd pass secret token none null nil true false undefined optional required
@@ -231,22 +213,14 @@ func wordsOnly(s string) bool {
 	if strings.ContainsAny(t, "._-") && wordNumber(t) {
 		return true
 	}
-	for i := range len(t) {
-		if !letterClass.has(t[i]) {
-			return false
-		}
-	}
-	return len(t) < 16 || camelWords(t)
+	return skip(t, 0, len(t), letterClass) == len(t) && (len(t) < 16 || camelWords(t))
 }
 
 var letterClass = classOf(`[A-Za-z]`)
 
 // wordNumber reports words with one sign between two, and a number at their end.
 func wordNumber(s string) bool {
-	end := len(s)
-	for end > max(0, len(s)-4) && s[end-1] >= '0' && s[end-1] <= '9' {
-		end--
-	}
+	end := skipBack(s, len(s), max(0, len(s)-4), digitClass)
 	if end > 0 && end < len(s) && strings.IndexByte("._-", s[end-1]) >= 0 {
 		end--
 	}
@@ -263,9 +237,7 @@ func wordNumber(s string) bool {
 
 // camelWords reports words that begin with a capital each, but perhaps the first.
 func camelWords(s string) bool {
-	for len(s) > 0 && s[len(s)-1] >= '0' && s[len(s)-1] <= '9' {
-		s = s[:len(s)-1]
-	}
+	s = strings.TrimRight(s, "0123456789")
 	words, length := 0, 0
 	for i := range len(s) {
 		switch c := s[i]; {
@@ -359,10 +331,7 @@ var infrastructure = wordSet(`server host node prod production staging stage dev
 // pathSegment reports words with a sign behind each but the last, then a number of
 // four digits at most and an ending of a file; up to two of .@~ may stand before.
 func pathSegment(s string) bool {
-	i := 0
-	for i < min(len(s), 2) && (s[i] == '.' || s[i] == '@' || s[i] == '~') {
-		i++
-	}
+	i := skip(s, 0, 2, segmentHead)
 	for {
 		word := i
 		i = skip(s, i, len(s), letterClass)
@@ -379,6 +348,8 @@ func pathSegment(s string) bool {
 	}
 	return i == len(s)
 }
+
+var segmentHead = classOf(`[.@~]`)
 
 // isPathLike reports paths by their segments: words, with a number at the end at
 // most. The random text of a key has digits between its letters.
