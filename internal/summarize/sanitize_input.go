@@ -104,13 +104,7 @@ func (c *inputSanitizer) redactKnown(in *Input) {
 	}
 	in.Focus = known.Replace(in.Focus)
 	if in.Previous != nil {
-		in.Previous.Text = known.Replace(in.Previous.Text)
-		for i := range in.Previous.Record {
-			in.Previous.Record[i].Text = known.Replace(in.Previous.Record[i].Text)
-		}
-		for i := range in.Previous.Spare {
-			in.Previous.Spare[i].Text = known.Replace(in.Previous.Spare[i].Text)
-		}
+		in.Previous = mapTexts(in.Previous, known.Replace)
 	}
 }
 
@@ -191,15 +185,18 @@ func quote(s string) events.Raw {
 // RedactSummary returns a summary without secrets, and without what acts where it is shown, as
 // it may be stored.
 func RedactSummary(s *events.Summary) *events.Summary {
+	return mapTexts(s, func(s string) string { return sanitize.Redact(snippet.Inert(s)) })
+}
+
+// mapTexts returns a summary with its texts changed.
+func mapTexts(s *events.Summary, change func(string) string) *events.Summary {
 	out := *s
-	out.Text = sanitize.Redact(snippet.Inert(s.Text))
-	out.Record = slices.Clone(s.Record)
+	out.Text, out.Record, out.Spare = change(s.Text), slices.Clone(s.Record), slices.Clone(s.Spare)
 	for i := range out.Record {
-		out.Record[i].Text = sanitize.Redact(snippet.Inert(out.Record[i].Text))
+		out.Record[i].Text = change(out.Record[i].Text)
 	}
-	out.Spare = slices.Clone(s.Spare)
 	for i := range out.Spare {
-		out.Spare[i].Text = sanitize.Redact(snippet.Inert(out.Spare[i].Text))
+		out.Spare[i].Text = change(out.Spare[i].Text)
 	}
 	return &out
 }

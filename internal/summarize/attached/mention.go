@@ -18,8 +18,13 @@ func (c *splitter) foreign(s string) int {
 	if strings.HasSuffix(s, ":") && isOwnLabel(strings.TrimRight(s, ":* ")) {
 		return foreignTag(s, c.closers)
 	}
+	return earliest(c.announced(s), mentioned(s), setApart(s), foreignTag(s, c.closers))
+}
+
+// earliest is the first of places, where -1 is nowhere.
+func earliest(all ...int) int {
 	first := -1
-	for _, n := range []int{c.announced(s), mentioned(s), setApart(s), foreignTag(s, c.closers)} {
+	for _, n := range all {
 		if n >= 0 && (first < 0 || n < first) {
 			first = n
 		}
@@ -36,10 +41,7 @@ func (c *splitter) announced(s string) int {
 	if at := endsOrder().FindStringIndex(lower); at != nil && len(c.own) == 0 && at[0] <= pointerBytes && ordered().MatchString(lower[:at[0]]) {
 		return at[1]
 	}
-	n := foreignSpeech(lower, presenting, false)
-	if m := foreignSpeech(lower, speaking, true); m >= 0 && (n < 0 || m < n) {
-		n = m
-	}
+	n := earliest(foreignSpeech(lower, presenting, false), foreignSpeech(lower, speaking, true))
 	if n < 0 && c.gap() && demonstrative().MatchString(lower[max(0, len(lower)-pointerBytes):]) {
 		return len(lower)
 	}
@@ -91,8 +93,8 @@ func mentioned(s string) int {
 		return -1
 	}
 	for _, m := range mentions {
-		if at := m().FindStringIndex(lower); at != nil && (first < 0 || at[1] < first) {
-			first = at[1]
+		if at := m().FindStringIndex(lower); at != nil {
+			first = earliest(first, at[1])
 		}
 	}
 	if first < 0 {

@@ -119,7 +119,7 @@ func (c *splitter) isTitle(l *line) bool {
 	case sentenceAt().MatchString(bare), c.list:
 		return false
 	case boldLine().MatchString(l.text):
-		return !ruleWord(labelWords(bare)) && !snippet.Matches(snippet.Lowered(s), snippet.RuleWords)
+		return !anyIn(labelWords(bare), ruleNouns) && !snippet.Matches(snippet.Lowered(s), snippet.RuleWords)
 	}
 	return !hasVoice(s) && !c.wrapped(s) && !c.headsRules(s)
 }

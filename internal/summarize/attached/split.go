@@ -70,7 +70,7 @@ func newSplitter(s string) *splitter {
 		}
 		raw := strings.TrimRight(s[from:to], " \t\r")
 		text := strings.TrimLeft(raw, " \t\u00a0")
-		l := line{from: from, to: to, text: text, indent: indentOf(raw[:len(raw)-len(text)])}
+		l := line{from: from, to: to, text: text, indent: len(raw) - len(text) + 3*strings.Count(raw[:len(raw)-len(text)], "\t")}
 		if isFence(text) {
 			if c.fences[0] < 0 {
 				c.fences[0] = len(c.all)
@@ -88,16 +88,10 @@ func newSplitter(s string) *splitter {
 	return c
 }
 
-func indentOf(s string) int {
-	n := len(s)
-	n += 3 * strings.Count(s, "\t")
-	return n
-}
-
 // lines reads the lines until one of them opens what has no end.
 func (c *splitter) lines() {
-	if c.isMail() {
-		return
+	if slices.ContainsFunc(c.all, func(l line) bool { return isSignOff(l.text) }) {
+		return // a mail
 	}
 	head := slices.IndexFunc(c.all, func(l line) bool { return l.text != "" })
 	quoted := false // the text begins with a quotation or a fence, so it may be a page's

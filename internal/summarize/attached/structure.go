@@ -60,16 +60,6 @@ func isSignOff(s string) bool {
 
 func isFence(s string) bool { return strings.HasPrefix(s, "```") || strings.HasPrefix(s, "~~~") }
 
-// isMail reports a message that is signed.
-func (c *splitter) isMail() bool {
-	for _, l := range c.all {
-		if isSignOff(l.text) {
-			return true
-		}
-	}
-	return false
-}
-
 // structure returns the line behind a structure that begins at l, -1 if it has no end, and
 // the line itself if none begins.
 func (c *splitter) structure(l *line) int {

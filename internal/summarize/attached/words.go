@@ -132,64 +132,40 @@ func isOwnLabel(s string) bool {
 		return true
 	}
 	for i, w := range all {
-		if isForeigner(w) && (w != "answer" || i == 0 || all[i-1] != "final") && (i > 0 || len(all) < 2 || !voices[all[0]]) && !ruleWord(all) {
+		if isForeigner(w) && (w != "answer" || i == 0 || all[i-1] != "final") && (i > 0 || len(all) < 2 || !voices[all[0]]) && !anyIn(all, ruleNouns) {
 			return false
 		}
 	}
-	if len(all) == 0 || !ruleWord(all) && (snippet.Matches(snippet.Lowered(s), presenting) || foreignSpeech(snippet.Lowered(s), speaking, false) >= 0 && !likened().MatchString(snippet.Lowered(s))) {
+	if len(all) == 0 || !anyIn(all, ruleNouns) && (snippet.Matches(snippet.Lowered(s), presenting) || foreignSpeech(snippet.Lowered(s), speaking, false) >= 0 && !likened().MatchString(snippet.Lowered(s))) {
 		return false
 	}
-	return topics[all[0]] || topics[all[len(all)-1]] || topics[strings.TrimRight(all[0], "0123456789.")] || len(all) > 1 && voiced(all)
+	return topics[all[0]] || topics[all[len(all)-1]] || topics[strings.TrimRight(all[0], "0123456789.")] || len(all) > 1 && (openers[all[0]] || anyIn(all, voices))
 }
 
 // matters are names of texts that a rule can be about: "Commit messages: never …".
 var matters = snippet.Set(`messages comments descriptions titles docs errors texts text copy`)
 
-// ruleWord reports that a label is of rules, whatever they are about.
-func ruleWord(all []string) bool {
-	for _, w := range all {
-		if ruleNouns[w] {
-			return true
-		}
-	}
-	return false
-}
-
+// ruleNouns name a label of rules, whatever they are about.
 var ruleNouns = snippet.Set(`rule rules requirement requirements constraint constraints conventions guidelines must never always don't definition criteria regel regeln vorgaben anforderungen règles contraintes reglas requisitos regras
 	regole regels eisen zasady wymagania pravidla regler krav säännöt правила требования вимоги kurallar szabályok reguli κανόνες aturan 规则 規則 要求 约束 ルール 規約 要件 규칙 요구사항 القواعد`)
 
 // openers begin a label of several words that is a sentence's.
 var openers = snippet.Set(`for in on when if while as by with without before after regarding concerning about and but also one another some more most the für bei wenn beim pour si dans para si en quando se per voor als dla для если`)
 
-func voiced(all []string) bool {
-	if openers[all[0]] {
-		return true
-	}
-	for _, w := range all {
-		if voices[w] {
-			return true
-		}
-	}
-	return false
+// anyIn reports whether one of words is in a set.
+func anyIn(words []string, set map[string]bool) bool {
+	return slices.ContainsFunc(words, func(w string) bool { return set[w] })
 }
 
 // hasVoice reports a line in which the user speaks.
 func hasVoice(s string) bool {
 	all := labelWords(strings.TrimRight(s, ".!?:"))
-	if len(all) == 0 || strings.ContainsAny(s, "<>{}|=") || presentingTitle(all) {
+	if len(all) == 0 || strings.ContainsAny(s, "<>{}|=") || isForeigner(all[0]) { // a title, though it holds a verb
 		return false
 	}
-	for _, w := range all {
-		if voices[w] {
-			return true
-		}
-	}
 	lower := snippet.Lowered(s)
-	return snippet.Matches(lower, requests) || snippet.Matches(lower, snippet.RuleWords)
+	return anyIn(all, voices) || snippet.Matches(lower, requests) || snippet.Matches(lower, snippet.RuleWords)
 }
-
-// presentingTitle reports words that begin as a title does, though they hold a verb.
-func presentingTitle(all []string) bool { return isForeigner(all[0]) }
 
 // ownHeading reports the heading of a list of rules.
 func ownHeading(s string) bool {
@@ -198,13 +174,11 @@ func ownHeading(s string) bool {
 		return false
 	}
 	all := labelWords(s)
-	return len(all) <= 5 && isOwnLabel(strings.TrimSpace(s)) && !noteWord(all)
+	return len(all) <= 5 && isOwnLabel(strings.TrimSpace(s)) && !noteWords[all[0]]
 }
 
-// noteWord reports a heading that documents have as often as messages of users.
-func noteWord(all []string) bool {
-	return all[0] == "note" || all[0] == "notes" || all[0] == "setup" || all[0] == "docs" || all[0] == "documentation"
-}
+// noteWords begin headings that documents have as often as messages of users.
+var noteWords = snippet.Set(`note notes setup docs documentation`)
 
 // Names of a text, in the languages that users of agents write most, of texts that others stand
 // in, and of their files.

@@ -17,8 +17,9 @@ var (
 	passingIDs = []string{"agentid", "bashid", "callid", "messageid", "shellid", "taskid", "toolcallid", "toolid"}
 )
 
-func containsAny(s string, parts []string) bool {
-	return slices.ContainsFunc(parts, func(p string) bool { return strings.Contains(s, p) })
+// anyOf reports that a relation holds between a text and one of others, such as [strings.Contains].
+func anyOf(s string, holds func(s, part string) bool, all ...string) bool {
+	return slices.ContainsFunc(all, func(part string) bool { return holds(s, part) })
 }
 
 // call is what is known of a tool call before its result.
@@ -50,7 +51,7 @@ func readCall(p *events.Part, turn int64) call {
 	for name, value := range events.Members(p.Args) {
 		name := toolcall.PlainName(name)
 		switch {
-		case slices.Contains(listArguments, name) && containsAny(tool, listTools):
+		case slices.Contains(listArguments, name) && anyOf(tool, strings.Contains, listTools...):
 			c.list = readTasks(value)
 		case strings.HasSuffix(name, "id") && !slices.Contains(passingIDs, name):
 			if s, ok := events.Text(value); ok && snippet.IsValueID(s) {

@@ -168,11 +168,7 @@ func isNarrow(lower string) bool { return part().MatchString(lower) && !whole().
 // isQuestion reports a question that is no request to the agent.
 func isQuestion(lower string) bool {
 	lower = strings.TrimRight(lower, " \"'”»」)")
-	return hasSuffix(lower, "?", "？", "؟", "吗", "吗。", "のか", "のか。") && !toAgent().MatchString(lower)
-}
-
-func hasSuffix(s string, all ...string) bool {
-	return slices.ContainsFunc(all, func(end string) bool { return strings.HasSuffix(s, end) })
+	return anyOf(lower, strings.HasSuffix, "?", "？", "؟", "吗", "吗。", "のか", "のか。") && !toAgent().MatchString(lower)
 }
 
 // isWish reports a sentence of a user that can bear out a wish: a decision, of the user or of whom

@@ -246,7 +246,7 @@ func (d *Digest) assistant(m *summarize.Message) bool {
 			case snippet.Matches(lower, snippet.DecisionWords):
 				l.Text = snippet.ClipNeutral(s, snippet.SentenceUnits)
 				d.decisions = append(d.decisions, l)
-			case snippet.Matches(lower, snippet.DiscoveryWords), d.focused(lower):
+			case snippet.Matches(lower, snippet.DiscoveryWords), anyOf(lower, strings.Contains, d.Focus...):
 				l.Text = snippet.ClipNeutral(s, snippet.SentenceUnits)
 				d.discoveries = append(d.discoveries, l)
 			}
@@ -400,5 +400,3 @@ func focusWords(focus string) []string {
 	words = slices.DeleteFunc(words, func(w string) bool { return len(w) < 4 || slices.Contains(idle, w) })
 	return words[:min(len(words), 16)]
 }
-
-func (d *Digest) focused(lower string) bool { return containsAny(lower, d.Focus) }

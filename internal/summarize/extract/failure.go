@@ -63,24 +63,17 @@ const (
 )
 
 var errorHeads = []string{
-	"--- FAIL", "ERROR:", "Error:", "FAIL:", "FAILED", "error:", "error[", "fatal error", "fatal:", "make: ***", "npm ERR!",
+	"--- FAIL", "ERROR:", "Error:", "FAIL\t", "FAIL ", "FAIL:", "FAILED", "error:", "error[", "fatal error", "fatal:", "make: ***", "npm ERR!",
 	"npm error", "panic:", "✗", "✘",
 }
 
 // errorLine looks at the start of a trimmed line only: in the middle of one, the
 // words of an error are mostly quoted.
 func errorLine(l string) int {
-	for _, h := range errorHeads {
-		if strings.HasPrefix(l, h) {
-			return decisive
-		}
-	}
 	switch {
-	case l == "FAIL", strings.HasPrefix(l, "FAIL\t"), strings.HasPrefix(l, "FAIL "):
+	case l == "FAIL", anyOf(l, strings.HasPrefix, errorHeads...):
 		return decisive
-	case strings.HasPrefix(l, "Traceback (most recent call last)"):
-		return symptom
-	case exitLine(l):
+	case strings.HasPrefix(l, "Traceback (most recent call last)"), exitLine(l):
 		return symptom
 	}
 	word, _, ok := strings.Cut(snippet.Head(l, 80), ": ")

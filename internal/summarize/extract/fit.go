@@ -90,12 +90,10 @@ func newShelf(k Kind, lines []Line, focus []string) *shelf {
 	case filesUsed: // newest first already
 		f.order = slices.Concat(f.pick(f.changed), f.pick(func(i int) bool { return !f.changed(i) }))
 	default:
-		f.order = slices.Concat(
-			f.pick(func(i int) bool { return f.focused(i, focus) }),
-			f.pick(func(i int) bool { return !f.focused(i, focus) }))
-		n := len(f.pick(func(i int) bool { return f.focused(i, focus) }))
-		slices.Reverse(f.order[:n])
-		slices.Reverse(f.order[n:])
+		focused, others := f.pick(func(i int) bool { return f.focused(i, focus) }), f.pick(func(i int) bool { return !f.focused(i, focus) })
+		slices.Reverse(focused)
+		slices.Reverse(others)
+		f.order = slices.Concat(focused, others)
 	}
 	return f
 }
@@ -113,7 +111,7 @@ func (f *shelf) pick(want func(int) bool) []int {
 func (f *shelf) changed(i int) bool { return strings.HasSuffix(f.lines[i].Text, changedSuffix) }
 
 func (f *shelf) focused(i int, focus []string) bool {
-	return len(focus) > 0 && containsAny(snippet.Lowered(f.lines[i].Text), focus)
+	return len(focus) > 0 && anyOf(snippet.Lowered(f.lines[i].Text), strings.Contains, focus...)
 }
 
 // headCost is the heading and the blank line before it.

@@ -114,11 +114,16 @@ func lastLines(lines []Line, n int) []Line { return lines[max(0, len(lines)-n):]
 
 // without drops the lines of the same text as one of others.
 func without(lines, others []Line) []Line {
-	known := make(map[string]bool, len(others))
-	for _, l := range others {
-		known[l.Text] = true
-	}
+	known := textsOf(others)
 	return slices.DeleteFunc(lines, func(l Line) bool { return known[l.Text] })
+}
+
+func textsOf(lines []Line) map[string]bool {
+	out := make(map[string]bool, len(lines))
+	for _, l := range lines {
+		out[l.Text] = true
+	}
+	return out
 }
 
 // fact is a line of a record while it is made to fit.
@@ -169,10 +174,7 @@ func newFitter(all map[events.RecordKind][]Line, earlier map[events.RecordKind]f
 
 // ruled marks the messages of users that are in the text as rules.
 func (f *fitter) ruled(rules []Line) {
-	known := make(map[string]bool, len(rules))
-	for _, l := range rules {
-		known[l.Text] = true
-	}
+	known := textsOf(rules)
 	first := f.firstUser()
 	for i := range f.facts {
 		r := &f.facts[i]

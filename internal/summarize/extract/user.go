@@ -50,10 +50,8 @@ var injectedHeads = []string{
 // of ours that it carries.
 func UserText(s string) (text, summary string) {
 	s = strings.TrimSpace(s)
-	for _, h := range injectedHeads {
-		if strings.HasPrefix(s, h) {
-			return "", ""
-		}
+	if anyOf(s, strings.HasPrefix, injectedHeads...) {
+		return "", ""
 	}
 	if strings.HasPrefix(s, intro) {
 		s = strings.TrimSpace(s[len(intro):])
@@ -66,7 +64,7 @@ func UserText(s string) (text, summary string) {
 		switch c := s[i]; {
 		case c == '<' && start:
 			name := elementName(s[i+1:])
-			if name == "" || open[name] || name != wrapped && !isInjected(name) {
+			if name == "" || open[name] || name != wrapped && !injected[name] && !anyOf(name, strings.HasSuffix, injectedEnds...) {
 				start = false
 				i++
 				continue
@@ -117,18 +115,6 @@ func ownText(m *summarize.Message, text string) (own string, all bool) {
 		}
 	}
 	return attached.Own(text)
-}
-
-func isInjected(name string) bool {
-	if injected[name] {
-		return true
-	}
-	for _, end := range injectedEnds {
-		if strings.HasSuffix(name, end) {
-			return true
-		}
-	}
-	return false
 }
 
 const maxElementName = 40

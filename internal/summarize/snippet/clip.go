@@ -9,19 +9,19 @@ import (
 
 	"compactd/internal/events"
 	"compactd/internal/lazyregexp"
+	"compactd/internal/summarize/sanitize"
 )
 
 // Bounds of one line, in UTF-16 units.
 const (
-	SentenceUnits  = 300
-	IdentUnits     = 64
-	Ellipsis       = "…"
-	MaxScanned     = 1 << 20 // bytes of one text that are split into sentences
-	ImagePlace     = "[image]"
-	DocumentPlace  = "[document]"
-	base64Prefix   = ";base64,"
-	escape         = '\x1b'
-	maxEscapeBytes = 32
+	SentenceUnits = 300
+	IdentUnits    = 64
+	Ellipsis      = "…"
+	MaxScanned    = 1 << 20 // bytes of one text that are split into sentences
+	ImagePlace    = "[image]"
+	DocumentPlace = "[document]"
+	base64Prefix  = ";base64,"
+	escape        = '\x1b'
 )
 
 // Clip returns s as one line of at most n units: runs of white space become one
@@ -37,7 +37,7 @@ func Clip(s string, n int) string {
 		r, w := utf8.DecodeRuneInString(s[i:])
 		switch {
 		case r == escape:
-			i += escapeLen(s[i:])
+			i += max(1, sanitize.EscapeLen(s[i:]))
 			continue
 		case unicode.IsSpace(r) || r == '\u2028' || r == '\u2029':
 			gap = b.Len() > 0
@@ -78,19 +78,6 @@ func Plain(s string) string { return Clip(s, len(s)+1) }
 func hidden(r rune) bool {
 	return unicode.IsControl(r) || r == '\u200b' || r == '\ufeff' ||
 		r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069' || r >= 0xE0000 && r <= 0xE007F
-}
-
-// escapeLen is the length of the terminal sequence at the start of s.
-func escapeLen(s string) int {
-	if len(s) < 2 || s[1] != '[' {
-		return 1
-	}
-	for i := 2; i < min(len(s), maxEscapeBytes); i++ {
-		if s[i] >= '@' && s[i] <= '~' {
-			return i + 1
-		}
-	}
-	return 1
 }
 
 var dataURL = lazyregexp.New(`data:([a-z]+)/[\w.+-]+;base64,[A-Za-z0-9+/]*={0,2}`)
@@ -138,7 +125,7 @@ func StripInvisible(s string) string {
 		r, w := utf8.DecodeRuneInString(s[i:])
 		switch {
 		case r == escape:
-			i += escapeLen(s[i:])
+			i += max(1, sanitize.EscapeLen(s[i:]))
 			continue
 		case !invisible(r):
 			b.WriteString(s[i : i+w])

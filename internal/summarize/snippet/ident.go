@@ -1,6 +1,7 @@
 package snippet
 
 import (
+	"iter"
 	"slices"
 	"strings"
 )
@@ -11,31 +12,33 @@ var notIssues = []string{"AES", "ES", "GPT", "HTTP", "ISO", "MD", "RFC", "RS", "
 // Identifiers calls found for the UUIDs, hashes of commits and names of issues
 // (ABC-123, #123) in a text.
 func Identifiers(s string, found func(string)) {
-	for i := 0; i < len(s); {
-		if !IdentByte(s[i]) {
-			i++
-			continue
-		}
-		j := i + 1
-		for j < len(s) && IdentByte(s[j]) {
-			j++
-		}
-		word := strings.Trim(s[i:j], "-")
-		dotted := j+1 < len(s) && s[j] == '.' && IdentByte(s[j+1]) // a file's name
-		if len(word) <= IdentUnits && !dotted && isIdentifier(word) {
+	for from, to := range Words(s) {
+		word := strings.Trim(s[from:to], "-")
+		dotted := to+1 < len(s) && s[to] == '.' && identByte(s[to+1]) // a file's name
+		if len(word) <= IdentUnits && !dotted && (isNumber(word) || isHash(word) || isUUID(word) || isIssue(word)) {
 			found(word)
 		}
-		i = j
 	}
 }
 
-// IdentByte reports whether c may be part of an identifier.
-func IdentByte(c byte) bool {
-	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_' || c == '#'
+// Words lists where the words of a text stand that may be identifiers.
+func Words(s string) iter.Seq2[int, int] {
+	return func(yield func(from, to int) bool) {
+		for i := 0; i < len(s); i++ {
+			from := i
+			for i < len(s) && identByte(s[i]) {
+				i++
+			}
+			if from < i && !yield(from, i) {
+				return
+			}
+		}
+	}
 }
 
-func isIdentifier(w string) bool {
-	return isNumber(w) || isHash(w) || isUUID(w) || isIssue(w)
+// identByte reports whether c may be part of an identifier.
+func identByte(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_' || c == '#'
 }
 
 // Digits returns how many decimal digits s has.

@@ -2,6 +2,7 @@ package snippet
 
 import (
 	"iter"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -102,12 +103,7 @@ func sentenceEnd(l string) int {
 
 func isAbbreviation(before string) bool {
 	word := before[strings.LastIndexAny(before, " (")+1:]
-	for _, a := range abbreviations {
-		if strings.EqualFold(word, a) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(abbreviations, func(a string) bool { return strings.EqualFold(word, a) })
 }
 
 // Head returns at most n bytes of s, cut between runes.
