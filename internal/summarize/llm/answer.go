@@ -76,7 +76,7 @@ func readAnswer(text string) (*answer, error) {
 		return nil, &Unusable{ReasonForm}
 	}
 	var out answer
-	at, code := extract.Kinds, false
+	at, code, headings := extract.Kinds, false, 0
 	for raw := range strings.Lines(text) {
 		s := strings.TrimSpace(raw)
 		if strings.HasPrefix(s, "```") || strings.HasPrefix(s, "~~~") {
@@ -85,6 +85,9 @@ func readAnswer(text string) (*answer, error) {
 		}
 		if k, ok := extract.Heading(s); ok && !code {
 			if k < extract.Kinds {
+				if !out.has[k] {
+					headings++
+				}
 				at, out.has[k] = k, true
 			} else if !strings.HasPrefix(s, "###") {
 				at = extract.Discoveries // a section of its own making
@@ -98,20 +101,10 @@ func readAnswer(text string) (*answer, error) {
 			out.Sections[at] = append(out.Sections[at], l)
 		}
 	}
-	if n := count(out.has[:]); n < minHeadings || !out.has[extract.Goal] {
+	if headings < minHeadings || !out.has[extract.Goal] {
 		return nil, &Unusable{ReasonForm}
 	}
 	return &out, nil
-}
-
-func count(all []bool) int {
-	n := 0
-	for _, b := range all {
-		if b {
-			n++
-		}
-	}
-	return n
 }
 
 // nothing lists the lines of an empty section.

@@ -57,33 +57,56 @@ func newPromptBuilder(ctx context.Context, in summarize.Input) *promptBuilder {
 
 // complete lets one model write, with a shorter prompt after each refusal as too long.
 func (n *promptBuilder) complete(ctx context.Context, m model.Model) (*events.Summary, events.SummaryUsage, error) {
-	l := m.Limits()
-	window := cmp.Or(max(0, l.Window), unknownWindow)
-	output := min(maxAnswerTokens, cmp.Or(max(0, l.MaxOutput), unknownOutput), window*outputPercent/100)
+	room, output := bounds(m)
 	frame := prompt{earlier: "-", history: "-", focus: n.in.Focus, words: maxAnswerTokens}.String()
-	budget := (window-output)/2 - tokens(systemPrompt+frame)
+	budget := room - tokens(systemPrompt+frame)
 	if budget <= 0 {
-		return nil, events.SummaryUsage{}, &model.Error{Kind: model.TooLong, Err: errors.New("the window is too small for the instructions")}
+		return nil, events.SummaryUsage{}, errSmall
 	}
 	first := n.newest(budget)
-	var spent events.SummaryUsage
-	for try := 0; ; try++ {
-		p := n.prompt(first, budget, output)
-		r, err := model.Complete(ctx, m, model.Request{Tenant: n.in.Tenant, System: systemPrompt, User: p, MaxOutputTokens: output})
-		spent = sum(spent, r.Usage)
-		if e, ok := errors.AsType[*model.Error](err); ok && e.Kind == model.TooLong && try < maxRetries && first < len(n.rounds)-1 {
+	shorter := func() bool {
+		more := first < len(n.rounds)-1
+		if more {
 			first += max(1, (len(n.rounds)-first)*dropPercent/100)
+		}
+		return more
+	}
+	r, prompt, spent, err := ask(ctx, m, model.Request{Tenant: n.in.Tenant, System: systemPrompt, MaxOutputTokens: output}, func() string { return n.prompt(first, budget, output) }, shorter)
+	if err != nil {
+		return nil, spent, err
+	}
+	s, err := n.accept(&r, prompt)
+	if err != nil {
+		return nil, spent, err
+	}
+	s.Model, s.Prompt = m.Name(), PromptVersion
+	return s, spent, nil
+}
+
+var errSmall = &model.Error{Kind: model.TooLong, Err: errors.New("the window is too small for the instructions")}
+
+// bounds are the tokens of a model's prompt, instructions included, and of its answer.
+func bounds(m model.Model) (prompt, output int64) {
+	l := m.Limits()
+	window := cmp.Or(max(0, l.Window), unknownWindow)
+	output = min(maxAnswerTokens, cmp.Or(max(0, l.MaxOutput), unknownOutput), window*outputPercent/100)
+	return (window - output) / 2, output
+}
+
+// ask lets a model answer a prompt, and a shorter one after each refusal as too long. It returns the prompt
+// that was answered, and what all of them used.
+func ask(ctx context.Context, m model.Model, r model.Request, prompt func() string, shorter func() bool) (out model.Reply, used string, spent events.SummaryUsage, err error) {
+	for try := 0; ; try++ {
+		r.User = prompt()
+		out, err = model.Complete(ctx, m, r)
+		spent = sum(spent, out.Usage)
+		if e, ok := errors.AsType[*model.Error](err); ok && e.Kind == model.TooLong && try < maxRetries && shorter() {
 			continue
 		}
 		if err != nil {
-			return nil, spent, fmt.Errorf("complete: %w", err)
+			err = fmt.Errorf("complete: %w", err)
 		}
-		s, err := n.accept(&r, p)
-		if err != nil {
-			return nil, spent, err
-		}
-		s.Model, s.Prompt = m.Name(), PromptVersion
-		return s, spent, nil
+		return out, r.User, spent, err
 	}
 }
 

@@ -1,13 +1,9 @@
 package llm
 
 import (
-	"cmp"
 	"context"
 	_ "embed"
-	"errors"
-	"fmt"
 	"strings"
-	"time"
 
 	"compactd/internal/events"
 	"compactd/internal/summarize"
@@ -48,24 +44,14 @@ func (n *Summarizer) SummarizeFile(ctx context.Context, f summarize.File) (*summ
 	if f.MaxUnits < leastFileRoom {
 		models = nil
 	}
-	var spent events.SummaryUsage
-	for _, m := range models {
-		if !f.Allows(m.Name()) {
-			continue
-		}
-		began := time.Now()
-		s, usage, err := completeFile(ctx, m, f)
-		spent = sum(spent, usage)
-		f.Report(n.onAttempt, summarize.Attempt{Model: m.Name(), Usage: usage, Took: time.Since(began), Err: err})
-		if err == nil {
-			s.Usage = spent
-			return s, nil
-		}
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
+	var s *summarize.FileSummary
+	spent, wrote, err := n.try(ctx, models, f.Writer, f.Report, func(m model.Model) (usage events.SummaryUsage, err error) {
+		s, usage, err = completeFile(ctx, m, f)
+		return usage, err
+	})
+	if err == nil && !wrote {
+		s, err = extract.Outline(ctx, f)
 	}
-	s, err := extract.Outline(ctx, f)
 	if err != nil {
 		return nil, err
 	}
@@ -75,31 +61,21 @@ func (n *Summarizer) SummarizeFile(ctx context.Context, f summarize.File) (*summ
 
 // completeFile lets one model write, with a shorter file after each refusal as too long.
 func completeFile(ctx context.Context, m model.Model, f summarize.File) (*summarize.FileSummary, events.SummaryUsage, error) {
-	l := m.Limits()
-	window := cmp.Or(max(0, l.Window), unknownWindow)
-	output := min(maxAnswerTokens, cmp.Or(max(0, l.MaxOutput), unknownOutput), window*outputPercent/100)
-	budget := (window-output)/2 - tokens(fileSystemPrompt+filePrompt(f, "", output))
+	room, output := bounds(m)
+	budget := room - tokens(fileSystemPrompt+filePrompt(f, "", output))
 	if budget <= 0 {
-		return nil, events.SummaryUsage{}, &model.Error{Kind: model.TooLong, Err: errors.New("the window is too small for the instructions")}
+		return nil, events.SummaryUsage{}, errSmall
 	}
-	var spent events.SummaryUsage
-	for try := 0; ; try++ {
-		p := filePrompt(f, cutTokens(f.Text, budget), output)
-		r, err := model.Complete(ctx, m, model.Request{Tenant: f.Tenant, System: fileSystemPrompt, User: p, MaxOutputTokens: output})
-		spent = sum(spent, r.Usage)
-		if e, ok := errors.AsType[*model.Error](err); ok && e.Kind == model.TooLong && try < maxRetries {
-			budget -= budget * dropPercent / 100
-			continue
-		}
-		if err != nil {
-			return nil, spent, fmt.Errorf("complete: %w", err)
-		}
-		text, err := acceptFile(&r, f, p)
-		if err != nil {
-			return nil, spent, err
-		}
-		return &summarize.FileSummary{Text: text, Model: m.Name(), Prompt: FilePromptVersion}, spent, nil
+	shorter := func() bool { budget -= budget * dropPercent / 100; return true }
+	r, prompt, spent, err := ask(ctx, m, model.Request{Tenant: f.Tenant, System: fileSystemPrompt, MaxOutputTokens: output}, func() string { return filePrompt(f, cutTokens(f.Text, budget), output) }, shorter)
+	if err != nil {
+		return nil, spent, err
 	}
+	text, err := acceptFile(&r, f, prompt)
+	if err != nil {
+		return nil, spent, err
+	}
+	return &summarize.FileSummary{Text: text, Model: m.Name(), Prompt: FilePromptVersion}, spent, nil
 }
 
 // cutTokens cuts the middle of a text that has more tokens than the budget.

@@ -60,26 +60,12 @@ func (s *source) grounded(text string) string {
 // names lists the words of a text, hyphens and underscores being parts of one.
 func names(s string) iter.Seq[span] {
 	return func(yield func(span) bool) {
-		for i := 0; i < len(s); {
-			if !snippet.IdentByte(s[i]) {
-				i++
-				continue
-			}
-			j := i + 1
-			for j < len(s) && snippet.IdentByte(s[j]) {
-				j++
-			}
-			w := span{i, j}
-			for w.from < w.to && strings.IndexByte("-_#", s[w.from]) >= 0 {
-				w.from++
-			}
-			for w.from < w.to && strings.IndexByte("-_#", s[w.to-1]) >= 0 {
-				w.to--
-			}
-			if w.from < w.to && !yield(w) {
+		for from, to := range snippet.Words(s) {
+			from = to - len(strings.TrimLeft(s[from:to], "-_#"))
+			to = from + len(strings.TrimRight(s[from:to], "-_#"))
+			if from < to && !yield(span{from, to}) {
 				return
 			}
-			i = j
 		}
 	}
 }

@@ -48,34 +48,46 @@ func (n *Summarizer) Summarize(ctx context.Context, in summarize.Input) (*events
 	if summarize.Room(in.MaxUnits, nil) < leastRoom {
 		models = nil
 	}
-	var spent events.SummaryUsage
+	var s *events.Summary
 	var waits *summarize.RetryAfterError
-	for _, m := range models {
-		if !in.Allows(m.Name()) {
-			continue
+	spent, wrote, err := n.try(ctx, models, in.Writer, in.Report, func(m model.Model) (usage events.SummaryUsage, err error) {
+		if s, usage, err = t.complete(ctx, m); err != nil {
+			waits = shorterWait(waits, err, in.MaxWait)
 		}
-		began := time.Now()
-		s, usage, err := t.complete(ctx, m)
-		spent = sum(spent, usage)
-		in.Report(n.onAttempt, summarize.Attempt{Model: m.Name(), Usage: usage, Took: time.Since(began), Err: err})
-		if err == nil {
-			s.Usage = spent
-			return summarize.RedactSummary(extract.AddSpare(&in, s)), nil
+		return usage, err
+	})
+	if err == nil && !wrote {
+		if waits != nil && spent == (events.SummaryUsage{}) { // another try would pay for the answers of no use again
+			return nil, waits
 		}
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		waits = shorterWait(waits, err, in.MaxWait)
+		s, err = extract.FromDigest(t.digest, in.Limit())
 	}
-	if waits != nil && spent == (events.SummaryUsage{}) { // another try would pay for the answers of no use again
-		return nil, waits
-	}
-	s, err := extract.FromDigest(t.digest, in.Limit())
 	if err != nil {
 		return nil, err
 	}
 	s.Usage = spent
 	return summarize.RedactSummary(extract.AddSpare(&in, s)), nil
+}
+
+// try lets models write in their order until one of them did, and returns what all of them used.
+// The error is that of the context.
+func (n *Summarizer) try(
+	ctx context.Context, models []model.Model, by summarize.Writer, report func(func(summarize.Attempt), summarize.Attempt),
+	write func(model.Model) (events.SummaryUsage, error),
+) (spent events.SummaryUsage, wrote bool, err error) {
+	for _, m := range models {
+		if !by.Allows(m.Name()) {
+			continue
+		}
+		began := time.Now()
+		usage, err := write(m)
+		spent = sum(spent, usage)
+		report(n.onAttempt, summarize.Attempt{Model: m.Name(), Usage: usage, Took: time.Since(began), Err: err})
+		if err == nil || ctx.Err() != nil {
+			return spent, err == nil, ctx.Err()
+		}
+	}
+	return spent, false, nil
 }
 
 func sum(a, b events.SummaryUsage) events.SummaryUsage {
