@@ -22,10 +22,7 @@ type claude struct {
 }
 
 func newAnthropic(c Config, p preset) (completer, error) {
-	e, err := newEndpoint(c, p, "v1/messages")
-	if err != nil {
-		return nil, err
-	}
+	e := newEndpoint(c, p, "v1/messages")
 	e.header.Set("X-Api-Key", string(c.Key))
 	e.header.Set("Anthropic-Version", anthropicVersion)
 	return &claude{endpoint: e, model: c.Model}, nil

@@ -32,10 +32,7 @@ var errAWS = errors.New("no credentials from the AWS configuration")
 // read 2026-11-22.
 func newClaudeBedrock(c Config, p preset) (completer, error) {
 	// An ARN has slashes, which belong to the name.
-	e, err := newEndpoint(c, p, "model/"+url.QueryEscape(c.Model)+"/invoke")
-	if err != nil {
-		return nil, err
-	}
+	e := newEndpoint(c, p, "model/"+url.QueryEscape(c.Model)+"/invoke")
 	if c.Key != "" {
 		e.header.Set("Authorization", "Bearer "+string(c.Key))
 	} else {
@@ -66,10 +63,7 @@ func signAWS(keys aws.CredentialsProvider, region string) func(*http.Request, []
 
 // newClaudeVertex calls rawPredict of Anthropic's models.
 func newClaudeVertex(c Config, p preset) (completer, error) {
-	e, err := newEndpoint(c, p, "v1/projects/"+c.Project+"/locations/"+c.Location+"/publishers/anthropic/models/"+c.Model+":rawPredict")
-	if err != nil {
-		return nil, err
-	}
+	e := newEndpoint(c, p, "v1/projects/"+c.Project+"/locations/"+c.Location+"/publishers/anthropic/models/"+c.Model+":rawPredict")
 	e.authorize = newGoogleTokens().authorize
 	return &claude{endpoint: e, version: vertexVersion}, nil
 }

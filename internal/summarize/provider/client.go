@@ -74,7 +74,7 @@ func newBreaker(c Config) *gobreaker.CircuitBreaker[model.Reply] {
 // unwell reports whether a failure speaks against the provider, and not against
 // what it was requested. Its wish for fewer calls has an answer of its own: the pause.
 func unwell(err error) bool {
-	switch kindOf(err) {
+	switch failure(err).Kind {
 	case model.Unavailable, model.Timeout, model.BadAnswer, model.Auth:
 		return true
 	default:

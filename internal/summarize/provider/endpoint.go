@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -27,14 +26,11 @@ type endpoint struct {
 }
 
 // newEndpoint joins path to the base URL. The path is escaped already.
-func newEndpoint(c Config, p preset, path string) (*endpoint, error) {
-	u, err := url.JoinPath(c.BaseURL, path)
-	if err != nil {
-		return nil, fmt.Errorf("join base URL and path: %w", err)
-	}
+func newEndpoint(c Config, p preset, path string) *endpoint {
+	u, _ := url.JoinPath(c.BaseURL, path) // validated
 	return &endpoint{client: newHTTPClient(c, p), url: u, header: http.Header{
 		"Accept": {"application/json"}, "Content-Type": {"application/json"}, "User-Agent": {"compactd"},
-	}}, nil
+	}}
 }
 
 // post sends request as JSON and decodes the answer. A [*model.Error] comes from the

@@ -23,20 +23,14 @@ func newGoogle(c Config, p preset) (completer, error) {
 	if !strings.HasPrefix(name, "models/") && !strings.HasPrefix(name, "tunedModels/") {
 		name = "models/" + name
 	}
-	e, err := newEndpoint(c, p, "v1beta/"+name+":generateContent")
-	if err != nil {
-		return nil, err
-	}
+	e := newEndpoint(c, p, "v1beta/"+name+":generateContent")
 	e.header.Set("X-Goog-Api-Key", string(c.Key))
 	e.authorize = serverTimeout
 	return &gemini{e}, nil
 }
 
 func newGeminiVertex(c Config, p preset) (completer, error) {
-	e, err := newEndpoint(c, p, "v1beta1/"+vertexModel(c)+":generateContent")
-	if err != nil {
-		return nil, err
-	}
+	e := newEndpoint(c, p, "v1beta1/"+vertexModel(c)+":generateContent")
 	tokens := newGoogleTokens()
 	e.authorize = func(req *http.Request, body []byte) error {
 		if err := serverTimeout(req, body); err != nil {

@@ -70,7 +70,7 @@ func TestOneHost(t *testing.T) {
 	c := newHTTPClient(Config{BaseURL: "https://api.test/v1"}, preset{})
 	for _, to := range []string{"https://api.test.evil.test/v1", "https://api.test:444/v1", "http://evil.test/"} {
 		_, err := c.Get(to)
-		if kindOf(err) != model.Invalid || !errors.Is(err, errHost) {
+		if failure(err).Kind != model.Invalid || !errors.Is(err, errHost) {
 			t.Errorf("%s: %v", to, err)
 		}
 	}
@@ -86,7 +86,7 @@ func (panics) complete(context.Context, model.Request) (model.Reply, error) {
 func TestPanicIsABadAnswer(t *testing.T) {
 	c := Config{}.withDefaults(preset{})
 	m := &client{config: c, completer: panics{}, breaker: newBreaker(c), calls: rate.NewLimiter(rate.Inf, 1)}
-	if _, err := m.Complete(t.Context(), model.Request{User: "q"}); kindOf(err) != model.BadAnswer {
+	if _, err := m.Complete(t.Context(), model.Request{User: "q"}); failure(err).Kind != model.BadAnswer {
 		t.Error(err)
 	}
 }

@@ -19,10 +19,7 @@ type openAI struct {
 }
 
 func newOpenAI(c Config, p preset) (completer, error) {
-	e, err := newEndpoint(c, p, "chat/completions")
-	if err != nil {
-		return nil, err
-	}
+	e := newEndpoint(c, p, "chat/completions")
 	switch {
 	case c.Key == "":
 	case c.Provider == Azure:

@@ -39,7 +39,7 @@ func (p *pause) NextBackOff() time.Duration {
 		return backoff.Stop
 	}
 	p.left--
-	d := p.exponential.NextBackOff() + retryAfter(p.last)
+	d := p.exponential.NextBackOff() + failure(p.last).RetryAfter
 	if time.Now().Add(d).After(p.deadline) {
 		return backoff.Stop
 	}
@@ -51,7 +51,7 @@ func (p *pause) Reset() { p.exponential.Reset() }
 
 // passing reports whether the same request may fare better a little later.
 func passing(err error) bool {
-	switch kindOf(err) {
+	switch failure(err).Kind {
 	case model.RateLimited, model.Unavailable, model.Timeout:
 		return true
 	default:

@@ -48,19 +48,12 @@ func fault(ctx context.Context, err error) error {
 	}
 }
 
-// kindOf returns "" for an error that is no [*model.Error].
-func kindOf(err error) model.Kind {
+// failure is the [*model.Error] in an error, the zero value for none.
+func failure(err error) model.Error {
 	if e, ok := errors.AsType[*model.Error](err); ok {
-		return e.Kind
+		return *e
 	}
-	return ""
-}
-
-func retryAfter(err error) time.Duration {
-	if e, ok := errors.AsType[*model.Error](err); ok {
-		return e.RetryAfter
-	}
-	return 0
+	return model.Error{}
 }
 
 // refusal reads an answer that is no success.
