@@ -14,13 +14,12 @@ import (
 	"compactd/internal/events"
 )
 
-// Change is what a checkpoint does to one ledger. Rows are added, or take the
-// place of those of the same name.
+// Change describes the writes of a checkpoint to one ledger. A row replaces the row of the same name.
 type Change struct {
 	Address events.Address
 	Rows    []compaction.Row
-	Replace bool // all earlier rows go
-	Drop    bool // the ledger is deleted; without Rows
+	Replace bool // Rows replace all earlier rows
+	Drop    bool // deletes the ledger; Rows must be empty
 }
 
 func (c *Change) validate() error {
@@ -39,10 +38,9 @@ func (c *Change) validate() error {
 }
 
 // Checkpoint writes changes and position in one transaction. Several changes of one
-// ledger take effect in the order given. Nothing of changes is kept or altered.
+// ledger take effect in the order given. Checkpoint neither keeps nor alters changes.
 //
-// An error means that nothing was written: a [*WriteError], a [*DamagedError], or
-// a change that is not valid.
+// After an error nothing was written: a [*WriteError], a [*DamagedError], or an invalid change.
 func (s *Store) Checkpoint(m Position, changes []Change) error {
 	if s.opt.ReadOnly {
 		return fmt.Errorf("checkpoint: %w", ErrReadOnly)
@@ -79,11 +77,10 @@ type ordered struct {
 	*Change
 }
 
-// write makes the changes and puts h, with the rows and digest that come of them,
-// into the file. writing is held.
+// write applies the changes and stores h with the resulting rows and digest. The caller holds writing.
 func (s *Store) write(h *head, todo []ordered) error {
-	// The flags that make a file trusted after a power loss must leave the disk
-	// before anything is written unsynced, and come back after it.
+	// A clean or synced flag makes a file trusted after a power loss. Its removal must reach the
+	// disk before any unsynced write. Only a synced write sets it again.
 	s.db.NoSync = !s.opt.Sync && !s.head.clean && !s.head.synced && !h.clean
 	w := &writer{head: h, hasCheckpoint: !s.head.fresh(), index: s.index, diff: map[uint64]tally{}}
 	var tx *bolt.Tx
@@ -99,11 +96,11 @@ func (s *Store) write(h *head, todo []ordered) error {
 	})
 	if err == nil {
 		s.end(w)
-		s.Release() // bbolt has looked at every page that it wrote again
+		s.Release() // the commit brought every rewritten page into memory
 		return nil
 	}
 	if tx != nil {
-		// After a failed commit it is already over.
+		// A failed commit has already closed tx.
 		if rerr := guard(tx.Rollback); rerr != nil && !errors.Is(rerr, berrors.ErrTxClosed) {
 			err = errors.Join(err, rerr)
 		}
@@ -111,7 +108,7 @@ func (s *Store) write(h *head, todo []ordered) error {
 	return s.fail(w, err)
 }
 
-// begin adds what loads may find from now on.
+// begin lets loads accept the state after the commit, beside the state before it.
 func (s *Store) begin(w *writer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,7 +116,7 @@ func (s *Store) begin(w *writer) {
 	s.commits++
 }
 
-// end makes the new state the one that is expected.
+// end lets loads accept only the state after the commit.
 func (s *Store) end(w *writer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,8 +127,8 @@ func (s *Store) end(w *writer) {
 	s.commits++
 }
 
-// fail finds out what the file holds after an error. A commit whose last sync fails has
-// already replaced the meta page, and bbolt goes on from there.
+// fail reads from the file whether a failed commit took effect. A commit whose last sync fails
+// has already replaced the meta page, and bbolt continues from it.
 func (s *Store) fail(w *writer, err error) error {
 	if _, ok := errors.AsType[*panicError](err); ok || errors.Is(err, ErrDamaged) {
 		s.undo()
@@ -145,7 +142,7 @@ func (s *Store) fail(w *writer, err error) error {
 	return writeError(s.opt.Path, err)
 }
 
-// undo: what was expected before is expected again.
+// undo lets loads accept only the state before the commit.
 func (s *Store) undo() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,9 +150,9 @@ func (s *Store) undo() {
 	s.commits++
 }
 
-// readHead reads the present meta row.
+// readHead reads the current meta row.
 func (s *Store) readHead() (h *head, err error) {
-	err = s.view(func(tx *bolt.Tx) error {
+	err = s.read(func(tx *bolt.Tx) error {
 		h, err = headOf(tx)
 		return err
 	})
@@ -173,7 +170,7 @@ func headOf(tx *bolt.Tx) (*head, error) {
 // writer is one transaction.
 type writer struct {
 	head          *head // rows and digest are kept up to date
-	hasCheckpoint bool  // there was one before
+	hasCheckpoint bool  // the file held one before this transaction
 	index         index
 	diff          map[uint64]tally
 
@@ -182,8 +179,8 @@ type writer struct {
 	key    []byte
 }
 
-// errNoBuckets: where the file was cut off within the page that names the buckets,
-// the mapping shows zeros, and bbolt finds no bucket and no error.
+// errNoBuckets reports a file that was cut off within the page that names the buckets: the
+// mapping shows zeros there, and bbolt finds neither a bucket nor an error.
 var errNoBuckets = damaged("the buckets are gone")
 
 func (w *writer) run(tx *bolt.Tx, todo []ordered) (err error) {
@@ -239,8 +236,8 @@ func (w *writer) change(c *ordered) error {
 	return nil
 }
 
-// drop removes all rows of a ledger, but for those that will be written again:
-// they are replaced one by one, which is cheaper.
+// drop removes all rows of a ledger except those that c writes again: replacing a row is
+// cheaper than deleting and adding it.
 func (w *writer) drop(slot uint64, c *ordered) error {
 	if (w.index.sessions[slot] + w.diff[slot]).rows() == 0 {
 		return nil
@@ -287,7 +284,7 @@ func (w *writer) put(slot uint64, prefix string, r *compaction.Row, fresh bool) 
 	return w.rows.Put(w.key, value)
 }
 
-// subtract removes a row that is about to be deleted from the sums.
+// subtract takes a row out of the sums. The caller then deletes or replaces it.
 func (w *writer) subtract(slot uint64, key, value []byte) error {
 	if len(value) < sumBytes {
 		return damaged("row %q has %d bytes", key, len(value))

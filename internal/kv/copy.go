@@ -15,10 +15,9 @@ import (
 // and returns their position. The copy is verified as in [Open], and closed, so that any machine
 // may open it: a snapshot.
 //
-// It reads the whole file, free pages included, at some hundred MB/s. Loads and checkpoints go on
-// meanwhile, except a checkpoint that must map a larger file: it waits for the end of the reading,
-// and loads wait behind it. The end of ctx ends the reading. After an error there is no file at
-// path.
+// Copy reads the whole file, free pages included, at some hundred MB/s. Loads and checkpoints
+// continue, except a checkpoint that must map a larger file: it waits for the end of the copy,
+// and loads wait behind it. The end of ctx ends the copy. An error leaves no file at path.
 func (s *Store) Copy(ctx context.Context, path string) (Position, error) {
 	m, err := s.copyPages(ctx, path)
 	if err == nil {
@@ -44,7 +43,7 @@ func (s *Store) copyPages(ctx context.Context, path string) (m Position, err err
 	}
 	s.reading.RLock()
 	defer s.reading.RUnlock()
-	err = s.view(func(tx *bolt.Tx) error {
+	err = s.read(func(tx *bolt.Tx) error {
 		h, err := headOf(tx)
 		if err != nil {
 			return err
@@ -63,7 +62,7 @@ func (s *Store) copyPages(ctx context.Context, path string) (m Position, err err
 	case panicked, errors.Is(err, ErrDamaged):
 		err = s.damage(events.Address{}, err)
 	case err != nil && ctx.Err() != nil:
-		err = ctx.Err() // bbolt does not pass it on
+		err = ctx.Err() // bbolt does not wrap it
 	}
 	return m, errors.Join(err, f.Close())
 }
@@ -89,7 +88,6 @@ func (s *Store) certify(ctx context.Context, path string, want Position) error {
 	return c.Close()
 }
 
-// writerFunc is an io.Writer.
 type writerFunc func([]byte) (int, error)
 
 func (w writerFunc) Write(b []byte) (int, error) { return w(b) }

@@ -6,9 +6,8 @@ import (
 	"math/bits"
 )
 
-// digest is the sum of the hashes of a set of rows, modulo 2^128. A sum does not
-// depend on the order, can be kept up to date row by row, and unlike an exclusive
-// or does not miss a row that turns up twice.
+// digest is the sum of the hashes of a set of rows, modulo 2^128. A sum does not depend on the
+// order and can be updated row by row. Unlike an exclusive or it counts a row that occurs twice.
 type digest struct{ hi, lo uint64 }
 
 func (d digest) add(e digest) digest {
@@ -23,8 +22,8 @@ func (d digest) sub(e digest) digest {
 	return digest{hi, lo}
 }
 
-// hashRow hashes a row by its key, length and checksum, so that the old version
-// of a row is taken out of a digest without reading its data. value has its checksum.
+// hashRow hashes a row by its key, length and checksum. So an old version leaves a digest
+// without a read of its data. value ends with its checksum.
 func hashRow(key, value []byte) digest {
 	var buf [maxKeyBytes + 8]byte
 	b := append(buf[:0], key...)
@@ -34,11 +33,11 @@ func hashRow(key, value []byte) digest {
 	return digest{hi: binary.LittleEndian.Uint64(h[:]), lo: binary.LittleEndian.Uint64(h[8:])}
 }
 
-// tally is what an open store remembers of one session: how many rows it has, in
-// the low bits, and a sum over their hashes above. Tallies add up in one piece.
+// tally summarizes the rows of one session in an open store: the number of rows in the low bits,
+// the sum of their hashes in the high bits. One addition adds both.
 type tally uint64
 
-const tallyRows = 1<<20 - 1 // a ledger has far fewer rows
+const tallyRows = 1<<20 - 1 // mask of the number; a ledger has far fewer rows
 
 func (d digest) tally() tally { return tally(d.hi&^tallyRows | 1) }
 

@@ -13,7 +13,7 @@ import (
 var (
 	// ErrInUse: another process, or another Store, holds the file.
 	ErrInUse = errors.New("in use by another worker")
-	// ErrFull: the disk, a quota or a limit of the process leaves no room.
+	// ErrFull: the disk, a quota or a limit of the process leaves no space.
 	ErrFull = errors.New("no space left for the file")
 	// ErrClosed: the store was closed.
 	ErrClosed = errors.New("store is closed")
@@ -21,22 +21,21 @@ var (
 	ErrReadOnly = errors.New("store is open for reading only")
 )
 
-// Why a file is not trusted, for errors.Is on [Quarantined.Reason].
+// Reasons not to trust a file, for errors.Is on [Quarantined.Reason].
 var (
 	// ErrDamaged: pages, rows, count and digest do not match.
 	ErrDamaged = errors.New("file is damaged")
 	// ErrOtherPartition: the file was made for another partition, or for a number of partitions
-	// that the log never had.
+	// from which the log cannot have grown.
 	ErrOtherPartition = errors.New("file belongs to another partition")
 	// ErrOtherFormat: another version of compactd wrote the file.
 	ErrOtherFormat = errors.New("file has another format")
-	// ErrOtherBoot: the file was open, and not synced, when the machine
-	// went down.
+	// ErrOtherBoot: the file was open and not synced when the machine stopped.
 	ErrOtherBoot = errors.New("file was left open by another boot")
 )
 
-// DamagedError reports that the file changed under an open store. An empty address means the file
-// as a whole.
+// DamagedError reports that the file of an open store was damaged. An empty address means the whole
+// file.
 type DamagedError struct {
 	Path    string
 	Address events.Address
@@ -55,7 +54,7 @@ func (e *DamagedError) Unwrap() error { return e.Err }
 // Is makes every DamagedError an [ErrDamaged].
 func (e *DamagedError) Is(target error) bool { return target == ErrDamaged }
 
-// WriteError reports that a checkpoint was not written. The store is as it was.
+// WriteError reports that a checkpoint was not written. The store is unchanged.
 type WriteError struct {
 	Path string
 	Full bool // the same as errors.Is(err, ErrFull)
@@ -65,7 +64,7 @@ type WriteError struct {
 func (e *WriteError) Error() string { return fmt.Sprintf("write %s: %v", e.Path, e.Err) }
 func (e *WriteError) Unwrap() error { return e.Err }
 
-// Is makes a WriteError for lack of room an [ErrFull].
+// Is makes a WriteError for lack of space an [ErrFull].
 func (e *WriteError) Is(target error) bool { return target == ErrFull && e.Full }
 
 func writeError(path string, err error) error {
@@ -82,7 +81,7 @@ func isFull(err error) bool {
 	return false
 }
 
-// panicError is what bbolt panicked with, or the fault of a page that cannot be read.
+// panicError holds the value of a panic of bbolt, or the fault of an unreadable page.
 type panicError struct{ value any }
 
 func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }

@@ -14,10 +14,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// keepBad is how many quarantined files are kept.
+// keepBad limits the quarantined files per partition.
 const keepBad = 3
 
-// lockRetry is how often a lock is tried while another process has it.
+// lockRetry is the interval between attempts to take a lock.
 const lockRetry = 10 * time.Millisecond
 
 // openLocked opens the file, creates it if it is missing, and locks it.
@@ -40,7 +40,7 @@ func openLocked(o Options) (*os.File, error) {
 		if err := closeUnless(f, lock(f, unix.LOCK_EX, o.LockWait)); err != nil {
 			return nil, err
 		}
-		// While we waited, the holder may have quarantined this very file.
+		// During the wait the previous holder may have quarantined this file.
 		ok, err := stillAt(f, o.Path)
 		if ok || err != nil {
 			return f, closeUnless(f, err)
@@ -52,7 +52,7 @@ func openLocked(o Options) (*os.File, error) {
 }
 
 // release unlocks and closes a file. Closing alone might not end the lock: after a panic of bbolt
-// the mapping stays, and keeps the file open.
+// the mapping remains and keeps the file open.
 func release(f *os.File) error {
 	err := unix.Flock(int(f.Fd()), unix.LOCK_UN)
 	return errors.Join(err, f.Close())
@@ -77,8 +77,8 @@ func stillAt(f *os.File, path string) (bool, error) {
 	return err == nil && os.SameFile(ours, there), err
 }
 
-// lock waits for the kernel's lock, which belongs to the open file and ends with
-// the process. bbolt takes the same one again, on the same open file.
+// lock waits for the flock, which belongs to the open file and ends with the process.
+// bbolt takes the same lock again, on the same open file.
 func lock(f *os.File, how int, wait time.Duration) error {
 	for end := time.Now().Add(wait); ; time.Sleep(lockRetry) {
 		err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB)
@@ -94,7 +94,7 @@ func lock(f *os.File, how int, wait time.Duration) error {
 	}
 }
 
-// quarantine renames the file to <path>.bad-<n>, n rising, and removes the eldest
+// quarantine renames the file to <path>.bad-<n>, n rising, and removes the oldest such files
 // beyond keepBad. The caller holds the lock.
 func quarantine(path string) (string, error) {
 	bad, err := listBad(path)
@@ -137,7 +137,7 @@ func listBad(path string) ([]int, error) {
 	return bad, nil
 }
 
-// syncDir puts the entry of path on disk.
+// syncDir syncs the directory that contains path.
 func syncDir(path string) error {
 	d, err := os.Open(filepath.Dir(path))
 	if err != nil {

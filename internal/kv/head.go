@@ -5,9 +5,8 @@ import (
 	"fmt"
 )
 
-// Position is where in the log a checkpoint was taken. On open the caller compares it with
-// the log, which may be another one or may have been truncated. A file without a checkpoint
-// has the zero Position.
+// Position is the log position of a checkpoint. On open the caller compares it with the log, which
+// may be a different one or truncated. A file without a checkpoint has the zero Position.
 type Position struct {
 	Cursor     uint64 // last event applied
 	Chain      uint64 // hash over the partition's events up to Cursor
@@ -15,17 +14,17 @@ type Position struct {
 	LastTime   int64  // its time, Unix ms
 	LogCreated int64  // creation of SESSIONS, Unix ns
 	Config     string // hash of the config in force
-	Outcomes   uint64 // sequence in OUTCOMES of the last commit when the ledgers were taken
+	Outcomes   uint64 // sequence in OUTCOMES of the last commit that the ledgers contain
 }
 
-// formatVersion is the version of everything in docs/format/ledger-file.md, and of the rows that
-// package compaction makes. Another name or layout of a row raises it, and a member more in one: a worker
-// of another version would fail at the row, and again at the snapshot that it restores in place of the
-// file, or drop the member, and decide otherwise than a replay of the log.
+// formatVersion is the version of docs/format/ledger-file.md and of the rows of package compaction.
+// Raise it with every change of a row's name, layout or members. Otherwise a worker of another
+// version would fail to decode the row, in the file and in every snapshot, or drop a new member
+// and decide differently from a replay of the log.
 const formatVersion = 4
 
-// head is the one row of the bucket meta: the position, what rows to expect, and the
-// circumstances under which they were written.
+// head is the only row of the bucket meta: the position, the count and digest of the rows, and the
+// partition, boot and flags of the writer.
 type head struct {
 	format     uint32
 	partition  uint32
@@ -40,7 +39,7 @@ type head struct {
 	position Position
 }
 
-// fresh reports whether this is the head of a file without any checkpoint.
+// fresh reports whether the file holds no checkpoint.
 func (h *head) fresh() bool { return h.format == 0 }
 
 const (
@@ -74,8 +73,8 @@ func (h *head) encode() []byte {
 	return b
 }
 
-// decodeHead reads what encode wrote. The format is the first field and the
-// checksum the last in every version, so another version is distinguished from damage.
+// decodeHead is the inverse of encode. The first field is the format and the last the checksum in
+// every version, so another version is distinguished from damage.
 func decodeHead(b []byte) (*head, error) {
 	r := reader{b: b}
 	h := &head{format: r.uint32()}
@@ -96,7 +95,7 @@ func decodeHead(b []byte) (*head, error) {
 	return h, nil
 }
 
-// reader takes fields off b; short once there was too little.
+// reader takes fields off b. short reports that b ended too early.
 type reader struct {
 	b     []byte
 	short bool

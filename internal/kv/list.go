@@ -11,10 +11,10 @@ import (
 	"compactd/internal/events"
 )
 
-// List names at most n sessions of a tenant that have a ledger, in order, behind the session after;
-// "" begins with the first. It reads one row of each, and does not check that the list is complete:
-// if the file was damaged since Open, sessions may be missing until Load or a checkpoint notices.
-// Damage that List notices is a [*DamagedError].
+// List returns at most n sessions of a tenant that have a ledger, in order, behind the session
+// after; "" begins with the first. It reads one row of each and does not check that the list is
+// complete: after damage since Open, sessions may be missing until Load or a checkpoint detects it.
+// Damage that List detects is a [*DamagedError].
 func (s *Store) List(tenant, after string, n int) ([]string, error) {
 	seek := []byte(tenant + ".")
 	if after != "" {
@@ -44,7 +44,7 @@ func (s *Store) addresses(prefix string, seek []byte, n int) (out []events.Addre
 	}
 	s.reading.RLock()
 	defer s.reading.RUnlock()
-	err = s.view(func(tx *bolt.Tx) (err error) {
+	err = s.read(func(tx *bolt.Tx) (err error) {
 		defer unmap(tx)
 		out, err = list(tx, []byte(prefix), seek, n)
 		return err
@@ -59,8 +59,8 @@ func (s *Store) addresses(prefix string, seek []byte, n int) (out []events.Addre
 	return out, nil
 }
 
-// list seeks from session to session. If a name does not rise, a damaged page points back, and the
-// search might never end.
+// list seeks from session to session. A key that does not rise is an error: a damaged page may
+// point back, and the search would never end.
 func list(tx *bolt.Tx, prefix, seek []byte, n int) (out []events.Address, err error) {
 	b := tx.Bucket(bucketRows)
 	if b == nil {
@@ -83,5 +83,5 @@ func list(tx *bolt.Tx, prefix, seek []byte, n int) (out []events.Address, err er
 	return out, nil
 }
 
-// behind is a key between the rows of a session and those of the next.
+// behind returns a key between the rows of a session and those of the next.
 func behind(a events.Address) []byte { return []byte(a.String() + "\x01") }

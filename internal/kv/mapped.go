@@ -11,15 +11,14 @@ import (
 )
 
 const (
-	// mostMapped is how many bytes look-ups may bring into the process before they are given back. Eight
-	// stores have up to 32 MiB of their files in memory then.
+	// mostMapped limits the mapped bytes that look-ups bring into memory. Eight stores then hold up
+	// to 32 MiB of their files.
 	mostMapped = 4 << 20
-	// mappedAround is how many Linux maps around a page that is read.
+	// mappedAround is the number of bytes that Linux maps around a page on a fault.
 	mappedAround = 64 << 10
 )
 
-// looked counts the bytes of a ledger that was looked up in the mapped file, and gives its pages back from
-// time to time.
+// looked counts the mapped bytes of a look-up and unmaps the file's pages beyond mostMapped.
 func (s *Store) looked(tx *bolt.Tx, rows []compaction.Row) {
 	n := int64(mappedAround)
 	for i := range rows {
@@ -31,21 +30,20 @@ func (s *Store) looked(tx *bolt.Tx, rows []compaction.Row) {
 	}
 }
 
-// Release gives the pages of the mapped file back, which look-ups brought into the
-// process. The next one takes what it needs from the system's cache.
+// Release releases the mapped pages from the process's memory. Later look-ups read them from the
+// page cache.
 func (s *Store) Release() {
 	if s.usable() != nil {
 		return
 	}
-	if err := s.view(func(tx *bolt.Tx) error { unmap(tx); return nil }); err != nil && !errors.Is(err, ErrClosed) {
-		_ = s.damage(events.Address{}, err) // for the next that uses the file
+	if err := s.read(func(tx *bolt.Tx) error { unmap(tx); return nil }); err != nil && !errors.Is(err, ErrClosed) {
+		_ = s.damage(events.Address{}, err) // the next call on the store returns it
 	}
 }
 
-// unmap gives the pages of the mapped file back. The next look at one takes it from the
-// system's cache; nothing is lost, since bbolt does not write by its mapping. A transaction
-// holds the mapping where it is. A system that ignores the advice takes pages back when it
-// needs memory.
+// unmap releases the mapped pages from the process's memory. Nothing is lost: bbolt does not
+// write through its mapping, and the next read of a page takes it from the page cache. tx keeps
+// the mapping at its address. A system that ignores the advice reclaims pages under pressure.
 func unmap(tx *bolt.Tx) {
 	_, _, _ = unix.Syscall(unix.SYS_MADVISE, tx.DB().Info().Data, uintptr(tx.Size()), unix.MADV_DONTNEED)
 }

@@ -10,14 +10,15 @@ import (
 	"time"
 )
 
-// Options are which file to open, and how.
+// Options select the file and the way to open it.
 type Options struct {
 	// Path is the file. Its directory is created, mode 0700.
 	Path string
-	// Partition and Partitions are those of the log. The file must have the same, unless ReadOnly.
+	// Partition and Partitions are the partition's number and count in the log. The file must have
+	// been made for the same, unless ReadOnly.
 	Partition, Partitions int
-	// Inherited also accepts the file of the partition that this one was split off from. The next
-	// checkpoint makes it a file of this partition.
+	// Inherited also accepts the file of the parent, from which this partition was split off. The
+	// next checkpoint makes it a file of this partition.
 	Inherited bool
 	// Sync forces every checkpoint to disk before it returns (durability power).
 	// Without it a checkpoint survives a crash of the process, not of the machine.
@@ -25,12 +26,11 @@ type Options struct {
 	// ReadOnly takes a shared lock and changes nothing. A file that is missing, empty or cannot be
 	// trusted is an error.
 	ReadOnly bool
-	// LockWait is how long to wait for another process to release the file.
-	// Default 1 s.
+	// LockWait limits the wait for another process to release the file. Default 1 s.
 	LockWait time.Duration
-	// BootID names the running system. Default: the boot id of Linux; on other systems a name of
-	// this process, so that no other process trusts a file that was neither closed nor synced.
-	// Only tests set it.
+	// BootID identifies the boot of the machine. Default: the boot id of Linux; on other systems a
+	// random id of this process, so that no other process trusts a file that was neither closed nor
+	// synced. Only tests set it.
 	BootID string
 }
 
@@ -50,7 +50,7 @@ func (o Options) validate() (Options, error) {
 	return o, errors.Join(errs...)
 }
 
-// process stands for the boot where the system does not name it.
+// process replaces the boot id on systems without one.
 var process = rand.Text()
 
 func bootID(path string) string {

@@ -12,9 +12,9 @@ import (
 // with a header of 16 bytes (id, flags, count, overflow), in the byte order of
 // the machine. Two meta pages, written in turn, name the root of a tree.
 const (
-	pageSize    = 4096 // of the files that this package makes, on any machine
+	pageSize    = 4096 // the same on any machine
 	pageHeader  = 16
-	elementSize = 16 // of branch and leaf elements alike
+	elementSize = 16 // of branch and leaf elements
 
 	flagBranch   = 0x01
 	flagLeaf     = 0x02
@@ -33,16 +33,16 @@ const (
 var native = binary.NativeEndian
 
 // pages reads a bbolt file with plain reads. bbolt maps the file and trusts its pages, which have
-// no checksums: a damaged one makes it panic, in part on a goroutine of its own, or read outside of
-// the mapping, and both end the process. So this reader goes over every page in use first, and is
-// at least as strict as bbolt: a file that passes is safe for bbolt to read and to write.
+// no checksums: a damaged page makes it panic, in part on its own goroutine, or read outside of
+// the mapping, and both end the process. So this reader first checks every page in use, at least
+// as strictly as bbolt: bbolt can safely read and write a file that passes.
 type pages struct {
 	file io.ReaderAt
 	size int64
 
 	root     uint64
 	freelist uint64
-	high     uint64 // pages in the file; ids are below
+	high     uint64 // number of pages; each id is below it
 	used     []uint64
 	bufs     [maxDepth][]byte
 }
@@ -96,8 +96,7 @@ func (p *pages) meta(id int64) ([]byte, bool, error) {
 	return b, h.Sum64() == native.Uint64(b[metaBytes-8:]), nil
 }
 
-// checkFreelist refuses a file with a free list; only a file without any checkpoint has one, and it
-// is empty.
+// checkFreelist accepts only an empty free list, which a file without any checkpoint has.
 func (p *pages) checkFreelist() error {
 	if p.freelist == noFreelist {
 		return nil
@@ -107,7 +106,7 @@ func (p *pages) checkFreelist() error {
 		return err
 	}
 	if flags, count := native.Uint16(b[8:]), native.Uint16(b[10:]); flags != flagFreelist || count != 0 {
-		return damaged("page %d is no empty free list", p.freelist)
+		return damaged("page %d is not an empty free list", p.freelist)
 	}
 	return nil
 }
@@ -152,8 +151,8 @@ func (p *pages) buf(depth, n int) []byte {
 	return p.bufs[depth][:n]
 }
 
-// walk visits the tree under the page id. first is the key that the branch above
-// has for it, nil at the root; end is where the next page begins, nil for none.
+// walk visits the tree under the page id. first is its key in the branch above, nil at the root.
+// end is the first key of the next page, nil if there is no next page.
 func (p *pages) walk(id uint64, first, end []byte, depth int, fn visit) error {
 	if depth == maxDepth {
 		return damaged("page %d is %d deep", id, depth)
@@ -253,7 +252,7 @@ func leaf(b []byte, id uint64, first, end []byte, fn visit) error {
 	return nil
 }
 
-// slice returns n bytes at pos, which counts from the element at.
+// slice returns n bytes at pos, which is relative to the element at.
 func slice(b []byte, id uint64, at, count int, pos, n uint64) ([]byte, error) {
 	from := uint64(at) + pos
 	if from < uint64(pageHeader+count*elementSize) || from+n > uint64(len(b)) {
@@ -262,9 +261,9 @@ func slice(b []byte, id uint64, at, count int, pos, n uint64) ([]byte, error) {
 	return b[from : from+n : from+n], nil
 }
 
-// checkFirst requires that the first key of a page equals the key in the branch above. bbolt can
-// read without that, but not write: it finds the page in the branch by that key, and without an
-// exact match leaves a second reference to a freed page.
+// checkFirst requires that the first key of a page equals its key in the branch above. bbolt reads
+// a file without that, but damages it on a write: it finds the page in the branch by that key, and
+// without an exact match leaves a second reference to a freed page.
 func checkFirst(id uint64, first, key []byte) error {
 	if len(key) == 0 {
 		return damaged("page %d begins with an empty key", id)
@@ -275,8 +274,8 @@ func checkFirst(id uint64, first, key []byte) error {
 	return nil
 }
 
-// bucket visits the rows of a bucket, given its entry in the tree of buckets: a
-// root page and a sequence, and where the root is 0, the one page of it.
+// bucket visits the rows of a bucket. entry is its value in the tree of buckets: a root page, a
+// sequence, and if the root is 0, the bucket's only page inline.
 func (p *pages) bucket(entry []byte, fn visit) error {
 	if len(entry) < 16 {
 		return damaged("bucket entry of %d bytes", len(entry))

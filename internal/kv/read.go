@@ -13,7 +13,7 @@ import (
 )
 
 // Load returns the rows of a ledger in the order of their names, nil for an unknown session. The
-// rows are the caller's. A [*DamagedError] means that the file changed since it was opened.
+// caller owns the rows. A [*DamagedError] means that the file was damaged since it was opened.
 func (s *Store) Load(a events.Address) ([]compaction.Row, error) {
 	if err := a.Validate(); err != nil {
 		return nil, fmt.Errorf("load %s: %w", a, err)
@@ -27,7 +27,7 @@ func (s *Store) Load(a events.Address) ([]compaction.Row, error) {
 		if want.now == 0 {
 			return nil, nil
 		}
-		rows, found, err := s.read(prefix)
+		rows, found, err := s.readRows(prefix)
 		if errors.Is(err, ErrClosed) {
 			return nil, fmt.Errorf("load %s: %w", a, err)
 		}
@@ -36,7 +36,7 @@ func (s *Store) Load(a events.Address) ([]compaction.Row, error) {
 		}
 		if err == nil {
 			if s.moved(want.commits) {
-				continue // a checkpoint came in between
+				continue // a checkpoint began or ended during the read
 			}
 			err = fmt.Errorf("%d rows are not the %d that were written", found.rows(), want.now.rows())
 		}
@@ -44,7 +44,7 @@ func (s *Store) Load(a events.Address) ([]compaction.Row, error) {
 	}
 }
 
-// expected is what a load may find: the rows before or after the commit under way.
+// expected has the tallies that a load accepts: before and after the commit under way.
 type expected struct {
 	now, soon tally
 	commits   uint64
@@ -64,11 +64,11 @@ func (s *Store) moved(since uint64) bool {
 	return s.commits != since
 }
 
-// read collects the rows of one session from one state of the file.
-func (s *Store) read(prefix []byte) (rows []compaction.Row, found tally, err error) {
+// readRows collects the rows of one session from one state of the file.
+func (s *Store) readRows(prefix []byte) (rows []compaction.Row, found tally, err error) {
 	s.reading.RLock()
 	defer s.reading.RUnlock()
-	err = s.view(func(tx *bolt.Tx) (err error) {
+	err = s.read(func(tx *bolt.Tx) (err error) {
 		defer func() { s.looked(tx, rows) }()
 		b := tx.Bucket(bucketRows)
 		if b == nil {
@@ -86,8 +86,8 @@ func (s *Store) read(prefix []byte) (rows []compaction.Row, found tally, err err
 	return rows, found, err
 }
 
-// appendRow checks a row and copies it out of the mapped file. If the keys do not rise, a damaged
-// page points back, and the read might never end.
+// appendRow checks a row and copies it out of the mapped file. A key that does not rise is an
+// error: a damaged page may point back, and the read would never end.
 func appendRow(rows []compaction.Row, k, v []byte, prefix int) ([]compaction.Row, error) {
 	data, err := verifyValue(k, v)
 	if err != nil {
@@ -100,12 +100,10 @@ func appendRow(rows []compaction.Row, k, v []byte, prefix int) ([]compaction.Row
 	return append(rows, compaction.Row{Name: name, Data: bytes.Clone(data)}), nil
 }
 
-// Each calls fn with every ledger, in the order of their addresses, all from one
-// checkpoint. It ends at the first error of fn and returns it. fn may load, but
-// must not call Checkpoint or Close.
+// Each calls fn with every ledger of one checkpoint, in the order of their addresses. It
+// returns at the first error of fn. fn may load, but must not call Checkpoint or Close.
 //
-// Whether all rows were there is certain at the end: do not act on what fn saw
-// before Each has returned nil.
+// Each checks only at its end that no row is missing: use the results after it returned nil.
 func (s *Store) Each(fn func(events.Address, []compaction.Row) error) error {
 	if err := s.usable(); err != nil {
 		return fmt.Errorf("read all ledgers: %w", err)
@@ -155,8 +153,8 @@ type sweep struct {
 	sum           digest
 }
 
-// next returns the next ledger, and nil after the last one, if all rows together match the meta
-// row.
+// next returns the next ledger. After the last one it checks all rows against the meta row and
+// returns nil.
 func (w *sweep) next(tx *bolt.Tx) (a events.Address, rows []compaction.Row, err error) {
 	if w.cur == nil {
 		if w.head, err = headOf(tx); err != nil {

@@ -10,8 +10,8 @@ import (
 )
 
 // A key is tenant.session, a zero byte, and the name of the row. The zero byte
-// sorts below everything that an id may hold, so the rows of a session are
-// neighbours and sessions are in the order of their addresses.
+// sorts below every byte of an id, so the rows of a session are
+// adjacent and sessions are in the order of their addresses.
 const (
 	maxNameBytes = 16
 	maxKeyBytes  = events.MaxTenantLen + 1 + events.MaxIDLen + 1 + maxNameBytes
@@ -21,7 +21,7 @@ const (
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // appendValue appends data and its checksum to b. The checksum covers the key, so a row under
-// another key does not pass.
+// another key fails the check.
 func appendValue(b, key, data []byte) []byte {
 	b = append(b, data...)
 	return binary.LittleEndian.AppendUint32(b, checksum(key, data))
@@ -46,13 +46,13 @@ func checksum(key, data []byte) uint32 {
 // prefixOf returns the prefix of all keys of a session.
 func prefixOf(a events.Address) string { return a.String() + "\x00" }
 
-// addressOf returns the address in a key, and an error for a key that no checkpoint writes.
+// addressOf returns the address in a key. A key that no checkpoint writes is an error.
 func addressOf(key []byte) (events.Address, error) {
 	address, name, ok := bytes.Cut(key, []byte{0})
 	tenant, session, ok2 := bytes.Cut(address, []byte{'.'})
 	a := events.Address{Tenant: string(tenant), Session: string(session)}
 	if !ok || !ok2 || a.Validate() != nil || !validName(string(name)) {
-		return events.Address{}, fmt.Errorf("%q is no key", key)
+		return events.Address{}, fmt.Errorf("%q is not a key of a row", key)
 	}
 	return a, nil
 }

@@ -8,9 +8,9 @@ import (
 	"slices"
 )
 
-// Scrub overwrites with zeros everything but the rows of the last checkpoint: bbolt does not clear
-// pages that it no longer uses. Once Scrub returns, no byte of a dropped ledger is in the file, on
-// disk too. Loads wait meanwhile; [Store.Each] and [Store.Copy] must not run.
+// Scrub overwrites every unused page with zeros: bbolt does not clear pages that it frees. After
+// Scrub no byte of a dropped ledger is in the file or on disk. Loads wait for Scrub; [Store.Each]
+// must not run during it.
 func (s *Store) Scrub() error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -20,7 +20,7 @@ func (s *Store) Scrub() error {
 	if err := s.usable(); err != nil {
 		return fmt.Errorf("scrub: %w", err)
 	}
-	s.reading.Lock() // an older state that a load still reads is no longer in use
+	s.reading.Lock() // a running load may still read pages that are no longer in use
 	defer s.reading.Unlock()
 	if err := scrub(s.file); err != nil {
 		return fmt.Errorf("scrub %s: %w", s.opt.Path, err)
@@ -84,9 +84,10 @@ func RemoveQuarantined(path string) (int, error) {
 	return len(bad), syncDir(path)
 }
 
-// EraseUpTo applies the erasures up to a sequence of the log to a file that no worker serves:
-// a file at an earlier position is removed, any other scrubbed. One that cannot be trusted is removed too, and bad is not
-// nil. A file that is not there, or in use, is left alone: its holder does the same.
+// EraseUpTo applies the erasures up to a sequence of the log to a file that no worker serves. It
+// removes a file at an earlier position and scrubs any other. It also removes an untrusted file,
+// for which bad is not nil, and all quarantined files. It leaves a file in use: the process that
+// holds it erases there.
 func EraseUpTo(o Options, seq uint64) (bad *Quarantined, err error) {
 	if _, err := os.Stat(o.Path); errors.Is(err, fs.ErrNotExist) {
 		_, err = RemoveQuarantined(o.Path)
@@ -109,9 +110,9 @@ func EraseUpTo(o Options, seq uint64) (bad *Quarantined, err error) {
 	return bad, err
 }
 
-// Remove removes a file that no worker serves, and the quarantined ones beside it;
-// one in use is left alone, and the error is [ErrInUse]. Unlike [EraseUpTo] it reads
-// nothing, so no process that opens the file has to wait.
+// Remove removes a file that no worker serves and the quarantined files beside it. A file in
+// use is left, and the error is [ErrInUse]. Unlike [EraseUpTo] it reads nothing, so a process
+// that opens the file does not wait.
 func Remove(path string) error {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		_, err = RemoveQuarantined(path)

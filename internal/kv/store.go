@@ -18,37 +18,36 @@ import (
 // Store is the open file of one partition.
 type Store struct {
 	opt    Options
-	file   *os.File // the one that bbolt reads and writes; it closes it
+	file   *os.File // bbolt reads, writes and closes it
 	db     *bolt.DB
-	mapped atomic.Int64 // bytes that look-ups brought into the process
-	// commit ends a transaction; tests put failures here.
+	mapped atomic.Int64 // bytes that look-ups mapped since the last unmap
+	// commit commits a transaction; tests replace it to inject failures.
 	commit func(*bolt.Tx) error
 
-	// writing is held for one checkpoint, and by Close.
+	// writing is held by Checkpoint, Scrub, Close and Abandon.
 	writing sync.Mutex
-	closed  bool // under writing; no load may run on
+	closed  bool // guarded by writing
 
-	reading sync.RWMutex // held while a load or a list runs, and against them while pages are overwritten
+	reading sync.RWMutex // read-locked by Load, List and Copy, locked by Scrub
 
 	mu      sync.RWMutex
-	head    *head // as in the file
+	head    *head // the meta row in the file
 	index   index
 	pending map[uint64]tally // differences of the commit under way
-	commits uint64           // rises when one begins, and when it ends
-	broken  error            // damage was found; nothing more is read or written
-	stuck   bool             // bbolt panicked, perhaps with a lock in its hands
+	commits uint64           // rises at the begin and the end of a commit
+	broken  error            // damage, which ends all reads and writes
+	stuck   bool             // bbolt panicked and may still hold a lock
 }
 
 // Quarantined is a file that could not be trusted and was renamed. A fresh file replaces it.
 type Quarantined struct {
 	Reason error  // one of ErrDamaged, ErrOtherPartition, ErrOtherFormat, ErrOtherBoot
-	Moved  string // where the file is now
+	Moved  string // the new path
 }
 
 // Open opens the file of a partition, or creates it. It reads the whole file, at some hundred MB/s
-// and more. A file that cannot be trusted is quarantined; the store is then fresh and bad is not
-// nil. err is a problem that the caller must fix: the file is [ErrInUse], cannot be opened, or
-// cannot be written.
+// or more. It quarantines an untrusted file; the store is then fresh and bad is not nil. err needs
+// a fix by the caller: the file is [ErrInUse], cannot be opened, or cannot be written.
 // See docs/adr/0016.
 func Open(o Options) (s *Store, bad *Quarantined, err error) {
 	if o, err = o.validate(); err != nil {
@@ -67,7 +66,7 @@ func Open(o Options) (s *Store, bad *Quarantined, err error) {
 	return s, bad, nil
 }
 
-// open makes one attempt. When it quarantines a file there is no store yet.
+// open makes one attempt. It returns either a store or a quarantined file.
 func open(o Options) (*Store, *Quarantined, error) {
 	f, err := openLocked(o)
 	if err != nil {
@@ -113,9 +112,9 @@ func inspect(f *os.File, o Options) (*verified, error) {
 	return v, nil
 }
 
-// mappedBytes is how much of a file is mapped at once. bbolt copies all that a
-// transaction holds when its mapping is outgrown, which was most of the cost of a
-// checkpoint in a young file. It costs addresses, not memory.
+// mappedBytes is the initial size of the mapping. When a file outgrows its mapping, bbolt copies
+// all that the transaction holds: most of the cost of a checkpoint in a small file. A mapping
+// costs addresses, not memory.
 const mappedBytes = 64 << 20
 
 func openVerified(f *os.File, o Options, v *verified) (*Store, error) {
@@ -124,7 +123,7 @@ func openVerified(f *os.File, o Options, v *verified) (*Store, error) {
 		s.head = &head{clean: true}
 	}
 	mapped := mappedBytes
-	if o.Sync { // with so large a mapping bbolt would grow the file by 16 MiB at a time
+	if o.Sync { // with a large mapping bbolt would grow the file by 16 MiB at a time
 		mapped = 0
 	}
 	err := guard(func() (err error) {
@@ -136,8 +135,7 @@ func openVerified(f *os.File, o Options, v *verified) (*Store, error) {
 			NoFreelistSync: true,
 			NoStatistics:   true,
 			ReadOnly:       o.ReadOnly,
-			// Growing by truncation syncs the file, which takes as long as all
-			// that is not yet on disk.
+			// A sync at each growth would write all unsynced data to disk.
 			NoGrowSync:      !o.Sync,
 			InitialMmapSize: mapped,
 		})
@@ -147,27 +145,27 @@ func openVerified(f *os.File, o Options, v *verified) (*Store, error) {
 		return nil, writeError(o.Path, err)
 	}
 	if err == nil {
-		s.Release() // bbolt has looked at every page
+		s.Release() // bbolt.Open read every page
 	}
 	return s, err
 }
 
-// Position returns that of the last checkpoint: zero in a fresh file.
+// Position returns the position of the last checkpoint: zero in a fresh file.
 func (s *Store) Position() Position {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.head.position
 }
 
-// Sessions returns how many ledgers there are.
+// Sessions returns the number of ledgers.
 func (s *Store) Sessions() int {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return len(s.index.sessions)
 }
 
-// Close puts everything on disk, flags the file as closed and releases it. After an error the file
-// is released too, but not flagged as closed. Closing twice is fine.
+// Close syncs the file, flags it as closed and releases it. After an error the file is released
+// without the flag. A second Close does nothing.
 func (s *Store) Close() error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -183,30 +181,29 @@ func (s *Store) Close() error {
 	return errors.Join(err, s.release())
 }
 
-// Abandon releases the file as a crash of the process would: nothing is
-// marked, nothing is synced.
+// Abandon releases the file as a crash of the process would: without a flag and without a sync.
 func (s *Store) Abandon() {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	if !s.closed {
-		_ = s.release() // no caller is left for it
+		_ = s.release() // no caller could act on the error
 	}
 }
 
-// release ends the use of bbolt; writing is held.
+// release closes bbolt. The caller holds writing.
 func (s *Store) release() error {
 	s.closed = true
 	s.mu.RLock()
 	stuck := s.stuck
 	s.mu.RUnlock()
 	if stuck {
-		return release(s.file) // bbolt could wait for ever
+		return release(s.file) // db.Close could block forever
 	}
 	return s.db.Close()
 }
 
-// damage returns err as a [*DamagedError] and ends the use of the store: bbolt would follow damaged
-// pages anywhere, also to write.
+// damage returns err as a [*DamagedError] and ends all use of the store: bbolt would follow damaged
+// references to any page, and write there.
 func (s *Store) damage(a events.Address, err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -219,8 +216,8 @@ func (s *Store) damage(a events.Address, err error) error {
 	return s.broken
 }
 
-// view calls fn with one state of the file. A panic of bbolt is an error.
-func (s *Store) view(fn func(*bolt.Tx) error) error {
+// read runs fn in a read transaction. It returns a panic of bbolt as an error.
+func (s *Store) read(fn func(*bolt.Tx) error) error {
 	err := guard(func() error { return s.db.View(fn) })
 	if errors.Is(err, berrors.ErrDatabaseNotOpen) {
 		return ErrClosed
@@ -228,14 +225,14 @@ func (s *Store) view(fn func(*bolt.Tx) error) error {
 	return err
 }
 
-// usable is nil while transactions make sense.
+// usable returns the damage that ended the use of the store, or nil.
 func (s *Store) usable() error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.broken
 }
 
-// Discard closes the store and quarantines its file: the caller found that it does not fit the log.
+// Discard closes the store and quarantines its file, which does not match the log.
 // It returns the new path of the file.
 func (s *Store) Discard() (moved string, err error) {
 	s.Abandon()

@@ -13,14 +13,14 @@ var (
 	keyHead    = []byte("head")
 )
 
-// verified is what a file holds, once every page and row of it was checked.
+// verified describes a file whose every page and row was checked.
 type verified struct {
-	head  *head // nil when it holds no checkpoint
+	head  *head // nil without a checkpoint
 	index index
 }
 
-// verify reads the whole file and returns an error with the reason why it cannot be trusted. It
-// proves that the rows are exactly those of the checkpoint whose position the file has.
+// verify reads the whole file and returns an error if it cannot be trusted. It proves that the rows
+// are exactly those of the checkpoint at the file's position.
 func verify(file io.ReaderAt, size int64) (*verified, error) {
 	v := &verified{index: newIndex()}
 	if size == 0 {
@@ -33,7 +33,7 @@ func verify(file io.ReaderAt, size int64) (*verified, error) {
 	entries := map[string][]byte{}
 	err = p.walk(p.root, nil, nil, 0, func(name, entry []byte, flags uint32) error {
 		if flags != flagBucket {
-			return damaged("%q is no bucket", name)
+			return damaged("%q is not a bucket", name)
 		}
 		entries[string(name)] = bytes.Clone(entry)
 		return nil
@@ -113,7 +113,7 @@ func (v *verified) readRows(p *pages, entries map[string][]byte) error {
 	return nil
 }
 
-// matches returns why a file that is sound does not belong to these options.
+// matches returns an error if a verified file belongs to another partition or boot than o.
 func (h *head) matches(o Options) error {
 	if of, n := int(h.partition), int(h.partitions); !o.Inherited && (n == 0 || of != o.Partition || !grown(n, o.Partitions)) {
 		return fmt.Errorf("%w: made for %d of %d, opened as %d of %d", ErrOtherPartition, h.partition, h.partitions, o.Partition, o.Partitions)
@@ -124,14 +124,14 @@ func (h *head) matches(o Options) error {
 	return fmt.Errorf("%w %q, this is %q", ErrOtherBoot, h.boot, o.BootID)
 }
 
-// grown reports whether growths may bring a log from n to so many partitions: each doubles them.
+// grown reports whether a log can grow from n partitions to this number: each growth doubles it.
 func grown(n, partitions int) bool {
 	times := partitions / n
 	return partitions%n == 0 && times&(times-1) == 0
 }
 
-// index has all sessions and a tally of their rows. Addresses are hashed under a seed of the
-// process; if two hashes collide, loads of both sessions fail, and none returns a wrong ledger.
+// index holds a tally per session. Its keys are hashes of addresses under a seed of the process. If
+// two hashes collide, loads of both sessions fail; neither returns a wrong ledger.
 type index struct {
 	seed     maphash.Seed
 	sessions map[uint64]tally
@@ -149,7 +149,7 @@ func (i index) add(prefix []byte, t tally) {
 	}
 }
 
-// apply adds a difference; a session without rows is removed.
+// apply adds a difference. It removes a session without rows.
 func (i index) apply(slot uint64, by tally) {
 	t := i.sessions[slot] + by
 	if t.rows() == 0 {
