@@ -15,18 +15,17 @@ import (
 	"compactd/internal/worker/observe"
 )
 
-// checkpoint is a partition's ledgers at a position, as far as they changed since
-// the last one.
+// checkpoint holds the ledgers of a partition that changed since the last checkpoint.
 type checkpoint struct {
 	end      position
-	outcomes uint64 // sequence in OUTCOMES; what lies behind it may be of events after end
+	outcomes uint64 // sequence in OUTCOMES; later messages may belong to events after end
 	changes  []kv.Change
-	written  []*decide.Entry // marked as stored when it is
-	dropped  bool            // with it all sessions of others have left the file
+	written  []*decide.Entry // marked as stored after the write
+	dropped  bool            // it drops the last sessions of other partitions from the file
 }
 
-// checkpointer writes the ledgers that changed into the file, one checkpoint at a time. It
-// is for the goroutine of [Partition.commitLoop], and writes in one of its own.
+// checkpointer writes changed ledgers into the file, one checkpoint at a time. The goroutine
+// of [Partition.commitLoop] calls it; it writes in a separate goroutine.
 type checkpointer struct {
 	scope
 	file    *file
@@ -36,21 +35,21 @@ type checkpointer struct {
 	fail    func(error)
 
 	epoch   uint64      // of the owner
-	pending *checkpoint // collected, waits for its commit
-	saved   time.Time   // when the last one was collected
+	pending *checkpoint // collected, waits until its position is committed
+	saved   time.Time   // of the last collection
 
 	background sync.WaitGroup
-	writing    atomic.Bool // one is being written
-	unwritten  bool        // one was given up: its rows are lost, so none may follow. Read after background
+	writing    atomic.Bool // a write is running
+	unwritten  bool        // a write failed: its rows are lost, no checkpoint may follow. Read after background.Wait
 }
 
-// begin sets what checkpoints and snapshots of an owner follow.
+// begin sets the owner's epoch and starts the interval of checkpoints.
 func (c *checkpointer) begin(epoch uint64) { c.epoch, c.saved = epoch, time.Now() }
 
-// wait returns when no checkpoint is being written.
+// wait waits for the end of a running write.
 func (c *checkpointer) wait() { c.background.Wait() }
 
-// collectDue collects a checkpoint if it is time for one.
+// collectDue collects a checkpoint if one is due.
 func (c *checkpointer) collectDue(outcomes uint64) error {
 	if c.pending != nil || c.writing.Load() {
 		return nil
@@ -61,8 +60,8 @@ func (c *checkpointer) collectDue(outcomes uint64) error {
 	return c.collect(outcomes)
 }
 
-// collect takes the ledgers that changed, as they are now. Nothing may be written
-// before everything that was emitted up to now is committed.
+// collect copies the ledgers that changed. They may be written only after every outcome emitted
+// so far is committed.
 func (c *checkpointer) collect(outcomes uint64) (err error) {
 	if c.pending, err = c.ledgers.collect(); err != nil {
 		return err
@@ -72,7 +71,7 @@ func (c *checkpointer) collect(outcomes uint64) (err error) {
 	return nil
 }
 
-// wanted is the position that has to be committed for the pending checkpoint; 0 for none.
+// wanted returns the position that the pending checkpoint needs committed; 0 without one.
 func (c *checkpointer) wanted() compaction.Seq {
 	if c.pending == nil {
 		return 0
@@ -80,8 +79,7 @@ func (c *checkpointer) wanted() compaction.Seq {
 	return c.pending.end.seq
 }
 
-// save writes the pending checkpoint in the background, once its position is
-// committed.
+// save writes the pending checkpoint in the background if its position is committed.
 func (c *checkpointer) save(ctx context.Context, committed compaction.Seq) {
 	due := c.pending
 	if due == nil || committed < due.end.seq && !failpoint.CheckpointEarly() {
@@ -104,10 +102,10 @@ func (c *checkpointer) save(ctx context.Context, committed compaction.Seq) {
 	}
 }
 
-// replayed writes a checkpoint when one is due, so that a long replay needs no more memory
-// than any other time, and a crash in it costs little. All of it was committed long ago;
-// what was published about it is read again from where the file was. chained means that the
-// hash of the ledgers is that of the log.
+// replayed writes a checkpoint during a replay if enough changed. It bounds the memory of a
+// long replay and the loss by a crash. All its events are committed; the next recovery
+// reads their outcomes again from the file's old position in OUTCOMES. chained reports that the
+// ledgers have the hash of the log.
 func (c *checkpointer) replayed(ctx context.Context, chained bool) error {
 	if _, enough := c.ledgers.changed(); !enough {
 		return nil
@@ -117,13 +115,13 @@ func (c *checkpointer) replayed(ctx context.Context, chained bool) error {
 		return err
 	}
 	if due.outcomes = c.file.position().Outcomes; !chained {
-		due.end.chain = 0 // not known
+		due.end.chain = 0 // unknown
 	}
 	return c.write(ctx, due)
 }
 
-// write stores a checkpoint; it tries again until it succeeds, the file is damaged or ctx
-// ends, since its rows are nowhere else.
+// write stores a checkpoint. No other place has its rows, so it retries until it succeeds, the
+// file is damaged or ctx ends.
 // See docs/adr/0014.
 func (c *checkpointer) write(ctx context.Context, due *checkpoint) error {
 	failpoint.Pass("before-checkpoint")
@@ -151,15 +149,16 @@ func (c *checkpointer) write(ctx context.Context, due *checkpoint) error {
 	return nil
 }
 
-// store makes one attempt, alone in the worker: eight files that are mapped at once were half of its memory.
+// store makes one attempt. Only one partition of a worker stores at a time: eight mapped files took
+// half of the worker's memory.
 func (c *checkpointer) store(m kv.Position, changes []kv.Change) error {
 	c.set.storing.Lock()
 	defer c.set.storing.Unlock()
 	return c.file.checkpoint(m, changes)
 }
 
-// finish writes what is left after a drain. An event that was decided and not committed any
-// more keeps it from that.
+// finish writes the remaining changes after a drain. It writes nothing if a decided event was
+// not committed.
 func (c *checkpointer) finish(ctx context.Context, committed compaction.Seq, outcomes uint64) error {
 	for c.background.Wait(); !c.unwritten; c.background.Wait() {
 		if some, _ := c.ledgers.changed(); c.pending == nil && !some {

@@ -21,43 +21,43 @@ import (
 	"compactd/internal/worker/payload"
 )
 
-// committer renders what is queued, and commits it behind the fence, one commit at a time.
-// It is for the goroutine of [Partition.commitLoop].
+// committer renders queued outcomes and commits them behind the fence, one commit at a time.
+// Only the goroutine of [Partition.commitLoop] uses it.
 type committer struct {
 	scope
 	queue     *queue
 	eraser    *eraser
 	allowance int         // bytes of one commit
-	stopped   atomic.Bool // another worker waits for the partition: no commit begins any more
+	stopped   atomic.Bool // another worker waits for the partition: no further commit begins
 
 	commits   *commit.Committer
 	taken     uint64 // sequence in OUTCOMES of the takeover
 	committed compaction.Seq
-	split     partitions.Split // as the last marker has it
+	split     partitions.Split // of the last marker
 	markedAt  time.Time
-	carried   *batch         // the next group, rendered, that did not fit the last commit; nil for none
-	ahead     *payload.Ahead // texts of the groups at the head of the queue
+	carried   *batch         // the next group, already rendered, which did not fit the last commit; or nil
+	ahead     *payload.Ahead // texts for the groups at the head of the queue
 }
 
-// begin makes the owner of a fence commit what follows a marker.
+// begin starts commits after a marker, with the fence of commits.
 func (c *committer) begin(commits *commit.Committer, marker position) {
 	c.commits, c.taken, c.committed, c.split, c.markedAt = commits, commits.LastSeq(), marker.seq, marker.split, time.Now()
 }
 
-// ReadHour counts the bytes of compactions stored in the last hour, before a bound needs them.
+// ReadHour counts the bytes of compactions stored in the last hour, before a limit needs the count.
 func (p *Partition) ReadHour(ctx context.Context) error {
 	err := p.set.Outcomes.Serve(ctx, p.ID, p.committer.taken)
-	if p.set.At(p.ID) != p { // it was released meanwhile
+	if p.set.At(p.ID) != p { // released during the count
 		p.set.Outcomes.Release(p.ID)
 	}
 	return err
 }
 
-// lastSeq is the sequence in OUTCOMES of the last message committed.
+// lastSeq returns the sequence in OUTCOMES of the last committed message.
 func (c *committer) lastSeq() uint64 { return c.commits.LastSeq() }
 
-// commitQueue empties the queue, and commits a marker alone when the cursor moved without
-// outcomes and it is time, or a checkpoint at wanted waits for it.
+// commitQueue commits the whole queue. If the cursor moved without outcomes, it commits a marker
+// alone once one is due, or at once if a checkpoint at wanted waits for it.
 func (c *committer) commitQueue(ctx context.Context, wanted compaction.Seq) error {
 	for !c.stopped.Load() {
 		b, err := c.batch(ctx)
@@ -77,7 +77,7 @@ func (c *committer) commitQueue(ctx context.Context, wanted compaction.Seq) erro
 	return nil
 }
 
-// wantsMarker reports whether a marker of its own is due.
+// wantsMarker reports whether a marker without outcomes is due.
 func (c *committer) wantsMarker(end position, wanted compaction.Seq) bool {
 	age := time.Since(c.markedAt)
 	if end.seq <= c.committed {
@@ -86,7 +86,7 @@ func (c *committer) wantsMarker(end position, wanted compaction.Seq) bool {
 	return wanted > c.committed || age >= c.set.config.MarkerEvery
 }
 
-// drain commits everything that is decided, and a marker at its end.
+// drain commits all decided events and a marker at their end.
 func (c *committer) drain(ctx context.Context) error {
 	failpoint.Pass("draining")
 	c.markedAt = time.Time{}
@@ -96,7 +96,7 @@ func (c *committer) drain(ctx context.Context) error {
 	return nil
 }
 
-// batch is rendered groups of the queue: what one commit stores.
+// batch holds the rendered groups of one commit.
 type batch struct {
 	groups   int
 	end      position
@@ -105,8 +105,8 @@ type batch struct {
 	bytes    int
 }
 
-// batch renders the head of the queue, up to the bounds of one commit. It ends
-// at the boundary of an event. The rest is for the next one.
+// batch renders groups from the head of the queue, up to the limits of one commit. It ends
+// between two events.
 func (c *committer) batch(ctx context.Context) (batch, error) {
 	queue, end := c.queue.head()
 	b := batch{end: end}
@@ -139,9 +139,8 @@ func (c *committer) batch(ctx context.Context) (batch, error) {
 	return b, nil
 }
 
-// readAhead reads the texts of the first of some groups, unless they were read, and those of
-// as many behind it as a commit may have bytes: all of them in one sweep over the log, where
-// each of them alone would be one.
+// readAhead reads the texts of the first group, unless it has them, and those of as many later
+// groups as fit one commit. One sweep over the log reads them all, in place of a sweep per group.
 func (c *committer) readAhead(ctx context.Context, queue []group) {
 	missing := func(w payload.Wanted) bool { return !c.ahead.Has(w.View) }
 	if !slices.ContainsFunc(c.wanted(nil, queue[0]), missing) {
@@ -158,7 +157,8 @@ func (c *committer) readAhead(ctx context.Context, queue []group) {
 	c.ahead = c.set.Payloads.ReadAhead(ctx, c.ahead, wanted, c.allowance)
 }
 
-// wanted appends the views of a group that are rendered, by what is known of their tenants.
+// wanted appends the views of a group that the committer will render: those within the limits of
+// size and tenant.
 func (c *committer) wanted(all []payload.Wanted, g group) []payload.Wanted {
 	for _, t := range g.outcomes {
 		if v := t.outcome.View; v != nil && !payload.TooLong(v) && c.set.Outcomes.Over(t.address.Tenant, 1) == "" {
@@ -188,8 +188,7 @@ func (c *committer) render(ctx context.Context, g group) (*batch, error) {
 	return r, nil
 }
 
-// renderOutcome writes the payload of an outcome, without messages if its tenant is over a
-// bound.
+// renderOutcome writes the payload of an outcome, without messages if its tenant is over a limit.
 func (c *committer) renderOutcome(ctx context.Context, t *emitted) (data []byte, err error) {
 	body, ok := t.outcome.Body.(*events.Compacted)
 	q, tenant := c.set.Outcomes, t.address.Tenant
@@ -202,7 +201,7 @@ func (c *committer) renderOutcome(ctx context.Context, t *emitted) (data []byte,
 	}
 	if t.omitted = q.Over(tenant, 1); t.omitted == "" {
 		end := func() {}
-		if !payload.TooLong(t.outcome.View) { // else nothing is rendered
+		if !payload.TooLong(t.outcome.View) { // a view that is too long is not rendered
 			if ctx, end, err = c.rendering(ctx, body); err != nil {
 				return nil, err
 			}
@@ -227,7 +226,7 @@ func (c *committer) renderOutcome(ctx context.Context, t *emitted) (data []byte,
 	return data, err
 }
 
-// commit stores a batch and takes it off the queue. It waits while the store is full.
+// commit stores a batch and removes it from the queue. It waits while the store is full.
 func (c *committer) commit(ctx context.Context, b batch) error {
 	failpoint.Pass("rendered")
 	began := time.Now()
@@ -250,7 +249,7 @@ func (c *committer) commit(ctx context.Context, b batch) error {
 	return c.set.learn(c.split)
 }
 
-// report passes a commit on to the listener, and what it has to erase to the eraser.
+// report passes a commit to the listener and its erasures to the eraser.
 func (c *committer) report(b batch, began time.Time) {
 	l := &c.set.config.Listener
 	observe.Call(l.Committed, observe.Committed{Partition: c.ID, Cursor: b.end.seq, Outcomes: len(b.messages), Bytes: b.bytes, Took: time.Since(began)})

@@ -19,22 +19,23 @@ import (
 	"compactd/internal/worker/observe"
 )
 
-// erasure is a session that has to go from the partition's streams and files.
+// erasure is a session to erase from the partition's streams and files.
 type erasure struct {
 	erase.Erasure
-	resumed bool // an earlier try was cut off
-	local   bool // another owner has done the rest: this worker's file is left
-	copies  bool // and snapshots, which may have been made of the file since
-	dropped bool // the same, if one of the sessions that have left it may be erased
+	resumed bool // an earlier attempt did not finish
+	local   bool // only this worker's file: another owner erased the rest
+	copies  bool // with local: the snapshots too, which may be newer copies of the file
+	dropped bool // with local: the snapshots too, if a session that left the file may be erased
 }
 
-// droppedAt is the erasure of what sessions of others have left in a file that a checkpoint has dropped them from.
+// droppedAt returns the erasure of sessions of other partitions from a file, after the checkpoint at cursor
+// dropped the last of them.
 func droppedAt(cursor uint64) erasure {
 	return erasure{Erasure: erase.Erasure{Forgotten: events.Forgotten{Seq: cursor}}, local: true, dropped: true}
 }
 
 // eraser removes erased sessions from streams, file and snapshots, one at a time, and drops
-// the ledgers of expired ones. It has a goroutine of its own, run; any may call add.
+// the ledgers of expired sessions. Its goroutine is run; any goroutine may call add.
 type eraser struct {
 	scope
 	file    *file
@@ -47,25 +48,25 @@ type eraser struct {
 	due   []erasure
 }
 
-// erasable is where a session is erased.
+// erasable are the places that a session is erased from.
 type erasable interface {
-	// pending lists what was decided and not published as done.
+	// pending lists the erasures that were decided and not published as done.
 	pending(context.Context) ([]erase.Erasure, error)
-	// lastForget is the sequence of the last session.forget under the subjects of partitions, 0 for none.
+	// lastForget returns the sequence of the last session.forget under the subjects of partitions, or 0.
 	lastForget(context.Context, []int) (uint64, error)
-	// streams overwrites what they hold of a session, and returns how many outcomes and events that were.
+	// streams overwrites a session in OUTCOMES and the log, and returns the number of overwritten messages.
 	streams(context.Context, erase.Erasure) (outcomes, log int64, err error)
-	// exists reports whether the partition has a file; await returns when a checkpoint of an event is in it.
+	// exists reports whether the partition has a file. await waits for a checkpoint that contains an event.
 	exists() bool
 	await(context.Context, compaction.Seq) error
-	// scrub overwrites what no row of the file holds.
+	// scrub overwrites the unused pages of the file and removes quarantined files.
 	scrub() (removed int64, err error)
-	// hold lets no copy of the file be made until release, and copies removes those that there are.
+	// hold blocks copies of the file until release. copies removes the snapshots.
 	hold(context.Context) (release func(), err error)
 	copies(context.Context) error
 }
 
-// stores are those of a partition's file, and of the server.
+// stores implements erasable with the partition's file and the server.
 type stores struct{ *file }
 
 func (s stores) pending(ctx context.Context) ([]erase.Erasure, error) {
@@ -90,14 +91,14 @@ func (s stores) hold(ctx context.Context) (release func(), err error) {
 
 func (s stores) copies(ctx context.Context) error { return s.set.snapshots.store.Erase(ctx) }
 
-// lastForget is the sequence of the last session.forget under the subjects of partitions, 0 for none.
+// lastForget returns the sequence of the last session.forget under the subjects of partitions, or 0.
 func (set *Set) lastForget(ctx context.Context, in []int) (uint64, error) {
 	return erase.LastForget(ctx, set.config.Read, events.LoggedIn(in, events.KindForget, everySession)...)
 }
 
-// find lists what a new owner has to erase: what was decided and not published as done.
-// Where nothing is, the file may still be from before, or from a worker that crashed before
-// it had overwritten its pages.
+// find queues the erasures of a new owner: those decided and not published as done. Without any,
+// the file may still be older than the last erasure, or be left by a worker that crashed before it
+// overwrote the pages.
 func (e *eraser) find(ctx context.Context) error {
 	pending, err := e.stores.pending(ctx)
 	if err != nil {
@@ -107,18 +108,18 @@ func (e *eraser) find(ctx context.Context) error {
 		e.add(erasure{Erasure: p, resumed: true})
 	}
 	last, err := e.stores.lastForget(ctx, e.set.Table().Kin(e.ID))
-	last = min(last, uint64(e.ledgers.position().seq)) // a later one is of another partition, or to be decided
+	last = min(last, uint64(e.ledgers.position().seq)) // a later one is undecided or belongs to another partition
 	if err != nil || !e.stores.exists() || len(pending) > 0 || last == 0 {
 		return err
 	}
-	if some, _ := e.ledgers.changed(); !some { // the file has no more than they have, and no checkpoint comes
+	if some, _ := e.ledgers.changed(); !some { // the file is up to date, and no checkpoint follows to wait for
 		last = 0
 	}
 	e.add(erasure{Erasure: erase.Erasure{Forgotten: events.Forgotten{Seq: last}}, local: true})
 	return nil
 }
 
-// add notes an erasure that is published as decided.
+// add queues an erasure that is published as decided.
 func (e *eraser) add(due erasure) {
 	e.mu.Lock()
 	e.due = append(e.due, due)
@@ -136,8 +137,8 @@ func (e *eraser) take() (due erasure, ok bool) {
 	return due, ok
 }
 
-// run erases the sessions that are due until ctx ends; the next owner erases the rest. Every renewEvery it calls
-// sweep.
+// run erases the due sessions until ctx ends; the next owner erases the rest. It calls sweep every
+// renewEvery.
 func (e *eraser) run(ctx context.Context) {
 	tick := time.NewTicker(e.set.renewEvery())
 	defer tick.Stop()
@@ -163,8 +164,8 @@ func (e *eraser) run(ctx context.Context) {
 	}
 }
 
-// erase overwrites a session wherever the partition's owner reaches, and publishes that.
-// The streams come first: what is left of a file can be made of them again.
+// erase overwrites a session in streams, file and snapshots, and publishes session.erased.
+// The streams come first: a file can be built from them again.
 func (e *eraser) erase(ctx context.Context, due erasure) (err error) {
 	done := events.Erased{
 		Header:   events.Header{V: events.Version, ID: "erased-" + due.ID},
@@ -188,17 +189,16 @@ func (e *eraser) erase(ctx context.Context, due erasure) (err error) {
 	return nil
 }
 
-// erasedSinceSplit reports whether a session may have been erased while the file still had it, though another partition
-// decided it.
+// erasedSinceSplit reports whether another partition may have erased a session while this partition's
+// file still had it.
 func (e *eraser) erasedSinceSplit(ctx context.Context) (bool, error) {
 	last, err := e.stores.lastForget(ctx, e.set.Table().Kin(e.ID))
 	return last >= e.set.Table().Newest(e.ID).First && last > 0, err
 }
 
-// eraseFile overwrites what the partition's file holds of ledgers that are gone,
-// once a checkpoint confirms that they are, and removes files that were quarantined. Then
-// the snapshots go, unless another owner has seen to them; no copy of the file is
-// made meanwhile.
+// eraseFile waits for the checkpoint that drops the session, overwrites the unused pages of the
+// file and removes quarantined files. Then it removes the snapshots, unless another owner
+// did. No copy of the file is made at the same time.
 func (e *eraser) eraseFile(ctx context.Context, due *erasure) (removed int64, err error) {
 	if err := e.stores.await(ctx, compaction.Seq(due.Seq)); err != nil {
 		return 0, err
@@ -211,7 +211,7 @@ func (e *eraser) eraseFile(ctx context.Context, due *erasure) (removed int64, er
 	if removed, err = e.stores.scrub(); err != nil {
 		return removed, err
 	}
-	e.set.slot(e.ID).erasedElsewhere.Store(false) // what was received before it was served here is done
+	e.set.slot(e.ID).erasedElsewhere.Store(false) // this covers erasures received before the partition was served here
 	failpoint.Pass("file-erased")
 	if !due.local || due.copies {
 		err = e.stores.copies(ctx)
@@ -219,13 +219,13 @@ func (e *eraser) eraseFile(ctx context.Context, due *erasure) (removed int64, er
 	return removed, err
 }
 
-// A worker keeps the files of partitions that it had and another has now, since they
-// may come back. Of sessions that were erased meanwhile nothing may stay in them.
+// A worker keeps the files of partitions that moved to another worker, since they may come back.
+// Sessions that were erased in between must not stay in them.
 
-// pruneErased looks through the files once, before any partition is served.
+// pruneErased erases sessions from all files once, before any partition is served.
 func (set *Set) pruneErased(ctx context.Context) error {
 	if _, err := os.Stat(set.config.Dir); set.config.Dir == "" || err != nil {
-		return nil //nolint:nilerr // there is no file then
+		return nil //nolint:nilerr // no directory, no files
 	}
 	for id := range set.Count() {
 		last, err := set.lastForget(ctx, set.Table().Kin(id))
@@ -246,8 +246,8 @@ func (set *Set) pruneErased(ctx context.Context) error {
 // everySession matches the address of any session in a filter.
 var everySession = events.Address{Tenant: "*", Session: "*"}
 
-// subscribeErasures follows the erasures that other workers decide, until stop is called. The files of all partitions
-// that had the session are removed; a partition served here overwrites its file instead.
+// subscribeErasures follows the erasures of other workers until stop is called. It removes the files of all
+// partitions that had the session; a partition served here overwrites its file instead.
 func (set *Set) subscribeErasures() (stop func(), err error) {
 	if set.config.Dir == "" {
 		return func() {}, nil
@@ -270,21 +270,21 @@ func (set *Set) subscribeErasures() (stop func(), err error) {
 		return nil, fmt.Errorf("subscribe to erasures: %w", err)
 	}
 	return func() {
-		_ = s.Unsubscribe() // the connection may be gone, and then it is over too
+		_ = s.Unsubscribe() // fails only on a closed connection
 		busy.Lock()
 		defer busy.Unlock()
 	}, nil
 }
 
-// erasedBy sees to the file of a partition when another one, or another owner, has erased a session that it had.
+// erasedBy removes a session from the file of a partition after another partition or owner erased it.
 func (set *Set) erasedBy(decider, id int, seq uint64) {
 	if id == decider && set.At(id) != nil {
-		return // by its eraser
+		return // its own eraser erased the file
 	}
 	set.slot(id).erasedElsewhere.Store(true)
 	switch p := set.At(id); {
 	case p != nil:
-		if id < decider { // it has not had the session since its split
+		if id < decider { // it dropped the session at its split
 			seq = 0
 		}
 		p.eraser.add(erasure{Erasure: erase.Erasure{Forgotten: events.Forgotten{Seq: seq}}, local: true, copies: true})
@@ -293,9 +293,8 @@ func (set *Set) erasedBy(decider, id int, seq uint64) {
 	}
 }
 
-// DropErasedFile removes the file of a partition that this worker does not serve, if a
-// session of it was erased since it did. One that is still being closed is removed
-// when it is.
+// DropErasedFile removes the file of a partition that this worker no longer serves, if one of its
+// sessions was erased since. A file that is still in use is removed after it is closed.
 func (set *Set) DropErasedFile(id int) {
 	if !set.slot(id).erasedElsewhere.Load() {
 		return

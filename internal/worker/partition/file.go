@@ -14,16 +14,16 @@ import (
 	"compactd/internal/worker/observe"
 )
 
-// file is the ledger file of a partition. Recovery opens and replaces it; from then on its
-// methods may be called from any goroutine. Without a directory there is none, and it is
-// always at the zero position.
+// file is the ledger file of a partition. Recovery opens and replaces it; afterwards any
+// goroutine may call its methods. Without a directory there is no file, and the position is
+// always zero.
 type file struct {
 	scope
 	store *kv.Store     // nil without a directory
-	moved chan struct{} // one slot: a checkpoint is written
+	moved chan struct{} // one slot: a checkpoint was written
 }
 
-// fileOptions say where a partition's file is, and how it is opened.
+// fileOptions returns the options to open a partition's file.
 func (set *Set) fileOptions(id int) kv.Options {
 	return kv.Options{
 		Path:      filepath.Join(set.config.Dir, fmt.Sprintf("p%d.db", id)),
@@ -33,7 +33,7 @@ func (set *Set) fileOptions(id int) kv.Options {
 
 func (f *file) path() string { return f.set.fileOptions(f.ID).Path }
 
-// open opens the file; one that is damaged is quarantined.
+// open opens the file. An untrusted file is quarantined and replaced by a fresh one.
 func (f *file) open() error {
 	if f.set.config.Dir == "" {
 		return nil
@@ -46,10 +46,10 @@ func (f *file) open() error {
 	return err
 }
 
-// exists reports whether there is a directory for files.
+// exists reports whether the partition has a file.
 func (f *file) exists() bool { return f.store != nil }
 
-// ledgers is where ledgers that left memory are loaded from.
+// ledgers returns the store to load evicted ledgers from, or nil.
 func (f *file) ledgers() decide.Store {
 	if f.store == nil {
 		return nil
@@ -57,7 +57,7 @@ func (f *file) ledgers() decide.Store {
 	return f.store
 }
 
-// position is that of the last checkpoint.
+// position returns the position of the last checkpoint.
 func (f *file) position() kv.Position {
 	if f.store == nil {
 		return kv.Position{}
@@ -86,12 +86,12 @@ func (f *file) report(reason error, moved string) {
 	observe.Call(f.set.config.Listener.Quarantined, observe.Quarantined{Partition: f.ID, Reason: reason, Moved: moved})
 }
 
-// replace puts another file in the place of this one.
+// replace replaces the file by the one at path.
 func (f *file) replace(path string) error {
 	return errors.Join(f.store.Close(), os.Rename(path, f.path()), f.open())
 }
 
-// checkpoint writes ledgers and the position that they are at.
+// checkpoint writes ledgers and their position.
 func (f *file) checkpoint(m kv.Position, changes []kv.Change) error {
 	err := f.store.Checkpoint(m, changes)
 	if err == nil {
@@ -100,7 +100,7 @@ func (f *file) checkpoint(m kv.Position, changes []kv.Change) error {
 	return err
 }
 
-// await returns when the file, if there is one, is at an event.
+// await waits until the file, if there is one, is at seq or later.
 func (f *file) await(ctx context.Context, seq compaction.Seq) error {
 	for f.store != nil && compaction.Seq(f.store.Position().Cursor) < seq {
 		select {
@@ -112,7 +112,7 @@ func (f *file) await(ctx context.Context, seq compaction.Seq) error {
 	return nil
 }
 
-// scrub overwrites what no row of the file holds, and removes quarantined files.
+// scrub overwrites the unused pages of the file and removes quarantined files.
 func (f *file) scrub() (removed int64, err error) {
 	if f.store == nil {
 		return 0, nil

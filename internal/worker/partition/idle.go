@@ -13,18 +13,17 @@ import (
 	"compactd/internal/stored"
 )
 
-// idleEvery is how often a partition looks for sessions that have been idle for
-// long: what is then cleared must be cleared before the next call, not at once.
+// idleEvery is the interval at which a partition looks for idle sessions. It may be long: old
+// content must be cleared before the next call, not at once.
 const idleEvery = time.Minute
 
-// idleBatch is how many stored sessions one look reads, so that it costs the same in a
+// idleBatch is the number of stored sessions that one look reads. So a look costs the same in a
 // partition of any size: 30,000 sessions an hour.
 const idleBatch = 500
 
-// watchIdle writes a session.idle for each session that its policy calls idle, until ctx
-// ends. The event is what clears; this only records that time passed. Each look is at all
-// sessions in memory and the next ones of the file: those that left memory, or were not
-// loaded since the partition was acquired.
+// watchIdle publishes a session.idle for each session that is idle under its policy, until ctx
+// ends. It clears nothing: the decision on the event does. Each look covers all sessions in
+// memory and the next idleBatch of the file.
 func (p *Partition) watchIdle(ctx context.Context) {
 	var after events.Address
 	retry.Tick(ctx, idleEvery, func() {
@@ -42,9 +41,9 @@ func (p *Partition) watchIdle(ctx context.Context) {
 	})
 }
 
-// idle lists the stored sessions that are due, of at most idleBatch behind an address, and
-// returns the last one it read; the zero address begins again. It loads none into memory. A
-// turn may come while it reads: then its event reports an older turn, and changes nothing.
+// idle lists the due sessions among the next idleBatch stored ones after an address. It returns the
+// last address that it read, or the zero address at the end of the file. It loads no ledger into
+// memory. If a turn arrives during the read, the event reports an older turn and changes nothing.
 func (f *file) idle(after events.Address, now int64, inMemory func(events.Address) bool) (due []idleSession, last events.Address, err error) {
 	if f.store == nil {
 		return nil, last, nil
@@ -71,7 +70,7 @@ func (f *file) idle(after events.Address, now int64, inMemory func(events.Addres
 	return due, last, nil
 }
 
-// idleSession returns a stored session that is due, nil for one that is not.
+// idleSession returns a stored session if it is due, else nil.
 func (f *file) idleSession(a events.Address, now int64) (*idleSession, error) {
 	rows, err := f.store.Load(a)
 	if err != nil || rows == nil {
@@ -87,7 +86,7 @@ func (f *file) idleSession(a events.Address, now int64) (*idleSession, error) {
 	return &idleSession{a, l.LastTurnSeq()}, nil
 }
 
-// idleSession is a session of which nothing was received since a sequence of the log.
+// idleSession is a session without a turn since a sequence of the log.
 type idleSession struct {
 	events.Address
 	since compaction.Seq
@@ -112,8 +111,8 @@ func (l *ledgers) inMemory(a events.Address) bool {
 	return l.decider.Cache[a] != nil
 }
 
-// publishIdle publishes the event. Its id follows from the last turn, so that another
-// look, or another worker, stores it once.
+// publishIdle publishes the event. Its id contains the last turn, so a second look or another
+// worker does not store it twice.
 func (p *Partition) publishIdle(ctx context.Context, s idleSession) error {
 	id := fmt.Sprintf("idle-%s-%d", s.Address, s.since)
 	idle := events.Idle{Header: events.Header{V: events.Version, ID: id}, Since: uint64(s.since)}

@@ -24,16 +24,15 @@ import (
 	"compactd/internal/worker/observe"
 )
 
-// While a partition is more than a backlog of events behind, commits come at most
-// every catchUpPause, until it has caught up: many small ones would hold up the
-// reading they wait for.
+// While a partition is more than backlog events behind, it commits at most every catchUpPause:
+// many small commits would delay the reading.
 const (
 	backlog      = 1000
 	catchUpPause = 100 * time.Millisecond
 )
 
-// intake reads the log, decides each event, and queues what is to be emitted. The reader of
-// the log calls receive, in order; it waits there while memory is short or the queue full.
+// intake reads the log, decides each event, and queues its outcomes. The reader of
+// the log calls receive, in order; receive waits while memory is short or the queue full.
 type intake struct {
 	scope
 	ledgers *ledgers
@@ -42,10 +41,10 @@ type intake struct {
 	mu      sync.Mutex // held from the decision on an event until it is queued, and by a split
 
 	behind   atomic.Bool   // the log holds more than a backlog of unread events
-	logEmpty chan struct{} // one slot: the log had nothing more, for the moment
+	logEmpty chan struct{} // one slot: the last event of the log was read
 }
 
-// consume begins to read behind the marker, until stop is called or ctx ends.
+// consume reads the log after the marker, until stop is called or ctx ends.
 func (i *intake) consume(ctx context.Context) (stop func(), err error) {
 	at := uint64(i.ledgers.position().seq)
 	from := stream.LogFrom{Partitions: i.sources(at), Seq: at + 1, OnError: i.retrying("read log"), OnFetched: func(seq uint64, why error) {
@@ -86,11 +85,11 @@ func (i *intake) receive(ctx context.Context, m jetstream.Msg) {
 	}
 	i.did(observe.Step{Trace: e.Trace, Name: observe.StepDecide, Address: e.Address, Seq: e.Seq, Kind: e.Kind, Began: read})
 	failpoint.Pass("decided")
-	if text && !i.behind.Load() { // a backlog runs through the cache before its sessions come back to it
+	if text && !i.behind.Load() { // the texts of a backlog would leave the cache before their next use
 		i.set.Payloads.Put(e)
 	}
 	if err := i.retry(ctx, "pass on to branches", func() error { return relate(ctx, family{i.scope}, e, g.forked) }); err != nil {
-		i.queue.close() // nothing behind the event may be committed: the next owner decides it again
+		i.queue.close() // no later event may be committed: the next owner decides this one again
 		return
 	}
 	i.record(ctx, e, m.Headers().Get(events.HeaderCaller))
@@ -98,7 +97,7 @@ func (i *intake) receive(ctx context.Context, m jetstream.Msg) {
 	observe.Call(i.set.config.Listener.Applied, observe.Applied{Partition: i.ID, Seq: e.Seq, Kind: e.Kind, Outcomes: len(g.outcomes), Pending: e.Pending, Repeated: g.repeated})
 }
 
-// pass queues what is to be emitted about an event, and notes the end of the log.
+// pass queues the outcomes of an event, and signals the end of the log.
 func (i *intake) pass(g group, e decide.Event) {
 	i.queue.push(g, e.Address)
 	if e.Pending == 0 {
@@ -109,8 +108,8 @@ func (i *intake) pass(g group, e decide.Event) {
 // auditedKinds are the kinds of events in the audit log: they change a session at once.
 var auditedKinds = []events.Kind{events.KindCompact, events.KindRewind, events.KindForget}
 
-// record puts an event of these kinds into the audit log, before its outcome is committed: an owner that
-// takes over after a crash does it again, and one entry is stored. Where it cannot be stored the event goes on.
+// record puts an audited event into the audit log before its outcome is committed. An owner that takes
+// over after a crash records it again; the entry is stored once. An error does not stop the event.
 func (i *intake) record(ctx context.Context, e decide.Event, caller string) {
 	if i.set.config.Audit == nil || !slices.Contains(auditedKinds, e.Kind) || e.Validate() != nil {
 		return
@@ -125,7 +124,7 @@ func (i *intake) record(ctx context.Context, e decide.Event, caller string) {
 	}
 }
 
-// linger lets outcomes gather after a commit while there is a backlog to read.
+// linger delays the next commit while there is a backlog, so that it holds more outcomes.
 func (i *intake) linger(ctx context.Context, committed time.Time) {
 	if !i.behind.Load() {
 		return
@@ -137,20 +136,20 @@ func (i *intake) linger(ctx context.Context, committed time.Time) {
 	}
 }
 
-// A session that branched off another one belongs to it. The log of a session names its branches:
-// the partition that decides the turn that begins a branch writes a session.branch into the log of the session
-// that it branched off, which may be of another partition. The one that decides the end of a session, or
-// that it is forgotten, writes the same for each branch. All of it is stored before the event is
-// committed, so that an owner which takes over after a crash stores what is missing. See docs/adr/0046.
+// A branch of a session belongs to it. The log of a session names its branches: the partition that
+// decides the first turn of a branch writes a session.branch into the log of the parent session,
+// which may belong to another partition. The partition that decides a session.end or session.forget
+// writes the same event for each branch. These events are stored before the commit of the event that
+// caused them, so that an owner which takes over after a crash stores the missing ones. See docs/adr/0046.
 
-// relatives is where the branches of a session are found, and events about them stored. An event
-// with an id that was stored before is the same one.
+// relatives finds the branches of a session and stores events about them. An id that was stored
+// before is not stored again.
 type relatives interface {
 	branches(ctx context.Context, a events.Address, before compaction.Seq) ([]string, error)
 	publish(ctx context.Context, k events.Kind, a events.Address, id string, body any) error
 }
 
-// relate stores what follows from an event for other sessions of its family.
+// relate stores the events that an event causes for other sessions of its family.
 func relate(ctx context.Context, f relatives, e decide.Event, forked *compaction.Forked) error {
 	if forked != nil {
 		parent := events.Address{Tenant: e.Address.Tenant, Session: forked.Session}
@@ -166,7 +165,7 @@ func relate(ctx context.Context, f relatives, e decide.Event, forked *compaction
 	}
 	for _, session := range branches {
 		if e.Kind == events.KindEnd && !events.IsBranch(e.Address.Session, session) {
-			continue // a fork that goes on alone
+			continue // a fork, which outlives its parent
 		}
 		id := familyID(e, session)
 		if err := f.publish(ctx, e.Kind, events.Address{Tenant: e.Address.Tenant, Session: session}, id, &events.Header{V: events.Version, ID: id}); err != nil {
@@ -176,7 +175,7 @@ func relate(ctx context.Context, f relatives, e decide.Event, forked *compaction
 	return nil
 }
 
-// endsFamily reports whether an event ends the branches of its session too.
+// endsFamily reports whether an event also ends the branches of its session.
 func endsFamily(e decide.Event) bool {
 	if e.Validate() != nil {
 		return false
@@ -195,8 +194,8 @@ func endsFamily(e decide.Event) bool {
 
 const familyPrefix = "family-"
 
-// familyID is the id of an event that follows from another one for a branch. It names the first of
-// them, so that sessions which branched off each other do not end each other for ever.
+// familyID returns the id of the event that e causes for a branch. It contains the sequence of the first
+// event of the cascade, so that sessions which branched off each other do not end each other forever.
 func familyID(e decide.Event, session string) string {
 	first := fmt.Sprint(e.Seq)
 	if rest, ok := strings.CutPrefix(e.ID, familyPrefix); ok {
@@ -205,16 +204,16 @@ func familyID(e decide.Event, session string) string {
 	return fmt.Sprintf("%s%s-%x", familyPrefix, first, dialect.KeyOf(e.Address.Tenant+"."+session))
 }
 
-// family is that of the sessions of a partition, in the log.
+// family implements relatives with the log.
 type family struct{ scope }
 
 func (f family) branches(ctx context.Context, a events.Address, before compaction.Seq) (out []string, err error) {
 	subjects := events.LoggedIn(f.set.Table().Path(a), events.KindBranch, a)
 	err = stream.ReadSubjects(ctx, f.set.config.Read, topology.LogStream, subjects, 1, func(m stream.LogMessage) error {
 		if m.Seq >= uint64(before) {
-			return nil // of one subject they are in order, of all they are not
+			return nil // the messages of several subjects are not in order
 		}
-		if b, err := events.DecodeBranch(m.Data); err == nil && !slices.Contains(out, b.Branch) { // else it was overwritten
+		if b, err := events.DecodeBranch(m.Data); err == nil && !slices.Contains(out, b.Branch) { // err: overwritten
 			out = append(out, b.Branch)
 		}
 		return nil

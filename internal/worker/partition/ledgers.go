@@ -17,21 +17,21 @@ import (
 	"compactd/internal/worker/decide"
 )
 
-// ledgers are those of the partition, at one position of the log. Intake changes them, the
-// checkpointer collects what changed, requests read them.
+// ledgers holds the ledgers of the partition at one position of the log. Intake changes them, the
+// checkpointer collects the changes, requests read them.
 type ledgers struct {
 	scope
 	life  *lifecycle
-	ahead atomic.Int64 // events since the newest snapshot, as far as this owner has counted
+	ahead atomic.Int64 // events applied by this owner since its last snapshot
 
-	mu      sync.Mutex // guards the fields below; never held while waiting for room
+	mu      sync.Mutex // guards the fields below; never held during a wait for the queue
 	decider *decide.Decider
 	decided position
-	table   partitions.Table // which partition decides an event: as the set has it, and the own split before it is stored
+	table   partitions.Table // the set's table, and this partition's split before it is stored
 	dropped dropped
 }
 
-// begin replaces the ledgers by those of a store, nil for none, at a position.
+// begin replaces the ledgers by those of a store at a position. store may be nil.
 func (l *ledgers) begin(store decide.Store, at position) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -40,22 +40,23 @@ func (l *ledgers) begin(store decide.Store, at position) {
 	l.table, l.dropped = l.set.Table(), dropped{}
 }
 
-// resume begins with what a file holds. The next marker has the split too, where nothing is to be replayed.
+// resume begins with the ledgers of a file. It sets the split, which the next marker needs even without
+// a replay.
 func (l *ledgers) resume(store decide.Store, from kv.Position, split partitions.Split) {
 	at := positionOfFile(from)
 	at.split = split
 	l.begin(store, at)
 }
 
-// decides reports whether an event is one of this partition. It reads events of others too.
+// decides reports whether this partition decides an event. It also reads events of other partitions.
 func (l *ledgers) decides(e decide.Event) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.table.At(e.Address, uint64(e.Seq)) == l.ID
 }
 
-// decide decides an event under the config in force and returns what to emit, whether the event holds text that a
-// view may show, and the memory pressure after it.
+// decide decides an event under the config in force. It returns the group to queue, whether the event holds
+// text for views, and the memory pressure.
 func (l *ledgers) decide(e decide.Event, at time.Time) (g group, text bool, pressure int, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -69,7 +70,7 @@ func (l *ledgers) decide(e decide.Event, at time.Time) (g group, text bool, pres
 	return g, text, l.memoryPressure(), l.decider.LoadErr
 }
 
-// skip moves the position past an event that another partition decides, which is no part of the chain.
+// skip moves the position past an event that another partition decides. The chain does not include it.
 func (l *ledgers) skip(e decide.Event, at time.Time) group {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -77,8 +78,8 @@ func (l *ledgers) skip(e decide.Event, at time.Time) group {
 	return group{end: l.decided}
 }
 
-// pass moves the position past an event of a session that stayed when the partition was split off: it is part of
-// the chain.
+// pass moves the position past an event of a session that stayed with the parent at the split. The chain
+// includes it.
 func (l *ledgers) pass(e decide.Event, at time.Time) position {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -93,8 +94,8 @@ func (l *ledgers) bytes(e decide.Event) int {
 	return l.decider.Bytes(e)
 }
 
-// applyRecorded applies an event and what was published about it, decided under config, and
-// returns the position behind it.
+// applyRecorded applies an event and its published outcomes, decided under config, and returns the
+// position after it.
 func (l *ledgers) applyRecorded(e decide.Event, at time.Time, config *compaction.Config, outs []compaction.Outcome, report func(error)) (position, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -106,7 +107,7 @@ func (l *ledgers) applyRecorded(e decide.Event, at time.Time, config *compaction
 	return l.decided, l.decider.LoadErr
 }
 
-// advance moves the position behind an event. The caller holds mu.
+// advance moves the position past an event. The caller holds mu.
 func (l *ledgers) advance(e decide.Event, at time.Time) {
 	l.decider.Events++
 	l.decided = positionAfter(l.decided, e, at)
@@ -114,8 +115,7 @@ func (l *ledgers) advance(e decide.Event, at time.Time) {
 	l.ahead.Add(1)
 }
 
-// reach ends a replay: the ledgers are at the marker, and what follows is decided under
-// the present config.
+// reach ends a replay: it sets the position to the marker, and the config in force for later events.
 func (l *ledgers) reach(marker position) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -123,17 +123,17 @@ func (l *ledgers) reach(marker position) {
 	l.decided.seq, l.decided.chain, l.decided.config = marker.seq, cmp.Or(marker.chain, l.decided.chain), l.decider.Config.Hash()
 	l.decided.split = marker.split
 	if marker.time > 0 {
-		l.decided.time = marker.time // of an event that may be another partition's
+		l.decided.time = marker.time // the event may belong to another partition
 	}
 }
 
-// unsnapped is how many events the ledgers are ahead of the newest snapshot.
+// unsnapped returns the number of events since the newest snapshot.
 func (l *ledgers) unsnapped() int64 { return l.ahead.Load() }
 
 // snapshotted subtracts the events that a stored snapshot covers.
 func (l *ledgers) snapshotted(events int64) { l.ahead.Add(-events) }
 
-// collect takes the ledgers that changed, as they are now.
+// collect copies the ledgers that changed.
 func (l *ledgers) collect() (*checkpoint, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -146,7 +146,7 @@ func (l *ledgers) collect() (*checkpoint, error) {
 	return c, nil
 }
 
-// stored notes that a checkpoint is written, and lets ledgers leave memory.
+// stored marks the ledgers of a written checkpoint as stored, and evicts ledgers.
 func (l *ledgers) stored(c *checkpoint) (evicted, left int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -154,8 +154,8 @@ func (l *ledgers) stored(c *checkpoint) (evicted, left int) {
 	return l.evict(), len(l.decider.Cache)
 }
 
-// changed reports whether a ledger has changed since the last checkpoint, and whether that
-// is enough for one at any time: so many events, or memory pressure.
+// changed reports whether a ledger changed since the last checkpoint. enough reports that a checkpoint is
+// due at once: after CheckpointEvents events, or under memory pressure.
 func (l *ledgers) changed() (some, enough bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -163,14 +163,14 @@ func (l *ledgers) changed() (some, enough bool) {
 	return some, some && (l.decider.Events >= l.set.config.CheckpointEvents || l.memoryPressure() > 0)
 }
 
-// position is that of the ledgers.
+// position returns the position of the ledgers.
 func (l *ledgers) position() position {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.decided
 }
 
-// cached is how many ledgers are in memory, and loadErr why one could not be loaded.
+// cached returns the number of ledgers in memory, and the error of a failed load.
 func (l *ledgers) cached() (n int, loadErr error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -178,14 +178,14 @@ func (l *ledgers) cached() (n int, loadErr error) {
 }
 
 var (
-	// ErrNotServing: the partition is not served any more, and its ledgers may be closed.
+	// ErrNotServing: the partition is not served, and its ledgers may be closed.
 	ErrNotServing = errors.New("the partition is not served")
-	// ErrMoved: since the log grew another partition decides the session.
+	// ErrMoved: the log grew, and another partition now decides the session.
 	ErrMoved = errors.New("another partition decides this session since the log grew")
 )
 
-// Inspect shows the ledger of a session to read, under the lock of the ledgers, and returns
-// up to which event it holds. read must not keep the ledger. [ErrMoved] from the split on.
+// Inspect calls read with the ledger of a session, under the lock of the ledgers. It returns the last
+// event that the ledger contains. read must not keep the ledger. [ErrMoved]: the session moved by a split.
 func (l *ledgers) Inspect(a events.Address, read func(*compaction.Ledger)) (compaction.Seq, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -200,16 +200,17 @@ func (l *ledgers) Inspect(a events.Address, read func(*compaction.Ledger)) (comp
 		return 0, err
 	}
 	read(found)
-	l.evict() // a question may have brought one back
+	l.evict() // l.decider.Ledger may have loaded one
 	return l.decided.seq, nil
 }
 
-// moved reports whether another partition decides what comes of a session: its ledger is dropped, or will be. The
-// caller holds mu.
+// moved reports whether another partition decides the next event of a session: its ledger is dropped, or
+// will be. The caller holds mu.
 func (l *ledgers) moved(a events.Address) bool { return l.table.Of(a) != l.ID || l.set.Of(a) != l.ID }
 
-// lists is [ErrNotServing] where no list can be had of the ledgers. While a split is decided and not stored, the
-// sessions of the child would be in none: not in the parent's, and others see no child. The caller holds mu.
+// lists returns [ErrNotServing] if the ledgers cannot be listed. Between the decision on a split and its
+// commit, the parent no longer lists the sessions of the child, and other workers do not have the child in
+// their tables: a list would lack these sessions. The caller holds mu.
 func (l *ledgers) lists() error {
 	if l.life.phase() != serving || l.table.Newest(l.ID) != l.set.Table().Newest(l.ID) {
 		return ErrNotServing
@@ -217,10 +218,10 @@ func (l *ledgers) lists() error {
 	return nil
 }
 
-// overviewBatch is how many sessions are described at once, while an event waits.
+// overviewBatch is the number of sessions described under one lock, while an event waits.
 const overviewBatch = 64
 
-// Overviews calls fn with every session of the partition that has a turn, in no order. It brings no ledger
+// Overviews calls fn with every session of the partition that has a turn, in no order. It loads no ledger
 // into memory. An error of fn ends it.
 func (l *ledgers) Overviews(fn func(events.Address, *compaction.Overview) error) error {
 	l.mu.Lock()
@@ -248,7 +249,7 @@ func (l *ledgers) Overviews(fn func(events.Address, *compaction.Overview) error)
 	}
 }
 
-// overviews calls fn with sessions, a batch after the other.
+// overviews calls fn with sessions, batch by batch.
 func (l *ledgers) overviews(all []events.Address, fn func(events.Address, *compaction.Overview) error) error {
 	for batch := range slices.Chunk(all, overviewBatch) {
 		described, err := l.describe(batch)
@@ -286,7 +287,7 @@ func (l *ledgers) describe(batch []events.Address) ([]compaction.Overview, error
 	return out, nil
 }
 
-// Sessions names at most n sessions of a tenant behind one, in order.
+// Sessions returns at most n sessions of a tenant after one, in order.
 func (l *ledgers) Sessions(tenant, after string, n int) ([]string, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -16,16 +16,15 @@ import (
 )
 
 const (
-	// catchUpTime is how long the log of a cluster may seem to end before what was
-	// decided: a leader that was just elected answers before it has applied all it
-	// has. Messages still missing then are lost.
+	// catchUpTime limits the wait for the log of a cluster to reach the marker: a newly elected leader
+	// answers before it has applied all its messages. Messages that are still missing afterwards are lost.
 	catchUpTime = 10 * time.Second
-	// catchUpPoll is how often its state is read.
+	// catchUpPoll is the interval between two reads of its state.
 	catchUpPoll = 100 * time.Millisecond
 )
 
-// awaitLog reads the state of the log once it has reached the marker, or is known to have
-// lost it. The single copy of a server on its own is all there is.
+// awaitLog reads the state of the log until it has reached the marker, or for catchUpTime. A log with
+// a single replica cannot catch up, so it does not wait for it.
 func (r *recovery) awaitLog(ctx context.Context) error {
 	end := time.Now().Add(catchUpTime)
 	return retry.Every(catchUpPoll).Until(ctx, func() (_ bool, err error) {
@@ -34,7 +33,7 @@ func (r *recovery) awaitLog(ctx context.Context) error {
 	})
 }
 
-// eventAt returns an event of the log, nil for one that has aged away.
+// eventAt returns an event of the log, nil if it has expired.
 func (r *recovery) eventAt(ctx context.Context, seq uint64) (*stream.LogMessage, error) {
 	found, err := stream.GetLog(ctx, r.set.config.Read, []uint64{seq})
 	if _, gone := errors.AsType[*stream.GoneError](err); gone {
@@ -46,10 +45,10 @@ func (r *recovery) eventAt(ctx context.Context, seq uint64) (*stream.LogMessage,
 	return &found[0], nil
 }
 
-// findTruncation returns where the log stops being the one that was decided on; truncated is
-// false while it is so up to the marker.
+// findTruncation returns the last event of the log that the marker's decisions are based on. truncated is
+// false if the log is unchanged up to the marker.
 func (r *recovery) findTruncation(ctx context.Context) (end uint64, truncated bool, err error) {
-	if r.found.LastTime == 0 { // of a marker that was rolled back, or of none
+	if r.found.LastTime == 0 { // no marker, or one that was rolled back
 		return r.log.Last, r.found.Cursor > r.log.Last, nil
 	}
 	if has, err := r.hasEventOf(ctx, r.found.Marker); has || err != nil {
@@ -59,19 +58,19 @@ func (r *recovery) findTruncation(ctx context.Context) (end uint64, truncated bo
 	return end, true, err
 }
 
-// hasEventOf reports whether the log is the one that a marker was committed on. A power loss takes the end of a log,
-// and its sequences are issued again: to no agent yet, or to agents that came back before the worker did. Then the
-// event at the marker is of a later time than the marker holds, and so are all events that took the place of others.
+// hasEventOf reports whether the log still has the event of a marker. A power loss can remove the end of a
+// log, and the server assigns its sequences again to new events. An event that took the place of another
+// one has a later time than the marker holds.
 func (r *recovery) hasEventOf(ctx context.Context, m commit.Marker) (bool, error) {
 	if m.Cursor > r.log.Last || m.LastTime == 0 {
 		return m.Cursor <= r.log.Last, nil
 	}
 	at, err := r.eventAt(ctx, m.Cursor)
-	return err == nil && (at == nil || at.Time.UnixMilli() <= m.LastTime), err // another one of that time has another hash
+	return err == nil && (at == nil || at.Time.UnixMilli() <= m.LastTime), err // the hash detects another event of the same time
 }
 
-// rolledBack is a position of a log that was truncated. A partition that was split off has none before its split: up
-// to there it applies what its parent decides.
+// rolledBack returns the position after a truncation to end. A partition that was split off does not roll
+// back before its split: up to there it applies the outcomes of its parent.
 func (s scope) rolledBack(from position, end uint64) position {
 	if l := s.set.Table().Lineage(s.ID); len(l) > 0 {
 		end = max(end, l[len(l)-1].First-1)
@@ -79,9 +78,8 @@ func (s scope) rolledBack(from position, end uint64) position {
 	return position{seq: compaction.Seq(end), split: from.split}
 }
 
-// rollBackMarker moves the marker to the end of what the log still has of what was decided.
-// Outcomes of the events that are gone stay published; the sequences after it
-// are decided as the new events they are.
+// rollBackMarker moves the marker to the last decided event that the log still has. Outcomes of lost
+// events stay published; later sequences are new events and are decided again.
 func (r *recovery) rollBackMarker(ctx context.Context, end uint64) error {
 	if r.marker = r.rolledBack(r.marker, end); uint64(r.marker.seq) > r.log.Last {
 		return fmt.Errorf("the log was truncated to %d, below the split at %d", end, r.marker.split.First)
@@ -91,7 +89,7 @@ func (r *recovery) rollBackMarker(ctx context.Context, end uint64) error {
 		return err
 	}
 	if at != nil {
-		r.marker.time = at.Time.UnixMilli() // should the power go again
+		r.marker.time = at.Time.UnixMilli() // detects another truncation
 	}
 	if err := r.commits.Commit(ctx, nil, r.scope.marker(r.marker)); err != nil {
 		return err
@@ -101,11 +99,11 @@ func (r *recovery) rollBackMarker(ctx context.Context, end uint64) error {
 	return nil
 }
 
-// Where a log was truncated below the split of a partition, the partition decides the events up to there again, and its
-// child waits for that. Both refuse requests until then: events of agents alone might not end it, since agents that
-// sync have no events before they are answered.
+// If the log was truncated below the split of a partition, the partition decides new events up to the split
+// again, and its child waits. Both refuse requests until then. Events of agents alone might never reach the
+// split, since agents that sync publish no event before they are answered. So the owner fills the log.
 
-// toFill is the split that the log of a partition has to reach again; the zero value for none.
+// toFill returns the split that the log of the partition has to reach again, or the zero value.
 func (l *ledgers) toFill() partitions.Split {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -115,8 +113,8 @@ func (l *ledgers) toFill() partitions.Split {
 	return partitions.Split{}
 }
 
-// filler is an event that the owner of a partition publishes to fill the log. It changes nothing, and has no outcome: its
-// session, of a name that no agent chooses, has no turn.
+// filler returns an event that the owner of a partition publishes to fill the log. It changes nothing and
+// has no outcome: no agent uses its session, so the session has no turn.
 func (s scope) filler() (events.Address, []byte, error) {
 	a := events.Address{Tenant: events.DefaultTenant, Session: "compactd-log-filler"}
 	for i := 0; s.set.Of(a) != s.ID; i++ {
@@ -126,16 +124,17 @@ func (s scope) filler() (events.Address, []byte, error) {
 	return a, data, err
 }
 
-// fillBatch is how many events are published at a time to fill a log.
+// fillBatch is the number of events published per acknowledgement to fill a log.
 const fillBatch = 1000
 
-// fill publishes events until the log has reached the split again. The last one lets the partition reach it too.
+// fill publishes events until the log has reached the split again. The last event belongs to this partition,
+// so it reaches the split too.
 func (p *Partition) fill(ctx context.Context) {
 	split := p.toFill()
 	if split.First == 0 {
 		return
 	}
-	_ = p.retry(ctx, "fill log", func() error { return p.fillUpTo(ctx, split) }) // ends with ctx: the next owner does it
+	_ = p.retry(ctx, "fill log", func() error { return p.fillUpTo(ctx, split) }) // after ctx the next owner fills it
 }
 
 func (p *Partition) fillUpTo(ctx context.Context, split partitions.Split) error {
@@ -157,7 +156,7 @@ func (p *Partition) fillUpTo(ctx context.Context, split partitions.Split) error 
 				return err
 			}
 		}
-		ack, err := p.set.js.Publish(ctx, subject, data) // stored behind those
+		ack, err := p.set.js.Publish(ctx, subject, data) // stored after them
 		if err != nil {
 			return err
 		}
@@ -166,12 +165,11 @@ func (p *Partition) fillUpTo(ctx context.Context, split partitions.Split) error 
 	return nil
 }
 
-// ErrLogBehind: the node that was read from has less of the log than its leader. It is
-// read again later.
+// ErrLogBehind: a read from a replica ended before the marker. The log is read again later.
 var ErrLogBehind = errors.New("the log was not read to its end: the replica that was read is behind its leader")
 
-// otherChain returns why a replay that ended at a position did not reach the marker's hash:
-// it is another log, unless the event of the marker is there, and was not read.
+// otherChain returns the reason why a replay up to end misses the marker's hash: a different log, or
+// [ErrLogBehind] if the log has the marker's event and the replay did not read it.
 func (r *recovery) otherChain(ctx context.Context, end position) error {
 	if end.seq >= r.marker.seq {
 		return errOtherChain

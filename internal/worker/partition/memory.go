@@ -9,26 +9,25 @@ import (
 	"compactd/internal/worker/limit"
 )
 
-// How a worker divides its memory. An eighth is for the ledgers of sessions, up to twice that
-// while a checkpoint is written, an eighth for texts that are rendered again soon, and an eighth
-// for histories that are being rendered, of all partitions together. Of each step that events go
-// through, decided, texts read ahead, and rendered for a commit, a partition holds its share of an eighth.
-// Unread messages take up to twice the largest message, in each partition; the
-// rest is for the collector of garbage, summaries, and answers to questions.
+// A worker divides its memory. All partitions together have an eighth for ledgers, up to twice that
+// while a checkpoint is written, an eighth for cached texts, and an eighth for histories that are
+// being rendered. Per step of an event (decided, texts read ahead, rendered for a commit) a
+// partition has its share of an eighth. Unread messages take up to twice the largest message in
+// each partition. The rest is for the garbage collector, summaries and answers to requests.
 
 func ledgersShare(memory int64) int { return int(memory / 8) }
 
 func payloadsShare(memory int64) uint64 { return uint64(memory / 8) }
 
-// JobsShare is for texts of summary jobs that are read ahead, in each lane.
+// JobsShare is the memory of each lane for texts of summary jobs that are read ahead.
 func JobsShare(memory int64) int { return int(max(memory/32, 1<<20)) }
 
-// renderedBytes is about how much memory a token takes while it is rendered: as text of
-// a turn, as a message, and twice in the payload.
+// renderedBytes estimates the memory of a token while it is rendered: in the text of a turn, in a
+// message, and twice in the payload.
 const renderedBytes = 16
 
-// rendering begins the work on a compaction, in turn with that of other partitions and requests. Its
-// operation is that of the context.
+// rendering begins the rendering of a compaction, in turn with other partitions and requests. The
+// returned context carries its operation.
 func (s scope) rendering(ctx context.Context, c *events.Compacted) (_ context.Context, end func(), err error) {
 	bytes, l := max(c.TokensAfter, 1)*renderedBytes, s.set.config.Limiter
 	release, err := l.Hold(ctx, limit.Histories, limit.Partitions, bytes)
@@ -39,11 +38,11 @@ func (s scope) rendering(ctx context.Context, c *events.Compacted) (_ context.Co
 	return op.With(ctx), func() { op.End(); release() }, nil
 }
 
-// turnWait is how long the work of a partition waits for its turn at most: others wait for it. Then it
-// computes beside what has the turn.
+// turnWait limits the wait of a partition for its turn, since other work waits for the partition. After
+// it the partition computes beside the holder of the turn.
 const turnWait = 50 * time.Millisecond
 
-// computing begins work on so many bytes, in its turn if that comes soon.
+// computing begins work on a number of bytes. Large work waits for its turn, up to turnWait.
 func (s scope) computing(ctx context.Context, bytes int) *limit.Operation {
 	ctx, cancel := context.WithTimeout(ctx, turnWait)
 	defer cancel()
@@ -54,23 +53,23 @@ func (s scope) computing(ctx context.Context, bytes int) *limit.Operation {
 	return op
 }
 
-// partitionShare is at most what a commit gains from, and enough for a few histories.
-// One history alone may be larger.
+// partitionShare returns the bytes that a partition may hold per step: 1 MiB, enough for a few histories,
+// to 8 MiB, beyond which a commit gains nothing. A single history may be larger.
 func partitionShare(memory int64, partitions int) int {
 	return int(min(max(memory/8/int64(partitions), 1<<20), 8<<20))
 }
 
-// bounds are how many ledgers of the partition may be in memory, and their bytes.
+// bounds returns the limits on the partition's ledgers in memory: their number and bytes.
 func (l *ledgers) bounds() (n, bytes int) {
 	c := &l.set.config
 	return c.MaxLedgers / l.set.Count(), c.MaxLedgerBytes / l.set.Count()
 }
 
-// unusedEvery is how often it is checked what was used since the last time.
+// unusedEvery is the interval of checks for unused texts and ledgers.
 const unusedEvery = 10 * time.Second
 
-// releaseUnused lets the texts, and the ledgers of each partition, leave memory when none
-// was used for a while, until ctx ends.
+// releaseUnused evicts all texts, or all ledgers of a partition, if none of them was used for a while.
+// It runs until ctx ends.
 func (set *Set) releaseUnused(ctx context.Context) {
 	retry.Tick(ctx, unusedEvery, func() {
 		set.Payloads.InvalidateUnused()
@@ -85,20 +84,20 @@ func (set *Set) releaseUnused(ctx context.Context) {
 // evict keeps the ledgers in memory within the partition's share. The caller holds mu.
 func (l *ledgers) evict() int { return l.decider.Evict(l.bounds()) }
 
-// evictUnused lets all ledgers leave memory when none was used for a while.
+// evictUnused evicts all ledgers if none was used for a while.
 func (l *ledgers) evictUnused() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.decider.EvictUnused()
 }
 
-// pressureEvents is how many events are worth a checkpoint for the memory that it frees.
+// pressureEvents is the smallest number of events that justifies a checkpoint to free memory.
 const pressureEvents = 100
 
-// memoryPressure is how many times more than their share of memory the ledgers take, as far
-// as a checkpoint can change that: those that changed can leave memory after one only. From
-// 2 on intake waits for the checkpoint; after one it goes on for pressureEvents at least,
-// whatever that has freed. The caller holds mu.
+// memoryPressure returns the ratio of the ledgers' memory to their share, 0 if a checkpoint cannot
+// free memory or the last one was too recent: only a checkpoint lets changed ledgers leave memory. From
+// 2 on intake waits for the checkpoint. After one it continues for at least pressureEvents, even if
+// the checkpoint freed nothing. The caller holds mu.
 func (l *ledgers) memoryPressure() int {
 	if l.decider.Events < pressureEvents || len(l.decider.Dirty) == 0 {
 		return 0

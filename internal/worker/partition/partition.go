@@ -22,13 +22,13 @@ import (
 	"compactd/internal/worker/observe"
 )
 
-// Partition serves one partition of the log: its components, and the phase they are in.
+// Partition serves one partition of the log: it holds its components and their phase.
 // Any goroutine may call its exported methods.
 type Partition struct {
 	scope
 	life   lifecycle
-	born   bool       // it had no marker before it was opened, and was split off
-	failed chan error // the first reason to stop serving
+	born   bool       // it was split off, and this is its first owner
+	failed chan error // the first error, which ends serve
 
 	*ledgers     // Inspect, Sessions
 	*queue       // HasCommitted, Await
@@ -53,7 +53,7 @@ func newPartition(set *Set, id int) *Partition {
 	return p
 }
 
-// serve owns the partition until ctx ends or it is lost.
+// serve owns the partition until ctx ends or it fails.
 func (p *Partition) serve(ctx context.Context, s StopTime, caughtUp func(observe.PartitionAcquired), drained func()) error {
 	defer p.set.Outcomes.Release(p.ID)
 	acquired, err := p.open(ctx)
@@ -62,7 +62,7 @@ func (p *Partition) serve(ctx context.Context, s StopTime, caughtUp func(observe
 	}
 	p.life.enter(serving)
 	p.set.slot(p.ID).served.Store(p)
-	if p.set.slot(p.ID).erasedElsewhere.Load() { // while it was opened
+	if p.set.slot(p.ID).erasedElsewhere.Load() { // an erasure during open
 		p.eraser.add(erasure{local: true, copies: true})
 	}
 	caughtUp(acquired)
@@ -74,16 +74,16 @@ func (p *Partition) serve(ctx context.Context, s StopTime, caughtUp func(observe
 	}
 	if err != nil {
 		p.life.enter(draining)
-		return errors.Join(fmt.Errorf("read log: %w", err), p.close(ctx, true, false)) // what was replayed need not be again
+		return errors.Join(fmt.Errorf("read log: %w", err), p.close(ctx, true, false)) // the checkpoint saves a second replay
 	}
 	stop = sync.OnceFunc(stop)
-	defer context.AfterFunc(ctx, stop)() // at once: a queue that is filled on and on has no end
+	defer context.AfterFunc(ctx, stop)() // at once: reading would fill the queue without end
 	work, cancel := p.commitTime(ctx, s)
 	defer cancel()
 	watch, unwatch := context.WithCancel(ctx)
 	var watching sync.WaitGroup
 	watching.Go(func() { p.watchIdle(watch) })
-	if p.born && p.set.snapshots.enabled() { // the parent's snapshots pass the split from now on
+	if p.born && p.set.snapshots.enabled() { // the parent's next snapshots are after the split
 		watching.Go(func() { p.set.snapshots.take(watch, p.checkpointer, 1) })
 	}
 	watching.Go(func() { p.fill(watch) })
@@ -103,12 +103,12 @@ func (p *Partition) serve(ctx context.Context, s StopTime, caughtUp func(observe
 	if others {
 		drained()
 	}
-	watching.Wait() // for the file: to look through it, or overwrite it, may take seconds
+	watching.Wait() // they use the file; a read or scrub of it may take seconds
 	whole := err == nil && !p.committer.stopped.Load()
 	return errors.Join(err, p.close(work, whole, whole && !others))
 }
 
-// open takes the partition over, and brings its components to the marker.
+// open takes the partition over and brings its components to the marker.
 func (p *Partition) open(ctx context.Context) (acquired observe.PartitionAcquired, err error) {
 	began := time.Now()
 	r := &recovery{scope: p.scope, file: p.file, ledgers: p.ledgers, checkpointer: p.checkpointer}
@@ -131,8 +131,8 @@ func (p *Partition) open(ctx context.Context) (acquired observe.PartitionAcquire
 	}, nil
 }
 
-// commitLoop commits what is decided, and writes checkpoints, until ctx ends or the
-// partition fails; the commits themselves may last as long as work.
+// commitLoop commits decided events and writes checkpoints, until ctx ends or the
+// partition fails. A running commit may outlast ctx, until work ends.
 func (p *Partition) commitLoop(ctx, work context.Context) error {
 	tick := time.NewTicker(p.set.config.MarkerEvery)
 	defer tick.Stop()
@@ -162,8 +162,8 @@ func (p *Partition) commitLoop(ctx, work context.Context) error {
 	}
 }
 
-// close closes the file. If whole, it first writes a checkpoint. If last, no worker takes over, and it uploads a
-// snapshot.
+// close closes the file. If whole, it first writes a checkpoint. If last, no worker takes over, and it
+// uploads a snapshot.
 func (p *Partition) close(ctx context.Context, whole, last bool) (err error) {
 	p.life.enter(closed)
 	p.checkpointer.wait()
@@ -179,7 +179,7 @@ func (p *Partition) close(ctx context.Context, whole, last bool) (err error) {
 	return errors.Join(err, p.file.close())
 }
 
-// fail ends serving with the first reason; nothing more is decided.
+// fail ends serve with the first error, and closes the queue.
 func (p *Partition) fail(err error) {
 	select {
 	case p.failed <- err:
@@ -188,7 +188,7 @@ func (p *Partition) fail(err error) {
 	p.queue.close()
 }
 
-// scope is the partition that a component works for.
+// scope identifies the partition that a component works for.
 type scope struct {
 	ID  int
 	set *Set
@@ -202,15 +202,14 @@ func (s scope) retry(ctx context.Context, step string, op func() error) error {
 	return retry.Every(retryPause).Do(ctx, s.retrying(step), op)
 }
 
-// retrying returns a func that reports why a step is tried again.
+// retrying returns a func that reports the error of a step that is retried.
 func (s scope) retrying(step string) func(error) {
 	return func(err error) {
 		observe.Call(s.set.config.Listener.Retrying, observe.Retrying{Partition: s.ID, Step: step, Err: err})
 	}
 }
 
-// received records how long an event was in the log since it was stored, and returns the trace of what
-// follows from it.
+// received records the time that an event waited in the log, and returns the trace for its outcomes.
 func (s scope) received(e decide.Event, stored time.Time) events.Trace {
 	t := s.set.config.Tracer
 	if t == nil {
@@ -227,7 +226,7 @@ func (s scope) did(step observe.Step) {
 	}
 }
 
-// publish stores an event of a session in the log. Another worker may publish the same one, with the same message id:
+// publish stores an event of a session in the log. If another worker publishes it with the same message id,
 // it is stored once.
 func (s scope) publish(ctx context.Context, step string, k events.Kind, a events.Address, body any, header nats.Header) error {
 	subject, err := events.Input(k, a)
@@ -245,7 +244,7 @@ func (s scope) publish(ctx context.Context, step string, k events.Kind, a events
 	return err
 }
 
-// caller is this worker, as the audit log names it.
+// caller returns this worker's name in the audit log.
 func (s scope) caller() string { return "worker, " + s.set.config.Owner }
 
 // foreign reports messages of OUTCOMES that no worker committed.
@@ -261,17 +260,17 @@ func (s scope) marker(at position) commit.Marker {
 	}
 }
 
-// portion is how many of so many sequences of the log may be of one partition.
+// portion returns the share of one partition in a number of sequences of the log.
 func (s scope) portion(sequences uint64) int {
 	return max(1, int(sequences)/s.set.Count())
 }
 
-// sources are the partitions whose subjects may have events of this one behind a sequence.
+// sources returns the partitions whose subjects may hold events of this partition after a sequence.
 func (s scope) sources(after uint64) []int {
 	return s.set.Table().Sources(s.ID, after)
 }
 
-// phase is where a partition is in its life; doc.go draws it.
+// phase is the state of a partition; doc.go draws the transitions.
 type phase int32
 
 const (
@@ -283,10 +282,10 @@ const (
 
 func (p phase) String() string { return [...]string{"opening", "serving", "draining", "closed"}[p] }
 
-// following are the phases that may follow each one.
+// following lists the phases that may follow each phase.
 var following = [...][]phase{opening: {serving, closed}, serving: {draining}, draining: {closed}, closed: nil}
 
-// lifecycle holds the phase. One goroutine changes it, any may read it.
+// lifecycle holds the phase. One goroutine changes it; any goroutine may read it.
 type lifecycle struct{ now atomic.Int32 }
 
 func (l *lifecycle) phase() phase { return phase(l.now.Load()) }

@@ -17,16 +17,16 @@ import (
 // position is a place between two events of a partition.
 type position struct {
 	seq   compaction.Seq // of the event before it
-	chain uint64         // hash over all events up to it
+	chain uint64         // hash over all events before it; 0 if unknown
 	id    string         // of the event before it
 	time  int64          // of the event before it, in Unix milliseconds
 
-	config string // hash of the config that the event before it was decided under; "" is not known
+	config string // hash of the config of the decision before it; "" if unknown
 
-	split partitions.Split // the newest one of the partition, which the events behind it follow
+	split partitions.Split // the newest split of the partition; events after the position follow it
 }
 
-// positionOfMarker and positionOfFile are where a marker and a checkpoint are.
+// positionOfMarker and positionOfFile return the position of a marker and of a checkpoint.
 func positionOfMarker(m commit.Marker) position {
 	return position{seq: compaction.Seq(m.Cursor), chain: m.Chain, id: m.LastID, time: m.LastTime, split: m.Split}
 }
@@ -35,7 +35,7 @@ func positionOfFile(m kv.Position) position {
 	return position{seq: compaction.Seq(m.Cursor), chain: m.Chain, id: m.LastID, time: m.LastTime}
 }
 
-// positionAfter is the position behind an event. A session.forget begins a new chain:
+// positionAfter returns the position after an event. A session.forget begins a new chain, since
 // events before it may be erased.
 func positionAfter(before position, e decide.Event, at time.Time) position {
 	if e.Kind == events.KindForget {
@@ -46,8 +46,7 @@ func positionAfter(before position, e decide.Event, at time.Time) position {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// chain extends the hash of a partition by one event. It is never 0, which
-// is a hash that is not known.
+// chain extends the hash of a partition by one event. It is never 0, which means unknown.
 func chain(before uint64, e decide.Event) uint64 {
 	var b [20]byte
 	binary.BigEndian.PutUint64(b[:], before)

@@ -12,29 +12,29 @@ import (
 	"compactd/internal/worker/observe"
 )
 
-// group is what is emitted about one event. One without outcomes is the end of a config epoch, or a split.
+// group holds the outcomes of one event. A group without outcomes is the end of a config epoch, or a split.
 type group struct {
 	outcomes []emitted
 	end      position
 	repeated measure.Repeated
-	forked   *compaction.Forked // where the event's session branched off, with it; nil where it did not
+	forked   *compaction.Forked // set if the event's session branched off another one with it
 }
 
-// emitted is one outcome on its way.
+// emitted is one outcome between its decision and its commit.
 type emitted struct {
 	address events.Address
 	outcome compaction.Outcome
-	trace   events.Trace   // of the event that it follows from
+	trace   events.Trace   // of the event that caused it
 	seq     compaction.Seq // of that event
-	omitted string         // why its messages are left out, "" if they are not
-	invalid error          // what is wrong with them, nil if nothing is
+	omitted string         // the reason to omit its messages, or ""
+	invalid error          // the reason why its messages are invalid, or nil
 }
 
-// alone reports whether the group is a marker alone: events behind it are decided under another config, or without
-// the sessions of a child.
+// alone reports whether the group is committed as a marker alone: later events are decided under another
+// config, or without the sessions of a child.
 func (g group) alone() bool { return len(g.outcomes) == 0 }
 
-// weight is about how many bytes of memory the group takes until it is committed.
+// weight estimates the bytes of memory that the group takes until it is committed.
 func (g *group) weight() (n int) {
 	for _, t := range g.outcomes {
 		n += 1 << 10
@@ -45,24 +45,24 @@ func (g *group) weight() (n int) {
 	return n
 }
 
-// step is one of the outcome, which began earlier.
+// step describes a step of the outcome that began earlier.
 func (t *emitted) step(name string, began time.Time) observe.Step {
 	return observe.Step{Trace: t.trace, Name: name, Address: t.address, Seq: t.seq, Kind: t.outcome.Kind, Began: began, Err: t.invalid}
 }
 
-// queue holds what is decided and not yet committed. Intake fills it, the committer empties
+// queue holds decided events until they are committed. Intake fills it, the committer empties
 // it, requests wait on it.
 type queue struct {
 	maxGroups int
 	maxBytes  int
-	filled    chan struct{} // one slot: there is something to commit, or to checkpoint
+	filled    chan struct{} // one slot: a commit or a checkpoint is due
 
 	mu      sync.Mutex // guards the fields below
-	space   *sync.Cond // signalled when groups shrinks, intake goes on, or the queue closes
+	space   *sync.Cond // signalled when groups shrinks, intake continues, or the queue closes
 	groups  []group
-	bytes   int      // of memory that groups takes, about
-	end     position // of what is decided
-	paused  bool     // nothing more is decided before ledgers have left memory
+	bytes   int      // estimated memory of groups
+	end     position // of the last decided event
+	paused  bool     // intake waits until ledgers have left memory
 	closed  bool
 	waiters map[events.Address]*waiters
 }
@@ -73,15 +73,15 @@ func newQueue(maxGroups, maxBytes int) *queue {
 	return q
 }
 
-// begin sets the position behind which events are decided.
+// begin sets the position after which events are decided.
 func (q *queue) begin(at position) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.end = at
 }
 
-// push queues what was decided about one event of a session. It waits while too much is
-// queued. After close it does nothing: the event will be read and decided again.
+// push queues the outcomes of one event of a session. It waits while the queue is full. After
+// close it does nothing: the next owner decides the event again.
 func (q *queue) push(g group, a events.Address) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -91,7 +91,7 @@ func (q *queue) push(g group, a events.Address) {
 	if q.closed {
 		return
 	}
-	if q.end.config != g.end.config && q.end.config != "" { // a marker of its own ends the config epoch
+	if q.end.config != g.end.config && q.end.config != "" { // a marker alone ends the config epoch
 		q.groups = append(q.groups, group{end: q.end})
 		retry.Wake(q.filled)
 	}
@@ -100,7 +100,7 @@ func (q *queue) push(g group, a events.Address) {
 	q.add(g)
 }
 
-// pushAlone queues a marker alone: the position of the last event, with a split behind it.
+// pushAlone queues a marker alone: the position of the last event, with the split after it.
 func (q *queue) pushAlone(end position) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -112,8 +112,8 @@ func (q *queue) pushAlone(end position) {
 	retry.Wake(q.filled)
 }
 
-// confirm queues an outcome that follows from no event. After close it does nothing: the
-// next owner does again what the outcome confirms.
+// confirm queues an outcome that no event caused. After close it does nothing: the
+// next owner repeats the action that the outcome confirms.
 func (q *queue) confirm(t emitted) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -122,7 +122,7 @@ func (q *queue) confirm(t emitted) {
 	}
 }
 
-// add queues a group that has outcomes. The caller holds mu.
+// add queues a group if it has outcomes. The caller holds mu.
 func (q *queue) add(g group) {
 	if len(g.outcomes) > 0 {
 		q.groups = append(q.groups, g)
@@ -131,8 +131,8 @@ func (q *queue) add(g group) {
 	}
 }
 
-// head returns what is queued up to the next marker alone, and the position behind it. A commit of its own has no
-// session's message, so that no erasure takes its marker.
+// head returns the groups before the next marker alone and the position after them. A marker alone has its own
+// commit: without a message of a session, no erasure can remove it.
 func (q *queue) head() ([]group, position) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -150,12 +150,12 @@ func (q *queue) remove(n int) {
 	for i := range q.groups[:n] {
 		q.bytes -= q.groups[i].weight()
 	}
-	clear(q.groups[:n]) // or their views would live as long as the slice
+	clear(q.groups[:n]) // lets the garbage collector free their views
 	q.groups = q.groups[n:]
 	q.space.Broadcast()
 }
 
-// pause makes intake wait, or lets it go on.
+// pause makes intake wait, or lets it continue.
 func (q *queue) pause(yes bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -163,7 +163,7 @@ func (q *queue) pause(yes bool) {
 	q.space.Broadcast()
 }
 
-// awaitMemory returns when the next event may be decided.
+// awaitMemory waits while intake is paused.
 func (q *queue) awaitMemory() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -172,7 +172,7 @@ func (q *queue) awaitMemory() {
 	}
 }
 
-// close lets nothing more into the queue.
+// close makes push and confirm do nothing, and ends their waits.
 func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -180,13 +180,12 @@ func (q *queue) close() {
 	q.space.Broadcast()
 }
 
-// HasCommitted reports whether every outcome for a that an event up to seq led to is
-// committed.
+// HasCommitted reports whether all outcomes for a of events up to seq are committed.
 func (q *queue) HasCommitted(a events.Address, seq compaction.Seq) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.end.seq < seq {
-		return false // decided, and not queued yet
+		return false // its event is not yet queued
 	}
 	for _, g := range q.groups {
 		if g.end.seq > seq {
@@ -199,14 +198,14 @@ func (q *queue) HasCommitted(a events.Address, seq compaction.Seq) bool {
 	return true
 }
 
-// waiters is what requests about one session wait on.
+// waiters are the requests that wait for events of one session.
 type waiters struct {
 	moved chan struct{} // closed with the next event of the session
-	n     int           // requests
+	n     int           // number of requests
 }
 
-// Await registers a request that waits for events of a session; drop ends that. moved is
-// closed with the next event.
+// Await registers a request that waits for events of a session. The next event closes moved; drop
+// ends the registration.
 func (q *queue) Await(a events.Address) (moved <-chan struct{}, drop func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -225,7 +224,7 @@ func (q *queue) Await(a events.Address) (moved <-chan struct{}, drop func()) {
 	}
 }
 
-// wakeAwaiting lets the requests go on that wait for a session. The caller holds mu.
+// wakeAwaiting wakes the requests that wait for a session. The caller holds mu.
 func (q *queue) wakeAwaiting(a events.Address) {
 	if on := q.waiters[a]; on != nil {
 		close(on.moved)

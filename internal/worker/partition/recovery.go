@@ -20,27 +20,27 @@ import (
 	"compactd/internal/worker/outcomelog"
 )
 
-// recovery brings file and ledgers to the marker, in the steps of run. It is a value of
-// opening alone.
+// recovery brings file and ledgers to the marker, in the steps of run. It is used only in
+// the opening phase.
 type recovery struct {
 	scope
 	file         *file
 	ledgers      *ledgers
 	checkpointer *checkpointer
 
-	release   func()               // of the turn to be split off, by awaitSplit; nil without one
-	begins    commit.Marker        // by awaitSplit, of a partition that was split off
-	commits   *commit.Committer    // by takeOver
-	found     commit.Stored        // the marker before that
-	log       topology.StreamState // by findEnd
-	marker    position             // up to where outcomes are applied as recorded
-	truncated bool                 // the end of the log was lost, with events before the marker that was found
-	from      kv.Position          // of the file that is resumed from
-	snapshot  uint64               // cursor of the snapshot that the file came from; 0 without one
+	release   func()               // ends the turn to be split off; set by awaitSplit, or nil
+	begins    commit.Marker        // first marker of a partition that was split off; set by awaitSplit
+	commits   *commit.Committer    // set by takeOver
+	found     commit.Stored        // the marker before the take-over; set by takeOver
+	log       topology.StreamState // set by findEnd
+	marker    position             // end of the outcomes to apply as recorded; set by findEnd
+	truncated bool                 // the log lost its end, with events before the found marker
+	from      kv.Position          // of the resumed file
+	snapshot  uint64               // cursor of the snapshot that replaced the file, or 0
 	replayed  int
 }
 
-// run is the recovery protocol.
+// run performs the steps of the recovery in order.
 func (r *recovery) run(ctx context.Context) error {
 	defer func() {
 		if r.release != nil {
@@ -55,11 +55,11 @@ func (r *recovery) run(ctx context.Context) error {
 	return nil
 }
 
-// openFile comes before the take-over: a worker that cannot have the file must not take the
-// partition from the one that has it.
+// openFile precedes the take-over: a worker that cannot lock the file must not take the
+// partition from the worker that holds it.
 func (r *recovery) openFile(context.Context) error { return r.file.open() }
 
-// takeOver fences the owner before: no other worker moves the marker any more.
+// takeOver fences the former owner: it can no longer move the marker.
 func (r *recovery) takeOver(ctx context.Context) (err error) {
 	r.commits, r.found, err = commit.TakeOver(ctx, r.set.config.Commit, commit.Claim{
 		Partition: r.ID, Owner: r.set.config.Owner, Config: r.set.Compaction().Hash(),
@@ -75,8 +75,8 @@ func (r *recovery) takeOver(ctx context.Context) (err error) {
 	return r.set.learn(r.found.Split)
 }
 
-// findEnd finds up to where the log is the one that was decided on, and moves the marker
-// there.
+// findEnd finds the last event of the log that the committed outcomes are based on. After a truncation it
+// rolls the marker back to it.
 func (r *recovery) findEnd(ctx context.Context) (err error) {
 	if err := r.awaitLog(ctx); err != nil {
 		return err
@@ -96,9 +96,9 @@ func (r *recovery) findEnd(ctx context.Context) (err error) {
 	return err
 }
 
-// resume finds the checkpoint to go on from. A file that does not fit the log, or the
-// marker, is quarantined: everything follows from the log. Where a snapshot is of more use,
-// it takes the file's place.
+// resume finds the checkpoint to continue from. A file that does not match the log or the
+// marker is quarantined: the log yields the same ledgers. A snapshot replaces the file if that
+// saves a long replay.
 func (r *recovery) resume(ctx context.Context) error {
 	if r.file.exists() {
 		reason, err := r.mismatch(ctx, r.file.position())
@@ -116,15 +116,15 @@ func (r *recovery) resume(ctx context.Context) error {
 	return nil
 }
 
-// begin sets the ledgers to what the file holds.
+// begin sets the ledgers to the state of the file.
 func (r *recovery) begin() {
 	r.from = r.file.position()
 	r.ledgers.resume(r.file.ledgers(), r.from, r.marker.split)
 }
 
-// mismatch returns why a checkpoint cannot be used: the log is another one, has lost the
-// events it follows, or OUTCOMES has lost what was committed about them. err is that
-// the log cannot be read, which means nothing for the checkpoint.
+// mismatch returns the reason why a checkpoint cannot be used: the log is a different one or lost the
+// events before the checkpoint, or OUTCOMES lost their outcomes. err reports a failed read of the
+// log, which does not rule out the checkpoint.
 func (r *recovery) mismatch(ctx context.Context, m kv.Position) (reason, err error) {
 	switch {
 	case m == kv.Position{}:
@@ -141,8 +141,8 @@ func (r *recovery) mismatch(ctx context.Context, m kv.Position) (reason, err err
 	return nil, err
 }
 
-// replay applies the events up to the marker as they were published. A file that leads to
-// another hash than the marker's is quarantined, and the log replayed from its beginning.
+// replay applies the events up to the marker with their recorded outcomes. If a file leads to a
+// hash other than the marker's, it is quarantined and the log replayed from the beginning.
 func (r *recovery) replay(ctx context.Context) error {
 	err := r.applyRecorded(ctx)
 	if errors.Is(err, errOtherChain) && r.from.Cursor > 0 {
@@ -156,9 +156,8 @@ func (r *recovery) replay(ctx context.Context) error {
 	return err
 }
 
-// applyRecorded applies the events up to the marker, each under the config it was decided
-// under. The log must have the marker's hash, if all of what is behind the ledgers is still
-// there.
+// applyRecorded applies the events up to the marker, each under the config of its decision. If the log
+// still has all events after the file's position, their hash must be the marker's.
 func (r *recovery) applyRecorded(ctx context.Context) error {
 	r.replayed = 0
 	if uint64(r.marker.seq) <= r.from.Cursor {
@@ -170,7 +169,7 @@ func (r *recovery) applyRecorded(ctx context.Context) error {
 		return err
 	}
 	recorded.whole = whole && r.log.First <= r.from.Cursor+1 && (r.from.Cursor == 0 || r.from.Chain != 0)
-	var skipped commit.Foreign // but for those behind the marker, which the take-over reported
+	var skipped commit.Foreign // without those after the marker, which the take-over reported
 	for id := range recorded.by {
 		own := id == r.ID
 		index, err := outcomelog.ReadIndex(ctx, r.set.js, id, r.from.Outcomes+1, r.commits.LastSeq(), r.truncated || !own, func(f commit.Foreign) {

@@ -16,19 +16,19 @@ import (
 )
 
 const (
-	findSnapshotTime = 10 * time.Second // that a take-over looks for a snapshot; then it reads the log
-	moveSnapshotTime = 5 * time.Minute  // bound of one download or upload
-	prepareTime      = time.Minute      // that a child waits for a snapshot of its parent; then it takes an older one
-	prepareTryTime   = 2 * time.Second  // until it requests it again: an owner that has ended answers nothing, the next one does
+	findSnapshotTime = 10 * time.Second // limit of the search for a snapshot; then a take-over reads the log
+	moveSnapshotTime = 5 * time.Minute  // limit of one download or upload
+	prepareTime      = time.Minute      // limit of a child's wait for a new snapshot of its parent
+	prepareTryTime   = 2 * time.Second  // until the child repeats the request: the parent's owner may have changed
 )
 
-// fetchTries is how often a snapshot is fetched that seems to be gone: a newer one
-// takes its place, or a cluster has no leader for a moment.
+// fetchTries limits the attempts to fetch a snapshot that seems to be gone: a newer snapshot
+// may have replaced it, or the cluster has no leader for a moment.
 const fetchTries = 3
 
-// restore puts the newest snapshot of the partition in the place of its file, when
-// the file is fresh, or so old that replaying takes longer. It skips a snapshot that does not fit
-// or cannot be read: the log yields the same ledgers.
+// restore replaces the file by the newest snapshot of the partition if the file is fresh, or so old
+// that a replay takes longer than the download. It skips a snapshot that does not match the log or
+// cannot be read: the log yields the same ledgers.
 func (r *recovery) restore(ctx context.Context) error {
 	own := r.file.position()
 	if behind := uint64(r.marker.seq) - own.Cursor; behind == 0 || own != (kv.Position{}) && r.portion(behind) < r.set.snapshots.minLag() {
@@ -37,9 +37,9 @@ func (r *recovery) restore(ctx context.Context) error {
 	return r.put(ctx, func(ctx context.Context) (*snapshot.Snapshot, error) { return r.findSnapshot(ctx, own) })
 }
 
-// prepare puts the newest snapshot of the partition that this one is to be split off from in the place of a fresh file.
-// The parent's owner makes one before, if the newest is far behind: all that comes after it is to be applied while
-// sessions wait.
+// prepare replaces a fresh file by the newest snapshot of the parent. It first requests a new snapshot, which
+// the parent's owner takes if the newest one is far behind: sessions wait while the child applies the events
+// after its snapshot.
 func (r *recovery) prepare(ctx context.Context, parent int) error {
 	if !r.file.exists() || r.file.position() != (kv.Position{}) {
 		return nil
@@ -64,7 +64,7 @@ func (r *recovery) prepare(ctx context.Context, parent int) error {
 	})
 }
 
-// put puts the snapshot that find returns, if there is one, in the place of the file.
+// put replaces the file by the snapshot that find returns, if any.
 func (r *recovery) put(ctx context.Context, find func(context.Context) (*snapshot.Snapshot, error)) error {
 	path, tries := r.file.path()+copySuffix, 0
 	var found *snapshot.Snapshot
@@ -93,16 +93,17 @@ func (r *recovery) put(ctx context.Context, find func(context.Context) (*snapsho
 	return nil
 }
 
-// newest is the newest snapshot of a partition, nil for none.
+// newest returns the newest snapshot of a partition, or nil.
 func (r *recovery) newest(ctx context.Context, id int) (*snapshot.Snapshot, error) {
 	found, err := r.set.snapshots.store.Newest(ctx, id)
 	if errors.Is(err, snapshot.ErrNone) {
-		return nil, nil //nolint:nilnil // there is none
+		return nil, nil //nolint:nilnil // no snapshot
 	}
 	return found, err
 }
 
-// newestInherited is the newest snapshot of the partition, or of one that it was split off from, up to the split.
+// newestInherited returns the newest snapshot of the partition. Without one it returns the newest snapshot of
+// an ancestor from before the split, or nil.
 func (r *recovery) newestInherited(ctx context.Context) (*snapshot.Snapshot, error) {
 	found, err := r.newest(ctx, r.ID)
 	for _, s := range slices.Backward(r.set.Table().Lineage(r.ID)) {
@@ -116,7 +117,7 @@ func (r *recovery) newestInherited(ctx context.Context) (*snapshot.Snapshot, err
 	return found, err
 }
 
-// findSnapshot returns the newest snapshot if it is worth fetching, else nil.
+// findSnapshot returns the newest snapshot if a fetch is worth it, else nil.
 func (r *recovery) findSnapshot(ctx context.Context, own kv.Position) (*snapshot.Snapshot, error) {
 	found, err := r.newestInherited(ctx)
 	if found == nil || err != nil {
@@ -157,7 +158,7 @@ func (r *recovery) fetch(ctx context.Context, s *snapshot.Snapshot, path string)
 	}
 	err = r.set.snapshots.store.Read(ctx, s, f)
 	if err == nil {
-		err = f.Sync() // its content states that it is on disk
+		err = f.Sync() // the file carries the flag that it is on disk
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
@@ -175,7 +176,8 @@ func (r *recovery) fetch(ctx context.Context, s *snapshot.Snapshot, path string)
 	return r.adopt(path)
 }
 
-// adopt makes the copy of another partition's file one of this partition, without the sessions that stay there.
+// adopt turns the copy of an ancestor's file into a file of this partition. It drops the sessions that stay with
+// the parent.
 func (r *recovery) adopt(path string) error {
 	o := r.set.fileOptions(r.ID)
 	o.Path, o.Inherited = path, true
@@ -208,7 +210,7 @@ func (r *recovery) adopt(path string) error {
 	return errors.Join(err, store.Close())
 }
 
-// fileOf is the position of the ledgers of a snapshot.
+// fileOf returns the position of the ledgers of a snapshot.
 func fileOf(s *snapshot.Snapshot) kv.Position {
 	m := s.Marker
 	return kv.Position{

@@ -24,20 +24,20 @@ import (
 	"compactd/internal/stored"
 )
 
-// Log and outcomes keep a message for their age. The messages that have to outlive it, the newest
-// marker of a partition and the config in force, are written again in time; ledgers of
-// which nothing is left are dropped, and sessions erased that their tenant keeps no longer.
+// The streams remove messages of their maximum age. The newest marker of a partition and the config
+// in force have to outlive it, so they are published again in time. Expired ledgers are dropped,
+// and sessions past limits.idle_days of their tenant erased.
 
-// renewalsPerAge is how often what has to outlive the age is written again.
+// renewalsPerAge is the number of renewals within the maximum age.
 const renewalsPerAge = 100
 
-// renewEvery is the time between two renewals; nothing leaves streams without an age.
+// renewEvery returns the time between two renewals. Streams without a maximum age need none.
 func (set *Set) renewEvery() time.Duration {
 	return cmp.Or(set.config.Streams.MaxAge/renewalsPerAge, math.MaxInt64)
 }
 
-// renewConfig puts the text of the config in force again, until ctx ends. Workers
-// with the same config do it once between them.
+// renewConfig publishes the text of the config in force again, until ctx ends. Workers
+// with the same config share the renewals.
 func (set *Set) renewConfig(ctx context.Context) {
 	retry.Tick(ctx, set.renewEvery(), func() {
 		if err := set.putConfig(ctx, set.Compaction(), set.renewEvery()/2); err != nil && ctx.Err() == nil {
@@ -84,7 +84,7 @@ func (f *file) expired(at int64) (gone []events.Address, err error) {
 	return gone, err
 }
 
-// expire drops the ledgers that have expired, of those in memory and those stored.
+// expire drops the expired ledgers, both in memory and among the stored ones.
 func (l *ledgers) expire(at int64, stored []events.Address) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -94,7 +94,7 @@ func (l *ledgers) expire(at int64, stored []events.Address) error {
 		}
 	}
 	for _, a := range stored {
-		found, err := l.decider.Ledger(a) // it may have sent events since
+		found, err := l.decider.Ledger(a) // it may have new events
 		if err != nil {
 			return err
 		}
@@ -105,8 +105,8 @@ func (l *ledgers) expire(at int64, stored []events.Address) error {
 	return nil
 }
 
-// requestExpired publishes a session.forget for each session of the partition that had no event for limits.idle_days of
-// its tenant, also for those that have ended.
+// requestExpired publishes a session.forget for each session of the partition without an event for
+// limits.idle_days of its tenant. It includes ended sessions.
 func (e *eraser) requestExpired(ctx context.Context, now time.Time) error {
 	config := e.set.Compaction()
 	tenants := slices.Sorted(maps.Keys(config.Tenants))
@@ -126,7 +126,7 @@ func (e *eraser) requestExpired(ctx context.Context, now time.Time) error {
 			all = append(all, found...)
 		}
 		for _, a := range all {
-			if e.set.Of(a) != e.ID { // another partition has it since the log grew
+			if e.set.Of(a) != e.ID { // it moved to another partition
 				continue
 			}
 			days := config.For(a.Tenant).Limits.IdleDays
@@ -141,8 +141,8 @@ func (e *eraser) requestExpired(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// requestErasure publishes the session.forget of a session whose last event is from before a time. The server stores it
-// only if no event came since.
+// requestErasure publishes the session.forget of a session whose last event is before a time. The server stores
+// it only if no later event arrived.
 func (e *eraser) requestErasure(ctx context.Context, a events.Address, before time.Time) error {
 	every := events.LoggedAnywhere("*", a)
 	last, err := stream.LastOf(ctx, e.set.config.Read, topology.LogStream, every)
@@ -157,7 +157,7 @@ func (e *eraser) requestErasure(ctx context.Context, a events.Address, before ti
 		nats.MsgIdHdr: {id}, events.HeaderCaller: {e.caller()}, jsapi.HeaderFence: {fmt.Sprint(last.Seq)}, jsapi.HeaderFenceSubject: {every},
 	})
 	if jsapi.HasCode(err, jsapi.CodeWrongLastSequence, jsapi.CodeWrongLastConstant) {
-		return nil // it goes on
+		return nil // the session has a new event
 	}
 	return err
 }

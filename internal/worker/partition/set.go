@@ -25,8 +25,7 @@ import (
 	"compactd/internal/worker/storelimit"
 )
 
-// Config describes the partitions of one worker; worker.Config explains the fields that
-// it has too.
+// Config configures the partitions of one worker. worker.Config explains the fields without a comment.
 type Config struct {
 	Read, Commit *nats.Conn
 	Texts        *nats.Conn // reads texts of histories
@@ -35,7 +34,7 @@ type Config struct {
 	Owner        string
 	Listener     observe.Listener
 	Tracer       observe.Tracer // nil for none
-	Audit        *audit.Log     // of who acts by hand; nil records nothing
+	Audit        *audit.Log     // of manual actions; nil records nothing
 	Limiter      *limit.Limiter // shares the processors with requests
 
 	Dir              string
@@ -53,7 +52,7 @@ type Config struct {
 	DrainTimeout   time.Duration
 }
 
-// Set is the partitions of a worker, and what they share: texts, bounds of tenants and
+// Set holds the partitions of a worker and their shared state: texts, limits of tenants and
 // memory, snapshots.
 type Set struct {
 	config    Config
@@ -62,28 +61,28 @@ type Set struct {
 	Outcomes  *storelimit.Outcomes
 	Log       *storelimit.Log
 	snapshots *snapshots
-	splitting chan struct{}                     // taken by a child from before its split until it is caught up
-	changed   atomic.Pointer[compaction.Config] // in force in place of that of config; nil before a change
+	splitting chan struct{}                     // one slot: a child holds it during its split and recovery
+	changed   atomic.Pointer[compaction.Config] // replaces config.Compaction; nil before a change
 	storing   sync.Mutex                        // held for one checkpoint: bbolt maps every page that it replaces
 
-	log        atomic.Pointer[logView]
+	log        atomic.Pointer[logTable]
 	refreshing sync.Mutex
 }
 
-// logView is what is known of the partitions of the log. There are only more with time.
-type logView struct {
+// logTable is the known table of partitions. Their number only grows.
+type logTable struct {
 	table partitions.Table
 	slots []*slot // by number
 }
 
-// slot is what a worker has of a partition.
+// slot is the worker's state of a partition, whether it serves it or not.
 type slot struct {
 	assigned        atomic.Bool               // this worker should serve it
 	erasedElsewhere atomic.Bool               // its file is from before an erasure
-	served          atomic.Pointer[Partition] // nil while it is not caught up
+	served          atomic.Pointer[Partition] // nil until it is caught up
 }
 
-// NewSet returns partitions of which none is served.
+// NewSet returns a set that serves no partition yet.
 func NewSet(js jetstream.JetStream, c Config) *Set {
 	if c.MaxLedgerBytes == 0 {
 		c.MaxLedgerBytes = ledgersShare(c.Memory)
@@ -102,13 +101,13 @@ func NewSet(js jetstream.JetStream, c Config) *Set {
 	return set
 }
 
-// Compaction is the config in force.
+// Compaction returns the config in force.
 func (set *Set) Compaction() *compaction.Config {
 	return cmp.Or(set.changed.Load(), set.config.Compaction)
 }
 
-// UseConfig puts another config in force, once others can read it, from the next event of each partition on. The one
-// before stays readable as long as the log has an event that was decided under it.
+// UseConfig stores a config and puts it in force from the next event of each partition on. The former config
+// stays readable while the log has an event that was decided under it.
 func (set *Set) UseConfig(ctx context.Context, c *compaction.Config) error {
 	before := set.Compaction()
 	c, err := c.WithRetention(int64(set.config.Streams.MaxAge / time.Second))
@@ -126,9 +125,9 @@ func (set *Set) putConfig(ctx context.Context, c *compaction.Config, renew time.
 	return commit.PutConfig(ctx, set.js, c.Hash(), c.Text(), renew)
 }
 
-// install makes a table the one that is known, with a slot for each partition.
+// install sets the first table, with a slot for each partition.
 func (set *Set) install(t partitions.Table) {
-	set.log.Store(&logView{t, addSlots(nil, t.Count())})
+	set.log.Store(&logTable{t, addSlots(nil, t.Count())})
 }
 
 func addSlots(slots []*slot, count int) []*slot {
@@ -138,12 +137,12 @@ func addSlots(slots []*slot, count int) []*slot {
 	return slots
 }
 
-// learn adds a split that is stored to what is known.
+// learn adds a stored split to the table.
 func (set *Set) learn(s partitions.Split) error {
 	return set.update(func(t partitions.Table) (partitions.Table, error) { return t.With(s) })
 }
 
-// update replaces the table by one that has more.
+// update replaces the table by the result of next.
 func (set *Set) update(next func(partitions.Table) (partitions.Table, error)) error {
 	for {
 		before := set.log.Load()
@@ -151,14 +150,14 @@ func (set *Set) update(next func(partitions.Table) (partitions.Table, error)) er
 		if err != nil {
 			return fmt.Errorf("partitions of the log: %w", err)
 		}
-		if set.log.CompareAndSwap(before, &logView{t, addSlots(before.slots, t.Count())}) {
+		if set.log.CompareAndSwap(before, &logTable{t, addSlots(before.slots, t.Count())}) {
 			return nil
 		}
 	}
 }
 
-// Follow takes in what SESSIONS has about a growth of the log, and adds what markers have of it: once each partition is
-// split, that completes the growth.
+// Follow reads a growth of the log from SESSIONS and records in SESSIONS the splits that markers hold. Once each
+// partition is split, that completes the growth.
 func (set *Set) Follow(ctx context.Context) error {
 	t, err := topology.Record(ctx, set.js, set.Table())
 	if err != nil {
@@ -167,10 +166,10 @@ func (set *Set) Follow(ctx context.Context) error {
 	return set.update(t.Merge)
 }
 
-// Refresh reads where a session has moved to that another worker does not take for one of partition p any more. It
-// leaves the table as it is where nothing of that is stored.
+// Refresh reads the table again for a session of partition p that another worker refused as moved. The table stays
+// if no split is stored.
 func (set *Set) Refresh(ctx context.Context, p int, a events.Address) error {
-	set.refreshing.Lock() // one read is enough for all that wait
+	set.refreshing.Lock() // one read serves all waiting callers
 	defer set.refreshing.Unlock()
 	if set.Of(a) != p || ctx.Err() != nil {
 		return ctx.Err()
@@ -189,7 +188,7 @@ func (set *Set) Refresh(ctx context.Context, p int, a events.Address) error {
 	return set.learn(m.Split)
 }
 
-// Decides is [partitions.Table.Decides], by what is stored now.
+// Decides is [partitions.Table.Decides]; if that is false, it first reads the parent's stored split.
 func (set *Set) Decides(ctx context.Context, id int) (bool, error) {
 	if set.Table().Decides(id) {
 		return true, nil
@@ -202,30 +201,30 @@ func (set *Set) Decides(ctx context.Context, id int) (bool, error) {
 	return set.Table().Decides(id), err
 }
 
-// Table is which partition decides an event, as far as this worker has it.
+// Table returns this worker's table of partitions: the partition that decides an event.
 func (set *Set) Table() partitions.Table { return set.log.Load().table }
 
 func (set *Set) slot(id int) *slot { return set.log.Load().slots[id] }
 
-// Count is the number of partitions of the log.
+// Count returns the number of partitions of the log.
 func (set *Set) Count() int { return set.Table().Count() }
 
-// Of is the number of the partition that decides the next event of a session.
+// Of returns the partition that decides the next event of a session.
 func (set *Set) Of(a events.Address) int { return set.Table().Of(a) }
 
-// At returns a partition that this worker serves, nil for one that it does not.
+// At returns a partition if this worker serves it, else nil.
 func (set *Set) At(id int) *Partition { return set.slot(id).served.Load() }
 
-// Unserve notes that a partition is no longer served.
+// Unserve marks a partition as no longer served.
 func (set *Set) Unserve(id int) { set.slot(id).served.Store(nil) }
 
-// Assign notes whether this worker should serve a partition.
+// Assign sets whether this worker should serve a partition.
 func (set *Set) Assign(id int, yes bool) { set.slot(id).assigned.Store(yes) }
 
 // IsAssigned reports whether this worker should serve a partition.
 func (set *Set) IsAssigned(id int) bool { return set.slot(id).assigned.Load() }
 
-// share is how many partitions this worker should serve, 1 at least.
+// share returns the number of partitions that this worker should serve, at least 1.
 func (set *Set) share() (n int) {
 	for id := range set.Count() {
 		if set.IsAssigned(id) {
@@ -235,8 +234,8 @@ func (set *Set) share() (n int) {
 	return max(n, 1)
 }
 
-// Join makes the config in force readable for others, and brings the files of the
-// directory up to date with erasures. stop ends the watch for further ones.
+// Join stores the config in force for other workers, and applies erasures to the files of the
+// directory. stop ends the watch for further erasures.
 func (set *Set) Join(ctx context.Context) (stop func(), err error) {
 	if err := set.putConfig(ctx, set.Compaction(), 0); err != nil {
 		return nil, err
@@ -244,15 +243,15 @@ func (set *Set) Join(ctx context.Context) (stop func(), err error) {
 	if stop, err = set.subscribeErasures(); err != nil {
 		return nil, err
 	}
-	if err = set.pruneErased(ctx); err != nil { // an erasure that comes too late for it is received
+	if err = set.pruneErased(ctx); err != nil { // the subscription covers later erasures
 		stop()
 		return nil, err
 	}
 	return stop, nil
 }
 
-// Run does what concerns all partitions until ctx ends: it renews the config, follows how
-// full the streams are, gives memory back, and takes snapshots.
+// Run performs the work for all partitions until ctx ends: it renews the config, follows the
+// fill of the streams, releases memory, and takes snapshots.
 func (set *Set) Run(ctx context.Context) {
 	var all sync.WaitGroup
 	all.Go(func() { set.renewConfig(ctx) })
@@ -265,8 +264,8 @@ func (set *Set) Run(ctx context.Context) {
 	all.Wait()
 }
 
-// Serve serves a partition until ctx ends or it fails. caughtUp is called when it takes
-// turns, drained when nothing more is committed before a hand-over.
+// Serve serves a partition until ctx ends or it fails. It calls caughtUp when the partition takes
+// turns, and drained after the last commit before a hand-over.
 func (set *Set) Serve(ctx context.Context, s StopTime, id int, caughtUp func(observe.PartitionAcquired), drained func()) error {
 	err := newPartition(set, id).serve(ctx, s, caughtUp, drained)
 	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {

@@ -18,30 +18,29 @@ import (
 	"compactd/internal/worker/observe"
 )
 
-// copySuffix marks the copy of a ledger file that is on its way to the store, or
-// from there.
+// copySuffix marks the copy of a ledger file during its upload or download.
 const copySuffix = ".copy"
 
-// snapshotShare bounds what snapshots cost: the upload of a partition takes at most
-// one part in so many of the time.
+// snapshotShare limits the cost of snapshots: uploads of a partition take at most one
+// snapshotShare-th of the time.
 const snapshotShare = 100
 
-// snapshots puts copies of this worker's ledger files into the object store, from
-// where a worker without them goes on.
+// snapshots puts copies of this worker's ledger files into the object store. A worker without a
+// file continues from them.
 type snapshots struct {
 	set   *Set
 	store *snapshot.Store
-	slot  chan struct{} // taken for one upload: there is one at a time
+	slot  chan struct{} // one slot: held for one upload
 }
 
 func newSnapshots(set *Set) *snapshots {
 	return &snapshots{set: set, store: snapshot.New(set.js), slot: make(chan struct{}, 1)}
 }
 
-// run takes a snapshot of every partition that moved, every SnapshotEvery until ctx
+// run takes a snapshot of every partition with a new checkpoint, every SnapshotEvery until ctx
 // ends.
 func (s *snapshots) run(ctx context.Context) {
-	rests := map[int]time.Time{} // by partition: not before
+	rests := map[int]time.Time{} // by partition: the earliest time of the next one
 	retry.Tick(ctx, s.set.config.SnapshotEvery, func() {
 		for id := range s.set.Count() {
 			if p := s.set.At(id); p != nil && time.Now().After(rests[id]) {
@@ -51,26 +50,26 @@ func (s *snapshots) run(ctx context.Context) {
 	})
 }
 
-// BeforeHandOver takes a snapshot of a partition that another worker is to serve, while it is
-// still served here, if the next owner would have far to go.
+// BeforeHandOver takes a snapshot of a partition before it moves to another worker, if the next
+// owner would otherwise have a long replay.
 func (set *Set) BeforeHandOver(ctx context.Context, id int) {
 	p, s := set.At(id), set.snapshots
 	if p == nil || !s.enabled() || p.unsnapped() < int64(s.minLag()) {
-		return // as nearly always: it must cost a hand-over nothing
+		return // the common case; it must not delay a hand-over
 	}
 	ctx, cancel := context.WithTimeout(ctx, set.config.DrainTimeout/2)
 	defer cancel()
 	s.take(ctx, p.checkpointer, s.minLag())
 }
 
-// minLag is how many events of a partition are worth a snapshot: a checkpoint's. To
-// replay fewer takes about as long as to put a snapshot, or to fetch one.
+// minLag is the number of events that justifies a snapshot: those of a checkpoint. A replay of
+// fewer events takes about as long as an upload or a download.
 func (s *snapshots) minLag() int { return s.set.config.CheckpointEvents }
 
 // enabled reports whether this worker takes snapshots.
 func (s *snapshots) enabled() bool { return s.set.config.Dir != "" && s.set.config.SnapshotEvery > 0 }
 
-// hold waits until no copy of a file is made, and lets none begin until release.
+// hold waits for a running upload, and blocks further ones until release.
 func (s *snapshots) hold(ctx context.Context) (release func(), err error) {
 	select {
 	case s.slot <- struct{}{}:
@@ -80,8 +79,8 @@ func (s *snapshots) hold(ctx context.Context) (release func(), err error) {
 	}
 }
 
-// take uploads the partition's last checkpoint, when it is at least so many events
-// ahead of the newest snapshot, and returns how long the upload took.
+// take uploads the partition's last checkpoint if it is at least least events ahead of the
+// newest snapshot. It returns the duration of the upload.
 func (s *snapshots) take(ctx context.Context, c *checkpointer, least int) time.Duration {
 	release, err := s.hold(ctx)
 	if err != nil {
@@ -105,7 +104,7 @@ func (s *snapshots) take(ctx context.Context, c *checkpointer, least int) time.D
 
 func (s *snapshots) upload(ctx context.Context, c *checkpointer, least int) (done observe.Snapshotted, err error) {
 	events := c.ledgers.unsnapped()
-	u, err := s.store.Begin(ctx, c.ID) // before the copy: what is erased meanwhile must not come back
+	u, err := s.store.Begin(ctx, c.ID) // before the copy: an erasure during the upload makes it fail
 	if err != nil || c.lead(u.Replaces()) < least {
 		return done, err
 	}
@@ -138,16 +137,16 @@ func (s *snapshots) upload(ctx context.Context, c *checkpointer, least int) (don
 	return observe.Snapshotted{Partition: c.ID, Cursor: compaction.Seq(m.Cursor), Bytes: info.Size()}, nil
 }
 
-// dropsAt reports whether the sessions of a child may be dropped from a file at a cursor, though the child begins with
-// them there: where the partition was split. No copy of such a file is kept, as the child would take it for its own.
+// dropsAt reports whether a file at a cursor may already lack the sessions of a child that begins at this cursor:
+// the partition was split there. Such a copy is not uploaded, since the child would begin with it.
 func (s scope) dropsAt(cursor uint64) bool {
 	split := s.set.Table().Newest(s.ID)
 	return split.First > 0 && split.Parent == s.ID && cursor+1 == split.First
 }
 
-// stillOwned is an error when another owner has taken the partition over, and lets it
-// end. An owner that does so later finds the upload begun, and what it erases moves the
-// fence of that; but an owner that was frozen might begin one after the erasure.
+// stillOwned returns an error and ends the partition if another owner has taken it over. A later
+// owner's erasure moves the fence of an upload that has begun; without this check a worker that
+// was suspended could begin one after the erasure.
 func (c *checkpointer) stillOwned(ctx context.Context) error {
 	found, err := commit.LastMarker(ctx, c.set.config.Read, c.ID)
 	if err == nil && found.Epoch > c.epoch {
@@ -157,7 +156,7 @@ func (c *checkpointer) stillOwned(ctx context.Context) error {
 	return err
 }
 
-// reading is a file at whose every read the fault tests may end the process.
+// reading passes a failpoint at every read, where fault tests may end the process.
 type reading struct{ *os.File }
 
 func (r reading) Read(b []byte) (int, error) {
@@ -165,9 +164,9 @@ func (r reading) Read(b []byte) (int, error) {
 	return r.File.Read(b)
 }
 
-// lead is how many events, at most, the partition's last checkpoint is ahead of a
-// snapshot: 0 when the snapshot is of a later owner, 1 or more when it is
-// elsewhere.
+// lead returns the number of events, at most, by which the partition's last checkpoint is ahead of a
+// snapshot: 0 for a snapshot of a later owner, 1 for a snapshot at a later cursor of a log that was
+// truncated.
 func (c *checkpointer) lead(s *snapshot.Snapshot) int {
 	m := c.file.position()
 	switch {
@@ -193,7 +192,7 @@ func (c *checkpointer) snapshotMarker(m kv.Position) commit.Marker {
 }
 
 // RemoveCopies removes copies of ledger files that a process left unfinished. The caller
-// has the lock of the directory.
+// holds the lock of the directory.
 func (set *Set) RemoveCopies() error {
 	if set.config.Dir == "" {
 		return nil

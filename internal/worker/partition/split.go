@@ -21,15 +21,16 @@ import (
 	"compactd/internal/worker/outcomelog"
 )
 
-// A growth of the log splits a partition: its owner stores a marker alone that names the split, decides what follows
-// without the sessions of the child, and drops their ledgers once the marker is stored. The child's owner has the
-// parent's newest snapshot before it requests that, and then applies what the parent decided up to the
-// split. See docs/adr/0060.
+// A growth of the log splits a partition. Its owner stores a marker with the split, decides later events without
+// the sessions of the child, and drops their ledgers once the marker is stored. The child's owner restores the
+// parent's newest snapshot before it requests the split, and then applies the parent's outcomes up to the split.
+// See docs/adr/0060.
 
-// ErrNoSplit: the partition is not to be split now.
-var ErrNoSplit = errors.New("this worker has no growth of the log that the partition is still to be split for")
+// ErrNoSplit: no growth of the log requires a split of the partition.
+var ErrNoSplit = errors.New("no growth of the log requires a split of this partition")
 
-// Split divides the partition between two events. The split holds once its marker is stored. It may be repeated.
+// Split divides the partition between two events. The split takes effect once its marker is stored. A repeated
+// call does nothing.
 func (p *Partition) Split() error {
 	if p.life.phase() != serving {
 		return ErrNotServing
@@ -37,7 +38,7 @@ func (p *Partition) Split() error {
 	return p.intake.split()
 }
 
-// split divides the partition behind the last event that is queued.
+// split divides the partition after the last decided event.
 func (i *intake) split() error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -48,16 +49,17 @@ func (i *intake) split() error {
 	return err
 }
 
-// split gives the child the events behind the last one. It is false where the partition is split for this growth.
+// split gives the child its sessions' events after the last decided one. It returns false if the partition is
+// already split for this growth, or still before an earlier split.
 func (l *ledgers) split() (_ position, split bool, _ error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.beforeSplit(l.decided.split) {
-		return l.decided, false, nil // it comes behind that one
+		return l.decided, false, nil // the next split comes after that one
 	}
 	t := l.set.Table()
 	if was := l.decided.split; was.Parent == l.ID && was.Child == l.ID+t.Count()/2 {
-		return l.decided, false, nil // and perhaps not stored yet
+		return l.decided, false, nil // already split; the marker may not be stored yet
 	}
 	t, err := t.Split(l.ID, uint64(l.decided.seq)+1)
 	if err != nil {
@@ -67,23 +69,23 @@ func (l *ledgers) split() (_ position, split bool, _ error) {
 	return l.decided, true, nil
 }
 
-// beforeSplit reports whether the partition is to decide events from before its split: those that took the place of
-// others in a log that was truncated. The caller holds mu.
+// beforeSplit reports whether the partition is still before its split: in a truncated log it decides the new
+// events up to the split first. The caller holds mu.
 func (l *ledgers) beforeSplit(s partitions.Split) bool {
 	return s.Parent == l.ID && uint64(l.decided.seq)+1 < s.First
 }
 
-// dropped is how far the sessions of others are dropped.
+// dropped is the progress of dropping the sessions of other partitions.
 type dropped struct {
 	behind partitions.Split
-	last   events.Address // of the file that was looked at
-	all    bool
-	some   bool // and the file has pages of theirs
+	last   events.Address // last session of the file that was checked
+	all    bool           // every session was checked
+	some   bool           // the file may have pages of dropped sessions
 }
 
-// dropOthers drops the sessions that moved to another partition. It waits until the split is stored, since
-// a checkpoint from before still needs their ledgers. At most so many are dropped before the next
-// checkpoint. With the last one the pages of the file are overwritten.
+// dropOthers drops the sessions that moved to another partition by a stored split: a checkpoint from
+// before the split still needs their ledgers. It stops at most changed ledgers until the next
+// checkpoint. After the last checkpoint the unused pages of the file are overwritten.
 func (l *ledgers) dropOthers(behind partitions.Split, most int) error {
 	for more := behind != (partitions.Split{}); more; {
 		var err error
@@ -94,7 +96,8 @@ func (l *ledgers) dropOthers(behind partitions.Split, most int) error {
 	return nil
 }
 
-// dropSome drops those in memory, or of the next sessions of the file, so that an event need not wait for long.
+// dropSome drops moved sessions in memory, or among the next idleBatch of the file. It is short, so that events
+// wait only briefly for the lock.
 func (l *ledgers) dropSome(behind partitions.Split, most int) (more bool, _ error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -118,7 +121,7 @@ func (l *ledgers) dropSome(behind partitions.Split, most int) (more bool, _ erro
 		l.dropped.all = len(found) < idleBatch
 	}
 	for _, a := range found {
-		if l.set.Of(a) != l.ID { // by what is stored: the next split may be decided
+		if l.set.Of(a) != l.ID { // by the stored splits: l.table may already hold the next one
 			l.decider.Reset(a)
 			l.dropped.some = true
 		}
@@ -126,16 +129,16 @@ func (l *ledgers) dropSome(behind partitions.Split, most int) (more bool, _ erro
 	return !l.dropped.all, nil
 }
 
-// splitSubject is where the owner of a partition takes the request to split it, and prepareSubject that to have a
-// snapshot that a child begins close to the split from.
+// The owner of a partition takes requests to split it on splitSubject. On prepareSubject it takes requests for a
+// new snapshot, from which a child begins close to the split.
 func splitSubject(id int) string { return events.OwnerSubject(id, "split") }
 
 func prepareSubject(id int) string { return events.OwnerSubject(id, "prepare-split") }
 
-// takeSplits takes requests to split the partition, and to prepare that, until stop is called.
+// takeSplits takes requests to split the partition and to prepare a split, until stop is called.
 func (p *Partition) takeSplits(ctx context.Context) (stop func(), _ error) {
 	split, err := p.set.config.Commit.Subscribe(splitSubject(p.ID), func(*nats.Msg) {
-		_ = p.Split() // it is requested again until it is stored, also of an owner that is to learn of the growth
+		_ = p.Split() // the child repeats the request until the split is stored
 	})
 	if err != nil {
 		return nil, fmt.Errorf("take requests to split: %w", err)
@@ -144,7 +147,7 @@ func (p *Partition) takeSplits(ctx context.Context) (stop func(), _ error) {
 		if s := p.set.snapshots; s.enabled() {
 			s.take(ctx, p.checkpointer, s.minLag())
 		}
-		_ = m.Respond(nil) // the child's owner goes on without it
+		_ = m.Respond(nil) // on an error the child's owner continues without it
 	})
 	if err != nil {
 		_ = split.Unsubscribe()
@@ -156,11 +159,11 @@ func (p *Partition) takeSplits(ctx context.Context) (stop func(), _ error) {
 	}, nil
 }
 
-// splitPause is how often the parent's marker is looked at for the split, and that requested.
+// splitPause is the interval at which a child reads the parent's marker and requests the split.
 const splitPause = 50 * time.Millisecond
 
-// awaitSplit is for a partition that was split off, or is to be. It finds the split, which the table of SESSIONS may
-// lack until the growth is complete; until there is one it requests it, with the parent's snapshot at hand.
+// awaitSplit finds the split of a child from its parent. The table of SESSIONS may lack it until the growth is
+// complete. If the parent is not split yet, awaitSplit restores the parent's snapshot and then requests the split.
 func (r *recovery) awaitSplit(ctx context.Context) error {
 	lineage := r.set.Table().Lineage(r.ID)
 	if len(lineage) == 0 {
@@ -197,8 +200,8 @@ func (r *recovery) awaitSplit(ctx context.Context) error {
 	})
 }
 
-// beginAt has the partition begin where its parent, which is at a marker, was split. It is false where the log has lost
-// events of that: until the parent has decided what took their place.
+// beginAt sets the start of the partition: the split of its parent. It returns false while the parent has still to
+// decide events that replaced lost ones.
 func (r *recovery) beginAt(ctx context.Context, split partitions.Split, parent commit.Marker) (ok bool, err error) {
 	if r.log, err = topology.State(ctx, r.set.js, topology.LogStream); err != nil {
 		return false, err
@@ -217,8 +220,8 @@ func (r *recovery) beginAt(ctx context.Context, split partitions.Split, parent c
 	return err == nil, err
 }
 
-// awaitTurn waits until no other partition of this worker is being split off: from a split until the child is served its
-// sessions wait, and all at once would wait for each other's replays. Until then their parents decide.
+// awaitTurn waits until this worker splits off no other partition. The sessions of a child wait from its split until
+// it is served; several at once would wait for each other's replays. Until the split the parent decides.
 func (r *recovery) awaitTurn(ctx context.Context) error {
 	select {
 	case r.set.splitting <- struct{}{}:
@@ -229,17 +232,18 @@ func (r *recovery) awaitTurn(ctx context.Context) error {
 	}
 }
 
-// inheritance is what a partition applies in a replay: its own outcomes, and those of the partitions that it was
-// split off from, up to the splits.
+// inheritance holds the outcomes that a partition applies in a replay: its own, and those of its ancestors up to
+// the splits.
 type inheritance struct {
 	id     int
 	table  partitions.Table
 	splits []partitions.Split
 	by     map[int]*outcomelog.Index
-	whole  bool // the log has all events that are in the hash
+	whole  bool // the log has all events of the hash
 }
 
-// inherit is the inheritance of a partition behind a sequence, with an index for each that has a part of it.
+// inherit returns the inheritance of a partition after a sequence. Its map has an entry, still nil, for each
+// partition whose outcomes are needed.
 func inherit(id int, t partitions.Table, after uint64) inheritance {
 	h := inheritance{id, t, t.Lineage(id), map[int]*outcomelog.Index{id: nil}, false}
 	for _, s := range h.splits {
@@ -250,8 +254,8 @@ func inherit(id int, t partitions.Table, after uint64) inheritance {
 	return h
 }
 
-// of returns what is recorded about an event; nil where it is no event of this partition, or of those before it.
-// One of a session that stayed with them does not apply.
+// of returns the index with the outcomes of an event, or nil if neither the partition nor an ancestor decided
+// it. applies is false if the event's session stayed with the parent.
 func (h *inheritance) of(e decide.Event) (by *outcomelog.Index, applies bool) {
 	p := h.table.At(e.Address, uint64(e.Seq))
 	if p == h.id {
@@ -263,8 +267,8 @@ func (h *inheritance) of(e decide.Event) (by *outcomelog.Index, applies bool) {
 	return h.by[p], h.splits[len(h.splits)-1].Moves(e.Address)
 }
 
-// unerased is false where events behind a cursor may be gone that are in the hash of the partition: those from before a
-// split, of a session that another partition has erased since.
+// unerased returns false if the log may lack events after a cursor that are in the hash of the partition: another
+// partition may have erased a session with events from before a split.
 func (s scope) unerased(after uint64, lastForget func(in []int) (uint64, error)) (bool, error) {
 	t := s.set.Table()
 	if after+1 >= t.Newest(s.ID).First {
@@ -275,8 +279,9 @@ func (s scope) unerased(after uint64, lastForget func(in []int) (uint64, error))
 	return last <= after, err
 }
 
-// chainAt is the hash of the events up to where the partition begins, 0 for another place. It is the one of who decided
-// the last of them: a parent that begins there too may have a marker from before the log was truncated.
+// chainAt returns the hash of the events up to the partition's first, 0 for any other position. It takes the hash of
+// the ancestor that decided the last of them: a parent that begins at the same event may have a marker from before
+// the log was truncated.
 func (h *inheritance) chainAt(seq compaction.Seq) uint64 {
 	n := len(h.splits)
 	if n == 0 || uint64(seq)+1 != h.splits[n-1].First {
@@ -289,7 +294,8 @@ func (h *inheritance) chainAt(seq compaction.Seq) uint64 {
 	return 0
 }
 
-// apply applies an event to ledgers as its partition decided it, under the config that named returns, or passes it.
+// apply applies an event and its recorded outcomes to l under the config that named returns. It only moves the
+// position if the event is of another partition or its session stayed with the parent.
 func (h *inheritance) apply(l *ledgers, e decide.Event, at time.Time, named func(hash string) (*compaction.Config, error), report func(error)) (applied bool, _ error) {
 	by, applied := h.of(e)
 	if by == nil {
@@ -315,7 +321,7 @@ func (h *inheritance) apply(l *ledgers, e decide.Event, at time.Time, named func
 	return applied, nil
 }
 
-// misses reports whether ledgers at a position have another hash than the marker that they are to be at.
+// misses reports whether the ledgers have another hash than the marker at their position.
 func (h *inheritance) misses(end, marker position) bool {
 	return h.whole && marker.chain != 0 && end.chain != marker.chain
 }

@@ -6,21 +6,20 @@ import (
 	"time"
 )
 
-// DefaultDrainTimeout is how long a stop may take, from the end of Run's context to the
-// end of Run.
+// DefaultDrainTimeout limits a stop, from the end of Run's context to the end of Run.
 const DefaultDrainTimeout = 10 * time.Second
 
-// ErrDrain: no turn is lost, but agents wait for the next start.
+// ErrDrain: the stop timed out. No turn is lost, but agents wait for the next start.
 var ErrDrain = errors.New("the stop ran out of time: some outcomes are not stored; they are decided again at the next start")
 
-// StopTime is the time of one stop. All partitions share it, so a stop takes no longer
-// where there are many.
+// StopTime is the time limit of one stop. All partitions share it, so a stop takes no longer
+// with many partitions.
 type StopTime struct {
-	commits context.Context //nolint:containedctx // ends when nothing more is committed
-	All     context.Context //nolint:containedctx // ends when the stop must have ended
+	commits context.Context //nolint:containedctx // ends commits
+	All     context.Context //nolint:containedctx // ends the stop
 }
 
-// NewStopTime begins to run when ctx ends. The last fifth is for files and leases.
+// NewStopTime returns a StopTime that starts when ctx ends. The last fifth is for files and leases.
 func NewStopTime(ctx context.Context, limit time.Duration) (s StopTime, cancel func()) {
 	commits, cancelCommits := outlive(ctx, limit/5*4)
 	all, cancelAll := outlive(ctx, limit)
@@ -37,16 +36,16 @@ func outlive(ctx context.Context, d time.Duration) (context.Context, context.Can
 	return longer, cancel
 }
 
-// ErrReassigned is why ctx ends when another worker is to go on. Events that are not
-// committed within handOverTime are left to it: it decides them again, while agents wait
-// for nothing else.
+// ErrReassigned is the cause of the end of ctx when another worker takes the partition. Events
+// that are not committed within handOverTime are left to that worker, which decides them
+// again: agents wait only for the hand-over.
 var ErrReassigned = errors.New("partition reassigned")
 
 const handOverTime = 20 * time.Millisecond
 
-// commitTime returns the context of the commits, which outlives ctx: a commit that is
-// given up half-way leaves it unknown whether it is stored. It ends with the
-// time of a stop, and DrainTimeout after ctx where there is a hand-over only.
+// commitTime returns the context of the commits, which outlives ctx: after a cancelled commit it is
+// unknown whether it was stored. It ends with the time of a stop, or DrainTimeout after
+// ctx.
 func (p *Partition) commitTime(ctx context.Context, s StopTime) (context.Context, context.CancelFunc) {
 	work, cancel := outlive(ctx, p.set.config.DrainTimeout)
 	context.AfterFunc(ctx, func() {
