@@ -1,7 +1,7 @@
-// Package broker is what compactd needs of NATS, one package for each concern:
+// Package broker holds compactd's use of NATS, one package for each concern:
 //
 //	retry      the one loop of attempts, with pauses
-//	connect    the connection: options, credentials, what a failed connect means
+//	connect    the connection: options, credentials, errors of a connect
 //	jsapi      one request to JetStream: error codes, retries, reads from a leader
 //	topology   the streams, buckets and stores: names, creation, checks, state
 //	stream     reading: the log in order, parts of a stream, single messages
@@ -26,8 +26,8 @@
 //
 // # Terms
 //
-// The log is the stream SESSIONS, which holds what agents publish, by partition. OUTCOMES is the
-// stream of what workers decided. A copy is one replica of a stream in a cluster, and the leader
+// The log is the stream SESSIONS, which holds the events of agents, by partition. The stream OUTCOMES
+// holds the outcomes of workers. A copy is one replica of a stream in a cluster, and the leader
 // is the copy that takes writes. The tests in this directory run against a cluster of three
 // servers.
 package broker

@@ -1,5 +1,5 @@
-// Package audit is the audit log: who read content of sessions, and who compacted, rewound and erased them, changed
-// policies or tokens. It is a stream of its own, AUDIT, whose messages leave it after a year.
+// Package audit is the audit log. It records which caller read content of sessions, compacted, rewound or erased
+// them, or changed policies or tokens. Its stream is AUDIT, whose messages expire after a year.
 //
 //	l := audit.New(js)
 //	err := l.Record(ctx, events.AuditEntry{Action: "context", Caller: "token 9f9f5111f7b2", Tenant: "acme", Session: "s1"}, "")
@@ -7,16 +7,16 @@
 //
 // # Guarantees
 //
-//   - An entry has no content of a session. Clients delete and purge nothing of the stream.
-//   - An entry with an id is stored once, if it is recorded again within the duplicate window of the stream.
+//   - An entry has no content of a session. Clients cannot delete or purge entries.
+//   - An entry with an id is stored once if it is recorded again within the duplicate window of the stream.
 //
 // # Concurrency
 //
-// All of it is safe for concurrent use.
+// The package is safe for concurrent use.
 //
 // # On failure
 //
-// Record returns an error where the entry may not be stored. The caller decides whether it goes on.
+// Record returns an error if the entry may not be stored. The caller decides whether it continues.
 package audit
 
 import (
@@ -45,20 +45,20 @@ const (
 // Log records entries.
 type Log struct {
 	js     jetstream.JetStream
-	failed atomic.Int64 // until when no entry is tried, in Unix milliseconds
+	failed atomic.Int64 // Record fails at once until this time, in Unix milliseconds
 }
 
-// New returns the audit log. Workers create its stream at their start, or where there was no room then, with the first
-// entry.
+// New returns the audit log. Workers create its stream at their start, or with the first entry if there was no space
+// then.
 func New(js jetstream.JetStream) *Log { return &Log{js: js} }
 
 var errFailed = errors.New("the last entry was not stored")
 
-// Record stores an entry; id is "" for one that is not recorded again. After one that could not be stored it fails at
-// once for a while, so that no caller waits for a server without a right or room.
+// Record stores an entry. id is "" for an entry that is never recorded again. After a failure Record fails at once
+// for a while, so that no caller waits for a server without permission or space.
 func (l *Log) Record(ctx context.Context, e events.AuditEntry, id string) error {
 	if !slices.Contains(events.AuditActions, e.Action) {
-		return fmt.Errorf("record %s: no action of events.AuditActions, by which entries are selected", e.Action)
+		return fmt.Errorf("record %s: the action is not in events.AuditActions", e.Action)
 	}
 	if time.Now().UnixMilli() < l.failed.Load() {
 		return fmt.Errorf("record %s: %w", e.Action, errFailed)
@@ -93,13 +93,13 @@ func (l *Log) record(ctx context.Context, e events.AuditEntry, id string) error 
 
 func subject(action, tenant string) string { return "audit." + action + "." + tenant }
 
-// Selection is which entries are read; an empty field is any.
+// Selection selects entries. An empty field selects any.
 type Selection struct {
 	Action, Tenant string
 	Since          time.Time
 }
 
-// Read calls fn with the entries, the oldest first.
+// Read calls fn with the selected entries, the oldest first.
 func Read(ctx context.Context, js jetstream.JetStream, s Selection, fn func(events.AuditEntry) error) error {
 	all := stream.Selection{Stream: topology.AuditStream, Filters: []string{subject(cmp.Or(s.Action, "*"), cmp.Or(s.Tenant, "*"))}}
 	err := stream.Read(ctx, js, all, func(m jetstream.Msg, _ uint64) error {

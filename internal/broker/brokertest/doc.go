@@ -1,5 +1,5 @@
-// Package brokertest holds what the tests of the packages below internal/broker share: an embedded
-// server with the streams of compactd, and a link to a server that can lose a message.
+// Package brokertest holds helpers for the tests below internal/broker: an embedded server with the streams
+// of compactd, and a link to a server that can lose a message.
 //
 //	e := brokertest.New(t)              // one server, four partitions, gone with the test
 //	seq := e.Turn("session", "text")    // publishes one event

@@ -15,14 +15,14 @@ import (
 	"compactd/internal/broker/topology"
 )
 
-// EmptyPools empties the pools of nats.go: a timer of one bubble is fatal outside of
-// it. The first collection moves what is in a pool, the second drops it.
+// EmptyPools empties the pools of nats.go: a timer of one synctest bubble is fatal outside of
+// it. The first collection moves the content of a pool, the second drops it.
 func EmptyPools() {
 	runtime.GC()
 	runtime.GC()
 }
 
-// Payload is a file of n bytes that differs from any other seed's.
+// Payload returns n bytes that differ from those of any other seed.
 func Payload(seed uint64, n int) []byte {
 	b := make([]byte, n)
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -41,13 +41,13 @@ type Env struct {
 	Streams *topology.Streams
 }
 
-// CreateBytes is how much each stream of an [Env] may hold.
+// CreateBytes is the bound of each stream of an [Env].
 const CreateBytes = 256 << 20
 
 // New starts a server with streams of four partitions, until the test ends.
 func New(t *testing.T) *Env { return Open(t, t.TempDir(), topology.Config{Partitions: 4}) }
 
-// Open starts a server on a directory, with the streams as c has them.
+// Open starts a server on a directory, with streams as in c.
 func Open(t *testing.T, dir string, c topology.Config) *Env {
 	t.Helper()
 	srv, err := embedded.Start(embedded.Config{Dir: dir, Listen: "-1"})
@@ -77,7 +77,7 @@ func (w *Env) Connect(o connect.Options) *nats.Conn {
 	return nc
 }
 
-// NewJS is the JetStream of a connection, with time for a busy machine.
+// NewJS returns the JetStream of a connection, with a long timeout for a busy machine.
 func NewJS(t *testing.T, nc *nats.Conn) jetstream.JetStream {
 	t.Helper()
 	js, err := jetstream.New(nc, jetstream.WithDefaultTimeout(time.Minute))
@@ -97,7 +97,7 @@ func (w *Env) Turn(session, text string) uint64 {
 	return a.Sequence
 }
 
-// State is the present state of a stream.
+// State returns the state of a stream.
 func (w *Env) State(stream string) topology.StreamState {
 	w.T.Helper()
 	s, err := topology.State(w.T.Context(), w.JS, stream)
@@ -107,7 +107,7 @@ func (w *Env) State(stream string) topology.StreamState {
 	return s
 }
 
-// Within is a context of the test that ends after d.
+// Within returns a context of the test that ends after d.
 func Within(t *testing.T, d time.Duration) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), d)

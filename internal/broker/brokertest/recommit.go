@@ -48,7 +48,7 @@ func Recommit(ctx context.Context, js jetstream.JetStream, marker string, messag
 	return nil
 }
 
-// commitBatch stores messages as one behind a fence, and returns the sequence of the last.
+// commitBatch stores messages as one batch with a fence, and returns the sequence of the last.
 func commitBatch(ctx context.Context, js jetstream.JetStream, batch []*nats.Msg, filter string, fence uint64) (uint64, error) {
 	batch[0].Header[jsapi.HeaderFence] = []string{strconv.FormatUint(fence, 10)}
 	batch[0].Header[jsapi.HeaderFenceSubject] = []string{filter}

@@ -7,26 +7,26 @@ import (
 	"testing"
 )
 
-// Wire is a TCP proxy in front of the server that can lose a request, or its
-// answer. The link stays as it is until it is cut.
+// Wire is a TCP proxy in front of the server that can lose a request or its answer. A loss lasts
+// until the link is cut.
 type Wire struct {
 	ln     net.Listener
 	target string
 
 	mu     sync.Mutex
 	fault  Fault
-	needle []byte // what the request contains
+	needle []byte // content of the request
 	conns  []net.Conn
-	hit    chan struct{} // closed when the request has come by
+	hit    chan struct{} // closed when the request has passed
 }
 
-// Fault is what a [Wire] loses.
+// Fault is the loss of a [Wire].
 type Fault int
 
 // Losses of a [Wire].
 const (
 	None        Fault = iota // nothing
-	LoseRequest              // nothing of it gets to the server
+	LoseRequest              // the request does not reach the server
 	LoseAnswer               // the request passes, its answer does not
 )
 
@@ -48,7 +48,7 @@ func NewWire(t *testing.T, target string) *Wire {
 	return w
 }
 
-// URL is where it listens.
+// URL returns the address of the proxy.
 func (w *Wire) URL() string { return "nats://" + w.ln.Addr().String() }
 
 // Arm sets the fault for the next request that contains needle.
@@ -106,7 +106,7 @@ func (w *Wire) copy(dst, src net.Conn, pass func([]byte) bool) {
 	_ = dst.Close()
 }
 
-// up sees what the client sends.
+// up reports whether bytes of the client pass.
 func (w *Wire) up(b []byte) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -119,14 +119,14 @@ func (w *Wire) up(b []byte) bool {
 	return w.fault == LoseAnswer || !w.struck()
 }
 
-// down sees what the server answers.
+// down reports whether bytes of the server pass.
 func (w *Wire) down([]byte) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.fault == None || !w.struck()
 }
 
-// struck reports whether the request has come by; mu is held.
+// struck reports whether the request has passed. The caller holds mu.
 func (w *Wire) struck() bool {
 	select {
 	case <-w.hit:

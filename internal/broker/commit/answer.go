@@ -12,8 +12,8 @@ import (
 	"compactd/internal/broker/topology"
 )
 
-// StoreFullError reports that the server has no room. Nothing was stored by this
-// try; the same commit may be tried again when there is room.
+// StoreFullError reports that the server has no space. This attempt stored nothing; the same
+// commit may be tried again when there is space.
 type StoreFullError struct {
 	Code   int // of the server
 	Reason string
@@ -23,8 +23,8 @@ func (e *StoreFullError) Error() string {
 	return fmt.Sprintf("%s is full: %s (%d); raise its size, shorten its age, or free disk space", topology.OutcomesStream, e.Reason, e.Code)
 }
 
-// TooLargeError reports that a message does not fit. Nothing was sent when Limit is
-// set; otherwise the server refused it whole.
+// TooLargeError reports a message over a limit. If Limit is set, nothing was sent; otherwise the
+// server refused the whole commit.
 type TooLargeError struct {
 	Subject string
 	Size    int // with headers, in bytes
@@ -35,7 +35,7 @@ func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("message of %d bytes for %s is over the server's limit of %d; raise its max_payload", e.Size, e.Subject, e.Limit)
 }
 
-// pubAck is the answer to a publish; Count only that to a batch.
+// pubAck is the answer to a publish. Only the answer to a batch has a Count.
 type pubAck struct {
 	Stream string              `json:"stream"`
 	Seq    uint64              `json:"seq"`
@@ -43,7 +43,7 @@ type pubAck struct {
 	Error  *jetstream.APIError `json:"error"`
 }
 
-// refusal is an error that the server answered a commit with.
+// refusal is the server's error answer to a commit.
 type refusal struct {
 	*jetstream.APIError
 	subject string
@@ -52,8 +52,8 @@ type refusal struct {
 
 func (r *refusal) Unwrap() error { return r.APIError }
 
-// classify returns what a failed try means: unknown whether it was stored, or an error
-// that is [retry.Final] or worth another try.
+// classify interprets the error of a failed attempt. unknown means that the commit may be stored. Otherwise
+// the error is [retry.Final] or may be retried.
 func classify(err error) (unknown bool, _ error) {
 	r, refused := errors.AsType[*refusal](err)
 	switch {

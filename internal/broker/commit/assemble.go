@@ -7,11 +7,10 @@ import (
 	"compactd/internal/events"
 )
 
-// Commit is the messages of one commit as OUTCOMES holds them, or what an erasure has left of
-// them.
+// Commit holds the messages of one commit in OUTCOMES, without those that an erasure removed.
 type Commit[T any] struct {
 	Messages []T
-	// Marker ends the commit; nil where it was erased with its message.
+	// Marker ends the commit; nil if it was erased with its message.
 	Marker *Stored
 }
 
@@ -21,7 +20,7 @@ type Foreign struct {
 	First, Last uint64 // sequences in OUTCOMES
 }
 
-// Add counts messages that come after.
+// Add adds the count of later messages.
 func (f *Foreign) Add(g Foreign) {
 	if g.Messages == 0 {
 		return
@@ -33,42 +32,42 @@ func (f *Foreign) Add(g Foreign) {
 	f.Last = g.Last
 }
 
-// Assembler finds the commits among the messages of one partition. They are given in their
-// order, all that the partition has from some sequence on.
+// Assembler finds the commits among the messages of one partition. The caller adds all messages
+// of the partition from some sequence on, in their order.
 //
-// A run is one message, or what the server stored as one atomic batch. It is a commit if its
-// first message has a fence over the partition that holds in the order of the stream, and
-// its last a marker that continues the one before: of the same owner and epoch, or of a later
-// epoch, about the same log. An erasure may have taken the first message of a run, or the last:
-// then nothing is stored at its sequence. All other messages are foreign.
+// A run is a single message or one atomic batch. It is a commit if its first message has a fence
+// over the partition that matches the order of the stream, and its last message has a marker that
+// continues the previous one: of the same owner and epoch, or of a later epoch, about the same log.
+// An erasure may have removed the first or the last message of a run: then nothing is stored at
+// its sequence. All other messages are foreign.
 type Assembler[T any] struct {
 	Partition int
-	// Newest is a marker before the messages, if one is known.
+	// Newest is the marker before the messages, if known.
 	Newest Stored
-	// Behind is a message of the partition behind that marker, where all up to there is known.
+	// Behind is the sequence of a later message of the partition, if all messages up to it are known.
 	Behind uint64
-	// From is the first sequence whose message is given. Earlier messages of a run are taken for ours.
+	// From is the first sequence whose message is added. Earlier messages of a run count as those of a commit.
 	From uint64
 	// Stored reports whether OUTCOMES has a message at a sequence, of any partition.
 	Stored func(seq uint64) (bool, error)
 	// Commit receives each commit.
 	Commit func(Commit[T]) error
-	// Foreign receives what is of no commit; nil for none.
+	// Foreign receives the messages that belong to no commit. It may be nil.
 	Foreign func(Foreign)
 
 	prev uint64 // the last message before the run
-	last uint64 // message that was given
+	last uint64 // the last message added
 
-	// The run at hand.
+	// The current run.
 	id       string
-	start    uint64 // sequence that its first message has, or had
+	start    uint64 // sequence of its first message, even if that was erased
 	fenced   bool
 	headless bool // its first message was erased
 	messages []T
-	has      Foreign // its messages, should they be foreign
+	has      Foreign // counts its messages, in case they are foreign
 }
 
-// Add takes the next message, and v with it.
+// Add adds the next message. v is its value in the [Commit].
 func (a *Assembler[T]) Add(h nats.Header, seq uint64, v T) error {
 	id, place := jsapi.First(h, jsapi.HeaderBatchID), uint64(1)
 	if id != "" {
@@ -91,7 +90,7 @@ func (a *Assembler[T]) Add(h nats.Header, seq uint64, v T) error {
 	return a.finish(h, seq)
 }
 
-// begin starts a run with its first message that is there.
+// begin starts a run with its first message that is stored.
 func (a *Assembler[T]) begin(h nats.Header, id string, seq, place uint64) error {
 	fence := jsapi.First(h, jsapi.HeaderFence)
 	after := jsapi.ParseSeq(fence)
@@ -115,7 +114,7 @@ func (a *Assembler[T]) finish(h nats.Header, seq uint64) error {
 	t, ok, err := parseHeader(h)
 	if err != nil || !ok || !a.fenced || !a.continues(t) {
 		a.drop()
-		return nil //nolint:nilerr // no worker writes a marker that cannot be read
+		return nil //nolint:nilerr // a worker writes only readable markers
 	}
 	a.Newest = Stored{Marker: t.Marker, Seq: seq, commit: t.Commit}
 	marker := a.Newest
@@ -124,8 +123,8 @@ func (a *Assembler[T]) finish(h nats.Header, seq uint64) error {
 	return a.Commit(c)
 }
 
-// continues reports whether a marker may follow the newest one. Where the fence was erased, a copy
-// of an earlier marker shows by its cursor, or its commit.
+// continues reports whether a marker may follow the newest one. If the fence was erased, the cursor
+// or the commit id reveals a copy of an earlier marker.
 func (a *Assembler[T]) continues(t markerText) bool {
 	before := a.Newest
 	switch {
@@ -138,7 +137,7 @@ func (a *Assembler[T]) continues(t markerText) bool {
 	return t.Epoch > before.Epoch || t.Epoch == before.Epoch && t.Owner == before.Owner
 }
 
-// End ends the run at hand where its last message is missing.
+// End ends the current run without its last message.
 func (a *Assembler[T]) End() error {
 	if len(a.messages) == 0 {
 		return nil
@@ -150,7 +149,7 @@ func (a *Assembler[T]) End() error {
 			return err
 		}
 	}
-	if stored { // the batch goes on in another partition
+	if stored { // the batch continues in another partition
 		a.drop()
 		return nil
 	}
@@ -159,7 +158,7 @@ func (a *Assembler[T]) End() error {
 	return a.Commit(c)
 }
 
-// drop reports the run at hand as foreign.
+// drop reports the current run as foreign.
 func (a *Assembler[T]) drop() {
 	f := a.has
 	a.reset()

@@ -18,55 +18,53 @@ import (
 )
 
 var (
-	// ErrFenced: another owner, or a later epoch, has the partition. Stop, and
-	// drop it.
+	// ErrFenced: another owner, or a later epoch, has the partition. Stop serving it.
 	ErrFenced = errors.New("partition was taken over by another owner")
-	// ErrDiverged: no other owner took over, yet OUTCOMES does not end where this committer
-	// left it. A commit that was given up as unknown was stored after all, or a power loss
-	// or a purge truncated the stream. Open the partition again.
+	// ErrDiverged: no other owner took over, but OUTCOMES does not end with this committer's
+	// last commit. A commit with an unknown result was stored, or a power loss or a purge
+	// truncated the stream. Open the partition again.
 	ErrDiverged = errors.New("outcomes do not end where this owner left them")
 )
 
-// Claim is what a new owner takes over a partition with.
+// Claim describes a take-over of a partition by a new owner.
 type Claim struct {
 	Partition int
-	// Owner names this owner among all there ever were: not the host alone.
+	// Owner identifies this owner. No other owner, past or present, may have the same.
 	Owner string
-	// Config is the hash of the config the next events are decided under.
+	// Config is the hash of the config for the next events.
 	Config string
-	// LogCreated goes into the first marker a partition ever gets, in Unix
-	// nanoseconds; a later one keeps what it finds.
+	// LogCreated goes into the first marker of a partition, in Unix nanoseconds.
+	// Later markers keep the value of the first.
 	LogCreated int64
-	// From is what a partition that was split off goes on from while it has no marker. The zero
+	// From replaces the marker of a partition that was split off and has no marker yet. The zero
 	// value is the beginning of the log.
 	From Marker
-	// ReplyTimeout is how long one try waits before the marker is read. Default
-	// 2 s; too short a time costs work, never correctness.
+	// ReplyTimeout limits the wait of one attempt before the marker is read. Default
+	// 2 s. A short timeout costs extra reads, not correctness.
 	ReplyTimeout time.Duration
-	// OnRetry receives why a commit is tried again. It must not block.
+	// OnRetry receives the error before a commit is tried again. It must not block.
 	OnRetry func(error)
-	// OnForeign receives messages of the partition that belong to no commit, once each as long as
-	// it is owned. It must not block.
+	// OnForeign receives the count of messages that belong to no commit; each is counted once per
+	// ownership. It must not block.
 	OnForeign func(Foreign)
 }
 
-// Committer writes the outcomes of one partition as long as it owns it. It is
-// for one goroutine, and best has a connection of its own.
+// Committer writes the outcomes of one partition while it owns it. It belongs to
+// one goroutine, and should have a separate connection.
 // See docs/adr/0013.
 type Committer struct {
 	nc    *nats.Conn
 	js    jetstream.JetStream // on nc
 	claim Claim
 	epoch uint64
-	ended Stored // the last commit that is stored for certain
-	fence uint64 // what the next one expects: where that ended, or a foreign message behind it
+	ended Stored // the last commit that is known to be stored
+	fence uint64 // last sequence that the next commit expects: of ended, or of a later foreign message
 }
 
-// TakeOver makes the caller the owner of a partition: it reads the newest marker,
-// past messages that belong to no commit, and commits an empty one with the next epoch and the same cursor, chain and
-// event. From then on every commit of the former owner is refused. It returns
-// what it found, from which the caller goes on; when raced it tries again, until
-// ctx ends.
+// TakeOver makes the caller the owner of a partition. It reads the newest marker, skips later messages
+// that belong to no commit, and commits a marker with the next epoch and the same cursor, chain and
+// event. From then on the server refuses every commit of the former owner. TakeOver returns the marker that it
+// found, from which the caller continues. It retries after a race, until ctx ends.
 func TakeOver(ctx context.Context, nc *nats.Conn, cl Claim) (*Committer, Stored, error) {
 	cl.ReplyTimeout = cmp.Or(cl.ReplyTimeout, 2*time.Second)
 	if cl.Owner == "" || cl.Partition < 0 {
@@ -108,31 +106,31 @@ func TakeOver(ctx context.Context, nc *nats.Conn, cl Claim) (*Committer, Stored,
 	return c, found.Stored, nil
 }
 
-// Epoch is the number of take-overs of the partition, this one included.
+// Epoch returns the number of take-overs of the partition, including this one.
 func (c *Committer) Epoch() uint64 { return c.epoch }
 
-// LastSeq is the sequence in OUTCOMES of the last message committed.
+// LastSeq returns the sequence in OUTCOMES of the last committed message.
 func (c *Committer) LastSeq() uint64 { return c.ended.Seq }
 
 // Commit stores msgs, in order, and the marker, all or nothing. Without messages
-// it stores the marker alone; one message is one plain publish; several are one
-// atomic batch, at most [MaxBatch]. Owner and Epoch of m are filled in.
+// it stores the marker alone. One message is a plain publish; several are one
+// atomic batch, at most [MaxBatch]. Commit sets Owner and Epoch of m.
 //
-// A commit that the server refuses for the moment, or does not answer, is tried again
-// until ctx ends. How each answer is read:
+// If the server refuses a commit temporarily or does not answer, Commit retries until
+// ctx ends. It interprets the answers as follows:
 //
 //   - Wrong last sequence (10071), or no answer: the newest marker decides. It
-//     names this commit: stored. It is the one before this commit: not stored, sent
-//     again, behind what is of no commit. It is of another owner or a later epoch:
-//     [ErrFenced]. Anything else: [ErrDiverged].
+//     names this commit: stored. It is the previous one: not stored, sent
+//     again, after any messages that belong to no commit. It has another owner or a
+//     later epoch: [ErrFenced]. Otherwise: [ErrDiverged].
 //   - Busy (10163, 10164), batch incomplete (10176), too many batches (10210), no
 //     leader (10008, 10009, 10118, 10194): nothing is stored, sent again.
-//   - No room (10002, 10023, 10047, 10077, 10122): [*StoreFullError].
+//   - No space (10002, 10023, 10047, 10077, 10122): [*StoreFullError].
 //   - Too large (10054, 10097): [*TooLargeError].
 //
-// After the end of ctx it is unknown whether the commit was stored. The committer
-// can still be used: should it have been, the next commit is [ErrDiverged]. Give
-// the last commit before a shutdown its own context.
+// After the end of ctx it is unknown whether the commit was stored. The committer stays
+// usable: if the commit was stored, the next one returns [ErrDiverged]. Give
+// the last commit before a shutdown a separate context.
 func (c *Committer) Commit(ctx context.Context, msgs []Message, m Marker) error {
 	if err := c.commit(ctx, msgs, m); err != nil {
 		return fmt.Errorf("commit partition %d: %w", c.claim.Partition, err)
@@ -171,8 +169,8 @@ func (c *Committer) commit(ctx context.Context, msgs []Message, m Marker) error 
 	})
 }
 
-// resolve decides from how the partition ends whether commit id was stored. cause is
-// why that had to be read; nil when it was read before.
+// resolve decides from the end of the partition whether the commit id was stored. cause is
+// the error that made the result unknown, or nil after a failed read of the end.
 func (c *Committer) resolve(found end, id string, cause error) error {
 	switch {
 	case found.Seq != 0 && found.commit == id:
@@ -184,7 +182,7 @@ func (c *Committer) resolve(found end, id string, cause error) error {
 	default:
 		return retry.Final(fmt.Errorf("%w: at sequence %d, not %d", ErrDiverged, found.Seq, c.ended.Seq))
 	}
-	c.fence = found.last // past what is of no commit
+	c.fence = found.last // past the messages that belong to no commit
 	c.report(found.Foreign)
 	if c.ended.commit == id {
 		return nil
@@ -192,7 +190,7 @@ func (c *Committer) resolve(found end, id string, cause error) error {
 	return cause
 }
 
-// reach notes where a commit of this owner ended.
+// reach sets the last commit of this owner.
 func (c *Committer) reach(s Stored) { c.ended, c.fence = s, s.Seq }
 
 func (c *Committer) report(f Foreign) {
@@ -202,11 +200,11 @@ func (c *Committer) report(f Foreign) {
 }
 
 // send publishes the batch once and returns the sequence of its last message.
-// All but the last go without a reply; the last one commits. Every try has a
-// batch id of its own: the server may still hold the messages of the one before.
+// Only the last message requests a reply; it commits the batch. Every attempt has a
+// new batch id: the server may still hold the messages of the previous one.
 func (c *Committer) send(ctx context.Context, batch []*nats.Msg) (uint64, error) {
 	c.setFence(batch)
-	if err := c.fits(batch); err != nil { // the limit may fall with a reconnect
+	if err := c.fits(batch); err != nil { // a reconnect may lower the limit
 		return 0, retry.Final(err)
 	}
 	last := batch[len(batch)-1]

@@ -16,13 +16,13 @@ import (
 	"compactd/internal/events"
 )
 
-// ErrNoConfig: OUTCOMES holds no text for this hash, or no longer.
+// ErrNoConfig: OUTCOMES holds no text for this hash.
 var ErrNoConfig = errors.New("config is not stored")
 
 // PutConfig stores the text of a config under its hash, unless the newest text
-// there is the same and not older than renew (0: of any age). Texts age like
-// everything in OUTCOMES, so one in use is put again with the markers. The hash
-// is 1 to 64 of [A-Za-z0-9_-]; it can collide with no partition, whose subjects
+// there is the same and younger than renew (0: of any age). Texts expire like
+// all messages of OUTCOMES, so the text in use is put again with the markers. The hash
+// is 1 to 64 of [A-Za-z0-9_-]. Its subject differs from those of partitions, which
 // have a number in its place.
 func PutConfig(ctx context.Context, js jetstream.JetStream, hash string, text []byte, renew time.Duration) error {
 	old, err := newestConfig(ctx, js, hash)
@@ -62,7 +62,7 @@ func GetConfig(ctx context.Context, js jetstream.JetStream, hash string, read fu
 }
 
 func newestConfig(ctx context.Context, js jetstream.JetStream, hash string) (*jsapi.StoredMsg, error) {
-	if !events.ValidID(hash) { // a dot would make it an outcome, to be republished
+	if !events.ValidID(hash) { // a dot would make its subject that of an outcome, which is republished
 		return nil, fmt.Errorf("hash %q is not 1 to 64 of A-Z a-z 0-9 _ -", hash)
 	}
 	return jsapi.GetFromLeader(ctx, js.Conn(), topology.OutcomesStream, jsapi.GetRequest{LastFor: events.Config(hash)})

@@ -15,7 +15,7 @@ import (
 	"compactd/internal/events/partitions"
 )
 
-// awaitPause is how often a marker is read.
+// awaitPause is the interval between reads of a marker.
 const awaitPause = 10 * time.Millisecond
 
 // AwaitCursor waits until every partition is decided and committed up to the
@@ -47,8 +47,7 @@ func AwaitCursor(ctx context.Context, js jetstream.JetStream, t partitions.Table
 	return nil
 }
 
-// lastOf returns the newest sequence that is stored under one of the partitions, at most seq; 0 if
-// there is none.
+// lastOf returns the newest sequence stored under one of the partitions, at most seq; 0 without one.
 func lastOf(ctx context.Context, js jetstream.JetStream, sources []int, seq uint64) (last uint64, err error) {
 	for _, p := range sources {
 		m, err := jsapi.GetFromLeader(ctx, js.Conn(), topology.LogStream, jsapi.GetRequest{LastFor: events.LogFilter(p), NoHeader: true})

@@ -8,7 +8,7 @@
 // # Terms
 //
 // The fence is the sequence of the last message of the partition in OUTCOMES. Every commit names
-// it as the one it expects, and the server refuses a commit that expects another one. The [Marker]
+// the sequence that it expects, and the server refuses a commit with another one. The [Marker]
 // is a header on the last message of a commit: the cursor, the owner and its epoch.
 //
 // # Lifecycle of a commit
@@ -17,30 +17,30 @@
 //	  │ busy, no leader ──► send again, same fence
 //	  │ wrong last sequence, or no answer ──► read the newest marker
 //	  │        it names this commit    ──► stored
-//	  │        it is the one before    ──► send again, same fence
+//	  │        it is the previous one  ──► send again, same fence
 //	  │        a later epoch           ──► ErrFenced
 //	  │        anything else           ──► ErrDiverged
-//	  └ no room, too large ──► StoreFullError, TooLargeError; nothing stored
+//	  └ no space, too large ──► StoreFullError, TooLargeError; nothing stored
 //
 // # Guarantees
 //
 //   - A commit is stored whole or not at all, once, and only while no other owner has taken the
-//     partition over. Sending it again never stores it twice: every try has the same fence, and
-//     the fence moves only with a commit that is stored for certain.
-//   - The last message of every commit has its [Marker], from which the next owner goes on. It is
+//     partition over. A retry never stores it twice: every attempt has the same fence, and
+//     the fence moves only with a commit that is known to be stored.
+//   - The last message of every commit has its [Marker], from which the next owner continues. It is
 //     always read from the leader.
-//   - Agents receive an outcome only after its commit, and none of a refused commit: they
-//     subscribe to what the stream republishes.
+//   - Agents receive an outcome only after its commit, and no outcome of a refused commit: they
+//     subscribe to the subjects that the stream republishes to.
 //
 // # Concurrency
 //
-// A [Committer] belongs to one goroutine. Give it a connection of its own: on a shared one its
-// acknowledgements queue behind incoming turns. The rest is safe for concurrent use.
+// A [Committer] belongs to one goroutine. Give it a separate connection: on a shared one its
+// acknowledgements queue behind incoming turns. The functions are safe for concurrent use.
 //
 // # On failure
 //
-// A commit whose answer is lost is resolved by reading the marker. Until that works Commit waits,
-// bounded by its context only. [ErrFenced] and [ErrDiverged] mean: stop, drop what is in memory,
-// open the partition again. After [*StoreFullError] and [*TooLargeError] the committer is as
-// before.
+// If the answer to a commit is lost, Commit reads the marker to resolve the result. It retries that
+// read until its context ends. After [ErrFenced] or [ErrDiverged] stop, drop the state in memory,
+// and open the partition again. [*StoreFullError] and [*TooLargeError] leave the committer
+// unchanged.
 package commit

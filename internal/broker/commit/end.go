@@ -16,29 +16,30 @@ import (
 	"compactd/internal/events"
 )
 
-// end is what a partition ends with.
+// end describes the end of a partition in OUTCOMES.
 type end struct {
 	Stored         // the newest marker
-	last    uint64 // sequence of the last message, foreign or not; 0 for none
-	Foreign        // messages behind the marker
-	all     Foreign
+	last    uint64 // sequence of the last message, foreign or not; 0 without one
+	Foreign        // foreign messages after the marker
+	all     Foreign // all foreign messages that were read
 }
 
-// firstWindow is how many sequences of OUTCOMES are searched for the newest marker at first;
-// windowGrowth times as many at each next try.
+// The search for the newest marker reads the last firstWindow sequences of OUTCOMES, then
+// windowGrowth times as many at each further attempt.
 const (
 	firstWindow  = 1 << 10
 	windowGrowth = 16
 )
 
-// LastMarker reads the newest marker of a partition from the leader of OUTCOMES. Messages behind
-// it that belong to no commit are skipped.
+// LastMarker reads the newest marker of a partition from the leader of OUTCOMES. It skips later
+// messages that belong to no commit.
 func LastMarker(ctx context.Context, nc *nats.Conn, partition int) (Stored, error) {
 	e, err := wholeEnd(ctx, nc, partition, jsapi.Timeout)
 	return e.Stored, err
 }
 
-// wholeEnd checks that the newest marker continues the one before it.
+// wholeEnd reads the end of a partition without a known marker. It checks that the newest marker
+// continues the previous one.
 func wholeEnd(ctx context.Context, nc *nats.Conn, partition int, timeout time.Duration) (end, error) {
 	msg, err := lastMessage(ctx, nc, partition, timeout)
 	if msg == nil || err != nil {
@@ -47,9 +48,9 @@ func wholeEnd(ctx context.Context, nc *nats.Conn, partition int, timeout time.Du
 	return lastCommit(ctx, nc, partition, msg.Seq)
 }
 
-// endAfter checks that what a partition has behind a marker continues it. All up to a message
-// is known: that of the marker, or a foreign one behind it. The zero end is that the marker is no
-// longer there.
+// endAfter reads the end of a partition after a known marker, and checks that each later commit
+// continues it. All messages up to upTo are known: the marker's, or a later foreign one. It returns
+// the zero end if the marker is no longer stored.
 func endAfter(ctx context.Context, nc *nats.Conn, partition int, known Stored, upTo uint64, timeout time.Duration) (end, error) {
 	msg, err := lastMessage(ctx, nc, partition, timeout)
 	if msg == nil || err != nil || msg.Seq < upTo {
@@ -67,8 +68,8 @@ func endAfter(ctx context.Context, nc *nats.Conn, partition int, known Stored, u
 			return end{}, err
 		}
 		if t, _, err := parseHeader(at.Headers()); err != nil || t.Commit != known.commit {
-			return end{}, nil //nolint:nilerr // another message has its place
-		}
+			return end{}, nil //nolint:nilerr // another message has this sequence
+	}
 	}
 	e, _, err := assembled(ctx, nc, partition, known, upTo, msg.Seq)
 	return e, err
@@ -85,19 +86,19 @@ func lastMessage(ctx context.Context, nc *nats.Conn, partition int, timeout time
 	return msg, nil
 }
 
-// lastCommit looks for the newest marker from a sequence backwards.
+// lastCommit searches backwards from a sequence for the newest marker.
 func lastCommit(ctx context.Context, nc *nats.Conn, partition int, last uint64) (end, error) {
 	for window := uint64(firstWindow); ; window *= windowGrowth {
 		before := last - min(window, last)
 		e, commits, err := assembled(ctx, nc, partition, Stored{}, before, last)
-		if err != nil || commits > 1 || before == 0 { // the first of a window continues nothing that is known
+		if err != nil || commits > 1 || before == 0 { // the first commit of a window has no known predecessor
 			return e, err
 		}
 	}
 }
 
-// assembled is how a partition ends that has a marker, by its messages behind one sequence, up
-// to another.
+// assembled returns the end of a partition by its messages after the sequence before, up to upTo.
+// newest is the known marker before them, or zero.
 func assembled(ctx context.Context, nc *nats.Conn, partition int, newest Stored, before, upTo uint64) (e end, commits int, err error) {
 	e = end{Stored: newest, last: upTo}
 	if before >= upTo {
@@ -148,8 +149,8 @@ func assembled(ctx context.Context, nc *nats.Conn, partition int, newest Stored,
 	return e, commits, nil
 }
 
-// MarkerAt reads the marker of a partition that a checkpoint has at a sequence of OUTCOMES. It is
-// zero where an erasure took it.
+// MarkerAt reads the marker of a partition at a sequence of OUTCOMES. It returns the zero value if
+// an erasure removed the marker.
 func MarkerAt(ctx context.Context, nc *nats.Conn, partition int, seq uint64) (Stored, error) {
 	if seq == 0 {
 		return Stored{}, nil
@@ -163,12 +164,12 @@ func MarkerAt(ctx context.Context, nc *nats.Conn, partition int, seq uint64) (St
 	}
 	t, ok, err := parseHeader(msg.Headers())
 	if err != nil || !ok || !strings.HasPrefix(msg.Subject, strings.TrimSuffix(events.OutcomeFilter(partition), ">")) {
-		return Stored{}, nil //nolint:nilerr // another message has its place
+		return Stored{}, nil //nolint:nilerr // another message has this sequence
 	}
 	return Stored{Marker: t.Marker, Seq: msg.Seq, Time: msg.Time, commit: t.Commit}, nil
 }
 
-// CountForeign counts the messages of a partition behind a sequence of OUTCOMES that belong to no
+// CountForeign counts the messages of a partition after a sequence of OUTCOMES that belong to no
 // commit.
 func CountForeign(ctx context.Context, nc *nats.Conn, partition int, after uint64) (Foreign, error) {
 	msg, err := lastMessage(ctx, nc, partition, jsapi.Timeout)

@@ -12,18 +12,18 @@ import (
 	"compactd/internal/events"
 )
 
-// MaxBatch is the most messages one commit may hold. The server takes 1,000.
+// MaxBatch limits the messages of a commit. The server's limit is 1,000.
 const MaxBatch = 900
 
-// Message is one outcome or job of a commit. Subject must lie within the
-// partition, out.<p>.….
+// Message is one outcome or job of a commit. Subject must begin with out.<p>. of the
+// partition.
 type Message struct {
 	Subject string
 	Data    []byte
-	Trace   events.Trace // of the event that it follows from
+	Trace   events.Trace // of the event that caused it
 }
 
-// batch builds the messages of a commit, once for all tries but for the fence itself.
+// batch builds the messages of a commit once for all attempts; each attempt sets the fence.
 func (c *Committer) batch(msgs []Message, t markerText) ([]*nats.Msg, error) {
 	if len(msgs) > MaxBatch {
 		return nil, fmt.Errorf("%d messages are more than %d", len(msgs), MaxBatch)
@@ -46,7 +46,7 @@ func (c *Committer) batch(msgs []Message, t markerText) ([]*nats.Msg, error) {
 			out[i].Header[events.HeaderTrace] = []string{string(m.Trace)}
 		}
 		if len(msgs) > 1 {
-			out[i].Header[jsapi.HeaderBatchID] = []string{t.Commit} // as long as the id of any try
+			out[i].Header[jsapi.HeaderBatchID] = []string{t.Commit} // has the length of the id that send sets
 			out[i].Header[jsapi.HeaderBatchSeq] = []string{strconv.Itoa(i + 1)}
 		}
 	}
@@ -59,7 +59,7 @@ func (c *Committer) batch(msgs []Message, t markerText) ([]*nats.Msg, error) {
 	return out, nil
 }
 
-// setFence puts the fence on the first message, as it is at this try.
+// setFence puts the current fence on the first message.
 func (c *Committer) setFence(batch []*nats.Msg) {
 	if !jsapi.Unfenced() {
 		batch[0].Header[jsapi.HeaderFence] = []string{strconv.FormatUint(c.fence, 10)}
@@ -77,8 +77,8 @@ func (c *Committer) fits(batch []*nats.Msg) error {
 	return nil
 }
 
-// checkSubject keeps a hostile id from becoming a subject outside of the fence,
-// or one that no stream takes: such a message would be lost without an answer.
+// checkSubject refuses a subject that a hostile id could move outside of the fence, or to
+// no stream: such a message would be lost without an answer.
 func checkSubject(subject, prefix string) error {
 	rest, ok := strings.CutPrefix(subject, prefix)
 	if !ok {
@@ -87,13 +87,13 @@ func checkSubject(subject, prefix string) error {
 	for token := range strings.SplitSeq(rest, ".") {
 		bad := strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r == 0x7f || r == '*' || r == '>' })
 		if token == "" || bad {
-			return fmt.Errorf("subject %q is none to publish on", subject)
+			return fmt.Errorf("invalid subject %q", subject)
 		}
 	}
 	return nil
 }
 
-// headerSize is the length of h on the wire.
+// headerSize returns the length of h on the wire.
 func headerSize(h nats.Header) int {
 	n := len("NATS/1.0\r\n\r\n")
 	for k, vs := range h {

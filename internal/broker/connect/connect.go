@@ -12,42 +12,41 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Options are where a connection goes, and its callbacks.
+// Options are the address, credentials and callbacks of a connection.
 type Options struct {
-	// URL is one address or several with commas between them; user and password
-	// may stand in it. Default nats://127.0.0.1:4222. Not used with InProcess.
+	// URL is one or more addresses, separated by commas. It may contain user and
+	// password. Default nats://127.0.0.1:4222. Not used with InProcess.
 	URL string
 	// Creds is the path of a .creds file; "" for none.
 	Creds string
-	// User and Password are for a server that authenticates by them; "" for none, or
-	// those of the URL.
+	// User and Password authenticate at the server. "" uses those of the URL, if any.
 	User, Password string
-	// CA, Cert and Key are paths of PEM files; "" for none. With CA the link is
-	// encrypted, and to a server whose certificate this authority has signed. Cert and
+	// CA, Cert and Key are paths of PEM files; "" for none. With CA the link is encrypted,
+	// and the server's certificate must be signed by this authority. Cert and
 	// Key are for a server that requires certificates of its clients.
 	CA, Cert, Key string
-	// Name is what the server shows of the connection. Default "compactd".
+	// Name is the name of the connection at the server. Default "compactd".
 	Name string
-	// InProcess is an embedded server, reached without a socket. An
-	// embedded.Server is one.
+	// InProcess is an embedded server, such as an embedded.Server, which is reached without a
+	// socket.
 	InProcess nats.InProcessConnProvider
 	// Timeout bounds the first connect, and every dial after it. Default 5 s.
 	Timeout time.Duration
-	// Pace is what the connections of a process to one server share. Default one of its own.
+	// Pace spaces the reconnects. The connections of a process to one server should share it.
+	// Default: a separate one.
 	Pace *Pace
 
-	// OnError receives what happens outside of any call: a slow subscription, a
-	// missing permission. Must not block.
+	// OnError receives asynchronous errors: a slow subscription, a missing permission. It must
+	// not block.
 	OnError func(error)
 	// OnDisconnect is called when the link is lost; the error may be nil.
 	OnDisconnect func(error)
-	// OnReconnect receives the address, without password, when the link is back.
+	// OnReconnect receives the address, without password, after a reconnect.
 	OnReconnect func(url string)
 }
 
-// Open opens a connection that lasts: once established, it reconnects by itself
-// for ever, even after refused credentials, until it is closed. Only the first
-// try can fail, with a [*Error].
+// Open opens a connection that reconnects until it is closed, even after refused
+// credentials. Only the first connect can fail, with a [*Error].
 func Open(ctx context.Context, o Options) (*nats.Conn, error) {
 	o.URL = cmp.Or(o.URL, nats.DefaultURL)
 	if err := ctx.Err(); err != nil {
@@ -84,18 +83,18 @@ func Open(ctx context.Context, o Options) (*nats.Conn, error) {
 	}
 }
 
-// pingTries bounds how often the first connect is tried while [pinged] is its error.
+// pingTries limits the attempts of the first connect while [pinged] accepts the error.
 const pingTries = 5
 
-// pinged reports whether a connect failed because the server was slow: it sends its first
-// PING a second or two after it accepted a connection, and if that comes before the PONG
-// of the handshake, nats.go gives up. A reconnect tries again by itself.
+// pinged reports whether a connect failed because the server was slow. The server sends its first
+// PING a second or two after it accepts a connection, and nats.go gives up if the PING arrives before
+// the PONG of the handshake. Only the first connect needs this: a reconnect retries by itself.
 func pinged(err error) bool {
 	return err != nil && strings.HasSuffix(err.Error(), "expected 'PONG', got 'PING'")
 }
 
-// MaxPayload is the largest message this connection's server takes, headers
-// included, in bytes. It can change with every reconnect.
+// MaxPayload returns the server's limit for a message with its headers, in bytes. It can change
+// with every reconnect.
 func MaxPayload(nc *nats.Conn) int { return int(nc.MaxPayload()) }
 
 func (o *Options) natsOptions() []nats.Option {
@@ -106,8 +105,8 @@ func (o *Options) natsOptions() []nats.Option {
 		nats.MaxReconnects(-1),
 		nats.CustomReconnectDelay(pace.delayer()),
 		nats.IgnoreAuthErrorAbort(),
-		// A dead link is noticed after two answers that do not come, within 9 s. The default
-		// of two minutes would take six.
+		// Two missing answers reveal a broken link, within 9 s. The default interval of two
+		// minutes would take six minutes.
 		nats.PingInterval(3 * time.Second),
 	}
 	if o.InProcess != nil {
@@ -141,7 +140,7 @@ func (o *Options) natsOptions() []nats.Option {
 	}))
 }
 
-// Target is the address as it may be shown: without passwords and tokens.
+// Target returns the address without passwords and tokens.
 func (o *Options) Target() string {
 	if o.InProcess != nil {
 		return "the embedded server"

@@ -10,8 +10,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Cause is why a first connect failed, as far as it is known. A caller with flags or
-// settings against it names them; the error does not contain the caller's names.
+// Cause is the cause of a failed first connect. The caller adds the names of its flags or
+// settings that may help; the error does not contain them.
 type Cause string
 
 // Causes of a failed connect.
@@ -19,13 +19,13 @@ const (
 	CauseServer      Cause = "server"      // no answer there
 	CauseOther       Cause = "other"       // another program than a NATS server listens there
 	CauseUser        Cause = "user"        // the server requires other credentials
-	CauseAuthority   Cause = "authority"   // it encrypts, and is not trusted here
+	CauseAuthority   Cause = "authority"   // it encrypts, and its authority is not trusted
 	CausePlain       Cause = "plain"       // it does not encrypt
 	CauseCertificate Cause = "certificate" // it requires a certificate of this client, or another one
-	CauseClosed      Cause = "closed"      // it encrypted, then closed the connection: it starts, or as above
+	CauseClosed      Cause = "closed"      // it closed an encrypted connection: it is starting, or CauseCertificate
 )
 
-// advice is what to do, whatever the settings are called.
+// advice is the advice for a cause, without names of settings.
 var advice = map[Cause]string{
 	CauseServer:      "is a NATS server running there?",
 	CauseOther:       "name the client port of a NATS server, which is 4222 by default",
@@ -36,16 +36,15 @@ var advice = map[Cause]string{
 	CauseClosed:      "the server is starting, or it refuses this client's certificate, or requires one",
 }
 
-// Error is where a first connect failed, and why. Its text ends with what to
-// do, and holds no password.
+// Error reports a failed first connect. Its text ends with advice and contains no password.
 type Error struct {
-	Target string // the address, or several, without passwords
-	Cause  Cause  // "" when it is not known
-	Found  string // what is there, or who was refused, as a clause; "" when it is not known
+	Target string // one or more addresses, without passwords
+	Cause  Cause  // "" if unknown
+	Found  string // a clause about the program there or the refused user; "" if unknown
 	Err    error
 }
 
-// Error names the address, the cause and what to do.
+// Error returns the address, the cause and the advice.
 func (e *Error) Error() string {
 	text := fmt.Sprintf("connect to %s: %v", e.Target, e.Err)
 	if e.Found != "" {
@@ -60,7 +59,7 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// failed is the error of a first connect.
+// failed returns the error of a first connect.
 func (o *Options) failed(ctx context.Context, err error) error {
 	t := causeOf(err)
 	found := ""
@@ -78,11 +77,11 @@ func causeOf(err error) Cause {
 		return CauseAuthority
 	case errors.Is(err, nats.ErrSecureConnWanted):
 		return CausePlain
-	case broken && link.Op == "remote error": // the other side's alert
+	case broken && link.Op == "remote error": // a TLS alert of the server
 		return CauseCertificate
 	case errors.Is(err, nats.ErrTLS):
 		return CauseClosed
-	case errors.Is(err, nats.ErrNoServers), errors.Is(err, nats.ErrTimeout), broken && link.Op == "dial": // such as a name that cannot be resolved
+	case errors.Is(err, nats.ErrNoServers), errors.Is(err, nats.ErrTimeout), broken && link.Op == "dial": // such as an unknown host name
 		return CauseServer
 	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired):
 		return CauseUser

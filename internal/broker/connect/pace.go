@@ -8,24 +8,24 @@ import (
 )
 
 const (
-	// leastGap is between two tries to reconnect, on average, while they are refused at once, and mostGap the
-	// longest: each try that costs its server more than slowTry, or is refused its credentials, doubles the gap.
+	// leastGap is the smallest average gap between two attempts to reconnect, mostGap the largest. An attempt that
+	// takes longer than slowTry, or whose credentials are refused, doubles the gap.
 	leastGap = 100 * time.Millisecond
 	mostGap  = 3 * time.Second
 	slowTry  = time.Second
 )
 
-// Pace spaces the tries of connections that lost their server, such as those of one process. A server that hashes
-// passwords pays for each try, also for one that has ended: nats.go gives up at the first PING, 2 to 2.4 s after
-// it sent the credentials. Without a pace, connections that come back together may never come back, since each
-// try delays all others. The zero value is ready, and safe for concurrent use.
+// Pace spaces the reconnects of several connections, such as those of one process. A server that hashes passwords
+// pays for each attempt, even an abandoned one: nats.go gives up at the first PING, 2 to 2.4 s after it sent the
+// credentials. Without a pace, connections that reconnect together may never succeed, since each attempt delays
+// all others. The zero value is ready, and safe for concurrent use.
 type Pace struct {
 	mu   sync.Mutex
-	gap  time.Duration // after a try
-	next time.Time     // when one more may begin
+	gap  time.Duration // average time between attempts
+	next time.Time     // earliest begin of the next attempt
 }
 
-// delay is how long the next try waits.
+// delay returns the wait before the next attempt, and reserves its time.
 func (p *Pace) delay() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -39,16 +39,16 @@ func (p *Pace) delay() time.Duration {
 	return begin.Sub(now)
 }
 
-// scale changes the gap after a try.
+// scale multiplies the gap.
 func (p *Pace) scale(by float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.gap = time.Duration(by * float64(cmp.Or(p.gap, leastGap)))
 }
 
-// delayer is a nats.ReconnectDelayHandler for one connection.
+// delayer returns a nats.ReconnectDelayHandler for one connection.
 func (p *Pace) delayer() func(tries int) time.Duration {
-	var begun time.Time // of the last try
+	var begun time.Time // begin of the last attempt
 	return func(tries int) time.Duration {
 		if tries > 1 && time.Since(begun) > slowTry {
 			p.scale(2)

@@ -15,16 +15,16 @@ import (
 )
 
 const (
-	// greetTime is how long a NATS server, which speaks first, is waited for; lookTime
-	// bounds the look at one address.
+	// greetTime limits the wait for the INFO with which a NATS server begins; lookTime
+	// limits the probe of one address.
 	greetTime = 300 * time.Millisecond
 	lookTime  = 2 * time.Second
-	// maxProbed bounds the addresses that are looked at.
+	// maxProbed limits the probed addresses.
 	maxProbed = 3
 )
 
-// found returns what is at the addresses that no connection came about with, as a clause;
-// "" where it is unknown. The cause is a better one where something else listens.
+// found returns a clause about the program at the addresses of a failed connect, or "". It replaces the
+// cause if another program listens there.
 func (o *Options) found(ctx context.Context, t Cause) (string, Cause) {
 	switch {
 	case t == CauseUser:
@@ -48,7 +48,7 @@ func (o *Options) found(ctx context.Context, t Cause) (string, Cause) {
 	return strings.Join(all, ", "), t
 }
 
-// refusedIdentity names the user or the credentials that the server refuses.
+// refusedIdentity returns a clause with the user or the credentials that the server refuses.
 func (o *Options) refusedIdentity() string {
 	u, err := parseURL(o.URL)
 	switch {
@@ -75,8 +75,7 @@ func parseURL(addr string) (*url.URL, error) {
 	return url.Parse(addr)
 }
 
-// probe connects to one address; other is true where another program than a NATS server
-// listens.
+// probe connects to one address. other reports that a program other than a NATS server listens.
 func probe(ctx context.Context, addr string) (found string, other bool) {
 	u, err := parseURL(addr)
 	if err != nil || u.Scheme == "ws" || u.Scheme == "wss" {
@@ -116,9 +115,9 @@ func probe(ctx context.Context, addr string) (found string, other bool) {
 	}
 }
 
-// firstOf returns what comes first within a time, a few lines at most.
+// firstOf returns the first bytes that arrive within a time, at most a few lines.
 func firstOf(conn net.Conn, within time.Duration) string {
-	_ = conn.SetReadDeadline(time.Now().Add(within)) // without one the read fails, which means the same
+	_ = conn.SetReadDeadline(time.Now().Add(within)) // fails only on a closed connection, where the read fails too
 	buf := make([]byte, 4<<10)
 	n, _ := io.ReadAtLeast(conn, buf, 512)
 	return string(buf[:n])

@@ -8,8 +8,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// checkFiles finds what nats.go would report without naming the file's purpose, or not
-// at all.
+// checkFiles reports missing files with their purpose, which nats.go does not name, and a certificate
+// without its key.
 func (o *Options) checkFiles() error {
 	for _, f := range []struct{ path, what, hint string }{
 		{o.Creds, "credentials", "it must be the .creds file of a user"},
@@ -30,7 +30,7 @@ func (o *Options) checkFiles() error {
 	return nil
 }
 
-// identity is the credentials of the client, and the authority it trusts.
+// identity returns options for the credentials of the client and the authority it trusts.
 func (o *Options) identity() []nats.Option {
 	var opts []nats.Option
 	if o.User != "" {

@@ -23,31 +23,31 @@ const (
 	headerMarkerReason = "Nats-Marker-Reason"
 )
 
-// bucket reads and writes keys that end ttl after they were written last. The KV
-// of nats.go sets a TTL with the first revision only.
+// bucket reads and writes keys that expire ttl after their last write. The KV of nats.go
+// sets a TTL only with the first revision.
 type bucket struct {
 	js   jetstream.JetStream
 	name string
 	ttl  time.Duration // whole seconds
 }
 
-// newBucket rounds ttl up to what the server can count.
+// newBucket rounds ttl up to whole seconds, the unit of the server.
 func newBucket(js jetstream.JetStream, name string, ttl time.Duration) bucket {
 	return bucket{js, name, max(time.Second, (ttl + time.Second - 1).Truncate(time.Second))}
 }
 
 func (b *bucket) prefix() string { return "$KV." + b.name + "." }
 
-// errMoved: the key is no longer at the revision that was expected.
+// errMoved: the key no longer has the expected revision.
 var errMoved = errors.New("the key was changed by another writer")
 
-// put writes a key and returns its revision; after is the revision it must have,
-// nil for any.
+// put writes a key and returns its new revision. after is the expected current revision, nil
+// for any.
 func (b *bucket) put(ctx context.Context, key string, value []byte, after *uint64) (uint64, error) {
 	return b.write(ctx, key, value, after, nats.Header{headerTTL: {b.ttl.String()}})
 }
 
-// remove ends a key, which must have the revision after; nil for any.
+// remove deletes a key. after is its expected revision, nil for any.
 func (b *bucket) remove(ctx context.Context, key string, after *uint64) error {
 	_, err := b.write(ctx, key, nil, after, nats.Header{headerTTL: {topology.DeleteMarkerTTL.String()}, headerOperation: {"DEL"}})
 	return err
@@ -67,7 +67,7 @@ func (b *bucket) write(ctx context.Context, key string, value []byte, after *uin
 	return ack.Sequence, nil
 }
 
-// entry is a key as it is now. Value is nil when it has ended, or never was.
+// entry is the state of a key. value is nil if the key expired or never existed.
 type entry struct {
 	key      string
 	value    []byte
@@ -99,9 +99,9 @@ func newEntry(key string, value []byte, revision uint64, h nats.Header) entry {
 	return entry{key, value, revision}
 }
 
-// watch calls fn with every key there is, returns when it has, and goes on with
-// every change, one at a time, until stop. ctx bounds the start only. After a call
-// of onError changes may be missed: watch again.
+// watch calls fn with every existing key and returns. Then it calls fn with every
+// change, one at a time, until stop. ctx limits only the start. After a call of
+// onError changes may be missing: watch again.
 func (b *bucket) watch(ctx context.Context, fn func(entry), onError func(error)) (stop func(), err error) {
 	r, err := stream.OpenReader(ctx, b.js, topology.StreamOf(b.name), jetstream.ConsumerConfig{
 		FilterSubjects: []string{b.prefix() + ">"}, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy,
@@ -110,7 +110,7 @@ func (b *bucket) watch(ctx context.Context, fn func(entry), onError func(error))
 		return nil, fmt.Errorf("watch %s: %w", b.name, err)
 	}
 	begun := make(chan struct{})
-	left := r.Pending() // of the beginning; owned by the order filter from here on
+	left := r.Pending() // existing keys still to come; from r.Start on only the handler uses it
 	if left == 0 {
 		close(begun)
 	}

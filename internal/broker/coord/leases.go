@@ -17,11 +17,11 @@ import (
 var (
 	// ErrHeld: another worker holds the lease.
 	ErrHeld = errors.New("the lease is held by another worker")
-	// ErrLeaseLost: the lease ended before it was renewed, or another worker has it.
+	// ErrLeaseLost: the lease ended before its renewal, or another worker has it.
 	ErrLeaseLost = errors.New("the lease was lost")
 )
 
-// Holder names the worker that holds a lease.
+// Holder identifies the worker that holds a lease.
 type Holder struct {
 	// Member is the name of the worker, which outlives a restart.
 	Member string `json:"member"`
@@ -30,7 +30,7 @@ type Holder struct {
 }
 
 // Lease is the right to take a partition over, until it ends. It keeps workers
-// from disturbing one another and is no fence: only a [commit.Committer] is.
+// from disturbing one another. It is not a fence: a [commit.Committer] is.
 type Lease struct {
 	Partition int
 	Holder    Holder
@@ -38,22 +38,22 @@ type Lease struct {
 	revision uint64
 }
 
-// Revision is that of the last write of the lease that was acknowledged: later writes have higher
-// ones.
+// Revision returns the revision of the last acknowledged write of the lease. Revisions rise with each
+// write.
 func (l *Lease) Revision() uint64 { return l.revision }
 
 // Leases is the bucket of the leases, one for each partition.
 type Leases struct{ bucket bucket }
 
-// NewLeases returns the leases; a lease ends ttl after it was renewed last, in
-// whole seconds, and the server looks once a second.
+// NewLeases returns the leases. A lease ends ttl, in whole seconds, after its last renewal; the
+// server checks once a second.
 func NewLeases(js jetstream.JetStream, ttl time.Duration) *Leases {
 	return &Leases{newBucket(js, topology.LeasesBucket, ttl)}
 }
 
-// Acquire takes the lease of a partition if it is free, or if the same member has
-// it: then an earlier process left it behind. The caller sees to it that there is
-// one process of a member at a time. [ErrHeld] when it is neither.
+// Acquire takes the lease of a partition if it is free, or left by an earlier process of
+// the same member; otherwise it returns [ErrHeld]. The caller ensures that only one process
+// of a member runs at a time.
 func (l *Leases) Acquire(ctx context.Context, partition int, h Holder) (*Lease, error) {
 	e, err := l.bucket.get(ctx, strconv.Itoa(partition))
 	if err != nil {
@@ -62,7 +62,7 @@ func (l *Leases) Acquire(ctx context.Context, partition int, h Holder) (*Lease, 
 	if e.value != nil {
 		if has, err := readHolder(e.value); err == nil && has.Member != h.Member {
 			return nil, fmt.Errorf("acquire lease %d: %w: %s", partition, ErrHeld, has.Owner)
-		} // an unreadable value holds nothing
+		} // an unreadable lease counts as free
 	}
 	lease := &Lease{Partition: partition, Holder: h, revision: e.revision}
 	err = l.write(ctx, lease)
@@ -75,9 +75,9 @@ func (l *Leases) Acquire(ctx context.Context, partition int, h Holder) (*Lease, 
 	return lease, nil
 }
 
-// Renew extends a lease; one that has ended and that no worker took is taken
-// again. [ErrLeaseLost]: another process has it. After any other error it may be
-// extended, or not.
+// Renew extends a lease. It takes an ended lease again if no other worker took it.
+// [ErrLeaseLost]: another process has it. After any other error the lease may or may not be
+// extended.
 func (l *Leases) Renew(ctx context.Context, lease *Lease) error {
 	err := l.write(ctx, lease)
 	if errors.Is(err, errMoved) { // it has ended, or the answer to a renewal was lost
@@ -115,8 +115,8 @@ func (l *Leases) write(ctx context.Context, lease *Lease) error {
 	return err
 }
 
-// Release ends a lease, so that another worker need not wait. One that is lost
-// already is no error.
+// Release ends a lease, so that another worker need not wait. It succeeds if the lease is
+// already lost.
 func (l *Leases) Release(ctx context.Context, lease *Lease) error {
 	err := l.bucket.remove(ctx, strconv.Itoa(lease.Partition), &lease.revision)
 	if errors.Is(err, errMoved) {
@@ -125,16 +125,15 @@ func (l *Leases) Release(ctx context.Context, lease *Lease) error {
 	return jsapi.Wrap(err, "release lease %d", lease.Partition)
 }
 
-// Watch calls fn with the holder of every lease that is held, returns, and calls
-// it with every change after that; the zero Holder means that a lease is free. The
-// calls come one at a time, each with the revision of the lease, which may be lower than the
-// one before: a copy of the bucket that is behind. After a call of onError changes may be missed: watch
-// again. ctx bounds the start only.
+// Watch calls fn with the holder of every held lease and returns. Then it calls fn with every
+// change; the zero Holder means that a lease is free. The calls run one at a time, each with the
+// revision of the lease. A revision may be lower than the previous one, if the bucket's copy is behind its
+// leader. After a call of onError changes may be missing: watch again. ctx limits only the start.
 func (l *Leases) Watch(ctx context.Context, fn func(partition int, h Holder, revision uint64), onError func(error)) (stop func(), err error) {
 	return l.bucket.watch(ctx, func(e entry) {
 		partition, err := strconv.Atoi(e.key)
 		if err != nil {
-			return // none of ours
+			return // not a lease
 		}
 		var h Holder
 		if e.value != nil {
@@ -153,7 +152,7 @@ func readHolder(value []byte) (Holder, error) {
 	return h, jsapi.Wrap(err, "read lease")
 }
 
-// LeaseAge returns how long ago the lease of a partition was taken or renewed; false where no worker holds it.
+// LeaseAge returns the time since the lease of a partition was taken or renewed; false if no worker holds it.
 func LeaseAge(ctx context.Context, js jetstream.JetStream, partition int) (age time.Duration, held bool, err error) {
 	bucket, err := js.KeyValue(ctx, topology.LeasesBucket)
 	var lease jetstream.KeyValueEntry

@@ -17,8 +17,8 @@ import (
 
 // Member is a running worker.
 type Member struct {
-	// Name is the worker's among all, 1 to 64 of [A-Za-z0-9_-]. It survives a
-	// restart, so that the same partitions come back to the same files.
+	// Name is unique among the workers, 1 to 64 of [A-Za-z0-9_-]. It survives a
+	// restart, so that the worker gets the same partitions again and has their files.
 	Name string `json:"name"`
 	// Owner is its process, as in the [commit.Claim].
 	Owner string `json:"owner"`
@@ -27,13 +27,13 @@ type Member struct {
 // Members is the bucket of the running workers.
 type Members struct{ bucket bucket }
 
-// NewMembers returns the members; one ends ttl after its last heartbeat, in whole
-// seconds.
+// NewMembers returns the members. A membership ends ttl, in whole seconds, after its last
+// heartbeat.
 func NewMembers(js jetstream.JetStream, ttl time.Duration) *Members {
 	return &Members{newBucket(js, topology.MembersBucket, ttl)}
 }
 
-// Heartbeat joins, or renews the membership.
+// Heartbeat begins or renews a membership.
 func (m *Members) Heartbeat(ctx context.Context, who Member) error {
 	if !events.ValidID(who.Name) {
 		return fmt.Errorf("join: name %q is not 1 to 64 of A-Z a-z 0-9 _ -", who.Name)
@@ -51,7 +51,7 @@ func (m *Members) Leave(ctx context.Context, name string) error {
 	return jsapi.Wrap(m.bucket.remove(ctx, name, nil), "leave")
 }
 
-// All lists the running members, by their names.
+// All lists the running members, sorted by name.
 func (m *Members) All(ctx context.Context) ([]Member, error) {
 	live, failed := map[string]Member{}, error(nil)
 	stop, err := m.Watch(ctx, func(who Member, running bool) {
@@ -62,13 +62,13 @@ func (m *Members) All(ctx context.Context) ([]Member, error) {
 	if err != nil {
 		return nil, err
 	}
-	stop() // before both are read
+	stop() // before live and failed are read
 	return slices.SortedFunc(maps.Values(live), func(a, b Member) int { return cmp.Compare(a.Name, b.Name) }), failed
 }
 
-// Watch calls fn with every running member, returns, and calls it with every
-// heartbeat and every end after that, one at a time. After a call of onError
-// changes may be missed: watch again. ctx bounds the start only.
+// Watch calls fn with every running member and returns. Then it calls fn with every
+// heartbeat and every end, one at a time. After a call of onError changes may be
+// missing: watch again. ctx limits only the start.
 func (m *Members) Watch(ctx context.Context, fn func(who Member, running bool), onError func(error)) (stop func(), err error) {
 	return m.bucket.watch(ctx, func(e entry) {
 		who := Member{Name: e.key}

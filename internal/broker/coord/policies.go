@@ -15,7 +15,7 @@ import (
 )
 
 // Policies is the bucket of the policies that operators set for tenants, one key for each tenant. Keys do
-// not end by themselves, and the last revisions of each are kept.
+// not expire. The bucket keeps the last revisions of each.
 type Policies struct{ bucket bucket }
 
 // NewPolicies returns the policies.
@@ -23,13 +23,13 @@ func NewPolicies(js jetstream.JetStream) *Policies {
 	return &Policies{bucket{js: js, name: topology.PoliciesBucket}}
 }
 
-// PolicyRevision is a policy as it was set once; without a text it was removed.
+// PolicyRevision is one revision of a policy. Without a text it is a removal.
 type PolicyRevision struct {
 	Text []byte
 	Time time.Time
 }
 
-// PolicyHash names a text: 16 hexadecimal digits.
+// PolicyHash returns the hash of a text: 16 hexadecimal digits.
 func PolicyHash(text []byte) string {
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:8])
@@ -55,9 +55,9 @@ func (p *Policies) History(ctx context.Context, tenant string) (out []PolicyRevi
 	return out, jsapi.Wrap(err, "read policies of %s", tenant)
 }
 
-// Watch calls fn with the policy of each tenant, returns when it has, and goes on with every change, one at a
-// time, until stop; nil is a policy that was removed. ctx bounds the start only. After a call of onError changes
-// may be missed: watch again.
+// Watch calls fn with the policy of each tenant and returns. Then it calls fn with every change, one at a time,
+// until stop; a nil text is a removed policy. ctx limits only the start. After a call of onError changes
+// may be missing: watch again.
 func (p *Policies) Watch(ctx context.Context, fn func(tenant string, text []byte), onError func(error)) (stop func(), err error) {
 	return p.bucket.watch(ctx, func(e entry) { fn(e.key, e.value) }, onError)
 }

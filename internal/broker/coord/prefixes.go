@@ -15,16 +15,16 @@ import (
 )
 
 const (
-	// PrefixTTL is how long a session is found by its history after the last request.
+	// PrefixTTL is the time after its last request during which a session is found by its history.
 	PrefixTTL = 14 * 24 * time.Hour
-	// usageTTL is how long usage waits for the next request of its session.
+	// usageTTL is the time that usage is kept for the next request of its session.
 	usageTTL = time.Hour
-	// maxPrefixes bounds the digests of one look-up. The server answers 1,024.
+	// maxPrefixes limits the digests of one look-up. The server's limit is 1,024.
 	maxPrefixes = 512
 )
 
-// Prefixes is the bucket of sessions without a name: one key of a tenant for each digest that
-// the history of a session begins with. Beside them are what providers counted, until the
+// Prefixes is the bucket of sessions without a name: one key of a tenant for each digest of a
+// prefix of a session's history. It also keeps the usage that a provider counted until the
 // session's next request.
 type Prefixes struct{ bucket, usage bucket }
 
@@ -33,13 +33,13 @@ func NewPrefixes(js jetstream.JetStream) *Prefixes {
 	return &Prefixes{newBucket(js, topology.PrefixesBucket, PrefixTTL), newBucket(js, topology.PrefixesBucket, usageTTL)}
 }
 
-// Prefix is a session that has a digest.
+// Prefix is the session of a digest.
 type Prefix struct {
 	Session string
 	Written time.Time
 }
 
-// Find returns the sessions of a tenant that have one of some digests. Beyond maxPrefixes digests it
+// Find returns the sessions of a tenant that have one of the digests. Beyond maxPrefixes digests it
 // looks up the first and the last of them.
 func (p *Prefixes) Find(ctx context.Context, tenant string, digests []events.Digest) (map[events.Digest]Prefix, error) {
 	if len(digests) == 0 {
@@ -62,7 +62,7 @@ func (p *Prefixes) Find(ctx context.Context, tenant string, digests []events.Dig
 	return out, jsapi.Wrap(err, "look up prefixes of %s", tenant)
 }
 
-// Save notes that the session of a tenant has a digest, from now on for [PrefixTTL].
+// Save stores the session of a digest for [PrefixTTL].
 func (p *Prefixes) Save(ctx context.Context, tenant string, d events.Digest, session string) error {
 	_, err := p.bucket.put(ctx, prefixKey(tenant, d), []byte(session), nil)
 	return jsapi.Wrap(err, "write prefix of %s", tenant)
@@ -70,26 +70,26 @@ func (p *Prefixes) Save(ctx context.Context, tenant string, d events.Digest, ses
 
 func prefixKey(tenant string, d events.Digest) string { return tenant + "." + d.String() }
 
-// Usage returns what is kept for a session, nil for nothing.
+// Usage returns the usage of a session, or nil.
 func (p *Prefixes) Usage(ctx context.Context, a events.Address) ([]byte, error) {
 	e, err := p.usage.get(ctx, usageKey(a))
 	return e.value, jsapi.Wrap(err, "read usage of %s", a)
 }
 
-// SaveUsage keeps a value for a session.
+// SaveUsage stores the usage of a session.
 func (p *Prefixes) SaveUsage(ctx context.Context, a events.Address, value []byte) error {
 	_, err := p.usage.put(ctx, usageKey(a), value, nil)
 	return jsapi.Wrap(err, "write usage of %s", a)
 }
 
-// DropUsage removes what is kept for a session.
+// DropUsage removes the usage of a session.
 func (p *Prefixes) DropUsage(ctx context.Context, a events.Address) error {
 	return jsapi.Wrap(p.usage.remove(ctx, usageKey(a), nil), "remove usage of %s", a)
 }
 
 func usageKey(a events.Address) string { return a.Tenant + ".usage-" + a.Session }
 
-// getMany calls fn with each of some keys that there is, from any copy of the bucket.
+// getMany calls fn with each of the keys that exists. It reads from any copy of the bucket.
 func (b *bucket) getMany(ctx context.Context, keys []string, fn func(key string, value []byte, written time.Time)) error {
 	in := struct {
 		Subjects []string `json:"multi_last"`
@@ -119,7 +119,7 @@ func (b *bucket) getMany(ctx context.Context, keys []string, fn func(key string,
 		}
 		switch status := m.Header.Get("Status"); status {
 		case "":
-		case "204", "404": // the end; nothing
+		case "204", "404": // end of the answer; no key exists
 			return nil
 		default:
 			return fmt.Errorf("status %s %s", status, m.Header.Get("Description"))

@@ -1,10 +1,10 @@
-// Package embedded runs a NATS server with JetStream in this process. It is a
-// package of its own, so that a program that only connects to a server does not link one.
+// Package embedded runs a NATS server with JetStream in this process. It is a separate
+// package, so that a program that only connects to a server does not link one.
 //
 // # Guarantees
 //
-//   - One directory belongs to one server. The lock is the kernel's and ends with
-//     the process, kill -9 included.
+//   - One directory belongs to one server. The lock (flock) ends with
+//     the process, even after kill -9.
 //   - A server listens on the loopback interface unless another host is configured.
 //
 // # Concurrency

@@ -7,8 +7,8 @@ import (
 	"github.com/nats-io/nats-server/v2/conf"
 )
 
-// EmptyPasswords lists the users of a configuration file of nats-server, what it includes too, that
-// have an empty password or token. Anyone may log in as one of them.
+// EmptyPasswords lists the users in a configuration file of nats-server, and in included files, that
+// have an empty password or token. Any client may log in as one of them.
 func EmptyPasswords(file string) ([]string, error) {
 	found, err := conf.ParseFile(file)
 	if err != nil {
@@ -26,7 +26,7 @@ func EmptyPasswords(file string) ([]string, error) {
 	return slices.Compact(users), nil
 }
 
-// nameOf is the user of a block of a configuration.
+// nameOf returns the user of a block of a configuration.
 func nameOf(block map[string]any) string {
 	for _, key := range []string{"user", "username"} {
 		if name, ok := block[key].(string); ok {

@@ -18,14 +18,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Durability is what an acknowledged message survives.
+// Durability is the kind of failure that an acknowledged message survives.
 type Durability string
 
 const (
-	// DurableProcess: the end of the process, kill -9 included. A power loss may
-	// take the last second. The default.
+	// DurableProcess: the end of the process, even by kill -9. A power loss may
+	// lose the last second. The default.
 	DurableProcess Durability = "process"
-	// DurablePower: a power loss too; every message waits for the disk.
+	// DurablePower: also a power loss. Every message waits for the disk.
 	DurablePower Durability = "power"
 )
 
@@ -34,21 +34,21 @@ const DefaultMaxPayload = 8 << 20
 
 // Config describes an embedded server.
 type Config struct {
-	// Dir holds the streams. Created with mode 0700 when it is missing.
+	// Dir holds the streams. A missing directory is created with mode 0700.
 	Dir string
-	// Listen is host:port for clients; port -1 or 0 picks a free one, a missing
-	// host is 127.0.0.1. "" for no socket at all: only this process connects.
+	// Listen is host:port for clients. Port -1 or 0 picks a free port; a missing host
+	// is 127.0.0.1. "" opens no socket: only this process connects.
 	Listen string
 	// Durability defaults to [DurableProcess].
 	Durability Durability
 	// MaxPayload bounds one message, in bytes. Default [DefaultMaxPayload].
 	MaxPayload int
-	// MaxStore bounds what streams may reserve together, in bytes. Default 1 PiB,
-	// which is no bound: the server compares it with the sum of the streams'
+	// MaxStore limits the bytes that all streams together may reserve. The default of 1 PiB
+	// is practically no limit: the server compares it with the sum of the streams'
 	// MaxBytes and never with the disk.
 	MaxStore int64
-	// Log receives the server's own messages: level is info, warn, error or fatal.
-	// Called from many goroutines; nil for none.
+	// Log receives the server's log: level is info, warn, error or fatal. Many
+	// goroutines call it. It may be nil.
 	Log func(level, text string)
 }
 
@@ -60,15 +60,15 @@ type Server struct {
 	stop func()
 }
 
-// maxStreamBytes is the most that StreamBytes proposes.
+// maxStreamBytes is the highest proposal of StreamBytes.
 const maxStreamBytes = 20 << 30
 
-// How long a start may take. Recovery of a large store is the long part: the
-// server reads the index of every block that it did not close in good order.
+// startTimeout limits a start. The recovery of a large store takes longest: the server reads the
+// index of every block that was not closed cleanly.
 const startTimeout = 5 * time.Minute
 
-// Start starts a server on cfg.Dir and returns when it takes connections.
-// It fails when another process holds the directory or the port.
+// Start starts a server on cfg.Dir and returns when it accepts connections. It fails if
+// another process holds the directory or the port.
 func Start(cfg Config) (*Server, error) {
 	opts, err := cfg.options()
 	if err != nil {
@@ -98,7 +98,7 @@ func Start(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// ClientURL is where other processes connect; "" without a listener.
+// ClientURL returns the URL for other processes; "" without a listener.
 func (s *Server) ClientURL() string {
 	if s.nats.Addr() == nil {
 		return ""
@@ -106,14 +106,12 @@ func (s *Server) ClientURL() string {
 	return s.nats.ClientURL()
 }
 
-// InProcessConn gives this process a connection that uses no socket: it makes a
-// Server fit for nats.InProcessServer.
+// InProcessConn returns a connection without a socket. It implements nats.InProcessConnProvider.
 func (s *Server) InProcessConn() (net.Conn, error) { return s.nats.InProcessConn() }
 
-// StreamBytes proposes how much one of the two streams may hold: a quarter of
-// what is free on the disk now, at most 20 GiB. It is for a stream that is
-// created now: computed again later, it would shrink with
-// the disk that the streams themselves have filled.
+// StreamBytes proposes a bound for each of the two streams: a quarter of the free disk space,
+// at most 20 GiB. Use it only for new streams: later it would shrink with the disk space
+// that the streams have used.
 func (s *Server) StreamBytes() int64 {
 	var st unix.Statfs_t
 	if err := unix.Statfs(s.dir, &st); err != nil {
@@ -124,8 +122,8 @@ func (s *Server) StreamBytes() int64 {
 }
 
 // Stop shuts down, waits until the store is closed, and releases the directory.
-// Close connections first: an open one would try to reconnect for ever. It may
-// be called twice.
+// Close connections first: an open one would try to reconnect forever. A second
+// call does nothing.
 func (s *Server) Stop() { s.stop() }
 
 func (s *Server) shutdown() {
@@ -133,7 +131,7 @@ func (s *Server) shutdown() {
 		s.nats.Shutdown()
 		s.nats.WaitForShutdown()
 	}
-	_ = s.lock.Close() // releases the lock; the file stays, or a waiter would lock a ghost
+	_ = s.lock.Close() // releases the lock; the file stays: another process may lock it at any time
 }
 
 func (s *Server) await(log *serverLog) error {
@@ -142,7 +140,7 @@ func (s *Server) await(log *serverLog) error {
 	go func() { ready <- s.nats.ReadyForConnections(startTimeout) }()
 	select {
 	case ok := <-ready:
-		// A failed JetStream does not keep the listener from opening.
+		// The listener opens even if JetStream failed.
 		select {
 		case text := <-log.fatal:
 			return errors.New(text)
@@ -180,8 +178,8 @@ func (cfg *Config) options() (*server.Options, error) {
 		MaxPayload:             int32(cmp.Or(cfg.MaxPayload, DefaultMaxPayload)),
 		NoSigs:                 true,
 		DisableJetStreamBanner: true,
-		// A client with more than this under way is cut off. The default of 64 MiB is
-		// reached by eight partitions that catch up on turns of 4 MiB.
+		// The server cuts off a client with more bytes in flight. Eight partitions that catch
+		// up on turns of 4 MiB would reach the default of 64 MiB.
 		MaxPending: 1 << 30,
 	}
 	switch cmp.Or(cfg.Durability, DurableProcess) {
@@ -213,15 +211,15 @@ func splitListen(listen string) (host string, port int, err error) {
 		return "", 0, fmt.Errorf("listen on %q: port is not -1 to 65535", listen)
 	}
 	if port == 0 {
-		port = -1 // to the server 0 means 4222
+		port = -1 // 0 means 4222 to the server
 	}
 	return cmp.Or(host, "127.0.0.1"), port, nil
 }
 
 const lockName = "compactd.lock"
 
-// lockDir takes the directory for this process. The lock belongs to the open
-// file, so the kernel drops it however the process ends.
+// lockDir locks the directory for this process. The lock belongs to the open file, so the
+// kernel releases it at any end of the process.
 func lockDir(dir string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -261,11 +259,11 @@ func (e *DirInUseError) Error() string {
 	return fmt.Sprintf("%s is in use by %s; stop it, connect to it with --nats, or choose another --data", e.Dir, e.Holder)
 }
 
-// serverLog passes the server's log on and catches what would end the process.
+// serverLog passes on the server's log and intercepts fatal messages, which would end the process.
 type serverLog struct {
 	out     func(level, text string)
 	fatal   chan string
-	started atomic.Bool // until then what is fatal is the error of Start, and is not logged too
+	started atomic.Bool // before it a fatal message is the error of Start, and is not logged
 }
 
 func (l *serverLog) write(level, format string, v []any) {

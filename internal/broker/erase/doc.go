@@ -11,18 +11,18 @@
 //
 // # Guarantees
 //
-//   - [Erase] overwrites the events before the session.forget, and the outcomes and jobs before the
-//     answer to it. It may be called again after an error, and continues.
+//   - [Erase] overwrites the events before the session.forget, and the outcomes and jobs before its
+//     session.forgotten. After an error call it again: it continues.
 //   - [PublishUnlessErased] stores no event that quotes a session after its erasure: the server
 //     compares sequences.
 //
 // # Concurrency
 //
-// All of it is safe for concurrent use.
+// The package is safe for concurrent use.
 //
 // # On failure
 //
-// [*RefusedError]: a worker refused the request. [*NotErasedError]: the request is stored, and was
-// not done while the caller waited. [ErrErased]: the session was erased meanwhile, nothing was
+// [*RefusedError]: a worker refused the request. [*NotErasedError]: the request is stored, but the
+// wait ended before the erasure was done. [ErrErased]: the session was erased, nothing was
 // stored.
 package erase

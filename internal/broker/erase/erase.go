@@ -16,19 +16,19 @@ import (
 	"compactd/internal/events"
 )
 
-// Erasure is a session whose erasure was decided.
+// Erasure is the decided erasure of a session.
 type Erasure struct {
 	events.Forgotten
 	events.Address
 }
 
-// Pending lists the erasures of a partition that were published as decided and
-// not as done, the last of each session, in their order.
+// Pending lists the erasures of a partition that were published as decided but
+// not as done: the last of each session, in their order.
 func Pending(ctx context.Context, js jetstream.JetStream, partition int) ([]Erasure, error) {
 	any := events.Address{Tenant: "*", Session: "*"}
 	_, err := jsapi.GetFromLeader(ctx, js.Conn(), topology.OutcomesStream, jsapi.GetRequest{LastFor: events.Outcome(partition, events.KindForgotten, any)})
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return nil, nil // as nearly always: it costs one request
+		return nil, nil // the common case costs one request
 	}
 	if err != nil {
 		return nil, fmt.Errorf("look for erasures of partition %d: %w", partition, err)
@@ -56,7 +56,7 @@ func Pending(ctx context.Context, js jetstream.JetStream, partition int) ([]Eras
 	return out, err
 }
 
-// dropOf removes the erasure of a session: a later one does its work too.
+// dropOf removes the erasure of a session, which a later one includes.
 func dropOf(es []Erasure, a events.Address) []Erasure {
 	for i := range es {
 		if es[i].Address == a {
@@ -66,28 +66,28 @@ func dropOf(es []Erasure, a events.Address) []Erasure {
 	return es
 }
 
-// readOutcome reads an outcome; false for one that no worker can have written.
+// readOutcome reads an outcome; false if no worker can have written it.
 func readOutcome(m jetstream.Msg, body any) (events.Address, bool) {
 	at, err := events.ParseOutcome(m.Subject())
 	return at.Address, err == nil && events.Unmarshal(m.Data(), body) == nil
 }
 
-// Erase overwrites what the streams hold of a session: the events before its
-// session.forget, and the outcomes and jobs before the answer to that. It returns
-// how many they were. After an error it may be called again, and goes on.
+// Erase overwrites a session in the streams: the events before its session.forget, and the outcomes
+// and jobs before its session.forgotten. It returns their numbers. After an error call it again: it
+// continues.
 //
-// The server overwrites a message in its block and rewrites the block, so this
-// takes some 10 ms for each. Should the server itself crash within such a write, one
-// message may stay in its block without being readable any more, until the block
-// goes; that cannot be detected.
+// The server overwrites a message in its block and rewrites the block, which takes some 10 ms per
+// message. If the server crashes during such a write, a message may remain in its block, unreadable,
+// until the block is removed; that cannot be detected.
 //
-// It covers all partitions: in a log that grew a session has had several. A log that lost the session.forget issues the
-// sequences before it again: events that came after the answer stay.
+// Erase covers all partitions: in a log that grew, a session may have had several. A log that lost the
+// session.forget assigns the sequences before it again; then Erase keeps events stored after the
+// session.forgotten.
 func Erase(ctx context.Context, js jetstream.JetStream, e Erasure) (outcomes, log int64, err error) {
 	const anywhere = "out.*."
 	answer, err := jsapi.GetFromLeader(ctx, js.Conn(), topology.OutcomesStream, jsapi.GetRequest{LastFor: anywhere + string(events.KindForgotten) + "." + e.String()})
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		answer, err = &jsapi.StoredMsg{}, nil // it has aged away, and all before it
+		answer, err = &jsapi.StoredMsg{}, nil // it has expired, and everything before it
 	}
 	if err != nil {
 		return 0, 0, fmt.Errorf("look for session.forgotten: %w", err)
@@ -108,10 +108,10 @@ func Erase(ctx context.Context, js jetstream.JetStream, e Erasure) (outcomes, lo
 	return outcomes, log, err
 }
 
-// lost reports whether a power loss took the session.forget out of the log.
+// lost reports whether a power loss removed the session.forget from the log.
 func (e Erasure) lost(ctx context.Context, js jetstream.JetStream) (bool, error) {
 	m, err := jsapi.GetFromLeader(ctx, js.Conn(), topology.LogStream, jsapi.GetRequest{Seq: e.Seq, NoHeader: true})
-	if errors.Is(err, jetstream.ErrMsgNotFound) { // it may have aged away
+	if errors.Is(err, jetstream.ErrMsgNotFound) { // it may have expired
 		log, err := topology.State(ctx, js, topology.LogStream)
 		return err == nil && e.Seq > log.Last, err
 	}
@@ -121,10 +121,11 @@ func (e Erasure) lost(ctx context.Context, js jetstream.JetStream) (bool, error)
 	return !events.Logs(m.Subject, events.Published(events.KindForget, e.Address)), nil
 }
 
-// overwrite removes what filter selects of a stream before a sequence, and up to a time unless that is zero.
+// overwrite overwrites the messages of a stream that match filter before a sequence, and up to a time unless
+// that is zero.
 func overwrite(ctx context.Context, js jetstream.JetStream, name, filter string, before uint64, until time.Time) (n int64, err error) {
 	if before <= 1 {
-		return 0, nil // no bound would be all
+		return 0, nil // UpTo 0 would select all messages
 	}
 	var seqs []uint64
 	all := stream.Selection{Stream: name, Filters: []string{filter}, UpTo: before - 1, HeadersOnly: true}
@@ -151,11 +152,10 @@ func overwrite(ctx context.Context, js jetstream.JetStream, name, filter string,
 	return n, nil
 }
 
-// ErrErased: the session was erased meanwhile. Nothing was stored.
+// ErrErased: the session was erased. Nothing was stored.
 var ErrErased = errors.New("the session was erased")
 
-// LastForget returns the sequence of the last session.forget under one of the subjects, 0 for
-// none.
+// LastForget returns the sequence of the last session.forget under one of the subjects, or 0.
 func LastForget(ctx context.Context, nc *nats.Conn, subjects ...string) (seq uint64, err error) {
 	for _, subject := range subjects {
 		m, err := jsapi.GetFromLeader(ctx, nc, topology.LogStream, jsapi.GetRequest{LastFor: subject, NoHeader: true})
@@ -168,15 +168,16 @@ func LastForget(ctx context.Context, nc *nats.Conn, subjects ...string) (seq uin
 	return seq, nil
 }
 
-// LastForgetOf returns the sequence of the last session.forget of a session, 0 for none.
+// LastForgetOf returns the sequence of the last session.forget of a session, or 0.
 func LastForgetOf(ctx context.Context, nc *nats.Conn, a events.Address) (uint64, error) {
 	return LastForget(ctx, nc, events.LoggedAnywhere(events.KindForget, a))
 }
 
-// PublishUnlessErased is [stream.PublishOnce] for a session.summary, which quotes its session, unless a
-// session.forget was stored since [LastForgetOf] returned since: then it returns [ErrErased]. The server decides, so
-// that no such event can follow its erasure; for one subject only, that of the partition which requested the summary. In
-// a log that grew the session.forget may come under another one at the same moment, see [Repeat].
+// PublishUnlessErased is [stream.PublishOnce] for a session.summary, which quotes its session. It returns
+// [ErrErased] if a session.forget was stored since [LastForgetOf] returned since. The server compares the
+// sequences, so that no such event can follow its erasure, but only for one subject: that of the partition which
+// requested the summary. In a log that grew, the session.forget may be stored under another subject at the same
+// time, see [Repeat].
 func PublishUnlessErased(ctx context.Context, js jetstream.JetStream, m *nats.Msg, partition int, a events.Address, since uint64) (taken *stream.IDTakenError, err error) {
 	fence := events.Logged(partition, events.KindForget, a)
 	under, err := LastForget(ctx, js.Conn(), fence)
@@ -195,8 +196,8 @@ func PublishUnlessErased(ctx context.Context, js jetstream.JetStream, m *nats.Ms
 	return taken, err
 }
 
-// Repeat requests the erasure of a session once more where the summary of a job is stored behind a session.forget that
-// came since: it quotes what was erased. It returns [ErrErased] when one came, repeated or not.
+// Repeat requests the erasure of a session again if the summary of a job, which quotes erased content, is stored
+// after a session.forget later than since. It returns [ErrErased] if there is such a session.forget.
 func Repeat(ctx context.Context, js jetstream.JetStream, a events.Address, job string, since uint64) error {
 	last, err := LastForgetOf(ctx, js.Conn(), a)
 	if err != nil || last <= since {

@@ -21,8 +21,8 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("the worker refused it: %s: %s; %s", e.Code, e.Message, e.Hint)
 }
 
-// NotErasedError reports that an erasure is requested, and was not published as done while
-// the caller waited.
+// NotErasedError reports that an erasure is requested, but the wait ended before it was published
+// as done.
 type NotErasedError struct {
 	Seq uint64 // of the session.forget
 	Err error
@@ -35,9 +35,8 @@ func (e *NotErasedError) Error() string {
 
 func (e *NotErasedError) Unwrap() error { return e.Err }
 
-// Request publishes the session.forget of a session and waits until its owner has
-// published that it is done. It is safe to call again: what is gone stays gone. Errors after the
-// event was stored are [*RefusedError] and [*NotErasedError].
+// Request publishes the session.forget of a session and waits for its session.erased. A repeated
+// call is safe. Errors after the event was stored are [*RefusedError] and [*NotErasedError].
 func Request(ctx context.Context, js jetstream.JetStream, a events.Address, id string) (*events.Erased, error) {
 	if err := a.Validate(); err != nil {
 		return nil, fmt.Errorf("erase session: %w", err)
@@ -47,7 +46,7 @@ func Request(ctx context.Context, js jetstream.JetStream, a events.Address, id s
 		return nil, fmt.Errorf("erase session: %w", err)
 	}
 	defer stop()
-	store, cancel := context.WithTimeout(context.WithoutCancel(ctx), jsapi.Timeout) // a caller that gives up must know whether it is stored
+	store, cancel := context.WithTimeout(context.WithoutCancel(ctx), jsapi.Timeout) // or its result is unknown
 	defer cancel()
 	ack, err := publishForget(store, js, a, id)
 	if err != nil {
@@ -77,14 +76,14 @@ func publishForget(ctx context.Context, js jetstream.JetStream, a events.Address
 	}
 	m := &nats.Msg{Subject: subject, Data: data, Header: nats.Header{nats.MsgIdHdr: {id}}}
 	ack, err := js.PublishMsg(ctx, m)
-	if err == nil && ack.Duplicate { // of another event: nothing was stored of this one
+	if err == nil && ack.Duplicate { // another event has the id: this one was not stored
 		ack, err = stream.PublishUnderRandomID(ctx, js, m)
 	}
 	return ack, err
 }
 
-// answersTo passes on what OUTCOMES gets from now on that may answer a
-// session.forget, whatever becomes of the connection meanwhile.
+// answersTo returns a channel of new messages of OUTCOMES that may answer a session.forget. It
+// survives reconnects.
 func answersTo(ctx context.Context, js jetstream.JetStream, a events.Address) (<-chan jetstream.Msg, func(), error) {
 	state, err := topology.State(ctx, js, topology.OutcomesStream)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -117,7 +116,7 @@ func answersTo(ctx context.Context, js jetstream.JetStream, a events.Address) (<
 	return out, func() { cancel(); r.Leave() }, nil
 }
 
-// answerOf reads an outcome, nil when it belongs to another event than that at seq.
+// answerOf reads an outcome. It returns nil if the outcome does not answer the event at seq.
 func answerOf(m jetstream.Msg, seq uint64) (*events.Erased, error) {
 	at, err := events.ParseOutcome(m.Subject())
 	if err != nil {
@@ -129,7 +128,7 @@ func answerOf(m jetstream.Msg, seq uint64) (*events.Erased, error) {
 	}
 	switch b := body.(type) {
 	case *events.Erased:
-		if b.Seq >= seq { // a later one has done the work of this one too
+		if b.Seq >= seq { // a later erasure includes this one
 			return b, nil
 		}
 	case *events.Rejected:

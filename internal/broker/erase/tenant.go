@@ -12,11 +12,11 @@ import (
 	"compactd/internal/events"
 )
 
-// Any is all tenants, or all partitions.
+// Any selects all tenants, or all partitions.
 const Any = "*"
 
-// Sessions lists the sessions of which the streams hold more than their erasure, by name: those of a tenant, in one
-// partition, that could be erased, also sessions that have ended. An erasure that was cut off is among them.
+// Sessions lists the sessions of a tenant in one partition that can be erased, sorted by name: the streams hold
+// more of them than their erasure. The list includes ended sessions and unfinished erasures.
 func Sessions(ctx context.Context, js jetstream.JetStream, partition, tenant string) ([]events.Address, error) {
 	found := map[events.Address]bool{}
 	for _, of := range []struct {

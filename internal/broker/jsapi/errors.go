@@ -13,7 +13,7 @@ import (
 	"compactd/internal/broker/retry"
 )
 
-// NoRoom reports whether a stream is larger than what the server, the account, or every
+// NoRoom reports whether a stream needs more space than the server, the account, or any
 // server of a cluster has left.
 func NoRoom(err error) bool {
 	if HasCode(err, CodeAccountExceeded, CodeStorageExceeded, CodeStreamBytesExceeded) {
@@ -23,11 +23,10 @@ func NoRoom(err error) bool {
 	return ok && api.ErrorCode == codeNoPeers && strings.Contains(api.Description, "insufficient storage")
 }
 
-// Full reports whether a stream, the account or the server had no room for a message.
+// Full reports whether a stream, the account or the server had no space for a message.
 func Full(err error) bool { return NoRoom(err) || HasCode(err, CodeInsufficient, CodeStoreFailed) }
 
-// ErrNoAnswer: a request got no answer in its own time, and the context of its caller
-// has not ended.
+// ErrNoAnswer: a request timed out, and the context of its caller has not ended.
 var ErrNoAnswer = errors.New("no answer")
 
 // Codes of the server (errors.json of nats-server v2.15).
@@ -58,12 +57,12 @@ func HasCode(err error, codes ...jetstream.ErrorCode) bool {
 	return ok && slices.Contains(codes, api.ErrorCode)
 }
 
-// Leaderless reports that there is no leader, or none with a quorum.
+// Leaderless reports whether there is no leader with a quorum.
 func Leaderless(err error) bool {
 	return errors.Is(err, ErrNoQuorum) || HasCode(err, CodeNoLeader, CodeNotLeader, CodeOffline, CodeOfflineReason)
 }
 
-// Retryable reports whether a later try of a read may do better than one that failed with err.
+// Retryable reports whether a read that failed with err may succeed later.
 func Retryable(err error) bool {
 	if api, ok := errors.AsType[*jetstream.APIError](err); ok {
 		return slices.Contains([]jetstream.ErrorCode{CodeNoLeader, CodeNotLeader, CodeInsufficient, CodeOffline, CodeOfflineReason}, api.ErrorCode)
@@ -71,7 +70,7 @@ func Retryable(err error) bool {
 	return !Ended(err)
 }
 
-// Transient keeps a [Retryable] error worth another try of [Retry], and makes any other final.
+// Transient returns a [Retryable] error unchanged for [Retry], and makes any other error final.
 func Transient(err error) error {
 	return retry.When(Retryable(err), err)
 }
@@ -84,17 +83,17 @@ var unreachable = []error{
 	jetstream.ErrConsumerNotFound, jetstream.ErrConsumerDeleted, jetstream.ErrNoHeartbeat,
 }
 
-// Unreachable reports whether err means only that the server could not be reached, or
-// restarted meanwhile: the same may succeed later.
+// Unreachable reports whether err means only that the server could not be reached or
+// restarted: the same request may succeed later.
 func Unreachable(err error) bool {
 	return Leaderless(err) || slices.ContainsFunc(unreachable, func(e error) bool { return errors.Is(err, e) })
 }
 
-// InProcess reports whether err means that a message of the same id is being stored
-// just now: the same try, made a little later, gets its sequence.
+// InProcess reports whether err means that a message with the same id is being
+// stored: a slightly later attempt gets its sequence.
 func InProcess(err error) bool { return HasCode(err, codeDuplicateInProcess) }
 
-// NoAnswer reports whether err means only that no answer came in time.
+// NoAnswer reports whether err means only that the answer timed out.
 func NoAnswer(err error) bool {
 	return slices.ContainsFunc([]error{context.DeadlineExceeded, ErrNoAnswer, nats.ErrTimeout}, func(e error) bool { return errors.Is(err, e) })
 }
@@ -104,7 +103,7 @@ func NoStream(err error) bool {
 	return errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrNoResponders)
 }
 
-// Ended reports whether the caller gave up, or the connection was closed for good.
+// Ended reports whether the caller's context ended, or the connection was closed.
 func Ended(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
 		errors.Is(err, nats.ErrConnectionClosed) || errors.Is(err, nats.ErrConnectionDraining)

@@ -6,9 +6,9 @@ import (
 	"os"
 )
 
-// noFence is a planted defect, to see that the tests notice it: COMPACTD_FAULT
-// names it.
+// noFence is an injected defect that the tests must detect: COMPACTD_FAULT=no-fence
+// enables it.
 var noFence = os.Getenv("COMPACTD_FAULT") == "no-fence"
 
-// Unfenced reports that commits carry no fence, so that a lease alone keeps owners apart.
+// Unfenced reports that commits have no fence, so that only a lease keeps owners apart.
 func Unfenced() bool { return noFence }

@@ -13,7 +13,7 @@ import (
 	"compactd/internal/events"
 )
 
-// Timeout bounds one request to the JetStream API. The next try follows.
+// Timeout limits one request to the JetStream API. A retry follows.
 const Timeout = 5 * time.Second
 
 // GetRequest selects one message of a stream.
@@ -24,7 +24,7 @@ type GetRequest struct {
 	NoHeader bool   `json:"no_hdr,omitzero"`
 }
 
-// StoredMsg is a message as the leader of its stream has it.
+// StoredMsg is a message in the answer of the leader of its stream.
 type StoredMsg struct {
 	Subject string    `json:"subject"`
 	Seq     uint64    `json:"seq"`
@@ -33,15 +33,15 @@ type StoredMsg struct {
 	Time    time.Time `json:"time"`
 }
 
-// GetFromLeader reads one message from the leader, which has every message
-// that was acknowledged. A Direct Get may come from a replica that lags. Returns
-// [jetstream.ErrMsgNotFound] when there is none. It waits for a cluster that elects one.
+// GetFromLeader reads one message from the leader, which has every acknowledged message; a Direct
+// Get may come from a replica that lags. It returns [jetstream.ErrMsgNotFound] without a
+// message. It waits for the election of a leader.
 func GetFromLeader(ctx context.Context, nc *nats.Conn, stream string, req GetRequest) (*StoredMsg, error) {
 	return RetryUntilLeader(ctx, func(ctx context.Context) (*StoredMsg, error) { return GetWithin(ctx, nc, stream, req, Timeout) })
 }
 
-// AwaitFromLeader is GetFromLeader without a bound of its own: it tries until there is an
-// answer, an error that no later try can change, or ctx ends.
+// AwaitFromLeader is GetFromLeader without a time limit: it retries until it gets an answer or a
+// permanent error, or ctx ends.
 func AwaitFromLeader(ctx context.Context, nc *nats.Conn, stream string, req GetRequest) (*StoredMsg, error) {
 	m, err := RetryHedged(ctx, func(ctx context.Context) (*StoredMsg, error) { return GetWithin(ctx, nc, stream, req, Timeout) }, nil, Retryable)
 	if err != nil && ctx.Err() != nil {
@@ -50,7 +50,7 @@ func AwaitFromLeader(ctx context.Context, nc *nats.Conn, stream string, req GetR
 	return m, err
 }
 
-// GetWithin is GetFromLeader for callers that retry after a time-out of their own.
+// GetWithin is one attempt of GetFromLeader with a timeout, for callers that retry.
 func GetWithin(ctx context.Context, nc *nats.Conn, stream string, req GetRequest, timeout time.Duration) (*StoredMsg, error) {
 	body, err := events.Marshal(req)
 	if err != nil {
@@ -64,8 +64,8 @@ func GetWithin(ctx context.Context, nc *nats.Conn, stream string, req GetRequest
 	return m, Wrap(err, "read from leader of %s", stream)
 }
 
-// Headers are those of the message; none when they are not in the form of the protocol, as
-// the client reports them of a message that a consumer delivers.
+// Headers returns the headers of the message, or nil if they are malformed, as the client does for a
+// message that a consumer delivers.
 func (m *StoredMsg) Headers() nats.Header {
 	if len(m.Header) == 0 {
 		return nil
@@ -95,8 +95,8 @@ func ParseStored(answer []byte) (*StoredMsg, error) {
 	return resp.Message, nil
 }
 
-// Request sends m and waits for the answer, at most timeout. The end of ctx and
-// that of the timeout are different errors.
+// Request sends m and waits for the answer, at most timeout. It returns the error of ctx if
+// ctx ended, and [ErrNoAnswer] after the timeout.
 func Request(ctx context.Context, nc *nats.Conn, m *nats.Msg, timeout time.Duration) (*nats.Msg, error) {
 	one, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -113,7 +113,7 @@ func Request(ctx context.Context, nc *nats.Conn, m *nats.Msg, timeout time.Durat
 	return nil, err
 }
 
-// ParseSeq reads a sequence off a header; 0 if there is none.
+// ParseSeq parses the sequence in a header; 0 if it is not a number.
 func ParseSeq(s string) uint64 {
 	n, _ := strconv.ParseUint(s, 10, 64)
 	return n

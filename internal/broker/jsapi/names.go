@@ -10,18 +10,18 @@ const (
 )
 
 // Headers of the server for atomic batches (ADR-50 of NATS). It stores a batch whole, at
-// sequences in a row.
+// consecutive sequences.
 const (
 	HeaderBatchID     = "Nats-Batch-Id"
 	HeaderBatchSeq    = "Nats-Batch-Sequence" // from 1
 	HeaderBatchCommit = "Nats-Batch-Commit"   // on the last message
 )
 
-// SubjectGet is where one message of a stream is requested from its leader; the name of the
-// stream follows.
+// SubjectGet begins the subject of a request for one message from the leader of a stream; the name
+// of the stream follows.
 const SubjectGet = "$JS.API.STREAM.MSG.GET."
 
-// First returns the value of a header that the server reads: the first.
+// First returns the first value of a header, which is the one that the server reads.
 func First(h nats.Header, name string) string {
 	if v := h[name]; len(v) > 0 {
 		return v[0]
@@ -29,8 +29,8 @@ func First(h nats.Header, name string) string {
 	return ""
 }
 
-// Fenced reports whether a stored message may be of a commit behind a fence over filter, by its
-// headers alone: the server has checked that fence for it, or for the first message of its
+// Fenced reports whether the headers of a stored message allow that it belongs to a commit with a fence over
+// filter: the server has checked that fence for it, or for the first message of its
 // atomic batch.
 func Fenced(h nats.Header, filter string) bool {
 	return Unfenced() || First(h, HeaderFence) != "" && First(h, HeaderFenceSubject) == filter ||

@@ -7,24 +7,24 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// followerTimeout is how old a leader's last message from another copy may be for that copy to
-// count as its follower. Copies send one every 2 s, and elect another leader no sooner than
-// 4 s after the last message of theirs.
+// followerTimeout is the maximum age of a copy's last message to the leader for that copy to count
+// as a follower. A copy sends a message every 2 s, and elects another leader at the earliest 4 s
+// after its last one.
 const followerTimeout = 3 * time.Second
 
-// ErrNoQuorum is the error of an answer that no leader with a quorum gave.
+// ErrNoQuorum reports an answer that is not from a leader with a quorum.
 var ErrNoQuorum = errors.New("the server that answers does not lead most copies of the stream")
 
 // HasQuorum reports whether the server that answered with c is the leader that most copies
-// follow. Others answer too: a copy that has just started, one without a leader, and, for a
-// second after its return, a leader that was cut off while another one was elected. They do
-// not have what was stored meanwhile, and report all copies as up to date.
+// follow. Other servers answer too: a copy that has just started, a copy without a leader, and, for a
+// second after its return, a leader that was cut off during an election. They lack the
+// messages of that time, and report all copies as up to date.
 func HasQuorum(c *jetstream.ClusterInfo) bool {
 	if c == nil || len(c.Replicas) == 0 {
-		return true // there is one copy
+		return true // a single copy
 	}
 	follow := 1
-	for _, r := range c.Replicas { // the others
+	for _, r := range c.Replicas { // the other copies
 		if r.Name == c.Leader {
 			return false
 		}

@@ -12,32 +12,32 @@ import (
 	"compactd/internal/broker/retry"
 )
 
-// pauses are those between the tries of a request.
+// pauses are the pauses between the attempts of a request.
 var pauses = retry.Pauses{First: 5 * time.Millisecond, Last: 500 * time.Millisecond}
 
-// Retry calls op until it succeeds, returns an error of [retry.Final], or ctx ends; then the
-// error is that of ctx. The pauses grow from 5 ms to half a second.
+// Retry calls op until it succeeds or returns an error of [retry.Final]. If ctx ends first, Retry returns
+// the error of ctx. The pauses grow from 5 ms to half a second.
 func Retry(ctx context.Context, onRetry func(error), op func() error) error {
 	return pauses.Do(ctx, onRetry, op)
 }
 
 // RetryHedged calls op through [Hedge] until it succeeds, until again refuses its error, or
-// until ctx ends. The error is the last one of op. This is the one layer of retries of a read:
-// what calls it does not retry.
+// until ctx ends. It returns the last error of op. It is the only layer of retries of a read:
+// its callers do not retry.
 func RetryHedged[T any](ctx context.Context, op func(context.Context) (T, error), drop func(T), again func(error) bool) (got T, err error) {
-	_ = Retry(ctx, nil, func() error { // err has more
+	_ = Retry(ctx, nil, func() error { // err has the result
 		got, err = Hedge(ctx, op, drop)
 		return retry.When(err != nil && again(err), err)
 	})
 	return got, err
 }
 
-// ElectionTime is how long a cluster may be without a leader for a stream before that
-// is an error; an election takes 4 to 9 seconds, and may have to be repeated.
+// ElectionTime limits the wait for a leader of a stream. An election takes 4 to 9 seconds, and may
+// have to be repeated.
 const ElectionTime = 20 * time.Second
 
-// RetryUntilLeader calls op until the leader answers: again while the server reports that
-// there is none, and a second time beside the first while it reports nothing.
+// RetryUntilLeader calls op until the leader answers. It retries while the server reports no
+// leader, and hedges while no answer arrives.
 func RetryUntilLeader[T any](ctx context.Context, op func(context.Context) (T, error)) (got T, err error) {
 	limited, cancel := context.WithTimeout(ctx, ElectionTime)
 	defer cancel()
@@ -49,18 +49,18 @@ func RetryUntilLeader[T any](ctx context.Context, op func(context.Context) (T, e
 }
 
 const (
-	// firstHedge is how long an answer is awaited before the same request is sent again,
-	// lastHedge the longest time after that.
+	// firstHedge is the wait for an answer before the request is sent a second time,
+	// lastHedge the longest wait before a later one.
 	firstHedge = 500 * time.Millisecond
 	lastHedge  = 2 * time.Second
-	// hedgeTimeout bounds one request.
+	// hedgeTimeout limits one request with its repetitions.
 	hedgeTimeout = 10 * time.Second
 )
 
 // Hedge calls op, calls it again beside the first call while there is no answer, and returns
 // the first answer. A request to a node that is cut off is lost, and the next one may go
-// elsewhere; but a cluster under load is slow, and a request that is given up early was
-// for nothing. Answers that come too late are dropped.
+// elsewhere. The first call continues, since a cluster under load is slow. drop receives the
+// answers that are too late.
 func Hedge[T any](ctx context.Context, op func(context.Context) (T, error), drop func(T)) (T, error) {
 	type answer struct {
 		got T
@@ -95,18 +95,18 @@ func Hedge[T any](ctx context.Context, op func(context.Context) (T, error), drop
 	}
 }
 
-// startTime is how long a start waits for a server that does not answer, or for a
-// cluster that elects a leader.
+// startTime limits the wait of a start for a server that does not answer, or for the
+// election of a leader.
 const startTime = time.Minute
 
-// AwaitServer calls op until it succeeds, for as long as it fails because the server
-// could not be reached, or a cluster has too few nodes, at most a minute. onWait, if any,
-// receives why it waits. That JetStream is not enabled is not waited for.
+// AwaitServer calls op until it succeeds, at most a minute. It retries while the server
+// cannot be reached, or a cluster has too few nodes. onWait may be nil; it receives
+// the error of each attempt. A server without JetStream is not retried.
 func AwaitServer(ctx context.Context, onWait func(error), op func() error) error {
 	limited, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
 	var last error
-	_ = Retry(limited, onWait, func() error { // last has more
+	_ = Retry(limited, onWait, func() error { // last has the result
 		last = op()
 		off := errors.Is(last, jetstream.ErrJetStreamNotEnabled) || errors.Is(last, jetstream.ErrJetStreamNotEnabledForAccount)
 		return retry.When(ctx.Err() == nil && !off && (Unreachable(last) || HasCode(last, codeNoPeers) && !NoRoom(last)), last)

@@ -26,7 +26,7 @@ import (
 	"compactd/internal/trace"
 )
 
-// requestTimeout is longer than a worker takes for any answer.
+// requestTimeout is longer than any answer of a worker takes.
 const requestTimeout = 15 * time.Second
 
 // ErrNoWorker: no worker answers requests.
@@ -37,8 +37,8 @@ func Send(ctx context.Context, nc *nats.Conn, subject string, in, out any) error
 	return SendWithin(ctx, nc, requestTimeout, subject, in, out)
 }
 
-// SendOf is Send for a request about a tenant. An operator sends it on subject itself, which the audit log
-// has; a user of the tenant on that of the tenant.
+// SendOf is Send for a request about a tenant. An operator sends it on subject itself, which is audited; a
+// user of the tenant sends it on the tenant's subject.
 func SendOf(ctx context.Context, nc *nats.Conn, subject, tenant string, in, out any) error {
 	at, err := SubjectOf(nc, subject, tenant)
 	if err != nil {
@@ -47,7 +47,8 @@ func SendOf(ctx context.Context, nc *nats.Conn, subject, tenant string, in, out 
 	return Send(ctx, nc, at, in, out)
 }
 
-// SubjectOf is where this user sends requests about a tenant: who may see the fleet is an operator.
+// SubjectOf returns the subject on which this user sends requests about a tenant. A user that may see the fleet
+// is an operator.
 func SubjectOf(nc *nats.Conn, subject, tenant string) (string, error) {
 	ofTenant, err := Denied(nc, events.SubjectFleet)
 	if err != nil || !ofTenant {
@@ -88,20 +89,21 @@ func SendWithin(ctx context.Context, nc *nats.Conn, timeout time.Duration, subje
 	return nil
 }
 
-// Denied reports whether the server keeps this user from a request. The server answers a ping after a
-// refusal; a worker leaves out what has no reply subject. The handler of errors gets the refusal too.
+// Denied reports whether the server forbids this user a request. It publishes the request without a reply
+// subject, which workers ignore; the server sends a refusal before it answers the flush. The connection's error
+// handler receives the refusal too.
 func Denied(nc *nats.Conn, subject string) (bool, error) {
 	if err := nc.Publish(subject, nil); err != nil {
 		return false, err
 	}
 	if err := nc.Flush(); err != nil {
-		return false, fmt.Errorf("look what this user may do: %w", err)
+		return false, fmt.Errorf("check the permissions of this user: %w", err)
 	}
 	err := nc.LastError()
 	return errors.Is(err, nats.ErrPermissionViolation) && strings.Contains(err.Error(), `"`+subject+`"`), nil
 }
 
-// Attach requests what of files enters the next call of a session.
+// Attach requests the content of files for the next call of a session.
 func Attach(ctx context.Context, nc *nats.Conn, in events.AttachRequest) (*events.AttachResponse, error) {
 	out := &events.AttachResponse{}
 	subject, err := SubjectOf(nc, events.SubjectAttach, in.Tenant)
@@ -111,14 +113,13 @@ func Attach(ctx context.Context, nc *nats.Conn, in events.AttachRequest) (*event
 	return out, err
 }
 
-// maxTries is how often the pages of a history are requested again when turns come in
-// between.
+// maxTries limits the attempts to read the pages of a history when turns arrive in between.
 const maxTries = 5
 
 // ErrMoving: the pages of an answer did not belong together.
 var ErrMoving = errors.New("the session changes faster than its pages can be read; try again when it is idle")
 
-// History joins all pages of a session's history; Pages is how many there were.
+// History joins all pages of a session's history. Pages of the result is the number of joined pages.
 func History(ctx context.Context, nc *nats.Conn, in events.ContextRequest) (*events.ContextResponse, error) {
 	for range maxTries {
 		whole, err := join(ctx, nc, in)
@@ -129,7 +130,7 @@ func History(ctx context.Context, nc *nats.Conn, in events.ContextRequest) (*eve
 	return nil, ErrMoving
 }
 
-// join reads the pages once; it returns nil when they do not belong together.
+// join reads the pages once. It returns nil if they do not belong together.
 func join(ctx context.Context, nc *nats.Conn, in events.ContextRequest) (*events.ContextResponse, error) {
 	subject, err := SubjectOf(nc, events.SubjectContext, in.Tenant)
 	if err != nil {
@@ -143,7 +144,7 @@ func join(ctx context.Context, nc *nats.Conn, in events.ContextRequest) (*events
 	for in.Page = 2; in.Page <= whole.Pages; in.Page++ {
 		var next events.ContextResponse
 		err := Send(ctx, nc, subject, in, &next)
-		if Refused(err, events.CodeOutOfRange) { // it has become shorter
+		if Refused(err, events.CodeOutOfRange) { // the history became shorter
 			return nil, nil //nolint:nilnil // nil means: begin again
 		}
 		if err != nil {

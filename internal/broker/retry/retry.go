@@ -1,7 +1,7 @@
-// Package retry calls an operation again, with pauses, until it succeeds. It is the one loop of
+// Package retry calls an operation again, with pauses, until it succeeds. It is the only loop of
 // this kind in broker, worker and client, over cenkalti/backoff. Loops are never nested: a read
-// that waits out an election waits in one place. [Tick] calls an operation at regular times;
-// [Wake] lets a loop that waits for a token go on.
+// waits for the end of an election in one place. [Tick] calls an operation at regular times;
+// [Wake] wakes a loop that waits for a token.
 //
 // Other loops have a reason of their own: worker/fleet opens a partition at once that was
 // served for a while, worker/syncs gives its processor back while a refused call waits,
@@ -22,16 +22,16 @@ import (
 	"github.com/cenkalti/backoff/v4"
 )
 
-// Pauses are between the tries of an operation: First at the beginning, then twice as long each
-// time, up to Last. Where the two differ, each pause is up to half longer or shorter, so that
-// many clients do not try at the same moment.
+// Pauses sets the pauses between the attempts of an operation: the first one is First, and each
+// doubles the previous one, up to Last. If the two differ, each pause varies by up to half, so that
+// many clients do not retry at the same moment.
 type Pauses struct{ First, Last time.Duration }
 
-// Every is the same pause each time.
+// Every returns equal pauses.
 func Every(d time.Duration) Pauses { return Pauses{d, d} }
 
-// Do calls op until it returns nil, or an error of [Final], or ctx ends; then the error is that
-// of ctx. onRetry, if any, receives the error before each pause.
+// Do calls op until it returns nil or an error of [Final]. If ctx ends first, Do returns the error of
+// ctx. onRetry may be nil; it receives the error before each pause.
 func (p Pauses) Do(ctx context.Context, onRetry func(error), op func() error) error {
 	b := backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(p.First), backoff.WithMultiplier(2), backoff.WithMaxInterval(p.Last), backoff.WithMaxElapsedTime(0),
@@ -46,8 +46,7 @@ func (p Pauses) Do(ctx context.Context, onRetry func(error), op func() error) er
 	})
 }
 
-// Until calls op until it reports that it is done, or fails, or ctx ends; then the error is that
-// of ctx.
+// Until calls op until it is done or fails. If ctx ends first, Until returns the error of ctx.
 func (p Pauses) Until(ctx context.Context, op func() (done bool, err error)) error {
 	return p.Do(ctx, nil, func() error {
 		done, err := op()
@@ -60,7 +59,7 @@ func (p Pauses) Until(ctx context.Context, op func() (done bool, err error)) err
 
 var errNotDone = errors.New("not done yet")
 
-// Tick calls op each time d has passed, until ctx ends.
+// Tick calls op every d, until ctx ends.
 func Tick(ctx context.Context, d time.Duration, op func()) {
 	tick := time.NewTicker(d)
 	defer tick.Stop()
@@ -74,7 +73,7 @@ func Tick(ctx context.Context, d time.Duration, op func()) {
 	}
 }
 
-// Wake leaves a token in a channel of one slot, unless there is one.
+// Wake puts a token into a channel of one slot, unless it holds one.
 func Wake(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -82,10 +81,10 @@ func Wake(c chan<- struct{}) {
 	}
 }
 
-// Final makes an error one that ends the tries; nil stays nil.
+// Final wraps an error so that it ends the attempts; nil stays nil.
 func Final(err error) error { return backoff.Permanent(err) }
 
-// When is an error that ends the tries unless they go on.
+// When returns err if again, else [Final] of err.
 func When(again bool, err error) error {
 	if again {
 		return err
@@ -93,7 +92,7 @@ func When(again bool, err error) error {
 	return Final(err)
 }
 
-// IsFinal reports whether an error is one of [Final].
+// IsFinal reports whether an error is from [Final].
 func IsFinal(err error) bool {
 	_, ok := errors.AsType[*backoff.PermanentError](err)
 	return ok

@@ -23,27 +23,26 @@ import (
 var (
 	// ErrNone: the store holds no snapshot of the partition.
 	ErrNone = errors.New("there is no snapshot")
-	// ErrGone: a snapshot is not whole any more. A newer one has taken its
-	// place, it was erased, or its bytes are not those that were put.
+	// ErrGone: a snapshot is no longer complete. It was replaced by a newer one, erased, or
+	// damaged.
 	ErrGone = errors.New("the snapshot is not whole: it was replaced, erased, or damaged")
-	// ErrMoved: another owner put a snapshot, or all were erased, since an
+	// ErrMoved: another owner put a snapshot, or all snapshots were erased, since an
 	// upload began. The upload is removed.
 	ErrMoved = errors.New("snapshots of the partition changed since the upload began")
 )
 
-// Snapshot is a copy of a partition's ledger file at one of its checkpoints, as the
-// store describes it.
+// Snapshot describes a copy of a partition's ledger file at one of its checkpoints.
 type Snapshot struct {
 	Partition int
 	// Marker is the position of the ledgers, and their owner.
 	Marker commit.Marker
 	// Outcomes is the position of the ledgers in OUTCOMES.
 	Outcomes uint64
-	// Bytes of the file, and when the server stored the last of them.
+	// Bytes is the size of the file, Time the time at which the server stored the description.
 	Bytes uint64
 	Time  time.Time
 
-	object string // of its chunks
+	object string // names its chunks
 	chunks uint32
 	digest string
 }
@@ -54,9 +53,8 @@ type Store struct{ js jetstream.JetStream }
 // New returns the store that [topology.Ensure] created.
 func New(js jetstream.JetStream) *Store { return &Store{js} }
 
-// Newest describes the newest snapshot of a partition, as the leader of the store
-// has it. It tries until there is an answer, or ctx ends. [ErrNone] when there
-// is none.
+// Newest describes the newest snapshot of a partition. It reads from the leader of the
+// store and retries until it has an answer or ctx ends. [ErrNone]: there is no snapshot.
 func (s *Store) Newest(ctx context.Context, partition int) (newest *Snapshot, err error) {
 	newest, _, err = s.newest(ctx, partition)
 	if err == nil && newest == nil {
@@ -68,8 +66,8 @@ func (s *Store) Newest(ctx context.Context, partition int) (newest *Snapshot, er
 	return newest, nil
 }
 
-// newest returns the newest snapshot, nil if there is none, and the sequence of the
-// message that describes it; 0 without one.
+// newest returns the newest snapshot, or nil, and the sequence of the message that
+// describes it, or 0.
 func (s *Store) newest(ctx context.Context, partition int) (*Snapshot, uint64, error) {
 	m, err := jsapi.AwaitFromLeader(ctx, s.js.Conn(), topology.SnapshotsStream, jsapi.GetRequest{LastFor: metaSubject(partition)})
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
@@ -93,10 +91,9 @@ func (s *Store) newest(ctx context.Context, partition int) (*Snapshot, uint64, e
 	return found, m.Seq, nil
 }
 
-// Read writes the bytes of a snapshot to w. They are those that were put, or the
-// error is [ErrGone], or one of w or of the server; then what w has is
-// worth nothing. While a cluster looks for a leader a snapshot may seem to be gone:
-// read the newest again.
+// Read writes the bytes of a snapshot to w. After an error the bytes in w are useless:
+// [ErrGone] if they are not the bytes that were put, or an error of w or of the server.
+// While a cluster elects a leader, a snapshot may seem to be gone: read the newest again.
 func (s *Store) Read(ctx context.Context, snapshot *Snapshot, w io.Writer) error {
 	sum, size, chunks := sha256.New(), uint64(0), uint32(0)
 	err := stream.ReadStream(ctx, s.js, topology.SnapshotsStream, chunkSubject(snapshot.object), 0, 0, func(m jetstream.Msg, _ uint64) error {
@@ -111,14 +108,13 @@ func (s *Store) Read(ctx context.Context, snapshot *Snapshot, w io.Writer) error
 	return jsapi.Wrap(err, "read snapshot of partition %d", snapshot.Partition)
 }
 
-// Erase removes the snapshots of all partitions from the server's disk, those that
-// were replaced before and parts of uploads that were given up included. An upload
-// under way anywhere ends with [ErrMoved], so nothing that was in a ledger
-// file before the call comes back after it. On a server with replicas the bytes
-// leave the servers' own logs somewhat later, when those are next cut short.
+// Erase removes the snapshots of all partitions from the server's disk, including replaced
+// ones and parts of abandoned uploads. Every running upload ends with [ErrMoved], so no
+// content of a ledger file from before the call returns after it. On a server with replicas
+// the bytes leave the Raft logs somewhat later, at their next compaction.
 //
-// It erases the other partitions too: the server frees the bytes of single
-// messages at times of its own, those of a whole stream at once. Every owner writes a new
+// Erase includes the other partitions because the server frees the bytes of a whole stream at
+// once, but those of single messages only later. Every owner uploads a new
 // snapshot when it is next due; until then a take-over reads the log instead.
 func (s *Store) Erase(ctx context.Context) error {
 	err := s.purge(ctx)
@@ -132,7 +128,7 @@ func (s *Store) purge(ctx context.Context, opts ...jetstream.StreamPurgeOpt) err
 	return s.withStream(ctx, func(stream jetstream.Stream) error { return stream.Purge(ctx, opts...) })
 }
 
-// withStream calls op with the store's stream until there is an answer, or ctx ends.
+// withStream calls op with the store's stream, and retries until the server answers or ctx ends.
 func (s *Store) withStream(ctx context.Context, op func(jetstream.Stream) error) error {
 	return jsapi.Retry(ctx, nil, func() error {
 		stream, err := s.js.Stream(ctx, topology.SnapshotsStream)
@@ -154,14 +150,14 @@ const (
 
 func snapshotName(partition int) string { return "p" + strconv.Itoa(partition) }
 
-// metaSubject is where the store keeps the description of a snapshot.
+// metaSubject returns the subject of the description of a snapshot.
 func metaSubject(partition int) string {
 	return "$O." + topology.SnapshotsBucket + ".M." + base64.URLEncoding.EncodeToString([]byte(snapshotName(partition)))
 }
 
-// chunksPrefix begins the subject of every chunk. Behind it is the name of the object,
-// which begins with that of the snapshot and a dash: so parts of an upload that was
-// given up are found by their partition.
+// chunksPrefix begins the subject of every chunk. After it comes the name of the object, which
+// begins with the name of the snapshot and a dash. So parts of an abandoned upload are found by
+// their partition.
 const chunksPrefix = "$O." + topology.SnapshotsBucket + ".C."
 
 func chunkSubject(object string) string { return chunksPrefix + object }

@@ -21,33 +21,33 @@ import (
 	"compactd/internal/events"
 )
 
-// chunkBytes is how much of a snapshot one message holds, where the server takes
-// so much. Each waits for its acknowledgement, so small ones would be slow.
+// chunkBytes is the size of a chunk of a snapshot, if the server accepts it. Each chunk waits
+// for its acknowledgement, so small ones would be slow.
 const chunkBytes = 512 << 10
 
-// Upload is one snapshot under way. Every chunk carries a fence: the server takes
-// it only while no other owner changed the description of the partition's snapshot. So an
-// owner that was frozen adds nothing to a newer snapshot, and nothing after an
-// erasure. The object store of nats.go has no such fence; the format is the same.
+// Upload is a running upload of a snapshot. Every chunk has a fence: the server stores it only
+// if no other owner changed the description of the partition's snapshot. So an owner that was
+// suspended adds nothing to a newer snapshot, and nothing after an erasure. The object store of
+// nats.go has no such fence; the format is the same.
 type Upload struct {
 	js        jetstream.JetStream
 	partition int
 	object    string
 	fence     uint64
-	replaces  *Snapshot // nil when there is none
+	replaces  *Snapshot // may be nil
 
 	sum    hash.Hash
 	bytes  uint64
 	chunks uint32
 }
 
-// Begin starts an upload. It must come before the file is copied: what is
-// erased from the file and the store in between is then not put back.
+// Begin starts an upload. Call it before the file is copied: an erasure after Begin makes the
+// upload fail, so the upload cannot put erased content back.
 func (s *Store) Begin(ctx context.Context, partition int) (*Upload, error) {
 	u := &Upload{js: s.js, partition: partition, object: snapshotName(partition) + "-" + nuid.Next(), sum: sha256.New()}
 	var err error
 	if u.replaces, u.fence, err = s.newest(ctx, partition); u.fence > 0 {
-		err = nil // an unreadable one is replaced
+		err = nil // an unreadable description is replaced
 	}
 	if err == nil && u.fence == 0 {
 		// A fence of 0 would hold before and after an erasure.
@@ -59,17 +59,15 @@ func (s *Store) Begin(ctx context.Context, partition int) (*Upload, error) {
 	return u, nil
 }
 
-// Replaces is the snapshot that was the newest when the upload began, nil if there
-// was none.
+// Replaces returns the newest snapshot at the begin of the upload, or nil.
 func (u *Upload) Replaces() *Snapshot { return u.replaces }
 
-// Put uploads the file in r, makes it the newest snapshot of its partition, and
-// removes older ones and parts of uploads that were given up. m is the position of its
-// ledgers, outcomes their position in OUTCOMES. Put is
-// called once.
+// Put uploads the file in r, makes it the newest snapshot of its partition, and removes older
+// ones and parts of abandoned uploads. m is the position of its ledgers, outcomes their
+// position in OUTCOMES. Call Put once.
 //
-// [ErrMoved]: the upload came too late, and left nothing. After any
-// other error the snapshot before this one is the newest, or this one is.
+// [ErrMoved]: the upload was too late and left nothing. After any other error either this
+// snapshot or the previous one is the newest.
 func (u *Upload) Put(ctx context.Context, m commit.Marker, outcomes uint64, r io.Reader) error {
 	err := u.put(ctx, m, outcomes, r)
 	if errors.Is(err, ErrMoved) {
@@ -81,8 +79,8 @@ func (u *Upload) Put(ctx context.Context, m commit.Marker, outcomes uint64, r io
 	return jsapi.Wrap(err, "put snapshot of partition %d", u.partition)
 }
 
-// reconcile finds out whether this upload's own message moved the fence, with its
-// answer lost. Otherwise it removes what was uploaded.
+// reconcile checks whether this upload's own message, with a lost answer, moved the fence.
+// If not, it removes the uploaded chunks.
 func (u *Upload) reconcile(ctx context.Context, moved error) error {
 	s := Store{u.js}
 	newest, err := s.Newest(ctx, u.partition)
@@ -125,7 +123,7 @@ func (u *Upload) put(ctx context.Context, m commit.Marker, outcomes uint64, r io
 	})
 }
 
-// headerBytes is room for the headers of a chunk.
+// headerBytes is reserved for the headers of a chunk.
 const headerBytes = 4 << 10
 
 func (u *Upload) publishChunk(ctx context.Context, data []byte) error {
@@ -147,8 +145,8 @@ func (u *Upload) publishInfo(ctx context.Context, info *jetstream.ObjectInfo) er
 	return err
 }
 
-// publish sends a message behind the fence until it is stored, refused for good, or
-// ctx ends. Its id keeps one whose answer was lost from being stored twice.
+// publish sends a message with the fence until it is stored, finally refused, or ctx ends.
+// Its id prevents a second copy after a lost answer.
 func (u *Upload) publish(ctx context.Context, m *nats.Msg, id string) (seq uint64, err error) {
 	m.Header[nats.MsgIdHdr] = []string{u.object + "-" + id}
 	m.Header[jsapi.HeaderFence] = []string{strconv.FormatUint(u.fence, 10)}
@@ -166,7 +164,7 @@ func (u *Upload) publish(ctx context.Context, m *nats.Msg, id string) (seq uint6
 	return seq, err
 }
 
-// classifyUpload decides whether a failed try of an upload is worth another one.
+// classifyUpload decides whether an upload is retried after an error.
 func classifyUpload(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
@@ -180,7 +178,7 @@ func classifyUpload(ctx context.Context, err error) error {
 	}
 }
 
-// sweep removes all chunks of the partition but those of this upload.
+// sweep removes all chunks of the partition except those of this upload.
 func (u *Upload) sweep(ctx context.Context) error {
 	s, subjects := Store{u.js}, map[string]uint64(nil)
 	err := s.withStream(ctx, func(stream jetstream.Stream) error {

@@ -12,8 +12,8 @@ import (
 	"compactd/internal/broker/topology"
 )
 
-// MayRead reports whether this connection's user may read the streams at all: one of
-// a tenant that must not see others may not, and queries a worker instead.
+// MayRead reports whether this connection's user may read the streams. A user that is restricted to
+// one tenant may not, and queries a worker instead.
 func MayRead(ctx context.Context, nc *nats.Conn) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
@@ -27,10 +27,10 @@ func MayRead(ctx context.Context, nc *nats.Conn) (bool, error) {
 	if err := nc.PublishRequest(subject, sub.Subject, []byte(`{"seq":1}`)); err != nil {
 		return false, fmt.Errorf("check the permission to read: %w", err)
 	}
-	if err := nc.FlushWithContext(ctx); err != nil { // a refusal comes before the answer to this
+	if err := nc.FlushWithContext(ctx); err != nil { // a refusal arrives before the answer to the flush
 		return false, fmt.Errorf("check the permission to read: %w", err)
 	}
-	if err := nc.LastError(); err != before && errors.Is(err, nats.ErrPermissionViolation) && strings.Contains(err.Error(), subject) { //nolint:errorlint // is it another one than before?
+	if err := nc.LastError(); err != before && errors.Is(err, nats.ErrPermissionViolation) && strings.Contains(err.Error(), subject) { //nolint:errorlint // compares identity: a new error since before
 		return false, nil
 	}
 	_, err = sub.NextMsgWithContext(ctx)

@@ -1,5 +1,5 @@
-// Package stream reads the streams: the log of a partition in order and for ever, a part of a
-// stream up to its end, single messages by sequence or by subject, and how much waits behind a
+// Package stream reads the streams: the log of a partition in order and without end, a part of a
+// stream up to its end, single messages by sequence or by subject, and the backlog after a
 // cursor. It also publishes an event once.
 //
 //	stop, err := stream.ConsumeLog(ctx, js, stream.LogFrom{Partitions: []int{3}, Seq: 17}, decide)
@@ -23,19 +23,19 @@
 //
 //   - A callback gets messages one at a time, in order, each once. No message stops a reader: its
 //     stream and sequence come from the reply subject, which the server sets, never from headers.
-//   - [Read] includes everything that was acknowledged before the call. It ends when the copy that
-//     it reads from reports that it has come that far.
-//   - [Texts] requests what all callers want in the order of the log. A sweep ends where it
-//     ended when it began, so each caller waits for two at most.
-//   - [GetLog], [Texts] and [ReadSubject] read what the leader has when any copy cannot answer for certain.
+//   - [Read] includes every message that was acknowledged before the call. It ends when the copy that
+//     it reads from reports that it has reached that end.
+//   - [Texts] requests the events of all callers in the order of the log. The end of a sweep is fixed
+//     at its begin, so each caller waits for at most two sweeps.
+//   - [GetLog], [Texts] and [ReadSubject] read from the leader if the answer of a copy is not certain.
 //
 // # Concurrency
 //
-// All of it is safe for concurrent use. The callbacks of one reader run one at a time.
+// The package is safe for concurrent use. The callbacks of one reader run one at a time.
 //
 // # On failure
 //
 // A reader whose consumer is idle or deleted creates another one and continues. [*GoneError]: the
-// log does not hold a sequence, or no longer. [*BeyondEndError]: the log was recreated or
+// log does not hold a sequence. [*BeyondEndError]: the log was recreated or
 // truncated.
 package stream

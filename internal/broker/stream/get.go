@@ -18,40 +18,39 @@ import (
 	"compactd/internal/events"
 )
 
-// firstResend is how long answers may be missing before they are requested again, and
-// lastResend the longest time after that. Any copy answers a direct get. So does a node that
-// is cut off, and its answers get lost: a third of all, for minutes. So every other request
-// goes to the leader.
+// firstResend is the wait for an answer before the first repetition of a request, lastResend the
+// longest wait before a later one. Any copy answers a direct get, also one on a node that is cut
+// off: then a third of all answers is lost, for minutes. So every other repetition goes to the leader.
 const (
 	firstResend = 100 * time.Millisecond
 	lastResend  = time.Second
 )
 
-// LogMessage is one event as the log has it.
+// LogMessage is one event of the log.
 type LogMessage struct {
 	Seq uint64
-	// Subject names the session. Compare it before the text is used: after a power loss a
-	// log can issue a sequence twice.
+	// Subject names the session. Compare it before you use the text: after a power loss a log
+	// can assign a sequence twice.
 	Subject string
 	Time    time.Time
 	Data    []byte
-	Trace   events.Trace // where it was read with its headers
+	Trace   events.Trace // set if the message was read with its headers
 }
 
-// GoneError lists sequences that the log does not hold, or no longer.
+// GoneError lists sequences that the log does not hold.
 type GoneError struct{ Seqs []uint64 }
 
 func (e *GoneError) Error() string {
 	return fmt.Sprintf("%d messages are not in %s, the first at sequence %d; they exceeded its maximum age, or were purged", len(e.Seqs), topology.LogStream, e.Seqs[0])
 }
 
-// GetLog reads single events by sequence, as [Texts.Get] does, beside what others read.
+// GetLog reads single events by sequence, as [Texts.Get] does, without joining other callers.
 func GetLog(ctx context.Context, nc *nats.Conn, seqs []uint64) ([]LogMessage, error) {
 	return NewTexts(nc).Get(ctx, seqs)
 }
 
-// getter is one call that reads events. The goroutine of the call owns it, but for what is
-// named below.
+// getter is one call that reads events. The goroutine of the call owns it, except the fields that the
+// line's mu guards.
 type getter struct {
 	line  *Texts
 	nc    *nats.Conn
@@ -61,40 +60,40 @@ type getter struct {
 	seqs  []uint64
 	take  func(int, LogMessage) (drop []int) // see each
 	gone  []uint64
-	left  int    // neither answered nor dropped
+	left  int    // number of events neither answered nor dropped
 	last  uint64 // of seqs
 
 	resends  int           // since the last answer
-	pause    time.Duration // before the next one
-	answered time.Time     // when the last answer came
+	pause    time.Duration // before the next resend
+	answered time.Time     // time of the last answer
 
-	broken chan error // gets one when nothing can be requested
+	broken chan error // receives an error of a request
 
 	// The line's mu guards the rest.
 	states    []state
-	order     []int     // of seqs, as they are requested
-	sweep     uint64    // the first one that it takes part in
-	split     int       // in order: from here on in the next sweep
-	next      int       // in order: first not yet requested
-	requested int       // under way, overdue ones included
-	slots     int       // of the line that it has
-	sent      time.Time // when the last request was sent
+	order     []int     // indices into seqs, in the order of requests
+	sweep     uint64    // its first sweep
+	split     int       // index in order: from here on in the next sweep
+	next      int       // index in order: first not yet requested
+	requested int       // requests under way, including overdue ones
+	slots     int       // slots of the line that it holds
+	sent      time.Time // time of the last request
 }
 
-// state is how far one event is read.
+// state is the progress of reading one event.
 type state uint8
 
 const (
 	wanted   state = iota
-	inSlot         // requested, and in a slot of the line
-	overdue        // requested, and the slot given up
+	inSlot         // requested, holds a slot of the line
+	overdue        // requested, its slot was released
 	finished       // answered or dropped
 )
 
 func newGetter(line *Texts, seqs []uint64, take func(int, LogMessage) []int) (*getter, error) {
 	nc := line.nc
 	g := &getter{
-		line: line, nc: nc, seqs: seqs, take: take, inbox: nc.NewRespInbox() + ".", msgs: make(chan *nats.Msg, 4*min(len(seqs), maxInFlight)), // with room for answers that come again
+		line: line, nc: nc, seqs: seqs, take: take, inbox: nc.NewRespInbox() + ".", msgs: make(chan *nats.Msg, 4*min(len(seqs), maxInFlight)), // space for repeated answers
 		states: make([]state, len(seqs)), order: make([]int, len(seqs)), left: len(seqs), pause: line.pause, broken: make(chan error, 1),
 	}
 	for i := range g.order {
@@ -128,8 +127,8 @@ func (g *getter) run(ctx context.Context) error {
 	return nil
 }
 
-// send requests one event, from any copy or from the leader. The subject of the answer names
-// which: the two answer in different forms, and an event may contain what looks like the other.
+// send requests one event, from any copy or from the leader. The subject of the answer tells the
+// two apart: they answer in different forms, and the text of an event may look like the other form.
 func (g *getter) send(i int, api string) error {
 	body := fmt.Appendf(nil, `{"seq":%d}`, g.seqs[i])
 	kind := fromCopy
@@ -138,15 +137,15 @@ func (g *getter) send(i int, api string) error {
 	}
 	err := g.nc.PublishRequest(api+topology.LogStream, g.inbox+kind+strconv.Itoa(i), body)
 	if errors.Is(err, nats.ErrReconnectBufExceeded) {
-		return nil // requested again when it is missed
-	}
+		return nil // resend requests it again
+}
 	return err
 }
 
-// resend requests again what is missed.
+// resend requests the missed events again.
 func (g *getter) resend(missed []int) error {
 	if len(missed) == 0 {
-		return nil // its turn has not come, or others get answers
+		return nil // nothing is overdue
 	}
 	api := jsapi.SubjectGet
 	if g.resends%2 == 1 {
@@ -175,19 +174,19 @@ func (g *getter) receive(ctx context.Context) (*nats.Msg, error) {
 	}
 }
 
-// The kind of an answer, in its subject.
+// Kinds of answers, as their subjects name them.
 const (
 	fromCopy   = "c"
 	fromLeader = "l"
 )
 
-// accept passes one answer on.
+// accept handles one answer.
 func (g *getter) accept(msg *nats.Msg) error {
 	place := strings.TrimPrefix(msg.Subject, g.inbox)
 	leader := strings.HasPrefix(place, fromLeader)
 	i, err := strconv.Atoi(place[min(1, len(place)):])
 	if err != nil || i < 0 || i >= len(g.seqs) || !g.line.awaits(g, i) {
-		return nil //nolint:nilerr // the second answer to a request sent twice, or none of ours
+		return nil //nolint:nilerr // a second answer to a repeated request, or a foreign message
 	}
 	lm, ok := directAnswer(msg, g.seqs[i])
 	switch {
@@ -195,12 +194,12 @@ func (g *getter) accept(msg *nats.Msg) error {
 		lm, err = g.parseLeader(msg)
 	case g.seqs[i] == 0:
 		err = jetstream.ErrMsgNotFound
-	case !ok: // also when the copy reports that it has none: it may not have it yet
+	case !ok: // a copy that reports no message may be behind
 		return g.send(i, jsapi.SubjectGet)
 	}
 	switch {
 	case jsapi.Leaderless(err), errors.Is(err, nats.ErrNoResponders), jsapi.HasCode(err, jsapi.CodeInsufficient):
-		return nil // requested again when it is missed
+		return nil // resend requests it again
 	case errors.Is(err, jetstream.ErrMsgNotFound):
 		g.gone, lm = append(g.gone, g.seqs[i]), LogMessage{}
 	case err != nil:
@@ -215,7 +214,7 @@ func (g *getter) accept(msg *nats.Msg) error {
 
 // parseLeader reads an answer of the leader.
 func (g *getter) parseLeader(msg *nats.Msg) (LogMessage, error) {
-	if len(msg.Data) == 0 { // no server has the stream just now
+	if len(msg.Data) == 0 { // currently no server has the stream
 		return LogMessage{}, nats.ErrNoResponders
 	}
 	m, err := jsapi.ParseStored(msg.Data)

@@ -12,35 +12,32 @@ import (
 	"compactd/internal/events"
 )
 
-// A stored message keeps the headers of its publisher, whatever they are called: those of the
-// server too, twice, in other letter cases, up to 64 KB of them, and blocks that are in no
-// form at all. So each header of a message comes from its publisher, and this is what may be
-// read of it:
+// A stored message keeps all headers of its publisher: also copies of the server's headers,
+// repeated headers, other letter cases, up to 64 KB of them, and malformed blocks. So any header
+// may be forged. The following may be read:
 //
-//   - Whether a message is one of a stream, its stream, sequence, time and what is behind it:
-//     off the reply subject of its delivery, which the server makes. No header is read.
-//   - Status, Description, Nats-Pending-Messages, Nats-Last-Consumer and Nats-Last-Stream: of a
-//     message that arrived in an inbox of ours without such a reply subject, and of none that
-//     was stored.
+//   - Whether a message is from a stream, its stream, sequence, time and the number of pending
+//     messages: from the reply subject of its delivery, which the server sets. No header is read.
+//   - Status, Description, Nats-Pending-Messages, Nats-Last-Consumer and Nats-Last-Stream: only of
+//     a message that arrived in an own inbox without such a reply subject, never of a stored one.
 //   - Nats-Subject, Nats-Sequence and Nats-Time-Stamp of a Direct Get: the server appends its
-//     own to what was stored, so the last of each is its own, if the client has read the
-//     block to its end; see [directAnswer]. Any other answer (a status, a block that ends early,
-//     one that cannot be read) is worth nothing: the leader is read, which answers in JSON
-//     and puts what was stored into strings.
+//     headers to the stored ones, so the last of each is the server's, if the client read the whole
+//     block; see [directAnswer]. Any other answer (a status, a block that ends early or cannot be
+//     read) is not used: the leader is read instead, which answers in JSON and puts the stored
+//     values into strings.
 //   - Nats-Msg-Id of an event: the publisher's own id, checked like one in a payload.
-//   - Nats-Expected-Last-Subject-Sequence, the subject of that, and Nats-Batch-Sequence in
-//     OUTCOMES: the server has checked them. A message without is of no commit; see [Outcome].
+//   - Nats-Expected-Last-Subject-Sequence, its subject, and Nats-Batch-Sequence in
+//     OUTCOMES: the server has checked them. A message without them is in no commit; see [Outcome].
 //   - Compactd-Marker, KV-Operation and Nats-Marker-Reason: read in OUTCOMES, at the end of a
-//     commit, and in the buckets. They are never read off an event.
-//   - Nats-Sequence of what OUTCOMES republishes: the last, which the server appended. Only the
-//     server may publish there; where a publisher may too, it may forge all of an outcome.
+//     commit, and in the buckets. They are never read from an event.
+//   - Nats-Sequence of a message that OUTCOMES republishes: the last one, which the server appended.
+//     Only the server may publish there; any other publisher could forge whole outcomes.
 //
-// Names are compared as they are: status is no Status.
+// Names are case-sensitive: status is not Status.
 
-// Outcome reports whether a message of OUTCOMES may be of a commit by its subject and headers: it
-// is in no partition, as the text of a config, or the server has checked a fence for it. Whether
-// its commit is one, with a marker that continues the one before, shows in the whole of its
-// partition alone.
+// Outcome reports whether a message of OUTCOMES may belong to a commit, by its subject and headers: it
+// is in no partition, as the text of a config, or the server has checked a fence for it. Only a read of
+// the whole partition shows whether its commit is valid, with a marker that continues the previous one.
 func Outcome(subject string, h nats.Header) bool {
 	rest, ok := strings.CutPrefix(subject, outcomes)
 	id, _, _ := strings.Cut(rest, ".")
@@ -59,16 +56,15 @@ func lastHeader(h nats.Header, name string) string {
 	return ""
 }
 
-// leastAnswer is how many bytes a server appends to the headers of a message that it answers
-// a Direct Get with, at least.
+// leastAnswer is the smallest number of bytes that a server appends to the headers of a message in
+// its answer to a Direct Get.
 const leastAnswer = len("Nats-Stream: " + topology.LogStream + "\r\n" + "Nats-Subject: log.0.k.t.s\r\n" + "Nats-Sequence: 1\r\n" + "Nats-Time-Stamp: 2006-01-02T15:04:05Z\r\n")
 
-// directAnswer reads what a server answers to a Direct Get of a sequence; false when it may not
-// come from the server.
+// directAnswer reads a server's answer to a Direct Get of a sequence. It returns false if the headers
+// may not be the server's.
 //
-// A stored header may hold an empty line, where a client stops to read, and before it the
-// values of another message. Then the server's own are among the bytes that were not read,
-// and these are fewer than that.
+// A stored header may contain the values of another message and then an empty line, where a client
+// stops to read. Then the server's headers are among the unread bytes: at least leastAnswer of them.
 func directAnswer(m *nats.Msg, seq uint64) (LogMessage, bool) {
 	block := m.Size() - len(m.Subject) - len(m.Reply) - len(m.Data)
 	if m.Header == nil || len(m.Header[headerStatus]) > 0 || block-leastBlock(m.Header) >= leastAnswer {
@@ -79,7 +75,7 @@ func directAnswer(m *nats.Msg, seq uint64) (LogMessage, bool) {
 	return out, err == nil && out.Seq == seq && out.Subject != ""
 }
 
-// leastBlock is how many bytes headers take in the shortest form in which a client reads them.
+// leastBlock returns the size of headers in the shortest form that a client reads.
 func leastBlock(h nats.Header) int {
 	n := len("NATS/1.0\n\n")
 	for name, values := range h {

@@ -13,15 +13,15 @@ import (
 	"compactd/internal/events"
 )
 
-// Oldest returns the time of the first event behind cursor that is stored under one of the partitions, as the
-// server took it; the zero time when there is none. The sources of a partition are in its table.
+// Oldest returns the server's time of the first event after cursor that is stored under one of the partitions,
+// or the zero time. [partitions.Table.Sources] returns the sources of a partition.
 func Oldest(ctx context.Context, js jetstream.JetStream, sources []int, cursor uint64) (time.Time, error) {
 	m, err := Waiting(ctx, js, sources, cursor)
 	return m.Time, err
 }
 
-// Waiting returns the first event behind cursor that is stored under one of the partitions; one without a sequence
-// when there is none.
+// Waiting returns the first event after cursor that is stored under one of the partitions. Without one the
+// sequence is 0.
 func Waiting(ctx context.Context, js jetstream.JetStream, sources []int, cursor uint64) (first LogMessage, err error) {
 	for _, p := range sources {
 		m, err := waiting(ctx, js, events.LogFilter(p), cursor)
@@ -36,8 +36,8 @@ func Waiting(ctx context.Context, js jetstream.JetStream, sources []int, cursor 
 }
 
 func waiting(ctx context.Context, js jetstream.JetStream, filter string, cursor uint64) (LogMessage, error) {
-	// The newest event is found at once; a search from an old cursor may pass through
-	// all that other partitions received since.
+	// A look-up of the newest event is fast; a search from an old cursor may pass through
+	// all later events of other partitions.
 	last, err := jsapi.GetFromLeader(ctx, js.Conn(), topology.LogStream, jsapi.GetRequest{LastFor: filter, NoHeader: true})
 	if err == nil && last.Seq > cursor {
 		last, err = jsapi.GetFromLeader(ctx, js.Conn(), topology.LogStream, jsapi.GetRequest{Seq: cursor + 1, NextFor: filter, NoHeader: true})
@@ -51,7 +51,7 @@ func waiting(ctx context.Context, js jetstream.JetStream, filter string, cursor 
 	return logMessage(last), nil
 }
 
-// Backlog is what waits behind the cursor of a partition with some sources: how many events, and for how long the first of them.
+// Backlog returns the number of events after the cursor of a partition, and the age of the first of them.
 func Backlog(ctx context.Context, js jetstream.JetStream, sources []int, cursor uint64) (behind uint64, lag time.Duration, err error) {
 	oldest, err := Waiting(ctx, js, sources, cursor)
 	if err != nil || oldest.Seq == 0 {
@@ -61,8 +61,8 @@ func Backlog(ctx context.Context, js jetstream.JetStream, sources []int, cursor 
 	return behind, max(time.Since(oldest.Time), 0), err
 }
 
-// Jobs returns how many jobs of a lane no worker has taken yet, and how many are taken and not
-// finished; 0 when no worker ever made summaries.
+// Jobs returns the number of jobs of a lane that wait for a worker, and the number that run. Both are 0
+// before a worker made the first summaries.
 func Jobs(ctx context.Context, js jetstream.JetStream, lane events.Lane) (waiting, running int64, err error) {
 	c, err := js.Consumer(ctx, topology.OutcomesStream, JobConsumer(lane))
 	if errors.Is(err, jetstream.ErrConsumerNotFound) {
@@ -74,12 +74,11 @@ func Jobs(ctx context.Context, js jetstream.JetStream, lane events.Lane) (waitin
 	return int64(c.CachedInfo().NumPending), int64(c.CachedInfo().NumAckPending), nil
 }
 
-// JobConsumer is the name of the durable consumer that the jobs of a lane are read
-// through.
+// JobConsumer returns the name of the durable consumer for the jobs of a lane.
 func JobConsumer(lane events.Lane) string { return "summarizer-" + string(lane) }
 
 // LastUntil returns the sequence of the last message of a stream that was stored at
-// or before a moment, counted in milliseconds; 0 for none.
+// or before a time, in whole milliseconds; 0 without one.
 func LastUntil(ctx context.Context, js jetstream.JetStream, stream string, at time.Time) (uint64, error) {
 	after := at.Truncate(time.Millisecond).Add(time.Millisecond)
 	c, err := js.CreateConsumer(ctx, stream, jetstream.ConsumerConfig{
@@ -89,13 +88,13 @@ func LastUntil(ctx context.Context, js jetstream.JetStream, stream string, at ti
 	if err != nil {
 		return 0, fmt.Errorf("find the end of %s at %s: %w", stream, at, err)
 	}
-	// A new consumer is at the message before the first that it delivers. It ends by itself too.
+	// A new consumer is at the message before the first that it delivers. It also expires by itself.
 	_ = js.DeleteConsumer(ctx, stream, c.CachedInfo().Name)
 	return c.CachedInfo().Delivered.Stream, nil
 }
 
-// Behind counts the events after cursor that are stored under one of the partitions. It creates a
-// consumer for it, and deletes it.
+// Behind counts the events after cursor that are stored under one of the partitions. It creates and
+// deletes a consumer for it.
 func Behind(ctx context.Context, js jetstream.JetStream, sources []int, cursor uint64) (uint64, error) {
 	c, err := js.CreateConsumer(ctx, topology.LogStream, jetstream.ConsumerConfig{
 		FilterSubjects: events.LogFilters(sources), AckPolicy: jetstream.AckNonePolicy, MemoryStorage: true, Replicas: 1,

@@ -11,13 +11,13 @@ import (
 	"compactd/internal/broker/jsapi"
 )
 
-// isDelivery reports whether a message is one of a stream. All else that comes in on an
-// inbox of pulls is the server's own: heartbeats, and why a pull has ended. Neither headers
-// nor an empty payload prove it: a publisher chooses both.
+// isDelivery reports whether a message is from a stream. All other messages in an inbox of pulls
+// are from the server: heartbeats, and the reason why a pull ended. Neither headers nor an
+// empty payload prove that: a publisher chooses both.
 func isDelivery(m *nats.Msg) bool { return strings.HasPrefix(m.Reply, ackPrefix) }
 
-// message is one of a stream, with its metadata. Its consumer takes no acknowledgements, so
-// those do nothing.
+// message is a message of a stream with its metadata. Its consumer takes no acknowledgements, so
+// the methods for them do nothing.
 type message struct {
 	msg      *nats.Msg
 	metadata *jetstream.MsgMetadata
@@ -25,7 +25,7 @@ type message struct {
 
 var _ jetstream.Msg = message{}
 
-// newMessage reads the metadata off the reply subject.
+// newMessage reads the metadata from the reply subject.
 func newMessage(m *nats.Msg) (message, error) {
 	md, err := m.Metadata()
 	if err != nil {
@@ -38,8 +38,8 @@ func newMessage(m *nats.Msg) (message, error) {
 	}}, nil
 }
 
-// messageOf is a message that was read by its sequence. The answer does not report how many follow,
-// so it counts one: it is never taken for the last.
+// messageOf returns a message that was read by its sequence. The number of pending messages is unknown
+// and set to 1, so that no reader takes the message for the last.
 func messageOf(stream string, m *jsapi.StoredMsg, headersOnly bool) message {
 	msg := &nats.Msg{Subject: m.Subject, Data: m.Data, Header: m.Headers()}
 	if headersOnly {

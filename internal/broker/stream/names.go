@@ -11,7 +11,7 @@ const (
 	headerTimestamp = "Nats-Time-Stamp"
 )
 
-// Headers of what a server sends beside the messages of a stream.
+// Headers of the server's control messages.
 const (
 	headerStatus       = "Status"
 	headerDescription  = "Description"

@@ -9,32 +9,32 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// orderFilter passes the messages of one consumer after the other, one at a time, in order,
+// orderFilter passes the messages of successive consumers to fn, one at a time, in order,
 // until it is closed.
 type orderFilter struct {
 	fn func(jetstream.Msg, *jetstream.MsgMetadata) error // set before the first message; an error closes the filter
 
 	mu       sync.Mutex // held while fn runs
 	closed   bool
-	last     uint64 // stream sequence
-	consumer string // the newest: what the others still deliver is not wanted
-	seq      uint64 // of last, in consumer
-	idleAt   uint64 // last, when idle was called
+	last     uint64 // stream sequence of the last message passed
+	consumer string // the newest; messages of earlier consumers are dropped
+	seq      uint64 // consumer sequence of the last message passed
+	idleAt   uint64 // value of last at the previous call of idle
 }
 
 var errGap = errors.New("messages are missing")
 
-// begin lets only messages of a new consumer pass from here on, and returns the stream
-// sequence of the last that did.
+// begin accepts only messages of a new consumer from now on. It returns the stream sequence of
+// the last message passed.
 func (g *orderFilter) begin(consumer string) (last uint64) {
-	g.mu.Lock() // waits for fn: what it is at has passed
+	g.mu.Lock() // waits for fn, whose message counts as passed
 	defer g.mu.Unlock()
 	g.consumer, g.seq = consumer, 0
 	return g.last
 }
 
-// pass hands m to fn. After an error of fn the filter is closed, after any other the next
-// consumer is to begin.
+// pass passes a delivered message to fn. An error of fn closes the filter; after any other error the
+// reader begins with another consumer.
 func (g *orderFilter) pass(delivered *nats.Msg) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -57,8 +57,8 @@ func (g *orderFilter) pass(delivered *nats.Msg) error {
 	return g.hand(m)
 }
 
-// insert hands over a message that no consumer delivered: the next one after the last, when
-// none is under way.
+// insert passes a message that no consumer delivered: the next one after the last. No consumer may be
+// active.
 func (g *orderFilter) insert(m message) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -75,14 +75,14 @@ func (g *orderFilter) hand(m message) error {
 	return err
 }
 
-// close waits for fn and lets nothing pass any more.
+// close waits for fn. Afterwards no message passes.
 func (g *orderFilter) close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.closed = true
 }
 
-// idle reports whether nothing has passed since its last call.
+// idle reports whether no message passed since its last call.
 func (g *orderFilter) idle() bool {
 	if !g.mu.TryLock() {
 		return false // fn is running
@@ -93,7 +93,7 @@ func (g *orderFilter) idle() bool {
 	return was == g.last
 }
 
-// delivered is the newest consumer, and how many of its messages have passed.
+// delivered returns the newest consumer and the number of its messages passed.
 func (g *orderFilter) delivered() (consumer string, seq uint64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

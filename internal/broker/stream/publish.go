@@ -14,9 +14,9 @@ import (
 	"compactd/internal/events"
 )
 
-// IDTakenError reports that the server took an event for a copy of another message of
-// the log, because that one carries the same Nats-Msg-Id. The server compares ids
-// over all tenants. The event itself was stored under a random id.
+// IDTakenError reports that the server dropped an event as a duplicate, because another message
+// of the log has the same Nats-Msg-Id. The server compares ids over all tenants. The event was
+// then stored under a random id.
 type IDTakenError struct {
 	ID  string
 	Seq uint64 // of the other message
@@ -26,10 +26,9 @@ func (e *IDTakenError) Error() string {
 	return fmt.Sprintf("the message id %s is used by another event, at sequence %d; the event was stored under a random id", e.ID, e.Seq)
 }
 
-// PublishOnce stores m under its Nats-Msg-Id, which several workers may use for the
-// same event. When the server reports a duplicate, and the message that it means is of another
-// kind or session, a tenant has used the id, which it can compute; then m is stored under a random id, and
-// taken is not nil.
+// PublishOnce stores m under its Nats-Msg-Id, which several workers may use for the same event.
+// If the server reports a duplicate of a message of another kind or session, a tenant has used
+// the id, which it can compute. Then m is stored under a random id, and taken is not nil.
 func PublishOnce(ctx context.Context, js jetstream.JetStream, m *nats.Msg) (taken *IDTakenError, err error) {
 	ack, err := js.PublishMsg(ctx, m)
 	if err != nil || !ack.Duplicate {
@@ -49,10 +48,10 @@ func PublishOnce(ctx context.Context, js jetstream.JetStream, m *nats.Msg) (take
 	return taken, nil
 }
 
-// errCopied: the server reports a duplicate of an id that cannot have been used.
+// errCopied: the server reports a duplicate of a random id.
 var errCopied = errors.New("the server reports a duplicate of a random message id; something on the way to the server copies ids")
 
-// PublishUnderRandomID stores m under an id that was not used before.
+// PublishUnderRandomID stores m under a random id.
 func PublishUnderRandomID(ctx context.Context, js jetstream.JetStream, m *nats.Msg) (*jetstream.PubAck, error) {
 	m.Header.Set(nats.MsgIdHdr, uuid.NewString())
 	ack, err := js.PublishMsg(ctx, m)

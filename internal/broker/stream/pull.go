@@ -16,59 +16,59 @@ import (
 )
 
 const (
-	// pullMessages is how many are requested at once. Fewer cost throughput (256: × 0.62).
+	// pullMessages is the number of messages requested at once. Fewer cost throughput (256: × 0.62).
 	pullMessages = 2000
-	// pullTime is when the server gives up a pull that it has nothing more for.
+	// pullTime is the time after which the server ends a pull without further messages.
 	pullTime = 30 * time.Second
-	// maxRefusals is how many pulls in a row may end since the next message is larger than
-	// what is left of their bytes. Pulls may be nearly used up by other messages; of so
-	// many some were new, and the message fits into none.
+	// maxRefusals limits the pulls in a row that end because the next message exceeds their
+	// remaining bytes. Other messages may have used up single pulls; among so many some were
+	// new, so the message fits into no pull.
 	maxRefusals = 8
 )
 
-// pullBytes bounds what one pull brings. The bytes must exceed the largest message the
-// server takes, or the reader stalls before it; and they should be few, as a connection
-// with more than max_pending (64 MiB) under way is cut off, and would be so again after
-// each reconnect. 4 MiB hold 2,000 turns of the usual 1.5 KiB.
+// pullBytes limits the bytes of one pull. They must exceed the server's largest message, or the
+// reader would stop before it. They should be few: the server cuts off a connection with more than
+// max_pending (64 MiB) in flight, again after each reconnect. 4 MiB hold 2,000 turns of the
+// usual 1.5 KiB.
 func pullBytes(nc *nats.Conn) int { return max(4<<20, connect.MaxPayload(nc)) + 256<<10 }
 
-// errTooLarge: a message exceeds what a pull requests. It was stored when the
-// server took larger ones.
+// errTooLarge: a message exceeds the bytes of a pull. It was stored when the server's limit
+// was higher.
 var errTooLarge = errors.New("the next message is larger than what the server takes now")
 
-// puller requests messages from one consumer, again and again.
+// puller requests messages from one consumer continuously.
 //
-// Consume of nats.go takes a message without payload and with a header Status for one of
-// the server's own. Any publisher may store such a message: it was then missed each
-// time, and the reading began again before it without end. So the reader pulls by itself.
+// Consume of nats.go takes a message without payload and with a header Status for a control
+// message of the server. Any publisher may store such a message: nats.go would miss it
+// each time, and the reader would begin again before it without end. So the reader pulls itself.
 type puller struct {
 	nc    *nats.Conn
-	next  string                // where pulls are requested
-	pass  func(*nats.Msg) error // takes what was delivered, one at a time, in order
-	lose  func(error)           // receives why no more is to be expected; may be called more than once
+	next  string                // subject of pull requests
+	pass  func(*nats.Msg) error // takes delivered messages, one at a time, in order
+	lose  func(error)           // receives the error that ends the pulling
 	bytes int
 
 	inbox string
 	sub   *nats.Subscription
 	over  atomic.Bool
-	idle  *time.Timer // fires when the server has sent nothing for two heartbeats
+	idle  *time.Timer // fires after two heartbeats without a message of the server
 
 	// Owned by the subscription once it exists.
-	open     int // messages that were requested, and not delivered
-	refusals int // pulls since the last message that ended as it was too large
+	open     int // messages requested and not yet delivered
+	refusals int // pulls since the last message that were too small for the next one
 }
 
 // start requests the first messages.
 func (p *puller) start() error {
 	p.inbox, p.open = p.nc.NewInbox(), pullMessages
 	p.idle = time.AfterFunc(2*Heartbeat, func() {
-		if p.nc.IsConnected() { // the end of a lost link has listeners of its own
+		if p.nc.IsConnected() { // the reader has a listener for a lost link
 			p.end(jetstream.ErrNoHeartbeat)
 		}
 	})
 	var err error
 	if p.sub, err = p.nc.Subscribe(p.inbox, p.receive); err == nil {
-		err = errors.Join(p.sub.SetPendingLimits(-1, -1), p.request(pullMessages)) // the pulls bound it
+		err = errors.Join(p.sub.SetPendingLimits(-1, -1), p.request(pullMessages)) // the pulls limit them
 	}
 	if err != nil {
 		p.stop()
@@ -76,7 +76,7 @@ func (p *puller) start() error {
 	return err
 }
 
-// stop returns at once. pass may still run.
+// stop ends the pulling. It does not wait for pass.
 func (p *puller) stop() {
 	p.over.Store(true)
 	p.idle.Stop()
@@ -96,12 +96,12 @@ func (p *puller) request(messages int) error {
 	return p.nc.PublishRequest(p.next, p.inbox, fmt.Appendf(nil, `{"batch":%d,"max_bytes":%d,"expires":%d,"idle_heartbeat":%d}`, messages, p.bytes, pullTime, Heartbeat))
 }
 
-// receive takes what comes in on the inbox, in order, and requests more in time.
+// receive handles the messages of the inbox, in order, and requests more in time.
 func (p *puller) receive(m *nats.Msg) {
 	if p.over.Load() {
 		return
 	}
-	p.idle.Stop() // a slow pass is no idle server
+	p.idle.Stop() // a slow pass must not count as an idle server
 	var err error
 	if isDelivery(m) {
 		p.open, p.refusals = p.open-1, 0
@@ -121,7 +121,7 @@ func (p *puller) receive(m *nats.Msg) {
 	}
 }
 
-// control handles what the server sends beside the messages; an error ends the pulling.
+// control handles a control message of the server. An error ends the pulling.
 func (p *puller) control(m *nats.Msg) error {
 	status := m.Header.Get(headerStatus)
 	text := m.Header.Get(headerDescription)

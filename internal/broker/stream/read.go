@@ -14,13 +14,13 @@ import (
 	"compactd/internal/broker/topology"
 )
 
-// readIdle is how long a read may deliver nothing before the reason is looked for.
+// readIdle is the interval of checks for a read that delivers nothing.
 const readIdle = 250 * time.Millisecond
 
-// ReadStream calls fn for what filter selects of a stream, in order, from
-// sequence from up to and including upTo, and returns when it has come there or
-// to the end of the stream as it was at the call. upTo 0 means that end. A start
-// beyond the end selects nothing. An error of fn ends the read and is returned, unless it is [ErrEnd].
+// ReadStream calls fn for the messages of a stream that match filter, in order, from sequence
+// from up to and including upTo. It returns there, or at the end of the stream at the time of the
+// call; upTo 0 means that end. A start beyond the end selects nothing. An error of fn ends the
+// read and is returned, unless it is [ErrEnd].
 func ReadStream(ctx context.Context, js jetstream.JetStream, stream, filter string, from, upTo uint64, fn func(msg jetstream.Msg, seq uint64) error) error {
 	return Read(ctx, js, Selection{Stream: stream, Filters: []string{filter}, From: from, UpTo: upTo}, fn)
 }
@@ -28,13 +28,13 @@ func ReadStream(ctx context.Context, js jetstream.JetStream, stream, filter stri
 // Selection is a part of a stream.
 type Selection struct {
 	Stream  string
-	Filters []string // none may overlap another
-	// From and UpTo are the first and the last sequence; 0 is the beginning, and the
-	// end as it is when the reading begins.
+	Filters []string // must not overlap
+	// From and UpTo are the first and the last sequence. 0 means the beginning, and the end
+	// of the stream at the begin of the read.
 	From, UpTo uint64
-	// HeadersOnly leaves the payloads out.
+	// HeadersOnly omits the payloads.
 	HeadersOnly bool
-	// Foreign includes messages of OUTCOMES that are of no commit by their headers ([Outcome]).
+	// Foreign includes messages of OUTCOMES whose headers exclude a commit ([Outcome]).
 	Foreign bool
 }
 
@@ -59,7 +59,7 @@ func readSelection(ctx context.Context, js jetstream.JetStream, s Selection, fn 
 	if err != nil {
 		return err
 	}
-	// The reader sends the first result; the one slot keeps the reader from blocking.
+	// done has one slot, so that the reader sends the result without blocking.
 	b := &boundedRead{Selection: s, r: r, fn: fn, upTo: upTo, copies: state.Replicas, done: make(chan error, 1), drained: make(chan struct{}, 1)}
 	r.OnError = func(err error) {
 		if errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -82,11 +82,11 @@ type boundedRead struct {
 	fn      func(jetstream.Msg, uint64) error
 	upTo    uint64
 	copies  int           // of the stream
-	done    chan error    // gets the result
-	drained chan struct{} // takes one when the consumer has no more
+	done    chan error    // receives the result
+	drained chan struct{} // receives a token when the consumer has no further message
 }
 
-// end sends the result, unless there is one, and returns what closes the order filter.
+// end sends the result, unless one was sent, and returns an error that closes the order filter.
 func (b *boundedRead) end(err error) error {
 	select {
 	case b.done <- err:
@@ -112,7 +112,7 @@ func (b *boundedRead) take(m jetstream.Msg, md *jetstream.MsgMetadata) error {
 	return nil
 }
 
-// wait returns when there is a result, or when the consumer has looked at all up to the end.
+// wait returns the result, or when the consumer has passed the end.
 func (b *boundedRead) wait(ctx context.Context) error {
 	ticker := time.NewTicker(readIdle)
 	defer ticker.Stop()
@@ -126,12 +126,12 @@ func (b *boundedRead) wait(ctx context.Context) error {
 		case err := <-b.r.ended:
 			return err
 		case <-b.drained:
-			if b.copies == 1 { // no other copy has more
+			if b.copies == 1 { // there is no other copy with more messages
 				return nil
 			}
 		case <-ticker.C:
-			// Pending messages may have been purged, or aged away: then no message
-			// is ever reported as the last.
+			// Pending messages may have been purged or have expired: then the server reports
+			// no message as the last.
 			if idle = b.r.order.idle(); !idle {
 				continue
 			}
@@ -146,12 +146,12 @@ func (b *boundedRead) wait(ctx context.Context) error {
 	}
 }
 
-// selects reports whether a message that the filters match is passed on.
+// selects reports whether a message that matches the filters is passed to fn.
 func (s *Selection) selects(m jetstream.Msg) bool {
 	return s.Foreign || s.Stream != topology.OutcomesStream || Outcome(m.Subject(), m.Headers())
 }
 
-// reading is what the consumer of a selection is to begin with.
+// reading returns the configuration of the first consumer.
 func (s Selection) reading() jetstream.ConsumerConfig {
 	return jetstream.ConsumerConfig{
 		FilterSubjects: s.Filters, HeadersOnly: s.HeadersOnly,

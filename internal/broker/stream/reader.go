@@ -16,20 +16,20 @@ import (
 	"compactd/internal/broker/retry"
 )
 
-// Reader reads a part of a stream in order, one message at a time, with one consumer
-// after the other: each goes on where the one before it stopped.
+// Reader reads a part of a stream in order, one message at a time, with successive
+// consumers: each continues after the last message of the previous one.
 //
-// nats.go has an ordered consumer, which requests its next one by the same name until it
-// gets an answer. A cluster may place that on a node that is cut off, and takes that node to be
-// up for minutes. From then on every try goes to that node, no error is reported, and a caller
-// that stops the reading waits too. Here every try has a name of its own, and may be placed
+// The ordered consumer of nats.go requests its next consumer under the same name until it gets
+// an answer. A cluster may place it on a node that is cut off, which it takes to be up for
+// minutes. Then every attempt goes to that node, no error is reported, and a caller
+// that stops the reading waits too. Here every attempt has a new name, and may be placed
 // elsewhere.
 //
 // A consumer reads from one copy of the stream, which may be behind the others. A message
-// that it delivers is stored for good; its end is only the end of that copy.
+// that it delivers is durable; its end is only the end of that copy.
 //
-// A message that two consumers in a row did not bring is read from the leader by its
-// sequence: no message stops the reading.
+// A message that two consumers in a row did not deliver is read from the leader by its
+// sequence, so no message stops the reading.
 // See docs/adr/0015.
 type Reader struct {
 	js      jetstream.JetStream
@@ -37,28 +37,27 @@ type Reader struct {
 	config  jetstream.ConsumerConfig // of the first consumer, without its name
 	first   jetstream.Consumer
 	order   orderFilter
-	OnError func(error) // receives why a consumer was replaced, or is not yet; set before start
-	// onFetched is called with what was read by its sequence, and why; set before start.
+	OnError func(error) // receives why a consumer was replaced, or could not be made; set before Start
+	// onFetched receives a message that was read by its sequence, and the reason; set before Start.
 	onFetched func(seq uint64, why error)
 
-	stuck struct { // where the last consumer delivered nothing
+	stuck struct { // last message passed when consumers delivered nothing
 		at    uint64
 		times int
 	}
 
-	behind chan struct{} // takes one when another consumer is to go on
-	ended  chan error    // gets one when the connection was closed
+	behind chan struct{} // receives a token to replace the consumer
+	ended  chan error    // receives an error when the connection was closed
 	cancel context.CancelFunc
 	work   sync.WaitGroup
 }
 
 const (
-	// consumerLife is how long the server keeps a consumer without requests.
+	// consumerLife is the time that the server keeps a consumer without requests.
 	consumerLife = 5 * time.Minute
-	// leaveTime is how long the end of a consumer is waited for. It comes later too.
+	// leaveTime limits the wait for the deletion of a consumer. The server expires it anyway.
 	leaveTime = 250 * time.Millisecond
-	// replacePause keeps consumers that are lost at once from following each other
-	// without end.
+	// replacePause is the pause before a consumer is replaced, in case consumers fail at once.
 	replacePause = 100 * time.Millisecond
 )
 
@@ -71,12 +70,12 @@ var (
 func OpenReader(ctx context.Context, js jetstream.JetStream, from string, config jetstream.ConsumerConfig) (*Reader, error) {
 	config.AckPolicy, config.InactiveThreshold = jetstream.AckNonePolicy, consumerLife
 	config.MemoryStorage, config.Replicas = true, 1
-	if len(config.FilterSubjects) == 1 { // then the subject of the request names it, for those who restrict it
+	if len(config.FilterSubjects) == 1 { // puts the filter into the request's subject, which permissions can restrict
 		config.FilterSubject, config.FilterSubjects = config.FilterSubjects[0], nil
 	}
 	r := &Reader{js: js, stream: from, config: config, OnError: func(error) {}, onFetched: func(uint64, error) {}, behind: make(chan struct{}, 1), ended: make(chan error, 1), cancel: func() {}}
 	if config.OptStartSeq > 0 {
-		r.order.last = config.OptStartSeq - 1 // a copy that is behind begins at its own end, where that is before it
+		r.order.last = config.OptStartSeq - 1 // a copy that is behind may begin before the start
 	}
 	limited, cancel := context.WithTimeout(ctx, jsapi.ElectionTime)
 	defer cancel()
@@ -85,10 +84,10 @@ func OpenReader(ctx context.Context, js jetstream.JetStream, from string, config
 	return r, err
 }
 
-// Handle sets what gets the messages, before Start. An error of fn ends the reading.
+// Handle sets the receiver of the messages. Call it before Start. An error of fn ends the reading.
 func (r *Reader) Handle(fn func(jetstream.Msg, *jetstream.MsgMetadata) error) { r.order.fn = fn }
 
-// Pending is how much the server had for the first consumer when it was made.
+// Pending returns the number of messages for the first consumer at its creation.
 func (r *Reader) Pending() uint64 { return r.first.CachedInfo().NumPending }
 
 // Start reads until Stop, or until the connection is closed.
@@ -98,16 +97,16 @@ func (r *Reader) Start() {
 	r.work.Go(func() { r.run(ctx) })
 }
 
-// Stop waits for the filter's fn and lets nothing pass any more. fn must not call it. The end
-// of the consumer is not waited for.
+// Stop ends the reading and waits for fn, which must not call it. It does not wait for the deletion of
+// the consumer.
 func (r *Reader) Stop() { r.deleteConsumer(r.halt()) }
 
-// Leave is Stop for callers that read one part after the other: it waits until the consumer
-// is deleted, or there would soon be a thousand.
+// Leave is Stop for callers that read many parts: it waits until the consumer is deleted, so that
+// consumers do not accumulate on the server.
 func (r *Reader) Leave() {
 	newest := r.halt()
 	if !r.js.Conn().IsConnected() {
-		return // it ends by itself too
+		return // the consumer expires
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), leaveTime)
 	defer cancel()
@@ -153,8 +152,8 @@ func (r *Reader) run(ctx context.Context) {
 	}
 }
 
-// awaitLink waits while the link is lost: a request sent then would come too late. It
-// reports whether the reading goes on.
+// awaitLink waits while the link is lost, since a request would be delayed. It reports whether the
+// reading continues.
 func (r *Reader) awaitLink(ctx context.Context, status <-chan nats.Status) bool {
 	pause := time.After(replacePause)
 	for nc := r.js.Conn(); ctx.Err() == nil && !nc.IsClosed(); {
@@ -173,7 +172,7 @@ func (r *Reader) awaitLink(ctx context.Context, status <-chan nats.Status) bool 
 	return false
 }
 
-// consume reads with one consumer, and returns why no more is to be expected of it.
+// consume reads with one consumer until it fails, and returns the reason.
 func (r *Reader) consume(ctx context.Context, cons jetstream.Consumer, status <-chan nats.Status) error {
 	lost := make(chan error, 1)
 	nc := r.js.Conn()
@@ -197,8 +196,8 @@ func (r *Reader) consume(ctx context.Context, cons jetstream.Consumer, status <-
 	}
 }
 
-// isStuck reports whether another consumer delivered nothing at the place where the one
-// before it did. A defect of the link or of the consumer's node does not count.
+// isStuck reports whether two consumers in a row delivered nothing after the same message. A failure
+// of the link or of the consumer's node does not count.
 func (r *Reader) isStuck(why error) bool {
 	for _, other := range []error{
 		errReconnected, ErrEnd, jetstream.ErrNoHeartbeat, jetstream.ErrConsumerDeleted, jetstream.ErrConsumerLeadershipChanged,
@@ -216,12 +215,12 @@ func (r *Reader) isStuck(why error) bool {
 	return r.stuck.times > 1
 }
 
-// fetch reads the next message from the leader, by its sequence, and hands it over. When it
-// cannot, the next consumer tries.
+// fetch reads the next message from the leader by its sequence and passes it on. After an error
+// the next consumer tries.
 func (r *Reader) fetch(ctx context.Context, why error) {
 	last := r.order.begin("")
 	if last == 0 && r.config.DeliverPolicy != jetstream.DeliverByStartSequencePolicy {
-		return // not every message is wanted
+		return // the consumer does not deliver every message
 	}
 	m, err := r.following(ctx, last+1)
 	if err != nil {
@@ -230,11 +229,11 @@ func (r *Reader) fetch(ctx context.Context, why error) {
 	}
 	if m != nil {
 		r.onFetched(m.Seq, why)
-		_ = r.order.insert(messageOf(r.stream, m, r.config.HeadersOnly)) // an end that the caller chose
+		_ = r.order.insert(messageOf(r.stream, m, r.config.HeadersOnly)) // an error is the caller's end
 	}
 }
 
-// following is the first message from a sequence on that the reader selects; nil for none.
+// following returns the first message from a sequence on that matches the reader's filters, or nil.
 func (r *Reader) following(ctx context.Context, from uint64) (first *jsapi.StoredMsg, err error) {
 	filters := r.config.FilterSubjects
 	if len(filters) == 0 {
@@ -255,8 +254,8 @@ func (r *Reader) following(ctx context.Context, from uint64) (first *jsapi.Store
 	return first, nil
 }
 
-// next creates a consumer that begins after the last message that passed. again reports
-// whether an error is worth another try.
+// next creates a consumer that begins after the last message passed. again decides whether to retry
+// after an error.
 func (r *Reader) next(ctx context.Context, again func(error) bool) (cons jetstream.Consumer, err error) {
 	config := r.config
 	if last := r.order.begin(""); last > 0 {
@@ -275,34 +274,33 @@ func (r *Reader) create(ctx context.Context, config jetstream.ConsumerConfig) (j
 	config.Name = nuid.Next()
 	cons, err := r.js.CreateConsumer(ctx, r.stream, config)
 	if err != nil {
-		r.deleteConsumer(config.Name) // it may have been made
+		r.deleteConsumer(config.Name) // it may exist
 	}
 	return cons, err
 }
 
-// seen returns the sequence of the stream up to which the newest consumer has looked, once
-// all that it found has passed. It stops where the copy that it reads from ends; so that copy
-// itself reports how far it goes, whatever others have. It reports it in the heartbeats of a
-// pull: the consumer's own state stays where the last message was delivered.
+// seen returns the sequence of the stream that the newest consumer has reached, if all messages that it
+// delivered have passed. That is at most the end of the copy that it reads from. The copy reports it in
+// the heartbeats of a pull: the consumer's state stays at the last delivered message.
 func (r *Reader) seen(ctx context.Context) (upTo uint64, ok bool) {
 	name, passed := r.order.delivered()
 	m, err := r.probe(ctx, name)
 	if err != nil {
 		return 0, false
 	}
-	if isDelivery(m) { // which the reader misses now
+	if isDelivery(m) { // the reader's pull will not get this message
 		retry.Wake(r.behind)
 		return 0, false
 	}
 	return jsapi.ParseSeq(m.Header.Get(headerLastStream)), m.Header.Get(headerStatus) == statusHeartbeat && jsapi.ParseSeq(m.Header.Get(headerLastConsumer)) == passed
 }
 
-// probe requests one message from a consumer, and returns the first answer. It has an inbox of
-// its own: a message that is delivered on that of all requests comes under its own subject,
-// and the client would hand it to any other request under way.
+// probe requests one message from a consumer and returns the first answer. It uses a separate inbox:
+// in the shared inbox of requests a delivered message arrives under its own subject, and the
+// client would pass it to another request.
 func (r *Reader) probe(ctx context.Context, consumer string) (*nats.Msg, error) {
 	nc := r.js.Conn()
-	answers := make(chan *nats.Msg, 8) // one message at most, and heartbeats
+	answers := make(chan *nats.Msg, 8) // at most one message, and heartbeats
 	sub, err := nc.ChanSubscribe(nc.NewInbox(), answers)
 	if err != nil {
 		return nil, err
@@ -323,16 +321,15 @@ func (r *Reader) probe(ctx context.Context, consumer string) (*nats.Msg, error) 
 }
 
 const (
-	// probeHeartbeat is when a pull that only waits for a heartbeat gets one, and probeTime when
-	// it is given up.
+	// A probe gets a heartbeat after probeHeartbeat, and fails after probeTime.
 	probeHeartbeat = 10 * time.Millisecond
 	probeTime      = time.Second
 )
 
-// deleteConsumer requests the deletion of a consumer and awaits no answer: the server deletes
-// an idle one too.
+// deleteConsumer requests the deletion of a consumer without waiting for the answer: an idle consumer
+// expires anyway.
 func (r *Reader) deleteConsumer(consumer string) {
-	if nc := r.js.Conn(); consumer != "" && nc.IsConnected() { // there is none while the next one is created
+	if nc := r.js.Conn(); consumer != "" && nc.IsConnected() { // "": the next consumer is not created yet
 		_ = nc.Publish(subjectDeleteConsumer+r.stream+"."+consumer, nil)
 	}
 }

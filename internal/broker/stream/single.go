@@ -14,12 +14,12 @@ import (
 	"compactd/internal/memory"
 )
 
-// ReadSubject calls fn for what filter selects of a stream from a sequence on, in
-// order, and returns at its end. It reads one message after the other from the leader:
-// for the few of one session that is quicker than a consumer, of which a server
-// keeps each for minutes and has a thousand. An error of fn ends the read and is
-// returned, unless it is [ErrEnd]. Messages of OUTCOMES that are no [Outcome] are left out. [topology.ErrNoStreams]: no
-// worker has ever run there.
+// ReadSubject calls fn for the messages of a stream that match filter from a sequence on, in
+// order, and returns at the end. It reads message by message from the leader. For the few
+// messages of a session that is faster than a consumer, which a server keeps for minutes and has
+// at most a thousand of. An error of fn ends the read and is returned, unless it is [ErrEnd].
+// ReadSubject skips messages of OUTCOMES that are not an [Outcome]. [topology.ErrNoStreams]: no worker has
+// ever run there.
 func ReadSubject(ctx context.Context, nc *nats.Conn, stream, filter string, from uint64, fn func(LogMessage) error) error {
 	for {
 		m, ours, err := one(ctx, nc, stream, jsapi.GetRequest{Seq: max(from, 1), NextFor: filter})
@@ -40,7 +40,7 @@ func ReadSubject(ctx context.Context, nc *nats.Conn, stream, filter string, from
 	}
 }
 
-// ReadSubjects is [ReadSubject] for what several filters select, one after the other.
+// ReadSubjects is [ReadSubject] for several filters, one after the other.
 func ReadSubjects(ctx context.Context, nc *nats.Conn, stream string, filters []string, from uint64, fn func(LogMessage) error) error {
 	ended := false
 	for _, filter := range filters {
@@ -59,9 +59,9 @@ func ReadSubjects(ctx context.Context, nc *nats.Conn, stream string, filters []s
 // ErrEnd ends a read without an error.
 var ErrEnd = errors.New("end of the read")
 
-// LastOf returns the newest message that one of the filters selects, or an error that is
-// [jetstream.ErrMsgNotFound]. Of OUTCOMES it is an [Outcome]: where the newest is none, all that
-// its filter selects are read.
+// LastOf returns the newest message that matches one of the filters, or an error that is
+// [jetstream.ErrMsgNotFound]. In OUTCOMES it returns the newest [Outcome]: if the newest message is not
+// one, it reads all messages of the filter.
 func LastOf(ctx context.Context, nc *nats.Conn, stream string, filters ...string) (newest LogMessage, err error) {
 	for _, filter := range filters {
 		m, err := lastOf(ctx, nc, stream, filter)
@@ -93,8 +93,8 @@ func lastOf(ctx context.Context, nc *nats.Conn, stream, filter string) (LogMessa
 	return m, err
 }
 
-// one reads a message from the leader, and tries again while there is none. It reports whether
-// the message is one of a worker, where that shows.
+// one reads a message from the leader, and retries while there is no leader. ours is false for a message
+// of OUTCOMES that is not an [Outcome].
 func one(ctx context.Context, nc *nats.Conn, stream string, req jsapi.GetRequest) (_ LogMessage, ours bool, _ error) {
 	memory.Relieve()
 	req.NoHeader = stream != topology.OutcomesStream

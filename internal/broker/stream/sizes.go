@@ -12,22 +12,22 @@ import (
 	"compactd/internal/events"
 )
 
-// CompactionSize is what one session.compacted takes of OUTCOMES.
+// CompactionSize is the size of one session.compacted in OUTCOMES.
 type CompactionSize struct {
 	Partition int
 	Tenant    string
 	Bytes     int64
-	Time      time.Time // when it was stored
+	Time      time.Time // of storage
 }
 
-// ReadCompactionSizes passes on the size of each session.compacted from a sequence of
+// ReadCompactionSizes calls fn with the size of each session.compacted from a sequence of
 // OUTCOMES up to another, without reading the payloads.
 func ReadCompactionSizes(ctx context.Context, js jetstream.JetStream, from, upTo uint64, fn func(CompactionSize)) error {
 	s := Selection{Stream: topology.OutcomesStream, Filters: []string{events.CompactedFilter("*")}, From: from, UpTo: upTo, HeadersOnly: true}
 	return Read(ctx, js, s, func(m jetstream.Msg, _ uint64) error {
 		at, err := events.ParseOutcome(m.Subject())
 		if err != nil {
-			return nil //nolint:nilerr // of no partition
+			return nil //nolint:nilerr // in no partition
 		}
 		md, err := m.Metadata()
 		if err != nil {
@@ -38,15 +38,14 @@ func ReadCompactionSizes(ctx context.Context, js jetstream.JetStream, from, upTo
 	})
 }
 
-// CompactedBytes is what the compactions of each tenant hold of OUTCOMES, up to a
-// sequence.
+// CompactedBytes returns the bytes of compactions in OUTCOMES per tenant, up to a sequence.
 func CompactedBytes(ctx context.Context, js jetstream.JetStream, upTo uint64) (map[string]int64, error) {
 	held := map[string]int64{}
 	err := ReadCompactionSizes(ctx, js, 1, upTo, func(c CompactionSize) { held[c.Tenant] += c.Bytes })
 	return held, err
 }
 
-// ReadLogSizes passes on the tenant and the size of each event of SESSIONS up to a sequence, without
+// ReadLogSizes calls fn with the tenant and the size of each event of SESSIONS up to a sequence, without
 // reading the payloads.
 func ReadLogSizes(ctx context.Context, js jetstream.JetStream, upTo uint64, fn func(tenant string, bytes int64)) error {
 	s := Selection{Stream: topology.LogStream, From: 1, UpTo: upTo, HeadersOnly: true}
@@ -58,7 +57,7 @@ func ReadLogSizes(ctx context.Context, js jetstream.JetStream, upTo uint64, fn f
 	})
 }
 
-// sizeOf is the size of the payload of a message that came without it.
+// sizeOf returns the size of the omitted payload of a message.
 func sizeOf(m jetstream.Msg) int64 {
 	bytes, _ := strconv.ParseInt(m.Headers().Get(nats.MsgSize), 10, 64)
 	return max(bytes, 0)

@@ -14,8 +14,8 @@ import (
 	"compactd/internal/memory"
 )
 
-// How many reads are in flight at once. The number starts low and grows while the payloads
-// are small: the server disconnects a client that has 64 MiB pending.
+// Limits on reads in flight. Their number starts low and grows while the payloads are small: the
+// server disconnects a client with 64 MiB pending.
 const (
 	maxInFlight   = 64
 	firstInFlight = 8
@@ -23,33 +23,32 @@ const (
 	bytesInFlight = 24 << 20
 )
 
-// Texts reads events of the log by sequence, for many callers at once. Their requests are
-// joined in sweeps, in the order of the log.
+// Texts reads events of the log by sequence, for many callers at once. It joins their requests
+// in sweeps, in the order of the log.
 //
-// A server reads a whole block of its file around each event, up to 8 MiB. The turns of a
-// session are in as many blocks as all sessions have filled meanwhile, and the few blocks that
-// fit into the server's memory are others when the next session is read. In a sweep each
-// block is read once, for everyone. See docs/adr/0032.
+// A server reads a whole block of its file around each event, up to 8 MiB. The turns of a session
+// are spread over many blocks, and the server's memory holds few of them. A sweep reads each
+// block once for all callers. See docs/adr/0032.
 type Texts struct {
 	nc     *nats.Conn
 	pause  time.Duration // see firstResend
-	scarce atomic.Bool   // memory was short before the newest request
+	scarce atomic.Bool   // memory was short before the last request
 
-	mu       sync.Mutex // guards the fields below, and those that getter names
-	callers  []*getter  // that have something to request
-	sweep    uint64     // its number
-	at, end  uint64     // sequences: what was requested last in this sweep, and the last of it
-	inFlight int        // slots that are taken
-	big      int        // the largest payload, of late
-	answered time.Time  // when the last answer came, to anyone
+	mu       sync.Mutex // guards the fields below, and those that getter lists
+	callers  []*getter  // that still have events to request
+	sweep    uint64     // number of the current sweep
+	at, end  uint64     // sequences: last requested in this sweep, and the end of the sweep
+	inFlight int        // slots in use
+	big      int        // the largest recent payload
+	answered time.Time  // time of the last answer to any caller
 }
 
-// NewTexts returns a line of readers over a connection.
+// NewTexts returns a Texts over a connection.
 func NewTexts(nc *nats.Conn) *Texts { return &Texts{nc: nc, pause: firstResend} }
 
-// Get reads single events by sequence and returns them in the order of seqs. With a
-// [*GoneError] the events that the log holds are returned too, and the others have an empty
-// Subject. Lost answers are requested again until ctx ends.
+// Get reads single events by sequence and returns them in the order of seqs. With a [*GoneError]
+// it also returns the events that the log holds; the others have an empty Subject. It requests
+// lost answers again until ctx ends.
 func (t *Texts) Get(ctx context.Context, seqs []uint64) ([]LogMessage, error) {
 	if len(seqs) == 0 {
 		return nil, nil
@@ -65,12 +64,12 @@ func (t *Texts) Get(ctx context.Context, seqs []uint64) ([]LogMessage, error) {
 	return out, nil
 }
 
-// heldMessage is what a message takes in memory beside its payload, about.
+// heldMessage estimates the memory of a message without its payload.
 const heldMessage = 256
 
-// GetGroups reads groups of events together. The result has at most limit bytes, or is the
-// first group alone: while it is larger, the last group is given up. So is a group of which the
-// log does not hold everything. A group that was given up is nil.
+// GetGroups reads groups of events together. The result has at most limit bytes, or only the first
+// group: while it is larger, the last group is dropped. A group with an event that the log does not
+// hold is dropped too. A dropped group is nil.
 func (t *Texts) GetGroups(ctx context.Context, groups [][]uint64, limit int) ([][]LogMessage, error) {
 	out, begin := make([][]LogMessage, len(groups)), make([]int, len(groups)+1)
 	var seqs []uint64
@@ -109,8 +108,8 @@ func (t *Texts) GetGroups(ctx context.Context, groups [][]uint64, limit int) ([]
 	return out, nil
 }
 
-// each reads events, and passes them on as they come, an empty one for what is gone. take
-// returns the indices of those that are not wanted any more.
+// each reads events and calls take with each in the order of arrival, with an empty message for one
+// that is gone. take returns the indices of events that are no longer needed.
 func (t *Texts) each(ctx context.Context, seqs []uint64, take func(int, LogMessage) (drop []int)) (gone []uint64, err error) {
 	if len(seqs) == 0 {
 		return nil, nil
@@ -127,8 +126,8 @@ func (t *Texts) each(ctx context.Context, seqs []uint64, take func(int, LogMessa
 	return g.gone, err
 }
 
-// join lets a caller take part in the sweep that is under way, from where it is up to where
-// it ends, and in the next one for the rest: so no sweep is without end.
+// join adds a caller to the current sweep, from its position to its end, and to the next one for
+// the rest. The end of the current sweep does not move, so every sweep ends.
 func (t *Texts) join(g *getter) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -147,7 +146,7 @@ func (t *Texts) join(g *getter) {
 	t.request()
 }
 
-// leave gives up what a caller has in the line.
+// leave removes a caller and releases its slots.
 func (t *Texts) leave(g *getter) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -157,8 +156,8 @@ func (t *Texts) leave(g *getter) {
 	t.request()
 }
 
-// request sends what comes next in the order of the log, as far as there are slots. The
-// caller holds mu.
+// request sends the next requests in the order of the log while slots are free. The caller
+// holds mu.
 func (t *Texts) request() {
 	for len(t.callers) > 0 && t.inFlight < t.window() {
 		g := slices.MinFunc(t.callers, compareHeads)
@@ -182,20 +181,20 @@ func (t *Texts) request() {
 	}
 }
 
-// begin starts a sweep, which ends where the callers of now end. The caller holds mu.
+// begin starts a sweep, which ends at the last event of the present callers. The caller holds mu.
 func (t *Texts) begin(sweep uint64) {
 	t.sweep, t.at, t.end = sweep, 0, 0
 	for _, g := range t.callers {
 		t.end = max(t.end, g.last)
 	}
-	t.big /= 2 // one large text does not narrow the window for ever
+	t.big /= 2 // one large text narrows the window only for some sweeps
 }
 
-// relieve makes room before a request: an embedded server reads up to 8 MiB around each event. The caller does
-// not hold mu.
+// relieve frees memory before a request: an embedded server reads up to 8 MiB around each event. The caller
+// must not hold mu.
 func (t *Texts) relieve() { t.scarce.Store(memory.Relieve()) }
 
-// window is how many reads may be in flight. The caller holds mu.
+// window returns the limit on reads in flight. The caller holds mu.
 func (t *Texts) window() int {
 	switch {
 	case t.scarce.Load():
@@ -206,7 +205,7 @@ func (t *Texts) window() int {
 	return max(leastInFlight, min(maxInFlight, bytesInFlight/t.big))
 }
 
-// awaits reports whether a request is under way.
+// awaits records an answer, and reports whether its request is under way.
 func (t *Texts) awaits(g *getter, i int) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -215,8 +214,8 @@ func (t *Texts) awaits(g *getter, i int) bool {
 	return g.states[i] == inSlot || g.states[i] == overdue
 }
 
-// finish notes that one event was read, and that others are not wanted any more. It returns
-// how many are less.
+// finish marks one event as read and others as dropped. It returns the number of events that it
+// finished.
 func (t *Texts) finish(g *getter, i int, drop []int, bytes int) (n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -244,9 +243,9 @@ func (t *Texts) finish(g *getter, i int, drop []int, bytes int) (n int) {
 	return n
 }
 
-// takeOverdue returns what a caller has to request again: all that is under way, when it got no
-// answer for its pause, and others got none either or it waits for long. Its slots are for
-// others then.
+// takeOverdue returns the events that a caller has to request again: all that are under way, if the
+// caller got no answer for its pause and either no caller did or it waits for lastResend. It
+// releases the caller's slots.
 func (t *Texts) takeOverdue(g *getter) (missed []int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -267,7 +266,7 @@ func (t *Texts) takeOverdue(g *getter) (missed []int) {
 	return missed
 }
 
-// head is the sweep and the sequence of what a getter requests next.
+// head returns the sweep and the sequence of the getter's next request.
 func (g *getter) head() (sweep, seq uint64) {
 	sweep, seq = g.sweep, g.seqs[g.order[g.next]]
 	if g.next >= g.split {
@@ -276,14 +275,15 @@ func (g *getter) head() (sweep, seq uint64) {
 	return sweep, seq
 }
 
-// advance goes on to what is next wanted.
+// advance moves next to the first event that is still wanted.
 func (g *getter) advance() {
 	for g.next < len(g.order) && g.states[g.order[g.next]] != wanted {
 		g.next++
 	}
 }
 
-// after is the first place in the order behind a sequence, before a getter joins.
+// after returns the first index in order with a higher sequence. It is valid only before join, while
+// order is sorted.
 func (g *getter) after(seq uint64) int {
 	n, _ := slices.BinarySearchFunc(g.order, seq, func(i int, seq uint64) int {
 		if g.seqs[i] <= seq {

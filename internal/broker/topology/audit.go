@@ -9,19 +9,19 @@ import (
 )
 
 const (
-	// AuditStream has the entries of the audit log, each under audit.<action>.<tenant>.
+	// AuditStream holds the entries of the audit log, each under audit.<action>.<tenant>.
 	AuditStream = "AUDIT"
 
 	auditAge = 365 * 24 * time.Hour
-	// mostAudit is about four million entries, leastAudit thirty thousand; then the oldest go. A new AUDIT has an
-	// eighth of the log's bound, which a new log leaves free, or less where that is not to be had.
+	// mostAudit holds about four million entries, leastAudit thirty thousand; a full stream drops the oldest. A new
+	// AUDIT gets an eighth of the log's bound, which a new log leaves free, or less if the server has less space.
 	mostAudit, leastAudit = 1 << 30, 8 << 20
 	auditShare            = 8
-	// mostOfKind bounds the entries of one kind and tenant, so that no tenant removes those of others by its own.
+	// mostOfKind limits the entries of one kind and tenant, so that no tenant displaces those of others.
 	mostOfKind = 100_000
 )
 
-// EnsureAudit creates the stream of the audit log where it is missing. A [StorageError] where there is no room.
+// EnsureAudit creates the stream of the audit log if it is missing. It returns a [StorageError] without space.
 func EnsureAudit(ctx context.Context, js jetstream.JetStream) error {
 	there, err := lookUp(ctx, js, AuditStream)
 	if there != nil || err != nil {

@@ -17,28 +17,28 @@ import (
 )
 
 const (
-	// leastBytes is the smallest bound that compactd chooses by itself.
+	// leastBytes is the smallest bound that compactd chooses.
 	leastBytes = 64 << 20
-	// metaMaxBytes is an entry in the metadata of a new log: it is created with room for
-	// OUTCOMES too, and gets this bound before OUTCOMES is created. Any worker that finds
-	// the entry sets the bound, so it does not matter where the creator crashed.
+	// metaMaxBytes is an entry in the metadata of a new log. The log is created with space for
+	// OUTCOMES too, and gets the entry's bound before OUTCOMES is created. Any worker that
+	// finds the entry sets the bound, so the creator may crash at any point.
 	metaMaxBytes = "compactd.max_bytes"
-	// A stream for which the server has no room may be there a moment later, since another
-	// worker creates it. So it is looked up and created again, after createPause: often
-	// where the bound is fixed, once before a smaller bound is tried.
+	// If the server has no space for a stream, another worker may be creating it. So it is
+	// looked up and created again after createPause: up to fixedTries attempts with a fixed
+	// bound, sizeTries before a smaller bound is tried.
 	createPause = 50 * time.Millisecond
 	fixedTries  = 10
 	sizeTries   = 2
 )
 
-// roomFor is what a new log is created with for a bound of its own: OUTCOMES gets as much,
-// and half of it again stays free: an eighth for AUDIT, the rest for what reserves nothing, such as snapshots.
+// roomFor returns the initial size of a new log with a bound: the same for OUTCOMES, and half of it
+// for AUDIT (an eighth of the bound) and streams that reserve nothing, such as snapshots.
 func roomFor(maxBytes int64) int64 { return maxBytes / 2 * 5 }
 
-// StorageError reports that the server, or the account, has no room for a stream.
+// StorageError reports that the server or the account has no space for a stream.
 type StorageError struct {
 	Step  string // such as "create SESSIONS"
-	Bytes int64  // requested last
+	Bytes int64  // of the last request
 	Err   error  // of the server
 }
 
@@ -51,8 +51,8 @@ func (e *StorageError) Error() string {
 // Unwrap returns the answer of the server.
 func (e *StorageError) Unwrap() error { return e.Err }
 
-// ensureLog returns the log as it is, or creates it. Without a bound of its own it gets
-// the largest one for which OUTCOMES has as much room.
+// ensureLog returns the existing log, or creates it. Without a configured bound it gets
+// the largest bound that leaves the same space for OUTCOMES.
 func (t *Config) ensureLog(ctx context.Context, js jetstream.JetStream) (jetstream.Stream, error) {
 	s, err := lookUp(ctx, js, LogStream)
 	if err != nil {
@@ -73,7 +73,7 @@ func (t *Config) ensureLog(ctx context.Context, js jetstream.JetStream) (jetstre
 }
 
 // ensureOutcomes does the same for OUTCOMES, which gets the bound of the log, or less
-// where that is not to be had.
+// if the server has less space.
 func (t *Config) ensureOutcomes(ctx context.Context, js jetstream.JetStream, log *jetstream.StreamInfo) (jetstream.Stream, error) {
 	s, err := lookUp(ctx, js, OutcomesStream)
 	if s != nil || err != nil {
@@ -92,7 +92,7 @@ func (t *Config) ensureOutcomes(ctx context.Context, js jetstream.JetStream, log
 	})
 }
 
-// createWithRoom creates the log as large as log and OUTCOMES together.
+// createWithRoom creates the log with space for OUTCOMES, see metaMaxBytes.
 func createWithRoom(ctx context.Context, js jetstream.JetStream, c jetstream.StreamConfig) (jetstream.Stream, error) {
 	most, err := accountLimit(ctx, js, c.Replicas)
 	if err != nil {
@@ -107,7 +107,7 @@ func createWithRoom(ctx context.Context, js jetstream.JetStream, c jetstream.Str
 	})
 }
 
-// shrinkLog removes the room for OUTCOMES from a new log.
+// shrinkLog removes the space for OUTCOMES from a new log.
 func shrinkLog(ctx context.Context, js jetstream.JetStream, s jetstream.Stream) (jetstream.Stream, error) {
 	c := s.CachedInfo().Config
 	maxBytes, _ := strconv.ParseInt(c.Metadata[metaMaxBytes], 10, 64) // 0 without the entry
@@ -120,9 +120,8 @@ func shrinkLog(ctx context.Context, js jetstream.JetStream, s jetstream.Stream) 
 	return s, jsapi.Wrap(err, "update %s", c.Name)
 }
 
-// accountLimit is the largest bound of a stream that the account's limits allow, when log and
-// OUTCOMES get the same; 0 when the account has none. The server shows the room that it has
-// itself only by its refusals.
+// accountLimit returns the largest bound that the account's limits allow for log and OUTCOMES
+// each; 0 without limits. The server's own space shows only in its refusals.
 func accountLimit(ctx context.Context, js jetstream.JetStream, replicas int) (int64, error) {
 	info, err := js.AccountInfo(ctx)
 	if err != nil {
@@ -137,14 +136,14 @@ func accountLimit(ctx context.Context, js jetstream.JetStream, replicas int) (in
 		free := max(0, limit-int64(max(tier.Store, tier.ReservedStore)))
 		most = max(1, free/copies/5*2)
 	}
-	if limit := tier.Limits.StoreMaxStreamBytes; limit > 0 { // of one stream, room included
+	if limit := tier.Limits.StoreMaxStreamBytes; limit > 0 { // of one stream: the new log with space for OUTCOMES
 		most = min(cmp.Or(most, limit/5*2), limit/5*2)
 	}
 	return most, nil
 }
 
-// createLargest creates a stream with the largest bound that there is room for: that of
-// c, then a quarter less each time, down to least. of is the configuration for a bound.
+// createLargest creates a stream with the largest bound that the server has space for: the
+// bound of c, then a quarter less each time, down to least. of returns the configuration for a bound.
 func createLargest(ctx context.Context, js jetstream.JetStream, c jetstream.StreamConfig, least int64, of func(size int64) jetstream.StreamConfig) (jetstream.Stream, error) {
 	least = min(least, c.MaxBytes)
 	for size := c.MaxBytes; ; size = max(size/4*3, least) {
@@ -155,8 +154,8 @@ func createLargest(ctx context.Context, js jetstream.JetStream, c jetstream.Stre
 	}
 }
 
-// create creates a stream, or returns the one that another worker created meanwhile,
-// whatever its settings are.
+// create creates a stream, or returns the one that another worker has created,
+// with any settings.
 func create(ctx context.Context, js jetstream.JetStream, c jetstream.StreamConfig, tries int) (s jetstream.Stream, err error) {
 	err = retry.Every(createPause).Until(ctx, func() (bool, error) {
 		var err error
@@ -182,7 +181,7 @@ func create(ctx context.Context, js jetstream.JetStream, c jetstream.StreamConfi
 	return s, err
 }
 
-// lookUp returns a stream; nil when there is none.
+// lookUp returns a stream, or nil if there is none.
 func lookUp(ctx context.Context, js jetstream.JetStream, name string) (jetstream.Stream, error) {
 	s, err := js.Stream(ctx, name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -191,7 +190,7 @@ func lookUp(ctx context.Context, js jetstream.JetStream, name string) (jetstream
 	return s, jsapi.Wrap(err, "look up %s", name)
 }
 
-// refuseBelowUse refuses a bound below what a stream holds: it would refuse every message.
+// refuseBelowUse refuses a bound below the present size of a stream: the stream would refuse every message.
 func refuseBelowUse(s jetstream.Stream, maxBytes int64) error {
 	if i := s.CachedInfo(); maxBytes > 0 && uint64(maxBytes) < i.State.Bytes {
 		return fmt.Errorf("bound %s: it holds %s, more than %s, and would refuse every message; shorten its age first, or allow more",

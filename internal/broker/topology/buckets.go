@@ -11,9 +11,9 @@ import (
 	"compactd/internal/broker/jsapi"
 )
 
-// Buckets of the workers: which run, which partitions each holds, what tenants have used, and their policies.
+// Buckets of the workers.
 const (
-	// LeasesBucket has a key for each partition that is held.
+	// LeasesBucket has a key for each held partition.
 	LeasesBucket = "LEASES"
 	// MembersBucket has a key for each running worker.
 	MembersBucket = "MEMBERS"
@@ -25,7 +25,7 @@ const (
 	PoliciesBucket = "POLICIES"
 )
 
-// policyRevisions is how many revisions of a policy are kept, the most that a bucket may have.
+// policyRevisions is the number of kept revisions of a policy, the maximum of a bucket.
 const policyRevisions = 64
 
 // buckets lists every bucket with its purpose.
@@ -37,7 +37,7 @@ var buckets = []struct{ name, description string }{
 	{PoliciesBucket, "compactd: policies of tenants"},
 }
 
-// historyOf is how many revisions of a key a bucket keeps.
+// historyOf returns the number of revisions of a key that a bucket keeps.
 func historyOf(bucket string) uint8 {
 	if bucket == PoliciesBucket {
 		return policyRevisions
@@ -45,12 +45,12 @@ func historyOf(bucket string) uint8 {
 	return 1
 }
 
-// DeleteMarkerTTL is how long the server keeps the delete marker of a key. A watch that was
+// DeleteMarkerTTL is the time that the server keeps the delete marker of a key. A watch that was
 // interrupted for longer may miss it, so a watch begins again after an interruption.
 const DeleteMarkerTTL = time.Hour
 
-// bucketConfig is a bucket whose keys end by themselves. It is on disk like the
-// streams: a server restart must not free every lease.
+// bucketConfig returns the configuration of a bucket whose keys expire. It is on disk like the
+// streams: a restart of the server must not free every lease.
 func bucketConfig(name, description string, replicas int) jetstream.KeyValueConfig {
 	return jetstream.KeyValueConfig{
 		Bucket: name, Description: description, History: historyOf(name),
@@ -58,11 +58,11 @@ func bucketConfig(name, description string, replicas int) jetstream.KeyValueConf
 	}
 }
 
-// mostPrefixes is the most that the bucket of prefixes holds, of about 170 bytes each; then the oldest
-// go. A history without a name whose prefix is gone begins a new session.
+// mostPrefixes limits the keys in the bucket of prefixes, of about 170 bytes each; a full bucket drops the
+// oldest. An unnamed history whose prefix was dropped begins a new session.
 const mostPrefixes = 1 << 20
 
-// ensureBucket makes a bucket, or checks the one that is there.
+// ensureBucket creates a bucket, or checks the existing one.
 func ensureBucket(ctx context.Context, js jetstream.JetStream, c jetstream.KeyValueConfig) ([]Mismatch, error) {
 	_, err := js.CreateKeyValue(ctx, c)
 	s, err := created(ctx, js, "bucket "+c.Bucket, StreamOf(c.Bucket), err)
@@ -79,7 +79,8 @@ func ensureBucket(ctx context.Context, js jetstream.JetStream, c jetstream.KeyVa
 	return checkBucket(s.CachedInfo().Config, historyOf(c.Bucket)), nil
 }
 
-// created returns the stream of a bucket that was created with err, or was there.
+// created returns the stream of a bucket after an attempt to create it, which returned err. An existing bucket
+// is no failure.
 func created(ctx context.Context, js jetstream.JetStream, name, stream string, err error) (jetstream.Stream, error) {
 	if err != nil && !errors.Is(err, jetstream.ErrBucketExists) {
 		if jsapi.NoRoom(err) {
@@ -91,7 +92,7 @@ func created(ctx context.Context, js jetstream.JetStream, name, stream string, e
 	return s, jsapi.Wrap(err, "look up %s", name)
 }
 
-// checkBucket finds what would keep leases from ending, or end them early.
+// checkBucket finds settings that would keep keys from expiring, or expire them early.
 func checkBucket(c jetstream.StreamConfig, history uint8) []Mismatch {
 	m := mismatches{stream: c.Name}
 	m.equal("message TTL", c.AllowMsgTTL, true)

@@ -10,19 +10,18 @@ import (
 )
 
 const (
-	// CanaryStream holds the newest message that a worker wrote to see whether the
-	// server still takes writes, and no other.
+	// CanaryStream holds the last message that a worker wrote to check whether the
+	// server takes writes.
 	CanaryStream = "CANARY"
-	// CanarySubject is where it is written.
+	// CanarySubject is its subject.
 	CanarySubject = "compactd.canary"
 )
 
-// canaryBytes is a page: a full disk may have room for less in a page in use.
+// canaryBytes is a page: a full disk may still have space for less in a page in use.
 const canaryBytes = 4096
 
-// Canary writes one message through js and returns when it is stored. The stream
-// is created when it is missing, with as many replicas as [OutcomesStream], on the
-// same disks.
+// Canary writes one message through js and returns when it is stored. It creates a
+// missing stream, with as many replicas as [OutcomesStream], on the same disks.
 func Canary(ctx context.Context, js jetstream.JetStream) error {
 	err := publishCanary(ctx, js)
 	if errors.Is(err, jetstream.ErrNoStreamResponse) {

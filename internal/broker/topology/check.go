@@ -12,8 +12,8 @@ import (
 // Mismatch is one setting of an existing stream that compactd cannot work with.
 type Mismatch struct{ Stream, Field, Have, Want string }
 
-// MismatchError lists everything about existing streams that compactd can
-// neither work with nor change without harm.
+// MismatchError lists the settings of existing streams that compactd can neither work with nor
+// change safely.
 type MismatchError struct{ Mismatches []Mismatch }
 
 func (e *MismatchError) Error() string {
@@ -56,7 +56,7 @@ func checkOutcomes(c jetstream.StreamConfig) []Mismatch {
 	return m.list
 }
 
-// mismatches collects what is wrong with one stream.
+// mismatches collects the wrong settings of one stream.
 type mismatches struct {
 	stream string
 	list   []Mismatch
@@ -72,8 +72,8 @@ func (m *mismatches) equal(field string, have, want any) {
 	}
 }
 
-// common checks what would lose messages, let clients erase them, leave publishers
-// without an answer, or keep sessions from being erased.
+// common checks for settings that would lose messages, let clients erase them, leave publishers
+// without an answer, or prevent the erasure of sessions.
 func (m *mismatches) common(c jetstream.StreamConfig) {
 	m.equal("retention", c.Retention, jetstream.LimitsPolicy)
 	m.equal("storage", c.Storage, jetstream.FileStorage)

@@ -1,5 +1,5 @@
-// Package topology owns what compactd has on a server: the streams SESSIONS and OUTCOMES, the
-// buckets of leases and members, the object store of snapshots, and the canary. It creates them,
+// Package topology owns compactd's storage on a server: the streams SESSIONS, OUTCOMES and AUDIT, the
+// buckets of the workers, the object store of snapshots, and the canary. It creates them,
 // checks them, and reports their state.
 //
 //	streams, err := topology.Ensure(ctx, js, topology.Config{Partitions: 8})
@@ -10,16 +10,16 @@
 //
 //   - [Ensure] never repartitions a log, as [Grow] and [Record] do, and never loosens a setting that the
 //     protocol depends on. It reports every difference that it finds in one [*MismatchError].
-//   - Several workers may call [Ensure] at once: a stream that another one creates meanwhile is
-//     taken as it is.
-//   - [State] includes every message that was acknowledged before the call. Only an answer of the
+//   - Several workers may call [Ensure] at once: it takes a stream that another worker has created
+//     as it is.
+//   - [State] includes every message that was acknowledged before the call. Only an answer of a
 //     leader with a quorum counts: most copies must have followed it within the last three
-//     seconds. [State] waits until there is one.
+//     seconds. [State] waits for such a leader.
 //   - [Describe] and [Inspect] change nothing.
 //
 // # Concurrency
 //
-// All of it is safe for concurrent use.
+// The package is safe for concurrent use.
 //
 // # On failure
 //

@@ -24,38 +24,36 @@ const (
 	defaultMaxBytes = 20 << 30
 )
 
-// Config is what the two streams should be. The zero value of a field requests
-// nothing: a new stream gets the default, an existing one stays as it is.
+// Config describes the two streams. The zero value of a field requests nothing: a new
+// stream gets the default, an existing one keeps its setting.
 type Config struct {
 	// Partitions of a new log. Default [DefaultPartitions]. An existing log keeps
-	// its own, see [Streams].
+	// its number, see [Streams].
 	Partitions int
-	// MaxAge of both streams: how long originals, rewind and replay are promised.
+	// MaxAge of both streams: the promised time for originals, rewind and replay.
 	// Default [DefaultMaxAge].
 	MaxAge time.Duration
-	// MaxBytesLog and MaxBytesOutcomes bound the streams; -1 is no bound. A full
-	// stream refuses what comes, it never drops what it has. The server reserves
-	// the bound at creation, and a stream holds no more than its bound when it is
-	// changed. Default: up to CreateBytes, as far as account and server have room.
+	// MaxBytesLog and MaxBytesOutcomes bound the streams; -1 means no bound. A full
+	// stream refuses new messages and never drops stored ones. The server reserves
+	// the bound at creation. A bound below the present size of a stream is refused.
+	// Default: up to CreateBytes, as far as account and server have space.
 	MaxBytesLog, MaxBytesOutcomes int64
-	// CreateBytes is the most that a stream is bounded at which is created now and
-	// has no bound of its own above; -1 is no bound. Default 20 GiB; see StreamBytes
-	// of an embedded server.
+	// CreateBytes is the highest bound of a new stream without a bound of the two above; -1
+	// means no bound. Default 20 GiB; see StreamBytes of an embedded server.
 	CreateBytes int64
 	// Replicas of a new stream. Default 1.
 	Replicas int
 	// Compression of a new stream with S2. Reading then costs 1.3 times as much.
 	Compression bool
-	// Duplicates is how long a new log remembers message ids. Default
+	// Duplicates is the time that a new stream remembers message ids. Default
 	// [DefaultDuplicates], at most MaxAge.
 	Duplicates time.Duration
 }
 
-// Ensure creates the two streams, the two buckets of the workers and the store of
-// their snapshots, or checks those that are there. It changes age, size bounds and missing subjects of the
-// streams in place, and nothing else. Several workers
-// may call it at once, whatever each of them requests: streams that another one creates
-// meanwhile are taken as they are. It waits for a server that does not answer, see [jsapi.AwaitServer].
+// Ensure creates the two streams, the buckets of the workers and the store of snapshots, or checks
+// the existing ones. It changes only age, size bounds and missing subjects of existing
+// streams. Several workers may call it at once, even with different configs: it takes a stream that
+// another worker has created as it is. It waits for a server that does not answer, see [jsapi.AwaitServer].
 // See docs/adr/0012.
 func Ensure(ctx context.Context, js jetstream.JetStream, t Config) (s *Streams, err error) {
 	if err := t.validate(); err != nil {
@@ -74,7 +72,7 @@ func (t *Config) ensure(ctx context.Context, js jetstream.JetStream) (*Streams, 
 	if err != nil {
 		return nil, fmt.Errorf("ensure streams: %w", err)
 	}
-	replicas := log.CachedInfo().Config.Replicas // of the buckets too
+	replicas := log.CachedInfo().Config.Replicas // the buckets get the same
 	bad := slices.Concat(checkLog(log.CachedInfo().Config), checkOutcomes(out.CachedInfo().Config))
 	for _, b := range buckets {
 		wrong, err := ensureBucket(ctx, js, bucketConfig(b.name, b.description, replicas))
@@ -120,7 +118,7 @@ func (t *Config) validate() error {
 	return errors.Join(errs...)
 }
 
-// common is what both streams of a new topology share.
+// common returns the settings that both new streams share.
 func (t *Config) common(name string, maxBytes int64) jetstream.StreamConfig {
 	c := jetstream.StreamConfig{
 		Name:       name,
@@ -169,7 +167,7 @@ func logSubjects() []string {
 
 func outcomesSubjects() []string { return []string{"out.>"} }
 
-// change applies what is requested to the streams. The one that gives up room goes first.
+// change applies the config to the streams. It first changes the stream that frees space.
 func (t *Config) change(ctx context.Context, js jetstream.JetStream, log, out jetstream.Stream) error {
 	if err := errors.Join(refuseBelowUse(log, t.MaxBytesLog), refuseBelowUse(out, t.MaxBytesOutcomes)); err != nil {
 		return err
@@ -189,8 +187,8 @@ func (t *Config) change(ctx context.Context, js jetstream.JetStream, log, out je
 	return nil
 }
 
-// update applies change to the configuration of s, when it changes anything. An update replaces all of a
-// configuration, and the server compares nothing: so it is read again right before.
+// update applies change to the configuration of s, if it changes anything. An update replaces the whole
+// configuration without a comparison, so update reads it again right before.
 func update(ctx context.Context, js jetstream.JetStream, s jetstream.Stream, change func(*jetstream.StreamConfig) bool) error {
 	if c := s.CachedInfo().Config; !change(&c) {
 		return nil

@@ -14,11 +14,11 @@ import (
 	"compactd/internal/events/partitions"
 )
 
-// metaPartitions is where the metadata of a log that grew has its table, as [partitions.Table.String] writes it.
+// metaPartitions is the metadata key of the table of a log that grew, in the form of [partitions.Table.String].
 const metaPartitions = "compactd-partitions"
 
-// Grow requests twice the partitions of a log: its table gets a growth, and owners split their partitions from then
-// on. [partitions.ErrGrowing] while an earlier growth is under way.
+// Grow requests twice the partitions of a log: it adds a growth to the table, and owners then split their partitions.
+// It returns [partitions.ErrGrowing] while an earlier growth is under way.
 func Grow(ctx context.Context, js jetstream.JetStream) (partitions.Table, error) {
 	streams, err := Describe(ctx, js)
 	if err != nil {
@@ -31,10 +31,9 @@ func Grow(ctx context.Context, js jetstream.JetStream) (partitions.Table, error)
 	return Record(ctx, js, grown)
 }
 
-// Record adds what a caller has read about the partitions of a log to its table, and returns the table. Once each
-// partition of a growth is split, the transform is changed too. Any number of workers may call it, with any part of
-// it. An update of another setting that was prepared before may undo it: call it again until the table
-// that [Describe] returns has all.
+// Record merges known into the stored table of a log, and returns the result. Once each partition of a growth is
+// split, it also changes the transform. Any number of workers may call it, each with a part of the table. A
+// concurrent update of another setting may undo it: call it again until the table of [Describe] has everything.
 func Record(ctx context.Context, js jetstream.JetStream, known partitions.Table) (t partitions.Table, err error) {
 	log, err := lookUp(ctx, js, LogStream)
 	if err == nil && log == nil {
@@ -64,7 +63,8 @@ func Record(ctx context.Context, js jetstream.JetStream, known partitions.Table)
 	return t, jsapi.Wrap(errors.Join(refused, err), "record partitions")
 }
 
-// transformed is how many partitions the transform of a log has: those of a growth only when each is split.
+// transformed returns the number of partitions in the transform of a log. It includes those of a growth only once
+// each partition is split.
 func transformed(t partitions.Table) int {
 	if len(t.Unsplit()) > 0 {
 		return t.Count() / 2
@@ -72,13 +72,13 @@ func transformed(t partitions.Table) int {
 	return t.Count()
 }
 
-// tableOf reads the partitions of an existing log; none where something is wrong with them.
+// tableOf reads the table of an existing log. It returns an empty table with mismatches.
 func tableOf(c jetstream.StreamConfig) (t partitions.Table, bad []Mismatch) {
 	m, transform := mismatches{stream: c.Name}, cmp.Or(c.SubjectTransform, &jetstream.SubjectTransformConfig{})
 	text, grown := c.Metadata[metaPartitions]
 	var p int
 	if _, err := fmt.Sscanf(transform.Destination, "log.{{partition(%d,", &p); err != nil || p < 1 {
-		p = DefaultPartitions // to show one that is right
+		p = DefaultPartitions // for a valid example in the mismatch
 	}
 	var err error
 	t, want := partitions.New(p), events.LogTransform(p)

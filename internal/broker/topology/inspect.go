@@ -8,24 +8,23 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Inspection is what there is of the two streams, the audit log, the buckets and the store of snapshots,
-// looked at without changing any.
+// Inspection describes the two streams, the audit log, the buckets and the store of snapshots.
 type Inspection struct {
 	*Streams
-	// Mismatches are what [Ensure] would refuse.
+	// Mismatches are the settings that [Ensure] would refuse or correct.
 	Mismatches []Mismatch
-	// Replicas of the streams, the log first; Behind names those of their servers
-	// that are offline or not up to date.
+	// Replicas of the streams, the log first. Behind lists their servers that are offline
+	// or not up to date.
 	Replicas [2]int
 	Behind   []string
-	// NoAudit: there is no audit log, which each worker creates at its start.
+	// NoAudit: the audit log is missing. Each worker creates it at its start.
 	NoAudit bool
-	// Time is the server's, at some moment of the call.
+	// Time is the server's time during the call.
 	Time time.Time
 }
 
-// Inspect returns the streams that a worker has created, and what is wrong with them.
-// [ErrNoStreams] when there are none.
+// Inspect describes the streams that a worker has created, with their mismatches. It changes nothing.
+// [ErrNoStreams]: there are no streams.
 func Inspect(ctx context.Context, js jetstream.JetStream) (*Inspection, error) {
 	first, second, err := find(ctx, js)
 	if err != nil {
@@ -55,7 +54,7 @@ func Inspect(ctx context.Context, js jetstream.JetStream) (*Inspection, error) {
 	if err != nil {
 		return nil, err
 	}
-	if store != nil { // else the next start creates it
+	if store != nil { // the next start of a worker creates a missing one
 		s.Mismatches = append(s.Mismatches, checkSnapshots(store.CachedInfo().Config)...)
 		s.addBehind(store.CachedInfo())
 	}
@@ -69,8 +68,8 @@ func Inspect(ctx context.Context, js jetstream.JetStream) (*Inspection, error) {
 	return s, s.inspectBuckets(ctx, js)
 }
 
-// inspectBuckets looks at the buckets of the workers: one with fewer copies than the
-// streams is gone with its server, and then all workers stop.
+// inspectBuckets checks the buckets of the workers. A bucket with fewer copies than the streams
+// may be lost with one server, and then all workers stop.
 func (s *Inspection) inspectBuckets(ctx context.Context, js jetstream.JetStream) error {
 	for _, bucket := range buckets {
 		name := StreamOf(bucket.name)

@@ -2,8 +2,8 @@ package topology
 
 // Streams.
 const (
-	// LogStream holds what agents publish, by partition.
+	// LogStream holds the events of agents, by partition.
 	LogStream = "SESSIONS"
-	// OutcomesStream holds what workers decided, the jobs and the markers.
+	// OutcomesStream holds the outcomes of workers, the jobs and the markers.
 	OutcomesStream = "OUTCOMES"
 )

@@ -4,7 +4,7 @@ import (
 	"strings"
 )
 
-// covers reports whether every subject that matches narrow matches wide too.
+// covers reports whether every subject that matches narrow also matches wide.
 func covers(wide, narrow string) bool {
 	w, n := strings.Split(wide, "."), strings.Split(narrow, ".")
 	for i, token := range w {

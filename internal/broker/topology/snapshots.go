@@ -11,10 +11,11 @@ import (
 // partition. Any client of object stores can list and read it.
 const SnapshotsBucket = "SNAPSHOTS"
 
-// SnapshotsStream is what the object store is made of.
+// SnapshotsStream is the stream of the object store.
 const SnapshotsStream = "OBJ_" + SnapshotsBucket
 
-// snapshotsConfig is the object store. A snapshot older than the log is of no use.
+// snapshotsConfig returns the configuration of the object store. Its snapshots expire with the log, since an
+// older one is useless.
 func snapshotsConfig(maxAge time.Duration, replicas int) jetstream.ObjectStoreConfig {
 	return jetstream.ObjectStoreConfig{
 		Bucket: SnapshotsBucket, Description: "compactd: copies of ledger files",
@@ -22,8 +23,8 @@ func snapshotsConfig(maxAge time.Duration, replicas int) jetstream.ObjectStoreCo
 	}
 }
 
-// ensureSnapshots creates the store, or checks the one that is there. Its age follows
-// that of the log.
+// ensureSnapshots creates the store, or checks the existing one. It sets the maximum age
+// to the log's.
 func ensureSnapshots(ctx context.Context, js jetstream.JetStream, maxAge time.Duration, replicas int) ([]Mismatch, error) {
 	_, err := js.CreateObjectStore(ctx, snapshotsConfig(maxAge, replicas))
 	s, err := created(ctx, js, "object store "+SnapshotsBucket, SnapshotsStream, err)
@@ -40,8 +41,8 @@ func ensureSnapshots(ctx context.Context, js jetstream.JetStream, maxAge time.Du
 	})
 }
 
-// checkSnapshots checks what would lose snapshots, or keep them from being replaced
-// and erased.
+// checkSnapshots checks for settings that would lose snapshots, or prevent their replacement
+// or erasure.
 func checkSnapshots(c jetstream.StreamConfig) []Mismatch {
 	m := mismatches{stream: c.Name}
 	m.equal("storage", c.Storage, jetstream.FileStorage)

@@ -12,17 +12,17 @@ import (
 	"compactd/internal/events/partitions"
 )
 
-// Streams is what Ensure found or created.
+// Streams describes the two streams.
 type Streams struct {
-	// Partitions of the log as it is, whatever was requested.
+	// Partitions of the existing log, regardless of the config.
 	Partitions partitions.Table
 	// MaxAge of both streams.
 	MaxAge        time.Duration
 	Log, Outcomes StreamState
 }
 
-// StreamState is a stream at one moment. A log that was recreated has another
-// Created, and sequences that start again.
+// StreamState is the state of a stream at one time. A recreated log has another Created,
+// and its sequences start again.
 type StreamState struct {
 	Created     time.Time
 	First, Last uint64 // sequences; First is Last+1 when the stream is empty
@@ -32,8 +32,8 @@ type StreamState struct {
 	Replicas    int
 }
 
-// State reads the present state of a stream: it has at least all that was acknowledged
-// before the call. While a cluster has no leader for it that most copies follow, it waits.
+// State reads the state of a stream. It includes every message that was acknowledged before the
+// call. State waits for a leader that most copies follow.
 func State(ctx context.Context, js jetstream.JetStream, stream string) (StreamState, error) {
 	s, err := jsapi.RetryUntilLeader(ctx, func(ctx context.Context) (jetstream.Stream, error) {
 		s, err := js.Stream(ctx, stream)
@@ -51,8 +51,8 @@ func State(ctx context.Context, js jetstream.JetStream, stream string) (StreamSt
 // ErrNoStreams: no worker has ever run against this server.
 var ErrNoStreams = errors.New("the server has no compactd streams; start a worker first")
 
-// Describe returns the streams that a worker has created, without creating, changing or
-// checking any.
+// Describe returns the streams that a worker has created. It changes nothing and checks only
+// the partitions.
 func Describe(ctx context.Context, js jetstream.JetStream) (*Streams, error) {
 	log, out, err := find(ctx, js)
 	if err != nil {
@@ -77,7 +77,7 @@ func find(ctx context.Context, js jetstream.JetStream) (log, out jetstream.Strea
 
 func streamsOf(log, out jetstream.Stream) *Streams {
 	c := log.CachedInfo().Config
-	table, _ := tableOf(c) // no partitions where that is a mismatch
+	table, _ := tableOf(c) // empty with a mismatch
 	return &Streams{Partitions: table, MaxAge: c.MaxAge, Log: stateOf(log.CachedInfo()), Outcomes: stateOf(out.CachedInfo())}
 }
 
