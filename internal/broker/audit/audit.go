@@ -2,7 +2,7 @@
 // them, or changed policies or tokens. Its stream is AUDIT, whose messages expire after a year.
 //
 //	l := audit.New(js)
-//	err := l.Record(ctx, events.AuditEntry{Action: "context", Caller: "token 9f9f5111f7b2", Tenant: "acme", Session: "s1"}, "")
+//	err := l.Record(ctx, events.AuditEntry{Action: "context", Caller: "token 9f9f5111f7b2", Tenant: "acme"}, "")
 //	err = audit.Read(ctx, js, audit.Selection{Tenant: "acme"}, fn)
 //
 // # Guarantees

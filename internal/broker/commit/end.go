@@ -18,9 +18,9 @@ import (
 
 // end describes the end of a partition in OUTCOMES.
 type end struct {
-	Stored         // the newest marker
-	last    uint64 // sequence of the last message, foreign or not; 0 without one
-	Foreign        // foreign messages after the marker
+	Stored          // the newest marker
+	last    uint64  // sequence of the last message, foreign or not; 0 without one
+	Foreign         // foreign messages after the marker
 	all     Foreign // all foreign messages that were read
 }
 
@@ -69,7 +69,7 @@ func endAfter(ctx context.Context, nc *nats.Conn, partition int, known Stored, u
 		}
 		if t, _, err := parseHeader(at.Headers()); err != nil || t.Commit != known.commit {
 			return end{}, nil //nolint:nilerr // another message has this sequence
-	}
+		}
 	}
 	e, _, err := assembled(ctx, nc, partition, known, upTo, msg.Seq)
 	return e, err

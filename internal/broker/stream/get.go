@@ -127,8 +127,8 @@ func (g *getter) run(ctx context.Context) error {
 	return nil
 }
 
-// send requests one event, from any copy or from the leader. The subject of the answer tells the
-// two apart: they answer in different forms, and the text of an event may look like the other form.
+// send requests one event, from any copy or from the leader. The subject of the answer names the
+// source: the two answer in different forms, and the text of an event may look like the other form.
 func (g *getter) send(i int, api string) error {
 	body := fmt.Appendf(nil, `{"seq":%d}`, g.seqs[i])
 	kind := fromCopy
@@ -138,7 +138,7 @@ func (g *getter) send(i int, api string) error {
 	err := g.nc.PublishRequest(api+topology.LogStream, g.inbox+kind+strconv.Itoa(i), body)
 	if errors.Is(err, nats.ErrReconnectBufExceeded) {
 		return nil // resend requests it again
-}
+	}
 	return err
 }
 

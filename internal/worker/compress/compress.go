@@ -21,9 +21,9 @@ import (
 )
 
 const (
-	// decideWait is how long a request waits for its turn, and takeOver how long for a worker
-	// that serves the session: with the native history in its place the provider's cache of
-	// the whole prefix would be lost.
+	// decideWait limits the wait of a request for the decision on its turn, takeOver the wait for a
+	// worker that serves the session. An answer with the original history would be faster, but would
+	// lose the provider's cache of the whole prefix.
 	decideWait = 5 * time.Second
 	takeOver   = 12 * time.Second
 	takePause  = 100 * time.Millisecond
@@ -37,13 +37,13 @@ type Compressor struct {
 	onError  func(error)
 }
 
-// New returns a compressor. Its user may read the streams and write the prefixes. onError receives what no request
-// fails for.
+// New returns a compressor. Its user may read the streams and write the prefixes. onError receives errors that
+// fail no request.
 func New(js jetstream.JetStream, service *query.Service, onError func(error)) *Compressor {
 	return &Compressor{js.Conn(), coord.NewPrefixes(js), service, onError}
 }
 
-// Compress answers what of a history to send. It does not fail: see [events.CompressResponse].
+// Compress returns the history to send. It does not fail: see [events.CompressResponse].
 func (s *Compressor) Compress(ctx context.Context, tenant string, in *events.CompressRequest) *events.CompressResponse {
 	out := &events.CompressResponse{V: events.Version, Messages: in.Messages, Transforms: []string{}, Hashes: []string{}}
 	if out.Messages == nil {
@@ -70,7 +70,7 @@ func (s *Compressor) Compress(ctx context.Context, tenant string, in *events.Com
 	return out
 }
 
-// compress has the session of a history answer.
+// compress finds the session of a history, and answers with a sync of it.
 func (s *Compressor) compress(ctx context.Context, tenant string, in *events.CompressRequest, h *history, out *events.CompressResponse) error {
 	name := ""
 	if in.Config.SessionID != "" {
@@ -80,7 +80,7 @@ func (s *Compressor) compress(ctx context.Context, tenant string, in *events.Com
 		}
 		name = id
 	}
-	if len(h.messages) == 0 || name == "" && len(h.digests) == 0 { // it shows no conversation yet
+	if len(h.messages) == 0 || name == "" && len(h.digests) == 0 { // not yet a conversation
 		return nil
 	}
 	at, err := s.find(ctx, tenant, h)
@@ -102,7 +102,7 @@ func (s *Compressor) compress(ctx context.Context, tenant string, in *events.Com
 		return err
 	}
 	out.Session, out.View, out.Generation, out.Warnings = events.SessionName(session), answer.View, answer.Generation, answer.Warnings
-	if session != name { // a name finds its session by itself
+	if session != name { // a session is found by its name
 		s.remember(ctx, tenant, session, h, at)
 	}
 	if !answer.Changed {
@@ -116,17 +116,17 @@ func (s *Compressor) compress(ctx context.Context, tenant string, in *events.Com
 	return nil
 }
 
-// another reports whether a session has another history than the one of the request.
+// another reports whether err means that the session has another history than the request.
 func another(err error) bool {
 	return slices.Contains([]events.Code{events.CodeDiverged, events.CodeOtherHistory, events.CodeEditedView, events.CodeFormatChanged}, events.CodeOf(err))
 }
 
-// rememberView notes how a history begins that was sent in place of one: a caller that keeps
-// what it got sends that with its next request.
+// rememberView stores the prefix digest of an answered history: a caller that keeps the answer sends it
+// with its next request.
 func (s *Compressor) rememberView(ctx context.Context, tenant, session string, in *events.CompressRequest, f events.Format, messages []events.Raw) {
 	h, err := read(f, scopeOf(in), messages)
 	if err != nil {
-		return // no caller could send it
+		return // a caller could not send it either
 	}
 	at, err := s.find(ctx, tenant, h)
 	if err != nil {
@@ -136,7 +136,7 @@ func (s *Compressor) rememberView(ctx context.Context, tenant, session string, i
 	s.remember(ctx, tenant, session, h, at)
 }
 
-// sync has a session take a history. While no worker serves the session it waits.
+// sync passes a history to a session. It waits up to takeOver while no worker serves the session.
 func (s *Compressor) sync(ctx context.Context, tenant, session string, in *events.CompressRequest, h *history) (answer *events.SyncResponse, err error) {
 	a := events.Address{Tenant: tenant, Session: session}
 	wait := decideWait.Milliseconds()
@@ -157,7 +157,7 @@ func (s *Compressor) sync(ctx context.Context, tenant, session string, in *event
 	return answer, err
 }
 
-// modelOf is the model of a request, with the window that the request sets.
+// modelOf returns the model of a request, with the window that the request sets.
 func modelOf(in *events.CompressRequest) *events.Model {
 	m := events.ModelOf(in.Model)
 	if m != nil {
@@ -166,7 +166,7 @@ func modelOf(in *events.CompressRequest) *events.Model {
 	return m
 }
 
-// policyOf is what a session needs whose model looks originals up.
+// policyOf returns the policy of a session whose model retrieves originals, else nil.
 func policyOf(in *events.CompressRequest) events.Raw {
 	if in.Config.Mode == events.ModeRetrieve {
 		return events.Raw(`{"recall":"hash"}`)
@@ -174,7 +174,7 @@ func policyOf(in *events.CompressRequest) events.Raw {
 	return nil
 }
 
-// scopeOf is what histories of one session have in common beside their beginning.
+// scopeOf returns the scope of a request: histories in different scopes share no session.
 func scopeOf(in *events.CompressRequest) string {
 	if in.Config.Mode == events.ModeRetrieve {
 		return "hashes " + in.Config.SessionID
@@ -182,7 +182,7 @@ func scopeOf(in *events.CompressRequest) string {
 	return in.Config.SessionID
 }
 
-// tokens estimates messages.
+// tokens estimates the tokens of messages.
 func (h *history) tokens(messages []events.Raw) (n int64) {
 	rate := measure.NewRate(measure.Profiles["default"], string(h.format))
 	for _, raw := range messages {
@@ -197,7 +197,7 @@ func (h *history) tokens(messages []events.Raw) (n int64) {
 
 var hashPattern = regexp.MustCompile(`hash=([0-9a-f]{24})`)
 
-// hashesOf lists the hashes in messages that compactd made.
+// hashesOf returns the hashes in messages that compactd made.
 func hashesOf(parts []events.SyncPart) []string {
 	out := []string{}
 	for _, p := range parts {
@@ -208,7 +208,7 @@ func hashesOf(parts []events.SyncPart) []string {
 	return out
 }
 
-// SaveUsage keeps what a provider counted until the session's next request.
+// SaveUsage stores the usage that a provider counted, until the session's next request.
 func (s *Compressor) SaveUsage(ctx context.Context, a events.Address, in *events.UsageRequest) error {
 	data, err := events.Marshal(in)
 	if err != nil {
@@ -217,7 +217,7 @@ func (s *Compressor) SaveUsage(ctx context.Context, a events.Address, in *events
 	return limit.Of(ctx).Idle(ctx, func() error { return s.prefixes.SaveUsage(ctx, a, data) })
 }
 
-// usage is what was counted for the last answer of a session, nil for nothing.
+// usage returns the stored usage of the last answer of a session, or nil.
 func (s *Compressor) usage(ctx context.Context, a events.Address) *events.SyncUsage {
 	data, err := idle(ctx, func() ([]byte, error) { return s.prefixes.Usage(ctx, a) })
 	if err != nil {
@@ -231,7 +231,7 @@ func (s *Compressor) usage(ctx context.Context, a events.Address) *events.SyncUs
 	return &events.SyncUsage{View: in.View, Raw: in.Usage}
 }
 
-// idle calls fn, which waits for the server, without a processor.
+// idle calls fn, which waits for the server, and releases the processor during it.
 func idle[A any](ctx context.Context, fn func() (A, error)) (out A, err error) {
 	err = limit.Of(ctx).Idle(ctx, func() (err error) {
 		out, err = fn()
@@ -240,6 +240,6 @@ func idle[A any](ctx context.Context, fn func() (A, error)) (out A, err error) {
 	return out, err
 }
 
-// errNotFound hides why: what another tenant has is as unknown as what never was.
+// errNotFound is the same for a hash of another tenant and for an unknown one.
 var errNotFound = events.Refuse(events.CodeNotFound, "no original has this hash",
 	"Use a hash of an answer to compress. An original is kept as long as the log keeps its turn.")

@@ -1,24 +1,24 @@
-// Package compress answers gateways that have histories compressed before they call a model: the
-// contract of LiteLLM, agentgateway, Portkey and Kong. It is a caller of sync with what that
-// contract lacks: the session.
+// Package compress answers gateways that request a compressed history before they call a model: the
+// contract of LiteLLM, agentgateway, Portkey and Kong. It finds the session, which that contract
+// lacks, and calls sync.
 //
 //	s := compress.New(js, service, onError)
 //	out := s.Compress(ctx, "acme", request)
 //	original, err := s.Retrieve(ctx, mayUse, hash)
 //
-// Terms: a boundary is where an earlier request of the same conversation may have ended, before
-// an answer of the model. A scope is the name that a gateway gave the session, or none. See
+// Terms: a boundary is a place where an earlier request of the same conversation may have ended: before
+// an answer of the model. A scope is the gateway's name for the session, or empty. See
 // docs/adr/0035.
 //
 // # Guarantees
 //
-//   - A history is answered for a session whose turns are all in it, or a session of its own.
-//     Two conversations share one only as long as they are equal, but for their instructions.
-//   - A session is found again by any worker, after any restart, for two weeks after its last
-//     request. A sent prefix changes with a generation alone.
-//   - Tenants are apart: digests and sessions are looked up for one, and an original of
-//     another is as unknown as one that never was.
-//   - A failure gives the history back as it came.
+//   - A history is answered for a session whose turns are all in it, or for a new session.
+//     Two conversations share a session only while they are equal, except for their instructions.
+//   - Any worker finds a session again, after any restart, for two weeks after its last
+//     request. A sent prefix changes only with a generation.
+//   - Tenants are separate: digests and sessions are looked up per tenant, and the answer about an
+//     original of another tenant is the same as about an unknown one.
+//   - After a failure the history is returned unchanged.
 //
 // # Concurrency
 //
@@ -26,6 +26,6 @@
 //
 // # On failure
 //
-// While no worker serves the session, a request waits some seconds. A digest that could not be
-// written, or has ended, makes the next request begin a session with all of its history.
+// While no worker serves the session, a request waits some seconds. If a digest could not be
+// written, or has expired, the next request begins a new session with its whole history.
 package compress

@@ -13,20 +13,20 @@ import (
 )
 
 const (
-	// refreshAfter is when the digest of a session that is in use is written again.
+	// refreshAfter is the age at which the digest of a session in use is written again.
 	refreshAfter = 24 * time.Hour
-	// maxBehind is how many boundaries behind its digest a session may be: fewer than are
-	// looked up, so that one that was found is found again.
+	// maxBehind limits the boundaries after the digest by which a session is found. It is below
+	// the number of looked-up digests, so that the session is found again.
 	maxBehind = 128
 )
 
-// history is one that a gateway sent, with the digests of its beginnings.
+// history is the history of a request, with the digests of its prefixes.
 type history struct {
 	format   events.Format
 	messages []events.Raw
-	// boundaries are where an earlier request may have ended, and digests those of the
-	// messages before them, without the instructions. The last one is the whole. There are
-	// none without an answer of a model: then it shows no conversation.
+	// boundaries are the indices at which an earlier request may have ended. digests are those of the
+	// messages before them, without the instructions. The last one covers the whole history. Both
+	// are empty without an answer of a model: then it is not yet a conversation.
 	boundaries []int
 	digests    []events.Digest
 }
@@ -36,7 +36,7 @@ func read(f events.Format, scope string, messages []events.Raw) (*history, error
 	h := &history{format: f, messages: messages}
 	sum := sha256.Sum256([]byte("compactd prefix " + string(f) + " " + scope))
 	d := events.Digest(sum[:len(events.Digest{})])
-	answered, answering := false, false // a model has answered; it does in the message before
+	answered, answering := false, false // a model has answered; the previous message is an answer
 	for i := align.Read(f, messages, 0).Lead; i < len(messages); i++ {
 		m, err := f.Read(messages[i])
 		if err != nil {
@@ -59,18 +59,18 @@ func (h *history) add(boundary int, d events.Digest) {
 	h.boundaries, h.digests = append(h.boundaries, boundary), append(h.digests, d)
 }
 
-// whole is the digest of all messages; only where there are boundaries.
+// whole returns the digest of all messages. It requires boundaries.
 func (h *history) whole() events.Digest { return h.digests[len(h.digests)-1] }
 
-// found is a session that a beginning of a history is known of.
+// found is a session that is known by a prefix of a history.
 type found struct {
 	coord.Prefix
 	digest events.Digest
-	behind int // boundaries of the history that are later
+	behind int // number of later boundaries of the history
 }
 
-// find returns the session that has the longest beginning of a history; its name is "" where
-// none has one.
+// find returns the session that has the longest prefix of a history. Its name is "" if no session has
+// one.
 func (s *Compressor) find(ctx context.Context, tenant string, h *history) (found, error) {
 	all, err := idle(ctx, func() (map[events.Digest]coord.Prefix, error) { return s.prefixes.Find(ctx, tenant, h.digests) })
 	if err != nil {
@@ -84,8 +84,8 @@ func (s *Compressor) find(ctx context.Context, tenant string, h *history) (found
 	return found{}, nil
 }
 
-// remember notes how the history of a session begins, where that is not known, or will not be
-// for long. It fails silently: the next request begins another session then.
+// remember stores the digest of a session's history if none is stored, or if it expires soon. It
+// reports a failure only to onError: the next request then begins another session.
 func (s *Compressor) remember(ctx context.Context, tenant, session string, h *history, at found) {
 	if len(h.digests) == 0 {
 		return
@@ -102,8 +102,8 @@ func (s *Compressor) remember(ctx context.Context, tenant, session string, h *hi
 	}
 }
 
-// own is the name of a session that begins with a history: a caller that sends the same history
-// again, through any worker, means the same session.
+// own returns the name of a session that begins with this history. The same history leads to the same
+// session, through any worker.
 func (h *history) own() string {
 	return "px-" + h.whole().String() + h.format.DigestOf(h.messages[align.Read(h.format, h.messages, 0).Lead:]).String()[:16]
 }

@@ -11,8 +11,8 @@ import (
 	"compactd/internal/events/dialect"
 )
 
-// Retrieve returns the text that a placeholder stands for, of a tenant that the caller may use.
-// The hash has the place, and is right only for the text that is there.
+// Retrieve returns the text behind a placeholder, of a tenant that the caller may use. The hash
+// contains the sequence of the turn, and matches only that text.
 func (s *Compressor) Retrieve(ctx context.Context, mayUse func(tenant string) bool, hash string) (*events.RetrieveResponse, error) {
 	seq, err := events.SeqOfContent(hash)
 	if err != nil {
@@ -34,7 +34,7 @@ func (s *Compressor) Retrieve(ctx context.Context, mayUse func(tenant string) bo
 	}
 	turn, err := events.DecodeTurn(stored[0].Data)
 	if err != nil {
-		return nil, errNotFound // it was refused, or erased
+		return nil, errNotFound // the turn was refused or erased
 	}
 	text, tool, ok := original(turn.Messages, seq, hash)
 	if !ok {
@@ -43,8 +43,8 @@ func (s *Compressor) Retrieve(ctx context.Context, mayUse func(tenant string) bo
 	return &events.RetrieveResponse{V: events.Version, Hash: hash, Original: text, Tool: tool, Session: at.Address.Session}, nil
 }
 
-// original finds the text of a hash. A turn does not name its dialect unless it is the first:
-// the hash shows which one is right.
+// original finds the text of a hash. Only the first turn names its dialect, so original tries all
+// dialects.
 func original(messages []events.Raw, seq uint64, hash string) (text, tool string, ok bool) {
 	for _, f := range events.Formats() {
 		for _, raw := range messages {

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// rates are the rates of tenants, each with its own burst.
+// rates holds a rate limiter per tenant.
 type rates struct {
 	each  rate.Limit
 	burst int
@@ -36,15 +36,14 @@ func (a *rates) of(tenant string) *rate.Limiter {
 	return r
 }
 
-// A tenant's allowance of answers that are large for small requests: bytes at once, and bytes a
-// second.
+// A tenant's rate of large answers to small requests: bytes at once, and bytes a second.
 const (
 	answerBurst = 32 << 20
 	answerRate  = 8 << 20
 )
 
-// Pace waits until a tenant may get a large answer that a small request leads to, or until ctx
-// ends, and returns what counts its bytes.
+// Pace waits until a tenant may get a large answer to a small request, or until ctx ends. It returns
+// a func that counts the bytes of the answer.
 func (l *Limiter) Pace(ctx context.Context, tenant string) (count func(bytes int), err error) {
 	r := l.answers.of(tenant)
 	if err := r.Wait(ctx); err != nil {

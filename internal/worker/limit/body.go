@@ -10,34 +10,34 @@ import (
 	"time"
 )
 
-// PerByte is the memory of a byte of a body: as it came, as it was decoded, and in what is
-// published or answered.
+// PerByte is the memory per byte of a body: the byte itself, its decoded form, and its share of the
+// published event or the answer.
 const PerByte = 3
 
-// Times of a body. A client that sends more slowly than leastRate loses its connection.
+// Time limits of a body. A client that sends more slowly than leastRate loses its connection.
 const (
 	firstBytes = 10 * time.Second
-	leastRate  = 32 << 10         // bytes a second, behind the first
+	leastRate  = 32 << 10         // bytes a second, after firstBytes
 	answerTime = 30 * time.Second // from the last byte on
 )
 
-// Body is what a body may have.
+// Body limits a body.
 type Body struct {
-	Most int // bytes; more is a [*http.MaxBytesError]
-	// Prefix is put before the body, in the same memory.
+	Most int // bytes; a longer body is a [*http.MaxBytesError]
+	// Prefix is put before the body, in the same slice.
 	Prefix []byte
-	// Fold reads a body that may have more bytes than Most into at most so many; nil is none.
+	// Fold reads a body longer than Most, and reduces it to at most most bytes. It may be nil.
 	Fold func(r io.Reader, most int) ([]byte, error)
-	// MostSent bounds the bytes that Fold reads.
+	// MostSent limits the bytes that Fold reads.
 	MostSent int64
 }
 
-// ErrSlow: a body came more slowly than it may.
+// ErrSlow: a client sent its body too slowly.
 var ErrSlow = errors.New("the body came too slowly")
 
-// ReadBody reads the body of a request into memory that counts as it arrives: the first
-// [Large] bytes as they come, then all that the body may have, so that no two bodies wait for each
-// other. The time that it waits for memory is not the client's.
+// ReadBody reads the body of a request. It takes memory for the first [Large] bytes as they arrive,
+// then for the rest at once, so that no two bodies wait for each other. Its waits for memory do not
+// count as the client's time.
 func (o *Operation) ReadBody(ctx context.Context, w http.ResponseWriter, r *http.Request, b Body) ([]byte, error) {
 	in := &arriving{ctx: ctx, o: o, body: r.Body, deadline: http.NewResponseController(w), began: time.Now(), most: min(r.ContentLength, int64(b.Most))}
 	if r.ContentLength < 0 {
@@ -65,13 +65,13 @@ type arriving struct {
 	body     io.Reader
 	deadline *http.ResponseController
 	began    time.Time
-	most     int64 // bytes that it takes when it is there
+	most     int64 // bytes of the whole body
 
 	read, counted int64
 	leases        []lease
 }
 
-// readAll reads to the end, behind a prefix.
+// readAll reads to the end and returns the prefix and the body.
 func (a *arriving) readAll(prefix []byte, length int64) ([]byte, error) {
 	first := min(max(length, minRead), Large)
 	out := append(make([]byte, 0, int64(len(prefix))+first+minRead), prefix...)
@@ -94,10 +94,10 @@ func (a *arriving) readAll(prefix []byte, length int64) ([]byte, error) {
 	}
 }
 
-// minRead is the least that is read at once.
+// minRead is the smallest buffer for a read.
 const minRead = 512
 
-// Read counts memory before it is filled, and bounds the time.
+// Read takes memory before it fills it, and limits the time.
 func (a *arriving) Read(p []byte) (int, error) {
 	if a.read >= a.counted && a.counted < a.most {
 		if err := a.count(); err != nil {
@@ -119,10 +119,10 @@ func (a *arriving) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// firstPart is what counts of a body before it arrives.
+// firstPart is the number of bytes counted before a body arrives.
 const firstPart = 4 << 10
 
-// count takes the memory of what comes next.
+// count takes the memory for the next bytes.
 func (a *arriving) count() error {
 	next := min(max(2*a.counted, firstPart), a.most)
 	if next > Large {
@@ -133,7 +133,7 @@ func (a *arriving) count() error {
 		a.counted = next
 		return nil
 	}
-	if next > Large { // none that waits holds what another one waits for
+	if next > Large { // a waiting body must hold no memory: two could wait for each other
 		a.release()
 		n = next * PerByte
 	}
@@ -155,10 +155,10 @@ func (a *arriving) release() {
 	a.leases = a.leases[:0]
 }
 
-// end leaves to the operation what the body has. The rest of a body after an error is not
-// waited for.
+// end passes the memory of the body to the operation. After an error it does not wait for the rest
+// of the body.
 func (a *arriving) end(err error) {
-	until := time.Time{} // else the deadline would end a long answer
+	until := time.Time{} // a deadline would end a long answer
 	if err != nil {
 		until = time.Now()
 	}

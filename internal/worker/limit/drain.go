@@ -11,15 +11,15 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Bounds of reading a body that no handler reads to its end: of each, and of all at once and a second.
+// Limits on the unread rest of bodies. drainBytes limits one body, and all bodies together per second.
 const (
 	drainBytes = 64 << 20
 	drainTime  = 5 * time.Second
 	drainPart  = 256 << 10
 )
 
-// Drained reads what next left of a body before the answer begins, up to a bound, and keeps nothing of it: a
-// client that sends all before it reads loses the answer when its connection is closed meanwhile.
+// Drained reads and discards the rest of a body that next left unread, up to a limit, before the answer begins.
+// A client that sends the whole body before it reads would lose the answer if its connection were closed first.
 func Drained(next http.Handler) http.Handler {
 	all := rate.NewLimiter(drainBytes, drainBytes)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -36,7 +36,7 @@ func Drained(next http.Handler) http.Handler {
 // drain is the body of a request.
 type drain struct {
 	io.ReadCloser
-	awaited bool // its client sends nothing before it is read
+	awaited bool // the client waits for 100 Continue before it sends the body
 	ended   bool
 }
 
@@ -47,7 +47,7 @@ func (d *drain) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// drained is the answer to such a request. A connection that was taken over has none.
+// drained is the answer to such a request. A hijacked connection never calls WriteHeader.
 type drained struct {
 	http.ResponseWriter
 	request *http.Request
@@ -55,13 +55,13 @@ type drained struct {
 	all     *rate.Limiter // of the bytes of all such bodies
 }
 
-// WriteHeader reads the rest of the body, unless the client was too slow with it.
+// WriteHeader first reads the rest of the body, for at most drainTime.
 func (d *drained) WriteHeader(status int) {
 	if !d.body.ended && !d.body.awaited {
 		c := http.NewResponseController(d.ResponseWriter)
 		_ = c.SetReadDeadline(time.Now().Add(drainTime))
 		err := d.rest()
-		until := time.Now() // the server waits for no more of it
+		until := time.Now() // the server must not wait for more of the body
 		if errors.Is(err, io.EOF) {
 			until = time.Time{}
 		}
@@ -71,7 +71,7 @@ func (d *drained) WriteHeader(status int) {
 	d.ResponseWriter.WriteHeader(status)
 }
 
-// rest reads the body to its end, whose error is [io.EOF], or up to a bound.
+// rest reads the body up to a limit. It returns [io.EOF] at the end of the body.
 func (d *drained) rest() error {
 	ctx, cancel := context.WithTimeout(d.request.Context(), drainTime)
 	defer cancel()
@@ -87,5 +87,5 @@ func (d *drained) rest() error {
 	return nil
 }
 
-// Unwrap lets the controller of the response set deadlines, and take over the connection.
+// Unwrap lets http.ResponseController set deadlines and hijack the connection.
 func (d *drained) Unwrap() http.ResponseWriter { return d.ResponseWriter }

@@ -13,52 +13,52 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// ErrBusy: there was no room in time. The caller may send the same again.
+// ErrBusy: too many operations wait. The client may retry.
 var ErrBusy = errors.New("the worker could not answer in time")
 
-// Class is something that operations share.
+// Class is a resource that operations share.
 type Class int
 
 // The classes. Memory and Histories are in bytes, Processor and Quick in goroutines; the others are in operations.
 const (
-	Memory    Class = iota // bodies, what is decoded of them, and answers
+	Memory    Class = iota // bodies, their decoded forms, and answers
 	Processor              // goroutines that compute for long
-	Quick                  // goroutines that compute for a moment
+	Quick                  // goroutines that compute briefly
 	Reads                  // answers that read the log
 	Waits                  // operations that wait for an event
 	Forwards               // requests that another worker answers
-	Fetches                // requests of other workers that are larger than a message
-	Models                 // files that a model summarizes
+	Fetches                // requests of other workers larger than a message
+	Models                 // files to be summarized by a model
 	Streams                // connections that receive events
-	CatchUps               // outcomes that are read for such a connection
-	Histories              // that are rendered for commits
-	Undecided              // events larger than [Large] that a partition has still to decide
+	CatchUps               // reads of outcomes for such connections
+	Histories              // histories rendered for commits
+	Undecided              // undecided events larger than [Large]
 	classes
 )
 
 var names = [classes]string{"memory", "processor", "quick", "reads", "waits", "forwards", "fetches", "models", "streams", "catch_ups", "histories", "undecided"}
 
-// Large is how many bytes an operation may have that is small: it computes for a moment, and its memory is
-// counted as it grows.
+// Large is the limit of a small operation, in bytes. A small operation computes briefly, and its memory is counted
+// as it grows.
 const Large = 64 << 10
 
-// objectBytes is how many bytes of text an object costs as much as.
+// objectBytes is the cost of an object in JSON, in bytes of text.
 const objectBytes = 64
 
-// Weight is how many bytes a text of JSON counts for, by its size and its objects: 60 KB may have 2,000 messages.
+// Weight returns the cost of a JSON text in bytes, by its size and its objects: 60 KB may have 2,000 messages.
 func Weight(data []byte) int { return len(data) + objectBytes*bytes.Count(data, []byte{'{'}) }
 
-// Config bounds the resources to share.
+// Config limits the shared resources.
 type Config struct {
-	// Memory of operations, in bytes. Default 128 MiB; at least 16 MiB. A quarter as much again is for
-	// histories that are rendered for commits, of which one alone may be larger.
+	// Memory of operations, in bytes. Default 128 MiB; at least 16 MiB. Histories that are rendered for
+	// commits have another quarter of that; a single history may be larger.
 	Memory int64
-	// Streams bounds the connections that receive events. Default 20,000; only tests set it.
+	// Streams limits the connections that receive events. Default 20,000; only tests set it.
 	Streams int
 	// Registerer gets the metrics. Default none.
 	Registerer prometheus.Registerer
-	// OnChange is called with how much of a class is held, when that changes. It must neither block nor
-	// call the limiter. Default none; only tests set it.
+	// OnChange receives the held amount of a class after each change. It must neither block nor
+	// call the limiter. Only tests set it.
 	OnChange func(c Class, held int64)
 }
 
@@ -81,7 +81,7 @@ const (
 	maxCatchUps   = 32
 )
 
-// New returns a limiter in which all is free.
+// New returns a limiter with all resources free.
 func New(c Config) *Limiter {
 	l := &Limiter{metrics: newMetrics(c.Registerer), answers: rates{each: answerRate, burst: answerBurst}, moments: newMoments()}
 	memory, processors := max(cmp.Or(c.Memory, defaultMemory), leastMemory), int64(max(runtime.GOMAXPROCS(0)-1, 1))
@@ -113,7 +113,7 @@ func New(c Config) *Limiter {
 	return l
 }
 
-// metrics are the series of a limiter; docs/operations.md defines each.
+// metrics holds the series of a limiter; docs/operations.md defines each.
 type metrics struct {
 	waited  *prometheus.HistogramVec
 	refused *prometheus.CounterVec
@@ -132,7 +132,7 @@ func newMetrics(reg prometheus.Registerer) metrics {
 	}
 }
 
-// Held is how much of a class is taken.
+// Held returns the amount of a class in use.
 func (l *Limiter) Held(c Class) int64 {
 	p := l.pools[c]
 	p.mu.Lock()
@@ -140,7 +140,7 @@ func (l *Limiter) Held(c Class) int64 {
 	return p.size - p.free
 }
 
-// Begin begins an operation, which ends with End.
+// Begin begins an operation. The caller ends it with End.
 func (l *Limiter) Begin(of Account) *Operation { return &Operation{limiter: l, of: of} }
 
 // TryHold takes n of a class until release, without waiting; false if there is not enough.

@@ -8,20 +8,20 @@ import (
 	"time"
 )
 
-// moments is how long tenants compute in [Quick]: a small request may cost as much as a large one. A tenant
-// that used its part of the processors, and about as much as any other, computes in [Processor] instead,
-// while other tenants compute too.
+// moments measures the time that tenants compute in [Quick]: a small request may cost as much as a large one.
+// While other tenants compute too, a tenant that used its part of the processors, and about as much as the
+// first of all tenants, computes in [Processor] instead.
 type moments struct {
 	processors float64
 
 	mu      sync.Mutex // guards the fields below
 	uses    map[string]use
 	last    string    // the tenant that computed last
-	at      time.Time // when it did
-	changed time.Time // when another one did within [together] of that, last
+	at      time.Time // time of that
+	changed time.Time // last time that another tenant computed within [together]
 }
 
-// use is what a tenant used lately, in seconds: each counts for less as it gets older.
+// use is the recent use of a tenant in seconds. It decays exponentially with age.
 type use struct {
 	seconds float64
 	at      time.Time
@@ -29,22 +29,22 @@ type use struct {
 
 func (u use) now(now time.Time) float64 { return u.seconds * math.Exp(-now.Sub(u.at).Seconds()) }
 
-// momentsPart is the part of all processors, one of so many, that a tenant has for small requests.
+// A tenant's part for small requests is one momentsPart-th of all processors.
 const momentsPart = 16
 
-// together is how long two tenants count as computing at once.
+// together is the time within which two tenants count as computing at once.
 const together = time.Second
 
 func newMoments() moments {
 	return moments{processors: float64(runtime.GOMAXPROCS(0)), uses: map[string]use{}}
 }
 
-// Spent reports whether the tenant of an operation computed for long in [Quick] while others did, or others for it.
+// Spent reports whether the operation's tenant has used its part of [Quick] while other tenants compute.
 func (o *Operation) Spent() bool {
 	return o != nil && o.limiter.moments.spent(o.of.Tenant, time.Now())
 }
 
-// Spend counts a time that was computed for a tenant outside of its operations, as that of a decision.
+// Spend counts computing time for a tenant outside of its operations, such as a decision.
 // A nil limiter has no limits.
 func (l *Limiter) Spend(tenant string, d time.Duration) {
 	if l != nil {
@@ -52,8 +52,8 @@ func (l *Limiter) Spend(tenant string, d time.Duration) {
 	}
 }
 
-// spent reports whether a tenant, which computes now, has to wait its turn. Where the machine is short of
-// processors all tenants take longer, and those that use less than the first of them do not wait.
+// spent reports whether a tenant that wants to compute now has to wait for its turn. On a machine short of
+// processors all tenants take longer; so a tenant that uses clearly less than the first one does not wait.
 func (m *moments) spent(tenant string, now time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -73,12 +73,12 @@ func (m *moments) spent(tenant string, now time.Time) bool {
 	return true
 }
 
-// spend counts a time of a tenant.
+// spend adds computing time of a tenant.
 func (m *moments) spend(tenant string, d time.Duration, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(m.uses) >= mostIdle {
 		maps.DeleteFunc(m.uses, func(_ string, u use) bool { return u.now(now) < 0.001 })
 	}
-	m.uses[tenant] = use{min(m.uses[tenant].now(now)+d.Seconds(), m.processors), now} // what took long is over after as long
+	m.uses[tenant] = use{min(m.uses[tenant].now(now)+d.Seconds(), m.processors), now} // the cap lets a long computation decay
 }

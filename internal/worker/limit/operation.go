@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// Operation is one request, from its first byte until its answer has left. All methods may be
-// called on nil, which has no limits.
+// Operation is one request, from its first byte until its answer was sent. A nil Operation has no
+// limits; all methods accept it.
 type Operation struct {
 	limiter *Limiter
 	of      Account
 	memory  []lease
-	// processor is held while it computes: of Processor, or of Quick.
+	// processor is held while the operation computes: a lease of Processor or of Quick.
 	processor lease
 	computes  bool
 	class     Class
-	slice     time.Time // when the place was taken
+	slice     time.Time // begin of the slice: when processor was taken
 }
 
 // key finds the operation in a context.
@@ -26,13 +26,13 @@ func (o *Operation) With(ctx context.Context) context.Context {
 	return context.WithValue(ctx, key{}, o)
 }
 
-// Of is the operation of a context, nil for none.
+// Of returns the operation of a context, or nil.
 func Of(ctx context.Context) *Operation {
 	o, _ := ctx.Value(key{}).(*Operation)
 	return o
 }
 
-// Account is whose operation it is.
+// Account returns the account of the operation.
 func (o *Operation) Account() Account {
 	if o == nil {
 		return Account{}
@@ -40,15 +40,15 @@ func (o *Operation) Account() Account {
 	return o.of
 }
 
-// For names whose operation it is, once that is known. Memory and places that it holds
-// stay with the account that they were taken for.
+// For sets the account of the operation once it is known. Resources that it already holds stay with
+// the account that they were taken for.
 func (o *Operation) For(of Account) {
 	if o != nil {
 		o.of = of
 	}
 }
 
-// End gives everything back. It may be called again.
+// End releases everything. It may be called again.
 func (o *Operation) End() {
 	if o == nil {
 		return
@@ -57,7 +57,7 @@ func (o *Operation) End() {
 	o.Free()
 }
 
-// Free gives back memory that is not needed any more, before the operation ends.
+// Free releases the memory before the operation ends.
 func (o *Operation) Free() {
 	if o == nil {
 		return
@@ -68,8 +68,8 @@ func (o *Operation) Free() {
 	o.memory = nil
 }
 
-// Remember takes n bytes of memory until the end of the operation, and waits in turn until ctx
-// ends, without a processor. An operation that holds more than little, or a place of Reads, must not call it: two
+// Remember takes n bytes of memory until the end of the operation. It waits for its turn, without a processor, until
+// ctx ends. An operation that holds much memory, or a slot of Reads, must not call it: two such operations
 // could wait for each other.
 func (o *Operation) Remember(ctx context.Context, n int64) error {
 	if o == nil || n <= 0 {
@@ -98,7 +98,7 @@ func (o *Operation) TryRemember(n int64) bool {
 	return true
 }
 
-// Hold takes a place of a class until release, and waits in turn until ctx ends. Any goroutine may
+// Hold takes a slot of a class until release. It waits for its turn until ctx ends. Any goroutine may
 // call it.
 func (o *Operation) Hold(ctx context.Context, c Class) (release func(), err error) {
 	if o == nil {
@@ -107,7 +107,7 @@ func (o *Operation) Hold(ctx context.Context, c Class) (release func(), err erro
 	return o.limiter.Hold(ctx, c, o.of, 1)
 }
 
-// Borrow is Remember for memory that is given back before the operation ends, by release.
+// Borrow is Remember for memory that release frees before the operation ends.
 func (o *Operation) Borrow(ctx context.Context, n int64) (release func(), err error) {
 	if o == nil {
 		return func() {}, nil
@@ -116,11 +116,10 @@ func (o *Operation) Borrow(ctx context.Context, n int64) (release func(), err er
 	return o.limiter.Hold(ctx, Memory, o.of, n)
 }
 
-// slice is how long an operation computes before others get their turn, where it can stop.
+// slice is the time that an operation computes before it yields.
 const slice = 5 * time.Millisecond
 
-// Compute takes a processor until the end of the operation, or until Rest. It waits in turn until
-// ctx ends.
+// Compute takes a processor until End or Rest. It waits for its turn until ctx ends.
 func (o *Operation) Compute(ctx context.Context) error { return o.compute(ctx, Processor) }
 
 func (o *Operation) compute(ctx context.Context, c Class) (err error) {
@@ -137,8 +136,8 @@ func (o *Operation) compute(ctx context.Context, c Class) (err error) {
 	return err
 }
 
-// ComputeOver is Compute for work on some bytes. That on at most [Large] takes a place of Quick: few bytes may
-// have thousands of messages. A tenant that computed for long in Quick waits its turn for a processor instead.
+// ComputeOver is Compute for work on a number of bytes. Work on at most [Large] bytes takes a slot of Quick, since
+// few bytes may have thousands of messages. A tenant that used up its part of Quick waits for a processor instead.
 func (o *Operation) ComputeOver(ctx context.Context, bytes int) error {
 	if bytes <= Large {
 		return o.compute(ctx, Quick)
@@ -146,7 +145,7 @@ func (o *Operation) ComputeOver(ctx context.Context, bytes int) error {
 	return o.Compute(ctx)
 }
 
-// Rest gives the processor back.
+// Rest releases the processor.
 func (o *Operation) Rest() {
 	if o == nil || !o.computes {
 		return
@@ -158,8 +157,8 @@ func (o *Operation) Rest() {
 	}
 }
 
-// Yield lets others compute whose turn it is, after a slice of time. Between two calls an
-// operation that computes should do no more work than fits a slice.
+// Yield lets other operations compute after a slice of time. Between two calls a computing operation
+// should do at most the work of a slice.
 func (o *Operation) Yield(ctx context.Context) error {
 	if o == nil || !o.computes || time.Since(o.slice) < slice {
 		return ctx.Err()
@@ -168,7 +167,7 @@ func (o *Operation) Yield(ctx context.Context) error {
 	return o.compute(ctx, o.class)
 }
 
-// Idle calls wait, for which it gives the processor back.
+// Idle releases the processor during wait, and then takes it again.
 func (o *Operation) Idle(ctx context.Context, wait func() error) error {
 	if o == nil || !o.computes {
 		return wait()

@@ -2,7 +2,7 @@ package limit
 
 import "container/heap"
 
-// The orders of operations that wait: of those that are small, and of others, which they pass.
+// Kinds of waiting operations. Small ones pass the others.
 const (
 	smallOnes = iota
 	others
@@ -15,10 +15,10 @@ func (p *pool) kind(n int64) int {
 	return others
 }
 
-// newOrders returns one of each kind.
+// newOrders returns an order of each kind.
 func newOrders() [2]order { return [2]order{{kind: smallOnes}, {kind: others}} }
 
-// order has the shares that wait by their use, then by their name.
+// order is a heap of the waiting shares, by use and then by name.
 type order struct {
 	kind   int
 	shares []*share
@@ -50,7 +50,7 @@ func (o *order) Pop() any {
 	return s
 }
 
-// put adds, moves or removes a share.
+// put adds, moves or removes a share. waits reports whether it belongs into the heap.
 func (o *order) put(s *share, waits bool) {
 	switch at := s.places[o.kind] - 1; {
 	case at < 0 && waits:
@@ -77,13 +77,13 @@ func (o *order) first(fn func(*share) bool) {
 	}
 }
 
-// place puts a tenant and a part of it where their use is.
+// place updates the positions of a tenant and its part in the orders of a kind.
 func (p *pool) place(kind int, t, part *share) {
 	t.orders[kind].put(part, len(part.queues[kind]) > 0)
 	p.orders[kind].put(t, t.orders[kind].Len() > 0)
 }
 
-// use counts what a tenant and a part of it used.
+// use adds n to the use of a tenant and its part.
 func (p *pool) use(t, part *share, n int64) {
 	t.used += n
 	part.used += n
@@ -91,8 +91,8 @@ func (p *pool) use(t, part *share, n int64) {
 	p.place(others, t, part)
 }
 
-// next is the part whose turn it is, nil for none. Only shares that hold something are passed, so
-// that its cost does not grow with those that wait.
+// next returns the next part to serve, or nil. It passes only shares that hold something, so its cost does
+// not grow with the number of waiting shares.
 func (p *pool) next() (kind int, t, part *share) {
 	for kind = range p.orders {
 		p.orders[kind].first(func(x *share) bool {
@@ -109,8 +109,8 @@ func (p *pool) next() (kind int, t, part *share) {
 	return kind, t, part
 }
 
-// nextPart is the part of a tenant whose turn it is, nil for none. It blocks other tenants if it waits
-// for what the pool has not got, and not for what its own tenant holds.
+// nextPart returns the next part of a tenant to serve, or nil. It blocks other tenants while it waits for free
+// resources of the pool, not while its own tenant holds them.
 func (p *pool) nextPart(kind int, t *share) (part *share, blocks bool) {
 	t.orders[kind].first(func(x *share) bool {
 		n := x.queues[kind][0].n
@@ -119,7 +119,7 @@ func (p *pool) nextPart(kind int, t *share) (part *share, blocks bool) {
 			part = x
 		case n > p.free && own == 0:
 			blocks = true
-		case n <= p.free && own+n <= p.free-n: // it has much of the tenant's share
+		case n <= p.free && own+n <= p.free-n: // the part, not the tenant, is over its share: try the next part
 			return false
 		}
 		return true

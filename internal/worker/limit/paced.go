@@ -7,9 +7,9 @@ import (
 	"compactd/internal/summarize/model"
 )
 
-// Paced returns a context for work that checks often whether it ended, as redaction does, and has
-// no other place to stop: each Err of it lets others compute first whose turn it is. While a model
-// answers it holds no processor: see [model.WithIdle]. A nil limiter has no limits.
+// Paced returns a context for work that often checks its context, such as redaction, and has no other place
+// to yield: each call of Err yields to other operations. While a model answers, it holds no processor: see
+// [model.WithIdle]. A nil limiter has no limits.
 func (l *Limiter) Paced(ctx context.Context, of Account) (_ context.Context, end func()) {
 	if l == nil {
 		return ctx, func() {}
@@ -26,7 +26,7 @@ type paced struct {
 	idles int // calls of idle
 }
 
-// Err waits for a turn, but within idle.
+// Err waits for a turn, except during idle.
 func (p *paced) Err() error {
 	if err := p.Context.Err(); err != nil {
 		return err

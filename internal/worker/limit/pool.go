@@ -7,58 +7,57 @@ import (
 	"time"
 )
 
-// Account names whose an operation is: a tenant, and a part of it such as a token or a session; ""
-// is no part of its own.
+// Account identifies the owner of an operation: a tenant, and a part of it such as a token or a session. An
+// empty part has no limit of its own.
 type Account struct{ Tenant, Part string }
 
-// Partitions is the account of the work that events of all tenants wait for. It counts for a part
-// of what it is.
+// Partitions is the account of work that events of all tenants wait for. A quarter of its use counts.
 var Partitions = Account{Tenant: "*partitions"}
 
-// partitionsCount is the part of the use of [Partitions] that counts.
+// One partitionsCount-th of the use of [Partitions] counts.
 const partitionsCount = 4
 
 // pool holds the resources of a class.
 type pool struct {
 	size  int64
-	small int64 // what takes at most so much passes those that wait
+	small int64 // an operation of at most this size passes larger waiting ones
 	floor bool  // a tenant takes at most as much as it leaves free
-	timed bool  // use is counted in time, else in units
+	timed bool  // use is counted in time × units, else in units
 
 	onWait   func(time.Duration, error)
 	onRefuse func()
-	onChange func(held int64) // nil for none; it is called with mu locked
+	onChange func(held int64) // may be nil; called with mu locked
 
 	mu      sync.Mutex // guards the fields below
 	free    int64
-	now     int64 // the virtual time: the use of the tenant that was served last
+	now     int64 // virtual time: the use of the tenant served last
 	tenants map[string]*share
 	waiting int
-	orders  [2]order // of tenants with small operations that wait, and with others
+	orders  [2]order // of tenants with waiting operations, by kind
 }
 
-// share is what a tenant, or a part of one, has of a pool.
+// share is the state of a tenant in a pool, or of a part of a tenant.
 type share struct {
 	name    string
 	held    int64
-	large   int64 // of it, in leases that are not small
+	large   int64 // the part of held in leases that are not small
 	used    int64 // virtual time, in the pool's units
 	waiting int
-	parts   map[string]*share // of a tenant
-	now     int64             // the virtual time among the parts
-	orders  [2]order          // of the parts that wait
-	queues  [2][]*waiter      // of a part
-	places  [2]int            // in orders, from 1 on; 0 for none
+	parts   map[string]*share // only of a tenant
+	now     int64             // virtual time among the parts
+	orders  [2]order          // of the waiting parts, by kind
+	queues  [2][]*waiter      // only of a part
+	places  [2]int            // positions in the orders above, from 1; 0 if absent
 }
 
-// waiter is an operation that waits for its turn.
+// waiter is a waiting operation.
 type waiter struct {
 	n     int64
 	ready chan struct{}
 	took  lease
 }
 
-// lease is what an operation holds of a pool.
+// lease is an amount of a pool that an operation holds.
 type lease struct {
 	pool   *pool
 	of     Account
@@ -73,7 +72,7 @@ func newPool(size, small int64, floor, timed bool) *pool {
 	return &pool{size: size, small: small, floor: floor, timed: timed, free: size, tenants: map[string]*share{}, orders: newOrders()}
 }
 
-// partShares is how much of what is left to a tenant one of its parts may take.
+// partShares: a part takes at most partShares times what it leaves of the tenant's share.
 const partShares = 3
 
 // fits reports whether a tenant may take n now.
@@ -89,12 +88,12 @@ func (p *pool) fits(t, part *share, n int64) bool {
 	case part.name == "" || ofPart == 0:
 		return true
 	}
-	most := (own + p.free) / 2 // the tenant's share, while others hold what they do
+	most := (own + p.free) / 2 // the tenant's share at the present use of others
 	return ofPart+n <= partShares*(most-own-n)
 }
 
-// counted is what counts of a share against n more. Small leases do not wait for large ones, and a
-// large one is let in that is the only one, whatever small ones there are.
+// counted returns the part of a share's held amount that counts against n more. For a small n only small
+// leases count. A large n counts nothing if the share has no large lease yet.
 func (p *pool) counted(s *share, n int64) int64 {
 	switch {
 	case n <= p.small:
@@ -105,7 +104,7 @@ func (p *pool) counted(s *share, n int64) int64 {
 	return s.held
 }
 
-// add counts n more, or less.
+// add changes the held amounts by n.
 func (p *pool) add(l *lease, n int64) {
 	p.free -= n
 	for _, s := range []*share{l.tenant, l.part} {
@@ -118,7 +117,7 @@ func (p *pool) add(l *lease, n int64) {
 	}
 }
 
-// try takes n if that is possible at once.
+// try takes n if it is available at once.
 func (p *pool) try(of Account, n int64) (lease, bool) {
 	n = min(n, p.most())
 	p.mu.Lock()
@@ -131,7 +130,7 @@ func (p *pool) try(of Account, n int64) (lease, bool) {
 	return lease{}, false
 }
 
-// most is the largest lease: a tenant that holds nothing leaves half of a pool with floors.
+// most returns the largest lease: half of a pool with a floor.
 func (p *pool) most() int64 {
 	if p.floor {
 		return max(p.size/2, 1)
@@ -139,7 +138,7 @@ func (p *pool) most() int64 {
 	return p.size
 }
 
-// take waits for n until ctx ends, and returns why it did. Where too many wait it is ErrBusy.
+// take waits for n until ctx ends, and then returns the cause. If too many operations wait, it returns ErrBusy.
 func (p *pool) take(ctx context.Context, of Account, n int64) (lease, error) {
 	if got, ok := p.try(of, n); ok {
 		return got, nil
@@ -162,11 +161,11 @@ func (p *pool) take(ctx context.Context, of Account, n int64) (lease, error) {
 	return w.took, err
 }
 
-// mostWaiting bounds the operations that wait for a pool. A tenant has at most as many of them as
+// mostWaiting limits the operations that wait for a pool. A tenant has at most as many of them as
 // it leaves to others.
 const mostWaiting = 8192
 
-// enqueue adds a waiter, and serves those whose turn it is; nil where too many wait.
+// enqueue adds a waiter and serves the next ones. It returns nil if too many operations wait.
 func (p *pool) enqueue(of Account, n int64) *waiter {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -199,12 +198,12 @@ func (p *pool) leave(of Account, w *waiter) bool {
 	}
 	p.drop(of, t, part)
 	if at >= 0 {
-		p.serve() // it may have kept others waiting
+		p.serve() // the waiter may have blocked others
 	}
 	return at >= 0
 }
 
-// wake has a share that did nothing begin with the use of those that are served now.
+// wake raises the use of an idle share to the virtual time, so that it does not overtake all others.
 func (p *pool) wake(t, part *share) {
 	if t.waiting == 0 && t.held == 0 {
 		t.used = max(t.used, p.now)
@@ -220,7 +219,7 @@ func (p *pool) count(t, part *share, n int) {
 	p.waiting += n
 }
 
-// serve gives free room to operations that wait, in turn.
+// serve grants free resources to waiting operations, in turn.
 func (p *pool) serve() {
 	for p.waiting > 0 && p.free > 0 {
 		k, t, part := p.next()
@@ -249,7 +248,7 @@ func (p *pool) grant(of Account, t, part *share, n int64) lease {
 	return out
 }
 
-// shrink gives back all but n.
+// shrink releases all but n.
 func (l *lease) shrink(n int64) {
 	if l.pool == nil || n >= l.n {
 		return
@@ -262,7 +261,7 @@ func (l *lease) shrink(n int64) {
 	p.serve()
 }
 
-// release gives all back. It may be called again.
+// release releases the lease. It may be called again.
 func (l *lease) release() {
 	p := l.pool
 	if p == nil {
@@ -283,7 +282,7 @@ func (l *lease) release() {
 	p.serve()
 }
 
-// of finds the shares of an account.
+// of returns the shares of an account, and creates missing ones.
 func (p *pool) of(a Account) (t, part *share) {
 	if t = p.tenants[a.Tenant]; t == nil {
 		t = &share{name: a.Tenant, used: p.now, parts: map[string]*share{}, orders: newOrders()}
@@ -296,14 +295,14 @@ func (p *pool) of(a Account) (t, part *share) {
 	return t, part
 }
 
-// Tenants that hold nothing are remembered for the use that they had, up to mostIdle, and up to
-// mostParts of the parts of each.
+// The pool remembers the use of idle tenants, up to mostIdle, and up to mostParts of the parts of
+// each.
 const (
 	mostIdle  = 1024
 	mostParts = 16
 )
 
-// drop removes shares that hold nothing, unless their use counts still.
+// drop removes idle shares whose use no longer counts.
 func (p *pool) drop(a Account, t, part *share) {
 	if part.held == 0 && part.waiting == 0 && (part.used <= t.now || len(t.parts) > mostParts) {
 		delete(t.parts, a.Part)

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Refusals bounds the rate of requests that are refused before they count for a tenant: without a token, or beyond
-// its rate. Clients that send them in a row would take the processors of all tenants.
+// Refusals limits the rate of requests that are refused before they count for a tenant: those without a token, or
+// beyond its rate. Clients that send many of them would take the processors of all tenants.
 type Refusals struct{ rate *rate.Limiter }
 
 const (
@@ -17,13 +17,13 @@ const (
 	refusalWait       = 5 * time.Second
 )
 
-// NewRefusals is for the requests of one listener.
+// NewRefusals returns the limit for the requests of one listener.
 func NewRefusals() *Refusals {
 	return &Refusals{rate.NewLimiter(refusalsPerSecond, refusalsPerSecond)}
 }
 
-// Await waits until one more may be refused, or until ctx ends. Where that takes too long the connection ends with
-// the answer.
+// Await waits until one more request may be refused, or until ctx ends. If that takes too long, the connection is
+// closed after the answer.
 func (r *Refusals) Await(ctx context.Context, w http.ResponseWriter) {
 	limited, cancel := context.WithTimeout(ctx, refusalWait)
 	defer cancel()

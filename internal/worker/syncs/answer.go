@@ -12,9 +12,9 @@ import (
 	"compactd/internal/worker/payload"
 )
 
-// unchanged returns an answer that leaves the history as it is, in the place of one that is not
-// valid for its provider. Such an answer is a defect of this program, and must not stop the agent.
-// It names no view, and no messages that the next request may leave out.
+// unchanged returns an answer that leaves the history as it is. It replaces an answer that is not
+// valid for its provider: a defect of this program that must not stop the agent. It names no view,
+// and no messages that the next request may omit.
 func (r *request) unchanged(out *events.SyncResponse) *events.SyncResponse {
 	if r.history.Before > 0 && r.in.Form == events.FormMessages {
 		return &events.SyncResponse{
@@ -23,7 +23,7 @@ func (r *request) unchanged(out *events.SyncResponse) *events.SyncResponse {
 	}
 	r.warn(events.CodeInvalidHistory, "")
 	r.budgetAlone(out)
-	r.gave = givenAt{whole: out.Hash} // as it was published: generation 0
+	r.gave = givenAt{whole: out.Hash} // generation 0: the history as published
 	out.View, out.Count, out.Hash = "", 0, events.Digest{}
 	out.Parts, out.Changed = align.Keep(r.history.Len()), false
 	out.Warnings = append([]events.SyncWarning{}, r.warnings...)
@@ -33,11 +33,11 @@ func (r *request) unchanged(out *events.SyncResponse) *events.SyncResponse {
 	return out
 }
 
-// keepAll returns the answer that leaves the history as it is.
+// keepAll returns an answer that leaves the history as it is. t is the last published turn, or nil.
 func (r *request) keepAll(st *state, t *syncedTurn) *events.SyncResponse {
 	n := r.history.Len()
 	out := r.response(st, n)
-	r.gave = givenAt{whole: out.Hash} // as it was published: generation 0
+	r.gave = givenAt{whole: out.Hash} // generation 0: the history as published
 	out.Parts, out.Count, out.Hash = align.Keep(n), 0, events.Digest{}
 	r.budgetAlone(out)
 	if t != nil {
@@ -59,8 +59,8 @@ func (r *request) response(st *state, count int) *events.SyncResponse {
 	}
 }
 
-// finish adds budget_exceeded to an answer that does not fit, and removes the name of a view that
-// the provider refused: no view is given twice.
+// finish adds budget_exceeded to an answer over the budget. It removes the name of a view that the
+// provider has already refused.
 func (r *request) finish(out *events.SyncResponse) {
 	if out.Need != "" {
 		return
@@ -75,7 +75,7 @@ func (r *request) finish(out *events.SyncResponse) {
 	late := slices.ContainsFunc(out.Warnings, func(w events.SyncWarning) bool { return w.Code == events.CodeLate })
 	failed := r.tried != nil && r.tried.Code == events.CodeBudgetExceeded
 	if !out.Budget.WithinBudget || refused && (failed || !out.Recorded) {
-		out.Code, out.Retry = events.CodeBudgetExceeded, &late // then a later request may be answered with what fits
+		out.Code, out.Retry = events.CodeBudgetExceeded, &late // after a late answer a retry may fit
 		out.Warnings = append(out.Warnings, events.WarningOf(out.Code, ""))
 		if failed {
 			out.Stages = r.tried.Stages
@@ -83,8 +83,8 @@ func (r *request) finish(out *events.SyncResponse) {
 	}
 }
 
-// answer states what to send of a history. The session has its messages before have; those behind
-// are kept.
+// answer returns the parts of a history to send. The session has the messages before index have; the
+// later ones are kept.
 func (r *request) answer(ctx context.Context, st *state, have int) (*events.SyncResponse, error) {
 	h, k := r.history, r.known
 	out, err := r.responseAt(st, have)
@@ -128,7 +128,8 @@ func (r *request) answer(ctx context.Context, st *state, have int) (*events.Sync
 	return out, r.put(out, append(outputs, made...), view, at)
 }
 
-// responseAt is the response about the messages that the session has of the history.
+// responseAt returns the response without parts. The session has the messages of the history before index
+// have.
 func (r *request) responseAt(st *state, have int) (*events.SyncResponse, error) {
 	out := r.response(st, have)
 	if turns := r.known.Turns; turns < len(st.chain) { // the history ends before the session does
@@ -145,8 +146,8 @@ func (r *request) responseAt(st *state, have int) (*events.SyncResponse, error) 
 	return out, nil
 }
 
-// viewToSend returns the view of the turns that the history has, with the tail behind them. It puts
-// the budget of both into the response.
+// viewToSend returns the view of the turns in the history, followed by the tail. It puts the budget
+// of both into the response.
 func (r *request) viewToSend(st *state, out *events.SyncResponse, tail []events.Raw) (view *compaction.View, err error) {
 	turns := min(r.known.Turns, len(st.chain))
 	if len(tail) == 0 && turns == len(st.chain) {
@@ -172,9 +173,9 @@ func (r *request) viewToSend(st *state, out *events.SyncResponse, tail []events.
 // its text.
 func incomplete(p events.SyncPart) bool { return p.Keep == nil && p.Drop == nil && p.Message == nil }
 
-// outputs renders a view, and takes the caller's own messages where it can: those of the session,
-// and from have on the tail, which no log has. The texts of a prefix are not in the request: brief
-// leaves the unedited ones out, otherwise the log is read.
+// outputs renders a view. It uses the messages of the request where it can: those of the session,
+// and from index have on the tail, which is not in the log. The request lacks the texts of its prefix:
+// brief omits the unedited ones; otherwise outputs reads them from the log.
 func (r *request) outputs(ctx context.Context, st *state, view *compaction.View, have int, brief bool) ([]align.Output, error) {
 	behindView := 0
 	if r.known.View > 0 {
@@ -187,7 +188,7 @@ func (r *request) outputs(ctx context.Context, st *state, view *compaction.View,
 		return nil
 	}
 	sourced, err := r.host.Sourced(ctx, r.address, view, r.ownTurns(st, view, behindView, brief, tail))
-	if err != nil && r.history.Before > 0 { // messages of the prefix that the dialect joins with others
+	if err != nil && r.history.Before > 0 { // the dialect may join messages of the prefix with others
 		sourced, err = r.host.Sourced(ctx, r.address, view, tail)
 	}
 	if bad, ok := errors.AsType[*payload.InvalidError](err); ok {
@@ -199,8 +200,8 @@ func (r *request) outputs(ctx context.Context, st *state, view *compaction.View,
 	return r.placed(st, sourced, behindView, have), nil
 }
 
-// ownTurns returns a func for the caller's own messages of a turn; it returns nil where the log
-// must be read. The first turns, as many as behind, and sequences of no turn are left to tail.
+// ownTurns returns a func that returns the request's messages of a turn, or nil if the log must be
+// read. It calls tail for the first turns, up to the number behind, and for unknown sequences.
 func (r *request) ownTurns(st *state, view *compaction.View, behind int, brief bool, tail func(compaction.Seq) []events.Message) func(compaction.Seq) []events.Message {
 	h, k := r.history, r.known
 	bySeq := make(map[compaction.Seq]int, len(st.chain))
@@ -219,15 +220,15 @@ func (r *request) ownTurns(st *state, view *compaction.View, behind int, brief b
 			return nil
 		case from < h.Before && (!brief || edited[seq] || r.in.Form == events.FormMessages):
 			return nil
-		case from < h.Before: // the caller has them, and nothing changes them
+		case from < h.Before: // the caller has them, and they are unedited
 			return make([]events.Message, to-from)
 		}
 		return r.own(from, to)
 	}
 }
 
-// placed finds the messages of a rendered view in the history: by their index after the first
-// turns, as many as behind, and in the tail, earlier ones by their content.
+// placed finds the messages of a rendered view in the history. It finds those of the first turns, up to
+// the number behind, by their content, and later ones by their index.
 func (r *request) placed(st *state, sourced []compaction.Sourced, behind, have int) []align.Output {
 	h, k := r.history, r.known
 	index := func(at events.Position) int {
@@ -254,7 +255,7 @@ func (r *request) placed(st *state, sourced []compaction.Sourced, behind, have i
 	return out
 }
 
-// own returns the caller's messages from ≤ i < to.
+// own returns the request's messages from ≤ i < to.
 func (r *request) own(from, to int) []events.Message {
 	out := make([]events.Message, to-from)
 	for i := range out {
@@ -263,7 +264,7 @@ func (r *request) own(from, to int) []events.Message {
 	return out
 }
 
-// editedIn lists the turns of a view whose texts its rendering needs.
+// editedIn returns the turns of a view whose texts the rendering needs.
 func editedIn(v *compaction.View) map[compaction.Seq]bool {
 	out := map[compaction.Seq]bool{}
 	for i := range v.Entries {

@@ -22,7 +22,7 @@ func (r *request) await(ctx context.Context, t *syncedTurn) (*state, error) {
 	}
 	switch {
 	case late:
-		return nil, nil //nolint:nilnil // it is late
+		return nil, nil //nolint:nilnil // timed out
 	case err != nil:
 		return nil, err
 	}
@@ -33,11 +33,11 @@ func (r *request) await(ctx context.Context, t *syncedTurn) (*state, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case out.Accepted && len(st.chain) == 0: // a turn of the same id, of the session before it ended
+	case out.Accepted && len(st.chain) == 0: // a turn with the same id, from before the end of the session
 		r.ended = t.seq
 		return nil, errStale
 	case out.Accepted, out.Code == events.CodeStaleBase, out.Code == events.CodeTurnConflict:
-		return nil, errStale // other turns came in between, before it or after it
+		return nil, errStale // other turns arrived before or after it
 	default:
 		return nil, events.Refuse(out.Code, out.Message, out.Hint)
 	}

@@ -10,12 +10,12 @@ import (
 	"compactd/internal/events"
 )
 
-// maxDropped bounds how many messages a warning names.
+// maxDropped limits the messages that a warning names.
 const maxDropped = 8
 
-// warnDropped warns of messages that are left out although no compaction hides them: empty ones,
+// warnDropped warns of messages that are omitted although no compaction hides them: empty ones,
 // and ones that the provider would refuse. It does not warn of thinking. at returns the index in
-// the history of a message of the view, below 0 for none.
+// the history of a message of the view, or a negative number.
 func (r *request) warnDropped(view *compaction.View, parts []events.SyncPart, at func(turn, index int) int) {
 	behind := func(p events.SyncPart) bool { return p.Drop != nil && int(p.Drop[1]) > r.history.Before }
 	if !slices.ContainsFunc(parts, behind) {

@@ -15,12 +15,12 @@ import (
 	"compactd/internal/worker/payload"
 )
 
-// tailSeq stands for the sequence of the tail: messages that are not in the log.
+// tailSeq is the sequence of the tail: messages that are not in the log.
 const tailSeq compaction.Seq = 1 << 62
 
-// fit answers from the request alone a history that cannot be recorded: it publishes nothing, and
-// the same request gets the same answer. The stages decide as if the turns had come one by one, so
-// that the view of a history that grew begins as before.
+// fit answers a history that cannot be recorded. The answer depends only on the request, and no turn is
+// published. The stages decide as if the turns had arrived one by one, so that the view of a longer
+// history begins as before.
 func (r *request) fit(ctx context.Context, st *state) (*events.SyncResponse, error) {
 	h := r.history
 	if h.Before > 0 {
@@ -30,7 +30,7 @@ func (r *request) fit(ctx context.Context, st *state) (*events.SyncResponse, err
 	if err != nil {
 		return nil, err
 	}
-	other := r.shorter > 0 && r.in.Model != nil && *r.in.Model != st.settings.Model // no call of the session's model
+	other := r.shorter > 0 && r.in.Model != nil && *r.in.Model != st.settings.Model // a call of another model
 	if r.pending != nil && len(st.chain) > 0 && r.refusedHere(st) && !other {
 		if err := r.refuse(ctx, st); err != nil {
 			return nil, err
@@ -42,7 +42,7 @@ func (r *request) fit(ctx context.Context, st *state) (*events.SyncResponse, err
 	}
 	tail := r.until
 	alone.Beside(messages[tail:])
-	starts := []int{} // of the turns, and of the tail
+	starts := []int{} // first indices of the turns and the tail
 	from := min(int(r.in.Frozen), tail)
 	if from > h.Lead {
 		starts = append(starts, h.Lead)
@@ -82,8 +82,8 @@ func (r *request) fit(ctx context.Context, st *state) (*events.SyncResponse, err
 	return out, r.put(out, outputs, view, at)
 }
 
-// freeze leaves the frozen messages at the beginning of the history as they came. Where the answer
-// changes them, the messages behind them are fitted alone, and the view belongs to no session.
+// freeze keeps the frozen messages at the beginning of the history unchanged. If the answer changes
+// them, it fits the later messages instead; the view then belongs to no session.
 func (r *request) freeze(ctx context.Context, st *state, out *events.SyncResponse) (*events.SyncResponse, error) {
 	frozen := int(min(r.in.Frozen, int64(r.history.Len())))
 	if frozen == 0 || r.history.Before > 0 || !out.Changed || out.Parts == nil || align.Holds(out.Parts, frozen) {
@@ -93,7 +93,7 @@ func (r *request) freeze(ctx context.Context, st *state, out *events.SyncRespons
 	if err != nil {
 		return nil, err
 	}
-	if !align.Holds(fitted.Parts, frozen) { // what came is made valid in them too
+	if !align.Holds(fitted.Parts, frozen) { // the rendering makes invalid messages valid, frozen ones too
 		fitted.Parts, fitted.View = align.Freeze(fitted.Parts, frozen), ""
 		fitted.Changed = align.Changed(fitted.Parts, r.history.Len())
 	}
@@ -107,10 +107,10 @@ func (r *request) freeze(ctx context.Context, st *state, out *events.SyncRespons
 	return out, nil
 }
 
-// begin is the index of the first message that is sent. A history that does not begin with a prompt
-// has lost its oldest messages, and loses more with each call. Where it is too long, it is cut at
-// the turn with the greatest digest among those that leave enough: the next call begins later, and
-// is mostly cut at the same turn.
+// begin returns the index of the first message to send. A history that does not begin with a prompt
+// has lost its oldest messages, and loses more with each call. If it is too long, it is cut at the
+// turn with the greatest digest among those that leave at least half of the budget. So the next call,
+// which begins later, is mostly cut at the same turn.
 func (r *request) begin(alone *compaction.Alone, messages []events.Message) int {
 	lead := r.history.Lead
 	if lead == len(messages) || messages[lead].Role == events.RoleUser && !slices.ContainsFunc(messages[lead].Parts, isResult) {
@@ -140,9 +140,9 @@ func (r *request) begin(alone *compaction.Alone, messages []events.Message) int 
 
 func isResult(p events.Part) bool { return p.Kind == events.PartResult }
 
-// behind answers a history that ends before the session does: an older request, or an agent that
-// goes back to go on in another way. The history is fitted alone if its settings differ from the
-// session's, if the provider refused it, or if the session's view of it does not fit.
+// behind answers a history that ends before the session: an older request, or an agent that went
+// back. It fits the history if its settings differ from the session's, if the provider refused it, or
+// if the session's view of it is over the budget.
 func (r *request) behind(ctx context.Context, st *state, have int) (*events.SyncResponse, error) {
 	other, err := r.settings(st, &events.Turn{})
 	if err != nil {
@@ -159,8 +159,8 @@ func (r *request) behind(ctx context.Context, st *state, have int) (*events.Sync
 	return r.fit(ctx, st)
 }
 
-// answerUntil answers a history whose last messages are not published. If session and last messages
-// together do not fit, the history is fitted alone.
+// answerUntil answers a history whose last messages may be unpublished. If session and last messages
+// together are over the budget, it fits the history.
 func (r *request) answerUntil(ctx context.Context, st *state) (*events.SyncResponse, error) {
 	out, err := r.answer(ctx, st, r.until)
 	if err == nil && r.until < r.history.Len() && !out.Budget.WithinBudget {
@@ -194,8 +194,8 @@ func (r *request) alone() (alone *compaction.Alone, err error) {
 	return alone, bad
 }
 
-// budgetAlone makes the budget that of a call with the whole history. If the call cannot be
-// measured, the budget stays that of the session.
+// budgetAlone sets the budget to that of a call with the whole history. It keeps the budget of the
+// session if the call cannot be measured.
 func (r *request) budgetAlone(out *events.SyncResponse) {
 	messages, err := r.format.ReadAll(r.history.Messages)
 	if err != nil || r.history.Before > 0 {
@@ -207,7 +207,7 @@ func (r *request) budgetAlone(out *events.SyncResponse) {
 	}
 }
 
-// fitted renders the view of a history that no log has. Turn n begins at starts[n-1].
+// fitted renders the view of an unrecorded history. Turn n begins at starts[n-1].
 func (r *request) fitted(ctx context.Context, view *compaction.View, starts []int) ([]align.Output, error) {
 	h := r.history
 	starts = append(starts, h.Len())
@@ -234,7 +234,7 @@ func (r *request) fitted(ctx context.Context, view *compaction.View, starts []in
 	return out, nil
 }
 
-// lead lists the instructions that the history begins with.
+// lead returns the instructions at the beginning of the history, unchanged.
 func (r *request) lead() []align.Output {
 	h := r.history
 	lead := h.Lead
@@ -244,7 +244,7 @@ func (r *request) lead() []align.Output {
 	return r.first(lead)
 }
 
-// first lists messages that the history begins with, as they came.
+// first returns the first n messages of the history, unchanged.
 func (r *request) first(n int) []align.Output {
 	out := make([]align.Output, 0, r.history.Len())
 	for i := range n {
@@ -257,11 +257,11 @@ func (r *request) first(n int) []align.Output {
 	return out
 }
 
-// put writes the outputs into an answer, in the form that the request names. at returns the index
-// in the history of a message of the view.
+// put writes the outputs into an answer, in the form of the request. at returns the index in the
+// history of a message of the view.
 func (r *request) put(out *events.SyncResponse, outputs []align.Output, view *compaction.View, at func(turn, index int) int) error {
 	n := r.history.Len()
-	if len(outputs) == 0 { // a call without a message does not count
+	if len(outputs) == 0 { // a call needs a message
 		outputs = r.first(n)
 	}
 	r.sendable(outputs)
@@ -294,8 +294,8 @@ func (r *request) fittedBefore() bool {
 	return ok || r.in.Refused.View == ""
 }
 
-// sendable prepares outputs for a provider: it takes the caller's own messages where they are
-// whole, and puts placeholders for media of which only the hash is known.
+// sendable prepares outputs for a provider. It uses the request's messages where they are unchanged, and
+// placeholders for media of which only the hash is known.
 func (r *request) sendable(outputs []align.Output) {
 	h := r.history
 	var at []int // of outputs whose messages are in the answer
@@ -319,8 +319,8 @@ func (r *request) sendable(outputs []align.Output) {
 // answerShare is the share of the server's max_payload for the messages of an answer, in eighths.
 const answerShare = 7
 
-// written lists messages as an answer has them. If they are larger than an answer may be,
-// placeholders replace the oldest media.
+// written returns messages for an answer. If they exceed the limit of an answer, placeholders
+// replace the oldest media.
 func (r *request) written(messages []events.Raw) []events.Raw {
 	out := slices.Clone(r.format.Fold(messages, r.host.MaxBytes()/8*answerShare))
 	for i, m := range out {
@@ -329,8 +329,8 @@ func (r *request) written(messages []events.Raw) []events.Raw {
 	return out
 }
 
-// fittedView is the name of a view that belongs to no session. It holds our estimate of the input
-// and the ratio that corrected it, so that any worker can learn from the provider's count.
+// fittedView is the name of a view that belongs to no session. It holds the estimate of the input
+// and the ratio that corrected it, so that any worker can correct the ratio by the provider's count.
 type fittedView struct {
 	estimate compaction.Tokens
 	ratio    compaction.PPM
@@ -338,12 +338,12 @@ type fittedView struct {
 
 const fittedPrefix = "fit"
 
-// name is the view of messages.
+// name returns the name of a view with the messages sent.
 func (v fittedView) name(f events.Format, sent []events.Raw) string {
 	return fmt.Sprintf("%s:%d:%d:%s", fittedPrefix, v.estimate, v.ratio/ratioStep, viewDigest(f.DigestOf(sent)))
 }
 
-// readFitted reads the name of a view; ok is false for one of a session.
+// readFitted parses the name of a fitted view. ok is false for a view of a session.
 func readFitted(name string) (v fittedView, ok bool) {
 	words := strings.Split(name, ":")
 	if len(words) != 4 || words[0] != fittedPrefix {
@@ -358,14 +358,14 @@ func readFitted(name string) (v fittedView, ok bool) {
 }
 
 const (
-	// ratioStep rounds a correction up: if it changed with each call, the place of the cut would
-	// change too.
+	// ratioStep is the step to which a correction is rounded up. A correction that changed with
+	// each call would move the cut each time.
 	ratioStep compaction.PPM = 100_000
-	// ratioKept: a count below this share of the estimate lowers the correction.
+	// ratioKept is the share of the estimate below which a count lowers the correction.
 	ratioKept compaction.PPM = 850_000
 )
 
-// counted is the ratio of the provider's count to our estimate of the view, 0 without a count.
+// counted returns the correction after the provider's count of the view, 0 without a count.
 func (v fittedView) counted(usage events.Raw) compaction.PPM {
 	u := events.ReadUsage(usage)
 	if u == nil {
@@ -379,5 +379,5 @@ func (v fittedView) counted(usage events.Raw) compaction.PPM {
 	return (ratio + ratioStep - 1) / ratioStep * ratioStep
 }
 
-// maxCounted bounds that ratio.
+// maxCounted limits the ratio of a count to the estimate.
 const maxCounted = 3

@@ -7,9 +7,9 @@ import (
 	"compactd/internal/events"
 )
 
-// given remembers which view the last answer about each session gave: a generation, of the history
-// up to a turn, which its digest names. A worker that has just started remembers nothing, and takes
-// the generation of the turn before from the log.
+// given remembers the view in the last answer about each session: a generation and the digest of the
+// history. For a session that it does not have, as after a start, the generation of the previous turn is
+// taken from the ledger.
 type given struct {
 	mu  sync.Mutex
 	all map[events.Address]givenAt
@@ -20,7 +20,7 @@ type givenAt struct {
 	generation int64
 }
 
-// maxGiven bounds the sessions that are remembered.
+// maxGiven limits the remembered sessions.
 const maxGiven = 10_000
 
 func (g *given) put(a events.Address, at givenAt) {
@@ -38,9 +38,9 @@ func (g *given) get(a events.Address) givenAt {
 	return g.all[a]
 }
 
-// madeUnder is the generation of the view that the model saw when it wrote the new messages: that
-// of the last answer about the same base, or of the base when it was decided. After a later
-// compaction the model's thinking belongs to the earlier view.
+// madeUnder returns the generation of the view for which the model wrote the new messages: the one in
+// the last answer about the same base, or the one at the decision on the base. A later compaction
+// does not change that, since the model's thinking belongs to the earlier view.
 func (r *request) madeUnder(st *state, t unpublished) (generation int64, err error) {
 	turns := len(st.chain)
 	if t.from > 0 {

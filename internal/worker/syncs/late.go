@@ -12,29 +12,29 @@ import (
 	"compactd/internal/events/dialect"
 )
 
-// late remembers the turns of syncs that were late, which the ledger may not have yet. The next sync about the session
-// waits for them for a moment, and else begins behind them. On an older base its own turn would be refused. A worker
-// that has just started remembers none.
+// late remembers the turns of late syncs, which the ledger may not have yet. The next sync of the session waits
+// briefly for them, and then publishes after them: on an older base its turn would be refused. A restart loses
+// them.
 type late struct {
 	mu  sync.Mutex
 	all map[events.Address]undecided
 }
 
-// undecided are turns that follow each other from a base on, and the settings that the first of them brings.
+// undecided holds consecutive turns after a base, and the settings in the first of them.
 type undecided struct {
 	base     events.Expect
 	turns    []syncedTurn
 	settings string
-	replaces bool // they take the place of others
+	replaces bool // they replace earlier turns
 }
 
-// maxLate bounds the sessions that are remembered, and maxUndecided the turns of each.
+// maxLate limits the remembered sessions, maxUndecided the turns of each.
 const (
 	maxLate      = 10_000
 	maxUndecided = 100
 )
 
-// put notes what a sync has published, and whether it was late.
+// put remembers the turns of a late sync. If was is false, it drops those of the session.
 func (l *late) put(a events.Address, u undecided, was bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -48,7 +48,7 @@ func (l *late) put(a events.Address, u undecided, was bool) {
 	l.all[a] = u
 }
 
-// behind returns what is remembered of a session behind a base; no turns where that is nothing.
+// behind returns the remembered turns of a session after a base, if any.
 func (l *late) behind(a events.Address, base events.Expect) undecided {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -62,7 +62,7 @@ func (l *late) behind(a events.Address, base events.Expect) undecided {
 	return undecided{base: base}
 }
 
-// last is the sequence of the last turn that is remembered of a session, 0 for none.
+// last returns the sequence of the last remembered turn of a session, or 0.
 func (l *late) last(a events.Address) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -72,8 +72,8 @@ func (l *late) last(a events.Address) uint64 {
 	return 0
 }
 
-// awaitLate waits until the turns of a late sync are decided, syncWait at least: on an older state an edit, or other
-// settings, would be refused.
+// awaitLate waits until the turns of a late sync are decided, at least up to syncWait: on an older state an edit or
+// new settings would be refused.
 func (r *request) awaitLate(ctx context.Context) error {
 	seq := r.late.last(r.address)
 	if seq == 0 || r.in.DryRun {
@@ -89,10 +89,10 @@ func (r *request) awaitLate(ctx context.Context) error {
 	return err
 }
 
-// errUndecided: the history does not go on with turns that are not decided, so that nothing can be published behind them.
+// errUndecided: the history does not continue undecided turns, so nothing can be published after them.
 var errUndecided = errors.New("turns of the session are not decided")
 
-// follow returns the turns of late syncs that the history goes on with; at is the index behind them.
+// follow returns the turns of late syncs that the history contains next; at is the index after them.
 func (r *request) follow(st *state, t unpublished) (u undecided, at int, err error) {
 	u, at = r.late.behind(r.address, st.base()), t.at
 	for i := range u.turns {
@@ -105,7 +105,7 @@ func (r *request) follow(st *state, t unpublished) (u undecided, at int, err err
 	return u, at, nil
 }
 
-// settingsOf names the settings that a turn brings.
+// settingsOf returns a text that identifies the settings in a turn.
 func settingsOf(t *events.Turn) string {
 	model := ""
 	if t.Model != nil {

@@ -11,12 +11,11 @@ import (
 	"compactd/internal/events"
 )
 
-// lineage passes a history to a branch if it is no edit of the session's: the session has a branch
-// for it, it was retracted and comes back, or it has another root. It returns no answer for an
-// edit.
+// lineage passes a history to a branch, unless it is an edit of the session's. A history belongs to a
+// branch if the session has the branch, if the history was retracted and returns, or if it has
+// another root. For an edit lineage returns no answer.
 //
-// A second new root in a row may be one that changes with each request: it is recorded only when it
-// comes again.
+// A second new root in a row may change with each request: it is recorded only if it occurs again.
 func (r *request) lineage(ctx context.Context, st *state, at int, root bool) (*events.SyncResponse, error) {
 	known, err := r.hasBranch(st, at)
 	switch {
@@ -26,7 +25,7 @@ func (r *request) lineage(ctx context.Context, st *state, at int, root bool) (*e
 	case !root:
 		return nil, nil //nolint:nilnil // an edit
 	case r.in.DryRun:
-	case r.fittedBefore(): // it comes again for its refusal
+	case r.fittedBefore(): // a repeated request after a refusal
 		return r.fit(ctx, st)
 	case !r.heads.recorded(r.address, r.history, st.branched > st.last.Seq):
 		return r.fit(ctx, st)
@@ -34,8 +33,8 @@ func (r *request) lineage(ctx context.Context, st *state, at int, root bool) (*e
 	return r.branch(ctx, st, at)
 }
 
-// branchName is the name of the branch for a history that differs from the session's at an index.
-// It follows from the history up to there, so that a later request finds the branch.
+// branchName returns the name of the branch for a history that differs from the session's at an index.
+// It follows from the history up to that index, so that a later request finds the branch.
 func (r *request) branchName(st *state, at int) string {
 	first := r.format.DigestOf(r.history.From(r.known.At)[:at+1-r.known.At])
 	if r.known.Turns == 0 && at == r.known.At {
@@ -51,8 +50,8 @@ func (r *request) hasBranch(st *state, at int) (has bool, err error) {
 	return has || r.heads.branched(r.address, id), err
 }
 
-// retracted reports whether the session had the history before: behind a turn that both have, a
-// retracted turn covers the message at which they differ.
+// retracted reports whether the session had the history before: after a common turn, a retracted turn
+// covers the message at which the two differ.
 func (r *request) retracted(st *state, at int) bool {
 	var base events.Digest
 	for turn := 0; turn <= r.known.Turns; turn++ {
@@ -72,7 +71,7 @@ func (r *request) retracted(st *state, at int) bool {
 
 // fitsPrefix reports whether the messages can follow the prefix.
 func (r *request) fitsPrefix(st *state) (bool, error) {
-	if r.known.Shift > 0 && st.settings.System == 0 { // the session has no instructions that the history could begin with
+	if r.known.Shift > 0 && st.settings.System == 0 { // the history begins with instructions, the session has none
 		return false, nil
 	}
 	turns := 0
@@ -84,15 +83,15 @@ func (r *request) fitsPrefix(st *state) (bool, error) {
 }
 
 // fitsBehind reports whether the messages from an index on can follow the first turns of the
-// session, and lists the calls of those turns that have no result.
+// session. awaited are the calls of these turns without a result.
 func (r *request) fitsBehind(turns, at int) (awaited []events.Key, fits bool, err error) {
 	err = r.inspect(func(l *compaction.Ledger) { awaited = l.AwaitedAfter(int64(turns)) })
 	return awaited, r.history.Fits(at, awaited), err
 }
 
-// sameCalls shortens what the session has of a history: it removes turns at the end whose calls
-// have other ids in the session than in the history. The results behind them would belong to no
-// call of the session. ok is false if the calls are in a view of an earlier answer.
+// sameCalls shortens the known part of a history. It removes turns at its end whose calls have other
+// ids in the session than in the history, since the later results would belong to no call of the
+// session. ok is false if the calls are in a view of an earlier answer.
 func (r *request) sameCalls(st *state, k align.Known) (same align.Known, ok bool, err error) {
 	same = k
 	for range maxTurnsBack {
@@ -100,7 +99,7 @@ func (r *request) sameCalls(st *state, k align.Known) (same align.Known, ok bool
 		switch first := same.Turns == 0 || k.View > 0 && same.At <= r.history.Lead+k.View; {
 		case fits || err != nil:
 			return same, true, err
-		case len(awaited) == 0: // results that have no call in the history either
+		case len(awaited) == 0: // the results have no call in the history either
 			return k, true, nil
 		case first:
 			return k, k.View == 0, nil
@@ -111,11 +110,10 @@ func (r *request) sameCalls(st *state, k align.Known) (same align.Known, ok bool
 	return k, k.View == 0, nil
 }
 
-// maxTurnsBack bounds how many turns sameCalls removes: it compares each with all messages behind
-// it.
+// maxTurnsBack limits the turns that sameCalls removes: it compares each with all later messages.
 const maxTurnsBack = 64
 
-// branch passes the request to the branch that the history belongs to.
+// branch passes the request to the branch of the history.
 func (r *request) branch(ctx context.Context, st *state, at int) (*events.SyncResponse, error) {
 	if r.history.Before > 0 {
 		return needAll(st), nil
@@ -127,7 +125,7 @@ func (r *request) branch(ctx context.Context, st *state, at int) (*events.SyncRe
 	in := *r.in
 	in.Session, in.Branch, in.Fork, in.Refused = r.address.Session, r.branchName(st, at), fork, r.pending
 	in.Format = r.format
-	if in.Model == nil { // it is that of the session, also for a branch
+	if in.Model == nil { // a branch begins with the model of the session
 		in.Model = &st.settings.Model
 	}
 	if in.Policy == nil {
@@ -142,11 +140,11 @@ func (r *request) branch(ctx context.Context, st *state, at int) (*events.SyncRe
 	return out, err
 }
 
-// lastTurns is how many turns of the end of a session a history is searched for.
+// lastTurns is the number of turns at the end of a session for which keptTurn searches.
 const lastTurns = 4
 
-// keptTurn is the last turn of the session whose work is in a history with another beginning: an
-// agent that compacted its history itself keeps the end of it. 0 for none.
+// keptTurn returns the last turn of the session whose work is in a history with another beginning, or 0.
+// An agent that compacted its history itself keeps the end of it.
 func (r *request) keptTurn(ctx context.Context, st *state) int64 {
 	for i := len(st.chain) - 1; i >= max(0, len(st.chain)-lastTurns); i-- {
 		if turn, err := r.textsOf(ctx, st, i); err == nil && r.history.HasWork(turn) {
@@ -156,7 +154,7 @@ func (r *request) keptTurn(ctx context.Context, st *state) int64 {
 	return 0
 }
 
-// Bounds of what is remembered of roots.
+// Limits on remembered roots.
 const (
 	maxHeads   = 10_000 // sessions
 	maxRoots   = 8      // of one session, and of its branches
@@ -164,21 +162,20 @@ const (
 )
 
 // heads remembers the new roots of each session, and its branches, which the ledger may not have
-// yet. It is a hint: without it a root must come once more before it becomes a branch.
+// yet. It is a hint: without it a root must occur once more before it becomes a branch.
 type heads struct {
 	mu  sync.Mutex
 	all map[events.Address]*head
 }
 
 type head struct {
-	roots    []root   // that came and are not recorded, the oldest first
+	roots    []root   // unrecorded ones, the oldest first
 	branches []string // ids, the oldest first
 	row      bool     // the last request had a new root
 	last     time.Time
 }
 
-// root is a history with a new root: the digests of that message, and of all messages from there
-// on.
+// root is a history with a new root: the digest of that message, and of all messages from it on.
 type root struct {
 	first, whole events.Digest
 	messages     int
@@ -189,13 +186,13 @@ func rootOf(h *align.History) root {
 	return root{h.Format.DigestOf(own[:1]), h.Format.DigestOf(own), len(own)}
 }
 
-// begins reports whether a history is that one, or that one with more messages.
+// begins reports whether a history begins with this one.
 func (r *root) begins(h *align.History, first events.Digest) bool {
 	own := h.From(h.Lead)
 	return r.first == first && r.messages <= len(own) && h.Format.DigestOf(own[:r.messages]) == r.whole
 }
 
-// of returns what is remembered of a session. The caller holds mu.
+// of returns the head of a session, and creates a missing one. The caller holds mu.
 func (h *heads) of(a events.Address) *head {
 	x := h.all[a]
 	if x == nil || time.Since(x.last) > headsReset {
@@ -209,8 +206,8 @@ func (h *heads) of(a events.Address) *head {
 	return x
 }
 
-// recorded reports whether to record a history with a new root: it is the first in a row, or comes
-// again. after means that the session has not gone on since its last branch.
+// recorded reports whether to record a history with a new root: it is the first in a row, or occurs
+// again. after means that the session has no turn since its last branch.
 func (h *heads) recorded(a events.Address, history *align.History, after bool) bool {
 	now := rootOf(history)
 	h.mu.Lock()
@@ -226,7 +223,7 @@ func (h *heads) recorded(a events.Address, history *align.History, after bool) b
 	return false
 }
 
-// branch notes that a branch has answered.
+// branch records an answer of a branch.
 func (h *heads) branch(a events.Address, id string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -235,10 +232,10 @@ func (h *heads) branch(a events.Address, id string) {
 		x.branches = append(x.branches[max(0, len(x.branches)+1-maxRoots):], id)
 		return
 	}
-	x.row = false // it goes on
+	x.row = false // the branch continues
 }
 
-// branched reports whether a branch has answered lately.
+// branched reports whether a branch answered recently.
 func (h *heads) branched(a events.Address, id string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -246,14 +243,14 @@ func (h *heads) branched(a events.Address, id string) bool {
 	return x != nil && slices.Contains(x.branches, id)
 }
 
-// drop removes what is remembered of a session without turns: it has no branches.
+// drop removes the head of a session without turns: it has no branches.
 func (h *heads) drop(a events.Address) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.all, a)
 }
 
-// went notes that the session itself went on.
+// went records that the session itself continued.
 func (h *heads) went(a events.Address) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

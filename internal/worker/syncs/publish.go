@@ -12,14 +12,14 @@ import (
 	"compactd/internal/worker/limit"
 )
 
-// syncTurn is a turn of a sync, as it is published.
+// syncTurn is the event of a turn of a sync.
 type syncTurn struct {
 	V int `json:"v"`
 	events.Turn
 	Usage events.Raw `json:"usage,omitzero"`
 }
 
-// syncedTurn is a turn that a sync has published.
+// syncedTurn describes a turn that a sync has published.
 type syncedTurn struct {
 	seq      uint64
 	number   int64
@@ -28,14 +28,14 @@ type syncedTurn struct {
 	messages int
 }
 
-// expect is the session up to the turn.
+// expect returns the state of the session after the turn.
 func (t *syncedTurn) expect() events.Expect { return events.Expect{Turn: t.number, Digest: t.whole} }
 
-// turnMargin is room for the other fields of a turn beside messages, system prompt and tools.
+// turnMargin is the space for the fields of a turn other than messages, settings and usage.
 const turnMargin = 16 << 10
 
-// publish stores the new messages as turns on the base that the history was compared with, or behind the turns of
-// earlier syncs on that base. It returns the last of them, nil if there is none.
+// publish stores the new messages as turns on the base that the history was compared with, or after the turns of
+// earlier syncs on that base. It returns the last turn, or nil if there is nothing to publish.
 func (r *request) publish(ctx context.Context, st *state, t unpublished) (*syncedTurn, error) {
 	behind, at, err := r.follow(st, t)
 	if err != nil {
@@ -52,7 +52,7 @@ func (r *request) publish(ctx context.Context, st *state, t unpublished) (*synce
 		return nil, err
 	}
 	settings := settingsOf(&first.Turn)
-	if settings == behind.settings { // the first of those turns brings them
+	if settings == behind.settings { // the first of the late turns has them
 		first.Turn, set = events.Turn{}, false
 	}
 	switch {
@@ -61,7 +61,7 @@ func (r *request) publish(ctx context.Context, st *state, t unpublished) (*synce
 		r.sent = behind
 		return last, nil
 	default:
-		return nil, nil //nolint:nilnil // nothing is to be published
+		return nil, nil //nolint:nilnil // nothing to publish
 	}
 	if len(behind.turns) == 0 {
 		if first.Fork, err = r.fork(ctx, st); err != nil {
@@ -98,8 +98,8 @@ func (r *request) publish(ctx context.Context, st *state, t unpublished) (*synce
 	return last, nil
 }
 
-// bindUsage puts the usage of the request into the first turn, with the generation of the view that its call had. A
-// usage that belongs to no call of the session is left out.
+// bindUsage puts the usage of the request into the first turn, with the generation of the call's view. It omits a
+// usage that belongs to no call of the session.
 func (r *request) bindUsage(ctx context.Context, st *state, t unpublished, first *syncTurn) {
 	u := r.in.Usage
 	if u == nil {
@@ -112,7 +112,7 @@ func (r *request) bindUsage(ctx context.Context, st *state, t unpublished, first
 	}
 }
 
-// publishTurn publishes a turn behind the last one; whole is the digest of the session before it.
+// publishTurn publishes a turn after the last one. whole is the digest of the session before it.
 func (r *request) publishTurn(ctx context.Context, turn *syncTurn, last *syncedTurn, whole events.Digest) (*syncedTurn, error) {
 	digest := r.format.DigestOf(turn.Messages)
 	if err := limit.Of(ctx).Yield(ctx); err != nil {
@@ -131,7 +131,7 @@ func (r *request) publishTurn(ctx context.Context, turn *syncTurn, last *syncedT
 	return &syncedTurn{seq, turn.Number, whole.With(digest, n), digest, n}, nil
 }
 
-// split cuts the messages to publish into turns of at most so many bytes.
+// split divides the messages to publish into turns of at most most bytes.
 func (r *request) split(t unpublished, most int) ([][]events.Raw, error) {
 	if t.stable <= t.at || t.stable >= r.until {
 		return r.history.Until(r.until).Split(t.at, most)
@@ -144,15 +144,15 @@ func (r *request) split(t unpublished, most int) ([][]events.Raw, error) {
 	return append(stays, rest...), err
 }
 
-// eventID follows from the session, the base and the turn: a turn that this worker or another one
+// eventID derives the id from the session, the base and the turn: a turn that this worker or another one
 // publishes again is the same event.
 func (r *request) eventID(t *syncTurn, base *syncedTurn, digest events.Digest) string {
 	name := fmt.Sprintf("sync %s %d %s %d %d %s %s", r.address, t.Expect.Turn, t.Expect.Digest, base.seq, t.ReplacesFrom, digest, settingsOf(&t.Turn))
 	return uuid.NewSHA1(render.IDNamespace, []byte(name)).String()
 }
 
-// settings puts the settings of the request that differ from the session's into a turn, and reports
-// whether there are any.
+// settings puts the settings of the request that differ from the session's into a turn. It reports
+// whether such a change needs a turn even without messages.
 func (r *request) settings(st *state, t *events.Turn) (bool, error) {
 	now := &st.settings
 	if m := r.in.Model; m != nil && (*m != now.Model || len(st.chain) == 0) {
@@ -177,7 +177,7 @@ func (r *request) settings(st *state, t *events.Turn) (bool, error) {
 	return t.Model != nil && len(st.chain) > 0 || t.System != nil || t.Tools != nil || t.Policy != nil, nil
 }
 
-// system is the system prompt of the request, with the instructions at the beginning of the
+// system returns the system prompt of the request, with the instructions at the beginning of the
 // history.
 func (r *request) system() (events.Raw, error) {
 	if r.history.Lead == 0 || r.history.Before > 0 {
@@ -213,10 +213,10 @@ func (r *request) system() (events.Raw, error) {
 	return events.Marshal(blocks)
 }
 
-// fork is where a branch without turns begins; nil for any other session.
+// fork returns the point where a branch without turns begins; nil for any other session.
 func (r *request) fork(ctx context.Context, st *state) (*events.Fork, error) {
 	if len(st.chain) > 0 || r.in.Branch == "" {
-		return nil, nil //nolint:nilnil // no branch, or one that is there
+		return nil, nil //nolint:nilnil // not a branch, or an existing one
 	}
 	if r.in.Fork != nil {
 		return r.in.Fork, nil
@@ -229,7 +229,7 @@ func (r *request) fork(ctx context.Context, st *state) (*events.Fork, error) {
 	switch code := events.CodeOf(err); {
 	case err == nil:
 		fork.Turn = out.Turns
-	case code == events.CodeFormatChanged: // it has nothing of it
+	case code == events.CodeFormatChanged: // the parent has none of the history
 	default:
 		return nil, err
 	}

@@ -21,8 +21,8 @@ func (r *request) refusedHere(st *state) bool {
 	return fitted || r.pending.View == "" || st.gave(r.pending.View)
 }
 
-// refuseHere publishes the refusal of a request if it belongs to the session. Then it returns
-// errStale: the session must be read again.
+// refuseHere publishes the refusal of a request if it belongs to the session. It then returns
+// errStale, since the session must be read again.
 func (r *request) refuseHere(ctx context.Context, st *state) error {
 	switch {
 	case r.pending == nil || len(st.chain) == 0:
@@ -34,7 +34,7 @@ func (r *request) refuseHere(ctx context.Context, st *state) error {
 	return nil
 }
 
-// refuse publishes that a provider refused a call, and waits for the history that fits.
+// refuse publishes the refusal of a call, and waits for a shorter history.
 func (r *request) refuse(ctx context.Context, st *state) error {
 	o, err := r.refusal(st)
 	if err != nil {
@@ -51,7 +51,7 @@ func (r *request) refuse(ctx context.Context, st *state) error {
 	return r.awaitShorter(ctx, seq)
 }
 
-// refusal is the event of a refusal, as it is published.
+// refusal is the event of a refusal.
 type refusal struct {
 	V          int           `json:"v"`
 	ID         string        `json:"id"`
@@ -59,11 +59,11 @@ type refusal struct {
 	Status     int64         `json:"status,omitzero"`
 	Model      *events.Model `json:"model,omitzero"`
 	Generation int64         `json:"generation"`
-	Unbind     bool          `json:"unbind"` // thinking that is bound to another history
+	Unbind     bool          `json:"unbind"` // removes thinking that is bound to another history
 	Unrecorded int64         `json:"unrecorded,omitzero"`
 }
 
-// refusal makes the event of the refusal. Its id follows from session and content.
+// refusal makes the event of a refusal. Its id follows from session and content.
 func (r *request) refusal(st *state) (*refusal, error) {
 	in := r.pending
 	r.pending = nil
@@ -82,7 +82,7 @@ func (r *request) refusal(st *state) (*refusal, error) {
 	}
 	r.refused = cmp.Or(in.View, viewName(st.generation, st.base().Digest))
 	generation := o.Generation
-	if o.Unrecorded > 0 { // its name is all of it
+	if o.Unrecorded > 0 { // the view's name identifies a fitted view
 		generation = 0
 	}
 	name := fmt.Sprintf("refused %s %s %d %d %s", r.address, in.View, generation, in.Status, in.Error)
@@ -109,7 +109,7 @@ func (r *request) awaitShorter(ctx context.Context, seq uint64) error {
 			return nil
 		case err != nil:
 			return err
-		case out.Code == events.CodeUnknownSession: // it has ended since
+		case out.Code == events.CodeUnknownSession: // the session has ended
 			return nil
 		case !out.Accepted:
 			return events.Refuse(out.Code, out.Message, out.Hint)
@@ -119,7 +119,7 @@ func (r *request) awaitShorter(ctx context.Context, seq uint64) error {
 		}
 		paused := make(chan struct{})
 		time.AfterFunc(resultPause, func() { close(paused) })
-		if err := r.host.Await(ctx, paused); err != nil { // it waits for a summary
+		if err := r.host.Await(ctx, paused); err != nil { // the compaction waits for a summary
 			return err
 		}
 		if time.Now().After(until) {

@@ -9,41 +9,41 @@ import (
 )
 
 const (
-	// unstableAfter is how often in a row a history may differ at one index, and tailAfter how
-	// often at its end.
+	// A history is unstable after unstableAfter requests in a row that differ at one index, or
+	// tailAfter requests in a row that differ at its end.
 	unstableAfter = 3
 	tailAfter     = 2
-	// A message counts as stable again when it was the same in stableAfter growing requests. The
-	// number doubles each time that the message changes after that, up to maxStable.
+	// A message is stable again after stableAfter growing requests without a change. The number
+	// doubles each time that the message changes again, up to maxStable.
 	stableAfter = 2
 	maxStable   = 64
-	// maxTail is how many messages an end that changes may have.
+	// maxTail limits the messages of an end that changes.
 	maxTail = 4
 
-	// Bounds of what is remembered of histories that differ.
+	// Limits on remembered histories.
 	maxUnstable   = 10_000
 	unstableReset = 10 * time.Minute
 )
 
-// stability remembers where the histories of sessions differ from request to request. It is a hint:
-// a worker without it publishes a turn or two that are then retracted, and has learned it.
+// stability remembers at which index the histories of sessions differ from request to request. It is a
+// hint: a worker without it first publishes a turn or two that are then retracted.
 type stability struct {
 	mu sync.Mutex
 	at map[events.Address]*unstable
 }
 
-// unstable is where a history differed last.
+// unstable describes the last differences of a history.
 type unstable struct {
-	index int // −1 for nowhere
-	times int // in a row at the index
-	tails int // in a row near the end of the session, each behind the one before
-	tail  int // messages of the end that changes
+	index int // of the last difference, or −1
+	times int // differences in a row at the index
+	tails int // differences in a row near the end of the session, each at a higher index
+	tail  int // number of messages in the end that changes
 	watch watch
-	after int // requests in a row after which it counts as stable
+	after int // requests in a row without a change until it is stable
 	last  time.Time
 }
 
-// stays compares a history with the watched part, and reports whether that is stable again. The
+// stays compares a history with the watched part, and reports whether the part is stable again. The
 // next difference makes it unstable at once.
 func (u *unstable) stays(h *align.History) bool {
 	if !u.watch.stays(h, u.after) {
@@ -54,15 +54,15 @@ func (u *unstable) stays(h *align.History) bool {
 	return true
 }
 
-// watch is an unpublished part of a history, as the last request had it.
+// watch is an unpublished part of the history in the last request.
 type watch struct {
 	from, to int
 	digest   events.Digest
 	length   int // of the history
-	same     int // requests in a row that were longer and had the same
+	same     int // longer requests in a row with the same part
 }
 
-// stays compares a history with the part, and reports whether the part was the same often enough.
+// stays compares a history with the part, and reports whether the part was the same after times in a row.
 func (w *watch) stays(h *align.History, after int) bool {
 	if w.to == 0 || w.to > h.Len() || w.from < h.Before {
 		return false
@@ -86,7 +86,7 @@ func (w *watch) set(h *align.History, from, to int) {
 	w.digest = w.digestIn(h)
 }
 
-// of returns what is remembered of a session; u.mu is held.
+// of returns the entry of a session, and creates a missing one. The caller holds u.mu.
 func (u *stability) of(a events.Address) *unstable {
 	if u.at == nil || len(u.at) >= maxUnstable {
 		u.at = map[events.Address]*unstable{}
@@ -100,10 +100,10 @@ func (u *stability) of(a events.Address) *unstable {
 	return x
 }
 
-// differs notes that a history differs from the session from an index on, and reports whether it
-// does in each request. end is the index where the session ends.
+// differs records that a history differs from the session from an index on, and reports whether it
+// differs there in each request. end is the index of the session's end.
 func (u *stability) differs(a events.Address, h *align.History, index, end int) bool {
-	if h.Len() < end && index > h.Lead { // it went back
+	if h.Len() < end && index > h.Lead { // the agent went back
 		return false
 	}
 	u.mu.Lock()
@@ -113,7 +113,7 @@ func (u *stability) differs(a events.Address, h *align.History, index, end int) 
 		if end-index > maxTail || h.Len() == end || index < x.index {
 			x.tails, x.tail = 0, 0
 		}
-		if x.tails >= tailAfter { // the session ends before it
+		if x.tails >= tailAfter { // the end is not published
 			x.tail = min(x.tail+end-index, 2*maxTail)
 		} else {
 			x.watch = watch{}
@@ -136,8 +136,8 @@ func (u *stability) differs(a events.Address, h *align.History, index, end int) 
 	return true
 }
 
-// until is the index from which on nothing of a history is published, because its end changes with
-// each request. known is the index where the session ends.
+// until returns the index up to which a history is published: a later end changes with each request.
+// known is the index of the session's end.
 func (u *stability) until(a events.Address, h *align.History, known int) int {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -159,8 +159,8 @@ func (u *stability) until(a events.Address, h *align.History, known int) int {
 	return from
 }
 
-// held is how many messages at the end of a history are not published because they change with each
-// request.
+// held returns the number of messages at the end of a history that are not published because they
+// change with each request.
 func (u *stability) held(a events.Address) int {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -16,36 +16,36 @@ import (
 )
 
 const (
-	// syncWait is the most that a sync waits by default for its turn, and refusedWait for
-	// the history that fits.
+	// syncWait limits by default the wait of a sync for its turn, refusedWait the wait for a
+	// shorter history.
 	syncWait    = 500 * time.Millisecond
 	refusedWait = 5 * time.Second
-	// resultPause is how long a refused call waits between two looks at its result.
+	// resultPause is the pause between two reads of the result of a refusal.
 	resultPause = 20 * time.Millisecond
-	// maxStale is how often a sync begins again when another turn came before its own.
+	// maxStale limits the retries of a sync after concurrent turns.
 	maxStale = 3
 )
 
-// errStale: another turn came before the one of a sync.
+// errStale: another turn came before that of a sync.
 var errStale = events.NewInvalid(events.CodeStaleBase, "", "other turns of the session came first in every try")
 
 // Host is the worker that serves a session. Publish returns the sequence of the first event with an
 // id.
 type Host interface {
-	// Inspect shows a ledger to read, and returns a function that waits until all it rests on is
-	// committed. read must not keep the ledger.
+	// Inspect calls read with a ledger. It returns a function that waits until all events of the
+	// ledger are committed. read must not keep the ledger.
 	Inspect(a events.Address, read func(*compaction.Ledger)) (committed func(context.Context) error, err error)
 	// Turn and Sourced are those of [payload.Renderer].
 	Turn(ctx context.Context, a events.Address, seq compaction.Seq) ([]events.Message, error)
 	Sourced(ctx context.Context, a events.Address, v *compaction.View, own func(compaction.Seq) []events.Message) ([]compaction.Sourced, error)
 	Publish(ctx context.Context, k events.Kind, a events.Address, id string, body []byte) (seq uint64, err error)
 	MaxBytes() int // of an event
-	// AwaitDecided waits until an event is decided. The code turn_pending: the wait timed out.
+	// AwaitDecided waits until an event is decided. Error turn_pending: the wait timed out.
 	AwaitDecided(ctx context.Context, a events.Address, w events.Await) error
 	Outcome(ctx context.Context, in *events.OutcomeRequest) (*events.OutcomeResponse, error)
 	// Sync passes a sync about another session to the worker that serves it.
 	Sync(ctx context.Context, in *events.SyncRequest) (*events.SyncResponse, error)
-	// Await waits until done is closed, and gives its processor to others meanwhile.
+	// Await waits until done is closed, and releases its processor during the wait.
 	Await(ctx context.Context, done <-chan struct{}) error
 }
 
@@ -64,18 +64,18 @@ type Syncer struct {
 // New returns a syncer. c is the config in force.
 func New(h Host, c func() *compaction.Config) *Syncer { return &Syncer{host: h, config: c} }
 
-// state is what a sync needs of a ledger.
+// state holds the parts of a ledger that a sync needs.
 type state struct {
 	chain      []events.Link
 	format     events.Format
 	settings   compaction.Settings
 	generation int64
-	through    int64 // of the generation, 0 where it is not known
+	through    int64 // last turn of the generation, 0 if unknown
 	budget     events.Budget
-	raised     bool // its window is above that of its model, as calls showed
+	raised     bool // calls showed a larger window than that of the model
 	last       events.Through
 	retracted  []compaction.Retracted
-	branched   uint64 // the event that named the last branch; 0 for none
+	branched   uint64 // sequence of the event of the last branch, or 0
 }
 
 // base is the session as it is.
@@ -86,7 +86,7 @@ func (st *state) base() (x events.Expect) {
 	return x
 }
 
-// wholeAt is the digest of the first turns.
+// wholeAt returns the digest of the first turns.
 func (st *state) wholeAt(turns int) events.Digest {
 	if turns == 0 {
 		return events.Digest{}
@@ -94,7 +94,7 @@ func (st *state) wholeAt(turns int) events.Digest {
 	return st.chain[turns-1].Whole
 }
 
-// stateOf reads the ledger of a session, and waits until all that it rests on is committed.
+// stateOf reads the ledger of a session, and waits until all its events are committed.
 func (s *Syncer) stateOf(ctx context.Context, a events.Address) (*state, error) {
 	st := &state{}
 	committed, err := s.host.Inspect(a, func(l *compaction.Ledger) {
@@ -124,71 +124,71 @@ type request struct {
 	known    align.Known
 	format   events.Format
 	warnings []events.SyncWarning
-	recorded int64                // messages that the session had before
-	until    int                  // index from which on nothing is published: the end is another one each time
-	pending  *events.SyncRefused  // the refusal that is to be published; nil for none, or once it is
-	refused  string               // the view that the provider refused, "" for none
-	tried    *events.HistoryEntry // what that led to
-	shorter  int64                // our estimate of a history that ends before the session, 0 for any other
-	raised   bool                 // the window is above that of the model, as calls showed
-	ended    uint64               // a turn that began the session, before it ended and is to begin again
+	recorded int64                // number of messages that the session had before
+	until    int                  // index up to which messages are published: a later end changes with each request
+	pending  *events.SyncRefused  // the refusal to publish; nil without one or after it
+	refused  string               // the view that the provider refused, or ""
+	tried    *events.HistoryEntry // the compaction that answered the refusal
+	shorter  int64                // estimated input of a history that ends before the session, 0 for any other
+	raised   bool                 // calls showed a larger window than that of the model
+	ended    uint64               // first turn of the session before its end; the session begins again
 	gave     givenAt
-	sent     undecided // by publish
+	sent     undecided // published turns, set by publish
 }
 
-// Answer takes the history of an agent, and states what of it to send.
+// Answer compares the history of an agent with its session, and returns the parts to send.
 func (s *Syncer) Answer(ctx context.Context, in *events.SyncRequest) (*events.SyncResponse, error) {
 	wait := syncWait
 	if in.WaitMS != nil {
 		wait = time.Duration(*in.WaitMS) * time.Millisecond
 	}
-	x := &request{Syncer: s, in: in, address: in.Address(), deadline: time.Now().Add(wait)}
+	r := &request{Syncer: s, in: in, address: in.Address(), deadline: time.Now().Add(wait)}
 	if !in.DryRun { // which publishes nothing; a branch requests it of its parent
-		release, err := s.locks.hold(ctx, x.address, s.host.Await)
+		release, err := s.locks.hold(ctx, r.address, s.host.Await)
 		if err != nil {
 			return nil, err
 		}
 		defer release()
 	}
-	if err := x.awaitLate(ctx); err != nil {
+	if err := r.awaitLate(ctx); err != nil {
 		return nil, err
 	}
-	if r := in.Refused; r != nil && !in.DryRun {
-		x.pending, x.refused = r, r.View
+	if refused := in.Refused; refused != nil && !in.DryRun {
+		r.pending, r.refused = refused, refused.View
 	}
 	for try := 0; ; try++ {
-		x.warnings = nil
-		st, err := s.stateOf(ctx, x.address)
+		r.warnings = nil
+		st, err := s.stateOf(ctx, r.address)
 		if err != nil {
 			return nil, err
 		}
 		if len(st.chain) == 0 {
-			x.heads.drop(x.address)
+			r.heads.drop(r.address)
 		}
-		ended := x.ended
-		x.reserve(st)
-		unknown := x.unknownModel(st)
-		out, err := x.attempt(ctx, st)
-		if errors.Is(err, errStale) && (try < maxStale || x.ended > ended) {
+		ended := r.ended
+		r.reserve(st)
+		unknown := r.unknownModel(st)
+		out, err := r.attempt(ctx, st)
+		if errors.Is(err, errStale) && (try < maxStale || r.ended > ended) {
 			continue
 		}
 		if err == nil && out.Need == "" && out.Session == "" {
-			out, err = x.freeze(ctx, st, out)
+			out, err = r.freeze(ctx, st, out)
 		}
-		if err == nil && !in.DryRun && x.gave.whole != (events.Digest{}) {
-			x.given.put(x.address, x.gave)
+		if err == nil && !in.DryRun && r.gave.whole != (events.Digest{}) {
+			r.given.put(r.address, r.gave)
 		}
 		if unknown != "" && err == nil && out.Need == "" && out.Session == "" {
 			out.Warnings = append(out.Warnings, events.WarningOf(events.CodeUnknownModel, unknown))
 		}
 		if err == nil && out.Session == "" {
-			x.finish(out)
+			r.finish(out)
 		}
 		return out, err
 	}
 }
 
-// needAll is the answer to a request whose prefix is not known here.
+// needAll returns the answer to a request with an unknown prefix.
 func needAll(st *state) *events.SyncResponse {
 	return &events.SyncResponse{
 		V: events.Version, Need: events.NeedAll, Recorded: true, Generation: st.generation, Through: st.last, Budget: st.budget, Warnings: []events.SyncWarning{},
@@ -199,7 +199,7 @@ func (r *request) warn(code events.Code, detail string) {
 	r.warnings = append(r.warnings, events.WarningOf(code, detail))
 }
 
-// unknownModel is a text about a model that is new to the session and whose window is a guess; ""
+// unknownModel returns a text about a model that is new to the session and whose window is a guess; ""
 // for any other model.
 func (r *request) unknownModel(st *state) string {
 	now, m, override := &st.settings, r.in.Model, r.in.Policy
@@ -215,7 +215,7 @@ func (r *request) unknownModel(st *state) string {
 	return r.config().UnknownModel(r.address.Tenant, override, m)
 }
 
-// reserve removes from the model a longest answer that would leave no room in its window.
+// reserve removes from the model a maximum output that would leave no space in its window.
 func (r *request) reserve(st *state) {
 	override := r.in.Policy
 	if override == nil {
@@ -227,7 +227,7 @@ func (r *request) reserve(st *state) {
 	}
 }
 
-// attempt compares the history with the session, publishes what is new, and answers.
+// attempt compares the history with the session, publishes the new messages, and answers.
 func (r *request) attempt(ctx context.Context, st *state) (*events.SyncResponse, error) {
 	in := r.in
 	r.format = cmp.Or(in.Format, st.format, events.DefaultFormat(in.Model))
@@ -267,7 +267,7 @@ func (r *request) attempt(ctx context.Context, st *state) (*events.SyncResponse,
 	return r.record(ctx, st, t)
 }
 
-// record publishes what is new, and answers.
+// record publishes the new messages, and answers.
 func (r *request) record(ctx context.Context, st *state, t unpublished) (*events.SyncResponse, error) {
 	r.recorded = int64(t.at)
 	if r.in.DryRun {
@@ -283,7 +283,7 @@ func (r *request) record(ctx context.Context, st *state, t unpublished) (*events
 	r.until = r.stable.until(r.address, r.history, t.at)
 	last, err := r.publish(ctx, st, t)
 	if large, ok := errors.AsType[*events.Invalid](err); ok && large.Code() == events.CodeTooLarge {
-		r.warn(events.CodeTooLarge, err.Error()) // a message that no turn has room for, without its media
+		r.warn(events.CodeTooLarge, err.Error()) // a message too large for a turn, even without its media
 		return r.fit(ctx, st)
 	}
 	if errors.Is(err, errUndecided) {
@@ -293,7 +293,7 @@ func (r *request) record(ctx context.Context, st *state, t unpublished) (*events
 	if err != nil {
 		return nil, err
 	}
-	if last == nil { // the session has it all
+	if last == nil { // the session has the whole history
 		return r.answerUntil(ctx, st)
 	}
 	decided, err := r.await(ctx, last)
@@ -312,7 +312,7 @@ func (r *request) record(ctx context.Context, st *state, t unpublished) (*events
 		}
 		return out, err
 	}
-	if len(st.chain) == 0 { // the refused call was made without an answer
+	if len(st.chain) == 0 { // the refused call did not use an answer of compactd
 		if err := r.refuseHere(ctx, decided); err != nil {
 			return nil, err
 		}
@@ -321,8 +321,8 @@ func (r *request) record(ctx context.Context, st *state, t unpublished) (*events
 	return r.answerUntil(ctx, decided)
 }
 
-// translated answers a history in another dialect than the session's: it counts as one with another
-// root.
+// translated answers a history in another dialect than the session's. It counts as a history with
+// another root.
 func (r *request) translated(ctx context.Context, st *state) (*events.SyncResponse, error) {
 	r.history = align.Read(r.format, r.in.Messages, 0)
 	r.until = r.history.Len()
@@ -343,17 +343,16 @@ func (r *request) translated(ctx context.Context, st *state) (*events.SyncRespon
 	return r.lineage(ctx, st, r.history.Lead, true)
 }
 
-// unpublished is the part of a history to publish: the messages from at on, as turns from the
-// number from on, 0 for the next. A turn ends at stable, so that only the rest is retracted when it
-// changes.
+// unpublished is the part of a history to publish: the messages from index at on, as turns from number
+// from on; 0 means the next number. A turn ends at index stable, so that a change of the later messages
+// retracts only those.
 type unpublished struct {
 	from   int64
 	at     int
 	stable int
 }
 
-// diverge decides about a history that differs from the session's. An answer or an error ends the
-// sync.
+// diverge handles a history that differs from the session's. An answer or an error ends the sync.
 func (r *request) diverge(ctx context.Context, st *state) (t unpublished, out *events.SyncResponse, err error) {
 	made, err := r.matchViews(ctx, st)
 	if err != nil {
@@ -367,7 +366,7 @@ func (r *request) diverge(ctx context.Context, st *state) (t unpublished, out *e
 		return t, nil, err
 	}
 	at := r.known.At + r.history.Common(r.known.At, turn)
-	if at == r.history.Len() { // it ends within a turn: as a history that ends before the session
+	if at == r.history.Len() { // it ends within a turn, and so before the session
 		return unpublished{from: 0, at: r.known.At}, nil, nil
 	}
 	t = unpublished{int64(r.known.Turns) + 1, r.known.At, at}
@@ -410,8 +409,8 @@ func (r *request) diverge(ctx context.Context, st *state) (t unpublished, out *e
 	return t, nil, nil
 }
 
-// matchViews compares the history with the views of earlier answers. If it begins with none of
-// them, the messages that compactd made in them are returned.
+// matchViews compares the history with the views of earlier answers. Without a match it returns the
+// messages in them that compactd made.
 func (r *request) matchViews(ctx context.Context, st *state) (made []madeMessage, err error) {
 	if r.history.Before > 0 {
 		return nil, nil
@@ -432,8 +431,8 @@ func (r *request) matchViews(ctx context.Context, st *state) (made []madeMessage
 	return made, nil
 }
 
-// hasMade reports whether the history has one of the messages that compactd made. A message of
-// which compactd changed only ids of calls does not count if the session has it too.
+// hasMade reports whether the history has one of the messages that compactd made. A message in which
+// compactd changed only ids of calls does not count if the session has it too.
 func (r *request) hasMade(ctx context.Context, st *state, made []madeMessage) (bool, error) {
 	if len(made) == 0 {
 		return false, nil
@@ -459,7 +458,7 @@ func (r *request) hasMade(ctx context.Context, st *state, made []madeMessage) (b
 	return false, nil
 }
 
-// textsOf reads the messages of a turn from the log, nil where it is gone.
+// textsOf reads the messages of a turn from the log, or returns nil if they are gone.
 func (r *request) textsOf(ctx context.Context, st *state, turn int) ([]events.Raw, error) {
 	read, err := r.host.Turn(ctx, r.address, compaction.Seq(st.chain[turn].Seq))
 	if _, gone := errors.AsType[*stream.GoneError](err); gone {
@@ -489,13 +488,14 @@ func (r *request) other(ctx context.Context, in *events.SyncRequest) (*events.Sy
 	return out, err
 }
 
-// locks serialize the syncs of one session.
+// locks serializes the syncs of one session.
 type locks struct {
 	mu   sync.Mutex
 	held map[events.Address]chan struct{}
 }
 
-// hold waits for the lock with await, which needs no processor: the holder may need one.
+// hold takes the lock of a session. It waits with await, which releases the processor: the holder may need
+// it.
 func (l *locks) hold(ctx context.Context, a events.Address, await func(context.Context, <-chan struct{}) error) (release func(), err error) {
 	for {
 		l.mu.Lock()

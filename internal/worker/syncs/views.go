@@ -13,20 +13,20 @@ import (
 	"compactd/internal/events"
 )
 
-// viewOf is the generation of a view, if it is the last one that the session gave.
+// viewOf returns the generation of a view if the view is of the current session.
 func (st *state) viewOf(view string) (generation int64, ok bool) {
 	gen, whole, _ := strings.Cut(view, ":")
 	generation, err := strconv.ParseInt(gen, 10, 64)
 	return generation, err == nil && 0 <= generation && generation <= st.generation && whole == viewDigest(st.base().Digest)
 }
 
-// counts reports whether a call with a view can have had n messages: as many as the history up to
-// the session's end, or as many as the view. 0 is unknown, and fits.
+// counts reports whether a call with a view can have had n messages: the number in the history up to
+// the session's end, or the number in the view. n is 0 if unknown, which is accepted.
 func (r *request) counts(ctx context.Context, st *state, generation, n int64) bool {
 	if r.known.Turns < len(st.chain) {
-		return false // the history has other messages by now
+		return false // the history has changed
 	}
-	held := int64(r.stable.held(r.address)) // messages at the end, which the call may have had too
+	held := int64(r.stable.held(r.address)) // unpublished messages at the end, which the call may also have had
 	if own := int64(r.known.At - r.history.Lead); n == 0 || own <= n && n <= own+held || 0 <= n-int64(r.known.At) && n-int64(r.known.At) <= held {
 		return true
 	}
@@ -39,13 +39,13 @@ func (r *request) counts(ctx context.Context, st *state, generation, n int64) bo
 	return err == nil && (0 <= n-sent && n-sent <= held || n == sent+int64(r.history.Lead))
 }
 
-// viewName names the view of a session up to a turn, under a generation.
+// viewName returns the name of a session's view of a generation, up to a turn.
 func viewName(generation int64, whole events.Digest) string {
 	return fmt.Sprintf("%d:%s", generation, viewDigest(whole))
 }
 
-// gave reports whether a view belongs to the session as it is, and not to a branch or a retracted
-// turn; false for "".
+// gave reports whether a view belongs to the current turns of the session, and not to a branch or a
+// retracted turn; false for "".
 func (st *state) gave(view string) bool {
 	_, whole, _ := strings.Cut(view, ":")
 	return view != "" && slices.ContainsFunc(st.chain, func(l events.Link) bool { return viewDigest(l.Whole) == whole })
@@ -53,13 +53,13 @@ func (st *state) gave(view string) bool {
 
 func viewDigest(whole events.Digest) string { return whole.String()[:16] }
 
-// begins reports whether a session still has its first turns.
+// begins reports whether the session still has the first turns of st.
 func (st *state) begins(l *compaction.Ledger, turns int) bool {
 	seqs := l.TurnSeqs()
 	return len(seqs) > 0 && turns <= len(seqs) && (turns == 0 || seqs[turns-1] == compaction.Seq(st.chain[turns-1].Seq))
 }
 
-// viewTurns is how many turns the view at the beginning of the history stands for.
+// viewTurns returns the number of turns that the view at the beginning of the history covers.
 func (r *request) viewTurns(st *state) int {
 	end := r.history.Lead + r.known.View - r.known.Shift // messages of the session
 	for i := range st.chain {
@@ -70,8 +70,8 @@ func (r *request) viewTurns(st *state) int {
 	return len(st.chain)
 }
 
-// inspect calls read with the ledger of the session, measured under the config in force: a ledger
-// that was just loaded has no sums yet, and a view needs them.
+// inspect calls read with the ledger of the session, measured under the config in force: a newly loaded
+// ledger lacks the sums that a view needs.
 func (r *request) inspect(read func(*compaction.Ledger)) error {
 	_, err := r.host.Inspect(r.address, func(l *compaction.Ledger) {
 		l.Describe(r.config())
@@ -80,7 +80,7 @@ func (r *request) inspect(read func(*compaction.Ledger)) error {
 	return err
 }
 
-// generationBefore is the newest generation that changed none but the first turns.
+// generationBefore returns the newest generation that changed only the first turns.
 func generationBefore(l *compaction.Ledger, turns int) int64 {
 	for generation := l.Generation(); generation > 0; generation-- {
 		if t := l.GenerationThrough(generation); t > 0 && t <= int64(turns) {
@@ -90,7 +90,7 @@ func generationBefore(l *compaction.Ledger, turns int) int64 {
 	return 0
 }
 
-// maxViews is how many generations a history is compared with.
+// maxViews limits the generations with which a history is compared.
 const maxViews = 4
 
 // givenView is a view of an earlier answer.
@@ -100,7 +100,7 @@ type givenView struct {
 }
 
 // madeMessage is a message that compactd made or changed. of is the message of the session that it
-// stands for, zero for none or several.
+// replaces, or zero if it replaces no message or several.
 type madeMessage struct {
 	raw events.Raw
 	of  events.Position
@@ -114,7 +114,7 @@ func (r *request) viewsOf(ctx context.Context, st *state) ([]givenView, error) {
 		if err := r.inspect(func(l *compaction.Ledger) { through, shows = l.GenerationThrough(gen), l.GenerationShows(gen) }); err != nil {
 			return nil, err
 		}
-		for _, turn := range slices.Compact([]int64{shows, through}) { // an answer may end at either
+		for _, turn := range slices.Compact([]int64{shows, through}) { // an answer may end at any of the two
 			v, ok, err := r.viewThrough(ctx, st, gen, turn)
 			if err != nil {
 				return nil, err
@@ -127,8 +127,8 @@ func (r *request) viewsOf(ctx context.Context, st *state) ([]givenView, error) {
 	return out, nil
 }
 
-// viewThrough is the view of a generation of the turns up to a number; ok is false if it can no
-// longer be rendered.
+// viewThrough returns the view of a generation up to a turn. ok is false if it can no longer be
+// rendered.
 func (r *request) viewThrough(ctx context.Context, st *state, gen, through int64) (v givenView, ok bool, err error) {
 	if through < 1 || int(through) > len(st.chain) {
 		return v, false, nil
@@ -143,7 +143,7 @@ func (r *request) viewThrough(ctx context.Context, st *state, gen, through int64
 	}
 	sourced, err := r.host.Sourced(ctx, r.address, view, func(compaction.Seq) []events.Message { return nil })
 	if err != nil {
-		return v, false, nil //nolint:nilerr // its texts are gone, or no worker gave it
+		return v, false, nil //nolint:nilerr // its texts are gone, or no answer gave it
 	}
 	messages := make([]events.Raw, len(sourced))
 	for i := range sourced {
@@ -161,8 +161,8 @@ func (r *request) viewThrough(ctx context.Context, st *state, gen, through int64
 	return v, true, nil
 }
 
-// viewUnder is the view of a generation of the turns up to a number; nil if the session has changed
-// since st was read.
+// viewUnder returns the view of a generation up to a turn; nil if the session has changed since st
+// was read.
 func (r *request) viewUnder(st *state, generation, turn int64) (view *compaction.View, err error) {
 	err = r.inspect(func(l *compaction.Ledger) {
 		if generation <= l.Generation() && st.begins(l, int(turn)) {
@@ -172,17 +172,17 @@ func (r *request) viewUnder(st *state, generation, turn int64) (view *compaction
 	return view, err
 }
 
-// viewKey names a view.
+// viewKey identifies a view.
 type viewKey struct {
 	events.Address
 	generation int64
 	whole      events.Digest
 }
 
-// maxViewCache is how many views are remembered.
+// maxViewCache limits the cached views.
 const maxViewCache = 256
 
-// views caches the views that were compared last.
+// views caches compared views.
 type views struct {
 	mu  sync.Mutex
 	all map[viewKey]givenView
