@@ -17,7 +17,7 @@ import (
 	"compactd/internal/worker/query"
 )
 
-// Routes are the requests that are answered; there is no pprof.
+// Routes returns the routes of the monitor. They exclude pprof.
 func (m *Monitor) Routes() *query.Mux {
 	mux := &query.Mux{}
 	for _, path := range []string{"/{$}", "/v1", "/v1/{$}"} {
@@ -38,7 +38,7 @@ func (m *Monitor) Routes() *query.Mux {
 	})
 	collected := promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
 	mux.Route(page, "/metrics", func(w http.ResponseWriter, r *http.Request) error {
-		m.Readiness(r.Context()) // lag and room are as fresh as a check
+		m.Readiness(r.Context()) // updates lag and free space
 		collected.ServeHTTP(w, r)
 		return nil
 	})
@@ -61,12 +61,12 @@ func (m *Monitor) Routes() *query.Mux {
 	return mux
 }
 
-// page is the methods of what a browser reads.
+// page lists the methods of a page for browsers.
 const page = "GET, HEAD"
 
 var errNoPage = events.Refuse(events.CodeNotFound, "there is no such path", "GET / lists the paths of health, metrics and the API, GET /v1/openapi.json all requests.")
 
-// service is what answers requests, or why nothing does.
+// service returns the service, or an error before the start and during the stop of the worker.
 func (m *Monitor) service() (*query.Service, error) {
 	on := m.watched.Load()
 	if on == nil {
@@ -80,7 +80,7 @@ func (m *Monitor) service() (*query.Service, error) {
 	}
 }
 
-// index is what / answers: where everything is.
+// index is the answer of /, with the paths of the monitor.
 type index struct {
 	V        int    `json:"v"`
 	Name     string `json:"name"`
@@ -99,11 +99,10 @@ func (m *Monitor) index() index {
 	}
 }
 
-// guard refuses requests without the token. Without a token only programs of this
-// machine may ask, under its own name: a page in a browser here could come under a
-// name of its own that leads to loopback. A page of another site is refused in any
-// case: what a browser sends by itself shows where the request comes from. The page of
-// the console holds no data: it needs no token, and may be linked from anywhere.
+// guard refuses requests without the token. If no token is set, the Host must be a loopback name: a page
+// in a local browser could otherwise reach the worker by a DNS name that resolves to loopback. It
+// always refuses pages of other sites, by the headers that a browser adds itself. The page of the
+// console holds no data: it needs no token, and may be linked from anywhere.
 func (m *Monitor) guard(next http.Handler) http.Handler {
 	want, files := sha256.Sum256([]byte(m.config.Token)), console.New()
 	return query.Guard(func(w http.ResponseWriter, r *http.Request) (http.HandlerFunc, *events.ServiceError) {
@@ -124,8 +123,8 @@ func (m *Monitor) guard(next http.Handler) http.Handler {
 	})
 }
 
-// crossSite reports whether a browser sends the request for a page that is not of this
-// address. Programs send neither header. https://www.w3.org/TR/fetch-metadata/
+// crossSite reports whether a browser sent the request for a page of another site. Programs send
+// neither header. https://www.w3.org/TR/fetch-metadata/
 func crossSite(r *http.Request) bool {
 	for _, site := range r.Header.Values("Sec-Fetch-Site") {
 		if site != "same-origin" && site != "none" { // none: the user typed the address

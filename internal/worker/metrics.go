@@ -14,8 +14,8 @@ import (
 	"compactd/internal/worker/observe"
 )
 
-// Labels. Their values come from small sets that the code or the operator names: never a tenant, a
-// session, or a word of a conversation.
+// Labels. Their values come from small sets that the code or the operator defines, never from a tenant, a
+// session or a conversation.
 const (
 	labelPartition = "partition"
 	labelKind      = "kind"
@@ -32,15 +32,15 @@ const (
 	labelVersion   = "version"
 )
 
-// otherLabel stands for a value that no set holds.
+// otherLabel replaces a value outside of the sets.
 const otherLabel = "other"
 
-// durations are the buckets of what takes 0.25 ms on a good day and 10 s on a bad one.
+// durations are the buckets for times between 0.25 ms and 10 s.
 var durations = []float64{.00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
 
-// metrics are the series for Prometheus; docs/operations.md defines each.
+// metrics holds the series for Prometheus; docs/operations.md defines each.
 type metrics struct {
-	events map[events.Kind]prometheus.Counter // by kind, resolved once: they are counted one by one
+	events map[events.Kind]prometheus.Counter // by kind, resolved once, since each event is counted
 	other  prometheus.Counter                 // events of unknown kinds
 
 	commits, committed, committedBytes prometheus.Counter
@@ -61,7 +61,7 @@ type metrics struct {
 	retries                          *prometheus.CounterVec
 	fetched, failures, foreign       prometheus.Counter
 
-	// Of the last check, not of the listener.
+	// Set by readiness checks, not by the listener.
 	served, failed            prometheus.Gauge
 	partitions, unsplit       prometheus.Gauge
 	lagEvents, lagSeconds     *prometheus.GaugeVec
@@ -147,20 +147,20 @@ func newMetrics(reg prometheus.Registerer, version string) *metrics {
 	for _, why := range []string{observe.OmittedSize, observe.OmittedText, observe.OmittedHour, observe.OmittedBurst, observe.OmittedShare, observe.OmittedInvalid} {
 		m.omitted.WithLabelValues(why)
 	}
-	for _, c := range defects { // increase() does not see a series that begins with 1
+	for _, c := range defects { // increase() ignores the first value of a series
 		m.rejected.WithLabelValues(codeLabel(c))
 	}
 	gauges("build_info", "Always 1; the label is the version of the program.", labelVersion).WithLabelValues(version).Set(1)
 	return m
 }
 
-// defects are the codes that the alert CompactdDefect is about.
+// defects are the codes of the alert CompactdDefect.
 var defects = []events.Code{events.CodeInternal, events.CodeSessionReset}
 
-// grow adds to a counter, which panics where a number is negative: a provider may report any.
+// grow adds to a counter. A negative number would make it panic, and a provider may report one.
 func grow[N ~int | ~int64 | ~float64](c prometheus.Counter, by N) { c.Add(max(float64(by), 0)) }
 
-// onApplied counts an event, and what its agent did again.
+// onApplied counts an event and the repeated calls of its agent.
 func (m *metrics) onApplied(e observe.Applied) {
 	m.applied(e.Kind).Inc()
 	grow(m.repeated.WithLabelValues("read"), e.Repeated.Rereads)
@@ -176,7 +176,7 @@ func (m *metrics) onRecalled(e observe.Recalled) {
 	m.recalls.WithLabelValues(kind).Inc()
 }
 
-// listener counts what a worker does.
+// listener returns a listener that updates the metrics.
 func (m *metrics) listener() observe.Listener {
 	return observe.Listener{
 		PartitionFailed: func(observe.PartitionFailed) { m.failures.Inc() },
@@ -210,7 +210,7 @@ func (m *metrics) applied(k events.Kind) prometheus.Counter {
 	if c := m.events[k]; c != nil {
 		return c
 	}
-	return m.other // the subject of any client may name any kind
+	return m.other // a client may publish any kind
 }
 
 func (m *metrics) onCommitted(e observe.Committed) {
@@ -249,7 +249,7 @@ func (m *metrics) onCompacted(e observe.Compacted) {
 		grow(m.linesInUse.WithLabelValues("kept"), s.LinesKept)
 		grow(m.linesInUse.WithLabelValues("missing"), s.LinesMissing-s.LinesKept)
 	}
-	if saved := e.Body.TokensSaved; saved > 0 { // a rewind brings tokens back
+	if saved := e.Body.TokensSaved; saved > 0 { // negative after a rewind
 		m.tokensSaved.WithLabelValues(reason).Add(float64(saved))
 	}
 	if c := e.Body.Cache; c != nil {
@@ -258,7 +258,7 @@ func (m *metrics) onCompacted(e observe.Compacted) {
 	}
 }
 
-// nanos is how many billionths of a dollar make one.
+// nanos is the number of nanodollars in a dollar.
 const nanos = 1e9
 
 func (m *metrics) onModelCalled(e observe.ModelCalled) {
@@ -286,13 +286,13 @@ func (m *metrics) drop(partition int) {
 	}
 }
 
-// lag sets how far behind a partition is.
+// lag sets the backlog of a partition.
 func (m *metrics) lag(partition int, events uint64, age time.Duration) {
 	m.lagEvents.WithLabelValues(partitionLabel(partition)).Set(float64(events))
 	m.lagSeconds.WithLabelValues(partitionLabel(partition)).Set(age.Seconds())
 }
 
-// codeLabel is a code of the table of codes.
+// codeLabel returns the label of a code: itself if it is a known code.
 func codeLabel(c events.Code) string {
 	if _, ok := events.Codes[c]; !ok {
 		return otherLabel
@@ -300,7 +300,7 @@ func codeLabel(c events.Code) string {
 	return string(c)
 }
 
-// attemptLabel is ok, or the kind of error.
+// attemptLabel returns ok or the kind of the error.
 func attemptLabel(err error) string {
 	if err == nil {
 		return "ok"
@@ -313,7 +313,7 @@ func attemptLabel(err error) string {
 
 var plainFailure = regexp.MustCompile(`^[a-z_]{1,32}$`)
 
-// resultLabel is summary, or a failure as the summarizer pool names them.
+// resultLabel returns summary, or the pool's name of the failure.
 func resultLabel(failure string) string {
 	switch {
 	case failure == "":

@@ -20,27 +20,27 @@ import (
 	"compactd/internal/worker/query"
 )
 
-// MonitorConfig describes a [Monitor].
+// MonitorConfig configures a [Monitor].
 type MonitorConfig struct {
-	// Listen is host:port; port -1 or 0 picks a free one, a missing host is
-	// 127.0.0.1. Any host but loopback needs a Token.
+	// Listen is host:port. Port -1 or 0 picks a free port; a missing host is
+	// 127.0.0.1. Any host except loopback needs a Token.
 	Listen string
-	// Token is what a request must carry, as Authorization: Bearer. At least 16
-	// characters; "" for none.
+	// Token is required of each request, as Authorization: Bearer. At least 16
+	// characters; "" requires none.
 	Token string
 	// Data is the directory whose disk is watched. Required.
 	Data string
 	// Version of the program. Default "dev".
 	Version string
-	// MaxLag is how old the oldest undecided event of a partition may be while the worker is
-	// ready. Default 30 s; only tests set it.
+	// MaxLag is the maximum age of the oldest undecided event of a partition for a ready worker.
+	// Default 30 s; only tests set it.
 	MaxLag time.Duration
 }
 
-// maxLagEvents is how many events a partition may be behind while the worker is ready.
+// maxLagEvents is the maximum backlog of a partition for a ready worker.
 const maxLagEvents = 10_000
 
-// minToken is the least length of a token, in bytes.
+// minToken is the minimum length of a token, in bytes.
 const minToken = 16
 
 func (c *MonitorConfig) validate() error {
@@ -67,8 +67,8 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// Monitor reports over HTTP how a worker is. It is there before the worker, so that
-// a long start can be watched.
+// Monitor reports the state of a worker over HTTP. It exists before the worker, so that
+// a long start can be observed.
 type Monitor struct {
 	config   MonitorConfig
 	listener net.Listener
@@ -76,13 +76,13 @@ type Monitor struct {
 	metrics  *metrics
 	watched  atomic.Pointer[watched]
 
-	mu     sync.Mutex // guards the fields below, and is held for one check
+	mu     sync.Mutex // guards the fields below; held during a check
 	last   Readiness
-	misses int       // checks in a row that the server did not answer in time
-	found  []Problem // by the last one that it answered
+	misses int       // checks in a row without an answer of the server in time
+	found  []Problem // of the last answered check
 }
 
-// watched is a worker, and its commit connection.
+// watched is a worker and its commit connection.
 type watched struct {
 	worker   *Worker
 	js       jetstream.JetStream
@@ -90,7 +90,7 @@ type watched struct {
 	stopping <-chan struct{}
 }
 
-// NewMonitor takes the port. Requests are answered once Run runs.
+// NewMonitor listens on the port. Run answers requests.
 func NewMonitor(c MonitorConfig) (*Monitor, error) {
 	if err := c.validate(); err != nil {
 		return nil, fmt.Errorf("new monitor: %w", err)
@@ -107,11 +107,11 @@ func NewMonitor(c MonitorConfig) (*Monitor, error) {
 	}, nil
 }
 
-// Addr is where the monitor listens, host:port.
+// Addr returns the address of the monitor, host:port.
 func (m *Monitor) Addr() string { return m.listener.Addr().String() }
 
-// Registerer gets what other parts of the program measure, for the same page; nil where there is
-// no monitor.
+// Registerer takes the metrics of other parts of the program for the same page. It is nil without a
+// monitor.
 func (m *Monitor) Registerer() prometheus.Registerer {
 	if m == nil {
 		return nil
@@ -119,11 +119,11 @@ func (m *Monitor) Registerer() prometheus.Registerer {
 	return m.registry
 }
 
-// Listener is what the worker must report of itself ([Config].Listener).
+// Listener returns the listener for [Config].Listener of the worker.
 func (m *Monitor) Listener() observe.Listener { return m.metrics.listener() }
 
-// Watch sets the worker to report on, and the channel that is closed when that worker is to
-// stop: it is ready no more then. Call it once, before the worker's Run.
+// Watch sets the worker to report on. stopping is closed when the worker is to stop: it is then no
+// longer ready. Call Watch once, before the worker's Run.
 func (m *Monitor) Watch(w *Worker, stopping <-chan struct{}) error {
 	js, err := jetstream.New(w.config.Commit)
 	if err != nil {
@@ -133,7 +133,7 @@ func (m *Monitor) Watch(w *Worker, stopping <-chan struct{}) error {
 	return nil
 }
 
-// Run answers requests until ctx ends, and lets go of the port.
+// Run answers requests until ctx ends, and then closes the port.
 func (m *Monitor) Run(ctx context.Context) error {
 	if err := query.Serve(ctx, m.listener, limit.Drained(m.guard(m.Routes()))); err != nil {
 		return fmt.Errorf("run monitor: %w", err)

@@ -16,24 +16,24 @@ import (
 )
 
 const (
-	// checkEvery is how long the result of a check is good for: a caller that checks more
-	// often gets the same answer, and writes no more canaries.
+	// checkEvery is the time for which the result of a check is valid: more frequent requests get the
+	// same answer and write no canary.
 	checkEvery = time.Second
-	// checkTimeout bounds a check.
+	// checkTimeout limits a check.
 	checkTimeout = 2 * time.Second
-	// maxMisses is how many checks in a row may get no answer of the server in time. A
-	// machine that is busy misses one; a server that is gone closes the connection, which
-	// is a problem at once.
+	// maxMisses is the tolerated number of checks in a row without an answer of the server in time. A
+	// busy machine misses one. A server that is gone closes the connection, which is a problem at
+	// once.
 	maxMisses = 2
 )
 
 // Checks of /readyz.
 const (
-	checkStarted    = "started"    // all partitions were caught up once, and it is not stopping
-	checkPartitions = "partitions" // none ended with an error
+	checkStarted    = "started"    // all partitions were caught up once, and the worker is not stopping
+	checkPartitions = "partitions" // no partition ended with an error
 	checkBroker     = "broker"     // a canary written through the commit connection was stored
-	checkDisk       = "disk"       // the disk of the data directory has room
-	checkStreams    = "streams"    // both streams have room
+	checkDisk       = "disk"       // the disk of the data directory has space
+	checkStreams    = "streams"    // both streams have space
 	checkLag        = "lag"        // no partition is far behind
 )
 
@@ -41,13 +41,13 @@ var allChecks = []string{checkStarted, checkPartitions, checkBroker, checkDisk, 
 
 // Readiness is the answer of /readyz.
 type Readiness struct {
-	// Ready: agents are answered as they should be. Without problems.
+	// Ready: the worker answers agents as it should. Problems is empty.
 	Ready bool `json:"ready"`
-	// Problems are what keeps the worker from it.
+	// Problems lists the failed checks.
 	Problems []Problem `json:"problems"`
 	// Served is the number of partitions that this worker serves.
 	Served int `json:"partitions_served"`
-	// Checked is when this was found out. It is good for a second.
+	// Checked is the time of the check. The result is valid for a second.
 	Checked time.Time `json:"checked"`
 }
 
@@ -61,14 +61,14 @@ func (r *Readiness) add(check, format string, v ...any) {
 	r.Problems = append(r.Problems, Problem{check, fmt.Sprintf(format, v...)})
 }
 
-// Readiness checks how the worker is, at most once a second.
+// Readiness checks the worker, at most once a second.
 func (m *Monitor) Readiness(ctx context.Context) Readiness {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if time.Since(m.last.Checked) < checkEvery {
 		return m.last
 	}
-	// Others wait for the answer too: the first caller may hang up.
+	// The check must outlast the first caller: others wait for its result.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), checkTimeout)
 	defer cancel()
 	r := Readiness{Problems: []Problem{}}
@@ -90,7 +90,7 @@ func (m *Monitor) Readiness(ctx context.Context) Readiness {
 	return r
 }
 
-// places are the partitions that the worker serves or served, none before there is one.
+// places returns the partitions that the worker serves or served; nil before Watch.
 func (m *Monitor) places() map[int]observe.Partition {
 	if w := m.watched.Load(); w != nil {
 		return w.worker.board.Partitions()
@@ -105,7 +105,7 @@ func (m *Monitor) checkPlaces(r *Readiness, places map[int]observe.Partition) {
 		switch {
 		case at.Served:
 			r.Served++
-		case at.Failed: // its error may name a session: that is for the log
+		case at.Failed: // its error may name a session, so only the log has it
 			failed++
 			r.add(checkPartitions, "partition %d ended with an error and is opened again, see the log of the worker", id)
 		}
@@ -133,8 +133,8 @@ func (m *Monitor) checkWorker(r *Readiness, w *watched) {
 	}
 }
 
-// checkServer checks what only the server can report. While it misses an answer, what the last
-// check found is good: one that is not answered in time found nothing.
+// checkServer performs the checks that need the server. After a missed answer it reports the
+// problems of the last answered check, up to maxMisses times.
 func (m *Monitor) checkServer(ctx context.Context, r *Readiness, w *watched, places map[int]observe.Partition) {
 	if !w.worker.config.Commit.IsConnected() {
 		r.add(checkBroker, "there is no connection to the server")
@@ -155,7 +155,7 @@ func (m *Monitor) checkServer(ctx context.Context, r *Readiness, w *watched, pla
 	r.Problems = append(r.Problems, m.found...)
 }
 
-// queryServer returns the first question that got no good answer.
+// queryServer queries the server, and returns the first error.
 func (m *Monitor) queryServer(ctx context.Context, r *Readiness, w *watched, places map[int]observe.Partition) error {
 	if err := topology.Canary(ctx, w.js); err != nil {
 		return fmt.Errorf("the server takes no writes: %w", err)
@@ -226,7 +226,7 @@ func (m *Monitor) checkDisk(r *Readiness) {
 	}
 }
 
-// export passes a check on to the metrics.
+// export writes the result of a check to the metrics.
 func (m *Monitor) export(r *Readiness) {
 	for _, c := range allChecks {
 		bad := slices.ContainsFunc(r.Problems, func(p Problem) bool { return p.Check == c })

@@ -31,89 +31,87 @@ import (
 	"compactd/internal/worker/spending"
 )
 
-// Config describes a worker. Fields without a default are required.
+// Config configures a worker. Fields without a default are required.
 type Config struct {
-	// Read is the connection turns come in on, Commit the one outcomes go out on.
-	// They should be two: a commit must not wait behind a backlog of turns.
+	// Read is the connection for incoming turns, Commit the one for outcomes. They should
+	// differ: a commit must not wait behind a backlog of turns.
 	Read, Commit *nats.Conn
-	// Texts is the connection that reads texts of histories and summaries, and Answers the one
-	// that reads what requests are answered with. Each should be one of its own: a server works off the
+	// Texts is the connection that reads texts of histories and summaries, Answers the one
+	// that reads data for answers to requests. Each should be separate: a server handles the
 	// requests of a connection in order, and reads a block of 8 MiB for each text. Default Read.
 	Texts, Answers *nats.Conn
-	// Limiter is what requests share, with those of the listener for agents. Default one with
-	// half of Memory.
+	// Limiter limits all requests, including those of the listener for agents. Default: a limiter
+	// with half of Memory.
 	Limiter *limit.Limiter
-	// Publish is the connection that the turns of syncs go out on, of a user that may publish
-	// what agents publish. Default Read.
+	// Publish is the connection for the turns of syncs. Its user may publish the events of
+	// agents. Default Read.
 	Publish *nats.Conn
-	// Streams is what topology.Ensure returned.
+	// Streams is the result of topology.Ensure.
 	Streams *topology.Streams
-	// Compaction is what decisions depend on beside the log, whose age it gets here.
+	// Compaction is the config of decisions. New adds the maximum age of the log to it.
 	Compaction *compaction.Config
-	// Policies lays what operators set for tenants over Compaction. Default none can be set.
+	// Policies lays the policies that operators set for tenants over Compaction. Without it none can be set.
 	Policies policies.Lay
-	// Owner names this worker among all there ever were.
+	// Owner identifies this process. No other one, past or present, may have the same.
 	Owner string
-	// LeaseTTL is how long the partitions of a worker that crashed stay without an
-	// owner, and how long it may be unreachable. In whole seconds; a restart on the same
-	// Dir need not wait. Default 10 s, at least 1 s.
+	// LeaseTTL is the time that the partitions of a crashed worker stay without an owner, and the
+	// time that a worker may be unreachable. In whole seconds; a restart on the same Dir need
+	// not wait. Default 10 s, at least 1 s.
 	LeaseTTL time.Duration
-	// Summarizer works on the jobs of all partitions, and, where it is a
-	// [summarize.FileSummarizer], on files that are attached. Nil leaves jobs to other
+	// Summarizer works on the jobs of all partitions and, if it is a
+	// [summarize.FileSummarizer], on attached files. Nil leaves jobs to other
 	// workers, and files to the embedded summarizer.
 	Summarizer summarize.Summarizer
-	// Writers names the models that may be called for a job, none where the embedded summarizer writes. Default none:
-	// then budgets of tenants bound nothing.
+	// Writers returns the models that may be called for a job, or nil if the embedded summarizer writes. Without
+	// Writers the budgets of tenants limit nothing.
 	Writers func(*events.Job) []string
-	// Listener receives what happens. Default none.
+	// Listener receives the events of the worker. Default none.
 	Listener observe.Listener
 	// Tracer records the steps of events. Default none.
 	Tracer observe.Tracer
-	// Version of the program, for any caller. Default "dev".
+	// Version of the program. Default "dev".
 	Version string
 	// WhatIf compares policies on a session. Default none.
 	WhatIf query.WhatIf
-	// HTTP is the address of the [Monitor], for those who look for this worker's console. Default none.
+	// HTTP is the address of the [Monitor], which has this worker's console. Default none.
 	HTTP string
 
-	// Dir is where the ledgers are checkpointed, a file for each partition. ""
-	// rebuilds them from the log at every start.
+	// Dir holds the checkpoints of ledgers, a file for each partition. Without it every start
+	// rebuilds the ledgers from the log.
 	Dir string
-	// Sync forces every checkpoint to disk. Without it a file that a power loss
-	// left open is rebuilt.
+	// Sync forces every checkpoint to disk. Without it a file that was open at a power loss is
+	// rebuilt.
 	Sync bool
-	// CheckpointEvery and CheckpointEvents say how often: after so long, or so
-	// many events of a partition, whichever comes first. Default 1 s and 10,000; only tests set them.
+	// A checkpoint is due after CheckpointEvery, or after CheckpointEvents events of a
+	// partition. Default 1 s and 10,000; only tests set them.
 	CheckpointEvery  time.Duration
 	CheckpointEvents int
-	// SnapshotEvery is how often copies of the files go into the object store, from
-	// where a worker without them goes on. Default never: then none is taken at a stop
-	// either.
+	// SnapshotEvery is the interval at which copies of the files go into the object store. A
+	// worker without files continues from them. Default 0: no snapshots, not even at a stop.
 	SnapshotEvery time.Duration
-	// MaxLedgers bounds the ledgers in memory, of all partitions together, when
-	// there is a Dir: those not used lately are read back when they are needed.
-	// Default 100,000.
+	// MaxLedgers limits the ledgers in memory, of all partitions together, if there is a
+	// Dir: the least recently used ones are read again when needed. Default 100,000.
 	MaxLedgers int
-	// Memory is what may be taken, in bytes, by what grows with the work: ledgers, and
-	// what waits at each step. Default 512 MiB.
+	// Memory limits the bytes of data that grows with the work: ledgers, and the queues of
+	// each step. Default 512 MiB.
 	Memory int64
-	// MaxLedgerBytes bounds the memory of ledgers alone. Default an eighth of Memory; only
-	// tests set it.
+	// MaxLedgerBytes limits the memory of ledgers. Default an eighth of Memory; only tests
+	// set it.
 	MaxLedgerBytes int
 
-	// OutcomeBytes bounds the bytes of session.compacted that a tenant may have stored
-	// in an hour, by all workers together; what is beyond goes out without messages.
-	// Default a 64th of what OUTCOMES may hold, 256 MiB at least; negative is no bound.
+	// OutcomeBytes limits the bytes of session.compacted that all workers together store for a
+	// tenant per hour; further ones are published without messages. Default a 64th of the
+	// bound of OUTCOMES, at least 256 MiB; negative means no limit.
 	OutcomeBytes int64
 
-	// MarkerEvery is the longest time that a cursor which moved without outcomes has no
-	// marker. Default 1 s; only tests set it.
+	// MarkerEvery limits the time until a marker is stored for a cursor that moved without
+	// outcomes. Default 1 s; only tests set it.
 	MarkerEvery time.Duration
-	// DrainTimeout bounds a stop: the last commits, checkpoints and snapshots, and the
+	// DrainTimeout limits a stop: the last commits, checkpoints and snapshots, and the
 	// release of the leases. Default [partition.DefaultDrainTimeout].
 	DrainTimeout time.Duration
-	// MaxAhead is how many events with outcomes may be decided and not yet
-	// committed, in each partition. Default 4,096; only tests set it.
+	// MaxAhead limits the decided, uncommitted events with outcomes of a partition. Default
+	// 4,096; only tests set it.
 	MaxAhead int
 }
 
@@ -137,8 +135,7 @@ func (c *Config) validate() error {
 	return errors.Join(errs...)
 }
 
-// Worker serves its share of the partitions of one log: all of them, when it is
-// alone.
+// Worker serves its share of the partitions of one log. A single worker serves all of them.
 type Worker struct {
 	config   Config
 	js       jetstream.JetStream
@@ -148,11 +145,11 @@ type Worker struct {
 	hub      *agents.Hub
 	policies *policies.Policies
 	spending *spending.Spending
-	ready    sync.WaitGroup // the fleet until this worker's share is caught up, and the service
+	ready    sync.WaitGroup // done by the fleet when its share is caught up, and by the service
 	caughtUp chan struct{}  // closed when ready is done
 }
 
-// New returns a worker that does nothing before Run.
+// New returns a worker. It starts with Run.
 func New(c Config) (*Worker, error) {
 	if err := c.validate(); err != nil {
 		return nil, fmt.Errorf("new worker: %w", err)
@@ -216,26 +213,26 @@ func New(c Config) (*Worker, error) {
 	return w, nil
 }
 
-// Service answers requests of this process.
+// Service returns the service, for requests of this process.
 func (w *Worker) Service() *query.Service { return w.service }
 
-// Events reads the outcomes for all who follow them; Run runs it.
+// Events returns the hub that reads outcomes for followers. Run runs it.
 func (w *Worker) Events() *agents.Hub { return w.hub }
 
-// Compaction is the config in force.
+// Compaction returns the config in force.
 func (w *Worker) Compaction() *compaction.Config { return w.parts.Compaction() }
 
-// Limiter is what requests share.
+// Limiter returns the limiter of requests.
 func (w *Worker) Limiter() *limit.Limiter { return w.config.Limiter }
 
-// Ready is closed when every partition that this worker should serve is caught up
-// and requests are answered. It stays open when Run ends before that.
+// Ready is closed when every partition of this worker's share is caught up and requests are
+// answered. It stays open if Run ends before that.
 func (w *Worker) Ready() <-chan struct{} { return w.caughtUp }
 
-// Run serves until ctx ends, then stops reading, commits what is decided, hands
-// its partitions over, and returns nil, all of it within DrainTimeout; [partition.ErrDrain] means
-// that there was no time to commit everything. Any other end is an error. That another
-// worker takes over a partition is none.
+// Run serves until ctx ends. Then it stops reading, commits decided events, hands its partitions
+// over, and returns nil, all within DrainTimeout; [partition.ErrDrain] means that the time was too
+// short to commit everything. Any other end is an error. A take-over of a partition by another
+// worker does not end Run.
 func (w *Worker) Run(ctx context.Context) error {
 	unsubscribe := func() {}
 	defer func() { unsubscribe() }()
@@ -243,7 +240,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	err := jsapi.AwaitServer(ctx, func(err error) {
 		observe.Call(w.config.Listener.Retrying, observe.Retrying{Partition: -1, Step: "join", Err: err})
 	}, func() error {
-		unsubscribe() // of the try before
+		unsubscribe() // ends the previous attempt
 		if w.policies != nil {
 			if err := w.policies.Start(ctx); err != nil {
 				unsubscribe = func() {}
@@ -289,7 +286,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		p.Private = func(tenant string) bool { return limits(tenant).Private }
 		if w.config.Writers != nil {
 			p.Allow = func(ctx context.Context, a events.Address, j *events.Job) error {
-				if limits(a.Tenant).Private { // no model writes
+				if limits(a.Tenant).Private { // a private tenant uses no model
 					return nil
 				}
 				return w.spending.Allow(ctx, a.Tenant, w.config.Writers(j))
@@ -303,7 +300,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	return nil
 }
 
-// ensureAudit creates the audit log before an operator needs it. Sessions go on without one.
+// ensureAudit creates the audit log before an operator needs it. Sessions do not depend on it.
 func (w *Worker) ensureAudit(ctx context.Context) {
 	if err := topology.EnsureAudit(ctx, w.js); err != nil && ctx.Err() == nil {
 		observe.Call(w.config.Listener.Retrying, observe.Retrying{Partition: -1, Step: "record", Err: err})

@@ -13,24 +13,24 @@ import (
 )
 
 // Decider turns the events of one partition into outcomes and keeps its ledgers.
-// It is for one goroutine.
+// One goroutine at a time may use it.
 type Decider struct {
 	Config  *compaction.Config
 	Store   Store // nil without checkpoints
 	Cache   map[events.Address]*Entry
-	Dirty   []*Entry // that changed since the last checkpoint
-	Weight  int      // bytes of the ledgers in Cache, about
-	Events  int      // since the last checkpoint
+	Dirty   []*Entry // changed since the last checkpoint
+	Weight  int      // estimated bytes of the ledgers in Cache
+	Events  int      // number since the last checkpoint
 	decoder events.Decoder
-	turn    compaction.Turn // the last one, and what was decided about it
+	turn    compaction.Turn // buffers of the last turn and its decision, reused
 	next    compaction.Next
-	clock   uint64 // uses of ledgers so far
-	seen    uint64 // clock when EvictUnused was last called
+	clock   uint64 // number of uses of ledgers
+	seen    uint64 // clock at the last call of EvictUnused
 	LoadErr error  // a ledger could not be loaded: the file cannot be trusted
 
 	Repeated measure.Repeated // by the last event
 
-	described map[events.Address]compaction.Overview // of sessions that are not in Cache
+	described map[events.Address]compaction.Overview // of sessions outside of Cache
 }
 
 // New returns a decider without ledgers that decides under c.
@@ -38,12 +38,11 @@ func New(c *compaction.Config) *Decider {
 	return &Decider{Config: c, Cache: map[events.Address]*Entry{}, described: map[events.Address]compaction.Overview{}}
 }
 
-// largeEvent is how many bytes an event may have whose buffers are kept for the next one. The buffers of an
-// event take up to ten times its bytes.
+// largeEvent is the size of an event, in bytes, above which its buffers are not kept for the next event. They take
+// up to ten times its size.
 const largeEvent = 256 << 10
 
-// Process decides an event and applies it. It reports whether the event holds text
-// that a view may show.
+// Process decides an event and applies it. text reports whether the event holds text for views.
 func (d *Decider) Process(e Event) (_ []compaction.Outcome, text bool) {
 	if len(e.Data) > largeEvent {
 		defer d.shrink()
@@ -60,7 +59,7 @@ func (d *Decider) Process(e Event) (_ []compaction.Outcome, text bool) {
 	return outs, e.Kind == events.KindTurn || e.Kind == events.KindSummary
 }
 
-// Bytes estimates the bytes a decision reads: the event's and, except for turns, those of a ledger in memory.
+// Bytes estimates the bytes that a decision reads: the event and, except for turns, a ledger in memory.
 func (d *Decider) Bytes(e Event) int {
 	if k := d.Cache[e.Address]; k != nil && e.Kind != events.KindTurn {
 		return len(e.Data) + k.weight
@@ -68,7 +67,7 @@ func (d *Decider) Bytes(e Event) int {
 	return len(e.Data)
 }
 
-// ForkedBy is where the session of an event that was processed branched off, if the event is the
+// ForkedBy returns the point where the session of a processed event branched off, if the event is the
 // turn that names it; else nil.
 func (d *Decider) ForkedBy(e Event) *compaction.Forked {
 	k := d.Cache[e.Address]
@@ -81,16 +80,15 @@ func (d *Decider) ForkedBy(e Event) *compaction.Forked {
 	return nil
 }
 
-// maxEditsBytes bounds the edits of one compaction as JSON. They must be published
-// whole, since a ledger is brought up to date by them, and must fit the smallest
-// max_payload in use, the 1 MiB that is a server's default.
+// maxEditsBytes limits the edits of one compaction as JSON. They are always published whole, since
+// a recovery applies them to the ledger, and must fit the smallest max_payload in use, a
+// server's default of 1 MiB.
 const maxEditsBytes = 768 << 10
 
-// unwieldy reports whether an outcome is a compaction whose edits no server might
-// take: no agent comes near that, and a worker that could not commit it would
-// stop for all.
+// unwieldy reports whether an outcome is a compaction with more edits than a server may accept. No
+// normal agent gets near that, but a worker that could not commit one would stop for all sessions.
 func unwieldy(o compaction.Outcome) bool {
-	const most = 160 // bytes that one edit may need
+	const most = 160 // maximum bytes of an edit
 	c, ok := o.Body.(*events.Compacted)
 	if !ok || len(c.Edits) <= maxEditsBytes/most {
 		return false
@@ -99,14 +97,14 @@ func unwieldy(o compaction.Outcome) bool {
 	return err != nil || len(data) > maxEditsBytes
 }
 
-// ApplyRecorded applies an event and what was published about it before.
+// ApplyRecorded applies an event and its published outcomes.
 func (d *Decider) ApplyRecorded(e Event, outs []compaction.Outcome) (err error) {
 	if len(e.Data) > largeEvent {
 		defer d.shrink()
 	}
 	k, err := d.open(e)
 	if err != nil {
-		return nil // as now, so then
+		return nil // the first decision rejected it too
 	}
 	if slices.ContainsFunc(outs, resets) {
 		d.reset(k)
@@ -115,7 +113,7 @@ func (d *Decider) ApplyRecorded(e Event, outs []compaction.Outcome) (err error) 
 	l := k.ledger()
 	in, err := d.read(e, l)
 	if err != nil {
-		return nil // unreadable then as now: published as a rejection
+		return nil // the first decision rejected it too
 	}
 	defer func() {
 		if r := recover(); r != nil {
@@ -134,10 +132,9 @@ func resets(o compaction.Outcome) bool {
 	return ok && r.Code == events.CodeSessionReset
 }
 
-// open returns the session that an event is about. An error is the reason to reject the
-// event, or that the ledger cannot be loaded. A session begins again that was idle
-// for as long as the log keeps an event, by the time of the next one: it makes no
-// difference whether the ledger was dropped before that.
+// open returns the entry of an event's session. An error is the reason to reject the event, or a
+// failed load of the ledger. An expired session begins again. It expires by the time of its
+// next event, so it makes no difference whether its ledger was dropped before.
 func (d *Decider) open(e Event) (*Entry, error) {
 	if err := e.Validate(); err != nil {
 		return nil, err
@@ -153,8 +150,8 @@ func (d *Decider) open(e Event) (*Entry, error) {
 	return k, nil
 }
 
-// decide decides, and installs the next ledger. An error is the reason to reject the event.
-// A panic of a decision leaves the ledger as it was.
+// decide decides an event and installs the next ledger. An error is the reason to reject the event.
+// A panic of the decision leaves the ledger unchanged.
 func (d *Decider) decide(k *Entry, e Event) (outs []compaction.Outcome, err error) {
 	installs := false
 	defer func() {
@@ -186,24 +183,24 @@ func (d *Decider) decide(k *Entry, e Event) (outs []compaction.Outcome, err erro
 	return outs, nil
 }
 
-// lost lets a session begin again whose ledger cannot be trusted: the code panicked while
-// it was changed. The error is what its agent receives.
+// lost resets a session after a panic during a change of its ledger. The returned error is for its
+// agent.
 func (d *Decider) lost(k *Entry) error {
 	d.reset(k)
 	return events.NewInvalid(events.CodeSessionReset, "", "the session begins again")
 }
 
-// changed keeps a ledger after an event of a kind. known is whether it had turns before.
+// changed keeps or drops a ledger after an event. known reports whether it had turns before.
 func (d *Decider) changed(k *Entry, l *compaction.Ledger, known bool, kind events.Kind) {
 	switch {
 	case l.HasTurns():
 		d.put(k, l)
-	case known || kind == events.KindForget: // it has ended, or is to leave the file too
+	case known || kind == events.KindForget: // the session ended, or must leave the file too
 		d.reset(k)
 	}
 }
 
-// read reads an event of a kind that is acted on.
+// read reads the payload of an event.
 func (d *Decider) read(e Event, l *compaction.Ledger) (compaction.Input, error) {
 	switch e.Kind {
 	case events.KindTurn:
@@ -232,8 +229,7 @@ func (d *Decider) read(e Event, l *compaction.Ledger) (compaction.Input, error) 
 	}
 }
 
-// maxKind bounds a kind that is unknown, in bytes: it comes from a stranger's
-// subject.
+// maxKind limits the bytes of an unknown kind: any client may choose it.
 const maxKind = 32
 
 func (d *Decider) reject(e Event, err error) []compaction.Outcome {

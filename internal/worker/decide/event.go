@@ -15,15 +15,15 @@ import (
 type Event struct {
 	events.Location
 	Seq compaction.Seq
-	// Pending is how many events of the partition were behind it when it was sent.
+	// Pending is the number of later events of the partition when the event was delivered.
 	Pending uint64
-	ID      string // Nats-Msg-Id, "" when the publisher set none
+	ID      string // Nats-Msg-Id, or ""
 	Trace   events.Trace
-	Time    int64 // of the log, in Unix milliseconds
+	Time    int64 // of storage in the log, in Unix milliseconds
 	Data    []byte
 }
 
-// ReadEvent reads what is known of a message before its payload.
+// ReadEvent reads an event from a message, without decoding its payload.
 func ReadEvent(m jetstream.Msg) (Event, time.Time, error) {
 	md, err := m.Metadata()
 	if err != nil {
@@ -43,7 +43,7 @@ func ReadEvent(m jetstream.Msg) (Event, time.Time, error) {
 	return e, md.Timestamp, nil
 }
 
-// OutcomeAddress is where outcomes of the event go: _._ when its ids are not valid.
+// OutcomeAddress returns the address for outcomes of the event: _._ if its ids are invalid.
 func (e *Event) OutcomeAddress() events.Address {
 	if e.Address.Validate() != nil {
 		return events.Address{Tenant: events.Unknown, Session: events.Unknown}
@@ -51,7 +51,7 @@ func (e *Event) OutcomeAddress() events.Address {
 	return e.Address
 }
 
-// SubjectOf is the subject of OUTCOMES that an outcome or a job is committed on.
+// SubjectOf returns the subject of an outcome or a job in OUTCOMES.
 func SubjectOf(partition int, a events.Address, o compaction.Outcome) string {
 	if job, ok := o.Body.(*events.Job); ok {
 		return events.JobSubject(partition, job.Lane, a)

@@ -15,24 +15,24 @@ import (
 // Entry is a ledger in memory.
 type Entry struct {
 	address events.Address
-	Ledger  *compaction.Ledger // nil when the session began again
-	used    uint64             // the event that used it last, counted
-	weight  int                // bytes it takes, as of then
+	Ledger  *compaction.Ledger // nil after a reset
+	used    uint64             // clock of its last use
+	weight  int                // estimated bytes at its last change
 	cached  bool               // it is in the cache
 	Dirty   bool               // listed for the next checkpoint
-	replace bool               // what is stored of it is of no use
-	unsaved bool               // taken for a checkpoint that is not written yet
+	replace bool               // the stored rows are outdated and must be replaced
+	unsaved bool               // collected for a checkpoint that is not written yet
 }
 
-// Store brings back ledgers that left memory.
+// Store loads ledgers that left memory.
 type Store interface {
 	Load(events.Address) ([]compaction.Row, error)
 	List(tenant, after string, n int) ([]string, error)
 	After(a events.Address, n int) ([]events.Address, error)
-	Release() // the memory that look-ups took
+	Release() // frees the memory of look-ups
 }
 
-// ledger is that of the entry, an empty one that is not kept if it has none.
+// ledger returns the ledger of the entry, or an empty one that is not kept.
 func (k *Entry) ledger() *compaction.Ledger {
 	if k.Ledger == nil {
 		return compaction.NewLedger(k.address)
@@ -40,8 +40,7 @@ func (k *Entry) ledger() *compaction.Ledger {
 	return k.Ledger
 }
 
-// Ledger returns the ledger of a session, an empty one that is not kept if it
-// has none.
+// Ledger returns the ledger of a session, or an empty one that is not kept.
 func (d *Decider) Ledger(a events.Address) (*compaction.Ledger, error) {
 	k, err := d.entry(a)
 	if err != nil {
@@ -50,8 +49,8 @@ func (d *Decider) Ledger(a events.Address) (*compaction.Ledger, error) {
 	return k.ledger(), nil
 }
 
-// entry returns the entry of a session, an empty one that is not in the cache if it has
-// no ledger.
+// entry returns the entry of a session. Without a ledger it returns an empty entry outside of the
+// cache.
 func (d *Decider) entry(a events.Address) (*Entry, error) {
 	d.clock++
 	if k := d.Cache[a]; k != nil {
@@ -76,14 +75,14 @@ func (d *Decider) entry(a events.Address) (*Entry, error) {
 	return k, nil
 }
 
-// put replaces a ledger that changed.
+// put stores a changed ledger in its entry.
 func (d *Decider) put(k *Entry, l *compaction.Ledger) {
 	k.Ledger = l
 	d.cache(k)
 	d.addDirty(k)
 }
 
-// cache puts an entry into the cache, and keeps the sum of what the ledgers there take.
+// cache puts an entry into the cache, and updates Weight.
 func (d *Decider) cache(k *Entry) {
 	if !k.cached {
 		k.cached = true
@@ -98,7 +97,7 @@ func (d *Decider) cache(k *Entry) {
 	d.Weight += k.weight - was
 }
 
-// Reset lets a session begin again.
+// Reset drops the ledger of a session, which then begins again.
 func (d *Decider) Reset(a events.Address) {
 	k := d.Cache[a]
 	if k == nil {
@@ -107,7 +106,7 @@ func (d *Decider) Reset(a events.Address) {
 	d.reset(k)
 }
 
-// reset is Reset for an entry at hand.
+// reset is Reset for an entry.
 func (d *Decider) reset(k *Entry) {
 	k.Ledger, k.replace = nil, true
 	d.cache(k)
@@ -121,13 +120,13 @@ func (d *Decider) addDirty(k *Entry) {
 	}
 }
 
-// Collect takes the ledgers that changed since it was last called, as they are
-// now: what to write, and whom to call stored for once it is written.
+// Collect returns the changes of ledgers since its last call, and the entries to pass to
+// [Decider.SetStored] after they are written.
 func (d *Decider) Collect() (changes []kv.Change, written []*Entry, err error) {
 	for _, k := range d.Dirty {
 		k.Dirty, k.unsaved = failpoint.SkipDirty(), true
 		written = append(written, k)
-		if k.Ledger == nil { // it began again
+		if k.Ledger == nil { // reset
 			changes = append(changes, kv.Change{Address: k.address, Drop: true})
 			continue
 		}
@@ -143,17 +142,17 @@ func (d *Decider) Collect() (changes []kv.Change, written []*Entry, err error) {
 	return changes, written, nil
 }
 
-// SetStored records that the ledgers that Collect took are written.
+// SetStored marks entries of Collect as written.
 func (d *Decider) SetStored(written []*Entry) {
 	for _, k := range written {
 		k.unsaved = false
 	}
 }
 
-// Evict lets ledgers that are stored leave memory, those not used for longest
-// first, until at most n are left, which take at most so many bytes.
+// Evict removes stored ledgers from memory, the least recently used first, until at most n with at
+// most bytes are left.
 func (d *Decider) Evict(n, bytes int) int {
-	if d.Store == nil || len(d.Cache) <= n+n/8 && d.Weight <= bytes+bytes/8 { // seldom, and then many: it sorts them all
+	if d.Store == nil || len(d.Cache) <= n+n/8 && d.Weight <= bytes+bytes/8 { // the margin makes evictions rare: each sorts all entries
 		return 0
 	}
 	idle := make([]*Entry, 0, len(d.Cache))
@@ -173,15 +172,15 @@ func (d *Decider) Evict(n, bytes int) int {
 	return len(idle)
 }
 
-// EvictUnused lets every ledger that is stored leave memory if none was used since the call
-// before. The buffers go too.
+// EvictUnused removes every stored ledger from memory if none was used since its last call. It frees
+// the buffers too.
 func (d *Decider) EvictUnused() {
 	unused := d.clock == d.seen
 	if d.seen = d.clock; !unused || d.Store == nil {
 		return
 	}
 	d.shrink()
-	stay := map[events.Address]*Entry{} // a map that is emptied would not shrink
+	stay := map[events.Address]*Entry{} // an emptied map would not shrink
 	d.Weight = 0
 	for a, k := range d.Cache {
 		if k.Dirty || k.unsaved {
@@ -193,16 +192,16 @@ func (d *Decider) EvictUnused() {
 	d.Store.Release()
 }
 
-// shrink gives back the buffers that an event was read and decided with.
+// shrink frees the buffers of the last event.
 func (d *Decider) shrink() {
 	d.decoder, d.turn, d.next = events.Decoder{}, compaction.Turn{}, compaction.Next{}
 }
 
-// Sessions names at most n sessions of a tenant behind one, in order: those in memory
-// and those that left it.
+// Sessions returns at most n sessions of a tenant after one, in order, from memory and from the
+// store.
 func (d *Decider) Sessions(tenant, after string, n int) ([]string, error) {
 	var names []string
-	ended := map[string]bool{} // and not yet so in the store
+	ended := map[string]bool{} // still in the store
 	for a, k := range d.Cache {
 		if a.Tenant != tenant || a.Session <= after {
 			continue
@@ -229,11 +228,11 @@ func (d *Decider) Sessions(tenant, after string, n int) ([]string, error) {
 	return names[:min(n, len(names))], nil
 }
 
-// maxDescribed bounds the overviews that are kept of sessions which are not in memory.
+// maxDescribed limits the cached overviews of sessions outside of memory.
 const maxDescribed = 5000
 
-// Overview describes a session, and brings no ledger into memory. It keeps what it read: a session that is
-// not in memory does not change.
+// Overview describes a session without putting its ledger into the cache. It caches the overview: a session
+// outside of memory does not change.
 func (d *Decider) Overview(a events.Address) (compaction.Overview, error) {
 	if k := d.Cache[a]; k != nil {
 		return k.ledger().Describe(d.Config), nil

@@ -7,20 +7,20 @@ import (
 	"strconv"
 )
 
-// claim is a partition and a member that could hold it.
+// claim is a pair of a partition and a member that could hold it.
 type claim struct {
 	score             uint64
 	member, partition int
 }
 
-// assign computes which member should hold which partition: rendezvous hashing with
-// bounded load. Every pair has a score of its own, and the highest goes first, as
-// long as the member has room: all hold the same number, or one more. So
-// all workers that have the same members compute the same answer, and few
-// partitions move when one joins or leaves. Without members no partition is assigned.
+// assign assigns partitions to members by rendezvous hashing with bounded load. Every pair of member and
+// partition has a score. The pairs are taken from the highest score down while the member has capacity;
+// all members get the same number of partitions, or one more. So
+// all workers with the same members compute the same assignment, and few
+// partitions move when a member joins or leaves. Without members no partition is assigned.
 //
-// A log that began with first partitions and grew has those of each growth assigned behind the others, so that no
-// partition moves while it is split.
+// In a log that grew from first partitions, the partitions of each growth are assigned after the earlier ones, so that
+// no partition moves while it is split.
 func assign(members []string, first, partitions int) map[string][]int {
 	members = slices.Compact(slices.Sorted(slices.Values(members)))
 	if len(members) == 0 {
@@ -33,10 +33,10 @@ func assign(members []string, first, partitions int) map[string][]int {
 	return out
 }
 
-// assignBetween assigns a range of partitions; those below it are assigned.
+// assignBetween assigns a range of partitions. Those below it are already assigned.
 func assignBetween(members []string, from, upTo int, out map[string][]int) {
 	claims := make([]claim, 0, len(members)*(upTo-from))
-	share, more := upTo/len(members), upTo%len(members) // so many may have one more
+	share, more := upTo/len(members), upTo%len(members) // more members get one more
 	for m, name := range members {
 		for p := from; p < upTo; p++ {
 			claims = append(claims, claim{score(name, p), m, p})
@@ -69,7 +69,7 @@ func score(member string, partition int) uint64 {
 	h.Write([]byte(member))
 	h.Write([]byte{'.'})
 	h.Write([]byte(strconv.Itoa(partition)))
-	x := h.Sum64() // whose high bits hardly differ between neighbours: mix them
+	x := h.Sum64() // the high bits of similar inputs hardly differ: mix them
 	x ^= x >> 33
 	x *= 0xff51afd7ed558ccd
 	x ^= x >> 33

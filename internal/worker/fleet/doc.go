@@ -10,24 +10,24 @@
 //	                                         └─ fenced, failed ────► released ──► cool-down
 //
 // Terms: a member is a worker with a heartbeat; a holder has the lease of a partition; the
-// membership is what this worker has received of both; a worker's identity is the name in
+// membership is this worker's copy of both; a worker's identity is the name in
 // worker.id, locked by its process.
 //
 // # Guarantees
 //
-// All workers that see the same members compute the same assignment (assign.go): everyone
-// holds the same number of partitions, or one more. With each heartbeat a worker reads whether the log has
-// more of them, and adds what it has of a growth under way. A lease keeps workers apart; what makes
-// two owners harmless is the fence of the commits.
+// All workers that see the same members compute the same assignment (assign.go): each
+// holds the same number of partitions, or one more. With each heartbeat a worker reads the table of partitions, and
+// records its splits of a growth. A lease keeps workers apart; the fence of the commits makes two
+// owners harmless.
 //
 // # Concurrency
 //
-// One goroutine, Run, owns the leases and decides. Each partition is served by one of its own.
+// One goroutine, Run, owns the leases and decides. A separate goroutine serves each partition.
 //
 // # On failure
 //
-// A lease that cannot be renewed because the server does not answer stays held: no other
-// worker can acquire it then. A partition that fails is opened again after pauses that grow
-// to half a minute. Run ends with an error only for the log of another server, a second
-// worker with this identity, or a stop that ran out of time.
+// If the server does not answer the renewal of a lease, the worker keeps the partition: no other
+// worker can acquire the lease either. A failed partition is opened again after pauses that grow
+// to half a minute. Run ends with an error only for another log, a second
+// worker with this identity, or a stop that timed out.
 package fleet

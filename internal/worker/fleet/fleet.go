@@ -22,23 +22,23 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Config describes a [Fleet]. All fields are required, but Dir.
+// Config configures a [Fleet]. All fields except Dir are required.
 type Config struct {
-	Commit     *nats.Conn // of the leases: the other connection is full of turns
-	Dir        string     // of the identity; "" is a new one at each start
+	Commit     *nats.Conn // for the leases: the other connection is full of turns
+	Dir        string     // of the identity; "" means a new identity at each start
 	LeaseTTL   time.Duration
 	Owner      string
 	Listener   observe.Listener
 	Partitions *partition.Set
-	// Answer answers other workers about a partition, until stop is called.
+	// Answer starts to answer other workers about a partition, until stop is called.
 	Answer func(ctx context.Context, partition int) (stop func())
-	// Ready is called once, when everything that this worker should hold is served.
+	// Ready is called once, when all partitions of this worker's share are served.
 	Ready func()
 }
 
 // Fleet serves this worker's share of the partitions: it takes a lease, then the partition, and releases both when
-// another worker should have them. Leases keep workers apart; if two serve one partition all the same, the fence
-// refuses the commits of the former.
+// another worker should have them. Leases keep workers apart. If two workers serve one partition anyway, the fence
+// refuses the commits of the former owner.
 type Fleet struct {
 	config          Config
 	self            coord.Member
@@ -47,7 +47,7 @@ type Fleet struct {
 	releaseIdentity func()
 
 	changed chan struct{}   // the membership changed, or a partition is caught up
-	drained chan *heldLease // nothing more is committed in them
+	drained chan *heldLease // leases of partitions after their last commit
 	ended   chan ending
 
 	// Owned by Run.
@@ -55,21 +55,21 @@ type Fleet struct {
 	unwatch    func()
 	wanted     map[int]bool
 	held       map[int]*heldLease
-	heldAt     map[int]uint64 // the revision of the lease that this process held last
-	coolDown   map[int]bool   // lost since the last beat: two workers could take them from each other forever
+	heldAt     map[int]uint64 // revision of the last lease of this process
+	coolDown   map[int]bool   // ended with an error since the last heartbeat: prevents endless mutual take-overs
 	isReady    bool
-	slowLook   bool // the last look at a growth got no answer in time: one alone delays it, and is no fault
+	slowLook   bool // the last read of a growth timed out; only the second in a row is reported
 	stop       partition.StopTime
 	shutting   bool
 
 	releases sync.WaitGroup // of a stop
 }
 
-// heldLease is the time of one lease.
+// heldLease is a lease while this worker holds it.
 type heldLease struct {
 	lease    *coord.Lease
 	stop     context.CancelCauseFunc // lets the partition commit, checkpoint and end
-	ending   bool                    // it is about to be stopped
+	ending   bool                    // stop is or will be called
 	released bool                    // the lease is released
 
 	acquired atomic.Bool // the listener has the acquisition, and the partition is served
@@ -112,7 +112,7 @@ func New(ctx context.Context, c Config) (*Fleet, error) {
 	return f, nil
 }
 
-// Run serves until ctx ends, then hands everything over, in the time that s has for it.
+// Run serves until ctx ends, then hands all partitions over, within the time limits of s.
 func (f *Fleet) Run(ctx context.Context, s partition.StopTime) error {
 	f.stop = s
 	defer f.releaseIdentity()
@@ -141,8 +141,8 @@ func (f *Fleet) Run(ctx context.Context, s partition.StopTime) error {
 	return errors.Join(failed, f.leave())
 }
 
-// reconcile acquires what this worker should hold and is free, and hands over what
-// another one should hold.
+// reconcile acquires the free partitions of this worker's share, and hands over those of
+// other shares.
 func (f *Fleet) reconcile(ctx context.Context) error {
 	f.assign()
 	for id, t := range f.held {
@@ -170,8 +170,8 @@ func (f *Fleet) reconcile(ctx context.Context) error {
 	return nil
 }
 
-// end lets a partition end. Where others are to go on it is served until they have a
-// snapshot to begin from.
+// end stops a partition. Before a hand-over it keeps serving until a snapshot for the next owner
+// is stored.
 func (f *Fleet) end(id int, t *heldLease, why error) {
 	if t.ending {
 		return
@@ -185,7 +185,7 @@ func (f *Fleet) end(id int, t *heldLease, why error) {
 	}()
 }
 
-// assign finds out what this worker should hold.
+// assign computes this worker's share.
 func (f *Fleet) assign() {
 	f.wanted = map[int]bool{}
 	t := f.config.Partitions.Table()
@@ -197,7 +197,7 @@ func (f *Fleet) assign() {
 	}
 }
 
-// reportReady reports once that everything this worker should hold is served.
+// reportReady reports once that all partitions of this worker's share are served.
 func (f *Fleet) reportReady() {
 	if f.isReady {
 		return
@@ -212,11 +212,11 @@ func (f *Fleet) reportReady() {
 	f.config.Ready()
 }
 
-// acquire takes a lease and serves its partition. Where another worker has the lease it does
-// nothing: the membership shows when it is free. It returns false when the server cannot be
-// reached: the next lease would wait in vain too, while those held must be renewed.
+// acquire takes a lease and serves its partition. If another worker has the lease, it does
+// nothing: the membership shows when it is free. It returns false if the server cannot be
+// reached: an attempt for the next lease would only delay the renewal of the held ones.
 func (f *Fleet) acquire(ctx context.Context, id int) bool {
-	limited, cancel := context.WithTimeout(ctx, f.config.LeaseTTL/3) // a longer one would delay the next renewal
+	limited, cancel := context.WithTimeout(ctx, f.config.LeaseTTL/3) // a longer wait would delay the next renewal
 	defer cancel()
 	lease, err := f.leases.Acquire(limited, id, coord.Holder{Member: f.self.Name, Owner: f.self.Owner})
 	if err != nil {
@@ -235,7 +235,8 @@ func (f *Fleet) acquire(ctx context.Context, id int) bool {
 	return true
 }
 
-// serve serves a partition until ctx ends or it is lost.
+// serve serves a partition until ctx ends or an error leaves it to others. It opens the partition again
+// after other errors.
 func (f *Fleet) serve(ctx context.Context, t *heldLease) error {
 	id := t.lease.Partition
 	for pause := time.Duration(0); ; pause = min(max(2*pause, firstReopen), lastReopen) {
@@ -257,13 +258,13 @@ func (f *Fleet) serve(ctx context.Context, t *heldLease) error {
 		})
 		unserve()
 		f.config.Partitions.DropErasedFile(id)
-		if time.Since(began) > lastReopen { // at once where it went well for a while
+		if time.Since(began) > lastReopen { // no pause after a longer success
 			pause = 0
 		}
 		again := reopens(err) && ctx.Err() == nil
 		if !again {
 			observe.Call(f.config.Listener.PartitionReleased, observe.PartitionReleased{Partition: id, Err: err, Reason: endOf(ctx)})
-			if recovers(err) { // by the next start
+			if recovers(err) { // the next start recovers the partition
 				return nil
 			}
 			return err
@@ -278,7 +279,7 @@ func (f *Fleet) serve(ctx context.Context, t *heldLease) error {
 	}
 }
 
-// endOf is why a partition is no longer to be served, "" if it still is.
+// endOf returns the reason to end a partition, or "" if it is still to be served.
 func endOf(ctx context.Context) string {
 	switch cause := context.Cause(ctx); {
 	case cause == nil:
@@ -290,36 +291,34 @@ func endOf(ctx context.Context) string {
 	}
 }
 
-// recovers reports whether an error means that the streams hold all that can be
-// known: a commit that seemed lost was stored after all, or the file of the ledgers is
-// damaged.
+// recovers reports whether a new start recovers from an error without loss: a commit with an
+// unknown result was stored, or the ledger file is damaged.
 func recovers(err error) bool {
 	return errors.Is(err, commit.ErrDiverged) || errors.Is(err, kv.ErrDamaged)
 }
 
-// reopens reports whether a partition that ended with an error is opened again while its
-// lease is held: otherwise one bad partition could stop every worker. A recreated log
-// concerns all partitions and is not retried.
+// reopens reports whether a partition that ended with an error is opened again under the same lease.
+// Otherwise one bad partition could stop every worker. A recreated log concerns all partitions and is
+// not retried.
 func reopens(err error) bool {
 	return err != nil && !leavesToOthers(err) && !errors.Is(err, partition.ErrOtherLog)
 }
 
-// leavesToOthers reports whether an error means that another worker serves the partition, or
-// that it cannot be acquired now. Its lease is given up.
+// leavesToOthers reports whether an error means that another worker serves the partition, or that
+// it cannot be acquired now. The lease is then released.
 func leavesToOthers(err error) bool {
 	return errors.Is(err, commit.ErrFenced) || errors.Is(err, partition.ErrDrain) || errors.Is(err, partition.ErrLogBehind) || jsapi.Unreachable(err)
 }
 
-// A partition that has to be opened again and again, as on a failing disk, waits
-// for the first, then for twice as long each time, at most for the last: every try
-// reads the log.
+// The pause before a failed partition is opened again, as on a failing disk, begins with firstReopen
+// and doubles up to lastReopen: every attempt reads the log.
 const (
 	firstReopen = 100 * time.Millisecond
 	lastReopen  = 30 * time.Second
 )
 
-// release gives up the lease of a partition that is being stopped: the next owner need
-// not wait until the file is closed.
+// release releases the lease of a partition that is being stopped: the next owner need not wait
+// until the file is closed.
 func (f *Fleet) release(t *heldLease) {
 	if t.released {
 		return
@@ -328,10 +327,10 @@ func (f *Fleet) release(t *heldLease) {
 	f.bestEffort(t.lease.Partition, "release lease", func(ctx context.Context) error { return f.leases.Release(ctx, t.lease) })
 }
 
-// finish gives up the lease of a partition that is no longer served. A partition that
-// another worker took over is no failure, nor what a hand-over could not commit in time:
-// the next owner decides it again. One that could not be opened for want of a server is
-// opened later. Any other error, before the end, ends the worker.
+// finish releases the lease of a partition that is no longer served, and returns an error that ends
+// the worker. A take-over by another worker is not an error, and before a stop neither are commits
+// that timed out in a hand-over, since the next owner decides their events again, nor a partition that
+// could not be opened without a server, which is opened later.
 func (f *Fleet) finish(e ending) error {
 	f.release(f.held[e.partition])
 	f.heldAt[e.partition] = max(f.heldAt[e.partition], f.held[e.partition].lease.Revision())
@@ -347,11 +346,11 @@ func (f *Fleet) finish(e ending) error {
 	}
 }
 
-// bestEffortTime bounds a release. The lease would expire by itself, later.
+// bestEffortTime limits a release. The lease would expire later anyway.
 const bestEffortTime = time.Second
 
-// bestEffort sends one message of a release. During a stop it does not wait for the answer, except
-// at the end: otherwise each message without an answer would cost its time.
+// bestEffort sends one message of a release. During a stop it sends in the background, and leave waits for
+// all answers at its end: otherwise each message without an answer would cost its timeout.
 func (f *Fleet) bestEffort(partition int, step string, send func(context.Context) error) {
 	if !f.config.Commit.IsConnected() {
 		return
@@ -370,9 +369,9 @@ func (f *Fleet) bestEffort(partition int, step string, send func(context.Context
 	do()
 }
 
-// renewAll announces that this worker runs, and renews its leases, all at once: one that is
-// not answered must not cost the others. A lease that cannot be renewed because the server
-// does not answer is kept: no other worker can get it then.
+// renewAll sends a heartbeat and renews the leases, all at once: a missing answer must not delay the
+// others. A lease stays held if the server does not answer its renewal: no other worker can
+// get it then.
 func (f *Fleet) renewAll(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, f.config.LeaseTTL/3)
 	defer cancel()
@@ -380,14 +379,14 @@ func (f *Fleet) renewAll(ctx context.Context) {
 	var asking sync.WaitGroup
 	defer asking.Wait()
 	asking.Go(func() {
-		if err := f.members.Heartbeat(ctx, f.self); err != nil && !errors.Is(err, context.Canceled) { // which is the stop
+		if err := f.members.Heartbeat(ctx, f.self); err != nil && !errors.Is(err, context.Canceled) { // canceled by a stop
 			f.retrying(-1, "heartbeat", err)
 		}
 	})
 	asking.Go(func() {
 		err := f.config.Partitions.Follow(ctx)
 		slow := jsapi.NoAnswer(err)
-		if err != nil && !errors.Is(err, context.Canceled) && (!slow || f.slowLook) { // canceled is the stop
+		if err != nil && !errors.Is(err, context.Canceled) && (!slow || f.slowLook) { // canceled by a stop
 			f.retrying(-1, "follow the growth of the log", err)
 		}
 		f.slowLook = slow
@@ -407,12 +406,12 @@ func (f *Fleet) renew(ctx context.Context, id int, t *heldLease) {
 	if errors.Is(err, coord.ErrLeaseLost) {
 		t.stop(fmt.Errorf("%w: %w", partition.ErrReassigned, err))
 	}
-	if err != nil && !errors.Is(err, context.Canceled) { // which is the stop
+	if err != nil && !errors.Is(err, context.Canceled) { // canceled by a stop
 		f.retrying(id, "renew lease", err)
 	}
 }
 
-// watchAgain watches again where changes may have been missed.
+// watchAgain replaces a watch that may have missed changes.
 func (f *Fleet) watchAgain(ctx context.Context) {
 	v, stop, err := watchMembership(ctx, f.members, f.leases, f.changed)
 	if err != nil {
@@ -423,10 +422,10 @@ func (f *Fleet) watchAgain(ctx context.Context) {
 	f.membership, f.unwatch = v, stop
 }
 
-// leave lets the others begin, while the partitions commit, checkpoint and end, in the time
-// of the stop. No lease is renewed on the way: a server that does not answer would cost the
-// time that the partitions need, and one that ends early costs only work, since commits are
-// fenced. Without another worker there is time to commit everything.
+// leave ends the membership, so that others can begin, while the partitions commit, checkpoint and
+// end within the time of the stop. It renews no lease: a server that does not answer would use up the
+// time of the partitions, and an expired lease costs only repeated work, since commits are
+// fenced. Only with another worker the end is a hand-over, which commits less.
 func (f *Fleet) leave() error {
 	f.shutting = true
 	defer f.releases.Wait()

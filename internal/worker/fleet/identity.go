@@ -17,16 +17,15 @@ import (
 	"compactd/internal/kv"
 )
 
-// identityFile holds the name of a worker among all, beside its ledgers. A process that
-// starts on the same directory is the same member: it finds its files, and may have
-// the leases that a process before it left behind, since the lock shows that this
-// one is gone.
+// identityFile holds the name of a worker, beside its ledgers. A process that starts on
+// the same directory is the same member: it finds its files, and may take the leases of the
+// previous process, since the lock shows that that one has ended.
 const identityFile = "worker.id"
 
-// identityWait is how long to wait for a process that is about to end.
+// identityWait limits the wait for a process that is about to end.
 const identityWait = time.Second
 
-// openIdentity returns the name, made at the first start, and what gives up the
+// openIdentity returns the name, made at the first start, and a func that releases the
 // lock. Without a directory the name is new each time.
 func openIdentity(ctx context.Context, dir string) (name string, release func(), err error) {
 	if dir == "" {
@@ -46,10 +45,10 @@ func openIdentity(ctx context.Context, dir string) (name string, release func(),
 	if name, err = readIdentity(f); err != nil {
 		return "", nil, fmt.Errorf("read %s: %w", path, errors.Join(err, f.Close()))
 	}
-	return name, func() { _ = f.Close() }, nil // which ends the lock, and was not written to since
+	return name, func() { _ = f.Close() }, nil // ends the lock; no write is pending
 }
 
-// lockIdentity waits for the kernel's lock, which ends with the process.
+// lockIdentity waits for the flock, which ends with the process.
 func lockIdentity(ctx context.Context, f *os.File) error {
 	ctx, cancel := context.WithTimeout(ctx, identityWait)
 	defer cancel()
@@ -63,9 +62,9 @@ func lockIdentity(ctx context.Context, f *os.File) error {
 	return err
 }
 
-// readIdentity reads the name, or makes one: a file that was torn, too, holds none.
+// readIdentity reads the name, or makes one if the file is empty or incomplete.
 func readIdentity(f *os.File) (string, error) {
-	b := make([]byte, 65) // one more than a name may have
+	b := make([]byte, 65) // a name has at most 64 bytes, and a newline follows
 	n, _ := f.ReadAt(b, 0)
 	if name, ok := strings.CutSuffix(string(b[:n]), "\n"); ok && events.ValidID(name) {
 		return name, nil

@@ -10,32 +10,32 @@ import (
 	"compactd/internal/broker/retry"
 )
 
-// membership is the fleet as a worker has it: who lives, and who holds what. It may
-// be behind; its content is a reason to try, and the lease decides.
+// membership is a worker's copy of the fleet: the running members, and the holders of leases. It
+// may be outdated; the lease itself decides.
 type membership struct {
-	changed chan struct{} // has one when something is new
+	changed chan struct{} // one slot: the membership changed
 
 	mu       sync.Mutex // guards the fields below
 	live     map[string]coord.Member
 	holders  map[int]written
-	watchErr error // why changes may be missed; nil when none may
+	watchErr error // the failure of a watch, after which changes may be missing
 }
 
-// written is a lease as the watch shows it.
+// written is the last write of a lease that the watch delivered.
 type written struct {
 	coord.Holder
 	revision uint64
 }
 
-// byCopy reports whether another process with the name of this worker wrote the lease after this
-// one had it at revision own, 0 for never. A stale copy of the bucket can show a write of the
-// process before again, which has a lower revision.
+// byCopy reports whether another process with this worker's name wrote the lease after this process
+// had it at revision own (0: never had it). A stale copy of the bucket can show an older write of
+// the previous process again, which has a lower revision.
 func (w written) byCopy(self coord.Member, own uint64) bool {
 	return w.Member == self.Name && w.Owner != self.Owner && own > 0 && w.revision > own
 }
 
-// watchMembership returns the present fleet, and updates it until stop. It signals changed on each
-// change, and when a watch breaks.
+// watchMembership returns the membership, and updates it until stop. It signals changed after each
+// change, and after a failure of a watch.
 func watchMembership(ctx context.Context, members *coord.Members, leases *coord.Leases, changed chan struct{}) (v *membership, stop func(), err error) {
 	v = &membership{changed: changed, live: map[string]coord.Member{}, holders: map[int]written{}}
 	stopMembers, err := members.Watch(ctx, v.member, v.fail)
@@ -66,7 +66,7 @@ func (v *membership) holder(partition int, h coord.Holder, revision uint64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	was := v.holders[partition]
-	if v.holders[partition] = (written{h, revision}); was.Holder != h { // else a renewal
+	if v.holders[partition] = (written{h, revision}); was.Holder != h { // not a renewal
 		retry.Wake(v.changed)
 	}
 }
@@ -78,7 +78,7 @@ func (v *membership) fail(err error) {
 	retry.Wake(v.changed)
 }
 
-// members lists the names of those that live, self in any case.
+// members returns the names of the running members. It always includes self.
 func (v *membership) members(self string) []string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -89,14 +89,14 @@ func (v *membership) members(self string) []string {
 	return names
 }
 
-// holderOf returns who holds a partition; a zero Holder means no worker.
+// holderOf returns the holder of a partition; the zero Holder means no worker.
 func (v *membership) holderOf(partition int) written {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.holders[partition]
 }
 
-// err returns why changes may be missed, or nil.
+// err returns the failure of a watch, or nil.
 func (v *membership) err() error {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"compactd/internal/events"
 )
 
-// Ahead is texts that were read before they are rendered, of many sessions at once.
+// Ahead holds texts of many sessions, read before they are rendered.
 type Ahead struct{ texts map[compaction.Seq]entry }
 
 // Wanted is a view that will be rendered.
@@ -18,10 +18,10 @@ type Wanted struct {
 }
 
 // ReadAhead reads the texts of views in one sweep over the log, instead of one sweep for each:
-// see [stream.Texts]. It holds limit bytes of them at most, beside those of one view. It omits views
-// from the end while the texts exceed the limit, by their size or by the ledgers' estimate. An
-// omitted view is read when it is rendered, and fails there. Texts of an earlier call are used, and
-// dropped.
+// see [stream.Texts]. It holds at most limit bytes of them, or those of one view. It omits views
+// from the end while the texts exceed the limit, by their size or by the ledgers' estimate. The texts
+// of an omitted view are read when it is rendered, and errors are reported there. ReadAhead uses texts of
+// before, and then drops before.
 func (t *Renderer) ReadAhead(ctx context.Context, before *Ahead, wanted []Wanted, limit int) *Ahead {
 	t.used.Store(true)
 	p := aheadPlan{renderer: t, before: before, have: map[compaction.Seq]entry{}, planned: map[compaction.Seq]bool{}, left: limit}
@@ -47,19 +47,19 @@ func (t *Renderer) ReadAhead(ctx context.Context, before *Ahead, wanted []Wanted
 	return &Ahead{p.have}
 }
 
-// aheadPlan is what is to be read ahead.
+// aheadPlan collects the texts to read ahead.
 type aheadPlan struct {
 	renderer *Renderer
 	before   *Ahead
-	have     map[compaction.Seq]entry // read before: the cache may drop it meanwhile
+	have     map[compaction.Seq]entry // already read; kept here, since the cache may drop them
 	planned  map[compaction.Seq]bool
-	left     int        // bytes that may be read
-	expected int        // bytes that will be, about
-	groups   [][]uint64 // to read, of one view each
+	left     int        // bytes that may still be read
+	expected int        // estimated bytes to read
+	groups   [][]uint64 // sequences to read, one group per view
 	owners   []events.Address
 }
 
-// add plans a view, unless it is one too many.
+// add plans a view. It returns false if the view exceeds the limit.
 func (p *aheadPlan) add(w Wanted, first bool) bool {
 	seqs := w.View.Seqs()
 	var group []uint64
@@ -101,7 +101,7 @@ func (a *Ahead) at(seq compaction.Seq) (hit entry, ok bool) {
 	return hit, ok
 }
 
-// Has reports whether everything that a view needs was read ahead.
+// Has reports whether all texts of a view were read ahead.
 func (a *Ahead) Has(v *compaction.View) bool {
 	for _, seq := range v.Seqs() {
 		if _, ok := a.at(seq); !ok {
@@ -111,7 +111,7 @@ func (a *Ahead) Has(v *compaction.View) bool {
 	return true
 }
 
-// Bytes is what the texts take in memory, about.
+// Bytes estimates the memory of the texts.
 func (a *Ahead) Bytes() (n int) {
 	if a != nil {
 		for _, e := range a.texts {
@@ -121,5 +121,5 @@ func (a *Ahead) Bytes() (n int) {
 	return n
 }
 
-// heldText is what a text takes in memory beside its bytes, about.
+// heldText estimates the memory of a text without its bytes.
 const heldText = 256

@@ -6,14 +6,14 @@
 //
 // # Guarantees
 //
-// A text is rendered only for the session it belongs to. An outcome that does not fit, or
-// whose texts are gone, is written without messages; the decision stays the same.
+// A text is rendered only for its own session. An outcome that is too large, or whose texts are
+// gone, is written without messages; the decision stays the same.
 //
 // # Concurrency
 //
-// A [Renderer] is shared by all partitions of a worker.
+// All partitions of a worker share a [Renderer].
 //
 // # On failure
 //
-// An error beside a payload explains why the messages are missing; the payload is good.
+// An error beside a payload is the reason why the messages are missing; the payload is valid.
 package payload

@@ -21,15 +21,15 @@ import (
 	"compactd/internal/worker/observe"
 )
 
-// Renderer reads events from the log by sequence, behind a cache of recent ones. It
-// is shared by all partitions.
+// Renderer reads events from the log by sequence, behind a cache of recent ones, and renders
+// views. All partitions share it.
 type Renderer struct {
-	// Texts reads what is rendered for commits, in the order of the log. Texts for a
-	// waiting caller are read beside it.
+	// Texts reads the texts for commits, in the order of the log. Texts for a waiting request
+	// are read separately.
 	Texts *stream.Texts
 	nc    *nats.Conn
 	cache *otter.Cache[compaction.Seq, entry]
-	used  atomic.Bool // since InvalidateUnused was last called
+	used  atomic.Bool // since the last call of InvalidateUnused
 }
 
 // entry is one event of the log that holds text.
@@ -47,25 +47,24 @@ func NewRenderer(nc *nats.Conn, bytes uint64) *Renderer {
 	})}
 }
 
-// Put keeps an event that has just been read.
+// Put caches an event.
 func (t *Renderer) Put(e decide.Event) {
 	t.used.Store(true)
 	t.cache.Set(e.Seq, entry{e.Address, e.Kind, e.Data})
 }
 
-// Invalidate drops every text: it is not known which are of a session.
+// Invalidate drops all texts after an erasure: the cache has no index by session.
 func (t *Renderer) Invalidate() { t.cache.InvalidateAll() }
 
-// InvalidateUnused drops every text if none was used since the call before.
+// InvalidateUnused drops all texts if none was used since its last call.
 func (t *Renderer) InvalidateUnused() {
 	if !t.used.Swap(false) {
 		t.cache.InvalidateAll()
 	}
 }
 
-// get returns events by sequence, as many as it can of what was read ahead and of the cache.
-// They must belong to the session a: a log that was truncated by a power loss issues sequences
-// twice.
+// get returns events by sequence, from ahead, from the cache, or from the log. They must belong to
+// the session a: a log that was truncated by a power loss assigns sequences twice.
 func (t *Renderer) get(ctx context.Context, ahead *Ahead, a events.Address, seqs []compaction.Seq) (map[compaction.Seq]entry, error) {
 	t.used.Store(true)
 	have := make(map[compaction.Seq]entry, len(seqs))
@@ -78,7 +77,7 @@ func (t *Renderer) get(ctx context.Context, ahead *Ahead, a events.Address, seqs
 		missing = append(missing, uint64(seq))
 	}
 	texts := t.Texts
-	if ahead == nil { // someone waits
+	if ahead == nil { // a request waits
 		texts = stream.NewTexts(t.nc)
 	}
 	if len(missing) == 0 {
@@ -100,7 +99,7 @@ func (t *Renderer) get(ctx context.Context, ahead *Ahead, a events.Address, seqs
 	return have, nil
 }
 
-// at returns an event of the session a that was read before.
+// at returns an event of the session a from ahead or the cache.
 func (t *Renderer) at(ahead *Ahead, a events.Address, seq compaction.Seq) (hit entry, ok bool) {
 	if hit, ok = ahead.at(seq); !ok {
 		hit, ok = t.cache.GetIfPresent(seq)
@@ -108,7 +107,7 @@ func (t *Renderer) at(ahead *Ahead, a events.Address, seq compaction.Seq) (hit e
 	return hit, ok && hit.address == a
 }
 
-// keep takes an event of the session a that was read.
+// keep caches an event that was read, and checks that it belongs to the session a.
 func (t *Renderer) keep(a events.Address, m stream.LogMessage) (entry, error) {
 	at, err := events.ParseLog(m.Subject)
 	if err != nil || at.Address != a {
@@ -154,7 +153,7 @@ func (t *Renderer) render(ctx context.Context, ahead *Ahead, a events.Address, v
 	return history, changes, nil
 }
 
-// Turn returns the messages of a turn of a session, unread.
+// Turn returns the raw messages of a turn of a session.
 func (t *Renderer) Turn(ctx context.Context, a events.Address, seq compaction.Seq) ([]events.Message, error) {
 	have, err := t.get(ctx, nil, a, []compaction.Seq{seq})
 	if err != nil {
@@ -163,17 +162,17 @@ func (t *Renderer) Turn(ctx context.Context, a events.Address, seq compaction.Se
 	return Texts(have[seq].kind, have[seq].data)
 }
 
-// sendable puts placeholders in the place of media of which only the hash was kept.
+// sendable replaces media of which only the hash was kept by placeholders.
 func sendable(f events.Format, history []events.Raw) {
 	for i := range history {
 		history[i] = f.Sendable(history[i])
 	}
 }
 
-// Sourced is Render that states what each message was made of. Its messages are as they were
-// recorded: see [events.Format.Sendable]. own returns the messages of a turn that the caller
-// has, nil for one that is in the log alone. Messages without Raw must not be needed; with one
-// of them the history is not validated.
+// Sourced is Render that also returns the source of each message. Its messages keep their recorded
+// media: see [events.Format.Sendable]. own returns the caller's messages of a turn, or nil if the
+// log must be read. A message of own without Raw must be shown unchanged; the history is then not
+// validated.
 func (t *Renderer) Sourced(ctx context.Context, a events.Address, v *compaction.View, own func(compaction.Seq) []events.Message) (_ []compaction.Sourced, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -207,14 +206,14 @@ func (t *Renderer) Sourced(ctx context.Context, a events.Address, v *compaction.
 		changed = changed || !out[i].Untouched
 		partly = partly || out[i].Raw == nil
 	}
-	if changed && !partly { // else it is the caller's own
+	if changed && !partly { // an unchanged history is the caller's own
 		sendable(v.Format, history)
 		err = check(v, history, messages)
 	}
 	return out, err
 }
 
-// Texts returns the messages that an event of the log stands for, those of a turn unread.
+// Texts returns the messages of a turn or a summary in the log. Those of a turn are raw.
 func Texts(k events.Kind, data []byte) ([]events.Message, error) {
 	if k == events.KindSummary {
 		s, err := events.DecodeSummary(data)
@@ -243,13 +242,12 @@ func ReadMessages(f events.Format, data []byte) ([]events.Message, error) {
 	return f.ReadAll(in.Messages)
 }
 
-// headerBytes is what the headers of an outcome may need, the marker included.
+// headerBytes is reserved for the headers of an outcome, including the marker.
 const headerBytes = 8 << 10
 
-// Outcome writes the payload of an outcome. Messages are left out when the payload
-// would be larger than limit bytes, not valid, or when their text is not to be had: the
-// error then has the reason, and the payload is good all the same. omitted is why they are
-// left out, "" if they are not. ahead has texts that were read before, nil for none.
+// Outcome writes the payload of an outcome. It omits the messages if the payload would exceed limit bytes or
+// be invalid, or if their text cannot be read. omitted is the reason, or "". An error beside a payload
+// has the cause; the payload is valid. ahead has texts that were read before; it may be nil.
 func (t *Renderer) Outcome(ctx context.Context, ahead *Ahead, a events.Address, o compaction.Outcome, limit int) (data []byte, omitted string, err error) {
 	c, ok := o.Body.(*events.Compacted)
 	if !ok || o.View == nil {
@@ -261,7 +259,7 @@ func (t *Renderer) Outcome(ctx context.Context, ahead *Ahead, a events.Address, 
 		return data, observe.OmittedSize, err
 	}
 	full := *c
-	messages, changes, cause := t.render(ctx, ahead, a, o.View, func(context.Context) error { return nil }) // events of others wait for it
+	messages, changes, cause := t.render(ctx, ahead, a, o.View, func(context.Context) error { return nil }) // no yield: other sessions' events wait for it
 	if cause == nil {
 		full.Edits = append(slices.Clip(c.Edits), changes...)
 		full.Summary, cause = t.summary(ctx, ahead, a, c)
@@ -287,21 +285,21 @@ func (t *Renderer) Outcome(ctx context.Context, ahead *Ahead, a events.Address, 
 	return data, omitted, cause
 }
 
-// Bounds of a view that is rendered for a commit, which others wait for: its entries, which the policy
-// keeps far below unless calls are open, and the bytes of the turns that are read for it.
+// Limits on a view that is rendered for a commit, which other events wait for: its entries, which the
+// policy keeps far lower unless calls are open, and the bytes of the turns that are read for it.
 const (
 	maxEntries   = 1 << 16
 	maxTextBytes = 8 * events.MaxOutputBytes
 )
 
-// TooLong reports whether a view is not rendered for a commit: an agent reads it in pages.
+// TooLong reports whether a view is too long to be rendered for a commit: an agent reads it in pages.
 func TooLong(v *compaction.View) bool {
 	return len(v.Entries) > maxEntries || v.OwnBytes() > events.MaxOutputBytes || v.TextBytes() > maxTextBytes
 }
 
-// WithoutMessages writes a compaction without its messages. Notes have the reason: the tenant is
-// over a bound, or the history is not valid. With a note it leaves the repairs out too: they may be
-// many, and an agent needs them with the messages only.
+// WithoutMessages writes a compaction without its messages. notes give the reason: the tenant is over
+// a limit, or the history is invalid. With a note it also omits the repairs: they may be many,
+// and an agent needs them only with the messages.
 func WithoutMessages(c *events.Compacted, notes ...events.Note) ([]byte, error) {
 	out := *c
 	out.Messages, out.Summary, out.MessagesOmitted = nil, nil, true
@@ -312,7 +310,7 @@ func WithoutMessages(c *events.Compacted, notes ...events.Note) ([]byte, error) 
 	return events.Marshal(out)
 }
 
-// summary reads the summary that a compaction put in place, nil if it used none.
+// summary reads the summary that a compaction used, or returns nil.
 func (t *Renderer) summary(ctx context.Context, ahead *Ahead, a events.Address, c *events.Compacted) (*events.Summary, error) {
 	i := slices.IndexFunc(c.Edits, func(e events.Edit) bool { return e.Op == events.OpCondense })
 	if i < 0 {
@@ -325,13 +323,13 @@ func (t *Renderer) summary(ctx context.Context, ahead *Ahead, a events.Address, 
 	}
 	s, err := events.DecodeSummary(have[seq].data)
 	if err == nil {
-		s.Calls = nil // they are of no use to an agent
+		s.Calls = nil // an agent does not need them
 	}
 	return s, err
 }
 
-// Prompt reads the system prompt and the tools from the turns that set them, 0
-// for none.
+// Prompt reads the system prompt and the tools from the turns that set them. A sequence of 0
+// means that none set them.
 func (t *Renderer) Prompt(ctx context.Context, a events.Address, system, tools compaction.Seq) (s, d events.Raw, err error) {
 	var seqs []uint64
 	if system != 0 {

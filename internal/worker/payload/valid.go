@@ -9,21 +9,21 @@ import (
 	"compactd/internal/events/validate"
 )
 
-// InvalidError is a history that is not valid for its provider: a defect of this program. It
+// InvalidError reports a history that is not valid for its provider: a defect of this program. It
 // quotes no content.
 type InvalidError struct{ Violations []validate.Violation }
 
-// Error names the first violation, and how many there are.
+// Error describes the first violation, and their number.
 func (e *InvalidError) Error() string {
 	return fmt.Sprintf("the history is not valid for its provider: %s; %d violations in all", e.Violations[0], len(e.Violations))
 }
 
-// check returns an [*InvalidError] for a history that is not valid for its provider, unless each
-// breach is the agent's own: a message that its provider refuses alone is kept as it came, and so
-// is all else of a history with one that no client can read.
+// check returns an [*InvalidError] for a history that is not valid for its provider, unless the agent's own
+// messages cause each violation. A message that alone is invalid is kept unchanged. A history with a
+// message of a bad shape is not checked further.
 func check(v *compaction.View, history []events.Raw, texts map[compaction.Seq][]events.Message) error {
 	if len(history) == 0 {
-		return nil // as that of a session whose first turn is parked, which has no format yet
+		return nil // such as a session whose first turn is parked, which has no format yet
 	}
 	call := validate.Call{Format: string(v.Format), Demands: v.Demands, Messages: history}
 	bad := validate.Check(call)
@@ -37,11 +37,11 @@ func check(v *compaction.View, history []events.Raw, texts map[compaction.Seq][]
 	return &InvalidError{bad}
 }
 
-// ofOne are the rules that one message can break alone: no repair writes such a message again.
-// Its content stays in the message that it becomes a part of.
+// ofOne are the rules that a single message can break: no repair rewrites such a message. Its content
+// stays in the message that it is merged into.
 var ofOne = []string{"bad_shape", "empty_text", "empty_content", "document_text", "reasoning_absent", "final_thinking"}
 
-// ownBreaches are the rules that messages of the agent break alone.
+// ownBreaches returns the rules that single messages of the agent break.
 func ownBreaches(call validate.Call, texts map[compaction.Seq][]events.Message) map[string]bool {
 	own := map[string]bool{}
 	for _, turn := range texts {

@@ -12,38 +12,38 @@ import (
 	"compactd/internal/events"
 )
 
-// Log keeps one tenant from filling SESSIONS for the others, as far as events come through workers: a
-// tenant holds at most timesFree times what is free, and the last twentieth is for events that are no
+// Log keeps one tenant from filling SESSIONS for the others, for events that workers publish. A tenant
+// holds at most timesFree times the free space, and the last twentieth is reserved for events other than
 // turns, such as erasures.
 type Log struct {
 	js jetstream.JetStream
 
 	mu      sync.Mutex // guards the fields below
-	held    int64      // bytes that the stream held when it was read
-	most    int64      // that it may hold; 0 or less without a bound
+	held    int64      // bytes in the stream at the last read
+	most    int64      // bound of the stream; 0 or less without a bound
 	added   int64      // bytes stored since
-	tenants tally      // of held and added; of this process alone until all is counted
-	since   tally      // of tenants, stored since a count of the stream began
+	tenants tally      // of held and added; only of this process until the stream is counted
+	since   tally      // the part of tenants stored since the last count of the stream began
 	counted time.Time
 }
 
-// NewLog returns a bound that has counted nothing yet.
+// NewLog returns a limit that has counted nothing yet.
 func NewLog(js jetstream.JetStream, held, most int64) *Log {
 	return &Log{js: js, held: held, most: most, tenants: tally{}, since: tally{}}
 }
 
-// Run keeps up with what SESSIONS holds until ctx ends.
+// Run follows the size of SESSIONS until ctx ends.
 func (l *Log) Run(ctx context.Context) { keepLooking(ctx, l.look, l.adds) }
 
-// adds reports bytes that the last reading may lack.
+// adds reports whether the last read may lack bytes.
 func (l *Log) adds() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.added > 0
 }
 
-// look reads how full SESSIONS is, and, when a tenant may be over its share, who holds it. A
-// failed reading is tried again at the next look.
+// look reads the size of SESSIONS. If a tenant may be over its share, it also counts the bytes of
+// each tenant. The next look repeats a failed read.
 func (l *Log) look(ctx context.Context) {
 	l.mu.Lock()
 	before := l.added
@@ -68,13 +68,13 @@ func (l *Log) look(ctx context.Context) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for tenant, bytes := range l.since { // some of it may be counted twice
+	for tenant, bytes := range l.since { // some bytes may count twice
 		found.add(tenant, bytes)
 	}
 	l.tenants, l.counted = found, time.Now()
 }
 
-// envelope is about what the stream stores of an event beside its payload.
+// envelope estimates the stored bytes of an event without its payload.
 const envelope = 200
 
 // Fits reports whether an event may be stored.
@@ -98,5 +98,5 @@ func (l *Log) Stored(tenant string, bytes int) {
 	}
 }
 
-// free is what SESSIONS has room for beside the reserve; mu is held.
+// free returns the free space of SESSIONS above the reserve. The caller holds mu.
 func (l *Log) free() int64 { return max(0, l.most-l.most/reserveParts-l.held-l.added) }

@@ -16,50 +16,50 @@ import (
 )
 
 // A compaction copies text, so an event of 20 bytes may lead to an outcome of 6 MiB.
-// Two bounds keep one tenant from filling OUTCOMES for the others:
+// Two limits keep one tenant from filling OUTCOMES for the others:
 //
-//   - an hour's bytes of session.compacted, of which a quarter may come within ten
-//     minutes: an embedded server keeps what it has just stored in memory for some
-//     seconds. A worker grants the part of it that its share of the partitions is of
-//     all;
-//   - a share of OUTCOMES: at most timesFree times what is free, so that one tenant
-//     takes four fifths of the stream at most, two take four ninths each, and some is
-//     left for those who need little.
+//   - bytes of session.compacted per hour, of which a quarter may be stored within ten
+//     minutes: an embedded server keeps newly stored messages in memory for some
+//     seconds. A worker grants a part in proportion to its share of the partitions;
+//   - a share of OUTCOMES: at most timesFree times the free space. So one tenant takes
+//     at most four fifths of the stream, two take four ninths each, and some space is
+//     left for small tenants.
 //
-// Beyond them compactions of the tenant are published without their messages. The bytes that
-// OUTCOMES holds count: a new owner of a partition reads back the sizes of the last hour, so
-// neither a restart nor a hand-over begins a new one. This is part of rendering, as the size
-// limit of an outcome is: no decision depends on it, and the outcome records it.
+// Beyond these limits compactions of the tenant are published without their messages. Stored bytes
+// count: a new owner of a partition reads back the sizes of the last hour, so neither a restart
+// nor a hand-over resets the count. The limits are part of rendering, like the size limit of an
+// outcome: no decision depends on them, and the outcome records them.
 
 const (
 	window      = time.Hour
 	windowSlots = 6 // of an hour
 	slotTime    = window / windowSlots
 
-	// mostTenants bounds the tenants that are counted one by one.
+	// mostTenants limits the tenants that are counted one by one.
 	mostTenants = 256
 
-	// The default of an hour's bytes is this part of what OUTCOMES may hold, and
-	// leastHour at least.
+	// The default limit per hour is one hourParts-th of the bound of OUTCOMES, at least
+	// leastHour.
 	hourParts = 64
 	leastHour = 256 << 20
 
-	// Of an hour's bytes a slot has this part, and a few of the largest outcomes.
+	// The limit per slot is one burstParts-th of the limit per hour, at least leastBurst:
+	// a few of the largest outcomes.
 	burstParts = 4
 	leastBurst = 16 << 20
 
 	timesFree = 4
-	// The last twentieth of OUTCOMES is for outcomes without messages.
+	// The last twentieth of OUTCOMES is reserved for outcomes without messages.
 	reserveParts = 20
 
-	lookEvery   = 2 * time.Second  // at how full a stream is, while this worker adds to it
-	restLooks   = 10               // of its looks one is taken while it adds nothing
-	countEvery  = 10 * time.Minute // who holds what, while it is that full
-	reportEvery = 10 * time.Minute // of one tenant that is over a bound
+	lookEvery   = 2 * time.Second  // between reads of a stream's size while this worker adds to it
+	restLooks   = 10               // one read in restLooks while it adds nothing
+	countEvery  = 10 * time.Minute // between counts of a full stream by tenant
+	reportEvery = 10 * time.Minute // between reports about one tenant over a limit
 )
 
-// tally counts bytes by tenant. It holds mostTenants at most: one more takes the
-// place of the least, and its count, so that no tenant is ever counted too low.
+// tally counts bytes by tenant. It holds at most mostTenants: a further tenant replaces the one with
+// the lowest count and takes over its count, so that no tenant is counted too low.
 type tally map[string]int64
 
 func (t tally) add(tenant string, bytes int64) {
@@ -76,16 +76,16 @@ func (t tally) add(tenant string, bytes int64) {
 	t[tenant] += bytes
 }
 
-// hour counts what the tenants of a partition have had stored in the last hour, in
-// slots of ten minutes, and in the one that is running.
+// hour counts the stored bytes of a partition's tenants in the last hour, in slots of ten minutes,
+// and in the current slot.
 type hour struct {
 	slots [windowSlots + 1]tally
-	at    int64 // number of the slot that is running
+	at    int64 // number of the current slot
 }
 
 func slotOf(at time.Time) int64 { return at.UnixNano() / int64(slotTime) }
 
-// advance makes room for the slot that is running.
+// advance moves to the current slot.
 func (h *hour) advance(now int64) {
 	for h.at = max(h.at, now-int64(len(h.slots))); h.at < now; {
 		h.at++
@@ -93,8 +93,8 @@ func (h *hour) advance(now int64) {
 	}
 }
 
-// add counts bytes that were stored at a slot; what is older than an hour is not
-// counted, and what the clock here has not reached yet is counted as now.
+// add counts bytes stored in a slot. It ignores bytes older than an hour. Bytes of a slot ahead of the
+// local clock count in the current slot.
 func (h *hour) add(tenant string, bytes, slot int64) {
 	slot = min(slot, h.at)
 	if h.at-slot >= int64(len(h.slots)) {
@@ -114,43 +114,43 @@ func (h *hour) of(tenant string) (n int64) {
 	return n
 }
 
-// ofSlot is what a tenant has had stored in the slot that is running.
+// ofSlot returns the bytes of a tenant in the current slot.
 func (h *hour) ofSlot(tenant string) int64 { return h.slots[h.at%int64(len(h.slots))][tenant] }
 
-// Outcomes bounds the bytes of OUTCOMES that a tenant may store, in one worker.
+// Outcomes limits the bytes that a tenant may store in OUTCOMES, in one worker.
 type Outcomes struct {
 	js         jetstream.JetStream
-	perHour    int64 // as it was requested: 0 is the default, negative is no bound
+	perHour    int64 // as configured: 0 means the default, negative no limit
 	partitions func() int
-	assigned   func() int // how many this worker should serve
+	assigned   func() int // number that this worker should serve
 	limited    func(observe.OutcomesLimited)
 
 	mu       sync.Mutex    // guards the fields below
-	hours    map[int]*hour // by partition: of its own, and of others as they were read
+	hours    map[int]*hour // by partition: counted for own ones, read for others
 	own      map[int]bool  // partitions that this worker counts
-	read     uint64        // sequence of OUTCOMES up to which the others are
-	held     int64         // bytes that OUTCOMES held when it was read
-	unread   int64         // bytes rendered since, which that reading may lack
-	pending  map[int]int64 // of the bytes rendered those that are not known to be stored, by partition
-	most     int64         // that it may hold; 0 or less without a bound
-	tenants  tally         // of held; nil while no worker can be over a share
+	read     uint64        // sequence of OUTCOMES up to which the other partitions were read
+	held     int64         // bytes in OUTCOMES at the last read
+	unread   int64         // bytes rendered since, which that read may lack
+	pending  map[int]int64 // rendered bytes not known to be stored, by partition
+	most     int64         // bound of OUTCOMES; 0 or less without a bound
+	tenants  tally         // of held; nil while no tenant can be over a share
 	counted  time.Time
-	reported map[string]time.Time // tenants over a bound, and when that was last reported
+	reported map[string]time.Time // tenants over a limit, and the time of the last report
 }
 
-// Config describes the bounds of one worker.
+// Config configures the limits of one worker.
 type Config struct {
 	JS jetstream.JetStream
-	// PerHour is how many bytes of session.compacted a tenant may have stored in an hour: 0
-	// is the default, negative is no bound.
+	// PerHour limits the bytes of session.compacted of a tenant per hour: 0 means the default,
+	// negative no limit.
 	PerHour    int64
 	Partitions func() int // of the log, which may grow
-	Assigned   func() int // how many partitions this worker should serve
-	Held, Most int64      // bytes that OUTCOMES holds, and may hold; Most is 0 or less without a bound
+	Assigned   func() int // number of partitions that this worker should serve
+	Held, Most int64      // size and bound of OUTCOMES, in bytes; Most is 0 or less without a bound
 	Limited    func(observe.OutcomesLimited)
 }
 
-// NewOutcomes returns bounds that count nothing yet.
+// NewOutcomes returns limits that have counted nothing yet.
 func NewOutcomes(c Config) *Outcomes {
 	return &Outcomes{
 		js: c.JS, perHour: c.PerHour, partitions: c.Partitions, assigned: c.Assigned, limited: c.Limited,
@@ -158,17 +158,17 @@ func NewOutcomes(c Config) *Outcomes {
 	}
 }
 
-// Run keeps up with what OUTCOMES holds until ctx ends.
+// Run follows the size of OUTCOMES until ctx ends.
 func (q *Outcomes) Run(ctx context.Context) { keepLooking(ctx, q.look, q.adds) }
 
-// adds reports bytes that the last reading may lack.
+// adds reports whether the last read may lack bytes.
 func (q *Outcomes) adds() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.unread > 0
 }
 
-// keepLooking looks again and again until ctx ends.
+// keepLooking calls look every lookEvery until ctx ends, less often while adds returns false.
 func keepLooking(ctx context.Context, look func(context.Context), adds func() bool) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -184,8 +184,8 @@ func keepLooking(ctx context.Context, look func(context.Context), adds func() bo
 	}
 }
 
-// look reads how full OUTCOMES is, and, when it is so full that a tenant may be over
-// its share, who holds it. A failed read is repeated at the next look.
+// look reads the size of OUTCOMES. If a tenant may be over its share, it also counts the bytes of
+// each tenant. The next look repeats a failed read.
 func (q *Outcomes) look(ctx context.Context) {
 	stored := q.beginRead()
 	state, err := topology.State(ctx, q.js, topology.OutcomesStream)
@@ -213,8 +213,8 @@ func (q *Outcomes) look(ctx context.Context) {
 	q.mu.Unlock()
 }
 
-// beginRead returns how many of the unread bytes are stored, so that a reading of OUTCOMES
-// that begins now includes them.
+// beginRead returns the number of unread bytes that are stored: a read of OUTCOMES that begins
+// now includes them.
 func (q *Outcomes) beginRead() int64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -225,9 +225,9 @@ func (q *Outcomes) beginRead() int64 {
 	return stored
 }
 
-// Serve counts a partition from now on, whose outcomes end at a sequence. Unless they
-// have been, it reads back those of the last hour: of all partitions, since what another
-// worker has granted counts where a partition is handed over.
+// Serve begins to count a partition, whose outcomes end at the sequence fence. Unless already done, it
+// reads back the outcomes of the last hour, of all partitions: bytes that another worker
+// granted count after a hand-over.
 func (q *Outcomes) Serve(ctx context.Context, partition int, fence uint64) error {
 	q.mu.Lock()
 	if q.own[partition] || q.read >= fence {
@@ -258,7 +258,7 @@ func (q *Outcomes) Serve(ctx context.Context, partition int, fence uint64) error
 	defer q.mu.Unlock()
 	for id := range q.partitions() {
 		switch {
-		case q.own[id]: // it is counted as it is committed
+		case q.own[id]: // Charge counts it
 		case found[id] == nil:
 			delete(q.hours, id)
 		default:
@@ -269,8 +269,8 @@ func (q *Outcomes) Serve(ctx context.Context, partition int, fence uint64) error
 	return nil
 }
 
-// Release leaves the counting of a partition to another worker. Its bytes so far go on
-// counting.
+// Release ends the counting of a partition, which another worker continues. The bytes counted so far
+// remain.
 func (q *Outcomes) Release(partition int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -278,9 +278,8 @@ func (q *Outcomes) Release(partition int) {
 	delete(q.pending, partition)
 }
 
-// Rendered counts bytes of outcomes that the next commit of a partition will store, and
-// Stored that a commit has stored them. Until then no reading of OUTCOMES includes them,
-// however long the commit takes.
+// Rendered counts bytes of outcomes that the next commit of a partition will store. Until [Outcomes.Stored],
+// no read of OUTCOMES is taken to include them, however long the commit takes.
 func (q *Outcomes) Rendered(partition int, bytes int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -288,15 +287,15 @@ func (q *Outcomes) Rendered(partition int, bytes int64) {
 	q.pending[partition] += bytes
 }
 
-// Stored is described at Rendered.
+// Stored records that a commit stored bytes of Rendered.
 func (q *Outcomes) Stored(partition int, bytes int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.pending[partition] -= bytes
 }
 
-// Over returns why an outcome of so many bytes goes out without its messages, "" if it
-// goes out whole. It passes on once in tellEvery that a tenant is over a bound.
+// Over returns the reason to publish an outcome without its messages, or "". It reports a tenant over
+// a limit once every reportEvery.
 func (q *Outcomes) Over(tenant string, bytes int64) string {
 	e := q.exceeded(tenant, bytes)
 	if e.Reason != "" && q.reportDue(tenant) {
@@ -320,14 +319,14 @@ func (q *Outcomes) exceeded(tenant string, bytes int64) observe.OutcomesLimited 
 			return observe.OutcomesLimited{Tenant: tenant, Reason: observe.OmittedBurst, Bytes: now, Bound: n}
 		}
 	}
-	held := max(q.tenants[tenant], lately) // the latter until all is counted
+	held := max(q.tenants[tenant], lately) // lately counts until OUTCOMES is counted
 	if n := q.share(); n >= 0 && held+bytes > n {
 		return observe.OutcomesLimited{Tenant: tenant, Reason: observe.OmittedShare, Bytes: held, Bound: n}
 	}
 	return observe.OutcomesLimited{}
 }
 
-// reportDue reports whether it is time to pass on that a tenant is over a bound.
+// reportDue reports whether a report about a tenant over a limit is due.
 func (q *Outcomes) reportDue(tenant string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -340,7 +339,7 @@ func (q *Outcomes) reportDue(tenant string) bool {
 	return true
 }
 
-// Charge counts an outcome that is about to be committed.
+// Charge counts an outcome before its commit.
 func (q *Outcomes) Charge(partition int, tenant string, bytes int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -357,8 +356,8 @@ func (q *Outcomes) Charge(partition int, tenant string, bytes int64) {
 	}
 }
 
-// lately is what a tenant has had stored in the last hour, as far as this worker can see,
-// what of it in its own partitions, and there in the slot that is running; mu is held.
+// lately returns the bytes of a tenant in the last hour that this worker has counted or read: in all
+// partitions, in its own, and in its own in the current slot. The caller holds mu.
 func (q *Outcomes) lately(tenant string) (n, own, slot int64) {
 	now := slotOf(time.Now())
 	for id, h := range q.hours {
@@ -371,7 +370,7 @@ func (q *Outcomes) lately(tenant string) (n, own, slot int64) {
 	return n, own, slot
 }
 
-// LastHour is what a tenant has had stored in the last hour in a partition that this worker counts.
+// LastHour returns the bytes of a tenant in the last hour, in a partition that this worker counts.
 func (q *Outcomes) LastHour(partition int, tenant string) int64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -383,7 +382,7 @@ func (q *Outcomes) LastHour(partition int, tenant string) int64 {
 	return h.of(tenant)
 }
 
-// Hourly is what a tenant may have stored in an hour, in all partitions; 0 is no bound.
+// Hourly returns the limit of a tenant per hour, in all partitions; 0 means no limit.
 func (q *Outcomes) Hourly() int64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -391,8 +390,8 @@ func (q *Outcomes) Hourly() int64 {
 	return max(all, 0)
 }
 
-// hourly is what a tenant may have stored in an hour, and what of it this worker
-// grants, negative for no bound; mu is held.
+// hourly returns the limit of a tenant per hour, and this worker's part of it; negative means no limit.
+// The caller holds mu.
 func (q *Outcomes) hourly() (all, own int64) {
 	if q.perHour < 0 {
 		return -1, -1
@@ -401,8 +400,8 @@ func (q *Outcomes) hourly() (all, own int64) {
 	return n, n * int64(q.assigned()) / int64(q.partitions())
 }
 
-// share is what a tenant may hold of OUTCOMES, negative while no worker can be over it;
-// mu is held.
+// share returns the bytes of OUTCOMES that a tenant may hold, negative while no tenant can be over it.
+// The caller holds mu.
 func (q *Outcomes) share() int64 {
 	if q.perHour < 0 || q.most <= 0 || q.held+q.unread <= timesFree*q.free() {
 		return -1
@@ -410,5 +409,5 @@ func (q *Outcomes) share() int64 {
 	return timesFree * q.free()
 }
 
-// free is what OUTCOMES has room for beside the reserve; mu is held.
+// free returns the free space of OUTCOMES above the reserve. The caller holds mu.
 func (q *Outcomes) free() int64 { return max(0, q.most-q.most/reserveParts-q.held-q.unread) }
