@@ -2,5 +2,5 @@
 // build tag faults every func does nothing, and the compiler removes the calls.
 //
 // COMPACTD_FAILPOINT=<name>[:n] kills the process with SIGKILL at the n-th pass of a
-// failpoint; COMPACTD_FAULT=<name> plants a defect that the tests must detect.
+// failpoint; COMPACTD_FAULT=<name> injects a defect that the tests must detect.
 package failpoint

@@ -13,11 +13,11 @@ import (
 	"syscall"
 )
 
-// Names are the places where the fault tests end the process, in the order
-// in which an event passes them.
+// Names lists the failpoints at which the fault tests end the process, in the order in which an event
+// passes them.
 var Names = []string{
-	"taken-over",        // the partition is ours, nothing is replayed
-	"replayed",          // the ledgers are at the marker, nothing new is read
+	"taken-over",        // the partition is taken over, and not yet replayed
+	"replayed",          // the ledgers are at the marker, and no new event is read
 	"decided",           // an event is decided and applied, and not yet queued
 	"rendered",          // a batch is rendered, and not yet sent
 	"committed",         // a commit is acknowledged, and still queued
@@ -26,30 +26,29 @@ var Names = []string{
 	"checkpointed",      // it is written
 	"summarized",        // a summary is made, and not yet published
 	"summary-published", // it is published, and its job not yet acknowledged
-	"draining",          // nothing is read any more, and the last commits are to come
+	"draining",          // reading has ended, before the last commits
 }
 
-// EraseNames are those on the way of an erasure, which fault tests of their own
-// pass.
+// EraseNames lists the failpoints of an erasure, for separate fault tests.
 var EraseNames = []string{
-	"forgotten",      // session.forgotten is published, and nothing erased
-	"streams-erased", // log and outcomes are erased, ledger file and snapshots not
-	"file-erased",    // the file is too, and snapshots are not; nothing is confirmed
+	"forgotten",      // session.forgotten is published, before the erasure
+	"streams-erased", // log and outcomes are erased, ledger file and snapshots not yet
+	"file-erased",    // the file is erased too, before the snapshots and session.erased
 }
 
-// SnapshotNames are those on the way of a snapshot to the store and back, for the
-// same.
+// SnapshotNames lists the failpoints of an upload and a restore of a snapshot, for separate fault
+// tests.
 var SnapshotNames = []string{
-	"snapshot-begun",   // the fence is read, and nothing uploaded
-	"snapshot-reading", // a part of the copy is about to be read: all before it is uploaded
-	"snapshot-put",     // it is the newest, and the copy not yet removed
+	"snapshot-begun",   // the fence is read, before the upload
+	"snapshot-reading", // a part of the copy is about to be read; earlier parts are uploaded
+	"snapshot-put",     // the snapshot is the newest, and the copy not yet removed
 	"restoring",        // a snapshot is fetched, and not yet the file
-	"restored",         // it is the file, and nothing is replayed
+	"restored",         // the snapshot is the file, before the replay
 }
 
-// DefectNames are those that only a planted defect passes.
+// DefectNames lists the failpoints that only an injected defect passes.
 var DefectNames = []string{
-	"checkpoint-ahead", // a checkpoint is written, and its position not committed
+	"checkpoint-ahead", // a checkpoint is written before its position is committed
 }
 
 // fuse ends the process at a failpoint.
@@ -58,8 +57,8 @@ type fuse struct {
 	left atomic.Int64
 }
 
-// armed is what COMPACTD_FAILPOINT=<name>[:n] requests: kill -9 at the n-th
-// passing. Before that the name is added to the file COMPACTD_FAILPOINT_LOG.
+// armed is the fuse of COMPACTD_FAILPOINT=<name>[:n]: kill -9 at the n-th pass. Before that the
+// name is appended to the file COMPACTD_FAILPOINT_LOG.
 var armed = arm(os.Getenv("COMPACTD_FAILPOINT"))
 
 func arm(at string) *fuse {
@@ -80,7 +79,7 @@ func arm(at string) *fuse {
 	return f
 }
 
-// Pass is called by the code that the tests want to end at.
+// Pass ends the process if the failpoint is armed.
 func Pass(name string) {
 	if armed == nil || armed.name != name || armed.left.Add(-1) != 0 {
 		return
@@ -92,7 +91,7 @@ func Pass(name string) {
 	if err != nil {
 		panic(err)
 	}
-	select {} // until it is done
+	select {} // until the signal arrives
 }
 
 func note(path, line string) error {
@@ -107,10 +106,10 @@ func note(path, line string) error {
 	return errors.Join(err, f.Close())
 }
 
-// Planted defects, to see that the tests notice them: COMPACTD_FAULT names one.
+// Injected defects that the tests must detect: COMPACTD_FAULT names one.
 var defect = os.Getenv("COMPACTD_FAULT")
 
-// IgnoreMarker makes the worker decide again what it has published.
+// IgnoreMarker makes the worker decide published events again.
 func IgnoreMarker() bool { return defect == "ignore-marker" }
 
 // CheckpointEarly makes the worker write a checkpoint before its position is committed.
@@ -118,6 +117,5 @@ func CheckpointEarly() bool { return defect == "checkpoint-early" }
 
 var listed atomic.Uint64
 
-// SkipDirty leaves every second ledger that changes again after a checkpoint out of
-// the list for the next.
+// SkipDirty omits every second ledger that changes again after a checkpoint from the next one.
 func SkipDirty() bool { return defect == "skip-dirty" && listed.Add(1)%2 == 0 }

@@ -10,14 +10,14 @@ import (
 	"compactd/internal/events"
 )
 
-// maxText bounds the text of a message in a row, in bytes.
+// maxText limits the text of a message in a row, in bytes.
 const maxText = 16 << 10
 
 // Changes pairs the messages before a compaction with those after it, in the order of the history. edits are
-// those of the compaction, and count estimates a message.
+// the compaction's edits; count estimates the tokens of a message.
 func Changes(f events.Format, before, after []compaction.Sourced, edits []events.Edit, count func(events.Message) int64) []events.Change {
 	p := pairing{format: f, edits: edits, count: count}
-	at, own := map[events.Position]int{}, map[string]int{} // own are of compactd, without a place
+	at, own := map[events.Position]int{}, map[string]int{} // own: messages of compactd, without a position
 	for i := range before {
 		if before[i].First.Turn > 0 {
 			at[before[i].First] = i
@@ -47,7 +47,7 @@ func Changes(f events.Format, before, after []compaction.Sourced, edits []events
 	return p.rows
 }
 
-// pairing is the rows while they are made.
+// pairing makes the rows.
 type pairing struct {
 	format events.Format
 	edits  []events.Edit
@@ -55,7 +55,7 @@ type pairing struct {
 	rows   []events.Change
 }
 
-// add adds the row of a message before, or after, or both.
+// add adds a row. before or after may be nil.
 func (p *pairing) add(before, after *compaction.Sourced) {
 	c := events.Change{Action: events.ActionRemoved}
 	if after != nil {
@@ -79,7 +79,7 @@ func (p *pairing) add(before, after *compaction.Sourced) {
 	p.rows = append(p.rows, c)
 }
 
-// show is a message as text, and its size.
+// show returns a message as text, its role and its tokens.
 func (p *pairing) show(s *compaction.Sourced, c *events.Change) (text string, role events.Role, tokens int64) {
 	m, err := p.format.Read(s.Raw)
 	if err != nil {
@@ -92,7 +92,7 @@ func (p *pairing) show(s *compaction.Sourced, c *events.Change) (text string, ro
 	return short, role, tokens
 }
 
-// op is the edit of a message, that of a range where no other names it.
+// op returns the edit of a message: its own, or that of a range.
 func (p *pairing) op(at events.Position) (op events.Op) {
 	for i := range p.edits {
 		e := &p.edits[i]
@@ -106,7 +106,7 @@ func (p *pairing) op(at events.Position) (op events.Op) {
 	return op
 }
 
-// Text is a message for people: its parts, with an arrow before a call and a result.
+// Text returns a message as readable text: its parts, with an arrow before a call and a result.
 func Text(m *events.Message) string {
 	var out []string
 	for _, p := range m.Parts {
@@ -129,7 +129,7 @@ func partText(p *events.Part) string {
 	return p.Text
 }
 
-// Cut is the beginning of a text, of at most a number of bytes.
+// Cut returns the beginning of a text, with at most most bytes.
 func Cut(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -140,7 +140,7 @@ func Cut(text string, most int) string {
 	return text[:most]
 }
 
-// Pages are where pages of rows begin, of about as many bytes as limit states; the first is 0.
+// Pages returns the first rows of pages of about limit bytes; the first is 0.
 func Pages(rows []events.Change, limit int) []int {
 	starts, size := []int{0}, 0
 	for i := range rows {
@@ -153,5 +153,5 @@ func Pages(rows []events.Change, limit int) []int {
 	return starts
 }
 
-// rowBytes is about what a row has beside its texts.
+// rowBytes estimates the bytes of a row without its texts.
 const rowBytes = 200

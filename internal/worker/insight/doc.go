@@ -1,19 +1,19 @@
-// Package insight shows people what is in a session's window, and what a compaction changed.
+// Package insight describes the content of a session's window, and the changes of a compaction.
 //
 //	rows := insight.Changes(before, after, edits, count)
-//	x := insight.NewXray(rate)
-//	x.Add(message, place)
+//	xr := insight.NewXray(rate)
+//	xr.Add(message, place)
 //
 // # Guarantees
 //
 //   - Every message before and after a compaction is in one row.
-//   - The kinds of an x-ray add up to the input that it is given.
+//   - The kinds of an x-ray sum up to the given input.
 //
 // # Concurrency
 //
-// Values are for one goroutine.
+// One goroutine may use a value at a time.
 //
 // # On failure
 //
-// A message that its dialect cannot read is shown as it came.
+// A message that its dialect cannot read is shown raw.
 package insight

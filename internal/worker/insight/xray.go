@@ -16,7 +16,7 @@ const (
 	excerptBytes = 200
 )
 
-// Xray sums up what a call has, by kind.
+// Xray sums up the tokens of a call by kind of content.
 type Xray struct {
 	rate    measure.Rate
 	sums    map[name]*events.XrayKind
@@ -25,53 +25,53 @@ type Xray struct {
 	total   int64
 }
 
-// name is a kind of a tool.
+// name is a kind of content, and its tool if any.
 type name struct {
 	kind events.ContentKind
 	tool string
 }
 
-// NewXray returns one of an empty call.
+// NewXray returns the x-ray of an empty call.
 func NewXray(r measure.Rate) *Xray {
 	return &Xray{rate: r, sums: map[name]*events.XrayKind{}, tools: map[string]string{}}
 }
 
 // Add adds a message, with its place in the log.
-func (x *Xray) Add(m *events.Message, at events.Position) {
+func (xr *Xray) Add(m *events.Message, at events.Position) {
 	for i := range m.Parts {
-		x.part(m, &m.Parts[i], at)
+		xr.part(m, &m.Parts[i], at)
 	}
 }
 
 // part adds one part of a message.
-func (x *Xray) part(m *events.Message, p *events.Part, at events.Position) {
-	tokens := int64(x.rate.Message(events.Message{Role: m.Role, Parts: []events.Part{*p}}))
-	n := x.nameOf(m, p)
+func (xr *Xray) part(m *events.Message, p *events.Part, at events.Position) {
+	tokens := int64(xr.rate.Message(events.Message{Role: m.Role, Parts: []events.Part{*p}}))
+	n := xr.nameOf(m, p)
 	if summary, record, ok := strings.Cut(p.Text, events.RecordIntro); ok && n.kind == events.ContentSummary {
 		facts := tokens * int64(len(record)) / int64(len(summary)+len(record)+1)
-		x.sum(name{kind: events.ContentRecord}, facts, 1)
+		xr.sum(name{kind: events.ContentRecord}, facts, 1)
 		tokens -= facts
 	}
-	x.sum(n, tokens, 1)
-	x.largest = append(x.largest, events.XrayEntry{
+	xr.sum(n, tokens, 1)
+	xr.largest = append(xr.largest, events.XrayEntry{
 		Kind: n.kind, Name: n.tool, Turn: at.Turn, Index: at.Index, Tokens: tokens, Excerpt: Cut(strings.TrimSpace(partText(p)), excerptBytes),
 	})
-	if len(x.largest) > 2*maxLargest {
-		x.cut()
+	if len(xr.largest) > 2*maxLargest {
+		xr.cut()
 	}
 }
 
-// nameOf is what a part counts as.
-func (x *Xray) nameOf(m *events.Message, p *events.Part) name {
+// nameOf returns the kind of a part.
+func (xr *Xray) nameOf(m *events.Message, p *events.Part) name {
 	switch p.Kind {
 	case events.PartCall:
-		x.tools[p.CallID] = p.Tool
+		xr.tools[p.CallID] = p.Tool
 		return name{events.ContentCall, p.Tool}
 	case events.PartResult:
 		if isPlaceholder(p.Text) {
 			return name{kind: events.ContentPlaceholder}
 		}
-		return name{events.ContentResult, cmp.Or(p.Tool, x.tools[p.CallID])}
+		return name{events.ContentResult, cmp.Or(p.Tool, xr.tools[p.CallID])}
 	case events.PartThinking:
 		return name{kind: events.ContentThinking}
 	case events.PartImage:
@@ -90,7 +90,7 @@ func (x *Xray) nameOf(m *events.Message, p *events.Part) name {
 	return name{kind: events.ContentUser}
 }
 
-// isPlaceholder reports whether a text is one of a compaction.
+// isPlaceholder reports whether a text is a placeholder of a compaction.
 func isPlaceholder(text string) bool {
 	for _, begin := range []string{measure.ClearText, measure.ClearOldText, measure.TruncateText} {
 		if strings.HasPrefix(text, begin) {
@@ -100,38 +100,38 @@ func isPlaceholder(text string) bool {
 	return false
 }
 
-func (x *Xray) sum(n name, tokens, count int64) {
+func (xr *Xray) sum(n name, tokens, count int64) {
 	if tokens == 0 {
 		return
 	}
-	if x.sums[n] == nil {
-		x.sums[n] = &events.XrayKind{Kind: n.kind, Name: n.tool}
+	if xr.sums[n] == nil {
+		xr.sums[n] = &events.XrayKind{Kind: n.kind, Name: n.tool}
 	}
-	x.sums[n].Tokens += tokens
-	x.sums[n].Count += count
-	x.total += tokens
+	xr.sums[n].Tokens += tokens
+	xr.sums[n].Count += count
+	xr.total += tokens
 }
 
-// Total is the sum of what was added.
-func (x *Xray) Total() int64 { return x.total }
+// Total returns the sum of all added tokens.
+func (xr *Xray) Total() int64 { return xr.total }
 
 // System adds the instructions.
-func (x *Xray) System(tokens int64) { x.sum(name{kind: events.ContentSystem}, tokens, 1) }
+func (xr *Xray) System(tokens int64) { xr.sum(name{kind: events.ContentSystem}, tokens, 1) }
 
-// Tools shares what all definitions of tools cost among them, by their length.
-func (x *Xray) Tools(definitions events.Raw, tokens int64) {
-	list, _ := codec.ReadArray(definitions) // of a turn that was taken
+// Tools divides the tokens of all tool definitions among them, by their length.
+func (xr *Xray) Tools(definitions events.Raw, tokens int64) {
+	list, _ := codec.ReadArray(definitions) // valid: from an accepted turn
 	whole := int64(len(definitions))
 	left := tokens
 	for _, d := range list {
 		share := tokens * int64(len(d)) / max(whole, 1)
-		x.sum(name{events.ContentTool, toolName(d)}, share, 1)
+		xr.sum(name{events.ContentTool, toolName(d)}, share, 1)
 		left -= share
 	}
-	x.sum(name{kind: events.ContentTool}, left, 0)
+	xr.sum(name{kind: events.ContentTool}, left, 0)
 }
 
-// toolName is the name of a definition, which some dialects have within function.
+// toolName returns the name of a definition. Some dialects nest it.
 func toolName(d events.Raw) string {
 	ms, err := codec.ReadObject(d)
 	if err != nil {
@@ -147,17 +147,17 @@ func toolName(d events.Raw) string {
 }
 
 // cut keeps the largest parts.
-func (x *Xray) cut() {
-	slices.SortStableFunc(x.largest, func(a, b events.XrayEntry) int { return cmp.Compare(b.Tokens, a.Tokens) })
-	x.largest = x.largest[:min(len(x.largest), maxLargest)]
+func (xr *Xray) cut() {
+	slices.SortStableFunc(xr.largest, func(a, b events.XrayEntry) int { return cmp.Compare(b.Tokens, a.Tokens) })
+	xr.largest = xr.largest[:min(len(xr.largest), maxLargest)]
 }
 
-// Write puts the sums into an answer, and the rest of the input as the correction.
-func (x *Xray) Write(out *events.XrayResponse) {
-	x.sum(name{kind: events.ContentCorrection}, out.Input-x.total, 0)
-	x.cut()
-	out.Largest = x.largest
-	for _, k := range slices.SortedFunc(maps.Values(x.sums), func(a, b *events.XrayKind) int {
+// Write puts the sums into an answer. The rest of the input is the correction.
+func (xr *Xray) Write(out *events.XrayResponse) {
+	xr.sum(name{kind: events.ContentCorrection}, out.Input-x.total, 0)
+	xr.cut()
+	out.Largest = xr.largest
+	for _, k := range slices.SortedFunc(maps.Values(xr.sums), func(a, b *events.XrayKind) int {
 		return cmp.Or(cmp.Compare(b.Tokens, a.Tokens), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
 	}) {
 		out.Kinds = append(out.Kinds, *k)

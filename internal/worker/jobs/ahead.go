@@ -10,13 +10,13 @@ import (
 	"compactd/internal/events"
 )
 
-// texts are the texts of a job that were read together with those of an earlier job.
+// texts holds the texts of a job that are read together with those of an earlier job.
 type texts struct {
-	done   chan struct{} // closed when they were read, or given up
+	done   chan struct{} // closed when the read has ended
 	stored []stream.LogMessage
 }
 
-// take waits for the texts and returns them, nil for none.
+// take waits for the texts and returns them. It returns nil after an error.
 func (t *texts) take() []stream.LogMessage {
 	if t == nil {
 		return nil
@@ -31,7 +31,7 @@ type aheadMsg struct {
 	read *texts
 }
 
-// seqsOf are the sequences that a job reads.
+// seqsOf returns the sequences that a job reads.
 func seqsOf(job *events.Job) []uint64 {
 	if job.Previous != 0 {
 		return slices.Concat([]uint64{job.Previous}, job.Seqs)
@@ -39,11 +39,10 @@ func seqsOf(job *events.Job) []uint64 {
 	return job.Seqs
 }
 
-// textBytes is the approximate number of bytes in the log for a token, names of fields and ids
-// included.
+// textBytes estimates the bytes of a token in the log, including names of fields and ids.
 const textBytes = 4
 
-// readAhead reads the texts of a job together with those of the waiting jobs behind it, in one
+// readAhead reads the texts of a job together with those of its tenant's waiting jobs, in one
 // sweep over the log: see [stream.Texts]. It returns the job with its texts. A lane reads ahead
 // again only after those jobs have been taken.
 func (p *Pool) readAhead(ctx context.Context, s *shares, tenant string, m jetstream.Msg) jetstream.Msg {
@@ -74,20 +73,20 @@ func (p *Pool) readAhead(ctx context.Context, s *shares, tenant string, m jetstr
 	return &aheadMsg{m, own}
 }
 
-// jobOf is the job of a delivery.
+// jobOf decodes the job of a delivery.
 func jobOf(m jetstream.Msg) (job events.Job, err error) {
 	err = events.Unmarshal(m.Data(), &job)
 	return job, err
 }
 
-// toRead is a job whose texts are to be read ahead.
+// toRead is a waiting job to read ahead.
 type toRead struct {
 	read *texts
 	seqs []uint64
 }
 
-// plan returns the waiting jobs of a tenant to read ahead now: none while other jobs are read
-// ahead, and jobs of at most so many estimated bytes.
+// plan returns the waiting jobs of a tenant to read ahead, with at most the estimated bytes. It
+// returns nil while other jobs are read ahead.
 func (s *shares) plan(tenant string, bytes int) (behind []toRead) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,39 +7,38 @@ import (
 	"compactd/internal/summarize"
 )
 
-// laneLimits are how one worker works on the jobs of a lane.
+// laneLimits limits the work of one worker on the jobs of a lane.
 type laneLimits struct {
-	// slots is how many jobs at a time. Emergencies have their own, so that a full
-	// house of others never holds one up.
+	// slots is the number of jobs at a time. Each lane has its own, so that other jobs never
+	// delay an emergency.
 	slots int
-	// share is how many of the slots one tenant may have, one less, so that none
-	// holds up all others.
+	// share is the number of slots for one tenant: one less than slots, so that no tenant blocks
+	// all others.
 	share int
-	// maxWait is how old a job may become while its models are busy; then the
-	// embedded summarizer writes.
+	// maxWait is the age up to which a job waits for busy models; then the embedded summarizer
+	// writes.
 	maxWait time.Duration
-	// limit is how long one try may take; then the embedded summarizer writes. It
-	// is what keeps models that hang from holding a slot for ever.
+	// limit is the time limit of one attempt; then the embedded summarizer writes. So a model
+	// that hangs does not hold a slot forever.
 	limit time.Duration
 }
 
-// laneTerms are the terms of each lane. An agent in an emergency has had its answer
-// without a summary, and gets the better one after one try. At the trigger a
-// session has room left for a while; in the background it has more. maxWait and
-// limit together stay below [compaction.JobExpiry], after which a job is requested again.
+// laneTerms holds the limits of each lane. In an emergency the agent already has an answer without
+// a summary, so a job does not wait for models. At the trigger a session has some space left; in
+// the background it has more. maxWait and limit together stay below [compaction.JobExpiry],
+// after which a job is requested again.
 var laneTerms = map[events.Lane]laneLimits{
 	events.LaneEmergency:  {slots: 3, share: 2, maxWait: 0, limit: 5 * time.Minute},
 	events.LaneNormal:     {slots: 5, share: 4, maxWait: time.Minute, limit: 12 * time.Minute},
 	events.LaneBackground: {slots: 3, share: 2, maxWait: 4 * time.Minute, limit: 10 * time.Minute},
 }
 
-// firstWait is the pause before the second try of a job whose models are busy and
-// do not say for how long; it doubles with each try.
+// firstWait is the pause before the second attempt of a job if its busy models give no time. It
+// doubles with each attempt.
 const firstWait = 10 * time.Second
 
-// remaining is how long a job may still wait for its models, requested so long ago. The
-// last delivery waits for nothing. Clocks that differ only make it longer or
-// shorter, never longer than the lane's.
+// remaining returns the time that a job of an age may still wait for its models; the last delivery
+// does not wait. A wrong clock changes the time, but not beyond the lane's maxWait.
 func (t laneLimits) remaining(age time.Duration, delivery uint64) time.Duration {
 	if delivery >= tries(age) {
 		return 0
@@ -47,8 +46,8 @@ func (t laneLimits) remaining(age time.Duration, delivery uint64) time.Duration 
 	return min(max(0, t.maxWait-age), t.maxWait)
 }
 
-// pauseBefore is the pause before the next delivery: what a provider requested, else one
-// that grows with the deliveries; never longer than what is left.
+// pauseBefore returns the pause before the next delivery: the provider's, or else one that grows
+// with the deliveries; at most left, but at least a second.
 func pauseBefore(l *summarize.RetryAfterError, left time.Duration, delivery uint64) time.Duration {
 	d := l.After
 	if d <= 0 {

@@ -27,21 +27,21 @@ import (
 )
 
 const (
-	// jobAckWait is how long a job may go without a sign of life before another
-	// worker gets it.
+	// jobAckWait is the time without a renewal after which the server delivers a job to another
+	// worker.
 	jobAckWait = 30 * time.Second
-	// jobRenewal is how often a worker shows that it has a job.
+	// jobRenewal is the interval at which a worker renews a delivery.
 	jobRenewal = jobAckWait / 3
-	// jobDeliveries is how often a job is tried before it is published as failed; see
-	// [tries]. The server has no bound: a job whose deliveries all ended with their worker
-	// is delivered once more, to be published as failed, and none is lost without an outcome.
+	// jobDeliveries limits the attempts of a job before it is published as failed; see
+	// [tries]. The server has no such limit: a job whose workers all crashed is delivered once
+	// more and published as failed, so no job ends without an outcome.
 	jobDeliveries = 5
-	// heldPause is how long the server keeps a job back when this worker already holds its maximum. Such a
-	// delivery is no try.
+	// heldPause is the time for which a job is given back when this worker already holds its maximum. Such a
+	// delivery is not an attempt.
 	heldPause = 2 * time.Minute
-	// lanePause is how long a lane rests before its consumer is made again.
+	// lanePause is the pause before the consumer of a lane is created again.
 	lanePause = time.Second
-	// jobPause is how long a job rests after a failure that may pass.
+	// jobPause is the pause of a job after a transient failure.
 	jobPause = 5 * time.Second
 )
 
@@ -51,21 +51,21 @@ type Pool struct {
 	JS jetstream.JetStream
 	// Texts reads the log in sweeps, each for several jobs.
 	Texts *stream.Texts
-	// AheadBytes bounds the texts of jobs that wait for a slot of their tenant and are read
-	// with the one before them, in each lane.
+	// AheadBytes limits the texts that each lane reads ahead for jobs that wait for a slot of
+	// their tenant.
 	AheadBytes int
 	Summarizer summarize.Summarizer
 	Listener   *observe.Listener
-	Tracer     observe.Tracer // nil for none
+	Tracer     observe.Tracer // may be nil
 	// Allow returns [spending.ErrBudget] if the tenant's budget allows no model for a job; nil allows all.
 	Allow func(context.Context, events.Address, *events.Job) error
-	// Private reports whether no model may read the content of a tenant; nil is of none.
+	// Private reports whether no model may read the content of a tenant. It may be nil.
 	Private func(tenant string) bool
-	// Limiter shares the processors that decode and redact texts; nil is no limit.
+	// Limiter shares the processors that decode and redact texts. It may be nil.
 	Limiter *limit.Limiter
 }
 
-// Run works until ctx ends; jobs under way are then given back.
+// Run works until ctx ends, and then gives running jobs back.
 func (p *Pool) Run(ctx context.Context) {
 	var all sync.WaitGroup
 	for _, lane := range events.Lanes {
@@ -74,21 +74,21 @@ func (p *Pool) Run(ctx context.Context) {
 	all.Wait()
 }
 
-// lane works on one lane until ctx ends. A deleted consumer is made again, and jobs under way go on
-// meanwhile.
+// lane works on one lane until ctx ends. It creates a deleted consumer again, while running jobs
+// continue.
 func (p *Pool) lane(ctx context.Context, lane events.Lane) {
 	var busy sync.WaitGroup
 	defer busy.Wait()
 	free := make(chan struct{}, laneTerms[lane].slots)
 	tenants := newShares(laneTerms[lane].share)
 	report := func(err error) { p.retrying("read jobs", err) }
-	_ = retry.Every(lanePause).Do(ctx, report, func() error { // ends with ctx alone
+	_ = retry.Every(lanePause).Do(ctx, report, func() error { // ends only with ctx
 		return p.consume(ctx, lane, free, tenants, busy.Go)
 	})
 }
 
 // consume starts work on each job that a consumer delivers, until the consumer fails. It requests a
-// job only when a slot is free: a job in a buffer gives no sign of life, and would use up its
+// job only when a slot is free: a buffered job is not renewed, and would use up its
 // deliveries.
 func (p *Pool) consume(ctx context.Context, lane events.Lane, free chan struct{}, tenants *shares, start func(func())) error {
 	c, err := p.JS.CreateOrUpdateConsumer(ctx, topology.OutcomesStream, jetstream.ConsumerConfig{
@@ -97,7 +97,7 @@ func (p *Pool) consume(ctx context.Context, lane events.Lane, free chan struct{}
 		AckPolicy:     jetstream.AckExplicitPolicy,
 		AckWait:       jobAckWait,
 		MaxDeliver:    -1,
-		MaxAckPending: -1, // each worker bounds what it holds
+		MaxAckPending: -1, // each worker limits the jobs that it holds
 	})
 	if err != nil {
 		return err
@@ -124,7 +124,7 @@ func (p *Pool) consume(ctx context.Context, lane events.Lane, free chan struct{}
 			return err
 		}
 		tenant := tenantOf(m)
-		if !tenants.take(tenant) { // the slots that are left are for others
+		if !tenants.take(tenant) { // the free slots are for other tenants
 			<-free
 			if !tenants.hold(tenant, m) {
 				p.ack("give job back", m.NakWithDelay(heldPause))
@@ -148,9 +148,8 @@ func (p *Pool) did(d *delivery, step observe.Step) {
 	p.Tracer.Did(step)
 }
 
-// work handles one delivery of a job: its result is published before the job is
-// acknowledged, so that a crash in between only repeats it. The first result of a
-// job wins.
+// work handles one delivery of a job. It publishes the result before it acknowledges the job, so
+// that a crash in between only repeats the job. The first result of a job wins.
 func (p *Pool) work(ctx context.Context, m jetstream.Msg) {
 	stop := p.keepAlive(ctx, m)
 	defer stop()
@@ -165,7 +164,7 @@ func (p *Pool) work(ctx context.Context, m jetstream.Msg) {
 	var result *events.Summary
 	defer func() { p.did(d, observe.Step{Name: observe.StepSummarize, Began: began, Err: err}) }()
 	erased, err := erase.LastForgetOf(ctx, p.NC, d.address) // before any text is read
-	if err == nil && erased > d.job.CausedBy.Seq {          // what it is to read goes, perhaps later than this
+	if err == nil && erased > d.job.CausedBy.Seq {          // an erasure of its source is under way
 		err = erase.Repeat(ctx, p.JS, d.address, d.job.ID, d.job.CausedBy.Seq)
 	}
 	if err == nil {
@@ -191,7 +190,7 @@ func (p *Pool) work(ctx context.Context, m jetstream.Msg) {
 	})
 }
 
-// delivery is one try at a job.
+// delivery is one attempt at a job.
 type delivery struct {
 	partition   int
 	address     events.Address
@@ -200,8 +199,8 @@ type delivery struct {
 	number      uint64    // from 1
 	requestedAt time.Time // by the server's clock
 	trace       events.Trace
-	ahead       *texts             // nil for none
-	calls       []events.ModelCall // that providers counted
+	ahead       *texts             // may be nil
+	calls       []events.ModelCall // with usage that providers counted
 }
 
 func readDelivery(m jetstream.Msg) (*delivery, error) {
@@ -223,8 +222,8 @@ func readDelivery(m jetstream.Msg) (*delivery, error) {
 	return d, events.Unmarshal(m.Data(), &d.job)
 }
 
-// maxWait is how long the job can still wait for its models: 0 if the caller of a compaction waits
-// for it.
+// maxWait returns the time that the job can still wait for its models: 0 if the caller of a compaction
+// waits for it.
 func (d *delivery) maxWait() time.Duration {
 	if d.job.Manual != nil {
 		return 0
@@ -249,7 +248,7 @@ func (p *Pool) giveBack(ctx context.Context, m jetstream.Msg, d *delivery, err e
 	p.ack("give job back", m.NakWithDelay(pause))
 }
 
-// keepAlive reports to the server that the job is being worked on, until stop returns.
+// keepAlive renews the delivery of a job until stop is called.
 func (p *Pool) keepAlive(ctx context.Context, m jetstream.Msg) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
@@ -260,19 +259,19 @@ func (p *Pool) keepAlive(ctx context.Context, m jetstream.Msg) (stop func()) {
 	return func() { cancel(); <-ended }
 }
 
-// renewHeld reports to the server that jobs wait for a slot here, until ctx ends.
+// renewHeld renews the deliveries of waiting jobs until ctx ends.
 func (p *Pool) renewHeld(ctx context.Context, tenants *shares) {
 	retry.Tick(ctx, jobRenewal, func() { tenants.each(func(m jetstream.Msg) { p.ack("keep job", m.InProgress()) }) })
 }
 
-// tries is how many deliveries a job of an age may have had: jobDeliveries, and those that rested
-// because the tenant had too many jobs.
+// tries returns the number of deliveries that a job of an age may have: jobDeliveries, and those that
+// were given back because the tenant had too many jobs.
 func tries(age time.Duration) uint64 {
 	return jobDeliveries + uint64(min(max(0, age), compaction.JobExpiry*time.Millisecond)/heldPause)
 }
 
-// result returns an error only if another try may succeed; other failures become a summary with
-// Failure set. A job at which every worker crashed is not tried again.
+// result returns an error only if another attempt may succeed. Any other failure becomes a summary
+// with Failure set. A job that crashed every worker is not tried again.
 func (p *Pool) result(ctx context.Context, d *delivery) (s *events.Summary, err error) {
 	most := tries(time.Since(d.requestedAt))
 	if err = errCrashed; d.number <= most {
@@ -291,14 +290,14 @@ func (p *Pool) result(ctx context.Context, d *delivery) (s *events.Summary, err 
 	return s, nil
 }
 
-// final reports whether another try would end in the same way.
+// final reports whether another attempt would fail in the same way.
 func final(err error) bool {
 	_, gone := errors.AsType[*stream.GoneError](err)
 	return gone || errors.Is(err, spending.ErrBudget) || errors.Is(err, summarize.ErrNothing) || errors.Is(err, summarize.ErrNoRoom) ||
 		errors.Is(err, summarize.ErrTooMuch) || errors.Is(err, errPanic)
 }
 
-// failureOf names a failure without quoting any text.
+// failureOf returns the name of a failure, without quoting any text.
 func failureOf(err error) string {
 	_, gone := errors.AsType[*stream.GoneError](err)
 	switch {
@@ -345,7 +344,7 @@ func (p *Pool) summarize(ctx context.Context, d *delivery) (s *events.Summary, e
 	return p.write(ctx, laneTerms[d.lane].limit, in)
 }
 
-// write calls the summarizer, and the embedded one after its time is over.
+// write calls the summarizer. After the time limit it calls the embedded one.
 func (p *Pool) write(ctx context.Context, most time.Duration, in summarize.Input) (*events.Summary, error) {
 	limited, cancel := context.WithTimeoutCause(ctx, most, errLimit)
 	defer cancel()
@@ -360,7 +359,7 @@ func (p *Pool) write(ctx context.Context, most time.Duration, in summarize.Input
 	return s, err
 }
 
-// attempted keeps and reports to the listener the result of each model that is tried.
+// attempted returns a func that records the result of each called model and reports it to the listener.
 func (p *Pool) attempted(d *delivery) func(summarize.Attempt) {
 	return func(a summarize.Attempt) {
 		if e, ok := errors.AsType[*model.Error](a.Err); ok && e.Kind == model.OverQuota {
@@ -390,7 +389,7 @@ func (p *Pool) input(ctx context.Context, d *delivery) (summarize.Input, error) 
 	}
 	for _, b := range stored {
 		if at, err := events.ParseLog(b.Subject); err != nil || at.Address != d.address {
-			return in, &stream.GoneError{Seqs: []uint64{b.Seq}} // its place in the log is another's now
+			return in, &stream.GoneError{Seqs: []uint64{b.Seq}} // another event has the sequence
 		}
 	}
 	if job.Previous != 0 {

@@ -9,14 +9,14 @@ import (
 	"compactd/internal/events"
 )
 
-// maxHeld and maxHeldBytes bound the jobs of one lane that wait in a worker for a slot of their
-// tenant, and whose deliveries it renews while they do.
+// maxHeld and maxHeldBytes limit the jobs of one lane that wait in a worker for a slot of their
+// tenant. The worker renews their deliveries.
 const (
 	maxHeld      = 4096
 	maxHeldBytes = 16 << 20
 )
 
-// shares are the slots of one lane by tenant.
+// shares holds the use of a lane's slots by tenant.
 type shares struct {
 	most int
 
@@ -24,21 +24,21 @@ type shares struct {
 	working map[string]int
 	waiting map[string][]*held
 	held    int
-	bytes   int // of those held
-	ahead   int // of those held: read ahead, or being read
+	bytes   int // of the held jobs
+	ahead   int // number of held jobs that are read ahead
 }
 
 // held is a job that waits for a slot of its tenant.
 type held struct {
 	m    jetstream.Msg
-	read *texts // nil for none
+	read *texts // may be nil
 }
 
 func newShares(most int) *shares {
 	return &shares{most: most, working: map[string]int{}, waiting: map[string][]*held{}}
 }
 
-// tenantOf is the tenant of a job; what cannot be read belongs to "".
+// tenantOf returns the tenant of a job, "" for an unreadable one.
 func tenantOf(m jetstream.Msg) string {
 	at, _, err := events.ParseJob(m.Subject())
 	if err != nil {
@@ -47,7 +47,7 @@ func tenantOf(m jetstream.Msg) string {
 	return at.Address.Tenant
 }
 
-// take reports whether a tenant has a slot left, and takes it.
+// take takes a slot for a tenant. It returns false if the tenant has no slot left.
 func (s *shares) take(tenant string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -58,7 +58,7 @@ func (s *shares) take(tenant string) bool {
 	return true
 }
 
-// hold keeps a job until its tenant has a slot; false when too many are held.
+// hold keeps a job until its tenant has a slot. It returns false if too many jobs are held.
 func (s *shares) hold(tenant string, m jetstream.Msg) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,7 +72,7 @@ func (s *shares) hold(tenant string, m jetstream.Msg) bool {
 	return true
 }
 
-// each calls back for each job that waits. No job gets a slot meanwhile.
+// each calls do for each waiting job, under the lock.
 func (s *shares) each(do func(jetstream.Msg)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,8 +83,8 @@ func (s *shares) each(do func(jetstream.Msg)) {
 	}
 }
 
-// next is the job that gets the slot of one that ended; without one the slot is
-// given up.
+// next returns the waiting job that gets the slot of an ended one. Without one it releases the
+// slot.
 func (s *shares) next(tenant string) (jetstream.Msg, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,7 +106,7 @@ func (s *shares) next(tenant string) (jetstream.Msg, bool) {
 	return nil, false
 }
 
-// drop gives up the jobs that wait, and calls back for each.
+// drop removes the waiting jobs, and calls back for each.
 func (s *shares) drop(back func(jetstream.Msg)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,7 +119,7 @@ func (s *shares) drop(back func(jetstream.Msg)) {
 	s.held, s.bytes, s.ahead = 0, 0, 0
 }
 
-// share works on a job, and then on those of its tenant that wait, in one slot.
+// share works on a job, and then on the waiting jobs of its tenant, in one slot.
 func (p *Pool) share(ctx context.Context, s *shares, tenant string, m jetstream.Msg) {
 	for ok := true; ok; {
 		p.work(ctx, p.readAhead(ctx, s, tenant, m))

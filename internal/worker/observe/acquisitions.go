@@ -10,9 +10,8 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// starting writes the acquisitions of a start as one line of the log, and later ones as a
-// line each: at a start they come together, and what differs between them is for
-// `worker inspect`.
+// starting logs the acquisitions of a start in one line, and later ones in a line each. `worker
+// inspect` shows the details of each partition.
 type starting struct {
 	log zerolog.Logger
 
@@ -21,7 +20,7 @@ type starting struct {
 	ended bool
 }
 
-// acquired holds an acquisition back until the start ends.
+// acquired logs an acquisition, but holds it back until the start ends.
 func (s *starting) acquired(e PartitionAcquired) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -30,7 +29,7 @@ func (s *starting) acquired(e PartitionAcquired) {
 	}
 }
 
-// end is called when the start is over.
+// end ends the start, and writes the held acquisitions.
 func (s *starting) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -38,7 +37,7 @@ func (s *starting) end() {
 	s.flush()
 }
 
-// write writes what is held back, before a line that must come after it.
+// write writes the held acquisitions, before a line that must come after them.
 func (s *starting) write() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,7 +61,7 @@ func logAcquired(log zerolog.Logger, e PartitionAcquired) {
 		Uint64(fieldSnapshot, uint64(e.Snapshot)).Int(fieldEvents, e.Replayed).Int(fieldSessions, e.Sessions).Dur(fieldTook, e.Took).Msg("partition acquired")
 }
 
-// logAllAcquired writes which partitions they are, the highest epoch, the sums, and the
+// logAllAcquired logs the numbers of the partitions, the highest epoch, the sums, and the
 // longest time.
 func logAllAcquired(log zerolog.Logger, all []PartitionAcquired) {
 	var epoch uint64
@@ -81,7 +80,7 @@ func logAllAcquired(log zerolog.Logger, all []PartitionAcquired) {
 		Int(fieldEvents, events).Int(fieldSessions, sessions).Dur(fieldTook, took).Msg("partitions acquired")
 }
 
-// ranges writes numbers in order, neighbours as a range: 0-3,6.
+// ranges formats numbers in order, with consecutive ones as a range: 0-3,6.
 func ranges(ids []int) string {
 	ids = slices.Sorted(slices.Values(ids))
 	var b strings.Builder

@@ -13,41 +13,41 @@ import (
 	"compactd/internal/summarize/model"
 )
 
-// maxNotes is how many notes a board keeps.
+// maxNotes limits the notes of a board.
 const maxNotes = 64
 
 // Partition is the last state of a partition that this worker serves or served.
 type Partition struct {
 	events.FleetPartition
 	Failed bool  // it ended with an error, and no worker has taken it over
-	Full   error // the store or the disk has no room for what it wants to write
+	Full   error // the error of a write without space in the store or on the disk
 
 	commits []commitTime // the newest last
 }
 
-// commitTime is how long a commit took, and when it ended.
+// commitTime is the end and the duration of a commit.
 type commitTime struct {
 	at   time.Time
 	took time.Duration
 }
 
-// maxCommits bounds the commits that are remembered of a partition.
+// maxCommits limits the remembered commits of a partition.
 const maxCommits = 512
 
 // Board keeps the state of a worker, for the console and for checks. Any goroutine may use it.
 type Board struct {
 	mu         sync.Mutex // guards the fields below
 	partitions map[int]*Partition
-	models     map[string]string // circuit of each
+	models     map[string]string // state of the circuit, by model
 	notes      []events.FleetNote
 }
 
-// NewBoard returns an empty one.
+// NewBoard returns an empty board.
 func NewBoard() *Board {
 	return &Board{partitions: map[int]*Partition{}, models: map[string]string{}}
 }
 
-// Partition is what is known of a partition.
+// Partition returns the state of a partition.
 func (b *Board) Partition(id int) events.FleetPartition {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -60,7 +60,7 @@ func (b *Board) Partition(id int) events.FleetPartition {
 	return out
 }
 
-// Partitions are those that this worker serves or served, by number.
+// Partitions returns the partitions that this worker serves or served, by number.
 func (b *Board) Partitions() map[int]Partition {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -71,7 +71,7 @@ func (b *Board) Partitions() map[int]Partition {
 	return out
 }
 
-// Commits are those of the last minute in all partitions.
+// Commits returns statistics of the commits of the last minute in all partitions.
 func (b *Board) Commits() *events.FleetCommits {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -82,7 +82,7 @@ func (b *Board) Commits() *events.FleetCommits {
 	return commitsOf(all)
 }
 
-// commitsOf sums up the commits of the last minute, nil for none.
+// commitsOf returns statistics of the commits of the last minute, or nil.
 func commitsOf(all []commitTime) *events.FleetCommits {
 	var took []int64
 	for _, c := range all {
@@ -97,14 +97,14 @@ func commitsOf(all []commitTime) *events.FleetCommits {
 	return &events.FleetCommits{Count: int64(len(took)), P50: took[(len(took)-1)/2], P99: took[(len(took)-1)*99/100], Longest: took[len(took)-1]}
 }
 
-// Notes lists what happened lately, the newest last, and Models the circuits of models, by name.
+// Notes returns the latest notes, the newest last.
 func (b *Board) Notes() []events.FleetNote {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return append([]events.FleetNote{}, b.notes...)
 }
 
-// Models is described at Notes.
+// Models returns the states of the models' circuits, in no order.
 func (b *Board) Models() (out []events.FleetModel) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -114,7 +114,7 @@ func (b *Board) Models() (out []events.FleetModel) {
 	return out
 }
 
-// Listener is what the worker must report of itself.
+// Listener returns a listener that updates the board.
 func (b *Board) Listener() Listener {
 	return Listener{
 		PartitionAcquired: func(e PartitionAcquired) {
@@ -126,7 +126,7 @@ func (b *Board) Listener() Listener {
 			b.note(e.Partition, "acquired", fmt.Sprintf("epoch %d, %d events replayed in %s", e.Epoch, e.Replayed, e.Took.Round(time.Millisecond)))
 		},
 		PartitionReleased: func(e PartitionReleased) {
-			b.left(e.Partition, e.Err != nil && !errors.Is(e.Err, commit.ErrFenced)) // another worker serves it then
+			b.left(e.Partition, e.Err != nil && !errors.Is(e.Err, commit.ErrFenced)) // fenced: another worker serves it
 			b.note(e.Partition, "released", e.Reason)
 		},
 		PartitionFailed: func(e PartitionFailed) {
@@ -174,7 +174,7 @@ func (b *Board) Listener() Listener {
 	}
 }
 
-// left notes that a partition is no longer served.
+// left marks a partition as no longer served.
 func (b *Board) left(id int, failed bool) {
 	b.set(id, func(p *Partition) { p.Served, p.Failed, p.Full, p.commits = false, failed, nil, nil })
 }
@@ -188,7 +188,7 @@ func (b *Board) set(id int, change func(*Partition)) {
 	change(b.partitions[id])
 }
 
-// note keeps a note; the same one twice in a row is one.
+// note adds a note. It replaces the last one if that is the same.
 func (b *Board) note(partition int, kind, text string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -1,10 +1,10 @@
-// Package observe is the one seam for watching a worker: a [Listener] of optional funcs,
+// Package observe is the only interface for observing a worker: a [Listener] of optional funcs,
 // [Tee] to join several, and [LogListener], which writes the log for operators.
 //
 //	l := observe.Tee(observe.LogListener(log), metrics.Listener())
 //
-// Every package of the worker reports what happens through a Listener and through nothing
-// else: logs, metrics, readiness and tests are listeners.
+// Every package of the worker reports its events only through a Listener: logs, metrics, readiness
+// and tests are listeners.
 //
 // # Guarantees
 //
@@ -14,9 +14,9 @@
 // # Concurrency
 //
 // The funcs are called from the goroutines of partitions, jobs and requests, several at a
-// time. They must not block: a slow listener holds up the work that it watches.
+// time. They must not block: a slow listener delays the work that it observes.
 //
 // # On failure
 //
-// A listener returns nothing. One that panics ends the step that called it.
+// A listener returns no error. A panic in it ends the step that called it.
 package observe

@@ -8,12 +8,12 @@ import (
 	"compactd/internal/events"
 )
 
-// Listener watches a worker. Every func may be nil. They are called from the
-// goroutines of partitions and must not block.
+// Listener receives the events of a worker. Every func may be nil. The goroutines of partitions, jobs and
+// requests call them; they must not block.
 type Listener struct {
 	// PartitionAcquired: the partition is caught up and takes turns.
 	PartitionAcquired func(PartitionAcquired)
-	// ShareAcquired: all that this worker should hold is served, for the first time. It
+	// ShareAcquired: all partitions of this worker's share are served for the first time. It
 	// is called once, after PartitionAcquired of each of them.
 	ShareAcquired func(ShareAcquired)
 	// PartitionFailed: the partition ended with an error, and this worker opens it again.
@@ -22,26 +22,26 @@ type Listener struct {
 	PartitionReleased func(PartitionReleased)
 	// Applied: an event was decided, and applied to its ledger in memory.
 	Applied func(Applied)
-	// Fetched: an event that two reads in a row did not bring was read by its sequence.
+	// Fetched: an event that two reads in a row did not deliver was read by its sequence.
 	Fetched func(Fetched)
 	// Committed: outcomes and their marker are stored.
 	Committed func(Committed)
-	// Checkpointed: the ledgers of a partition are on file.
+	// Checkpointed: the changed ledgers of a partition are in its file.
 	Checkpointed func(Checkpointed)
 	// Snapshotted: a copy of a partition's file is in the object store.
 	Snapshotted func(Snapshotted)
-	// Quarantined: the file of a partition failed its checks; it is kept beside, and rebuilt.
+	// Quarantined: the file of a partition failed its checks; it was renamed, and a new one is built.
 	Quarantined func(Quarantined)
-	// Foreign: messages of a partition in OUTCOMES are of no commit, and were skipped.
+	// Foreign: messages of a partition in OUTCOMES belong to no commit, and were skipped.
 	Foreign func(Foreign)
 	// Compacted: a session.compacted is stored.
 	Compacted func(Compacted)
-	// OutcomesLimited: compactions of a tenant go out without their messages, since it
-	// is over a bound. It is called once in ten minutes for each tenant.
+	// OutcomesLimited: compactions of a tenant are published without their messages, since the
+	// tenant is over a limit. It is called at most once in ten minutes for each tenant.
 	OutcomesLimited func(OutcomesLimited)
 	// Rejected: a session.rejected is stored.
 	Rejected func(Rejected)
-	// Noted: an outcome with a note about an event that was taken is stored.
+	// Noted: an outcome with a note about an accepted event is stored.
 	Noted func(Noted)
 	// Recalled: originals of a session were requested, by place or by text.
 	Recalled func(Recalled)
@@ -51,28 +51,28 @@ type Listener struct {
 	ModelCalled func(ModelCalled)
 	// OverQuota: a model was not called, since the tenant has used up its share.
 	OverQuota func(OverQuota)
-	// SummaryDelayed: all models are busy or away, and the job waits for them.
+	// SummaryDelayed: all models are busy or unreachable, and the job waits for them.
 	SummaryDelayed func(SummaryDelayed)
-	// SummaryDone: its result is stored in the log.
+	// SummaryDone: the result of a job is stored in the log.
 	SummaryDone func(SummaryDone)
 	// Retrying: a step failed and is tried again.
 	Retrying func(Retrying)
 }
 
-// PartitionAcquired describes where a partition continues.
+// PartitionAcquired describes the recovery of a partition.
 type PartitionAcquired struct {
 	Partition int
 	Epoch     uint64
 	Cursor    compaction.Seq // of the marker that was found
-	Snapshot  compaction.Seq // cursor of the snapshot it went on from; 0 without one
+	Snapshot  compaction.Seq // cursor of the restored snapshot; 0 without one
 	Replayed  int            // events up to the marker
-	Sessions  int            // in memory
+	Sessions  int            // ledgers in memory
 	Took      time.Duration
 }
 
-// ShareAcquired is how much a worker serves after its start.
+// ShareAcquired describes a worker's share after its start.
 type ShareAcquired struct {
-	Partitions int // 0 where there are more workers than partitions
+	Partitions int // may be 0 with more workers than partitions
 }
 
 // PartitionFailed is the failure of a partition that this worker opens again.
@@ -82,26 +82,25 @@ type PartitionFailed struct {
 	Pause     time.Duration // before it is opened again
 }
 
-// PartitionReleased is the end of a partition on this worker. Err is nil after a stop, a
-// hand-over or the loss of its lease, and Reason names which; it is "" after an error.
+// PartitionReleased is the end of a partition on this worker. After a stop, a hand-over or the loss
+// of its lease Err is nil and Reason names the cause. After an error Reason may be "".
 type PartitionReleased struct {
 	Partition int
 	Err       error
 	Reason    string
 }
 
-// Applied is one event.
+// Applied describes a decided event.
 type Applied struct {
 	Partition int
 	Seq       compaction.Seq
 	Kind      events.Kind
 	Outcomes  int
-	Pending   uint64 // events of the partition behind it, when it was sent to the worker
+	Pending   uint64 // later events of the partition at its delivery
 	Repeated  measure.Repeated
 }
 
-// Fetched is one event that was read by its sequence. It is processed by its kind, as any
-// other.
+// Fetched describes an event that was read by its sequence. It is then processed like any other.
 type Fetched struct {
 	Partition int
 	Seq       compaction.Seq
@@ -121,9 +120,9 @@ type Committed struct {
 type Checkpointed struct {
 	Partition int
 	Cursor    compaction.Seq
-	Ledgers   int // that had changed
-	Evicted   int // that left memory
-	Kept      int // that are in memory now
+	Ledgers   int // ledgers written
+	Evicted   int // ledgers evicted from memory
+	Kept      int // ledgers in memory afterwards
 	Took      time.Duration
 }
 
@@ -135,14 +134,14 @@ type Snapshotted struct {
 	Took      time.Duration
 }
 
-// Quarantined is a file that is not used, with the reason and its new path.
+// Quarantined is a file that failed its checks, with the reason and its new path.
 type Quarantined struct {
 	Partition int
 	Reason    error
 	Moved     string
 }
 
-// Foreign is messages among the outcomes of a partition that no worker committed.
+// Foreign describes messages among the outcomes of a partition that no worker committed.
 type Foreign struct {
 	Partition   int
 	Messages    int
@@ -154,30 +153,30 @@ type Compacted struct {
 	Partition int
 	Address   events.Address
 	Body      *events.Compacted
-	// Omitted is why its messages were left out: size, no_text, tenant_hour,
-	// tenant_burst, tenant_share or invalid; "" if they were not.
+	// Omitted is the reason why its messages are missing: size, no_text, tenant_hour,
+	// tenant_burst, tenant_share or invalid; "" if they are present.
 	Omitted string
-	// Invalid is what is wrong with the messages, without their content; nil if nothing is.
+	// Invalid describes invalid messages, without their content; nil if they are valid.
 	Invalid error
 }
 
 // Reasons of [Compacted.Omitted].
 const (
-	OmittedSize  = "size"         // larger than 1 MiB, or than the server takes
-	OmittedText  = "no_text"      // the log does not hold the text any more
+	OmittedSize  = "size"         // larger than events.MaxOutputBytes or the server's limit
+	OmittedText  = "no_text"      // the log no longer holds the text
 	OmittedHour  = "tenant_hour"  // the tenant has used up its bytes of the hour
-	OmittedBurst = "tenant_burst" // the same of ten minutes
+	OmittedBurst = "tenant_burst" // the tenant has used up its bytes of ten minutes
 	OmittedShare = "tenant_share" // the tenant holds its share of OUTCOMES
 
 	OmittedInvalid = "invalid" // not valid for its provider: a defect
 )
 
-// OutcomesLimited is a tenant over a bound.
+// OutcomesLimited describes a tenant over a limit.
 type OutcomesLimited struct {
 	Tenant string
 	Reason string // tenant_hour, tenant_burst or tenant_share
-	// Bytes that it has had stored in the last hour or ten minutes by this worker, or
-	// that it holds of OUTCOMES, and how many it may.
+	// Bytes is the tenant's use: in the last hour, in the last ten minutes, or of OUTCOMES. Bound is
+	// the limit.
 	Bytes, Bound int64
 }
 
@@ -200,7 +199,7 @@ type SummaryStarted struct {
 	Address events.Address
 	Lane    events.Lane
 	Job     string
-	Attempt uint64 // from 1; beyond 5 only to report that every worker crashed
+	Attempt uint64 // from 1; beyond the limit only to report that every worker crashed
 }
 
 // ModelCalled is the result of one call of a model.
@@ -209,7 +208,7 @@ type ModelCalled struct {
 	Lane    events.Lane
 	Job     string
 	Model   string              // provider/model
-	Usage   events.SummaryUsage // zero when the provider did not report it
+	Usage   events.SummaryUsage // zero if the provider did not report it
 	Err     error               // nil for a summary
 }
 
@@ -219,8 +218,8 @@ type Recalled struct {
 	Search  bool // for a text
 }
 
-// OverQuota names a model that was not called. The summary is written at once, by
-// the embedded summarizer.
+// OverQuota names a model that was not called. The embedded summarizer writes the summary at
+// once.
 type OverQuota struct {
 	Address events.Address
 	Lane    events.Lane
@@ -228,7 +227,7 @@ type OverQuota struct {
 	Model   string
 }
 
-// SummaryDelayed is a job that is given back until its models may be better.
+// SummaryDelayed is a job that was given back because its models are busy or unreachable.
 type SummaryDelayed struct {
 	Address events.Address
 	Lane    events.Lane
@@ -238,8 +237,7 @@ type SummaryDelayed struct {
 	Err     error // of the last model
 }
 
-// SummaryDone is the result of a job; Failure is "" for a summary, Model "" without
-// one.
+// SummaryDone is the result of a job. Failure is "" for a summary.
 type SummaryDone struct {
 	Address events.Address
 	Lane    events.Lane
@@ -247,18 +245,18 @@ type SummaryDone struct {
 	Failure string
 	Took    time.Duration // of this attempt
 	Attempt uint64
-	Model   string              // who wrote it; "" for a failure
+	Model   string              // the writer; "" for a failure
 	Usage   events.SummaryUsage // of all models called in this attempt
 }
 
 // Retrying is a failure of a step that is tried again.
 type Retrying struct {
-	Partition int // -1 when it is none
+	Partition int // -1 without a partition
 	Step      string
 	Err       error
 }
 
-// Tee returns a listener that passes everything on to all of ls, in order.
+// Tee returns a listener that calls all of ls, in order.
 func Tee(ls ...Listener) Listener {
 	var t Listener
 	for _, l := range ls {

@@ -43,8 +43,8 @@ const (
 	fieldTo         = "to"
 )
 
-// LogListener writes what operators want to read. It logs no text of a
-// conversation. The partitions that a worker acquires at its start are one line.
+// LogListener writes the log for operators. It logs no text of a conversation. It logs all partitions that a
+// worker acquires at its start in one line.
 func LogListener(log zerolog.Logger) Listener {
 	starting := &starting{log: log}
 	return Listener{
@@ -104,7 +104,7 @@ func LogListener(log zerolog.Logger) Listener {
 				Uint64(fieldSeq, e.Body.Seq).Str(fieldKind, string(e.Body.Kind)).Str(fieldCode, string(e.Body.Code)).Msg("event rejected")
 		},
 		Noted: func(e Noted) {
-			fits := e.Note.Code == events.CodeTargetUnreached // the next call: nothing is to be done
+			fits := e.Note.Code == events.CodeTargetUnreached // the next call still fits: no warning
 			log.WithLevel(warnIf(!fits)).Int(fieldPartition, e.Partition).Str(fieldTenant, e.Address.Tenant).Str(fieldSession, e.Address.Session).
 				Str(fieldCode, string(e.Note.Code)).Msg("event noted")
 		},
@@ -128,7 +128,7 @@ func LogListener(log zerolog.Logger) Listener {
 		},
 		Retrying: func(e Retrying) {
 			of := map[string]any{}
-			if e.Partition >= 0 { // else it is of none
+			if e.Partition >= 0 { // -1: no partition
 				of[fieldPartition] = e.Partition
 			}
 			log.Warn().Fields(of).Str(fieldStep, e.Step).Err(e.Err).Msg("retrying")
@@ -136,7 +136,7 @@ func LogListener(log zerolog.Logger) Listener {
 	}
 }
 
-// warnIf is the level of what may have failed.
+// warnIf returns the level warn after a failure, else info.
 func warnIf(failed bool) zerolog.Level {
 	if failed {
 		return zerolog.WarnLevel

@@ -7,11 +7,11 @@ import (
 	"compactd/internal/events"
 )
 
-// Tracer records the steps from an event to its outcomes. It is called from the goroutines of
-// partitions and jobs, and must not block.
+// Tracer records the steps from an event to its outcomes. The goroutines of partitions and jobs
+// call it; it must not block.
 type Tracer interface {
-	// Received records the time that an event was in the log, and returns the trace of what
-	// follows from it: that of the event, or a new one where it has none.
+	// Received records the time that an event waited in the log. It returns the trace for its
+	// outcomes: the event's trace, or a new one.
 	Received(Step) events.Trace
 	// Did records a step that has ended.
 	Did(Step)
@@ -22,13 +22,13 @@ type Step struct {
 	Trace   events.Trace
 	Name    string // one of the constants below
 	Address events.Address
-	Seq     compaction.Seq // of the event that the step follows from
+	Seq     compaction.Seq // of the event that caused the step
 	Kind    events.Kind    // of that event, or of the outcome
 	Began   time.Time
 	Ended   time.Time
 	Err     error
 
-	// Job, Model and Usage are those of a summary.
+	// Job, Model and Usage are set for steps of a summary.
 	Job   string
 	Model string // provider/model
 	Usage events.SummaryUsage
@@ -37,9 +37,9 @@ type Step struct {
 // Names of steps.
 const (
 	StepQueue     = "queue"     // in the log, until a worker began to decide
-	StepDecide    = "decide"    // with the wait for memory and a processor
+	StepDecide    = "decide"    // including the wait for memory and a processor
 	StepRender    = "render"    // of one outcome
-	StepCommit    = "commit"    // of the batch that an outcome is in
-	StepSummarize = "summarize" // one try of a job
+	StepCommit    = "commit"    // of the outcome's batch
+	StepSummarize = "summarize" // one attempt of a job
 	StepChat      = "chat"      // one call of a model
 )

@@ -11,9 +11,9 @@ import (
 	"compactd/internal/compaction"
 )
 
-// ConfigResolver reads the configs that were in force before, by their hash. A ledger
-// learns from usages and overflows by the config that its event was decided under, so
-// under any other it would not be the ledger of the worker that decided.
+// ConfigResolver reads earlier configs by their hash. A replay needs them: an event changes its ledger
+// depending on the config of its decision, and another config would lead to another
+// ledger.
 type ConfigResolver struct {
 	js         jetstream.JetStream
 	parse      func([]byte) (*compaction.Config, error)
@@ -26,7 +26,7 @@ func NewConfigResolver(js jetstream.JetStream, parse func([]byte) (*compaction.C
 	return &ConfigResolver{js, parse, map[string]*compaction.Config{}, map[string]error{}}
 }
 
-// UnknownConfigError reports that a config is no longer stored, or this binary cannot decide under it.
+// UnknownConfigError reports a config that is no longer stored or that this version cannot use.
 type UnknownConfigError struct {
 	hash string
 	err  error
@@ -66,9 +66,9 @@ func (c *ConfigResolver) Get(ctx context.Context, hash string) (*compaction.Conf
 	return nil, c.unresolved[hash]
 }
 
-// GetOr returns a config, or the present one where that is meant. A config that cannot be
-// resolved is replaced by the present one: recorded outcomes stay as they are, and
-// estimates of sessions that are still open may differ. report is called once for each.
+// GetOr returns a config, or present if hash is "" or its hash. It replaces an unknown config by
+// present, and calls report once for each: recorded outcomes stay the same, but estimates of open
+// sessions may differ.
 func (c *ConfigResolver) GetOr(ctx context.Context, hash string, present *compaction.Config, report func(error)) (*compaction.Config, error) {
 	if hash == "" || hash == present.Hash() {
 		return present, nil

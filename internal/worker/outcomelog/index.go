@@ -16,25 +16,25 @@ import (
 	"compactd/internal/events"
 )
 
-// Index is what OUTCOMES records about the events of a partition: outcomes, and
-// under which configs. It is given the outcomes and markers in their order.
+// Index holds the records of a partition's events in OUTCOMES: their outcomes and configs. The caller
+// adds outcomes and markers in their order.
 type Index struct {
 	Outcomes map[compaction.Seq][]compaction.Outcome
-	Last     compaction.Seq // of applied
+	Last     compaction.Seq // highest key of Outcomes
 	epochs   []configEpoch
-	Chains   map[compaction.Seq]uint64 // hashes at the markers; nil where they are not needed
+	Chains   map[compaction.Seq]uint64 // hashes at the markers; nil if not needed
 	epoch    uint64
 }
 
-// configEpoch is the range up to which event a config was in force.
+// configEpoch is a config and the last event of its epoch.
 type configEpoch struct {
 	to   compaction.Seq
 	hash string
 }
 
-// ReadIndex reads what the commits of a partition have in OUTCOMES between two sequences, both
-// included, with the hashes at the markers or without. foreign receives what is of no commit. A
-// commit with an outcome that cannot be read is an error.
+// ReadIndex reads the commits of a partition in OUTCOMES from one sequence to another, both
+// included. chains includes the hashes at the markers. foreign receives messages that belong to no
+// commit. An unreadable outcome in a commit is an error.
 func ReadIndex(ctx context.Context, js jetstream.JetStream, partition int, from, upTo uint64, chains bool, foreign func(commit.Foreign)) (*Index, error) {
 	r := &Index{}
 	if chains {
@@ -58,7 +58,7 @@ func ReadIndex(ctx context.Context, js jetstream.JetStream, partition int, from,
 	})
 }
 
-// readCommits passes on the commits of a partition within a part of OUTCOMES.
+// readCommits calls fn with the commits of a partition within a part of OUTCOMES.
 func readCommits(ctx context.Context, js jetstream.JetStream, partition int, part stream.Selection, foreign func(commit.Foreign), fn func(commit.Commit[jetstream.Msg]) error) error {
 	part.Stream, part.Filters, part.Foreign = topology.OutcomesStream, []string{events.OutcomeFilter(partition)}, true
 	newest, err := commit.MarkerAt(ctx, js.Conn(), partition, max(part.From, 1)-1)
@@ -68,7 +68,7 @@ func readCommits(ctx context.Context, js jetstream.JetStream, partition int, par
 	a := commit.Assembler[jetstream.Msg]{
 		Partition: partition, Newest: newest, From: part.From, Stored: commit.IsStored(ctx, js.Conn()), Commit: fn, Foreign: foreign,
 	}
-	if newest.Seq > 0 { // else the part may begin behind a message of the partition that this one was split off from
+	if newest.Seq > 0 { // a part without one may begin after a message of the parent partition
 		a.Behind = max(part.From, 1) - 1
 	}
 	if err := stream.Read(ctx, js, part, func(m jetstream.Msg, seq uint64) error { return a.Add(m.Headers(), seq, m) }); err != nil {
@@ -77,14 +77,14 @@ func readCommits(ctx context.Context, js jetstream.JetStream, partition int, par
 	return a.End()
 }
 
-// followsEvent reads the subject of an outcome; false for one of a marker alone, and for what an
-// owner did, which follows from no event.
+// followsEvent parses the subject of an outcome. It returns false for a marker alone, and for a session.erased,
+// which no event caused.
 func followsEvent(subject string) (events.Location, bool) {
 	at, err := events.ParseOutcome(subject)
 	return at, err == nil && at.Kind != events.KindErased
 }
 
-// Add takes one outcome.
+// Add adds one outcome.
 func (r *Index) Add(k events.Kind, data []byte) error {
 	o, cause, err := decodeOutcome(k, data)
 	if err != nil {
@@ -98,18 +98,17 @@ func (r *Index) Add(k events.Kind, data []byte) error {
 	return nil
 }
 
-// ApplyMarker takes a marker. One that lies behind an earlier one shows that the log had
-// been truncated: what was published about the events between belongs to events that are
-// gone.
+// ApplyMarker applies a marker. A marker with a lower position than an earlier one shows a truncation of
+// the log: the outcomes in between belong to lost events.
 func (r *Index) ApplyMarker(m commit.Marker) {
-	if m.Before != "" { // as if the marker before it, which may be erased, were passed
+	if m.Before != "" { // stands in for the previous marker, which may be erased
 		r.ApplyMarker(commit.Marker{Cursor: m.Cursor, Epoch: r.epoch, Config: m.Before})
 	}
 	cursor, n := compaction.Seq(m.Cursor), len(r.epochs)
-	taken := m.Epoch > r.epoch && n > 0 && !m.Taken // a marker that states that it is one has Before, or the same config
+	taken := m.Epoch > r.epoch && n > 0 && !m.Taken // a marker with Taken has Before, or the same config
 	r.epoch = m.Epoch
 	switch {
-	case taken && cursor > r.epochs[n-1].to: // decided by the owner before, whose last markers were erased
+	case taken && cursor > r.epochs[n-1].to: // decided by the former owner, whose last markers were erased
 		r.epochs[n-1].to = cursor
 	case n == 0 || cursor > r.epochs[n-1].to && m.Config != r.epochs[n-1].hash:
 		r.epochs = append(r.epochs, configEpoch{cursor, m.Config})
@@ -124,19 +123,18 @@ func (r *Index) ApplyMarker(m commit.Marker) {
 		maps.DeleteFunc(r.Outcomes, func(seq compaction.Seq, _ []compaction.Outcome) bool { return seq > cursor })
 		r.Last = cursor
 	}
-	i := r.epochAt(cursor) // the last, but for a marker that lies behind
+	i := r.epochAt(cursor) // the last one, except after a rollback
 	r.epochs[i].to = cursor
 	r.epochs = r.epochs[:i+1]
 }
 
-// epochAt is the place of the config epoch that an event up to the last marker fell in.
+// epochAt returns the index of an event's config epoch; len(r.epochs) after the last marker.
 func (r *Index) epochAt(seq compaction.Seq) int {
 	i, _ := slices.BinarySearchFunc(r.epochs, seq, func(g configEpoch, seq compaction.Seq) int { return cmp.Compare(g.to, seq) })
 	return i
 }
 
-// ConfigAt is the hash of the config that an event was decided under, "" for one
-// that no marker has passed.
+// ConfigAt returns the hash of the config of an event's decision, or "" after the last marker.
 func (r *Index) ConfigAt(seq compaction.Seq) string {
 	if i := r.epochAt(seq); i < len(r.epochs) {
 		return r.epochs[i].hash

@@ -12,29 +12,28 @@ import (
 	"compactd/internal/compaction"
 )
 
-// Markers is how far a partition is decided, which config was in force when, and
-// which outcomes are void.
+// Markers holds the markers of a partition: its decided position, its config epochs, and its
+// rollbacks.
 type Markers struct {
 	Index     // without outcomes
 	End       commit.Stored
 	rollbacks []rollback
-	foreign   []commit.Foreign // what is of no commit, in order
+	foreign   []commit.Foreign // messages that belong to no commit, in order
 }
 
-// rollback is a marker that lies behind an earlier one: the log was truncated,
-// and what was published before about events behind the marker is superseded.
+// rollback is a marker with a lower position than an earlier one: the log was truncated, and earlier
+// outcomes of events after the position are superseded.
 type rollback struct {
 	at uint64 // of the marker, in OUTCOMES
 	to compaction.Seq
 }
 
-// superseded reports whether an outcome stored at a sequence of OUTCOMES was published about
-// an event that is gone.
+// superseded reports whether an outcome at a sequence of OUTCOMES belongs to a lost event.
 func (h *Markers) superseded(at uint64, cause compaction.Seq) bool {
 	return slices.ContainsFunc(h.rollbacks, func(s rollback) bool { return at < s.at && cause > s.to })
 }
 
-// isForeign reports whether what is stored at a sequence of OUTCOMES is of no commit.
+// isForeign reports whether the message at a sequence of OUTCOMES belongs to no commit.
 func (h *Markers) isForeign(at uint64) bool {
 	_, found := slices.BinarySearchFunc(h.foreign, at, func(f commit.Foreign, at uint64) int {
 		switch {

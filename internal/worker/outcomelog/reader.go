@@ -10,26 +10,26 @@ import (
 	"compactd/internal/events"
 )
 
-// Outcome is one outcome as OUTCOMES holds it.
+// Outcome is one outcome in OUTCOMES.
 type Outcome struct {
 	Subject string
 	Address events.Address
 	Kind    events.Kind
-	Cause   compaction.Seq // the event it was published about
+	Cause   compaction.Seq // the event that caused it
 	Data    []byte
-	Err     error // it cannot be read
+	Err     error // set if it cannot be decoded
 }
 
-// Reader reads those of a partition beside its log, in order, one ahead.
+// Reader reads the outcomes of a partition in order, one ahead.
 type Reader struct {
 	next chan Outcome // closed at the end
-	done chan error   // gets why it ended
+	done chan error   // receives the error at the end
 	head *Outcome     // read, and not yet taken
 	over bool
 	quit context.CancelFunc
 }
 
-// NewReader begins to read; it ends with the outcomes, or with stop.
+// NewReader begins to read. The reading ends with the outcomes or with Stop.
 func NewReader(ctx context.Context, js jetstream.JetStream, s stream.Selection, h *Markers) *Reader {
 	o := &Reader{next: make(chan Outcome), done: make(chan error, 1)}
 	ctx, o.quit = context.WithCancel(ctx)
@@ -43,7 +43,7 @@ func NewReader(ctx context.Context, js jetstream.JetStream, s stream.Selection, 
 			}
 			x := Outcome{Subject: m.Subject(), Address: at.Address, Kind: at.Kind, Data: m.Data()}
 			if _, x.Cause, x.Err = decodeOutcome(at.Kind, x.Data); x.Err != nil {
-				x.Cause = cause // about where it was published
+				x.Cause = cause // the cause of the previous outcome is close
 			}
 			if cause = x.Cause; h.superseded(seq, cause) {
 				return nil
@@ -59,14 +59,14 @@ func NewReader(ctx context.Context, js jetstream.JetStream, s stream.Selection, 
 	return o
 }
 
-// Stop ends the reading, and returns when it has ended.
+// Stop ends the reading, and waits for its end.
 func (o *Reader) Stop() {
 	o.quit()
-	for range o.next { // until it ends
+	for range o.next { // until it is closed
 	}
 }
 
-// peek is the next outcome, nil at the end.
+// peek returns the next outcome, or nil at the end.
 func (o *Reader) peek(ctx context.Context) (*Outcome, error) {
 	if o.head != nil || o.over {
 		return o.head, nil
@@ -84,7 +84,7 @@ func (o *Reader) peek(ctx context.Context) (*Outcome, error) {
 	}
 }
 
-// take returns the next outcomes as long as they fit.
+// take returns the next outcomes while fits accepts them.
 func (o *Reader) take(ctx context.Context, fits func(*Outcome) bool) (out []Outcome, err error) {
 	for {
 		x, err := o.peek(ctx)
@@ -95,13 +95,12 @@ func (o *Reader) take(ctx context.Context, fits func(*Outcome) bool) (out []Outc
 	}
 }
 
-// Before returns the outcomes that were published about events before seq, and were
-// not taken.
+// Before returns the outcomes of events before seq that were not taken yet.
 func (o *Reader) Before(ctx context.Context, seq compaction.Seq) ([]Outcome, error) {
 	return o.take(ctx, func(x *Outcome) bool { return x.Cause < seq })
 }
 
-// Of returns what was published about an event; those before it must have been taken.
+// Of returns the outcomes of an event. Call it after Before with the same sequence.
 func (o *Reader) Of(ctx context.Context, seq compaction.Seq) ([]Outcome, error) {
 	return o.take(ctx, func(x *Outcome) bool { return x.Cause == seq })
 }

@@ -1,5 +1,5 @@
-// Package policies keeps the config in force of a worker that runs: its own, with the policies that operators set
-// for tenants in a bucket, which all workers follow.
+// Package policies maintains the config in force of a running worker: the worker's config with the policies that
+// operators set for tenants. They are in a bucket that all workers follow.
 //
 //	p := policies.New(policies.Config{JS: js, Lay: lay, Apply: parts.UseConfig, …})
 //	err := p.Start(ctx) // before a partition is served
@@ -9,16 +9,16 @@
 // # Guarantees
 //
 //   - A policy is stored only if the worker that stores it can decide under it.
-//   - A config is in OUTCOMES before an event is decided under it, and the markers say up to where the one before was in
-//     force, so that a replay decides each event again under its own, whenever each worker saw the change.
-//   - After the start, and after an interruption of any length, the worker follows all that is in the bucket.
+//   - A config is in OUTCOMES before an event is decided under it, and the markers hold the last event of each
+//     config. So a replay decides each event under its own config, regardless of when a worker received the change.
+//   - After the start, and after an interruption of any length, the worker has all policies of the bucket.
 //
 // # Concurrency
 //
-// All of it is safe for concurrent use. Start comes before Run; Run is for one goroutine.
+// All methods are safe for concurrent use. Call Start before Run, and Run only once.
 //
 // # On failure
 //
-// A policy that does not fit the worker's own, as after a start with other flags, is reported and left out: its tenant
-// has the worker's. A server that does not answer is waited out; the config stays as it is.
+// A policy that is not valid with the worker's config, as after a start with other flags, is reported and ignored: its
+// tenant has the worker's policy. While the server does not answer, the config stays and the worker retries.
 package policies

@@ -20,10 +20,10 @@ import (
 	"compactd/internal/events"
 )
 
-// Lay lays policies over the worker's own, by tenant, and returns why it leaves some out.
+// Lay lays policies over the worker's config, by tenant. The map has the reasons for ignored policies.
 type Lay func(texts map[string][]byte) (*compaction.Config, map[string]error, error)
 
-// Config describes [Policies]. All fields are required.
+// Config configures [Policies]. All fields are required.
 type Config struct {
 	JS       jetstream.JetStream
 	Lay      Lay
@@ -38,11 +38,11 @@ type Policies struct {
 	config  Config
 	store   *coord.Policies
 	changed chan struct{} // one slot
-	lost    chan struct{} // one slot: changes may be missed
+	lost    chan struct{} // one slot: changes may be missing
 
 	mu    sync.Mutex // guards the fields below
 	texts map[string][]byte
-	wrong map[string]error // what is left out of texts
+	wrong map[string]error // reasons for ignored texts
 	stop  func()
 }
 
@@ -51,9 +51,9 @@ func New(c Config) *Policies {
 	return &Policies{config: c, store: coord.NewPolicies(c.JS), changed: make(chan struct{}, 1), lost: make(chan struct{}, 1), stop: func() {}}
 }
 
-// Start puts in force what the bucket has, and begins to follow it.
+// Start puts the policies of the bucket in force, and begins to follow it.
 func (p *Policies) Start(ctx context.Context) error {
-	texts := map[string][]byte{} // guarded by mu too
+	texts := map[string][]byte{} // guarded by mu
 	stop, err := p.store.Watch(ctx, func(tenant string, text []byte) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -87,11 +87,11 @@ func (p *Policies) Run(ctx context.Context) {
 			step = p.Start
 		case <-p.changed:
 		}
-		_ = retry.Every(time.Second).Do(ctx, p.config.Report, func() error { return step(ctx) }) // ends with ctx alone
+		_ = retry.Every(time.Second).Do(ctx, p.config.Report, func() error { return step(ctx) }) // ends only with ctx
 	}
 }
 
-// apply puts in force what was followed.
+// apply puts the current policies in force.
 func (p *Policies) apply(ctx context.Context) error {
 	p.mu.Lock()
 	texts := maps.Clone(p.texts)
@@ -109,12 +109,12 @@ func (p *Policies) apply(ctx context.Context) error {
 	return p.config.Apply(ctx, next)
 }
 
-// Set stores the policy of a tenant, which a worker could decide under; "" removes it.
+// Set stores the policy of a tenant if it is valid; "" removes it.
 func (p *Policies) Set(ctx context.Context, in *events.PolicyRequest) (*events.PoliciesResponse, error) {
 	if _, err := p.Check(ctx, in); err != nil {
 		return nil, err
 	}
-	var text []byte // of no policy
+	var text []byte // nil removes the policy
 	if in.Policy != "" {
 		text = []byte(in.Policy)
 	}
@@ -124,7 +124,7 @@ func (p *Policies) Set(ctx context.Context, in *events.PolicyRequest) (*events.P
 	return p.Get(ctx, &events.PoliciesRequest{Tenant: in.Tenant})
 }
 
-// Check returns the hash of the policy that Set would store, "" for a removal, and why it would not.
+// Check returns the hash of the policy that Set would store, "" for a removal, or the error of Set.
 func (p *Policies) Check(ctx context.Context, in *events.PolicyRequest) (hash string, err error) {
 	if in.Policy != "" {
 		return coord.PolicyHash([]byte(in.Policy)), p.check(in.Tenant, []byte(in.Policy))
@@ -137,7 +137,7 @@ func (p *Policies) Check(ctx context.Context, in *events.PolicyRequest) (hash st
 	return "", err
 }
 
-// check refuses a policy that no worker like this one could decide under.
+// check refuses a policy that is not valid with this worker's config.
 func (p *Policies) check(tenant string, text []byte) error {
 	p.mu.Lock()
 	texts := maps.Clone(p.texts)
@@ -150,7 +150,7 @@ func (p *Policies) check(tenant string, text []byte) error {
 	if bad := wrong[tenant]; bad != nil {
 		out := &events.Invalid{}
 		lines := strings.Split(bad.Error(), "\n  ")
-		for _, line := range lines[min(1, len(lines)-1):] { // the first has their number
+		for _, line := range lines[min(1, len(lines)-1):] { // the first line has their number
 			out.Problems = append(out.Problems, events.Problem{Code: events.CodeBadPolicy, Text: line})
 		}
 		return out
@@ -161,8 +161,8 @@ func (p *Policies) check(tenant string, text []byte) error {
 	return err
 }
 
-// Get answers with the policy of a tenant and its revisions, the newest first, or with the one of a hash: that of a
-// revision, or of a config.
+// Get returns the policy of a tenant and its revisions, the newest first. With a hash it returns the policy of that
+// revision or config.
 func (p *Policies) Get(ctx context.Context, in *events.PoliciesRequest) (*events.PoliciesResponse, error) {
 	all, err := p.store.History(ctx, in.Tenant)
 	if err != nil {
@@ -194,7 +194,7 @@ func (p *Policies) Get(ctx context.Context, in *events.PoliciesRequest) (*events
 	return out, err
 }
 
-// decidedUnder is the whole policy of a tenant under a config, as JSON.
+// decidedUnder returns the whole policy of a tenant under a config, as JSON.
 func (p *Policies) decidedUnder(ctx context.Context, in *events.PoliciesRequest) (policy string, err error) {
 	unknown := events.Refuse(events.CodeNotFound, "the hash is of no policy of "+in.Tenant+" and of no config that OUTCOMES has",
 		"See the revisions of the tenant, or the field config of an outcome.")

@@ -25,8 +25,8 @@ type ranked struct {
 	row   events.SessionSummary
 }
 
-// NewSessions returns the page of a request, without rows. Its Missing, and its Total but for what Add adds, are
-// the caller's.
+// NewSessions returns the empty page of a request. The caller sets Missing, and Total except for the part that Add
+// adds.
 func NewSessions(in *events.SessionsRequest) *Sessions {
 	return &Sessions{
 		SessionsResponse: events.SessionsResponse{V: events.Version, Tenant: in.Tenant, Levels: map[events.Level]int64{}},
@@ -44,7 +44,7 @@ func (r *Sessions) Add(o *events.SessionsResponse) {
 	for i := range o.Sessions {
 		r.rank(&o.Sessions[i])
 	}
-	if o.After != nil { // there are more than these
+	if o.After != nil { // the partition has more rows
 		r.SessionsResponse.After = o.After
 	}
 }
@@ -76,7 +76,7 @@ func (r *Sessions) Take(a events.Address, o *compaction.Overview) {
 	r.rank(&row)
 }
 
-// rank keeps a row that comes behind the cursor.
+// rank keeps a row that comes after the cursor.
 func (r *Sessions) rank(row *events.SessionSummary) {
 	at := events.Place{Value: value(r.in.Sort, row), Address: events.Address{Tenant: row.Tenant, Session: row.Session}}
 	if after := r.in.After.Place; after != (events.Place{}) && r.in.Compare(at, after) <= 0 {
@@ -87,10 +87,10 @@ func (r *Sessions) rank(row *events.SessionSummary) {
 	}
 }
 
-// overflow is how many rows more than needed are kept before they are sorted.
+// overflow is the number of extra rows that are kept before a sort.
 const overflow = 256
 
-// cut keeps the first rows, and sets where the list goes on if there are more.
+// cut keeps the first rows, and sets After if there are more.
 func (r *Sessions) cut() {
 	slices.SortFunc(r.rows, func(a, b ranked) int { return r.in.Compare(a.place, b.place) })
 	if len(r.rows) > r.most {
@@ -99,7 +99,7 @@ func (r *Sessions) cut() {
 	}
 }
 
-// Page is the answer.
+// Page returns the answer.
 func (r *Sessions) Page() *events.SessionsResponse {
 	r.cut()
 	if r.Sessions = make([]events.SessionSummary, len(r.rows)); len(r.rows) > 0 && r.SessionsResponse.After != nil {
@@ -111,7 +111,7 @@ func (r *Sessions) Page() *events.SessionsResponse {
 	return &r.SessionsResponse
 }
 
-// value is what a session is ranked by.
+// value returns the sort value of a session.
 func value(by events.Sort, s *events.SessionSummary) int64 {
 	switch by {
 	case events.SortFill:
@@ -124,7 +124,7 @@ func value(by events.Sort, s *events.SessionSummary) int64 {
 		return s.Growth
 	case events.SortRemaining:
 		if s.TurnsLeft == nil {
-			return math.MaxInt32 // behind all that grow
+			return math.MaxInt32 // after all growing sessions
 		}
 		return *s.TurnsLeft
 	case events.SortGeneration:
@@ -134,5 +134,5 @@ func value(by events.Sort, s *events.SessionSummary) int64 {
 	case events.SortSaved:
 		return s.Saved
 	}
-	return 0 // the names decide
+	return 0 // sorted by name
 }

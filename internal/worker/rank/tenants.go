@@ -10,10 +10,10 @@ import (
 	"compactd/internal/events"
 )
 
-// maxModels bounds the models that are listed of a tenant.
+// maxModels limits the listed models of a tenant.
 const maxModels = 20
 
-// Tenants is the sums of each, by name.
+// Tenants holds the sums of each tenant, by name.
 type Tenants map[string]*events.Tenant
 
 // Take adds a session.
@@ -25,7 +25,7 @@ func (all Tenants) Take(a events.Address, o *compaction.Overview) {
 	})
 }
 
-// modelName is provider/model, without the part that turns do not name.
+// modelName returns provider/model, without an empty part.
 func modelName(m events.Model) string { return strings.Trim(m.Provider+"/"+m.Name, "/") }
 
 func sumsOf(o *compaction.Overview) events.Sums {
@@ -41,7 +41,7 @@ func sumsOf(o *compaction.Overview) events.Sums {
 	}
 }
 
-// Add adds the sums of a tenant in one partition to those in others.
+// Add adds the sums of a tenant in one partition.
 func (all Tenants) Add(t *events.Tenant) {
 	sum := all[t.Tenant]
 	if sum == nil {
@@ -92,7 +92,7 @@ func (all Tenants) Page(in *events.TenantsRequest, out *events.TenantsResponse) 
 	}
 }
 
-// tenantValue is what a tenant is ranked by.
+// tenantValue returns the sort value of a tenant.
 func tenantValue(by events.Sort, t *events.Tenant) int64 {
 	switch by {
 	case events.SortInput:
@@ -112,5 +112,5 @@ func tenantValue(by events.Sort, t *events.Tenant) int64 {
 	case events.SortLastTurn:
 		return t.LastTurn
 	}
-	return 0 // the name decides
+	return 0 // sorted by name
 }

@@ -17,7 +17,7 @@ import (
 	"compactd/internal/worker/payload"
 )
 
-// compare compares what is decided about an event with what its partition recorded.
+// compare compares the new outcomes of an event with the recorded ones.
 func (r *replayer) compare(ctx context.Context, id int, e decide.Event, s *session, outs []compaction.Outcome, recorded []outcomelog.Outcome) error {
 	for i := range max(len(outs), len(recorded)) {
 		switch {
@@ -39,8 +39,8 @@ func (r *replayer) compare(ctx context.Context, id int, e decide.Event, s *sessi
 	return nil
 }
 
-// pair compares one outcome. Whether messages are left out depends on the limit of
-// the server, and on what the log still holds: it is no part of the decision.
+// pair compares one outcome. Omitted messages do not count: they depend on the server's limit and on the
+// texts in the log, not on the decision.
 func (r *replayer) pair(ctx context.Context, id int, e decide.Event, s *session, o compaction.Outcome, was *outcomelog.Outcome) error {
 	if subject := decide.SubjectOf(id, e.OutcomeAddress(), o); subject != was.Subject {
 		r.differ(s, e.OutcomeAddress(), e.Seq, o.Kind, "subject", was.Subject, subject)
@@ -78,8 +78,8 @@ func (r *replayer) renderDecided(ctx context.Context, a events.Address, o compac
 	return data, err
 }
 
-// OmittedAs writes a decided compaction without its messages in the manner of the
-// recorded one; nil if that has them.
+// OmittedAs writes a decided compaction without its messages, in the form of the recorded one. It
+// returns nil if that has messages.
 func OmittedAs(o compaction.Outcome, recorded []byte) ([]byte, error) {
 	c, ok := o.Body.(*events.Compacted)
 	if !ok || o.View == nil {
@@ -90,7 +90,7 @@ func OmittedAs(o compaction.Outcome, recorded []byte) ([]byte, error) {
 		Notes   []events.Note `json:"notes"`
 	}
 	if events.Unmarshal(recorded, &was) != nil || !was.Omitted {
-		return nil, nil //nolint:nilerr // what cannot be read differs, and the comparison reports where
+		return nil, nil //nolint:nilerr // the comparison reports an unreadable outcome as different
 	}
 	i := slices.IndexFunc(was.Notes, func(n events.Note) bool {
 		return n.Code == events.CodeOutcomesLimit || n.Code == events.CodeInvalidHistory
@@ -101,7 +101,7 @@ func OmittedAs(o compaction.Outcome, recorded []byte) ([]byte, error) {
 	return payload.WithoutMessages(c, was.Notes[i])
 }
 
-// withoutText is a recorded compaction as it is published without its messages.
+// withoutText returns a recorded compaction in the form without messages.
 func withoutText(data []byte) ([]byte, error) {
 	var c events.Compacted
 	if err := events.Unmarshal(data, &c); err != nil {
@@ -112,8 +112,8 @@ func withoutText(data []byte) ([]byte, error) {
 	return events.Marshal(c)
 }
 
-// firstDifference finds the first field in which two JSON texts differ, by the
-// order of names, and what it holds in each.
+// firstDifference returns the first field in which two JSON texts differ, in the order of
+// names, and its two values.
 func firstDifference(path string, a, b []byte) (string, string, string) {
 	var x, y map[string]events.Raw
 	if events.Unmarshal(a, &x) == nil && events.Unmarshal(b, &y) == nil {
@@ -144,7 +144,7 @@ func firstDifference(path string, a, b []byte) (string, string, string) {
 	return path, was, now
 }
 
-// apart leaves out what two long texts begin with, so that what is shown of them differs.
+// apart omits the common beginning of two long texts, so that the shown parts differ.
 func apart(a, b string) (string, string) {
 	r, s := []rune(a), []rune(b)
 	same := 0
@@ -164,10 +164,10 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// maxShown is how much of a value is shown, in characters.
+// maxShown limits the shown part of a value, in characters.
 const maxShown = 80
 
-// clip shortens what is shown; nothing is a dash.
+// clip shortens a value to maxShown. It returns a dash for an empty value.
 func clip(s string) string {
 	if s == "" {
 		return "-"

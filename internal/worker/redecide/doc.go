@@ -5,19 +5,19 @@
 //	ok := err == nil && found.Equal()
 //
 // [Replay] compares byte for byte, each event under the config recorded for it. [Recordings]
-// passes on sessions with their events, for comparing policies. A [Span] selects sessions and a range of events.
+// returns sessions with their events, to compare policies. A [Span] selects sessions and a range of events.
 //
 // # Guarantees
 //
-// It reads only, and may run beside workers. Commits after the call are not read.
+// The package only reads, and may run beside workers. It does not read commits after the call.
 //
 // # Concurrency
 //
-// Each call is on its own. It needs memory for the ledgers of one partition and of those that it was split
-// into, and 64 MiB for texts.
+// Calls are independent. Each needs memory for the ledgers of one partition and of those split off from it, and
+// 64 MiB for texts.
 //
 // # On failure
 //
-// A difference is a result, no error. Errors are those of reading the streams. Sessions that
-// cannot be decided again are counted, and not compared.
+// A difference is a result, not an error. Errors come from reading the streams. Sessions that
+// cannot be decided again are counted, but not compared.
 package redecide

@@ -12,16 +12,16 @@ import (
 	"compactd/internal/worker/outcomelog"
 )
 
-// family is the partitions of a log that some sessions were in. A growth moves half of the sessions of a partition to
-// another one, where their events are decided by the ledgers that they had before.
+// family is a set of partitions that shared sessions. A growth moves half of the sessions of a partition to
+// another one, which continues with their ledgers.
 type family struct {
 	ids     []int
 	table   partitions.Table
 	markers map[int]*outcomelog.Markers
-	end     uint64 // of what is decided: the furthest cursor
+	end     uint64 // the highest cursor
 }
 
-// readFamily reads how far each partition is decided, and what their markers have of a growth that is not complete.
+// readFamily reads the markers of each partition, and adds their splits of an incomplete growth to the table.
 func readFamily(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, t partitions.Table, ids []int) (*family, error) {
 	f := &family{ids, t, map[int]*outcomelog.Markers{}, 0}
 	for _, id := range ids {
@@ -37,7 +37,7 @@ func readFamily(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, t pa
 	return f, nil
 }
 
-// decider is the partition that decided an event, with its markers; nil for an event that is not decided yet.
+// decider returns the partition that decided an event and its markers, which are nil for an undecided event.
 func (f *family) decider(e *decide.Event) (id int, h *outcomelog.Markers) {
 	id = f.table.At(e.Address, uint64(e.Seq))
 	if h = f.markers[id]; h == nil || uint64(e.Seq) > h.End.Cursor {

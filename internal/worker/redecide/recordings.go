@@ -17,33 +17,32 @@ import (
 	"compactd/internal/worker/outcomelog"
 )
 
-// Recording is what was published about one session, as far as it is decided.
+// Recording holds the decided events of one session.
 type Recording struct {
 	Address events.Address
 	Events  []RecordedEvent
 }
 
-// RecordedEvent is one event of a session, and what it was decided under.
+// RecordedEvent is one event of a session, with the config of its decision.
 type RecordedEvent struct {
 	Seq    compaction.Seq
-	ID     string // of the message, "" when the publisher set none
+	ID     string // of the message, or ""
 	Time   int64  // of the log, in Unix milliseconds
 	Kind   events.Kind
 	Data   []byte
 	Config *compaction.Config
 }
 
-// ErrOlder: the session began before the log does, and cannot be decided from its
-// middle.
+// ErrOlder: the log no longer has the beginning of the session, so it cannot be decided again.
 var ErrOlder = errors.New("it began before the log does")
 
 // ErrTooLarge: the events of the session have more bytes than [Span.Most].
 var ErrTooLarge = errors.New("its events are too large")
 
-// Recordings passes on the sessions that have an event in the span, one at a time,
-// each from its first event to the last in the span. A session that cannot be
-// decided again comes with the reason, and without events. It reads only, and
-// holds one session in memory, and the names of all in one partition, with those that it was split into.
+// Recordings calls fn with each session that has an event in the span, from its first event
+// to the last in the span. For a session that cannot be decided again, fn receives the reason and no
+// events. Recordings only reads. It holds one session in memory, and the names of all sessions of a
+// partition and of those split off from it.
 func Recordings(ctx context.Context, nc *nats.Conn, s Span, counters []measure.Counter, fn func(Recording, error) error) error {
 	js, err := jetstream.New(nc)
 	if err != nil {
@@ -97,8 +96,8 @@ func (r *recorder) read(ctx context.Context, f *family, fn func(Recording, error
 	return nil
 }
 
-// addresses lists the sessions with an event in the span, in the order of their
-// first one there.
+// addresses returns the sessions with an event in the span, in the order of their first
+// one there.
 func (r *recorder) addresses(ctx context.Context, f *family) (out []events.Address, err error) {
 	seen := map[events.Address]bool{}
 	headers := stream.Selection{Filters: r.span.logFilters(f.ids), UpTo: f.end, HeadersOnly: true}

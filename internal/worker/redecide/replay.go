@@ -19,56 +19,52 @@ import (
 	"compactd/internal/worker/payload"
 )
 
-// Replayed is what came of deciding a log again.
+// Replayed is the result of deciding a log again.
 type Replayed struct {
-	// Numbers of things compared: outcomes, the events and sessions they were published about, and
-	// the configs in force. An event without outcomes counts too.
+	// Numbers of compared outcomes, their events and sessions, and the configs of their decisions.
+	// An event without outcomes counts too.
 	Events   int `json:"events"`
 	Sessions int `json:"sessions"`
 	Outcomes int `json:"outcomes"`
 	Configs  int `json:"configs"`
 
-	// Differing counts the sessions that differ; Differences has the first
-	// difference of each, for as many as [maxDifferences].
+	// Differing counts the sessions that differ. Differences has the first difference of
+	// each, for at most [maxDifferences] sessions.
 	Differing   int          `json:"differing"`
 	Differences []Difference `json:"differences"`
 
-	// Older counts sessions that began before the log does: they cannot be decided
-	// from their middle. Undecidable counts those with an event whose config is not
-	// to be had, by why. Neither is compared.
+	// Older counts sessions whose beginning is no longer in the log. Undecidable counts
+	// sessions with an event whose config is unknown, by reason. Neither is compared.
 	Older       int            `json:"older"`
 	Undecidable map[string]int `json:"undecidable,omitzero"`
-	// Textless counts compactions that were compared without their messages: a text
-	// has left the log since.
+	// Textless counts compactions that were compared without their messages, since a text is
+	// no longer in the log.
 	Textless int `json:"textless"`
 }
 
-// Difference is the first place where a session's outcomes are not what the log
-// states.
+// Difference is the first difference between the recorded and the new outcomes of a session.
 type Difference struct {
 	Tenant   string         `json:"tenant"`
 	Session  string         `json:"session"`
 	Seq      compaction.Seq `json:"seq"` // of the event
 	Kind     events.Kind    `json:"kind"`
-	Path     string         `json:"path"` // of the field, such as budget.level; "" is the whole outcome
+	Path     string         `json:"path"` // of the field, such as budget.level; "" means the whole outcome
 	Recorded string         `json:"recorded"`
 	Decided  string         `json:"decided"`
 }
 
-// maxDifferences bounds a report of many.
+// maxDifferences limits the reported differences.
 const maxDifferences = 100
 
-// Equal reports whether everything that was to be compared was, and is as the log
-// states.
+// Equal reports whether all compared outcomes are equal and no session is undecidable.
 func (r *Replayed) Equal() bool { return r.Differing == 0 && len(r.Undecidable) == 0 }
 
-// Replay decides again what was decided, each event under the config recorded for
-// it, and compares the bytes. It reads only, and may run beside workers: what they
-// commit after the call is not looked at. Sessions are decided from their first
-// event, whatever the span; what is compared lies in it. Counters are those that a
-// recorded config may name.
+// Replay decides the decided events again, each under the config recorded for it, and compares the
+// bytes of the outcomes. It only reads, and may run beside workers: it ignores commits after the
+// call. Sessions are decided from their first event, but only outcomes in the span are
+// compared. counters are those that a recorded config may name.
 //
-// It needs memory for the ledgers of one partition, with those that it was split into, and 64 MiB for texts.
+// It needs memory for the ledgers of one partition and of those split off from it, and 64 MiB for texts.
 func Replay(ctx context.Context, nc *nats.Conn, s Span, counters ...measure.Counter) (*Replayed, error) {
 	js, err := jetstream.New(nc)
 	if err != nil {
@@ -107,7 +103,7 @@ type replayer struct {
 	payloads *payload.Renderer
 	out      *Replayed
 
-	// Of the family at hand.
+	// Of the current family.
 	*family
 	decides  *decide.Decider
 	outcomes map[int]*outcomelog.Reader // by partition
@@ -115,11 +111,11 @@ type replayer struct {
 	inside   bool // the span has begun
 }
 
-// session is what is known of one while its family is replayed.
+// session is the state of a session during the replay of its family.
 type session struct {
 	out      bool // not compared: older than the log, or undecidable
-	reported bool // its first difference is published
-	counted  bool // counted
+	reported bool // a difference of it is in the result
+	counted  bool // it is counted in Sessions
 }
 
 func (r *replayer) replay(ctx context.Context, f *family) error {
@@ -144,7 +140,7 @@ func (r *replayer) replay(ctx context.Context, f *family) error {
 	return nil
 }
 
-// event decides one event again, and compares.
+// event decides one event again, and compares its outcomes.
 func (r *replayer) event(ctx context.Context, e decide.Event) error {
 	id, markers := r.decider(&e)
 	if markers == nil {
@@ -185,8 +181,8 @@ func (r *replayer) event(ctx context.Context, e decide.Event) error {
 	return r.compare(ctx, id, e, s, outs, recorded)
 }
 
-// session finds what is known of the session of an event. Where the log has lost
-// its beginning, so has a session whose first event is not that of a new one.
+// session returns the state of an event's session. If the log lost its beginning, a session whose first
+// event does not begin a session is older than the log.
 func (r *replayer) session(e decide.Event) *session {
 	s := r.sessions[e.Address]
 	if s == nil {
@@ -196,7 +192,7 @@ func (r *replayer) session(e decide.Event) *session {
 			r.out.Older++
 		}
 	}
-	if e.Kind == events.KindForget { // it begins again, whatever was before
+	if e.Kind == events.KindForget { // the session begins again
 		s.out = false
 	}
 	return s
@@ -222,8 +218,8 @@ func (r *replayer) undecidable(s *session, why *outcomelog.UnknownConfigError) {
 	r.out.Undecidable[why.Error()]++
 }
 
-// missing reports outcomes of a partition recorded about events before seq that the log does not hold.
-// Outcomes older than the log have aged away.
+// missing reports recorded outcomes of events before seq that the log does not hold. It ignores outcomes of
+// events older than the log.
 func (r *replayer) missing(ctx context.Context, id int, seq compaction.Seq) error {
 	gone, err := r.outcomes[id].Before(ctx, seq)
 	for _, o := range gone {
@@ -242,7 +238,7 @@ func (r *replayer) missing(ctx context.Context, id int, seq compaction.Seq) erro
 	return err
 }
 
-// differ notes the first difference of a session.
+// differ records the first difference of a session.
 func (r *replayer) differ(s *session, a events.Address, seq compaction.Seq, k events.Kind, path, recorded, decided string) {
 	if s.reported {
 		return
@@ -254,7 +250,7 @@ func (r *replayer) differ(s *session, a events.Address, seq compaction.Seq, k ev
 	}
 }
 
-// parseWith reads recorded configs that may name one of the counters.
+// parseWith returns a parser of recorded configs that may name one of the counters.
 func parseWith(counters []measure.Counter) func([]byte) (*compaction.Config, error) {
 	return stored.ConfigReader(counters...)
 }

@@ -14,20 +14,20 @@ import (
 	"compactd/internal/worker/decide"
 )
 
-// Span is a part of what was decided.
+// Span selects sessions and a range of decided events.
 type Span struct {
 	Tenant  string // "" for all
 	Session string // of Tenant; "" for all
-	// From and To are the first and the last event; the zero Place is no bound.
+	// From and To are the first and the last event; the zero Place means no limit.
 	From, To Place
-	// Most bounds the bytes of the events of a session, for [Recordings]; 0 is no bound.
+	// Most limits the bytes of the events of a session, for [Recordings]; 0 means no limit.
 	Most int
 }
 
 // Place is an event of the log, by its sequence or by its time.
 type Place struct {
 	Seq  compaction.Seq
-	Time int64 // of the log, in Unix milliseconds
+	Time int64 // of storage in the log, in Unix milliseconds
 }
 
 // after reports whether the place comes after an event.
@@ -40,7 +40,7 @@ func (p Place) before(e *decide.Event) bool {
 	return p.Seq > 0 && e.Seq > p.Seq || p.Time > 0 && e.Time > p.Time
 }
 
-// families lists the partitions that the span touches, those that a session may have been in together.
+// families returns the partitions of the span, in groups that may have shared a session.
 func (s *Span) families(t partitions.Table) [][]int {
 	if s.Session != "" {
 		return [][]int{t.Path(events.Address{Tenant: s.Tenant, Session: s.Session})}
@@ -48,8 +48,8 @@ func (s *Span) families(t partitions.Table) [][]int {
 	return t.Families()
 }
 
-// read passes on the events of partitions up to a sequence, or to the end of the span if that
-// comes first: then it has ended.
+// read calls fn with the events of a selection of the log. ended reports that it reached the end of the
+// span before the end of the selection.
 func (s *Span) read(ctx context.Context, js jetstream.JetStream, log stream.Selection, fn func(decide.Event) error) (ended bool, err error) {
 	log.Stream = topology.LogStream
 	err = stream.Read(ctx, js, log, func(m jetstream.Msg, _ uint64) error {

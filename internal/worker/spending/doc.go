@@ -1,4 +1,4 @@
-// Package spending adds up, from the log, what summaries by models cost each tenant in the present calendar month.
+// Package spending sums up from the log the cost of summaries by models, per tenant and calendar month.
 //
 //	s := spending.New(spending.Config{JS: js, Config: parts.Compaction, Report: report})
 //	go s.Run(ctx)
@@ -6,24 +6,24 @@
 //
 // # Guarantees
 //
-//   - The sums are those of the events session.summary that the log has of the month, in UTC by the time of the log, at
-//     the prices in force. Nothing else is kept: all workers add up the same, also after a restart.
-//   - Each answer that a provider counted is in the sums, at the price of the model that gave it, also where it was of
-//     no use and another wrote.
+//   - The sums cover the events session.summary of the month in the log, in UTC by the time of the log, at
+//     the prices in force. No other state is kept: all workers compute the same sums, also after a restart.
+//   - The sums include each answer that a provider counted, at the price of its model, even if it was useless
+//     and another model wrote the summary.
 //   - jobs.Pool calls Allow before each job; it may have read the text ahead.
-//   - Allow counts every summary that was stored before it was called, and no call that is under way: a
-//     budget may be exceeded by what those cost, one for each slot of a lane and worker.
+//   - Allow counts every summary that was stored before it was called, but no running call: those may
+//     exceed a budget, one for each slot of a lane and worker.
 //
-// After a restart events that left the log no longer count: erased sessions, and all older ones if the log keeps less
-// than a month. Files that are summarized for an agent are no events, and do not count, nor
-// do calls of a delivery that was not published: its worker ended, or the log took nothing.
+// After a restart events that left the log no longer count: erased sessions, and expired events if the log keeps less
+// than a month. Summaries of files are not events and do not count. Calls of a delivery without a published result,
+// after a crash or a failed publish, do not count either.
 //
 // # Concurrency
 //
-// All of it is safe for concurrent use. Run is for one goroutine.
+// All methods are safe for concurrent use. Call Run only once.
 //
 // # On failure
 //
-// Where the log cannot be read, Allow returns an error, and the job is tried again. Where the
-// sums are behind the log, Allow waits for them until its context ends.
+// If the log cannot be read, Allow returns an error, and the job is retried. If the sums are behind
+// the log, Allow waits for them until its context ends.
 package spending

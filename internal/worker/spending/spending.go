@@ -17,28 +17,28 @@ import (
 	"compactd/internal/events"
 )
 
-// Config describes a [Spending]. All fields are required.
+// Config configures a [Spending]. All fields are required.
 type Config struct {
 	JS     jetstream.JetStream
 	Config func() *compaction.Config // in force: prices and limits
 	Report func(error)
 }
 
-// Spending is what tenants have spent this month.
+// Spending holds the sums of tenants in the current month.
 type Spending struct {
 	config Config
 
 	mu      sync.Mutex // guards the fields below
 	month   string
 	tenants map[string]Sum
-	read    uint64        // sequence in the log of the last summary that was added
-	moved   chan struct{} // closed with the next one
+	read    uint64        // sequence in the log of the last added summary
+	moved   chan struct{} // closed with the next summary
 }
 
-// Sum is what a tenant has spent in a month, in billionths of a US dollar; Unpriced counts summaries without a price.
+// Sum is the spending of a tenant in a month, in nanodollars (USD). Unpriced counts summaries without a price.
 type Sum struct{ Nano, Unpriced int64 }
 
-// ErrBudget: a tenant has spent the money of its month, or a model has no price to count.
+// ErrBudget: a tenant has spent its budget of the month, or a model has no price.
 var ErrBudget = errors.New("the tenant's budget allows no call of a model")
 
 // New returns a Spending; its sums are empty until Run.
@@ -46,10 +46,10 @@ func New(c Config) *Spending {
 	return &Spending{config: c, tenants: map[string]Sum{}, moved: make(chan struct{})}
 }
 
-// monthOf is the calendar month of a time.
+// monthOf returns the calendar month of a time.
 func monthOf(t time.Time) string { return t.UTC().Format("2006-01") }
 
-// monthStart is when the month of a time began.
+// monthStart returns the begin of the month of a time.
 func monthStart(t time.Time) time.Time {
 	t = t.UTC()
 	return time.Date(t.Year(), t.Month(), 1, 0, 0, 0, 0, time.UTC)
@@ -60,10 +60,10 @@ const readPause = time.Second
 
 // Run follows the summaries of the log until ctx ends.
 func (s *Spending) Run(ctx context.Context) {
-	_ = retry.Every(readPause).Do(ctx, s.config.Report, func() error { return s.follow(ctx) }) // ends with ctx alone
+	_ = retry.Every(readPause).Do(ctx, s.config.Report, func() error { return s.follow(ctx) }) // ends only with ctx
 }
 
-// follow adds up the month until ctx ends or messages may be missing: then all of it is read again.
+// follow sums up the month until ctx ends. It returns an error if messages may be missing: Run then begins again.
 func (s *Spending) follow(ctx context.Context) error {
 	start := monthStart(time.Now())
 	r, err := stream.OpenReader(ctx, s.config.JS, topology.LogStream, jetstream.ConsumerConfig{
@@ -101,7 +101,7 @@ func (s *Spending) add(subject string, data []byte, seq uint64, at time.Time) {
 	var sum Sum
 	where, err := events.ParseLog(subject)
 	if err == nil {
-		if made, err := events.DecodeSummary(data); err == nil { // else no worker wrote it
+		if made, err := events.DecodeSummary(data); err == nil { // a worker writes only valid ones
 			money, unpriced := s.config.Config().Prices.Summary(made)
 			sum = Sum{int64(money), unpriced}
 		}
@@ -120,7 +120,7 @@ func (s *Spending) add(subject string, data []byte, seq uint64, at time.Time) {
 	s.moved = make(chan struct{})
 }
 
-// Of is what a tenant has spent this month, as far as it was added up.
+// Of returns the spending of a tenant this month, up to the last added summary.
 func (s *Spending) Of(tenant string) Sum {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,7 +152,7 @@ func (s *Spending) Allow(ctx context.Context, tenant string, models []string) er
 	return nil
 }
 
-// catchUp waits until the last summary of a tenant that the log has is added.
+// catchUp waits until a tenant's last summary in the log is added.
 func (s *Spending) catchUp(ctx context.Context, tenant string) error {
 	last, err := jsapi.GetFromLeader(ctx, s.config.JS.Conn(), topology.LogStream, jsapi.GetRequest{LastFor: events.SummariesFilter(tenant)})
 	if errors.Is(err, jetstream.ErrMsgNotFound) || err == nil && last.Time.Before(monthStart(time.Now())) {

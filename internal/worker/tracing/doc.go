@@ -7,7 +7,7 @@
 //
 // Guarantees:
 //
-//   - No step waits for the receiver: what it does not take in time is dropped and reported.
-//   - Spans have names, ids and counts, and nothing of a message.
-//   - An event with a traceparent keeps it. For any other a new trace begins, and its outcomes have that one.
+//   - No step waits for the receiver: spans that it does not take in time are dropped and reported.
+//   - Spans have names, ids and counts, but no content of a message.
+//   - An event with a traceparent keeps it. Any other event begins a new trace, which its outcomes have too.
 package tracing

@@ -14,12 +14,12 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// receiver takes spans by OTLP over HTTP. The client of OpenTelemetry links gRPC for it.
+// receiver sends spans by OTLP over HTTP. The client of OpenTelemetry would link gRPC.
 type receiver struct{ url, headers string }
 
 var _ otlptrace.Client = (*receiver)(nil)
 
-// Start does nothing: a receiver that is away is no error.
+// Start does nothing: an unreachable receiver is not an error.
 func (*receiver) Start(context.Context) error { return nil }
 
 // Stop does nothing.
@@ -27,7 +27,7 @@ func (*receiver) Stop(context.Context) error { return nil }
 
 // UploadTraces sends spans once.
 func (r *receiver) UploadTraces(ctx context.Context, spans []*otlp.ResourceSpans) error {
-	body, err := proto.Marshal(&otlp.TracesData{ResourceSpans: spans}) // on the wire that of an export request
+	body, err := proto.Marshal(&otlp.TracesData{ResourceSpans: spans}) // encoded like an export request
 	if err != nil {
 		return fmt.Errorf("export %d resources: %w", len(spans), err)
 	}
@@ -50,7 +50,7 @@ func (r *receiver) UploadTraces(ctx context.Context, spans []*otlp.ResourceSpans
 		return fmt.Errorf("export spans: %w", err)
 	}
 	defer func() { _ = answer.Body.Close() }()
-	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, 64<<10)) // for the next request on the connection
+	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, 64<<10)) // lets the next request reuse the connection
 	if answer.StatusCode/100 != 2 {
 		return fmt.Errorf("export spans: %s answers %s", r.url, answer.Status)
 	}

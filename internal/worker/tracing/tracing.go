@@ -19,16 +19,16 @@ import (
 	"compactd/internal/worker/observe"
 )
 
-// Config describes an export.
+// Config configures an export.
 type Config struct {
 	// URL of the receiver, without /v1/traces.
 	URL string
-	// Headers of each request, in the form of OTEL_EXPORTER_OTLP_HEADERS: name=value, with commas
-	// between them, values escaped as in a URL.
+	// Headers of each request, in the form of OTEL_EXPORTER_OTLP_HEADERS: name=value, separated by
+	// commas, with values escaped as in a URL.
 	Headers string
 	// Version of the program.
 	Version string
-	// OnError receives why spans were not taken. It must not block. Default none.
+	// OnError receives the errors of the export. It must not block. Default none.
 	OnError func(error)
 }
 
@@ -40,7 +40,7 @@ type Tracer struct {
 
 var _ observe.Tracer = (*Tracer)(nil)
 
-// Start makes the provider of the process export its spans. A receiver that is away is no error.
+// Start makes the provider of the process export its spans. An unreachable receiver is not an error.
 func Start(ctx context.Context, c Config) (*Tracer, error) {
 	u, err := url.Parse(c.URL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -63,10 +63,10 @@ func Start(ctx context.Context, c Config) (*Tracer, error) {
 	return &Tracer{p, p.Tracer(trace.Scope)}, nil
 }
 
-// stopTime bounds the export of the last spans.
+// stopTime limits the export of the last spans.
 const stopTime = 2 * time.Second
 
-// Stop exports what is left.
+// Stop exports the remaining spans.
 func (t *Tracer) Stop() {
 	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
 	defer cancel()
@@ -88,7 +88,7 @@ func (t *Tracer) Received(s observe.Step) events.Trace {
 func (t *Tracer) Did(s observe.Step) { t.record(s) }
 
 func (t *Tracer) record(s observe.Step) context.Context {
-	if s.Began.After(s.Ended) { // by the clock of the server
+	if s.Began.After(s.Ended) { // Began may be by the clock of the server
 		s.Began = s.Ended
 	}
 	name, kind := s.Name, oteltrace.SpanKindInternal
