@@ -19,11 +19,11 @@ func (e *Edge) gateways(mux *query.Mux) {
 	mux.Route(http.MethodGet, "/v1/retrieve/{hash}", e.retrieve)
 }
 
-// litellm begins the User-Agent of LiteLLM. Its guardrail has a tool that takes hashes, but does
-// not announce it.
+// litellm begins the User-Agent of LiteLLM. Its guardrail has a tool that takes hashes, but requests
+// do not announce it.
 const litellm = "litellm/"
 
-// compress answers what of a history to send.
+// compress answers with the history to send.
 func (e *Edge) compress(w http.ResponseWriter, r *http.Request) error {
 	tenant, err := tenantOf(r)
 	if err != nil {
@@ -50,7 +50,7 @@ func (e *Edge) compress(w http.ResponseWriter, r *http.Request) error {
 	return query.Write(r.Context(), w, http.StatusOK, e.compressor.Compress(r.Context(), tenant, in))
 }
 
-// fallbackOf is the dialect of messages that do not show theirs, "" for the usual one: agentgateway
+// fallbackOf returns the dialect for messages that do not reveal theirs, "" for the default. agentgateway
 // sends messages of the provider, and may forward its headers.
 func fallbackOf(r *http.Request, model string) events.Format {
 	agentgateway := r.Header.Get("X-Agw-Compression-Version") != ""
@@ -60,7 +60,7 @@ func fallbackOf(r *http.Request, model string) events.Format {
 	return ""
 }
 
-// usage keeps a provider's count until the next request of the session.
+// usage stores a provider's count until the next request of the session.
 func (e *Edge) usage(w http.ResponseWriter, r *http.Request) error {
 	tenant, err := tenantOf(r)
 	if err != nil {
@@ -91,7 +91,7 @@ func (e *Edge) usage(w http.ResponseWriter, r *http.Request) error {
 	return query.Write(r.Context(), w, http.StatusOK, &events.UsageResponse{V: events.Version, Session: in.Session, View: in.View})
 }
 
-// retrieve answers with the text that a placeholder stands for.
+// retrieve answers with the text behind a placeholder.
 func (e *Edge) retrieve(w http.ResponseWriter, r *http.Request) error {
 	t := tokenOf(r)
 	count(r, t.Tenant)
@@ -106,7 +106,7 @@ func (e *Edge) retrieve(w http.ResponseWriter, r *http.Request) error {
 	return query.Write(r.Context(), w, http.StatusOK, out)
 }
 
-// tenantOf is the tenant of the token, for a request that names no tenant.
+// tenantOf returns the tenant of the token, for a request without a tenant.
 func tenantOf(r *http.Request) (string, error) {
 	t := tokenOf(r)
 	if t.Role != tokens.RoleAgent {
@@ -117,7 +117,7 @@ func tenantOf(r *http.Request) (string, error) {
 
 var errNoTenant = events.Refuse(events.CodeForbidden, "the token is of no tenant", "Use a token of the tenant, with the role agent.")
 
-// sessionHeader is the name of the session in the header, "" for none.
+// sessionHeader returns the name of the session in the header, or "".
 func sessionHeader(r *http.Request) (string, error) {
 	names := r.Header.Values(events.SessionHeader)
 	if len(names) > 1 {

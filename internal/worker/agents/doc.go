@@ -1,5 +1,5 @@
-// Package agents is the edge for agents that speak HTTP: everything that an agent does over
-// NATS, on a listener of its own, for clients with tokens.
+// Package agents is the edge for agents that use HTTP: all operations of an agent over
+// NATS, on a separate listener, for clients with tokens.
 //
 //	e, err := agents.New(agents.Config{Listen: "127.0.0.1:8224", Tokens: "tokens", …})
 //	err = e.Run(ctx)
@@ -15,15 +15,15 @@
 //
 // # Guarantees
 //
-//   - A request reads, publishes and receives sessions of the tenant of its token alone. The
-//     tenant is checked before anything is read. An operator's token is for all; that of a
-//     session shows one session over MCP, and nothing else.
+//   - A request reads, publishes and receives only sessions of the tenant of its token. The
+//     tenant is checked before anything is read. An operator's token is valid for all tenants; a
+//     session's token shows only one session, over MCP.
 //   - An event is published under the subject and the message id that a NATS client would use,
-//     and counts once however often it is sent. An answer means that it is stored.
-//   - A follower that comes back with the id of its last event gets each later one once, in
-//     order, from any worker. One that reads more slowly than events come is cut.
-//   - No tenant takes all the memory or all the places: bodies, requests and followers are
-//     bounded for each.
+//     and counts once, however often it is sent. An answer means that it is stored.
+//   - A follower that reconnects with the id of its last event gets each later one once, in
+//     order, from any worker. A follower that reads too slowly is disconnected.
+//   - No tenant takes all memory or all slots: bodies, requests and followers are limited
+//     for each.
 //
 // # Concurrency
 //
@@ -34,5 +34,5 @@
 //
 // If an event cannot be stored, the answer is unavailable, and the event is safe to send again. If
 // tokens or certificate cannot be read again, the earlier ones stay in force. When OUTCOMES is
-// replaced or truncated, all followers are cut, and reconnect.
+// replaced or truncated, all followers are disconnected; they reconnect.
 package agents

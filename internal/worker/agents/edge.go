@@ -21,24 +21,24 @@ import (
 	"compactd/internal/worker/query"
 )
 
-// Config describes an [Edge]. Fields without a default are required.
+// Config configures an [Edge]. Fields without a default are required.
 type Config struct {
-	// Listen is host:port; port -1 or 0 picks a free one, a missing host is 127.0.0.1.
+	// Listen is host:port. Port -1 or 0 picks a free port; a missing host is 127.0.0.1.
 	Listen string
 	// Tokens is the path of the file with the hashes of the tokens.
 	Tokens string
 	// SigningKey is the path of a file with the key that signs tokens of sessions, the same for all workers.
-	// Default none: no such token is made or taken.
+	// Without it the edge neither makes nor accepts such tokens.
 	SigningKey string
-	// Cert and Key are paths of PEM files; "" is no TLS. They are read again when they change.
+	// Cert and Key are paths of PEM files; "" means no TLS. They are read again after a change.
 	Cert, Key string
-	// Origins are the pages of browsers that may send requests, as https://app.example.
+	// Origins of browser pages that may send requests, such as https://app.example.
 	// Default none.
 	Origins []string
-	// Rate is how many requests a second one token may send, twice as many at once.
+	// Rate is the number of requests per second of one token, with bursts of twice as many.
 	// Default 500.
 	Rate int
-	// Limiter bounds requests together with those of other listeners. Default that of Service.
+	// Limiter limits requests, together with those of other listeners. Default: the one of Service.
 	Limiter *limit.Limiter
 
 	// Version of the program.
@@ -47,10 +47,10 @@ type Config struct {
 	Service *query.Service
 	// Hub reads outcomes; its owner runs it. Default a hub of the edge.
 	Hub *Hub
-	// Registerer gets the metrics. Default none.
+	// Registerer takes the metrics. Default none.
 	Registerer prometheus.Registerer
 	// OnError receives errors outside of any request, such as a tokens file that cannot be read.
-	// Must not block. Default none.
+	// It must not block. Default none.
 	OnError func(error)
 }
 
@@ -77,7 +77,7 @@ func (c *Config) validate() error {
 }
 
 const (
-	answerTimeout = 30 * time.Second // of a look at the log
+	answerTimeout = 30 * time.Second // of a read of the log
 	reloadEvery   = 2 * time.Second
 )
 
@@ -95,7 +95,7 @@ type Edge struct {
 	tokens    atomic.Pointer[tokenSet]
 }
 
-// New takes the port, and reads tokens and certificate. Requests are answered once Run runs.
+// New listens on the port, and reads tokens and certificate. Run answers requests.
 func New(c Config) (*Edge, error) {
 	if err := c.validate(); err != nil {
 		return nil, fmt.Errorf("new edge: %w", err)
@@ -140,18 +140,18 @@ func New(c Config) (*Edge, error) {
 	return e, nil
 }
 
-// burst is how many requests a token may send at once.
+// burst returns the number of requests that a token may send at once.
 func (e *Edge) burst() int { return 2 * e.config.Rate }
 
-// Addr is where the edge listens, host:port.
+// Addr returns the address of the edge, host:port.
 func (e *Edge) Addr() string { return e.listener.Addr().String() }
 
-// Reload reads the tokens again, also when the file seems to be unchanged. After an error the
-// tokens stay as they were.
+// Reload reads the tokens again, even if the file seems unchanged. After an error the earlier tokens
+// stay in force.
 func (e *Edge) Reload() error { return e.reload(true) }
 
 // Run answers requests until ctx ends. Then it ends all connections with events, waits a second for
-// requests under way, and frees the port.
+// running requests, and closes the port.
 func (e *Edge) Run(ctx context.Context) error {
 	var work sync.WaitGroup
 	work.Go(func() { e.watchTokens(ctx) })
@@ -166,8 +166,7 @@ func (e *Edge) Run(ctx context.Context) error {
 	return nil
 }
 
-// watchTokens reads the tokens again when their file changes. An error in it is
-// reported once.
+// watchTokens reads the tokens again when their file changes. It reports an error once.
 func (e *Edge) watchTokens(ctx context.Context) {
 	reported := ""
 	retry.Tick(ctx, reloadEvery, func() {

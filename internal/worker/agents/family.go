@@ -12,8 +12,8 @@ import (
 	"compactd/internal/events"
 )
 
-// belongs reports whether a session is a branch of another one, or of one of its branches. It
-// follows the name, and the first turns in the log.
+// belongs reports whether session a is a branch of session of, or of one of its branches. It
+// checks the name, and follows the forks in first turns in the log.
 func belongs(ctx context.Context, nc *nats.Conn, of, a events.Address) (bool, error) {
 	if of.Tenant != a.Tenant || !events.IsBranch(of.Session, a.Session) {
 		return false, nil
@@ -21,7 +21,7 @@ func belongs(ctx context.Context, nc *nats.Conn, of, a events.Address) (bool, er
 	for range events.MaxForks {
 		var fork *events.Fork
 		err := stream.ReadSubject(ctx, nc, topology.LogStream, events.LoggedAnywhere(events.KindTurn, a), 1, func(m stream.LogMessage) error {
-			if turn, err := events.DecodeTurn(m.Data); err == nil { // else it was refused
+			if turn, err := events.DecodeTurn(m.Data); err == nil { // an invalid turn was refused
 				fork = turn.Fork
 			}
 			return stream.ErrEnd
@@ -37,13 +37,13 @@ func belongs(ctx context.Context, nc *nats.Conn, of, a events.Address) (bool, er
 	return false, nil
 }
 
-// branchesOf lists the branches of a session in the log, and the branches of those.
+// branchesOf returns the branches of a session in the log, with their branches.
 func branchesOf(ctx context.Context, nc *nats.Conn, a events.Address) (out []events.Address, err error) {
 	for next := []events.Address{a}; len(next) > 0; next = next[1:] {
 		err := stream.ReadSubject(ctx, nc, topology.LogStream, events.LoggedAnywhere(events.KindBranch, next[0]), 1, func(m stream.LogMessage) error {
 			b, err := events.DecodeBranch(m.Data)
 			if err != nil { // it was overwritten
-				return nil //nolint:nilerr // what is left of it names nothing
+				return nil //nolint:nilerr // it names no branch
 			}
 			child := events.Address{Tenant: a.Tenant, Session: b.Branch}
 			if child != a && events.IsBranch(a.Session, b.Branch) && !slices.Contains(out, child) {
@@ -58,7 +58,7 @@ func branchesOf(ctx context.Context, nc *nats.Conn, a events.Address) (out []eve
 	return out, nil
 }
 
-// above lists the sessions of which a session may be a branch, by its name.
+// above returns the sessions of which a session may be a branch, by its name.
 func above(a events.Address) (out []events.Address) {
 	name := events.SessionName(a.Session)
 	for i := range name {
@@ -71,8 +71,8 @@ func above(a events.Address) (out []events.Address) {
 	return out
 }
 
-// has reports whether the follower receives the outcomes of a session. Only the goroutine that
-// writes calls it.
+// has reports whether the follower receives the outcomes of a session. Only the writing goroutine
+// calls it.
 func (f *follower) has(a events.Address) (is bool, err error) {
 	if a == f.at {
 		return true, nil
@@ -94,7 +94,7 @@ func (f *follower) has(a events.Address) (is bool, err error) {
 	return is, err
 }
 
-// ofBranch is the payload of an outcome with the session that it is about.
+// ofBranch returns the payload of an outcome with its session added.
 func ofBranch(session string, payload []byte) []byte {
 	body := strings.TrimLeft(string(payload), " \r\n\t{")
 	comma := ","

@@ -18,45 +18,45 @@ import (
 	"compactd/internal/worker/limit"
 )
 
-// Bounds of a connection that receives events.
+// Limits on a connection that receives events.
 const (
-	heartbeatEvery = 24 * time.Second // between two signs of life where there is no event
-	heartbeatParts = 24               // the followers send them one part after the other
-	writeTime      = 30 * time.Second // of one event: a reader that is slower is cut
-	maxQueue       = 256              // events that wait, by their sequence
+	heartbeatEvery = 24 * time.Second // between two heartbeats of an idle connection
+	heartbeatParts = 24               // the followers get them in this number of groups
+	writeTime      = 30 * time.Second // limit for one event: a slower reader is disconnected
+	maxQueue       = 256              // queued events
 	writeBuffer    = 256 << 10
 )
 
-// event is an outcome to send, by its sequence; line is that of an operator as it is sent.
+// event is an outcome to send, by its sequence. line is the whole event for an operator.
 type event struct {
 	seq  uint64
 	line []byte
 }
 
-// follower is one connection that receives the events of a session, or of an operator. While nothing happens
-// it has no goroutine and no buffer.
+// follower is one connection that receives the events of a session, or of an operator. While it is idle, it
+// has no goroutine and no buffer.
 type follower struct {
 	hub   *Hub
-	at    events.Address // of an operator: what it wants, "" is any
-	part  int            // of the heartbeats
-	after uint64         // what was sent last; owned by the goroutine that writes
-	// branches: the follower receives outcomes of branches too. family has, for sessions that had
-	// an outcome, whether they are branches; owned by the goroutine that writes.
+	at    events.Address // for an operator a filter, with "" for any
+	part  int            // group of its heartbeats
+	after uint64         // last sequence sent; owned by the writing goroutine
+	// branches: the follower also receives outcomes of branches. family caches whether a
+	// session is a branch; owned by the writing goroutine.
 	branches bool
 	family   map[string]bool
 	operator bool // it receives signals
 
 	// Guarded by the mutex of the hub.
-	release func() // gives its place back
+	release func() // releases its slot
 	token   *token
-	conn    net.Conn // nil before the connection is taken over
+	conn    net.Conn // nil until the connection is hijacked
 	queue   []event  // to send
-	due     bool     // a sign of life is due
+	due     bool     // a heartbeat is due
 	writing bool     // a goroutine writes
 }
 
-// stream answers with the events of a session, as server-sent events. It takes the connection over
-// from the HTTP server, which would keep goroutines and buffers for it.
+// stream answers with the events of a session, as server-sent events. It hijacks the connection from
+// the HTTP server, which would keep goroutines and buffers for it.
 func (e *Edge) stream(w http.ResponseWriter, r *http.Request) error {
 	a, err := session(r)
 	if err != nil {
@@ -77,7 +77,7 @@ func (e *Edge) stream(w http.ResponseWriter, r *http.Request) error {
 	return f.takeOver(w, upTo)
 }
 
-// takeOver takes the connection of a request from its server, and sends from then on.
+// takeOver hijacks the connection of a request, and begins to send.
 func (f *follower) takeOver(w http.ResponseWriter, upTo uint64) error {
 	origin := w.Header().Get("Access-Control-Allow-Origin")
 	conn, _, err := http.NewResponseController(w).Hijack()
@@ -85,13 +85,13 @@ func (f *follower) takeOver(w http.ResponseWriter, upTo uint64) error {
 		f.hub.cut(f)
 		return fmt.Errorf("take over the connection: %w", err)
 	}
-	if f.hub.start(f, conn) { // else it was revoked, or the worker stops
+	if f.hub.start(f, conn) { // false: it was revoked, or the worker stops
 		go f.begin(upTo, origin)
 	}
 	return nil
 }
 
-// key is what a follower is found by.
+// key returns the address under which the hub keeps a follower.
 func (f *follower) key() events.Address {
 	if f.operator {
 		return events.Address{}
@@ -99,7 +99,7 @@ func (f *follower) key() events.Address {
 	return f.at
 }
 
-// tenant is the tenant whose places a follower takes.
+// tenant returns the tenant whose slots a follower takes.
 func (f *follower) tenant() string {
 	if f.operator {
 		return events.AnyTenant
@@ -107,7 +107,7 @@ func (f *follower) tenant() string {
 	return f.at.Tenant
 }
 
-// ResumeAt is the sequence of OUTCOMES after which a reader of events resumes.
+// ResumeAt returns the sequence of OUTCOMES after which a reader of events resumes.
 func ResumeAt(r *http.Request, js jetstream.JetStream) (after uint64, resumes bool, err error) {
 	text := r.Header.Get("Last-Event-ID")
 	if text == "" {
@@ -130,7 +130,7 @@ func ResumeAt(r *http.Request, js jetstream.JetStream) (after uint64, resumes bo
 	return after, true, nil
 }
 
-// start gives a follower its connection; false if the hub dropped the follower meanwhile.
+// start gives a follower its connection. It returns false if the hub has dropped the follower.
 func (h *Hub) start(f *follower, conn net.Conn) bool {
 	_ = conn.SetDeadline(time.Time{})
 	raw := conn
@@ -138,7 +138,7 @@ func (h *Hub) start(f *follower, conn net.Conn) bool {
 		raw = over.NetConn()
 	}
 	if tcp, ok := raw.(*net.TCPConn); ok {
-		_ = tcp.SetWriteBuffer(writeBuffer) // else the kernel holds some megabytes for a reader that does not read
+		_ = tcp.SetWriteBuffer(writeBuffer) // the default takes some megabytes for a stuck reader
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -208,7 +208,7 @@ func (f *follower) catchUp(upTo uint64) error {
 	return nil
 }
 
-// heir is the session of a follower, or a branch of it, and its next outcome.
+// heir is the session of a follower or one of its branches, with its next outcome.
 type heir struct {
 	at    events.Address
 	next  stream.LogMessage
@@ -216,7 +216,7 @@ type heir struct {
 	done  bool
 }
 
-// heirs lists the sessions whose outcomes a follower receives.
+// heirs returns the sessions whose outcomes a follower receives.
 func (f *follower) heirs() ([]*heir, error) {
 	all := []*heir{{at: f.at}}
 	if !f.branches {
@@ -232,7 +232,7 @@ func (f *follower) heirs() ([]*heir, error) {
 	return all, err
 }
 
-// read finds the next outcome that was not sent, unless it is known or there is none.
+// read reads the next outcome to send, unless it is already read or there is none.
 func (h *heir) read(f *follower) (err error) {
 	if h.done || h.found && h.next.Seq > f.after {
 		return nil
@@ -253,7 +253,7 @@ func (f *follower) next(a events.Address, from uint64) (m stream.LogMessage, ok 
 	return m, ok, err
 }
 
-// reading waits for a place to read the log, and calls fn unless the client is gone by then.
+// reading waits for a slot to read the log, and then calls fn unless the client is gone.
 func (f *follower) reading(fn func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), writeTime)
 	defer cancel()
@@ -270,14 +270,14 @@ func (f *follower) reading(fn func(context.Context) error) error {
 
 var errClientGone = errors.New("the client ended the connection")
 
-// gone reports whether the client has ended the connection, on which it sends nothing.
+// gone reports whether the client has ended the connection. A client sends no data on it.
 func (f *follower) gone() bool {
 	_ = f.conn.SetReadDeadline(time.Now().Add(time.Millisecond))
 	_, err := f.conn.Read(make([]byte, 1))
 	return err != nil && !errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// wake lets a goroutine send what is due. The caller holds the mutex of the hub.
+// wake starts a goroutine to send due events, unless one runs. The caller holds the mutex of the hub.
 func (f *follower) wake() {
 	if !f.writing {
 		f.writing = true
@@ -299,8 +299,8 @@ func (f *follower) drain() {
 	}
 }
 
-// take returns the next outcome to send, or a sequence up to which there was none: then a sign of
-// life is due.
+// take returns the next outcome to send, or, for a heartbeat, the sequence up to which all outcomes
+// were sent.
 func (f *follower) take() (e event, at uint64, more bool) {
 	f.hub.mu.Lock()
 	defer f.hub.mu.Unlock()
@@ -318,15 +318,15 @@ func (f *follower) take() (e event, at uint64, more bool) {
 	return e, 0, false
 }
 
-// step sends an outcome, or a sign of life with the sequence up to which the reader missed nothing.
-// So the last id of a reader is never so old that OUTCOMES no longer has it.
+// step sends an outcome, or a heartbeat with the sequence up to which the reader has all outcomes.
+// So the last id of a reader never becomes so old that OUTCOMES no longer has it.
 func (f *follower) step(e event, at uint64) error {
 	seq := e.seq
 	if seq == 0 {
 		f.after = max(f.after, at)
 		return f.write([]byte("id: " + strconv.FormatUint(f.after, 10) + "\n\n"))
 	}
-	if seq <= f.after { // the reader had it before it came back
+	if seq <= f.after { // already sent, before the reconnect or by catchUp
 		return nil
 	}
 	if e.line != nil {
@@ -336,7 +336,7 @@ func (f *follower) step(e event, at uint64) error {
 	ctx, cancel := context.WithTimeout(context.Background(), writeTime)
 	defer cancel()
 	m, err := f.hub.read(ctx, seq)
-	if errors.Is(err, jetstream.ErrMsgNotFound) { // erased meanwhile
+	if errors.Is(err, jetstream.ErrMsgNotFound) { // erased
 		f.after = seq
 		return nil
 	}
@@ -375,7 +375,7 @@ func oneLine(data []byte) []byte {
 			continue
 		}
 		if &out[0] == &data[0] {
-			out = append([]byte{}, data...) // others may send it too
+			out = append([]byte{}, data...) // other followers may share data
 		}
 		out[i] = ' '
 	}

@@ -15,14 +15,14 @@ import (
 	"compactd/internal/worker/query"
 )
 
-// guard passes requests on that have a token, of the file or of a session, and a clean path. The tenant is checked
-// where the session is read (session), and in lists (permit).
+// guard passes on requests with a clean path and a valid token, of the file or of a session. session checks
+// the tenant of a path, permit that of a list.
 func (e *Edge) guard(next http.Handler) http.Handler {
 	return query.Guard(func(w http.ResponseWriter, r *http.Request) (http.HandlerFunc, *events.ServiceError) {
 		h := w.Header()
 		t := e.tokens.Load().find(e.key, query.Bearer(r), time.Now())
 		refused := e.crossOrigin(h, r)
-		if refused != nil || r.Method == http.MethodOptions && r.Header.Get("Origin") != "" { // of a page, which sends no token with it
+		if refused != nil || r.Method == http.MethodOptions && r.Header.Get("Origin") != "" { // a preflight of a page has no token
 			return nil, refused
 		}
 		if refused = e.refuse(h, r, t); refused != nil {
@@ -37,7 +37,7 @@ func (e *Edge) guard(next http.Handler) http.Handler {
 	})
 }
 
-// refuse returns the refusal of a request with a token, nil to pass it on.
+// refuse returns the refusal of a request, or nil to pass it on.
 func (e *Edge) refuse(h http.Header, r *http.Request, t *token) *events.ServiceError {
 	switch {
 	case t == nil:
@@ -56,7 +56,7 @@ func (e *Edge) refuse(h http.Header, r *http.Request, t *token) *events.ServiceE
 	return nil
 }
 
-// tokenKey finds the token in the context of a request that guard let through.
+// tokenKey is the key of the token in the context of a request after guard.
 type tokenKey struct{}
 
 func tokenOf(r *http.Request) *token {
@@ -64,14 +64,14 @@ func tokenOf(r *http.Request) *token {
 	return t
 }
 
-// clean reports whether a path is one that needs no correction: the router would answer any
-// other with a redirection, which clients follow with another method.
+// clean reports whether a path is clean: the router would answer any other path with a
+// redirect, which clients follow with another method.
 func clean(r *http.Request) bool {
 	p := r.URL.EscapedPath()
 	return strings.HasPrefix(p, "/") && path.Clean(p) == p
 }
 
-// crossOrigin refuses requests of browser pages, unless the configuration has their origin.
+// crossOrigin refuses requests of browser pages whose origin is not configured.
 func (e *Edge) crossOrigin(h http.Header, r *http.Request) *events.ServiceError {
 	origins := r.Header.Values("Origin")
 	if len(origins) == 0 {
@@ -87,11 +87,11 @@ func (e *Edge) crossOrigin(h http.Header, r *http.Request) *events.ServiceError 
 	return nil
 }
 
-// session names the session of a path, for a token that may use its tenant. The name is any
-// text; the id is that of its publication.
+// session returns the session of a path, for a token that may use its tenant. The path has a name,
+// which may be any text; the address has the id that follows from it.
 func session(r *http.Request) (events.Address, error) {
 	a := events.Address{Tenant: r.PathValue("tenant")}
-	if !tokenOf(r).MayUse(a.Tenant) { // before anything is read of it: what exists there is not shown
+	if !tokenOf(r).MayUse(a.Tenant) { // before any read, so that nothing reveals what exists there
 		return a, errOtherTenant
 	}
 	var err error

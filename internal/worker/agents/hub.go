@@ -21,26 +21,26 @@ import (
 )
 
 // Hub reads the headers of new messages of OUTCOMES in order, and wakes the followers of agents and
-// of operators. One reader serves all; it begins with the first follower.
+// of operators. One reader serves all followers; it begins with the first one.
 type Hub struct {
 	js      jetstream.JetStream
 	limiter *limit.Limiter
 	payload singleflight.Group // by sequence: followers of one session read an outcome once
-	wanted  chan struct{}      // has one once a follower wants in
+	wanted  chan struct{}      // one slot: a follower wants to join
 
 	mu        sync.Mutex                                // guards the fields below
-	at        uint64                                    // every outcome up to here is with its followers
-	running   bool                                      // false: no follower is let in
-	followers map[events.Address]map[*follower]struct{} // those of operators under no address
+	at        uint64                                    // all outcomes up to it are queued for their followers
+	running   bool                                      // false: no follower can join
+	followers map[events.Address]map[*follower]struct{} // operators' ones under the zero address
 }
 
-// NewHub returns a hub that reads nothing before Run.
+// NewHub returns a hub. It reads only in Run.
 func NewHub(js jetstream.JetStream, l *limit.Limiter) *Hub {
 	return &Hub{js: js, limiter: l, wanted: make(chan struct{}, 1), followers: map[events.Address]map[*follower]struct{}{}}
 }
 
-// Run reads until ctx ends, and begins again when the stream was replaced or truncated. Then, and
-// at its end, it drops all followers.
+// Run reads until ctx ends. If the stream was replaced or truncated, it drops all followers and begins
+// again. At its end it drops all followers too.
 func (h *Hub) Run(ctx context.Context) {
 	defer h.cutAll()
 	select {
@@ -68,7 +68,7 @@ func (h *Hub) Run(ctx context.Context) {
 				restart = part%heartbeatParts == 0 && h.truncated(ctx)
 			}
 		}
-		h.cutAll() // first: none may wait for what the next reader does not bring
+		h.cutAll() // before the next reader, which skips outcomes that they wait for
 		r.Stop()
 	}
 }
@@ -137,7 +137,7 @@ func (h *Hub) receive(m jetstream.Msg, md *jetstream.MsgMetadata) {
 	}
 }
 
-// give queues an outcome for the followers of a session; with ofBranch for those that also receive
+// give queues an outcome for the followers of a session; with ofBranch only for those that also receive
 // outcomes of branches. The caller holds mu.
 func (h *Hub) give(a events.Address, seq uint64, ofBranch bool) {
 	for f := range h.followers[a] {
@@ -154,7 +154,7 @@ func (h *Hub) queue(f *follower, e event) {
 	if f.operator {
 		most = maxSignals
 	}
-	if f.queue = append(f.queue, e); len(f.queue) > most { // it reads more slowly than outcomes come
+	if f.queue = append(f.queue, e); len(f.queue) > most { // the reader is too slow
 		h.drop(f)
 		return
 	}
@@ -164,8 +164,8 @@ func (h *Hub) queue(f *follower, e event) {
 // followed reports whether agents receive a kind, as over NATS.
 func followed(k events.Kind) bool { return k != events.KindErased && k != events.KindJob }
 
-// joinTime is how long a follower waits until outcomes are read, and joinPause how long between
-// two tries.
+// joinTime limits the wait of a follower for the hub to read, joinPause is the pause between two
+// attempts.
 const (
 	joinTime  = 5 * time.Second
 	joinPause = 20 * time.Millisecond
@@ -175,13 +175,13 @@ var errNotRead = events.Refuse(events.CodeUnavailable, "the stream of outcomes i
 
 var errTooMany = events.Refuse(events.CodeRateLimited, "too many connections receive events", "End one, and try again.")
 
-// join adds a follower. It waits until the hub reads outcomes, which takes a moment at a start and
-// after the stream was replaced.
+// join adds a follower. It waits until the hub reads outcomes, which takes a moment after a start or
+// a replacement of the stream.
 func (h *Hub) join(ctx context.Context, f *follower) (at uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, joinTime)
 	defer cancel()
 	retry.Wake(h.wanted)
-	_ = retry.Every(joinPause).Do(ctx, nil, func() error { // err has more
+	_ = retry.Every(joinPause).Do(ctx, nil, func() error { // err has the result
 		at, err = h.add(f)
 		return retry.When(errors.Is(err, errNotRead), err)
 	})
@@ -228,7 +228,7 @@ func (h *Hub) cut(f *follower) {
 	h.drop(f)
 }
 
-// cutAll ends all followers, and lets none in.
+// cutAll ends all followers, and refuses new ones.
 func (h *Hub) cutAll() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -264,7 +264,7 @@ func (h *Hub) revoke(now *tokenSet) {
 	})
 }
 
-// heartbeat sends a sign of life to a part of the idle followers, and ends all whose tokens have
+// heartbeat sends a heartbeat to one group of the followers, and ends all followers whose tokens have
 // expired.
 func (h *Hub) heartbeat(part int) {
 	h.mu.Lock()
@@ -291,7 +291,7 @@ func (h *Hub) each(fn func(*follower)) {
 	}
 }
 
-// read returns an outcome: from the leader, as it is committed.
+// read reads an outcome from the leader, which has every committed one.
 func (h *Hub) read(ctx context.Context, seq uint64) (*jsapi.StoredMsg, error) {
 	v, err, _ := h.payload.Do(fmt.Sprint(seq), func() (any, error) {
 		return jsapi.GetFromLeader(ctx, h.js.Conn(), topology.OutcomesStream, jsapi.GetRequest{Seq: seq, NoHeader: true})
@@ -306,5 +306,5 @@ func (h *Hub) read(ctx context.Context, seq uint64) (*jsapi.StoredMsg, error) {
 	return m, nil
 }
 
-// parts numbers the followers for their heartbeats.
+// parts assigns followers to groups for their heartbeats.
 var parts atomic.Uint32

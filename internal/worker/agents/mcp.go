@@ -16,8 +16,8 @@ import (
 	"compactd/internal/worker/query"
 )
 
-// mcpPath begins the paths of MCP. They take tokens of a session and no others, and such tokens are
-// for no other path.
+// mcpPath begins the paths of MCP. These paths accept only tokens of a session, and no other path
+// accepts such tokens.
 const mcpPath = "/mcp/"
 
 // mcpHandler shows a session to a model with a token of the session. docs/adr/0034 has the reason
@@ -25,7 +25,7 @@ const mcpPath = "/mcp/"
 func (e *Edge) mcpHandler() http.Handler {
 	h := mcpserver.Handler(func(r *http.Request) *mcp.Server {
 		a, err := session(r)
-		if err != nil { // it was checked
+		if err != nil { // cannot happen: the caller has checked it
 			return nil
 		}
 		return mcpserver.New(e.config.Version, a, e.config.Service, func(ctx context.Context) (context.Context, func()) { return e.begin(r.Context(), ctx) })
@@ -39,7 +39,7 @@ func (e *Edge) mcpHandler() http.Handler {
 			return err
 		}
 		count(r, a.Tenant)
-		if r.Body != http.NoBody { // places are for requests that are there
+		if r.Body != http.NoBody { // the whole body, before the request takes a slot
 			body, err := query.ReadBody(w, r, limit.Body{Most: events.MaxRequestBytes})
 			if err == nil {
 				err = checkBatch(body)
@@ -54,7 +54,7 @@ func (e *Edge) mcpHandler() http.Handler {
 	})
 }
 
-// maxBatch bounds the requests in one body: all answers stay in memory until the last is ready.
+// maxBatch limits the requests in one body: all answers stay in memory until the last is ready.
 const maxBatch = 32
 
 func checkBatch(body []byte) error {
@@ -64,7 +64,7 @@ func checkBatch(body []byte) error {
 	return nil
 }
 
-// requireBranch refuses a session that is no branch of the one of a token.
+// requireBranch refuses a session that is not a branch of the token's session.
 func (e *Edge) requireBranch(ctx context.Context, of, a events.Address) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
@@ -77,8 +77,8 @@ func (e *Edge) requireBranch(ctx context.Context, of, a events.Address) error {
 
 var errOtherSession = events.Refuse(events.CodeForbidden, "the token is not of this session", "A path of /mcp needs a token with the role session, and that session: other tokens are for the other paths.")
 
-// begin makes an operation for one call of a tool: the calls of an HTTP request run at once. The
-// operation ends with the request, which the context of a tool does not.
+// begin makes an operation for one call of a tool, since the calls of an HTTP request run at once. The
+// returned context ends with the request, unlike the context of a tool.
 func (e *Edge) begin(request, ctx context.Context) (_ context.Context, end func()) {
 	op := e.limiter.Begin(limit.Of(request).Account())
 	ctx, cancel := context.WithCancel(op.With(ctx))

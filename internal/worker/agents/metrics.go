@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// Metrics are the series of the edge; docs/operations.md defines each. No label has a tenant, a
+// Metrics holds the series of the edge; docs/operations.md defines each. No label has a tenant, a
 // session or a token.
 type Metrics struct {
 	requests *prometheus.CounterVec
@@ -32,11 +32,11 @@ func NewMetrics(reg prometheus.Registerer, streams func() int64) *Metrics {
 // otherRoute is the route of requests that were refused before they were routed.
 const otherRoute = "other"
 
-// counted writes an answer, and counts its request before the client has it.
+// counted writes an answer, and counts its request first.
 type counted struct {
 	http.ResponseWriter
 	metrics *Metrics
-	request *http.Request // as it was routed; nil where it was refused before
+	request *http.Request // the routed request; nil if refused before
 	done    bool
 }
 
@@ -46,7 +46,7 @@ func (c *counted) WriteHeader(status int) {
 	c.ResponseWriter.WriteHeader(status)
 }
 
-// Write is preceded by the status 200, where there is none yet.
+// Write counts the request with the status 200 if there is no status yet.
 func (c *counted) Write(p []byte) (int, error) {
 	c.count(http.StatusOK)
 	return c.ResponseWriter.Write(p) //nolint:wrapcheck // as of any writer
@@ -67,7 +67,7 @@ func (c *counted) count(status int) {
 	}
 }
 
-// Unwrap lets the controller of the response set deadlines, and take over the connection.
+// Unwrap lets http.ResponseController set deadlines and hijack the connection.
 func (c *counted) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 
 // count counts the requests that next answers.
@@ -79,7 +79,7 @@ func (m *Metrics) count(next http.Handler) http.Handler {
 	})
 }
 
-// routed notes which route a request took.
+// routed records the route of a request.
 func routed(mux http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c, ok := w.(*counted); ok {
@@ -89,7 +89,7 @@ func routed(mux http.Handler) http.Handler {
 	})
 }
 
-// routeOf is the last word of a pattern that is no wildcard, which the code wrote.
+// routeOf returns the last fixed word of a pattern.
 func routeOf(pattern string) string {
 	switch {
 	case strings.HasPrefix(pattern, mcpPath):
@@ -103,7 +103,7 @@ func routeOf(pattern string) string {
 	return strings.TrimSuffix(path.Base(pattern), ".json")
 }
 
-// resultOf is the class of a status. A connection that was taken over has none.
+// resultOf returns the class of a status. A hijacked connection has no status.
 func resultOf(status int) string {
 	switch {
 	case status == http.StatusTooManyRequests:

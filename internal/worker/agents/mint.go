@@ -12,7 +12,7 @@ import (
 	"compactd/internal/worker/query"
 )
 
-// How long a token of a session is in force.
+// Lifetimes of a token of a session.
 const (
 	defaultExpiry = time.Hour
 	minExpiry     = time.Minute
@@ -21,8 +21,8 @@ const (
 
 var errNoKey = events.Refuse(events.CodeNotFound, "the worker signs no tokens of sessions", "Start all workers with --agents-signing-key and the same key, or write a line into the tokens file with worker token new --session.")
 
-// mint answers with a token of a session, which depends on the token of the request. docs/adr/0055 has why it is
-// signed and not kept.
+// mint answers with a token of a session, which depends on the token of the request. The token is signed and not
+// stored: see docs/adr/0055.
 func (e *Edge) mint(w http.ResponseWriter, r *http.Request) error {
 	a, err := session(r)
 	if err != nil {
@@ -50,7 +50,7 @@ func (e *Edge) mint(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// expiryOf is how long the token of a request is to be in force.
+// expiryOf returns the requested lifetime of a token.
 func expiryOf(r *http.Request) (time.Duration, error) {
 	text := r.URL.Query().Get("expires_in_s")
 	if text == "" {

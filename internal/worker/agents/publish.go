@@ -20,8 +20,8 @@ type verb struct {
 	kind     events.Kind
 	most     int                                 // bytes of the payload
 	decode   func([]byte) (id string, err error) // reads the payload as a worker does
-	operator bool                                // it is for operators alone
-	fields   any                                 // the struct of the payload, nil where its fields are not looked at
+	operator bool                                // only for operators
+	fields   any                                 // the struct of the payload, to find unknown fields; may be nil
 }
 
 // idOnly is the payload of an event with only an id.
@@ -111,7 +111,7 @@ func publish(w http.ResponseWriter, r *http.Request, s *query.Service, a events.
 	return query.Write(r.Context(), w, status, out)
 }
 
-// waitOf is how long a request waits for its outcome.
+// waitOf returns the time that a request waits for its outcome.
 func waitOf(r *http.Request) (time.Duration, error) {
 	text := r.URL.Query().Get("wait_ms")
 	if text == "" {
@@ -124,7 +124,7 @@ func waitOf(r *http.Request) (time.Duration, error) {
 	return time.Duration(ms) * time.Millisecond, nil
 }
 
-// read reads an event, and checks it as a worker will.
+// read reads an event, and checks it like the deciding worker.
 func read(w http.ResponseWriter, r *http.Request, v verb, in *query.Event) (err error) {
 	if in.Body, err = readComputing(w, r, v.most); err != nil {
 		return err
@@ -147,7 +147,7 @@ func read(w http.ResponseWriter, r *http.Request, v verb, in *query.Event) (err 
 	return nil
 }
 
-// readComputing reads a body of at most so many bytes, and takes a processor to decode it.
+// readComputing reads a body of at most most bytes, and takes a processor to decode it.
 func readComputing(w http.ResponseWriter, r *http.Request, most int) ([]byte, error) {
 	body, err := query.ReadBody(w, r, limit.Body{Most: most})
 	if err != nil {

@@ -49,13 +49,13 @@ func (e *Edge) read(o *query.Operation, answer query.Handler) query.Handler {
 	}
 }
 
-// count counts a request for a tenant: an operator's request names it.
+// count counts a request for a tenant, which an operator's request names.
 func count(r *http.Request, tenant string) {
 	limit.Of(r.Context()).For(limit.Account{Tenant: tenant, Part: tokenOf(r).part})
 }
 
-// permit returns the tenant that a request is about, and writes the id of the session, or the
-// tenant of the token, into the request.
+// permit returns the tenant of a request. It writes the id of the session, or the tenant of the token,
+// into the request.
 func (e *Edge) permit(o *query.Operation, r *http.Request) (tenant string, err error) {
 	t := tokenOf(r)
 	switch {

@@ -16,10 +16,11 @@ import (
 	"compactd/internal/events"
 )
 
-// allOutcomes matches every message of OUTCOMES, the ends of commits too.
+// allOutcomes matches every message of OUTCOMES, including markers.
 const allOutcomes = "out.>"
 
-// maxSignals is how many signals wait for an operator before it is cut, and resumes.
+// maxSignals limits the queued signals of an operator. Beyond it the operator is disconnected, and
+// resumes.
 const maxSignals = 4096
 
 // signal is an event for operators: a message of OUTCOMES without its payload.
@@ -34,16 +35,16 @@ type signal struct {
 	Epoch     uint64 `json:"epoch,omitzero"`
 }
 
-// takeover is the event of a partition that a worker took over.
+// takeover is the kind of the event that a worker took a partition over.
 const takeover = "takeover"
 
-// line is the signal as it is sent.
+// line returns the signal as a server-sent event.
 func (s *signal) line(seq uint64) []byte {
-	data, _ := events.Marshal(s) // of texts and numbers
+	data, _ := events.Marshal(s) // cannot fail for strings and numbers
 	return fmt.Appendf(nil, "event: %s\nid: %d\ndata: %s\n\n", s.kind, seq, data)
 }
 
-// signalOf is the signal of a message, nil for none that is shown.
+// signalOf returns the signal of a message, or nil if operators do not receive it.
 func signalOf(m jetstream.Msg, stored time.Time) *signal {
 	s := &signal{Time: stored.UnixMilli()}
 	if at, err := events.ParseOutcome(m.Subject()); err == nil {
@@ -69,8 +70,8 @@ func (f *follower) wants(s *signal) bool {
 	return (f.at.Tenant == "" || f.at.Tenant == s.Tenant) && (f.at.Session == "" || f.at.Session == s.Session)
 }
 
-// Signals answers an operator with a signal for each message that OUTCOMES gets, as server-sent events. Their ids are
-// sequences there, after which a reader resumes.
+// Signals answers an operator with a signal for each new message of OUTCOMES, as server-sent events. Their ids are
+// sequences of OUTCOMES, after which a reader resumes.
 func (h *Hub) Signals(w http.ResponseWriter, r *http.Request) error {
 	after, resumes, err := ResumeAt(r, h.js)
 	if err != nil {
@@ -97,7 +98,7 @@ func (h *Hub) Signals(w http.ResponseWriter, r *http.Request) error {
 	return f.takeOver(w, upTo)
 }
 
-// catchUpSignals sends what was stored up to a sequence.
+// catchUpSignals sends the signals of stored messages up to a sequence.
 func (f *follower) catchUpSignals(upTo uint64) error {
 	if f.after >= upTo {
 		return nil

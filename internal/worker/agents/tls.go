@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// certificate is read from its files again when one of them has changed.
+// certificate is a certificate that is read again after a change of its files.
 type certificate struct {
 	cert, key string
 	onError   func(error)
@@ -16,7 +16,7 @@ type certificate struct {
 	mu      sync.Mutex // guards the fields below
 	current *tls.Certificate
 	state   [2]fileState
-	next    time.Time // no look at the files before
+	next    time.Time // of the next check of the files
 }
 
 // newTLS serves the certificate of two PEM files.

@@ -19,26 +19,26 @@ import (
 type token struct {
 	tokens.Token
 	part string        // of its tenant, for the limiter
-	rate *rate.Limiter // of its requests; it lasts as long as the token is in the file
+	rate *rate.Limiter // of its requests; kept while the token is in the file
 }
 
-// name is what the audit log calls it: by its id, as worker token list does.
+// name returns the name of the token in the audit log, with the id of worker token list.
 func (t *token) name() string { return "token " + t.Hash.String()[:12] }
 
-// tokenSet are the tokens of one state of the file.
+// tokenSet holds the tokens of one state of the file.
 type tokenSet struct {
 	byHash map[tokens.Hash]*token
 	state  fileState
 }
 
-// fileState shows whether a file has changed.
+// fileState is compared to detect a change of a file.
 type fileState struct {
 	changed time.Time
 	size    int64
 }
 
-// find returns the token of a request, nil for none. The time of the search depends on the hash
-// alone, which no client can choose; the comparison takes the same time for any.
+// find returns the token of a request, or nil. The time of the search depends only on the hash, which no
+// client can choose; the comparison takes constant time.
 func (t *tokenSet) find(key []byte, secret string, now time.Time) *token {
 	h := tokens.HashOf(secret)
 	found := cmp.Or(t.byHash[h], noToken)
@@ -51,8 +51,8 @@ func (t *tokenSet) find(key []byte, secret string, now time.Time) *token {
 	return found
 }
 
-// signed returns the token of a session that was signed for a token which is in force; nil for none. Both have
-// one share and one rate.
+// signed returns the token of a session that was signed for a valid token of the file, or nil. The two share a
+// part and a rate.
 func (t *tokenSet) signed(key []byte, secret string, now time.Time) *token {
 	own, of, err := tokens.Open(key, secret)
 	if err != nil || !own.Valid(now) {
@@ -65,10 +65,10 @@ func (t *tokenSet) signed(key []byte, secret string, now time.Time) *token {
 	return &token{Token: own, part: from.part, rate: from.rate}
 }
 
-// noToken is compared with where there is no token of a hash. No text is known with the hash 0.
+// noToken is compared if no token has the hash. No text is known with the hash 0.
 var noToken = &token{}
 
-// readTokens reads the file. Tokens of before keep their rate.
+// readTokens reads the file. Tokens in before keep their rate.
 func readTokens(path string, perSecond, burst int, before *tokenSet) (*tokenSet, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -91,8 +91,8 @@ func readTokens(path string, perSecond, burst int, before *tokenSet) (*tokenSet,
 
 func stateOf(info fs.FileInfo) fileState { return fileState{info.ModTime(), info.Size()} }
 
-// reload reads the file again if it has changed since, or in any case. A file that cannot be
-// read leaves the tokens as they are.
+// reload reads the file again if it has changed, or always. If it cannot be read, the earlier tokens
+// stay in force.
 func (e *Edge) reload(always bool) error {
 	e.reloading.Lock()
 	defer e.reloading.Unlock()
@@ -114,11 +114,11 @@ func (e *Edge) reload(always bool) error {
 	return nil
 }
 
-// recordChanges puts what changed in the file into the audit log. All workers read the file, and one entry is stored.
+// recordChanges puts the changes of the file into the audit log. All workers read the file; one entry is stored.
 func (e *Edge) recordChanges(before, now *tokenSet) {
 	record := func(what string, t *token) {
 		entry := events.AuditEntry{Action: what, Caller: "tokens file", Tenant: t.Tenant, Session: t.Session, From: t.name()}
-		_ = e.config.Service.Record(context.Background(), entry, what+"-"+t.Hash.String()) // it reports why
+		_ = e.config.Service.Record(context.Background(), entry, what+"-"+t.Hash.String()) // Record reports its error
 	}
 	for h, t := range now.byHash {
 		if before.byHash[h] == nil {

@@ -33,7 +33,7 @@ func assign(members []string, first, partitions int) map[string][]int {
 	return out
 }
 
-// assignBetween assigns a range of partitions. Those below it are already assigned.
+// assignBetween assigns a range of partitions. Lower partitions are already assigned.
 func assignBetween(members []string, from, upTo int, out map[string][]int) {
 	claims := make([]claim, 0, len(members)*(upTo-from))
 	share, more := upTo/len(members), upTo%len(members) // more members get one more

@@ -213,7 +213,7 @@ func (t *Renderer) Sourced(ctx context.Context, a events.Address, v *compaction.
 	return out, err
 }
 
-// Texts returns the messages of a turn or a summary in the log. Those of a turn are raw.
+// Texts returns the messages of a turn or a summary in the log. The messages of a turn are raw.
 func Texts(k events.Kind, data []byte) ([]events.Message, error) {
 	if k == events.KindSummary {
 		s, err := events.DecodeSummary(data)

@@ -63,7 +63,7 @@ func (s *Spending) Run(ctx context.Context) {
 	_ = retry.Every(readPause).Do(ctx, s.config.Report, func() error { return s.follow(ctx) }) // ends only with ctx
 }
 
-// follow sums up the month until ctx ends. It returns an error if messages may be missing: Run then begins again.
+// follow sums up the month until ctx ends. After an error messages may be missing, and Run begins again.
 func (s *Spending) follow(ctx context.Context) error {
 	start := monthStart(time.Now())
 	r, err := stream.OpenReader(ctx, s.config.JS, topology.LogStream, jetstream.ConsumerConfig{

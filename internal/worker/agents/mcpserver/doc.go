@@ -1,4 +1,4 @@
-// Package mcpserver shows one session to its model over MCP: a model looks up what a
+// Package mcpserver shows one session to its model over MCP: a model looks up content that a
 // compaction removed from its history.
 //
 //	s := mcpserver.New("0.1.0", address, service, begin)
@@ -11,9 +11,9 @@
 //
 // # Guarantees
 //
-//   - A server shows the session that it was made for, and no other: no argument names one.
-//   - A tool's result has at most 24 KiB, or a page of that: a lookup does not fill the
-//     window that it is made for.
+//   - A server shows only the session that it was made for, and its ancestors: no other can be named.
+//   - A tool's result, or a page of it, has at most 24 KiB: a lookup does not fill the
+//     window.
 //   - Bad arguments and refusals are answered as errors of the tool, with a hint that a model can
 //     act on.
 //

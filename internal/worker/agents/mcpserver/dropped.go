@@ -10,11 +10,10 @@ import (
 	"compactd/internal/events"
 )
 
-// maxPlaces bounds the places that are listed of one kind of edit in a compaction.
+// maxPlaces limits the listed places of one kind of edit in a compaction.
 const maxPlaces = 40
 
-// effects name what an edit does to a message, for a model. Of other edits a model needs no
-// word.
+// effects describes the effect of an edit on a message, for a model. Other edits are not listed.
 var effects = map[events.Op]string{
 	events.OpClear: "results cleared", events.OpClearOld: "results cleared", events.OpDeduplicate: "reads replaced by a later one",
 	events.OpTrim: "contents cut", events.OpTruncate: "removed", events.OpCondense: "summarized",
@@ -25,8 +24,8 @@ type droppedArguments struct {
 	Since int64 `json:"since_generation"`
 }
 
-// dropped lists compactions, newest first: of a list that is cut, the newest are left.
-func (v *viewer) dropped(ctx context.Context, in *droppedArguments) (string, error) {
+// dropped lists compactions, newest first, so that a shortened list keeps the newest.
+func (v *session) dropped(ctx context.Context, in *droppedArguments) (string, error) {
 	var blocks []string
 	err := v.service.Compactions(ctx, v.Address, func(c *events.Compacted, _ time.Time, _ events.Trace) error {
 		if c.Compacted && c.Generation > in.Since {

@@ -12,15 +12,15 @@ import (
 	"compactd/internal/events"
 )
 
-// Addresses of resources. They name no session: a server has one.
+// Addresses of resources. They name no session, since a server has one.
 const (
 	summaryURI    = "compactd://session/summary"
 	recordURI     = "compactd://session/record"
 	generationURI = "compactd://session/generation/"
 )
 
-// addResources offers what was made of the history.
-func (v *viewer) addResources(s *mcp.Server) {
+// addResources adds the summary, its record, and the generations of the history.
+func (v *session) addResources(s *mcp.Server) {
 	s.AddResource(&mcp.Resource{
 		URI: summaryURI, Name: "summary", MIMEType: "text/plain", Description: "The summary that stands for the removed part of the history.",
 	}, v.read("text/plain", func(ctx context.Context, _ string) (string, error) {
@@ -43,20 +43,20 @@ func (v *viewer) addResources(s *mcp.Server) {
 	}, v.read("application/json", v.generation))
 }
 
-// read answers a resource with a text of a content type.
-func (v *viewer) read(kind string, text func(context.Context, string) (string, error)) mcp.ResourceHandler {
+// read returns a handler that answers with a text of a content type.
+func (v *session) read(kind string, text func(context.Context, string) (string, error)) mcp.ResourceHandler {
 	return func(ctx context.Context, r *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 		body, err := text(ctx, r.Params.URI)
 		if err != nil {
-			return nil, fmt.Errorf("%s", explain(err)) //nolint:err113 // its text is all that a client receives
+			return nil, fmt.Errorf("%s", explain(err)) //nolint:err113 // a client receives only its text
 		}
 		return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: r.Params.URI, MIMEType: kind, Text: body}}}, nil
 	}
 }
 
-// summary is the newest one in place: that of the generation, or of the one that it goes back
-// to. Without one both of its parts are empty.
-func (v *viewer) summary(ctx context.Context) (*events.Summary, error) {
+// summary returns the summary in force: that of the newest generation, or of the one that it was
+// rewound to. Without a summary its text and record are empty.
+func (v *session) summary(ctx context.Context) (*events.Summary, error) {
 	at := map[int64]*events.Summary{}
 	newest := &events.Summary{Record: []events.RecordLine{}}
 	err := v.service.Compactions(ctx, v.Address, func(c *events.Compacted, _ time.Time, _ events.Trace) error {
@@ -76,8 +76,8 @@ func (v *viewer) summary(ctx context.Context) (*events.Summary, error) {
 	return newest, err
 }
 
-// generation is one page of the history as of a generation, as the request context answers it.
-func (v *viewer) generation(ctx context.Context, uri string) (string, error) {
+// generation returns one page of the history of a generation, in the form of a context response.
+func (v *session) generation(ctx context.Context, uri string) (string, error) {
 	n, page, _ := strings.Cut(strings.TrimPrefix(uri, generationURI), "?page=")
 	generation, err := strconv.ParseInt(n, 10, 64)
 	in := events.ContextRequest{About: v.About(), Generation: &generation, Page: 1}

@@ -13,27 +13,26 @@ import (
 	"compactd/internal/worker/query"
 )
 
-// maxRequestBytes bounds a request: the longest is a focus.
+// maxRequestBytes limits a request: the longest has a focus.
 const maxRequestBytes = 64 << 10
 
-// Handler answers over HTTP, with the server that is for a request. It keeps no state between
+// Handler answers over HTTP with the server that open returns for a request. It keeps no state between
 // requests.
 func Handler(open func(*http.Request) *mcp.Server) http.Handler {
 	return mcp.NewStreamableHTTPHandler(open, &mcp.StreamableHTTPOptions{
 		Stateless: true, JSONResponse: true, MaxRequestBodyBytes: maxRequestBytes, PropagateRequestCancellation: true,
-		DisableLocalhostProtection: true, // every request has a token, and pages of browsers are refused
+		DisableLocalhostProtection: true, // the edge requires a token and refuses browser pages
 	})
 }
 
-// New returns a server for one session, which a service answers about. begin is called for each method, and end after
-// it.
+// New returns a server for one session of a service. It calls begin before each method, and end after it.
 func New(version string, a events.Address, service *query.Service, begin func(context.Context) (_ context.Context, end func())) *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "compactd", Title: "Session history", Version: version}, &mcp.ServerOptions{
 		Instructions: "The history of this session is compacted to fit the context window. These tools look up what was removed.",
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}},
 	})
 	s.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler { return recovered(begin, next) })
-	v := &viewer{a, service}
+	v := &session{a, service}
 	for _, t := range tools {
 		s.AddTool(&mcp.Tool{
 			Name: t.name, Description: t.description, InputSchema: json.RawMessage(t.schema),
@@ -50,7 +49,7 @@ func New(version string, a events.Address, service *query.Service, begin func(co
 	return s
 }
 
-// recovered makes an error of a panic, which would end the process: the SDK calls from goroutines of its own.
+// recovered turns a panic into an error: the SDK calls from its own goroutines, where a panic ends the process.
 func recovered(begin func(context.Context) (context.Context, func()), next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, r mcp.Request) (_ mcp.Result, err error) {
 		ctx, end := begin(ctx)
@@ -64,13 +63,13 @@ func recovered(begin func(context.Context) (context.Context, func()), next mcp.M
 	}
 }
 
-// viewer reads one session.
-type viewer struct {
+// session is the session of a server, with the service that reads it.
+type session struct {
 	events.Address
 	service *query.Service
 }
 
-// ask sends a request that its decoder takes.
+// ask validates a request with its decoder, and sends it.
 func ask[Q, A any](ctx context.Context, in *Q, decode func([]byte) (*Q, error), answer func(context.Context, *Q) (*A, error)) (*A, error) {
 	data, err := events.Marshal(in)
 	if err == nil {
@@ -86,12 +85,12 @@ func ask[Q, A any](ctx context.Context, in *Q, decode func([]byte) (*Q, error), 
 type tool struct {
 	name, description, schema string
 	writes                    bool
-	call                      func(*viewer, context.Context, json.RawMessage) (string, error)
+	call                      func(*session, context.Context, json.RawMessage) (string, error)
 }
 
-// typed reads the arguments of a tool. Unknown ones are errors: a model corrects them.
-func typed[A any](call func(*viewer, context.Context, *A) (string, error)) func(*viewer, context.Context, json.RawMessage) (string, error) {
-	return func(v *viewer, ctx context.Context, arguments json.RawMessage) (string, error) {
+// typed decodes the arguments of a tool. Unknown arguments are errors, so that a model corrects them.
+func typed[A any](call func(*session, context.Context, *A) (string, error)) func(*session, context.Context, json.RawMessage) (string, error) {
+	return func(v *session, ctx context.Context, arguments json.RawMessage) (string, error) {
 		var a A
 		if len(arguments) > 0 {
 			if err := events.UnmarshalStrict(events.Raw(arguments), &a); err != nil {
@@ -102,7 +101,7 @@ func typed[A any](call func(*viewer, context.Context, *A) (string, error)) func(
 	}
 }
 
-// explain is what a model receives about an error.
+// explain returns the text of an error for a model.
 func explain(err error) string {
 	if refused, ok := errors.AsType[*events.ServiceError](err); ok {
 		return fmt.Sprintf("%s: %s. %s", refused.Code, refused.Message, refused.Hint)
@@ -113,5 +112,5 @@ func explain(err error) string {
 	return "unavailable: the session cannot be read now. Try again in a moment."
 }
 
-// errUnknown: nothing was published of the session.
+// errUnknown: the session has no events.
 var errUnknown = events.Refuse(events.CodeUnknownTurn, "the session has no turns", "Nothing was removed: the whole history is in view.")

@@ -12,7 +12,7 @@ import (
 	"compactd/internal/worker/query"
 )
 
-// Bounds of what a tool returns.
+// Limits on the results of tools.
 const (
 	maxTextBytes   = 24 << 10
 	maxSearchParts = 4 // requests of one search: each reads at most 16 MiB
@@ -21,32 +21,32 @@ const (
 
 var tools = []tool{
 	{
-		name: "recall", call: typed((*viewer).recall),
+		name: "recall", call: typed((*session).recall),
 		description: "Return the original of a message that was removed, shortened or summarized, by its place: the turn and message that a notice or summary names. Without index: all messages of the turn.",
 		schema:      `{"type":"object","properties":{"turn":{"type":"integer","minimum":1,"description":"The turn, counted from 1."},"index":{"type":"integer","minimum":0,"description":"The message of the turn, counted from 0."},"page":{"type":"integer","minimum":1,"description":"The part of a long text; absent is 1."},"session":{"type":"string","description":"The session that a place names, where it is not this one."}},"required":["turn"],"additionalProperties":false}`,
 	},
 	{
-		name: "search_history", call: typed((*viewer).search),
+		name: "search_history", call: typed((*session).search),
 		description: "Find a text in all messages of this session, also in those that were removed from view. Newest first, with the place of each for recall.",
 		schema:      `{"type":"object","properties":{"text":{"type":"string","minLength":1,"description":"Text to find, literally, in upper or lower case."},"limit":{"type":"integer","minimum":1,"maximum":100,"description":"How many messages to find; absent is 10."}},"required":["text"],"additionalProperties":false}`,
 	},
 	{
-		name: "what_was_dropped", call: typed((*viewer).dropped),
+		name: "what_was_dropped", call: typed((*session).dropped),
 		description: "List what compactions have removed or shortened, with places for recall.",
 		schema:      `{"type":"object","properties":{"since_generation":{"type":"integer","minimum":0,"description":"Only compactions after this generation; absent is all."}},"additionalProperties":false}`,
 	},
 	{
-		name: "context_stats", call: typed((*viewer).stats),
+		name: "context_stats", call: typed((*session).stats),
 		description: "Return how full the context window is, and how often the history was compacted.",
 		schema:      `{"type":"object","properties":{},"additionalProperties":false}`,
 	},
 	{
-		name: "files", call: typed((*viewer).files),
+		name: "files", call: typed((*session).files),
 		description: "List the files that this session has read and changed, with the turns.",
 		schema:      `{"type":"object","properties":{},"additionalProperties":false}`,
 	},
 	{
-		name: "compact_now", call: typed((*viewer).compact), writes: true,
+		name: "compact_now", call: typed((*session).compact), writes: true,
 		description: "Compact the history now, before the window is full, as after a part of the work is done. Originals stay available to recall.",
 		schema:      `{"type":"object","properties":{"focus":{"type":"string","description":"Content that the summary must keep, in a sentence."}},"additionalProperties":false}`,
 	},
@@ -60,9 +60,9 @@ type recallArguments struct {
 	Session string `json:"session"`
 }
 
-// recall returns the texts of originals, cut into pages: those of the request have whole
-// messages, of any size.
-func (v *viewer) recall(ctx context.Context, in *recallArguments) (string, error) {
+// recall returns a page of the texts of originals. The pages of the request have whole messages of any size, so
+// it reads them all and divides their text again.
+func (v *session) recall(ctx context.Context, in *recallArguments) (string, error) {
 	var b strings.Builder
 	for page, pages := int64(1), int64(1); page <= pages; page++ {
 		request := events.RecallRequest{About: v.About(), Turn: in.Turn, Index: in.Index, Page: page, Ancestor: in.Session}
@@ -85,7 +85,7 @@ func (v *viewer) recall(ctx context.Context, in *recallArguments) (string, error
 	return pageOf(b.String(), max(in.Page, 1))
 }
 
-// writeMessage writes what a model can read of a message.
+// writeMessage writes the readable content of a message.
 func writeMessage(b *strings.Builder, ancestor string, turn, index int64, m *events.Message) {
 	fmt.Fprintf(b, "[%sturn %d, message %d, %s]\n", events.InAncestor(ancestor), turn, index, m.Role)
 	for i := range m.Parts {
@@ -105,7 +105,7 @@ func writeMessage(b *strings.Builder, ancestor string, turn, index int64, m *eve
 	b.WriteString("\n")
 }
 
-// pageOf cuts a text to one page, at the beginning of a character.
+// pageOf returns one page of a text. Pages begin between characters.
 func pageOf(text string, page int64) (string, error) {
 	var starts []int
 	for at := 0; at == 0 || at < len(text); {
@@ -137,7 +137,7 @@ type searchArguments struct {
 	Limit int64  `json:"limit"`
 }
 
-func (v *viewer) search(ctx context.Context, in *searchArguments) (string, error) {
+func (v *session) search(ctx context.Context, in *searchArguments) (string, error) {
 	limit := in.Limit
 	if limit == 0 {
 		limit = events.DefaultHits
@@ -175,7 +175,7 @@ func (v *viewer) search(ctx context.Context, in *searchArguments) (string, error
 	return bounded(b.String()), nil
 }
 
-// bounded cuts a list that is longer than a tool returns.
+// bounded cuts a list to the limit of a tool's result.
 func bounded(text string) string {
 	if len(text) <= maxTextBytes {
 		return text
@@ -184,7 +184,7 @@ func bounded(text string) string {
 	return text[:at] + "[cut: the list is longer]\n"
 }
 
-func (v *viewer) stats(ctx context.Context, _ *struct{}) (string, error) {
+func (v *session) stats(ctx context.Context, _ *struct{}) (string, error) {
 	s, err := v.service.Stats(ctx, &events.StatsRequest{About: v.About()})
 	if err != nil {
 		return "", err
@@ -197,7 +197,7 @@ func (v *viewer) stats(ctx context.Context, _ *struct{}) (string, error) {
 		b.EstimatedInput, b.AvailableInput, float64(b.UsagePPM)/10_000, b.Level, b.TriggerTokens, b.TargetTokens, b.PercentLeft, s.Generation, s.Turns, s.Messages), nil
 }
 
-func (v *viewer) files(ctx context.Context, _ *struct{}) (string, error) {
+func (v *session) files(ctx context.Context, _ *struct{}) (string, error) {
 	var b strings.Builder
 	var unnamed int64
 	last, pages := int64(0), int64(1)
@@ -232,7 +232,7 @@ type compactArguments struct {
 	Focus string `json:"focus"`
 }
 
-func (v *viewer) compact(ctx context.Context, in *compactArguments) (string, error) {
+func (v *session) compact(ctx context.Context, in *compactArguments) (string, error) {
 	event := &query.Event{Address: v.Address, Kind: events.KindCompact, ID: uuid.NewString(), Wait: events.DefaultWait}
 	body, err := events.Marshal(&events.Compact{ID: event.ID, Focus: in.Focus})
 	if err == nil {
