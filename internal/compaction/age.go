@@ -166,9 +166,9 @@ func (d *decision) planOld(l *Ledger) *events.Job {
 // truncateOld hides old entries behind a truncation notice, the first exchange included.
 func (d *decision) truncateOld(l *Ledger) {
 	before := l.fresh(2)
-	plan := l.history().Plan(0, stage.Step{Name: events.StageTruncate, Force: true, Run: func(x *stage.Draft) { x.TruncateOld(before) }})
+	plan := l.planOf(stage.Step{Name: events.StageTruncate, Force: true, Run: func(x *stage.Draft) { x.TruncateOld(before) }})
 	if plan.Uses(events.StageTruncate) {
-		d.emitPlan(l, budgeted{plan, l.availableFor(l.thresholds().Target), l.thresholds().Target}, events.ReasonAge)
+		d.emitPlan(l, plan, events.ReasonAge)
 	}
 }
 
@@ -200,10 +200,10 @@ func (l *Ledger) folding(entries int) []stage.Step {
 
 // fold emits that the oldest messages are hidden, and reports whether there were any.
 func (d *decision) fold(l *Ledger) bool {
-	plan := l.history().Plan(0, l.folding(l.cache.entries)...)
+	plan := l.planOf(l.folding(l.cache.entries)...)
 	if !plan.Uses(events.StageTruncate) {
 		return false
 	}
-	d.emitPlan(l, budgeted{plan, l.availableFor(l.thresholds().Target), l.thresholds().Target}, events.ReasonEntries)
+	d.emitPlan(l, plan, events.ReasonEntries)
 	return true
 }

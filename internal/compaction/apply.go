@@ -81,7 +81,7 @@ func (l *Ledger) take(t *Turn, v verdict) {
 	}
 	generation := t.generation
 	if t.from > 0 {
-		if at := l.entries.search(func(e *Entry) int { return e.Compare(events.Position{Turn: t.from}) }); t.from > 1 && at < l.compactedTo {
+		if at := l.entries.search(events.Position{Turn: t.from}); t.from > 1 && at < l.compactedTo {
 			generation = unknownGeneration // it was made under a part of a compacted history
 		}
 		l.retract(t.from)
@@ -112,7 +112,7 @@ func (l *Ledger) retract(k int64) {
 	l.noteRetracted(k)
 	l.prompts.retract(k)
 	l.turns = slices.Clip(l.turns[:k-1]) // the next turn must not overwrite memory that a fork shares
-	l.entries.cut(l.entries.search(func(e *Entry) int { return e.Compare(events.Position{Turn: k}) }))
+	l.entries.cut(l.entries.search(events.Position{Turn: k}))
 	l.cutHidden()
 	if l.job != nil && l.job.To.Turn >= k {
 		l.job = nil
@@ -140,10 +140,10 @@ func (l *Ledger) retract(k int64) {
 // cutHidden cuts the hidden spans to the entries that are left.
 func (l *Ledger) cutHidden() {
 	l.hidden = slices.DeleteFunc(slices.Clone(l.hidden), func(s span) bool { // a fork shares them
-		return s.from >= l.entries.n || s.seq != 0 && s.to > l.entries.n // a summary of retracted turns
+		return s.From >= l.entries.n || s.Seq != 0 && s.To > l.entries.n // a summary of retracted turns
 	})
 	for i := range l.hidden {
-		l.hidden[i].to = min(l.hidden[i].to, l.entries.n)
+		l.hidden[i].To = min(l.hidden[i].To, l.entries.n)
 	}
 }
 
@@ -425,7 +425,7 @@ func (l *Ledger) endKeeps(from, to int, gen int64) {
 }
 
 func (l *Ledger) edit(e events.Edit, gen int64) {
-	at := l.entries.search(func(x *Entry) int { return x.Compare(e.Position) })
+	at := l.entries.search(e.Position)
 	if at == l.entries.n {
 		return // retracted since
 	}
@@ -441,9 +441,9 @@ func (l *Ledger) edit(e events.Edit, gen int64) {
 	case events.OpTruncate, events.OpCondense:
 		after := *e.To
 		after.Index, after.Part = after.Index+1, 0
-		to := l.entries.search(func(x *Entry) int { return x.Compare(after) })
+		to := l.entries.search(after)
 		if to > at {
-			l.hidden = append(l.hidden, span{from: at, to: to, gen: gen, seq: Seq(e.Seq), units: e.Units, spares: measure.SparesOf(e.Spare)})
+			l.hidden = append(l.hidden, span{From: at, To: to, Gen: gen, Seq: Seq(e.Seq), Units: e.Units, Spares: measure.SparesOf(e.Spare)})
 			l.endKeeps(at, to, gen)
 		}
 		if p := l.prepared; p != nil && (p.Seq == Seq(e.Seq) || e.Op == events.OpCondense && e.To.Compare(p.To) >= 0) {

@@ -230,15 +230,16 @@ func (l *Ledger) recorrect(removed, input Tokens) {
 
 // limits are a model's bounds as its provider's answers showed them, until the model changes.
 type limits struct {
-	stated Tokens // the limit that a refusal stated, 0 for none
+	Stated Tokens `json:"stated"` // the limit that a refusal stated, 0 for none
 
 	// Of calls whose provider stated no limit: the largest accepted input, by its usage, and the smallest
 	// refused one, by our estimate. 0 is none.
-	accepted, refused Tokens
+	Accepted Tokens `json:"accepted,omitzero"`
+	Refused  Tokens `json:"refused,omitzero"`
 
 	// Calls with a usage: their number, and the longest answer, by the provider's count.
-	answers int64
-	longest Tokens
+	Answers int64  `json:"answers,omitzero"`
+	Longest Tokens `json:"longest,omitzero"`
 }
 
 // Bounds of the learnt reserve.
@@ -249,28 +250,28 @@ const (
 
 // answered counts an answer, and reports whether the reserve may have changed.
 func (m *limits) answered(output Tokens) bool {
-	m.answers++
-	if output <= m.longest {
-		return m.answers == enoughAnswers
+	m.Answers++
+	if output <= m.Longest {
+		return m.Answers == enoughAnswers
 	}
-	m.longest = output
-	return m.answers >= enoughAnswers
+	m.Longest = output
+	return m.Answers >= enoughAnswers
 }
 
 // learnt is the longest answer, 0 before there are enough of them.
 func (m *limits) learnt() Tokens {
-	if m.answers < enoughAnswers {
+	if m.Answers < enoughAnswers {
 		return 0
 	}
-	return m.longest
+	return m.Longest
 }
 
 // reserve is twice the longest answer of a session with enough of them, but at most most.
 func (m *limits) reserve(most Tokens) Tokens {
-	if m.answers < enoughAnswers {
+	if m.Answers < enoughAnswers {
 		return most
 	}
-	return min(most, max(2*m.longest, leastReserve))
+	return min(most, max(2*m.Longest, leastReserve))
 }
 
 // Bounds of the limit learnt from refusals without a number.
@@ -287,19 +288,19 @@ const (
 // smallest refused one. It is 0 while no call shows it.
 func (m *limits) input() Tokens {
 	switch {
-	case m.refused == 0:
+	case m.Refused == 0:
 		return 0
-	case m.accepted == 0:
-		return unseen.Share(m.refused)
+	case m.Accepted == 0:
+		return unseen.Share(m.Refused)
 	default:
-		return max(m.accepted, (m.accepted+m.refused)/2)
+		return max(m.Accepted, (m.Accepted+m.Refused)/2)
 	}
 }
 
 // raise is the window of a model, or the largest input that its provider accepted if that is larger. A window
 // stated by the policy is never raised.
 func (m *limits) raise(window Tokens, p *Policy) Tokens {
-	raised := max(window, m.accepted)
+	raised := max(window, m.Accepted)
 	if p.WindowTokens > 0 {
 		raised = min(raised, p.WindowTokens)
 	}
@@ -316,16 +317,16 @@ func (l *Ledger) accept(u *events.Usage) {
 	if l.cache.policy.LearnReserve && u.Output > 0 && x.answered(min(Tokens(u.Output), l.cache.largest)) {
 		l.bound()
 	}
-	if input <= x.accepted {
+	if input <= x.Accepted {
 		return
 	}
 	was := l.WindowRaised()
-	x.accepted = input
-	if x.stated > 0 {
-		x.stated = max(x.stated, input)
+	x.Accepted = input
+	if x.Stated > 0 {
+		x.Stated = max(x.Stated, input)
 	}
-	if x.refused > 0 {
-		x.refused = max(x.refused, input)
+	if x.Refused > 0 {
+		x.Refused = max(x.Refused, input)
 	}
 	l.bound()
 	if !was && l.WindowRaised() {
@@ -343,16 +344,16 @@ func (l *Ledger) WindowRaised() bool {
 	if g.config == nil {
 		return false
 	}
-	return l.limits.raise(g.listed, g.policy) > g.listed || g.input > 0 && l.limits.accepted > g.input
+	return l.limits.raise(g.listed, g.policy) > g.listed || g.input > 0 && l.limits.Accepted > g.input
 }
 
 // lower takes a refused input. An accepted input at or above it is the older fact, and is dropped.
 func (m *limits) lower(input Tokens) {
-	if m.accepted >= input {
-		m.accepted = 0
+	if m.Accepted >= input {
+		m.Accepted = 0
 	}
-	if m.refused == 0 || input < m.refused {
-		m.refused = input
+	if m.Refused == 0 || input < m.Refused {
+		m.Refused = input
 	}
 }
 
@@ -365,7 +366,7 @@ func (l *Ledger) refusedAt(input Tokens) {
 // statedAt takes the limit that a refusal stated.
 func (l *Ledger) statedAt(limit Tokens) {
 	x := &l.limits
-	x.stated, x.accepted = limit, min(x.accepted, limit)
+	x.Stated, x.Accepted = limit, min(x.Accepted, limit)
 	l.bound()
 }
 

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"compactd/internal/compaction/measure"
-	"compactd/internal/compaction/policy"
 	"compactd/internal/compaction/render"
 	"compactd/internal/compaction/stage"
 	"compactd/internal/events"
@@ -38,7 +37,7 @@ func (l *Ledger) Stats(c *Config, want events.Model) (Stats, error) {
 		return Stats{}, err
 	}
 	var unknown string
-	if l.limits.stated == 0 {
+	if l.limits.Stated == 0 {
 		unknown = c.unknownModel(&l.model, l.cache.policy)
 	}
 	return Stats{
@@ -247,24 +246,19 @@ func (next *Pending) Attach(b *events.Budget, limits *measure.FileLimits) []even
 		out[i].Tokens = int64(cost)
 		left += cost
 	}
-	fit, _ := limits.Choose(next.attached, left)
-	sent := map[measure.File]int{}
-	for _, f := range fit {
-		sent[f]++
-	}
-	for i, f := range next.attached {
-		out[i].Send = sent[f] > 0
-		sent[f]--
+	bySize, fits := limits.Choose(next.attached, left)
+	for k, i := range bySize {
+		out[i].Send = fits[k]
 	}
 	return out
 }
 
 // FileRoom is the room for files in the next call of a session.
 type FileRoom struct {
-	Policy policy.Files
 	// Provider and Model name the model that may summarize files; see [policy.Summarize].
 	Provider, Model string
 
+	limits    measure.FileLimits
 	rate      measure.Rate
 	prompt    measure.Prompt // of the call without files, corrected
 	available Tokens
@@ -280,27 +274,22 @@ func (l *Ledger) FileRoom(c *Config, next Pending) (FileRoom, error) {
 	}
 	p.Correction = l.corrected(p.Total()) - p.Total()
 	g, t := &l.cache, l.thresholdsOf(p)
-	return FileRoom{g.policy.Files, g.policy.Summarize.Provider, g.policy.Summarize.Model, g.rate, p, t.Available, t.Trigger}, nil
+	return FileRoom{g.policy.Summarize.Provider, g.policy.Summarize.Model, g.policy.Files, g.rate, p, t.Available, t.Trigger}, nil
 }
 
 // FileLimits are the bounds of files under the policy of the session.
 func (l *Ledger) FileLimits(c *Config) measure.FileLimits {
 	l.use(c)
-	return l.cache.policy.Files.Limits()
+	return l.cache.policy.Files
 }
 
 // PlanFiles chooses the parts of files that a call sends; see [measure.PlanFiles].
 func (c *Config) PlanFiles(room FileRoom, files []events.AttachedFile) *measure.FilePlan {
-	limits := room.Policy.Limits()
 	all := make([]measure.Attachment, len(files))
 	for i, f := range files {
 		all[i] = measure.Attachment{File: measure.File{Name: f.Name, Kind: f.Type, Bytes: f.Bytes}, Text: f.Text}
 	}
-	trigger := room.trigger
-	if !room.Policy.Summarize {
-		limits.MaxSummary = 0
-	}
-	return measure.PlanFiles(measure.Meter{Counter: c.counter}, room.rate, limits, all, room.prompt, room.available, trigger)
+	return measure.PlanFiles(measure.Meter{Counter: c.counter}, room.rate, room.limits, all, room.prompt, room.available, room.trigger)
 }
 
 // WithPolicy sets fields of the policy for this call alone.

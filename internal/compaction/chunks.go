@@ -2,6 +2,9 @@ package compaction
 
 import (
 	"slices"
+	"sort"
+
+	"compactd/internal/events"
 )
 
 // chunkLen is the number of entries in a full chunk.
@@ -74,16 +77,7 @@ func (c *chunks) cut(n int) {
 	*last = slices.Clone(*last)
 }
 
-// search returns the first position whose entry is not before, by the order f; n if there is none.
-func (c *chunks) search(f func(*Entry) int) int {
-	lo, hi := 0, c.n
-	for lo < hi {
-		mid := int(uint(lo+hi) >> 1)
-		if f(c.at(mid)) < 0 {
-			lo = mid + 1
-		} else {
-			hi = mid
-		}
-	}
-	return lo
+// search returns the first position whose entry is not before a place of the session; n if there is none.
+func (c *chunks) search(p events.Position) int {
+	return sort.Search(c.n, func(i int) bool { return c.at(i).Compare(p) >= 0 })
 }

@@ -124,7 +124,7 @@ func entriesOf(messages []events.Raw) []compaction.Entry {
 
 func answerCut(c *vectorCase) any {
 	in := c.input()
-	text, cut := c.manner.rate(in.Provider).Cut(in.Text, in.MaxTokens)
+	text, cut := measure.CutUnits(in.Text, c.manner.rate(in.Provider).Prose(in.MaxTokens))
 	return fields{"text": text, "truncated": cut}
 }
 

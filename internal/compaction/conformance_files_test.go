@@ -65,7 +65,7 @@ func answerFileBudget(c *vectorCase) any {
 	var in struct{ ContextWindow, CurrentTokens, MaxOutputTokens compaction.Tokens }
 	c.into(&in)
 	l := measure.DefaultFileLimits()
-	return fields{"tokens": l.Budget(in.ContextWindow, in.CurrentTokens, in.MaxOutputTokens)}
+	return fields{"tokens": l.Share.Share(max(in.ContextWindow-in.CurrentTokens-in.MaxOutputTokens, 0))}
 }
 
 func answerFileRead(c *vectorCase) any {
@@ -106,20 +106,16 @@ func answerFiles(c *vectorCase) any {
 		files = append(files, measure.File{Name: f.Name, Kind: f.FileType, Bytes: f.SizeBytes})
 	}
 	l := measure.DefaultFileLimits()
-	included, excluded := l.Choose(files, in.AvailableTokens)
-	notices := []string{}
-	for _, f := range excluded {
-		notices = append(notices, f.Notice())
+	included, excluded, notices := []recordedFile{}, []recordedFile{}, []string{}
+	bySize, fits := l.Choose(files, in.AvailableTokens)
+	for k, i := range bySize {
+		if fits[k] {
+			included = append(included, in.Files[i])
+		} else {
+			excluded, notices = append(excluded, in.Files[i]), append(notices, files[i].Notice())
+		}
 	}
-	return fields{"included": recorded(included), "excluded": recorded(excluded), "notices": notices}
-}
-
-func recorded(files []measure.File) []recordedFile {
-	out := []recordedFile{}
-	for _, f := range files {
-		out = append(out, recordedFile{f.Name, f.Bytes, f.Kind})
-	}
-	return out
+	return fields{"included": included, "excluded": excluded, "notices": notices}
 }
 
 // filesInput is what the plan for summarizing files takes.
@@ -150,13 +146,18 @@ func answerNeedSummaries(c *vectorCase) any {
 	l, p, available, trigger := in.ask(c.manner)
 	room := l.Available(p, available)
 	out := fields{
-		"needsSummarization": l.NeedSummaries(p, available, trigger), "totalEstimatedTokens": p.Total(),
+		"needsSummarization": needSummaries(p, available, trigger), "totalEstimatedTokens": p.Total(),
 		"availableInputTokens": available, "availableBudgetForFiles": room,
 	}
-	if l.NeedSummaries(p, available, trigger) {
+	if needSummaries(p, available, trigger) {
 		out["perFileBudget"] = l.SummaryTokens(room, in.FileCount)
 	}
 	return out
+}
+
+// needSummaries reports a prompt that takes more than the share trigger of the available input.
+func needSummaries(p measure.Prompt, available compaction.Tokens, trigger compaction.PPM) bool {
+	return int64(p.Total())*measure.Million > int64(available)*int64(trigger)
 }
 
 func answerSummaries(c *vectorCase) any {
@@ -174,7 +175,13 @@ func answerSummaries(c *vectorCase) any {
 		sizes = append(sizes, f.EstimatedTokens)
 	}
 	plan := []fields{}
-	for _, s := range l.Summaries(sizes, p, available, trigger) {
+	if !needSummaries(p, available, trigger) { // all stay, in their order
+		for _, f := range in.Files {
+			plan = append(plan, fields{"fileName": f.FileName, "action": "keep"})
+		}
+		return fields{"plan": plan}
+	}
+	for _, s := range l.Summaries(sizes, l.Available(p, available)) {
 		step := fields{"fileName": in.Files[s.File].FileName, "action": "keep"}
 		if s.Target > 0 {
 			step["action"], step["targetTokens"] = "summarize", s.Target

@@ -222,7 +222,7 @@ func (d *decision) budget(before, l *Ledger, tooLarge bool) {
 			}
 		case tooLarge && d.cutArrived(l, events.MaxTokens):
 			return
-		case l.cache.policy.Prune.EveryTurn() && d.clear(l, events.ReasonEveryTurn, clearOld):
+		case l.cache.policy.Prune.EveryTurn() && d.clear(l, events.ReasonEveryTurn, (*stage.Draft).ClearOld):
 			d.prepare(before, l)
 			return
 		case l.cache.policy.Prune.Enabled && l.costDue(before, b, d.now) && d.clearForCost(l):
@@ -236,8 +236,6 @@ func (d *decision) budget(before, l *Ledger, tooLarge bool) {
 		d.emitBudget(l, b)
 	}
 }
-
-func clearOld(x *stage.Draft, p *policy.Policy) { x.ClearOld(&p.Prune.Micro) }
 
 // prepare requests a summary in the background, if one is due.
 func (d *decision) prepare(before, l *Ledger) {
@@ -256,7 +254,7 @@ func (l *Ledger) cutsFrom(from, last int64) bool {
 	if from == 0 {
 		from = last + 1
 	}
-	at := l.entries.search(func(e *Entry) int { return e.Compare(events.Position{Turn: from}) })
+	at := l.entries.search(events.Position{Turn: from})
 	for ; at < l.entries.n; at++ {
 		if p.ToolOutput.Exceeds(l.entries.at(at)) {
 			return true
@@ -269,7 +267,7 @@ func (l *Ledger) cutsFrom(from, last int64) bool {
 // made it smaller.
 func (d *decision) cutArrived(l *Ledger, below Tokens) bool {
 	limit := stage.Step{Name: events.StagePrune, Run: func(x *stage.Draft) { x.Limit(&l.cache.policy.ToolOutput, true) }}
-	x := budgeted{l.history().Plan(0, limit), l.availableFor(l.thresholds().Target), l.thresholds().Target}
+	x := l.planOf(limit)
 	if before, after := l.inputs(&x); after >= min(before, below) {
 		return false
 	}
@@ -294,7 +292,7 @@ func (d *decision) limitMedia(l *Ledger, takes traits.Media, tooLarge bool, reas
 		}
 		x.LimitMedia(takes, p.Prune.ProtectedTools)
 	}}
-	x := budgeted{l.history().Plan(0, limit), l.availableFor(l.thresholds().Target), l.thresholds().Target}
+	x := l.planOf(limit)
 	if !x.Uses(events.StagePrune) {
 		return false
 	}
@@ -430,10 +428,8 @@ func (d *decision) noteTarget(plan *budgeted) {
 }
 
 // clear runs one of the two forms of clearing, and reports whether the input got smaller.
-func (d *decision) clear(l *Ledger, reason events.Reason, form func(*stage.Draft, *policy.Policy)) bool {
-	g := &l.cache
-	plan := l.history().Plan(0, stage.Step{Name: events.StagePrune, Run: func(x *stage.Draft) { form(x, g.policy) }})
-	x := budgeted{plan, l.availableFor(l.thresholds().Target), l.thresholds().Target}
+func (d *decision) clear(l *Ledger, reason events.Reason, form func(*stage.Draft, *policy.Micro) bool) bool {
+	x := l.planOf(stage.Step{Name: events.StagePrune, Run: func(x *stage.Draft) { form(x, &l.cache.policy.Prune.Micro) }})
 	if l.saved(&x) <= 0 { // by the provider's count, which may differ from ours
 		return false
 	}

@@ -147,7 +147,7 @@ func (c *chunks) List() []Entry {
 
 // Search finds the first entry of a turn.
 func (c *chunks) Search(turn int64) int {
-	return c.search(func(e *Entry) int { return e.Compare(events.Position{Turn: turn}) })
+	return c.search(events.Position{Turn: turn})
 }
 
 func deref[T any](p *T) T {

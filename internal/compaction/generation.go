@@ -158,11 +158,7 @@ func (l *Ledger) Prompt() (system, tools Seq) { return l.systemSeq, l.toolSeq }
 
 // ViewAt returns the history under a generation, with every turn taken since, repaired. The generation is at
 // least 0, the history as published, and at most that of the ledger.
-func (l *Ledger) ViewAt(generation int64) *View {
-	d := stage.NewDraft(l.visibleAt(generation), l.format, l.cache.rate)
-	d.Repair()
-	return l.viewOf(d.Entries(), generation)
-}
+func (l *Ledger) ViewAt(generation int64) *View { return l.ViewThrough(generation, l.LastTurn()) }
 
 // ViewThrough returns the history up to a turn under a generation, repaired.
 func (l *Ledger) ViewThrough(generation, turn int64) *View {

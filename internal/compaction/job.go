@@ -57,8 +57,6 @@ func (l *Ledger) clearNames() {
 	}
 }
 
-func (j *pendingJob) hasID(id string) bool { return slices.Contains(j.IDs, id) }
-
 // breaker counts failures after which no more summaries are requested.
 type breaker struct {
 	Failures int64 `json:"failures"` // failed jobs in a row
@@ -318,7 +316,7 @@ const (
 // matchResult compares a result with the job the ledger waits for.
 func (l *Ledger) matchResult(r *Result) resultMatch {
 	j := l.job
-	if j == nil || !j.hasID(r.summary.Job) || j.Hash != l.rangeHash(j.From, j.To) {
+	if j == nil || !slices.Contains(j.IDs, r.summary.Job) || j.Hash != l.rangeHash(j.From, j.To) {
 		return stale
 	}
 	if r.summary.Failure != "" || r.units > j.MaxUnits || r.summary.Record == nil {

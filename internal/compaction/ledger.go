@@ -82,11 +82,13 @@ type turnRecord struct {
 
 // span hides the entries of positions from ≤ i < to behind a truncation notice, or behind the summary at seq.
 type span struct {
-	from, to int
-	gen      int64
-	seq      Seq
-	units    int64
-	spares   measure.Spares // those in the summary
+	From  int   `json:"from"`
+	To    int   `json:"to"`
+	Gen   int64 `json:"gen"`
+	Seq   Seq   `json:"seq"`
+	Units int64 `json:"units"`
+
+	Spares measure.Spares `json:"spares,omitzero"` // those in the summary
 }
 
 // budgetCache follows from a ledger, its model and a config. It is recomputed when one of them changes, and
@@ -241,8 +243,8 @@ func (l *Ledger) bound() {
 	g, x := &l.cache, &l.limits
 	g.largest = g.config.largest
 	g.window = x.raise(g.listed, g.policy)
-	if x.stated > 0 {
-		g.window = min(g.window, x.stated)
+	if x.Stated > 0 {
+		g.window = min(g.window, x.Stated)
 	}
 	g.reserve = measure.OutputReserve(g.window, Tokens(l.model.MaxOutputTokens))
 	if g.policy.LearnReserve && l.model.MaxOutputTokens == 0 {
@@ -251,7 +253,7 @@ func (l *Ledger) bound() {
 	g.reserve = g.policy.Reserve(min(g.reserve, g.window))
 	g.least = 0
 	if g.input > 0 {
-		g.least = g.window - max(g.input, x.accepted)
+		g.least = g.window - max(g.input, x.Accepted)
 		g.reserve = max(g.reserve, g.least)
 	}
 	if learnt := x.input(); learnt > 0 {
@@ -382,14 +384,14 @@ func (l *Ledger) view(out []Entry, in []bool) []Entry {
 	gaps := l.gaps(in)
 	n := l.entries.n + len(gaps)
 	for _, s := range gaps {
-		n -= s.to - s.from
+		n -= s.To - s.From
 	}
 	out, from := slices.Grow(out, n), 0
 	for _, s := range gaps {
-		out = append(l.entries.appendTo(out, from, s.from), l.placeholderOf(s))
+		out = append(l.entries.appendTo(out, from, s.From), l.placeholderOf(s))
 		out = append(out, l.restored(s, in)...)
 		out = l.kept(out, s)
-		from = s.to
+		from = s.To
 	}
 	return l.entries.appendTo(out, from, l.entries.n)
 }
@@ -399,24 +401,24 @@ func (l *Ledger) view(out []Entry, in []bool) []Entry {
 func (l *Ledger) gaps(in []bool) []span {
 	var out, next []span
 	for _, s := range l.hidden {
-		if !in[s.gen] {
+		if !in[s.Gen] {
 			continue
 		}
 		next = next[:0]
 		for _, g := range out {
-			if g.from < s.from && s.from < g.to { // its turns came back in between
-				next = append(next, span{from: g.from, to: s.from, gen: g.gen, seq: g.seq, units: g.units, spares: g.spares})
-				g.from = s.from
+			if g.From < s.From && s.From < g.To { // its turns came back in between
+				next = append(next, span{From: g.From, To: s.From, Gen: g.Gen, Seq: g.Seq, Units: g.Units, Spares: g.Spares})
+				g.From = s.From
 			}
-			if g.from < s.to && g.to > s.from {
-				g.from = s.to
+			if g.From < s.To && g.To > s.From {
+				g.From = s.To
 			}
-			if g.from < g.to {
+			if g.From < g.To {
 				next = append(next, g)
 			}
 		}
 		next = append(next, s)
-		slices.SortFunc(next, func(a, b span) int { return a.from - b.from })
+		slices.SortFunc(next, func(a, b span) int { return a.From - b.From })
 		out, next = next, out
 	}
 	return out
@@ -424,14 +426,14 @@ func (l *Ledger) gaps(in []bool) []span {
 
 // placeholderOf returns the entry that stands in for a hidden range.
 func (l *Ledger) placeholderOf(s span) Entry {
-	e := measure.TruncationAt(l.entries.at(s.from))
-	if s.seq != 0 {
-		e = Entry{Seq: s.seq, Kind: measure.KindSummary, Role: measure.RoleUser, Flags: measure.FlagFirst, Parts: 1, Text: uint32(s.units)}
-		e.SetSpares(s.spares)
-	} else if s.units > 0 {
-		e.Text = uint32(s.units)
+	e := measure.TruncationAt(l.entries.at(s.From))
+	if s.Seq != 0 {
+		e = Entry{Seq: s.Seq, Kind: measure.KindSummary, Role: measure.RoleUser, Flags: measure.FlagFirst, Parts: 1, Text: uint32(s.Units)}
+		e.SetSpares(s.Spares)
+	} else if s.Units > 0 {
+		e.Text = uint32(s.Units)
 	}
-	e.Covers(measure.MessageOf(l.entries.at(s.from).Position()), measure.MessageOf(l.entries.at(s.to-1).Position()))
+	e.Covers(measure.MessageOf(l.entries.at(s.From).Position()), measure.MessageOf(l.entries.at(s.To-1).Position()))
 	return e
 }
 

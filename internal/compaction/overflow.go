@@ -65,7 +65,7 @@ func (l *Ledger) overflowed(o *Overflow) {
 
 // sizeOf is the refused input: the provider's count, else our estimate.
 func (l *Ledger) sizeOf(o *Overflow) Tokens {
-	estimate := l.estimateOf(o)
+	estimate := l.estimated() + l.savedSince(o)
 	if o.Actual <= 0 {
 		return estimate
 	}
@@ -78,11 +78,6 @@ func (o *Overflow) unrecorded() Tokens {
 		return max(Tokens(measure.CeilDiv(int64(o.Unrecorded)*int64(limit), int64(o.Actual))), o.Unrecorded/maxCounted)
 	}
 	return o.Unrecorded
-}
-
-// estimateOf is our estimate of the refused input.
-func (l *Ledger) estimateOf(o *Overflow) Tokens {
-	return l.estimated() + l.savedSince(o)
 }
 
 // savedSince is the saving of compactions since the refused call.
@@ -145,7 +140,7 @@ func (d *decision) overflow(l *Ledger, o *Overflow) {
 	next := l.fork() // a plan needs the new limit; applyRequest records it in the next ledger, also without a plan
 	next.overflowed(o)
 	if o.Thinking { // a generation of its own, with the same texts but without thinking
-		d.emitPlan(next, budgeted{Plan: next.history().Plan(0), total: next.thresholds().Target}, events.ReasonOverflow)
+		d.emitPlan(next, next.planOf(), events.ReasonOverflow)
 		return
 	}
 	if o.Media || o.Bytes && next.cache.media.Total() > 0 { // media are most of the bytes

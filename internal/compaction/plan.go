@@ -34,6 +34,12 @@ func (l *Ledger) plan(total Tokens, m stage.Means) budgeted {
 	return out
 }
 
+// planOf runs steps alone.
+func (l *Ledger) planOf(steps ...stage.Step) budgeted {
+	total := l.thresholds().Target
+	return budgeted{l.history().Plan(0, steps...), l.availableFor(total), total}
+}
+
 // leastShare is the least share of the room for the history that a choice leaves.
 const leastShare PPM = 250_000
 

@@ -2,7 +2,6 @@ package compaction
 
 import (
 	"compactd/internal/compaction/measure"
-	"compactd/internal/compaction/policy"
 	"compactd/internal/compaction/stage"
 	"compactd/internal/events"
 )
@@ -62,7 +61,7 @@ func (d *decision) request(l *Ledger, r *Request) {
 		d.reject(events.CodeUnknownSession, l)
 		return
 	}
-	if !l.mayWork(r) {
+	if l.worked(r).Entries > maxWork {
 		d.reject(events.CodeTooMuchWork, l)
 		return
 	}
@@ -85,7 +84,7 @@ func (d *decision) request(l *Ledger, r *Request) {
 // idle clears content of a session whose cache is cold, so that it is not sent again.
 func (d *decision) idle(l *Ledger) {
 	if l.cache.policy.Prune.IdleAfter() > 0 {
-		d.clear(l, events.ReasonIdle, func(x *stage.Draft, p *policy.Policy) { x.ClearIdle(&p.Prune.Micro) })
+		d.clear(l, events.ReasonIdle, (*stage.Draft).ClearIdle)
 		return
 	}
 	plan := l.planForCost()
@@ -135,9 +134,6 @@ const (
 	// leastWork is the minimum for a request.
 	leastWork = 256
 )
-
-// mayWork reports whether the session may plan a request.
-func (l *Ledger) mayWork(r *Request) bool { return l.worked(r).Entries <= maxWork }
 
 // worked is the work of the session including a request.
 func (l *Ledger) worked(r *Request) work {

@@ -163,11 +163,11 @@ func (l *Ledger) again(at, call int) Entry {
 // kept appends the messages of a hidden range that stay in view: those kept by the generation that hid it.
 func (l *Ledger) kept(out []Entry, s span) []Entry {
 	for _, m := range l.edits {
-		if m.op != measure.OpKeep || int64(m.gen) != s.gen || int(m.entry) < s.from || int(m.entry) >= s.to {
+		if m.op != measure.OpKeep || int64(m.gen) != s.Gen || int(m.entry) < s.From || int(m.entry) >= s.To {
 			continue
 		}
 		first := l.entries.at(int(m.entry))
-		for i := int(m.entry); i < s.to && l.entries.at(i).SameMessage(first); i++ {
+		for i := int(m.entry); i < s.To && l.entries.at(i).SameMessage(first); i++ {
 			out = append(out, *l.entries.at(i))
 		}
 	}
@@ -178,15 +178,15 @@ func (l *Ledger) kept(out []Entry, s span) []Entry {
 // the last range of a lineage has any: each compaction decides again.
 func (l *Ledger) restored(s span, in []bool) []Entry {
 	i := len(l.hidden) - 1
-	for !in[l.hidden[i].gen] {
+	for !in[l.hidden[i].Gen] {
 		i--
 	}
-	if last := &l.hidden[i]; s.gen != last.gen || s.from != last.from || s.to != last.to {
+	if last := &l.hidden[i]; s.Gen != last.Gen || s.From != last.From || s.To != last.To {
 		return nil
 	}
 	var out []Entry
 	for _, m := range l.edits {
-		if m.op != measure.OpRestore || !in[m.gen] || int64(m.gen) < s.gen {
+		if m.op != measure.OpRestore || !in[m.gen] || int64(m.gen) < s.Gen {
 			continue
 		}
 		at := int(m.entry)

@@ -36,60 +36,46 @@ type changed struct{ entry, turn, edit int }
 
 // Header is the stored form of a ledger without its entries, turns and edits.
 type Header struct {
-	Entries     int                  `json:"entries"`
-	Turns       int                  `json:"turns"`
-	Model       events.Model         `json:"model"`
-	Format      events.Format        `json:"format"`
-	System      measure.Size         `json:"system"`
-	Tools       measure.Size         `json:"tools"`
-	SystemSeq   Seq                  `json:"system_seq"`
-	ToolSeq     Seq                  `json:"tool_seq"`
-	Override    events.Raw           `json:"override,omitzero"`
-	Prompts     prompts              `json:"prompts,omitzero"`
-	Hidden      []spanRow            `json:"hidden,omitzero"`
-	CompactedTo int                  `json:"compacted_to"`
-	Parked      []parkedRow          `json:"parked,omitzero"`
-	Level       events.Level         `json:"level"`
-	LastTurnAt  int64                `json:"last_turn_ms"`
-	IdleHandled bool                 `json:"idle_handled"`
-	Ages        []age                `json:"ages,omitzero"`
-	Attempted   Tokens               `json:"attempted"`
-	WhileOpen   bool                 `json:"while_open,omitzero"`
-	BlockedAt   int64                `json:"blocked_at,omitzero"`
-	Generations []generation         `json:"generations,omitzero"`
-	Edits       int                  `json:"edits"`
-	Usage       calibration          `json:"usage"`
-	Stated      Tokens               `json:"stated"`
-	Accepted    Tokens               `json:"accepted,omitzero"`
-	Refused     Tokens               `json:"refused,omitzero"`
-	Answers     int64                `json:"answers,omitzero"`
-	Longest     Tokens               `json:"longest,omitzero"`
-	Overflows   int64                `json:"overflows"`
-	Job         *pendingJob          `json:"job,omitzero"`
-	Prepared    *stage.Summary       `json:"prepared,omitzero"`
-	Named       []idents.Key         `json:"named,omitzero"`
-	Breaker     breaker              `json:"breaker"`
-	Regret      measure.Regret       `json:"regret,omitzero"`
-	Cost        events.Cost          `json:"cost,omitzero"`
-	Made        events.SummaryCounts `json:"made,omitzero"`
-	Carried     Tokens               `json:"carried,omitzero"`
-	Work        work                 `json:"work,omitzero"`
-	Growth      []uint32             `json:"growth,omitzero"`
-	GrownAt     int64                `json:"grown_ms,omitzero"`
-	Took        []int64              `json:"took_ms,omitzero"`
-	Noted       []uint32             `json:"noted,omitzero"`
-	Fork        *Forked              `json:"forked_from,omitzero"`
-	Lineages    lineages             `json:"lineages,omitzero"`
-}
-
-type spanRow struct {
-	From  int   `json:"from"`
-	To    int   `json:"to"`
-	Gen   int64 `json:"gen"`
-	Seq   Seq   `json:"seq"`
-	Units int64 `json:"units"`
-
-	Spares measure.Spares `json:"spares,omitzero"`
+	Entries     int           `json:"entries"`
+	Turns       int           `json:"turns"`
+	Model       events.Model  `json:"model"`
+	Format      events.Format `json:"format"`
+	System      measure.Size  `json:"system"`
+	Tools       measure.Size  `json:"tools"`
+	SystemSeq   Seq           `json:"system_seq"`
+	ToolSeq     Seq           `json:"tool_seq"`
+	Override    events.Raw    `json:"override,omitzero"`
+	Prompts     prompts       `json:"prompts,omitzero"`
+	Hidden      []span        `json:"hidden,omitzero"`
+	CompactedTo int           `json:"compacted_to"`
+	Parked      []parkedRow   `json:"parked,omitzero"`
+	Level       events.Level  `json:"level"`
+	LastTurnAt  int64         `json:"last_turn_ms"`
+	IdleHandled bool          `json:"idle_handled"`
+	Ages        []age         `json:"ages,omitzero"`
+	Attempted   Tokens        `json:"attempted"`
+	WhileOpen   bool          `json:"while_open,omitzero"`
+	BlockedAt   int64         `json:"blocked_at,omitzero"`
+	Generations []generation  `json:"generations,omitzero"`
+	Edits       int           `json:"edits"`
+	Usage       calibration   `json:"usage"`
+	limits
+	Overflows int64                `json:"overflows"`
+	Job       *pendingJob          `json:"job,omitzero"`
+	Prepared  *stage.Summary       `json:"prepared,omitzero"`
+	Named     []idents.Key         `json:"named,omitzero"`
+	Breaker   breaker              `json:"breaker"`
+	Regret    measure.Regret       `json:"regret,omitzero"`
+	Cost      events.Cost          `json:"cost,omitzero"`
+	Made      events.SummaryCounts `json:"made,omitzero"`
+	Carried   Tokens               `json:"carried,omitzero"`
+	Work      work                 `json:"work,omitzero"`
+	Growth    []uint32             `json:"growth,omitzero"`
+	GrownAt   int64                `json:"grown_ms,omitzero"`
+	Took      []int64              `json:"took_ms,omitzero"`
+	Noted     []uint32             `json:"noted,omitzero"`
+	Fork      *Forked              `json:"forked_from,omitzero"`
+	Lineages  lineages             `json:"lineages,omitzero"`
 }
 
 // parkedRow is a turn that waits for an earlier one.
@@ -158,13 +144,10 @@ func (l *Ledger) Header() *Header {
 	h := &Header{
 		Entries: l.entries.n, Turns: len(l.turns), Model: l.model, Format: l.format,
 		System: l.system, Tools: l.tools, SystemSeq: l.systemSeq, ToolSeq: l.toolSeq,
-		Override: l.override, Prompts: l.prompts, CompactedTo: l.compactedTo, Level: l.level, LastTurnAt: l.lastTurnAt, IdleHandled: l.idleHandled, Ages: l.ages, Attempted: l.attempted, WhileOpen: l.whileOpen, BlockedAt: l.blockedAt,
-		Generations: l.generations, Edits: len(l.edits), Usage: l.usage, Stated: l.limits.stated, Accepted: l.limits.accepted, Refused: l.limits.refused, Answers: l.limits.answers, Longest: l.limits.longest, Overflows: l.overflows,
+		Override: l.override, Prompts: l.prompts, Hidden: l.hidden, CompactedTo: l.compactedTo, Level: l.level, LastTurnAt: l.lastTurnAt, IdleHandled: l.idleHandled, Ages: l.ages, Attempted: l.attempted, WhileOpen: l.whileOpen, BlockedAt: l.blockedAt,
+		Generations: l.generations, Edits: len(l.edits), Usage: l.usage, limits: l.limits, Overflows: l.overflows,
 		Job: l.job, Prepared: l.prepared, Named: l.named, Breaker: l.breaker, Noted: l.noted, Fork: l.forkedAt, Lineages: l.lineages,
 		Regret: l.regret, Cost: l.cost, Made: l.made, Carried: l.carried, Work: l.work, Growth: l.growth.rows(), GrownAt: l.growth.last, Took: l.took,
-	}
-	for _, s := range l.hidden {
-		h.Hidden = append(h.Hidden, spanRow{s.from, s.to, s.gen, s.seq, s.units, s.spares})
 	}
 	for _, t := range l.parked {
 		p := parkedRow{
@@ -190,12 +173,12 @@ func Restore(a events.Address, h *Header, rows []Row) (*Ledger, error) {
 	for _, r := range rows {
 		byName[r.Name] = r.Data
 	}
-	l.model, l.format, l.override, l.compactedTo = h.Model, h.Format, h.Override, h.CompactedTo
+	l.model, l.format, l.override, l.hidden, l.compactedTo = h.Model, h.Format, h.Override, h.Hidden, h.CompactedTo
 	l.prompts, l.forkedAt, l.lineages = h.Prompts, h.Fork, h.Lineages
 	l.system, l.tools, l.systemSeq, l.toolSeq = h.System, h.Tools, h.SystemSeq, h.ToolSeq
 	l.generations, l.level, l.lastTurnAt, l.idleHandled, l.ages = h.Generations, h.Level, h.LastTurnAt, h.IdleHandled, h.Ages
 	l.attempted, l.whileOpen, l.blockedAt = h.Attempted, h.WhileOpen, h.BlockedAt
-	l.usage, l.limits, l.overflows = h.Usage, limits{h.Stated, h.Accepted, h.Refused, h.Answers, h.Longest}, h.Overflows
+	l.usage, l.limits, l.overflows = h.Usage, h.limits, h.Overflows
 	l.job, l.prepared, l.named, l.breaker, l.noted = h.Job, h.Prepared, h.Named, h.Breaker, h.Noted
 	l.regret, l.cost, l.made, l.carried, l.work = h.Regret, h.Cost, h.Made, h.Carried, h.Work
 	l.growth, l.took = growthOf(h.Growth, h.GrownAt), h.Took
@@ -203,7 +186,6 @@ func Restore(a events.Address, h *Header, rows []Row) (*Ledger, error) {
 		if s.From < 0 || s.From >= s.To || s.To > h.Entries {
 			return nil, fmt.Errorf("restore ledger: %w", errRows)
 		}
-		l.hidden = append(l.hidden, span{s.From, s.To, s.Gen, s.Seq, s.Units, s.Spares})
 	}
 	for _, p := range h.Parked {
 		entries, err := readEntries(p.Entries)

@@ -308,7 +308,7 @@ func (l *Ledger) Branched() Seq { return l.lineages.BranchedAt }
 // AwaitedAfter lists the calls without a result at the end of a turn, by the keys of their ids, 0 for a call
 // without an id. A call is no longer awaited once anything but a result follows it.
 func (l *Ledger) AwaitedAfter(turn int64) (open []measure.Key) {
-	end := l.entries.search(func(e *Entry) int { return e.Compare(events.Position{Turn: turn + 1}) })
+	end := l.entries.search(events.Position{Turn: turn + 1})
 	answered, calls := map[measure.Key]int{}, false
 	for i := end - 1; i >= max(0, end-maxLookback); i-- {
 		switch e := l.entries.at(i); {

@@ -9,18 +9,23 @@ import (
 	"compactd/internal/events"
 )
 
-// FileLimits bounds the files in a context.
+// FileLimits bounds the files attached to a call, before they are in the history. Only compactd.attach and
+// compactd.check use it, no compaction.
 type FileLimits struct {
-	// Share of the free tokens is for files.
-	Share PPM
-	// Reserve of the available input stays free of files when files are summarized before they enter a
-	// history.
-	Reserve PPM
-	// A file below FastPathBytes enters whole; a file above PreviewBytes enters with its first PreviewUnits
-	// UTF-16 units, whatever the budget.
-	FastPathBytes, PreviewBytes, PreviewUnits int64
-	// MinSummary and MaxSummary bound the summary of one file.
-	MinSummary, MaxSummary Tokens
+	// Share of the free tokens of a call is for files. Reserve of the available input stays free of files
+	// when files are summarized.
+	Share   PPM `json:"share"`
+	Reserve PPM `json:"reserve"`
+	// A file below FastPathBytes is not cut for its own size; a file above PreviewBytes is cut to its first
+	// PreviewUnits UTF-16 units. The share holds for both.
+	FastPathBytes int64 `json:"fast_path_bytes"`
+	PreviewBytes  int64 `json:"preview_bytes"`
+	PreviewUnits  int64 `json:"preview_units"`
+	// Summarize summarizes files that do not fit, the largest first; else they are cut. A summary has at
+	// least MinSummary, at most MaxSummary.
+	Summarize  bool   `json:"summarize"`
+	MinSummary Tokens `json:"summary_min_tokens"`
+	MaxSummary Tokens `json:"summary_max_tokens"`
 }
 
 // DefaultFileLimits are the limits of the reference system.
@@ -28,13 +33,8 @@ func DefaultFileLimits() FileLimits {
 	return FileLimits{
 		Share: 600_000, Reserve: 150_000,
 		FastPathBytes: 100 << 10, PreviewBytes: 5 << 20, PreviewUnits: 2_000,
-		MinSummary: 500, MaxSummary: 4_000,
+		Summarize: true, MinSummary: 500, MaxSummary: 4_000,
 	}
-}
-
-// Budget is the room for files in a window with used tokens and output tokens for the answer; never below 0.
-func (l *FileLimits) Budget(window, used, output Tokens) Tokens {
-	return l.Share.Share(max(window-used-output, 0))
 }
 
 // FileRead is the part of a file that enters a history.
@@ -107,21 +107,12 @@ func (f *File) Notice() string {
 	return fmt.Sprintf("Skipped %q (%d KB) — exceeds context budget", f.Name, (f.Bytes+512)/1024)
 }
 
-// Choose decides which files enter, given the available tokens: the smallest first, while they fit into the
-// share for files. A file that does not fit has no effect on those after it.
-func (l *FileLimits) Choose(files []File, available Tokens) (included, excluded []File) {
-	bySize, fits := choose(files, l.Share.Share(max(available, 0)))
-	for k, i := range bySize {
-		if fits[k] {
-			included = append(included, files[i])
-		} else {
-			excluded = append(excluded, files[i])
-		}
-	}
-	return included, excluded
+// Choose lists files by size, the smallest first, and which of them enter, given the available tokens: they
+// fit into the share for files. A file that does not fit has no effect on those after it.
+func (l *FileLimits) Choose(files []File, available Tokens) (bySize []int, fits []bool) {
+	return choose(files, l.Share.Share(max(available, 0)))
 }
 
-// choose lists files by size, the smallest first, and which of them fit.
 func choose(files []File, left Tokens) (bySize []int, fits []bool) {
 	bySize, fits = make([]int, len(files)), make([]bool, len(files))
 	for i := range bySize {
@@ -171,26 +162,9 @@ func (l *FileLimits) SummaryTokens(room Tokens, n int) Tokens {
 	return min(max(room/Tokens(max(n, 1)), l.MinSummary), l.MaxSummary)
 }
 
-// NeedSummaries reports whether a prompt with its files exceeds the share trigger of the available input.
-func (l *FileLimits) NeedSummaries(p Prompt, available Tokens, trigger PPM) bool {
-	return int64(p.Total())*Million > int64(available)*int64(trigger)
-}
-
 // Summaries plans which files, given with their tokens, are summarized before they enter: the largest first,
-// until the files fit into their room. A file no larger than a summary stays whole. Without need the files
-// keep their order.
-func (l *FileLimits) Summaries(files []Tokens, p Prompt, available Tokens, trigger PPM) []FileSummary {
-	if !l.NeedSummaries(p, available, trigger) {
-		plan := make([]FileSummary, len(files))
-		for i := range plan {
-			plan[i].File = i
-		}
-		return plan
-	}
-	return l.summaries(files, l.Available(p, available))
-}
-
-func (l *FileLimits) summaries(files []Tokens, room Tokens) []FileSummary {
+// until the files fit into their room. A file no larger than a summary stays whole.
+func (l *FileLimits) Summaries(files []Tokens, room Tokens) []FileSummary {
 	plan := make([]FileSummary, len(files))
 	var total Tokens
 	for i := range files {

@@ -1,6 +1,7 @@
 package measure_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,13 +23,18 @@ func TestChooseFiles(t *testing.T) {
 		}
 		available := measure.Tokens(rapid.Int64Range(-10, 60_000).Draw(t, "available"))
 		l := measure.DefaultFileLimits()
-		in, out := l.Choose(files, available)
+		bySize, fits := l.Choose(files, available)
 		left := max(available, 0) * 6 / 10
-		for _, f := range in {
-			left -= measure.FileTokens(f.Kind, f.Bytes)
+		var out []measure.File
+		for k, i := range bySize {
+			if f := files[i]; fits[k] {
+				left -= measure.FileTokens(f.Kind, f.Bytes)
+			} else {
+				out = append(out, f)
+			}
 		}
-		if left < 0 || len(in)+len(out) != len(files) {
-			t.Fatalf("%d tokens over; %d and %d of %d files", -left, len(in), len(out), len(files))
+		if slices.Sort(bySize); left < 0 || len(slices.Compact(bySize)) != len(files) {
+			t.Fatalf("%d tokens over; %v of %d files", -left, bySize, len(files))
 		}
 		for _, f := range out {
 			if measure.FileTokens(f.Kind, f.Bytes) <= left {
@@ -48,17 +54,16 @@ func TestFileSummaries(t *testing.T) {
 			files, p.Files = append(files, n), p.Files+n
 		}
 		l := measure.DefaultFileLimits()
-		const available = 60_000
+		room := l.Available(p, 60_000)
 		total, largest, kept := measure.Tokens(0), measure.Tokens(0), false
-		for _, s := range l.Summaries(files, p, available, 800_000) {
+		for _, s := range l.Summaries(files, room) {
 			if size := files[s.File]; s.Target == 0 {
 				total, largest, kept = total+size, max(largest, size), true
 			} else if total += s.Target; kept || s.Target >= size {
 				t.Fatalf("%+v of %v", s, files)
 			}
 		}
-		room := l.Available(p, available)
-		if l.NeedSummaries(p, available, 800_000) && total > room && largest > l.SummaryTokens(room, len(files)) {
+		if total > room && largest > l.SummaryTokens(room, len(files)) {
 			t.Fatalf("%d tokens in a room of %d, and one of %d stays", total, room, largest)
 		}
 	})

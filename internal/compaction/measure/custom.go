@@ -21,8 +21,8 @@ type Custom struct {
 // customs by profile. A missing profile has those of "default".
 var customs = map[string]Custom{
 	"default": {Windows: DefaultWindows, MinimumTokens: 20_000},
-	"seed":    {Windows: documentedTable, MinimumTokens: 20_000, PlainTools: true, PlaceholderRole: events.RoleSystem},
-	"current": {Windows: currentTable, MinimumTokens: 500},
+	"seed":    {Windows: func() Windows { return tableOf(documentedWindows) }, MinimumTokens: 20_000, PlainTools: true, PlaceholderRole: events.RoleSystem},
+	"current": {Windows: func() Windows { return tableOf(currentWindows) }, MinimumTokens: 500},
 }
 
 // CustomOf returns the custom of a profile.
@@ -48,10 +48,6 @@ func (c Custom) Measured(r Rate, s Size) Tokens {
 	}
 	return r.Sized(s)
 }
-
-func documentedTable() Windows { return tableOf(documentedWindows) }
-
-func currentTable() Windows { return tableOf(currentWindows) }
 
 // tableOf reads an embedded table, with each provider under its one name.
 func tableOf(data []byte) Windows {

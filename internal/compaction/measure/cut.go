@@ -20,15 +20,9 @@ var sentenceEnds = []string{"\n", ". ", "! ", "? ", "。", "！", "？"}
 // most some forty bytes; a longer one is artificial, and is cut between runes.
 const maxCluster = 256
 
-// Cut returns text if it costs at most budget tokens of prose, else its head followed by "...", which costs
-// at most budget; see [CutUnits]. The second result reports whether it was cut.
-func (r Rate) Cut(text string, budget Tokens) (string, bool) {
-	return CutUnits(text, r.prose(budget))
-}
-
 // prose is the largest number of UTF-16 code units of prose that cost at most
 // budget.
-func (r Rate) prose(budget Tokens) int64 {
+func (r Rate) Prose(budget Tokens) int64 {
 	return int64(max(budget, 0)) * r.of / r.times * r.TextUnits
 }
 

@@ -106,7 +106,7 @@ func TestCutTokens(t *testing.T) {
 		for _, provider := range []string{"openai", "anthropic", "vertex", "mistral"} {
 			r := measure.NewRate(p, provider)
 			for budget := measure.Tokens(8); budget < 3000; budget += 7 {
-				got, cut := r.Cut(text, budget)
+				got, cut := measure.CutUnits(text, r.Prose(budget))
 				if cost := r.Text(int64(events.Units(got))); cost > budget || cut && 2*cost < budget {
 					t.Fatalf("%s %s: %d tokens of %d: %.60q", name, provider, cost, budget, got)
 				}

@@ -240,9 +240,6 @@ func (e *Entry) CallSeq() Seq { return Seq(e.Variant) }
 // Spares are spare lines of a summary by index: those in its message.
 type Spares [events.MaxSpare / 64]uint64
 
-// Has reports whether line i is one of them.
-func (s *Spares) Has(i int) bool { return s[i/64]>>(i%64)&1 > 0 }
-
 // Set adds line i.
 func (s *Spares) Set(i int) { s[i/64] |= 1 << (i % 64) }
 

@@ -42,7 +42,7 @@ type PlannedFile struct {
 // PlanFiles plans for files that are attached to a call, given its prompt without them,
 // the available input and the trigger. A file above the preview size is cut to its
 // beginning. If all are too much, or would reach the trigger, those whose whole text is
-// there are summarized, the largest first; with a MaxSummary of 0 none is.
+// there are summarized, the largest first, if the limits have any summarized.
 func PlanFiles(by Meter, r Rate, l FileLimits, files []Attachment, p Prompt, available, trigger Tokens) *FilePlan {
 	plan := &FilePlan{
 		Files: make([]PlannedFile, len(files)), Budget: l.Share.Share(max(available-p.Total(), 0)),
@@ -53,7 +53,7 @@ func PlanFiles(by Meter, r Rate, l FileLimits, files []Attachment, p Prompt, ava
 		plan.read(i)
 		total += plan.Files[i].Tokens
 	}
-	if l.MaxSummary > 0 && (total > plan.Budget || p.Total()+total >= trigger) {
+	if l.Summarize && l.MaxSummary > 0 && (total > plan.Budget || p.Total()+total >= trigger) {
 		plan.target(min(plan.Budget, l.Available(p, available)))
 	}
 	return plan
@@ -99,14 +99,14 @@ func (p *FilePlan) target(room Tokens) {
 			room -= f.Tokens
 		}
 	}
-	for _, s := range p.limits.summaries(sizes, max(room, 0)) {
+	for _, s := range p.limits.Summaries(sizes, max(room, 0)) {
 		p.Files[index[s.File]].Target = s.Target
 	}
 }
 
 // Units is the largest size of a file's summary, in UTF-16 units.
 func (p *FilePlan) Units(i int) int64 {
-	return max(p.rate.prose(p.Files[i].Target)-int64(events.Units(noticeOf(events.FileSummarized, &p.texts[i]))), 0)
+	return max(p.rate.Prose(p.Files[i].Target)-int64(events.Units(noticeOf(events.FileSummarized, &p.texts[i]))), 0)
 }
 
 // Summarized replaces a file by its summary; an empty one leaves the file to be cut.

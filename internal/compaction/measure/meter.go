@@ -253,14 +253,11 @@ func (by Meter) path(e *Entry, path string, variant Key) {
 }
 
 // addText and addJSON add the size of a text to an entry. An entry is bounded by its event.
-func (e *Entry) addText(s Size) {
-	e.Text += uint32(s.Units)
-	e.Base += uint32(s.Base)
-	e.Bytes += uint32(s.Bytes)
-}
+func (e *Entry) addText(s Size) { e.add(&e.Text, s) }
+func (e *Entry) addJSON(s Size) { e.add(&e.JSON, s) }
 
-func (e *Entry) addJSON(s Size) {
-	e.JSON += uint32(s.Units)
+func (e *Entry) add(units *uint32, s Size) {
+	*units += uint32(s.Units)
 	e.Base += uint32(s.Base)
 	e.Bytes += uint32(s.Bytes)
 }

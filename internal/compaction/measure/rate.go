@@ -108,10 +108,10 @@ func (r *Rate) Entry(e *Entry) Tokens {
 		t += r.PerMessage
 	}
 	if e.Flags.Has(FlagAnswer) {
-		t += r.synthetic(UnitsOf(AnswerText))
+		t += r.synthetic(UnitsOf(AnswerText), 0)
 	}
 	if e.Flags.Has(FlagCall) {
-		t += r.syntheticWith(UnitsOf(CallTextHead)+UnitsOf(CallTextTail)+8, 2*MaxToolUnits)
+		t += r.synthetic(UnitsOf(CallTextHead)+UnitsOf(CallTextTail)+8, 2*MaxToolUnits)
 	}
 	return t
 }
@@ -166,12 +166,9 @@ func (r *Rate) placeholder(plain, pathUnits, pathBase int64) Tokens {
 // PlainUnits is the least number of units in a token of compactd's own words.
 const PlainUnits = 3
 
-// synthetic is the ceiling of a message that compactd adds, in any form, with plain words of so many units.
-func (r *Rate) synthetic(plain int64) Tokens { return r.syntheticWith(plain, 0) }
-
-// syntheticWith is the ceiling of a message that compactd adds, with so many units of plain words and of
-// foreign text.
-func (r *Rate) syntheticWith(plain, foreign int64) Tokens {
+// synthetic is the ceiling of a message that compactd adds, whatever its form, with plain
+// words and foreign text of so many units.
+func (r *Rate) synthetic(plain, foreign int64) Tokens {
 	t := r.PerMessage + r.PerTool
 	if r.Classes {
 		return t + r.scale(CeilDiv(plain, PlainUnits)) + r.Ceiling(foreign)

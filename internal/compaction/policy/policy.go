@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -62,15 +61,15 @@ type Policy struct {
 	// it arrives; earlier messages keep their state.
 	Pins measure.Patterns `json:"pins,omitzero"`
 
-	Keep        Keep        `json:"keep"`
-	Prune       Prune       `json:"prune"`
-	Deduplicate Deduplicate `json:"deduplicate"`
-	Summarize   Summarize   `json:"summarize"`
-	Truncate    Truncate    `json:"truncate"`
-	ToolOutput  ToolOutput  `json:"tool_output"`
-	Restore     Restore     `json:"restore"`
-	Files       Files       `json:"files"`
-	Cache       Cache       `json:"cache"`
+	Keep        Keep               `json:"keep"`
+	Prune       Prune              `json:"prune"`
+	Deduplicate Deduplicate        `json:"deduplicate"`
+	Summarize   Summarize          `json:"summarize"`
+	Truncate    Truncate           `json:"truncate"`
+	ToolOutput  ToolOutput         `json:"tool_output"`
+	Restore     Restore            `json:"restore"`
+	Files       measure.FileLimits `json:"files"`
+	Cache       Cache              `json:"cache"`
 
 	// Limits bound a tenant. They do not change decisions about a session, and sessions cannot set them.
 	Limits Limits `json:"limits,omitzero"`
@@ -80,12 +79,6 @@ type Policy struct {
 	Locked []string `json:"locked,omitzero"`
 }
 
-// Bounds of MaxEntries: two turns, and a plan of some 20 ms.
-const (
-	leastEntries = 2 * events.MaxTurnMessages
-	mostEntries  = 50_000
-)
-
 // Values of Recall.
 const (
 	recallNone = "none"
@@ -94,12 +87,6 @@ const (
 
 	// recallHash is for models whose tool takes the hash in a placeholder.
 	recallHash = "hash"
-)
-
-// Bounds of Pins.
-const (
-	maxPins    = 16
-	maxPattern = 200
 )
 
 // NamesPlaces reports whether placeholders name the places of their originals.
@@ -211,66 +198,4 @@ func (p Policy) At(trigger measure.PPM) Policy {
 	p.Info = min(p.Info, p.Threshold)
 	p.fitPrepare(off)
 	return p
-}
-
-// Validate returns every invalid field in one error, made by [errors.Join]: each
-// begins with the path of its field, such as summarize.prepare, and a space.
-func (p Policy) Validate() error {
-	var errs []error
-	check := func(ok bool, format string, args ...any) {
-		if !ok {
-			errs = append(errs, fmt.Errorf(format, args...))
-		}
-	}
-	share := func(name string, v measure.PPM) {
-		check(0 < v && v <= measure.Million, "%s must be above 0 and at most 1", name)
-	}
-	_, known := measure.Profiles[p.Profile]
-	check(known, "profile must be one of blocks, current, default, seed")
-	tokens := func(name string, v measure.Tokens) {
-		check(0 <= v && v <= events.MaxTokens, "%s must be between 0 and %d", name, int64(events.MaxTokens))
-	}
-	tokens("window_tokens", p.WindowTokens)
-	check(p.TriggerMode == modeRatio || p.TriggerMode == modeTokens || p.TriggerMode == modeBuffer, "trigger_mode must be one of buffer, ratio, tokens")
-	check(p.SharesOf == "" || p.SharesOf == sharesOfHistory || p.SharesOf == sharesOfInput, "shares_of must be one of history, input")
-	tokens("threshold_tokens", p.ThresholdTokens)
-	check(p.TriggerMode != modeTokens || p.ThresholdTokens > 0, "threshold_tokens must be above 0 with trigger_mode tokens")
-	check(p.Recall == "" || p.Recall == recallNone || p.Recall == recallTool || p.Recall == recallMCP || p.Recall == recallHash, "recall must be one of hash, mcp, none, tool")
-	check(len(p.Pins) <= maxPins, "pins must be at most %d", maxPins)
-	for _, pattern := range p.Pins {
-		check(pattern != "" && len(pattern) <= maxPattern, "pins must have 1 to %d bytes each", maxPattern)
-	}
-	share("threshold", p.Threshold)
-	share("target", p.Target)
-	share("info", p.Info)
-	share("threshold_cap", p.ThresholdCap)
-	tokens("limit_tokens", p.LimitTokens)
-	check(p.Target < p.Threshold, "target must be below threshold")
-	check(p.Info <= p.Threshold, "info must not be above threshold")
-	check(!p.Summarize.Enabled || !p.spans() || p.Target < p.Summarize.Prepare && p.Summarize.Prepare <= p.Threshold,
-		"summarize.prepare must be above target and not above threshold, at which none is prepared")
-	share("deduplicate.minimum", p.Deduplicate.Minimum)
-	share("truncate.fraction", p.Truncate.Fraction)
-	share("summarize.prepare", p.Summarize.Prepare)
-	share("summarize.ceiling_share", p.Summarize.CeilingShare)
-	check(0 <= p.Summarize.SummarySeconds && p.Summarize.SummarySeconds <= 3600, "summarize.summary_seconds must be between 0 and 3600")
-	check(p.Summarize.Failures > 0, "summarize.failures must be above 0")
-	check(0 <= p.Summarize.CooldownSeconds && p.Summarize.CooldownSeconds <= 1<<31, "summarize.cooldown_seconds must be between 0 and %d", 1<<31)
-	tokens("prune.protect_tokens", p.Prune.ProtectTokens)
-	tokens("prune.minimum_tokens", p.Prune.MinimumTokens)
-	tokens("prune.scale_below", p.Prune.ScaleBelow)
-	tokens("summarize.ceiling_tokens", p.Summarize.CeilingTokens)
-	p.Summarize.validate(check)
-	p.Buffers.validate(check)
-	check(p.MaxEntries == 0 || leastEntries <= p.MaxEntries && p.MaxEntries <= mostEntries, "max_entries must be between %d and %d", leastEntries, mostEntries)
-	p.Prune.Micro.validate(check)
-	errs = append(errs, p.ToolOutput.validate(), p.Restore.validate())
-	p.Files.validate(check)
-	p.Cache.validate(check)
-	p.Keep.validate(check)
-	p.Limits.validate(check)
-	for _, path := range p.Locked {
-		check(slices.ContainsFunc(allFields, func(f string) bool { return covers(path, f) }), "locked names %q, which is no field of the policy", path)
-	}
-	return errors.Join(errs...)
 }

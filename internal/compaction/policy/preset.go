@@ -60,7 +60,7 @@ func Default() Policy {
 		Truncate:   Truncate{Enabled: true, Fraction: 500_000},
 		ToolOutput: defaultOutput(),
 		Restore:    defaultRestore(),
-		Files:      defaultFiles(),
+		Files:      measure.DefaultFileLimits(),
 		Cache:      Cache{Seconds: 300, History: 100_000},
 	}
 }

@@ -1,11 +1,6 @@
 package policy
 
 import (
-	"errors"
-	"fmt"
-	"math"
-	"strings"
-
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 )
@@ -63,13 +58,6 @@ type Micro struct {
 	IdleKeep    int64 `json:"idle_keep"`
 }
 
-func (p *Micro) validate(check func(ok bool, format string, args ...any)) {
-	check(0 <= p.FromMessages && p.FromMessages <= events.MaxNumber, "prune.micro.from_messages must be between 0 and %d", int64(events.MaxNumber))
-	check(0 < p.KeepMessages && p.KeepMessages <= events.MaxNumber, "prune.micro.keep_messages must be between 1 and %d", int64(events.MaxNumber))
-	check(0 <= p.IdleMinutes && p.IdleMinutes <= 1<<31, "prune.micro.idle_minutes must be between 0 and %d", 1<<31)
-	check(0 <= p.IdleKeep && p.IdleKeep <= events.MaxNumber, "prune.micro.idle_keep must be between 0 and %d", int64(events.MaxNumber))
-}
-
 // ToolOutput bounds one result of a tool. It is part of the first stage.
 type ToolOutput struct {
 	// When results are cut: at a compaction, after the agent has answered them, or on arrival, before.
@@ -125,23 +113,6 @@ func (p *ToolOutput) Cut(e *measure.Entry) events.Edit {
 // noticeWeighs is the number of units of the thinnest text that weigh as much as the notice of a cut.
 const noticeWeighs = 3 * measure.LimitNotice
 
-func (p ToolOutput) validate() error {
-	var errs []error
-	if p.When != atCompaction && p.When != onArrival {
-		errs = append(errs, errors.New("tool_output.when must be one of arrival, compaction"))
-	}
-	if p.MaxBytes < 0 || p.MaxBytes > events.MaxTurnBytes {
-		errs = append(errs, fmt.Errorf("tool_output.max_bytes must be between 0 and %d", events.MaxTurnBytes))
-	}
-	if p.MaxLines < 0 || p.MaxLines > math.MaxUint16 {
-		errs = append(errs, fmt.Errorf("tool_output.max_lines must be between 0 and %d", math.MaxUint16))
-	}
-	if measure.TrimOf(p.Direction) == measure.OpTrim {
-		errs = append(errs, errors.New("tool_output.direction must be one of both, head, lines, tail"))
-	}
-	return errors.Join(errs...)
-}
-
 // Keep has the worth of a token of each kind of content, for a choice of what stays: the least worth over age
 // in turns goes first.
 type Keep struct {
@@ -165,19 +136,6 @@ func (p *Keep) Worth(e *measure.Entry) int64 {
 	default:
 		return max(p.Words, 1)
 	}
-}
-
-// mostWorth bounds a worth.
-const mostWorth = 1000
-
-func (p *Keep) validate(check func(ok bool, format string, args ...any)) {
-	for _, f := range []struct {
-		name string
-		v    int64
-	}{{"written", p.Written}, {"tools", p.Tools}, {"words", p.Words}, {"large_factor", p.LargeFactor}} {
-		check(0 < f.v && f.v <= mostWorth, "keep.%s must be between 1 and %d", f.name, mostWorth)
-	}
-	check(0 <= p.LargeTokens && p.LargeTokens <= events.MaxTokens, "keep.large_tokens must be between 0 and %d", int64(events.MaxTokens))
 }
 
 // Deduplicate is the policy of the second stage.
@@ -220,21 +178,6 @@ type Summarize struct {
 // Embedded is the provider that calls no model.
 const Embedded = "embedded"
 
-// maxModelName bounds the names of a provider and a model, in bytes.
-const maxModelName = 200
-
-// modelName reports whether a name can be that of a provider or a model, or is "".
-func modelName(name string) bool {
-	return len(name) <= maxModelName && !strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' })
-}
-
-func (p *Summarize) validate(check func(ok bool, format string, args ...any)) {
-	check(0 < p.Keep && p.Keep <= measure.Million, "summarize.keep must be above 0 and at most 1")
-	check(modelName(p.Provider) && !strings.Contains(p.Provider, "/"), "summarize.provider must be the name of a provider, at most %d printable characters without /", maxModelName)
-	check(modelName(p.Model), "summarize.model must be the name of a model, at most %d printable characters", maxModelName)
-	check(p.Model == "" || p.Provider != "" && p.Provider != Embedded, "summarize.model must be empty without the summarize.provider of a model")
-}
-
 // leastCeiling is the cost that a summary may always have within CeilingTokens, or a tenth of the available
 // input if that is less: no conversation can be condensed much further.
 const leastCeiling measure.Tokens = 2_000
@@ -262,11 +205,6 @@ type Cache struct {
 	Seconds int64 `json:"seconds"`
 	// History is the number of tokens that such a compaction leaves of the history; 0 makes none.
 	History measure.Tokens `json:"history"`
-}
-
-func (p *Cache) validate(check func(ok bool, format string, args ...any)) {
-	check(0 <= p.Seconds && p.Seconds <= 86_400, "cache.seconds must be between 0 and 86400")
-	check(0 <= p.History && p.History <= events.MaxTokens, "cache.history must be between 0 and %d", int64(events.MaxTokens))
 }
 
 // Truncate is the policy of the last stage.
@@ -299,28 +237,4 @@ func defaultRestore() Restore {
 		Enabled: true, Files: 5, FileTokens: 5_000, TotalTokens: 50_000,
 		SkillTools: []string{"Skill", "skill"}, SkillTokens: 5_000, SkillsTotalTokens: 25_000,
 	}
-}
-
-// MaxRestored bounds the files that a policy may restore.
-const MaxRestored = 100
-
-func (p Restore) validate() error {
-	var errs []error
-	if p.Files < 0 || p.Files > MaxRestored {
-		errs = append(errs, fmt.Errorf("restore.files must be between 0 and %d", MaxRestored))
-	}
-	for _, t := range []struct {
-		name string
-		v    measure.Tokens
-	}{
-		{"file_tokens", p.FileTokens},
-		{"total_tokens", p.TotalTokens},
-		{"skill_tokens", p.SkillTokens},
-		{"skills_total_tokens", p.SkillsTotalTokens},
-	} {
-		if t.v < 0 || t.v > events.MaxTokens {
-			errs = append(errs, fmt.Errorf("restore.%s must be between 0 and %d", t.name, int64(events.MaxTokens)))
-		}
-	}
-	return errors.Join(errs...)
 }

@@ -24,24 +24,6 @@ type Buffers struct {
 	ScaleBelow     measure.Tokens `json:"scale_below"`
 }
 
-func (p *Buffers) validate(check func(ok bool, format string, args ...any)) {
-	for _, f := range []struct {
-		name string
-		v    measure.Tokens
-	}{
-		{"reserve_tokens", p.ReserveTokens},
-		{"trigger_tokens", p.TriggerTokens},
-		{"blocking_tokens", p.BlockingTokens},
-		{"warning_tokens", p.WarningTokens},
-		{"error_tokens", p.ErrorTokens},
-		{"scale_below", p.ScaleBelow},
-	} {
-		check(0 <= f.v && f.v <= events.MaxTokens, "buffers.%s must be between 0 and %d", f.name, int64(events.MaxTokens))
-	}
-	check(p.BlockingTokens <= p.TriggerTokens, "buffers.blocking_tokens must not be above buffers.trigger_tokens")
-	check(p.ErrorTokens <= p.WarningTokens, "buffers.error_tokens must not be above buffers.warning_tokens")
-}
-
 // Thresholds divide the window, in tokens of the estimated input. An input at or above a threshold has
 // reached it. The level is that of the highest threshold reached.
 type Thresholds struct {

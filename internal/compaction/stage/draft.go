@@ -196,6 +196,13 @@ func (d *Draft) change(i int, x events.Edit) {
 	d.edits = append(d.edits, x)
 }
 
+// drop takes an entry out of the history.
+func (d *Draft) drop(i int) {
+	d.alter(i, func(e *measure.Entry) { e.Flags |= measure.FlagEmpty })
+	d.note(events.OpDrop, i)
+	d.paired = false
+}
+
 // note adds an edit of an entry to the plan.
 func (d *Draft) note(o events.Op, i int) {
 	d.edits = append(d.edits, events.Edit{Op: o, Position: d.entries[i].Position()})

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"compactd/internal/compaction/measure"
-	"compactd/internal/events"
 	"compactd/internal/events/dialect"
 )
 
@@ -67,9 +66,7 @@ func (b *behind) add(i int, e *measure.Entry) {
 // dropSplit removes such halves from the history.
 func (d *Draft) dropSplit() {
 	for _, i := range d.split() {
-		d.alter(i, func(e *measure.Entry) { e.Flags |= measure.FlagEmpty })
-		d.note(events.OpDrop, i)
-		d.paired = false
+		d.drop(i)
 	}
 }
 

@@ -99,12 +99,18 @@ func (d *Draft) media(protectedTools []string, last bool) (out []int) {
 	return out
 }
 
-// newestExchange is its beginning: the last messages of the assistant, or 0 without any.
-func (d *Draft) newestExchange() int {
+// unread is the beginning of the entries without an answer of the agent.
+func (d *Draft) unread() int {
 	i := len(d.entries)
 	for i > 0 && d.entries[i-1].Role != measure.RoleAssistant {
 		i--
 	}
+	return i
+}
+
+// newestExchange is its beginning: the last messages of the assistant, or 0 without any.
+func (d *Draft) newestExchange() int {
+	i := d.unread()
 	for i > 0 && d.entries[i-1].Role == measure.RoleAssistant {
 		i--
 	}

@@ -50,8 +50,7 @@ func (p *Pairing) find(entries []measure.Entry, f events.Format) {
 			continue
 		}
 		if e.Role == measure.RoleAssistant && before >= 0 && begins(entries, d.Exchange, before, i) {
-			calls.enter(i)
-			p.last = i
+			p.last, calls.oldest, calls.index, calls.indexed = i, i, nil, i
 		}
 		switch e.Kind {
 		case measure.KindWords:
@@ -161,9 +160,6 @@ type openCalls struct {
 	index   map[name][]int
 	indexed int
 }
-
-// enter begins an exchange.
-func (c *openCalls) enter(at int) { c.oldest, c.index, c.indexed = at, nil, at }
 
 // of returns the open call that the result at position i answers, −1 for none: the oldest with its id, else
 // the oldest without one; for a result without id the oldest of its tool, else the oldest of all.

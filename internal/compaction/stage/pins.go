@@ -98,11 +98,12 @@ func (d *Draft) group(i, from int, seen []bool, results answered) []int {
 		for i > from && d.entries[i-1].SameMessage(&d.entries[i]) {
 			i--
 		}
-		for k := i; k < len(d.entries) && d.entries[k].SameMessage(&d.entries[i]); k++ {
+		end := d.nextMessage(i)
+		for k := i; k < end; k++ {
 			seen[k] = true
 			out = append(out, k)
 		}
-		for k := i; k < len(d.entries) && d.entries[k].SameMessage(&d.entries[i]); k++ {
+		for k := i; k < end; k++ {
 			if call := int(d.pairing().Other[k]); call >= 0 {
 				visit(call)
 			}

@@ -120,16 +120,13 @@ func (d *Draft) prunable(protect measure.Tokens, protectedTools []string) (resul
 	referred, newest := d.referred(), d.newestExchange()
 	d.list = d.list[:0]
 	var kept measure.Tokens
-	unread := true
+	unread := d.unread()
 	for i := len(d.entries) - 1; i >= 0; i-- {
 		e := &d.entries[i]
-		if e.Role == measure.RoleAssistant {
-			unread = false
-		}
 		if !e.Clearable() || pinned(*e) || e.Of(protected) || referred[i] {
 			continue
 		}
-		if unread || kept < protect || e.Hosted() && i >= newest {
+		if i >= unread || kept < protect || e.Hosted() && i >= newest {
 			kept += d.rate.Body(e)
 			continue
 		}
@@ -149,9 +146,7 @@ func (d *Draft) prunable(protect measure.Tokens, protectedTools []string) (resul
 func (d *Draft) Limit(p *policy.ToolOutput, unread bool) bool {
 	end := len(d.entries)
 	if !unread {
-		for end > 0 && d.entries[end-1].Role != measure.RoleAssistant {
-			end--
-		}
+		end = d.unread()
 	}
 	was := len(d.edits)
 	for i := range end {
@@ -199,11 +194,7 @@ func (d *Draft) results(tools []string) []int {
 // clearEach clears results, except those that must stay and those whose
 // placeholder would cost as much.
 func (d *Draft) clearEach(results []int) (cleared bool) {
-	referred, newest := d.referred(), d.newestExchange()
-	unread := len(d.entries)
-	for unread > 0 && d.entries[unread-1].Role != measure.RoleAssistant {
-		unread--
-	}
+	referred, newest, unread := d.referred(), d.newestExchange(), d.unread()
 	results = slices.DeleteFunc(results, func(i int) bool {
 		return i >= unread || referred[i] || d.entries[i].Hosted() && i >= newest || d.saving(i, events.OpClearOld) <= 0
 	})

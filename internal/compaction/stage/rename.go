@@ -93,23 +93,18 @@ func (d *Draft) duplicates() (out []int) {
 func (d *Draft) dropDuplicates() {
 	all := d.duplicates()
 	for k, i := range all {
-		d.alter(i, func(e *measure.Entry) { e.Flags |= measure.FlagEmpty })
-		d.note(events.OpDrop, i)
+		d.drop(i)
 		if last := k+1 == len(all) || !d.entries[all[k+1]].SameMessage(&d.entries[i]); last {
 			d.dropThoughts(i)
 		}
-		d.paired = false
 	}
 }
 
 // dropThoughts removes the reasoning from a call's message, if the message has no other call.
 func (d *Draft) dropThoughts(call int) {
-	from, to := call, call
+	from, to := call, d.nextMessage(call)
 	for from > 0 && d.entries[from-1].SameMessage(&d.entries[call]) {
 		from--
-	}
-	for to < len(d.entries) && d.entries[to].SameMessage(&d.entries[call]) {
-		to++
 	}
 	if slices.ContainsFunc(d.entries[from:to], func(e measure.Entry) bool { return e.Kind == measure.KindCall && !e.Flags.Has(measure.FlagEmpty) }) {
 		return

@@ -115,7 +115,7 @@ func (d *Draft) firstRendered() int {
 // assistantBegins reports whether the message at entry i is rendered as the
 // assistant's, or behind a placeholder call.
 func (d *Draft) assistantBegins(i int) bool {
-	for k := i; k < len(d.entries) && d.entries[k].SameMessage(&d.entries[i]); k++ {
+	for k, end := i, d.nextMessage(i); k < end; k++ {
 		if d.entries[k].Role == measure.RoleAssistant || d.orphan(k) {
 			return true
 		}

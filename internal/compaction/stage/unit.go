@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"compactd/internal/compaction/measure"
-	"compactd/internal/events"
 )
 
 // In a dialect with units the messages of one response stay or go together, and none of them is edited: see
@@ -46,8 +45,6 @@ func (d *Draft) lonely() (out []int) {
 // dropLonely removes lonely reasoning from the history.
 func (d *Draft) dropLonely() {
 	for _, i := range d.lonely() {
-		d.alter(i, func(e *measure.Entry) { e.Flags |= measure.FlagEmpty })
-		d.note(events.OpDrop, i)
-		d.paired = false
+		d.drop(i)
 	}
 }
