@@ -10,7 +10,7 @@ import (
 	"compactd/internal/events"
 )
 
-// File is a file that is to be sent with the next call.
+// File is a file to send with the next call.
 type File struct {
 	Name string // for notices
 	// Type is pdf, docx, xlsx, pptx, svg, image, audio, video or archive; any other is
@@ -22,51 +22,51 @@ type File struct {
 	Bytes int64
 }
 
-// Attach has the files of the next call, and what else is to be sent with it.
+// Attach has the files of the next call, and its other additions.
 type Attach struct {
 	Files    []File
 	Messages []any // to be added, as those of Check
-	// Focus is what summaries of files shall keep in mind.
+	// Focus is content that summaries of files must keep.
 	Focus string
 	// Policy has fields of the policy for this request alone, such as
 	// {"files":{"summarize":false}}.
 	Policy json.RawMessage
-	// Wait is the most to wait for models that summarize files, at most a minute; 0 is
-	// 20 s, negative waits for none: then the worker writes summaries without a model.
+	// Wait is the longest wait for models that summarize files, at most a minute. 0 is 20 s. Negative waits
+	// for none: the worker writes summaries without a model.
 	Wait time.Duration
 }
 
-// Attached is what to send of the files of a call.
+// Attached has the text to send for each file of a call.
 type Attached struct {
-	// Budget is that of the call with what is to be sent of the files.
+	// Budget is that of the call with the sent parts of files.
 	Budget Budget
-	// FileBudget is what the files may cost together, in tokens.
+	// FileBudget bounds the cost of the files together, in tokens.
 	FileBudget int64
 	Files      []AttachedFile // in their order
 }
 
 // Actions of a worker on a file.
 const (
-	FileWhole   = string(events.FileWhole)      // it is sent as it is
+	FileWhole   = string(events.FileWhole)      // it is sent whole
 	FilePreview = string(events.FilePreview)    // its first characters, since it is very large
 	FileCut     = string(events.FileCut)        // its beginning
 	FileSummary = string(events.FileSummarized) // a summary
 	FileLeftOut = string(events.FileLeftOut)    // nothing; the text is a notice for the user
 )
 
-// AttachedFile is what to send of one file.
+// AttachedFile is the part of one file to send.
 type AttachedFile struct {
 	Name, Action string
-	// Text is what to send. It is empty for a whole file that came without text, and a
-	// notice for the user where the file is left out.
+	// Text is the text to send. It is empty for a whole file without text, and a notice for the user if the
+	// file is left out.
 	Text                string
 	Tokens, WholeTokens int64
-	Model               string // of a summary; "embedded" is none
+	Model               string // of a summary; "embedded" is no model
 }
 
-// Attach returns what of files to send with the next call, so that it fits: the whole
-// files, cut ones, or summaries. It changes nothing; what is sent is published as any
-// message. As Check it counts all turns that this session has published.
+// Attach returns the parts of files to send with the next call, so that it fits: whole files, cut ones, or
+// summaries. It changes nothing: sent files are published like any message. As Check it counts all turns that
+// this session has published.
 func (s *Session) Attach(ctx context.Context, a Attach) (Attached, error) {
 	in := events.AttachRequest{About: s.at.About(), Focus: a.Focus, Policy: events.Raw(a.Policy)}
 	s.mu.Lock()

@@ -13,7 +13,7 @@ type raw = events.Raw
 // sum identifies a history by its content.
 type sum [sha256.Size]byte
 
-// encoded is JSON on one line, which [encode] takes as it is.
+// encoded is JSON on one line, which [encode] does not change.
 type encoded events.Raw
 
 // modelCall is a history that is about to be sent, as the provider gets it.
@@ -47,7 +47,7 @@ func newModelCall(session, branch string, config Config, messages []raw) (*model
 	return c, nil
 }
 
-// sync is the request to a worker, behind the last answer; nil for none.
+// sync is the request to a worker, after the last answer; nil for none.
 func (c *modelCall) sync(last *record) Sync {
 	in := Sync{Config: c.config, Branch: c.branch, DryRun: c.dry}
 	for _, m := range c.messages {
@@ -59,7 +59,7 @@ func (c *modelCall) sync(last *record) Sync {
 	return in
 }
 
-// of is a message as it is sent.
+// of is a message in its sent form.
 func (c *modelCall) of(p piece) raw {
 	if p.message != nil {
 		return p.message
@@ -67,7 +67,7 @@ func (c *modelCall) of(p piece) raw {
 	return c.messages[p.own]
 }
 
-// size is the weight of what is sent with the pieces.
+// size is the weight of the sent pieces.
 func (c *modelCall) size(pieces []piece) int {
 	n := c.rest
 	for _, p := range pieces {
@@ -79,13 +79,13 @@ func (c *modelCall) size(pieces []piece) int {
 // mediumWeight is what an image, a sound or a document counts, in bytes: about a thousand tokens.
 const mediumWeight = 4 << 10
 
-// weight is how many bytes of a message count for the window: those of a medium are no measure.
+// weight is the size of a message in the window, in bytes; media count mediumWeight each.
 func weight(m raw) int {
 	n := len(m)
 	if n <= mediumWeight {
 		return n
 	}
-	for s := range bytes.SplitSeq(m, []byte{'"'}) { // strings, and what is between them
+	for s := range bytes.SplitSeq(m, []byte{'"'}) { // strings, and the text between them
 		if len(s) > mediumWeight && isMedium(s) {
 			n -= len(s) - mediumWeight
 		}
@@ -93,7 +93,7 @@ func weight(m raw) int {
 	return n
 }
 
-// isMedium reports whether a string is base64, also behind the head of a data URL.
+// isMedium reports whether a string is base64, also after the head of a data URL.
 func isMedium(s []byte) bool {
 	if head, data, found := bytes.Cut(s, []byte{','}); found && bytes.HasPrefix(head, []byte("data:")) {
 		s = data
@@ -121,8 +121,8 @@ func kept(to []piece, from, until int) []piece {
 	return to
 }
 
-// extend lists what to send of a longer history: the same for the messages that s is about, and
-// those behind them as they are.
+// extend lists the messages to send for a longer history: the same for the messages that s covers, and the
+// later ones unchanged.
 func (s *Synced) extend(messages int) []piece {
 	if !s.Changed {
 		return kept(nil, 0, messages)
@@ -141,9 +141,9 @@ func (s *Synced) extend(messages int) []piece {
 	return kept(out, s.of, messages)
 }
 
-// cut returns the instructions, the first prompt, and the newest turns. Where these exceed most
-// bytes, the oldest are left out until half of the room is free: the calls that follow append to
-// the same messages, and the provider's cache holds. Where no whole turn fits, it goes on at a call.
+// cut returns the instructions, the first prompt, and the newest turns. If these exceed most bytes, the
+// oldest are left out until half of the room is free: later calls append to the same messages, and the
+// provider's cache holds. If no whole turn fits, the history continues at a call.
 func (c *modelCall) cut(pieces []piece, most int) []piece {
 	read := make([]events.Message, len(pieces))
 	upTo := make([]int, len(pieces)+1) // bytes of the first n pieces
@@ -165,8 +165,8 @@ func (c *modelCall) cut(pieces []piece, most int) []piece {
 	return c.bound(slices.Concat(pieces[:head], pieces[from:]))
 }
 
-// next is where a history goes on that exceeds the room: at the oldest place behind from with half
-// of the room free, else where it fits, else at the newest.
+// next is the place at which a history continues that exceeds the room: the oldest place after from with half
+// of the room free, else one where it fits, else the newest.
 func next(prompts, all, upTo []int, from, room int) int {
 	end := len(upTo) - 1
 	for _, places := range [][]int{prompts, all} {
@@ -185,7 +185,7 @@ func next(prompts, all, upTo []int, from, room int) int {
 	return from
 }
 
-// starts lists where a history may go on behind its head: at prompts, and at all places without an
+// starts lists the places at which a history may continue after its head: prompts, and all places without an
 // open call.
 func starts(read []events.Message, head int) (prompts, all []int) {
 	open := map[string]bool{}
@@ -214,8 +214,8 @@ func isReasoning(m events.Message) bool {
 	return len(m.Parts) > 0 && !slices.ContainsFunc(m.Parts, func(p events.Part) bool { return p.Kind != events.PartThinking })
 }
 
-// bound leaves thinking out where the model accepts it with the history alone that it was made
-// under. A model that is not known keeps that of its open tool loop.
+// bound removes thinking that the model accepts only after the history it was made under. An unknown model
+// keeps that of its open tool loop.
 func (c *modelCall) bound(pieces []piece) (out []piece) {
 	m := events.Model{Provider: c.config.Model.Provider, Name: c.config.Model.Name}
 	if !c.format.BindsThinking(m) {

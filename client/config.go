@@ -18,20 +18,19 @@ type Model struct {
 	// MaxOutputTokens is kept free for the answer; 0 is 35 % of the window, at most
 	// 64,000, and less beside a large system prompt and tools.
 	MaxOutputTokens int64 `json:"max_output_tokens,omitzero"`
-	// ContextWindow in tokens; 0 is that of the table.
+	// ContextWindow in tokens; 0 is the table's.
 	ContextWindow int64 `json:"context_window,omitzero"`
 }
 
-// Config is what holds for a whole session. A zero field keeps the value
-// from earlier turns.
+// Config has the settings of a whole session. A zero field keeps its value from earlier turns.
 type Config struct {
 	Model Model
 	// Format is the dialect of the messages: openai (chat completions), openai-responses,
 	// anthropic, gemini, bedrock (Converse), ai-sdk or neurolink. Default: that of the
 	// session, else that of the provider.
 	Format string
-	// System and Tools are sent beside the messages, not among them: values that
-	// marshal to what the provider gets.
+	// System and Tools are sent beside the messages, not among them: values that marshal to the provider's
+	// fields.
 	System, Tools any
 	// Policy has settings of this session alone, a value that marshals to a JSON
 	// object of docs/format/policy.md.
@@ -40,8 +39,8 @@ type Config struct {
 	// for logs. It is not called for those fetched after a reconnect. Must neither block
 	// nor call the session.
 	OnCompaction func(Compaction)
-	// OnNote receives what the workers ignored of an accepted event, for logs.
-	// Must neither block nor call the session.
+	// OnNote receives the ignored parts of accepted events, for logs. It must neither block nor call the
+	// session.
 	OnNote func(Note)
 }
 
@@ -72,7 +71,7 @@ func (c *Config) settings() (*settings, error) {
 	return out, nil
 }
 
-// dialect is that of messages without a session.
+// dialect is the dialect of messages without a session.
 func (s *settings) dialect() events.Format {
 	if s.Format != "" {
 		return events.Format(s.Format)

@@ -36,17 +36,17 @@ type Conversation[M any] struct {
 type Codec[M any] struct {
 	// To returns a value that marshals to the message as the provider gets it.
 	To func(M) (any, error)
-	// From returns a message that compactd made. Own is the caller's message that it is an edit of,
-	// nil where there is none: what the provider does not get should be copied from it.
+	// From returns a message made by compactd. Own is the caller's message that it edits, nil if there is
+	// none: fields that the provider does not get should be copied from it.
 	From func(message json.RawMessage, own *M) (M, error)
 }
 
-// Fitted is what to send with one call.
+// Fitted has the messages to send with one call.
 type Fitted[M any] struct {
 	Messages []M
-	// Changed: they are others than those of the caller.
+	// Changed: they differ from the caller's.
 	Changed bool
-	// Generation and Budget are of the call with these messages; zero where no worker answered.
+	// Generation and Budget are of the call with these messages; zero without an answer of a worker.
 	Generation int64
 	Budget     Budget
 
@@ -57,7 +57,7 @@ type Fitted[M any] struct {
 	second bool // after a refusal
 }
 
-// Fit returns what of a whole history, with its new prompt, to send. The caller keeps its history.
+// Fit returns the messages to send for a whole history with its new prompt. The caller keeps its history.
 func (c *Conversation[M]) Fit(ctx context.Context, history []M) *Fitted[M] {
 	f := &Fitted[M]{Messages: history, of: c, own: history}
 	if len(history) == 0 {
@@ -78,10 +78,9 @@ func (c *Conversation[M]) Fit(ctx context.Context, history []M) *Fitted[M] {
 	return f.with(c.Fitter.fit(ctx, f.call))
 }
 
-// Refused returns what to send instead, once, after the provider refused the call as too long;
-// refusal and status are those of [Session.Overflow]. It is false for any other refusal, for the
-// second of a call, and where nothing shorter would be accepted: the refusal is the agent's to
-// handle.
+// Refused returns the messages to send instead, once, after the provider refused the call as too long;
+// refusal and status are those of [Session.Overflow]. It is false for any other refusal, for the second of a
+// call, and if nothing shorter would be accepted: then the agent handles the refusal.
 func (f *Fitted[M]) Refused(ctx context.Context, refusal any, status int) (*Fitted[M], bool) {
 	if refusal == nil || f.second || f.call == nil {
 		return nil, false
@@ -94,7 +93,7 @@ func (f *Fitted[M]) Refused(ctx context.Context, refusal any, status int) (*Fitt
 	return next.with(again), true
 }
 
-// Used takes what the provider counted for the call, a value that marshals to its shape.
+// Used takes the provider's count for the call, a value that marshals to its shape.
 func (f *Fitted[M]) Used(usage any) { f.Counter()(usage) }
 
 // Counter returns Used, for an answer that goes on for long: it keeps no message.
@@ -113,7 +112,7 @@ func (f *Fitted[M]) Counter() func(usage any) {
 	}
 }
 
-// with converts what to send.
+// with converts the messages to send.
 func (f *Fitted[M]) with(sent fitting) *Fitted[M] {
 	out := make([]M, len(sent.pieces))
 	for i, p := range sent.pieces {

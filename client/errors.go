@@ -20,7 +20,7 @@ const (
 	CodeBadMessage         Code = "bad_message"           // a message is not of its dialect
 	CodeForeignDialect     Code = "foreign_dialect"       // a message is of another dialect, which the text names
 	CodeBadPolicy          Code = "bad_policy"            // a setting of Config.Policy
-	CodeTooLarge           Code = "too_large"             // above 4 MiB, or what the server takes
+	CodeTooLarge           Code = "too_large"             // above 4 MiB, or the limit of the server
 	CodeTooManyMessages    Code = "too_many_messages"     // more than a turn may have
 	CodeFormatChanged      Code = "format_changed"        // a session keeps its dialect, see Turn.ReplacesFrom
 	CodeOutOfRange         Code = "out_of_range"          // a number that names nothing

@@ -11,7 +11,7 @@ import (
 	"github.com/sony/gobreaker/v2"
 )
 
-// Worker answers what of a history to send: an [*HTTP], or a [*Client] over NATS.
+// Worker answers syncs: an [*HTTP], or a [*Client] over NATS.
 type Worker interface {
 	Sync(ctx context.Context, session string, in Sync) (*Synced, error)
 }
@@ -24,7 +24,7 @@ type FitterConfig struct {
 	Wait time.Duration
 	// RetryAfter is the time without requests to a worker after three failures of a session. Default 5 s.
 	RetryAfter time.Duration
-	// Remembered is how many conversations are remembered. Default 256.
+	// Remembered is the number of remembered conversations. Default 256.
 	Remembered int
 	// OnProblem is called when a worker does not answer or refuses, and with warnings of its
 	// answers, for logs and the user. It gets each code of a session once, until an answer for the
@@ -78,25 +78,25 @@ func NewFitter(c FitterConfig) *Fitter {
 	return &Fitter{config: c, memory: memory{most: c.Remembered}, breakers: map[string]*gobreaker.CircuitBreaker[*Synced]{}}
 }
 
-// fitting is what to send of a call.
+// fitting has the messages to send of a call.
 type fitting struct {
 	pieces []piece
-	record *record // of the answer that it was made of; nil where no worker answered
+	record *record // of its answer; nil without an answer of a worker
 	late   bool    // a worker may answer when it has more time
 }
 
-// piece is a message to send: the caller's own, one that was made of it, or one that was added.
+// piece is a message to send: the caller's own, one made from it, or an added one.
 type piece struct {
 	own     int // index of the caller's message; -1 for a made one
-	message raw // nil for the caller's own as it is
+	message raw // nil for the caller's own, unchanged
 }
 
-// changed reports whether something else is sent than n messages of the caller.
+// changed reports whether the sent messages differ from n messages of the caller.
 func (f *fitting) changed(n int) bool {
 	return len(f.pieces) != n || slices.ContainsFunc(f.pieces, func(p piece) bool { return p.message != nil })
 }
 
-// fit returns what of a history to send.
+// fit returns the messages to send for a history.
 func (f *Fitter) fit(ctx context.Context, c *modelCall) fitting {
 	last, usage := f.memory.find(c)
 	in := c.sync(last)
@@ -112,7 +112,8 @@ func (f *Fitter) fit(ctx context.Context, c *modelCall) fitting {
 	return f.answered(c, last, s)
 }
 
-// shorter returns what to send after a refusal; ok is false without one, or where it is no shorter.
+// shorter returns the messages to send after a refusal; ok is false without an answer, or if it is no
+// shorter.
 func (f *Fitter) shorter(ctx context.Context, c *modelCall, sent fitting, refusal any, status int) (again fitting, ok bool) {
 	if sent.record == nil && !sent.late {
 		return fitting{}, false
@@ -140,7 +141,7 @@ func (f *Fitter) ask(caller context.Context, c *modelCall, limit time.Duration, 
 	return f.breakerOf(c.session).Execute(func() (*Synced, error) { return f.request(caller, c, limit, in) })
 }
 
-// request requests a worker, and reports why there is no answer.
+// request requests a worker, and reports the reason without an answer.
 func (f *Fitter) request(caller context.Context, c *modelCall, limit time.Duration, in Sync) (*Synced, error) {
 	ctx, cancel := context.WithTimeout(caller, limit)
 	defer cancel()
@@ -157,7 +158,7 @@ func (f *Fitter) request(caller context.Context, c *modelCall, limit time.Durati
 	return s, err
 }
 
-// breakerOf is the breaker of a session: another one may be served while its large history is late.
+// breakerOf is the breaker of a session: other sessions may be served while its large history is late.
 func (f *Fitter) breakerOf(session string) *gobreaker.CircuitBreaker[*Synced] {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -199,7 +200,7 @@ func isAway(code Code) bool {
 	return code == CodeUnavailable || code == CodeUnauthorized || code == CodeForbidden
 }
 
-// answered remembers an answer, and returns what to send of it.
+// answered remembers an answer, and returns the messages to send.
 func (f *Fitter) answered(c *modelCall, last *record, s *Synced) fitting {
 	f.problems.answered(c.session, s.Warnings)
 	for _, w := range s.Warnings {
@@ -216,7 +217,7 @@ func (f *Fitter) answered(c *modelCall, last *record, s *Synced) fitting {
 	return fitting{pieces: pieces, record: r}
 }
 
-// without returns what to send when no worker answers.
+// without returns the messages to send when no worker answers.
 func (f *Fitter) without(c *modelCall, last *record) fitting {
 	if last == nil || last.setup != c.setup {
 		return fitting{pieces: kept(nil, 0, len(c.messages))}

@@ -27,8 +27,8 @@ type HTTP struct {
 	Client *http.Client
 }
 
-// Sync is [Client.Sync] over HTTP: one request, and a second one where the worker needs the whole
-// history. A worker that does not answer is an [*Error] with [CodeUnavailable].
+// Sync is [Client.Sync] over HTTP: one request, and a second one if the worker needs the whole history. The
+// error without an answer is an [*Error] with [CodeUnavailable].
 func (h *HTTP) Sync(ctx context.Context, session string, in Sync) (*Synced, error) {
 	s := syncer{most: events.MaxSyncBytes, send: h.post}
 	return s.sync(ctx, session, in)

@@ -22,8 +22,8 @@ func (r *record) generation() int64 {
 	return r.synced.Generation
 }
 
-// room is how many bytes of a call fit into the window, 0 where it is not known. A tenth is left
-// free, because it is an estimate.
+// room is the number of bytes of a call that fit into the window, 0 if unknown. A tenth is left free, because
+// it is an estimate.
 func (r *record) room() int {
 	b := r.synced.Budget
 	if b.EstimatedInput == 0 {
@@ -39,8 +39,8 @@ type memory struct {
 	records []*record
 }
 
-// find returns the record of the longest history that the call's begins with, and the usage that
-// was not sent; nil for none.
+// find returns the record of the longest history that begins the call's, and the usage that was not sent; nil
+// for none.
 func (m *memory) find(c *modelCall) (last *record, usage any) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -64,7 +64,7 @@ func recordOf(c *modelCall, s *Synced, bytes int) *record {
 	return &record{session: c.session, branch: c.branch, count: n, sum: c.sums[n], setup: c.setup, synced: &kept, bytes: bytes}
 }
 
-// put remembers a record in the place of the one before it.
+// put remembers a record in place of the one before it.
 func (m *memory) put(r, last *record) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -79,16 +79,16 @@ func (m *memory) count(r *record, usage any) {
 	r.usage = usage
 }
 
-// mostProblems is how many problems are remembered.
+// mostProblems bounds the remembered problems.
 const mostProblems = 256
 
-// problem is one of a session, or of all, which have the name "".
+// problem is a problem of a session, or of all, under the name "".
 type problem struct {
 	session string
 	code    Code
 }
 
-// problems are those that were reported, and are not over.
+// problems are the reported problems that persist.
 type problems struct {
 	mu   sync.Mutex // guards seen
 	seen []problem  // the newest at the end
@@ -106,7 +106,7 @@ func (p *problems) begin(session string, code Code) bool {
 	return true
 }
 
-// answered ends the problems of a session, but for the warnings of its answer, and those of all.
+// answered ends the problems of a session, except the warnings of its answer, and those of all sessions.
 func (p *problems) answered(session string, warnings []Note) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -38,8 +38,7 @@ type Note struct {
 	Code Code
 	// Message is a sentence for people, Hint is the next step.
 	Message, Hint string
-	// Fields are the paths of the fields that were ignored, of the policy with
-	// policy_locked.
+	// Fields are the paths of the ignored fields, of the policy with policy_locked.
 	Fields []string
 }
 
@@ -54,7 +53,7 @@ func compacted(b *events.Compacted) Compaction {
 	return c
 }
 
-// outcomes is how far a session has received the published outcomes.
+// outcomes is the position of a session in the published outcomes.
 type outcomes struct {
 	last       uint64    // sequence in OUTCOMES of the last one received before a reconnect
 	connects   uint64    // reconnects after which missed ones were fetched
@@ -176,7 +175,7 @@ func (s *Session) receiveErasure(b *events.Forgotten) {
 	s.view = view{retracted: retractions{{b.Seq, 0}}}
 	s.system, s.tools, s.format, s.open = nil, nil, "", nil
 	s.called, s.outcomes.generation, s.budget = 0, 0, Budget{}
-	s.state.resynced() // of what was erased nothing is sent again
+	s.state.resynced() // nothing erased is sent again
 	s.state.refuse(newError(CodeForgotten, "an operator has erased the session", "Begin another, or publish what it shall begin with."))
 }
 
@@ -187,8 +186,8 @@ const (
 	missedPause   = 10 * time.Second
 )
 
-// catchUp fetches missed outcomes. Without an answer the history stays as it is: valid,
-// and longer than it could be.
+// catchUp fetches missed outcomes. Without an answer the history does not change: it is valid, and longer
+// than it could be.
 func (s *Session) catchUp(ctx context.Context) {
 	connects := s.c.nc.Stats().Reconnects
 	s.mu.Lock()
@@ -234,11 +233,10 @@ func (s *Session) fetchContext(ctx context.Context) error {
 	return nil
 }
 
-// ownWait is how long a worker may take to apply our last turn. It is less than the
-// timeouts of the requests.
+// ownWait is the time for a worker to apply our last turn. It is less than the timeouts of the requests.
 const ownWait = 1500 * time.Millisecond
 
-// lastPublished is what a history must contain: our own last turn.
+// lastPublished is our own last turn, which a history must contain.
 func (s *Session) lastPublished() events.Await {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,14 +17,13 @@ import (
 	"compactd/internal/trace"
 )
 
-// Turn is what was appended to the conversation since the last one. Publish one after
-// every call of the model, tool calls that are still open included: their results
-// belong to the next.
+// Turn has the messages appended to the conversation since the last one. Publish one after every call of the
+// model, also with tool calls that are still open: their results belong to the next.
 type Turn struct {
 	// Messages are values that marshal to messages of the session's dialect.
 	Messages []any
-	// Usage is what the provider counted for the call, in its own shape; nil for none.
-	// It belongs to the history that Context returned last.
+	// Usage is the provider's count for the call, in its own shape; nil for none. It belongs to the history
+	// that Context returned last.
 	Usage any
 	// ReplacesFrom takes back the turns from this number on, and makes this one turn
 	// that number: to regenerate or edit. 1 replaces the whole history, and may change
@@ -185,17 +184,17 @@ func (s *Session) flush(ctx context.Context) error {
 	return nil
 }
 
-// tryTimeout is how long a try waits for its acknowledgement.
+// tryTimeout is the wait of a try for its acknowledgement.
 const tryTimeout = 2 * time.Second
 
 // pauses are those between tries.
 var pauses = retry.Pauses{First: 20 * time.Millisecond, Last: time.Second}
 
-// margin is what headers may take of the server's max_payload.
+// margin is the room for headers in the server's max_payload.
 const margin = 1 << 10
 
-// maxCollisions is how many ids of an event another client may have used before its
-// delivery ends with [CodeDuplicateID].
+// maxCollisions bounds the ids of an event that other clients have used; more end its delivery with
+// [CodeDuplicateID].
 const maxCollisions = 3
 
 // deliver publishes an event until it is acknowledged, and returns its sequence. It

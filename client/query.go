@@ -10,7 +10,7 @@ import (
 	"compactd/internal/events"
 )
 
-// Budget is how full a session's window is, in tokens.
+// Budget is the fill level of a session's window, in tokens.
 type Budget struct {
 	// Level is ok, info, warning, error, compacting or blocking.
 	Level string
@@ -34,7 +34,7 @@ func (c *Client) request(ctx context.Context, subject string, in, out any) error
 	return refusedBy(subject, request.Send(ctx, c.nc, events.OfTenant(subject, c.tenant), in, out))
 }
 
-// refusedBy makes an [*Error] of a refusal, and of that no worker is there to answer.
+// refusedBy makes an [*Error] of a refusal, or of a missing worker.
 func refusedBy(subject string, err error) error {
 	_, refused := errors.AsType[*events.ServiceError](err)
 	switch {
@@ -77,10 +77,9 @@ func (s *Session) Check(ctx context.Context, more ...any) (Budget, error) {
 	return budget(out.Budget), nil
 }
 
-// Recall returns the message at index of a turn as it was published, whatever a
-// compaction has done to it. Notices and records in the history name turn and index. An
-// index below 0 returns the whole turn. A turn beyond the session's own is looked for in the
-// session that it branched off.
+// Recall returns the message at index of a turn as published, before any compaction. Notices and records in
+// the history name turn and index. An index below 0 returns the whole turn. A turn beyond the session's own
+// is looked up in the session that it branched off.
 func (s *Session) Recall(ctx context.Context, turn, index int64) ([]json.RawMessage, error) {
 	return s.recall(ctx, "", turn, index)
 }
@@ -108,7 +107,7 @@ func (s *Session) recall(ctx context.Context, ancestor string, turn, index int64
 
 // Hit is a message that contains a text.
 type Hit struct {
-	Ancestor      string // the session that has it, where this one branched off that one; "" for this one
+	Ancestor      string // the session that has it, from which this one branched off; "" for this one
 	Turn, Index   int64
 	Role, Excerpt string
 }
@@ -136,7 +135,7 @@ func (s *Session) Search(ctx context.Context, text string, limit int) ([]Hit, er
 	}
 }
 
-// history joins the pages of a session's history, with what it must contain.
+// history joins the pages of a session's history, which must contain an event.
 func (c *Client) history(ctx context.Context, a events.Address, after events.Await) (*events.ContextResponse, error) {
 	h, err := request.History(ctx, c.nc, events.ContextRequest{About: a.About(), Await: after})
 	return h, refusedBy(events.SubjectContext, err)

@@ -14,8 +14,8 @@ import (
 	"compactd/internal/events"
 )
 
-// rebuild reads the history again: the one that a worker has, or the last published
-// one, and the turns that the log has after it. The caller holds the turn, and nothing is open.
+// rebuild reads the history again: a worker's, or the last published one, and the later turns of the log. The
+// caller holds the turn, and nothing is open.
 func (s *Session) rebuild(ctx context.Context) error {
 	v, t, err := s.read(ctx)
 	if err != nil {
@@ -46,11 +46,11 @@ func (s *Session) read(ctx context.Context) (*view, *tail, error) {
 	return s.fromStreams(ctx)
 }
 
-// workerTimeout is how long a worker may take to apply turns that the log has already.
+// workerTimeout is the time for a worker to apply turns that the log has already.
 const workerTimeout = 2 * time.Second
 
-// fromWorker requests the history until it contains all turns that retract others. Where
-// the log cannot be read, it must contain all acknowledged turns.
+// fromWorker requests the history until it contains all turns that retract others. If the log cannot be read,
+// it must contain all acknowledged turns.
 func (s *Session) fromWorker(ctx context.Context, streams bool) (*view, *tail, error) {
 	ctx, cancel := context.WithTimeout(ctx, workerTimeout)
 	defer cancel()
@@ -86,8 +86,8 @@ func (s *Session) onceFromWorker(ctx context.Context, streams bool) (*view, *tai
 	return v, t, err
 }
 
-// fromStreams needs no worker. Where the newest outcome contains turns that were
-// retracted, an older one is the base, or none.
+// fromStreams needs no worker. If the newest outcome contains retracted turns, an older one is the base, or
+// none.
 func (s *Session) fromStreams(ctx context.Context) (*view, *tail, error) {
 	var w retractions
 	for {

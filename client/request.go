@@ -54,10 +54,10 @@ func (s *Session) Overflow(ctx context.Context, refusal any, status int) (Compac
 	return c, err
 }
 
-// maxRefusal is how much of a refusal is sent: its beginning and its end.
+// maxRefusal bounds the sent beginning and end of a refusal.
 const maxRefusal = events.MaxOverflowBytes / 4
 
-// refusalOf is the error of a provider as it travels: its body where the SDK keeps it.
+// refusalOf is the error of a provider in its sent form: its body if the SDK keeps it.
 func refusalOf(v any) (events.Raw, error) {
 	if err, ok := v.(error); ok {
 		var body interface{ RawJSON() string } // the SDKs of OpenAI and Anthropic
@@ -84,15 +84,15 @@ func refusalOf(v any) (events.Raw, error) {
 	return encode(text)
 }
 
-// Compact requests a compaction now, whatever the usage. focus is what the summary must
-// preserve, at most 4 KiB. Compact waits for the summary until ctx ends; the agent may
-// go on meanwhile. CodeNothingToDo and CodeNotEnoughMessages: nothing could be gained.
+// Compact requests a compaction now, whatever the usage. focus is content that the summary must keep, at most
+// 4 KiB. Compact waits for the summary until ctx ends; the agent may go on meanwhile. CodeNothingToDo and
+// CodeNotEnoughMessages: nothing could be saved.
 func (s *Session) Compact(ctx context.Context, focus string) (Compaction, error) {
 	return s.request(ctx, events.KindCompact, wireRequest{Focus: focus})
 }
 
-// Rewind returns to the view of an earlier generation, with every turn published
-// since; 0 is the history as it was published. It waits for a worker until ctx ends.
+// Rewind returns to the view of an earlier generation, with every turn published since; 0 is the history as
+// published. It waits for a worker until ctx ends.
 func (s *Session) Rewind(ctx context.Context, generation int64) (Compaction, error) {
 	return s.request(ctx, events.KindRewind, wireRequest{Generation: &generation})
 }
@@ -169,11 +169,10 @@ func (s *Session) publishEvent(ctx context.Context, m *message) error {
 	return err
 }
 
-// catchUpPause is how often missed outcomes are fetched while an answer is awaited.
+// catchUpPause is the time between fetches of missed outcomes while an answer is awaited.
 const catchUpPause = time.Second
 
-// await returns the answer. One that was published while the connection was down is
-// found among the outcomes.
+// await returns the answer. An answer published while the connection was down is found among the outcomes.
 func (s *Session) await(ctx context.Context, got <-chan answer) (Compaction, error) {
 	look := time.NewTicker(catchUpPause)
 	defer look.Stop()

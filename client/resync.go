@@ -7,18 +7,18 @@ import (
 	"compactd/internal/events"
 )
 
-// phase is how session and log agree. A later phase outweighs those before it.
+// phase is the agreement of session and log. A later phase outweighs those before it.
 type phase int
 
 const (
-	inStep  phase = iota // the history is that of the log, with what the log lacks
+	inStep  phase = iota // the history is the log's, with the turns that the log lacks
 	lacking              // the log lacks turns of the session, which the next call that publishes sends again
 	stale                // the history must be read again before it is used
 	refused              // a turn was refused: the next call reads the history again, and returns why
 	closed               // the session is closed
 )
 
-// state is what the next call must do before it uses the history. It is drawn in doc.go.
+// state decides the next call's steps before it uses the history. It is drawn in doc.go.
 type state struct {
 	phase phase
 	from  int64  // the log lacks the turns from this number on; 0 for none
@@ -56,8 +56,8 @@ func (s *state) resynced() {
 	}
 }
 
-// resync brings session and log together again. It returns the error of a turn that
-// was refused, or why the resync failed.
+// resync brings session and log together again. Its error is that of a refused turn, or the reason why it
+// failed.
 func (s *Session) resync(ctx context.Context) error {
 	if err := s.flush(ctx); err != nil {
 		return err
@@ -87,8 +87,8 @@ func (s *Session) resync(ctx context.Context) error {
 	return nil
 }
 
-// publishAgain sends the turns from a number on, which the log lost. It sends the whole
-// history when they are part of the prefix.
+// publishAgain sends the turns from a number on, which the log lost. It sends the whole history if they are
+// part of the prefix.
 func (s *Session) publishAgain(ctx context.Context, from int64) error {
 	s.mu.Lock()
 	var turns [][]events.Raw
@@ -133,8 +133,7 @@ func (s *Session) requeue(rest [][]events.Raw) {
 	}
 }
 
-// turnBytes is how much of a long history goes into one turn. It is below the default
-// max_payload of a server.
+// turnBytes is the part of a long history in one turn. It is below the default max_payload of a server.
 const turnBytes = 512 << 10
 
 // split makes turns of a history.

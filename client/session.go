@@ -44,16 +44,15 @@ type Session struct {
 	waiting  map[string]chan answer // by the id of a request
 }
 
-// History is what the next call of the model should get. It is the caller's: the
-// session does not write to it.
+// History is the history for the next call of the model. It is the caller's: the session does not write to
+// it.
 type History struct {
-	// System and Tools as the last turn that set them has them; nil if none did. They
-	// are never among Messages.
+	// System and Tools are the last that a turn set; nil if none did. They are never among Messages.
 	System, Tools json.RawMessage
 	// Messages in the dialect Format, valid for their provider.
 	Messages []json.RawMessage
 	Format   string
-	// Generation is how many compactions are in it, Turn the number of its last turn.
+	// Generation is the number of its compactions, Turn the number of its last turn.
 	Generation, Turn int64
 }
 
@@ -86,7 +85,7 @@ func (c *Client) Open(ctx context.Context, name string, config Config) (*Session
 	return s, nil
 }
 
-// resume reads the history of a session that exists.
+// resume reads the history of an existing session.
 func (s *Session) resume(ctx context.Context) error {
 	streams, err := s.c.mayRead(ctx)
 	if err != nil {
@@ -110,8 +109,8 @@ func (s *Session) resume(ctx context.Context) error {
 	return nil
 }
 
-// Configure changes what holds from the next turn on: a switch of the model, other
-// tools. OnCompaction and OnNote stay those of Open.
+// Configure changes the settings from the next turn on: another model, other tools. OnCompaction and OnNote
+// stay those of Open.
 func (s *Session) Configure(config Config) error {
 	set, err := config.settings()
 	if err != nil {
@@ -128,7 +127,7 @@ func (s *Session) Configure(config Config) error {
 	return nil
 }
 
-// differs reports whether a setting changes what it was.
+// differs reports whether a setting changes its value.
 func differs(set, was events.Raw) bool { return set != nil && !bytes.Equal(set, was) }
 
 // bindsThinking reports whether the model's thinking goes only with the history that it was

@@ -18,21 +18,20 @@ import (
 type Sync struct {
 	// Config is as for a session; OnCompaction and OnNote are not called.
 	Config
-	// Messages are values that marshal to those of the provider. The agent keeps them, and
-	// appends to them: what Sync returns is for one call.
+	// Messages are values that marshal to those of the provider. The agent keeps them, and appends to them:
+	// the result of Sync is for one call.
 	Messages []any
-	// Branch names a conversation of its own that began as a copy of this one, such as that
-	// of a sub-agent.
+	// Branch names a conversation of its own that began as a copy of this one, such as a sub-agent's.
 	Branch string
-	// Last is what the call before was made with; nil for none. Usage is what the provider
-	// counted for that call, a value that marshals to its shape. Refusal, and Status, is its
-	// error where it refused the call as too long, as for [Session.Overflow].
+	// Last is the result for the call before; nil for none. Usage is the provider's count for that call, a
+	// value that marshals to its shape. Refusal, and Status, is its error if it refused the call as too long,
+	// as for [Session.Overflow].
 	Last    *Synced
 	Usage   any
 	Refusal any
 	Status  int
-	// OnDivergence is auto (the default), replace, branch or refuse: what becomes of messages that
-	// differ from those of an earlier call. See docs/format/wire.md.
+	// OnDivergence is auto (the default), replace, branch or refuse: the treatment of messages that differ
+	// from an earlier call's. See docs/format/wire.md.
 	OnDivergence string
 	// Wait is the most to wait for the decision about new messages. Default 500 ms.
 	Wait time.Duration
@@ -42,21 +41,21 @@ type Sync struct {
 	begins bool // the messages begin with those of Last, by content
 }
 
-// Synced is what to send with the next call.
+// Synced has the messages to send with the next call.
 type Synced struct {
-	// Messages are the agent's own values where nothing changed them, and
-	// [encoding/json.RawMessage] where compactd made or changed a message.
+	// Messages are the agent's own values if nothing changed them, and [encoding/json.RawMessage] if compactd
+	// made or changed a message.
 	Messages []any
-	// Changed: they are others than those of the agent.
+	// Changed: they differ from the agent's.
 	Changed    bool
 	Generation int64
-	// Code is [CodeBudgetExceeded] where no stage could make the history fit: after a refusal the
-	// same call would be refused again.
+	// Code is [CodeBudgetExceeded] if no stage could make the history fit: after a refusal the same call
+	// would be refused again.
 	Code Code
 	// Budget is of the call with these messages.
 	Budget Budget
-	// Session is the name of the branch that has the conversation, "" where it is that of the
-	// request. Branch is what a later call of the conversation may name as [Sync.Branch].
+	// Session is the name of the branch with the conversation, "" if it is the request's. Branch is the name
+	// for [Sync.Branch] of later calls of the conversation.
 	Session string
 	Branch  string
 	// Warnings are codes with a text for people.
@@ -67,7 +66,7 @@ type Synced struct {
 	parts []events.SyncPart
 	count int64
 	hash  events.Digest
-	known events.Digest // of the first count messages; zero where a whole history is small
+	known events.Digest // of the first count messages; zero if a whole history is small
 }
 
 // syncer sends syncs to a worker.
@@ -76,9 +75,9 @@ type syncer struct {
 	send func(ctx context.Context, session string, in *wireSync, out *events.SyncResponse) error
 }
 
-// Sync returns what of a conversation to send, and records what is new of it. It needs no
-// [Session], and no memory: any process may go on with a conversation. It is not for a session
-// that is published by turns at the same time.
+// Sync returns the messages of a conversation to send, and records the new ones. It needs no [Session], and
+// no memory: any process may continue a conversation. It is not for a session that is published by turns at
+// the same time.
 func (c *Client) Sync(ctx context.Context, session string, in Sync) (*Synced, error) {
 	s := syncer{int(c.nc.MaxPayload()), func(ctx context.Context, session string, in *wireSync, out *events.SyncResponse) error {
 		id, err := events.SessionID(session)
@@ -137,7 +136,7 @@ func (s *Sync) wire() (*wireSync, error) {
 
 // wireSync is a request of compactd.sync.
 type wireSync struct {
-	V       int    `json:"v,omitzero"` // with tenant and session left out where the path names them
+	V       int    `json:"v,omitzero"` // without tenant and session if the path names them
 	Tenant  string `json:"tenant,omitzero"`
 	Session string `json:"session,omitzero"`
 	Branch  string `json:"branch,omitzero"`
@@ -186,11 +185,11 @@ func (c *syncer) exchange(ctx context.Context, session string, w *wireSync, in *
 	return out, c.send(ctx, session, w, out)
 }
 
-// largeMessage is the size from which a worker may have the media of a message by their hash alone.
+// largeMessage is the size from which a worker may have media of a message only by their hash.
 const largeMessage = 256 << 10
 
-// hasPrefix reports whether the conversation begins with the content of the last call. Where its
-// caller has not compared that, it is compared for what is more than the server takes.
+// hasPrefix reports whether the conversation begins with the content of the last call. If its caller has not
+// compared them, it compares histories above the server's limit.
 func (c *syncer) hasPrefix(w *wireSync, in *Sync) bool {
 	last, all := in.Last, w.Messages
 	if last == nil || last.count == 0 || last.count > int64(len(all)) {
@@ -203,8 +202,8 @@ func (c *syncer) hasPrefix(w *wireSync, in *Sync) bool {
 	return codec.Size(all) > c.most/2 && last.known == w.dialect().DigestOf(all[:last.count])
 }
 
-// fold lists messages with references in the place of the oldest media, where the server takes no
-// more in one request. The agent's own messages go out by their index.
+// fold lists messages with references in place of the oldest media, if they exceed the server's limit of a
+// request. The agent's own messages are sent by their index.
 func (c *syncer) fold(w *wireSync, messages []events.Raw) []events.Raw {
 	rest := len(w.System) + len(w.Tools) + len(w.Policy) + len(w.Usage)
 	return w.dialect().Fold(messages, c.most*7/8-rest)

@@ -17,7 +17,7 @@ import (
 type tail struct {
 	view     *view
 	format   events.Format
-	system   events.Raw // nil = none was set after the boundary
+	system   events.Raw // nil = not set after the boundary
 	tools    events.Raw
 	parked   []own           // wait for a turn before them
 	rejected map[uint64]bool // events by their sequence
@@ -146,7 +146,7 @@ func (t *tail) park(o own) {
 	}
 }
 
-// dialect is that of a turn's messages.
+// dialect is the dialect of a turn's messages.
 func (t *tail) dialect(in *events.Turn) events.Format {
 	switch {
 	case in.Format != "":

@@ -10,10 +10,10 @@ import (
 // view is the effective history: the last published one, and the turns after it.
 type view struct {
 	prefix     []events.Raw   // the last published history, up to through
-	through    events.Through // zero when none was published
+	through    events.Through // zero if none was published
 	own        []own          // the turns after it, in order
 	last       int64          // number of the last turn
-	generation int64          // of prefix; 0 when none was published
+	generation int64          // of prefix; 0 if none was published
 	parked     bool           // the log has turns behind a gap, which the next turn retracts
 	retracted  retractions
 	bound      bool  // the model's thinking goes only with the history that it was made under
@@ -23,13 +23,13 @@ type view struct {
 // own is a turn that is held apart from those before it.
 type own struct {
 	number   int64
-	id       string // of its event; "" when it had none
+	id       string // of its event; "" without one
 	messages []events.Raw
 
 	generation int64 // that it was made under
 }
 
-// offer is a history that may take the place of the prefix.
+// offer is a history that may replace the prefix.
 type offer struct {
 	generation int64
 	through    events.Through
@@ -37,10 +37,9 @@ type offer struct {
 	bound      bool
 }
 
-// messages is the whole history in a slice of its own. Where the model's thinking is bound to
-// what precedes it, turns that were made under another generation or prompt lose theirs. Of a
-// model that may be an older one, the tool loops keep theirs that are or were open: now, or when
-// the prefix was made.
+// messages is the whole history in a slice of its own. If the model's thinking is bound to the messages
+// before it, turns made under another generation or prompt lose theirs. If the model may be an older one,
+// tool loops keep theirs that are open now, or were open when the prefix was made.
 func (v *view) messages(f events.Format, bound, mayBind bool) []events.Raw {
 	prompts := func(t own) bool { return mayBind && f.HasPrompt(t.messages) }
 	first, last := slices.IndexFunc(v.own, prompts), len(v.own)
@@ -85,8 +84,8 @@ func (v *view) replacePrefix(o offer) {
 	v.retracted.prune(o.through.Seq)
 }
 
-// cut retracts the turns from a number on. It reports false when they are part of the
-// prefix, so that the history must be read again.
+// cut retracts the turns from a number on. It is false if they are part of the prefix: then the history must
+// be read again.
 func (v *view) cut(from int64) bool {
 	v.last = min(v.last, from-1)
 	v.since = min(v.since, v.last)
@@ -126,7 +125,7 @@ func (w *retractions) add(x retraction) {
 	*w = append(slices.DeleteFunc(slices.Clone(*w), func(o retraction) bool { return o.turn >= x.turn && o.seq <= x.seq }), x)
 }
 
-// acknowledge sets the sequence of the retraction that had none.
+// acknowledge sets the sequence of the retraction without one.
 func (w retractions) acknowledge(seq uint64) {
 	for i := range w {
 		if w[i].seq == unacknowledged {

@@ -19,26 +19,26 @@ const (
 	mostLine = 1 << 20
 )
 
-// answer is the body of a response. Its bytes pass as they are; it reads the usage in them, and
-// the refusal that may come in the place of content.
+// answer is the body of a response. Its bytes pass unchanged; it reads the usage in them, and a refusal in
+// place of content.
 type answer struct {
 	io.ReadCloser
 	status int
 	stream bool
 	held   []byte // read, and not yet by the caller
-	err    error  // behind what is held
+	err    error  // after the held bytes
 	gunzip *gunzip
-	decode func([]byte) // passes the text of the next bytes to read; nil where that is not needed
+	decode func([]byte) // takes the text of the next bytes; nil if not needed
 
-	text    []byte // of an answer that is no stream, or of a line, as far as it has come
+	text    []byte // of a plain answer, or of a line, as far as read
 	counts  []codec.Member
 	content bool       // of a stream, or its refusal, has come
 	refusal events.Raw // nil for none
 	usage   func(any)  // takes the counts; nil before watch
 }
 
-// inspect reads the beginning of a response: a refusal, the whole of an answer that is no stream,
-// or a stream up to its first content.
+// inspect reads the beginning of a response: a refusal, a whole plain answer, or a stream up to its first
+// content.
 func inspect(r *http.Response) *answer {
 	a := &answer{ReadCloser: r.Body, status: r.StatusCode}
 	r.Body = a
@@ -86,7 +86,7 @@ func (a *answer) hold(most int) {
 	}
 }
 
-// Read returns what is held, and then what comes.
+// Read returns the held bytes, then the rest.
 func (a *answer) Read(p []byte) (int, error) {
 	if len(a.held) > 0 {
 		n := copy(p, a.held)
@@ -99,7 +99,7 @@ func (a *answer) Read(p []byte) (int, error) {
 	return a.fill(p)
 }
 
-// Close also ends the reading of what is compressed.
+// Close also ends the decompression.
 func (a *answer) Close() error {
 	if a.gunzip != nil {
 		a.gunzip.end()

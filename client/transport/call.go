@@ -20,7 +20,7 @@ type api struct {
 	path             string // the end of it
 	format           events.Format
 	provider         string
-	messages, system string   // members of the body; "" where the messages contain it
+	messages, system string   // members of the body; "" if the messages contain it
 	output           []string // members with the most tokens of an answer
 	counts           bool     // no model answers: tokens are counted
 }
@@ -103,7 +103,7 @@ func isTrigger(item codec.Raw) bool {
 	return codec.String(codec.Get(item, "type")) == "compaction_trigger"
 }
 
-// modelOf is the model of the call, where the settings name no other. Azure has it in the path.
+// modelOf is the model of the call, unless the settings name one. Azure has it in the path.
 func (c *call) modelOf(set client.Model) client.Model {
 	_, path, _ := strings.Cut(c.request.URL.Path, "/deployments/")
 	deployment, _, _ := strings.Cut(path, "/")
@@ -116,7 +116,7 @@ func (c *call) modelOf(set client.Model) client.Model {
 	return set
 }
 
-// config is what the body has besides the messages.
+// config has the settings of the body beside the messages.
 func (c *call) config(set client.Config) client.Config {
 	set.Format, set.Model = string(c.format), c.modelOf(set.Model)
 	if v := c.members[c.api.system]; codec.IsSet(v) {
@@ -128,7 +128,7 @@ func (c *call) config(set client.Config) client.Config {
 	return set
 }
 
-// with is the body with what is to be sent of the messages.
+// with is the body with the messages to send.
 func (c *call) with(f *client.Fitted[json.RawMessage]) []byte {
 	if !f.Changed {
 		return c.body
@@ -141,7 +141,7 @@ func (c *call) with(f *client.Fitted[json.RawMessage]) []byte {
 	return bytes.Join([][]byte{c.body[:c.from], {'['}, array, {']'}, c.body[c.to:]}, nil)
 }
 
-// narrow leaves of the encodings that the request accepts those that can be read here.
+// narrow leaves only the encodings that can be read here.
 func (c *call) narrow() {
 	encodings := strings.Join(c.request.Header.Values("Accept-Encoding"), ",")
 	if encodings == "" {

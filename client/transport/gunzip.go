@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// gunzip reads what is compressed as it comes: no byte waits for those behind it.
+// gunzip decompresses data as it arrives: no byte waits for later ones.
 type gunzip struct {
 	mu   sync.Mutex // guards the fields below: a body may be closed while it is read
 	in   []byte     // that has come
@@ -15,7 +15,7 @@ type gunzip struct {
 	stop func()
 }
 
-// newGunzip passes on what is decompressed.
+// newGunzip passes on decompressed bytes.
 func newGunzip(read func([]byte)) *gunzip {
 	g := &gunzip{}
 	g.next, g.stop = iter.Pull(func(more func(struct{}) bool) {

@@ -15,17 +15,17 @@ import (
 type Transport struct {
 	// Fitter is required.
 	Fitter *client.Fitter
-	// Session names the conversation of requests whose context names none; see [WithSession].
+	// Session names the conversation of requests without a name in their context; see [WithSession].
 	Session string
-	// SessionOf names the conversation of a request in the place of Session; nil for none. A request
-	// without any name passes unchanged.
+	// SessionOf names the conversation of a request instead of Session; nil for none. A request without a
+	// name passes unchanged.
 	SessionOf func(*Call) string
-	// Config has what the requests do not contain, such as the window of the model. A zero field is
+	// Config has settings that the requests do not contain, such as the window of the model. A zero field is
 	// read from the request.
 	Config client.Config
-	// Audit: each history is recorded, and sent as it came. A [Report] has what would have been saved.
+	// Audit: each history is recorded, and sent unchanged. A [Report] has the possible saving.
 	Audit bool
-	// CountTokens: requests that count tokens (…/messages/count_tokens) get what a call would send, too.
+	// CountTokens: requests that count tokens (…/messages/count_tokens) get the messages of a call, too.
 	CountTokens bool
 	// Base sends the requests. Default [http.DefaultTransport].
 	Base http.RoundTripper
@@ -41,13 +41,12 @@ type Call struct {
 	Messages []json.RawMessage
 }
 
-// Report is what became of a request.
+// Report is the result of a request.
 type Report struct {
-	// Session has the conversation; "" where the request passed unchanged.
+	// Session has the conversation; "" if the request passed unchanged.
 	Session    string
 	Generation int64
-	// Changed: the provider got other messages than those of the caller, which saved an estimated
-	// number of tokens.
+	// Changed: the provider got other messages than the caller's, which saved an estimated number of tokens.
 	Changed bool
 	Saved   int64
 	// Refused: the provider refused the call as too long, and it was sent once more.
@@ -63,13 +62,12 @@ type (
 	reportKey  struct{}
 )
 
-// WithSession names the conversation of the requests that are made with the context.
+// WithSession names the conversation of requests with the context.
 func WithSession(ctx context.Context, session string) context.Context {
 	return context.WithValue(ctx, sessionKey{}, session)
 }
 
-// WithReport has the report of the request that is made with the context written to r, before
-// RoundTrip returns.
+// WithReport writes the report of the request with the context to r, before RoundTrip returns.
 func WithReport(ctx context.Context, r *Report) context.Context {
 	return context.WithValue(ctx, reportKey{}, r)
 }
@@ -89,8 +87,8 @@ func (t *Transport) session(c *call) string {
 	return t.SessionOf(&of)
 }
 
-// RoundTrip sends a request to its provider, with the messages that a worker answered. Its errors
-// are those of Base.
+// RoundTrip sends a request to its provider, with the messages of a worker's answer. Its errors are those of
+// Base.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	base := cmp.Or(t.Base, http.DefaultTransport)
 	api := apiOf(r)

@@ -66,7 +66,7 @@ func (c *attachCmd) Run(ctx context.Context, f *flags) error {
 	return nil
 }
 
-// attachMargin is what a request has beside the texts of files.
+// attachMargin is the size of a request beside the texts of files.
 const attachMargin = 64 << 10
 
 // attach reads the files into a request of at most limit bytes: of files that are too

@@ -68,7 +68,7 @@ const (
 	// beyond that; a worker answers in milliseconds.
 	awaitSlice    = 500 * time.Millisecond
 	answerTimeout = time.Second
-	// grace is how long a note may be on its way when its turn was taken.
+	// grace is the time for a note to arrive after its turn was taken.
 	grace = 250 * time.Millisecond
 )
 

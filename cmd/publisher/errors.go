@@ -97,7 +97,7 @@ func failureOf(err error) failure {
 	return f
 }
 
-// toStore is what a publish waits for.
+// toStore names the wait of a publish.
 const toStore = "the server to store a turn"
 
 // waiting returns what prints what a command waits for, every ten seconds at most.

@@ -74,7 +74,7 @@ func (c *historyCmd) Run(ctx context.Context, f *flags) error {
 	return shown.Write(f.screen())
 }
 
-// entry is the compaction to show, nil if there is none.
+// entry is the compaction to show, nil without one.
 func (c *historyCmd) entry(h *events.HistoryResponse) *events.HistoryEntry {
 	for i := range h.Entries {
 		e := &h.Entries[i]

@@ -76,7 +76,7 @@ type flags struct {
 	denied   atomic.Bool // one of the optional permissions was denied
 }
 
-// help is what --help prints beside the flags: of the program, and of each command.
+// help is the text of --help beside the flags: of the program, and of each command.
 //
 //go:embed help/*.txt
 var help embed.FS
@@ -172,7 +172,7 @@ func (f *flags) show(v any, table func(io.Writer) error) error {
 	return table(f.screen())
 }
 
-// screen is where people see what a command prints.
+// screen is the terminal for a command's output.
 func (f *flags) screen() *term.Screen { return term.Open(os.Stdout, f.Color) }
 
 // requireKnown returns the error of a session that has no turns.

@@ -129,5 +129,5 @@ func (c *replayCmd) count(ctx context.Context, source *transcript.Source) (turns
 	return turns, nil
 }
 
-// readStreams is what a user needs to read the streams, which no tenant of deploy/cluster may.
+// readStreams are the permissions to read the streams, which no tenant of deploy/cluster has.
 const readStreams = "$JS.API.STREAM.INFO." + topology.LogStream

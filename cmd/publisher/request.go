@@ -17,7 +17,7 @@ import (
 	"compactd/internal/ops/term"
 )
 
-// waiting is how a command waits for the answer of a worker.
+// waiting describes the wait of a command for a worker's answer.
 type waiting struct {
 	Timeout time.Duration `default:"5m" help:"How long to wait for the answer (${default}); 0 does not wait."`
 }

@@ -45,7 +45,7 @@ func (c *sessionsCmd) Run(ctx context.Context, f *flags) error {
 	return f.show(all, all.write)
 }
 
-// fleet is how full the sessions of a tenant are.
+// fleet is the fill level of a tenant's sessions.
 type fleet struct {
 	V      int    `json:"v"`
 	Tenant string `json:"tenant"`
@@ -183,7 +183,7 @@ func (c *tenantsCmd) Run(ctx context.Context, f *flags) error {
 	return f.show(all, all.write)
 }
 
-// month is what a tenant spent on summaries this month, of its budget.
+// month is the money that a tenant spent on summaries this month, of its budget.
 func month(t *events.Tenant) string {
 	spent := units.Dollars(t.Month)
 	if t.MonthCents > 0 {

@@ -78,10 +78,10 @@ func (c *topCmd) Run(ctx context.Context, f *flags) error {
 	}
 }
 
-// fewTenants is how many tenants it shows.
+// fewTenants is the number of tenants that it shows.
 const fewTenants = 5
 
-// sessionRows is how many sessions fit the screen below the rest.
+// sessionRows is the number of sessions that fit the screen below the rest.
 func (o *overview) sessionRows(s *term.Screen) int64 {
 	if s.Height == 0 {
 		return 20
@@ -196,7 +196,7 @@ func barStyle(value string) term.Style {
 	}
 }
 
-// idle is how long ago a session's last turn was.
+// idle is the time since a session's last turn.
 func idle(lastTurn int64) string {
 	return units.Span(max(time.Since(time.UnixMilli(lastTurn)).Truncate(time.Second), 0))
 }

@@ -121,7 +121,7 @@ func readRow(m *nats.Msg) (events.Address, *tableRow, error) {
 	return a, &r, nil
 }
 
-// stored is when the server stored an outcome; now for an event that is not stored.
+// stored is the time at which the server stored an outcome; now for an event that is not stored.
 func stored(m *nats.Msg) time.Time {
 	if at, err := time.Parse(time.RFC3339Nano, m.Header.Get("Nats-Time-Stamp")); err == nil {
 		return at

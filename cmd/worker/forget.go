@@ -94,7 +94,7 @@ func (c *forgetCmd) erase(ctx context.Context, js jetstream.JetStream, a events.
 	return erase.Request(ctx, js, a, "forget-"+uuid.NewString())
 }
 
-// erasedAtOnce is how many sessions are erased at once: a partition erases one after the other.
+// erasedAtOnce bounds the sessions erased at once: a partition erases one after the other.
 const erasedAtOnce = 8
 
 // tenant erases all sessions of the tenant, and then its policy. After an error the next run finds
@@ -139,7 +139,7 @@ func (c *forgetCmd) tenant(ctx context.Context, f *flags, js jetstream.JetStream
 	return f.show(c.JSON, sum)
 }
 
-// erasedTenant is what the command prints of all sessions of a tenant.
+// erasedTenant is the command's result for all sessions of a tenant.
 type erasedTenant struct {
 	V        int    `json:"v"`
 	Tenant   string `json:"tenant"`
@@ -192,7 +192,7 @@ func confirmed(ctx context.Context, in io.Reader, out io.Writer, question, word 
 	}
 }
 
-// erased is what the command prints.
+// erased is the command's result.
 type erased struct {
 	events.Address `json:"-"`
 	*events.Erased

@@ -223,10 +223,10 @@ func (f *flags) beside(ctx context.Context, log zerolog.Logger, token string, se
 	return running.Wait()
 }
 
-// stopTime is how long a stop waits for answers that are under way.
+// stopTime is the time of a stop for answers under way.
 const stopTime = 5 * time.Second
 
-// savings is what a gateway did.
+// savings are the results of a gateway.
 type savings struct {
 	calls, tokens, compactions, problems atomic.Int64
 }
@@ -340,7 +340,7 @@ func (c *runCmd) agent(ctx context.Context, at string, bases map[string]string) 
 	return cmd
 }
 
-// mostRuns is how many agents run at once with their sessions kept.
+// mostRuns bounds the agents that run at once with their sessions kept.
 const mostRuns = 64
 
 // stateDir returns a directory for the sessions of agents on this machine that no other run has, until

@@ -19,7 +19,7 @@ import (
 	"compactd/internal/ops/cli"
 )
 
-// link is how this process reaches the server.
+// link is the connection of this process to the server.
 type link struct {
 	server   *embedded.Server // nil when it is not embedded
 	shown    string           // the address, without passwords

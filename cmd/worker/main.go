@@ -127,7 +127,7 @@ type flags struct {
 	onReady func(agents string) // is called with the address of the listener for agents; nil for none
 }
 
-// help is what --help prints beside the flags: of the program, and of each command.
+// help is the text of --help beside the flags: of the program, and of each command.
 //
 //go:embed help/*.txt
 var help embed.FS

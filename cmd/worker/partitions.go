@@ -59,7 +59,7 @@ func (c *growCmd) Validate() error {
 	return nil
 }
 
-// codeGrowing refuses a growth while another one is under way.
+// codeGrowing refuses a growth during another one.
 const codeGrowing events.Code = "growing"
 
 // growthError is why the log does not grow, or has not yet.
@@ -128,7 +128,7 @@ func (c *growCmd) begin(ctx context.Context, js jetstream.JetStream) (partitions
 	if !c.Yes && !confirmed(ctx, os.Stdin, os.Stderr, question, fmt.Sprint(2*n)) {
 		return t, errNotGrown
 	}
-	if t, err = topology.Grow(ctx, js); errors.Is(err, partitions.ErrGrowing) { // another one was faster
+	if t, err = topology.Grow(ctx, js); errors.Is(err, partitions.ErrGrowing) { // another command was faster
 		return t, growing(t.Count())
 	}
 	return t, err
@@ -142,7 +142,7 @@ func followHint(to int) string {
 	return fmt.Sprintf("%s partitions grow %d --yes follows it, and %[1]s doctor has what keeps it.", cli.Program("worker"), to)
 }
 
-// growPause is how often the growth is looked at.
+// growPause is the time between two looks at the growth.
 const growPause = 100 * time.Millisecond
 
 // follow waits until each partition is split, and SESSIONS has all that, which an update of another setting may undo.
@@ -172,7 +172,7 @@ func (c *growCmd) follow(ctx context.Context, js jetstream.JetStream, t partitio
 	return err
 }
 
-// grown is what the command prints. From is To where nothing was left to be split.
+// grown is the command's result. From is To if nothing was left to split.
 type grown struct {
 	V    int   `json:"v"`
 	From int   `json:"from"`

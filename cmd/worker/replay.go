@@ -47,8 +47,8 @@ type replayCmd struct {
 	span    redecide.Span
 	compare bool               // policies are named
 	note    string             // where the transcripts come from, when no path was given
-	named   []string           // those of the command line
-	source  *transcript.Source // those of this machine, when no path was given
+	named   []string           // of the command line
+	source  *transcript.Source // of this machine, without a path
 }
 
 // Validate finds wrong usage that kong cannot find.
@@ -165,7 +165,7 @@ func counters() (out []measure.Counter, err error) {
 	return out, nil
 }
 
-// replayed is what the command prints of a comparison.
+// replayed is the command's result of a comparison.
 type replayed struct {
 	Equal bool `json:"equal"`
 	*redecide.Replayed

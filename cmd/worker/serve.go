@@ -25,7 +25,7 @@ const requestsShare = 2
 
 type serveCmd struct{}
 
-// Run serves until ctx ends. A signal before it serves is no failure either.
+// Run serves until ctx ends. A signal before it serves is not a failure.
 func (*serveCmd) Run(ctx context.Context, f *flags, log zerolog.Logger) error {
 	defer f.announceStop(ctx, log)()
 	err := f.serve(ctx, log)

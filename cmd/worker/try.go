@@ -33,7 +33,7 @@ func (f *flags) printTry(to io.Writer, self, nats, http string) {
 	}
 }
 
-// consoleURL is where this machine sees the console of a worker that listens on an address.
+// consoleURL is the URL, on this machine, of the console of a worker that listens on an address.
 func consoleURL(http string) string { return "http://" + reachable(http) + "/" }
 
 // openConsole opens the console in a browser, if that is requested. A failure is logged, with the address.

@@ -27,7 +27,7 @@ type tryCmd struct {
 	Window int    `default:"16384" placeholder:"TOKENS" help:"Window of the fake model (${default})."`
 }
 
-// direct is where the model is without compactd in front of it.
+// direct is the address of the model without compactd in front of it.
 const direct = "/direct"
 
 // Run serves until ctx ends.

@@ -247,7 +247,7 @@ func (f *flags) whatIf(ctx context.Context, s *query.Service, in *events.WhatIfR
 	return out, nil
 }
 
-// lifeOf reads what was decided of a session since its name was last used for another one.
+// lifeOf reads the decisions about a session since its name was last used for another one.
 func lifeOf(ctx context.Context, s *query.Service, a events.Address) (*whatif.Session, error) {
 	known, err := counters()
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package align compares the history of an agent with the chain of its session, and states
-// what of it to send.
+// Package align compares the history of an agent with the chain of its session, and lists the messages to
+// send.
 //
 //	h := align.Read(format, request.Messages, 0)
 //	known := h.Match(chain)                       // how much the session has of it

@@ -9,7 +9,7 @@ import (
 	"compactd/internal/events"
 )
 
-// History is that of an agent.
+// History is the history of an agent.
 type History struct {
 	Format   events.Format
 	Lead     int          // messages of the system that it begins with, without those before Before
@@ -17,7 +17,7 @@ type History struct {
 	Messages []events.Raw // from Before on
 }
 
-// Read returns the history of a dialect of which before messages were not sent.
+// Read returns the history of a dialect, without before messages that were not sent.
 func Read(f events.Format, messages []events.Raw, before int) *History {
 	h := &History{Format: f, Before: before, Messages: messages}
 	for before == 0 && h.Lead < len(messages) {
@@ -30,7 +30,7 @@ func Read(f events.Format, messages []events.Raw, before int) *History {
 	return h
 }
 
-// Len is how many messages the whole history has.
+// Len is the number of messages in the whole history.
 func (h *History) Len() int { return h.Before + len(h.Messages) }
 
 // At is the message at an index that was sent.
@@ -39,25 +39,24 @@ func (h *History) At(i int) events.Raw { return h.Messages[i-h.Before] }
 // From lists the messages from an index on.
 func (h *History) From(i int) []events.Raw { return h.Messages[i-h.Before:] }
 
-// digest is that of the messages from ≤ i < to.
+// digest is the digest of the messages from ≤ i < to.
 func (h *History) digest(from, to int) events.Digest {
 	return h.Format.DigestOf(h.Messages[from-h.Before : to-h.Before])
 }
 
-// Known is how much of a history a session has.
+// Known is the part of a history that a session has.
 type Known struct {
 	Turns int // of the session that the history begins with
-	At    int // index of the first message behind them
-	// Shift is the index of the first message of the session in the history: behind the lead.
-	// Where View is set it is that less what the view takes the place of, and may be
-	// below 0.
+	At    int // index of the first message after them
+	// Shift is the index of the session's first message in the history, after the lead. With a View it is
+	// less by the messages that the view replaces, and may be below 0.
 	Shift int
-	// View is the number of messages, behind the lead, that are a view of an earlier answer in
-	// the place of the first turns; 0 where the history has the messages themselves.
+	// View is the number of messages, after the lead, that an earlier answer's view has in place of the first
+	// turns; 0 if the history has the messages themselves.
 	View int
 }
 
-// Index is where the history has a message of the session, counted from its first turn.
+// Index is the index in the history of a message of the session, counted from its first turn.
 func (k Known) Index(message int) int { return k.Shift + message }
 
 // Match compares a history with a chain, turn by turn.
@@ -73,7 +72,7 @@ func (h *History) Match(chain []events.Link) Known {
 	return k
 }
 
-// follow goes on where k is.
+// follow continues the comparison at k.
 func (h *History) follow(chain []events.Link, k Known) Known {
 	for ; k.Turns < len(chain); k.Turns++ {
 		l := &chain[k.Turns]
@@ -86,8 +85,8 @@ func (h *History) follow(chain []events.Link, k Known) Known {
 	return k
 }
 
-// MatchPrefix compares what was sent behind a prefix. The prefix must end with a turn, and is
-// found by the digest of the session up to it; else ok is false.
+// MatchPrefix compares the messages after a prefix. The prefix must end with a turn, and is found by the
+// digest of the session up to it; else ok is false.
 func (h *History) MatchPrefix(chain []events.Link, prefix events.Digest) (k Known, ok bool) {
 	for i, l := range slices.Backward(chain) {
 		if shift := h.Before - int(l.End); l.Whole == prefix && shift >= 0 {
@@ -97,17 +96,16 @@ func (h *History) MatchPrefix(chain []events.Link, prefix events.Digest) (k Know
 	return k, false
 }
 
-// View is what an earlier answer gave for the first turns of a session.
+// View is an earlier answer for the first turns of a session.
 type View struct {
 	Messages []events.Raw  // as they were recorded
 	Digest   events.Digest // of Messages
 	Turns    int
-	// sent is the digest with placeholders for media of which only the hash was kept; zero where
-	// there are none.
+	// sent is the digest with placeholders for media of which only the hash was kept; zero without any.
 	sent events.Digest
 }
 
-// NewView returns the view of the first turns, without the instructions that it begins with.
+// NewView returns the view of the first turns, without its leading instructions.
 func NewView(f events.Format, messages []events.Raw, turns int) View {
 	messages = messages[Read(f, messages, 0).Lead:]
 	v := View{Messages: messages, Digest: f.DigestOf(messages), Turns: turns}
@@ -209,7 +207,7 @@ func (o *openCalls) answer(key events.Key) bool {
 	return true
 }
 
-// oldest is the place of the oldest open call of a key, behind all where there is none.
+// oldest is the position of the oldest open call of a key, after all if there is none.
 func (o *openCalls) oldest(key events.Key) int {
 	list := o.byKey[key]
 	for len(list) > 0 && o.answered[list[0]] {
@@ -223,8 +221,7 @@ func (o *openCalls) oldest(key events.Key) int {
 	return list[0]
 }
 
-// leastBytes is the least size of a message that a history is recognised by: shorter ones occur
-// in any history.
+// leastBytes is the least size of a message that identifies a history: shorter ones occur in any history.
 const leastBytes = 64
 
 // HasWork reports whether a history has one of some messages of an assistant or a tool, with
@@ -262,7 +259,7 @@ func (h *History) calls(raw events.Raw) (ids []string, work bool) {
 	return ids, work
 }
 
-// Common is how many messages a history has, from an index on, as a list begins.
+// Common is the number of equal messages in a history, from an index on, and at the beginning of a list.
 func (h *History) Common(at int, messages []events.Raw) int {
 	for i := range messages {
 		if at+i >= h.Len() || h.digest(at+i, at+i+1) != h.Format.DigestOf(messages[i:i+1]) {
@@ -272,7 +269,7 @@ func (h *History) Common(at int, messages []events.Raw) int {
 	return len(messages)
 }
 
-// Digests are those of each message that was sent.
+// Digests are the digests of the sent messages.
 func (h *History) Digests() map[events.Digest]bool {
 	have := map[events.Digest]bool{}
 	for i := range h.Messages {
@@ -305,8 +302,8 @@ func (h *History) Until(i int) *History {
 	return &out
 }
 
-// TurnEnd is the index behind the turn that begins at an index: what a model answers, and all up
-// to its next answer.
+// TurnEnd is the index after the turn that begins at an index: a model's answer, and all messages up to its
+// next answer.
 func TurnEnd(messages []events.Message, from int) int {
 	for from < len(messages) && messages[from].Role == events.RoleAssistant {
 		from++
@@ -317,13 +314,13 @@ func TurnEnd(messages []events.Message, from int) int {
 	return from
 }
 
-// turnBytes is how large a turn of several messages gets: the events of others wait behind it.
+// turnBytes is the largest size of a turn of several messages: the events of others wait behind it.
 const turnBytes = 1 << 20
 
-// Split cuts the messages from an index on into turns of at most most bytes, and of as many
-// messages and contents as a turn may have. A turn ends where no call awaits its result, if there is
-// such a place in it. Without messages there is one turn without any. Large media are recorded by
-// their hash, see [events.Format.Record]; a message that is larger alone even so is an error.
+// Split cuts the messages from an index on into turns of at most most bytes, and of as many messages and
+// contents as a turn may have. A turn ends where no call awaits its result, if there is such a place in it.
+// Without messages there is one empty turn. Large media are recorded by their hash, see
+// [events.Format.Record]; a single message that is still too large is an error.
 func (h *History) Split(from, most int) ([][]events.Raw, error) {
 	all := slices.Clone(h.From(from))
 	for i := range all {
@@ -370,7 +367,7 @@ func (h *History) Split(from, most int) ([][]events.Raw, error) {
 	return append(out, all[begin:]), nil
 }
 
-// load is what messages take of a turn.
+// load is the size of messages in a turn.
 type load struct{ bytes, messages, parts int }
 
 func (l load) plus(m load) load {

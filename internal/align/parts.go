@@ -7,8 +7,8 @@ import (
 	"compactd/internal/events"
 )
 
-// Output is a message that is sent, and the messages of the caller that it was made of:
-// from ≤ i < to, none where both are the same. Untouched: it is that one message as it is.
+// Output is a sent message and its sources, the caller's messages from ≤ i < to; none if both are the same.
+// Untouched: it is that one message unchanged.
 type Output struct {
 	Raw       events.Raw
 	From, To  int
@@ -24,7 +24,7 @@ type group struct {
 	made        bool
 }
 
-// Parts states outputs as parts of a history of n messages.
+// Parts describes outputs as parts of a history of n messages.
 func Parts(n int, outputs []Output) []events.SyncPart {
 	b := builder{}
 	at := 0
@@ -78,7 +78,7 @@ type builder struct{ parts []events.SyncPart }
 
 func span(from, to int) *events.SyncRange { return &events.SyncRange{int64(from), int64(to)} }
 
-// gap adds what stands in the place of a range that no output was made of.
+// gap adds the parts of a range without outputs.
 func (b *builder) gap(outputs []Output, made []group, from, to int) {
 	if len(made) == 0 {
 		b.drop(from, to)
@@ -100,7 +100,7 @@ func (b *builder) drop(from, to int) {
 	}
 }
 
-// group adds outputs that were made of a range.
+// group adds outputs made from a range.
 func (b *builder) group(outputs []Output, g *group) {
 	o := &outputs[g.first]
 	switch one := g.first == g.last && g.to == g.from+1; {
@@ -139,8 +139,8 @@ func Changed(parts []events.SyncPart, n int) bool {
 	return n > 0 && (len(parts) != 1 || parts[0].Keep == nil) || n == 0 && len(parts) > 0
 }
 
-// Find notes which messages from ≤ i < to of a history outputs are: the same content and ids of
-// calls, in the same order. Of two calls alike each is answered by a result of its own.
+// Find notes which messages from ≤ i < to of a history the outputs are: the same content and ids of calls, in
+// the same order. Each of two equal calls is answered by a result of its own.
 func Find(h *History, from, to int, outputs []Output) {
 	places := map[likeness][]int{}
 	for i := from; i < to; i++ {
@@ -164,7 +164,7 @@ func Find(h *History, from, to int, outputs []Output) {
 	}
 }
 
-// likeness is what two messages have in common that are the same: the content and the ids of calls.
+// likeness is the content and the ids of calls, which equal messages share.
 type likeness struct {
 	content events.Digest
 	ids     string
@@ -175,7 +175,7 @@ func (h *History) likeness(raw events.Raw) likeness {
 	return likeness{h.Format.DigestOf([]events.Raw{raw}), fmt.Sprintf("%q", ids)}
 }
 
-// Apply returns what parts give of a history.
+// Apply applies parts to a history.
 func Apply(history []events.Raw, parts []events.SyncPart) []events.Raw {
 	out := []events.Raw{}
 	for _, p := range parts {
@@ -189,11 +189,11 @@ func Apply(history []events.Raw, parts []events.SyncPart) []events.Raw {
 	return out
 }
 
-// Freeze returns parts that leave the first n messages of a history as they are: all that
-// parts change behind them, but nothing that takes the place of one of them.
+// Freeze returns parts that leave the first n messages of a history unchanged: with all changes after them,
+// but without replacements of them.
 func Freeze(parts []events.SyncPart, n int) []events.SyncPart {
 	out := Keep(n)
-	skipped := false // the message before: so is what was added behind it
+	skipped := false // the message before was skipped, as are additions after it
 	for _, p := range parts {
 		at := rangeOf(&p)
 		from := max(at[0], int64(n))
@@ -208,8 +208,7 @@ func Freeze(parts []events.SyncPart, n int) []events.SyncPart {
 	return out
 }
 
-// Holds reports whether parts leave the first n messages of a history as they are, with nothing
-// between them.
+// Holds reports whether parts leave the first n messages of a history unchanged, with nothing between them.
 func Holds(parts []events.SyncPart, n int) bool {
 	return n == 0 || len(parts) > 0 && parts[0].Keep != nil && parts[0].Keep[1] >= int64(n)
 }

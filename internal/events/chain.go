@@ -10,8 +10,8 @@ import (
 	"compactd/internal/events/codec"
 )
 
-// With is the digest of a session with one more turn, whose messages have the digest turn.
-// That of a session without turns is zero. See docs/format/identity.md.
+// With is the digest of a session with one more turn, whose messages have the digest turn. A session without
+// turns has the zero digest. See docs/format/identity.md.
 func (d Digest) With(turn Digest, messages int) Digest {
 	var b [2*len(Digest{}) + 4]byte
 	copy(b[:], d[:])
@@ -43,7 +43,7 @@ func (d *Digest) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// Link is a turn in the chain of a session: what identifies the session up to it.
+// Link is a turn in the chain of a session: it identifies the session up to the turn.
 type Link struct {
 	Digest Digest // of the messages of the turn
 	Whole  Digest // of the session up to the turn
@@ -51,7 +51,7 @@ type Link struct {
 	Seq    uint64 // of the turn in the log
 }
 
-// Start is how many messages are before turn i of a chain, counted from 0.
+// Start is the number of messages before turn i of a chain, counted from 0.
 func Start(chain []Link, i int) int {
 	if i == 0 {
 		return 0
@@ -59,9 +59,8 @@ func Start(chain []Link, i int) int {
 	return int(chain[i-1].End)
 }
 
-// DigestOf is the identity of messages, of the list that they make. They are JSON without
-// half surrogates, as [DecodeTurn] returns it; what the dialect cannot read has a digest too,
-// which is that of no turn.
+// DigestOf is the digest of a list of messages. They are JSON without half surrogates, as [DecodeTurn]
+// returns them. Messages that the dialect cannot read also have a digest, which no turn has.
 func (f Format) DigestOf(messages []Raw) Digest {
 	var d Decoder
 	d.turn.Dialect = f
@@ -77,7 +76,7 @@ func (e *envelope) expect() *Expect {
 	return nil
 }
 
-// numberAndDigest reads a field that is an object of a number and a digest, which is required.
+// numberAndDigest reads a required field, an object of a number and a digest.
 func (e *envelope) numberAndDigest(name, number, digest string) (n int64, d Digest, ok bool) {
 	ms, ok := e.object(name)
 	if !ok {
@@ -99,7 +98,7 @@ func (e *envelope) numberAndDigest(name, number, digest string) (n int64, d Dige
 	return n, d, true
 }
 
-// fork reads where a session branched off.
+// fork reads the place where a session branched off.
 func (e *envelope) fork() *Fork {
 	ms, ok := e.object("forked_from")
 	if !ok {
@@ -154,9 +153,8 @@ const (
 	hashBytes    = 12
 )
 
-// ContentHash names a text of the turn at a sequence of the log, in 24 hexadecimal digits. It
-// finds the turn, and no caller can make it without the text: it needs no store, and is the same
-// at every worker.
+// ContentHash names a text of the turn at a sequence of the log, in 24 hexadecimal digits. It finds the turn,
+// and only a caller with the text can make it. It needs no store, and is the same at every worker.
 func ContentHash(seq uint64, text string) string {
 	var b [hashBytes]byte
 	var n [8]byte

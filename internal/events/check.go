@@ -12,27 +12,26 @@ const SubjectCheck = "compactd.check"
 
 // Bounds of a check.
 const (
-	// MaxCheckBytes bounds a request: the messages may be those of a whole turn.
+	// MaxCheckBytes bounds a request: its messages may be as large as a whole turn.
 	MaxCheckBytes = MaxTurnBytes
-	// MaxAttachments is how many attachments it may name.
+	// MaxAttachments bounds its attachments.
 	MaxAttachments = 100
 )
 
-// CheckRequest checks whether the next call fits: the current history, and what is to be
-// added to it. An absent field has the value of the session.
+// CheckRequest checks whether the next call fits: the current history with the additions. An absent field has
+// the value of the session.
 type CheckRequest struct {
 	About
 
 	NextCall
-	// Attachments are files of which only type and size are known.
+	// Attachments are files with only type and size.
 	Attachments []Attachment `json:"attachments,omitzero"`
 	Await
 
 	Unknown []string `json:"-"` // fields that were ignored
 }
 
-// NextCall is the next call of a session, before it is made: what is absent is as the
-// session has it.
+// NextCall is the next call of a session, before it is made. Absent fields are as in the session.
 type NextCall struct {
 	// The model of the call; a provider without a model is its default.
 	Provider        string `json:"provider,omitzero"`
@@ -40,14 +39,13 @@ type NextCall struct {
 	MaxOutputTokens int64  `json:"max_output_tokens,omitzero"`
 	ContextWindow   int64  `json:"context_window,omitzero"`
 
-	// Format is the dialect of Messages where the session has none yet; absent is
-	// the provider's.
+	// Format is the dialect of Messages if the session has none yet; absent is the provider's.
 	Format Format `json:"format,omitzero"`
-	// Messages and Tokens are to be added: messages are measured as those of a turn
-	// are, tokens are the caller's own count.
+	// Messages and Tokens are the additions: messages are measured like those of a turn, tokens are the
+	// caller's own count.
 	Messages []Raw `json:"messages,omitzero"`
 	Tokens   int64 `json:"tokens,omitzero"`
-	// System and Tools take the place of the session's.
+	// System and Tools replace the session's.
 	System Raw `json:"system,omitzero"`
 	Tools  Raw `json:"tools,omitzero"`
 }
@@ -69,20 +67,20 @@ type CheckResponse struct {
 	Known           bool    `json:"known"`            // false: the answer is for a first call
 	Fits            bool    `json:"fits"`             // as budget.within_budget
 	Level           Level   `json:"level"`            // as budget.level
-	Room            int64   `json:"room_tokens"`      // available − estimated input; negative by what is too much
-	Added           int64   `json:"added_tokens"`     // what the request adds, uncorrected
+	Room            int64   `json:"room_tokens"`      // available − estimated input; negative if the input is too large
+	Added           int64   `json:"added_tokens"`     // by the request, uncorrected
 	NeedsCompaction bool    `json:"needs_compaction"` // as budget.should_compact
 	Generation      int64   `json:"generation"`
 	Through         Through `json:"through"`
 	Budget          Budget  `json:"budget"` // of the call
-	// Attachments are the costs of those in the request, and whether to send each: the
-	// smallest first, as long as they fit the share for files.
+	// Attachments are the costs of the request's attachments, and whether to send each: the smallest first,
+	// while they fit into the share for files.
 	Attachments []AttachmentCost `json:"attachments,omitzero"`
 	// Unknown are fields of the request that were ignored.
 	Unknown []string `json:"unknown_fields,omitzero"`
 }
 
-// AttachmentCost is what one attachment costs.
+// AttachmentCost is the cost of one attachment.
 type AttachmentCost struct {
 	Tokens int64 `json:"tokens"`
 	Send   bool  `json:"send"`
@@ -132,7 +130,7 @@ func (e *envelope) attachments(name string) []Attachment {
 	return out
 }
 
-// list reads an array of at most so many values, ok is false without one.
+// list reads an array of at most most values; ok is false without one.
 func (e *envelope) list(name string, most int) (list []Raw, ok bool) {
 	v, ok := e.take(name)
 	if !ok {
@@ -165,18 +163,18 @@ func (e *envelope) attachment(name string, raw Raw) (out Attachment) {
 	return out
 }
 
-// SubjectAttach decides what of files enters the next call of a session, before they are
-// in its history.
+// SubjectAttach decides which parts of files enter the next call of a session, before they are in its
+// history.
 const SubjectAttach = "compactd.attach"
 
-// How long an attach may wait for models to summarize files, by default and at most. Then
-// the embedded summarizer writes.
+// Longest wait for models that summarize files, by default and at most. After it the embedded summarizer
+// writes.
 const (
 	DefaultSummaryWait = 20 * time.Second
 	MaxSummaryWait     = time.Minute
 )
 
-// AttachRequest is about files that are to enter the next call.
+// AttachRequest is about files for the next call.
 type AttachRequest struct {
 	About
 
@@ -185,37 +183,36 @@ type AttachRequest struct {
 	Attachments []AttachedFile `json:"attachments"`
 	// Policy has fields of the policy for this request alone.
 	Policy Raw `json:"policy,omitzero"`
-	// Focus is what summaries of files shall keep in mind.
+	// Focus is content that summaries of files must keep.
 	Focus string `json:"focus,omitzero"`
-	// SummaryMS is the most to wait for models, in milliseconds; nil is
-	// [DefaultSummaryWait], 0 has the embedded summarizer write at once.
+	// SummaryMS is the longest wait for models, in milliseconds; nil is [DefaultSummaryWait]. With 0 the
+	// embedded summarizer writes at once.
 	SummaryMS *int64 `json:"summary_ms,omitzero"`
 }
 
 // AttachedFile is one file.
 type AttachedFile struct {
 	Name string `json:"name,omitzero"` // for notices
-	Type string `json:"type,omitzero"` // as that of an [Attachment]
-	// Text is the file as text, or its beginning; nil for a file of which only type and
-	// size are known.
+	Type string `json:"type,omitzero"` // as in an [Attachment]
+	// Text is the file as text, or its beginning; nil if only type and size are known.
 	Text *string `json:"text,omitzero"`
 	// Bytes is the size of the whole file; absent is that of Text.
 	Bytes int64 `json:"bytes,omitzero"`
 }
 
-// FileAction is what is done with a file.
+// FileAction is the treatment of a file.
 type FileAction string
 
 // Actions on files.
 const (
-	FileWhole      FileAction = "whole"    // it enters as it is
+	FileWhole      FileAction = "whole"    // all of it enters
 	FilePreview    FileAction = "preview"  // its first characters enter, since it is very large
 	FileCut        FileAction = "cut"      // its beginning enters
 	FileSummarized FileAction = "summary"  // a summary enters
 	FileLeftOut    FileAction = "left_out" // nothing enters; the text is a notice for the user
 )
 
-// AttachResponse has what to send of each file.
+// AttachResponse has the text to send for each file.
 type AttachResponse struct {
 	V          int     `json:"v"`
 	Known      bool    `json:"known"` // false: the answer is for a first call
@@ -223,27 +220,27 @@ type AttachResponse struct {
 	Level      Level   `json:"level"` // as budget.level
 	Generation int64   `json:"generation"`
 	Through    Through `json:"through"`
-	Budget     Budget  `json:"budget"`             // of the call with what enters of the files
-	FileBudget int64   `json:"file_budget_tokens"` // what the files may cost together
+	Budget     Budget  `json:"budget"`             // of the call with the parts of files that enter
+	FileBudget int64   `json:"file_budget_tokens"` // for all files together
 	// Attachments are those of the request, in their order.
 	Attachments []AttachedText `json:"attachments"`
 }
 
-// AttachedText is what of one file to send.
+// AttachedText is the part of one file to send.
 type AttachedText struct {
 	Name   string     `json:"name,omitzero"`
 	Action FileAction `json:"action"`
-	// Text is what to send; of a file that was left out a notice for the user, and absent
-	// for one that came without text.
+	// Text is the text to send; for a file that was left out a notice for the user. Absent for a file without
+	// text.
 	Text        string `json:"text,omitzero"`
-	Tokens      int64  `json:"tokens"`       // what enters
-	WholeTokens int64  `json:"whole_tokens"` // what the whole file would cost
+	Tokens      int64  `json:"tokens"`       // of the part that enters
+	WholeTokens int64  `json:"whole_tokens"` // of the whole file
 	// Model and Usage are those of a summary; "embedded" needs no model.
 	Model string       `json:"model,omitzero"`
 	Usage SummaryUsage `json:"usage,omitzero"`
 }
 
-// SummaryWait is how long models may take.
+// SummaryWait is the longest wait for models.
 func (r *AttachRequest) SummaryWait() time.Duration {
 	if r.SummaryMS == nil {
 		return DefaultSummaryWait

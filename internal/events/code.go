@@ -144,10 +144,10 @@ var Codes = map[Code]CodeInfo{
 type Problem struct {
 	Code  Code
 	Field string // path within the envelope, such as model.max_output_tokens
-	Text  string // what is wrong, without any content of a message
+	Text  string // the defect, without any content of a message
 }
 
-// String returns the field and what is wrong with it.
+// String returns the field and its defect.
 func (p Problem) String() string {
 	if p.Field == "" {
 		return p.Text
@@ -193,7 +193,7 @@ func NewInvalid(c Code, field, text string) *Invalid {
 	return &Invalid{Problems: []Problem{{c, field, text}}}
 }
 
-// problems collects what is wrong with one event.
+// problems collects the defects of one event.
 type problems []Problem
 
 // maxProblems bounds the problems that are listed for one event.

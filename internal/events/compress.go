@@ -7,7 +7,7 @@ import (
 	"compactd/internal/events/models"
 )
 
-// Header that names the session of a request to compress, and of its usage.
+// SessionHeader names the session of a request to compress, and of its usage.
 const SessionHeader = "X-Headroom-Session-Id"
 
 // CompressRequest is a history that a gateway is about to send to a model.
@@ -18,7 +18,7 @@ type CompressRequest struct {
 	// TokenBudget overrides the window of the model, in tokens; 0 is its own.
 	TokenBudget int64          `json:"token_budget,omitzero"`
 	Config      CompressConfig `json:"config,omitzero"`
-	Fallback    Format         `json:"-"` // of messages that show none; "" is OpenAI
+	Fallback    Format         `json:"-"` // of messages with an unclear dialect; "" is OpenAI
 }
 
 // CompressConfig are the options of a request to compress.
@@ -26,16 +26,16 @@ type CompressConfig struct {
 	SessionID string `json:"session_id,omitzero"` // any name; "" finds the session by its history
 	// Mode ccr states that the model has a tool that takes the hashes of placeholders.
 	Mode string `json:"mode,omitzero"`
-	// Frozen is how many messages are in the provider's cache: so many of the first come back
-	// in the same bytes. Sent messages never change within a generation, whatever it is.
+	// Frozen is the number of first messages in the provider's cache: they are returned in the same bytes.
+	// Sent messages never change within a generation, whatever its value.
 	Frozen int64 `json:"frozen_message_count,omitzero"`
 }
 
 // ModeRetrieve is the mode of models that look originals up by hash.
 const ModeRetrieve = "ccr"
 
-// CompressResponse is the history to send. A failure of compactd leaves it as it came, and has
-// a code: the call that waits for it goes on.
+// CompressResponse is the history to send. After a failure of compactd it is unchanged, and has a code: the
+// call that waits for it goes on.
 type CompressResponse struct {
 	V            int           `json:"v"`
 	Messages     []Raw         `json:"messages"`
@@ -43,18 +43,18 @@ type CompressResponse struct {
 	TokensAfter  int64         `json:"tokens_after"`
 	TokensSaved  int64         `json:"tokens_saved"`
 	Ratio        float64       `json:"compression_ratio"`  // after by before
-	Transforms   []string      `json:"transforms_applied"` // names the generation; empty where the messages are as they came
+	Transforms   []string      `json:"transforms_applied"` // names the generation; empty if the messages are unchanged
 	Hashes       []string      `json:"ccr_hashes"`         // in messages that compactd made
-	Session      string        `json:"session,omitzero"`   // its name; "" where the history belongs to none
-	View         string        `json:"view,omitzero"`      // names what is sent, for usage; "" for what frozen messages keep from being a view
+	Session      string        `json:"session,omitzero"`   // its name; "" if the history belongs to no session
+	View         string        `json:"view,omitzero"`      // names the sent messages, for usage; "" if frozen messages keep them from being a view
 	Generation   int64         `json:"generation"`
 	Warnings     []SyncWarning `json:"warnings,omitzero"`
-	Code         Code          `json:"code,omitzero"` // why the messages are as they came
+	Code         Code          `json:"code,omitzero"` // why the messages are unchanged
 	Message      string        `json:"message,omitzero"`
 	Hint         string        `json:"hint,omitzero"`
 }
 
-// UsageRequest is what a provider counted for a call with a history of a [CompressResponse].
+// UsageRequest is a provider's count for a call with a history of a [CompressResponse].
 type UsageRequest struct {
 	V       int    `json:"v,omitzero"`
 	Session string `json:"session"`
@@ -69,7 +69,7 @@ type UsageResponse struct {
 	View    string `json:"view"`
 }
 
-// RetrieveResponse is what a placeholder stands for.
+// RetrieveResponse is the text that a placeholder replaces.
 type RetrieveResponse struct {
 	V        int    `json:"v"`
 	Hash     string `json:"hash"`
@@ -137,8 +137,8 @@ func (e *envelope) messages() []Raw {
 	return all
 }
 
-// FormatOf is the dialect of messages that name none: of the first that is recognised, else
-// fallback, else that of OpenAI's chat completions, which gateways convert to.
+// FormatOf is the dialect of messages: of the first that is recognised, else fallback, else OpenAI's chat
+// completions, to which gateways convert.
 func FormatOf(messages []Raw, fallback Format) Format {
 	for _, m := range messages {
 		if k := OpenAI.kinOf(m); k != nil && k.advice == "" && k.format.Known() {
@@ -148,7 +148,7 @@ func FormatOf(messages []Raw, fallback Format) Format {
 	return cmp.Or(fallback, OpenAI)
 }
 
-// ModelOf is the model of a name as gateways have them, perhaps as PROVIDER/NAME; nil for "".
+// ModelOf is the model of a gateway's name, perhaps PROVIDER/NAME; nil for "".
 func ModelOf(name string) *Model {
 	if name == "" {
 		return nil

@@ -12,7 +12,7 @@ import (
 // AnyTenant stands for all tenants in a request of an operator.
 const AnyTenant = "*"
 
-// Sort is by what a list is in order.
+// Sort is the field that orders a list.
 type Sort string
 
 // Orders of lists of sessions and of tenants; the first is the default of sessions.
@@ -23,7 +23,7 @@ const (
 	SortGrowth     Sort = "growth"     // tokens a turn
 	SortRemaining  Sort = "remaining"  // turns until the trigger, the fewest first
 	SortGeneration Sort = "generation" // compactions
-	SortLastTurn   Sort = "last_turn"  // when the last turn came
+	SortLastTurn   Sort = "last_turn"  // time of the last turn
 	SortSaved      Sort = "saved"      // tokens that compactions removed
 	SortName       Sort = "name"       // tenant and session, the first first
 	SortSessions   Sort = "sessions"   // of a tenant
@@ -33,7 +33,7 @@ const (
 	SortRejected   Sort = "rejected"   // events of a tenant that were refused
 )
 
-// SessionSorts and TenantSorts are what each list may be in order of.
+// SessionSorts and TenantSorts are the fields that can order each list.
 var (
 	SessionSorts = []Sort{SortFill, SortInput, SortTurns, SortGrowth, SortRemaining, SortGeneration, SortLastTurn, SortSaved, SortName}
 	TenantSorts  = []Sort{SortInput, SortSpent, SortSessions, SortSaved, SortLost, SortSummaries, SortRejected, SortLastTurn, SortName}
@@ -48,13 +48,13 @@ const (
 	OrderDescending Order = "desc"
 )
 
-// Ranking is which rows of all partitions a list has, and in which order.
+// Ranking selects and orders the rows of all partitions.
 type Ranking struct {
 	Sort  Sort  `json:"sort,omitzero"`
-	Order Order `json:"order,omitzero"` // absent: the largest first, but for remaining and name
+	Order Order `json:"order,omitzero"` // absent: the largest first; for remaining and name the least
 	// Text is part of a tenant, of a session, or of the name of its model, in upper or lower case.
 	Text string `json:"text,omitzero"`
-	// Partition selects one, which its owner answers for; nil is all.
+	// Partition selects the partition whose owner answers; nil is all.
 	Partition *int64 `json:"partition,omitzero"`
 }
 
@@ -63,7 +63,7 @@ func (r *Ranking) Ascends() bool {
 	return r.Order == OrderAscending || r.Order == "" && (r.Sort == SortRemaining || r.Sort == SortName)
 }
 
-// Compare orders two places of the list: by value, and by address where that is equal.
+// Compare orders two places of the list: by value, then by address.
 func (r *Ranking) Compare(a, b Place) int {
 	by := cmp.Compare(b.Value, a.Value)
 	if r.Ascends() {
@@ -76,25 +76,25 @@ func (r *Ranking) Compare(a, b Place) int {
 	return cmp.Or(by, names)
 }
 
-// Place is a place in such a list: behind the row of a value and an address. On the wire it is a
-// string that only workers read.
+// Place is a place in such a list: after the row with a value and an address. On the wire it is a string that
+// only workers read.
 type Place struct {
 	Value int64
 	Address
 }
 
-// String writes the place as it travels.
+// String is the place on the wire.
 func (p Place) String() string {
 	return placePrefix + strconv.FormatInt(p.Value, 10) + "." + p.Tenant + "." + p.Session
 }
 
-// placePrefix begins a place, and no [SessionsCursor] without one.
+// placePrefix distinguishes a place from a [SessionsCursor].
 const placePrefix = "@"
 
-// MarshalText writes the place as it travels.
+// MarshalText is String.
 func (p Place) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
-// UnmarshalText reads what MarshalText wrote. Its error is an [*Invalid].
+// UnmarshalText reads a String. Its error is an [*Invalid].
 func (p *Place) UnmarshalText(text []byte) error {
 	rest, ok := strings.CutPrefix(string(text), placePrefix)
 	value, name, named := strings.Cut(rest, ".")
@@ -107,7 +107,7 @@ func (p *Place) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// placeBytes is what a place has beside the id of a session.
+// placeBytes is the size of a place beside the id of a session.
 const placeBytes = 90
 
 // ranking reads the fields of a ranking.
@@ -121,7 +121,7 @@ func (e *envelope) ranking(sorts []Sort) Ranking {
 // maxPartition bounds the number of a partition.
 const maxPartition = 1<<16 - 1
 
-// choice reads a text that is one of some, or "".
+// choice reads a text that is one of a list, or "".
 func choice[T ~string](e *envelope, name string, of []T) T {
 	s := T(e.text(name))
 	if s != "" && !slices.Contains(of, s) {
@@ -152,7 +152,7 @@ type TenantsRequest struct {
 	V int `json:"v,omitzero"`
 	Ranking
 	Limit int64 `json:"limit,omitzero"` // tenants to list; absent is [DefaultSessions]
-	After Place `json:"after,omitzero"` // where to go on, as the answer before has it
+	After Place `json:"after,omitzero"` // the position of the next page, from the answer before
 }
 
 // TenantsResponse lists tenants.
@@ -160,21 +160,21 @@ type TenantsResponse struct {
 	V       int      `json:"v"`
 	Total   int64    `json:"total"` // of all partitions that answered
 	Tenants []Tenant `json:"tenants"`
-	After   *Place   `json:"after,omitzero"` // where to go on; absent when all were listed
+	After   *Place   `json:"after,omitzero"` // the position of the next page; absent at the end
 	// Missing are partitions that no worker serves now.
 	Missing []int64 `json:"missing,omitzero"`
 }
 
-// Tenant is the sums over the sessions of a tenant that have not ended.
+// Tenant has sums over the sessions of a tenant that have not ended.
 type Tenant struct {
 	Tenant   string `json:"tenant"`
 	LastTurn int64  `json:"last_turn_ms"` // of any session, in Unix milliseconds of the log
 	Rejected int64  `json:"rejected"`     // events that were refused or need attention, as far as OUTCOMES has them
-	// OutcomeBytes were stored for the tenant in the last hour, and OutcomeBound is how many may be; 0 is no bound.
+	// OutcomeBytes were stored for the tenant in the last hour, at most OutcomeBound; 0 is no bound.
 	OutcomeBytes int64 `json:"outcome_bytes_hour"`
 	OutcomeBound int64 `json:"outcome_bytes_bound,omitzero"`
-	// Month is what summaries by models cost in this calendar month, in UTC, as far as the log has it, also of sessions
-	// that have ended; MonthCents is how many US cents that may be, 0 is no bound.
+	// Month is the cost of summaries by models in this calendar month, in UTC, as far as the log has it,
+	// including sessions that have ended. MonthCents is its bound in US cents; 0 is no bound.
 	Month      int64 `json:"month_nano_usd,omitzero"`
 	MonthCents int64 `json:"month_cents_bound,omitzero"`
 	Sums
@@ -183,12 +183,12 @@ type Tenant struct {
 	Models []ModelSums `json:"models"`
 }
 
-// Sums are those over some sessions.
+// Sums are over some sessions.
 type Sums struct {
 	Sessions    int64 `json:"sessions"`
 	Turns       int64 `json:"turns"`
 	Input       int64 `json:"input_tokens"` // estimated, of the next call of each
-	Saved       int64 `json:"saved_tokens"` // that compactions removed, less what rewinds brought back
+	Saved       int64 `json:"saved_tokens"` // by compactions, less the tokens that rewinds brought back
 	Generations int64 `json:"generations"`
 	Prepared    int64 `json:"prepared"` // sessions with a summary that is ready
 	Waiting     int64 `json:"waiting"`  // sessions that wait for one
@@ -199,7 +199,7 @@ type Sums struct {
 	Summaries SummaryCounts `json:"summaries,omitzero"`
 }
 
-// Plus is both together.
+// Plus adds two sums.
 func (s Sums) Plus(o Sums) Sums {
 	return Sums{
 		s.Sessions + o.Sessions, s.Turns + o.Turns, s.Input + o.Input, s.Saved + o.Saved, s.Generations + o.Generations,
@@ -208,9 +208,9 @@ func (s Sums) Plus(o Sums) Sums {
 	}
 }
 
-// ModelSums are those over the sessions with a model.
+// ModelSums are over the sessions with a model.
 type ModelSums struct {
-	Model string `json:"model,omitzero"` // provider/model, "" of sessions whose turns name none
+	Model string `json:"model,omitzero"` // provider/model, "" for sessions without one
 	Sums
 }
 
@@ -223,7 +223,7 @@ func DecodeTenantsRequest(data []byte) (*TenantsRequest, error) {
 	})
 }
 
-// TimelineResponse is how a session grew, and what its compactions removed. Its request is a
+// TimelineResponse has the growth of a session, and the tokens that its compactions removed. Its request is a
 // [ContextRequest] without a page.
 type TimelineResponse struct {
 	V          int     `json:"v"`
@@ -233,7 +233,7 @@ type TimelineResponse struct {
 	Provider   string  `json:"provider,omitzero"`
 	Model      string  `json:"model,omitzero"`
 	Format     Format  `json:"format,omitzero"`
-	// Thresholds are those of [Budget], and of now.
+	// Thresholds are those of the present [Budget].
 	ContextWindow  int64           `json:"context_window"`
 	AvailableInput int64           `json:"available_input_tokens"`
 	TriggerTokens  int64           `json:"trigger_tokens"`
@@ -244,13 +244,13 @@ type TimelineResponse struct {
 	Generations    []TimelineShift `json:"generations"`
 }
 
-// TimelineTurn is a session when a turn was decided, before the compactions that the turn caused.
+// TimelineTurn is a session at the decision about a turn, before the compactions that it caused.
 type TimelineTurn struct {
 	Turn      int64  `json:"turn"`
 	Seq       uint64 `json:"seq"`              // in the log
 	Added     int64  `json:"added_tokens"`     // by the turn, by estimate alone
 	Input     int64  `json:"input_tokens"`     // of the budget then
-	Published int64  `json:"published_tokens"` // what that would have been without compactions
+	Published int64  `json:"published_tokens"` // the budget without compactions
 }
 
 // TimelineShift is a compaction or a rewind.
@@ -275,13 +275,13 @@ type ChangesResponse struct {
 	Before     int64    `json:"tokens_before"` // of all messages, by estimate
 	After      int64    `json:"tokens_after"`
 	Rows       []Change `json:"rows"`
-	// Summary is the one that it put in place, as far as OUTCOMES has it; nil for none.
+	// Summary is the summary that it put in place, as far as OUTCOMES has it; nil for none.
 	Summary *Summary `json:"summary,omitzero"`
 	Page    int64    `json:"page"`
 	Pages   int64    `json:"pages"`
 }
 
-// Action is what a compaction did to a message.
+// Action is the change of a message by a compaction.
 type Action string
 
 // The actions.
@@ -292,10 +292,10 @@ const (
 	ActionAdded   Action = "added"
 )
 
-// Change is one message before and after a compaction. Texts are at most 16 KiB of its parts.
+// Change is one message before and after a compaction, with at most 16 KiB of the texts of its parts.
 type Change struct {
 	Action       Action `json:"action"`
-	Op           Op     `json:"op,omitzero"`   // the edit that did it, where one is known
+	Op           Op     `json:"op,omitzero"`   // the edit, if known
 	Turn         int64  `json:"turn,omitzero"` // 0 for a message of compactd
 	Index        int64  `json:"index"`
 	Role         Role   `json:"role"`
@@ -306,7 +306,7 @@ type Change struct {
 	Cut          bool   `json:"cut,omitzero"` // a text is longer than this
 }
 
-// XrayResponse is what fills a window, by estimate. Its request is a [ContextRequest] without a page.
+// XrayResponse has the estimated contents of a window. Its request is a [ContextRequest] without a page.
 type XrayResponse struct {
 	V              int         `json:"v"`
 	Known          bool        `json:"known"` // false: no turn of the session was taken or parked
@@ -319,7 +319,7 @@ type XrayResponse struct {
 	Violations     []Violation `json:"violations,omitzero"`
 }
 
-// ContentKind is what a part of a call is.
+// ContentKind is the kind of a part of a call.
 type ContentKind string
 
 // The kinds of content.
@@ -334,8 +334,8 @@ const (
 	ContentMedia       ContentKind = "media"
 	ContentSummary     ContentKind = "summary"
 	ContentRecord      ContentKind = "record"      // facts of a summary
-	ContentPlaceholder ContentKind = "placeholder" // in the place of what a compaction removed
-	ContentCorrection  ContentKind = "correction"  // what the provider counted beside the estimates
+	ContentPlaceholder ContentKind = "placeholder" // in place of removed content
+	ContentCorrection  ContentKind = "correction"  // the provider's count beyond the estimates
 )
 
 // XrayKind is the sum of one kind, of definitions, calls and results for each tool.
@@ -363,7 +363,7 @@ type Violation struct {
 	Index   int64  `json:"index"` // of the message; -1 for the history as a whole
 }
 
-// PreviewRequest requests what a session.compact would do.
+// PreviewRequest requests the result that a session.compact would have.
 type PreviewRequest struct {
 	About
 	// Focus and Policy are those of the session.compact.
@@ -382,10 +382,10 @@ func DecodePreviewRequest(data []byte) (*PreviewRequest, error) {
 // MaxWhatIf bounds the policies that one request compares with the one in force.
 const MaxWhatIf = 4
 
-// WhatIfRequest requests how a session would have gone under other policies.
+// WhatIfRequest replays a session under other policies.
 type WhatIfRequest struct {
 	About
-	// Set is a list for each policy: fields of the one in force with other values, such as target=0.5.
+	// Set has a list for each policy: fields of the policy in force with other values, such as target=0.5.
 	Set [][]string `json:"set"`
 }
 
@@ -401,14 +401,15 @@ func DecodeWhatIfRequest(data []byte) (*WhatIfRequest, error) {
 	})
 }
 
-// WhatIfResponse is what the log has of a session, decided again.
+// WhatIfResponse has the log of a session, decided again.
 type WhatIfResponse struct {
 	V int `json:"v"`
-	// Policies are the figures of each, as worker replay --json has them, with its set; what was recorded comes first.
+	// Policies are the figures of each, as in worker replay --json, with its set; the recorded ones come
+	// first.
 	Policies []Raw `json:"policies"`
 }
 
-// PreviewResponse is what a session.compact would do now. Nothing is changed.
+// PreviewResponse is the result that a session.compact would have now. Nothing is changed.
 type PreviewResponse struct {
 	V        int    `json:"v"`
 	Known    bool   `json:"known"` // false: no turn of the session was taken or parked
@@ -416,13 +417,13 @@ type PreviewResponse struct {
 	Code     Code   `json:"code,omitzero"` // why it would change nothing
 	Message  string `json:"message,omitzero"`
 	Hint     string `json:"hint,omitzero"`
-	// Compaction is what would be published; nil while a summary would be waited for.
+	// Compaction is the outcome that would be published; nil if it would wait for a summary.
 	Compaction *HistoryEntry `json:"compaction,omitzero"`
 	Edits      int64         `json:"edits,omitzero"`
-	Summary    *SummaryRange `json:"summary,omitzero"` // that would be requested; nil for none
+	Summary    *SummaryRange `json:"summary,omitzero"` // to be requested; nil for none
 }
 
-// SummaryRange is what a summary would be requested of.
+// SummaryRange is the range of a summary to be requested.
 type SummaryRange struct {
 	Lane     Lane     `json:"lane"`
 	From     Position `json:"from"`
@@ -448,7 +449,7 @@ func DecodeFleetRequest(data []byte) (*FleetRequest, error) {
 	})
 }
 
-// FleetResponse is who serves each partition, and how the workers are.
+// FleetResponse has the owner of each partition, and the state of the workers.
 type FleetResponse struct {
 	V          int              `json:"v"`
 	Time       int64            `json:"time_ms"` // of the worker that answers
@@ -459,7 +460,7 @@ type FleetResponse struct {
 	Feed       []FleetNote      `json:"feed"` // of all workers, the newest first
 }
 
-// FleetPartition is one partition. Times are in Unix milliseconds, 0 where they are not known.
+// FleetPartition is one partition. Times are in Unix milliseconds, 0 if unknown.
 type FleetPartition struct {
 	Partition  int64  `json:"partition"`
 	Owner      string `json:"owner"`  // of the newest commit, "" before the first
@@ -469,7 +470,7 @@ type FleetPartition struct {
 	Epoch      uint64 `json:"epoch"`
 	Cursor     uint64 `json:"cursor"` // of the last event whose outcomes are stored
 	Behind     uint64 `json:"behind"` // events behind it
-	Lag        int64  `json:"lag_ms"` // age of the first of them
+	Lag        int64  `json:"lag_ms"` // age of the first event behind it
 	Sessions   int64  `json:"sessions,omitzero"`
 	Acquired   int64  `json:"acquired_ms,omitzero"`
 	Checkpoint int64  `json:"checkpoint_ms,omitzero"`
@@ -511,7 +512,7 @@ type FleetWorker struct {
 type FleetLane struct {
 	Lane    Lane  `json:"lane"`
 	Waiting int64 `json:"waiting"` // jobs that no summarizer has taken
-	Running int64 `json:"running"` // jobs that one has taken, and not finished
+	Running int64 `json:"running"` // jobs that one has taken and not finished
 }
 
 // FleetModel is a model of a worker that was called lately.
@@ -521,7 +522,7 @@ type FleetModel struct {
 	Circuit string `json:"circuit"` // closed, failing or open
 }
 
-// FleetNote is something that happened to a worker.
+// FleetNote is an incident of a worker.
 type FleetNote struct {
 	Time      int64  `json:"time_ms"`
 	Owner     string `json:"owner"`

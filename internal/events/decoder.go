@@ -19,20 +19,19 @@ func digestOf(canonical []byte) Digest {
 	return Digest(sum[:16])
 }
 
-// Scanned is a turn as a [Decoder] reads it. Its messages are without texts, and valid
-// until the next turn is read.
+// Scanned is a turn read by a [Decoder]. Its messages have no texts, and are valid until the next turn is
+// read.
 type Scanned struct {
 	Turn            // without Messages
 	Dialect  Format // of the messages
 	Contents []Message
 	Digest   Digest // of the messages
-	// Settings is the identity of everything else that belongs to the turn's content: the
-	// model, the policy, the system prompt, the tools, and what it replaces.
+	// Settings is the identity of the turn's other content: the model, the policy, the system prompt, the
+	// tools, and the turn that it replaces.
 	Settings Key
-	// SystemKey and ToolsKey are the identities of system prompt and tools, 0 where the turn has
-	// none; see [SettingKey].
+	// SystemKey and ToolsKey are the identities of system prompt and tools, 0 for none; see [SettingKey].
 	SystemKey, ToolsKey Key
-	// Fault is what refuses the turn, unless it was taken before: see [Format.Complete] and
+	// Fault is the reason to refuse the turn, unless it was taken before: see [Format.Complete] and
 	// [MaxTurnMessages].
 	Fault error
 
@@ -43,8 +42,7 @@ type Scanned struct {
 // fields, weighs the texts and writes the canonical form. The zero value is ready. A
 // Decoder is for one goroutine. It uses its memory again. See docs/adr/0023.
 type Decoder struct {
-	// ID is one that the next turn may have, such as that of its header: it is then used
-	// without a copy.
+	// ID is the expected id of the next turn, such as that of its header: it is used without a copy.
 	ID string
 
 	scan     codec.Scan
@@ -54,19 +52,19 @@ type Decoder struct {
 	usage    Usage
 	others   []codec.Member // of the envelope that have no meaning here
 	msgs     []Message
-	settings []byte // what its key is made of
+	settings []byte // input of its key
 	models   map[string]*knownModel
 }
 
-// knownModel is a model as turns name it: agents have few, and seldom change them.
+// knownModel is a model named by turns: agents have few, and seldom change them.
 type knownModel struct {
 	Model
 	settings Key // of a turn that sets nothing but this model
 }
 
-// Turn decodes the payload of a session.turn for a session whose dialect is known, "" for
-// one that has none yet. It refuses what [DecodeTurn] and [Format.ReadAll] refuse, with
-// the same [*Invalid]. The turn is valid until the next one is decoded.
+// Turn decodes the payload of a session.turn. session is the dialect of its session, "" for one that has none
+// yet. It refuses the same as [DecodeTurn] and [Format.ReadAll], with the same [*Invalid]. The turn is valid
+// until the next one is decoded.
 func (d *Decoder) Turn(data []byte, session Format) (*Scanned, error) {
 	t := &d.turn
 	if data = codec.Clean(data); !d.onePass(data, session) {
@@ -92,12 +90,12 @@ func (d *Decoder) walk(raw Raw) *dialect.Reader {
 	return &d.reader
 }
 
-// turnFields are the fields of a turn but for its messages, nil where absent.
+// turnFields are the fields of a turn except its messages, nil if absent.
 type turnFields struct {
 	v, id, turn, generation, replaces, model, format, system, tools, policy, usage, expect, fork Raw
 }
 
-// of is the field of a name, nil for a name that has no meaning.
+// of is the field of a name, nil for an unknown name.
 func (f *turnFields) of(name []byte) *Raw {
 	switch string(name) {
 	case "v":
@@ -130,8 +128,8 @@ func (f *turnFields) of(name []byte) *Raw {
 	return nil
 }
 
-// onePass decodes a turn in one pass. It is false for one that needs more: it is not valid,
-// or has its format behind its messages.
+// onePass decodes a turn in one pass. It is false for a turn that is not valid, or has its format after its
+// messages.
 func (d *Decoder) onePass(data []byte, session Format) bool {
 	if len(data) > MaxTurnBytes {
 		return false
@@ -219,7 +217,7 @@ func (k *knownModel) model() *Model {
 	return &k.Model
 }
 
-// formatOf is the format that a field names, "" without one that is known.
+// formatOf is the format that a field names, "" if it is unknown.
 func formatOf(v Raw) Format {
 	if d := dialect.Of(codec.TextBytes(v)); d != nil {
 		return Format(d.Name)
@@ -227,13 +225,13 @@ func formatOf(v Raw) Format {
 	return ""
 }
 
-// Bounds of what is remembered of models.
+// Bounds of the remembered models.
 const (
 	maxModels = 1 << 10
 	maxModel  = 1 << 9 // bytes of one
 )
 
-// modelOf is the model that a field names, nil without a valid one.
+// modelOf is the model that a field names, nil if it is not valid.
 func (d *Decoder) modelOf(v Raw) *knownModel {
 	if !codec.IsSet(v) {
 		return nil
@@ -256,7 +254,7 @@ func (d *Decoder) modelOf(v Raw) *knownModel {
 	return known
 }
 
-// usageOf reads a usage of Anthropic's shape, the one that needs no looking for others.
+// usageOf reads a usage of Anthropic's shape, which needs no search for others.
 func (d *Decoder) usageOf(v Raw) bool {
 	if !codec.IsSet(v) {
 		return true
@@ -308,8 +306,8 @@ func (d *Decoder) inSteps(data []byte, session Format) (*Scanned, error) {
 	return t, nil
 }
 
-// messages scans the messages at w, an array. It is false if one is not valid, may be
-// another dialect's, or has a call or result without an id.
+// messages scans the array of messages at w. It is false if one is not valid, may be of another dialect, or
+// has a call or result without an id.
 func (d *Decoder) messages(w *dialect.Reader) bool {
 	t, in := &d.turn, d.turn.Dialect.Dialect()
 	d.msgs = d.msgs[:0]
@@ -332,8 +330,7 @@ func (d *Decoder) messages(w *dialect.Reader) bool {
 	return ok
 }
 
-// dialectOf is the dialect of messages: what their turn names, else that of the session,
-// else that of the provider.
+// dialectOf is the dialect of messages: named by their turn, else the session's, else the provider's.
 func dialectOf(named, session Format, m *Model) Format {
 	switch {
 	case named != "":
@@ -345,8 +342,7 @@ func dialectOf(named, session Format, m *Model) Format {
 	}
 }
 
-// hashSettings makes the identity of the settings of the turn. That of most is known with their
-// model.
+// hashSettings computes the identity of the turn's settings. For most turns it is known with their model.
 func (d *Decoder) hashSettings(known *knownModel) {
 	t, b := &d.turn, d.settings[:0]
 	if t.ReplacesFrom > 0 || t.Policy != nil || t.System != nil || t.Tools != nil {
@@ -360,7 +356,7 @@ func (d *Decoder) hashSettings(known *knownModel) {
 		b = binary.BigEndian.AppendUint64(append(b, name...), uint64(len(value)))
 		b = append(b, value...)
 	}
-	if t.ReplacesFrom > 0 { // to replace turns is an act, so the id of the event belongs to it
+	if t.ReplacesFrom > 0 { // replacing turns is an act, so the id of the event belongs to it
 		part("replaces", append(binary.BigEndian.AppendUint64(nil, uint64(t.ReplacesFrom)), t.ID...))
 	}
 	if t.Model != nil {
@@ -384,7 +380,7 @@ func (d *Decoder) hashSettings(known *knownModel) {
 	}
 }
 
-// appendModel writes what counts of a model.
+// appendModel appends the fields of a model that belong to its identity.
 func appendModel(b []byte, m *Model) []byte {
 	b = append(strconv.AppendQuote(b, m.Provider), ' ')
 	b = append(strconv.AppendQuote(b, m.Name), ' ')
@@ -392,8 +388,7 @@ func appendModel(b []byte, m *Model) []byte {
 	return strconv.AppendInt(b, m.ContextWindow, 10)
 }
 
-// canonical is the canonical form of a system prompt, of tools or of a policy. Marks of
-// a cache in a block or a tool are no part of it.
+// canonical is the canonical form of a system prompt, of tools or of a policy, without cache marks.
 func (d *Decoder) canonical(raw Raw) []byte {
 	d.scan.Reset()
 	d.scan.Write()

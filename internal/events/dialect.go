@@ -40,7 +40,7 @@ func Formats() []Format {
 // Known reports whether f is a dialect of this version.
 func (f Format) Known() bool { return dialect.Of(f) != nil }
 
-// Dialect is what is known of a dialect: of one that is not, what is known of openai.
+// Dialect is the dialect of a format, openai's for an unknown one.
 func (f Format) Dialect() *dialect.Dialect {
 	if d := dialect.Of(f); d != nil {
 		return d
@@ -48,10 +48,9 @@ func (f Format) Dialect() *dialect.Dialect {
 	return dialect.Of(OpenAI)
 }
 
-// formats are the dialects of providers, each in any of its spellings, and of makers of
-// models whom they serve; "" is any. The first row that fits counts, and its last column is
-// what clients of that provider send who name no format. A gateway such as OpenRouter takes
-// the models of all makers as OpenAI's.
+// formats are the dialects by provider, in any spelling, and by the maker of the model; "" is any. The first
+// matching row counts. Its last column is the dialect of that provider's clients that name no format. A
+// gateway such as OpenRouter accepts the models of all makers in OpenAI's dialect.
 var formats = []struct {
 	provider, maker string
 	format          Format
@@ -62,8 +61,7 @@ var formats = []struct {
 	{"azure", "anthropic", Anthropic},
 }
 
-// DefaultFormat is the dialect of a session that names none, by the model of its first turn,
-// nil for none.
+// DefaultFormat is the dialect of a session that names none, by the model of its first turn, nil for none.
 func DefaultFormat(m *Model) Format {
 	if m == nil {
 		return OpenAI
@@ -77,7 +75,7 @@ func DefaultFormat(m *Model) Format {
 	return OpenAI
 }
 
-// maxBadMessages bounds how many messages one error names.
+// maxBadMessages bounds the messages that one error names.
 const maxBadMessages = 8
 
 // unknownFormat is the error about an unknown format.
@@ -146,10 +144,9 @@ func (f Format) read(raw Raw) (Message, error) {
 	return m, err
 }
 
-// Write returns a message in its dialect: the bytes it came in while it is
-// not edited, else with content and calls built again from its parts and all other
-// members of its Raw in their order. The error: the parts do not make a message of the
-// dialect, a defect of the caller.
+// Write returns a message in its dialect: its original bytes if it is not edited, else with content and calls
+// built from its parts, and all other members of its Raw in their order. It fails if the parts do not make a
+// message of the dialect, which is a defect of the caller.
 func (f Format) Write(m Message) (Raw, error) {
 	if m.Raw != nil && !m.Edited {
 		return m.Raw, nil
@@ -157,7 +154,7 @@ func (f Format) Write(m Message) (Raw, error) {
 	return f.Append(nil, &m)
 }
 
-// Append builds a message from its parts as [Format.Write] does, behind what out holds.
+// Append builds a message from its parts like [Format.Write], and appends it to out.
 func (f Format) Append(out Raw, m *Message) (Raw, error) {
 	if !f.Known() {
 		return nil, unknownFormat()
@@ -165,17 +162,17 @@ func (f Format) Append(out Raw, m *Message) (Raw, error) {
 	return f.Dialect().Append(out, m)
 }
 
-// Record returns a message as it is recorded: references stand in the place of media above
-// [dialect.LargeMedia], and of smaller ones, the largest first, while it has more than most bytes.
-// Its identity and its price stay. See docs/format/wire.md, "Media by hash".
+// Record returns a message in its recorded form: references replace media above [dialect.LargeMedia], and
+// smaller ones, the largest first, while it has more than most bytes. Its identity and its price stay. See
+// docs/format/wire.md, "Media by hash".
 func (f Format) Record(raw Raw, most int) Raw { return f.Dialect().Record(raw, most) }
 
-// Sendable returns a message as a provider takes it: placeholders stand for media of which only
-// the hash was kept.
+// Sendable returns a message that a provider accepts: placeholders replace media of which only the hash was
+// kept.
 func (f Format) Sendable(raw Raw) Raw { return f.Dialect().Sendable(raw) }
 
-// Fold returns messages of at most most bytes together, as far as references in the place of
-// media do that: those of the oldest messages first.
+// Fold replaces media by references, in the oldest messages first, until the messages have at most most bytes
+// together, if that is possible.
 func (f Format) Fold(messages []Raw, most int) []Raw {
 	size := 0
 	for _, m := range messages {
@@ -248,8 +245,8 @@ func Text(raw Raw) (s string, ok bool) { return codec.Text(raw) }
 // Units is [codec.Units].
 func Units(s string) int { return codec.Units(s) }
 
-// DisableNulls returns an object whose groups that are null are {"enabled":false} where hasSwitch
-// holds of their path, such as prune.micro; other text stays as it is.
+// DisableNulls returns an object in which {"enabled":false} replaces each group that is null, if hasSwitch is
+// true for its path, such as prune.micro; other text stays.
 func DisableNulls(object Raw, hasSwitch func(path string) bool) Raw {
 	return disableNulls("", object, hasSwitch)
 }
@@ -271,10 +268,10 @@ func disableNulls(path string, object Raw, hasSwitch func(path string) bool) Raw
 	return codec.WriteObject(ms)
 }
 
-// Thinking states whether the thinking of a session's model goes only with the history that it
-// was made under; see [traits.Thinking]. Claude is served in other dialects too: in Converse by
-// Bedrock, in chat completions by OpenRouter, and by the AI SDK. In its own dialect, and in
-// Converse, a model whose name shows no maker may be Claude whichever provider serves it.
+// Thinking reports whether the thinking of a session's model is valid only after the history it was made
+// under; see [traits.Thinking]. Claude is served in other dialects too: in Converse by Bedrock, in chat
+// completions by OpenRouter, and by the AI SDK. In its own dialect, and in Converse, a model with a name of
+// no known maker may be Claude, whichever provider serves it.
 func (f Format) Thinking(m Model) traits.Binding {
 	switch f {
 	case Anthropic, Bedrock:
@@ -289,19 +286,17 @@ func (f Format) Thinking(m Model) traits.Binding {
 	return traits.Thinking(m.Provider, m.Name)
 }
 
-// ownModels are the providers that have an API in Anthropic's dialect and models of their own
-// alone.
+// ownModels are providers that have an API in Anthropic's dialect and only models of their own.
 var ownModels = []string{"deepseek", "minimax", "moonshot", "qwen", "xai", "xiaomi", "zhipu"}
 
-// BindsThinking reports whether the thinking of a session's model is bound, or may be; see
-// [Format.Thinking].
+// BindsThinking reports whether the thinking of a session's model is or may be bound; see [Format.Thinking].
 func (f Format) BindsThinking(m Model) bool { return f.Thinking(m) != traits.Free }
 
 // MayBind reports whether the model is unknown: its thinking may be bound, and that of
 // the open tool loop may be demanded.
 func (f Format) MayBind(m Model) bool { return f.Thinking(m) == traits.MayBind }
 
-// HasPrompt reports whether the user wrote one of some messages: it ends a tool loop.
+// HasPrompt reports whether the user wrote one of the messages, which ends a tool loop.
 func (f Format) HasPrompt(messages []Raw) bool {
 	return slices.ContainsFunc(messages, func(raw Raw) bool {
 		m, err := f.Read(raw)
@@ -317,8 +312,8 @@ func IsPrompt(m Message) bool {
 // thinks are words of every message that has thinking: types of blocks, and members.
 var thinks = [][]byte{[]byte("thinking"), []byte("reasoning")}
 
-// WithoutThinking returns messages without their model's thinking, as a worker renders them.
-// Messages without any keep their bytes, and one that has nothing else is left out.
+// WithoutThinking returns messages without their model's thinking, as a worker renders them. Messages without
+// any keep their bytes, and a message with nothing else is left out.
 func (f Format) WithoutThinking(messages []Raw) []Raw {
 	out := make([]Raw, 0, len(messages))
 	for _, raw := range messages {

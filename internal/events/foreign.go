@@ -7,20 +7,19 @@ import (
 	"compactd/internal/events/codec"
 )
 
-// kin is a dialect or a library that messages come from, and the signs by which they are
-// recognised. A sign is something that the message would be misread by in another dialect:
-// text that stands where all dialects have it is no sign.
+// kin is a dialect or a library as the source of messages, with the signs by which it is recognised. A sign
+// is something that another dialect would misread: text in the place common to all dialects is no sign.
 type kin struct {
 	what   string // one of its messages, for people
-	format Format // to declare; "" where there is none for it
-	advice string // what to do with its messages first, "" where they are those of format
+	format Format // to declare; "" if it has none
+	advice string // what to do with its messages first, "" if they are of format
 
 	message func(members) bool // of a message
 	block   func(members) bool // of an element of its content
 }
 
-// kindred is the one table of what is recognised, also of libraries whose messages this
-// version does not read. The first whose sign is found counts.
+// kindred is the table of recognised sources, including libraries whose messages this version does not read.
+// The first sign that matches counts.
 var kindred = []kin{
 	{what: "a UIMessage of the AI SDK", format: "ai-sdk", advice: "send what convertToModelMessages makes of it", message: isUIMessage},
 	{what: "a content of Gemini", format: "gemini", message: isGemini, block: isGeminiPart},
@@ -38,7 +37,7 @@ var kindred = []kin{
 // is reports whether its messages are those of f.
 func (k *kin) is(f Format) bool { return k.format == f && k.advice == "" }
 
-// describe states what a message is instead of one of f, and which format to declare.
+// describe states the source of a message that is not of f, and the format to declare.
 func (k *kin) describe(f Format) string {
 	text := "is " + k.what + ", not of " + string(f) + ": "
 	if k.advice != "" {
@@ -50,7 +49,7 @@ func (k *kin) describe(f Format) string {
 	return text + "set format to " + string(k.format)
 }
 
-// kinOf returns where a message that is not one of f comes from, nil if it may be one.
+// kinOf returns the source of a message that is not of f, nil if it may be of f.
 func (f Format) kinOf(raw Raw) *kin {
 	ms, err := codec.ReadObject(raw)
 	if err != nil {
@@ -62,7 +61,7 @@ func (f Format) kinOf(raw Raw) *kin {
 		}
 	}
 	if members(ms).isResult() {
-		return nil // what a tool answered is the tool's
+		return nil // a tool's answer is the tool's
 	}
 	return f.kinOfBlocks(codec.Lookup(ms, "content"))
 }
@@ -90,8 +89,8 @@ func (f Format) kinOfBlock(raw Raw) *kin {
 	return nil
 }
 
-// suspect reports whether a message that was read as one of f may be another's: kinOf
-// decides then. It is cheap, and false for nearly all messages.
+// suspect reports whether a message that was read as one of f may be of another source, which kinOf then
+// decides. It is cheap, and false for nearly all messages.
 func (f Format) suspect(m *Message) bool {
 	return m.Odd || slices.ContainsFunc(m.Parts, func(p Part) bool {
 		switch p.Kind {
@@ -104,7 +103,7 @@ func (f Format) suspect(m *Message) bool {
 	})
 }
 
-// members are those of a message or of a block.
+// members are the members of a message or of a block.
 type members []codec.Member
 
 func (ms members) kind(name string) codec.Kind { return codec.Lookup(ms, name).Kind() }

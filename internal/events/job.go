@@ -36,33 +36,30 @@ type Job struct {
 	// From and To are the first and the last message of the range, included.
 	From Position `json:"from"`
 	To   Position `json:"to"`
-	// Previous is the sequence of the session.summary that covers the beginning
-	// of the range, up to PreviousTo; 0 if none does. It is merged, and its range
-	// not read again.
+	// Previous is the sequence of the session.summary that covers the beginning of the range, up to
+	// PreviousTo; 0 for none. It is merged, and its range not read again.
 	Previous   uint64    `json:"previous,omitzero"`
 	PreviousTo *Position `json:"previous_to,omitzero"`
 	// Seqs are the sequences in the log of the turns to read, from Turn to To.Turn.
 	Turn int64    `json:"turn"`
 	Seqs []uint64 `json:"seqs"`
-	// EstimatedInput is that of the session when the job was made, in tokens.
+	// EstimatedInput is the session's input when the job was made, in tokens.
 	EstimatedInput int64 `json:"estimated_input_tokens"`
 	// MaxUnits bounds the summary message, text and record together, in UTF-16
 	// code units.
 	MaxUnits int64 `json:"max_units"`
-	// Hash is that of the turns in the range, which identifies an outdated result.
+	// Hash identifies the turns in the range, so that an outdated result is recognised.
 	Hash string `json:"hash"`
-	// Focus is what the summary must preserve.
+	// Focus is content that the summary must keep.
 	Focus string `json:"focus,omitzero"`
-	// Provider and Model are who may write it, by the policy; absent is any model that the
-	// worker has.
+	// Provider and Model name the model that may write it, by the policy; absent is any model of the worker.
 	Provider string `json:"provider,omitzero"`
 	Model    string `json:"model,omitzero"`
 	// Manual is the session.compact that requested the summary; nil if none did.
 	Manual *Manual `json:"manual,omitzero"`
 }
 
-// Manual is a session.compact that waits for its summary, with what holds for it
-// alone.
+// Manual is a session.compact that waits for its summary, with its own model and policy.
 type Manual struct {
 	Cause
 	Model  *Model `json:"model,omitzero"`
@@ -98,7 +95,7 @@ func ParseJob(subject string) (Location, Lane, error) {
 	return Location{Partition: p, Kind: KindJob, Address: Address{Tenant: t[4], Session: t[5]}}, Lane(t[3]), nil
 }
 
-// RecordKind is the subject of a line of a record.
+// RecordKind is the kind of a line of a record.
 type RecordKind string
 
 // The kinds of record lines.
@@ -120,23 +117,22 @@ type RecordLine struct {
 	Turns [2]int64   `json:"turns"` // first and last turn it comes from
 }
 
-// SummaryUsage is what a model call cost, in tokens.
+// SummaryUsage has the tokens of a model call.
 type SummaryUsage struct {
 	Input  int64 `json:"input_tokens"`
 	Output int64 `json:"output_tokens"`
 }
 
-// ModelCall is what a provider counted for one model, whether its answer was of use or not.
+// ModelCall is a provider's count for one model, also if its answer was not used.
 type ModelCall struct {
 	Model string `json:"model"` // provider/model
 	SummaryUsage
 }
 
-// MaxCalls is how many calls of a summary count.
+// MaxCalls bounds the counted calls of a summary.
 const MaxCalls = 64
 
-// Summary is a session.summary: the result of a job, or why there is none. Only
-// workers publish it.
+// Summary is a session.summary: the result of a job, or the reason without one. Only workers publish it.
 type Summary struct {
 	Header
 	Job    string       `json:"job"`
@@ -147,10 +143,10 @@ type Summary struct {
 	Prompt string       `json:"prompt,omitzero"` // hash of the prompt
 	// Calls are the models that were called, in their order; absent where Model and Usage are the only one.
 	Calls []ModelCall `json:"calls,omitzero"`
-	// Spare are lines of the range, the newest first, with an identifier that neither Text nor Record
-	// has. One that names what calls use by the time the summary is applied can stand in its message.
+	// Spare are lines of the range, the newest first, with an identifier that neither Text nor Record has. A
+	// line whose identifiers calls use by the time the summary is applied can be added to its message.
 	Spare []SpareLine `json:"spare,omitzero"`
-	// Failure is why there is no summary; Text is empty then.
+	// Failure is the reason without a summary; Text is empty then.
 	Failure string `json:"failure,omitzero"`
 }
 
@@ -160,10 +156,10 @@ type SpareLine struct {
 	Text string `json:"text"`
 }
 
-// MaxSpare is how many spare lines of a summary count.
+// MaxSpare bounds the spare lines of a summary.
 const MaxSpare = 192
 
-// FailureBudget is the failure of a job that no model was called for: the tenant's budget allowed none.
+// FailureBudget is the failure of a job for which the tenant's budget allowed no model.
 const FailureBudget = "budget_spent"
 
 // MaxSummaryBytes bounds a session.summary.
@@ -193,8 +189,7 @@ func DecodeSummary(data []byte) (*Summary, error) {
 	return &s, p.err()
 }
 
-// The frame of a summary in the message that carries it: SummaryOpen begins its text, and RecordIntro the facts
-// behind it.
+// The frame of a summary in its message: SummaryOpen begins its text, and RecordIntro the facts after it.
 const (
 	SummaryOpen  = "<condensed-summary>"
 	summaryClose = "</condensed-summary>"
@@ -234,7 +229,7 @@ func (l *SpareLine) String() string {
 	return "- " + RecordLine{Kind: RecordIdentifier, Text: l.Text, Turns: [2]int64{l.Turn, l.Turn}}.String() + "\n"
 }
 
-// WithSpare returns the message of a summary with spare lines behind its record, which it must have.
+// WithSpare returns the message of a summary with spare lines after its record. The record is required.
 func WithSpare(m Message, lines []Message) Message {
 	var b strings.Builder
 	b.WriteString(strings.TrimSuffix(m.Parts[0].Text, summaryClose))
@@ -250,8 +245,7 @@ func WithSpare(m Message, lines []Message) Message {
 // escapeSummary keeps a text from ending the element around it.
 var escapeSummary = strings.NewReplacer(SummaryOpen, "&lt;condensed-summary>", summaryClose, "&lt;/condensed-summary>").Replace
 
-// String returns the line as it is in the message: one line, but for an instruction, which
-// keeps its own.
+// String returns the line in the message: a single line, except for an instruction.
 func (r RecordLine) String() string {
 	turns := "turn " + itoa(r.Turns[0])
 	if r.Turns[1] != r.Turns[0] {

@@ -19,7 +19,7 @@ type SessionsRequest struct {
 	V      int    `json:"v,omitzero"`
 	Tenant string `json:"tenant,omitzero"` // absent: [DefaultTenant]; "*" is any, for operators
 	Limit  int64  `json:"limit,omitzero"`  // sessions to list; absent is [DefaultSessions]
-	// After is where to go on, as the answer before has it; the zero value begins.
+	// After is the position of the next page, from the answer before; the zero value begins.
 	After SessionsCursor `json:"after,omitzero"`
 	// Ranking lists the sessions of all partitions in one order; without Sort, and of one tenant,
 	// they are listed by partition and name.
@@ -30,18 +30,17 @@ type SessionsRequest struct {
 // Ranks reports whether the list is in one order over all partitions.
 func (r *SessionsRequest) Ranks() bool { return r.Sort != "" || r.Tenant == AnyTenant }
 
-// SessionsResponse lists sessions by partition and name. There may be fewer than
-// requested, even none, and still more to come: each worker answers for the
-// partitions that it serves.
+// SessionsResponse lists sessions by partition and name. A page may have fewer than requested, even none,
+// before the end: each worker answers for the partitions that it serves.
 type SessionsResponse struct {
 	V        int              `json:"v"`
 	Tenant   string           `json:"tenant"`
 	Sessions []SessionSummary `json:"sessions"`
-	// After is where to go on; absent when all were listed.
+	// After is the position of the next page; absent at the end.
 	After *SessionsCursor `json:"after,omitzero"`
 
-	// Of a list in one order: how many sessions there are, how many match the request, and how
-	// many of those are at each level.
+	// For an ordered list: the number of sessions, of those that match the request, and of these at each
+	// level.
 	Total   int64           `json:"total,omitzero"`
 	Matched int64           `json:"matched,omitzero"`
 	Levels  map[Level]int64 `json:"levels,omitzero"`
@@ -52,15 +51,14 @@ type SessionsResponse struct {
 // SessionSummary is the state of one session.
 type SessionSummary struct {
 	Session string `json:"session"`
-	// Name is the free name that Session encodes; "" where it is the id itself.
+	// Name is the free name that Session encodes; "" if it is the id itself.
 	Name           string `json:"name,omitzero"`
 	Turns          int64  `json:"turns"`
 	EstimatedInput int64  `json:"estimated_input_tokens"`
 	AvailableInput int64  `json:"available_input_tokens"`
 	Level          Level  `json:"level"`
 	Generation     int64  `json:"generation"`
-	// LastTurn is when its last turn was taken or parked, in Unix milliseconds of the
-	// log.
+	// LastTurn is the time at which its last turn was taken or parked, in Unix milliseconds of the log.
 	LastTurn int64 `json:"last_turn_ms"`
 	// Rereads and Reruns are calls that repeat one whose result a compaction had taken out of
 	// view, since the first turn: reads of files, and calls of other tools. Cost is since then too.
@@ -68,7 +66,7 @@ type SessionSummary struct {
 	Reruns  int64 `json:"reruns,omitzero"`
 	Cost    Cost  `json:"cost,omitzero"` // absent before anything that has a price
 
-	// Of a list in one order, and absent else. Thresholds are those of [Budget].
+	// Only in an ordered list. Thresholds are those of [Budget].
 	Tenant        string `json:"tenant,omitzero"`
 	Provider      string `json:"provider,omitzero"`
 	Model         string `json:"model,omitzero"`
@@ -76,24 +74,24 @@ type SessionSummary struct {
 	TriggerTokens int64  `json:"trigger_tokens,omitzero"`
 	TargetTokens  int64  `json:"target_tokens,omitzero"`
 	LimitTokens   int64  `json:"limit_tokens,omitzero"`
-	Growth        int64  `json:"growth_tokens,omitzero"` // that each of the last turns added
-	// TurnsLeft is how many turns of that growth fit below the trigger, 100 at most; nil without growth.
+	Growth        int64  `json:"growth_tokens,omitzero"` // mean of the last turns
+	// TurnsLeft is the number of turns of that growth below the trigger, 100 at most; nil without growth.
 	TurnsLeft *int64 `json:"turns_left,omitzero"`
 	Prepared  bool   `json:"prepared,omitzero"`     // a summary is ready
 	Waiting   bool   `json:"waiting,omitzero"`      // a summary was requested
 	Reason    Reason `json:"reason,omitzero"`       // of the newest generation
-	Saved     int64  `json:"saved_tokens,omitzero"` // that its compactions removed, less what rewinds brought back
+	Saved     int64  `json:"saved_tokens,omitzero"` // by its compactions, less the tokens that rewinds brought back
 }
 
-// cursorBytes is what a cursor has beside the id of a session.
+// cursorBytes is the size of a cursor beside the id of a session.
 const cursorBytes = 16
 
-// SessionsCursor is a place in the list: behind a session, or before all of a
-// partition. On the wire it is a string that only workers read.
+// SessionsCursor is a place in the list: after a session, or before all of a partition. On the wire it is a
+// string that only workers read.
 type SessionsCursor struct {
 	Partition int
 	Session   string // "" is before the first
-	// Place is that in a list in one order, whose cursors have nothing else.
+	// Place is a place in an ordered list, whose cursors have nothing else.
 	Place Place
 }
 
@@ -158,7 +156,7 @@ func (e *envelope) tenant() string {
 // SubjectFiles lists the files that a session has read and changed.
 const SubjectFiles = "compactd.files"
 
-// FilesPerPage is how many files an answer lists.
+// FilesPerPage is the number of files in an answer.
 const FilesPerPage = 100
 
 // FilesRequest lists the files of a session.
@@ -176,12 +174,12 @@ type FilesResponse struct {
 	Through Through `json:"through"`
 	Page    int64   `json:"page"`
 	Pages   int64   `json:"pages"`
-	// Unnamed counts files of this page whose path is no longer to be had: the turn
-	// that names it has left the log, or the path is longer than 4 KiB.
+	// Unnamed counts files of this page without a path: the turn that names it has left the log, or the path
+	// is longer than 4 KiB.
 	Unnamed int64 `json:"unnamed,omitzero"`
 }
 
-// FileKind is what a session did with a file.
+// FileKind is the use of a file by a session.
 type FileKind string
 
 // The kinds of files.
@@ -190,7 +188,7 @@ const (
 	FileChanged FileKind = "changed" // it was changed
 )
 
-// File is what a session did with one file.
+// File is the use of one file by a session.
 type File struct {
 	Path    string   `json:"path"`
 	Kind    FileKind `json:"kind"`
@@ -210,7 +208,7 @@ func DecodeFilesRequest(data []byte) (*FilesRequest, error) {
 	})
 }
 
-// SubjectHistory lists when and why the history of a session was changed.
+// SubjectHistory lists the changes of a session's history: when and why.
 const SubjectHistory = "compactd.history"
 
 // MaxHistory bounds the entries of an answer.
@@ -222,22 +220,22 @@ type HistoryRequest struct {
 	Limit int64 `json:"limit,omitzero"` // absent is [MaxHistory]
 }
 
-// HistoryResponse lists what was published as session.compacted, the newest first.
+// HistoryResponse lists published session.compacted, the newest first.
 type HistoryResponse struct {
 	V          int     `json:"v"`
 	Known      bool    `json:"known"` // false: no turn of the session was taken or parked
 	Generation int64   `json:"generation"`
 	Through    Through `json:"through"`
-	// Entries are what the stream of outcomes still has.
+	// Entries are those that the stream of outcomes still has.
 	Entries []HistoryEntry `json:"entries"`
 	// Older counts the entries before these.
 	Older int64 `json:"older,omitzero"`
 }
 
-// HistoryEntry is one session.compacted without its messages. Fields of the same name
-// are those of [Compacted].
+// HistoryEntry is one session.compacted without its messages. Fields have the meaning that they have in
+// [Compacted].
 type HistoryEntry struct {
-	// Time is when it was stored, in Unix milliseconds of the stream.
+	// Time is the time at which it was stored, in Unix milliseconds of the stream.
 	Time           int64         `json:"time_ms"`
 	ID             string        `json:"id"`
 	Generation     int64         `json:"generation"`
@@ -255,14 +253,14 @@ type HistoryEntry struct {
 	TokensBefore   int64         `json:"tokens_before"`
 	TokensAfter    int64         `json:"tokens_after"`
 	AvailableInput int64         `json:"available_input_tokens"`
-	// Messages counts those of the effective history; 0 where they were left out.
+	// Messages counts the messages of the effective history; 0 if they were omitted.
 	Messages int64 `json:"messages"`
-	// SummaryModel wrote the summary; "" where there is none.
+	// SummaryModel wrote the summary; "" without one.
 	SummaryModel string `json:"summary_model,omitzero"`
 	Level        Level  `json:"level"`
-	// Budget has what a history is made of that does not fit; nil where it fits.
+	// Budget has the parts of a history that does not fit; nil if it fits.
 	Budget *Budget `json:"budget,omitzero"`
-	// Trace is the id of the trace of the event that caused it, 32 hex digits; "" of none.
+	// Trace is the id of the trace of its event, 32 hex digits; "" without one.
 	Trace string `json:"trace,omitzero"`
 }
 
@@ -290,29 +288,29 @@ func DecodeHistoryRequest(data []byte) (*HistoryRequest, error) {
 	})
 }
 
-// SubjectOutcome answers what became of one event.
+// SubjectOutcome reports the result of one event.
 const SubjectOutcome = "compactd.outcome"
 
-// OutcomeRequest requests what became of an event of a session.
+// OutcomeRequest requests the result of an event of a session.
 type OutcomeRequest struct {
 	About
-	Seq uint64 `json:"seq"` // of the event, as the acknowledgement of its publish has it
+	Seq uint64 `json:"seq"` // of the event, from the acknowledgement of its publish
 	// WaitMS is the most to wait until the event is decided, in milliseconds; nil is
 	// [DefaultWait].
 	WaitMS *int64 `json:"wait_ms,omitzero"`
 }
 
-// Awaited is what the request waits for.
+// Awaited is the event that the request waits for.
 func (r *OutcomeRequest) Awaited() Await { return Await{Seq: r.Seq, WaitMS: r.WaitMS} }
 
-// OutcomeResponse is what became of an event that was decided.
+// OutcomeResponse is the result of a decided event.
 type OutcomeResponse struct {
 	V        int    `json:"v"`
 	Seq      uint64 `json:"seq"` // of the event
 	Kind     Kind   `json:"kind"`
 	Accepted bool   `json:"accepted"` // false: it changed nothing, and Code is the reason
-	// Code is why the event was refused, or needs attention; "" for neither. Message,
-	// Hint and Expected are those of its [Rejected].
+	// Code is the reason why the event was refused, or needs attention; else "". Message, Hint and Expected
+	// are from its [Rejected].
 	Code     Code   `json:"code,omitzero"`
 	Message  string `json:"message,omitzero"`
 	Hint     string `json:"hint,omitzero"`
@@ -341,8 +339,8 @@ type EventResponse struct {
 	Seq uint64 `json:"seq"` // of the event in the log
 	// Duplicate: the same event was stored before, under Seq.
 	Duplicate bool `json:"duplicate,omitzero"`
-	// Decided is false when the time was over: then Code is turn_pending. The other fields
-	// are those of [OutcomeResponse].
+	// Decided is false if the wait timed out: then Code is turn_pending. The other fields are as in
+	// [OutcomeResponse].
 	Decided    bool          `json:"decided"`
 	Accepted   bool          `json:"accepted"`
 	Code       Code          `json:"code,omitzero"`
@@ -356,8 +354,8 @@ type EventResponse struct {
 	// Context is the history after an overflow, a compact or a rewind, as an answer to
 	// context has it: its first page.
 	Context *ContextResponse `json:"context,omitzero"`
-	// Erased is what an erasure has done.
+	// Erased is the result of an erasure.
 	Erased *Erased `json:"erased,omitzero"`
-	// Unknown are fields of the event that were ignored; those of turns are not looked at.
+	// Unknown are ignored fields of the event; those of turns are not reported.
 	Unknown []string `json:"unknown_fields,omitzero"`
 }

@@ -16,7 +16,7 @@ const (
 	StageTruncate    Stage = "truncate"
 )
 
-// Reason is why a compaction ran.
+// Reason is the reason for a compaction.
 type Reason string
 
 // Reasons of a compaction.
@@ -32,17 +32,16 @@ const (
 
 	ReasonManual   Reason = "manual"   // a session.compact requested it
 	ReasonOverflow Reason = "overflow" // the provider refused a call as too long
-	ReasonAge      Reason = "age"      // what is older will leave the log
+	ReasonAge      Reason = "age"      // older text will leave the log
 	ReasonCost     Reason = "cost"     // calls cost more than the break of the provider's cache
 	ReasonIdle     Reason = "idle"     // the session was idle, so the provider's cache is cold
 	ReasonRewind   Reason = "rewind"   // a session.rewind requested it
 )
 
-// Level is how full a session's window is.
+// Level is the fill level of a session's window.
 type Level string
 
-// Levels, from empty to full. Which of them are published, and where they begin, is a
-// matter of the policy's trigger.
+// Levels, from empty to full. The policy's trigger decides which of them are published, and where they begin.
 const (
 	LevelOK         Level = "ok"
 	LevelInfo       Level = "info"       // worth showing to a person
@@ -62,8 +61,8 @@ type Breakdown struct {
 	CurrentPrompt   int64 `json:"current_prompt"`
 	ToolDefinitions int64 `json:"tool_definitions"`
 	FileAttachments int64 `json:"file_attachments"`
-	// Correction is what the provider's own count of the last call adds to our
-	// estimates above; negative when they were too high.
+	// Correction is the difference between the provider's count of the last call and our estimates above;
+	// negative if they were too high.
 	Correction int64 `json:"correction"`
 }
 
@@ -85,7 +84,7 @@ type Budget struct {
 	Generation     int64     `json:"generation"`
 }
 
-// Op is what an edit does.
+// Op is the kind of an edit.
 type Op string
 
 // The edits of this version.
@@ -101,7 +100,7 @@ const (
 	OpAnswer      Op = "answer"      // a call without a result gets a placeholder result
 	OpCall        Op = "call"        // a result without a call gets a placeholder call
 	OpMove        Op = "move"        // a late result moves to its call, which To names
-	OpDrop        Op = "drop"        // a result that came twice, or half of a pair of the provider's own tools
+	OpDrop        Op = "drop"        // a repeated result, or half of a pair of the provider's own tools
 
 	OpBlank  Op = "blank"  // a text of white space is left out
 	OpJoin   Op = "join"   // a message is part of the one before it, which To names
@@ -110,11 +109,11 @@ const (
 	OpOrder  Op = "order"  // the results of a message come before its words
 	OpRole   Op = "role"   // a message of the system is a user's
 	OpRename Op = "rename" // a call or result has another id, since the provider does not take its own, or another call has it
-	OpUnmark Op = "unmark" // a message loses marks for the provider's cache, which takes no more of them
+	OpUnmark Op = "unmark" // a message loses cache marks, of which the provider accepts no more
 	OpBridge Op = "bridge" // a line of the assistant comes before the message, which the provider refuses behind a tool's
 	OpClose  Op = "close"  // a line of a user follows the message, since the provider refuses a history that ends with an assistant's words
 	OpReason Op = "reason" // a call gets a blank reasoning, without which the provider refuses it
-	OpUnbind Op = "unbind" // thinking is left out, of all messages up to To, or citations of what is gone
+	OpUnbind Op = "unbind" // thinking is left out of all messages up to To, or citations of missing results are
 )
 
 // Repairs reports whether an edit only makes a history valid: it is derived from the
@@ -123,8 +122,8 @@ func (o Op) Repairs() bool {
 	return o == OpAnswer || o == OpCall || o == OpMove || o == OpDrop || o.Writes()
 }
 
-// Writes reports whether an edit is known only when the history is written: what the
-// provider's rules of form change.
+// Writes reports whether an edit is known only when the history is written, as a change by the provider's
+// rules of form.
 func (o Op) Writes() bool {
 	switch o {
 	case OpBlank, OpJoin, OpSplit, OpPlace, OpOrder, OpRole, OpRename, OpUnmark, OpBridge, OpClose, OpReason, OpUnbind:
@@ -151,38 +150,35 @@ func (p Position) Compare(q Position) int {
 type Edit struct {
 	Op Op `json:"op"`
 	Position
-	// To is the last message of a range, included: truncated, condensed, or without its
-	// thinking. Or the call of a moved result; or the message that a joined or placed one
-	// follows, nil for one that compactd made, and for none.
+	// To is the last message of a range, included: truncated, condensed, or without its thinking. For a moved
+	// result it is its call. For a joined or placed message it is the one before it, nil if that was made by
+	// compactd or there is none.
 	To *Position `json:"to,omitzero"`
-	// Seq is where the log holds the summary of a condensed range.
+	// Seq is the sequence of the session.summary for a condensed range.
 	Seq uint64 `json:"seq,omitzero"`
-	// Units is a size in UTF-16 code units: of the message that carries a summary as
-	// it counts, 4 a token where its text is denser; or the most that a trimmed or
-	// restored text has, notices included. A restore without takes an earlier one
-	// back.
+	// Units is a size in UTF-16 code units: the counted size of the message with a summary, 4 a token if its
+	// text is denser; or the largest size of a trimmed or restored text, notices included. A restore without
+	// Units takes an earlier one back.
 	Units int64 `json:"units,omitzero"`
-	// Direction is what is kept of a trimmed tool output: tail, head, both, or lines of
-	// each sort, at most Lines lines of it if that is set. Without, the head is kept, up to
-	// the end of a sentence or line.
+	// Direction is the part of a trimmed tool output that stays: tail, head, both, or lines of each sort, at
+	// most Lines lines of it if that is set. Without it the head stays, up to the end of a sentence or line.
 	Direction string `json:"direction,omitzero"`
 	Lines     int64  `json:"lines,omitzero"`
-	// Spare are the spare lines of the summary, by their place from 0, that stand in its message.
+	// Spare are the spare lines in the summary's message, by their index.
 	Spare []int64 `json:"spare,omitzero"`
 }
 
-// StageReport is what one stage achieved.
+// StageReport is the result of one stage.
 type StageReport struct {
 	Name         Stage `json:"name"`
 	TokensBefore int64 `json:"tokens_before"`
 	TokensAfter  int64 `json:"tokens_after"`
 	Edits        int64 `json:"edits"`
-	// Missing are files that calls behind what the stage hid use, and whose content it hid; of them
-	// so many are Restored.
+	// Missing are files whose content the stage hid and that later calls use; Restored of them were restored.
 	Missing  int64 `json:"missing,omitzero"`
 	Restored int64 `json:"restored,omitzero"`
-	// LinesMissing are lines that a summary took out of view, with identifiers that the agent used since
-	// it was requested; of them so many are kept in its message: LinesKept.
+	// LinesMissing are lines that a summary removed from view, with identifiers that the agent used since it
+	// was requested; LinesKept of them are kept in its message.
 	LinesMissing int64 `json:"lines_missing,omitzero"`
 	LinesKept    int64 `json:"lines_kept,omitzero"`
 }
@@ -221,7 +217,7 @@ type Compacted struct {
 	MessagesOmitted bool     `json:"messages_omitted,omitzero"`
 	Edits           []Edit   `json:"edits"`
 	Summary         *Summary `json:"summary,omitzero"`
-	// Cache is nil where nothing changed, and for a rewind.
+	// Cache is nil if nothing changed, and for a rewind.
 	Cache  *CacheBreak `json:"cache,omitzero"`
 	Budget Budget      `json:"budget"`
 	Notes  []Note      `json:"notes,omitzero"`
@@ -232,15 +228,14 @@ func (c *Compacted) Exceeded() {
 	c.Code, c.Retry = CodeBudgetExceeded, new(bool)
 }
 
-// CacheBreak is what a compaction does to the cache that the provider keeps of a history, by
-// estimate.
+// CacheBreak is the estimated effect of a compaction on the provider's cache of a history.
 type CacheBreak struct {
-	KeptTokens      int64 `json:"kept_tokens"`      // of the next call, in front of the first message that changed
+	KeptTokens      int64 `json:"kept_tokens"`      // of the next call, before the first changed message
 	RewrittenTokens int64 `json:"rewritten_tokens"` // behind it, without the newest turn: read again
 	Cold            bool  `json:"cold,omitzero"`    // the provider has dropped it by now: nothing is lost
 	Turns           int64 `json:"turns"`            // expected to gain: as many as the history took to grow by this, of those so far
-	// Lost is what reading again costs, and Saved what calls of these turns cost less, in
-	// billionths of a US dollar; absent for a model without a price.
+	// Lost is the cost of reading again, and Saved the saving of calls in these turns, in billionths of a US
+	// dollar; absent for a model without a price.
 	Lost  int64 `json:"lost_nano_usd,omitzero"`
 	Saved int64 `json:"saved_nano_usd,omitzero"`
 }
@@ -257,17 +252,14 @@ type BudgetChanged struct {
 	Notes    []Note  `json:"notes,omitzero"`
 }
 
-// Note is a remark on an event that was taken, beside its outcome: a part of the event
-// was ignored.
+// Note is a remark beside the outcome of an accepted event: a part of the event was ignored.
 type Note struct {
 	Code Code `json:"code"`
-	// Turn is the number of another turn than that of the event: one that was parked,
-	// and was taken with it.
+	// Turn is the number of another turn than the event's: one that was parked and was taken with it.
 	Turn    int64  `json:"turn,omitzero"`
 	Message string `json:"message"`
 	Hint    string `json:"hint,omitzero"`
-	// Fields are the paths of the fields that were ignored, such as
-	// summarize.enabled.
+	// Fields are the paths of the ignored fields, such as summarize.enabled.
 	Fields []string `json:"fields,omitzero"`
 }
 
@@ -333,8 +325,8 @@ func CauseOf(seq uint64, event []byte) Cause {
 	return Cause{seq, e.ID}
 }
 
-// Is reports whether two causes are the same event. A truncated log has another event
-// at a sequence of one that was lost. An event may be without an id.
+// Is reports whether two causes are the same event. After a truncation the log has another event at a lost
+// sequence. An event may have no id.
 func (c Cause) Is(other Cause) bool {
 	return c.Seq == other.Seq && (c.ID == other.ID || c.ID == "" || other.ID == "")
 }

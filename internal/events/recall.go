@@ -6,17 +6,16 @@ import (
 	"compactd/internal/events/codec"
 )
 
-// SubjectRecall returns originals: what was published, whatever a compaction has
-// made of it.
+// SubjectRecall returns originals: messages as published, before any compaction.
 const SubjectRecall = "compactd.recall"
 
 // Bounds of a search.
 const (
 	// MaxSearchBytes bounds the text to search for.
 	MaxSearchBytes = 1 << 10
-	// MaxHits is the most messages that one search finds.
+	// MaxHits is the largest number of messages that a search finds.
 	MaxHits = 100
-	// DefaultHits is how many it finds when the request names none.
+	// DefaultHits is the number without a limit in the request.
 	DefaultHits = 10
 )
 
@@ -24,14 +23,14 @@ const (
 type RecallRequest struct {
 	About
 
-	// Turn and Index are the place of a message, as notices, edits and records name
-	// it; without Index the whole turn is meant, in pages.
+	// Turn and Index are the place of a message, as in notices, edits and records; without Index the whole
+	// turn is returned, in pages.
 	Turn  int64  `json:"turn,omitzero"`
 	Index *int64 `json:"index,omitzero"`
 	Page  int64  `json:"page,omitzero"` // from 1; absent is 1
 
-	// Text is to be found literally, in upper or lower case, in texts, calls and
-	// results of messages older than Before; nil begins with the newest.
+	// Text is searched for literally, in upper or lower case, in texts, calls and results of messages older
+	// than Before; nil begins with the newest.
 	Text   string    `json:"text,omitzero"`
 	Limit  int64     `json:"limit,omitzero"` // messages to find; absent is [DefaultHits]
 	Before *Position `json:"before,omitzero"`
@@ -43,8 +42,8 @@ type RecallRequest struct {
 	AsOf *AsOf `json:"as_of,omitzero"`
 }
 
-// AsOf is the state of a session when another one branched off it: its turns up to Turn that
-// are stored before Seq.
+// AsOf is the state of a session where another one branched off: its turns up to Turn that are stored before
+// Seq.
 type AsOf struct {
 	Turn  int64  `json:"turn"`
 	Seq   uint64 `json:"seq"`
@@ -58,7 +57,7 @@ const MaxForks = 64
 type RecallResponse struct {
 	V        int    `json:"v"`
 	Known    bool   `json:"known"`             // false: no turn of the session was taken or parked
-	Ancestor string `json:"ancestor,omitzero"` // that has the turn, where it is not the session itself
+	Ancestor string `json:"ancestor,omitzero"` // session that has the turn, if not the session itself
 	Format   Format `json:"format,omitzero"`
 	Turn     int64  `json:"turn"`
 	Index    int64  `json:"index"` // of the first of Messages
@@ -73,7 +72,7 @@ type SearchResponse struct {
 	V     int   `json:"v"`
 	Known bool  `json:"known"`
 	Hits  []Hit `json:"hits"`
-	// Before is where to go on, in Ancestor where that is set: older messages were not
+	// Before is the position at which to continue, in Ancestor if that is set: older messages were not
 	// searched. Nil means that all were.
 	Before   *Position `json:"before,omitzero"`
 	Ancestor string    `json:"ancestor,omitzero"`
@@ -83,11 +82,11 @@ type SearchResponse struct {
 
 // Hit is a message that holds a text.
 type Hit struct {
-	Ancestor string `json:"ancestor,omitzero"` // that has it, where it is not the session itself
+	Ancestor string `json:"ancestor,omitzero"` // session that has it, if not the session itself
 	Turn     int64  `json:"turn"`
 	Index    int64  `json:"index"`
 	Role     Role   `json:"role"`
-	Excerpt  string `json:"excerpt"` // around the first place, with "…" where it was cut
+	Excerpt  string `json:"excerpt"` // around the first match, with "…" where it was cut
 }
 
 // InAncestor begins the text of a place in an ancestor; it is empty for the session itself.
@@ -141,7 +140,7 @@ func (e *envelope) asOf() *AsOf {
 	return a
 }
 
-// member is a whole number of an object, between two.
+// member is a whole number of an object, with its bounds.
 type member struct {
 	name      string
 	value     *int64

@@ -13,7 +13,7 @@ const MaxFocusBytes = 4 << 10
 // Compact is a session.compact: compact now, whatever the usage.
 type Compact struct {
 	ID    string `json:"id,omitzero"`
-	Focus string `json:"focus,omitzero"` // what the summary shall keep in mind, "" for nothing
+	Focus string `json:"focus,omitzero"` // content that the summary must keep
 	// Model and Policy hold for this compaction alone; nil is the session's own.
 	Model  *Model `json:"model,omitzero"`
 	Policy Raw    `json:"policy,omitzero"`
@@ -30,7 +30,7 @@ func DecodeCompact(data []byte) (*Compact, error) {
 // the two fields is set.
 type Rewind struct {
 	ID         string `json:"id,omitzero"`
-	Generation *int64 `json:"generation,omitzero"` // 0 is the history as it was published
+	Generation *int64 `json:"generation,omitzero"` // 0 is the history as published
 	Steps      int64  `json:"steps,omitzero"`      // compactions in view to undo
 }
 
@@ -45,8 +45,8 @@ func DecodeRewind(data []byte) (*Rewind, error) {
 	})
 }
 
-// Idle is a session.idle: no turn of a session was published since the turn at a
-// sequence of the log. Only workers publish it.
+// Idle is a session.idle: the session has had no turn since the turn at a sequence of the log. Only workers
+// publish it.
 type Idle struct {
 	Header
 	Since uint64 `json:"since"`
@@ -124,11 +124,10 @@ type Overflow struct {
 	// Generation is the compaction the agent had applied when it made the call; −1
 	// when it is absent, which means the newest.
 	Generation int64 `json:"generation,omitzero"`
-	// Unbind: where it is thinking that was refused, as bound to another history, the history
-	// goes on without it. Else such an error is rejected.
+	// Unbind: if bound thinking was refused, the history goes on without it. Else such an error is rejected.
 	Unbind bool `json:"unbind,omitzero"`
-	// Unrecorded is our estimate of a call with a history that the session has not, as a sync
-	// answered it; 0 = a history of the session.
+	// Unrecorded is our estimate of a call with a history that the session does not have, answered by a sync;
+	// 0 = a history of the session.
 	Unrecorded int64 `json:"unrecorded,omitzero"`
 }
 
@@ -152,9 +151,8 @@ func DecodeOverflow(data []byte) (*Overflow, error) {
 	})
 }
 
-// Forgotten is a session.forgotten: everything of a session before Seq counts as
-// never published. It has nothing of what the session held, since a replay of the
-// log, from which that is gone, must give the same bytes.
+// Forgotten is a session.forgotten: everything of a session before Seq counts as never published. It has no
+// content of the session: a replay of the log, from which that is gone, must give the same bytes.
 type Forgotten struct {
 	Header
 	Config   string `json:"config"`
@@ -162,24 +160,23 @@ type Forgotten struct {
 	Seq      uint64 `json:"seq"` // of the session.forget
 }
 
-// Erased is a session.erased: the erasure of a session.forget is done. It follows
-// from no log, it is what the owner of the partition did.
+// Erased is a session.erased: the erasure of a session.forget is done. It does not follow from the log, but
+// reports the work of the partition's owner.
 type Erased struct {
 	Header
 	CausedBy Cause  `json:"caused_by"` // the session.forget
 	Seq      uint64 `json:"seq"`       // of it
-	// Messages that were overwritten: events of the log, and outcomes and jobs.
+	// Overwritten messages: events of the log, and outcomes and jobs.
 	Events   int64 `json:"events"`
 	Outcomes int64 `json:"outcomes"`
-	// Files is how many quarantined ledger files were removed.
+	// Files is the number of removed quarantined ledger files.
 	Files int64 `json:"files"`
 	// Resumed: an earlier try was interrupted; the figures are of the last one.
 	Resumed bool `json:"resumed,omitzero"`
 }
 
-// DecodeForget reads the payload of a session.forget, which holds an id at most.
-// The erasure cannot be undone, so an unknown field is an error. Its
-// error is an [*Invalid].
+// DecodeForget reads the payload of a session.forget, which holds an id at most. An erasure cannot be undone,
+// so an unknown field is an error. Its error is an [*Invalid].
 func DecodeForget(data []byte) (id string, err error) {
 	return decode(data, MaxRequestBytes, func(env *envelope) string {
 		for _, f := range env.fields {
@@ -198,15 +195,15 @@ const (
 	SubjectPolicy   = "compactd.policy"
 )
 
-// MaxPolicyBytes bounds the policy of a tenant, as it is written.
+// MaxPolicyBytes bounds the text of a tenant's policy.
 const MaxPolicyBytes = 32 << 10
 
 // PoliciesRequest requests the policy that operators set for a tenant.
 type PoliciesRequest struct {
 	V      int    `json:"v,omitzero"`
 	Tenant string `json:"tenant,omitzero"` // absent: [DefaultTenant]
-	// Hash selects the policy of a revision, or the one that was in force for the tenant under a config; absent is the
-	// last revision.
+	// Hash selects the policy of a revision, or the tenant's policy under a config; absent is the last
+	// revision.
 	Hash string `json:"hash,omitzero"`
 }
 
@@ -237,18 +234,19 @@ func DecodePolicyRequest(data []byte) (*PolicyRequest, error) {
 type PoliciesResponse struct {
 	V      int    `json:"v"`
 	Tenant string `json:"tenant"`
-	// Hash is that of Policy, which is as it was written, or all of it in JSON for a config; both are "" where the
-	// tenant has the worker's.
+	// Hash is the hash of Policy, which is the text as set, or for a config the whole policy in JSON. Both
+	// are "" if the tenant has the worker's policy.
 	Hash   string `json:"hash,omitzero"`
 	Policy string `json:"policy,omitzero"`
-	// Problem is why the worker that answers cannot decide under it, and leaves the tenant with its own.
+	// Problem is the reason why the answering worker cannot decide under the policy, and uses its own for the
+	// tenant.
 	Problem string `json:"problem,omitzero"`
-	Config  string `json:"config"` // hash of what is in force at that worker
+	Config  string `json:"config"` // hash of the config in force at that worker
 	// Revisions are the last 64, the newest first.
 	Revisions []PolicyRevision `json:"revisions"`
 }
 
-// PolicyRevision is a policy as it was set once; Hash is "" where it was removed.
+// PolicyRevision is a revision of a policy; Hash is "" for a removal.
 type PolicyRevision struct {
 	Hash string `json:"hash,omitzero"`
 	Time int64  `json:"time_ms"`
@@ -260,14 +258,14 @@ type AuditEntry struct {
 	Time int64 `json:"time_ms,omitzero"` // of the stream
 	// Action is the request or kind of event, such as context, recall, compact, forget, policy or token_revoked.
 	Action string `json:"action"`
-	// Caller is a token by its id, "operator" for the token of --http, "local" for programs of the worker's machine, "nats"
-	// for a user of the server, which has no names, or "worker".
+	// Caller is a token by its id, "operator" for the token of --http, "local" for programs of the worker's
+	// machine, "nats" for a user of the server, which has no names, or "worker".
 	Caller  string `json:"caller"`
 	From    string `json:"from,omitzero"` // address of the connection; "" over NATS
 	Tenant  string `json:"tenant,omitzero"`
 	Session string `json:"session,omitzero"`
 	Seq     uint64 `json:"seq,omitzero"` // of the event in the log
-	// Hash is that of the policy that was set, "" for a removal; Code is why it was not.
+	// Hash is the hash of the policy that was set, "" for a removal; Code is the reason if it was refused.
 	Hash string `json:"hash,omitzero"`
 	Code Code   `json:"code,omitzero"`
 }
@@ -277,5 +275,6 @@ var AuditActions = []string{
 	"changes", "context", "files", "recall", "xray", "policy", "compact", "rewind", "forget", "token_made", "token_minted", "token_revoked",
 }
 
-// HeaderCaller is the header of an event that a worker stored, for a caller over HTTP or by itself: who, and from where.
+// HeaderCaller is the header of an event that a worker stored for a caller over HTTP, or by itself: who, and
+// from where.
 const HeaderCaller = "Compactd-Caller"

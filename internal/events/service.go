@@ -9,7 +9,7 @@ import (
 	"compactd/internal/events/codec"
 )
 
-// ServiceName is the name of the micro service that answers questions.
+// ServiceName is the name of the micro service that answers requests.
 const ServiceName = "compactd"
 
 // Subjects of its requests.
@@ -19,18 +19,17 @@ const (
 	SubjectHealth  = "compactd.health"
 )
 
-// OwnerSubject is where the worker that serves a partition answers other workers
-// that received the request: verb is the last token of a request's subject, or *.
+// OwnerSubject is the subject at which the owner of a partition answers workers that received the request.
+// verb is the last token of a request's subject, or *.
 func OwnerSubject(partition int, verb string) string {
 	return ServiceName + ".p." + strconv.Itoa(partition) + "." + verb
 }
 
-// OfTenant returns where a request about one tenant is answered too, beside
-// subject: a server's permissions can be given for it, as they cannot for a payload.
-// The tenant "*" is any.
+// OfTenant returns the further subject for requests about one tenant: a server's permissions can be given for
+// a subject, but not for a payload. The tenant "*" is any.
 func OfTenant(subject, tenant string) string { return subject + "." + tenant }
 
-// Codes that only answers have, beside those of the table.
+// Codes of answers, beside those of the table.
 const (
 	// CodeForbidden: the request is about another tenant than its subject names; over
 	// HTTP, it comes from a machine that may not send requests.
@@ -75,8 +74,8 @@ func (a About) Address() Address { return Address{a.Tenant, a.Session} }
 type ContextRequest struct {
 	About
 	Page int64 `json:"page,omitzero"` // from 1; absent is 1
-	// Generation selects the history as that generation would have it, with every
-	// turn taken since; nil is the newest, 0 the history as it was published.
+	// Generation selects the history under that generation, with every turn taken since; nil is the newest, 0
+	// the history as published.
 	Generation *int64 `json:"generation,omitzero"`
 	Await
 }
@@ -92,14 +91,14 @@ type ContextResponse struct {
 	Messages   []Raw   `json:"messages"`
 	Generation int64   `json:"generation"`
 	Through    Through `json:"through"`
-	// BoundThinking is that of session.compacted.
+	// BoundThinking is as in session.compacted.
 	BoundThinking bool  `json:"bound_thinking,omitzero"`
 	Page          int64 `json:"page"`
 	Pages         int64 `json:"pages"`
 }
 
-// StatsRequest requests the state of a session, with its model or another one: a
-// provider without a model is its default.
+// StatsRequest requests the state of a session, with its model or another one: a provider without a model has
+// its default.
 type StatsRequest struct {
 	About
 
@@ -125,17 +124,18 @@ type StatsResponse struct {
 	Reruns          int64   `json:"reruns"`           // other calls made again, of which it had taken the results
 	Cost            Cost    `json:"cost,omitzero"`    // absent before anything that has a price
 	Budget          Budget  `json:"budget,omitzero"`  // absent when the session is not known
-	// LongestAnswer is that of the session, where the policy learns the reserve of it, from the eighth answer on.
+	// LongestAnswer is the session's longest answer, from the eighth answer on, if the policy learns the
+	// reserve from it.
 	LongestAnswer int64 `json:"longest_answer_tokens,omitzero"`
 
 	Warnings []SyncWarning `json:"warnings,omitzero"` // absent for none
 }
 
-// Cost is what the compactions of a session cost and save by list prices, in billionths of a US
-// dollar. Work of models without a price is not in the amounts.
+// Cost has the costs and savings of a session's compactions by list prices, in billionths of a US dollar.
+// Calls of models without a price are not included.
 type Cost struct {
-	// Input is what calls spent on their input: by the usage of their turns, which has what compactions lost
-	// on caches, and by estimate where a turn has none.
+	// Input is the cost of the calls' input: by the usage of their turns, which includes lost caches, and by
+	// estimate for a turn without one.
 	Input     int64 `json:"input_nano_usd"`
 	Lost      int64 `json:"lost_nano_usd"`      // on caches that compactions broke
 	Saved     int64 `json:"saved_nano_usd"`     // on the input of calls until the next compaction of each, before Lost and Summaries are taken off
@@ -151,7 +151,7 @@ func (c Cost) Plus(o Cost) Cost {
 	return Cost{c.Input + o.Input, c.Lost + o.Lost, c.Saved + o.Saved, c.Summaries + o.Summaries, c.Unpriced + o.Unpriced}
 }
 
-// SummaryCounts are the summaries of a session since its first turn, without those that a session.compact requested.
+// SummaryCounts are the summaries of a session since its first turn, without those for a session.compact.
 type SummaryCounts struct {
 	Ready  int64 `json:"ready"`  // there when a compaction needed them
 	Late   int64 `json:"late"`   // put in place in the background, behind the compaction that needed them
@@ -163,7 +163,7 @@ func (c SummaryCounts) Plus(o SummaryCounts) SummaryCounts {
 	return SummaryCounts{c.Ready + o.Ready, c.Late + o.Late, c.Failed + o.Failed}
 }
 
-// Health is how a worker is.
+// Health is the state of a worker.
 type Health string
 
 // States of a worker.
@@ -184,8 +184,8 @@ type HealthResponse struct {
 	Config     string `json:"config"` // hash of the config in force
 }
 
-// ServiceError is the payload of a refusal. Code and text are in the headers
-// Nats-Service-Error-Code and Nats-Service-Error too.
+// ServiceError is the payload of a refusal. The headers Nats-Service-Error-Code and Nats-Service-Error have
+// code and text too.
 type ServiceError struct {
 	V       int    `json:"v"`
 	Code    Code   `json:"code"`
@@ -249,14 +249,13 @@ func (e *envelope) about() About {
 	return a
 }
 
-// Bytes is how many bytes the history has.
+// Bytes is the size of the history.
 func (r *ContextResponse) Bytes() int {
 	return len(r.System) + len(r.Tools) + codec.Size(r.Messages)
 }
 
-// Paged splits a whole answer into pages of at most limit bytes each, a page
-// with a single longer value apart, and returns the one of number page, 0 being
-// the first. There is always a first page.
+// Paged splits a whole answer into pages of at most limit bytes, with a longer value on a page of its own. It
+// returns page number page, from 0. There is always a first page.
 func (r *ContextResponse) Paged(page int64, limit int) (*ContextResponse, error) {
 	items, out := slices.Concat([]Raw{r.System, r.Tools}, r.Messages), *r
 	from, to, err := pageOf(items, page, limit, &out.Page, &out.Pages)
@@ -276,10 +275,10 @@ func (r *ContextResponse) Paged(page int64, limit int) (*ContextResponse, error)
 	return &out, nil
 }
 
-// envelopeBytes is what an answer needs beside system, tools and messages.
+// envelopeBytes is the size of an answer beside system, tools and messages.
 const envelopeBytes = 512
 
-// pageOf is which items the page of a number has. It sets that, and the number of pages.
+// pageOf returns the items of a page, and sets the number of the page and of all pages.
 func pageOf(items []Raw, number int64, limit int, page, pages *int64) (from, to int, err error) {
 	starts := pageStarts(items, limit-envelopeBytes)
 	n := int64(len(starts))
@@ -313,13 +312,12 @@ const (
 	MaxWait     = 8 * time.Second
 )
 
-// Await is what a request waits for before it is answered: nothing where Turn and Seq
-// are 0.
+// Await names the event that a request waits for; none if Turn and Seq are 0.
 type Await struct {
 	// Turn is decided when it was taken or refused, or is parked.
 	Turn int64 `json:"turn,omitzero"`
-	// Seq is that of an event of the session, as its acknowledgement has it; it names
-	// what Turn cannot, such as the second of two turns of one number.
+	// Seq is the sequence of an event of the session, from its acknowledgement. It can name an event that
+	// Turn cannot, such as the second of two turns with one number.
 	Seq uint64 `json:"seq,omitzero"`
 	// WaitMS is the most to wait, in milliseconds; nil is [DefaultWait].
 	WaitMS *int64 `json:"wait_ms,omitzero"`
@@ -328,10 +326,10 @@ type Await struct {
 // Waits reports whether there is something to wait for.
 func (a Await) Waits() bool { return a.Turn > 0 || a.Seq > 0 }
 
-// Awaited is what a request waits for.
+// Awaited is the event that a request waits for.
 func (a Await) Awaited() Await { return a }
 
-// Limit is how long to wait.
+// Limit is the longest wait.
 func (a Await) Limit() time.Duration {
 	if a.WaitMS == nil {
 		return DefaultWait

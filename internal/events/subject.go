@@ -15,11 +15,11 @@ type Kind string
 
 // Kinds that agents, operators and workers publish into the log.
 const (
-	KindTurn     Kind = "turn"     // what an agent appended to its conversation
+	KindTurn     Kind = "turn"     // messages that an agent appended to its conversation
 	KindOverflow Kind = "overflow" // a provider refused a call as too long
 	KindCompact  Kind = "compact"  // compact now, with an optional focus
 	KindRewind   Kind = "rewind"   // return to the view of an earlier generation
-	KindSummary  Kind = "summary"  // what a summarizer wrote; workers only
+	KindSummary  Kind = "summary"  // the text of a summarizer; workers only
 	KindIdle     Kind = "idle"     // the session has been idle; workers only
 	KindBranch   Kind = "branch"   // another session branched off this one; workers only
 	KindEnd      Kind = "end"      // the agent is done with the session
@@ -34,13 +34,12 @@ const (
 	KindForgotten Kind = "forgotten" // a session counts as never published
 )
 
-// KindErased: the erasure of a session.forget is done. The owner of the
-// partition commits it with the outcomes, but it is decided from no event.
+// KindErased: the erasure of a session.forget is done. The owner of the partition commits it with the
+// outcomes, but no event decides it.
 const KindErased Kind = "erased"
 
-// LogKinds lists the kinds of the log in the order of the table above.
-// The stream names them one by one, because session.*.*.* would also catch
-// what the server republishes.
+// LogKinds lists the kinds of the log in the order of the table above. The stream names them one by one,
+// because session.*.*.* would also match republished outcomes.
 var LogKinds = []Kind{KindTurn, KindOverflow, KindCompact, KindRewind, KindSummary, KindIdle, KindBranch, KindEnd, KindForget}
 
 // OutcomeKinds lists the kinds of outcomes that follow from the log.
@@ -50,7 +49,7 @@ var OutcomeKinds = []Kind{KindCompacted, KindBudget, KindRejected, KindForgotten
 const (
 	// OutcomesFilter matches every outcome that is republished to agents.
 	OutcomesFilter = "out.*.*.*.*"
-	// OutcomesRepublish is where an outcome appears for agents after its commit.
+	// OutcomesRepublish is the subject of an outcome for agents after its commit.
 	OutcomesRepublish = "session.{{wildcard(2)}}.{{wildcard(3)}}.{{wildcard(4)}}"
 	// InputPattern is the source of the transform that partitions the log.
 	InputPattern = "session.*.*.*"
@@ -59,7 +58,7 @@ const (
 
 // Bounds of ids, in bytes.
 const (
-	// MaxIDLen bounds the id of a session: as long as that of the longest name may become.
+	// MaxIDLen bounds the id of a session: the encoding of the longest name.
 	MaxIDLen = 352
 	// MaxTenantLen bounds a tenant.
 	MaxTenantLen = 64
@@ -91,7 +90,7 @@ func (a Address) Validate() error {
 	return p.err()
 }
 
-// badSession is what is wrong with the id of a session.
+// badSession is the defect of a session's id.
 const badSession = "is not 1 to 352 of A-Z a-z 0-9 _ -"
 
 // ValidID reports whether s may be a tenant: 1 to 64 of [A-Za-z0-9_-].
@@ -115,12 +114,12 @@ func ValidSession(s string) bool {
 // MaxSessionName bounds the name of a session, in bytes.
 const MaxSessionName = 256
 
-// encodedPrefix is what the id of a session begins with whose name is no id.
+// encodedPrefix begins the id of a session whose name is not an id.
 const encodedPrefix = "b64-"
 
-// SessionID returns the id under which a session of any name is published. A name is 1 to 256
-// bytes of UTF-8. One that has only A-Z a-z 0-9 _ - and does not begin with b64- is its own id.
-// Any other becomes b64- and its base64url without padding. Two names never have the same id. Its error is an [*Invalid].
+// SessionID returns the id of a session with any name. A name is 1 to 256 bytes of UTF-8. A name of A-Z a-z
+// 0-9 _ - that does not begin with b64- is its own id. Any other becomes b64- and its base64url without
+// padding. Two names never have the same id. Its error is an [*Invalid].
 func SessionID(name string) (string, error) {
 	if name == "" || len(name) > MaxSessionName || !utf8.ValidString(name) {
 		return "", NewInvalid(CodeBadID, "session", fmt.Sprintf("is not 1 to %d bytes of UTF-8", MaxSessionName))
@@ -131,8 +130,8 @@ func SessionID(name string) (string, error) {
 	return encodedPrefix + base64.RawURLEncoding.EncodeToString([]byte(name)), nil
 }
 
-// SessionOf returns the id of a session that a person named: as its agent did, or by an id that a name has. Its error
-// is an [*Invalid].
+// SessionOf returns the id of a session named by a person: by the agent's name, or by an id. Its error is an
+// [*Invalid].
 func SessionOf(text string) (string, error) {
 	if ValidSession(text) && SessionName(text) != text { // the id of another name
 		return text, nil
@@ -140,7 +139,7 @@ func SessionOf(text string) (string, error) {
 	return SessionID(text)
 }
 
-// SessionName returns the name that has an id: what [SessionID] encoded, or the id itself.
+// SessionName returns the name with an id: the one that [SessionID] encoded, or the id itself.
 func SessionName(id string) string {
 	encoded, ok := strings.CutPrefix(id, encodedPrefix)
 	if !ok {
@@ -196,8 +195,8 @@ func LogTransform(partitions int) string {
 	return fmt.Sprintf("log.{{partition(%d,2,3)}}.{{wildcard(1)}}.{{wildcard(2)}}.{{wildcard(3)}}", partitions)
 }
 
-// GrownTransform is [LogTransform] of a log that grew, as the server takes it too. A version without growth
-// compares the text, and refuses it.
+// GrownTransform is [LogTransform] of a log that grew, in another spelling. A version without growth compares
+// the text, and refuses it.
 func GrownTransform(partitions int) string {
 	return strings.Replace(LogTransform(partitions), ",2,3)", ", 2, 3)", 1)
 }
@@ -269,12 +268,11 @@ func SummariesFilter(tenant string) string {
 	return "log.*." + string(KindSummary) + "." + tenant + ".*"
 }
 
-// ParseLog reads log.<p>.<kind>.<tenant>.<session>. The kind and the ids are
-// as they are, valid or not: the error of a bad one is a rejection, not the
-// end of the reader. It fails only for a subject that no transform produced.
+// ParseLog reads log.<p>.<kind>.<tenant>.<session>. It does not check kind and ids: a bad one is rejected,
+// and must not end the reader. It fails only for a subject that no transform produced.
 func ParseLog(subject string) (Location, error) { return parse("log", subject) }
 
-// Logs reports whether the log stores under a subject what is published on another, in whichever partition.
+// Logs reports whether the log stores events published on one subject under the other, in any partition.
 func Logs(logged, published string) bool {
 	at, err := ParseLog(logged)
 	return err == nil && Published(at.Kind, at.Address) == published
@@ -328,8 +326,8 @@ func (l Location) Validate() error {
 	return p.err()
 }
 
-// PartitionOf returns which of so many partitions the server's transform has for a session.
-// Which one decides its events is in the table of package partitions.
+// PartitionOf returns the partition that the server's transform computes for a session. The table of package
+// partitions has the partition that decides its events.
 func PartitionOf(a Address, partitions int) int { return int(HashOf(a) % uint32(partitions)) }
 
 // HashOf is FNV-1a over tenant and session, as the server's transform computes it.
@@ -343,18 +341,18 @@ func HashOf(a Address) uint32 {
 	return h
 }
 
-// HeaderTrace is the header of an event that names its trace. The outcomes and jobs that follow
-// from the event have the same.
+// HeaderTrace is the header of an event that names its trace. Outcomes and jobs of the event have the same
+// header.
 const HeaderTrace = "traceparent"
 
-// Trace is a traceparent of version 00, as W3C Trace Context defines it: an id of 32 hex digits,
-// that of the span above with 16, and two digits of flags. "" is no trace.
+// Trace is a traceparent of version 00, as W3C Trace Context defines it: an id of 32 hex digits, the id of
+// the parent span with 16, and two digits of flags. "" is no trace.
 type Trace string
 
 // traceForm is the form of a [Trace]; x is a hex digit.
 const traceForm = "00-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx-xxxxxxxxxxxxxxxx-xx"
 
-// ReadTrace returns the trace of the values of a header; "" where they are none.
+// ReadTrace returns the trace of the values of a header; "" if they are not one.
 func ReadTrace(values []string) Trace {
 	if len(values) != 1 || len(values[0]) != len(traceForm) {
 		return ""
@@ -372,7 +370,7 @@ func ReadTrace(values []string) Trace {
 	return t
 }
 
-// ID is the id of the trace, "" of none.
+// ID is the id of the trace, "" without one.
 func (t Trace) ID() string {
 	if t == "" {
 		return ""

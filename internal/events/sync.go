@@ -11,22 +11,22 @@ import (
 	"compactd/internal/events/media"
 )
 
-// SubjectSync takes the history of an agent as it holds it, and answers what of it to send.
+// SubjectSync takes the whole history of an agent, and returns the messages to send.
 const SubjectSync = "compactd.sync"
 
 // Bounds of a sync.
 const (
 	// MaxSyncBytes bounds a request over HTTP; over NATS the server's max_payload does.
 	MaxSyncBytes = 32 << 20
-	// MaxSyncBody bounds the body of one over HTTP as it is sent: see [ReadSync].
+	// MaxSyncBody bounds a body over HTTP: see [ReadSync].
 	MaxSyncBody = 8 * MaxSyncBytes
 	// MaxSyncMessages bounds the messages of one request.
 	MaxSyncMessages = 1 << 18
 	maxErrorBytes   = MaxOverflowBytes
 )
 
-// ReadSync reads a body of at most most bytes, where references may stand in the place of its
-// oldest media: see [media.ReadJSON].
+// ReadSync reads a body of at most most bytes, in which references may replace the oldest media: see
+// [media.ReadJSON].
 func ReadSync(r io.Reader, most int) ([]byte, error) {
 	data, err := media.ReadJSON(r, most)
 	if errors.Is(err, media.ErrTooLarge) {
@@ -35,10 +35,10 @@ func ReadSync(r io.Reader, most int) ([]byte, error) {
 	return data, err
 }
 
-// Divergence is what a sync does with a history that is another one than the session has.
+// Divergence is the reaction of a sync to a history that differs from the session's.
 type Divergence string
 
-// Answers of a sync to another history.
+// Reactions of a sync to a different history.
 const (
 	// DivergeAuto replaces behind a common beginning. A lineage that comes back after it was
 	// retracted is a branch, and so is a history with nothing in common.
@@ -48,7 +48,7 @@ const (
 	DivergeRefuse  Divergence = "refuse"  // nothing is published
 )
 
-// Form is how a sync is answered.
+// Form is the form of a sync's answer.
 type Form string
 
 // The forms of an answer.
@@ -60,8 +60,7 @@ const (
 // SyncRequest is the history of an agent, with the prompt of its next call at the end.
 type SyncRequest struct {
 	About
-	// Branch names a session of its own that began as a copy of this one, such as that of a
-	// sub-agent.
+	// Branch names a session of its own that began as a copy of this one, such as a sub-agent's.
 	Branch string `json:"branch,omitzero"`
 
 	Model  *Model `json:"model,omitzero"`  // of the next call; nil = unchanged
@@ -71,30 +70,30 @@ type SyncRequest struct {
 	Policy Raw    `json:"policy,omitzero"` // nil = unchanged
 
 	Prefix       *SyncPrefix  `json:"prefix,omitzero"`     // messages that both sides have; nil for none
-	Messages     []Raw        `json:"messages"`            // the whole history, or what is behind the prefix
+	Messages     []Raw        `json:"messages"`            // the whole history, or the messages after the prefix
 	Usage        *SyncUsage   `json:"-"`                   // of the last call; it travels in its provider's shape
-	Refused      *SyncRefused `json:"refused,omitzero"`    // the last call, where its provider refused it as too long
+	Refused      *SyncRefused `json:"refused,omitzero"`    // the last call, if its provider refused it as too long
 	OnDivergence Divergence   `json:"on_diverge,omitzero"` // absent: auto
 	WaitMS       *int64       `json:"wait_ms,omitzero"`    // the most to wait for the decision, in milliseconds; nil is 500
 	DryRun       bool         `json:"dry_run,omitzero"`    // nothing is published
 	Form         Form         `json:"form,omitzero"`       // absent: parts
-	// Frozen is how many of the first messages come back as they are, whatever the session has in
-	// their place; with form parts alone.
+	// Frozen is the number of first messages that are returned unchanged, also if the session has others in
+	// their place; only with form parts.
 	Frozen int64 `json:"frozen,omitzero"`
-	// Fork is where a branch begins that another worker found; agents leave it out.
+	// Fork is the place where a branch begins, found by another worker; agents leave it out.
 	Fork *Fork `json:"forked_from,omitzero"`
 }
 
-// SyncPrefix names messages at the beginning of the history by what an earlier answer stated.
+// SyncPrefix names messages at the beginning of the history by the figures of an earlier answer.
 type SyncPrefix struct {
 	Count int64  `json:"count"`
 	Hash  Digest `json:"hash"`
 }
 
-// SyncUsage is what a provider counted for the call that was made with a view.
+// SyncUsage is a provider's count for the call that was made with a view.
 type SyncUsage struct {
 	View  string
-	Count int64 // messages of that call, 0 where it is not stated: of the history, or of what was sent of it
+	Count int64 // messages of that call, 0 if not stated: of the history, or of the sent part
 	Raw   Raw   // without view and count, which no provider has
 }
 
@@ -105,26 +104,26 @@ type SyncRefused struct {
 	Error  Raw    `json:"error,omitzero"`
 }
 
-// SyncResponse is what of the history to send.
+// SyncResponse has the messages to send.
 type SyncResponse struct {
 	V       int    `json:"v"`
 	Need    string `json:"need,omitzero"`    // all: the prefix is not known here, send the whole history
-	Code    Code   `json:"code,omitzero"`    // budget_exceeded: a call with what is sent does not fit
+	Code    Code   `json:"code,omitzero"`    // budget_exceeded: a call with the sent messages does not fit
 	Retry   *bool  `json:"retry,omitzero"`   // false beside it: the same call would be refused again
-	Session string `json:"session,omitzero"` // that the history belongs to, where it is not that of the request: a branch
+	Session string `json:"session,omitzero"` // session of the history, if not the request's: a branch
 	Branch  string `json:"branch,omitzero"`  // its name, for a request that means it
 
-	Turns      int64         `json:"turns"`    // of the session, that the history begins with
+	Turns      int64         `json:"turns"`    // of the session, at the beginning of the history
 	Known      int64         `json:"known"`    // messages that the session had before
 	Count      int64         `json:"count"`    // messages of the history; with hash the prefix of a later request
 	Hash       Digest        `json:"hash"`     // of the session with this history
-	Recorded   bool          `json:"recorded"` // false: nothing of the history is published, what is sent follows from the request alone
-	View       string        `json:"view"`     // names what is sent, for usage and refused; "" where it would be the one that was refused
+	Recorded   bool          `json:"recorded"` // false: the history is not published, and the answer follows from the request alone
+	View       string        `json:"view"`     // names the sent messages, for usage and refused; "" if it would be the refused view
 	Generation int64         `json:"generation"`
 	Through    Through       `json:"through"`         // the last turn that the answer rests on
-	Changed    bool          `json:"changed"`         // false: the history goes out as it is
-	Budget     Budget        `json:"budget"`          // of a call with what is sent
-	Stages     []StageReport `json:"stages,omitzero"` // that were tried after a refusal, where what is sent does not fit
+	Changed    bool          `json:"changed"`         // false: the history is sent unchanged
+	Budget     Budget        `json:"budget"`          // of a call with the sent messages
+	Stages     []StageReport `json:"stages,omitzero"` // tried after a refusal, if the sent messages do not fit
 	Warnings   []SyncWarning `json:"warnings"`
 	Parts      []SyncPart    `json:"parts,omitzero"`
 	Messages   []Raw         `json:"messages,omitzero"` // in place of parts, for form messages
@@ -140,7 +139,7 @@ type SyncWarning struct {
 	Hint    string `json:"hint"`
 }
 
-// WarningOf is the warning of a code, with a detail behind its meaning unless that is "".
+// WarningOf is the warning of a code, with an optional detail after its meaning.
 func WarningOf(code Code, detail string) SyncWarning {
 	info := Codes[code]
 	w := SyncWarning{Code: code, Message: info.Meaning, Hint: info.Hint}
@@ -150,15 +149,14 @@ func WarningOf(code Code, detail string) SyncWarning {
 	return w
 }
 
-// SyncPart is one piece of what to send. One of keep, drop, message and edit is set. The
-// ranges of all parts cover each message of the history once, in order; a range is from
-// its first number up to, and without, its second.
+// SyncPart is one part of the messages to send. One of keep, drop, message and edit is set. The ranges of all
+// parts cover each message of the history once, in order; a range ends before its second number.
 type SyncPart struct {
-	Keep    *SyncRange `json:"keep,omitzero"`    // these messages of the caller, as they are
+	Keep    *SyncRange `json:"keep,omitzero"`    // these messages of the caller, unchanged
 	Drop    *SyncRange `json:"drop,omitzero"`    // these are not sent
-	Edit    *int64     `json:"edit,omitzero"`    // this message, with what message has in its place
+	Edit    *int64     `json:"edit,omitzero"`    // this message, with message's content in its place
 	Message Raw        `json:"message,omitzero"` // made by compactd
-	// StandsFor are messages in whose place the message is sent, none where it is added.
+	// StandsFor are the messages that the message replaces; absent if it is added.
 	StandsFor *SyncRange `json:"stands_for,omitzero"`
 }
 
@@ -210,10 +208,10 @@ func BranchID(session, branch string) string {
 	return longBranch + digestOf([]byte(SessionName(session)+"/"+branch)).String()
 }
 
-// longBranch is what the id of a branch begins with whose name is longer than one may be.
+// longBranch begins the id of a branch whose name is too long for an id.
 const longBranch = "br-"
 
-// IsBranch reports whether an id is one that a branch of a session has.
+// IsBranch reports whether an id is that of a session's branch.
 func IsBranch(session, id string) bool {
 	return strings.HasPrefix(SessionName(id), SessionName(session)+"/") || strings.HasPrefix(id, longBranch)
 }
@@ -245,7 +243,7 @@ func DecodeSyncRequest(data []byte) (*SyncRequest, error) {
 	})
 }
 
-// prefix reads what both sides have.
+// prefix reads the messages that both sides have.
 func (e *envelope) prefix() *SyncPrefix {
 	if count, hash, ok := e.numberAndDigest("prefix", "count", "hash"); ok {
 		return &SyncPrefix{Count: count, Hash: hash}
@@ -253,7 +251,7 @@ func (e *envelope) prefix() *SyncPrefix {
 	return nil
 }
 
-// syncUsage reads what was counted for a view.
+// syncUsage reads the usage for a view.
 func (e *envelope) syncUsage() *SyncUsage {
 	ms, ok := e.object("usage")
 	if !ok {
@@ -290,7 +288,7 @@ func (e *envelope) refused() *SyncRefused {
 		case "view":
 			r.View = e.textOf("refused.", f.Name, f.Value)
 		case "status":
-			if n, ok := codec.Integer(f.Value); !ok || n != 0 { // clients have 0 where there was no answer
+			if n, ok := codec.Integer(f.Value); !ok || n != 0 { // clients send 0 without an answer
 				r.Status = e.countOf("refused.", f.Name, f.Value, 100, 599)
 			}
 		case "error":

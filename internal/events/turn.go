@@ -13,16 +13,16 @@ import (
 // Version is the version of the wire contract.
 const Version = 1
 
-// VersionExpect is the version of a session.turn that names its base or where it branched off,
-// see [Expect] and [Fork]: a worker with neither refuses the turn.
+// VersionExpect is the version of a session.turn that names its base or the place where it branched off, see
+// [Expect] and [Fork]. A worker without these refuses the turn.
 const VersionExpect = 2
 
-// Bounds of what an event may hold.
+// Bounds of an event.
 const (
 	MaxTurnBytes = 4 << 20 // of a whole session.turn
 
-	// MaxTurnMessages and MaxTurnParts bound the messages of a turn, and the contents in them: what
-	// a turn costs grows with their number, and a tiny one takes 29 bytes.
+	// MaxTurnMessages and MaxTurnParts bound the messages of a turn, and the contents in them: the cost of a
+	// turn grows with their number, and a tiny one takes 29 bytes.
 	MaxTurnMessages = 1 << 12
 	MaxTurnParts    = 1 << 14
 	MaxTokens       = 1 << 40 // of any token count
@@ -41,8 +41,7 @@ type Model struct {
 	ContextWindow int64 `json:"context_window,omitzero"`
 }
 
-// Usage is what a provider counted for one call, in tokens, read from the shape
-// that the provider or an SDK gave it.
+// Usage is a provider's count for one call, in tokens, read from the shape of the provider or an SDK.
 type Usage struct {
 	Input       int64 // without the cached parts
 	CacheRead   int64
@@ -50,7 +49,7 @@ type Usage struct {
 	Output      int64
 }
 
-// Turn is a session.turn: what was appended since the last one.
+// Turn is a session.turn: the messages appended since the last one.
 type Turn struct {
 	ID           string `json:"id,omitzero"`
 	Number       int64  `json:"turn,omitzero"`          // counts from 1; 0 when the agent does not number
@@ -61,23 +60,23 @@ type Turn struct {
 	System       Raw    `json:"system,omitzero"`        // nil = unchanged
 	Tools        Raw    `json:"tools,omitzero"`         // nil = unchanged
 	Messages     []Raw  `json:"messages"`               // in the dialect of the session
-	Usage        *Usage `json:"-"`                      // as it is read; it travels in its provider's shape
+	Usage        *Usage `json:"-"`                      // read from the provider's shape, in which it travels
 	UsageProblem string `json:"-"`                      // why a usage that was there could not be read; the turn counts without it
 	Policy       Raw    `json:"policy,omitzero"`        // nil = unchanged
 
 	Expect *Expect `json:"expect,omitzero"`      // base that the turn is for; nil for any
-	Fork   *Fork   `json:"forked_from,omitzero"` // where the session branched off, in its first turn; nil for nowhere
+	Fork   *Fork   `json:"forked_from,omitzero"` // place where the session branched off, in its first turn; nil for none
 }
 
-// Expect is the base of a turn: what the session must have before the turn, and else the
-// turn is refused. A base has a turn of number 0 before the first.
+// Expect is the base of a turn: the state that the session must have before it; otherwise the turn is
+// refused. Before the first turn its number is 0.
 type Expect struct {
 	Turn   int64  `json:"turn"`   // the last turn taken
 	Digest Digest `json:"digest"` // of the session up to it; see [Digest.With]
 }
 
-// Fork is where a session branched off: behind a turn of another session of its tenant, 0 for
-// its beginning.
+// Fork is the place where a session branched off: after a turn of another session of its tenant, or 0 for the
+// beginning.
 type Fork struct {
 	Session string `json:"session"`
 	Turn    int64  `json:"turn"`
@@ -114,7 +113,7 @@ func DecodeNewTurn(data []byte) (*Turn, error) {
 	return t, TooMany(len(t.Messages), 0)
 }
 
-// TooMany is an [*Invalid] for a turn with so many messages and contents, nil where it may have them.
+// TooMany is an [*Invalid] for a turn with too many messages or contents, else nil.
 func TooMany(messages, parts int) error {
 	switch {
 	case messages > MaxTurnMessages:
@@ -125,7 +124,7 @@ func TooMany(messages, parts int) error {
 	return nil
 }
 
-// turn reads the fields of a turn but for its messages.
+// turn reads the fields of a turn except its messages.
 func (e *envelope) turn(t *Turn) {
 	t.ID = e.text("id")
 	t.Number = e.count("turn", 1, MaxNumber)
@@ -161,7 +160,8 @@ func decodeEnvelope(data []byte, limit int) (*envelope, error) {
 	return e, err
 }
 
-// decode reads a payload of at most limit bytes. Its error is an [*Invalid], beside what could be read.
+// decode reads a payload of at most limit bytes. Beside its error, an [*Invalid], it returns the fields that
+// could be read.
 func decode[A any](data []byte, limit int, read func(*envelope) A) (out A, err error) {
 	env, err := decodeEnvelope(data, limit)
 	if err != nil {
@@ -206,7 +206,7 @@ func (e *envelope) check() {
 	}
 }
 
-// based lets a turn have the version of those that name a base, if it is one. null is none.
+// based accepts the version of turns with a base, if the turn has one. null is none.
 func (e *envelope) based() {
 	_, base := e.take("expect")
 	if _, fork := e.take("forked_from"); base || fork {
@@ -273,7 +273,7 @@ func (e *envelope) text(name string) string {
 	return e.textOf("", name, v)
 }
 
-// id reads a text that holds the id of a session, and may be longer than another one.
+// id reads a text with the id of a session, which may be longer than other texts.
 func (e *envelope) id(name string) string {
 	v, ok := e.take(name)
 	if !ok {
@@ -310,7 +310,7 @@ func (e *envelope) count(name string, low, high int64) int64 {
 	return e.countOf("", name, v, low, high)
 }
 
-// counted is count for a field of which 0 is a value; nil where it is absent.
+// counted is count for a field whose value may be 0; nil if absent.
 func (e *envelope) counted(name string, low, high int64) *int64 {
 	if _, ok := e.take(name); !ok {
 		return nil
@@ -346,7 +346,7 @@ func (e *envelope) raw(name string, kinds ...codec.Kind) Raw {
 	return codec.Clean(v)
 }
 
-// modelField is what problems of a model's fields begin with.
+// modelField is the path before a model's fields in problems.
 const modelField = "model."
 
 func (e *envelope) model() *Model {
@@ -386,7 +386,7 @@ func (e *envelope) model() *Model {
 	return m
 }
 
-// Header is what every outcome begins with.
+// Header begins every outcome.
 type Header struct {
 	V  int    `json:"v"`
 	ID string `json:"id"`

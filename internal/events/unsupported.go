@@ -56,8 +56,7 @@ func (f Format) lacking(k dialect.PartKind) string {
 var known = strings.Fields("system developer user assistant tool function tool_call tool_result model human ai bot agent data ipython " +
 	"toolCall toolResult bashExecution custom branchSummary compactionSummary")
 
-// problem is what is wrong with a message that cannot be read: it is another dialect's, or
-// none's.
+// problem is the defect of a message that cannot be read: it is of another dialect, or of none.
 func (f Format) problem(field string, raw Raw, err error) Problem {
 	if k := f.kinOf(raw); k != nil {
 		return Problem{CodeForeignDialect, field, k.describe(f)}
@@ -65,7 +64,7 @@ func (f Format) problem(field string, raw Raw, err error) Problem {
 	return Problem{CodeBadMessage, field, f.explain(raw, err)}
 }
 
-// explain describes what is wrong with a message of no dialect.
+// explain describes the defect of a message of no dialect.
 func (f Format) explain(raw Raw, err error) string {
 	ms, bad := codec.ReadObject(raw)
 	if err != dialect.ErrNoRole || bad != nil { //nolint:errorlint // a sentinel of this package, never wrapped
@@ -86,8 +85,7 @@ func (f Format) explain(raw Raw, err error) string {
 	return text + " (" + f.Dialect().Roles + ")" + mistake(raw)
 }
 
-// mistake names what is no message of any dialect, and what to send in its place, "" where
-// it looks like nothing that is known.
+// mistake describes a message of no dialect, and what to send in its place; "" for an unknown mistake.
 func mistake(raw Raw) string {
 	ms, err := codec.ReadObject(raw)
 	switch {

@@ -8,9 +8,9 @@ import (
 	"compactd/internal/events/codec"
 )
 
-// usage reads what a provider or an SDK counted for one call. It is nil without one,
-// when all counts are zero, and when it cannot be read: a usage makes the figures
-// better and never costs the turn. problem is then the reason, without any of its values.
+// usage reads the count of a provider or an SDK for one call. It is nil without one, if all counts are zero,
+// and if it cannot be read: a usage improves the figures and never costs the turn. problem is then the
+// reason, without any of its values.
 //
 // Shapes are recognised by the names of their fields. Their meanings are from these
 // places, read in November 2026:
@@ -58,7 +58,7 @@ func (e *envelope) usage() (u *Usage, problem string) {
 	return u, ""
 }
 
-// ReadUsage reads what a provider counted, in its own shape; nil where it has none that is known.
+// ReadUsage reads a provider's count in its own shape; nil if the shape is unknown.
 func ReadUsage(raw Raw) *Usage {
 	env := envelope{fields: []codec.Member{{Name: "usage", Value: raw}}}
 	u, _ := env.usage()
@@ -141,8 +141,8 @@ func (c counts) camel() *Usage {
 	return inclusive(c.count("inputTokens"), c.count("cachedInputTokens"), 0, c.count("outputTokens")) // AI SDK 5
 }
 
-// lastCall returns the last of the calls that a usage sums up, nil for the usage of
-// one call. It is not ok when the calls are not listed.
+// lastCall returns the last of the calls that a usage sums up, nil for the usage of one call. ok is false if
+// the calls are not listed.
 func (c counts) lastCall(entries string) (last *counts, ok bool) {
 	if v := c.take(entries); v != nil {
 		calls, err := codec.ReadArray(v)
@@ -166,8 +166,8 @@ func (c counts) lastCall(entries string) (last *counts, ok bool) {
 	return nil, true
 }
 
-// inclusive is for an input that counts the cached tokens too. Where more is cached
-// than sent, they were counted apart.
+// inclusive reads an input that includes the cached tokens. If more is cached than sent, they were counted
+// apart.
 func inclusive(input, read, written, output int64) *Usage {
 	if read+written <= input {
 		input -= read + written
@@ -213,8 +213,7 @@ func (c counts) count(name string) int64 {
 	return n
 }
 
-// detail returns the object of that name, of an array of such the last one, empty
-// when it is absent or null.
+// detail returns the object of that name, the last one of an array; empty if it is absent or null.
 func (c counts) detail(name string) counts {
 	d := counts{field: c.field + name + ".", problem: c.problem}
 	v := c.take(name)
@@ -251,7 +250,7 @@ func (c counts) take(name string) Raw {
 	return v
 }
 
-// maxNamed bounds how many fields of a foreign usage are named.
+// maxNamed bounds the named fields of a foreign usage.
 const maxNamed = 8
 
 // countWords are in the names of counts; a key without any of them may be content.

@@ -1,5 +1,5 @@
-// Package gateway keeps the calls of agents inside the windows of their models, for agents that can
-// change their base URL alone: a reverse proxy around package client/transport.
+// Package gateway keeps the calls of agents inside the windows of their models, for agents that can change
+// only their base URL: a reverse proxy around package client/transport.
 //
 //	g, err := gateway.New(gateway.Config{
 //		Upstreams: map[string]*url.URL{"anthropic": anthropic, "openai": openai},

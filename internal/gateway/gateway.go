@@ -38,8 +38,8 @@ type Config struct {
 	Budget time.Duration
 	// Audit measures the saving and sends calls unchanged.
 	Audit bool
-	// Principal is the header that names who sends a request, such as that of a proxy which
-	// authenticates users. Default: the credential, with the user that the request names.
+	// Principal is the header that names the sender of a request, such as an authenticating proxy's. Default:
+	// the credential, with the user that the request names.
 	Principal string
 	// Model has settings for all models, such as a window. Zero fields are read from requests.
 	Model client.Model
@@ -61,7 +61,7 @@ type Gateway struct {
 	proxy   *httputil.ReverseProxy
 }
 
-// remembered is how many conversations a gateway remembers.
+// remembered is the number of conversations that a gateway remembers.
 const remembered = 2048
 
 // New returns a gateway.
@@ -144,7 +144,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 type requestKey struct{}
 
-// request is one that passes.
+// request is a request that passes.
 type request struct {
 	upstream *url.URL
 	report   transport.Report
@@ -174,7 +174,7 @@ func (g *Gateway) route(r *http.Request) (name string, at *url.URL) {
 	return name, &u
 }
 
-// calls are the paths of calls behind the version of an API.
+// calls are the paths of calls after the version of an API.
 var calls = []string{"/chat/completions", "/responses", "/responses/compact", "/messages", "/messages/count_tokens"}
 
 // versioned is a path with the version of the API once: some agents have it in their base URL, and
@@ -198,7 +198,7 @@ func (g *Gateway) rewrite(r *httputil.ProxyRequest) {
 	}
 }
 
-// report adds headers with what was done.
+// report adds headers about the result.
 func (g *Gateway) report(r *http.Response) error {
 	req := requestOf(r.Request)
 	g.metrics.count(&req.report, r.StatusCode)
@@ -217,7 +217,7 @@ func (g *Gateway) report(r *http.Response) error {
 	return nil
 }
 
-// describe adds to the header of an answer what was done.
+// describe adds the result to the header of an answer.
 func (g *Gateway) describe(h http.Header, report *transport.Report) {
 	if !report.Alone {
 		h.Set("X-Compactd-Generation", strconv.FormatInt(report.Generation, 10))

@@ -24,7 +24,7 @@ var hints = []string{"X-Claude-Code-Session-Id", "Session-Id", "Session_id", "X-
 // largePrompt is the size of a first prompt, in bytes, that is worth shortening.
 const largePrompt = 64 << 10
 
-// sessionOf names the conversation of a call; "" for one that is not recorded.
+// sessionOf names the conversation of a call; "" if it is not recorded.
 //
 // Without a hint the name is a hash of the first prompt and `prompt_cache_key`. It selects where to look; all messages
 // decide whether the session continues.
@@ -72,7 +72,7 @@ func (g *Gateway) name(c *transport.Call, user, hint string) string {
 	return "gw-" + who + "-" + hint
 }
 
-// principal is who sends a call.
+// principal is the sender of a call.
 func (g *Gateway) principal(c *transport.Call, user string) string {
 	if g.config.Principal != "" {
 		return c.Header.Get(g.config.Principal)
@@ -94,7 +94,7 @@ func (g *Gateway) hash(s string) string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// rootOf is the index of the first message that is no instruction, -1 where there is none.
+// rootOf is the index of the first message that is not an instruction, -1 without one.
 func rootOf(c *transport.Call) int {
 	return slices.IndexFunc(c.Messages, func(m json.RawMessage) bool {
 		role := textOf(m, "role")
@@ -109,7 +109,7 @@ func textOf(object json.RawMessage, name string) string {
 	return text
 }
 
-// claude is what Claude Code writes into metadata.user_id. Other applications name a user there.
+// claude is the content of metadata.user_id in requests of Claude Code. Other applications name a user there.
 type claude struct{ user, session string }
 
 const claudeSession = "_session_"

@@ -12,11 +12,11 @@ const (
 	// ClassSum: input and maximum output together exceed the window. A smaller
 	// maximum output repairs it as well.
 	ClassSum Class = "input_and_output_too_long"
-	// ClassBytes: the request has too many bytes, for the provider or for a proxy
-	// before it. It contains nothing of the window, but only a shorter history passes.
+	// ClassBytes: the request has too many bytes, for the provider or for a proxy before it. It shows nothing
+	// of the window, but only a shorter history passes.
 	ClassBytes Class = "request_too_large"
-	// ClassMedia: the request has more images and pages of documents than the provider takes,
-	// however few tokens they are. It contains nothing of the window.
+	// ClassMedia: the request has more images and pages of documents than the provider accepts, however few
+	// tokens they are. It shows nothing of the window.
 	ClassMedia Class = "too_many_media"
 
 	// ClassOutput: the maximum output is larger than the model's, or leaves next to
@@ -45,7 +45,7 @@ const (
 	ClassUnknown Class = "unknown"
 )
 
-// classInfo is what is true of a class.
+// classInfo has the facts of a class.
 type classInfo struct {
 	overflow bool
 	advice   string      // what to do instead of a compaction

@@ -11,9 +11,8 @@ import (
 	"compactd/internal/lazyregexp"
 )
 
-// rule states what words mean. In words, a regular expression, {actual}, {limit},
-// {output} and {total} match counts of tokens; total is actual and output
-// together.
+// rule gives the meaning of words. In words, a regular expression, {actual}, {limit}, {output} and {total}
+// match counts of tokens; total is actual and output together.
 type rule struct {
 	provider Provider
 	class    Class
@@ -29,8 +28,8 @@ type compiled struct {
 // count is a number in digits, with one of the usual separators of thousands.
 const count = `\d{1,3}(?:,\d{3})+|\d{1,3}(?:\.\d{3})+|\d{1,3}(?:_\d{3})+|\d{1,3}(?:'\d{3})+|\d{1,3}(?: \d{3})+|\d+`
 
-// minLimit is the least that is believed to be a window, in tokens. A smaller
-// number has been misread, and to aim for it would leave nothing of a session.
+// minLimit is the least credible window, in tokens. A smaller number was misread, and as a target it would
+// leave nothing of a session.
 const minLimit = 64
 
 func compile(rules []rule) []compiled {
@@ -51,7 +50,7 @@ type counted struct {
 	actual, limit, output, total compaction.Tokens
 }
 
-// read returns what the rule finds in text, nil when its words are not there.
+// read returns the counts that the rule finds in text, nil without its words.
 func (c *compiled) read(text string) *counted {
 	re := c.re()
 	m := re.FindStringSubmatchIndex(text)
@@ -93,8 +92,7 @@ func find(rules []compiled, text string) (*compiled, *counted) {
 	return nil, nil
 }
 
-// failure is what a rule found, with the count of the input where the text separates it from
-// that of the output.
+// failure is the result of a rule, with the count of the input if the text separates it from the output's.
 func (c *compiled) failure(n *counted) Failure {
 	f := Failure{Class: c.class, Provider: c.provider, Actual: n.actual, Limit: n.limit, Output: n.output}
 	if f.Limit < minLimit && f.Class != ClassMedia {
@@ -106,9 +104,8 @@ func (c *compiled) failure(n *counted) Failure {
 	return f
 }
 
-// classify finds the class of what was stated. The order is the point of it: words that ask for
-// less input are in the errors of rate limits and quotas too, and a status states
-// more than words.
+// classify finds the class of an error. The order matters: words that demand less input are in the errors of
+// rate limits and quotas too, and a status means more than words.
 func (ev *evidence) classify() Failure {
 	text := ev.text()
 	if c, n := find(long, text); c != nil {

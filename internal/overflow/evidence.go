@@ -9,7 +9,7 @@ import (
 	"compactd/internal/lazyregexp"
 )
 
-// Bounds of what is read of an error. Real bodies have some hundred bytes.
+// Bounds of the read part of an error. Real bodies have some hundred bytes.
 const (
 	// MaxText is how much text is compared with the rules, in bytes: half of it from
 	// the beginning of what is reported, where bodies have their message, half from the
@@ -52,7 +52,7 @@ func collect(err events.Raw) *evidence {
 	return ev
 }
 
-// read adds what a value states. A cause is followed once.
+// read adds the text of a value. A cause is followed once.
 func (ev *evidence) read(v events.Raw, levels int, cause bool) {
 	if levels == 0 || len(v) == 0 || ev.size >= maxWords {
 		return
@@ -151,7 +151,7 @@ func (ev *evidence) add(s string) {
 	ev.words = append(ev.words, s)
 }
 
-// plainer takes away what differs between writers of the same words.
+// plainer removes differences between writers of the same words.
 var plainer = strings.NewReplacer("`", "", "’", "'", `\'`, "'", `\"`, `"`, `\n`, " ")
 
 // text is what was stated, in lower case, with single spaces, each member a sentence, and without its middle

@@ -44,7 +44,7 @@ const (
 	ZAI        Provider = "zai"
 )
 
-// Failure is how a provider refused a call. The zero Failure is not valid.
+// Failure is a provider's refusal of a call. The zero Failure is not valid.
 type Failure struct {
 	Class    Class
 	Provider Provider // "" when the words are of no provider in particular
@@ -62,9 +62,8 @@ type Failure struct {
 // many tokens as the window has; compacting for them would never end.
 const minRoom = 10
 
-// Detect states what an error is. err is one JSON value as the agent got it: a
-// string, which may hold a body in JSON, an object, or an array of objects. status
-// is the HTTP status, 0 when there is none.
+// Detect classifies an error. err is one JSON value as the agent got it: a string, which may contain a body
+// in JSON, an object, or an array of objects. status is the HTTP status, 0 if unknown.
 func Detect(err events.Raw, status int64) Failure {
 	ev := collect(err)
 	if status >= 400 {

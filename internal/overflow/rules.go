@@ -6,8 +6,8 @@ import (
 	"compactd/internal/lazyregexp"
 )
 
-// long are the words of a refusal for length that has the status of a rate limit: the account
-// may not send as much as the model takes, and waiting changes nothing.
+// long are the words of a refusal for length with the status of a rate limit: the account may not send as
+// much as the model accepts, and waiting changes nothing.
 var long = compile([]rule{
 	{Anthropic, ClassInput, `extra usage is required for (?:long[- ]context|\d+m context)`},
 })
@@ -159,12 +159,12 @@ var others = compile([]rule{
 	{"", ClassFilter, `blocked (?:due to|by|for|because of) .*(?:safety|policy|guardrail|filter)`},
 })
 
-// quoting are words after which an error states what it was given.
+// quoting are words after which an error quotes its input.
 var quoting = compile([]rule{
 	{"", ClassInvalid, `input should be|input_value=|invalid (?:value|type|json)\b|failed to parse|could not parse|cannot parse|unexpected token`},
 })
 
-// last are the words for what is left.
+// last are the words for all other errors.
 var last = compile([]rule{
 	{"", ClassServer, `overloaded|server_error|internal.?(?:server.?)?error|service.?unavailable|bad gateway|timed? ?out|high demand|econnre`},
 	{"", ClassInvalid, `invalid.?(?:request|argument|param|value|type)|validation|bad.?request|not.?found|unsupported|should be a valid|should have at most|string too long|array too long|empty array|cannot specify|is illegal|context window too small|not allowed to use|参数`},
@@ -183,7 +183,7 @@ var bounds = compile([]rule{
 	{"", "", `{actual}\)?(?: [a-z]+){0,2} tokens?\b.*?\b(?:limit|maximum|max|window|length|allowed|allows|supports?|up to|than|only|exceeds?)(?: [a-z]+){0,4},? \(?{limit}`},
 })
 
-// limits find what is allowed where nothing else is stated.
+// limits find the limit if nothing else is stated.
 var limits = compile([]rule{
 	{"", "", `\b(?:limit|maximum|max|window|length|up to|only)(?: (?:of|is|are|for|the|this|input|model|context|number|tokens|length|window|size)){0,4} \(?{limit} (?:input )?tokens\b`},
 })

@@ -10,13 +10,13 @@ import (
 // The fields of a policy are those of its JSON: what a session may send, a file
 // may say.
 
-// nameOf is the name of a field as it is written.
+// nameOf is the written name of a field.
 func nameOf(f reflect.StructField) string {
 	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 	return name
 }
 
-// fieldOf finds the field of a name; what is no struct has none.
+// fieldOf finds the field of a name; other types than structs have none.
 func fieldOf(t reflect.Type, name string) (reflect.StructField, bool) {
 	if t.Kind() != reflect.Struct {
 		return reflect.StructField{}, false
@@ -29,7 +29,7 @@ func fieldOf(t reflect.Type, name string) (reflect.StructField, bool) {
 	return reflect.StructField{}, false
 }
 
-// names lists the fields of a struct in their order; what is no struct has none.
+// names lists the fields of a struct in order; other types than structs have none.
 func names(t reflect.Type) []string {
 	var out []string
 	if t.Kind() != reflect.Struct {
@@ -50,7 +50,7 @@ type leaf struct {
 	value any
 }
 
-// leaves lists all values of a policy in their order, but what is locked.
+// leaves lists all values of a policy in order, except locked.
 func leaves(p *compaction.Policy) []leaf { return leavesOf(reflect.ValueOf(*p), "") }
 
 func leavesOf(v reflect.Value, path string) []leaf {

@@ -22,8 +22,7 @@ type file struct {
 	windowPlaces map[string]place
 }
 
-// split reads the sections; what is in none of them is a field of the worker's
-// policy.
+// split reads the sections; all other keys are fields of the worker's policy.
 func (f *file) split(all []entry) {
 	var fields []entry
 	for _, e := range all {
@@ -43,7 +42,7 @@ func (f *file) split(all []entry) {
 	f.worker = f.reader.policy(fields)
 }
 
-// presetName reads the name of a preset, "" if it is none.
+// presetName reads the name of a preset, "" if it is not one.
 func (r *reader) presetName(e entry, prefix string) string {
 	name := e.value.GetToken().Value
 	if _, ok := policy.Preset(name); ok {
@@ -91,8 +90,8 @@ func (f *file) readTenants(s *Settings) {
 	}
 }
 
-// tenant reads the policy of a tenant, over the worker's or over a preset of its own. Its locks take the place of
-// the worker's, but for those of the command line.
+// tenant reads the policy of a tenant, over the worker's or over a preset of its own. Its locks replace the
+// worker's, except those of the command line.
 func (s *Settings) tenant(r reader, fields []entry) layers {
 	l, reported := s.worker.clone(), all(s.worker.policy.Validate())
 	if i := slices.IndexFunc(fields, func(e entry) bool { return e.key == "preset" }); i >= 0 {

@@ -11,12 +11,12 @@ import (
 	"compactd/internal/events"
 )
 
-// layers is a policy made of several sources, and where each value comes from.
+// layers is a policy from several sources, with the place of each value.
 type layers struct {
 	policy compaction.Policy
 	places map[string]place
 	locks  locks
-	set    locks // what the command line has set
+	set    locks // fields set by the command line
 }
 
 // preset is the lowest layer.
@@ -29,18 +29,18 @@ func preset(name string) (layers, bool) {
 	return l, ok
 }
 
-// clone is for a tenant, which begins with what the worker has.
+// clone is for a tenant, which begins with the worker's policy.
 func (l layers) clone() layers {
 	return layers{policy: l.policy, places: maps.Clone(l.places), locks: l.locks}
 }
 
-// lay sets what was written over what is there.
+// lay sets written fields over the present ones.
 func (l *layers) lay(o object, found *problems) {
 	if o.fields == nil {
 		return
 	}
 	p, err := l.policy.Set(o.fields)
-	if err != nil { // the reader let pass what the policy does not take
+	if err != nil { // the reader accepted a value that the policy refuses
 		found.add(place{}, "%s", err)
 		return
 	}
@@ -48,7 +48,7 @@ func (l *layers) lay(o object, found *problems) {
 	maps.Copy(l.places, o.places)
 }
 
-// flags sets what the command line states.
+// flags sets the fields of the command line.
 func (l *layers) flags(o Options, found *problems) {
 	r := reader{source: "--set", flag: true, problems: found}
 	l.set = locks{}
@@ -76,7 +76,7 @@ func (l *layers) flags(o Options, found *problems) {
 	}
 }
 
-// change takes over a policy; what differs comes from the given place.
+// change takes over a policy; changed values come from the given place.
 func (l *layers) change(at place, to compaction.Policy) {
 	before := leaves(&l.policy)
 	for i, x := range leaves(&to) {
@@ -125,8 +125,7 @@ func (r *reader) setting(s string) object {
 	return o
 }
 
-// validate notes what is wrong with the policy as a whole, but for what was reported
-// of another policy already.
+// validate notes the defects of the policy as a whole, except those already reported of another policy.
 func (l *layers) validate(prefix string, reported []error, found *problems) {
 	for _, err := range all(l.policy.Validate()) {
 		known := slices.ContainsFunc(reported, func(e error) bool { return e.Error() == err.Error() })
@@ -136,7 +135,7 @@ func (l *layers) validate(prefix string, reported []error, found *problems) {
 	}
 }
 
-// values are those of the fields that a problem names.
+// values are the values of the fields that a problem names.
 func (l *layers) values(problem string) string {
 	var out []string
 	for word := range strings.FieldsSeq(problem) {
@@ -152,7 +151,7 @@ func (l *layers) values(problem string) string {
 	return " (" + strings.Join(out, ", ") + ")"
 }
 
-// blame finds where a user wrote one of the fields that a problem names.
+// blame finds the place where a user wrote one of the fields that a problem names.
 func (l *layers) blame(text string) place {
 	for word := range strings.FieldsSeq(text) {
 		if p, ok := l.places[word]; ok && !p.preset {
@@ -162,7 +161,7 @@ func (l *layers) blame(text string) place {
 	return place{}
 }
 
-// all takes apart what errors.Join put together, also in several steps.
+// all separates the errors that errors.Join joined, also in several steps.
 func all(err error) []error {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {

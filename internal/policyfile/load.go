@@ -24,8 +24,8 @@ type Options struct {
 	Policy string
 	// Set holds fields of the policy as PATH=VALUE, the value in YAML.
 	Set []string
-	// Threshold is the trigger as a share of the available input; what must be
-	// below it is brought below. "" leaves it.
+	// Threshold is the trigger as a share of the available input; target and preparation are adjusted to it.
+	// "" leaves it.
 	Threshold string
 	// Disable switches automatic compaction off.
 	Disable bool
@@ -37,15 +37,15 @@ type Options struct {
 	Unlock []string
 }
 
-// Settings is what it results in.
+// Settings is the result.
 type Settings struct {
-	// Config is what sessions are decided with.
+	// Config decides about sessions.
 	Config *compaction.Config
 
 	worker       layers
 	flags        flagLocks
 	tenants      map[string]layers
-	windows      measure.Windows // that take the place of the table's
+	windows      measure.Windows // in place of the table's
 	windowPlaces map[string]place
 }
 

@@ -12,11 +12,10 @@ import (
 	"compactd/internal/compaction/policy"
 )
 
-// locks are the fields that sessions cannot set, each by its path, and where that is
-// stated.
+// locks are the paths of fields that sessions cannot set, each with the place that states it.
 type locks map[string]place
 
-// add locks what a path covers.
+// add locks the fields that a path covers.
 func (k locks) add(path string, at place, prefix string, found *problems) {
 	fields := policy.Fields(path)
 	if len(fields) == 0 {
@@ -56,7 +55,7 @@ func (r *reader) readLocks(e entry) locks {
 	return k
 }
 
-// takeLocks takes the key locked out of fields, nil if there is none.
+// takeLocks removes the key locked from fields, nil if there is none.
 func (r *reader) takeLocks(fields []entry) ([]entry, locks) {
 	i := slices.IndexFunc(fields, func(e entry) bool { return e.key == lockedKey })
 	if i < 0 {
@@ -65,10 +64,10 @@ func (r *reader) takeLocks(fields []entry) ([]entry, locks) {
 	return slices.Delete(slices.Clone(fields), i, i+1), r.readLocks(fields[i])
 }
 
-// flagLocks are what the command line locks, and what it unlocks.
+// flagLocks are the locks and unlocks of the command line.
 type flagLocks struct{ lock, unlock locks }
 
-// locks reads what the command line states of locks; what it has set is locked.
+// locks reads the locks of the command line; fields that it sets are locked.
 func (o Options) locks(set locks, found *problems) flagLocks {
 	k := flagLocks{lock: maps.Clone(set), unlock: locks{}}
 	for _, path := range o.Lock {
@@ -80,8 +79,7 @@ func (o Options) locks(set locks, found *problems) flagLocks {
 	return k
 }
 
-// lock puts what the command line states over the locks of a file, and all of them into
-// the policy.
+// lock puts the locks of the command line over those of a file, and all into the policy.
 func (l *layers) lock(flags flagLocks) {
 	all := locks{}
 	maps.Copy(all, l.locks)

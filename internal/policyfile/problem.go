@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// Problem is one thing that is wrong with what an operator wrote.
+// Problem is one defect of an operator's input.
 type Problem struct {
 	Where string // such as policy.yaml:3 or --set; "" when no one place is to blame
-	Text  string // what is wrong, and what to write instead
+	Text  string // the defect, and what to write instead
 
 	line int
 }
@@ -42,7 +42,7 @@ func (p *problems) add(at place, format string, args ...any) {
 	*p = append(*p, Problem{at.String(), fmt.Sprintf(format, args...), at.line})
 }
 
-// err is nil when there are none.
+// err is nil without problems.
 func (p *problems) err() error {
 	if len(*p) == 0 {
 		return nil
@@ -51,7 +51,7 @@ func (p *problems) err() error {
 	return &Error{*p}
 }
 
-// place is where a value was set.
+// place is the place of a value.
 type place struct {
 	source string // a file, a flag, or a preset
 	line   int    // 0 when the source has no lines

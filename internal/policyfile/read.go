@@ -21,7 +21,7 @@ type reader struct {
 	problems *problems
 }
 
-// object is a part of a policy as it was written.
+// object is a written part of a policy.
 type object struct {
 	fields events.Raw       // a JSON object
 	places map[string]place // of each value by its path
@@ -34,8 +34,8 @@ type entry struct {
 	value ast.Node
 }
 
-// document parses a text of one YAML document; nil is an empty one. A text that is
-// no YAML has one problem, where the parser gave up.
+// document parses a text of one YAML document; nil is an empty one. A text that is not YAML has one problem,
+// at the place where the parser stopped.
 func (r *reader) document(data []byte) ast.Node {
 	f, err := parser.ParseBytes(data, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
@@ -51,7 +51,7 @@ func (r *reader) document(data []byte) ast.Node {
 	return f.Docs[0].Body
 }
 
-// syntax notes where the parser gave up.
+// syntax notes the place where the parser stopped.
 func (r *reader) syntax(err error) {
 	at, text := place{source: r.source}, err.Error()
 	var column int
@@ -133,7 +133,7 @@ func (r *reader) unknown(e entry, full string, known []string) {
 	r.problems.add(e.at, "%s", text)
 }
 
-// value reads a value for a type; nil is one that does not fit.
+// value reads a value for a type; nil if it does not fit.
 func (r *reader) value(e entry, t reflect.Type, full string, places map[string]place) events.Raw {
 	if t.Kind() == reflect.Struct {
 		if fields := r.entries(e.value, r.prefix+full); fields != nil {

@@ -18,10 +18,10 @@ type Report struct {
 	Config  string            `json:"config"` // hash
 	Tenant  string            `json:"tenant,omitzero"`
 	Policy  compaction.Policy `json:"policy"`
-	Windows measure.Windows   `json:"windows,omitzero"` // that take the place of the table's
+	Windows measure.Windows   `json:"windows,omitzero"` // in place of the table's
 	// Sources has the origin of each value, by its path.
 	Sources map[string]string `json:"sources"`
-	// Locks has, for each field that sessions cannot set, what locks it.
+	// Locks has the place of the lock for each field that sessions cannot set.
 	Locks map[string]string `json:"locks"`
 	// Tenants lists those that have a policy of their own.
 	Tenants []string `json:"tenants,omitzero"`
@@ -55,8 +55,8 @@ func (s *Settings) of(tenant string) layers {
 	return s.worker
 }
 
-// Write prints the policy of a tenant as a file with the same meaning, each value
-// with a note of where it comes from.
+// Write prints the policy of a tenant as a file with the same meaning, with a note of the source of each
+// value.
 func (s *Settings) Write(w io.Writer, tenant string) error {
 	r := s.Report(tenant)
 	p := &printer{}

@@ -6,8 +6,8 @@
 //	})
 //	s.Header, s.Job = header, job.ID // the caller's part
 //
-// The package holds the contract of summarizers, and what all of them do to their input
-// and output ([SanitizeInput], [RedactSummary]). Where to find the rest:
+// The package has the contract of summarizers, and the steps that all of them apply to input and output
+// ([SanitizeInput], [RedactSummary]). The rest is in:
 //
 //	extract/   the embedded summarizer: no key, no network
 //	llm/       language models write, in an order of preference; falls back to extract
@@ -52,8 +52,7 @@
 //
 // # On failure
 //
-// [ErrNothing] and [ErrNoRoom] say that there is no summary, and why; another
-// try with the same input ends the same. [RetryAfterError] states when another try may
-// succeed; only a caller with [Input.MaxWait] gets it. Why a model was not used is
-// reported to [Input.OnAttempt].
+// [ErrNothing] and [ErrNoRoom] are the reasons why there is no summary; another try with the same input ends
+// the same. [RetryAfterError] states when another try may succeed; only a caller with [Input.MaxWait] gets
+// it. The reasons why a model was not used go to [Input.OnAttempt].
 package summarize

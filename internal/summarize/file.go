@@ -13,9 +13,9 @@ type File struct {
 	Name, Type, Text string
 	// MaxUnits bounds the summary, in UTF-16 units.
 	MaxUnits int64
-	Focus    string // as that of an [Input]
+	Focus    string // as in [Input]
 	Writer
-	// Tenant and OnAttempt are as those of an [Input].
+	// Tenant and OnAttempt are as in [Input].
 	Tenant    string
 	OnAttempt func(Attempt)
 }
@@ -35,7 +35,7 @@ type FileSummarizer interface {
 	SummarizeFile(ctx context.Context, f File) (*FileSummary, error)
 }
 
-// SanitizeFile returns a file as summarizers read it; see [SanitizeInput].
+// SanitizeFile returns a file in the form for summarizers; see [SanitizeInput].
 func SanitizeFile(ctx context.Context, f File) (File, error) {
 	c := &inputSanitizer{ctx: ctx, redactor: sanitize.Redactor{Work: jobWork}}
 	f.Name, f.Type = c.sanitizeText(f.Name), c.sanitizeText(f.Type)

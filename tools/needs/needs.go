@@ -22,7 +22,7 @@ type Session struct {
 
 type stringSet map[string]struct{}
 
-// usage is what one call names.
+// usage has the names in one call.
 type usage struct{ idents, lines []used }
 
 // used is an identifier or a line, and the last turn whose text contained it before the call, −1
@@ -103,7 +103,7 @@ func Common(sessions []*Session) map[string]struct{} {
 	return common
 }
 
-// Needs are what the calls after a compaction took from before it.
+// Needs are the parts that calls after a compaction took from before it.
 type Needs struct{ Idents, Lines []string }
 
 // After returns the needs of the calls in turns at to stop, counted from 0 and without
@@ -136,7 +136,7 @@ func (s *Session) EachAfter(at, stop int, common map[string]struct{}) iter.Seq[N
 	}
 }
 
-// Kept is how many of some needs a text contains.
+// Kept is the number of needs that a text contains.
 type Kept struct{ Idents, Lines int }
 
 // In counts the needs that a text contains: identifiers and lines as a whole.
@@ -240,7 +240,7 @@ func replacedIn(s named) iter.Seq[string] {
 	}
 }
 
-// diffHead is how the changes of a unified diff begin.
+// diffHead begins the changes of a unified diff.
 var diffHead = regexp.MustCompile(`(?m)^@@ -\d+(,\d+)? \+\d+(,\d+)? @@`)
 
 // patched yields the lines of a patch that it takes out or keeps. A program may hold it in a

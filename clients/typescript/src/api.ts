@@ -11,7 +11,7 @@ export interface components {
         SyncRequest: {
             /** @description version of the contract */
             v?: number | null;
-            /** @description branch names a session of its own that began as a copy of this one, such as that of a sub-agent. */
+            /** @description branch names a session of its own that began as a copy of this one, such as a sub-agent's. */
             branch?: string | null;
             /** @description of the next call; absent = unchanged */
             model?: {
@@ -38,9 +38,9 @@ export interface components {
                 count?: number | null;
                 hash: string;
             } | null;
-            /** @description the whole history, or what is behind the prefix */
+            /** @description the whole history, or the messages after the prefix */
             messages: Record<string, never>[];
-            /** @description the last call, where its provider refused it as too long */
+            /** @description the last call, if its provider refused it as too long */
             refused?: (({
                 /** @description that the call was made with; absent is the newest */
                 view?: string | null;
@@ -70,9 +70,9 @@ export interface components {
              * @enum {string|null}
              */
             form?: "" | "parts" | "messages" | null;
-            /** @description frozen is how many of the first messages come back as they are, whatever the session has in their place; with form parts alone. */
+            /** @description frozen is the number of first messages that are returned unchanged, also if the session has others in their place; only with form parts. */
             frozen?: number | null;
-            /** @description forked_from is where a branch begins that another worker found; agents leave it out. */
+            /** @description forked_from is the place where a branch begins, found by another worker; agents leave it out. */
             forked_from?: {
                 session: string;
                 turn?: number | null;
@@ -89,15 +89,15 @@ export interface components {
             v: number;
             /** @description all: the prefix is not known here, send the whole history */
             need?: string | null;
-            /** @description budget_exceeded: a call with what is sent does not fit */
+            /** @description budget_exceeded: a call with the sent messages does not fit */
             code?: string | null;
             /** @description false beside it: the same call would be refused again */
             retry?: boolean | null;
-            /** @description that the history belongs to, where it is not that of the request: a branch */
+            /** @description session of the history, if not the request's: a branch */
             session?: string | null;
             /** @description its name, for a request that means it */
             branch?: string | null;
-            /** @description of the session, that the history begins with */
+            /** @description of the session, at the beginning of the history */
             turns: number;
             /** @description messages that the session had before */
             known: number;
@@ -105,9 +105,9 @@ export interface components {
             count: number;
             /** @description of the session with this history */
             hash: string;
-            /** @description false: nothing of the history is published, what is sent follows from the request alone */
+            /** @description false: the history is not published, and the answer follows from the request alone */
             recorded: boolean;
-            /** @description names what is sent, for usage and refused; "" where it would be the one that was refused */
+            /** @description names the sent messages, for usage and refused; "" if it would be the refused view */
             view: string;
             generation: number;
             /** @description the last turn that the answer rests on */
@@ -115,9 +115,9 @@ export interface components {
                 seq: number;
                 turn: number;
             };
-            /** @description false: the history goes out as it is */
+            /** @description false: the history is sent unchanged */
             changed: boolean;
-            /** @description of a call with what is sent */
+            /** @description of a call with the sent messages */
             budget: {
                 level: string;
                 context_window: number;
@@ -143,21 +143,21 @@ export interface components {
                     current_prompt: number;
                     tool_definitions: number;
                     file_attachments: number;
-                    /** @description correction is what the provider's own count of the last call adds to our estimates above; negative when they were too high. */
+                    /** @description correction is the difference between the provider's count of the last call and our estimates above; negative if they were too high. */
                     correction?: number | null;
                 };
                 generation: number;
             };
-            /** @description that were tried after a refusal, where what is sent does not fit */
+            /** @description tried after a refusal, if the sent messages do not fit */
             stages?: {
                 name: string;
                 tokens_before: number;
                 tokens_after: number;
                 edits: number;
-                /** @description missing are files that calls behind what the stage hid use, and whose content it hid; of them so many are restored. */
+                /** @description missing are files whose content the stage hid and that later calls use; restored of them were restored. */
                 missing?: number | null;
                 restored?: number | null;
-                /** @description lines_missing are lines that a summary took out of view, with identifiers that the agent used since it was requested; of them so many are kept in its message: LinesKept. */
+                /** @description lines_missing are lines that a summary removed from view, with identifiers that the agent used since it was requested; lines_kept of them are kept in its message. */
                 lines_missing?: number | null;
                 lines_kept?: number | null;
             }[] | null;
@@ -167,7 +167,7 @@ export interface components {
                 hint: string;
             }[];
             parts?: {
-                /** @description these messages of the caller, as they are */
+                /** @description these messages of the caller, unchanged */
                 keep?: [
                     number,
                     number
@@ -177,11 +177,11 @@ export interface components {
                     number,
                     number
                 ] | null;
-                /** @description this message, with what message has in its place */
+                /** @description this message, with message's content in its place */
                 edit?: number | null;
                 /** @description made by compactd */
                 message?: unknown;
-                /** @description stands_for are messages in whose place the message is sent, none where it is added. */
+                /** @description stands_for are the messages that the message replaces; absent if it is added. */
                 stands_for?: [
                     number,
                     number

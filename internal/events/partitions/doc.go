@@ -1,15 +1,15 @@
-// Package partitions holds which partition of the log decides an event.
+// Package partitions computes the partition of the log that decides an event.
 //
 //	t := partitions.New(8)
 //	p := t.Of(address)         // events to come
 //	p = t.At(address, seq)     // the event at a sequence of the log
 //	from := t.Sources(p, seq)  // whose subjects to read for the events of p behind a sequence
 //
-// A log begins with a number of partitions, and a growth doubles it: partition p of n becomes p and p+n,
-// at a sequence of its own, its split. Up to the split p decides an event, behind it the partition that its
-// session has among 2n. Both follow from the session and the sequence alone. The subject of an event names
-// the partition that a server's transform had for it, which may be an older one, or a newer one: that is where
-// the event is stored, and never who decides it. See docs/adr/0060.
+// A log begins with a number of partitions, and a growth doubles it: partition p of n becomes p and p+n, at a
+// sequence of its own, its split. Up to the split p decides an event, after it the partition of its session
+// among 2n. Both follow from the session and the sequence alone. The subject of an event names the partition
+// that a server's transform had for it, which may be older or newer: it is the place of the event, and not
+// its partition. See docs/adr/0060.
 //
 // # A growth
 //

@@ -12,10 +12,10 @@ import (
 // Most is the highest number of partitions that a log may have.
 const Most = 1024
 
-// Table is the partitions of a log, and where each of them was split. The zero value is no log.
+// Table has the partitions of a log, and the place at which each was split. The zero value is no log.
 type Table struct {
 	first  int        // partitions that the log began with
-	splits [][]uint64 // of each growth, by parent: the first sequence behind its split, 0 while it has none
+	splits [][]uint64 // of each growth, by parent: the first sequence after its split, 0 before it
 }
 
 // New returns the table of a log that has n partitions and never grew.
@@ -52,9 +52,9 @@ func (t Table) Path(a events.Address) []int {
 	return slices.Compact(path)
 }
 
-// Sources lists the partitions under whose subjects events of p behind a sequence may be stored, in order: p and
-// those it was split off from, and those that one of them is split into only later: a log that was truncated may have
-// such events in the place of others.
+// Sources lists the partitions under whose subjects events of p after a sequence may be stored, in order: p,
+// its ancestors, and later children of these, since a truncated log may have such events in the place of
+// others.
 func (t Table) Sources(p int, after uint64) []int {
 	out := []int{p}
 	for i := range len(t.splits) + 1 {
@@ -71,7 +71,7 @@ func (t Table) Sources(p int, after uint64) []int {
 	return slices.Compact(out)
 }
 
-// descend appends those of n partitions that one of them was split into, and it.
+// descend appends the descendants of a partition among n, and itself.
 func (t Table) descend(out []int, p, n int) []int {
 	for q := p; q < t.Count(); q += n {
 		out = append(out, q)
@@ -93,7 +93,7 @@ func (t Table) Kin(p int) []int {
 	return slices.Compact(out)
 }
 
-// Families lists, for each partition of the beginning, those that it became: each session stays in one of the lists.
+// Families lists the descendants of each first partition: each session stays in one of the lists.
 func (t Table) Families() [][]int {
 	out := make([][]int, t.first)
 	for p := range t.Count() {
@@ -102,21 +102,21 @@ func (t Table) Families() [][]int {
 	return out
 }
 
-// Split is where a partition was divided: events from First on are decided by Parent, and by Child, whichever their
-// sessions have.
+// Split is the division of a partition: from First on Parent or Child decides an event, whichever its session
+// has.
 type Split struct {
 	Parent int    `json:"parent"`
 	Child  int    `json:"child"`
 	First  uint64 `json:"first"`
 }
 
-// Moves reports whether a session is one of the child, among those of the parent.
+// Moves reports whether a session of the parent belongs to the child.
 func (s Split) Moves(a events.Address) bool {
 	return events.PartitionOf(a, 2*(s.Child-s.Parent)) == s.Child
 }
 
-// Lineage lists the splits that a partition came from, in their order. It ends with the one that made the
-// partition, which has no First while that is to come.
+// Lineage lists the splits that led to a partition, in order. The last one made the partition, and has no
+// First until it happens.
 func (t Table) Lineage(p int) (out []Split) {
 	for i := range t.splits {
 		n := t.first << i
@@ -127,13 +127,13 @@ func (t Table) Lineage(p int) (out []Split) {
 	return out
 }
 
-// Decides reports whether a partition decides events: one that a growth makes does so from its split on.
+// Decides reports whether a partition decides events: a new one only from its split on.
 func (t Table) Decides(p int) bool {
 	lineage := t.Lineage(p)
 	return len(lineage) == 0 || lineage[len(lineage)-1].First > 0
 }
 
-// Newest is the newest split that a partition had a part in, as parent or as child; the zero value for none.
+// Newest is the newest split of a partition, as parent or as child; the zero value for none.
 func (t Table) Newest(p int) (last Split) {
 	for i, growth := range t.splits {
 		if n := t.first << i; p < 2*n && growth[p%n] > 0 {
@@ -161,7 +161,7 @@ var (
 	ErrGrowing = errors.New("a growth of the log is under way")
 	// ErrMost: the log would have more than [Most] partitions.
 	ErrMost = fmt.Errorf("a log has at most %d partitions", Most)
-	// ErrSplit: the partition is not to be split, or was split elsewhere.
+	// ErrSplit: the partition cannot be split, or was split elsewhere.
 	ErrSplit = errors.New("the partition cannot be split there")
 )
 
@@ -210,7 +210,7 @@ func (t Table) With(s Split) (_ Table, err error) {
 	return t.Split(s.Parent, s.First)
 }
 
-// check finds what no growth leads to.
+// check finds tables that no growth leads to.
 func (t Table) check() error {
 	if t.first < 1 || t.first > Most || t.Count() > Most {
 		return fmt.Errorf("%d partitions are not 1 to %d", t.Count(), Most)
@@ -232,13 +232,13 @@ func (t Table) check() error {
 	return nil
 }
 
-// text is a table as it is stored.
+// text is the stored form of a table.
 type text struct {
 	First  int        `json:"first"`
 	Splits [][]uint64 `json:"splits,omitzero"`
 }
 
-// String is the table as it is stored, for [Parse].
+// String is the stored form, for [Parse].
 func (t Table) String() string {
 	b, err := events.Marshal(text{t.first, t.splits})
 	if err != nil {
@@ -247,7 +247,7 @@ func (t Table) String() string {
 	return string(b)
 }
 
-// Parse reads what [Table.String] wrote.
+// Parse reads a [Table.String].
 func Parse(s string) (Table, error) {
 	var x text
 	if err := events.Unmarshal([]byte(s), &x); err != nil {

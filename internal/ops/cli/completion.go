@@ -66,7 +66,7 @@ func (s script) function() string { return strings.ReplaceAll(s.name, "-", "_") 
 // takesValue reports whether the next word belongs to a flag.
 func takesValue(f *kong.Flag) bool { return !f.IsBool() && !f.IsCounter() }
 
-// values are what may follow a flag, if they are listed.
+// values are the possible values of a flag, if they are listed.
 func values(f *kong.Flag) []string {
 	if f.Enum == "" {
 		return nil

@@ -19,14 +19,14 @@ type Change struct {
 	TokensBefore, TokensAfter int64
 	// Count estimates messages, in tokens.
 	Count func(...events.Message) int64
-	// Recall is the command that prints what went; "" where there is none.
+	// Recall is the command that prints the removed message; "" without one.
 	Recall string
 }
 
-// Saved is how many tokens the compaction took off what was published.
+// Saved is the saving of the compaction, in tokens of the published history.
 func (c *Change) Saved() int64 { return c.TokensBefore - c.TokensAfter }
 
-// Action is what the compaction did to a message.
+// Action is the change of a message by the compaction.
 type Action string
 
 // The actions. The last two are of messages that stand in the place of others.
@@ -59,7 +59,7 @@ func Lines(before, after []events.Message) []Line {
 	for i := range before {
 		keys[i] = key(&before[i])
 	}
-	for k := len(after) - 1; k >= 0; k-- { // what stays is at the end, mostly
+	for k := len(after) - 1; k >= 0; k-- { // kept messages are mostly at the end
 		pairs[k] = lastIndex(keys[:last], key(&after[k]))
 		if pairs[k] >= 0 {
 			last = pairs[k]

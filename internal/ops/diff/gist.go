@@ -11,7 +11,7 @@ import (
 	"compactd/internal/ops/units"
 )
 
-// maxGist is how much of a part is shown, in characters.
+// maxGist is the length of a shown part, in characters.
 const maxGist = 200
 
 // Gist is a message in one line: its texts, calls and results, each by its first line.

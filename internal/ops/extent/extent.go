@@ -18,7 +18,7 @@ type Tracker struct {
 	compacted int64 // turn up to which the last compaction went, 0 before the first
 }
 
-// sample is what was published of a session's size at a turn.
+// sample is the published size of a session at a turn.
 type sample struct {
 	turn      int64
 	input     int64 // tokens of the next call, before what was done then
@@ -26,7 +26,7 @@ type sample struct {
 	available int64 // tokens that the model takes
 }
 
-// Turn adds a turn, whose payload has so many bytes.
+// Turn adds a turn with the size of its payload.
 func (t *Tracker) Turn(bytes int) { t.sizes = append(t.sizes, bytes) }
 
 // Note takes an outcome.
@@ -62,7 +62,7 @@ func (t *Tracker) Peak() (tokens int64) {
 	return tokens
 }
 
-// Saved is what all compactions took off, in tokens.
+// Saved is the saving of all compactions, in tokens.
 func (t *Tracker) Saved() int64 { return t.saved }
 
 // Overflow is the turn with which the history, had it not been compacted, would have

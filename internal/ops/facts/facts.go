@@ -100,7 +100,7 @@ var machinery = regexp.MustCompile(`^(<[a-z][a-z_-]*>|\[Request interrupted|Base
 
 func wroteIt(text string) bool { return text != "" && !machinery.MatchString(text) }
 
-// written is the absolute path that a call changed, "" if it is none.
+// written is the absolute path that a call changed, "" without one.
 func written(call *events.Part) string {
 	if call == nil {
 		return ""
@@ -141,7 +141,7 @@ func failureOf(p, call *events.Part) Probe {
 	return Probe{first}
 }
 
-// commandOf is what a call of a shell runs, "" for any other.
+// commandOf is the command of a shell call, "" for any other.
 func commandOf(call *events.Part) string {
 	for name, v := range events.Members(call.Args) {
 		if command, ok := events.Text(v); ok && name == "command" {
@@ -190,7 +190,7 @@ func opening(s string, n int) string {
 	return strings.TrimSpace(string(r[:min(n, len(r))]))
 }
 
-// Share is how many of some facts a history holds.
+// Share is the number of facts that a history contains.
 type Share struct {
 	Kept int `json:"kept"`
 	All  int `json:"all"`

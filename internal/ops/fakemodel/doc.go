@@ -18,5 +18,5 @@
 //
 // # On failure
 //
-// A request that is no call of a model is answered with 404, or with 400 where it is no JSON.
+// A request that is not a call of a model is answered with 404, or with 400 if it is not JSON.
 package fakemodel

@@ -39,7 +39,7 @@ type Call struct {
 	Stream   bool
 	Tokens   int      // of four bytes each
 	TooLong  bool     // it was refused for its length
-	Refused  []string // what else was wrong
+	Refused  []string // other defects
 }
 
 // Answer is an answer of a model: its parts follow each other in this order.

@@ -55,12 +55,12 @@ type Figures struct {
 	AgeSeconds int64  `json:"age_seconds,omitzero"` // that messages are kept, or the oldest copy has
 }
 
-// Diagnosis is what [Diagnose] found.
+// Diagnosis is the result of [Diagnose].
 type Diagnosis struct {
 	Findings []Finding `json:"findings"`
 }
 
-// Healthy reports whether there is no problem.
+// Healthy reports that there is no problem.
 func (d *Diagnosis) Healthy() bool {
 	return !slices.ContainsFunc(d.Findings, func(f Finding) bool { return f.Level == LevelProblem })
 }
@@ -71,7 +71,7 @@ type Target struct {
 	// Unreachable.
 	Conn        *nats.Conn
 	Unreachable error
-	// Hint is what to do about it. Default: to start a worker.
+	// Hint is the remedy. Default: to start a worker.
 	Hint string
 	// Refusals are those of Conn.
 	Refusals *Refusals
@@ -87,7 +87,7 @@ type Target struct {
 	Now func() time.Time
 }
 
-// Bounds of what is no problem.
+// Bounds below which there is no problem.
 const (
 	minPayload = 8 << 20 // bytes; a turn of 4 MiB and a page of an answer must fit
 	maxSkew    = 2 * time.Second
@@ -96,7 +96,7 @@ const (
 	longCheckpoint = 10 * time.Minute
 	longSnapshot   = time.Hour
 	lately         = time.Hour // for rejections
-	// fileWait is how long a file may be locked before it counts as in use.
+	// fileWait is the time after which a locked file counts as in use.
 	fileWait = 50 * time.Millisecond
 )
 
@@ -232,7 +232,7 @@ func (d *doctor) streams(s *topology.Inspection) {
 	}
 }
 
-// nearlyFull is how full OUTCOMES is, in percent, when it matters which tenants hold it.
+// nearlyFull is the share of OUTCOMES, in percent, above which the largest tenants matter.
 const nearlyFull = 80
 
 // tenants names those that hold most of OUTCOMES, when it is nearly full.

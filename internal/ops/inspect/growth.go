@@ -47,7 +47,7 @@ func (g *Growth) write(w io.Writer) error {
 	return err
 }
 
-// Load is how much each partition of a log has to do.
+// Load is the work of each partition of a log.
 type Load struct {
 	Count      int             `json:"count"`
 	Growth     *Growth         `json:"growth,omitzero"`
@@ -61,7 +61,7 @@ type PartitionLoad struct {
 	Sessions int64  `json:"sessions"`           // in memory of its owner; 0 where that does not answer
 }
 
-// loadTime is what events are counted over.
+// loadTime is the time over which events are counted.
 const loadTime = time.Minute
 
 // Measure reports the load of the partitions of a log, with the ledger files of a directory.

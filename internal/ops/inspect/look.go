@@ -24,13 +24,13 @@ import (
 	"compactd/internal/ops/workers"
 )
 
-// Report is what [Look] found.
+// Report is the result of [Look].
 type Report struct {
 	MaxAgeSeconds int64       `json:"max_age_seconds"` // of both streams
 	Streams       []Stream    `json:"streams"`
 	Partitions    []Partition `json:"partitions"`
 	Growth        *Growth     `json:"growth,omitzero"` // nil where none is under way
-	// Fleet is how the workers report themselves; absent where none runs, or this user may not request it.
+	// Fleet is the report of the workers; absent if none runs, or if this user may not request it.
 	Fleet *events.FleetResponse `json:"fleet,omitzero"`
 }
 
@@ -45,7 +45,7 @@ type Stream struct {
 	Last     uint64    `json:"last_seq"`
 }
 
-// Partition is how far a partition is decided, and by whom, by its newest marker.
+// Partition has the progress and the owner of a partition, by its newest marker.
 type Partition struct {
 	Partition int    `json:"partition"`
 	Owner     string `json:"owner"` // "" when it was never served
@@ -69,7 +69,7 @@ type Partition struct {
 	Lineage []partitions.Split `json:"lineage,omitzero"`
 }
 
-// Snapshot is what a worker without the ledger file would go on from.
+// Snapshot is the start of a worker without the ledger file.
 type Snapshot struct {
 	Cursor uint64    `json:"cursor"`
 	Epoch  uint64    `json:"epoch"` // of the owner that took it
@@ -133,7 +133,7 @@ func look(ctx context.Context, js jetstream.JetStream, t partitions.Table, id in
 	return p, err
 }
 
-// snapshotOf is nil where there is none.
+// snapshotOf returns the snapshot, nil without one.
 func snapshotOf(ctx context.Context, js jetstream.JetStream, id int) (*Snapshot, error) {
 	s, err := snapshot.New(js).Newest(ctx, id)
 	if errors.Is(err, snapshot.ErrNone) || errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -145,7 +145,7 @@ func snapshotOf(ctx context.Context, js jetstream.JetStream, id int) (*Snapshot,
 	return &Snapshot{Cursor: s.Marker.Cursor, Epoch: s.Marker.Epoch, Bytes: s.Bytes, Stored: s.Time}, nil
 }
 
-// path is where a worker keeps the ledgers of a partition.
+// path is the directory of a partition's ledgers.
 func path(ledgers string, id int) string { return filepath.Join(ledgers, fmt.Sprintf("p%d.db", id)) }
 
 // fileOf is nil where there is no file, or none that can be looked at.
@@ -159,7 +159,7 @@ func fileOf(ledgers string, id int) *File {
 	return &File{Path: at, Bytes: info.Size(), Changed: info.ModTime(), Quarantined: len(bad)}
 }
 
-// owner is who decides it, for readers.
+// owner names the owner for readers.
 func (p *Partition) owner() string {
 	switch {
 	case p.Owner == "":

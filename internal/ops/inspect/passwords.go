@@ -12,7 +12,7 @@ import (
 	"compactd/internal/broker/embedded"
 )
 
-// users are those of deploy/cluster that are no tenants.
+// users are the users of deploy/cluster except tenants.
 var users = []string{"worker", "edge", "operator", "monitor", "system"}
 
 // passwords tries whether the server takes a user without a password.

@@ -23,7 +23,7 @@ type agent struct {
 
 	turn       int64
 	generation int64
-	base       []events.Raw // what a compaction made of the turns up to through
+	base       []events.Raw // the compacted history of the turns up to through
 	through    int64
 	own        []ownTurn // after through
 	bytes      int       // of base and own
@@ -62,7 +62,7 @@ func newAgent(a events.Address, f events.Format, window int64, seed uint64, numb
 	}
 }
 
-// pause is how long the agent takes for a turn, both messages of it.
+// pause is the time of the agent for a turn, both messages of it.
 func (a *agent) pause() time.Duration {
 	return time.Duration((Gaps.Draw(a.pace) + Gaps.Draw(a.pace)) * float64(time.Second))
 }
@@ -185,7 +185,7 @@ func (a *agent) apply() bool {
 	return true
 }
 
-// history is what the agent would send to its model.
+// history is the history that the agent would send to its model.
 func (a *agent) history() []events.Raw {
 	all := slices.Clone(a.base)
 	for _, t := range a.own {

@@ -14,7 +14,7 @@ import (
 	"compactd/internal/ops/units"
 )
 
-// LoadReport is what the agents saw, in figures.
+// LoadReport has the observations of the agents, in figures.
 type LoadReport struct {
 	Sessions         int      `json:"sessions"`
 	Turns            int      `json:"turns"` // acknowledged
@@ -52,7 +52,7 @@ func (f *fleet) collect(ctx context.Context, from uint64) (*LoadReport, error) {
 	}
 	rep.outcomes, rep.Undelivered = f.tracker.delivered(ctx, causes)
 	for _, a := range f.agents {
-		f.apply(a) // what came after its last turn
+		f.apply(a) // compactions after its last turn
 	}
 	slices.Sort(rep.acks)
 	rep.AckP50, rep.AckP99 = quantile(rep.acks, 50), quantile(rep.acks, 99)

@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	// retryFor is how long an event without an answer is sent again, as an agent would.
+	// retryFor is the time for which an event without an answer is sent again, as by an agent.
 	retryFor = time.Minute
-	// quietFor is how long tries may fail before this is reported: a reconnect.
+	// quietFor is the time of failing tries before a report: a reconnect.
 	quietFor = time.Second
 	// retryPause is between two tries; a reconnect takes about as long.
 	retryPause = 100 * time.Millisecond

@@ -13,7 +13,7 @@ import (
 	"compactd/internal/events"
 )
 
-// awaitSlice is how long a worker waits for a decision at once.
+// awaitSlice is the wait of one request to a worker for a decision.
 const awaitSlice = 4 * time.Second
 
 // receive takes an outcome of the tenant. Where the streams cannot be read it is all that is known of the session.
@@ -70,13 +70,13 @@ func (r *run) awaitReceived(ctx context.Context, rep *Report) error {
 	rep.Unanswered = r.requestStats(ctx)
 	ctx, cancel = context.WithTimeout(ctx, deliverTimeout)
 	defer cancel()
-	_ = retry.Every(10*time.Millisecond).Until(ctx, func() (bool, error) { // what is missing then is counted
+	_ = retry.Every(10*time.Millisecond).Until(ctx, func() (bool, error) { // missing ones are counted then
 		rep.Undelivered, rep.Earlier = r.missing()
 		return rep.Undelivered == 0, nil
 	})
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.index = nil // what comes later changes no report
+	r.index = nil // later ones change no report
 	rep.Latencies, _ = r.tracker.compare(r.causes)
 	slices.Sort(rep.Latencies)
 	return nil

@@ -7,7 +7,7 @@ import (
 	"compactd/internal/ops/transcript"
 )
 
-// SessionReport is what became of one session.
+// SessionReport is the result of one session.
 type SessionReport struct {
 	Name        string
 	Turns       int
@@ -47,7 +47,7 @@ func newSessionReport(a events.Address, s transcript.Session) *SessionReport {
 	return r
 }
 
-// note takes an outcome, and returns the compaction that it is, nil if it is none.
+// note takes an outcome, and returns its compaction, nil without one.
 func (s *SessionReport) note(body any) *events.Compacted {
 	s.Note(body)
 	switch b := body.(type) {

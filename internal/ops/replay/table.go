@@ -13,7 +13,7 @@ import (
 	"compactd/internal/ops/units"
 )
 
-// maxQuietRows is how many sessions without a compaction the table names.
+// maxQuietRows bounds the sessions without a compaction that the table names.
 const maxQuietRows = 5
 
 // WriteTable writes the report for people: a row for each session, or for each

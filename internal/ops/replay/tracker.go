@@ -87,7 +87,7 @@ func (t *tracker) decided(ctx context.Context, js jetstream.JetStream, table par
 func (t *tracker) delivered(ctx context.Context, causes map[string]uint64) (latencies []time.Duration, undelivered int) {
 	ctx, cancel := context.WithTimeout(ctx, deliverTimeout)
 	defer cancel()
-	_ = retry.Every(10*time.Millisecond).Until(ctx, func() (bool, error) { // what is missing then is counted
+	_ = retry.Every(10*time.Millisecond).Until(ctx, func() (bool, error) { // missing ones are counted then
 		latencies, undelivered = t.compare(causes)
 		return undelivered == 0, nil
 	})

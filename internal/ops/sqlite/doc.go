@@ -22,5 +22,5 @@
 //
 // # On failure
 //
-// [ErrFormat] is of a file that is none of SQLite, or damaged.
+// [ErrFormat]: the file is not of SQLite, or is damaged.
 package sqlite

@@ -10,7 +10,7 @@ import (
 	"os"
 )
 
-// ErrFormat is of a file that is none of SQLite, or damaged.
+// ErrFormat: the file is not of SQLite, or is damaged.
 var ErrFormat = errors.New("no readable file of SQLite")
 
 // Magic begins a file.

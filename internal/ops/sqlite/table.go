@@ -27,7 +27,7 @@ type Table struct {
 	columns []int // -1 where the table has none of that name
 }
 
-// Ref is where a row is.
+// Ref is the place of a row.
 type Ref struct {
 	page uint32
 	at   uint16
@@ -119,7 +119,7 @@ func (t *Table) walk(n uint32, depth int, left *int, yield func(Ref, error) bool
 	return true
 }
 
-// start is where the header of a page is: the first page has that of the file in front.
+// start is the place of a page's header: the first page begins with the file's header.
 func start(page uint32) int {
 	if page == 1 {
 		return fileHeader
@@ -223,7 +223,7 @@ func decode(record []byte, count int) (out []any, ok bool) {
 	return out, true
 }
 
-// sizeOf is how many bytes a value of a kind has.
+// sizeOf is the size of a value of a kind, in bytes.
 func sizeOf(kind int64) int {
 	switch {
 	case kind >= 12:

@@ -25,12 +25,12 @@ const (
 	Never  When = "never"
 )
 
-// Screen is where a command prints.
+// Screen is the output of a command.
 type Screen struct {
 	io.Writer
-	// Width is how many characters fit in a line; 0 is any number.
+	// Width is the number of characters in a line; 0 is unbounded.
 	Width int
-	// Height is how many lines are seen at once; 0 where it is not a terminal.
+	// Height is the number of visible lines; 0 if it is not a terminal.
 	Height int
 
 	color bool
@@ -63,7 +63,7 @@ func (s *Screen) Terminal() bool { return s.Height > 0 }
 // Colors reports whether what is written may have colours.
 func (s *Screen) Colors() bool { return s.color }
 
-// number is a variable of the environment; 0 where it is none.
+// number is a variable of the environment; 0 if it is not a number.
 func number(name string) int {
 	n, err := strconv.Atoi(os.Getenv(name))
 	if err != nil || n < 0 {
@@ -80,7 +80,7 @@ func screen(w io.Writer) *Screen {
 	return &Screen{Writer: w}
 }
 
-// Style is how a text stands out.
+// Style is the emphasis of a text.
 type Style int
 
 // The styles.
@@ -147,7 +147,7 @@ func JSON(v any) error {
 
 // Redraw writes lines over those that a terminal shows.
 func (s *Screen) Redraw(lines string) error {
-	erase := text.EraseLine.Sprint() // what a longer line before left
+	erase := text.EraseLine.Sprint() // rest of a longer line before
 	lines = strings.ReplaceAll(lines, "\n", erase+"\n")
 	_, err := io.WriteString(s.Writer, "\x1b[H"+lines+"\x1b[J")
 	return err

@@ -22,9 +22,9 @@ type Column struct {
 	Drop int
 	// Wrap breaks a long value into lines below each other instead of shortening it.
 	Wrap bool
-	// Width is how wide the column is in a [Log], where the values to come are unknown.
+	// Width is the width of the column in a [Log], whose later values are unknown.
 	Width int
-	// Style is how a value stands out; nil is plainly.
+	// Style emphasises a value; nil does not.
 	Style func(value string) Style
 }
 
@@ -82,7 +82,7 @@ func (t *Table) Flush() error {
 	return t.screen.dropped(t.columns, natural, widths)
 }
 
-// dropped names the columns for which there is no room.
+// dropped names the columns that do not fit.
 func (s *Screen) dropped(columns []Column, natural, widths []int) error {
 	var out []string
 	for i, c := range columns {

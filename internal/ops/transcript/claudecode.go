@@ -32,7 +32,7 @@ type claudeMessage struct {
 	Usage   *anthropicUsage `json:"usage"`
 }
 
-// syntheticModel is what Claude Code names where no model was called.
+// syntheticModel is the model that Claude Code names where none was called.
 const syntheticModel = "<synthetic>"
 
 // compactAgent begins the name of the sub-agent that writes Claude Code's own
@@ -53,7 +53,7 @@ func parseClaudeCode(in input, r io.Reader) (out []Session) {
 	return out
 }
 
-// claudeFile is what the lines of a file are sorted into.
+// claudeFile has the sorted lines of a file.
 type claudeFile struct {
 	in      input
 	chainOf map[string]string // the chain of a line, by its uuid

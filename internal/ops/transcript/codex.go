@@ -96,7 +96,7 @@ func readCodex(n int, data []byte) (l codexLine, err error) {
 	return l, events.Unmarshal(l.Payload, &l.payload)
 }
 
-// count is what the provider counted for a response, nil where the line has no count.
+// count is the provider's count for a response, nil if the line has none.
 func (l *codexLine) count() *lineUsage {
 	if l.payload.Type != "token_count" || l.payload.Info == nil || l.payload.Info.Last == nil {
 		return nil

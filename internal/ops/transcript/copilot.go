@@ -26,7 +26,7 @@ type copilotData struct {
 	Selected  string `json:"selectedModel"`
 	Model     string `json:"model"`
 	Content   string `json:"content"`
-	Sent      string `json:"transformedContent"` // what of a user's message went to the model
+	Sent      string `json:"transformedContent"` // the part of a user's message that went to the model
 	Parent    string `json:"parentToolCallId"`   // of an older sub-agent
 
 	CallOfAPI string           `json:"apiCallId"` // the parts of one answer share it
@@ -85,7 +85,7 @@ func parseCopilot(in input, r io.Reader) (out []Session) {
 	return out
 }
 
-// copilot is what the events of a file are sorted into.
+// copilot has the sorted events of a file.
 type copilot struct {
 	name, model string
 	agents      map[string]*copilotAgent // by id; "" is the session's own

@@ -97,7 +97,7 @@ func (d *dialogue) compaction(at time.Time, summary string) {
 	d.lines = append(d.lines, line{Kind: "compaction", TS: at, Content: []block{{Text: summary}}})
 }
 
-// sessions is what was collected.
+// sessions has the collected sessions.
 func (d *dialogue) sessions(in input) []Session {
 	if len(d.held) > 0 {
 		d.resolve(d.held[0].TS)
@@ -136,7 +136,7 @@ func thinkingBlock(text, signature string) block {
 	return block{Type: "thinking", Text: text, Signature: signature, raw: object(members...)}
 }
 
-// callBlock is a call of a tool; arguments that are no object become one.
+// callBlock is a call of a tool; arguments that are not an object become one.
 func callBlock(id, tool string, args events.Raw) block {
 	if args.Kind() != '{' {
 		text, ok := events.Text(args)

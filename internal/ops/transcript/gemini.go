@@ -74,7 +74,7 @@ type geminiPart struct {
 // geminiName stands for the model of a chat that names none.
 const geminiName = "gemini"
 
-// geminiChat is what the records of a file leave.
+// geminiChat is the result of a file's records.
 type geminiChat struct {
 	id       string
 	messages []geminiMessage // with an empty type for each compaction

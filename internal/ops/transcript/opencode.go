@@ -359,7 +359,7 @@ func opencodeRows(in input, yield func(Session) bool) bool {
 	return true
 }
 
-// opencodeDB is where the rows of a database are.
+// opencodeDB has the places of a database's rows.
 type opencodeDB struct {
 	in              input
 	messageT, partT *sqlite.Table

@@ -56,7 +56,7 @@ func (m *missing) lacks(kind string, n int) {
 	(*m)[kind] += n
 }
 
-// step is what a conversation grew by, or where the recorded agent compacted it.
+// step is the growth of a conversation, or a compaction by the recorded agent.
 type step struct {
 	at         time.Time
 	system     string       // prompt; as before if absent
@@ -65,7 +65,7 @@ type step struct {
 	model      string       // as before if absent
 	usage      *lineUsage
 	compaction bool
-	summary    string // what the agent wrote at its compaction
+	summary    string // the agent's text at its compaction
 }
 
 type lineUsage struct {
@@ -181,9 +181,9 @@ func turnID(session string, n int64) string {
 	return uuid.NewSHA1(turnSpace, fmt.Appendf(nil, "%s\x00%d", session, n)).String()
 }
 
-// usage is what an event states of a call. A call that the stated window cannot take was made
-// with another history than the one which is kept within it, and so was one whose prompt fell:
-// its agent has cleared something.
+// usage is the usage of an event. A usage is dropped if the stated window cannot take it, since the call had
+// another history than the one that is kept within the window. It is dropped too if the prompt shrank: the
+// agent has cleared something.
 func (r *recording) usage(s step) *anthropicUsage {
 	u := s.usage
 	if u == nil || r.compacted || *u == (lineUsage{}) || !u.sane() || r.stated > 0 && u.prompt() > r.stated {

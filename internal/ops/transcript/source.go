@@ -33,7 +33,7 @@ const (
 	Opencode     From = "opencode"
 )
 
-// format is how sessions of one are found and read.
+// format finds and reads the sessions of one program.
 type format struct {
 	ends  []string // of names, without the end of a compression, that a directory is searched for
 	parse parser
@@ -95,7 +95,7 @@ type Source struct {
 	Read func(bytes int64)
 }
 
-// Len is how many files there are.
+// Len is the number of files.
 func (s *Source) Len() int { return len(s.files) }
 
 // Bytes is the size of the files on disk.

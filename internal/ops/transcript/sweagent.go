@@ -25,7 +25,7 @@ type historyItem struct {
 	Answers []string `json:"tool_call_ids"`
 }
 
-// errNoHistory: the file is no trajectory, or the agent never ran.
+// errNoHistory: the file is not a trajectory, or the agent never ran.
 var errNoHistory = errors.New("has neither history nor trajectory")
 
 // parseSWEAgent reads a trajectory: a session for each of its agents.
@@ -90,7 +90,7 @@ func (h historyItem) message() events.Raw {
 	return m.raw()
 }
 
-// model is the name in the agent's configuration, "" where there is none.
+// model is the name in the agent's configuration, "" without one.
 func (t *trajectory) model() string {
 	config := t.Config
 	if text, ok := events.Text(config); ok {

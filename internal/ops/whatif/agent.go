@@ -11,8 +11,8 @@ import (
 	"compactd/internal/summarize/extract"
 )
 
-// adapt makes of a recorded event what it would have been, once the policy has
-// emitted something else than was recorded; nil when it would not have been.
+// adapt returns a recorded event as it would be after the policy emitted a different outcome; nil if it would
+// not exist.
 func (w *simulation) adapt(e *Event) (*Event, error) {
 	if w.same {
 		return e, nil
@@ -31,8 +31,8 @@ func (w *simulation) adapt(e *Event) (*Event, error) {
 	return e, nil
 }
 
-// withoutUsage is a turn without the usage that was counted for a history which is
-// the recorded one's alone: under a later compaction.
+// withoutUsage removes the usage of a turn that was counted for a history of the recorded session only: one
+// after a later compaction.
 func (w *simulation) withoutUsage(e *Event) (*Event, error) {
 	in, err := events.DecodeTurn(e.Data)
 	if err != nil || in.Generation <= w.shared {

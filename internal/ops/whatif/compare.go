@@ -10,7 +10,8 @@ import (
 
 // Choice is a policy of a comparison on one session, and what would have become of it.
 type Choice struct {
-	// Recorded is what was published: the first choice. Set holds the fields as by --set; none is the policy in force.
+	// Recorded is the published session: the first choice. Set has the fields as in --set; none is the policy
+	// in force.
 	Recorded bool     `json:"recorded,omitzero"`
 	Set      []string `json:"set"`
 	// Equal are further sets of the request with the same result.
@@ -71,7 +72,7 @@ func Compare(ctx context.Context, s *Session, sets [][]string, configs []*compac
 
 // fold adds the choice to an earlier one that it equals.
 func (c *Choice) fold(earlier []*Choice) bool {
-	c.end.Policy.Locked = nil // what the fields of the request are beside set
+	c.end.Policy.Locked = nil // fields of the request beside set
 	for _, e := range earlier {
 		if reflect.DeepEqual(c.end, e.end) && reflect.DeepEqual(c.Figures, e.Figures) {
 			e.Equal = append(e.Equal, c.Set)

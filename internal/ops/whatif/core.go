@@ -49,7 +49,7 @@ func (c *core) decide(e *Event, config *compaction.Config) []compaction.Outcome 
 // begin makes room for another session of the name.
 func (c *core) begin(bill events.Cost) { c.ledger, c.ended = compaction.NewLedger(c.address), bill }
 
-// bill is what workers count as the money of all that was decided: by usage, where turns have one.
+// bill is the money that workers count for all decisions: by usage, if turns have one.
 func (c *core) bill(config *compaction.Config) events.Cost {
 	return c.ended.Plus(c.ledger.Describe(config).Cost)
 }
@@ -97,7 +97,7 @@ func (c *core) render(v *compaction.View) (raw []events.Raw, read []events.Messa
 	return raw, read, err
 }
 
-// input is what a job requests to be summarized, as a worker reads it from the log.
+// input is the input of a job, as a worker reads it from the log.
 func (c *core) input(j *events.Job) summarize.Input {
 	in := summarize.Input{Format: j.Format, MaxUnits: j.MaxUnits, Focus: j.Focus, Previous: c.made[j.Previous]}
 	for i, seq := range j.Seqs {

@@ -12,17 +12,17 @@ import (
 	"compactd/internal/events"
 )
 
-// cacheFor is how long a provider keeps what a call read, since the last call that read it.
+// cacheFor is the time for which a provider keeps its cache, since the last call that read it.
 const cacheFor = 5 * time.Minute
 
-// Costs are what calls cost by the list prices of their models, in billionths of a US dollar.
+// Costs are the costs of calls by the list prices of their models, in billionths of a US dollar.
 // Calls of a model without a known price are not in them.
 type Costs struct {
 	Calls int64 `json:"priced_calls"`
 
 	Input     measure.Money `json:"input"`     // of calls: what they read of caches, and what they read and put there
 	Summaries measure.Money `json:"summaries"` // by the prices of their writer, see Options
-	// Saved is what calls would have cost besides, if nothing had been taken off.
+	// Saved is the further cost of calls without compactions.
 	Saved measure.Money `json:"saved"`
 	// Lost is what calls cost besides, because a compaction changed what the provider had in
 	// its cache, and LostTokens are those that were read again.
@@ -36,7 +36,7 @@ type Costs struct {
 	Estimated int64 `json:"estimated_calls,omitzero"`
 }
 
-// All is what calls and summaries cost together: what is lost on caches is in the input.
+// All is the cost of calls and summaries together; the input includes lost caches.
 func (c *Costs) All() measure.Money { return c.Input + c.Summaries }
 
 func (c *Costs) add(o *Costs) {
@@ -50,7 +50,7 @@ func (c *Costs) add(o *Costs) {
 	c.Estimated += o.Estimated
 }
 
-// paid is what workers counted as the money of a recorded session, beside our estimate of it.
+// paid is the money that workers counted for a recorded session, beside our estimate of it.
 type paid struct {
 	bill     events.Cost
 	estimate Costs
@@ -82,7 +82,7 @@ func ratio(paid int64, estimate measure.Money) float64 {
 // cache is the beginning of a conversation that its provider has read, by the last call.
 type cache struct {
 	read int64             // when, in Unix milliseconds
-	all  compaction.Tokens // what that call carried, and the agent has not changed since
+	all  compaction.Tokens // carried by that call, and unchanged by the agent since
 	same compaction.Tokens // of it, what no compaction has changed either
 }
 

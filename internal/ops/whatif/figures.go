@@ -67,14 +67,14 @@ func (f *Figures) end(t *extent.Tracker) {
 	}
 }
 
-// Summaries are what a policy requests of a summarizer.
+// Summaries are the requests of a policy to a summarizer.
 type Summaries struct {
 	Requested int `json:"requested"`
 	Late      int `json:"late"` // requested at the trigger or after it: none was prepared
 	Made      int `json:"made"`
 	Failed    int `json:"failed"`
 	Used      int `json:"used"` // put in place of their range
-	// Input is read to make them, Output is what they cost in a history.
+	// Input is read to make them, Output is their cost in a history.
 	Input  compaction.Tokens `json:"input_tokens"`
 	Output compaction.Tokens `json:"output_tokens"`
 }

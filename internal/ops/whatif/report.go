@@ -15,10 +15,10 @@ import (
 // were recorded.
 const Recorded = "recorded"
 
-// Delay is how long a summary takes by default.
+// Delay is the default time of a summary.
 const Delay = time.Minute
 
-// Policy is one column of a report. Without a Config it is what was recorded.
+// Policy is one column of a report. Without a Config it is the recorded one.
 type Policy struct {
 	Name   string
 	Config *compaction.Config
@@ -26,7 +26,7 @@ type Policy struct {
 
 // Options say how the simulation around the sessions is simulated.
 type Options struct {
-	// Delay is how long a summary takes, in the time of the log.
+	// Delay is the time of a summary, in the time of the log.
 	Delay time.Duration
 	// Largest keeps, of the first policy, the compaction that took most off.
 	Largest bool
@@ -53,7 +53,7 @@ type Report struct {
 	gaps    transcript.Gaps
 }
 
-// Column is what one policy would have done.
+// Column has the results of one policy.
 type Column struct {
 	Name   string `json:"name"`
 	Config string `json:"config,omitzero"` // its hash; "" for what was recorded
@@ -75,7 +75,7 @@ type SessionFigures struct {
 	End End `json:"-"`
 }
 
-// End is how a session ended under a policy.
+// End is the end of a session under a policy.
 type End struct {
 	Policy compaction.Policy // of the session: with the fields that it set itself
 	Budget events.Budget

@@ -16,7 +16,7 @@ type ruler struct {
 
 	rate      measure.Rate
 	window    compaction.Tokens
-	available compaction.Tokens // what a call may carry: the window, less an answer that the agent requests room for
+	available compaction.Tokens // for a call: the window, less the room for an answer that the agent requests
 	system    compaction.Tokens
 	tools     compaction.Tokens
 	history   compaction.Tokens
@@ -51,7 +51,7 @@ func (r *ruler) take(t *events.Turn) (changed bool) {
 	return changed
 }
 
-// differs keeps a field, and reports whether it is another one than before.
+// differs keeps a field, and reports whether it has changed.
 func (r *ruler) differs(i int, raw events.Raw) bool {
 	was := r.fields[i]
 	r.fields[i] = raw
@@ -85,12 +85,12 @@ func (r *ruler) of(messages []events.Message) (t compaction.Tokens) {
 	return t
 }
 
-// call is what the next call carries.
+// call is the content of the next call.
 func (r *ruler) call() compaction.Tokens {
 	return r.fixed() + r.history
 }
 
-// fixed is what a call carries beside its messages.
+// fixed is the part of a call beside its messages.
 func (r *ruler) fixed() compaction.Tokens {
 	return r.system + r.tools + r.rate.PerConversation
 }

@@ -9,7 +9,7 @@ import (
 	"compactd/internal/ops/transcript"
 )
 
-// Session is what was published about one session, in the order of its log.
+// Session is a session as published, in the order of its log.
 type Session struct {
 	Address events.Address
 	Events  []Event
@@ -27,7 +27,7 @@ type Event struct {
 	Time int64  // of the log, in Unix milliseconds
 	Kind events.Kind
 	Data []byte
-	// Config is what the event was decided under; nil for one of a transcript.
+	// Config is the config of the event's decision; nil for a transcript.
 	Config *compaction.Config
 }
 

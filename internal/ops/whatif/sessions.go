@@ -13,7 +13,7 @@ import (
 	"compactd/internal/ops/units"
 )
 
-// maxRows is how many sessions are listed.
+// maxRows bounds the listed sessions.
 const maxRows = 20
 
 // WriteSessions prints what the first policy would have done with each session, those

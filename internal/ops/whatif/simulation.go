@@ -25,9 +25,8 @@ type simulation struct {
 	emitted func(*Event, []compaction.Outcome)
 
 	own  *core
-	base *core // as it was recorded, while same; nil when there is nothing to compare
-	// same states that nothing else was published so far than was recorded, and shared how
-	// many generations that went for.
+	base *core // the recorded session, while same; nil without one to compare
+	// same: so far the simulation has published the same as was recorded, for shared generations.
 	same   bool
 	shared int64
 
@@ -249,7 +248,7 @@ func (w *simulation) remembers() error {
 	return nil
 }
 
-// history is what the agent has now.
+// history is the agent's present history.
 func (w *simulation) history() ([]events.Message, error) {
 	if w.own.ledger.LastTurn() == 0 {
 		return nil, nil

@@ -9,7 +9,7 @@ import (
 	"compactd/internal/summarize/snippet"
 )
 
-// foreign returns where in a line the text of others begins, -1 for nowhere: all behind it is
+// foreign returns the beginning of the text of others in a line, -1 for none: everything after it is
 // attached.
 func (c *splitter) foreign(s string) int {
 	if c.pointsBelow(s) {
@@ -32,10 +32,10 @@ func earliest(all ...int) int {
 	return first
 }
 
-// pointerBytes are those at the end of a line in which a pointer to the text below it stands.
+// pointerBytes bounds the end of a line in which a pointer to the text below it is searched.
 const pointerBytes = 80
 
-// announced returns the end of the words of a line which announce other text, -1 for none.
+// announced returns the end of the words in a line that announce other text, -1 for none.
 func (c *splitter) announced(s string) int {
 	lower := lowered(s)
 	if at := endsOrder().FindStringIndex(lower); at != nil && len(c.own) == 0 && at[0] <= pointerBytes && ordered().MatchString(lower[:at[0]]) {
@@ -51,7 +51,7 @@ func (c *splitter) announced(s string) int {
 // endsOrder ends the first clause of a line that is an order or a question.
 var endsOrder = lazyregexp.New(`\s?[:?：？]\s*`)
 
-// lowered is a text in small letters with each byte in its place, as far as there is one.
+// lowered is a text in small letters with each byte in its place, if that is possible.
 func lowered(s string) string {
 	if lower := snippet.Lowered(s); len(lower) == len(s) {
 		return lower
@@ -59,8 +59,8 @@ func lowered(s string) string {
 	return s
 }
 
-// foreignSpeech returns the end of the first of words that is not the user's own speech, -1 for
-// none. A verb that ends its sentence has no words behind it: "as the ticket states."
+// foreignSpeech returns the end of the first of words that is not the user's own speech, -1 for none. A verb
+// at the end of its sentence has no words after it: "as the ticket states."
 func foreignSpeech(lower string, words *snippet.Phrases, verb bool) int {
 	for from, to := range snippet.Each(lower, words) {
 		rest := strings.TrimLeft(lower[to:], " ")
@@ -72,7 +72,7 @@ func foreignSpeech(lower string, words *snippet.Phrases, verb bool) int {
 	return -1
 }
 
-// namesText reports a line with a name of a text: without one no sentence mentions any.
+// namesText reports a line with a name of a text; other lines mention none.
 func namesText(lower string) bool {
 	for w := range strings.FieldsFuncSeq(lower, func(r rune) bool { return !unicode.IsLetter(r) && r != '-' }) {
 		if named[w] {
@@ -82,8 +82,7 @@ func namesText(lower string) bool {
 	return false
 }
 
-// mentioned returns the end of the sentence of a line that speaks of a text of others, -1 for
-// none.
+// mentioned returns the end of the sentence of a line that mentions a text of others, -1 for none.
 func mentioned(s string) int {
 	lower := lowered(s)
 	first := -1
@@ -117,7 +116,7 @@ var (
 	aside = lazyregexp.New(`(\B'\S.*?(?:'\B|$)|\x60[^\x60]+(?:\x60|$))|\(([^()]*)(?:\)[^.!?]*\p{L}|$)|\s[-–—]+\s(.*?)\s[-–—]+\s`)
 )
 
-// setApart returns where a text of some length is set into a sentence, -1 for nowhere.
+// setApart returns the place of a text of some length within a sentence, -1 for none.
 func setApart(s string) int {
 	for _, m := range quotation().FindAllStringSubmatchIndex(s, -1) {
 		if m[2] == m[3] || isText(s[m[0]:m[1]]) {
@@ -143,8 +142,8 @@ func isText(s string) bool {
 	return len(strings.Fields(s)) >= 5 || n > 60 || n > 8 && strings.ContainsFunc(s, snippet.Unspaced)
 }
 
-// foreignTag returns where an element begins within a line, -1 for none: a tag that is never
-// closed is a word of code.
+// foreignTag returns the beginning of an element within a line, -1 for none: a tag that is never closed is a
+// word of code.
 func foreignTag(s string, closers map[string]int) int {
 	for _, m := range inlineTag().FindAllStringSubmatchIndex(s, -1) {
 		if _, ok := closers[strings.ToLower(s[m[2]:m[3]])]; ok {
@@ -154,7 +153,7 @@ func foreignTag(s string, closers map[string]int) int {
 	return -1
 }
 
-// conclusion returns where in a line with words of others the user's own conclusion stands.
+// conclusion returns the place of the user's own conclusion in a line with words of others.
 func conclusion(s string, foreign int) (from, to int) {
 	if m := relayed().FindStringSubmatchIndex(s); m != nil && m[2] >= foreign {
 		return m[2], m[1]

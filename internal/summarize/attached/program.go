@@ -17,7 +17,7 @@ func isProgram(s string) bool {
 // maxPointer is the length of the longest line that points to the text below it, in runes.
 const maxPointer = 80
 
-// maxDeictic is how many words a line has at most that names its text by "this" alone.
+// maxDeictic is the largest number of words in a line that names its text only by "this".
 const maxDeictic = 9
 
 // pointsBelow reports a first paragraph of one short line that points to the text below it.
@@ -43,9 +43,9 @@ func (c *splitter) pointsBelow(s string) bool {
 	return len(strings.Fields(lower)) <= maxDeictic && deictic().MatchString(lower) && !worked().MatchString(lower) && !snippet.IsRule(s)
 }
 
-// answered returns the line with the user's words in a message of a program whose form has a
-// place for them, 0 for none: an answer to a question of the agent, a request below the state
-// of an editor. The last such place counts, since the text before it may hold one.
+// answered returns the line with the user's words in a message of a program whose form has a place for them,
+// 0 for none: an answer to a question of the agent, a request below the state of an editor. The last such
+// place counts, since earlier text may contain one.
 func (c *splitter) answered() int {
 	if len(c.all) == 0 {
 		return 0

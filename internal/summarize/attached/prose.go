@@ -8,8 +8,7 @@ import (
 	"compactd/internal/summarize/snippet"
 )
 
-// prose reads a line that begins as a sentence does, and reports whether what follows it can
-// be the user's.
+// prose reads a line that begins like a sentence, and reports whether the next lines can be the user's.
 func (c *splitter) prose(l *line) bool {
 	c.list = listItem().MatchString(l.text)
 	place := placeholder().FindString(l.text)
@@ -35,7 +34,7 @@ func (c *splitter) prose(l *line) bool {
 	return c.sentences(l, text, start)
 }
 
-// sentences takes what stands before the text of others in a line.
+// sentences takes the sentences before the text of others in a line.
 func (c *splitter) sentences(l *line, text string, start int) bool {
 	n := c.foreign(text)
 	if n < 0 {
@@ -57,8 +56,8 @@ func (c *splitter) take(from, to int) {
 	}
 }
 
-// withoutRule returns where the last sentence of the first n bytes of a line begins if it
-// could be a rule, else n: half a rule is no rule.
+// withoutRule returns the beginning of the last sentence in the first n bytes of a line if it could be a
+// rule, else n: half a rule is no rule.
 func withoutRule(s string, n int) int {
 	if from := lastSentence(s[:n]); snippet.IsRule(s[from:n]) {
 		return from
@@ -66,7 +65,7 @@ func withoutRule(s string, n int) int {
 	return n
 }
 
-// lastSentence returns where the last sentence of a line begins.
+// lastSentence returns the beginning of the last sentence of a line.
 func lastSentence(s string) int {
 	s = strings.TrimRight(s, " .!?。！？;")
 	for i := len(s); ; {
@@ -90,14 +89,13 @@ func isReply(s string) bool {
 	return n >= 0 && n <= replyBytes
 }
 
-// gap reports an empty line below the one that is read.
+// gap reports an empty line below the current one.
 func (c *splitter) gap() bool {
 	return c.at+1 < len(c.all) && c.all[c.at+1].text == ""
 }
 
-// bounded reports that below a line which announces other text stands a structure with an
-// end, so that the user's words may go on behind it. A line which names a file does not: the
-// structure may be in the file.
+// bounded reports a structure with an end below a line that announces other text, so that the user's words
+// may continue after it. A line that names a file does not count: the structure may be in the file.
 func (c *splitter) bounded(l *line) bool {
 	next := c.ahead()
 	return next != nil && !fileName().MatchString(l.text) && strings.ContainsAny(l.text[len(l.text)-1:], ":?.") && (isFence(next.text) || next.text[0] == '>')
@@ -130,7 +128,7 @@ func (c *splitter) headsRules(s string) bool {
 	return len(all) > 0 && len(all) <= 2 && ruleNouns[all[len(all)-1]] && listItem().MatchString(c.ahead().text)
 }
 
-// wrapped reports a line that the next one goes on with.
+// wrapped reports a line that continues in the next one.
 func (c *splitter) wrapped(s string) bool {
 	r, _ := utf8.DecodeRuneInString(c.ahead().text)
 	return utf8.RuneCountInString(s) >= 40 && !c.gap() && unicode.IsLower(r)

@@ -36,7 +36,7 @@ func isOutput(s string) bool {
 	return !unicode.IsLetter(r) && ruledOff().MatchString(s) && !strings.HasPrefix(s, "...") && !strings.HasPrefix(s, "**")
 }
 
-// isEnd reports a line in which a text ends.
+// isEnd reports a line that ends a text.
 func isEnd(s string) bool {
 	return s != "" && strings.IndexByte("])>*-", s[len(s)-1]) >= 0 && lastLine().MatchString(s)
 }
@@ -47,13 +47,13 @@ func isColumns(s string) bool {
 	return strings.Count(s, " | ") > 1 || strings.Contains(s, "  ") && columns().MatchString(unlisted(s))
 }
 
-// isMapping reports a line that leads from one name to another, which the user may go on below.
+// isMapping reports a line that leads from one name to another, below which the user may continue.
 func isMapping(s string) bool {
 	return (strings.ContainsAny(s, ">|") || strings.Contains(s, "→")) && arrow().MatchString(s)
 }
 
-// isAside reports a line with a name before a dash: no sentence of the user, while those below
-// it may be.
+// isAside reports a line with a name before a dash: it is no sentence of the user, but the lines below it may
+// be.
 func isAside(s string) bool {
 	if !strings.Contains(s, " - ") && !strings.ContainsAny(s, "–—") {
 		return false
@@ -62,14 +62,14 @@ func isAside(s string) bool {
 	return m != nil && !isOwnLabel(m[1]) && !hasVoice(m[1]) && len(strings.Fields(m[1])) <= 4
 }
 
-// unlisted is a line without what may stand before its first word.
+// unlisted is a line without the marks before its first word.
 func unlisted(s string) string {
 	s = s[len(placeholder().FindString(s)):]
 	s = s[len(listItem().FindString(s)):]
 	return strings.TrimLeft(s, "*_¡¿# ")
 }
 
-// isSpeech reports a line that names who speaks, or what the text behind it is.
+// isSpeech reports a line that names a speaker, or the kind of the text after it.
 func isSpeech(s string) bool {
 	if !strings.Contains(s, ":") && !strings.Contains(s, "：") {
 		return false

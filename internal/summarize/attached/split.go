@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// maxOwn bounds the own text of a message, in bytes: who has more to say pastes it.
+// maxOwn bounds the own text of a message, in bytes: longer texts are pasted.
 const maxOwn = 4_000
 
 // Part is a part of a message, by one author.
@@ -23,7 +23,7 @@ func Split(s string) []Part {
 	return c.parts()
 }
 
-// Own returns the words of the user alone, and whether they are all there is.
+// Own returns the words of the user, and whether they are the whole text.
 func Own(s string) (own string, all bool) {
 	var b strings.Builder
 	all = true
@@ -48,9 +48,9 @@ type line struct {
 type splitter struct {
 	s    string
 	all  []line
-	at   int // the line that is read
+	at   int // the current line
 	list bool
-	// within reports that the text is that of an element of the user, which holds no other.
+	// within reports that the text is an element of the user, which contains no other.
 	within bool
 	own    []span // what the user wrote
 	total  int    // bytes of it
@@ -88,7 +88,7 @@ func newSplitter(s string) *splitter {
 	return c
 }
 
-// lines reads the lines until one of them opens what has no end.
+// lines reads the lines up to one that opens a structure without an end.
 func (c *splitter) lines() {
 	if slices.ContainsFunc(c.all, func(l line) bool { return isSignOff(l.text) }) {
 		return // a mail
@@ -121,7 +121,7 @@ func (c *splitter) lines() {
 	}
 }
 
-// disown takes from the user the words of a program, and those that the user has a question about.
+// disown removes words of a program, and words that the user has a question about, from the user's.
 func (c *splitter) disown() {
 	if c.total > maxOwn {
 		c.own = nil
@@ -135,7 +135,7 @@ func (c *splitter) disown() {
 	}
 }
 
-// parts puts the spans in order, with what is between them.
+// parts puts the spans in order, with the text between them.
 func (c *splitter) parts() []Part {
 	var out []Part
 	kept := 0

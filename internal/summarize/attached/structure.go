@@ -15,13 +15,13 @@ var (
 	closingTag = lazyregexp.New(`</([A-Za-z_][\w:.-]*)`)
 	// inlineTag is one within a line.
 	inlineTag = lazyregexp.New(`<([A-Za-z_][\w:.-]*)(?:\s[^<>]*)?>`)
-	// placeholder stands for what a program took out of a message of the user.
+	// placeholder replaces a part that a program removed from a message of the user.
 	placeholder = lazyregexp.New(`^(?:\[(?:Image(?: #?\d+)?|image|document|secret)\]\s*)+`)
-	// attribution names where the text above it comes from.
+	// attribution names the source of the text above it.
 	attribution = lazyregexp.New(`^(?:[—–―~]|--)\s?\S`)
 	// listItem begins an item of a list.
 	listItem = lazyregexp.New(`^(?:[-*+•·‣]|\(?\d{1,2}[.)]|\(?[a-z][.)])\s+(?:\[[ xX]\]\s+)?`)
-	// emphasis may stand around a word at the beginning of a line, and a command before it.
+	// emphasis may surround a word at the beginning of a line, and a command may precede it.
 	emphasis = lazyregexp.New(`^(?:\*{1,3}|_{1,3}|¡|¿|@|#?\(|…|\.{3}|/[a-z][\w-]*\s)?`)
 	// quotedWord is a name in quotation marks that begins a sentence.
 	quotedWord = lazyregexp.New(`^["“„«「]\s?[^\s"”“»」:,]+(?: [^\s"”“»」:,]+)?\s?["”“»」]\s?`)
@@ -60,8 +60,8 @@ func isSignOff(s string) bool {
 
 func isFence(s string) bool { return strings.HasPrefix(s, "```") || strings.HasPrefix(s, "~~~") }
 
-// structure returns the line behind a structure that begins at l, -1 if it has no end, and
-// the line itself if none begins.
+// structure returns the line after a structure that begins at l, -1 if it has no end, and the line itself if
+// none begins.
 func (c *splitter) structure(l *line) int {
 	switch {
 	case l.text == "":
@@ -84,7 +84,7 @@ func (c *splitter) structure(l *line) int {
 	return c.open(!beginsProse(l.text))
 }
 
-// open is what [structure] returns for a line that opens what has no end, or does not.
+// open is the result of [structure] for a line that may open a structure without an end.
 func (c *splitter) open(opens bool) int {
 	if opens {
 		return -1
@@ -92,7 +92,7 @@ func (c *splitter) open(opens bool) int {
 	return c.at
 }
 
-// behind returns the line behind the last one of a structure.
+// behind returns the line after the last line of a structure.
 func (c *splitter) behind(last int) int {
 	if last <= c.at {
 		return -1
@@ -100,8 +100,7 @@ func (c *splitter) behind(last int) int {
 	return last + 1
 }
 
-// block returns the line behind the lines that follow without a gap: those of a quote go on
-// without their mark.
+// block returns the line after the lines that follow without a gap: a quote continues without its mark.
 func (c *splitter) block() int {
 	i := c.at
 	for i < len(c.all) && c.all[i].text != "" {
@@ -110,10 +109,10 @@ func (c *splitter) block() int {
 	return i
 }
 
-// ownElements hold what the user wrote, as programs separate it from what they attach.
+// ownElements contain the user's words, as programs separate these from attached text.
 var ownElements = map[string]bool{"user_query": true, "userrequest": true, "user_message": true, "user_request": true, "task": true, "feedback": true, "prompt": true, "answer": true}
 
-// element returns the line behind an element. The user's own one is read like a message.
+// element returns the line after an element. The user's own element is read like a message.
 func (c *splitter) element(l *line) int {
 	m := openingTag().FindStringSubmatch(l.text)
 	if m == nil {
@@ -132,7 +131,7 @@ func (c *splitter) element(l *line) int {
 	return last + 1
 }
 
-// inner reads an element of the user from the line with its tag to that with its end.
+// inner reads an element of the user from the line with its tag to the line with its end.
 func (c *splitter) inner(l *line, last int, name string) {
 	from := l.from + strings.IndexByte(c.s[l.from:l.to], '<')
 	end := c.all[last]
@@ -149,7 +148,7 @@ func (c *splitter) inner(l *line, last int, name string) {
 	}
 }
 
-// beginsProse reports a line that begins as a sentence, or an item of a list, does.
+// beginsProse reports a line that begins like a sentence, or like an item of a list.
 func beginsProse(s string) bool {
 	if p := placeholder().FindString(s); p != "" {
 		return len(p) == len(s) || beginsProse(s[len(p):])
@@ -180,8 +179,8 @@ func (c *splitter) isNote(s string) bool {
 	return isEnd(s) || m != nil && slices.ContainsFunc(labelWords(m[1]), isForeigner)
 }
 
-// trailing reports that the line which opens something is a note below the text of another:
-// an attribution, a closing tag, a mark of the end.
+// trailing reports a line that opens something, but is a note below the text of another: an attribution, a
+// closing tag, a mark of the end.
 func (c *splitter) trailing() bool {
 	rest := len(c.s) - c.all[c.at].from
 	switch s := c.all[c.at].text; {

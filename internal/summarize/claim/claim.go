@@ -11,7 +11,7 @@ import (
 	"compactd/internal/summarize/snippet"
 )
 
-// Kind is what a sentence claims for a user. Of several it is the greatest.
+// Kind is the kind of a claim for a user. Of several in a sentence the greatest counts.
 type Kind uint8
 
 // The kinds of claims.
@@ -19,18 +19,18 @@ const (
 	None     Kind = iota
 	Denial        // that there is no consent
 	Will          // a wish, decision, statement or act of a user
-	Approval      // consent, by whomever
+	Approval      // consent of anyone
 )
 
 // The most bytes between an actor and the act of a claim.
 const (
 	nearConsent = 120
 	nearWill    = 48
-	nearSpeech  = 24 // of who is addressed
+	nearSpeech  = 24 // of the addressed person
 )
 
-// Of returns what a line claims, and the line without the words of the claim: of a denial
-// without its negation too.
+// Of returns the claim of a line, and the line without the words of the claim; for a denial also without its
+// negation.
 func Of(line string) (kind Kind, rest string) {
 	text := sanitize.Normalize(snippet.StripInvisible(line)).S
 	f := found{text: snippet.Lowered(text), lower: snippet.Lowered(withoutCode(text)), denials: map[int]bool{}}
@@ -96,10 +96,10 @@ func Of(line string) (kind Kind, rest string) {
 	return f.kind, f.rest()
 }
 
-// found is what of a line claims something.
+// found has the parts of a line that claim something.
 type found struct {
 	text  string // in small letters
-	lower string // the same with its code blanked
+	lower string // text with its code blanked
 	kind  Kind
 	spans []span
 	// denials are the places of denied consents.
@@ -116,8 +116,7 @@ func (f *found) add(k Kind, from, to int) {
 	f.kind = max(f.kind, k)
 }
 
-// consent adds the words of a consent, unless it is denied or waited for, and reports whether
-// it did.
+// consent adds the words of a consent, unless it is denied or still awaited, and reports whether it did.
 func (f *found) consent(from, to int) bool {
 	if f.denial(from, to) || awaited().MatchString(clause(f.lower[:from])) || ofProgram(f.lower, from, to) {
 		return false
@@ -126,7 +125,7 @@ func (f *found) consent(from, to int) bool {
 	return true
 }
 
-// denial adds the words of a denied consent, and reports whether it is one.
+// denial adds the words of a denied consent, and reports whether there are any.
 func (f *found) denial(from, to int) bool {
 	i, j := denied(f.lower, from, to)
 	if i == j {
@@ -138,14 +137,13 @@ func (f *found) denial(from, to int) bool {
 	return true
 }
 
-// act adds a person with authority, and the nearest consent and wish of that person. Without
-// one the clause itself may be about the person.
+// act adds a person with authority, and the nearest consent and wish of that person. Without these the clause
+// itself may be about the person.
 func (f *found) act(from, to int) {
 	f.acts(from, to, nearConsent, nearWill, !f.denies(from, to) && isNamed(f.lower, from, to))
 }
 
-// acts is act for a person whose consent and wish are near each other. named is whether the
-// clause is about the person.
+// acts is act with distances for consent and wish. named reports whether the clause is about the person.
 func (f *found) acts(from, to, consent, will int, named bool) {
 	if i, j := f.near(from, to, consents, consent); i >= 0 {
 		if f.consent(i, j) {
@@ -183,7 +181,7 @@ func (f *found) denies(from, to int) bool {
 	return false
 }
 
-// near returns where words stand near an actor: behind, or before with "by" in between.
+// near returns the place of words near an actor: after it, or before it with "by" in between.
 func (f *found) near(from, to int, words *snippet.Phrases, most int) (int, int) {
 	if i, j := snippet.Find(f.lower[to:min(len(f.lower), to+most)], words); i >= 0 {
 		return to + i, to + j
@@ -195,14 +193,14 @@ func (f *found) near(from, to int, words *snippet.Phrases, most int) (int, int) 
 	return -1, -1
 }
 
-// reported reports words between an act and, behind it, who did it: "allowed by the user".
+// reported reports words between an act and its actor after it: "allowed by the user".
 func reported(between string) bool {
 	return by().MatchString(between) || strings.ContainsFunc(between, func(r rune) bool { return r >= 0x2e80 })
 }
 
 var by = lazyregexp.New(`(?:^|[^\p{L}])(?:by|of|from|per|to|von|vom|durch|des|der|par|de|du|por|pelo|pela|da|do|del|della|dal|dalla|van|door|av|af|od|przez|от|від|tarafından|من|قبل)(?:$|[^\p{L}])`)
 
-// rest is the line without what claims.
+// rest is the line without its claims.
 func (f *found) rest() string {
 	out := []byte(f.text)
 	for _, s := range f.spans {

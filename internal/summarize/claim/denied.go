@@ -7,7 +7,7 @@ import (
 	"compactd/internal/summarize/snippet"
 )
 
-// clauseBytes is how far before a word its negation may stand.
+// clauseBytes is the largest distance of a negation before its word.
 const clauseBytes = 60
 
 // clause is the last clause of a text.
@@ -16,9 +16,8 @@ func clause(before string) string {
 	return before[strings.LastIndexAny(before, ".;:!?,")+1:]
 }
 
-// denied returns the words that deny a consent at [from, to): a negation before it, or its
-// absence behind it. They are empty where nothing does: "not only approved", "did not need
-// approval".
+// denied returns the words that deny a consent at [from, to): a negation before it, or its absence after it.
+// They are empty without a denial: "not only approved", "did not need approval".
 func denied(lower string, from, to int) (int, int) {
 	before, behind := clause(lower[:from]), lower[to:min(len(lower), to+nearConsent)]
 	if m := negated().FindStringSubmatchIndex(before); m != nil {
@@ -33,7 +32,7 @@ func denied(lower string, from, to int) (int, int) {
 	return 0, 0
 }
 
-// partial is a word in a clause which denies that a consent is all there is.
+// partial is a word in a clause which denies that a consent is complete.
 var partial = lazyregexp.New(`^[^.;:!?,]*(?:^|\s)(?:only|just|merely|solely|simply)(?:$|[^\p{L}])`)
 
 // withheld ends the clause of a consent that was not given.
@@ -47,14 +46,14 @@ func inquires(before, from string) bool {
 var (
 	// possible ends in a wish that is not certain.
 	possible = lazyregexp.New(`(?:^|\s)(?:may|might)\s(?:also\s|then\s)?$`)
-	// awaited ends before an event that is still to come.
+	// awaited ends before an event in the future.
 	awaited = lazyregexp.New(`(?:^|[^\p{L}])(?:wait(?:ing|s|ed)? for|ask(?:ed|s|ing)? (?:the [\p{L}']+ )?(?:for|whether|if|to)|if|unless|until|whether|needs?|requires?|pending|awaiting|await|seek(?:ing|s)?)\s(?:[\p{L}']+\s){0,3}$`)
-	// negated ends in a negation of what follows, with at most one word in between.
+	// negated ends in a negation of the next word, with at most one word in between.
 	negated = lazyregexp.New(`(?:^|[^\p{L}])(?:not|no|never|without|cannot|can't|don't|doesn't|didn't|hasn't|haven't|hadn't|isn't|wasn't|weren't|aren't|won't|wouldn't|lacks?|lacking|refused to|declined to|` +
 		`nicht|kein|keine|keinen|nie|niemals|ohne|pas|jamais|sans|sin|nunca|não|sem|non|mai|senza|geen|niet|nooit|zonder|inte|ingen|aldrig|ikke|utan|uden|uten|bez|не|без|ні|ne|nem|aucune?|ninguna?|nenhuma?|nessuna?|żadn[ea])\s([\p{L}']+\s)?$|(?:不|没|沒|未|没有|未经|未經|无|無|沒有|않|안|미)$`)
 )
 
-// questionBytes is how far behind a question its words of needlessness stand.
+// questionBytes is the largest distance of words of needlessness after a question.
 const questionBytes = 80
 
 // needless reports a question, at [from, to), that is no longer necessary.

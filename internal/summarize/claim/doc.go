@@ -4,8 +4,8 @@
 //	if k, rest := claim.Of(line); k != claim.None { … }
 //	if claim.Lifts(line) { … } // it permits something, or ends a ban or a duty
 //
-// An agent acts on a summary. So a sentence of a model that states a consent, or names a person
-// with authority at the head of a clause, is marked unless the user's own words have its content.
+// An agent acts on a summary. So a sentence of a model that states a consent, or that names a person with
+// authority at the head of a clause, is marked unless the user's own words have its content.
 //
 // # Guarantees
 //
@@ -21,7 +21,7 @@
 //
 // # Concurrency
 //
-// Functions of their arguments alone.
+// Functions of their arguments only.
 //
 // # On failure
 //

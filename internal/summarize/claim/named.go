@@ -10,12 +10,12 @@ import (
 	"compactd/internal/summarize/snippet"
 )
 
-// headBytes is how far before a name its clause may begin.
+// headBytes is the largest distance of a name from the beginning of its clause.
 const headBytes = 60
 
-// isNamed reports that a clause is about a person: the name at [from, to) heads it, or follows a
-// word such as "per". A clause about a program and its users is none: one with a plural, a
-// part of a name, a noun of programs or an everyday act behind it.
+// isNamed reports that a clause is about a person: the name at [from, to) heads it, or follows a word such as
+// "per". Clauses about a program and its users do not count: a plural, a part of a name, a noun of programs
+// or an everyday act after it.
 func isNamed(lower string, from, to int) bool {
 	if !heads(lower[:from]) || strings.HasSuffix(lower[from:to], "users") || roles[lower[from:to]] && !strings.HasSuffix(lower[:from], "the ") {
 		return false
@@ -33,10 +33,10 @@ func isNamed(lower string, from, to int) bool {
 	return !everyday().MatchString(rest)
 }
 
-// ofThing reports a noun of programs behind a person: "the user id".
+// ofThing reports a noun of programs after a person: "the user id".
 func ofThing(rest string) bool { return everyday().MatchString(rest) && !able().MatchString(rest) }
 
-// wordEnd returns where the word ends that goes on at a place.
+// wordEnd returns the end of the word around a place.
 func wordEnd(s string, at int) int {
 	for at < len(s) {
 		r, w := utf8.DecodeRuneInString(s[at:])
@@ -48,8 +48,8 @@ func wordEnd(s string, at int) int {
 	return at
 }
 
-// heads reports that a text ends where a clause begins, but for an article, an adverb or what
-// names a source ("according to the").
+// heads reports that a text ends at the beginning of a clause, apart from an article, an adverb or words for
+// a source ("according to the").
 func heads(before string) bool {
 	cut := len(before) <= headBytes
 	before = before[max(0, len(before)-headBytes):]
@@ -70,8 +70,8 @@ func heads(before string) bool {
 }
 
 var (
-	// sources are words before those whom a sentence is from.
+	// sources are words before the source of a sentence.
 	sources = snippet.Set(`per by with von mit par avec por com da con door przez av af according laut gemäß selon d'après según segons secondo segundo conforme volgens enligt ifølge według podle zdaniem согласно слов göre за`)
-	// unspacedNoun is a noun of programs behind a name, in scripts without spaces.
+	// unspacedNoun is a noun of programs after a name, in scripts without spaces.
 	unspacedNoun = lazyregexp.New(`^ー?\s?(?:が存在|がいない|が見つ|が未|表|名|数据|資料|登录|登入|界面|id|管理|模型|组|组件|权限|信息|列表|认证|端|输入|可以|テーブル|データ|画面|登録|認証|一覧|情報|モデル|入力|ガイド|테이블|이름|목록|인증|정보|화면|모델|입력|들)`)
 )

@@ -35,15 +35,15 @@ func withoutCode(line string) string {
 	return string(out)
 }
 
-// ofProgram reports a consent that a part of a program gives or has: "the server accepts", "approved
-// by the scheduler", "approved orders are moved".
+// ofProgram reports a consent that a part of a program gives or has: "the server accepts", "approved by the
+// scheduler", "approved orders are moved".
 func ofProgram(lower string, from, to int) bool {
 	before := clause(lower[:from])
 	by := byProgram().FindString(lower[to:min(len(lower), to+nearConsent)])
 	return programSubject().MatchString(before) || by != "" && !snippet.Matches(by, actors) || strings.TrimSpace(before) == "" && ready().MatchString(lower[from:])
 }
 
-// ofCode reports the word for a person that is one of code, by its next words.
+// ofCode reports that a word for a person is one of code, by the next words.
 func ofCode(lower string, from, to int) bool {
 	end := wordEnd(lower, to)
 	name, behind := lower[from:end], lower[end:]

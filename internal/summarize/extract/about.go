@@ -8,7 +8,7 @@ import (
 	"compactd/internal/summarize/snippet"
 )
 
-// aboutPercent is the share of a rule's content from which on a line is about it.
+// aboutPercent is the share of a rule's content that makes a line be about it.
 const aboutPercent = 60
 
 // ruleMatter finds the rules that a line is about.
@@ -17,8 +17,7 @@ type ruleMatter struct {
 	byStem map[string][]int
 }
 
-// maxRuleStems bounds the rules that one stem leads to, so that a line costs the same beside
-// any number of rules.
+// maxRuleStems bounds the rules of one stem, so that the cost of a line does not grow with the rules.
 const maxRuleStems = 64
 
 func newRuleMatter(rules []Line) *ruleMatter {
@@ -39,8 +38,8 @@ func newRuleMatter(rules []Line) *ruleMatter {
 	return all
 }
 
-// about lists the rules that have most of their content in a line, and reports whether the line
-// has what any rule is about.
+// about lists the rules that have most of their content in a line, and reports whether the line touches the
+// matter of any rule.
 func (m *ruleMatter) about(line []string) (most []*Phrase, touches bool) {
 	hits, rare := map[int]int{}, map[int]bool{}
 	for _, w := range line {
@@ -58,8 +57,8 @@ func (m *ruleMatter) about(line []string) (most []*Phrase, touches bool) {
 	return most, touches
 }
 
-// isAboutRule reports a line on the matter of a rule that does not restate it: it has more
-// to say, or the opposite. That a consent is denied restates the ban.
+// isAboutRule reports a line on the matter of a rule that does not restate it: it has more content, or the
+// opposite. A denied consent restates a ban.
 func (d *Digest) isAboutRule(text string) bool {
 	if d.matter == nil {
 		rules, _ := d.userRules()
@@ -68,7 +67,7 @@ func (d *Digest) isAboutRule(text string) bool {
 	all, touches := d.matter.about(content(text))
 	kind, rest := claim.Of(text)
 	if len(all) == 0 {
-		return touches && kind <= claim.Denial && claim.Lifts(text) // a user's consent is borne out
+		return touches && kind <= claim.Denial && claim.Lifts(text) // a consent that the user gave is no claim
 	}
 	if kind == claim.Denial {
 		rest = "not " + rest
@@ -80,8 +79,8 @@ func (d *Digest) isAboutRule(text string) bool {
 	return kind == claim.Approval || !slices.ContainsFunc(all, func(r *Phrase) bool { return what.borne(r.meaning) == 100 })
 }
 
-// keeps reports a line that states a fact beside a ban: the act was not done, or the thing it is
-// about is there or as it was.
+// keeps reports a line that states a fact beside a ban: the act was not done, or its object is there or
+// unchanged.
 func keeps(text string, rule *Phrase) bool {
 	lower := snippet.Lowered(text)
 	if rule.meaning.negators == 0 && !onConsent().MatchString(snippet.Lowered(rule.text)) || onRules().MatchString(lower) || goesOn().MatchString(strings.ReplaceAll(lower, " but not ", " not ")) {

@@ -13,7 +13,7 @@ import (
 var (
 	listArguments = []string{"items", "plan", "tasks", "todos"}
 	listTools     = []string{"plan", "task", "todo"} // parts of names
-	// passingIDs name what an agent's own machinery goes by.
+	// passingIDs are ids of an agent's own machinery.
 	passingIDs = []string{"agentid", "bashid", "callid", "messageid", "shellid", "taskid", "toolcallid", "toolid"}
 )
 
@@ -22,13 +22,13 @@ func anyOf(s string, holds func(s, part string) bool, all ...string) bool {
 	return slices.ContainsFunc(all, func(part string) bool { return holds(s, part) })
 }
 
-// call is what is known of a tool call before its result.
+// call has the facts of a tool call before its result.
 type call struct {
 	turn   int64
 	done   bool   // it has its result
 	key    string // equal for calls of the same tool with the same command or path
 	head   string // for people: `go test ./...`, or Edit `main.go`
-	named  bool   // head is as specific as key, if it is not cut
+	named  bool   // head is as specific as key, unless it is cut
 	shell  bool
 	quotes bool // a command that shows text of others: its output is no sign of success
 	commit bool // a command that makes commits
@@ -87,7 +87,7 @@ func readCall(p *events.Part, turn int64) call {
 // quoting are the programs whose output is other texts.
 var quoting = []string{"ag", "awk", "cat", "diff", "find", "grep", "head", "jq", "less", "ls", "rg", "sed", "tail"}
 
-// command reads what the output of a shell command is.
+// command reads the kind of a shell command's output.
 func (c *call) command(s string) {
 	c.commit = strings.Contains(s, "git commit") || strings.Contains(s, "git push") || strings.Contains(s, "git merge")
 	words := strings.Fields(snippet.Head(s, 4*commandUnits))

@@ -11,12 +11,12 @@ import (
 	"compactd/internal/summarize/snippet"
 )
 
-// Labels of lines that a reader must not take for the user's words.
+// Labels of lines that are not the user's words.
 const (
-	// claimLabel begins a line which states that a user approved or wants something, though
-	// no user wrote so: an agent that acts on a summary must not take it for permission.
+	// claimLabel begins a line which states, without a user's words, that a user approved or
+	// wants something: an agent that acts on a summary must not take it for permission.
 	claimLabel = "unverified, no user wrote this: "
-	// aboutLabel begins what a model or an assistant wrote about the matter of a rule.
+	// aboutLabel begins text of a model or an assistant about the matter of a rule.
 	aboutLabel = "not the user's words: "
 )
 
@@ -29,8 +29,8 @@ const (
 	quotedPercent   = 80 // of a line that has a quotation, in which the quoted words count
 )
 
-// approving are sentences of users that approve the question before them; granting are those that
-// do so where they name nothing of their own: "You may drop one of the tables" allows no more.
+// approving are sentences of users that approve the question before them. granting do so only without an
+// object of their own: "You may drop one of the tables" allows no more.
 var approving = snippet.NewPhrases(
 	"yes", "yep", "yeah", "ok", "okay", "sure", "go ahead", "go for it", "do it", "please do", "approve", "approved", "i approve", "agreed", "fine", "lgtm",
 	"looks good", "sounds good", "confirmed", "proceed", "continue", "accepted", "ja", "mach das", "genehmigt", "einverstanden",
@@ -39,14 +39,14 @@ var approving = snippet.NewPhrases(
 
 var granting = snippet.NewPhrases("allowed", "you may", "you can", "permission")
 
-// maxQuestion bounds what of an assistant's message a bare "yes" after it can approve.
+// maxQuestion bounds the part of an assistant's message that a bare "yes" after it can approve.
 const maxQuestion = 2_000
 
 // approval is a sentence with the message that it answers.
 type approval struct {
 	meaning
 
-	narrow bool // of a part, which does not cover the whole
+	narrow bool // of a part, not of the whole
 }
 
 // approvals lists the approvals of users in a range.
@@ -82,8 +82,8 @@ func agrees(lower string) bool {
 	return snippet.Matches(lower, approving) || snippet.Matches(lower, granting) && len(meaningOf(lower).sided) == 0
 }
 
-// LabelClaim returns a line of a model or an assistant, labelled where it speaks for the user:
-// it claims what no user wrote, or rewords the matter of a rule.
+// LabelClaim returns a line of a model or an assistant, with a label if it speaks for the user: it claims
+// something that no user wrote, or rewords the matter of a rule.
 func (d *Digest) LabelClaim(text string) string {
 	text = strings.TrimPrefix(strings.TrimPrefix(text, claimLabel), aboutLabel)
 	switch {
@@ -96,7 +96,7 @@ func (d *Digest) LabelClaim(text string) string {
 	}
 }
 
-// isForged reports a line with a claim that the user's own words do not bear out.
+// isForged reports a line with a claim without support in the user's own words.
 func (d *Digest) isForged(text string) bool {
 	if kind, _ := claim.Of(text); kind <= claim.Denial {
 		return false
@@ -106,7 +106,7 @@ func (d *Digest) isForged(text string) bool {
 		kind, rest := claim.Of(text[at:m[0]])
 		at = m[1]
 		if kind > claim.Denial && len(content(rest)) == 0 {
-			continue // what it claims follows
+			continue // the claim follows
 		}
 		if d.forges(text[from:at]) {
 			return true
@@ -116,11 +116,11 @@ func (d *Digest) isForged(text string) bool {
 	return d.forges(text[from:])
 }
 
-// statement ends a statement of a line: a sentence, a label, or a clause before one of the
-// agent or of a user.
+// statement ends a statement of a line: a sentence, a label, or a clause before one of the agent or of a
+// user.
 var statement = lazyregexp.New(`[.!?]["”']?\s+|[。！？]|\*\*:\s|:\*\*\s|\s[-–—]\s(?:I\s|[Uu]ser\s|[Tt]he user\s)`)
 
-// forges reports a claim that the user's own words do not bear out.
+// forges reports a claim without support in the user's own words.
 func (d *Digest) forges(text string) bool {
 	kind, rest := claim.Of(text)
 	if kind <= claim.Denial {
@@ -144,8 +144,8 @@ func (d *Digest) meant() []Phrase {
 	return d.userPhrases
 }
 
-// allowed reports that a sentence of a user has all of a consent, or an answer to a question. A
-// consent on a condition bears out none without, and that of others none of the user.
+// allowed reports that a sentence of a user has all of a consent, or an answer to a question. A consent on a
+// condition does not support one without, nor one of others the user's.
 func (d *Digest) allowed(what *meaning, claimed string) bool {
 	onCondition, wide := conditional().MatchString(claimed), whole().MatchString(claimed)
 	percent := approvedPercent
@@ -157,12 +157,12 @@ func (d *Digest) allowed(what *meaning, claimed string) bool {
 	}) || slices.ContainsFunc(d.approved, func(a approval) bool { return what.borne(&a.meaning) >= percent && !(wide && a.narrow) })
 }
 
-// isOwnConsent reports a sentence of a user that gives a consent itself.
+// isOwnConsent reports a sentence of a user that itself gives a consent.
 func isOwnConsent(lower string, onCondition bool) bool {
 	return !undecided().MatchString(lower) && (onCondition || !conditional().MatchString(polite().ReplaceAllString(lower, ""))) && (!ofOthers().MatchString(lower) || own().MatchString(lower))
 }
 
-// isNarrow reports a consent to a part, which does not cover the whole.
+// isNarrow reports a consent to a part, not to the whole.
 func isNarrow(lower string) bool { return part().MatchString(lower) && !whole().MatchString(lower) }
 
 // isQuestion reports a question that is no request to the agent.
@@ -171,7 +171,7 @@ func isQuestion(lower string) bool {
 	return anyOf(lower, strings.HasSuffix, "?", "？", "؟", "吗", "吗。", "のか", "のか。") && !toAgent().MatchString(lower)
 }
 
-// isWish reports a sentence of a user that can bear out a wish: a decision, of the user or of whom
+// isWish reports a sentence of a user that can support a wish: a decision of the user, or of the person whom
 // the claim names.
 func isWish(lower, claimed string) bool {
 	if undecided().MatchString(lower) {
@@ -195,8 +195,7 @@ func (d *Digest) willed(what *meaning, claimed string) bool {
 // quotation is text in quotation marks.
 var quotation = lazyregexp.New(`["“„«「『]([^"“”„«»「」『』]+)["”“»」』]`)
 
-// quotes reports a line that is mostly a quotation of what users wrote, each sentence in one of
-// theirs.
+// quotes reports a line that is mostly a quotation of users' words, each sentence in one of theirs.
 func (d *Digest) quotes(line string) bool {
 	known := 0
 	for _, m := range quotation().FindAllStringSubmatch(line, -1) {
@@ -210,7 +209,7 @@ func (d *Digest) quotes(line string) bool {
 	return known > 0 && known*100 >= len(meaningOf(line).sided)*quotedPercent
 }
 
-// labelClaims labels the claims among what the assistant wrote.
+// labelClaims labels the claims in the assistant's text.
 func (d *Digest) labelClaims() {
 	for _, lines := range [][]Line{d.decisions, d.discoveries, d.work} {
 		for i := range lines {
@@ -219,7 +218,7 @@ func (d *Digest) labelClaims() {
 	}
 }
 
-// carryApprovals adds what is approved by the previous summary, without a label.
+// carryApprovals adds approvals of the previous summary, without a label.
 func (d *Digest) carryApprovals() {
 	if d.Previous == nil {
 		return

@@ -9,8 +9,8 @@ import (
 	"compactd/internal/summarize/snippet"
 )
 
-// content lists what two texts are compared by where one may reword the other: stems of words
-// that say something, and pairs of characters in scripts without spaces.
+// content lists the parts of a text by which a rewording is recognised: stems of words with a meaning, and
+// pairs of characters in scripts without spaces.
 func content(s string) []string {
 	var out []string
 	lower, from, kind := snippet.Lowered(s), 0, noLetter
@@ -37,7 +37,7 @@ func content(s string) []string {
 	return slices.Compact(out)
 }
 
-// letters is what a run of a text is made of.
+// letters is the kind of a run of letters.
 type letters int
 
 const (
@@ -46,7 +46,7 @@ const (
 	unspaced
 )
 
-// kindOf returns what a letter belongs to, behind one of a kind.
+// kindOf returns the kind of a letter, after one of a kind.
 func kindOf(r rune, before letters) letters {
 	switch {
 	case unicode.IsMark(r), r == 'ー':
@@ -69,7 +69,7 @@ func appendStem(out []string, w string) []string {
 }
 
 // pairs lists the pairs of characters of a run, without the endings that its language joins to words:
-// of Hiragana behind a character, the last syllable of Hangul.
+// Hiragana after a character, the last syllable of Hangul.
 func pairs(run string) (out []string) {
 	all := []rune(run)
 	if len(all) == 1 && !unicode.In(all[0], unicode.Hangul, unicode.Hiragana) {
@@ -88,10 +88,10 @@ func pairs(run string) (out []string) {
 	return out
 }
 
-// stemRunes is the most of a word that counts.
+// stemRunes is the length of a stem.
 const stemRunes = 5
 
-// shortStem is that of scripts whose vowels are marks of their own.
+// shortStem is the length in scripts whose vowels are separate marks.
 const shortStem = 3
 
 var endings = []string{"ings", "ing", "ed", "es", "en", "s", "e"}
@@ -118,8 +118,8 @@ func stem(w string) string {
 	return w
 }
 
-// bare is a word without what its language joins to its beginning: particles and the article in
-// Arabic and Hebrew, the prefix of a German participle.
+// bare is a word without the prefixes of its language: particles and the article in Arabic and Hebrew, the
+// prefix of a German participle.
 func bare(w string) string {
 	first, size := utf8.DecodeRuneInString(w)
 	switch {
@@ -138,7 +138,7 @@ func bare(w string) string {
 	return w
 }
 
-// share returns how many per hundred of want are in have, which is sorted.
+// share returns the percentage of want that is in have, which is sorted.
 func share(want, have []string) int {
 	known := 0
 	for _, w := range want {

@@ -16,29 +16,29 @@ import (
 type Line struct {
 	Text  string
 	Turns [2]int64
-	fixed bool // of a failure: a later run of the same call succeeded
+	fixed bool // of a failure: the same call succeeded later
 }
 
-// file is a path with what was done to it.
+// file is a path with its uses.
 type file struct {
 	path          string
 	changed, read [2]int64 // turns; zero for never
 	last          int      // orders files by last use
 }
 
-// Digest is what one pass over the messages finds.
+// Digest is the result of one pass over the messages.
 type Digest struct {
-	Previous *events.Summary // or what a message carries of one
+	Previous *events.Summary // or that of a message
 	Focus    []string
 
 	Users                         []Line     // whole, up to goalUnits
-	userFacts                     []Line     // those of the record: what is attached is a line of its own
+	userFacts                     []Line     // those of the record: attached text is a line of its own
 	userPhrases                   []Phrase   // sentences of users
 	approved                      []approval // of users
 	matter                        *ruleMatter
-	instructions                  []Line // what the system wrote, word for word
+	instructions                  []Line // of the system, word for word
 	rules, decisions, discoveries []Line
-	work                          []Line // what the assistant did last
+	work                          []Line // the assistant's last work
 	files                         []*file
 	failures                      []failure
 	succeeded                     map[string]bool // heads of calls
@@ -61,22 +61,22 @@ const (
 	commandUnits = 120
 	failureUnits = 160
 	taskUnits    = 200
-	pathUnits    = 1_024 // longer paths are not taken for files
-	lineUnits    = 1_100 // of a line of the previous summary that is no rule
+	pathUnits    = 1_024 // longer paths are not names of files
+	lineUnits    = 1_100 // of a line of the previous summary, except rules
 	suffixUnits  = 60    // of the turns of a line
 )
 
 const (
 	maxWork     = 3
 	maxPhrases  = 4_000
-	phraseBytes = 1_600 // of a sentence that are looked at
+	phraseBytes = 1_600 // bounds the part of a sentence that is read
 )
 
 // Scan reads the messages of a range once.
 func Scan(in *summarize.Input) *Digest { return ScanUntil(context.Background(), in) }
 
-// ScanUntil is Scan. It checks before each message whether ctx ended, where others may compute first;
-// then the digest is of no use.
+// ScanUntil is Scan. Before each message it checks whether ctx has ended, and may let others compute first.
+// After the end of ctx the digest is useless.
 func ScanUntil(ctx context.Context, in *summarize.Input) *Digest {
 	d := &Digest{
 		approved: approvals(in), Previous: in.Previous, Focus: focusWords(in.Focus),
@@ -123,8 +123,8 @@ func (d *Digest) Empty() bool {
 		!d.taskList && !d.carried
 }
 
-// system takes the words of a message of the system as they are: it is what the agent's
-// maker wants kept. Of a summary that was written there the content counts.
+// system takes the words of a system message unchanged: the agent's maker wants them kept. Of a summary in
+// such a message the content counts.
 func (d *Digest) system(m *summarize.Message) {
 	var texts []string
 	for i := range m.Parts {
@@ -145,7 +145,7 @@ func (d *Digest) system(m *summarize.Message) {
 	}
 }
 
-// user reads what the user wrote in a message.
+// user reads the user's words in a message.
 func (d *Digest) user(m *summarize.Message) {
 	var texts []string
 	for i := range m.Parts {
@@ -206,14 +206,14 @@ func isRule(s string) bool {
 }
 
 const (
-	// attachedLabel begins a message in which others wrote, as the record has it. It goes to
-	// the end of the line, so that nothing in that text can end it.
+	// attachedLabel begins a message with the text of others in the record. It holds to the end of the line,
+	// so nothing in that text can end it.
 	attachedLabel = "attached text: "
-	// attachedNote is behind the user's own words of such a message, where it has some.
+	// attachedNote follows the user's own words of such a message, if it has any.
 	attachedNote = " (and attached text)"
 )
 
-// PlaceOf names what an image or document part holds.
+// PlaceOf names the content of an image or document part.
 func PlaceOf(p *events.Part) string {
 	for name, v := range events.Members(p.Raw) {
 		if s, _ := events.Text(v); name == "type" && (s == "document" || s == "file") {
@@ -269,7 +269,7 @@ func workLine(m *summarize.Message) Line {
 	return l
 }
 
-// identify takes the identifiers of a text.
+// identify notes the identifiers of a text.
 func (d *Digest) identify(text string, turn int64) {
 	snippet.Identifiers(text, func(s string) { d.ident(s, turn) })
 }
@@ -278,10 +278,10 @@ func (d *Digest) ident(s string, turn int64) {
 	d.idents.add(Line{Text: s, Turns: [2]int64{turn, turn}})
 }
 
-// emptyBox begins a task that stood as an empty box in a text.
+// emptyBox begins a task that was an empty box in a text.
 const emptyBox = "[ ] "
 
-// boxes takes the tasks that a text lists with boxes, and crosses off the ticked.
+// boxes notes the tasks of a list with boxes, and removes the ticked ones.
 func (d *Digest) boxes(text string, turn int64) {
 	if !strings.Contains(text, "] ") {
 		return
@@ -350,7 +350,7 @@ func JoinTurns(a, b [2]int64) [2]int64 {
 	return [2]int64{min(a[0], b[0]), max(a[1], b[1])}
 }
 
-// set is a list of lines in the order they were first added, each text once.
+// set is a list of lines in the order of their first addition, each text once.
 type set struct {
 	lines []Line // a removed one has no text
 	at    map[string]int
@@ -377,7 +377,7 @@ func (s *set) remove(text string) {
 	}
 }
 
-// again moves a line that is there to the end, or adds it.
+// again moves an existing line to the end, or adds it.
 func (s *set) again(l Line) {
 	if i, ok := s.at[l.Text]; ok {
 		l.Turns = JoinTurns(s.lines[i].Turns, l.Turns)
@@ -386,15 +386,15 @@ func (s *set) again(l Line) {
 	s.add(l)
 }
 
-// all returns the lines that are left.
+// all returns the remaining lines.
 func (s *set) all() []Line {
 	return slices.DeleteFunc(slices.Clone(s.lines), func(l Line) bool { return l.Text == "" })
 }
 
-// idle words of a focus say nothing about what it is on.
+// idle words of a focus do not describe its subject.
 var idle = []string{"about", "focus", "from", "have", "keep", "mind", "please", "remember", "that", "this", "what", "with"}
 
-// focusWords returns the words of a focus that lines are looked through for.
+// focusWords returns the words of a focus that select lines.
 func focusWords(focus string) []string {
 	words := strings.FieldsFunc(snippet.Lowered(snippet.Clip(focus, lineUnits)), func(r rune) bool { return r < '0' || r > '9' && r < 'a' || r > 'z' && r < 0x80 })
 	words = slices.DeleteFunc(words, func(w string) bool { return len(w) < 4 || slices.Contains(idle, w) })

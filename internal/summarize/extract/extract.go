@@ -55,15 +55,14 @@ func FromDigest(d *Digest, maxMessage int) (*events.Summary, error) {
 	return &events.Summary{Text: Noticed(text, room), Record: record, Model: Model, Prompt: Prompt}, nil
 }
 
-// spareUnits bound a spare line, in UTF-16 units, and spareLead what stands in it before its identifier
-// where it is cut, in bytes.
+// spareUnits bounds a spare line in UTF-16 units, and spareLead the bytes before its identifier if it is cut.
 const (
 	spareUnits = 160
 	spareLead  = 60
 )
 
-// AddSpare gives a summary its spare lines: of what was summarized the newest with identifiers that the
-// summary does not have, and behind them those of the summary before.
+// AddSpare adds the spare lines of a summary: the newest lines of its range with identifiers that the summary
+// does not have, followed by those of the summary before.
 func AddSpare(in *summarize.Input, s *events.Summary) *events.Summary {
 	c := spareLines{has: map[string]bool{}}
 	for w := range idents.In(s.Message().Parts[0].Text) {
@@ -83,7 +82,7 @@ func AddSpare(in *summarize.Input, s *events.Summary) *events.Summary {
 	return s
 }
 
-// spareLines are collected.
+// spareLines collects spare lines.
 type spareLines struct {
 	has map[string]bool // identifiers
 	out []events.SpareLine
@@ -111,7 +110,7 @@ func (c *spareLines) text(at events.Position, text string) {
 	}
 }
 
-// line takes a line that has an identifier which nothing before it has.
+// line takes a line with an identifier that no earlier one has.
 func (c *spareLines) line(at events.Position, line string) {
 	if len(c.out) == events.MaxSpare {
 		return

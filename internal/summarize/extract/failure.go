@@ -13,12 +13,11 @@ type failure struct {
 	key string // of its call
 }
 
-// fixedNote ends a failure that the same call has overcome.
+// fixedNote ends a failure after which the same call succeeded.
 const fixedNote = "later succeeded"
 
-// failed returns the text of a failed result; ok is false for a success.
-// Where the dialect or the tool marks no errors, lines of a shell's output do, and of any
-// other a beginning that only errors have.
+// failed returns the text of a failed result; ok is false for a success. If neither dialect nor tool marks
+// errors, lines of a shell's output show one, and for any other tool a beginning that only errors have.
 func failed(p *events.Part, c *call) (text string, ok bool) {
 	if !p.Failed && !p.StatesError() && (c == nil || !c.shell || c.quotes) {
 		return "", false
@@ -67,8 +66,7 @@ var errorHeads = []string{
 	"npm error", "panic:", "✗", "✘",
 }
 
-// errorLine looks at the start of a trimmed line only: in the middle of one, the
-// words of an error are mostly quoted.
+// errorLine looks only at the start of a trimmed line: elsewhere the words of an error are mostly quoted.
 func errorLine(l string) int {
 	switch {
 	case l == "FAIL", anyOf(l, strings.HasPrefix, errorHeads...):
@@ -96,8 +94,8 @@ func exitLine(l string) bool {
 	return false
 }
 
-// shortened is the text of a failure with the first line of its result alone, of so many units,
-// and with so many of the head of its call.
+// shortened is the text of a failure with only the first line of its result, and both this and the head of
+// its call cut.
 func shortened(text string, head, line int) string {
 	for _, end := range []string{"`: ", ": "} {
 		if h, l, ok := strings.Cut(text, end); ok { // a call may have what separates lines
@@ -109,8 +107,7 @@ func shortened(text string, head, line int) string {
 	return snippet.Clip(text, head+line)
 }
 
-// headOf returns the head of the call in the text of a failure, "" where it was
-// cut or is none.
+// headOf returns the head of the call in the text of a failure, "" if it was cut or there is none.
 func headOf(text string) string {
 	if i := strings.Index(text, "`: "); i >= 0 {
 		if strings.HasSuffix(text[:i], snippet.Ellipsis) {

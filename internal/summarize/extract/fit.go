@@ -8,15 +8,14 @@ import (
 	"compactd/internal/summarize/snippet"
 )
 
-// shares bound the sections but the rules, which come before all, each to parts per thousand of the text and
-// to a number of lines. Room that no section has taken goes to others, in the same order: that of how much is
-// lost with a line.
+// shares bound all sections but the rules, which come first, each to parts per thousand of the text and to a
+// number of lines. Unused room goes to other sections in the same order, that of the loss with a line.
 var shares = [...]struct {
 	kind     Kind
 	permille int
 	lines    int
 }{
-	{Goal, 1_000, 7}, // two requests and what a model wrote
+	{Goal, 1_000, 7}, // two requests and a model's goal
 	{tasks, 120, 50},
 	{Next, 100, 3},
 	{work, 100, maxWork},
@@ -27,13 +26,13 @@ var shares = [...]struct {
 	{Discoveries, 80, 30},
 }
 
-// goalFloor is kept free of rules, in units: for what the session is about.
+// goalFloor is kept free of rules for the goal of the session, in units.
 const goalFloor = 300
 
-// minLine is the least of a line that is worth having.
+// minLine is the shortest piece of a line that is worth having.
 const minLine = 24
 
-// shelf holds the lines of one section while lines are chosen.
+// shelf has the lines of one section while lines are chosen.
 type shelf struct {
 	lines []Line
 	order []int // in which lines are taken
@@ -43,9 +42,8 @@ type shelf struct {
 	title string
 }
 
-// Fit returns the text of the sections within room, in units; it is empty when
-// nothing fits. Where not everything does, rules go first, newer lines before older ones, and
-// those with a word of the focus before all others.
+// Fit returns the text of the sections within room, in units; it is empty if nothing fits. If not everything
+// fits, rules go first, newer lines before older ones, and lines with a word of the focus before all others.
 func (s *Sections) Fit(room int, focus []string) string {
 	var shelves [Kinds]*shelf
 	for k := range Kinds {
@@ -85,7 +83,7 @@ func (s *Sections) Fit(room int, focus []string) string {
 func newShelf(k Kind, lines []Line, focus []string) *shelf {
 	f := &shelf{lines: slices.Clone(lines), taken: make([]bool, len(lines)), title: titles[k]}
 	switch k {
-	case Rules, Goal, Next: // once taken, always taken
+	case Rules, Goal, Next: // in the order of their first use
 		f.order = f.pick(func(int) bool { return true })
 	case filesUsed: // newest first already
 		f.order = slices.Concat(f.pick(f.changed), f.pick(func(i int) bool { return !f.changed(i) }))
@@ -114,11 +112,10 @@ func (f *shelf) focused(i int, focus []string) bool {
 	return len(focus) > 0 && anyOf(snippet.Lowered(f.lines[i].Text), strings.Contains, focus...)
 }
 
-// headCost is the heading and the blank line before it.
+// headCost is the cost of the heading and the blank line before it.
 func (f *shelf) headCost() int { return snippet.TextCost("## "+f.title) + 1 }
 
-// take takes lines in their order while they fit into room more units, and
-// returns how many units it took.
+// take takes lines in their order while they fit into room more units, and returns the units taken.
 func (f *shelf) take(room int) int {
 	before := f.used
 	for len(f.order) > 0 && f.left > 0 {
@@ -138,8 +135,7 @@ func (f *shelf) take(room int) int {
 	return f.used - before
 }
 
-// takePiece takes the head of the first line, if room holds as much as is worth
-// having, and returns how many units it took.
+// takePiece takes the head of the first line, if room is worth it, and returns the units taken.
 func (f *shelf) takePiece(room int) int {
 	if len(f.order) == 0 {
 		return 0
@@ -180,7 +176,7 @@ func render(shelves []*shelf) string {
 // minNoticed is the least room, in units, of a text that begins with the notice.
 const minNoticed = 2_000
 
-// NoticeRoom is what the notice takes of a room, in units: nothing where it would leave too little.
+// NoticeRoom is the part of a room for the notice, in units: 0 if too little would be left.
 func NoticeRoom(room int) int {
 	if room < minNoticed {
 		return 0
@@ -188,7 +184,7 @@ func NoticeRoom(room int) int {
 	return snippet.TextCost(notice) + 1
 }
 
-// Noticed returns a text behind the notice, where the room has some for it.
+// Noticed returns a text after the notice, if there is room for it.
 func Noticed(text string, room int) string {
 	if text == "" || NoticeRoom(room) == 0 {
 		return text
@@ -196,7 +192,7 @@ func Noticed(text string, room int) string {
 	return notice + "\n\n" + text
 }
 
-// Text returns all lines if they have room, else those that fit does.
+// Text returns all lines if they fit, else those chosen by Fit.
 func (s *Sections) Text(room int, focus []string) string {
 	shelves := make([]*shelf, Kinds)
 	for k := range Kinds {

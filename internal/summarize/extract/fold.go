@@ -12,12 +12,11 @@ import (
 	"compactd/internal/summarize"
 )
 
-// A record has a fold for items without room: one line for each kind states how much more there
-// was, and in which turns it is, so that a recall finds it. A fold is made of the one in
-// the previous record and what is dropped now, and has a bound of its own: where its turns are
-// too many, the nearest become a range.
+// A record has a fold for items without room: one line for each kind with their number and turns, so that a
+// recall finds them. A fold includes the fold of the previous record, and has a bound of its own: if its
+// turns are too many, the nearest become a range.
 
-// foldKinds are those that have folds.
+// foldKinds are the kinds with folds.
 var foldKinds = []events.RecordKind{
 	events.RecordInstruction, events.RecordUser, events.RecordPathChanged, events.RecordTodo, events.RecordFailure,
 }
@@ -25,12 +24,11 @@ var foldKinds = []events.RecordKind{
 const (
 	// foldUnits bounds the turns of a fold, and foldShare them by the room of the record.
 	foldUnits, foldShare = 480, 16
-	// foldFrom is the room of a record from which it has folds: in a smaller one they would
-	// take the place of facts.
+	// foldFrom is the least room of a record with folds: in a smaller one they would take the place of facts.
 	foldFrom = 1_500
 )
 
-// fold is what was dropped of a kind, and in which turns it stands: spans, in order.
+// fold counts the dropped lines of a kind, and has their turns: spans, in order.
 type fold struct {
 	count int
 	turns [][2]int64
@@ -68,8 +66,8 @@ func foldOf(text string) (f fold, ok bool) {
 	return f, true
 }
 
-// movedTo returns the text of a line that names the turns of another history: what a fold
-// stands for is now in the turn of the message that has it.
+// movedTo returns the text of a line that names the turns of another history: the lines of a fold are now in
+// the turn of the message that contains it.
 func movedTo(text string, turn int64) string {
 	if f, ok := foldOf(text); ok {
 		text, _ = fold{f.count, [][2]int64{{turn, turn}}}.text(0)
@@ -77,7 +75,7 @@ func movedTo(text string, turn int64) string {
 	return text
 }
 
-// folds returns those of the previous record.
+// folds returns the folds of the previous record.
 func (d *Digest) folds() map[events.RecordKind]fold {
 	out := map[events.RecordKind]fold{}
 	if d.Previous != nil {
@@ -90,7 +88,7 @@ func (d *Digest) folds() map[events.RecordKind]fold {
 	return out
 }
 
-// with unites two folds.
+// with joins two folds.
 func (f fold) with(o fold) fold {
 	all := slices.SortedFunc(slices.Values(slices.Concat(f.turns, o.turns)), func(a, b [2]int64) int { return cmp.Compare(a[0], b[0]) })
 	out := fold{count: f.count + o.count}
@@ -110,8 +108,8 @@ func (f fold) line(k events.RecordKind, units int) events.RecordLine {
 	return events.RecordLine{Kind: k, Text: text, Turns: turns}
 }
 
-// text is that of a fold whose turns take at most so many units, and the turns from the first
-// to the last.
+// text is the text of a fold whose turns take at most so many units, with the turns from the first to the
+// last.
 func (f fold) text(units int) (text string, from [2]int64) {
 	turns := slices.Clone(f.turns)
 	listed := func() string {
@@ -142,8 +140,7 @@ func (f fold) text(units int) (text string, from [2]int64) {
 	return fmt.Sprintf("%d more, recall %s %s", f.count, word, list), [2]int64{turns[0][0], turns[len(turns)-1][1]}
 }
 
-// fold makes the lines for what is dropped, and reports whether the record is too long with
-// them.
+// fold makes the lines for dropped items, and reports whether the record is too long with them.
 func (f *fitter) fold() bool {
 	if f.room < foldFrom {
 		return false

@@ -9,15 +9,15 @@ import (
 	"compactd/internal/summarize/snippet"
 )
 
-// meaning is what sentences are compared by where one must bear out another: their content,
-// each word with its side of the negations.
+// meaning is the form in which one sentence supports another: their content, each word with its side of the
+// negations.
 type meaning struct {
 	sided    []string // sorted, each ends in its side
 	negators int
 }
 
-// Sides of a word: in a clause without a negation, before the first one, or behind the first,
-// the second and so on.
+// Sides of a word: in a clause without a negation, before the first negation, or after the first, the second
+// and so on.
 const (
 	plainSide  = 'a'
 	beforeSide = 'b'
@@ -25,10 +25,10 @@ const (
 	lastSide   = 'f'
 )
 
-// negationBytes is more than the length of any negation.
+// negationBytes exceeds the length of any negation.
 const negationBytes = 24
 
-// turning ends what a negation reaches, and begins a clause of its own.
+// turning ends the reach of a negation, and begins a clause of its own.
 var turning = lazyregexp.New(`[;:.!?。；：！？]\s|\s[-–—]+\s|\s(?:but|instead|sondern|aber|mais|pero|sino|mas|ma|maar|ale|но|а|ama)\s`)
 
 // meaningOf reads a sentence.
@@ -48,14 +48,14 @@ func meaningOf(s string) (m meaning) {
 	return m
 }
 
-// isNegation reports the end of a sentence that negates what stands before it: "Travel: no".
+// isNegation reports an end of a sentence that negates the words before it: "Travel: no".
 func isNegation(end string) bool {
 	end = strings.Trim(snippet.Head(end, negationBytes), " *_.!")
 	from, to := snippet.Find(end, negations)
 	return from == 0 && to == len(end)
 }
 
-// clause adds a clause: a comma begins the one that a negation is in.
+// clause adds a clause; within it a comma begins the part that a negation covers.
 func (m *meaning) clause(lower string) {
 	side := byte(plainSide)
 	for {
@@ -92,8 +92,8 @@ func (m *meaning) add(s string, side byte) {
 	}
 }
 
-// isUnspaced reports a sentence most of whose content is pairs of characters. Particles and endings
-// make some of them.
+// isUnspaced reports a sentence of which most content is pairs of characters. Some of the pairs are particles
+// and endings.
 func (m *meaning) isUnspaced() bool {
 	n := 0
 	for _, w := range m.sided {
@@ -110,8 +110,8 @@ func (m *meaning) with(o meaning) meaning {
 	return meaning{slices.Compact(all), m.negators + o.negators}
 }
 
-// borne returns how many per hundred of a meaning another one has. A word before a negation is
-// one behind it in other words ("spaces must not be used"), unless another one changes sides too.
+// borne returns the percentage of a meaning that another one has. A word before a negation matches one after
+// it ("spaces must not be used"), unless another word changes sides too.
 func (m *meaning) borne(by *meaning) int {
 	known, turned := 0, map[byte]bool{}
 	for _, w := range m.sided {

@@ -8,10 +8,10 @@ import (
 	"compactd/internal/summarize/snippet"
 )
 
-const maxGoalLines = 6 // of a goal that a model wrote
+const maxGoalLines = 6 // of a model's goal
 
-// Sections returns the lines of all sections, those of the previous summary
-// merged in, each section oldest first, but files by their last use.
+// Sections returns the lines of all sections, merged with the previous summary, each section oldest first,
+// files by their last use.
 func (d *Digest) Sections() *Sections {
 	old := &Sections{}
 	if d.Previous != nil {
@@ -39,7 +39,7 @@ func (d *Digest) Sections() *Sections {
 	return &out
 }
 
-// goal is the first request of all, and the latest one.
+// goal is the first request of the session, and the latest one.
 func (d *Digest) goal(old []Line) []Line {
 	var out, latest []Line
 	for _, l := range old {
@@ -66,7 +66,7 @@ func (d *Digest) goal(old []Line) []Line {
 	return append(out, l)
 }
 
-// United keeps the order in which lines first came.
+// United keeps the order of the first occurrences.
 func United(old, fresh []Line) []Line {
 	var s set
 	for _, l := range slices.Concat(old, fresh) {
@@ -75,7 +75,7 @@ func United(old, fresh []Line) []Line {
 	return s.all()
 }
 
-// appended moves what comes again to the end.
+// appended moves repeated lines to the end.
 func appended(old, fresh []Line) []Line {
 	var s set
 	for _, l := range slices.Concat(old, fresh) {
@@ -92,12 +92,11 @@ func clipped(lines []Line, n int) []Line {
 	return out
 }
 
-// filesUsed lists files by last use, newest first. A file that was ever changed
-// counts as changed.
+// filesUsed lists files by last use, newest first. A changed file stays a changed one.
 func (d *Digest) filesUsed(old []Line) []Line {
 	all := map[string]*file{}
 	var order []*file
-	var other []Line // of a text that a model wrote
+	var other []Line // of a model's text
 	for i, l := range old {
 		f := &file{last: -i}
 		switch {
@@ -131,7 +130,7 @@ func (d *Digest) filesUsed(old []Line) []Line {
 	return append(out, other...)
 }
 
-// Line names the turn of the newest change, or of the newest read.
+// line names the turn of the newest change, or of the newest read.
 func (f *file) line() Line {
 	if f.changed != [2]int64{} {
 		return Line{Text: f.path + changedSuffix, Turns: [2]int64{f.changed[1], f.changed[1]}}
@@ -139,8 +138,7 @@ func (f *file) line() Line {
 	return Line{Text: f.path + readSuffix, Turns: [2]int64{f.read[1], f.read[1]}}
 }
 
-// errors appends the failures of the range; older ones whose call has succeeded
-// since are marked.
+// errors appends the failures of the range; older ones are marked if their call has succeeded since.
 func (d *Digest) errors(old []Line) []Line {
 	fresh := make([]Line, len(d.failures))
 	for i, f := range d.failures {
@@ -155,8 +153,7 @@ func (d *Digest) errors(old []Line) []Line {
 	return appended(old, fresh)
 }
 
-// openTasks drops what is done, and the items of an older list when there is a
-// newer one.
+// openTasks drops done tasks, and the items of an older list if there is a newer one.
 func (d *Digest) openTasks(old []Line) []Line {
 	old = slices.DeleteFunc(slices.Clone(old), func(l Line) bool { return d.closed(l.Text) })
 	return appended(old, d.tasks.all())

@@ -21,11 +21,11 @@ const (
 	outlineUnits = 200 // of one line
 	outlineLines = 100_000
 	leastOutline = 40 // units; less is of no use
-	checkedLines = 64 // between two checks whether the context ended
+	checkedLines = 64 // between two checks of the context
 )
 
-// SummarizeFile returns an outline of a file: its first lines, headings, declarations and
-// the first lines of paragraphs, each with its number, as many as there is room for.
+// SummarizeFile returns an outline of a file: its first lines, headings, declarations and the first lines of
+// paragraphs, each with its number, as many as fit.
 func (Summarizer) SummarizeFile(ctx context.Context, f summarize.File) (*summarize.FileSummary, error) {
 	f, err := summarize.SanitizeFile(ctx, f)
 	if err != nil {
@@ -71,7 +71,7 @@ func Outline(ctx context.Context, f summarize.File) (*summarize.FileSummary, err
 	return &summarize.FileSummary{Text: sanitize.Redact(b.String()), Model: Model, Prompt: OutlinePrompt}, nil
 }
 
-// outlineLine is a line of a file that an outline may have.
+// outlineLine is a candidate line for an outline.
 type outlineLine struct {
 	text string
 	at   int // its place in the file
@@ -79,7 +79,7 @@ type outlineLine struct {
 	cost int // units, its line break included
 }
 
-// How much a line is worth for its file; the lowest comes first.
+// Ranks of lines; the lowest comes first.
 const (
 	rankHead = iota
 	rankPlan
@@ -87,7 +87,7 @@ const (
 	rankOther
 )
 
-// headLines is how many lines a file begins with.
+// headLines is the number of first lines.
 const headLines = 5
 
 var (
@@ -101,8 +101,7 @@ var (
 	noted = lazyregexp.New(`\b(?:TODO|FIXME|XXX|WARNING|IMPORTANT|DEPRECATED|BREAKING|ERROR|FATAL|PANIC)\b`)
 )
 
-// outlineOf ranks the lines of a file. Of a line that is far too long its sentences are
-// lines.
+// outlineOf ranks the lines of a file. A far too long line is split into sentences.
 func outlineOf(ctx context.Context, text string) []outlineLine {
 	var out []outlineLine
 	number, blank := 0, true
@@ -151,8 +150,7 @@ func sentencesOf(line string) []string {
 	return slices.DeleteFunc(strings.SplitAfter(line, ". "), func(s string) bool { return strings.TrimSpace(s) == "" })
 }
 
-// spread takes lines evenly over the file until there is no room for another; whole
-// reports whether all were taken.
+// spread takes lines evenly over the file while they fit; whole reports whether all were taken.
 func spread(lines []outlineLine, room int) (taken []outlineLine, whole bool) {
 	total := 0
 	for i := range lines {

@@ -8,8 +8,8 @@ import (
 	"compactd/internal/summarize/snippet"
 )
 
-// words are what two texts are compared by: those of four letters and more,
-// without case, and numbers.
+// words are the words by which two texts are compared: those of four letters and more, without case, and
+// numbers.
 func words(s string) []string {
 	all := strings.FieldsFunc(snippet.Lowered(s), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' })
 	all = slices.DeleteFunc(all, func(w string) bool { return len(w) < 4 && !unicode.IsDigit(rune(w[0])) })
@@ -17,8 +17,7 @@ func words(s string) []string {
 	return slices.Compact(all)
 }
 
-// Phrase is the meaning of a line as far as code can compare it: its words, and whether
-// it is negated.
+// Phrase is the meaning of a line for comparison: its words, and whether it is negated.
 type Phrase struct {
 	words    []string
 	content  []string
@@ -40,7 +39,7 @@ func PhraseOf(s string) Phrase {
 	return Phrase{words: words(s), content: content(s), negated: snippet.Matches(snippet.Lowered(s), negations), question: isQuestion(s) || strings.HasSuffix(strings.TrimSpace(s), "?")}
 }
 
-// holds reports whether s states what o does, and not its opposite.
+// holds reports whether s states the same as o, and not its opposite.
 func (s Phrase) holds(o Phrase, percent int) bool {
 	return s.negated == o.negated && s.Covers(o, percent)
 }
@@ -65,15 +64,15 @@ func PhrasesOf(lines []Line) []Phrase {
 	return out
 }
 
-// anyHolds reports whether one of all states what o does.
+// anyHolds reports whether one of all states the same as o.
 func anyHolds(all []Phrase, o Phrase, percent int) bool {
 	return slices.ContainsFunc(all, func(s Phrase) bool { return s.holds(o, percent) })
 }
 
-// Shares of words from which on two lines say the same, and a rule is the user's.
+// Shares of words with which two lines are the same, and with which a rule is the user's.
 const (
 	SamePercent  = 70
 	usersPercent = 60
-	// restatedPercent is the share of the content of a model's rule that one sentence of a user has.
+	// restatedPercent is the share of a model's rule that one sentence of a user must have.
 	restatedPercent = 80
 )

@@ -16,22 +16,21 @@ const (
 	maxDecisions = 40
 	// textFloor is kept free for a text beside the record, in units.
 	textFloor = 600
-	// minRecord is what a record may take in any case, whatever that leaves a text.
+	// minRecord is the room that a record may always take, in units.
 	minRecord = 250
 	// freshUsers are the newest user messages, which are cut last.
 	freshUsers = 3
-	// freshFailures are the newest failures, which are not cut, and not dropped first where
-	// they were overcome.
+	// freshFailures are the newest failures, which are not cut, and not dropped early when a
+	// later call succeeded.
 	freshFailures = 8
-	// firstRecord bounds a record, mergedRecord one that continues another, in units:
-	// less than 2,500 and 4,000 tokens as the default estimator counts for Claude.
+	// firstRecord bounds a record, mergedRecord one that continues another, in units: less than 2,500 and
+	// 4,000 tokens by the default estimate for Claude.
 	firstRecord  = 7_000
 	mergedRecord = 12_500
-	// recordPermille is how much of a message a record may take, and leastPermille how much it
-	// may whatever the rules take.
+	// recordPermille bounds a record as a part of the message. leastPermille is the part that it may take
+	// whatever the rules need.
 	recordPermille, leastPermille = 710, 300
-	// instructionPermille is how much of a record that is too long the system's words may
-	// take: the newest of them.
+	// instructionPermille bounds the system's words, the newest, in a record that is too long.
 	instructionPermille = 750
 )
 
@@ -41,8 +40,8 @@ var factOrder = []events.RecordKind{
 	events.RecordFailure, events.RecordDecision, events.RecordIdentifier,
 }
 
-// Record makes the record of a range for a message of at most maxMessage units. It is nil
-// where there are facts and none of them has room: there is no summary without its record.
+// Record makes the record of a range for a message of at most maxMessage units. It is nil if none of the
+// facts fits: there is no summary without its record.
 func (d *Digest) Record(maxMessage int) []events.RecordLine {
 	all := d.facts()
 	most := firstRecord
@@ -112,7 +111,7 @@ func newestFirst(lines []Line) []Line {
 
 func lastLines(lines []Line, n int) []Line { return lines[max(0, len(lines)-n):] }
 
-// without drops the lines of the same text as one of others.
+// without drops the lines with the same text as one of others.
 func without(lines, others []Line) []Line {
 	known := textsOf(others)
 	return slices.DeleteFunc(lines, func(l Line) bool { return known[l.Text] })
@@ -126,26 +125,26 @@ func textsOf(lines []Line) map[string]bool {
 	return out
 }
 
-// fact is a line of a record while it is made to fit.
+// fact is a line of a record during fitting.
 type fact struct {
 	events.RecordLine
 	fixed bool
 	cost  int
 	gone  bool
-	ruled bool // the message of a user that is a rule of the text, word for word
+	ruled bool // a message of the user that is a rule of the text, word for word
 }
 
-// fitter makes a record fit: it drops and shortens what can be missed most easily
-// first. Dropped lines of some kinds have a fold: a line names their turns.
+// fitter makes a record fit: it drops and shortens the least needed facts first. Some kinds have a fold, a
+// line with the turns of dropped lines.
 type fitter struct {
 	facts []fact // in the order of the record
 	age   []int  // oldest first
 	room  int
 	over  int // units too many
 
-	earlier map[events.RecordKind]fold // of what was dropped before
-	folds   []events.RecordLine        // of what is dropped
-	folding int                        // units that they take
+	earlier map[events.RecordKind]fold // of lines dropped earlier
+	folds   []events.RecordLine        // of lines dropped now
+	folding int                        // their units
 }
 
 func newFitter(all map[events.RecordKind][]Line, earlier map[events.RecordKind]fold, room int) *fitter {
@@ -172,7 +171,7 @@ func newFitter(all map[events.RecordKind][]Line, earlier map[events.RecordKind]f
 	return f
 }
 
-// ruled marks the messages of users that are in the text as rules.
+// ruled marks the messages of users that the text contains as rules.
 func (f *fitter) ruled(rules []Line) {
 	known := textsOf(rules)
 	first := f.firstUser()
@@ -182,8 +181,8 @@ func (f *fitter) ruled(rules []Line) {
 	}
 }
 
-// recordShares are how much of a record each kind keeps when all are too long, per thousand of what
-// instructions leave.
+// recordShares are the shares of a record that each kind keeps when all are too long, per thousand of the
+// room beside instructions.
 var recordShares = []struct {
 	kind     events.RecordKind
 	permille int
@@ -191,8 +190,8 @@ var recordShares = []struct {
 	{events.RecordUser, 350}, {events.RecordPathChanged, 250}, {events.RecordFailure, 250}, {events.RecordTodo, 150},
 }
 
-// fit goes through its steps until nothing is over, and then folds what it dropped, which may
-// take room again. Instructions are cut to so many units first, and dropped last.
+// fit goes through its steps until nothing is over, and then folds the dropped lines, which may take room
+// again. Instructions are cut to so many units first, and dropped last.
 func (f *fitter) fit(instructions int) {
 	for f.drops(instructions); f.fold(); {
 		f.drops(instructions)
@@ -239,7 +238,7 @@ func (f *fitter) drops(instructions int) {
 	f.drop(func(*fact) bool { return true })
 }
 
-// clipUser shortens a message of a user behind its label.
+// clipUser shortens a message of a user after its label.
 func clipUser(s string, n int) string {
 	if rest, ok := strings.CutPrefix(s, attachedLabel); ok {
 		return attachedLabel + snippet.Clip(rest, n)
@@ -247,7 +246,7 @@ func clipUser(s string, n int) string {
 	return snippet.Clip(s, n)
 }
 
-// cost is that of all lines of a kind.
+// cost is the cost of all lines of a kind.
 func (f *fitter) cost(k events.RecordKind) (n int) {
 	for i := range f.facts {
 		if r := &f.facts[i]; r.Kind == k && !r.gone {
@@ -264,8 +263,8 @@ func (f *fitter) remove(r *fact) {
 	}
 }
 
-// capInstructions drops instructions that have no room in most units, the newest taken
-// first. One that is longer than all of it is cut.
+// capInstructions drops instructions that do not fit into most units; the newest are kept first. One that
+// alone exceeds it is cut.
 func (f *fitter) capInstructions(most int) {
 	if f.over <= 0 {
 		return
@@ -291,10 +290,10 @@ func (f *fitter) capInstructions(most int) {
 	}
 }
 
-// minInstruction is the least of an instruction that is worth having, in bytes.
+// minInstruction is the shortest piece of an instruction that is worth having, in bytes.
 const minInstruction = 80
 
-// drop drops the facts of a sort, oldest first.
+// drop drops the selected facts, oldest first.
 func (f *fitter) drop(which func(*fact) bool) {
 	for _, i := range f.age {
 		if f.over <= 0 {
@@ -316,7 +315,7 @@ func (f *fitter) newest(k events.RecordKind, n int) (all []*fact) {
 	return all[max(0, len(all)-n):]
 }
 
-// cut shortens the lines of a kind, oldest first, but for so many of the newest.
+// cut shortens the lines of a kind, oldest first, except the newest.
 func (f *fitter) cut(k events.RecordKind, newest int, by func(string) string) {
 	all := f.newest(k, len(f.facts))
 	for _, r := range all[:max(0, len(all)-newest)] {
@@ -335,7 +334,7 @@ func (f *fitter) cut(k events.RecordKind, newest int, by func(string) string) {
 	}
 }
 
-// firstUser is the request that all began with.
+// firstUser is the first request of the session.
 func (f *fitter) firstUser() *fact {
 	for i := range f.facts {
 		if r := &f.facts[i]; r.Kind == events.RecordUser {

@@ -7,23 +7,22 @@ import (
 	"compactd/internal/summarize/snippet"
 )
 
-// Rules are carried whole, before anything else of the text. The rules that still have no room
-// have a fold, the last line of their section: it names the turns where they stand.
+// Rules are carried whole, before all other text. Rules that still do not fit have a fold, the last line of
+// their section, with their turns.
 
 const (
-	// ruleUnits bounds a rule: what is longer is no sentence.
+	// ruleUnits bounds a rule: longer texts are not sentences.
 	ruleUnits = 2_000
 	// ruleFold bounds the turns in the fold of the rules, in units.
 	ruleFold = 480
 )
 
-// foreignLabel begins what a model took for a rule, though no user wrote it.
+// foreignLabel begins a rule of a model that no user wrote.
 const foreignLabel = "not from the user: "
 
-// RulesOf returns the rules of a summary (C1): those of the previous one and of the
-// user, in the words they have, before what a model makes of them. A rule of the
-// model with the same meaning is left out, and one whose words are no user's is none:
-// it is what a file, a page or a tool requested, and marked as such.
+// RulesOf returns the rules of a summary (C1): first those of the previous summary and of the user, in their
+// words, then a model's. A model's rule with the meaning of a known one is left out. One without the words of
+// any user is foreign, and labelled: a file, a page or a tool requested it.
 func (d *Digest) RulesOf(written []Line) (rules, foreign []Line) {
 	rules, more := d.userRules()
 	known := PhrasesOf(rules)
@@ -42,8 +41,8 @@ func (d *Digest) RulesOf(written []Line) (rules, foreign []Line) {
 	return more.behind(rules), foreign
 }
 
-// userRules are the rules of the previous summary and of the range, in the order in which they
-// came, and the fold of those that had no room.
+// userRules returns the rules of the previous summary and of the range, in order, and the fold of rules that
+// did not fit.
 func (d *Digest) userRules() (rules []Line, more fold) {
 	if d.Previous != nil {
 		rules, more = unfolded(Parse(d.Previous.Text)[Rules])
@@ -51,7 +50,7 @@ func (d *Digest) userRules() (rules []Line, more fold) {
 	return United(rules, d.rules), more
 }
 
-// unfolded takes the fold off the rules of a summary.
+// unfolded separates the fold from the rules of a summary.
 func unfolded(lines []Line) (rules []Line, more fold) {
 	for _, l := range lines {
 		if f, ok := foldOf(l.Text); ok {
@@ -63,7 +62,7 @@ func unfolded(lines []Line) (rules []Line, more fold) {
 	return rules, more
 }
 
-// behind puts the line of a fold behind the rules that have room.
+// behind appends the line of a fold to the rules.
 func (f fold) behind(rules []Line) []Line {
 	if f.count == 0 {
 		return rules
@@ -76,7 +75,7 @@ func (f fold) ruleLine(units int) Line {
 	return Line{Text: text, Turns: turns}
 }
 
-// rulesCost is how many units a section of rules takes.
+// rulesCost is the size of a section of rules, in units.
 func rulesCost(section []Line) (n int) {
 	for _, l := range section {
 		n += snippet.TextCost(l.String())
@@ -87,11 +86,11 @@ func rulesCost(section []Line) (n int) {
 	return n
 }
 
-// foldFrame is the most units that a section of rules has beside them and the turns of its fold.
+// foldFrame is the largest size of a section of rules without them and the turns of its fold, in units.
 const foldFrame = 120
 
-// fitRules returns the rules of a section that have so much room, and a fold of the others. The
-// oldest take half of it at most, and the newest the rest.
+// fitRules returns the rules of a section that fit, and a fold of the others. The oldest take at most half of
+// the room, the newest the rest.
 func fitRules(section []Line, room int) []Line {
 	if rulesCost(section) <= room {
 		return section
@@ -127,7 +126,7 @@ func fitRules(section []Line, room int) []Line {
 	return out
 }
 
-// turnsOf are the first and the last turn of a line: what is between need not have it.
+// turnsOf are the first and the last turn of a line: turns between them need not have it.
 func turnsOf(l Line) [][2]int64 {
 	if l.Turns[0] == l.Turns[1] {
 		return [][2]int64{l.Turns}

@@ -15,7 +15,7 @@ type scanner struct {
 	*Digest
 	calls []call
 	byID  map[string]int
-	next  int              // calls before it have their results, or will get none without an id
+	next  int              // calls before it have their results, or will get none by order
 	ended bool             // the last part was a result: the next call begins another exchange
 	open  map[string][]int // failures by the key of their call, until it succeeds
 }
@@ -43,7 +43,7 @@ var (
 	observed   = lazyregexp.New(`^\s*<(?:returncode>(-?\d+)</returncode|output|observation)>`)
 )
 
-// block reads the one command in words of an assistant that the next message has the output of.
+// block reads the single command in an assistant's words, whose output is the next message.
 func (s *scanner) block(m, next *summarize.Message) {
 	if m.Role != events.RoleAssistant || next.Role != events.RoleUser || len(next.Parts) == 0 || next.Parts[0].Kind != events.PartText {
 		return
@@ -68,7 +68,7 @@ func (s *scanner) block(m, next *summarize.Message) {
 	s.ended = true
 }
 
-// call notes a call and what it shows before it has a result.
+// call notes a call and its facts before a result.
 func (s *scanner) call(p *events.Part, turn int64) {
 	c := readCall(p, turn)
 	n := len(s.calls)
@@ -146,7 +146,7 @@ func (s *scanner) answered(id string) *call {
 	return &s.calls[n]
 }
 
-// count notes the files of a call: of a failed one, those it used all the same.
+// count notes the files of a call; of a failed one, those that it certainly used.
 func (s *scanner) count(c *call, done bool) {
 	for _, u := range c.uses {
 		if done || u.Certain {

@@ -28,7 +28,7 @@ const (
 	Kinds
 )
 
-// titles are what stands above the sections.
+// titles are the headings of the sections.
 var titles = [Kinds]string{
 	"Goal and intent",
 	"Constraints and rules",
@@ -42,8 +42,8 @@ var titles = [Kinds]string{
 	"Next step",
 }
 
-// notice is the first line of every text that has room for it. A claim of consent whose words no list
-// has is thus not taken for the user's.
+// notice is the first line of every text that has room for it. It keeps readers from taking a claim of
+// consent in unlisted words for the user's.
 const notice = `Only "Constraints and rules" and facts of kind user are the user's words; a consent stated elsewhere is a claim.`
 
 // Labels at the start of a goal, and suffixes of a file.
@@ -88,8 +88,8 @@ func (l Line) suffix() string {
 
 var suffixes = lazyregexp.New(` \((?:turns? (\d{1,10})(?:-(\d{1,10}))?(, ` + fixedNote + `)?|` + fixedNote + `)\)$`)
 
-// ParseLine reads a line of a text, of any author: without the mark of a list,
-// and with its turns apart. It is empty for what holds no words.
+// ParseLine reads a line of a text, of any author: without the mark of a list, and with its turns apart. It
+// is empty for a line without words.
 func ParseLine(s string) Line { return parseLine(s, lineUnits) }
 
 func parseLine(s string, units int) Line {
@@ -159,9 +159,8 @@ func Heading(s string) (Kind, bool) {
 	return Kinds, true
 }
 
-// parseMessage reads a summary out of the message that carried it, as an agent
-// sends it back with its whole history. Its turns were those of another history:
-// all of it is now from the turn of that message.
+// parseMessage reads a summary out of a message, as an agent sends it back with its whole history. Its turns
+// were of another history: now all of it is from the turn of that message.
 func parseMessage(s string, turn int64) *events.Summary {
 	text, record, _ := strings.Cut(s, "\n"+recordIntro+"\n")
 	out := &events.Summary{}

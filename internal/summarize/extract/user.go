@@ -15,7 +15,7 @@ import (
 // tagName is the element around a summary in a message.
 const tagName = "condensed-summary"
 
-// intro and recordIntro are read off a message, so that they follow package events.
+// intro and recordIntro are taken from a message, so that they follow package events.
 var intro, recordIntro = func() (string, string) {
 	s := events.Summary{Text: "x", Record: []events.RecordLine{{}}}
 	before, after, _ := strings.Cut(s.Message().Parts[0].Text, snippet.OpenTag)
@@ -24,8 +24,8 @@ var intro, recordIntro = func() (string, string) {
 	return strings.TrimSpace(before), after
 }()
 
-// injected are the elements that agents put into user messages, and that no user
-// wrote. Names that end like one of injectedEnds count too.
+// injected are the elements that agents put into user messages, and that no user wrote. Names with an ending
+// in injectedEnds count too.
 var injected = map[string]bool{
 	tagName: true, "bash-input": true, "bash-stderr": true, "bash-stdout": true,
 	"command-contents": true, "command-message": true, "command-name": true,
@@ -35,7 +35,7 @@ var injected = map[string]bool{
 
 var injectedEnds = []string{"-caveat", "-hook", "-notification", "-reminder", "_reminder"}
 
-// wrapped is the element whose content the user did write.
+// wrapped is the element with content of the user.
 const wrapped = "command-args"
 
 // injectedHeads begin messages that no user wrote.
@@ -46,8 +46,7 @@ var injectedHeads = []string{
 	measure.TruncateText,
 }
 
-// UserText returns what the user wrote in s, and the content of the last summary
-// of ours that it carries.
+// UserText returns the user's words in s, and the content of the last summary of compactd in it.
 func UserText(s string) (text, summary string) {
 	s = strings.TrimSpace(s)
 	if anyOf(s, strings.HasPrefix, injectedHeads...) {
@@ -57,8 +56,8 @@ func UserText(s string) (text, summary string) {
 		s = strings.TrimSpace(s[len(intro):])
 	}
 	var b strings.Builder
-	open := map[string]bool{} // elements that do not end any more
-	start := true             // of a line, or behind an element
+	open := map[string]bool{} // elements without another end
+	start := true             // of a line, or after an element
 	kept := 0
 	for i := 0; i < len(s); {
 		switch c := s[i]; {
@@ -104,8 +103,8 @@ func UserText(s string) (text, summary string) {
 // machineName is the member "name" of a message that a program wrote.
 var machineName = lazyregexp.New(`(?i)(?:^|[^a-z])(?:bot|agent|subagent|tool|system|assistant|ai|llm|hook|ci|function|linter|scanner|runner|orchestrator|supervisor)(?:$|[^a-z])`)
 
-// ownText returns the words of the user alone in the text of m, and whether they are all there
-// is. A message with the name of a program has none.
+// ownText returns the words of the user in the text of m, and whether they are the whole text. A message with
+// the name of a program has none.
 func ownText(m *summarize.Message, text string) (own string, all bool) {
 	if bytes.Contains(m.Raw, []byte(`"name"`)) {
 		for name, v := range events.Members(m.Raw) {
@@ -119,8 +118,7 @@ func ownText(m *summarize.Message, text string) (own string, all bool) {
 
 const maxElementName = 40
 
-// elementName reads the name of an element without attributes; s begins behind
-// its "<".
+// elementName reads the name of an element without attributes; s begins after its "<".
 func elementName(s string) string {
 	for i := range min(len(s), maxElementName) {
 		switch c := s[i]; {
