@@ -18,7 +18,7 @@ type toy struct {
 
 	Sing struct {
 		Voice string   `enum:"high,low" default:"low" help:"The voice (high|low)."`
-		Songs []string `arg:"" optional:"" name:"song" help:"What to sing."`
+		Songs []string `arg:"" optional:"" name:"song" help:"Songs to sing."`
 	} `cmd:"" help:"Sing a song."`
 	Dance  danceCmd `cmd:"" help:"Dance; it's fun."`
 	Secret struct{} `cmd:"" hidden:""`
