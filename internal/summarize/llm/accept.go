@@ -33,8 +33,7 @@ func (n *promptBuilder) accept(r *model.Reply, prompt string) (*events.Summary, 
 	return &events.Summary{Text: extract.Noticed(text, room), Record: record}, nil
 }
 
-// merged holds an answer against the input: what code has exactly is put in
-// place of what the model wrote. from is the prompt.
+// merged checks an answer against the input: exact facts replace the model's. from is the prompt.
 func (n *promptBuilder) merged(a *answer, from *source) *extract.Sections {
 	own, old := n.digest.Sections(), &extract.Sections{}
 	if n.digest.Previous != nil {
@@ -63,7 +62,7 @@ func (n *promptBuilder) merged(a *answer, from *source) *extract.Sections {
 	return &a.Sections
 }
 
-// span is from the first to the last turn that a summary can cover.
+// span is the range of turns that a summary can cover.
 func (n *promptBuilder) span(old *extract.Sections) [2]int64 {
 	var all [2]int64
 	for _, lines := range old {
@@ -82,7 +81,7 @@ func (n *promptBuilder) span(old *extract.Sections) [2]int64 {
 	return all
 }
 
-// within are the turns of a line if they can be, else all there are (C7).
+// within returns the turns of a line if they are possible, else all (C7).
 func within(turns, all [2]int64) [2]int64 {
 	if turns[0] < all[0] || turns[1] > all[1] || turns[0] > turns[1] {
 		return all
@@ -90,8 +89,7 @@ func within(turns, all [2]int64) [2]int64 {
 	return turns
 }
 
-// before puts lines of code before what a model wrote, without lines of the same meaning.
-// Marks are ours alone.
+// before puts lines of code before the model's, without lines of the same meaning. Marks are only ours.
 func before(pins, written []extract.Line) []extract.Line {
 	known := extract.PhrasesOf(pins)
 	out := slices.Clone(pins)

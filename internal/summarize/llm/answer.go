@@ -11,7 +11,7 @@ import (
 	"compactd/internal/summarize/snippet"
 )
 
-// Reason is why the answer of a model is of no use.
+// Reason is the reason why the answer of a model cannot be used.
 type Reason string
 
 // The reasons.
@@ -31,14 +31,14 @@ type Unusable struct{ Reason Reason }
 
 func (e *Unusable) Error() string { return "unusable answer: " + string(e.Reason) }
 
-// minHeadings is how many of the ten an answer must have; what is missing is
-// taken from the messages themselves.
+// minHeadings is the least number of the ten headings in an answer; missing sections are taken from the
+// messages.
 const minHeadings = 6
 
 // maxSectionLines bounds a section of an answer, from its beginning.
 const maxSectionLines = 200
 
-// maxAnswerBytes bounds what is looked at: 20,000 tokens are far less.
+// maxAnswerBytes bounds the read part of an answer: 20,000 tokens are far less.
 const maxAnswerBytes = 512 << 10
 
 // checkFinish refuses an answer that did not end by itself (B20).
@@ -60,7 +60,7 @@ func checkFinish(r *model.Reply) error {
 	return nil
 }
 
-// answer is what a model wrote, by section.
+// answer is a model's text by section.
 type answer struct {
 	extract.Sections
 	has [extract.Kinds]bool // headings
@@ -123,8 +123,8 @@ func answerLine(s string) extract.Line {
 	return l
 }
 
-// turnSuffix is how models name turns at the end of a line, in forms that ours is
-// not: "(turns 3, 5 and 9).", "[turn 4]".
+// turnSuffix matches the turns that models name at the end of a line, in other forms than ours: "(turns 3, 5
+// and 9).", "[turn 4]".
 var turnSuffix = lazyregexp.New(`(?i)\s*[(\[]turns? (\d[\d\s,;&–-]*(?:(?:and|to) [\d\s,;&–-]+)*)[)\]]\.?$`)
 
 var numbers = lazyregexp.New(`\d+`)

@@ -14,15 +14,15 @@ import (
 	"compactd/internal/summarize/snippet"
 )
 
-// Limits of a model that does not say them, in tokens: the window
-// of unknown models, and an answer that most models can give.
+// Limits of a model that does not state them, in tokens: the window of unknown models, and an answer that
+// most models can give.
 const (
 	unknownWindow = 128_000
 	unknownOutput = 4_096
-	// outputPercent is the most of a window that an answer may take.
+	// outputPercent is the largest share of an answer in a window.
 	outputPercent = 35
-	// maxRetries is how often a model gets less after it refused a prompt as too
-	// long, each time without dropPercent of the rounds (B18).
+	// maxRetries bounds the shorter prompts after refusals as too long, each without dropPercent of the
+	// rounds (B18).
 	maxRetries  = 3
 	dropPercent = 20
 	// minWords and unitsPerWord turn room into words; answerPercent is the share of
@@ -138,15 +138,13 @@ func (n *promptBuilder) prompt(first int, budget, output int64) string {
 	return p.String()
 }
 
-// words is the length that the prompt requests: what there is room for, and a
-// part of what it can write.
+// words is the length that the prompt requests: the words that fit, and at most a part of the model's output.
 func (n *promptBuilder) words(output int64) int {
 	room := summarize.Room(n.in.MaxUnits, n.digest.Record(n.in.Limit()))
 	return min(max(minWords, room/unitsPerWord), int(output*answerPercent/100))
 }
 
-// earlier is the summary of what came before the round first, in at most limit
-// tokens.
+// earlier is the summary of the messages before the round first, in at most limit tokens.
 func (n *promptBuilder) earlier(first int, limit int64) string {
 	if first == 0 && n.digest.Previous == nil {
 		return ""

@@ -12,7 +12,7 @@ import (
 	"compactd/internal/summarize/snippet"
 )
 
-// Bounds of what a prompt shows of one message, in bytes.
+// Bounds of one message in a prompt, in bytes.
 const (
 	userBytes      = 16_000
 	assistantBytes = 8_000
@@ -21,8 +21,8 @@ const (
 	blockNameBytes = 40
 )
 
-// round is a message of a user, or what an assistant wrote and did with the
-// results: the smallest piece that a prompt leaves out.
+// round is a message of a user, or an assistant's text and calls with their results: the smallest piece that
+// a prompt leaves out.
 type round struct {
 	text   string
 	tokens int64
@@ -111,8 +111,8 @@ func (w *excerpt) user(b *strings.Builder, turn int64, text string) {
 	}
 }
 
-// part returns what stands above a part, and the part; "" for what a summary is
-// not made of: reasoning, and attachments that will be there again.
+// part returns the heading of a part, and the part; "" for parts that a summary does not use: reasoning, and
+// attachments that will be there again.
 func (w *excerpt) part(role events.Role, p *events.Part) (head, text string) {
 	switch p.Kind {
 	case events.PartText:
@@ -166,7 +166,7 @@ func indented(s string) string {
 	return " " + lineBreaks.Replace(s) + "\n"
 }
 
-// lineBreaks are all that a model may take for the beginning of a line.
+// lineBreaks are all characters that a model may take for a line break.
 var lineBreaks = strings.NewReplacer(
 	"\r\n", "\n ", "\n", "\n ", "\r", "\n ", "\v", "\n ", "\f", "\n ", "\u0085", "\n ", "\u2028", "\n ", "\u2029", "\n ",
 )

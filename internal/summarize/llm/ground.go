@@ -7,10 +7,10 @@ import (
 	"compactd/internal/summarize/snippet"
 )
 
-// unverified stands for a name in an answer that is nowhere in its prompt.
+// unverified replaces a name in an answer that is not in its prompt.
 const unverified = "[unverified]"
 
-// minName is from how many characters on a name is looked for.
+// minName is the least length of names that are checked.
 const minName = 8
 
 // source is a prompt, as names are looked for in it.
@@ -42,9 +42,9 @@ func (s *source) has(name string) bool {
 	return s.misses <= maxMisses && strings.Contains(s.text, name)
 }
 
-// grounded replaces the identifiers that a model was not given: it made them up,
-// or has them from somewhere else. Identifiers are words of capitals, and words
-// of letters and digits, that are long enough not to be chance.
+// grounded replaces identifiers that are not in the prompt: the model made them up, or has them from
+// somewhere else. Identifiers are words of capitals, and words of letters and digits, that are too long for
+// chance.
 func (s *source) grounded(text string) string {
 	var b strings.Builder
 	kept := 0

@@ -9,15 +9,15 @@ import (
 	"compactd/internal/summarize/snippet"
 )
 
-// unverifiedLink stands for a link to a host that is nowhere in the prompt.
+// unverifiedLink replaces a link to a host that is not in the prompt.
 const unverifiedLink = "[unverified link]"
 
 // link is an address that a reader can follow, or a page loads. Without a scheme it
 // counts where Markdown or a browser makes a link of it.
 var link = lazyregexp.New("(?i)(?:\\b[a-z][a-z0-9+.-]{1,20}://|\\bwww\\.)[^\\s<>()\\[\\]\"'`|\\\\]+|\\]\\(\\s*<?(?://|javascript:|vbscript:|data:)[^\\s<>()\\[\\]\"'`]*")
 
-// verified replaces the links of a line whose host is nowhere in the prompt: the model
-// made them up, or composed them of what it read.
+// verified replaces links of a line to hosts that are not in the prompt: the model made them up, or composed
+// them.
 func (s *source) verified(text string) string {
 	t := sanitize.Normalize(text)
 	var edits []snippet.Edit
@@ -34,7 +34,7 @@ func (s *source) verified(text string) string {
 	return snippet.Apply(text, &t, edits)
 }
 
-// hostOf is the host that a browser would ask for a link, "" where it would ask none.
+// hostOf is the host that a browser would request for a link, "" for none.
 func hostOf(found string) string {
 	if strings.HasPrefix(strings.ToLower(found), "www.") {
 		found = "http://" + found
@@ -46,7 +46,7 @@ func hostOf(found string) string {
 	return strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
 }
 
-// hasHost reports whether the prompt names a host: not a longer one that it is a part of.
+// hasHost reports whether the prompt has a host, and not only as part of a longer one.
 func (s *source) hasHost(host string) bool {
 	if known, ok := s.hosts[host]; ok {
 		return known

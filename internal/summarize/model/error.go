@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Kind is what went wrong, as a caller acts on it.
+// Kind is the kind of a failure, by the caller's remedy.
 type Kind string
 
 // The kinds of failure.
@@ -15,19 +15,19 @@ const (
 	Unavailable Kind = "unavailable"  // no connection, or the provider has a fault
 	Timeout     Kind = "timeout"      // no whole answer in time
 	Refused     Kind = "refused"      // the prompt was declined before a model answered
-	Auth        Kind = "auth"         // the key, or what it may do
+	Auth        Kind = "auth"         // the key, or its permissions
 	Invalid     Kind = "invalid"      // the provider does not understand the request: an unknown model, a wrong field
 	BadAnswer   Kind = "bad_answer"   // cut, oversized or foreign; a redirect too
 	CircuitOpen Kind = "circuit_open" // not called: it has failed too often of late
 	OverQuota   Kind = "over_quota"   // not called: the tenant has used up its share
 )
 
-// Error is what a provider refused or failed with; [errors.As] finds it.
+// Error is a provider's refusal or failure; [errors.As] finds it.
 type Error struct {
 	Kind Kind
 	// Status is the HTTP status, 0 when there was none.
 	Status int
-	// RetryAfter is how long the provider wants to be left alone, 0 when it did not say.
+	// RetryAfter is the pause that the provider requests, 0 without one.
 	RetryAfter time.Duration
 	// Err is the cause. Keys are removed from its text; it is nil when Kind is enough.
 	Err error

@@ -35,7 +35,7 @@ func Complete(ctx context.Context, m Model, r Request) (out Reply, err error) {
 	return out, err
 }
 
-// Limits are what a model takes and gives, in tokens of its own counting.
+// Limits bound input and output of a model, in tokens of its own counting.
 type Limits struct {
 	Window    int64 // input and output together
 	MaxOutput int64 // at most, whatever a request requests
@@ -43,7 +43,7 @@ type Limits struct {
 
 // Request is one prompt. There are no tools, ever.
 type Request struct {
-	// Tenant is on whose account the request is, "" for none. It is never sent.
+	// Tenant is the tenant that pays for the request, "" for none. It is never sent.
 	Tenant string
 	System string // instructions; "" for none
 	User   string // never empty
@@ -52,8 +52,8 @@ type Request struct {
 	MaxOutputTokens int64
 }
 
-// Reply is what a model answered. Its Text is whole and not empty with [FinishStop]
-// and [FinishOther], and may be cut, empty or beside the point with the others.
+// Reply is the answer of a model. Its Text is whole and not empty with [FinishStop] and [FinishOther], and
+// may be cut, empty or beside the point with the others.
 type Reply struct {
 	Text   string
 	Model  string              // as the provider names it, which may be more exact than what was requested
@@ -61,7 +61,7 @@ type Reply struct {
 	Finish Finish
 }
 
-// Finish is why a model stopped.
+// Finish is the reason why a model stopped.
 type Finish string
 
 // The reasons to stop.

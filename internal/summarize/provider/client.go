@@ -71,8 +71,8 @@ func newBreaker(c Config) *gobreaker.CircuitBreaker[model.Reply] {
 	})
 }
 
-// unwell reports whether a failure speaks against the provider, and not against
-// what it was requested. Its wish for fewer calls has an answer of its own: the pause.
+// unwell reports whether a failure is the provider's, and not the request's. A rate limit does not count: the
+// pause answers it.
 func unwell(err error) bool {
 	switch failure(err).Kind {
 	case model.Unavailable, model.Timeout, model.BadAnswer, model.Auth:
@@ -82,7 +82,7 @@ func unwell(err error) bool {
 	}
 }
 
-// unasked reports whether a failure contains nothing of the provider.
+// unasked reports whether a failure is not the provider's.
 func unasked(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, errPerMinute)
 }
@@ -179,5 +179,5 @@ func bounded(u events.SummaryUsage) events.SummaryUsage {
 	return events.SummaryUsage{Input: min(max(u.Input, 0), maxUsage), Output: min(max(u.Output, 0), maxUsage)}
 }
 
-// maxUsage is more than any model takes or gives, and far from an overflow of sums.
+// maxUsage exceeds any model's tokens, and sums of it do not overflow.
 const maxUsage = 100_000_000

@@ -47,8 +47,8 @@ type Config struct {
 	// Location is the region of Bedrock, or that of Vertex AI: "global" by default.
 	Location string
 
-	// Window and MaxOutput are [model.Limits], in tokens; 0 is what the provider's usual
-	// models have. Ollama has no default: it cuts longer prompts without a word.
+	// Window and MaxOutput are [model.Limits], in tokens; 0 is the usual value of the provider's models.
+	// Ollama has no default: it cuts longer prompts silently.
 	Window, MaxOutput int64
 
 	// AttemptTimeout bounds one call, the whole answer included; 0 is 5 minutes.
@@ -56,13 +56,13 @@ type Config struct {
 	AttemptTimeout time.Duration
 	// Timeout bounds all attempts and the pauses between them; 0 is 12 minutes.
 	Timeout time.Duration
-	// Attempts is how often to ask in all, 1 to 10; 0 is 3.
+	// Attempts is the number of calls in all, 1 to 10; 0 is 3.
 	Attempts int
 	// Backoff is the pause before the second attempt; it doubles up to 30 s, ±50 %. A
 	// pause that the provider requests comes on top. 0 is 1 s.
 	Backoff time.Duration
-	// BreakAfter failures in a row stop the calls for BreakFor, then one is let
-	// through to see. 0 are 5 and 1 minute.
+	// After BreakAfter failures in a row no calls are made for BreakFor, then one as a probe. 0 are 5 and 1
+	// minute.
 	BreakAfter int
 	BreakFor   time.Duration
 	// PerMinute bounds the calls a minute of this process; 0 is no bound.
@@ -163,7 +163,7 @@ func nameRune(r rune) bool {
 
 func notPrintable(r rune) bool { return r <= ' ' || r > '~' }
 
-// Names returns what [Config].Provider can be, sorted.
+// Names returns the possible values of [Config].Provider, sorted.
 func Names() []Name { return slices.Sorted(maps.Keys(presets)) }
 
 // orNames lists the variables of a provider's own, as the end of a sentence.

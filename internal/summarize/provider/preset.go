@@ -27,7 +27,7 @@ const (
 // wire makes the client of a wire format.
 type wire func(Config, preset) (completer, error)
 
-// preset is what is known of a provider.
+// preset has the facts of a provider.
 type preset struct {
 	wire    wire
 	baseURL string       // "" for none
@@ -53,7 +53,7 @@ var (
 	limitsOpen      = model.Limits{Window: 32_768, MaxOutput: 4_096}     // open weights, as they are served
 )
 
-// geminiFlash is the model where Google credentials are present and no name is given.
+// geminiFlash is the default model with Google credentials.
 const geminiFlash = "gemini-2.5-flash"
 
 var presets = map[Name]preset{

@@ -23,14 +23,14 @@ var (
 	errRequest   = errors.New("the request cannot be written")
 )
 
-// codeError is what a provider calls its refusal: words out of a small alphabet.
-// Its message is left out: it may quote the prompt, or the key.
+// codeError is a provider's code for a refusal: words of a small alphabet. Its message is left out: it may
+// quote the prompt, or the key.
 type codeError string
 
 func (e codeError) Error() string { return string(e) }
 
-// fault makes every error of a call a [*model.Error], but for that of a caller who
-// went away. Texts of libraries are left out for the same reason as messages.
+// fault makes every error of a call a [*model.Error], except a caller's own cancellation. Texts of libraries
+// are left out for the same reason as messages.
 func fault(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -56,7 +56,7 @@ func failure(err error) model.Error {
 	return model.Error{}
 }
 
-// refusal reads an answer that is no success.
+// refusal reads an answer without success.
 func refusal(status int, h http.Header, body []byte) *model.Error {
 	var refusal explanation
 	var v any
@@ -101,7 +101,7 @@ func (e *explanation) kind(status int) model.Kind {
 	}
 }
 
-// tooLongWords are what providers write when a prompt does not fit, in lower case.
+// tooLongWords are the words of providers for a prompt that does not fit, in lower case.
 var tooLongWords = []string{
 	"context_length_exceeded", "maximum context length", // OpenAI, Azure, vLLM, OpenRouter, Mistral
 	"context window",                             // OpenAI
@@ -123,7 +123,7 @@ func (e *explanation) tooLong() bool {
 	})
 }
 
-// wait is how long the provider wants to be left alone: header or body.
+// wait is the pause that the provider requests: in a header or the body.
 func (e *explanation) wait(h http.Header) time.Duration {
 	return cmp.Or(
 		seconds(h.Get("Retry-After-Ms"), time.Millisecond),

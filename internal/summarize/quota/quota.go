@@ -14,8 +14,8 @@ import (
 
 // Limits are the share of each tenant; 0 is no bound.
 type Limits struct {
-	// CallsPerMinute counts what is requested, tries with a shorter prompt and of the
-	// next model included, but not what a provider's client retries inside.
+	// CallsPerMinute counts requests, including tries with a shorter prompt and of the next model, but not
+	// retries inside a provider's client.
 	CallsPerMinute int
 	// TokensPerHour counts input and output.
 	TokensPerHour int
@@ -25,9 +25,9 @@ type Limits struct {
 func (l Limits) Any() bool { return l.CallsPerMinute > 0 || l.TokensPerHour > 0 }
 
 const (
-	// storeTimeout bounds what a call waits for the store, each time.
+	// storeTimeout bounds each wait of a call for the store.
 	storeTimeout = 5 * time.Second
-	// maxTries is how often a share is written that other workers write meanwhile.
+	// maxTries bounds the writes of a share that other workers write at the same time.
 	maxTries = 16
 )
 
@@ -40,7 +40,7 @@ type Quota struct {
 	owners recent
 }
 
-// tenant is what this worker has of a tenant.
+// tenant is this worker's state of a tenant.
 type tenant struct {
 	name string
 
@@ -79,7 +79,7 @@ var (
 	errBusy    = errors.New("too many other workers write it")
 )
 
-// admit takes a call from the share of a tenant, and writes what is owed with it.
+// admit takes a call from the share of a tenant, and writes owed tokens with it.
 func (q *Quota) admit(ctx context.Context, t *tenant) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -95,8 +95,8 @@ func (q *Quota) admit(ctx context.Context, t *tenant) error {
 	return err
 }
 
-// charge counts the tokens of a call. Where the store does not answer they are written with
-// the next call, or are lost with the process.
+// charge counts the tokens of a call. If the store does not answer they are written with the next call, or
+// are lost with the process.
 func (q *Quota) charge(ctx context.Context, t *tenant, tokens int64) {
 	if q.limits.TokensPerHour <= 0 || tokens <= 0 {
 		return
@@ -107,8 +107,8 @@ func (q *Quota) charge(ctx context.Context, t *tenant, tokens int64) {
 	_ = q.update(ctx, t, func(*used, int64) (bool, error) { return true, nil }) // see above
 }
 
-// update changes what a tenant has used, by what it owes and by change, which reports whether
-// that is to be written. The error of change is the result once that is done.
+// update changes the used share of a tenant, by owed tokens and by change, which reports whether to write.
+// The error of change is the result once that is done.
 func (q *Quota) update(ctx context.Context, t *tenant, change func(u *used, now int64) (write bool, err error)) error {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
@@ -162,7 +162,7 @@ func (g *guarded) Complete(ctx context.Context, r model.Request) (model.Reply, e
 // bytesPerToken is a usual ratio of English text and code.
 const bytesPerToken = 4
 
-// cost is what a call took, in tokens.
+// cost is the cost of a call, in tokens.
 func cost(r model.Request, reply model.Reply, err error) int64 {
 	if err == nil && reply.Usage == (events.SummaryUsage{}) {
 		return int64(len(r.System)+len(r.User)+len(reply.Text)) / bytesPerToken

@@ -9,15 +9,14 @@ import (
 	"compactd/internal/events"
 )
 
-// used is what a tenant has used: when it has its whole share of calls and of tokens again, in
-// Unix nanoseconds. It is as good under other limits: what was used then takes as long.
+// used has the times at which a tenant has its whole shares of calls and of tokens again, in Unix
+// nanoseconds. It stays valid under other limits.
 type used struct {
 	Calls  int64 `json:"calls"`
 	Tokens int64 `json:"tokens"`
 }
 
-// longestDebt is how far ahead a share may be used up: a value that is not written for as long
-// is of no use any more.
+// longestDebt bounds how far ahead a share may be used up: older values are useless.
 const longestDebt = 7 * 24 * time.Hour
 
 func readUsed(value []byte) (u used, err error) {

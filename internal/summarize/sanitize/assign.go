@@ -7,14 +7,13 @@ import (
 	"compactd/internal/lazyregexp"
 )
 
-// ownUse looks at a text where it has one of the words.
+// ownUse is called at each place of one of its words in a text.
 type ownUse struct {
 	words []string
 	look  func(f *finder, from, to int)
 }
 
-// state is what own rules remember on their way through a text, so that no part of
-// it is looked at again and again.
+// state is the memory of own rules on their way through a text, so that they read no part of it repeatedly.
 type state struct {
 	name    int        // end of the name that was checked last
 	quotes  [8]stretch // by the kind of quote: where the last literal began and ended
@@ -26,26 +25,26 @@ type state struct {
 	copied  int        // end of the rows that COPY gives
 	line    stretch    // the last line that was looked up
 	header  int        // end of the last header or cookies
-	piped   int        // what was read last of a pipe
-	pgpass  int        // end of the last line of such
-	keyEnd  stretch    // from where to where the next end of a key was looked for
-	marked  bool       // whether there is one
-	digest  int        // end of what digests were looked for in
+	piped   int        // end of the last text read in a pipe
+	pgpass  int        // end of the last line of .pgpass
+	keyEnd  stretch    // range of the last search for the end of a key
+	marked  bool       // whether it was found
+	digest  int        // end of the last range searched for digests
 	pem     int        // end of the last private key
-	near    int        // behind the beginning of the last word that was looked around
+	near    int        // after the beginning of the last word whose surroundings were read
 	weight  weight     // of that word
-	call    int        // how far the last call was read
-	phrase  int        // behind the last look for words of a wallet
-	here    int        // behind the last here-string
+	call    int        // end of the last call read
+	phrase  int        // end of the last search for words of a wallet
+	here    int        // end of the last here-string
 	insert  int        // end of the last insertion
 	webKey  int        // end of the last key in JSON
 	verb    int        // end of the last word for a login
-	flag    int        // behind the last flag for a value
-	updated int        // behind the last condition of a statement
+	flag    int        // end of the last flag with a value
+	updated int        // end of the last condition of a statement
 	around  surroundings
 }
 
-// keyWords are what every name of a secret has a part of.
+// keyWords are words of which every name of a secret has one.
 var keyWords = []string{
 	"pass", "pwd", "psw", "pw", "psk", "secret", "token", "key", "auth", "cred", "sig", "sid", "session", "jwt", "dsn", "seed", "mnemonic", "bearer", "cookie", "webhook",
 	"connectionstring", "communit", "salt", "authentication", "keymaterial", "verifier", "license", "sessid", "totp", "_pat", "adgangskode", "contrasen", "geslo", "haslo", "heslo", "jelszo", "katasandi", "kennwort", "losenord", "lozinka",
@@ -96,7 +95,7 @@ var (
 
 const maxName = 64
 
-// named checks the name that a word is part of, and the value that it has.
+// named checks the name around a word, and its value.
 func (f *finder) named(from, to int) {
 	if from < f.state.name {
 		return // part of the name that was checked last
@@ -137,7 +136,7 @@ func (f *finder) named(from, to int) {
 	}
 }
 
-// ordered finds what a command sets a secret to whose name begins with a verb: set-initial-password X.
+// ordered finds the value after a name of a secret that begins with a verb: set-initial-password X.
 func (f *finder) ordered(n *name) bool {
 	verb, rest, _ := strings.Cut(f.low[n.bare:n.to], "-")
 	if verb != "set" && verb != "reset" && verb != "change" || weigh(rest[strings.LastIndexByte(rest, '-')+1:]) != strong {
@@ -194,7 +193,7 @@ func wordRune(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= 0xc0 && r < 0x3000
 }
 
-// valueOf looks for the value of a name, and notes it if it is a secret.
+// valueOf finds the value of a name, and notes it if it is a secret.
 func (f *finder) valueOf(n *name) {
 	at, how, ok := f.behind(n)
 	if !ok {

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// weight is how much a name suggests a secret value.
+// weight is the strength with which a name suggests a secret value.
 type weight int
 
 const (
@@ -79,7 +79,7 @@ func wordSet(s string) map[string]bool {
 	return out
 }
 
-// weigh returns how much a name suggests a secret value.
+// weigh returns the weight of a name.
 func weigh(name string) weight {
 	var room [24]string
 	words := splitName(name, room[:0])

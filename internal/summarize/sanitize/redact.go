@@ -13,12 +13,11 @@ import (
 	"compactd/internal/events"
 )
 
-// SecretPlace stands for a secret. A shorter one becomes as many stars as it had
-// units, so that a redacted text is never the longer one.
+// SecretPlace replaces a secret. A shorter secret becomes as many stars as it had units, so a redacted text
+// is never longer.
 const SecretPlace = "[secret]"
 
-// maxPasses bounds how often a text is looked through: what is taken out may bare
-// another match.
+// maxPasses bounds the passes over a text: removing one match may expose another.
 const maxPasses = 4
 
 // ErrBudget means that the texts of a job took more work than it may.
@@ -64,8 +63,8 @@ func Redact(s string) string {
 	return s
 }
 
-// Joint redacts what reaches over the boundary of two texts that follow one another,
-// or that the end of the first makes a secret of the second.
+// Joint redacts secrets across the boundary of two adjacent texts, and secrets of the second that the end of
+// the first makes one.
 func (r *Redactor) Joint(ctx context.Context, a, b string) (string, string, error) {
 	found, err := r.secrets(ctx, a+b)
 	if err != nil {
@@ -93,8 +92,8 @@ const (
 	mostKnown  = 128
 )
 
-// learn remembers the secrets that were found in a text. A plain word is a secret where it is
-// called one, and a word elsewhere.
+// learn remembers the secrets found in a text, except plain words: these are secrets only where the text
+// calls them one.
 func (r *Redactor) learn(s string, found []span) {
 	for _, at := range found {
 		v := s[at.from:at.to]
@@ -108,7 +107,7 @@ func (r *Redactor) learn(s string, found []span) {
 	}
 }
 
-// isDistinct reports a text that means nothing else where it stands again.
+// isDistinct reports a text that has no other meaning where it recurs.
 func isDistinct(v string) bool {
 	if sh := shapeOf(v); sh > counted {
 		return sh != numbered || digitsOf(v) > 1
@@ -136,11 +135,12 @@ const (
 	answerBytes   = 160
 )
 
-// probe is a secret where words say so: a question that makes it one is for one.
+// probe is a text that counts as a secret only where words call it one: a question after which it does asks
+// for one.
 const probe = "kitten4499"
 
-// Answer redacts a short text that answers a question for a secret: the secret alone, or
-// the secret beside a few words.
+// Answer redacts a short answer to a question for a secret: the secret alone, or the secret beside a few
+// words.
 func (r *Redactor) Answer(ctx context.Context, question, answer string) (string, error) {
 	if len(answer) > answerBytes || strings.Contains(strings.TrimSpace(answer), "\n") {
 		return answer, nil
@@ -183,7 +183,7 @@ func requests(sentence string) bool {
 // requestWords are stems of words in a request to hand over something.
 var requestWords = append(strings.Fields("please send give provide paste enter share need type bitte brauche schick gib nenn envoie donne fourni besoin envía manda dame dime necesito envie diga preciso mandami dammi serve stuur geef nodig skicka behöver podaj wyślij potrzeb pošli zadej пришли дай укажи введи нуж надішли gönder lütfen gerek 请 請 告诉 给我 發給 发给 ください 教えて 알려 주세요 보내 أرسل أعطني שלח भेज gửi kirim"), "me the")
 
-// secrets returns the parts of a text that are secrets, in order and apart.
+// secrets returns the secret parts of a text, in order and without overlap.
 func (r *Redactor) secrets(ctx context.Context, s string) ([]span, error) {
 	t := Normalize(s)
 	found, err := r.look(ctx, t.S, 0)
@@ -280,8 +280,7 @@ func mask(secret string) string {
 	return SecretPlace
 }
 
-// broken reports whether a text has a line that may go on in the next one, in the
-// middle of a secret.
+// broken reports whether a line of the text may continue in the next one, within a secret.
 func broken(s string) bool {
 	return strings.ContainsAny(s, "\n\r") || strings.Contains(s, `\n`) || strings.Contains(s, "\" \"") || strings.Contains(s, "+")
 }
@@ -327,8 +326,8 @@ func (r *Redactor) joinedLines(ctx context.Context, s string) ([]span, error) {
 
 var tokenByte = classOf(`[A-Za-z0-9_.+/=~-]`)
 
-// seam is the end of what may stand between two parts of a token: a new line with
-// its indentation, or the end of a literal and the beginning of the next.
+// seam is the end of a gap between two parts of a token: a new line with its indentation, or the end of a
+// literal and the beginning of the next.
 func seam(s string, i int) int {
 	from := i
 	if quoteByte.has(s[i]) {

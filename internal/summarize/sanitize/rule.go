@@ -12,8 +12,8 @@ import (
 	"sync"
 )
 
-// rule finds secrets by their form. Its secret is the group, or the first group
-// that holds anything, or all of it.
+// rule finds secrets by their form. The secret is the group, or the first non-empty group, or the whole
+// match.
 type rule struct {
 	name    string
 	expr    string
@@ -23,7 +23,7 @@ type rule struct {
 	plain   func(secret string) bool
 }
 
-// allowed is a list of what a rule finds and what is none.
+// allowed lists matches of a rule that are not secrets.
 type allowed struct {
 	target string   // what exprs look at: the secret, or its "match" or "line"
 	exprs  []string // one of them matches
@@ -337,7 +337,7 @@ func (r *rule) set(field, value string) (err error) {
 	return err
 }
 
-// plains are what a rule may call plain.
+// plains are the tests that a rule may name plain.
 var plains = map[string]func(secret string) bool{"example": example, "unvaried": unvaried, "unmixed": unmixed}
 
 // example reports a secret of documentation: its text is marked as one, or repeats itself.

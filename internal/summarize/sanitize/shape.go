@@ -6,8 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// shape is how much a text by itself looks like something that was chosen or made as a
-// secret.
+// shape is the likeness of a text by itself to a chosen or generated secret.
 type shape int
 
 const (
@@ -112,7 +111,7 @@ func orderOf(s string) (runs, inner, turns int) {
 	return runs, inner, turns
 }
 
-// notChosen reports what only looks made up.
+// notChosen reports a text that only looks made up.
 func notChosen(s string) bool {
 	if strings.Contains(s, "%s") || strings.ContainsAny(s[:len(s)-1], ",=") || strings.Contains(s, "..") || holdsVariable(s) {
 		return true

@@ -18,10 +18,10 @@ const (
 	inLine                 // a setting: FOO=value, foo: value, <foo>value</foo>, --foo value, | foo | value |
 )
 
-// maxValue bounds a value; of longer ones the rest is no part of it.
+// maxValue bounds a value; the rest of a longer one does not belong to it.
 const maxValue = 2048
 
-// maxRead is how much of a value is looked at.
+// maxRead bounds the read part of a value.
 const maxRead = 256
 
 // isSecret reports whether the value of a name is a secret, and not a word, an
@@ -110,7 +110,7 @@ func mixOf(s string) (m mix) {
 
 var signClass = classOf(`[!@#$%^&*~?+=:]`)
 
-// places are parts of what stands where a secret is to be put, or was taken out.
+// places are parts of texts in place of a secret, before it is set or after it was removed.
 var places = []string{
 	"your", "example", "placeholder", "changeme", "change-me", "change_me", "change me", "redacted", "removed", "xxxx", "****", "....", "…", "insert", "replace", "goes here",
 	"_here", "-here", "secret]", "hidden>", "dummy", "sample", "omitted", "masked", "todo", "fixme", "not-set", "not_set", "notset", "undefined",
@@ -123,7 +123,7 @@ var variable = lazyregexp.New(`^(?:` +
 	`\$[A-Za-z_][\w.:]*|\$\{[^}]*\}?|\$\(.*|\$\{\{.*|%[A-Za-z_]\w*%|%\(?\w*\)?[sdvq]|@[A-Za-z_]+@|\{\{.*|\{[\w.:-]*\}?|<[^<>]*>?|\[[\w .:-]*\]?|__\w+__|#\{.*|:[a-z]\w*|\?|@\w+|&\w+|\*\w+` +
 	`)["'\x60)\]};,]*$`)
 
-// placeholder reports what stands for a secret.
+// placeholder reports a text in place of a secret.
 func placeholder(v string) bool {
 	if strings.HasPrefix(v, "*") || strings.HasPrefix(v, "[secret]") {
 		return true
