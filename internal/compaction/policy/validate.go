@@ -13,7 +13,7 @@ import (
 	"compactd/internal/events"
 )
 
-// Bounds of single fields. Those of max_entries are two turns, and what a worker plans in some 20 ms.
+// Bounds of single fields. max_entries has at least two turns, and at most a plan of some 20 ms.
 const (
 	leastEntries = 2 * events.MaxTurnMessages
 	mostEntries  = 50_000

@@ -18,8 +18,8 @@ type decoder struct {
 
 var decoders = sync.Pool{New: func() any { return new(decoder) }}
 
-// Check returns an error unless raw is exactly one JSON value, ErrTrailing where
-// something follows it. Nothing else looks at every byte of the syntax.
+// Check returns an error unless raw is exactly one JSON value, ErrTrailing if data follows it. No other
+// function reads every byte of the syntax.
 func Check(raw Raw) error {
 	d := decoders.Get().(*decoder)
 	defer func() {

@@ -19,7 +19,7 @@ const hashScheme = "sha256:"
 // base64Prefix ends the head of a data URL.
 var base64Prefix = []byte(";base64,")
 
-// Inline is a text in the place of media.
+// Inline is a text in place of media.
 type Inline struct {
 	Head []byte // of a data URL, up to the data; nil for other texts
 	Data []byte // base64, or a reference
@@ -38,8 +38,8 @@ func InlineOf(text []byte) (in Inline, ok bool) {
 	return Inline{text[:at:at], text[at:]}, true
 }
 
-// Hash returns the SHA-256 of a reference, in hexadecimal digits, and the fields behind it; nil
-// for data that are none.
+// Hash returns the SHA-256 of a reference, in hexadecimal digits, and the fields after it; nil for other
+// data.
 func (in Inline) Hash() (digits, fields []byte) {
 	rest, ok := bytes.CutPrefix(in.Data, []byte(hashScheme))
 	if !ok || len(rest) < 2*sha256.Size || len(rest) > 2*sha256.Size && rest[2*sha256.Size] != ';' {
@@ -55,8 +55,8 @@ func (in Inline) Hash() (digits, fields []byte) {
 // hashPiece is how much base64 is decoded at once: a whole number of its groups.
 const hashPiece = 64 << 10
 
-// Sum returns the SHA-256 of what base64 encodes, and how many bytes that is. Both alphabets are
-// read, with and without padding, and line breaks are passed over. ok is false for any other text.
+// Sum returns the SHA-256 of the decoded base64, and its size. Both alphabets are read, with and without
+// padding, and line breaks are skipped. ok is false for any other text.
 func (in Inline) Sum() (sum [sha256.Size]byte, size int, ok bool) {
 	text := bytes.TrimRight(in.Data, "=\r\n")
 	if bytes.ContainsAny(text, "\r\n") {
@@ -87,11 +87,11 @@ func AppendHash(out []byte, sum [sha256.Size]byte) []byte {
 	return hex.AppendEncode(append(out, hashScheme...), sum[:])
 }
 
-// ListMargin is more than an element of a list of bytes takes, with the white space before it.
+// ListMargin exceeds the size of an element of a list of bytes, with the white space before it.
 const ListMargin = 96
 
-// ListHead returns how long the opening of the list of bytes is that b begins with, whether its
-// elements have indexes, and the tokens that close it. n is 0 for any other value.
+// ListHead returns the length of the opening of a list of bytes at the beginning of b, whether its elements
+// have indexes, and the tokens that close it. n is 0 for any other value.
 func ListHead(b []byte) (n int, indexes bool, closing []string) {
 	if n = tokens(b, "{", `"0"`, ":"); n > 0 {
 		return tokens(b, "{"), true, []string{"}"}
@@ -102,8 +102,8 @@ func ListHead(b []byte) (n int, indexes bool, closing []string) {
 	return tokens(b, "["), false, []string{"]"}
 }
 
-// tokens returns how long b is up to behind tokens that it begins with, 0 where it does not.
-// White space may be between them.
+// tokens returns the length of tokens at the beginning of b, with white space between them; 0 if they are not
+// there.
 func tokens(b []byte, all ...string) (n int) {
 	for _, t := range all {
 		if n = space(b, n); !bytes.HasPrefix(b[n:], []byte(t)) {
@@ -114,7 +114,7 @@ func tokens(b []byte, all ...string) (n int) {
 	return n
 }
 
-// space is where white space ends.
+// space is the end of white space.
 func space(b []byte, n int) int {
 	for n < len(b) && (b[n] == ' ' || b[n] == '\n' || b[n] == '\r' || b[n] == '\t') {
 		n++
@@ -122,8 +122,7 @@ func space(b []byte, n int) int {
 	return n
 }
 
-// ListElement reads element i of a list of bytes, with the comma before it; n is 0 for what is
-// none.
+// ListElement reads element i of a list of bytes, with the comma before it; n is 0 if there is none.
 func ListElement(b []byte, i int, indexes bool) (n int, value byte) {
 	if i > 0 {
 		if n = space(b, 0); n == len(b) || b[n] != ',' {
@@ -157,7 +156,7 @@ func ListElement(b []byte, i int, indexes bool) (n int, value byte) {
 	return 0, 0
 }
 
-// ListEnd returns how long what closes a list of bytes is, 0 where b begins with anything else.
+// ListEnd returns the length of the closing tokens of a list of bytes, 0 if b does not begin with them.
 func ListEnd(b []byte, closing []string) int {
 	if n := space(b, 0); n == len(b) || b[n] == ',' {
 		return 0
@@ -165,8 +164,7 @@ func ListEnd(b []byte, closing []string) int {
 	return tokens(b, closing...)
 }
 
-// ByteList decodes the list of bytes that b begins with, and returns its length, 0 for any other
-// value.
+// ByteList decodes the list of bytes at the beginning of b, and returns its length, 0 for any other value.
 func ByteList(b []byte) (data []byte, n int) {
 	n, indexes, closing := ListHead(b)
 	if n == 0 {

@@ -22,8 +22,8 @@ type Raw = jsontext.Value
 // Kind is the first byte of a value: { [ " 0 t f n, and 0 for none.
 type Kind = jsontext.Kind
 
-// lenient reads what agents pass through: text of models and tools, which may
-// hold half surrogates and duplicate keys.
+// lenient reads values that agents pass through: text of models and tools, which may have half surrogates and
+// duplicate keys.
 var lenient = json.JoinOptions(
 	jsontext.AllowDuplicateNames(true),
 	jsontext.AllowInvalidUTF8(true),
@@ -36,10 +36,9 @@ var verbatim = json.JoinOptions(
 	json.Deterministic(true),
 )
 
-// Marshal writes v, with the strings, numbers and keys of raw values as they
-// are. White space between their tokens is left out: the library has no option
-// to keep it. Bytes that are no UTF-8 become U+FFFD: text that an outcome quotes
-// must not prevent it from being written. With an error the result is nil.
+// Marshal writes v, with the strings, numbers and keys of raw values unchanged. White space between their
+// tokens is left out: the library has no option to keep it. Bytes that are not UTF-8 become U+FFFD, so that
+// text quoted by an outcome cannot prevent it from being written. With an error the result is nil.
 // See docs/adr/0018.
 func Marshal(v any) ([]byte, error) {
 	data, err := json.Marshal(v, verbatim)
@@ -52,13 +51,13 @@ func Marshal(v any) ([]byte, error) {
 	return data, nil
 }
 
-// Unmarshal reads what compactd itself wrote; unknown fields are ignored.
+// Unmarshal reads JSON written by compactd; unknown fields are ignored.
 func Unmarshal(data []byte, v any) error {
 	return json.Unmarshal(data, v, jsontext.AllowDuplicateNames(true))
 }
 
-// UnmarshalLenient reads what a server answered: half surrogates and broken UTF-8
-// become U+FFFD, unknown and duplicate fields are no errors.
+// UnmarshalLenient reads a server's answer: half surrogates and broken UTF-8 become U+FFFD, unknown and
+// duplicate fields are not errors.
 func UnmarshalLenient(data []byte, v any) error { return json.Unmarshal(data, v, lenient) }
 
 // UnmarshalStrict reads configuration: unknown and duplicate keys are errors.
@@ -146,8 +145,8 @@ func escape(b []byte) (width int, half bool) {
 	}
 }
 
-// hasSurrogate may be true without one: \ud000 to \ud7ff are whole characters. Most
-// strings have no \u at all.
+// hasSurrogate may be true without one: \ud000 to \ud7ff are whole characters. Most strings have no \u at
+// all.
 func hasSurrogate(raw []byte) bool {
 	at := bytes.Index(raw, []byte(`\u`))
 	return at >= 0 && (bytes.Contains(raw[at:], []byte(`\ud`)) || bytes.Contains(raw[at:], []byte(`\uD`)))
@@ -227,7 +226,7 @@ func IsBlank(quoted Raw) bool {
 	return true
 }
 
-// plain is the character of a letter behind a backslash: itself, but for five.
+// plain is the character of a letter after a backslash: itself, except for five.
 var plain = func() (t [1 << 8]byte) {
 	for i := range t {
 		t[i] = byte(i)
@@ -252,8 +251,8 @@ func unescape(b []byte) (text []byte, width int) {
 	return utf8.AppendRune(nil, r), width
 }
 
-// TextBytes is Text without a copy where the string has no escapes: it may be a
-// part of raw. It is nil for anything but a string.
+// TextBytes is Text without a copy if the string has no escapes: then it is a part of raw. It is nil for
+// anything but a string.
 func TextBytes(raw Raw) []byte {
 	n := len(raw)
 	if n < 2 || raw[0] != '"' || raw[n-1] != '"' {

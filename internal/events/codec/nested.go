@@ -117,7 +117,7 @@ func (w *Walker) scanArray(element func()) Raw {
 // isNothing reports whether a value in its canonical form is null or an empty list.
 func isNothing(v []byte) bool { return string(v) == "null" || string(v) == "[]" }
 
-// close puts the closing bracket of what begins at from in the place of the last comma.
+// close replaces the last comma after from by the closing bracket.
 func (s *Scan) close(from int, bracket byte) {
 	if n := len(s.out) - 1; n > from {
 		s.out[n] = bracket
@@ -126,8 +126,7 @@ func (s *Scan) close(from int, bracket byte) {
 	}
 }
 
-// sort brings the members of an object, whose canonical form begins at from, into their
-// order. Of duplicates the last one stays.
+// sort sorts the members of an object whose canonical form begins at from. Of duplicates the last one stays.
 func (s *Scan) sort(from int, ms []member) {
 	sorted := true
 	for i := 1; i < len(ms) && sorted; i++ {
@@ -157,8 +156,8 @@ func (s *Scan) sort(from int, ms []member) {
 	s.out = s.out[:from+copy(s.out[from:], s.out[end:])]
 }
 
-// compareKeys orders keys by their UTF-16 units. That is the order of their bytes but
-// where one has a rune beyond the basic plane.
+// compareKeys orders keys by their UTF-16 units. That is the order of their bytes, unless a key has a rune
+// beyond the basic plane.
 func compareKeys(a, b []byte) int {
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {

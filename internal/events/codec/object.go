@@ -15,18 +15,18 @@ type Member struct {
 // are parts of raw, not copies.
 func ReadObject(raw Raw) ([]Member, error) { return AppendMembers(make([]Member, 0, 4), raw) }
 
-// AppendMembers is ReadObject into a slice of the caller, which costs no memory where
-// the list does not escape.
+// AppendMembers is ReadObject into a slice of the caller, which needs no allocation if the list does not
+// escape.
 func AppendMembers(out []Member, raw Raw) ([]Member, error) {
 	w := Walker{raw: raw}
 	w.Object(func(key []byte) { out = append(out, Member{NameOf(key), w.Value()}) })
 	return out, w.End()
 }
 
-// FewMembers is more than most objects have.
+// FewMembers exceeds the members of most objects.
 const FewMembers = 12
 
-// Names finds the members whose name came before. The zero value is ready for one list.
+// Names finds members with an earlier name. The zero value is ready for one list.
 type Names struct{ seen map[string]bool }
 
 // Repeated reports whether the name of ms[i] occurs before it. The caller goes through
@@ -98,7 +98,7 @@ func NameOf(key []byte) string {
 	return string(key)
 }
 
-// SetMember gives name a value, at its place if it is there.
+// SetMember sets the value of a name, in its place if it exists.
 func SetMember(ms []Member, name string, value Raw) []Member {
 	found := false
 	for i := range ms {
@@ -159,8 +159,8 @@ func Size[T ~[]byte](values []T) (n int) {
 	return n
 }
 
-// WithMember returns the object raw with the value of name set, at its place if
-// it was there. The values of all other members keep their bytes.
+// WithMember returns the object raw with the value of name set, in its place if it exists. The values of all
+// other members keep their bytes.
 func WithMember(raw Raw, name string, value Raw) (Raw, error) {
 	return AppendWith(nil, raw, name, func(out Raw) (Raw, error) { return append(out, value...), nil })
 }
@@ -259,8 +259,8 @@ func Members(raw Raw) iter.Seq2[string, Raw] {
 	}
 }
 
-// MapStrings returns a valid value in which each string that is no member's name is what
-// change makes of it. Everything else keeps its bytes.
+// MapStrings returns a valid value in which change has replaced each string that is not the name of a member.
+// Everything else keeps its bytes.
 func MapStrings(raw Raw, change func(quoted Raw) Raw) Raw {
 	out := make(Raw, 0, len(raw))
 	for w := (Walker{raw: raw}); w.at < len(raw); {

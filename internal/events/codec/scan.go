@@ -55,8 +55,7 @@ func (s *Scan) Reset() {
 	s.Stop()
 }
 
-// Write begins to write a canonical form, that of the value that is next, and to count
-// calls.
+// Write begins a canonical form, with the next value, and the count of calls.
 func (s *Scan) Write() {
 	if cap(s.out) > manyBytes && len(s.out) < cap(s.out)/8 { // the one before last was large
 		s.out = nil
@@ -64,18 +63,17 @@ func (s *Scan) Write() {
 	s.write, s.out, s.calls, s.order = true, s.out[:0], s.calls[:0], nil
 }
 
-// manyBytes is more than the canonical form of most messages has.
+// manyBytes exceeds the canonical form of most messages.
 const manyBytes = 64 << 10
 
 // Stop ends what Write began.
 func (s *Scan) Stop() { s.write = false }
 
-// Canonical is the canonical form of what was read since Write. It is valid until the next
-// one.
+// Canonical is the canonical form since Write. It is valid until the next one.
 func (s *Scan) Canonical() []byte { return s.out }
 
-// Measured is a value that may be a string, with the size of its text where it was
-// scanned, and where it ends in the input where it was read.
+// Measured is a value with the size of its text, if it is a scanned string, and its end in the input, if it
+// was read.
 type Measured struct {
 	Raw  Raw
 	Size weigh.Size
@@ -122,8 +120,8 @@ func (w *Walker) Position() int {
 	return len(w.scan.out)
 }
 
-// Since is the canonical form of what was read since a position, nil where none is written. It is
-// valid until the next value is read.
+// Since is the canonical form since a position, nil if none is written. It is valid until the next value is
+// read.
 func (w *Walker) Since(from int) []byte {
 	if w.scan == nil || !w.scan.write {
 		return nil
@@ -131,16 +129,15 @@ func (w *Walker) Since(from int) []byte {
 	return w.scan.out[from:]
 }
 
-// Replace takes b, which may be a part of it, as the canonical form of what was read since a
-// position.
+// Replace replaces the canonical form since a position by b, which may be a part of it.
 func (w *Walker) Replace(from int, b []byte) {
 	if w.scan != nil && w.scan.write {
 		w.scan.out = append(w.scan.out[:from], b...)
 	}
 }
 
-// CallID returns the next value, in the canonical form the number of the call: 0 for the
-// first id that was read, 1 for the next other one. An id without text stays.
+// CallID returns the next value. In the canonical form it is the number of the call: 0 for the first id, 1
+// for the next different one. An id without text stays.
 func (w *Walker) CallID() Raw {
 	if w.scan == nil || !w.scan.write {
 		return w.Value()
@@ -153,7 +150,7 @@ func (w *Walker) CallID() Raw {
 	return v
 }
 
-// fewCalls is up to where ids are searched one by one.
+// fewCalls is the number of ids up to which a linear search is used.
 const fewCalls = 16
 
 func (s *Scan) call(id []byte) int {

@@ -7,13 +7,12 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Strict is an object as a provider reads it, in a single pass: half surrogates and broken UTF-8
-// are errors, duplicate keys are not, and the last one counts. A member that T does not have is
-// passed over, and null is absent. It is the library's decoder and shares nothing with [Walker], so
-// that what one reads can be checked by the other.
+// Strict is an object as a provider reads it, in a single pass: half surrogates and broken UTF-8 are errors,
+// duplicate keys are not, and the last one counts. Members that T does not have are skipped, and null is
+// absent. It is the library's decoder and shares nothing with [Walker], so that one can check the other.
 type Strict[T any] struct {
 	Of  T
-	Bad bool // it is no object, or has a member of another type: Of has what came before that
+	Bad bool // it is not an object, or has a member of another type: Of has the members before that
 }
 
 // ReadStrict reads an object, which is bad too where it is not valid JSON to its end.
@@ -48,7 +47,7 @@ func (s *Strict[T]) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	return nil
 }
 
-// Type is that of a value which may be any; 0 is absent.
+// Type is the type of any value; 0 is absent.
 type Type Kind
 
 // UnmarshalJSONFrom passes over the value.
@@ -69,7 +68,7 @@ func (m *Inner[T]) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	return json.UnmarshalDecode(d, &m.Of)
 }
 
-// Is reports whether there is an object.
+// Is reports whether the member is an object.
 func (m *Inner[T]) Is() bool { return m.Type == '{' }
 
 // Content is a member that is a text or a list.
@@ -94,7 +93,7 @@ func (c *Content[T]) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 // Empty reports whether it is a list without elements.
 func (c *Content[T]) Empty() bool { return c.Type == '[' && len(c.List) == 0 }
 
-// Words is what a rule needs of a text.
+// Words is the content of a text, as far as rules need it.
 type Words int8
 
 // The words of a text.

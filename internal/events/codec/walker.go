@@ -32,7 +32,7 @@ type Walker struct {
 // Walk returns a walker of a value.
 func Walk(raw Raw) Walker { return Walker{raw: raw} }
 
-// End returns the error, ErrTrailing where the one value was not all there is.
+// End returns the error, ErrTrailing if data follows the value.
 func (w *Walker) End() error {
 	if w.Kind(); w.err == nil && w.at < len(w.raw) {
 		return ErrTrailing
@@ -40,14 +40,13 @@ func (w *Walker) End() error {
 	return w.err
 }
 
-// Offset is the place in the input behind what was read.
+// Offset is the position in the input after the values read so far.
 func (w *Walker) Offset() int { return w.at }
 
 // Failed reports whether there was an error.
 func (w *Walker) Failed() bool { return w.err != nil }
 
-// Kind is that of the next value, or a punctuation mark; 0 at the end or after
-// an error.
+// Kind is the kind of the next value, or a punctuation mark; 0 at the end or after an error.
 func (w *Walker) Kind() Kind {
 	for w.err == nil && w.at < len(w.raw) {
 		switch c := w.raw[w.at]; {

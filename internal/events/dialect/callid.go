@@ -2,8 +2,8 @@ package dialect
 
 import "compactd/internal/events/codec"
 
-// WithCallIDs returns a message whose calls and results have other ids: ids has them by part.
-// All else keeps its bytes, but the id of an item, by which its original would be found.
+// WithCallIDs returns a message with other ids of calls and results: ids has them by part. All else keeps its
+// bytes, except the id of an item, by which its original would be found.
 func (d *Dialect) WithCallIDs(m Message, ids map[int]string) (Raw, error) {
 	ms, err := codec.ReadObject(m.Raw)
 	if err != nil {

@@ -35,9 +35,9 @@ func readContent(w *Reader, parts []Part, block func(*Reader, *Part)) (Raw, []Pa
 	return text.Raw, parts
 }
 
-// readPlainBlock reads a block that is neither call nor result: one of OpenAI's,
-// or one within a result of Anthropic's. A result within a result is PartOther:
-// to descend would cost a hostile event's depth times its size.
+// readPlainBlock reads a block that is neither call nor result: one of OpenAI's, or one within a result of
+// Anthropic's. A result within a result is PartOther: descending would cost a hostile event's depth times its
+// size.
 func readPlainBlock(w *Reader, p *Part) {
 	if w.notBlock(p) {
 		return
@@ -76,8 +76,7 @@ func readPlainBlock(w *Reader, p *Part) {
 // CacheControl is where agents mark what a provider is to cache.
 const CacheControl = "cache_control"
 
-// media reads what holds inline media: a URL, or an object with one of the members that
-// the providers put them into.
+// media reads a value with inline media: a URL, or an object with one of the providers' members for it.
 func (w *Reader) media(p *Part) {
 	if w.Kind() != '{' || w.IsBytes() {
 		w.inline(p)
@@ -116,7 +115,7 @@ func (w *Reader) inline(p *Part) {
 	}
 }
 
-// mediaType reads the type of media: what is neither image, audio nor video is a document.
+// mediaType reads the type of media: other types than image, audio and video are documents.
 func (w *Reader) mediaType(p *Part) {
 	kind := codec.TextBytes(w.Value())
 	for _, document := range []string{"application/", "text/"} {
@@ -133,8 +132,8 @@ func (p *Part) has(x *Part) {
 	p.Papers += x.Papers
 }
 
-// other reads a member of a message that is neither its role nor its content. The fields
-// for when and by whom it was made are no part of its identity.
+// other reads a member of a message except its role and its content. Fields about its time and author do not
+// belong to its identity.
 func (w *Reader) other(key []byte) {
 	switch string(key) {
 	case "id", "timestamp", "metadata":
@@ -155,8 +154,8 @@ func (w *Reader) other(key []byte) {
 	}
 }
 
-// undefined reads a member that the dialect does not define: it is content, of its JSON, unless
-// it has no content. A number or a word is content beside another one only.
+// undefined reads a member that the dialect does not define. Its JSON is content, unless it is empty. A
+// number or a word is content only beside other content.
 func (w *Reader) undefined(key []byte) {
 	v := w.Value()
 	if bytes.Equal(key, w.unknownKey) { // of duplicates the last one counts
@@ -173,16 +172,15 @@ func (w *Reader) undefined(key []byte) {
 	w.extra.Units, w.extra.Base, w.extra.Bytes = w.extra.Units+size.Units, w.extra.Base+size.Base, w.extra.Bytes+size.Bytes
 }
 
-// beside adds the size of a member that stands beside the content, and that some providers drop: no
-// byte of it is sure to be in a prompt.
+// beside adds the size of a member beside the content that some providers drop: none of its bytes is sure to
+// be in a prompt.
 func (w *Reader) beside(v Raw) {
 	size := weigh.JSON(v)
 	w.extra.Units, w.extra.Base = w.extra.Units+size.Units, w.extra.Base+size.Base
 }
 
-// withUnknown adds what the dialect does not define to a message: as a part of one that has no
-// other content and would be left out, else as its size. A strict provider refuses such members,
-// and a message that has nothing else.
+// withUnknown adds undefined members to a message: as a part if it has no other content and would be left
+// out, else as its size. A strict provider refuses such members, and a message with nothing else.
 func (w *Reader) withUnknown(d *Dialect, m *Message) {
 	m.Extra = w.extra
 	if w.unknown == nil || d.Strict || slices.ContainsFunc(m.Parts, hasContent) {
@@ -285,7 +283,7 @@ func (m *Message) withRole(r Role) Raw {
 	return orObject(m.Raw, codec.Member{Name: "role", Value: codec.Quote(string(r))})
 }
 
-// fields is Object for a value that may be another: that is passed over.
+// fields is Object for a value that may have another type: then it is skipped.
 func (w *Reader) fields(member func(key []byte)) Raw {
 	if w.Kind() != '{' {
 		return w.Value()

@@ -9,24 +9,24 @@ import (
 	"compactd/internal/events/weigh"
 )
 
-// Dialect describes one dialect: how its messages are read and written, and how they
-// form a history. Package validate has the rules of a valid history.
+// Dialect describes one dialect: the reading and writing of its messages, and the form of its histories.
+// Package validate has the rules of a valid history.
 type Dialect struct {
 	Name  string // on the wire
-	Roles string // that its messages have, for messages to people
+	Roles string // of its messages, for people
 
-	// Call and Result say what a call or a result without its id is, as the end of a
-	// sentence about a message. Where ids are optional they are "".
+	// Call and Result describe a call or a result without its id, as the end of a sentence about a message.
+	// If ids are optional they are "".
 	Call, Result string
 
-	// Exchange is where an exchange begins: an assistant's calls with their results, and
-	// what follows up to the next one.
+	// Exchange is the beginning of an exchange: an assistant's calls with their results, and everything up to
+	// the next one.
 	Exchange Exchange
 	// UserFirst: a history begins with a user.
 	UserFirst bool
-	// Joined is which neighbours of one role become one message.
+	// Joined selects the neighbours of one role that become one message.
 	Joined Joined
-	// Strict: no text is blank, and results come before all else of their message.
+	// Strict: no text is blank, and results come first in their message.
 	Strict bool
 	// Apart: a message of results has nothing else.
 	Apart bool
@@ -52,7 +52,7 @@ type Dialect struct {
 	blocks string
 
 	read func(*Dialect, *Reader) (Message, error)
-	// inPlace: another text in the place of the one that was read is all that an edit changes.
+	// inPlace: an edit only replaces the text that was read.
 	inPlace bool
 	// append writes a message behind out. ms are the members of its Raw, nil without.
 	append func(out Raw, m *Message) (Raw, error)
@@ -68,7 +68,7 @@ const (
 	ByWords                   // as ByRun, and at each of the assistant's words without a call
 )
 
-// Joined is which neighbours of one role become one message.
+// Joined selects the neighbours of one role that become one message.
 type Joined uint8
 
 // Which neighbours become one message.

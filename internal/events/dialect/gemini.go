@@ -200,7 +200,7 @@ func (p *Part) geminiNames() (ms []codec.Member) {
 	return append(ms, codec.Member{Name: "name", Value: codec.Quote(p.Tool)})
 }
 
-// spelled is the one of two spellings that an object has, the first if it has none.
+// spelled is the spelling that an object has, the first if it has neither.
 func spelled(raw Raw, camel, snake string) string {
 	if codec.Get(raw, snake) != nil {
 		return snake

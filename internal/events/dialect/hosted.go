@@ -14,7 +14,7 @@ import (
 // Sources, read in November 2026: platform.claude.com/docs/en/agents-and-tools/tool-use/server-tools,
 // ai.google.dev/api/caching#Part, and of ai 6.0 src/prompt/content-part.ts.
 
-// HostedKind is what a part has to do with a tool that the provider carries out.
+// HostedKind is the kind of a part of a tool that the provider carries out.
 type HostedKind uint8
 
 // The kinds; 0 is none.
@@ -31,7 +31,7 @@ type Hosted struct {
 	Tool Key // of a call
 }
 
-// hosted marks a part as such a call or result; without an id it is none.
+// hosted marks a part as such a call or result, if it has an id.
 func (w *Reader) hosted(p *Part, kind HostedKind, id, name Raw) {
 	if text := codec.TextBytes(id); len(text) > 0 {
 		p.Hosted = Hosted{kind, CallKeyOf(text), KeyOf(codec.TextBytes(name))}
@@ -41,9 +41,9 @@ func (w *Reader) hosted(p *Part, kind HostedKind, id, name Raw) {
 // maxHosted bounds the parts of a run, and with it the search for the end of one.
 const maxHosted = 64
 
-// HostedEnd returns the end of the run of hosted parts that begins with the call at i: behind
-// the result after which no call of the run is open. It is 0 where the message has no such
-// result, or something else comes before it.
+// HostedEnd returns the end of the run of hosted parts that begins with the call at i: after the result that
+// closes the last open call of the run. It is 0 if the message has no such result, or another part comes
+// before it.
 func HostedEnd(parts []Part, i int) int {
 	var open []Key
 	for k := i; k < min(len(parts), i+maxHosted); k++ {

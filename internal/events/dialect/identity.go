@@ -24,7 +24,7 @@ func (w *Reader) rest(key []byte) {
 	}
 }
 
-// flag reads a value that is false where it is absent.
+// flag reads a value whose default is false.
 func (w *Reader) flag() Raw {
 	v := w.Value()
 	if v.Kind() == 'f' {
@@ -33,7 +33,7 @@ func (w *Reader) flag() Raw {
 	return v
 }
 
-// data reads a value of a model or a tool, in which nothing is left out.
+// data reads a value of a model or a tool, which is kept whole.
 func (w *Reader) data() Raw {
 	v := w.Value()
 	w.Keep()
@@ -51,7 +51,7 @@ func (w *Reader) options() {
 	w.omitEmpty(from)
 }
 
-// omitEmpty leaves out an object of which nothing is left.
+// omitEmpty omits an object without remaining members.
 func (w *Reader) omitEmpty(from int) {
 	if string(w.Since(from)) == "{}" {
 		w.Omitted()
@@ -89,9 +89,8 @@ func isOptions(key []byte) bool {
 	return false
 }
 
-// sameContent takes a content of one text block, which has nothing beside its text, as that
-// text, and leaves out an empty one. A block with an empty text stays: the message has a part
-// for it, and one without content has none.
+// sameContent makes one text block with nothing beside its text the same content as that text, and omits an
+// empty one. A block with an empty text stays: the message has a part for it, and none without content.
 func (w *Reader) sameContent(from int) {
 	content := w.Since(from)
 	if text, ok := bytes.CutPrefix(content, []byte(`[{"text":"`)); ok && text[0] != '"' {
@@ -106,7 +105,7 @@ func (w *Reader) sameContent(from int) {
 	}
 }
 
-// quoted is where a JSON string ends that begins before text, behind its quotation mark.
+// quoted is the end, after its quotation mark, of a JSON string that begins before text.
 func quoted(text []byte) int {
 	for i := 0; i < len(text); i++ {
 		switch text[i] {

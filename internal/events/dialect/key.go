@@ -22,8 +22,8 @@ func KeyOf[S string | []byte](name S) Key {
 
 func keyOf(sum [sha256.Size]byte) Key { return max(1, Key(binary.BigEndian.Uint64(sum[:8]))) }
 
-// classBits of a key of a call's id hold its class, so that whether a provider takes the id is
-// known without its text.
+// classBits of the key of a call's id are its class: they show whether a provider accepts the id, without its
+// text.
 const classBits = traits.IDClasses - 1
 
 // CallKeyOf is [KeyOf] the id of a call.
@@ -34,5 +34,5 @@ func CallKeyOf[S string | []byte](id S) Key {
 	return max(KeyOf(id), traits.IDClasses)&^classBits | Key(traits.ClassOf(id))
 }
 
-// IDClass is the class of the id of a call.
+// IDClass is the class of a call's id.
 func (k Key) IDClass() traits.IDClass { return traits.IDClass(k & classBits) }

@@ -20,8 +20,8 @@ func Marks(raw Raw) int {
 	return n
 }
 
-// NewestMarks returns a message with the last of its marks, at most keep of them, how many more it
-// might have had, and how many were dropped.
+// NewestMarks returns a message with the last of its marks, at most keep of them, with the number of further
+// marks allowed, and the number of dropped ones.
 func NewestMarks(raw Raw, keep int) (out Raw, left, dropped int) {
 	k := keeper{left: keep}
 	out = k.value(raw)

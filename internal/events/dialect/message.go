@@ -50,25 +50,24 @@ type Part struct {
 	Locked    bool        // its content cannot be another: a signature covers it, or it has no form for a text
 	Aside     bool        // Raw is a member of its message beside the content, as a refusal: it is written with the message, and so is what its dialect does not define; thinking without Raw is reasoning_content
 	CacheMark Raw         // block behind this one that marks what to cache, which is no content: see bedrock.go
-	Other     Raw         // of a call or result that compactd makes: the block of its counterpart
+	Other     Raw         // of a call or result made by compactd: the block of its counterpart
 	Hosted    Hosted      // what it has to do with a tool that the provider carries out: see hosted.go
 
-	// Where a message was scanned (see [Decoder]) no text is made: Quoted, the JSON string
-	// that came, takes the place of Text, with the size of its text, and Call, the key of
-	// the id, that of CallID.
+	// In a scanned message (see [Decoder]) no text is made: Quoted, the original JSON string, replaces Text,
+	// with the size of its text, and Call, the key of the id, replaces CallID.
 	Quoted Raw
 	Size   weigh.Size
 	Call   Key
 
-	// Raw is the block as it came, nil when it had no block of its own
-	// (a content that is a plain string) or compactd made the part.
+	// Raw is the original block, nil if it had no block of its own (a content that is a plain string) or
+	// compactd made the part.
 	Raw Raw
 
-	// Source is the JSON string that Text was read from; zero where there is no such one.
+	// Source is the JSON string from which Text was read; zero if there is none.
 	Source Span
 }
 
-// Span is a range of bytes of a message as it came.
+// Span is a range of bytes of an original message.
 type Span struct{ from, to int }
 
 // Message is one message of any dialect.
@@ -77,12 +76,12 @@ type Message struct {
 	Parts []Part
 	Raw   Raw // as it came; nil when compactd made the message
 
-	// ID is for a message that compactd makes, in a dialect whose messages have
-	// one (neurolink); "" leaves it out. Of others it is in Raw.
+	// ID is for a message made by compactd, in a dialect whose messages have one (neurolink); "" leaves it
+	// out. Other messages have it in Raw.
 	ID string
 
-	// Timestamp is for a message that compactd makes, in a dialect whose messages
-	// have one: that of the message it completes; nil leaves it out.
+	// Timestamp is for a message made by compactd, in a dialect whose messages have one: that of the message
+	// it completes; nil leaves it out.
 	Timestamp Raw
 
 	// Condensation and Truncation are for a message that compactd makes in the place
@@ -90,27 +89,24 @@ type Message struct {
 	// [Truncated].
 	Condensation, Truncation string
 
-	// As is the role that it is written with in that dialect, "" for Role: there the
-	// system may be anywhere.
+	// As is its written role in that dialect, "" for Role: there a system message may be anywhere.
 	As Role
 
-	// Odd: it has a member that holds contents in other dialects, and none in its own. See
-	// [Format.Complete].
+	// Odd: it has a member for contents of other dialects, and none for its own. See [Format.Complete].
 	Odd bool
 
-	// Pinned: its sender wants it to stay as it is while it fits.
+	// Pinned: its sender wants it to stay while it fits.
 	Pinned bool
 
-	// Hidden: the sender's own history hides the message behind another
-	// one: a model is not given it. It has no parts. See [Effective].
+	// Hidden: the sender's own history hides the message behind another one, so a model does
+	// not get it. It has no parts. See [Effective].
 	Hidden bool
 
-	// Extra is the size of the members that the dialect does not define and that no part has:
-	// they are sent with the message.
+	// Extra is the size of undefined members that no part has: they are sent with the message.
 	Extra weigh.Size
 
-	// Edited: Parts are other ones than those of Raw. Write builds the message again, with
-	// the other members of Raw as they are.
+	// Edited: Parts differ from those of Raw. Write builds the message again, with the other members of Raw
+	// unchanged.
 	Edited bool
 }
 
@@ -121,7 +117,7 @@ func (m *Message) SetText(i int, text string) {
 	m.Edited = true
 }
 
-// SetText is that of [Message], whose Edited is then the caller's to set.
+// SetText is that of [Message]; the caller sets the message's Edited.
 func (p *Part) SetText(text string) {
 	p.Text, p.Images, p.Papers, p.Media, p.Edited = text, 0, 0, media.Shape{}, true
 }
@@ -165,8 +161,8 @@ func (p *Part) Blank() bool {
 	return codec.IsBlank(p.Quoted)
 }
 
-// splice writes the message as it came with the texts of edited parts in the places of
-// their sources; ok is false where the parts are other ones, or a place is not known.
+// splice writes the original message with the texts of edited parts in place of their sources; ok is false if
+// the parts differ, or a source is unknown.
 func (m *Message) splice(out Raw) (_ Raw, ok bool) {
 	begin, at := len(out), 0
 	for i := range m.Parts {
@@ -205,8 +201,8 @@ func without(ms []codec.Member, name string) []codec.Member {
 
 func isTrue(raw Raw) bool { return raw.Kind() == 't' }
 
-// StatesError reports whether the text of a result begins as tools begin one that failed: not
-// every dialect marks errors, and not every tool.
+// StatesError reports whether the text of a result begins like a failure: not every dialect marks errors, and
+// not every tool.
 func (p *Part) StatesError() bool {
 	return p.begins("Error: ") || p.begins("Traceback (most recent call last)")
 }

@@ -136,8 +136,7 @@ func memberAt(w *Reader, name string) (v Raw) {
 	return v
 }
 
-// words is a message without call or result. A content that is no text stays as
-// it is.
+// words is a message without call or result. A content that is not text stays.
 func (n *neurolinkMessage) words(r Role, text Part) (Message, error) {
 	switch n.content.Raw.Kind() {
 	case '"':
@@ -183,8 +182,8 @@ func writeNeuroLink(m Message, ms []codec.Member) ([]codec.Member, error) {
 	return codec.SetMember(ms, "metadata", truncated(codec.Lookup(ms, "metadata"))), nil
 }
 
-// neurolinkContent joins the text parts, or returns the one content that is
-// none, and their call or result, nil without.
+// neurolinkContent joins the text parts, or returns the one other content, with the call or result, nil
+// without.
 func neurolinkContent(parts []Part) (content Raw, tool *Part, err error) {
 	var all []string
 	for i, p := range parts {
@@ -260,7 +259,7 @@ func neurolinkRole(r Role, tool *Part) string {
 	}
 }
 
-// toolOf is the kind of a message by its members: a call, a result or, nil, neither.
+// toolOf is the kind of a message by its members: a call, a result, or nil for neither.
 func toolOf(ms []codec.Member) *Part {
 	switch role, _ := codec.Text(codec.Lookup(ms, "role")); role {
 	case "tool_call":

@@ -129,8 +129,8 @@ func (o *openaiMessage) readCalls(w *Reader) {
 	})
 }
 
-// result makes the one part of a tool message. A content that is an array is
-// the part's Raw, so that it survives an edit that leaves it alone.
+// result makes the one part of a tool message. A content that is an array is the part's Raw, so that an edit
+// of other parts keeps it.
 func (o *openaiMessage) result(w *Reader) Part {
 	p := Part{Kind: PartResult}
 	p.answer(o.parts)
@@ -183,8 +183,8 @@ func (w *Reader) legacyCall(raw Raw) Part {
 	return p
 }
 
-// innerJSON returns the JSON that the string args holds, and args itself where
-// it holds none: models sometimes write invalid arguments.
+// innerJSON returns the JSON in the string args, and args itself if it has none: models sometimes write
+// invalid arguments.
 func innerJSON(args Raw) Raw {
 	if args.Kind() != '"' {
 		return args
@@ -265,8 +265,8 @@ func openAICall(p Part) Raw {
 	return raw
 }
 
-// legacyPart returns which part is the function_call, -1 for none: the last that
-// looks like it, as it was read behind the other calls.
+// legacyPart returns the part that is the function_call, -1 for none: the last that looks like it, as it was
+// read after the other calls.
 func legacyPart(parts []Part, functionCall Raw) int {
 	for i, p := range slices.Backward(parts) {
 		if p.Kind == PartCall && p.Raw != nil && bytes.Equal(p.Raw, functionCall) {

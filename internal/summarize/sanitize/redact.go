@@ -135,8 +135,8 @@ const (
 	answerBytes   = 160
 )
 
-// probe is a text that counts as a secret only where words call it one: a question after which it does asks
-// for one.
+// probe is a text that counts as a secret only where words call it one, so it shows whether a question is for
+// a secret.
 const probe = "kitten4499"
 
 // Answer redacts a short answer to a question for a secret: the secret alone, or the secret beside a few

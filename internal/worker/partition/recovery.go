@@ -34,7 +34,7 @@ type recovery struct {
 	found     commit.Stored        // the marker before the take-over; set by takeOver
 	log       topology.StreamState // set by findEnd
 	marker    position             // end of the outcomes to apply as recorded; set by findEnd
-	truncated bool                 // the log lost its end, with events before the found marker
+	truncated bool                 // the log was truncated before the found marker
 	from      kv.Position          // of the resumed file
 	snapshot  uint64               // cursor of the snapshot that replaced the file, or 0
 	replayed  int
