@@ -154,7 +154,7 @@ func (xr *Xray) cut() {
 
 // Write puts the sums into an answer. The rest of the input is the correction.
 func (xr *Xray) Write(out *events.XrayResponse) {
-	xr.sum(name{kind: events.ContentCorrection}, out.Input-x.total, 0)
+	xr.sum(name{kind: events.ContentCorrection}, out.Input-xr.total, 0)
 	xr.cut()
 	out.Largest = xr.largest
 	for _, k := range slices.SortedFunc(maps.Values(xr.sums), func(a, b *events.XrayKind) int {
