@@ -28,7 +28,7 @@ type agentsFlags struct {
 	AgentsTLSCert  access.File `name:"agents-tls-cert" env:"COMPACTD_AGENTS_TLS_CERT" placeholder:"FILE" help:"Certificate of --agents, PEM, with --agents-tls-key. Read again when it changes. Absent: no TLS."`
 	AgentsTLSKey   access.File `name:"agents-tls-key" env:"COMPACTD_AGENTS_TLS_KEY" placeholder:"FILE" help:"Key of the certificate of --agents, PEM."`
 	AgentsOrigin   []string    `name:"agents-origin" env:"COMPACTD_AGENTS_ORIGIN" placeholder:"ORIGIN" help:"Origin of pages that may use --agents in a browser, such as https://app.example. Can be repeated. Absent: none."`
-	AgentsRate     int         `name:"agents-rate" env:"COMPACTD_AGENTS_RATE" default:"500" placeholder:"N" help:"Requests a second of one token, twice as many at once (${default})."`
+	AgentsRate     int         `name:"agents-rate" env:"COMPACTD_AGENTS_RATE" default:"${agentsRate}" placeholder:"N" help:"Requests a second of one token, twice as many at once (${default})."`
 	AgentsCreds    access.File `name:"agents-creds" env:"COMPACTD_AGENTS_CREDS" placeholder:"FILE" help:"Credentials of the NATS user that publishes for agents, with the permissions of edge in deploy/cluster. Absent: the worker's own user."`
 	AgentsUser     string      `name:"agents-user" env:"COMPACTD_AGENTS_USER" placeholder:"NAME" help:"The same for a user with a password, as edge in deploy/cluster."`
 	AgentsPassword string      `name:"agents-password" env:"COMPACTD_AGENTS_PASSWORD" placeholder:"TEXT" help:"Password of --agents-user; in the environment no other user of this machine can read it."`

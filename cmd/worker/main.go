@@ -33,6 +33,8 @@ import (
 	"compactd/internal/policyfile"
 	"compactd/internal/summarize/model"
 	"compactd/internal/summarize/provider"
+	"compactd/internal/worker"
+	"compactd/internal/worker/agents"
 )
 
 // version is set by the linker.
@@ -46,15 +48,15 @@ type flags struct {
 	Listen     string `env:"COMPACTD_LISTEN" default:"127.0.0.1:4222" placeholder:"HOST:PORT" help:"Client port of the embedded server; port -1 picks a free one (${default}). On the command line it beats NATS_URL."`
 	Data       string `env:"COMPACTD_DATA" default:"data" type:"path" placeholder:"DIR" help:"Directory of the ledgers, and of the embedded server (${default})."`
 	Durability string `env:"COMPACTD_DURABILITY" default:"process" enum:"process,power" help:"Failure that an acknowledged turn survives: a crash of the process, or a power loss too (process|power, default ${default})."`
-	Partitions int    `env:"COMPACTD_PARTITIONS" default:"8" help:"Partitions of a new log; an existing one keeps its own (${default})."`
+	Partitions int    `env:"COMPACTD_PARTITIONS" default:"${partitions}" help:"Partitions of a new log; an existing one keeps its own (${default})."`
 
 	Replicas int `env:"COMPACTD_REPLICAS" default:"1" placeholder:"N" help:"Servers of a cluster that hold each new stream, 3 or 5 to survive the loss of one or two; an existing one keeps its own (${default})."`
 
 	MaxBytes maxBytes `name:"max-bytes" env:"COMPACTD_MAX_BYTES" placeholder:"SIZE" help:"Most that each of the streams SESSIONS and OUTCOMES holds, such as 20GiB; 150GB,50GB for one each. Absent: a new stream gets up to 20 GiB, as far as the server and the account have room; an existing one keeps its own."`
 
-	LeaseTTL time.Duration `name:"lease-ttl" env:"COMPACTD_LEASE_TTL" default:"10s" placeholder:"TIME" help:"How long after the crash of a worker its partitions are acquired by another one, in whole seconds (${default})."`
+	LeaseTTL time.Duration `name:"lease-ttl" env:"COMPACTD_LEASE_TTL" default:"${leaseTTL}" placeholder:"TIME" help:"How long after the crash of a worker its partitions are acquired by another one, in whole seconds (${default})."`
 
-	DrainTimeout time.Duration `name:"drain-timeout" env:"COMPACTD_DRAIN_TIMEOUT" default:"10s" placeholder:"TIME" help:"How long a stop may take, with or without the server: it commits what is decided, and hands over (${default})."`
+	DrainTimeout time.Duration `name:"drain-timeout" env:"COMPACTD_DRAIN_TIMEOUT" default:"${drainTimeout}" placeholder:"TIME" help:"How long a stop may take, with or without the server: it commits what is decided, and hands over (${default})."`
 
 	SnapshotEvery time.Duration `name:"snapshot-every" env:"COMPACTD_SNAPSHOT_EVERY" default:"5m" placeholder:"TIME" help:"How often copies of the ledger files go to the server, for workers that have none; 0 is never (${default})."`
 
@@ -68,7 +70,7 @@ type flags struct {
 	Unlock            []string `env:"COMPACTD_UNLOCK" placeholder:"PATH" help:"A field, or a group, that sessions can set although a flag sets it or the policy locks it."`
 	Counter           string   `env:"COMPACTD_COUNTER" default:"estimate" enum:"estimate,o200k,cl100k" help:"How tokens are counted: estimated, or by a table of OpenAI's, exact for its models and some hundred times slower (estimate|o200k|cl100k, default ${default})."`
 	Prices            string   `env:"COMPACTD_PRICES" type:"path" placeholder:"FILE" help:"JSON file with prices of models (docs/what-if.md). They add to the built-in prices, and replace those of the same name."`
-	MaxLedgers        int      `env:"COMPACTD_MAX_LEDGERS" default:"100000" placeholder:"N" help:"Sessions held in memory; others are read from disk when they are needed (${default})."`
+	MaxLedgers        int      `env:"COMPACTD_MAX_LEDGERS" default:"${maxLedgers}" placeholder:"N" help:"Sessions held in memory; others are read from disk when they are needed (${default})."`
 
 	Summarizer string `env:"COMPACTD_SUMMARIZER" default:"embedded" placeholder:"LIST" help:"Models that write summaries: provider/model, separated by commas and tried in order; the embedded summarizer is always last (${default}). COMPACTD_<PROVIDER>_* set keys and more: docs/summaries.md."`
 
@@ -135,7 +137,11 @@ var help embed.FS
 // parser reads the command line into f.
 func parser(f *flags, logFormat string) *kong.Kong {
 	k := kong.Must(f, kong.Name("worker"), cli.Help(),
-		kong.Vars{"version": version, "logFormat": logFormat, "defaultHTTP": defaultHTTP})
+		kong.Vars{
+			"version": version, "logFormat": logFormat, "defaultHTTP": defaultHTTP,
+			"leaseTTL": worker.DefaultLeaseTTL.String(), "drainTimeout": worker.DefaultDrainTimeout.String(), "maxLedgers": fmt.Sprint(worker.DefaultMaxLedgers),
+			"partitions": fmt.Sprint(topology.DefaultPartitions), "agentsRate": fmt.Sprint(agents.DefaultRate),
+		})
 	return cli.Arrange(k, help, cli.Connection("nats"),
 		cli.Group{Title: "Streams and files", Flags: []string{"listen", "data", "durability", "partitions", "replicas", "max-bytes", "lease-ttl", "drain-timeout", "snapshot-every", "memory"}},
 		cli.Group{Title: "Policy", Flags: []string{"policy", "set", "compact-threshold", "disable-compaction", "lock", "unlock", "counter", "prices", "max-ledgers"}},

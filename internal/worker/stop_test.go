@@ -77,8 +77,8 @@ func TestStopWithoutBroker(t *testing.T) {
 				began := time.Now()
 				stop()
 				err = <-done
-				if took := time.Since(began); took > partition.DefaultDrainTimeout {
-					t.Errorf("the stop took %s, more than %s", took, partition.DefaultDrainTimeout)
+				if took := time.Since(began); took > worker.DefaultDrainTimeout {
+					t.Errorf("the stop took %s, more than %s", took, worker.DefaultDrainTimeout)
 				}
 				if !errors.Is(err, partition.ErrDrain) {
 					t.Errorf("the stop ended with %v, want %v", err, partition.ErrDrain)

@@ -31,6 +31,13 @@ import (
 	"compactd/internal/worker/spending"
 )
 
+// Defaults of a [Config] that flags have too.
+const (
+	DefaultLeaseTTL     = 10 * time.Second
+	DefaultDrainTimeout = 10 * time.Second
+	DefaultMaxLedgers   = 100_000
+)
+
 // Config configures a worker. Fields without a default are required.
 type Config struct {
 	// Read is the connection for incoming turns, Commit the one for outcomes. They should
@@ -56,7 +63,7 @@ type Config struct {
 	Owner string
 	// LeaseTTL is the time that the partitions of a crashed worker stay without an owner, and the
 	// time that a worker may be unreachable. In whole seconds; a restart on the same Dir need
-	// not wait. Default 10 s, at least 1 s.
+	// not wait. Default [DefaultLeaseTTL], at least 1 s.
 	LeaseTTL time.Duration
 	// Summarizer works on the jobs of all partitions and, if it is a
 	// [summarize.FileSummarizer], on attached files. Nil leaves jobs to other
@@ -162,12 +169,12 @@ func New(c Config) (*Worker, error) {
 	if c.Limiter == nil {
 		c.Limiter = limit.New(limit.Config{Memory: c.Memory / 2})
 	}
-	c.LeaseTTL = cmp.Or(c.LeaseTTL, 10*time.Second)
+	c.LeaseTTL = cmp.Or(c.LeaseTTL, DefaultLeaseTTL)
 	c.MarkerEvery = cmp.Or(c.MarkerEvery, time.Second)
-	c.DrainTimeout = cmp.Or(c.DrainTimeout, partition.DefaultDrainTimeout)
+	c.DrainTimeout = cmp.Or(c.DrainTimeout, DefaultDrainTimeout)
 	c.CheckpointEvery = cmp.Or(c.CheckpointEvery, time.Second)
 	c.CheckpointEvents = cmp.Or(c.CheckpointEvents, 10_000)
-	c.MaxLedgers = cmp.Or(c.MaxLedgers, 100_000)
+	c.MaxLedgers = cmp.Or(c.MaxLedgers, DefaultMaxLedgers)
 	c.MaxAhead = cmp.Or(c.MaxAhead, 4096)
 	js, err := jetstream.New(c.Read)
 	var publish jetstream.JetStream

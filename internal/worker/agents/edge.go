@@ -21,6 +21,9 @@ import (
 	"compactd/internal/worker/query"
 )
 
+// DefaultRate is the number of requests per second that one token may send.
+const DefaultRate = 500
+
 // Config configures an [Edge]. Fields without a default are required.
 type Config struct {
 	// Listen is host:port. Port -1 or 0 picks a free port; a missing host is 127.0.0.1.
@@ -36,7 +39,7 @@ type Config struct {
 	// Default none.
 	Origins []string
 	// Rate is the number of requests per second of one token, with bursts of twice as many.
-	// Default 500.
+	// Default [DefaultRate].
 	Rate int
 	// Limiter limits requests, together with those of other listeners. Default: the one of Service.
 	Limiter *limit.Limiter
@@ -100,7 +103,7 @@ func New(c Config) (*Edge, error) {
 	if err := c.validate(); err != nil {
 		return nil, fmt.Errorf("new edge: %w", err)
 	}
-	c.Rate = cmp.Or(c.Rate, 500)
+	c.Rate = cmp.Or(c.Rate, DefaultRate)
 	c.Limiter = cmp.Or(c.Limiter, c.Service.Limiter())
 	if c.OnError == nil {
 		c.OnError = func(error) {}

@@ -6,9 +6,6 @@ import (
 	"time"
 )
 
-// DefaultDrainTimeout limits a stop, from the end of Run's context to the end of Run.
-const DefaultDrainTimeout = 10 * time.Second
-
 // ErrDrain: the stop timed out. No turn is lost, but agents wait for the next start.
 var ErrDrain = errors.New("the stop ran out of time: some outcomes are not stored; they are decided again at the next start")
 
