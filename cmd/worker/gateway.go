@@ -38,7 +38,7 @@ import (
 	"compactd/internal/gateway"
 	"compactd/internal/ops/access"
 	"compactd/internal/ops/cli"
-	"compactd/internal/worker/query"
+	"compactd/internal/worker/service"
 )
 
 // gatewayFlags are those of every gateway.
@@ -114,7 +114,7 @@ func (c *gatewayCmd) serve(ctx context.Context, f *flags, log zerolog.Logger, re
 				g.ServeHTTP(w, r)
 			}
 		})
-		return query.ServeUntil(ctx, listener, stopTime, &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute})
+		return service.ServeUntil(ctx, listener, stopTime, &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute})
 	}, func() { _ = listener.Close() })
 }
 

@@ -19,7 +19,7 @@ import (
 	"compactd/client"
 	"compactd/client/transport"
 	"compactd/internal/ops/fakemodel"
-	"compactd/internal/worker/query"
+	"compactd/internal/worker/service"
 )
 
 type tryCmd struct {
@@ -82,7 +82,7 @@ func (c *tryCmd) serve(ctx context.Context, listener net.Listener, worker *clien
 or put the three lines of docs/clients.md into it, and start it with
   COMPACTD_URL=%s COMPACTD_TOKEN=%s OPENAI_BASE_URL=%s/v1 OPENAI_API_KEY=none
 `, c.Window, at, at, worker.URL, worker.Token, target)
-	return query.ServeUntil(ctx, listener, stopTime, &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute})
+	return service.ServeUntil(ctx, listener, stopTime, &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute})
 }
 
 // answer fills a twelfth of the window, so that a compaction comes soon.

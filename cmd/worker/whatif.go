@@ -23,8 +23,8 @@ import (
 	"compactd/internal/ops/whatif"
 	"compactd/internal/policyfile"
 	"compactd/internal/worker/limit"
-	"compactd/internal/worker/query"
 	"compactd/internal/worker/redecide"
+	"compactd/internal/worker/service"
 )
 
 // errInvalid is a defect.
@@ -215,13 +215,13 @@ const (
 
 // whatIf decides a session again, under the policy in force and under others, as replay does, in the turn of
 // other requests.
-func (f *flags) whatIf(ctx context.Context, s *query.Service, in *events.WhatIfRequest) (*events.WhatIfResponse, error) {
+func (f *flags) whatIf(ctx context.Context, s *service.Service, in *events.WhatIfRequest) (*events.WhatIfResponse, error) {
 	sets := slices.Concat([][]string{{}}, in.Set) // the policy in force comes first
 	configs, err := whatIfConfigs(s.Compaction(), in.Tenant, sets)
 	if err != nil {
 		return nil, events.NewInvalid(events.CodeBadPolicy, "set", err.Error())
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, whatIfTime, query.ErrBusy)
+	ctx, cancel := context.WithTimeoutCause(ctx, whatIfTime, service.ErrBusy)
 	defer cancel()
 	session, err := lifeOf(ctx, s, in.Address())
 	if err != nil {
@@ -232,7 +232,7 @@ func (f *flags) whatIf(ctx context.Context, s *query.Service, in *events.WhatIfR
 	end()
 	switch {
 	case ctx.Err() != nil:
-		return nil, query.ErrBusy
+		return nil, service.ErrBusy
 	case err != nil:
 		return nil, err
 	}
@@ -257,9 +257,9 @@ func lifeOf(ctx context.Context, s *query.Service, a events.Address) (*whatif.Se
 		return nil, err
 	}
 	if err := limit.Of(ctx).Remember(ctx, whatIfBytes); err != nil {
-		return nil, query.ErrBusy
+		return nil, service.ErrBusy
 	}
-	all, err := query.Reading(ctx, func() (all []redecide.RecordedEvent, err error) {
+	all, err := service.Reading(ctx, func() (all []redecide.RecordedEvent, err error) {
 		span := redecide.Span{Tenant: a.Tenant, Session: a.Session, Most: whatIfBytes}
 		err = redecide.Recordings(ctx, s.Answers(), span, known, func(rec redecide.Recording, why error) error {
 			all = rec.Events
@@ -269,7 +269,7 @@ func lifeOf(ctx context.Context, s *query.Service, a events.Address) (*whatif.Se
 	})
 	switch {
 	case ctx.Err() != nil:
-		return nil, query.ErrBusy
+		return nil, service.ErrBusy
 	case errors.Is(err, redecide.ErrTooLarge):
 		return nil, events.NewInvalid(events.CodeTooLarge, "", "the events of the session have more than 32 MiB")
 	case errors.Is(err, redecide.ErrOlder):

@@ -29,7 +29,7 @@
 //	jobs         summary jobs
 //	spending     money for summaries, by tenant
 //	syncs        answers to syncs
-//	query        all other requests: over NATS, HTTP and in the process
+//	service      all requests and events of agents: over NATS, HTTP and in the process
 //	agents       the listener for agents: HTTP, events, MCP, tokens
 //	compress     the contract of gateways that request compressed histories
 //	limit        memory and processors, shared among tenants

@@ -14,7 +14,7 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/events/schema"
 	"compactd/internal/worker/agents"
-	"compactd/internal/worker/query"
+	"compactd/internal/worker/service"
 )
 
 // Routes returns the routes of the monitor. They exclude pprof.
@@ -22,11 +22,11 @@ func (m *Monitor) Routes() *query.Mux {
 	mux := &query.Mux{}
 	for _, path := range []string{"/{$}", "/v1", "/v1/{$}"} {
 		mux.Route(page, path, func(w http.ResponseWriter, r *http.Request) error {
-			return query.Write(r.Context(), w, http.StatusOK, m.index())
+			return service.Write(r.Context(), w, http.StatusOK, m.index())
 		})
 	}
 	mux.Route(page, "/healthz", func(w http.ResponseWriter, r *http.Request) error {
-		return query.Write(r.Context(), w, http.StatusOK, map[string]string{"status": "alive"})
+		return service.Write(r.Context(), w, http.StatusOK, map[string]string{"status": "alive"})
 	})
 	mux.Route(page, "/readyz", func(w http.ResponseWriter, r *http.Request) error {
 		status := http.StatusOK
@@ -34,7 +34,7 @@ func (m *Monitor) Routes() *query.Mux {
 		if !answer.Ready {
 			status = http.StatusServiceUnavailable
 		}
-		return query.Write(r.Context(), w, status, answer)
+		return service.Write(r.Context(), w, status, answer)
 	})
 	collected := promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
 	mux.Route(page, "/metrics", func(w http.ResponseWriter, r *http.Request) error {
@@ -48,16 +48,16 @@ func (m *Monitor) Routes() *query.Mux {
 	mux.Route(page, "/v1/schema/{name}", func(w http.ResponseWriter, q *http.Request) error {
 		return writePage(w, "application/schema+json", func() ([]byte, error) { return schema.Payload(strings.TrimSuffix(q.PathValue("name"), ".json")) })
 	})
-	query.ServeHTTP(mux, m.service, nil)
+	service.ServeHTTP(mux, m.service, nil)
 	agents.ServeOperators(mux, m.service)
 	mux.Route(http.MethodGet, "/v1/events", func(w http.ResponseWriter, r *http.Request) error {
 		on := m.watched.Load()
 		if on == nil {
-			return query.ErrNotServed
+			return service.ErrNotServed
 		}
 		return on.worker.hub.Signals(w, r)
 	})
-	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { query.WriteError(w, errNoPage) })
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { service.WriteError(w, errNoPage) })
 	return mux
 }
 
@@ -70,11 +70,11 @@ var errNoPage = events.Refuse(events.CodeNotFound, "there is no such path", "GET
 func (m *Monitor) service() (*query.Service, error) {
 	on := m.watched.Load()
 	if on == nil {
-		return nil, query.ErrNotServed
+		return nil, service.ErrNotServed
 	}
 	select {
 	case <-on.stopping: // its connections may be closed
-		return nil, query.ErrStopping
+		return nil, service.ErrStopping
 	default:
 		return on.worker.service, nil
 	}
@@ -105,9 +105,9 @@ func (m *Monitor) index() index {
 // console holds no data: it needs no token, and may be linked from anywhere.
 func (m *Monitor) guard(next http.Handler) http.Handler {
 	want, files := sha256.Sum256([]byte(m.config.Token)), console.New()
-	return query.Guard(func(w http.ResponseWriter, r *http.Request) (http.HandlerFunc, *events.ServiceError) {
+	return service.Guard(func(w http.ResponseWriter, r *http.Request) (http.HandlerFunc, *events.ServiceError) {
 		w.Header().Set("Cross-Origin-Resource-Policy", "same-origin")
-		got := sha256.Sum256([]byte(query.Bearer(r)))
+		got := sha256.Sum256([]byte(service.Bearer(r)))
 		switch {
 		case m.config.Token == "" && !loopback(hostOf(r)):
 			return nil, events.Refuse(events.CodeForbidden, "only this machine may ask", "Ask as 127.0.0.1 or localhost.")
@@ -152,6 +152,6 @@ func writePage(w http.ResponseWriter, kind string, read func() ([]byte, error)) 
 	if err != nil {
 		return errNoPage
 	}
-	query.WriteData(w, http.StatusOK, kind, data)
+	service.WriteData(w, http.StatusOK, kind, data)
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker"
 	"compactd/internal/worker/agents"
-	"compactd/internal/worker/query"
+	"compactd/internal/worker/service"
 )
 
 // Every command of docs/http.md is run with curl, unchanged but for the port, and gives the
@@ -57,7 +57,7 @@ func TestHTTPPage(t *testing.T) {
 		}
 		wantLike(t, command, jsonValues(t, b[2]), jsonValues(t, out))
 	}
-	for _, route := range query.Operations() {
+	for _, route := range service.Operations() {
 		short := strings.Replace(route.Path, "/v1/sessions/{tenant}/{session}/", "…/", 1) // in the table of agents
 		if !strings.Contains(string(page), "| `"+route.Method+" "+route.Path+"` |") && !strings.Contains(string(page), "| `"+route.Method+" "+short+"` |") {
 			t.Errorf("docs/http.md does not have %s %s", route.Method, route.Path)

@@ -17,7 +17,7 @@ import (
 
 	"compactd/internal/worker/limit"
 	"compactd/internal/worker/observe"
-	"compactd/internal/worker/query"
+	"compactd/internal/worker/service"
 )
 
 // MonitorConfig configures a [Monitor].
@@ -45,7 +45,7 @@ const minToken = 16
 
 func (c *MonitorConfig) validate() error {
 	var errs []error
-	host, at, err := query.ListenAt(c.Listen)
+	host, at, err := service.ListenAt(c.Listen)
 	if err != nil {
 		errs = append(errs, err)
 	}
@@ -135,7 +135,7 @@ func (m *Monitor) Watch(w *Worker, stopping <-chan struct{}) error {
 
 // Run answers requests until ctx ends, and then closes the port.
 func (m *Monitor) Run(ctx context.Context) error {
-	if err := query.Serve(ctx, m.listener, limit.Drained(m.guard(m.Routes()))); err != nil {
+	if err := service.Serve(ctx, m.listener, limit.Drained(m.guard(m.Routes()))); err != nil {
 		return fmt.Errorf("run monitor: %w", err)
 	}
 	return nil

@@ -19,7 +19,7 @@ import (
 	"compactd/internal/events/schema/schematest"
 	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker"
-	"compactd/internal/worker/query"
+	"compactd/internal/worker/service"
 )
 
 var update = flag.Bool("update", false, "write internal/events/schema/openapi.json and openapi-agents.json")
@@ -49,7 +49,7 @@ func statusesOf(name string) []int {
 // listeners are that of operators and that of agents, and the files of their documents.
 func listeners() map[string]schematest.Listener {
 	ours, agent := schematest.Listener{URL: "http://127.0.0.1:8223", Title: "compactd for operators"}, schematest.Listener{URL: "http://127.0.0.1:8224", Title: "compactd for agents", Agents: true}
-	for _, o := range query.Operations() {
+	for _, o := range service.Operations() {
 		op := schematest.Operation{
 			Method: o.Method, Path: o.Path, Name: o.Name, InPath: o.PathParams(), InQuery: map[string]string{}, Body: o.Body,
 			Request: o.Request(), Responses: o.Responses, Refusals: statusesOf(o.Name),

@@ -27,7 +27,7 @@ import (
 	"compactd/internal/worker/observe"
 	"compactd/internal/worker/partition"
 	"compactd/internal/worker/policies"
-	"compactd/internal/worker/query"
+	"compactd/internal/worker/service"
 	"compactd/internal/worker/spending"
 )
 
@@ -147,7 +147,7 @@ type Worker struct {
 	config   Config
 	js       jetstream.JetStream
 	parts    *partition.Set
-	service  *query.Service
+	service  *service.Service
 	board    *observe.Board
 	hub      *agents.Hub
 	policies *policies.Policies
@@ -212,7 +212,7 @@ func New(c Config) (*Worker, error) {
 	w.spending = spending.New(spending.Config{JS: answers, Config: w.parts.Compaction, Report: func(err error) {
 		observe.Call(c.Listener.Retrying, observe.Retrying{Partition: -1, Step: "add up spending", Err: err})
 	}})
-	w.service = query.New(query.Config{
+	w.service = service.New(service.Config{
 		Read: c.Read, Commit: c.Commit, Answers: c.Answers, Publish: publish, JS: js, Partitions: w.parts,
 		Limiter: c.Limiter, Summarizer: c.Summarizer, Listener: c.Listener, Owner: c.Owner, HTTP: c.HTTP, Board: board, Policies: w.policies, Spending: w.spending, Audit: log, WhatIf: c.WhatIf, Version: c.Version,
 		Ready: w.Ready(), Subscribed: w.ready.Done,

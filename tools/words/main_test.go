@@ -99,7 +99,7 @@ func TestSubjects(t *testing.T) {
 		line       int
 	}{
 		{"client/a.go", "package a\n\n// What a file has.\nvar b int\n", 3},
-		{"internal/worker/query/a.go", "package a\n\nfunc b() {\n\t// None is left.\n}\n", 4},
+		{"internal/worker/service/a.go", "package a\n\nfunc b() {\n\t// None is left.\n}\n", 4},
 		{"internal/kv/a_test.go", "package a\n\n// A b has c.\n//\n//   - Those of d have none.\nvar b int\n", 4},
 		{"tools/b/a.go", "package a\n\n// B is c. What is d is e.\nvar b int\n", 3},
 		{"internal/kv/a.go", "package a\n\n/*\nWhat is d.\n*/\nvar b int\n", 3},

@@ -9,11 +9,11 @@ import (
 	"compactd/internal/events/models"
 	"compactd/internal/tokens"
 	"compactd/internal/worker/limit"
-	"compactd/internal/worker/query"
+	"compactd/internal/worker/service"
 )
 
 // gateways adds the requests of gateways before and after a call of a model: see package compress.
-func (e *Edge) gateways(mux *query.Mux) {
+func (e *Edge) gateways(mux *service.Mux) {
 	mux.Route(http.MethodPost, "/v1/compress", e.compress)
 	mux.Route(http.MethodPost, "/v1/usage", e.usage)
 	mux.Route(http.MethodGet, "/v1/retrieve/{hash}", e.retrieve)
@@ -47,7 +47,7 @@ func (e *Edge) compress(w http.ResponseWriter, r *http.Request) error {
 		in.Config.Mode = events.ModeRetrieve
 	}
 	in.Fallback = fallbackOf(r, in.Model)
-	return query.Write(r.Context(), w, http.StatusOK, e.compressor.Compress(r.Context(), tenant, in))
+	return service.Write(r.Context(), w, http.StatusOK, e.compressor.Compress(r.Context(), tenant, in))
 }
 
 // fallbackOf returns the dialect for messages that do not reveal theirs, "" for the default. agentgateway
@@ -67,7 +67,7 @@ func (e *Edge) usage(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	count(r, tenant)
-	body, err := query.ReadBody(w, r, limit.Body{Most: events.MaxRequestBytes})
+	body, err := service.ReadBody(w, r, limit.Body{Most: events.MaxRequestBytes})
 	if err != nil {
 		return err
 	}
@@ -86,24 +86,24 @@ func (e *Edge) usage(w http.ResponseWriter, r *http.Request) error {
 	}
 	if err := e.compressor.SaveUsage(r.Context(), a, in); err != nil {
 		e.config.OnError(err)
-		return query.ErrBusy
+		return service.ErrBusy
 	}
-	return query.Write(r.Context(), w, http.StatusOK, &events.UsageResponse{V: events.Version, Session: in.Session, View: in.View})
+	return service.Write(r.Context(), w, http.StatusOK, &events.UsageResponse{V: events.Version, Session: in.Session, View: in.View})
 }
 
 // retrieve answers with the text behind a placeholder.
 func (e *Edge) retrieve(w http.ResponseWriter, r *http.Request) error {
 	t := tokenOf(r)
 	count(r, t.Tenant)
-	ctx, cancel := context.WithTimeoutCause(r.Context(), query.AnswerTimeout, query.ErrBusy)
+	ctx, cancel := context.WithTimeoutCause(r.Context(), service.AnswerTimeout, service.ErrBusy)
 	defer cancel()
-	out, err := query.Reading(ctx, func() (*events.RetrieveResponse, error) {
+	out, err := service.Reading(ctx, func() (*events.RetrieveResponse, error) {
 		return e.compressor.Retrieve(ctx, t.MayUse, r.PathValue("hash"))
 	})
 	if err != nil {
 		return err
 	}
-	return query.Write(r.Context(), w, http.StatusOK, out)
+	return service.Write(r.Context(), w, http.StatusOK, out)
 }
 
 // tenantOf returns the tenant of the token, for a request without a tenant.

@@ -4,8 +4,8 @@
 //	e, err := agents.New(agents.Config{Listen: "127.0.0.1:8224", Tokens: "tokens", …})
 //	err = e.Run(ctx)
 //
-//	POST …/turns, overflow, compact, rewind, end ── guard ── publish ──► Publish of package query
-//	GET  …/context, history, stats, …            ── guard ── read ────► operations of package query
+//	POST …/turns, overflow, compact, rewind, end ── guard ── publish ──► Publish of package service
+//	GET  …/context, history, stats, …            ── guard ── read ────► operations of package service
 //	GET  …/events                                ── guard ── follower ◄── Hub ◄── OUTCOMES, in order
 //	GET  /v1/events, of operators, on the monitor ────────── follower ◄───┘
 //	POST /mcp/…                                  ── guard ── mcpserver ─► the same operations

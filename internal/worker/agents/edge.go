@@ -18,7 +18,7 @@ import (
 	"compactd/internal/tokens"
 	"compactd/internal/worker/compress"
 	"compactd/internal/worker/limit"
-	"compactd/internal/worker/query"
+	"compactd/internal/worker/service"
 )
 
 // DefaultRate is the number of requests per second that one token may send.
@@ -47,7 +47,7 @@ type Config struct {
 	// Version of the program.
 	Version string
 	// Service answers requests.
-	Service *query.Service
+	Service *service.Service
 	// Hub reads outcomes; its owner runs it. Default a hub of the edge.
 	Hub *Hub
 	// Registerer takes the metrics. Default none.
@@ -59,7 +59,7 @@ type Config struct {
 
 func (c *Config) validate() error {
 	var errs []error
-	_, at, err := query.ListenAt(c.Listen)
+	_, at, err := service.ListenAt(c.Listen)
 	if err != nil {
 		errs = append(errs, err)
 	}
@@ -163,7 +163,7 @@ func (e *Edge) Run(ctx context.Context) error {
 	}
 	defer work.Wait()
 	defer e.hub.cutAgents()
-	if err := query.Serve(ctx, e.listener, limit.Drained(e.metrics.count(e.guard(routed(e.Routes()))))); err != nil {
+	if err := service.Serve(ctx, e.listener, limit.Drained(e.metrics.count(e.guard(routed(e.Routes()))))); err != nil {
 		return fmt.Errorf("run edge: %w", err)
 	}
 	return nil

@@ -12,15 +12,15 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/tokens"
 	"compactd/internal/worker/limit"
-	"compactd/internal/worker/query"
+	"compactd/internal/worker/service"
 )
 
 // guard passes on requests with a clean path and a valid token, of the file or of a session. session checks
 // the tenant of a path, permit that of a list.
 func (e *Edge) guard(next http.Handler) http.Handler {
-	return query.Guard(func(w http.ResponseWriter, r *http.Request) (http.HandlerFunc, *events.ServiceError) {
+	return service.Guard(func(w http.ResponseWriter, r *http.Request) (http.HandlerFunc, *events.ServiceError) {
 		h := w.Header()
-		t := e.tokens.Load().find(e.key, query.Bearer(r), time.Now())
+		t := e.tokens.Load().find(e.key, service.Bearer(r), time.Now())
 		refused := e.crossOrigin(h, r)
 		if refused != nil || r.Method == http.MethodOptions && r.Header.Get("Origin") != "" { // a preflight of a page has no token
 			return nil, refused
@@ -31,7 +31,7 @@ func (e *Edge) guard(next http.Handler) http.Handler {
 		return func(w http.ResponseWriter, r *http.Request) {
 			op := e.limiter.Begin(limit.Account{Tenant: t.Tenant, Part: t.part})
 			defer op.End()
-			ctx := query.WithCaller(context.WithValue(r.Context(), tokenKey{}, t), query.Caller{Name: t.name(), From: r.RemoteAddr, Operator: t.Role == tokens.RoleOperator})
+			ctx := service.WithCaller(context.WithValue(r.Context(), tokenKey{}, t), service.Caller{Name: t.name(), From: r.RemoteAddr, Operator: t.Role == tokens.RoleOperator})
 			next.ServeHTTP(w, r.WithContext(op.With(ctx)))
 		}, nil
 	})

@@ -20,7 +20,7 @@ import (
 	"compactd/internal/worker/agents"
 	"compactd/internal/worker/limit"
 	"compactd/internal/worker/observe"
-	"compactd/internal/worker/query"
+	"compactd/internal/worker/service"
 )
 
 // raw sends bytes to an edge, and returns the status lines of all answers until the connection
@@ -98,7 +98,7 @@ func TestAgentsForeignTokens(t *testing.T) {
 	if status, text := e.Do(workertest.OperatorToken, "GET", "/v1/sessions/default/secret/stats", ""); status != 200 || !strings.Contains(text, `"known":true`) {
 		t.Errorf("as an operator: %d %s", status, text)
 	}
-	for _, o := range query.Operations() { // docs/http.md states that operators may use all
+	for _, o := range service.Operations() { // docs/http.md states that operators may use all
 		path := strings.NewReplacer("{tenant}", "default", "{session}", "secret").Replace(o.Path)
 		if status, text := e.Do(workertest.OperatorToken, o.Method, path, ""); status == 401 || status == 403 || status == 405 || strings.Contains(text, `"not_found"`) && !slices.Contains([]string{"whatif", "policy", "policies"}, o.Name) { // which this worker has not
 			t.Errorf("an operator's %s: %d %s", o.Name, status, text)

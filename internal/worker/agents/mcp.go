@@ -13,7 +13,7 @@ import (
 	"compactd/internal/events/codec"
 	"compactd/internal/worker/agents/mcpserver"
 	"compactd/internal/worker/limit"
-	"compactd/internal/worker/query"
+	"compactd/internal/worker/service"
 )
 
 // mcpPath begins the paths of MCP. These paths accept only tokens of a session, and no other path
@@ -30,7 +30,7 @@ func (e *Edge) mcpHandler() http.Handler {
 		}
 		return mcpserver.New(e.config.Version, a, e.config.Service, func(ctx context.Context) (context.Context, func()) { return e.begin(r.Context(), ctx) })
 	})
-	return query.Handler(func(w http.ResponseWriter, r *http.Request) error {
+	return service.Handler(func(w http.ResponseWriter, r *http.Request) error {
 		a, err := session(r)
 		if own := tokenOf(r).Session; err == nil && a.Session != own {
 			err = e.requireBranch(r.Context(), events.Address{Tenant: a.Tenant, Session: own}, a)
@@ -68,7 +68,7 @@ func checkBatch(body []byte) error {
 func (e *Edge) requireBranch(ctx context.Context, of, a events.Address) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	is, err := query.Reading(ctx, func() (bool, error) { return belongs(ctx, e.config.Service.Answers(), of, a) })
+	is, err := service.Reading(ctx, func() (bool, error) { return belongs(ctx, e.config.Service.Answers(), of, a) })
 	if err == nil && !is {
 		err = errOtherSession
 	}

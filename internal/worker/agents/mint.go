@@ -9,7 +9,7 @@ import (
 
 	"compactd/internal/events"
 	"compactd/internal/tokens"
-	"compactd/internal/worker/query"
+	"compactd/internal/worker/service"
 )
 
 // Lifetimes of a token of a session.
@@ -45,7 +45,7 @@ func (e *Edge) mint(w http.ResponseWriter, r *http.Request) error {
 	}
 	name := strings.TrimSuffix(strings.TrimPrefix(r.URL.EscapedPath(), "/v1/sessions/"), "/token")
 	w.Header().Set("Cache-Control", "no-store")
-	return query.Write(r.Context(), w, http.StatusOK, &events.TokenResponse{
+	return service.Write(r.Context(), w, http.StatusOK, &events.TokenResponse{
 		V: events.Version, Token: tokens.Sign(e.key, own.Hash, a, expires), Path: mcpPath + name, Expires: expires.Unix() * 1000,
 	})
 }

@@ -11,7 +11,7 @@ import (
 	"compactd/internal/events"
 	"compactd/internal/tokens"
 	"compactd/internal/worker/limit"
-	"compactd/internal/worker/query"
+	"compactd/internal/worker/service"
 )
 
 // verb is an event that agents publish.
@@ -63,12 +63,12 @@ func (e *Edge) publish(w http.ResponseWriter, r *http.Request, v verb) error {
 
 // ServeOperators adds the events that operators publish without a token of the tokens file: they compact, rewind and
 // end sessions of any tenant.
-func ServeOperators(mux *query.Mux, current func() (*query.Service, error)) {
+func ServeOperators(mux *service.Mux, current func() (*service.Service, error)) {
 	for _, v := range verbs {
 		if v.kind != events.KindCompact && v.kind != events.KindRewind && v.kind != events.KindEnd {
 			continue
 		}
-		mux.Route(http.MethodPost, sessionPath+"/"+v.path, query.ForOperators(current, func(w http.ResponseWriter, r *http.Request) error {
+		mux.Route(http.MethodPost, sessionPath+"/"+v.path, service.ForOperators(current, func(w http.ResponseWriter, r *http.Request) error {
 			s, err := current()
 			if err != nil {
 				return err
@@ -83,12 +83,12 @@ func ServeOperators(mux *query.Mux, current func() (*query.Service, error)) {
 }
 
 // publish stores an event of a session, and answers when it is decided.
-func publish(w http.ResponseWriter, r *http.Request, s *query.Service, a events.Address, v verb) error {
+func publish(w http.ResponseWriter, r *http.Request, s *service.Service, a events.Address, v verb) error {
 	wait, err := waitOf(r)
 	if err != nil {
 		return err
 	}
-	in := &query.Event{Address: a, Kind: v.kind, Wait: wait}
+	in := &service.Event{Address: a, Kind: v.kind, Wait: wait}
 	if err := read(w, r, v, in); err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func publish(w http.ResponseWriter, r *http.Request, s *query.Service, a events.
 	case !out.Accepted:
 		status = http.StatusUnprocessableEntity
 	}
-	return query.Write(r.Context(), w, status, out)
+	return service.Write(r.Context(), w, status, out)
 }
 
 // waitOf returns the time that a request waits for its outcome.
@@ -149,11 +149,11 @@ func read(w http.ResponseWriter, r *http.Request, v verb, in *query.Event) (err 
 
 // readComputing reads a body of at most most bytes, and takes a processor to decode it.
 func readComputing(w http.ResponseWriter, r *http.Request, most int) ([]byte, error) {
-	body, err := query.ReadBody(w, r, limit.Body{Most: most})
+	body, err := service.ReadBody(w, r, limit.Body{Most: most})
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeoutCause(r.Context(), query.AnswerTimeout, query.ErrBusy)
+	ctx, cancel := context.WithTimeoutCause(r.Context(), service.AnswerTimeout, service.ErrBusy)
 	defer cancel()
 	return body, limit.Of(ctx).ComputeOver(ctx, limit.Weight(body))
 }

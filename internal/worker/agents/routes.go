@@ -8,16 +8,16 @@ import (
 	"compactd/internal/events/schema"
 	"compactd/internal/tokens"
 	"compactd/internal/worker/limit"
-	"compactd/internal/worker/query"
+	"compactd/internal/worker/service"
 )
 
 // sessionPath begins the paths about a session.
 const sessionPath = "/v1/sessions/{tenant}/{session}"
 
-// Routes are the requests that the edge answers. The operations of package query answer those that
+// Routes are the requests that the edge answers. The operations of package service answer those that
 // only read, as over NATS.
-func (e *Edge) Routes() *query.Mux {
-	mux := &query.Mux{}
+func (e *Edge) Routes() *service.Mux {
+	mux := &service.Mux{}
 	for _, v := range verbs {
 		mux.Route(http.MethodPost, sessionPath+"/"+v.path, func(w http.ResponseWriter, r *http.Request) error { return e.publish(w, r, v) })
 	}
@@ -28,17 +28,17 @@ func (e *Edge) Routes() *query.Mux {
 	mux.Route(http.MethodGet, "/v1/openapi.json", func(w http.ResponseWriter, _ *http.Request) error {
 		data, err := schema.AgentsOpenAPI()
 		if err == nil {
-			query.WriteData(w, http.StatusOK, "application/json", data)
+			service.WriteData(w, http.StatusOK, "application/json", data)
 		}
 		return err
 	})
-	query.ServeHTTP(mux, e.config.Service.Serving, e.read)
-	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { query.WriteError(w, errNoPath) })
+	service.ServeHTTP(mux, e.config.Service.Serving, e.read)
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { service.WriteError(w, errNoPath) })
 	return mux
 }
 
 // read lets an operation answer about what the token may use, under the id of the session.
-func (e *Edge) read(o *query.Operation, answer query.Handler) query.Handler {
+func (e *Edge) read(o *service.Operation, answer service.Handler) service.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		tenant, err := e.permit(o, r)
 		if err != nil {

@@ -17,7 +17,7 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/worker/limit"
-	"compactd/internal/worker/query"
+	"compactd/internal/worker/service"
 )
 
 const (
@@ -33,7 +33,7 @@ const (
 type Compressor struct {
 	nc       *nats.Conn
 	prefixes *coord.Prefixes
-	service  *query.Service
+	service  *service.Service
 	onError  func(error)
 }
 
@@ -56,7 +56,7 @@ func (s *Compressor) Compress(ctx context.Context, tenant string, in *events.Com
 		err = s.compress(ctx, tenant, in, h, out)
 	}
 	if err != nil {
-		refused := query.Refusal(err)
+		refused := service.Refusal(err)
 		if refused.Code == events.CodeInternal {
 			s.onError(fmt.Errorf("compress: %w", err))
 		}

@@ -119,7 +119,7 @@ func (h *simulatedHost) Inspect(a events.Address, read func(*compaction.Ledger))
 			at = h.o.ledgers.position().seq
 		}
 	}
-	if errors.Is(err, ErrMoved) { // as package query answers it
+	if errors.Is(err, ErrMoved) { // as package service answers it
 		return nil, &events.ServiceError{V: events.Version, Code: events.CodeWrongPartition, Message: err.Error()}
 	}
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"compactd/internal/summarize/extract"
 	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/observe"
-	"compactd/internal/worker/query"
+	"compactd/internal/worker/service"
 )
 
 // validStream validates the messages of a stream, and counts them by kind. badTurn may be
@@ -119,8 +119,8 @@ func validAnswers(env *workertest.Env, session string) {
 		"stats":    {``, `,"provider":"openai","model":"gpt-4"`},
 		"health":   {``},
 	} {
-		at := slices.IndexFunc(query.Operations(), func(o query.Operation) bool { return o.Name == endpoint })
-		request, answers := query.Operations()[at].Request(), query.Operations()[at].Responses
+		at := slices.IndexFunc(service.Operations(), func(o service.Operation) bool { return o.Name == endpoint })
+		request, answers := service.Operations()[at].Request(), service.Operations()[at].Responses
 		for _, m := range more {
 			in := fmt.Sprintf(`{"session":%q%s}`, session, m)
 			reply, err := env.Conn.Request("compactd."+endpoint, []byte(in), workertest.WaitLimit)

@@ -10,7 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"compactd/internal/events"
-	"compactd/internal/worker/query"
+	"compactd/internal/worker/service"
 )
 
 // maxRequestBytes limits a request: the longest has a focus.
@@ -66,7 +66,7 @@ func recovered(begin func(context.Context) (context.Context, func()), next mcp.M
 // session is the session of a server, with the service that reads it.
 type session struct {
 	events.Address
-	service *query.Service
+	service *service.Service
 }
 
 // ask validates a request with its decoder, and sends it.

@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"compactd/internal/events"
-	"compactd/internal/worker/query"
+	"compactd/internal/worker/service"
 )
 
 // Limits on the results of tools.

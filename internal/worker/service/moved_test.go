@@ -1,0 +1,213 @@
+package service_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/micro"
+
+	"compactd/internal/broker/brokertest"
+	"compactd/internal/broker/coord"
+	"compactd/internal/broker/embedded"
+	"compactd/internal/broker/retry"
+	"compactd/internal/broker/topology"
+	"compactd/internal/events"
+	"compactd/internal/testkit/workertest"
+	"compactd/internal/worker/limit"
+	"compactd/internal/worker/observe"
+	"compactd/internal/worker/partition"
+	"compactd/internal/worker/service"
+)
+
+// relay answers requests, and serves no partition of the log as it is now.
+func relay(env *workertest.Env) *service.Service {
+	env.T.Helper()
+	ready := make(chan struct{})
+	close(ready)
+	return service.New(service.Config{
+		Read: env.Conn, Commit: env.Conn, Answers: env.Conn, JS: env.JS, Publish: env.JS, Owner: "relay", Ready: ready,
+		Partitions: partition.NewSet(env.JS, partition.Config{
+			Read: env.Conn, Commit: env.Conn, Texts: env.Conn, Streams: env.Streams, Memory: 64 << 20, Compaction: env.Config, Limiter: limit.New(limit.Config{}),
+		}),
+	})
+}
+
+// moving names a session that goes to the child when a log of one partition grows.
+func moving() events.Address {
+	for i := 0; ; i++ {
+		if a := (events.Address{Tenant: "default", Session: fmt.Sprint("s", i)}); events.PartitionOf(a, 2) == 1 {
+			return a
+		}
+	}
+}
+
+// history is what an agent has after n syncs.
+func history(n int) (out []events.Raw) {
+	for i := range n {
+		out = append(out, events.Raw(fmt.Sprintf(`{"role":%q,"content":"message %d"}`, [2]string{"user", "assistant"}[i%2], i)))
+	}
+	return out
+}
+
+// A worker that does not know that the log has grown finds a session where it has moved to, and syncs go on with its turns.
+// The owner of the partition that it had refuses each request about it.
+func TestMovedSession(t *testing.T) {
+	t.Parallel()
+	env := workertest.Open(t, embedded.Config{Dir: t.TempDir()}, topology.Config{Partitions: 1})
+	env.LeaseTTL, env.Ledgers = time.Second, t.TempDir()
+	stop := env.Run("a", observe.Listener{})
+	a := moving()
+	syncing, synced := relay(env), 0
+	sync := func() {
+		t.Helper()
+		synced++
+		var out *events.SyncResponse
+		err := retry.Every(5*time.Millisecond).Do(brokertest.Within(t, time.Minute), nil, func() (err error) {
+			out, err = syncing.Sync(t.Context(), &events.SyncRequest{About: a.About(), Messages: history(synced)})
+			if err == nil && slices.ContainsFunc(out.Warnings, func(w events.SyncWarning) bool { return w.Code == events.CodeLate }) {
+				err = service.ErrBusy // on a slow machine
+			}
+			return retry.When(err != nil && service.Refusal(err).Code == events.CodeUnavailable, err)
+		})
+		if err != nil || !out.Recorded || out.Session != "" || out.Turns != int64(synced) {
+			t.Fatalf("sync %d: %+v, %v", synced, out, err)
+		}
+	}
+	sync()
+	stale, waiting, syncs := relay(env), relay(env), relay(env)
+	if _, err := topology.Grow(t.Context(), env.JS); err != nil {
+		t.Fatal(err)
+	}
+	for grown := false; !grown; {
+		sync()
+		streams, err := topology.Describe(t.Context(), env.JS)
+		if err != nil {
+			t.Fatal(err)
+		}
+		env.Streams = streams
+		grown = len(streams.Partitions.Unsplit()) == 0 && streams.Partitions.Count() == 2
+	}
+	env.AwaitDecided()
+	for _, o := range service.Operations() {
+		if !strings.Contains(o.Path, "{session}") {
+			continue
+		}
+		m, err := env.Conn.Request(events.OwnerSubject(0, o.Name), requestOf(o.Name, a), workertest.WaitLimit)
+		if err != nil || m.Header.Get(micro.ErrorCodeHeader) != string(events.CodeWrongPartition) {
+			t.Errorf("%s: %v %.300s, %v", o.Name, m.Header, m.Data, err)
+		}
+	}
+	got, err := stale.Stats(t.Context(), &events.StatsRequest{About: a.About()})
+	if err != nil || !got.Known || got.Turns != int64(synced) {
+		t.Errorf("stats: %+v, %v", got, err)
+	}
+	syncing = syncs
+	sync()
+	read, err := waiting.Context(t.Context(), &events.ContextRequest{About: a.About(), Await: events.Await{Turn: int64(synced)}})
+	if err != nil || !read.Known || len(read.Messages) != synced {
+		t.Errorf("context: %+v, %v", read, err)
+	}
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+// While no worker has a partition that a growth makes, its parent answers for its sessions: all are listed, and nothing
+// is missing. From the split on it is missing, until a worker serves it.
+func TestListsOfGrowing(t *testing.T) {
+	t.Parallel()
+	env := workertest.Open(t, embedded.Config{Dir: t.TempDir()}, topology.Config{Partitions: 1})
+	leases := coord.NewLeases(env.JS, time.Hour)
+	lease, err := leases.Acquire(t.Context(), 1, coord.Holder{Member: "other", Owner: "other"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	env.LeaseTTL, env.Ledgers = time.Second, t.TempDir()
+	stop := env.Run("a", observe.Listener{})
+	const sessions = 20
+	moves := 0
+	for i := range sessions {
+		a := events.Address{Tenant: "default", Session: fmt.Sprint("s", i)}
+		moves += events.PartitionOf(a, 2)
+		env.Publish(events.KindTurn, a.Session, workertest.Turn(1))
+	}
+	env.AwaitDecided()
+	if _, err := topology.Grow(t.Context(), env.JS); err != nil {
+		t.Fatal(err)
+	}
+	follow := func(what string, ok func(*events.FleetResponse) bool) {
+		t.Helper()
+		for deadline := time.Now().Add(workertest.WaitLimit); ; workertest.Pause(t, 10*time.Millisecond) {
+			var f events.FleetResponse
+			if e := env.Request(events.SubjectFleet, `{}`, &f); e != nil {
+				t.Fatal(e)
+			}
+			if ok(&f) {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("%s: %+v", what, f)
+			}
+		}
+	}
+	want := func(listed int, missing ...int64) {
+		t.Helper()
+		all, last := ranked(env, `"tenant":"*","sort":"name"`, 7)
+		if len(all) != listed || last.Total != int64(listed) || !slices.Equal(last.Missing, missing) {
+			t.Errorf("%d sessions are listed, and %v are missing; want %d and %v", len(all), last.Missing, listed, missing)
+		}
+		var tenants events.TenantsResponse
+		if e := env.Request(events.SubjectTenants, `{}`, &tenants); e != nil || !slices.Equal(tenants.Missing, missing) || tenants.Tenants[0].Sessions != int64(listed) {
+			t.Errorf("tenants: %+v, %v", tenants, e)
+		}
+		var paged []events.SessionSummary
+		for after := ""; ; {
+			var out events.SessionsResponse
+			if e := env.Request(events.SubjectSessions, fmt.Sprintf(`{"limit":3,"after":%q}`, after), &out); e != nil {
+				if e.Code != events.CodeUnavailable || after != "1." || len(missing) == 0 {
+					t.Errorf("behind %q: %+v", after, e)
+				}
+				break
+			}
+			if paged = append(paged, out.Sessions...); out.After == nil {
+				break
+			}
+			after = out.After.String()
+		}
+		if len(paged) != listed {
+			t.Errorf("%d sessions are listed in pages, want %d", len(paged), listed)
+		}
+	}
+	follow("the growth", func(f *events.FleetResponse) bool { return len(f.Partitions) == 2 })
+	follow("no partition is behind", func(f *events.FleetResponse) bool { return f.Partitions[0].Behind+f.Partitions[1].Behind == 0 })
+	want(sessions)
+	var health events.HealthResponse
+	if e := env.Request(events.SubjectHealth, ``, &health); e != nil || health.Status != events.HealthOK || health.Partitions != 1 {
+		t.Errorf("the worker is %+v, %v", health, e)
+	}
+	if err := env.Conn.Publish(events.OwnerSubject(0, "split"), nil); err != nil {
+		t.Fatal(err)
+	}
+	follow("events of the child wait", func(f *events.FleetResponse) bool { return f.Partitions[1].Behind > 0 })
+	want(sessions-moves, 1)
+	if err := leases.Release(t.Context(), lease); err != nil {
+		t.Fatal(err)
+	}
+	follow("the child is served", func(f *events.FleetResponse) bool { return f.Partitions[1].Served })
+	want(sessions)
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+// requestOf is a request about a session that its decoder takes.
+func requestOf(operation string, a events.Address) []byte {
+	more := map[string]string{
+		"attach": `,"attachments":[{"name":"a.go","text":"package a"}]`, "outcome": `,"seq":1`, "recall": `,"turn":1`, "whatif": `,"set":[["target=0.5"]]`,
+		"sync": `,"messages":[{"role":"user","content":"message 0"}]`, "preview": `,"policy":{}`,
+	}[operation]
+	return fmt.Appendf(nil, `{"v":1,"tenant":%q,"session":%q%s}`, a.Tenant, a.Session, more)
+}

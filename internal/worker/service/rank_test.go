@@ -1,0 +1,151 @@
+package service_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"compactd/internal/events"
+	"compactd/internal/testkit/workertest"
+	"compactd/internal/worker/observe"
+)
+
+// ranked lists all sessions in one order, in pages.
+func ranked(env *workertest.Env, in string, limit int) (all []events.SessionSummary, last events.SessionsResponse) {
+	env.T.Helper()
+	for after := ""; ; {
+		var out events.SessionsResponse
+		if e := env.Request(events.SubjectSessions, fmt.Sprintf(`{%s,"limit":%d,"after":%q}`, in, limit, after), &out); e != nil {
+			env.T.Fatalf("%s after %q: %s %s", in, after, e.Code, e.Message)
+		}
+		if all = append(all, out.Sessions...); out.After == nil {
+			return all, out
+		}
+		after = out.After.String()
+	}
+}
+
+// The sessions of all tenants are listed in one order, whichever workers serve them, in memory or not,
+// each once whatever the size of a page; texts and levels select some. Tenants have the sums.
+func TestRanking(t *testing.T) {
+	t.Parallel()
+	env, owners := workertest.New(t, t.TempDir()), workertest.NewOwnership(t)
+	env.Ledgers, env.MaxLedgers, env.CheckpointEvery = t.TempDir(), 4, 20*time.Millisecond
+	env.LeaseTTL = time.Hour // a slow worker loses no partition
+	first := env.Start("a", owners.Listener("a"))
+	<-first.Worker.Ready()
+	turns := map[string]int64{}
+	for i := range 30 {
+		tenant, session := fmt.Sprintf("t%d", i%3), fmt.Sprintf("s%02d", i)
+		for n := range i%5 + 1 {
+			env.PublishFor(tenant, events.KindTurn, session, workertest.Turn(n+1))
+		}
+		turns[session] = int64(i%5 + 1)
+	}
+	env.PublishFor("t0", events.KindTurn, "s00", []byte(workertest.BadTurn))
+	env.AwaitDecided()
+	env.Ledgers = t.TempDir()
+	second := env.Start("b", owners.Listener("b"))
+	<-second.Worker.Ready()
+	owners.Await(map[string]int{"a": 2, "b": 2})
+	for _, limit := range []int{1, 7, 500} {
+		all, last := ranked(env, `"tenant":"*","sort":"turns"`, limit)
+		if len(all) != 30 || last.Total != 30 || last.Matched != 30 || len(last.Missing) > 0 {
+			t.Fatalf("in pages of %d: %d sessions, %+v", limit, len(all), last)
+		}
+		if !slices.IsSortedFunc(all, func(a, b events.SessionSummary) int { return int(b.Turns - a.Turns) }) {
+			t.Errorf("in pages of %d they are out of order: %v", limit, names(all))
+		}
+		for _, s := range all {
+			if turns[s.Session] != s.Turns || s.Model == "" || s.TriggerTokens == 0 || s.Growth == 0 || s.TurnsLeft == nil {
+				t.Errorf("%+v", s)
+			}
+		}
+	}
+	for in, want := range map[string]int{
+		`"tenant":"t1","sort":"fill"`: 10, `"tenant":"*","text":"S0"`: 10, `"tenant":"*","text":"none"`: 0, `"tenant":"*","level":"blocking"`: 0,
+		`"tenant":"*","sort":"remaining","order":"desc"`: 30, `"tenant":"*","sort":"name","order":"desc"`: 30,
+	} {
+		all, last := ranked(env, in, 4)
+		if len(all) != want || last.Matched != int64(want) {
+			t.Errorf("%s: %d sessions, want %d; %d match", in, len(all), want, last.Matched)
+		}
+	}
+	if e := env.Request(events.OfTenant(events.SubjectSessions, "t1"), `{"tenant":"*"}`, nil); e == nil || e.Code != events.CodeForbidden {
+		t.Errorf("a tenant that requests all sessions got %+v", e)
+	}
+	if e := env.Request(events.SubjectTenants, `{"partition":4}`, nil); e == nil || e.Code != events.CodeOutOfRange {
+		t.Errorf("the tenants of no partition: %+v", e)
+	}
+	wantTenants(env)
+	for _, stop := range []func() error{first.Stop, second.Stop} {
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// wantTenants checks the sums of three tenants with ten sessions each.
+func wantTenants(env *workertest.Env) {
+	env.T.Helper()
+	var all []events.Tenant
+	for after := ""; ; {
+		var out events.TenantsResponse
+		if e := env.Request(events.SubjectTenants, fmt.Sprintf(`{"sort":"name","limit":2,"after":%q}`, after), &out); e != nil {
+			env.T.Fatalf("tenants: %s %s", e.Code, e.Message)
+		}
+		if all = append(all, out.Tenants...); out.After == nil {
+			break
+		}
+		after = out.After.String()
+	}
+	got := map[string][2]int64{}
+	for _, x := range all {
+		got[x.Tenant] = [2]int64{x.Sessions, x.Rejected}
+		if len(x.Models) != 1 || x.Models[0].Input != x.Input || x.Input == 0 || x.Levels[events.LevelOK]+x.Levels[events.LevelInfo] != 10 || x.OutcomeBound == 0 {
+			env.T.Errorf("%+v", x)
+		}
+	}
+	if diff := cmp.Diff(map[string][2]int64{"t0": {10, 1}, "t1": {10, 0}, "t2": {10, 0}}, got); diff != "" {
+		env.T.Errorf("sessions and refusals (-want +got):\n%s", diff)
+	}
+}
+
+// The bytes that a tenant stored in the last hour are counted from the log: a restart begins no new hour.
+func TestHourOutlivesARestart(t *testing.T) {
+	t.Parallel()
+	env := workertest.New(t, t.TempDir())
+	first := env.Start("a", observe.Listener{})
+	<-first.Worker.Ready()
+	for n := 1; n <= 24; n++ {
+		env.PublishFor("acme", events.KindTurn, "s1", workertest.Turn(n))
+	}
+	env.AwaitDecided()
+	stored := env.OutcomesOf("acme").Bytes
+	hour := func() int64 {
+		t.Helper()
+		var out events.TenantsResponse
+		if e := env.Request(events.SubjectTenants, `{}`, &out); e != nil || len(out.Tenants) != 1 {
+			t.Fatalf("tenants: %+v %+v", e, out)
+		}
+		return out.Tenants[0].OutcomeBytes
+	}
+	before := hour()
+	if before == 0 || before > stored {
+		t.Errorf("%d bytes of the hour, %d are stored", before, stored)
+	}
+	if err := first.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	second := env.Start("b", observe.Listener{})
+	<-second.Worker.Ready()
+	if after := hour(); after < before {
+		t.Errorf("%d bytes of the hour before a restart, %d behind it", before, after)
+	}
+	if err := second.Stop(); err != nil {
+		t.Fatal(err)
+	}
+}

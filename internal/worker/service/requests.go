@@ -1,0 +1,139 @@
+package service
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+	"compactd/internal/worker/limit"
+	"compactd/internal/worker/payload"
+)
+
+// Requests of this process. The worker that serves the session answers them. Fields must be as the
+// decoder of the request would accept them. Errors are [*events.ServiceError].
+
+// Context answers with a history.
+func (s *Service) Context(ctx context.Context, in *events.ContextRequest) (*events.ContextResponse, error) {
+	return received[events.ContextResponse](ask(ctx, s, "context", in, (*Service).context))
+}
+
+// Files answers with the files that a session has read and changed.
+func (s *Service) Files(ctx context.Context, in *events.FilesRequest) (*events.FilesResponse, error) {
+	return received[events.FilesResponse](ask(ctx, s, "files", in, (*Service).files))
+}
+
+// Outcome states what became of an event.
+func (s *Service) Outcome(ctx context.Context, in *events.OutcomeRequest) (*events.OutcomeResponse, error) {
+	return received[events.OutcomeResponse](ask(ctx, s, "outcome", in, (*Service).outcome))
+}
+
+// Recall answers with originals.
+func (s *Service) Recall(ctx context.Context, in *events.RecallRequest) (*events.RecallResponse, error) {
+	return received[events.RecallResponse](ask(ctx, s, "recall", in, (*Service).recall))
+}
+
+// Search is Recall for a request with a text.
+func (s *Service) Search(ctx context.Context, in *events.RecallRequest) (*events.SearchResponse, error) {
+	return received[events.SearchResponse](ask(ctx, s, "recall", in, (*Service).recall))
+}
+
+// Stats answers with the state of a session.
+func (s *Service) Stats(ctx context.Context, in *events.StatsRequest) (*events.StatsResponse, error) {
+	return received[events.StatsResponse](ask(ctx, s, "stats", in, (*Service).stats))
+}
+
+// Sync states what of a history to send.
+func (s *Service) Sync(ctx context.Context, in *events.SyncRequest) (*events.SyncResponse, error) {
+	whole := *in
+	whole.Tenant = cmp.Or(in.Tenant, events.DefaultTenant)
+	whole.OnDivergence, whole.Form = cmp.Or(in.OnDivergence, events.DivergeAuto), cmp.Or(in.Form, events.FormParts)
+	return received[events.SyncResponse](ask(ctx, s, "sync", &whole, (*Service).sync))
+}
+
+func ask[Q, A any, P addressed[Q]](ctx context.Context, s *Service, name string, in *Q, answer func(*Service, context.Context, *Q) (A, error)) (any, error) {
+	_, err := s.Serving()
+	var out any
+	if err == nil {
+		out, err = s.serve(ctx, s.find(name), callOf[Q, A, P](s, in, answer), false)
+	}
+	if err != nil {
+		return nil, s.refuse(err)
+	}
+	return out, nil
+}
+
+// received returns an answer of this worker as it is, and decodes an answer of another worker.
+func received[A any](out any, err error) (*A, error) {
+	if err != nil {
+		return nil, err
+	}
+	switch out := out.(type) {
+	case *A:
+		return out, nil
+	case events.Raw:
+		a := new(A)
+		if err := events.Unmarshal(out, a); err != nil {
+			return nil, fmt.Errorf("read the answer of another worker: %w", err)
+		}
+		return a, nil
+	}
+	return nil, fmt.Errorf("an answer is a %T", out)
+}
+
+// sync takes the history of an agent, and states what of it to send.
+func (s *Service) sync(ctx context.Context, in *events.SyncRequest) (*events.SyncResponse, error) {
+	out, err := s.syncer.Answer(ctx, in)
+	return out, orEnded(ctx, err)
+}
+
+// host is the [syncs.Host] of this worker. A sync that waits holds no processor.
+type host struct {
+	*Service
+	*payload.Renderer
+}
+
+func (h host) Inspect(a events.Address, read func(*compaction.Ledger)) (func(context.Context) error, error) {
+	weight := 0
+	p, at, err := h.inspect(a, func(l *compaction.Ledger) { weight = l.Weight(); read(l) })
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) error {
+		if err := h.awaitCommitted(ctx, p, a, at); err != nil {
+			return err
+		}
+		return limit.Of(ctx).ComputeOver(ctx, weight) // it is compared as a whole
+	}, nil
+}
+
+func (h host) Publish(ctx context.Context, k events.Kind, a events.Address, id string, body []byte) (uint64, error) {
+	seq, _, err := h.deliver(ctx, k, a, id, body, true)
+	return seq, err
+}
+
+func (h host) Sync(ctx context.Context, in *events.SyncRequest) (*events.SyncResponse, error) {
+	return received[events.SyncResponse](h.serve(ctx, h.find("sync"), callOf(h.Service, in, (*Service).sync), false))
+}
+
+func (h host) MaxBytes() int { return h.maxEvent() }
+
+func (h host) AwaitDecided(ctx context.Context, a events.Address, w events.Await) error {
+	return limit.Of(ctx).Idle(ctx, func() error { return h.awaitDecided(ctx, a, w) })
+}
+
+func (h host) Outcome(ctx context.Context, in *events.OutcomeRequest) (*events.OutcomeResponse, error) {
+	return h.outcome(ctx, in)
+}
+
+func (h host) Await(ctx context.Context, done <-chan struct{}) error {
+	return limit.Of(ctx).Idle(ctx, func() error {
+		select {
+		case <-done:
+			return nil
+		case <-ctx.Done():
+			return whyEnded(ctx)
+		}
+	})
+}

@@ -1,0 +1,127 @@
+package service
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"compactd/internal/events"
+	"compactd/internal/trace"
+	"compactd/internal/worker/limit"
+)
+
+// Bounds of a connection. No client may hold one for long without events.
+const (
+	headerTimeout  = 5 * time.Second
+	writeTimeout   = 30 * time.Second // what a request waits for, and the history that it is answered with
+	maxHeaderBytes = 16 << 10
+	stopTime       = time.Second // of requests under way when a listener stops
+)
+
+// ListenAt is the address of a listener: port -1 or 0 picks a free one, a missing host is 127.0.0.1.
+func ListenAt(address string) (host, at string, err error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return "", "", fmt.Errorf("listen on %q: want host:port, as in 127.0.0.1:8223", address)
+	}
+	n, err := strconv.Atoi(cmp.Or(port, "0"))
+	if err != nil || n < -1 || n > 65535 {
+		return "", "", fmt.Errorf("listen on %q: port is not -1 to 65535", address)
+	}
+	host = cmp.Or(host, "127.0.0.1")
+	return host, net.JoinHostPort(host, strconv.Itoa(max(n, 0))), nil
+}
+
+// Serve answers on l until ctx ends, and then gives requests under way a second.
+func Serve(ctx context.Context, l net.Listener, h http.Handler) error {
+	return ServeUntil(ctx, l, stopTime, &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       headerTimeout, // a body has its own
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       time.Minute,
+		MaxHeaderBytes:    maxHeaderBytes,
+		TLSNextProto:      map[string]func(*http.Server, *tls.Conn, http.Handler){}, // HTTP/1.1: a connection with events is taken over
+		ErrorLog:          log.New(io.Discard, "", 0),                               // of clients that break off
+	})
+}
+
+// ServeUntil answers on l with a server until ctx ends, and then gives requests under way some time.
+func ServeUntil(ctx context.Context, l net.Listener, late time.Duration, s *http.Server) error {
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(l) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), late)
+	defer cancel()
+	if err := s.Shutdown(stop); err != nil {
+		_ = s.Close() // the caller sends a request again that is cut off
+	}
+	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// Guard calls the func that admit returns for a request. It bounds the rate of refusals and of
+// requests without a func, the preflights of browsers.
+func Guard(admit func(http.ResponseWriter, *http.Request) (answer http.HandlerFunc, refused *events.ServiceError)) http.Handler {
+	refusals := limit.NewRefusals()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "no-store")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		if len(r.TransferEncoding) > 0 {
+			// It may have had a length too, which the server removed, and which a proxy may have believed: RFC 9112, 6.1.
+			w.Header().Set("Connection", "close")
+		}
+		answer, refused := admit(w, r)
+		if answer != nil {
+			answer(w, r.WithContext(trace.With(r.Context(), events.ReadTrace(r.Header.Values(events.HeaderTrace)))))
+			return
+		}
+		if refusals.Await(r.Context(), w); refused != nil {
+			WriteError(w, refused)
+			return
+		}
+		w.WriteHeader(http.StatusNoContent)
+	})
+}
+
+// Handler answers a request, or writes nothing and returns an error.
+type Handler func(http.ResponseWriter, *http.Request) error
+
+// ServeHTTP answers a request, with a refusal if the handler returns an error.
+func (h Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if err := h(w, r); err != nil {
+		WriteError(w, Refusal(err))
+	}
+}
+
+// Mux routes requests.
+type Mux struct {
+	http.ServeMux
+	routes []string
+}
+
+// Routes lists the routes, each as method and path.
+func (m *Mux) Routes() []string { return m.routes }
+
+// Route answers one method at a path, and refuses other methods.
+func (m *Mux) Route(method, path string, h Handler) {
+	allowed, _, _ := strings.Cut(method, ",") // HEAD is answered as GET
+	m.Handle(allowed+" "+path, h)
+	m.HandleFunc(path, WrongMethod(method))
+	m.routes = append(m.routes, allowed+" "+path)
+}

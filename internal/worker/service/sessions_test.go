@@ -1,0 +1,109 @@
+package service_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"compactd/internal/events"
+	"compactd/internal/testkit/workertest"
+)
+
+// sessions lists all sessions of a tenant in pages, and returns how many requests that took.
+func sessions(env *workertest.Env, tenant string, limit int) (all []events.SessionSummary, requests int) {
+	env.T.Helper()
+	for after := ""; ; {
+		requests++
+		var out events.SessionsResponse
+		if e := env.Request(events.SubjectSessions, fmt.Sprintf(`{"tenant":%q,"limit":%d,"after":%q}`, tenant, limit, after), &out); e != nil {
+			env.T.Fatalf("sessions after %q: %s %s", after, e.Code, e.Message)
+		}
+		if len(out.Sessions) > limit || out.Tenant != tenant {
+			env.T.Errorf("%d sessions of %s, at most %d were wanted", len(out.Sessions), out.Tenant, limit)
+		}
+		all = append(all, out.Sessions...)
+		if out.After == nil {
+			return all, requests
+		}
+		after = out.After.String()
+	}
+}
+
+func names(all []events.SessionSummary) (out []string) {
+	for _, s := range all {
+		out = append(out, s.Session)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Every session of a tenant that has not ended is listed once, whatever the size of a page,
+// whichever worker serves its partition, in memory or not.
+func TestSessions(t *testing.T) {
+	t.Parallel()
+	env, owners := workertest.New(t, t.TempDir()), workertest.NewOwnership(t)
+	env.Ledgers, env.MaxLedgers, env.CheckpointEvery = t.TempDir(), 4, 20*time.Millisecond
+	env.LeaseTTL = time.Hour // a slow worker loses no partition
+	first := env.Start("a", owners.Listener("a"))
+	<-first.Worker.Ready()
+	var want []string
+	for i := range 30 {
+		session := fmt.Sprintf("s%02d", i)
+		env.Publish(events.KindTurn, session, workertest.Turn(1))
+		if i%5 == 0 {
+			env.Publish(events.KindEnd, session, []byte(`{}`))
+			continue
+		}
+		want = append(want, session)
+	}
+	env.Publish(events.KindTurn, "parked", workertest.Turn(3))
+	want = append([]string{"parked"}, want...)
+	env.AwaitDecided()
+	env.Ledgers = t.TempDir()
+	second := env.Start("b", owners.Listener("b"))
+	<-second.Worker.Ready()
+	owners.Await(map[string]int{"a": 2, "b": 2})
+	for _, limit := range []int{1, 7, 500} {
+		all, _ := sessions(env, "default", limit)
+		if diff := cmp.Diff(want, names(all)); diff != "" {
+			t.Errorf("in pages of %d (-want +listed):\n%s", limit, diff)
+		}
+		for _, s := range all {
+			st := env.Stats(s.Session)
+			like := events.SessionSummary{
+				Session: s.Session, Turns: st.Turns, EstimatedInput: st.Budget.EstimatedInput, AvailableInput: st.Budget.AvailableInput,
+				Level: st.Budget.Level, Generation: st.Generation, LastTurn: s.LastTurn, Cost: st.Cost,
+			}
+			if diff := cmp.Diff(like, s); diff != "" {
+				t.Errorf("(-stats +listed):\n%s", diff)
+			}
+			if old := time.Since(time.UnixMilli(s.LastTurn)); old < -time.Second || old > workertest.WaitLimit {
+				t.Errorf("%s: last turn at %d", s.Session, s.LastTurn)
+			}
+		}
+	}
+	if all, requests := sessions(env, "others", 500); len(all) != 0 || requests > 5 {
+		t.Errorf("another tenant has %v, after %d requests", all, requests)
+	}
+	for in, code := range map[string]events.Code{
+		`{"tenant":"a.b"}`:  events.CodeBadID,
+		`{"limit":0}`:       events.CodeOutOfRange,
+		`{"limit":501}`:     events.CodeOutOfRange,
+		`{"after":"x"}`:     events.CodeOutOfRange,
+		`{"after":"0.a.b"}`: events.CodeOutOfRange,
+		`{"after":"4."}`:    events.CodeOutOfRange,
+		`{"after":7}`:       events.CodeBadType,
+	} {
+		if e := env.Request(events.SubjectSessions, in, nil); e == nil || e.Code != code || e.Hint == "" {
+			t.Errorf("%s: got %+v, want %s", in, e, code)
+		}
+	}
+	for _, stop := range []func() error{first.Stop, second.Stop} {
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
