@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"compactd/internal/events"
@@ -16,8 +15,7 @@ import (
 // briefly for them, and then publishes after them: on an older base its turn would be refused. A restart loses
 // them.
 type late struct {
-	mu  sync.Mutex
-	all map[events.Address]undecided
+	recent[events.Address, undecided]
 }
 
 // undecided holds consecutive turns after a base, and the settings in the first of them.
@@ -34,25 +32,18 @@ const (
 	maxUndecided = 100
 )
 
-// put remembers the turns of a late sync. If was is false, it drops those of the session.
-func (l *late) put(a events.Address, u undecided, was bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	switch {
-	case !was || len(u.turns) > maxUndecided:
-		delete(l.all, a)
+// note remembers the turns of a late sync. If was is false, it drops those of the session.
+func (l *late) note(a events.Address, u undecided, was bool) {
+	if !was || len(u.turns) > maxUndecided {
+		l.drop(a)
 		return
-	case l.all == nil || len(l.all) >= maxLate:
-		l.all = map[events.Address]undecided{}
 	}
-	l.all[a] = u
+	l.put(a, u)
 }
 
 // behind returns the remembered turns of a session after a base, if any.
 func (l *late) behind(a events.Address, base events.Expect) undecided {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	u := l.all[a]
+	u, _ := l.get(a)
 	if u.base == base {
 		return u
 	}
@@ -64,10 +55,8 @@ func (l *late) behind(a events.Address, base events.Expect) undecided {
 
 // last returns the sequence of the last remembered turn of a session, or 0.
 func (l *late) last(a events.Address) uint64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if turns := l.all[a].turns; len(turns) > 0 {
-		return turns[len(turns)-1].seq
+	if u, _ := l.get(a); len(u.turns) > 0 {
+		return u.turns[len(u.turns)-1].seq
 	}
 	return 0
 }
@@ -81,7 +70,7 @@ func (r *request) awaitLate(ctx context.Context) error {
 	}
 	err := r.host.AwaitDecided(ctx, r.address, events.Await{Seq: seq}.Within(max(time.Until(r.deadline), syncWait)))
 	if err == nil {
-		r.late.put(r.address, undecided{}, false)
+		r.late.drop(r.address)
 	}
 	if events.CodeOf(err) == events.CodeTurnPending {
 		return nil

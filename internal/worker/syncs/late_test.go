@@ -32,7 +32,7 @@ func lateRequest(h Host, length, from, until int, replaces bool) (*request, *sta
 		sent.turns = append(sent.turns, syncedTurn{seq: uint64(10 + i), number: int64(i + 1), whole: whole, digest: digest, messages: 1})
 	}
 	sent.base = st.base()
-	r.late.put(a, sent, true)
+	r.late.note(a, sent, true)
 	return r, st
 }
 

@@ -56,13 +56,17 @@ type Syncer struct {
 	locks  locks
 	stable stability
 	heads  heads
-	views  views
-	given  given
+	views  recent[viewKey, givenView] // that were compared last
+	given  recent[events.Address, givenAt]
 	late   late
 }
 
 // New returns a syncer. c is the config in force.
-func New(h Host, c func() *compaction.Config) *Syncer { return &Syncer{host: h, config: c} }
+func New(h Host, c func() *compaction.Config) *Syncer {
+	s := &Syncer{host: h, config: c}
+	s.views.most, s.given.most, s.late.most = maxViewCache, maxGiven, maxLate
+	return s
+}
 
 // state holds the parts of a ledger that a sync needs.
 type state struct {
@@ -297,7 +301,7 @@ func (r *request) record(ctx context.Context, st *state, t unpublished) (*events
 		return r.answerUntil(ctx, st)
 	}
 	decided, err := r.await(ctx, last)
-	r.late.put(r.address, r.sent, err == nil && decided == nil)
+	r.late.note(r.address, r.sent, err == nil && decided == nil)
 	if err != nil {
 		return nil, err
 	}

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"compactd/internal/align"
 	"compactd/internal/compaction"
@@ -106,7 +105,6 @@ type madeMessage struct {
 	of  events.Position
 }
 
-// viewsOf renders the views of the newest generations.
 func (r *request) viewsOf(ctx context.Context, st *state) ([]givenView, error) {
 	var out []givenView
 	for gen := st.generation; gen > max(0, st.generation-maxViews); gen-- {
@@ -181,25 +179,3 @@ type viewKey struct {
 
 // maxViewCache limits the cached views.
 const maxViewCache = 256
-
-// views caches compared views.
-type views struct {
-	mu  sync.Mutex
-	all map[viewKey]givenView
-}
-
-func (c *views) get(k viewKey) (givenView, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	v, ok := c.all[k]
-	return v, ok
-}
-
-func (c *views) put(k viewKey, v givenView) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.all == nil || len(c.all) >= maxViewCache {
-		c.all = map[viewKey]givenView{}
-	}
-	c.all[k] = v
-}
