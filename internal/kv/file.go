@@ -27,7 +27,7 @@ func openLocked(o Options) (*os.File, error) {
 		if err != nil {
 			return nil, err
 		}
-		return f, closeUnless(f, lock(f, unix.LOCK_SH, o.LockWait))
+		return f, closeUnless(f, Lock(f, unix.LOCK_SH, o.LockWait))
 	}
 	if err := os.MkdirAll(filepath.Dir(o.Path), 0o700); err != nil {
 		return nil, err
@@ -37,7 +37,7 @@ func openLocked(o Options) (*os.File, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := closeUnless(f, lock(f, unix.LOCK_EX, o.LockWait)); err != nil {
+		if err := closeUnless(f, Lock(f, unix.LOCK_EX, o.LockWait)); err != nil {
 			return nil, err
 		}
 		// During the wait the previous holder may have quarantined this file.
@@ -77,9 +77,9 @@ func stillAt(f *os.File, path string) (bool, error) {
 	return err == nil && os.SameFile(ours, there), err
 }
 
-// lock waits for the flock, which belongs to the open file and ends with the process.
-// bbolt takes the same lock again, on the same open file.
-func lock(f *os.File, how int, wait time.Duration) error {
+// Lock waits for the flock, which belongs to the open file and ends with the process; [ErrInUse]
+// after a time. bbolt takes the same lock again, on the same open file.
+func Lock(f *os.File, how int, wait time.Duration) error {
 	for end := time.Now().Add(wait); ; time.Sleep(lockRetry) {
 		err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB)
 		switch {

@@ -139,8 +139,8 @@ func check(t tb, s *Store, pos Position, m model) {
 	if diff := cmp.Diff(pos, s.Position()); diff != "" {
 		t.Fatal(diff)
 	}
-	if s.Sessions() != len(m) || s.head.rows != m.rows() {
-		t.Fatalf("%d sessions with %d rows; want %d with %d rows", s.Sessions(), s.head.rows, len(m), m.rows())
+	if len(s.index.sessions) != len(m) || s.head.rows != m.rows() {
+		t.Fatalf("%d sessions with %d rows; want %d with %d rows", len(s.index.sessions), s.head.rows, len(m), m.rows())
 	}
 }
 

@@ -157,13 +157,6 @@ func (s *Store) Position() Position {
 	return s.head.position
 }
 
-// Sessions returns the number of ledgers.
-func (s *Store) Sessions() int {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return len(s.index.sessions)
-}
-
 // Close syncs the file, flags it as closed and releases it. After an error the file is released
 // without the flag. A second Close does nothing.
 func (s *Store) Close() error {

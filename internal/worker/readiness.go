@@ -195,15 +195,15 @@ func (m *Monitor) checkLag(ctx context.Context, r *Readiness, w *watched, places
 		if !at.Served {
 			continue
 		}
-		oldest, err := stream.Oldest(ctx, w.js, w.worker.parts.Table().Sources(id, at.Cursor), at.Cursor)
+		oldest, err := stream.Waiting(ctx, w.js, w.worker.parts.Table().Sources(id, at.Cursor), at.Cursor)
 		if err != nil {
 			return err
 		}
 		var age time.Duration
-		if oldest.IsZero() {
+		if oldest.Seq == 0 {
 			at.Behind = 0
 		} else {
-			age = max(time.Since(oldest), 0)
+			age = max(time.Since(oldest.Time), 0)
 		}
 		m.metrics.lag(id, at.Behind, age)
 		if at.Behind > maxLagEvents || age > m.config.MaxLag {

@@ -16,6 +16,9 @@ import (
 	"compactd/internal/events/partitions"
 )
 
+// HeaderMarker carries the [Marker] on the last message of every commit.
+const HeaderMarker = "Compactd-Marker"
+
 // Marker holds the position up to which a partition is decided, and the owner. The last
 // message of every commit carries one.
 type Marker struct {

@@ -153,11 +153,7 @@ func (o *Options) Target() string {
 }
 
 func redact(addr string) string {
-	full := addr
-	if !strings.Contains(full, "://") {
-		full = "nats://" + full
-	}
-	u, err := url.Parse(full)
+	u, err := parseURL(addr)
 	if err != nil { // its password cannot be found
 		return "an address that is no URL"
 	}

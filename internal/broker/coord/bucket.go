@@ -74,7 +74,6 @@ type entry struct {
 	revision uint64
 }
 
-// get reads a key from the leader.
 func (b *bucket) get(ctx context.Context, key string) (entry, error) {
 	m, err := jsapi.GetFromLeader(ctx, b.js.Conn(), topology.StreamOf(b.name), jsapi.GetRequest{LastFor: b.prefix() + key})
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
@@ -83,13 +82,7 @@ func (b *bucket) get(ctx context.Context, key string) (entry, error) {
 	if err != nil {
 		return entry{}, err
 	}
-	var h nats.Header
-	if len(m.Header) > 0 {
-		if h, err = nats.DecodeHeadersMsg(m.Header); err != nil {
-			return entry{}, fmt.Errorf("read key %s: %w", key, err)
-		}
-	}
-	return newEntry(key, m.Data, m.Seq, h), nil
+	return newEntry(key, m.Data, m.Seq, m.Headers()), nil
 }
 
 func newEntry(key string, value []byte, revision uint64, h nats.Header) entry {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -49,21 +50,11 @@ func Pending(ctx context.Context, js jetstream.JetStream, partition int) ([]Eras
 		var e Erasure
 		var ok bool
 		if e.Address, ok = readOutcome(m, &e.Forgotten); ok && e.Seq > done[e.Address] {
-			out = append(dropOf(out, e.Address), e)
+			out = append(slices.DeleteFunc(out, func(o Erasure) bool { return o.Address == e.Address }), e) // it does the work of one before too
 		}
 		return nil
 	})
 	return out, err
-}
-
-// dropOf removes the erasure of a session, which a later one includes.
-func dropOf(es []Erasure, a events.Address) []Erasure {
-	for i := range es {
-		if es[i].Address == a {
-			return append(es[:i:i], es[i+1:]...)
-		}
-	}
-	return es
 }
 
 // readOutcome reads an outcome; false if no worker can have written it.

@@ -64,7 +64,6 @@ func Request(ctx context.Context, js jetstream.JetStream, a events.Address, id s
 	}
 }
 
-// publishForget stores a session.forget.
 func publishForget(ctx context.Context, js jetstream.JetStream, a events.Address, id string) (*jetstream.PubAck, error) {
 	subject, err := events.Input(events.KindForget, a)
 	if err != nil {

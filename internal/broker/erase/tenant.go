@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -41,12 +42,7 @@ func Sessions(ctx context.Context, js jetstream.JetStream, partition, tenant str
 			}
 		}
 	}
-	out := make([]events.Address, 0, len(found))
-	for a := range found {
-		out = append(out, a)
-	}
-	slices.SortFunc(out, func(a, b events.Address) int { return cmp.Compare(a.Session, b.Session) })
-	return out, nil
+	return slices.SortedFunc(maps.Keys(found), func(a, b events.Address) int { return cmp.Compare(a.Session, b.Session) }), nil
 }
 
 func parse(stream, subject string) (events.Location, error) {

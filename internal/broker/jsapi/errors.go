@@ -38,6 +38,7 @@ const (
 	CodeInsufficient        jetstream.ErrorCode = 10023 // insufficient resources
 	CodeStorageExceeded     jetstream.ErrorCode = 10047 // insufficient storage resources available
 	CodeMessageTooLarge     jetstream.ErrorCode = 10054 // message size exceeds maximum allowed
+	CodeStreamNotFound      jetstream.ErrorCode = 10059 // stream not found
 	CodeWrongLastSequence   jetstream.ErrorCode = 10071 // wrong last sequence: n
 	CodeStoreFailed         jetstream.ErrorCode = 10077 // maximum bytes exceeded, and the like
 	CodeHeaderTooLarge      jetstream.ErrorCode = 10097 // header size exceeds maximum allowed of 64k
@@ -108,9 +109,6 @@ func Ended(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
 		errors.Is(err, nats.ErrConnectionClosed) || errors.Is(err, nats.ErrConnectionDraining)
 }
-
-// CodeStreamNotFound of the server: stream not found.
-const CodeStreamNotFound jetstream.ErrorCode = 10059
 
 // Wrap adds the step to an error; nil stays nil.
 func Wrap(err error, format string, v ...any) error {

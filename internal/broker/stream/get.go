@@ -212,7 +212,6 @@ func (g *getter) accept(msg *nats.Msg) error {
 	return nil
 }
 
-// parseLeader reads an answer of the leader.
 func (g *getter) parseLeader(msg *nats.Msg) (LogMessage, error) {
 	if len(msg.Data) == 0 { // currently no server has the stream
 		return LogMessage{}, nats.ErrNoResponders

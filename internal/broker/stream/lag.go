@@ -13,15 +13,8 @@ import (
 	"compactd/internal/events"
 )
 
-// Oldest returns the server's time of the first event after cursor that is stored under one of the partitions,
-// or the zero time. [partitions.Table.Sources] returns the sources of a partition.
-func Oldest(ctx context.Context, js jetstream.JetStream, sources []int, cursor uint64) (time.Time, error) {
-	m, err := Waiting(ctx, js, sources, cursor)
-	return m.Time, err
-}
-
 // Waiting returns the first event after cursor that is stored under one of the partitions. Without one the
-// sequence is 0.
+// sequence and the time are 0. [partitions.Table.Sources] returns the sources of a partition.
 func Waiting(ctx context.Context, js jetstream.JetStream, sources []int, cursor uint64) (first LogMessage, err error) {
 	for _, p := range sources {
 		m, err := waiting(ctx, js, events.LogFilter(p), cursor)

@@ -1,9 +1,7 @@
 package stream
 
 import (
-	"context"
 	"strings"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -19,6 +17,8 @@ func isDelivery(m *nats.Msg) bool { return strings.HasPrefix(m.Reply, ackPrefix)
 // message is a message of a stream with its metadata. Its consumer takes no acknowledgements, so
 // the methods for them do nothing.
 type message struct {
+	jetstream.Msg // nil: its consumer takes no acknowledgements
+
 	msg      *nats.Msg
 	metadata *jetstream.MsgMetadata
 }
@@ -31,7 +31,7 @@ func newMessage(m *nats.Msg) (message, error) {
 	if err != nil {
 		return message{}, err
 	}
-	return message{m, &jetstream.MsgMetadata{
+	return message{msg: m, metadata: &jetstream.MsgMetadata{
 		Sequence:     jetstream.SequencePair{Consumer: md.Sequence.Consumer, Stream: md.Sequence.Stream},
 		NumDelivered: md.NumDelivered, NumPending: md.NumPending, Timestamp: md.Timestamp,
 		Stream: md.Stream, Consumer: md.Consumer, Domain: md.Domain,
@@ -45,7 +45,7 @@ func messageOf(stream string, m *jsapi.StoredMsg, headersOnly bool) message {
 	if headersOnly {
 		msg.Data = nil
 	}
-	return message{msg, &jetstream.MsgMetadata{
+	return message{msg: msg, metadata: &jetstream.MsgMetadata{
 		Sequence: jetstream.SequencePair{Stream: m.Seq}, NumDelivered: 1, NumPending: 1, Timestamp: m.Time, Stream: stream,
 	}}
 }
@@ -59,17 +59,3 @@ func (m message) Headers() nats.Header { return m.msg.Header }
 func (m message) Subject() string { return m.msg.Subject }
 
 func (m message) Reply() string { return m.msg.Reply }
-
-func (message) Ack() error { return nil }
-
-func (message) DoubleAck(context.Context) error { return nil }
-
-func (message) Nak() error { return nil }
-
-func (message) NakWithDelay(time.Duration) error { return nil }
-
-func (message) InProgress() error { return nil }
-
-func (message) Term() error { return nil }
-
-func (message) TermWithReason(reason string) error { return nil }

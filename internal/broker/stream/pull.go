@@ -58,7 +58,6 @@ type puller struct {
 	refusals int // pulls since the last message that were too small for the next one
 }
 
-// start requests the first messages.
 func (p *puller) start() error {
 	p.inbox, p.open = p.nc.NewInbox(), pullMessages
 	p.idle = time.AfterFunc(2*Heartbeat, func() {

@@ -40,9 +40,6 @@ func EnsureAudit(ctx context.Context, js jetstream.JetStream) error {
 		Storage: jetstream.FileStorage, Retention: jetstream.LimitsPolicy, Discard: jetstream.DiscardOld, MaxBytes: bound,
 		MaxAge: auditAge, MaxMsgsPerSubject: mostOfKind, DenyDelete: true, DenyPurge: true, Replicas: out.CachedInfo().Config.Replicas,
 	}
-	_, err = createLargest(ctx, js, c, leastAudit, func(size int64) jetstream.StreamConfig {
-		c.MaxBytes = size
-		return c
-	})
+	_, err = createLargest(ctx, js, c, leastAudit, nil)
 	return err
 }

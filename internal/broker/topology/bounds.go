@@ -86,10 +86,7 @@ func (t *Config) ensureOutcomes(ctx context.Context, js jetstream.JetStream, log
 	if have := log.Config.MaxBytes; have > 0 {
 		c.MaxBytes = min(c.MaxBytes, have)
 	}
-	return createLargest(ctx, js, c, leastBytes, func(size int64) jetstream.StreamConfig {
-		c.MaxBytes = size
-		return c
-	})
+	return createLargest(ctx, js, c, leastBytes, nil)
 }
 
 // createWithRoom creates the log with space for OUTCOMES, see metaMaxBytes.
@@ -101,9 +98,8 @@ func createWithRoom(ctx context.Context, js jetstream.JetStream, c jetstream.Str
 	if most > 0 {
 		c.MaxBytes = min(c.MaxBytes, max(most, leastBytes))
 	}
-	return createLargest(ctx, js, c, leastBytes, func(size int64) jetstream.StreamConfig {
-		c.MaxBytes, c.Metadata = roomFor(size), map[string]string{metaMaxBytes: strconv.FormatInt(size, 10)}
-		return c
+	return createLargest(ctx, js, c, leastBytes, func(c *jetstream.StreamConfig) {
+		c.MaxBytes, c.Metadata = roomFor(c.MaxBytes), map[string]string{metaMaxBytes: strconv.FormatInt(c.MaxBytes, 10)}
 	})
 }
 
@@ -143,11 +139,15 @@ func accountLimit(ctx context.Context, js jetstream.JetStream, replicas int) (in
 }
 
 // createLargest creates a stream with the largest bound that the server has space for: the
-// bound of c, then a quarter less each time, down to least. of returns the configuration for a bound.
-func createLargest(ctx context.Context, js jetstream.JetStream, c jetstream.StreamConfig, least int64, of func(size int64) jetstream.StreamConfig) (jetstream.Stream, error) {
+// bound of c, then a quarter less each time, down to least. change, if any, sets the fields that depend on the bound.
+func createLargest(ctx context.Context, js jetstream.JetStream, c jetstream.StreamConfig, least int64, change func(*jetstream.StreamConfig)) (jetstream.Stream, error) {
 	least = min(least, c.MaxBytes)
 	for size := c.MaxBytes; ; size = max(size/4*3, least) {
-		s, err := create(ctx, js, of(size), sizeTries)
+		sized := c
+		if sized.MaxBytes = size; change != nil {
+			change(&sized)
+		}
+		s, err := create(ctx, js, sized, sizeTries)
 		if size <= least || !jsapi.NoRoom(err) {
 			return s, err
 		}

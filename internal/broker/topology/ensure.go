@@ -19,7 +19,7 @@ import (
 const (
 	DefaultPartitions = 8
 	DefaultMaxAge     = 30 * 24 * time.Hour
-	DefaultDuplicates = 2 * time.Minute
+	DefaultDuplicates = 2 * time.Minute // how long a new log remembers message ids, at most its age
 
 	defaultMaxBytes = 20 << 30
 )
@@ -43,11 +43,6 @@ type Config struct {
 	CreateBytes int64
 	// Replicas of a new stream. Default 1.
 	Replicas int
-	// Compression of a new stream with S2. Reading then costs 1.3 times as much.
-	Compression bool
-	// Duplicates is the time that a new stream remembers message ids. Default
-	// [DefaultDuplicates], at most MaxAge.
-	Duplicates time.Duration
 }
 
 // Ensure creates the two streams, the buckets of the workers and the store of snapshots, or checks
@@ -114,13 +109,12 @@ func (t *Config) validate() error {
 	check(t.MaxBytesOutcomes >= -1, "max bytes of the outcomes %d is negative", t.MaxBytesOutcomes)
 	check(t.CreateBytes >= -1, "create bytes %d is negative", t.CreateBytes)
 	check(t.Replicas >= 0 && t.Replicas <= 5, "replicas %d is not 1 to 5", t.Replicas)
-	check(t.Duplicates >= 0, "duplicates %s is negative", t.Duplicates)
 	return errors.Join(errs...)
 }
 
 // common returns the settings that both new streams share.
 func (t *Config) common(name string, maxBytes int64) jetstream.StreamConfig {
-	c := jetstream.StreamConfig{
+	return jetstream.StreamConfig{
 		Name:       name,
 		Retention:  jetstream.LimitsPolicy,
 		Storage:    jetstream.FileStorage,
@@ -128,12 +122,8 @@ func (t *Config) common(name string, maxBytes int64) jetstream.StreamConfig {
 		MaxAge:     cmp.Or(t.MaxAge, DefaultMaxAge),
 		MaxBytes:   cmp.Or(maxBytes, t.CreateBytes, defaultMaxBytes),
 		Replicas:   cmp.Or(t.Replicas, 1),
-		Duplicates: min(cmp.Or(t.Duplicates, DefaultDuplicates), cmp.Or(t.MaxAge, DefaultMaxAge)),
+		Duplicates: min(DefaultDuplicates, cmp.Or(t.MaxAge, DefaultMaxAge)),
 	}
-	if t.Compression {
-		c.Compression = jetstream.S2Compression
-	}
-	return c
 }
 
 func (t *Config) logConfig() jetstream.StreamConfig {

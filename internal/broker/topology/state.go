@@ -64,7 +64,6 @@ func Describe(ctx context.Context, js jetstream.JetStream) (*Streams, error) {
 	return streamsOf(log, out), nil
 }
 
-// find returns both streams, or [ErrNoStreams].
 func find(ctx context.Context, js jetstream.JetStream) (log, out jetstream.Stream, err error) {
 	if log, err = lookUp(ctx, js, LogStream); err == nil {
 		out, err = lookUp(ctx, js, OutcomesStream)

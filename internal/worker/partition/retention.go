@@ -52,12 +52,13 @@ func (set *Set) renewConfig(ctx context.Context) {
 // partition may be behind: nothing is dropped that an event could still find.
 func (e *eraser) sweep(ctx context.Context, now time.Time) error {
 	at := now.Add(-e.set.config.Streams.MaxAge / 10)
-	undecided, err := stream.Oldest(ctx, e.set.js, e.sources(uint64(e.ledgers.position().seq)), uint64(e.ledgers.position().seq))
+	decided := uint64(e.ledgers.position().seq)
+	undecided, err := stream.Waiting(ctx, e.set.js, e.sources(decided), decided)
 	if err != nil {
 		return err
 	}
-	if !undecided.IsZero() && undecided.Before(at) {
-		at = undecided
+	if undecided.Seq > 0 && undecided.Time.Before(at) {
+		at = undecided.Time
 	}
 	expired, err := e.file.expired(at.UnixMilli())
 	if err != nil {
@@ -69,7 +70,6 @@ func (e *eraser) sweep(ctx context.Context, now time.Time) error {
 	return e.requestExpired(ctx, now)
 }
 
-// expired lists the ledgers of the file that have expired.
 func (f *file) expired(at int64) (gone []events.Address, err error) {
 	if f.store == nil {
 		return nil, nil

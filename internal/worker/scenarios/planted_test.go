@@ -194,15 +194,15 @@ func awaitPartition(env *workertest.Env, partition int) {
 		if err != nil {
 			env.T.Fatal(err)
 		}
-		oldest, err := stream.Oldest(env.T.Context(), env.JS, []int{partition}, m.Cursor)
+		oldest, err := stream.Waiting(env.T.Context(), env.JS, []int{partition}, m.Cursor)
 		if err != nil {
 			env.T.Fatal(err)
 		}
-		if oldest.IsZero() {
+		if oldest.Seq == 0 {
 			return
 		}
 		if time.Now().After(deadline) {
-			env.T.Fatalf("partition %d is at %d, and the event of %s waits", partition, m.Cursor, oldest)
+			env.T.Fatalf("partition %d is at %d, and the event of %s waits", partition, m.Cursor, oldest.Time)
 		}
 		workertest.Pause(env.T, 10*time.Millisecond)
 	}
