@@ -248,7 +248,7 @@ func (f *flags) whatIf(ctx context.Context, s *service.Service, in *events.WhatI
 }
 
 // lifeOf reads the decisions about a session since its name was last used for another one.
-func lifeOf(ctx context.Context, s *query.Service, a events.Address) (*whatif.Session, error) {
+func lifeOf(ctx context.Context, s *service.Service, a events.Address) (*whatif.Session, error) {
 	known, err := counters()
 	if err != nil {
 		return nil, err

@@ -18,8 +18,8 @@ import (
 )
 
 // Routes returns the routes of the monitor. They exclude pprof.
-func (m *Monitor) Routes() *query.Mux {
-	mux := &query.Mux{}
+func (m *Monitor) Routes() *service.Mux {
+	mux := &service.Mux{}
 	for _, path := range []string{"/{$}", "/v1", "/v1/{$}"} {
 		mux.Route(page, path, func(w http.ResponseWriter, r *http.Request) error {
 			return service.Write(r.Context(), w, http.StatusOK, m.index())
@@ -67,7 +67,7 @@ const page = "GET, HEAD"
 var errNoPage = events.Refuse(events.CodeNotFound, "there is no such path", "GET / lists the paths of health, metrics and the API, GET /v1/openapi.json all requests.")
 
 // service returns the service, or an error before the start and during the stop of the worker.
-func (m *Monitor) service() (*query.Service, error) {
+func (m *Monitor) service() (*service.Service, error) {
 	on := m.watched.Load()
 	if on == nil {
 		return nil, service.ErrNotServed

@@ -79,7 +79,7 @@ type Config struct {
 	// Version of the program. Default "dev".
 	Version string
 	// WhatIf compares policies on a session. Default none.
-	WhatIf query.WhatIf
+	WhatIf service.WhatIf
 	// HTTP is the address of the [Monitor], which has this worker's console. Default none.
 	HTTP string
 
@@ -221,7 +221,7 @@ func New(c Config) (*Worker, error) {
 }
 
 // Service returns the service, for requests of this process.
-func (w *Worker) Service() *query.Service { return w.service }
+func (w *Worker) Service() *service.Service { return w.service }
 
 // Events returns the hub that reads outcomes for followers. Run runs it.
 func (w *Worker) Events() *agents.Hub { return w.hub }

@@ -40,7 +40,7 @@ func (e *Edge) mcpHandler() http.Handler {
 		}
 		count(r, a.Tenant)
 		if r.Body != http.NoBody { // the whole body, before the request takes a slot
-			body, err := query.ReadBody(w, r, limit.Body{Most: events.MaxRequestBytes})
+			body, err := service.ReadBody(w, r, limit.Body{Most: events.MaxRequestBytes})
 			if err == nil {
 				err = checkBatch(body)
 			}

@@ -125,7 +125,7 @@ func waitOf(r *http.Request) (time.Duration, error) {
 }
 
 // read reads an event, and checks it like the deciding worker.
-func read(w http.ResponseWriter, r *http.Request, v verb, in *query.Event) (err error) {
+func read(w http.ResponseWriter, r *http.Request, v verb, in *service.Event) (err error) {
 	if in.Body, err = readComputing(w, r, v.most); err != nil {
 		return err
 	}

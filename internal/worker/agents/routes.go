@@ -56,7 +56,7 @@ func count(r *http.Request, tenant string) {
 
 // permit returns the tenant of a request. It writes the id of the session, or the tenant of the token,
 // into the request.
-func (e *Edge) permit(o *query.Operation, r *http.Request) (tenant string, err error) {
+func (e *Edge) permit(o *service.Operation, r *http.Request) (tenant string, err error) {
 	t := tokenOf(r)
 	switch {
 	case o.Operators && t.Role != tokens.RoleOperator:

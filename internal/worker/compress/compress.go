@@ -39,7 +39,7 @@ type Compressor struct {
 
 // New returns a compressor. Its user may read the streams and write the prefixes. onError receives errors that
 // fail no request.
-func New(js jetstream.JetStream, service *query.Service, onError func(error)) *Compressor {
+func New(js jetstream.JetStream, service *service.Service, onError func(error)) *Compressor {
 	return &Compressor{js.Conn(), coord.NewPrefixes(js), service, onError}
 }
 
@@ -147,7 +147,7 @@ func (s *Compressor) sync(ctx context.Context, tenant, session string, in *event
 	until := time.Now().Add(takeOver)
 	err = retry.Every(takePause).Do(ctx, nil, func() (err error) {
 		answer, err = s.service.Sync(ctx, request)
-		return retry.When(err != nil && query.Refusal(err).Code == events.CodeUnavailable && time.Now().Before(until), err)
+		return retry.When(err != nil && service.Refusal(err).Code == events.CodeUnavailable && time.Now().Before(until), err)
 	})
 	if err == nil && request.Usage != nil {
 		if err := limit.Of(ctx).Idle(ctx, func() error { return s.prefixes.DropUsage(ctx, a) }); err != nil {

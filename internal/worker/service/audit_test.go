@@ -48,9 +48,9 @@ func TestAuditLog(t *testing.T) {
 		}
 	}
 	mux := &service.Mux{}
-	service := func() (*service.Service, error) { return w.Worker.Service(), nil }
-	service.ServeHTTP(mux, service, nil)
-	agents.ServeOperators(mux, service)
+	served := func() (*service.Service, error) { return w.Worker.Service(), nil }
+	service.ServeHTTP(mux, served, nil)
+	agents.ServeOperators(mux, served)
 	server := httptest.NewServer(mux)
 	defer server.Close()
 	for _, r := range [][3]string{{"GET", "context", ""}, {"GET", "stats", ""}, {"POST", "compact", "{}"}} {

@@ -26,7 +26,7 @@ func Handler(open func(*http.Request) *mcp.Server) http.Handler {
 }
 
 // New returns a server for one session of a service. It calls begin before each method, and end after it.
-func New(version string, a events.Address, service *query.Service, begin func(context.Context) (_ context.Context, end func())) *mcp.Server {
+func New(version string, a events.Address, service *service.Service, begin func(context.Context) (_ context.Context, end func())) *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "compactd", Title: "Session history", Version: version}, &mcp.ServerOptions{
 		Instructions: "The history of this session is compacted to fit the context window. These tools look up what was removed.",
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}},

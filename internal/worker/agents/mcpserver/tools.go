@@ -233,7 +233,7 @@ type compactArguments struct {
 }
 
 func (v *session) compact(ctx context.Context, in *compactArguments) (string, error) {
-	event := &query.Event{Address: v.Address, Kind: events.KindCompact, ID: uuid.NewString(), Wait: events.DefaultWait}
+	event := &service.Event{Address: v.Address, Kind: events.KindCompact, ID: uuid.NewString(), Wait: events.DefaultWait}
 	body, err := events.Marshal(&events.Compact{ID: event.ID, Focus: in.Focus})
 	if err == nil {
 		_, err = events.DecodeCompact(body)
