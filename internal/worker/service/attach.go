@@ -18,8 +18,8 @@ import (
 	"compactd/internal/worker/observe"
 )
 
-// attach states what of files to send with the next call of a session (B15). It reads and
-// summarizes files outside the lock of the partition, and stores nothing of them.
+// attach states which parts of files to send with the next call of a session (B15). It reads and
+// summarizes files outside the lock of the partition, and stores none of them.
 func (s *Service) attach(ctx context.Context, in *events.AttachRequest) (*events.AttachResponse, error) {
 	next, err := s.pending(in.Address(), &in.NextCall)
 	if err != nil {
@@ -68,7 +68,7 @@ func (s *Service) attached(in *events.AttachRequest, next compaction.Pending, pl
 			Name: in.Attachments[i].Name, Action: f.Action, Text: f.Text, Tokens: int64(f.Tokens), WholeTokens: int64(f.Whole),
 		}
 		if w := written[i]; w != nil {
-			out.Attachments[i].Usage = w.Usage // spent, whatever became of it
+			out.Attachments[i].Usage = w.Usage // spent, even if the file is left out
 			if f.Action == events.FileSummarized {
 				out.Attachments[i].Model = w.Model
 			}

@@ -18,8 +18,7 @@ import (
 )
 
 const (
-	// awaitSlice is how long one request lets another worker wait: a worker that crashes does not
-	// answer.
+	// awaitSlice limits the wait of one request to another worker, which may crash meanwhile.
 	awaitSlice = 2 * time.Second
 	// unservedPause is the pause between two tries to reach the worker that serves the partition.
 	unservedPause = 20 * time.Millisecond
@@ -149,7 +148,7 @@ func (s *Service) refusedSince(ctx context.Context, a events.Address, turn int64
 		return false, orEnded(ctx, err)
 	}
 	if r := rejectionIn(m.Data); r == nil || r.Seq <= last.Seq {
-		return false, nil // the usual case: none since
+		return false, nil // the usual case: no refusal since
 	}
 	err = stream.ReadSubjects(ctx, nc, topology.OutcomesStream, subjects, 1, func(m stream.LogMessage) error {
 		r := rejectionIn(m.Data)
@@ -167,7 +166,7 @@ func (s *Service) refusedSince(ctx context.Context, a events.Address, turn int64
 	if err != nil {
 		return false, orEnded(ctx, err)
 	}
-	return newest.Seq <= uint64(at), nil // else a corrected turn of the number may be on its way
+	return newest.Seq <= uint64(at), nil // otherwise a corrected turn with the number may follow
 }
 
 // rejectionIn decodes a rejection, nil for a version that this program cannot read.
@@ -180,7 +179,7 @@ func rejectionIn(data []byte) *events.Rejected {
 	return r
 }
 
-// numberOf is the number of a turn in the log; 0 for a turn without a number, -1 for a turn that
+// numberOf returns the number of a turn in the log; 0 for a turn without a number, -1 for a turn that
 // cannot be read or is gone.
 func (s *Service) numberOf(ctx context.Context, seq uint64) (int64, error) {
 	stored, err := stream.GetLog(ctx, s.config.Answers, []uint64{seq})

@@ -46,7 +46,7 @@ func (s *Service) context(ctx context.Context, in *events.ContextRequest) (*even
 	return v.Paged(in.Page, min(maxAnswerBytes, connect.MaxPayload(s.config.Read)-answerMargin))
 }
 
-// unread is an answer whose texts are still to be read.
+// unread is an answer before its texts are read.
 type unread struct {
 	events.ContextResponse
 	view          *compaction.View
@@ -89,8 +89,8 @@ func (s *Service) render(ctx context.Context, a events.Address, out *unread) (er
 	return orEnded(ctx, err)
 }
 
-// bytesOfToken is about how many bytes of a history a token has, and renderedCopies how often it is
-// in memory while it is rendered: as text of the log, as a message, and in the answer.
+// bytesOfToken approximates the bytes of a history per token. renderedCopies is the number of copies in
+// memory during rendering: the text of the log, the message, and the answer.
 const (
 	bytesOfToken   = 4
 	renderedCopies = 3

@@ -50,7 +50,7 @@ func (s *Service) files(ctx context.Context, in *events.FilesRequest) (*events.F
 	return out, nil
 }
 
-// ofTurns is how many of the first files belong to the next so many turns. The files of a turn
+// ofTurns returns the number of leading files that belong to the next turns. The files of a turn
 // follow each other.
 func ofTurns(files []compaction.FileUsage, turns int) int {
 	for i := 1; i < len(files); i++ {
@@ -116,7 +116,7 @@ func (o *originals) message(t *events.Turn, index int) events.Message {
 	return m
 }
 
-// pathOf is the path of a file in its message, "" for none.
+// pathOf returns the path of a file in its message, or "".
 func pathOf(f *compaction.FileUsage, m *events.Message) string {
 	if f.Part >= len(m.Parts) {
 		return ""

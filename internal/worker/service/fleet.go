@@ -21,11 +21,10 @@ import (
 	"compactd/internal/events"
 )
 
-// fleetTime is how long workers have to report their state; a worker that stopped is listed without
-// it.
+// fleetTime limits the reports of workers; a stopped worker is listed without its state.
 const fleetTime = time.Second
 
-// started is when the process began, about.
+// started is the approximate start of the process.
 var started = time.Now().UnixMilli()
 
 // decodeFleet reads a request for the fleet.

@@ -15,9 +15,8 @@ import (
 	"compactd/internal/worker/limit"
 )
 
-// ServeHTTP adds all operations to mux. current returns the service that answers, or why there is
-// none yet. wrap is put around each operation, and begins the [limit.Operation] of a request; nil
-// is for operators.
+// ServeHTTP adds all operations to mux. current returns the service, or an error before its start.
+// wrap wraps each operation, and begins the [limit.Operation] of a request; nil is for operators.
 func ServeHTTP(mux *Mux, current func() (*Service, error), wrap func(*Operation, Handler) Handler) {
 	for _, o := range Operations() {
 		if o.syncs && wrap == nil { // for agents, who have tokens
@@ -33,7 +32,7 @@ func ServeHTTP(mux *Mux, current func() (*Service, error), wrap func(*Operation,
 	}
 }
 
-// Caller is who sends a request over HTTP, and from where.
+// Caller is the sender of a request over HTTP, with its address.
 type Caller struct {
 	Name, From string
 	Operator   bool // who may read the content of any tenant
@@ -41,7 +40,7 @@ type Caller struct {
 
 type callerKey struct{}
 
-// WithCaller puts who sends a request into its context.
+// WithCaller puts the sender of a request into its context.
 func WithCaller(ctx context.Context, c Caller) context.Context {
 	return context.WithValue(ctx, callerKey{}, c)
 }
@@ -222,10 +221,10 @@ func joined(data []byte, at int) ([]byte, error) {
 
 const jsonSpace = " \t\r\n"
 
-// Param is a field of a request in the query of its URL.
+// Param is a field in the query of a URL.
 type Param struct {
 	Name string
-	// Text is taken as it is; anything else is a number where it looks like one.
+	// Text is taken as it is; other values are numbers if they have the form of one.
 	Text bool
 	// Place is turn.index, for an object with these two.
 	Place bool
@@ -249,7 +248,7 @@ func (p *Param) value(s string) []byte {
 }
 
 func quoted(s string) []byte {
-	data, _ := events.Marshal(strings.ToValidUTF8(s, "\uFFFD")) // of a valid string
+	data, _ := events.Marshal(strings.ToValidUTF8(s, "\uFFFD")) // cannot fail for a valid string
 	return data
 }
 

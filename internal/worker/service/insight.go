@@ -23,8 +23,8 @@ import (
 // historyMemory is the memory to read compactions: room for a large one as stored and as decoded.
 const historyMemory = 4 * events.MaxOutputBytes
 
-// compactions states when and why a session was compacted. It reads OUTCOMES, which a tenant
-// cannot.
+// compactions lists the compactions of a session with their reasons. It reads OUTCOMES for tenants, who may
+// not.
 func (s *Service) compactions(ctx context.Context, in *events.HistoryRequest) (*events.HistoryResponse, error) {
 	a := in.Address()
 	out := &events.HistoryResponse{V: events.Version, Entries: []events.HistoryEntry{}}
@@ -64,7 +64,7 @@ func (s *Service) Compactions(ctx context.Context, a events.Address, fn func(c *
 			}
 			defer op.Rest() // the next one is waited for
 			body, err := events.DecodeOutcome(events.KindCompacted, m.Data)
-			if c, ok := body.(*events.Compacted); ok && err == nil { // not erased, and of a version that this one can read
+			if c, ok := body.(*events.Compacted); ok && err == nil { // neither erased nor of an unknown version
 				return fn(c, m.Time, m.Trace)
 			}
 			return nil
@@ -73,7 +73,7 @@ func (s *Service) Compactions(ctx context.Context, a events.Address, fn func(c *
 	return orEnded(ctx, err)
 }
 
-// timeline states how a session grew.
+// timeline lists the growth of a session, turn by turn.
 func (s *Service) timeline(ctx context.Context, in *events.ContextRequest) (*events.TimelineResponse, error) {
 	out := &events.TimelineResponse{V: events.Version, Turns: []events.TimelineTurn{}, Generations: []events.TimelineShift{}}
 	if err := s.computeOver(ctx, in.Address()); err != nil {
@@ -144,7 +144,7 @@ func (s *Service) look(ctx context.Context, in *events.ContextRequest, pair bool
 			_, shifts := l.Timeline(s.config.Partitions.Compaction())
 			out.through = cmp.Or(l.GenerationThrough(g), shifts[g-1].Turn)
 			out.earlier, out.view, out.Generation = l.ViewThrough(g-1, out.through), l.ViewThrough(g, out.through), g
-		case g < out.Generation: // as it was before the next one came
+		case g < out.Generation: // its state before the next generation
 			_, shifts := l.Timeline(s.config.Partitions.Compaction())
 			out.view, out.Generation, out.input = l.ViewThrough(g, cmp.Or(l.GenerationThrough(g+1), shifts[g].Turn)), g, int64(shifts[g].Before)
 		default:
@@ -156,7 +156,7 @@ func (s *Service) look(ctx context.Context, in *events.ContextRequest, pair bool
 		return out, err
 	case out.view == nil:
 		least := int64(0)
-		if pair { // generation 0 is of no compaction
+		if pair { // generation 0 has no compaction
 			least = 1
 		}
 		return out, unknownGeneration(least, out.Generation)
@@ -167,8 +167,7 @@ func (s *Service) look(ctx context.Context, in *events.ContextRequest, pair bool
 	return out, s.awaitCommitted(ctx, p, in.Address(), at)
 }
 
-// unknownGeneration refuses a generation that the session does not have, or of which nothing is
-// left.
+// unknownGeneration refuses a generation that the session does not have, or no longer has.
 func unknownGeneration(least, most int64) error {
 	if most < least {
 		return events.Refuse(events.CodeUnknownGeneration, "the session was not compacted yet", "Request it once a compaction has made a generation.")
@@ -177,7 +176,7 @@ func unknownGeneration(least, most int64) error {
 }
 
 // count estimates a message.
-func (x *looked) count(m events.Message) int64 { return int64(x.rate.Message(m)) }
+func (l *looked) count(m events.Message) int64 { return int64(l.rate.Message(m)) }
 
 // sourced renders a view, also one that its provider would refuse.
 func (s *Service) sourced(ctx context.Context, a events.Address, v *compaction.View) (out []compaction.Sourced, invalid *payload.InvalidError, err error) {
@@ -197,7 +196,7 @@ func (s *Service) sourced(ctx context.Context, a events.Address, v *compaction.V
 // changesPage is the approximate size of a page of changes, in bytes.
 const changesPage = 512 << 10
 
-// changes states what a compaction did to each message.
+// changes lists the change of each message by a compaction.
 func (s *Service) changes(ctx context.Context, in *events.ContextRequest) (*events.ChangesResponse, error) {
 	out := &events.ChangesResponse{V: events.Version, Rows: []events.Change{}, Page: 1, Pages: 1}
 	var published events.Compacted // before memory is held for texts
@@ -239,7 +238,7 @@ func (s *Service) changes(ctx context.Context, in *events.ContextRequest) (*even
 	return out, nil
 }
 
-// xray states what fills the window.
+// xray lists the contents of the window.
 func (s *Service) xray(ctx context.Context, in *events.ContextRequest) (*events.XrayResponse, error) {
 	out := &events.XrayResponse{V: events.Version, Kinds: []events.XrayKind{}, Largest: []events.XrayEntry{}}
 	l, err := s.look(ctx, in, false)
@@ -276,7 +275,7 @@ func (s *Service) xray(ctx context.Context, in *events.ContextRequest) (*events.
 	return out, nil
 }
 
-// preview states what a session.compact would do.
+// preview returns the result that a session.compact would have.
 func (s *Service) preview(ctx context.Context, in *events.PreviewRequest) (*events.PreviewResponse, error) {
 	out := &events.PreviewResponse{V: events.Version}
 	body, err := events.Marshal(&events.Compact{Focus: in.Focus, Policy: in.Policy})
@@ -328,7 +327,7 @@ func (s *Service) whatIf(ctx context.Context, in *events.WhatIfRequest) (*events
 	return s.config.WhatIf(ctx, s, in)
 }
 
-// markerPause is between two looks at the marker of a partition.
+// markerPause is the pause between two reads of a marker.
 const markerPause = 20 * time.Millisecond
 
 // AwaitMarker waits until the marker of the partition is past everything decided for a session, so

@@ -18,7 +18,7 @@ import (
 	"compactd/internal/worker/partition"
 )
 
-// Run answers over NATS until ctx ends, and returns when the last answer is given, or until does.
+// Run answers over NATS until ctx ends, and returns after the last answer, or at the end of until.
 func (s *Service) Run(ctx, until context.Context) error {
 	svc, err := micro.AddService(s.config.Read, micro.Config{
 		Name: events.ServiceName, Version: strconv.Itoa(events.Version) + ".0.0", // of the contract: a program's need not be semantic
@@ -45,13 +45,13 @@ func (s *Service) Run(ctx, until context.Context) error {
 	s.end()
 	_ = svc.Stop()
 	if nc := s.config.Read; nc.IsConnected() {
-		_ = nc.FlushTimeout(time.Second) // the server sends no request here any more; if not, the caller waits in vain
+		_ = nc.FlushTimeout(time.Second) // after it the server sends no request here; without it a caller may wait in vain
 	}
-	_ = retry.Every(stopPause).Until(until, func() (bool, error) { return s.running.Load() == 0, nil }) // those that wait end by themselves
+	_ = retry.Every(stopPause).Until(until, func() (bool, error) { return s.running.Load() == 0, nil }) // waiting requests end by themselves
 	return nil
 }
 
-// stopPause is how long a stop waits between two looks at the answers that are under way.
+// stopPause is the pause between two checks for answers under way.
 const stopPause = 5 * time.Millisecond
 
 // add answers an operation on its subject. If the operation is about a session, it also answers on
@@ -133,7 +133,7 @@ func (s *Service) decodeFor(ctx context.Context, o *Operation, m message) (*call
 		tenant = c.tenant
 	case m.of.Tenant == "":
 		return nil, err
-	default: // what is wrong with a request shows nothing to another tenant
+	default: // the error shows nothing to another tenant
 		var unread error
 		if tenant, unread = events.RequestTenant(m.data); unread != nil {
 			return nil, err

@@ -38,10 +38,10 @@ type Operation struct {
 // call is a request that was decoded.
 type call struct {
 	tenant, session string
-	partition       int // that the worker serves who can answer; -1 is any worker
+	partition       int // partition of the session; -1: any worker answers
 	wait            events.Await
 	answer          func(context.Context) (any, error)
-	in              any    // that answer is about
+	in              any    // the request that answer works on
 	raw             []byte // in as it came, nil for a request of this process
 }
 

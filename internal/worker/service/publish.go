@@ -224,13 +224,13 @@ func (s *Service) store(ctx context.Context, k events.Kind, a events.Address, id
 	return 0, false, events.Refuse(events.CodeDuplicateID, "the id was used for another event", "Use an id of its own for each event.")
 }
 
-// boundID follows from a session and an id.
+// boundID returns an id that is derived from a session and an id.
 func boundID(a events.Address, k events.Kind, id string) string {
 	return uuid.NewSHA1(uuid.NameSpaceOID, []byte("compactd event "+string(k)+" "+a.String()+" "+id)).String()
 }
 
-// isCopy reports whether what the server takes an event for is that event, sent before. It is
-// an error if it is another event of the session.
+// isCopy reports whether the stored message at seq is this event, sent before. Another event of the
+// session is an error.
 func (s *Service) isCopy(ctx context.Context, k events.Kind, a events.Address, seq uint64, body []byte, follows bool) (bool, error) {
 	stored, err := Reading(ctx, func() ([]stream.LogMessage, error) { return stream.GetLog(ctx, s.config.Answers, []uint64{seq}) })
 	if _, gone := errors.AsType[*stream.GoneError](err); gone {
@@ -248,7 +248,7 @@ func (s *Service) isCopy(ctx context.Context, k events.Kind, a events.Address, s
 	return false, nil
 }
 
-// send publishes until there is an acknowledgement, or an error that no later try changes.
+// send publishes until an acknowledgement or a permanent error.
 func (s *Service) send(ctx context.Context, subject, msgID string, body []byte) (seq uint64, duplicate bool, err error) {
 	if most := s.maxEvent(); len(body) > most {
 		return 0, false, events.NewInvalid(events.CodeTooLarge, "", fmt.Sprintf("the event has %d bytes; the server takes %d", len(body), most))

@@ -19,10 +19,10 @@ import (
 	"compactd/internal/worker/rank"
 )
 
-// gatherTime is how long the owner of a partition has to answer for its sessions.
+// gatherTime limits the answer of the owner of a partition.
 const gatherTime = 5 * time.Second
 
-// partitionOf is the partition that a request is about, [anyWorker] where it is about all, or there is no such.
+// partitionOf returns the partition of a request, or [anyWorker] for all partitions and for an unknown one.
 func (s *Service) partitionOf(p *int64) int {
 	if p == nil || *p >= int64(s.config.Partitions.Count()) {
 		return anyWorker
@@ -30,7 +30,7 @@ func (s *Service) partitionOf(p *int64) int {
 	return int(*p)
 }
 
-// checkPartition refuses one that the log does not have; nil is all of them.
+// checkPartition refuses a partition that the log does not have; nil means all.
 func (s *Service) checkPartition(p *int64) error {
 	if n := s.config.Partitions.Count(); p != nil && *p >= int64(n) {
 		return events.NewInvalid(events.CodeOutOfRange, "partition", fmt.Sprintf("must be between 0 and %d", n-1))
@@ -38,10 +38,9 @@ func (s *Service) checkPartition(p *int64) error {
 	return nil
 }
 
-// gather answers a request about all partitions: what the owner of each one answers, by partition, and the
-// partitions that none serves now, or whose owner gives no answer within a time. One that is to be split off is not
-// among them: its parent has answered for its sessions. of is the request about one of them,
-// nil for none.
+// gather returns the answers of the owners of all partitions, by partition, and the partitions without an owner
+// or without an answer in time. A partition that is still to be split off is not among them: its parent answers for
+// its sessions. of returns the request for one partition, or nil to skip it.
 func gather[A any](ctx context.Context, s *Service, operation string, within time.Duration, of func(partition int64) any) (out []*A, missing []int64, err error) {
 	o := s.find(operation)
 	out = make([]*A, s.config.Partitions.Count())
@@ -176,7 +175,7 @@ func (s *Service) rankPartition(ctx context.Context, in *events.SessionsRequest)
 	return out.Page(), nil
 }
 
-// tenantsAtOnce is how many tenants of a partition one answer of its owner has.
+// tenantsAtOnce limits the tenants in one answer of an owner.
 const tenantsAtOnce = 250
 
 // decodeTenants reads a request for tenants.
@@ -256,7 +255,7 @@ func (s *Service) tenantsOf(ctx context.Context, in *events.TenantsRequest) (*ev
 	if err != nil {
 		return nil, err
 	}
-	if p := s.config.Partitions.At(int(*in.Partition)); p != nil { // a bound that no compaction has met yet has read nothing
+	if p := s.config.Partitions.At(int(*in.Partition)); p != nil { // the sums are read at the first compaction
 		if err := p.ReadHour(ctx); err != nil {
 			return nil, orEnded(ctx, err)
 		}
@@ -269,7 +268,7 @@ func (s *Service) tenantsOf(ctx context.Context, in *events.TenantsRequest) (*ev
 	return out, nil
 }
 
-// rejectedByTenant counts the session.rejected that OUTCOMES has.
+// rejectedByTenant counts the session.rejected in OUTCOMES, by tenant.
 func (s *Service) rejectedByTenant(ctx context.Context) (map[string]int64, error) {
 	stream, err := s.config.JS.Stream(ctx, topology.OutcomesStream)
 	if err != nil {

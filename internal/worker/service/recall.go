@@ -21,25 +21,23 @@ import (
 )
 
 const (
-	// searchChunk is how many turns are read at once, where they are small: about searchBytes.
+	// searchChunk is the number of small turns that are read at once, about searchBytes.
 	searchChunk = 8
 	searchBytes = 256 << 10
-	// searchMemory is what a search holds: a large turn as it is stored, and decoded.
+	// searchMemory is the memory of a search: a large turn as stored and as decoded.
 	searchMemory = 3 * events.MaxTurnBytes
-	// maxSearched is how many bytes of turns one search reads before it returns where
-	// to go on, a second's work at worst; a little more, since a chunk is read as
-	// a whole. A turn counts as turnCost at least.
+	// maxSearched limits the bytes of turns that one search reads, a second's work at worst; then it returns
+	// the place to continue from. The last chunk is read whole. A turn counts as turnCost at least.
 	maxSearched = 16 << 20
 	turnCost    = 4 << 10
-	// excerptBefore and excerptAfter are the bytes around the beginning of what was
-	// found.
+	// excerptBefore and excerptAfter are the bytes around the beginning of a match.
 	excerptBefore, excerptAfter = 80, 240
 )
 
-// recall answers with originals of a session (C8), or with where a text is. A turn that
-// the session has not got is looked for in the one that it branched off, as that was then.
+// recall answers with originals of a session (C8), or with the places of a text. For a turn that the session
+// lacks it reads the session that it branched off, in its state of then.
 func (s *Service) recall(ctx context.Context, in *events.RecallRequest) (any, error) {
-	if in.AsOf == nil { // else for a session that branched off, which was counted
+	if in.AsOf == nil { // otherwise it is for a session that branched off, which is counted already
 		observe.Call(s.config.Listener.Recalled, observe.Recalled{Address: in.Address(), Search: in.Text != ""})
 	}
 	if s.Compaction().For(in.Tenant).Limits.Private {
@@ -60,8 +58,8 @@ func (s *Service) recall(ctx context.Context, in *events.RecallRequest) (any, er
 
 var errPrivate = events.Refuse(events.CodeForbidden, "the policy of the tenant keeps its content out of recall", "Work with what is in view; the operator sets limits.private.")
 
-// Reading calls fn with a place for an answer that reads the log, and without a processor. The session that this one branched off is read
-// without one: an operation holds no place that its own later steps wait for.
+// Reading calls fn with a place for an answer that reads the log, and without a processor. The parent of a branch
+// is read without a place: an operation holds none that its own later steps wait for.
 func Reading[A any](ctx context.Context, fn func() (A, error)) (A, error) {
 	op := limit.Of(ctx)
 	op.Rest()
@@ -114,8 +112,8 @@ func (s *Service) search(ctx context.Context, o *originals, in *events.RecallReq
 	return out, nil
 }
 
-// askParent sends a request to what the session branched off. Its turns of then are older in
-// the log than the one that names it, so that no session is an ancestor of its own.
+// askParent sends a request to the session that this one branched off. Its turns are older in the log than the
+// turn that names it, so no session is its own ancestor.
 func askParent[A any](ctx context.Context, s *Service, o *originals, in *events.RecallRequest) (*A, error) {
 	request := *in
 	request.Session, request.AsOf = o.parent.Session, &events.AsOf{Turn: o.parent.Turn, Seq: uint64(o.parent.Seq), Depth: 1}
@@ -145,11 +143,10 @@ type originals struct {
 	known   bool
 	format  events.Format
 	seqs    []compaction.Seq   // of turn 1 and those after it
-	parent  *compaction.Forked // where the session branched off, nil where it has nothing of another one
+	parent  *compaction.Forked // the place where the session branched off, or nil
 }
 
-// originals lists what was taken of a session, up to what is committed, or as it was when
-// another one branched off it.
+// originals lists the accepted turns of a session, up to the last committed one, or as of a branch.
 func (s *Service) originals(ctx context.Context, in *events.RecallRequest) (*originals, error) {
 	a := in.Address()
 	o := &originals{nc: s.config.Answers, address: a}
@@ -187,7 +184,7 @@ func (o *originals) turn(ctx context.Context, in *events.RecallRequest, limit in
 		return nil, orEnded(ctx, err)
 	}
 	out.Format, out.Turn, out.Seq, out.Messages = o.format, in.Turn, seq, turns[0].Messages
-	for i, m := range out.Messages { // of some media only the hash was kept, which is stated there
+	for i, m := range out.Messages { // of some media only the hash is stored, as the message states
 		out.Messages[i] = o.format.Sendable(m)
 	}
 	if in.Index == nil {
@@ -200,8 +197,8 @@ func (o *originals) turn(ctx context.Context, in *events.RecallRequest, limit in
 	return out, nil
 }
 
-// read returns turns of the session, nil for those that the log does not hold, and
-// how many bytes they have. Without any it is a [*stream.GoneError].
+// read returns turns of the session, nil for expired ones, and their bytes. If all are expired, the error is a
+// [*stream.GoneError].
 func (o *originals) read(ctx context.Context, seqs []uint64) ([]*events.Turn, int, error) {
 	op := limit.Of(ctx)
 	var stored []stream.LogMessage
@@ -247,8 +244,7 @@ func (o *originals) searchOwn(ctx context.Context, in *events.RecallRequest) (*e
 	return Reading(ctx, func() (*events.SearchResponse, error) { return o.search(ctx, in) })
 }
 
-// search looks for a text, newest message first, until it has enough or has read
-// enough.
+// search looks for a text, newest message first, until it has enough matches or reaches its limit.
 func (o *originals) search(ctx context.Context, in *events.RecallRequest) (*events.SearchResponse, error) {
 	f := finder{
 		text: regexp.MustCompile("(?i)" + regexp.QuoteMeta(in.Text)), limit: int(cmp.Or(in.Limit, events.DefaultHits)),
@@ -287,7 +283,7 @@ func (o *originals) search(ctx context.Context, in *events.RecallRequest) (*even
 	}
 }
 
-// searchTurns looks into the turns from < t ≤ to, and returns how much it read.
+// searchTurns searches the turns from < t ≤ to, and returns the bytes that it read.
 func (o *originals) searchTurns(ctx context.Context, f *finder, from, to int) (int, error) {
 	seqs := make([]uint64, 0, to-from)
 	for _, seq := range o.seqs[from:to] {
@@ -320,12 +316,11 @@ func (o *originals) searchTurns(ctx context.Context, f *finder, from, to int) (i
 type finder struct {
 	text   *regexp.Regexp
 	limit  int
-	before events.Position // everything from here on was looked at
+	before events.Position // everything from here on is searched
 	out    events.SearchResponse
 }
 
-// match adds the messages of a turn that hold the text, and reports whether there
-// are enough.
+// match adds the messages of a turn that contain the text, and reports whether it has enough.
 func (f *finder) match(turn int64, messages []events.Message) (full bool) {
 	for i, m := range slices.Backward(messages) {
 		at := events.Position{Turn: turn, Index: int64(i)}
@@ -344,7 +339,7 @@ func (f *finder) match(turn int64, messages []events.Message) (full bool) {
 	return len(f.out.Hits) == f.limit
 }
 
-// excerpt returns what stands around the first place of the text in a message.
+// excerpt returns the surroundings of the first match in a message.
 func (f *finder) excerpt(m *events.Message) (string, bool) {
 	for i := range m.Parts {
 		p := &m.Parts[i]
@@ -357,7 +352,7 @@ func (f *finder) excerpt(m *events.Message) (string, bool) {
 	return "", false
 }
 
-// around cuts a text to what stands around a place, between characters.
+// around cuts a text to the surroundings of a place, between characters.
 func around(s string, at int) string {
 	from, to := max(0, at-excerptBefore), min(len(s), at+excerptAfter)
 	for from > 0 && !utf8.RuneStart(s[from]) {

@@ -20,7 +20,7 @@ import (
 // A worker fetches a request that is larger than max_payload part by part: one part is in flight at
 // a time, and few are in memory.
 const (
-	headerParts = "Compactd-Parts" // where parts are requested, by their index
+	headerParts = "Compactd-Parts" // the subject that answers with parts, by index
 	headerSize  = "Compactd-Size"  // of the whole, in bytes
 	partMargin  = 4 << 10          // of a message, for headers
 	partTime    = 2 * time.Second  // for one part
@@ -102,8 +102,8 @@ func (s *Service) following(ctx context.Context, c *call, alone bool, answer fun
 	}
 }
 
-// refresh reads where a session has moved to. It returns an error if the partition is still the
-// same: the split is not stored yet.
+// refresh reads the table of partitions again. It returns an error if the session is still in the same partition:
+// the split is not stored yet.
 func (s *Service) refresh(ctx context.Context, id int, a events.Address) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, AnswerTimeout, ErrBusy)
 	defer cancel()

@@ -24,7 +24,7 @@ func (s *Service) Files(ctx context.Context, in *events.FilesRequest) (*events.F
 	return received[events.FilesResponse](ask(ctx, s, "files", in, (*Service).files))
 }
 
-// Outcome states what became of an event.
+// Outcome returns the result of an event.
 func (s *Service) Outcome(ctx context.Context, in *events.OutcomeRequest) (*events.OutcomeResponse, error) {
 	return received[events.OutcomeResponse](ask(ctx, s, "outcome", in, (*Service).outcome))
 }
@@ -44,7 +44,7 @@ func (s *Service) Stats(ctx context.Context, in *events.StatsRequest) (*events.S
 	return received[events.StatsResponse](ask(ctx, s, "stats", in, (*Service).stats))
 }
 
-// Sync states what of a history to send.
+// Sync returns the history to send.
 func (s *Service) Sync(ctx context.Context, in *events.SyncRequest) (*events.SyncResponse, error) {
 	whole := *in
 	whole.Tenant = cmp.Or(in.Tenant, events.DefaultTenant)
@@ -82,7 +82,7 @@ func received[A any](out any, err error) (*A, error) {
 	return nil, fmt.Errorf("an answer is a %T", out)
 }
 
-// sync takes the history of an agent, and states what of it to send.
+// sync takes the history of an agent, and returns the history to send.
 func (s *Service) sync(ctx context.Context, in *events.SyncRequest) (*events.SyncResponse, error) {
 	out, err := s.syncer.Answer(ctx, in)
 	return out, orEnded(ctx, err)

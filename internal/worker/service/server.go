@@ -22,7 +22,7 @@ import (
 // Bounds of a connection. No client may hold one for long without events.
 const (
 	headerTimeout  = 5 * time.Second
-	writeTimeout   = 30 * time.Second // what a request waits for, and the history that it is answered with
+	writeTimeout   = 30 * time.Second // covers the wait of a request and its answer
 	maxHeaderBytes = 16 << 10
 	stopTime       = time.Second // of requests under way when a listener stops
 )
@@ -51,7 +51,7 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler) error {
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    maxHeaderBytes,
 		TLSNextProto:      map[string]func(*http.Server, *tls.Conn, http.Handler){}, // HTTP/1.1: a connection with events is taken over
-		ErrorLog:          log.New(io.Discard, "", 0),                               // of clients that break off
+		ErrorLog:          log.New(io.Discard, "", 0),                               // it would log each client that disconnects
 	})
 }
 
@@ -67,7 +67,7 @@ func ServeUntil(ctx context.Context, l net.Listener, late time.Duration, s *http
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), late)
 	defer cancel()
 	if err := s.Shutdown(stop); err != nil {
-		_ = s.Close() // the caller sends a request again that is cut off
+		_ = s.Close() // a caller repeats a request that is cut off
 	}
 	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
 		return err

@@ -27,7 +27,7 @@ import (
 )
 
 const (
-	// maxSummaries is how many files of one request are summarized at once.
+	// maxSummaries limits the files of one request that are summarized at once.
 	maxSummaries = 4
 	// AnswerTimeout bounds an answer, the wait for its turn included.
 	AnswerTimeout = 10 * time.Second
@@ -35,14 +35,13 @@ const (
 	LongestAnswer = events.MaxSummaryWait + AnswerTimeout
 	// maxAnswerBytes bounds a page of a history.
 	maxAnswerBytes = 4 << 20
-	// answerMargin is how many bytes a page stays below the server's max_payload.
+	// answerMargin is the distance of a page from the server's max_payload, in bytes.
 	answerMargin = 64 << 10
-	// commitPause is how long an answer waits between two looks at what is
-	// committed.
+	// commitPause is the pause between two reads of the committed position.
 	commitPause = 2 * time.Millisecond
 )
 
-// Why a request is refused; the caller may send it again.
+// Reasons of a refusal; the caller may send the request again.
 var (
 	ErrNotServed = errors.New("the partition of this session is not served yet")
 	ErrBusy      = limit.ErrBusy
@@ -59,12 +58,12 @@ type Config struct {
 	Publish      jetstream.JetStream // of a user that may publish what agents publish
 	JS           jetstream.JetStream
 	Partitions   *partition.Set
-	Limiter      *limit.Limiter       // nil is one of its own
-	Summarizer   summarize.Summarizer // of attached files, where it can; nil leaves them to the embedded one
+	Limiter      *limit.Limiter       // nil: its own
+	Summarizer   summarize.Summarizer // of attached files, if it supports them; nil: the embedded summarizer
 	Listener     observe.Listener
 	Owner        string             // of the worker
 	HTTP         string             // address of its console, "" for none
-	Board        *observe.Board     // nil is an empty one
+	Board        *observe.Board     // nil: an empty one
 	Policies     *policies.Policies // of tenants; nil follows none
 	Audit        *audit.Log         // of operators; nil records nothing
 	Spending     *spending.Spending // of tenants; nil adds up nothing
@@ -192,7 +191,7 @@ func tooLarge(out any, bytes, most int) error {
 	return e
 }
 
-// anyWorker stands for the partition of a request that any worker can answer.
+// anyWorker is the partition of a request that any worker can answer.
 const anyWorker = -1
 
 // elsewhere reports whether another worker has to answer.
@@ -306,7 +305,7 @@ func (s *Service) retrying(partition int, step string, err error) {
 	observe.Call(s.config.Listener.Retrying, observe.Retrying{Partition: partition, Step: step, Err: err})
 }
 
-// Refusal is what the caller receives about an error.
+// Refusal turns an error into the one that the caller receives.
 func Refusal(err error) *events.ServiceError {
 	bad, invalid := errors.AsType[*events.Invalid](err)
 	_, gone := errors.AsType[*stream.GoneError](err)

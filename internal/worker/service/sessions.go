@@ -12,8 +12,8 @@ import (
 	"compactd/internal/worker/partition"
 )
 
-// sessions lists the sessions of a tenant, partition by partition, up to the first partition that
-// another worker serves, which goes on from there.
+// sessions lists the sessions of a tenant, partition by partition, up to the first partition of another
+// worker, which continues there.
 func (s *Service) sessions(ctx context.Context, in *events.SessionsRequest) (*events.SessionsResponse, error) {
 	if n := s.config.Partitions.Count(); in.After.Partition >= n {
 		return nil, events.NewInvalid(events.CodeOutOfRange, "after", fmt.Sprintf("names partition %d of %d", in.After.Partition, n))
@@ -33,7 +33,7 @@ func (s *Service) sessions(ctx context.Context, in *events.SessionsRequest) (*ev
 		if err != nil {
 			return nil, orEnded(ctx, err)
 		}
-		if out.Sessions = out.Sessions[:before]; decides { // else its parent was listed with its sessions
+		if out.Sessions = out.Sessions[:before]; decides { // otherwise its parent has listed its sessions
 			out.After = &at
 			return out, nil
 		}
@@ -65,8 +65,8 @@ func (s *Service) decodeSessions(request []byte) (*call, error) {
 	return c, nil
 }
 
-// list adds the sessions of one partition behind a cursor to an answer, up to most
-// in all, and reports whether there are more: After is then where they begin.
+// list adds the sessions of one partition after a cursor to an answer, up to most in all. It reports
+// whether more follow; After is then their beginning.
 func (s *Service) list(ctx context.Context, at events.SessionsCursor, most int, out *events.SessionsResponse) (full bool, err error) {
 	p := s.config.Partitions.At(at.Partition)
 	if p == nil {
@@ -119,7 +119,7 @@ func (s *Service) summarize(p *partition.Partition, a events.Address, out *event
 	return err
 }
 
-// nameOf is the name that an id encodes, "" where it is the id.
+// nameOf returns the name that an id encodes, or "" if name and id are equal.
 func nameOf(id string) string {
 	if name := events.SessionName(id); name != id {
 		return name

@@ -33,7 +33,7 @@ func (s *Service) stats(_ context.Context, in *events.StatsRequest) (*events.Sta
 	return out, cmp.Or(err, bad)
 }
 
-// check states whether the next call of a session fits (A10). It renders nothing and reads no text,
+// check reports whether the next call of a session fits (A10). It renders nothing and reads no text,
 // and measures the new messages outside the lock.
 func (s *Service) check(_ context.Context, in *events.CheckRequest) (*events.CheckResponse, error) {
 	next, err := s.pending(in.Address(), &in.NextCall)

@@ -2,7 +2,7 @@ package syncs
 
 import "sync"
 
-// recent remembers a value of each key, of the keys that were put lately: once there are too many, all are forgotten.
+// recent is a map of at most most keys: a put beyond that removes all the others first.
 type recent[K comparable, V any] struct {
 	most int
 
