@@ -95,12 +95,17 @@ func (s *Session) recall(ctx context.Context, ancestor string, turn, index int64
 		in.Index = &index
 	}
 	var all []json.RawMessage
+	var seq uint64
 	for pages := int64(1); in.Page <= pages; in.Page++ {
 		var out events.RecallResponse
 		if err := s.c.request(ctx, events.SubjectRecall, in, &out); err != nil {
 			return nil, err
 		}
-		all, pages = append(all, public(out.Messages)...), out.Pages
+		if in.Page > 1 && out.Seq != seq { // another turn has this number now
+			all, pages, in.Page = nil, 1, 0
+			continue
+		}
+		all, pages, seq = append(all, public(out.Messages)...), out.Pages, out.Seq
 	}
 	return all, nil
 }

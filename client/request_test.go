@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go"
 
 	"compactd/internal/events"
 )
@@ -93,6 +94,41 @@ func TestRequests(t *testing.T) {
 	}
 	if _, err := again.Check(t.Context()); !errors.Is(err, CodeUnavailable) {
 		t.Errorf("without a worker: %v", err)
+	}
+}
+
+// A turn that is replaced between two of its pages is read again from its beginning.
+func TestRecallOfReplacedTurn(t *testing.T) {
+	t.Parallel()
+	env := newEnv(t)
+	s := env.open(t, env.client(t), "s", Config{})
+	pages := []events.RecallResponse{
+		{Seq: 1, Page: 1, Pages: 2, Messages: []events.Raw{events.Raw(`"first"`)}},
+		{Seq: 9, Page: 2, Pages: 2, Messages: []events.Raw{events.Raw(`"d"`)}},
+		{Seq: 9, Page: 1, Pages: 2, Messages: []events.Raw{events.Raw(`"c"`)}},
+		{Seq: 9, Page: 2, Pages: 2, Messages: []events.Raw{events.Raw(`"d"`)}},
+	}
+	sub, err := env.nc.Subscribe(events.OfTenant(events.SubjectRecall, events.DefaultTenant), func(m *nats.Msg) {
+		var in events.RecallRequest
+		if err := events.Unmarshal(m.Data, &in); err != nil || len(pages) == 0 || in.Page != pages[0].Page {
+			t.Errorf("%s: %v, %d answers left", m.Data, err, len(pages))
+			return
+		}
+		data, err := events.Marshal(pages[0])
+		pages = pages[1:]
+		if err = errors.Join(err, m.Respond(data)); err != nil {
+			t.Error(err)
+		}
+	})
+	if err = errors.Join(err, env.nc.Flush()); err != nil {
+		t.Fatal(err)
+	}
+	m, err := s.Recall(t.Context(), 1, -1)
+	if diff := cmp.Diff([]string{`"c"`, `"d"`}, payloads(m)); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	if err := sub.Drain(); err != nil || len(pages) > 0 {
+		t.Errorf("%v, %d answers left", err, len(pages))
 	}
 }
 
