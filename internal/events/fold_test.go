@@ -74,7 +74,7 @@ func TestReadSyncKeepsIdentity(t *testing.T) {
 			for i := range data {
 				data[i] = byte(rng.Uint32())
 			}
-			m := string(mediatest.In(rapid.SampledFrom(mediatest.Places[string(f)]).Draw(t, "place"), data, rapid.IntRange(0, 2).Draw(t, "form")))
+			m := mediatest.In(rapid.SampledFrom(mediatest.Places[string(f)]).Draw(t, "place"), data, rapid.IntRange(0, 2).Draw(t, "form"))
 			switch rapid.IntRange(0, 4).Draw(t, "then") {
 			case 0:
 				m = strings.Replace(m, `{"role"`, `{"x":{"data":{"0":1,"1":"a"},"image":[1,2,300],"bytes":{"type":"Buffer","data":[7,8.5]},"url":"\\\"","result":{}},"role"`, 1)

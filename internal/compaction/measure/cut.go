@@ -20,7 +20,7 @@ var sentenceEnds = []string{"\n", ". ", "! ", "? ", "。", "！", "？"}
 // most some forty bytes; a longer one is artificial, and is cut between runes.
 const maxCluster = 256
 
-// prose is the largest number of UTF-16 code units of prose that cost at most
+// Prose returns the largest number of UTF-16 code units of prose that cost at most
 // budget.
 func (r Rate) Prose(budget Tokens) int64 {
 	return int64(max(budget, 0)) * r.of / r.times * r.TextUnits

@@ -64,10 +64,11 @@ func Gists(m dialect.Message) (out []string) {
 		if p.Images > 0 {
 			s += fmt.Sprintf(" images=%d", p.Images)
 		}
-		for name, is := range map[string]bool{"failed": p.Failed, "locked": p.Locked} {
-			if is {
-				s += " " + name
-			}
+		if p.Failed {
+			s += " failed"
+		}
+		if p.Locked {
+			s += " locked"
 		}
 		out = append(out, s)
 	}
