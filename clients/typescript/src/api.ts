@@ -82,7 +82,7 @@ export interface components {
         };
         /**
          * sync-response
-         * @description SyncResponse is what of the history to send.
+         * @description SyncResponse has the messages to send.
          */
         SyncResponse: {
             /** @description version of the contract */
@@ -192,7 +192,7 @@ export interface components {
         };
         /**
          * error
-         * @description ServiceError is the payload of a refusal. Code and text are in the headers Nats-Service-Error-Code and Nats-Service-Error too.
+         * @description ServiceError is the payload of a refusal. The headers Nats-Service-Error-Code and Nats-Service-Error have code and text too.
          */
         WorkerError: {
             /** @description version of the contract */
