@@ -28,7 +28,8 @@ type FitterConfig struct {
 	Remembered int
 	// OnProblem is called when a worker does not answer or refuses, and with warnings of its
 	// answers, for logs and the user. It gets each code of a session once, until an answer for the
-	// session is without it. Must not block.
+	// session is without it; of a worker that does not answer, or refuses the token, one for all sessions.
+	// Must not block.
 	OnProblem func(Note)
 	// OnCompacted is called with the first answer of a new generation of a session. Its Budget is
 	// that of the shorter history. Must not block.

@@ -36,19 +36,15 @@ func TestFigures(t *testing.T) {
 		return strings.TrimSuffix(strconv.FormatFloat(n/1000, 'f', 2, 64), "0")
 	}
 	paths, failures := fact("facts: paths"), fact("facts: failures")
-	latency := figures("docs/performance.md", `\| .latency_2k_p50_ms., ._p99_ms. \| ([\d.]+), ([\d.]+) \|`)
-	turn := figures("docs/performance.md", `\| .turn_cost_10k_over_10. \| [\d.]+: ([\d,]+) over`)
-	pass := figures("docs/performance.md", `\| .pass_1k_over_peer. \| [\d.]+: ([\d,]+) over ([\d,]+)`)
-	long := figures("docs/performance.md", `\| .pass_10k_over_peer. \| [\d.]+: ([\d,]+) over ([\d,]+)`)
+	bench := func(line string) string { return figures("docs/performance.txt", `bench `+line+` ([\d.]+) `)[0] }
 	waits := figures("docs/quality.txt", `eval blocked_ms_p99 \d+ <=\d+ met \(the most (\d+) of (\d+) turns\)`)
-	micros, _ := strconv.ParseFloat(strings.ReplaceAll(turn[0], ",", ""), 64)
 	comparison := text("docs/comparison.md")
 	for _, want := range []string{
 		fmt.Sprintf("cut: %s of %s paths, %s of %s failures", paths[2], paths[3], failures[2], failures[3]),
 		fmt.Sprintf("compactd: %s of %s paths, %s of %s failures", paths[0], paths[1], failures[0], failures[1]),
-		fmt.Sprintf("after %s ms, p99 %s ms, at 2,000 turns a second", latency[0], latency[1]),
-		fmt.Sprintf("%s ms a pass; %s ms a pass over 10,000 messages", thousandths(pass[1]), thousandths(long[1])),
-		fmt.Sprintf("compactd: %.1f µs a turn, for any length; %s ms a pass; %s ms over 10,000 messages", micros/1000, thousandths(pass[0]), thousandths(long[0])),
+		fmt.Sprintf("after %s ms, p99 %s ms, at 2,000 turns a second", bench("latency_2k_p50_ms"), bench("latency_2k_p99_ms")),
+		fmt.Sprintf("%s µs a check, %s ms a pass; %s ms a pass over 10,000 messages", bench("peer_check_1k_us"), thousandths(bench("peer_pass_1k_us")), thousandths(bench("peer_pass_10k_us"))),
+		fmt.Sprintf("compactd: %s µs a turn, for any length; %s ms a pass; %s ms over 10,000 messages", thousandths(bench("turn_10k_ns")), thousandths(bench("pass_1k_us")), thousandths(bench("pass_10k_us"))),
 		fmt.Sprintf("It waited %s ms after each of %s turns", waits[0], regexp.MustCompile(`(\d)(\d{3})$`).ReplaceAllString(waits[1], "$1,$2")),
 	} {
 		if !strings.Contains(comparison, want) {

@@ -30,6 +30,9 @@
 //	                                        ├ a summary may help: job ─▶ [NewResult] ─▶ Decide
 //	                                        └ stages ─▶ plan ─▶ session.compacted
 //
+// Decide answers a session.overflow at once with the stages that need no model (overflow.go); the job for
+// its summary goes to the emergency lane.
+//
 // # Guarantees
 //
 //   - Decide, Apply and Render are functions of their arguments: no clock, no I/O, no

@@ -1,20 +1,3 @@
-// Package disk reports how much room there is, when that is too little, and whether other
-// users of the machine may read a directory.
-//
-//	free, size, err := disk.Space("/var/lib/compactd")
-//	if err == nil && disk.Scarce(free, size) { … } // time to act
-//
-// # Guarantees
-//
-// Nothing is written.
-//
-// # Concurrency
-//
-// All functions are safe for concurrent use.
-//
-// # On failure
-//
-// The error is the system's, for a path that cannot be read.
 package disk
 
 import (

@@ -11,7 +11,7 @@
 //	                                  └── the messages that fit ──► upstream
 //
 // Terms: an upstream is a provider. A principal is the sender of a request: the value of a header
-// that the operator names, or the credential. A hint is the name that an agent gives to its
+// that the operator names, or the credential with the user that the body names. A hint is the name that an agent gives to its
 // conversation.
 //
 // # Guarantees
@@ -20,8 +20,8 @@
 //     that is refused as too long is sent once more before the first byte of its answer.
 //   - A hint is no proof. A conversation goes on where its messages begin with all that is known of
 //     it; another one with the same hint is a branch. Principals share no conversation.
-//   - A turn is recorded with the call after it, as the agent kept it. A history of one prompt is not
-//     recorded: titles and probes of agents make no sessions.
+//   - A turn is recorded with the call after it, as the agent kept it. A history of one prompt is recorded
+//     from 64 KiB on, or if X-Compactd-Session names its session: titles and probes of agents make no sessions.
 //   - No credential is stored, logged or counted. A session has a hash of it, with a secret as the
 //     key.
 //   - Without a worker a call is sent as documented at client.Fitter.

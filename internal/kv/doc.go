@@ -22,8 +22,8 @@
 //     newer meta page is damaged, the older one counts while its pages exist.
 //  3. pages.go: every page from the root on: its id, kind and extent, no page twice, all elements inside, keys in order, the
 //     first key of a page equal to the one in the branch above
-//  4. verify.go: every row: key and checksum; their count and digest against the meta row
-//  5. verify.go: format, partition, partitions, and the boot, unless clean or synced
+//  4. head.go: the format; verify.go: every row: key and checksum; their count and digest against the meta row
+//  5. verify.go: partition, partitions, and the boot, unless clean or synced
 //
 // # Guarantees
 //

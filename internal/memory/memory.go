@@ -1,21 +1,3 @@
-// Package memory keeps what the Go runtime holds within its limit, which GOMEMLIMIT or
-// debug.SetMemoryLimit sets, where the collector of garbage alone would not, and gives back
-// what is not needed any more.
-//
-//	go memory.Release(ctx)  // once in a process
-//	if memory.Relieve() { … } // before work that takes memory: less of it at once
-//
-// # Guarantees
-//
-// A process without a limit is never slowed.
-//
-// # Concurrency
-//
-// All functions may be called from any goroutine.
-//
-// # On failure
-//
-// Nothing fails: live data beyond the limit makes the work slower, and stops nothing.
 package memory
 
 import (

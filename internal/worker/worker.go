@@ -115,7 +115,7 @@ type Config struct {
 	// outcomes. Default 1 s; only tests set it.
 	MarkerEvery time.Duration
 	// DrainTimeout limits a stop: the last commits, checkpoints and snapshots, and the
-	// release of the leases. Default [partition.DefaultDrainTimeout].
+	// release of the leases. Default [DefaultDrainTimeout].
 	DrainTimeout time.Duration
 	// MaxAhead limits the decided, uncommitted events with outcomes of a partition. Default
 	// 4,096; only tests set it.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"flag"
 	"fmt"
@@ -20,6 +21,7 @@ type options struct {
 	peer    string // checkout of the reference, "" for none
 	esbuild string // module that bundles it
 	profile string // begins the names of the drains' CPU profiles, "" for none
+	page    string // file to write, "" for none
 
 	seconds  int // of one round of latency
 	blocks   int // of turns, for the cost of one
@@ -50,9 +52,14 @@ func main() {
 	flag.StringVar(&o.peer, "peer", "", "checkout of the reference, @juspay/neurolink, to race against; needs node")
 	flag.StringVar(&o.esbuild, "esbuild", "console/node_modules/esbuild", "module that bundles the reference")
 	flag.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile of each drain to `file`.0, .1, …, those of whole histories to `file`.full.0, …")
+	flag.StringVar(&o.page, "write", "", "write what is printed into the `file` too")
 	harness.Main("bench", "lines that match this `regexp`", func(ctx context.Context, only *regexp.Regexp, dir string) error {
 		o.run = only
-		return measureAll(ctx, o, dir, os.Stdout)
+		var out bytes.Buffer
+		if err := measureAll(ctx, o, dir, io.MultiWriter(os.Stdout, &out)); err != nil || o.page == "" {
+			return err
+		}
+		return os.WriteFile(o.page, out.Bytes(), 0o644)
 	})
 }
 

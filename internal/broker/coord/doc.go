@@ -20,6 +20,6 @@
 //
 // # On failure
 //
-// [ErrHeld]: another worker holds the lease. [ErrLeaseLost]: the lease ended, or another worker
-// has it. After an error of a watch, changes may be missing: watch again.
+// [ErrHeld]: another worker holds the lease. [ErrLeaseLost]: another process has taken the lease; one that
+// ended and that nobody took is renewed. After an error of a watch, changes may be missing: watch again.
 package coord

@@ -17,7 +17,7 @@ import (
 var (
 	// ErrHeld: another worker holds the lease.
 	ErrHeld = errors.New("the lease is held by another worker")
-	// ErrLeaseLost: the lease ended before its renewal, or another worker has it.
+	// ErrLeaseLost: another process has taken the lease. One that ended and that nobody took is renewed.
 	ErrLeaseLost = errors.New("the lease was lost")
 )
 

@@ -12,11 +12,11 @@
 //
 // # Concurrency
 //
-// Both functions may be called at any time, with workers running. A worker that
+// All functions may be called at any time, with workers running. A worker that
 // starts while its ledger files are being examined may have to wait for them.
 //
 // # On failure
 //
-// Look returns an error. Diagnose makes a finding of it and goes on with what it
+// Describe returns an error. Diagnose makes a finding of it and goes on with what it
 // can still see.
 package inspect

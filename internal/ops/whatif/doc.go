@@ -6,9 +6,8 @@
 //	err := r.Add(ctx, s) // once for each session
 //	r.Write(os.Stdout)
 //
-// A session is replayed in the time of its own log, and the simulation around it is
-// simulated: what a policy requests to be summarized is summarized by the embedded
-// summarizer, and comes back [Options].Delay later.
+// A session is replayed in the time of its own log, and its environment is simulated: the embedded
+// summarizer answers each job of a policy [Options].Delay later.
 //
 // A session of a log has outcomes already. Until a policy emits something else
 // than was published then, its events are as they were recorded, summaries included:

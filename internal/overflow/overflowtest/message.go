@@ -1,4 +1,3 @@
-// Package overflowtest reads errors as the reference does, for tests that compare with it.
 package overflowtest
 
 import (

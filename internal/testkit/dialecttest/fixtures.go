@@ -1,4 +1,3 @@
-// Package dialecttest has the fixtures of dialects, for the tests of packages events and dialect.
 package dialecttest
 
 import (

@@ -1,4 +1,3 @@
-// Package mediatest makes messages with media, for tests.
 package mediatest
 
 import (

@@ -1,4 +1,3 @@
-// Package secrets has texts with secrets in them, for tests that look for what is left of them.
 package secrets
 
 import "strings"

@@ -5,6 +5,8 @@
 //	err = e.Run(ctx)
 //
 //	POST …/turns, overflow, compact, rewind, end ── guard ── publish ──► Publish of package service
+//	POST …/forget, of operators                  ── guard ── publish ───┘
+//	POST …/token                                 ── guard ── mint
 //	GET  …/context, history, stats, …            ── guard ── read ────► operations of package service
 //	GET  …/events                                ── guard ── follower ◄── Hub ◄── OUTCOMES, in order
 //	GET  /v1/events, of operators, on the monitor ────────── follower ◄───┘

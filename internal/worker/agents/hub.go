@@ -217,7 +217,7 @@ func (h *Hub) drop(f *follower) {
 	}
 	f.release()
 	if f.conn != nil {
-		_ = f.conn.Close()
+		go func() { _ = f.conn.Close() }() // TLS writes an alert, for which a slow reader makes it wait
 	}
 }
 

@@ -6,8 +6,11 @@
 //
 // Life of a held lease:
 //
-//	free ──acquire──► held ──renew──► held ──┬─ reassigned, stop ──► drained ──► released
-//	                                         └─ fenced, failed ────► released ──► cool-down
+//	free ──acquire──► held ──renew──► held ──┬─ reassigned, lease lost, stop ──► drained ──► released
+//	                                         └─ fenced, failed ────────────────► released ──► cool-down
+//
+// renew in fleet.go notices that the own lease was lost; membership.go, that the lease of another
+// worker ended.
 //
 // Terms: a member is a worker with a heartbeat; a holder has the lease of a partition; the
 // membership is this worker's copy of both; a worker's identity is the name in
@@ -26,8 +29,8 @@
 //
 // # On failure
 //
-// If the server does not answer the renewal of a lease, the worker keeps the partition: no other
-// worker can acquire the lease either. A failed partition is opened again after pauses that grow
+// If the server does not answer the renewal of a lease, the worker keeps the partition. If only this
+// worker is cut off, another one acquires the lease, and the fence refuses the commits of this one. A failed partition is opened again after pauses that grow
 // to half a minute. Run ends with an error only for another log, a second
 // worker with this identity, or a stop that timed out.
 package fleet

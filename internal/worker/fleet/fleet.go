@@ -370,8 +370,8 @@ func (f *Fleet) bestEffort(partition int, step string, send func(context.Context
 }
 
 // renewAll sends a heartbeat and renews the leases, all at once: a missing answer must not delay the
-// others. A lease stays held if the server does not answer its renewal: no other worker can
-// get it then.
+// others. A lease stays held if the server does not answer its renewal: if another worker gets it
+// meanwhile, the fence refuses the commits of this one.
 func (f *Fleet) renewAll(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, f.config.LeaseTTL/3)
 	defer cancel()

@@ -23,7 +23,7 @@ const idleBatch = 500
 
 // watchIdle publishes a session.idle for each session that is idle under its policy, until ctx
 // ends. It clears nothing: the decision on the event does. Each look covers all sessions in
-// memory and the next idleBatch of the file.
+// memory and the next idleBatch of the file. Erasure after limits.idle_days is in retention.go.
 func (p *Partition) watchIdle(ctx context.Context) {
 	var after events.Address
 	retry.Tick(ctx, idleEvery, func() {

@@ -1,6 +1,5 @@
-// Package service answers requests about sessions: context, stats, check, files, history,
-// outcome, recall, sessions and health, over NATS and over HTTP. A sync publishes what it
-// finds new of a history, and answers what to send (package syncs). Code of this process calls
+// Package service answers requests about sessions, over NATS and over HTTP; [Operations] lists them. A sync
+// publishes the new messages of a history, and answers with the history to send (package syncs). Code of this process calls
 // the typed functions: Sync, Context, Recall and others (requests.go), and Publish (publish.go).
 //
 //	s := service.New(service.Config{…})
@@ -23,6 +22,8 @@
 //   - Any worker takes a request; the one that serves the partition answers it.
 //   - A view is shown only once the outcomes it rests on are committed.
 //   - A request never makes the worker publish where only others may publish.
+//   - An operator's read of content is in the audit log before it is answered, and not answered if
+//     that is impossible: see audit.go.
 //
 // # Concurrency
 //

@@ -3,8 +3,6 @@
 import contextlib
 import contextvars
 import json
-import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypedDict
@@ -13,13 +11,13 @@ from urllib.parse import quote
 from compactd import _json
 from compactd._answer import refusal
 from compactd._call import Api, Call, History, Piece
+from compactd._circuit import Circuits
 from compactd._cut import cut
 from compactd._memory import REMEMBERED, Memory, Record, Synced
 
 CUT = "client_cut"
 """No worker answered, the history exceeded the window, and its oldest turns were left out."""
 
-FAILURES = 3  # in a row, after which no worker is requested
 REFUSED_WAIT = 6.0  # a worker decides for five
 MOST_WAIT = 8.0  # that a worker accepts
 LARGE = 256 << 10  # characters of a message, whose media a worker may have by their hash alone
@@ -122,7 +120,7 @@ class Core:
         self._policy = {} if policy is None else {"policy": json.dumps(policy)}
         self._on_problem, self._on_compacted = on_problem, on_compacted
         self._memory = Memory()
-        self._circuits = _Circuits(retry_after)
+        self._circuits = Circuits(retry_after)
         self._seen: list[tuple[str, str]] = []  # session and code of problems that were reported and are not over
         json.dumps(self._model)  # what is no JSON is an error here, and none of a call
 
@@ -267,46 +265,6 @@ class _Refused(Exception):
     def __init__(self, problem: Problem):
         super().__init__(problem.code)
         self.problem = problem
-
-
-class _Circuit:
-    """Lets no request through for a while after failures in a row, and then one."""
-
-    def __init__(self, retry_after: float):
-        self._lock = threading.Lock()  # guards the fields below
-        self._failures = 0
-        self._until = 0.0
-        self._retry_after = retry_after
-
-    def allows(self) -> bool:
-        with self._lock:
-            if self._failures < FAILURES:
-                return True
-            now = time.monotonic()
-            if now < self._until:
-                return False
-            self._until = now + self._retry_after
-            return True
-
-    def report(self, *, answered: bool) -> None:
-        with self._lock:
-            self._failures = 0 if answered else self._failures + 1
-            self._until = time.monotonic() + self._retry_after
-
-
-class _Circuits:
-    """The circuits of sessions: others are served while a large history of one is late."""
-
-    def __init__(self, retry_after: float):
-        self._lock = threading.Lock()  # guards the circuits
-        self._circuits: dict[str, _Circuit] = {}
-        self._retry_after = retry_after
-
-    def of(self, session: str) -> _Circuit:
-        with self._lock:
-            if session not in self._circuits and len(self._circuits) >= REMEMBERED:
-                self._circuits.clear()
-            return self._circuits.setdefault(session, _Circuit(self._retry_after))
 
 
 def _object(members: dict[str, str]) -> str:

@@ -57,7 +57,7 @@ class Worker:
         return reply
 
     async def apost(self, ask: Ask | None) -> Reply:
-        """Return what post returns; it waits for nothing."""
+        """Return the reply of post, and block meanwhile: for _exchange.run alone, not for an event loop."""
         return self.post(ask)
 
     def _open(self, scheme: str, host: str, seconds: float) -> http.client.HTTPConnection:

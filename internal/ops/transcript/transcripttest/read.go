@@ -1,4 +1,3 @@
-// Package transcripttest reads whole transcripts, for tests.
 package transcripttest
 
 import (

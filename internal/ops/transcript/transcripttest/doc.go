@@ -1,0 +1,2 @@
+// Package transcripttest reads whole transcripts, for tests.
+package transcripttest

@@ -1,0 +1,2 @@
+// Package overflowtest reads errors as the reference does, for tests that compare with it.
+package overflowtest

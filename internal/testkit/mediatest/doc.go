@@ -1,0 +1,2 @@
+// Package mediatest makes messages with media, for tests.
+package mediatest

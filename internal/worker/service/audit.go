@@ -1,0 +1,54 @@
+package service
+
+import (
+	"context"
+
+	"compactd/internal/events"
+)
+
+// Caller is the sender of a request over HTTP, with its address.
+type Caller struct {
+	Name, From string
+	Operator   bool // who may read the content of any tenant
+}
+
+type callerKey struct{}
+
+// WithCaller puts the sender of a request into its context.
+func WithCaller(ctx context.Context, c Caller) context.Context {
+	return context.WithValue(ctx, callerKey{}, c)
+}
+
+func callerOf(ctx context.Context) (Caller, bool) {
+	c, ok := ctx.Value(callerKey{}).(Caller)
+	return c, ok
+}
+
+// recorded records that an operator reads content or sets a policy. If the entry cannot be stored,
+// there is no answer.
+func (s *Service) recorded(ctx context.Context, o *Operation, c *call) error {
+	by, ok := callerOf(ctx)
+	if !o.audited || !ok || !by.Operator {
+		return nil
+	}
+	e := events.AuditEntry{Action: o.Name, Caller: by.Name, From: by.From, Tenant: c.tenant, Session: c.session}
+	if in, ok := c.in.(*events.PolicyRequest); ok && s.config.Policies != nil {
+		e.Tenant = in.Tenant
+		hash, err := s.config.Policies.Check(ctx, in)
+		e.Hash, e.Code = hash, events.CodeOf(err)
+	}
+	return s.Record(ctx, e, "")
+}
+
+// Record stores an entry of the audit log. Workers that record the same thing give it the same id;
+// "" is for all other entries.
+func (s *Service) Record(ctx context.Context, e events.AuditEntry, id string) error {
+	if s.config.Audit == nil {
+		return nil
+	}
+	if err := s.config.Audit.Record(ctx, e, id); err != nil {
+		s.retrying(-1, "record", err)
+		return events.Refuse(events.CodeUnavailable, "the audit log takes no entry now", "Ask again in a moment; see worker doctor.")
+	}
+	return nil
+}
