@@ -59,10 +59,13 @@ const (
 )
 
 // tally counts bytes by tenant. It holds at most mostTenants: a further tenant replaces the one with
-// the lowest count and takes over its count, so that no tenant is counted too low.
+// the lowest count and takes over its count, so that no tenant is counted too low. A nil tally counts nothing.
 type tally map[string]int64
 
 func (t tally) add(tenant string, bytes int64) {
+	if t == nil {
+		return
+	}
 	if _, ok := t[tenant]; !ok && len(t) >= mostTenants {
 		least, first := "", true
 		for name, n := range t {
@@ -351,9 +354,7 @@ func (q *Outcomes) Charge(partition int, tenant string, bytes int64) {
 	}
 	h.advance(now)
 	h.add(tenant, bytes, now)
-	if q.tenants != nil {
-		q.tenants.add(tenant, bytes)
-	}
+	q.tenants.add(tenant, bytes)
 }
 
 // lately returns the bytes of a tenant in the last hour that this worker has counted or read: in all
