@@ -248,8 +248,12 @@ func (p *pool) grant(of Account, t, part *share, n int64) lease {
 	return out
 }
 
-// shrink releases all but n.
+// shrink releases all but n. A lease of nothing is released: the pool drops shares that hold nothing.
 func (l *lease) shrink(n int64) {
+	if n == 0 {
+		l.release()
+		return
+	}
 	if l.pool == nil || n >= l.n {
 		return
 	}
@@ -278,6 +282,7 @@ func (l *lease) release() {
 		p.use(l.tenant, l.part, n)
 	}
 	p.add(l, -l.n)
+	l.n = 0
 	p.drop(l.of, l.tenant, l.part)
 	p.serve()
 }
@@ -304,10 +309,10 @@ const (
 
 // drop removes idle shares whose use no longer counts.
 func (p *pool) drop(a Account, t, part *share) {
-	if part.held == 0 && part.waiting == 0 && (part.used <= t.now || len(t.parts) > mostParts) {
+	if t.parts[a.Part] == part && part.held == 0 && part.waiting == 0 && (part.used <= t.now || len(t.parts) > mostParts) {
 		delete(t.parts, a.Part)
 	}
-	if t.held > 0 || t.waiting > 0 {
+	if p.tenants[a.Tenant] != t || t.held > 0 || t.waiting > 0 {
 		return
 	}
 	if len(t.parts) > mostParts {

@@ -167,7 +167,7 @@ func withinFloor(t *rapid.T, p *pool, held []*lease, got *lease) {
 	}
 }
 
-// Whatever is taken and given back: no more than there is, no tenant beyond what it leaves, nothing
+// Whatever is taken, shrunk and given back: no more than there is, no tenant beyond what it leaves, nothing
 // lost, none waits that could be served, and a tenant that comes finds something.
 func TestPoolProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -191,7 +191,7 @@ func TestPoolProperties(t *testing.T) {
 			of := Account{fmt.Sprint(rapid.IntRange(0, 3).Draw(t, "tenant")), fmt.Sprint(rapid.IntRange(0, 2).Draw(t, "part"))}
 			n := rapid.Int64Range(1, 8).Draw(t, "n")
 			before := len(held)
-			switch rapid.IntRange(0, 3).Draw(t, "step") {
+			switch rapid.IntRange(0, 4).Draw(t, "step") {
 			case 0:
 				if l, ok := p.try(of, n); ok {
 					held = append(held, &l)
@@ -212,13 +212,23 @@ func TestPoolProperties(t *testing.T) {
 					}
 					break
 				}
+			case 4:
+				if len(held) > 0 {
+					i := rapid.IntRange(0, len(held)-1).Draw(t, "lease")
+					if held[i].shrink(min(rapid.Int64Range(0, 8).Draw(t, "left"), held[i].n)); held[i].pool == nil {
+						held = slices.Delete(held, i, i+1)
+						before--
+					}
+				}
 			}
 			if collect(); p.floor && len(held) == before+1 { // of several each saw more free
 				withinFloor(t, p, held, held[before])
 			}
 			var sum int64
 			for _, l := range held {
-				sum += l.n
+				if sum += l.n; p.tenants[l.of.Tenant] != l.tenant || l.tenant.parts[l.of.Part] != l.part {
+					t.Fatalf("the pool dropped the share of %v, which holds %d", l.of, l.n)
+				}
 			}
 			if p.free != size-sum || p.free < 0 || p.waiting != len(waiters) {
 				t.Fatalf("%d free, %d held of %d; %d wait of %d", p.free, sum, size, p.waiting, len(waiters))
