@@ -152,26 +152,42 @@ func (s *Spending) Allow(ctx context.Context, tenant string, models []string) er
 	return nil
 }
 
-// catchUp waits until a tenant's last summary in the log is added.
+// catchUp waits until a tenant's last summary in the log is added. It looks for the last one again every lookPause:
+// an erasure may remove one that was not read yet.
 func (s *Spending) catchUp(ctx context.Context, tenant string) error {
-	last, err := jsapi.GetFromLeader(ctx, s.config.JS.Conn(), topology.LogStream, jsapi.GetRequest{LastFor: events.SummariesFilter(tenant)})
-	if errors.Is(err, jetstream.ErrMsgNotFound) || err == nil && last.Time.Before(monthStart(time.Now())) {
-		return nil
+	for {
+		last, err := jsapi.GetFromLeader(ctx, s.config.JS.Conn(), topology.LogStream, jsapi.GetRequest{LastFor: events.SummariesFilter(tenant)})
+		if errors.Is(err, jetstream.ErrMsgNotFound) || err == nil && last.Time.Before(monthStart(time.Now())) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if s.reads(ctx, last.Seq) || ctx.Err() != nil {
+			return ctx.Err()
+		}
 	}
-	if err != nil {
-		return err
-	}
+}
+
+const lookPause = time.Second
+
+// reads waits at most lookPause until all summaries up to a sequence are added, and reports whether they are.
+func (s *Spending) reads(ctx context.Context, seq uint64) bool {
+	late := time.NewTimer(lookPause)
+	defer late.Stop()
 	for {
 		s.mu.Lock()
 		read, moved := s.read, s.moved
 		s.mu.Unlock()
-		if read >= last.Seq {
-			return nil
+		if read >= seq {
+			return true
 		}
 		select {
 		case <-moved:
+		case <-late.C:
+			return false
 		case <-ctx.Done():
-			return ctx.Err()
+			return false
 		}
 	}
 }
