@@ -46,6 +46,7 @@ var pauses = retry.Pauses{First: 20 * time.Millisecond, Last: 500 * time.Millise
 // error of its own the event may be stored; where it was not decided in time, the answer has turn_pending.
 func (s *Service) Publish(ctx context.Context, in *Event) (*events.EventResponse, error) {
 	out := &events.EventResponse{V: events.Version, ID: cmp.Or(in.ID, uuid.NewString())}
+	limit.Of(ctx).Rest() // until the history is read
 	var err error
 	if out.Seq, out.Duplicate, err = s.deliver(ctx, in.Kind, in.Address, out.ID, in.Body, false); err != nil {
 		return nil, err
@@ -189,9 +190,11 @@ func (s *Service) undecided(ctx context.Context, k events.Kind, a events.Address
 	if bytes <= most {
 		return func(uint64) {}, nil
 	}
-	release, err := limit.Of(ctx).Hold(ctx, limit.Undecided)
+	limited, cancel := context.WithTimeoutCause(ctx, AnswerTimeout, ErrBusy)
+	defer cancel()
+	release, err := limit.Of(ctx).Hold(limited, limit.Undecided)
 	if err != nil {
-		return nil, err
+		return nil, orEnded(limited, err)
 	}
 	return func(seq uint64) {
 		if seq == 0 {

@@ -168,8 +168,10 @@ func (s *Service) encode(ctx context.Context, out any) (_ []byte, err error) {
 	if data, ok := out.(events.Raw); ok { // of another worker
 		return data, nil
 	}
-	if err := limit.Of(ctx).Yield(ctx); err != nil {
-		return nil, orEnded(ctx, err)
+	limited, cancel := context.WithTimeoutCause(ctx, AnswerTimeout, ErrBusy)
+	defer cancel()
+	if err := limit.Of(ctx).Yield(limited); err != nil {
+		return nil, orEnded(limited, err)
 	}
 	data, err := events.Marshal(out)
 	if err != nil {
@@ -258,12 +260,9 @@ func held[A any](ctx context.Context, op *limit.Operation, class limit.Class, fn
 
 // run answers a request here.
 func (s *Service) run(ctx context.Context, o *Operation, c *call) (any, error) {
-	if !o.slow {
-		return c.answer(ctx)
-	}
-	limited, cancel := context.WithTimeoutCause(ctx, AnswerTimeout, ErrBusy)
+	limited, cancel := context.WithTimeoutCause(ctx, o.limit(), ErrBusy)
 	defer cancel()
-	if o.steps {
+	if !o.slow || o.steps {
 		return c.answer(limited)
 	}
 	return Reading(limited, func() (any, error) { return c.answer(limited) })
