@@ -52,22 +52,38 @@ func (s *Service) tryAwaiting(ctx context.Context, o *Operation, c *call, w even
 	case elsewhere && alone:
 		return nil, ErrNotServed
 	case elsewhere:
-		ctx, cancel := context.WithTimeoutCause(ctx, awaitSlice+time.Second, ErrBusy)
-		defer cancel()
-		request, err := c.payload()
-		if err == nil {
-			request, err = events.WithAwait(request, w.Within(min(w.Limit(), awaitSlice)))
-		}
-		if err != nil {
-			return nil, err
-		}
-		return s.ownerAnswer(ctx, o, c, request)
+		return s.awaitElsewhere(ctx, o, c, w)
 	}
 	op := limit.Of(ctx)
 	if err := op.Idle(ctx, func() error { return s.awaitDecided(ctx, events.Address{Tenant: c.tenant, Session: c.session}, w) }); err != nil {
 		return nil, err
 	}
 	return s.run(ctx, o, c)
+}
+
+// awaitElsewhere passes a request to the worker that serves the partition. That worker may crash during the wait, so a
+// request that waits has little time. A request whose answer may take longer follows one for stats, which waits.
+func (s *Service) awaitElsewhere(ctx context.Context, o *Operation, c *call, w events.Await) (any, error) {
+	if o.slow || o.Body {
+		stats := callOf(s, &events.StatsRequest{About: events.Address{Tenant: c.tenant, Session: c.session}.About()}, (*Service).stats)
+		stats.partition = c.partition
+		if _, err := s.awaitElsewhere(ctx, s.find("stats"), stats, w); err != nil {
+			return nil, err
+		}
+		w = w.Within(0)
+	} else {
+		limited, cancel := context.WithTimeoutCause(ctx, awaitSlice+time.Second, ErrBusy)
+		defer cancel()
+		ctx, w = limited, w.Within(min(w.Limit(), awaitSlice))
+	}
+	request, err := c.payload()
+	if err == nil {
+		request, err = events.WithAwait(request, w)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.ownerAnswer(ctx, o, c, request)
 }
 
 // awaitDecided waits until an event of a session was decided by this worker.
