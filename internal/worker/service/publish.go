@@ -102,9 +102,9 @@ func (s *Service) follow(ctx context.Context, in *Event, event *events.EventResp
 		event.Code, event.Message, event.Hint, event.Retry = c.Code, info.Meaning, info.Hint, c.Retry
 	}
 	if compacts && (c.Compacted || c.Code == events.CodeNewerGeneration) {
-		event.Context, err = s.historyOf(ctx, in.Address, until)
+		event.Context = s.historyOf(ctx, in.Address, until)
 	}
-	return err
+	return nil
 }
 
 // errUnfinished: the event is decided; its effect is not done yet.
@@ -131,22 +131,21 @@ func (s *Service) erased(ctx context.Context, a events.Address, seq uint64) (*ev
 }
 
 // historyOf is the first page of a session's history; its field pages counts all. It is nil where
-// the tenant got more of them than it may within the time.
-func (s *Service) historyOf(ctx context.Context, a events.Address, until time.Time) (*events.ContextResponse, error) {
+// the tenant got more of them than it may within the time, and where it cannot be read: the event is decided all the
+// same, and the agent requests the history.
+func (s *Service) historyOf(ctx context.Context, a events.Address, until time.Time) *events.ContextResponse {
 	limited, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
 	count, err := s.limiter.Pace(limited, a.Tenant)
-	if err != nil && ctx.Err() == nil {
-		return nil, nil //nolint:nilnil // the agent requests it
-	}
 	if err != nil {
-		return nil, err
+		return nil
 	}
 	out, err := s.Context(ctx, &events.ContextRequest{About: a.About()})
-	if err == nil {
-		count(out.Bytes())
+	if err != nil {
+		return nil
 	}
-	return out, err
+	count(out.Bytes())
+	return out
 }
 
 // deliver publishes an event until it is acknowledged. Its message id is its own id, as that of any publisher. The
