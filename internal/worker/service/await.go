@@ -205,6 +205,11 @@ func (s *Service) numberOf(ctx context.Context, seq uint64) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
+	op := limit.Of(ctx)
+	if err := op.ComputeOver(ctx, limit.Weight(stored[0].Data)); err != nil {
+		return 0, err
+	}
+	defer op.Rest()                           // the next one is waited for
 	t, _ := events.DecodeTurn(stored[0].Data) // returns what it could read beside the error
 	if t == nil {
 		return -1, nil

@@ -3,12 +3,16 @@ package service_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"compactd/internal/events"
 	"compactd/internal/testkit/workertest"
+	"compactd/internal/worker/limit"
+	"compactd/internal/worker/observe"
 )
 
 // shortTurn is a turn of a few tokens, which is decided quickly.
@@ -166,6 +170,36 @@ func TestAwaitTurns(t *testing.T) {
 		t.Errorf("a wait that is too long: %v", err)
 	}
 	if err := stopB(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A request for a turn that does not come reads the large turns that were refused, each with a processor of the limiter.
+func TestRefusedTurnsCompute(t *testing.T) {
+	t.Parallel()
+	env := workertest.New(t, t.TempDir())
+	var computed atomic.Int64
+	env.Limiter = limit.New(limit.Config{OnChange: func(c limit.Class, held int64) {
+		if c == limit.Processor && held > 0 {
+			computed.Add(1)
+		}
+	}})
+	stop := env.Run("a", observe.Listener{})
+	env.Publish(events.KindTurn, "s", shortTurn(1))
+	const refused = 3
+	for range refused {
+		env.Publish(events.KindTurn, "s", fmt.Appendf(nil, `{"turn":2,"messages":[{"role":"tool","content":%q}]}`, strings.Repeat("x", 2*limit.Large)))
+	}
+	env.AwaitDecided()
+	before := computed.Load()
+	_, err := through(env, events.SubjectContext, `{"session":"s","turn":999,"wait_ms":1}`)
+	if e, ok := errors.AsType[*events.ServiceError](err); !ok || e.Code != events.CodeTurnPending {
+		t.Errorf("%v", err)
+	}
+	if n := computed.Load() - before; n < refused {
+		t.Errorf("%d times a processor for %d turns", n, refused)
+	}
+	if err := stop(); err != nil {
 		t.Error(err)
 	}
 }
