@@ -137,11 +137,12 @@ func (e *eraser) take() (due erasure, ok bool) {
 	return due, ok
 }
 
-// run erases the due sessions until ctx ends; the next owner erases the rest. It calls sweep every
-// renewEvery.
+// run erases the due sessions until ctx ends; the next owner erases the rest. It calls sweep soon after the
+// partition was opened or a sweep failed, else every sweepEvery.
 func (e *eraser) run(ctx context.Context) {
-	tick := time.NewTicker(e.set.renewEvery())
-	defer tick.Stop()
+	soon := min(sweepSoon, e.set.sweepEvery())
+	next := time.NewTimer(soon)
+	defer next.Stop()
 	for {
 		for due, ok := e.take(); ok; due, ok = e.take() {
 			if err := e.retry(ctx, "erase session", func() error {
@@ -156,10 +157,13 @@ func (e *eraser) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-e.added:
-		case <-tick.C:
+		case <-next.C:
+			pause := e.set.sweepEvery()
 			if err := e.sweep(ctx, time.Now()); err != nil && ctx.Err() == nil {
 				e.retrying("drop expired sessions")(err)
+				pause = soon
 			}
+			next.Reset(pause)
 		}
 	}
 }

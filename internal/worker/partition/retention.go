@@ -36,6 +36,17 @@ func (set *Set) renewEvery() time.Duration {
 	return cmp.Or(set.config.Streams.MaxAge/renewalsPerAge, math.MaxInt64)
 }
 
+const (
+	// maxSweepPause limits the time between two sweeps: limits.idle_days is in days, whatever the age of the streams.
+	maxSweepPause = 6 * time.Hour
+	// sweepSoon is the time from the opening of a partition to its first sweep, so that a partition which changes its
+	// owner more often than every sweepEvery is swept too. A sweep reads the whole file.
+	sweepSoon = 5 * time.Minute
+)
+
+// sweepEvery returns the time between two sweeps.
+func (set *Set) sweepEvery() time.Duration { return min(set.renewEvery(), maxSweepPause) }
+
 // renewConfig publishes the text of the config in force again, until ctx ends. Workers
 // with the same config share the renewals.
 func (set *Set) renewConfig(ctx context.Context) {

@@ -163,6 +163,43 @@ func TestTenantKeepsDays(t *testing.T) {
 	})
 }
 
+// Idle sessions of a tenant with a limit are erased too where streams have no maximum age, and where each owner of a
+// partition serves it for less time than there is between two looks.
+func TestTenantKeepsDaysOfShortOwners(t *testing.T) {
+	withAge(t, 30*24*time.Hour, func(t *testing.T, env *workertest.Env, _ chan *nats.Msg) {
+		p := workertest.WithoutSummaries()
+		p.Limits.IdleDays = 1
+		env.Config = workertest.NewConfig(t, p)
+		env.MarkerEvery, env.CheckpointEvery, env.LeaseTTL = time.Hour, time.Hour, 24*time.Hour
+		serve := func(d time.Duration) {
+			t.Helper()
+			stop := env.Run("a", observe.Listener{})
+			time.Sleep(d)
+			if err := stop(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		left := func(when string, want int) {
+			t.Helper()
+			if found, err := erase.Sessions(t.Context(), env.JS, erase.Any, erase.Any); err != nil || len(found) != want {
+				t.Errorf("%s there are %v, want %d; %v", when, found, want, err)
+			}
+		}
+		env.Publish(events.KindTurn, "s", workertest.Turn(1))
+		serve(time.Hour)
+		time.Sleep(24 * time.Hour)
+		left("before the next owner", 1)
+		serve(time.Hour)
+		left("after an hour of it", 0)
+		age := env.Streams.MaxAge
+		env.Streams.MaxAge = 0
+		env.Publish(events.KindTurn, "s", workertest.Turn(1))
+		serve(32 * time.Hour)
+		left("without a maximum age", 0)
+		env.Streams.MaxAge = age
+	})
+}
+
 // Messages older than half the age are condensed whatever the usage, the first pair included. So
 // a session continues for longer than the age, and its history can be read at any time.
 func TestOldEntriesAreCondensed(t *testing.T) {
