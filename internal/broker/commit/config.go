@@ -20,7 +20,7 @@ import (
 var ErrNoConfig = errors.New("config is not stored")
 
 // PutConfig stores the text of a config under its hash, unless the newest text
-// there is the same and younger than renew (0: of any age). Texts expire like
+// there is the same and younger than renew. Texts expire like
 // all messages of OUTCOMES, so the text in use is put again with the markers. The hash
 // is 1 to 64 of [A-Za-z0-9_-]. Its subject differs from those of partitions, which
 // have a number in its place.
@@ -29,7 +29,7 @@ func PutConfig(ctx context.Context, js jetstream.JetStream, hash string, text []
 	if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
 		return fmt.Errorf("put config: %w", err)
 	}
-	if err == nil && bytes.Equal(old.Data, text) && (renew == 0 || time.Since(old.Time) < renew) {
+	if err == nil && bytes.Equal(old.Data, text) && time.Since(old.Time) < renew {
 		return nil
 	}
 	_, err = js.Publish(ctx, events.Config(hash), text)

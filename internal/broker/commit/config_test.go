@@ -32,14 +32,13 @@ func TestConfig(t *testing.T) {
 	if _, err := get(hash); !errors.Is(err, ErrNoConfig) {
 		t.Errorf("before: %v", err)
 	}
-	put("one", 0)
-	put("one", 0)
+	put("one", time.Hour)
 	put("one", time.Hour)
 	if n := w.State(topology.OutcomesStream).Last; n != 1 {
 		t.Errorf("stored %d times", n)
 	}
 	put("one", time.Nanosecond)
-	put("two", 0)
+	put("two", time.Hour)
 	if n := w.State(topology.OutcomesStream).Last; n != 3 {
 		t.Errorf("stored %d times", n)
 	}

@@ -31,6 +31,10 @@ import (
 // renewalsPerAge is the number of renewals within the maximum age.
 const renewalsPerAge = 100
 
+// lastRenewal is the age of the text of a config that goes out of force, above which it is stored again. The workers
+// of a fleet, which change their config at the same time, share the text.
+const lastRenewal = time.Minute
+
 // renewEvery returns the time between two renewals. Streams without a maximum age need none.
 func (set *Set) renewEvery() time.Duration {
 	return cmp.Or(set.config.Streams.MaxAge/renewalsPerAge, math.MaxInt64)

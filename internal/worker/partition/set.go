@@ -107,14 +107,15 @@ func (set *Set) Compaction() *compaction.Config {
 }
 
 // UseConfig stores a config and puts it in force from the next event of each partition on. The former config
-// stays readable while the log has an event that was decided under it.
+// stays readable while the log has an event that was decided under it, except for those of the last minute.
 func (set *Set) UseConfig(ctx context.Context, c *compaction.Config) error {
 	before := set.Compaction()
 	c, err := c.WithRetention(int64(set.config.Streams.MaxAge / time.Second))
 	if err != nil || c.Hash() == before.Hash() {
 		return err
 	}
-	if err := errors.Join(set.putConfig(ctx, before, set.renewEvery()/2), set.putConfig(ctx, c, 0)); err != nil {
+	old := set.renewEvery() / 2
+	if err := errors.Join(set.putConfig(ctx, before, min(old, lastRenewal)), set.putConfig(ctx, c, old)); err != nil {
 		return err
 	}
 	set.changed.Store(c)
@@ -237,7 +238,7 @@ func (set *Set) share() (n int) {
 // Join stores the config in force for other workers, and applies erasures to the files of the
 // directory. stop ends the watch for further erasures.
 func (set *Set) Join(ctx context.Context) (stop func(), err error) {
-	if err := set.putConfig(ctx, set.Compaction(), 0); err != nil {
+	if err := set.putConfig(ctx, set.Compaction(), set.renewEvery()/2); err != nil {
 		return nil, err
 	}
 	if stop, err = set.subscribeErasures(); err != nil {
