@@ -69,9 +69,10 @@ func (p *Policies) Start(ctx context.Context) error {
 		return err
 	}
 	p.mu.Lock()
-	p.stop()
+	former := p.stop
 	p.texts, p.stop = texts, stop
 	p.mu.Unlock()
+	former() // waits for its handler, which locks mu
 	return p.apply(ctx)
 }
 
