@@ -30,7 +30,8 @@ type Decider struct {
 
 	Repeated measure.Repeated // by the last event
 
-	described map[events.Address]compaction.Overview // of sessions outside of Cache
+	described      map[events.Address]compaction.Overview // of sessions outside of Cache
+	describedUnder *compaction.Config
 }
 
 // New returns a decider without ledgers that decides under c.

@@ -231,11 +231,15 @@ func (d *Decider) Sessions(tenant, after string, n int) ([]string, error) {
 // maxDescribed limits the cached overviews of sessions outside of memory.
 const maxDescribed = 5000
 
-// Overview describes a session without putting its ledger into the cache. It caches the overview: a session
-// outside of memory does not change.
-func (d *Decider) Overview(a events.Address) (compaction.Overview, error) {
+// Overview describes a session under a config, without putting its ledger into the cache. It caches the
+// overview: a session outside of memory does not change.
+func (d *Decider) Overview(a events.Address, c *compaction.Config) (compaction.Overview, error) {
 	if k := d.Cache[a]; k != nil {
-		return k.ledger().Describe(d.Config), nil
+		return k.ledger().Describe(c), nil
+	}
+	if d.describedUnder != c {
+		clear(d.described)
+		d.describedUnder = c
 	}
 	if o, ok := d.described[a]; ok || d.Store == nil {
 		return o, nil
@@ -248,7 +252,7 @@ func (d *Decider) Overview(a events.Address) (compaction.Overview, error) {
 	if err != nil {
 		return compaction.Overview{}, fmt.Errorf("load ledger: %w: %w", kv.ErrDamaged, err)
 	}
-	o := l.Describe(d.Config)
+	o := l.Describe(c)
 	if len(d.described) < maxDescribed {
 		d.described[a] = o
 	}

@@ -30,6 +30,50 @@ func (r rows) write(t *testing.T, d *Decider) (written []*Entry) {
 	return written
 }
 
+// firstTurn is the first turn of a session.
+func firstTurn(a events.Address) Event {
+	return Event{
+		Location: events.Location{Kind: events.KindTurn, Address: a}, Seq: 1, Time: 1,
+		Data: []byte(`{"v":1,"id":"1","turn":1,"model":{"provider":"openai","name":"gpt-4o"},"messages":[{"role":"user","content":"go on"}]}`),
+	}
+}
+
+// The overview of a session outside of memory is that of the config in force.
+func TestOverviewFollowsConfig(t *testing.T) {
+	config := func(changes string) *compaction.Config {
+		p, err := compaction.DefaultPolicy().Set(events.Raw(changes))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := compaction.NewConfig(p, compaction.DefaultWindows())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	high, low := config(`{}`), config(`{"threshold":0.4,"target":0.2,"info":0.3}`)
+	d, file := New(high), rows{}
+	d.Store = file
+	a := events.Address{Tenant: events.DefaultTenant, Session: "a"}
+	d.Process(firstTurn(a))
+	d.SetStored(file.write(t, d))
+	if d.Evict(0, 0); len(d.Cache) > 0 {
+		t.Fatal("the ledger is in memory")
+	}
+	trigger := func(c *compaction.Config) int64 {
+		t.Helper()
+		o, err := d.Overview(a, c)
+		if err != nil || !o.Known {
+			t.Fatalf("%+v, %v", o, err)
+		}
+		return o.Budget.TriggerTokens
+	}
+	before := trigger(high)
+	if after := trigger(low); after >= before || trigger(high) != before {
+		t.Errorf("the trigger is at %d tokens, and was at %d under a higher threshold", after, before)
+	}
+}
+
 // Ledgers leave memory when none was used for a while, and return; one that is not stored
 // yet stays.
 func TestEvictUnused(t *testing.T) {
@@ -44,10 +88,7 @@ func TestEvictUnused(t *testing.T) {
 	d, file := New(config), rows{}
 	d.Store = file
 	a := events.Address{Tenant: events.DefaultTenant, Session: "a"}
-	d.Process(Event{
-		Location: events.Location{Kind: events.KindTurn, Address: a}, Seq: 1, Time: 1,
-		Data: []byte(`{"v":1,"id":"1","turn":1,"model":{"provider":"openai","name":"gpt-4o"},"messages":[{"role":"user","content":"go on"}]}`),
-	})
+	d.Process(firstTurn(a))
 	evict := func(when string, want int) {
 		t.Helper()
 		if d.EvictUnused(); len(d.Cache) != want || (d.Weight > 0) != (want > 0) {

@@ -275,12 +275,13 @@ func (l *ledgers) describe(batch []events.Address) ([]compaction.Overview, error
 	if err := l.lists(); err != nil {
 		return nil, err
 	}
+	config := l.set.Compaction() // not the decider's, which is that of the last event
 	for i, a := range batch {
 		if l.moved(a) {
 			continue
 		}
 		var err error
-		if out[i], err = l.decider.Overview(a); err != nil {
+		if out[i], err = l.decider.Overview(a, config); err != nil {
 			return nil, err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"compactd/internal/broker/brokertest"
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
+	"compactd/internal/events"
 )
 
 // The start of a worker and each change of its config store texts again that would expire long before the events
@@ -43,5 +44,30 @@ func TestConfigTextsAreRenewed(t *testing.T) {
 		if stored := env.State(topology.OutcomesStream).Last - before; stored != step.stored {
 			t.Errorf("step %d stored %d texts, want %d", i, stored, step.stored)
 		}
+	}
+}
+
+// Lists of sessions show the levels of the config in force, also where no event came since it changed.
+func TestOverviewsFollowConfig(t *testing.T) {
+	t.Parallel()
+	env := &splitEnv{Env: brokertest.Open(t, t.TempDir(), topology.Config{Partitions: 1})}
+	set, _, _ := env.serve("a", 0, "")
+	env.turns(set, 0, "s", env.turn("s", 1))
+	trigger := func() (tokens int64) {
+		t.Helper()
+		if err := set.At(0).Overviews(func(_ events.Address, o *compaction.Overview) error {
+			tokens = o.Budget.TriggerTokens
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return tokens
+	}
+	before := trigger()
+	if err := set.UseConfig(t.Context(), simulatedConfigs()[3]); err != nil { // of a lower threshold
+		t.Fatal(err)
+	}
+	if after := trigger(); after >= before || after == 0 {
+		t.Errorf("the trigger is at %d tokens, and was at %d under the former config", after, before)
 	}
 }
