@@ -96,8 +96,9 @@ type idleSession struct {
 func (l *ledgers) idle(now int64) (out []idleSession) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	config := l.set.Compaction() // not the decider's, which is that of the last event
 	for a, k := range l.decider.Cache {
-		if k.Ledger != nil && k.Ledger.Idle(now, l.decider.Config) {
+		if k.Ledger != nil && k.Ledger.Idle(now, config) {
 			out = append(out, idleSession{a, k.Ledger.LastTurnSeq()})
 		}
 	}

@@ -2,6 +2,7 @@ package partition
 
 import (
 	"testing"
+	"time"
 
 	"compactd/internal/broker/brokertest"
 	"compactd/internal/broker/topology"
@@ -47,27 +48,38 @@ func TestConfigTextsAreRenewed(t *testing.T) {
 	}
 }
 
-// Lists of sessions show the levels of the config in force, also where no event came since it changed.
-func TestOverviewsFollowConfig(t *testing.T) {
+// Lists of sessions and the watch for idle ones follow the config in force, also where no event came since it changed.
+func TestConfigWithoutEvents(t *testing.T) {
 	t.Parallel()
 	env := &splitEnv{Env: brokertest.Open(t, t.TempDir(), topology.Config{Partitions: 1})}
 	set, _, _ := env.serve("a", 0, "")
 	env.turns(set, 0, "s", env.turn("s", 1))
-	trigger := func() (tokens int64) {
+	look := func() (trigger int64, idle int) {
 		t.Helper()
 		if err := set.At(0).Overviews(func(_ events.Address, o *compaction.Overview) error {
-			tokens = o.Budget.TriggerTokens
+			trigger = o.Budget.TriggerTokens
 			return nil
 		}); err != nil {
 			t.Fatal(err)
 		}
-		return tokens
+		return trigger, len(set.At(0).ledgers.idle(time.Now().Add(time.Hour).UnixMilli()))
 	}
-	before := trigger()
-	if err := set.UseConfig(t.Context(), simulatedConfigs()[3]); err != nil { // of a lower threshold
+	former, idle := look()
+	if former == 0 || idle > 0 {
+		t.Fatalf("under the first config the trigger is at %d tokens, %d sessions are idle", former, idle)
+	}
+	p, err := compaction.DefaultPolicy().Set(events.Raw(`{"threshold":0.4,"target":0.2,"info":0.3,"prune":{"micro":{"enabled":true,"idle_minutes":30}}}`))
+	if err != nil {
 		t.Fatal(err)
 	}
-	if after := trigger(); after >= before || after == 0 {
-		t.Errorf("the trigger is at %d tokens, and was at %d under the former config", after, before)
+	next, err := compaction.NewConfig(p, compaction.DefaultWindows())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := set.UseConfig(t.Context(), next); err != nil {
+		t.Fatal(err)
+	}
+	if trigger, idle := look(); trigger >= former || idle != 1 {
+		t.Errorf("the trigger is at %d tokens and was at %d; %d sessions are idle, want 1", trigger, former, idle)
 	}
 }
