@@ -21,5 +21,5 @@
 // # On failure
 //
 // [ErrHeld]: another worker holds the lease. [ErrLeaseLost]: another process has taken the lease; one that
-// ended and that nobody took is renewed. After an error of a watch, changes may be missing: watch again.
+// ended and that no worker took is renewed. After an error of a watch, changes may be missing: watch again.
 package coord

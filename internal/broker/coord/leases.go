@@ -17,7 +17,7 @@ import (
 var (
 	// ErrHeld: another worker holds the lease.
 	ErrHeld = errors.New("the lease is held by another worker")
-	// ErrLeaseLost: another process has taken the lease. One that ended and that nobody took is renewed.
+	// ErrLeaseLost: another process has taken the lease. One that ended and that no worker took is renewed.
 	ErrLeaseLost = errors.New("the lease was lost")
 )
 
@@ -90,17 +90,24 @@ func (l *Leases) Renew(ctx context.Context, lease *Lease) error {
 }
 
 func (l *Leases) regain(ctx context.Context, lease *Lease) error {
-	e, err := l.bucket.get(ctx, strconv.Itoa(lease.Partition))
+	e, err := l.find(ctx, lease)
 	if err != nil {
 		return err
 	}
-	if e.value != nil {
-		if has, err := readHolder(e.value); err != nil || has != lease.Holder {
-			return ErrLeaseLost
-		}
-	}
 	lease.revision = e.revision
 	return l.write(ctx, lease)
+}
+
+// find reads the key of a lease that is held, or has ended. [ErrLeaseLost]: another process has it.
+func (l *Leases) find(ctx context.Context, lease *Lease) (entry, error) {
+	e, err := l.bucket.get(ctx, strconv.Itoa(lease.Partition))
+	if err != nil || e.value == nil {
+		return e, err
+	}
+	if has, err := readHolder(e.value); err != nil || has != lease.Holder {
+		return e, ErrLeaseLost
+	}
+	return e, nil
 }
 
 func (l *Leases) write(ctx context.Context, lease *Lease) error {
@@ -118,8 +125,15 @@ func (l *Leases) write(ctx context.Context, lease *Lease) error {
 // Release ends a lease, so that another worker need not wait. It succeeds if the lease is
 // already lost.
 func (l *Leases) Release(ctx context.Context, lease *Lease) error {
-	err := l.bucket.remove(ctx, strconv.Itoa(lease.Partition), &lease.revision)
-	if errors.Is(err, errMoved) {
+	key := strconv.Itoa(lease.Partition)
+	err := l.bucket.remove(ctx, key, &lease.revision)
+	if errors.Is(err, errMoved) { // it has ended, or the answer to a renewal was lost
+		var e entry
+		if e, err = l.find(ctx, lease); e.value != nil && err == nil {
+			err = l.bucket.remove(ctx, key, &e.revision)
+		}
+	}
+	if errors.Is(err, errMoved) || errors.Is(err, ErrLeaseLost) {
 		return nil
 	}
 	return jsapi.Wrap(err, "release lease %d", lease.Partition)

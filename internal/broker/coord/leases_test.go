@@ -102,6 +102,28 @@ func TestLeaseOfSameMember(t *testing.T) {
 	}
 }
 
+// A lease whose renewal was stored without an answer is released: the next owner need not wait for its end.
+func TestReleaseAfterLostAnswer(t *testing.T) {
+	t.Parallel()
+	w := brokertest.New(t)
+	l := NewLeases(w.JS, 10*time.Second)
+	lease := acquire(t, l, 1, Holder{"a", "a-1"})
+	before := *lease
+	if err := l.Renew(t.Context(), lease); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Release(t.Context(), &before); err != nil {
+		t.Fatal(err)
+	}
+	next := acquire(t, l, 1, Holder{"b", "b-1"})
+	if err := l.Release(t.Context(), lease); err != nil { // it is another's
+		t.Fatal(err)
+	}
+	if err := l.Renew(t.Context(), next); err != nil {
+		t.Error(err)
+	}
+}
+
 // Of many that want a free lease at once one gets it.
 func TestLeaseRace(t *testing.T) {
 	t.Parallel()
