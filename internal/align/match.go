@@ -96,11 +96,11 @@ func (h *History) MatchPrefix(chain []events.Link, prefix events.Digest) (k Know
 	return k, false
 }
 
-// View is an earlier answer for the first turns of a session.
+// View identifies an earlier answer for the first turns of a session. It holds none of its messages.
 type View struct {
-	Messages []events.Raw  // as they were recorded
-	Digest   events.Digest // of Messages
-	Turns    int
+	Count  int           // messages
+	Digest events.Digest // of the messages as they were recorded
+	Turns  int
 	// sent is the digest with placeholders for media of which only the hash was kept; zero without any.
 	sent events.Digest
 }
@@ -108,7 +108,7 @@ type View struct {
 // NewView returns the view of the first turns, without its leading instructions.
 func NewView(f events.Format, messages []events.Raw, turns int) View {
 	messages = messages[Read(f, messages, 0).Lead:]
-	v := View{Messages: messages, Digest: f.DigestOf(messages), Turns: turns}
+	v := View{Count: len(messages), Digest: f.DigestOf(messages), Turns: turns}
 	if sent := withPlaceholders(f, messages); !slices.EqualFunc(sent, messages, func(a, b events.Raw) bool { return bytes.Equal(a, b) }) {
 		v.sent = f.DigestOf(sent)
 	}
@@ -131,7 +131,7 @@ func (v *View) is(f events.Format, messages []events.Raw) bool {
 
 // MatchView compares a history with one that begins with a view.
 func (h *History) MatchView(chain []events.Link, v View) (k Known, ok bool) {
-	n := len(v.Messages)
+	n := v.Count
 	if n == 0 || h.Before > 0 || v.Turns == 0 || v.Turns > len(chain) || h.Lead+n > h.Len() || !v.is(h.Format, h.From(h.Lead)[:n]) {
 		return k, false
 	}

@@ -13,7 +13,8 @@ import (
 // while a checkpoint is written, an eighth for cached texts, and an eighth for histories that are
 // being rendered. Per step of an event (decided, texts read ahead, rendered for a commit) a
 // partition has its share of an eighth. Unread messages take up to twice the largest message in
-// each partition. The rest is for the garbage collector, summaries and answers to requests.
+// each partition. Package syncs remembers digests of histories in at most 32 MiB, whatever the memory. The
+// rest is for the garbage collector, summaries and answers to requests.
 
 func ledgersShare(memory int64) int { return int(memory / 8) }
 

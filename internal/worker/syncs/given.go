@@ -12,8 +12,13 @@ type givenAt struct {
 	generation int64
 }
 
-// maxGiven limits the remembered sessions.
-const maxGiven = 10_000
+// givenBytes is the size of givenAt in memory, which a test compares with the type.
+const givenBytes = 24
+
+func (givenAt) bytes() int { return givenBytes }
+
+// maxGivenBytes limits the remembered sessions to about 10,000.
+const maxGivenBytes = 3 << 20
 
 // madeUnder returns the generation of the view for which the model wrote the new messages: the one in
 // the last answer about the same base, or the one at the decision on the base. A later compaction

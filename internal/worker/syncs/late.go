@@ -26,9 +26,20 @@ type undecided struct {
 	replaces bool // they replace earlier turns
 }
 
-// maxLate limits the remembered sessions, maxUndecided the turns of each.
+// Sizes in memory, in bytes; a test compares them with the types.
 const (
-	maxLate      = 10_000
+	undecidedBytes  = 72
+	syncedTurnBytes = 56
+)
+
+func (u undecided) bytes() int {
+	return undecidedBytes + len(u.settings) + cap(u.turns)*syncedTurnBytes
+}
+
+// maxLateBytes limits the remembered sessions, to about 10,000 with a few turns each; maxUndecided limits the turns
+// of one.
+const (
+	maxLateBytes = 8 << 20
 	maxUndecided = 100
 )
 

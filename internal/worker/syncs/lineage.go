@@ -9,6 +9,7 @@ import (
 	"compactd/internal/align"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/events/dialect"
 )
 
 // lineage passes a history to a branch, unless it is an edit of the session's. A history belongs to a
@@ -169,9 +170,9 @@ type heads struct {
 }
 
 type head struct {
-	roots    []root   // unrecorded ones, the oldest first
-	branches []string // ids, the oldest first
-	row      bool     // the last request had a new root
+	roots    []root       // unrecorded ones, the oldest first
+	branches []events.Key // of ids, the oldest first
+	row      bool         // the last request had a new root
 	last     time.Time
 }
 
@@ -225,11 +226,12 @@ func (h *heads) recorded(a events.Address, history *align.History, after bool) b
 
 // branch records an answer of a branch.
 func (h *heads) branch(a events.Address, id string) {
+	key := dialect.KeyOf(id)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	x := h.of(a)
-	if !slices.Contains(x.branches, id) {
-		x.branches = append(x.branches[max(0, len(x.branches)+1-maxRoots):], id)
+	if !slices.Contains(x.branches, key) {
+		x.branches = append(x.branches[max(0, len(x.branches)+1-maxRoots):], key)
 		return
 	}
 	x.row = false // the branch continues
@@ -240,7 +242,7 @@ func (h *heads) branched(a events.Address, id string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	x := h.all[a]
-	return x != nil && slices.Contains(x.branches, id)
+	return x != nil && slices.Contains(x.branches, dialect.KeyOf(id))
 }
 
 // drop removes the head of a session without turns: it has no branches.

@@ -64,7 +64,7 @@ type Syncer struct {
 // New returns a syncer. c is the config in force.
 func New(h Host, c func() *compaction.Config) *Syncer {
 	s := &Syncer{host: h, config: c}
-	s.views.most, s.given.most, s.late.most = maxViewCache, maxGiven, maxLate
+	s.views.most, s.given.most, s.late.most = maxViewBytes, maxGivenBytes, maxLateBytes
 	return s
 }
 
@@ -419,11 +419,10 @@ func (r *request) matchViews(ctx context.Context, st *state) (made []madeMessage
 	if r.history.Before > 0 {
 		return nil, nil
 	}
-	views, err := r.viewsOf(ctx, st)
-	if err != nil {
-		return nil, err
-	}
-	for _, v := range views {
+	for v, err := range r.givenViews(ctx, st) {
+		if err != nil {
+			return nil, err
+		}
 		if k, ok := r.history.MatchView(st.chain, v.View); ok {
 			if k, ok, err = r.sameCalls(st, k); ok || err != nil {
 				r.known = k
@@ -443,8 +442,7 @@ func (r *request) hasMade(ctx context.Context, st *state, made []madeMessage) (b
 	}
 	have := r.history.Digests()
 	for _, m := range made {
-		d := r.format.DigestOf([]events.Raw{m.raw})
-		if !have[d] {
+		if !have[m.digest] {
 			continue
 		}
 		if m.of.Turn == 0 || m.of.Turn > int64(len(st.chain)) {
@@ -454,10 +452,10 @@ func (r *request) hasMade(ctx context.Context, st *state, made []madeMessage) (b
 		if err != nil {
 			return false, err
 		}
-		if i := m.of.Index; i >= int64(len(turn)) || r.format.DigestOf(turn[i:i+1]) != d {
+		if i := m.of.Index; i >= int64(len(turn)) || r.format.DigestOf(turn[i:i+1]) != m.digest {
 			return true, nil
 		}
-		delete(have, d) // read once
+		delete(have, m.digest) // read once
 	}
 	return false, nil
 }

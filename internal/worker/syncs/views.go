@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"compactd/internal/align"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 )
@@ -89,76 +88,6 @@ func generationBefore(l *compaction.Ledger, turns int) int64 {
 	return 0
 }
 
-// maxViews limits the generations with which a history is compared.
-const maxViews = 4
-
-// givenView is a view of an earlier answer.
-type givenView struct {
-	align.View
-	made []madeMessage
-}
-
-// madeMessage is a message that compactd made or changed. of is the message of the session that it
-// replaces, or zero if it replaces no message or several.
-type madeMessage struct {
-	raw events.Raw
-	of  events.Position
-}
-
-func (r *request) viewsOf(ctx context.Context, st *state) ([]givenView, error) {
-	var out []givenView
-	for gen := st.generation; gen > max(0, st.generation-maxViews); gen-- {
-		var through, shows int64
-		if err := r.inspect(func(l *compaction.Ledger) { through, shows = l.GenerationThrough(gen), l.GenerationShows(gen) }); err != nil {
-			return nil, err
-		}
-		for _, turn := range slices.Compact([]int64{shows, through}) { // an answer may end at any of the two
-			v, ok, err := r.viewThrough(ctx, st, gen, turn)
-			if err != nil {
-				return nil, err
-			}
-			if ok {
-				out = append(out, v)
-			}
-		}
-	}
-	return out, nil
-}
-
-// viewThrough returns the view of a generation up to a turn. ok is false if it can no longer be
-// rendered.
-func (r *request) viewThrough(ctx context.Context, st *state, gen, through int64) (v givenView, ok bool, err error) {
-	if through < 1 || int(through) > len(st.chain) {
-		return v, false, nil
-	}
-	key := viewKey{r.address, gen, st.chain[through-1].Whole}
-	if v, ok = r.views.get(key); ok {
-		return v, true, nil
-	}
-	view, err := r.viewUnder(st, gen, through)
-	if view == nil || err != nil {
-		return v, false, err
-	}
-	sourced, err := r.host.Sourced(ctx, r.address, view, func(compaction.Seq) []events.Message { return nil })
-	if err != nil {
-		return v, false, nil //nolint:nilerr // its texts are gone, or no answer gave it
-	}
-	messages := make([]events.Raw, len(sourced))
-	for i := range sourced {
-		messages[i] = sourced[i].Raw
-		if !sourced[i].Untouched {
-			of := sourced[i].First
-			if of != sourced[i].Last {
-				of = events.Position{}
-			}
-			v.made = append(v.made, madeMessage{sourced[i].Raw, of}, madeMessage{r.format.Sendable(sourced[i].Raw), of})
-		}
-	}
-	v.View = align.NewView(r.format, messages, int(through))
-	r.views.put(key, v)
-	return v, true, nil
-}
-
 // viewUnder returns the view of a generation up to a turn; nil if the session has changed since st
 // was read.
 func (r *request) viewUnder(st *state, generation, turn int64) (view *compaction.View, err error) {
@@ -169,13 +98,3 @@ func (r *request) viewUnder(st *state, generation, turn int64) (view *compaction
 	})
 	return view, err
 }
-
-// viewKey identifies a view.
-type viewKey struct {
-	events.Address
-	generation int64
-	whole      events.Digest
-}
-
-// maxViewCache limits the cached views.
-const maxViewCache = 256

@@ -1,0 +1,109 @@
+package syncs
+
+import (
+	"context"
+	"iter"
+	"slices"
+
+	"compactd/internal/align"
+	"compactd/internal/compaction"
+	"compactd/internal/events"
+)
+
+// givenView identifies a view of an earlier answer. It holds no message: no share of the worker's memory covers
+// whole histories, and a cached message would outlive its erasure.
+type givenView struct {
+	align.View
+	made []madeMessage
+}
+
+// madeMessage is the digest of a message that compactd made or changed. of is the message of the session that
+// it replaces, or zero if it replaces no message or several.
+type madeMessage struct {
+	digest events.Digest
+	of     events.Position
+}
+
+// Sizes in memory, in bytes; a test compares them with the types.
+const (
+	givenViewBytes   = 72
+	madeMessageBytes = 40
+)
+
+func (v givenView) bytes() int { return givenViewBytes + cap(v.made)*madeMessageBytes }
+
+// maxViewBytes limits the cached views.
+const maxViewBytes = 4 << 20
+
+// maxViews limits the generations with which a history is compared.
+const maxViews = 4
+
+// givenViews lists the views of earlier answers, the newest first.
+func (r *request) givenViews(ctx context.Context, st *state) iter.Seq2[givenView, error] {
+	return func(yield func(givenView, error) bool) {
+		for gen := st.generation; gen > max(0, st.generation-maxViews); gen-- {
+			var through, shows int64
+			if err := r.inspect(func(l *compaction.Ledger) { through, shows = l.GenerationThrough(gen), l.GenerationShows(gen) }); err != nil {
+				yield(givenView{}, err)
+				return
+			}
+			for _, turn := range slices.Compact([]int64{shows, through}) { // an answer may end at any of the two
+				v, ok, err := r.viewThrough(ctx, st, gen, turn)
+				if (ok || err != nil) && !yield(v, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// viewThrough returns the view of a generation up to a turn. ok is false if it can no longer be
+// rendered.
+func (r *request) viewThrough(ctx context.Context, st *state, gen, through int64) (v givenView, ok bool, err error) {
+	if through < 1 || int(through) > len(st.chain) {
+		return v, false, nil
+	}
+	key := viewKey{r.address, gen, st.chain[through-1].Whole}
+	if v, ok = r.views.get(key); ok {
+		return v, true, nil
+	}
+	view, err := r.viewUnder(st, gen, through)
+	if view == nil || err != nil {
+		return v, false, err
+	}
+	sourced, err := r.host.Sourced(ctx, r.address, view, func(compaction.Seq) []events.Message { return nil })
+	if err != nil {
+		return v, false, nil //nolint:nilerr // its texts are gone, or no answer gave it
+	}
+	messages := make([]events.Raw, len(sourced))
+	for i := range sourced {
+		messages[i] = sourced[i].Raw
+		if !sourced[i].Untouched {
+			v.made = r.appendMade(v.made, &sourced[i])
+		}
+	}
+	v.View = align.NewView(r.format, messages, int(through))
+	r.views.put(key, v)
+	return v, true, nil
+}
+
+// appendMade appends a message that compactd made or changed: as it was recorded, and as it was sent.
+func (r *request) appendMade(made []madeMessage, m *compaction.Sourced) []madeMessage {
+	of := m.First
+	if of != m.Last {
+		of = events.Position{}
+	}
+	recorded, sent := r.format.DigestOf([]events.Raw{m.Raw}), r.format.DigestOf([]events.Raw{r.format.Sendable(m.Raw)})
+	made = append(made, madeMessage{recorded, of})
+	if sent != recorded {
+		made = append(made, madeMessage{sent, of})
+	}
+	return made
+}
+
+// viewKey identifies a view.
+type viewKey struct {
+	events.Address
+	generation int64
+	whole      events.Digest
+}

@@ -1,0 +1,106 @@
+package syncs
+
+import (
+	"reflect"
+	"testing"
+	"unsafe"
+
+	"compactd/internal/events"
+)
+
+// A syncer remembers numbers, digests and names: no message, nor anything that keeps the buffer of one in memory.
+func TestRemembersNoMessages(t *testing.T) {
+	s := reflect.TypeFor[Syncer]()
+	for _, name := range []string{"views", "given", "late", "heads", "stable"} {
+		f, ok := s.FieldByName(name)
+		if !ok {
+			t.Fatalf("a syncer has no %s", name)
+		}
+		wantPlain(t, name, f.Type)
+	}
+}
+
+// wantPlain fails if a type holds bytes, or may.
+func wantPlain(t *testing.T, path string, of reflect.Type) {
+	if of.PkgPath() == "sync" || of == reflect.TypeFor[events.Digest]() || of.String() == "time.Time" {
+		return
+	}
+	switch of.Kind() {
+	case reflect.Struct:
+		for i := range of.NumField() {
+			wantPlain(t, path+"."+of.Field(i).Name, of.Field(i).Type)
+		}
+	case reflect.Map:
+		wantPlain(t, path+" key", of.Key())
+		wantPlain(t, path, of.Elem())
+	case reflect.Pointer, reflect.Slice:
+		if of.Elem().Kind() == reflect.Uint8 {
+			t.Errorf("%s holds %s", path, of)
+		}
+		wantPlain(t, path, of.Elem())
+	case reflect.Interface, reflect.Func, reflect.Chan, reflect.UnsafePointer:
+		t.Errorf("%s may hold anything: %s", path, of)
+	}
+}
+
+// The estimates of what a syncer remembers are the sizes of the types.
+func TestBytes(t *testing.T) {
+	for name, c := range map[string]struct {
+		size  uintptr
+		bytes int
+	}{
+		"view":         {unsafe.Sizeof(givenView{}), givenView{}.bytes()},
+		"made message": {unsafe.Sizeof(madeMessage{}), madeMessageBytes},
+		"given":        {unsafe.Sizeof(givenAt{}), givenAt{}.bytes()},
+		"undecided":    {unsafe.Sizeof(undecided{}), undecided{}.bytes()},
+		"synced turn":  {unsafe.Sizeof(syncedTurn{}), syncedTurnBytes},
+	} {
+		if int(c.size) != c.bytes {
+			t.Errorf("%s: %d bytes in memory, estimated %d", name, c.size, c.bytes)
+		}
+	}
+	v := givenView{made: make([]madeMessage, 0, 100)}
+	u := undecided{settings: "set", turns: make([]syncedTurn, 2, 8)}
+	if v.bytes() != givenViewBytes+100*madeMessageBytes || u.bytes() != undecidedBytes+3+8*syncedTurnBytes {
+		t.Errorf("a view has %d bytes, undecided turns %d", v.bytes(), u.bytes())
+	}
+}
+
+// A map of recent values never exceeds its bytes: whatever their sizes, and whichever are replaced or removed.
+func TestRecent(t *testing.T) {
+	held := func(r *recent[int, undecided]) (n int) {
+		for _, u := range r.all {
+			n += keyBytes + u.bytes()
+		}
+		return n
+	}
+	const most = 10_000
+	r := recent[int, undecided]{most: most}
+	of := func(turns int) undecided { return undecided{turns: make([]syncedTurn, turns)} }
+	full := 0
+	for i := range 1000 {
+		before := len(r.all)
+		r.put(i%70, of(i%13))
+		if i%7 == 0 {
+			r.drop(i % 11)
+		}
+		if _, ok := r.get(i % 70); !ok && i%7 != 0 {
+			t.Fatalf("value %d was not held", i)
+		}
+		if len(r.all) < before-1 {
+			full++
+		}
+		if n := held(&r); n > most || n != r.held {
+			t.Fatalf("after value %d: %d bytes, counted %d, most %d", i, n, r.held, most)
+		}
+	}
+	if full == 0 {
+		t.Error("it was never full")
+	}
+	r.put(1, of(1))
+	others := len(r.all)
+	r.put(1, of(most))
+	if _, ok := r.get(1); ok || len(r.all) != others-1 {
+		t.Errorf("a value beyond the limit is held: %v, with %d others of %d", ok, len(r.all), others-1)
+	}
+}
