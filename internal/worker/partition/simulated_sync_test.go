@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 
 	"compactd/internal/align"
@@ -263,8 +264,8 @@ func asBytes(list []events.Raw) [][]byte {
 	return out
 }
 
-// compare requests the same again while nothing else happens: with the prefix, and of a worker
-// that remembers nothing. All must be the same.
+// compare requests the same again while nothing else happens: of the worker that remembers earlier answers, of one
+// that remembers nothing, and with the prefix. All must be the same.
 func (c *caller) compare(o *owner, out *events.SyncResponse, flat []events.Raw) {
 	s := c.a.s
 	s.alone = true
@@ -274,8 +275,13 @@ func (c *caller) compare(o *owner, out *events.SyncResponse, flat []events.Raw) 
 		About: c.a.address.About(), Branch: c.branch, Format: events.OpenAI, Messages: flat, DryRun: true,
 		WaitMS: &none, OnDivergence: events.DivergeRefuse,
 	}
+	remembered, rerr := o.answerSync(c, &whole)
 	o.syncer = nil
 	first, err := o.answerSync(c, &whole)
+	if events.CodeOf(err) != events.CodeOf(rerr) || !reflect.DeepEqual(first, remembered) {
+		s.violated("%s: a worker that remembers answers\n%+v, %v\nanother one\n%+v, %v", c.name, remembered, rerr, first, err)
+		return
+	}
 	if err != nil || first.Hash != out.Hash || out.Count != int64(len(flat)) || len(first.Warnings) > 0 {
 		return // it moved since
 	}

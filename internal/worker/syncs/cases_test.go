@@ -26,6 +26,21 @@ func grow(a *workertest.SyncAgent, steps int) {
 	}
 }
 
+// end ends the session of an agent.
+func end(a *workertest.SyncAgent, round int) {
+	a.T.Helper()
+	a.Env.Publish(events.KindEnd, a.Session, fmt.Appendf(nil, `{"id":"end-%s-%d"}`, a.Session, round))
+	for end := time.Now().Add(workertest.WaitLimit); ; time.Sleep(20 * time.Millisecond) {
+		out, bad := a.Request(0, `,"dry_run":true`)
+		if bad == nil && out.Turns == 0 {
+			return
+		}
+		if time.Now().After(end) {
+			a.T.Fatalf("the session has not ended: %+v %+v", out, bad)
+		}
+	}
+}
+
 func wantSyncRefused(a *workertest.SyncAgent, code events.Code, more string) {
 	a.T.Helper()
 	before := turnsOf(a.Env, a.Session)
@@ -178,16 +193,25 @@ func TestSyncCases(t *testing.T) {
 				t.Fatalf("begun %d times: %d turns in the log, %d in the session", round, got, a.Last.Turns)
 			}
 			a.WantContext()
-			env.Publish(events.KindEnd, a.Session, fmt.Appendf(nil, `{"id":"end-%d"}`, round))
-			for end := time.Now().Add(workertest.WaitLimit); ; time.Sleep(20 * time.Millisecond) {
-				out, bad := a.Request(0, `,"dry_run":true`)
-				if bad == nil && out.Turns == 0 {
-					break
-				}
-				if time.Now().After(end) {
-					t.Fatalf("the session has not ended: %+v %+v", out, bad)
-				}
+			end(a, round)
+		}
+	})
+	t.Run("ended and begun again with another policy", func(t *testing.T) {
+		a := agent(t, "policies")
+		for round, lines := range []int{100, 50} {
+			a.History = nil
+			a.Add("user", "Run it.")
+			a.Call(1, 3)
+			a.History[2] = events.Raw(fmt.Sprintf(`{"role":"tool","tool_call_id":"call_1","content":"%s"}`, strings.Repeat("line\\n", 300)))
+			a.Sync(0, fmt.Sprintf(`,"policy":{"tool_output":{"when":"arrival","max_lines":%d}}`, lines))
+			a.History[2] = a.Sent[2]
+			a.Call(2, 3)
+			a.Sync(0, "") // compared with the view of this session, not with that of the one before
+			if a.Last.Known != 3 || a.Last.Session != "" {
+				t.Errorf("a cut to %d lines is not recognised: %+v", lines, a.Last)
 			}
+			a.WantContext()
+			end(a, round)
 		}
 	})
 	t.Run("a shorter history", func(t *testing.T) {

@@ -2,11 +2,14 @@ package syncs
 
 import (
 	"context"
+	"fmt"
+	"hash/maphash"
 	"iter"
 	"slices"
 
 	"compactd/internal/align"
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/render"
 	"compactd/internal/events"
 )
 
@@ -63,13 +66,14 @@ func (r *request) viewThrough(ctx context.Context, st *state, gen, through int64
 	if through < 1 || int(through) > len(st.chain) {
 		return v, false, nil
 	}
-	key := viewKey{r.address, gen, st.chain[through-1].Whole}
-	if v, ok = r.views.get(key); ok {
-		return v, true, nil
-	}
 	view, err := r.viewUnder(st, gen, through)
 	if view == nil || err != nil {
 		return v, false, err
+	}
+	turns := events.Expect{Turn: through, Digest: st.chain[through-1].Whole}
+	key := viewKey{r.address, turns, formOf(r.seed, view, through)}
+	if v, ok = r.views.get(key); ok {
+		return v, true, nil
 	}
 	sourced, err := r.host.Sourced(ctx, r.address, view, func(compaction.Seq) []events.Message { return nil })
 	if err != nil {
@@ -101,9 +105,29 @@ func (r *request) appendMade(made []madeMessage, m *compaction.Sourced) []madeMe
 	return made
 }
 
-// viewKey identifies a view.
+// viewKey identifies a view of the first turns of a session by all that its rendering depends on. So a history is
+// compared with the same view whether it is cached or not: also after a new model, prompt or policy, and in a
+// session that ended and began again.
 type viewKey struct {
 	events.Address
-	generation int64
-	whole      events.Digest
+	turns events.Expect
+	form  uint64 // see formOf
+}
+
+// formOf returns a hash of a view of the first turns. The sequences in its entries identify the texts.
+func formOf(seed maphash.Seed, v *compaction.View, turns int64) uint64 {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	for i := range v.Entries {
+		maphash.WriteComparable(&h, v.Entries[i])
+	}
+	rest := *v
+	rest.Entries, rest.Thinking.Kept = nil, slices.Clone(v.Thinking.Kept)
+	for i := range rest.Thinking.Kept { // later turns are not in the view
+		k := &rest.Thinking.Kept[i]
+		k.From, k.To = min(k.From, uint32(turns)+1), min(k.To, uint32(turns))
+	}
+	rest.Thinking.Kept = slices.DeleteFunc(rest.Thinking.Kept, func(k render.Turns) bool { return k.From > k.To })
+	_, _ = fmt.Fprintf(&h, "%#v", rest)
+	return h.Sum64()
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"sync"
 	"time"
 
@@ -56,6 +57,7 @@ type Syncer struct {
 	locks  locks
 	stable stability
 	heads  heads
+	seed   maphash.Seed
 	views  recent[viewKey, givenView] // that were compared last
 	given  recent[events.Address, givenAt]
 	late   late
@@ -63,7 +65,7 @@ type Syncer struct {
 
 // New returns a syncer. c is the config in force.
 func New(h Host, c func() *compaction.Config) *Syncer {
-	s := &Syncer{host: h, config: c}
+	s := &Syncer{host: h, config: c, seed: maphash.MakeSeed()}
 	s.views.most, s.given.most, s.late.most = maxViewBytes, maxGivenBytes, maxLateBytes
 	return s
 }
