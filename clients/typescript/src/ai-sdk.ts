@@ -31,6 +31,7 @@ export function compactdMiddleware(options: Options) {
     let made = await make();
     const again = made.refusal && (await sent.refused(made.refusal.responseBody ?? made.refusal, made.refusal.statusCode));
     if (again) {
+      made.result?.stream.cancel().catch(ignore);
       sent = again;
       made = await make();
     }
@@ -48,6 +49,7 @@ export function compactdMiddleware(options: Options) {
   };
 }
 
+const ignore = () => {};
 const failed = (error: any) => ({ error, refusal: [400, 413, 422].includes(error?.statusCode) && error });
 
 /** Reads a stream up to its first content, in the place of which the provider may refuse the call. */
@@ -58,6 +60,6 @@ async function opened(result: any, used: (usage: object) => void) {
   const next = async () => (await reader.read().catch(() => ({}))).value;
   let part = await next();
   while (["stream-start", "response-metadata", "raw"].includes(part?.type)) part = await next();
-  void reader.cancel(); // the other one goes on
+  reader.cancel().catch(ignore); // the other one goes on, and has the error of the stream
   return { result: { ...result, stream: stream.pipeThrough(seen) }, refusal: part?.type === "error" && part.error };
 }

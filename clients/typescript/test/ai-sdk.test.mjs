@@ -58,6 +58,30 @@ for (const [name, refusal] of Object.entries({ before: Object.assign(new Error()
   });
 }
 
+// A stream that is replaced by another one ends at its provider.
+test("the stream of a refusal", async () => {
+  const { middleware } = await newWorker();
+  const model = newModel();
+  const parts = [{ type: "stream-start" }, { type: "error", error: tooLong }];
+  const cancelled = new Promise((cancel) => {
+    const refused = new ReadableStream({ pull: (to) => parts.length && to.enqueue(parts.shift()), cancel });
+    const streams = [refused, ReadableStream.from(answer)];
+    model.doStream = async () => ({ stream: streams.shift() });
+  });
+  assert.deepEqual(await partsOf(await middleware.wrapStream({ model, params: { prompt } })), answer);
+  await cancelled;
+});
+
+// The error of a stream before its first content reaches the agent, and does not end the process.
+test("a stream that fails", async () => {
+  const { middleware } = await newWorker();
+  const model = newModel();
+  const error = new Error("aborted");
+  model.doStream = async () => ({ stream: new ReadableStream({ start: (to) => to.enqueue(answer[0]), pull: (to) => to.error(error) }, { highWaterMark: 0 }) });
+  await assert.rejects(partsOf(await middleware.wrapStream({ model, params: { prompt } })), error);
+  await new Promise(setImmediate); // until an unhandled rejection is one
+});
+
 // Any other error is the framework's to handle.
 test("other errors", async () => {
   const { requests, middleware } = await newWorker();
