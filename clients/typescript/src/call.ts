@@ -79,7 +79,7 @@ async function textOf(body: unknown): Promise<string | undefined> {
       return undefined;
     }
   }
-  return typeof body === "string" && body.length <= mostBytes ? body : undefined;
+  return typeof body === "string" && Buffer.byteLength(body) <= mostBytes ? body : undefined;
 }
 
 const isObject = (value: unknown) => typeof value === "object" && value !== null && !Array.isArray(value);

@@ -37,6 +37,17 @@ test("bodies", async () => {
   assert.equal(worker.requests, 4);
 });
 
+// A body of more than 32 MiB, which a worker refuses, passes unchanged.
+test("large bodies", async () => {
+  const worker = await newWorker();
+  const body = JSON.stringify({ messages: [{ role: "user", content: "é".repeat(17 << 20) }] });
+  const sent = [];
+  const fetch = compactd({ ...settings(worker), fetch: async (_, init) => (sent.push(init.body), new Response()) });
+  await fetch("http://127.0.0.1/v1/chat/completions", { method: "POST", body });
+  assert.equal(worker.requests, 0);
+  assert(sent[0] === body);
+});
+
 // After three failures no worker is requested, until the time to try again has come: then one
 // request finds out that it is back.
 test("circuit", async () => {
