@@ -55,12 +55,15 @@ export class Conversation<M> {
       budget: answer?.sync.budget,
       refused: async (error, status = 0) => {
         if (!first || error == null) return undefined;
-        const text = typeof error === "string" ? error : (JSON.stringify(error) ?? String(error));
-        const again = await this.#core.shorter(h, attempt, { status, text }, signal);
+        const again = await this.#core.shorter(h, attempt, { status, text: textOf(error) }, signal);
         return again && this.#fitted(h, own, { signal }, again, false);
       },
-      used(usage) {
-        if (answer && usage) answer.usage = usage;
+      used: (usage) => {
+        try {
+          if (answer && usage) answer.usage = JSON.parse(JSON.stringify(usage)); // a copy, which the agent cannot change
+        } catch (error) {
+          this.#failed(h.session, error);
+        }
       },
     };
   }
@@ -71,7 +74,9 @@ export class Conversation<M> {
       const messages = history.map((m) => JSON.stringify(this.options.codec.to(m)) ?? "null");
       const texts = { system: JSON.stringify(system), tools: JSON.stringify(tools) };
       const size = Buffer.byteLength(texts.system ?? "") + Buffer.byteLength(texts.tools ?? "");
-      return { session, format: this.options.format, model: { ...model, ...this.options.model }, ...texts, messages, size };
+      const of = { ...model, ...this.options.model };
+      JSON.stringify(of); // it is sent later
+      return { session, format: this.options.format, model: of, ...texts, messages, size };
     } catch (error) {
       this.#failed(session, error);
       return undefined;
@@ -93,6 +98,16 @@ export class Conversation<M> {
 
   #failed(session: string, error: unknown) {
     this.#core.report(session, { code: "client_codec", message: String(error), hint: "Correct the codec of the conversation." });
+  }
+}
+
+/** An error as JSON, which lacks the message of an Error, or as text. */
+function textOf(error: any): string {
+  if (typeof error === "string") return error;
+  try {
+    return JSON.stringify(error instanceof Error ? { ...error, message: error.message } : error) ?? String(error);
+  } catch {
+    return String(error?.message ?? ""); // it contains itself
   }
 }
 

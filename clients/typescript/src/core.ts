@@ -1,6 +1,6 @@
 import type { SyncResponse } from "./api.js";
 import { Circuit } from "./circuit.js";
-import { cut } from "./cut.js";
+import { cut, isCuttable } from "./cut.js";
 import { kept, setupOf, sizeOf, type History, type Model, type Piece } from "./history.js";
 import { object } from "./json.js";
 import { extend, Memory, remembered, roomOf, type Answer } from "./memory.js";
@@ -61,6 +61,7 @@ export class Core {
 
   constructor(options: Options) {
     this.#options = options;
+    JSON.stringify([options.model, options.policy]); // a value that is no JSON is an error here, and none of a call
     const { url, token, tenant = "default" } = options;
     this.#worker = { url, token, tenant, fetch: globalThis.fetch };
     this.#waitMs = options.waitMs ?? 500;
@@ -73,7 +74,9 @@ export class Core {
     delete last?.usage; // it is sent once
     const waitMs = Math.min(Math.floor(this.#waitMs * 0.75), mostWaitMs); // so that a late answer comes before the call is given up
     const synced = await this.#ask(h, this.#waitMs, { usage, wait_ms: waitMs }, signal, last);
-    return typeof synced === "object" ? this.#answered(h, digest, last, synced) : { ...this.#without(h, last), late: synced === "late" };
+    if (typeof synced === "object") return this.#answered(h, digest, last, synced);
+    if (signal?.aborted) return attemptOf(h); // no call follows
+    return { ...this.#without(h, last), late: synced === "late" };
   }
 
   /** Returns the messages to send after a refusal; undefined where it would be refused again. */
@@ -139,13 +142,19 @@ export class Core {
     const known = last?.setup === setupOf(h) ? last : undefined;
     const attempt = attemptOf(h, known);
     const room = known && roomOf(known);
-    if (room === undefined || sizeOf(h, attempt.pieces) <= room) return attempt;
+    if (room === undefined || !isCuttable(h) || sizeOf(h, attempt.pieces) <= room) return attempt;
+    let pieces: Piece[];
+    try {
+      pieces = cut(h, attempt.pieces, room);
+    } catch {
+      return attempt; // a message has another shape
+    }
     this.report(h.session, {
       code: "client_cut",
       message: "the history exceeds the window, and no worker answers: its oldest turns are left out",
       hint: "Start a worker. Nothing is lost: its next answer is made of the whole history.",
     });
-    return { pieces: cut(h, attempt.pieces, room), changed: true };
+    return { pieces, changed: true };
   }
 
   /** Calls onProblem, once until the problem is over. */
@@ -185,8 +194,12 @@ function ignoreErrors(call: () => unknown) {
   } catch {}
 }
 
-/** The error of a provider, an object or a text. */
+const mostError = 64 << 10; // bytes of an error; a worker refuses a larger one than 256 KiB
+
+/** The error of a provider, an object or a text: beginning and end of a long one. */
 function errorOf(text: string): unknown {
+  const bytes = Buffer.from(text);
+  if (bytes.length > mostError) text = `${bytes.subarray(0, mostError / 2)} … ${bytes.subarray(-mostError / 2)}`;
   try {
     const error = JSON.parse(text) as unknown;
     return typeof error === "object" && error ? error : text;

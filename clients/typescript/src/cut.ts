@@ -9,17 +9,15 @@ interface Outline {
   results: string[];
 }
 
-/** The dialects of histories that can be cut. */
-const cuttable: (string | null)[] = ["openai", "openai-responses", "anthropic", "ai-sdk"];
+/** Whether a history is of a dialect that can be cut. */
+export const isCuttable = ({ format }: History) => ["openai", "openai-responses", "anthropic", "ai-sdk"].includes(format);
 
 /**
  * The instructions, the first prompt, and the newest turns. Where these exceed most bytes, the oldest
  * are left out until half of the room is free: the calls that follow append to the same messages, and
- * the provider's cache holds. Where no whole turn fits, it goes on at a call. A history of another
- * dialect stays whole.
+ * the provider's cache holds. Where no whole turn fits, it goes on at a call.
  */
 export function cut(h: History, pieces: Piece[], most: number): Piece[] {
-  if (!cuttable.includes(h.format)) return pieces;
   const outlines = pieces.map((p) => outline(h.format, JSON.parse(p.text)));
   const head = outlines.findIndex((o) => o.prompt) + 1;
   const { prompts, all } = starts(outlines, head);

@@ -24,7 +24,7 @@ export interface Address {
 
 /** Sends a history of some messages to a worker; undefined where it needs those behind a prefix. It throws a Problem. */
 export async function request(at: Address, session: string, body: string, count: number, signal: AbortSignal): Promise<Synced | undefined> {
-  const url = `${at.url.replace(/\/$/, "")}/v1/sessions/${at.tenant}/${encodeURIComponent(session)}/sync`;
+  const url = `${at.url.replace(/\/$/, "")}/v1/sessions/${at.tenant}/${escaped(session)}/sync`;
   const headers = { authorization: `Bearer ${at.token}`, "content-type": "application/json" };
   let status: number, text: string;
   try {
@@ -40,6 +40,12 @@ export async function request(at: Address, session: string, body: string, count:
   const answer = { parts: [], warnings: [], budget: {}, ...sync } as unknown as SyncResponse;
   if (!isAnswer(answer) || !covers(answer, count)) throw unavailable(at, "the answer is not from a worker");
   return { sync: answer, made: madeOf(text) };
+}
+
+/** A name in a path. A fetch takes . and .. for steps in the path, also where they are escaped. */
+function escaped(session: string): string {
+  if (!/^\.\.?$|\p{Surrogate}/u.test(session)) return encodeURIComponent(session);
+  throw { code: "bad_id", message: `a session cannot have the name ${JSON.stringify(session)}`, hint: "Use another name." } satisfies Problem;
 }
 
 const largest = 32 << 20; // bytes of an answer
