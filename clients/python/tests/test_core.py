@@ -330,13 +330,45 @@ class TestCore(unittest.TestCase):
         self.assertEqual([(0, 1), (1, 1), (2, 1), (0, 3), (3, 1), (0, 5), (0, 5)], sent)
 
     def test_callback_raises(self) -> None:
-        """An error of the agent's own function is the agent's, and no connection stays open for it."""
+        """An exception of the agent's own function does not reach its call."""
+
+        def compacted(r: Handler) -> None:
+            answer = {"v": 1, "generation": 1, "changed": True, "parts": [{"keep": [0, 1]}]}
+            r.answer(200, {}, [json.dumps(answer).encode()])
+
+        raises = mock.Mock(side_effect=LookupError)
         with sides() as s:
-            s.open(on_problem=mock.Mock(side_effect=LookupError))
-            s.worker = away
-            with self.assertRaises(LookupError):
-                s.post()
-            s.post()
+            s.open(on_problem=raises, on_compacted=raises)
+            for s.worker in (away, compacted):
+                self.assertEqual(b"{}", s.post())
+        self.assertEqual(2, raises.call_count)
+
+    def test_deadline(self) -> None:
+        """A worker that needs the whole history has no more time for it than for the first request."""
+
+        def need(r: Handler) -> None:
+            r.answer(200, {}, [b'{"v":1,"need":"all"}'])
+
+        def known(r: Handler) -> None:
+            answer = {"v": 1, "count": 1, "hash": "ab", "parts": [{"keep": [0, 1]}]}
+            r.answer(200, {}, [json.dumps(answer).encode()])
+
+        problems: list[compactd.Problem] = []
+        with sides() as s, mock.patch("time.monotonic", return_value=0.0) as clock:
+            s.open(on_problem=problems.append)
+            assert s.handler
+            post = s.handler._worker.post
+
+            def slow(ask: Any) -> Any:
+                reply = post(ask)
+                clock.return_value += MINUTE
+                return reply
+
+            with mock.patch.object(s.handler._worker, "post", slow):
+                for s.worker in (known, need):
+                    s.post()
+        self.assertEqual(["timed out"], [p.message.split(": ")[-1] for p in problems])
+        self.assertEqual(2, len(s.to_worker))
 
 
 def texts(rng: random.Random, depth: int = 0) -> str:

@@ -3,6 +3,8 @@
 import contextlib
 import contextvars
 import json
+import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypedDict
@@ -63,17 +65,24 @@ class Options(TypedDict, total=False):
     wait: float  # the most seconds that a call waits for a worker; default 0.5
     retry_after: float  # seconds without requests to a worker after three failures of a session; default 5
     on_problem: Callable[[Problem], object]  # a worker does not answer or refuses, or its answer has a warning
-    on_compacted: Callable[[Compaction], object]
+    on_compacted: Callable[[Compaction], object]  # exceptions of both are ignored
 
 
 class Ask(NamedTuple):
-    """A request to a worker. An answer that takes longer than seconds is an error."""
+    """A request to a worker. An answer after the deadline is an error."""
 
     url: str
     headers: dict[str, str]
     body: bytes
-    seconds: float
+    deadline: float  # of time.monotonic
     whole: Callable[[], "Ask"] | None = None  # the same with the messages behind a prefix, None without one
+
+    def seconds(self) -> float:
+        """Return how long an answer may take. Raises TimeoutError after the deadline."""
+        seconds = self.deadline - time.monotonic()
+        if seconds <= 0:
+            raise TimeoutError("timed out")
+        return seconds
 
     def again(self, reply: "Reply") -> "Ask | None":
         """Return what to request after a reply: the whole, where a worker needs it."""
@@ -121,6 +130,7 @@ class Core:
         self._on_problem, self._on_compacted = on_problem, on_compacted
         self._memory = Memory()
         self._circuits = Circuits(retry_after)
+        self._lock = threading.Lock()  # guards the field below
         self._seen: list[tuple[str, str]] = []  # session and code of problems that were reported and are not over
         json.dumps(self._model)  # what is no JSON is an error here, and none of a call
 
@@ -173,6 +183,7 @@ class Core:
 
     def _ask(self, history: History, members: dict[str, str], seconds: float, last: Synced | None = None) -> Ask | None:
         """Return a request, None for nothing. A worker has the messages of its last answer."""
+        deadline = time.monotonic() + seconds
         if not self._circuits.of(history.session).allows():
             return None
         of = {
@@ -187,7 +198,7 @@ class Core:
         def ask(known: int, prefix: dict[str, str], whole: Callable[[], Ask] | None) -> Ask:
             messages = ",".join(m.text for m in history.messages[known:])
             body = _object({**of, **prefix, "messages": f"[{messages}]"})
-            return Ask(url, self._headers, body.encode(), seconds, whole)
+            return Ask(url, self._headers, body.encode(), deadline, whole)
 
         if last is None or last.known == 0 or any(len(m.text) > LARGE for m in history.messages[: last.known]):
             return ask(0, {}, None)
@@ -222,10 +233,12 @@ class Core:
     def report(self, session: str, problem: Problem) -> None:
         """Pass a problem on, once until it is over."""
         of = ("" if problem.code in _AWAY else session, problem.code)
-        if of in self._seen:
-            return
-        self._seen = [*self._seen, of][-REMEMBERED:]
-        self._on_problem(problem)
+        with self._lock:
+            if of in self._seen:
+                return
+            self._seen = [*self._seen, of][-REMEMBERED:]
+        with contextlib.suppress(Exception):
+            self._on_problem(problem)
 
     def _answered(self, history: History, last: Record | None, synced: Synced) -> Attempt:
         """Remember an answer, and return what to send of it."""
@@ -234,11 +247,13 @@ class Core:
         self._memory.put(last, record)
         warnings = [_problem_of(w) for w in synced.warnings]
         codes = {w.code for w in warnings}
-        self._seen = [(s, c) for s, c in self._seen if s and (s != history.session or c in codes)]
+        with self._lock:
+            self._seen = [(s, c) for s, c in self._seen if s and (s != history.session or c in codes)]
         for w in warnings:
             self.report(history.session, w)
         if synced.generation > (last.synced.generation if last else 0):
-            self._on_compacted(Compaction(history.session, synced.generation, synced.budget))
+            with contextlib.suppress(Exception):
+                self._on_compacted(Compaction(history.session, synced.generation, synced.budget))
         return Attempt(pieces, record)
 
     def _without(self, history: History, last: Record | None) -> list[Piece]:

@@ -130,17 +130,16 @@ class AsyncTransport(_Transport):
         if ask is None:
             return None
         try:
-            return await asyncio.wait_for(self._answer(ask), ask.seconds)
+            seconds = ask.seconds()
+            return await asyncio.wait_for(self._answer(ask, seconds), seconds)
         except (asyncio.TimeoutError, self._library.TimeoutException):
             return TimeoutError("timed out")
         except Exception as e:  # the agent goes on without
             return e
 
-    async def _answer(self, ask: Ask) -> Reply:
+    async def _answer(self, ask: Ask, seconds: float) -> Reply:
         content = bytearray()
-        async with self._worker.stream(
-            "POST", ask.url, content=ask.body, headers=ask.headers, timeout=ask.seconds
-        ) as r:
+        async with self._worker.stream("POST", ask.url, content=ask.body, headers=ask.headers, timeout=seconds) as r:
             async for chunk in r.aiter_bytes():
                 content += chunk
                 bounded(content)

@@ -35,13 +35,13 @@ class Worker:
         """Return the reply, or the error in its place: the agent goes on without."""
         if ask is None:
             return None
-        url, task, deadline = urlsplit(ask.url), _task.get(None), time.monotonic() + ask.seconds
+        url, task = urlsplit(ask.url), _task.get(None)
         connection = None
         try:
-            connection = self._open(url.scheme, url.netloc, ask.seconds)
+            connection = self._open(url.scheme, url.netloc, ask.seconds())
             if task:
                 task.begin(connection)
-            connection.response_class = partial(_Response, deadline=deadline)
+            connection.response_class = partial(_Response, deadline=ask.deadline)
             connection.request("POST", url.path, ask.body, ask.headers)
             response = connection.getresponse()
             reply = response.status, bounded(response.read(LARGEST + 1))
