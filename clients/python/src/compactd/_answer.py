@@ -12,6 +12,7 @@ from compactd._memory import Record
 MOST_HELD = 64 << 10
 MOST_JSON = 4 << 20
 MOST_LINE = 1 << 20
+MOST_ERROR = 64 << 10  # bytes of an error; a worker refuses a larger one than 256 KiB
 
 REFUSALS = (400, 413, 422)
 PREAMBLE = ("response.created", "response.in_progress", "response.queued", "message_start", "ping")
@@ -110,13 +111,20 @@ class Answer:
 
 
 def refusal(text: str) -> str:
-    """Return the error of a provider as JSON: as it came where it is an object or an array."""
+    """Return the error of a provider as JSON: as it came where it is an object or an array.
+
+    Of a long one it returns the beginning and the end.
+    """
+    data = text.encode(errors="replace")
+    if len(data) > MOST_ERROR:
+        data = b"%b \xe2\x80\xa6 %b" % (data[: MOST_ERROR // 2], data[-MOST_ERROR // 2 :])
+    text = data.decode(errors="replace")
     try:
         if isinstance(_json.read(text), (dict, list)):
             return text
     except (ValueError, RecursionError):
         pass
-    return json.dumps(text)
+    return json.dumps(text, ensure_ascii=False)
 
 
 def _object(data: bytes) -> dict[str, Any] | None:

@@ -123,6 +123,18 @@ class Conversation(Generic[M]):
         self._worker.close()
 
 
+def _text(error: Any) -> str:
+    """Return the error of a provider as JSON, or as text."""
+    if isinstance(error, bytes):
+        return error.decode(errors="replace")
+    if isinstance(error, (str, Exception)):
+        return str(error)
+    try:
+        return json.dumps(error, default=str)
+    except (TypeError, ValueError, RecursionError):  # it contains itself, or has a key that is no text
+        return str(error)
+
+
 class Fitted(Generic[M]):
     """The messages to send with one call."""
 
@@ -157,10 +169,9 @@ class Fitted(Generic[M]):
         accepted: the refusal is the agent's to handle.
         """
         c, h, sent = self._conversation, self._history, self._attempt
-        if self._again or h is None or sent is None:
+        if self._again or h is None or sent is None or error is None:
             return None
-        text = error if isinstance(error, str) else json.dumps(error, default=str)
-        ask = c._core.refused(h, sent, text, status)
+        ask = c._core.refused(h, sent, _text(error), status)
         again = c._core.shorter(h, sent, c._worker.post(ask))
         return None if again is None else Fitted(c, h, self._own, again, again=True)
 
