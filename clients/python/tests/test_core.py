@@ -20,6 +20,7 @@ from exchanges import MINUTE, Handler, serve
 import compactd
 import compactd.urllib
 from compactd import _call, _cut
+from compactd._core import Core
 from compactd._json import Object
 
 HI: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
@@ -117,9 +118,13 @@ class TestCore(unittest.TestCase):
                 thread.join()
                 with compactd.session(None):
                     s.post()
+            for name in (".", "..", "..."):
+                with compactd.session(name):
+                    s.post()
             paths = [path for path, _ in s.to_worker]
-        self.assertEqual([f"/v1/sessions/default/{name}/sync" for name in ("s", "chat%2F7", "s")], paths)
-        self.assertEqual(4, len(s.to_provider))
+        names = ("s", "chat%2F7", "s", "%2E", "%2E%2E", "...")
+        self.assertEqual([f"/v1/sessions/default/{name}/sync" for name in names], paths)
+        self.assertEqual(7, len(s.to_provider))
 
     def test_large(self) -> None:
         """A stream of preambles is held for 64 KiB at most, and a large refusal reaches the caller whole."""
@@ -144,6 +149,13 @@ class TestCore(unittest.TestCase):
                 s.post()
             self.assertEqual(300_000, len(e.exception.read()))
         self.assertTrue(64 << 10 <= len(s.to_worker[-1][1]["refused"]["error"]) <= 128 << 10)
+
+    def test_large_body(self) -> None:
+        """A body of more than 32 MiB passes unchanged, also where it comes without its length."""
+        core = Core("http://127.0.0.1", "t", "s")
+        for size, read in ((1 << 20, True), (32 << 20, False)):
+            body = json.dumps({"messages": [{"role": "user", "content": "x" * size}]}).encode()
+            self.assertEqual(read, core.call(_call.APIS[0], "s", "/v1/chat/completions", body) is not None)
 
     def test_threads(self) -> None:
         """Many threads and sub-agents use one handler."""
@@ -280,6 +292,56 @@ class TestCore(unittest.TestCase):
         self.assertEqual(
             {"view": "0:aa", "status": 400, "error": {"message": "too long"}}, s.to_worker[1][1]["refused"]
         )
+
+    def test_errors(self) -> None:
+        """A worker gets the text of an error, whatever an SDK made of it, and at most its beginning and end."""
+        text = "prompt is too long"
+        circular: dict[Any, Any] = {"message": text}
+        circular["self"] = circular
+        cases: list[tuple[Any, Any]] = [
+            (RuntimeError(text), text),
+            (text.encode(), text),
+            ({"message": text}, {"message": text}),
+            (circular, str(circular)),
+            ({("a",): text}, str({("a",): text})),
+            (text + "\ud800", text + "?"),
+        ]
+        with sides() as s:
+            c = compactd.Conversation[Any](s.worker_url, "t", "s", format="openai", wait=MINUTE)
+            sent = c.fit(HI["messages"])
+            self.assertIsNone(sent.refused(None, 400))
+            self.assertEqual(1, len(s.to_worker))
+            for error, want in cases:
+                self.assertIsNone(sent.refused(error, 400))  # the same would be sent again
+                self.assertEqual(want, s.to_worker[-1][1]["refused"]["error"])
+            for error in (f"{text}{'é' * 300_000}.", {"message": text, "echo": "\U0001f600" * 300_000, "end": "."}):
+                sent.refused(error, 400)
+                got = json.dumps(s.to_worker[-1][1]["refused"]["error"], ensure_ascii=False)
+                self.assertTrue(text in got and got[-10:].rstrip('\\"}').endswith("."))
+                self.assertLess(len(got.encode()), 129 << 10)
+            c.close()
+
+    def test_dialects(self) -> None:
+        """Where no worker answers, a history in a dialect that cannot be cut stays whole."""
+
+        def worker(r: Handler) -> None:
+            budget = {"available_input_tokens": 1000, "estimated_input_tokens": 890}
+            r.answer(200, {}, [json.dumps({"v": 1, "count": 3, "parts": [{"keep": [0, 3]}], "budget": budget}).encode()])
+
+        call = {"role": "model", "parts": [{"functionCall": {"name": "f", "args": {}}}]}
+        result = {"role": "user", "parts": [{"functionResponse": {"name": "f", "response": {"a": "x" * 600}}}]}
+        history = [{"role": "user", "parts": [{"text": "first"}]}, call, result]
+        problems: list[compactd.Problem] = []
+        with sides() as s:
+            s.worker = worker
+            c = compactd.Conversation[Any](
+                s.worker_url, "t", "s", format="gemini", wait=MINUTE, on_problem=problems.append
+            )
+            c.fit(history)
+            s.worker = away
+            self.assertEqual(history + [call, result] * 3, c.fit(history + [call, result] * 3).messages)
+            c.close()
+        self.assertEqual(["unavailable"], [p.code for p in problems])
 
     def test_cancelled(self) -> None:
         """A call that is cancelled ends its request, and is no problem of the worker."""
@@ -423,6 +485,19 @@ class TestJSON(unittest.TestCase):
 
 
 class TestCut(unittest.TestCase):
+    def test_reasoning(self) -> None:
+        """A message without the details of its reasoning has them neither as text nor as data."""
+        messages = [
+            {"role": "user", "content": "first"},
+            {"role": "assistant", "content": "a", "reasoning_details": [{"type": "reasoning.text", "text": "why"}]},
+            {"role": "user", "content": "second"},
+        ]
+        body = json.dumps({"model": "anthropic/claude-opus-5-5", "messages": messages}).encode()
+        call = _call.Call(_call.APIS[0], "s", "/v1/chat/completions", body, {})
+        got = _cut.cut(call, call.kept(0, 3), len(body))
+        self.assertEqual({"role": "assistant", "content": "a"}, got[1].value.data)
+        self.assertEqual(got[1].value.data, json.loads(got[1].value.text))
+
     def test_properties(self) -> None:
         """A cut keeps the instructions and the first prompt, whole pairs, and the newest messages; it fits where it can."""
         rng = random.Random(1)

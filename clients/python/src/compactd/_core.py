@@ -12,9 +12,9 @@ from urllib.parse import quote
 
 from compactd import _json
 from compactd._answer import refusal
-from compactd._call import Api, Call, History, Piece
+from compactd._call import LARGEST, Api, Call, History, Piece
 from compactd._circuit import Circuits
-from compactd._cut import cut
+from compactd._cut import CUTTABLE, cut
 from compactd._memory import REMEMBERED, Memory, Record, Synced
 
 CUT = "client_cut"
@@ -141,6 +141,8 @@ class Core:
 
     def call(self, api: Api, session: str, path: str, body: bytes) -> Call | None:
         """Read a request, None where it passes unchanged."""
+        if len(body) > LARGEST:  # it came without its length
+            return None
         try:
             return Call(api, session, path, body, self._model)
         except (ValueError, RecursionError):
@@ -193,7 +195,7 @@ class Core:
             **self._policy,
             **members,
         }
-        url = f"{self._sessions}/{quote(history.session, safe='', errors='replace')}/sync"
+        url = f"{self._sessions}/{_escaped(history.session)}/sync"
 
         def ask(known: int, prefix: dict[str, str], whole: Callable[[], Ask] | None) -> Ask:
             messages = ",".join(m.text for m in history.messages[known:])
@@ -261,14 +263,15 @@ class Core:
         if last is None or last.setup != history.setup:
             return history.kept(0, len(history.messages))
         pieces, most = last.synced.extend(history), last.room()
-        if not most or history.size(pieces) <= most:
+        if not most or history.format not in CUTTABLE or history.size(pieces) <= most:
+            return pieces
+        try:
+            pieces = cut(history, pieces, most)
+        except (AttributeError, KeyError, TypeError, ValueError):  # of a message that has another shape
             return pieces
         text = "the history exceeds the window, and no worker answers: its oldest turns are left out"
         self.report(history.session, Problem(CUT, text, _RETURN))
-        try:
-            return cut(history, pieces, most)
-        except (AttributeError, KeyError, TypeError, ValueError):  # of a message that has another shape
-            return pieces
+        return pieces
 
 
 _AWAY = ("unavailable", "unauthorized", "forbidden")  # the next request would fail too, of any session
@@ -280,6 +283,11 @@ class _Refused(Exception):
     def __init__(self, problem: Problem):
         super().__init__(problem.code)
         self.problem = problem
+
+
+def _escaped(name: str) -> str:
+    """Return the name of a session in a path, where . and .. are steps."""
+    return name.replace(".", "%2E") if name in (".", "..") else quote(name, safe="", errors="replace")
 
 
 def _object(members: dict[str, str]) -> str:

@@ -8,6 +8,8 @@ from typing import Any
 from compactd._call import History, Piece, weight
 from compactd._json import Object, Value
 
+CUTTABLE = ("openai", "openai-responses", "anthropic")  # dialects of histories that can be cut
+
 
 def cut(history: History, pieces: list[Piece], most: int) -> list[Piece]:
     """Return the instructions, the first prompt, and the newest turns.
@@ -99,9 +101,9 @@ def _stripped(history: History, m: Value) -> Value | None:
     """Return a message without thinking, itself where it has none, None where nothing is left."""
     claude = history.format == "openai" and "claude" in str(history.model.get("name")).lower()
     if claude and "reasoning_details" in m.data:
-        members = Object(m.text).members.items()
-        text = ",".join(f"{json.dumps(k)}:{v.text}" for k, v in members if k != "reasoning_details")
-        return Value(m.data, "{" + text + "}")
+        members = {k: v for k, v in Object(m.text).members.items() if k != "reasoning_details"}
+        text = ",".join(f"{json.dumps(k)}:{v.text}" for k, v in members.items())
+        return Value({k: v.data for k, v in members.items()}, "{" + text + "}")
     if not any(b.get("type") in THINKING for b in _blocks(m.data)):
         return m
     message = Object(m.text, "content")
