@@ -116,7 +116,6 @@ func (m *Monitor) guard(next http.Handler) http.Handler {
 		case crossSite(r):
 			return nil, events.Refuse(events.CodeForbidden, "a page of another site may not ask", "Ask with a program, or from a page of this address: no Origin but its own, and no Sec-Fetch-Site but same-origin or none.")
 		case m.config.Token != "" && subtle.ConstantTimeCompare(got[:], want[:]) == 0:
-			w.Header().Set("WWW-Authenticate", "Bearer")
 			return nil, events.Refuse(events.CodeUnauthorized, "a token is required", "Send one header Authorization: Bearer TOKEN, with the token of the worker (COMPACTD_HTTP_TOKEN or --http-token-file).")
 		}
 		return next.ServeHTTP, nil

@@ -67,7 +67,7 @@ func (e *Edge) stream(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	f := &follower{hub: e.hub, at: a, token: tokenOf(r), part: int(parts.Add(1) % heartbeatParts), writing: true, branches: r.URL.Query().Get("branches") == "true"}
-	upTo, err := e.hub.join(r.Context(), f)
+	upTo, err := e.hub.join(r.Context(), f, e.tokens.Load)
 	if err != nil {
 		return err
 	}
@@ -141,13 +141,15 @@ func (h *Hub) start(f *follower, conn net.Conn) bool {
 		_ = tcp.SetWriteBuffer(writeBuffer) // the default takes some megabytes for a stuck reader
 	}
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	if _, ok := h.followers[f.key()][f]; !ok {
-		_ = conn.Close()
-		return false
+	_, kept := h.followers[f.key()][f]
+	if kept {
+		f.conn = conn
 	}
-	f.conn = conn
-	return true
+	h.mu.Unlock()
+	if !kept {
+		_ = conn.Close() // TLS writes an alert: without the mutex
+	}
+	return kept
 }
 
 // begin sends the head, then the outcomes up to a sequence, then the queue.

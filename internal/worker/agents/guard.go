@@ -41,8 +41,7 @@ func (e *Edge) guard(next http.Handler) http.Handler {
 func (e *Edge) refuse(h http.Header, r *http.Request, t *token) *events.ServiceError {
 	switch {
 	case t == nil:
-		h.Set("WWW-Authenticate", "Bearer")
-		return events.Refuse(events.CodeUnauthorized, "a token is required that is in the tokens file and has not expired", "Send one header Authorization: Bearer TOKEN.")
+		return errNoToken
 	case !clean(r):
 		return errNoPath
 	case t.Role == tokens.RoleSession && !strings.HasPrefix(r.URL.EscapedPath(), mcpPath):
@@ -102,6 +101,7 @@ func session(r *http.Request) (events.Address, error) {
 }
 
 var (
+	errNoToken      = events.Refuse(events.CodeUnauthorized, "a token is required that is in the tokens file and has not expired", "Send one header Authorization: Bearer TOKEN.")
 	errOtherTenant  = events.Refuse(events.CodeForbidden, "the token is of another tenant", "Name the tenant of the token in the path.")
 	errSessionToken = events.Refuse(events.CodeForbidden, "the token is of one session, for its model over /mcp", "Send it with a token of the tenant, which worker token new --tenant NAME makes.")
 	errNoPath       = events.Refuse(events.CodeNotFound, "there is no such path", "See docs/http.md; a path has no empty, . or .. parts, and a / of a name is written %2F.")

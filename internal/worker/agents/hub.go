@@ -175,25 +175,29 @@ var errNotRead = events.Refuse(events.CodeUnavailable, "the stream of outcomes i
 
 var errTooMany = events.Refuse(events.CodeRateLimited, "too many connections receive events", "End one, and try again.")
 
-// join adds a follower. It waits until the hub reads outcomes, which takes a moment after a start or
-// a replacement of the stream.
-func (h *Hub) join(ctx context.Context, f *follower) (at uint64, err error) {
+// join adds a follower, if its token is among those of now; an operator's follower has none, and now is nil. It
+// waits until the hub reads outcomes, which takes a moment after a start or a replacement of the stream.
+func (h *Hub) join(ctx context.Context, f *follower, now func() *tokenSet) (at uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, joinTime)
 	defer cancel()
 	retry.Wake(h.wanted)
 	_ = retry.Every(joinPause).Do(ctx, nil, func() error { // err has the result
-		at, err = h.add(f)
+		at, err = h.add(f, now)
 		return retry.When(errors.Is(err, errNotRead), err)
 	})
 	return at, err
 }
 
-// add registers a follower: it gets every outcome after the returned sequence.
-func (h *Hub) add(f *follower) (at uint64, err error) {
+// add registers a follower: it gets every outcome after the returned sequence. A token that is revoked later ends
+// it; one that was revoked since the request began is refused here, since now is read under mu.
+func (h *Hub) add(f *follower, now func() *tokenSet) (at uint64, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !h.running {
 		return 0, errNotRead
+	}
+	if now != nil && !f.renew(now()) {
+		return 0, errNoToken
 	}
 	var ok bool
 	if f.release, ok = h.limiter.TryHold(limit.Streams, limit.Account{Tenant: f.tenant()}, 1); !ok {
@@ -252,16 +256,21 @@ func (h *Hub) revoke(now *tokenSet) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.each(func(f *follower) {
-		if f.operator {
-			return
-		}
-		t := now.byHash[f.token.Hash]
-		if t == nil || t.Role == tokens.RoleSession || !t.MayUse(f.at.Tenant) {
+		if !f.operator && !f.renew(now) {
 			h.drop(f)
-			return
 		}
-		f.token = t
 	})
+}
+
+// renew gives a follower the current entry of its token. It returns false if the token was removed, or may no longer
+// receive the events. The caller holds the mutex of the hub.
+func (f *follower) renew(now *tokenSet) bool {
+	t := now.byHash[f.token.Hash]
+	if t == nil || t.Role == tokens.RoleSession || !t.MayUse(f.at.Tenant) {
+		return false
+	}
+	f.token = t
+	return true
 }
 
 // heartbeat sends a heartbeat to one group of the followers, and ends all followers whose tokens have

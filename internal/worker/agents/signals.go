@@ -88,7 +88,7 @@ func (h *Hub) Signals(w http.ResponseWriter, r *http.Request) error {
 		hub: h, operator: true, at: at,
 		part: int(parts.Add(1) % heartbeatParts), writing: true,
 	}
-	upTo, err := h.join(r.Context(), f)
+	upTo, err := h.join(r.Context(), f, nil)
 	if err != nil {
 		return err
 	}

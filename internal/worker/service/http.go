@@ -244,8 +244,11 @@ var statuses = map[events.Code]int{
 // WriteError writes a refusal, with the status of its code.
 func WriteError(w http.ResponseWriter, e *events.ServiceError) {
 	data, _ := events.Marshal(e) // of strings
-	if e.Code == events.CodeUnavailable {
+	switch e.Code {
+	case events.CodeUnavailable:
 		w.Header().Set("Retry-After", "1")
+	case events.CodeUnauthorized:
+		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
 	status, ok := statuses[e.Code]
 	if !ok {
