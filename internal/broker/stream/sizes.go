@@ -33,7 +33,7 @@ func ReadCompactionSizes(ctx context.Context, js jetstream.JetStream, from, upTo
 		if err != nil {
 			return err
 		}
-		fn(CompactionSize{at.Partition, at.Address.Tenant, sizeOf(m), md.Timestamp})
+		fn(CompactionSize{at.Partition, at.Address.Tenant, SizeOf(m), md.Timestamp})
 		return nil
 	})
 }
@@ -51,14 +51,14 @@ func ReadLogSizes(ctx context.Context, js jetstream.JetStream, upTo uint64, fn f
 	s := Selection{Stream: topology.LogStream, From: 1, UpTo: upTo, HeadersOnly: true}
 	return Read(ctx, js, s, func(m jetstream.Msg, _ uint64) error {
 		if at, err := events.ParseLog(m.Subject()); err == nil {
-			fn(at.Address.Tenant, sizeOf(m))
+			fn(at.Address.Tenant, SizeOf(m))
 		}
 		return nil
 	})
 }
 
-// sizeOf returns the size of the omitted payload of a message.
-func sizeOf(m jetstream.Msg) int64 {
+// SizeOf returns the size of the omitted payload of a message.
+func SizeOf(m jetstream.Msg) int64 {
 	bytes, _ := strconv.ParseInt(m.Headers().Get(nats.MsgSize), 10, 64)
 	return max(bytes, 0)
 }

@@ -24,8 +24,8 @@
 //     and counts once, however often it is sent. An answer means that it is stored.
 //   - A follower that reconnects with the id of its last event gets each later one once, in
 //     order, from any worker. A follower that reads too slowly is disconnected.
-//   - No tenant takes all memory or all slots: bodies, requests and followers are limited
-//     for each.
+//   - No tenant takes all memory or all slots: bodies, requests, followers and the outcomes that they
+//     have not received yet are limited for each.
 //
 // # Concurrency
 //

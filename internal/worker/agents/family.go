@@ -3,7 +3,6 @@ package agents
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"github.com/nats-io/nats.go"
 
@@ -81,7 +80,7 @@ func (f *follower) has(a events.Address) (is bool, err error) {
 	if ok || !f.branches {
 		return known, nil
 	}
-	err = f.reading(func(ctx context.Context) (err error) {
+	err = f.reading(turnMemory, func(ctx context.Context) (err error) {
 		is, err = belongs(ctx, f.hub.js.Conn(), f.at, a)
 		return err
 	})
@@ -92,14 +91,4 @@ func (f *follower) has(a events.Address) (is bool, err error) {
 		f.family[a.Session] = is
 	}
 	return is, err
-}
-
-// ofBranch returns the payload of an outcome with its session added.
-func ofBranch(session string, payload []byte) []byte {
-	body := strings.TrimLeft(string(payload), " \r\n\t{")
-	comma := ","
-	if strings.HasPrefix(body, "}") {
-		comma = ""
-	}
-	return []byte(`{"session":"` + session + `"` + comma + body)
 }

@@ -27,12 +27,6 @@ const (
 	writeBuffer    = 256 << 10
 )
 
-// event is an outcome to send, by its sequence. line is the whole event for an operator.
-type event struct {
-	seq  uint64
-	line []byte
-}
-
 // follower is one connection that receives the events of a session, or of an operator. While it is idle, it
 // has no goroutine and no buffer.
 type follower struct {
@@ -50,7 +44,7 @@ type follower struct {
 	release func() // releases its slot
 	token   *token
 	conn    net.Conn // nil until the connection is hijacked
-	queue   []event  // to send
+	queue   []*event // to send
 	due     bool     // a heartbeat is due
 	writing bool     // a goroutine writes
 }
@@ -175,47 +169,63 @@ func (f *follower) begin(upTo uint64, origin string) {
 
 // catchUp reads and sends the outcomes up to a sequence, one by one.
 func (f *follower) catchUp(upTo uint64) error {
-	var all []*heir
-	if f.after < upTo {
-		var err error
-		if all, err = f.heirs(); err != nil {
-			return err
-		}
+	if f.after >= upTo {
+		return nil
 	}
-	for f.after < upTo {
-		var first *heir
-		for _, x := range all {
-			if err := x.read(f); err != nil {
-				return err
-			}
-			if x.found && (first == nil || x.next.Seq < first.next.Seq) {
-				first = x
-			}
-		}
-		if first == nil || first.next.Seq > upTo {
-			break
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), writeTime)
-		count, err := f.hub.limiter.Pace(ctx, f.at.Tenant)
-		cancel()
-		if err == nil {
-			count(len(first.next.Data))
-			err = f.send(first.next.Seq, first.next.Subject, first.next.Data)
-		}
+	all, err := f.heirs()
+	if err != nil {
+		return err
+	}
+	for {
+		next, err := f.first(all)
 		if err != nil {
 			return err
 		}
+		if next == nil || next.seq > upTo {
+			f.after = max(f.after, upTo)
+			return nil
+		}
+		if err := f.paced(next); err != nil {
+			return err
+		}
 	}
-	f.after = max(f.after, upTo)
-	return nil
 }
 
-// heir is the session of a follower or one of its branches, with its next outcome.
+// first returns the next outcome of all sessions, or nil.
+func (f *follower) first(all []*heir) (next *event, err error) {
+	for _, x := range all {
+		if err := x.find(f); err != nil {
+			return nil, err
+		}
+		if x.next != nil && (next == nil || x.next.seq < next.seq) {
+			next = x.next
+		}
+	}
+	return next, nil
+}
+
+// paced sends an outcome when its tenant may get one more.
+func (f *follower) paced(e *event) error {
+	if !followed(e.at.Kind) || e.size == 0 { // overwritten by an erasure
+		f.after = e.seq
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), writeTime)
+	count, err := f.hub.limiter.Pace(ctx, f.at.Tenant)
+	cancel()
+	if err != nil {
+		return err
+	}
+	count(int(e.size))
+	return f.step(e)
+}
+
+// heir is the session of a follower or one of its branches, with its next outcome, nil for none. That has no payload
+// until it is sent: a session may have hundreds of branches.
 type heir struct {
-	at    events.Address
-	next  stream.LogMessage
-	found bool
-	done  bool
+	at   events.Address
+	next *event
+	done bool
 }
 
 // heirs returns the sessions whose outcomes a follower receives.
@@ -224,7 +234,7 @@ func (f *follower) heirs() ([]*heir, error) {
 	if !f.branches {
 		return all, nil
 	}
-	err := f.reading(func(ctx context.Context) error {
+	err := f.reading(turnMemory, func(ctx context.Context) error {
 		branches, err := branchesOf(ctx, f.hub.js.Conn(), f.at)
 		for _, a := range branches {
 			all = append(all, &heir{at: a})
@@ -234,31 +244,46 @@ func (f *follower) heirs() ([]*heir, error) {
 	return all, err
 }
 
-// read reads the next outcome to send, unless it is already read or there is none.
-func (h *heir) read(f *follower) (err error) {
-	if h.done || h.found && h.next.Seq > f.after {
+// find finds the next outcome to send, unless it is known or there is none.
+func (h *heir) find(f *follower) (err error) {
+	if h.done || h.next != nil && h.next.seq > f.after {
 		return nil
 	}
-	h.next, h.found, err = f.next(h.at, f.after+1)
-	h.done = !h.found
+	h.next, err = f.next(h.at, f.after+1)
+	h.done = h.next == nil
 	return err
 }
 
-// next reads the first outcome of a session from a sequence on.
-func (f *follower) next(a events.Address, from uint64) (m stream.LogMessage, ok bool, err error) {
-	err = f.reading(func(ctx context.Context) error {
+// next finds the first outcome of a session from a sequence on, or nil.
+func (f *follower) next(a events.Address, from uint64) (e *event, err error) {
+	err = f.reading(outcomeMemory, func(ctx context.Context) error {
 		return stream.ReadSubject(ctx, f.hub.js.Conn(), topology.OutcomesStream, "out.*.*."+a.String(), from, func(found stream.LogMessage) error {
-			m, ok = found, true
+			at, err := events.ParseOutcome(found.Subject)
+			if err != nil {
+				return fmt.Errorf("outcome %d: not of a session", found.Seq)
+			}
+			e = &event{seq: found.Seq, at: at, size: int64(len(found.Data))}
 			return stream.ErrEnd
 		})
 	})
-	return m, ok, err
+	return e, err
 }
 
-// reading waits for a slot to read the log, and then calls fn unless the client is gone.
-func (f *follower) reading(fn func(context.Context) error) error {
+// outcomeMemory is the memory to read an outcome of an unknown size: as received and as decoded.
+const outcomeMemory = 4 * events.MaxOutputBytes
+
+// turnMemory is the memory to read a large turn: as stored and as decoded.
+const turnMemory = limit.PerByte * events.MaxTurnBytes
+
+// reading waits for memory, then for a slot to read the log, and then calls fn unless the client is gone.
+func (f *follower) reading(memory int64, fn func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), writeTime)
 	defer cancel()
+	free, err := f.hub.limiter.Hold(ctx, limit.Memory, limit.Account{Tenant: f.tenant(), Part: memoryPart}, memory)
+	if err != nil {
+		return err
+	}
+	defer free()
 	release, err := f.hub.limiter.Hold(ctx, limit.CatchUps, limit.Account{Tenant: f.tenant()}, 1)
 	if err != nil {
 		return err
@@ -291,19 +316,24 @@ func (f *follower) wake() {
 func (f *follower) drain() {
 	for {
 		e, at, more := f.take()
-		if !more {
+		var err error
+		switch {
+		case !more:
 			return
+		case e == nil:
+			err = f.heartbeat(at)
+		default:
+			err = f.step(e)
 		}
-		if err := f.step(e, at); err != nil {
+		if err != nil {
 			f.hub.cut(f)
 			return
 		}
 	}
 }
 
-// take returns the next outcome to send, or, for a heartbeat, the sequence up to which all outcomes
-// were sent.
-func (f *follower) take() (e event, at uint64, more bool) {
+// take returns the next event to send, or nil for a heartbeat, with the sequence up to which all outcomes were sent.
+func (f *follower) take() (e *event, at uint64, more bool) {
 	f.hub.mu.Lock()
 	defer f.hub.mu.Unlock()
 	switch {
@@ -314,74 +344,47 @@ func (f *follower) take() (e event, at uint64, more bool) {
 		return e, 0, true
 	case f.due:
 		f.due = false
-		return e, f.hub.at, true
+		return nil, f.hub.at, true
 	}
 	f.writing = false
-	return e, 0, false
+	return nil, 0, false
 }
 
-// step sends an outcome, or a heartbeat with the sequence up to which the reader has all outcomes.
-// So the last id of a reader never becomes so old that OUTCOMES no longer has it.
-func (f *follower) step(e event, at uint64) error {
-	seq := e.seq
-	if seq == 0 {
-		f.after = max(f.after, at)
-		return f.write([]byte("id: " + strconv.FormatUint(f.after, 10) + "\n\n"))
-	}
-	if seq <= f.after { // already sent, before the reconnect or by catchUp
+// heartbeat sends a heartbeat with the sequence up to which the reader has all outcomes. So the last id of a reader
+// never becomes so old that OUTCOMES no longer has it.
+func (f *follower) heartbeat(at uint64) error {
+	f.after = max(f.after, at)
+	return f.write([]byte("id: " + strconv.FormatUint(f.after, 10) + "\n\n"))
+}
+
+// step sends an event. It holds no memory while it waits for the memory of the payload.
+func (f *follower) step(e *event) error {
+	if e.seq <= f.after { // already sent, before the reconnect or by catchUp
 		return nil
 	}
 	if e.line != nil {
-		f.after = seq
+		f.after = e.seq
 		return f.write(e.line)
+	}
+	is, err := f.has(e.at.Address)
+	if err != nil {
+		return err
+	}
+	if !is {
+		f.after = e.seq
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), writeTime)
 	defer cancel()
-	m, err := f.hub.read(ctx, seq)
-	if errors.Is(err, jetstream.ErrMsgNotFound) { // erased
-		f.after = seq
-		return nil
-	}
+	payload, err := e.open(ctx, f.hub)
 	if err != nil {
 		return err
 	}
-	return f.send(m.Seq, m.Subject, m.Data)
-}
-
-// send writes an outcome as one event.
-func (f *follower) send(seq uint64, subject string, payload []byte) error {
-	at, err := events.ParseOutcome(subject)
-	if err != nil {
-		return fmt.Errorf("outcome %d: not of a session", seq)
-	}
-	is, err := f.has(at.Address)
-	if err != nil {
-		return err
-	}
-	f.after = seq
-	if !is || !followed(at.Kind) || len(payload) == 0 { // overwritten by an erasure
+	defer e.close()
+	if f.after = e.seq; len(payload) == 0 { // erased
 		return nil
 	}
-	if at.Address != f.at {
-		payload = ofBranch(at.Address.Session, payload)
-	}
-	head := "event: " + string(at.Kind) + "\nid: " + strconv.FormatUint(seq, 10) + "\ndata: "
-	return f.write([]byte(head), oneLine(payload), []byte("\n\n"))
-}
-
-// oneLine removes line ends from JSON, where they are only white space.
-func oneLine(data []byte) []byte {
-	out := data
-	for i, c := range data {
-		if c != '\n' && c != '\r' {
-			continue
-		}
-		if &out[0] == &data[0] {
-			out = append([]byte{}, data...) // other followers may share data
-		}
-		out[i] = ' '
-	}
-	return out
+	return f.write(e.parts(f.at, payload)...)
 }
 
 func (f *follower) write(parts ...[]byte) error {

@@ -3,13 +3,11 @@ package agents
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
-	"golang.org/x/sync/singleflight"
 
 	"compactd/internal/broker/jsapi"
 	"compactd/internal/broker/retry"
@@ -25,8 +23,7 @@ import (
 type Hub struct {
 	js      jetstream.JetStream
 	limiter *limit.Limiter
-	payload singleflight.Group // by sequence: followers of one session read an outcome once
-	wanted  chan struct{}      // one slot: a follower wants to join
+	wanted  chan struct{} // one slot: a follower wants to join
 
 	mu        sync.Mutex                                // guards the fields below
 	at        uint64                                    // all outcomes up to it are queued for their followers
@@ -120,10 +117,10 @@ func (h *Hub) receive(m jetstream.Msg, md *jetstream.MsgMetadata) {
 	}
 	if operators := h.followers[events.Address{}]; len(operators) > 0 {
 		if s := signalOf(m, md.Timestamp); s != nil {
-			line := s.line(seq)
+			e := &event{seq: seq, line: s.line(seq)}
 			for f := range operators {
 				if f.wants(s) {
-					h.queue(f, event{seq, line})
+					h.queue(f, e)
 				}
 			}
 		}
@@ -131,25 +128,26 @@ func (h *Hub) receive(m jetstream.Msg, md *jetstream.MsgMetadata) {
 	if err != nil || !followed(at.Kind) {
 		return
 	}
-	h.give(at.Address, seq, false)
+	e := &event{seq: seq, at: at, size: stream.SizeOf(m)}
+	h.give(at.Address, e, false)
 	for _, a := range above(at.Address) {
-		h.give(a, seq, true)
+		h.give(a, e, true)
 	}
 }
 
 // give queues an outcome for the followers of a session; with ofBranch only for those that also receive
 // outcomes of branches. The caller holds mu.
-func (h *Hub) give(a events.Address, seq uint64, ofBranch bool) {
+func (h *Hub) give(a events.Address, e *event, ofBranch bool) {
 	for f := range h.followers[a] {
 		if ofBranch && !f.branches {
 			continue
 		}
-		h.queue(f, event{seq: seq})
+		h.queue(f, e)
 	}
 }
 
 // queue queues an event for a follower. The caller holds mu.
-func (h *Hub) queue(f *follower, e event) {
+func (h *Hub) queue(f *follower, e *event) {
 	most := maxQueue
 	if f.operator {
 		most = maxSignals
@@ -298,21 +296,6 @@ func (h *Hub) each(fn func(*follower)) {
 			fn(f)
 		}
 	}
-}
-
-// read reads an outcome from the leader, which has every committed one.
-func (h *Hub) read(ctx context.Context, seq uint64) (*jsapi.StoredMsg, error) {
-	v, err, _ := h.payload.Do(fmt.Sprint(seq), func() (any, error) {
-		return jsapi.GetFromLeader(ctx, h.js.Conn(), topology.OutcomesStream, jsapi.GetRequest{Seq: seq, NoHeader: true})
-	})
-	if err != nil {
-		return nil, err
-	}
-	m, ok := v.(*jsapi.StoredMsg)
-	if !ok {
-		return nil, errors.New("read outcome: no message")
-	}
-	return m, nil
 }
 
 // parts assigns followers to groups for their heartbeats.

@@ -140,6 +140,37 @@ func TestMemoryUntilAnswer(t *testing.T) {
 	}
 }
 
+// An outcome counts as memory while a follower does not read it, and no longer than its connection lasts.
+func TestMemoryOfStuckFollowers(t *testing.T) {
+	t.Parallel()
+	env := workertest.New(t, t.TempDir())
+	r, e, l := env.RunLimitedEdge(0)
+	first, stop := e.Follow("s", "")
+	begin := (<-first).ID
+	stop()
+	text := strings.Repeat("a word of many ", 2_000)
+	for n := 1; n <= 10; n++ {
+		e.Post("s", "turns", fmt.Sprintf(`{"turn":%d,"model":{"provider":"openai","name":"gpt-4o","context_window":60000},"messages":[{"role":"user","content":%q}]}`, n, text))
+	}
+	for n := range 20 { // each makes a compaction of the whole history: more than sockets hold
+		e.Post("s", "rewind?wait_ms=8000", fmt.Sprintf(`{"generation":%d}`, n%2))
+	}
+	l.Await(t, func() bool { return l.Held(limit.Memory) == 0 && l.Held(limit.Streams) == 0 })
+	c := open(e, "")
+	if err := c.(*net.TCPConn).SetReadBuffer(128 << 10); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(c, "GET /v1/sessions/default/s/events?after=%s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n", begin, workertest.DefaultToken)
+	l.Await(t, func() bool { return l.Held(limit.Memory) > limit.Large && l.Held(limit.CatchUps) == 0 })
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	l.Await(t, func() bool { return l.Held(limit.Memory) == 0 && l.Held(limit.Streams) == 0 })
+	if err := r.Stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Of large events, and of rewinds of large sessions, no more are undecided at a time than may compute
 // for long, whether their agents wait for the decision or not.
 func TestFewUndecided(t *testing.T) {

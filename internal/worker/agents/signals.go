@@ -14,6 +14,7 @@ import (
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
+	"compactd/internal/worker/limit"
 )
 
 // allOutcomes matches every message of OUTCOMES, including markers.
@@ -103,7 +104,7 @@ func (f *follower) catchUpSignals(upTo uint64) error {
 	if f.after >= upTo {
 		return nil
 	}
-	err := f.reading(func(ctx context.Context) error {
+	err := f.reading(limit.Large, func(ctx context.Context) error {
 		missed := stream.Selection{Stream: topology.OutcomesStream, Filters: []string{allOutcomes}, From: f.after + 1, UpTo: upTo, HeadersOnly: true}
 		return stream.Read(ctx, f.hub.js, missed, func(m jetstream.Msg, seq uint64) error {
 			md, err := m.Metadata()

@@ -83,6 +83,13 @@ func (o *Operation) Remember(ctx context.Context, n int64) error {
 	return err
 }
 
+// Shrink frees all but n bytes of the last Remember, once the size of the answer is known.
+func (o *Operation) Shrink(n int64) {
+	if o != nil && len(o.memory) > 0 {
+		o.memory[len(o.memory)-1].shrink(n)
+	}
+}
+
 // TryRemember is Remember without waiting.
 func (o *Operation) TryRemember(n int64) bool {
 	if o == nil || n <= 0 {
