@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"strings"
@@ -97,11 +98,9 @@ func (e *Edge) retrieve(w http.ResponseWriter, r *http.Request) error {
 	count(r, t.Tenant)
 	ctx, cancel := context.WithTimeoutCause(r.Context(), service.AnswerTimeout, service.ErrBusy)
 	defer cancel()
-	out, err := service.Reading(ctx, func() (*events.RetrieveResponse, error) {
-		return e.compressor.Retrieve(ctx, t.MayUse, r.PathValue("hash"))
-	})
+	out, err := e.compressor.Retrieve(ctx, t.MayUse, r.PathValue("hash"))
 	if err != nil {
-		return err
+		return cmp.Or(context.Cause(ctx), err)
 	}
 	return service.Write(r.Context(), w, http.StatusOK, out)
 }

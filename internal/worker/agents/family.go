@@ -9,6 +9,7 @@ import (
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
+	"compactd/internal/worker/service"
 )
 
 // belongs reports whether session a is a branch of session of, or of one of its branches. It
@@ -80,7 +81,7 @@ func (f *follower) has(a events.Address) (is bool, err error) {
 	if ok || !f.branches {
 		return known, nil
 	}
-	err = f.reading(turnMemory, func(ctx context.Context) (err error) {
+	err = f.reading(service.TurnMemory, func(ctx context.Context) (err error) {
 		is, err = belongs(ctx, f.hub.js.Conn(), f.at, a)
 		return err
 	})

@@ -16,6 +16,7 @@ import (
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 	"compactd/internal/worker/limit"
+	"compactd/internal/worker/service"
 )
 
 // Limits on a connection that receives events.
@@ -234,7 +235,7 @@ func (f *follower) heirs() ([]*heir, error) {
 	if !f.branches {
 		return all, nil
 	}
-	err := f.reading(turnMemory, func(ctx context.Context) error {
+	err := f.reading(service.TurnMemory, func(ctx context.Context) error {
 		branches, err := branchesOf(ctx, f.hub.js.Conn(), f.at)
 		for _, a := range branches {
 			all = append(all, &heir{at: a})
@@ -271,9 +272,6 @@ func (f *follower) next(a events.Address, from uint64) (e *event, err error) {
 
 // outcomeMemory is the memory to read an outcome of an unknown size: as received and as decoded.
 const outcomeMemory = 4 * events.MaxOutputBytes
-
-// turnMemory is the memory to read a large turn: as stored and as decoded.
-const turnMemory = limit.PerByte * events.MaxTurnBytes
 
 // reading waits for memory, then for a slot to read the log, and then calls fn unless the client is gone.
 func (f *follower) reading(memory int64, fn func(context.Context) error) error {

@@ -171,6 +171,48 @@ func TestMemoryOfStuckFollowers(t *testing.T) {
 	}
 }
 
+// Originals count as memory, and the search for one by its hash takes a processor.
+func TestMemoryOfOriginals(t *testing.T) {
+	t.Parallel()
+	env := workertest.New(t, t.TempDir())
+	var memory, processor atomic.Int64
+	env.Limiter = limit.New(limit.Config{OnChange: func(c limit.Class, held int64) {
+		switch c {
+		case limit.Memory:
+			memory.Store(max(memory.Load(), held))
+		case limit.Processor:
+			processor.Store(max(processor.Load(), held))
+		default:
+		}
+	}})
+	r := env.Start("a", observe.Listener{})
+	<-r.Worker.Ready()
+	e := env.StartEdge(r.Worker, func(c *agents.Config) { c.Limiter = env.Limiter })
+	text := strings.Repeat("words ", 200_000)
+	_, stored := e.Post("s", "turns", `{"turn":1,"messages":[{"role":"user","content":"`+text+`"}]}`)
+	env.AwaitDecided()
+	for path, status := range map[string]int{
+		"/v1/sessions/default/s/recall?turn=1":                      200,
+		"/v1/retrieve/" + events.ContentHash(stored.Seq, text):      200,
+		"/v1/retrieve/" + events.ContentHash(stored.Seq, "no text"): 404,
+	} {
+		memory.Store(0)
+		processor.Store(0)
+		if got, answer := e.Do(workertest.DefaultToken, "GET", path, ""); got != status {
+			t.Errorf("%s: %d %.200s", path, got, answer)
+		}
+		if n := memory.Load(); n < int64(len(text))*limit.PerByte {
+			t.Errorf("%s: %d bytes count", path, n)
+		}
+		if processor.Load() == 0 {
+			t.Errorf("%s took no processor", path)
+		}
+	}
+	if err := r.Stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Of large events, and of rewinds of large sessions, no more are undecided at a time than may compute
 // for long, whether their agents wait for the decision or not.
 func TestFewUndecided(t *testing.T) {

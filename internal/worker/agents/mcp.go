@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -49,7 +50,9 @@ func (e *Edge) mcpHandler() http.Handler {
 			}
 			r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 		}
-		h.ServeHTTP(w, r)
+		c := &calls{}
+		defer c.end()
+		h.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callsKey{}, c)))
 		return nil
 	})
 }
@@ -66,8 +69,13 @@ func checkBatch(body []byte) error {
 
 // requireBranch refuses a session that is not a branch of the token's session.
 func (e *Edge) requireBranch(ctx context.Context, of, a events.Address) error {
-	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, answerTimeout, service.ErrBusy)
 	defer cancel()
+	release, err := limit.Of(ctx).Borrow(ctx, service.TurnMemory)
+	if err != nil {
+		return err
+	}
+	defer release()
 	is, err := service.Reading(ctx, func() (bool, error) { return belongs(ctx, e.config.Service.Answers(), of, a) })
 	if err == nil && !is {
 		err = errOtherSession
@@ -77,11 +85,44 @@ func (e *Edge) requireBranch(ctx context.Context, of, a events.Address) error {
 
 var errOtherSession = events.Refuse(events.CodeForbidden, "the token is not of this session", "A path of /mcp needs a token with the role session, and that session: other tokens are for the other paths.")
 
-// begin makes an operation for one call of a tool, since the calls of an HTTP request run at once. The
-// returned context ends with the request, unlike the context of a tool.
+// begin makes an operation for one call of a method, since the calls of an HTTP request run at once. The
+// returned context ends with the request, unlike the context of a method.
 func (e *Edge) begin(request, ctx context.Context) (_ context.Context, end func()) {
 	op := e.limiter.Begin(limit.Of(request).Account())
 	ctx, cancel := context.WithCancel(op.With(ctx))
 	stop := context.AfterFunc(request, cancel)
-	return ctx, func() { stop(); cancel(); op.End() }
+	of, _ := request.Value(callsKey{}).(*calls)
+	return ctx, func() { stop(); cancel(); of.returned(op) }
+}
+
+// calls holds the operations of the calls in one HTTP request: their memory counts until the answer to all has left.
+type calls struct {
+	mu    sync.Mutex // guards the fields below
+	ended bool
+	ops   []*limit.Operation
+}
+
+// callsKey is the key of the calls in the context of an HTTP request.
+type callsKey struct{}
+
+// returned takes the operation of a call that has returned.
+func (c *calls) returned(op *limit.Operation) {
+	op.Rest()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended { // the client has gone
+		op.End()
+		return
+	}
+	c.ops = append(c.ops, op)
+}
+
+// end ends the operations; a call that has not returned yet ends its own.
+func (c *calls) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ended = true
+	for _, op := range c.ops {
+		op.End()
+	}
 }

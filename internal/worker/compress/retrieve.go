@@ -9,6 +9,8 @@ import (
 	"compactd/internal/broker/stream"
 	"compactd/internal/events"
 	"compactd/internal/events/dialect"
+	"compactd/internal/worker/limit"
+	"compactd/internal/worker/service"
 )
 
 // Retrieve returns the text behind a placeholder, of a tenant that the caller may use. The hash
@@ -21,7 +23,15 @@ func (s *Compressor) Retrieve(ctx context.Context, mayUse func(tenant string) bo
 	if seq == 0 {
 		return nil, errNotFound
 	}
-	stored, err := stream.GetLog(ctx, s.nc, []uint64{seq})
+	op, size := limit.Of(ctx), 0
+	if err := op.Remember(ctx, service.TurnMemory); err != nil {
+		return nil, fmt.Errorf("retrieve: %w", err)
+	}
+	stored, err := service.Reading(ctx, func() ([]stream.LogMessage, error) { return stream.GetLog(ctx, s.nc, []uint64{seq}) })
+	for _, m := range stored {
+		size += len(m.Data)
+	}
+	op.Shrink(int64(size) * limit.PerByte)
 	if _, gone := errors.AsType[*stream.GoneError](err); gone {
 		return nil, errNotFound
 	}
@@ -32,11 +42,17 @@ func (s *Compressor) Retrieve(ctx context.Context, mayUse func(tenant string) bo
 	if err != nil || at.Kind != events.KindTurn || !mayUse(at.Address.Tenant) {
 		return nil, errNotFound
 	}
+	if err := op.ComputeOver(ctx, size); err != nil {
+		return nil, fmt.Errorf("retrieve: %w", err)
+	}
 	turn, err := events.DecodeTurn(stored[0].Data)
 	if err != nil {
 		return nil, errNotFound // the turn was refused or erased
 	}
-	text, tool, ok := original(turn.Messages, seq, hash)
+	text, tool, ok, err := original(ctx, turn.Messages, seq, hash)
+	if err != nil {
+		return nil, fmt.Errorf("retrieve: %w", err)
+	}
 	if !ok {
 		return nil, errNotFound
 	}
@@ -45,9 +61,12 @@ func (s *Compressor) Retrieve(ctx context.Context, mayUse func(tenant string) bo
 
 // original finds the text of a hash. Only the first turn names its dialect, so original tries all
 // dialects.
-func original(messages []events.Raw, seq uint64, hash string) (text, tool string, ok bool) {
+func original(ctx context.Context, messages []events.Raw, seq uint64, hash string) (text, tool string, ok bool, err error) {
 	for _, f := range events.Formats() {
 		for _, raw := range messages {
+			if err := limit.Of(ctx).Yield(ctx); err != nil {
+				return "", "", false, err
+			}
 			m, err := f.Read(raw)
 			if err != nil {
 				continue
@@ -57,23 +76,23 @@ func original(messages []events.Raw, seq uint64, hash string) (text, tool string
 				p := &m.Parts[i]
 				if end := dialect.HostedEnd(m.Parts, i); end > 0 {
 					if text := dialect.HostedText(m.Parts[i:end]); events.ContentHash(seq, text) == hash {
-						return text, "", true
+						return text, "", true, nil
 					}
 				}
 				if p.Kind != events.PartText && p.Kind != events.PartResult {
 					continue
 				}
 				if events.ContentHash(seq, p.Text) == hash {
-					return p.Text, p.Tool, true
+					return p.Text, p.Tool, true, nil
 				}
 				if p.Kind == events.PartText {
 					words.WriteString(p.Text)
 				}
 			}
 			if all := words.String(); events.ContentHash(seq, all) == hash {
-				return all, "", true
+				return all, "", true, nil
 			}
 		}
 	}
-	return "", "", false
+	return "", "", false, nil
 }

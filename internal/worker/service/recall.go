@@ -20,12 +20,13 @@ import (
 	"compactd/internal/worker/observe"
 )
 
+// TurnMemory is the memory to read a large turn: as stored, as decoded, and as answered.
+const TurnMemory = limit.PerByte * events.MaxTurnBytes
+
 const (
 	// searchChunk is the number of small turns that are read at once, about searchBytes.
 	searchChunk = 8
 	searchBytes = 256 << 10
-	// searchMemory is the memory of a search: a large turn as stored and as decoded.
-	searchMemory = 3 * events.MaxTurnBytes
 	// maxSearched limits the bytes of turns that one search reads, a second's work at worst; then it returns
 	// the place to continue from. The last chunk is read whole. A turn counts as turnCost at least.
 	maxSearched = 16 << 20
@@ -77,9 +78,7 @@ func (s *Service) turn(ctx context.Context, o *originals, in *events.RecallReque
 			return out, err
 		}
 	}
-	return Reading(ctx, func() (*events.RecallResponse, error) {
-		return o.turn(ctx, in, min(maxAnswerBytes, connect.MaxPayload(s.config.Read)-answerMargin))
-	})
+	return o.turn(ctx, in, min(maxAnswerBytes, connect.MaxPayload(s.config.Read)-answerMargin))
 }
 
 // search goes through the session, then through its ancestors.
@@ -168,8 +167,8 @@ func (s *Service) originals(ctx context.Context, in *events.RecallRequest) (*ori
 	return o, s.awaitCommitted(ctx, p, a, at)
 }
 
-// turn returns a message of a turn, or one page of all of them.
-func (o *originals) turn(ctx context.Context, in *events.RecallRequest, limit int) (*events.RecallResponse, error) {
+// turn returns a message of a turn, or one page of all of them. Their memory counts until the operation ends.
+func (o *originals) turn(ctx context.Context, in *events.RecallRequest, most int) (*events.RecallResponse, error) {
 	out := &events.RecallResponse{V: events.Version, Known: o.known, Page: 1, Pages: 1, Messages: []events.Raw{}}
 	if !o.known {
 		return out, nil
@@ -179,7 +178,15 @@ func (o *originals) turn(ctx context.Context, in *events.RecallRequest, limit in
 		return nil, events.NewInvalid(events.CodeUnknownTurn, "turn", fmt.Sprintf("is beyond %d, the last that was taken", last))
 	}
 	seq := uint64(o.seqs[in.Turn-1])
-	turns, _, err := o.read(ctx, []uint64{seq})
+	op, size := limit.Of(ctx), 0
+	if err := op.Remember(ctx, TurnMemory); err != nil {
+		return nil, orEnded(ctx, err)
+	}
+	turns, err := Reading(ctx, func() (turns []*events.Turn, err error) {
+		turns, size, err = o.read(ctx, []uint64{seq})
+		return turns, err
+	})
+	op.Shrink(int64(size) * limit.PerByte)
 	if err != nil {
 		return nil, orEnded(ctx, err)
 	}
@@ -188,7 +195,7 @@ func (o *originals) turn(ctx context.Context, in *events.RecallRequest, limit in
 		out.Messages[i] = o.format.Sendable(m)
 	}
 	if in.Index == nil {
-		return out.Paged(in.Page, limit)
+		return out.Paged(in.Page, most)
 	}
 	if n := int64(len(out.Messages)); *in.Index >= n {
 		return nil, events.NewInvalid(events.CodeUnknownTurn, "index", fmt.Sprintf("is beyond %d, the last message of turn %d", n-1, in.Turn))
@@ -236,7 +243,7 @@ func (o *originals) read(ctx context.Context, seqs []uint64) ([]*events.Turn, in
 
 // searchOwn searches with the memory and the place for it.
 func (o *originals) searchOwn(ctx context.Context, in *events.RecallRequest) (*events.SearchResponse, error) {
-	release, err := limit.Of(ctx).Borrow(ctx, searchMemory)
+	release, err := limit.Of(ctx).Borrow(ctx, TurnMemory)
 	if err != nil {
 		return nil, orEnded(ctx, err)
 	}

@@ -78,6 +78,21 @@ func (s *Service) ownerAnswer(ctx context.Context, o *Operation, c *call, reques
 	return nil, refused
 }
 
+// counted counts a large answer of another worker as memory until it has left. It waits for that memory once the answer
+// is there: a recall passes through many workers, and a share that it held meanwhile could be the one that it waits for.
+func counted(ctx context.Context, o *Operation, answer any, err error) (any, error) {
+	data, _ := answer.(events.Raw)
+	if err != nil || !o.slow || len(data) <= limit.Large {
+		return answer, err
+	}
+	limited, cancel := context.WithTimeoutCause(ctx, AnswerTimeout, ErrBusy)
+	defer cancel()
+	if err := limit.Of(ctx).Remember(limited, int64(len(data))); err != nil {
+		return nil, orEnded(limited, err)
+	}
+	return answer, nil
+}
+
 // following calls answer, and calls it again if the session has moved to another partition since
 // the log grew: at most once for each growth. A request of another worker is refused instead.
 func (s *Service) following(ctx context.Context, c *call, alone bool, answer func() (any, error)) (any, error) {

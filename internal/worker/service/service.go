@@ -223,13 +223,14 @@ func (s *Service) serve(ctx context.Context, o *Operation, c *call, alone bool) 
 func (s *Service) serveNow(ctx context.Context, o *Operation, c *call, alone bool) (any, error) {
 	switch op := limit.Of(ctx); {
 	case s.elsewhere(c) && !alone:
-		return held(ctx, op, limit.Forwards, func() (any, error) {
+		out, err := held(ctx, op, limit.Forwards, func() (any, error) {
 			request, err := c.payload()
 			if err != nil {
 				return nil, err
 			}
 			return s.ownerAnswer(ctx, o, c, request)
 		})
+		return counted(ctx, o, out, err)
 	case o.syncs || o.long:
 		limited, cancel := context.WithTimeoutCause(ctx, o.limit(), ErrBusy)
 		defer cancel()

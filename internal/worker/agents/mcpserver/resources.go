@@ -10,6 +10,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"compactd/internal/events"
+	"compactd/internal/worker/limit"
+	"compactd/internal/worker/service"
 )
 
 // Addresses of resources. They name no session, since a server has one.
@@ -25,7 +27,10 @@ func (v *session) addResources(s *mcp.Server) {
 		URI: summaryURI, Name: "summary", MIMEType: "text/plain", Description: "The summary that stands for the removed part of the history.",
 	}, v.read("text/plain", func(ctx context.Context, _ string) (string, error) {
 		in, err := v.summary(ctx)
-		return in.Text, err
+		if err != nil {
+			return "", err
+		}
+		return in.Text, nil
 	}))
 	s.AddResource(&mcp.Resource{
 		URI: recordURI, Name: "record", MIMEType: "application/json", Description: "Facts of the removed part: each with its kind, text, and first and last turn.",
@@ -43,10 +48,12 @@ func (v *session) addResources(s *mcp.Server) {
 	}, v.read("application/json", v.generation))
 }
 
-// read returns a handler that answers with a text of a content type.
+// read returns a handler that answers with a text of a content type. The text counts as memory until the HTTP answer
+// has left.
 func (v *session) read(kind string, text func(context.Context, string) (string, error)) mcp.ResourceHandler {
 	return func(ctx context.Context, r *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 		body, err := text(ctx, r.Params.URI)
+		limit.Of(ctx).Shrink(int64(len(body)) * limit.PerByte)
 		if err != nil {
 			return nil, fmt.Errorf("%s", explain(err)) //nolint:err113 // a client receives only its text
 		}
@@ -73,7 +80,12 @@ func (v *session) summary(ctx context.Context) (*events.Summary, error) {
 		at[c.Generation] = newest
 		return nil
 	})
-	return newest, err
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, service.AnswerTimeout, service.ErrBusy)
+	defer cancel()
+	return newest, limit.Of(ctx).Remember(ctx, limit.PerByte*events.MaxSummaryBytes)
 }
 
 // generation returns one page of the history of a generation, in the form of a context response.

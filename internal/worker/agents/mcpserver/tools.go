@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"compactd/internal/events"
+	"compactd/internal/worker/limit"
 	"compactd/internal/worker/service"
 )
 
@@ -81,6 +82,7 @@ func (v *session) recall(ctx context.Context, in *recallArguments) (string, erro
 		for i := range messages {
 			writeMessage(&b, out.Ancestor, out.Turn, out.Index+int64(i), &messages[i])
 		}
+		limit.Of(ctx).Free() // the next page waits for memory, and a result is small
 	}
 	return pageOf(b.String(), max(in.Page, 1))
 }
@@ -215,6 +217,7 @@ func (v *session) files(ctx context.Context, _ *struct{}) (string, error) {
 			fmt.Fprintf(&b, "%s: %s, turns %d to %d, %d reads, %d changes\n", f.Path, f.Kind, f.Turns[0], f.Turns[1], f.Reads, f.Changes)
 		}
 		pages, unnamed = out.Pages, unnamed+out.Unnamed
+		limit.Of(ctx).Free() // as in recall
 	}
 	switch {
 	case b.Len() == 0:
