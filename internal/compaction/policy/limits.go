@@ -7,6 +7,6 @@ type Limits struct {
 	MonthCents int64 `json:"month_cents,omitzero"`
 	// IdleDays is the number of days without an event after which a session is erased; 0 is never.
 	IdleDays int64 `json:"idle_days,omitzero"`
-	// Private keeps the tenant's content from models that write summaries, and out of recall.
+	// Private keeps the tenant's content from models that write summaries, and its originals out of recall.
 	Private bool `json:"private,omitzero"`
 }

@@ -42,6 +42,9 @@ func (s *Compressor) Retrieve(ctx context.Context, mayUse func(tenant string) bo
 	if err != nil || at.Kind != events.KindTurn || !mayUse(at.Address.Tenant) {
 		return nil, errNotFound
 	}
+	if err := s.service.MayRecall(at.Address.Tenant); err != nil {
+		return nil, err
+	}
 	if err := op.ComputeOver(ctx, size); err != nil {
 		return nil, fmt.Errorf("retrieve: %w", err)
 	}

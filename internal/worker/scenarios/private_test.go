@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/summarize"
@@ -14,7 +16,7 @@ import (
 )
 
 // The content of a private tenant is summarized without a model, is not recalled, and its placeholders name no place to
-// recall it from; no session lifts that.
+// recall it from; no session lifts that. Neither agents nor models read its originals in another way.
 func TestPrivateTenant(t *testing.T) {
 	t.Parallel()
 	writers := make(chan summarize.Writer, 64)
@@ -31,7 +33,9 @@ func TestPrivateTenant(t *testing.T) {
 		t.Errorf("a session gets %+v, ignored %v, %v", over.Limits, ignored, err)
 	}
 	env.Config = workertest.NewConfig(t, p)
-	stop := env.Run("a", observe.Listener{})
+	r := env.Start("a", observe.Listener{})
+	<-r.Worker.Ready()
+	edge := env.StartEdge(r.Worker, nil)
 	env.Fill("s", events.LaneBackground)
 	if w := workertest.Next(t, writers, "summary"); w != summarize.NoModel || w.Allows("anthropic/claude-haiku-4-5") {
 		t.Errorf("the summary may be written by %+v", w)
@@ -42,7 +46,35 @@ func TestPrivateTenant(t *testing.T) {
 			t.Errorf("%s: %+v", in, e)
 		}
 	}
-	if err := stop(); err != nil {
+	const whole = `{"session":"s","generation":0}`
+	if e := env.Request(events.OfTenant(events.SubjectContext, "default"), whole, &events.ContextResponse{}); e == nil || e.Code != events.CodeForbidden {
+		t.Errorf("the tenant's whole history: %+v", e)
+	}
+	if e := env.Request(events.SubjectContext, whole, &events.ContextResponse{}); e != nil {
+		t.Errorf("for an operator: %+v", e)
+	}
+	_, stored := edge.Post("other", "turns", `{"turn":1,"messages":[{"role":"user","content":"text"}]}`)
+	for path, status := range map[string]int{
+		"/v1/retrieve/" + events.ContentHash(stored.Seq, "text"): 403,
+		"/v1/sessions/default/s/context?generation=0":            403,
+		"/v1/sessions/default/s/context":                         200,
+	} {
+		if got, text := edge.Do(workertest.DefaultToken, "GET", path, ""); got != status || (got == 403) != strings.Contains(text, "limits.private") {
+			t.Errorf("%s: %d %.200s", path, got, text)
+		}
+	}
+	edge.WriteTokens(workertest.TokenLine(workertest.SessionToken, "default/s session"))
+	if err := edge.Listener.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	session, err := edge.MCP(workertest.SessionToken, "default", "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "compactd://session/generation/0"}); err == nil || !strings.Contains(err.Error(), "limits.private") {
+		t.Errorf("the resource: %v", err)
+	}
+	if err := r.Stop(); err != nil {
 		t.Fatal(err)
 	}
 }

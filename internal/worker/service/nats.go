@@ -160,6 +160,9 @@ func (s *Service) reply(ctx context.Context, op *limit.Operation, o *Operation, 
 	if m.of.Tenant == "" && !m.alone { // a subject that is for operators, where permissions keep tenants apart
 		ctx = WithCaller(ctx, Caller{Name: "nats", Operator: true})
 	}
+	if err == nil && !m.alone { // the worker that sent it has checked that
+		err = s.allowed(ctx, c)
+	}
 	if err == nil {
 		err = s.recorded(ctx, o, c)
 	}

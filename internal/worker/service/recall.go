@@ -41,8 +41,8 @@ func (s *Service) recall(ctx context.Context, in *events.RecallRequest) (any, er
 	if in.AsOf == nil { // otherwise it is for a session that branched off, which is counted already
 		observe.Call(s.config.Listener.Recalled, observe.Recalled{Address: in.Address(), Search: in.Text != ""})
 	}
-	if s.Compaction().For(in.Tenant).Limits.Private {
-		return nil, errPrivate
+	if err := s.MayRecall(in.Tenant); err != nil {
+		return nil, err
 	}
 	o, err := s.originals(ctx, in)
 	switch {
@@ -55,6 +55,14 @@ func (s *Service) recall(ctx context.Context, in *events.RecallRequest) (any, er
 	default:
 		return s.turn(ctx, o, in)
 	}
+}
+
+// MayRecall refuses originals of a private tenant. Their replacements stay in view.
+func (s *Service) MayRecall(tenant string) error {
+	if s.Compaction().For(tenant).Limits.Private {
+		return errPrivate
+	}
+	return nil
 }
 
 var errPrivate = events.Refuse(events.CodeForbidden, "the policy of the tenant keeps its content out of recall", "Work with what is in view; the operator sets limits.private.")

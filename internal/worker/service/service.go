@@ -136,6 +136,9 @@ func (s *Service) find(name string) *Operation {
 func (s *Service) answer(ctx context.Context, o *Operation, request []byte) ([]byte, error) {
 	c, err := s.decode(ctx, o, request)
 	if err == nil {
+		err = s.allowed(ctx, c)
+	}
+	if err == nil {
 		err = s.recorded(ctx, o, c)
 	}
 	if err != nil {

@@ -90,6 +90,9 @@ func (v *session) summary(ctx context.Context) (*events.Summary, error) {
 
 // generation returns one page of the history of a generation, in the form of a context response.
 func (v *session) generation(ctx context.Context, uri string) (string, error) {
+	if err := v.service.MayRecall(v.Tenant); err != nil {
+		return "", err
+	}
 	n, page, _ := strings.Cut(strings.TrimPrefix(uri, generationURI), "?page=")
 	generation, err := strconv.ParseInt(n, 10, 64)
 	in := events.ContextRequest{About: v.About(), Generation: &generation, Page: 1}
