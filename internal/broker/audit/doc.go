@@ -1,6 +1,6 @@
 // Package audit is the audit log. It records which caller read content of sessions, compacted, rewound or erased
 // them, or changed policies or tokens. Its stream is AUDIT, whose messages expire after a year. Package service
-// records reads and policies, partition the events, agents the tokens.
+// records reads and policies, partition the events, agents the tokens and the reads that only agents have.
 //
 //	l := audit.New(js)
 //	err := l.Record(ctx, events.AuditEntry{Action: "context", Caller: "token 9f9f5111f7b2", Tenant: "acme"}, "")

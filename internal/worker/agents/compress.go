@@ -98,9 +98,12 @@ func (e *Edge) retrieve(w http.ResponseWriter, r *http.Request) error {
 	count(r, t.Tenant)
 	ctx, cancel := context.WithTimeoutCause(r.Context(), service.AnswerTimeout, service.ErrBusy)
 	defer cancel()
-	out, err := e.compressor.Retrieve(ctx, t.MayUse, r.PathValue("hash"))
+	out, a, err := e.compressor.Retrieve(ctx, t.MayUse, r.PathValue("hash"))
 	if err != nil {
 		return cmp.Or(context.Cause(ctx), err)
+	}
+	if err := limit.Of(ctx).Idle(ctx, func() error { return e.record(r, "retrieve", a) }); err != nil {
+		return err
 	}
 	return service.Write(r.Context(), w, http.StatusOK, out)
 }

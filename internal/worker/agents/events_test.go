@@ -10,6 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	"compactd/internal/broker/audit"
+	"compactd/internal/events"
 	"compactd/internal/testkit/workertest"
 )
 
@@ -81,10 +85,10 @@ func TestAgentsEventsResumeWhileTheyCome(t *testing.T) {
 	}()
 	var got []workertest.Event
 	for ended := false; ; {
-		events, stop := e.Follow("s1", last)
+		received, stop := e.Follow("s1", last)
 		for range 3 { // with its first sign of life
 			select {
-			case one := <-events:
+			case one := <-received:
 				if last = one.ID; one.Name != "" {
 					got = append(got, one)
 				}
@@ -123,8 +127,8 @@ func TestAgentsTokensReload(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
 	r, e := env.RunEdge()
-	events, _ := e.Follow("s1", "")
-	<-events
+	received, _ := e.Follow("s1", "")
+	<-received
 	e.WriteTokens("nonsense\n")
 	if err := e.Listener.Reload(); err == nil || !strings.Contains(err.Error(), "line 1") {
 		t.Errorf("a bad file: %v", err)
@@ -133,13 +137,37 @@ func TestAgentsTokensReload(t *testing.T) {
 		t.Errorf("with a bad file: %d", status)
 	}
 	e.WriteTokens(workertest.TokenLine("new-token", "default agent"))
-	for range events { // ends once the change is seen, without a request for it
+	for range received { // ends once the change is seen, without a request for it
 	}
 	if status, _ := e.Do(workertest.DefaultToken, "GET", "/v1/sessions", ""); status != 401 {
 		t.Errorf("the removed token: %d", status)
 	}
 	if status, _ := e.Do("new-token", "GET", "/v1/sessions", ""); status != 200 {
 		t.Errorf("the new token: %d", status)
+	}
+	if err := r.Stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// An operator's token that receives events or retrieves an original is in the audit log; that of a tenant is not.
+func TestOperatorsReadsAreRecorded(t *testing.T) {
+	t.Parallel()
+	env := workertest.New(t, t.TempDir())
+	r, e := env.RunEdge()
+	_, stored := e.Post("s", "turns", `{"turn":1,"messages":[{"role":"user","content":"text"}]}`)
+	hash := events.ContentHash(stored.Seq, "text")
+	for _, token := range []string{workertest.DefaultToken, workertest.OperatorToken} {
+		if status, text := e.Do(token, "GET", "/v1/retrieve/"+hash, ""); status != 200 {
+			t.Errorf("retrieve: %d %s", status, text)
+		}
+		c := open(e, "GET /v1/sessions/default/s/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+token+"\r\n\r\n")
+		if _, err := c.Read(make([]byte, 16)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff([]string{"events token default.s", "retrieve token default.s"}, env.Audit(audit.Selection{})); diff != "" {
+		t.Errorf("the audit log (-want +got):\n%s", diff)
 	}
 	if err := r.Stop(); err != nil {
 		t.Fatal(err)

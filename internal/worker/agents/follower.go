@@ -61,6 +61,9 @@ func (e *Edge) stream(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if err := e.record(r, "events", a); err != nil {
+		return err
+	}
 	f := &follower{hub: e.hub, at: a, token: tokenOf(r), part: int(parts.Add(1) % heartbeatParts), writing: true, branches: r.URL.Query().Get("branches") == "true"}
 	upTo, err := e.hub.join(r.Context(), f, e.tokens.Load)
 	if err != nil {

@@ -86,6 +86,15 @@ func (e *Edge) crossOrigin(h http.Header, r *http.Request) *events.ServiceError 
 	return nil
 }
 
+// record records that an operator reads content of a session, before it is answered.
+func (e *Edge) record(r *http.Request, action string, a events.Address) error {
+	t := tokenOf(r)
+	if t.Role != tokens.RoleOperator {
+		return nil
+	}
+	return e.config.Service.Record(r.Context(), events.AuditEntry{Action: action, Caller: t.name(), From: r.RemoteAddr, Tenant: a.Tenant, Session: a.Session}, "")
+}
+
 // session returns the session of a path, for a token that may use its tenant. The path has a name,
 // which may be any text; the address has the id that follows from it.
 func session(r *http.Request) (events.Address, error) {

@@ -4,7 +4,7 @@
 //
 //	s := compress.New(js, service, onError)
 //	out := s.Compress(ctx, "acme", request)
-//	original, err := s.Retrieve(ctx, mayUse, hash)
+//	original, at, err := s.Retrieve(ctx, mayUse, hash)
 //
 // Terms: a boundary is a place where an earlier request of the same conversation may have ended: before
 // an answer of the model. A scope is the gateway's name for the session, or empty. See

@@ -14,18 +14,18 @@ import (
 )
 
 // Retrieve returns the text behind a placeholder, of a tenant that the caller may use. The hash
-// contains the sequence of the turn, and matches only that text.
-func (s *Compressor) Retrieve(ctx context.Context, mayUse func(tenant string) bool, hash string) (*events.RetrieveResponse, error) {
+// contains the sequence of the turn, and matches only that text. The address is that of the session.
+func (s *Compressor) Retrieve(ctx context.Context, mayUse func(tenant string) bool, hash string) (_ *events.RetrieveResponse, a events.Address, _ error) {
 	seq, err := events.SeqOfContent(hash)
 	if err != nil {
-		return nil, events.NewInvalid(events.CodeBadID, "hash", err.Error())
+		return nil, a, events.NewInvalid(events.CodeBadID, "hash", err.Error())
 	}
 	if seq == 0 {
-		return nil, errNotFound
+		return nil, a, errNotFound
 	}
 	op, size := limit.Of(ctx), 0
 	if err := op.Remember(ctx, service.TurnMemory); err != nil {
-		return nil, fmt.Errorf("retrieve: %w", err)
+		return nil, a, fmt.Errorf("retrieve: %w", err)
 	}
 	stored, err := service.Reading(ctx, func() ([]stream.LogMessage, error) { return stream.GetLog(ctx, s.nc, []uint64{seq}) })
 	for _, m := range stored {
@@ -33,33 +33,33 @@ func (s *Compressor) Retrieve(ctx context.Context, mayUse func(tenant string) bo
 	}
 	op.Shrink(int64(size) * limit.PerByte)
 	if _, gone := errors.AsType[*stream.GoneError](err); gone {
-		return nil, errNotFound
+		return nil, a, errNotFound
 	}
 	if err != nil {
-		return nil, fmt.Errorf("retrieve: %w", err)
+		return nil, a, fmt.Errorf("retrieve: %w", err)
 	}
 	at, err := events.ParseLog(stored[0].Subject)
 	if err != nil || at.Kind != events.KindTurn || !mayUse(at.Address.Tenant) {
-		return nil, errNotFound
+		return nil, a, errNotFound
 	}
 	if err := s.service.MayRecall(at.Address.Tenant); err != nil {
-		return nil, err
+		return nil, a, err
 	}
 	if err := op.ComputeOver(ctx, size); err != nil {
-		return nil, fmt.Errorf("retrieve: %w", err)
+		return nil, a, fmt.Errorf("retrieve: %w", err)
 	}
 	turn, err := events.DecodeTurn(stored[0].Data)
 	if err != nil {
-		return nil, errNotFound // the turn was refused or erased
+		return nil, a, errNotFound // the turn was refused or erased
 	}
 	text, tool, ok, err := original(ctx, turn.Messages, seq, hash)
 	if err != nil {
-		return nil, fmt.Errorf("retrieve: %w", err)
+		return nil, a, fmt.Errorf("retrieve: %w", err)
 	}
 	if !ok {
-		return nil, errNotFound
+		return nil, a, errNotFound
 	}
-	return &events.RetrieveResponse{V: events.Version, Hash: hash, Original: text, Tool: tool, Session: at.Address.Session}, nil
+	return &events.RetrieveResponse{V: events.Version, Hash: hash, Original: text, Tool: tool, Session: at.Address.Session}, at.Address, nil
 }
 
 // original finds the text of a hash. Only the first turn names its dialect, so original tries all
