@@ -163,10 +163,10 @@ func (g *Gateway) route(r *http.Request) (name string, at *url.URL) {
 		u.Path, u.RawPath = strings.TrimPrefix(u.Path, "/to/"+name), strings.TrimPrefix(u.RawPath, "/to/"+name)
 	} else {
 		name = "openai"
-		if r.Header.Get("Anthropic-Version") != "" || strings.HasSuffix(u.Path, "/messages") || strings.HasSuffix(u.Path, "/count_tokens") {
+		u.Path, u.RawPath = versioned(u.Path), versioned(u.RawPath)
+		if r.Header.Get("Anthropic-Version") != "" || strings.HasPrefix(u.Path+"/", "/v1/messages/") { // OpenAI has …/threads/ID/messages
 			name = "anthropic"
 		}
-		u.Path, u.RawPath = versioned(u.Path), versioned(u.RawPath)
 	}
 	if g.config.Upstreams[name] == nil {
 		return "", nil

@@ -34,7 +34,9 @@ func newGateway(t *testing.T, upstream string, c gateway.Config) (at string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Upstreams, c.Secret = map[string]*url.URL{"openai": u, "anthropic": u}, []byte("secret")
+	if c.Secret = []byte("secret"); c.Upstreams == nil {
+		c.Upstreams = map[string]*url.URL{"openai": u, "anthropic": u}
+	}
 	if c.Budget == 0 {
 		c.Budget = time.Minute // a slow machine is no slow worker
 	}
@@ -485,6 +487,51 @@ func TestPaths(t *testing.T) {
 		got, err := io.ReadAll(answer.Body)
 		if _ = answer.Body.Close(); err != nil || string(got) != want {
 			t.Errorf("%s: %q, %v", path, got, err)
+		}
+	}
+}
+
+// Only Anthropic's own paths and clients reach Anthropic: the credential of another provider never does.
+func TestRoutes(t *testing.T) {
+	upstreams := map[string]*url.URL{}
+	for _, name := range []string{"openai", "anthropic"} {
+		provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, name) }))
+		t.Cleanup(provider.Close)
+		var err error
+		if upstreams[name], err = url.Parse(provider.URL); err != nil {
+			t.Fatal(err)
+		}
+	}
+	at := newGateway(t, "", gateway.Config{Worker: &recorder{}, Upstreams: upstreams})
+	for _, test := range []struct{ path, version, want string }{
+		{"/v1/messages", "", "anthropic"},
+		{"/messages", "", "anthropic"},
+		{"/v1/v1/messages", "", "anthropic"},
+		{"/v1/messages/count_tokens", "", "anthropic"},
+		{"/messages/count_tokens", "", "anthropic"},
+		{"/v1/messages/batches/b1/results", "", "anthropic"},
+		{"/v1/models", "2023-06-01", "anthropic"},
+		{"/v1/models", "", "openai"},
+		{"/v1/responses", "", "openai"},
+		{"/v1/threads/t1/messages", "", "openai"},
+		{"/v1/chat/completions/c1/messages", "", "openai"},
+		{"/v1/responses/count_tokens", "", "openai"},
+		{"/v1/messages-of-others", "", "openai"},
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, at+test.path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if test.version != "" {
+			r.Header.Set("Anthropic-Version", test.version)
+		}
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(answer.Body)
+		if _ = answer.Body.Close(); err != nil || string(got) != test.want {
+			t.Errorf("%s %s: %q, want %s, %v", test.path, test.version, got, test.want, err)
 		}
 	}
 }
