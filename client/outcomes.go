@@ -55,10 +55,12 @@ func compacted(b *events.Compacted) Compaction {
 
 // outcomes is the position of a session in the published outcomes.
 type outcomes struct {
-	last       uint64    // sequence in OUTCOMES of the last one received before a reconnect
+	last       uint64    // sequence in OUTCOMES up to which none was missed
 	connects   uint64    // reconnects after which missed ones were fetched
 	generation int64     // the highest one that the workers have published
 	next       time.Time // missed ones are not fetched before
+
+	erased, reset uint64 // sequences in the log up to which erasures and resets are applied
 }
 
 // Headers of a message that a stream republished.
@@ -158,7 +160,9 @@ func (s *Session) receiveRejected(b *events.Rejected) {
 	i := slices.IndexFunc(s.view.own, func(o own) bool { return o.id == b.CausedBy.ID })
 	switch {
 	case s.answer(b.CausedBy.ID, answer{err: e}):
+	case b.Code == events.CodeSessionReset && b.Seq <= s.outcomes.reset: // it came twice
 	case b.Code == events.CodeSessionReset:
+		s.outcomes.reset = b.Seq
 		s.view.generation, s.called, s.outcomes.generation = 0, 0, 0
 		s.state.lack(1)
 	case i < 0:
@@ -172,6 +176,10 @@ func (s *Session) receiveRejected(b *events.Rejected) {
 
 // receiveErasure drops the whole history: nothing of it may be published again.
 func (s *Session) receiveErasure(b *events.Forgotten) {
+	if b.Seq <= s.outcomes.erased { // it came twice
+		return
+	}
+	s.outcomes.erased, s.outcomes.reset = b.Seq, max(s.outcomes.reset, b.Seq)
 	s.view = view{retracted: retractions{{b.Seq, 0}}}
 	s.system, s.tools, s.format, s.open = nil, nil, "", nil
 	s.called, s.outcomes.generation, s.budget = 0, 0, Budget{}
@@ -254,6 +262,9 @@ func (s *Session) replayOutcomes(ctx context.Context) error {
 			return err
 		}
 		s.receive(at.Kind, m.Data, m.Seq)
+		s.mu.Lock()
+		s.outcomes.last = max(s.outcomes.last, m.Seq)
+		s.mu.Unlock()
 		return nil
 	})
 }

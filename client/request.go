@@ -122,6 +122,7 @@ func (s *Session) End(ctx context.Context) error {
 	defer s.mu.Unlock()
 	s.acked = 0                                     // no worker will apply it
 	s.view = view{retracted: retractions{{seq, 0}}} // a late outcome belongs to the session that ended
+	s.outcomes.erased, s.outcomes.reset = max(s.outcomes.erased, seq), max(s.outcomes.reset, seq)
 	s.called, s.outcomes.generation, s.format, s.sent = 0, 0, "", nil
 	s.state.sent()
 	s.budget, s.budgetAt = Budget{}, seq

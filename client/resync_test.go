@@ -7,7 +7,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
+	"compactd/internal/events"
 )
 
 // refusal waits until a session reports a refused turn.
@@ -143,5 +145,115 @@ func TestErased(t *testing.T) {
 	want := []string{`{"content":"again","role":"user"}`}
 	if diff := cmp.Diff(want, payloads(env.context(t, s, 0).Messages)); diff != "" {
 		t.Errorf("(-want +worker):\n%s", diff)
+	}
+}
+
+// reconnect interrupts the connection of a client, and waits until it is back.
+func reconnect(t *testing.T, c *Client) {
+	t.Helper()
+	before := c.nc.Stats().Reconnects
+	if err := c.nc.ForceReconnect(); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "the connection", func() bool { return c.nc.Stats().Reconnects > before && c.nc.IsConnected() })
+	if err := c.nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func waitFor(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for until := time.Now().Add(waitLimit); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(until) {
+			t.Fatalf("no sign of %s", what)
+		}
+	}
+}
+
+// An erasure that was received before the missed outcomes were fetched is applied once, however often the
+// outcomes are read.
+func TestErasedOnce(t *testing.T) {
+	t.Parallel()
+	env := newEnv(t)
+	env.start(t)
+	c := env.client(t)
+	defer c.Close()
+	s := env.open(t, c, "s", small)
+	publish(t, s, user("a secret"), assistant("kept"))
+	reconnect(t, c)
+	if _, err := env.js.Publish(t.Context(), "session.forget.default.s", []byte(`{}`)); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "the erasure", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.state.phase == refused
+	})
+	if e := refusal(t, s); e.Code != CodeForgotten {
+		t.Errorf("reported: %v", e)
+	}
+	publish(t, s, user("again"))
+	for i := range 3 {
+		if h, err := s.Context(t.Context()); err != nil || len(h.Messages) != 1 || h.Turn != 1 {
+			t.Errorf("after %d reconnects: %+v, %v", i+1, h, err)
+		}
+		reconnect(t, c)
+	}
+}
+
+// An erasure that was missed is reported by the call that finds it.
+func TestErasureMissed(t *testing.T) {
+	t.Parallel()
+	env := newEnv(t)
+	env.start(t)
+	c := env.client(t)
+	defer c.Close()
+	s := env.open(t, c, "s", small)
+	publish(t, s, user("a secret"), assistant("kept"))
+	for _, sub := range s.subs {
+		if err := sub.Unsubscribe(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := env.js.Publish(t.Context(), "session.forget.default.s", []byte(`{}`)); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "the erasure", func() bool {
+		_, err := stream.LastOf(t.Context(), env.nc, topology.OutcomesStream, outcomesOf(events.KindForgotten, s.at))
+		return err == nil
+	})
+	reconnect(t, c)
+	if h, err := s.Context(t.Context()); !errors.Is(err, CodeForgotten) {
+		t.Errorf("%+v, %v", h, err)
+	}
+}
+
+// A reset that is received twice has the history sent once, also after an end.
+func TestResetOnce(t *testing.T) {
+	t.Parallel()
+	env := newEnv(t)
+	s := env.open(t, env.client(t), "s", Config{})
+	publish(t, s, user("one"))
+	reset, err := events.Marshal(events.Rejected{Header: events.Header{V: events.Version, ID: "r"}, Seq: s.acked, Kind: events.KindTurn, Code: events.CodeSessionReset})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.receive(events.KindRejected, reset, 0)
+	publish(t, s, assistant("two"))
+	before := s.acked
+	s.receive(events.KindRejected, reset, 0)
+	publish(t, s, user("three"))
+	if s.acked != before+1 || s.view.last != 3 {
+		t.Errorf("%d events after the reset came twice, turn %d", s.acked-before, s.view.last)
+	}
+	if err := s.End(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	publish(t, s, user("again"))
+	before = s.acked
+	s.receive(events.KindRejected, reset, 0)
+	publish(t, s, assistant("and again"))
+	if s.acked != before+1 || s.view.last != 2 {
+		t.Errorf("%d events after the end, turn %d", s.acked-before, s.view.last)
 	}
 }

@@ -165,14 +165,13 @@ func (s *Session) Close() {
 // received in between. If a worker refused a turn, Context returns its [*Error] once;
 // the next call returns the history without that turn.
 func (s *Session) Context(ctx context.Context) (*History, error) {
-	if s.needsResync() {
-		release, err := s.begin(ctx)
-		if err != nil {
-			return nil, err
-		}
-		release()
+	if err := s.refresh(ctx); err != nil {
+		return nil, err
 	}
 	s.catchUp(ctx)
+	if err := s.refresh(ctx); err != nil { // for an outcome that was missed
+		return nil, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.called = s.view.generation
@@ -195,12 +194,20 @@ func (s *Session) dialect() events.Format {
 	return cmp.Or(s.format, s.config.dialect())
 }
 
-// needsResync reports whether session and log must be brought together before the
-// history is used.
-func (s *Session) needsResync() bool {
+// refresh resyncs the session if its history must not be used before.
+func (s *Session) refresh(ctx context.Context) error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.state.phase >= stale
+	usable := s.state.phase < stale
+	s.mu.Unlock()
+	if usable {
+		return nil
+	}
+	release, err := s.begin(ctx)
+	if err != nil {
+		return err
+	}
+	release()
+	return nil
 }
 
 // begin waits until no other call publishes, and resyncs the session.
