@@ -153,28 +153,30 @@ func (s *Session) request(ctx context.Context, k events.Kind, w wireRequest) (Co
 		delete(s.waiting, m.id)
 		s.mu.Unlock()
 	}()
-	if err := s.publishEvent(ctx, m); err != nil {
+	connects := s.c.nc.Stats().Reconnects
+	seq, err := s.publishEvent(ctx, m)
+	if err != nil {
 		return Compaction{}, err
 	}
-	return s.await(ctx, got)
+	return s.await(ctx, got, seq, connects)
 }
 
-// publishEvent publishes between two turns.
-func (s *Session) publishEvent(ctx context.Context, m *message) error {
+// publishEvent publishes between two turns, and returns the sequence in the log.
+func (s *Session) publishEvent(ctx context.Context, m *message) (seq uint64, err error) {
 	release, err := s.begin(ctx)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer release()
-	_, err = s.deliver(ctx, m)
-	return err
+	return s.deliver(ctx, m)
 }
 
 // catchUpPause is the time between fetches of missed outcomes while an answer is awaited.
 const catchUpPause = time.Second
 
-// await returns the answer. An answer published while the connection was down is found among the outcomes.
-func (s *Session) await(ctx context.Context, got <-chan answer) (Compaction, error) {
+// await returns the answer to the event at seq, which was published after so many connects. An answer published
+// while the connection was down is found among the outcomes, or requested from a worker.
+func (s *Session) await(ctx context.Context, got <-chan answer, seq, connects uint64) (Compaction, error) {
 	look := time.NewTicker(catchUpPause)
 	defer look.Stop()
 	for {
@@ -184,9 +186,46 @@ func (s *Session) await(ctx context.Context, got <-chan answer) (Compaction, err
 		case <-ctx.Done():
 			return Compaction{}, ctx.Err()
 		case <-look.C:
-			s.catchUp(ctx)
+			if s.catchUp(ctx); len(got) > 0 || s.c.nc.Stats().Reconnects == connects {
+				continue
+			}
+			if a, ok := s.requestAnswer(ctx, seq); ok {
+				return a.result()
+			}
 		}
 	}
+}
+
+// requestAnswer requests the answer to an event from a worker, with a history that contains it. It is false
+// while there is none.
+func (s *Session) requestAnswer(ctx context.Context, seq uint64) (a answer, ok bool) {
+	var out events.OutcomeResponse
+	err := s.c.request(ctx, events.SubjectOutcome, events.OutcomeRequest{About: s.at.About(), Seq: seq, WaitMS: new(int64)}, &out)
+	switch e := out.Compaction; {
+	case errors.Is(err, CodeGone), errors.Is(err, CodeUnknownTurn): // erased meanwhile
+		var gone *Error
+		return answer{err: gone}, errors.As(err, &gone)
+	case err != nil:
+		return answer{}, false
+	case out.Code != "":
+		return answer{err: newError(Code(out.Code), out.Message, out.Hint)}, true
+	case e == nil: // it waits for a summary
+		return answer{}, false
+	default:
+		return answer{compaction: ofEntry(e)}, !e.Compacted || s.fetchContext(ctx) == nil
+	}
+}
+
+// ofEntry is a compaction as the worker lists it. Of its budget are level and sizes alone, unless it is exceeded.
+func ofEntry(e *events.HistoryEntry) Compaction {
+	b := e.Budget
+	if b == nil {
+		b = &events.Budget{Level: e.Level, AvailableInput: e.AvailableInput, EstimatedInput: e.TokensAfter, WithinBudget: e.TokensAfter <= e.AvailableInput}
+	}
+	return compacted(&events.Compacted{
+		Generation: e.Generation, Through: e.Through, Compacted: e.Compacted, Code: e.Code, Reason: e.Reason, StagesUsed: e.StagesUsed,
+		TokensBefore: e.TokensBefore, TokensAfter: e.TokensAfter, Budget: *b,
+	})
 }
 
 // result returns an error unless the history was compacted and fits.

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go"
 
+	"compactd/internal/broker/stream"
+	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 )
 
@@ -94,6 +97,53 @@ func TestRequests(t *testing.T) {
 	}
 	if _, err := again.Check(t.Context()); !errors.Is(err, CodeUnavailable) {
 		t.Errorf("without a worker: %v", err)
+	}
+}
+
+// A user who may not read the streams gets the answer to a request that was published while the connection
+// was down, and the history with it.
+func TestMissedAnswer(t *testing.T) {
+	t.Parallel()
+	env := newEnv(t)
+	env.start(t)
+	c := env.client(t)
+	defer c.Close()
+	c.reads = new(bool)
+	config := small
+	config.Model.ContextWindow = 100_000
+	s := env.open(t, c, "s", config)
+	for n := range 6 {
+		publish(t, s, user(fmt.Sprintf("question %d %s", n, words(100))), assistant("answer "+words(300)))
+	}
+	for _, sub := range s.subs { // it receives no outcome
+		if err := sub.Unsubscribe(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	missed := func(k events.Kind, request func(context.Context) (Compaction, error)) (got Compaction, err error) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
+		defer cancel()
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			got, err = request(ctx)
+		}()
+		waitFor(t, "the request", func() bool {
+			_, err := stream.LastOf(ctx, env.nc, topology.LogStream, "log.*."+string(k)+".default.s")
+			return err == nil
+		})
+		reconnect(t, c)
+		<-done
+		return got, err
+	}
+	got, err := missed(events.KindCompact, func(ctx context.Context) (Compaction, error) { return s.Compact(ctx, "") })
+	if err != nil || !got.Compacted || got.Reason != "manual" || !got.Budget.Fits || history(t, s).Generation < got.Generation {
+		t.Errorf("compact: %+v, %v; history of generation %d", got, err, history(t, s).Generation)
+	}
+	got, err = missed(events.KindRewind, func(ctx context.Context) (Compaction, error) { return s.Rewind(ctx, 99) })
+	if !errors.Is(err, CodeUnknownGeneration) {
+		t.Errorf("rewind to nowhere: %+v, %v", got, err)
 	}
 }
 
