@@ -149,32 +149,49 @@ func TestMatch(t *testing.T) {
 // call awaits its result, if they can.
 func TestSplit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
+		const most = 700
 		var messages []events.Raw
+		whole := true // no message with its results exceeds a turn
 		for i := range rapid.IntRange(1, 20).Draw(t, "steps") {
-			messages = append(messages,
-				events.Raw(fmt.Sprintf(`{"role":"assistant","content":null,"tool_calls":[{"id":"c%d","type":"function","function":{"name":"f","arguments":"{}"}}]}`, i)),
-				events.Raw(fmt.Sprintf(`{"role":"tool","tool_call_id":"c%d","content":"%0*d"}`, i, rapid.IntRange(1, 300).Draw(t, "size"), 1)))
+			var calls []string
+			var results []events.Raw
+			size := 0
+			for j := range rapid.IntRange(0, 3).Draw(t, "calls") {
+				id := fmt.Sprintf("c%d-%d", i, j)
+				calls = append(calls, fmt.Sprintf(`{"id":%q,"type":"function","function":{"name":"f","arguments":"{}"}}`, id))
+				results = append(results, events.Raw(fmt.Sprintf(`{"role":"tool","tool_call_id":%q,"content":"%0*d"}`, id, rapid.IntRange(1, 600).Draw(t, "size"), 1)))
+			}
+			step := []events.Raw{events.Raw(fmt.Sprintf(`{"role":"user","content":"%0*d"}`, rapid.IntRange(1, 300).Draw(t, "size"), 1))}
+			if len(calls) > 0 {
+				step = append([]events.Raw{events.Raw(`{"role":"assistant","content":null,"tool_calls":[` + strings.Join(calls, ",") + `]}`)}, results...)
+			}
+			for _, m := range step {
+				size += len(m) + 1
+			}
+			whole = whole && size <= most
+			messages = append(messages, step...)
 		}
 		h := align.Read(events.OpenAI, messages, 0)
-		turns, err := h.Split(0, 700)
+		turns, err := h.Split(0, most)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var all []events.Raw
 		for _, turn := range turns {
-			size := 0
+			size, open := 0, 0
 			for _, m := range turn {
 				size += len(m) + 1
+				open += strings.Count(string(m), `"function":`) - strings.Count(string(m), `"tool_call_id"`)
 			}
-			if size > 700 || len(turn)%2 != 0 {
-				t.Fatalf("a turn of %d bytes and %d messages", size, len(turn))
+			if size > most && len(turn) > 1 || whole && open != 0 {
+				t.Fatalf("a turn of %d bytes and %d messages, %d open calls", size, len(turn), open)
 			}
 			all = append(all, turn...)
 		}
 		if d := cmp.Diff(fmt.Sprintf("%s", messages), fmt.Sprintf("%s", all)); d != "" {
 			t.Fatal(d)
 		}
-		if _, err := h.Split(0, 100); events.CodeOf(err) != events.CodeTooLarge {
+		if _, err := h.Split(0, 20); events.CodeOf(err) != events.CodeTooLarge {
 			t.Fatalf("a message larger than a turn: %v", err)
 		}
 	})

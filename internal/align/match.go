@@ -348,8 +348,8 @@ func (h *History) Split(from, most int) ([][]events.Raw, error) {
 	begin, legal := 0, 0
 	var sum load
 	for i := range all {
-		if next := sum.plus(loads[i]); i > begin && next.exceeds(bound) {
-			end := legal
+		for i > begin && sum.plus(loads[i]).exceeds(bound) {
+			end := legal // the rest may still be too large
 			if end <= begin {
 				end = i
 			}
