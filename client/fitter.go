@@ -106,7 +106,13 @@ func (f *Fitter) fit(ctx context.Context, c *modelCall) fitting {
 	in.Usage = usage
 	s, err := f.ask(ctx, c, f.config.Wait, in)
 	if err != nil {
-		sent := f.without(c, last)
+		sent, cut := c.without(last)
+		if cut && !errors.Is(err, errAborted) {
+			f.report(c.session, Note{
+				Code: CodeCut, Message: "the history exceeds the window, and no worker answers: its oldest turns are left out",
+				Hint: "Start a worker. Nothing is lost: its next answer is made of the whole history.",
+			})
+		}
 		sent.late = errors.Is(err, errLate)
 		return sent
 	}
@@ -207,7 +213,7 @@ func (f *Fitter) answered(c *modelCall, last *record, s *Synced) fitting {
 	for _, w := range s.Warnings {
 		f.report(c.session, w)
 	}
-	if s.Generation > last.generation() {
+	if s.Generation > last.generation() && !c.dry { // the next call reports it
 		f.config.OnCompacted(c.session, s)
 	}
 	pieces := s.extend(len(c.messages))
@@ -218,19 +224,15 @@ func (f *Fitter) answered(c *modelCall, last *record, s *Synced) fitting {
 	return fitting{pieces: pieces, record: r}
 }
 
-// without returns the messages to send when no worker answers.
-func (f *Fitter) without(c *modelCall, last *record) fitting {
+// without returns the messages to send when no worker answers, and whether turns are left out.
+func (c *modelCall) without(last *record) (sent fitting, cut bool) {
 	if last == nil || last.setup != c.setup {
-		return fitting{pieces: kept(nil, 0, len(c.messages))}
+		return fitting{pieces: kept(nil, 0, len(c.messages))}, false
 	}
 	pieces := last.synced.extend(len(c.messages))
 	most := last.room()
 	if most == 0 || c.size(pieces) <= most {
-		return fitting{pieces: pieces}
+		return fitting{pieces: pieces}, false
 	}
-	f.report(c.session, Note{
-		Code: CodeCut, Message: "the history exceeds the window, and no worker answers: its oldest turns are left out",
-		Hint: "Start a worker. Nothing is lost: its next answer is made of the whole history.",
-	})
-	return fitting{pieces: c.cut(pieces, most)}
+	return fitting{pieces: c.cut(pieces, most)}, true
 }

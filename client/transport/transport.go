@@ -53,6 +53,8 @@ type Report struct {
 	Refused bool
 	// Alone: no worker answered in time.
 	Alone bool
+	// Count: the request counts tokens, and calls no model.
+	Count bool
 	// Took is the time that the call waited for a worker.
 	Took time.Duration
 }
@@ -144,7 +146,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // report describes the request that is sent.
 func (c *call) report(session string, f *client.Fitted[json.RawMessage], took time.Duration) Report {
-	r := Report{Session: session, Generation: f.Generation, Changed: f.Changed, Took: took, Alone: f.Budget == (client.Budget{})}
+	r := Report{Session: session, Generation: f.Generation, Changed: f.Changed, Count: c.counts, Took: took, Alone: f.Budget == (client.Budget{})}
 	own, sent := codec.Size(c.messages), codec.Size(f.Messages)
 	rest := len(c.body) - (c.to - c.from)
 	if own > sent { // the estimate gives the tokens of the bytes sent

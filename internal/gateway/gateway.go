@@ -38,7 +38,7 @@ type Config struct {
 	Budget time.Duration
 	// Audit measures the saving and sends calls unchanged.
 	Audit bool
-	// Principal is the header that names the sender of a request, such as an authenticating proxy's. Default:
+	// Principal is the header that names the sender of a request, such as an authenticating proxy's. Without it:
 	// the credential, with the user that the request names.
 	Principal string
 	// Model has settings for all models, such as a window. Zero fields are read from requests.
@@ -46,7 +46,7 @@ type Config struct {
 	// Base sends the requests. Default [Direct].
 	Base http.RoundTripper
 	// OnProblem and OnCompacted are as in [client.FitterConfig]. OnSaved is called with the report of
-	// each call that was shorter than its history, or would be. They must not block.
+	// each answered call that was shorter than its history, or would be. They must not block.
 	OnProblem   func(client.Note)
 	OnCompacted func(session string, s *client.Synced)
 	OnSaved     func(transport.Report)
@@ -211,7 +211,7 @@ func (g *Gateway) report(r *http.Response) error {
 		return nil
 	}
 	g.describe(r.Header, &req.report)
-	if req.report.Saved > 0 {
+	if req.report.Saved > 0 && isCall(&req.report, r.StatusCode) {
 		g.config.OnSaved(req.report)
 	}
 	return nil
@@ -229,8 +229,8 @@ func (g *Gateway) describe(h http.Header, report *transport.Report) {
 // failed answers for an upstream that did not.
 func (g *Gateway) failed(w http.ResponseWriter, r *http.Request, err error) {
 	req := requestOf(r)
-	g.metrics.count(&req.report, http.StatusBadGateway)
-	if r.Context().Err() == nil {
+	if r.Context().Err() == nil { // else the agent has gone
+		g.metrics.count(&req.report, http.StatusBadGateway)
 		g.config.OnProblem(client.Note{Code: "upstream", Message: req.upstream.Host + " does not answer: " + err.Error(), Hint: "Check --upstream, and the network."})
 	}
 	refuse(w, http.StatusBadGateway, req.upstream.Host+" does not answer: "+err.Error())

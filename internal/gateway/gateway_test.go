@@ -10,16 +10,19 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
 	"net/url"
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"compactd/client"
+	"compactd/client/transport"
 	"compactd/examples/agenttest"
 	"compactd/internal/gateway"
 	"compactd/internal/ops/fakemodel"
@@ -328,7 +331,14 @@ func TestCountTokens(t *testing.T) {
 		_, _ = io.Copy(w, answer.Body)
 	}))
 	defer provider.Close()
-	agent := &chat{t: t, at: newGateway(t, provider.URL, gateway.Config{Worker: agenttest.HTTP(t), Model: client.Model{ContextWindow: window, MaxOutputTokens: 256}})}
+	var mu sync.Mutex
+	saved, compacted := 0, 0
+	config := gateway.Config{
+		Worker: agenttest.HTTP(t), Model: client.Model{ContextWindow: window, MaxOutputTokens: 256},
+		OnSaved:     func(transport.Report) { mu.Lock(); defer mu.Unlock(); saved++ },
+		OnCompacted: func(string, *client.Synced) { mu.Lock(); defer mu.Unlock(); compacted++ },
+	}
+	agent := &chat{t: t, at: newGateway(t, provider.URL, config)}
 	request := func() map[string]any {
 		return map[string]any{"model": "claude-sonnet-4-5", "max_tokens": 256, "messages": agent.history}
 	}
@@ -339,7 +349,14 @@ func TestCountTokens(t *testing.T) {
 		agent.history = append(agent.history, map[string]string{"role": "assistant", "content": out.Content[0].Text})
 	}
 	agent.history = append(agent.history, map[string]string{"role": "user", "content": "How long is it?"})
-	for range 2 {
+	mu.Lock()
+	if saved == 0 || compacted == 0 {
+		t.Errorf("%d calls saved, %d compactions", saved, compacted)
+	}
+	saved, compacted = 0, 0
+	mu.Unlock()
+	for range 3 {
+		agent.at = newGateway(t, provider.URL, config) // it remembers no conversation
 		var out struct {
 			Tokens int `json:"input_tokens"`
 		}
@@ -347,6 +364,110 @@ func TestCountTokens(t *testing.T) {
 		if whole, err := json.Marshal(request()); err != nil || len(counted) == 0 || counted[len(counted)-1]*2 > len(whole) {
 			t.Errorf("counted %v of %d bytes, %v", counted, len(whole), err)
 		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if saved+compacted > 0 {
+		t.Errorf("by counts %d calls saved, %d compactions", saved, compacted)
+	}
+}
+
+// A call that its provider refuses saves nothing: the agent repeats it.
+func TestSavedOnce(t *testing.T) {
+	model, _ := newModel(t)
+	to, err := url.Parse(model)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var busy atomic.Bool
+	forward := httputil.NewSingleHostReverseProxy(to)
+	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if busy.Load() {
+			w.WriteHeader(http.StatusTooManyRequests)
+			return
+		}
+		forward.ServeHTTP(w, r)
+	}))
+	defer provider.Close()
+	registry := prometheus.NewRegistry()
+	calls := 0
+	agent := &chat{t: t, at: newGateway(t, provider.URL, gateway.Config{
+		Worker: agenttest.HTTP(t), Model: client.Model{ContextWindow: window, MaxOutputTokens: 256}, Registerer: registry,
+		OnSaved: func(transport.Report) { calls++ },
+	})}
+	for range 20 {
+		agent.ask("And then?")
+	}
+	tokens, before := metric(t, registry, "compactd_gateway_saved_tokens_total"), calls
+	busy.Store(true)
+	body, err := json.Marshal(map[string]any{"model": "a-model", "messages": agent.history})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		answer, err := http.Post(agent.at+"/v1/chat/completions", "application/json", bytes.NewReader(body)) //nolint:noctx // it is a test
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = answer.Body.Close()
+		if answer.StatusCode != http.StatusTooManyRequests || answer.Header.Get("X-Compactd-Saved") == "" {
+			t.Errorf("%s, %v", answer.Status, answer.Header)
+		}
+	}
+	if now := metric(t, registry, "compactd_gateway_saved_tokens_total"); now != tokens || tokens == 0 || calls != before {
+		t.Errorf("%v tokens saved, before %v; %d calls, before %d", now, tokens, calls, before)
+	}
+}
+
+// metric is the sum of the counters of a name.
+func metric(t *testing.T, registry *prometheus.Registry, name string) (sum float64) {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if f.GetName() == name {
+				sum += m.GetCounter().GetValue()
+			}
+		}
+	}
+	return sum
+}
+
+// An agent that has gone is no answer.
+func TestAgentGone(t *testing.T) {
+	received := make(chan struct{})
+	provider := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		close(received)
+		<-r.Context().Done()
+	}))
+	defer provider.Close()
+	u, err := url.Parse(provider.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	registry := prometheus.NewRegistry()
+	g, err := gateway.New(gateway.Config{Worker: &recorder{}, Upstreams: map[string]*url.URL{"openai": u}, Secret: []byte("secret"), Registerer: registry})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(g)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-received; cancel() }()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL+"/v1/responses", strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if answer, err := http.DefaultClient.Do(r); err == nil {
+		_ = answer.Body.Close()
+		t.Error(answer.Status)
+	}
+	server.Close() // waits for the request
+	if n := metric(t, registry, "compactd_gateway_requests_total"); n != 0 {
+		t.Errorf("%v answers", n)
 	}
 }
 
@@ -410,6 +531,7 @@ func TestSessions(t *testing.T) {
 		{"its sub-agent", "", with("X-Claude-Code-Session-Id", "3"), with("X-Claude-Code-Session-Id", "3", "X-Claude-Code-Agent-Id", "4"), body(first), body(first), false},
 		{"users of an application", "", key, key, body(first, "metadata", claude("u1")), body(first, "metadata", claude("u2")), false},
 		{"a header of the operator", "X-User", with("X-User", "u1"), map[string]string{"X-User": "u1"}, body(first), body(longer), true},
+		{"without it", "X-User", key, map[string]string{"X-Api-Key": "sk-other"}, body(first), body(first), false},
 		{"two of them", "X-User", with("X-User", "u1"), with("X-User", "u2"), body(first), body(first), false},
 	} {
 		t.Run(c.name, func(t *testing.T) {

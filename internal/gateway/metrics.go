@@ -51,8 +51,13 @@ func (m *metrics) count(r *transport.Report, status int) {
 		return
 	}
 	m.took.Observe(r.Took.Seconds())
-	m.saved.Add(float64(max(r.Saved, 0))) // a call may grow
+	if isCall(r, status) {
+		m.saved.Add(float64(max(r.Saved, 0))) // a call may grow
+	}
 	if r.Refused {
 		m.again.Inc()
 	}
 }
+
+// isCall reports whether a model answered: its call counts once, whatever is counted or retried before.
+func isCall(r *transport.Report, status int) bool { return !r.Count && status/100 == 2 }

@@ -75,7 +75,9 @@ func (g *Gateway) name(c *transport.Call, user, hint string) string {
 // principal is the sender of a call.
 func (g *Gateway) principal(c *transport.Call, user string) string {
 	if g.config.Principal != "" {
-		return c.Header.Get(g.config.Principal)
+		if named := c.Header.Get(g.config.Principal); named != "" {
+			return named
+		}
 	}
 	for _, name := range []string{"user", "safety_identifier"} {
 		named, _ := codec.Text(events.Raw(c.Body[name]))
