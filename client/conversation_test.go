@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -131,5 +132,36 @@ func TestConversationCodec(t *testing.T) {
 	}
 	if len(problems) != 1 || problems[0] != client.CodeCodec {
 		t.Errorf("problems: %v", problems)
+	}
+}
+
+// A caller that ends its call is no sign of a worker that is away: nothing is reported.
+func TestConversationAborted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	requests := 0
+	worker := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if requests++; requests == 1 {
+			fmt.Fprint(w, `{"v":1,"count":1,"hash":"abababababababababababababababab","view":"0:ab","parts":[{"keep":[0,1]}],"warnings":[],"budget":{"level":"ok","available_input_tokens":1000,"estimated_input_tokens":900}}`)
+			return
+		}
+		_, _ = io.Copy(io.Discard, r.Body)
+		cancel()
+		<-r.Context().Done()
+	}))
+	defer worker.Close()
+	var problems []client.Code
+	c := client.Conversation[wireMessage]{
+		Fitter: client.NewFitter(client.FitterConfig{
+			Worker: &client.HTTP{URL: worker.URL}, Wait: time.Minute, OnProblem: func(n client.Note) { problems = append(problems, n.Code) },
+		}),
+		Session: "s",
+	}
+	history := []wireMessage{{"user", strings.Repeat("a", 1000)}}
+	c.Fit(ctx, history)
+	for range 3 {
+		history = append(history, wireMessage{"assistant", strings.Repeat("b", 1000)}, wireMessage{"user", "c"})
+	}
+	if c.Fit(ctx, history); requests != 2 || len(problems) > 0 {
+		t.Errorf("%d requests, problems %v", requests, problems)
 	}
 }

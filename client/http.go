@@ -69,7 +69,7 @@ func (h *HTTP) post(ctx context.Context, session string, in *wireSync, out *even
 // send makes a request about a session, and returns its answer.
 func (h *HTTP) send(ctx context.Context, session, verb string, body []byte) ([]byte, error) {
 	tenant := cmp.Or(h.Tenant, events.DefaultTenant)
-	at := strings.TrimSuffix(h.URL, "/") + "/v1/sessions/" + tenant + "/" + url.PathEscape(session) + "/" + verb
+	at := strings.TrimSuffix(h.URL, "/") + "/v1/sessions/" + tenant + "/" + segment(session) + "/" + verb
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, at, bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", verb, err)
@@ -92,6 +92,14 @@ func (h *HTTP) send(ctx context.Context, session, verb string, body []byte) ([]b
 		return nil, h.refused(answer.StatusCode, data)
 	}
 	return data, nil
+}
+
+// segment writes a name as one part of a path. Servers and proxies remove parts of dots alone.
+func segment(name string) string {
+	if name == "." || name == ".." {
+		return strings.ReplaceAll(name, ".", "%2E")
+	}
+	return url.PathEscape(name)
 }
 
 // refused is the error of an answer.
