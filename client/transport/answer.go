@@ -37,6 +37,12 @@ type answer struct {
 	usage   func(any)  // takes the counts; nil before watch
 }
 
+// tooLong has the words of refusals for length under statuses of others, which go to no worker.
+var tooLong = map[int]string{
+	http.StatusTooManyRequests:     "Extra usage is required for ",       // of Anthropic: an account may send less than the model takes
+	http.StatusInternalServerError: "exceeds the available context size", // of older versions of llama.cpp
+}
+
 // inspect reads the beginning of a response: a refusal, a whole plain answer, or a stream up to its first
 // content.
 func inspect(r *http.Response) *answer {
@@ -55,6 +61,10 @@ func inspect(r *http.Response) *answer {
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
 		a.hold(mostHeld)
 		a.refusal = append(events.Raw{}, a.text...)
+	case http.StatusTooManyRequests, http.StatusInternalServerError:
+		if a.hold(mostHeld); bytes.Contains(a.text, []byte(tooLong[r.StatusCode])) {
+			a.refusal = append(events.Raw{}, a.text...)
+		}
 	case http.StatusOK:
 		if a.stream = strings.HasPrefix(r.Header.Get("Content-Type"), "text/event-stream"); a.stream {
 			a.hold(mostHeld)

@@ -148,3 +148,30 @@ func TestEncodings(t *testing.T) {
 		to.Session = ""
 	}
 }
+
+// A refusal for length goes to the worker also under the status of a rate limit or a failure; another refusal
+// with it costs no request.
+func TestStatusesOfRefusals(t *testing.T) {
+	for _, test := range []struct {
+		status int
+		body   string
+		want   int64
+	}{
+		{429, `{"type":"error","error":{"type":"rate_limit_error","message":"Extra usage is required for long context requests."}}`, 2},
+		{429, `{"type":"error","error":{"type":"rate_limit_error","message":"Number of request tokens has exceeded your per-minute rate limit"}}`, 1},
+		{500, `{"error":{"code":500,"message":"the request exceeds the available context size. try increasing the context size"}}`, 2},
+		{500, `{"error":{"message":"Extra usage is required for long context requests."}}`, 1},
+		{500, `{"error":{"message":"oops"}}`, 1},
+		{503, `{"error":{"message":"the request exceeds the available context size"}}`, 1},
+	} {
+		provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(test.status)
+			_, _ = io.WriteString(w, test.body)
+		}))
+		t.Cleanup(provider.Close)
+		w := newFakeWorker()
+		if got := post(t.Context(), t, newTransport(client.FitterConfig{Worker: w}), provider.URL, hi); got != test.status || w.requests.Load() != test.want {
+			t.Errorf("%d %s: status %d after %d requests to the worker", test.status, test.body, got, w.requests.Load())
+		}
+	}
+}
