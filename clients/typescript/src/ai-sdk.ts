@@ -1,5 +1,6 @@
 import { Conversation } from "./conversation.js";
 import type { Options } from "./core.js";
+import { refuses } from "./response.js";
 
 /** Messages of a prompt have parts; those that compactd made may have a text. */
 const codec = {
@@ -50,7 +51,7 @@ export function compactdMiddleware(options: Options) {
 }
 
 const ignore = () => {};
-const failed = (error: any) => ({ error, refusal: [400, 413, 422].includes(error?.statusCode) && error });
+const failed = (error: any) => ({ error, refusal: refuses(error?.statusCode, () => String(error.responseBody ?? error.message)) && error });
 
 /** Reads a stream up to its first content, in the place of which the provider may refuse the call. */
 async function opened(result: any, used: (usage: object) => void) {

@@ -6,6 +6,14 @@ const mostHeld = 64 << 10;
 const mostJSON = 4 << 20;
 const mostLine = 1 << 20;
 
+const refusals = [400, 413, 422];
+/** Words of refusals for length under statuses of others, which go to no worker. */
+const tooLong = new Map([[429, "Extra usage is required for "], [500, "exceeds the available context size"]]);
+
+/** Whether a response with this status and text may be a refusal for length. */
+export const refuses = (status: unknown, text: () => string) =>
+  refusals.includes(status as number) || (tooLong.has(status as number) && text().includes(tooLong.get(status as number)!));
+
 /** A response whose beginning was read. */
 export interface Inspected {
   response: Response; // the same bytes
@@ -18,18 +26,18 @@ export interface Inspected {
  * stream up to its first content. The usage is read while the bytes pass.
  */
 export async function inspect(r: Response, onUsage: (usage: object) => unknown): Promise<Inspected> {
-  const isRefusal = [400, 413, 422].includes(r.status);
-  if ((!isRefusal && r.status !== 200) || typeof r.body?.getReader !== "function") {
-    const refusal = isRefusal && !r.body ? { status: r.status, text: "" } : undefined;
+  const isError = refusals.includes(r.status) || tooLong.has(r.status);
+  if ((!isError && r.status !== 200) || typeof r.body?.getReader !== "function") {
+    const refusal = !r.body && refuses(r.status, () => "") ? { status: r.status, text: "" } : undefined;
     return { response: r, refusal, cancel: async () => {} };
   }
-  const isStream = !isRefusal && !!r.headers.get("content-type")?.startsWith("text/event-stream");
+  const isStream = !isError && !!r.headers.get("content-type")?.startsWith("text/event-stream");
   const events = isStream ? new Events(onUsage) : undefined;
   const body = new Body(r.body, (chunk) => events?.read(chunk));
-  await body.hold(isRefusal || isStream ? mostHeld : mostJSON, () => !!events?.content);
-  if (!isRefusal && !events) addUsage({}, parse(body.text()), onUsage);
+  await body.hold(isError || isStream ? mostHeld : mostJSON, () => !!events?.content);
+  if (!isError && !events) addUsage({}, parse(body.text()), onUsage);
   let refusal: Refusal | undefined;
-  if (isRefusal) refusal = { status: r.status, text: body.text() };
+  if (refuses(r.status, () => body.text())) refusal = { status: r.status, text: body.text() };
   else if (events?.refusal) refusal = { status: 0, text: events.refusal };
   const response = new Response(body.stream(), r);
   Object.defineProperty(response, "url", { value: r.url }); // which no constructor takes

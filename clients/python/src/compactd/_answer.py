@@ -15,6 +15,8 @@ MOST_LINE = 1 << 20
 MOST_ERROR = 64 << 10  # bytes of an error; a worker refuses a larger one than 256 KiB
 
 REFUSALS = (400, 413, 422)
+TOO_LONG = {429: b"Extra usage is required for ", 500: b"exceeds the available context size"}
+"""Words of refusals for length under statuses of others, which go to no worker."""
 PREAMBLE = ("response.created", "response.in_progress", "response.queued", "message_start", "ping")
 
 
@@ -37,7 +39,7 @@ class Answer:
         self.stream = status == 200 and readable and (header("Content-Type") or "").startswith("text/event-stream")
         self.status = 0 if self.stream else status  # that of a refusal
         self.refusal: str | None = None
-        self.holds = readable and (status == 200 or status in REFUSALS)
+        self.holds = readable and (status == 200 or status in REFUSALS or status in TOO_LONG)
         self._most = MOST_HELD if self.stream or status != 200 else MOST_JSON
         self._size = 0  # of what came while it was held
         self._text = bytearray()  # of a body that is no stream, or a line of one
@@ -76,7 +78,7 @@ class Answer:
         if self.holds and not self.stream:
             if self.status == 200:
                 self._count(bytes(self._text))
-            else:
+            elif TOO_LONG.get(self.status, b"") in self._text:
                 self.refusal = self._text.decode(errors="replace")
             self._text.clear()
         self.holds = False
