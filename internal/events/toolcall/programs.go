@@ -2,6 +2,7 @@ package toolcall
 
 import (
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -54,39 +55,68 @@ var programs = map[string]programOf{
 	"curl": {does: downloads, values: "-o --output"}, "wget": {does: downloads, values: "-O --output-document"},
 }
 
-// simple adds the files of one simple command.
+// simple adds the files of one simple command: of its redirections, and behind them its operands.
 func (p *parser) simple(words []word) {
-	for len(words) > 0 && assigns(words[0]) {
-		words = words[1:]
-	}
-	if len(words) == 0 || words[0].dynamic {
+	name, program, args := programIn(words)
+	if program.does == shells { // the files of its own command line come first
+		p.shell(args)
+		p.redirected()
 		return
 	}
-	name := words[0].text[strings.LastIndexByte(words[0].text, '/')+1:]
-	program, ok := programs[name]
-	if !ok {
-		return
-	}
+	p.redirected()
 	switch program.does {
-	case prefix:
-		p.prefixed(name, &program, words[1:])
-	case shells:
-		p.shell(words[1:])
 	case moves:
-		p.move(words[1:])
+		p.move(args)
 	case versions:
-		p.version(&program, words[1:])
+		p.version(&program, args)
 	case downloads:
-		for i, w := range words[1:] {
-			if i > 0 && hasWord(program.values, words[i].text) {
+		for i, w := range args {
+			if i > 0 && hasWord(program.values, args[i-1].text) {
 				p.use(w, true, false)
 			}
 		}
 	case readsLater:
-		p.edit(name, &program, words[1:])
+		p.edit(name, &program, args)
 	default:
-		p.operands(program.does, operandsOf(&program, words[1:]))
+		p.operands(program.does, operandsOf(&program, args))
 	}
+}
+
+// programIn returns the program of a simple command behind words such as sudo or then, and its arguments. A program
+// that is not in the table has none.
+func programIn(words []word) (name string, program programOf, args []word) {
+	for {
+		for len(words) > 0 && assigns(words[0]) {
+			words = words[1:]
+		}
+		if len(words) == 0 || words[0].dynamic {
+			return "", programOf{}, nil
+		}
+		name = words[0].text[strings.LastIndexByte(words[0].text, '/')+1:]
+		program, ok := programs[name]
+		switch {
+		case !ok:
+			return "", programOf{}, nil
+		case program.does != prefix:
+			return name, program, words[1:]
+		}
+		words = withoutOptions(&program, words[1:])
+		if name == "timeout" && len(words) > 0 {
+			words = words[1:]
+		}
+	}
+}
+
+// withoutOptions takes the options with their values off the start of a command.
+func withoutOptions(program *programOf, words []word) []word {
+	for len(words) > 0 && len(words[0].text) > 1 && words[0].text[0] == '-' {
+		n := 1
+		if hasWord(program.values, words[0].text) {
+			n = 2
+		}
+		words = words[min(n, len(words)):]
+	}
+	return words
 }
 
 // assigns reports whether a word sets a variable of the environment.
@@ -138,7 +168,7 @@ func (p *parser) operands(does action, all []word) {
 			p.use(from, does == renames, false)
 		}
 		if n > 2 || strings.HasSuffix(to.text, "/") {
-			p.use(word{text: path.Join(to.text, path.Base(from.text)), dynamic: to.dynamic || from.dynamic}, true, false)
+			p.use(word{text: p.out.join(to.text, path.Base(from.text)), dynamic: to.dynamic || from.dynamic}, true, false)
 		} else {
 			p.use(to, true, false)
 		}
@@ -174,21 +204,6 @@ func (p *parser) edit(name string, program *programOf, words []word) {
 	}
 }
 
-// prefixed goes on with the command behind a word such as sudo or then.
-func (p *parser) prefixed(name string, program *programOf, words []word) {
-	for len(words) > 0 && len(words[0].text) > 1 && words[0].text[0] == '-' {
-		n := 1
-		if hasWord(program.values, words[0].text) {
-			n = 2
-		}
-		words = words[min(n, len(words)):]
-	}
-	if name == "timeout" && len(words) > 0 {
-		words = words[1:]
-	}
-	p.simple(words)
-}
-
 // shell goes on with the command line of sh -c.
 func (p *parser) shell(words []word) {
 	for i, w := range words {
@@ -198,9 +213,9 @@ func (p *parser) shell(words []word) {
 		if w.text[1] != '-' && strings.HasSuffix(w.text, "c") && i+1 < len(words) {
 			if p.depth < maxDepth && !words[i+1].dynamic {
 				if strings.Contains(words[i+1].text, patchBegin) {
-					patch(words[i+1].text, true, p.add)
+					patch(words[i+1].text, true, p.out)
 				}
-				inner := parser{add: p.add, depth: p.depth + 1, dir: p.dir}
+				inner := parser{out: p.out, depth: p.depth + 1, dir: p.dir}
 				inner.read(words[i+1].text)
 				inner.end(true)
 			}
@@ -209,17 +224,17 @@ func (p *parser) shell(words []word) {
 	}
 }
 
-// move follows cd to another directory, which is unknown where it is not absolute.
+// move follows cd to another directory, which is unknown where it is not absolute, or too long.
 func (p *parser) move(words []word) {
 	dir := "~"
 	if len(words) > 0 && !words[0].dynamic {
 		dir = words[0].text
 	}
 	switch {
-	case strings.HasPrefix(dir, "/"):
+	case strings.HasPrefix(dir, "/") && len(dir) <= maxPath:
 		p.dir = dir
-	case strings.HasPrefix(p.dir, "/") && dir != "-" && !strings.HasPrefix(dir, "~"):
-		p.dir = path.Join(p.dir, dir)
+	case strings.HasPrefix(p.dir, "/") && !strings.HasPrefix(dir, "/") && dir != "-" && !strings.HasPrefix(dir, "~"):
+		p.dir = p.out.join(p.dir, dir)
 	default:
 		p.dir = ""
 	}
@@ -244,11 +259,9 @@ func (p *parser) version(program *programOf, words []word) {
 	case "rm", "restore":
 		p.operands(changesAll, operandsOf(&programOf{values: "-s --source"}, words))
 	case "checkout":
-		for i, w := range words {
-			if w.text == "--" {
-				for _, f := range words[i+1:] {
-					p.use(f, true, false)
-				}
+		if i := slices.IndexFunc(words, func(w word) bool { return w.text == "--" }); i >= 0 {
+			for _, f := range words[i+1:] {
+				p.use(f, true, false)
 			}
 		}
 	}

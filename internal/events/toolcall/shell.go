@@ -1,9 +1,6 @@
 package toolcall
 
-import (
-	"path"
-	"strings"
-)
+import "strings"
 
 // word is one word of a command line. A dynamic one has variables or patterns, and is no path.
 type word struct {
@@ -13,14 +10,22 @@ type word struct {
 
 // parser reads the simple commands of a command line, one after the other.
 type parser struct {
-	add    func(Use)
+	out    *visit
 	depth  int // of command lines in command lines
 	dir    string
 	around []string // directories of the shells around a subshell
-	words  []word
-	skip   bool // of what stands between [[ and ]]
-	docs   []heredoc
-	uses   []Use // of the command before: whether it was the last shows later
+
+	words     []word
+	redirects []redirect
+	skip      bool // of what stands between [[ and ]]
+	last      bool // no command follows
+	docs      []heredoc
+}
+
+// redirect is a redirection to or from a file.
+type redirect struct {
+	file    word
+	changes bool
 }
 
 // heredoc is a here-document that begins behind the next line end.
@@ -33,10 +38,10 @@ type heredoc struct {
 const maxDepth = 3
 
 // command adds the files of a command line.
-func command(s string, depth int, add func(Use)) {
-	p := parser{add: add, depth: depth}
+func command(s string, out *visit) {
+	p := parser{out: out}
 	if strings.Contains(s, patchBegin) {
-		patch(s, true, add)
+		patch(s, true, out)
 	}
 	p.read(strings.TrimRight(s, " \t\r\n;"))
 	p.end(true)
@@ -44,7 +49,7 @@ func command(s string, depth int, add func(Use)) {
 
 // read reads a command line.
 func (p *parser) read(s string) {
-	for i := 0; i < len(s); {
+	for i := 0; i < len(s) && !p.out.done; {
 		switch c := s[i]; {
 		case c == '\n':
 			p.end(false)
@@ -125,10 +130,8 @@ func (p *parser) redirect(s string, i int) int {
 	w, next := readWord(s, blank(s, i))
 	switch {
 	case next == i || p.skip || op == "<<<" || strings.HasSuffix(op, "&") && number(w):
-	case strings.HasPrefix(op, "<"):
-		p.use(w, false, false)
 	default:
-		p.use(w, true, true)
+		p.redirects = append(p.redirects, redirect{w, op[0] != '<'})
 	}
 	return max(next, i)
 }
@@ -265,16 +268,24 @@ func balanced(s string, i int) int {
 	return len(s)
 }
 
-// use adds a file.
+// use adds a file. The effects of all commands but the last happened even if the command line failed.
 func (p *parser) use(w word, changed, certain bool) {
 	file := w.text
-	if w.dynamic || !isPath(file) {
+	if p.out.done || p.out.changes && !changed || w.dynamic || !isPath(file) {
 		return
 	}
 	if strings.HasPrefix(p.dir, "/") && !strings.HasPrefix(file, "/") && !strings.HasPrefix(file, "~") {
-		file = path.Join(p.dir, file)
+		file = p.out.join(p.dir, file)
 	}
-	p.uses = append(p.uses, Use{file, changed, certain})
+	p.out.add(Use{file, changed, certain || changed && !p.last})
+}
+
+// redirected adds the files of the redirections of a command.
+func (p *parser) redirected() {
+	for _, r := range p.redirects {
+		p.use(r.file, r.changes, r.changes)
+	}
+	p.redirects = p.redirects[:0]
 }
 
 // isPath reports whether a word can be the name of a file.
@@ -290,17 +301,9 @@ func isPath(s string) bool {
 	return true
 }
 
-// end ends a simple command. Effects of all commands but the last happened even if the
-// command line failed.
+// end ends a simple command.
 func (p *parser) end(last bool) {
 	words := p.words
-	p.words, p.skip = p.words[:0], false
-	if len(words) > 0 {
-		p.simple(words)
-	}
-	for _, u := range p.uses {
-		u.Certain = u.Certain || u.Changed && !last
-		p.add(u)
-	}
-	p.uses = p.uses[:0]
+	p.words, p.skip, p.last = p.words[:0], false, last
+	p.simple(words)
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"compress/gzip"
 	"encoding/json"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,9 +20,9 @@ import (
 )
 
 // shown lists uses, one a line: R or W, ! where it is certain, and the path.
-func shown(all []toolcall.Use) string {
+func shown(all iter.Seq[toolcall.Use]) string {
 	var b strings.Builder
-	for _, u := range all {
+	for u := range all {
 		kind := "R "
 		if u.Changed {
 			kind = "W "
@@ -71,7 +72,7 @@ func TestAnyCommand(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		piece := rapid.SampledFrom([]string{"cat ", "sed -i ", "a.py", "'", `"`, "\\", "$(", ")", "`", "<<EOF\n", "EOF\n", "> ", ">> ", "| tee ", " && ", "; ", "\n", "-", "mv ", "(", "{", "x/y ", "[[ ", "日"})
 		s := strings.Join(rapid.SliceOfN(piece, 0, 40).Draw(t, "pieces"), "")
-		for _, u := range toolcall.Uses("bash", codec.WriteObject([]codec.Member{{Name: "command", Value: codec.Quote(s)}})) {
+		for u := range toolcall.Uses("bash", codec.WriteObject([]codec.Member{{Name: "command", Value: codec.Quote(s)}})) {
 			if u.Path == "" || strings.HasPrefix(u.Path, "-") {
 				t.Fatalf("%q has the path %q", s, u.Path)
 			}
@@ -89,7 +90,7 @@ func TestRecordedCalls(t *testing.T) {
 	for _, name := range files {
 		found := map[string]int{}
 		eachCall(t, name, func(tool string, args codec.Raw) {
-			for _, u := range toolcall.Uses(tool, args) {
+			for u := range toolcall.Uses(tool, args) {
 				found[u.Path]++
 				if strings.ContainsAny(u.Path, "\n`") || strings.Contains(u.Path, "://") || strings.HasPrefix(u.Path, "-") {
 					t.Errorf("%s: %s has the path %q", filepath.Base(name), tool, u.Path)
@@ -162,6 +163,7 @@ func BenchmarkCommand(b *testing.B) {
 	args := codec.WriteObject([]codec.Member{{Name: "command", Value: codec.Quote("cd /repo && sed -i 's/a/b/' x.go && cat > y.go <<'EOF'\n" + strings.Repeat("line of a file\n", 10_000) + "EOF\ngo test ./... 2>&1 | tail -5")}})
 	b.SetBytes(int64(len(args)))
 	for b.Loop() {
-		toolcall.Uses("bash", args)
+		for range toolcall.Uses("bash", args) {
+		}
 	}
 }

@@ -1,6 +1,8 @@
 package toolcall
 
 import (
+	"iter"
+	"path"
 	"slices"
 	"strings"
 
@@ -17,41 +19,71 @@ type Use struct {
 
 // Uses lists the files of a call, in the order in which it names them. A tool that is not in
 // the table changes the file that it names if its name has a verb of change.
-func Uses(tool string, args codec.Raw) (out []Use) {
+func Uses(tool string, args codec.Raw) iter.Seq[Use] {
+	return func(yield func(Use) bool) { visitUses(tool, args, &visit{yield: yield}) }
+}
+
+// visit passes the files of a call on, until the caller has enough of them.
+type visit struct {
+	yield   func(Use) bool
+	changes bool // only changed files are wanted
+	done    bool
+	joined  int // bytes of joined paths
+}
+
+const (
+	// maxPath is the longest path of Linux, in bytes: a longer one is unknown if it is joined from two.
+	maxPath = 4_096
+	// maxJoined bounds all paths of a call that are joined, in bytes: further ones are unknown. A call may name a long
+	// directory once, and a million files in it.
+	maxJoined = 16 << 20
+)
+
+// join is the path of a file in a directory, "" if it is unknown.
+func (v *visit) join(dir, file string) string {
+	n := len(dir) + len("/") + len(file)
+	if n > maxPath || v.joined > maxJoined {
+		return ""
+	}
+	v.joined += n
+	return path.Join(dir, file)
+}
+
+func (v *visit) add(u Use) {
+	if !v.done && u.Path != "" && !strings.Contains(u.Path, "://") {
+		v.done = !v.yield(u)
+	}
+}
+
+func visitUses(tool string, args codec.Raw, out *visit) {
 	kind := KindOf(tool, args)
 	name := PlainName(base(tool))
 	if kind == Other && slices.ContainsFunc(changeVerbs, func(v string) bool { return strings.Contains(name, v) }) {
 		kind = Writes
 	}
-	add := func(u Use) {
-		if u.Path != "" && !strings.Contains(u.Path, "://") {
-			out = append(out, u)
-		}
-	}
 	switch kind {
 	case Reads:
 		for _, path := range paths(args, nil) {
-			add(Use{Path: path})
+			out.add(Use{Path: path})
 		}
 	case Writes:
 		for _, path := range paths(args, nil) {
-			add(Use{Path: path, Changed: true})
+			out.add(Use{Path: path, Changed: true})
 		}
 		for name, value := range codec.Members(args) {
 			if lookUp(otherPaths, name) {
-				add(Use{Path: codec.String(value), Changed: true})
+				out.add(Use{Path: codec.String(value), Changed: true})
 			}
 			if s, ok := codec.Text(value); ok && lookUp(patchArguments, name) {
-				patch(s, false, add)
+				patch(s, false, out)
 			}
 		}
 		if s, ok := codec.Text(args); ok { // a tool without members
-			patch(s, false, add)
+			patch(s, false, out)
 		}
 	case Shell:
-		run(args, add)
+		run(args, out)
 	}
-	return out
 }
 
 // File is the file of a call as far as a ledger has it: of a read the file, or the list of
@@ -63,12 +95,11 @@ func File(tool string, args codec.Raw) (path string, rest []string, changes bool
 		slices.Sort(rest)
 		return strings.Join(all, ", "), rest, false
 	case Writes, Shell:
-		for _, u := range Uses(tool, args) {
-			if u.Changed {
-				return u.Path, nil, true
-			}
-		}
-		return "", nil, kind == Writes
+		visitUses(tool, args, &visit{changes: true, yield: func(u Use) bool {
+			path, changes = u.Path, true
+			return false
+		}})
+		return path, nil, changes || kind == Writes
 	}
 	return "", nil, false
 }
@@ -111,65 +142,101 @@ func lineRange(path string) int {
 }
 
 // pathsIn lists the paths of an array of texts, or of objects that have one each.
-func pathsIn(value codec.Raw, depth int) (out []string) {
-	add := func(item codec.Raw) {
-		if s, ok := codec.Text(item); ok && s != "" && !strings.ContainsAny(s, "*?") && !slices.Contains(out, s) {
-			out = append(out, s)
-		}
-	}
+func pathsIn(value codec.Raw, depth int) []string {
+	var out pathList
 	switch value.Kind() {
 	case '[':
 		for _, item := range codec.Elements(value) {
 			if item.Kind() == '"' {
-				add(item)
+				out.addText(item)
 				continue
 			}
 			for _, s := range pathsIn(item, depth) {
-				if !slices.Contains(out, s) {
-					out = append(out, s)
-				}
+				out.add(s)
 			}
 		}
 	case '{':
 		for name, v := range codec.Members(value) {
 			switch {
 			case lookUp(pathArguments, name) && v.Kind() == '"':
-				add(v)
+				out.addText(v)
 			case v.Kind() == '{' && depth > 0:
-				out = append(out, pathsIn(v, depth-1)...)
+				out.all = append(out.all, pathsIn(v, depth-1)...)
 			}
 		}
 	}
-	return out
+	return out.all
+}
+
+// pathList lists paths.
+type pathList struct {
+	all   []string
+	known map[string]bool // the first of all, where there are many
+	first int             // how many these are
+}
+
+// fewPaths is the number of paths up to which a linear search is used.
+const fewPaths = 16
+
+// add adds a path if it is new.
+func (l *pathList) add(s string) {
+	if len(l.all) < fewPaths {
+		if !slices.Contains(l.all, s) {
+			l.all = append(l.all, s)
+		}
+		return
+	}
+	if l.known == nil {
+		l.known = map[string]bool{}
+	}
+	for ; l.first < len(l.all); l.first++ {
+		l.known[l.all[l.first]] = true
+	}
+	if !l.known[s] {
+		l.all = append(l.all, s)
+	}
+}
+
+// addText adds a path that is a JSON string.
+func (l *pathList) addText(item codec.Raw) {
+	if s, ok := codec.Text(item); ok && s != "" && !strings.ContainsAny(s, "*?") {
+		l.add(s)
+	}
 }
 
 // patchHeads begin the lines of a patch that name a file.
 var patchHeads = []string{"*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: "}
 
 // patch adds the files of a patch in the form of apply_patch, or of a diff.
-func patch(s string, certain bool, add func(Use)) {
+func patch(s string, certain bool, out *visit) {
 	if !strings.Contains(s, "*** ") {
 		if strings.Contains(s, "\n+++ ") || strings.HasPrefix(s, "+++ ") {
-			diff(s, certain, add)
+			diff(s, certain, out)
 		}
 		return
 	}
 	for l := range strings.Lines(s) {
+		if out.done {
+			return
+		}
 		for _, head := range patchHeads {
 			if path, ok := strings.CutPrefix(l, head); ok {
-				add(Use{strings.TrimSpace(path), true, certain})
+				out.add(Use{strings.TrimSpace(path), true, certain})
 			}
 		}
 	}
 }
 
 // diff adds the files of a unified diff.
-func diff(s string, certain bool, add func(Use)) {
+func diff(s string, certain bool, out *visit) {
 	for l := range strings.Lines(s) {
+		if out.done {
+			return
+		}
 		path, ok := strings.CutPrefix(l, "+++ ")
 		path, _, _ = strings.Cut(strings.TrimSpace(path), "\t")
 		if ok && path != "/dev/null" {
-			add(Use{strings.TrimPrefix(path, "b/"), true, certain})
+			out.add(Use{strings.TrimPrefix(path, "b/"), true, certain})
 		}
 	}
 }
@@ -211,18 +278,18 @@ func texts(value codec.Raw) []string {
 }
 
 // run adds the files of a call of a shell.
-func run(args codec.Raw, add func(Use)) {
+func run(args codec.Raw, out *visit) {
 	if s, ok := codec.Text(args); ok { // a text alone: a command, or a program that runs some
 		if strings.Contains(s, "tools.") {
-			program(s, add)
+			program(s, out)
 			return
 		}
-		command(s, 0, add)
+		command(s, out)
 		return
 	}
 	for name, value := range codec.Members(args) {
 		if s, ok := codec.Text(value); ok && name == "input" && strings.Contains(s, "tools.") {
-			program(s, add)
+			program(s, out)
 			continue
 		}
 		if !lookUp(commandArguments, name) {
@@ -230,21 +297,21 @@ func run(args codec.Raw, add func(Use)) {
 		}
 		switch s, ok := codec.Text(value); {
 		case ok:
-			command(s, 0, add)
+			command(s, out)
 		case value.Kind() == '{':
-			run(value, add)
+			run(value, out)
 		default:
 			all := texts(value)
 			if PlainName(name) == "commands" { // a line each
 				for _, s := range all {
-					command(s, 0, add)
+					command(s, out)
 				}
 				continue
 			}
-			p := parser{add: add}
+			p := parser{out: out}
 			for _, s := range all {
 				if strings.HasPrefix(s, patchBegin) {
-					patch(s, false, add)
+					patch(s, false, out)
 				}
 				p.words = append(p.words, word{text: s, quoted: true})
 			}
@@ -255,24 +322,25 @@ func run(args codec.Raw, add func(Use)) {
 
 // program adds the files of the commands and patches in a program: of Codex, whose tool exec
 // runs scripts such as tools.exec_command({cmd: "make"}).
-func program(s string, add func(Use)) {
-	for i := 0; i < len(s); {
-		if strings.IndexByte("\"'`", s[i]) < 0 {
+func program(s string, out *visit) {
+	quotes := "\"'`" // that may have an end
+	for i := 0; i < len(s) && !out.done; {
+		if strings.IndexByte(quotes, s[i]) < 0 {
 			i++
 			continue
 		}
 		text, n := literal(s[i:])
-		if n == 0 {
-			i++
+		if n == 0 { // no later one of its kind has an end either
+			quotes = strings.ReplaceAll(quotes, s[i:i+1], "")
 			continue
 		}
 		before := strings.TrimRight(s[max(0, i-16):i], " \t")
 		key := strings.TrimRight(strings.TrimSuffix(before, ":"), `"'`)
 		switch {
 		case key != before && (strings.HasSuffix(key, "cmd") || strings.HasSuffix(key, "command")):
-			command(text, 0, add)
+			command(text, out)
 		case strings.Contains(text, patchBegin):
-			patch(text, false, add)
+			patch(text, false, out)
 		}
 		i += n
 	}

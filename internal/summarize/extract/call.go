@@ -59,7 +59,7 @@ func readCall(p *events.Part, turn int64) call {
 			}
 		}
 	}
-	for _, u := range toolcall.Uses(p.Tool, p.Args) {
+	for u := range toolcall.Uses(p.Tool, p.Args) {
 		if u.Path = snippet.Plain(u.Path); u.Path != "" && events.Units(u.Path) <= pathUnits {
 			c.uses = append(c.uses, u)
 		}
