@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"math"
 	"regexp"
-	"slices"
 	"strings"
 
 	"compactd/internal/compaction/measure"
@@ -75,22 +74,29 @@ var word = regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]{5,}`)
 
 // named are the words of the call that a result answers.
 func (r *renderer) named(result *measure.Entry) []string {
-	i := slices.IndexFunc(r.view.Entries, func(e measure.Entry) bool {
-		return e.Kind == measure.KindCall && e.Call == result.Call && e.Call != 0
-	})
-	if i < 0 {
+	call := r.callOf(result.Call)
+	if call == nil {
 		return nil
 	}
-	call := &r.view.Entries[i]
-	turn, err := r.texts(call.Seq)
-	if err != nil || int(call.Index) >= len(turn) {
+	p, err := r.part(call)
+	if err != nil {
 		return nil
 	}
-	m, err := r.read(&turn[call.Index])
-	if err != nil || int(call.Part) >= len(m.Parts) {
-		return nil
+	return word.FindAllString(string(p.Args), maxNamed)
+}
+
+// callOf is the first call with an id, nil for none.
+func (r *renderer) callOf(id measure.Key) *measure.Entry {
+	if r.calls == nil {
+		r.calls = map[measure.Key]*measure.Entry{}
+		for i := range r.view.Entries {
+			e := &r.view.Entries[i]
+			if _, ok := r.calls[e.Call]; !ok && e.Kind == measure.KindCall && e.Call != 0 {
+				r.calls[e.Call] = e
+			}
+		}
 	}
-	return word.FindAllString(string(m.Parts[call.Part].Args), maxNamed)
+	return r.calls[id]
 }
 
 // cutText returns the head of a text, at most room units and most tokens, with a notice that it is cut. A

@@ -146,13 +146,12 @@ type renderer struct {
 	parts     []events.Part  // remaining parts
 	timestamp events.Raw     // of the message, once known
 	stamped   bool
-	last      struct { // the last message read by [renderer.part]
-		place
-		parts []events.Part
-	}
-	pairs  *stage.Pairing // nil until a placeholder needs it
-	moved  map[place]bool // messages whose parts moved to other places
-	room   events.Raw     // for the next written message
+	known     map[place][]events.Part        // the messages that [renderer.part] has read
+	calls     map[measure.Key]*measure.Entry // the first call of each id; nil until a cut result needs it
+	pairs     *stage.Pairing                 // nil until a placeholder needs it
+	moved     map[place]bool                 // messages whose parts moved to other places
+
+	room   events.Raw // for the next written message
 	out    []message
 	open   int            // in out, beginning of the open exchange
 	done   int            // in out, end of the joined neighbours: placeholders may be put before open
@@ -345,23 +344,28 @@ func (r *renderer) readRaw(raw events.Raw) (events.Message, error) {
 	return list[0], nil
 }
 
-// part returns the first part of an entry.
+// part returns the first part of an entry. It reads a message once: many results may have their calls in one, or in
+// several by turns.
 func (r *renderer) part(e *measure.Entry) (p events.Part, err error) {
-	source, err := r.source(e)
-	if err != nil {
-		return p, err
-	}
-	if at := placeOf(e); r.last.place != at || r.last.parts == nil {
+	parts, ok := r.known[placeOf(e)]
+	if !ok {
+		source, err := r.source(e)
+		if err != nil {
+			return p, err
+		}
 		m, err := r.read(source)
 		if err != nil {
 			return p, err
 		}
-		r.last.place, r.last.parts = at, m.Parts
+		if parts = m.Parts; r.known == nil {
+			r.known = map[place][]events.Part{}
+		}
+		r.known[placeOf(e)] = parts
 	}
-	if err := holdsParts(r.last.parts, e); err != nil {
+	if err := holdsParts(parts, e); err != nil {
 		return p, err
 	}
-	return r.last.parts[e.Part], nil
+	return parts[e.Part], nil
 }
 
 func holdsParts(parts []events.Part, e *measure.Entry) error {
