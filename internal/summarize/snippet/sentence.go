@@ -91,7 +91,8 @@ func sentenceEnd(l string) int {
 		for end < len(l) && strings.IndexByte(".!?\"')`*", l[end]) >= 0 {
 			end++
 		}
-		if end < len(l) && l[end] != ' ' {
+		if end < len(l) && l[end] != ' ' { // nor is one behind any other mark of the run
+			i = end
 			continue
 		}
 		if r != '.' || !isAbbreviation(l[:i-1]) {
