@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -111,33 +112,47 @@ func (f fold) line(k events.RecordKind, units int) events.RecordLine {
 // text is the text of a fold whose turns take at most so many units, with the turns from the first to the
 // last.
 func (f fold) text(units int) (text string, from [2]int64) {
-	turns := slices.Clone(f.turns)
-	listed := func() string {
-		parts := make([]string, len(turns))
-		for i, t := range turns {
-			if parts[i] = strconv.FormatInt(t[0], 10); t[1] > t[0] {
-				parts[i] += "-" + strconv.FormatInt(t[1], 10)
-			}
-		}
-		return strings.Join(parts, ", ")
+	gaps := make([]int, len(f.turns)-1) // the spans behind them, the shortest gap first
+	for i := range gaps {
+		gaps[i] = i + 1
 	}
-	list := listed()
-	for len(list) > units && len(turns) > 1 {
-		near := 1
-		for i := range turns {
-			if i > 0 && turns[i][0]-turns[i-1][1] < turns[near][0]-turns[near-1][1] {
-				near = i
-			}
-		}
-		turns[near-1][1] = turns[near][1]
-		turns = slices.Delete(turns, near, near+1)
-		list = listed()
-	}
+	gap := func(i int) int64 { return f.turns[i][0] - f.turns[i-1][1] }
+	slices.SortStableFunc(gaps, func(a, b int) int { return cmp.Compare(gap(a), gap(b)) })
+	near := sort.Search(len(gaps), func(n int) bool { return len(listed(f.joined(gaps[:n]))) <= units })
+	turns := f.joined(gaps[:near])
+	list := listed(turns)
 	word := "turns"
 	if len(turns) == 1 && turns[0][0] == turns[0][1] {
 		word = "turn"
 	}
 	return fmt.Sprintf("%d more, recall %s %s", f.count, word, list), [2]int64{turns[0][0], turns[len(turns)-1][1]}
+}
+
+// joined returns the turns of a fold, where each span that ends one of the gaps is joined with the one before it.
+func (f fold) joined(gaps []int) [][2]int64 {
+	closed := make([]bool, len(f.turns))
+	for _, i := range gaps {
+		closed[i] = true
+	}
+	var out [][2]int64
+	for i, t := range f.turns {
+		if closed[i] {
+			out[len(out)-1][1] = t[1]
+		} else {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+func listed(turns [][2]int64) string {
+	parts := make([]string, len(turns))
+	for i, t := range turns {
+		if parts[i] = strconv.FormatInt(t[0], 10); t[1] > t[0] {
+			parts[i] += "-" + strconv.FormatInt(t[1], 10)
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 // fold makes the lines for dropped items, and reports whether the record is too long with them.
@@ -148,11 +163,15 @@ func (f *fitter) fold() bool {
 	f.over -= f.folding
 	f.folds, f.folding = nil, 0
 	for _, k := range foldKinds {
-		x := f.earlier[k]
+		x, dropped := f.earlier[k], fold{}
 		for i := range f.facts {
 			if r := &f.facts[i]; r.Kind == k && r.gone && !r.ruled {
-				x = x.with(fold{1, [][2]int64{{r.Turns[0], r.Turns[0]}, {r.Turns[1], r.Turns[1]}}})
+				dropped.count++
+				dropped.turns = append(dropped.turns, [2]int64{r.Turns[0], r.Turns[0]}, [2]int64{r.Turns[1], r.Turns[1]})
 			}
+		}
+		if dropped.count > 0 {
+			x = x.with(dropped)
 		}
 		if x.count > 0 {
 			l := x.line(k, min(foldUnits, f.room/foldShare))

@@ -141,6 +141,7 @@ type fitter struct {
 	age   []int  // oldest first
 	room  int
 	over  int // units too many
+	costs map[events.RecordKind]int
 
 	earlier map[events.RecordKind]fold // of lines dropped earlier
 	folds   []events.RecordLine        // of lines dropped now
@@ -148,7 +149,7 @@ type fitter struct {
 }
 
 func newFitter(all map[events.RecordKind][]Line, earlier map[events.RecordKind]fold, room int) *fitter {
-	f := &fitter{room: room, over: -room, earlier: earlier}
+	f := &fitter{room: room, over: -room, costs: map[events.RecordKind]int{}, earlier: earlier}
 	for _, k := range factOrder {
 		lines := all[k]
 		if k == events.RecordPathRead {
@@ -159,8 +160,7 @@ func newFitter(all map[events.RecordKind][]Line, earlier map[events.RecordKind]f
 			if l.fixed {
 				r.Text += " (" + fixedNote + ")"
 			}
-			r.cost = summarize.RecordCost(r.RecordLine)
-			f.over += r.cost
+			f.price(&r)
 			f.age = append(f.age, len(f.facts))
 			f.facts = append(f.facts, r)
 		}
@@ -218,12 +218,12 @@ func (f *fitter) drops(instructions int) {
 	fresh := f.newest(events.RecordFailure, freshFailures)
 	f.drop(func(r *fact) bool { return r.Kind == events.RecordFailure && r.fixed && !slices.Contains(fresh, r) })
 	first := f.firstUser()
-	left := f.room - f.folding - f.cost(events.RecordInstruction)
+	left := f.room - f.folding - f.costs[events.RecordInstruction]
 	for _, x := range recordShares {
 		most := left * x.permille / 1_000
 		for _, i := range f.age {
 			r := &f.facts[i]
-			if f.over <= 0 || f.cost(x.kind) <= most {
+			if f.over <= 0 || f.costs[x.kind] <= most {
 				break
 			}
 			if r.Kind == x.kind && r != first {
@@ -246,20 +246,19 @@ func clipUser(s string, n int) string {
 	return snippet.Clip(s, n)
 }
 
-// cost is the cost of all lines of a kind.
-func (f *fitter) cost(k events.RecordKind) (n int) {
-	for i := range f.facts {
-		if r := &f.facts[i]; r.Kind == k && !r.gone {
-			n += r.cost
-		}
-	}
-	return n
+// price counts the cost of a fact whose text is new.
+func (f *fitter) price(r *fact) {
+	was := r.cost
+	r.cost = summarize.RecordCost(r.RecordLine)
+	f.over += r.cost - was
+	f.costs[r.Kind] += r.cost - was
 }
 
 func (f *fitter) remove(r *fact) {
 	if !r.gone {
 		r.gone = true
 		f.over -= r.cost
+		f.costs[r.Kind] -= r.cost
 	}
 }
 
@@ -272,18 +271,16 @@ func (f *fitter) capInstructions(most int) {
 	left := most
 	for _, i := range slices.Backward(f.age) {
 		r := &f.facts[i]
-		if r.Kind != events.RecordInstruction {
+		if r.Kind != events.RecordInstruction || r.gone {
 			continue
 		}
 		if left == most && r.cost > most {
-			was := r.cost
 			r.Text = snippet.Head(r.Text, max(len(r.Text)*(most-minInstruction)/r.cost, minInstruction)) + snippet.Ellipsis
-			r.cost = summarize.RecordCost(r.RecordLine)
-			f.over += r.cost - was
+			f.price(r)
 		}
 		if r.cost > left {
-			r.gone, left = true, 0
-			f.over -= r.cost
+			f.remove(r)
+			left = 0
 			continue
 		}
 		left -= r.cost
@@ -327,10 +324,8 @@ func (f *fitter) cut(k events.RecordKind, newest int, by func(string) string) {
 			note = " (" + fixedNote + ")"
 			text = strings.TrimSuffix(text, note)
 		}
-		was := r.cost
 		r.Text = by(text) + note
-		r.cost = summarize.RecordCost(r.RecordLine)
-		f.over += r.cost - was
+		f.price(r)
 	}
 }
 
