@@ -11,7 +11,7 @@ import (
 	"compactd/internal/testkit/linear"
 )
 
-func said(turn int, role events.Role, text string) summarize.Message {
+func wordsOf(turn int, role events.Role, text string) summarize.Message {
 	return summarize.Message{Turn: int64(turn), Message: events.Message{Role: role, Parts: []events.Part{{Kind: events.PartText, Text: text}}}}
 }
 
@@ -19,13 +19,13 @@ func said(turn int, role events.Role, text string) summarize.Message {
 var ranges = map[string]func(n int) []summarize.Message{
 	"users": func(n int) (out []summarize.Message) {
 		for i := range n {
-			out = append(out, said(1+2*i, events.RoleUser, fmt.Sprintf("Fix number %d of the list, please.", i)))
+			out = append(out, wordsOf(1+2*i, events.RoleUser, fmt.Sprintf("Fix number %d of the list, please.", i)))
 		}
 		return out
 	},
 	"instructions": func(n int) (out []summarize.Message) {
 		for i := range n {
-			out = append(out, said(1+2*i, events.RoleSystem, fmt.Sprintf("Instruction %d of the agent.", i)))
+			out = append(out, wordsOf(1+2*i, events.RoleSystem, fmt.Sprintf("Instruction %d of the agent.", i)))
 		}
 		return out
 	},
@@ -35,7 +35,7 @@ var ranges = map[string]func(n int) []summarize.Message{
 			fmt.Fprintf(&line, " f%06d", i)
 		}
 		call := events.Part{Kind: events.PartCall, Tool: "bash", CallID: "1", Args: events.Raw(`{"command":"touch` + line.String() + `"}`)}
-		return []summarize.Message{said(1, events.RoleUser, "Make the files."), {Turn: 1, Message: events.Message{Role: events.RoleAssistant, Parts: []events.Part{call}}}}
+		return []summarize.Message{wordsOf(1, events.RoleUser, "Make the files."), {Turn: 1, Message: events.Message{Role: events.RoleAssistant, Parts: []events.Part{call}}}}
 	},
 	"failures": func(n int) (out []summarize.Message) {
 		for i := range n {

@@ -12,9 +12,6 @@ import (
 	"compactd/internal/summarize/snippet"
 )
 
-// tagName is the element around a summary in a message.
-const tagName = "condensed-summary"
-
 // intro and recordIntro are taken from a message, so that they follow package events.
 var intro, recordIntro = func() (string, string) {
 	s := events.Summary{Text: "x", Record: []events.RecordLine{{}}}
@@ -27,7 +24,7 @@ var intro, recordIntro = func() (string, string) {
 // injected are the elements that agents put into user messages, and that no user wrote. Names with an ending
 // in injectedEnds count too.
 var injected = map[string]bool{
-	tagName: true, "bash-input": true, "bash-stderr": true, "bash-stdout": true,
+	"bash-input": true, "bash-stderr": true, "bash-stdout": true,
 	"command-contents": true, "command-message": true, "command-name": true,
 	"environment_context": true, "environment_details": true, "ide_opened_file": true, "ide_selection": true,
 	"local-command-stderr": true, "local-command-stdout": true, "user_instructions": true,
@@ -46,41 +43,44 @@ var injectedHeads = []string{
 	measure.TruncateText,
 }
 
-// UserText returns the user's words in s, and the content of the last summary of compactd in it.
+// UserText returns the user's words in s, and the content of a summary of compactd that s begins with. One elsewhere
+// is text that the user attached: its rules and consents would be taken for the user's.
 func UserText(s string) (text, summary string) {
 	s = strings.TrimSpace(s)
 	if anyOf(s, strings.HasPrefix, injectedHeads...) {
 		return "", ""
 	}
-	if strings.HasPrefix(s, intro) {
-		s = strings.TrimSpace(s[len(intro):])
+	if rest, ok := strings.CutPrefix(s, intro); ok {
+		s = strings.TrimSpace(rest)
+		if content, ok := strings.CutPrefix(s, snippet.OpenTag); ok {
+			if content, rest, ok := strings.Cut(content, snippet.CloseTag); ok {
+				return withoutInjected(strings.TrimSpace(rest)), content
+			}
+		}
 	}
+	return withoutInjected(s), ""
+}
+
+// withoutInjected removes what agents put into a user's message.
+func withoutInjected(s string) string {
 	var b strings.Builder
-	open := map[string]bool{} // elements without another end
-	start := true             // of a line, or after an element
+	ends := closingTags(s)
+	start := true // of a line, or after an element
 	kept := 0
 	for i := 0; i < len(s); {
 		switch c := s[i]; {
 		case c == '<' && start:
 			name := elementName(s[i+1:])
-			if name == "" || open[name] || name != wrapped && !injected[name] && !anyOf(name, strings.HasSuffix, injectedEnds...) {
+			from := i + len(name) + 2
+			if ends[name] < from || name != wrapped && !injected[name] && !anyOf(name, strings.HasSuffix, injectedEnds...) {
 				start = false
 				i++
 				continue
 			}
-			from := i + len(name) + 2
 			n := strings.Index(s[from:], "</"+name+">")
-			if n < 0 {
-				open[name], start = true, false
-				i++
-				continue
-			}
 			b.WriteString(s[kept:i])
-			switch name {
-			case wrapped:
+			if name == wrapped {
 				b.WriteString(s[from : from+n])
-			case tagName:
-				summary = s[from : from+n]
 			}
 			b.WriteByte('\n')
 			i = from + n + len(name) + 3
@@ -94,10 +94,25 @@ func UserText(s string) (text, summary string) {
 		}
 	}
 	if kept == 0 {
-		return s, ""
+		return s
 	}
 	b.WriteString(s[kept:])
-	return strings.TrimSpace(b.String()), summary
+	return strings.TrimSpace(b.String())
+}
+
+// closingTags are the places of the last closing tag of each name.
+func closingTags(s string) map[string]int {
+	out := map[string]int{}
+	for at := 0; ; {
+		n := strings.Index(s[at:], "</")
+		if n < 0 {
+			return out
+		}
+		if name := elementName(s[at+n+2:]); name != "" {
+			out[name] = at + n
+		}
+		at += n + 2
+	}
 }
 
 // machineName is the member "name" of a message that a program wrote.

@@ -99,7 +99,7 @@ func WithoutData(s string) string {
 // The tags around a summary in a message.
 const (
 	OpenTag  = "<condensed-summary>"
-	closeTag = "</condensed-summary>"
+	CloseTag = "</condensed-summary>"
 )
 
 // TextCost is what a line of the text costs in the message, its newline included.
@@ -110,7 +110,7 @@ func Tags(s string) int {
 	if !strings.Contains(s, "condensed-summary>") {
 		return 0
 	}
-	return strings.Count(s, OpenTag) + strings.Count(s, closeTag)
+	return strings.Count(s, OpenTag) + strings.Count(s, CloseTag)
 }
 
 // StripInvisible removes terminal sequences and the characters that no reader sees, and that
