@@ -255,7 +255,9 @@ func (l *Ledger) addEntries(t *Turn, usage bool) (from int, counted bool) {
 // counted takes the usage of a turn, which is of the input as it is now. It reports whether the usage's
 // output belongs to an answer to the present view.
 func (l *Ledger) counted(t *Turn) bool {
-	l.spend(t.usage)
+	if !l.isFalse(t.usage) {
+		l.spend(t.usage)
+	}
 	if t.generation <= l.Generation() { // an agent cannot have applied what was not published
 		l.accept(t.usage)
 	}

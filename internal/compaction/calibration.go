@@ -62,7 +62,7 @@ type calibration struct {
 // so the savings of later compactions are taken off the count. It reports whether the usage counts.
 func (l *Ledger) anchor(u *events.Usage, generation int64, at Tokens) bool {
 	input := inputOf(u)
-	if input > l.cache.largest { // beyond the window of any model
+	if l.isFalse(u) {
 		input = min(input, l.cache.window)
 	}
 	if input == 0 || generation > l.Generation() {
@@ -307,11 +307,10 @@ func (m *limits) raise(window Tokens, p *Policy) Tokens {
 	return max(window, raised)
 }
 
-// accept takes the usage of an accepted call. It overrides a lower limit from an earlier refusal. A usage
-// above the window of any model is false.
+// accept takes the usage of an accepted call. It overrides a lower limit from an earlier refusal.
 func (l *Ledger) accept(u *events.Usage) {
 	input, x := inputOf(u), &l.limits
-	if input > l.cache.largest {
+	if l.isFalse(u) {
 		input = min(input, l.cache.listed)
 	}
 	if l.cache.policy.LearnReserve && u.Output > 0 && x.answered(min(Tokens(u.Output), l.cache.largest)) {
@@ -333,6 +332,9 @@ func (l *Ledger) accept(u *events.Usage) {
 		l.noteWindow()
 	}
 }
+
+// isFalse reports a usage beyond the window of any model.
+func (l *Ledger) isFalse(u *events.Usage) bool { return inputOf(u) > l.cache.largest }
 
 // inputOf is the input that a provider counted.
 func inputOf(u *events.Usage) Tokens { return Tokens(u.Input + u.CacheRead + u.CacheCreate) }

@@ -195,12 +195,12 @@ func (l *Ledger) spend(u *events.Usage) {
 	l.cost.Input += int64(p.Input.Times(Tokens(u.Input)) + p.Cached.Times(Tokens(u.CacheRead)) + p.Write.Times(Tokens(u.CacheCreate)))
 }
 
-// called notes the call whose answer a turn has. If it has no usage, the content of the call before counts as
-// read from the provider's cache, and the rest as written into it.
+// called notes the call whose answer a turn has. If it has no usage, or a false one, the content of the call before
+// counts as read from the provider's cache, and the rest as written into it.
 func (l *Ledger) called(u *events.Usage) {
 	input := l.estimated()
 	read := min(l.carried, input)
-	if l.carried = input; u == nil {
+	if l.carried = input; u == nil || l.isFalse(u) {
 		l.spend(&events.Usage{CacheRead: int64(read), CacheCreate: int64(input - read)})
 	}
 }

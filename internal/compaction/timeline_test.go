@@ -84,6 +84,14 @@ func TestSpentOnInput(t *testing.T) {
 	if want := int64(10*input + 2000*cached + 300*write); first != want {
 		t.Errorf("a call with a usage: %d, want %d", first, want)
 	}
+	const window = 200_000 // at most this is believed
+	for _, usage := range []object{
+		{"input_tokens": 1 << 40}, {"input_tokens": 10, "cache_read_input_tokens": 1 << 40}, {"cache_creation_input_tokens": 1 << 40},
+	} {
+		if first, _, _, _ := spent(model, 1000, usage); first != window*write {
+			t.Errorf("a false usage: %d, want %d", first, window*write)
+		}
+	}
 	if _, second, had, all := spent(model, 1000, nil); had <= 0 || second != had*cached+(all-had)*write {
 		t.Errorf("a warm cache of %d of %d tokens: %d", had, all, second)
 	}
