@@ -171,6 +171,20 @@ var conversations = []conversation{
 		c.args = `{"path":` + strings.Repeat("[", depth) + strings.Repeat("1,", n*4) + "1" + strings.Repeat("]", depth) + "}"
 		return []msg{user(0), {role: events.RoleAssistant, calls: []call{c}}, answering(0)}
 	}},
+	{"a list of files", func(n int) []msg {
+		var files []string
+		for i := range 4 * n {
+			files = append(files, fmt.Sprintf("%q", fmt.Sprint(i)))
+		}
+		c := callNo(0)
+		c.args = `{"files":[` + strings.Join(files, ",") + `]}`
+		return []msg{user(0), {role: events.RoleAssistant, calls: []call{c}}, answering(0)}
+	}},
+	{"a long command", func(n int) []msg {
+		c := callNo(0)
+		c.tool, c.args = "bash", `{"command":"cd /x;`+strings.Repeat("cd a;<b;", 4*n)+`"}`
+		return []msg{user(0), {role: events.RoleAssistant, calls: []call{c}}, answering(0)}
+	}},
 	{"one file", func(n int) []msg {
 		return append([]msg{user(0)}, repeat(n, func(i int) msg {
 			c := callNo(i / 2)
