@@ -14,8 +14,8 @@
 //     use beyond the share are owed, for a week at most, and paid off with time.
 //   - A call over quota is refused at once, with a [*model.Error] of kind
 //     [model.OverQuota], and costs nothing.
-//   - A call reads the store once and writes it twice, more often only where other workers
-//     write for the same tenant at the same time.
+//   - A call reads and writes the store once, with a limit of tokens twice; more often only
+//     where other workers write for the same tenant at the same time.
 //
 // Tokens are those that a provider counts. An answer whose provider does not say is
 // estimated; a failed call counts as a call only.
