@@ -121,6 +121,27 @@ func TestDiagnoseCopies(t *testing.T) {
 	diagnose(t, p, "snapshots: that of partition ")
 }
 
+// TestMain gives all tests a proxy that does not run: a request through it fails.
+func TestMain(m *testing.M) {
+	os.Setenv("HTTP_PROXY", "http://127.0.0.1:9")
+	os.Exit(m.Run())
+}
+
+// The doctor sends the token to the worker itself, past a proxy of the environment.
+func TestDiagnosePastProxies(t *testing.T) {
+	nc, js := dial(t, embedded.Config{})
+	ensure(t, js)
+	worker := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if _, err := w.Write([]byte(`{"workers":[{"owner":"a"}]}`)); err != nil {
+			t.Error(err)
+		}
+	}))
+	t.Cleanup(worker.Close)
+	join(t, js, "a")
+	_, port, _ := strings.Cut(worker.Listener.Addr().String(), ":")
+	finding(t, inspect.Target{Conn: nc, HTTP: "0.0.0.0:" + port, Token: "secret"}, "checkpoint") // no proxy serves a loopback address
+}
+
 // A console that other machines reach is a note, and a problem where it answers without a token.
 func TestDiagnoseConsole(t *testing.T) {
 	nc, js := dial(t, embedded.Config{})
