@@ -10,6 +10,7 @@ import (
 
 	"compactd/internal/events"
 	"compactd/internal/summarize"
+	"compactd/internal/summarize/extract"
 	"compactd/internal/summarize/summarizetest"
 	"compactd/internal/testkit/summaries"
 )
@@ -205,6 +206,26 @@ func TestRecordOfShellBlocks(t *testing.T) {
 	for _, r := range record {
 		if (r.Kind == events.RecordPathRead || r.Kind == events.RecordPathChanged) && (r.Text == "src/missing.py" || r.Text == "src/c.py") {
 			t.Errorf("%+v was not there", r)
+		}
+	}
+}
+
+// A record keeps to its room also where the folds of dropped instructions make it drop more.
+func TestFoldsKeepTheRoom(t *testing.T) {
+	const most = 7_000 // of a first record
+	for n := range 80 {
+		in := summarize.Input{Format: events.OpenAI}
+		for i := range n {
+			in.Messages = append(in.Messages,
+				wordsOf(1+4*i, events.RoleSystem, fmt.Sprintf("Instruction %d %s", i, strings.Repeat("of the agent ", 5*(i%9)))),
+				wordsOf(3+4*i, events.RoleUser, fmt.Sprintf("Look at number %d of the list, please.", i)))
+		}
+		units := 0
+		for _, r := range extract.Scan(&in).Record(20_000) {
+			units += summarize.RecordCost(r)
+		}
+		if units > most {
+			t.Errorf("%d of each: %d units", n, units)
 		}
 	}
 }
