@@ -23,6 +23,7 @@ type Index struct {
 	Last     compaction.Seq // highest key of Outcomes
 	epochs   []configEpoch
 	Chains   map[compaction.Seq]uint64 // hashes at the markers; nil if not needed
+	Erased   compaction.Seq            // last session.forget, also a lost one: the log may lack events of the hashes before it
 	epoch    uint64
 }
 
@@ -93,7 +94,9 @@ func (r *Index) Add(k events.Kind, data []byte) error {
 	if r.Outcomes == nil {
 		r.Outcomes = map[compaction.Seq][]compaction.Outcome{}
 	}
-	r.Outcomes[cause] = append(r.Outcomes[cause], o)
+	if r.Outcomes[cause] = append(r.Outcomes[cause], o); k == events.KindForgotten {
+		r.Erased = max(r.Erased, cause)
+	}
 	r.Last = max(r.Last, cause)
 	return nil
 }

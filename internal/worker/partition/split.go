@@ -315,7 +315,7 @@ func (h *inheritance) apply(l *ledgers, e decide.Event, at time.Time, named func
 		}
 		delete(by.Outcomes, e.Seq)
 	}
-	if c := by.Chains[e.Seq]; h.whole && c != 0 && c != end.chain {
+	if c := by.Chains[e.Seq]; h.whole && e.Seq >= by.Erased && c != 0 && c != end.chain {
 		return applied, errOtherChain
 	}
 	return applied, nil
