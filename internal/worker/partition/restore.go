@@ -66,7 +66,7 @@ func (r *recovery) prepare(ctx context.Context, parent int) error {
 
 // put replaces the file by the snapshot that find returns, if any.
 func (r *recovery) put(ctx context.Context, find func(context.Context) (*snapshot.Snapshot, error)) error {
-	path, tries := r.file.path()+copySuffix, 0
+	path, tries := r.file.path()+restoredSuffix, 0
 	var found *snapshot.Snapshot
 	err := r.retry(ctx, "restore snapshot", func() (err error) {
 		limited, cancel := context.WithTimeout(ctx, findSnapshotTime)

@@ -18,8 +18,12 @@ import (
 	"compactd/internal/worker/observe"
 )
 
-// copySuffix marks the copy of a ledger file during its upload or download.
-const copySuffix = ".copy"
+// copySuffix marks the copy of a ledger file during its upload, restoredSuffix one during its download: the upload of
+// a partition may outlast its closing, and go on while it is opened again.
+const (
+	copySuffix     = ".copy"
+	restoredSuffix = copySuffix + ".in"
+)
 
 // snapshotShare limits the cost of snapshots: uploads of a partition take at most one
 // snapshotShare-th of the time.
@@ -197,7 +201,7 @@ func (set *Set) RemoveCopies() error {
 	if set.config.Dir == "" {
 		return nil
 	}
-	found, err := filepath.Glob(filepath.Join(set.config.Dir, "p*.db"+copySuffix))
+	found, err := filepath.Glob(filepath.Join(set.config.Dir, "p*.db"+copySuffix+"*"))
 	for _, path := range found {
 		err = cmp.Or(err, os.Remove(path))
 	}
