@@ -98,7 +98,9 @@ func TestReadAhead(t *testing.T) {
 		alone += blocks(read(), sessions)
 		queue = append(queue, group{outcomes: []emitted{{address: a, outcome: o}}, end: position{seq: compaction.Seq(s + 1)}})
 	}
-	set.Payloads.Invalidate()
+	for s := range sessions {
+		set.Payloads.Erase(events.Address{Tenant: "t", Session: fmt.Sprint("s", s)})
+	}
 	for name, share := range map[string]int{"all at once": sessions, "a quarter at once": sessions / 4, "none fits": 0} {
 		t.Run(name, func(t *testing.T) {
 			most := share * rounds * (textBytes + 400)

@@ -80,7 +80,7 @@ func (s stores) lastForget(ctx context.Context, in []int) (uint64, error) {
 func (s stores) streams(ctx context.Context, e erase.Erasure) (outcomes, log int64, err error) {
 	if outcomes, log, err = erase.Erase(ctx, s.set.js, e); err == nil {
 		failpoint.Pass("streams-erased")
-		s.set.Payloads.Invalidate()
+		s.set.Payloads.Erase(e.Address)
 	}
 	return outcomes, log, err
 }
@@ -250,12 +250,9 @@ func (set *Set) pruneErased(ctx context.Context) error {
 // everySession matches the address of any session in a filter.
 var everySession = events.Address{Tenant: "*", Session: "*"}
 
-// subscribeErasures follows the erasures of other workers until stop is called. It removes the files of all
-// partitions that had the session; a partition served here overwrites its file instead.
+// subscribeErasures follows the erasures of other workers until stop is called. It drops the texts of the session,
+// and removes the files of all partitions that had it; a partition served here overwrites its file instead.
 func (set *Set) subscribeErasures() (stop func(), err error) {
-	if set.config.Dir == "" {
-		return func() {}, nil
-	}
 	var busy sync.Mutex
 	s, err := set.config.Commit.Subscribe(events.Published(events.KindErased, everySession), func(m *nats.Msg) {
 		busy.Lock()
@@ -263,6 +260,10 @@ func (set *Set) subscribeErasures() (stop func(), err error) {
 		var done events.Erased
 		_, a, err := events.ParsePublished(m.Subject)
 		if err != nil || events.Unmarshal(m.Data, &done) != nil {
+			return
+		}
+		set.Payloads.Erase(a)
+		if set.config.Dir == "" {
 			return
 		}
 		table := set.Table()

@@ -53,8 +53,14 @@ func (t *Renderer) Put(e decide.Event) {
 	t.cache.Set(e.Seq, entry{e.Address, e.Kind, e.Data})
 }
 
-// Invalidate drops all texts after an erasure: the cache has no index by session.
-func (t *Renderer) Invalidate() { t.cache.InvalidateAll() }
+// Erase drops the texts of a session.
+func (t *Renderer) Erase(a events.Address) {
+	for seq, held := range t.cache.All() {
+		if held.address == a {
+			t.cache.Invalidate(seq)
+		}
+	}
+}
 
 // InvalidateUnused drops all texts if none was used since its last call.
 func (t *Renderer) InvalidateUnused() {
