@@ -78,6 +78,19 @@ func (l *Ledger) Expired(now int64, c *Config) bool {
 // Expired reports the same by the time of a session's last turn.
 func (c *Config) Expired(lastTurnAt, now int64) bool { return now-lastTurnAt >= c.retention }
 
+// namingsPerRetention is the resolution of [Config.NamesAgain].
+const namingsPerRetention = 30
+
+// NamesAgain reports whether a turn is a session's first one in its part of the retention, by the time of the last turn.
+// The log of another session names its branch again with such a turn, since the log does not keep the last naming.
+func (c *Config) NamesAgain(lastTurnAt, now int64) bool {
+	part := c.retention / namingsPerRetention
+	return lastTurnAt/part != now/part
+}
+
+// LastTurnAt is the time of the last turn, taken or parked, in Unix milliseconds of the log.
+func (l *Ledger) LastTurnAt() int64 { return l.lastTurnAt }
+
 // Idle reports whether a session.idle is due under a config. now is in Unix milliseconds of the log.
 func (l *Ledger) Idle(now int64, c *Config) bool {
 	l.use(c)

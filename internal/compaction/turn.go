@@ -284,8 +284,10 @@ func (l *Ledger) addBranch(id string, seq Seq) {
 	if l.LastTurn() == 0 {
 		return
 	}
+	if !l.HasBranch(id) { // else it is named again
+		l.lineages.BranchedAt = seq
+	}
 	l.lineages.Branches = pushed(l.lineages.Branches, dialect.KeyOf(id), maxBranches)
-	l.lineages.BranchedAt = seq
 }
 
 // pushed returns a list of at most most values that ends with x, without duplicates of x.
@@ -302,7 +304,7 @@ func (l *Ledger) HasBranch(id string) bool {
 	return slices.Contains(l.lineages.Branches, dialect.KeyOf(id))
 }
 
-// Branched is the sequence of the event that named the last branch, 0 for none.
+// Branched is the sequence of the event that first named the last new branch, 0 for none.
 func (l *Ledger) Branched() Seq { return l.lineages.BranchedAt }
 
 // AwaitedAfter lists the calls without a result at the end of a turn, by the keys of their ids, 0 for a call

@@ -28,7 +28,8 @@ type Decider struct {
 	seen    uint64 // clock at the last call of EvictUnused
 	LoadErr error  // a ledger could not be loaded: the file cannot be trusted
 
-	Repeated measure.Repeated // by the last event
+	Repeated   measure.Repeated // by the last event
+	namesAgain bool             // the last event is the first turn of its session in a part of the retention
 
 	described      map[events.Address]compaction.Overview // of sessions outside of Cache
 	describedUnder *compaction.Config
@@ -48,7 +49,7 @@ func (d *Decider) Process(e Event) (_ []compaction.Outcome, text bool) {
 	if len(e.Data) > largeEvent {
 		defer d.shrink()
 	}
-	d.Repeated = measure.Repeated{}
+	d.Repeated, d.namesAgain = measure.Repeated{}, false
 	k, err := d.open(e)
 	if err != nil {
 		return d.reject(e, err), false
@@ -68,14 +69,15 @@ func (d *Decider) Bytes(e Event) int {
 	return len(e.Data)
 }
 
-// ForkedBy returns the point where the session of a processed event branched off, if the event is the
-// turn that names it; else nil.
+// ForkedBy returns the point where the session of the last processed event branched off, if the log of the
+// other session has to name the branch: the event is the turn that branched off, or see
+// [compaction.Config.NamesAgain]. Else it returns nil.
 func (d *Decider) ForkedBy(e Event) *compaction.Forked {
 	k := d.Cache[e.Address]
 	if e.Kind != events.KindTurn || k == nil || k.Ledger == nil {
 		return nil
 	}
-	if f := k.Ledger.ForkedFrom(); f != nil && f.Seq == e.Seq {
+	if f := k.Ledger.ForkedFrom(); f != nil && (f.Seq == e.Seq || d.namesAgain) {
 		return f
 	}
 	return nil
@@ -176,9 +178,10 @@ func (d *Decider) decide(k *Entry, e Event) (outs []compaction.Outcome, err erro
 		d.reset(k)
 		return nil, events.NewInvalid(events.CodeSessionReset, "", "a compaction has too many edits for one event; the session begins again")
 	}
-	known, repeated := l.HasTurns(), l.Repeated()
+	known, repeated, last := l.HasTurns(), l.Repeated(), l.LastTurnAt()
 	installs = true
 	d.next.Install(l)
+	d.namesAgain = known && d.Config.NamesAgain(last, l.LastTurnAt())
 	d.Repeated = l.Repeated().Since(repeated)
 	d.changed(k, l, known, e.Kind)
 	return outs, nil
