@@ -1,9 +1,11 @@
 package partition
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -109,7 +111,8 @@ func (i *intake) pass(g group, e decide.Event) {
 var auditedKinds = []events.Kind{events.KindCompact, events.KindRewind, events.KindForget}
 
 // record puts an audited event into the audit log before its outcome is committed. An owner that takes
-// over after a crash records it again; the entry is stored once. An error does not stop the event.
+// over after a crash records it again; within two minutes the entry is stored once. An error does not stop
+// the event.
 func (i *intake) record(ctx context.Context, e decide.Event, caller string) {
 	if i.set.config.Audit == nil || !slices.Contains(auditedKinds, e.Kind) || e.Validate() != nil {
 		return
@@ -139,24 +142,27 @@ func (i *intake) linger(ctx context.Context, committed time.Time) {
 // A branch of a session belongs to it. The log of a session names its branches: the partition that
 // decides the first turn of a branch writes a session.branch into the log of the parent session,
 // which may belong to another partition. The partition that decides a session.end or session.forget
-// writes the same event for each branch. These events are stored before the commit of the event that
-// caused them, so that an owner which takes over after a crash stores the missing ones. See docs/adr/0046.
+// writes the same event for each branch that the log names before it. The parent may end between the
+// turn of a branch and its session.branch: then the partition of the branch writes that event. These
+// events are stored before the commit of the event that caused them, so that an owner which takes over
+// after a crash stores the missing ones. See docs/adr/0046.
 
-// relatives finds the branches of a session and stores events about them. An id that was stored
-// before is not stored again.
+// relatives reads and stores events about the branches of a session.
 type relatives interface {
+	// branches lists the branches that the log names before an event.
 	branches(ctx context.Context, a events.Address, before compaction.Seq) ([]string, error)
+	// endings lists the endings of a session after an event, in order.
+	endings(ctx context.Context, a events.Address, after compaction.Seq) ([]ending, error)
 	publish(ctx context.Context, k events.Kind, a events.Address, id string, body any) error
 }
 
 // relate stores the events that an event causes for other sessions of its family.
 func relate(ctx context.Context, f relatives, e decide.Event, forked *compaction.Forked) error {
 	if forked != nil {
-		parent := events.Address{Tenant: e.Address.Tenant, Session: forked.Session}
-		id := fmt.Sprintf("branch-%d-%x", e.Seq, dialect.KeyOf(e.Address.String()))
-		return f.publish(ctx, events.KindBranch, parent, id, &events.Branch{Header: events.Header{V: events.Version, ID: id}, Branch: e.Address.Session})
+		return name(ctx, f, e, events.Address{Tenant: e.Address.Tenant, Session: forked.Session})
 	}
-	if !endsFamily(e) {
+	x, ok := endingOf(e.Kind, e.Seq, e.Data)
+	if !ok || e.Validate() != nil {
 		return nil
 	}
 	branches, err := f.branches(ctx, e.Address, e.Seq)
@@ -164,52 +170,93 @@ func relate(ctx context.Context, f relatives, e decide.Event, forked *compaction
 		return err
 	}
 	for _, session := range branches {
-		if e.Kind == events.KindEnd && !events.IsBranch(e.Address.Session, session) {
-			continue // a fork, which outlives its parent
-		}
-		id := familyID(e, session)
-		if err := f.publish(ctx, e.Kind, events.Address{Tenant: e.Address.Tenant, Session: session}, id, &events.Header{V: events.Version, ID: id}); err != nil {
+		if err := passOn(ctx, f, x, e.Address, session); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// endsFamily reports whether an event also ends the branches of its session.
-func endsFamily(e decide.Event) bool {
-	if e.Validate() != nil {
-		return false
+// name stores the session.branch of a turn's session in the log of its parent, and the endings of the parent
+// since the turn.
+func name(ctx context.Context, f relatives, e decide.Event, parent events.Address) error {
+	id := fmt.Sprintf("branch-%d-%x", e.Seq, dialect.KeyOf(e.Address.String()))
+	named := events.Branch{Header: events.Header{V: events.Version, ID: id}, Branch: e.Address.Session}
+	if err := f.publish(ctx, events.KindBranch, parent, id, &named); err != nil {
+		return err
 	}
-	var err error
-	switch e.Kind {
-	case events.KindEnd:
-		_, err = events.DecodeEnd(e.Data)
-	case events.KindForget:
-		_, err = events.DecodeForget(e.Data)
-	default:
-		return false
+	since, err := f.endings(ctx, parent, e.Seq) // any later ending finds the session.branch
+	if err != nil {
+		return err
 	}
-	return err == nil
+	for _, x := range since {
+		if err := passOn(ctx, f, x, parent, e.Address.Session); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
+// passOn stores the ending of a session for a branch, unless the branch ended since: a second event would end
+// a session that its agent began again.
+func passOn(ctx context.Context, f relatives, x ending, parent events.Address, branch string) error {
+	if x.kind == events.KindEnd && !events.IsBranch(parent.Session, branch) {
+		return nil // a fork, which outlives its parent
+	}
+	a := events.Address{Tenant: parent.Tenant, Session: branch}
+	first := x.first()
+	id := fmt.Sprintf("%s%d-%x", familyPrefix, first, dialect.KeyOf(a.String()))
+	found, err := f.endings(ctx, a, first-1)
+	if err != nil || slices.ContainsFunc(found, func(y ending) bool {
+		return (y.kind == x.kind || y.kind == events.KindForget) && (y.seq == first || y.id == id || y.seq > x.seq)
+	}) {
+		return err
+	}
+	return f.publish(ctx, x.kind, a, id, &events.Header{V: events.Version, ID: id})
+}
+
+// ending is a valid session.end or session.forget.
+type ending struct {
+	kind events.Kind
+	seq  compaction.Seq
+	id   string
+}
+
+// endingOf reads an ending; ok is false for any other event.
+func endingOf(k events.Kind, seq compaction.Seq, data []byte) (x ending, ok bool) {
+	x = ending{kind: k, seq: seq}
+	var err error
+	switch k {
+	case events.KindEnd:
+		x.id, err = events.DecodeEnd(data)
+	case events.KindForget:
+		x.id, err = events.DecodeForget(data)
+	default:
+		return x, false
+	}
+	return x, err == nil
+}
+
+// familyPrefix begins the id of an ending that another session caused. The sequence of the first ending of the
+// cascade follows, so that sessions which branched off each other do not end each other forever.
 const familyPrefix = "family-"
 
-// familyID returns the id of the event that e causes for a branch. It contains the sequence of the first
-// event of the cascade, so that sessions which branched off each other do not end each other forever.
-func familyID(e decide.Event, session string) string {
-	first := fmt.Sprint(e.Seq)
-	if rest, ok := strings.CutPrefix(e.ID, familyPrefix); ok {
-		first, _, _ = strings.Cut(rest, "-")
+// first returns the sequence of the first ending of the cascade.
+func (x ending) first() compaction.Seq {
+	if rest, ok := strings.CutPrefix(x.id, familyPrefix); ok {
+		digits, _, _ := strings.Cut(rest, "-")
+		if n, err := strconv.ParseUint(digits, 10, 64); err == nil && n > 0 && n < uint64(x.seq) {
+			return compaction.Seq(n)
+		}
 	}
-	return fmt.Sprintf("%s%s-%x", familyPrefix, first, dialect.KeyOf(e.Address.Tenant+"."+session))
+	return x.seq
 }
 
 // family implements relatives with the log.
 type family struct{ scope }
 
 func (f family) branches(ctx context.Context, a events.Address, before compaction.Seq) (out []string, err error) {
-	subjects := events.LoggedIn(f.set.Table().Path(a), events.KindBranch, a)
-	err = stream.ReadSubjects(ctx, f.set.config.Read, topology.LogStream, subjects, 1, func(m stream.LogMessage) error {
+	err = f.read(ctx, events.KindBranch, a, 1, func(m stream.LogMessage) error {
 		if m.Seq >= uint64(before) {
 			return nil // the messages of several subjects are not in order
 		}
@@ -219,6 +266,26 @@ func (f family) branches(ctx context.Context, a events.Address, before compactio
 		return nil
 	})
 	return out, err
+}
+
+func (f family) endings(ctx context.Context, a events.Address, after compaction.Seq) (out []ending, err error) {
+	for _, k := range []events.Kind{events.KindEnd, events.KindForget} {
+		if err := f.read(ctx, k, a, uint64(after)+1, func(m stream.LogMessage) error {
+			if x, ok := endingOf(k, compaction.Seq(m.Seq), m.Data); ok {
+				out = append(out, x)
+			}
+			return nil
+		}); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(out, func(x, y ending) int { return cmp.Compare(x.seq, y.seq) })
+	return out, nil
+}
+
+// read calls fn with the events of one kind of a session from a sequence on.
+func (f family) read(ctx context.Context, k events.Kind, a events.Address, from uint64, fn func(stream.LogMessage) error) error {
+	return stream.ReadSubjects(ctx, f.set.config.Read, topology.LogStream, events.LoggedIn(f.set.Table().Path(a), k, a), from, fn)
 }
 
 func (f family) publish(ctx context.Context, k events.Kind, a events.Address, id string, body any) error {

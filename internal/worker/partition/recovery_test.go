@@ -13,7 +13,7 @@ import (
 	"compactd/internal/worker/outcomelog"
 )
 
-// A log that lost its end is compared with the hashes of all markers that are left, but not with those from before an
+// A truncated log is compared with the hashes of all markers that are left, but not with those from before an
 // erasure: the log lacks events of these.
 func TestErasedBeforeTruncation(t *testing.T) {
 	set := &Set{config: Config{Compaction: simulatedConfigs()[1]}}

@@ -64,6 +64,8 @@ const (
 	belowSplit         flaw = "a child is rolled back below its split"
 	shedBelow          flaw = "ledgers of a child leave below the split"
 	staleParent        flaw = "a child begins from what its parent decided about lost events"
+	lateBranchMissed   flaw = "a branch that the log names late outlives its session"
+	endingRepeated     flaw = "the end of a branch is stored again"
 )
 
 var flaws = []flaw{
@@ -71,7 +73,7 @@ var flaws = []flaw{
 	fenceOff, tornBatch, answerGuessed, staleSummaryTaken, rewindsNotReplayed, decidedAgain, presentConfig, lostEventsReplayed, lostDiskTaken,
 	outcomeLost, editsOmitted, epochsJoined, splitUnknown, splitMoved, parentUnread, subjectTrusted, shedEarly, parentIgnored,
 	splitMissed, erasedMissed, erasedHere, erasureUnresumed, pagesLeft, copiesLeft, elsewhereIgnored, summaryUnfenced, forgetNotRepeated,
-	belowSplit, shedBelow, staleParent,
+	belowSplit, shedBelow, staleParent, lateBranchMissed, endingRepeated,
 }
 
 // Whatever crashes, arrives twice, late or from an owner that has lost its partition:
@@ -161,7 +163,7 @@ func (c *counts) add(x counts) {
 
 // Each planted defect is noticed.
 func TestSimulationNotices(t *testing.T) {
-	const most = 3000
+	const most = 8000
 	missed := 0
 	for _, f := range flaws {
 		seed, err := uint64(0), error(nil)

@@ -23,6 +23,7 @@ type agent struct {
 	window  int
 	ids     int       // so far
 	callers []*caller // whose syncs publish its turns; nil where it publishes them
+	parent  string    // the session that its session branches off, or ""
 }
 
 // message was published, and may be again.
@@ -106,6 +107,9 @@ func (a *agent) turn(from int) {
 		more += fmt.Sprintf(`"format":"openai","model":{"provider":%q,"name":"m","context_window":%d,"max_output_tokens":%d},`,
 			[]string{"openai", "anthropic"}[a.s.IntN(2)], a.window, a.window/5)
 	}
+	if a.number == 1 && a.parent != "" {
+		more += fmt.Sprintf(`"forked_from":{"session":%q,"turn":%d},`, a.parent, a.s.IntN(3))
+	}
 	messages, answered := a.messages(id)
 	if answered && a.s.odds(30) {
 		more += fmt.Sprintf(`"generation":%d,"usage":{"input_tokens":%d},`, a.gen, 1+a.s.IntN(a.window))
@@ -156,6 +160,8 @@ func (a *agent) release() {
 // receive takes an outcome that was committed.
 func (a *agent) receive(o compaction.Outcome, partition int) {
 	switch b := o.Body.(type) {
+	case *events.Forgotten: // perhaps with the session that it branched off
+		a.number = 0
 	case *events.Job:
 		a.jobs = append(a.jobs, simulatedJob{b, partition})
 		if a.s.odds(60) {

@@ -11,6 +11,7 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/render"
 	"compactd/internal/events"
+	"compactd/internal/worker/decide"
 	"compactd/internal/worker/payload"
 	"compactd/internal/worker/syncs"
 )
@@ -50,19 +51,35 @@ func (o *owner) answerSync(c *caller, in *events.SyncRequest) (*events.SyncRespo
 type simulatedHost struct{ o *owner }
 
 // simulatedFamily is the log as an owner sees it that passes an event on to branches.
-type simulatedFamily struct{ o *owner }
+type simulatedFamily struct {
+	o *owner
+	e decide.Event
+}
 
 func (f simulatedFamily) branches(_ context.Context, a events.Address, before compaction.Seq) (out []string, err error) {
 	if f.o.s.flaw == branchGoesOn {
 		return nil, nil
 	}
 	for _, e := range f.o.s.log[:before-1] {
-		if e.Kind == events.KindBranch && e.Address == a {
+		if e.Kind == events.KindBranch && e.Address == a && !f.o.s.gone[e.Seq] {
 			b, err := events.DecodeBranch(e.Data)
 			if err != nil {
 				return nil, err
 			}
 			out = append(out, b.Branch)
+		}
+	}
+	return out, nil
+}
+
+func (f simulatedFamily) endings(_ context.Context, a events.Address, after compaction.Seq) (out []ending, err error) {
+	names := f.e.Kind == events.KindTurn && a != f.e.Address
+	if names && f.o.s.flaw == lateBranchMissed || !names && f.o.s.flaw == endingRepeated {
+		return nil, nil
+	}
+	for _, e := range f.o.s.log[after:] {
+		if x, ok := endingOf(e.Kind, e.Seq, e.Data); ok && e.Address == a && !f.o.s.gone[e.Seq] {
+			out = append(out, x)
 		}
 	}
 	return out, nil

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"strings"
 
 	"compactd/internal/compaction"
 	"compactd/internal/events"
@@ -101,7 +102,7 @@ func (s *simulation) wantLineage(e decide.Event, was former, now []events.Raw) e
 	return nil
 }
 
-// wantFamilies checks that the log names each branch, and that branches end with their session.
+// wantFamilies checks that the log names each branch, and that branches end with their session, once.
 func (s *simulation) wantFamilies(forks []decide.Event, parents map[compaction.Seq]events.Address) error {
 	if s.counts.EventsLost > 0 {
 		return nil
@@ -117,23 +118,31 @@ func (s *simulation) wantFamilies(forks []decide.Event, parents map[compaction.S
 			return fmt.Errorf("event %d: the log does not name %s as a branch of %s", e.Seq, e.Address.Session, parents[e.Seq].Session)
 		}
 	}
-	for _, m := range s.log {
-		if m.Kind != events.KindBranch {
-			continue
-		}
-		b, err := events.DecodeBranch(m.Data)
-		if err != nil {
-			return err
-		}
-		child := events.Address{Tenant: m.Address.Tenant, Session: b.Branch}
-		for _, e := range s.log[m.Seq:] {
-			if e.Kind != events.KindEnd || e.Address != m.Address {
+	for _, fork := range forks {
+		for _, e := range s.log[fork.Seq:] {
+			if e.Kind == events.KindForget && e.Address == fork.Address { // nothing of the fork is left
+				break
+			}
+			if _, ends := endingOf(e.Kind, e.Seq, e.Data); !ends || e.Address != parents[fork.Seq] {
+				continue
+			}
+			if e.Kind == events.KindEnd && !events.IsBranch(e.Address.Session, fork.Address.Session) {
 				continue
 			}
 			s.synced.Families++
-			if !after(e, events.KindEnd, child, "") {
-				return fmt.Errorf("event %d: %s ends, and its branch %s does not", e.Seq, e.Address.Session, b.Branch)
+			s.counts.Families++
+			if !after(e, e.Kind, fork.Address, "") && !after(e, events.KindForget, fork.Address, "") {
+				return fmt.Errorf("event %d: session.%s of %s, and its branch %s goes on", e.Seq, e.Kind, e.Address.Session, fork.Address.Session)
 			}
+		}
+	}
+	passed := map[string]compaction.Seq{}
+	for _, e := range s.log {
+		if x, ends := endingOf(e.Kind, e.Seq, e.Data); ends && strings.HasPrefix(x.id, familyPrefix) {
+			if passed[x.id] > 0 {
+				return fmt.Errorf("event %d: session.%s of %s was passed on before, as event %d", e.Seq, e.Kind, e.Address.Session, passed[x.id])
+			}
+			passed[x.id] = e.Seq
 		}
 	}
 	return nil

@@ -276,7 +276,7 @@ func (s *simulation) anyConfig() *compaction.Config {
 // read decides the next events. The config in force may change before each of them.
 func (o *owner) read(n int) {
 	for e := range o.unread(compaction.Seq(len(o.s.log))) {
-		if n--; n < 0 {
+		if n--; n < 0 || o.ended {
 			return
 		}
 		if o.s.odds(2) {
@@ -316,7 +316,7 @@ func (o *owner) decide(e decide.Event) {
 	if s.flaw == outcomeLost && len(g.outcomes) > 0 && s.odds(5) {
 		g.outcomes = nil
 	}
-	if relate(context.Background(), simulatedFamily{o}, e, g.forked) == nil {
+	if relate(context.Background(), simulatedFamily{o, e}, e, g.forked) == nil {
 		o.queue.push(g, e.Address)
 	}
 }
@@ -324,6 +324,9 @@ func (o *owner) decide(e decide.Event) {
 // commit is committer.commit for the first n groups of the queue; without any it
 // commits a marker at the end of what is decided.
 func (o *owner) commit(n int) {
+	if o.ended {
+		return
+	}
 	groups, end := o.queue.head()
 	if n < len(groups) {
 		if n == 0 {

@@ -66,7 +66,7 @@ type counts struct {
 	Seeds, Sessions, Events, Resent, Outcomes, Compactions, Rewinds, Summaries, Duplicates, Gaps                    int
 	Takeovers, Crashes, Replays, Checkpoints, Resumed, Fenced, LostAcks, Evicted, EventsLost, Omitted, Reconfigured int
 	Growths, Splits, Children, Stale, Skipped, Unborn, LostBelow, Filled                                            int
-	ForgetEvents, Erasures, Overwritten, Repeated, Scrubbed, Moved                                                  int
+	ForgetEvents, Erasures, Overwritten, Repeated, Scrubbed, Moved, Families                                        int
 }
 
 // commitment is one message of OUTCOMES.
@@ -94,6 +94,16 @@ func newSimulation(seed uint64, f flaw) *simulation {
 	s.table, s.transforms = partitions.New(n), []int{n}
 	for i := range 1 + s.IntN(5)/2 {
 		s.agents = append(s.agents, newAgent(s, fmt.Sprintf("s%d-%d", i, s.IntN(1000))))
+	}
+	families := rand.New(rand.NewPCG(seed, 1))
+	for i, a := range s.agents[1:] {
+		kind := families.IntN(4)
+		if kind > 1 {
+			a.parent = s.agents[i].address.Session
+		}
+		if kind > 2 {
+			a.address.Session = events.BranchID(a.parent, a.address.Session)
+		}
 	}
 	s.frail = s.odds(30)
 	s.grows = s.odds(60)
@@ -125,8 +135,10 @@ func (s *simulation) run(steps int) error {
 	for events := -1; s.found == nil && (events < len(s.log) || s.erasing()); {
 		events = len(s.log)
 		for p := range s.current {
-			for s.found == nil && s.born(p) && (s.current[p] == nil || !s.current[p].finish()) {
-				s.takeOver(p)
+			for n := 0; s.found == nil && s.born(p) && (s.current[p] == nil || !s.current[p].finish()); n++ {
+				if s.takeOver(p); n > 1000 {
+					s.violated("partition %d is never served to its end", p)
+				}
 			}
 		}
 		for _, a := range s.agents {
