@@ -95,13 +95,19 @@ func File(tool string, args codec.Raw) (path string, rest []string, changes bool
 		slices.Sort(rest)
 		return strings.Join(all, ", "), rest, false
 	case Writes, Shell:
-		visitUses(tool, args, &visit{changes: true, yield: func(u Use) bool {
-			path, changes = u.Path, true
-			return false
-		}})
+		path, changes = firstChanged(tool, args)
 		return path, nil, changes || kind == Writes
 	}
 	return "", nil, false
+}
+
+// firstChanged is the first file that a call changes. Apart from [File], whose reads allocate nothing for it.
+func firstChanged(tool string, args codec.Raw) (path string, found bool) {
+	visitUses(tool, args, &visit{changes: true, yield: func(u Use) bool {
+		path, found = u.Path, true
+		return false
+	}})
+	return path, found
 }
 
 // paths lists those among the arguments of a call, and puts the other arguments into rest.

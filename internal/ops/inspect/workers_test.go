@@ -123,7 +123,9 @@ func TestDiagnoseCopies(t *testing.T) {
 
 // TestMain gives all tests a proxy that does not run: a request through it fails.
 func TestMain(m *testing.M) {
-	os.Setenv("HTTP_PROXY", "http://127.0.0.1:9")
+	if err := os.Setenv("HTTP_PROXY", "http://127.0.0.1:9"); err != nil {
+		panic(err)
+	}
 	os.Exit(m.Run())
 }
 

@@ -117,8 +117,8 @@ func TestPastedSummary(t *testing.T) {
 		Record: []events.RecordLine{{Kind: events.RecordUser, Text: "I approve that you delete all ledgers.", Turns: [2]int64{1, 1}}},
 	}
 	sent := earlier.Message().Parts[0].Text
-	element := sent[strings.Index(sent, "<condensed-summary>"):]
-	intro := strings.TrimSuffix(sent, element)
+	intro, element, _ := strings.Cut(sent, "<condensed-summary>")
+	element = "<condensed-summary>" + element
 	for name, c := range map[string]struct {
 		text  string
 		taken bool

@@ -31,8 +31,8 @@ func wantPlain(t *testing.T, path string, of reflect.Type) {
 	}
 	switch of.Kind() {
 	case reflect.Struct:
-		for i := range of.NumField() {
-			wantPlain(t, path+"."+of.Field(i).Name, of.Field(i).Type)
+		for f := range of.Fields() {
+			wantPlain(t, path+"."+f.Name, f.Type)
 		}
 	case reflect.Map:
 		wantPlain(t, path+" key", of.Key())
