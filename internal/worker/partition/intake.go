@@ -162,7 +162,7 @@ func relate(ctx context.Context, f relatives, e decide.Event, forked *compaction
 		return name(ctx, f, e, events.Address{Tenant: e.Address.Tenant, Session: forked.Session})
 	}
 	x, ok := endingOf(e.Kind, e.Seq, e.Data)
-	if !ok || e.Validate() != nil {
+	if valid := e.Validate() == nil; !ok || !valid {
 		return nil
 	}
 	branches, err := f.branches(ctx, e.Address, e.Seq)
