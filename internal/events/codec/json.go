@@ -74,21 +74,20 @@ func TooDeep(raw []byte) bool {
 	if bytes.Count(raw, []byte{'['})+bytes.Count(raw, []byte{'{'}) <= MaxDepth {
 		return false
 	}
-	depth, quoted := 0, false
-	for i := 0; i < len(raw); i++ {
-		switch c := raw[i]; {
-		case c == '"':
-			quoted = !quoted
-		case quoted && c == '\\':
-			i++
-		case quoted:
-		case c == '[' || c == '{':
+	depth := 0
+	for w := Walk(raw); w.err == nil && w.at < len(raw); {
+		switch w.raw[w.at] {
+		case '"':
+			w.skipString()
+			continue
+		case '[', '{':
 			if depth++; depth > MaxDepth {
 				return true
 			}
-		case c == ']' || c == '}':
+		case ']', '}':
 			depth--
 		}
+		w.at++
 	}
 	return false
 }
