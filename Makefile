@@ -219,7 +219,7 @@ gateway: ## Run the same agents with a base URL alone, and whole agents from npm
 	@scripts/check-clients --gateway
 
 .PHONY: bench
-bench: ## Measure speed and memory in under 4 minutes (ARGS='-run pipeline -rounds 7', PEER=CHECKOUT of the reference)
+bench: ## Measure speed and memory in 5 minutes (ARGS='-run pipeline -rounds 7', PEER=CHECKOUT of the reference)
 	@$(if $(PEER),npm ci --loglevel=error --prefix console && )go run ./tools/bench $(if $(PEER),-peer '$(PEER)') $(ARGS)
 
 .PHONY: build-cost

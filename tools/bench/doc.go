@@ -7,7 +7,7 @@
 // Every value is the median of alternating rounds. Machines differ, ratios hold:
 // a ratio is taken within one round, so that both sides saw the same machine.
 //
-//	go run ./tools/bench                      # everything, in less than 4 minutes
+//	go run ./tools/bench                      # everything, in 5 minutes
 //	go run ./tools/bench -run pipeline -rounds 7
 //	TMPDIR=/mnt/disk go run ./tools/bench     # streams and ledgers on that disk
 //

@@ -54,7 +54,9 @@ func main() {
 	flag.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile of each drain to `file`.0, .1, …, those of whole histories to `file`.full.0, …")
 	flag.StringVar(&o.page, "write", "", "write what is printed into the `file` too")
 	harness.Main("bench", "lines that match this `regexp`", func(ctx context.Context, only *regexp.Regexp, dir string) error {
-		o.run = only
+		if o.run = only; o.rounds < 1 || flag.NArg() > 0 {
+			return fmt.Errorf("-rounds is at least 1, and there are no arguments beside flags, as in -run turn_cost: %v", flag.Args())
+		}
 		var out bytes.Buffer
 		if err := measureAll(ctx, o, dir, io.MultiWriter(os.Stdout, &out)); err != nil || o.page == "" {
 			return err
@@ -72,7 +74,7 @@ func measureAll(ctx context.Context, o options, dir string, out io.Writer) error
 	}
 	p := printer{out}
 	p.header()
-	everything := o.run == nil || o.run.String() == ""
+	everything, measured := o.run == nil || o.run.String() == "", false
 	for _, step := range []struct {
 		lines []string
 		run   func() error
@@ -102,6 +104,10 @@ func measureAll(ctx context.Context, o options, dir string, out io.Writer) error
 		if err := step.run(); err != nil {
 			return fmt.Errorf("%s: %w", step.lines[0], err)
 		}
+		measured = true
+	}
+	if !measured {
+		return fmt.Errorf("no line matches %s; go doc ./tools/bench lists them", o.run)
 	}
 	return nil
 }
