@@ -440,7 +440,9 @@ func (a *Alone) End(tail []events.Message) (*View, events.Budget) {
 		a.next.Decide(l, NewCompact(&events.Compact{}, Seq(l.LastTurn()+1)), a.config)
 		a.next.Install(l)
 	}
-	return l.ViewAt(l.Generation()), l.Budget()
+	view := l.ViewAt(l.Generation())
+	view.Originals = render.Unnamed
+	return view, l.Budget()
 }
 
 // WithTail returns the history up to a turn under a generation, followed by messages that are not in the log,

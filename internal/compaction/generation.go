@@ -224,10 +224,14 @@ func (l *Ledger) viewOf(entries []Entry, generation int64) *View {
 	if through == 0 { // it is being made
 		through = math.MaxInt64
 	}
+	originals := render.ByPlace
+	if l.cache.policy.NamesHashes() {
+		originals = render.ByHash
+	}
 	return &View{
 		Format: l.format, PlaceholderRole: l.cache.custom.PlaceholderRole, SystemInside: render.SystemInside(l.model.Name),
 		Demands: demands, Marks: l.prompts.Marks.System + l.prompts.Marks.Tools, Renamed: stage.Rename(entries, l.format, &demands), Uncited: stage.Uncite(entries, through), Thinking: l.thinkingAt(generation, entries),
-		ByHash: l.cache.policy.NamesHashes(), Entries: entries,
+		Originals: originals, Entries: entries,
 	}
 }
 

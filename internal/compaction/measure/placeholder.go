@@ -1,7 +1,6 @@
 package measure
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -49,13 +48,16 @@ const (
 	RestoreNotice = 160
 )
 
-// Notices of a cut text. They name the place of the whole text in the log, which has it for the retention.
+// Notices of a cut text. They name the place or the hash of the whole text in the log, which has it for the
+// retention.
 const (
 	TrimTail  = "\n[Content cut to fit the context window; the whole is kept as turn %d, message %d]"
 	LimitTail = "The whole output is kept as turn %d, message %d"
 
-	hashTrimTail  = "\n[Content cut to fit the context window. Retrieve the whole: hash=%s]"
-	hashLimitTail = "Retrieve the whole output: hash=%s"
+	TrimTailHash  = "\n[Content cut to fit the context window. Retrieve the whole: hash=%s]"
+	LimitTailHash = "Retrieve the whole output: hash=%s"
+
+	TrimTailUnnamed = "\n[Content cut to fit the context window]" // of a text that is not in the log
 
 	trimNotice  = 128 // largest size of TrimTail, numbers included, in units
 	NoticeFrom  = 256 // size of a cut content from which it has a notice, in units
@@ -109,22 +111,6 @@ func (e *Entry) RecallByHash(original string, placeholder ...string) string {
 		return text
 	}
 	return text + recallHash + events.ContentHash(uint64(e.Seq), original)
-}
-
-// TrimNotice is the notice after a cut text, with the hash of the original, or its place if hash is "".
-func (e *Entry) TrimNotice(hash string) string {
-	if hash != "" {
-		return fmt.Sprintf(hashTrimTail, hash)
-	}
-	return fmt.Sprintf(TrimTail, e.Turn, e.Index)
-}
-
-// LimitNotice names the whole of a tool's output in the same way.
-func (e *Entry) LimitNotice(hash string) string {
-	if hash != "" {
-		return fmt.Sprintf(hashLimitTail, hash)
-	}
-	return fmt.Sprintf(LimitTail, e.Turn, e.Index)
 }
 
 // UnitsOf is the size of an ASCII text.

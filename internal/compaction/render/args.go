@@ -14,13 +14,13 @@ const leastString = 64
 
 // cutArgs returns arguments of a call within the size of a trimmed entry: the longest strings of the JSON are
 // cut to one size. If other values make the arguments long, one member stays, with the head of their text.
-// The result does not depend on the spelling of the JSON.
-func cutArgs(e *measure.Entry, args events.Raw) events.Raw {
+// tail is the notice
+// after a cut string. The result does not depend on the spelling of the JSON.
+func cutArgs(e *measure.Entry, args events.Raw, tail string) events.Raw {
 	args = codec.Shortest(args)
 	kept, notice := e.Kept()
 	_, base := measure.WeighJSON(args)
 	most := base*kept/max(int64(e.JSON), 1) + measure.CeilDiv(notice, measure.PlainUnits)
-	tail := e.TrimNotice("")
 	return events.Raw(fitWeight(measure.WeighJSON, kept+notice, most, func(room int64) string {
 		return string(argsWithin(args, room, tail))
 	}))

@@ -2,6 +2,7 @@ package render
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -37,7 +38,7 @@ func TestCutArgs(t *testing.T) {
 		units, base := measure.WeighJSON(args)
 		e := measure.Entry{Kind: measure.KindCall, Turn: 3, Index: 4, JSON: uint32(units), Base: uint32(base)}
 		e = e.TrimTo(rapid.Int64Range(256, max(units, 256)).Draw(t, "ceiling"))
-		got := cutArgs(&e, args)
+		got := cutArgs(&e, args, fmt.Sprintf(measure.TrimTail, e.Turn, e.Index))
 		if err := codec.Check(got); err != nil || !json.Valid(got) {
 			t.Fatalf("%s: %v", got, err)
 		}
@@ -59,7 +60,7 @@ func TestCutArgsKeepsWhatIsShort(t *testing.T) {
 	units, base := measure.WeighJSON(args)
 	e := measure.Entry{Kind: measure.KindCall, Turn: 1, JSON: uint32(units), Base: uint32(base)}
 	e = e.TrimTo(1000)
-	got := string(cutArgs(&e, args))
+	got := string(cutArgs(&e, args, fmt.Sprintf(measure.TrimTail, e.Turn, e.Index)))
 	if !strings.HasPrefix(got, `{"path":"/src/a.go","content":"line\n`) || !strings.HasSuffix(got, `message 0]","mode":420}`) || len(got) < 700 {
 		t.Errorf("%d bytes: %s", len(got), got)
 	}

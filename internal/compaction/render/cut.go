@@ -2,6 +2,7 @@ package render
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"regexp"
 	"strings"
@@ -15,7 +16,7 @@ import (
 func (r *renderer) cut(parts []events.Part, e *measure.Entry) {
 	if e.Kind == measure.KindCall {
 		p := parts[0]
-		p.SetArgs(cutArgs(e, p.Args))
+		p.SetArgs(cutArgs(e, p.Args, r.placeNotice(e)))
 		r.parts = append(r.parts, p)
 		return
 	}
@@ -45,7 +46,7 @@ func (r *renderer) limited(e *measure.Entry, text string, most int64) string {
 	l := measure.DefaultOutputLimits()
 	room, notice := e.Kept()
 	l.MaxLines, l.Keep = int64(e.Lines), e.Op.Direction()
-	l.Whole = e.LimitNotice(r.hash(e, text))
+	l.Whole = r.limitNotice(e, text)
 	if l.Keep == measure.KeepLines {
 		l.Named = r.named(e)
 	}
@@ -109,15 +110,35 @@ func (r *renderer) cutText(e *measure.Entry, text string, room, most int64) stri
 	if _, notice := e.Kept(); notice == 0 {
 		return cmp.Or(head, "...")
 	}
-	return head + e.TrimNotice(r.hash(e, text))
+	return head + r.trimNotice(e, text)
 }
 
-// hash is the hash of an entry's text if the model looks originals up by it, else "".
-func (r *renderer) hash(e *measure.Entry, text string) string {
-	if !r.view.ByHash {
-		return ""
+// trimNotice is the notice after a cut text.
+func (r *renderer) trimNotice(e *measure.Entry, text string) string {
+	if r.view.Originals == ByHash {
+		return fmt.Sprintf(measure.TrimTailHash, events.ContentHash(uint64(e.Seq), text))
 	}
-	return events.ContentHash(uint64(e.Seq), text)
+	return r.placeNotice(e)
+}
+
+// placeNotice is the notice after cut arguments, which have no hash.
+func (r *renderer) placeNotice(e *measure.Entry) string {
+	if r.view.Originals == Unnamed {
+		return measure.TrimTailUnnamed
+	}
+	return fmt.Sprintf(measure.TrimTail, e.Turn, e.Index)
+}
+
+// limitNotice names the whole of a tool's output in the same way.
+func (r *renderer) limitNotice(e *measure.Entry, text string) string {
+	switch r.view.Originals {
+	case ByHash:
+		return fmt.Sprintf(measure.LimitTailHash, events.ContentHash(uint64(e.Seq), text))
+	case Unnamed:
+		return ""
+	default:
+		return fmt.Sprintf(measure.LimitTail, e.Turn, e.Index)
+	}
 }
 
 // shareOf is the allowed weight of a cut entry's texts: the same share of their weight as of their units.

@@ -220,7 +220,7 @@ func (r *renderer) clearedRun(e *measure.Entry, parts []events.Part) events.Part
 	if e.Op == measure.OpClearOld {
 		text = measure.ClearOldText
 	}
-	if r.view.ByHash {
+	if r.view.Originals == ByHash {
 		original = dialect.HostedText(parts)
 	}
 	return events.Part{Kind: events.PartText, Text: r.recall(e, original, text), Edited: true}
@@ -240,7 +240,7 @@ func clearedMedia(p *events.Part) events.Part {
 
 // recall is the placeholder of a result, with the key to look its original up.
 func (r *renderer) recall(e *measure.Entry, original string, placeholder ...string) string {
-	if r.view.ByHash {
+	if r.view.Originals == ByHash {
 		return e.RecallByHash(original, placeholder...)
 	}
 	return e.Recall(placeholder...)

@@ -22,10 +22,22 @@ type View struct {
 	Marks           int            // cache marks in system prompt and tools
 	Renamed         stage.Renamed  // calls and results with another id
 	Uncited         stage.Uncited  // words that lose citations of missing results
-	ByHash          bool           // the model looks originals up by their hash, not by their place
+	Originals       Originals      // how notices name the whole of a cut or cleared content
 	Thinking        Thinking
 	Entries         []measure.Entry // not to be changed
 }
+
+// Originals is how notices name the whole of a cut or cleared content.
+type Originals int
+
+const (
+	// ByPlace names the turn and the message.
+	ByPlace Originals = iota
+	// ByHash names the hash; see [events.ContentHash].
+	ByHash
+	// Unnamed is for a history that is not in the log.
+	Unnamed
+)
 
 // Seqs lists the turns whose text Render needs, in order, each once.
 func (v *View) Seqs() []measure.Seq {

@@ -30,7 +30,7 @@ func idOf(format string, args ...any) string {
 // beginning.
 func (r *renderer) truncationMessage(e *measure.Entry) events.Message {
 	text := measure.TruncateText
-	if int64(e.Text) > measure.UnitsOf(text) && !r.view.ByHash { // a range has no hash
+	if int64(e.Text) > measure.UnitsOf(text) && r.view.Originals == ByPlace { // a range has no hash
 		text += measure.RecallMarker
 	}
 	m := textMessage(events.RoleUser, text)

@@ -185,6 +185,9 @@ func TestSyncFits(t *testing.T) {
 					}
 					if !out.Recorded {
 						unrecorded++
+						if sent := fmt.Sprintf("%s", a.sent); strings.Contains(sent, "kept as turn") || strings.Contains(sent, " Recall ") {
+							t.Fatalf("call %d names a place that no log has: %s", i, sent)
+						}
 					}
 					now := second.ReplaceAllString(fmt.Sprintf("%s", a.sent), "")
 					if name == "tail" {

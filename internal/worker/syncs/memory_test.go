@@ -141,7 +141,7 @@ func TestFormOf(t *testing.T) {
 		"marks":    func(v *compaction.View) { v.Marks = 1 },
 		"renamed":  func(v *compaction.View) { v.Renamed[1] = events.Position{Turn: 3} },
 		"uncited":  func(v *compaction.View) { delete(v.Uncited, 0) },
-		"by hash":  func(v *compaction.View) { v.ByHash = true },
+		"by hash":  func(v *compaction.View) { v.Originals = render.ByHash },
 		"bound":    func(v *compaction.View) { v.Thinking.Bound = false },
 		"kept":     func(v *compaction.View) { v.Thinking.Kept[0].To = 1 },
 		"loops":    func(v *compaction.View) { v.Thinking.Loops = make([]render.Loop, 1) },
