@@ -17,6 +17,8 @@ import (
 	"compactd/internal/broker/embedded"
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 	"compactd/internal/summarize/extract"
 	"compactd/internal/worker"
@@ -77,7 +79,7 @@ func newEnvAt(t *testing.T, dial func() (*nats.Conn, error)) *testEnv {
 	if env.streams, err = topology.Ensure(t.Context(), env.js, topology.Config{Partitions: 2, CreateBytes: 1 << 30}); err != nil {
 		t.Fatal(err)
 	}
-	if env.config, err = compaction.NewConfig(compaction.DefaultPolicy(), compaction.DefaultWindows()); err != nil {
+	if env.config, err = compaction.NewConfig(policy.Default(), measure.DefaultWindows()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(env.stop)

@@ -18,6 +18,8 @@ import (
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 )
 
@@ -203,10 +205,10 @@ func TestConcurrentUse(t *testing.T) {
 func TestNotes(t *testing.T) {
 	t.Parallel()
 	env := newEnv(t)
-	p := compaction.DefaultPolicy()
+	p := policy.Default()
 	p.Summarize.Enabled, p.Locked = false, []string{"summarize"}
 	var err error
-	if env.config, err = compaction.NewConfig(p, compaction.DefaultWindows()); err != nil {
+	if env.config, err = compaction.NewConfig(p, measure.DefaultWindows()); err != nil {
 		t.Fatal(err)
 	}
 	env.start(t)

@@ -20,7 +20,6 @@ import (
 
 	"compactd/internal/broker/connect"
 	"compactd/internal/broker/embedded"
-	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/exact"
@@ -81,7 +80,7 @@ func place(flag, s string) (redecide.Place, error) {
 		return redecide.Place{}, nil
 	}
 	if n, err := strconv.ParseUint(s, 10, 64); err == nil && n > 0 {
-		return redecide.Place{Seq: compaction.Seq(n)}, nil
+		return redecide.Place{Seq: measure.Seq(n)}, nil
 	}
 	t, err := time.Parse(time.RFC3339, s)
 	if err != nil {

@@ -19,6 +19,8 @@ import (
 	"compactd/internal/broker/jsapi"
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 	"compactd/internal/ops/inspect"
 	"compactd/internal/summarize/extract"
@@ -201,7 +203,7 @@ func startOwner(t testing.TB, url, owner string, top topology.Config) *aWorker {
 	if err := topology.Canary(t.Context(), w.js); err != nil {
 		t.Fatal(err)
 	}
-	config, err := compaction.NewConfig(compaction.DefaultPolicy(), compaction.DefaultWindows())
+	config, err := compaction.NewConfig(policy.Default(), measure.DefaultWindows())
 	if err != nil {
 		t.Fatal(err)
 	}

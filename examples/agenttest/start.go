@@ -17,6 +17,8 @@ import (
 	"compactd/internal/broker/embedded"
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/summarize/extract"
 	"compactd/internal/worker"
 	"compactd/internal/worker/agents"
@@ -146,7 +148,7 @@ func newConfig(ctx context.Context, server *embedded.Server) (worker.Config, err
 	if err != nil {
 		return worker.Config{}, err
 	}
-	config, err := compaction.NewConfig(compaction.DefaultPolicy(), compaction.DefaultWindows())
+	config, err := compaction.NewConfig(policy.Default(), measure.DefaultWindows())
 	if err != nil {
 		return worker.Config{}, err
 	}

@@ -17,6 +17,8 @@ import (
 	"compactd/examples/sessions"
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
+	"compactd/internal/compaction/render"
 	"compactd/internal/events"
 	"compactd/internal/events/validate"
 	"compactd/internal/ops/transcript"
@@ -27,7 +29,7 @@ import (
 // example is what a session is there to show.
 type example struct {
 	name   string
-	window compaction.Tokens // of its model; 0 is 200,000
+	window measure.Tokens // of its model; 0 is 200,000
 }
 
 // examples in the order of their files.
@@ -85,7 +87,7 @@ func TestFiles(t *testing.T) {
 }
 
 // estimate is what a session costs without any compaction, by the profile seed.
-func estimate(t *testing.T, s transcript.Session) (sum compaction.Tokens) {
+func estimate(t *testing.T, s transcript.Session) (sum measure.Tokens) {
 	t.Helper()
 	rate := measure.NewRate(measure.Profiles["seed"], "anthropic")
 	for _, tn := range s.Turns {
@@ -94,7 +96,7 @@ func estimate(t *testing.T, s transcript.Session) (sum compaction.Tokens) {
 			t.Fatal(err)
 		}
 		for _, m := range msgs {
-			for _, e := range measure.Measure(m, compaction.Entry{}) {
+			for _, e := range measure.Measure(m, measure.Entry{}) {
 				sum += rate.Entry(&e)
 			}
 		}
@@ -105,16 +107,16 @@ func estimate(t *testing.T, s transcript.Session) (sum compaction.Tokens) {
 // compactions decides a session under a policy without a summarizer: a summary that is
 // requested never arrives. Every compacted history must be
 // valid for its provider.
-func compactions(t *testing.T, s transcript.Session, p compaction.Policy) (out []*events.Compacted) {
+func compactions(t *testing.T, s transcript.Session, p policy.Policy) (out []*events.Compacted) {
 	t.Helper()
-	config, err := compaction.NewConfig(p, compaction.DefaultWindows())
+	config, err := compaction.NewConfig(p, measure.DefaultWindows())
 	if err != nil {
 		t.Fatal(err)
 	}
 	l := compaction.NewLedger(events.Address{Tenant: events.DefaultTenant, Session: s.Name})
-	texts := map[compaction.Seq][]events.Message{}
+	texts := map[measure.Seq][]events.Message{}
 	for i, tn := range s.Turns {
-		seq := compaction.Seq(i + 1)
+		seq := measure.Seq(i + 1)
 		turn, msgs, err := stored.ReadTurn(new(compaction.Config), l, tn.Payload, seq)
 		if err != nil {
 			t.Fatalf("turn %d: %v", i+1, err)
@@ -128,7 +130,7 @@ func compactions(t *testing.T, s transcript.Session, p compaction.Policy) (out [
 				continue
 			}
 			out = append(out, c)
-			raw, err := compaction.Render(o.View, func(s compaction.Seq) ([]events.Message, error) { return texts[s], nil })
+			raw, _, err := render.Render(o.View, func(s measure.Seq) ([]events.Message, error) { return texts[s], nil })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -146,7 +148,7 @@ func compactions(t *testing.T, s transcript.Session, p compaction.Policy) (out [
 // truncate where summaries are.
 func TestSizes(t *testing.T) {
 	used := map[events.Stage]bool{}
-	full := compaction.DefaultPolicy()
+	full := policy.Default()
 	withoutSummaries := full
 	withoutSummaries.Summarize.Enabled = false
 	withoutPrune := withoutSummaries

@@ -12,6 +12,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/render"
 	"compactd/internal/events"
 	"compactd/internal/events/validate"
 	"compactd/internal/ops/transcript"
@@ -149,7 +150,7 @@ func (a *adopted) shrink() {
 
 // emitted checks the result of a compaction of the history, and reports whether there
 // was one.
-func (a *adopted) emitted(c *events.Compacted, v *compaction.View) bool {
+func (a *adopted) emitted(c *events.Compacted, v *render.View) bool {
 	if !c.Compacted {
 		if tooLarge := !c.Budget.WithinBudget; tooLarge != (c.Code == events.CodeBudgetExceeded) {
 			a.t.Fatalf("not compacted: %q, %+v", c.Code, c.Budget)

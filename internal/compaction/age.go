@@ -18,7 +18,7 @@ const (
 
 	// leastOld is the cost that a summary of a few old words may always have, in tokens: it keeps their
 	// content, and need not save.
-	leastOld Tokens = 1_000
+	leastOld measure.Tokens = 1_000
 
 	// agesPerRetention is the resolution of ages in a ledger: an entry may count as older than it is by a
 	// 64th of the retention.
@@ -27,13 +27,13 @@ const (
 
 // age records that events from Seq on were stored at Time, in Unix milliseconds, or later.
 type age struct {
-	Seq  Seq   `json:"seq"`
-	Time int64 `json:"time"`
+	Seq  measure.Seq `json:"seq"`
+	Time int64       `json:"time"`
 }
 
 // date notes the time at which an event was stored. Of dates older than three quarters of the retention one
 // is kept.
-func (l *Ledger) date(seq Seq, now int64) {
+func (l *Ledger) date(seq measure.Seq, now int64) {
 	h := l.cache.config.retention
 	switch n := len(l.ages); {
 	case n == 0: // there is nothing before it
@@ -58,7 +58,7 @@ func (l *Ledger) young(now, by int64) int {
 }
 
 // since returns the first sequence younger than by: 0 if all are, the largest number if none is.
-func (l *Ledger) since(now, by int64) Seq {
+func (l *Ledger) since(now, by int64) measure.Seq {
 	switch i := l.young(now, by); {
 	case i == 0:
 		return 0
@@ -106,19 +106,19 @@ func (l *Ledger) Idle(now int64, c *Config) bool {
 
 // LastTurnSeq is the sequence of the last turn. Two session.idle events with the same one
 // report the same idle period.
-func (l *Ledger) LastTurnSeq() Seq { return Seq(l.through().Seq) }
+func (l *Ledger) LastTurnSeq() measure.Seq { return measure.Seq(l.through().Seq) }
 
 // old reports whether the text of anything in view, after the system's messages, is
 // older than half the retention.
 func (l *Ledger) old(now int64) bool { return l.holds(l.since(now, l.cache.config.retention/2)) }
 
 // holds reports whether anything in view is from before a sequence.
-func (l *Ledger) holds(before Seq) bool {
+func (l *Ledger) holds(before measure.Seq) bool {
 	return before > 0 && l.draft().Old(before) > 0
 }
 
 // fresh returns the first sequence younger than retention/part at the last event.
-func (l *Ledger) fresh(part int64) Seq {
+func (l *Ledger) fresh(part int64) measure.Seq {
 	if len(l.ages) == 0 {
 		return 0
 	}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/stored"
 )
@@ -14,7 +15,7 @@ import (
 func TestOutcomesOutliveTheirTurns(t *testing.T) {
 	c := configOf(t, withoutSummaries())
 	l := compaction.NewLedger(events.Address{Tenant: "default", Session: "aged"})
-	take := func(seq compaction.Seq, payload string, recorded ...compaction.Outcome) []compaction.Outcome {
+	take := func(seq measure.Seq, payload string, recorded ...compaction.Outcome) []compaction.Outcome {
 		t.Helper()
 		turn, _, err := stored.ReadTurn(new(compaction.Config), l, []byte(payload), seq)
 		if err != nil {

@@ -8,13 +8,16 @@ import (
 	"pgregory.net/rapid"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
+	"compactd/internal/compaction/render"
 	"compactd/internal/events"
 )
 
 // A history that no log has fits, however its turns grow, keeps what was decided about a shorter
 // one, and leaves room for its tail. A window that calls have shown holds for it.
 func TestAlone(t *testing.T) {
-	config, err := compaction.NewConfig(compaction.DefaultPolicy(), compaction.DefaultWindows())
+	config, err := compaction.NewConfig(policy.Default(), measure.DefaultWindows())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,9 +30,9 @@ func TestAlone(t *testing.T) {
 			}
 			return m
 		}
-		refused := compaction.Tokens(rapid.SampledFrom([]int{0, 0, 2000}).Draw(t, "refused"))
+		refused := measure.Tokens(rapid.SampledFrom([]int{0, 0, 2000}).Draw(t, "refused"))
 		tail := []events.Message{read(fmt.Sprintf(`{"role":"user","content":%q}`, strings.Repeat("state ", rapid.IntRange(1, 300).Draw(t, "tail"))))}
-		fit := func(turns [][]events.Message) (*compaction.View, events.Budget) {
+		fit := func(turns [][]events.Message) (*render.View, events.Budget) {
 			l := compaction.NewLedger(events.Address{Tenant: "t", Session: "s"})
 			alone, err := l.Alone(config, &compaction.Unrecorded{Model: model, Format: events.OpenAI, Refused: refused})
 			if err != nil {
@@ -46,7 +49,7 @@ func TestAlone(t *testing.T) {
 		}
 		turns := [][]events.Message{{read(`{"role":"user","content":"Why does it fail?"}`)}}
 		kept, n := 0, rapid.IntRange(1, 40).Draw(t, "turns")
-		var before *compaction.View
+		var before *render.View
 		for i := range n {
 			size := rapid.IntRange(1, 60).Draw(t, "size")
 			turns = append(turns, []events.Message{
@@ -54,7 +57,7 @@ func TestAlone(t *testing.T) {
 				read(fmt.Sprintf(`{"role":"tool","tool_call_id":"c%d","content":%q}`, i, strings.Repeat("line ", size))),
 			})
 			view, b := fit(turns)
-			most := compaction.Tokens(b.AvailableInput)
+			most := measure.Tokens(b.AvailableInput)
 			if !b.WithinBudget || refused > 0 && most >= refused {
 				t.Fatalf("%d turns: %+v", i, b)
 			}
@@ -71,7 +74,7 @@ func TestAlone(t *testing.T) {
 
 // A refusal of a history that no session has shows the window, and nothing of the session.
 func TestOverflowUnrecorded(t *testing.T) {
-	config, err := compaction.NewConfig(compaction.DefaultPolicy(), compaction.DefaultWindows())
+	config, err := compaction.NewConfig(policy.Default(), measure.DefaultWindows())
 	if err != nil {
 		t.Fatal(err)
 	}

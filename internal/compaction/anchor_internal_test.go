@@ -6,6 +6,7 @@ import (
 	"pgregory.net/rapid"
 
 	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 )
 
@@ -14,19 +15,19 @@ import (
 // That holds where the least share of an estimate decides, too.
 func TestRoomIsInverseOfInput(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := DefaultPolicy()
+		p := policy.Default()
 		l := &Ledger{system: measure.Size{Units: rapid.Int64Range(0, 4000).Draw(t, "system")}}
-		l.entries.add(Entry{Parts: 1})
+		l.entries.add(measure.Entry{Parts: 1})
 		l.cache.policy, l.cache.rate = &p, measure.NewRate(measure.Profiles["seed"], "openai")
-		l.cache.visible = Tokens(rapid.Int64Range(0, 1_000_000).Draw(t, "visible"))
+		l.cache.visible = measure.Tokens(rapid.Int64Range(0, 1_000_000).Draw(t, "visible"))
 		l.usage = calibration{
-			Ratio:      PPM(rapid.Int64Range(int64(leastRatio), int64(mostRatio)).Draw(t, "ratio")),
-			Correction: Tokens(rapid.Int64Range(-500_000, 500_000).Draw(t, "correction")),
-			Covered:    Tokens(rapid.Int64Range(0, 1_000_000).Draw(t, "covered")),
-			Fixed:      Tokens(rapid.Int64Range(0, 100_000).Draw(t, "fixed")),
-			Least:      PPM(rapid.Int64Range(0, measure.Million).Draw(t, "least")),
+			Ratio:      measure.PPM(rapid.Int64Range(int64(leastRatio), int64(mostRatio)).Draw(t, "ratio")),
+			Correction: measure.Tokens(rapid.Int64Range(-500_000, 500_000).Draw(t, "correction")),
+			Covered:    measure.Tokens(rapid.Int64Range(0, 1_000_000).Draw(t, "covered")),
+			Fixed:      measure.Tokens(rapid.Int64Range(0, 100_000).Draw(t, "fixed")),
+			Least:      measure.PPM(rapid.Int64Range(0, measure.Million).Draw(t, "least")),
 		}
-		total := Tokens(rapid.Int64Range(0, 2_000_000).Draw(t, "total"))
+		total := measure.Tokens(rapid.Int64Range(0, 2_000_000).Draw(t, "total"))
 		room := l.availableFor(total)
 		if room < 0 {
 			return // the fixed parts alone are more
@@ -49,19 +50,19 @@ func TestRoomIsInverseOfInput(t *testing.T) {
 // the provider would count, however wrong our estimates are.
 func TestCorrectionGoesWithContent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := DefaultPolicy()
+		p := policy.Default()
 		l := &Ledger{}
 		l.cache.policy, l.cache.rate = &p, measure.NewRate(measure.Profiles["default"], "openai")
 		l.cache.window = 1 << 30
-		unpublished := Tokens(rapid.Int64Range(0, 40_000).Draw(t, "unpublished"))
-		factor := PPM(rapid.Int64Range(int64(leastRatio), int64(mostRatio)).Draw(t, "factor"))
-		truth := func() Tokens { return unpublished + factor.Share(l.prompt().Total()) }
-		l.entries.add(Entry{Parts: 1})
+		unpublished := measure.Tokens(rapid.Int64Range(0, 40_000).Draw(t, "unpublished"))
+		factor := measure.PPM(rapid.Int64Range(int64(leastRatio), int64(mostRatio)).Draw(t, "factor"))
+		truth := func() measure.Tokens { return unpublished + factor.Share(l.prompt().Total()) }
+		l.entries.add(measure.Entry{Parts: 1})
 		for _, size := range []int64{100, rapid.Int64Range(40_000, 400_000).Draw(t, "size")} {
-			l.cache.visible = Tokens(size)
+			l.cache.visible = measure.Tokens(size)
 			l.anchor(&events.Usage{Input: int64(truth())}, 0, l.prompt().Total())
 		}
-		after := Tokens(rapid.Int64Range(0, int64(l.cache.visible)).Draw(t, "after"))
+		after := measure.Tokens(rapid.Int64Range(0, int64(l.cache.visible)).Draw(t, "after"))
 		whole := factor >= measure.Million || rapid.Bool().Draw(t, "whole") // see calibration.rate
 		planned := l.input(after, whole)
 		l.resize(after, whole)

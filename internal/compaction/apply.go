@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/render"
 	"compactd/internal/events"
 )
 
@@ -19,7 +20,7 @@ type Outcome struct {
 	Body any
 	// View is the effective history that a compaction emits; nil for any other
 	// outcome.
-	View *View
+	View *render.View
 }
 
 // Apply updates a ledger by an event and its recorded outcomes, which another version may have decided years
@@ -327,7 +328,7 @@ func (l *Ledger) applyCompacted(b *events.Compacted, now int64) {
 	l.level = b.Budget.Level
 	closed := l.whileOpen && !l.awaitsResults()
 	if l.attempted, l.whileOpen = 0, false; b.Budget.ShouldCompact {
-		l.attempted, l.whileOpen = Tokens(b.Budget.EstimatedInput), l.awaitsResults()
+		l.attempted, l.whileOpen = measure.Tokens(b.Budget.EstimatedInput), l.awaitsResults()
 	}
 	switch {
 	case l.level != events.LevelBlocking:
@@ -364,7 +365,7 @@ func (l *Ledger) applyCompacted(b *events.Compacted, now int64) {
 	for l.Generation() < b.Generation-1 { // compactions of turns that have left the log
 		l.generations = append(l.generations, generation{From: l.Generation()})
 	}
-	g := generation{Before: Tokens(b.TokensBefore), Saved: Tokens(b.TokensSaved), From: l.Generation(), Through: b.Through.Turn, Seq: Seq(b.CausedBy.Seq), Reason: b.Reason}
+	g := generation{Before: measure.Tokens(b.TokensBefore), Saved: measure.Tokens(b.TokensSaved), From: l.Generation(), Through: b.Through.Turn, Seq: measure.Seq(b.CausedBy.Seq), Reason: b.Reason}
 	if b.RewoundTo != nil {
 		g.From = min(*b.RewoundTo, l.Generation())
 	}
@@ -385,7 +386,7 @@ func (l *Ledger) applyCompacted(b *events.Compacted, now int64) {
 	l.recount()
 	after := l.cache.visible
 	l.cache.visible = before
-	l.recorrect(before-after, Tokens(b.Budget.EstimatedInput))
+	l.recorrect(before-after, measure.Tokens(b.Budget.EstimatedInput))
 	l.cache.visible = after
 }
 
@@ -445,10 +446,10 @@ func (l *Ledger) edit(e events.Edit, gen int64) {
 		after.Index, after.Part = after.Index+1, 0
 		to := l.entries.search(after)
 		if to > at {
-			l.hidden = append(l.hidden, span{From: at, To: to, Gen: gen, Seq: Seq(e.Seq), Units: e.Units, Spares: measure.SparesOf(e.Spare)})
+			l.hidden = append(l.hidden, span{From: at, To: to, Gen: gen, Seq: measure.Seq(e.Seq), Units: e.Units, Spares: measure.SparesOf(e.Spare)})
 			l.endKeeps(at, to, gen)
 		}
-		if p := l.prepared; p != nil && (p.Seq == Seq(e.Seq) || e.Op == events.OpCondense && e.To.Compare(p.To) >= 0) {
+		if p := l.prepared; p != nil && (p.Seq == measure.Seq(e.Seq) || e.Op == events.OpCondense && e.To.Compare(p.To) >= 0) {
 			l.prepared = nil
 		}
 	case events.OpKeep:

@@ -8,6 +8,9 @@ import (
 	"testing"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
+	"compactd/internal/compaction/render"
 	"compactd/internal/events"
 )
 
@@ -109,7 +112,7 @@ const waitingTurns = 10
 // since it was 6 % smaller, or far below it, and its next turn.
 func waitingSession(t testing.TB, waits bool) (*agent, *compaction.Turn) {
 	const rounds = 1_000
-	p := compaction.DefaultPolicy()
+	p := policy.Default()
 	p.Prune.Enabled, p.Deduplicate.Enabled = false, false
 	a := newAgent(t, configOf(t, p))
 	for i := range rounds {
@@ -125,7 +128,7 @@ func waitingSession(t testing.TB, waits bool) (*agent, *compaction.Turn) {
 		last["model"] = object{"provider": "anthropic", "context_window": window, "max_output_tokens": 1000}
 	}
 	a.publish(last)
-	large := words(a.ledger.Rate(), compaction.Tokens(window*6/100), "")
+	large := words(a.ledger.Rate(), measure.Tokens(window*6/100), "")
 	a.publish(object{"messages": messages(events.Anthropic, msg{role: events.RoleUser, text: large})})
 	st, err := a.ledger.Stats(a.config, events.Model{})
 	if err != nil {
@@ -181,7 +184,7 @@ func BenchmarkPlan10k(b *testing.B) {
 	a, _ := longSession(b, 10_000)
 	view, rate, policy := a.ledger.Visible(), a.ledger.Rate(), a.ledger.Policy()
 	policy.Prune.ProtectTokens = 40_000 // reads are left for deduplicate
-	target := compaction.Tokens(a.ledger.Budget().EstimatedInput) / 10
+	target := measure.Tokens(a.ledger.Budget().EstimatedInput) / 10
 	b.ReportAllocs()
 	for b.Loop() {
 		plan := makePlan(slices.Clone(view), events.Anthropic, rate, &policy, 200_000, target)
@@ -195,7 +198,7 @@ func BenchmarkPlan10k(b *testing.B) {
 func BenchmarkChoose10k(b *testing.B) {
 	a, _ := longSession(b, 10_000)
 	view, rate, policy := a.ledger.Visible(), a.ledger.Rate(), a.ledger.Policy()
-	target := compaction.Tokens(a.ledger.Budget().EstimatedInput) / 10
+	target := measure.Tokens(a.ledger.Budget().EstimatedInput) / 10
 	b.ReportAllocs()
 	for b.Loop() {
 		plan := compaction.PlanWithSummary(view, events.Anthropic, rate, &policy, target, 1<<40, view[len(view)*9/10].End(), 1_000)
@@ -222,14 +225,14 @@ func BenchmarkPlanRender1k(b *testing.B) {
 	}
 	view, rate, policy := a.ledger.Visible(), a.ledger.Rate(), a.ledger.Policy()
 	policy.Prune.ProtectTokens, policy.Prune.MinimumTokens = 10_000, 0
-	target := compaction.Tokens(a.ledger.Budget().EstimatedInput) * 6 / 10
+	target := measure.Tokens(a.ledger.Budget().EstimatedInput) * 6 / 10
 	b.ReportAllocs()
 	for b.Loop() {
 		plan := makePlan(slices.Clone(view), events.Anthropic, rate, &policy, 200_000, target)
 		if len(plan.Stages) != 3 {
 			b.Fatalf("stages %+v", plan.Stages)
 		}
-		if _, err := compaction.Render(planView(plan, events.Anthropic), func(s compaction.Seq) ([]events.Message, error) { return a.texts[s], nil }); err != nil {
+		if _, _, err := render.Render(planView(plan, events.Anthropic), func(s measure.Seq) ([]events.Message, error) { return a.texts[s], nil }); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -10,8 +10,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"compactd/internal/compaction"
-	renderer "compactd/internal/compaction/render"
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/render"
 	"compactd/internal/events"
 	"compactd/internal/events/codec"
 	"compactd/internal/events/traits"
@@ -234,7 +234,7 @@ func TestCallIDs(t *testing.T) {
 			if valid := demands.IDs.Takes(traits.ClassOf(long)) && demands.IDs.Takes(traits.ClassOf("call_1")) && !demands.UniqueIDs; same != valid {
 				t.Errorf("%s for %s: unchanged %t\n%s", f, provider, same, lines(raw))
 			}
-			_, changes, err := renderer.Render(view, func(s compaction.Seq) ([]events.Message, error) { return a.texts[s], nil })
+			_, changes, err := render.Render(view, func(s measure.Seq) ([]events.Message, error) { return a.texts[s], nil })
 			renames := slices.DeleteFunc(changes, func(e events.Edit) bool { return e.Op != events.OpRename })
 			if err != nil || len(renames)%2 != 0 || (len(renames) > 0) == same {
 				t.Errorf("%s for %s: %v, %+v", f, provider, err, renames)

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 )
 
@@ -18,16 +18,16 @@ func TestClearsPay(t *testing.T) {
 		window int64
 		pause  int64 // in seconds
 		model  string
-		change func(*compaction.Policy)
+		change func(*policy.Policy)
 		want   events.Reason
 	}{
 		{"large window", 1_000_000, 5, priced, nil, events.ReasonCost},
 		{"no price", 1_000_000, 5, "my-model", nil, events.ReasonCost},
 		{"cold", 1_000_000, 301, priced, nil, events.ReasonCost},
 		{"small window", 100_000, 5, priced, nil, events.ReasonThreshold},
-		{"switched off", 500_000, 5, priced, func(p *compaction.Policy) { p.Cache.History = 0 }, events.ReasonThreshold},
-		{"caches do not count", 500_000, 5, priced, func(p *compaction.Policy) { p.Cache.Seconds = 0 }, events.ReasonThreshold},
-		{"a lower target", 500_000, 5, priced, func(p *compaction.Policy) { p.Target = 100_000 }, events.ReasonThreshold},
+		{"switched off", 500_000, 5, priced, func(p *policy.Policy) { p.Cache.History = 0 }, events.ReasonThreshold},
+		{"caches do not count", 500_000, 5, priced, func(p *policy.Policy) { p.Cache.Seconds = 0 }, events.ReasonThreshold},
+		{"a lower target", 500_000, 5, priced, func(p *policy.Policy) { p.Target = 100_000 }, events.ReasonThreshold},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			p := withoutSummaries()

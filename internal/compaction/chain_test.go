@@ -10,6 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 	"compactd/internal/events/dialect"
 	"compactd/internal/stored"
@@ -41,12 +43,12 @@ func synced(t *testing.T, number string, x events.Expect, texts ...string) []byt
 // A turn that names its base is taken on that base and on no other, whatever came in between:
 // another turn, a replacement, or one that left as many turns as there were.
 func TestExpect(t *testing.T) {
-	config, err := compaction.NewConfig(compaction.DefaultPolicy(), compaction.DefaultWindows())
+	config, err := compaction.NewConfig(policy.Default(), measure.DefaultWindows())
 	if err != nil {
 		t.Fatal(err)
 	}
 	l := compaction.NewLedger(events.Address{Tenant: "default", Session: "s"})
-	seq := compaction.Seq(0)
+	seq := measure.Seq(0)
 	decide := func(data []byte) events.Code {
 		t.Helper()
 		seq++
@@ -105,7 +107,7 @@ func TestForkedFrom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, err := compaction.NewConfig(compaction.DefaultPolicy(), compaction.DefaultWindows())
+	config, err := compaction.NewConfig(policy.Default(), measure.DefaultWindows())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,11 +155,11 @@ func TestChainVectors(t *testing.T) {
 // A ledger remembers the ends of its history that were retracted last, and its branches, also after
 // it was stored. Awaited results of the last turns follow from their entries.
 func TestLineages(t *testing.T) {
-	config, err := compaction.NewConfig(compaction.DefaultPolicy(), compaction.DefaultWindows())
+	config, err := compaction.NewConfig(policy.Default(), measure.DefaultWindows())
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, seq := compaction.NewLedger(events.Address{Tenant: "default", Session: "s"}), compaction.Seq(0)
+	l, seq := compaction.NewLedger(events.Address{Tenant: "default", Session: "s"}), measure.Seq(0)
 	take := func(k events.Kind, data string) {
 		t.Helper()
 		seq++

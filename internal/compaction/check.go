@@ -23,7 +23,7 @@ type Stats struct {
 	Repeated   measure.Repeated // since its first turn
 	Cost       events.Cost      // since then too
 	Unknown    string           // why the window of the model is a guess, "" if it is not
-	Longest    Tokens           // longest answer so far, 0 where no reserve is learnt
+	Longest    measure.Tokens   // longest answer so far, 0 where no reserve is learnt
 }
 
 // Repeated counts the calls that repeat one whose result a compaction had removed.
@@ -58,12 +58,12 @@ type Overview struct {
 	Known      bool // a turn was taken or parked
 	Turns      int64
 	Model      events.Model
-	Growth     Tokens        // mean of the last turns
-	TurnsLeft  int64         // turns of that growth that fit below the trigger, [maxTurnsAhead] at most
-	Prepared   bool          // a summary is ready
-	Waiting    bool          // one was requested
-	Reason     events.Reason // of the newest generation, "" if unknown
-	Saved      Tokens        // by compactions, less the tokens that rewinds brought back
+	Growth     measure.Tokens // mean of the last turns
+	TurnsLeft  int64          // turns of that growth that fit below the trigger, [maxTurnsAhead] at most
+	Prepared   bool           // a summary is ready
+	Waiting    bool           // one was requested
+	Reason     events.Reason  // of the newest generation, "" if unknown
+	Saved      measure.Tokens // by compactions, less the tokens that rewinds brought back
 }
 
 // Describe returns the state of the session under a config, from sums alone.
@@ -73,7 +73,7 @@ func (l *Ledger) Describe(c *Config) Overview {
 		Budget: l.Budget(), LastTurnAt: l.lastTurnAt, Repeated: l.Repeated(), Cost: l.cost, Summaries: l.made,
 		Known: l.HasTurns(), Turns: l.LastTurn(), Model: l.model, Growth: l.usage.scaled(l.growth.mean()), Prepared: l.prepared != nil, Waiting: l.job != nil,
 	}
-	o.TurnsLeft = l.turnsUntil(Tokens(o.Budget.EstimatedInput))
+	o.TurnsLeft = l.turnsUntil(measure.Tokens(o.Budget.EstimatedInput))
 	for i := range l.generations {
 		o.Reason = l.generations[i].Reason
 		o.Saved += l.generations[i].Saved
@@ -92,14 +92,14 @@ type Pending struct {
 	Prompt        int64   // of the user
 	Files         []int64 // texts attached to it
 	Images        int64
-	Tokens        Tokens // counted by the caller, beside all others
+	Tokens        measure.Tokens // counted by the caller, beside all others
 
 	// Measured by [Config.ReadPending]; nil as in the session.
 	system, tools *measure.Size
-	added         []Entry
+	added         []measure.Entry
 	attached      []measure.File
-	files         Tokens     // of texts that were counted
-	policy        events.Raw // for this call alone
+	files         measure.Tokens // of texts that were counted
+	policy        events.Raw     // for this call alone
 }
 
 // Check compares the next call with the window (A10). It changes nothing; the ledger of an unknown session
@@ -135,7 +135,7 @@ func (l *Ledger) pending(c *Config, next *Pending) (*Ledger, measure.Prompt, err
 	for _, units := range next.Files {
 		p.Files += r.Text(units)
 	}
-	p.Files += Tokens(next.Images)*r.PerImage + next.files
+	p.Files += measure.Tokens(next.Images)*r.PerImage + next.files
 	l.measured(&p, next)
 	return l, p, nil
 }
@@ -200,9 +200,9 @@ func (c *Config) ReadPending(in *events.NextCall, format events.Format) (Pending
 		return Pending{}, err
 	}
 	by := measure.Meter{Counter: c.counter}
-	next := Pending{Model: in.RequestedModel(), Tokens: Tokens(in.Tokens), system: by.Field(in.System), tools: by.Field(in.Tools)}
+	next := Pending{Model: in.RequestedModel(), Tokens: measure.Tokens(in.Tokens), system: by.Field(in.System), tools: by.Field(in.Tools)}
 	for i := range msgs {
-		next.added = by.Measure(next.added, &msgs[i], Entry{Index: uint32(i)})
+		next.added = by.Measure(next.added, &msgs[i], measure.Entry{Index: uint32(i)})
 	}
 	return next, nil
 }
@@ -239,7 +239,7 @@ func (l *Ledger) measured(p *measure.Prompt, next *Pending) {
 // Attach returns the cost of each attachment and whether to send it. The budget is that of a call
 // with all of them. It chooses the smallest first, up to the files' share of the free input (B15).
 func (next *Pending) Attach(b *events.Budget, limits *measure.FileLimits) []events.AttachmentCost {
-	left := Tokens(b.AvailableInput - b.EstimatedInput)
+	left := measure.Tokens(b.AvailableInput - b.EstimatedInput)
 	out := make([]events.AttachmentCost, len(next.attached))
 	for i, f := range next.attached {
 		cost := measure.FileTokens(f.Kind, f.Bytes)
@@ -261,8 +261,8 @@ type FileRoom struct {
 	limits    measure.FileLimits
 	rate      measure.Rate
 	prompt    measure.Prompt // of the call without files, corrected
-	available Tokens
-	trigger   Tokens
+	available measure.Tokens
+	trigger   measure.Tokens
 }
 
 // FileRoom returns the room for files in the next call. As with [Ledger.Check] an unknown session answers for
@@ -299,7 +299,7 @@ func (next Pending) WithPolicy(fields events.Raw) Pending {
 }
 
 // WithFiles adds texts of files, with their cost in tokens.
-func (next Pending) WithFiles(t Tokens) Pending {
+func (next Pending) WithFiles(t measure.Tokens) Pending {
 	next.files = t
 	return next
 }
@@ -310,8 +310,8 @@ type Unrecorded struct {
 	Format        events.Format
 	System, Tools events.Raw
 	Policy        events.Raw
-	Refused       Tokens // smallest estimate of a refused input, 0 for none
-	Ratio         PPM    // correction of the estimate, used if it exceeds the session's; 0 for none
+	Refused       measure.Tokens // smallest estimate of a refused input, 0 for none
+	Ratio         measure.PPM    // correction of the estimate, used if it exceeds the session's; 0 for none
 }
 
 // Alone compacts a history that is not in the log. It takes the turns one by one, so a longer history begins
@@ -322,7 +322,7 @@ type Alone struct {
 	ledger *Ledger
 	turn   Turn
 	next   Next
-	beside Tokens // of the tail
+	beside measure.Tokens // of the tail
 }
 
 // Alone returns an empty history with the session's limits and ratio. It shares no memory with the ledger.
@@ -372,7 +372,7 @@ func (l *Ledger) Alone(c *Config, x *Unrecorded) (*Alone, error) {
 }
 
 // Ratio is the correction of the estimates.
-func (a *Alone) Ratio() PPM { return a.ledger.usage.ratio() }
+func (a *Alone) Ratio() measure.PPM { return a.ledger.usage.ratio() }
 
 // Beside sets the tail, the messages that follow all turns: see [Alone.End]. Each decision leaves
 // room for them.
@@ -382,7 +382,7 @@ func (a *Alone) Beside(tail []events.Message) {
 }
 
 // Cost is our estimate of messages, without the correction by usages.
-func (a *Alone) Cost(messages []events.Message) (sum Tokens) {
+func (a *Alone) Cost(messages []events.Message) (sum measure.Tokens) {
 	for _, e := range a.measure(messages) {
 		sum += a.ledger.cache.rate.Entry(&e)
 	}
@@ -390,17 +390,17 @@ func (a *Alone) Cost(messages []events.Message) (sum Tokens) {
 }
 
 // Room is the largest cost of a history about which nothing is decided.
-func (a *Alone) Room() Tokens {
+func (a *Alone) Room() measure.Tokens {
 	l := a.ledger
 	return l.availableFor(l.thresholds().Trigger-1) - l.cache.rate.PerConversation
 }
 
 // measure lists the entries of a turn.
-func (a *Alone) measure(messages []events.Message) []Entry {
+func (a *Alone) measure(messages []events.Message) []measure.Entry {
 	l := a.ledger
 	in := &events.Scanned{Dialect: l.format, Contents: messages}
 	in.Generation = l.Generation()
-	return a.config.TurnInto(&a.turn, l, in, Seq(l.LastTurn()+1)).entries
+	return a.config.TurnInto(&a.turn, l, in, measure.Seq(l.LastTurn()+1)).entries
 }
 
 // Add takes a turn and decides about it.
@@ -427,7 +427,7 @@ func (a *Alone) Whole(messages []events.Message) events.Budget {
 
 // End takes the tail, the messages that follow all turns, and returns the view and the budget of a call with
 // it. Turn n has sequence n, the tail the one after the last.
-func (a *Alone) End(tail []events.Message) (*View, events.Budget) {
+func (a *Alone) End(tail []events.Message) (*render.View, events.Budget) {
 	l := a.ledger
 	if a.beside > 0 {
 		l.usage.Correction = 0
@@ -437,7 +437,7 @@ func (a *Alone) End(tail []events.Message) (*View, events.Budget) {
 		l.take(&a.turn, accept)
 	}
 	if b := l.Budget(); !b.WithinBudget && l.cache.policy.Enabled {
-		a.next.Decide(l, NewCompact(&events.Compact{}, Seq(l.LastTurn()+1)), a.config)
+		a.next.Decide(l, NewCompact(&events.Compact{}, measure.Seq(l.LastTurn()+1)), a.config)
 		a.next.Install(l)
 	}
 	view := l.ViewAt(l.Generation())
@@ -448,11 +448,11 @@ func (a *Alone) End(tail []events.Message) (*View, events.Budget) {
 // WithTail returns the history up to a turn under a generation, followed by messages that are not in the log,
 // and the budget of a call with them. The tail has the sequence seq and the number of the next turn. The
 // budget uses the limits and ratio of the whole session.
-func (l *Ledger) WithTail(c *Config, generation, turn int64, tail []events.Message, seq Seq) (*View, events.Budget) {
+func (l *Ledger) WithTail(c *Config, generation, turn int64, tail []events.Message, seq measure.Seq) (*render.View, events.Budget) {
 	l.use(c)
 	f := l.fork()
 	in := &events.Scanned{Dialect: l.format, Contents: tail}
-	entries := slices.DeleteFunc(l.visibleAt(generation), func(e Entry) bool { return e.End().Turn > turn })
+	entries := slices.DeleteFunc(l.visibleAt(generation), func(e measure.Entry) bool { return e.End().Turn > turn })
 	before := stage.NewDraft(slices.Clone(entries), l.format, l.cache.rate).Repaired()
 	for _, e := range c.Turn(l, in, seq).entries {
 		e.Turn = uint32(turn + 1)

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sort"
 
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 )
 
@@ -16,7 +17,7 @@ const chunkLen = 32
 // A copy of the struct shares its entries. The copy may grow, since it writes only beyond the end of the
 // original; cut copies the chunk that it changes.
 type chunks struct {
-	list [][]Entry
+	list [][]measure.Entry
 	n    int
 }
 
@@ -42,21 +43,21 @@ func chunkOf(i int) int {
 }
 
 // at returns the entry at a position below n.
-func (c *chunks) at(i int) *Entry {
+func (c *chunks) at(i int) *measure.Entry {
 	k := chunkOf(i)
 	return &c.list[k][i-chunkStart(k)]
 }
 
-func (c *chunks) add(e Entry) {
+func (c *chunks) add(e measure.Entry) {
 	if k := chunkOf(c.n); k == len(c.list) {
-		c.list = append(c.list, make([]Entry, chunkStart(k+1)-chunkStart(k)))
+		c.list = append(c.list, make([]measure.Entry, chunkStart(k+1)-chunkStart(k)))
 	}
 	c.n++
 	*c.at(c.n - 1) = e
 }
 
 // appendTo appends the entries of positions from ≤ i < to.
-func (c *chunks) appendTo(out []Entry, from, to int) []Entry {
+func (c *chunks) appendTo(out []measure.Entry, from, to int) []measure.Entry {
 	for from < to {
 		k := chunkOf(from)
 		start := chunkStart(k)

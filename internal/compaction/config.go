@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 )
 
@@ -18,15 +19,15 @@ const RulesVersion = 12
 
 // Config has everything that a decision depends on beside the log. It is immutable.
 type Config struct {
-	Policy  Policy
-	Tenants map[string]Policy // whole policies of tenants that have their own
+	Policy  policy.Policy
+	Tenants map[string]policy.Policy // whole policies of tenants that have their own
 	Windows measure.Windows
 	Prices  measure.PriceTable // of models, for the costs and savings of a compaction
 
-	tenants map[string]*Policy // Tenants, to be shared by ledgers
-	table   measure.Table      // of Windows
-	largest Tokens             // of Windows: the largest input of any model
-	counter measure.Counter    // nil estimates
+	tenants map[string]*policy.Policy // Tenants, to be shared by ledgers
+	table   measure.Table             // of Windows
+	largest measure.Tokens            // of Windows: the largest input of any model
+	counter measure.Counter           // nil estimates
 	// retention is the time for which the log keeps an event, in milliseconds; forever if it has no bound.
 	retention int64
 	text      []byte
@@ -35,12 +36,12 @@ type Config struct {
 
 // ConfigText is the form in which a config is stored and hashed.
 type ConfigText struct {
-	Rules   int                `json:"rules"`
-	Counter string             `json:"counter"`
-	Policy  Policy             `json:"policy"`
-	Tenants map[string]Policy  `json:"tenants,omitzero"`
-	Windows measure.Windows    `json:"windows"`
-	Prices  measure.PriceTable `json:"prices,omitzero"`
+	Rules   int                      `json:"rules"`
+	Counter string                   `json:"counter"`
+	Policy  policy.Policy            `json:"policy"`
+	Tenants map[string]policy.Policy `json:"tenants,omitzero"`
+	Windows measure.Windows          `json:"windows"`
+	Prices  measure.PriceTable       `json:"prices,omitzero"`
 	// Retention is in seconds, -1 for no bound; absent is 30 days.
 	Retention int64 `json:"retention_seconds,omitzero"`
 }
@@ -50,12 +51,12 @@ const counterEstimate = "estimate"
 
 // NewConfig validates the policy and returns the config with its hash. Tokens are estimated; see
 // [Config.WithCounter].
-func NewConfig(p Policy, w measure.Windows) (*Config, error) {
+func NewConfig(p policy.Policy, w measure.Windows) (*Config, error) {
 	return (&Config{Policy: p, Windows: w, Prices: measure.DefaultPrices(), retention: defaultRetention}).build()
 }
 
 // WithPolicy returns the config with another policy, for all tenants.
-func (c *Config) WithPolicy(p Policy) (*Config, error) {
+func (c *Config) WithPolicy(p policy.Policy) (*Config, error) {
 	out := *c
 	out.Policy, out.Tenants = p, nil
 	return out.build()
@@ -63,7 +64,7 @@ func (c *Config) WithPolicy(p Policy) (*Config, error) {
 
 // WithTenants returns the config with the given policies of tenants. Each is whole: it includes the fields
 // taken over from the config's policy.
-func (c *Config) WithTenants(tenants map[string]Policy) (*Config, error) {
+func (c *Config) WithTenants(tenants map[string]policy.Policy) (*Config, error) {
 	out := *c
 	out.Tenants = maps.Clone(tenants)
 	return out.build()
@@ -103,7 +104,7 @@ func (c *Config) build() (*Config, error) {
 	if err := c.Policy.Validate(); err != nil {
 		return nil, fmt.Errorf("validate policy: %w", err)
 	}
-	c.tenants = map[string]*Policy{}
+	c.tenants = map[string]*policy.Policy{}
 	for _, name := range slices.Sorted(maps.Keys(c.Tenants)) {
 		p := c.Tenants[name]
 		if err := p.Validate(); err != nil {
@@ -126,7 +127,7 @@ func (c *Config) build() (*Config, error) {
 }
 
 // For is the policy of a tenant. Callers must not change it.
-func (c *Config) For(tenant string) *Policy {
+func (c *Config) For(tenant string) *policy.Policy {
 	if p, ok := c.tenants[tenant]; ok {
 		return p
 	}
@@ -163,14 +164,14 @@ func (c *Config) Hash() string { return c.hash }
 func (c *Config) Text() []byte { return c.text }
 
 // fits returns an error about a field if the longest answer of the model exceeds its window; nil is no model.
-func (c *Config) fits(field string, m *events.Model, p *Policy) error {
+func (c *Config) fits(field string, m *events.Model, p *policy.Policy) error {
 	if m == nil || m.MaxOutputTokens == 0 {
 		return nil
 	}
 	return fits(field, m, c.windowOf(m, p))
 }
 
-func fits(field string, m *events.Model, window Tokens) error {
+func fits(field string, m *events.Model, window measure.Tokens) error {
 	if m.MaxOutputTokens >= int64(window) {
 		return events.NewInvalid(events.CodeOutOfRange, field, fmt.Sprintf("must be less than the context window, %d", window))
 	}
@@ -179,8 +180,8 @@ func fits(field string, m *events.Model, window Tokens) error {
 
 // windowOf returns the window of a model: the smaller of the windows that turn and policy state, else the one
 // in the table.
-func (c *Config) windowOf(m *events.Model, p *Policy) Tokens {
-	stated := Tokens(m.ContextWindow)
+func (c *Config) windowOf(m *events.Model, p *policy.Policy) measure.Tokens {
+	stated := measure.Tokens(m.ContextWindow)
 	switch {
 	case stated > 0 && p.WindowTokens > 0:
 		return min(stated, p.WindowTokens)
@@ -209,7 +210,7 @@ func (c *Config) Reserved(tenant string, override events.Raw, m *events.Model) *
 }
 
 // session is the policy of a tenant with the overrides of a session.
-func (c *Config) session(tenant string, override events.Raw) *Policy {
+func (c *Config) session(tenant string, override events.Raw) *policy.Policy {
 	p := c.For(tenant)
 	if with, err := p.With(override); override != nil && err == nil {
 		p = &with
@@ -217,7 +218,7 @@ func (c *Config) session(tenant string, override events.Raw) *Policy {
 	return p
 }
 
-func (c *Config) unknownModel(m *events.Model, p *Policy) string {
+func (c *Config) unknownModel(m *events.Model, p *policy.Policy) string {
 	if m.ContextWindow > 0 || p.WindowTokens > 0 {
 		return ""
 	}

@@ -39,11 +39,11 @@ func TestPresets(t *testing.T) {
 // A tenant has its own policy, and a session's goes before it (A13): its fields
 // are set over its tenant's, not over the worker's.
 func TestTenants(t *testing.T) {
-	own, err := compaction.DefaultPolicy().With(events.Raw(`{"threshold":0.5,"target":0.3,"info":0.4}`))
+	own, err := policy.Default().With(events.Raw(`{"threshold":0.5,"target":0.3,"info":0.4}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := configOf(t, compaction.DefaultPolicy()).WithTenants(map[string]compaction.Policy{"acme": own})
+	c, err := configOf(t, policy.Default()).WithTenants(map[string]policy.Policy{"acme": own})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestTenants(t *testing.T) {
 	}
 	for _, x := range []struct {
 		tenant, policy  string
-		trigger, target compaction.PPM
+		trigger, target measure.PPM
 	}{
 		{"default", `{}`, 800_000, 600_000},
 		{"acme", `{}`, 500_000, 300_000},
@@ -81,10 +81,10 @@ func TestTenants(t *testing.T) {
 // The policy of a tenant is in the name of the config, comes back with its text,
 // and is refused with the tenant's name when it does not validate.
 func TestTenantsAreInTheHash(t *testing.T) {
-	plain := configOf(t, compaction.DefaultPolicy())
-	own := compaction.DefaultPolicy()
+	plain := configOf(t, policy.Default())
+	own := policy.Default()
 	own.ThresholdCap = 500_000
-	with, err := plain.WithTenants(map[string]compaction.Policy{"acme": own, "beta": compaction.DefaultPolicy()})
+	with, err := plain.WithTenants(map[string]policy.Policy{"acme": own, "beta": policy.Default()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func TestTenantsAreInTheHash(t *testing.T) {
 		t.Errorf("read back: %s with caps %d and %d", again.Hash(), again.For("acme").ThresholdCap, again.For("other").ThresholdCap)
 	}
 	own.Target = own.Threshold
-	_, err = plain.WithTenants(map[string]compaction.Policy{"acme": own})
+	_, err = plain.WithTenants(map[string]policy.Policy{"acme": own})
 	if err == nil || !strings.Contains(err.Error(), "tenant acme: target must be below threshold") {
 		t.Errorf("got %v", err)
 	}
@@ -107,12 +107,12 @@ func TestTenantsAreInTheHash(t *testing.T) {
 
 // Lists of a policy are its own: to set them in one leaves the others (A13).
 func TestListsAreNotShared(t *testing.T) {
-	base := compaction.DefaultPolicy()
+	base := policy.Default()
 	p, err := base.With(events.Raw(`{"prune":{"protected_tools":["a"],"micro":{"tools":["b"]}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := gocmp.Diff(compaction.DefaultPolicy(), base); d != "" {
+	if d := gocmp.Diff(policy.Default(), base); d != "" {
 		t.Error(d)
 	}
 	if p.Prune.ProtectedTools[0] != "a" || p.Prune.Micro.Tools[0] != "b" || len(p.Prune.Micro.Tools) != 1 {
@@ -123,8 +123,8 @@ func TestListsAreNotShared(t *testing.T) {
 // A trigger given as a share keeps the places below it in order.
 func TestAt(t *testing.T) {
 	claude, _ := policy.Preset("claude")
-	for _, base := range []compaction.Policy{compaction.DefaultPolicy(), claude} {
-		for _, share := range []compaction.PPM{1_000_000, 900_000, 800_000, 600_000, 500_000, 10_000, 2} {
+	for _, base := range []policy.Policy{policy.Default(), claude} {
+		for _, share := range []measure.PPM{1_000_000, 900_000, 800_000, 600_000, 500_000, 10_000, 2} {
 			p := base.At(share)
 			if err := p.Validate(); err != nil {
 				t.Errorf("at %d: %v", share, err)

@@ -6,6 +6,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 )
 
@@ -55,8 +56,8 @@ var withoutRow = []string{"TokenUtils.estimateTokenCount", "TokenUtils.truncateT
 type input struct {
 	Text, Provider, Model string
 	IsCode                bool
-	MaxTokens             compaction.Tokens
-	ContextWindow         compaction.Tokens
+	MaxTokens             measure.Tokens
+	ContextWindow         measure.Tokens
 
 	Messages             []events.Raw
 	ConversationMessages []events.Raw
@@ -65,8 +66,8 @@ type input struct {
 	ToolDefinitions      []json.RawMessage
 	FileAttachments      []struct{ Content string }
 	CompactionThreshold  *float64
-	EnvOverride          compaction.Tokens
-	SessionOverride      compaction.Tokens
+	EnvOverride          measure.Tokens
+	SessionOverride      measure.Tokens
 }
 
 func (c *vectorCase) input() (in input) {
@@ -97,7 +98,7 @@ func answerEstimateMessages(c *vectorCase) any {
 }
 
 // history estimates messages, framing included; without any there is no framing.
-func history(messages []events.Raw, r measure.Rate) compaction.Tokens {
+func history(messages []events.Raw, r measure.Rate) measure.Tokens {
 	if len(messages) == 0 {
 		return 0
 	}
@@ -114,10 +115,10 @@ func read(messages []events.Raw) []events.Message {
 }
 
 // entriesOf measures messages of a record, as one turn.
-func entriesOf(messages []events.Raw) []compaction.Entry {
-	var out []compaction.Entry
+func entriesOf(messages []events.Raw) []measure.Entry {
+	var out []measure.Entry
 	for i, m := range read(messages) {
-		out = append(out, measure.Measure(m, compaction.Entry{Seq: 1, Turn: 1, Index: uint32(i)})...)
+		out = append(out, measure.Measure(m, measure.Entry{Seq: 1, Turn: 1, Index: uint32(i)})...)
 	}
 	return out
 }
@@ -139,7 +140,7 @@ func answerReserve(c *vectorCase) any {
 }
 
 // available is the window of a model less its output reserve.
-func (in *input) available(m *manner) compaction.Tokens {
+func (in *input) available(m *manner) measure.Tokens {
 	window := m.windows.Window(in.Provider, in.Model)
 	return window - measure.OutputReserve(window, in.MaxTokens)
 }
@@ -153,7 +154,7 @@ func answerAvailable(c *vectorCase) any {
 // the ratio: the session's before the environment's.
 func answerThreshold(c *vectorCase) any {
 	in := c.input()
-	p := compaction.DefaultPolicy()
+	p := policy.Default()
 	if in.EnvOverride > 0 {
 		p.TriggerMode, p.ThresholdTokens = "tokens", in.EnvOverride
 	}
@@ -183,7 +184,7 @@ func answerBudget(c *vectorCase) any {
 	}
 	own := withoutSummaries()
 	if in.CompactionThreshold != nil {
-		own.Threshold = compaction.PPM(*in.CompactionThreshold*1e6 + 0.5)
+		own.Threshold = measure.PPM(*in.CompactionThreshold*1e6 + 0.5)
 	}
 	window := c.manner.windows.Window(in.Provider, in.Model)
 	b := checkBudget(p, window, measure.OutputReserve(window, in.MaxTokens), &own)
@@ -198,7 +199,7 @@ func answerBudget(c *vectorCase) any {
 }
 
 // tool estimates the definition of a tool.
-func (m *manner) tool(r measure.Rate, definition json.RawMessage) compaction.Tokens {
+func (m *manner) tool(r measure.Rate, definition json.RawMessage) measure.Tokens {
 	var b bytes.Buffer
 	if err := json.Compact(&b, definition); err != nil {
 		panic(err)

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/events/validate"
 )
@@ -136,7 +136,7 @@ func historyIsSound(c *vectorCase, want, got any) string {
 	if bad := outOfOrder(in.Messages, listed(got)); bad != "" {
 		return bad
 	}
-	cost := func(v any) compaction.Tokens { return history(rawOf(v), r) }
+	cost := func(v any) measure.Tokens { return history(rawOf(v), r) }
 	target := or(in.Config.TargetTokens, in.TargetTokens)
 	switch ours, record := cost(got), cost(want); {
 	case ours > history(in.Messages, r) && target > 0:
@@ -168,7 +168,7 @@ func smallIsSound(c *vectorCase, _, got any) string {
 	r := c.manner.rate(in.Config.Provider)
 	target := or(in.Config.TargetTokens, in.TargetTokens)
 	before, after := history(in.Messages, r), history(rawOf(got), r)
-	fewest := r.PerConversation + compaction.Tokens(len(in.Messages))*(r.PerMessage+r.Text(16))
+	fewest := r.PerConversation + measure.Tokens(len(in.Messages))*(r.PerMessage+r.Text(16))
 	if after > before || after == before && (target == 0 || fewest <= target || floored(listed(got), after) != "") {
 		return fmt.Sprintf("%d tokens of %d", after, before)
 	}
@@ -232,7 +232,7 @@ const contentFloor = 4*256 + 2*128
 
 // floored reports a content that could have been cut further in a history that does
 // not fit. The system's stay whole, as do those that are no text.
-func floored(messages []any, cost compaction.Tokens) string {
+func floored(messages []any, cost measure.Tokens) string {
 	for i, m := range messages {
 		text, isText := at(m, "content").(string)
 		if isText && at(m, "role") != "system" && size(text) > contentFloor {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 
-	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/testkit/tags"
@@ -55,14 +54,14 @@ func answerPreview(c *vectorCase) any {
 	in, l := c.output()
 	l.Keep, l.Whole = measure.KeepBoth, "Use retrieve_context tool to access full output"
 	if r := in.Options.HeadRatio; r != nil {
-		l.HeadShare = compaction.PPM(min(max(*r, 0), 1)*1e6 + 0.5)
+		l.HeadShare = measure.PPM(min(max(*r, 0), 1)*1e6 + 0.5)
 	}
 	text, cut := measure.LimitOutput(in.Output, l)
 	return fields{"preview": text, "truncated": cut, "originalSize": len(in.Output)}
 }
 
 func answerFileBudget(c *vectorCase) any {
-	var in struct{ ContextWindow, CurrentTokens, MaxOutputTokens compaction.Tokens }
+	var in struct{ ContextWindow, CurrentTokens, MaxOutputTokens measure.Tokens }
 	c.into(&in)
 	l := measure.DefaultFileLimits()
 	return fields{"tokens": l.Share.Share(max(in.ContextWindow-in.CurrentTokens-in.MaxOutputTokens, 0))}
@@ -71,7 +70,7 @@ func answerFileBudget(c *vectorCase) any {
 func answerFileRead(c *vectorCase) any {
 	var in struct {
 		FileSize int64
-		Budget   compaction.Tokens
+		Budget   measure.Tokens
 	}
 	c.into(&in)
 	l := measure.DefaultFileLimits()
@@ -98,7 +97,7 @@ type recordedFile struct {
 func answerFiles(c *vectorCase) any {
 	var in struct {
 		Files           []recordedFile
-		AvailableTokens compaction.Tokens
+		AvailableTokens measure.Tokens
 	}
 	c.into(&in)
 	var files []measure.File
@@ -121,15 +120,15 @@ func answerFiles(c *vectorCase) any {
 // filesInput is what the plan for summarizing files takes.
 type filesInput struct {
 	Provider, Model                                                                          string
-	MaxTokens                                                                                compaction.Tokens
-	SystemPromptTokens, ConversationHistoryTokens, CurrentPromptTokens, ToolDefinitionTokens compaction.Tokens
-	FileTokens                                                                               compaction.Tokens
+	MaxTokens                                                                                measure.Tokens
+	SystemPromptTokens, ConversationHistoryTokens, CurrentPromptTokens, ToolDefinitionTokens measure.Tokens
+	FileTokens                                                                               measure.Tokens
 	FileCount                                                                                int
 	Threshold                                                                                *float64
-	MinTokensPerFile, MaxTokensPerFile                                                       *compaction.Tokens
+	MinTokensPerFile, MaxTokensPerFile                                                       *measure.Tokens
 }
 
-func (in *filesInput) ask(m *manner) (l measure.FileLimits, p measure.Prompt, available compaction.Tokens, trigger compaction.PPM) {
+func (in *filesInput) ask(m *manner) (l measure.FileLimits, p measure.Prompt, available measure.Tokens, trigger measure.PPM) {
 	l = measure.DefaultFileLimits()
 	l.MinSummary, l.MaxSummary = or(in.MinTokensPerFile, l.MinSummary), or(in.MaxTokensPerFile, l.MaxSummary)
 	p = measure.Prompt{
@@ -137,7 +136,7 @@ func (in *filesInput) ask(m *manner) (l measure.FileLimits, p measure.Prompt, av
 		Tools: in.ToolDefinitionTokens, Files: in.FileTokens,
 	}
 	model := input{Provider: in.Provider, Model: in.Model, MaxTokens: in.MaxTokens}
-	return l, p, model.available(m), compaction.PPM(or(in.Threshold, 0.8)*1e6 + 0.5)
+	return l, p, model.available(m), measure.PPM(or(in.Threshold, 0.8)*1e6 + 0.5)
 }
 
 func answerNeedSummaries(c *vectorCase) any {
@@ -156,7 +155,7 @@ func answerNeedSummaries(c *vectorCase) any {
 }
 
 // needSummaries reports a prompt that takes more than the share trigger of the available input.
-func needSummaries(p measure.Prompt, available compaction.Tokens, trigger compaction.PPM) bool {
+func needSummaries(p measure.Prompt, available measure.Tokens, trigger measure.PPM) bool {
 	return int64(p.Total())*measure.Million > int64(available)*int64(trigger)
 }
 
@@ -164,13 +163,13 @@ func answerSummaries(c *vectorCase) any {
 	var in struct {
 		Files []struct {
 			FileName        string
-			EstimatedTokens compaction.Tokens
+			EstimatedTokens measure.Tokens
 		}
 		Params filesInput
 	}
 	c.into(&in)
 	l, p, available, trigger := in.Params.ask(c.manner)
-	var sizes []compaction.Tokens
+	var sizes []measure.Tokens
 	for _, f := range in.Files {
 		sizes = append(sizes, f.EstimatedTokens)
 	}
@@ -213,7 +212,7 @@ func sharesByStated(c *vectorCase, want, got any) string {
 	stated, ours := l.SummaryTokens(l.Available(p, available), in.Params.FileCount), l.SummaryTokens(l.Available(p, available), len(in.Files))
 	for _, side := range []struct {
 		plan   any
-		target compaction.Tokens
+		target measure.Tokens
 	}{{want, stated}, {got, ours}} {
 		steps, _ := at(side.plan, "plan").([]any)
 		if len(steps) != len(in.Files) {

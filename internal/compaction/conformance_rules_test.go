@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 )
@@ -86,7 +85,7 @@ func countsMore(_ *vectorCase, want, got any) string {
 }
 
 // longestName is the longest name in the table that begins the model's.
-func longestName(c *vectorCase) (name string, tokens compaction.Tokens) {
+func longestName(c *vectorCase) (name string, tokens measure.Tokens) {
 	in := c.input()
 	for n, t := range c.manner.Windows()[strings.ToLower(in.Provider)] {
 		if strings.HasPrefix(in.Model, n) && len(n) > len(name) {

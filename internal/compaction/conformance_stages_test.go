@@ -6,6 +6,8 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
+	"compactd/internal/compaction/render"
 	"compactd/internal/compaction/stage"
 	"compactd/internal/events"
 )
@@ -26,18 +28,18 @@ func init() {
 type stageInput struct {
 	Messages []events.Raw
 	Config   struct {
-		ProtectTokens, MinimumSavings *compaction.Tokens
+		ProtectTokens, MinimumSavings *measure.Tokens
 		ProtectedTools                *[]string
 		Provider                      string
 		Fraction                      *float64
-		TargetTokens, CurrentTokens   *compaction.Tokens
+		TargetTokens, CurrentTokens   *measure.Tokens
 
 		EnablePrune, EnableDeduplicate, EnableTruncate *bool
-		PruneProtectTokens, PruneMinimumSavings        *compaction.Tokens
+		PruneProtectTokens, PruneMinimumSavings        *measure.Tokens
 		PruneProtectedTools                            *[]string
 		TruncationFraction                             *float64
 	}
-	TargetTokens compaction.Tokens
+	TargetTokens measure.Tokens
 
 	profile string
 }
@@ -49,9 +51,9 @@ func (c *vectorCase) stage() (in stageInput, d *stage.Draft) {
 }
 
 // rendered writes what a draft or plan made of the messages.
-func (in *stageInput) rendered(v *compaction.View) []json.RawMessage {
+func (in *stageInput) rendered(v *render.View) []json.RawMessage {
 	texts := read(in.Messages)
-	raws, err := compaction.Render(withRole(v, in.profile), func(compaction.Seq) ([]events.Message, error) { return texts, nil })
+	raws, _, err := render.Render(withRole(v, in.profile), func(measure.Seq) ([]events.Message, error) { return texts, nil })
 	if err != nil {
 		panic(err)
 	}
@@ -99,12 +101,12 @@ const noTarget = -1 << 40
 
 func answerTruncate(c *vectorCase) any {
 	in, d := c.stage()
-	target := compaction.Tokens(noTarget)
+	target := measure.Tokens(noTarget)
 	if in.Config.TargetTokens != nil && c.manner != mannerOfSeed { // which ignores it
 		target = *in.Config.TargetTokens - c.manner.rate(in.Config.Provider).PerConversation
 	}
 	before := len(in.Messages)
-	d.Truncate(target, compaction.PPM(or(in.Config.Fraction, 0.5)*1e6+0.5))
+	d.Truncate(target, measure.PPM(or(in.Config.Fraction, 0.5)*1e6+0.5))
 	if before <= 4 && target != noTarget && d.Tokens() > target {
 		d.Trim(target, 0)
 	}
@@ -128,7 +130,7 @@ func answerRepair(c *vectorCase) any {
 }
 
 // policy is the policy that a compaction of the record ran under.
-func (in *stageInput) policy(m *manner) compaction.Policy {
+func (in *stageInput) policy(m *manner) policy.Policy {
 	p := withoutSummaries()
 	p.Prune.ScaleBelow, p.Prune.ToTarget = 0, false
 	p.ToolOutput.MaxBytes = 0 // the reference limits outputs when they arrive (B14), and never again
@@ -138,7 +140,7 @@ func (in *stageInput) policy(m *manner) compaction.Policy {
 	p.Prune.ProtectedTools = or(in.Config.PruneProtectedTools, []string{"skill"})
 	p.Deduplicate.Enabled = or(in.Config.EnableDeduplicate, true)
 	p.Truncate.Enabled = or(in.Config.EnableTruncate, true)
-	p.Truncate.Fraction = compaction.PPM(or(in.Config.TruncationFraction, 0.5)*1e6 + 0.5)
+	p.Truncate.Fraction = measure.PPM(or(in.Config.TruncationFraction, 0.5)*1e6 + 0.5)
 	return p
 }
 
@@ -169,7 +171,7 @@ func counted(edits []events.Edit) map[events.Op]int {
 // compacted is what a plan did, in the words of the record. The summary is at
 // sequence 2, the messages at 1.
 func (in *stageInput) compacted(m *manner, plan stage.Plan, texts []events.Message, summary *events.Summary) fields {
-	raws, err := compaction.Render(withRole(planView(plan, events.NeuroLink), m.profile), func(seq compaction.Seq) ([]events.Message, error) {
+	raws, _, err := render.Render(withRole(planView(plan, events.NeuroLink), m.profile), func(seq measure.Seq) ([]events.Message, error) {
 		if seq == 2 {
 			return []events.Message{summary.Message()}, nil
 		}
@@ -242,7 +244,7 @@ func answerSplit(c *vectorCase) any {
 	entries := entriesOf(in.Messages)
 	d := compaction.NewDraft(entries, events.NeuroLink, r)
 	total, split := d.Tokens(), 0
-	if end, ok := condensable(d, compaction.Tokens(in.TargetRecentTokens), 0); ok {
+	if end, ok := condensable(d, measure.Tokens(in.TargetRecentTokens), 0); ok {
 		split = int(entries[end-1].Index) + 1
 	}
 	return fields{"splitIndex": split, "totalTokens": total}

@@ -2,6 +2,7 @@ package compaction_test
 
 import (
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 )
 
@@ -10,13 +11,13 @@ func init() { answers["emergencyContentTruncation"] = answerEmergency }
 // emergencyInput is a history with what is available for the whole call.
 type emergencyInput struct {
 	Messages        []events.Raw
-	AvailableTokens compaction.Tokens
+	AvailableTokens measure.Tokens
 	Provider        string
-	Breakdown       struct{ SystemPrompt, CurrentPrompt, ToolDefinitions, FileAttachments compaction.Tokens }
+	Breakdown       struct{ SystemPrompt, CurrentPrompt, ToolDefinitions, FileAttachments measure.Tokens }
 }
 
 // room is what the history may cost, framing included.
-func (in *emergencyInput) room() compaction.Tokens {
+func (in *emergencyInput) room() measure.Tokens {
 	b := &in.Breakdown
 	return in.AvailableTokens - b.SystemPrompt - b.CurrentPrompt - b.ToolDefinitions - b.FileAttachments
 }

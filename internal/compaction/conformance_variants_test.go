@@ -9,7 +9,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 )
@@ -18,8 +17,8 @@ import (
 // its records. They give records for inputs that were not recorded.
 
 // modelPrune lists the results that the reference clears, and what that saves.
-func modelPrune(messages []events.Raw, protect, minimum compaction.Tokens, tools []string, r measure.Rate) (cleared []int, saved compaction.Tokens) {
-	var kept compaction.Tokens
+func modelPrune(messages []events.Raw, protect, minimum measure.Tokens, tools []string, r measure.Rate) (cleared []int, saved measure.Tokens) {
+	var kept measure.Tokens
 	for i, raw := range slices.Backward(messages) {
 		m := parsed(raw)
 		tool, _ := at(m, "tool").(string)
@@ -84,7 +83,7 @@ func TestCompactPruneVariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawResults(t)
 		in, d := c.stage()
-		target := compaction.Tokens(float64(d.Tokens()) * rapid.Float64Range(0.1, 0.99).Draw(t, "target"))
+		target := measure.Tokens(float64(d.Tokens()) * rapid.Float64Range(0.1, 0.99).Draw(t, "target"))
 		if err := json.Unmarshal(c.Input, &in); err != nil {
 			t.Fatal(err)
 		}
@@ -169,7 +168,7 @@ func TestCutVariants(t *testing.T) {
 				in, _ := c.stage()
 				r := c.manner.rate("")
 				before := history(in.Messages, r)
-				target := compaction.Tokens(float64(before) * rapid.Float64Range(0.3, 1).Draw(t, "target"))
+				target := measure.Tokens(float64(before) * rapid.Float64Range(0.3, 1).Draw(t, "target"))
 				put(map[string]any{
 					"messages": messages, "config": map[string]any{"targetTokens": target}, "targetTokens": target,
 					"availableTokens": target, "breakdown": map[string]any{"conversationHistory": before},
@@ -182,7 +181,7 @@ func TestCutVariants(t *testing.T) {
 				cuts := function != "truncateWithSlidingWindow" || len(messages) <= 4 && c.manner != mannerOfSeed
 				if after > target && cuts {
 					floor := int64(contentFloor)
-					if fewest := r.PerConversation + compaction.Tokens(len(messages))*(r.PerMessage+r.Text(16)); len(messages) <= 4 && fewest <= target {
+					if fewest := r.PerConversation + measure.Tokens(len(messages))*(r.PerMessage+r.Text(16)); len(messages) <= 4 && fewest <= target {
 						floor = 12 // a few letters and the dots
 					}
 					if bad := worn(listed(got), floor); bad != "" {

@@ -18,7 +18,7 @@ import (
 
 // Event names an event of the log of any kind.
 type Event struct {
-	Seq     Seq
+	Seq     measure.Seq
 	ID      string // "" when the publisher gave none
 	Kind    events.Kind
 	Address events.Address
@@ -265,7 +265,7 @@ func (l *Ledger) cutsFrom(from, last int64) bool {
 
 // cutArrived emits the cut of large results, and reports whether that brought the input below a bound and
 // made it smaller.
-func (d *decision) cutArrived(l *Ledger, below Tokens) bool {
+func (d *decision) cutArrived(l *Ledger, below measure.Tokens) bool {
 	limit := stage.Step{Name: events.StagePrune, Run: func(x *stage.Draft) { x.Limit(&l.cache.policy.ToolOutput, true) }}
 	x := l.planOf(limit)
 	if before, after := l.inputs(&x); after >= min(before, below) {
@@ -312,9 +312,9 @@ func (d *decision) emitBudget(l *Ledger, b events.Budget) {
 // compaction is tried again; prepareShare the same of a preparation; rollShare the part without a prepared
 // summary at which the next one is requested.
 const (
-	retryShare   PPM = 50_000
-	prepareShare PPM = 20_000
-	rollShare    PPM = 100_000
+	retryShare   measure.PPM = 50_000
+	prepareShare measure.PPM = 20_000
+	rollShare    measure.PPM = 100_000
 )
 
 // mayTry bounds the plans for a session above its trigger: a plan reads the whole view, and a turn must not
@@ -331,8 +331,8 @@ func (d *decision) mayTry(before, l *Ledger, b events.Budget) bool {
 	if l.whileOpen && !l.awaitsResults() || b.Level == events.LevelBlocking && l.backsOff() {
 		return true // what had to stay then may be cut now
 	}
-	step := max(retryShare.Share(Tokens(b.AvailableInput)), 1)
-	was, now := before.estimated()-since, Tokens(b.EstimatedInput)-since
+	step := max(retryShare.Share(measure.Tokens(b.AvailableInput)), 1)
+	was, now := before.estimated()-since, measure.Tokens(b.EstimatedInput)-since
 	return measure.FloorDiv(was, step) != measure.FloorDiv(now, step)
 }
 
@@ -355,7 +355,7 @@ func (d *decision) mayPrepare(before, l *Ledger) bool {
 	}
 	was, step := before.estimated(), max(prepareShare.Share(at.Available), 1)
 	return was/step != input/step || before.compactedTo == before.entries.n || !before.preparationDue(before.thresholds(), was) ||
-		l.prepared != nil && l.prepared.Seq > Seq(before.through().Seq)
+		l.prepared != nil && l.prepared.Seq > measure.Seq(before.through().Seq)
 }
 
 func (l *Ledger) through() events.Through {
@@ -385,7 +385,7 @@ func (d *decision) compact(l *Ledger, b events.Budget, truncate bool) bool {
 		reason = events.ReasonLimit
 	}
 	saved := l.saved(&plan)
-	worth := l.cache.media.Over(l.cache.takes) || plan.After <= plan.target || b.Level == events.LevelBlocking || measure.Reaches(saved, Tokens(b.AvailableInput), retryShare)
+	worth := l.cache.media.Over(l.cache.takes) || plan.After <= plan.target || b.Level == events.LevelBlocking || measure.Reaches(saved, measure.Tokens(b.AvailableInput), retryShare)
 	emitted := true
 	switch {
 	case saved > 0 && (worth || !waiting):
@@ -443,7 +443,7 @@ func (d *decision) note(code events.Code, fields ...string) {
 }
 
 // noteLocked adds a note if a policy, other than the one before, sets locked fields.
-func (d *decision) noteLocked(base *Policy, object, before events.Raw) {
+func (d *decision) noteLocked(base *policy.Policy, object, before events.Raw) {
 	if object == nil || bytes.Equal(object, before) {
 		return
 	}

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"compactd/internal/compaction"
-	renderer "compactd/internal/compaction/render"
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/render"
 	"compactd/internal/events"
 	"compactd/internal/testkit/strict"
 )
@@ -29,7 +29,7 @@ func sessionFor(t *testing.T, f events.Format, provider, model string, settings 
 		a.publish(turn)
 	}
 	view := a.ledger.View()
-	raw, changes, err := renderer.Render(view, func(s compaction.Seq) ([]events.Message, error) { return a.texts[s], nil })
+	raw, changes, err := render.Render(view, func(s measure.Seq) ([]events.Message, error) { return a.texts[s], nil })
 	if err != nil {
 		t.Fatal(err)
 	}

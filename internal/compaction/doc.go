@@ -4,7 +4,7 @@
 //	turn := config.Turn(ledger, scanned, seq)                    // measure what events.Decoder read
 //	outs, next := compaction.Decide(ledger, turn, config)        // every decision
 //	next.Install(ledger)                                         // none
-//	raw, err := compaction.Render(outs[0].View, texts)           // text, when it is needed
+//	raw, _, err := render.Render(outs[0].View, texts)            // text, when it is needed
 //
 // The package owns the [Ledger] of a session and the decisions about its events. It takes
 // decoded values, of events.Decoder and package stored. The packages below it own the rest, as functions of
@@ -35,7 +35,7 @@
 //
 // # Guarantees
 //
-//   - Decide, Apply and Render are functions of their arguments: no clock, no I/O, no
+//   - Decide, Apply and render.Render are functions of their arguments: no clock, no I/O, no
 //     randomness, no floats, no map ranged without order. The same log and the same
 //     [Config] give the same outcomes, byte for byte.
 //   - A ledger holds sequence numbers and sizes, never text.
@@ -57,5 +57,5 @@
 // # On failure
 //
 // An invalid event is an [events.Invalid] with a stable code; [Reject] makes an
-// outcome of it. Render fails only when the log no longer holds a text.
+// outcome of it. render.Render fails only when the log no longer holds a text.
 package compaction

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/compaction/stage"
 	"compactd/internal/events"
 )
@@ -37,16 +38,16 @@ var ChunkStart = chunkStart
 func (l *Ledger) AwaitsResults() bool { return l.awaitsResults() }
 
 // Visible lists the entries in view.
-func (l *Ledger) Visible() []Entry { return l.visible() }
+func (l *Ledger) Visible() []measure.Entry { return l.visible() }
 
 // Rate is the rate in use.
 func (l *Ledger) Rate() measure.Rate { return l.cache.rate }
 
 // Window is the window in use.
-func (l *Ledger) Window() Tokens { return l.cache.window }
+func (l *Ledger) Window() measure.Tokens { return l.cache.window }
 
 // Replan plans once more for a target of the whole input, without a summary.
-func (l *Ledger) Replan(p *Policy, total Tokens) stage.Plan {
+func (l *Ledger) Replan(p *policy.Policy, total measure.Tokens) stage.Plan {
 	target, enough := l.availableFor(total), l.availableFor(l.thresholds().Trigger-1)
 	return stage.MakePlan(l.history(), p, l.cache.window, stage.Means{
 		Target: target, Truncate: true, Enough: enough, Hidden: l.restorable, Whole: target, WholeEnough: enough, Least: l.least(total),
@@ -63,7 +64,7 @@ func (l *Ledger) Media(c *Config) measure.MediaCount {
 type Dump struct {
 	rest    string
 	turns   []turnRecord
-	entries []Entry
+	entries []measure.Entry
 }
 
 // Dump copies the ledger.
@@ -119,10 +120,10 @@ func (l *Ledger) LastSeq() uint64 { return l.through().Seq }
 func (l *Ledger) TurnSeq(n int64) uint64 { return uint64(l.turns[n-1].seq) }
 
 // Entries lists all entries, hidden or not.
-func (l *Ledger) Entries() []Entry { return l.entries.List() }
+func (l *Ledger) Entries() []measure.Entry { return l.entries.List() }
 
 // Room is the largest history with which the next call takes at most total.
-func (l *Ledger) AvailableFor(total Tokens) Tokens { return l.availableFor(total) }
+func (l *Ledger) AvailableFor(total measure.Tokens) measure.Tokens { return l.availableFor(total) }
 
 // Fork is what Decide takes a turn with.
 func (l *Ledger) Fork() *Ledger { return l.fork() }
@@ -131,14 +132,14 @@ func (l *Ledger) Fork() *Ledger { return l.fork() }
 type Chunks = chunks
 
 // Add, Cut, Len and List are what a ledger does with its entries.
-func (c *chunks) Add(e Entry) { c.add(e) }
+func (c *chunks) Add(e measure.Entry) { c.add(e) }
 
 // Cut drops the entries from n on.
 func (c *chunks) Cut(n int) { c.cut(n) }
 
 // List returns all entries.
-func (c *chunks) List() []Entry {
-	out := []Entry{}
+func (c *chunks) List() []measure.Entry {
+	out := []measure.Entry{}
 	for i := range c.n {
 		out = append(out, *c.at(i))
 	}
@@ -162,9 +163,9 @@ var NewDraft = stage.NewDraft
 
 // PlanWithSummary runs the stages with a summary at seq, of so many units, of
 // everything up to a message.
-func PlanWithSummary(entries []Entry, f events.Format, r measure.Rate, p *Policy, target Tokens, seq Seq, to events.Position, units int64) stage.Plan {
-	return stage.MakePlan(stage.History{View: func(out []Entry) []Entry { return append(out, entries...) }, Format: f, Rate: r}, p, 0, stage.Means{Target: target, Whole: target, Summary: &stage.Summary{Seq: seq, To: to, Units: units}, Truncate: true})
+func PlanWithSummary(entries []measure.Entry, f events.Format, r measure.Rate, p *policy.Policy, target measure.Tokens, seq measure.Seq, to events.Position, units int64) stage.Plan {
+	return stage.MakePlan(stage.History{View: func(out []measure.Entry) []measure.Entry { return append(out, entries...) }, Format: f, Rate: r}, p, 0, stage.Means{Target: target, Whole: target, Summary: &stage.Summary{Seq: seq, To: to, Units: units}, Truncate: true})
 }
 
 // Input is what the next call takes with a history of so many tokens, once contents are cleared.
-func (l *Ledger) Input(history Tokens) Tokens { return l.input(history, false) }
+func (l *Ledger) Input(history measure.Tokens) measure.Tokens { return l.input(history, false) }

@@ -6,6 +6,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 	"compactd/internal/stored"
 
@@ -16,10 +17,10 @@ import (
 // 8 bytes in view, and a plan's room is the inverse of what the next call takes.
 func TestFloorAndRoom(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := compaction.DefaultPolicy()
+		p := policy.Default()
 		p.Enabled = false
 		p.Profile = rapid.SampledFrom([]string{"default", "default", "seed", "blocks"}).Draw(t, "profile")
-		c, err := compaction.NewConfig(p, compaction.DefaultWindows())
+		c, err := compaction.NewConfig(p, measure.DefaultWindows())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -34,11 +35,11 @@ func TestFloorAndRoom(t *testing.T) {
 			usage := rapid.OneOf(rapid.Int64Range(0, 3), rapid.Int64Range(1, 2_000), rapid.Int64Range(1, 1<<40)).Draw(t, "input")
 			turn["usage"] = object{"input_tokens": usage, "output_tokens": 1}
 			a.publish(turn)
-			estimate := compaction.Tokens(a.ledger.Budget().EstimatedInput)
+			estimate := measure.Tokens(a.ledger.Budget().EstimatedInput)
 			if floor := floorOf(a.ledger); estimate < floor {
 				t.Fatalf("turn %d: %d tokens, floor %d; %s", i, estimate, floor, a.ledger.Calibration())
 			}
-			total := compaction.Tokens(rapid.Int64Range(0, 200_000).Draw(t, "total"))
+			total := measure.Tokens(rapid.Int64Range(0, 200_000).Draw(t, "total"))
 			room := a.ledger.AvailableFor(total)
 			if room < 0 {
 				continue // the fixed parts alone take more
@@ -52,7 +53,7 @@ func TestFloorAndRoom(t *testing.T) {
 
 // floorOf is a token for each 8 bytes of what is rendered, and no more than the
 // estimate before any usage.
-func floorOf(l *compaction.Ledger) compaction.Tokens {
+func floorOf(l *compaction.Ledger) measure.Tokens {
 	var bytes int64
 	for _, e := range l.Visible() {
 		if e.Flags&measure.FlagEmpty == 0 {
@@ -60,12 +61,12 @@ func floorOf(l *compaction.Ledger) compaction.Tokens {
 		}
 	}
 	b := l.Budget().Breakdown
-	return min(compaction.Tokens((bytes+7)/8), compaction.Tokens(b.SystemPrompt+b.History+b.ToolDefinitions))
+	return min(measure.Tokens((bytes+7)/8), measure.Tokens(b.SystemPrompt+b.History+b.ToolDefinitions))
 }
 
 // A7: with a counter, entries hold what it counted, and nothing else changes.
 func TestCounter(t *testing.T) {
-	p := compaction.DefaultPolicy()
+	p := policy.Default()
 	c, err := configOf(t, p).WithCounter(everyByte{})
 	if err != nil {
 		t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 )
 
@@ -13,7 +14,7 @@ import (
 // cost; none is refused, and a rewind shows as many again.
 func TestFold(t *testing.T) {
 	const most = 2 * events.MaxTurnMessages
-	p := compaction.DefaultPolicy()
+	p := policy.Default()
 	p.MaxEntries = most
 	for _, enabled := range []bool{true, false} {
 		p.Enabled = enabled
@@ -50,7 +51,7 @@ func TestFold(t *testing.T) {
 // Calls that are open cannot be hidden: the session goes on above its bound, and is not planned with
 // each turn.
 func TestFoldOpenCalls(t *testing.T) {
-	p := compaction.DefaultPolicy()
+	p := policy.Default()
 	p.MaxEntries = 2 * events.MaxTurnMessages
 	a := newAgent(t, configOf(t, p))
 	model := object{"context_window": 1 << 30}
@@ -91,7 +92,7 @@ func TestFoldOpenCalls(t *testing.T) {
 // A compaction that is due goes before a fold, which follows with the next turn: the history fits its
 // window after the turn that goes beyond both.
 func TestFoldFollowsCompaction(t *testing.T) {
-	p := compaction.DefaultPolicy()
+	p := policy.Default()
 	p.MaxEntries = 2 * events.MaxTurnMessages
 	a := newAgent(t, configOf(t, p))
 	model := object{"context_window": 200_000, "max_output_tokens": 64_000}
@@ -116,7 +117,7 @@ func isCompaction(o compaction.Outcome) bool {
 
 // A session cannot lift the bound of its operator's policy.
 func TestFoldIsKept(t *testing.T) {
-	p := compaction.DefaultPolicy()
+	p := policy.Default()
 	for _, field := range []string{`{"max_entries":0}`, `{"max_entries":null}`} {
 		if out, err := p.With(events.Raw(field)); err != nil || out.MaxEntries != p.MaxEntries {
 			t.Errorf("%s: %d, %v", field, out.MaxEntries, err)

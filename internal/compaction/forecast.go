@@ -40,7 +40,7 @@ type growth struct {
 }
 
 // add notes a turn.
-func (g *growth) add(now int64, tokens Tokens) {
+func (g *growth) add(now int64, tokens measure.Tokens) {
 	s := growthStep{tokens: bounded32(int64(tokens))}
 	if g.taken > 0 {
 		s.after = bounded32(now - g.last)
@@ -54,7 +54,7 @@ func bounded32(n int64) uint32 { return uint32(min(max(n, 0), 1<<32-1)) }
 
 // within returns the possible growth of the history in so many milliseconds. From the fastest stretch of
 // turns it takes the number of turns in that time, and returns the largest growth by as many turns in a row.
-func (g *growth) within(ms int64) (most Tokens) {
+func (g *growth) within(ms int64) (most measure.Tokens) {
 	n := int(min(g.taken, growthSteps))
 	at := func(i int) growthStep { return g.steps[(int(g.taken)-n+i)%growthSteps] }
 	turns, passed := 0, int64(0)
@@ -65,11 +65,11 @@ func (g *growth) within(ms int64) (most Tokens) {
 		}
 		turns = max(turns, to-from)
 	}
-	var sum Tokens
+	var sum measure.Tokens
 	for i := range n {
-		sum += Tokens(at(i).tokens)
+		sum += measure.Tokens(at(i).tokens)
 		if i >= turns {
-			sum -= Tokens(at(i - turns).tokens)
+			sum -= measure.Tokens(at(i - turns).tokens)
 		}
 		most = max(most, sum)
 	}
@@ -117,7 +117,7 @@ func (l *Ledger) forecasts() bool { return l.cache.policy.Summarize.SummarySecon
 // preparationDue reports whether a summary should be under way: the input has reached the policy's share, or
 // may reach the trigger before a summary requested now is ready. While cheap stages are enough, no second
 // summary is due beside a prepared one.
-func (l *Ledger) preparationDue(t policy.Thresholds, input Tokens) bool {
+func (l *Ledger) preparationDue(t policy.Thresholds, input measure.Tokens) bool {
 	switch {
 	case t.Prepare >= t.Trigger:
 		return false // the policy prepares no summary
@@ -140,22 +140,22 @@ var unknownPrices = measure.Prices{Cached: 1, Write: 11}
 
 // cacheBreak has the estimated cost and saving of a plan, in tokens.
 type cacheBreak struct {
-	kept    Tokens // of the next call, before the first change
-	again   Tokens // after it, and read by the provider before
-	saved   Tokens // of each call
-	turns   int64  // that are expected to benefit
-	cold    bool   // the provider has dropped its cache
+	kept    measure.Tokens // of the next call, before the first change
+	again   measure.Tokens // after it, and read by the provider before
+	saved   measure.Tokens // of each call
+	turns   int64          // that are expected to benefit
+	cold    bool           // the provider has dropped its cache
 	prices  measure.Prices
 	unknown bool // prices are not the model's
 }
 
 // mean is the mean growth by one of the last turns.
-func (g *growth) mean() (sum Tokens) {
+func (g *growth) mean() (sum measure.Tokens) {
 	n := min(g.taken, growthSteps)
 	for i := range n {
-		sum += Tokens(g.steps[i].tokens)
+		sum += measure.Tokens(g.steps[i].tokens)
 	}
-	return sum / Tokens(max(n, 1))
+	return sum / measure.Tokens(max(n, 1))
 }
 
 // pause is the time before an event since the last call, in milliseconds.
@@ -174,15 +174,15 @@ func (l *Ledger) pause(now int64) int64 {
 const maxTurnsAhead = 100
 
 // turnsUntil is the number of turns of mean growth between an input and the trigger.
-func (l *Ledger) turnsUntil(input Tokens) int64 {
+func (l *Ledger) turnsUntil(input measure.Tokens) int64 {
 	room := max(l.thresholds().Trigger-input, 0)
 	return int64(min(room/max(l.usage.scaled(l.growth.mean()), 1), maxTurnsAhead))
 }
 
 // turnsAhead is the expected number of turns that benefit from a saving: the turns in which the history grows
 // by as much, at its mean growth, but at most as many as the session has had.
-func (l *Ledger) turnsAhead(saved Tokens) int64 {
-	return int64(min(max(saved, 0)/max(l.usage.scaled(l.growth.mean()), 1), Tokens(l.LastTurn())))
+func (l *Ledger) turnsAhead(saved measure.Tokens) int64 {
+	return int64(min(max(saved, 0)/max(l.usage.scaled(l.growth.mean()), 1), measure.Tokens(l.LastTurn())))
 }
 
 // spend counts the input of a call at list prices.
@@ -192,7 +192,7 @@ func (l *Ledger) spend(u *events.Usage) {
 		return
 	}
 	p := l.cache.prices.For(inputOf(u))
-	l.cost.Input += int64(p.Input.Times(Tokens(u.Input)) + p.Cached.Times(Tokens(u.CacheRead)) + p.Write.Times(Tokens(u.CacheCreate)))
+	l.cost.Input += int64(p.Input.Times(measure.Tokens(u.Input)) + p.Cached.Times(measure.Tokens(u.CacheRead)) + p.Write.Times(measure.Tokens(u.CacheCreate)))
 }
 
 // called notes the call whose answer a turn has. If it has no usage, or a false one, the content of the call before
@@ -207,10 +207,10 @@ func (l *Ledger) called(u *events.Usage) {
 
 // dearer is the longest input before the model's higher prices apply, if the policy takes account of prices
 // and the model has such prices.
-func (l *Ledger) dearer() Tokens {
+func (l *Ledger) dearer() measure.Tokens {
 	long := l.cache.prices.Long
 	if long == nil || l.cache.policy.Cache.Seconds == 0 || long.Cached <= l.cache.prices.Cached {
-		return Tokens(forever)
+		return measure.Tokens(forever)
 	}
 	return long.Over
 }
@@ -224,11 +224,11 @@ func (l *Ledger) coldDue(now int64) bool {
 		return false
 	}
 	b := l.Budget()
-	return measure.Reaches(Tokens(b.EstimatedInput)-l.lean(), Tokens(b.AvailableInput), retryShare)
+	return measure.Reaches(measure.Tokens(b.EstimatedInput)-l.lean(), measure.Tokens(b.AvailableInput), retryShare)
 }
 
 // priced returns an empty break of the cache at the prices of an input.
-func (l *Ledger) priced(input Tokens, now int64) cacheBreak {
+func (l *Ledger) priced(input measure.Tokens, now int64) cacheBreak {
 	b := cacheBreak{prices: l.cache.prices.For(input), unknown: !l.cache.priced, cold: l.pause(now) > l.cache.policy.Cache.Seconds*1000}
 	if b.unknown {
 		b.prices = unknownPrices
@@ -248,7 +248,7 @@ func (l *Ledger) breaks(p *budgeted, now int64) cacheBreak {
 		}
 	}
 	first.Part = 0
-	var rest, newest Tokens
+	var rest, newest measure.Tokens
 	for i := range p.Entries {
 		e := &p.Entries[i]
 		if e.Compare(first) < 0 {
@@ -293,7 +293,7 @@ const payBack = 2
 func (b *cacheBreak) pays() bool { return b.gained() > payBack*b.lost() }
 
 // lean is the target of a compaction for the cost of calls: that of the policy, or less in large windows.
-func (l *Ledger) lean() Tokens {
+func (l *Ledger) lean() measure.Tokens {
 	of, target := &l.cache.policy.Cache, l.thresholds().Target
 	if of.Seconds == 0 || of.History == 0 {
 		return target
@@ -315,12 +315,12 @@ func (l *Ledger) planForCost() budgeted {
 // expected to pay for the break of the cache, and the input has grown by a step, since a plan reads the whole
 // view.
 func (l *Ledger) costDue(before *Ledger, b events.Budget, now int64) bool {
-	input, step := Tokens(b.EstimatedInput), max(prepareShare.Share(Tokens(b.AvailableInput)), 1)
+	input, step := measure.Tokens(b.EstimatedInput), max(prepareShare.Share(measure.Tokens(b.AvailableInput)), 1)
 	if before.estimated()/step == input/step {
 		return false
 	}
 	lean := l.lean()
-	if lean >= min(input, Tokens(b.TargetTokens)) {
+	if lean >= min(input, measure.Tokens(b.TargetTokens)) {
 		return false
 	}
 	x := l.priced(input, now)

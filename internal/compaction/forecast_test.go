@@ -3,6 +3,8 @@ package compaction
 import (
 	"testing"
 
+	"compactd/internal/compaction/measure"
+
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -16,11 +18,11 @@ func TestGrowth(t *testing.T) {
 	at := int64(1_000_000)
 	for _, s := range []growthStep{{0, 10}, {1_000, 10}, {1_000, 10}, {600_000, 5_000}, {600_000, 100}} {
 		at += int64(s.after)
-		g.add(at, Tokens(s.tokens))
+		g.add(at, measure.Tokens(s.tokens))
 	}
 	for _, c := range []struct {
 		ms   int64
-		want Tokens
+		want measure.Tokens
 	}{{500, 0}, {1_000, 5_000}, {2_000, 5_100}, {60_000, 5_100}, {600_000, 5_100}, {3_600_000, 5_120}} {
 		if got := g.within(c.ms); got != c.want {
 			t.Errorf("within %d ms: %d tokens, want %d", c.ms, got, c.want)
@@ -33,7 +35,7 @@ func TestGrowthStored(t *testing.T) {
 	var g growth
 	g.add(0, 1<<20)
 	for i := range int64(growthSteps) {
-		g.add(i*1000, Tokens(i))
+		g.add(i*1000, measure.Tokens(i))
 	}
 	if got := g.within(1000); got != growthSteps-1 {
 		t.Errorf("the most is %d tokens: an old turn counts, or a new one does not", got)

@@ -97,7 +97,7 @@ func FuzzMeasure(f *testing.F) {
 			return
 		}
 		parts := 0
-		for i, e := range measure.Measure(m, compaction.Entry{}) {
+		for i, e := range measure.Measure(m, measure.Entry{}) {
 			if first := e.Flags&measure.FlagFirst != 0; first != (i == 0) || int(e.Part) != parts || e.Text+e.JSON > e.Bytes {
 				t.Fatalf("entry %d: %+v", i, e)
 			}

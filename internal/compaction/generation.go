@@ -14,12 +14,12 @@ import (
 
 // generation is the record of one compaction or rewind.
 type generation struct {
-	Before Tokens `json:"before,omitzero"` // input at the decision
-	Saved  Tokens `json:"saved"`           // by it; negative for a rewind, 0 where it is unknown
-	From   int64  `json:"from"`            // the generation whose view it changed: the one before, or the target of a rewind
+	Before measure.Tokens `json:"before,omitzero"` // input at the decision
+	Saved  measure.Tokens `json:"saved"`           // by it; negative for a rewind, 0 where it is unknown
+	From   int64          `json:"from"`            // the generation whose view it changed: the one before, or the target of a rewind
 	// Through is the last turn that it changed, 0 if that was retracted since.
-	Through int64 `json:"through,omitzero"`
-	Seq     Seq   `json:"seq,omitzero"` // of the event that caused it, 0 if unknown
+	Through int64       `json:"through,omitzero"`
+	Seq     measure.Seq `json:"seq,omitzero"` // of the event that caused it, 0 if unknown
 
 	Reason events.Reason `json:"reason,omitzero"` // "" if unknown
 }
@@ -53,7 +53,7 @@ func (l *Ledger) Overedited() bool { return len(l.edits) > editsPerEntry*l.entri
 func (m *editRecord) shows() bool { return m.op == measure.OpRestore || m.op == measure.OpKeep }
 
 // on puts the edit in force on its entry.
-func (m *editRecord) on(e *Entry) { e.Op, e.Ceiling, e.Lines = m.op, m.units, m.lines }
+func (m *editRecord) on(e *measure.Entry) { e.Op, e.Ceiling, e.Lines = m.op, m.units, m.lines }
 
 // lineage marks the generations that shaped the view of gen: itself, the one it changed, and so on.
 // Generations undone by a rewind are not marked.
@@ -87,7 +87,7 @@ func (d *decision) rewind(l *Ledger, r *events.Rewind) {
 	next.generations = append(next.generations, generation{From: to})
 	h := l.history()
 	view := next.visibleAt(next.Generation())
-	h.View = func(out []Entry) []Entry { return append(out, view...) }
+	h.View = func(out []measure.Entry) []measure.Entry { return append(out, view...) }
 	plan := budgeted{Plan: h.Plan(0, next.folding(len(view))...), total: next.thresholds().Target}
 	plan.Before = l.draft().Repaired()
 	next.generations = next.generations[:l.Generation()]
@@ -133,7 +133,7 @@ func (l *Ledger) rewind() {
 }
 
 // visibleAt lists the entries in view at a generation, whose edits apply to turns taken since too.
-func (l *Ledger) visibleAt(gen int64) []Entry {
+func (l *Ledger) visibleAt(gen int64) []measure.Entry {
 	in, edits := l.lineage(gen), map[events.Position]editRecord{}
 	for _, m := range l.edits {
 		if in[m.gen] && !m.shows() {
@@ -151,18 +151,20 @@ func (l *Ledger) visibleAt(gen int64) []Entry {
 }
 
 // View returns the current effective history, repaired.
-func (l *Ledger) View() *View { return l.ViewAt(l.Generation()) }
+func (l *Ledger) View() *render.View { return l.ViewAt(l.Generation()) }
 
 // Prompt returns the sequences of the turns with the system prompt and the tools, 0 for none.
-func (l *Ledger) Prompt() (system, tools Seq) { return l.systemSeq, l.toolSeq }
+func (l *Ledger) Prompt() (system, tools measure.Seq) { return l.systemSeq, l.toolSeq }
 
 // ViewAt returns the history under a generation, with every turn taken since, repaired. The generation is at
 // least 0, the history as published, and at most that of the ledger.
-func (l *Ledger) ViewAt(generation int64) *View { return l.ViewThrough(generation, l.LastTurn()) }
+func (l *Ledger) ViewAt(generation int64) *render.View {
+	return l.ViewThrough(generation, l.LastTurn())
+}
 
 // ViewThrough returns the history up to a turn under a generation, repaired.
-func (l *Ledger) ViewThrough(generation, turn int64) *View {
-	entries := slices.DeleteFunc(l.visibleAt(generation), func(e Entry) bool { return e.End().Turn > turn })
+func (l *Ledger) ViewThrough(generation, turn int64) *render.View {
+	entries := slices.DeleteFunc(l.visibleAt(generation), func(e measure.Entry) bool { return e.End().Turn > turn })
 	d := stage.NewDraft(entries, l.format, l.cache.rate)
 	d.Repair()
 	return l.viewOf(d.Entries(), generation)
@@ -197,7 +199,7 @@ func (l *Ledger) GenerationShows(generation int64) int64 {
 }
 
 // GenerationAt is the generation of the history after the decision about an event.
-func (l *Ledger) GenerationAt(seq Seq) int64 {
+func (l *Ledger) GenerationAt(seq measure.Seq) int64 {
 	n := len(l.generations)
 	for n > 0 && l.generations[n-1].Seq > seq {
 		n--
@@ -218,7 +220,7 @@ func (l *Ledger) Settings() Settings {
 }
 
 // viewOf is the view of entries under a generation, with the rendering options of the session.
-func (l *Ledger) viewOf(entries []Entry, generation int64) *View {
+func (l *Ledger) viewOf(entries []measure.Entry, generation int64) *render.View {
 	demands := traits.DemandsOf(l.format, measure.Provider(l.model.Provider), l.model.Name)
 	through := l.GenerationThrough(generation)
 	if through == 0 { // it is being made
@@ -228,7 +230,7 @@ func (l *Ledger) viewOf(entries []Entry, generation int64) *View {
 	if l.cache.policy.NamesHashes() {
 		originals = render.ByHash
 	}
-	return &View{
+	return &render.View{
 		Format: l.format, PlaceholderRole: l.cache.custom.PlaceholderRole, SystemInside: render.SystemInside(l.model.Name),
 		Demands: demands, Marks: l.prompts.Marks.System + l.prompts.Marks.Tools, Renamed: stage.Rename(entries, l.format, &demands), Uncited: stage.Uncite(entries, through), Thinking: l.thinkingAt(generation, entries),
 		Originals: originals, Entries: entries,
@@ -332,7 +334,7 @@ func (l *Ledger) bindsThinking() bool {
 // thinkingAt returns which thinking a history under a generation keeps. For a model that may be an older one,
 // the tool loop that was open when the history changed keeps its thinking as long as the generation lasts,
 // and so does the one open now.
-func (l *Ledger) thinkingAt(generation int64, entries []Entry) render.Thinking {
+func (l *Ledger) thinkingAt(generation int64, entries []measure.Entry) render.Thinking {
 	if !l.bindsThinking() {
 		return render.Thinking{}
 	}
@@ -354,17 +356,17 @@ func (l *Ledger) thinkingAt(generation int64, entries []Entry) render.Thinking {
 
 // Point is a session at the decision about a turn, before the effects of that.
 type Point struct {
-	Seq              Seq    // of the turn
-	Added            Tokens // by the turn, by estimate alone
-	Input, Published Tokens // of its budget, and without any compaction
+	Seq              measure.Seq    // of the turn
+	Added            measure.Tokens // by the turn, by estimate alone
+	Input, Published measure.Tokens // of its budget, and without any compaction
 }
 
 // Shift is a compaction or rewind on the way.
 type Shift struct {
-	Turn   int64  // last turn before it
-	From   int64  // the generation whose view it changed
-	Before Tokens // as published
-	Saved  Tokens // 0 if turns that it changed were retracted
+	Turn   int64          // last turn before it
+	From   int64          // the generation whose view it changed
+	Before measure.Tokens // as published
+	Saved  measure.Tokens // 0 if turns that it changed were retracted
 	Reason events.Reason
 }
 
@@ -385,12 +387,12 @@ func (l *Ledger) Timeline(c *Config) ([]Point, []Shift) {
 		n, _ := slices.BinarySearch(seqs, g.Seq+1)
 		shifts[i] = Shift{cmp.Or(int64(n), g.Through), g.From, g.Before, g.Saved, g.Reason}
 	}
-	saved, next := Tokens(0), 0
+	saved, next := measure.Tokens(0), 0
 	for i := range points {
 		for ; next < len(shifts) && shifts[next].Turn <= int64(i); next++ {
 			saved += shifts[next].Saved
 		}
-		input := Tokens(l.turns[i].input)
+		input := measure.Tokens(l.turns[i].input)
 		points[i].Seq, points[i].Input, points[i].Published = seqs[i], input, max(input+saved, input)
 	}
 	return points, shifts

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 )
@@ -71,7 +72,7 @@ func newGolden(t *testing.T) *golden {
 // goldenPolicies has a tenant for every preset, and one whose calls soon cost too much.
 func goldenPolicies(t *testing.T) *compaction.Config {
 	t.Helper()
-	tenants := map[string]compaction.Policy{}
+	tenants := map[string]policy.Policy{}
 	for name, preset := range map[string]string{"reference": "neurolink", "claude": "claude"} {
 		p, ok := policy.Preset(preset)
 		if !ok {
@@ -82,7 +83,7 @@ func goldenPolicies(t *testing.T) *compaction.Config {
 		p.Cache.Seconds = 0
 		tenants[name] = p
 	}
-	saver := compaction.DefaultPolicy()
+	saver := policy.Default()
 	saver.Cache.History, saver.Prune.ProtectTokens = 400, 100
 	tenants["saver"] = saver
 	c, err := defaultConfig(t).WithTenants(tenants)
@@ -96,7 +97,7 @@ func goldenPolicies(t *testing.T) *compaction.Config {
 func (r *recorder) publish(kind events.Kind, payload string) {
 	r.now += 20_000
 	e := logged{
-		Seq: compaction.Seq(len(r.g.log) + 1), Time: r.now, Kind: kind,
+		Seq: measure.Seq(len(r.g.log) + 1), Time: r.now, Kind: kind,
 		Tenant: r.at.Tenant, Session: r.at.Session, Payload: payload,
 	}
 	outs, lines := r.decide(e)

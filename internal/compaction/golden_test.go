@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/stored"
 	"compactd/internal/testkit/figures"
@@ -157,7 +158,7 @@ func testGoldenSplit(t *testing.T, ways uint64) {
 }
 
 // batch decides on events, and compares what is emitted with what was.
-func (p *player) batch(log []logged, want map[compaction.Seq][]emitted) {
+func (p *player) batch(log []logged, want map[measure.Seq][]emitted) {
 	p.t.Helper()
 	for _, e := range log {
 		_, got := p.decide(e)

@@ -7,7 +7,8 @@ import (
 	"testing"
 
 	"compactd/internal/compaction"
-	rendering "compactd/internal/compaction/render"
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/render"
 	"compactd/internal/events"
 	"compactd/internal/events/validate"
 	"compactd/internal/stored"
@@ -34,7 +35,7 @@ func TestInstructionsKept(t *testing.T) {
 func keepInstructions(t *testing.T, f events.Format, model string, inside bool) {
 	p := withoutSummaries()
 	p.Truncate.Enabled = true
-	config, err := compaction.NewConfig(p, compaction.DefaultWindows())
+	config, err := compaction.NewConfig(p, measure.DefaultWindows())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +92,7 @@ func found(t *testing.T, f events.Format, raw []events.Raw, orders []string) (n 
 // sameRaw reports whether a history is what the agent has published.
 func sameRaw(raw []events.Raw, a *agent) bool {
 	var want []string
-	for seq := compaction.Seq(1); seq <= a.seq; seq++ {
+	for seq := measure.Seq(1); seq <= a.seq; seq++ {
 		for _, m := range a.texts[seq] {
 			want = append(want, string(m.Raw))
 		}
@@ -109,7 +110,7 @@ func TestSystemInside(t *testing.T) {
 		"": false, "claude-sonnet-5": false, "claude-sonnet-5-20260601": false, "claude-opus-4-7": false, "claude-haiku-4-5": false,
 		"claude-opus-4-20250514": false, "claude-3-5-sonnet-20241022": false, "claude-opus-50": false, "gpt-5": false,
 	} {
-		if got := rendering.SystemInside(name); got != want {
+		if got := render.SystemInside(name); got != want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

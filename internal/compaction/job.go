@@ -28,7 +28,7 @@ type pendingJob struct {
 	To       events.Position `json:"to"`
 	Hash     string          `json:"hash"`
 	MaxUnits int64           `json:"max_units"`
-	Tokens   Tokens          `json:"tokens"`         // estimated input when it was requested
+	Tokens   measure.Tokens  `json:"tokens"`         // estimated input when it was requested
 	Since    int64           `json:"since"`          // Unix milliseconds
 	First    int64           `json:"first,omitzero"` // when its range was requested first
 	Manual   *events.Manual  `json:"manual,omitzero"`
@@ -89,11 +89,11 @@ func (l *Ledger) waitsAtTrigger(now int64) bool {
 // See docs/adr/0007.
 type jobSpec struct {
 	lane    events.Lane
-	recent  Tokens // largest rest beside it
-	ceiling Tokens // largest cost of the summary
-	least   Tokens // least part of its range that is not a summary
-	small   bool   // a small range too, for a summary of at most a third of its cost
-	old     bool   // for old content: as small, and leastOld whatever its range costs
+	recent  measure.Tokens // largest rest beside it
+	ceiling measure.Tokens // largest cost of the summary
+	least   measure.Tokens // least part of its range that is not a summary
+	small   bool           // a small range too, for a summary of at most a third of its cost
+	old     bool           // for old content: as small, and leastOld whatever its range costs
 }
 
 // planJob returns the job for a summary of the content that would have to go, nil if it is not worth it or
@@ -109,7 +109,7 @@ func (d *decision) planJobOf(l *Ledger, lane events.Lane, draft *stage.Draft) *e
 	w := jobSpec{lane: lane, ceiling: g.policy.Ceiling(available), least: retryShare.Share(available)}
 	w.recent = l.availableFor(l.thresholds().Target) - w.ceiling
 	if lane == events.LaneBackground { // the history grows until the trigger
-		w.recent -= max(l.thresholds().Trigger-Tokens(l.Budget().EstimatedInput), 0)
+		w.recent -= max(l.thresholds().Trigger-measure.Tokens(l.Budget().EstimatedInput), 0)
 		if l.prepared != nil {
 			w.least = rollShare.Share(available)
 		}
@@ -126,7 +126,7 @@ func (d *decision) nextJob(l *Ledger, plan *budgeted) *events.Job {
 		after.prepared = nil
 	}
 	b := after.Budget()
-	if b.ShouldCompact || after.waits(d.now) || !after.maySummarize(d.now) || !after.preparationDue(after.thresholds(), Tokens(b.EstimatedInput)) {
+	if b.ShouldCompact || after.waits(d.now) || !after.maySummarize(d.now) || !after.preparationDue(after.thresholds(), measure.Tokens(b.EstimatedInput)) {
 		return nil
 	}
 	draft := stage.NewDraft(slices.Clone(plan.Entries), l.format, l.cache.rate)
@@ -193,7 +193,7 @@ func (d *decision) jobFor(l *Ledger, draft *stage.Draft, w jobSpec) *events.Job 
 // underWay returns the end of the range of a background job whose summary would bring the session below
 // prepare; else 0. Such a job is only made more urgent: another range would throw away work that is nearly
 // done.
-func (d *decision) underWay(l *Ledger, draft *stage.Draft, start int, ceiling Tokens) int {
+func (d *decision) underWay(l *Ledger, draft *stage.Draft, start int, ceiling measure.Tokens) int {
 	if !l.waits(d.now) || l.waitsAtTrigger(d.now) {
 		return 0
 	}
@@ -241,7 +241,7 @@ func (l *Ledger) rangeHash(from, to events.Position) string {
 func (l *Ledger) addJob(b *events.Job, since int64) {
 	j := &pendingJob{
 		IDs: []string{b.ID}, Lane: b.Lane, From: b.From, To: b.To, Hash: l.rangeHash(b.From, b.To),
-		MaxUnits: b.MaxUnits, Tokens: Tokens(b.EstimatedInput), Since: since, First: since, Manual: b.Manual,
+		MaxUnits: b.MaxUnits, Tokens: measure.Tokens(b.EstimatedInput), Since: since, First: since, Manual: b.Manual,
 	}
 	if old := l.job; old != nil && old.Hash == j.Hash {
 		j.IDs, j.First = append(j.IDs, old.IDs...), old.First
@@ -256,7 +256,7 @@ func (l *Ledger) addJob(b *events.Job, since int64) {
 
 // Result is a session.summary, measured.
 type Result struct {
-	Seq  Seq
+	Seq  measure.Seq
 	ID   string
 	Time int64 // of the log, in Unix milliseconds
 
@@ -267,7 +267,7 @@ type Result struct {
 }
 
 // NewResult measures the message of a session.summary.
-func NewResult(s *events.Summary, seq Seq) *Result {
+func NewResult(s *events.Summary, seq measure.Seq) *Result {
 	message := s.Message().Parts[0].Text
 	text := measure.Meter{}.Text(message)
 	return &Result{

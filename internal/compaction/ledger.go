@@ -24,8 +24,8 @@ type Ledger struct {
 	format    events.Format
 	system    measure.Size // of the system prompt
 	tools     measure.Size // of their definitions
-	systemSeq Seq          // of the turn that set the system prompt
-	toolSeq   Seq          // of the turn that set the tools
+	systemSeq measure.Seq  // of the turn that set the system prompt
+	toolSeq   measure.Seq  // of the turn that set the tools
 	override  events.Raw   // the session's own policy
 	forkedAt  *Forked      // where it branched off, nil if it is no branch
 	lineages  lineages     // its retracted ends and its branches
@@ -38,12 +38,12 @@ type Ledger struct {
 	compactedTo int          // entries covered by the last compaction: the agent has them repaired
 	parked      []*Turn
 	level       events.Level
-	lastTurnAt  int64  // time of the last turn, in Unix milliseconds of the log
-	idleHandled bool   // the idle period since then was handled
-	ages        []age  // approximate times of sequences
-	attempted   Tokens // estimated input after the last compaction that stayed at or above the trigger
-	whileOpen   bool   // calls were open then, and no stage may change an open call
-	blockedAt   int64  // turn of the plan since which the session is above its limit, 0 if it is not
+	lastTurnAt  int64          // time of the last turn, in Unix milliseconds of the log
+	idleHandled bool           // the idle period since then was handled
+	ages        []age          // approximate times of sequences
+	attempted   measure.Tokens // estimated input after the last compaction that stayed at or above the trigger
+	whileOpen   bool           // calls were open then, and no stage may change an open call
+	blockedAt   int64          // turn of the plan since which the session is above its limit, 0 if it is not
 	usage       calibration
 	limits      limits
 	overflows   int64 // refusals as too long since a call last succeeded
@@ -60,7 +60,7 @@ type Ledger struct {
 	growth   growth
 	regret   measure.Regret
 	cost     events.Cost
-	carried  Tokens // input of the last call, while the provider may have it in its cache
+	carried  measure.Tokens // input of the last call, while the provider may have it in its cache
 	made     events.SummaryCounts
 	took     []int64 // times of the last summaries, in milliseconds
 
@@ -77,16 +77,16 @@ type turnRecord struct {
 	whole events.Digest // of the session up to the turn, see [events.Digest.With]
 	end   uint32        // messages of the session up to the turn
 	input uint32        // estimated at the decision about the turn
-	seq   Seq           // in the log
+	seq   measure.Seq   // in the log
 }
 
 // span hides the entries of positions from ≤ i < to behind a truncation notice, or behind the summary at seq.
 type span struct {
-	From  int   `json:"from"`
-	To    int   `json:"to"`
-	Gen   int64 `json:"gen"`
-	Seq   Seq   `json:"seq"`
-	Units int64 `json:"units"`
+	From  int         `json:"from"`
+	To    int         `json:"to"`
+	Gen   int64       `json:"gen"`
+	Seq   measure.Seq `json:"seq"`
+	Units int64       `json:"units"`
 
 	Spares measure.Spares `json:"spares,omitzero"` // those in the summary
 }
@@ -95,23 +95,23 @@ type span struct {
 // updated by sums in between.
 type budgetCache struct {
 	config  *Config
-	policy  *Policy
+	policy  *policy.Policy
 	rate    measure.Rate
 	custom  measure.Custom // of the profile
-	listed  Tokens         // window of the model, stated or from a table
-	input   Tokens         // limit of the model beside its window, 0 for none
+	listed  measure.Tokens // window of the model, stated or from a table
+	input   measure.Tokens // limit of the model beside its window, 0 for none
 	noted   bool           // the note that the model is unknown was given
-	window  Tokens
-	largest Tokens // window of any model
-	reserve Tokens // for the answer
-	least   Tokens // lower bound of the reserve, beside a large fixed part
+	window  measure.Tokens
+	largest measure.Tokens // window of any model
+	reserve measure.Tokens // for the answer
+	least   measure.Tokens // lower bound of the reserve, beside a large fixed part
 	prices  measure.Prices
-	priced  bool   // the model has prices
-	dearer  Tokens // input above which each token costs more; see [Ledger.dearer]
-	visible Tokens // the history in view: emitted up to the last compaction, unchanged since
-	bytes   int64  // of the contents in view
-	entries int    // in view
-	heads   int    // of messages in view
+	priced  bool           // the model has prices
+	dearer  measure.Tokens // input above which each token costs more; see [Ledger.dearer]
+	visible measure.Tokens // the history in view: emitted up to the last compaction, unchanged since
+	bytes   int64          // of the contents in view
+	entries int            // in view
+	heads   int            // of messages in view
 	media   measure.MediaCount
 	takes   traits.Media // the provider's limits of media
 	hides   bool         // the model hides its thinking
@@ -136,8 +136,8 @@ func (l *Ledger) Received(number int64) bool {
 
 // TurnSeqs returns the sequences of the session's turns in the log, turn 1 first, without retracted and
 // parked turns.
-func (l *Ledger) TurnSeqs() []Seq {
-	out := make([]Seq, len(l.turns))
+func (l *Ledger) TurnSeqs() []measure.Seq {
+	out := make([]measure.Seq, len(l.turns))
 	for i := range l.turns {
 		out[i] = l.turns[i].seq
 	}
@@ -163,7 +163,7 @@ func (l *Ledger) base() (whole events.Digest, messages uint32) {
 }
 
 // addTurn adds the record of a turn with so many messages.
-func (l *Ledger) addTurn(x identity, seq Seq, messages uint32) {
+func (l *Ledger) addTurn(x identity, seq measure.Seq, messages uint32) {
 	whole, end := l.base()
 	l.turns = append(l.turns, turnRecord{x, whole.With(x.digest, int(messages)), end + messages, 0, seq})
 }
@@ -172,7 +172,7 @@ func (l *Ledger) addTurn(x identity, seq Seq, messages uint32) {
 // shared.
 type Forked struct {
 	events.Fork
-	Seq Seq `json:"seq,omitzero"` // of the turn that names it
+	Seq measure.Seq `json:"seq,omitzero"` // of the turn that names it
 }
 
 // ForkedFrom is the place where the session branched off, nil if it is no branch.
@@ -223,7 +223,7 @@ func (l *Ledger) measure() {
 }
 
 // measureWith recomputes everything that follows from model and policy.
-func (l *Ledger) measureWith(policy *Policy) {
+func (l *Ledger) measureWith(policy *policy.Policy) {
 	g := &l.cache
 	g.policy = policy
 	g.rate = measure.RateOf(measure.Profiles[policy.Profile], l.model.Provider, l.model.Name)
@@ -246,7 +246,7 @@ func (l *Ledger) bound() {
 	if x.Stated > 0 {
 		g.window = min(g.window, x.Stated)
 	}
-	g.reserve = measure.OutputReserve(g.window, Tokens(l.model.MaxOutputTokens))
+	g.reserve = measure.OutputReserve(g.window, measure.Tokens(l.model.MaxOutputTokens))
 	if g.policy.LearnReserve && l.model.MaxOutputTokens == 0 {
 		g.reserve = x.reserve(g.reserve)
 	}
@@ -278,7 +278,7 @@ func (l *Ledger) thresholdsOf(p measure.Prompt) policy.Thresholds {
 
 // fixed is the part of a prompt that no compaction reduces: system prompt, leading system messages and tools.
 // It includes the counted tokens beyond our estimate that belong to no content.
-func (l *Ledger) fixed(p measure.Prompt) Tokens {
+func (l *Ledger) fixed(p measure.Prompt) measure.Tokens {
 	return l.usage.scaled(p.System+p.Tools+l.leading()) + l.usage.Fixed
 }
 
@@ -286,7 +286,7 @@ func (l *Ledger) fixed(p measure.Prompt) Tokens {
 const mostLeading = 64
 
 // leading is the cost of the leading system messages.
-func (l *Ledger) leading() (sum Tokens) {
+func (l *Ledger) leading() (sum measure.Tokens) {
 	for i := range min(l.entries.n, mostLeading) {
 		e := l.entries.at(i)
 		if e.Role != measure.RoleSystem {
@@ -308,9 +308,9 @@ func (l *Ledger) recount() {
 
 // Policy returns the policy of the session under the last config, with the session's own fields; before the
 // first config it is empty.
-func (l *Ledger) Policy() Policy {
+func (l *Ledger) Policy() policy.Policy {
 	if l.cache.config == nil {
-		return Policy{}
+		return policy.Policy{}
 	}
 	return *l.cache.policy
 }
@@ -351,13 +351,13 @@ func (l *Ledger) prompt() measure.Prompt {
 }
 
 // estimated is the input of the next call, corrected by usage.
-func (l *Ledger) estimated() Tokens { return l.corrected(l.prompt().Total()) }
+func (l *Ledger) estimated() measure.Tokens { return l.corrected(l.prompt().Total()) }
 
 // visible lists the entries in view.
-func (l *Ledger) visible() []Entry { return l.appendVisible(nil) }
+func (l *Ledger) visible() []measure.Entry { return l.appendVisible(nil) }
 
 // appendVisible appends the entries in view.
-func (l *Ledger) appendVisible(out []Entry) []Entry {
+func (l *Ledger) appendVisible(out []measure.Entry) []measure.Entry {
 	return l.view(out, l.lineage(l.Generation()))
 }
 
@@ -380,7 +380,7 @@ func (l *Ledger) history() stage.History {
 
 // view appends the entries that a lineage leaves in view, with a truncation notice or summary for each hidden
 // range.
-func (l *Ledger) view(out []Entry, in []bool) []Entry {
+func (l *Ledger) view(out []measure.Entry, in []bool) []measure.Entry {
 	gaps := l.gaps(in)
 	n := l.entries.n + len(gaps)
 	for _, s := range gaps {
@@ -425,10 +425,10 @@ func (l *Ledger) gaps(in []bool) []span {
 }
 
 // placeholderOf returns the entry that stands in for a hidden range.
-func (l *Ledger) placeholderOf(s span) Entry {
+func (l *Ledger) placeholderOf(s span) measure.Entry {
 	e := measure.TruncationAt(l.entries.at(s.From))
 	if s.Seq != 0 {
-		e = Entry{Seq: s.Seq, Kind: measure.KindSummary, Role: measure.RoleUser, Flags: measure.FlagFirst, Parts: 1, Text: uint32(s.Units)}
+		e = measure.Entry{Seq: s.Seq, Kind: measure.KindSummary, Role: measure.RoleUser, Flags: measure.FlagFirst, Parts: 1, Text: uint32(s.Units)}
 		e.SetSpares(s.Spares)
 	} else if s.Units > 0 {
 		e.Text = uint32(s.Units)
@@ -443,7 +443,7 @@ const maxLookback = 512
 
 // link gives a result the facts of its call: tool, file and variant. It searches back to the assistant's call
 // at most.
-func (l *Ledger) link(e *Entry) {
+func (l *Ledger) link(e *measure.Entry) {
 	if e.Kind != measure.KindResult {
 		return
 	}
@@ -453,7 +453,7 @@ func (l *Ledger) link(e *Entry) {
 }
 
 // callOf returns the position of the call of a result at position n, −1 if it is not near.
-func (l *Ledger) callOf(e *Entry, n int) int {
+func (l *Ledger) callOf(e *measure.Entry, n int) int {
 	var all, same openLately // of this exchange: any, and those of the same tool
 	inCalls := false
 	for i := n - 1; i >= 0; i-- {

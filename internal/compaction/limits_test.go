@@ -12,18 +12,18 @@ import (
 
 // numberlessProvider takes inputs up to a limit that it never states, whatever the table has.
 type numberlessProvider struct {
-	limit    compaction.Tokens
+	limit    measure.Tokens
 	permille int64 // of our estimate, that it counts
 }
 
 func (p *numberlessProvider) count(history []events.Raw, r measure.Rate) int64 {
-	var sum compaction.Tokens
+	var sum measure.Tokens
 	msgs, err := events.Anthropic.ReadAll(history)
 	if err != nil {
 		panic(err)
 	}
 	for i := range msgs {
-		for _, e := range measure.Measure(msgs[i], compaction.Entry{Seq: 1, Index: uint32(i)}) {
+		for _, e := range measure.Measure(msgs[i], measure.Entry{Seq: 1, Index: uint32(i)}) {
 			sum += r.Entry(&e)
 		}
 	}
@@ -35,7 +35,7 @@ func (p *numberlessProvider) count(history []events.Raw, r measure.Rate) int64 {
 func TestRefusalWithoutNumber(t *testing.T) {
 	config := configOf(t, withoutSummaries())
 	rapid.Check(t, func(t *rapid.T) {
-		p := &numberlessProvider{compaction.Tokens(rapid.IntRange(20_000, 120_000).Draw(t, "limit")), int64(rapid.IntRange(900, 1_200).Draw(t, "permille"))}
+		p := &numberlessProvider{measure.Tokens(rapid.IntRange(20_000, 120_000).Draw(t, "limit")), int64(rapid.IntRange(900, 1_200).Draw(t, "permille"))}
 		usage := rapid.Bool().Draw(t, "usage")
 		a := newAgent(t, config)
 		model := object{"provider": "anthropic", "name": "claude-sonnet-4", "context_window": 200_000, "max_output_tokens": 8_000}
@@ -68,7 +68,7 @@ func TestRefusalWithoutNumber(t *testing.T) {
 				apply(outs)
 				input = p.count(history, r)
 			}
-			size := compaction.Tokens(rapid.IntRange(step/2, step).Draw(t, "size"))
+			size := measure.Tokens(rapid.IntRange(step/2, step).Draw(t, "size"))
 			added := messages(events.Anthropic, msg{role: "assistant", text: words(r, size/2, "")}, msg{role: "user", text: words(r, size/2, "")})
 			event := object{"turn": turn, "generation": a.ledger.Generation(), "messages": added}
 			if usage {

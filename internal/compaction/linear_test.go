@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/render"
 	"compactd/internal/events"
 	"compactd/internal/events/validate"
 	"compactd/internal/stored"
@@ -234,8 +236,8 @@ func (a *agent) decideOnly(in compaction.Input) func() {
 	return func() { _, _ = compaction.Decide(a.ledger, in, a.config) }
 }
 
-func (a *agent) unread() map[compaction.Seq][]events.Message {
-	out := map[compaction.Seq][]events.Message{}
+func (a *agent) unread() map[measure.Seq][]events.Message {
+	out := map[measure.Seq][]events.Message{}
 	for seq, list := range a.texts {
 		for _, m := range list {
 			out[seq] = append(out[seq], events.Message{Raw: m.Raw})
@@ -244,10 +246,10 @@ func (a *agent) unread() map[compaction.Seq][]events.Message {
 	return out
 }
 
-func (a *agent) rendering(v *compaction.View) func() {
+func (a *agent) rendering(v *render.View) func() {
 	texts := a.unread()
 	return func() {
-		out, err := compaction.Render(v, func(s compaction.Seq) ([]events.Message, error) { return texts[s], nil })
+		out, _, err := render.Render(v, func(s measure.Seq) ([]events.Message, error) { return texts[s], nil })
 		if err != nil {
 			a.t.Fatal(err)
 		}
@@ -312,7 +314,7 @@ var operations = []operation{
 	{"validate", wide, func(a *agent) func() {
 		v := a.ledger.View()
 		texts := a.unread()
-		out, err := compaction.Render(v, func(s compaction.Seq) ([]events.Message, error) { return texts[s], nil })
+		out, _, err := render.Render(v, func(s measure.Seq) ([]events.Message, error) { return texts[s], nil })
 		if err != nil {
 			a.t.Fatal(err)
 		}

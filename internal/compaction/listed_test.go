@@ -10,9 +10,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
-	renderer "compactd/internal/compaction/render"
+	"compactd/internal/compaction/render"
 	"compactd/internal/events"
 	"compactd/internal/events/codec"
 	"compactd/internal/testkit/strict"
@@ -32,7 +31,7 @@ func TestEveryChangeIsListed(t *testing.T) {
 		for _, turn := range g.turns(history) {
 			for _, o := range a.publish(turn) {
 				if c, ok := o.Body.(*events.Compacted); ok && o.View != nil {
-					_, changes, err := renderer.Render(o.View, func(s compaction.Seq) ([]events.Message, error) { return a.texts[s], nil })
+					_, changes, err := render.Render(o.View, func(s measure.Seq) ([]events.Message, error) { return a.texts[s], nil })
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -91,7 +90,7 @@ func (n named) with(lists ...[]events.Edit) func(measure.Entry) bool {
 }
 
 // unlisted fails if a message that no edit names is not returned as it came.
-func unlisted(t *rapid.T, a *agent, v *compaction.View, listed func(measure.Entry) bool, raw []events.Raw) {
+func unlisted(t *rapid.T, a *agent, v *render.View, listed func(measure.Entry) bool, raw []events.Raw) {
 	t.Helper()
 	next := 0
 	for i := range v.Entries {
@@ -176,7 +175,7 @@ func TestRolesAlternate(t *testing.T) {
 					if o.View == nil {
 						continue
 					}
-					raw, changes, err := renderer.Render(o.View, func(s compaction.Seq) ([]events.Message, error) { return a.texts[s], nil })
+					raw, changes, err := render.Render(o.View, func(s measure.Seq) ([]events.Message, error) { return a.texts[s], nil })
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -241,7 +240,7 @@ func TestJoinedMembers(t *testing.T) {
 					history[1], history[2] = with(history[1], a...), with(history[2], b...)
 					g := newAgent(t, defaultConfig(t))
 					g.publish(object{"turn": 1, "format": format, "model": object{"provider": provider, "name": "m", "context_window": 6000, "max_output_tokens": 1000}, "messages": history})
-					raw, changes, err := renderer.Render(g.ledger.ViewAt(0), func(s compaction.Seq) ([]events.Message, error) { return g.texts[s], nil })
+					raw, changes, err := render.Render(g.ledger.ViewAt(0), func(s measure.Seq) ([]events.Message, error) { return g.texts[s], nil })
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 )
 
@@ -40,14 +41,14 @@ func TestColdCacheIsCleared(t *testing.T) {
 		name    string
 		input   int64
 		pause   int64 // in seconds
-		change  func(*compaction.Policy)
+		change  func(*policy.Policy)
 		due, is bool // a session.idle is due; it clears
 	}{
 		{"cold and above the target", 72_000, 301, nil, true, true},
 		{"warm", 72_000, 299, nil, false, false},
 		{"below the target", 40_000, 10_000, nil, false, false},
-		{"caches do not count", 72_000, 10_000, func(p *compaction.Policy) { p.Cache.Seconds = 0 }, false, false},
-		{"by minutes", 72_000, 301, func(p *compaction.Policy) { p.Prune.Micro.Enabled = true }, false, false},
+		{"caches do not count", 72_000, 10_000, func(p *policy.Policy) { p.Cache.Seconds = 0 }, false, false},
+		{"by minutes", 72_000, 301, func(p *policy.Policy) { p.Prune.Micro.Enabled = true }, false, false},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			p := withoutSummaries()

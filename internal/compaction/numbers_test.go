@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
@@ -19,13 +18,13 @@ import (
 func TestCheckBudget(t *testing.T) {
 	for _, c := range []struct {
 		name, provider    string
-		window, maxOutput compaction.Tokens
-		trigger           compaction.PPM
+		window, maxOutput measure.Tokens
+		trigger           measure.PPM
 		system, current   int64
-		tools             compaction.Tokens
+		tools             measure.Tokens
 		messages, files   []int64
 		total, available  int64
-		history           compaction.Tokens
+		history           measure.Tokens
 		within, compact   bool
 	}{
 		{"empty", "openai", 128000, 0, 0, 0, 0, 0, nil, nil, 0, 83200, 0, true, false},
@@ -41,7 +40,7 @@ func TestCheckBudget(t *testing.T) {
 		{"rand-11", "azure", 8192, 7000, 0, 422, 239, 0, []int64{117, 0, 80, 143, 62, 88, 142, 128}, nil, 479, 1192, 280, true, false},
 	} {
 		r := measure.NewRate(measure.Profiles["seed"], c.provider)
-		framed := func(units int64) compaction.Tokens {
+		framed := func(units int64) measure.Tokens {
 			if units == 0 {
 				return 0
 			}
@@ -52,7 +51,7 @@ func TestCheckBudget(t *testing.T) {
 			if i == 0 {
 				p.History = r.PerConversation
 			}
-			e := compaction.Entry{Role: measure.RoleUser, Flags: measure.FlagFirst, Text: uint32(units)}
+			e := measure.Entry{Role: measure.RoleUser, Flags: measure.FlagFirst, Text: uint32(units)}
 			p.History += r.Entry(&e)
 		}
 		for _, units := range c.files {
@@ -89,10 +88,10 @@ func TestPrune(t *testing.T) {
 	cleared[2].units = len(measure.ClearText)
 	for _, c := range []struct {
 		name, provider   string
-		protect, minimum compaction.Tokens
+		protect, minimum measure.Tokens
 		protected        []string
 		messages         []message
-		saved            compaction.Tokens
+		saved            measure.Tokens
 		clears           []int64
 	}{
 		{"defaults-not-enough", "", 40000, 20000, []string{"skill"}, tools(2000, "read_file", "run_tests", "run_tests", "bash", "read_file", "run_tests"), 0, nil},
@@ -165,7 +164,7 @@ func TestPrune(t *testing.T) {
 			{"a", "", 214},
 		}, 1524, []int64{2, 9, 10, 14, 16, 20}},
 	} {
-		var entries []compaction.Entry
+		var entries []measure.Entry
 		for i, m := range c.messages {
 			p := events.Part{Text: strings.Repeat("x", m.units), Tool: m.tool}
 			role := events.RoleAssistant
@@ -178,7 +177,7 @@ func TestPrune(t *testing.T) {
 				role, p.Kind = events.RoleTool, events.PartResult
 			}
 			entries = append(entries, measure.Measure(
-				events.Message{Role: role, Parts: []events.Part{p}}, compaction.Entry{Turn: 1, Index: uint32(i)})...)
+				events.Message{Role: role, Parts: []events.Part{p}}, measure.Entry{Turn: 1, Index: uint32(i)})...)
 		}
 		own := withoutSummaries()
 		own.Prune = policy.Prune{Enabled: true, ProtectTokens: c.protect, MinimumTokens: c.minimum, ProtectedTools: c.protected}

@@ -14,7 +14,7 @@ type Overflow struct {
 	Model *events.Model // of the call; nil is the session's
 	// Limit is the provider's limit and Actual its count, 0 if not reported. Output is the maximum output
 	// that had to fit the limit too, 0 for none.
-	Limit, Actual, Output Tokens
+	Limit, Actual, Output measure.Tokens
 	Generation            int64 // that the agent had applied, −1 for the newest
 	// Bytes: the size of the request was refused, which shows nothing of the window.
 	Bytes bool
@@ -24,13 +24,13 @@ type Overflow struct {
 	Thinking bool
 	// Unrecorded is our estimate of the input of a call with a history that the session does not have: it
 	// shows only the window. 0 for the session's own history.
-	Unrecorded Tokens
+	Unrecorded measure.Tokens
 	// Refused is the reason why it is no overflow, nil if it is one.
 	Refused error
 }
 
 // NewOverflow makes the request of a session.overflow.
-func NewOverflow(o Overflow, id string, seq Seq) *Request {
+func NewOverflow(o Overflow, id string, seq measure.Seq) *Request {
 	return &Request{Seq: seq, ID: id, kind: events.KindOverflow, body: &o}
 }
 
@@ -64,7 +64,7 @@ func (l *Ledger) overflowed(o *Overflow) {
 }
 
 // sizeOf is the refused input: the provider's count, else our estimate.
-func (l *Ledger) sizeOf(o *Overflow) Tokens {
+func (l *Ledger) sizeOf(o *Overflow) measure.Tokens {
 	estimate := l.estimated() + l.savedSince(o)
 	if o.Actual <= 0 {
 		return estimate
@@ -73,15 +73,15 @@ func (l *Ledger) sizeOf(o *Overflow) Tokens {
 }
 
 // unrecorded is the refused input by our estimate, scaled down if the limit is below the provider's count.
-func (o *Overflow) unrecorded() Tokens {
+func (o *Overflow) unrecorded() measure.Tokens {
 	if limit := o.input(); 0 < limit && limit < o.Actual {
-		return max(Tokens(measure.CeilDiv(int64(o.Unrecorded)*int64(limit), int64(o.Actual))), o.Unrecorded/maxCounted)
+		return max(measure.Tokens(measure.CeilDiv(int64(o.Unrecorded)*int64(limit), int64(o.Actual))), o.Unrecorded/maxCounted)
 	}
 	return o.Unrecorded
 }
 
 // savedSince is the saving of compactions since the refused call.
-func (l *Ledger) savedSince(o *Overflow) (saved Tokens) {
+func (l *Ledger) savedSince(o *Overflow) (saved measure.Tokens) {
 	if o.Generation >= 0 && o.Generation < l.Generation() {
 		for _, g := range l.generations[o.Generation:] {
 			saved += g.Saved
@@ -207,11 +207,11 @@ func (d *decision) refusedMedia(l *Ledger, o *Overflow) {
 
 // input is the provider's limit less the output that had to fit it, 0 without a limit. An output above half
 // of the limit is not believed.
-func (o *Overflow) input() Tokens { return o.Limit - min(o.Output, o.Limit/2) }
+func (o *Overflow) input() measure.Tokens { return o.Limit - min(o.Output, o.Limit/2) }
 
 // emergencyTarget is the target of a compaction after an overflow, in tokens of the whole input: 0.7 of the
 // accepted input, and 0.7 of the last target for each repetition without a successful call in between.
-func emergencyTarget(takes Tokens, repetition int64) Tokens {
+func emergencyTarget(takes measure.Tokens, repetition int64) measure.Tokens {
 	for range min(repetition, maxRepetitions) {
 		takes = emergencyShare.Share(takes)
 	}
@@ -219,7 +219,7 @@ func emergencyTarget(takes Tokens, repetition int64) Tokens {
 }
 
 const (
-	emergencyShare PPM = 700_000
+	emergencyShare measure.PPM = 700_000
 	// maxRepetitions bounds the repetitions that shrink it: 0.7 to the tenth is 3 % of the input.
 	maxRepetitions = 10
 )

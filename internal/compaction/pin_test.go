@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/events/validate"
 )
@@ -29,7 +30,7 @@ func pinnedStays(t *testing.T, summaries bool, by string) {
 	if by == "config" {
 		p.Pins = []string{pattern}
 	}
-	config, err := compaction.NewConfig(p, compaction.DefaultWindows())
+	config, err := compaction.NewConfig(p, measure.DefaultWindows())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,11 +9,11 @@ import (
 // budgeted is a plan with its targets, of the history and of the whole input.
 type budgeted struct {
 	stage.Plan
-	target, total Tokens
+	target, total measure.Tokens
 }
 
 // plan compacts the history in view, so that the next call takes at most total.
-func (l *Ledger) plan(total Tokens, m stage.Means) budgeted {
+func (l *Ledger) plan(total measure.Tokens, m stage.Means) budgeted {
 	g := &l.cache
 	m.Target, m.Hidden = l.availableFor(total), l.restorable
 	m.Whole = l.available(total, true)
@@ -41,14 +41,14 @@ func (l *Ledger) planOf(steps ...stage.Step) budgeted {
 }
 
 // leastShare is the least share of the room for the history that a choice leaves.
-const leastShare PPM = 250_000
+const leastShare measure.PPM = 250_000
 
 // least is the part of the history that a choice leaves, by our estimate: the target, or leastShare if that
 // is less. A provider may count so much beside the messages that no clearing reaches the target.
-func (l *Ledger) least(total Tokens) Tokens {
+func (l *Ledger) least(total measure.Tokens) measure.Tokens {
 	fixed := l.fixed(l.prompt())
 	room := min(total-fixed, leastShare.Share(l.thresholds().Available-fixed))
-	return measure.FloorDiv(room*measure.Million, Tokens(l.usage.ratio())) + l.leading()
+	return measure.FloorDiv(room*measure.Million, measure.Tokens(l.usage.ratio())) + l.leading()
 }
 
 // emitPlan emits a compaction by a plan, and makes its edits in l.
@@ -104,12 +104,12 @@ func (p *budgeted) whole() bool {
 }
 
 // inputs is the next call's input before and after a plan.
-func (l *Ledger) inputs(p *budgeted) (before, after Tokens) {
+func (l *Ledger) inputs(p *budgeted) (before, after measure.Tokens) {
 	return l.input(p.Before, p.whole()), l.input(p.After, p.whole())
 }
 
 // saved is the decrease of the next call's input by a plan.
-func (l *Ledger) saved(p *budgeted) Tokens {
+func (l *Ledger) saved(p *budgeted) measure.Tokens {
 	before, after := l.inputs(p)
 	return before - after
 }
@@ -118,8 +118,8 @@ func (l *Ledger) saved(p *budgeted) Tokens {
 func (l *Ledger) reports(p *budgeted) []events.StageReport {
 	for i := range p.Stages {
 		s := &p.Stages[i]
-		s.TokensBefore = int64(l.input(Tokens(s.TokensBefore), p.whole()))
-		s.TokensAfter = int64(l.input(Tokens(s.TokensAfter), p.whole()))
+		s.TokensBefore = int64(l.input(measure.Tokens(s.TokensBefore), p.whole()))
+		s.TokensAfter = int64(l.input(measure.Tokens(s.TokensAfter), p.whole()))
 	}
 	return p.Stages
 }

@@ -6,18 +6,20 @@ import (
 	"encoding/hex"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/render"
 	"compactd/internal/events"
 	"compactd/internal/stored"
 )
 
 // logged is one event of a recorded log.
 type logged struct {
-	Seq     compaction.Seq `json:"seq"`
-	Time    int64          `json:"time"` // Unix milliseconds
-	Kind    events.Kind    `json:"kind"`
-	Tenant  string         `json:"tenant"`
-	Session string         `json:"session"`
-	Payload string         `json:"payload"` // malformed ones too
+	Seq     measure.Seq `json:"seq"`
+	Time    int64       `json:"time"` // Unix milliseconds
+	Kind    events.Kind `json:"kind"`
+	Tenant  string      `json:"tenant"`
+	Session string      `json:"session"`
+	Payload string      `json:"payload"` // malformed ones too
 }
 
 func (e *logged) address() events.Address {
@@ -27,10 +29,10 @@ func (e *logged) address() events.Address {
 // emitted is one outcome as it was committed, with the hash of its messages in place
 // of the messages.
 type emitted struct {
-	Seq      compaction.Seq `json:"seq"` // of the event
-	Kind     events.Kind    `json:"kind"`
-	Body     events.Raw     `json:"body"`
-	Messages string         `json:"messages,omitzero"` // SHA-256 of the rendered history
+	Seq      measure.Seq `json:"seq"` // of the event
+	Kind     events.Kind `json:"kind"`
+	Body     events.Raw  `json:"body"`
+	Messages string      `json:"messages,omitzero"` // SHA-256 of the rendered history
 }
 
 // player does with a log what a worker does: it decides on events, or applies what
@@ -40,7 +42,7 @@ type player struct {
 	config  *compaction.Config
 	ledgers map[events.Address]*compaction.Ledger
 	stored  map[events.Address]map[string][]byte
-	texts   map[compaction.Seq][]events.Message
+	texts   map[measure.Seq][]events.Message
 }
 
 func newPlayer(t fataler, c *compaction.Config) *player {
@@ -48,7 +50,7 @@ func newPlayer(t fataler, c *compaction.Config) *player {
 		t: t, config: c,
 		ledgers: map[events.Address]*compaction.Ledger{},
 		stored:  map[events.Address]map[string][]byte{},
-		texts:   map[compaction.Seq][]events.Message{},
+		texts:   map[measure.Seq][]events.Message{},
 	}
 }
 
@@ -122,15 +124,15 @@ func (p *player) emitted(e logged, outs []compaction.Outcome) []emitted {
 	return out
 }
 
-func (p *player) render(v *compaction.View) []events.Raw {
-	raw, err := render(p.t, v, p.texts)
+func (p *player) render(v *render.View) []events.Raw {
+	raw, err := renderView(p.t, v, p.texts)
 	if err != nil {
 		p.t.Fatal(err)
 	}
 	return raw
 }
 
-func (p *player) hash(v *compaction.View) string {
+func (p *player) hash(v *render.View) string {
 	data, err := events.Marshal(p.render(v))
 	if err != nil {
 		p.t.Fatal(err)
@@ -195,8 +197,8 @@ func (p *player) crash() {
 }
 
 // byEvent groups what was emitted by the event it was emitted about.
-func byEvent(lines []emitted) map[compaction.Seq][]emitted {
-	out := map[compaction.Seq][]emitted{}
+func byEvent(lines []emitted) map[measure.Seq][]emitted {
+	out := map[measure.Seq][]emitted{}
 	for _, line := range lines {
 		out[line.Seq] = append(out[line.Seq], line)
 	}

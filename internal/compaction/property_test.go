@@ -13,6 +13,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/compaction/stage"
 	"compactd/internal/events"
 	"compactd/internal/events/codec"
@@ -109,7 +110,7 @@ func TestGaps(t *testing.T) {
 		ledger := func(order []int) compaction.Dump {
 			a := newAgent(t, config)
 			for _, i := range order {
-				turn, err := a.readAt(turns[i], compaction.Seq(i+1))
+				turn, err := a.readAt(turns[i], measure.Seq(i+1))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -193,8 +194,8 @@ func (w *witness) ask(emitted func(*events.Compacted, []events.Raw)) {
 		read = w.reader(events.KindRewind, body)
 	case 2:
 		o := compaction.Overflow{
-			Limit:      compaction.Tokens(rapid.SampledFrom([]int{0, 500, 3000}).Draw(w.g.T, "limit")),
-			Actual:     compaction.Tokens(rapid.SampledFrom([]int{0, 1, 3500, 1 << 40}).Draw(w.g.T, "actual")),
+			Limit:      measure.Tokens(rapid.SampledFrom([]int{0, 500, 3000}).Draw(w.g.T, "limit")),
+			Actual:     measure.Tokens(rapid.SampledFrom([]int{0, 1, 3500, 1 << 40}).Draw(w.g.T, "actual")),
 			Generation: rapid.Int64Range(-1, w.ledger.Generation()+1).Draw(w.g.T, "applied"),
 			Media:      w.g.odds(20, "media"),
 		}
@@ -340,7 +341,7 @@ func (w *witness) partition() {
 				places++
 			}
 		}
-		kept := places == 2 && slices.ContainsFunc(view, func(v compaction.Entry) bool { return v.Position() == e.Position() && v.Kind < measure.KindTruncation })
+		kept := places == 2 && slices.ContainsFunc(view, func(v measure.Entry) bool { return v.Position() == e.Position() && v.Kind < measure.KindTruncation })
 		if places != 1 && !kept {
 			w.t.Fatalf("%v is in %d places of\n%+v", e.Position(), places, view)
 		}
@@ -356,7 +357,7 @@ func (w *witness) job(j *events.Job) {
 	for i, seq := range j.Seqs {
 		w.same("sequence of a turn", w.ledger.TurnSeq(j.Turn+int64(i)), seq)
 	}
-	if j.Previous != 0 && (j.PreviousTo.Turn != j.Turn || j.PreviousTo.Compare(j.To) >= 0 || len(w.texts[compaction.Seq(j.Previous)]) != 1) {
+	if j.Previous != 0 && (j.PreviousTo.Turn != j.Turn || j.PreviousTo.Compare(j.To) >= 0 || len(w.texts[measure.Seq(j.Previous)]) != 1) {
 		w.t.Fatalf("previous summary at %d to %v of %+v", j.Previous, j.PreviousTo, j)
 	}
 	left, inside := 0, map[measure.Key]bool{}
@@ -463,7 +464,7 @@ func (w *witness) tokens(c *events.Compacted, raw []events.Raw) {
 		w.t.Fatalf("%d -> %d tokens", c.TokensBefore, c.TokensAfter)
 	}
 	r := w.ledger.Rate()
-	planned := compaction.Tokens(c.Budget.Breakdown.History) - r.PerConversation + compaction.Tokens(w.apart())*r.PerMessage
+	planned := measure.Tokens(c.Budget.Breakdown.History) - r.PerConversation + measure.Tokens(w.apart())*r.PerMessage
 	for _, m := range raw { // lines that the provider demands are not planned
 		if bytes.Contains(m, []byte(measure.BridgeText)) || bytes.Contains(m, []byte(measure.ApartText)) || bytes.Contains(m, []byte(measure.CloseText)) {
 			planned += tokensOf(w.t, w.ledger.Format(), r, []events.Raw{m})
@@ -499,14 +500,14 @@ func (w *witness) apart() (n int) {
 	return n
 }
 
-func tokensOf(t fataler, f events.Format, r measure.Rate, raw []events.Raw) compaction.Tokens {
+func tokensOf(t fataler, f events.Format, r measure.Rate, raw []events.Raw) measure.Tokens {
 	msgs, err := f.ReadAll(raw)
 	if err != nil {
 		t.Fatalf("read back: %v", err)
 	}
-	var sum compaction.Tokens
+	var sum measure.Tokens
 	for _, m := range msgs {
-		for _, e := range measure.Measure(m, compaction.Entry{}) {
+		for _, e := range measure.Measure(m, measure.Entry{}) {
 			sum += r.Entry(&e)
 		}
 	}
@@ -560,16 +561,16 @@ func (w *witness) stable(c *events.Compacted) {
 		w.cutAll(&policy)
 		return
 	}
-	target := w.ledger.AvailableFor(compaction.Tokens(c.TargetTokens))
+	target := w.ledger.AvailableFor(measure.Tokens(c.TargetTokens))
 	hidden := func(e events.Edit) bool { return e.Op == events.OpTruncate || e.Op == events.OpCondense } // whichever stage did it
 	reduced := slices.Contains(c.StagesUsed, events.StageTruncate) || slices.ContainsFunc(c.Edits, hidden)
-	if history := compaction.Tokens(c.Budget.Breakdown.History) - w.ledger.Rate().PerConversation; reduced && history > target {
+	if history := measure.Tokens(c.Budget.Breakdown.History) - w.ledger.Rate().PerConversation; reduced && history > target {
 		return
 	}
 	hides := !policy.Summarize.Enabled && c.Reason != events.ReasonCost // which is below the trigger: it hides nothing
 	policy.Truncate.Enabled = policy.Truncate.Enabled && hides
 	policy.Prune.Enabled = policy.Prune.Enabled && !slices.Contains(c.StagesUsed, events.StageDeduplicate)
-	p := w.ledger.Replan(&policy, compaction.Tokens(c.TargetTokens))
+	p := w.ledger.Replan(&policy, measure.Tokens(c.TargetTokens))
 	if p.After > target && slices.Equal(p.Used, []events.Stage{events.StagePrune}) {
 		return // results stay for a share of the target, which moves with what has left
 	}
@@ -579,7 +580,7 @@ func (w *witness) stable(c *events.Compacted) {
 }
 
 // clearedAll clears again what is cleared at every turn: there is no more.
-func (w *witness) clearedAll(policy *compaction.Policy) {
+func (w *witness) clearedAll(policy *policy.Policy) {
 	p := historyOf(w.ledger.Visible(), w.ledger.Format(), w.ledger.Rate()).Plan(0, stage.Step{Name: events.StagePrune, Run: func(d *stage.Draft) { d.ClearOld(&policy.Prune.Micro) }})
 	if len(p.Used) > 0 {
 		w.t.Fatalf("%d more results are cleared", p.Stages[0].Edits)
@@ -587,7 +588,7 @@ func (w *witness) clearedAll(policy *compaction.Policy) {
 }
 
 // cutAll cuts again what is cut on arrival: there is no more.
-func (w *witness) cutAll(policy *compaction.Policy) {
+func (w *witness) cutAll(policy *policy.Policy) {
 	p := historyOf(w.ledger.Visible(), w.ledger.Format(), w.ledger.Rate()).Plan(0, stage.Step{Name: events.StagePrune, Run: func(d *stage.Draft) { d.Limit(&policy.ToolOutput, true) }})
 	if len(p.Used) > 0 {
 		w.t.Fatalf("%d more results are cut", p.Stages[0].Edits)
@@ -621,13 +622,13 @@ func (w *witness) noRepairs(raw []events.Raw) {
 }
 
 func (w *witness) keepsFirstUser(raw []events.Raw) {
-	if slices.ContainsFunc(w.ledger.Visible(), func(e compaction.Entry) bool { return e.Kind == measure.KindSummary }) {
+	if slices.ContainsFunc(w.ledger.Visible(), func(e measure.Entry) bool { return e.Kind == measure.KindSummary }) {
 		return // it contains the words of the user
 	}
-	cut := func(e compaction.Entry) bool { return e.Role == measure.RoleUser && e.Op.Trims() }
+	cut := func(e measure.Entry) bool { return e.Role == measure.RoleUser && e.Op.Trims() }
 	for _, m := range w.sent() {
 		if m.Role == events.RoleUser {
-			if i := slices.IndexFunc(w.ledger.Visible(), func(e compaction.Entry) bool { return e.Role == measure.RoleUser }); cut(w.ledger.Visible()[i]) {
+			if i := slices.IndexFunc(w.ledger.Visible(), func(e measure.Entry) bool { return e.Role == measure.RoleUser }); cut(w.ledger.Visible()[i]) {
 				return // its head is there: TestTrim
 			}
 			if !slices.ContainsFunc(raw, func(r events.Raw) bool {
@@ -743,7 +744,7 @@ func openMessages(msgs []events.Message) []events.Raw {
 // sent lists the messages of all turns in order.
 func (w *witness) sent() []events.Message {
 	var out []events.Message
-	for seq := compaction.Seq(1); seq <= w.seq; seq++ {
+	for seq := measure.Seq(1); seq <= w.seq; seq++ {
 		out = append(out, w.texts[seq]...)
 	}
 	return out
@@ -762,12 +763,12 @@ func lines(raw []events.Raw) string {
 func TestChunks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var list compaction.Chunks
-		var model []compaction.Entry
+		var model []measure.Entry
 		for range rapid.IntRange(0, 60).Draw(t, "steps") {
 			switch rapid.IntRange(0, 4).Draw(t, "step") {
 			case 0, 1:
 				for range rapid.IntRange(1, 50).Draw(t, "entries") {
-					e := compaction.Entry{Turn: uint32(len(model) + 1), Text: rapid.Uint32().Draw(t, "text")}
+					e := measure.Entry{Turn: uint32(len(model) + 1), Text: rapid.Uint32().Draw(t, "text")}
 					list.Add(e)
 					model = append(model, e)
 				}
@@ -779,7 +780,7 @@ func TestChunks(t *testing.T) {
 				fork := list
 				fork.Cut(rapid.IntRange(0, len(model)).Draw(t, "fork cut"))
 				for range rapid.IntRange(0, 50).Draw(t, "fork entries") {
-					fork.Add(compaction.Entry{Turn: 1 << 30})
+					fork.Add(measure.Entry{Turn: 1 << 30})
 				}
 			case 4:
 				turn := rapid.IntRange(0, len(model)+1).Draw(t, "search")

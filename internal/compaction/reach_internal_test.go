@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/compaction/stage"
 	"compactd/internal/events"
 )
@@ -17,14 +18,14 @@ func TestTruncationReachesTarget(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := talk(t)
 		l.usage = calibrated(t, l.prompt().Total())
-		l.cache.window = PPM(rapid.Int64Range(measure.Million/2, 2*measure.Million).Draw(t, "window")).Share(l.input(l.cache.visible, true))
+		l.cache.window = measure.PPM(rapid.Int64Range(measure.Million/2, 2*measure.Million).Draw(t, "window")).Share(l.input(l.cache.visible, true))
 		l.cache.reserve = 0
 		total := l.thresholds().Target
-		policy := *l.cache.policy
-		policy.Truncate.Fraction = PPM(rapid.Int64Range(1, measure.Million).Draw(t, "fraction"))
-		l.cache.policy = &policy
+		p := *l.cache.policy
+		p.Truncate.Fraction = measure.PPM(rapid.Int64Range(1, measure.Million).Draw(t, "fraction"))
+		l.cache.policy = &p
 		room := l.available(total, true)
-		least := stage.MakePlan(l.history(), &policy, l.cache.window, stage.Means{Target: room, Whole: room, Truncate: true, Enough: events.MaxTokens, WholeEnough: events.MaxTokens})
+		least := stage.MakePlan(l.history(), &p, l.cache.window, stage.Means{Target: room, Whole: room, Truncate: true, Enough: events.MaxTokens, WholeEnough: events.MaxTokens})
 		if !least.Uses(events.StageTruncate) || least.After > room {
 			return // no cut reaches it
 		}
@@ -40,9 +41,9 @@ func TestTruncationReachesTarget(t *testing.T) {
 
 // talk is a ledger of words of a user and a model in turn, with a policy that only truncates.
 func talk(t *rapid.T) *Ledger {
-	policy := DefaultPolicy()
-	policy.Prune.Enabled, policy.Deduplicate.Enabled, policy.Summarize.Enabled = false, false, false
-	config, err := NewConfig(policy, DefaultWindows())
+	p := policy.Default()
+	p.Prune.Enabled, p.Deduplicate.Enabled, p.Summarize.Enabled = false, false, false
+	config, err := NewConfig(p, measure.DefaultWindows())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,25 +55,25 @@ func talk(t *rapid.T) *Ledger {
 		if i%2 == 1 {
 			role = measure.RoleAssistant
 		}
-		l.entries.add(Entry{Seq: Seq(i + 1), Turn: uint32(i + 1), Parts: 1, Role: role, Flags: measure.FlagFirst, Text: 4 * tokens, Base: tokens})
-		l.turns = append(l.turns, turnRecord{seq: Seq(i + 1)})
+		l.entries.add(measure.Entry{Seq: measure.Seq(i + 1), Turn: uint32(i + 1), Parts: 1, Role: role, Flags: measure.FlagFirst, Text: 4 * tokens, Base: tokens})
+		l.turns = append(l.turns, turnRecord{seq: measure.Seq(i + 1)})
 	}
 	l.use(config)
 	return l
 }
 
 // calibrated is any state that usages leave of an estimate.
-func calibrated(t *rapid.T, at Tokens) calibration {
-	number := func(name string, least, most Tokens) Tokens {
-		return least + (most-least)*Tokens(rapid.IntRange(0, 16).Draw(t, name))/16
+func calibrated(t *rapid.T, at measure.Tokens) calibration {
+	number := func(name string, least, most measure.Tokens) measure.Tokens {
+		return least + (most-least)*measure.Tokens(rapid.IntRange(0, 16).Draw(t, name))/16
 	}
 	c := calibration{
-		Ratio:      PPM(number("ratio", Tokens(leastRatio), Tokens(mostRatio))),
+		Ratio:      measure.PPM(number("ratio", measure.Tokens(leastRatio), measure.Tokens(mostRatio))),
 		Correction: number("correction", -at/2, 4*at),
 		Covered:    number("covered", 0, at),
 		FixedAt:    number("fixed at", 0, at),
 		Even:       rapid.Bool().Draw(t, "even"),
-		Least:      PPM(number("least", 0, measure.Million)),
+		Least:      measure.PPM(number("least", 0, measure.Million)),
 	}
 	c.Fixed = number("fixed", 0, max(c.Correction, 0))
 	return c

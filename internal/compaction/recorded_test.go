@@ -9,6 +9,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/render"
 	"compactd/internal/events"
 	"compactd/internal/events/validate"
 )
@@ -22,7 +23,7 @@ func TestRecordedOutcomes(t *testing.T) {
 	at := events.Address{Tenant: "default", Session: "recorded"}
 	for i, n := range []int{0, 1, 51, 3} { // 51 reads the file of 1
 		body := object{"turn": i + 1, "messages": messages(events.OpenAI, round(n)...), "format": events.OpenAI}
-		e := logged{Seq: compaction.Seq(i + 1), Kind: events.KindTurn, Tenant: at.Tenant, Session: at.Session, Payload: string(raws(body)[0])}
+		e := logged{Seq: measure.Seq(i + 1), Kind: events.KindTurn, Tenant: at.Tenant, Session: at.Session, Payload: string(raws(body)[0])}
 		p.apply(e, recorded[e.Seq])
 	}
 	p.apply(logged{
@@ -73,7 +74,7 @@ const refers = "refer to latest read below"
 
 // shows checks that a view is valid, and that these texts are in it, once each,
 // and no other that compactd puts in place of messages.
-func (p *player) shows(v *compaction.View, texts []string) {
+func (p *player) shows(v *render.View, texts []string) {
 	p.t.Helper()
 	raw := p.render(v)
 	if bad := validate.Messages(v.Format, raw); len(bad) > 0 {

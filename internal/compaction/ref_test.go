@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 )
 
@@ -15,9 +17,9 @@ import (
 func TestRefComesBack(t *testing.T) {
 	for _, f := range []events.Format{events.OpenAI, events.Anthropic, events.Bedrock, events.Gemini, events.Responses, events.AISDK, events.NeuroLink} {
 		t.Run(string(f), func(t *testing.T) {
-			p := compaction.DefaultPolicy()
+			p := policy.Default()
 			p.Summarize.Enabled = false
-			config, err := compaction.NewConfig(p, compaction.DefaultWindows())
+			config, err := compaction.NewConfig(p, measure.DefaultWindows())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -10,6 +10,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/render"
 	"compactd/internal/events"
 	"compactd/internal/stored"
 )
@@ -42,7 +43,7 @@ func TestParallelCallsStayWhole(t *testing.T) {
 			}
 			d := compaction.NewDraft(measured(msgs), format, measure.NewRate(measure.Profiles["default"], ""))
 			d.Repair()
-			got, err := compaction.Render(draftView(d, format), func(compaction.Seq) ([]events.Message, error) { return msgs, nil })
+			got, _, err := render.Render(draftView(d, format), func(measure.Seq) ([]events.Message, error) { return msgs, nil })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -54,10 +55,10 @@ func TestParallelCallsStayWhole(t *testing.T) {
 }
 
 // measured measures messages as one turn.
-func measured(msgs []events.Message) []compaction.Entry {
-	var out []compaction.Entry
+func measured(msgs []events.Message) []measure.Entry {
+	var out []measure.Entry
 	for i, m := range msgs {
-		out = append(out, measure.Measure(m, compaction.Entry{Seq: 1, Turn: 1, Index: uint32(i)})...)
+		out = append(out, measure.Measure(m, measure.Entry{Seq: 1, Turn: 1, Index: uint32(i)})...)
 	}
 	return out
 }
@@ -100,9 +101,9 @@ func TestSomethingStays(t *testing.T) {
 			t.Skip("an empty history")
 		}
 		p := withoutSummaries()
-		target := compaction.Tokens(rapid.Int64Range(-10, 50).Draw(t, "target"))
+		target := measure.Tokens(rapid.Int64Range(-10, 50).Draw(t, "target"))
 		plan := makePlan(measured(msgs), format, measure.NewRate(measure.Profiles["default"], ""), &p, 1000, target)
-		got, err := compaction.Render(planView(plan, format), func(compaction.Seq) ([]events.Message, error) { return msgs, nil })
+		got, _, err := render.Render(planView(plan, format), func(measure.Seq) ([]events.Message, error) { return msgs, nil })
 		if err != nil || len(got) == 0 {
 			t.Fatalf("%d messages of %d: %v", len(got), len(msgs), err)
 		}
@@ -119,7 +120,7 @@ func TestNoDeadZone(t *testing.T) {
 		if early := compactions(a.publish(filled(r, 78))); len(early) > 0 {
 			t.Fatalf("already at 78 %%: %+v", early)
 		}
-		missing := compaction.Tokens(percent*100-a.ledger.Budget().EstimatedInput) - r.PerMessage + 1 // words may be one short
+		missing := measure.Tokens(percent*100-a.ledger.Budget().EstimatedInput) - r.PerMessage + 1 // words may be one short
 		emitted := compactions(a.publish(object{"messages": messages(events.OpenAI, msg{role: events.RoleUser, text: words(r, missing, "")})}))
 		if len(emitted) != 1 || !emitted[0].Compacted || emitted[0].Budget.ShouldCompact {
 			t.Errorf("%d %%: %+v", percent, emitted)
@@ -133,8 +134,8 @@ func filled(r measure.Rate, percent int64) object {
 	list := []msg{{role: events.RoleUser, text: "Begin."}}
 	for range 19 {
 		list = append(list,
-			msg{role: events.RoleAssistant, text: words(r, compaction.Tokens(percent*100/40), "")},
-			msg{role: events.RoleUser, text: words(r, compaction.Tokens(percent*100/40), "")})
+			msg{role: events.RoleAssistant, text: words(r, measure.Tokens(percent*100/40), "")},
+			msg{role: events.RoleUser, text: words(r, measure.Tokens(percent*100/40), "")})
 	}
 	return object{
 		"model":    object{"provider": "openai", "name": "m", "context_window": 10_100, "max_output_tokens": 100},

@@ -16,14 +16,14 @@ import (
 // multiple for early messages, which begin with early, and another one for later messages.
 type countingProvider struct {
 	rate                  measure.Rate
-	limit                 compaction.Tokens
+	limit                 measure.Tokens
 	early, late           int64 // permille of our estimate
 	statesLimit, statesIs bool
 }
 
 const early = "early "
 
-func (p *countingProvider) count(t fataler, history []events.Raw) (sum compaction.Tokens) {
+func (p *countingProvider) count(t fataler, history []events.Raw) (sum measure.Tokens) {
 	for _, raw := range history {
 		m, err := events.Anthropic.Read(raw)
 		if err != nil {
@@ -33,15 +33,15 @@ func (p *countingProvider) count(t fataler, history []events.Raw) (sum compactio
 		if strings.Contains(string(raw), early) {
 			permille = p.early
 		}
-		for _, e := range measure.Measure(m, compaction.Entry{Seq: 1}) {
-			sum += p.rate.Entry(&e) * compaction.Tokens(permille) / 1000
+		for _, e := range measure.Measure(m, measure.Entry{Seq: 1}) {
+			sum += p.rate.Entry(&e) * measure.Tokens(permille) / 1000
 		}
 	}
 	return sum
 }
 
 // refusal is what the provider reports of an input that is too long.
-func (p *countingProvider) refusal(input compaction.Tokens) *compaction.Overflow {
+func (p *countingProvider) refusal(input measure.Tokens) *compaction.Overflow {
 	o := &compaction.Overflow{Generation: -1}
 	if p.statesLimit {
 		o.Limit = p.limit
@@ -61,7 +61,7 @@ func TestRefusals(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := &countingProvider{
 			rate:        measure.NewRate(measure.Profiles["default"], "anthropic"),
-			limit:       compaction.Tokens(rapid.IntRange(12_000, 120_000).Draw(t, "limit")),
+			limit:       measure.Tokens(rapid.IntRange(12_000, 120_000).Draw(t, "limit")),
 			early:       rapid.Int64Range(600, 1_600).Draw(t, "early"),
 			statesLimit: rapid.Bool().Draw(t, "states limit"), statesIs: rapid.Bool().Draw(t, "states count"),
 		}
@@ -116,7 +116,7 @@ func TestRefusals(t *testing.T) {
 					t.Fatalf("turn %d: refused %d times in a row, and then %d of %d", turn, tries, input, p.limit)
 				}
 			}
-			size := compaction.Tokens(rapid.IntRange(step/2, step).Draw(t, "size"))
+			size := measure.Tokens(rapid.IntRange(step/2, step).Draw(t, "size"))
 			added := messages(events.Anthropic, msg{role: "assistant", text: words(p.rate, size/2, head)}, msg{role: "user", text: words(p.rate, size/2, head)})
 			event := object{"turn": turn, "generation": a.ledger.Generation(), "messages": added}
 			if usage {
@@ -143,7 +143,7 @@ func TestRefusals(t *testing.T) {
 // A8: in every mode of every preset and profile the trigger is within the available input, and
 // that within what each model takes.
 func TestInputWithinLimits(t *testing.T) {
-	models := compaction.DefaultWindows()
+	models := measure.DefaultWindows()
 	models["openai"]["gpt-5-2025-08-07"], models["azure"]["gpt-6.2-sol"], models["openrouter"]["openai/gpt-5.5"] = 400_000, 1_050_000, 1_050_000
 	for _, preset := range policy.PresetNames() {
 		for _, mode := range []string{"ratio", "tokens", "buffer"} {

@@ -8,7 +8,7 @@ import (
 
 // Request is an event with a request about a session, beside its turns.
 type Request struct {
-	Seq  Seq
+	Seq  measure.Seq
 	ID   string
 	Time int64 // of the log, in Unix milliseconds
 
@@ -17,30 +17,32 @@ type Request struct {
 }
 
 // NewCompact makes the request of a session.compact.
-func NewCompact(c *events.Compact, seq Seq) *Request {
+func NewCompact(c *events.Compact, seq measure.Seq) *Request {
 	return &Request{Seq: seq, ID: c.ID, kind: events.KindCompact, body: c}
 }
 
 // NewRewind makes the request of a session.rewind.
-func NewRewind(w *events.Rewind, seq Seq) *Request {
+func NewRewind(w *events.Rewind, seq measure.Seq) *Request {
 	return &Request{Seq: seq, ID: w.ID, kind: events.KindRewind, body: w}
 }
 
 // NewIdle makes the request of a session.idle.
-func NewIdle(i *events.Idle, seq Seq) *Request {
+func NewIdle(i *events.Idle, seq measure.Seq) *Request {
 	return &Request{Seq: seq, ID: i.ID, kind: events.KindIdle, body: i}
 }
 
 // NewBranch makes the request of a session.branch.
-func NewBranch(b *events.Branch, seq Seq) *Request {
+func NewBranch(b *events.Branch, seq measure.Seq) *Request {
 	return &Request{Seq: seq, ID: b.ID, kind: events.KindBranch, body: b}
 }
 
 // NewEnd makes the request of a session.end.
-func NewEnd(id string, seq Seq) *Request { return &Request{Seq: seq, ID: id, kind: events.KindEnd} }
+func NewEnd(id string, seq measure.Seq) *Request {
+	return &Request{Seq: seq, ID: id, kind: events.KindEnd}
+}
 
 // NewForget makes the request of a session.forget.
-func NewForget(id string, seq Seq) *Request {
+func NewForget(id string, seq measure.Seq) *Request {
 	return &Request{Seq: seq, ID: id, kind: events.KindForget}
 }
 
@@ -73,7 +75,7 @@ func (d *decision) request(l *Ledger, r *Request) {
 	case *Overflow:
 		d.overflow(l, b)
 	case *events.Idle:
-		if Seq(b.Since) == l.LastTurnSeq() && l.Idle(d.now, d.config) { // else a turn has come since it was written
+		if measure.Seq(b.Since) == l.LastTurnSeq() && l.Idle(d.now, d.config) { // else a turn has come since it was written
 			d.idle(l.fork())
 		}
 	case nil: // the end
@@ -102,7 +104,7 @@ func (l *Ledger) applyRequest(r *Request) {
 	case *Overflow:
 		l.overflowed(b)
 	case *events.Idle:
-		l.idleHandled = l.idleHandled || Seq(b.Since) == l.LastTurnSeq()
+		l.idleHandled = l.idleHandled || measure.Seq(b.Since) == l.LastTurnSeq()
 	case *events.Branch:
 		l.addBranch(b.Branch, r.Seq)
 	case nil: // session.end or session.forget

@@ -10,7 +10,7 @@ import (
 // restorable iterates over entries that may be restored, newest first: the latest read of each file, unless
 // the file was changed after it, the results of protected tools, and the texts of skills. Of a skill that was
 // launched again in the same way only the latest text counts. Cleared entries stay cleared.
-func (l *Ledger) restorable(yield func(Entry) bool) {
+func (l *Ledger) restorable(yield func(measure.Entry) bool) {
 	least := max(l.entries.n-maxRestoreLookback, 0)
 	stale := make(map[measure.Key]bool, 128) // files read or changed later
 	p := l.cache.policy
@@ -131,7 +131,7 @@ func (s *step) pair(size func(int) uint32) {
 const maxRestoreLookback = 4_096
 
 // writes reports whether an entry is a call that changes a file.
-func writes(e *Entry) bool {
+func writes(e *measure.Entry) bool {
 	return e.Kind == measure.KindCall && e.Path != 0 && !e.Flags.Has(measure.FlagRead)
 }
 
@@ -148,7 +148,7 @@ func (l *Ledger) written(file measure.Key, call, result int) bool {
 
 // again is the entry in a view that shows a result, or the text of a skill, again. Its ceiling covers the
 // whole text and its head.
-func (l *Ledger) again(at, call int) Entry {
+func (l *Ledger) again(at, call int) measure.Entry {
 	e := *l.entries.at(at)
 	e.Kind, e.Role, e.Flags, e.Op, e.Images, e.Documents, e.Pages = measure.KindRestored, measure.RoleUser, measure.FlagFirst|e.Flags&measure.FlagRead, measure.OpTrim, 0, 0, 0
 	e.Ceiling = e.Text + measure.RestoreNotice + uint32(e.PathUnits)
@@ -161,7 +161,7 @@ func (l *Ledger) again(at, call int) Entry {
 }
 
 // kept appends the messages of a hidden range that stay in view: those kept by the generation that hid it.
-func (l *Ledger) kept(out []Entry, s span) []Entry {
+func (l *Ledger) kept(out []measure.Entry, s span) []measure.Entry {
 	for _, m := range l.edits {
 		if m.op != measure.OpKeep || int64(m.gen) != s.Gen || int(m.entry) < s.From || int(m.entry) >= s.To {
 			continue
@@ -176,7 +176,7 @@ func (l *Ledger) kept(out []Entry, s span) []Entry {
 
 // restored lists the entries that a view shows again after a hidden range, in the order of their return. Only
 // the last range of a lineage has any: each compaction decides again.
-func (l *Ledger) restored(s span, in []bool) []Entry {
+func (l *Ledger) restored(s span, in []bool) []measure.Entry {
 	i := len(l.hidden) - 1
 	for !in[l.hidden[i].Gen] {
 		i--
@@ -184,7 +184,7 @@ func (l *Ledger) restored(s span, in []bool) []Entry {
 	if last := &l.hidden[i]; s.Gen != last.Gen || s.From != last.From || s.To != last.To {
 		return nil
 	}
-	var out []Entry
+	var out []measure.Entry
 	for _, m := range l.edits {
 		if m.op != measure.OpRestore || !in[m.gen] || int64(m.gen) < s.Gen {
 			continue
@@ -196,7 +196,7 @@ func (l *Ledger) restored(s span, in []bool) []Entry {
 		}
 		e := l.again(at, call)
 		e.Ceiling = m.units
-		out = slices.DeleteFunc(out, func(x Entry) bool { return x.Position() == e.Position() })
+		out = slices.DeleteFunc(out, func(x measure.Entry) bool { return x.Position() == e.Position() })
 		if m.units > 0 {
 			out = append(out, e)
 		}
@@ -208,10 +208,10 @@ func (l *Ledger) restored(s span, in []bool) []Entry {
 // log.
 type FileUsage struct {
 	Reads, Changes int64
-	First, Last    int64 // turns that use it
-	Restorable     bool  // its latest read may be restored
-	Seq            Seq   // of the turn that names it
-	Index, Part    int   // of the part that names it, in that turn
+	First, Last    int64       // turns that use it
+	Restorable     bool        // its latest read may be restored
+	Seq            measure.Seq // of the turn that names it
+	Index, Part    int         // of the part that names it, in that turn
 
 	path measure.Key
 	last int // entry that uses it last
@@ -248,7 +248,7 @@ func (l *Ledger) Files(c *Config) []FileUsage {
 }
 
 // use notes one use of the file.
-func (f *FileUsage) use(e *Entry, i int) {
+func (f *FileUsage) use(e *measure.Entry, i int) {
 	if e.Kind == measure.KindCall && !e.Flags.Has(measure.FlagRead) {
 		f.Changes++
 	} else {

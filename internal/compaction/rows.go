@@ -36,29 +36,29 @@ type changed struct{ entry, turn, edit int }
 
 // Header is the stored form of a ledger without its entries, turns and edits.
 type Header struct {
-	Entries     int           `json:"entries"`
-	Turns       int           `json:"turns"`
-	Model       events.Model  `json:"model"`
-	Format      events.Format `json:"format"`
-	System      measure.Size  `json:"system"`
-	Tools       measure.Size  `json:"tools"`
-	SystemSeq   Seq           `json:"system_seq"`
-	ToolSeq     Seq           `json:"tool_seq"`
-	Override    events.Raw    `json:"override,omitzero"`
-	Prompts     prompts       `json:"prompts,omitzero"`
-	Hidden      []span        `json:"hidden,omitzero"`
-	CompactedTo int           `json:"compacted_to"`
-	Parked      []parkedRow   `json:"parked,omitzero"`
-	Level       events.Level  `json:"level"`
-	LastTurnAt  int64         `json:"last_turn_ms"`
-	IdleHandled bool          `json:"idle_handled"`
-	Ages        []age         `json:"ages,omitzero"`
-	Attempted   Tokens        `json:"attempted"`
-	WhileOpen   bool          `json:"while_open,omitzero"`
-	BlockedAt   int64         `json:"blocked_at,omitzero"`
-	Generations []generation  `json:"generations,omitzero"`
-	Edits       int           `json:"edits"`
-	Usage       calibration   `json:"usage"`
+	Entries     int            `json:"entries"`
+	Turns       int            `json:"turns"`
+	Model       events.Model   `json:"model"`
+	Format      events.Format  `json:"format"`
+	System      measure.Size   `json:"system"`
+	Tools       measure.Size   `json:"tools"`
+	SystemSeq   measure.Seq    `json:"system_seq"`
+	ToolSeq     measure.Seq    `json:"tool_seq"`
+	Override    events.Raw     `json:"override,omitzero"`
+	Prompts     prompts        `json:"prompts,omitzero"`
+	Hidden      []span         `json:"hidden,omitzero"`
+	CompactedTo int            `json:"compacted_to"`
+	Parked      []parkedRow    `json:"parked,omitzero"`
+	Level       events.Level   `json:"level"`
+	LastTurnAt  int64          `json:"last_turn_ms"`
+	IdleHandled bool           `json:"idle_handled"`
+	Ages        []age          `json:"ages,omitzero"`
+	Attempted   measure.Tokens `json:"attempted"`
+	WhileOpen   bool           `json:"while_open,omitzero"`
+	BlockedAt   int64          `json:"blocked_at,omitzero"`
+	Generations []generation   `json:"generations,omitzero"`
+	Edits       int            `json:"edits"`
+	Usage       calibration    `json:"usage"`
 	limits
 	Overflows int64                `json:"overflows"`
 	Job       *pendingJob          `json:"job,omitzero"`
@@ -68,7 +68,7 @@ type Header struct {
 	Regret    measure.Regret       `json:"regret,omitzero"`
 	Cost      events.Cost          `json:"cost,omitzero"`
 	Made      events.SummaryCounts `json:"made,omitzero"`
-	Carried   Tokens               `json:"carried,omitzero"`
+	Carried   measure.Tokens       `json:"carried,omitzero"`
 	Work      work                 `json:"work,omitzero"`
 	Growth    []uint32             `json:"growth,omitzero"`
 	GrownAt   int64                `json:"grown_ms,omitzero"`
@@ -80,7 +80,7 @@ type Header struct {
 
 // parkedRow is a turn that waits for an earlier one.
 type parkedRow struct {
-	Seq          Seq           `json:"seq"`
+	Seq          measure.Seq   `json:"seq"`
 	ID           string        `json:"id"`
 	Time         int64         `json:"time"`
 	Number       int64         `json:"number"`
@@ -241,7 +241,7 @@ func (l *Ledger) fill(h *Header, byName map[string][]byte) error {
 			var x identity
 			settings := b[copy(x.digest[:], b):]
 			x.settings = measure.Key(binary.LittleEndian.Uint64(settings))
-			l.addTurn(x, Seq(binary.LittleEndian.Uint64(settings[8:])), messages[len(l.turns)])
+			l.addTurn(x, measure.Seq(binary.LittleEndian.Uint64(settings[8:])), messages[len(l.turns)])
 			l.turns[len(l.turns)-1].input = binary.LittleEndian.Uint32(settings[16:])
 		}
 	}
@@ -288,7 +288,7 @@ func (l *Ledger) messagesPerTurn(turns int) []uint32 {
 }
 
 // messagesOf is the number of messages with the entries of one turn.
-func messagesOf(entries []Entry) uint32 {
+func messagesOf(entries []measure.Entry) uint32 {
 	if n := len(entries); n > 0 {
 		return entries[n-1].Index + 1
 	}
@@ -298,7 +298,7 @@ func messagesOf(entries []Entry) uint32 {
 // entryBytes is the size of a stored entry.
 const entryBytes = 5*8 + 11*4 + 4*2 + 4
 
-func appendEntry(b []byte, e *Entry) []byte {
+func appendEntry(b []byte, e *measure.Entry) []byte {
 	le := binary.LittleEndian
 	for _, v := range []uint64{uint64(e.Seq), uint64(e.Call), uint64(e.Tool), uint64(e.Path), uint64(e.Variant)} {
 		b = le.AppendUint64(b, v)
@@ -313,17 +313,17 @@ func appendEntry(b []byte, e *Entry) []byte {
 	return le.AppendUint16(le.AppendUint32(b, e.Extent), e.Pages)
 }
 
-func readEntries(b []byte) ([]Entry, error) {
+func readEntries(b []byte) ([]measure.Entry, error) {
 	if len(b)%entryBytes != 0 {
 		return nil, errRows
 	}
-	out := make([]Entry, 0, len(b)/entryBytes)
+	out := make([]measure.Entry, 0, len(b)/entryBytes)
 	le := binary.LittleEndian
 	for ; len(b) > 0; b = b[entryBytes:] {
 		u64 := func(i int) uint64 { return le.Uint64(b[8*i:]) }
 		u32 := func(i int) uint32 { return le.Uint32(b[40+4*i:]) }
-		out = append(out, Entry{
-			Seq: Seq(u64(0)), Call: measure.Key(u64(1)), Tool: measure.Key(u64(2)), Path: measure.Key(u64(3)), Variant: measure.Key(u64(4)),
+		out = append(out, measure.Entry{
+			Seq: measure.Seq(u64(0)), Call: measure.Key(u64(1)), Tool: measure.Key(u64(2)), Path: measure.Key(u64(3)), Variant: measure.Key(u64(4)),
 			Turn: u32(0), Index: u32(1), Part: u32(2), Parts: u32(3), Text: u32(4), JSON: u32(5), Images: uint16(u32(6)), Documents: uint16(u32(6) >> 16),
 			Base: u32(7), Bytes: u32(8), Ceiling: u32(9),
 			PathUnits: le.Uint16(b[80:]), PathBase: le.Uint16(b[82:]), Lines: le.Uint16(b[84:]),

@@ -10,12 +10,13 @@ import (
 	"pgregory.net/rapid"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 )
 
 // sameMeasured compares what a payload measures without its texts with what it does
 // with them.
-func sameMeasured(t fataler, c *compaction.Config, l *compaction.Ledger, data []byte, seq compaction.Seq) {
+func sameMeasured(t fataler, c *compaction.Config, l *compaction.Ledger, data []byte, seq measure.Seq) {
 	scanned, merr := new(events.Decoder).Turn(data, l.Format())
 	read, err := decodeInSteps(data, l.Format())
 	if err != nil || merr != nil {

@@ -16,6 +16,7 @@ import (
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/policy"
+	"compactd/internal/compaction/render"
 	"compactd/internal/events"
 	"compactd/internal/events/dialect"
 	"compactd/internal/events/validate"
@@ -66,8 +67,8 @@ type script struct {
 	noIDs  bool
 	calls  []call // without a result so far
 	called int
-	view   *compaction.View // of the last plan or decision
-	jobs   []string         // ids
+	view   *render.View // of the last plan or decision
+	jobs   []string     // ids
 	stored []compaction.Row
 }
 
@@ -200,7 +201,7 @@ func (a args) number(key string) int64 {
 	return n
 }
 
-func (a args) tokens(key string) compaction.Tokens { return compaction.Tokens(a.number(key)) }
+func (a args) tokens(key string) measure.Tokens { return measure.Tokens(a.number(key)) }
 
 func (a args) estimate() string {
 	r := measure.NewRate(measure.Profiles[a.text("profile")], a.text("provider"))
@@ -220,7 +221,7 @@ func (a args) window() string {
 			a.t.Fatalf("%s: %v", a.d.Pos, err)
 		}
 	}
-	table, err := compaction.DefaultWindows().With(over)
+	table, err := measure.DefaultWindows().With(over)
 	if err != nil {
 		return err.Error()
 	}
@@ -402,7 +403,7 @@ func padded(text string, opt map[string]string, r measure.Rate) string {
 		return text
 	}
 	n, _ := strconv.Atoi(opt["tokens"])
-	text = words(r, compaction.Tokens(n), text)
+	text = words(r, measure.Tokens(n), text)
 	if lines, err := strconv.Atoi(opt["lines"]); err == nil { // of about the same length
 		b := []byte(text)
 		for i := 1; i < lines; i++ {
@@ -502,7 +503,7 @@ func (s *script) summary(a args) string {
 }
 
 // at is the next sequence of the log.
-func (s *script) at() compaction.Seq {
+func (s *script) at() measure.Seq {
 	s.seq++
 	return s.seq
 }
@@ -688,10 +689,10 @@ func (s *script) plan(a args) string {
 		p.Prune.MinimumTokens, p.Prune.ScaleBelow = a.tokens("minimum"), 0
 	}
 	if n := a.number("share"); n > 0 {
-		p.Deduplicate.Minimum = compaction.PPM(n * 10_000)
+		p.Deduplicate.Minimum = measure.PPM(n * 10_000)
 	}
 	if n := a.number("fraction"); n > 0 {
-		p.Truncate.Fraction = compaction.PPM(n * 10_000)
+		p.Truncate.Fraction = measure.PPM(n * 10_000)
 	}
 	before := s.ledger.Visible()
 	plan := makePlan(slices.Clone(before), s.format, s.ledger.Rate(), &p, s.ledger.Window(), a.tokens("target"))
@@ -700,9 +701,9 @@ func (s *script) plan(a args) string {
 }
 
 // changes lists the entries that a plan made smaller.
-func (s *script) changes(before []compaction.Entry) (out string) {
+func (s *script) changes(before []measure.Entry) (out string) {
 	r := s.ledger.Rate()
-	was := map[events.Position]compaction.Tokens{}
+	was := map[events.Position]measure.Tokens{}
 	for i := range before {
 		was[before[i].Position()] = r.Body(&before[i])
 	}

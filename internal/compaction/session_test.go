@@ -8,6 +8,8 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
+	"compactd/internal/compaction/render"
 	"compactd/internal/events"
 	"compactd/internal/stored"
 )
@@ -176,9 +178,9 @@ type agent struct {
 	t      fataler
 	config *compaction.Config
 	ledger *compaction.Ledger
-	seq    compaction.Seq
+	seq    measure.Seq
 	now    int64 // of the log
-	texts  map[compaction.Seq][]events.Message
+	texts  map[measure.Seq][]events.Message
 }
 
 // fataler is a test, or one run of a property.
@@ -192,7 +194,7 @@ func newAgent(t fataler, c *compaction.Config) *agent {
 	return &agent{
 		t: t, config: c,
 		ledger: compaction.NewLedger(events.Address{Tenant: "default", Session: "s"}),
-		texts:  map[compaction.Seq][]events.Message{},
+		texts:  map[measure.Seq][]events.Message{},
 	}
 }
 
@@ -202,7 +204,7 @@ func (a *agent) read(turn object) (*compaction.Turn, error) {
 	return a.readAt(turn, a.seq)
 }
 
-func (a *agent) readAt(turn object, seq compaction.Seq) (*compaction.Turn, error) {
+func (a *agent) readAt(turn object, seq measure.Seq) (*compaction.Turn, error) {
 	data, err := events.Marshal(turn)
 	if err != nil {
 		a.t.Fatal(err)
@@ -222,7 +224,7 @@ func (a *agent) result(s *events.Summary) *compaction.Result {
 	return a.resultAt(s, a.seq)
 }
 
-func (a *agent) resultAt(s *events.Summary, seq compaction.Seq) *compaction.Result {
+func (a *agent) resultAt(s *events.Summary, seq measure.Seq) *compaction.Result {
 	data, err := events.Marshal(s)
 	if err != nil {
 		a.t.Fatal(err)
@@ -262,17 +264,17 @@ func (a *agent) publish(turn object) []compaction.Outcome {
 }
 
 // render writes a view from the texts published.
-func (a *agent) render(v *compaction.View) ([]events.Raw, error) {
-	return render(a.t, v, a.texts)
+func (a *agent) render(v *render.View) ([]events.Raw, error) {
+	return renderView(a.t, v, a.texts)
 }
 
-// render writes a view from texts. Unread texts give the same.
-func render(t fataler, v *compaction.View, texts map[compaction.Seq][]events.Message) ([]events.Raw, error) {
-	out, err := compaction.Render(v, func(s compaction.Seq) ([]events.Message, error) { return texts[s], nil })
+// renderView writes a view from texts. Unread texts give the same.
+func renderView(t fataler, v *render.View, texts map[measure.Seq][]events.Message) ([]events.Raw, error) {
+	out, _, err := render.Render(v, func(s measure.Seq) ([]events.Message, error) { return texts[s], nil })
 	if err != nil {
 		return nil, err
 	}
-	again, err := compaction.Render(v, func(s compaction.Seq) ([]events.Message, error) {
+	again, _, err := render.Render(v, func(s measure.Seq) ([]events.Message, error) {
 		list := slices.Clone(texts[s])
 		for i, m := range list {
 			if m.Raw != nil {
@@ -296,7 +298,7 @@ func messages(f events.Format, list ...msg) []events.Raw {
 }
 
 // words is a text of so many tokens: the longest, of those that have a head.
-func words(r measure.Rate, tokens compaction.Tokens, head string) string {
+func words(r measure.Rate, tokens measure.Tokens, head string) string {
 	text := func(n int) string { return head + strings.Repeat("word ", n/5+1)[:n] }
 	if !r.Classes {
 		text = func(n int) string { return head + strings.Repeat("x", n) }
@@ -306,8 +308,8 @@ func words(r measure.Rate, tokens compaction.Tokens, head string) string {
 
 // withoutSummaries is the default policy in which the last stage runs at the
 // trigger, as it does where no summarizer is to be had.
-func withoutSummaries() compaction.Policy {
-	p := compaction.DefaultPolicy()
+func withoutSummaries() policy.Policy {
+	p := policy.Default()
 	p.Summarize.Enabled = false
 	return p
 }

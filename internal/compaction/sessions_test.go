@@ -4,6 +4,9 @@ import (
 	"testing"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
+	"compactd/internal/compaction/render"
 	"compactd/internal/events"
 	"compactd/internal/events/validate"
 	"compactd/internal/ops/transcript"
@@ -35,11 +38,11 @@ func TestRealSessions(t *testing.T) {
 	for _, s := range realSessions(t) {
 		t.Run(s.Name, func(t *testing.T) {
 			l := compaction.NewLedger(events.Address{Tenant: "default", Session: s.Name})
-			texts := map[compaction.Seq][]events.Message{}
+			texts := map[measure.Seq][]events.Message{}
 			var history []events.Raw // what the agent would send
 			compactions := 0
 			for i, tn := range s.Turns {
-				seq := compaction.Seq(i + 1)
+				seq := measure.Seq(i + 1)
 				sameMeasured(t, cfg, l, tn.Payload, seq)
 				turn, msgs, err := stored.ReadTurn(new(compaction.Config), l, tn.Payload, seq)
 				if err != nil {
@@ -62,7 +65,7 @@ func TestRealSessions(t *testing.T) {
 						continue
 					}
 					compactions++
-					raw, err := compaction.Render(o.View, func(s compaction.Seq) ([]events.Message, error) { return texts[s], nil })
+					raw, _, err := render.Render(o.View, func(s measure.Seq) ([]events.Message, error) { return texts[s], nil })
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -87,12 +90,12 @@ func TestRealSessions(t *testing.T) {
 
 func defaultConfig(t testing.TB) *compaction.Config {
 	t.Helper()
-	return configOf(t, compaction.DefaultPolicy())
+	return configOf(t, policy.Default())
 }
 
-func configOf(t testing.TB, p compaction.Policy) *compaction.Config {
+func configOf(t testing.TB, p policy.Policy) *compaction.Config {
 	t.Helper()
-	c, err := compaction.NewConfig(p, compaction.DefaultWindows())
+	c, err := compaction.NewConfig(p, measure.DefaultWindows())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/render"
 	"compactd/internal/events"
 	"compactd/internal/stored"
 	"compactd/internal/testkit/figures"
@@ -77,7 +78,7 @@ func (k *keeping) outcomes(outs []compaction.Outcome) {
 }
 
 // swap checks that a message of a summary holds the lines that its edit names, and costs no more than that states.
-func (k *keeping) swap(b *events.Compacted, v *compaction.View) {
+func (k *keeping) swap(b *events.Compacted, v *render.View) {
 	k.t.Helper()
 	view, err := k.render(v)
 	if err != nil {

@@ -212,7 +212,7 @@ func (a *agent) summarizeTalk(f events.Format) (published []events.Raw) {
 				next.Install(a.ledger)
 			}
 		}
-		if v := a.ledger.View(); slices.ContainsFunc(v.Entries, func(e compaction.Entry) bool { return e.Kind == measure.KindSummary }) {
+		if v := a.ledger.View(); slices.ContainsFunc(v.Entries, func(e measure.Entry) bool { return e.Kind == measure.KindSummary }) {
 			return published
 		}
 		outs = add(object{}, round(i+1)...)

@@ -12,6 +12,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/render"
 	"compactd/internal/events"
 	"compactd/internal/events/validate"
 )
@@ -33,7 +34,7 @@ func TestTrim(t *testing.T) {
 		}
 		p := a.ledger.Policy()
 		p.Truncate.Enabled = true
-		target := compaction.Tokens(rapid.IntRange(1, 3_000).Draw(t, "target"))
+		target := measure.Tokens(rapid.IntRange(1, 3_000).Draw(t, "target"))
 		plan := makePlan(a.ledger.Visible(), g.format, a.ledger.Rate(), &p, a.ledger.Window(), target)
 		raw, err := a.render(planView(plan, g.format))
 		if err != nil {
@@ -59,7 +60,7 @@ func TestTrim(t *testing.T) {
 // inOrder checks that what was rendered is made of what was sent, in its order.
 func inOrder(t *rapid.T, a *agent, f events.Format, raw []events.Raw) {
 	var sent []events.Part
-	for seq := compaction.Seq(1); seq <= a.seq; seq++ {
+	for seq := measure.Seq(1); seq <= a.seq; seq++ {
 		for _, m := range a.texts[seq] {
 			sent = append(sent, m.Parts...)
 		}
@@ -173,16 +174,16 @@ func TestFailureBehindEmptyLine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var view []compaction.Entry
+	var view []measure.Entry
 	for i := range all {
-		view = append(view, measure.Measure(all[i], compaction.Entry{Seq: 1, Turn: 1, Index: uint32(i)})...)
+		view = append(view, measure.Measure(all[i], measure.Entry{Seq: 1, Turn: 1, Index: uint32(i)})...)
 	}
 	for i := range view {
 		if view[i].Kind == measure.KindResult {
 			view[i].Set(&events.Edit{Op: events.OpTrim, Units: 500, Direction: string(measure.KeepHead), Lines: 1})
 		}
 	}
-	raw, err := render(t, &compaction.View{Format: events.Anthropic, Entries: view}, map[compaction.Seq][]events.Message{1: all})
+	raw, err := renderView(t, &render.View{Format: events.Anthropic, Entries: view}, map[measure.Seq][]events.Message{1: all})
 	if err != nil {
 		t.Fatal(err)
 	}

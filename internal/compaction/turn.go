@@ -12,7 +12,7 @@ import (
 
 // Turn is a session.turn, measured.
 type Turn struct {
-	Seq    Seq
+	Seq    measure.Seq
 	ID     string
 	Time   int64 // of the log, in Unix milliseconds
 	number int64 // 0 = the next
@@ -31,7 +31,7 @@ type Turn struct {
 	systemKey, toolsKey measure.Key // of system and tools
 	marks               marks       // of these
 
-	entries      []Entry
+	entries      []measure.Entry
 	usage        *events.Usage // the provider's count, nil for none
 	counted      events.Usage
 	generation   int64        // generation of the counted view
@@ -41,12 +41,12 @@ type Turn struct {
 }
 
 // Turn measures a turn decoded for the session of l.
-func (c *Config) Turn(l *Ledger, in *events.Scanned, seq Seq) *Turn {
+func (c *Config) Turn(l *Ledger, in *events.Scanned, seq measure.Seq) *Turn {
 	return c.TurnInto(new(Turn), l, in, seq)
 }
 
 // TurnInto is like Turn, and reuses t, a turn that was decided.
-func (c *Config) TurnInto(t *Turn, l *Ledger, in *events.Scanned, seq Seq) *Turn {
+func (c *Config) TurnInto(t *Turn, l *Ledger, in *events.Scanned, seq measure.Seq) *Turn {
 	by := measure.Meter{Counter: c.counter, Pins: c.pins(l, in.Policy)}
 	names := t.names[:0]
 	*t = Turn{
@@ -64,7 +64,7 @@ func (c *Config) TurnInto(t *Turn, l *Ledger, in *events.Scanned, seq Seq) *Turn
 	}
 	t.entries = slices.Grow(t.entries, mostEntries(in.Contents))
 	for i := range in.Contents {
-		t.entries = by.Measure(t.entries, &in.Contents[i], Entry{Seq: seq, Index: uint32(i)})
+		t.entries = by.Measure(t.entries, &in.Contents[i], measure.Entry{Seq: seq, Index: uint32(i)})
 	}
 	t.names = namesIn(names, l, in.Contents)
 	return t
@@ -247,7 +247,7 @@ const (
 type lineages struct {
 	Retracted  []Retracted   `json:"retracted,omitzero"` // the oldest first
 	Branches   []measure.Key `json:"branches,omitzero"`  // of their ids, the oldest first
-	BranchedAt Seq           `json:"branched_at,omitzero"`
+	BranchedAt measure.Seq   `json:"branched_at,omitzero"`
 }
 
 // IsZero reports whether JSON leaves it out.
@@ -280,7 +280,7 @@ func (l *Ledger) noteRetracted(k int64) {
 }
 
 // addBranch remembers a branch. A session without turns has no ledger to remember it in.
-func (l *Ledger) addBranch(id string, seq Seq) {
+func (l *Ledger) addBranch(id string, seq measure.Seq) {
 	if l.LastTurn() == 0 {
 		return
 	}
@@ -305,7 +305,7 @@ func (l *Ledger) HasBranch(id string) bool {
 }
 
 // Branched is the sequence of the event that first named the last new branch, 0 for none.
-func (l *Ledger) Branched() Seq { return l.lineages.BranchedAt }
+func (l *Ledger) Branched() measure.Seq { return l.lineages.BranchedAt }
 
 // AwaitedAfter lists the calls without a result at the end of a turn, by the keys of their ids, 0 for a call
 // without an id. A call is no longer awaited once anything but a result follows it.

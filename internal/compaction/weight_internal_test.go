@@ -11,7 +11,7 @@ import (
 // The weight of a ledger follows its parts.
 func TestWeight(t *testing.T) {
 	for name, sizes := range map[string][2]uintptr{
-		"entry": {unsafe.Sizeof(Entry{}), measure.HeldEntry},
+		"entry": {unsafe.Sizeof(measure.Entry{}), measure.HeldEntry},
 		"turn":  {unsafe.Sizeof(turnRecord{}), heldTurn},
 		"span":  {unsafe.Sizeof(span{}), heldSpan},
 		"edit":  {unsafe.Sizeof(editRecord{}), heldEdit},
@@ -23,7 +23,7 @@ func TestWeight(t *testing.T) {
 	l := NewLedger(events.Address{Tenant: "t", Session: "s"})
 	empty := l.Weight()
 	for range 1000 {
-		l.entries.add(Entry{})
+		l.entries.add(measure.Entry{})
 	}
 	if grown := l.Weight() - empty; grown < 1000*measure.HeldEntry || grown > 1040*measure.HeldEntry {
 		t.Errorf("1,000 entries weigh %d bytes", grown)

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 )
 
@@ -12,7 +14,7 @@ import (
 // file, a tenant, a session and one call: the job of a compaction by hand contains what the
 // nearest of them sets.
 func TestWriterByPolicy(t *testing.T) {
-	file, err := compaction.DefaultPolicy().With(events.Raw(`{"summarize":{"provider":"openai","model":"gpt-5","keep":0.5}}`))
+	file, err := policy.Default().With(events.Raw(`{"summarize":{"provider":"openai","model":"gpt-5","keep":0.5}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -20,11 +22,11 @@ func TestWriterByPolicy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := compaction.NewConfig(file, compaction.DefaultWindows())
+	c, err := compaction.NewConfig(file, measure.DefaultWindows())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c, err = c.WithTenants(map[string]compaction.Policy{"beta": tenant}); err != nil {
+	if c, err = c.WithTenants(map[string]policy.Policy{"beta": tenant}); err != nil {
 		t.Fatal(err)
 	}
 	for _, x := range []struct {
@@ -49,7 +51,7 @@ func TestWriterByPolicy(t *testing.T) {
 				role = "assistant"
 			}
 			turn += fmt.Sprintf(`,"messages":[{"role":%q,"content":%q}]}`, role, prose(i, 5))
-			p.decide(logged{Seq: compaction.Seq(i + 1), Kind: events.KindTurn, Tenant: at.Tenant, Session: at.Session, Payload: turn})
+			p.decide(logged{Seq: measure.Seq(i + 1), Kind: events.KindTurn, Tenant: at.Tenant, Session: at.Session, Payload: turn})
 		}
 		call := `{"v":1}`
 		if x.call != "" {
@@ -72,7 +74,7 @@ func TestBadWriters(t *testing.T) {
 		`{"summarize":{"model":"gpt-5"}}`, `{"summarize":{"provider":"embedded","model":"x"}}`, `{"summarize":{"provider":"a/b"}}`,
 		`{"summarize":{"provider":"open ai"}}`, `{"summarize":{"keep":0}}`, `{"summarize":{"keep":1.5}}`,
 	} {
-		if _, err := compaction.DefaultPolicy().With(events.Raw(bad)); events.CodeOf(err) != events.CodeBadPolicy {
+		if _, err := policy.Default().With(events.Raw(bad)); events.CodeOf(err) != events.CodeBadPolicy {
 			t.Errorf("%s: %v, want %s", bad, err, events.CodeBadPolicy)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/exact"
 	"compactd/internal/stored"
 )
@@ -53,7 +54,7 @@ func TestUnknown(t *testing.T) {
 // its counter, and not without.
 func TestConfig(t *testing.T) {
 	by := counter(t, "o200k")
-	plain, err := compaction.NewConfig(compaction.DefaultPolicy(), compaction.DefaultWindows())
+	plain, err := compaction.NewConfig(policy.Default(), measure.DefaultWindows())
 	if err != nil {
 		t.Fatal(err)
 	}

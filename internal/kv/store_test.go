@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 )
 
@@ -528,7 +529,7 @@ func TestEachStops(t *testing.T) {
 func TestFormatOfRows(t *testing.T) {
 	shapes := map[uint32]string{4: "883c856618851a58"}
 	h := sha256.New()
-	writeShape(h, map[reflect.Type]bool{}, reflect.TypeFor[compaction.Header](), reflect.TypeFor[compaction.Entry]())
+	writeShape(h, map[reflect.Type]bool{}, reflect.TypeFor[compaction.Header](), reflect.TypeFor[measure.Entry]())
 	if got := hex.EncodeToString(h.Sum(nil)[:8]); got != shapes[formatVersion] {
 		t.Errorf("rows of format %d have the shape %s, not %q: raise formatVersion, and write the shape of the new format here", formatVersion, got, shapes[formatVersion])
 	}

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/lazyregexp"
 )
@@ -47,7 +47,7 @@ func compile(rules []rule) []compiled {
 // counted are the counts that a rule found.
 type counted struct {
 	at                           int // where the words begin
-	actual, limit, output, total compaction.Tokens
+	actual, limit, output, total measure.Tokens
 }
 
 // read returns the counts that the rule finds in text, nil without its words.
@@ -57,7 +57,7 @@ func (c *compiled) read(text string) *counted {
 	if m == nil {
 		return nil
 	}
-	get := func(name string) compaction.Tokens {
+	get := func(name string) measure.Tokens {
 		n := re.SubexpIndex(name)
 		if n < 0 || m[2*n] < 0 {
 			return 0
@@ -68,7 +68,7 @@ func (c *compiled) read(text string) *counted {
 }
 
 // parse reads a count; 0 when it is beyond any count of tokens.
-func parse(s string) compaction.Tokens {
+func parse(s string) measure.Tokens {
 	digits := strings.Map(func(r rune) rune {
 		if r < '0' || r > '9' {
 			return -1
@@ -79,7 +79,7 @@ func parse(s string) compaction.Tokens {
 	if err != nil || n > events.MaxTokens {
 		return 0
 	}
-	return compaction.Tokens(n)
+	return measure.Tokens(n)
 }
 
 // find returns the first rule whose words are in text.

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/overflow/overflowtest"
 )
@@ -245,7 +245,7 @@ func TestCountsAreRead(t *testing.T) {
 		n := rapid.Int64Range(minLimit, events.MaxTokens).Draw(t, "n")
 		sep := rapid.SampledFrom([]string{"", ",", ".", "_", "'", " ", "\u00a0", "\u202f"}).Draw(t, "separator")
 		f := Detect(stringOf("prompt is too long: "+grouped(n, sep)+" tokens > "+grouped(n, "")+" maximum"), 400)
-		if want := (Failure{ClassInput, Anthropic, compaction.Tokens(n), compaction.Tokens(n), 0}); f != want {
+		if want := (Failure{ClassInput, Anthropic, measure.Tokens(n), measure.Tokens(n), 0}); f != want {
 			t.Errorf("%+v, want %+v", f, want)
 		}
 	})
@@ -339,7 +339,7 @@ func FuzzDetect(f *testing.F) {
 			if _, ok := classes[got.Class]; !ok {
 				t.Errorf("class %q", got.Class)
 			}
-			for _, n := range []compaction.Tokens{got.Actual, got.Limit, got.Output} {
+			for _, n := range []measure.Tokens{got.Actual, got.Limit, got.Output} {
 				if n < 0 || n > events.MaxTokens {
 					t.Errorf("%+v has a count out of bounds", got)
 				}

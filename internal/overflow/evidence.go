@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/lazyregexp"
 )
@@ -168,9 +168,9 @@ func (ev *evidence) text() string {
 // counts reads numbers from words that no rule has: a larger and a smaller one
 // around a sign of comparison, of an overflow also what was sent and the bound that it is
 // above, or the bound alone, of input.
-func (ev *evidence) counts(overflow bool) (actual, limit compaction.Tokens) {
+func (ev *evidence) counts(overflow bool) (actual, limit measure.Tokens) {
 	if ev.actual > 0 && ev.window >= minLimit {
-		return compaction.Tokens(ev.actual), compaction.Tokens(ev.window)
+		return measure.Tokens(ev.actual), measure.Tokens(ev.window)
 	}
 	text := spaced(ev.text())
 	for _, re := range comparisons {

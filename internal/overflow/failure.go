@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"fmt"
 
-	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 )
 
@@ -54,7 +54,7 @@ type Failure struct {
 	// output for ClassSum, of output for ClassOutput, of a minute for
 	// ClassAllowance, of images and pages for ClassMedia. Output is the maximum output that was requested. 0 is not
 	// stated.
-	Actual, Limit, Output compaction.Tokens
+	Actual, Limit, Output measure.Tokens
 }
 
 // minRoom is the share of a window, as one part in so many, that a maximum output

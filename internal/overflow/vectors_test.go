@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/overflow/overflowtest"
 )
@@ -53,8 +53,8 @@ func (e *recordedError) raw() events.Raw {
 
 // details are the counts that the reference reads.
 type details struct {
-	Actual compaction.Tokens `json:"actualTokens"`
-	Budget compaction.Tokens `json:"budgetTokens"`
+	Actual measure.Tokens `json:"actualTokens"`
+	Budget measure.Tokens `json:"budgetTokens"`
 }
 
 // A deviation is a row of docs/testdata/features.txt by which our answer differs, with what it

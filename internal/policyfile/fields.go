@@ -4,7 +4,7 @@ import (
 	"reflect"
 	"strings"
 
-	"compactd/internal/compaction"
+	"compactd/internal/compaction/policy"
 )
 
 // The fields of a policy are those of its JSON: what a session may send, a file
@@ -51,7 +51,7 @@ type leaf struct {
 }
 
 // leaves lists all values of a policy in order, except locked.
-func leaves(p *compaction.Policy) []leaf { return leavesOf(reflect.ValueOf(*p), "") }
+func leaves(p *policy.Policy) []leaf { return leavesOf(reflect.ValueOf(*p), "") }
 
 func leavesOf(v reflect.Value, path string) []leaf {
 	if v.Kind() != reflect.Struct {

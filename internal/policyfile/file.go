@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
@@ -63,14 +62,14 @@ func (f *file) readWindows(providers []entry) {
 		}
 		seen[measure.Provider(p.key)] = p.key
 		path := "windows." + p.key
-		models := map[string]compaction.Tokens{}
+		models := map[string]measure.Tokens{}
 		for _, m := range f.reader.entries(p.value, path) {
 			n, ok := integer(m.value)
 			if !ok || m.key == "" {
 				f.reader.problems.add(m.at, "%s.%s must be a whole number of tokens", path, m.key)
 				continue
 			}
-			models[m.key] = compaction.Tokens(n)
+			models[m.key] = measure.Tokens(n)
 			f.windowPlaces[path+"."+m.key] = m.at
 		}
 		f.windows[p.key] = models

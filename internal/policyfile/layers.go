@@ -6,14 +6,14 @@ import (
 	"slices"
 	"strings"
 
-	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 )
 
 // layers is a policy from several sources, with the place of each value.
 type layers struct {
-	policy compaction.Policy
+	policy policy.Policy
 	places map[string]place
 	locks  locks
 	set    locks // fields set by the command line
@@ -59,7 +59,7 @@ func (l *layers) flags(o Options, found *problems) {
 	}
 	if o.Threshold != "" {
 		at := place{source: "--compact-threshold"}
-		var share compaction.PPM
+		var share measure.PPM
 		if err := share.UnmarshalJSON([]byte(o.Threshold)); err != nil {
 			found.add(at, "%s", err)
 		} else {
@@ -77,7 +77,7 @@ func (l *layers) flags(o Options, found *problems) {
 }
 
 // change takes over a policy; changed values come from the given place.
-func (l *layers) change(at place, to compaction.Policy) {
+func (l *layers) change(at place, to policy.Policy) {
 	before := leaves(&l.policy)
 	for i, x := range leaves(&to) {
 		if !reflect.DeepEqual(before[i].value, x.value) {
@@ -104,7 +104,7 @@ func (r *reader) setting(s string) object {
 		return object{}
 	}
 	keys := strings.Split(path, ".")
-	t := reflect.TypeFor[compaction.Policy]()
+	t := reflect.TypeFor[policy.Policy]()
 	for i, key := range keys {
 		e := entry{key, r.at(body), body}
 		full := strings.Join(keys[:i+1], ".")

@@ -94,7 +94,7 @@ func parse(name string, data []byte, o Options) (*Settings, error) {
 
 // Set returns a policy with fields set as by --set, which sessions cannot set then. Wrong fields
 // are an [*Error].
-func Set(p compaction.Policy, fields []string) (compaction.Policy, error) {
+func Set(p policy.Policy, fields []string) (policy.Policy, error) {
 	found := &problems{}
 	l := layers{policy: p, places: map[string]place{}, locks: locks{}}
 	for _, path := range p.Locked {
@@ -151,7 +151,7 @@ func (s *Settings) config(c *compaction.Config) (*compaction.Config, error) {
 	if len(s.tenants) == 0 {
 		return c, nil
 	}
-	tenants := map[string]compaction.Policy{}
+	tenants := map[string]policy.Policy{}
 	for name, l := range s.tenants {
 		tenants[name] = l.policy
 	}

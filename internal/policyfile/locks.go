@@ -8,7 +8,6 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
-	"compactd/internal/compaction"
 	"compactd/internal/compaction/policy"
 )
 
@@ -32,7 +31,7 @@ func (k locks) add(path string, at place, prefix string, found *problems) {
 
 // paths lists the paths that a lock can name: fields and groups of them.
 func paths() (out []string) {
-	for _, l := range leaves(&compaction.Policy{}) {
+	for _, l := range leaves(&policy.Policy{}) {
 		for path := l.path; path != ""; {
 			out = append(out, path)
 			path = path[:max(strings.LastIndexByte(path, '.'), 0)]

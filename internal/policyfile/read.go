@@ -9,7 +9,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 
-	"compactd/internal/compaction"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 )
 
@@ -101,7 +101,7 @@ func (r *reader) entries(n ast.Node, what string) []entry {
 // policy reads fields of a policy.
 func (r *reader) policy(fields []entry) object {
 	o := object{places: map[string]place{}}
-	o.fields = r.structure(fields, reflect.TypeFor[compaction.Policy](), "", o.places)
+	o.fields = r.structure(fields, reflect.TypeFor[policy.Policy](), "", o.places)
 	return o
 }
 

@@ -6,15 +6,15 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
-	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 )
 
 // scalar reads anything but a mapping.
 func scalar(n ast.Node, t reflect.Type) (events.Raw, error) {
 	switch {
-	case t == reflect.TypeFor[compaction.PPM]():
-		var p compaction.PPM
+	case t == reflect.TypeFor[measure.PPM]():
+		var p measure.PPM
 		if n.Type() != ast.IntegerType && n.Type() != ast.FloatType {
 			return nil, errors.New("must be a decimal of at most six places, such as 0.8")
 		}

@@ -8,17 +8,17 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 )
 
 // Report is the effective policy of a tenant, or of the worker.
 type Report struct {
-	Config  string            `json:"config"` // hash
-	Tenant  string            `json:"tenant,omitzero"`
-	Policy  compaction.Policy `json:"policy"`
-	Windows measure.Windows   `json:"windows,omitzero"` // in place of the table's
+	Config  string          `json:"config"` // hash
+	Tenant  string          `json:"tenant,omitzero"`
+	Policy  policy.Policy   `json:"policy"`
+	Windows measure.Windows `json:"windows,omitzero"` // in place of the table's
 	// Sources has the origin of each value, by its path.
 	Sources map[string]string `json:"sources"`
 	// Locks has the place of the lock for each field that sessions cannot set.

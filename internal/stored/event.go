@@ -2,6 +2,7 @@ package stored
 
 import (
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/overflow"
 )
@@ -9,7 +10,7 @@ import (
 // ReadTurn decodes the payload of a turn for the session it belongs to, and measures it
 // with the counter of the config. It is for callers that need the texts too: a worker
 // decodes with an [events.Decoder] that it keeps, and reads texts when it renders.
-func ReadTurn(c *compaction.Config, l *compaction.Ledger, data []byte, seq compaction.Seq) (*compaction.Turn, []events.Message, error) {
+func ReadTurn(c *compaction.Config, l *compaction.Ledger, data []byte, seq measure.Seq) (*compaction.Turn, []events.Message, error) {
 	in, err := new(events.Decoder).Turn(data, l.Format())
 	if err != nil {
 		return nil, nil, err
@@ -23,7 +24,7 @@ func ReadTurn(c *compaction.Config, l *compaction.Ledger, data []byte, seq compa
 }
 
 // ReadResult reads the payload of a session.summary, and returns its message too.
-func ReadResult(data []byte, seq compaction.Seq) (*compaction.Result, []events.Message, error) {
+func ReadResult(data []byte, seq measure.Seq) (*compaction.Result, []events.Message, error) {
 	s, err := events.DecodeSummary(data)
 	if err != nil {
 		return nil, nil, err
@@ -33,7 +34,7 @@ func ReadResult(data []byte, seq compaction.Seq) (*compaction.Result, []events.M
 
 // ReadRequest reads the payload of an event that requests something of a session: of
 // every kind that is acted on but session.turn and session.summary.
-func ReadRequest(k events.Kind, data []byte, seq compaction.Seq) (*compaction.Request, error) {
+func ReadRequest(k events.Kind, data []byte, seq measure.Seq) (*compaction.Request, error) {
 	switch k {
 	case events.KindCompact:
 		return request(data, seq, events.DecodeCompact, compaction.NewCompact)
@@ -56,7 +57,7 @@ func ReadRequest(k events.Kind, data []byte, seq compaction.Seq) (*compaction.Re
 
 // request makes the request of a payload.
 func request[T any](
-	data []byte, seq compaction.Seq, decode func([]byte) (T, error), request func(T, compaction.Seq) *compaction.Request,
+	data []byte, seq measure.Seq, decode func([]byte) (T, error), request func(T, measure.Seq) *compaction.Request,
 ) (*compaction.Request, error) {
 	body, err := decode(data)
 	if err != nil {

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 	"compactd/internal/stored"
 )
@@ -20,7 +22,7 @@ func ledger(t *testing.T) *compaction.Ledger {
 	t.Helper()
 	c := config(t)
 	l := compaction.NewLedger(address)
-	for n := range compaction.Seq(2) {
+	for n := range measure.Seq(2) {
 		data := fmt.Appendf(nil, `{"v":1,"id":"t%d","turn":%d,"model":{"provider":"openai","name":"gpt-5"},"messages":[{"role":"user","content":"Hello"}]}`, n, n+1)
 		turn, messages, err := stored.ReadTurn(c, l, data, n+1)
 		if err != nil || len(messages) != 1 {
@@ -35,7 +37,7 @@ func ledger(t *testing.T) *compaction.Ledger {
 
 func config(t *testing.T) *compaction.Config {
 	t.Helper()
-	c, err := compaction.NewConfig(compaction.DefaultPolicy(), compaction.DefaultWindows())
+	c, err := compaction.NewConfig(policy.Default(), measure.DefaultWindows())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 	"compactd/internal/broker/commit"
 	"compactd/internal/broker/embedded"
 	"compactd/internal/broker/topology"
-	"compactd/internal/compaction"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 	"compactd/internal/summarize/llm"
 	"compactd/internal/testkit/workertest"
@@ -261,7 +261,7 @@ func TestMonitorRefuses(t *testing.T) {
 func TestMetricsNameNoSession(t *testing.T) {
 	env := workertest.New(t, t.TempDir())
 	env.Summarizer = llm.New(nil, nil)
-	env.Config = workertest.NewConfig(t, compaction.DefaultPolicy())
+	env.Config = workertest.NewConfig(t, policy.Default())
 	m := workertest.NewMonitor(t, worker.MonitorConfig{})
 	r := env.Monitor(m, "")
 	publish := func(kind events.Kind, data string) {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"compactd/internal/compaction"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/observe"
@@ -29,7 +29,7 @@ func TestCompactedPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	env := workertest.New(t, t.TempDir())
-	env.Config = workertest.NewConfig(t, compaction.DefaultPolicy())
+	env.Config = workertest.NewConfig(t, policy.Default())
 	stop := env.Run("a", observe.Listener{})
 	for turn := range bytes.Lines(turns) {
 		env.Publish(events.KindTurn, "w1", turn)

@@ -14,6 +14,8 @@ import (
 	"compactd/internal/broker/embedded"
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 	"compactd/internal/events/partitions"
 )
@@ -32,7 +34,7 @@ func TestNotServed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer nc.Close()
-	cfg, err := compaction.NewConfig(compaction.DefaultPolicy(), compaction.DefaultWindows())
+	cfg, err := compaction.NewConfig(policy.Default(), measure.DefaultWindows())
 	if err != nil {
 		t.Fatal(err)
 	}

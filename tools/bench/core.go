@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 	"compactd/internal/stored"
 	"compactd/tools/harness"
@@ -26,7 +28,7 @@ var someone = events.Address{Tenant: "t1", Session: "s1"}
 // measureTurn compares blocks of turns: many short sessions that take a few, and
 // one long session that takes the same ones.
 func measureTurn(f *fleet, o options, p printer) error {
-	c, err := compaction.NewConfig(compaction.DefaultPolicy(), compaction.DefaultWindows())
+	c, err := compaction.NewConfig(policy.Default(), measure.DefaultWindows())
 	if err != nil {
 		return err
 	}
@@ -67,7 +69,7 @@ func measureTurn(f *fleet, o options, p printer) error {
 // measureNames compares turns of sessions whose model no table has with those of one that a
 // table has by its name. Each reports a larger input than the one before.
 func measureNames(f *fleet, o options, p printer) error {
-	c, err := compaction.NewConfig(compaction.DefaultPolicy(), compaction.DefaultWindows())
+	c, err := compaction.NewConfig(policy.Default(), measure.DefaultWindows())
 	if err != nil {
 		return err
 	}
@@ -121,7 +123,7 @@ func windowOf(tokens int64) func(int, string) []byte {
 func (f *fleet) turns(write func(i int, messages string) []byte) ([]*compaction.Turn, error) {
 	var out []*compaction.Turn
 	for i, b := range f.payloads {
-		t, _, err := stored.ReadTurn(new(compaction.Config), compaction.NewLedger(someone), write(i, b), compaction.Seq(i+1))
+		t, _, err := stored.ReadTurn(new(compaction.Config), compaction.NewLedger(someone), write(i, b), measure.Seq(i+1))
 		if err != nil {
 			return nil, err
 		}

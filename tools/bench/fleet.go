@@ -10,6 +10,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 	"compactd/internal/stored"
 )
@@ -81,7 +82,7 @@ func prose(r *rand.Rand, n int) string {
 // weigh finds what every body costs: the usage that agents report is what the
 // ledger would have estimated, so that windows decide when an outcome is due.
 func (f *fleet) weigh() error {
-	c, err := compaction.NewConfig(compaction.DefaultPolicy(), compaction.DefaultWindows())
+	c, err := compaction.NewConfig(policy.Default(), measure.DefaultWindows())
 	if err != nil {
 		return err
 	}
@@ -146,12 +147,12 @@ func modelOf(class int) string { return fmt.Sprintf("bench-%02d", class) }
 
 // windows gives every class the window in which a session takes the share of its
 // input at a turn of its own, spread evenly from turn first to turn last.
-func (f *fleet) windows(share compaction.PPM, first, last int) measure.Windows {
-	w := compaction.DefaultWindows()
+func (f *fleet) windows(share measure.PPM, first, last int) measure.Windows {
+	w := measure.DefaultWindows()
 	for c := range classes {
 		turn := float64(first) + float64(last-first)*float64(c)/classes
 		available := turn * f.perTurn() * 1e6 / float64(share)
-		w["anthropic"][modelOf(c)] = compaction.Tokens(available) + reserve
+		w["anthropic"][modelOf(c)] = measure.Tokens(available) + reserve
 	}
 	return w
 }
@@ -162,7 +163,7 @@ func (f *fleet) windows(share compaction.PPM, first, last int) measure.Windows {
 // from any other outcome, and summaries are off: turns come so fast that the forecast
 // would request one.
 func (f *fleet) lean() (*compaction.Config, error) {
-	p := compaction.DefaultPolicy()
+	p := policy.Default()
 	p.Info = 50_000
 	p.Summarize.Enabled = false
 	return compaction.NewConfig(p, f.windows(p.Info, 11, 99))
@@ -172,7 +173,7 @@ func (f *fleet) lean() (*compaction.Config, error) {
 // Summaries are off, as they would add to the log that all rounds share, and
 // level info is the trigger's, so that every outcome is a whole history.
 func (f *fleet) full() (*compaction.Config, error) {
-	p := compaction.DefaultPolicy()
+	p := policy.Default()
 	p.Summarize.Enabled = false
 	p.Info = p.Threshold
 	return compaction.NewConfig(p, f.windows(p.Threshold, 60, 99))

@@ -6,6 +6,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 	"compactd/internal/stored"
 	"compactd/tools/harness"
@@ -35,13 +36,13 @@ func measureIdle(f *fleet, o options, p printer) error {
 // held as a worker holds it: by the address that the subject of its first turn
 // gave.
 func (f *fleet) weight(sessions, turns int) (bytes float64, entries int, err error) {
-	c, err := compaction.NewConfig(compaction.DefaultPolicy(), compaction.DefaultWindows())
+	c, err := compaction.NewConfig(policy.Default(), measure.DefaultWindows())
 	if err != nil {
 		return 0, 0, err
 	}
 	before := heap()
 	ledgers := map[events.Address]*compaction.Ledger{}
-	seq := compaction.Seq(0)
+	seq := measure.Seq(0)
 	for s := range sessions {
 		at, err := events.ParseLog(fmt.Sprintf("log.%d.turn.t%d.s%d", s%harness.Partitions, s%tenants, s))
 		if err != nil {
@@ -57,7 +58,7 @@ func (f *fleet) weight(sessions, turns int) (bytes float64, entries int, err err
 			_, next := compaction.Decide(l, t, c)
 			next.Install(l)
 			for _, m := range msgs {
-				entries += len(measure.Measure(m, compaction.Entry{}))
+				entries += len(measure.Measure(m, measure.Entry{}))
 			}
 		}
 		ledgers[at.Address] = l

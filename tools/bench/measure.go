@@ -27,7 +27,7 @@ func measureMeasure(f *fleet, o options, p printer) error {
 		times := measuredBytes/size + 1
 		measured := repeat(times, func() (n uint64) {
 			for _, m := range msgs {
-				n += uint64(len(measure.Measure(m, compaction.Entry{})))
+				n += uint64(len(measure.Measure(m, measure.Entry{})))
 			}
 			return n
 		})

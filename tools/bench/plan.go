@@ -10,6 +10,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 	"compactd/internal/stored"
 	"compactd/tools/harness"
@@ -23,11 +24,11 @@ const (
 
 // measurePlan decides one turn again and again: Decide leaves the ledger as it is.
 func measurePlan(f *fleet, o options, p printer) error {
-	policy := compaction.DefaultPolicy()
-	policy.Summarize.Enabled = false
-	policy.Target = planTarget
-	policy.Cache.History = 0 // else the history is cleared before it is full
-	c, err := compaction.NewConfig(policy, compaction.DefaultWindows())
+	settings := policy.Default()
+	settings.Summarize.Enabled = false
+	settings.Target = planTarget
+	settings.Cache.History = 0 // else the history is cleared before it is full
+	c, err := compaction.NewConfig(settings, measure.DefaultWindows())
 	if err != nil {
 		return err
 	}
@@ -39,7 +40,7 @@ func measurePlan(f *fleet, o options, p printer) error {
 	if err != nil {
 		return err
 	}
-	rate := measure.NewRate(measure.Profiles[policy.Profile], "anthropic")
+	rate := measure.NewRate(measure.Profiles[settings.Profile], "anthropic")
 	floor := func() error { return estimate(slices.Clone(entries), rate) }
 	work := func() error {
 		outs, _ := compaction.Decide(l, last, c)
@@ -83,23 +84,23 @@ func timed(run func() error) (time.Duration, error) {
 }
 
 // entries is what n turns measure.
-func (f *fleet) entries(n int) ([]compaction.Entry, error) {
-	var out []compaction.Entry
+func (f *fleet) entries(n int) ([]measure.Entry, error) {
+	var out []measure.Entry
 	for i := range n {
 		_, msgs, err := stored.ReadTurn(new(compaction.Config), compaction.NewLedger(someone), vast(f.payloads[i%len(f.payloads)]), 1)
 		if err != nil {
 			return nil, err
 		}
 		for k, m := range msgs {
-			out = append(out, measure.Measure(m, compaction.Entry{Turn: uint32(i + 1), Index: uint32(k)})...)
+			out = append(out, measure.Measure(m, measure.Entry{Turn: uint32(i + 1), Index: uint32(k)})...)
 		}
 	}
 	return out, nil
 }
 
 // estimate adds up entries.
-func estimate(entries []compaction.Entry, r measure.Rate) error {
-	var sum compaction.Tokens
+func estimate(entries []measure.Entry, r measure.Rate) error {
+	var sum measure.Tokens
 	for i := range entries {
 		sum += r.Entry(&entries[i])
 	}

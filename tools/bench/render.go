@@ -7,6 +7,9 @@ import (
 	"strings"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
+	"compactd/internal/compaction/render"
 	"compactd/internal/events"
 	"compactd/internal/stored"
 )
@@ -38,7 +41,7 @@ type talk struct {
 	config *compaction.Config
 	ledger *compaction.Ledger
 	last   *compaction.Turn
-	texts  map[compaction.Seq][]events.Message
+	texts  map[measure.Seq][]events.Message
 	raws   []events.Raw // that the last pass wrote
 }
 
@@ -47,17 +50,17 @@ func (t *talk) pass() error {
 	outs, _ := compaction.Decide(t.ledger, t.last, t.config)
 	err := planned(outs)
 	if err == nil {
-		t.raws, err = compaction.Render(outs[0].View, func(s compaction.Seq) ([]events.Message, error) { return t.texts[s], nil })
+		t.raws, _, err = render.Render(outs[0].View, func(s measure.Seq) ([]events.Message, error) { return t.texts[s], nil })
 	}
 	return err
 }
 
 func newTalk(messages int) (*talk, error) {
-	policy := compaction.DefaultPolicy()
-	policy.Summarize.Enabled = false
-	policy.Target = renderTarget
-	policy.Cache.History = 0 // else a long history is cleared before it is full
-	c, err := compaction.NewConfig(policy, compaction.DefaultWindows())
+	settings := policy.Default()
+	settings.Summarize.Enabled = false
+	settings.Target = renderTarget
+	settings.Cache.History = 0 // else a long history is cleared before it is full
+	c, err := compaction.NewConfig(settings, measure.DefaultWindows())
 	if err != nil {
 		return nil, err
 	}
@@ -77,9 +80,9 @@ func newTalk(messages int) (*talk, error) {
 
 // readTalk takes all turns but the last.
 func readTalk(turns []string, window int64, c *compaction.Config) (*talk, error) {
-	t := &talk{config: c, ledger: compaction.NewLedger(someone), texts: map[compaction.Seq][]events.Message{}}
+	t := &talk{config: c, ledger: compaction.NewLedger(someone), texts: map[measure.Seq][]events.Message{}}
 	for i, messages := range turns {
-		seq := compaction.Seq(i + 1)
+		seq := measure.Seq(i + 1)
 		turn, msgs, err := stored.ReadTurn(new(compaction.Config), t.ledger, withWindow(messages, window), seq)
 		if err != nil {
 			return nil, err

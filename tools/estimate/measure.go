@@ -7,6 +7,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 	"compactd/internal/exact"
 	"compactd/internal/stored"
@@ -42,9 +43,9 @@ func estimators() []estimator {
 }
 
 func (e estimator) config() (*compaction.Config, error) {
-	p := compaction.DefaultPolicy()
+	p := policy.Default()
 	p.Enabled, p.Profile = false, e.profile // it publishes levels, and takes nothing away
-	c, err := compaction.NewConfig(p, compaction.DefaultWindows())
+	c, err := compaction.NewConfig(p, measure.DefaultWindows())
 	if err != nil || e.counter == "" {
 		return c, err
 	}
@@ -97,7 +98,7 @@ type step struct {
 type reader struct {
 	config  *compaction.Config
 	stretch *stretch
-	seq     compaction.Seq
+	seq     measure.Seq
 }
 
 type payload struct {

@@ -9,6 +9,8 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
+	"compactd/internal/compaction/render"
 	"compactd/internal/events"
 	"compactd/internal/ops/diff"
 	"compactd/internal/stored"
@@ -96,8 +98,8 @@ func (e estimator) compact(l *compaction.Ledger, name events.Stage, seen *counte
 }
 
 // only is the config of a policy with one stage, whose target is half of an input.
-func (e estimator) only(name events.Stage, input int64, window compaction.Tokens) (*compaction.Config, error) {
-	p := compaction.DefaultPolicy()
+func (e estimator) only(name events.Stage, input int64, window measure.Tokens) (*compaction.Config, error) {
+	p := policy.Default()
 	p.Profile = e.profile
 	p.Restore.Enabled = false
 	p.Prune.Enabled, p.Deduplicate.Enabled = name == events.StagePrune, name == events.StageDeduplicate
@@ -105,8 +107,8 @@ func (e estimator) only(name events.Stage, input int64, window compaction.Tokens
 	p.Prune.ProtectTokens, p.Prune.MinimumTokens, p.Deduplicate.Minimum = 10_000, 1, 1
 	p.WindowTokens = window
 	available := int64(window - measure.OutputReserve(window, 0))
-	p.Target = compaction.PPM(min(max(input*500_000/available, 1), int64(p.Threshold)-1))
-	return compaction.NewConfig(p, compaction.DefaultWindows())
+	p.Target = measure.PPM(min(max(input*500_000/available, 1), int64(p.Threshold)-1))
+	return compaction.NewConfig(p, measure.DefaultWindows())
 }
 
 // summarize gives the ledger the result of a job.
@@ -145,7 +147,7 @@ func (c *counted) add(input int64, l *compaction.Ledger) {
 func (c *counted) total() int64 { return c.input[len(c.input)-1] }
 
 // without is the count of the last prompt with one view in place of another.
-func (c *counted) without(before, after *compaction.View, rate *measure.Rate) int64 {
+func (c *counted) without(before, after *render.View, rate *measure.Rate) int64 {
 	was, _ := c.tokens(before, rate)
 	is, added := c.tokens(after, rate)
 	left := c.input[0] + added
@@ -161,7 +163,7 @@ func (c *counted) without(before, after *compaction.View, rate *measure.Rate) in
 
 // tokens estimates the entries of a view by the growth that they are of, and those that no
 // turn has: summaries and truncation notices.
-func (c *counted) tokens(v *compaction.View, rate *measure.Rate) (by []int64, added int64) {
+func (c *counted) tokens(v *render.View, rate *measure.Rate) (by []int64, added int64) {
 	by = make([]int64, len(c.turn))
 	for i := range v.Entries {
 		e := &v.Entries[i]

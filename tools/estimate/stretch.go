@@ -3,7 +3,7 @@ package main
 import (
 	"fmt"
 
-	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/ops/transcript"
 	"compactd/tools/origin"
@@ -38,26 +38,26 @@ func (s *stretch) counts() string {
 }
 
 // window is that of the model, or what the recording shows that it had.
-func (s *stretch) window() compaction.Tokens {
+func (s *stretch) window() measure.Tokens {
 	if w := s.model.ContextWindow; w > 0 {
-		return compaction.Tokens(w)
+		return measure.Tokens(w)
 	}
 	return windows.Window(s.model.Provider, s.model.Name)
 }
 
-var windows = compaction.DefaultWindows().Table()
+var windows = measure.DefaultWindows().Table()
 
 // A count that is lower than the one before by more than removedShare of it, and by more than
 // leastRemoved, is of a history that something was removed from, and that no transcript shows: some
 // agents clear old results without a note.
 const (
-	removedShare compaction.PPM = 50_000
-	leastRemoved int64          = 1_000
+	removedShare measure.PPM = 50_000
+	leastRemoved int64       = 1_000
 )
 
 // removed reports whether something left the history between two counts.
 func removed(before, after int64) bool {
-	return before-after > max(int64(removedShare.Share(compaction.Tokens(before))), leastRemoved)
+	return before-after > max(int64(removedShare.Share(measure.Tokens(before))), leastRemoved)
 }
 
 // stretches cuts a session where the recorded agent compacted, or removed something. The parts

@@ -16,6 +16,8 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/render"
 	"compactd/internal/events"
 	"compactd/internal/ops/facts"
 	"compactd/internal/summarize"
@@ -228,11 +230,11 @@ func (c *benchCase) turn(role, text string) error {
 func (c *benchCase) run(ctx context.Context, by summarize.Summarizer, tokens *sizes, out *[2]benchShares) error {
 	policy := byHand()
 	policy.Target = 100_000 // a tenth of the window
-	config, err := compaction.NewConfig(policy, compaction.DefaultWindows())
+	config, err := compaction.NewConfig(policy, measure.DefaultWindows())
 	if err != nil {
 		return err
 	}
-	var view *compaction.View
+	var view *render.View
 	p := newPlay(c.recording, config, func(_ *play, o compaction.Outcome) error {
 		if b, ok := o.Body.(*events.Compacted); ok && b.Compacted {
 			view = o.View

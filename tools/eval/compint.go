@@ -10,7 +10,8 @@ import (
 	"slices"
 	"strings"
 
-	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 	"compactd/internal/ops/facts"
 	"compactd/internal/summarize"
@@ -122,8 +123,8 @@ func (c *compintContext) run(ctx context.Context, three []constraint, out *[2][3
 	for place := range compintPlaces {
 		c.with(messages, place, three[place].framed)
 	}
-	policy := compaction.DefaultPolicy()
-	in := summarize.Input{Format: c.format, Messages: messages, MaxUnits: estimate.Units(policy.Summarize.Ceiling(compaction.Tokens(c.tokens)))}
+	preset := policy.Default()
+	in := summarize.Input{Format: c.format, Messages: messages, MaxUnits: estimate.Units(preset.Summarize.Ceiling(measure.Tokens(c.tokens)))}
 	for round := range compintRounds {
 		made, err := extract.New().Summarize(ctx, in)
 		if errors.Is(err, summarize.ErrNothing) && in.Previous != nil {

@@ -72,7 +72,7 @@ type recording struct {
 type recorded struct {
 	number   int64
 	at       int64 // when it was recorded, in Unix milliseconds; 0 if unknown
-	seq      compaction.Seq
+	seq      measure.Seq
 	payload  []byte
 	turn     *compaction.Turn
 	messages []events.Message
@@ -209,7 +209,7 @@ var estimate = measure.NewRate(measure.Profiles["default"], "anthropic")
 // add reads the next turn.
 func (r *recording) add(payload []byte, at int64) error {
 	n := int64(len(r.turns)) + 1
-	seq := compaction.Seq(n) * seqStep
+	seq := measure.Seq(n) * seqStep
 	turn, messages, err := stored.ReadTurn(new(compaction.Config), compaction.NewLedger(address), payload, seq)
 	if err != nil {
 		return fmt.Errorf("turn %d: %w", n, err)

@@ -6,7 +6,7 @@ import (
 	"math"
 	"strings"
 
-	"compactd/internal/compaction"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 	"compactd/internal/ops/facts"
 	"compactd/internal/summarize/extract"
@@ -23,14 +23,14 @@ func evalDialects(ctx context.Context, c *corpus, p printer) error {
 	if err != nil {
 		return err
 	}
-	policy := compaction.DefaultPolicy()
+	preset := policy.Default()
 	recorded := map[string]inDialect{} // by session
 	var worst [len(inDialect{})]float64
 	for _, f := range append([]events.Format{""}, events.Formats()...) { // as recorded first
 		var all inDialect
 		var largest strings.Builder
 		for _, r := range c.sample(sampled) {
-			got, err := r.in(ctx, f, tokens, policy)
+			got, err := r.in(ctx, f, tokens, preset)
 			if err != nil {
 				p.note("left out: %s as %s: %v", r.name, f, err)
 				continue
@@ -69,7 +69,7 @@ type inDialect [3]facts.Share
 var shareNames = [len(inDialect{})]string{"needed_later", "needed_lines", "retention"}
 
 // in plays the session in a dialect, "" for its own.
-func (r *recording) in(ctx context.Context, f events.Format, tokens *sizes, policy compaction.Policy) (out inDialect, err error) {
+func (r *recording) in(ctx context.Context, f events.Format, tokens *sizes, policy policy.Policy) (out inDialect, err error) {
 	session := r.session
 	if f != "" {
 		if session, err = session.As(f); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 	"compactd/internal/summarize"
 	"compactd/internal/worker"
@@ -29,7 +30,7 @@ func openEnvironment(ctx context.Context, dir string, s summarize.Summarizer, l 
 	if err != nil {
 		return nil, err
 	}
-	c, err := compaction.NewConfig(compaction.DefaultPolicy(), compaction.DefaultWindows())
+	c, err := compaction.NewConfig(policy.Default(), measure.DefaultWindows())
 	if err != nil {
 		server.Close()
 		return nil, err
@@ -74,7 +75,7 @@ func turnOf(window, messages, tokens int) []byte {
 			role = "assistant"
 		}
 		text := fmt.Sprintf("%d %d ", i, tokens)
-		for rate.Count(text) < compaction.Tokens(tokens) {
+		for rate.Count(text) < measure.Tokens(tokens) {
 			text += word
 		}
 		list[i] = map[string]string{"role": role, "content": text}

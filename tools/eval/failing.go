@@ -6,6 +6,9 @@ import (
 	"fmt"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
+	"compactd/internal/compaction/render"
 	"compactd/internal/events"
 	"compactd/internal/ops/facts"
 	"compactd/internal/summarize"
@@ -102,7 +105,7 @@ type stay struct {
 // live publishes a session under the default policy. Each summary comes before the next turn.
 // Facts are looked for after every so many compactions.
 func live(ctx context.Context, r *recording, by summarize.Summarizer, every int) (*stay, error) {
-	config, err := compaction.NewConfig(compaction.DefaultPolicy(), compaction.DefaultWindows())
+	config, err := compaction.NewConfig(policy.Default(), measure.DefaultWindows())
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +128,7 @@ func live(ctx context.Context, r *recording, by summarize.Summarizer, every int)
 }
 
 // check looks for the facts of the first turns in a history and the turns behind it.
-func (s *stay) check(p *play, v *compaction.View, through int64) error {
+func (s *stay) check(p *play, v *render.View, through int64) error {
 	history, err := p.history(v)
 	if err != nil {
 		return err
@@ -142,7 +145,7 @@ func (s *stay) check(p *play, v *compaction.View, through int64) error {
 }
 
 // summaryIn is the summary that a view shows, nil for none.
-func summaryIn(p *play, v *compaction.View) *events.Summary {
+func summaryIn(p *play, v *render.View) *events.Summary {
 	for i := range v.Entries {
 		if s := p.made[uint64(v.Entries[i].Seq)]; s != nil {
 			return s

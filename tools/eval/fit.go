@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"compactd/internal/compaction"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 )
 
@@ -35,7 +35,7 @@ func evalFit(ctx context.Context, c *corpus, p printer) error {
 		}
 		var under []*needed // each of the settings
 		for _, set := range settings {
-			policy, err := compaction.DefaultPolicy().Set(events.Raw(set))
+			policy, err := policy.Default().Set(events.Raw(set))
 			if err != nil {
 				return err
 			}

@@ -8,6 +8,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/ops/units"
 	"compactd/internal/ops/whatif"
 	"compactd/tools/origin"
@@ -66,7 +67,7 @@ func evalMoney(ctx context.Context, cs []*corpus, p printer) error {
 
 // moneyColumns are the default policy, cutting at its limit, and none.
 func moneyColumns() ([]whatif.Policy, error) {
-	c, err := compaction.NewConfig(compaction.DefaultPolicy(), compaction.DefaultWindows())
+	c, err := compaction.NewConfig(policy.Default(), measure.DefaultWindows())
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 	"compactd/internal/exact"
@@ -19,7 +20,7 @@ import (
 // targets are the shares that a compaction aims for, with the goals for identifiers and lines,
 // and for what is missed over what the newest messages of the same size miss.
 var targets = []struct {
-	share         compaction.PPM
+	share         measure.PPM
 	idents, lines goal
 	missed        goal
 	presets       bool // the other presets are measured too
@@ -80,8 +81,8 @@ func evalNeeded(ctx context.Context, cs []*corpus, p printer) error {
 // modelWindows prints the same under the default policy where each session has the window of its
 // model: large windows are left to the cost of calls.
 func (e *needing) modelWindows(ctx context.Context, c *corpus, p printer) error {
-	none := func(*recording) compaction.Tokens { return 0 }
-	n, err := e.measure(ctx, c.long(), none, compaction.DefaultPolicy(), p)
+	none := func(*recording) measure.Tokens { return 0 }
+	n, err := e.measure(ctx, c.long(), none, policy.Default(), p)
 	if err != nil {
 		return err
 	}
@@ -115,7 +116,7 @@ func newNeeding(cs []*corpus) (*needing, error) {
 
 // windowOf is the window that a session is played in: 200,000 tokens, or where it is short so much
 // less that half of its messages fit beside what its calls had before them.
-func windowOf(r *recording) compaction.Tokens {
+func windowOf(r *recording) measure.Tokens {
 	var history, before int64
 	for i, t := range r.turns {
 		for _, n := range t.tokens {
@@ -126,11 +127,11 @@ func windowOf(r *recording) compaction.Tokens {
 		}
 	}
 	const ofWindow = 650_000 // what the output reserve leaves of it
-	return min(200_000, compaction.Tokens((before+history/2)*1_000_000/ofWindow))
+	return min(200_000, measure.Tokens((before+history/2)*1_000_000/ofWindow))
 }
 
 // measure plays sessions under one policy, each in a window.
-func (e *needing) measure(ctx context.Context, sessions []*recording, window func(*recording) compaction.Tokens, policy compaction.Policy, p printer) (*needed, error) {
+func (e *needing) measure(ctx context.Context, sessions []*recording, window func(*recording) measure.Tokens, policy policy.Policy, p printer) (*needed, error) {
 	n := &needed{}
 	for _, r := range sessions {
 		policy.WindowTokens = window(r)
@@ -231,7 +232,7 @@ type view struct {
 
 // session plays a session, has each summary answered before the next turn, and looks up what
 // the calls between two compactions needed in the history after the first.
-func (e *needing) session(ctx context.Context, r *recording, policy compaction.Policy) (*session, error) {
+func (e *needing) session(ctx context.Context, r *recording, policy policy.Policy) (*session, error) {
 	n := &session{recording: r}
 	views, err := e.play(ctx, n, policy)
 	if err != nil {
@@ -269,9 +270,9 @@ func (e *needing) session(ctx context.Context, r *recording, policy compaction.P
 }
 
 // play returns the histories after the compactions of a session.
-func (e *needing) play(ctx context.Context, n *session, policy compaction.Policy) ([]view, error) {
+func (e *needing) play(ctx context.Context, n *session, policy policy.Policy) ([]view, error) {
 	r := n.recording
-	c, err := compaction.NewConfig(policy, compaction.DefaultWindows())
+	c, err := compaction.NewConfig(policy, measure.DefaultWindows())
 	if err != nil {
 		return nil, err
 	}

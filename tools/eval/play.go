@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/render"
 	"compactd/internal/events"
 	"compactd/internal/stored"
 	"compactd/internal/summarize"
@@ -18,8 +20,8 @@ type play struct {
 	*recording
 	config  *compaction.Config
 	ledger  *compaction.Ledger
-	seq     compaction.Seq
-	texts   map[compaction.Seq][]events.Message
+	seq     measure.Seq
+	texts   map[measure.Seq][]events.Message
 	made    map[uint64]*events.Summary // by sequence
 	emitted func(*play, compaction.Outcome) error
 
@@ -30,7 +32,7 @@ type play struct {
 func newPlay(r *recording, c *compaction.Config, emitted func(*play, compaction.Outcome) error) *play {
 	return &play{
 		recording: r, config: c, emitted: emitted, ledger: compaction.NewLedger(address),
-		texts: map[compaction.Seq][]events.Message{}, made: map[uint64]*events.Summary{},
+		texts: map[measure.Seq][]events.Message{}, made: map[uint64]*events.Summary{},
 	}
 }
 
@@ -92,7 +94,7 @@ func (p *play) decide(in compaction.Input) error {
 func (p *play) input(j *events.Job) summarize.Input {
 	in := summarize.Input{Format: j.Format, MaxUnits: j.MaxUnits, Focus: j.Focus, Previous: p.made[j.Previous]}
 	for i, seq := range j.Seqs {
-		for k, m := range p.texts[compaction.Seq(seq)] {
+		for k, m := range p.texts[measure.Seq(seq)] {
 			at := events.Position{Turn: j.Turn + int64(i), Index: int64(k)}
 			if j.Holds(at) {
 				in.Messages = append(in.Messages, summarize.Message{Turn: at.Turn, Index: at.Index, Message: m})
@@ -138,8 +140,8 @@ func (p *play) work(ctx context.Context, by summarize.Summarizer, now int64) err
 }
 
 // history is a view as its agent gets it.
-func (p *play) history(v *compaction.View) ([]events.Message, error) {
-	raw, err := compaction.Render(v, func(s compaction.Seq) ([]events.Message, error) { return p.texts[s], nil })
+func (p *play) history(v *render.View) ([]events.Message, error) {
+	raw, _, err := render.Render(v, func(s measure.Seq) ([]events.Message, error) { return p.texts[s], nil })
 	if err != nil {
 		return nil, err
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"compactd/internal/compaction"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/ops/facts"
 	"compactd/tools/harness"
 )
@@ -20,13 +20,13 @@ func evalTiming(ctx context.Context, cs []*corpus, drawn int, p printer) error {
 		if i > 0 {
 			suffix, goals = "/"+c.name, make([]goal, 4)
 		}
-		policy := compaction.DefaultPolicy()
+		present := policy.Default()
 		drawn := min(drawn, max(1, mostTimings/max(1, len(c.timed()))))
-		own, err := waitsOf(ctx, c, policy, 0, modelTime)
+		own, err := waitsOf(ctx, c, present, 0, modelTime)
 		if err != nil {
 			return err
 		}
-		w, err := waitsOf(ctx, c, policy, drawn, modelTime)
+		w, err := waitsOf(ctx, c, present, drawn, modelTime)
 		if err != nil {
 			return err
 		}
@@ -34,7 +34,7 @@ func evalTiming(ctx context.Context, cs []*corpus, drawn int, p printer) error {
 			p.note("prepared_share%s: no compaction needed a summary", suffix)
 			continue
 		}
-		old := policy
+		old := present
 		old.Summarize.SummarySeconds = 0
 		fixed, err := waitsOf(ctx, c, old, drawn, modelTime)
 		if err != nil {
@@ -49,9 +49,9 @@ func evalTiming(ctx context.Context, cs []*corpus, drawn int, p printer) error {
 				w.each(c, drawn, w.read), fixed.each(c, drawn, fixed.read), w.each(c, drawn, w.read+w.reread), fixed.each(c, drawn, fixed.read+fixed.reread)))
 		for _, model := range modelTimes {
 			for _, x := range []struct {
-				policy compaction.Policy
+				policy policy.Policy
 				suffix string
-			}{{policy, ""}, {old, "/at_prepare"}} {
+			}{{present, ""}, {old, "/at_prepare"}} {
 				w, err := waitsOf(ctx, c, x.policy, max(drawn/5, 1), model)
 				if err != nil {
 					return err

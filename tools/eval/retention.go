@@ -6,6 +6,8 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
+	"compactd/internal/compaction/render"
 	"compactd/internal/events"
 	"compactd/internal/ops/facts"
 	"compactd/internal/summarize"
@@ -28,7 +30,7 @@ type kept struct {
 // retain publishes a session and requests a compaction after some numbers of
 // turns. It compares facts from the compaction with number first on.
 func retain(ctx context.Context, r *recording, s summarize.Summarizer, after []int, first int) (*kept, error) {
-	c, err := compaction.NewConfig(byHand(), compaction.DefaultWindows())
+	c, err := compaction.NewConfig(byHand(), measure.DefaultWindows())
 	if err != nil {
 		return nil, err
 	}
@@ -63,14 +65,14 @@ func retain(ctx context.Context, r *recording, s summarize.Summarizer, after []i
 
 // byHand is the default policy, but for compactions only on request, which remove as much as they
 // can: the target is what a summary may cost, and little more.
-func byHand() compaction.Policy {
-	p := compaction.DefaultPolicy()
+func byHand() policy.Policy {
+	p := policy.Default()
 	p.Enabled, p.Target = false, 110_000
 	return p
 }
 
 // compare looks for the facts of a condensed range in the history after it.
-func (k *kept) compare(p *play, v *compaction.View, e *events.Edit) error {
+func (k *kept) compare(p *play, v *render.View, e *events.Edit) error {
 	history, err := p.history(v)
 	if err != nil {
 		return err

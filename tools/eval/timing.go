@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 	"compactd/internal/ops/facts"
 )
@@ -196,7 +198,7 @@ func (s *simulation) burst() bool {
 		}
 		then = g.tokens
 	}
-	ceiling := s.config.Policy.Summarize.Ceiling(compaction.Tokens(b.AvailableInput))
+	ceiling := s.config.Policy.Summarize.Ceiling(measure.Tokens(b.AvailableInput))
 	return now-then+b.Breakdown.SystemPrompt+b.Breakdown.ToolDefinitions+int64(ceiling) > b.TargetTokens
 }
 
@@ -232,7 +234,7 @@ func (c *corpus) timed() []*recording {
 
 // waitsOf simulates all sessions of a corpus under a policy, each in its window, at their own timing
 // or at drawn ones, with a model that takes so long.
-func waitsOf(ctx context.Context, c *corpus, policy compaction.Policy, drawn int, model time.Duration) (*waits, error) {
+func waitsOf(ctx context.Context, c *corpus, policy policy.Policy, drawn int, model time.Duration) (*waits, error) {
 	all := &waits{}
 	var pool []int64
 	for _, r := range c.timed() {
@@ -240,7 +242,7 @@ func waitsOf(ctx context.Context, c *corpus, policy compaction.Policy, drawn int
 	}
 	for _, r := range c.timed() {
 		policy.WindowTokens = windowOf(r)
-		config, err := compaction.NewConfig(policy, compaction.DefaultWindows())
+		config, err := compaction.NewConfig(policy, measure.DefaultWindows())
 		if err != nil {
 			return nil, err
 		}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/ops/term"
@@ -79,7 +78,7 @@ func Estimate(f events.Format) func(...events.Message) int64 {
 	}
 	rate := measure.NewRate(measure.Profiles["default"], provider)
 	return func(messages ...events.Message) int64 {
-		var t compaction.Tokens
+		var t measure.Tokens
 		for _, m := range messages {
 			t += rate.Message(m)
 		}

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 
-	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/events/models"
@@ -21,7 +20,7 @@ const (
 // standardWindow is that of Claude without a request for a larger one, in tokens.
 const standardWindow = 200_000
 
-var windows = sync.OnceValue(func() measure.Table { return compaction.DefaultWindows().Table() })
+var windows = sync.OnceValue(func() measure.Table { return measure.DefaultWindows().Table() })
 
 // window is what the transcript shows of the window that a model of it had, in tokens; 0 leaves
 // it to the table of windows. A provider that the table does not know sells the window of the

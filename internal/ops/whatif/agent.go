@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/render"
 	"compactd/internal/events"
 	"compactd/internal/events/validate"
 	"compactd/internal/summarize/extract"
@@ -83,7 +85,7 @@ func (w *simulation) summary(s *events.Summary) {
 		return
 	}
 	in := w.own.input(w.jobs[s.Job])
-	var read compaction.Tokens
+	var read measure.Tokens
 	if in.Previous != nil {
 		read += w.ruler.of([]events.Message{in.Previous.Message()})
 	}
@@ -127,7 +129,7 @@ func (w *simulation) receive(e *Event, outs []compaction.Outcome) error {
 }
 
 // swap takes the history of a compaction, and checks it.
-func (w *simulation) swap(b *events.Compacted, v *compaction.View) error {
+func (w *simulation) swap(b *events.Compacted, v *render.View) error {
 	raw, history, err := w.own.render(v)
 	if err != nil {
 		return err

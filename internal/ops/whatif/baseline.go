@@ -1,12 +1,15 @@
 package whatif
 
-import "compactd/internal/compaction"
+import (
+	"compactd/internal/compaction"
+	"compactd/internal/compaction/policy"
+)
 
 // Baselines are columns to compare a policy with, by name: an agent that compacts nothing, and
 // one that cuts its oldest messages at the trigger and down to the target of the policy.
-var Baselines = map[string]func(*compaction.Policy){
-	"none": func(p *compaction.Policy) { p.Enabled = false },
-	"cut": func(p *compaction.Policy) {
+var Baselines = map[string]func(*policy.Policy){
+	"none": func(p *policy.Policy) { p.Enabled = false },
+	"cut": func(p *policy.Policy) {
 		p.Prune.Enabled, p.Deduplicate.Enabled, p.Summarize.Enabled, p.Restore.Enabled = false, false, false, false
 		p.Cache.History = 0
 	},

@@ -5,6 +5,7 @@ import (
 	"reflect"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 )
 
@@ -19,11 +20,11 @@ type Choice struct {
 
 	// Policy holds the fields that say when the session is compacted, and how far.
 	Policy struct {
-		Enabled     bool           `json:"enabled"`
-		TriggerMode string         `json:"trigger_mode"`
-		Threshold   compaction.PPM `json:"threshold"`
-		Target      compaction.PPM `json:"target"`
-		Info        compaction.PPM `json:"info"`
+		Enabled     bool        `json:"enabled"`
+		TriggerMode string      `json:"trigger_mode"`
+		Threshold   measure.PPM `json:"threshold"`
+		Target      measure.PPM `json:"target"`
+		Info        measure.PPM `json:"info"`
 	} `json:"policy"`
 	// The same in tokens, at the end of the session.
 	Available int64 `json:"available_input_tokens"`

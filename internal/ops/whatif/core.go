@@ -5,6 +5,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/render"
 	"compactd/internal/events"
 	"compactd/internal/stored"
 	"compactd/internal/summarize"
@@ -14,7 +15,7 @@ import (
 type core struct {
 	address events.Address
 	ledger  *compaction.Ledger
-	texts   map[compaction.Seq][]events.Message
+	texts   map[measure.Seq][]events.Message
 	made    map[uint64]*events.Summary // by sequence
 	again   measure.Repeated           // by all that was decided
 	ended   events.Cost                // of sessions of this name that are over
@@ -23,7 +24,7 @@ type core struct {
 func newCore(a events.Address) *core {
 	return &core{
 		address: a, ledger: compaction.NewLedger(a),
-		texts: map[compaction.Seq][]events.Message{}, made: map[uint64]*events.Summary{},
+		texts: map[measure.Seq][]events.Message{}, made: map[uint64]*events.Summary{},
 	}
 }
 
@@ -88,8 +89,8 @@ func (c *core) read(e *Event, config *compaction.Config) (compaction.Input, erro
 }
 
 // render writes a view as its agent gets it.
-func (c *core) render(v *compaction.View) (raw []events.Raw, read []events.Message, err error) {
-	raw, err = compaction.Render(v, func(s compaction.Seq) ([]events.Message, error) { return c.texts[s], nil })
+func (c *core) render(v *render.View) (raw []events.Raw, read []events.Message, err error) {
+	raw, _, err = render.Render(v, func(s measure.Seq) ([]events.Message, error) { return c.texts[s], nil })
 	if err != nil {
 		return nil, nil, err
 	}
@@ -101,7 +102,7 @@ func (c *core) render(v *compaction.View) (raw []events.Raw, read []events.Messa
 func (c *core) input(j *events.Job) summarize.Input {
 	in := summarize.Input{Format: j.Format, MaxUnits: j.MaxUnits, Focus: j.Focus, Previous: c.made[j.Previous]}
 	for i, seq := range j.Seqs {
-		for k, m := range c.texts[compaction.Seq(seq)] {
+		for k, m := range c.texts[measure.Seq(seq)] {
 			if at := (events.Position{Turn: j.Turn + int64(i), Index: int64(k)}); j.Holds(at) {
 				in.Messages = append(in.Messages, summarize.Message{Turn: at.Turn, Index: at.Index, Message: m})
 			}

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 )
@@ -26,8 +25,8 @@ type Costs struct {
 	Saved measure.Money `json:"saved"`
 	// Lost is what calls cost besides, because a compaction changed what the provider had in
 	// its cache, and LostTokens are those that were read again.
-	Lost       measure.Money     `json:"lost"`
-	LostTokens compaction.Tokens `json:"lost_tokens"`
+	Lost       measure.Money  `json:"lost"`
+	LostTokens measure.Tokens `json:"lost_tokens"`
 
 	// Of a session of a log, the calls whose usage its turns reported, and those without one. With a usage, the
 	// amounts are what was paid: the estimates of all policies are scaled alike, so that those of what was
@@ -81,19 +80,19 @@ func ratio(paid int64, estimate measure.Money) float64 {
 
 // cache is the beginning of a conversation that its provider has read, by the last call.
 type cache struct {
-	read int64             // when, in Unix milliseconds
-	all  compaction.Tokens // carried by that call, and unchanged by the agent since
-	same compaction.Tokens // of it, what no compaction has changed either
+	read int64          // when, in Unix milliseconds
+	all  measure.Tokens // carried by that call, and unchanged by the agent since
+	same measure.Tokens // of it, what no compaction has changed either
 }
 
 // cut notes that the agent changed what follows the first tokens.
-func (c *cache) cut(first compaction.Tokens) {
+func (c *cache) cut(first measure.Tokens) {
 	c.all, c.same = min(c.all, first), min(c.same, first)
 }
 
 // charge counts what the next call costs. newest is what the turn before it brought, which no cache
 // had.
-func (w *simulation) charge(now int64, newest compaction.Tokens) {
+func (w *simulation) charge(now int64, newest measure.Tokens) {
 	t, c := w.ruler.call(), &w.cache
 	cold := now-c.read > cacheFor.Milliseconds()
 	if cold {
@@ -128,7 +127,7 @@ func (p *paid) called(t *events.Turn, messages []events.Message) {
 }
 
 // chargeSummary counts what a summary costs.
-func (w *simulation) chargeSummary(j *events.Job, in, out compaction.Tokens) {
+func (w *simulation) chargeSummary(j *events.Job, in, out measure.Tokens) {
 	prices, priced := w.ruler.prices, w.ruler.priced
 	if w.writer != nil {
 		prices, priced = w.ruler.table.Of(w.writer(j))

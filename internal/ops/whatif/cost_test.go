@@ -3,7 +3,6 @@ package whatif
 import (
 	"testing"
 
-	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 )
@@ -16,8 +15,8 @@ func TestCharge(t *testing.T) {
 	for _, x := range []struct {
 		name   string
 		cache  cache
-		saved  compaction.Tokens
-		newest compaction.Tokens
+		saved  measure.Tokens
+		newest measure.Tokens
 		want   Costs
 	}{
 		{"the first call", cache{read: -1 << 40}, 0, 10 * k, Costs{Calls: 1, Input: 10 * k * 12}},

@@ -1,7 +1,7 @@
 package whatif
 
 import (
-	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/ops/extent"
 	"compactd/internal/ops/facts"
@@ -20,13 +20,13 @@ type Figures struct {
 	// Nothing counts the times that nothing could be done at the trigger.
 	Nothing int `json:"nothing_to_do"`
 
-	Mean  compaction.Tokens `json:"mean_tokens"` // of a call
-	Peak  compaction.Tokens `json:"peak_tokens"` // of any outcome
-	Sent  compaction.Tokens `json:"sent_tokens"` // of all calls together
-	Saved compaction.Tokens `json:"saved_tokens"`
+	Mean  measure.Tokens `json:"mean_tokens"` // of a call
+	Peak  measure.Tokens `json:"peak_tokens"` // of any outcome
+	Sent  measure.Tokens `json:"sent_tokens"` // of all calls together
+	Saved measure.Tokens `json:"saved_tokens"`
 	// Avoided is what all calls together would have carried besides, if nothing had been
 	// taken off.
-	Avoided compaction.Tokens `json:"spared_tokens"`
+	Avoided measure.Tokens `json:"spared_tokens"`
 
 	Summaries Summaries `json:"summaries"`
 	Costs     Costs     `json:"costs"`
@@ -56,12 +56,12 @@ type Figures struct {
 	// recorded.
 	Diverged int `json:"diverged_sessions"`
 
-	taken compaction.Tokens // off the history by now, by the ruler
+	taken measure.Tokens // off the history by now, by the ruler
 }
 
 // end takes what was published over the whole of a session.
 func (f *Figures) end(t *extent.Tracker) {
-	f.Peak, f.Saved, f.Overflow = compaction.Tokens(t.Peak()), compaction.Tokens(t.Saved()), t.Overflow()
+	f.Peak, f.Saved, f.Overflow = measure.Tokens(t.Peak()), measure.Tokens(t.Saved()), t.Overflow()
 	if f.Overflow > 0 {
 		f.Overflowing = 1
 	}
@@ -75,8 +75,8 @@ type Summaries struct {
 	Failed    int `json:"failed"`
 	Used      int `json:"used"` // put in place of their range
 	// Input is read to make them, Output is their cost in a history.
-	Input  compaction.Tokens `json:"input_tokens"`
-	Output compaction.Tokens `json:"output_tokens"`
+	Input  measure.Tokens `json:"input_tokens"`
+	Output measure.Tokens `json:"output_tokens"`
 }
 
 func newFigures() *Figures {
@@ -88,11 +88,11 @@ func newFigures() *Figures {
 }
 
 // carry counts a call.
-func (f *Figures) carry(t, available compaction.Tokens) {
+func (f *Figures) carry(t, available measure.Tokens) {
 	f.Calls++
 	f.Sent += t
 	f.Avoided += f.taken
-	f.Mean = f.Sent / compaction.Tokens(f.Calls)
+	f.Mean = f.Sent / measure.Tokens(f.Calls)
 	if t > available {
 		f.Over++
 	}
@@ -120,7 +120,7 @@ func (f *Figures) add(o *Figures) {
 	f.Nothing += o.Nothing
 	f.Peak = max(f.Peak, o.Peak)
 	f.Sent += o.Sent
-	f.Mean = f.Sent / compaction.Tokens(max(1, f.Calls))
+	f.Mean = f.Sent / measure.Tokens(max(1, f.Calls))
 	f.Saved += o.Saved
 	f.Avoided += o.Avoided
 	f.Summaries.add(&o.Summaries)

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/testkit/linear"
 )
@@ -15,7 +15,7 @@ func longSession(n int) *Session {
 	s := &Session{Address: events.Address{Tenant: "t", Session: "s"}}
 	for i := range n {
 		s.Events = append(s.Events, Event{
-			Seq: compaction.Seq(i + 1), Time: int64(i) * 1000, Kind: events.KindTurn,
+			Seq: measure.Seq(i + 1), Time: int64(i) * 1000, Kind: events.KindTurn,
 			Data: fmt.Appendf(nil, `{"turn":%d,"model":{"context_window":16000},"messages":[{"role":"user","content":"Look at file %[1]d of the program."},`+
 				`{"role":"assistant","content":null,"tool_calls":[{"id":"c%[1]d","type":"function","function":{"name":"read_file","arguments":"{\"path\":\"src/f%[1]d.go\"}"}}]},`+
 				`{"role":"tool","tool_call_id":"c%[1]d","content":%q}]}`, i+1, strings.Repeat(fmt.Sprintf("line of file %d\n", i), 60)),

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 	"compactd/internal/ops/diff"
 	"compactd/internal/ops/transcript"
@@ -77,7 +78,7 @@ type SessionFigures struct {
 
 // End is the end of a session under a policy.
 type End struct {
-	Policy compaction.Policy // of the session: with the fields that it set itself
+	Policy policy.Policy // of the session: with the fields that it set itself
 	Budget events.Budget
 }
 

@@ -3,7 +3,6 @@ package whatif
 import (
 	"bytes"
 
-	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 )
@@ -15,11 +14,11 @@ type ruler struct {
 	table   measure.PriceTable
 
 	rate      measure.Rate
-	window    compaction.Tokens
-	available compaction.Tokens // for a call: the window, less the room for an answer that the agent requests
-	system    compaction.Tokens
-	tools     compaction.Tokens
-	history   compaction.Tokens
+	window    measure.Tokens
+	available measure.Tokens // for a call: the window, less the room for an answer that the agent requests
+	system    measure.Tokens
+	tools     measure.Tokens
+	history   measure.Tokens
 
 	prices measure.Prices
 	priced bool // the model has prices
@@ -28,7 +27,7 @@ type ruler struct {
 }
 
 func newRuler(prices measure.PriceTable) *ruler {
-	r := &ruler{windows: compaction.DefaultWindows().Table(), table: prices}
+	r := &ruler{windows: measure.DefaultWindows().Table(), table: prices}
 	r.model(&events.Model{})
 	return r
 }
@@ -59,18 +58,18 @@ func (r *ruler) differs(i int, raw events.Raw) bool {
 }
 
 func (r *ruler) model(m *events.Model) {
-	window := compaction.Tokens(m.ContextWindow)
+	window := measure.Tokens(m.ContextWindow)
 	if window == 0 {
 		window = r.windows.Window(m.Provider, m.Name)
 	}
 	r.rate = measure.RateOf(measure.Profiles["default"], m.Provider, m.Name)
 	r.window = window
-	r.available = window - compaction.Tokens(m.MaxOutputTokens)
+	r.available = window - measure.Tokens(m.MaxOutputTokens)
 	r.name = m.Name
 	r.prices, r.priced = r.table.Of(m.Name)
 }
 
-func (r *ruler) field(raw events.Raw) compaction.Tokens {
+func (r *ruler) field(raw events.Raw) measure.Tokens {
 	if s, ok := events.Text(raw); ok {
 		return r.rate.Count(s)
 	}
@@ -78,7 +77,7 @@ func (r *ruler) field(raw events.Raw) compaction.Tokens {
 }
 
 // of estimates some messages.
-func (r *ruler) of(messages []events.Message) (t compaction.Tokens) {
+func (r *ruler) of(messages []events.Message) (t measure.Tokens) {
 	for _, m := range messages {
 		t += r.rate.Message(m)
 	}
@@ -86,11 +85,11 @@ func (r *ruler) of(messages []events.Message) (t compaction.Tokens) {
 }
 
 // call is the content of the next call.
-func (r *ruler) call() compaction.Tokens {
+func (r *ruler) call() measure.Tokens {
 	return r.fixed() + r.history
 }
 
 // fixed is the part of a call beside its messages.
-func (r *ruler) fixed() compaction.Tokens {
+func (r *ruler) fixed() measure.Tokens {
 	return r.system + r.tools + r.rate.PerConversation
 }

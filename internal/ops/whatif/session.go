@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/ops/transcript"
 )
@@ -22,7 +23,7 @@ type Session struct {
 
 // Event is one message of the log.
 type Event struct {
-	Seq  compaction.Seq
+	Seq  measure.Seq
 	ID   string // of the message; "" when the publisher gave none
 	Time int64  // of the log, in Unix milliseconds
 	Kind events.Kind
@@ -75,7 +76,7 @@ func FromTranscript(t transcript.Session) *Session {
 			before = max(at, before)
 		}
 		s.Events = append(s.Events, Event{
-			Seq: compaction.Seq(i + 1), ID: turn.ID, Time: now, Kind: events.KindTurn, Data: turn.Payload,
+			Seq: measure.Seq(i + 1), ID: turn.ID, Time: now, Kind: events.KindTurn, Data: turn.Payload,
 		})
 	}
 	return s

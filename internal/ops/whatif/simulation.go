@@ -33,7 +33,7 @@ type simulation struct {
 	jobs   map[string]*events.Job // that were requested
 	awaits map[string]bool        // whose result is in the log: requested while all was the same
 	due    []dueJob               // whose result comes from here
-	made   compaction.Seq         // simulated events so far
+	made   measure.Seq            // simulated events so far
 	turns  []facts.Turn
 	ruler  *ruler
 	cache  cache
@@ -52,7 +52,7 @@ type dueJob struct {
 
 // simulated is where the sequences of simulated events begin: far beyond any log,
 // and exact in the JSON of any language.
-const simulated compaction.Seq = 1 << 48
+const simulated measure.Seq = 1 << 48
 
 func newSimulation(s *Session, c *compaction.Config, delay int64) *simulation {
 	prices := measure.DefaultPrices()

@@ -123,7 +123,7 @@ func TestAgain(t *testing.T) {
 }
 
 // golden reads the log that is kept for the rules in force, with what was published.
-func golden(t *testing.T) (sessions []*Session, published map[compaction.Seq][]string, c *compaction.Config) {
+func golden(t *testing.T) (sessions []*Session, published map[measure.Seq][]string, c *compaction.Config) {
 	t.Helper()
 	dir := filepath.Join("..", "..", "compaction", "testdata", "golden", fmt.Sprintf("rules-%d", compaction.RulesVersion))
 	text, err := os.ReadFile(filepath.Join(dir, "config.json"))
@@ -142,7 +142,7 @@ func golden(t *testing.T) (sessions []*Session, published map[compaction.Seq][]s
 		}
 		known[a].Events = append(known[a].Events, Event{Seq: e.Seq, Time: e.Time, Kind: e.Kind, Data: []byte(e.Payload), Config: c})
 	}
-	published = map[compaction.Seq][]string{}
+	published = map[measure.Seq][]string{}
 	for _, o := range lines[goldenOutcome](t, dir, "outcomes.jsonl") {
 		published[o.Seq] = append(published[o.Seq], string(o.Kind)+" "+string(o.Body))
 	}
@@ -150,18 +150,18 @@ func golden(t *testing.T) (sessions []*Session, published map[compaction.Seq][]s
 }
 
 type goldenEvent struct {
-	Seq     compaction.Seq `json:"seq"`
-	Time    int64          `json:"time"`
-	Kind    events.Kind    `json:"kind"`
-	Tenant  string         `json:"tenant"`
-	Session string         `json:"session"`
-	Payload string         `json:"payload"`
+	Seq     measure.Seq `json:"seq"`
+	Time    int64       `json:"time"`
+	Kind    events.Kind `json:"kind"`
+	Tenant  string      `json:"tenant"`
+	Session string      `json:"session"`
+	Payload string      `json:"payload"`
 }
 
 type goldenOutcome struct {
-	Seq  compaction.Seq `json:"seq"`
-	Kind events.Kind    `json:"kind"`
-	Body events.Raw     `json:"body"`
+	Seq  measure.Seq `json:"seq"`
+	Kind events.Kind `json:"kind"`
+	Body events.Raw  `json:"body"`
 }
 
 func lines[T any](t *testing.T, dir, name string) (out []T) {
@@ -186,7 +186,7 @@ func lines[T any](t *testing.T, dir, name string) (out []T) {
 func TestRecordedConfig(t *testing.T) {
 	sessions, want, c := golden(t)
 	for _, policy := range []Policy{{Name: Recorded}, {Name: "the same", Config: c}} {
-		got := map[compaction.Seq][]string{}
+		got := map[measure.Seq][]string{}
 		for _, s := range sessions {
 			w := newSimulation(s, policy.Config, time.Minute.Milliseconds())
 			w.emitted = func(e *Event, outs []compaction.Outcome) {
@@ -272,7 +272,7 @@ func TestCalls(t *testing.T) {
 		if from > 0 {
 			replaces = fmt.Sprintf(`,"replaces_from":%d`, from)
 		}
-		s.Events = append(s.Events, Event{Seq: compaction.Seq(id), Time: int64(id), Kind: events.KindTurn, Data: fmt.Appendf(nil,
+		s.Events = append(s.Events, Event{Seq: measure.Seq(id), Time: int64(id), Kind: events.KindTurn, Data: fmt.Appendf(nil,
 			`{"turn":%d,"format":"openai","messages":[{"role":"user","content":"%d %s"},{"role":"assistant","content":"yes"}]%s}`, number, number, text, replaces)})
 	}
 	publish(1, 0)

@@ -14,6 +14,8 @@ import (
 	"compactd/internal/broker/embedded"
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 	"compactd/internal/summarize"
 	"compactd/internal/worker"
@@ -160,16 +162,16 @@ func Open(t *testing.T, c embedded.Config, top topology.Config) *Env {
 }
 
 // WithoutSummaries is the default policy for workers that make none.
-func WithoutSummaries() compaction.Policy {
-	p := compaction.DefaultPolicy()
+func WithoutSummaries() policy.Policy {
+	p := policy.Default()
 	p.Summarize.Enabled = false
 	return p
 }
 
 // NewConfig is a policy with the windows of known models.
-func NewConfig(t *testing.T, p compaction.Policy) *compaction.Config {
+func NewConfig(t *testing.T, p policy.Policy) *compaction.Config {
 	t.Helper()
-	c, err := compaction.NewConfig(p, compaction.DefaultWindows())
+	c, err := compaction.NewConfig(p, measure.DefaultWindows())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
-	"compactd/internal/compaction"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 	"compactd/internal/summarize"
 )
@@ -17,7 +17,7 @@ import (
 // Summarizing returns an environment whose sessions are summarized.
 func Summarizing(t *testing.T, s summarize.Summarizer) *Env {
 	env := New(t, t.TempDir())
-	env.Config, env.Summarizer = NewConfig(t, compaction.DefaultPolicy()), s
+	env.Config, env.Summarizer = NewConfig(t, policy.Default()), s
 	return env
 }
 

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 )
 
@@ -33,7 +35,7 @@ func TestProcessAllocates(t *testing.T) {
 // window.
 func worked(t testing.TB) (*Decider, func(*Decider)) {
 	t.Helper()
-	c, err := compaction.NewConfig(compaction.DefaultPolicy(), compaction.DefaultWindows())
+	c, err := compaction.NewConfig(policy.Default(), measure.DefaultWindows())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +43,7 @@ func worked(t testing.TB) (*Decider, func(*Decider)) {
 		`{"role":"assistant","content":[{"type":"text","text":"` + strings.Repeat(`the agent logs why `, 15) + `"},{"type":"tool_use","id":"toolu_0123456789abcdef","name":"read_file","input":{"path":"/usr/src/app/handler.go"}}]},` +
 		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_0123456789abcdef","content":"` + strings.Repeat(`error: cannot find symbol at line 214\n`, 18) + `"}]}],` +
 		`"usage":{"input_tokens":4,"cache_read_input_tokens":12345,"output_tokens":120}}`)
-	var seq compaction.Seq
+	var seq measure.Seq
 	e := Event{Location: events.Location{Kind: events.KindTurn, Address: events.Address{Tenant: "t", Session: "s"}}, Data: payload}
 	next := func(d *Decider) {
 		seq++

@@ -8,13 +8,14 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 )
 
 // Event is one message of the log.
 type Event struct {
 	events.Location
-	Seq compaction.Seq
+	Seq measure.Seq
 	// Pending is the number of later events of the partition when the event was delivered.
 	Pending uint64
 	ID      string // Nats-Msg-Id, or ""
@@ -34,7 +35,7 @@ func ReadEvent(m jetstream.Msg) (Event, time.Time, error) {
 		return Event{}, time.Time{}, fmt.Errorf("read event: %w", err)
 	}
 	e := Event{
-		Location: at, Seq: compaction.Seq(md.Sequence.Stream), Pending: md.NumPending,
+		Location: at, Seq: measure.Seq(md.Sequence.Stream), Pending: md.NumPending,
 		Trace: events.ReadTrace(m.Headers()[events.HeaderTrace]), Time: md.Timestamp.UnixMilli(), Data: m.Data(),
 	}
 	if id := m.Headers().Get(nats.MsgIdHdr); events.ValidEventID(id) {

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 )
@@ -41,11 +42,11 @@ func firstTurn(a events.Address) Event {
 // The overview of a session outside of memory is that of the config in force.
 func TestOverviewFollowsConfig(t *testing.T) {
 	config := func(changes string) *compaction.Config {
-		p, err := compaction.DefaultPolicy().Set(events.Raw(changes))
+		p, err := policy.Default().Set(events.Raw(changes))
 		if err != nil {
 			t.Fatal(err)
 		}
-		c, err := compaction.NewConfig(p, compaction.DefaultWindows())
+		c, err := compaction.NewConfig(p, measure.DefaultWindows())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,7 +82,7 @@ func TestEvictUnused(t *testing.T) {
 	if !ok {
 		t.Fatal("no preset")
 	}
-	config, err := compaction.NewConfig(policy, compaction.DefaultWindows())
+	config, err := compaction.NewConfig(policy, measure.DefaultWindows())
 	if err != nil {
 		t.Fatal(err)
 	}

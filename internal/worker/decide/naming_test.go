@@ -5,12 +5,14 @@ import (
 	"testing"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 )
 
 // The log names a branch with its first turn, and again with its first turn in each thirtieth of the retention.
 func TestForkedBy(t *testing.T) {
-	config, err := compaction.NewConfig(compaction.DefaultPolicy(), compaction.DefaultWindows())
+	config, err := compaction.NewConfig(policy.Default(), measure.DefaultWindows())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +40,7 @@ func TestForkedBy(t *testing.T) {
 		if step.kind != events.KindTurn {
 			data = `{}`
 		}
-		e := Event{Location: events.Location{Kind: step.kind, Address: a}, Seq: compaction.Seq(i + 1), Time: step.hours * hour, Data: []byte(data)}
+		e := Event{Location: events.Location{Kind: step.kind, Address: a}, Seq: measure.Seq(i + 1), Time: step.hours * hour, Data: []byte(data)}
 		d.Process(e)
 		if f := d.ForkedBy(e); (f != nil) != step.named || f != nil && f.Session != "a" {
 			t.Errorf("event %d: the log names %+v, want %t", e.Seq, f, step.named)

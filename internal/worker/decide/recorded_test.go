@@ -7,20 +7,21 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 )
 
 // E6: a recorded rejection stands. Its turn is not taken when the log is applied again, though
 // today's rules would take it, and the next turn of its session, decided now, is the first.
 func TestRecordedRejection(t *testing.T) {
-	config, err := compaction.NewConfig(compaction.DefaultPolicy(), compaction.DefaultWindows())
+	config, err := compaction.NewConfig(policy.Default(), measure.DefaultWindows())
 	if err != nil {
 		t.Fatal(err)
 	}
 	d := New(config)
 	d.Store = rows{}
 	a := events.Address{Tenant: events.DefaultTenant, Session: strings.Repeat("s", 65)}
-	turn := func(seq compaction.Seq) Event {
+	turn := func(seq measure.Seq) Event {
 		return Event{
 			Location: events.Location{Kind: events.KindTurn, Address: a}, Seq: seq, Time: int64(seq),
 			Data: []byte(`{"v":1,"turn":1,"model":{"provider":"openai","name":"gpt-4o"},"messages":[{"role":"user","content":"go on"}]}`),
@@ -43,9 +44,9 @@ func TestRecordedRejection(t *testing.T) {
 
 // A session that ends, or begins again, takes nothing off what its agents did again after compactions.
 func TestRepeatedNeverFalls(t *testing.T) {
-	p := compaction.DefaultPolicy()
+	p := policy.Default()
 	p.Prune.ProtectTokens, p.Prune.MinimumTokens = 0, 0
-	config, err := compaction.NewConfig(p, compaction.DefaultWindows())
+	config, err := compaction.NewConfig(p, measure.DefaultWindows())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +62,7 @@ func TestRepeatedNeverFalls(t *testing.T) {
 	} {
 		d := New(config)
 		d.Store = rows{}
-		var seq compaction.Seq
+		var seq measure.Seq
 		process := func(kind events.Kind, data string) {
 			seq++
 			d.Process(Event{Location: events.Location{Kind: kind, Address: a}, Seq: seq, Time: int64(seq), Data: []byte(data)})

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"compactd/internal/compaction"
+	"compactd/internal/compaction/render"
 	"compactd/internal/events"
 )
 
@@ -15,7 +15,7 @@ const maxText = 16 << 10
 
 // Changes pairs the messages before a compaction with those after it, in the order of the history. edits are
 // the compaction's edits; count estimates the tokens of a message.
-func Changes(f events.Format, before, after []compaction.Sourced, edits []events.Edit, count func(events.Message) int64) []events.Change {
+func Changes(f events.Format, before, after []render.Sourced, edits []events.Edit, count func(events.Message) int64) []events.Change {
 	p := pairing{format: f, edits: edits, count: count}
 	at, own := map[events.Position]int{}, map[string]int{} // own: messages of compactd, without a position
 	for i := range before {
@@ -56,7 +56,7 @@ type pairing struct {
 }
 
 // add adds a row. before or after may be nil.
-func (p *pairing) add(before, after *compaction.Sourced) {
+func (p *pairing) add(before, after *render.Sourced) {
 	c := events.Change{Action: events.ActionRemoved}
 	if after != nil {
 		c.Action, c.Turn, c.Index = events.ActionAdded, after.First.Turn, after.First.Index
@@ -80,7 +80,7 @@ func (p *pairing) add(before, after *compaction.Sourced) {
 }
 
 // show returns a message as text, its role and its tokens.
-func (p *pairing) show(s *compaction.Sourced, c *events.Change) (text string, role events.Role, tokens int64) {
+func (p *pairing) show(s *render.Sourced, c *events.Change) (text string, role events.Role, tokens int64) {
 	m, err := p.format.Read(s.Raw)
 	if err != nil {
 		text = string(s.Raw)

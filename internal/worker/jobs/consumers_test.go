@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"compactd/internal/broker/topology"
-	"compactd/internal/compaction"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 	"compactd/internal/summarize/extract"
 	"compactd/internal/testkit/workertest"
@@ -16,7 +16,7 @@ import (
 func TestDeletedConsumers(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
-	env.Config = workertest.NewConfig(t, compaction.DefaultPolicy())
+	env.Config = workertest.NewConfig(t, policy.Default())
 	env.Summarizer = extract.New()
 	lanes := make(chan struct{}, 16)
 	done := make(chan observe.SummaryDone, 1024)

@@ -15,6 +15,7 @@ import (
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
@@ -144,7 +145,7 @@ func (p *Pool) did(d *delivery, step observe.Step) {
 		return
 	}
 	step.Trace, step.Address, step.Job, step.Kind = d.trace, d.address, d.job.ID, events.KindJob
-	step.Seq, step.Ended = compaction.Seq(d.job.CausedBy.Seq), time.Now()
+	step.Seq, step.Ended = measure.Seq(d.job.CausedBy.Seq), time.Now()
 	p.Tracer.Did(step)
 }
 

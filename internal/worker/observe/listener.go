@@ -3,7 +3,6 @@ package observe
 import (
 	"time"
 
-	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 )
@@ -63,10 +62,10 @@ type Listener struct {
 type PartitionAcquired struct {
 	Partition int
 	Epoch     uint64
-	Cursor    compaction.Seq // of the marker that was found
-	Snapshot  compaction.Seq // cursor of the restored snapshot; 0 without one
-	Replayed  int            // events up to the marker
-	Sessions  int            // ledgers in memory
+	Cursor    measure.Seq // of the marker that was found
+	Snapshot  measure.Seq // cursor of the restored snapshot; 0 without one
+	Replayed  int         // events up to the marker
+	Sessions  int         // ledgers in memory
 	Took      time.Duration
 }
 
@@ -93,7 +92,7 @@ type PartitionReleased struct {
 // Applied describes a decided event.
 type Applied struct {
 	Partition int
-	Seq       compaction.Seq
+	Seq       measure.Seq
 	Kind      events.Kind
 	Outcomes  int
 	Pending   uint64 // later events of the partition at its delivery
@@ -103,14 +102,14 @@ type Applied struct {
 // Fetched describes an event that was read by its sequence. It is then processed like any other.
 type Fetched struct {
 	Partition int
-	Seq       compaction.Seq
+	Seq       measure.Seq
 	Err       error // of the last read
 }
 
 // Committed is one commit.
 type Committed struct {
 	Partition int
-	Cursor    compaction.Seq
+	Cursor    measure.Seq
 	Outcomes  int // 0 for a marker alone
 	Bytes     int
 	Took      time.Duration
@@ -119,7 +118,7 @@ type Committed struct {
 // Checkpointed is one checkpoint.
 type Checkpointed struct {
 	Partition int
-	Cursor    compaction.Seq
+	Cursor    measure.Seq
 	Ledgers   int // ledgers written
 	Evicted   int // ledgers evicted from memory
 	Kept      int // ledgers in memory afterwards
@@ -129,7 +128,7 @@ type Checkpointed struct {
 // Snapshotted is one snapshot.
 type Snapshotted struct {
 	Partition int
-	Cursor    compaction.Seq // position of its ledgers
+	Cursor    measure.Seq // position of its ledgers
 	Bytes     int64
 	Took      time.Duration
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/worker/observe"
 )
@@ -123,7 +123,7 @@ func TestLogOfAStart(t *testing.T) {
 	acquire := func(ids ...int) {
 		for _, id := range ids {
 			l.PartitionAcquired(observe.PartitionAcquired{
-				Partition: id, Epoch: uint64(10 + id), Cursor: 17, Snapshot: compaction.Seq(id % 2), Replayed: id, Sessions: 1, Took: time.Duration(20-id) * time.Second,
+				Partition: id, Epoch: uint64(10 + id), Cursor: 17, Snapshot: measure.Seq(id % 2), Replayed: id, Sessions: 1, Took: time.Duration(20-id) * time.Second,
 			})
 		}
 	}

@@ -3,7 +3,7 @@ package observe
 import (
 	"time"
 
-	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 )
 
@@ -22,8 +22,8 @@ type Step struct {
 	Trace   events.Trace
 	Name    string // one of the constants below
 	Address events.Address
-	Seq     compaction.Seq // of the event that caused the step
-	Kind    events.Kind    // of that event, or of the outcome
+	Seq     measure.Seq // of the event that caused the step
+	Kind    events.Kind // of that event, or of the outcome
 	Began   time.Time
 	Ended   time.Time
 	Err     error

@@ -13,23 +13,24 @@ import (
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 )
 
 // Index holds the records of a partition's events in OUTCOMES: their outcomes and configs. The caller
 // adds outcomes and markers in their order.
 type Index struct {
-	Outcomes map[compaction.Seq][]compaction.Outcome
-	Last     compaction.Seq // highest key of Outcomes
+	Outcomes map[measure.Seq][]compaction.Outcome
+	Last     measure.Seq // highest key of Outcomes
 	epochs   []configEpoch
-	Chains   map[compaction.Seq]uint64 // hashes at the markers; nil if not needed
-	Erased   compaction.Seq            // last session.forget, also a lost one: the log may lack events of the hashes before it
+	Chains   map[measure.Seq]uint64 // hashes at the markers; nil if not needed
+	Erased   measure.Seq            // last session.forget, also a lost one: the log may lack events of the hashes before it
 	epoch    uint64
 }
 
 // configEpoch is a config and the last event of its epoch.
 type configEpoch struct {
-	to   compaction.Seq
+	to   measure.Seq
 	hash string
 }
 
@@ -39,7 +40,7 @@ type configEpoch struct {
 func ReadIndex(ctx context.Context, js jetstream.JetStream, partition int, from, upTo uint64, chains bool, foreign func(commit.Foreign)) (*Index, error) {
 	r := &Index{}
 	if chains {
-		r.Chains = map[compaction.Seq]uint64{}
+		r.Chains = map[measure.Seq]uint64{}
 	}
 	all := stream.Selection{From: from, UpTo: upTo}
 	return r, readCommits(ctx, js, partition, all, foreign, func(c commit.Commit[jetstream.Msg]) error {
@@ -92,7 +93,7 @@ func (r *Index) Add(k events.Kind, data []byte) error {
 		return err
 	}
 	if r.Outcomes == nil {
-		r.Outcomes = map[compaction.Seq][]compaction.Outcome{}
+		r.Outcomes = map[measure.Seq][]compaction.Outcome{}
 	}
 	if r.Outcomes[cause] = append(r.Outcomes[cause], o); k == events.KindForgotten {
 		r.Erased = max(r.Erased, cause)
@@ -107,7 +108,7 @@ func (r *Index) ApplyMarker(m commit.Marker) {
 	if m.Before != "" { // stands in for the previous marker, which may be erased
 		r.ApplyMarker(commit.Marker{Cursor: m.Cursor, Epoch: r.epoch, Config: m.Before})
 	}
-	cursor, n := compaction.Seq(m.Cursor), len(r.epochs)
+	cursor, n := measure.Seq(m.Cursor), len(r.epochs)
 	taken := m.Epoch > r.epoch && n > 0 && !m.Taken // a marker with Taken has Before, or the same config
 	r.epoch = m.Epoch
 	switch {
@@ -119,11 +120,11 @@ func (r *Index) ApplyMarker(m commit.Marker) {
 		r.epochs[n-1].to = cursor
 	}
 	if r.Chains != nil {
-		maps.DeleteFunc(r.Chains, func(seq compaction.Seq, _ uint64) bool { return seq > cursor })
+		maps.DeleteFunc(r.Chains, func(seq measure.Seq, _ uint64) bool { return seq > cursor })
 		r.Chains[cursor] = cmp.Or(m.Chain, r.Chains[cursor])
 	}
 	if r.Last > cursor {
-		maps.DeleteFunc(r.Outcomes, func(seq compaction.Seq, _ []compaction.Outcome) bool { return seq > cursor })
+		maps.DeleteFunc(r.Outcomes, func(seq measure.Seq, _ []compaction.Outcome) bool { return seq > cursor })
 		r.Last = cursor
 	}
 	i := r.epochAt(cursor) // the last one, except after a rollback
@@ -132,13 +133,13 @@ func (r *Index) ApplyMarker(m commit.Marker) {
 }
 
 // epochAt returns the index of an event's config epoch; len(r.epochs) after the last marker.
-func (r *Index) epochAt(seq compaction.Seq) int {
-	i, _ := slices.BinarySearchFunc(r.epochs, seq, func(g configEpoch, seq compaction.Seq) int { return cmp.Compare(g.to, seq) })
+func (r *Index) epochAt(seq measure.Seq) int {
+	i, _ := slices.BinarySearchFunc(r.epochs, seq, func(g configEpoch, seq measure.Seq) int { return cmp.Compare(g.to, seq) })
 	return i
 }
 
 // ConfigAt returns the hash of the config of an event's decision, or "" after the last marker.
-func (r *Index) ConfigAt(seq compaction.Seq) string {
+func (r *Index) ConfigAt(seq measure.Seq) string {
 	if i := r.epochAt(seq); i < len(r.epochs) {
 		return r.epochs[i].hash
 	}
@@ -146,7 +147,7 @@ func (r *Index) ConfigAt(seq compaction.Seq) string {
 }
 
 // decodeOutcome reads an outcome without its messages.
-func decodeOutcome(k events.Kind, data []byte) (compaction.Outcome, compaction.Seq, error) {
+func decodeOutcome(k events.Kind, data []byte) (compaction.Outcome, measure.Seq, error) {
 	body, err := events.DecodeOutcome(k, data)
 	if err != nil {
 		return compaction.Outcome{}, 0, err
@@ -164,5 +165,5 @@ func decodeOutcome(k events.Kind, data []byte) (compaction.Outcome, compaction.S
 	case *events.Job:
 		cause = b.CausedBy
 	}
-	return compaction.Outcome{Kind: k, Body: body}, compaction.Seq(cause.Seq), nil
+	return compaction.Outcome{Kind: k, Body: body}, measure.Seq(cause.Seq), nil
 }

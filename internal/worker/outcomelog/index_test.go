@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"compactd/internal/broker/commit"
-	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 )
 
 // The first marker of an owner is at the position that the owner before it had reached. Events
@@ -21,7 +21,7 @@ func TestConfigEpochsOfErasedMarkers(t *testing.T) {
 	} {
 		r.ApplyMarker(m)
 	}
-	for seq, want := range map[compaction.Seq]string{1: "a", 10: "a", 11: "a", 20: "a", 21: "b", 30: "b", 31: ""} {
+	for seq, want := range map[measure.Seq]string{1: "a", 10: "a", 11: "a", 20: "a", 21: "b", 30: "b", 31: ""} {
 		if got := r.ConfigAt(seq); got != want {
 			t.Errorf("event %d was decided under %q, not %q", seq, got, want)
 		}
@@ -43,7 +43,7 @@ func TestConfigEpochsOfTakeOvers(t *testing.T) {
 	} {
 		r.ApplyMarker(m)
 	}
-	for seq, want := range map[compaction.Seq]string{1: "b", 10: "b", 20: "b", 21: "c", 30: "c"} {
+	for seq, want := range map[measure.Seq]string{1: "b", 10: "b", 20: "b", 21: "c", 30: "c"} {
 		if got := r.ConfigAt(seq); got != want {
 			t.Errorf("event %d was decided under %q, not %q", seq, got, want)
 		}
@@ -53,7 +53,7 @@ func TestConfigEpochsOfTakeOvers(t *testing.T) {
 // When a log is truncated, config epochs after its end are dropped, also when it ends at the end of
 // one of them.
 func TestConfigEpochsOfLostEvents(t *testing.T) {
-	for end, want := range map[uint64]map[compaction.Seq]string{
+	for end, want := range map[uint64]map[measure.Seq]string{
 		10: {10: "a", 11: "c", 40: "c"},
 		15: {10: "a", 15: "b", 16: "c", 40: "c"},
 		20: {10: "a", 20: "b", 21: "c", 40: "c"},

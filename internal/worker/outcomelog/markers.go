@@ -9,7 +9,7 @@ import (
 
 	"compactd/internal/broker/commit"
 	"compactd/internal/broker/stream"
-	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 )
 
 // Markers holds the markers of a partition: its decided position, its config epochs, and its
@@ -25,11 +25,11 @@ type Markers struct {
 // outcomes of events after the position are superseded.
 type rollback struct {
 	at uint64 // of the marker, in OUTCOMES
-	to compaction.Seq
+	to measure.Seq
 }
 
 // superseded reports whether an outcome at a sequence of OUTCOMES belongs to a lost event.
-func (h *Markers) superseded(at uint64, cause compaction.Seq) bool {
+func (h *Markers) superseded(at uint64, cause measure.Seq) bool {
 	return slices.ContainsFunc(h.rollbacks, func(s rollback) bool { return at < s.at && cause > s.to })
 }
 
@@ -54,14 +54,14 @@ func ReadMarkers(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, par
 	if h.End, err = commit.LastMarker(ctx, nc, partition); err != nil || h.End.Seq == 0 {
 		return h, err
 	}
-	var last compaction.Seq
+	var last measure.Seq
 	foreign := func(f commit.Foreign) { h.foreign = append(h.foreign, f) }
 	all := stream.Selection{UpTo: h.End.Seq, HeadersOnly: true}
 	return h, readCommits(ctx, js, partition, all, foreign, func(c commit.Commit[jetstream.Msg]) error {
 		if c.Marker == nil {
 			return nil
 		}
-		at := compaction.Seq(c.Marker.Cursor)
+		at := measure.Seq(c.Marker.Cursor)
 		if at < last {
 			h.rollbacks = append(h.rollbacks, rollback{c.Marker.Seq, at})
 		}

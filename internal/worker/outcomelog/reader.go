@@ -6,7 +6,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/broker/stream"
-	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 )
 
@@ -15,7 +15,7 @@ type Outcome struct {
 	Subject string
 	Address events.Address
 	Kind    events.Kind
-	Cause   compaction.Seq // the event that caused it
+	Cause   measure.Seq // the event that caused it
 	Data    []byte
 	Err     error // set if it cannot be decoded
 }
@@ -35,7 +35,7 @@ func NewReader(ctx context.Context, js jetstream.JetStream, s stream.Selection, 
 	ctx, o.quit = context.WithCancel(ctx)
 	go func() {
 		defer close(o.next)
-		var cause compaction.Seq
+		var cause measure.Seq
 		o.done <- stream.Read(ctx, js, s, func(m jetstream.Msg, seq uint64) error {
 			at, ok := followsEvent(m.Subject())
 			if !ok || h.isForeign(seq) {
@@ -96,11 +96,11 @@ func (o *Reader) take(ctx context.Context, fits func(*Outcome) bool) (out []Outc
 }
 
 // Before returns the outcomes of events before seq that were not taken yet.
-func (o *Reader) Before(ctx context.Context, seq compaction.Seq) ([]Outcome, error) {
+func (o *Reader) Before(ctx context.Context, seq measure.Seq) ([]Outcome, error) {
 	return o.take(ctx, func(x *Outcome) bool { return x.Cause < seq })
 }
 
 // Of returns the outcomes of an event. Call it after Before with the same sequence.
-func (o *Reader) Of(ctx context.Context, seq compaction.Seq) ([]Outcome, error) {
+func (o *Reader) Of(ctx context.Context, seq measure.Seq) ([]Outcome, error) {
 	return o.take(ctx, func(x *Outcome) bool { return x.Cause == seq })
 }

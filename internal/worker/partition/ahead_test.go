@@ -17,6 +17,7 @@ import (
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/render"
 	"compactd/internal/events"
 	"compactd/internal/worker/limit"
 )
@@ -69,7 +70,7 @@ func TestReadAhead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	views := make([]*compaction.View, sessions)
+	views := make([]*render.View, sessions)
 	for r := range rounds {
 		for s := range sessions {
 			raw := fmt.Sprintf(`{"role":"user","content":"turn %d of %d: %s"}`, r+1, s, strings.Repeat("x", textBytes))
@@ -79,9 +80,9 @@ func TestReadAhead(t *testing.T) {
 				t.Fatal(err)
 			}
 			if views[s] == nil {
-				views[s] = &compaction.View{Format: events.OpenAI}
+				views[s] = &render.View{Format: events.OpenAI}
 			}
-			views[s].Entries = append(views[s].Entries, measure.Measure(m, compaction.Entry{Seq: compaction.Seq(seq), Turn: uint32(r + 1)})...)
+			views[s].Entries = append(views[s].Entries, measure.Measure(m, measure.Entry{Seq: measure.Seq(seq), Turn: uint32(r + 1)})...)
 		}
 	}
 	read := requested(t, env.Connect(connect.Options{}))
@@ -96,7 +97,7 @@ func TestReadAhead(t *testing.T) {
 		}
 		want = append(want, data)
 		alone += blocks(read(), sessions)
-		queue = append(queue, group{outcomes: []emitted{{address: a, outcome: o}}, end: position{seq: compaction.Seq(s + 1)}})
+		queue = append(queue, group{outcomes: []emitted{{address: a, outcome: o}}, end: position{seq: measure.Seq(s + 1)}})
 	}
 	for s := range sessions {
 		set.Payloads.Erase(events.Address{Tenant: "t", Session: fmt.Sprint("s", s)})
@@ -174,7 +175,7 @@ func TestReadingNeedsNoProcessor(t *testing.T) {
 		}
 	}()
 	<-waits
-	if _, err := set.Payloads.Turn(reader.With(t.Context()), events.Address{Tenant: "t", Session: "s"}, compaction.Seq(seq)); err != nil {
+	if _, err := set.Payloads.Turn(reader.With(t.Context()), events.Address{Tenant: "t", Session: "s"}, measure.Seq(seq)); err != nil {
 		t.Fatal(err)
 	}
 	select {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"compactd/internal/broker/retry"
-	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/kv"
 	"compactd/internal/worker/decide"
 	"compactd/internal/worker/failpoint"
@@ -72,7 +72,7 @@ func (c *checkpointer) collect(outcomes uint64) (err error) {
 }
 
 // wanted returns the position that the pending checkpoint needs committed; 0 without one.
-func (c *checkpointer) wanted() compaction.Seq {
+func (c *checkpointer) wanted() measure.Seq {
 	if c.pending == nil {
 		return 0
 	}
@@ -80,7 +80,7 @@ func (c *checkpointer) wanted() compaction.Seq {
 }
 
 // save writes the pending checkpoint in the background if its position is committed.
-func (c *checkpointer) save(ctx context.Context, committed compaction.Seq) {
+func (c *checkpointer) save(ctx context.Context, committed measure.Seq) {
 	due := c.pending
 	if due == nil || committed < due.end.seq && !failpoint.CheckpointEarly() {
 		return
@@ -159,7 +159,7 @@ func (c *checkpointer) store(m kv.Position, changes []kv.Change) error {
 
 // finish writes the remaining changes after a drain. It writes nothing if a decided event was
 // not committed.
-func (c *checkpointer) finish(ctx context.Context, committed compaction.Seq, outcomes uint64) error {
+func (c *checkpointer) finish(ctx context.Context, committed measure.Seq, outcomes uint64) error {
 	for c.background.Wait(); !c.unwritten; c.background.Wait() {
 		if some, _ := c.ledgers.changed(); c.pending == nil && !some {
 			return nil

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"compactd/internal/broker/topology"
-	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/events/partitions"
 	"compactd/internal/worker/decide"
@@ -32,7 +32,7 @@ func TestCheckpointFollowsCommit(t *testing.T) {
 		}
 	})
 	p.ledgers.begin(p.file.ledgers(), position{})
-	for seq := compaction.Seq(1); seq <= 3; seq++ {
+	for seq := measure.Seq(1); seq <= 3; seq++ {
 		data := fmt.Sprintf(`{"v":1,"turn":%d,"messages":[{"role":"user","content":"go on"}]}`, seq)
 		e := decide.Event{
 			Location: events.Location{Kind: events.KindTurn, Address: events.Address{Tenant: "t", Session: "s"}},
@@ -49,7 +49,7 @@ func TestCheckpointFollowsCommit(t *testing.T) {
 		t.Fatalf("the checkpoint waits for a commit at %d, not 3", got)
 	}
 	for committed, want := range []uint64{0, 0, 0, 3} {
-		p.checkpointer.save(t.Context(), compaction.Seq(committed))
+		p.checkpointer.save(t.Context(), measure.Seq(committed))
 		p.checkpointer.wait()
 		if got := p.file.position().Cursor; got != want {
 			t.Errorf("committed up to %d, the file is at %d, not %d", committed, got, want)

@@ -12,7 +12,7 @@ import (
 	"compactd/internal/broker/connect"
 	"compactd/internal/broker/erase"
 	"compactd/internal/broker/retry"
-	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/events/partitions"
 	"compactd/internal/worker/decide"
@@ -32,7 +32,7 @@ type committer struct {
 
 	commits   *commit.Committer
 	taken     uint64 // sequence in OUTCOMES of the takeover
-	committed compaction.Seq
+	committed measure.Seq
 	split     partitions.Split // of the last marker
 	markedAt  time.Time
 	carried   *batch         // the next group, already rendered, which did not fit the last commit; or nil
@@ -58,7 +58,7 @@ func (c *committer) lastSeq() uint64 { return c.commits.LastSeq() }
 
 // commitQueue commits the whole queue. If the cursor moved without outcomes, it commits a marker
 // alone once one is due, or at once if a checkpoint at wanted waits for it.
-func (c *committer) commitQueue(ctx context.Context, wanted compaction.Seq) error {
+func (c *committer) commitQueue(ctx context.Context, wanted measure.Seq) error {
 	for !c.stopped.Load() {
 		b, err := c.batch(ctx)
 		if err != nil {
@@ -78,7 +78,7 @@ func (c *committer) commitQueue(ctx context.Context, wanted compaction.Seq) erro
 }
 
 // wantsMarker reports whether a marker without outcomes is due.
-func (c *committer) wantsMarker(end position, wanted compaction.Seq) bool {
+func (c *committer) wantsMarker(end position, wanted measure.Seq) bool {
 	age := time.Since(c.markedAt)
 	if end.seq <= c.committed {
 		return !c.markedAt.IsZero() && age >= c.set.renewEvery()

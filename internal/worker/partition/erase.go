@@ -13,6 +13,7 @@ import (
 	"compactd/internal/broker/erase"
 	"compactd/internal/broker/retry"
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/kv"
 	"compactd/internal/worker/failpoint"
@@ -58,7 +59,7 @@ type erasable interface {
 	streams(context.Context, erase.Erasure) (outcomes, log int64, err error)
 	// exists reports whether the partition has a file. await waits for a checkpoint that contains an event.
 	exists() bool
-	await(context.Context, compaction.Seq) error
+	await(context.Context, measure.Seq) error
 	// scrub overwrites the unused pages of the file and removes quarantined files.
 	scrub() (removed int64, err error)
 	// hold blocks copies of the file until release. copies removes the snapshots.
@@ -204,7 +205,7 @@ func (e *eraser) erasedSinceSplit(ctx context.Context) (bool, error) {
 // file and removes quarantined files. Then it removes the snapshots, unless another owner
 // did. No copy of the file is made at the same time.
 func (e *eraser) eraseFile(ctx context.Context, due *erasure) (removed int64, err error) {
-	if err := e.stores.await(ctx, compaction.Seq(due.Seq)); err != nil {
+	if err := e.stores.await(ctx, measure.Seq(due.Seq)); err != nil {
 		return 0, err
 	}
 	release, err := e.stores.hold(ctx)

@@ -7,7 +7,7 @@ import (
 	"compactd/internal/broker/brokertest"
 	"compactd/internal/broker/erase"
 	"compactd/internal/broker/topology"
-	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/worker/decide"
 )
@@ -25,7 +25,7 @@ func TestEraseTexts(t *testing.T) {
 	t.Cleanup(stop)
 	erased, kept := events.Address{Tenant: "t", Session: "s"}, events.Address{Tenant: "t", Session: "kept"}
 	for i, a := range []events.Address{erased, kept} {
-		other.Payloads.Put(decide.Event{Location: events.Location{Kind: events.KindTurn, Address: a}, Seq: compaction.Seq(1000 + i), Data: []byte(`{"messages":[]}`)})
+		other.Payloads.Put(decide.Event{Location: events.Location{Kind: events.KindTurn, Address: a}, Seq: measure.Seq(1000 + i), Data: []byte(`{"messages":[]}`)})
 	}
 	if _, err := erase.Request(brokertest.Within(t, time.Minute), env.JS, erased, "f"); err != nil {
 		t.Fatal(err)

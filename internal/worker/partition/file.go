@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 
 	"compactd/internal/broker/retry"
-	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/kv"
 	"compactd/internal/worker/decide"
 	"compactd/internal/worker/observe"
@@ -101,8 +101,8 @@ func (f *file) checkpoint(m kv.Position, changes []kv.Change) error {
 }
 
 // await waits until the file, if there is one, is at seq or later.
-func (f *file) await(ctx context.Context, seq compaction.Seq) error {
-	for f.store != nil && compaction.Seq(f.store.Position().Cursor) < seq {
+func (f *file) await(ctx context.Context, seq measure.Seq) error {
+	for f.store != nil && measure.Seq(f.store.Position().Cursor) < seq {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()

@@ -8,7 +8,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"compactd/internal/broker/retry"
-	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/stored"
 )
@@ -89,7 +89,7 @@ func (f *file) idleSession(a events.Address, now int64) (*idleSession, error) {
 // idleSession is a session without a turn since a sequence of the log.
 type idleSession struct {
 	events.Address
-	since compaction.Seq
+	since measure.Seq
 }
 
 // idle lists the sessions that are due.

@@ -18,6 +18,7 @@ import (
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/events/dialect"
 	"compactd/internal/worker/decide"
@@ -50,7 +51,7 @@ type intake struct {
 func (i *intake) consume(ctx context.Context) (stop func(), err error) {
 	at := uint64(i.ledgers.position().seq)
 	from := stream.LogFrom{Partitions: i.sources(at), Seq: at + 1, OnError: i.retrying("read log"), OnFetched: func(seq uint64, why error) {
-		observe.Call(i.set.config.Listener.Fetched, observe.Fetched{Partition: i.ID, Seq: compaction.Seq(seq), Err: why})
+		observe.Call(i.set.config.Listener.Fetched, observe.Fetched{Partition: i.ID, Seq: measure.Seq(seq), Err: why})
 	}}
 	return stream.ConsumeLog(ctx, i.set.js, from, func(m jetstream.Msg) { i.receive(ctx, m) })
 }
@@ -150,9 +151,9 @@ func (i *intake) linger(ctx context.Context, committed time.Time) {
 // relatives reads and stores events about the branches of a session.
 type relatives interface {
 	// branches lists the branches that the log names before an event.
-	branches(ctx context.Context, a events.Address, before compaction.Seq) ([]string, error)
+	branches(ctx context.Context, a events.Address, before measure.Seq) ([]string, error)
 	// endings lists the endings of a session after an event, in order.
-	endings(ctx context.Context, a events.Address, after compaction.Seq) ([]ending, error)
+	endings(ctx context.Context, a events.Address, after measure.Seq) ([]ending, error)
 	publish(ctx context.Context, k events.Kind, a events.Address, id string, body any) error
 }
 
@@ -218,12 +219,12 @@ func passOn(ctx context.Context, f relatives, x ending, parent events.Address, b
 // ending is a valid session.end or session.forget.
 type ending struct {
 	kind events.Kind
-	seq  compaction.Seq
+	seq  measure.Seq
 	id   string
 }
 
 // endingOf reads an ending; ok is false for any other event.
-func endingOf(k events.Kind, seq compaction.Seq, data []byte) (x ending, ok bool) {
+func endingOf(k events.Kind, seq measure.Seq, data []byte) (x ending, ok bool) {
 	x = ending{kind: k, seq: seq}
 	var err error
 	switch k {
@@ -242,11 +243,11 @@ func endingOf(k events.Kind, seq compaction.Seq, data []byte) (x ending, ok bool
 const familyPrefix = "family-"
 
 // first returns the sequence of the first ending of the cascade.
-func (x ending) first() compaction.Seq {
+func (x ending) first() measure.Seq {
 	if rest, ok := strings.CutPrefix(x.id, familyPrefix); ok {
 		digits, _, _ := strings.Cut(rest, "-")
 		if n, err := strconv.ParseUint(digits, 10, 64); err == nil && n > 0 && n < uint64(x.seq) {
-			return compaction.Seq(n)
+			return measure.Seq(n)
 		}
 	}
 	return x.seq
@@ -255,7 +256,7 @@ func (x ending) first() compaction.Seq {
 // family implements relatives with the log.
 type family struct{ scope }
 
-func (f family) branches(ctx context.Context, a events.Address, before compaction.Seq) (out []string, err error) {
+func (f family) branches(ctx context.Context, a events.Address, before measure.Seq) (out []string, err error) {
 	err = f.read(ctx, events.KindBranch, a, 1, func(m stream.LogMessage) error {
 		if m.Seq >= uint64(before) {
 			return nil // the messages of several subjects are not in order
@@ -268,10 +269,10 @@ func (f family) branches(ctx context.Context, a events.Address, before compactio
 	return out, err
 }
 
-func (f family) endings(ctx context.Context, a events.Address, after compaction.Seq) (out []ending, err error) {
+func (f family) endings(ctx context.Context, a events.Address, after measure.Seq) (out []ending, err error) {
 	for _, k := range []events.Kind{events.KindEnd, events.KindForget} {
 		if err := f.read(ctx, k, a, uint64(after)+1, func(m stream.LogMessage) error {
-			if x, ok := endingOf(k, compaction.Seq(m.Seq), m.Data); ok {
+			if x, ok := endingOf(k, measure.Seq(m.Seq), m.Data); ok {
 				out = append(out, x)
 			}
 			return nil

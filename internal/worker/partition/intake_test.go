@@ -6,19 +6,19 @@ import (
 
 	"compactd/internal/broker/brokertest"
 	"compactd/internal/broker/topology"
-	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/worker/decide"
 )
 
 // publish stores an event and returns its sequence.
-func (env *splitEnv) publish(k events.Kind, a events.Address, body string) compaction.Seq {
+func (env *splitEnv) publish(k events.Kind, a events.Address, body string) measure.Seq {
 	env.T.Helper()
 	ack, err := env.JS.Publish(env.T.Context(), events.Published(k, a), []byte(body))
 	if err != nil {
 		env.T.Fatal(err)
 	}
-	return compaction.Seq(ack.Sequence)
+	return measure.Seq(ack.Sequence)
 }
 
 // erase stores a session.forget.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/events/partitions"
 	"compactd/internal/kv"
@@ -186,7 +187,7 @@ var (
 
 // Inspect calls read with the ledger of a session, under the lock of the ledgers. It returns the last
 // event that the ledger contains. read must not keep the ledger. [ErrMoved]: the session moved by a split.
-func (l *ledgers) Inspect(a events.Address, read func(*compaction.Ledger)) (compaction.Seq, error) {
+func (l *ledgers) Inspect(a events.Address, read func(*compaction.Ledger)) (measure.Seq, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.life.phase() != serving {

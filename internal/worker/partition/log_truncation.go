@@ -10,7 +10,7 @@ import (
 	"compactd/internal/broker/retry"
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
-	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/events/partitions"
 )
@@ -75,7 +75,7 @@ func (s scope) rolledBack(from position, end uint64) position {
 	if l := s.set.Table().Lineage(s.ID); len(l) > 0 {
 		end = max(end, l[len(l)-1].First-1)
 	}
-	return position{seq: compaction.Seq(end), split: from.split}
+	return position{seq: measure.Seq(end), split: from.split}
 }
 
 // rollBackMarker moves the marker to the last decided event that the log still has. Outcomes of lost

@@ -15,7 +15,7 @@ import (
 	"compactd/internal/broker/commit"
 	"compactd/internal/broker/retry"
 	"compactd/internal/broker/stream"
-	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/worker/decide"
 	"compactd/internal/worker/failpoint"
@@ -126,7 +126,7 @@ func (p *Partition) open(ctx context.Context) (acquired observe.PartitionAcquire
 	failpoint.Pass("replayed")
 	n, _ := p.ledgers.cached()
 	return observe.PartitionAcquired{
-		Partition: p.ID, Epoch: r.commits.Epoch(), Cursor: r.marker.seq, Snapshot: compaction.Seq(r.snapshot), Replayed: r.replayed,
+		Partition: p.ID, Epoch: r.commits.Epoch(), Cursor: r.marker.seq, Snapshot: measure.Seq(r.snapshot), Replayed: r.replayed,
 		Sessions: n, Took: time.Since(began),
 	}, nil
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"compactd/internal/broker/commit"
-	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/events/partitions"
 	"compactd/internal/kv"
@@ -16,10 +16,10 @@ import (
 
 // position is a place between two events of a partition.
 type position struct {
-	seq   compaction.Seq // of the event before it
-	chain uint64         // hash over all events before it; 0 if unknown
-	id    string         // of the event before it
-	time  int64          // of the event before it, in Unix milliseconds
+	seq   measure.Seq // of the event before it
+	chain uint64      // hash over all events before it; 0 if unknown
+	id    string      // of the event before it
+	time  int64       // of the event before it, in Unix milliseconds
 
 	config string // hash of the config of the decision before it; "" if unknown
 
@@ -28,11 +28,11 @@ type position struct {
 
 // positionOfMarker and positionOfFile return the position of a marker and of a checkpoint.
 func positionOfMarker(m commit.Marker) position {
-	return position{seq: compaction.Seq(m.Cursor), chain: m.Chain, id: m.LastID, time: m.LastTime, split: m.Split}
+	return position{seq: measure.Seq(m.Cursor), chain: m.Chain, id: m.LastID, time: m.LastTime, split: m.Split}
 }
 
 func positionOfFile(m kv.Position) position {
-	return position{seq: compaction.Seq(m.Cursor), chain: m.Chain, id: m.LastID, time: m.LastTime}
+	return position{seq: measure.Seq(m.Cursor), chain: m.Chain, id: m.LastID, time: m.LastTime}
 }
 
 // positionAfter returns the position after an event. A session.forget begins a new chain, since

@@ -24,10 +24,10 @@ type group struct {
 type emitted struct {
 	address events.Address
 	outcome compaction.Outcome
-	trace   events.Trace   // of the event that caused it
-	seq     compaction.Seq // of that event
-	omitted string         // the reason to omit its messages, or ""
-	invalid error          // the reason why its messages are invalid, or nil
+	trace   events.Trace // of the event that caused it
+	seq     measure.Seq  // of that event
+	omitted string       // the reason to omit its messages, or ""
+	invalid error        // the reason why its messages are invalid, or nil
 }
 
 // alone reports whether the group is committed as a marker alone: later events are decided under another
@@ -181,7 +181,7 @@ func (q *queue) close() {
 }
 
 // HasCommitted reports whether all outcomes for a of events up to seq are committed.
-func (q *queue) HasCommitted(a events.Address, seq compaction.Seq) bool {
+func (q *queue) HasCommitted(a events.Address, seq measure.Seq) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.end.seq < seq {

@@ -3,7 +3,7 @@ package partition
 import (
 	"testing"
 
-	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 )
 
@@ -18,7 +18,7 @@ func TestHasCommitted(t *testing.T) {
 	}
 	for _, test := range []struct {
 		address events.Address
-		seq     compaction.Seq
+		seq     measure.Seq
 		want    bool
 	}{{a, 3, true}, {b, 3, true}, {a, 4, true}, {b, 4, false}, {a, 6, true}, {a, 7, false}, {a, 9, false}, {b, 9, false}, {a, 10, false}} {
 		if got := q.HasCommitted(test.address, test.seq); got != test.want {

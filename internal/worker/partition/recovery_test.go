@@ -7,6 +7,7 @@ import (
 
 	"compactd/internal/broker/commit"
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/events/partitions"
 	"compactd/internal/worker/decide"
@@ -18,7 +19,7 @@ import (
 func TestErasedBeforeTruncation(t *testing.T) {
 	set := &Set{config: Config{Compaction: simulatedConfigs()[1]}}
 	set.install(partitions.New(1))
-	event := func(seq compaction.Seq, k events.Kind, session, body string) decide.Event {
+	event := func(seq measure.Seq, k events.Kind, session, body string) decide.Event {
 		return decide.Event{Location: events.Location{Kind: k, Address: events.Address{Tenant: "t", Session: session}}, Seq: seq, Data: []byte(body)}
 	}
 	log := []decide.Event{
@@ -30,7 +31,7 @@ func TestErasedBeforeTruncation(t *testing.T) {
 	replay := func(other uint64) error {
 		h := inherit(0, set.Table(), 0)
 		h.whole = true
-		index := &outcomelog.Index{Chains: map[compaction.Seq]uint64{}}
+		index := &outcomelog.Index{Chains: map[measure.Seq]uint64{}}
 		at := position{}
 		for _, e := range log {
 			at = positionAfter(at, e, storedAt(&e))

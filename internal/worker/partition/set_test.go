@@ -7,6 +7,8 @@ import (
 	"compactd/internal/broker/brokertest"
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 )
 
@@ -68,11 +70,11 @@ func TestConfigWithoutEvents(t *testing.T) {
 	if former == 0 || idle > 0 {
 		t.Fatalf("under the first config the trigger is at %d tokens, %d sessions are idle", former, idle)
 	}
-	p, err := compaction.DefaultPolicy().Set(events.Raw(`{"threshold":0.4,"target":0.2,"info":0.3,"prune":{"micro":{"enabled":true,"idle_minutes":30}}}`))
+	p, err := policy.Default().Set(events.Raw(`{"threshold":0.4,"target":0.2,"info":0.3,"prune":{"micro":{"enabled":true,"idle_minutes":30}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	next, err := compaction.NewConfig(p, compaction.DefaultWindows())
+	next, err := compaction.NewConfig(p, measure.DefaultWindows())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/events/partitions"
 	"compactd/internal/stored"
@@ -42,7 +43,7 @@ func (s *simulation) audit() error {
 
 // record is what OUTCOMES has of a partition: outcomes by event, and the configs of events.
 type record struct {
-	published map[compaction.Seq][]commitment
+	published map[measure.Seq][]commitment
 	configs   []string
 }
 
@@ -50,7 +51,7 @@ type record struct {
 // was decided under: that of the commit that passes it. Commits follow each other,
 // and each has the outcomes of the events it passes.
 func (s *simulation) read(p int) (record, error) {
-	published, configs := map[compaction.Seq][]commitment{}, make([]string, 1, len(s.log)+1)
+	published, configs := map[measure.Seq][]commitment{}, make([]string, 1, len(s.log)+1)
 	var cursor uint64
 	var open []commitment
 	for _, c := range s.outcomes {
@@ -70,7 +71,7 @@ func (s *simulation) read(p int) (record, error) {
 			if !s.rolledBack(p, c.marker.Cursor) || c.kind != "" {
 				return record{}, fmt.Errorf("the marker went back from %d to %d", cursor, c.marker.Cursor)
 			}
-			maps.DeleteFunc(published, func(seq compaction.Seq, _ []commitment) bool { return uint64(seq) > c.marker.Cursor })
+			maps.DeleteFunc(published, func(seq measure.Seq, _ []commitment) bool { return uint64(seq) > c.marker.Cursor })
 			configs = configs[:c.marker.Cursor+1]
 		}
 		for seq := cursor + 1; seq <= c.marker.Cursor; seq++ {
@@ -115,7 +116,7 @@ func (s *simulation) rederive(root int, t partitions.Table, records []record) er
 	d := decide.New(nil)
 	books := map[events.Address]*book{}
 	var forks []decide.Event
-	parents := map[compaction.Seq]events.Address{}
+	parents := map[measure.Seq]events.Address{}
 	for _, e := range s.log {
 		p := t.At(e.Address, uint64(e.Seq))
 		if p%s.transforms[0] != root {
@@ -202,7 +203,7 @@ func (s *simulation) compare(e decide.Event, outs []compaction.Outcome, publishe
 
 // compareDisks checks the disks of a partition that are at an event. A disk that has passed a split may have what
 // is to be dropped.
-func (s *simulation) compareDisks(p int, t partitions.Table, seq compaction.Seq, d *decide.Decider) error {
+func (s *simulation) compareDisks(p int, t partitions.Table, seq measure.Seq, d *decide.Decider) error {
 	disks := slices.Clone(s.disks[p])
 	if o := s.current[p]; o != nil {
 		disks = append(disks, o.disk)

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"compactd/internal/broker/erase"
-	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/worker/decide"
 )
@@ -92,8 +92,8 @@ func (s simulatedStores) streams(_ context.Context, e erase.Erasure) (outcomes, 
 
 func (s simulatedStores) exists() bool { return true }
 
-func (s simulatedStores) await(_ context.Context, seq compaction.Seq) error {
-	if compaction.Seq(s.o.disk.at.Cursor) < seq {
+func (s simulatedStores) await(_ context.Context, seq measure.Seq) error {
+	if measure.Seq(s.o.disk.at.Cursor) < seq {
 		return errNotYet
 	}
 	return nil
@@ -290,7 +290,7 @@ func jobOf(e decide.Event) string {
 
 // wantErased checks that nothing is left of what was erased.
 func (s *simulation) wantErased() error {
-	last := map[events.Address]compaction.Seq{}
+	last := map[events.Address]measure.Seq{}
 	for _, e := range s.log {
 		if e.Kind == events.KindForget {
 			last[e.Address] = e.Seq
@@ -299,10 +299,10 @@ func (s *simulation) wantErased() error {
 	if len(last) == 0 {
 		return nil
 	}
-	causes := map[string]compaction.Seq{}
+	causes := map[string]measure.Seq{}
 	for _, a := range s.agents {
 		for _, j := range a.jobs {
-			causes[j.ID] = compaction.Seq(j.CausedBy.Seq)
+			causes[j.ID] = measure.Seq(j.CausedBy.Seq)
 		}
 	}
 	for _, e := range s.log {

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/render"
 	"compactd/internal/events"
 	"compactd/internal/worker/decide"
@@ -56,7 +57,7 @@ type simulatedFamily struct {
 	e decide.Event
 }
 
-func (f simulatedFamily) branches(_ context.Context, a events.Address, before compaction.Seq) (out []string, err error) {
+func (f simulatedFamily) branches(_ context.Context, a events.Address, before measure.Seq) (out []string, err error) {
 	if f.o.s.flaw == branchGoesOn {
 		return nil, nil
 	}
@@ -72,7 +73,7 @@ func (f simulatedFamily) branches(_ context.Context, a events.Address, before co
 	return out, nil
 }
 
-func (f simulatedFamily) endings(_ context.Context, a events.Address, after compaction.Seq) (out []ending, err error) {
+func (f simulatedFamily) endings(_ context.Context, a events.Address, after measure.Seq) (out []ending, err error) {
 	names := f.e.Kind == events.KindTurn && a != f.e.Address
 	if names && f.o.s.flaw == lateBranchMissed || !names && f.o.s.flaw == endingRepeated {
 		return nil, nil
@@ -146,7 +147,7 @@ func (h *simulatedHost) Inspect(a events.Address, read func(*compaction.Ledger))
 }
 
 // committed commits up to an event.
-func (h *simulatedHost) committed(at compaction.Seq) error {
+func (h *simulatedHost) committed(at measure.Seq) error {
 	for h.o.committed < at && h.o.s.flaw != uncommittedAnswered {
 		if err := h.between(); err != nil {
 			return err
@@ -159,7 +160,7 @@ func (h *simulatedHost) committed(at compaction.Seq) error {
 }
 
 // text is an event of the log.
-func (h *simulatedHost) text(a events.Address, seq compaction.Seq) ([]events.Message, error) {
+func (h *simulatedHost) text(a events.Address, seq measure.Seq) ([]events.Message, error) {
 	s := h.o.s
 	if int(seq) > len(s.log) || s.log[seq-1].Address != a {
 		return nil, errUnserved // the log lost it
@@ -168,14 +169,14 @@ func (h *simulatedHost) text(a events.Address, seq compaction.Seq) ([]events.Mes
 	return payload.Texts(e.Kind, e.Data)
 }
 
-func (h *simulatedHost) Turn(_ context.Context, a events.Address, seq compaction.Seq) ([]events.Message, error) {
+func (h *simulatedHost) Turn(_ context.Context, a events.Address, seq measure.Seq) ([]events.Message, error) {
 	if err := h.between(); err != nil {
 		return nil, err
 	}
 	return h.text(a, seq)
 }
 
-func (h *simulatedHost) Sourced(_ context.Context, a events.Address, v *compaction.View, own func(compaction.Seq) []events.Message) ([]compaction.Sourced, error) {
+func (h *simulatedHost) Sourced(_ context.Context, a events.Address, v *render.View, own func(measure.Seq) []events.Message) ([]render.Sourced, error) {
 	if err := h.between(); err != nil {
 		return nil, err
 	}
@@ -184,7 +185,7 @@ func (h *simulatedHost) Sourced(_ context.Context, a events.Address, v *compacti
 			v = l.ViewAt(l.Generation() - 1)
 		}
 	}
-	messages := map[compaction.Seq][]events.Message{}
+	messages := map[measure.Seq][]events.Message{}
 	for _, seq := range v.Seqs() {
 		if messages[seq] = own(seq); messages[seq] == nil {
 			var err error
@@ -193,7 +194,7 @@ func (h *simulatedHost) Sourced(_ context.Context, a events.Address, v *compacti
 			}
 		}
 	}
-	return render.WithSources(v, func(seq compaction.Seq) ([]events.Message, error) { return messages[seq], nil })
+	return render.WithSources(v, func(seq measure.Seq) ([]events.Message, error) { return messages[seq], nil })
 }
 
 // baseOf finds the base of a turn in its payload.
@@ -278,7 +279,7 @@ func (h *simulatedHost) Outcome(ctx context.Context, in *events.OutcomeRequest) 
 	}
 	cause := events.CauseOf(in.Seq, s.log[in.Seq-1].Data)
 	for _, c := range slices.Backward(s.outcomes) {
-		if c.cause != compaction.Seq(in.Seq) || c.address != a {
+		if c.cause != measure.Seq(in.Seq) || c.address != a {
 			continue
 		}
 		if body, err := events.DecodeOutcome(c.kind, c.data); err != nil || !events.Answers(body).Is(cause) {

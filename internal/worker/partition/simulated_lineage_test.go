@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/worker/decide"
 )
@@ -103,7 +104,7 @@ func (s *simulation) wantLineage(e decide.Event, was former, now []events.Raw) e
 }
 
 // wantFamilies checks that the log names each branch, and that branches end with their session, once.
-func (s *simulation) wantFamilies(forks []decide.Event, parents map[compaction.Seq]events.Address) error {
+func (s *simulation) wantFamilies(forks []decide.Event, parents map[measure.Seq]events.Address) error {
 	if s.counts.EventsLost > 0 {
 		return nil
 	}
@@ -136,7 +137,7 @@ func (s *simulation) wantFamilies(forks []decide.Event, parents map[compaction.S
 			}
 		}
 	}
-	passed := map[string]compaction.Seq{}
+	passed := map[string]measure.Seq{}
 	for _, e := range s.log {
 		if x, ends := endingOf(e.Kind, e.Seq, e.Data); ends && strings.HasPrefix(x.id, familyPrefix) {
 			if passed[x.id] > 0 {

@@ -12,6 +12,8 @@ import (
 	"compactd/internal/broker/commit"
 	"compactd/internal/broker/erase"
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/render"
 	"compactd/internal/events"
 	"compactd/internal/events/partitions"
 	"compactd/internal/kv"
@@ -30,7 +32,7 @@ type owner struct {
 	set       *Set // of this owner alone: its config
 	ledgers   *ledgers
 	queue     *queue
-	committed compaction.Seq
+	committed measure.Seq
 	fence     uint64
 	disk      *simulatedDisk
 	pending   *checkpoint
@@ -93,7 +95,7 @@ func (o *owner) open() {
 	var end uint64
 	if end, o.truncated = s.truncated(m); o.truncated {
 		if marker = o.ledgers.rolledBack(marker, end); s.flaw == belowSplit {
-			marker.seq = compaction.Seq(end)
+			marker.seq = measure.Seq(end)
 		}
 		if marker.seq > 0 {
 			marker.time = s.log[marker.seq-1].Time
@@ -173,7 +175,7 @@ func (o *owner) applyRecorded(marker position) error {
 	for p := range recorded.by {
 		recorded.by[p] = &outcomelog.Index{}
 		if p != o.partition || o.truncated {
-			recorded.by[p].Chains = map[compaction.Seq]uint64{}
+			recorded.by[p].Chains = map[measure.Seq]uint64{}
 		}
 	}
 	for _, c := range s.outcomes[at.Outcomes:o.fence] {
@@ -186,7 +188,7 @@ func (o *owner) applyRecorded(marker position) error {
 				return err
 			}
 		}
-		if c.marker != nil && (s.flaw != lostEventsReplayed || compaction.Seq(c.marker.Cursor) >= r.Last) {
+		if c.marker != nil && (s.flaw != lostEventsReplayed || measure.Seq(c.marker.Cursor) >= r.Last) {
 			r.ApplyMarker(*c.marker)
 		}
 	}
@@ -227,7 +229,7 @@ func (o *owner) applyRecorded(marker position) error {
 
 // unread lists the events of the partition behind what is decided, up to a
 // sequence.
-func (o *owner) unread(to compaction.Seq) func(func(decide.Event) bool) {
+func (o *owner) unread(to measure.Seq) func(func(decide.Event) bool) {
 	return func(yield func(decide.Event) bool) {
 		for _, e := range o.s.log[min(o.ledgers.position().seq, to):to] {
 			if slices.Contains(o.sources, e.Partition) && !o.s.gone[e.Seq] && !yield(e) {
@@ -275,7 +277,7 @@ func (s *simulation) anyConfig() *compaction.Config {
 
 // read decides the next events. The config in force may change before each of them.
 func (o *owner) read(n int) {
-	for e := range o.unread(compaction.Seq(len(o.s.log))) {
+	for e := range o.unread(measure.Seq(len(o.s.log))) {
 		if n--; n < 0 || o.ended {
 			return
 		}
@@ -572,8 +574,8 @@ func (s *simulation) body(o compaction.Outcome) []byte {
 	return data
 }
 
-func (s *simulation) render(v *compaction.View) []events.Raw {
-	raw, err := compaction.Render(v, func(seq compaction.Seq) ([]events.Message, error) {
+func (s *simulation) render(v *render.View) []events.Raw {
+	raw, _, err := render.Render(v, func(seq measure.Seq) ([]events.Message, error) {
 		e, ok := s.texts[seq]
 		if !ok {
 			return nil, fmt.Errorf("no text at %d", seq)
@@ -626,8 +628,8 @@ func (d *simulatedDisk) clone() *simulatedDisk {
 
 // fits is recovery.mismatch: a disk may be at events that the log has lost, or at
 // others of their sequences.
-func (d *simulatedDisk) fits(log []decide.Event, marker compaction.Seq) bool {
-	at := compaction.Seq(d.at.Cursor)
+func (d *simulatedDisk) fits(log []decide.Event, marker measure.Seq) bool {
+	at := measure.Seq(d.at.Cursor)
 	return at == 0 || at <= marker && log[at-1].Time == d.at.LastTime
 }
 

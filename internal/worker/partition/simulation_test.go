@@ -9,6 +9,8 @@ import (
 
 	"compactd/internal/broker/commit"
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 	"compactd/internal/events/partitions"
 	"compactd/internal/worker/decide"
@@ -32,9 +34,9 @@ type simulation struct {
 
 	log    []decide.Event
 	now    int64
-	ids    map[string]int64        // when a message id was stored
-	lost   map[uint64]bool         // where the log was once truncated
-	gone   map[compaction.Seq]bool // events that are overwritten
+	ids    map[string]int64     // when a message id was stored
+	lost   map[uint64]bool      // where the log was once truncated
+	gone   map[measure.Seq]bool // events that are overwritten
 	agents []*agent
 
 	outcomes []commitment
@@ -43,7 +45,7 @@ type simulation struct {
 	zombies  []*owner
 	disks    [][]*simulatedDisk // of each partition, without those in use
 	copies   []*simulatedDisk   // the snapshot of each partition; nil while it has none
-	texts    map[compaction.Seq]decide.Event
+	texts    map[measure.Seq]decide.Event
 
 	counts counts
 
@@ -75,7 +77,7 @@ type commitment struct {
 	kind      events.Kind // "" for a bare marker
 	address   events.Address
 	data      []byte
-	cause     compaction.Seq // the event it is about
+	cause     measure.Seq    // the event it is about
 	marker    *commit.Marker // on the last one of a commit
 	commit    int
 	gone      bool // it is overwritten
@@ -87,7 +89,7 @@ const duplicateWindow = 120_000
 func newSimulation(seed uint64, f flaw) *simulation {
 	s := &simulation{
 		Rand: rand.New(rand.NewPCG(seed, 0)), flaw: f, now: 1_700_000_000_000,
-		ids: map[string]int64{}, lost: map[uint64]bool{}, gone: map[compaction.Seq]bool{}, texts: map[compaction.Seq]decide.Event{},
+		ids: map[string]int64{}, lost: map[uint64]bool{}, gone: map[measure.Seq]bool{}, texts: map[measure.Seq]decide.Event{},
 	}
 	n := 1 + s.IntN(4)/3
 	s.current, s.disks, s.copies = make([]*owner, n), make([][]*simulatedDisk, n), make([]*simulatedDisk, n)
@@ -191,7 +193,7 @@ func (s *simulation) publish(k events.Kind, a events.Address, id string, data []
 		return
 	}
 	s.ids[id] = s.now
-	seq := compaction.Seq(len(s.log) + 1)
+	seq := measure.Seq(len(s.log) + 1)
 	s.log = append(s.log, decide.Event{
 		Location: events.Location{Partition: events.PartitionOf(a, s.transform()), Kind: k, Address: a}, Seq: seq, ID: id, Time: s.now, Data: data,
 	})
@@ -310,11 +312,11 @@ func (s *simulation) violated(format string, args ...any) {
 // estimator.
 var simulatedConfigs = sync.OnceValue(func() []*compaction.Config {
 	policy := func(set string) *compaction.Config {
-		p, err := compaction.DefaultPolicy().Set(events.Raw(set))
+		p, err := policy.Default().Set(events.Raw(set))
 		if err != nil {
 			panic(err)
 		}
-		c, err := compaction.NewConfig(p, compaction.DefaultWindows())
+		c, err := compaction.NewConfig(p, measure.DefaultWindows())
 		if err != nil {
 			panic(err)
 		}

@@ -12,7 +12,7 @@ import (
 	"compactd/internal/broker/commit"
 	"compactd/internal/broker/retry"
 	"compactd/internal/broker/snapshot"
-	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/kv"
 	"compactd/internal/worker/failpoint"
 	"compactd/internal/worker/observe"
@@ -138,7 +138,7 @@ func (s *snapshots) upload(ctx context.Context, c *checkpointer, least int) (don
 	}
 	c.ledgers.snapshotted(events)
 	failpoint.Pass("snapshot-put")
-	return observe.Snapshotted{Partition: c.ID, Cursor: compaction.Seq(m.Cursor), Bytes: info.Size()}, nil
+	return observe.Snapshotted{Partition: c.ID, Cursor: measure.Seq(m.Cursor), Bytes: info.Size()}, nil
 }
 
 // dropsAt reports whether a file at a cursor may already lack the sessions of a child that begins at this cursor:

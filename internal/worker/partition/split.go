@@ -15,6 +15,7 @@ import (
 	"compactd/internal/broker/retry"
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/events/partitions"
 	"compactd/internal/worker/decide"
@@ -282,7 +283,7 @@ func (s scope) unerased(after uint64, lastForget func(in []int) (uint64, error))
 // chainAt returns the hash of the events up to the partition's first, 0 for any other position. It takes the hash of
 // the ancestor that decided the last of them: a parent that begins at the same event may have a marker from before
 // the log was truncated.
-func (h *inheritance) chainAt(seq compaction.Seq) uint64 {
+func (h *inheritance) chainAt(seq measure.Seq) uint64 {
 	n := len(h.splits)
 	if n == 0 || uint64(seq)+1 != h.splits[n-1].First {
 		return 0

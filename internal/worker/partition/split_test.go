@@ -25,6 +25,7 @@ import (
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/events/partitions"
 	"compactd/internal/kv"
@@ -96,7 +97,7 @@ func (env *splitEnv) begin(set *Set, id int) (served chan observe.PartitionAcqui
 func (env *splitEnv) snapshot(set *Set, id int, seq uint64) {
 	env.T.Helper()
 	p := set.At(id)
-	if err := p.file.await(brokertest.Within(env.T, time.Minute), compaction.Seq(seq)); err != nil {
+	if err := p.file.await(brokertest.Within(env.T, time.Minute), measure.Seq(seq)); err != nil {
 		env.T.Fatal(err)
 	}
 	set.snapshots.take(env.T.Context(), p.checkpointer, 1)
@@ -294,7 +295,7 @@ func TestChildBeginsClose(t *testing.T) {
 	for n := range 2 * lag {
 		last = env.turn(moves, n+2)
 	}
-	if err := parent.At(0).file.await(brokertest.Within(t, time.Minute), compaction.Seq(last)); err != nil {
+	if err := parent.At(0).file.await(brokertest.Within(t, time.Minute), measure.Seq(last)); err != nil {
 		t.Fatal(err)
 	}
 	child, at, _ := env.serve("b", 1, t.TempDir())
@@ -313,7 +314,7 @@ func TestChildOfCrashedParent(t *testing.T) {
 	moves, dir := of(1), t.TempDir()
 	parent, _, stop := env.serve("a", 0, dir)
 	last := env.turn(moves, 1)
-	if err := parent.At(0).file.await(brokertest.Within(t, time.Minute), compaction.Seq(last)); err != nil {
+	if err := parent.At(0).file.await(brokertest.Within(t, time.Minute), measure.Seq(last)); err != nil {
 		t.Fatal(err)
 	}
 	stop()

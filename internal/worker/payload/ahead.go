@@ -4,17 +4,18 @@ import (
 	"context"
 	"maps"
 
-	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/render"
 	"compactd/internal/events"
 )
 
 // Ahead holds texts of many sessions, read before they are rendered.
-type Ahead struct{ texts map[compaction.Seq]entry }
+type Ahead struct{ texts map[measure.Seq]entry }
 
 // Wanted is a view that will be rendered.
 type Wanted struct {
 	Address events.Address
-	View    *compaction.View
+	View    *render.View
 }
 
 // ReadAhead reads the texts of views in one sweep over the log, instead of one sweep for each:
@@ -24,7 +25,7 @@ type Wanted struct {
 // before, and then drops before.
 func (t *Renderer) ReadAhead(ctx context.Context, before *Ahead, wanted []Wanted, limit int) *Ahead {
 	t.used.Store(true)
-	p := aheadPlan{renderer: t, before: before, have: map[compaction.Seq]entry{}, planned: map[compaction.Seq]bool{}, left: limit}
+	p := aheadPlan{renderer: t, before: before, have: map[measure.Seq]entry{}, planned: map[measure.Seq]bool{}, left: limit}
 	for i, w := range wanted {
 		if !p.add(w, i == 0) {
 			break
@@ -40,7 +41,7 @@ func (t *Renderer) ReadAhead(ctx context.Context, before *Ahead, wanted []Wanted
 	for k, group := range stored {
 		for _, m := range group {
 			if e, err := t.keep(p.owners[k], m); err == nil {
-				p.have[compaction.Seq(m.Seq)] = e
+				p.have[measure.Seq(m.Seq)] = e
 			}
 		}
 	}
@@ -51,8 +52,8 @@ func (t *Renderer) ReadAhead(ctx context.Context, before *Ahead, wanted []Wanted
 type aheadPlan struct {
 	renderer *Renderer
 	before   *Ahead
-	have     map[compaction.Seq]entry // already read; kept here, since the cache may drop them
-	planned  map[compaction.Seq]bool
+	have     map[measure.Seq]entry // already read; kept here, since the cache may drop them
+	planned  map[measure.Seq]bool
 	left     int        // bytes that may still be read
 	expected int        // estimated bytes to read
 	groups   [][]uint64 // sequences to read, one group per view
@@ -63,7 +64,7 @@ type aheadPlan struct {
 func (p *aheadPlan) add(w Wanted, first bool) bool {
 	seqs := w.View.Seqs()
 	var group []uint64
-	hits, held, expected := map[compaction.Seq]entry{}, 0, 0
+	hits, held, expected := map[measure.Seq]entry{}, 0, 0
 	for _, seq := range seqs {
 		if p.planned[seq] {
 			continue
@@ -94,7 +95,7 @@ func (p *aheadPlan) add(w Wanted, first bool) bool {
 }
 
 // at returns a text that was read ahead.
-func (a *Ahead) at(seq compaction.Seq) (hit entry, ok bool) {
+func (a *Ahead) at(seq measure.Seq) (hit entry, ok bool) {
 	if a != nil {
 		hit, ok = a.texts[seq]
 	}
@@ -102,7 +103,7 @@ func (a *Ahead) at(seq compaction.Seq) (hit entry, ok bool) {
 }
 
 // Has reports whether all texts of a view were read ahead.
-func (a *Ahead) Has(v *compaction.View) bool {
+func (a *Ahead) Has(v *render.View) bool {
 	for _, seq := range v.Seqs() {
 		if _, ok := a.at(seq); !ok {
 			return false

@@ -13,6 +13,7 @@ import (
 
 	"compactd/internal/broker/stream"
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/render"
 	"compactd/internal/events"
 	"compactd/internal/events/codec"
@@ -28,7 +29,7 @@ type Renderer struct {
 	// are read separately.
 	Texts *stream.Texts
 	nc    *nats.Conn
-	cache *otter.Cache[compaction.Seq, entry]
+	cache *otter.Cache[measure.Seq, entry]
 	used  atomic.Bool // since the last call of InvalidateUnused
 }
 
@@ -41,9 +42,9 @@ type entry struct {
 
 // NewRenderer returns a renderer that reads texts over nc and caches up to bytes of them.
 func NewRenderer(nc *nats.Conn, bytes uint64) *Renderer {
-	return &Renderer{Texts: stream.NewTexts(nc), nc: nc, cache: otter.Must(&otter.Options[compaction.Seq, entry]{
+	return &Renderer{Texts: stream.NewTexts(nc), nc: nc, cache: otter.Must(&otter.Options[measure.Seq, entry]{
 		MaximumWeight: bytes,
-		Weigher:       func(_ compaction.Seq, t entry) uint32 { return uint32(len(t.data)) + heldText },
+		Weigher:       func(_ measure.Seq, t entry) uint32 { return uint32(len(t.data)) + heldText },
 	})}
 }
 
@@ -71,9 +72,9 @@ func (t *Renderer) InvalidateUnused() {
 
 // get returns events by sequence, from ahead, from the cache, or from the log. They must belong to
 // the session a: a log that was truncated by a power loss assigns sequences twice.
-func (t *Renderer) get(ctx context.Context, ahead *Ahead, a events.Address, seqs []compaction.Seq) (map[compaction.Seq]entry, error) {
+func (t *Renderer) get(ctx context.Context, ahead *Ahead, a events.Address, seqs []measure.Seq) (map[measure.Seq]entry, error) {
 	t.used.Store(true)
-	have := make(map[compaction.Seq]entry, len(seqs))
+	have := make(map[measure.Seq]entry, len(seqs))
 	var missing []uint64
 	for _, seq := range seqs {
 		if hit, ok := t.at(ahead, a, seq); ok {
@@ -98,7 +99,7 @@ func (t *Renderer) get(ctx context.Context, ahead *Ahead, a events.Address, seqs
 		return nil, err
 	}
 	for _, b := range stored {
-		if have[compaction.Seq(b.Seq)], err = t.keep(a, b); err != nil {
+		if have[measure.Seq(b.Seq)], err = t.keep(a, b); err != nil {
 			return nil, err
 		}
 	}
@@ -106,7 +107,7 @@ func (t *Renderer) get(ctx context.Context, ahead *Ahead, a events.Address, seqs
 }
 
 // at returns an event of the session a from ahead or the cache.
-func (t *Renderer) at(ahead *Ahead, a events.Address, seq compaction.Seq) (hit entry, ok bool) {
+func (t *Renderer) at(ahead *Ahead, a events.Address, seq measure.Seq) (hit entry, ok bool) {
 	if hit, ok = ahead.at(seq); !ok {
 		hit, ok = t.cache.GetIfPresent(seq)
 	}
@@ -119,17 +120,17 @@ func (t *Renderer) keep(a events.Address, m stream.LogMessage) (entry, error) {
 	if err != nil || at.Address != a {
 		return entry{}, fmt.Errorf("sequence %d belongs to another session", m.Seq)
 	}
-	t.Put(decide.Event{Location: at, Seq: compaction.Seq(m.Seq), Data: m.Data})
+	t.Put(decide.Event{Location: at, Seq: measure.Seq(m.Seq), Data: m.Data})
 	return entry{at.Address, at.Kind, m.Data}, nil
 }
 
 // Render writes a view of the session a, and validates it: see [InvalidError].
-func (t *Renderer) Render(ctx context.Context, a events.Address, v *compaction.View) ([]events.Raw, error) {
+func (t *Renderer) Render(ctx context.Context, a events.Address, v *render.View) ([]events.Raw, error) {
 	messages, _, err := t.render(ctx, nil, a, v, limit.Of(ctx).Yield)
 	return messages, err
 }
 
-func (t *Renderer) render(ctx context.Context, ahead *Ahead, a events.Address, v *compaction.View, yield func(context.Context) error) (history []events.Raw, changes []events.Edit, err error) {
+func (t *Renderer) render(ctx context.Context, ahead *Ahead, a events.Address, v *render.View, yield func(context.Context) error) (history []events.Raw, changes []events.Edit, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("render: panic: %v", r)
@@ -139,7 +140,7 @@ func (t *Renderer) render(ctx context.Context, ahead *Ahead, a events.Address, v
 	if err != nil {
 		return nil, nil, fmt.Errorf("render: %w", err)
 	}
-	messages := make(map[compaction.Seq][]events.Message, len(have))
+	messages := make(map[measure.Seq][]events.Message, len(have))
 	for seq, e := range have {
 		if err := yield(ctx); err != nil {
 			return nil, nil, err
@@ -148,7 +149,7 @@ func (t *Renderer) render(ctx context.Context, ahead *Ahead, a events.Address, v
 			return nil, nil, fmt.Errorf("render: sequence %d: %w", seq, err)
 		}
 	}
-	history, changes, err = render.Render(v, func(seq compaction.Seq) ([]events.Message, error) { return messages[seq], yield(ctx) })
+	history, changes, err = render.Render(v, func(seq measure.Seq) ([]events.Message, error) { return messages[seq], yield(ctx) })
 	if err == nil {
 		sendable(v.Format, history)
 		err = check(v, history, messages)
@@ -160,8 +161,8 @@ func (t *Renderer) render(ctx context.Context, ahead *Ahead, a events.Address, v
 }
 
 // Turn returns the raw messages of a turn of a session.
-func (t *Renderer) Turn(ctx context.Context, a events.Address, seq compaction.Seq) ([]events.Message, error) {
-	have, err := t.get(ctx, nil, a, []compaction.Seq{seq})
+func (t *Renderer) Turn(ctx context.Context, a events.Address, seq measure.Seq) ([]events.Message, error) {
+	have, err := t.get(ctx, nil, a, []measure.Seq{seq})
 	if err != nil {
 		return nil, fmt.Errorf("read turn: %w", err)
 	}
@@ -179,14 +180,14 @@ func sendable(f events.Format, history []events.Raw) {
 // media: see [events.Format.Sendable]. own returns the caller's messages of a turn, or nil if the
 // log must be read. A message of own without Raw must be shown unchanged; the history is then not
 // validated.
-func (t *Renderer) Sourced(ctx context.Context, a events.Address, v *compaction.View, own func(compaction.Seq) []events.Message) (_ []compaction.Sourced, err error) {
+func (t *Renderer) Sourced(ctx context.Context, a events.Address, v *render.View, own func(measure.Seq) []events.Message) (_ []render.Sourced, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("render: panic: %v", r)
 		}
 	}()
-	messages := map[compaction.Seq][]events.Message{}
-	var missing []compaction.Seq
+	messages := map[measure.Seq][]events.Message{}
+	var missing []measure.Seq
 	for _, seq := range v.Seqs() {
 		if messages[seq] = own(seq); messages[seq] == nil {
 			missing = append(missing, seq)
@@ -201,7 +202,7 @@ func (t *Renderer) Sourced(ctx context.Context, a events.Address, v *compaction.
 			return nil, fmt.Errorf("render: sequence %d: %w", seq, err)
 		}
 	}
-	out, err := render.WithSources(v, func(seq compaction.Seq) ([]events.Message, error) { return messages[seq], nil })
+	out, err := render.WithSources(v, func(seq measure.Seq) ([]events.Message, error) { return messages[seq], nil })
 	if err != nil {
 		return nil, err
 	}
@@ -299,7 +300,7 @@ const (
 )
 
 // TooLong reports whether a view is too long to be rendered for a commit: an agent reads it in pages.
-func TooLong(v *compaction.View) bool {
+func TooLong(v *render.View) bool {
 	return len(v.Entries) > maxEntries || v.OwnBytes() > events.MaxOutputBytes || v.TextBytes() > maxTextBytes
 }
 
@@ -322,8 +323,8 @@ func (t *Renderer) summary(ctx context.Context, ahead *Ahead, a events.Address, 
 	if i < 0 {
 		return nil, nil
 	}
-	seq := compaction.Seq(c.Edits[i].Seq)
-	have, err := t.get(ctx, ahead, a, []compaction.Seq{seq})
+	seq := measure.Seq(c.Edits[i].Seq)
+	have, err := t.get(ctx, ahead, a, []measure.Seq{seq})
 	if err != nil {
 		return nil, fmt.Errorf("read summary: %w", err)
 	}
@@ -336,7 +337,7 @@ func (t *Renderer) summary(ctx context.Context, ahead *Ahead, a events.Address, 
 
 // Prompt reads the system prompt and the tools from the turns that set them. A sequence of 0
 // means that none set them.
-func (t *Renderer) Prompt(ctx context.Context, a events.Address, system, tools compaction.Seq) (s, d events.Raw, err error) {
+func (t *Renderer) Prompt(ctx context.Context, a events.Address, system, tools measure.Seq) (s, d events.Raw, err error) {
 	var seqs []uint64
 	if system != 0 {
 		seqs = append(seqs, uint64(system))

@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/render"
 	"compactd/internal/events"
 	"compactd/internal/events/validate"
 )
@@ -21,7 +22,7 @@ func (e *InvalidError) Error() string {
 // check returns an [*InvalidError] for a history that is not valid for its provider, unless the agent's own
 // messages cause each violation. A message that alone is invalid is kept unchanged. A history with a
 // message of a bad shape is not checked further.
-func check(v *compaction.View, history []events.Raw, texts map[compaction.Seq][]events.Message) error {
+func check(v *render.View, history []events.Raw, texts map[measure.Seq][]events.Message) error {
 	if len(history) == 0 {
 		return nil // such as a session whose first turn is parked, which has no format yet
 	}
@@ -42,7 +43,7 @@ func check(v *compaction.View, history []events.Raw, texts map[compaction.Seq][]
 var ofOne = []string{"bad_shape", "empty_text", "empty_content", "document_text", "reasoning_absent", "final_thinking"}
 
 // ownBreaches returns the rules that single messages of the agent break.
-func ownBreaches(call validate.Call, texts map[compaction.Seq][]events.Message) map[string]bool {
+func ownBreaches(call validate.Call, texts map[measure.Seq][]events.Message) map[string]bool {
 	own := map[string]bool{}
 	for _, turn := range texts {
 		for _, m := range turn {

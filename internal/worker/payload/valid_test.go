@@ -7,6 +7,7 @@ import (
 
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/render"
 	"compactd/internal/events"
 	"compactd/internal/worker/decide"
 	"compactd/internal/worker/observe"
@@ -36,13 +37,13 @@ func TestInvalidHistory(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			view := &compaction.View{Format: events.Anthropic}
+			view := &render.View{Format: events.Anthropic}
 			for i := test.drop; i < len(msgs); i++ {
 				m, err := events.Anthropic.Read(msgs[i].Raw)
 				if err != nil {
 					t.Fatal(err)
 				}
-				view.Entries = append(view.Entries, measure.Measure(m, compaction.Entry{Seq: 1, Turn: 1, Index: uint32(i)})...)
+				view.Entries = append(view.Entries, measure.Measure(m, measure.Entry{Seq: 1, Turn: 1, Index: uint32(i)})...)
 			}
 			out, omitted, err := r.Outcome(t.Context(), nil, a, compaction.Outcome{Kind: events.KindCompacted, Body: &events.Compacted{Compacted: true}, View: view}, 1<<20)
 			var got events.Compacted

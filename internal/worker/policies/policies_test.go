@@ -14,6 +14,7 @@ import (
 
 	"compactd/internal/broker/retry"
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/observe"
@@ -23,7 +24,7 @@ import (
 // withPolicies lets the next workers follow the policies of tenants, which are JSON here.
 func withPolicies(env *workertest.Env) {
 	env.Policies = func(texts map[string][]byte) (*compaction.Config, map[string]error, error) {
-		tenants, wrong := map[string]compaction.Policy{}, map[string]error{}
+		tenants, wrong := map[string]policy.Policy{}, map[string]error{}
 		for tenant, text := range texts {
 			p, err := env.Config.Policy.Set(text)
 			if err = cmp.Or(err, p.Validate()); err != nil {

@@ -25,7 +25,7 @@ type Recording struct {
 
 // RecordedEvent is one event of a session, with the config of its decision.
 type RecordedEvent struct {
-	Seq    compaction.Seq
+	Seq    measure.Seq
 	ID     string // of the message, or ""
 	Time   int64  // of the log, in Unix milliseconds
 	Kind   events.Kind

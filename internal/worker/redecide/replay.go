@@ -44,13 +44,13 @@ type Replayed struct {
 
 // Difference is the first difference between the recorded and the new outcomes of a session.
 type Difference struct {
-	Tenant   string         `json:"tenant"`
-	Session  string         `json:"session"`
-	Seq      compaction.Seq `json:"seq"` // of the event
-	Kind     events.Kind    `json:"kind"`
-	Path     string         `json:"path"` // of the field, such as budget.level; "" means the whole outcome
-	Recorded string         `json:"recorded"`
-	Decided  string         `json:"decided"`
+	Tenant   string      `json:"tenant"`
+	Session  string      `json:"session"`
+	Seq      measure.Seq `json:"seq"` // of the event
+	Kind     events.Kind `json:"kind"`
+	Path     string      `json:"path"` // of the field, such as budget.level; "" means the whole outcome
+	Recorded string      `json:"recorded"`
+	Decided  string      `json:"decided"`
 }
 
 // maxDifferences limits the reported differences.
@@ -133,7 +133,7 @@ func (r *replayer) replay(ctx context.Context, f *family) error {
 		return err
 	}
 	for _, id := range f.ids {
-		if err := r.missing(ctx, id, compaction.Seq(f.markers[id].End.Cursor)+1); err != nil {
+		if err := r.missing(ctx, id, measure.Seq(f.markers[id].End.Cursor)+1); err != nil {
 			return err
 		}
 	}
@@ -220,7 +220,7 @@ func (r *replayer) undecidable(s *session, why *outcomelog.UnknownConfigError) {
 
 // missing reports recorded outcomes of events before seq that the log does not hold. It ignores outcomes of
 // events older than the log.
-func (r *replayer) missing(ctx context.Context, id int, seq compaction.Seq) error {
+func (r *replayer) missing(ctx context.Context, id int, seq measure.Seq) error {
 	gone, err := r.outcomes[id].Before(ctx, seq)
 	for _, o := range gone {
 		if uint64(o.Cause) < r.first && o.Err == nil || !r.inside {
@@ -239,7 +239,7 @@ func (r *replayer) missing(ctx context.Context, id int, seq compaction.Seq) erro
 }
 
 // differ records the first difference of a session.
-func (r *replayer) differ(s *session, a events.Address, seq compaction.Seq, k events.Kind, path, recorded, decided string) {
+func (r *replayer) differ(s *session, a events.Address, seq measure.Seq, k events.Kind, path, recorded, decided string) {
 	if s.reported {
 		return
 	}

@@ -14,7 +14,8 @@ import (
 	"compactd/internal/broker/commit"
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
-	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 	"compactd/internal/summarize/extract"
 	"compactd/internal/testkit/workertest"
@@ -27,7 +28,7 @@ import (
 func newReplayEnv(t *testing.T) *workertest.Env {
 	env := workertest.New(t, t.TempDir())
 	env.Summarizer = extract.New()
-	env.Config = workertest.NewConfig(t, compaction.DefaultPolicy())
+	env.Config = workertest.NewConfig(t, policy.Default())
 	stop := env.Run("a", observe.Listener{})
 	for n := 1; n <= 20; n++ {
 		env.Publish(events.KindTurn, "s1", workertest.Turn(n))
@@ -79,7 +80,7 @@ func TestReplay(t *testing.T) {
 	if none := env.Replay(redecide.Span{Tenant: "acme"}); none.Events != 0 || !none.Equal() {
 		t.Errorf("no such tenant: %+v", none)
 	}
-	middle := compaction.Seq(log.Last / 2)
+	middle := measure.Seq(log.Last / 2)
 	early, late := env.Replay(redecide.Span{To: redecide.Place{Seq: middle}}), env.Replay(redecide.Span{From: redecide.Place{Seq: middle + 1}})
 	if early.Events != int(middle) || early.Events+late.Events != all.Events || early.Outcomes+late.Outcomes != all.Outcomes || !early.Equal() || !late.Equal() {
 		t.Errorf("two spans: %+v and %+v", early, late)

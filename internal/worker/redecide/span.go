@@ -8,7 +8,7 @@ import (
 
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
-	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/events/partitions"
 	"compactd/internal/worker/decide"
@@ -26,7 +26,7 @@ type Span struct {
 
 // Place is an event of the log, by its sequence or by its time.
 type Place struct {
-	Seq  compaction.Seq
+	Seq  measure.Seq
 	Time int64 // of storage in the log, in Unix milliseconds
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"compactd/internal/broker/topology"
-	"compactd/internal/compaction"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/observe"
@@ -17,7 +17,7 @@ import (
 // events before the change are replayed under the config that they were decided under (P4, P10).
 func TestAnotherConfigFromTheLog(t *testing.T) {
 	t.Parallel()
-	next := compaction.DefaultPolicy()
+	next := policy.Default()
 	next.Profile, next.Summarize.Enabled = "seed", false
 	var outcomes [2]map[string][]string
 	for i, dir := range []string{t.TempDir(), ""} {

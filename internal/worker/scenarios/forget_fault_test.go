@@ -12,7 +12,7 @@ import (
 
 	"compactd/internal/broker/embedded"
 	"compactd/internal/broker/topology"
-	"compactd/internal/compaction"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 	"compactd/internal/testkit/workertest"
 	"compactd/internal/worker/failpoint"
@@ -66,7 +66,7 @@ func TestFaultForget(t *testing.T) {
 			}
 			env := workertest.Open(t, embedded.Config{Dir: filepath.Join(data, "nats")}, topology.Config{})
 			defer env.Stop()
-			env.Config = workertest.NewConfig(t, compaction.DefaultPolicy())
+			env.Config = workertest.NewConfig(t, policy.Default())
 			if d := cmp.Diff(workertest.BySession(env.Redecided()), env.OutcomesBySession()); d != "" {
 				t.Errorf("stored outcomes differ from those of the log (-log +stored):\n%s", d)
 			}

@@ -21,6 +21,8 @@ import (
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
@@ -127,7 +129,7 @@ func TestForget(t *testing.T) {
 	dir := t.TempDir()
 	env := workertest.New(t, dir)
 	env.Ledgers, env.CheckpointEvery = t.TempDir(), 1
-	env.Config, env.Summarizer = workertest.NewConfig(t, compaction.DefaultPolicy()), extract.New()
+	env.Config, env.Summarizer = workertest.NewConfig(t, policy.Default()), extract.New()
 	stop := env.Run("a", observe.Listener{})
 	for n := 1; n <= 12; n++ {
 		publishRounds(env, 6, n, n+1)()
@@ -201,7 +203,7 @@ func forgetWhileSummarized(t *testing.T, grows bool) {
 	dir := t.TempDir()
 	env := workertest.New(t, dir)
 	started, goOn := make(chan struct{}, 10), make(chan struct{})
-	env.Config = workertest.NewConfig(t, compaction.DefaultPolicy())
+	env.Config = workertest.NewConfig(t, policy.Default())
 	env.Summarizer = workertest.SummarizerFunc(func(ctx context.Context, in summarize.Input) (*events.Summary, error) {
 		started <- struct{}{}
 		<-goOn
@@ -250,7 +252,7 @@ func TestForgetBeforeSummarized(t *testing.T) {
 	env := workertest.New(t, dir)
 	called, goOn := make(chan struct{}, 10), make(chan struct{})
 	started, held, read := make(chan uint64, 10), make(chan struct{}, 10), make(chan struct{})
-	env.Config = workertest.NewConfig(t, compaction.DefaultPolicy())
+	env.Config = workertest.NewConfig(t, policy.Default())
 	env.Summarizer = workertest.SummarizerFunc(func(ctx context.Context, in summarize.Input) (*events.Summary, error) {
 		select {
 		case <-goOn:
@@ -261,7 +263,7 @@ func TestForgetBeforeSummarized(t *testing.T) {
 		<-goOn
 		return nil, &summarize.RetryAfterError{After: time.Millisecond, Err: errors.New("busy")}
 	})
-	last := make(chan compaction.Seq, 1) // no event after it is read
+	last := make(chan measure.Seq, 1) // no event after it is read
 	l := observe.Listener{
 		SummaryStarted: func(e observe.SummaryStarted) { started <- e.Attempt },
 		Applied: func(e observe.Applied) {
@@ -281,7 +283,7 @@ func TestForgetBeforeSummarized(t *testing.T) {
 	}
 	workertest.Next(t, called, "job")
 	env.AwaitDecided()
-	last <- compaction.Seq(env.State(topology.LogStream).Last + 1)
+	last <- measure.Seq(env.State(topology.LogStream).Last + 1)
 	env.Publish(events.KindTurn, victim, secretTurn(13))
 	workertest.Next(t, held, "turn at which reading waits")
 	erased := make(chan *nats.Msg, 1)
@@ -320,7 +322,7 @@ func refused(env *workertest.Env, session string) {
 // still replayed under that config.
 func TestForgetKeepsConfigs(t *testing.T) {
 	t.Parallel()
-	later := compaction.DefaultPolicy()
+	later := policy.Default()
 	later.Profile, later.Summarize.Enabled = "seed", false
 	var outcomes [2][]workertest.Outcome
 	for i, dir := range []string{t.TempDir(), ""} {
@@ -588,7 +590,7 @@ func TestForgetGrown(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	env, owners := workertest.New(t, dir), workertest.NewOwnership(t)
-	env.Config, env.Summarizer = workertest.NewConfig(t, compaction.DefaultPolicy()), extract.New()
+	env.Config, env.Summarizer = workertest.NewConfig(t, policy.Default()), extract.New()
 	env.LeaseTTL, env.CheckpointEvery, env.SnapshotEvery = time.Second, 10*time.Millisecond, 50*time.Millisecond
 	var ledgers []string
 	var workers []*workertest.Running

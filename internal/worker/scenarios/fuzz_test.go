@@ -16,6 +16,7 @@ import (
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/testkit/plant"
 	"compactd/internal/testkit/workertest"
@@ -70,7 +71,7 @@ func newFuzzTarget(tb testing.TB) *fuzzTarget {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	config, err := compaction.NewConfig(workertest.WithoutSummaries(), compaction.DefaultWindows())
+	config, err := compaction.NewConfig(workertest.WithoutSummaries(), measure.DefaultWindows())
 	if err != nil {
 		tb.Fatal(err)
 	}

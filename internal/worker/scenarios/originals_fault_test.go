@@ -8,7 +8,7 @@ import (
 	"os"
 	"testing"
 
-	"compactd/internal/compaction"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 	"compactd/internal/summarize/extract"
 	"compactd/internal/testkit/figures"
@@ -23,7 +23,7 @@ func TestFaultOriginals(t *testing.T) {
 	t.Parallel()
 	const sessions, turns = 9, 30
 	env := workertest.New(t, t.TempDir())
-	env.Ledgers, env.Config, env.Summarizer = t.TempDir(), workertest.NewConfig(t, compaction.DefaultPolicy()), extract.New()
+	env.Ledgers, env.Config, env.Summarizer = t.TempDir(), workertest.NewConfig(t, policy.Default()), extract.New()
 	stop := env.Run("a", observe.Listener{})
 	for n := 1; n <= turns; n++ {
 		for s := range sessions {

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"text/tabwriter"
 
-	"compactd/internal/compaction"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 	"compactd/internal/summarize/llm"
 	"compactd/internal/summarize/model"
@@ -76,7 +76,7 @@ func TestFaultOutages(t *testing.T) {
 			}
 			o := &outage{compacted: map[string]int{}}
 			env := workertest.New(t, t.TempDir())
-			env.Config = workertest.NewConfig(t, compaction.DefaultPolicy())
+			env.Config = workertest.NewConfig(t, policy.Default())
 			env.Summarizer = llm.New([]model.Model{m}, nil)
 			stop := env.Run("a", observe.Listener{Compacted: o.see})
 			for n := 1; n <= outageTurns; n++ {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"compactd/internal/compaction"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
@@ -24,7 +24,7 @@ func TestPrivateTenant(t *testing.T) {
 		writers <- in.Writer
 		return extract.New().Summarize(ctx, in)
 	}))
-	p := compaction.DefaultPolicy()
+	p := policy.Default()
 	p.Limits.Private, p.Recall, p.RecallNotice = true, "tool", true
 	if p.NamesPlaces() || p.NamesHashes() {
 		t.Error("placeholders name places")

@@ -16,7 +16,8 @@ import (
 	"compactd/internal/broker/embedded"
 	"compactd/internal/broker/erase"
 	"compactd/internal/broker/topology"
-	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 	"compactd/internal/events/validate"
 	"compactd/internal/kv"
@@ -131,7 +132,7 @@ func TestTenantKeepsDays(t *testing.T) {
 		p.Limits.IdleDays = 1
 		env.MarkerEvery, env.CheckpointEvery, env.LeaseTTL = time.Hour, time.Hour, 24*time.Hour
 		var err error
-		if env.Config, err = env.Config.WithTenants(map[string]compaction.Policy{"acme": p}); err != nil {
+		if env.Config, err = env.Config.WithTenants(map[string]policy.Policy{"acme": p}); err != nil {
 			t.Fatal(err)
 		}
 		stop := env.Run("a", observe.Listener{})
@@ -204,7 +205,7 @@ func TestTenantKeepsDaysOfShortOwners(t *testing.T) {
 // a session continues for longer than the age, and its history can be read at any time.
 func TestOldEntriesAreCondensed(t *testing.T) {
 	withRetention(t, func(t *testing.T, env *workertest.Env, received chan *nats.Msg) {
-		env.Config, env.Summarizer = workertest.NewConfig(t, compaction.DefaultPolicy()), extract.New()
+		env.Config, env.Summarizer = workertest.NewConfig(t, policy.Default()), extract.New()
 		stop := env.Run("a", observe.Listener{})
 		generations := int64(0)
 		for n := 1; n <= 40; n++ {
@@ -288,7 +289,7 @@ func TestIdleLedgerIsDropped(t *testing.T) {
 // within the age finds its ledger, however late it is read.
 func TestLedgerWaitsForUnreadTurn(t *testing.T) {
 	withRetention(t, func(t *testing.T, env *workertest.Env, received chan *nats.Msg) {
-		var last compaction.Seq // no event after 2 is read until goOn
+		var last measure.Seq // no event after 2 is read until goOn
 		goOn := make(chan struct{})
 		stop := env.Run("a", observe.Listener{Applied: func(e observe.Applied) {
 			if last = e.Seq; last == 2 {

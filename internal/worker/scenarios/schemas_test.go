@@ -11,7 +11,7 @@ import (
 
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
-	"compactd/internal/compaction"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 	"compactd/internal/events/schema/schematest"
 	"compactd/internal/summarize/extract"
@@ -47,7 +47,7 @@ func validStream(env *workertest.Env, from, filter string, kind func(string) (ev
 func TestPayloadsMatchSchemas(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
-	env.Config, env.Summarizer = workertest.NewConfig(t, compaction.DefaultPolicy()), extract.New()
+	env.Config, env.Summarizer = workertest.NewConfig(t, policy.Default()), extract.New()
 	summarized := make(chan observe.SummaryDone, 64)
 	stop := env.Run("a", observe.Listener{SummaryDone: func(e observe.SummaryDone) { summarized <- e }})
 	env.Publish(events.KindTurn, "s1", workertest.Turn(1))

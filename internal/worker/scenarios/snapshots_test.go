@@ -19,6 +19,7 @@ import (
 	"compactd/internal/broker/snapshot"
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/testkit/figures"
 	"compactd/internal/testkit/workertest"
@@ -32,12 +33,12 @@ type snapshotEvents struct {
 
 	mu       sync.Mutex // guards the fields below
 	stored   map[int]observe.Snapshotted
-	restored map[int]compaction.Seq // cursors of the restored snapshots, by partition
+	restored map[int]measure.Seq // cursors of the restored snapshots, by partition
 	retries  []error
 }
 
 func newSnapshotEvents() *snapshotEvents {
-	return &snapshotEvents{more: make(chan struct{}, 1), stored: map[int]observe.Snapshotted{}, restored: map[int]compaction.Seq{}}
+	return &snapshotEvents{more: make(chan struct{}, 1), stored: map[int]observe.Snapshotted{}, restored: map[int]measure.Seq{}}
 }
 
 func (seen *snapshotEvents) listener() observe.Listener {

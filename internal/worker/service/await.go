@@ -12,6 +12,7 @@ import (
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/worker/limit"
 	"compactd/internal/worker/partition"
@@ -146,14 +147,14 @@ func (s *Service) awaitMove(ctx context.Context, p *partition.Partition, a event
 
 // refusedBefore reports whether the turn of a number was refused after the last accepted turn. It
 // reads the stored refusals.
-func (s *Service) refusedBefore(ctx context.Context, p *partition.Partition, a events.Address, turn int64, at compaction.Seq, last events.Through) (bool, error) {
+func (s *Service) refusedBefore(ctx context.Context, p *partition.Partition, a events.Address, turn int64, at measure.Seq, last events.Through) (bool, error) {
 	if err := s.awaitCommitted(ctx, p, a, at); err != nil {
 		return false, err
 	}
 	return Reading(ctx, func() (bool, error) { return s.refusedSince(ctx, a, turn, at, last) })
 }
 
-func (s *Service) refusedSince(ctx context.Context, a events.Address, turn int64, at compaction.Seq, last events.Through) (refused bool, err error) {
+func (s *Service) refusedSince(ctx context.Context, a events.Address, turn int64, at measure.Seq, last events.Through) (refused bool, err error) {
 	nc, path := s.config.Answers, s.config.Partitions.Table().Path(a)
 	subjects := events.OutcomesIn(path, events.KindRejected, a)
 	m, err := stream.LastOf(ctx, nc, topology.OutcomesStream, subjects...)

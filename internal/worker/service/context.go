@@ -8,6 +8,8 @@ import (
 	"compactd/internal/broker/connect"
 	"compactd/internal/broker/retry"
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/render"
 	"compactd/internal/events"
 	"compactd/internal/worker/limit"
 	"compactd/internal/worker/partition"
@@ -49,8 +51,8 @@ func (s *Service) context(ctx context.Context, in *events.ContextRequest) (*even
 // unread is an answer before its texts are read.
 type unread struct {
 	events.ContextResponse
-	view          *compaction.View
-	system, tools compaction.Seq // of the turns that hold them
+	view          *render.View
+	system, tools measure.Seq // of the turns that hold them
 }
 
 // view returns an answer once the outcomes that it rests on are committed.
@@ -98,7 +100,7 @@ const (
 
 // inspect calls read with the ledger of a session, and returns the partition and the last event
 // that the ledger has. read must not keep the ledger.
-func (s *Service) inspect(a events.Address, read func(*compaction.Ledger)) (*partition.Partition, compaction.Seq, error) {
+func (s *Service) inspect(a events.Address, read func(*compaction.Ledger)) (*partition.Partition, measure.Seq, error) {
 	p := s.config.Partitions.At(s.config.Partitions.Of(a))
 	if p == nil {
 		return nil, 0, ErrNotServed
@@ -115,7 +117,7 @@ func (s *Service) inspect(a events.Address, read func(*compaction.Ledger)) (*par
 
 // awaitCommitted waits until the outcomes that a view rests on are committed: an uncommitted
 // decision may change after a crash, under another config.
-func (s *Service) awaitCommitted(ctx context.Context, p *partition.Partition, a events.Address, seq compaction.Seq) error {
+func (s *Service) awaitCommitted(ctx context.Context, p *partition.Partition, a events.Address, seq measure.Seq) error {
 	if p.HasCommitted(a, seq) {
 		return nil
 	}

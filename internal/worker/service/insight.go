@@ -13,6 +13,7 @@ import (
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/render"
 	"compactd/internal/events"
 	"compactd/internal/stored"
 	"compactd/internal/worker/insight"
@@ -115,8 +116,8 @@ func (s *Service) computeOver(ctx context.Context, a events.Address) error {
 // tokens.
 type looked struct {
 	unread
-	earlier *compaction.View // of the generation before, up to the turn of the compaction
-	through int64            // that turn
+	earlier *render.View // of the generation before, up to the turn of the compaction
+	through int64        // that turn
 	budget  events.Budget
 	rate    measure.Rate
 	input   int64 // of the call with the view
@@ -179,12 +180,12 @@ func unknownGeneration(least, most int64) error {
 func (l *looked) count(m events.Message) int64 { return int64(l.rate.Message(m)) }
 
 // sourced renders a view, also one that its provider would refuse.
-func (s *Service) sourced(ctx context.Context, a events.Address, v *compaction.View) (out []compaction.Sourced, invalid *payload.InvalidError, err error) {
-	out, err = Reading(ctx, func() ([]compaction.Sourced, error) {
+func (s *Service) sourced(ctx context.Context, a events.Address, v *render.View) (out []render.Sourced, invalid *payload.InvalidError, err error) {
+	out, err = Reading(ctx, func() ([]render.Sourced, error) {
 		if err := limit.Of(ctx).ComputeOver(ctx, v.TextBytes()); err != nil {
 			return nil, err
 		}
-		all, err := s.config.Partitions.Payloads.Sourced(ctx, a, v, func(compaction.Seq) []events.Message { return nil })
+		all, err := s.config.Partitions.Payloads.Sourced(ctx, a, v, func(measure.Seq) []events.Message { return nil })
 		if errors.As(err, &invalid) {
 			err = nil
 		}

@@ -15,6 +15,7 @@ import (
 	"compactd/internal/broker/connect"
 	"compactd/internal/broker/stream"
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/worker/limit"
 	"compactd/internal/worker/observe"
@@ -149,7 +150,7 @@ type originals struct {
 	address events.Address
 	known   bool
 	format  events.Format
-	seqs    []compaction.Seq   // of turn 1 and those after it
+	seqs    []measure.Seq      // of turn 1 and those after it
 	parent  *compaction.Forked // the place where the session branched off, or nil
 }
 
@@ -165,7 +166,7 @@ func (s *Service) originals(ctx context.Context, in *events.RecallRequest) (*ori
 	}
 	if then := in.AsOf; then != nil {
 		o.seqs = o.seqs[:min(int64(len(o.seqs)), then.Turn)]
-		if at := slices.IndexFunc(o.seqs, func(seq compaction.Seq) bool { return uint64(seq) >= then.Seq }); at >= 0 {
+		if at := slices.IndexFunc(o.seqs, func(seq measure.Seq) bool { return uint64(seq) >= then.Seq }); at >= 0 {
 			o.seqs = o.seqs[:at]
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 	"compactd/internal/summarize"
 	"compactd/internal/summarize/extract"
@@ -44,10 +45,10 @@ func TestMonthOfTenant(t *testing.T) {
 		return s, err
 	}))
 	env.Writers = func(*events.Job) []string { return []string{writer} }
-	p := compaction.DefaultPolicy()
+	p := policy.Default()
 	p.Limits.MonthCents = 1
 	var err error
-	if env.Config, err = env.Config.WithTenants(map[string]compaction.Policy{"default": p}); err != nil {
+	if env.Config, err = env.Config.WithTenants(map[string]policy.Policy{"default": p}); err != nil {
 		t.Fatal(err)
 	}
 	money, unpriced := env.Config.Prices.Summary(&events.Summary{Model: writer, Usage: events.SummaryUsage{Input: 2_000, Output: 200}})
@@ -142,10 +143,10 @@ func TestMonthOfAnswersWithoutUse(t *testing.T) {
 	}
 	env := workertest.Summarizing(t, llm.New(chain, nil))
 	env.Writers = func(*events.Job) []string { return names }
-	p := compaction.DefaultPolicy()
+	p := policy.Default()
 	p.Limits.MonthCents = 1
 	var err error
-	if env.Config, err = env.Config.WithTenants(map[string]compaction.Policy{"default": p}); err != nil {
+	if env.Config, err = env.Config.WithTenants(map[string]policy.Policy{"default": p}); err != nil {
 		t.Fatal(err)
 	}
 	prices := measure.PriceTable{}
@@ -205,9 +206,9 @@ func result(env *workertest.Env, session string) string {
 func TestErasedSummary(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
-	p := compaction.DefaultPolicy()
+	p := policy.Default()
 	p.Limits.MonthCents = 1
-	config, err := env.Config.WithTenants(map[string]compaction.Policy{"default": p})
+	config, err := env.Config.WithTenants(map[string]policy.Policy{"default": p})
 	if err != nil {
 		t.Fatal(err)
 	}

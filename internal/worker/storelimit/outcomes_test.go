@@ -7,7 +7,7 @@ import (
 
 	"compactd/internal/broker/embedded"
 	"compactd/internal/broker/topology"
-	"compactd/internal/compaction"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 	"compactd/internal/testkit/figures"
 	"compactd/internal/testkit/workertest"
@@ -135,7 +135,7 @@ func TestAmplification(t *testing.T) {
 }
 
 // withoutPrune is a policy that does not prune histories.
-func withoutPrune() compaction.Policy {
+func withoutPrune() policy.Policy {
 	p := workertest.WithoutSummaries()
 	p.Prune.Enabled = false
 	return p

@@ -7,6 +7,8 @@ import (
 
 	"compactd/internal/align"
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/render"
 	"compactd/internal/events"
 	"compactd/internal/worker/limit"
 	"compactd/internal/worker/payload"
@@ -148,7 +150,7 @@ func (r *request) responseAt(st *state, have int) (*events.SyncResponse, error) 
 
 // viewToSend returns the view of the turns in the history, followed by the tail. It puts the budget
 // of both into the response.
-func (r *request) viewToSend(st *state, out *events.SyncResponse, tail []events.Raw) (view *compaction.View, err error) {
+func (r *request) viewToSend(st *state, out *events.SyncResponse, tail []events.Raw) (view *render.View, err error) {
 	turns := min(r.known.Turns, len(st.chain))
 	if len(tail) == 0 && turns == len(st.chain) {
 		view, err = r.viewUnder(st, out.Generation, int64(turns))
@@ -176,12 +178,12 @@ func incomplete(p events.SyncPart) bool { return p.Keep == nil && p.Drop == nil 
 // outputs renders a view. It uses the messages of the request where it can: those of the session,
 // and from index have on the tail, which is not in the log. The request lacks the texts of its prefix:
 // brief omits the unedited ones; otherwise outputs reads them from the log.
-func (r *request) outputs(ctx context.Context, st *state, view *compaction.View, have int, brief bool) ([]align.Output, error) {
+func (r *request) outputs(ctx context.Context, st *state, view *render.View, have int, brief bool) ([]align.Output, error) {
 	behindView := 0
 	if r.known.View > 0 {
 		behindView = r.viewTurns(st)
 	}
-	tail := func(seq compaction.Seq) []events.Message {
+	tail := func(seq measure.Seq) []events.Message {
 		if seq == tailSeq {
 			return r.own(have, r.history.Len())
 		}
@@ -202,14 +204,14 @@ func (r *request) outputs(ctx context.Context, st *state, view *compaction.View,
 
 // ownTurns returns a func that returns the request's messages of a turn, or nil if the log must be
 // read. It calls tail for the first turns, up to the number behind, and for unknown sequences.
-func (r *request) ownTurns(st *state, view *compaction.View, behind int, brief bool, tail func(compaction.Seq) []events.Message) func(compaction.Seq) []events.Message {
+func (r *request) ownTurns(st *state, view *render.View, behind int, brief bool, tail func(measure.Seq) []events.Message) func(measure.Seq) []events.Message {
 	h, k := r.history, r.known
-	bySeq := make(map[compaction.Seq]int, len(st.chain))
+	bySeq := make(map[measure.Seq]int, len(st.chain))
 	for i := behind; i < min(k.Turns, len(st.chain)); i++ {
-		bySeq[compaction.Seq(st.chain[i].Seq)] = i
+		bySeq[measure.Seq(st.chain[i].Seq)] = i
 	}
 	edited := editedIn(view)
-	return func(seq compaction.Seq) []events.Message {
+	return func(seq measure.Seq) []events.Message {
 		i, ok := bySeq[seq]
 		if !ok {
 			return tail(seq)
@@ -229,7 +231,7 @@ func (r *request) ownTurns(st *state, view *compaction.View, behind int, brief b
 
 // placed finds the messages of a rendered view in the history. It finds those of the first turns, up to
 // the number behind, by their content, and later ones by their index.
-func (r *request) placed(st *state, sourced []compaction.Sourced, behind, have int) []align.Output {
+func (r *request) placed(st *state, sourced []render.Sourced, behind, have int) []align.Output {
 	h, k := r.history, r.known
 	index := func(at events.Position) int {
 		if int(at.Turn) > min(k.Turns, len(st.chain)) {
@@ -265,8 +267,8 @@ func (r *request) own(from, to int) []events.Message {
 }
 
 // editedIn returns the turns of a view whose texts the rendering needs.
-func editedIn(v *compaction.View) map[compaction.Seq]bool {
-	out := map[compaction.Seq]bool{}
+func editedIn(v *render.View) map[measure.Seq]bool {
+	out := map[measure.Seq]bool{}
 	for i := range v.Entries {
 		if v.NeedsText(i) {
 			out[v.Entries[i].Seq] = true

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/render"
 	"compactd/internal/events"
 )
 
@@ -16,7 +16,7 @@ const maxDropped = 8
 // warnDropped warns of messages that are omitted although no compaction hides them: empty ones,
 // and ones that the provider would refuse. It does not warn of thinking. at returns the index in
 // the history of a message of the view, or a negative number.
-func (r *request) warnDropped(view *compaction.View, parts []events.SyncPart, at func(turn, index int) int) {
+func (r *request) warnDropped(view *render.View, parts []events.SyncPart, at func(turn, index int) int) {
 	behind := func(p events.SyncPart) bool { return p.Drop != nil && int(p.Drop[1]) > r.history.Before }
 	if !slices.ContainsFunc(parts, behind) {
 		return

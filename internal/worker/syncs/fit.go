@@ -11,12 +11,14 @@ import (
 
 	"compactd/internal/align"
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/render"
 	"compactd/internal/events"
 	"compactd/internal/worker/payload"
 )
 
 // tailSeq is the sequence of the tail: messages that are not in the log.
-const tailSeq compaction.Seq = 1 << 62
+const tailSeq measure.Seq = 1 << 62
 
 // fit answers a history that cannot be recorded. The answer depends only on the request, and no turn is
 // published. The stages decide as if the turns had arrived one by one, so that the view of a longer
@@ -72,7 +74,7 @@ func (r *request) fit(ctx context.Context, st *state) (*events.SyncResponse, err
 	for i := range outputs {
 		sent[i] = outputs[i].Raw
 	}
-	out.View = fittedView{compaction.Tokens(budget.EstimatedInput), alone.Ratio()}.name(r.format, sent)
+	out.View = fittedView{measure.Tokens(budget.EstimatedInput), alone.Ratio()}.name(r.format, sent)
 	at := func(turn, index int) int {
 		if turn > len(starts) {
 			return -1
@@ -121,7 +123,7 @@ func (r *request) begin(alone *compaction.Alone, messages []events.Message) int 
 		return lead
 	}
 	var best events.Digest
-	at, rest := lead, compaction.Tokens(0)
+	at, rest := lead, measure.Tokens(0)
 	for to := len(messages); to > lead; {
 		from := to - 1
 		for from > lead && (messages[from].Role != events.RoleAssistant || messages[from-1].Role == events.RoleAssistant) {
@@ -179,7 +181,7 @@ func (r *request) alone() (alone *compaction.Alone, err error) {
 	if refused := r.in.Refused; refused != nil {
 		v, _ := readFitted(refused.View)
 		if u.Refused = v.estimate; u.Refused == 0 {
-			u.Refused = compaction.Tokens(r.shorter)
+			u.Refused = measure.Tokens(r.shorter)
 		}
 	}
 	if in := r.in.Usage; in != nil {
@@ -208,10 +210,10 @@ func (r *request) budgetAlone(out *events.SyncResponse) {
 }
 
 // fitted renders the view of an unrecorded history. Turn n begins at starts[n-1].
-func (r *request) fitted(ctx context.Context, view *compaction.View, starts []int) ([]align.Output, error) {
+func (r *request) fitted(ctx context.Context, view *render.View, starts []int) ([]align.Output, error) {
 	h := r.history
 	starts = append(starts, h.Len())
-	sourced, err := r.host.Sourced(ctx, r.address, view, func(seq compaction.Seq) []events.Message {
+	sourced, err := r.host.Sourced(ctx, r.address, view, func(seq measure.Seq) []events.Message {
 		return r.own(starts[seq-1], starts[seq])
 	})
 	if bad, ok := errors.AsType[*payload.InvalidError](err); ok {
@@ -259,7 +261,7 @@ func (r *request) first(n int) []align.Output {
 
 // put writes the outputs into an answer, in the form of the request. at returns the index in the
 // history of a message of the view.
-func (r *request) put(out *events.SyncResponse, outputs []align.Output, view *compaction.View, at func(turn, index int) int) error {
+func (r *request) put(out *events.SyncResponse, outputs []align.Output, view *render.View, at func(turn, index int) int) error {
 	n := r.history.Len()
 	if len(outputs) == 0 { // a call needs a message
 		outputs = r.first(n)
@@ -332,8 +334,8 @@ func (r *request) written(messages []events.Raw) []events.Raw {
 // fittedView is the name of a view that belongs to no session. It holds the estimate of the input
 // and the ratio that corrected it, so that any worker can correct the ratio by the provider's count.
 type fittedView struct {
-	estimate compaction.Tokens
-	ratio    compaction.PPM
+	estimate measure.Tokens
+	ratio    measure.PPM
 }
 
 const fittedPrefix = "fit"
@@ -354,28 +356,28 @@ func readFitted(name string) (v fittedView, ok bool) {
 	if err != nil || bad != nil || estimate < 1 || estimate > events.MaxTokens || tenths < 1 {
 		return v, false
 	}
-	return fittedView{compaction.Tokens(estimate), compaction.PPM(tenths) * ratioStep}, true
+	return fittedView{measure.Tokens(estimate), measure.PPM(tenths) * ratioStep}, true
 }
 
 const (
 	// ratioStep is the step to which a correction is rounded up. A correction that changed with
 	// each call would move the cut each time.
-	ratioStep compaction.PPM = 100_000
+	ratioStep measure.PPM = 100_000
 	// ratioKept is the share of the estimate below which a count lowers the correction.
-	ratioKept compaction.PPM = 850_000
+	ratioKept measure.PPM = 850_000
 )
 
 // counted returns the correction after the provider's count of the view, 0 without a count.
-func (v fittedView) counted(usage events.Raw) compaction.PPM {
+func (v fittedView) counted(usage events.Raw) measure.PPM {
 	u := events.ReadUsage(usage)
 	if u == nil {
 		return 0
 	}
-	input := compaction.Tokens(u.Input + u.CacheRead + u.CacheCreate)
+	input := measure.Tokens(u.Input + u.CacheRead + u.CacheCreate)
 	if ratioKept.Share(v.estimate) <= input && input <= v.estimate {
 		return v.ratio
 	}
-	ratio := compaction.PPM(min(input, maxCounted*v.estimate) * compaction.Tokens(v.ratio) / v.estimate)
+	ratio := measure.PPM(min(input, maxCounted*v.estimate) * measure.Tokens(v.ratio) / v.estimate)
 	return (ratio + ratioStep - 1) / ratioStep * ratioStep
 }
 

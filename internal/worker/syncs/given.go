@@ -2,6 +2,7 @@ package syncs
 
 import (
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 )
 
@@ -35,6 +36,6 @@ func (r *request) madeUnder(st *state, t unpublished) (generation int64, err err
 	if last, ok := r.given.get(r.address); ok && last.whole == base.Whole {
 		return min(last.generation, st.generation), nil
 	}
-	err = r.inspect(func(l *compaction.Ledger) { generation = min(l.GenerationAt(compaction.Seq(base.Seq)), st.generation) })
+	err = r.inspect(func(l *compaction.Ledger) { generation = min(l.GenerationAt(measure.Seq(base.Seq)), st.generation) })
 	return generation, err
 }

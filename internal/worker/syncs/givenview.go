@@ -9,6 +9,7 @@ import (
 
 	"compactd/internal/align"
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/render"
 	"compactd/internal/events"
 )
@@ -75,7 +76,7 @@ func (r *request) viewThrough(ctx context.Context, st *state, gen, through int64
 	if v, ok = r.views.get(key); ok {
 		return v, true, nil
 	}
-	sourced, err := r.host.Sourced(ctx, r.address, view, func(compaction.Seq) []events.Message { return nil })
+	sourced, err := r.host.Sourced(ctx, r.address, view, func(measure.Seq) []events.Message { return nil })
 	if err != nil {
 		return v, false, nil //nolint:nilerr // its texts are gone, or no answer gave it
 	}
@@ -92,7 +93,7 @@ func (r *request) viewThrough(ctx context.Context, st *state, gen, through int64
 }
 
 // appendMade appends a message that compactd made or changed: as it was recorded, and as it was sent.
-func (r *request) appendMade(made []madeMessage, m *compaction.Sourced) []madeMessage {
+func (r *request) appendMade(made []madeMessage, m *render.Sourced) []madeMessage {
 	of := m.First
 	if of != m.Last {
 		of = events.Position{}
@@ -115,7 +116,7 @@ type viewKey struct {
 }
 
 // formOf returns a hash of a view of the first turns. The sequences in its entries identify the texts.
-func formOf(seed maphash.Seed, v *compaction.View, turns int64) uint64 {
+func formOf(seed maphash.Seed, v *render.View, turns int64) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
 	for i := range v.Entries {

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"unsafe"
 
-	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/render"
 	"compactd/internal/compaction/stage"
 	"compactd/internal/events"
@@ -112,18 +112,18 @@ func TestRecent(t *testing.T) {
 // The key of a cached view follows from all that is rendered, and does not change with turns after the view.
 func TestFormOf(t *testing.T) {
 	seed := maphash.MakeSeed()
-	base := func() *compaction.View {
-		return &compaction.View{
+	base := func() *render.View {
+		return &render.View{
 			Format: events.Anthropic, Renamed: stage.Renamed{1: {Turn: 2}}, Uncited: stage.Uncited{0: true},
 			Thinking: render.Thinking{Bound: true, Kept: []render.Turns{{From: 1, To: 2}, {From: 4, To: 6}}},
-			Entries:  []compaction.Entry{{Seq: 1, Turn: 1}, {Seq: 7, Turn: 5}},
+			Entries:  []measure.Entry{{Seq: 1, Turn: 1}, {Seq: 7, Turn: 5}},
 		}
 	}
 	want := formOf(seed, base(), 5)
-	for name, change := range map[string]func(*compaction.View){
-		"nothing":     func(*compaction.View) {},
-		"a next turn": func(v *compaction.View) { v.Thinking.Kept[1].To = 7 },
-		"the next turns": func(v *compaction.View) {
+	for name, change := range map[string]func(*render.View){
+		"nothing":     func(*render.View) {},
+		"a next turn": func(v *render.View) { v.Thinking.Kept[1].To = 7 },
+		"the next turns": func(v *render.View) {
 			v.Thinking.Kept = append(v.Thinking.Kept, render.Turns{From: 8, To: 9}, render.Turns{From: 11, To: 12})
 		},
 	} {
@@ -133,21 +133,21 @@ func TestFormOf(t *testing.T) {
 			t.Errorf("%s: the key is another one", name)
 		}
 	}
-	for name, change := range map[string]func(*compaction.View){
-		"format":   func(v *compaction.View) { v.Format = events.OpenAI },
-		"role":     func(v *compaction.View) { v.PlaceholderRole = events.RoleSystem },
-		"system":   func(v *compaction.View) { v.SystemInside = true },
-		"demands":  func(v *compaction.View) { v.Demands.Drops = []string{"name"} },
-		"marks":    func(v *compaction.View) { v.Marks = 1 },
-		"renamed":  func(v *compaction.View) { v.Renamed[1] = events.Position{Turn: 3} },
-		"uncited":  func(v *compaction.View) { delete(v.Uncited, 0) },
-		"by hash":  func(v *compaction.View) { v.Originals = render.ByHash },
-		"bound":    func(v *compaction.View) { v.Thinking.Bound = false },
-		"kept":     func(v *compaction.View) { v.Thinking.Kept[0].To = 1 },
-		"loops":    func(v *compaction.View) { v.Thinking.Loops = make([]render.Loop, 1) },
-		"entry":    func(v *compaction.View) { v.Entries[1].Ceiling = 9 },
-		"text":     func(v *compaction.View) { v.Entries[1].Seq = 8 },
-		"one less": func(v *compaction.View) { v.Entries = v.Entries[:1] },
+	for name, change := range map[string]func(*render.View){
+		"format":   func(v *render.View) { v.Format = events.OpenAI },
+		"role":     func(v *render.View) { v.PlaceholderRole = events.RoleSystem },
+		"system":   func(v *render.View) { v.SystemInside = true },
+		"demands":  func(v *render.View) { v.Demands.Drops = []string{"name"} },
+		"marks":    func(v *render.View) { v.Marks = 1 },
+		"renamed":  func(v *render.View) { v.Renamed[1] = events.Position{Turn: 3} },
+		"uncited":  func(v *render.View) { delete(v.Uncited, 0) },
+		"by hash":  func(v *render.View) { v.Originals = render.ByHash },
+		"bound":    func(v *render.View) { v.Thinking.Bound = false },
+		"kept":     func(v *render.View) { v.Thinking.Kept[0].To = 1 },
+		"loops":    func(v *render.View) { v.Thinking.Loops = make([]render.Loop, 1) },
+		"entry":    func(v *render.View) { v.Entries[1].Ceiling = 9 },
+		"text":     func(v *render.View) { v.Entries[1].Seq = 8 },
+		"one less": func(v *render.View) { v.Entries = v.Entries[:1] },
 	} {
 		v := base()
 		if change(v); formOf(seed, v, 5) == want {

@@ -12,6 +12,8 @@ import (
 	"compactd/internal/align"
 	"compactd/internal/broker/stream"
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/render"
 	"compactd/internal/events"
 	"compactd/internal/worker/limit"
 )
@@ -37,8 +39,8 @@ type Host interface {
 	// ledger are committed. read must not keep the ledger.
 	Inspect(a events.Address, read func(*compaction.Ledger)) (committed func(context.Context) error, err error)
 	// Turn and Sourced are those of [payload.Renderer].
-	Turn(ctx context.Context, a events.Address, seq compaction.Seq) ([]events.Message, error)
-	Sourced(ctx context.Context, a events.Address, v *compaction.View, own func(compaction.Seq) []events.Message) ([]compaction.Sourced, error)
+	Turn(ctx context.Context, a events.Address, seq measure.Seq) ([]events.Message, error)
+	Sourced(ctx context.Context, a events.Address, v *render.View, own func(measure.Seq) []events.Message) ([]render.Sourced, error)
 	Publish(ctx context.Context, k events.Kind, a events.Address, id string, body []byte) (seq uint64, err error)
 	MaxBytes() int // of an event
 	// AwaitDecided waits until an event is decided. Error turn_pending: the wait timed out.
@@ -464,7 +466,7 @@ func (r *request) hasMade(ctx context.Context, st *state, made []madeMessage) (b
 
 // textsOf reads the messages of a turn from the log, or returns nil if they are gone.
 func (r *request) textsOf(ctx context.Context, st *state, turn int) ([]events.Raw, error) {
-	read, err := r.host.Turn(ctx, r.address, compaction.Seq(st.chain[turn].Seq))
+	read, err := r.host.Turn(ctx, r.address, measure.Seq(st.chain[turn].Seq))
 	if _, gone := errors.AsType[*stream.GoneError](err); gone {
 		return nil, nil
 	}

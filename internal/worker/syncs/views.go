@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/render"
 	"compactd/internal/events"
 )
 
@@ -54,7 +56,7 @@ func viewDigest(whole events.Digest) string { return whole.String()[:16] }
 // begins reports whether the session still has the first turns of st.
 func (st *state) begins(l *compaction.Ledger, turns int) bool {
 	seqs := l.TurnSeqs()
-	return len(seqs) > 0 && turns <= len(seqs) && (turns == 0 || seqs[turns-1] == compaction.Seq(st.chain[turns-1].Seq))
+	return len(seqs) > 0 && turns <= len(seqs) && (turns == 0 || seqs[turns-1] == measure.Seq(st.chain[turns-1].Seq))
 }
 
 // viewTurns returns the number of turns that the view at the beginning of the history covers.
@@ -90,7 +92,7 @@ func generationBefore(l *compaction.Ledger, turns int) int64 {
 
 // viewUnder returns the view of a generation up to a turn; nil if the session has changed since st
 // was read.
-func (r *request) viewUnder(st *state, generation, turn int64) (view *compaction.View, err error) {
+func (r *request) viewUnder(st *state, generation, turn int64) (view *render.View, err error) {
 	err = r.inspect(func(l *compaction.Ledger) {
 		if generation <= l.Generation() && st.begins(l, int(turn)) {
 			view = l.ViewThrough(generation, turn)

@@ -26,6 +26,8 @@ import (
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 	"compactd/internal/summarize/llm"
 	"compactd/internal/summarize/model"
@@ -150,7 +152,7 @@ func TestTraces(t *testing.T) {
 }
 
 func serve(t *testing.T, env *brokertest.Env, by *llm.Summarizer, tracer observe.Tracer) (stop func()) {
-	config, err := compaction.NewConfig(compaction.DefaultPolicy(), compaction.DefaultWindows())
+	config, err := compaction.NewConfig(policy.Default(), measure.DefaultWindows())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"compactd/internal/compaction"
+	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
 	"compactd/internal/summarize/extract"
 	"compactd/internal/testkit/workertest"
@@ -25,7 +25,7 @@ const (
 func TestMCP(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
-	env.Config, env.Summarizer = workertest.NewConfig(t, compaction.DefaultPolicy()), extract.New()
+	env.Config, env.Summarizer = workertest.NewConfig(t, policy.Default()), extract.New()
 	summarized := make(chan observe.SummaryDone, 64)
 	r := env.Start("a", observe.Listener{SummaryDone: func(d observe.SummaryDone) { summarized <- d }})
 	<-r.Worker.Ready()

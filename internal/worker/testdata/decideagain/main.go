@@ -19,6 +19,7 @@ import (
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
+	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/events/partitions"
 	"compactd/internal/stored"
@@ -110,8 +111,8 @@ type family struct {
 type partition struct {
 	end      commit.Stored
 	index    *outcomelog.Index
-	recorded map[compaction.Seq][]message // by event
-	before   string                       // the config of the event before
+	recorded map[measure.Seq][]message // by event
+	before   string                    // the config of the event before
 }
 
 type message struct{ subject, data string }
@@ -124,7 +125,7 @@ func (f *family) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		p := &partition{end: end, recorded: map[compaction.Seq][]message{}}
+		p := &partition{end: end, recorded: map[measure.Seq][]message{}}
 		if p.index, err = outcomelog.ReadIndex(ctx, f.js, id, 1, end.Seq, false, func(commit.Foreign) {}); err == nil {
 			err = f.readRecorded(ctx, id, p)
 		}
@@ -163,7 +164,7 @@ func (f *family) readRecorded(ctx context.Context, id int, p *partition) error {
 			Cause events.Cause `json:"caused_by"`
 		}
 		err := json.Unmarshal(m.Data(), &body)
-		seq := compaction.Seq(body.Cause.Seq)
+		seq := measure.Seq(body.Cause.Seq)
 		p.recorded[seq] = append(p.recorded[seq], message{m.Subject(), string(m.Data())})
 		return err
 	})
