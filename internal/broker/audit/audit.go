@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -21,12 +22,14 @@ import (
 const (
 	recordIn = 2 * time.Second
 	pause    = 10 * time.Second
+	// mostName limits the name and the address of a caller, in bytes: a publisher over NATS claims any.
+	mostName = 128
 )
 
 // Log records entries.
 type Log struct {
 	js     jetstream.JetStream
-	failed atomic.Int64 // Record fails at once until this time, in Unix milliseconds
+	failed atomic.Pointer[time.Time] // of the last failure: Record fails at once for a while after it
 }
 
 // New returns the audit log. Workers create its stream at their start, or with the first entry if there was no space
@@ -35,18 +38,19 @@ func New(js jetstream.JetStream) *Log { return &Log{js: js} }
 
 var errFailed = errors.New("the last entry was not stored")
 
-// Record stores an entry. id is "" for an entry that is never recorded again. After a failure Record fails at once
-// for a while, so that no caller waits for a server without permission or space.
+// Record stores an entry. id is "" for an entry that is never recorded again. After a failure of the server Record
+// fails at once for a while, so that no caller waits for a server without permission or space.
 func (l *Log) Record(ctx context.Context, e events.AuditEntry, id string) error {
 	if !slices.Contains(events.AuditActions, e.Action) {
 		return fmt.Errorf("record %s: the action is not in events.AuditActions", e.Action)
 	}
-	if time.Now().UnixMilli() < l.failed.Load() {
+	if at := l.failed.Load(); at != nil && time.Since(*at) < pause {
 		return fmt.Errorf("record %s: %w", e.Action, errFailed)
 	}
 	err := l.record(ctx, e, id)
-	if err != nil {
-		l.failed.Store(time.Now().Add(pause).UnixMilli())
+	if err != nil && ctx.Err() == nil { // else the caller has gone
+		now := time.Now()
+		l.failed.Store(&now)
 	}
 	return err
 }
@@ -55,6 +59,7 @@ func (l *Log) record(ctx context.Context, e events.AuditEntry, id string) error 
 	ctx, cancel := context.WithTimeout(ctx, recordIn)
 	defer cancel()
 	e.V, e.Tenant = events.Version, cmp.Or(e.Tenant, events.Unknown)
+	e.Caller, e.From = bounded(e.Caller), bounded(e.From)
 	data, err := events.Marshal(e)
 	if err != nil {
 		return fmt.Errorf("record %s: %w", e.Action, err)
@@ -70,6 +75,11 @@ func (l *Log) record(ctx context.Context, e events.AuditEntry, id string) error 
 		}
 	}
 	return jsapi.Wrap(err, "record %s", e.Action)
+}
+
+// bounded cuts a name to mostName bytes.
+func bounded(name string) string {
+	return strings.ToValidUTF8(name[:min(len(name), mostName)], "")
 }
 
 func subject(action, tenant string) string { return "audit." + action + "." + tenant }
