@@ -272,7 +272,7 @@ type AuditEntry struct {
 
 // AuditActions are the actions that an entry may have.
 var AuditActions = []string{
-	"changes", "context", "events", "files", "recall", "retrieve", "xray", "policy", "compact", "rewind", "forget", "token_made", "token_minted", "token_revoked",
+	"changes", "context", "events", "files", "recall", "retrieve", "sync", "xray", "policy", "compact", "rewind", "forget", "token_made", "token_minted", "token_revoked",
 }
 
 // HeaderCaller is the header of an event that a worker stored for a caller over HTTP, or by itself: who, and

@@ -102,7 +102,7 @@ func (e *Edge) retrieve(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return cmp.Or(context.Cause(ctx), err)
 	}
-	if err := limit.Of(ctx).Idle(ctx, func() error { return e.record(r, "retrieve", a) }); err != nil {
+	if err := e.record(r, "retrieve", a); err != nil {
 		return err
 	}
 	return service.Write(r.Context(), w, http.StatusOK, out)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"compactd/internal/events"
+	"compactd/internal/worker/limit"
 )
 
 // Caller is the sender of a request over HTTP, with its address.
@@ -34,10 +35,10 @@ func (s *Service) allowed(ctx context.Context, c *call) error {
 }
 
 // recorded records that an operator reads content or sets a policy. If the entry cannot be stored,
-// there is no answer.
+// there is no answer. A sync over NATS is an agent's.
 func (s *Service) recorded(ctx context.Context, o *Operation, c *call) error {
 	by, ok := callerOf(ctx)
-	if !o.audited || !ok || !by.Operator {
+	if !ok || !by.Operator || !o.audited && (!o.syncs || by.From == "") {
 		return nil
 	}
 	e := events.AuditEntry{Action: o.Name, Caller: by.Name, From: by.From, Tenant: c.tenant, Session: c.session}
@@ -55,9 +56,12 @@ func (s *Service) Record(ctx context.Context, e events.AuditEntry, id string) er
 	if s.config.Audit == nil {
 		return nil
 	}
-	if err := s.config.Audit.Record(ctx, e, id); err != nil {
-		s.retrying(-1, "record", err)
-		return events.Refuse(events.CodeUnavailable, "the audit log takes no entry now", "Ask again in a moment; see worker doctor.")
-	}
-	return nil
+	return orEnded(ctx, limit.Of(ctx).Idle(ctx, func() error {
+		err := s.config.Audit.Record(ctx, e, id)
+		if err != nil {
+			s.retrying(-1, "record", err)
+			err = events.Refuse(events.CodeUnavailable, "the audit log takes no entry now", "Ask again in a moment; see worker doctor.")
+		}
+		return err
+	}))
 }

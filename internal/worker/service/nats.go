@@ -222,7 +222,7 @@ func (s *Service) respond(reply string, data []byte, err error) {
 func mayReply(subject string) bool {
 	root, _, _ := strings.Cut(subject, ".")
 	switch root {
-	case "", "session", "log", "out", events.ServiceName:
+	case "", "session", "log", "out", "audit", events.ServiceName:
 		return false
 	}
 	return root[0] != '$'

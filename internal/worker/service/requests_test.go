@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nats.go/micro"
 
+	"compactd/internal/broker/audit"
 	"compactd/internal/broker/embedded"
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
@@ -346,8 +347,11 @@ func TestDiscovery(t *testing.T) {
 func TestForeignReply(t *testing.T) {
 	t.Parallel()
 	env := workertest.New(t, t.TempDir())
+	if err := topology.EnsureAudit(t.Context(), env.JS); err != nil {
+		t.Fatal(err)
+	}
 	stop := env.Run("a", observe.Listener{})
-	for _, reply := range []string{"session.turn.default.s1", "out.0.mark", "out.1.compacted.default.s1", "$JS.API.STREAM.DELETE.SESSIONS"} {
+	for _, reply := range []string{"session.turn.default.s1", "out.0.mark", "out.1.compacted.default.s1", "audit.context.default", "$JS.API.STREAM.DELETE.SESSIONS"} {
 		for _, subject := range []string{events.SubjectCheck, events.SubjectContext, events.OfTenant(events.SubjectContext, "default"), events.SubjectRecall, events.SubjectStats, events.SubjectHealth} {
 			if err := env.Conn.PublishRequest(subject, reply, []byte(`{"session":"s1"}`)); err != nil {
 				t.Fatal(err)
@@ -359,6 +363,9 @@ func TestForeignReply(t *testing.T) {
 	env.AwaitDecided()
 	if state, err := topology.State(t.Context(), env.JS, topology.LogStream); err != nil || state.Last != 1 {
 		t.Errorf("the log ends at %d, %v", state.Last, err)
+	}
+	if diff := cmp.Diff([]string{"context nats default.s1"}, env.Audit(audit.Selection{})); diff != "" {
+		t.Errorf("the audit log (-want +got):\n%s", diff)
 	}
 	if err := stop(); err != nil {
 		t.Fatal(err)
