@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"compactd/internal/events"
+	"compactd/internal/events/codec"
 	"compactd/internal/ops/sqlite"
 )
 
@@ -61,7 +62,10 @@ func detectIn(r io.Reader) From {
 	}
 	var all []byte
 	for range maxLooked {
-		line, err := readLine(br, maxLine)
+		line, err := readLine(br, maxDocument-len(all)) // it may be the whole document
+		if errors.Is(err, errLong) {
+			return ""
+		}
 		if from := detectValue(line); from != "" {
 			return from
 		}
@@ -69,11 +73,11 @@ func detectIn(r io.Reader) From {
 			break
 		}
 	}
-	rest, err := document(br)
+	whole, err := document(io.MultiReader(bytes.NewReader(all), br))
 	if err != nil {
 		return ""
 	}
-	return detectValue(append(all, rest...))
+	return detectValue(whole)
 }
 
 // detectValue recognises a format by the members of its first value.
@@ -131,13 +135,18 @@ func member(raw events.Raw, name string) events.Raw {
 	return nil
 }
 
-// first is the first item of an array, nil without.
-func first(raw events.Raw) events.Raw {
-	var items []events.Raw
-	if raw.Kind() != '[' || events.Unmarshal(raw, &items) != nil || len(items) == 0 {
+// first is the first item of an array, nil without. It takes no memory for the others.
+func first(raw events.Raw) (item events.Raw) {
+	if raw.Kind() != '[' {
 		return nil
 	}
-	return items[0]
+	w := codec.Walk(raw)
+	w.Array(func() {
+		if v := w.Value(); item == nil {
+			item = v
+		}
+	})
+	return item
 }
 
 // is reports whether an object is of this type.

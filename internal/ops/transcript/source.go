@@ -210,21 +210,22 @@ func (s *Source) Sessions(report func(error)) iter.Seq[Session] {
 }
 
 func (s *Source) read(f found, names map[string]int, report func(error), yield func(Session) bool) bool {
-	var bad []error
+	var bad error // the first of some
+	some := 0
 	defer func() {
 		if s.Read != nil {
 			s.Read(f.size)
 		}
-		switch n := len(bad) - 1; {
-		case n == 0:
-			report(fmt.Errorf("%s: %w", f.path, bad[0]))
-		case n > 0:
-			report(fmt.Errorf("%s: %w (and %d more)", f.path, bad[0], n))
+		switch {
+		case some == 1:
+			report(fmt.Errorf("%s: %w", f.path, bad))
+		case some > 1:
+			report(fmt.Errorf("%s: %w (and %d more)", f.path, bad, some-1))
 		}
 	}()
 	in := input{
 		path: f.path, stem: stem(f.path), thinking: s.Thinking, named: func(name string) string { return unique(names, name) },
-		bad:   func(err error) { bad = append(bad, err) },
+		bad:   func(err error) { bad, some = cmp.Or(bad, err), some+1 },
 		first: func(id string) bool { return firstTime(names, "/"+id) },
 	}
 	take := func(session Session) bool {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"compactd/internal/events"
+	"compactd/internal/testkit/linear"
 	"compactd/internal/testkit/realsessions"
 )
 
@@ -299,5 +301,53 @@ func TestLongLine(t *testing.T) {
 				t.Errorf("lines of at most %d (-want +got):\n%s", most, diff)
 			}
 		}
+	}
+}
+
+// A file of errors is read in the memory of one of them.
+func TestMemoryOfErrors(t *testing.T) {
+	const lines = 200_000
+	path := filepath.Join(t.TempDir(), "bad.jsonl")
+	if err := os.WriteFile(path, []byte(`{"messages":[{"role":"user","content":"hi"}]}`+"\n"+strings.Repeat("{\n", lines)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	source, err := Open(Auto, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inUse := func() int64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before := inUse()
+	source.Read = func(int64) {
+		if held := inUse() - before; held > 4<<20 {
+			t.Errorf("%d errors hold %d MiB", lines, held>>20)
+		}
+	}
+	var reported []string
+	for range source.Sessions(func(err error) { reported = append(reported, err.Error()) }) {
+	}
+	if len(reported) != 1 || !strings.HasSuffix(reported[0], fmt.Sprintf("(and %d more)", lines-1)) {
+		t.Errorf("reported %q", reported)
+	}
+}
+
+// A list of numbers is looked at without memory for each, and a document of one line is known up to its bound.
+func TestDetectLarge(t *testing.T) {
+	numbers := []byte("[0" + strings.Repeat(",0", 1<<20) + "]")
+	cost := linear.Of(3, func() {
+		if from := detectValue(numbers); from != "" {
+			t.Errorf("numbers are %s", from)
+		}
+	})
+	if cost.Bytes > 1<<20 {
+		t.Errorf("%d bytes for %d numbers", cost.Bytes, 1<<20)
+	}
+	document := `{"messages":[{"role":"user","content":"` + strings.Repeat("x", maxLine) + `"}]}`
+	if from := detectIn(strings.NewReader(document)); from != OpenAI {
+		t.Errorf("a document of %d bytes is %q", len(document), from)
 	}
 }
