@@ -29,6 +29,7 @@ type DB struct {
 	size      int      // of a page, in bytes
 	usable    int      // of it, for content
 	pages     uint32
+	filed     uint32           // pages in the file
 	logged    map[uint32]int64 // pages in the log, by where they are
 }
 
@@ -80,7 +81,8 @@ func (db *DB) readHeader() error {
 	if encoding := binary.BigEndian.Uint32(head[56:]); encoding > 1 {
 		return fmt.Errorf("%w: its texts are in UTF-16", ErrFormat)
 	}
-	db.pages = uint32(min(info.Size()/int64(db.size), 1<<32-2))
+	db.filed = uint32(min(info.Size()/int64(db.size), 1<<32-2))
+	db.pages = db.filed
 	return nil
 }
 
@@ -142,6 +144,9 @@ func (s *checksum) add(data []byte) {
 func (s *checksum) is(data []byte) bool {
 	return binary.BigEndian.Uint32(data) == s.a && binary.BigEndian.Uint32(data[4:]) == s.b
 }
+
+// readable bounds the number of pages, whatever a log claims.
+func (db *DB) readable() int { return int(min(int64(db.pages), int64(db.filed)+int64(len(db.logged)))) }
 
 // page reads a page; they count from 1.
 func (db *DB) page(n uint32) ([]byte, error) {

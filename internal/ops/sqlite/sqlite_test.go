@@ -1,8 +1,10 @@
 package sqlite
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -133,4 +135,91 @@ func FuzzFile(f *testing.F) {
 			_, _ = tab.Read(ref)
 		}
 	})
+}
+
+// A log that claims pages that are nowhere makes no tree of loops larger.
+func TestPagesOfLog(t *testing.T) {
+	data, err := os.ReadFile("testdata/plain.db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "x.db")
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	db, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	part, err := db.Table("part", "id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, size := int(db.pages), db.size
+	db.Close()
+
+	// The root and the page behind it have 60 children each: the next one, again and again.
+	tree := func(child uint32) []byte {
+		page := make([]byte, size)
+		page[0] = interior
+		binary.BigEndian.PutUint16(page[3:], 60)
+		binary.BigEndian.PutUint32(page[8:], child)
+		for i := range 60 {
+			binary.BigEndian.PutUint16(page[12+2*i:], uint16(size-8))
+		}
+		binary.BigEndian.PutUint32(page[size-8:], child)
+		return page
+	}
+	empty := make([]byte, size)
+	empty[0] = leaf
+	log := writeLog(size, part.root, tree(part.root+1), tree(part.root+2), empty)
+	if err := os.WriteFile(path+"-wal", log, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if db, err = Open(path); err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if db.pages != math.MaxUint32 {
+		t.Fatalf("%d pages: the log was not read", db.pages)
+	}
+	part.db = db
+	read := pages + 3
+	if got := db.readable(); got != read {
+		t.Errorf("%d pages, of %d can be read", got, read)
+	}
+	var failed error
+	for _, err := range part.Rows() {
+		failed = err
+	}
+	if !errors.Is(failed, ErrFormat) {
+		t.Errorf("3,722 pages of %d were read: %v", read, failed)
+	}
+}
+
+// writeLog is a write-ahead log of pages that follow each other, in one transaction after which the file is said to
+// have as many pages as there can be.
+func writeLog(size int, first uint32, pages ...[]byte) []byte {
+	order := binary.BigEndian
+	head := make([]byte, walHeader)
+	order.PutUint32(head, 0x377f0682)
+	order.PutUint32(head[8:], uint32(size))
+	sum := checksum{order: binary.LittleEndian}
+	sum.add(head[:24])
+	order.PutUint32(head[24:], sum.a)
+	order.PutUint32(head[28:], sum.b)
+	out := head
+	for i, page := range pages {
+		frame := make([]byte, frameHeader)
+		order.PutUint32(frame, first+uint32(i))
+		if i == len(pages)-1 {
+			order.PutUint32(frame[4:], math.MaxUint32)
+		}
+		sum.add(frame[:8])
+		sum.add(page)
+		order.PutUint32(frame[16:], sum.a)
+		order.PutUint32(frame[20:], sum.b)
+		out = append(append(out, frame...), page...)
+	}
+	return out
 }

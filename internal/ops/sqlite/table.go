@@ -84,7 +84,7 @@ func columnsOf(sql string) (out []string) {
 // Rows are those of the table, in the order of their rowids.
 func (t *Table) Rows() iter.Seq2[Ref, error] {
 	return func(yield func(Ref, error) bool) {
-		left := int(t.db.pages) // no page is in a tree twice
+		left := t.db.readable() // no page is in a tree twice
 		t.walk(t.root, 0, &left, yield)
 	}
 }
@@ -157,7 +157,7 @@ func (t *Table) Read(ref Ref) ([]any, error) {
 	cell := page[ref.at:]
 	size, n := varint(cell)
 	_, m := varint(cell[n:])
-	if n == 0 || m == 0 || size < 0 || size > maxPayload {
+	if n == 0 || m == 0 || size < 0 || size > min(maxPayload, int64(t.db.readable())*int64(t.db.usable)) {
 		return nil, bad
 	}
 	record, err := t.db.payload(cell[n+m:], int(size))
