@@ -118,6 +118,19 @@ func Direct() *http.Transport {
 	}
 }
 
+// ToWorker is [Direct] for requests to a worker. None goes through a proxy without TLS, which would read the token
+// and the histories.
+func ToWorker() *http.Transport {
+	t := Direct()
+	t.Proxy = func(r *http.Request) (*url.URL, error) {
+		if r.URL.Scheme != "https" {
+			return nil, nil
+		}
+		return http.ProxyFromEnvironment(r)
+	}
+	return t
+}
+
 // ServeHTTP passes a request on.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name, at := g.route(r)
