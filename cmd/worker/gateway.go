@@ -52,10 +52,10 @@ type gatewayFlags struct {
 type gatewayCmd struct {
 	Gateway string `env:"COMPACTD_GATEWAY" default:"127.0.0.1:8787" placeholder:"HOST:PORT" help:"Where agents send their requests; port -1 picks a free one (${default})."`
 	gatewayFlags
-	Principal       string      `env:"COMPACTD_PRINCIPAL" placeholder:"HEADER" help:"Header with the sender of a request, set by a proxy in front. Absent: the credential, and the user that the request names."`
-	Worker          string      `env:"COMPACTD_URL" placeholder:"URL" help:"Listener for agents (--agents) of a worker. Absent: this process runs a worker too."`
-	WorkerToken     string      `env:"COMPACTD_TOKEN" placeholder:"TOKEN" help:"Token of the role agent for --worker. All gateways of a fleet need the same one: it is the key of the hashes in their sessions."`
-	WorkerTokenFile access.File `env:"COMPACTD_TOKEN_FILE" placeholder:"FILE" help:"File that holds the token of --worker-token and nothing else."`
+	Principal       string        `env:"COMPACTD_PRINCIPAL" placeholder:"HEADER" help:"Header with the sender of a request, set by a proxy in front. Absent: the credential, and the user that the request names."`
+	Worker          string        `env:"COMPACTD_URL" placeholder:"URL" help:"Listener for agents (--agents) of a worker. Absent: this process runs a worker too."`
+	WorkerToken     access.Secret `env:"COMPACTD_TOKEN" placeholder:"TOKEN" help:"Token of the role agent for --worker. All gateways of a fleet need the same one: it is the key of the hashes in their sessions."`
+	WorkerTokenFile access.File   `env:"COMPACTD_TOKEN_FILE" placeholder:"FILE" help:"File that holds the token of --worker-token and nothing else."`
 }
 
 // Run serves until ctx ends.
@@ -137,7 +137,7 @@ func (c *gatewayFlags) upstreams() (map[string]*url.URL, error) {
 // withWorker calls serve with a worker: that of --worker, or this process, whose worker then ends
 // with it. closed is called if no worker starts.
 func (c *gatewayCmd) withWorker(ctx context.Context, f *flags, log zerolog.Logger, serve func(context.Context, *client.HTTP) error, closed func()) error {
-	token := c.WorkerToken
+	token := string(c.WorkerToken)
 	if c.WorkerTokenFile != "" {
 		text, err := os.ReadFile(string(c.WorkerTokenFile))
 		if err != nil {

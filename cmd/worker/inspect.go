@@ -48,7 +48,7 @@ var errProblems = errors.New("there are problems; the findings have hints")
 func (c *doctorCmd) Run(ctx context.Context, f *flags) error {
 	p := inspect.Target{Data: f.Data, ServerFiles: c.Files, Dial: inspect.DialAs(f.With(connect.Options{Name: "compactd worker, looking"}))}
 	if _, port, err := net.SplitHostPort(f.HTTP); err == nil && port != "-1" {
-		p.HTTP, p.Token = reachable(f.HTTP), f.HTTPToken
+		p.HTTP, p.Token = reachable(f.HTTP), string(f.HTTPToken)
 	}
 	p.Refusals = &inspect.Refusals{}
 	p.Conn, p.Unreachable = f.visit(ctx, p.Refusals.OnError)

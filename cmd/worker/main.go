@@ -79,8 +79,8 @@ type flags struct {
 
 	TenantOutcomesPerHour hourlyBytes `env:"COMPACTD_TENANT_OUTCOMES_PER_HOUR" placeholder:"SIZE" help:"Bytes of session.compacted that OUTCOMES takes an hour for each tenant, such as 1GiB; beyond them its compactions have no messages. off is no bound. Absent: a 64th of the bound of OUTCOMES, 256 MiB at least."`
 
-	HTTP      string `name:"http" env:"COMPACTD_HTTP" default:"${defaultHTTP}" placeholder:"HOST:PORT" help:"Where /healthz, /readyz, /metrics and requests under /v1 are answered; port -1 picks a free one, off is none (${default})."`
-	HTTPToken string `name:"http-token" env:"COMPACTD_HTTP_TOKEN" placeholder:"TOKEN" help:"Token that a request over HTTP must carry as Authorization: Bearer. Required when --http is not on loopback. Every user of this machine can read a command line: set it in the environment, or in a file."`
+	HTTP      string        `name:"http" env:"COMPACTD_HTTP" default:"${defaultHTTP}" placeholder:"HOST:PORT" help:"Where /healthz, /readyz, /metrics and requests under /v1 are answered; port -1 picks a free one, off is none (${default})."`
+	HTTPToken access.Secret `name:"http-token" env:"COMPACTD_HTTP_TOKEN" placeholder:"TOKEN" help:"Token that a request over HTTP must carry as Authorization: Bearer. Required when --http is not on loopback. Every user of this machine can read a command line: set it in the environment, or in a file."`
 
 	HTTPTokenFile access.File `name:"http-token-file" env:"COMPACTD_HTTP_TOKEN_FILE" placeholder:"FILE" help:"File that holds the token of --http-token and nothing else."`
 

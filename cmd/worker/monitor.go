@@ -14,6 +14,7 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/rs/zerolog"
 
+	"compactd/internal/ops/access"
 	"compactd/internal/ops/cli"
 	"compactd/internal/worker"
 	"compactd/internal/worker/observe"
@@ -39,7 +40,7 @@ func (f *flags) startMonitor(ctx context.Context, log zerolog.Logger) (monitor, 
 		log.Warn().Str("hint", "Set it as COMPACTD_HTTP_TOKEN, or in a file with --http-token-file.").
 			Msg("--http-token is on the command line, where every user of this machine can read it")
 	}
-	c := worker.MonitorConfig{Listen: f.HTTP, Token: f.HTTPToken, Data: f.Data, Version: version}
+	c := worker.MonitorConfig{Listen: f.HTTP, Token: string(f.HTTPToken), Data: f.Data, Version: version}
 	m, err := worker.NewMonitor(c)
 	if f.HTTP == defaultHTTP && errors.Is(err, syscall.EADDRINUSE) {
 		c.Listen = net.JoinHostPort("127.0.0.1", "-1")
@@ -73,7 +74,7 @@ func (f *flags) readToken(k *kong.Context) error {
 	if err != nil {
 		return fmt.Errorf("--http-token-file: %w", err)
 	}
-	if f.HTTPToken = strings.TrimSpace(string(text)); f.HTTPToken == "" {
+	if f.HTTPToken = access.Secret(strings.TrimSpace(string(text))); f.HTTPToken == "" {
 		return fmt.Errorf("--http-token-file: %s is empty", f.HTTPTokenFile)
 	}
 	return nil

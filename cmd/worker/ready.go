@@ -41,7 +41,7 @@ func (c *readyCmd) Run(ctx context.Context, f *flags) error {
 		return err
 	}
 	if f.HTTPToken != "" {
-		r.Header.Set("Authorization", "Bearer "+f.HTTPToken)
+		r.Header.Set("Authorization", "Bearer "+string(f.HTTPToken))
 	}
 	direct := http.Client{Transport: &http.Transport{}} // a proxy would get the token unencrypted
 	answer, err := direct.Do(r)

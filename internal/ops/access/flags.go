@@ -1,6 +1,7 @@
 package access
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -15,7 +16,7 @@ import (
 type Flags struct {
 	Creds    File   `env:"COMPACTD_CREDS" placeholder:"FILE" help:"Credentials (.creds)."`
 	User     string `env:"COMPACTD_NATS_USER" placeholder:"NAME" help:"User of the server, if it identifies users by passwords."`
-	Password string `env:"COMPACTD_NATS_PASSWORD" placeholder:"TEXT" help:"Password of --user; in the environment no other user of this machine can read it."`
+	Password Secret `env:"COMPACTD_NATS_PASSWORD" placeholder:"TEXT" help:"Password of --user; in the environment no other user of this machine can read it."`
 	TLSCA    File   `name:"tls-ca" env:"COMPACTD_TLS_CA" placeholder:"FILE" help:"Encrypt the connection, and trust the certificates that this authority (PEM) has signed."`
 	TLSCert  File   `name:"tls-cert" env:"COMPACTD_TLS_CERT" placeholder:"FILE" help:"Certificate (PEM) of this client, if the server requires one."`
 	TLSKey   File   `name:"tls-key" env:"COMPACTD_TLS_KEY" placeholder:"FILE" help:"Key (PEM) of --tls-cert."`
@@ -42,9 +43,18 @@ func (f *File) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// Secret is a text without the end of its line: a variable may have the content of a file, as in Kubernetes.
+type Secret string
+
+// UnmarshalText takes the end of a line away.
+func (s *Secret) UnmarshalText(text []byte) error {
+	*s = Secret(bytes.TrimRight(text, "\r\n"))
+	return nil
+}
+
 // With returns o with the identity of this process.
 func (f *Flags) With(o connect.Options) connect.Options {
-	o.Creds, o.User, o.Password = string(f.Creds), f.User, f.Password
+	o.Creds, o.User, o.Password = string(f.Creds), f.User, string(f.Password)
 	o.CA, o.Cert, o.Key = string(f.TLSCA), string(f.TLSCert), string(f.TLSKey)
 	return o
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/alecthomas/kong"
+
 	"compactd/internal/broker/connect"
 	"compactd/internal/ops/access"
 )
@@ -47,6 +49,24 @@ func TestFile(t *testing.T) {
 		var f access.File
 		if err := f.UnmarshalText([]byte(text)); err == nil || f != "" {
 			t.Errorf("%q is taken", text)
+		}
+	}
+}
+
+// A password from a file, as Kubernetes makes a variable of it, is that without the end of its line.
+func TestSecret(t *testing.T) {
+	for text, want := range map[string]string{"a b\n": "a b", "a\r\n": "a", " a ": " a ", "": ""} {
+		t.Setenv("COMPACTD_NATS_PASSWORD", text)
+		var f access.Flags
+		k, err := kong.New(&f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := k.Parse(nil); err != nil {
+			t.Fatal(err)
+		}
+		if got := f.With(connect.Options{}).Password; got != want {
+			t.Errorf("%q is the password %q, not %q", text, got, want)
 		}
 	}
 }
