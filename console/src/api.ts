@@ -55,19 +55,24 @@ export async function send(path: string, options: Options = {}): Promise<Respons
   try {
     response = await fetch(path, init)
   } catch (err) {
-    if (options.signal?.aborted) throw err
-    lose()
-    throw new Away('The worker does not answer.')
+    throw unanswered(err, options)
   }
   if (response.status === 401) door.set(token ? 'wrong-token' : 'no-token')
   else door.set('open')
   return response
 }
 
+// The error of a request without a whole answer: its own where the caller ended it.
+function unanswered(err: unknown, options: Options): unknown {
+  if (options.signal?.aborted) return err
+  lose()
+  return new Away('The worker does not answer.')
+}
+
 /** Sends a request and returns the JSON of its answer; a refusal is thrown. */
 export async function request<T>(path: string, options: Options = {}): Promise<T> {
   const response = await send(path, options)
-  const text = await response.text()
+  const text = await response.text().catch((err: unknown) => { throw unanswered(err, options) })
   if (response.ok) {
     regain()
     return JSON.parse(text) as T
@@ -87,6 +92,7 @@ export function refusal(status: number, text: string): Refusal {
 // While the worker is away it is tried again: after 0.5 s, and at most 8 s later each time.
 let waited = 0
 let timer: ReturnType<typeof setTimeout> | undefined
+const patience = 10_000 // with one try
 
 export function lose(): void {
   if (timer !== undefined) return
@@ -103,7 +109,7 @@ export function probeNow(): void {
 async function probe(): Promise<void> {
   timer = undefined
   try {
-    const response = await fetch('/healthz', { cache: 'no-store', headers: token ? { Authorization: `Bearer ${token}` } : {} })
+    const response = await fetch('/healthz', { cache: 'no-store', headers: token ? { Authorization: `Bearer ${token}` } : {}, signal: AbortSignal.timeout(patience) })
     if (response.status >= 500) throw new Away()
     regain()
   } catch {

@@ -66,7 +66,11 @@ export function useResource<T>(path: string | undefined, following: Following = 
     const unlisten = listen((event) => {
       if (options.current.concerns?.(event)) soon()
     })
-    const unfollow = comeback.follow(soon)
+    const unfollow = comeback.follow(() => { // an answer to a request of before may never come
+      aborter?.abort()
+      aborter = undefined
+      soon()
+    })
     const interval = options.current.every ? setInterval(() => document.hidden || soon(), options.current.every) : undefined
     return () => {
       aborter?.abort()

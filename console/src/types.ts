@@ -197,7 +197,7 @@ export interface Changes {
 
 export interface Recall { known: boolean; turn?: number; index?: number; messages?: unknown[]; page?: number; pages?: number }
 
-export interface Context { known: boolean; format?: string; system?: unknown; tools?: unknown; messages?: unknown[]; generation?: number; page?: number; pages?: number }
+export interface Context { known: boolean; format?: string; system?: unknown; tools?: unknown; messages?: unknown[]; generation?: number; through?: Through; page?: number; pages?: number }
 
 export interface XrayKind { kind: string; name?: string; tokens: number; count?: number }
 

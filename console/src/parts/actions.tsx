@@ -127,17 +127,34 @@ export function BulkDialog({ bulk, close }: { bulk: Bulk; close(): void }) {
   )
 }
 
+// Pages of one history have the same turns and generation; else it changed meanwhile.
+const mark = ({ generation, through, pages }: Context): string => JSON.stringify([generation, through?.turn, through?.seq, pages])
+
+/** Reads all pages of a history; undefined where it changed meanwhile. */
+async function pagesOf(path: string): Promise<Context[] | undefined> {
+  const pages = [await request<Context>(`${path}&page=1`)]
+  while (pages.length < (pages[0]!.pages ?? 1)) {
+    const next = await request<Context>(`${path}&page=${pages.length + 1}`).catch((err) => {
+      if (err instanceof Refusal && err.code === 'out_of_range') return undefined
+      throw err
+    })
+    if (!next || mark(next) !== mark(pages[0]!)) return undefined
+    pages.push(next)
+  }
+  return pages
+}
+
+const mostTries = 5
+
 /** Saves the history, one message a line: the present view, or generation 0 as published. */
 export async function exportHistory(tenant: string, session: string, generation?: number): Promise<void> {
-  const lines: string[] = []
-  for (let page = 1, pages = 1; page <= pages; page++) {
-    const query = new URLSearchParams({ page: String(page) })
-    if (generation !== undefined) query.set('generation', String(generation))
-    const answer = await request<Context>(`${sessionPath(tenant, session)}/context?${query}`)
-    pages = answer.pages ?? 1
-    if (answer.system !== undefined) lines.push(JSON.stringify({ role: 'system', content: answer.system }))
-    for (const message of answer.messages ?? []) lines.push(JSON.stringify(message))
-  }
+  const path = `${sessionPath(tenant, session)}/context?${generation === undefined ? '' : `generation=${generation}`}`
+  let pages: Context[] | undefined
+  for (let tries = 0; !pages && tries < mostTries; tries++) pages = await pagesOf(path)
+  if (!pages) throw new Error('The session changes faster than its history can be read. Try again when it is idle.')
+  const system = pages.find((page) => page.system !== undefined)?.system // on any one of them
+  const lines = pages.flatMap((page) => page.messages ?? []).map((message) => JSON.stringify(message))
+  if (system !== undefined) lines.unshift(JSON.stringify({ role: 'system', content: system }))
   const url = URL.createObjectURL(new Blob([`${lines.join('\n')}\n`], { type: 'application/jsonl' }))
   const a = document.createElement('a')
   a.href = url

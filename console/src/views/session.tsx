@@ -94,7 +94,7 @@ function Head({ tenant, session, stats, timeline, open }: { tenant: string; sess
         </div>
         <div class="actions" role="group" aria-label="Actions">
           <button type="button" class="button" onClick={() => open('compact')}>Compact…</button>
-          <button type="button" class="button" disabled={!stats.generation} onClick={() => open('rewind')}>Undo last compaction…</button>
+          <button type="button" class="button" disabled={!stats.generation || !timeline} onClick={() => open('rewind')}>Undo last compaction…</button>
           <button type="button" class="button" onClick={() => save()}>Export</button>
           <button type="button" class="button" onClick={() => save(0)}>Export as published</button>
           <button type="button" class="button danger" onClick={() => open('end')}>End…</button>

@@ -7,6 +7,7 @@ import { useMedia } from '../media'
 import { shown } from '../names'
 import { BulkDialog, type Bulk } from '../parts/actions'
 import { Fill, FillKey } from '../parts/fill'
+import { Search } from '../parts/search'
 import { Nothing } from '../parts/state'
 import { Virtual } from '../parts/virtual'
 import { link, replaceQuery, useRoute } from '../route'
@@ -60,6 +61,7 @@ export function SessionsView() {
         </div>
       )}
       {bulk && <BulkDialog bulk={bulk} close={() => { setBulk(undefined); setPicked(new Map()); list.again() }} />}
+      {list.error && list.rows.length > 0 && <p class="outcome bad" role="status">{list.error.message} This is the last answer.</p>}
       <div class="card">
         {list.error && !list.rows.length ? (
           <Nothing title={list.error.message}>{list.error.hint}</Nothing>
@@ -102,20 +104,9 @@ function NoSessions({ filtered }: { filtered: boolean }) {
 interface Filter { tenant: string; sort: string; level: string; text: string }
 
 function Filters({ tenant, sort, level, text, levels: counts }: Filter & { levels: Record<string, number> }) {
-  const [typed, setTyped] = useState(text)
-  useEffect(() => setTyped(text), [text])
-  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined)
-  const type = (value: string) => {
-    setTyped(value)
-    clearTimeout(timer.current)
-    timer.current = setTimeout(() => replaceQuery({ text: value }), 250)
-  }
   return (
-    <form class="filters" role="search" onSubmit={(e) => { e.preventDefault(); replaceQuery({ text: typed }) }}>
-      <label class="field grow">
-        <span>Search tenant, session or model</span>
-        <input class="input" type="search" value={typed} onInput={(e) => type(e.currentTarget.value)} />
-      </label>
+    <form class="filters" role="search" onSubmit={(e) => e.preventDefault()}>
+      <Search label="Search tenant, session or model" text={text} />
       <label class="field">
         <span>Level</span>
         <select class="input" value={level} onChange={(e) => replaceQuery({ level: e.currentTarget.value })}>
@@ -219,31 +210,30 @@ function useSessions({ tenant, sort, level, text }: Filter): Sessions {
   const [pages, setPages] = useState<{ path: string; rows: SessionRow[]; answer: SessionList }>()
   const [error, setError] = useState<Refusal>()
   const [loading, setLoading] = useState(true)
-  const busy = useRef(false)
-  const wanted = useRef(path)
-  wanted.current = path
+  const busy = useRef<AbortController | undefined>(undefined)
   const now = useRef(pages)
   now.current = pages?.path === path ? pages : undefined
 
   const read = useCallback(async (after: string | undefined) => {
     if (busy.current) return
-    busy.current = true
+    const own = (busy.current = new AbortController())
     try {
       const have = now.current?.rows ?? []
       const limit = after ? most : Math.min(most, Math.max(first, have.length))
-      const answer = await request<SessionList>(`${path}&limit=${limit}${after ? `&after=${encodeURIComponent(after)}` : ''}`)
-      if (wanted.current !== path) return
+      const answer = await request<SessionList>(`${path}&limit=${limit}${after ? `&after=${encodeURIComponent(after)}` : ''}`, { signal: own.signal })
+      if (own.signal.aborted) return
       const rows = answer.sessions ?? []
       const merged = after ? unique([...have, ...rows]) : have.length > limit && answer.after ? unique([...rows, ...have]) : rows
       const keep = !after && merged.length > rows.length ? now.current?.answer.after : answer.after
       setPages({ path, rows: merged, answer: { ...answer, ...(keep ? { after: keep } : {}) } })
       setError(undefined)
     } catch (err) {
+      if (own.signal.aborted) return
       if (err instanceof Refusal) setError(err)
       else if (!(err instanceof Away)) throw err
     } finally {
-      if (wanted.current === path) {
-        busy.current = false
+      if (busy.current === own) {
+        busy.current = undefined
         setLoading(false)
       }
     }
@@ -251,12 +241,16 @@ function useSessions({ tenant, sort, level, text }: Filter): Sessions {
 
   const again = useCallback(() => void read(undefined), [read])
   useEffect(() => {
-    busy.current = false
+    const end = () => {
+      busy.current?.abort()
+      busy.current = undefined
+    }
     setLoading(true)
+    setError(undefined)
     again()
     let timer: ReturnType<typeof setTimeout> | undefined
     const soon = () => (timer ??= setTimeout(() => { timer = undefined; again() }, 300))
-    const stops = [listen(soon), comeback.follow(soon)]
+    const stops = [listen(soon), comeback.follow(() => { end(); soon() }), end]
     const interval = setInterval(() => document.hidden || soon(), 5000)
     return () => {
       clearTimeout(timer)

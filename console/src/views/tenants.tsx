@@ -4,6 +4,7 @@ import { useState } from 'preact/hooks'
 import { ago, brief, bytes, count, money, percent, some } from '../format'
 import { atLeast, netParts, netText, spent, spentText, together } from '../money'
 import { Scroll } from '../parts/scroll'
+import { Search } from '../parts/search'
 import { Loaded, Nothing } from '../parts/state'
 import { useResource } from '../resource'
 import { link, replaceQuery, useRoute } from '../route'
@@ -23,19 +24,26 @@ export function TenantsView() {
   if (text) search.set('text', text)
   const list = useResource<TenantList>(`/v1/tenants?${search}`, { every: 5000, concerns: () => true })
   return (
-    <Loaded of={list}>
-      {(data) => (
-        <>
-          <div class="head">
-            <div><h1>Tenants</h1><p class="muted">{some(data.total ?? data.tenants?.length ?? 0, 'tenant')}{data.missing?.length ? `. Without partition ${data.missing.join(', ')}, which no worker serves now.` : ''}</p></div>
-            <label class="field"><span>Search a tenant</span><input class="input" type="search" value={text} onInput={(e) => replaceQuery({ text: e.currentTarget.value })} /></label>
-          </div>
-          <Totals of={data.tenants ?? []} />
-          <Table of={data} sort={sort} />
-        </>
-      )}
-    </Loaded>
+    <>
+      <div class="head">
+        <div><h1>Tenants</h1><p class="muted" role="status">{list.data && summary(list.data)}</p></div>
+        <Search label="Search a tenant" text={text} />
+      </div>
+      <Loaded of={list}>
+        {(data) => (
+          <>
+            <Totals of={data.tenants ?? []} />
+            <Table of={data} sort={sort} />
+          </>
+        )}
+      </Loaded>
+    </>
   )
+}
+
+function summary({ tenants = [], total = tenants.length, missing = [] }: TenantList): string {
+  const shown = total > tenants.length ? `${some(total, 'tenant')}; the table and the sums have the first ${count(tenants.length)}` : some(total, 'tenant')
+  return shown + (missing.length ? `. Without partition ${missing.join(', ')}, which no worker serves now.` : '')
 }
 
 const sum = <T,>(all: T[], value: (of: T) => number | undefined): number => all.reduce((n, one) => n + (value(one) ?? 0), 0)

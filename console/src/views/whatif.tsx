@@ -21,7 +21,7 @@ export function WhatIfTab({ base }: { base: string }) {
   const { query } = useRoute()
   const [own, setOwn] = useState<Partial<Shares>>({ ...share(query, 'threshold'), ...share(query, 'target') })
   const [answer, setAnswer] = useState<Choice[]>()
-  const [problem, setProblem] = useState<Refusal>()
+  const [problem, setProblem] = useState<Error>()
   const [busy, setBusy] = useState(false)
   const now = answer?.[0]
   const shares: Shares = { threshold: own.threshold ?? now?.policy.threshold ?? 0.8, target: own.target ?? now?.policy.target ?? 0.6 }
@@ -36,7 +36,7 @@ export function WhatIfTab({ base }: { base: string }) {
         return compare(chosen ? [fields(chosen, now)] : []) // the usual ones do not fit the policy in force
       })
     } catch (err) {
-      if (err instanceof Refusal) setProblem(err)
+      setProblem(err instanceof Error ? err : new Error(String(err)))
     } finally {
       setBusy(false)
     }
@@ -58,9 +58,9 @@ export function WhatIfTab({ base }: { base: string }) {
           <span class="small muted hint">{shares.target >= shares.threshold ? 'The target must be below the threshold.' : 'A session is compacted at the threshold, down to the target: shares of the room for the history.'}</span>
         </div>
       </form>
-      {problem && (problem.status === 404 ? (
+      {problem && (problem instanceof Refusal && problem.status === 404 ? (
         <div class="card"><Nothing title="This worker does not compare policies.">Export the session, and run <code>worker replay --policy FILE</code>.</Nothing></div>
-      ) : <p class="outcome bad" role="alert">{problem.message} {problem.hint}</p>)}
+      ) : <p class="outcome bad" role="alert">{problem.message} {problem instanceof Refusal && problem.hint}</p>)}
       {!answer && !problem && <div class="empty" role="status">Deciding the session again…</div>}
       {now && <Comparison choices={answer} now={now} />}
     </>
