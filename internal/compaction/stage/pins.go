@@ -42,19 +42,57 @@ func (d *Draft) pins(from int) []bool {
 	return d.newest(from, d.tokens, func(e *measure.Entry) bool { return pinned(*e) })
 }
 
-// instructed marks the entries that a truncation keeps: pinned ones, and the system's.
-func (d *Draft) instructed(from int, target measure.Tokens) []bool {
-	pins := d.pins(from)
-	kept := d.newest(from, instructionShare.Share(target), func(e *measure.Entry) bool {
-		return e.Role == measure.RoleSystem && !e.Flags.Has(measure.FlagEmpty|measure.FlagPinned)
-	})
-	if pins == nil {
-		return kept
+// staying marks the entries that a truncation keeps: pinned ones, the system's, and the user's last prompt.
+func (d *Draft) staying(from int, target measure.Tokens) []bool {
+	out := d.pins(from)
+	for _, kept := range [][]bool{
+		d.newest(from, instructionShare.Share(target), func(e *measure.Entry) bool {
+			return e.Role == measure.RoleSystem && !e.Flags.Has(measure.FlagEmpty|measure.FlagPinned)
+		}),
+		d.prompt(from, max(headShare.Share(target), leastHead)),
+	} {
+		if out == nil {
+			out = kept
+			continue
+		}
+		for i := range kept {
+			out[i] = out[i] || kept[i]
+		}
 	}
-	for i := range kept {
-		pins[i] = pins[i] || kept[i]
+	return out
+}
+
+// prompt marks the user's last message, unless it is before from, or the part of it that cannot be cut costs
+// more than most tokens. Results of tools, and words beside them, are no prompt.
+func (d *Draft) prompt(from int, most measure.Tokens) []bool {
+	for end := len(d.entries); end > from; {
+		start := end - 1
+		for start > from && d.entries[start-1].SameMessage(&d.entries[start]) {
+			start--
+		}
+		if d.isPrompt(start, end) {
+			if d.least(start, end) > most {
+				return nil
+			}
+			out := make([]bool, len(d.entries))
+			for i := start; i < end; i++ {
+				out[i] = true
+			}
+			return out
+		}
+		end = start
 	}
-	return pins
+	return nil
+}
+
+// isPrompt reports whether the entries of a message are words and media of the user.
+func (d *Draft) isPrompt(start, end int) bool {
+	for i := start; i < end; i++ {
+		if e := &d.entries[i]; e.Role != measure.RoleUser || e.Kind != measure.KindWords || e.Seq < d.fresh {
+			return false
+		}
+	}
+	return !d.wordless(start)
 }
 
 // newest marks the entries of the newest messages that have a wanted entry and cost at most most tokens in

@@ -10,7 +10,8 @@ import (
 // Truncate hides the oldest messages after the head behind one truncation notice. The head is the leading
 // system messages and a summary, or without one the first user message and the first assistant message with
 // the results of its calls. If the part of these that cannot be cut exceeds headShare of the target, the
-// assistant's message goes too, and then the user's, unless its text can be cut.
+// assistant's message goes too, and then the user's, unless its text can be cut. The assistant's message also
+// goes if a cut reaches the target without it alone. The user's last prompt stays: see staying.
 //
 // Truncate makes the smallest cut after which the history is at most target tokens, else it cuts the given
 // fraction of the messages after the head, rounded down to an even number, but at least two. The number of
@@ -23,18 +24,39 @@ func (d *Draft) Truncate(target measure.Tokens, fraction measure.PPM) {
 	if few && !d.format.Dialect().Units {
 		return
 	}
-	head := d.head(max(headShare.Share(target), leastHead))
-	if head == len(d.entries) {
+	heads := d.leads(max(headShare.Share(target), leastHead))
+	if heads[0] == len(d.entries) {
 		return
 	}
-	notice := d.notice(head)
-	cost := d.rate.Entry(&notice)
-	excess := d.Repaired() + cost - target
-	most := max(2, int(fraction.Share(measure.Tokens(d.messages-messagesOf(d.entries[:head]))))&^1)
-	kept := d.instructed(head, target)
-	if c := choose(d.cuts(head, kept), excess, most); c.saved > cost && (!few || c.saved >= excess) {
-		d.hide(head, c.end, notice, kept)
+	t := d.truncation(heads[0], target, fraction)
+	for _, head := range heads[1:] {
+		if less := d.truncation(head, target, fraction); !t.enough() && less.enough() {
+			t = less
+		}
 	}
+	if t.saved > d.rate.Entry(&t.notice) && (!few || t.enough()) {
+		d.hide(t.head, t.end, t.notice, t.kept)
+	}
+}
+
+// truncation hides the entries from head to the end of a cut, but for the kept ones.
+type truncation struct {
+	cut
+	head   int
+	notice measure.Entry
+	kept   []bool
+	excess measure.Tokens // to be saved
+}
+
+func (t *truncation) enough() bool { return t.saved >= t.excess }
+
+// truncation chooses the cut after a head: see Truncate.
+func (d *Draft) truncation(head int, target measure.Tokens, fraction measure.PPM) truncation {
+	t := truncation{head: head, notice: d.notice(head), kept: d.staying(head, target)}
+	t.excess = d.Repaired() + d.rate.Entry(&t.notice) - target
+	most := max(2, int(fraction.Share(measure.Tokens(d.messages-messagesOf(d.entries[:head]))))&^1)
+	t.cut = choose(d.cuts(head, t.kept), t.excess, most)
+	return t
 }
 
 // TruncateOld hides messages from before a sequence behind a truncation notice, the first exchange included,
@@ -109,7 +131,7 @@ type cut struct {
 	saved    measure.Tokens
 }
 
-// choose returns the cut that saves at least excess with the fewest messages, else the largest one of at most
+// choose returns the cut that saves at least excess with the most messages, else the largest one of at most
 // most messages, else the smallest; the zero cut if there is none.
 func choose(cuts iter.Seq[cut], excess measure.Tokens, most int) cut {
 	var best cut
@@ -140,24 +162,28 @@ const (
 	leastHead measure.Tokens = 3_000
 )
 
-// head returns the number of entries at the front that are never hidden: see Truncate. Its contents that
-// cannot be cut, beside the system's messages, cost at most most tokens.
-func (d *Draft) head(most measure.Tokens) int {
+// leads returns the possible numbers of entries at the front that a truncation leaves: see Truncate. The
+// contents of a head that cannot be cut, beside the system's messages, cost at most most tokens.
+func (d *Draft) leads(most measure.Tokens) []int {
 	start := d.AfterSystem()
 	summaries := start
 	for summaries < len(d.entries) && d.entries[summaries].Kind == measure.KindSummary {
 		summaries++
 	}
 	if summaries > start {
-		return summaries
+		return []int{summaries}
 	}
+	var out []int
 	user := d.firstUser(start)
 	for _, end := range []int{d.firstAnswer(user), user} {
 		if d.least(start, end) <= most {
-			return end
+			out = append(out, end)
 		}
 	}
-	return start
+	if out == nil {
+		out = append(out, start)
+	}
+	return out
 }
 
 // firstUser returns the end of the first message of the user, start if there is none. It is among the first
@@ -227,17 +253,18 @@ func (d *Draft) nextMessage(i int) int {
 
 // cuts yields the possible ends of a truncation from head: boundaries of messages after which something
 // stays, outside the last exchange while its calls may be open, outside a pair of call and result, and
-// outside the range of an earlier placeholder. Kept entries do not count.
+// outside the range of an earlier placeholder. Kept entries do not count, and no cut ends behind them.
 func (d *Draft) cuts(head int, kept []bool) iter.Seq[cut] {
 	return func(yield func(cut) bool) {
 		var c cut
+		var yielded measure.Tokens
 		other, limit := d.pairing().Other, d.awaiting()
 		last, before := head, -1  // furthest result of earlier calls; the entry rendered before
 		var reach events.Position // furthest message of earlier entries
 		for i := head; i < len(d.entries) && i <= limit; i++ {
 			e := &d.entries[i]
-			if e.Flags.Has(measure.FlagFirst) && i > head && i > last && c.messages > 0 && !d.splitsUnit(before, i) && e.Compare(reach) > 0 {
-				if c.end = i; !yield(c) {
+			if e.Flags.Has(measure.FlagFirst) && i > head && i > last && c.messages > 0 && c.saved > yielded && !d.splitsUnit(before, i) && e.Compare(reach) > 0 {
+				if c.end, yielded = i, c.saved; !yield(c) {
 					return
 				}
 			}
