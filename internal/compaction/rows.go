@@ -80,26 +80,28 @@ type Header struct {
 
 // parkedRow is a turn that waits for an earlier one.
 type parkedRow struct {
-	Seq          measure.Seq   `json:"seq"`
-	ID           string        `json:"id"`
-	Time         int64         `json:"time"`
-	Number       int64         `json:"number"`
-	From         int64         `json:"from"`
-	Digest       events.Digest `json:"digest,omitzero"`
-	Hash         measure.Key   `json:"hash"` // of its settings
-	Model        *events.Model `json:"model,omitzero"`
-	Format       events.Format `json:"format"`
-	System       *measure.Size `json:"system,omitzero"`
-	Tools        *measure.Size `json:"tools,omitzero"`
-	SystemKey    measure.Key   `json:"system_key,omitzero"`
-	ToolsKey     measure.Key   `json:"tools_key,omitzero"`
-	Marks        marks         `json:"marks,omitzero"`
-	Override     events.Raw    `json:"override,omitzero"`
-	Entries      []byte        `json:"entries,omitzero"`
-	Usage        *events.Usage `json:"usage,omitzero"`
-	Generation   int64         `json:"generation"`
-	UsageProblem string        `json:"usage_problem,omitzero"`
-	Fork         *events.Fork  `json:"forked_from,omitzero"`
+	Seq          measure.Seq    `json:"seq"`
+	ID           string         `json:"id"`
+	Time         int64          `json:"time"`
+	Number       int64          `json:"number"`
+	From         int64          `json:"from"`
+	Digest       events.Digest  `json:"digest,omitzero"`
+	Hash         measure.Key    `json:"hash"` // of its settings
+	Messages     uint32         `json:"messages"`
+	Expect       *events.Expect `json:"expect,omitzero"`
+	Model        *events.Model  `json:"model,omitzero"`
+	Format       events.Format  `json:"format"`
+	System       *measure.Size  `json:"system,omitzero"`
+	Tools        *measure.Size  `json:"tools,omitzero"`
+	SystemKey    measure.Key    `json:"system_key,omitzero"`
+	ToolsKey     measure.Key    `json:"tools_key,omitzero"`
+	Marks        marks          `json:"marks,omitzero"`
+	Override     events.Raw     `json:"override,omitzero"`
+	Entries      []byte         `json:"entries,omitzero"`
+	Usage        *events.Usage  `json:"usage,omitzero"`
+	Generation   int64          `json:"generation"`
+	UsageProblem string         `json:"usage_problem,omitzero"`
+	Fork         *events.Fork   `json:"forked_from,omitzero"`
 }
 
 // Rows returns the rows that changed since the last call of Stored.
@@ -113,10 +115,12 @@ func (l *Ledger) Rows() (out []Row) {
 	}
 	for r := l.changed.turn / turnsPerRow; r*turnsPerRow < len(l.turns); r++ {
 		var b []byte
-		for _, t := range l.turns[r*turnsPerRow : min((r+1)*turnsPerRow, len(l.turns))] {
+		for i := r * turnsPerRow; i < min((r+1)*turnsPerRow, len(l.turns)); i++ {
+			t := &l.turns[i]
 			b = binary.LittleEndian.AppendUint64(append(b, t.digest[:]...), uint64(t.settings))
 			b = binary.LittleEndian.AppendUint64(b, uint64(t.seq))
 			b = binary.LittleEndian.AppendUint32(b, t.input)
+			b = binary.LittleEndian.AppendUint32(b, l.messagesOf(i))
 		}
 		out = append(out, Row{rowName(rowTurns, r), b})
 	}
@@ -151,7 +155,7 @@ func (l *Ledger) Header() *Header {
 	}
 	for _, t := range l.parked {
 		p := parkedRow{
-			t.Seq, t.ID, t.Time, t.number, t.from, t.digest, t.settings, t.model, t.format, t.system, t.tools, t.systemKey, t.toolsKey, t.marks, t.override,
+			t.Seq, t.ID, t.Time, t.number, t.from, t.digest, t.settings, t.messages, t.expect, t.model, t.format, t.system, t.tools, t.systemKey, t.toolsKey, t.marks, t.override,
 			[]byte{},
 			t.usage, t.generation, t.usageProblem, t.fork,
 		}
@@ -195,7 +199,7 @@ func Restore(a events.Address, h *Header, rows []Row) (*Ledger, error) {
 		l.parked = append(l.parked, &Turn{
 			p.Seq, p.ID, p.Time, p.Number, p.From,
 			identity{p.Digest, p.Hash},
-			messagesOf(entries), nil, p.Fork,
+			p.Messages, p.Expect, p.Fork,
 			p.Model, p.Format, p.System, p.Tools, p.Override, p.SystemKey, p.ToolsKey, p.Marks,
 			entries, p.Usage,
 			events.Usage{},
@@ -211,7 +215,7 @@ func Restore(a events.Address, h *Header, rows []Row) (*Ledger, error) {
 
 // The sizes of a stored turn and edit.
 const (
-	turnBytes = len(events.Digest{}) + 2*8 + 4
+	turnBytes = len(events.Digest{}) + 2*8 + 2*4
 	editBytes = 3*4 + 2 + 1
 )
 
@@ -230,7 +234,6 @@ func (l *Ledger) fill(h *Header, byName map[string][]byte) error {
 			l.entries.add(e)
 		}
 	}
-	messages := l.messagesPerTurn(h.Turns)
 	for r := 0; len(l.turns) < h.Turns; r++ {
 		b := byName[rowName(rowTurns, r)]
 		want := min(turnsPerRow, h.Turns-len(l.turns))
@@ -241,7 +244,7 @@ func (l *Ledger) fill(h *Header, byName map[string][]byte) error {
 			var x identity
 			settings := b[copy(x.digest[:], b):]
 			x.settings = measure.Key(binary.LittleEndian.Uint64(settings))
-			l.addTurn(x, measure.Seq(binary.LittleEndian.Uint64(settings[8:])), messages[len(l.turns)])
+			l.addTurn(x, measure.Seq(binary.LittleEndian.Uint64(settings[8:])), binary.LittleEndian.Uint32(settings[20:]))
 			l.turns[len(l.turns)-1].input = binary.LittleEndian.Uint32(settings[16:])
 		}
 	}
@@ -276,23 +279,13 @@ func (l *Ledger) fill(h *Header, byName map[string][]byte) error {
 	return nil
 }
 
-// messagesPerTurn counts the messages of each turn: each message has at least one entry.
-func (l *Ledger) messagesPerTurn(turns int) []uint32 {
-	out := make([]uint32, turns)
-	for i := range l.entries.n {
-		if e := l.entries.at(i); e.Turn >= 1 && int(e.Turn) <= turns {
-			out[e.Turn-1] = e.Index + 1
-		}
+// messagesOf is the number of messages of the turn at an index, with those that have no entries: see
+// [events.Message.Hidden].
+func (l *Ledger) messagesOf(i int) uint32 {
+	if i == 0 {
+		return l.turns[i].end
 	}
-	return out
-}
-
-// messagesOf is the number of messages with the entries of one turn.
-func messagesOf(entries []measure.Entry) uint32 {
-	if n := len(entries); n > 0 {
-		return entries[n-1].Index + 1
-	}
-	return 0
+	return l.turns[i].end - l.turns[i-1].end
 }
 
 // entryBytes is the size of a stored entry.

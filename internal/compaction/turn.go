@@ -19,7 +19,7 @@ type Turn struct {
 	from   int64 // replaces_from
 	identity
 	messages uint32         // number of them
-	expect   *events.Expect // the required base, nil for any; not stored
+	expect   *events.Expect // the required base, nil for any
 	fork     *events.Fork   // where its session branched off, nil if it did not
 
 	model    *events.Model // nil = unchanged
@@ -267,11 +267,9 @@ type Retracted struct {
 
 // noteRetracted remembers the turns from number k on, which are about to be retracted.
 func (l *Ledger) noteRetracted(k int64) {
-	t, x := &l.turns[k-1], Retracted{}
-	x.First, x.Messages = t.digest, t.end
+	x := Retracted{First: l.turns[k-1].digest, Messages: l.messagesOf(int(k - 1))}
 	if k > 1 {
-		before := &l.turns[k-2]
-		x.Base, x.Messages = before.whole, t.end-before.end
+		x.Base = l.turns[k-2].whole
 	}
 	if x.Messages == 0 {
 		return // nothing identifies it

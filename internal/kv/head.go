@@ -21,7 +21,7 @@ type Position struct {
 // Raise it with every change of a row's name, layout or members. Otherwise a worker of another
 // version would fail to decode the row, in the file and in every snapshot, or drop a new member
 // and decide differently from a replay of the log.
-const formatVersion = 4
+const formatVersion = 5
 
 // head is the only row of the bucket meta: the position, the count and digest of the rows, and the
 // partition, boot and flags of the writer.
