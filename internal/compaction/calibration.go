@@ -386,6 +386,8 @@ const (
 	// mostSupposed bounds the effect of one answer on the mean: a few answers have most of the thinking, and
 	// the next ones are unknown.
 	mostSupposed measure.Tokens = 2_000
+	// mostBilled is more than any answer has, and keeps products of two bills within 64 bits.
+	mostBilled measure.Tokens = 1 << 30
 	// stayTrust is the number of hidden tokens assumed to stay before calls show it.
 	stayTrust measure.Tokens = 1_000
 	// hiddenMemory tokens, or hiddenAnswers answers, are learnt from before the past counts half.
@@ -459,7 +461,7 @@ func (l *Ledger) answers(t *Turn, from int, billed bool) (added measure.Tokens) 
 		case next == from:
 			next++
 		case billed:
-			added += l.usage.bill(min(measure.Tokens(t.usage.Output), l.cache.window/2), size)
+			added += l.usage.bill(min(measure.Tokens(t.usage.Output), l.cache.window/2, mostBilled), size)
 			billed = false
 		default:
 			added += l.usage.Hidden.mean(size, l.cache.hides)

@@ -196,9 +196,10 @@ func (l *Ledger) spend(u *events.Usage) {
 }
 
 // called notes the call whose answer a turn has. If it has no usage, or a false one, the content of the call before
-// counts as read from the provider's cache, and the rest as written into it.
+// counts as read from the provider's cache, and the rest as written into it. No call costs more than one of the
+// largest window.
 func (l *Ledger) called(u *events.Usage) {
-	input := l.estimated()
+	input := min(l.estimated(), l.cache.largest)
 	read := min(l.carried, input)
 	if l.carried = input; u == nil || l.isFalse(u) {
 		l.spend(&events.Usage{CacheRead: int64(read), CacheCreate: int64(input - read)})
