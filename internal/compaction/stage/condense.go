@@ -58,23 +58,27 @@ func (s *Summary) entry() measure.Entry {
 // coverKept lets the summary at a position cover the entries of its range that an earlier placeholder, which
 // reaches beyond it, has kept: they are hidden, or kept by the summary.
 func (d *Draft) coverKept(at int, to events.Position) {
+	inRange := func(e *measure.Entry) bool { return e.Kind < measure.KindTruncation && e.Position().Compare(to) <= 0 }
 	end := at + 1
-	for end < len(d.entries) && d.entries[end].Kind < measure.KindTruncation && d.entries[end].Compare(to) <= 0 {
+	for end < len(d.entries) && inRange(&d.entries[end]) {
 		end++
 	}
-	inRange := func(e measure.Entry) bool { return e.Kind < measure.KindTruncation && e.Compare(to) <= 0 }
-	if !slices.ContainsFunc(d.entries[end:], inRange) {
+	if !slices.ContainsFunc(d.entries[end:], func(e measure.Entry) bool { return inRange(&e) }) {
 		return
 	}
-	out := slices.Clone(d.entries[:end])
+	pins := d.pins(at)
+	out, rest := slices.Clone(d.entries[:end]), []measure.Entry(nil)
 	for i := end; i < len(d.entries); i++ {
-		if e := d.entries[i]; inRange(e) && pinned(e) {
-			if out = append(out, e); e.Flags.Has(measure.FlagFirst) {
+		switch e := &d.entries[i]; {
+		case !inRange(e):
+			rest = append(rest, *e)
+		case pins != nil && pins[i]:
+			if out = append(out, *e); e.Flags.Has(measure.FlagFirst) {
 				d.edits = append(d.edits, events.Edit{Op: events.OpKeep, Position: measure.MessageOf(e.Position())})
 			}
 		}
 	}
-	d.set(append(out, slices.DeleteFunc(slices.Clone(d.entries[end:]), inRange)...))
+	d.set(append(out, rest...))
 }
 
 // AfterSystem returns the beginning of the history after the leading system messages, and after the held

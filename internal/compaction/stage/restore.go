@@ -129,7 +129,7 @@ func (d *Draft) candidates(all []measure.Entry, from *share, left measure.Tokens
 	at := len(d.entries) - 1 // the next candidates are all before it
 	for _, e := range all {
 		place := e.Position()
-		for at >= 0 && (d.entries[at].Kind == measure.KindRestored || d.entries[at].Compare(place) > 0) {
+		for at >= 0 && (d.entries[at].Kind >= measure.KindTruncation || d.entries[at].Compare(place) > 0) {
 			at--
 		}
 		inView := at >= 0 && d.entries[at].Compare(place) == 0 && (d.entries[at].Kind == measure.KindResult || d.entries[at].Kind == measure.KindWords)
