@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"compactd/internal/broker/commit"
 	"compactd/internal/broker/jsapi"
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
@@ -23,44 +25,41 @@ type Erasure struct {
 	events.Address
 }
 
+// anySession matches the address of any session in a filter.
+var anySession = events.Address{Tenant: "*", Session: "*"}
+
 // Pending lists the erasures of a partition that were published as decided but
 // not as done: the last of each session, in their order.
-func Pending(ctx context.Context, js jetstream.JetStream, partition int) ([]Erasure, error) {
-	any := events.Address{Tenant: "*", Session: "*"}
-	_, err := jsapi.GetFromLeader(ctx, js.Conn(), topology.OutcomesStream, jsapi.GetRequest{LastFor: events.Outcome(partition, events.KindForgotten, any)})
+func Pending(ctx context.Context, js jetstream.JetStream, partition int) (out []Erasure, err error) {
+	decided, done := events.Outcome(partition, events.KindForgotten, anySession), events.Outcome(partition, events.KindErased, anySession)
+	_, err = jsapi.GetFromLeader(ctx, js.Conn(), topology.OutcomesStream, jsapi.GetRequest{LastFor: decided})
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return nil, nil // the common case costs one request
 	}
 	if err != nil {
 		return nil, fmt.Errorf("look for erasures of partition %d: %w", partition, err)
 	}
-	done := map[events.Address]uint64{}
-	err = stream.ReadStream(ctx, js, topology.OutcomesStream, events.Outcome(partition, events.KindErased, any), 1, 0, func(m jetstream.Msg, _ uint64) error {
-		var e events.Erased
-		if at, ok := readOutcome(m, &e); ok {
-			done[at] = max(done[at], e.Seq)
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	var out []Erasure
-	err = stream.ReadStream(ctx, js, topology.OutcomesStream, events.Outcome(partition, events.KindForgotten, any), 1, 0, func(m jetstream.Msg, _ uint64) error {
+	all := stream.Selection{Stream: topology.OutcomesStream, Filters: []string{decided, done}}
+	return out, stream.Read(ctx, js, all, func(m jetstream.Msg, _ uint64) error {
 		var e Erasure
-		var ok bool
-		if e.Address, ok = readOutcome(m, &e.Forgotten); ok && e.Seq > done[e.Address] {
-			out = append(slices.DeleteFunc(out, func(o Erasure) bool { return o.Address == e.Address }), e) // it does the work of one before too
+		at, ok := readOutcome(m, &e.Forgotten) // a session.erased has these fields too
+		if !ok {
+			return nil
+		}
+		e.Address = at.Address
+		decided := at.Kind == events.KindForgotten // it does the work of one before too, even of a later event that was lost
+		out = slices.DeleteFunc(out, func(o Erasure) bool { return o.Address == e.Address && (decided || o.CausedBy == e.CausedBy) })
+		if decided {
+			out = append(out, e)
 		}
 		return nil
 	})
-	return out, err
 }
 
 // readOutcome reads an outcome; false if no worker can have written it.
-func readOutcome(m jetstream.Msg, body any) (events.Address, bool) {
+func readOutcome(m jetstream.Msg, body any) (events.Location, bool) {
 	at, err := events.ParseOutcome(m.Subject())
-	return at.Address, err == nil && events.Unmarshal(m.Data(), body) == nil
+	return at, err == nil && events.Unmarshal(m.Data(), body) == nil
 }
 
 // Erase overwrites a session in the streams: the events before its session.forget, and the outcomes
@@ -74,6 +73,9 @@ func readOutcome(m jetstream.Msg, body any) (events.Address, bool) {
 // Erase covers all partitions: in a log that grew, a session may have had several. A log that lost the
 // session.forget assigns the sequences before it again; then Erase keeps events stored after the
 // session.forgotten.
+//
+// A former partition of the session continues from its newest marker. If a message of the session has it, Erase
+// overwrites everything else and returns [ErrNewest].
 func Erase(ctx context.Context, js jetstream.JetStream, e Erasure) (outcomes, log int64, err error) {
 	const anywhere = "out.*."
 	answer, err := jsapi.GetFromLeader(ctx, js.Conn(), topology.OutcomesStream, jsapi.GetRequest{LastFor: anywhere + string(events.KindForgotten) + "." + e.String()})
@@ -83,8 +85,14 @@ func Erase(ctx context.Context, js jetstream.JetStream, e Erasure) (outcomes, lo
 	if err != nil {
 		return 0, 0, fmt.Errorf("look for session.forgotten: %w", err)
 	}
+	own, _ := events.ParseOutcome(answer.Subject) // its newest marker is the answer's, or later
+	markers, held := newestMarkers{ctx, js.Conn(), map[int]uint64{own.Partition: answer.Seq}}, false
 	for _, filter := range []string{anywhere + "*." + e.String(), anywhere + "job.*." + e.String()} {
-		n, err := overwrite(ctx, js, topology.OutcomesStream, filter, answer.Seq, time.Time{})
+		n, err := overwrite(ctx, js, topology.OutcomesStream, filter, answer.Seq, func(m jetstream.Msg, md *jetstream.MsgMetadata) (bool, error) {
+			newest, err := markers.has(m.Subject(), md.Sequence.Stream)
+			held = held || newest
+			return !newest, err
+		})
 		if outcomes += n; err != nil {
 			return outcomes, 0, err
 		}
@@ -94,9 +102,47 @@ func Erase(ctx context.Context, js jetstream.JetStream, e Erasure) (outcomes, lo
 		return outcomes, 0, fmt.Errorf("look for session.forget: %w", err)
 	} else if lost {
 		until = answer.Time
+		var last events.Forgotten
+		if events.Unmarshal(answer.Data, &last) != nil || last.Seq != e.Seq { // the erasure of a later one overwrites the events
+			e.Seq = 0
+		}
 	}
-	log, err = overwrite(ctx, js, topology.LogStream, events.LoggedAnywhere("*", e.Address), e.Seq, until)
+	log, err = overwrite(ctx, js, topology.LogStream, events.LoggedAnywhere("*", e.Address), e.Seq, func(_ jetstream.Msg, md *jetstream.MsgMetadata) (bool, error) {
+		return until.IsZero() || !md.Timestamp.After(until), nil
+	})
+	if err == nil && held {
+		err = ErrNewest
+	}
 	return outcomes, log, err
+}
+
+// ErrNewest: an outcome of the session has the newest marker of another partition. Call again after the next commit
+// of that partition.
+var ErrNewest = errors.New("an outcome of the session is the last one of a former partition, which has to commit first")
+
+// newestMarkers finds the newest markers of partitions, once for each.
+type newestMarkers struct {
+	ctx  context.Context //nolint:containedctx // of one call
+	nc   *nats.Conn
+	seqs map[int]uint64
+}
+
+// has reports whether the message at a sequence of OUTCOMES has the newest marker of its partition.
+func (n newestMarkers) has(subject string, seq uint64) (bool, error) {
+	at, err := events.ParseOutcome(subject)
+	if err != nil {
+		return false, nil //nolint:nilerr // no worker wrote it
+	}
+	newest, known := n.seqs[at.Partition]
+	if !known {
+		m, err := commit.LastMarker(n.ctx, n.nc, at.Partition)
+		if err != nil {
+			return false, err
+		}
+		newest = m.Seq
+		n.seqs[at.Partition] = newest
+	}
+	return newest == seq, nil
 }
 
 // lost reports whether a power loss removed the session.forget from the log.
@@ -112,9 +158,8 @@ func (e Erasure) lost(ctx context.Context, js jetstream.JetStream) (bool, error)
 	return !events.Logs(m.Subject, events.Published(events.KindForget, e.Address)), nil
 }
 
-// overwrite overwrites the messages of a stream that match filter before a sequence, and up to a time unless
-// that is zero.
-func overwrite(ctx context.Context, js jetstream.JetStream, name, filter string, before uint64, until time.Time) (n int64, err error) {
+// overwrite overwrites the messages of a stream that match filter before a sequence, and that erases selects.
+func overwrite(ctx context.Context, js jetstream.JetStream, name, filter string, before uint64, erases func(jetstream.Msg, *jetstream.MsgMetadata) (bool, error)) (n int64, err error) {
 	if before <= 1 {
 		return 0, nil // UpTo 0 would select all messages
 	}
@@ -122,7 +167,11 @@ func overwrite(ctx context.Context, js jetstream.JetStream, name, filter string,
 	all := stream.Selection{Stream: name, Filters: []string{filter}, UpTo: before - 1, HeadersOnly: true}
 	err = stream.Read(ctx, js, all, func(m jetstream.Msg, seq uint64) error {
 		md, err := m.Metadata()
-		if err == nil && (until.IsZero() || !md.Timestamp.After(until)) {
+		if err != nil {
+			return err
+		}
+		yes, err := erases(m, md)
+		if yes {
 			seqs = append(seqs, seq)
 		}
 		return err
@@ -157,6 +206,22 @@ func LastForget(ctx context.Context, nc *nats.Conn, subjects ...string) (seq uin
 		}
 	}
 	return seq, nil
+}
+
+// LastForgotten returns the sequence of the session.forget that a partition decided last, or 0.
+func LastForgotten(ctx context.Context, nc *nats.Conn, partition int) (uint64, error) {
+	m, err := jsapi.GetFromLeader(ctx, nc, topology.OutcomesStream, jsapi.GetRequest{LastFor: events.Outcome(partition, events.KindForgotten, anySession)})
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("look for erasures of partition %d: %w", partition, err)
+	}
+	var e events.Forgotten
+	if events.Unmarshal(m.Data, &e) != nil { // no worker wrote it, and it hides one that a worker wrote
+		return math.MaxUint64, nil
+	}
+	return e.Seq, nil
 }
 
 // LastForgetOf returns the sequence of the last session.forget of a session, or 0.

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"compactd/internal/broker/commit"
 	"compactd/internal/broker/jsapi"
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
@@ -56,7 +57,14 @@ func (w *env) publish(k events.Kind, a events.Address, data string) uint64 {
 // outcome stores one as the first owner of a partition, the last that is there before it being at a sequence.
 func (w *env) outcome(partition int, k events.Kind, a events.Address, last uint64) uint64 {
 	w.T.Helper()
-	ack, err := w.JS.PublishMsg(w.T.Context(), &nats.Msg{Subject: events.Outcome(partition, k, a), Data: []byte(`{"v":1}`), Header: nats.Header{
+	return w.outcomeOf(0, partition, k, a, last)
+}
+
+// outcomeOf is outcome with the sequence of the event that caused it.
+func (w *env) outcomeOf(seq uint64, partition int, k events.Kind, a events.Address, last uint64) uint64 {
+	w.T.Helper()
+	data := fmt.Appendf(nil, `{"v":1,"caused_by":{"seq":%d},"seq":%[1]d}`, seq)
+	ack, err := w.JS.PublishMsg(w.T.Context(), &nats.Msg{Subject: events.Outcome(partition, k, a), Data: data, Header: nats.Header{
 		jsapi.HeaderFence: {fmt.Sprint(last)}, jsapi.HeaderFenceSubject: {events.OutcomeFilter(partition)},
 	}})
 	if err != nil {
@@ -138,5 +146,53 @@ func TestSummaryOfGrown(t *testing.T) {
 		if got := w.held(topology.LogStream, events.LoggedAnywhere(events.KindForget, a)); !errors.Is(err, c.want) || len(got) != c.stored {
 			t.Errorf("job %s since %d: %v, and session.forget at %v", c.job, c.since, err, got)
 		}
+	}
+}
+
+// An erasure leaves the outcome that has the newest marker of another partition until that partition has stored a later
+// one: its owner, and those that it is split into, continue from there.
+func TestEraseNewest(t *testing.T) {
+	t.Parallel()
+	w, a := grown(t)
+	parent := events.PartitionOf(a, 4)
+	c, _, err := commit.TakeOver(t.Context(), w.NC, commit.Claim{Partition: parent, Owner: "o"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := func(cursor uint64, k events.Kind) commit.Stored {
+		t.Helper()
+		var all []commit.Message
+		if k != "" {
+			all = append(all, commit.Message{Subject: events.Outcome(parent, k, a), Data: []byte(`{"v":1}`)})
+		}
+		if err := c.Commit(t.Context(), all, commit.Marker{Cursor: cursor}); err != nil {
+			t.Fatal(err)
+		}
+		m, err := commit.LastMarker(t.Context(), w.NC, parent)
+		if err != nil || m.Cursor != cursor {
+			t.Fatalf("the marker is %+v, %v", m, err)
+		}
+		return m
+	}
+	store(1, events.KindCompacted)
+	newest := store(2, events.KindErased)
+	seq := w.publish(events.KindForget, a, `{"v":1,"id":"f"}`)
+	w.outcome(events.PartitionOf(a, 8), events.KindForgotten, a, 2)
+	erase := func() (int64, int64, error) {
+		return Erase(t.Context(), w.JS, Erasure{Forgotten: events.Forgotten{Seq: seq}, Address: a})
+	}
+	outcomes, log, err := erase()
+	if !errors.Is(err, ErrNewest) || outcomes != 3 || log != 2 {
+		t.Errorf("erased %d outcomes and %d events: %v", outcomes, log, err)
+	}
+	if m, err := commit.LastMarker(t.Context(), w.NC, parent); err != nil || m.Seq != newest.Seq {
+		t.Errorf("the marker is %+v, %v", m, err)
+	}
+	store(3, "")
+	if outcomes, log, err := erase(); err != nil || outcomes != 1 || log != 0 {
+		t.Errorf("erased %d outcomes and %d events: %v", outcomes, log, err)
+	}
+	if left := w.held(topology.OutcomesStream, events.Outcome(parent, events.KindErased, a)); len(left) > 0 {
+		t.Errorf("left of outcomes: %v", left)
 	}
 }

@@ -24,7 +24,8 @@ type Index struct {
 	Last     measure.Seq // highest key of Outcomes
 	epochs   []configEpoch
 	Chains   map[measure.Seq]uint64 // hashes at the markers; nil if not needed
-	Erased   measure.Seq            // last session.forget, also a lost one: the log may lack events of the hashes before it
+	Erased   measure.Seq            // last session.forget: the log may lack events of the hashes before it
+	Lost     bool                   // the log lost a later one: it may lack events of all hashes since Erased
 	epoch    uint64
 }
 
@@ -96,7 +97,7 @@ func (r *Index) Add(k events.Kind, data []byte) error {
 		r.Outcomes = map[measure.Seq][]compaction.Outcome{}
 	}
 	if r.Outcomes[cause] = append(r.Outcomes[cause], o); k == events.KindForgotten {
-		r.Erased = max(r.Erased, cause)
+		r.Erased, r.Lost = cause, false // the hash begins again
 	}
 	r.Last = max(r.Last, cause)
 	return nil
@@ -124,7 +125,11 @@ func (r *Index) ApplyMarker(m commit.Marker) {
 		r.Chains[cursor] = cmp.Or(m.Chain, r.Chains[cursor])
 	}
 	if r.Last > cursor {
-		maps.DeleteFunc(r.Outcomes, func(seq measure.Seq, _ []compaction.Outcome) bool { return seq > cursor })
+		maps.DeleteFunc(r.Outcomes, func(seq measure.Seq, outs []compaction.Outcome) bool {
+			forget := slices.ContainsFunc(outs, func(o compaction.Outcome) bool { return o.Kind == events.KindForgotten })
+			r.Lost = r.Lost || forget && seq > cursor
+			return seq > cursor
+		})
 		r.Last = cursor
 	}
 	i := r.epochAt(cursor) // the last one, except after a rollback

@@ -35,6 +35,7 @@ type committer struct {
 	committed measure.Seq
 	split     partitions.Split // of the last marker
 	markedAt  time.Time
+	exposed   bool           // another partition may erase the message with the last marker
 	carried   *batch         // the next group, already rendered, which did not fit the last commit; or nil
 	ahead     *payload.Ahead // texts for the groups at the head of the queue
 }
@@ -57,7 +58,7 @@ func (p *Partition) ReadHour(ctx context.Context) error {
 func (c *committer) lastSeq() uint64 { return c.commits.LastSeq() }
 
 // commitQueue commits the whole queue. If the cursor moved without outcomes, it commits a marker
-// alone once one is due, or at once if a checkpoint at wanted waits for it.
+// alone once one is due, or at once if a checkpoint at wanted or an erasure waits for it.
 func (c *committer) commitQueue(ctx context.Context, wanted measure.Seq) error {
 	for !c.stopped.Load() {
 		b, err := c.batch(ctx)
@@ -79,6 +80,9 @@ func (c *committer) commitQueue(ctx context.Context, wanted measure.Seq) error {
 
 // wantsMarker reports whether a marker without outcomes is due.
 func (c *committer) wantsMarker(end position, wanted measure.Seq) bool {
+	if c.exposed {
+		return true
+	}
 	age := time.Since(c.markedAt)
 	if end.seq <= c.committed {
 		return !c.markedAt.IsZero() && age >= c.set.renewEvery()
@@ -239,7 +243,7 @@ func (c *committer) commit(ctx context.Context, b batch) error {
 	}
 	failpoint.Pass("committed")
 	c.set.Outcomes.Stored(c.ID, int64(b.bytes))
-	c.committed, c.markedAt = b.end.seq, time.Now()
+	c.committed, c.markedAt, c.exposed = b.end.seq, time.Now(), c.exposes(b.emitted)
 	c.queue.remove(b.groups)
 	c.report(b, began)
 	if c.split == b.end.split {
@@ -247,6 +251,14 @@ func (c *committer) commit(ctx context.Context, b batch) error {
 	}
 	c.split = b.end.split
 	return c.set.learn(c.split)
+}
+
+// exposes reports whether a commit of outcomes ends with one of a session that another partition decides now: the
+// session.erased of a session that moved, or an outcome of a truncated log from before the split. That partition's
+// erasure of the session waits until a later marker is stored.
+func (s scope) exposes(outcomes []emitted) bool {
+	n := len(outcomes)
+	return n > 0 && s.set.Of(outcomes[n-1].address) != s.ID
 }
 
 // report passes a commit to the listener and its erasures to the eraser.
@@ -265,7 +277,7 @@ func (c *committer) report(b batch, began time.Time) {
 		case *events.Rejected:
 			observe.Call(l.Rejected, observe.Rejected{Partition: c.ID, Address: t.address, Body: body})
 		case *events.Forgotten:
-			c.eraser.add(erasure{Erasure: erase.Erasure{Forgotten: *body, Address: t.address}})
+			c.eraser.add(erasure{Erasure: erase.Erasure{Forgotten: *body, Address: t.address}, behind: body.Seq})
 		}
 	}
 }

@@ -23,16 +23,17 @@ import (
 // erasure is a session to erase from the partition's streams and files.
 type erasure struct {
 	erase.Erasure
-	resumed bool // an earlier attempt did not finish
-	local   bool // only this worker's file: another owner erased the rest
-	copies  bool // with local: the snapshots too, which may be newer copies of the file
-	dropped bool // with local: the snapshots too, if a session that left the file may be erased
+	behind  uint64 // the file has dropped the session from its checkpoint at this event on
+	resumed bool   // an earlier attempt did not finish
+	local   bool   // only this worker's file: another owner erased the rest
+	copies  bool   // with local: the snapshots too, which may be newer copies of the file
+	dropped bool   // with local: the snapshots too, if a session that left the file may be erased
 }
 
 // droppedAt returns the erasure of sessions of other partitions from a file, after the checkpoint at cursor
 // dropped the last of them.
 func droppedAt(cursor uint64) erasure {
-	return erasure{Erasure: erase.Erasure{Forgotten: events.Forgotten{Seq: cursor}}, local: true, dropped: true}
+	return erasure{behind: cursor, local: true, dropped: true}
 }
 
 // eraser removes erased sessions from streams, file and snapshots, one at a time, and drops
@@ -97,6 +98,20 @@ func (set *Set) lastForget(ctx context.Context, in []int) (uint64, error) {
 	return erase.LastForget(ctx, set.config.Read, events.LoggedIn(in, events.KindForget, everySession)...)
 }
 
+// lastErasure is lastForget, with the last session.forget that a partition decided: the log may have lost it.
+func (set *Set) lastErasure(ctx context.Context, in []int) (uint64, error) {
+	last, err := set.lastForget(ctx, in)
+	for _, p := range in {
+		if err != nil {
+			break
+		}
+		var decided uint64
+		decided, err = erase.LastForgotten(ctx, set.config.Read, p)
+		last = max(last, decided)
+	}
+	return last, err
+}
+
 // find queues the erasures of a new owner: those decided and not published as done. Without any,
 // the file may still be older than the last erasure, or be left by a worker that crashed before it
 // overwrote the pages.
@@ -105,18 +120,19 @@ func (e *eraser) find(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	position := uint64(e.ledgers.position().seq)
+	behind := position
+	if some, _ := e.ledgers.changed(); !some { // the file is up to date, and no checkpoint follows to wait for
+		behind = 0
+	}
 	for _, p := range pending {
-		e.add(erasure{Erasure: p, resumed: true})
+		e.add(erasure{Erasure: p, behind: behind, resumed: true})
 	}
 	last, err := e.stores.lastForget(ctx, e.set.Table().Kin(e.ID))
-	last = min(last, uint64(e.ledgers.position().seq)) // a later one is undecided or belongs to another partition
-	if err != nil || !e.stores.exists() || len(pending) > 0 || last == 0 {
+	if err != nil || !e.stores.exists() || len(pending) > 0 || last == 0 || position == 0 {
 		return err
 	}
-	if some, _ := e.ledgers.changed(); !some { // the file is up to date, and no checkpoint follows to wait for
-		last = 0
-	}
-	e.add(erasure{Erasure: erase.Erasure{Forgotten: events.Forgotten{Seq: last}}, local: true})
+	e.add(erasure{behind: behind, local: true})
 	return nil
 }
 
@@ -205,7 +221,7 @@ func (e *eraser) erasedSinceSplit(ctx context.Context) (bool, error) {
 // file and removes quarantined files. Then it removes the snapshots, unless another owner
 // did. No copy of the file is made at the same time.
 func (e *eraser) eraseFile(ctx context.Context, due *erasure) (removed int64, err error) {
-	if err := e.stores.await(ctx, measure.Seq(due.Seq)); err != nil {
+	if err := e.stores.await(ctx, measure.Seq(due.behind)); err != nil {
 		return 0, err
 	}
 	release, err := e.stores.hold(ctx)
@@ -293,7 +309,7 @@ func (set *Set) erasedBy(decider, id int, seq uint64) {
 		if id < decider { // it dropped the session at its split
 			seq = 0
 		}
-		p.eraser.add(erasure{Erasure: erase.Erasure{Forgotten: events.Forgotten{Seq: seq}}, local: true, copies: true})
+		p.eraser.add(erasure{behind: seq, local: true, copies: true})
 	case !set.IsAssigned(id):
 		set.DropErasedFile(id)
 	}

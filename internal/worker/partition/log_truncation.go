@@ -66,7 +66,17 @@ func (r *recovery) hasEventOf(ctx context.Context, m commit.Marker) (bool, error
 		return m.Cursor <= r.log.Last, nil
 	}
 	at, err := r.eventAt(ctx, m.Cursor)
-	return err == nil && (at == nil || at.Time.UnixMilli() <= m.LastTime), err // the hash detects another event of the same time
+	if err != nil {
+		return false, err
+	}
+	if at != nil {
+		return at.Time.UnixMilli() <= m.LastTime, nil // the hash detects another event of the same time
+	}
+	if r.log.Replicas > 1 { // a copy that is behind may answer
+		return true, nil
+	}
+	end, err := stream.LastUntil(ctx, r.set.js, topology.LogStream, time.UnixMilli(m.LastTime))
+	return err == nil && end >= m.Cursor, err // else it was erased after it had taken the place of another one
 }
 
 // rolledBack returns the position after a truncation to end. A partition that was split off does not roll

@@ -164,11 +164,10 @@ func (r *recovery) applyRecorded(ctx context.Context) error {
 		return nil
 	}
 	recorded := inherit(r.ID, r.set.Table(), r.from.Cursor)
-	whole, err := r.unerased(r.from.Cursor, func(in []int) (uint64, error) { return r.set.lastForget(ctx, in) })
+	whole, err := r.unerased(r.from.Cursor, func(in []int) (uint64, error) { return r.set.lastErasure(ctx, in) })
 	if err != nil {
 		return err
 	}
-	recorded.whole = whole && r.log.First <= r.from.Cursor+1 && (r.from.Cursor == 0 || r.from.Chain != 0)
 	var skipped commit.Foreign // without those after the marker, which the take-over reported
 	for id := range recorded.by {
 		own := id == r.ID
@@ -182,6 +181,7 @@ func (r *recovery) applyRecorded(ctx context.Context) error {
 		}
 		recorded.by[id] = index
 	}
+	recorded.compare(whole && r.log.First <= r.from.Cursor+1 && (r.from.Cursor == 0 || r.from.Chain != 0))
 	r.marker.chain = cmp.Or(r.marker.chain, recorded.chainAt(r.marker.seq))
 	if skipped.Messages > 0 {
 		r.foreign(skipped)

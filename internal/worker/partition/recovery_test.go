@@ -4,8 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
+	"compactd/internal/broker/brokertest"
 	"compactd/internal/broker/commit"
+	"compactd/internal/broker/stream"
+	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
@@ -58,5 +62,68 @@ func TestErasedBeforeTruncation(t *testing.T) {
 	}
 	if err := replay(1); !errors.Is(err, errOtherChain) {
 		t.Errorf("another log behind the erasure: %v", err)
+	}
+}
+
+// The event at the marker of a partition may have been erased. It is another one, though, if the events before it are
+// later than the marker: the log lost its end.
+func TestMarkerAtErasedEvent(t *testing.T) {
+	t.Parallel()
+	env := &splitEnv{Env: brokertest.Open(t, t.TempDir(), topology.Config{Partitions: 1})}
+	var last uint64
+	for n := range 4 {
+		last = env.turn("s", n+1)
+	}
+	at := func(seq uint64) time.Time {
+		found, err := stream.GetLog(t.Context(), env.NC, []uint64{seq})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found[0].Time
+	}
+	before, marker := at(last-2), at(last-1)
+	log, err := env.JS.Stream(t.Context(), topology.LogStream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := log.SecureDeleteMsg(t.Context(), last-1); err != nil {
+		t.Fatal(err)
+	}
+	r := &recovery{scope: scope{0, env.set("a", "")}}
+	if r.log, err = topology.State(t.Context(), env.JS, topology.LogStream); err != nil {
+		t.Fatal(err)
+	}
+	for of, want := range map[time.Time]bool{marker: true, before.Add(-time.Millisecond): false} {
+		has, err := r.hasEventOf(t.Context(), commit.Marker{Cursor: last - 1, LastTime: of.UnixMilli()})
+		if err != nil || has != want {
+			t.Errorf("the event at %d is that of a marker of %s: %t, %v", last-1, of, has, err)
+		}
+	}
+}
+
+// A partition whose log lost a session.forget is opened again, though the log lacks events of the hash of its marker: the
+// session was erased all the same.
+func TestLostForget(t *testing.T) {
+	index := &outcomelog.Index{}
+	lost := func() bool {
+		h := inherit(0, partitions.New(1), 0)
+		h.by[0] = index
+		h.compare(true)
+		return !h.misses(position{seq: 4, chain: 1}, position{seq: 4, chain: 2})
+	}
+	forget := func(seq int) {
+		if err := index.Add(events.KindForgotten, fmt.Appendf(nil, `{"v":1,"id":"f","caused_by":{"seq":%d},"seq":%[1]d}`, seq)); err != nil {
+			t.Fatal(err)
+		}
+		index.ApplyMarker(commit.Marker{Cursor: uint64(seq)})
+	}
+	if forget(3); lost() {
+		t.Error("the hash begins again with the session.forget, and is not compared")
+	}
+	if index.ApplyMarker(commit.Marker{Cursor: 2}); !lost() {
+		t.Error("the hash is compared, though the log lost the session.forget")
+	}
+	if forget(4); lost() {
+		t.Error("the hash begins again with the next session.forget, and is not compared")
 	}
 }

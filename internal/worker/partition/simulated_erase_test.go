@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"compactd/internal/broker/erase"
@@ -46,7 +47,9 @@ func (s simulatedStores) pending(context.Context) (out []erase.Erasure, _ error)
 		if err := events.Unmarshal(c.data, &e.Forgotten); err != nil { // both kinds have the sequence
 			return nil, err
 		}
-		out = slices.DeleteFunc(out, func(x erase.Erasure) bool { return x.Address == c.address && x.Seq <= e.Seq })
+		out = slices.DeleteFunc(out, func(x erase.Erasure) bool {
+			return x.Address == c.address && (c.kind == events.KindForgotten || x.CausedBy == e.CausedBy)
+		})
 		if c.kind == events.KindForgotten {
 			out = append(out, e)
 		}
@@ -70,33 +73,58 @@ func (s simulatedStores) streams(_ context.Context, e erase.Erasure) (outcomes, 
 			answer = i
 		}
 	}
+	held := false
 	for i := range sim.outcomes[:answer] {
-		if c := &sim.outcomes[i]; c.kind != "" && c.address == e.Address && !c.gone && !elsewhere(c.partition) {
-			c.gone = true
-			outcomes++
+		c := &sim.outcomes[i]
+		if c.kind == "" || c.address != e.Address || c.gone || elsewhere(c.partition) {
+			continue
 		}
+		if newest, _ := sim.last(c.partition); newest == uint64(i+1) {
+			if sim.current[c.partition] == nil {
+				sim.takeOver(c.partition)
+			}
+			if newest, _ = sim.last(c.partition); newest == uint64(i+1) {
+				held = true
+				continue
+			}
+		}
+		c.gone = true
+		outcomes++
 	}
 	if err := s.between(); err != nil {
 		return outcomes, 0, err
 	}
-	for _, x := range sim.log[:e.Seq-1] {
-		if x.Address == e.Address && !sim.gone[x.Seq] && !elsewhere(x.Partition) {
+	until := int64(math.MaxInt64)
+	if n := uint64(len(sim.log)); e.Seq > n || sim.log[e.Seq-1].Kind != events.KindForget || sim.log[e.Seq-1].Address != e.Address {
+		until = sim.outcomes[answer].time // the log lost the session.forget
+		if uint64(sim.outcomes[answer].cause) != e.Seq {
+			e.Seq = 1
+		}
+	}
+	for _, x := range sim.log[:min(e.Seq-1, uint64(len(sim.log)))] {
+		if x.Address == e.Address && !sim.gone[x.Seq] && !elsewhere(x.Partition) && x.Time <= until {
 			sim.gone[x.Seq] = true
 			log++
 		}
 	}
 	sim.counts.Overwritten += int(outcomes + log)
 	sim.note("%s is erased up to %d: %d events, %d outcomes", e.Session, e.Seq, log, outcomes)
+	if held {
+		return outcomes, log, erase.ErrNewest
+	}
 	return outcomes, log, s.between()
 }
 
 func (s simulatedStores) exists() bool { return true }
 
 func (s simulatedStores) await(_ context.Context, seq measure.Seq) error {
-	if measure.Seq(s.o.disk.at.Cursor) < seq {
-		return errNotYet
+	if measure.Seq(s.o.disk.at.Cursor) >= seq {
+		return nil
 	}
-	return nil
+	if some, _ := s.o.ledgers.changed(); len(s.o.s.torn) > 0 && !some && s.o.pending == nil {
+		return nil // nothing replaced a lost session.forget: the next turn would bring the checkpoint
+	}
+	return errNotYet
 }
 
 func (s simulatedStores) scrub() (int64, error) {
@@ -187,6 +215,20 @@ func (d *simulatedDisk) scrub() { clear(d.pages) }
 // lastForget is erase.LastForget for all sessions.
 func (s *simulation) lastForget(in []int) uint64 {
 	return s.lastForgetOf(func(e decide.Event) bool { return slices.Contains(in, e.Partition) })
+}
+
+// lastErasure is Set.lastErasure.
+func (s *simulation) lastErasure(in []int) uint64 {
+	last := s.lastForget(in)
+	for _, p := range in {
+		for _, c := range slices.Backward(s.outcomes) {
+			if c.partition == p && c.kind == events.KindForgotten && !c.gone {
+				last = max(last, uint64(c.cause))
+				break
+			}
+		}
+	}
+	return last
 }
 
 func (s *simulation) lastForgetOf(where func(decide.Event) bool) uint64 {

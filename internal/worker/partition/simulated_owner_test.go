@@ -105,7 +105,7 @@ func (o *owner) open() {
 			return
 		}
 	}
-	if s.flaw != lostDiskTaken && !o.disk.fits(s.log, marker.seq) {
+	if s.flaw != lostDiskTaken && !o.disk.fits(s.log, s.gone, marker.seq) {
 		o.disk = newDisk()
 	}
 	if s.flaw == markerIgnored && s.odds(20) {
@@ -125,7 +125,7 @@ func (s *simulation) truncated(m commit.Marker) (end uint64, _ bool) {
 	if m.LastTime == 0 {
 		return last, m.Cursor > last
 	}
-	if m.Cursor <= last && s.log[m.Cursor-1].Time <= m.LastTime {
+	if m.Cursor <= last && (s.gone[measure.Seq(m.Cursor)] || s.log[m.Cursor-1].Time <= m.LastTime) {
 		return 0, false
 	}
 	for last > 0 && s.log[last-1].Time > m.LastTime {
@@ -167,11 +167,10 @@ func (o *owner) applyRecorded(marker position) error {
 	}
 	recorded := inherit(o.partition, o.table(), at.Cursor)
 	o.sources = o.table().Sources(o.partition, at.Cursor)
-	whole, err := o.ledgers.unerased(at.Cursor, func(in []int) (uint64, error) { return s.lastForget(in), nil })
+	whole, err := o.ledgers.unerased(at.Cursor, func(in []int) (uint64, error) { return s.lastErasure(in), nil })
 	if err != nil {
 		return err
 	}
-	recorded.whole = (whole || s.flaw == erasedMissed) && (at.Cursor == 0 || at.Chain != 0)
 	for p := range recorded.by {
 		recorded.by[p] = &outcomelog.Index{}
 		if p != o.partition || o.truncated {
@@ -192,6 +191,7 @@ func (o *owner) applyRecorded(marker position) error {
 			r.ApplyMarker(*c.marker)
 		}
 	}
+	recorded.compare((whole || s.flaw == erasedMissed) && (at.Cursor == 0 || at.Chain != 0))
 	marker.chain = cmp.Or(marker.chain, recorded.chainAt(marker.seq))
 	named := func(hash string) (*compaction.Config, error) {
 		if s.flaw == presentConfig {
@@ -361,10 +361,23 @@ func (o *owner) commit(n int) {
 		return
 	}
 	o.fence, o.committed = fence, end.seq
+	var emitted []emitted
+	for _, g := range groups[:n] {
+		emitted = append(emitted, g.outcomes...)
+	}
 	o.queue.remove(n)
 	if o.stored != end.split {
 		o.stored = end.split
 		o.learn(end.split)
+	}
+	if o.ledgers.exposes(emitted) {
+		if o.s.odds(20) {
+			o.crash("before a marker alone")
+		} else if fence = o.store(nil, end, o.fence); fence == 0 {
+			o.end()
+		} else {
+			o.fence = fence
+		}
 	}
 }
 
@@ -427,7 +440,7 @@ func (o *owner) publish(messages []commitment, groups []group) {
 		for _, t := range g.outcomes {
 			switch b := t.outcome.Body.(type) {
 			case *events.Forgotten:
-				o.eraser.add(erasure{Erasure: erase.Erasure{Forgotten: *b, Address: t.address}})
+				o.eraser.add(erasure{Erasure: erase.Erasure{Forgotten: *b, Address: t.address}, behind: b.Seq})
 			case *events.Erased:
 				o.s.erased(t.address, b.Seq)
 			}
@@ -628,9 +641,9 @@ func (d *simulatedDisk) clone() *simulatedDisk {
 
 // fits is recovery.mismatch: a disk may be at events that the log has lost, or at
 // others of their sequences.
-func (d *simulatedDisk) fits(log []decide.Event, marker measure.Seq) bool {
+func (d *simulatedDisk) fits(log []decide.Event, gone map[measure.Seq]bool, marker measure.Seq) bool {
 	at := measure.Seq(d.at.Cursor)
-	return at == 0 || at <= marker && log[at-1].Time == d.at.LastTime
+	return at == 0 || at <= marker && (gone[at] || log[at-1].Time == d.at.LastTime)
 }
 
 // Load is kv.Store.Load.

@@ -34,9 +34,10 @@ type simulation struct {
 
 	log    []decide.Event
 	now    int64
-	ids    map[string]int64     // when a message id was stored
-	lost   map[uint64]bool      // where the log was once truncated
-	gone   map[measure.Seq]bool // events that are overwritten
+	ids    map[string]int64        // when a message id was stored
+	lost   map[uint64]bool         // where the log was once truncated
+	gone   map[measure.Seq]bool    // events that are overwritten
+	torn   map[events.Address]bool // sessions that were erased by a session.forget that the log lost: they go on without their beginning
 	agents []*agent
 
 	outcomes []commitment
@@ -80,7 +81,8 @@ type commitment struct {
 	cause     measure.Seq    // the event it is about
 	marker    *commit.Marker // on the last one of a commit
 	commit    int
-	gone      bool // it is overwritten
+	time      int64 // of its storage
+	gone      bool  // it is overwritten
 }
 
 // duplicateWindow is how long the log has ids, in milliseconds.
@@ -89,7 +91,7 @@ const duplicateWindow = 120_000
 func newSimulation(seed uint64, f flaw) *simulation {
 	s := &simulation{
 		Rand: rand.New(rand.NewPCG(seed, 0)), flaw: f, now: 1_700_000_000_000,
-		ids: map[string]int64{}, lost: map[uint64]bool{}, gone: map[measure.Seq]bool{}, texts: map[measure.Seq]decide.Event{},
+		ids: map[string]int64{}, lost: map[uint64]bool{}, gone: map[measure.Seq]bool{}, torn: map[events.Address]bool{}, texts: map[measure.Seq]decide.Event{},
 	}
 	n := 1 + s.IntN(4)/3
 	s.current, s.disks, s.copies = make([]*owner, n), make([][]*simulatedDisk, n), make([]*simulatedDisk, n)
@@ -109,7 +111,7 @@ func newSimulation(seed uint64, f flaw) *simulation {
 	}
 	s.frail = s.odds(30)
 	s.grows = s.odds(60)
-	s.erases = !s.frail && s.odds(60)
+	s.erases = s.odds(60)
 	if s.steps = 8 + s.IntN(30); s.frail && s.grows {
 		s.steps += 20
 	}
@@ -221,7 +223,7 @@ func (s *simulation) store(partition int, fence uint64, messages []commitment, m
 		messages = []commitment{{}}
 	}
 	for i, c := range messages {
-		c.partition, c.commit = partition, commit
+		c.partition, c.commit, c.time = partition, commit, s.now
 		if i == len(messages)-1 {
 			c.marker = &m
 		}
@@ -281,6 +283,8 @@ func (s *simulation) losePower() {
 	for _, e := range s.log[keep:] {
 		delete(s.ids, e.ID)
 		delete(s.texts, e.Seq)
+		delete(s.gone, e.Seq)
+		s.torn[e.Address] = s.torn[e.Address] || e.Kind == events.KindForget
 		s.counts.EventsLost++
 	}
 	s.log, s.lost[uint64(keep)] = s.log[:keep], true

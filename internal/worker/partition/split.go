@@ -269,14 +269,15 @@ func (h *inheritance) of(e decide.Event) (by *outcomelog.Index, applies bool) {
 }
 
 // unerased returns false if the log may lack events after a cursor that are in the hash of the partition: another
-// partition may have erased a session with events from before a split.
-func (s scope) unerased(after uint64, lastForget func(in []int) (uint64, error)) (bool, error) {
+// partition may have erased a session with events from before a split. lastErasure returns the sequence of the last
+// session.forget of partitions, also of a lost one.
+func (s scope) unerased(after uint64, lastErasure func(in []int) (uint64, error)) (bool, error) {
 	t := s.set.Table()
 	if after+1 >= t.Newest(s.ID).First {
 		return true, nil
 	}
 	families := t.Families()
-	last, err := lastForget(families[s.ID%len(families)])
+	last, err := lastErasure(families[s.ID%len(families)])
 	return last <= after, err
 }
 
@@ -320,6 +321,14 @@ func (h *inheritance) apply(l *ledgers, e decide.Event, at time.Time, named func
 		return applied, errOtherChain
 	}
 	return applied, nil
+}
+
+// compare sets whether replayed events must have the hashes of the markers. whole is false if the log lacks some.
+func (h *inheritance) compare(whole bool) {
+	h.whole = whole
+	for _, by := range h.by {
+		h.whole = h.whole && !by.Lost
+	}
 }
 
 // misses reports whether the ledgers have another hash than the marker at their position.

@@ -447,6 +447,30 @@ func TestEraseMoved(t *testing.T) {
 	}
 }
 
+// An outcome of a session that moved is not the last message of its former partition for long, even if no event follows:
+// the erasure by the partition that has the session now waits for a later marker.
+func TestMarkerBehindMoved(t *testing.T) {
+	t.Parallel()
+	env := newSplitEnv(t, 1)
+	moves := events.Address{Tenant: "t", Session: of(1)}
+	parent, _, _ := env.serve("a", 0, t.TempDir())
+	env.turn(moves.Session, 1)
+	env.serve("b", 1, t.TempDir())
+	done := events.Erased{Header: events.Header{V: events.Version, ID: "erased-f"}, Seq: 1}
+	parent.At(0).queue.confirm(emitted{address: moves, outcome: compaction.Outcome{Kind: events.KindErased, Body: &done}})
+	env.eventually("store a marker alone", func() (bool, error) {
+		m, err := stream.LastOf(t.Context(), env.NC, topology.OutcomesStream, events.OutcomeFilter(0))
+		if err != nil || m.Subject != events.Marker(0) {
+			return false, err
+		}
+		erased, err := stream.LastOf(t.Context(), env.NC, topology.OutcomesStream, events.Outcome(0, events.KindErased, moves))
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
+			return false, nil
+		}
+		return err == nil && m.Seq > erased.Seq, err
+	})
+}
+
 // A session that the child erases before the parent has dropped it, and before the parent has learned its
 // split, leaves the parent's file and its snapshots with the drop.
 func TestEraseBeforeDrop(t *testing.T) {
