@@ -134,6 +134,9 @@ func (r *recovery) mismatch(ctx context.Context, m kv.Position) (reason, err err
 	case m.Cursor > r.log.Last || m.Cursor > uint64(r.marker.seq):
 		return fmt.Errorf("checkpoint is at %d, the log ends at %d and the marker at %d", m.Cursor, r.log.Last, r.marker.seq), nil
 	}
+	if last := r.commits.LastSeq(); m.Outcomes >= last { // later outcomes are stored under sequences that the checkpoint counts as read
+		return fmt.Errorf("checkpoint is at %d of %s, and the take-over at %d", m.Outcomes, topology.OutcomesStream, last), nil
+	}
 	found, err := r.eventAt(ctx, m.Cursor)
 	if err == nil && found != nil && found.Time.UnixMilli() != m.LastTime {
 		return fmt.Errorf("the event at the checkpoint has another time: %d, not %d", found.Time.UnixMilli(), m.LastTime), nil
@@ -164,7 +167,7 @@ func (r *recovery) applyRecorded(ctx context.Context) error {
 		return nil
 	}
 	recorded := inherit(r.ID, r.set.Table(), r.from.Cursor)
-	whole, err := r.unerased(r.from.Cursor, func(in []int) (uint64, error) { return r.set.lastErasure(ctx, in) })
+	whole, err := r.unerased(r.from.Cursor, r.marker.seq, func(in []int) (uint64, error) { return r.set.lastErasure(ctx, in) })
 	if err != nil {
 		return err
 	}

@@ -8,12 +8,14 @@ import (
 
 	"compactd/internal/broker/brokertest"
 	"compactd/internal/broker/commit"
+	"compactd/internal/broker/erase"
 	"compactd/internal/broker/stream"
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/events/partitions"
+	"compactd/internal/kv"
 	"compactd/internal/worker/decide"
 	"compactd/internal/worker/outcomelog"
 )
@@ -125,5 +127,59 @@ func TestLostForget(t *testing.T) {
 	}
 	if forget(4); lost() {
 		t.Error("the hash begins again with the next session.forget, and is not compared")
+	}
+}
+
+// A partition whose OUTCOMES lost the end, with the answer to a session.forget that was carried out, is opened again by a
+// worker without a file: the log lacks events of the hash of the newest marker.
+func TestLostForgotten(t *testing.T) {
+	t.Parallel()
+	env := &splitEnv{Env: brokertest.Open(t, t.TempDir(), topology.Config{Partitions: 1})}
+	set, _, stop := env.serve("a", 0, "")
+	env.turn("kept", 1)
+	last := env.turn("erased", 1)
+	env.turns(set, 0, "erased", last)
+	var kept commit.Stored
+	env.eventually("store a marker", func() (_ bool, err error) {
+		kept, err = commit.LastMarker(t.Context(), env.NC, 0)
+		return kept.Cursor == last, err
+	})
+	if _, err := erase.Request(brokertest.Within(t, time.Minute), env.JS, events.Address{Tenant: "t", Session: "erased"}, "f"); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	outcomes, err := env.JS.Stream(t.Context(), topology.OutcomesStream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for seq := kept.Seq + 1; seq <= env.State(topology.OutcomesStream).Last; seq++ {
+		if err := outcomes.DeleteMsg(t.Context(), seq); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set, _, _ = env.serve("b", 0, "")
+	if n := env.turns(set, 0, "erased", env.turn("erased", 1)); n != 1 {
+		t.Errorf("the session that begins again has %d turns", n)
+	}
+}
+
+// A checkpoint that is ahead of OUTCOMES, whose end was lost, is not used: it would miss the outcomes that follow.
+func TestCheckpointAheadOfOutcomes(t *testing.T) {
+	t.Parallel()
+	env := &splitEnv{Env: brokertest.Open(t, t.TempDir(), topology.Config{Partitions: 1})}
+	set := env.set("a", "")
+	r := &recovery{scope: scope{0, set}, marker: position{seq: measure.Seq(env.turn("s", 1))}}
+	if err := errors.Join(r.takeOver(t.Context()), r.awaitLog(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	event, err := r.eventAt(t.Context(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at, want := range map[uint64]bool{r.commits.LastSeq() - 1: true, r.commits.LastSeq(): false} {
+		reason, err := r.mismatch(t.Context(), kv.Position{Cursor: 1, LastTime: event.Time.UnixMilli(), LogCreated: r.log.Created.UnixNano(), Outcomes: at})
+		if err != nil || (reason == nil) != want {
+			t.Errorf("a checkpoint at %d of OUTCOMES: %v, %v", at, reason, err)
+		}
 	}
 }

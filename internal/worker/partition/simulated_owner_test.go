@@ -105,7 +105,7 @@ func (o *owner) open() {
 			return
 		}
 	}
-	if s.flaw != lostDiskTaken && !o.disk.fits(s.log, s.gone, marker.seq) {
+	if s.flaw != lostDiskTaken && !o.disk.fits(s.log, s.gone, marker.seq) || o.disk.at.Outcomes >= o.fence {
 		o.disk = newDisk()
 	}
 	if s.flaw == markerIgnored && s.odds(20) {
@@ -167,7 +167,7 @@ func (o *owner) applyRecorded(marker position) error {
 	}
 	recorded := inherit(o.partition, o.table(), at.Cursor)
 	o.sources = o.table().Sources(o.partition, at.Cursor)
-	whole, err := o.ledgers.unerased(at.Cursor, func(in []int) (uint64, error) { return s.lastErasure(in), nil })
+	whole, err := o.ledgers.unerased(at.Cursor, marker.seq, func(in []int) (uint64, error) { return s.lastErasure(in), nil })
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ type simulation struct {
 	ids    map[string]int64        // when a message id was stored
 	lost   map[uint64]bool         // where the log was once truncated
 	gone   map[measure.Seq]bool    // events that are overwritten
-	torn   map[events.Address]bool // sessions that were erased by a session.forget that the log lost: they go on without their beginning
+	torn   map[events.Address]bool // sessions whose session.forget, or the outcome of it, was lost: they may be erased where no decision is
 	agents []*agent
 
 	outcomes []commitment
@@ -288,6 +288,9 @@ func (s *simulation) losePower() {
 		s.counts.EventsLost++
 	}
 	s.log, s.lost[uint64(keep)] = s.log[:keep], true
+	if s.odds(40) {
+		s.loseOutcomes()
+	}
 	s.answers, s.through = nil, map[string]uint64{} // they may rest on what is lost
 	s.now += 1000                                   // no two events of one sequence have the same time
 	for p := range s.current {
@@ -301,6 +304,37 @@ func (s *simulation) losePower() {
 		}
 		if s.odds(70) { // else agents are back before it
 			s.takeOver(p)
+		}
+	}
+}
+
+// loseOutcomes truncates OUTCOMES by some commits. Files that are ahead of it are quarantined.
+func (s *simulation) loseOutcomes() {
+	for n := s.IntN(5); len(s.outcomes) > 0; {
+		last := s.outcomes[len(s.outcomes)-1]
+		if last.marker != nil {
+			n--
+		}
+		if n < 0 {
+			break
+		}
+		s.torn[last.address] = s.torn[last.address] || last.kind == events.KindForgotten
+		s.outcomes = s.outcomes[:len(s.outcomes)-1]
+	}
+	s.note("OUTCOMES loses all but %d", len(s.outcomes))
+	for p := range s.disks {
+		_, last := s.last(p)
+		ahead := func(d *simulatedDisk) bool {
+			return d != nil && (last.marker == nil || d.at.Cursor > last.marker.Cursor)
+		}
+		s.disks[p] = slices.DeleteFunc(s.disks[p], ahead)
+		for _, d := range s.disks[p] {
+			if ahead(d.before) {
+				d.before = nil
+			}
+		}
+		if ahead(s.copies[p]) {
+			s.copies[p] = nil
 		}
 	}
 }

@@ -268,13 +268,15 @@ func (h *inheritance) of(e decide.Event) (by *outcomelog.Index, applies bool) {
 	return h.by[p], h.splits[len(h.splits)-1].Moves(e.Address)
 }
 
-// unerased returns false if the log may lack events after a cursor that are in the hash of the partition: another
-// partition may have erased a session with events from before a split. lastErasure returns the sequence of the last
-// session.forget of partitions, also of a lost one.
-func (s scope) unerased(after uint64, lastErasure func(in []int) (uint64, error)) (bool, error) {
+// unerased returns false if the log may lack events between a cursor and the marker that are in the hash of the
+// partition. A session.forget up to the marker begins a new hash. But the partition may have erased a session by a later
+// one, whose outcome OUTCOMES lost, and another partition one with events from before a split. lastErasure returns the
+// sequence of the last session.forget of partitions, also of a lost one.
+func (s scope) unerased(after uint64, marker measure.Seq, lastErasure func(in []int) (uint64, error)) (bool, error) {
 	t := s.set.Table()
 	if after+1 >= t.Newest(s.ID).First {
-		return true, nil
+		last, err := lastErasure(t.Sources(s.ID, after))
+		return last <= uint64(marker), err
 	}
 	families := t.Families()
 	last, err := lastErasure(families[s.ID%len(families)])
