@@ -208,8 +208,8 @@ func LastForget(ctx context.Context, nc *nats.Conn, subjects ...string) (seq uin
 	return seq, nil
 }
 
-// LastForgotten returns the sequence of the session.forget that a partition decided last, or 0.
-func LastForgotten(ctx context.Context, nc *nats.Conn, partition int) (uint64, error) {
+// LastDecided returns the sequence of the session.forget that a partition decided last, or 0.
+func LastDecided(ctx context.Context, nc *nats.Conn, partition int) (uint64, error) {
 	m, err := jsapi.GetFromLeader(ctx, nc, topology.OutcomesStream, jsapi.GetRequest{LastFor: events.Outcome(partition, events.KindForgotten, anySession)})
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return 0, nil

@@ -29,6 +29,9 @@ type LogFrom struct {
 	// OnFetched receives the sequence of an event that two consumers in a row did not deliver
 	// and that was read by its sequence. fn gets it like any other. It must not block.
 	OnFetched func(seq uint64, why error)
+	// OnReplace is called before the reading goes on after a lost link, with a context that ends with the reading. The
+	// server may have lost the end of the log: then the reader would wait past the end, or miss new events.
+	OnReplace func(context.Context)
 }
 
 // BeyondEndError reports that a read would start past the end of the log: the log was recreated or
@@ -53,8 +56,7 @@ func (e *BeyondEndError) Error() string {
 // that is more. On an external server keep the sum over the readers of one
 // connection below its max_pending, 64 MiB by default; the embedded server has 1 GiB.
 //
-// After a reconnect to a server with a truncated log the reader would wait past the
-// end: compare [topology.State] with the cursor after a reconnect ([connect.Options].OnReconnect).
+// After a reconnect to a server with a truncated log the reader would wait past the end: see OnReplace.
 func ConsumeLog(ctx context.Context, js jetstream.JetStream, from LogFrom, fn func(jetstream.Msg)) (stop func(), err error) {
 	state, err := topology.State(ctx, js, topology.LogStream)
 	if err != nil {
@@ -80,6 +82,9 @@ func ConsumeLog(ctx context.Context, js jetstream.JetStream, from LogFrom, fn fu
 	}
 	if from.OnFetched != nil {
 		r.onFetched = from.OnFetched
+	}
+	if from.OnReplace != nil {
+		r.onReplace = from.OnReplace
 	}
 	r.Start()
 	return r.Stop, nil

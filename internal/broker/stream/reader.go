@@ -40,6 +40,8 @@ type Reader struct {
 	OnError func(error) // receives why a consumer was replaced, or could not be made; set before Start
 	// onFetched receives a message that was read by its sequence, and the reason; set before Start.
 	onFetched func(seq uint64, why error)
+	// onReplace is called before a consumer is replaced; set before Start. Its context ends with the reading.
+	onReplace func(context.Context)
 
 	stuck struct { // last message passed when consumers delivered nothing
 		at    uint64
@@ -73,7 +75,7 @@ func OpenReader(ctx context.Context, js jetstream.JetStream, from string, config
 	if len(config.FilterSubjects) == 1 { // puts the filter into the request's subject, which permissions can restrict
 		config.FilterSubject, config.FilterSubjects = config.FilterSubjects[0], nil
 	}
-	r := &Reader{js: js, stream: from, config: config, OnError: func(error) {}, onFetched: func(uint64, error) {}, behind: make(chan struct{}, 1), ended: make(chan error, 1), cancel: func() {}}
+	r := &Reader{js: js, stream: from, config: config, OnError: func(error) {}, onFetched: func(uint64, error) {}, onReplace: func(context.Context) {}, behind: make(chan struct{}, 1), ended: make(chan error, 1), cancel: func() {}}
 	if config.OptStartSeq > 0 {
 		r.order.last = config.OptStartSeq - 1 // a copy that is behind may begin before the start
 	}
@@ -132,6 +134,7 @@ func (r *Reader) run(ctx context.Context) {
 			break
 		}
 		r.OnError(why)
+		r.onReplace(ctx)
 		r.deleteConsumer(cons.CachedInfo().Name)
 		if r.isStuck(why) {
 			r.fetch(ctx, why)

@@ -106,7 +106,7 @@ func (set *Set) lastErasure(ctx context.Context, in []int) (uint64, error) {
 			break
 		}
 		var decided uint64
-		decided, err = erase.LastForgotten(ctx, set.config.Read, p)
+		decided, err = erase.LastDecided(ctx, set.config.Read, p)
 		last = max(last, decided)
 	}
 	return last, err

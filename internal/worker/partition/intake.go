@@ -50,7 +50,7 @@ type intake struct {
 // consume reads the log after the marker, until stop is called or ctx ends.
 func (i *intake) consume(ctx context.Context) (stop func(), err error) {
 	at := uint64(i.ledgers.position().seq)
-	from := stream.LogFrom{Partitions: i.sources(at), Seq: at + 1, OnError: i.retrying("read log"), OnFetched: func(seq uint64, why error) {
+	from := stream.LogFrom{Partitions: i.sources(at), Seq: at + 1, OnError: i.retrying("read log"), OnReplace: i.check, OnFetched: func(seq uint64, why error) {
 		observe.Call(i.set.config.Listener.Fetched, observe.Fetched{Partition: i.ID, Seq: measure.Seq(seq), Err: why})
 	}}
 	return stream.ConsumeLog(ctx, i.set.js, from, func(m jetstream.Msg) { i.receive(ctx, m) })

@@ -23,19 +23,20 @@ const (
 	catchUpPoll = 100 * time.Millisecond
 )
 
-// awaitLog reads the state of the log until it has reached the marker, or for catchUpTime. A log with
+// awaitLog reads the state of the log until it has reached a sequence, or for catchUpTime. A log with
 // a single replica cannot catch up, so it does not wait for it.
-func (r *recovery) awaitLog(ctx context.Context) error {
+func (s scope) awaitLog(ctx context.Context, seq uint64) (log topology.StreamState, err error) {
 	end := time.Now().Add(catchUpTime)
-	return retry.Every(catchUpPoll).Until(ctx, func() (_ bool, err error) {
-		r.log, err = topology.State(ctx, r.set.js, topology.LogStream)
-		return r.log.Last >= r.found.Cursor || r.log.Replicas <= 1 || time.Now().After(end), err
+	err = retry.Every(catchUpPoll).Until(ctx, func() (_ bool, err error) {
+		log, err = topology.State(ctx, s.set.js, topology.LogStream)
+		return log.Last >= seq || log.Replicas <= 1 || time.Now().After(end), err
 	})
+	return log, err
 }
 
 // eventAt returns an event of the log, nil if it has expired.
-func (r *recovery) eventAt(ctx context.Context, seq uint64) (*stream.LogMessage, error) {
-	found, err := stream.GetLog(ctx, r.set.config.Read, []uint64{seq})
+func (s scope) eventAt(ctx context.Context, seq uint64) (*stream.LogMessage, error) {
+	found, err := stream.GetLog(ctx, s.set.config.Read, []uint64{seq})
 	if _, gone := errors.AsType[*stream.GoneError](err); gone {
 		return nil, nil
 	}
@@ -62,21 +63,48 @@ func (r *recovery) findTruncation(ctx context.Context) (end uint64, truncated bo
 // log, and the server assigns its sequences again to new events. An event that took the place of another
 // one has a later time than the marker holds.
 func (r *recovery) hasEventOf(ctx context.Context, m commit.Marker) (bool, error) {
-	if m.Cursor > r.log.Last || m.LastTime == 0 {
-		return m.Cursor <= r.log.Last, nil
+	return r.scope.hasEventOf(ctx, r.log, m)
+}
+
+func (s scope) hasEventOf(ctx context.Context, log topology.StreamState, m commit.Marker) (bool, error) {
+	if m.Cursor > log.Last || m.LastTime == 0 {
+		return m.Cursor <= log.Last, nil
 	}
-	at, err := r.eventAt(ctx, m.Cursor)
+	at, err := s.eventAt(ctx, m.Cursor)
 	if err != nil {
 		return false, err
 	}
 	if at != nil {
 		return at.Time.UnixMilli() <= m.LastTime, nil // the hash detects another event of the same time
 	}
-	if r.log.Replicas > 1 { // a copy that is behind may answer
+	if log.Replicas > 1 { // a copy that is behind may answer
 		return true, nil
 	}
-	end, err := stream.LastUntil(ctx, r.set.js, topology.LogStream, time.UnixMilli(m.LastTime))
+	end, err := stream.LastUntil(ctx, s.set.js, topology.LogStream, time.UnixMilli(m.LastTime))
 	return err == nil && end >= m.Cursor, err // else it was erased after it had taken the place of another one
+}
+
+// ErrTruncated: the server lost the end of the log while the partition was served. The next opening rolls the marker
+// back.
+var ErrTruncated = errors.New("the log was truncated while it was read")
+
+// check ends the partition if the log lost the event before its position. It is called before the reading goes on
+// after a lost link, in which the server may have lost power. Texts are read again: other events may have their
+// sequences.
+func (i *intake) check(ctx context.Context) {
+	i.set.Payloads.EraseAll()
+	at := i.ledgers.position()
+	_ = retry.Every(retryPause).Do(ctx, i.retrying("read log"), func() error { // ends with the reading
+		log, err := i.awaitLog(ctx, uint64(at.seq))
+		if err != nil {
+			return err
+		}
+		has, err := i.hasEventOf(ctx, log, commit.Marker{Cursor: uint64(at.seq), LastTime: at.time})
+		if err == nil && !has {
+			i.fail(fmt.Errorf("%w: its last sequence is %d, and events were decided up to %d", ErrTruncated, log.Last, at.seq))
+		}
+		return err
+	})
 }
 
 // rolledBack returns the position after a truncation to end. A partition that was split off does not roll

@@ -78,7 +78,7 @@ func (r *recovery) takeOver(ctx context.Context) (err error) {
 // findEnd finds the last event of the log that the committed outcomes are based on. After a truncation it
 // rolls the marker back to it.
 func (r *recovery) findEnd(ctx context.Context) (err error) {
-	if err := r.awaitLog(ctx); err != nil {
+	if r.log, err = r.awaitLog(ctx, r.found.Cursor); err != nil {
 		return err
 	}
 	if r.found.Seq > 0 && r.found.LogCreated != r.log.Created.UnixNano() {

@@ -63,6 +63,9 @@ func (t *Renderer) Erase(a events.Address) {
 	}
 }
 
+// EraseAll drops all texts.
+func (t *Renderer) EraseAll() { t.cache.InvalidateAll() }
+
 // InvalidateUnused drops all texts if none was used since its last call.
 func (t *Renderer) InvalidateUnused() {
 	if !t.used.Swap(false) {
