@@ -15,7 +15,7 @@ import (
 
 // RulesVersion changes with every change of decisions about the same log and settings. It is part of the hash
 // of a [Config].
-const RulesVersion = 12
+const RulesVersion = 13
 
 // Config has everything that a decision depends on beside the log. It is immutable.
 type Config struct {
