@@ -23,9 +23,17 @@ var written = []string{
 	"$KV." + topology.PrefixesBucket + ".doctor.check",
 	"$KV." + topology.PoliciesBucket + ".doctor",
 	"$JS.API.STREAM.CREATE." + topology.StreamOf(topology.PoliciesBucket),
+	"$JS.API.STREAM.CREATE." + topology.AuditStream,
+	"$O." + topology.SnapshotsBucket + ".C.doctor",
 	"audit.doctor.check",
+	"out.doctor.check",
 	"session.turn.doctor.check",
 	"session.overflow.doctor.check",
+	"session.summary.doctor.check",
+	"session.idle.doctor.check",
+	"session.branch.doctor.check",
+	"session.end.doctor.check",
+	"session.forget.doctor.check",
 }
 
 // accessWait bounds one round trip to the server.
