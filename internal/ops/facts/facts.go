@@ -16,9 +16,10 @@ import (
 type Facts struct {
 	Paths, Users, Failures, Todos, Instructions []Probe
 
-	turns  map[string][]int64 // by the texts of a probe
-	called map[string]int64   // turns of calls, by their ids
-	now    int64              // the turn that is read
+	turns  map[string][]int64           // by the texts of a probe
+	had    map[*[]Probe]map[string]bool // the texts of each list
+	called map[string]int64             // turns of calls, by their ids
+	now    int64                        // the turn that is read
 }
 
 // Turns are those that hold a fact: of a result that of its call too.
@@ -43,7 +44,7 @@ const (
 
 // Of reads the turns of a session, in their order, up to a position, included.
 func Of(turns []Turn, to events.Position) *Facts {
-	f := &Facts{turns: map[string][]int64{}, called: map[string]int64{}}
+	f := &Facts{turns: map[string][]int64{}, had: map[*[]Probe]map[string]bool{}, called: map[string]int64{}}
 	calls := map[string]*events.Part{}
 	for _, t := range turns {
 		f.now = t.Number
@@ -87,10 +88,15 @@ func (f *Facts) add(list *[]Probe, p Probe, turns ...int64) {
 	if p[0] == "" {
 		return
 	}
-	if !slices.ContainsFunc(*list, func(q Probe) bool { return slices.Equal(p, q) }) {
+	key := p.key()
+	if f.had[list] == nil {
+		f.had[list] = map[string]bool{}
+	}
+	if !f.had[list][key] {
+		f.had[list][key] = true
 		*list = append(*list, p)
 	}
-	f.turns[p.key()] = append(append(f.turns[p.key()], turns...), f.now)
+	f.turns[key] = append(append(f.turns[key], turns...), f.now)
 }
 
 func (p Probe) key() string { return strings.Join(p, "\x00") }
@@ -165,6 +171,7 @@ func (f *Facts) todoList(call *events.Part) (open []Probe, ok bool) {
 	if events.Unmarshal(call.Args, &in) != nil {
 		return nil, false
 	}
+	defer delete(f.had, &open)
 	for _, t := range in.Todos {
 		if t.Status != "completed" {
 			f.add(&open, Probe{oneLine(t.Content)})

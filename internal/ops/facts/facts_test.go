@@ -1,6 +1,7 @@
 package facts_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 
 	"compactd/internal/events"
 	"compactd/internal/ops/facts"
+	"compactd/internal/testkit/linear"
 )
 
 func read(t *testing.T, raw ...string) []events.Message {
@@ -101,5 +103,28 @@ func TestHolds(t *testing.T) {
 	}
 	if r := (facts.Share{}).Ratio(); r != 1 {
 		t.Errorf("of no facts %v are kept", r)
+	}
+}
+
+// Finding facts costs in proportion to the messages.
+func TestOfLinear(t *testing.T) {
+	const n, most = 4000, 2
+	var sessions [2][]facts.Turn
+	for size := range sessions {
+		turn := facts.Turn{Number: 1}
+		for i := range n << (2 * size) {
+			turn.Messages = append(turn.Messages, events.Message{Role: events.RoleUser, Parts: []events.Part{{Kind: events.PartText, Text: fmt.Sprintf("Then do number %d", i)}}})
+		}
+		sessions[size] = []facts.Turn{turn}
+	}
+	got := linear.RatioOf(n, most, func(size int) linear.Cost {
+		return linear.Of(1, func() {
+			if f := facts.Of(sessions[size], events.Position{Turn: 2}); len(f.Users) != len(sessions[size][0].Messages) {
+				t.Errorf("%d facts", len(f.Users))
+			}
+		})
+	})
+	if got.Worst() > most {
+		t.Errorf("a message costs %.2f times as much CPU and %.2f as many bytes among four times as many", got.CPU, got.Bytes)
 	}
 }

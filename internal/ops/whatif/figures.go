@@ -1,6 +1,8 @@
 package whatif
 
 import (
+	"context"
+
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/ops/extent"
@@ -99,12 +101,18 @@ func (f *Figures) carry(t, available measure.Tokens) {
 }
 
 // kept looks for facts in a history.
-func (f *Figures) kept(all *facts.Facts, history []events.Message) {
+func (f *Figures) kept(ctx context.Context, all *facts.Facts, history []events.Message) error {
 	lines := facts.Lines(history)
 	for _, k := range facts.Kinds {
-		s, _ := lines.Holds(k.Of(all))
-		f.Facts[k.Name] = f.Facts[k.Name].Plus(s)
+		for _, fact := range k.Of(all) { // each in all of the history
+			if err := ctx.Err(); err != nil { // it may let others compute
+				return err
+			}
+			s, _ := lines.Holds([]facts.Probe{fact})
+			f.Facts[k.Name] = f.Facts[k.Name].Plus(s)
+		}
 	}
+	return nil
 }
 
 // add adds the figures of another session.

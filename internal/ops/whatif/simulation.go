@@ -88,7 +88,7 @@ func (w *simulation) run(ctx context.Context) (*Figures, error) {
 			err = w.take(e)
 		}
 		if err == nil && tenths[i] && !w.noFacts {
-			err = w.remembers()
+			err = w.remembers(ctx)
 		}
 		if err != nil {
 			return nil, err
@@ -239,13 +239,12 @@ func (w *simulation) remember(number, from int64, messages []events.Message) {
 }
 
 // remembers looks for the facts of all turns in the history as it is now.
-func (w *simulation) remembers() error {
+func (w *simulation) remembers(ctx context.Context) error {
 	history, err := w.history()
 	if err != nil {
 		return err
 	}
-	w.sum.kept(facts.Of(w.turns, events.Position{Turn: w.own.ledger.LastTurn(), Index: math.MaxInt64}), history)
-	return nil
+	return w.sum.kept(ctx, facts.Of(w.turns, events.Position{Turn: w.own.ledger.LastTurn(), Index: math.MaxInt64}), history)
 }
 
 // history is the agent's present history.

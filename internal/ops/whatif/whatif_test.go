@@ -2,6 +2,8 @@ package whatif
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,6 +19,7 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
+	"compactd/internal/ops/facts"
 	"compactd/internal/ops/transcript/transcripttest"
 	"compactd/internal/stored"
 )
@@ -293,5 +296,28 @@ func TestCalls(t *testing.T) {
 	}
 	if len(w.turns) != 2 {
 		t.Errorf("%d turns are remembered", len(w.turns))
+	}
+}
+
+// counted counts how often a context is looked at.
+type counted struct {
+	context.Context //nolint:containedctx // one that is looked at
+	looked          int
+}
+
+func (c *counted) Err() error { c.looked++; return c.Context.Err() }
+
+// The context is looked at for each fact: a session may have many, and each is looked for in a whole history.
+func TestFactsYield(t *testing.T) {
+	all := &facts.Facts{Users: []facts.Probe{{"a"}, {"b"}}, Paths: []facts.Probe{{"/c"}}}
+	ctx := &counted{Context: t.Context()}
+	f := newFigures()
+	if err := f.kept(ctx, all, nil); err != nil || ctx.looked != 3 || f.Facts["user_messages"] != (facts.Share{All: 2}) {
+		t.Errorf("looked at %d times, %v, %v", ctx.looked, err, f.Facts)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := f.kept(ended, all, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("after its end: %v", err)
 	}
 }
