@@ -58,6 +58,23 @@ func TestLostAnswers(t *testing.T) {
 	}
 }
 
+// Rows that are scrolled to while others are read come after those.
+func TestScrolledMeanwhile(t *testing.T) {
+	s := startWorker(t, "")
+	s.publish("", "load", "--sessions", "150", "--turns", "1", "--speed", "0")
+	p := open(t, s.url, "#/sessions", desktop)
+	p.shows("150 sessions")
+	p.intercept(`(path, json, init) => path.startsWith('/v1/sessions?') && !path.includes('after=') && !window.held ? new Promise(go => {
+		window.held = () => go(window.sent(path, init))
+	}) : undefined`)
+	p.wait(`window.held`)
+	eval[bool](p, `(document.querySelector('.rows').scrollTop = 1e9, true)`)
+	p.wait(`document.querySelector('.rows [data-index="99"]')`)
+	eval[bool](p, `new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => { window.held(); done(true) })))`)
+	p.wait(`document.querySelector('[role=table]').ariaRowCount === '151'`)
+	p.quiet()
+}
+
 // An answer that is cut off is none: the page waits for the worker, and reads again.
 func TestCutAnswer(t *testing.T) {
 	s := startWorker(t, "")

@@ -261,7 +261,7 @@ function useSessions({ tenant, sort, level, text }: Filter): Sessions {
 
   const own = pages?.path === path ? pages : undefined
   const after = own?.answer.after
-  const more = useCallback(() => { if (after) void read(after) }, [read, after])
+  const more = useCallback(() => { if (after) void read(after) }, [read, own]) // another one after each answer: a read under way takes no other
   return {
     rows: own?.rows ?? [], total: own && (own.answer.total ?? 0), matched: own && (own.answer.matched ?? 0), levels: own?.answer.levels ?? {}, missing: own?.answer.missing ?? [],
     loading, error, more, again,
