@@ -36,7 +36,7 @@ SHOWING = $(call tested,$(SHOWN))
 READ   ?=
 
 # Packages to fuzz, and the time for each target: a minute, 10 s with the fault tests
-FUZZED   := ./internal/events ./internal/events/codec ./internal/compaction ./internal/overflow ./internal/policyfile ./internal/ops/transcript
+FUZZED   := ./internal/events ./internal/events/codec ./internal/events/media ./internal/compaction ./internal/overflow ./internal/policyfile ./internal/ops/sqlite ./internal/ops/transcript
 FUZZTIME ?=
 export FUZZTIME
 

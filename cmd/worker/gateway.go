@@ -266,7 +266,10 @@ func (c *runCmd) run(ctx context.Context, f *flags, log zerolog.Logger, out io.W
 		defer done()
 		f.Data = dir
 	}
-	f.Listen, f.HTTP = "127.0.0.1:-1", "off"
+	f.Listen, f.HTTP, f.Agents = "127.0.0.1:-1", "off", "off"
+	if !f.natsGiven { // variables of a fleet's worker are not for the sessions of this machine
+		f.NATS, f.Replicas = "", 1
+	}
 	serving, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	started := context.AfterFunc(ctx, cancel) // until then a signal ends this process, and from then on the agent

@@ -122,6 +122,7 @@ type flags struct {
 	tokenInArgs bool // --http-token is on the command line; set by Validate
 
 	dataGiven bool // --data is not the default; set by Validate
+	natsGiven bool // --nats is on the command line; set by Validate
 
 	abort    func(error) // ends a command whose user lacks a permission
 	optional string      // part of a permission that the command can do without
@@ -198,6 +199,7 @@ func (f *flags) dataOf(name string) string { return filepath.Join(f.Data, name) 
 // Validate finds wrong usage that kong cannot find.
 func (f *flags) Validate(k *kong.Context) error {
 	f.dataGiven = cli.Given(k, "data") || os.Getenv("COMPACTD_DATA") != ""
+	f.natsGiven = cli.Given(k, "nats")
 	if err := f.chooseServer(k); err != nil {
 		return err
 	}
