@@ -98,7 +98,7 @@ func TestNoComparison(t *testing.T) {
 	p.quiet()
 }
 
-// What the last compaction was of is known before it can be undone.
+// A compaction can be undone once the page has the view before it.
 func TestNothingToUndo(t *testing.T) {
 	s := startWorker(t, "")
 	s.examples()

@@ -92,7 +92,7 @@ export function refusal(status: number, text: string): Refusal {
 // While the worker is away it is tried again: after 0.5 s, and at most 8 s later each time.
 let waited = 0
 let timer: ReturnType<typeof setTimeout> | undefined
-const patience = 10_000 // with one try
+const longest = 10_000 // that a try takes
 
 export function lose(): void {
   if (timer !== undefined) return
@@ -109,7 +109,7 @@ export function probeNow(): void {
 async function probe(): Promise<void> {
   timer = undefined
   try {
-    const response = await fetch('/healthz', { cache: 'no-store', headers: token ? { Authorization: `Bearer ${token}` } : {}, signal: AbortSignal.timeout(patience) })
+    const response = await fetch('/healthz', { cache: 'no-store', headers: token ? { Authorization: `Bearer ${token}` } : {}, signal: AbortSignal.timeout(longest) })
     if (response.status >= 500) throw new Away()
     regain()
   } catch {

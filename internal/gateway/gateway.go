@@ -38,8 +38,8 @@ type Config struct {
 	Budget time.Duration
 	// Audit measures the saving and sends calls unchanged.
 	Audit bool
-	// Principal is the header that names the sender of a request, such as an authenticating proxy's. Without it:
-	// the credential, with the user that the request names.
+	// Principal is the header that names the sender of a request, such as an authenticating proxy's; an upstream
+	// gets it only if it is a credential. Without it: the credential, with the user that the request names.
 	Principal string
 	// Model has settings for all models, such as a window. Zero fields are read from requests.
 	Model client.Model
@@ -104,7 +104,7 @@ func New(c Config) (*Gateway, error) {
 				},
 			}),
 			SessionOf: g.sessionOf, Config: client.Config{Model: c.Model}, Audit: c.Audit, CountTokens: true,
-			Base: ownHeadersOut{cmp.Or(c.Base, http.RoundTripper(Direct()))},
+			Base: ownHeadersOut{cmp.Or(c.Base, http.RoundTripper(Direct())), g.ownHeaders()},
 		},
 	}
 	return g, nil
@@ -118,7 +118,7 @@ func Direct() *http.Transport {
 	}
 }
 
-// ToWorker is [Direct] for requests to a worker. None goes through a proxy without TLS, which would read the token
+// ToWorker is [Direct] for requests to a worker. A request without TLS goes past proxies, which would read the token
 // and the histories.
 func ToWorker() *http.Transport {
 	t := Direct()
@@ -256,10 +256,24 @@ func refuse(w http.ResponseWriter, status int, message string) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"type": "error", "error": map[string]any{"type": "api_error", "code": "compactd_gateway", "message": message}})
 }
 
-// ownHeadersOut sends requests without the headers that are for a gateway.
-type ownHeadersOut struct{ base http.RoundTripper }
+// ownHeaders are for a gateway alone. A credential may name the sender, and is for the upstream too.
+func (g *Gateway) ownHeaders() []string {
+	principal := http.CanonicalHeaderKey(g.config.Principal)
+	if slices.Contains(credentials, principal) {
+		return []string{sessionHeader}
+	}
+	return []string{sessionHeader, principal}
+}
+
+// ownHeadersOut sends requests without some headers.
+type ownHeadersOut struct {
+	base http.RoundTripper
+	own  []string
+}
 
 func (o ownHeadersOut) RoundTrip(r *http.Request) (*http.Response, error) {
-	r.Header.Del(sessionHeader)
+	for _, name := range o.own {
+		r.Header.Del(name)
+	}
 	return o.base.RoundTrip(r)
 }

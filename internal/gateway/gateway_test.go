@@ -556,26 +556,31 @@ func TestPasses(t *testing.T) {
 	body := `{"messages": [ {"role":"user","content":"` + strings.Repeat("x", 33<<20) + `"},{"role":"assistant","content":"y"},{"role":"user","content":"z"} ]}`
 	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		got, err := io.ReadAll(r.Body)
-		if err != nil || string(got) != body || r.Header.Get("X-Compactd-Session") != "" || r.Header.Get("X-Forwarded-For") != "" {
+		if err != nil || string(got) != body || r.Header.Get("X-Compactd-Session")+r.Header.Get("X-User")+r.Header.Get("X-Forwarded-For") != "" || r.Header.Get("Authorization") != "Bearer sk-1" {
 			t.Errorf("%d bytes, %v, %v", len(got), err, r.Header)
 		}
 		w.Header().Set("Retry-After", "7")
 		w.WriteHeader(http.StatusTooManyRequests)
 	}))
 	defer provider.Close()
-	at := newGateway(t, provider.URL, gateway.Config{Worker: &recorder{}})
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, at+"/to/openai/v1/chat/completions", io.MultiReader(strings.NewReader(body))) // without a length
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("X-Compactd-Session", "1")
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = answer.Body.Close()
-	if answer.StatusCode != http.StatusTooManyRequests || answer.Header.Get("Retry-After") != "7" {
-		t.Errorf("%s, %v", answer.Status, answer.Header)
+	for _, principal := range []string{"x-user", "authorization"} {
+		at := newGateway(t, provider.URL, gateway.Config{Worker: &recorder{}, Principal: principal})
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, at+"/to/openai/v1/chat/completions", io.MultiReader(strings.NewReader(body))) // without a length
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header = http.Header{"X-Compactd-Session": {"1"}, "Authorization": {"Bearer sk-1"}}
+		if principal == "x-user" {
+			r.Header.Set(principal, "ann")
+		}
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = answer.Body.Close()
+		if answer.StatusCode != http.StatusTooManyRequests || answer.Header.Get("Retry-After") != "7" {
+			t.Errorf("%s, %v", answer.Status, answer.Header)
+		}
 	}
 }
 

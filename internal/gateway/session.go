@@ -72,6 +72,9 @@ func (g *Gateway) name(c *transport.Call, user, hint string) string {
 	return "gw-" + who + "-" + hint
 }
 
+// credentials are the headers in which providers take one.
+var credentials = []string{"Authorization", "X-Api-Key", "Api-Key"}
+
 // principal is the sender of a call.
 func (g *Gateway) principal(c *transport.Call, user string) string {
 	if g.config.Principal != "" {
@@ -84,7 +87,7 @@ func (g *Gateway) principal(c *transport.Call, user string) string {
 		user = cmp.Or(user, named)
 	}
 	parts := []string{user}
-	for _, name := range []string{"Authorization", "X-Api-Key", "Api-Key"} {
+	for _, name := range credentials {
 		parts = append(parts, c.Header.Get(name))
 	}
 	return strings.Join(parts, "\x00")

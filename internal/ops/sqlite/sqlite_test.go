@@ -197,8 +197,8 @@ func TestPagesOfLog(t *testing.T) {
 	}
 }
 
-// writeLog is a write-ahead log of pages that follow each other, in one transaction after which the file is said to
-// have as many pages as there can be.
+// writeLog is a write-ahead log of pages that follow each other, in one transaction. It claims as many pages as there
+// can be.
 func writeLog(size int, first uint32, pages ...[]byte) []byte {
 	order := binary.BigEndian
 	head := make([]byte, walHeader)
