@@ -6,9 +6,11 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"compactd/internal/events"
 	"compactd/internal/trace"
@@ -23,9 +25,23 @@ type HTTP struct {
 	Token string
 	// Tenant of all sessions. Default "default".
 	Tenant string
-	// Client sends the requests. Default [http.DefaultClient].
+	// Client sends the requests. By default requests to an http:// URL use no proxy of the environment, which would
+	// get the token and the history unencrypted.
 	Client *http.Client
 }
+
+// pastProxies is the default client of workers.
+var pastProxies = &http.Client{Transport: &http.Transport{
+	Proxy: func(r *http.Request) (*url.URL, error) {
+		if r.URL.Scheme != "https" {
+			return nil, nil //nolint:nilnil // nil means: none
+		}
+		return http.ProxyFromEnvironment(r)
+	},
+	DialContext:       (&net.Dialer{Timeout: 30 * time.Second}).DialContext,
+	ForceAttemptHTTP2: true, DisableCompression: true,
+	MaxIdleConnsPerHost: 1024, IdleConnTimeout: 90 * time.Second, TLSHandshakeTimeout: 10 * time.Second,
+}}
 
 // Sync is [Client.Sync] over HTTP: one request, and a second one if the worker needs the whole history. The
 // error without an answer is an [*Error] with [CodeUnavailable].
@@ -79,7 +95,7 @@ func (h *HTTP) send(ctx context.Context, session, verb string, body []byte) ([]b
 	if t := trace.Of(ctx); t != "" {
 		r.Header.Set(events.HeaderTrace, string(t))
 	}
-	answer, err := cmp.Or(h.Client, http.DefaultClient).Do(r)
+	answer, err := cmp.Or(h.Client, pastProxies).Do(r)
 	if err != nil {
 		return nil, h.unavailable(err.Error())
 	}

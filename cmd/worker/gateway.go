@@ -85,7 +85,6 @@ func (c *gatewayCmd) serve(ctx context.Context, f *flags, log zerolog.Logger, re
 	stdlog.SetOutput(io.Discard) // net/http logs bytes of answers there
 	return c.withWorker(ctx, f, log, func(ctx context.Context, w *client.HTTP) error {
 		secret := sha256.Sum256([]byte("gateway " + w.Token))
-		w.Client = &http.Client{Transport: gateway.ToWorker()}
 		g, err := gateway.New(gateway.Config{
 			Upstreams: upstreams, Worker: w, Secret: secret[:], Budget: c.Budget, Audit: c.Audit, Principal: c.Principal,
 			Model: client.Model{ContextWindow: c.Window}, Registerer: registry,

@@ -104,31 +104,18 @@ func New(c Config) (*Gateway, error) {
 				},
 			}),
 			SessionOf: g.sessionOf, Config: client.Config{Model: c.Model}, Audit: c.Audit, CountTokens: true,
-			Base: ownHeadersOut{cmp.Or(c.Base, http.RoundTripper(Direct())), g.ownHeaders()},
+			Base: ownHeadersOut{cmp.Or(c.Base, http.RoundTripper(direct())), g.ownHeaders()},
 		},
 	}
 	return g, nil
 }
 
-// Direct returns a transport for many requests to few hosts, which changes no body.
-func Direct() *http.Transport {
+// direct returns a transport for many requests to few hosts, which changes no body.
+func direct() *http.Transport {
 	return &http.Transport{
 		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, DisableCompression: true,
 		MaxIdleConnsPerHost: 1024, IdleConnTimeout: 90 * time.Second, TLSHandshakeTimeout: 10 * time.Second,
 	}
-}
-
-// ToWorker is [Direct] for requests to a worker. A request without TLS goes past proxies, which would read the token
-// and the histories.
-func ToWorker() *http.Transport {
-	t := Direct()
-	t.Proxy = func(r *http.Request) (*url.URL, error) {
-		if r.URL.Scheme != "https" {
-			return nil, nil
-		}
-		return http.ProxyFromEnvironment(r)
-	}
-	return t
 }
 
 // ServeHTTP passes a request on.

@@ -13,7 +13,6 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
-	"os/exec"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -722,34 +721,6 @@ func TestMetricsAreDocumented(t *testing.T) {
 	for _, f := range families {
 		if !strings.Contains(string(page), "| `"+f.GetName()+"`") {
 			t.Errorf("%s is not in docs/gateway.md", f.GetName())
-		}
-	}
-}
-
-// A proxy of the environment gets no token of a worker: it gets requests to providers, and those with TLS. A process
-// reads its proxies once, so the test runs in one of its own.
-func TestProxies(t *testing.T) {
-	const proxy = "http://127.0.0.1:9"
-	if os.Getenv("HTTP_PROXY") != proxy {
-		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestProxies$")
-		cmd.Env = []string{"HTTP_PROXY=" + proxy, "HTTPS_PROXY=" + proxy}
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Errorf("%v\n%s", err, out)
-		}
-		return
-	}
-	for at, c := range map[string]struct {
-		by   *http.Transport
-		want bool
-	}{
-		"http://worker:8224":       {gateway.ToWorker(), false},
-		"https://worker:8224":      {gateway.ToWorker(), true},
-		"http://provider.example":  {gateway.Direct(), true},
-		"https://provider.example": {gateway.Direct(), true},
-	} {
-		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, at, http.NoBody)
-		if by, err := c.by.Proxy(r); err != nil || (by != nil) != c.want {
-			t.Errorf("%s: proxy %v, %v", at, by, err)
 		}
 	}
 }
