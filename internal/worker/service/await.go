@@ -84,7 +84,8 @@ func (s *Service) awaitElsewhere(ctx context.Context, o *Operation, c *call, w e
 	if err != nil {
 		return nil, err
 	}
-	return s.ownerAnswer(ctx, o, c, request)
+	out, err := s.ownerAnswer(ctx, o, c, request)
+	return counted(ctx, o, out, err)
 }
 
 // awaitDecided waits until an event of a session was decided by this worker.

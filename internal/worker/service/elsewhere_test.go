@@ -2,6 +2,7 @@ package service_test
 
 import (
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 	"compactd/internal/broker/topology"
 	"compactd/internal/events"
 	"compactd/internal/testkit/workertest"
+	"compactd/internal/worker/limit"
 	"compactd/internal/worker/service"
 )
 
@@ -66,6 +68,32 @@ func TestForwardedWait(t *testing.T) {
 	}
 	if got, want := received(), []string{"stats", "waits", "context"}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// A large history of another worker counts as memory until its request ends, whether it waited for a turn or not.
+func TestMemoryOfForwardedAnswers(t *testing.T) {
+	t.Parallel()
+	env := workertest.Open(t, embedded.Config{Dir: t.TempDir()}, topology.Config{Partitions: 1})
+	l := env.Limit(limit.Config{})
+	text := events.Raw(`"` + strings.Repeat("x", 500_000) + `"`)
+	owner(env, map[string]any{
+		"stats": &events.StatsResponse{V: events.Version}, "context": &events.ContextResponse{V: events.Version, Messages: []events.Raw{text}},
+	})
+	about := events.Address{Tenant: "acme", Session: "s"}.About()
+	s := relay(env)
+	for _, wait := range []events.Await{{}, {Turn: 3}} {
+		op := l.Begin(limit.Account{Tenant: "acme"})
+		if _, err := s.Context(op.With(t.Context()), &events.ContextRequest{About: about, Await: wait}); err != nil {
+			t.Fatal(err)
+		}
+		if n := l.Held(limit.Memory); n < int64(len(text)) {
+			t.Errorf("after a wait %v: %d bytes count", wait.Waits(), n)
+		}
+		op.End()
+	}
+	if n := l.Held(limit.Memory); n > 0 {
+		t.Errorf("%d bytes are held", n)
 	}
 }
 

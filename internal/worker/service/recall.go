@@ -122,9 +122,9 @@ func (s *Service) search(ctx context.Context, o *originals, in *events.RecallReq
 
 // askParent sends a request to the session that this one branched off. Its turns are older in the log than the
 // turn that names it, so no session is its own ancestor.
-func askParent[A any](ctx context.Context, s *Service, o *originals, in *events.RecallRequest) (*A, error) {
+func askParent[A any](ctx context.Context, s *Service, of *originals, in *events.RecallRequest) (*A, error) {
 	request := *in
-	request.Session, request.AsOf = o.parent.Session, &events.AsOf{Turn: o.parent.Turn, Seq: uint64(o.parent.Seq), Depth: 1}
+	request.Session, request.AsOf = of.parent.Session, &events.AsOf{Turn: of.parent.Turn, Seq: uint64(of.parent.Seq), Depth: 1}
 	if in.AsOf != nil {
 		request.AsOf.Depth += in.AsOf.Depth
 	}
@@ -140,7 +140,9 @@ func askParent[A any](ctx context.Context, s *Service, o *originals, in *events.
 		if err != nil {
 			return nil, err
 		}
-		return s.ownerAnswer(ctx, s.find("recall"), c, data)
+		o := s.find("recall")
+		out, err := s.ownerAnswer(ctx, o, c, data)
+		return counted(ctx, o, out, err)
 	}))
 }
 
