@@ -94,8 +94,10 @@ type Edge struct {
 	limiter    *limit.Limiter
 	key        []byte // nil signs nothing
 
-	reloading sync.Mutex // held while the file is read
+	reloading sync.Mutex // held while the file is read; guards changes
 	tokens    atomic.Pointer[tokenSet]
+	changes   []change      // to be recorded
+	changed   chan struct{} // one slot: there are changes
 }
 
 // New listens on the port, and reads tokens and certificate. Run answers requests.
@@ -108,7 +110,7 @@ func New(c Config) (*Edge, error) {
 	if c.OnError == nil {
 		c.OnError = func(error) {}
 	}
-	e := &Edge{config: c, limiter: c.Limiter}
+	e := &Edge{config: c, limiter: c.Limiter, changed: make(chan struct{}, 1)}
 	read, err := jetstream.New(c.Service.Answers())
 	if err != nil {
 		return nil, fmt.Errorf("new edge: %w", err)
@@ -158,6 +160,7 @@ func (e *Edge) Reload() error { return e.reload(true) }
 func (e *Edge) Run(ctx context.Context) error {
 	var work sync.WaitGroup
 	work.Go(func() { e.watchTokens(ctx) })
+	work.Go(func() { e.recordChanges(ctx) })
 	if e.config.Hub == nil {
 		work.Go(func() { e.hub.Run(ctx) })
 	}

@@ -2,7 +2,6 @@ package agents
 
 import (
 	"context"
-	"slices"
 
 	"github.com/nats-io/nats.go"
 
@@ -39,6 +38,7 @@ func belongs(ctx context.Context, nc *nats.Conn, of, a events.Address) (bool, er
 
 // branchesOf returns the branches of a session in the log, with their branches.
 func branchesOf(ctx context.Context, nc *nats.Conn, a events.Address) (out []events.Address, err error) {
+	known := map[events.Address]bool{a: true}
 	for next := []events.Address{a}; len(next) > 0; next = next[1:] {
 		err := stream.ReadSubject(ctx, nc, topology.LogStream, events.LoggedAnywhere(events.KindBranch, next[0]), 1, func(m stream.LogMessage) error {
 			b, err := events.DecodeBranch(m.Data)
@@ -46,7 +46,8 @@ func branchesOf(ctx context.Context, nc *nats.Conn, a events.Address) (out []eve
 				return nil //nolint:nilerr // it names no branch
 			}
 			child := events.Address{Tenant: a.Tenant, Session: b.Branch}
-			if child != a && events.IsBranch(a.Session, b.Branch) && !slices.Contains(out, child) {
+			if events.IsBranch(a.Session, b.Branch) && !known[child] {
+				known[child] = true
 				out, next = append(out, child), append(next, child)
 			}
 			return nil

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"compactd/internal/broker/retry"
 	"compactd/internal/events"
 	"compactd/internal/tokens"
 )
@@ -110,24 +111,39 @@ func (e *Edge) reload(always bool) error {
 	}
 	e.tokens.Store(now)
 	e.hub.revoke(now)
-	e.recordChanges(before, now)
+	e.changes = append(e.changes, change{before, now})
+	retry.Wake(e.changed)
 	return nil
 }
 
-// recordChanges puts the changes of the file into the audit log. All workers read the file; one entry is stored.
-func (e *Edge) recordChanges(before, now *tokenSet) {
-	record := func(what string, t *token) {
-		entry := events.AuditEntry{Action: what, Caller: "tokens file", Tenant: t.Tenant, Session: t.Session, From: t.name()}
-		_ = e.config.Service.Record(context.Background(), entry, what+"-"+t.Hash.String()) // Record reports its error
-	}
-	for h, t := range now.byHash {
-		if before.byHash[h] == nil {
-			record("token_made", t)
+// change is a change of the file.
+type change struct{ before, now *tokenSet }
+
+// recordChanges puts the changes of the file into the audit log until ctx ends. The next change is read meanwhile:
+// it may revoke a token. All workers read the file; one entry is stored.
+func (e *Edge) recordChanges(ctx context.Context) {
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-e.changed:
+		}
+		e.reloading.Lock()
+		all := e.changes
+		e.changes = nil
+		e.reloading.Unlock()
+		for _, c := range all {
+			e.recordMissing(ctx, "token_made", c.now, c.before)
+			e.recordMissing(ctx, "token_revoked", c.before, c.now)
 		}
 	}
-	for h, t := range before.byHash {
-		if now.byHash[h] == nil {
-			record("token_revoked", t)
+}
+
+// recordMissing records the tokens of a set that another set lacks.
+func (e *Edge) recordMissing(ctx context.Context, what string, of, other *tokenSet) {
+	for h, t := range of.byHash {
+		if other.byHash[h] == nil && ctx.Err() == nil {
+			entry := events.AuditEntry{Action: what, Caller: "tokens file", Tenant: t.Tenant, Session: t.Session, From: t.name()}
+			_ = e.config.Service.Record(ctx, entry, what+"-"+t.Hash.String()) // Record reports its error
 		}
 	}
 }
