@@ -122,7 +122,7 @@ func (e *envelope) fork() *Fork {
 // object reads a field that is an object, and whether it is there.
 func (e *envelope) object(name string) ([]codec.Member, bool) {
 	v, ok := e.take(name)
-	if !ok {
+	if !ok || e.tooLarge(name, v) {
 		return nil, false
 	}
 	ms, err := codec.ReadObject(v)
@@ -137,6 +137,15 @@ func (e *envelope) object(name string) ([]codec.Member, bool) {
 		}
 	}
 	return ms, true
+}
+
+// tooLarge notes an object that is larger than a turn.
+func (e *envelope) tooLarge(name string, v Raw) bool {
+	if len(v) <= MaxTurnBytes {
+		return false
+	}
+	e.problems.add(CodeTooLarge, name, "has more than %d bytes", MaxTurnBytes)
+	return true
 }
 
 func (e *envelope) digestOf(parent, name string, v Raw) Digest {

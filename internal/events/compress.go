@@ -122,7 +122,7 @@ func (e *envelope) messages() []Raw {
 		e.problems.add(CodeMissingField, "messages", "is required")
 		return nil
 	}
-	all, err := codec.ReadArray(codec.Clean(m))
+	all, err := codec.ReadFirst(codec.Clean(m), MaxSyncMessages+1)
 	switch {
 	case err != nil:
 		e.problems.add(CodeBadType, "messages", "must be an array")

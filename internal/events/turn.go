@@ -3,6 +3,7 @@ package events
 import (
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -171,6 +172,10 @@ func decode[A any](data []byte, limit int, read func(*envelope) A) (out A, err e
 	return out, env.problems.err()
 }
 
+// maxFields limits the fields of a payload that may be larger than a turn: each takes many times its bytes in memory. Its
+// objects have at most the bytes of a turn.
+const maxFields = 1 << 16
+
 // openEnvelope is decodeEnvelope without check.
 func openEnvelope(data []byte, limit int) (*envelope, error) {
 	if len(data) > limit {
@@ -188,8 +193,14 @@ func openEnvelope(data []byte, limit int) (*envelope, error) {
 	case codec.TooDeep(data):
 		return nil, invalidf(CodeBadJSON, "", "the payload nests deeper than %d", codec.MaxDepth)
 	}
-	e := &envelope{}
-	e.fields, _ = codec.AppendMembers(make([]codec.Member, 0, codec.FewMembers), data) // an object: it is checked
+	e, most := &envelope{}, math.MaxInt
+	if limit > MaxTurnBytes {
+		most = maxFields + 1
+	}
+	e.fields, _ = codec.AppendFirst(make([]codec.Member, 0, codec.FewMembers), data, most) // an object: it is checked
+	if limit > MaxTurnBytes && len(e.fields) > maxFields {
+		return nil, invalidf(CodeTooLarge, "", "the payload has more than %d fields", maxFields)
+	}
 	return e, nil
 }
 
@@ -351,7 +362,7 @@ const modelField = "model."
 
 func (e *envelope) model() *Model {
 	v, ok := e.take("model")
-	if !ok {
+	if !ok || e.tooLarge("model", v) {
 		return nil
 	}
 	var room [codec.FewMembers]codec.Member

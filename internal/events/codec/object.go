@@ -2,6 +2,7 @@ package codec
 
 import (
 	"iter"
+	"math"
 	"slices"
 )
 
@@ -18,8 +19,19 @@ func ReadObject(raw Raw) ([]Member, error) { return AppendMembers(make([]Member,
 // AppendMembers is ReadObject into a slice of the caller, which needs no allocation if the list does not
 // escape.
 func AppendMembers(out []Member, raw Raw) ([]Member, error) {
+	return AppendFirst(out, raw, math.MaxInt)
+}
+
+// AppendFirst is AppendMembers for an object of any length: out gets most members at most.
+func AppendFirst(out []Member, raw Raw, most int) ([]Member, error) {
 	w := Walker{raw: raw}
-	w.Object(func(key []byte) { out = append(out, Member{NameOf(key), w.Value()}) })
+	w.Object(func(key []byte) {
+		if len(out) == most {
+			w.Value()
+			return
+		}
+		out = append(out, Member{NameOf(key), w.Value()})
+	})
 	return out, w.End()
 }
 
@@ -44,10 +56,17 @@ func (n *Names) Repeated(ms []Member, i int) bool {
 }
 
 // ReadArray lists an array's elements as parts of raw.
-func ReadArray(raw Raw) ([]Raw, error) {
+func ReadArray(raw Raw) ([]Raw, error) { return ReadFirst(raw, math.MaxInt) }
+
+// ReadFirst is ReadArray for an array of any length: it lists most elements at most.
+func ReadFirst(raw Raw, most int) ([]Raw, error) {
 	out := []Raw{}
 	w := Walker{raw: raw}
-	w.Array(func() { out = append(out, w.Value()) })
+	w.Array(func() {
+		if v := w.Value(); len(out) < most {
+			out = append(out, v)
+		}
+	})
 	return out, w.End()
 }
 
