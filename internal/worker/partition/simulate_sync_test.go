@@ -15,7 +15,7 @@ import (
 const (
 	retryAppended       flaw = "a retry of a sync appends its messages again"
 	prefixLonger        flaw = "a prefix covers one message more than it has"
-	formerView          flaw = "parts are of the generation before"
+	formerView          flaw = "parts are of the history as published"
 	otherTaken          flaw = "the history of another caller is taken for that of the session"
 	baseLeftOut         flaw = "turns of a sync have no base"
 	uncommittedAnswered flaw = "a sync answers what is not committed"

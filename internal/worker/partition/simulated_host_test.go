@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 
+	"compactd/internal/align"
+	"compactd/internal/broker/stream"
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
-	"compactd/internal/compaction/render"
 	"compactd/internal/events"
 	"compactd/internal/worker/decide"
 	"compactd/internal/worker/payload"
@@ -20,7 +22,9 @@ import (
 // answerSync has a worker answer, unless one sync of the session is in the midst of it.
 func (o *owner) answerSync(c *caller, in *events.SyncRequest) (*events.SyncResponse, error) {
 	if o.syncer == nil {
-		o.syncer = syncs.New(&simulatedHost{o: o}, o.set.Compaction)
+		h := &simulatedHost{o: o, texts: payload.NewRenderer(nil, math.MaxInt32)}
+		h.texts.Read = h.readLog
+		o.syncer = syncs.New(h, syncs.Config{Compaction: o.set.Compaction, Texts: h.texts, MaxBytes: func() int { return o.s.eventBytes }})
 		o.busy = map[events.Address]bool{}
 	}
 	data, err := in.Encode()
@@ -41,15 +45,33 @@ func (o *owner) answerSync(c *caller, in *events.SyncRequest) (*events.SyncRespo
 		o.busy[a] = true
 		defer delete(o.busy, a)
 	}
-	outer, dry := o.asking, o.dry
-	o.asking, o.dry = c, in.DryRun
-	defer func() { o.asking, o.dry = outer, dry }()
-	return o.syncer.Answer(context.Background(), in)
+	outer := o.syncing
+	o.syncing = syncing{c, a, in.DryRun}
+	defer func() { o.syncing = outer }()
+	out, err := o.syncer.Answer(context.Background(), in)
+	if o.s.flaw == formerView && err == nil && out.Recorded && out.Changed {
+		n := len(in.Messages)
+		if in.Prefix != nil {
+			n += int(in.Prefix.Count)
+		}
+		out.Parts = align.Keep(n)
+	}
+	return out, err
 }
 
 // simulatedHost is an owner as syncs see it. Between any two of its calls other things happen,
 // and it may crash.
-type simulatedHost struct{ o *owner }
+type simulatedHost struct {
+	o     *owner
+	texts *payload.Renderer
+}
+
+// syncing is the sync that an owner answers.
+type syncing struct {
+	asking  *caller
+	address events.Address
+	dry     bool // it is to publish nothing
+}
 
 // simulatedFamily is the log as an owner sees it that passes an event on to branches.
 type simulatedFamily struct {
@@ -102,7 +124,7 @@ func (f simulatedFamily) publish(_ context.Context, k events.Kind, a events.Addr
 }
 
 func (h *simulatedHost) between() error {
-	s, c, dry := h.o.s, h.o.asking, h.o.dry
+	s, now := h.o.s, h.o.syncing
 	switch {
 	case h.o.ended:
 		return errUnserved
@@ -118,15 +140,20 @@ func (h *simulatedHost) between() error {
 		s.step()
 		s.depth--
 	}
-	h.o.asking, h.o.dry = c, dry
+	h.o.syncing = now
+	h.texts.Erase(now.address) // the log may have lost some
 	if h.o.ended {
 		return errUnserved
 	}
 	return nil
 }
 
-func (h *simulatedHost) Inspect(a events.Address, read func(*compaction.Ledger)) (func(context.Context) error, error) {
-	if err := h.between(); err != nil {
+func (h *simulatedHost) Inspect(_ context.Context, a events.Address, after events.Await, read func(*compaction.Ledger)) (func(context.Context) error, error) {
+	err := h.awaitDecided(after.Seq)
+	if err == nil {
+		err = h.between()
+	}
+	if err != nil {
 		return nil, err
 	}
 	at, err := h.o.ledgers.Inspect(a, read)
@@ -159,42 +186,20 @@ func (h *simulatedHost) committed(at measure.Seq) error {
 	return nil
 }
 
-// text is an event of the log.
-func (h *simulatedHost) text(a events.Address, seq measure.Seq) ([]events.Message, error) {
-	s := h.o.s
-	if int(seq) > len(s.log) || s.log[seq-1].Address != a {
-		return nil, errUnserved // the log lost it
-	}
-	e := s.log[seq-1]
-	return payload.Texts(e.Kind, e.Data)
-}
-
-func (h *simulatedHost) Turn(_ context.Context, a events.Address, seq measure.Seq) ([]events.Message, error) {
+// readLog reads events of the log, for their texts.
+func (h *simulatedHost) readLog(_ context.Context, seqs []uint64) ([]stream.LogMessage, error) {
 	if err := h.between(); err != nil {
 		return nil, err
 	}
-	return h.text(a, seq)
-}
-
-func (h *simulatedHost) Sourced(_ context.Context, a events.Address, v *render.View, own func(measure.Seq) []events.Message) ([]render.Sourced, error) {
-	if err := h.between(); err != nil {
-		return nil, err
-	}
-	if h.o.s.flaw == formerView {
-		if l, err := h.o.ledgers.decider.Ledger(a); err == nil && l.Generation() > 0 {
-			v = l.ViewAt(l.Generation() - 1)
+	out := make([]stream.LogMessage, len(seqs))
+	for i, seq := range seqs {
+		if seq > uint64(len(h.o.s.log)) || h.o.s.log[seq-1].Address != h.o.syncing.address {
+			return nil, errUnserved // the log lost it
 		}
+		e := h.o.s.log[seq-1]
+		out[i] = stream.LogMessage{Seq: seq, Subject: fmt.Sprintf("log.%d.%s.%s", e.Partition, e.Kind, e.Address), Data: e.Data}
 	}
-	messages := map[measure.Seq][]events.Message{}
-	for _, seq := range v.Seqs() {
-		if messages[seq] = own(seq); messages[seq] == nil {
-			var err error
-			if messages[seq], err = h.text(a, seq); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return render.WithSources(v, func(seq measure.Seq) ([]events.Message, error) { return messages[seq], nil })
+	return out, nil
 }
 
 // baseOf finds the base of a turn in its payload.
@@ -203,12 +208,12 @@ var baseOf = regexp.MustCompile(`"expect":\{[^}]*\},|,"expect":\{[^}]*\}`)
 // turnOf finds the number of a turn.
 var turnOf = regexp.MustCompile(`"turn":\d+,`)
 
-func (h *simulatedHost) Publish(_ context.Context, k events.Kind, a events.Address, id string, body []byte) (uint64, error) {
+func (h *simulatedHost) Deliver(_ context.Context, k events.Kind, a events.Address, id string, body []byte, _ bool) (uint64, bool, error) {
 	s := h.o.s
 	if err := h.between(); err != nil {
-		return 0, err
+		return 0, false, err
 	}
-	if h.o.dry {
+	if h.o.syncing.dry {
 		s.violated("a dry run publishes %s", body)
 	}
 	if k == events.KindTurn && s.flaw == baseLeftOut {
@@ -217,15 +222,15 @@ func (h *simulatedHost) Publish(_ context.Context, k events.Kind, a events.Addre
 	s.publish(k, a, id, body)
 	if k == events.KindTurn && bytes.Contains(body, []byte(`"replaces_from"`)) {
 		s.synced.Replaced++
-		s.explicit[id] = s.explicit[id] || h.o.asking.onDiverge == events.DivergeReplace
-		if on := h.o.asking.onDiverge; on == events.DivergeRefuse || on == events.DivergeBranch {
-			s.violated("%s: on_diverge %s retracts: %s", h.o.asking.name, on, body)
+		s.explicit[id] = s.explicit[id] || h.o.syncing.asking.onDiverge == events.DivergeReplace
+		if on := h.o.syncing.asking.onDiverge; on == events.DivergeRefuse || on == events.DivergeBranch {
+			s.violated("%s: on_diverge %s retracts: %s", h.o.syncing.asking.name, on, body)
 		}
 	}
 	if s.flaw == retryAppended && k == events.KindTurn && s.odds(10) {
 		l, err := h.o.ledgers.decider.Ledger(a)
 		if err != nil {
-			return 0, err
+			return 0, false, err
 		}
 		again := turnOf.ReplaceAll(baseOf.ReplaceAll(body, nil), fmt.Appendf(nil, `"turn":%d,`, l.LastTurn()+2))
 		s.publish(k, a, id+"-again", again)
@@ -238,17 +243,18 @@ func (h *simulatedHost) Publish(_ context.Context, k events.Kind, a events.Addre
 		}
 	}
 	if at < 0 {
-		return 0, errUnserved // a power loss in between
+		return 0, false, errUnserved // a power loss in between
 	}
 	if err := h.between(); err != nil { // it is stored, and the worker does not notice
-		return 0, err
+		return 0, false, err
 	}
-	return uint64(at + 1), nil
+	return uint64(at + 1), false, nil
 }
 
-func (h *simulatedHost) MaxBytes() int { return h.o.s.eventBytes }
-
-func (h *simulatedHost) AwaitDecided(_ context.Context, _ events.Address, w events.Await) error {
+func (h *simulatedHost) awaitDecided(seq uint64) error {
+	if seq == 0 {
+		return nil
+	}
 	for range 6 {
 		if h.o.s.odds(5) {
 			break
@@ -256,7 +262,7 @@ func (h *simulatedHost) AwaitDecided(_ context.Context, _ events.Address, w even
 		if err := h.between(); err != nil {
 			return err
 		}
-		if uint64(h.o.ledgers.position().seq) >= w.Seq {
+		if uint64(h.o.ledgers.position().seq) >= seq {
 			return nil
 		}
 		h.o.read(1 + h.o.s.IntN(4))
@@ -264,10 +270,26 @@ func (h *simulatedHost) AwaitDecided(_ context.Context, _ events.Address, w even
 	return errPending
 }
 
-func (h *simulatedHost) Outcome(ctx context.Context, in *events.OutcomeRequest) (*events.OutcomeResponse, error) {
+func (h *simulatedHost) ResultOf(ctx context.Context, in *events.OutcomeRequest) (*events.OutcomeResponse, error) {
+	for {
+		err := h.awaitDecided(in.Seq)
+		if err == nil {
+			err = h.between()
+		}
+		if err != nil {
+			return nil, err
+		}
+		out, err := h.outcome(ctx, in)
+		if err != nil || *in.WaitMS == 0 || !out.Accepted || out.Compaction != nil || h.o.s.odds(30) {
+			return out, err
+		}
+	}
+}
+
+func (h *simulatedHost) outcome(ctx context.Context, in *events.OutcomeRequest) (*events.OutcomeResponse, error) {
 	a, s := in.Address(), h.o.s
 	out := &events.OutcomeResponse{V: events.Version, Seq: in.Seq, Accepted: true}
-	committed, err := h.Inspect(a, func(l *compaction.Ledger) { out.Generation, out.Through = l.Generation(), l.Through() })
+	committed, err := h.Inspect(ctx, a, events.Await{}, func(l *compaction.Ledger) { out.Generation, out.Through = l.Generation(), l.Through() })
 	if err == nil {
 		err = committed(ctx)
 	}
@@ -314,12 +336,5 @@ func (h *simulatedHost) Sync(_ context.Context, in *events.SyncRequest) (*events
 	if o == nil {
 		return nil, errUnserved
 	}
-	return o.answerSync(h.o.asking, in)
-}
-
-func (h *simulatedHost) Await(context.Context, <-chan struct{}) error {
-	if h.o.s.odds(30) {
-		return errPending
-	}
-	return h.between()
+	return o.answerSync(h.o.syncing.asking, in)
 }

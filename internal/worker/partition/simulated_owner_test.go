@@ -45,9 +45,8 @@ type owner struct {
 	sources []int            // whose subjects it reads
 	stored  partitions.Split // as the last marker has it
 
-	busy   map[events.Address]bool // sessions of which a sync is answered
-	asking *caller                 // whose sync is answered
-	dry    bool                    // it is to publish nothing
+	busy    map[events.Address]bool // sessions of which a sync is answered
+	syncing syncing
 }
 
 func newOwner(s *simulation, p int, c *compaction.Config, d *simulatedDisk) *owner {

@@ -25,10 +25,10 @@ import (
 // Renderer reads events from the log by sequence, behind a cache of recent ones, and renders
 // views. All partitions share it.
 type Renderer struct {
-	// Texts reads the texts for commits, in the order of the log. Texts for a waiting request
-	// are read separately.
+	// Texts reads the texts for commits, in the order of the log.
 	Texts *stream.Texts
-	nc    *nats.Conn
+	// Read reads the texts for a waiting request.
+	Read  func(ctx context.Context, seqs []uint64) ([]stream.LogMessage, error)
 	cache *otter.Cache[measure.Seq, entry]
 	used  atomic.Bool // since the last call of InvalidateUnused
 }
@@ -42,7 +42,10 @@ type entry struct {
 
 // NewRenderer returns a renderer that reads texts over nc and caches up to bytes of them.
 func NewRenderer(nc *nats.Conn, bytes uint64) *Renderer {
-	return &Renderer{Texts: stream.NewTexts(nc), nc: nc, cache: otter.Must(&otter.Options[measure.Seq, entry]{
+	read := func(ctx context.Context, seqs []uint64) ([]stream.LogMessage, error) {
+		return stream.GetLog(ctx, nc, seqs)
+	}
+	return &Renderer{Texts: stream.NewTexts(nc), Read: read, cache: otter.Must(&otter.Options[measure.Seq, entry]{
 		MaximumWeight: bytes,
 		Weigher:       func(_ measure.Seq, t entry) uint32 { return uint32(len(t.data)) + heldText },
 	})}
@@ -86,16 +89,16 @@ func (t *Renderer) get(ctx context.Context, ahead *Ahead, a events.Address, seqs
 		}
 		missing = append(missing, uint64(seq))
 	}
-	texts := t.Texts
+	read := t.Texts.Get
 	if ahead == nil { // a request waits
-		texts = stream.NewTexts(t.nc)
+		read = t.Read
 	}
 	if len(missing) == 0 {
 		return have, nil
 	}
 	var stored []stream.LogMessage
 	err := limit.Of(ctx).Idle(ctx, func() (err error) {
-		stored, err = texts.Get(ctx, missing)
+		stored, err = read(ctx, missing)
 		return err
 	})
 	if err != nil {
@@ -348,7 +351,7 @@ func (t *Renderer) Prompt(ctx context.Context, a events.Address, system, tools m
 	if tools != 0 && tools != system {
 		seqs = append(seqs, uint64(tools))
 	}
-	stored, err := stream.GetLog(ctx, t.nc, seqs)
+	stored, err := t.Read(ctx, seqs)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read prompt: %w", err)
 	}

@@ -55,8 +55,7 @@ func (s *Service) tryAwaiting(ctx context.Context, o *Operation, c *call, w even
 	case elsewhere:
 		return s.awaitElsewhere(ctx, o, c, w)
 	}
-	op := limit.Of(ctx)
-	if err := op.Idle(ctx, func() error { return s.awaitDecided(ctx, events.Address{Tenant: c.tenant, Session: c.session}, w) }); err != nil {
+	if err := s.awaitDecided(ctx, events.Address{Tenant: c.tenant, Session: c.session}, w); err != nil {
 		return nil, err
 	}
 	return s.run(ctx, o, c)
@@ -88,20 +87,22 @@ func (s *Service) awaitElsewhere(ctx context.Context, o *Operation, c *call, w e
 	return counted(ctx, o, out, err)
 }
 
-// awaitDecided waits until an event of a session was decided by this worker.
+// awaitDecided waits until an event of a session was decided by this worker. The wait holds no processor.
 func (s *Service) awaitDecided(ctx context.Context, a events.Address, w events.Await) error {
-	timer := time.NewTimer(w.Limit())
-	defer timer.Stop()
-	for {
-		p := s.config.Partitions.At(s.config.Partitions.Of(a))
-		if p == nil {
-			return ErrNotServed
+	return limit.Of(ctx).Idle(ctx, func() error {
+		timer := time.NewTimer(w.Limit())
+		defer timer.Stop()
+		for {
+			p := s.config.Partitions.At(s.config.Partitions.Of(a))
+			if p == nil {
+				return ErrNotServed
+			}
+			done, err := s.awaitMove(ctx, p, a, w, timer.C)
+			if done || err != nil {
+				return err
+			}
 		}
-		done, err := s.awaitMove(ctx, p, a, w, timer.C)
-		if done || err != nil {
-			return err
-		}
-	}
+	})
 }
 
 // awaitMove reports whether the event was decided; if not, it returns with the next

@@ -115,6 +115,17 @@ func (s *Service) inspect(a events.Address, read func(*compaction.Ledger)) (*par
 	return p, seq, nil
 }
 
+// Inspect calls read with the ledger of a session, once the event after is decided: see [syncs.Sessions].
+func (s *Service) Inspect(ctx context.Context, a events.Address, after events.Await, read func(*compaction.Ledger)) (committed func(context.Context) error, err error) {
+	if after.Waits() {
+		if err := s.awaitDecided(ctx, a, after); err != nil {
+			return nil, err
+		}
+	}
+	p, at, err := s.inspect(a, read)
+	return func(ctx context.Context) error { return s.awaitCommitted(ctx, p, a, at) }, err
+}
+
 // awaitCommitted waits until the outcomes that a view rests on are committed: an uncommitted
 // decision may change after a crash, under another config.
 func (s *Service) awaitCommitted(ctx context.Context, p *partition.Partition, a events.Address, seq measure.Seq) error {

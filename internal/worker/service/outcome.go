@@ -12,6 +12,7 @@ import (
 	"compactd/internal/broker/topology"
 	"compactd/internal/compaction"
 	"compactd/internal/events"
+	"compactd/internal/worker/limit"
 )
 
 // clockMargin is the largest difference between the clocks of servers that store an event and its
@@ -37,6 +38,44 @@ func (s *Service) outcome(ctx context.Context, in *events.OutcomeRequest) (*even
 		return out, nil
 	}
 	return Reading(ctx, func() (*events.OutcomeResponse, error) { return out, s.readOutcome(ctx, a, out) })
+}
+
+// resultPause is the pause between two reads of a result whose compaction waits for a summary.
+const resultPause = 20 * time.Millisecond
+
+// ResultOf waits until an event of a session that this worker serves is decided, and a compaction that it requested
+// is done. Once the wait timed out, the result is without the compaction; error turn_pending: the event is undecided.
+func (s *Service) ResultOf(ctx context.Context, in *events.OutcomeRequest) (*events.OutcomeResponse, error) {
+	w, a := in.Awaited(), in.Address()
+	for until := time.Now().Add(w.Limit()); ; {
+		if err := s.awaitDecided(ctx, a, w.Within(time.Until(until))); err != nil {
+			return nil, err
+		}
+		out, err := s.outcome(ctx, in)
+		if err != nil || !unfinished(out) || !time.Now().Before(until) {
+			return out, err
+		}
+		if err := limit.Of(ctx).Idle(ctx, func() error {
+			select {
+			case <-time.After(resultPause):
+				return nil
+			case <-ctx.Done():
+				return whyEnded(ctx)
+			}
+		}); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// unfinished reports whether a result lacks the compaction that its event requested.
+func unfinished(out *events.OutcomeResponse) bool {
+	return compacts(out.Kind) && out.Accepted && out.Compaction == nil
+}
+
+// compacts reports whether an event requests a compaction.
+func compacts(k events.Kind) bool {
+	return k == events.KindOverflow || k == events.KindCompact || k == events.KindRewind
 }
 
 // readOutcome adds the stored outcome of an event.

@@ -48,7 +48,7 @@ func (s *Service) Publish(ctx context.Context, in *Event) (*events.EventResponse
 	out := &events.EventResponse{V: events.Version, ID: cmp.Or(in.ID, uuid.NewString())}
 	limit.Of(ctx).Rest() // until the history is read
 	var err error
-	if out.Seq, out.Duplicate, err = s.deliver(ctx, in.Kind, in.Address, out.ID, in.Body, false); err != nil {
+	if out.Seq, out.Duplicate, err = s.Deliver(ctx, in.Kind, in.Address, out.ID, in.Body, false); err != nil {
 		return nil, err
 	}
 	in.Body = nil
@@ -66,14 +66,13 @@ func (s *Service) Publish(ctx context.Context, in *Event) (*events.EventResponse
 
 // follow waits until an event is decided and its effect is done.
 func (s *Service) follow(ctx context.Context, in *Event, event *events.EventResponse, until time.Time) error {
-	compacts := in.Kind == events.KindOverflow || in.Kind == events.KindCompact || in.Kind == events.KindRewind
 	var out *events.OutcomeResponse
 	err := retry.Every(answerPause).Do(ctx, nil, func() (err error) {
 		wait := max(time.Until(until), 0).Milliseconds()
 		if out, err = s.Outcome(ctx, &events.OutcomeRequest{About: in.Address.About(), Seq: event.Seq, WaitMS: &wait}); err != nil {
 			return retry.Final(err)
 		}
-		if compacts && out.Accepted && out.Compaction == nil && time.Now().Before(until) {
+		if unfinished(out) && time.Now().Before(until) {
 			return errUnfinished
 		}
 		if in.Kind != events.KindForget || !out.Accepted {
@@ -101,7 +100,7 @@ func (s *Service) follow(ctx context.Context, in *Event, event *events.EventResp
 		info := events.Codes[c.Code]
 		event.Code, event.Message, event.Hint, event.Retry = c.Code, info.Meaning, info.Hint, c.Retry
 	}
-	if compacts && (c.Compacted || c.Code == events.CodeNewerGeneration) {
+	if compacts(in.Kind) && (c.Compacted || c.Code == events.CodeNewerGeneration) {
 		event.Context = s.historyOf(ctx, in.Address, until)
 	}
 	return nil
@@ -148,12 +147,12 @@ func (s *Service) historyOf(ctx context.Context, a events.Address, until time.Ti
 	return out
 }
 
-// deliver publishes an event until it is acknowledged. Its message id is its own id, as that of any publisher. The
+// Deliver publishes an event until it is acknowledged. Its message id is its own id, as that of any publisher. The
 // server compares message ids over all tenants: one that another session has used is replaced by one that follows
 // from it and from the session, so that the event is stored, and once however often it is sent. follows means that the
 // id was made from the content: the bytes of two events with it are not compared. The operation of the context holds no
 // processor meanwhile.
-func (s *Service) deliver(ctx context.Context, k events.Kind, a events.Address, id string, body []byte, follows bool) (seq uint64, duplicate bool, err error) {
+func (s *Service) Deliver(ctx context.Context, k events.Kind, a events.Address, id string, body []byte, follows bool) (seq uint64, duplicate bool, err error) {
 	if !s.config.Partitions.Log.Fits(k, a.Tenant, len(body)) {
 		return 0, false, events.Refuse(events.CodeStorageLimit, "the tenant holds as much of the log as others leave it",
 			"Send it again when older turns have expired. The operator can raise --max-bytes, or erase sessions.")

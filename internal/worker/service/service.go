@@ -95,7 +95,7 @@ func New(c Config) *Service {
 	if s.config.Board == nil {
 		s.config.Board = observe.NewBoard()
 	}
-	s.syncer = syncs.New(host{s, c.Partitions.Payloads}, c.Partitions.Compaction)
+	s.syncer = syncs.New(s, syncs.Config{Compaction: c.Partitions.Compaction, Texts: c.Partitions.Payloads, MaxBytes: s.maxEvent})
 	s.answering, s.end = context.WithCancel(context.Background())
 	return s
 }

@@ -17,14 +17,14 @@ import (
 // unchanged returns an answer that leaves the history as it is. It replaces an answer that is not
 // valid for its provider: a defect of this program that must not stop the agent. It names no view,
 // and no messages that the next request may omit.
-func (r *request) unchanged(out *events.SyncResponse) *events.SyncResponse {
+func (r *request) unchanged(ctx context.Context, out *events.SyncResponse) *events.SyncResponse {
 	if r.history.Before > 0 && r.in.Form == events.FormMessages {
 		return &events.SyncResponse{
 			V: events.Version, Need: events.NeedAll, Recorded: true, Generation: out.Generation, Through: out.Through, Budget: out.Budget, Warnings: []events.SyncWarning{},
 		}
 	}
 	r.warn(events.CodeInvalidHistory, "")
-	r.budgetAlone(out)
+	r.budgetAlone(ctx, out)
 	r.gave = givenAt{whole: out.Hash} // generation 0: the history as published
 	out.View, out.Count, out.Hash = "", 0, events.Digest{}
 	out.Parts, out.Changed = align.Keep(r.history.Len()), false
@@ -36,12 +36,12 @@ func (r *request) unchanged(out *events.SyncResponse) *events.SyncResponse {
 }
 
 // keepAll returns an answer that leaves the history as it is. t is the last published turn, or nil.
-func (r *request) keepAll(st *state, t *syncedTurn) *events.SyncResponse {
+func (r *request) keepAll(ctx context.Context, st *state, t *syncedTurn) *events.SyncResponse {
 	n := r.history.Len()
 	out := r.response(st, n)
 	r.gave = givenAt{whole: out.Hash} // generation 0: the history as published
 	out.Parts, out.Count, out.Hash = align.Keep(n), 0, events.Digest{}
-	r.budgetAlone(out)
+	r.budgetAlone(ctx, out)
 	if t != nil {
 		out.Count, out.Hash, r.gave.whole = int64(r.until), t.whole, t.whole
 	}
@@ -89,19 +89,19 @@ func (r *request) finish(out *events.SyncResponse) {
 // later ones are kept.
 func (r *request) answer(ctx context.Context, st *state, have int) (*events.SyncResponse, error) {
 	h, k := r.history, r.known
-	out, err := r.responseAt(st, have)
+	out, err := r.responseAt(ctx, st, have)
 	if err != nil {
 		return nil, err
 	}
 	outputs := r.lead()
 	if len(st.chain) == 0 {
-		r.budgetAlone(out)
+		r.budgetAlone(ctx, out)
 		for i := have; i < h.Len(); i++ {
 			outputs = append(outputs, align.Output{Raw: h.At(i), From: i, To: i + 1, Untouched: true})
 		}
 		return out, r.put(out, outputs, nil, nil)
 	}
-	view, err := r.viewToSend(st, out, h.From(have))
+	view, err := r.viewToSend(ctx, st, out, h.From(have))
 	if err == nil {
 		err = limit.Of(ctx).Yield(ctx)
 	}
@@ -113,7 +113,7 @@ func (r *request) answer(ctx context.Context, st *state, have int) (*events.Sync
 		made, err = r.outputs(ctx, st, view, have, false)
 	}
 	if events.CodeOf(err) == events.CodeInvalidHistory {
-		return r.unchanged(out), nil
+		return r.unchanged(ctx, out), nil
 	}
 	if err == nil {
 		err = limit.Of(ctx).Yield(ctx)
@@ -132,10 +132,10 @@ func (r *request) answer(ctx context.Context, st *state, have int) (*events.Sync
 
 // responseAt returns the response without parts. The session has the messages of the history before index
 // have.
-func (r *request) responseAt(st *state, have int) (*events.SyncResponse, error) {
+func (r *request) responseAt(ctx context.Context, st *state, have int) (*events.SyncResponse, error) {
 	out := r.response(st, have)
 	if turns := r.known.Turns; turns < len(st.chain) { // the history ends before the session does
-		if err := r.inspect(func(l *compaction.Ledger) { out.Generation = generationBefore(l, turns) }); err != nil {
+		if err := r.inspect(ctx, func(l *compaction.Ledger) { out.Generation = generationBefore(l, turns) }); err != nil {
 			return nil, err
 		}
 		out.Hash = st.wholeAt(turns)
@@ -150,18 +150,18 @@ func (r *request) responseAt(st *state, have int) (*events.SyncResponse, error) 
 
 // viewToSend returns the view of the turns in the history, followed by the tail. It puts the budget
 // of both into the response.
-func (r *request) viewToSend(st *state, out *events.SyncResponse, tail []events.Raw) (view *render.View, err error) {
+func (r *request) viewToSend(ctx context.Context, st *state, out *events.SyncResponse, tail []events.Raw) (view *render.View, err error) {
 	turns := min(r.known.Turns, len(st.chain))
 	if len(tail) == 0 && turns == len(st.chain) {
-		view, err = r.viewUnder(st, out.Generation, int64(turns))
+		view, err = r.viewUnder(ctx, st, out.Generation, int64(turns))
 	} else {
 		var messages []events.Message
 		if messages, err = r.format.ReadAll(tail); err != nil {
 			return nil, err
 		}
-		err = r.inspect(func(l *compaction.Ledger) {
+		err = r.inspect(ctx, func(l *compaction.Ledger) {
 			if st.begins(l, turns) && out.Generation <= l.Generation() {
-				view, out.Budget = l.WithTail(r.config(), out.Generation, int64(turns), messages, tailSeq)
+				view, out.Budget = l.WithTail(r.config.Compaction(), out.Generation, int64(turns), messages, tailSeq)
 			}
 		})
 	}
@@ -189,9 +189,9 @@ func (r *request) outputs(ctx context.Context, st *state, view *render.View, hav
 		}
 		return nil
 	}
-	sourced, err := r.host.Sourced(ctx, r.address, view, r.ownTurns(st, view, behindView, brief, tail))
+	sourced, err := r.config.Texts.Sourced(ctx, r.address, view, r.ownTurns(st, view, behindView, brief, tail))
 	if err != nil && r.history.Before > 0 { // the dialect may join messages of the prefix with others
-		sourced, err = r.host.Sourced(ctx, r.address, view, tail)
+		sourced, err = r.config.Texts.Sourced(ctx, r.address, view, tail)
 	}
 	if bad, ok := errors.AsType[*payload.InvalidError](err); ok {
 		return nil, events.NewInvalid(events.CodeInvalidHistory, "", bad.Error())

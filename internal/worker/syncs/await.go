@@ -10,13 +10,11 @@ import (
 // await waits until a turn is decided, and returns the state of the session after it, or nil when
 // the wait timed out. A refused turn is an error.
 func (r *request) await(ctx context.Context, t *syncedTurn) (*state, error) {
-	limit := events.Await{Seq: t.seq}.Within(time.Until(r.deadline))
-	err := r.host.AwaitDecided(ctx, r.address, limit)
-	var st *state
+	st, committed, err := r.stateOf(ctx, r.address, events.Await{Seq: t.seq}.Within(time.Until(r.deadline)))
 	late := events.CodeOf(err) == events.CodeTurnPending
 	if err == nil {
 		limited, cancel := context.WithDeadline(ctx, r.deadline.Add(syncWait))
-		st, err = r.stateOf(limited, r.address)
+		err = committed(limited)
 		late = err != nil && limited.Err() != nil && ctx.Err() == nil
 		cancel()
 	}
@@ -29,7 +27,7 @@ func (r *request) await(ctx context.Context, t *syncedTurn) (*state, error) {
 	if n := int(t.number); n <= len(st.chain) && st.chain[n-1].Whole == t.whole {
 		return st, nil
 	}
-	out, err := r.host.Outcome(ctx, &events.OutcomeRequest{About: r.address.About(), Seq: t.seq})
+	out, err := r.resultOf(ctx, t.seq, 0)
 	switch {
 	case err != nil:
 		return nil, err

@@ -2,26 +2,26 @@ package syncs
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
+	"compactd/internal/broker/stream"
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/policy"
-	"compactd/internal/compaction/render"
 	"compactd/internal/events"
 	"compactd/internal/worker/decide"
 	"compactd/internal/worker/payload"
 )
 
-// ledgers is a host that has the ledgers of a log, and its texts.
+// ledgers are sessions with the ledgers of a log, and its texts.
 type ledgers struct {
-	Host
+	Sessions
 	t        *testing.T
 	rng      *rand.Rand
 	decider  *decide.Decider
@@ -29,7 +29,7 @@ type ledgers struct {
 	rendered int
 }
 
-func (h *ledgers) Inspect(a events.Address, read func(*compaction.Ledger)) (func(context.Context) error, error) {
+func (h *ledgers) Inspect(_ context.Context, a events.Address, _ events.Await, read func(*compaction.Ledger)) (func(context.Context) error, error) {
 	l, err := h.decider.Ledger(a)
 	if err == nil {
 		read(l)
@@ -37,16 +37,22 @@ func (h *ledgers) Inspect(a events.Address, read func(*compaction.Ledger)) (func
 	return func(context.Context) error { return nil }, err
 }
 
-var errGone = errors.New("the log lost it")
-
-func (h *ledgers) Sourced(_ context.Context, a events.Address, v *render.View, _ func(measure.Seq) []events.Message) ([]render.Sourced, error) {
-	h.rendered++
-	return render.WithSources(v, func(seq measure.Seq) ([]events.Message, error) {
-		if int(seq) > len(h.log) || h.log[seq-1].Address != a {
-			return nil, errGone
+// syncer returns a syncer that reads each text from the log, and counts the views that need one.
+func (h *ledgers) syncer() *Syncer {
+	texts := payload.NewRenderer(nil, math.MaxInt32)
+	texts.Read = func(_ context.Context, seqs []uint64) (out []stream.LogMessage, err error) {
+		h.rendered++
+		texts.EraseAll()
+		for _, seq := range seqs {
+			if seq > uint64(len(h.log)) {
+				return nil, &stream.GoneError{Seqs: []uint64{seq}}
+			}
+			e := &h.log[seq-1]
+			out = append(out, stream.LogMessage{Seq: seq, Subject: fmt.Sprintf("log.0.%s.%s.%s", e.Kind, e.Address.Tenant, e.Address.Session), Data: e.Data})
 		}
-		return payload.Texts(h.log[seq-1].Kind, h.log[seq-1].Data)
-	})
+		return out, nil
+	}
+	return New(h, Config{Compaction: func() *compaction.Config { return h.decider.Config }, Texts: texts})
 }
 
 // publish decides an event under a config.
@@ -111,13 +117,12 @@ func TestCachedViews(t *testing.T) {
 	compared, rendered, made := 0, 0, 0
 	for seed := range uint64(5) {
 		h := &ledgers{t: t, rng: rand.New(rand.NewPCG(seed, 3)), decider: decide.New(configs[0])}
-		config := func() *compaction.Config { return h.decider.Config }
-		warm := New(h, config)
+		warm := h.syncer()
 		all := []events.Address{{Tenant: "a", Session: "s"}, {Tenant: "b", Session: "s"}}
 		for step := range 40 {
 			a := all[h.rng.IntN(len(all))]
 			h.step(a, configs)
-			st, err := warm.stateOf(t.Context(), a)
+			st, _, err := warm.stateOf(t.Context(), a, events.Await{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -130,6 +135,7 @@ func TestCachedViews(t *testing.T) {
 			}
 			h.rng.Shuffle(len(views), func(i, j int) { views[i], views[j] = views[j], views[i] })
 			of := func(s *Syncer, v view) givenView {
+				s.config.Texts.EraseAll()
 				got, ok, err := (&request{Syncer: s, address: a, format: st.format}).viewThrough(t.Context(), st, v.generation, v.through)
 				if err != nil || !ok {
 					t.Fatalf("seed %d, step %d, %+v: %v, %v", seed, step, v, ok, err)
@@ -140,7 +146,7 @@ func TestCachedViews(t *testing.T) {
 				before := h.rendered
 				got := of(warm, v)
 				rendered += h.rendered - before
-				if want := of(New(h, config), v); !reflect.DeepEqual(got, want) {
+				if want := of(h.syncer(), v); !reflect.DeepEqual(got, want) {
 					t.Fatalf("seed %d, step %d: a remembered view %+v is\n%+v, now it is\n%+v", seed, step, v, got, want)
 				}
 				if compared++; slices.ContainsFunc(got.made, func(m madeMessage) bool { return m.of != (events.Position{}) }) {

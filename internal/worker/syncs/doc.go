@@ -2,11 +2,11 @@
 // session, publishes new messages as turns, waits until they are decided, and returns the parts
 // of the history to send.
 //
-//	s := syncs.New(host, config)
+//	s := syncs.New(sessions, config)
 //	answer, err := s.Answer(ctx, request)
 //
 // The package owns the order of these steps, and the retries after concurrent turns. Package align
-// matches histories and makes the parts; the [Host] has ledgers, texts and the log.
+// matches histories and makes the parts; [Sessions] has the ledgers and the log.
 //
 // # Terms
 //

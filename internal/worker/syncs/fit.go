@@ -38,7 +38,7 @@ func (r *request) fit(ctx context.Context, st *state) (*events.SyncResponse, err
 			return nil, err
 		}
 	}
-	alone, err := r.alone()
+	alone, err := r.alone(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func (r *request) fit(ctx context.Context, st *state) (*events.SyncResponse, err
 	budget.Generation = out.Generation
 	out.Recorded, out.Hash, out.Budget = false, events.Digest{}, budget
 	if events.CodeOf(err) == events.CodeInvalidHistory {
-		return r.unchanged(out), nil
+		return r.unchanged(ctx, out), nil
 	}
 	if err != nil {
 		return nil, err
@@ -172,7 +172,7 @@ func (r *request) answerUntil(ctx context.Context, st *state) (*events.SyncRespo
 }
 
 // alone returns an empty history under the model and the settings of the session and the request.
-func (r *request) alone() (alone *compaction.Alone, err error) {
+func (r *request) alone(ctx context.Context) (alone *compaction.Alone, err error) {
 	system, err := r.system()
 	if err != nil {
 		return nil, err
@@ -190,7 +190,7 @@ func (r *request) alone() (alone *compaction.Alone, err error) {
 		}
 	}
 	var bad error
-	if err := r.inspect(func(l *compaction.Ledger) { alone, bad = l.Alone(r.config(), u) }); err != nil {
+	if err := r.inspect(ctx, func(l *compaction.Ledger) { alone, bad = l.Alone(r.config.Compaction(), u) }); err != nil {
 		return nil, err
 	}
 	return alone, bad
@@ -198,12 +198,12 @@ func (r *request) alone() (alone *compaction.Alone, err error) {
 
 // budgetAlone sets the budget to that of a call with the whole history. It keeps the budget of the
 // session if the call cannot be measured.
-func (r *request) budgetAlone(out *events.SyncResponse) {
+func (r *request) budgetAlone(ctx context.Context, out *events.SyncResponse) {
 	messages, err := r.format.ReadAll(r.history.Messages)
 	if err != nil || r.history.Before > 0 {
 		return
 	}
-	if alone, err := r.alone(); err == nil {
+	if alone, err := r.alone(ctx); err == nil {
 		out.Budget = alone.Whole(messages[r.history.Lead:])
 		out.Budget.Generation = out.Generation
 	}
@@ -213,7 +213,7 @@ func (r *request) budgetAlone(out *events.SyncResponse) {
 func (r *request) fitted(ctx context.Context, view *render.View, starts []int) ([]align.Output, error) {
 	h := r.history
 	starts = append(starts, h.Len())
-	sourced, err := r.host.Sourced(ctx, r.address, view, func(seq measure.Seq) []events.Message {
+	sourced, err := r.config.Texts.Sourced(ctx, r.address, view, func(seq measure.Seq) []events.Message {
 		return r.own(starts[seq-1], starts[seq])
 	})
 	if bad, ok := errors.AsType[*payload.InvalidError](err); ok {
@@ -324,7 +324,7 @@ const answerShare = 7
 // written returns messages for an answer. If they exceed the limit of an answer, placeholders
 // replace the oldest media.
 func (r *request) written(messages []events.Raw) []events.Raw {
-	out := slices.Clone(r.format.Fold(messages, r.host.MaxBytes()/8*answerShare))
+	out := slices.Clone(r.format.Fold(messages, r.config.MaxBytes()/8*answerShare))
 	for i, m := range out {
 		out[i] = r.format.Sendable(m)
 	}

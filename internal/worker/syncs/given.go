@@ -1,6 +1,8 @@
 package syncs
 
 import (
+	"context"
+
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
@@ -24,7 +26,7 @@ const maxGivenBytes = 3 << 20
 // madeUnder returns the generation of the view for which the model wrote the new messages: the one in
 // the last answer about the same base, or the one at the decision on the base. A later compaction
 // does not change that, since the model's thinking belongs to the earlier view.
-func (r *request) madeUnder(st *state, t unpublished) (generation int64, err error) {
+func (r *request) madeUnder(ctx context.Context, st *state, t unpublished) (generation int64, err error) {
 	turns := len(st.chain)
 	if t.from > 0 {
 		turns = int(t.from) - 1
@@ -36,6 +38,6 @@ func (r *request) madeUnder(st *state, t unpublished) (generation int64, err err
 	if last, ok := r.given.get(r.address); ok && last.whole == base.Whole {
 		return min(last.generation, st.generation), nil
 	}
-	err = r.inspect(func(l *compaction.Ledger) { generation = min(l.GenerationAt(measure.Seq(base.Seq)), st.generation) })
+	err = r.inspect(ctx, func(l *compaction.Ledger) { generation = min(l.GenerationAt(measure.Seq(base.Seq)), st.generation) })
 	return generation, err
 }

@@ -47,7 +47,7 @@ func (r *request) givenViews(ctx context.Context, st *state) iter.Seq2[givenView
 	return func(yield func(givenView, error) bool) {
 		for gen := st.generation; gen > max(0, st.generation-maxViews); gen-- {
 			var through, shows int64
-			if err := r.inspect(func(l *compaction.Ledger) { through, shows = l.GenerationThrough(gen), l.GenerationShows(gen) }); err != nil {
+			if err := r.inspect(ctx, func(l *compaction.Ledger) { through, shows = l.GenerationThrough(gen), l.GenerationShows(gen) }); err != nil {
 				yield(givenView{}, err)
 				return
 			}
@@ -67,7 +67,7 @@ func (r *request) viewThrough(ctx context.Context, st *state, gen, through int64
 	if through < 1 || int(through) > len(st.chain) {
 		return v, false, nil
 	}
-	view, err := r.viewUnder(st, gen, through)
+	view, err := r.viewUnder(ctx, st, gen, through)
 	if view == nil || err != nil {
 		return v, false, err
 	}
@@ -76,7 +76,7 @@ func (r *request) viewThrough(ctx context.Context, st *state, gen, through int64
 	if v, ok = r.views.get(key); ok {
 		return v, true, nil
 	}
-	sourced, err := r.host.Sourced(ctx, r.address, view, func(measure.Seq) []events.Message { return nil })
+	sourced, err := r.config.Texts.Sourced(ctx, r.address, view, func(measure.Seq) []events.Message { return nil })
 	if err != nil {
 		return v, false, nil //nolint:nilerr // its texts are gone, or no answer gave it
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"compactd/internal/compaction"
 	"compactd/internal/events"
 	"compactd/internal/events/dialect"
 )
@@ -79,7 +80,7 @@ func (r *request) awaitLate(ctx context.Context) error {
 	if seq == 0 || r.in.DryRun {
 		return nil
 	}
-	err := r.host.AwaitDecided(ctx, r.address, events.Await{Seq: seq}.Within(max(time.Until(r.deadline), syncWait)))
+	_, err := r.sessions.Inspect(ctx, r.address, events.Await{Seq: seq}.Within(max(time.Until(r.deadline), syncWait)), func(*compaction.Ledger) {})
 	if err == nil {
 		r.late.drop(r.address)
 	}

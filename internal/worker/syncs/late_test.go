@@ -8,18 +8,19 @@ import (
 	"time"
 
 	"compactd/internal/align"
+	"compactd/internal/compaction"
 	"compactd/internal/events"
 )
 
 // lateRequest is a sync of a history of so many messages, behind a late one that published the messages from to until
 // as turns of one message each.
-func lateRequest(h Host, length, from, until int, replaces bool) (*request, *state) {
+func lateRequest(h Sessions, length, from, until int, replaces bool) (*request, *state) {
 	raws := make([]events.Raw, length)
 	for i := range raws {
 		raws[i] = events.Raw(fmt.Sprintf(`{"role":"user","content":"message %d"}`, i))
 	}
 	a := events.Address{Tenant: "t", Session: "s"}
-	r := &request{Syncer: New(h, nil), in: &events.SyncRequest{}, address: a, format: events.OpenAI, history: align.Read(events.OpenAI, raws, 0), until: length}
+	r := &request{Syncer: New(h, Config{}), in: &events.SyncRequest{}, address: a, format: events.OpenAI, history: align.Read(events.OpenAI, raws, 0), until: length}
 	st, whole, sent := &state{}, events.Digest{}, undecided{replaces: replaces, settings: "set"}
 	for i := range until {
 		raw := events.Raw(fmt.Sprintf(`{"role":"user","content":"message %d"}`, i))
@@ -73,16 +74,16 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// decidedHost answers with err whether an event is decided.
-type decidedHost struct {
-	Host
+// decidedSessions answers with err whether an event is decided.
+type decidedSessions struct {
+	Sessions
 	err    error
 	waited []events.Await
 }
 
-func (h *decidedHost) AwaitDecided(_ context.Context, _ events.Address, w events.Await) error {
-	h.waited = append(h.waited, w)
-	return h.err
+func (h *decidedSessions) Inspect(_ context.Context, _ events.Address, after events.Await, _ func(*compaction.Ledger)) (func(context.Context) error, error) {
+	h.waited = append(h.waited, after)
+	return nil, h.err
 }
 
 // A sync behind a late one waits for the last turn of that, longer than its own wait where that is short.
@@ -100,7 +101,7 @@ func TestAwaitLate(t *testing.T) {
 		"a dry run":   {dry: true, kept: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := &decidedHost{err: c.err}
+			h := &decidedSessions{err: c.err}
 			r, _ := lateRequest(h, 4, 2, 4, false)
 			r.deadline, r.in.DryRun = time.Now(), c.dry
 			if err := r.awaitLate(t.Context()); !errors.Is(err, c.want) {

@@ -18,7 +18,7 @@ import (
 //
 // A second new root in a row may change with each request: it is recorded only if it occurs again.
 func (r *request) lineage(ctx context.Context, st *state, at int, root bool) (*events.SyncResponse, error) {
-	known, err := r.hasBranch(st, at)
+	known, err := r.hasBranch(ctx, st, at)
 	switch {
 	case err != nil:
 		return nil, err
@@ -45,9 +45,9 @@ func (r *request) branchName(st *state, at int) string {
 }
 
 // hasBranch reports whether the session has a branch for the history.
-func (r *request) hasBranch(st *state, at int) (has bool, err error) {
+func (r *request) hasBranch(ctx context.Context, st *state, at int) (has bool, err error) {
 	id := events.BranchID(r.address.Session, r.branchName(st, at))
-	err = r.inspect(func(l *compaction.Ledger) { has = l.HasBranch(id) })
+	err = r.inspect(ctx, func(l *compaction.Ledger) { has = l.HasBranch(id) })
 	return has || r.heads.branched(r.address, id), err
 }
 
@@ -71,7 +71,7 @@ func (r *request) retracted(st *state, at int) bool {
 }
 
 // fitsPrefix reports whether the messages can follow the prefix.
-func (r *request) fitsPrefix(st *state) (bool, error) {
+func (r *request) fitsPrefix(ctx context.Context, st *state) (bool, error) {
 	if r.known.Shift > 0 && st.settings.System == 0 { // the history begins with instructions, the session has none
 		return false, nil
 	}
@@ -79,24 +79,24 @@ func (r *request) fitsPrefix(st *state) (bool, error) {
 	for turns < r.known.Turns && r.known.Index(int(st.chain[turns].End)) <= r.history.Before {
 		turns++
 	}
-	_, fits, err := r.fitsBehind(turns, r.history.Before)
+	_, fits, err := r.fitsBehind(ctx, turns, r.history.Before)
 	return fits, err
 }
 
 // fitsBehind reports whether the messages from an index on can follow the first turns of the
 // session. awaited are the calls of these turns without a result.
-func (r *request) fitsBehind(turns, at int) (awaited []events.Key, fits bool, err error) {
-	err = r.inspect(func(l *compaction.Ledger) { awaited = l.AwaitedAfter(int64(turns)) })
+func (r *request) fitsBehind(ctx context.Context, turns, at int) (awaited []events.Key, fits bool, err error) {
+	err = r.inspect(ctx, func(l *compaction.Ledger) { awaited = l.AwaitedAfter(int64(turns)) })
 	return awaited, r.history.Fits(at, awaited), err
 }
 
 // sameCalls shortens the known part of a history. It removes turns at its end whose calls have other
 // ids in the session than in the history, since the later results would belong to no call of the
 // session. ok is false if the calls are in a view of an earlier answer.
-func (r *request) sameCalls(st *state, k align.Known) (same align.Known, ok bool, err error) {
+func (r *request) sameCalls(ctx context.Context, st *state, k align.Known) (same align.Known, ok bool, err error) {
 	same = k
 	for range maxTurnsBack {
-		awaited, fits, err := r.fitsBehind(same.Turns, same.At)
+		awaited, fits, err := r.fitsBehind(ctx, same.Turns, same.At)
 		switch first := same.Turns == 0 || k.View > 0 && same.At <= r.history.Lead+k.View; {
 		case fits || err != nil:
 			return same, true, err

@@ -68,12 +68,12 @@ func (r *request) publish(ctx context.Context, st *state, t unpublished) (*synce
 			return nil, err
 		}
 	}
-	if first.Generation, err = r.madeUnder(st, t); err != nil {
+	if first.Generation, err = r.madeUnder(ctx, st, t); err != nil {
 		return nil, err
 	}
 	r.bindUsage(ctx, st, t, &first)
 	overhead := len(first.System) + len(first.Tools) + len(first.Policy) + len(first.Usage) + turnMargin
-	turns, err := r.split(t, min(events.MaxTurnBytes, r.host.MaxBytes())-overhead)
+	turns, err := r.split(t, min(events.MaxTurnBytes, r.config.MaxBytes())-overhead)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +123,7 @@ func (r *request) publishTurn(ctx context.Context, turn *syncTurn, last *syncedT
 	if err != nil {
 		return nil, err
 	}
-	seq, err := r.host.Publish(ctx, events.KindTurn, r.address, turn.ID, body)
+	seq, _, err := r.sessions.Deliver(ctx, events.KindTurn, r.address, turn.ID, body, true)
 	if err != nil {
 		return nil, err
 	}

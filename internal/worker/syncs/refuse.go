@@ -44,7 +44,7 @@ func (r *request) refuse(ctx context.Context, st *state) error {
 	if err != nil {
 		return err
 	}
-	seq, err := r.host.Publish(ctx, events.KindOverflow, r.address, o.ID, body)
+	seq, _, err := r.sessions.Deliver(ctx, events.KindOverflow, r.address, o.ID, body, true)
 	if err != nil {
 		return err
 	}
@@ -95,35 +95,26 @@ func (r *request) refusal(st *state) (*refusal, error) {
 
 // awaitShorter waits for the compaction that answers a refusal.
 func (r *request) awaitShorter(ctx context.Context, seq uint64) error {
-	until := time.Now().Add(max(refusedWait, time.Until(r.deadline)))
-	r.deadline = until
-	for {
-		err := r.host.AwaitDecided(ctx, r.address, events.Await{Seq: seq}.Within(time.Until(until)))
-		var out *events.OutcomeResponse
-		if err == nil {
-			out, err = r.host.Outcome(ctx, &events.OutcomeRequest{About: r.address.About(), Seq: seq})
-		}
-		switch {
-		case events.CodeOf(err) == events.CodeTurnPending:
-			r.warn(events.CodeLate, "")
-			return nil
-		case err != nil:
-			return err
-		case out.Code == events.CodeUnknownSession: // the session has ended
-			return nil
-		case !out.Accepted:
-			return events.Refuse(out.Code, out.Message, out.Hint)
-		case out.Compaction != nil:
-			r.tried = out.Compaction
-			return nil
-		}
-		paused := make(chan struct{})
-		time.AfterFunc(resultPause, func() { close(paused) })
-		if err := r.host.Await(ctx, paused); err != nil { // the compaction waits for a summary
-			return err
-		}
-		if time.Now().After(until) {
-			return nil
-		}
+	wait := max(refusedWait, time.Until(r.deadline))
+	r.deadline = time.Now().Add(wait)
+	out, err := r.resultOf(ctx, seq, wait)
+	switch {
+	case events.CodeOf(err) == events.CodeTurnPending:
+		r.warn(events.CodeLate, "")
+		return nil
+	case err != nil:
+		return err
+	case out.Code == events.CodeUnknownSession: // the session has ended
+		return nil
+	case !out.Accepted:
+		return events.Refuse(out.Code, out.Message, out.Hint)
 	}
+	r.tried = out.Compaction
+	return nil
+}
+
+// resultOf returns the result of an event of the session.
+func (r *request) resultOf(ctx context.Context, seq uint64, wait time.Duration) (*events.OutcomeResponse, error) {
+	within := events.Await{}.Within(wait)
+	return r.sessions.ResultOf(ctx, &events.OutcomeRequest{About: r.address.About(), Seq: seq, WaitMS: within.WaitMS})
 }

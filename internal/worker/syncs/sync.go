@@ -13,9 +13,9 @@ import (
 	"compactd/internal/broker/stream"
 	"compactd/internal/compaction"
 	"compactd/internal/compaction/measure"
-	"compactd/internal/compaction/render"
 	"compactd/internal/events"
 	"compactd/internal/worker/limit"
+	"compactd/internal/worker/payload"
 )
 
 const (
@@ -23,8 +23,6 @@ const (
 	// shorter history.
 	syncWait    = 500 * time.Millisecond
 	refusedWait = 5 * time.Second
-	// resultPause is the pause between two reads of the result of a refusal.
-	resultPause = 20 * time.Millisecond
 	// maxStale limits the retries of a sync after concurrent turns.
 	maxStale = 3
 )
@@ -32,42 +30,45 @@ const (
 // errStale: another turn came before that of a sync.
 var errStale = events.NewInvalid(events.CodeStaleBase, "", "other turns of the session came first in every try")
 
-// Host is the worker that serves a session. Publish returns the sequence of the first event with an
-// id.
-type Host interface {
-	// Inspect calls read with a ledger. It returns a function that waits until all events of the
-	// ledger are committed. read must not keep the ledger.
-	Inspect(a events.Address, read func(*compaction.Ledger)) (committed func(context.Context) error, err error)
-	// Turn and Sourced are those of [payload.Renderer].
-	Turn(ctx context.Context, a events.Address, seq measure.Seq) ([]events.Message, error)
-	Sourced(ctx context.Context, a events.Address, v *render.View, own func(measure.Seq) []events.Message) ([]render.Sourced, error)
-	Publish(ctx context.Context, k events.Kind, a events.Address, id string, body []byte) (seq uint64, err error)
-	MaxBytes() int // of an event
-	// AwaitDecided waits until an event is decided. Error turn_pending: the wait timed out.
-	AwaitDecided(ctx context.Context, a events.Address, w events.Await) error
-	Outcome(ctx context.Context, in *events.OutcomeRequest) (*events.OutcomeResponse, error)
-	// Sync passes a sync about another session to the worker that serves it.
+// Sessions are the sessions that a worker serves. A wait holds no processor.
+type Sessions interface {
+	// Inspect waits until the event after is decided, if it names one, and calls read with a ledger. Error
+	// turn_pending: the wait timed out. committed waits until all events of the ledger are committed. read
+	// must not keep the ledger.
+	Inspect(ctx context.Context, a events.Address, after events.Await, read func(*compaction.Ledger)) (committed func(context.Context) error, err error)
+	// Deliver publishes an event, and returns the sequence of the first one with its id. follows means that
+	// the id was made from the content.
+	Deliver(ctx context.Context, k events.Kind, a events.Address, id string, body []byte, follows bool) (seq uint64, duplicate bool, err error)
+	// ResultOf waits until an event is decided and a compaction that it requested is done. Error turn_pending:
+	// the event is not decided in time.
+	ResultOf(ctx context.Context, in *events.OutcomeRequest) (*events.OutcomeResponse, error)
+	// Sync answers a sync about another session, here or at the worker that serves it.
 	Sync(ctx context.Context, in *events.SyncRequest) (*events.SyncResponse, error)
-	// Await waits until done is closed, and releases its processor during the wait.
-	Await(ctx context.Context, done <-chan struct{}) error
 }
 
-// Syncer answers syncs about the sessions of a host, one of a session at a time.
+// Config describes a [Syncer]. All fields are required.
+type Config struct {
+	Compaction func() *compaction.Config // in force
+	Texts      *payload.Renderer
+	MaxBytes   func() int // of an event
+}
+
+// Syncer answers syncs about the sessions of a worker, one of a session at a time.
 type Syncer struct {
-	host   Host
-	config func() *compaction.Config // in force
-	locks  locks
-	stable stability
-	heads  heads
-	seed   maphash.Seed
-	views  recent[viewKey, givenView] // that were compared last
-	given  recent[events.Address, givenAt]
-	late   late
+	sessions Sessions
+	config   Config
+	locks    locks
+	stable   stability
+	heads    heads
+	seed     maphash.Seed
+	views    recent[viewKey, givenView] // that were compared last
+	given    recent[events.Address, givenAt]
+	late     late
 }
 
-// New returns a syncer. c is the config in force.
-func New(h Host, c func() *compaction.Config) *Syncer {
-	s := &Syncer{host: h, config: c, seed: maphash.MakeSeed()}
+// New returns a syncer.
+func New(sessions Sessions, c Config) *Syncer {
+	s := &Syncer{sessions: sessions, config: c, seed: maphash.MakeSeed()}
 	s.views.most, s.given.most, s.late.most = maxViewBytes, maxGivenBytes, maxLateBytes
 	return s
 }
@@ -102,24 +103,28 @@ func (st *state) wholeAt(turns int) events.Digest {
 	return st.chain[turns-1].Whole
 }
 
-// stateOf reads the ledger of a session, and waits until all its events are committed.
-func (s *Syncer) stateOf(ctx context.Context, a events.Address) (*state, error) {
-	st := &state{}
-	committed, err := s.host.Inspect(a, func(l *compaction.Ledger) {
+// stateOf reads the ledger of a session, once the event after is decided. committed waits until all events of the
+// ledger are committed.
+func (s *Syncer) stateOf(ctx context.Context, a events.Address, after events.Await) (st *state, committed func(context.Context) error, err error) {
+	st, weight := &state{}, 0
+	stored, err := s.sessions.Inspect(ctx, a, after, func(l *compaction.Ledger) {
+		weight = l.Weight()
 		if !l.HasTurns() {
 			return
 		}
-		st.budget = l.Describe(s.config()).Budget
+		st.budget = l.Describe(s.config.Compaction()).Budget
 		st.raised = l.WindowRaised()
 		st.chain, st.format, st.settings = l.Chain(), l.Format(), l.Settings()
 		st.generation, st.last = l.Generation(), l.Through()
 		st.through = l.GenerationThrough(st.generation)
 		st.retracted, st.branched = l.Retracted(), uint64(l.Branched())
 	})
-	if err != nil {
-		return nil, err
-	}
-	return st, committed(ctx)
+	return st, func(ctx context.Context) error {
+		if err := stored(ctx); err != nil {
+			return err
+		}
+		return limit.Of(ctx).ComputeOver(ctx, weight) // it is compared as a whole
+	}, err
 }
 
 // request is one sync.
@@ -152,7 +157,7 @@ func (s *Syncer) Answer(ctx context.Context, in *events.SyncRequest) (*events.Sy
 	}
 	r := &request{Syncer: s, in: in, address: in.Address(), deadline: time.Now().Add(wait)}
 	if !in.DryRun { // which publishes nothing; a branch requests it of its parent
-		release, err := s.locks.hold(ctx, r.address, s.host.Await)
+		release, err := s.locks.hold(ctx, r.address)
 		if err != nil {
 			return nil, err
 		}
@@ -166,7 +171,10 @@ func (s *Syncer) Answer(ctx context.Context, in *events.SyncRequest) (*events.Sy
 	}
 	for try := 0; ; try++ {
 		r.warnings = nil
-		st, err := s.stateOf(ctx, r.address)
+		st, committed, err := s.stateOf(ctx, r.address, events.Await{})
+		if err == nil {
+			err = committed(ctx)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -177,7 +185,7 @@ func (s *Syncer) Answer(ctx context.Context, in *events.SyncRequest) (*events.Sy
 		r.reserve(st)
 		unknown := r.unknownModel(st)
 		out, err := r.attempt(ctx, st)
-		if errors.Is(err, errStale) && (try < maxStale || r.ended > ended) {
+		if events.CodeOf(err) == events.CodeStaleBase && (try < maxStale || r.ended > ended) {
 			continue
 		}
 		if err == nil && out.Need == "" && out.Session == "" {
@@ -220,7 +228,7 @@ func (r *request) unknownModel(st *state) string {
 	if override == nil {
 		override = now.Policy
 	}
-	return r.config().UnknownModel(r.address.Tenant, override, m)
+	return r.config.Compaction().UnknownModel(r.address.Tenant, override, m)
 }
 
 // reserve removes from the model a maximum output that would leave no space in its window.
@@ -229,7 +237,7 @@ func (r *request) reserve(st *state) {
 	if override == nil {
 		override = st.settings.Policy
 	}
-	if m := r.config().Reserved(r.address.Tenant, override, r.in.Model); m != r.in.Model {
+	if m := r.config.Compaction().Reserved(r.address.Tenant, override, r.in.Model); m != r.in.Model {
 		in := *r.in
 		in.Model, r.in = m, &in
 	}
@@ -251,13 +259,13 @@ func (r *request) attempt(ctx context.Context, st *state) (*events.SyncResponse,
 	if before > 0 {
 		var ok bool
 		if r.known, ok = r.history.MatchPrefix(st.chain, in.Prefix.Hash); ok {
-			ok, err = r.fitsPrefix(st)
+			ok, err = r.fitsPrefix(ctx, st)
 		}
 		if !ok || err != nil || in.Frozen > 0 || in.Form == events.FormMessages && r.known.Shift > 0 {
 			return needAll(st), err
 		}
 	} else {
-		if r.known, _, err = r.sameCalls(st, r.history.Match(st.chain)); err != nil {
+		if r.known, _, err = r.sameCalls(ctx, st, r.history.Match(st.chain)); err != nil {
 			return nil, err
 		}
 	}
@@ -312,7 +320,7 @@ func (r *request) record(ctx context.Context, st *state, t unpublished) (*events
 	if decided == nil {
 		r.warn(events.CodeLate, "")
 		if t.from > 0 { // the history does not begin with the session's
-			return r.keepAll(st, last), nil
+			return r.keepAll(ctx, st, last), nil
 		}
 		out, err := r.answer(ctx, st, t.at)
 		if err == nil {
@@ -428,7 +436,7 @@ func (r *request) matchViews(ctx context.Context, st *state) (made []madeMessage
 			return nil, err
 		}
 		if k, ok := r.history.MatchView(st.chain, v.View); ok {
-			if k, ok, err = r.sameCalls(st, k); ok || err != nil {
+			if k, ok, err = r.sameCalls(ctx, st, k); ok || err != nil {
 				r.known = k
 				return nil, err
 			}
@@ -466,7 +474,7 @@ func (r *request) hasMade(ctx context.Context, st *state, made []madeMessage) (b
 
 // textsOf reads the messages of a turn from the log, or returns nil if they are gone.
 func (r *request) textsOf(ctx context.Context, st *state, turn int) ([]events.Raw, error) {
-	read, err := r.host.Turn(ctx, r.address, measure.Seq(st.chain[turn].Seq))
+	read, err := r.config.Texts.Turn(ctx, r.address, measure.Seq(st.chain[turn].Seq))
 	if _, gone := errors.AsType[*stream.GoneError](err); gone {
 		return nil, nil
 	}
@@ -482,7 +490,7 @@ func (r *request) textsOf(ctx context.Context, st *state, turn int) ([]events.Ra
 
 // other passes a sync to another session.
 func (r *request) other(ctx context.Context, in *events.SyncRequest) (*events.SyncResponse, error) {
-	out, err := r.host.Sync(ctx, in)
+	out, err := r.sessions.Sync(ctx, in)
 	if err == nil {
 		at := in.Address().Session
 		if id := out.Session; id == "" || id == at {
@@ -500,9 +508,8 @@ type locks struct {
 	held map[events.Address]chan struct{}
 }
 
-// hold takes the lock of a session. It waits with await, which releases the processor: the holder may need
-// it.
-func (l *locks) hold(ctx context.Context, a events.Address, await func(context.Context, <-chan struct{}) error) (release func(), err error) {
+// hold takes the lock of a session. It waits without a processor: the holder may need it.
+func (l *locks) hold(ctx context.Context, a events.Address) (release func(), err error) {
 	for {
 		l.mu.Lock()
 		if l.held == nil {
@@ -521,7 +528,14 @@ func (l *locks) hold(ctx context.Context, a events.Address, await func(context.C
 			}, nil
 		}
 		l.mu.Unlock()
-		if err := await(ctx, done); err != nil {
+		if err := limit.Of(ctx).Idle(ctx, func() error {
+			select {
+			case <-done:
+				return nil
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}); err != nil {
 			return nil, err
 		}
 	}

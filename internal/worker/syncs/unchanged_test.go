@@ -12,7 +12,7 @@ import (
 func TestUnchanged(t *testing.T) {
 	list := []events.Raw{events.Raw(`{"role":"assistant","content":"a"}`), events.Raw(`{"role":"user","content":"b"}`)}
 	x := &request{in: &events.SyncRequest{Messages: list}, format: events.OpenAI, history: align.Read(events.OpenAI, list, 3)}
-	out := x.unchanged(&events.SyncResponse{View: "1:x", Count: 5, Hash: events.Digest{1}, Changed: true, Generation: 1})
+	out := x.unchanged(t.Context(), &events.SyncResponse{View: "1:x", Count: 5, Hash: events.Digest{1}, Changed: true, Generation: 1})
 	if out.View != "" || out.Count != 0 || out.Hash != (events.Digest{}) || out.Changed || align.Changed(out.Parts, 5) || len(out.Parts) == 0 {
 		t.Errorf("%+v", out)
 	}
@@ -20,7 +20,7 @@ func TestUnchanged(t *testing.T) {
 		t.Errorf("warnings %+v", out.Warnings)
 	}
 	x.in.Form = events.FormMessages
-	if out := x.unchanged(&events.SyncResponse{}); out.Need != events.NeedAll {
+	if out := x.unchanged(t.Context(), &events.SyncResponse{}); out.Need != events.NeedAll {
 		t.Errorf("a prefix in the form messages: %+v", out)
 	}
 }

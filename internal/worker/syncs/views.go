@@ -30,7 +30,7 @@ func (r *request) counts(ctx context.Context, st *state, generation, n int64) bo
 	if own := int64(r.known.At - r.history.Lead); n == 0 || own <= n && n <= own+held || 0 <= n-int64(r.known.At) && n-int64(r.known.At) <= held {
 		return true
 	}
-	view, err := r.viewUnder(st, generation, int64(len(st.chain)))
+	view, err := r.viewUnder(ctx, st, generation, int64(len(st.chain)))
 	if err != nil || view == nil {
 		return false
 	}
@@ -72,9 +72,9 @@ func (r *request) viewTurns(st *state) int {
 
 // inspect calls read with the ledger of the session, measured under the config in force: a newly loaded
 // ledger lacks the sums that a view needs.
-func (r *request) inspect(read func(*compaction.Ledger)) error {
-	_, err := r.host.Inspect(r.address, func(l *compaction.Ledger) {
-		l.Describe(r.config())
+func (r *request) inspect(ctx context.Context, read func(*compaction.Ledger)) error {
+	_, err := r.sessions.Inspect(ctx, r.address, events.Await{}, func(l *compaction.Ledger) {
+		l.Describe(r.config.Compaction())
 		read(l)
 	})
 	return err
@@ -92,8 +92,8 @@ func generationBefore(l *compaction.Ledger, turns int) int64 {
 
 // viewUnder returns the view of a generation up to a turn; nil if the session has changed since st
 // was read.
-func (r *request) viewUnder(st *state, generation, turn int64) (view *render.View, err error) {
-	err = r.inspect(func(l *compaction.Ledger) {
+func (r *request) viewUnder(ctx context.Context, st *state, generation, turn int64) (view *render.View, err error) {
+	err = r.inspect(ctx, func(l *compaction.Ledger) {
 		if generation <= l.Generation() && st.begins(l, int(turn)) {
 			view = l.ViewThrough(generation, turn)
 		}
