@@ -90,10 +90,11 @@ type AttachmentCost struct {
 // [*Invalid]. The request holds parts of data, which must not change afterwards.
 func DecodeCheckRequest(data []byte) (*CheckRequest, error) {
 	return decode(data, MaxCheckBytes, func(env *envelope) *CheckRequest {
-		return &CheckRequest{
-			About: env.about(), NextCall: env.nextCall(),
-			Attachments: env.attachments("attachments"), Await: env.await(), Unknown: UnknownFields(data, CheckRequest{}),
+		r := &CheckRequest{
+			About: env.about(), NextCall: env.nextCall(), Attachments: env.attachments("attachments"), Unknown: UnknownFields(data, CheckRequest{}),
 		}
+		env.await(&r.Await)
+		return r
 	})
 }
 

@@ -86,6 +86,9 @@ type SessionSummary struct {
 // cursorBytes is the size of a cursor beside the id of a session.
 const cursorBytes = 16
 
+// maxIDBytes bounds the text of a session's id.
+const maxIDBytes = MaxIDLen + cursorBytes
+
 // SessionsCursor is a place in the list: after a session, or before all of a partition. On the wire it is a
 // string that only workers read.
 type SessionsCursor struct {
@@ -141,16 +144,20 @@ func (e *envelope) tenantOrAny() string {
 }
 
 // tenant reads the field of that name.
-func (e *envelope) tenant() string {
-	if _, ok := e.take("tenant"); !ok {
-		return DefaultTenant
+func (e *envelope) tenant() (tenant string) {
+	e.tenantAt(&tenant)
+	return tenant
+}
+
+func (e *envelope) tenantAt(at *string) {
+	if _, ok := e.take("tenant"); !ok && *at == "" {
+		*at = DefaultTenant
 	}
 	before := len(e.problems)
-	tenant := e.text("tenant")
-	if len(e.problems) == before && !ValidID(tenant) {
+	e.textAt("tenant", at, maxNameBytes)
+	if len(e.problems) == before && !ValidID(*at) {
 		e.problems.add(CodeBadID, "tenant", "is not 1 to 64 of A-Z a-z 0-9 _ -")
 	}
-	return tenant
 }
 
 // SubjectFiles lists the files that a session has read and changed.
@@ -203,9 +210,12 @@ type File struct {
 // DecodeFilesRequest reads the payload of a compactd.files. Its error is an
 // [*Invalid].
 func DecodeFilesRequest(data []byte) (*FilesRequest, error) {
-	return decode(data, MaxRequestBytes, func(env *envelope) *FilesRequest {
-		return &FilesRequest{About: env.about(), Page: env.count("page", 1, MaxNumber)}
-	})
+	return decodeRequest[FilesRequest](data)
+}
+
+func (r *FilesRequest) read(env *envelope) {
+	env.aboutAt(&r.About)
+	env.countAt("page", &r.Page, 1, MaxNumber)
 }
 
 // SubjectHistory lists the changes of a session's history: when and why.
@@ -325,11 +335,16 @@ type OutcomeResponse struct {
 // DecodeOutcomeRequest reads the payload of a compactd.outcome. Its error is an
 // [*Invalid].
 func DecodeOutcomeRequest(data []byte) (*OutcomeRequest, error) {
-	return decode(data, MaxRequestBytes, func(env *envelope) *OutcomeRequest {
-		about := env.about()
+	return decodeRequest[OutcomeRequest](data)
+}
+
+func (r *OutcomeRequest) read(env *envelope) {
+	env.aboutAt(&r.About)
+	if r.Seq == 0 {
 		env.require("seq", "")
-		return &OutcomeRequest{About: about, Seq: env.seq(), WaitMS: env.wait()}
-	})
+	}
+	env.seq(&r.Seq)
+	env.waitAt(&r.WaitMS)
 }
 
 // EventResponse answers an event that was published over HTTP, and that is stored.

@@ -1,6 +1,7 @@
 package events
 
 import (
+	"cmp"
 	"math"
 
 	"compactd/internal/events/codec"
@@ -100,44 +101,50 @@ func InAncestor(ancestor string) string {
 // DecodeRecallRequest reads the payload of a compactd.recall. Its error is an
 // [*Invalid].
 func DecodeRecallRequest(data []byte) (*RecallRequest, error) {
-	return decode(data, MaxRequestBytes, func(env *envelope) *RecallRequest {
-		r := &RecallRequest{
-			About: env.about(),
-			Turn:  env.count("turn", 1, MaxNumber), Page: env.count("page", 1, MaxNumber),
-			Text: env.words("text", MaxSearchBytes), Limit: env.count("limit", 1, MaxHits), Before: env.position("before"),
-			Ancestor: env.id("ancestor"), AsOf: env.asOf(),
-		}
-		if _, ok := env.take("ancestor"); ok && !ValidSession(r.Ancestor) {
-			env.problems.add(CodeBadID, "ancestor", badSession)
-		}
-		r.Index = env.counted("index", 0, MaxNumber)
-		_, turn := env.take("turn")
-		if _, text := env.take("text"); turn == text {
-			env.problems.add(CodeMissingField, "turn", "or text is required, not both")
-		} else if text && r.Text == "" {
-			env.problems.add(CodeMissingField, "text", "is empty")
-		}
-		return r
-	})
+	return decodeRequest[RecallRequest](data)
+}
+
+func (r *RecallRequest) read(env *envelope) {
+	has := func(name string, set bool) bool {
+		_, ok := env.take(name)
+		return ok || set
+	}
+	turn, text, ancestor := has("turn", r.Turn != 0), has("text", r.Text != ""), has("ancestor", r.Ancestor != "")
+	env.aboutAt(&r.About)
+	env.countAt("turn", &r.Turn, 1, MaxNumber)
+	env.countAt("page", &r.Page, 1, MaxNumber)
+	env.wordsAt("text", &r.Text, MaxSearchBytes)
+	env.countAt("limit", &r.Limit, 1, MaxHits)
+	env.position("before", &r.Before)
+	env.textAt("ancestor", &r.Ancestor, maxIDBytes)
+	env.asOf(&r.AsOf)
+	if ancestor && !ValidSession(r.Ancestor) {
+		env.problems.add(CodeBadID, "ancestor", badSession)
+	}
+	env.countedAt("index", &r.Index, 0, MaxNumber)
+	if turn == text {
+		env.problems.add(CodeMissingField, "turn", "or text is required, not both")
+	} else if text && r.Text == "" {
+		env.problems.add(CodeMissingField, "text", "is empty")
+	}
 }
 
 // position reads an object with turn and index.
-func (e *envelope) position(name string) *Position {
-	p := &Position{}
-	if !e.numbers(name, "turn", member{"turn", &p.Turn, 1, MaxNumber}, member{"index", &p.Index, 0, MaxNumber}) {
-		return nil
+func (e *envelope) position(name string, at **Position) {
+	p := *cmp.Or(*at, &Position{})
+	if e.numbers(name, "turn", *at != nil, member{"turn", &p.Turn, 1, MaxNumber}, member{"index", &p.Index, 0, MaxNumber}) {
+		*at = &p
 	}
-	return p
 }
 
 // asOf reads the field as_of, which workers send.
-func (e *envelope) asOf() *AsOf {
-	a, seq := &AsOf{}, int64(0)
-	if !e.numbers("as_of", "seq", member{"turn", &a.Turn, 0, MaxNumber}, member{"seq", &seq, 1, math.MaxInt64}, member{"depth", &a.Depth, 0, MaxForks}) {
-		return nil
+func (e *envelope) asOf(at **AsOf) {
+	a := *cmp.Or(*at, &AsOf{})
+	seq := int64(a.Seq)
+	if e.numbers("as_of", "seq", *at != nil, member{"turn", &a.Turn, 0, MaxNumber}, member{"seq", &seq, 1, math.MaxInt64}, member{"depth", &a.Depth, 0, MaxForks}) {
+		a.Seq = uint64(seq)
+		*at = &a
 	}
-	a.Seq = uint64(seq)
-	return a
 }
 
 // member is a whole number of an object, with its bounds.
@@ -147,11 +154,15 @@ type member struct {
 	low, high int64
 }
 
-// numbers reads an object whose members are numbers, one of them required.
-func (e *envelope) numbers(name, required string, members ...member) bool {
+// numbers reads an object whose members are numbers, one of them required. Without the object it checks the members if
+// they are set.
+func (e *envelope) numbers(name, required string, set bool, members ...member) bool {
 	v, ok := e.take(name)
 	if !ok {
-		return false
+		for i := 0; set && i < len(members); i++ {
+			e.within(name+"."+members[i].name, *members[i].value, members[i].low, members[i].high)
+		}
+		return set
 	}
 	fields, err := codec.ReadObject(v)
 	if err != nil {

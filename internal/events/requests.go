@@ -22,8 +22,16 @@ type Compact struct {
 // DecodeCompact reads the payload of a session.compact. Its error is an [*Invalid].
 func DecodeCompact(data []byte) (*Compact, error) {
 	return decode(data, MaxRequestBytes, func(env *envelope) *Compact {
-		return &Compact{ID: env.text("id"), Focus: env.words("focus", MaxFocusBytes), Model: env.model(), Policy: env.raw("policy", '{')}
+		c := &Compact{}
+		c.read(env)
+		c.Model, c.Policy = env.model(), env.raw("policy", '{')
+		return c
 	})
+}
+
+func (c *Compact) read(env *envelope) {
+	env.textAt("id", &c.ID, maxNameBytes)
+	env.wordsAt("focus", &c.Focus, MaxFocusBytes)
 }
 
 // Rewind is a session.rewind: return to the view of an earlier generation. One of
@@ -95,19 +103,22 @@ func DecodeEnd(data []byte) (id string, err error) {
 
 // words reads a text for people or models, of at most limit bytes.
 func (e *envelope) words(name string, limit int) string {
-	v, ok := e.take(name)
-	if !ok {
-		return ""
+	var s string
+	e.wordsAt(name, &s, limit)
+	return s
+}
+
+func (e *envelope) wordsAt(name string, at *string, limit int) {
+	if v, ok := e.take(name); ok {
+		if *at, ok = codec.Text(v); !ok {
+			e.problems.add(CodeBadType, name, "must be a string")
+		}
 	}
-	s, ok := codec.Text(v)
-	switch {
-	case !ok:
-		e.problems.add(CodeBadType, name, "must be a string")
-	case len(s) > limit:
+	if len(*at) > limit {
 		e.problems.add(CodeTooLarge, name, "is longer than %d bytes", limit)
-		return ""
+		*at = ""
 	}
-	return strings.TrimSpace(s)
+	*at = strings.TrimSpace(*at)
 }
 
 // MaxOverflowBytes bounds a session.overflow. Errors of providers have some

@@ -220,33 +220,49 @@ func RequestTenant(request []byte) (string, error) {
 // DecodeContextRequest reads the payload of a compactd.context. Its error is an
 // [*Invalid].
 func DecodeContextRequest(data []byte) (*ContextRequest, error) {
-	return decode(data, MaxRequestBytes, func(env *envelope) *ContextRequest {
-		return &ContextRequest{
-			About: env.about(), Page: env.count("page", 1, MaxNumber), Await: env.await(), Generation: env.counted("generation", 0, MaxNumber),
-		}
-	})
+	return decodeRequest[ContextRequest](data)
+}
+
+func (r *ContextRequest) read(env *envelope) {
+	env.aboutAt(&r.About)
+	env.countAt("page", &r.Page, 1, MaxNumber)
+	env.await(&r.Await)
+	env.countedAt("generation", &r.Generation, 0, MaxNumber)
 }
 
 // DecodeStatsRequest reads the payload of a compactd.stats. Its error is an
 // [*Invalid].
 func DecodeStatsRequest(data []byte) (*StatsRequest, error) {
-	return decode(data, MaxRequestBytes, func(env *envelope) *StatsRequest {
-		return &StatsRequest{
-			About: env.about(), Provider: env.text("provider"), Model: env.text("model"),
-			MaxOutputTokens: env.count("max_output_tokens", 1, MaxTokens), Await: env.await(),
-		}
-	})
+	return decodeRequest[StatsRequest](data)
+}
+
+func (r *StatsRequest) read(env *envelope) {
+	env.aboutAt(&r.About)
+	env.textAt("provider", &r.Provider, maxNameBytes)
+	env.textAt("model", &r.Model, maxNameBytes)
+	env.countAt("max_output_tokens", &r.MaxOutputTokens, 1, MaxTokens)
+	env.await(&r.Await)
 }
 
 // about reads which session a request is about.
-func (e *envelope) about() About {
-	before := len(e.problems)
-	a := About{V: Version, Tenant: e.tenant(), Session: e.id("session")}
-	e.require("session", "")
+func (e *envelope) about() (a About) {
+	e.aboutAt(&a)
+	return a
+}
+
+func (e *envelope) aboutAt(a *About) {
+	if a.V != 0 {
+		e.version(int64(a.V))
+	}
+	before, named := len(e.problems), a.Session != ""
+	a.V = Version
+	e.tenantAt(&a.Tenant)
+	if e.textAt("session", &a.Session, maxIDBytes); !named {
+		e.require("session", "")
+	}
 	if len(e.problems) == before && !ValidSession(a.Session) {
 		e.problems.add(CodeBadID, "session", badSession)
 	}
-	return a
 }
 
 // Bytes is the size of the history.
@@ -361,11 +377,22 @@ func WithAwait(request []byte, a Await) ([]byte, error) {
 	return codec.WriteObject(ms), err
 }
 
-func (e *envelope) await() Await {
-	return Await{Turn: e.count("turn", 1, MaxNumber), Seq: e.seq(), WaitMS: e.wait()}
+func (e *envelope) await(at *Await) {
+	e.countAt("turn", &at.Turn, 1, MaxNumber)
+	e.seq(&at.Seq)
+	e.waitAt(&at.WaitMS)
 }
 
-func (e *envelope) seq() uint64 { return uint64(e.count("seq", 1, math.MaxInt64)) }
+func (e *envelope) seq(at *uint64) {
+	n := int64(*at)
+	e.countAt("seq", &n, 1, math.MaxInt64)
+	*at = uint64(n)
+}
 
 // wait reads the field wait_ms; nil where it is absent.
-func (e *envelope) wait() *int64 { return e.counted("wait_ms", 0, MaxWait.Milliseconds()) }
+func (e *envelope) wait() (ms *int64) {
+	e.waitAt(&ms)
+	return ms
+}
+
+func (e *envelope) waitAt(at **int64) { e.countedAt("wait_ms", at, 0, MaxWait.Milliseconds()) }

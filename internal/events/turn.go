@@ -146,7 +146,8 @@ func (e *envelope) turn(t *Turn) {
 	}
 }
 
-// envelope is the outer object of an event, read strictly.
+// envelope is the outer object of an event, read strictly. Its methods with a pointer read a field, or without the
+// field check the value there: so a request without a payload has the same rules.
 type envelope struct {
 	fields   []codec.Member
 	later    int64 // a version that the event may have too
@@ -170,6 +171,29 @@ func decode[A any](data []byte, limit int, read func(*envelope) A) (out A, err e
 	}
 	out = read(env)
 	return out, env.problems.err()
+}
+
+// decodeRequest reads the payload of a request.
+func decodeRequest[R any, P interface {
+	*R
+	Checkable
+}](data []byte) (*R, error) {
+	return decode(data, MaxRequestBytes, func(env *envelope) *R {
+		r := new(R)
+		P(r).read(env)
+		return r
+	})
+}
+
+// Checkable is a request with one list of rules for its fields, with a payload and without one.
+type Checkable interface{ read(e *envelope) }
+
+// Check checks the fields of a request like its decoder; a zero one is absent. It completes them: absent ones get their
+// defaults, and spaces around words are cut. It does not check the model and the policy of a [Compact].
+func Check(r Checkable) error {
+	env := &envelope{}
+	r.read(env)
+	return env.problems.err()
 }
 
 // maxFields limits the fields of a payload that may be larger than a turn: each takes many times its bytes in memory. Its
@@ -212,7 +236,12 @@ func (e *envelope) check() {
 			e.problems.add(CodeDuplicateKey, fieldName(f.Name), "occurs twice")
 		}
 	}
-	if v := e.count("v", 1, MaxNumber); v != 0 && v != Version && v != e.later {
+	e.version(0)
+}
+
+// version notes a version other than ours.
+func (e *envelope) version(v int64) {
+	if e.countAt("v", &v, 1, MaxNumber); v != 0 && v != Version && v != e.later {
 		e.problems.add(CodeBadVersion, "v", "is %d; this worker speaks %d", v, Version)
 	}
 }
@@ -276,21 +305,18 @@ func UnknownFields(data []byte, of any) (out []string) {
 	return out
 }
 
-func (e *envelope) text(name string) string {
-	v, ok := e.take(name)
-	if !ok {
-		return ""
-	}
-	return e.textOf("", name, v)
+func (e *envelope) text(name string) (s string) {
+	e.textAt(name, &s, maxNameBytes)
+	return s
 }
 
-// id reads a text with the id of a session, which may be longer than other texts.
-func (e *envelope) id(name string) string {
-	v, ok := e.take(name)
-	if !ok {
-		return ""
+// textAt is text for a request.
+func (e *envelope) textAt(name string, at *string, most int) {
+	if v, ok := e.take(name); ok {
+		*at = e.boundedText("", name, v, most)
+	} else {
+		*at = e.plain(name, *at, most)
 	}
-	return e.boundedText("", name, v, MaxIDLen+cursorBytes)
 }
 
 // textOf reads a member of the object parent, "" for the envelope.
@@ -300,34 +326,53 @@ func (e *envelope) textOf(parent, name string, v Raw) string {
 
 func (e *envelope) boundedText(parent, name string, v Raw, most int) string {
 	s, ok := codec.Text(v)
-	switch {
-	case !ok:
+	if !ok {
 		e.problems.add(CodeBadType, parent+name, "must be a string")
+	}
+	return e.plain(parent+name, s, most)
+}
+
+// plain returns a text of at most most bytes without control characters, "" for any other.
+func (e *envelope) plain(field, s string, most int) string {
+	switch {
 	case len(s) > most:
-		e.problems.add(CodeTooLarge, parent+name, "is longer than %d bytes", most)
+		e.problems.add(CodeTooLarge, field, "is longer than %d bytes", most)
 		return ""
 	case hasControl(s):
-		e.problems.add(CodeBadType, parent+name, "holds control characters")
+		e.problems.add(CodeBadType, field, "holds control characters")
 		return ""
 	}
 	return s
 }
 
-func (e *envelope) count(name string, low, high int64) int64 {
-	v, ok := e.take(name)
-	if !ok {
-		return 0
+func (e *envelope) count(name string, low, high int64) (n int64) {
+	e.countAt(name, &n, low, high)
+	return n
+}
+
+// countAt is count for a request.
+func (e *envelope) countAt(name string, at *int64, low, high int64) {
+	if v, ok := e.take(name); ok {
+		*at = e.countOf("", name, v, low, high)
+	} else if *at != 0 {
+		*at = e.within(name, *at, low, high)
 	}
-	return e.countOf("", name, v, low, high)
 }
 
 // counted is count for a field whose value may be 0; nil if absent.
-func (e *envelope) counted(name string, low, high int64) *int64 {
-	if _, ok := e.take(name); !ok {
-		return nil
+func (e *envelope) counted(name string, low, high int64) (n *int64) {
+	e.countedAt(name, &n, low, high)
+	return n
+}
+
+// countedAt is counted for a request.
+func (e *envelope) countedAt(name string, at **int64, low, high int64) {
+	if v, ok := e.take(name); ok {
+		n := e.countOf("", name, v, low, high)
+		*at = &n
+	} else if *at != nil {
+		e.within(name, **at, low, high)
 	}
-	n := e.count(name, low, high)
-	return &n
 }
 
 // countOf reads a member of the object parent, "" for the envelope.
@@ -337,8 +382,13 @@ func (e *envelope) countOf(parent, name string, v Raw, low, high int64) int64 {
 		e.problems.add(CodeBadType, parent+name, "must be a whole number")
 		return 0
 	}
+	return e.within(parent+name, n, low, high)
+}
+
+// within returns a number from low to high, 0 for any other.
+func (e *envelope) within(field string, n, low, high int64) int64 {
 	if n < low || n > high {
-		e.problems.add(CodeOutOfRange, parent+name, "must be between %d and %d", low, high)
+		e.problems.add(CodeOutOfRange, field, "must be between %d and %d", low, high)
 		return 0
 	}
 	return n

@@ -8,8 +8,7 @@ import (
 	"compactd/internal/events"
 )
 
-// Requests of this process. The worker that serves the session answers them. Fields must be as the
-// decoder of the request would accept them. Errors are [*events.ServiceError].
+// Requests of this process. The worker that serves the session answers them. Errors are [*events.ServiceError].
 
 // Context answers with a history.
 func (s *Service) Context(ctx context.Context, in *events.ContextRequest) (*events.ContextResponse, error) {
@@ -41,7 +40,7 @@ func (s *Service) Stats(ctx context.Context, in *events.StatsRequest) (*events.S
 	return received[events.StatsResponse](ask(ctx, s, "stats", in, (*Service).stats))
 }
 
-// Sync returns the history to send.
+// Sync returns the history to send. Fields must be as [events.DecodeSyncRequest] would accept them.
 func (s *Service) Sync(ctx context.Context, in *events.SyncRequest) (*events.SyncResponse, error) {
 	whole := *in
 	whole.Tenant = cmp.Or(in.Tenant, events.DefaultTenant)
@@ -49,11 +48,18 @@ func (s *Service) Sync(ctx context.Context, in *events.SyncRequest) (*events.Syn
 	return received[events.SyncResponse](ask(ctx, s, "sync", &whole, (*Service).sync))
 }
 
+// ask checks a request like its decoder, and answers it.
 func ask[Q, A any, P addressed[Q]](ctx context.Context, s *Service, name string, in *Q, answer func(*Service, context.Context, *Q) (A, error)) (any, error) {
-	_, err := s.Serving()
+	whole, err := *in, error(nil)
+	if r, ok := any(&whole).(events.Checkable); ok {
+		err = events.Check(r)
+	}
+	if err == nil {
+		_, err = s.Serving()
+	}
 	var out any
 	if err == nil {
-		out, err = s.serve(ctx, s.find(name), callOf[Q, A, P](s, in, answer), false)
+		out, err = s.serve(ctx, s.find(name), callOf[Q, A, P](s, &whole, answer), false)
 	}
 	if err != nil {
 		return nil, s.refuse(err)

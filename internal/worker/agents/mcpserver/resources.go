@@ -102,7 +102,7 @@ func (v *session) generation(ctx context.Context, uri string) (string, error) {
 	if err != nil {
 		return "", events.NewInvalid(events.CodeOutOfRange, "generation", "and page must be numbers, as in "+generationURI+"3?page=2")
 	}
-	out, err := ask(ctx, &in, events.DecodeContextRequest, v.service.Context)
+	out, err := v.service.Context(ctx, &in)
 	if err != nil {
 		return "", err
 	}

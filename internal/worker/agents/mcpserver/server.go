@@ -69,18 +69,6 @@ type session struct {
 	service *service.Service
 }
 
-// ask validates a request with its decoder, and sends it.
-func ask[Q, A any](ctx context.Context, in *Q, decode func([]byte) (*Q, error), answer func(context.Context, *Q) (*A, error)) (*A, error) {
-	data, err := events.Marshal(in)
-	if err == nil {
-		in, err = decode(data)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return answer(ctx, in)
-}
-
 // tool is one function that a model may call.
 type tool struct {
 	name, description, schema string

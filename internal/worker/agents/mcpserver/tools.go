@@ -67,7 +67,7 @@ func (v *session) recall(ctx context.Context, in *recallArguments) (string, erro
 	var b strings.Builder
 	for page, pages := int64(1), int64(1); page <= pages; page++ {
 		request := events.RecallRequest{About: v.About(), Turn: in.Turn, Index: in.Index, Page: page, Ancestor: in.Session}
-		out, err := ask(ctx, &request, events.DecodeRecallRequest, v.service.Recall)
+		out, err := v.service.Recall(ctx, &request)
 		if err != nil {
 			return "", err
 		}
@@ -151,7 +151,7 @@ func (v *session) search(ctx context.Context, in *searchArguments) (string, erro
 	for range maxSearchParts {
 		request := events.RecallRequest{About: v.About(), Text: in.Text, Limit: limit - found, Before: out.Before, Ancestor: out.Ancestor}
 		var err error
-		if out, err = ask(ctx, &request, events.DecodeRecallRequest, v.service.Search); err != nil {
+		if out, err = v.service.Search(ctx, &request); err != nil {
 			return "", err
 		}
 		if !out.Known {
@@ -236,15 +236,15 @@ type compactArguments struct {
 }
 
 func (v *session) compact(ctx context.Context, in *compactArguments) (string, error) {
-	event := &service.Event{Address: v.Address, Kind: events.KindCompact, ID: uuid.NewString(), Wait: events.DefaultWait}
-	body, err := events.Marshal(&events.Compact{ID: event.ID, Focus: in.Focus})
-	if err == nil {
-		_, err = events.DecodeCompact(body)
-	}
+	request := events.Compact{ID: uuid.NewString(), Focus: in.Focus}
+	err := events.Check(&request)
 	if err != nil {
 		return "", err
 	}
-	event.Body = body
+	event := &service.Event{Address: v.Address, Kind: events.KindCompact, ID: request.ID, Wait: events.DefaultWait}
+	if event.Body, err = events.Marshal(&request); err != nil {
+		return "", err
+	}
 	out, err := v.service.Publish(ctx, event)
 	switch {
 	case err != nil:
