@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"compactd/internal/broker/connect"
 	"compactd/internal/broker/jsapi"
@@ -239,7 +238,7 @@ func (s *Session) send(ctx context.Context, subject string, m *message) (uint64,
 	ack, err := s.c.js.PublishMsg(ctx, out)
 	switch {
 	case err != nil:
-		m.unknown = m.unknown || !notStored(err)
+		m.unknown = m.unknown || !jsapi.NotStored(err)
 		return 0, err
 	case ack.Duplicate && !m.unknown:
 		return 0, s.renewID(m, ack.Sequence)
@@ -262,15 +261,9 @@ func (s *Session) renewID(m *message, seq uint64) error {
 		"Something between this client and the server copies message ids: connect without it.")
 }
 
-// notStored reports whether an error means that the server has not stored the event.
-func notStored(err error) bool {
-	_, refused := errors.AsType[*jetstream.APIError](err)
-	return refused || jsapi.NoStream(err)
-}
-
 // retryable reports whether sending the event again may succeed. The end of a context or of the connection counts: it
 // leaves open whether the event is stored, and deliver, which stops then, reports it as unacknowledged.
 func retryable(err error) bool {
-	return jsapi.Unreachable(err) || errors.Is(err, nats.ErrReconnectBufExceeded) || errors.Is(err, nats.ErrConnectionClosed) ||
-		errors.Is(err, context.Canceled) || jsapi.InProcess(err) || errors.Is(err, errDuplicate)
+	return jsapi.Republish(err) || errors.Is(err, nats.ErrReconnectBufExceeded) || errors.Is(err, nats.ErrConnectionClosed) ||
+		errors.Is(err, context.Canceled) || errors.Is(err, errDuplicate)
 }

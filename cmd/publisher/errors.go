@@ -91,7 +91,7 @@ func failureOf(err error) failure {
 		f.Hint, f.exit = "The first worker that runs on this server makes the streams: "+cli.Program("worker")+" --nats URL.", exitUnavailable
 	case jsapi.Full(err):
 		f.Hint, f.exit = "Raise --max-bytes of the workers, or give the server more room; "+cli.Program("worker")+" inspect shows the bounds.", exitUnavailable
-	case errors.Is(err, errNoAnswer), errors.Is(err, nats.ErrNoResponders), errors.Is(err, nats.ErrTimeout), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, errNoAnswer), errors.Is(err, nats.ErrNoResponders), jsapi.NoAnswer(err):
 		f.Hint, f.exit = "See whether the server, its disk and the workers are well: "+cli.Program("worker")+" doctor --nats URL.", exitUnavailable
 	}
 	return f

@@ -90,9 +90,13 @@ func Unreachable(err error) bool {
 	return Leaderless(err) || slices.ContainsFunc(unreachable, func(e error) bool { return errors.Is(err, e) })
 }
 
-// InProcess reports whether err means that a message with the same id is being
-// stored: a slightly later attempt gets its sequence.
-func InProcess(err error) bool { return HasCode(err, codeDuplicateInProcess) }
+// Republish reports whether a message that was not acknowledged may be stored by another attempt, under its id. While
+// the message of an earlier attempt is being stored, a slightly later one gets its sequence.
+func Republish(err error) bool { return Unreachable(err) || HasCode(err, codeDuplicateInProcess) }
+
+// NotStored reports whether the error of an attempt to publish means that it stored nothing. After any other error the
+// message may be stored.
+func NotStored(err error) bool { return errors.As(err, new(*jetstream.APIError)) || NoStream(err) }
 
 // NoAnswer reports whether err means only that the answer timed out.
 func NoAnswer(err error) bool {

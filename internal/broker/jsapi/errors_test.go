@@ -34,6 +34,32 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
+// A publish whose answer leaves open whether it was stored is sent again, as is one that the server refused only for
+// now. A duplicate is the own event only if an earlier attempt may have stored it.
+func TestRepublish(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		err              error
+		again, notStored bool
+	}{
+		{nats.ErrTimeout, true, false},
+		{context.DeadlineExceeded, true, false},
+		{nats.ErrDisconnected, true, false},
+		{jetstream.ErrNoStreamResponse, true, true},
+		{nats.ErrNoResponders, true, true},
+		{&jetstream.APIError{ErrorCode: CodeNoLeader}, true, true},
+		{&jetstream.APIError{ErrorCode: codeDuplicateInProcess}, true, true},
+		{&jetstream.APIError{ErrorCode: CodeStoreFailed}, false, true},
+		{context.Canceled, false, false},
+		{nats.ErrConnectionClosed, false, false},
+	} {
+		err := fmt.Errorf("publish: %w", c.err)
+		if Republish(err) != c.again || NotStored(err) != c.notStored {
+			t.Errorf("%v: again %t, not stored %t", err, Republish(err), NotStored(err))
+		}
+	}
+}
+
 // Each code that states a full disk, account or stream is room that is missing, whichever a server sends: a
 // publish waits for room, and the message names the remedy. Only that of a busy server is read again.
 func TestFull(t *testing.T) {

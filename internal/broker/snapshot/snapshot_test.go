@@ -19,6 +19,8 @@ import (
 
 	"compactd/internal/broker/brokertest"
 	"compactd/internal/broker/commit"
+	"compactd/internal/broker/jsapi"
+	"compactd/internal/broker/retry"
 	"compactd/internal/broker/topology"
 )
 
@@ -275,4 +277,16 @@ func grep(t *testing.T, dir string, text []byte) (found []string) {
 		t.Fatal(err)
 	}
 	return found
+}
+
+// An upload goes on when its last attempt is still being stored, and ends for another owner or a full stream.
+func TestClassifyUpload(t *testing.T) {
+	for code, again := range map[jetstream.ErrorCode]bool{
+		10158: true, jsapi.CodeNoLeader: true, jsapi.CodeWrongLastConstant: true, jsapi.CodeWrongLastSequence: false, jsapi.CodeStoreFailed: false,
+	} {
+		err := classifyUpload(t.Context(), &jetstream.APIError{ErrorCode: code})
+		if retry.IsFinal(err) == again {
+			t.Errorf("%d: %v", code, err)
+		}
+	}
 }

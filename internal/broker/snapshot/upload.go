@@ -171,7 +171,7 @@ func classifyUpload(ctx context.Context, err error) error {
 		return retry.Final(ctx.Err())
 	case jsapi.HasCode(err, jsapi.CodeWrongLastSequence):
 		return retry.Final(ErrMoved)
-	case jsapi.HasCode(err, jsapi.CodeWrongLastConstant, jsapi.CodeSequenceNotReady), jsapi.Unreachable(err):
+	case jsapi.HasCode(err, jsapi.CodeWrongLastConstant, jsapi.CodeSequenceNotReady), jsapi.Republish(err):
 		return err
 	default:
 		return retry.Final(err)

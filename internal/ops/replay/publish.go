@@ -65,8 +65,8 @@ func (p Publisher) Persist(ctx context.Context, k events.Kind, a events.Address,
 		switch {
 		case repeated && unknown:
 			ack, err = &jetstream.PubAck{Stream: topology.LogStream, Sequence: taken.Seq, Duplicate: true}, nil
-		case err != nil && time.Since(began) < retryFor && (jsapi.NoAnswer(err) || jsapi.NoStream(err) || jsapi.InProcess(err) || jsapi.Full(err)):
-			unknown = unknown || jsapi.NoAnswer(err)
+		case err != nil && time.Since(began) < retryFor && (jsapi.Republish(err) || jsapi.Full(err)):
+			unknown = unknown || !jsapi.NotStored(err)
 			return err
 		}
 		return retry.Final(err)

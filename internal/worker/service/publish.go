@@ -266,7 +266,7 @@ func (s *Service) send(ctx context.Context, subject, msgID string, body []byte) 
 		}
 		ack, err := s.config.Publish.PublishMsg(limited, m)
 		if err != nil {
-			return retry.When(ctx.Err() == nil && (jsapi.Unreachable(err) || jsapi.InProcess(err)), err)
+			return retry.When(ctx.Err() == nil && jsapi.Republish(err), err)
 		}
 		seq, duplicate = ack.Sequence, ack.Duplicate
 		return nil
