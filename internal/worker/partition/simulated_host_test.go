@@ -336,5 +336,9 @@ func (h *simulatedHost) Sync(_ context.Context, in *events.SyncRequest) (*events
 	if o == nil {
 		return nil, errUnserved
 	}
-	return o.answerSync(h.o.syncing.asking, in)
+	out, err := o.answerSync(h.o.syncing.asking, in)
+	if o != o.s.current[o.partition] {
+		o.s.formers++
+	}
+	return out, err
 }

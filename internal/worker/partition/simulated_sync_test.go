@@ -50,7 +50,7 @@ func (c *caller) sync() {
 		return
 	}
 	s.synced.Syncs++
-	before := maps.Clone(s.through)
+	before, formers := maps.Clone(s.through), s.formers
 	out, err := o.answerSync(c, in)
 	if err != nil {
 		c.failed(err)
@@ -69,7 +69,7 @@ func (c *caller) sync() {
 		return
 	}
 	c.receive(in, out, flat)
-	if out.Recorded {
+	if out.Recorded && s.formers == formers {
 		c.notBefore(o, cmp.Or(out.Session, in.Address().Session), out.Through.Seq, before)
 	}
 	if !in.DryRun && out.Session == "" && s.odds(30) {

@@ -57,6 +57,7 @@ type simulation struct {
 	answers    []*answered
 	through    map[string]uint64 // the event that a session was answered as of, at least
 	eventBytes int
+	formers    int  // syncs about another session that a former owner answered
 	depth      int  // of syncs within syncs
 	alone      bool // nothing happens between the steps of a sync
 
