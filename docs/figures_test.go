@@ -53,6 +53,34 @@ func TestFigures(t *testing.T) {
 	}
 }
 
+// The figures of docs/comparison.md about the reference are those of all reports together.
+func TestConformanceFigures(t *testing.T) {
+	var sum [5]int
+	line := regexp.MustCompile(`(?m)^conformance: cases=(\d+) .* not_applicable=(\d+) fail=(\d+)\n.* untagged=(\d+) passed_without_a_rule=(\d+)$`)
+	for _, files := range []string{"internal/*/testdata/", "internal/*/*/testdata/"} {
+		reports, err := filepath.Glob(filepath.Join(root, files, "conformance.report"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, report := range reports {
+			data, err := os.ReadFile(report)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, figure := range line.FindStringSubmatch(string(data))[1:] {
+				n, _ := strconv.Atoi(figure)
+				sum[i] += n
+			}
+		}
+	}
+	cases, inapplicable, failed, permille := sum[0], sum[1], sum[2], 1000*sum[4]/sum[3]
+	all := fmt.Sprintf("all %d,%03d cases pass or have a rule, %d of them are not applicable, and %d.%d %%",
+		cases/1000, cases%1000, inapplicable, permille/10, permille%10)
+	if page := strings.Join(strings.Fields(read(t, "docs/comparison.md")), " "); !strings.Contains(page, all) || failed > 0 {
+		t.Errorf("docs/comparison.md does not say %q; %d cases failed", all, failed)
+	}
+}
+
 // The values of the table of docs/quality.md are those that make eval wrote into quality.txt.
 func TestQualityFigures(t *testing.T) {
 	measured := map[string]string{}

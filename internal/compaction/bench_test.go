@@ -11,6 +11,7 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/policy"
 	"compactd/internal/compaction/render"
+	"compactd/internal/compaction/stage"
 	"compactd/internal/events"
 )
 
@@ -199,9 +200,10 @@ func BenchmarkChoose10k(b *testing.B) {
 	a, _ := longSession(b, 10_000)
 	view, rate, policy := a.ledger.Visible(), a.ledger.Rate(), a.ledger.Policy()
 	target := measure.Tokens(a.ledger.Budget().EstimatedInput) / 10
+	summary := &stage.Summary{Seq: 1 << 40, To: view[len(view)*9/10].End(), Units: 1_000}
 	b.ReportAllocs()
 	for b.Loop() {
-		plan := compaction.PlanWithSummary(view, events.Anthropic, rate, &policy, target, 1<<40, view[len(view)*9/10].End(), 1_000)
+		plan := stage.MakePlan(historyOf(view, events.Anthropic, rate), &policy, 0, stage.Means{Target: target, Whole: target, Summary: summary, Truncate: true})
 		if !plan.Uses(events.StageSummarize) {
 			b.Fatalf("used %v", plan.Used)
 		}

@@ -3,8 +3,6 @@ package compaction_test
 import (
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -119,36 +117,6 @@ func TestForkedFrom(t *testing.T) {
 	restored, err := stored.ReadLedger(l.Address, rows)
 	if want := (events.Fork{Session: "parent", Turn: 3}); err != nil || l.ForkedFrom() == nil || restored.ForkedFrom().Fork != want || restored.ForkedFrom().Seq == 0 {
 		t.Errorf("%v %v, %v", l.ForkedFrom(), restored.ForkedFrom(), err)
-	}
-}
-
-// The chain of a session is that of the vectors, which clients are tested with.
-func TestChainVectors(t *testing.T) {
-	data, err := os.ReadFile(filepath.Join("..", "..", "clients", "conformance", "chain.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var vectors []struct {
-		Name   string
-		Format events.Format
-		Turns  [][]json.RawMessage
-		Chain  []string
-	}
-	if err := json.Unmarshal(data, &vectors); err != nil || len(vectors) == 0 {
-		t.Fatal(err)
-	}
-	for _, v := range vectors {
-		var whole events.Digest
-		for i, turn := range v.Turns {
-			raws := make([]events.Raw, len(turn))
-			for j := range turn {
-				raws[j] = events.Raw(turn[j])
-			}
-			whole = whole.With(v.Format.DigestOf(raws), len(raws))
-			if whole.String() != v.Chain[i] {
-				t.Errorf("%s: turn %d: %s, want %s", v.Name, i+1, whole, v.Chain[i])
-			}
-		}
 	}
 }
 

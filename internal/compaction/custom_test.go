@@ -8,6 +8,7 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/events/validate"
+	"compactd/internal/testkit/reference"
 )
 
 // A1, C2b: the system role has the placeholders of hidden messages where the profile sets it
@@ -40,7 +41,7 @@ func TestCustomPlaceholders(t *testing.T) {
 			t.Fatal(err)
 		}
 		i := slices.IndexFunc(raws, func(m events.Raw) bool { return strings.Contains(string(m), measure.TruncateText) })
-		if role := at(parsed(raws[i]), "role"); i == 0 || role != test.role {
+		if role := reference.At(reference.Parsed(raws[i]), "role"); i == 0 || role != test.role {
 			t.Errorf("%s, %s: the notice is message %d of role %v", test.profile, test.format, i, role)
 		}
 		back, err := test.format.ReadAll(raws)

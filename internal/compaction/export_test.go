@@ -158,14 +158,5 @@ func deref[T any](p *T) T {
 	return *p
 }
 
-// NewDraft takes over entries.
-var NewDraft = stage.NewDraft
-
-// PlanWithSummary runs the stages with a summary at seq, of so many units, of
-// everything up to a message.
-func PlanWithSummary(entries []measure.Entry, f events.Format, r measure.Rate, p *policy.Policy, target measure.Tokens, seq measure.Seq, to events.Position, units int64) stage.Plan {
-	return stage.MakePlan(stage.History{View: func(out []measure.Entry) []measure.Entry { return append(out, entries...) }, Format: f, Rate: r}, p, 0, stage.Means{Target: target, Whole: target, Summary: &stage.Summary{Seq: seq, To: to, Units: units}, Truncate: true})
-}
-
 // Input is what the next call takes with a history of so many tokens, once contents are cleared.
 func (l *Ledger) Input(history measure.Tokens) measure.Tokens { return l.input(history, false) }

@@ -115,21 +115,6 @@ func isCompaction(o compaction.Outcome) bool {
 	return ok && c.Reason != events.ReasonEntries
 }
 
-// A session cannot lift the bound of its operator's policy.
-func TestFoldIsKept(t *testing.T) {
-	p := policy.Default()
-	for _, field := range []string{`{"max_entries":0}`, `{"max_entries":null}`} {
-		if out, err := p.With(events.Raw(field)); err != nil || out.MaxEntries != p.MaxEntries {
-			t.Errorf("%s: %d, %v", field, out.MaxEntries, err)
-		}
-	}
-	for _, field := range []string{`{"max_entries":1}`, `{"max_entries":1000000}`} {
-		if _, err := p.With(events.Raw(field)); events.CodeOf(err) != events.CodeBadPolicy {
-			t.Errorf("%s: %v", field, err)
-		}
-	}
-}
-
 // Rewinds and compactions by hand in a loop are refused once they took the work of an hour, by the time
 // of the log, and what is recorded gives the same.
 func TestTooMuchWork(t *testing.T) {

@@ -1,11 +1,8 @@
 package compaction_test
 
 import (
-	"fmt"
-	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"compactd/internal/compaction"
@@ -17,43 +14,6 @@ import (
 
 // Errors of the reference system, each with the right behaviour instead.
 
-// B10: calls made in parallel find their results by id, or by their order where
-// there are no ids; repair, for which the reference has neighbours only, leaves
-// them as they are.
-func TestParallelCallsStayWhole(t *testing.T) {
-	for _, format := range []events.Format{events.NeuroLink, events.OpenAI, events.Anthropic} {
-		for _, ids := range []string{"abc", ""} {
-			if ids == "" && format != events.NeuroLink {
-				continue // the others always have ids
-			}
-			id := func(i int) string { return strings.Repeat(string(append([]byte(ids), "..."...)[i]), len(ids)/3) }
-			var calls []call
-			var results []result
-			for i := range 3 {
-				calls = append(calls, call{id: id(i), tool: "read", args: fmt.Sprintf(`{"path":"%d.go"}`, i)})
-				results = append(results, result{id: id(i), tool: "read", text: fmt.Sprint("content ", i)})
-			}
-			want := messages(format,
-				msg{role: events.RoleUser, text: "Compare the three."}, msg{role: events.RoleAssistant, calls: calls},
-				msg{role: events.RoleTool, results: results}, msg{role: events.RoleAssistant, text: "They are equal."},
-				msg{role: events.RoleUser, text: "Thanks."})
-			msgs, err := format.ReadAll(want)
-			if err != nil {
-				t.Fatal(err)
-			}
-			d := compaction.NewDraft(measured(msgs), format, measure.NewRate(measure.Profiles["default"], ""))
-			d.Repair()
-			got, _, err := render.Render(draftView(d, format), func(measure.Seq) ([]events.Message, error) { return msgs, nil })
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(texts(want), texts(got)); diff != "" || len(d.Edits()) > 0 {
-				t.Errorf("%s, ids %q: %d edits\n%s", format, ids, len(d.Edits()), diff)
-			}
-		}
-	}
-}
-
 // measured measures messages as one turn.
 func measured(msgs []events.Message) []measure.Entry {
 	var out []measure.Entry
@@ -61,32 +21,6 @@ func measured(msgs []events.Message) []measure.Entry {
 		out = append(out, measure.Measure(m, measure.Entry{Seq: 1, Turn: 1, Index: uint32(i)})...)
 	}
 	return out
-}
-
-func texts(raws []events.Raw) []string {
-	var out []string
-	for _, r := range raws {
-		out = append(out, string(r))
-	}
-	return out
-}
-
-// B5: a text that contains "read" is no read. The reference takes the word behind it
-// for a path, and the second result of a search for the same file.
-func TestWordsAreNoPath(t *testing.T) {
-	long := strings.Repeat(" and so on", 200)
-	for _, text := range []string{"The thread pool is full", "read the docs", "cat food", "I was reading about it", "already read"} {
-		history := []events.Message{}
-		for range 3 {
-			history = append(history, events.Message{Role: events.RoleTool, Parts: []events.Part{
-				{Kind: events.PartResult, Tool: "search", Text: text + long},
-			}})
-		}
-		d := compaction.NewDraft(measured(history), events.NeuroLink, measure.NewRate(measure.Profiles["default"], ""))
-		if d.Deduplicate(0); len(d.Edits()) > 0 {
-			t.Errorf("%q: %+v", text, d.Edits())
-		}
-	}
 }
 
 // B7, B9: whatever the target, something of a history stays, its first user message

@@ -12,6 +12,7 @@ import (
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
 	"compactd/internal/events/validate"
+	"compactd/internal/testkit/reference"
 	"compactd/internal/testkit/tags"
 )
 
@@ -94,12 +95,12 @@ func TestMarkedMarker(t *testing.T) {
 		}
 		found := 0
 		for _, m := range history {
-			if text, _ := at(parsed(m), "content").(string); !strings.HasPrefix(text, measure.TruncateText) {
+			if text, _ := reference.At(reference.Parsed(m), "content").(string); !strings.HasPrefix(text, measure.TruncateText) {
 				continue
 			}
 			found++
-			id, _ := at(parsed(m), "truncationId").(string)
-			if at(parsed(m), "role") != "user" || (id != "") != c.marked || (at(parsed(m), "isTruncationMarker") == true) != c.marked {
+			id, _ := reference.At(reference.Parsed(m), "truncationId").(string)
+			if reference.At(reference.Parsed(m), "role") != "user" || (id != "") != c.marked || (reference.At(reference.Parsed(m), "isTruncationMarker") == true) != c.marked {
 				t.Errorf("%s: %s", c.format, m)
 			}
 		}
@@ -134,8 +135,8 @@ func TestMarkedSummary(t *testing.T) {
 		if at0 < 0 || len(history) >= len(before) {
 			t.Fatalf("%s: %d messages of %d, no summary in\n%s", c.format, len(history), len(before), lines(history))
 		}
-		id, _ := at(parsed(history[at0]), "condenseId").(string)
-		if (id != "") != c.marked || (at(at(parsed(history[at0]), "metadata"), "isSummary") == true) != c.marked {
+		id, _ := reference.At(reference.Parsed(history[at0]), "condenseId").(string)
+		if (id != "") != c.marked || (reference.At(reference.At(reference.Parsed(history[at0]), "metadata"), "isSummary") == true) != c.marked {
 			t.Errorf("%s: %s", c.format, history[at0])
 		}
 

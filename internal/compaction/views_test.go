@@ -26,21 +26,3 @@ func historyOf(entries []measure.Entry, f events.Format, r measure.Rate) stage.H
 func planView(p stage.Plan, f events.Format) *render.View {
 	return &render.View{Format: f, Entries: p.Entries, Uncited: stage.Uncite(p.Entries, math.MaxInt64)}
 }
-
-// draftView is what a draft made of its entries.
-func draftView(d *stage.Draft, f events.Format) *render.View {
-	return &render.View{Format: f, Entries: d.Entries(), Uncited: stage.Uncite(d.Entries(), math.MaxInt64)}
-}
-
-// withRole is the view as a profile has it rendered.
-func withRole(v *render.View, profile string) *render.View {
-	v.PlaceholderRole = measure.CustomOf(profile).PlaceholderRole
-	return v
-}
-
-// condensable is the range that a summary of at most ceiling tokens would take the
-// place of: the entry behind it, and whether it is worth it.
-func condensable(d *stage.Draft, recent, ceiling measure.Tokens) (end int, ok bool) {
-	end, saved, _ := d.Condensable(recent, math.MaxInt64)
-	return end, end > 0 && saved > ceiling
-}

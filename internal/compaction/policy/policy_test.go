@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"compactd/internal/compaction/measure"
 	"compactd/internal/compaction/policy"
 	"compactd/internal/events"
@@ -71,6 +73,48 @@ func TestOutputLimitsAreBytes(t *testing.T) {
 			t.Errorf("%s: exceeds %t", c.name, got)
 		} else if kept := cut.Units - measure.LimitNotice; got && (kept > c.most || cut.Units >= int64(c.units) || kept < c.most-1_000) {
 			t.Errorf("%s: keeps %d of %d units, at most %d", c.name, kept, c.units, c.most)
+		}
+	}
+}
+
+// Lists of a policy are its own: to set them in one leaves the others (A13).
+func TestListsAreNotShared(t *testing.T) {
+	base := policy.Default()
+	p, err := base.With(events.Raw(`{"prune":{"protected_tools":["a"],"micro":{"tools":["b"]}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(policy.Default(), base); d != "" {
+		t.Error(d)
+	}
+	if p.Prune.ProtectedTools[0] != "a" || p.Prune.Micro.Tools[0] != "b" || len(p.Prune.Micro.Tools) != 1 {
+		t.Errorf("got %v", p.Prune)
+	}
+}
+
+// A session cannot lift the bound of its operator's policy.
+func TestFoldIsKept(t *testing.T) {
+	p := policy.Default()
+	for _, field := range []string{`{"max_entries":0}`, `{"max_entries":null}`} {
+		if out, err := p.With(events.Raw(field)); err != nil || out.MaxEntries != p.MaxEntries {
+			t.Errorf("%s: %d, %v", field, out.MaxEntries, err)
+		}
+	}
+	for _, field := range []string{`{"max_entries":1}`, `{"max_entries":1000000}`} {
+		if _, err := p.With(events.Raw(field)); events.CodeOf(err) != events.CodeBadPolicy {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+}
+
+// A writer that cannot be is refused.
+func TestBadWriters(t *testing.T) {
+	for _, bad := range []string{
+		`{"summarize":{"model":"gpt-5"}}`, `{"summarize":{"provider":"embedded","model":"x"}}`, `{"summarize":{"provider":"a/b"}}`,
+		`{"summarize":{"provider":"open ai"}}`, `{"summarize":{"keep":0}}`, `{"summarize":{"keep":1.5}}`,
+	} {
+		if _, err := policy.Default().With(events.Raw(bad)); events.CodeOf(err) != events.CodeBadPolicy {
+			t.Errorf("%s: %v, want %s", bad, err, events.CodeBadPolicy)
 		}
 	}
 }

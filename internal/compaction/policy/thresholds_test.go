@@ -211,3 +211,22 @@ func TestRoomForTheHistory(t *testing.T) {
 		}
 	}
 }
+
+// A trigger given as a share keeps the places below it in order.
+func TestAt(t *testing.T) {
+	claude, _ := policy.Preset("claude")
+	for _, base := range []policy.Policy{policy.Default(), claude} {
+		for _, share := range []measure.PPM{1_000_000, 900_000, 800_000, 600_000, 500_000, 10_000, 2} {
+			p := base.At(share)
+			if err := p.Validate(); err != nil {
+				t.Errorf("at %d: %v", share, err)
+			}
+			if b := checkBudget(measure.Prompt{History: 1_000_000}, 1_000_000, 0, &p); !b.ShouldCompact {
+				t.Errorf("at %d: %+v", share, b)
+			}
+			if p.Summarize.Prepare > p.Threshold {
+				t.Errorf("at %d a summary is prepared at %d", share, p.Summarize.Prepare)
+			}
+		}
+	}
+}

@@ -1,4 +1,4 @@
-package compaction_test
+package reference
 
 import (
 	"fmt"
@@ -9,29 +9,12 @@ import (
 	"strings"
 )
 
-// resolved is the recorded answer, with the messages that it refers to in place.
-func (c *vectorCase) resolved() any {
-	want := parsed(c.Want)
-	fields, ok := want.(map[string]any)
-	if !ok || fields["messages"] == nil {
-		return want
-	}
-	input := parsed(c.Input).(map[string]any)["messages"].([]any)
-	messages := fields["messages"].([]any)
-	for i, m := range messages {
-		if ref, ok := m.(map[string]any)["ref"]; ok {
-			messages[i] = input[int(ref.(float64))]
-		}
-	}
-	return want
-}
-
 // matcher compares a record with an answer. A value that differs from run to run is a
 // placeholder in the record: the same UUID stands wherever {{uuid1}} does.
 type matcher struct{ bound map[string]string }
 
-// mismatch returns where got differs from want, "" if it is.
-func mismatch(want, got any) string {
+// Mismatch returns where got differs from want, "" if it is.
+func Mismatch(want, got any) string {
 	m := matcher{map[string]string{}}
 	return m.value("", want, got)
 }

@@ -1,4 +1,4 @@
-package compaction_test
+package stage_test
 
 import (
 	"encoding/json"
@@ -11,6 +11,7 @@ import (
 
 	"compactd/internal/compaction/measure"
 	"compactd/internal/events"
+	"compactd/internal/testkit/reference"
 )
 
 // Models of what the reference does, small enough to be read, and checked against all of
@@ -20,20 +21,20 @@ import (
 func modelPrune(messages []events.Raw, protect, minimum measure.Tokens, tools []string, r measure.Rate) (cleared []int, saved measure.Tokens) {
 	var kept measure.Tokens
 	for i, raw := range slices.Backward(messages) {
-		m := parsed(raw)
-		tool, _ := at(m, "tool").(string)
-		text, _ := at(m, "content").(string)
-		if at(m, "role") != "tool_result" || slices.Contains(tools, tool) {
+		m := reference.Parsed(raw)
+		tool, _ := reference.At(m, "tool").(string)
+		text, _ := reference.At(m, "content").(string)
+		if reference.At(m, "role") != "tool_result" || slices.Contains(tools, tool) {
 			continue
 		}
-		cost := r.Text(size(text))
+		cost := r.Text(reference.Size(text))
 		if kept < protect {
 			kept += cost
 			continue
 		}
 		if text != measure.ClearText {
 			cleared = append(cleared, i)
-			saved += cost - r.Text(size(measure.ClearText))
+			saved += cost - r.Text(reference.Size(measure.ClearText))
 		}
 	}
 	if saved < minimum {
@@ -43,36 +44,31 @@ func modelPrune(messages []events.Raw, protect, minimum measure.Tokens, tools []
 }
 
 // differsFromPrune compares our answer with the model.
-func differsFromPrune(c *vectorCase) string {
-	in, _ := c.stage()
-	minimum := or(in.Config.MinimumSavings, c.manner.MinimumTokens)
-	cleared, saved := modelPrune(in.Messages, or(in.Config.ProtectTokens, 40_000), minimum, or(in.Config.ProtectedTools, []string{"skill"}), c.manner.rate(in.Config.Provider))
-	got := plain(answerPrune(c))
-	for i, m := range listed(got) {
-		if is := at(m, "content") == measure.ClearText && at(parsed(in.Messages[i]), "content") != measure.ClearText; is != slices.Contains(cleared, i) {
+func differsFromPrune(c *reference.Case) string {
+	in, _ := stageOf(c)
+	minimum := reference.Or(in.Config.MinimumSavings, c.Release.MinimumTokens)
+	cleared, saved := modelPrune(in.Messages, reference.Or(in.Config.ProtectTokens, 40_000), minimum, reference.Or(in.Config.ProtectedTools, []string{"skill"}), c.Release.Rate(in.Config.Provider))
+	got := reference.Plain(answerPrune(c))
+	for i, m := range reference.Messages(got) {
+		if is := reference.At(m, "content") == measure.ClearText && reference.At(reference.Parsed(in.Messages[i]), "content") != measure.ClearText; is != slices.Contains(cleared, i) {
 			return fmt.Sprintf("message %d of %d: cleared %v", i, len(in.Messages), is)
 		}
 	}
-	if at(got, "tokensSaved") != float64(saved) {
-		return fmt.Sprintf("saved %v, the model %d", at(got, "tokensSaved"), saved)
+	if reference.At(got, "tokensSaved") != float64(saved) {
+		return fmt.Sprintf("saved %v, the model %d", reference.At(got, "tokensSaved"), saved)
 	}
 	return ""
 }
 
 // B3: the model is that of the records.
 func TestModelPrune(t *testing.T) {
-	for _, f := range readVectors(t, "testdata/vectors") {
-		for _, c := range f.Cases {
-			if f.Function != "pruneToolOutputs" {
-				continue
+	for _, c := range reference.Cases(t, "pruneToolOutputs") {
+		if v, rule, _ := suite.Compare(c); v == reference.Passed {
+			if bad := differsFromPrune(c); bad != "" {
+				t.Errorf("%s %s: %s", c.Release.Name, c.Name, bad)
 			}
-			if v, rule, _ := compare(c); v == passed {
-				if bad := differsFromPrune(c); bad != "" {
-					t.Errorf("%s %s: %s", c.manner.release, c.Name, bad)
-				}
-			} else if v == failed {
-				t.Errorf("%s: %s", c.Name, rule)
-			}
+		} else if v == reference.Failed {
+			t.Errorf("%s: %s", c.Name, rule)
 		}
 	}
 }
@@ -82,20 +78,20 @@ func TestModelPrune(t *testing.T) {
 func TestCompactPruneVariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawResults(t)
-		in, d := c.stage()
+		in, d := stageOf(c)
 		target := measure.Tokens(float64(d.Tokens()) * rapid.Float64Range(0.1, 0.99).Draw(t, "target"))
 		if err := json.Unmarshal(c.Input, &in); err != nil {
 			t.Fatal(err)
 		}
 		c.Input = append(c.Input[:len(c.Input)-1], fmt.Sprintf(`,"targetTokens":%d}`, target)...)
-		got := plain(answerCompact(c))
-		if stages, _ := at(got, "stagesUsed").([]any); len(stages) != 1 || stages[0] != string(events.StagePrune) {
+		got := reference.Plain(answerCompact(c))
+		if stages, _ := reference.At(got, "stagesUsed").([]any); len(stages) != 1 || stages[0] != string(events.StagePrune) {
 			return
 		}
-		minimum := c.manner.MinimumTokens
-		cleared, _ := modelPrune(in.Messages, 40_000, minimum, []string{"skill"}, c.manner.rate(in.Config.Provider))
-		for i, m := range listed(got) {
-			if same := mismatch(parsed(in.Messages[i]), m) == ""; same == slices.Contains(cleared, i) {
+		minimum := c.Release.MinimumTokens
+		cleared, _ := modelPrune(in.Messages, 40_000, minimum, []string{"skill"}, c.Release.Rate(in.Config.Provider))
+		for i, m := range reference.Messages(got) {
+			if same := reference.Mismatch(reference.Parsed(in.Messages[i]), m) == ""; same == slices.Contains(cleared, i) {
 				t.Fatalf("message %d of %d: unchanged %v", i, len(in.Messages), same)
 			}
 		}
@@ -114,8 +110,8 @@ func TestPruneVariants(t *testing.T) {
 }
 
 // drawResults draws a conversation of calls with results of up to 250 KB.
-func drawResults(t *rapid.T) *vectorCase {
-	c := &vectorCase{manner: rapid.SampledFrom([]*manner{mannerOfSeed, mannerOfCurrent}).Draw(t, "manner")}
+func drawResults(t *rapid.T) *reference.Case {
+	c := &reference.Case{Release: rapid.SampledFrom([]*reference.Release{reference.Seed, reference.Current}).Draw(t, "manner")}
 	var messages []map[string]any
 	for i := range rapid.IntRange(1, 14).Draw(t, "exchanges") {
 		tool := rapid.SampledFrom([]string{"read_file", "bash", "skill", "grep"}).Draw(t, "tool")
@@ -148,7 +144,7 @@ func TestCutVariants(t *testing.T) {
 	for _, function := range []string{"truncateWithSlidingWindow", "ContextCompactor.compact", "emergencyContentTruncation"} {
 		t.Run(function, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
-				c := &vectorCase{manner: rapid.SampledFrom([]*manner{mannerOfSeed, mannerOfCurrent}).Draw(t, "manner"), function: function}
+				c := &reference.Case{Release: rapid.SampledFrom([]*reference.Release{reference.Seed, reference.Current}).Draw(t, "manner"), Function: function}
 				var messages []map[string]any
 				for i := range rapid.IntRange(1, 9).Draw(t, "messages") {
 					length := rapid.OneOf(rapid.IntRange(1, 60), rapid.IntRange(60, 400), rapid.IntRange(400, 6000)).Draw(t, "length")
@@ -165,26 +161,26 @@ func TestCutVariants(t *testing.T) {
 					c.Input = raw
 				}
 				put(map[string]any{"messages": messages})
-				in, _ := c.stage()
-				r := c.manner.rate("")
-				before := history(in.Messages, r)
+				in, _ := stageOf(c)
+				r := c.Release.Rate("")
+				before := reference.History(in.Messages, r)
 				target := measure.Tokens(float64(before) * rapid.Float64Range(0.3, 1).Draw(t, "target"))
 				put(map[string]any{
 					"messages": messages, "config": map[string]any{"targetTokens": target}, "targetTokens": target,
 					"availableTokens": target, "breakdown": map[string]any{"conversationHistory": before},
 				})
-				got := plain(answers[function](c))
-				after := history(rawOf(got), r)
+				got := reference.Plain(suite.Answers[function](c))
+				after := reference.History(reference.RawMessages(got), r)
 				if after > before {
 					t.Fatalf("%d tokens became %d, target %d", before, after, target)
 				}
-				cuts := function != "truncateWithSlidingWindow" || len(messages) <= 4 && c.manner != mannerOfSeed
+				cuts := function != "truncateWithSlidingWindow" || len(messages) <= 4 && c.Release != reference.Seed
 				if after > target && cuts {
 					floor := int64(contentFloor)
 					if fewest := r.PerConversation + measure.Tokens(len(messages))*(r.PerMessage+r.Text(16)); len(messages) <= 4 && fewest <= target {
 						floor = 12 // a few letters and the dots
 					}
-					if bad := worn(listed(got), floor); bad != "" {
+					if bad := worn(reference.Messages(got), floor); bad != "" {
 						t.Fatalf("%d tokens became %d, target %d: %s", before, after, target, bad)
 					}
 				}
@@ -196,8 +192,8 @@ func TestCutVariants(t *testing.T) {
 // worn reports a content that could be cut further.
 func worn(messages []any, floor int64) string {
 	for i, m := range messages {
-		if text, _ := at(m, "content").(string); size(text) > floor {
-			return fmt.Sprintf("message %d has %d units", i, size(text))
+		if text, _ := reference.At(m, "content").(string); reference.Size(text) > floor {
+			return fmt.Sprintf("message %d has %d units", i, reference.Size(text))
 		}
 	}
 	return ""
